@@ -29,7 +29,8 @@ func Names() []string {
 	return out
 }
 
-// Get is the text of the plan of that name; ok is false if none is shipped under it.
+// Get is the text of the plan of that name; ok is false if none is shipped
+// under it.
 func Get(name string) (text []byte, ok bool) {
 	if !slices.Contains(Names(), name) {
 		return nil, false

@@ -10,8 +10,8 @@
 // runData indexes the steps of each case (rundata.go). A quantity has one value
 // a round ([plan.Quantities], quantity.go; rates of files under an estimator,
 // files.go), and an operand of a claim has the rounds of its cells (values.go).
-// A scale averages rounds and tests their centre against a bound (scale.go); what
-// that shows is a finding (finding.go), and findings become verdicts after
+// A scale averages rounds and tests their centre against a bound (scale.go);
+// what that shows is a finding (finding.go), and findings become verdicts after
 // Holm's correction over the claims of the plan (claims.go). Comparisons,
 // histories and ledgers of several runs use the same values (compare.go,
 // history.go, ledger.go). The sentences are in internal/wording.
@@ -26,8 +26,8 @@
 //
 // # Limits
 //
-// It adds no rates of workers, removes no outlier, and gives no interval for which
-// the sample is too small. It judges a claim about Apple's tools only
+// It adds no rates of workers, removes no outlier, and gives no interval for
+// which the sample is too small. It judges a claim about Apple's tools only
 // where Apple's tools were measured. It hides no failed case: a claim that
 // needs one is not_measured, with the reason.
 package analysis
@@ -44,13 +44,14 @@ import (
 
 // Options of [Analyze].
 type Options struct {
-	// SkipRobustness leaves out the [result.Robustness] of verdicts. It takes half of the time of an analysis and
-	// changes no verdict, so that studies of thousands of runs do without it.
+	// SkipRobustness leaves out the [result.Robustness] of verdicts. It takes
+	// half of the time of an analysis and changes no verdict, so that studies
+	// of thousands of runs do without it.
 	SkipRobustness bool
 }
 
-// Analyze fills the summaries, fits, relations, claims and tables of r, and adds
-// deviations and warnings to what the runner recorded. p is the plan as
+// Analyze fills the summaries, fits, relations, claims and tables of r, and
+// adds deviations and warnings to what the runner recorded. p is the plan as
 // executed.
 func Analyze(p *plan.Plan, r *result.Result, o Options) error {
 	s, err := newRunData(p, r)
@@ -69,8 +70,8 @@ func Analyze(p *plan.Plan, r *result.Result, o Options) error {
 	return nil
 }
 
-// removeNonFinite removes numbers that are not finite, which JSON does not have, and
-// gives the reason: a power law, for instance, has no number at zero.
+// removeNonFinite removes numbers that are not finite, which JSON does not
+// have, and gives the reason: a power law, for instance, has no number at zero.
 func removeNonFinite(r *result.Result) {
 	for i := range r.Summaries {
 		s := &r.Summaries[i]

@@ -11,7 +11,8 @@ import (
 	"dmgbench/internal/wording"
 )
 
-// along spreads an operand over the values of an axis, in the order of the axis.
+// along spreads an operand over the values of an axis, in the order of the
+// axis.
 func (j judge) along(op plan.Operand, axis string) (points []point, bad finding) {
 	if j.author || op.Published {
 		points, bad = j.s.publishedAlong(op, axis)
@@ -184,7 +185,8 @@ func (j judge) extreme(a plan.Assert) finding {
 		}
 	}
 	f := combineAll(parts)
-	// Having chosen the best of those named by looking costs a factor of their number (Bonferroni)
+	// Having chosen the best of those named by looking costs a factor of their
+	// number (Bonferroni)
 	if f.dir > 0 {
 		f.p = min(1, f.p*float64(named))
 	}
@@ -290,11 +292,11 @@ func publishedTrend(points []point, bound plan.Bound, phrase wording.Message) fi
 
 // spread bounds (max - min) / mean over an axis.
 //
-// The spread of single rounds contains their scatter and comes out too large. It
-// may therefore only show that a spread is small. That it is large has to show in
-// two given points, the largest and the smallest by the centres of all rounds,
-// which keep their places in every round; having chosen them by looking costs a
-// factor of the number of pairs (Bonferroni).
+// The spread of single rounds contains their scatter and comes out too large.
+// It may therefore only show that a spread is small. That it is large has to
+// show in two given points, the largest and the smallest by the centres of all
+// rounds, which keep their places in every round; having chosen them by looking
+// costs a factor of the number of pairs (Bonferroni).
 func (j judge) spread(op plan.Operand, axis string, bound plan.Bound) finding {
 	points, bad := j.along(op, axis)
 	if bad.fails() {

@@ -66,7 +66,8 @@ func (s *runData) estimators(c plan.Claim) []string {
 	return s.headlineFirst()
 }
 
-// isOpenRate reports whether an operand is a measured rate of files with no statistic of its own.
+// isOpenRate reports whether an operand is a measured rate of files with no
+// statistic of its own.
 func isOpenRate(op plan.Operand) bool {
 	return isPerFile(op.Quantity) && op.Statistic == "" && !op.Published
 }
@@ -90,8 +91,8 @@ func (s *runData) namedStatistic(ops []plan.Operand) string {
 	return name
 }
 
-// adjust fills in the p values after Holm, and returns over how many claims. A claim with one estimator is the same
-// test under all of them.
+// adjust fills in the p values after Holm, and returns over how many claims. A
+// claim with one estimator is the same test under all of them.
 func adjust(hs []*claimJudgement) (tests int) {
 	for k := range len(panel) + 1 {
 		list := make([]finding, len(hs))
@@ -129,7 +130,8 @@ func (s *runData) claimResult(h *claimJudgement, tests int) result.Claim {
 	out.Reason = why.String()
 	i := slices.IndexFunc(s.r.Departures, func(d result.Departure) bool { return d.Kind == "scale" })
 	if i >= 0 && isDecided(out.Verdict) {
-		// What does not grow with sizes weighs more in a small run, so that its verdict is about small images.
+		// What does not grow with sizes weighs more in a small run, so that its
+		// verdict is about small images.
 		out.Reason = wording.Text("reason.scaled", out.Reason, s.r.Departures[i].Text)
 	}
 	return out

@@ -32,12 +32,14 @@ type CompareOptions struct {
 	Ops []plan.Quantity
 	// Estimator of rates of files; "" is the headline of the baseline's plan.
 	Estimator string
-	// Names are what to call the runs, where their ids would not do; as many as runs.
+	// Names are what to call the runs, where their ids would not do; as many as
+	// runs.
 	Names []string
-	// Plans are those that the runs executed, by digest. The claims of a side of
-	// several runs are judged on all of them together, which takes the plan.
+	// Plans are those that the runs executed, by digest. The claims of a side
+	// of several runs are judged on all of them together, which takes the plan.
 	Plans map[string]*plan.Plan
-	// Sides are the names of the sides of the runs, one a run, where By is empty.
+	// Sides are the names of the sides of the runs, one a run, where By is
+	// empty.
 	Sides []string
 }
 
@@ -117,7 +119,8 @@ type CompareRow struct {
 	Base  CompareSample `json:"base"`
 	Value CompareSample `json:"value"`
 
-	// Value / base, of the sessions (or rounds) that both have where they share some
+	// Value / base, of the sessions (or rounds) that both have where they share
+	// some
 	Ratio float64 `json:"ratio"`
 	// Of the ratio
 	CI *result.CI `json:"ci"`
@@ -152,7 +155,8 @@ type CompareSample struct {
 	N int `json:"n"`
 }
 
-// Unpaired is what was measured on one side and has no counterpart on the other.
+// Unpaired is what was measured on one side and has no counterpart on the
+// other.
 type Unpaired struct {
 	Case   string `json:"case"`
 	Phase  string `json:"phase"`
@@ -160,7 +164,8 @@ type Unpaired struct {
 	Op     string `json:"op"`
 	Side   string `json:"side"`
 	Reason string `json:"reason"`
-	// Undecided: one side has a value, and the other has none to compare it with.
+	// Undecided: one side has a value, and the other has none to compare it
+	// with.
 	Undecided bool `json:"undecided"`
 }
 
@@ -176,7 +181,8 @@ type ClaimChange struct {
 	// From holds to does_not_hold, or back, with enough sessions on both sides
 	Changed bool   `json:"changed"`
 	Text    string `json:"text"`
-	// Undecided: the claim is required, and its verdict is not decided on all sides.
+	// Undecided: the claim is required, and its verdict is not decided on all
+	// sides.
 	Undecided bool `json:"undecided"`
 }
 
@@ -190,18 +196,19 @@ type CompareAnswer struct {
 	Open   int    `json:"open"`
 }
 
-// Compare compares runs with each other. It is a pure function of them and needs
-// a plan only for the claims of sides of several runs; runs that were only folded serve as
-// well as analysed ones, except that they bring no verdicts.
+// Compare compares runs with each other. It is a pure function of them and
+// needs a plan only for the claims of sides of several runs; runs that were
+// only folded serve as well as analysed ones, except that they bring no
+// verdicts.
 //
 // What is paired has the same case, phase, cycle and quantity, and the same
 // files; everything else is listed as unpaired with the reason. The unit of
 // replication is the session, since whatever a session was like is in all its
 // rounds: three sessions on both sides are compared by Welch's t of their
 // logarithms, fewer by Student's t with one spread for both sides as long as
-// that has two degrees of freedom. With one session a side a row is
-// undecided, and shows what was seen. Sides that were measured in the same sessions (cases of one
-// run, see [CompareOptions.By]) are paired in them.
+// that has two degrees of freedom. With one session a side a row is undecided,
+// and shows what was seen. Sides that were measured in the same sessions (cases
+// of one run, see [CompareOptions.By]) are paired in them.
 func Compare(runs []*result.Result, o CompareOptions) (*Comparison, error) {
 	c, err := newComparer(runs, o)
 	if err != nil {
@@ -229,8 +236,8 @@ func Compare(runs []*result.Result, o CompareOptions) (*Comparison, error) {
 //go:embed comparison.txt
 var comparisonText string
 
-// ComparisonSchema is the JSON Schema (draft 2020-12) of `compare --format json`,
-// every property described.
+// ComparisonSchema is the JSON Schema (draft 2020-12) of `compare --format
+// json`, every property described.
 func ComparisonSchema() []byte { return comparisonSchema() }
 
 var comparisonSchema = sync.OnceValue(func() []byte {
@@ -246,7 +253,8 @@ var comparisonSchema = sync.OnceValue(func() []byte {
 	return b
 })
 
-// compareClaims compares the verdicts of the sides, unless the sides are cases of the same runs.
+// compareClaims compares the verdicts of the sides, unless the sides are cases
+// of the same runs.
 func (c *comparer) compareClaims() {
 	if len(c.keys) > 0 && !slices.ContainsFunc(c.o.By, isCompareFact) {
 		return
@@ -286,9 +294,11 @@ func (c *comparer) compareClaims() {
 	}
 }
 
-// judgeSide gives the verdicts of a side and their number of sessions: those of its run, or of all its runs pooled, or
-// why these could not be judged together. A verdict of a single run among several is never that of the side, since the
-// runs that decide are those in which the session happened to favor one case.
+// judgeSide gives the verdicts of a side and their number of sessions: those of
+// its run, or of all its runs pooled, or why these could not be judged
+// together. A verdict of a single run among several is never that of the side,
+// since the runs that decide are those in which the session happened to favor
+// one case.
 func (c *comparer) judgeSide(s *compareSide) (claims []result.Claim, sessions int, why string) {
 	if len(s.runs) == 1 {
 		return s.runs[0].Claims, max(len(s.runs[0].Runs), 1), ""
@@ -318,9 +328,10 @@ func (c *comparer) judgeSide(s *compareSide) (claims []result.Claim, sessions in
 	return pooled.Claims, len(s.runs), ""
 }
 
-// describeChange reports in what the verdicts on a claim differ from the baseline's. Only verdicts
-// over at least [minRounds] sessions on both sides make a change: with fewer, the unit of
-// a verdict is the round, and two sessions of the same machine may well differ.
+// describeChange reports in what the verdicts on a claim differ from the
+// baseline's. Only verdicts over at least [minRounds] sessions on both sides
+// make a change: with fewer, the unit of a verdict is the round, and two
+// sessions of the same machine may well differ.
 func (c *comparer) describeChange(k *ClaimChange) {
 	base := k.Verdicts[0]
 	for i, v := range k.Verdicts[1:] {
@@ -383,7 +394,8 @@ func (c *comparer) addAnswers() {
 	}
 }
 
-// answerText describes how many rows of a side are worse, better, the same and undecided.
+// answerText describes how many rows of a side are worse, better, the same and
+// undecided.
 func answerText(a CompareAnswer, rows int, worst, best *CompareRow) (text string) {
 	for _, part := range []struct {
 		key string

@@ -18,7 +18,8 @@ type unitValues struct {
 	values []float64
 }
 
-// averageBy averages the rounds of a cell within the unit that of returns for them.
+// averageBy averages the rounds of a cell within the unit that of returns for
+// them.
 func (cell *compareCell) averageBy(of func(compareRound) string) unitValues {
 	sum, n := map[string]float64{}, map[string]float64{}
 	var out unitValues
@@ -58,7 +59,8 @@ func (cell *compareCell) extremes() (low, high float64) {
 	return slices.MinFunc(cell.rounds, compare).v, slices.MaxFunc(cell.rounds, compare).v
 }
 
-// addRow compares two cells, or lists them as unpaired where they have no ratio.
+// addRow compares two cells, or lists them as unpaired where they have no
+// ratio.
 func (c *comparer) addRow(a, b *compareCell, sideName string) {
 	lowA, highA := a.extremes()
 	lowB, highB := b.extremes()
@@ -77,7 +79,8 @@ func (c *comparer) addRow(a, b *compareCell, sideName string) {
 	c.out.Rows = append(c.out.Rows, row)
 }
 
-// compare fills in the ratio of two cells with its interval and p values, where they have enough sessions or rounds.
+// compare fills in the ratio of two cells with its interval and p values, where
+// they have enough sessions or rounds.
 func (row *CompareRow) compare(a, b *compareCell, c *comparer) {
 	ct, per, err := contrast(a, b)
 	if err != nil {
@@ -106,8 +109,9 @@ func (row *CompareRow) compare(a, b *compareCell, c *comparer) {
 	}
 }
 
-// replicaOf is what the values of two cells replicate. Rounds that were added until an
-// interval was narrow are held to the level of their looks here as in the run's own report.
+// replicaOf is what the values of two cells replicate. Rounds that were added
+// until an interval was narrow are held to the level of their looks here as in
+// the run's own report.
 func replicaOf(per string, a, b *compareCell) replica {
 	if per == perSession {
 		return replica{unit: perSession}
@@ -115,7 +119,8 @@ func replicaOf(per string, a, b *compareCell) replica {
 	return replica{unit: perRound, looks: max(a.looks, b.looks)}
 }
 
-// ratioInterval is the interval of the ratio with the logarithm ct, over units of replication; nil without one.
+// ratioInterval is the interval of the ratio with the logarithm ct, over units
+// of replication; nil without one.
 func ratioInterval(ct stats.Contrast, each replica, units string) *result.CI {
 	iv, err := ct.Interval(each.level())
 	if err != nil {
@@ -144,7 +149,8 @@ func sameSessions(n int, one string) string {
 // both sides have several of.
 func contrast(a, b *compareCell) (ct stats.Contrast, per string, err error) {
 	x, y := a.averageBy(bySession), b.averageBy(bySession)
-	// Sessions that only one side has are left out where the sides share some: such sides are neither paired nor apart.
+	// Sessions that only one side has are left out where the sides share some:
+	// such sides are neither paired nor apart.
 	if d := commonDifferences(x, y); len(d) > 0 {
 		if ct, err = stats.MeanContrast(d); err == nil {
 			return ct, perSession, nil
@@ -159,9 +165,10 @@ func contrast(a, b *compareCell) (ct stats.Contrast, per string, err error) {
 	if ct, err = stats.WelchContrast(y.values, x.values); err != nil {
 		return pooled, perSession, nil
 	}
-	// Welch's test finds too much where few sessions are compared with many. The larger of the
-	// two standard errors with Welch's degrees of freedom, the fewer, never does where both
-	// sides vary alike; with as many on each side the two are the same.
+	// Welch's test finds too much where few sessions are compared with many.
+	// The larger of the two standard errors with Welch's degrees of freedom,
+	// the fewer, never does where both sides vary alike; with as many on each
+	// side the two are the same.
 	ct.SE = max(ct.SE, pooled.SE)
 	return ct, perSession, nil
 }
@@ -176,12 +183,14 @@ func commonDifferences(x, y unitValues) (d []float64) {
 	return d
 }
 
-// roundsOfSessions is the unit of an interval that does not contain how sessions differ.
+// roundsOfSessions is the unit of an interval that does not contain how
+// sessions differ.
 const roundsOfSessions = "round within one session a side"
 
-// fillUndecided is a row with too few sessions: what was seen, with an interval over
-// the rounds labelled as such, and no test. Where a side has several sessions the ratio
-// is over sessions, and an interval over rounds would be that of another number.
+// fillUndecided is a row with too few sessions: what was seen, with an interval
+// over the rounds labelled as such, and no test. Where a side has several
+// sessions the ratio is over sessions, and an interval over rounds would be
+// that of another number.
 func (row *CompareRow) fillUndecided(a, b *compareCell) {
 	row.Ratio = row.Value.Value / row.Base.Value
 	row.Status = RowSessionUnknown
@@ -201,15 +210,17 @@ func (row *CompareRow) fillUndecided(a, b *compareCell) {
 	}
 }
 
-// isHigherBetter reports whether an improvement of a quantity is a larger value.
+// isHigherBetter reports whether an improvement of a quantity is a larger
+// value.
 func isHigherBetter(q plan.Quantity) bool {
 	info, ok := q.Info()
 	return !ok || info.HigherIsBetter
 }
 
-// Within are the ratios between which two sides count as the same in a quantity:
-// from the one at which a change for the worse is a regression, 1 less the threshold
-// for rates and 1 plus the threshold for times and sizes, to its inverse.
+// Within are the ratios between which two sides count as the same in a
+// quantity: from the one at which a change for the worse is a regression, 1
+// less the threshold for rates and 1 plus the threshold for times and sizes, to
+// its inverse.
 func (c *Comparison) Within(q plan.Quantity) (low, high float64) {
 	if isHigherBetter(q) {
 		return 1 - c.Threshold, 1 / (1 - c.Threshold)
@@ -226,8 +237,8 @@ func (c *comparer) worseAt(q plan.Quantity) float64 {
 	return math.Log(high)
 }
 
-// pWorse is the p value of "the ratio is at the threshold", 1 where the ratio is
-// on the better side of it.
+// pWorse is the p value of "the ratio is at the threshold", 1 where the ratio
+// is on the better side of it.
 func (c *comparer) pWorse(ct stats.Contrast, q plan.Quantity) float64 {
 	at := c.worseAt(q)
 	if at < 0 && ct.Estimate > at || at > 0 && ct.Estimate < at {
@@ -236,7 +247,8 @@ func (c *comparer) pWorse(ct stats.Contrast, q plan.Quantity) float64 {
 	return ct.P(at)
 }
 
-// decideRows gives every row its status, after Holm over all rows that were tested.
+// decideRows gives every row its status, after Holm over all rows that were
+// tested.
 func (c *comparer) decideRows() {
 	var tested []*CompareRow
 	var ps, worse []float64
@@ -279,7 +291,8 @@ func (c *comparer) decideRows() {
 	}
 }
 
-// isUndecided reports whether a row leaves open that it is worse than the threshold.
+// isUndecided reports whether a row leaves open that it is worse than the
+// threshold.
 func (c *comparer) isUndecided(r *CompareRow) bool {
 	if r.Regressed || r.Status == RowSame {
 		return false
@@ -299,7 +312,8 @@ func unclear(r *CompareRow, tests int) string {
 	return wording.Text("unclear")
 }
 
-// effect writes a row as text: "12 % slower (8–16 %)", or "~" and what was seen.
+// effect writes a row as text: "12 % slower (8–16 %)", or "~" and what was
+// seen.
 func effect(r *CompareRow) string {
 	words := changeWords(plan.Quantity(r.Op))
 	switch r.Status {

@@ -82,7 +82,8 @@ func hasKey(runs []*result.Result, key string) bool {
 	})
 }
 
-// caseValue is the value of a key of a case: its own, or its target's; "" without one.
+// caseValue is the value of a key of a case: its own, or its target's; ""
+// without one.
 func caseValue(c *result.Case, key string) string {
 	for _, kv := range c.Keys {
 		if kv[0] == key {
@@ -127,8 +128,9 @@ func (c *comparer) splitRuns(runs []*result.Result) error {
 	return nil
 }
 
-// refuseTwins refuses a run that is given twice, also inside a pooled result: its sessions
-// would count as others, and a session does not differ from itself.
+// refuseTwins refuses a run that is given twice, also inside a pooled result:
+// its sessions would count as others, and a session does not differ from
+// itself.
 func (c *comparer) refuseTwins(runs []*result.Result) error {
 	// Names by run id
 	seen := map[string]string{}
@@ -156,8 +158,8 @@ func (c *comparer) runName(i int, r *result.Result) string {
 	return cmp.Or(r.Run, fmt.Sprintf("run %d", i+1))
 }
 
-// sideOf is the name of the side of a case, made of facts of its run and the values of the keys; "" without one of
-// these.
+// sideOf is the name of the side of a case, made of facts of its run and the
+// values of the keys; "" without one of these.
 func (c *comparer) sideOf(k *result.Case, r *result.Result) string {
 	var parts []string
 	if len(c.facts) > 0 {
@@ -173,7 +175,8 @@ func (c *comparer) sideOf(k *result.Case, r *result.Result) string {
 	return strings.Join(parts, ", ")
 }
 
-// findSide finds a side by its name, or makes it; with distinct it makes another of that name.
+// findSide finds a side by its name, or makes it; with distinct it makes
+// another of that name.
 func (c *comparer) findSide(name string, distinct bool) *compareSide {
 	same := 0
 	for _, s := range c.sides {
@@ -190,7 +193,8 @@ func (c *comparer) findSide(name string, distinct bool) *compareSide {
 	return s
 }
 
-// putBaselineFirst moves the side that all others are compared with to the front.
+// putBaselineFirst moves the side that all others are compared with to the
+// front.
 func (c *comparer) putBaselineFirst() error {
 	want := c.o.Baseline
 	if want == "" {
@@ -293,7 +297,8 @@ func (c *comparer) collect(s *compareSide) {
 	}
 }
 
-// EveryCase is the id of a row for a case that has only the keys that make the sides.
+// EveryCase is the id of a row for a case that has only the keys that make the
+// sides.
 const EveryCase = "every case"
 
 // caseID names a case without the keys that make the sides.
@@ -404,7 +409,8 @@ func sizesText(steps []*result.Step) string {
 	return strings.Join(parts, ", ")
 }
 
-// difference is why two cells are not the same work, "" if they are; left and right name them.
+// difference is why two cells are not the same work, "" if they are; left and
+// right name them.
 func (a work) difference(b work, left, right string) string {
 	say := func(key string, x, y any) string { return wording.Text("work."+key, x, left, y, right) }
 	switch {

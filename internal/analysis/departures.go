@@ -15,7 +15,8 @@ import (
 // departureList collects deviations by kind and text.
 type departureList []result.Departure
 
-// add keeps a deviation of one case, or of all with id "". The kind is also the key of its sentence.
+// add keeps a deviation of one case, or of all with id "". The kind is also the
+// key of its sentence.
 func (l *departureList) add(id, kind string, args ...any) {
 	l.addText(id, kind, wording.Text("departure."+kind, args...))
 }
@@ -172,7 +173,8 @@ func (s *runData) caseDepartures(out *departureList, sub *caseData) {
 	}
 }
 
-// cacheText describes how files were accessed where that is not the access requested.
+// cacheText describes how files were accessed where that is not the access
+// requested.
 func cacheText(do string, c result.Achieved) string {
 	requested := c.Asked
 	if requested == "direct" {
@@ -189,7 +191,8 @@ func (s *runData) namesCodec(codec string) bool {
 	return slices.ContainsFunc(s.protocol(), func(st plan.Step) bool { return st.Codec == codec })
 }
 
-// isCacheMissed reports whether less was achieved of the cache than the plan wants.
+// isCacheMissed reports whether less was achieved of the cache than the plan
+// wants.
 func isCacheMissed(do string, c result.Achieved) bool {
 	switch c.Asked {
 	case "direct":

@@ -65,7 +65,8 @@ var compareFacts = []compareFact{
 	{"rounds", kindRepetition, ofRun(func(r *result.Result) string { return fmt.Sprint(r.Rounds) }), false},
 }
 
-// CompareFacts are the names that [CompareOptions.By] accepts in addition to the keys of cases.
+// CompareFacts are the names that [CompareOptions.By] accepts in addition to
+// the keys of cases.
 var CompareFacts = func() []string {
 	out := make([]string, len(compareFacts))
 	for i, f := range compareFacts {
@@ -174,7 +175,8 @@ func diskFacts(r *result.Result) (out []string) {
 	return out
 }
 
-// enginesOf are the engines of all sessions: the one of each, and those of its cases.
+// enginesOf are the engines of all sessions: the one of each, and those of its
+// cases.
 func enginesOf(r *result.Result) (out []result.Engine) {
 	for _, s := range r.Sessions {
 		out = append(append(out, s.Engine), s.Engines...)
@@ -182,7 +184,8 @@ func enginesOf(r *result.Result) (out []result.Engine) {
 	return out
 }
 
-// engineFacts are the engines that drove images; the native folder's is on every run.
+// engineFacts are the engines that drove images; the native folder's is on
+// every run.
 func engineFacts(r *result.Result) (out []string) {
 	for _, e := range enginesOf(r) {
 		if e.Name != "directory" {
@@ -198,7 +201,8 @@ func engineKind(title string) string {
 	return name
 }
 
-// unscaled is the scale of a run without a deviation that changes how much was measured.
+// unscaled is the scale of a run without a deviation that changes how much was
+// measured.
 const unscaled = "as the plan has it"
 
 // ofDepartures are the deviations of some kinds as text.
@@ -216,7 +220,8 @@ func ofDepartures(kinds ...string) func(*result.Result) []string {
 	}
 }
 
-// scaleFacts are the deviations that change how much was measured, or which files and codecs.
+// scaleFacts are the deviations that change how much was measured, or which
+// files and codecs.
 var scaleFacts = ofDepartures("scale", "sets", "workers", "codec", "input")
 
 // factsText is the values of some facts of a run in one line.
@@ -283,7 +288,8 @@ func (c *comparer) collectFacts() {
 		}
 		c.out.Differences = append(c.out.Differences, d)
 	}
-	// What a reader has to know of any number: where, under what, by which tool and plan
+	// What a reader has to know of any number: where, under what, by which tool
+	// and plan
 	for _, name := range []string{"model", "cpu", "os", "engine", "plan", "scale", "workers"} {
 		if values := c.out.Sides[0].fact(name); len(values) == 1 && values[0] != unscaled && !c.differ(name) {
 			c.out.Alike = append(c.out.Alike, CompareFact{name, values})
@@ -302,7 +308,8 @@ func (s CompareSide) fact(name string) []string {
 	return []string{}
 }
 
-// differBy reports whether some side has not the same values as the baseline, in any order.
+// differBy reports whether some side has not the same values as the baseline,
+// in any order.
 func (c *comparer) differBy(of func(CompareSide) []string) bool {
 	sorted := func(s CompareSide) []string { return slices.Sorted(slices.Values(of(s))) }
 	first := sorted(c.out.Sides[0])
@@ -354,9 +361,9 @@ func (c *comparer) noteDifferences() {
 	}
 }
 
-// noteWarnings adds to the notes what the runs of one side were warned of and those of
-// another were not, or not in the same words: a machine that was busy on one day
-// looks like a change. One text of each kind represents the side.
+// noteWarnings adds to the notes what the runs of one side were warned of and
+// those of another were not, or not in the same words: a machine that was busy
+// on one day looks like a change. One text of each kind represents the side.
 func (c *comparer) noteWarnings() {
 	type sideWarning struct {
 		text string

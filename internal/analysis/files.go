@@ -110,7 +110,8 @@ func (f *sampleFilter) apply(samples []result.Sample) []result.Sample {
 	return out
 }
 
-// files are the samples of steps as columns: size in bytes, time in seconds, rate in bytes per second.
+// files are the samples of steps as columns: size in bytes, time in seconds,
+// rate in bytes per second.
 type files struct {
 	size, time, rate []float64
 	workers          int
@@ -231,7 +232,8 @@ func (f files) fitted(est string) (float64, error) {
 }
 
 // stepsValue is the quantity in the steps of one round: a rate under the
-// estimator, anything else as the mean of the steps. n is the number of files or steps.
+// estimator, anything else as the mean of the steps. n is the number of files
+// or steps.
 func stepsValue(q plan.Quantity, est string, steps []*result.Step, f *sampleFilter) (v float64, n int, err error) {
 	if isPerFile(q) {
 		return stepRate(est, steps, f)
@@ -267,15 +269,17 @@ func stepsValue(q plan.Quantity, est string, steps []*result.Step, f *sampleFilt
 	return v, len(xs), nil
 }
 
-// fileUnit is the unit of replication of an interval over the files of one mount.
+// fileUnit is the unit of replication of an interval over the files of one
+// mount.
 const fileUnit = "file within one mount"
 
-// minTrimmed is the least number of files for the interval of a trimmed mean: that of
-// fewer is too wide for its level (docs/accuracy.md).
+// minTrimmed is the least number of files for the interval of a trimmed mean:
+// that of fewer is too wide for its level (docs/accuracy.md).
 const minTrimmed = 6
 
 // fileInterval gives an estimate of a single round an interval over its files.
-// It shows how the files of this mount scatter, not what another mount would show.
+// It shows how the files of this mount scatter, not what another mount would
+// show.
 func fileInterval(e *result.Estimate, f files, steps []*result.Step) {
 	iv, err := intervalOfFiles(e.Name, f, steps)
 	switch {
@@ -292,9 +296,10 @@ func fileInterval(e *result.Estimate, f files, steps []*result.Step) {
 	}
 }
 
-// hasTwoSpeeds reports whether the files of a step are of two speeds. Files that follow each
-// other share theirs, so that the exact intervals, which take files to be independent,
-// contain the rate of a long run less often than their level.
+// hasTwoSpeeds reports whether the files of a step are of two speeds. Files
+// that follow each other share theirs, so that the exact intervals, which take
+// files to be independent, contain the rate of a long run less often than their
+// level.
 func hasTwoSpeeds(st *result.Step) bool {
 	return slices.ContainsFunc(StepWarnings(st), func(w result.Warning) bool {
 		return w.Kind == "bimodal" || w.Kind == "two-modes"
@@ -328,10 +333,10 @@ func intervalOfFiles(name string, f files, steps []*result.Step) (stats.Interval
 	}))
 }
 
-// bySize is the interval of a statistic of files of chosen sizes, the times of which
-// scatter, the more the larger they are.
-// keep is the share of the files that decide it. Far outliers are rare, so that a
-// sample that has some does not show how many there are: no interval then.
+// bySize is the interval of a statistic of files of chosen sizes, the times of
+// which scatter, the more the larger they are. keep is the share of the files
+// that decide it. Far outliers are rare, so that a sample that has some does
+// not show how many there are: no interval then.
 func (f files) bySize(keep float64, statistic func(size, time []float64) float64) (stats.Interval, error) {
 	if keep == 1 && f.hasOutliers() {
 		return stats.Interval{}, errOutliers
@@ -367,9 +372,9 @@ func (f files) weightedInterval(name string) (stats.Interval, error) {
 }
 
 // relativeLine is the line of [stats.FitWeightedLine] with weights 1/size² in
-// closed form: with u = 1/size the sums of the weighted
-// products are those of u², u, 1, u²·time and u·time. It is not finite, and so no
-// interval, where all files have one size.
+// closed form: with u = 1/size the sums of the weighted products are those of
+// u², u, 1, u²·time and u·time. It is not finite, and so no interval, where all
+// files have one size.
 func relativeLine(size, time []float64) (slope, intercept float64) {
 	n, largest := float64(len(size)), slices.Max(size)
 	var u1, u2, u1t, u2t float64
@@ -420,7 +425,8 @@ func (f files) aggregateInterval(steps []*result.Step) (stats.Interval, error) {
 	return f.bySize(1, func(x, y []float64) float64 { return average(x) / average(y) })
 }
 
-// invertInterval turns the interval of a slope (seconds a byte) into that of a rate.
+// invertInterval turns the interval of a slope (seconds a byte) into that of a
+// rate.
 func invertInterval(iv stats.Interval, err error) (stats.Interval, error) {
 	if err == nil && !(iv.Low > 0) {
 		err = errSlope

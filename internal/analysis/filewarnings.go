@@ -15,7 +15,8 @@ const (
 	idleShare = 0.10
 	// Times the overhead of a file is the least time of a trustworthy one
 	smallFile = 20
-	// Ns that reading the clock twice and entering the calls may cost, as an upper estimate
+	// Ns that reading the clock twice and entering the calls may cost, as an
+	// upper estimate
 	clockCost = 1000
 	// Factor by which a file, or a mode, has to differ from its expected time
 	fileFactor = 1.25
@@ -23,9 +24,10 @@ const (
 	minForMode = 20
 )
 
-// StepWarnings are what weakens the timed files of one step: what was recorded with
-// it, and what its files alone show. Summaries carry the same, shortened
-// where there are many of a kind; this is for charts that mark where it happened.
+// StepWarnings are what weakens the timed files of one step: what was recorded
+// with it, and what its files alone show. Summaries carry the same, shortened
+// where there are many of a kind; this is for charts that mark where it
+// happened.
 func StepWarnings(st *result.Step) []result.Warning {
 	w := warningList(slices.Clone(st.Warnings))
 	if st.Error == "" {
@@ -34,8 +36,9 @@ func StepWarnings(st *result.Step) []result.Warning {
 	return w
 }
 
-// addFiles adds what the files of a step show: idle workers, files too small for the clock, outliers, a slow
-// first file, two modes, a trend. Files of several workers share the machine, and rightly differ.
+// addFiles adds what the files of a step show: idle workers, files too small
+// for the clock, outliers, a slow first file, two modes, a trend. Files of
+// several workers share the machine, and rightly differ.
 func (w *warningList) addFiles(st *result.Step) {
 	w.addIdle(st)
 	if workers(st) > 1 {
@@ -63,7 +66,8 @@ func (w *warningList) addFiles(st *result.Step) {
 	}
 }
 
-// inOrderOfStep are the samples of a step in the order in which they were taken.
+// inOrderOfStep are the samples of a step in the order in which they were
+// taken.
 func inOrderOfStep(st *result.Step) []result.Sample {
 	samples := slices.Clone(st.Samples)
 	slices.SortFunc(samples, func(a, b result.Sample) int { return a.Order - b.Order })
@@ -96,8 +100,8 @@ func (w *warningList) addIdle(st *result.Step) {
 	}
 }
 
-// excessTimes is the logarithm of each file's time over the time expected for its size. It is nil where no time can be
-// expected.
+// excessTimes is the logarithm of each file's time over the time expected for
+// its size. It is nil where no time can be expected.
 func excessTimes(samples []result.Sample) []float64 {
 	f := files{}
 	for _, x := range samples {
@@ -109,9 +113,9 @@ func excessTimes(samples []result.Sample) []float64 {
 // minForExcess is the least number of files for which times are expected.
 const minForExcess = 6
 
-// excess is [excessTimes] for columns. The time expected is
-// the median of the size where three files or more share it, else that of the weighted
-// line through all.
+// excess is [excessTimes] for columns. The time expected is the median of the
+// size where three files or more share it, else that of the weighted line
+// through all.
 func (f files) excess() []float64 {
 	if len(f.size) < minForExcess {
 		return nil
@@ -155,8 +159,8 @@ func (f files) hasOutliers() bool {
 	return len(far) > 0
 }
 
-// addOutliers names the files that are far off the rest. The first file is judged separately, as it may pay for what
-// all others find ready.
+// addOutliers names the files that are far off the rest. The first file is
+// judged separately, as it may pay for what all others find ready.
 func (w *warningList) addOutliers(st *result.Step, samples []result.Sample, excess []float64) {
 	rest := excess[1:]
 	far, mid := farFiles(rest)
@@ -181,9 +185,10 @@ func (w *warningList) addOutliers(st *result.Step, samples []result.Sample, exce
 }
 
 // addModes looks for two modes in the course of a step: a break, where the rate
-// changes for good (throttling, a full fast cache, another user of the disk), or
-// files of two kinds that come and go (a drive that throttles and recovers). Where
-// the files are of two kinds even when a break has been evened out, they come and go.
+// changes for good (throttling, a full fast cache, another user of the disk),
+// or files of two kinds that come and go (a drive that throttles and recovers).
+// Where the files are of two kinds even when a break has been evened out, they
+// come and go.
 func (w *warningList) addModes(st *result.Step, samples []result.Sample, excess []float64) bool {
 	logs := make([]float64, len(samples))
 	for i, x := range samples {
@@ -209,15 +214,16 @@ func (w *warningList) addModes(st *result.Step, samples []result.Sample, excess 
 	return broken
 }
 
-// findBreak finds the file from which on the rate has changed for good, and by which
-// logarithm of time.
+// findBreak finds the file from which on the rate has changed for good, and by
+// which logarithm of time.
 func findBreak(samples []result.Sample, excess []float64) (cut int, shift float64, found bool) {
 	xs := make([]float64, len(excess))
 	for i := range xs {
 		xs[i] = float64(i)
 	}
-	// The time expected for a size is a median over both modes at first; the second
-	// look takes it over files after the shift between the modes was removed.
+	// The time expected for a size is a median over both modes at first; the
+	// second look takes it over files after the shift between the modes was
+	// removed.
 	for look := range 2 {
 		t, err := stats.FitTwoLines(xs, excess, max(stats.MinForLine, len(xs)/10))
 		if err != nil || look > 0 && t.P > trendP {
@@ -234,8 +240,8 @@ func findBreak(samples []result.Sample, excess []float64) (cut int, shift float6
 	return cut, shift, math.Abs(shift) >= math.Log(fileFactor)
 }
 
-// removeShift takes from each excess the median of its size, computed as if the files
-// from cut on had not been slower by shift.
+// removeShift takes from each excess the median of its size, computed as if the
+// files from cut on had not been slower by shift.
 func removeShift(samples []result.Sample, excess []float64, cut int, shift float64) []float64 {
 	bySize := map[int64][]float64{}
 	for i, x := range samples {
@@ -254,13 +260,13 @@ func removeShift(samples []result.Sample, excess []float64, cut int, shift float
 	return out
 }
 
-// minTurns is how often files have to change from one mode to the other for them to
-// come and go: there and back, and there again.
+// minTurns is how often files have to change from one mode to the other for
+// them to come and go: there and back, and there again.
 const minTurns = 3
 
-// findTwoSpeeds cuts files in two kinds by the logarithms of their times over the lower
-// quartile of their size, which is in the faster mode unless that is rare. Each
-// kind is a tenth of the files or more, and they take turns.
+// findTwoSpeeds cuts files in two kinds by the logarithms of their times over
+// the lower quartile of their size, which is in the faster mode unless that is
+// rare. Each kind is a tenth of the files or more, and they take turns.
 func findTwoSpeeds(samples []result.Sample, logs []float64) (c stats.TwoClusters, ok bool) {
 	bySize := map[int64][]float64{}
 	for i, x := range samples {

@@ -40,7 +40,8 @@ type finding struct {
 // fails reports whether there is no number to judge.
 func (f finding) fails() bool { return f.missing != "" || f.weak != "" }
 
-// tested reports whether the finding is one of the tests that Holm's correction counts.
+// tested reports whether the finding is one of the tests that Holm's correction
+// counts.
 func (f finding) tested() bool { return f.sampled && !f.few && !f.fails() }
 
 // verdict is the verdict of a finding whose p value is p after correction.
@@ -56,7 +57,8 @@ func (f finding) verdict(p float64) string {
 	return result.DoesNotHold
 }
 
-// holm corrects the p values of the findings that are tested over all of them, and counts these; others keep 0.
+// holm corrects the p values of the findings that are tested over all of them,
+// and counts these; others keep 0.
 func holm(list []finding) (adjusted []float64, tests int) {
 	adjusted = make([]float64, len(list))
 	var ps []float64
@@ -83,7 +85,8 @@ func weak(key string, args ...any) finding    { return finding{weak: wording.Tex
 
 func needs(b plan.Bound) wording.Message { return wording.Say("text", wording.Bound(b)) }
 
-// judgeRounds turns one value a round into a finding. phrase is what was seen; its value is filled in.
+// judgeRounds turns one value a round into a finding. phrase is what was seen;
+// its value is filled in.
 func judgeRounds(sc scale, unit string, xs []float64, b plan.Bound, phrase wording.Message) finding {
 	f := finding{sampled: true, need: needs(b), per: sc.per}
 	f.dir, f.p = sc.decide(xs, b)
@@ -134,10 +137,10 @@ func combineAll(parts []finding) finding { return combine(parts, 1) }
 // combineAny wants one part to hold: one that holds decides.
 func combineAny(parts []finding) finding { return combine(parts, -1) }
 
-// combine is [combineAll] for sign 1 and, mirrored, [combineAny] for sign -1. The verdict
-// that all parts carry together has the largest of their p values (an
-// intersection–union test); the one that a single part carries has the smallest
-// times the number of parts (Bonferroni).
+// combine is [combineAll] for sign 1 and, mirrored, [combineAny] for sign -1.
+// The verdict that all parts carry together has the largest of their p values
+// (an intersection–union test); the one that a single part carries has the
+// smallest times the number of parts (Bonferroni).
 func combine(parts []finding, sign int) finding {
 	var out finding
 	var missing, weak string

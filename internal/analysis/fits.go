@@ -62,7 +62,8 @@ func fitPoints(model string, points [][2]float64) (curve, error) {
 	return fit(xs, ys)
 }
 
-// fitted is a fit of the plan on one side: round by round where it was measured.
+// fitted is a fit of the plan on one side: round by round where it was
+// measured.
 type fitted struct {
 	points [][2]float64
 	whole  curve
@@ -112,7 +113,8 @@ func (s *runData) measuredFit(f plan.Fit, est string) fitted {
 	return out
 }
 
-// axisPoints are the values along a numeric axis, of each round that has all of them.
+// axisPoints are the values along a numeric axis, of each round that has all of
+// them.
 func (s *runData) axisPoints(f plan.Fit, est string) (map[int][][2]float64, string) {
 	points, bad := judge{s: s, est: est}.along(plan.Operand{Quantity: f.Quantity, Where: f.Where}, f.Along)
 	if bad.fails() {
@@ -135,8 +137,9 @@ func (s *runData) axisPoints(f plan.Fit, est string) (map[int][][2]float64, stri
 	return byRound, ""
 }
 
-// centres are the points of a fit as they are drawn: each the centre of the rounds
-// that were fitted. A value of a round that lacks another point is in neither.
+// centres are the points of a fit as they are drawn: each the centre of the
+// rounds that were fitted. A value of a round that lacks another point is in
+// neither.
 func centres(unit string, byRound map[int][][2]float64) (out [][2]float64) {
 	rounds := sortedKeys(byRound)
 	for i, p := range byRound[rounds[0]] {
@@ -231,8 +234,8 @@ func (s *runData) fits() []result.Fit {
 	return out
 }
 
-// publishedFit fits a model of the plan to the author's own published points. Where there
-// are too few of them, reason gives the cause.
+// publishedFit fits a model of the plan to the author's own published points.
+// Where there are too few of them, reason gives the cause.
 func (s *runData) publishedFit(f plan.Fit) fitted {
 	points, bad := s.publishedAlong(plan.Operand{Quantity: f.Quantity, Where: f.Where}, f.Along)
 	out := fitted{reason: wording.Join(bad.missing, bad.weak)}
@@ -277,7 +280,8 @@ func fitResult(f plan.Fit, x fitted) result.Fit {
 }
 
 // at predicts the mean of the predictions of the rounds from three on, as the
-// coefficients are their means, so that a line goes through its own predictions.
+// coefficients are their means, so that a line goes through its own
+// predictions.
 func (x fitted) at(v float64) float64 {
 	if len(x.curves) < minRounds {
 		return x.whole.at(v)
@@ -289,9 +293,9 @@ func (x fitted) at(v float64) float64 {
 	return plainScale.centre(ys)
 }
 
-// interval gives a coefficient its interval: over rounds from three on, else the
-// fit's own, over its points. Files of two mounts have none: they are not files
-// within one mount, and two mounts are too few to show how mounts differ.
+// interval gives a coefficient its interval: over rounds from three on, else
+// the fit's own, over its points. Files of two mounts have none: they are not
+// files within one mount, and two mounts are too few to show how mounts differ.
 func (x fitted) interval(c *result.Coefficient) {
 	switch own := x.whole.intervals[c.Name]; {
 	case c.Name == "r2":
@@ -307,8 +311,9 @@ func (x fitted) interval(c *result.Coefficient) {
 	}
 }
 
-// roundInterval is the interval over rounds. The factor of a power law, which is above zero, is taken by its
-// logarithms where the plain interval is not above zero.
+// roundInterval is the interval over rounds. The factor of a power law, which
+// is above zero, is taken by its logarithms where the plain interval is not
+// above zero.
 func (x fitted) roundInterval(c *result.Coefficient) {
 	var vs []float64
 	for _, k := range x.curves {
@@ -401,8 +406,9 @@ func (j judge) coefficient(a plan.Assert) finding {
 	return out
 }
 
-// beyondShares opens the ends of a bound that no share can pass: there is no number
-// to test at them, where the t distribution would still see something beyond.
+// beyondShares opens the ends of a bound that no share can pass: there is no
+// number to test at them, where the t distribution would still see something
+// beyond.
 func beyondShares(b plan.Bound) plan.Bound {
 	if b.Low <= 0 && !b.LowOpen {
 		b.Low = math.Inf(-1)
@@ -413,7 +419,8 @@ func beyondShares(b plan.Bound) plan.Bound {
 	return b
 }
 
-// prediction compares a value with what the fit predicts for it: left / predicted.
+// prediction compares a value with what the fit predicts for it: left /
+// predicted.
 func (j judge) prediction(a plan.Assert) finding {
 	f, x := j.fit(a.Fit)
 	if x.reason != "" {

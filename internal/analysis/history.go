@@ -13,8 +13,8 @@ import (
 	"dmgbench/internal/wording"
 )
 
-// HistoryRun is a run for [NewHistory]; of the result everything but the steps of
-// cases and the claims is read, see [result.ReadSummary].
+// HistoryRun is a run for [NewHistory]; of the result everything but the steps
+// of cases and the claims is read, see [result.ReadSummary].
 type HistoryRun struct {
 	Result *result.Result
 	// Of its report, for links; "" for none
@@ -27,8 +27,8 @@ type HistoryRun struct {
 
 func (r HistoryRun) name() string { return cmp.Or(r.Name, r.Result.Run) }
 
-// History is the headline quantities of many runs in the order of time. Lists are
-// never nil.
+// History is the headline quantities of many runs in the order of time. Lists
+// are never nil.
 type History struct {
 	// The one with the newest run first
 	Series []HistorySeries
@@ -37,8 +37,8 @@ type History struct {
 }
 
 // HistorySeries are the runs of one plan as executed (digest and scale), on one
-// machine and disk, by one engine whatever its version, with images of one file system:
-// what may be drawn in one line.
+// machine and disk, by one engine whatever its version, with images of one file
+// system: what may be drawn in one line.
 type HistorySeries struct {
 	Plan, Title, Digest string
 	// Deviations that change how much was measured; never empty
@@ -58,13 +58,13 @@ type HistorySeries struct {
 	Rows []HistoryRow
 	// One for every version but the first
 	Changes []HistoryChange
-	// Newest is the newest run that has ended and has a number, else the newest that has one, as it was given; nil
-	// without one.
+	// Newest is the newest run that has ended and has a number, else the newest
+	// that has one, as it was given; nil without one.
 	Newest *result.Result
 }
 
-// HistoryVersion is what may change between runs of a series: the system with its build,
-// the program, and the engine with its version.
+// HistoryVersion is what may change between runs of a series: the system with
+// its build, the program, and the engine with its version.
 type HistoryVersion struct {
 	System, Tool, Engine string
 	// Where the system has no build that it goes with
@@ -119,7 +119,8 @@ type HistoryChange struct {
 	Ended [2]int
 }
 
-// The bounds of a history that has many runs; what exceeds them is left out with a reason.
+// The bounds of a history that has many runs; what exceeds them is left out
+// with a reason.
 const (
 	// Of each version, those next to the change
 	changeRuns = 8
@@ -129,14 +130,16 @@ const (
 	changeReads = 160
 )
 
-// NewHistory sorts runs into series. Its numbers are the headline estimates of the
-// runs' own reports; whether a version differs from the one before is decided by [Compare],
-// over at most eight runs of each, those next to the change in time, chosen before any
-// number is looked at. read gives a run in full for that; it is called from two goroutines at a time.
+// NewHistory sorts runs into series. Its numbers are the headline estimates of
+// the runs' own reports; whether a version differs from the one before is
+// decided by [Compare], over at most eight runs of each, those next to the
+// change in time, chosen before any number is looked at. read gives a run in
+// full for that; it is called from two goroutines at a time.
 //
-// Runs of other digests, scales, machines, disks, engines or file systems are never joined. Pooled
-// results are left out, as their runs are in the history; so is a run that is given twice,
-// and one in which no session started. A run that has not ended is in its series and in no comparison.
+// Runs of other digests, scales, machines, disks, engines or file systems are
+// never joined. Pooled results are left out, as their runs are in the history;
+// so is a run that is given twice, and one in which no session started. A run
+// that has not ended is in its series and in no comparison.
 func NewHistory(runs []HistoryRun, read func(HistoryRun) (*result.Result, error)) *History {
 	h := &historyMaker{out: &History{Series: []HistorySeries{}, LeftOut: []string{}}, read: read, reads: changeReads}
 	seen := map[string]bool{}
@@ -202,8 +205,8 @@ func seriesKey(r *result.Result) string {
 	return strings.Join(parts, "\x00")
 }
 
-// filesystemsOf are the file systems in the images that were measured, by case. Where a plan has several to choose
-// from, another user may get another one.
+// filesystemsOf are the file systems in the images that were measured, by case.
+// Where a plan has several to choose from, another user may get another one.
 func filesystemsOf(r *result.Result) map[string]string {
 	out := map[string]string{}
 	for i := range r.Cases {
@@ -214,7 +217,8 @@ func filesystemsOf(r *result.Result) map[string]string {
 	return out
 }
 
-// isAgreeing reports whether no case has another file system in one than in the other.
+// isAgreeing reports whether no case has another file system in one than in the
+// other.
 func isAgreeing(a, b map[string]string) bool {
 	for id, fs := range b {
 		if other, there := a[id]; there && other != fs {
@@ -333,7 +337,8 @@ func (s *HistorySeries) fillRows(list []HistoryRun) {
 	}
 }
 
-// changes compares every version with the one before, the newest first as long as there is room.
+// changes compares every version with the one before, the newest first as long
+// as there is room.
 func (h *historyMaker) changes(s *HistorySeries, list []HistoryRun) {
 	for to := 1; to < len(s.Versions); to++ {
 		s.Changes = append(s.Changes, HistoryChange{From: to - 1, To: to})
@@ -372,7 +377,8 @@ func (s *HistorySeries) ended(version int) (out []int) {
 	return out
 }
 
-// compared are the quantities that versions are compared in: rates and the space on disk, or all that were measured.
+// compared are the quantities that versions are compared in: rates and the
+// space on disk, or all that were measured.
 func (s *HistorySeries) compared() (ops []plan.Quantity) {
 	var all []plan.Quantity
 	for _, row := range s.Rows {
@@ -435,7 +441,8 @@ var versionParts = []func(HistoryVersion) string{
 	func(v HistoryVersion) string { return v.Engine },
 }
 
-// VersionName names a version by those of its parts in which the given versions differ; all of it, if they do not.
+// VersionName names a version by those of its parts in which the given versions
+// differ; all of it, if they do not.
 func (s *HistorySeries) VersionName(version int, among ...int) string {
 	v := s.Versions[version]
 	differ := func(of func(HistoryVersion) string) bool {

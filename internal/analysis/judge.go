@@ -105,7 +105,8 @@ func (j judge) operand(op plan.Operand) operandValue {
 	return j.s.measured(op.Quantity, op.Where, cmp.Or(op.Statistic, j.est))
 }
 
-// unmeasured are the cases of an operand that were not measured to the end: a claim is not judged by their values.
+// unmeasured are the cases of an operand that were not measured to the end: a
+// claim is not judged by their values.
 func (j judge) unmeasured(op plan.Operand) string {
 	if !j.strict {
 		return ""
@@ -238,9 +239,9 @@ func isSameOperand(a, b plan.Operand) bool {
 		})
 }
 
-// outcome wants the steps to have ended as the claim states, in every round in which they
-// ended. It is not a statistic, and one round is enough. On the author's side
-// it is what the protocol expects of the steps.
+// outcome wants the steps to have ended as the claim states, in every round in
+// which they ended. It is not a statistic, and one round is enough. On the
+// author's side it is what the protocol expects of the steps.
 func (j judge) outcome(a plan.Assert) finding {
 	if j.author {
 		return j.s.expected(a)
@@ -282,8 +283,9 @@ func (j judge) outcome(a plan.Assert) finding {
 	return f
 }
 
-// endedSteps are the steps of a kind that the selector picks, of the rounds that were run to an end, good or bad:
-// steps of an interrupted round do not count.
+// endedSteps are the steps of a kind that the selector picks, of the rounds
+// that were run to an end, good or bad: steps of an interrupted round do not
+// count.
 func (sub *caseData) endedSteps(do string, sel plan.Selector) (out []*result.Step) {
 	ended := map[int]bool{}
 	for _, r := range sub.c.Rounds {

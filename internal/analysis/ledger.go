@@ -12,8 +12,8 @@ import (
 	"dmgbench/internal/wording"
 )
 
-// LedgerRun is a run for [NewLedger]; of the result, claims, sessions, deviations
-// and the plan's name are read.
+// LedgerRun is a run for [NewLedger]; of the result, claims, sessions,
+// deviations and the plan's name are read.
 type LedgerRun struct {
 	Result *result.Result
 	// Of its report, for links; "" for none
@@ -44,8 +44,8 @@ func (c LedgerColumn) isSameMachine(o LedgerColumn) bool {
 	return c.Machine == o.Machine && engineKind(c.Engine) == engineKind(o.Engine)
 }
 
-// LedgerVariant is one plan as executed: digest and scale. Verdicts of different
-// variants carry their marks.
+// LedgerVariant is one plan as executed: digest and scale. Verdicts of
+// different variants carry their marks.
 type LedgerVariant struct {
 	Mark, Plan, Digest string
 	Scale              []string
@@ -82,12 +82,13 @@ type LedgerEntry struct {
 	Claim  result.Claim
 }
 
-// NewLedger sorts the verdicts of runs by claim, system and machine. It is a pure
-// function of them and does not judge again: the verdict of a cell is the one that
-// all deciding runs agree in, and cannot_tell where they contradict each other.
-// Where some runs of a cell were scaled and others not, the others decide; which
-// plan as executed each verdict belongs to, its mark shows. Pooled results are left out,
-// as their runs have verdicts of their own, and so is a run that is given twice.
+// NewLedger sorts the verdicts of runs by claim, system and machine. It is a
+// pure function of them and does not judge again: the verdict of a cell is the
+// one that all deciding runs agree in, and cannot_tell where they contradict
+// each other. Where some runs of a cell were scaled and others not, the others
+// decide; which plan as executed each verdict belongs to, its mark shows.
+// Pooled results are left out, as their runs have verdicts of their own, and so
+// is a run that is given twice.
 func NewLedger(runs []LedgerRun) *Ledger {
 	l := &Ledger{Columns: []LedgerColumn{}, Variants: []LedgerVariant{}, Rows: []LedgerRow{}, Answers: []string{},
 		LeftOut: []string{}}
@@ -123,7 +124,8 @@ func NewLedger(runs []LedgerRun) *Ledger {
 	return l
 }
 
-// leaveOut is why a run is in no ledger and no history: it is pooled, or seen already.
+// leaveOut is why a run is in no ledger and no history: it is pooled, or seen
+// already.
 func leaveOut(r *result.Result, seen map[string]bool) string {
 	switch {
 	case len(r.Runs) > 0:
@@ -138,7 +140,8 @@ func columnOf(r *result.Result) LedgerColumn {
 	return LedgerColumn{System: factsText(r, "os"), Machine: machineText(r), Engine: factsText(r, "engine")}
 }
 
-// compareNatural compares texts with the numbers in them as numbers: 26.9 before 26.10.
+// compareNatural compares texts with the numbers in them as numbers: 26.9
+// before 26.10.
 func compareNatural(a, b string) int {
 	for a != "" && b != "" {
 		x, y := leading(a), leading(b)
@@ -246,8 +249,8 @@ func (l *Ledger) scaleOf(mark string) string {
 	return strings.Join(l.Variants[i].Scale, "; ")
 }
 
-// decidingScale is the scale of the runs that decide a cell: only verdicts of one
-// scale can reverse.
+// decidingScale is the scale of the runs that decide a cell: only verdicts of
+// one scale can reverse.
 func (l *Ledger) decidingScale(c LedgerCell) string {
 	for _, e := range c.Entries {
 		if e.Counts {
@@ -257,9 +260,9 @@ func (l *Ledger) decidingScale(c LedgerCell) string {
 	return ""
 }
 
-// combineVerdicts is the verdict of several runs, whatever their order: one that decides
-// wins over those that do not, and two that contradict each other do not decide,
-// however many others there are. Without runs it is "".
+// combineVerdicts is the verdict of several runs, whatever their order: one
+// that decides wins over those that do not, and two that contradict each other
+// do not decide, however many others there are. Without runs it is "".
 func combineVerdicts(verdicts []string) string {
 	order := []string{"", result.NotMeasured, result.CannotTell}
 	open, decided := 0, ""

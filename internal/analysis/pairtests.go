@@ -9,8 +9,9 @@ import (
 	"dmgbench/internal/wording"
 )
 
-// pairTest is a test of two values: op computes the tested number, in unit, from two printed figures; rounds judges
-// values where at least one was measured.
+// pairTest is a test of two values: op computes the tested number, in unit,
+// from two printed figures; rounds judges values where at least one was
+// measured.
 type pairTest struct {
 	bound  plan.Bound
 	unit   string
@@ -85,7 +86,8 @@ func judgeDifference(a, b operandValue, bound plan.Bound) finding {
 }
 
 // ratioRounds compares paired rounds through their logarithms. Where a value is
-// zero there is no logarithm: two zeros are equal, and with one zero there is no ratio.
+// zero there is no logarithm: two zeros are equal, and with one zero there is
+// no ratio.
 func ratioRounds(a, b operandValue, bound plan.Bound, phrase wording.Message) finding {
 	x, y := paired(a, b)
 	if len(x) == 0 {
@@ -105,7 +107,8 @@ func ratioRounds(a, b operandValue, bound plan.Bound, phrase wording.Message) fi
 	return judgeRounds(sc, "1", r, bound, phrase)
 }
 
-// ratioOf is x / y of values that are not negative; NaN where neither is positive.
+// ratioOf is x / y of values that are not negative; NaN where neither is
+// positive.
 func ratioOf(x, y float64) float64 {
 	switch {
 	case x == y:
@@ -164,9 +167,9 @@ func constantRounds(v float64, like operandValue) operandValue {
 		values: slices.Repeat([]float64{v}, len(like.rounds))}
 }
 
-// judgeEnds judges a measured value against both ends of a printed one: a verdict
-// has to hold whatever the true figure inside the printed interval is, the interval
-// of "about" being all that it can mean.
+// judgeEnds judges a measured value against both ends of a printed one: a
+// verdict has to hold whatever the true figure inside the printed interval is,
+// the interval of "about" being all that it can mean.
 func judgeEnds(f operandValue, judge func(v float64) finding) finding {
 	w := f.widened()
 	low := judge(w.low)
@@ -214,9 +217,9 @@ const aboutTolerance = 0.05
 
 // judgePublished judges two printed figures. A figure means an interval: exact
 // ones for a point, "below", "above" and ranges for all their values, and every
-// one of these has to satisfy the bound. "about 2" means 2 ± 5 %, and
-// one value that satisfies the bound is enough: the author rounded, and the claim
-// is the author's.
+// one of these has to satisfy the bound. "about 2" means 2 ± 5 %, and one value
+// that satisfies the bound is enough: the author rounded, and the claim is the
+// author's.
 func judgePublished(
 	a, b operandValue, bound plan.Bound, op func(x, y float64) float64, unit string, phrase wording.Message,
 ) finding {
@@ -284,9 +287,9 @@ func (a operandValue) readings() []span {
 	return out
 }
 
-// imageOf is the interval of op over two intervals, NaN where it has no values. op is monotone in each of its
-// arguments (a difference, or a ratio of values that are not negative), so that the
-// ends decide.
+// imageOf is the interval of op over two intervals, NaN where it has no values.
+// op is monotone in each of its arguments (a difference, or a ratio of values
+// that are not negative), so that the ends decide.
 func imageOf(a, b span, op func(x, y float64) float64) span {
 	out := span{math.Inf(1), math.Inf(-1), a.open || b.open}
 	for _, x := range []float64{a.low, a.high} {
@@ -301,8 +304,8 @@ func imageOf(a, b span, op func(x, y float64) float64) span {
 	return out
 }
 
-// isInside reports whether the whole interval satisfies the bound. An open end may
-// touch a strict bound.
+// isInside reports whether the whole interval satisfies the bound. An open end
+// may touch a strict bound.
 func (s span) isInside(b plan.Bound) bool {
 	if s.open && s.low < s.high {
 		return s.low >= b.Low && s.high <= b.High

@@ -46,8 +46,8 @@ func meanOf(q plan.Quantity, figures []plan.Published) operandValue {
 }
 
 // figures finds the published figures that an operand names: those of its cell,
-// from the source's own machine unless it names another, under the statistic that
-// it names, the more special cell before the more general one.
+// from the source's own machine unless it names another, under the statistic
+// that it names, the more special cell before the more general one.
 func (s *runData) figures(op plan.Operand) ([]plan.Published, finding) {
 	var out []plan.Published
 	best := -1
@@ -101,7 +101,8 @@ func (s *runData) isTakenOn(p plan.Published, on plan.On) bool {
 		(on.Tool == "" || on.Tool == have.Tool) && (on.Date.IsZero() || on.Date.Equal(have.Date))
 }
 
-// origin is the machine, system, tool and day of a figure: its own, else the source's.
+// origin is the machine, system, tool and day of a figure: its own, else the
+// source's.
 func (s *runData) origin(p plan.Published) plan.On {
 	on := p.On
 	if s.p.Source == nil {
@@ -126,10 +127,10 @@ func originText(on plan.On) string {
 	return wording.NonEmpty(on.Machine, on.OS, on.Tool, date)
 }
 
-// compatible reports whether a figure's cell is one that the selector means, and
-// how many of the selector's keys it names. A figure that leaves a key open is
-// meant for all its values, except that figures of the native directory, of one
-// file size and of one set are only meant where they are named.
+// compatible reports whether a figure's cell is one that the selector means,
+// and how many of the selector's keys it names. A figure that leaves a key open
+// is meant for all its values, except that figures of the native directory, of
+// one file size and of one set are only meant where they are named.
 func compatible(cell, sel plan.Selector) (special int, ok bool) {
 	for _, c := range sel {
 		if have, ok := choiceOf(cell, c.Key); ok {
@@ -156,8 +157,8 @@ func isNative(sel plan.Selector) bool {
 	return slices.Contains(base.Values, "true") || slices.Contains(target.Values, "directory")
 }
 
-// derivedRates are the rates of streaming that follow from printed times and the
-// size of the input, as the author computes them: input size / time.
+// derivedRates are the rates of streaming that follow from printed times and
+// the size of the input, as the author computes them: input size / time.
 func (s *runData) derivedRates(op plan.Operand) ([]plan.Published, finding) {
 	none := missing("not-published", nameOf(op.Quantity), wording.Selector(op.Where))
 	size := s.streamInput(op.Where)
@@ -181,8 +182,9 @@ func (s *runData) derivedRates(op plan.Operand) ([]plan.Published, finding) {
 	return out, finding{}
 }
 
-// streamInput is the size of the author's file that the stream steps of the plan
-// read, 0 where the plan does not fix one. A run at another scale reads another one.
+// streamInput is the size of the author's file that the stream steps of the
+// plan read, 0 where the plan does not fix one. A run at another scale reads
+// another one.
 func (s *runData) streamInput(sel plan.Selector) float64 {
 	steps := s.protocol()
 	for _, st := range steps {
@@ -205,7 +207,8 @@ func (s *runData) streamInput(sel plan.Selector) float64 {
 	return 0
 }
 
-// isOf reports whether a published figure is one of a quantity, or leads to one.
+// isOf reports whether a published figure is one of a quantity, or leads to
+// one.
 func isOf(p plan.Published, q plan.Quantity) bool {
 	return p.Quantity == q || q == "stream" && p.Quantity == "stream_time"
 }
@@ -254,7 +257,8 @@ func (s *runData) publishedAlong(op plan.Operand, axis string) ([]point, finding
 }
 
 // everyCycle are the first and the last cycle with the figure that the source
-// prints for all of them: one that leaves the cycle open is meant for every cycle.
+// prints for all of them: one that leaves the cycle open is meant for every
+// cycle.
 func (s *runData) everyCycle(op plan.Operand) []point {
 	last := 0
 	for _, b := range s.p.Protocol {
@@ -271,8 +275,8 @@ func (s *runData) everyCycle(op plan.Operand) []point {
 	return []point{{"1", x}, {strconv.Itoa(last), x}}
 }
 
-// expected judges an outcome on the author's side: the protocol states by expect
-// how each step ended for him.
+// expected judges an outcome on the author's side: the protocol states by
+// expect how each step ended for him.
 func (s *runData) expected(a plan.Assert) finding {
 	want := cmp.Or(a.Outcome, "ok")
 	f := finding{dir: 1, need: wording.Say("need.outcome", a.Step, want)}
@@ -302,8 +306,9 @@ func (s *runData) expected(a plan.Assert) finding {
 	return f
 }
 
-// comparePublished compares the published figures of a cell with what was measured. A figure
-// of one file size gets an estimate of its own, named "aggregate@2 GB".
+// comparePublished compares the published figures of a cell with what was
+// measured. A figure of one file size gets an estimate of its own, named
+// "aggregate@2 GB".
 func (s *runData) comparePublished(
 	c cell, q plan.Quantity, headline string, list []result.Estimate,
 ) ([]result.PublishedValue, []result.Estimate) {
@@ -348,8 +353,8 @@ func partEstimate(c cell, q plan.Quantity, est, name string, f *sampleFilter) (r
 }
 
 // incomparable are the deviations after which the ratio to a published figure
-// compares different things. Fewer rounds only make it less certain, and what the
-// source leaves open may well be what it did.
+// compares different things. Fewer rounds only make it less certain, and what
+// the source leaves open may well be what it did.
 var incomparable = []string{"engine", "filesystem", "scale", "sets", "machine", "os", "codec", "input", "format",
 	"band-size", "cache", "sync", "workers", "files", "size", "encryption", "backend", "place"}
 
@@ -359,8 +364,9 @@ func (s *runData) isComparable(id string) bool {
 	})
 }
 
-// isTakenHere reports whether the origin that a figure names in addition to the source's is that of this run: the
-// machine and system of all its sessions, and a tool that is the source's own. The source's own origin is among the
+// isTakenHere reports whether the origin that a figure names in addition to the
+// source's is that of this run: the machine and system of all its sessions, and
+// a tool that is the source's own. The source's own origin is among the
 // deviations.
 func (s *runData) isTakenHere(on plan.On) bool {
 	if s.p.Source != nil && !strings.Contains(s.p.Source.On.Tool, on.Tool) {
@@ -372,9 +378,11 @@ func (s *runData) isTakenHere(on plan.On) bool {
 	})
 }
 
-// ofAnotherMachine is why a published rate or time is not compared with a measured one: the source took it on its own
-// machine, which is not the one that was measured, so that the difference may be the machines'. Figures that the source
-// took on another machine than its own are meant across machines, and so are sizes.
+// ofAnotherMachine is why a published rate or time is not compared with a
+// measured one: the source took it on its own machine, which is not the one
+// that was measured, so that the difference may be the machines'. Figures that
+// the source took on another machine than its own are meant across machines,
+// and so are sizes.
 func (s *runData) ofAnotherMachine(op plan.Operand) string {
 	if s.p.Source == nil || !isSpeed(op.Quantity.Unit()) {
 		return ""

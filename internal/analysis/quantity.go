@@ -10,19 +10,23 @@ import (
 	"dmgbench/internal/wording"
 )
 
-// quantityRow is what the analysis knows of a quantity in addition to its row in [plan.Quantities], which has its unit,
-// its better direction and the kind of step that yields it.
+// quantityRow is what the analysis knows of a quantity in addition to its row
+// in [plan.Quantities], which has its unit, its better direction and the kind
+// of step that yields it.
 type quantityRow struct {
 	// In sentences; "" is "time to" and the step
 	name string
-	// Value is the quantity of a whole step: a time in seconds, a size in bytes, a count or a pure number. It is NaN
-	// where the step does not record it; nil is the duration of the step.
+	// Value is the quantity of a whole step: a time in seconds, a size in
+	// bytes, a count or a pure number. It is NaN where the step does not record
+	// it; nil is the duration of the step.
 	value func(*result.Step) float64
-	// A rate of files that are timed one by one: there are estimators to choose from
+	// A rate of files that are timed one by one: there are estimators to choose
+	// from
 	perFile bool
 	// Bytes over time
 	rate bool
-	// Refers to the bytes of the files on the volume, and has no value without files
+	// Refers to the bytes of the files on the volume, and has no value without
+	// files
 	overLive bool
 	// The time of a step of timed files
 	fileTime bool
@@ -124,7 +128,8 @@ func spanSeconds(st *result.Step) float64 {
 	return known(float64(ns)/1e9, ns > 0)
 }
 
-// streamSeconds is the timed span where there is one, else the duration of the step.
+// streamSeconds is the timed span where there is one, else the duration of the
+// step.
 func streamSeconds(st *result.Step) float64 {
 	if st.Span != nil {
 		return spanSeconds(st)
@@ -132,7 +137,8 @@ func streamSeconds(st *result.Step) float64 {
 	return float64(st.DurationNS) / 1e9
 }
 
-// stepValue is a quantity that a step has as a whole, NaN where the step does not record it.
+// stepValue is a quantity that a step has as a whole, NaN where the step does
+// not record it.
 func stepValue(q plan.Quantity, st *result.Step) float64 {
 	if value := quantityRows[q].value; value != nil {
 		return value(st)
@@ -151,10 +157,12 @@ func nameOf(q plan.Quantity) string {
 	return string(q)
 }
 
-// QuantityName is what sentences call a quantity: "write rate", "time to attach".
+// QuantityName is what sentences call a quantity: "write rate", "time to
+// attach".
 func QuantityName(q plan.Quantity) string { return nameOf(q) }
 
-// changeWords are the words for a quantity that is larger, smaller or a multiple.
+// changeWords are the words for a quantity that is larger, smaller or a
+// multiple.
 func changeWords(q plan.Quantity) wording.ChangeWords {
 	switch {
 	case isRate(q):
@@ -169,8 +177,8 @@ func changeWords(q plan.Quantity) wording.ChangeWords {
 	return wording.ChangeWords{Up: "higher", Down: "lower", Times: "high"}
 }
 
-// isPerFile reports whether the quantity is a rate of files that are timed one by
-// one, so that there are estimators to choose from.
+// isPerFile reports whether the quantity is a rate of files that are timed one
+// by one, so that there are estimators to choose from.
 func isPerFile(q plan.Quantity) bool { return quantityRows[q].perFile }
 
 // isRate reports whether the quantity is bytes over time of files or streams.
@@ -179,7 +187,8 @@ func isRate(q plan.Quantity) bool { return quantityRows[q].rate }
 // isFileTime reports whether the quantity is the time of a step of timed files.
 func isFileTime(q plan.Quantity) bool { return quantityRows[q].fileTime }
 
-// quantitiesOf lists what one kind of step yields for a case, in the order of summaries.
+// quantitiesOf lists what one kind of step yields for a case, in the order of
+// summaries.
 func quantitiesOf(do string, c *result.Case) []plan.Quantity {
 	var out []plan.Quantity
 	format, _ := image.FormatNamed(c.Target.Format)
@@ -206,8 +215,8 @@ func workers(st *result.Step) int {
 	return n
 }
 
-// spanNS is the time from gate to last done in nanoseconds; without a span it is
-// first start to last end of the samples, without samples the whole step.
+// spanNS is the time from gate to last done in nanoseconds; without a span it
+// is first start to last end of the samples, without samples the whole step.
 func spanNS(st *result.Step) int64 {
 	if st.Span != nil {
 		return st.Span.LastDoneNS - st.Span.GateNS

@@ -50,7 +50,8 @@ func (j judge) relation(rel plan.Relation) result.Relation {
 	return out
 }
 
-// narrowed is an operand inside one selection: the selection overrides its keys.
+// narrowed is an operand inside one selection: the selection overrides its
+// keys.
 func narrowed(op plan.Operand, sel plan.Selector) plan.Operand {
 	for _, c := range sel {
 		op.Where = append(withoutKey(op.Where, c.Key), c)
@@ -77,10 +78,11 @@ const minForOutlier = 5
 // Iglewicz and Hoaglin (How to Detect and Handle Outliers, 1993).
 const offLineZ = 3.5
 
-// offLine finds points off the Theil-Sen line, by the distance of their residual
-// from the median residual in units of the scaled median absolute deviation. The
-// farthest one is taken out and the line drawn anew, as one point off drags the
-// others with it. The word describes the picture; it is not a test.
+// offLine finds points off the Theil-Sen line, by the distance of their
+// residual from the median residual in units of the scaled median absolute
+// deviation. The farthest one is taken out and the line drawn anew, as one
+// point off drags the others with it. The word describes the picture; it is not
+// a test.
 func offLine(xs, ys []float64) (out []int) {
 	rest := make([]int, len(xs))
 	for i := range rest {

@@ -28,7 +28,8 @@ const (
 	roundsLater = "without the first round"
 )
 
-// way is one defensible analysis of the run: the files and rounds that count, and the estimator.
+// way is one defensible analysis of the run: the files and rounds that count,
+// and the estimator.
 type way struct{ rule, rounds, est string }
 
 // claimState is a claim with what has been found of it in every way so far.
@@ -40,10 +41,10 @@ type claimState struct {
 }
 
 // judgeRobustness judges every claim that was judged in all other ways that are
-// defensible: each estimator of [panel], each outlier rule, with and
-// without the first round. Within each way the claims are adjusted after Holm as
-// they are for the verdict. A way that the files or rounds do not allow is
-// counted as left out, never as agreeing.
+// defensible: each estimator of [panel], each outlier rule, with and without
+// the first round. Within each way the claims are adjusted after Holm as they
+// are for the verdict. A way that the files or rounds do not allow is counted
+// as left out, never as agreeing.
 func (s *runData) judgeRobustness(hs []*claimJudgement, out []result.Claim) {
 	states := make([]*claimState, len(hs))
 	some, files := false, false
@@ -74,8 +75,8 @@ func (s *runData) judgeRobustness(hs []*claimJudgement, out []result.Claim) {
 	}
 }
 
-// specifications are the runs with the files and rounds of each way: of all rounds, and of all rules if some claim is
-// about files.
+// specifications are the runs with the files and rounds of each way: of all
+// rounds, and of all rules if some claim is about files.
 func (s *runData) specifications(files bool) map[way]*runData {
 	out := map[way]*runData{}
 	for _, rule := range outlierRules {
@@ -96,8 +97,8 @@ func (s *runData) specifications(files bool) map[way]*runData {
 	return out
 }
 
-// isOfFiles reports whether a test is about files that one worker timed, so that
-// there are files to leave out.
+// isOfFiles reports whether a test is about files that one worker timed, so
+// that there are files to leave out.
 func (s *runData) isOfFiles(a plan.Assert) bool {
 	some := false
 	for _, op := range s.operands(a) {
@@ -118,7 +119,8 @@ func (s *runData) isOfFiles(a plan.Assert) bool {
 }
 
 // firstRounds are the rounds that a careful reader might leave out as warming
-// up: the first, or the first of every pooled run. It is nil where too few would be left.
+// up: the first, or the first of every pooled run. It is nil where too few
+// would be left.
 func (s *runData) firstRounds() map[int]bool {
 	out := map[int]bool{}
 	for _, r := range s.r.Runs {
@@ -171,8 +173,8 @@ func (s *runData) withOutlierRule(rule string) *runData {
 	})
 }
 
-// dropOutliers is a step without the files that the rule removes, and without any
-// where the rule cannot be applied. The span loses the time of those files.
+// dropOutliers is a step without the files that the rule removes, and without
+// any where the rule cannot be applied. The span loses the time of those files.
 func dropOutliers(st *result.Step, rule string) *result.Step {
 	out := *st
 	out.Samples, out.Span = nil, nil
@@ -193,8 +195,8 @@ func dropOutliers(st *result.Step, rule string) *result.Step {
 	return &out
 }
 
-// outlierMask marks the files, in the order of the step, that a rule removes. ok
-// is false where they are too few for it.
+// outlierMask marks the files, in the order of the step, that a rule removes.
+// ok is false where they are too few for it.
 func outlierMask(samples []result.Sample, rule string) (removed []bool, ok bool) {
 	removed = make([]bool, len(samples))
 	if rule == ruleFirst {
@@ -235,7 +237,8 @@ func (c *claimState) reduce(w way, head string) way {
 	return w
 }
 
-// judgeWay judges all claims in one way, and adds the outcome to those to which it makes a difference.
+// judgeWay judges all claims in one way, and adds the outcome to those to which
+// it makes a difference.
 func (s *runData) judgeWay(w way, specifications map[way]*runData, states []*claimState, out []result.Claim) {
 	findings := make([]finding, len(states))
 	for i, c := range states {
@@ -295,7 +298,8 @@ func (c *claimState) addWay(claim *result.Claim, w way, f finding, p float64) {
 	r.Odd = append(r.Odd, out)
 }
 
-// summarizeRobustness keeps the ways that are not as most, and describes the whole.
+// summarizeRobustness keeps the ways that are not as most, and describes the
+// whole.
 func summarizeRobustness(r *result.Robustness) {
 	r.Most = result.NotMeasured
 	most := 0

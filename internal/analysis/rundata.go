@@ -20,9 +20,11 @@ type runData struct {
 	cases []*caseData
 	// planned are the steps of each case as the plan has them, by case id.
 	planned map[string]plan.Case
-	// per is what is replicated: the round, or the session where enough runs were pooled.
+	// per is what is replicated: the round, or the session where enough runs
+	// were pooled.
 	per replica
-	// departed are the deviations that concern a case, by case id; "" is all cases.
+	// departed are the deviations that concern a case, by case id; "" is all
+	// cases.
 	departed map[string][]result.Departure
 }
 
@@ -76,8 +78,8 @@ func newRunData(p *plan.Plan, r *result.Result) (*runData, error) {
 	return s, nil
 }
 
-// indexCase is a case with the steps that are shown by their kind. Positions in the protocol
-// decide their order, not the order of the records.
+// indexCase is a case with the steps that are shown by their kind. Positions in
+// the protocol decide their order, not the order of the records.
 func indexCase(c *result.Case) *caseData {
 	sub := &caseData{c: c, steps: map[stepKey][]*result.Step{}, values: map[valuesKey][]roundValue{},
 		stepValues: map[stepValueKey]roundValue{}}
@@ -104,7 +106,8 @@ func indexCase(c *result.Case) *caseData {
 	return sub
 }
 
-// isCanary reports whether a step is the canary's write or read, which the case does not measure.
+// isCanary reports whether a step is the canary's write or read, which the case
+// does not measure.
 func isCanary(st *result.Step) bool { return st.Do == "canary" }
 
 // value is the text of one selector key of the case.
@@ -174,7 +177,8 @@ func (k stepKey) matches(sel plan.Selector) bool {
 	return !ok || accepts(c, strconv.Itoa(k.cycle))
 }
 
-// picksStep reports whether a selector, whatever cycle it names, picks a step of the plan.
+// picksStep reports whether a selector, whatever cycle it names, picks a step
+// of the plan.
 func picksStep(sel plan.Selector, st plan.Step) bool {
 	return stepKey{phase: st.Phase}.matches(withoutKey(sel, "cycle"))
 }
@@ -188,7 +192,8 @@ func flatten(out, steps []plan.Step) []plan.Step {
 	return out
 }
 
-// hasStep reports whether a protocol has a step of a kind that the selector picks.
+// hasStep reports whether a protocol has a step of a kind that the selector
+// picks.
 func hasStep(steps []plan.Step, do string, sel plan.Selector) bool {
 	return slices.ContainsFunc(flatten(nil, steps), func(st plan.Step) bool {
 		return st.Do == do && picksStep(sel, st)
@@ -265,8 +270,8 @@ func (s *runData) absent(sub *caseData, do string, sel plan.Selector) string {
 	return wording.Text("case-unfinished", sub.c.ID)
 }
 
-// unmeasured are the cases that the selector picks and that were not measured to the end, with the reasons; "" if all
-// were.
+// unmeasured are the cases that the selector picks and that were not measured
+// to the end, with the reasons; "" if all were.
 func (s *runData) unmeasured(q plan.Quantity, sel plan.Selector) string {
 	var gone []string
 	for _, sub := range s.cases {
@@ -307,7 +312,8 @@ type valuesKey struct {
 	est string
 }
 
-// stepValueKey names the value of a single step, which no choice of rounds changes.
+// stepValueKey names the value of a single step, which no choice of rounds
+// changes.
 type stepValueKey struct {
 	st  *result.Step
 	q   plan.Quantity

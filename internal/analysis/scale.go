@@ -17,7 +17,8 @@ const (
 	family = 0.05
 )
 
-// minRounds is the least number of rounds for an interval, and so for a verdict.
+// minRounds is the least number of rounds for an interval, and so for a
+// verdict.
 const minRounds = 3
 
 // scale is the space in which a test's numbers are about normal.
@@ -27,7 +28,8 @@ type scale struct {
 	name string
 	// What is replicated
 	per replica
-	// session is the standard deviation, as a share, by which a whole session may be off; see [scale.absolute].
+	// session is the standard deviation, as a share, by which a whole session
+	// may be off; see [scale.absolute].
 	session float64
 }
 
@@ -49,7 +51,8 @@ func scaleOf(unit string, xs []float64) scale {
 	return plainScale
 }
 
-// isSpeed reports whether a unit is that of rates or times, which depend on the machine and its day.
+// isSpeed reports whether a unit is that of rates or times, which depend on the
+// machine and its day.
 func isSpeed(unit string) bool { return unit == "B/s" || unit == "s" }
 
 // over is the scale for values of another unit of replication.
@@ -58,16 +61,17 @@ func (sc scale) over(per replica) scale {
 	return sc
 }
 
-// sessionScatter is the standard deviation, as a share, that is allowed between the
-// rates of two sessions of one machine where only one was seen: the same task on the
-// same Mac took 9.67 and 11.08 s four days apart (Oakley, 12 and 16 December 2024), 14 %,
-// and two draws of a scatter of 10 % are usually that far apart.
+// sessionScatter is the standard deviation, as a share, that is allowed between
+// the rates of two sessions of one machine where only one was seen: the same
+// task on the same Mac took 9.67 and 11.08 s four days apart (Oakley, 12 and 16
+// December 2024), 14 %, and two draws of a scatter of 10 % are usually that far
+// apart.
 const sessionScatter = 0.10
 
-// absolute is the scale for a rate or a time that is compared with a constant. All
-// rounds of a session share what the session was like, and they do not show how
-// another would be. In a comparison with another case of the same rounds that cancels, in one
-// with a constant it does not.
+// absolute is the scale for a rate or a time that is compared with a constant.
+// All rounds of a session share what the session was like, and they do not show
+// how another would be. In a comparison with another case of the same rounds
+// that cancels, in one with a constant it does not.
 func (sc scale) absolute(unit string) scale {
 	if sc.per.unit != perSession && isSpeed(unit) {
 		sc.session = sessionScatter
@@ -94,7 +98,8 @@ func (sc scale) all(xs []float64) []float64 {
 // centre is the mean of the rounds on the scale of the unit.
 func centre(unit string, xs []float64) float64 { return scaleOf(unit, xs).centre(xs) }
 
-// centre is the mean on the scale, NaN of no values. It is exact where no value varies, whatever the logarithm rounds.
+// centre is the mean on the scale, NaN of no values. It is exact where no value
+// varies, whatever the logarithm rounds.
 func (sc scale) centre(xs []float64) float64 {
 	if len(xs) == 0 {
 		return math.NaN()
@@ -130,12 +135,14 @@ func (sc scale) interval(xs []float64) (stats.Interval, error) {
 // stdErr is a standard error with its degrees of freedom.
 type stdErr struct{ se, df float64 }
 
-// manyDF are so many degrees of freedom that Student's distribution is the normal one.
+// manyDF are so many degrees of freedom that Student's distribution is the
+// normal one.
 const manyDF = 1000
 
-// errors is the mean of values on the scale with its standard error and, where a
-// session may be off, that with the session's share too, with degrees of freedom that
-// are Satterthwaite's (1946). Conclusions have to be true under both.
+// errors is the mean of values on the scale with its standard error and, where
+// a session may be off, that with the session's share too, with degrees of
+// freedom that are Satterthwaite's (1946). Conclusions have to be true under
+// both.
 func (sc scale) errors(ys []float64) (m float64, errs []stdErr, err error) {
 	if m, err = stats.Mean(ys); err != nil {
 		return 0, nil, err
@@ -195,10 +202,11 @@ func holdsAbout(b plan.Bound, v float64) bool {
 	return v > b.Low && v < b.High
 }
 
-// decide tests the centre of one value a round against a bound. The direction is
-// that of the centre; p is the largest two-sided p value of "the centre is at
-// this end" over the ends that the direction depends on, so that p ≤ α exactly
-// where the interval of level 1-α is inside the bound, or outside of it.
+// decide tests the centre of one value a round against a bound. The direction
+// is that of the centre; p is the largest two-sided p value of "the centre is
+// at this end" over the ends that the direction depends on, so that p ≤ α
+// exactly where the interval of level 1-α is inside the bound, or outside of
+// it.
 func (sc scale) decide(xs []float64, b plan.Bound) (dir int, p float64) {
 	c := sc.centre(xs)
 	if math.IsNaN(c) {

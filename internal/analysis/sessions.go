@@ -18,7 +18,8 @@ const (
 )
 
 // replica is what is replicated, and how often the replicates could have been
-// looked at before they were enough; the zero value is the round, as many as the plan wants.
+// looked at before they were enough; the zero value is the round, as many as
+// the plan wants.
 type replica struct {
 	// perRound or perSession, "" is the round
 	unit string
@@ -26,10 +27,10 @@ type replica struct {
 	looks int
 }
 
-// replicated is the unit of replication of a result. Rounds of one session share
-// whatever that session was like, so that from [minRounds] pooled runs on each run
-// is one value. Two runs are too few for that: their rounds are taken together, and
-// [runData.sessionWarning] gives their distance.
+// replicated is the unit of replication of a result. Rounds of one session
+// share whatever that session was like, so that from [minRounds] pooled runs on
+// each run is one value. Two runs are too few for that: their rounds are taken
+// together, and [runData.sessionWarning] gives their distance.
 func replicated(r *result.Result) replica {
 	if len(r.Runs) >= minRounds {
 		return replica{unit: perSession}
@@ -60,7 +61,8 @@ func (x replica) method(name string) string {
 	return wording.Method{Name: name, Looks: x.looks}.String()
 }
 
-// runOf is the number, from 1, of the pooled run that a round belongs to; 0 without one.
+// runOf is the number, from 1, of the pooled run that a round belongs to; 0
+// without one.
 func runOf(runs []result.PooledRun, round int) int {
 	return 1 + slices.IndexFunc(runs, func(r result.PooledRun) bool { return round >= r.First && round <= r.Last })
 }
@@ -73,18 +75,21 @@ func (x replica) replicate(runs []result.PooledRun, round int) int {
 	return runOf(runs, round)
 }
 
-// samePause is how long a run may rest and still be in the same session for statistics.
+// samePause is how long a run may rest and still be in the same session for
+// statistics.
 const samePause = 10 * time.Minute
 
-// isSetBack reports whether a session started, by the clock, before the previous one ended. How long
-// the pause was is then unknown. Corrections of a running clock by less than a second are usual.
+// isSetBack reports whether a session started, by the clock, before the
+// previous one ended. How long the pause was is then unknown. Corrections of a
+// running clock by less than a second are usual.
 func isSetBack(before, s result.Session) bool {
 	return !s.Started.IsZero() && before.Finished.Sub(s.Started) > time.Second
 }
 
-// sessionNames names the sessions of a run as units of replication, by their numbers: those of one
-// boot that follow each other within [samePause] are one, since an interrupted
-// run that is resumed at once has not drawn another session.
+// sessionNames names the sessions of a run as units of replication, by their
+// numbers: those of one boot that follow each other within [samePause] are one,
+// since an interrupted run that is resumed at once has not drawn another
+// session.
 func sessionNames(r *result.Result) map[int]string {
 	out := map[int]string{}
 	name, last := "", result.Session{}
@@ -106,9 +111,10 @@ func sessionNames(r *result.Result) map[int]string {
 	return out
 }
 
-// splitRounds are the rounds that were measured in more than one session, ascending, as after a
-// pause or an interruption: cases are paired by round since a round shares what its
-// session was like, and steps on both sides of the break do not.
+// splitRounds are the rounds that were measured in more than one session,
+// ascending, as after a pause or an interruption: cases are paired by round
+// since a round shares what its session was like, and steps on both sides of
+// the break do not.
 func (s *runData) splitRounds() (split wording.Numbers) {
 	names := sessionNames(s.r)
 	first, several := map[int]string{}, map[int]bool{}
@@ -126,7 +132,8 @@ func (s *runData) splitRounds() (split wording.Numbers) {
 	return slices.Sorted(maps.Keys(several))
 }
 
-// clockSetBack describes the sessions of one run that started before the one before them had ended.
+// clockSetBack describes the sessions of one run that started before the one
+// before them had ended.
 func (s *runData) clockSetBack() (odd []string) {
 	for i, at := range s.r.Sessions {
 		if i == 0 || s.r.Sessions[i-1].Run != at.Run || !isSetBack(s.r.Sessions[i-1], at) {

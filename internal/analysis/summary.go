@@ -31,8 +31,8 @@ func (s *runData) summaries() []result.Summary {
 func (s *runData) headlineName() string { return cmp.Or(s.p.Run.Estimator, aggregate) }
 
 // rates are the estimates of the rate of timed files. With several workers only
-// the aggregate is a rate of the whole, and the statistics of single files show what
-// each got while the others ran.
+// the aggregate is a rate of the whole, and the statistics of single files show
+// what each got while the others ran.
 func (s *runData) rates(c cell, q plan.Quantity) (headline string, out []result.Estimate) {
 	list := append(slices.Clone(panel), weighted, latency, minimum, maximum)
 	headline = s.headlineName()
@@ -93,8 +93,8 @@ func (a operandValue) estimate(name string) result.Estimate {
 	return e
 }
 
-// scalars are the estimates of a quantity of the whole step: the mean of the rounds
-// (geometric for rates and times), their median and extremes.
+// scalars are the estimates of a quantity of the whole step: the mean of the
+// rounds (geometric for rates and times), their median and extremes.
 func scalars(c cell, q plan.Quantity) (string, []result.Estimate) {
 	x := gatherValues(q, []cell{c}, aggregate, nil)
 	name := meanRate
@@ -125,8 +125,8 @@ func findEstimate(list []result.Estimate, name string) (result.Estimate, bool) {
 	return list[i], !math.IsNaN(list[i].Value)
 }
 
-// bySession is the headline of a cell in each pooled run alone, as the run's own
-// report has it: the centre of its rounds.
+// bySession is the headline of a cell in each pooled run alone, as the run's
+// own report has it: the centre of its rounds.
 func (s *runData) bySession(c cell, q plan.Quantity, est string) []result.SessionValue {
 	values := s.valuesOfRuns(c, q, est)
 	var out []result.SessionValue
@@ -157,13 +157,14 @@ func (s *runData) valuesOfRuns(c cell, q plan.Quantity, est string) map[int][]fl
 	return out
 }
 
-// MeanOverRounds averages one value a round the way the headline figures of r are
-// averaged: geometrically for rates and times ("B/s", "s"), as they are for sizes
-// and pure numbers; and gives the mean its t interval at the same level and over the
-// same unit of replication, the round, or the run where at least three are pooled.
-// Without an interval the estimate gives the reason. N is the number of units. It is for
-// points of pictures, such as one file size or one part of a time, that have no
-// summary of their own; there must be at least one value.
+// MeanOverRounds averages one value a round the way the headline figures of r
+// are averaged: geometrically for rates and times ("B/s", "s"), as they are for
+// sizes and pure numbers; and gives the mean its t interval at the same level
+// and over the same unit of replication, the round, or the run where at least
+// three are pooled. Without an interval the estimate gives the reason. N is the
+// number of units. It is for points of pictures, such as one file size or one
+// part of a time, that have no summary of their own; there must be at least one
+// value.
 func MeanOverRounds(r *result.Result, unit string, byRound map[int]float64) result.Estimate {
 	per := replicated(r)
 	groups := map[int][]float64{}
@@ -183,9 +184,10 @@ func MeanOverRounds(r *result.Result, unit string, byRound map[int]float64) resu
 	return e
 }
 
-// needsPrecision reports whether rounds = "auto" waits for the interval of a quantity: the rates, and
-// every other that a published figure, a claim, a fit or a relation of the plan names.
-// Other quantities, such as how long a detach takes, are not worth a round.
+// needsPrecision reports whether rounds = "auto" waits for the interval of a
+// quantity: the rates, and every other that a published figure, a claim, a fit
+// or a relation of the plan names. Other quantities, such as how long a detach
+// takes, are not worth a round.
 func (s *runData) needsPrecision(q plan.Quantity) bool {
 	return isRate(q) ||
 		slices.ContainsFunc(s.p.Published, func(p plan.Published) bool { return p.Quantity == q }) ||
@@ -198,14 +200,14 @@ func (s *runData) needsPrecision(q plan.Quantity) bool {
 		})
 }
 
-// Widths returns the headlines of the plan's quantities that are not yet as certain as rounds = "auto" wants them,
-// and how many can have an interval. r is what was measured so far and is
-// not changed. The intervals are those that [Analyze] gives, at the level that they
-// have at every look.
+// Widths returns the headlines of the plan's quantities that are not yet as
+// certain as rounds = "auto" wants them, and how many can have an interval. r
+// is what was measured so far and is not changed. The intervals are those that
+// [Analyze] gives, at the level that they have at every look.
 //
-// A headline waits for its interval below [minRounds] rounds that count; one that
-// has none although there are so many never will, and is not judged. Neither is a
-// value of exactly zero that does not vary.
+// A headline waits for its interval below [minRounds] rounds that count; one
+// that has none although there are so many never will, and is not judged.
+// Neither is a value of exactly zero that does not vary.
 func Widths(p *plan.Plan, r *result.Result) (judged int, wide []result.WideInterval, err error) {
 	own := *r
 	// Warnings are added to cases
@@ -241,8 +243,8 @@ func Widths(p *plan.Plan, r *result.Result) (judged int, wide []result.WideInter
 	return judged, wide, nil
 }
 
-// halfWidth is half the width of an estimate's interval as a share of its value:
-// 0 where no value varies, infinite about zero.
+// halfWidth is half the width of an estimate's interval as a share of its
+// value: 0 where no value varies, infinite about zero.
 func halfWidth(e result.Estimate) float64 {
 	if e.CI.High == e.CI.Low {
 		return 0

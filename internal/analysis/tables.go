@@ -17,8 +17,8 @@ type summaryKey struct {
 	cycle         int
 }
 
-// tables fills in the tables of the plan. It needs the summaries and takes their
-// numbers and warnings: a table never differs from the figures.
+// tables fills in the tables of the plan. It needs the summaries and takes
+// their numbers and warnings: a table never differs from the figures.
 func (s *runData) tables() []result.Table {
 	at := map[summaryKey]*result.Summary{}
 	for i := range s.r.Summaries {
@@ -72,8 +72,8 @@ func (s *runData) tableCell(l plan.TableLine, at map[summaryKey]*result.Summary)
 	return s.figureCell(l.Operand, at)
 }
 
-// figureCell is one figure, measured and printed. An operand that is only printed
-// is not looked for among what was measured.
+// figureCell is one figure, measured and printed. An operand that is only
+// printed is not looked for among what was measured.
 func (s *runData) figureCell(op plan.Operand, at map[summaryKey]*result.Summary) (out result.TableCell) {
 	if !op.Published {
 		out = s.measuredCell(op, at)
@@ -92,8 +92,8 @@ func (s *runData) figureCell(op plan.Operand, at map[summaryKey]*result.Summary)
 	return out
 }
 
-// withNamedFigures leaves out the figures of no case that a cell does not name in full: a
-// general remark about some other image is not a figure of this one.
+// withNamedFigures leaves out the figures of no case that a cell does not name
+// in full: a general remark about some other image is not a figure of this one.
 func (s *runData) withNamedFigures(op plan.Operand) *runData {
 	isUnnamed := func(f plan.Published) bool {
 		return f.Unmeasured && slices.ContainsFunc(f.Where, func(c plan.Choice) bool {
@@ -167,7 +167,8 @@ func (s *runData) notPlanned(do string, where plan.Selector) string {
 	return wording.Text("cell.no-step")
 }
 
-// setRatio compares a measured estimate with the published value mid; false without one of them.
+// setRatio compares a measured estimate with the published value mid; false
+// without one of them.
 func setRatio(v *result.PublishedValue, e *result.Estimate, mid float64) bool {
 	if e == nil || mid == 0 || !finite(mid) {
 		return false
@@ -178,9 +179,9 @@ func setRatio(v *result.PublishedValue, e *result.Estimate, mid float64) bool {
 	return true
 }
 
-// publishedCell is what the source prints for a cell, with the ratio of the measured
-// value to it. Several figures that the source prints for parts of it are shown
-// as printed.
+// publishedCell is what the source prints for a cell, with the ratio of the
+// measured value to it. Several figures that the source prints for parts of it
+// are shown as printed.
 func (s *runData) publishedCell(figures []plan.Published, e *result.Estimate, id string) result.PublishedValue {
 	p := figures[0]
 	out := s.publishedResult(p)
@@ -224,9 +225,9 @@ func (s *runData) coefficientCell(l plan.TableLine) result.TableCell {
 	return out
 }
 
-// coefficientEstimate puts a coefficient into the form of any figure. Of one that
-// is shown by its inverse the ends of the interval change places, and one that is
-// not above 0 has none.
+// coefficientEstimate puts a coefficient into the form of any figure. Of one
+// that is shown by its inverse the ends of the interval change places, and one
+// that is not above 0 has none.
 func coefficientEstimate(c *result.Coefficient, unit string, inverse bool) (*result.Estimate, string) {
 	e := &result.Estimate{Name: c.Name, Value: c.Value, Unit: unit, CI: c.CI}
 	switch {
@@ -276,8 +277,8 @@ func (s *runData) publishedCoefficient(
 	return out
 }
 
-// outcomeCell is how the steps of one kind ended, in all rounds that were run to
-// an end.
+// outcomeCell is how the steps of one kind ended, in all rounds that were run
+// to an end.
 func (s *runData) outcomeCell(l plan.TableLine) (out result.TableCell) {
 	o := result.TableOutcome{Do: l.Step}
 	why := ""

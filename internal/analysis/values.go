@@ -9,8 +9,9 @@ import (
 	"dmgbench/internal/wording"
 )
 
-// operandValue is one operand of a claim with its value: one number a round where it was
-// measured, or an interval that no round changes where it was published.
+// operandValue is one operand of a claim with its value: one number a round
+// where it was measured, or an interval that no round changes where it was
+// published.
 type operandValue struct {
 	label string
 	q     plan.Quantity
@@ -71,8 +72,9 @@ func (c cell) roundValues(q plan.Quantity, est string, f *sampleFilter) []roundV
 	return out
 }
 
-// roundValue is the value of the steps of one round, kept where that is a single step:
-// the estimators from lines take long, and every analysis needs them again.
+// roundValue is the value of the steps of one round, kept where that is a
+// single step: the estimators from lines take long, and every analysis needs
+// them again.
 func (sub *caseData) roundValue(
 	q plan.Quantity, est string, round int, steps []*result.Step, f *sampleFilter,
 ) roundValue {
@@ -117,7 +119,8 @@ func gatherValues(q plan.Quantity, cells []cell, est string, f *sampleFilter) op
 	}
 	switch {
 	case isPerFile(q) && out.weak != "":
-		// A line that rises in some rounds only: to keep those would be to choose by the outcome.
+		// A line that rises in some rounds only: to keep those would be to
+		// choose by the outcome.
 		out.rounds, out.values = nil, nil
 	case len(out.rounds) > 0:
 		out.weak = ""
@@ -167,7 +170,8 @@ func (a operandValue) headline() float64 {
 // scale is how the values of the operand are averaged.
 func (a operandValue) scale() scale { return scaleOf(a.unit, a.values).over(a.per) }
 
-// describe gives the value of a measured operand with interval, n and method, or that of a published one.
+// describe gives the value of a measured operand with interval, n and method,
+// or that of a published one.
 func (a operandValue) describe() wording.Message {
 	if a.fixed {
 		return wording.Say("value.published", a.text)

@@ -19,7 +19,8 @@ const (
 	fasterThanNative = 1.05
 	// Share by which the canary's rate may vary
 	canaryDrift = 0.10
-	// Share by which rates may change from first to last where a trend is certain
+	// Share by which rates may change from first to last where a trend is
+	// certain
 	minDrift = 0.05
 	// Chance of such a trend, or break, in noise
 	trendP = 0.01
@@ -65,8 +66,8 @@ func (w warningList) shortened() []result.Warning {
 	return out
 }
 
-// warnings lists whatever weakens a number of a summary: the warnings of the steps
-// themselves, of the hosts of their sessions, and what the numbers show.
+// warnings lists whatever weakens a number of a summary: the warnings of the
+// steps themselves, of the hosts of their sessions, and what the numbers show.
 // They are added to the case as well.
 func (s *runData) warnings(c cell, q plan.Quantity, sum result.Summary) []result.Warning {
 	var w warningList
@@ -100,7 +101,8 @@ func (s *runData) warnings(c cell, q plan.Quantity, sum result.Summary) []result
 	return list
 }
 
-// addToCase adds a warning of a summary to its case, once. The number of rounds is a warning of the whole run.
+// addToCase adds a warning of a summary to its case, once. The number of rounds
+// is a warning of the whole run.
 func addToCase(c *result.Case, k stepKey, x result.Warning) {
 	if x.Kind == "few-rounds" {
 		return
@@ -117,7 +119,8 @@ func addToCase(c *result.Case, k stepKey, x result.Warning) {
 var hostKinds = []string{"battery", "low-power", "thermal", "cpu-quota", "busy", "virtual", "sleep",
 	"translated", "memory-pressure", "network", "image-host", "nearly-full", "swap", "snapshots"}
 
-// hostConditions are the facts of a session's host that weaken its numbers, with what their sentences need.
+// hostConditions are the facts of a session's host that weaken its numbers,
+// with what their sentences need.
 var hostConditions = []struct {
 	kind string
 	is   func(h result.Host) (weakens bool, args []any)
@@ -138,8 +141,8 @@ func hostWarnings(h result.Host) (out []result.Warning) {
 	return out
 }
 
-// runWarnings adds to the run the warnings of its hosts, sessions and canaries. A pooled result has those of its runs
-// after their names.
+// runWarnings adds to the run the warnings of its hosts, sessions and canaries.
+// A pooled result has those of its runs after their names.
 func (s *runData) runWarnings() {
 	var w warningList
 	for _, ss := range s.r.Sessions {
@@ -176,7 +179,8 @@ func (s *runData) runWarnings() {
 	}
 }
 
-// canaryRates are the rates of the short native write (or read) before each case at a place, in the order of the run.
+// canaryRates are the rates of the short native write (or read) before each
+// case at a place, in the order of the run.
 func (s *runData) canaryRates(do, place string) (rates []float64) {
 	type shot struct {
 		session int
@@ -202,8 +206,8 @@ func (s *runData) canaryRates(do, place string) (rates []float64) {
 	return rates
 }
 
-// addCanary reports how far the canary at a place drifted: the coefficient of variation, and the trend in the order of
-// the run.
+// addCanary reports how far the canary at a place drifted: the coefficient of
+// variation, and the trend in the order of the run.
 func (w *warningList) addCanary(do, place string, s *runData) {
 	rates := s.canaryRates(do, place)
 	cv, err := stats.CV(rates)
@@ -219,8 +223,9 @@ func (w *warningList) addCanary(do, place string, s *runData) {
 	}
 }
 
-// trendOf is the trend of rates in the order of time, and the share by which they changed from first to last along the
-// Theil–Sen line of their logarithms. Rounds of pooled runs are in no one order of time.
+// trendOf is the trend of rates in the order of time, and the share by which
+// they changed from first to last along the Theil–Sen line of their logarithms.
+// Rounds of pooled runs are in no one order of time.
 func (s *runData) trendOf(rates []float64) (t stats.Correlation, over float64, found bool) {
 	t, err := stats.Trend(rates)
 	if err != nil || t.P > trendP || len(s.r.Runs) > 0 {
@@ -231,7 +236,8 @@ func (s *runData) trendOf(rates []float64) (t stats.Correlation, over float64, f
 	return t, over, err == nil && over >= minDrift
 }
 
-// lineChange is how much values change from first to last along their Theil–Sen line.
+// lineChange is how much values change from first to last along their Theil–Sen
+// line.
 func lineChange(ys []float64) (float64, error) {
 	at := make([]float64, len(ys))
 	for i := range at {
@@ -249,8 +255,8 @@ func trendWord(t stats.Correlation) wording.Message {
 	return wording.Say("faster")
 }
 
-// transientWarning warns that the rates of the rounds have a trend: the speed was
-// still changing. Fewer than six rounds cannot show one at [trendP].
+// transientWarning warns that the rates of the rounds have a trend: the speed
+// was still changing. Fewer than six rounds cannot show one at [trendP].
 func (s *runData) transientWarning(w *warningList, c cell, q plan.Quantity) {
 	rates := gatherValues(q, []cell{c}, aggregate, nil).values
 	if t, over, found := s.trendOf(rates); found {
@@ -259,8 +265,8 @@ func (s *runData) transientWarning(w *warningList, c cell, q plan.Quantity) {
 	}
 }
 
-// sessionWarning reports that two pooled runs differ by more than their rounds scatter:
-// an interval over rounds does not contain that.
+// sessionWarning reports that two pooled runs differ by more than their rounds
+// scatter: an interval over rounds does not contain that.
 func (s *runData) sessionWarning(w *warningList, c cell, q plan.Quantity, sum result.Summary) {
 	if s.per.unit == perSession || !isRate(q) || len(sum.BySession) != 2 {
 		return
@@ -278,8 +284,8 @@ func (s *runData) sessionWarning(w *warningList, c cell, q plan.Quantity, sum re
 	w.add("sessions", wording.Number(factor), rate(a), rate(b), p)
 }
 
-// nativeWarning compares a rate with the native baseline's of the same place and
-// way of working.
+// nativeWarning compares a rate with the native baseline's of the same place
+// and way of working.
 func (s *runData) nativeWarning(w *warningList, c cell, q plan.Quantity, sum result.Summary) {
 	own, ok := findEstimate(sum.Estimates, sum.Headline)
 	if c.sub.c.Target.Kind != "image" || sum.Headline != aggregate || !ok {

@@ -12,10 +12,11 @@ import (
 	"dmgbench/internal/container"
 )
 
-// Attach makes a block device of the container and mounts its volume. For a container that is attached already it
-// returns the existing attachment unchanged. Errors: EAGAIN for a container that another process has open or has
-// attached, [ErrNoFileSystem], [ErrNoLoop], [ErrNoFUSE], those of package container. After an error everything is
-// undone.
+// Attach makes a block device of the container and mounts its volume. For a
+// container that is attached already it returns the existing attachment
+// unchanged. Errors: EAGAIN for a container that another process has open or
+// has attached, [ErrNoFileSystem], [ErrNoLoop], [ErrNoFUSE], those of package
+// container. After an error everything is undone.
 func Attach(ctx context.Context, req Request) (Attached, error) {
 	if !filepath.IsAbs(req.Image) {
 		return Attached{}, fmt.Errorf("attaching %q: the path is not absolute", req.Image)
@@ -55,8 +56,8 @@ func Attach(ctx context.Context, req Request) (Attached, error) {
 	return r.present(), nil
 }
 
-// newRecord inspects the container and records what will be attached, before anything is. The caller wipes the keys in
-// the info, after an error too.
+// newRecord inspects the container and records what will be attached, before
+// anything is. The caller wipes the keys in the info, after an error too.
 func (s *store) newRecord(id string, req Request) (*record, *ImageInfo, error) {
 	var info *ImageInfo
 	var err error
@@ -86,7 +87,8 @@ func (s *store) newRecord(id string, req Request) (*record, *ImageInfo, error) {
 	return r, info, s.save(r)
 }
 
-// modeOf chooses the mode of an attachment, or returns why the image cannot be attached.
+// modeOf chooses the mode of an attachment, or returns why the image cannot be
+// attached.
 func modeOf(r *record, req Request, fs FS, known bool) (string, error) {
 	plain := Loops() && r.Format == container.UDRW && !r.Encrypted
 	switch mountable := Loops() && fs.MountableByKernel; {
@@ -114,8 +116,10 @@ func modeOf(r *record, req Request, fs FS, known bool) (string, error) {
 		fs.Name, ErrNoLoop)
 }
 
-// attach does the steps of an attachment, and records before each what would have to be undone: serve the image if the
-// kernel cannot, make the loop device, find the partition, mount, and prepare the volume. detachSteps undo them.
+// attach does the steps of an attachment, and records before each what would
+// have to be undone: serve the image if the kernel cannot, make the loop
+// device, find the partition, mount, and prepare the volume. detachSteps undo
+// them.
 func (s *store) attach(ctx context.Context, r *record, req Request, info *ImageInfo) (err error) {
 	switch r.Mode {
 	case ModeLoop:
@@ -143,9 +147,10 @@ func (s *store) attach(ctx context.Context, r *record, req Request, info *ImageI
 	return s.save(r)
 }
 
-// openRaw opens the image file for a loop device. The device keeps the open file, and with it the lock, which is the
-// one that package container takes: as long as the device exists, no other process opens the image for writing. direct
-// reports whether the host's page cache is bypassed.
+// openRaw opens the image file for a loop device. The device keeps the open
+// file, and with it the lock, which is the one that package container takes: as
+// long as the device exists, no other process opens the image for writing.
+// direct reports whether the host's page cache is bypassed.
 func openRaw(r *record) (file *os.File, direct bool, err error) {
 	open := func(flags int) (*os.File, error) {
 		return os.OpenFile(r.Image, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -154,7 +159,8 @@ func openRaw(r *record) (file *os.File, direct bool, err error) {
 	if r.ReadOnly {
 		how, lock = os.O_RDONLY, unix.LOCK_SH
 	}
-	// Where direct I/O is refused the device uses the page cache, and the attachment has a warning.
+	// Where direct I/O is refused the device uses the page cache, and the
+	// attachment has a warning.
 	if file, err = open(how | unix.O_DIRECT); err == nil {
 		direct = true
 	} else if errors.Is(err, unix.EINVAL) {
@@ -177,7 +183,8 @@ func openRaw(r *record) (file *os.File, direct bool, err error) {
 	return file, direct, nil
 }
 
-// Largest requests to an image file and to a FUSE file, in KiB; the kernel cuts larger ones.
+// Largest requests to an image file and to a FUSE file, in KiB; the kernel cuts
+// larger ones.
 const (
 	rawRequestKB    = 1280
 	servedRequestKB = maxRequest >> 10
@@ -241,9 +248,10 @@ func (s *store) loop(r *record, file *os.File, settings loopSettings) error {
 	return s.save(r)
 }
 
-// serve starts the process that serves the container on the folder at: the device and its partitions as files, or with
-// volume the files of its exFAT volume. Files of a volume belong to the user who called sudo, and if root attaches, all
-// users may read them, as those of a mount by the kernel.
+// serve starts the process that serves the container on the folder at: the
+// device and its partitions as files, or with volume the files of its exFAT
+// volume. Files of a volume belong to the user who called sudo, and if root
+// attaches, all users may read them, as those of a mount by the kernel.
 func (s *store) serve(ctx context.Context, r *record, req Request, info *ImageInfo, at string, volume bool) error {
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		return fmt.Errorf("%w: %w", ErrNoFUSE, err)
@@ -276,7 +284,8 @@ func (s *store) serve(ctx context.Context, r *record, req Request, info *ImageIn
 	return s.save(r)
 }
 
-// serveAlone is mode fuse: the files of a volume, or without a mount the device as a file.
+// serveAlone is mode fuse: the files of a volume, or without a mount the device
+// as a file.
 func (s *store) serveAlone(ctx context.Context, r *record, req Request, info *ImageInfo) error {
 	if req.NoMount {
 		if err := s.serve(ctx, r, req, info, s.path(r.ID), false); err != nil {

@@ -7,11 +7,13 @@ import (
 	"dmgbench/internal/exfat"
 )
 
-// flushDelay is how long a change may wait until it is flushed. It is the interval of ext4's journal commits.
+// flushDelay is how long a change may wait until it is flushed. It is the
+// interval of ext4's journal commits.
 const flushDelay = 5 * time.Second
 
-// autoFlush flushes a served volume at most flushDelay after a change, unless fsync has flushed it before. The kernel
-// passes neither sync(2) nor syncfs(2) to an ordinary FUSE mount. No timer runs while all changes are flushed.
+// autoFlush flushes a served volume at most flushDelay after a change, unless
+// fsync has flushed it before. The kernel passes neither sync(2) nor syncfs(2)
+// to an ordinary FUSE mount. No timer runs while all changes are flushed.
 type autoFlush struct {
 	volume *exfat.Volume
 	fails  *failures
@@ -34,8 +36,8 @@ func newAutoFlush(v *exfat.Volume, fails *failures) *autoFlush {
 	return &autoFlush{volume: v, fails: fails, after: after}
 }
 
-// changed sets the timer if the volume has changed since it was flushed. Every operation that may change it calls this
-// at its end.
+// changed sets the timer if the volume has changed since it was flushed. Every
+// operation that may change it calls this at its end.
 func (a *autoFlush) changed() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,8 +46,9 @@ func (a *autoFlush) changed() {
 	}
 }
 
-// flushed stops the timer if an fsync has flushed all there was: the next change has the full delay before it, so that
-// who writes and flushes one file after the other is not disturbed.
+// flushed stops the timer if an fsync has flushed all there was: the next
+// change has the full delay before it, so that who writes and flushes one file
+// after the other is not disturbed.
 func (a *autoFlush) flushed() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -55,7 +58,8 @@ func (a *autoFlush) flushed() {
 	}
 }
 
-// flush is what the timer calls. After a failure it tries again; of failures in a row the first is kept.
+// flush is what the timer calls. After a failure it tries again; of failures in
+// a row the first is kept.
 func (a *autoFlush) flush() {
 	a.flushing.Lock()
 	defer a.flushing.Unlock()

@@ -13,11 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Detach flushes, unmounts, releases the device and the process, and deletes the record. When it returns no error,
-// everything written is in the container, except for what Lost lists. Without force it leaves an attachment in use as
-// it is and returns a [*BusyError]. With force it releases the image in any case, and Lost lists what its users lose;
-// a loop device that a process keeps open then exists, without a file system that writes, until that process closes
-// it.
+// Detach flushes, unmounts, releases the device and the process, and deletes
+// the record. When it returns no error, everything written is in the container,
+// except for what Lost lists. Without force it leaves an attachment in use as
+// it is and returns a [*BusyError]. With force it releases the image in any
+// case, and Lost lists what its users lose; a loop device that a process keeps
+// open then exists, without a file system that writes, until that process
+// closes it.
 func Detach(ctx context.Context, a Attached, force bool) (Lost, error) {
 	s, err := openStore(ctx)
 	if err != nil {
@@ -40,8 +42,9 @@ func Detach(ctx context.Context, a Attached, force bool) (Lost, error) {
 	return lost, nil
 }
 
-// Unmount unmounts the volume and leaves the image attached; it returns a [*BusyError] for one in use, unless force
-// takes it away from its users. In mode fuse an attachment is its mount: errors.ErrUnsupported.
+// Unmount unmounts the volume and leaves the image attached; it returns a
+// [*BusyError] for one in use, unless force takes it away from its users. In
+// mode fuse an attachment is its mount: errors.ErrUnsupported.
 func Unmount(ctx context.Context, a Attached, force bool) error {
 	s, r, err := find(ctx, a)
 	if err != nil {
@@ -77,8 +80,9 @@ type detachment struct {
 	lost    Lost
 }
 
-// detachSteps undo what attach has done, in the opposite order, each as far as there is something to undo. Without
-// force the first step that finds the attachment in use ends the detach.
+// detachSteps undo what attach has done, in the opposite order, each as far as
+// there is something to undo. Without force the first step that finds the
+// attachment in use ends the detach.
 var detachSteps = []func(d *detachment, ctx context.Context) error{
 	(*detachment).unmountVolumes, (*detachment).releaseLoop, (*detachment).unmountServed, (*detachment).awaitHelper,
 	(*detachment).readReport,
@@ -113,7 +117,8 @@ func (s *store) clean(ctx context.Context, r *record) Lost {
 	// If umount(8) ended its mount, it flushed and wrote its report.
 	_, err := os.Stat(s.path(r.ID + ".end"))
 	dead := r.HelperPID != 0 && !r.helperLives() && err != nil
-	// It must not matter here that the caller was canceled meanwhile. With force the error is nil.
+	// It must not matter here that the caller was canceled meanwhile. With
+	// force the error is nil.
 	lost, _ := s.detach(context.WithoutCancel(ctx), r, detachment{force: true, dead: dead})
 	if dead && r.Complete {
 		const died = "the process that served the image had died: what was written and not flushed is lost"
@@ -122,8 +127,9 @@ func (s *store) clean(ctx context.Context, r *record) Lost {
 	return lost
 }
 
-// unmountVolumes unmounts the volume wherever it is mounted. In mode fuse the volume is the served mount, which
-// unmountServed ends with force: what was written has passed to the process already, and that flushes when it ends.
+// unmountVolumes unmounts the volume wherever it is mounted. In mode fuse the
+// volume is the served mount, which unmountServed ends with force: what was
+// written has passed to the process already, and that flushes when it ends.
 func (d *detachment) unmountVolumes(context.Context) error {
 	points, err := d.r.mountPoints()
 	if err != nil && !d.force {
@@ -139,7 +145,8 @@ func (d *detachment) unmountVolumes(context.Context) error {
 		case d.force:
 			d.lost = append(d.lost, forceUnmount(point, !d.dead)...)
 		default:
-			// unmount(2) flushes too, but does not report failed writes. A serving process has them in its report.
+			// unmount(2) flushes too, but does not report failed writes. A
+			// serving process has them in its report.
 			if d.r.Mode != ModeFUSE {
 				d.addUnsaved(point, syncVolume(point))
 			}
@@ -168,8 +175,8 @@ func describeOpenFiles(h Holder, point string) string {
 	return fmt.Sprintf("files that %s (process %d) has open on %q", h.Command, h.PID, point)
 }
 
-// flushDevice flushes what unmounting wrote to the device, or programs if it was not mounted. Failures include those of
-// earlier writeback by the kernel.
+// flushDevice flushes what unmounting wrote to the device, or programs if it
+// was not mounted. Failures include those of earlier writeback by the kernel.
 func (d *detachment) flushDevice() {
 	nodes := []string{d.r.Partition}
 	if !d.mounted && d.r.Device != d.r.Partition {
@@ -187,8 +194,9 @@ func (d *detachment) flushDevice() {
 	}
 }
 
-// releaseLoop clears the loop device. Without force it checks first whether a process has it open, because the kernel
-// does not take back a request to clear.
+// releaseLoop clears the loop device. Without force it checks first whether a
+// process has it open, because the kernel does not take back a request to
+// clear.
 func (d *detachment) releaseLoop(ctx context.Context) error {
 	r, limit := d.r, time.Second
 	if r.Loop < 0 {
@@ -225,14 +233,16 @@ func (d *detachment) unmountServed(context.Context) error {
 			}
 			continue
 		}
-		// MNT_FORCE ends the connection: requests in flight fail, and the process flushes and closes the container.
+		// MNT_FORCE ends the connection: requests in flight fail, and the
+		// process flushes and closes the container.
 		_ = unix.Unmount(point, unix.MNT_FORCE|unix.UMOUNT_NOFOLLOW)
 		unmountLazily(point)
 	}
 	return nil
 }
 
-// awaitHelper waits for the serving process to flush and end; with force it kills one that takes too long.
+// awaitHelper waits for the serving process to flush and end; with force it
+// kills one that takes too long.
 func (d *detachment) awaitHelper(ctx context.Context) error {
 	ended := func() bool { return !d.r.helperLives() }
 	err := waitUntil(ctx, helperTimeout, ended)
@@ -249,8 +259,8 @@ func (d *detachment) awaitHelper(ctx context.Context) error {
 	return nil
 }
 
-// readReport adds the failures of the serving process to what is lost. A missing report is a loss too, unless the
-// process is known to have died.
+// readReport adds the failures of the serving process to what is lost. A
+// missing report is a loss too, unless the process is known to have died.
 func (d *detachment) readReport(context.Context) error {
 	if d.r.HelperPID == 0 || d.dead {
 		return nil
@@ -270,7 +280,8 @@ func (d *detachment) readReport(context.Context) error {
 	return nil
 }
 
-// unmount unmounts what is mounted on the folder; the error for a busy one names who holds it.
+// unmount unmounts what is mounted on the folder; the error for a busy one
+// names who holds it.
 func unmount(point string) error {
 	err := retryEINTR(func() error { return unix.Unmount(point, unix.UMOUNT_NOFOLLOW) })
 	switch {
@@ -286,15 +297,17 @@ func unmount(point string) error {
 	return nil
 }
 
-// unmountLazily hides a mount at once; the kernel unmounts it when its last user is done.
+// unmountLazily hides a mount at once; the kernel unmounts it when its last
+// user is done.
 func unmountLazily(point string) {
 	if err := unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && os.Geteuid() != 0 {
 		_ = fusermount(point, "-z")
 	}
 }
 
-// forceUnmount unmounts a volume that is in use. It flushes first, and then shuts the file system down: until the last
-// user has closed it, it stays mounted without a mount point, and must not write to an image that is free.
+// forceUnmount unmounts a volume that is in use. It flushes first, and then
+// shuts the file system down: until the last user has closed it, it stays
+// mounted without a mount point, and must not write to an image that is free.
 func forceUnmount(point string, flush bool) (lost Lost) {
 	if flush {
 		if err := within(30*time.Second, func() error { return syncVolume(point) }); err != nil {

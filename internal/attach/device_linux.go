@@ -20,17 +20,21 @@ import (
 )
 
 const (
-	// maxRequest is the largest FUSE request in bytes: two of them share a megabyte among two cores.
+	// maxRequest is the largest FUSE request in bytes: two of them share a
+	// megabyte among two cores.
 	maxRequest = 512 << 10
 	// deviceName is the file that is the whole device.
 	deviceName = "image"
-	// discardUnit is what statfs answers as the block size; a loop device takes it as the granularity of discards.
+	// discardUnit is what statfs answers as the block size; a loop device takes
+	// it as the granularity of discards.
 	discardUnit = 4096
-	// cacheTime is how long the kernel may cache names and sizes, which only it can change.
+	// cacheTime is how long the kernel may cache names and sizes, which only it
+	// can change.
 	cacheTime = 24 * time.Hour
 )
 
-// deviceFS is a FUSE file system of one folder: the device as a file, and each partition as another.
+// deviceFS is a FUSE file system of one folder: the device as a file, and each
+// partition as another.
 type deviceFS struct {
 	fuse.RawFileSystem
 	nodes    []deviceNode // node i has the number i+2
@@ -60,7 +64,8 @@ func newDeviceFS(dev blockdev.Device, parts []section, readOnly bool, fails *fai
 
 func (d *deviceFS) String() string { return "dmgbench" }
 
-// node returns the file of a FUSE node number, nil for the folder and for unknown numbers.
+// node returns the file of a FUSE node number, nil for the folder and for
+// unknown numbers.
 func (d *deviceFS) node(id uint64) *deviceNode {
 	if id < 2 || id-2 >= uint64(len(d.nodes)) {
 		return nil
@@ -180,7 +185,8 @@ func (d *deviceFS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	return fuse.Status(d.fails.change("flushing", n.dev.Flush()))
 }
 
-// Fallocate frees ranges, both holes and ranges of zeros: a container does not distinguish them.
+// Fallocate frees ranges, both holes and ranges of zeros: a container does not
+// distinguish them.
 func (d *deviceFS) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
 	n := d.node(in.NodeId)
 	if n == nil {
@@ -219,15 +225,17 @@ func writeZeros(dev blockdev.Device, off, n int64) error {
 	return nil
 }
 
-// StatFs reports the block size, which a loop device uses as the granularity of discards.
+// StatFs reports the block size, which a loop device uses as the granularity of
+// discards.
 func (d *deviceFS) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
 	out.Bsize, out.Frsize, out.NameLen = discardUnit, discardUnit, 255
 	out.Blocks = uint64(d.nodes[0].dev.Size()) / discardUnit
 	return fuse.OK
 }
 
-// fuseServer serves a FUSE file system over requests that it reads itself into memory of huge pages. With other memory
-// the disk receives a request of half a megabyte in 128 pieces, at a third of the rate (measured). The protocol is
+// fuseServer serves a FUSE file system over requests that it reads itself into
+// memory of huge pages. With other memory the disk receives a request of half a
+// megabyte in 128 pieces, at a third of the rate (measured). The protocol is
 // implemented by go-fuse.
 type fuseServer struct {
 	fd      int
@@ -238,16 +246,19 @@ type fuseServer struct {
 const (
 	serverThreads = 8 // requests under way at once; the disk's queue is to be kept filled
 	page          = 4096
-	// The data of a write follows these headers, and that of a read follows that one; both are to start on a page.
+	// The data of a write follows these headers, and that of a read follows
+	// that one; both are to start on a page.
 	writeHeader = 80 // fuse_in_header and fuse_write_in
 	readHeader  = 16 // fuse_out_header
-	// requestSpace is what a request needs: its data, and a page before and after.
+	// requestSpace is what a request needs: its data, and a page before and
+	// after.
 	requestSpace = maxRequest + 2*page
 	// opPoll is the number of a request in <linux/fuse.h>.
 	opPoll = 40
 )
 
-// newFuseServer mounts the file system and serves it; only root can without a program to help.
+// newFuseServer mounts the file system and serves it; only root can without a
+// program to help.
 func newFuseServer(fs fuse.RawFileSystem, at string, o *fuse.MountOptions) (*fuseServer, error) {
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -265,8 +276,9 @@ func newFuseServer(fs fuse.RawFileSystem, at string, o *fuse.MountOptions) (*fus
 		unix.Close(fd)
 		return nil, err
 	}
-	// With fewer places to run than threads, one that comes back from the kernel would wait until another is found to
-	// be in the kernel: reading took twice as long.
+	// With fewer places to run than threads, one that comes back from the
+	// kernel would wait until another is found to be in the kernel: reading
+	// took twice as long.
 	runtime.GOMAXPROCS(serverThreads + runtime.NumCPU())
 	for _, b := range buffers {
 		s.threads.Go(func() { s.serve(b) })
@@ -274,7 +286,8 @@ func newFuseServer(fs fuse.RawFileSystem, at string, o *fuse.MountOptions) (*fus
 	return s, nil
 }
 
-// mount shows the file system and answers the request that opens every connection.
+// mount shows the file system and answers the request that opens every
+// connection.
 func (s *fuseServer) mount(at string, o *fuse.MountOptions, b requestBuffer) error {
 	data := append([]string{fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d,max_read=%d",
 		s.fd, os.Geteuid(), os.Getegid(), o.MaxWrite)}, o.Options...)
@@ -317,7 +330,8 @@ type requestBuffer struct {
 	in, out []byte
 }
 
-// newRequestBuffers allocates the memory of n threads. With an error it returns what was allocated.
+// newRequestBuffers allocates the memory of n threads. With an error it returns
+// what was allocated.
 func newRequestBuffers(n int) (list []requestBuffer, err error) {
 	for range n {
 		mem, err := hostio.AlignedBuffer(2 * requestSpace)
@@ -331,7 +345,8 @@ func newRequestBuffers(n int) (list []requestBuffer, err error) {
 	return list, nil
 }
 
-// serveOne reads one request, answers it, and reports whether there may be another.
+// serveOne reads one request, answers it, and reports whether there may be
+// another.
 func (s *fuseServer) serveOne(b requestBuffer) (more bool, err error) {
 	n, err := unix.Read(s.fd, b.in)
 	switch {

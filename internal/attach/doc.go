@@ -1,32 +1,42 @@
-// Package attach makes an image on Linux what it is on a Mac: a block device with partitions, and a mounted volume.
+// Package attach makes an image on Linux what it is on a Mac: a block device
+// with partitions, and a mounted volume.
 //
 // # How
 //
-// A raw image (UDRW) becomes a loop device as it is. Every other container is served by a process of its own as the one
-// file of a FUSE file system, and that file becomes the loop device. Partitions are the kernel's own scan of the
-// device. Without loop devices, or a driver for exFAT in the kernel, the same process serves the files of
-// an exFAT volume directly. [Attached].Mode is one of these three.
+// A raw image (UDRW) becomes a loop device as it is. Every other container is
+// served by a process of its own as the one file of a FUSE file system, and
+// that file becomes the loop device. Partitions are the kernel's own scan of
+// the device. Without loop devices, or a driver for exFAT in the kernel, the
+// same process serves the files of an exFAT volume directly. [Attached].Mode is
+// one of these three.
 //
-// Encrypted images, raw ones too, are always served: their process has the keys, the device shows the
-// content. Their passphrases and keys are in no argument, environment or file: the keys are derived once, before the
-// process is started, and reach it through a pipe.
+// Encrypted images, raw ones too, are always served: their process has the
+// keys, the device shows the content. Their passphrases and keys are in no
+// argument, environment or file: the keys are derived once, before the process
+// is started, and reach it through a pipe.
 //
-// The state of attachments is in the runtime folder (see [RuntimeDir]), one JSON file each, all under
-// one lock; it is compared with the kernel before anything is done to a device. A serving process that
-// died is noticed by the next call of [List], [Attach] or [Detach], and its device and mounts are removed.
+// The state of attachments is in the runtime folder (see [RuntimeDir]), one
+// JSON file each, all under one lock; it is compared with the kernel before
+// anything is done to a device. A serving process that died is noticed by the
+// next call of [List], [Attach] or [Detach], and its device and mounts are
+// removed.
 //
 // # What it decides
 //
-// Volumes are mounted nosuid, nodev and noatime, below /run/media/dmgbench for root and below the runtime folder for
-// others, in a folder named after the volume ("Name 1" and so on where that is taken). Only the file systems of
-// [Filesystems] are mounted. Ownership is what the file system stores, since Linux has no "noowners": for exFAT and
-// FAT32 everything belongs to the user who attached (under sudo: the one who called sudo), and the empty root of a new
-// volume is given to that user. From the second mount of a volume on it is trimmed when it is attached, as macOS does.
+// Volumes are mounted nosuid, nodev and noatime, below /run/media/dmgbench for
+// root and below the runtime folder for others, in a folder named after the
+// volume ("Name 1" and so on where that is taken). Only the file systems of
+// [Filesystems] are mounted. Ownership is what the file system stores, since
+// Linux has no "noowners": for exFAT and FAT32 everything belongs to the user
+// who attached (under sudo: the one who called sudo), and the empty root of a
+// new volume is given to that user. From the second mount of a volume on it is
+// trimmed when it is attached, as macOS does.
 //
 // # What it refuses
 //
-// It attaches no image twice and touches no device, mount or process that is not provably its own. It mounts no file
-// system that is not on the list, and never another one than is there. Other systems than Linux get
+// It attaches no image twice and touches no device, mount or process that is
+// not provably its own. It mounts no file system that is not on the list, and
+// never another one than is there. Other systems than Linux get
 // errors.ErrUnsupported.
 package attach
 
@@ -40,8 +50,8 @@ import (
 	"dmgbench/internal/container/crypt"
 )
 
-// HelperVerb is the hidden first argument with which the program is started again as the process that serves an image;
-// see [HelperMain].
+// HelperVerb is the hidden first argument with which the program is started
+// again as the process that serves an image; see [HelperMain].
 const HelperVerb = "__attach-helper"
 
 // The modes of an attachment.
@@ -50,18 +60,22 @@ const (
 	ModeLoop = "loop"
 	// ModeFUSELoop means that a FUSE file over the container is a loop device.
 	ModeFUSELoop = "fuse+loop"
-	// ModeFUSE means that no block device exists: FUSE serves the files of an exFAT volume, or with NoMount the
-	// device as a file.
+	// ModeFUSE means that no block device exists: FUSE serves the files of an
+	// exFAT volume, or with NoMount the device as a file.
 	ModeFUSE = "fuse"
 )
 
-// Who serves the blocks of an attached image, as Apple's attach -kernel and -nokernel request it.
+// Who serves the blocks of an attached image, as Apple's attach -kernel and
+// -nokernel request it.
 const (
-	// ServedByAny leaves it to the kernel where it can, else a helper process serves.
+	// ServedByAny leaves it to the kernel where it can, else a helper process
+	// serves.
 	ServedByAny = ""
-	// ServedByKernel takes no helper process: only an unencrypted UDRW image can be attached so, as a loop device.
+	// ServedByKernel takes no helper process: only an unencrypted UDRW image
+	// can be attached so, as a loop device.
 	ServedByKernel = "kernel"
-	// ServedByHelper takes a process of this program, even for an image that the kernel could serve.
+	// ServedByHelper takes a process of this program, even for an image that
+	// the kernel could serve.
 	ServedByHelper = "helper"
 )
 
@@ -75,31 +89,37 @@ type Request struct {
 	ServedBy string
 	// NoTrim leaves the volume untrimmed, even from the second mount on.
 	NoTrim bool
-	// MountPoint is the folder to mount on. If it is empty, a new one is made below MountRoot.
+	// MountPoint is the folder to mount on. If it is empty, a new one is made
+	// below MountRoot.
 	MountPoint string
-	// MakePoint makes MountPoint if it is missing (but not its parent), and removes it when it is unmounted.
+	// MakePoint makes MountPoint if it is missing (but not its parent), and
+	// removes it when it is unmounted.
 	MakePoint bool
 	// MountRoot is an existing folder; empty for [DefaultMountRoot].
 	MountRoot string
-	// RandomName calls the new folder "dmg." and a random number, not like the volume.
+	// RandomName calls the new folder "dmg." and a random number, not like the
+	// volume.
 	RandomName bool
-	// Owners asks for the owners of files to count. nil and false leave that to the file system; true is an error if it
-	// has none.
+	// Owners asks for the owners of files to count. nil and false leave that to
+	// the file system; true is an error if it has none.
 	Owners *bool
 	// Browse has no effect: Linux has no Finder from which to hide a volume.
 	Browse bool
-	// Temporary is for an attachment that only this process uses: when it has died, the image is released as if it had
-	// detached.
+	// Temporary is for an attachment that only this process uses: when it has
+	// died, the image is released as if it had detached.
 	Temporary bool
-	// Info is for a caller that has inspected the image already, so that Attach does not open it for that. Keys are
-	// needed with it for an encrypted image.
+	// Info is for a caller that has inspected the image already, so that Attach
+	// does not open it for that. Keys are needed with it for an encrypted
+	// image.
 	Info *ImageInfo
 	// Passphrase of an encrypted image. It is left as it is.
 	Passphrase []byte
-	// Keys of an encrypted image, in place of the passphrase, for a caller that has derived them already. They, or
-	// those that are derived here once, reach the serving process through a pipe, and are left as they are.
+	// Keys of an encrypted image, in place of the passphrase, for a caller that
+	// has derived them already. They, or those that are derived here once,
+	// reach the serving process through a pipe, and are left as they are.
 	Keys *crypt.Keys
-	// HelperArgs is how the program is called to reach [HelperMain]; nil for its own name and HelperVerb.
+	// HelperArgs is how the program is called to reach [HelperMain]; nil for
+	// its own name and HelperVerb.
 	HelperArgs []string
 }
 
@@ -111,14 +131,16 @@ type Attached struct {
 	Image string
 	// Format is the four-letter name, such as UDSB.
 	Format string
-	// Device is the whole disk: /dev/loop3, or in mode fuse a path that only names it.
+	// Device is the whole disk: /dev/loop3, or in mode fuse a path that only
+	// names it.
 	Device string
-	// Partition is the device of the volume: /dev/loop3p1, Device itself without partitions, or in mode fuse the FUSE
-	// file.
+	// Partition is the device of the volume: /dev/loop3p1, Device itself
+	// without partitions, or in mode fuse the FUSE file.
 	Partition string
 	// MountPoint is empty when the volume is not mounted.
 	MountPoint string
-	// Filesystem is the kernel's name: ext4, xfs, btrfs, exfat, vfat, hfsplus; empty when none was recognised.
+	// Filesystem is the kernel's name: ext4, xfs, btrfs, exfat, vfat, hfsplus;
+	// empty when none was recognised.
 	Filesystem string
 	// VolumeName is the label in the file system.
 	VolumeName string
@@ -130,26 +152,32 @@ type Attached struct {
 	// Mode is ModeLoop, ModeFUSELoop or ModeFUSE.
 	Mode  string
 	Since time.Time
-	// Dead means that the serving process had died, or its device was gone; what was left has been cleaned up.
+	// Dead means that the serving process had died, or its device was gone;
+	// what was left has been cleaned up.
 	Dead bool
-	// Unfinished means, with Dead, that the command that attached died before it was done.
+	// Unfinished means, with Dead, that the command that attached died before
+	// it was done.
 	Unfinished bool
-	// DirectIO means that the loop device reads and writes its file past the host's page cache.
+	// DirectIO means that the loop device reads and writes its file past the
+	// host's page cache.
 	DirectIO bool
 	// Owners means that the file system has owners of files.
 	Owners    bool
 	Encrypted bool
-	// Trimmed is how many bytes the trim at this mount gave back, in TrimTime; 0 if there was none.
+	// Trimmed is how many bytes the trim at this mount gave back, in TrimTime;
+	// 0 if there was none.
 	Trimmed  int64
 	TrimTime time.Duration
 	// Warnings are for the user who attached.
 	Warnings []string
 }
 
-// Lost lists what a detach could not save, in words; empty if everything written before is in the container.
+// Lost lists what a detach could not save, in words; empty if everything
+// written before is in the container.
 type Lost []string
 
-// NoDriverError reports a file system that this kernel cannot mount. It is [ErrNoFileSystem].
+// NoDriverError reports a file system that this kernel cannot mount. It is
+// [ErrNoFileSystem].
 type NoDriverError struct {
 	Filesystem string // as [Attached] has it
 }
@@ -179,8 +207,8 @@ type Holder struct {
 	Command string
 }
 
-// BusyError reports that a volume or an image is in use, and the processes that use it as far as they are known. It
-// matches syscall.EBUSY.
+// BusyError reports that a volume or an image is in use, and the processes that
+// use it as far as they are known. It matches syscall.EBUSY.
 type BusyError struct {
 	What    string
 	Holders []Holder

@@ -23,15 +23,16 @@ type exitReport struct {
 	Count    int      // how many there were
 }
 
-// failures collects what failed in a serving process: for its log, and changes for the caller of Detach.
+// failures collects what failed in a serving process: for its log, and changes
+// for the caller of Detach.
 type failures struct {
 	mu     sync.Mutex
 	exit   exitReport
 	logged int // failures that lost no data
 }
 
-// read logs a failure without data loss, such as that of a read, and returns its number. The number of lines is
-// limited.
+// read logs a failure without data loss, such as that of a read, and returns
+// its number. The number of lines is limited.
 func (f *failures) read(doing string, err error) syscall.Errno {
 	errno := errnoOf(err)
 	if !isCausedByUsers(err, errno) {
@@ -44,7 +45,8 @@ func (f *failures) read(doing string, err error) syscall.Errno {
 	return errno
 }
 
-// change returns the number of the error of a change, 0 for nil, and records it unless users cause it.
+// change returns the number of the error of a change, 0 for nil, and records it
+// unless users cause it.
 func (f *failures) change(doing string, err error) syscall.Errno {
 	errno := errnoOf(err)
 	if !isCausedByUsers(err, errno) {
@@ -53,8 +55,8 @@ func (f *failures) change(doing string, err error) syscall.Errno {
 	return errno
 }
 
-// isCausedByUsers reports whether an error, of this number, comes from a request rather than from a failing volume or
-// host.
+// isCausedByUsers reports whether an error, of this number, comes from a
+// request rather than from a failing volume or host.
 func isCausedByUsers(err error, errno syscall.Errno) bool {
 	switch errno {
 	case 0, syscall.EOPNOTSUPP, syscall.ENOTEMPTY, syscall.EISDIR, syscall.ENOTDIR, syscall.EBUSY, syscall.EINVAL,
@@ -88,7 +90,8 @@ func (f *failures) report() exitReport {
 	return f.exit
 }
 
-// errnos are the numbers of errors of the layers below. fs.ErrInvalid comes after the numbers that errors carry.
+// errnos are the numbers of errors of the layers below. fs.ErrInvalid comes
+// after the numbers that errors carry.
 var errnos = []struct {
 	err   error
 	errno syscall.Errno
@@ -101,7 +104,8 @@ var errnos = []struct {
 	{blockdev.ErrOutOfRange, syscall.EINVAL}, {context.Canceled, syscall.EINTR},
 }
 
-// errnoOf is the system's error number of an error of the layers below, 0 of nil and EIO of an unknown one.
+// errnoOf is the system's error number of an error of the layers below, 0 of
+// nil and EIO of an unknown one.
 func errnoOf(err error) syscall.Errno {
 	if err == nil {
 		return 0

@@ -18,20 +18,22 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// FS is a file system that volumes can have: one row of the registry. Everything else in this project ranges over the
-// rows.
+// FS is a file system that volumes can have: one row of the registry.
+// Everything else in this project ranges over the rows.
 type FS struct {
-	// Name is what -fs takes and what is shown; Aliases are other names that -fs takes.
+	// Name is what -fs takes and what is shown; Aliases are other names that
+	// -fs takes.
 	Name    string
 	Aliases []string
-	// AppleName, Kind and Hint are in the lists of Apple's tools: the name, the volume-kind, and the content-hint of an
-	// unpartitioned volume.
+	// AppleName, Kind and Hint are in the lists of Apple's tools: the name, the
+	// volume-kind, and the content-hint of an unpartitioned volume.
 	AppleName string
 	Kind      string
 	Hint      string
 	// Kernel is the mount type, as in /proc/filesystems.
 	Kernel string
-	// Tool is the program that makes the file system, of the Debian package Package; empty if this process makes it.
+	// Tool is the program that makes the file system, of the Debian package
+	// Package; empty if this process makes it.
 	Tool    string
 	Package string
 	// Type is that of a partition with the file system.
@@ -55,9 +57,9 @@ type FS struct {
 	growMounted bool                                      // the program takes the mount point, not the device
 }
 
-// mark is a signature in the first blocks of a volume, and where its label is. Sources: the kernel's ext4/super,
-// xfs_format.h and btrfs_tree.h; Microsoft's exFAT and FAT (fatgen103) specifications; Apple's TN1150 and APFS
-// reference.
+// mark is a signature in the first blocks of a volume, and where its label is.
+// Sources: the kernel's ext4/super, xfs_format.h and btrfs_tree.h; Microsoft's
+// exFAT and FAT (fatgen103) specifications; Apple's TN1150 and APFS reference.
 type mark struct {
 	at            int64
 	magic         string
@@ -66,7 +68,8 @@ type mark struct {
 	appleName     string // where it differs from that of the file system
 }
 
-// filesystems is in the order of recognition: file systems come first that leave signatures of earlier ones in place.
+// filesystems is in the order of recognition: file systems come first that
+// leave signatures of earlier ones in place.
 var filesystems = []FS{
 	{Name: "ExFAT", AppleName: "ExFAT", Kind: "exfat", Kernel: "exfat",
 		Hint: "Windows_NTFS", // MBR type 7 is common to both
@@ -85,8 +88,9 @@ var filesystems = []FS{
 		makeArgs: func(label string, _, _ int) []string {
 			return []string{"-q", "-f", "-K", "-s", "size=4096", "-L", cut(label, 12, false)}
 		},
-		// XFS refuses a second volume of the same identifier, such as a copy of the image, or one that a process still
-		// has open after a forced unmount.
+		// XFS refuses a second volume of the same identifier, such as a copy of
+		// the image, or one that a process still has open after a forced
+		// unmount.
 		mountData: "nouuid", replayless: "nouuid,norecovery",
 		growTool: []string{"xfs_growfs", "xfsprogs"}, growMounted: true},
 	{Name: "btrfs", AppleName: "btrfs", Kind: "btrfs", Hint: "Linux", Kernel: "btrfs",
@@ -122,7 +126,8 @@ var (
 	toolFolders  = []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} // in addition to PATH
 )
 
-// Filesystems lists the file systems that volumes can have, and which of them this machine can make and mount.
+// Filesystems lists the file systems that volumes can have, and which of them
+// this machine can make and mount.
 func Filesystems() []FS {
 	list := make([]FS, 0, len(filesystems))
 	for _, f := range filesystems {
@@ -136,7 +141,8 @@ func Filesystems() []FS {
 	return list
 }
 
-// FilesystemOf returns the file system of that name, in any case: [FS].Name, one of its aliases, or the kernel's name.
+// FilesystemOf returns the file system of that name, in any case: [FS].Name,
+// one of its aliases, or the kernel's name.
 func FilesystemOf(name string) (FS, bool) {
 	for _, f := range Filesystems() {
 		for _, n := range append([]string{f.Name, f.Kernel}, f.Aliases...) {
@@ -148,8 +154,8 @@ func FilesystemOf(name string) (FS, bool) {
 	return FS{}, false
 }
 
-// AppleNames returns the volume-kind and the name that Apple's tools have for a file system by the kernel's name; the
-// kind is empty for an unknown one.
+// AppleNames returns the volume-kind and the name that Apple's tools have for a
+// file system by the kernel's name; the kind is empty for an unknown one.
 func AppleNames(kernel string) (kind, name string) {
 	for _, f := range filesystems {
 		if strings.EqualFold(f.Kernel, kernel) || strings.EqualFold(f.Name, kernel) {
@@ -165,7 +171,8 @@ type Volume struct {
 	Label string // valid UTF-8
 }
 
-// Identify recognises the volume on a device by its signature alone. A device that cannot be read is not recognised.
+// Identify recognises the volume on a device by its signature alone. A device
+// that cannot be read is not recognised.
 func Identify(dev blockdev.Device) Volume {
 	v, _ := identify(dev)
 	return v
@@ -191,7 +198,8 @@ func recognize(dev blockdev.Device, head []byte) Volume {
 	return Volume{}
 }
 
-// readLabel returns the label up to the first zero; bytes that are not UTF-8 become U+FFFD.
+// readLabel returns the label up to the first zero; bytes that are not UTF-8
+// become U+FFFD.
 func (m mark) readLabel(head []byte) string {
 	if m.length == 0 || m.label+m.length > int64(len(head)) {
 		return ""
@@ -204,8 +212,8 @@ func (m mark) readLabel(head []byte) string {
 	return label
 }
 
-// exfatLabel returns the label, which is in the root directory. A damaged volume has none here: mounting it reports
-// why.
+// exfatLabel returns the label, which is in the root directory. A damaged
+// volume has none here: mounting it reports why.
 func exfatLabel(dev blockdev.Device) string {
 	v, err := exfat.Mount(dev, exfat.MountOptions{ReadOnly: true})
 	if err != nil {
@@ -231,8 +239,9 @@ func cut(label string, n int, units bool) string {
 	return label
 }
 
-// findTool returns the path of a program, empty if there is none. It also searches the administrator's folders, which
-// ordinary users do not have in PATH.
+// findTool returns the path of a program, empty if there is none. It also
+// searches the administrator's folders, which ordinary users do not have in
+// PATH.
 func findTool(name string) string {
 	if path, err := exec.LookPath(name); err == nil {
 		return path
@@ -268,7 +277,8 @@ type fileDevice struct {
 func (d fileDevice) Size() int64  { return d.size }
 func (d fileDevice) Flush() error { return d.Sync() }
 
-// Discard is not supported: programs that make file systems write all their blocks.
+// Discard is not supported: programs that make file systems write all their
+// blocks.
 func (d fileDevice) Discard(off, n int64) error {
 	return errors.Join(blockdev.CheckRange(off, n, d.size), hostio.ErrUnsupported)
 }

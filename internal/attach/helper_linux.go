@@ -28,8 +28,9 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// HelperMain is the process that serves one image; the program calls it when it was started with [HelperVerb]. It ends
-// when its mount is gone. It writes the changes that failed to a file in the runtime folder; its exit status is 0 if
+// HelperMain is the process that serves one image; the program calls it when it
+// was started with [HelperVerb]. It ends when its mount is gone. It writes the
+// changes that failed to a file in the runtime folder; its exit status is 0 if
 // there are none. It reads its request from descriptor 3 and replies on 4.
 func HelperMain([]string) int {
 	log.SetFlags(log.LstdFlags | log.Lmicroseconds)
@@ -47,7 +48,8 @@ func HelperMain([]string) int {
 		reply.InUse = errors.Is(err, container.ErrInUse)
 		reply.NoFUSE = errors.Is(err, ErrNoFUSE)
 	}
-	// The process that started this one may be dead; then the image would stay served for ever.
+	// The process that started this one may be dead; then the image would stay
+	// served for ever.
 	if e := json.NewEncoder(ready).Encode(reply); e != nil && s != nil {
 		_ = unmount(r.MountAt)
 	}
@@ -59,8 +61,8 @@ func HelperMain([]string) int {
 	return s.run(r.End)
 }
 
-// readServeRequest reads request and keys with as few copies of the keys as possible: the caller wipes the one there
-// is.
+// readServeRequest reads request and keys with as few copies of the keys as
+// possible: the caller wipes the one there is.
 func readServeRequest(f *os.File) (r serveRequest, secret []byte, err error) {
 	if f == nil {
 		return r, nil, fs.ErrInvalid
@@ -128,7 +130,8 @@ func start(r serveRequest, secret []byte) (s *server, reply serveReply, err erro
 	return s, reply, err
 }
 
-// mount shows the file system. A device that the kernel makes a disk of is served by our own loop.
+// mount shows the file system. A device that the kernel makes a disk of is
+// served by our own loop.
 func (s *server) mount(raw fuse.RawFileSystem, r serveRequest, readOnly bool) error {
 	options := mountOptions(r, readOnly)
 	if !r.Volume && os.Geteuid() == 0 {
@@ -147,7 +150,8 @@ func (s *server) mount(raw fuse.RawFileSystem, r serveRequest, readOnly bool) er
 	return f.WaitMount()
 }
 
-// openImage opens the container past the host's page cache; one that cannot be written is opened for reading.
+// openImage opens the container past the host's page cache; one that cannot be
+// written is opened for reading.
 func openImage(dir *hostio.Dir, r serveRequest, secret []byte) (container.Image, serveReply, error) {
 	options := container.OpenOptions{ReadOnly: r.ReadOnly, Hold: true, Cache: hostio.CacheDirect}
 	if len(secret) > 0 {
@@ -187,7 +191,8 @@ func cannotWrite(err error) bool {
 // fuseType is the type of our mounts in the mount table.
 const fuseType = "fuse.dmgbench"
 
-// mountOptions are those that were measured to matter: large requests, many of them at once, no splicing.
+// mountOptions are those that were measured to matter: large requests, many of
+// them at once, no splicing.
 func mountOptions(r serveRequest, readOnly bool) *fuse.MountOptions {
 	options := &fuse.MountOptions{
 		AllowOther:          r.Others,
@@ -228,7 +233,8 @@ func mountOptionRune(r rune) rune {
 
 // run serves until the mount is gone, and writes the report to the file end.
 func (s *server) run(end string) int {
-	// The terminal and the session are not ours; a request to end would leave a mount without a file system.
+	// The terminal and the session are not ours; a request to end would leave a
+	// mount without a file system.
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE)
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, unix.SIGTERM)
@@ -276,8 +282,9 @@ func (s *server) release() (err error) {
 	return err
 }
 
-// lockMemory prevents deadlocks when memory is short: the pages of the process stay in memory, the kernel does not
-// write back through it to free memory for it, and it is killed last. Failures are written to the log, and the image is
+// lockMemory prevents deadlocks when memory is short: the pages of the process
+// stay in memory, the kernel does not write back through it to free memory for
+// it, and it is killed last. Failures are written to the log, and the image is
 // served in any case.
 func lockMemory() {
 	debug.SetGCPercent(400) // the buffers of requests are few and live long
@@ -293,16 +300,16 @@ func lockMemory() {
 	}
 }
 
-// hasUnlimitedLock reports whether memory can be locked without a limit (CAP_IPC_LOCK): with one, later allocations
-// would fail.
+// hasUnlimitedLock reports whether memory can be locked without a limit
+// (CAP_IPC_LOCK): with one, later allocations would fail.
 func hasUnlimitedLock() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_IPC_LOCK) != 0
 }
 
-// serveRequest is what the serving process reads from descriptor 3, as a line of JSON. The keys of an encrypted image
-// follow, up to the end.
+// serveRequest is what the serving process reads from descriptor 3, as a line
+// of JSON. The keys of an encrypted image follow, up to the end.
 type serveRequest struct {
 	Image    string
 	ReadOnly bool
@@ -317,7 +324,8 @@ type serveRequest struct {
 // paths are those that may be any bytes.
 func (r *serveRequest) paths() []*string { return []*string{&r.Image, &r.MountAt, &r.End} }
 
-// serveReply is what the process writes once to descriptor 4, when it serves or has failed.
+// serveReply is what the process writes once to descriptor 4, when it serves or
+// has failed.
 type serveReply struct {
 	Error    string // verbatim; empty: it serves
 	InUse    bool   // the error is that another process has the container open
@@ -326,19 +334,23 @@ type serveReply struct {
 	Warnings []string
 }
 
-// helperTimeout is how long a process may take to open a container and to mount, and to end.
+// helperTimeout is how long a process may take to open a container and to
+// mount, and to end.
 const helperTimeout = 60 * time.Second
 
-// helperMark is a variable in the environment of a serving process. A program that does not dispatch to HelperMain,
-// such as a test program of another package, would otherwise do its own work there, and start the next process.
+// helperMark is a variable in the environment of a serving process. A program
+// that does not dispatch to HelperMain, such as a test program of another
+// package, would otherwise do its own work there, and start the next process.
 const helperMark = "DMGBENCH_ATTACH_HELPER"
 
-// inUseError marks an error as that of a container which another process has open.
+// inUseError marks an error as that of a container which another process has
+// open.
 type inUseError struct{ error }
 
 func (e inUseError) Unwrap() error { return unix.EAGAIN }
 
-// spawn starts the process that serves an image in a session of its own, and waits until it serves.
+// spawn starts the process that serves an image in a session of its own, and
+// waits until it serves.
 func (s *store) spawn(
 	ctx context.Context, r *record, args []string, req serveRequest, keys *crypt.Keys,
 ) (reply serveReply, err error) {
@@ -393,8 +405,9 @@ func (s *store) spawn(
 	return reply, err
 }
 
-// startAsFlusher starts a process that the kernel does not let wait for its own writing back. The mark is that of the
-// thread which forks, passes to all threads of the new process, and takes CAP_SYS_RESOURCE.
+// startAsFlusher starts a process that the kernel does not let wait for its own
+// writing back. The mark is that of the thread which forks, passes to all
+// threads of the new process, and takes CAP_SYS_RESOURCE.
 func startAsFlusher(cmd *exec.Cmd) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -404,8 +417,8 @@ func startAsFlusher(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// helperEnv is the environment of the process: only what it needs. It uses every core, whatever limit a measuring
-// program has.
+// helperEnv is the environment of the process: only what it needs. It uses
+// every core, whatever limit a measuring program has.
 func helperEnv() []string {
 	env := []string{"LC_ALL=C", helperMark + "=1"}
 	for _, name := range []string{"PATH", "GOCOVERDIR", "DMGBENCH_RUNTIME_DIR"} {

@@ -43,7 +43,8 @@ type ImageInfo struct {
 	format string
 	size   int64 // bytes
 	mount  int   // index in Regions of the partition to be mounted; -1: the whole device
-	// keys are those of an encrypted image, derived once for all that is opened; the caller's own, or ours to wipe.
+	// keys are those of an encrypted image, derived once for all that is
+	// opened; the caller's own, or ours to wipe.
 	keys *crypt.Keys
 }
 
@@ -56,8 +57,9 @@ const (
 // otherSchemes are the names of the schemes that are shown but not changed.
 var otherSchemes = map[udif.Scheme]string{udif.SchemeMBR: "fdisk", udif.SchemeAPM: "Apple"}
 
-// Inspect finds out how a device is divided and which volumes it has. It reads the partition tables and the first
-// blocks of every partition, once. The error is the device's.
+// Inspect finds out how a device is divided and which volumes it has. It reads
+// the partition tables and the first blocks of every partition, once. The error
+// is the device's.
 func Inspect(dev blockdev.Device) (info *ImageInfo, err error) {
 	info = &ImageInfo{Scheme: SchemeNone, size: dev.Size(), mount: -1}
 	if image, ok := dev.(container.Image); ok {
@@ -132,8 +134,9 @@ func (s *ImageInfo) addOthers(dev blockdev.Device) error {
 	return nil
 }
 
-// chooseVolume takes the first partition with a file system that can be mounted, else the first that is not for
-// booting. Only GUID tables count: what else divides a device is left to the kernel.
+// chooseVolume takes the first partition with a file system that can be
+// mounted, else the first that is not for booting. Only GUID tables count: what
+// else divides a device is left to the kernel.
 func (s *ImageInfo) chooseVolume() {
 	for _, p := range s.partitions() {
 		if p.Type == gpt.EFISystem && len(s.Table.Partitions) > 1 {
@@ -150,8 +153,9 @@ func (s *ImageInfo) chooseVolume() {
 	}
 }
 
-// Last returns the region of the last partition of a GUID table, which grows and shrinks with the image; nil without a
-// table or for one without partitions.
+// Last returns the region of the last partition of a GUID table, which grows
+// and shrinks with the image; nil without a table or for one without
+// partitions.
 func (s *ImageInfo) Last() *Region {
 	for n := range slices.Backward(s.Regions) {
 		if s.Regions[n].Part != nil {
@@ -161,7 +165,8 @@ func (s *ImageInfo) Last() *Region {
 	return nil
 }
 
-// Owners reports whether the volume to be mounted has a file system with owners.
+// Owners reports whether the volume to be mounted has a file system with
+// owners.
 func (s *ImageInfo) Owners() bool { return s.volume().Owners }
 
 // volume is the volume to be mounted.
@@ -189,7 +194,8 @@ func (s *ImageInfo) partitions() []gpt.Partition {
 	return s.Table.Partitions
 }
 
-// section is a part of the device that the serving process offers as a file of its own.
+// section is a part of the device that the serving process offers as a file of
+// its own.
 type section struct {
 	Name      string
 	Off, Size int64
@@ -200,8 +206,9 @@ func sectionOf(p gpt.Partition) section {
 	return section{fmt.Sprintf("p%d", p.Index+1), p.Offset(), p.Size()}
 }
 
-// notes are the warnings of an attachment about the partition table. Data can still be recovered from the device of an
-// image with a damaged table, as on a Mac, which shows it without partitions.
+// notes are the warnings of an attachment about the partition table. Data can
+// still be recovered from the device of an image with a damaged table, as on a
+// Mac, which shows it without partitions.
 func (s *ImageInfo) notes() (list []string) {
 	for _, w := range s.Warnings {
 		list = append(list, string(w))
@@ -213,8 +220,9 @@ func (s *ImageInfo) notes() (list []string) {
 	return list
 }
 
-// openAndInspect opens the container read-only, even if another process has it open, and inspects it. It derives the
-// keys of an encrypted image unless the caller has them.
+// openAndInspect opens the container read-only, even if another process has it
+// open, and inspects it. It derives the keys of an encrypted image unless the
+// caller has them.
 func openAndInspect(path string, pass []byte, keys *crypt.Keys) (info *ImageInfo, err error) {
 	dir, err := hostio.OpenDir(filepath.Dir(path))
 	if err != nil {

@@ -31,9 +31,11 @@ func Loops() bool {
 // loopPath is the device node of a loop device.
 func loopPath(n int) string { return "/dev/loop" + strconv.Itoa(n) }
 
-// loopSettings are the settings of a loop device. Those of its queue outlive it, so all are set at every attach.
+// loopSettings are the settings of a loop device. Those of its queue outlive
+// it, so all are set at every attach.
 type loopSettings struct {
-	// tag is kept by the kernel with the device, up to 63 bytes. It identifies the device of a command that died.
+	// tag is kept by the kernel with the device, up to 63 bytes. It identifies
+	// the device of a command that died.
 	tag string
 	// maxSectorsKB is the largest request in KiB.
 	maxSectorsKB int
@@ -44,8 +46,8 @@ type loopSettings struct {
 	size int64
 }
 
-// setLoop makes a loop device of the open file, with partitions. The device holds the open file itself: a lock on it
-// lasts as long as the device.
+// setLoop makes a loop device of the open file, with partitions. The device
+// holds the open file itself: a lock on it lasts as long as the device.
 func setLoop(file *os.File, s loopSettings) (int, error) {
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {
@@ -77,7 +79,8 @@ func setLoop(file *os.File, s loopSettings) (int, error) {
 	return -1, fmt.Errorf("getting a free loop device: %w", unix.EBUSY)
 }
 
-// configureLoop binds the file to device n; EBUSY if another program has taken the device.
+// configureLoop binds the file to device n; EBUSY if another program has taken
+// the device.
 func configureLoop(n int, config *unix.LoopConfig, s loopSettings) error {
 	if err := ensureNode(loopPath(n), unix.Mkdev(7, uint32(n))); err != nil {
 		return err
@@ -98,7 +101,8 @@ func configureLoop(n int, config *unix.LoopConfig, s loopSettings) error {
 	return nil
 }
 
-// ensureNode makes a device node that is missing, as where /dev is not kept by the kernel.
+// ensureNode makes a device node that is missing, as where /dev is not kept by
+// the kernel.
 func ensureNode(path string, dev uint64) error {
 	_, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -116,7 +120,8 @@ func ensureNode(path string, dev uint64) error {
 // sysfs is the path of a file of a loop device in sysfs.
 func sysfs(n int, name string) string { return fmt.Sprintf("/sys/block/loop%d/%s", n, name) }
 
-// setQueue changes a queue setting that has another value: each change stops the queue for tens of milliseconds.
+// setQueue changes a queue setting that has another value: each change stops
+// the queue for tens of milliseconds.
 func setQueue(n int, name, value string) error {
 	file := sysfs(n, "queue/"+name)
 	now, err := os.ReadFile(file)
@@ -133,7 +138,8 @@ func openLoop(n int) (*os.File, error) {
 
 // loopStatus returns the status of a loop device, and false if it is free.
 func loopStatus(n int) (*unix.LoopInfo64, bool) {
-	// sysfs first: opening a device of our own that is just ending would keep it from that.
+	// sysfs first: opening a device of our own that is just ending would keep
+	// it from that.
 	if !hasFile(n) {
 		return nil, false
 	}
@@ -152,15 +158,17 @@ func hasFile(n int) bool {
 	return err == nil
 }
 
-// loopSequence is the number of the present use of a loop device, 0 where the kernel gives none.
+// loopSequence is the number of the present use of a loop device, 0 where the
+// kernel gives none.
 func loopSequence(n int) int64 {
 	seq, _ := readNumber(sysfs(n, "diskseq"))
 	return seq
 }
 
-// ownsLoop reports whether the loop device of the record is still the one that was made for it. The kernel numbers each
-// use of a device (diskseq); before version 5.15 the file has to be compared, which fails when the process that served
-// it is gone.
+// ownsLoop reports whether the loop device of the record is still the one that
+// was made for it. The kernel numbers each use of a device (diskseq); before
+// version 5.15 the file has to be compared, which fails when the process that
+// served it is gone.
 func (r *record) ownsLoop() bool {
 	switch {
 	case r.Loop < 0:
@@ -175,7 +183,8 @@ func (r *record) ownsLoop() bool {
 // tag is the name under which the kernel has a loop device of this attachment.
 func (r *record) tag() string { return "dmgbench:" + r.ID }
 
-// findLoop finds the loop device of a command that died before it could record its number.
+// findLoop finds the loop device of a command that died before it could record
+// its number.
 func (r *record) findLoop() {
 	files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	for _, file := range files {
@@ -183,7 +192,8 @@ func (r *record) findLoop() {
 		if err != nil {
 			continue
 		}
-		// If the process that served the file is gone, the kernel only has its name.
+		// If the process that served the file is gone, the kernel only has its
+		// name.
 		name, _ := os.ReadFile(file)
 		served := r.FUSEDir != "" && strings.TrimSpace(string(name)) == filepath.Join(r.FUSEDir, deviceName)
 		info, ok := loopStatus(n)
@@ -197,7 +207,8 @@ func (r *record) findLoop() {
 	}
 }
 
-// loopMounts returns the folders on which the device or one of its partitions is mounted, the last one first.
+// loopMounts returns the folders on which the device or one of its partitions
+// is mounted, the last one first.
 func (r *record) loopMounts() ([]string, error) {
 	devs := []uint64{unix.Mkdev(7, uint32(r.Loop))}
 	parts, err := loopParts(r.Loop)
@@ -208,8 +219,9 @@ func (r *record) loopMounts() ([]string, error) {
 	return points, errors.Join(err, err2)
 }
 
-// clearLoop ends the loop device of the record and waits until the kernel has let go of its file. A device that a
-// process has open ends when it is closed; then the error wraps os.ErrDeadlineExceeded.
+// clearLoop ends the loop device of the record and waits until the kernel has
+// let go of its file. A device that a process has open ends when it is closed;
+// then the error wraps os.ErrDeadlineExceeded.
 func (r *record) clearLoop(ctx context.Context, limit time.Duration) (err error) {
 	if !r.ownsLoop() {
 		return nil
@@ -239,7 +251,8 @@ type part struct {
 	offset, size int64 // bytes
 }
 
-// loopParts lists the partitions of a loop device in the order of their numbers, and makes missing nodes.
+// loopParts lists the partitions of a loop device in the order of their
+// numbers, and makes missing nodes.
 func loopParts(n int) ([]part, error) {
 	dirs, err := filepath.Glob(sysfs(n, fmt.Sprintf("loop%dp*", n)))
 	if err != nil {
@@ -308,8 +321,8 @@ const (
 	blkpgAddPartition = 1
 )
 
-// addParts adds the partitions that the kernel did not find, as some kernels are built without support for GUID
-// tables. They are removed with the device.
+// addParts adds the partitions that the kernel did not find, as some kernels
+// are built without support for GUID tables. They are removed with the device.
 func addParts(n int, table []gpt.Partition, known []part) ([]part, error) {
 	dev, err := os.OpenFile(loopPath(n), os.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"dmgbench/internal/exfat"
 )
 
-// Mount mounts the volume of an image that is attached. In mode fuse the volume is mounted as long as the image is
-// attached: errors.ErrUnsupported.
+// Mount mounts the volume of an image that is attached. In mode fuse the volume
+// is mounted as long as the image is attached: errors.ErrUnsupported.
 func Mount(ctx context.Context, a Attached, req Request) (Attached, error) {
 	s, r, err := find(ctx, a)
 	if err != nil {
@@ -108,7 +108,8 @@ func (s *store) mount(r *record, req Request) error {
 	return err
 }
 
-// prepareMounted makes a new volume usable, and trims one that was mounted before.
+// prepareMounted makes a new volume usable, and trims one that was mounted
+// before.
 func (s *store) prepareMounted(ctx context.Context, r *record, req Request) {
 	if r.ReadOnly {
 		return
@@ -128,7 +129,8 @@ func (s *store) prepareMounted(ctx context.Context, r *record, req Request) {
 	}
 }
 
-// removeMountPoint removes a folder that was made to mount on; one that holds anything stays.
+// removeMountPoint removes a folder that was made to mount on; one that holds
+// anything stays.
 func (s *store) removeMountPoint(r *record) {
 	if r.MadeMountPoint && r.LastMountPoint != "" {
 		_ = os.Remove(r.LastMountPoint)
@@ -136,7 +138,8 @@ func (s *store) removeMountPoint(r *record) {
 	r.MadeMountPoint = false
 }
 
-// kernelDriver reports whether the kernel has a driver for the file system, built in, loaded or as a module.
+// kernelDriver reports whether the kernel has a driver for the file system,
+// built in, loaded or as a module.
 func kernelDriver(name string) bool {
 	listed, _ := os.ReadFile("/proc/filesystems")
 	for line := range strings.Lines(string(listed)) {
@@ -158,7 +161,8 @@ func kernelDriver(name string) bool {
 	return false
 }
 
-// owner is the user that volumes without owners belong to, and that gets the root of a new volume.
+// owner is the user that volumes without owners belong to, and that gets the
+// root of a new volume.
 func owner() (uid, gid int) {
 	uid, gid = os.Geteuid(), os.Getegid()
 	if uid != 0 {
@@ -172,8 +176,8 @@ func owner() (uid, gid int) {
 	return int(u), int(g)
 }
 
-// mountPoint returns the folder to mount on, as the kernel's table of mounts will have it, and whether it was made for
-// that.
+// mountPoint returns the folder to mount on, as the kernel's table of mounts
+// will have it, and whether it was made for that.
 func mountPoint(req Request, label, image string) (point string, made bool, err error) {
 	if req.MountPoint != "" {
 		point = filepath.Clean(req.MountPoint)
@@ -235,7 +239,8 @@ func folderName(label string) string {
 	return cut(name, 200, false)
 }
 
-// mountFlags protect the host from what is on an image, and reads from being writes.
+// mountFlags protect the host from what is on an image, and reads from being
+// writes.
 const mountFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOATIME
 
 // mountDevice mounts the partition of the record on the folder.
@@ -256,7 +261,8 @@ func mountDevice(r *record, point string) error {
 		return retryEINTR(func() error { return unix.Mount(r.Partition, point, fs.Kernel, flags, data) })
 	}
 	err := mount(data)
-	// After an unclean unmount the volume can only be read as it is: the log cannot be replayed.
+	// After an unclean unmount the volume can only be read as it is: the log
+	// cannot be replayed.
 	if err != nil && r.ReadOnly && fs.replayless != "" && mount(fs.replayless) == nil {
 		r.Warnings = append(r.Warnings, "the volume was not unmounted cleanly, and its log was not replayed")
 		return nil
@@ -267,7 +273,8 @@ func mountDevice(r *record, point string) error {
 	return nil
 }
 
-// noDriver is the error for a file system that cannot be mounted, empty for none.
+// noDriver is the error for a file system that cannot be mounted, empty for
+// none.
 func noDriver(fs string) error {
 	if fs == "" {
 		return ErrNoFileSystem
@@ -275,7 +282,8 @@ func noDriver(fs string) error {
 	return &NoDriverError{fs}
 }
 
-// chownEmptyRoot makes the empty root of a new volume belong to the user who called sudo.
+// chownEmptyRoot makes the empty root of a new volume belong to the user who
+// called sudo.
 func chownEmptyRoot(point string) {
 	uid, gid := owner()
 	if uid == 0 {
@@ -303,17 +311,20 @@ func syncVolume(point string) error {
 	return retryEINTR(func() error { return unix.Syncfs(int(f.Fd())) })
 }
 
-// Requests of <linux/fs.h> and of ext4 and XFS. goingDown is EXT4_IOC_SHUTDOWN and XFS_IOC_GOINGDOWN, _IOR('X', 125,
-// __u32); fitrim is FITRIM, _IOWR('X', 121, struct fstrim_range).
+// Requests of <linux/fs.h> and of ext4 and XFS. goingDown is EXT4_IOC_SHUTDOWN
+// and XFS_IOC_GOINGDOWN, _IOR('X', 125, __u32); fitrim is FITRIM, _IOWR('X',
+// 121, struct fstrim_range).
 const (
 	goingDown = 0x8004587d
 	fitrim    = 0xc0185879
 )
 
-// trimArgument is struct fstrim_range, in bytes. The length comes back as what was trimmed.
+// trimArgument is struct fstrim_range, in bytes. The length comes back as what
+// was trimmed.
 type trimArgument struct{ start, length, smallest uint64 }
 
-// shutDown makes a file system write back its log and fail all further writes. Only ext4, XFS and a few others can.
+// shutDown makes a file system write back its log and fail all further writes.
+// Only ext4, XFS and a few others can.
 func shutDown(point string) error {
 	f, err := os.Open(point)
 	if err != nil {
@@ -324,8 +335,9 @@ func shutDown(point string) error {
 	return ioctl(f, goingDown, unsafe.Pointer(&how))
 }
 
-// Trim discards the unused blocks of the mounted volume and returns their size in bytes. It works for volumes that
-// this program serves, too. The error matches errors.ErrUnsupported if the file system or its device cannot trim.
+// Trim discards the unused blocks of the mounted volume and returns their size
+// in bytes. It works for volumes that this program serves, too. The error
+// matches errors.ErrUnsupported if the file system or its device cannot trim.
 func Trim(ctx context.Context, mountpoint string) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -346,10 +358,11 @@ func Trim(ctx context.Context, mountpoint string) (int64, error) {
 	return int64(arg.length), nil
 }
 
-// Make makes an empty file system of the given name (see [FilesystemOf]) on a device or file: the Partition of an
-// image that is attached without mounting. It writes all structures in full and discards no blocks, so that no later
-// initialisation disturbs a measurement. A label that is too long for the file system is cut. The error for a missing
-// program names its package.
+// Make makes an empty file system of the given name (see [FilesystemOf]) on a
+// device or file: the Partition of an image that is attached without mounting.
+// It writes all structures in full and discards no blocks, so that no later
+// initialisation disturbs a measurement. A label that is too long for the file
+// system is cut. The error for a missing program names its package.
 func Make(ctx context.Context, path, filesystem, label string) error {
 	fs, ok := FilesystemOf(filesystem)
 	if !ok {
@@ -362,7 +375,8 @@ func Make(ctx context.Context, path, filesystem, label string) error {
 	return runTool(ctx, fs.Tool, fs.Package, append(fs.makeArgs(label, uid, gid), path)...)
 }
 
-// runTool runs a program of the host to its end; its output is part of the error.
+// runTool runs a program of the host to its end; its output is part of the
+// error.
 func runTool(ctx context.Context, name, pkg string, args ...string) error {
 	tool := findTool(name)
 	if tool == "" {
@@ -394,8 +408,8 @@ func makeExFAT(path, label string) error {
 	return nil
 }
 
-// CanGrow returns why the file system of that name cannot be grown on this machine, nil if it can. A missing program is
-// found by Grow.
+// CanGrow returns why the file system of that name cannot be grown on this
+// machine, nil if it can. A missing program is found by Grow.
 func CanGrow(filesystem string) error {
 	fs, _ := FilesystemOf(filesystem)
 	switch {
@@ -407,8 +421,9 @@ func CanGrow(filesystem string) error {
 	return nil
 }
 
-// Grow enlarges the file system of an attached image to fill its partition, after image and partition were enlarged.
-// Those that only grow while mounted are mounted on a temporary folder for that, if they are not mounted.
+// Grow enlarges the file system of an attached image to fill its partition,
+// after image and partition were enlarged. Those that only grow while mounted
+// are mounted on a temporary folder for that, if they are not mounted.
 func Grow(ctx context.Context, a Attached) error {
 	fs, ok := FilesystemOf(a.Filesystem)
 	switch {
@@ -422,7 +437,8 @@ func Grow(ctx context.Context, a Attached) error {
 	target := a.MountPoint
 	if !fs.growMounted {
 		target = a.Partition
-		// Without a check resize2fs refuses; status 1 of e2fsck: it corrected something.
+		// Without a check resize2fs refuses; status 1 of e2fsck: it corrected
+		// something.
 		err := runTool(ctx, "e2fsck", fs.Package, "-f", "-p", target)
 		if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != 1) {
 			return err

@@ -19,8 +19,9 @@ import (
 	"dmgbench/internal/host"
 )
 
-// isMountOf reports whether the mount is of one of the devices. Some file systems, such as btrfs, show a device number
-// of their own; then the name of the source identifies the device.
+// isMountOf reports whether the mount is of one of the devices. Some file
+// systems, such as btrfs, show a device number of their own; then the name of
+// the source identifies the device.
 func isMountOf(m host.Mount, devs []uint64) bool {
 	if m.Major != 0 {
 		return slices.Contains(devs, unix.Mkdev(m.Major, m.Minor))
@@ -46,8 +47,10 @@ func mountPointsOf(wanted func(m host.Mount) bool) (points []string, err error) 
 	return points, nil
 }
 
-// holders lists the processes that have something open below one of the folders, or one of the files itself; it looks
-// at names only, and so never waits for a file system that does not answer. What the user may not see is missing.
+// holders lists the processes that have something open below one of the
+// folders, or one of the files itself; it looks at names only, and so never
+// waits for a file system that does not answer. What the user may not see is
+// missing.
 func holders(paths ...string) (list []Holder) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -62,7 +65,8 @@ func holders(paths ...string) (list []Holder) {
 	return list
 }
 
-// isHolder reports whether a process has one of the paths open, mapped, or as its folder.
+// isHolder reports whether a process has one of the paths open, mapped, or as
+// its folder.
 func isHolder(proc string, paths []string) bool {
 	links := []string{"cwd", "root", "exe"}
 	fds, _ := os.ReadDir(filepath.Join(proc, "fd"))
@@ -80,8 +84,8 @@ func isHolder(proc string, paths []string) bool {
 	return slices.ContainsFunc(paths, func(path string) bool { return bytes.Contains(maps, []byte(" "+path+"/")) })
 }
 
-// processStart returns the start time of a process, in ticks since the boot, and false if it does not exist or is a
-// zombie.
+// processStart returns the start time of a process, in ticks since the boot,
+// and false if it does not exist or is a zombie.
 func processStart(pid int) (uint64, bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -103,7 +107,8 @@ func isAlive(pid int, start uint64) bool {
 	return ok && now == start
 }
 
-// waitUntil polls until done returns true, or the time or the context has ended.
+// waitUntil polls until done returns true, or the time or the context has
+// ended.
 func waitUntil(ctx context.Context, limit time.Duration, done func() bool) error {
 	pause, end := time.Millisecond, wall.Now()+limit
 	for !done() {
@@ -118,7 +123,8 @@ func waitUntil(ctx context.Context, limit time.Duration, done func() bool) error
 	return nil
 }
 
-// within runs a function that the kernel may block for ever, and returns without it when the limit has passed.
+// within runs a function that the kernel may block for ever, and returns
+// without it when the limit has passed.
 func within(limit time.Duration, do func() error) error {
 	result := make(chan error, 1)
 	go func() { result <- do() }()

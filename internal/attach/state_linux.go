@@ -20,35 +20,43 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// wall is the clock of everything that waits here: for the kernel, for a process to end, for a lock.
+// wall is the clock of everything that waits here: for the kernel, for a
+// process to end, for a lock.
 var wall clock.Clock = clock.NewReal()
 
-// record is the state of an attachment: all that is needed to undo it, even if every process that knew it has died. It
-// is written before each step of an attach, so that a record never lacks what exists.
+// record is the state of an attachment: all that is needed to undo it, even if
+// every process that knew it has died. It is written before each step of an
+// attach, so that a record never lacks what exists.
 type record struct {
 	Attached
-	// Complete means that the command that attached came to its end; if not, it died on the way.
+	// Complete means that the command that attached came to its end; if not, it
+	// died on the way.
 	Complete bool
-	// ForPID is the process that alone uses the attachment, 0 for none; ForStart is its start time, see HelperStart.
+	// ForPID is the process that alone uses the attachment, 0 for none;
+	// ForStart is its start time, see HelperStart.
 	ForPID   int
 	ForStart uint64
-	// Boot identifies the boot of the kernel; after another one the attachment does not exist.
+	// Boot identifies the boot of the kernel; after another one the attachment
+	// does not exist.
 	Boot string
-	// HelperStart is the start time of the serving process, in clock ticks since the boot: numbers of processes are
-	// used again.
+	// HelperStart is the start time of the serving process, in clock ticks
+	// since the boot: numbers of processes are used again.
 	HelperStart uint64
 	// Loop is the number of the loop device, -1 for none.
 	Loop int
-	// Sequence numbers this use of the loop device, 0 where the kernel has no such number.
+	// Sequence numbers this use of the loop device, 0 where the kernel has no
+	// such number.
 	Sequence int64
-	// BackingDev and BackingInode are the file of the loop device, as the kernel names it.
+	// BackingDev and BackingInode are the file of the loop device, as the
+	// kernel names it.
 	BackingDev   uint64
 	BackingInode uint64
-	// FUSEDir is where the FUSE file system is mounted, FUSEConnection the minor number of that mount, 0 if it is not
-	// known yet.
+	// FUSEDir is where the FUSE file system is mounted, FUSEConnection the
+	// minor number of that mount, 0 if it is not known yet.
 	FUSEDir        string
 	FUSEConnection uint32
-	// MadeMountPoint means that the mount point is a folder that was made for it.
+	// MadeMountPoint means that the mount point is a folder that was made for
+	// it.
 	MadeMountPoint bool
 	// LastMountPoint is where the volume was mounted last by us.
 	LastMountPoint string
@@ -61,8 +69,8 @@ func (r *record) paths() []*string {
 	return []*string{&r.Image, &r.Device, &r.Partition, &r.MountPoint, &r.FUSEDir, &r.LastMountPoint}
 }
 
-// bytesMark is the prefix of an encoded path that is not UTF-8, which JSON cannot contain. No absolute path has this
-// prefix.
+// bytesMark is the prefix of an encoded path that is not UTF-8, which JSON
+// cannot contain. No absolute path has this prefix.
 const bytesMark = "base64:"
 
 // asText encodes a path that is not UTF-8.
@@ -83,8 +91,9 @@ func fromText(text string) string {
 	return text
 }
 
-// RuntimeDir is the folder of the state of attachments: $DMGBENCH_RUNTIME_DIR if set (an absolute path), else the
-// folder dmgbench below /run for root and below $XDG_RUNTIME_DIR for others.
+// RuntimeDir is the folder of the state of attachments: $DMGBENCH_RUNTIME_DIR
+// if set (an absolute path), else the folder dmgbench below /run for root and
+// below $XDG_RUNTIME_DIR for others.
 func RuntimeDir() string {
 	if dir := os.Getenv("DMGBENCH_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		return filepath.Clean(dir)
@@ -98,8 +107,9 @@ func RuntimeDir() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("dmgbench-%d", os.Geteuid()))
 }
 
-// DefaultMountRoot is the default folder for mount points: /run/media/dmgbench for root, and the folder volumes below
-// [RuntimeDir] for others or if $DMGBENCH_RUNTIME_DIR is set.
+// DefaultMountRoot is the default folder for mount points: /run/media/dmgbench
+// for root, and the folder volumes below [RuntimeDir] for others or if
+// $DMGBENCH_RUNTIME_DIR is set.
 func DefaultMountRoot() string {
 	if os.Geteuid() == 0 && os.Getenv("DMGBENCH_RUNTIME_DIR") == "" {
 		return "/run/media/dmgbench"
@@ -113,8 +123,9 @@ type store struct {
 	lock *os.File // nil for a store that is only read
 }
 
-// openStore opens the folder and takes its lock, for as long as the store is open: one command at a time changes what
-// is attached. An attach takes the lock once and does all of its steps under it.
+// openStore opens the folder and takes its lock, for as long as the store is
+// open: one command at a time changes what is attached. An attach takes the
+// lock once and does all of its steps under it.
 func openStore(ctx context.Context) (*store, error) {
 	s, err := openUnlocked()
 	if err != nil {
@@ -127,7 +138,8 @@ func openStore(ctx context.Context) (*store, error) {
 	return s, nil
 }
 
-// openUnlocked opens the folder for reading records, which are always written as a whole.
+// openUnlocked opens the folder for reading records, which are always written
+// as a whole.
 func openUnlocked() (*store, error) {
 	path := filepath.Join(RuntimeDir(), "attach")
 	if err := os.MkdirAll(path, 0o700); err != nil {
@@ -246,7 +258,8 @@ func (s *store) all() ([]*record, error) {
 	return list, nil
 }
 
-// forget removes everything that the store has of an attachment. The log of a process that went well is of no use.
+// forget removes everything that the store has of an attachment. The log of a
+// process that went well is of no use.
 func (s *store) forget(id string) error {
 	var errs []error
 	for _, name := range []string{id + ".end", id + ".log", id, id + ".json"} {
@@ -257,8 +270,9 @@ func (s *store) forget(id string) error {
 	return errors.Join(errs...)
 }
 
-// identity is what makes two paths the same container: the file or folder on its file system, and when that was made,
-// since numbers of inodes are used again.
+// identity is what makes two paths the same container: the file or folder on
+// its file system, and when that was made, since numbers of inodes are used
+// again.
 func identity(path string) (string, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st); err != nil {
@@ -277,8 +291,9 @@ func bootID() string {
 	return strings.TrimSpace(string(b))
 }
 
-// mountedBefore reports whether the volume was mounted here before, and counts it as mounted from now on. It keeps one
-// small file for each container that still exists.
+// mountedBefore reports whether the volume was mounted here before, and counts
+// it as mounted from now on. It keeps one small file for each container that
+// still exists.
 func mountedBefore(id, image string) bool {
 	dir := filepath.Join(RuntimeDir(), "seen")
 	if os.MkdirAll(dir, 0o700) != nil {
@@ -295,7 +310,8 @@ func mountedBefore(id, image string) bool {
 	return false
 }
 
-// removeStaleNotes removes the files of containers that no longer exist at their path.
+// removeStaleNotes removes the files of containers that no longer exist at
+// their path.
 func removeStaleNotes(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -331,7 +347,8 @@ func find(ctx context.Context, a Attached) (*store, *record, error) {
 	return s, r, nil
 }
 
-// alive reports whether the kernel still has the device, mount and process of the record.
+// alive reports whether the kernel still has the device, mount and process of
+// the record.
 func (r *record) alive() bool {
 	if !r.Complete || r.Boot != bootID() {
 		return false
@@ -345,8 +362,9 @@ func (r *record) alive() bool {
 // helperLives reports whether the serving process exists.
 func (r *record) helperLives() bool { return isAlive(r.HelperPID, r.HelperStart) }
 
-// present is the attachment with its present mount point: users may unmount with umount(8). Of several mount points it
-// is the one that was recorded, else the last.
+// present is the attachment with its present mount point: users may unmount
+// with umount(8). Of several mount points it is the one that was recorded, else
+// the last.
 func (r *record) present() Attached {
 	a := r.Attached
 	a.MountPoint = ""
@@ -359,7 +377,8 @@ func (r *record) present() Attached {
 	return a
 }
 
-// mountPoints returns the folders on which the volume is mounted, the last one first.
+// mountPoints returns the folders on which the volume is mounted, the last one
+// first.
 func (r *record) mountPoints() ([]string, error) {
 	switch {
 	case r.ownsLoop():
@@ -370,8 +389,9 @@ func (r *record) mountPoints() ([]string, error) {
 	return r.servedMounts()
 }
 
-// servedMounts returns where the FUSE file system of the record is mounted. The number alone would not do: the kernel
-// gives that of a mount that is gone to the next one.
+// servedMounts returns where the FUSE file system of the record is mounted. The
+// number alone would not do: the kernel gives that of a mount that is gone to
+// the next one.
 func (r *record) servedMounts() ([]string, error) {
 	if r.FUSEDir == "" {
 		return nil, nil
@@ -382,8 +402,9 @@ func (r *record) servedMounts() ([]string, error) {
 	})
 }
 
-// List returns the attachments. It cleans up dead ones, and returns each of them once more with Dead set, unless
-// another process released it without a loss.
+// List returns the attachments. It cleans up dead ones, and returns each of
+// them once more with Dead set, unless another process released it without a
+// loss.
 func List(ctx context.Context) ([]Attached, error) {
 	if _, err := os.Stat(RuntimeDir()); errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -417,8 +438,8 @@ func List(ctx context.Context) ([]Attached, error) {
 	return list, nil
 }
 
-// listAlive lists the attachments without the lock, and reports whether all are alive: only dead and unfinished ones
-// have to wait for another command.
+// listAlive lists the attachments without the lock, and reports whether all are
+// alive: only dead and unfinished ones have to wait for another command.
 func listAlive() (list []Attached, all bool, err error) {
 	s, err := openUnlocked()
 	if err != nil {

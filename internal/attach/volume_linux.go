@@ -34,12 +34,14 @@ type volumeFS struct {
 	auto     *autoFlush
 	// warnings are for the user who mounts.
 	warnings []string
-	// generations numbers inodes, so that spellings of one name are different ones for the kernel.
+	// generations numbers inodes, so that spellings of one name are different
+	// ones for the kernel.
 	generations atomic.Uint64
 
 	mu   sync.Mutex
 	open map[*handle]struct{}
-	// orphans are the paths of deleted files that are open; next is the number of the next one.
+	// orphans are the paths of deleted files that are open; next is the number
+	// of the next one.
 	orphans []string
 	next    int
 }
@@ -71,11 +73,13 @@ func openVolume(dev blockdev.Device, o serveRequest, readOnly bool, fails *failu
 	return v, nil
 }
 
-// checks is how often a volume is repaired at most: what one check puts right may be what another needs.
+// checks is how often a volume is repaired at most: what one check puts right
+// may be what another needs.
 const checks = 3
 
-// repair repairs a volume that was not unmounted cleanly, as far as that needs no guessing; a crash leaves clusters
-// without an owner. It returns notes for the user, and whether files may still share clusters, so that no file is
+// repair repairs a volume that was not unmounted cleanly, as far as that needs
+// no guessing; a crash leaves clusters without an owner. It returns notes for
+// the user, and whether files may still share clusters, so that no file is
 // removed unasked.
 func repair(dev blockdev.Device, readOnly bool) (notes []string, shared bool, err error) {
 	volume, err := exfat.Mount(dev, exfat.MountOptions{ReadOnly: true})
@@ -108,7 +112,8 @@ func repair(dev blockdev.Device, readOnly bool) (notes []string, shared bool, er
 
 func repaired(f exfat.Finding) bool { return f.Repaired }
 
-// close unmounts. The kernel does not always report that files were closed when it drops a mount.
+// close unmounts. The kernel does not always report that files were closed when
+// it drops a mount.
 func (v *volumeFS) close() error {
 	v.auto.close()
 	v.mu.Lock()
@@ -131,8 +136,8 @@ func (v *volumeFS) raw() fuse.RawFileSystem {
 		UID: v.uid, GID: v.gid})
 }
 
-// errno is the number of the error of a change, see [failures.change]. It ends every operation that may change the
-// volume.
+// errno is the number of the error of a change, see [failures.change]. It ends
+// every operation that may change the volume.
 func (v *volumeFS) errno(doing string, err error) syscall.Errno {
 	v.auto.changed()
 	return v.fails.change(doing, err)
@@ -161,7 +166,8 @@ var _ interface {
 	fusefs.NodeIoctler
 } = (*node)(nil)
 
-// path is the path of a child on the volume; of the node itself if name is empty.
+// path is the path of a child on the volume; of the node itself if name is
+// empty.
 func (n *node) path(name string) string { return path.Join(n.Path(nil), name) }
 
 // fill sets the attributes of a file or folder.
@@ -189,8 +195,8 @@ func (n *node) child(ctx context.Context, i exfat.Info, out *fuse.EntryOut) *fus
 	if i.Dir {
 		mode = unix.S_IFDIR
 	}
-	// Spellings of a name that differ in case alone are nodes of their own with one number: programs that must not
-	// copy a file onto itself compare that.
+	// Spellings of a name that differ in case alone are nodes of their own with
+	// one number: programs that must not copy a file onto itself compare that.
 	id := fusefs.StableAttr{Mode: mode, Ino: inodeNumber(i), Gen: n.v.generations.Add(1)}
 	return n.NewInode(ctx, &node{v: n.v}, id)
 }
@@ -210,8 +216,9 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fu
 		}
 		return nil, n.v.fails.read("looking up", err)
 	}
-	// The kernel knows a name by its case; the same node would be one file under two names. What it knows is another
-	// file where another spelling of the name has been given to one since.
+	// The kernel knows a name by its case; the same node would be one file
+	// under two names. What it knows is another file where another spelling of
+	// the name has been given to one since.
 	if known := n.GetChild(name); known != nil && known.StableAttr().Ino == inodeNumber(i) {
 		n.fill(i, &out.Attr)
 		return known, 0
@@ -252,8 +259,9 @@ func (n *node) Getattr(_ context.Context, f fusefs.FileHandle, out *fuse.AttrOut
 	return 0
 }
 
-// Setattr changes the size. Owners and modes are refused as the kernel's own driver refuses them; times that are set
-// are not kept, which programs that copy files do not take for an error.
+// Setattr changes the size. Owners and modes are refused as the kernel's own
+// driver refuses them; times that are set are not kept, which programs that
+// copy files do not take for an error.
 func (n *node) Setattr(ctx context.Context, f fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	if uid, ok := in.GetUID(); ok && uid != n.v.uid {
 		return syscall.EPERM
@@ -300,8 +308,9 @@ func (n *node) Rmdir(_ context.Context, name string) syscall.Errno {
 	return n.v.errno("removing", n.v.volume.Remove(n.path(name)))
 }
 
-// Rename moves a file or folder. A target that is open is removed first, as its space stays in use. Of the flags of
-// renameat2(2) only RENAME_NOREPLACE can be done.
+// Rename moves a file or folder. A target that is open is removed first, as its
+// space stays in use. Of the flags of renameat2(2) only RENAME_NOREPLACE can be
+// done.
 func (n *node) Rename(
 	_ context.Context, name string, to fusefs.InodeEmbedder, newName string, flags uint32,
 ) syscall.Errno {
@@ -465,7 +474,8 @@ func (h *handle) Release(context.Context) syscall.Errno {
 	return h.v.errno("closing", err)
 }
 
-// Allocate makes a file longer with its space reserved; exFAT has no space after the end of a file, and no holes.
+// Allocate makes a file longer with its space reserved; exFAT has no space
+// after the end of a file, and no holes.
 func (h *handle) Allocate(_ context.Context, off, size uint64, mode uint32) syscall.Errno {
 	if mode != 0 {
 		return syscall.EOPNOTSUPP
@@ -480,12 +490,14 @@ func (h *handle) Allocate(_ context.Context, off, size uint64, mode uint32) sysc
 	return h.v.errno("allocating", h.file.Truncate(end))
 }
 
-// orphanPrefix starts the names of files that were deleted while they were open. They are removed with the last
-// handle, and those that a crash left when the volume is served next.
+// orphanPrefix starts the names of files that were deleted while they were
+// open. They are removed with the last handle, and those that a crash left when
+// the volume is served next.
 const orphanPrefix = ".dmgbench-deleted-"
 
-// removeOrphans removes what a crash left of deleted files. It must not run while files may share clusters: then the
-// removal of one would free clusters of another.
+// removeOrphans removes what a crash left of deleted files. It must not run
+// while files may share clusters: then the removal of one would free clusters
+// of another.
 func (v *volumeFS) removeOrphans() {
 	list, err := v.volume.List("")
 	for _, i := range list {
@@ -512,8 +524,9 @@ func (v *volumeFS) removeClosedOrphans() {
 	v.orphans = left
 }
 
-// remove deletes a file, open or not. POSIX keeps an open file until its last handle is closed, and exFAT has no files
-// without a name: so an open one gets the name of an orphan in the root.
+// remove deletes a file, open or not. POSIX keeps an open file until its last
+// handle is closed, and exFAT has no files without a name: so an open one gets
+// the name of an orphan in the root.
 func (v *volumeFS) remove(name string) error {
 	err := v.volume.Remove(name)
 	if !errors.Is(err, exfat.ErrBusy) {

@@ -182,7 +182,8 @@ func (a *app) newHdiutil(ctx context.Context, c engineConfig) (engine.Engine, er
 	if err != nil {
 		return nil, errors.Join(err, remove())
 	}
-	// In reverse order: the engine detaches its images before their folder goes.
+	// In reverse order: the engine detaches its images before their folder
+	// goes.
 	a.atExit = append(a.atExit, remove, e.Close)
 	return e, nil
 }

@@ -164,7 +164,8 @@ func addFlags(cmd *cobra.Command, path string, help map[string]string) {
 		case commas:
 			f.StringSlice(row.name, nil, help)
 		}
-		// Files do not complete these flags; flags without values complete to files.
+		// Files do not complete these flags; flags without values complete to
+		// files.
 		complete := cobra.FixedCompletions(row.values, cobra.ShellCompDirectiveNoFileComp)
 		if row.name == "only" {
 			complete = completeOnly

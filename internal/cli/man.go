@@ -82,7 +82,8 @@ func newManPage(c *cobra.Command) manPage {
 			p.Flags = append(p.Flags, manFlag(f))
 		}
 	})
-	// A line that starts with a number is a new status, others continue the last.
+	// A line that starts with a number is a new status, others continue the
+	// last.
 	for line := range strings.Lines(exits) {
 		status, meaning, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if strings.Trim(status, "0123456789") == "" {

@@ -38,7 +38,8 @@ func wrap(prefix, text string, indent, width int) string {
 	var b strings.Builder
 	b.WriteString(prefix)
 	column := utf8.RuneCountInString(prefix)
-	// Widths are counted in runes: the texts have no wide or combining characters.
+	// Widths are counted in runes: the texts have no wide or combining
+	// characters.
 	for i, word := range strings.Fields(printable(text)) {
 		n := utf8.RuneCountInString(word)
 		switch {
@@ -193,8 +194,8 @@ func (a *app) canAsk() bool {
 }
 
 // confirm asks a question and reports whether the answer was yes; an empty
-// answer counts as "no". It returns the error of ctx when that is cancelled first, as by
-// Ctrl-C.
+// answer counts as "no". It returns the error of ctx when that is cancelled
+// first, as by Ctrl-C.
 func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 	fmt.Fprintf(a.stderr, "%s [y/N] ", question)
 	typed := make(chan string, 1)

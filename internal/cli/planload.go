@@ -148,8 +148,8 @@ func (a *app) warnAuthorClaims(name string, p *plan.Plan) {
 }
 
 // checkRunnable refuses plans that are valid but cannot be run. A report of an
-// earlier run of such a plan can still be made, so this is not part of the check
-// of plans.
+// earlier run of such a plan can still be made, so this is not part of the
+// check of plans.
 func checkRunnable(p *plan.Plan) error {
 	if err := checkFileSizes(p); err != nil {
 		return err
@@ -199,8 +199,8 @@ func unsupportedByAll(name string, p *plan.Plan) (problems []plan.Problem) {
 			refusals[u.Case.ID]++
 		}
 	}
-	// The list of the last engine has every case that all refuse. Native folders
-	// are measured by every engine.
+	// The list of the last engine has every case that all refuse. Native
+	// folders are measured by every engine.
 	list = slices.DeleteFunc(list, func(u *runner.Unsupported) bool {
 		return refusals[u.Case.ID] < len(engines) || u.Case.Settings.Target != "image"
 	})

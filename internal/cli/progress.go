@@ -157,8 +157,8 @@ func (p *progress) left(s runner.Status) time.Duration {
 	if work <= 0 {
 		return 0
 	}
-	// The speed so far is took/share. assumedWeight adds that much of the work at
-	// the assumed speed, which is 1 ns of work a nanosecond.
+	// The speed so far is took/share. assumedWeight adds that much of the work
+	// at the assumed speed, which is 1 ns of work a nanosecond.
 	share := min(float64(s.WorkNS-p.before.WorkNS)/work, 1)
 	took := float64(s.ElapsedNS - p.before.ElapsedNS - (s.WaitedNS - p.before.WaitedNS))
 	whole := (max(took, 0) + assumedWeight*work) / (share + assumedWeight)

@@ -38,8 +38,8 @@ func (a *app) runConfig(ctx context.Context, given locations, engine string, run
 		return c, withHint(fmt.Errorf("making state folder: %w", err),
 			"set DMGBENCH_STATE to a folder that can be written")
 	}
-	// The passphrase comes before the engine, which keeps it; no tool gets it in
-	// its arguments or environment.
+	// The passphrase comes before the engine, which keeps it; no tool gets it
+	// in its arguments or environment.
 	passphrase, err := a.passphrase(c.StateDir, runDirs...)
 	if err != nil {
 		return c, err

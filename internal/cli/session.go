@@ -288,8 +288,8 @@ func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do 
 // printMissingSessions prints the commands that measure the sessions from first
 // on.
 func (a *app) printMissingSessions(s sessionPlan, dirs []string, first int) {
-	// The plan of the first session is the plan as executed, so that all sessions
-	// have the same digest and can be pooled.
+	// The plan of the first session is the plan as executed, so that all
+	// sessions have the same digest and can be pooled.
 	text := "interrupted: these sessions are not measured yet (give --on and --engine as before):"
 	for n := first; n <= s.count; n++ {
 		for _, dir := range dirs {

@@ -52,8 +52,9 @@ func makeMountFolder(state string) (path string, remove func() error, err error)
 	id := hex.EncodeToString(name)
 	lock, err := root.Open(id+lockSuffix, hostio.OpenOptions{Write: true, Create: true, Exclusive: true})
 	if err == nil {
-		// The lock goes with the process, however that ends. Without locks of the
-		// file system, clean cannot tell a running engine from a killed one.
+		// The lock goes with the process, however that ends. Without locks of
+		// the file system, clean cannot tell a running engine from a killed
+		// one.
 		if err = lock.TryLock(); err == nil || errors.Is(err, hostio.ErrUnsupported) {
 			err = os.Mkdir(filepath.Join(root.Path(), id), 0o700)
 		}

@@ -1,4 +1,5 @@
-// Package clock is the one clock of the program, real or virtual, injected everywhere.
+// Package clock is the one clock of the program, real or virtual, injected
+// everywhere.
 //
 // Timed spans, settles, back-offs and progress all read the same Clock, so a
 // test that waits ten minutes of protocol time takes none. The package keeps

@@ -35,8 +35,8 @@ func (h *asifHead) write(f *hostio.File) error {
 	return nil
 }
 
-// openASIF reads the tables of the image in s. For writing it makes the file end with a
-// whole chunk, which all writing code relies on.
+// openASIF reads the tables of the image in s. For writing it makes the file
+// end with a whole chunk, which all writing code relies on.
 func openASIF(s syncStore, readOnly bool) (chunks chunkMap, chunk, size int64, err error) {
 	a, err := loadASIF(s)
 	if err != nil {
@@ -102,8 +102,8 @@ func (a *asif) count() int {
 	return a.chunks
 }
 
-// slot is the number of the entry of chunk i. Slots count the entries of all groups, with
-// those of bitmaps.
+// slot is the number of the entry of chunk i. Slots count the entries of all
+// groups, with those of bitmaps.
 func (a *asif) slot(i int64) int64 {
 	return i/a.head.perGroup*(a.head.perGroup+1) + i%a.head.perGroup
 }
@@ -119,8 +119,8 @@ func (a *asif) setEntry(slot int64, v uint64) {
 	a.changed[slot] = struct{}{}
 }
 
-// allocate takes chunks that were unmapped, and then new ones after the end of the file.
-// The file is lengthened before another call can find them.
+// allocate takes chunks that were unmapped, and then new ones after the end of
+// the file. The file is lengthened before another call can find them.
 func (a *asif) allocate(first, last int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -166,8 +166,8 @@ func (a *asif) takeFree() (n int64) {
 	return a.next - 1
 }
 
-// drop implements partialChunks. The place of the chunk is used again only when the change
-// of its entry is durable, and only if it was punched.
+// drop implements partialChunks. The place of the chunk is used again only when
+// the change of its entry is durable, and only if it was punched.
 func (a *asif) drop(i int64) error {
 	at, _ := a.find(i)
 	if at == 0 {
@@ -242,8 +242,8 @@ type asifChanges struct {
 	dropped []int64
 }
 
-// takeChanges empties the lists of changes for a commit. Changes that come later are those
-// of the next one.
+// takeChanges empties the lists of changes for a commit. Changes that come
+// later are those of the next one.
 func (a *asif) takeChanges() asifChanges {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -259,10 +259,11 @@ func (a *asif) takeChanges() asifChanges {
 	return c
 }
 
-// commit syncs the data, and writes the changed entries to the tables, to new ones while no
-// directory refers to them. If there are new tables it then writes a new version of the
-// directory over the older one: first all but its first sector, and when that is durable
-// the first sector, which contains the version.
+// commit syncs the data, and writes the changed entries to the tables, to new
+// ones while no directory refers to them. If there are new tables it then
+// writes a new version of the directory over the older one: first all but its
+// first sector, and when that is durable the first sector, which contains the
+// version.
 func (a *asif) commit() error {
 	c := a.takeChanges()
 	if err := a.sync(); err != nil {
@@ -327,7 +328,8 @@ func (a *asif) offsetOf(slot int64) int64 {
 	return a.dir[group/a.head.groups]*a.head.chunk + group%a.head.groups*a.head.groupLen + 8*i
 }
 
-// encodeDir is a directory as it is in the file: the version, and the chunk of each table.
+// encodeDir is a directory as it is in the file: the version, and the chunk of
+// each table.
 func (a *asif) encodeDir(dir []int64, version uint64) []byte {
 	b := make([]byte, a.head.dirLen)
 	binary.BigEndian.PutUint64(b, version)

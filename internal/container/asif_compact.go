@@ -6,10 +6,11 @@ import (
 	"slices"
 )
 
-// compact implements chunkMap. First it removes the entries of the dropped chunks. Then it
-// copies the chunks at the end of the file into the free ones and, when that is durable,
-// changes their entries. Then it cuts the file. The entries change one at a time, so that
-// after a crash a chunk is in one of its two places.
+// compact implements chunkMap. First it removes the entries of the dropped
+// chunks. Then it copies the chunks at the end of the file into the free ones
+// and, when that is durable, changes their entries. Then it cuts the file. The
+// entries change one at a time, so that after a crash a chunk is in one of its
+// two places.
 func (a *asif) compact(keep func(i int64) (bool, error)) error {
 	chunks := ceil(a.head.size(), a.head.chunk)
 	for _, g := range a.groupNumbers() {
@@ -59,8 +60,8 @@ type asifMoves struct {
 	free   []int64 // unused chunks before them
 }
 
-// planMoves counts the chunks of the file that are in use, and finds those that are too far
-// at the end and the free places for them.
+// planMoves counts the chunks of the file that are in use, and finds those that
+// are too far at the end and the free places for them.
 func (a *asif) planMoves() asifMoves {
 	var used bitSet
 	m := asifMoves{limit: a.head.firstFree}
@@ -128,8 +129,9 @@ func (a *asif) moveDown(m asifMoves) error {
 	return a.sync()
 }
 
-// resize implements chunkMap. What an earlier, larger size left after the end is removed
-// before a larger size can show it, and after a smaller one has hidden it.
+// resize implements chunkMap. What an earlier, larger size left after the end
+// is removed before a larger size can show it, and after a smaller one has
+// hidden it.
 func (a *asif) resize(size int64) error {
 	if size%a.head.block != 0 || size > min(a.head.most*a.head.block, a.head.meta*a.head.chunk) {
 		return fmt.Errorf("%d bytes in blocks of %d, up to %d of them: %w", size, a.head.block, a.head.most, errBadSize)
@@ -152,8 +154,8 @@ func (a *asif) resize(size int64) error {
 	return a.dropFrom(size)
 }
 
-// clearEnd writes zeros into the chunk across the end of a device of size bytes, after that
-// end.
+// clearEnd writes zeros into the chunk across the end of a device of size
+// bytes, after that end.
 func (a *asif) clearEnd(size int64) error {
 	i, in := size/a.head.chunk, size%a.head.chunk
 	if in == 0 {
@@ -169,7 +171,8 @@ func (a *asif) clearEnd(size int64) error {
 	return a.writeZeros(at+in, a.head.chunk-in)
 }
 
-// dropFrom unmaps the chunks between the end of a device of size bytes and the metadata.
+// dropFrom unmaps the chunks between the end of a device of size bytes and the
+// metadata.
 func (a *asif) dropFrom(size int64) error {
 	first := ceil(size, a.head.chunk)
 	var list []int64

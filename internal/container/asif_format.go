@@ -11,9 +11,9 @@ import (
 	"dmgbench/internal/image"
 )
 
-// The format of ASIF, all big-endian. Sources: blank images of macOS 26 for header,
-// geometry and metadata; for the states of entries the notes in the repository
-// huven/asif-format, made while macOS wrote.
+// The format of ASIF, all big-endian. Sources: blank images of macOS 26 for
+// header, geometry and metadata; for the states of entries the notes in the
+// repository huven/asif-format, made while macOS wrote.
 const (
 	asifHeader = 0x200 // bytes
 	// What macOS writes into the header, and we write into new images.
@@ -26,12 +26,13 @@ const (
 	asifMostChunk = 64 << 20
 	asifMostBlock = 64 << 10
 	asifMostDir   = 16 << 20 // bytes of a directory
-	// asifMostTables bounds the tables of an image. Each covers 126 GiB of the device in
-	// the images of macOS, and takes 1 MiB of memory at most, if all its groups are in use.
+	// asifMostTables bounds the tables of an image. Each covers 126 GiB of the
+	// device in the images of macOS, and takes 1 MiB of memory at most, if all
+	// its groups are in use.
 	asifMostTables = 4096
 
-	// An entry of a table is the number of a chunk of the file, and in its two highest bits
-	// the state of the chunk.
+	// An entry of a table is the number of a chunk of the file, and in its two
+	// highest bits the state of the chunk.
 	asifNumber   = 1<<55 - 1
 	asifNone     = 0 << 62
 	asifWhole    = 1 << 62
@@ -112,8 +113,8 @@ func unknownASIF(format string, args ...any) error {
 	return unknown("Apple sparse image format (ASIF) with "+format, args...)
 }
 
-// parseASIF reads the header. It refuses unknown versions and flags, segments, and data in
-// the reserved part.
+// parseASIF reads the header. It refuses unknown versions and flags, segments,
+// and data in the reserved part.
 func parseASIF(b []byte) (h asifHead, err error) {
 	var f asifFields
 	if _, err := binary.Decode(b, binary.BigEndian, &f); err != nil || string(f.Magic[:]) != "shdw" {
@@ -180,8 +181,9 @@ func (h *asifHead) encode() []byte {
 	return b
 }
 
-// metadata is the chunk of metadata of a new image: a header and a property list of at most
-// 512 bytes, because a field of the header is either its offset or its padded length.
+// metadata is the chunk of metadata of a new image: a header and a property
+// list of at most 512 bytes, because a field of the header is either its offset
+// or its padded length.
 func (h *asifHead) metadata() []byte {
 	b := make([]byte, 0x400)
 	copy(b, "meta")
@@ -207,16 +209,16 @@ func (h *asifHead) metadata() []byte {
 	return b
 }
 
-// entryOf returns the table with the entry of logical chunk i, and the offset of the entry
-// in the table.
+// entryOf returns the table with the entry of logical chunk i, and the offset
+// of the entry in the table.
 func (h *asifHead) entryOf(i int64) (table, at int64) {
 	group := i / h.perGroup
 	return group / h.groups, group%h.groups*h.groupLen + i%h.perGroup*8
 }
 
-// blank is the content of a new image by offset: header, directories, one table with the
-// entry of the metadata, and the bitmap of its group, which marks two sectors of the
-// metadata as written.
+// blank is the content of a new image by offset: header, directories, one table
+// with the entry of the metadata, and the bitmap of its group, which marks two
+// sectors of the metadata as written.
 func (h *asifHead) blank() map[int64][]byte {
 	number := func(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }
 	t, at := h.entryOf(h.meta)
@@ -235,8 +237,8 @@ func (h *asifHead) blank() map[int64][]byte {
 	}
 }
 
-// asifGroup is one group of a table: its data entries, and after them the entry of the
-// bitmap.
+// asifGroup is one group of a table: its data entries, and after them the entry
+// of the bitmap.
 type asifGroup []atomic.Uint64
 
 // asifLoader reads the tables of an image and checks them.
@@ -247,9 +249,9 @@ type asifLoader struct {
 	seen   bitSet
 }
 
-// loadASIF reads header, the newer directory and all tables. It refuses reserved bits, a
-// chunk in a state without chunks, chunks outside the file or in the directories, and two
-// entries with one chunk.
+// loadASIF reads header, the newer directory and all tables. It refuses
+// reserved bits, a chunk in a state without chunks, chunks outside the file or
+// in the directories, and two entries with one chunk.
 func loadASIF(s syncStore) (*asif, error) {
 	a := &asif{syncStore: s, groups: map[int64]asifGroup{}, changed: map[int64]struct{}{}}
 	l := asifLoader{asif: a}
@@ -259,7 +261,8 @@ func loadASIF(s syncStore) (*asif, error) {
 	return a, nil
 }
 
-// load reads the parts of the image in the order in which they refer to each other.
+// load reads the parts of the image in the order in which they refer to each
+// other.
 func (l *asifLoader) load() (err error) {
 	if l.size, err = l.f.Size(); err != nil {
 		return err
@@ -325,8 +328,8 @@ func (l *asifLoader) loadDir() error {
 	return nil
 }
 
-// takeChunk records that chunk v of the file is in use. With cut it may be the last one,
-// cut off by the end of the file.
+// takeChunk records that chunk v of the file is in use. With cut it may be the
+// last one, cut off by the end of the file.
 func (l *asifLoader) takeChunk(v uint64, cut bool) error {
 	chunks := l.size / l.head.chunk
 	if cut {
@@ -402,9 +405,10 @@ func (l *asifLoader) loadGroup(p []byte, group, room int64) error {
 	return l.checkCut(group, entries)
 }
 
-// checkCut checks the part of a group in the last chunk of a file that ends inside that
-// chunk: everything that is written must be in the file, and so must the bits of all its
-// blocks. Whether macOS leaves such files is not known; they are complete.
+// checkCut checks the part of a group in the last chunk of a file that ends
+// inside that chunk: everything that is written must be in the file, and so
+// must the bits of all its blocks. Whether macOS leaves such files is not
+// known; they are complete.
 func (l *asifLoader) checkCut(group int64, entries asifGroup) error {
 	if l.size%l.head.chunk == 0 {
 		return nil
@@ -461,9 +465,10 @@ func (s bitSet) has(i int64) bool {
 
 // asif is the chunk map of an ASIF image.
 //
-// All new chunks are written as "fully initialised": they are zeros in the file from the
-// start, so that they read as zeros in readers that ignore bitmaps, too. Bitmaps are read,
-// and a partial chunk is completed with zeros before it is written.
+// All new chunks are written as "fully initialised": they are zeros in the file
+// from the start, so that they read as zeros in readers that ignore bitmaps,
+// too. Bitmaps are read, and a partial chunk is completed with zeros before it
+// is written.
 type asif struct {
 	syncStore
 	head asifHead
@@ -485,9 +490,9 @@ type asif struct {
 	active  int // 0 or 1
 }
 
-// eachWritten calls do for the runs of blocks of chunk i that its bitmap marks as written
-// or not, in bytes from the start of the chunk. strict refuses the code that is in no image
-// so far; otherwise it counts as not written.
+// eachWritten calls do for the runs of blocks of chunk i that its bitmap marks
+// as written or not, in bytes from the start of the chunk. strict refuses the
+// code that is in no image so far; otherwise it counts as not written.
 func (a *asif) eachWritten(i int64, strict bool, do func(in, n int64, written bool) error) error {
 	group := a.group(i / a.head.perGroup)
 	blocks := a.head.chunk / a.head.block

@@ -12,7 +12,8 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// bandAlign is what the lengths of Apple's band files are multiples of, in bytes.
+// bandAlign is what the lengths of Apple's band files are multiples of, in
+// bytes.
 const bandAlign = 4096
 
 // bandFile is an open band file: that of the host, or its decrypted content.
@@ -29,8 +30,8 @@ type bandFile interface {
 	Close() error
 }
 
-// band is the state of one band file. mu is held shared for transfers, and exclusively for
-// changes of f, missing and the file's existence or length.
+// band is the state of one band file. mu is held shared for transfers, and
+// exclusively for changes of f, missing and the file's existence or length.
 type band struct {
 	index     int64
 	mu        sync.RWMutex
@@ -73,14 +74,14 @@ func (bd *band) write(b *bundle, p []byte, in int64, pad int) (int, error) {
 	if end%bandAlign != 0 {
 		bd.unaligned.Store(true)
 	}
-	// After the transfer, so that a flush in between does not remove the mark without
-	// having covered the data.
+	// After the transfer, so that a flush in between does not remove the mark
+	// without having covered the data.
 	b.markDirty(bd)
 	return n, err
 }
 
-// share returns the open file with bd.mu held shared, or nil for a band that is missing and
-// not to be made. After an error the lock is not held.
+// share returns the open file with bd.mu held shared, or nil for a band that is
+// missing and not to be made. After an error the lock is not held.
 func (bd *band) share(b *bundle, create bool) (bandFile, error) {
 	for {
 		bd.mu.RLock()
@@ -133,8 +134,8 @@ func (bd *band) openLocked(b *bundle, create bool) error {
 	}
 	b.cacheMode.Store(f.Cache())
 	bd.used.Store(b.open.uses.Add(1))
-	// A failure to close another band does not concern this transfer, but may mean lost
-	// writes: the next flush reports it.
+	// A failure to close another band does not concern this transfer, but may
+	// mean lost writes: the next flush reports it.
 	if err := b.open.add(bd); err != nil {
 		b.failed.set(err)
 	}
@@ -169,7 +170,8 @@ func (bd *band) deleteLocked(b *bundle) error {
 	return f.Close()
 }
 
-// discard makes n bytes from in read as zeros; capacity is the band's share of the device.
+// discard makes n bytes from in read as zeros; capacity is the band's share of
+// the device.
 func (bd *band) discard(b *bundle, in, n, capacity int64) error {
 	bd.mu.Lock()
 	defer bd.mu.Unlock()
@@ -199,7 +201,8 @@ func (bd *band) discard(b *bundle, in, n, capacity int64) error {
 	return nil
 }
 
-// shorten cuts the file at the band's share of the device, and deletes a band without one.
+// shorten cuts the file at the band's share of the device, and deletes a band
+// without one.
 func (bd *band) shorten(b *bundle, capacity int64) error {
 	bd.mu.Lock()
 	defer bd.mu.Unlock()
@@ -214,8 +217,9 @@ func (bd *band) shorten(b *bundle, capacity int64) error {
 	return bd.f.Truncate(capacity)
 }
 
-// align lengthens a band that ends inside a block, as Apple's bands never do. Until Close
-// it may: a truncation at each flush would be measured as a part of the write.
+// align lengthens a band that ends inside a block, as Apple's bands never do.
+// Until Close it may: a truncation at each flush would be measured as a part of
+// the write.
 func (bd *band) align(b *bundle) error {
 	bd.mu.Lock()
 	defer bd.mu.Unlock()
@@ -231,9 +235,9 @@ func (bd *band) align(b *bundle) error {
 	return bd.f.Truncate(aligned)
 }
 
-// compact deletes the band and returns the bytes that it took; with onlyZeros only if its
-// content is zeros. The content is read for that: some hosts, network shares above all,
-// report of every file that it takes no blocks.
+// compact deletes the band and returns the bytes that it took; with onlyZeros
+// only if its content is zeros. The content is read for that: some hosts,
+// network shares above all, report of every file that it takes no blocks.
 func (bd *band) compact(b *bundle, onlyZeros bool) (int64, error) {
 	bd.mu.Lock()
 	defer bd.mu.Unlock()
@@ -250,8 +254,8 @@ func (bd *band) compact(b *bundle, onlyZeros bool) (int64, error) {
 	return st.Allocated, bd.deleteLocked(b)
 }
 
-// flush makes the band durable. The mark is removed first, so that a write during the sync
-// marks the band again.
+// flush makes the band durable. The mark is removed first, so that a write
+// during the sync marks the band again.
 func (bd *band) flush(b *bundle) error {
 	bd.dirty.Store(false)
 	f, err := bd.share(b, false)
@@ -286,11 +290,12 @@ func (bd *band) evict(b *bundle, in, n int64) error {
 	return f.EvictRange(in, n)
 }
 
-// maxOpenBands bounds the band files open at once; in direct mode each has two descriptors.
+// maxOpenBands bounds the band files open at once; in direct mode each has two
+// descriptors.
 const maxOpenBands = 256
 
-// openBands is the bands with an open file. When there are more than the limit, those that
-// were not used for longest and are in no transfer are closed.
+// openBands is the bands with an open file. When there are more than the limit,
+// those that were not used for longest and are in no transfer are closed.
 type openBands struct {
 	uses  atomic.Int64
 	limit int
@@ -316,8 +321,8 @@ func (s *openBands) add(bd *band) error {
 	return errs
 }
 
-// closeOldest closes one band other than keep. Bands in use are skipped: the limit may be
-// exceeded by as many as there are transfers.
+// closeOldest closes one band other than keep. Bands in use are skipped: the
+// limit may be exceeded by as many as there are transfers.
 func (s *openBands) closeOldest(keep *band) (closed bool, err error) {
 	for skip := int64(-1); ; {
 		var oldest *band
@@ -333,8 +338,9 @@ func (s *openBands) closeOldest(keep *band) (closed bool, err error) {
 		if !oldest.mu.TryLock() {
 			continue
 		}
-		// No data is lost with the descriptor: the band stays on the list for the next
-		// flush, and fsync through a new descriptor covers the same file.
+		// No data is lost with the descriptor: the band stays on the list for
+		// the next flush, and fsync through a new descriptor covers the same
+		// file.
 		if oldest.f != nil {
 			err = oldest.f.Close()
 			oldest.f = nil
@@ -352,10 +358,11 @@ func (s *openBands) remove(bd *band) {
 	delete(s.set, bd)
 }
 
-// bundle is a UDSB sparse bundle: the device in band files, which are opened at their first
-// use. A transfer holds the device's lock and its band's lock shared, so that no transfer
-// waits for another. A call that changes whether a band exists or is open (first write,
-// discard, closing of spare descriptors) takes that band's lock exclusively.
+// bundle is a UDSB sparse bundle: the device in band files, which are opened at
+// their first use. A transfer holds the device's lock and its band's lock
+// shared, so that no transfer waits for another. A call that changes whether a
+// band exists or is open (first write, discard, closing of spare descriptors)
+// takes that band's lock exclusively.
 type bundle struct {
 	device
 	parent    *hostio.Dir

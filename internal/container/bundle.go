@@ -52,8 +52,8 @@ func openBundle(parent *hostio.Dir, name string, c contents, o OpenOptions) (*bu
 	return b, nil
 }
 
-// openFolders opens the folders and takes the locks. The property list is read again under
-// the lock: a resize may have come between probe and lock.
+// openFolders opens the folders and takes the locks. The property list is read
+// again under the lock: a resize may have come between probe and lock.
 func (b *bundle) openFolders(encryption string) (err error) {
 	if b.dir, err = b.parent.Sub(b.name); err != nil {
 		return err
@@ -78,8 +78,8 @@ func (b *bundle) openFolders(encryption string) (err error) {
 	return b.probeCache()
 }
 
-// lockFile locks a file of the bundle as the options require. A writer makes a missing
-// token; older bundles have no lock.
+// lockFile locks a file of the bundle as the options require. A writer makes a
+// missing token; older bundles have no lock.
 func (b *bundle) lockFile(name string) error {
 	write := !b.opts.ReadOnly
 	if !write && !b.opts.Hold {
@@ -99,8 +99,8 @@ func (b *bundle) lockFile(name string) error {
 	if err := lockExclusively(f, openingForWriting); err != nil {
 		return err
 	}
-	// A change of the passphrase replaces the token: the lock of the old one excludes no
-	// other writer.
+	// A change of the passphrase replaces the token: the lock of the old one
+	// excludes no other writer.
 	locked, err := f.Stat()
 	if err != nil {
 		return err
@@ -140,7 +140,8 @@ func (b *bundle) makeBandsFolder() error {
 	return b.dir.Sync() // flushes sync the bands and their folder only
 }
 
-// probeCache finds out the achievable cache mode before the first band is opened.
+// probeCache finds out the achievable cache mode before the first band is
+// opened.
 func (b *bundle) probeCache() error {
 	f, err := b.dir.Open("Info.plist", hostio.OpenOptions{Cache: b.opts.Cache})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -196,8 +197,8 @@ func (b *bundle) release() error {
 	return errors.Join(errs...)
 }
 
-// check returns hostio.ErrReplaced when another file has replaced the bundle since it was
-// opened.
+// check returns hostio.ErrReplaced when another file has replaced the bundle
+// since it was opened.
 func (b *bundle) check() error {
 	if err := b.dir.Verify(b.parent, b.name); err != nil {
 		return err
@@ -250,8 +251,9 @@ func (b *bundle) writeAt(p []byte, off int64, pad int) (int, error) {
 	return b.transfer(p, off, pad, (*band).write)
 }
 
-// transfer moves p at off band by band, with pad zeros after the last byte. After an error
-// it returns the bytes that were moved before the first byte that was not.
+// transfer moves p at off band by band, with pad zeros after the last byte.
+// After an error it returns the bytes that were moved before the first byte
+// that was not.
 func (b *bundle) transfer(p []byte, off int64, pad int,
 	move func(bd *band, b *bundle, p []byte, in int64, pad int) (int, error)) (int, error) {
 	first, in, n := b.locate(off, int64(len(p)))
@@ -291,7 +293,8 @@ func (b *bundle) eachBand(off, n int64, do func(bd *band, in, n int64) error) er
 	return nil
 }
 
-// discard deletes bands that are entirely in the range, and punches or cuts others.
+// discard deletes bands that are entirely in the range, and punches or cuts
+// others.
 func (b *bundle) discard(off, n int64) error {
 	return b.eachBand(off, n, func(bd *band, in, n int64) error { return bd.discard(b, in, n, b.capacity(bd.index)) })
 }
@@ -301,13 +304,13 @@ func (b *bundle) evict(off, n int64) error {
 	return b.eachBand(off, n, func(bd *band, in, n int64) error { return bd.evict(b, in, n) })
 }
 
-// flushWorkers is how many bands are synced at once: the journal of the host's file system
-// merges what arrives together.
+// flushWorkers is how many bands are synced at once: the journal of the host's
+// file system merges what arrives together.
 var flushWorkers = max(4, 2*runtime.GOMAXPROCS(0))
 
-// bundleFlush is one flush that runs, with the bands that it took from the list. A flush
-// that starts meanwhile waits for it, since it may have taken bands that the other caller
-// wrote.
+// bundleFlush is one flush that runs, with the bands that it took from the
+// list. A flush that starts meanwhile waits for it, since it may have taken
+// bands that the other caller wrote.
 type bundleFlush struct {
 	dirty   []*band
 	entries bool
@@ -315,8 +318,8 @@ type bundleFlush struct {
 	done    chan struct{}
 }
 
-// flush syncs the bands written since the last flush, in parallel, and then the folder that
-// lists them.
+// flush syncs the bands written since the last flush, in parallel, and then the
+// folder that lists them.
 func (b *bundle) flush() error {
 	if err := b.failed.get(); err != nil {
 		return err
@@ -338,7 +341,8 @@ func (b *bundle) flush() error {
 	return b.check()
 }
 
-// startFlush takes the dirty bands from the list, and finds the flushes that run.
+// startFlush takes the dirty bands from the list, and finds the flushes that
+// run.
 func (b *bundle) startFlush() *bundleFlush {
 	f := &bundleFlush{done: make(chan struct{})}
 	b.dirtyMu.Lock()
@@ -367,8 +371,8 @@ func (b *bundle) endFlush(f *bundleFlush) {
 	close(f.done)
 }
 
-// close implements layout. Bands that end inside a block are lengthened before the last
-// flush, unless an earlier one failed.
+// close implements layout. Bands that end inside a block are lengthened before
+// the last flush, unless an earlier one failed.
 func (b *bundle) close() error {
 	err := b.failed.get()
 	for _, bd := range b.table {
@@ -380,9 +384,9 @@ func (b *bundle) close() error {
 	return errors.Join(err, b.release())
 }
 
-// listBands returns the numbers of the bands on the host, in order. Other names are left
-// out; Verify reports them. Case does not matter: a file system without case may list a
-// band by another name than it is opened by.
+// listBands returns the numbers of the bands on the host, in order. Other names
+// are left out; Verify reports them. Case does not matter: a file system
+// without case may list a band by another name than it is opened by.
 func listBands(bands *hostio.Dir) ([]int64, error) {
 	names, err := bands.ReadDir(".")
 	if err != nil {
@@ -424,9 +428,10 @@ func (b *bundle) Compact(used func(off, n int64) bool) (reclaimed int64, err err
 	return reclaimed, b.flush()
 }
 
-// resize puts the size into both property lists and keeps their other keys. What an
-// earlier, larger size left after the end is deleted before a larger size can show it, and
-// after a smaller size has hidden it, so that a crash shows neither.
+// resize puts the size into both property lists and keeps their other keys.
+// What an earlier, larger size left after the end is deleted before a larger
+// size can show it, and after a smaller size has hidden it, so that a crash
+// shows neither.
 func (b *bundle) resize(size int64) error {
 	next := info{version: 1, bandSize: b.chunk, size: size}
 	if n := ceil(size, b.chunk); n > maxBands {
@@ -457,7 +462,8 @@ func (b *bundle) resize(size int64) error {
 	return b.flush()
 }
 
-// deleteAfterEnd deletes bands after the end of the device and cuts the one across it.
+// deleteAfterEnd deletes bands after the end of the device and cuts the one
+// across it.
 func (b *bundle) deleteAfterEnd() error {
 	list, err := listBands(b.bands)
 	if err != nil {
@@ -481,14 +487,15 @@ func (b *bundle) usage() (Usage, error) {
 	return files.UsageOf(context.Background(), b.parent, b.name, b.chunk, b.size)
 }
 
-// bandMap lists the bands of a bundle in order; everything outside of them is zeros.
+// bandMap lists the bands of a bundle in order; everything outside of them is
+// zeros.
 type bandMap struct {
 	size, bandSize int64
 	bands          []int64
 }
 
-// bandMap returns nil, which means that everything may be data, if the bands cannot be
-// listed.
+// bandMap returns nil, which means that everything may be data, if the bands
+// cannot be listed.
 func (b *bundle) bandMap() udif.Map {
 	if b.enter() != nil {
 		return nil

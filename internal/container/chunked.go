@@ -11,9 +11,10 @@ import (
 	"dmgbench/internal/container/udif"
 )
 
-// chunked is an image in one file that stores the device in chunks (bands, in UDSP) at
-// places that a map gives. A transfer looks its chunks up, allocates those without a place
-// under a short lock, and moves all chunks that are adjacent in the file with one call.
+// chunked is an image in one file that stores the device in chunks (bands, in
+// UDSP) at places that a map gives. A transfer looks its chunks up, allocates
+// those without a place under a short lock, and moves all chunks that are
+// adjacent in the file with one call.
 type chunked struct {
 	fileDevice
 	chunks  chunkMap
@@ -22,27 +23,30 @@ type chunked struct {
 	flushes coalescer
 }
 
-// chunkMap is a format's table of chunks. Chunks are counted from 0, and callers ask only
-// for those inside the device. Unless stated otherwise its methods may be called
-// concurrently.
+// chunkMap is a format's table of chunks. Chunks are counted from 0, and
+// callers ask only for those inside the device. Unless stated otherwise its
+// methods may be called concurrently.
 type chunkMap interface {
 	format() string
-	// find returns the offset in the file of chunk i, 0 for a chunk without a place, which
-	// reads as zeros, and whether the chunk is partial (see partialChunks).
+	// find returns the offset in the file of chunk i, 0 for a chunk without a
+	// place, which reads as zeros, and whether the chunk is partial (see
+	// partialChunks).
 	find(i int64) (at int64, partial bool)
-	// unmapped is a number of chunks from i on that have no place, some of them perhaps
-	// after the end of the device; 0 if chunk i has one.
+	// unmapped is a number of chunks from i on that have no place, some of them
+	// perhaps after the end of the device; 0 if chunk i has one.
 	unmapped(i int64) int64
-	// allocate gives a place that reads as zeros to each of chunks first to last without
-	// one, or to none after an error.
+	// allocate gives a place that reads as zeros to each of chunks first to
+	// last without one, or to none after an error.
 	allocate(first, last int64) error
-	// commit makes durable what was written and allocated before the call, in an order in
-	// which the file is a valid container at any moment. One call at a time.
+	// commit makes durable what was written and allocated before the call, in
+	// an order in which the file is a valid container at any moment. One call
+	// at a time.
 	commit() error
 	// count is how many chunks have a place.
 	count() int
-	// compact drops the chunks for which keep returns false, moves chunks from the end of
-	// the file forward and cuts the file. Called alone and after commit.
+	// compact drops the chunks for which keep returns false, moves chunks from
+	// the end of the file forward and cuts the file. Called alone and after
+	// commit.
 	compact(keep func(i int64) (bool, error)) error
 	// resize is called alone and after commit.
 	resize(size int64) error
@@ -50,12 +54,14 @@ type chunkMap interface {
 	findings() ([]Finding, error)
 }
 
-// partialChunks is implemented by maps of formats with partial chunks, in which a bitmap
-// marks the written sectors; the others read as zeros whatever the file contains. Such
-// formats can unmap a chunk, too. The caller of complete and drop has locked chunk i.
+// partialChunks is implemented by maps of formats with partial chunks, in which
+// a bitmap marks the written sectors; the others read as zeros whatever the
+// file contains. Such formats can unmap a chunk, too. The caller of complete
+// and drop has locked chunk i.
 type partialChunks interface {
 	readPartial(i int64, p []byte, in int64) error
-	// complete fills chunk i with zeros where it was not written, and marks it as whole.
+	// complete fills chunk i with zeros where it was not written, and marks it
+	// as whole.
 	complete(i int64) error
 	// drop unmaps chunk i.
 	drop(i int64) error
@@ -94,8 +100,9 @@ func openChunked(f store, format string, o OpenOptions) (*chunked, error) {
 // Format implements [Image].
 func (c *chunked) Format() string { return c.chunks.format() }
 
-// hold keeps chunks first to last in their places until release. It takes the locks in the
-// order of their numbers, as every caller that takes more than one must.
+// hold keeps chunks first to last in their places until release. It takes the
+// locks in the order of their numbers, as every caller that takes more than one
+// must.
 func (c *chunked) hold(first, last int64) {
 	if c.partial == nil {
 		return // places never change
@@ -130,16 +137,16 @@ func (c *chunked) locked(i int64, do func(i int64) error) error {
 	return do(i)
 }
 
-// step is the part of n bytes from off that one step moves: its first and last chunk, and
-// its bytes.
+// step is the part of n bytes from off that one step moves: its first and last
+// chunk, and its bytes.
 func (c *chunked) step(off, n int64) (first, last, part int64) {
 	first = off / c.chunk
 	last = min((off+n-1)/c.chunk, first+stepChunks-1)
 	return first, last, min(n, (last+1)*c.chunk-off)
 }
 
-// extent is how many of n bytes from off are adjacent in the file, and where; at is 0 for
-// bytes without a place.
+// extent is how many of n bytes from off are adjacent in the file, and where;
+// at is 0 for bytes without a place.
 func (c *chunked) extent(off, n int64) (at, part int64, partial bool) {
 	i, in, part := c.locate(off, n)
 	first, partial := c.chunks.find(i)
@@ -188,7 +195,8 @@ func (c *chunked) readStep(p []byte, off int64) (done int, err error) {
 			err = nil
 		}
 		if errors.Is(err, io.EOF) {
-			// The file was cut by another program: zeros would be invented data.
+			// The file was cut by another program: zeros would be invented
+			// data.
 			err = fmt.Errorf("reading %q: file ends inside a chunk at %d: %w", c.path, at+int64(k), ErrCorrupt)
 			return done + k, err
 		}
@@ -234,7 +242,8 @@ func (c *chunked) writeStep(p []byte, off int64, pad int) (done int, err error) 
 	return done, nil
 }
 
-// prepare holds the chunks and makes sure that each has a place and is not partial.
+// prepare holds the chunks and makes sure that each has a place and is not
+// partial.
 func (c *chunked) prepare(first, last int64) error {
 	for {
 		c.hold(first, last)
@@ -263,8 +272,8 @@ func (c *chunked) prepare(first, last int64) error {
 	}
 }
 
-// discard drops the chunks that are entirely in the range, where the format can, and
-// punches the rest.
+// discard drops the chunks that are entirely in the range, where the format
+// can, and punches the rest.
 func (c *chunked) discard(off, n int64) error {
 	for n > 0 {
 		part, err := c.discardStep(off, n)
@@ -312,7 +321,8 @@ func (c *chunked) flush() error {
 	return c.f.Check()
 }
 
-// eachExtent calls do for the parts of n bytes from off that have a place in the file.
+// eachExtent calls do for the parts of n bytes from off that have a place in
+// the file.
 func (c *chunked) eachExtent(off, n int64, do func(at, n int64) error) error {
 	for n > 0 {
 		at, part, _ := c.extent(off, n)
@@ -346,8 +356,8 @@ func (c *chunked) Resident(off, n int64) (share float64, err error) {
 	return share / float64(n), err
 }
 
-// usage counts chunks as bands. The host does not report which of them have holes: all are
-// full, or in a sparse file none.
+// usage counts chunks as bands. The host does not report which of them have
+// holes: all are full, or in a sparse file none.
 func (c *chunked) usage() (Usage, error) {
 	u, err := c.fileDevice.usage()
 	if err != nil {
@@ -394,8 +404,8 @@ type readerAt func(p []byte, off int64) (int, error)
 // ReadAt implements [io.ReaderAt].
 func (r readerAt) ReadAt(p []byte, off int64) (int, error) { return r(p, off) }
 
-// resize implements layout. After an error of the host the state of the file is known only
-// after the next opening.
+// resize implements layout. After an error of the host the state of the file is
+// known only after the next opening.
 func (c *chunked) resize(size int64) error {
 	if err := c.flush(); err != nil {
 		return err
@@ -415,7 +425,8 @@ func (c *chunked) resize(size int64) error {
 	return c.f.Check()
 }
 
-// errBadSize is returned for sizes that a format cannot have, before any change.
+// errBadSize is returned for sizes that a format cannot have, before any
+// change.
 var errBadSize = errors.New("not a size that this kind of container can have")
 
 // Next implements [udif.Map]: chunks without a place are zeros.
@@ -445,8 +456,8 @@ var _ blockdev.Padder = (*chunked)(nil)
 // pageLen is how many chunks a page of a table covers.
 const pageLen = 512
 
-// pagedTable maps chunks to numbers, 0 where none was stored. It takes memory only around
-// stored numbers, and a lookup waits for no store.
+// pagedTable maps chunks to numbers, 0 where none was stored. It takes memory
+// only around stored numbers, and a lookup waits for no store.
 type pagedTable struct {
 	mu    sync.RWMutex
 	pages map[int64]*[pageLen]atomic.Int64

@@ -2,8 +2,9 @@ package container
 
 import "sync"
 
-// coalescer merges concurrent calls for the same work: one call runs, and all calls that
-// arrive while it runs share the next one. The work of each caller starts after its call.
+// coalescer merges concurrent calls for the same work: one call runs, and all
+// calls that arrive while it runs share the next one. The work of each caller
+// starts after its call.
 type coalescer struct {
 	mu            sync.Mutex
 	running, next *sharedCall
@@ -15,7 +16,8 @@ type sharedCall struct {
 	err  error
 }
 
-// do returns when work has run from start to end after the call, with its error.
+// do returns when work has run from start to end after the call, with its
+// error.
 func (c *coalescer) do(work func() error) error {
 	c.mu.Lock()
 	call := c.next

@@ -1,28 +1,31 @@
-// Package container opens, makes and checks disk image containers on the host and offers
-// them as block devices: UDRW, the sectors of the device in one file; UDSB, a bundle of
-// band files; UDSP, a sparse image in one file that grows by bands; ASIF, the sparse format
-// of macOS 26; and UDIF, read-only. The formats are those of Apple's own files.
+// Package container opens, makes and checks disk image containers on the host
+// and offers them as block devices: UDRW, the sectors of the device in one
+// file; UDSB, a bundle of band files; UDSP, a sparse image in one file that
+// grows by bands; ASIF, the sparse format of macOS 26; and UDIF, read-only. The
+// formats are those of Apple's own files.
 //
-// [Create] makes a container, [Open] identifies one and opens it as an [Image], [UsageOf]
-// and [Verify] inspect a closed one, [Remove] deletes one. Packages gpt and exfat handle
-// the content of the device (partition table, volume). Host files are accessed through
-// package hostio only.
+// [Create] makes a container, [Open] identifies one and opens it as an [Image],
+// [UsageOf] and [Verify] inspect a closed one, [Remove] deletes one. Packages
+// gpt and exfat handle the content of the device (partition table, volume).
+// Host files are accessed through package hostio only.
 //
 // # What it refuses
 //
-// A format that it cannot open is an [*UnsupportedError] with what was found, never an
-// image opened as something else: segmented UDIF, encrypted ASIF, writing to UDIF, to
-// encryption of version 1 and to backing-store version 2, formats with unknown versions,
-// flags or codes. A wrong or missing passphrase is [ErrPassphrase]. A container that is
-// open for writing elsewhere is [ErrInUse]. When a container is deleted, renamed or
-// replaced while open, Flush, Close, Resize, Compact and Usage fail with
-// hostio.ErrReplaced, and the replacement is not changed.
+// A format that it cannot open is an [*UnsupportedError] with what was found,
+// never an image opened as something else: segmented UDIF, encrypted ASIF,
+// writing to UDIF, to encryption of version 1 and to backing-store version 2,
+// formats with unknown versions, flags or codes. A wrong or missing passphrase
+// is [ErrPassphrase]. A container that is open for writing elsewhere is
+// [ErrInUse]. When a container is deleted, renamed or replaced while open,
+// Flush, Close, Resize, Compact and Usage fail with hostio.ErrReplaced, and the
+// replacement is not changed.
 //
 // # Layout
 //
 // UDRW and UDTO are the bare sectors of the device. A sparse bundle keeps bytes
-// [N·band-size, (N+1)·band-size) in the file bands/<N in lower-case hexadecimal>.
-// docs/formats.md describes UDSP and ASIF, and what is known of each.
+// [N·band-size, (N+1)·band-size) in the file bands/<N in lower-case
+// hexadecimal>. docs/formats.md describes UDSP and ASIF, and what is known of
+// each.
 package container
 
 import (
@@ -47,13 +50,14 @@ const (
 // SectorSize is the unit of sizes and band sizes, in bytes.
 const SectorSize = image.SectorSize
 
-// Image is an open container as a block device. Reads, writes and discards are safe for
-// concurrent use, and no one of them waits for the data of another. Offsets, lengths and
-// sizes are bytes.
+// Image is an open container as a block device. Reads, writes and discards are
+// safe for concurrent use, and no one of them waits for the data of another.
+// Offsets, lengths and sizes are bytes.
 //
-// Discard makes the range read as zeros and frees its space; on a host that cannot punch
-// holes it returns hostio.ErrUnsupported and the content stays. After a Flush that failed,
-// all later ones fail: the kernel may have dropped writes that it had accepted.
+// Discard makes the range read as zeros and frees its space; on a host that
+// cannot punch holes it returns hostio.ErrUnsupported and the content stays.
+// After a Flush that failed, all later ones fail: the kernel may have dropped
+// writes that it had accepted.
 type Image interface {
 	blockdev.Device
 	blockdev.Evicter
@@ -61,32 +65,34 @@ type Image interface {
 	Close() error
 	// Usage returns the space that the container takes on the host.
 	Usage() (Usage, error)
-	// Compact deletes bands that used reports as unused (nil: bands that are all zeros) and
-	// returns the allocated bytes that were freed. The volume must not allocate meanwhile.
-	// UDSP and ASIF move the last bands of the file forward and cut it; other calls wait.
-	// UDRW has no bands: an [*UnsupportedError], as from Apple's tools.
+	// Compact deletes bands that used reports as unused (nil: bands that are
+	// all zeros) and returns the allocated bytes that were freed. The volume
+	// must not allocate meanwhile. UDSP and ASIF move the last bands of the
+	// file forward and cut it; other calls wait. UDRW has no bands: an
+	// [*UnsupportedError], as from Apple's tools.
 	Compact(used func(off, n int64) bool) (reclaimed int64, err error)
-	// Resize changes the length of the device. Data after a smaller size is lost; new space
-	// reads as zeros.
+	// Resize changes the length of the device. Data after a smaller size is
+	// lost; new space reads as zeros.
 	Resize(newSize int64) error
 	// Cache returns the achieved cache mode of the host files.
 	Cache() hostio.CacheMode
 	// Format returns the four-letter name.
 	Format() string
-	// BandSize returns the bytes of a band (of a chunk, for ASIF), 0 for formats without
-	// bands.
+	// BandSize returns the bytes of a band (of a chunk, for ASIF), 0 for
+	// formats without bands.
 	BandSize() int64
 }
 
-// Warner is implemented by images that may open in spite of a defect that is to be shown to
-// the user.
+// Warner is implemented by images that may open in spite of a defect that is to
+// be shown to the user.
 type Warner interface{ Warnings() []string }
 
-// ResidencyReporter is implemented by images that store the device in another order than
-// the host's file.
+// ResidencyReporter is implemented by images that store the device in another
+// order than the host's file.
 type ResidencyReporter interface {
-	// Resident returns the share, 0 to 1, of n bytes from off of the device that the host's
-	// cache contains. Bytes without a place in the file are in no cache.
+	// Resident returns the share, 0 to 1, of n bytes from off of the device
+	// that the host's cache contains. Bytes without a place in the file are in
+	// no cache.
 	Resident(off, n int64) (share float64, err error)
 }
 
@@ -97,25 +103,26 @@ type Spec struct {
 	BandSize int64  // UDSB, UDSP: as in [image.Spec]
 	// ID is the identifier in ASIF images; zero means a random one.
 	ID [16]byte
-	// Encryption of the content. That of ASIF is unknown, which is an [*UnsupportedError].
+	// Encryption of the content. That of ASIF is unknown, which is an
+	// [*UnsupportedError].
 	Encryption Encryption
 }
 
-// OpenOptions are the options of Open. The zero value opens for reading and writing,
-// buffered, with flushes that reach the storage medium.
+// OpenOptions are the options of Open. The zero value opens for reading and
+// writing, buffered, with flushes that reach the storage medium.
 type OpenOptions struct {
 	ReadOnly bool
 	Cache    hostio.CacheMode // of the container's or the bands' files
 	Sync     hostio.SyncMode  // of Flush; empty means hostio.SyncFull
-	// Hold keeps writers away from a container that is opened read-only, until it is
-	// closed: Open for writing and Remove return [ErrInUse] meanwhile, and so does this
-	// Open while a writer has the container open.
+	// Hold keeps writers away from a container that is opened read-only, until
+	// it is closed: Open for writing and Remove return [ErrInUse] meanwhile,
+	// and so does this Open while a writer has the container open.
 	Hold bool
-	// Passphrase opens an encrypted container; others ignore it. It is neither kept nor
-	// changed: the caller wipes it.
+	// Passphrase opens an encrypted container; others ignore it. It is neither
+	// kept nor changed: the caller wipes it.
 	Passphrase []byte
-	// Keys, from [UnwrapKeys], open an encrypted container in place of the passphrase and
-	// without its derivation. The caller wipes them, too.
+	// Keys, from [UnwrapKeys], open an encrypted container in place of the
+	// passphrase and without its derivation. The caller wipes them, too.
 	Keys *crypt.Keys
 }
 
@@ -129,23 +136,24 @@ func (o OpenOptions) sync() hostio.SyncMode {
 
 // Conditions that callers branch on.
 var (
-	// ErrInUse is returned by Open for writing and by Remove when another process, or
-	// another Open in this one, has the container open for writing.
+	// ErrInUse is returned by Open for writing and by Remove when another
+	// process, or another Open in this one, has the container open for writing.
 	ErrInUse = errors.New("container is in use")
-	// ErrReadOnly is returned by all changes of an image that was opened read-only.
+	// ErrReadOnly is returned by all changes of an image that was opened
+	// read-only.
 	ErrReadOnly = errors.New("image is open read-only")
-	// ErrPassphrase is returned for encrypted containers when the passphrase is wrong or
-	// missing.
+	// ErrPassphrase is returned for encrypted containers when the passphrase is
+	// wrong or missing.
 	ErrPassphrase = crypt.ErrPassphrase
 	// ErrCorrupt is returned for containers with a contradictory structure.
 	ErrCorrupt = errors.New("container is damaged")
-	// ErrData is returned when the structure of a container is valid and its data is not:
-	// chunks that cannot be decoded, checksums that differ.
+	// ErrData is returned when the structure of a container is valid and its
+	// data is not: chunks that cannot be decoded, checksums that differ.
 	ErrData = fmt.Errorf("image data corrupted: %w", ErrCorrupt)
 )
 
-// UnsupportedError reports that a container, or an operation on it, is known but not
-// supported. It matches errors.ErrUnsupported.
+// UnsupportedError reports that a container, or an operation on it, is known
+// but not supported. It matches errors.ErrUnsupported.
 type UnsupportedError struct {
 	Path  string // of the container
 	Found string // what it is, e.g. "encrypted image (encrcdsa v2)"
@@ -162,8 +170,8 @@ func (e *UnsupportedError) Error() string {
 // Is makes the error match errors.ErrUnsupported.
 func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// Extension returns the file name extension of a format, such as ".dmg"; empty for formats
-// that Create does not make.
+// Extension returns the file name extension of a format, such as ".dmg"; empty
+// for formats that Create does not make.
 func Extension(format string) string {
 	f, _ := image.FormatNamed(format)
 	if f.ReadOnly {

@@ -17,19 +17,20 @@ const copyBlock = 4 << 20
 
 // CopyOptions are the options of Copy.
 type CopyOptions struct {
-	// Present, if set, reports whether a range of the source can have bytes other than
-	// zero.
+	// Present, if set, reports whether a range of the source can have bytes
+	// other than zero.
 	Present func(off, n int64) bool
-	// Progress, if set, is called with the bytes of the device that are done, from one
-	// goroutine.
+	// Progress, if set, is called with the bytes of the device that are done,
+	// from one goroutine.
 	Progress func(done int64)
 }
 
-// Copy copies the content of src to the start of dst, which must be as large and read as
-// zeros, and flushes dst. Zeros are not written, and ranges without a place in a sparse
-// source are not read. No other call may write to src meanwhile. All processors decode the
-// chunks of a UDIF image; into a raw image each writes what it has decoded, in any order.
-// Memory is that of udif.StreamOptions, and 4 MiB for other sources.
+// Copy copies the content of src to the start of dst, which must be as large
+// and read as zeros, and flushes dst. Zeros are not written, and ranges without
+// a place in a sparse source are not read. No other call may write to src
+// meanwhile. All processors decode the chunks of a UDIF image; into a raw image
+// each writes what it has decoded, in any order. Memory is that of
+// udif.StreamOptions, and 4 MiB for other sources.
 func Copy(ctx context.Context, dst, src blockdev.Device, o CopyOptions) error {
 	if o.Progress == nil {
 		o.Progress = func(int64) {}
@@ -47,8 +48,8 @@ func Copy(ctx context.Context, dst, src blockdev.Device, o CopyOptions) error {
 	return dst.Flush()
 }
 
-// copyUDIF copies a UDIF image. Images that grow are written in order, so that their chunks
-// are in order in the file.
+// copyUDIF copies a UDIF image. Images that grow are written in order, so that
+// their chunks are in order in the file.
 func copyUDIF(ctx context.Context, dst blockdev.Device, im *udif.Image, o CopyOptions) error {
 	write := func(p udif.Piece) error {
 		if p.Data == nil {
@@ -117,9 +118,9 @@ func writeNonZero(dst blockdev.Device, p []byte, off int64) error {
 	return nil
 }
 
-// mapOf returns what is known of a device without reading it, or nil. A sparse image of a
-// few bytes may have a device of exabytes, which takes too long to read. No other call may
-// write to the device while the map is in use.
+// mapOf returns what is known of a device without reading it, or nil. A sparse
+// image of a few bytes may have a device of exabytes, which takes too long to
+// read. No other call may write to the device while the map is in use.
 func mapOf(dev blockdev.Device) udif.Map {
 	switch d := dev.(type) {
 	case UDIFImage:

@@ -14,21 +14,22 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// Corruption describes damage to a closed container, for tests of programs with damaged
-// images.
+// Corruption describes damage to a closed container, for tests of programs with
+// damaged images.
 type Corruption struct {
-	// Kind is what is damaged: "header" (a bundle's Info.plist, the first 1 KiB of a file,
-	// the trailer of a UDIF image), "truncated" (half of the file, or of a bundle's longest
-	// band, is cut off), "band-missing" (the band in the middle of a bundle's list is
-	// deleted), "table" (both GUID partition tables), "volume" (what Places returns).
+	// Kind is what is damaged: "header" (a bundle's Info.plist, the first 1 KiB
+	// of a file, the trailer of a UDIF image), "truncated" (half of the file,
+	// or of a bundle's longest band, is cut off), "band-missing" (the band in
+	// the middle of a bundle's list is deleted), "table" (both GUID partition
+	// tables), "volume" (what Places returns).
 	Kind string
 	UDIF bool // the container is a UDIF image: of its device only stored data can be damaged
-	// Passphrase opens an encrypted container for "table" and "volume". It stays the
-	// caller's.
+	// Passphrase opens an encrypted container for "table" and "volume". It
+	// stays the caller's.
 	Passphrase []byte
-	// Places returns what "volume" overwrites: n bytes at each offset of the device. Of a
-	// UDIF image the stored data at or after the first offset is damaged, so that its
-	// checksum differs.
+	// Places returns what "volume" overwrites: n bytes at each offset of the
+	// device. Of a UDIF image the stored data at or after the first offset is
+	// damaged, so that its checksum differs.
 	Places func(img Image) (offsets []int64, n int, err error)
 }
 
@@ -37,8 +38,8 @@ var corruptions = map[string]func(dir *hostio.Dir, name string, c Corruption) er
 	"volume": corruptDevice,
 }
 
-// Corrupt damages a container and flushes it. A kind that the container does not have is
-// errors.ErrUnsupported.
+// Corrupt damages a container and flushes it. A kind that the container does
+// not have is errors.ErrUnsupported.
 func Corrupt(dir *hostio.Dir, name string, c Corruption) error {
 	do := corruptions[c.Kind]
 	if do == nil {
@@ -167,8 +168,8 @@ func corruptDevice(dir *hostio.Dir, name string, c Corruption) (err error) {
 // maxCorrupted is how much of a chunk [Corrupt] overwrites at most, in bytes.
 const maxCorrupted = 4096
 
-// corruptStored overwrites the stored data, in the file of a UDIF image, of the first bytes
-// with data at or after byte from of the device.
+// corruptStored overwrites the stored data, in the file of a UDIF image, of the
+// first bytes with data at or after byte from of the device.
 func corruptStored(dir *hostio.Dir, name string, img Image, kind string, from int64) error {
 	t, ok := img.(UDIFImage)
 	if !ok || kind == "table" { // no stored data contains just the partition tables

@@ -15,9 +15,10 @@ var creators = map[string]func(dir *hostio.Dir, name string, s Spec) error{
 	UDRW: createRaw, UDSB: createBundle, UDSP: createUDSP, ASIF: createASIF,
 }
 
-// Create makes a container and flushes it. name must not exist; it is used as given,
-// [Extension] is the usual ending. UDRW is allocated in full on the host; a sparse bundle
-// has no bands at first. When Create fails it deletes what it made.
+// Create makes a container and flushes it. name must not exist; it is used as
+// given, [Extension] is the usual ending. UDRW is allocated in full on the
+// host; a sparse bundle has no bands at first. When Create fails it deletes
+// what it made.
 func Create(dir *hostio.Dir, name string, s Spec) error {
 	path := filepath.Join(dir.Path(), name)
 	create := creators[s.Format]
@@ -36,8 +37,8 @@ func Create(dir *hostio.Dir, name string, s Spec) error {
 	return create(dir, name, s)
 }
 
-// createFile makes a container of one file with these permissions, or with 0 those of
-// ordinary files.
+// createFile makes a container of one file with these permissions, or with 0
+// those of ordinary files.
 func createFile(dir *hostio.Dir, name string, perm fs.FileMode, write func(f *hostio.File) error) error {
 	o := hostio.OpenOptions{Write: true, Create: true, Exclusive: true, Cache: hostio.CacheDirect, Perm: perm}
 	f, err := dir.Open(name, o)
@@ -66,8 +67,8 @@ type target interface {
 	WriteAt(p []byte, off int64) (int, error)
 }
 
-// fill gives n bytes from off space on the host that reads as zeros: by preallocation, or
-// on a host without by writing.
+// fill gives n bytes from off space on the host that reads as zeros: by
+// preallocation, or on a host without by writing.
 func fill(f target, off, n int64) error {
 	err := f.Allocate(off, n)
 	if !errors.Is(err, hostio.ErrUnsupported) {
@@ -105,8 +106,8 @@ func createBundle(dir *hostio.Dir, name string, s Spec) error {
 	return nil
 }
 
-// fillBundle writes the property lists last: Open refuses a folder without them, such as an
-// interrupted Create leaves.
+// fillBundle writes the property lists last: Open refuses a folder without
+// them, such as an interrupted Create leaves.
 func fillBundle(dir *hostio.Dir, name string, i info, token []byte) error {
 	b, err := dir.Sub(name)
 	if err != nil {

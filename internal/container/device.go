@@ -12,9 +12,9 @@ import (
 	"dmgbench/internal/image"
 )
 
-// device is the part of an open container that all formats share: it checks that the
-// container is open and writable and that a range is inside, and then calls the layout.
-// Each format embeds a device and is the layout of it.
+// device is the part of an open container that all formats share: it checks
+// that the container is open and writable and that a range is inside, and then
+// calls the layout. Each format embeds a device and is the layout of it.
 type device struct {
 	mu     sync.RWMutex // shared by transfers, flushes and usage; exclusive for Resize, Close and moving compactions
 	closed bool         // guarded by mu
@@ -26,29 +26,31 @@ type device struct {
 	layout layout
 }
 
-// layout stores the bytes of a device in the way of one format. The device holds its lock
-// during each call, exclusively for resize and close. Ranges lie inside the device and are
-// not empty.
+// layout stores the bytes of a device in the way of one format. The device
+// holds its lock during each call, exclusively for resize and close. Ranges lie
+// inside the device and are not empty.
 type layout interface {
 	Format() string
 	Cache() hostio.CacheMode
 	readAt(p []byte, off int64) (int, error)
-	// writeAt writes p and then pad zeros, which in formats with chunks end in the chunk in
-	// which p ends.
+	// writeAt writes p and then pad zeros, which in formats with chunks end in
+	// the chunk in which p ends.
 	writeAt(p []byte, off int64, pad int) (int, error)
 	discard(off, n int64) error
 	evict(off, n int64) error
-	// flush makes everything durable that was written before the call; called for writable
-	// containers only.
+	// flush makes everything durable that was written before the call; called
+	// for writable containers only.
 	flush() error
 	usage() (Usage, error)
-	// resize changes the size of a writable container and makes the change durable.
+	// resize changes the size of a writable container and makes the change
+	// durable.
 	resize(size int64) error
 	// close flushes and closes.
 	close() error
 }
 
-// enter starts a call; the caller leaves with d.mu.RUnlock unless there is an error.
+// enter starts a call; the caller leaves with d.mu.RUnlock unless there is an
+// error.
 func (d *device) enter() error {
 	d.mu.RLock()
 	if d.closed {
@@ -76,8 +78,8 @@ func (d *device) enterRange(off, n int64, change bool) error {
 	return err
 }
 
-// lockAlone starts a call that must run alone; the caller leaves with d.mu.Unlock unless
-// there is an error.
+// lockAlone starts a call that must run alone; the caller leaves with
+// d.mu.Unlock unless there is an error.
 func (d *device) lockAlone(doing string) error {
 	d.mu.Lock()
 	err := d.checkWritable()
@@ -124,7 +126,8 @@ func (d *device) WriteAt(p []byte, off int64) (int, error) {
 	return d.layout.writeAt(p, off, 0)
 }
 
-// WritePadded implements [blockdev.Padder], where data and padding end in the same chunk.
+// WritePadded implements [blockdev.Padder], where data and padding end in the
+// same chunk.
 func (d *device) WritePadded(p []byte, off int64, pad int) (int, error) {
 	end := off + int64(len(p))
 	if err := d.enterRange(off, int64(len(p))+int64(pad), true); err != nil {
@@ -230,7 +233,8 @@ func (d *device) Size() int64 {
 // BandSize implements [Image].
 func (d *device) BandSize() int64 { return d.chunk }
 
-// locate returns the chunk of off, the offset in it, and how many of n bytes lie in it.
+// locate returns the chunk of off, the offset in it, and how many of n bytes
+// lie in it.
 func (d *device) locate(off, n int64) (i, in, part int64) {
 	i, in = off/d.chunk, off%d.chunk
 	return i, in, min(n, d.chunk-in)
@@ -239,8 +243,8 @@ func (d *device) locate(off, n int64) (i, in, part int64) {
 // capacity is how many bytes of the device chunk i contains.
 func (d *device) capacity(i int64) int64 { return chunkCapacity(d.size, d.chunk, i) }
 
-// chunkCapacity is how many bytes of a device of size bytes chunk i contains: fewer than a
-// chunk at the end, 0 after it.
+// chunkCapacity is how many bytes of a device of size bytes chunk i contains:
+// fewer than a chunk at the end, 0 after it.
 func chunkCapacity(size, chunk, i int64) int64 {
 	if i < 0 || i >= ceil(size, chunk) {
 		return 0

@@ -11,9 +11,10 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// A transfer of an encrypted file is cut at regions of the file. Helpers encrypt and write,
-// or read and decrypt, a region each: the second step of a piece finds it in the CPU's
-// cache, and the disk works while the next piece is encrypted.
+// A transfer of an encrypted file is cut at regions of the file. Helpers
+// encrypt and write, or read and decrypt, a region each: the second step of a
+// piece finds it in the CPU's cache, and the disk works while the next piece is
+// encrypted.
 const (
 	regionSize  = 1 << 20 // bytes of a file, counted from its start
 	regionLocks = 64
@@ -22,18 +23,19 @@ const (
 	encryptedPerm fs.FileMode = 0o600
 )
 
-// encrypter reads and writes files of encrypted blocks. Each byte of a block depends on
-// those before it, so a block is written as a whole: a change of a part of one reads it
-// first, with its region locked. Other transfers share regions.
+// encrypter reads and writes files of encrypted blocks. Each byte of a block
+// depends on those before it, so a block is written as a whole: a change of a
+// part of one reads it first, with its region locked. Other transfers share
+// regions.
 type encrypter struct {
 	cipher  *crypt.Cipher
 	block   int64 // bytes
 	regions [regionLocks]sync.RWMutex
 }
 
-// cipherFile is a file with encrypted blocks from base on. Content after end, counted from
-// base, reads as zeros. So does content that the file lacks, unless it is complete: then
-// the file is damaged.
+// cipherFile is a file with encrypted blocks from base on. Content after end,
+// counted from base, reads as zeros. So does content that the file lacks,
+// unless it is complete: then the file is damaged.
 type cipherFile struct {
 	f interface {
 		io.ReaderAt
@@ -58,8 +60,8 @@ func (e *encrypter) region(c *cipherFile, off int64) int64 {
 	return (c.base + e.roundDown(off)) / regionSize
 }
 
-// lockOf is the lock of the region of off. Files of one encrypter share locks, by their
-// number.
+// lockOf is the lock of the region of off. Files of one encrypter share locks,
+// by their number.
 func (e *encrypter) lockOf(c *cipherFile, off int64) *sync.RWMutex {
 	return &e.regions[uint64(e.region(c, off)+c.number*17)%regionLocks]
 }
@@ -97,8 +99,8 @@ func (e *encrypter) write(c cipherFile, p []byte, off int64, pad int) (int, erro
 	return n, err
 }
 
-// eachRegion moves p region by region. After an error it returns the bytes that were moved
-// before the first byte that was not.
+// eachRegion moves p region by region. After an error it returns the bytes that
+// were moved before the first byte that was not.
 func (e *encrypter) eachRegion(c cipherFile, p []byte, off int64,
 	move func(c *cipherFile, p []byte, off int64, last bool) (int, error)) (int, error) {
 	first, end := e.regionEnd(&c, off), off+int64(len(p))
@@ -138,8 +140,8 @@ func (e *encrypter) readCiphertext(c *cipherFile, p []byte, at int64) error {
 	return nil
 }
 
-// decrypt reads whole blocks and decrypts them in place. Blocks of zeros were never
-// written: encryption practically never produces one.
+// decrypt reads whole blocks and decrypts them in place. Blocks of zeros were
+// never written: encryption practically never produces one.
 func (e *encrypter) decrypt(c *cipherFile, p []byte, at int64) error {
 	if err := e.readCiphertext(c, p, at); err != nil {
 		return err
@@ -148,8 +150,8 @@ func (e *encrypter) decrypt(c *cipherFile, p []byte, at int64) error {
 	return nil
 }
 
-// readRegion reads whole blocks into p, and those at its ends by way of an own buffer.
-// After an error it returns the bytes that were read before it.
+// readRegion reads whole blocks into p, and those at its ends by way of an own
+// buffer. After an error it returns the bytes that were read before it.
 func (e *encrypter) readRegion(c *cipherFile, p []byte, off int64) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -184,8 +186,8 @@ func (e *encrypter) readRegion(c *cipherFile, p []byte, off int64) (int, error) 
 	return len(p), nil
 }
 
-// writeRegion encrypts into scratch memory. Plaintext is in there only in blocks that are
-// changed in part, until they are encrypted too.
+// writeRegion encrypts into scratch memory. Plaintext is in there only in
+// blocks that are changed in part, until they are encrypted too.
 func (e *encrypter) writeRegion(c *cipherFile, p []byte, off int64, pad int) (int, error) {
 	if len(p)+pad == 0 {
 		return 0, nil
@@ -197,7 +199,8 @@ func (e *encrypter) writeRegion(c *cipherFile, p []byte, off int64, pad int) (in
 		return 0, err
 	}
 	defer putScratch(scratch)
-	// Direct transfers need no copy where a page of memory is a page of the file.
+	// Direct transfers need no copy where a page of memory is a page of the
+	// file.
 	b := scratch.Bytes()[(c.base+lo)%filePage:][:hi-lo]
 	mu := e.lockOf(c, off)
 	if off == lo && end == hi {
@@ -218,7 +221,8 @@ func (e *encrypter) writeRegion(c *cipherFile, p []byte, off int64, pad int) (in
 	return min(len(p), max(0, n-int(off-lo))), err
 }
 
-// readEdges reads those blocks of b, which starts at lo, that off to end cover in part.
+// readEdges reads those blocks of b, which starts at lo, that off to end cover
+// in part.
 func (e *encrypter) readEdges(c *cipherFile, b []byte, lo, off, end int64) (err error) {
 	last := e.roundDown(end)
 	if off > lo {
@@ -233,8 +237,8 @@ func (e *encrypter) readEdges(c *cipherFile, b []byte, lo, off, end int64) (err 
 	return err
 }
 
-// encrypt puts p and then pad zeros into b from byte head on, and encrypts b. b starts at
-// lo and contains the rest of its first and last block.
+// encrypt puts p and then pad zeros into b from byte head on, and encrypts b. b
+// starts at lo and contains the rest of its first and last block.
 func (e *encrypter) encrypt(b, p []byte, head, pad int, lo int64) {
 	tail := head + len(p)
 	from, to := int(e.roundUp(int64(head))), int(e.roundDown(int64(tail)))
@@ -259,9 +263,9 @@ func (e *encrypter) encrypt(b, p []byte, head, pad int, lo int64) {
 	}
 }
 
-// punch makes n bytes from off read as zeros: whole blocks by a hole, which reads as never
-// written, and parts of blocks by writing. After an error of the hole the content is
-// unchanged.
+// punch makes n bytes from off read as zeros: whole blocks by a hole, which
+// reads as never written, and parts of blocks by writing. After an error of the
+// hole the content is unchanged.
 func (e *encrypter) punch(c cipherFile, off, n int64, hole func(at, n int64) error) error {
 	lo, hi := e.roundUp(off), e.roundDown(off+n)
 	if lo < hi {
@@ -291,8 +295,9 @@ func (e *encrypter) writeZeros(c cipherFile, from, to int64) error {
 	return err
 }
 
-// Scratch memory is outside the Go heap and in huge pages, which direct transfers need. The
-// number of buffers bounds the memory of all transfers together.
+// Scratch memory is outside the Go heap and in huge pages, which direct
+// transfers need. The number of buffers bounds the memory of all transfers
+// together.
 const (
 	scratchSize    = 2 << 20 // a region, the offset in its page, and a block at either end
 	scratchBuffers = 12
@@ -324,8 +329,8 @@ func putScratch(b *hostio.Buffer) {
 	<-scratchTokens
 }
 
-// encryptedBand is the open band file of an encrypted bundle. Its offsets and lengths are
-// those of the content; block numbers start at 0 in every band.
+// encryptedBand is the open band file of an encrypted bundle. Its offsets and
+// lengths are those of the content; block numbers start at 0 in every band.
 type encryptedBand struct {
 	*hostio.File
 	e      *encrypter
@@ -350,8 +355,9 @@ func (b encryptedBand) PunchHole(off, n int64) error {
 	return b.e.punch(b.blocks(), off, n, b.File.PunchHole)
 }
 
-// Truncate cuts or lengthens the file to the block in which byte n is, and clears the rest
-// of that block when it cuts: what was cut off must not return when the band grows.
+// Truncate cuts or lengthens the file to the block in which byte n is, and
+// clears the rest of that block when it cuts: what was cut off must not return
+// when the band grows.
 func (b encryptedBand) Truncate(n int64) error {
 	st, err := b.Stat()
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"dmgbench/internal/image"
 )
 
-// encryptedStore is the decrypted content of a file, with its header in front. The header
-// states the length of the content. For a sparse image the length of the file counts
-// instead, which may be ahead of the header after a crash.
+// encryptedStore is the decrypted content of a file, with its header in front.
+// The header states the length of the content. For a sparse image the length of
+// the file counts instead, which may be ahead of the header after a crash.
 type encryptedStore struct {
 	store    // the file
 	blocks   *encrypter
@@ -36,9 +36,9 @@ func newEncryptedStore(f store, h *crypt.Header, c *crypt.Cipher) *encryptedStor
 	return s
 }
 
-// probe identifies the content, and finds out how much of it a file of fileSize bytes
-// contains. A length of 0 in the header (as in tokens of bundles) states no length: then
-// only a sparse image can be identified.
+// probe identifies the content, and finds out how much of it a file of fileSize
+// bytes contains. A length of 0 in the header (as in tokens of bundles) states
+// no length: then only a sparse image can be identified.
 func (s *encryptedStore) probe(fileSize int64) (contents, error) {
 	block := s.blocks.block
 	have := max(fileSize-s.header.DataOffset, 0)
@@ -104,7 +104,8 @@ func (s *encryptedStore) WritePadded(p []byte, off int64, pad int) (int, error) 
 	return n, err
 }
 
-// checkChange returns an error for changes up to byte end that are not possible.
+// checkChange returns an error for changes up to byte end that are not
+// possible.
 func (s *encryptedStore) checkChange(end int64) error {
 	if s.readOnly {
 		return fmt.Errorf("changing %q: %w", s.Path(), ErrReadOnly)
@@ -115,8 +116,8 @@ func (s *encryptedStore) checkChange(end int64) error {
 	return nil
 }
 
-// checkEncryptedSize returns an error for a device of size bytes that is larger than the
-// encryption of f can count, together with the tables of a format.
+// checkEncryptedSize returns an error for a device of size bytes that is larger
+// than the encryption of f can count, together with the tables of a format.
 func checkEncryptedSize(f store, size int64) error {
 	if s, ok := f.(*encryptedStore); ok {
 		return s.checkChange(size + image.MaxBandSize)
@@ -124,9 +125,9 @@ func checkEncryptedSize(f store, size int64) error {
 	return nil
 }
 
-// Truncate implements store. It makes the new length of a content that is not sparse
-// durable before the file becomes shorter, so that the header never states more than the
-// file contains.
+// Truncate implements store. It makes the new length of a content that is not
+// sparse durable before the file becomes shorter, so that the header never
+// states more than the file contains.
 func (s *encryptedStore) Truncate(n int64) error {
 	if err := s.checkChange(n); err != nil {
 		return err
@@ -154,8 +155,8 @@ func (s *encryptedStore) Truncate(n int64) error {
 // Allocate is not possible: blocks that were not written are not zeros.
 func (s *encryptedStore) Allocate(int64, int64) error { return hostio.ErrUnsupported }
 
-// PunchHole is for sparse contents only: in others all blocks are written, and not every
-// reader accepts holes.
+// PunchHole is for sparse contents only: in others all blocks are written, and
+// not every reader accepts holes.
 func (s *encryptedStore) PunchHole(off, n int64) error {
 	if err := s.checkChange(off + n); err != nil {
 		return err
@@ -166,8 +167,8 @@ func (s *encryptedStore) PunchHole(off, n int64) error {
 	return s.blocks.punch(s.file(s.size.Load()), off, n, s.store.PunchHole)
 }
 
-// Sync updates the header first. For a content that is not sparse it makes the data durable
-// before that, so that the header states only durable data.
+// Sync updates the header first. For a content that is not sparse it makes the
+// data durable before that, so that the header states only durable data.
 func (s *encryptedStore) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) {
 	if !s.readOnly && s.size.Load() != s.saved.Load() {
 		if !s.sparse {
@@ -182,8 +183,8 @@ func (s *encryptedStore) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) {
 	return s.store.Sync(mode)
 }
 
-// saveLength writes the eight bytes of the length, which are in one sector, and syncs them
-// unless mode is empty.
+// saveLength writes the eight bytes of the length, which are in one sector, and
+// syncs them unless mode is empty.
 func (s *encryptedStore) saveLength(mode hostio.SyncMode) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,8 +218,8 @@ func (s *encryptedStore) Close() error {
 	return s.store.Close()
 }
 
-// decryptStore opens the encryption of f and identifies the content. f stays the caller's
-// after an error.
+// decryptStore opens the encryption of f and identifies the content. f stays
+// the caller's after an error.
 func decryptStore(f store, encryption string, o OpenOptions) (*encryptedStore, contents, error) {
 	size, err := f.Size()
 	if err != nil {
@@ -248,8 +249,8 @@ func decryptStore(f store, encryption string, o OpenOptions) (*encryptedStore, c
 	return s, c, nil
 }
 
-// checkContents returns an error for contents of a file of fileSize bytes that cannot be
-// opened.
+// checkContents returns an error for contents of a file of fileSize bytes that
+// cannot be opened.
 func (s *encryptedStore) checkContents(c contents, encryption string, fileSize int64) error {
 	inside := c.unsupported
 	if c.format == ASIF {

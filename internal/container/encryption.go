@@ -22,8 +22,8 @@ const (
 // Encryption configures the encryption of a new container.
 type Encryption struct {
 	Cipher string // AES128 or AES256; "" or EncryptionNone for none
-	// Passphrase opens an encrypted container. It is neither kept nor changed: the caller
-	// wipes it.
+	// Passphrase opens an encrypted container. It is neither kept nor changed:
+	// the caller wipes it.
 	Passphrase []byte
 	// Iterations of the key derivation, as in [crypt.Options]; 0 means
 	// crypt.DefaultIterations.
@@ -32,7 +32,8 @@ type Encryption struct {
 	block int // bytes; 0 means 512, as in Apple's tools today. Set by tests.
 }
 
-// ParseEncryption returns the cipher of [Encryption] that word names, in any case.
+// ParseEncryption returns the cipher of [Encryption] that word names, in any
+// case.
 func ParseEncryption(word string) (string, error) {
 	for _, e := range image.Encryptions {
 		if strings.EqualFold(word, e) {
@@ -84,9 +85,9 @@ func (e Encryption) newHeader(length int64) (*crypt.Header, *crypt.Cipher, error
 	return crypt.New(o)
 }
 
-// createFile makes a container of one file, encrypted if e requires that. write fills it
-// with a content of length bytes, all of them unless the content is sparse: other blocks of
-// an encrypted file are damage.
+// createFile makes a container of one file, encrypted if e requires that. write
+// fills it with a content of length bytes, all of them unless the content is
+// sparse: other blocks of an encrypted file are damage.
 func (e Encryption) createFile(dir *hostio.Dir, name string, length int64, write func(f target) error) error {
 	if e.none() {
 		return createFile(dir, name, 0, func(f *hostio.File) error { return write(f) })
@@ -123,8 +124,8 @@ func (e Encryption) token() ([]byte, error) {
 	return h.Marshal(), nil
 }
 
-// EncryptionOf reads the encryption header of a container, without a passphrase. It returns
-// nil and no error for an unencrypted container.
+// EncryptionOf reads the encryption header of a container, without a
+// passphrase. It returns nil and no error for an unencrypted container.
 func EncryptionOf(dir *hostio.Dir, name string) (*crypt.Header, error) {
 	c, err := probe(dir, name)
 	if err != nil {
@@ -141,7 +142,8 @@ func EncryptionOf(dir *hostio.Dir, name string) (*crypt.Header, error) {
 	return nil, nil
 }
 
-// readHeader reads the header of an encrypted file, or in the token of a bundle.
+// readHeader reads the header of an encrypted file, or in the token of a
+// bundle.
 func readHeader(dir *hostio.Dir, name string, c contents) (*crypt.Header, error) {
 	if c.format == UDSB {
 		name = filepath.Join(name, "token")
@@ -176,8 +178,8 @@ func encryptionError(path, encryption string, err error) error {
 	return fmt.Errorf("opening %q: %s: %w", path, encryption, err)
 }
 
-// noPassphraseError is the error for an encrypted container without a passphrase. It
-// matches ErrPassphrase without its text, "wrong passphrase".
+// noPassphraseError is the error for an encrypted container without a
+// passphrase. It matches ErrPassphrase without its text, "wrong passphrase".
 type noPassphraseError struct{ path, encryption string }
 
 // Error implements error.
@@ -188,7 +190,8 @@ func (e *noPassphraseError) Error() string {
 // Is makes the error match ErrPassphrase.
 func (e *noPassphraseError) Is(target error) bool { return target == ErrPassphrase }
 
-// unlockHeader makes the cipher of a container with the keys or the passphrase in o.
+// unlockHeader makes the cipher of a container with the keys or the passphrase
+// in o.
 func unlockHeader(h *crypt.Header, path, encryption string, o OpenOptions) (c *crypt.Cipher, err error) {
 	switch {
 	case h.Version == 1 && !o.ReadOnly:
@@ -203,10 +206,10 @@ func unlockHeader(h *crypt.Header, path, encryption string, o OpenOptions) (c *c
 	return c, encryptionError(path, encryption, err)
 }
 
-// UnwrapKeys derives the keys of an encrypted container from its passphrase, for callers
-// that open it more than once ([OpenOptions].Keys). It returns nil and no error for an
-// unencrypted container, and [ErrPassphrase] for a missing or wrong passphrase. The caller
-// wipes the keys.
+// UnwrapKeys derives the keys of an encrypted container from its passphrase,
+// for callers that open it more than once ([OpenOptions].Keys). It returns nil
+// and no error for an unencrypted container, and [ErrPassphrase] for a missing
+// or wrong passphrase. The caller wipes the keys.
 func UnwrapKeys(dir *hostio.Dir, name string, pass []byte) (*crypt.Keys, error) {
 	h, err := EncryptionOf(dir, name)
 	if h == nil || err != nil {
@@ -223,13 +226,14 @@ func UnwrapKeys(dir *hostio.Dir, name string, pass []byte) (*crypt.Keys, error) 
 	return k, encryptionError(path, encryption, err)
 }
 
-// ErrNotEncrypted is returned by [ChangePassphrase] for a container without a passphrase.
+// ErrNotEncrypted is returned by [ChangePassphrase] for a container without a
+// passphrase.
 var ErrNotEncrypted = crypt.ErrNotEncrypted
 
-// ChangePassphrase replaces the passphrase old of a container by next. It wraps the keys
-// anew and leaves the data unchanged. After a crash one of the two opens the container. A
-// container that is open for writing is [ErrInUse], a wrong old passphrase [ErrPassphrase].
-// Neither passphrase is kept or changed.
+// ChangePassphrase replaces the passphrase old of a container by next. It wraps
+// the keys anew and leaves the data unchanged. After a crash one of the two
+// opens the container. A container that is open for writing is [ErrInUse], a
+// wrong old passphrase [ErrPassphrase]. Neither passphrase is kept or changed.
 func ChangePassphrase(dir *hostio.Dir, name string, old, next []byte) error {
 	c, err := probe(dir, name)
 	if err != nil {
@@ -259,8 +263,8 @@ func ChangePassphrase(dir *hostio.Dir, name string, old, next []byte) error {
 	return errors.Join(changeFilePassphrase(f, c.encryption, old, next), f.Close())
 }
 
-// changeFilePassphrase writes into the header of a file. Each step is durable before the
-// next.
+// changeFilePassphrase writes into the header of a file. Each step is durable
+// before the next.
 func changeFilePassphrase(f *hostStore, encryption string, old, next []byte) error {
 	h, err := readFileHeader(f.File)
 	var steps []crypt.Step

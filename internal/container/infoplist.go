@@ -34,7 +34,8 @@ type info struct {
 var (
 	// errNotBundle is returned for a property list of something else.
 	errNotBundle = errors.New("not a sparse bundle's property list")
-	// errInfoKept is returned when a change of a property list would lose other keys.
+	// errInfoKept is returned when a change of a property list would lose other
+	// keys.
 	errInfoKept = errors.New("its property list cannot be changed without losing other keys")
 )
 
@@ -51,8 +52,8 @@ func readInfo(dir *hostio.Dir, name string) (i info, text []byte, err error) {
 	return i, text, nil
 }
 
-// encode writes the property list byte for byte as Apple does for backing-store version 1:
-// these keys, this order, tabs.
+// encode writes the property list byte for byte as Apple does for backing-store
+// version 1: these keys, this order, tabs.
 func (i info) encode() []byte {
 	return fmt.Appendf(nil, `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
@@ -117,11 +118,11 @@ func parseInfo(data []byte) (info, error) {
 // binaryMark starts a binary property list.
 const binaryMark = "bplist00"
 
-// parsePlist decodes a property list that is a dictionary into the struct to: XML, as Apple
-// writes into bundles, or binary, as `defaults write` leaves it. The library takes empty
-// input and bare words for OpenStep lists and ignores what follows </plist>; both are
-// refused here. Decoding into a struct bounds the memory: shared objects of other keys of a
-// binary list are not copied.
+// parsePlist decodes a property list that is a dictionary into the struct to:
+// XML, as Apple writes into bundles, or binary, as `defaults write` leaves it.
+// The library takes empty input and bare words for OpenStep lists and ignores
+// what follows </plist>; both are refused here. Decoding into a struct bounds
+// the memory: shared objects of other keys of a binary list are not copied.
 func parsePlist(data []byte, to any) (err error) {
 	binaryList := bytes.HasPrefix(data, []byte(binaryMark))
 	text := data
@@ -154,8 +155,8 @@ func parsePlist(data []byte, to any) (err error) {
 	return nil
 }
 
-// startsXMLPlist reports whether text starts as an XML property list may: with a
-// declaration, a comment, a document type or the list.
+// startsXMLPlist reports whether text starts as an XML property list may: with
+// a declaration, a comment, a document type or the list.
 func startsXMLPlist(text []byte) bool {
 	for _, start := range []string{"<?xml", "<!--", "<!DOCTYPE", "<plist"} {
 		if bytes.HasPrefix(text, []byte(start)) {
@@ -165,8 +166,8 @@ func startsXMLPlist(text []byte) bool {
 	return false
 }
 
-// toUTF8 removes the byte order mark, and converts text from UTF-16 if the mark shows that.
-// Then the declaration, which names UTF-16, is removed, too.
+// toUTF8 removes the byte order mark, and converts text from UTF-16 if the mark
+// shows that. Then the declaration, which names UTF-16, is removed, too.
 func toUTF8(data []byte) []byte {
 	var order binary.ByteOrder
 	switch {
@@ -188,9 +189,10 @@ func toUTF8(data []byte) []byte {
 	return text
 }
 
-// replaceSize returns the property list text with the size of i and everything else
-// unchanged: the keys of other programs, their order, and whether it is XML or binary. XML
-// in UTF-16 becomes UTF-8. It fails rather than lose something.
+// replaceSize returns the property list text with the size of i and everything
+// else unchanged: the keys of other programs, their order, and whether it is
+// XML or binary. XML in UTF-16 becomes UTF-8. It fails rather than lose
+// something.
 func (i info) replaceSize(text []byte) ([]byte, error) {
 	replace := replaceXMLSize
 	if bytes.HasPrefix(text, []byte(binaryMark)) {
@@ -206,7 +208,8 @@ func (i info) replaceSize(text []byte) ([]byte, error) {
 	return out, nil
 }
 
-// replaceXMLSize replaces the integer of the key "size" of the outermost dictionary.
+// replaceXMLSize replaces the integer of the key "size" of the outermost
+// dictionary.
 func replaceXMLSize(text []byte, size int64) ([]byte, error) {
 	plain := toUTF8(text)
 	from, to, err := findXMLSize(plain)
@@ -222,8 +225,8 @@ func replaceXMLSize(text []byte, size int64) ([]byte, error) {
 	return append(out, plain[to:]...), nil
 }
 
-// findXMLSize finds the text of the last integer with the key "size": decoders use the last
-// one.
+// findXMLSize finds the text of the last integer with the key "size": decoders
+// use the last one.
 func findXMLSize(text []byte) (from, to int64, err error) {
 	const inDict = 3 // plist, dict, key
 	d := xml.NewDecoder(bytes.NewReader(text))
@@ -262,13 +265,15 @@ func findXMLSize(text []byte) (from, to int64, err error) {
 	return from, to, nil
 }
 
-// binaryTail is the length of the end of a binary property list (CoreFoundation,
-// CFBinaryPList.c), which describes the table of the objects' offsets before it.
+// binaryTail is the length of the end of a binary property list
+// (CoreFoundation, CFBinaryPList.c), which describes the table of the objects'
+// offsets before it.
 const binaryTail = 32
 
-// replaceBinarySize adds an integer to a binary property list and lets the key "size" refer
-// to it: other keys may refer to the old one. All other objects stay in their places. The
-// list was parsed before, so that all offsets are inside it.
+// replaceBinarySize adds an integer to a binary property list and lets the key
+// "size" refer to it: other keys may refer to the old one. All other objects
+// stay in their places. The list was parsed before, so that all offsets are
+// inside it.
 func replaceBinarySize(data []byte, size int64) (out []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -300,8 +305,9 @@ func replaceBinarySize(data []byte, size int64) (out []byte, err error) {
 	return append(append(out, table...), end...), nil
 }
 
-// findBinarySize returns the position of the reference to the value of the last key "size"
-// (decoders use the last one) in the dictionary at byte at, -1 without that key.
+// findBinarySize returns the position of the reference to the value of the last
+// key "size" (decoders use the last one) in the dictionary at byte at, -1
+// without that key.
 func findBinarySize(data []byte, at, reference int, offset func(i uint64) int) int {
 	n := int(data[at] & 15) // of a dictionary, 0xD in the upper half
 	if at++; n == 15 {      // the number of entries is an integer object

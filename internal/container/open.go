@@ -11,8 +11,8 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// Open opens the container name inside dir. dir must stay open as long as the image: Flush
-// checks there that the container was not replaced.
+// Open opens the container name inside dir. dir must stay open as long as the
+// image: Flush checks there that the container was not replaced.
 func Open(dir *hostio.Dir, name string, o OpenOptions) (Image, error) {
 	c, err := probe(dir, name)
 	if err != nil {
@@ -33,8 +33,8 @@ func Open(dir *hostio.Dir, name string, o OpenOptions) (Image, error) {
 	return openBundle(dir, name, c, o)
 }
 
-// checkWritableBundle refuses bundles that are opened read-only alone: those with other
-// backing stores, and backups of Time Machine.
+// checkWritableBundle refuses bundles that are opened read-only alone: those
+// with other backing stores, and backups of Time Machine.
 func checkWritableBundle(path string, c contents) error {
 	found := ""
 	switch {
@@ -48,7 +48,8 @@ func checkWritableBundle(path string, c contents) error {
 	return &UnsupportedError{Path: path, Found: found, Doing: "opening for writing"}
 }
 
-// checkWritableContents refuses contents of files that are opened read-only alone.
+// checkWritableContents refuses contents of files that are opened read-only
+// alone.
 func checkWritableContents(path string, c contents) error {
 	if c.format == formatUDIF {
 		return &UnsupportedError{Path: path, Found: "UDIF image, which is read-only", Doing: "opening for writing"}
@@ -76,8 +77,9 @@ func openFile(dir *hostio.Dir, name string, c contents, o OpenOptions) (Image, e
 	return openContents(f, c, o)
 }
 
-// probeLocked probes a raw image again when its size differs under the lock: another writer
-// may have resized it between probe and lock. Other formats record their size in the file.
+// probeLocked probes a raw image again when its size differs under the lock:
+// another writer may have resized it between probe and lock. Other formats
+// record their size in the file.
 func probeLocked(f *hostStore, before contents) (contents, error) {
 	size, err := f.Size()
 	if err != nil || before.format != UDRW || size == before.size {
@@ -106,9 +108,9 @@ func openContents(f store, c contents, o OpenOptions) (img Image, err error) {
 	return img, nil
 }
 
-// UsageOf returns the space that a container takes on the host, open or not. Of a sparse
-// image that is open for writing elsewhere it counts the bands of the last flush. Of an
-// encrypted one it counts none: that needs its table.
+// UsageOf returns the space that a container takes on the host, open or not. Of
+// a sparse image that is open for writing elsewhere it counts the bands of the
+// last flush. Of an encrypted one it counts none: that needs its table.
 func UsageOf(dir *hostio.Dir, name string) (Usage, error) {
 	c, err := probe(dir, name)
 	switch {

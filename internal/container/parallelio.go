@@ -5,20 +5,20 @@ import (
 	"sync/atomic"
 )
 
-// The kernel cuts a transfer to one file into requests and runs them at the same time. A
-// transfer over several files, or one that is encrypted piece by piece, would run one
-// request after the other and leave the disk idle in between. Helper goroutines take pieces
-// of such transfers.
+// The kernel cuts a transfer to one file into requests and runs them at the
+// same time. A transfer over several files, or one that is encrypted piece by
+// piece, would run one request after the other and leave the disk idle in
+// between. Helper goroutines take pieces of such transfers.
 const (
 	ioHelpers   = 3       // goroutines in addition to the caller's
 	minParallel = 4 << 20 // bytes of a transfer over several bands below which starting helpers does not pay
 )
 
-// runPieces calls do(0) … do(n-1) on the caller's goroutine and at most so many helpers. do
-// returns how far its piece was completed, counted from the start of the whole. After an
-// error no further piece is started, but every piece that was started is completed, so that
-// all pieces before the failed one are complete. The result is that of the failed piece
-// with the smallest progress.
+// runPieces calls do(0) … do(n-1) on the caller's goroutine and at most so many
+// helpers. do returns how far its piece was completed, counted from the start
+// of the whole. After an error no further piece is started, but every piece
+// that was started is completed, so that all pieces before the failed one are
+// complete. The result is that of the failed piece with the smallest progress.
 func runPieces(helpers int, n int64, do func(i int64) (progress int64, err error)) (progress int64, err error) {
 	p := pieces{n: n, do: do}
 	for range min(int64(helpers), n-1) {
@@ -62,8 +62,8 @@ func (p *pieces) work() {
 	}
 }
 
-// inParallel calls do(0) … do(n-1) on up to so many goroutines, starts no further call
-// after an error, and returns the error of the lowest number.
+// inParallel calls do(0) … do(n-1) on up to so many goroutines, starts no
+// further call after an error, and returns the error of the lowest number.
 func inParallel(workers int, n int64, do func(i int64) error) error {
 	_, err := runPieces(workers-1, n, func(i int64) (int64, error) { return i, do(i) })
 	return err

@@ -28,8 +28,8 @@ func (c *contents) openError(path string) error {
 	return &UnsupportedError{Path: path, Found: c.unsupported, Doing: "opening", Foreign: c.foreign}
 }
 
-// formatUDIF means any of the formats with a UDIF trailer; the runs in the file show which
-// one it is.
+// formatUDIF means any of the formats with a UDIF trailer; the runs in the file
+// show which one it is.
 const formatUDIF = "UDIF"
 
 // Descriptions of Apple's two encryptions.
@@ -38,8 +38,8 @@ const (
 	encryptionV1 = "encrypted image (cdsaencr v1)"
 )
 
-// probe identifies a container by its content, not by its extension. The order is that of
-// Apple's tools: encryption first, then the formats.
+// probe identifies a container by its content, not by its extension. The order
+// is that of Apple's tools: encryption first, then the formats.
 func probe(dir *hostio.Dir, name string) (contents, error) {
 	fi, err := dir.Lstat(name)
 	if err != nil {
@@ -64,8 +64,8 @@ func probe(dir *hostio.Dir, name string) (contents, error) {
 	return contents{}, fmt.Errorf("opening %q: %w: %s", dir.Path()+"/"+name, hostio.ErrNotRegular, fi.Mode().Type())
 }
 
-// probeBundle reads the property list of a bundle, or its copy where the list is unusable,
-// and looks for an encryption header in the token.
+// probeBundle reads the property list of a bundle, or its copy where the list
+// is unusable, and looks for an encryption header in the token.
 func probeBundle(dir *hostio.Dir) (contents, error) {
 	c := contents{format: UDSB}
 	i, text, err := readInfo(dir, "Info.plist")
@@ -99,8 +99,8 @@ func probeBundle(dir *hostio.Dir) (contents, error) {
 	return c, err
 }
 
-// isUnusablePlist reports whether err is about a property list itself. Only then its copy
-// is used: a host that fails to read is an error.
+// isUnusablePlist reports whether err is about a property list itself. Only
+// then its copy is used: a host that fails to read is an error.
 func isUnusablePlist(err error) bool {
 	for _, kind := range []error{fs.ErrNotExist, ErrCorrupt, errNotBundle, hostio.ErrTooLarge, hostio.ErrNotRegular} {
 		if errors.Is(err, kind) {
@@ -110,8 +110,8 @@ func isUnusablePlist(err error) bool {
 	return false
 }
 
-// probeEncryption looks for Apple's encryption headers: encrcdsa (version 2) at the start,
-// cdsaencr (version 1) at the end.
+// probeEncryption looks for Apple's encryption headers: encrcdsa (version 2) at
+// the start, cdsaencr (version 1) at the end.
 func probeEncryption(r io.ReaderAt, size int64) (string, error) {
 	head, err := readExactly(r, 0, min(size, 8))
 	if err != nil {
@@ -143,7 +143,8 @@ func probeFile(f *hostio.File) (contents, error) {
 	return probeContent(f, st.Size)
 }
 
-// probeContent identifies an unencrypted file, or the content of an encrypted one.
+// probeContent identifies an unencrypted file, or the content of an encrypted
+// one.
 func probeContent(f io.ReaderAt, size int64) (contents, error) {
 	head, err := readExactly(f, 0, min(size, 4))
 	if err != nil {
@@ -185,9 +186,10 @@ func readExactly(r io.ReaderAt, off, n int64) ([]byte, error) {
 	return p, nil
 }
 
-// foreignFormats are disk image formats of other programs, by a mark in the first 128 bytes of
-// their files. Sources: QEMU's docs/interop (qcow2, qed_spec, parallels) and block drivers, VMware's
-// "Virtual Disk Format 5.0", Microsoft's VHD 1.0 and MS-VHDX.
+// foreignFormats are disk image formats of other programs, by a mark in the
+// first 128 bytes of their files. Sources: QEMU's docs/interop (qcow2,
+// qed_spec, parallels) and block drivers, VMware's "Virtual Disk Format 5.0",
+// Microsoft's VHD 1.0 and MS-VHDX.
 var foreignFormats = []struct {
 	at   int
 	mark string
@@ -210,8 +212,8 @@ var foreignFormats = []struct {
 // vhdVersion is the only version of the footer of VHD images, at byte 12 of it.
 const vhdVersion = 0x00010000
 
-// foreignFormat names the format of another program that a file has, "" if none. A VHD
-// image of fixed size has its mark only at the end.
+// foreignFormat names the format of another program that a file has, "" if
+// none. A VHD image of fixed size has its mark only at the end.
 func foreignFormat(f io.ReaderAt, size int64) (string, error) {
 	head, err := readExactly(f, 0, min(size, 128))
 	if err != nil {
@@ -235,8 +237,9 @@ func foreignFormat(f io.ReaderAt, size int64) (string, error) {
 	return "", nil
 }
 
-// ForeignFormat names the format of another program that the content of a raw image has, ""
-// for other images. Such a file is a raw image only if the user states that.
+// ForeignFormat names the format of another program that the content of a raw
+// image has, "" for other images. Such a file is a raw image only if the user
+// states that.
 func ForeignFormat(img Image) (string, error) {
 	r, ok := img.(*raw)
 	if !ok {

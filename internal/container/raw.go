@@ -20,8 +20,8 @@ func openRaw(f store, size int64, o OpenOptions) (Image, error) {
 	return r, nil
 }
 
-// createRaw writes every block of an encrypted image, as Apple's tools do: a block that was
-// never written decrypts to random bytes in other readers.
+// createRaw writes every block of an encrypted image, as Apple's tools do: a
+// block that was never written decrypts to random bytes in other readers.
 func createRaw(dir *hostio.Dir, name string, s Spec) error {
 	return s.Encryption.createFile(dir, name, s.Size, func(f target) error { return fill(f, 0, s.Size) })
 }
@@ -77,8 +77,8 @@ func (r *raw) resize(size int64) error {
 	} else if err := checkEncryptedSize(r.f, size); err != nil {
 		return err
 	} else if err := fill(r.f, r.size, size-r.size); err != nil {
-		// Back to the old length: a probe would take a half-grown file for an image of a
-		// size in between.
+		// Back to the old length: a probe would take a half-grown file for an
+		// image of a size in between.
 		return errors.Join(err, r.f.Truncate(r.size))
 	}
 	r.size = size

@@ -14,14 +14,14 @@ import (
 // bundleEntries are the names that tools put into a bundle.
 var bundleEntries = []string{"Info.plist", "Info.bckup", "token", "lock", "bands", "mapped"}
 
-// ErrPartlyRemoved is returned by Remove when the host failed after a part of a bundle was
-// deleted: the rest is not a container.
+// ErrPartlyRemoved is returned by Remove when the host failed after a part of a
+// bundle was deleted: the rest is not a container.
 var ErrPartlyRemoved = errors.New("container is partly removed")
 
-// Remove deletes a container, even an incomplete or damaged one. It refuses one that is
-// open for writing ([ErrInUse]), a link, and a folder with entries that do not belong to a
-// sparse bundle. A missing container is fs.ErrNotExist. Unless the error wraps
-// [ErrPartlyRemoved], the container is unchanged.
+// Remove deletes a container, even an incomplete or damaged one. It refuses one
+// that is open for writing ([ErrInUse]), a link, and a folder with entries that
+// do not belong to a sparse bundle. A missing container is fs.ErrNotExist.
+// Unless the error wraps [ErrPartlyRemoved], the container is unchanged.
 func Remove(dir *hostio.Dir, name string) error {
 	fi, err := dir.Lstat(name)
 	if err != nil {
@@ -70,8 +70,8 @@ func removeBundle(dir *hostio.Dir, name string) error {
 	return nil
 }
 
-// checkBundleEntries returns an error for a folder with entries that do not belong to a
-// sparse bundle.
+// checkBundleEntries returns an error for a folder with entries that do not
+// belong to a sparse bundle.
 func checkBundleEntries(b *hostio.Dir) error {
 	list, err := b.ReadDir(".")
 	if err != nil {
@@ -85,9 +85,10 @@ func checkBundleEntries(b *hostio.Dir) error {
 	return nil
 }
 
-// CheckRemovable reports, before its replacement exists, whether Remove would refuse what
-// has this name for its type: a link, or a folder with entries that do not belong to a
-// sparse bundle. It does not check whether the container is in use.
+// CheckRemovable reports, before its replacement exists, whether Remove would
+// refuse what has this name for its type: a link, or a folder with entries that
+// do not belong to a sparse bundle. It does not check whether the container is
+// in use.
 func CheckRemovable(dir *hostio.Dir, name string) error {
 	fi, err := dir.Lstat(name)
 	switch {
@@ -106,13 +107,13 @@ func CheckRemovable(dir *hostio.Dir, name string) error {
 	return checkBundleEntries(b)
 }
 
-// appleDoubleOwner returns the name of the file that the extended attributes in "._name"
-// belong to; other names are returned unchanged. macOS writes such files (AppleDouble) on
-// file systems without attributes, as exFAT.
+// appleDoubleOwner returns the name of the file that the extended attributes in
+// "._name" belong to; other names are returned unchanged. macOS writes such
+// files (AppleDouble) on file systems without attributes, as exFAT.
 func appleDoubleOwner(name string) string { return strings.TrimPrefix(name, "._") }
 
-// isTemporary reports whether an interrupted atomic write of one of our files may have left
-// this name.
+// isTemporary reports whether an interrupted atomic write of one of our files
+// may have left this name.
 func isTemporary(name string) bool {
 	rest, ok := strings.CutPrefix(name, ".")
 	base, _, tmp := strings.Cut(rest, ".tmp-")

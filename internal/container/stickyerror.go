@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// stickyError keeps the first error of a flush. The kernel reports a lost write once and
-// then forgets it: a later flush that succeeds does not mean that the earlier data is on
-// the disk.
+// stickyError keeps the first error of a flush. The kernel reports a lost write
+// once and then forgets it: a later flush that succeeds does not mean that the
+// earlier data is on the disk.
 type stickyError struct {
 	mu  sync.Mutex
 	err error

@@ -9,31 +9,34 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// store holds the bytes of one container file as its format sees them: the host's file
-// itself, or its decrypted content. Offsets and lengths are bytes of that content. All
-// methods may be called concurrently.
+// store holds the bytes of one container file as its format sees them: the
+// host's file itself, or its decrypted content. Offsets and lengths are bytes
+// of that content. All methods may be called concurrently.
 type store interface {
 	io.ReaderAt
 	io.WriterAt
 	// WritePadded is [hostio.File.WritePadded].
 	WritePadded(p []byte, off int64, pad int) (int, error)
-	// Size is the length of the content, Stat the space that the file takes on the host.
+	// Size is the length of the content, Stat the space that the file takes on
+	// the host.
 	Size() (int64, error)
 	Stat() (hostio.Stat, error)
-	// Truncate sets the length; new space reads as zeros, including what an earlier
-	// Truncate cut off.
+	// Truncate sets the length; new space reads as zeros, including what an
+	// earlier Truncate cut off.
 	Truncate(size int64) error
 	// Allocate is [hostio.File.Allocate].
 	Allocate(off, n int64) error
-	// PunchHole makes the range read as zeros, or returns hostio.ErrUnsupported and leaves
-	// the content unchanged.
+	// PunchHole makes the range read as zeros, or returns hostio.ErrUnsupported
+	// and leaves the content unchanged.
 	PunchHole(off, n int64) error
 	EvictRange(off, n int64) error
 	// Resident is [hostio.File.Resident].
 	Resident(off, n int64) (float64, error)
-	// Sync makes everything durable that was written before, with length and holes.
+	// Sync makes everything durable that was written before, with length and
+	// holes.
 	Sync(mode hostio.SyncMode) (hostio.SyncMode, error)
-	// Check returns hostio.ErrReplaced when the name no longer leads to this file.
+	// Check returns hostio.ErrReplaced when the name no longer leads to this
+	// file.
 	Check() error
 	Cache() hostio.CacheMode
 	Path() string
@@ -93,8 +96,8 @@ func (s *hostStore) Check() error {
 	return err
 }
 
-// lockExclusively takes the lock of a writer for an operation that is described by a format
-// for the path.
+// lockExclusively takes the lock of a writer for an operation that is described
+// by a format for the path.
 func lockExclusively(f *hostio.File, doing string) error {
 	err := f.TryLock()
 	if errors.Is(err, hostio.ErrLocked) {
@@ -109,8 +112,8 @@ const (
 	removing          = "removing %q"
 )
 
-// ignoreUnsupported accepts a host without locks: there no other process holds a lock
-// either.
+// ignoreUnsupported accepts a host without locks: there no other process holds
+// a lock either.
 func ignoreUnsupported(err error) error {
 	if errors.Is(err, hostio.ErrUnsupported) {
 		return nil
@@ -118,8 +121,8 @@ func ignoreUnsupported(err error) error {
 	return err
 }
 
-// lockForReading takes the shared lock that keeps writers away from a file, where the host
-// has locks.
+// lockForReading takes the shared lock that keeps writers away from a file,
+// where the host has locks.
 func lockForReading(f *hostio.File) error {
 	if err := f.TryLockShared(); errors.Is(err, hostio.ErrLocked) {
 		return fmt.Errorf("holding %q for reading: %w", f.Path(), ErrInUse)

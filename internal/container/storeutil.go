@@ -10,7 +10,8 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// syncStore is a store with the operations that the chunk maps of UDSP and ASIF need.
+// syncStore is a store with the operations that the chunk maps of UDSP and ASIF
+// need.
 type syncStore struct {
 	f    store
 	mode hostio.SyncMode
@@ -40,8 +41,8 @@ func (s syncStore) get(at, n, size int64) ([]byte, error) {
 	return p, nil
 }
 
-// zeroBlock is a source of zeros, as long as blocks of an encryption can be; it is never
-// changed.
+// zeroBlock is a source of zeros, as long as blocks of an encryption can be; it
+// is never changed.
 var zeroBlock [1 << 16]byte
 
 // writeZeros makes n bytes from at read as zeros, by a hole or by writing them.
@@ -62,8 +63,8 @@ func (s syncStore) writeZeros(at, n int64) error {
 	return nil
 }
 
-// copyBytes copies n bytes inside the file. Blocks of zeros become holes: a compaction must
-// not make the file take more space.
+// copyBytes copies n bytes inside the file. Blocks of zeros become holes: a
+// compaction must not make the file take more space.
 func (s syncStore) copyBytes(to, from, n int64) error {
 	p := make([]byte, min(n, 1<<20))
 	for done := int64(0); done < n; done += int64(len(p)) {
@@ -113,7 +114,8 @@ func ceil(v, unit int64) int64 {
 
 func roundUp(v, unit int64) int64 { return (v + unit - 1) / unit * unit }
 
-// unexpectedEOF turns the end of a file where content should be into a damaged container.
+// unexpectedEOF turns the end of a file where content should be into a damaged
+// container.
 func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("file ends inside the container: %w", ErrCorrupt)
@@ -121,8 +123,8 @@ func unexpectedEOF(err error) error {
 	return err
 }
 
-// unknownError reports a container of a version or with features that this package does not
-// know. The container may be intact.
+// unknownError reports a container of a version or with features that this
+// package does not know. The container may be intact.
 type unknownError struct{ what string }
 
 // Error implements error.

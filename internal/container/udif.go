@@ -31,8 +31,8 @@ func (chunkCodec) Encode(id uint32, dst, src []byte, level int) ([]byte, error) 
 	return out, err
 }
 
-// UDIFImage is implemented by UDIF images. The result gives access to their tables and
-// checksums until the image is closed.
+// UDIFImage is implemented by UDIF images. The result gives access to their
+// tables and checksums until the image is closed.
 type UDIFImage interface{ UDIF() *udif.Image }
 
 // udifImage is an open UDIF image, which is read-only.
@@ -84,8 +84,8 @@ func (u *udifImage) readAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// evict drops the host's cached pages of the whole file, since all callers want to read
-// without cache. The decoded chunks that the image keeps stay.
+// evict drops the host's cached pages of the whole file, since all callers want
+// to read without cache. The decoded chunks that the image keeps stay.
 func (u *udifImage) evict(int64, int64) error {
 	size, err := u.f.Size()
 	if err != nil {
@@ -114,9 +114,9 @@ type UDIFSpec struct {
 	Encryption Encryption
 }
 
-// CreateUDIF writes the content of dev as a read-only image and flushes it; when it fails
-// it leaves no image. name must not exist. No other call may write to dev meanwhile. Space
-// that the source marks as free stays free.
+// CreateUDIF writes the content of dev as a read-only image and flushes it;
+// when it fails it leaves no image. name must not exist. No other call may
+// write to dev meanwhile. Space that the source marks as free stays free.
 func CreateUDIF(ctx context.Context, dir *hostio.Dir, name string, dev blockdev.Device, s UDIFSpec) error {
 	o := udif.WriteOptions{Format: udif.Format(s.Format), Codec: chunkCodec{}, Level: s.Level, Workers: s.Workers,
 		Progress: s.Progress, Map: mapOf(dev)}

@@ -11,31 +11,33 @@ import (
 	"dmgbench/internal/image"
 )
 
-// The format of a sparse image, all big-endian: a header node, bands in slots, and where
-// those are more than its table holds, an index node after them with its own bands, and so
-// on. Sources: hdiutil's files with one node; for chained nodes the readers of apfs-fuse
-// and fstool, which agree.
+// The format of a sparse image, all big-endian: a header node, bands in slots,
+// and where those are more than its table holds, an index node after them with
+// its own bands, and so on. Sources: hdiutil's files with one node; for chained
+// nodes the readers of apfs-fuse and fstool, which agree.
 const (
 	udspNode     = 4096 // bytes of a node
 	udspHeadAt   = 0x40 // of the header node's table
 	udspIndexAt  = 0x38 // of an index node's table
 	udspHeadLen  = (udspNode - udspHeadAt) / 4
 	udspIndexLen = (udspNode - udspIndexAt) / 4
-	// udspMaxBands bounds the bands of a device: entries count from 1 in 32 bits.
+	// udspMaxBands bounds the bands of a device: entries count from 1 in 32
+	// bits.
 	udspMaxBands = math.MaxUint32 - 1
 )
 
-// Marks in the entries of a table while a compaction runs, so that the image is valid after
-// every single write: the slot is not in use, or it contains a copy of the band in the
-// lower bits, which counts when no other slot has that band. They are larger than the last
-// band of every image that is compacted. Opening for writing completes the compaction.
+// Marks in the entries of a table while a compaction runs, so that the image is
+// valid after every single write: the slot is not in use, or it contains a copy
+// of the band in the lower bits, which counts when no other slot has that band.
+// They are larger than the last band of every image that is compacted. Opening
+// for writing completes the compaction.
 const (
 	udspMark      = 0xD0000000
 	udspMarkBands = 0x0FFFFFFF
 )
 
-// splitMark returns the band of a mark, 0 for a slot that is not in use, and whether v is a
-// mark.
+// splitMark returns the band of a mark, 0 for a slot that is not in use, and
+// whether v is a mark.
 func splitMark(v uint32, bands int64) (band uint32, ok bool) {
 	band = v & udspMarkBands
 	return band, v&^uint32(udspMarkBands) == udspMark && bands <= udspMarkBands && int64(band) <= bands
@@ -160,8 +162,8 @@ func udspTable(k int) (at, n int) {
 	return udspIndexAt, udspIndexLen
 }
 
-// udspNodeInfo is one node of the file. A slot that is not in use is an entry of 0; the
-// last entry is not 0.
+// udspNodeInfo is one node of the file. A slot that is not in use is an entry
+// of 0; the last entry is not 0.
 type udspNodeInfo struct {
 	at      int64
 	cap     int // slots that have room
@@ -174,9 +176,9 @@ func (n *udspNodeInfo) slot(i int, band int64) int64 { return n.at + udspNode + 
 // slotRef is a slot by node and number.
 type slotRef struct{ node, i int }
 
-// udsp is the chunk map of a sparse image. Bands are in slots in the order of their first
-// writes. A discarded band is only punched, since the table has no holes; a compaction
-// moves the last bands into the slots of dropped ones.
+// udsp is the chunk map of a sparse image. Bands are in slots in the order of
+// their first writes. A discarded band is only punched, since the table has no
+// holes; a compaction moves the last bands into the slots of dropped ones.
 type udsp struct {
 	syncStore
 	head        udspHead           // head.next is not kept
@@ -205,8 +207,8 @@ func createUDSP(dir *hostio.Dir, name string, s Spec) error {
 	})
 }
 
-// openUDSP reads the table of the image in s. For writing it completes what a crash
-// interrupted.
+// openUDSP reads the table of the image in s. For writing it completes what a
+// crash interrupted.
 func openUDSP(s syncStore, readOnly bool) (chunks chunkMap, chunk, size int64, err error) {
 	u, err := loadUDSP(s)
 	if err == nil && !readOnly && u.interrupted {
@@ -221,11 +223,11 @@ func openUDSP(s syncStore, readOnly bool) (chunks chunkMap, chunk, size int64, e
 	return u, u.head.band, u.head.size, nil
 }
 
-// loadUDSP reads the whole table. Its memory is at most eight times the bytes of the nodes
-// in the file. It refuses nodes that are not one after the other (so that no chain can
-// loop), bands outside the device or the file, two slots with one band, and entries after
-// the end of a table, which readers treat differently: hdiutil stops at the first 0,
-// apfs-fuse does not.
+// loadUDSP reads the whole table. Its memory is at most eight times the bytes
+// of the nodes in the file. It refuses nodes that are not one after the other
+// (so that no chain can loop), bands outside the device or the file, two slots
+// with one band, and entries after the end of a table, which readers treat
+// differently: hdiutil stops at the first 0, apfs-fuse does not.
 func loadUDSP(s syncStore) (*udsp, error) {
 	size, err := s.f.Size()
 	if err != nil {
@@ -246,7 +248,8 @@ func loadUDSP(s syncStore) (*udsp, error) {
 	return u, nil
 }
 
-// loadNode reads node k at an offset and returns the offset of the next one, 0 for none.
+// loadNode reads node k at an offset and returns the offset of the next one, 0
+// for none.
 func (u *udsp) loadNode(k int, at int64) (next int64, err error) {
 	b, err := u.get(at, udspNode, u.fileSize)
 	if err != nil {
@@ -321,7 +324,8 @@ func (u *udsp) loadSlot(at int64, v uint32, bands int64) error {
 	return nil
 }
 
-// loadCopies records the copies of bands that are in no other slot, and forgets the others.
+// loadCopies records the copies of bands that are in no other slot, and forgets
+// the others.
 func (u *udsp) loadCopies() error {
 	only := map[slotRef]uint32{}
 	for s, band := range u.copied {
@@ -371,8 +375,8 @@ func (u *udsp) count() int {
 	return u.bands
 }
 
-// findings leaves out bytes after the last band: every crash may leave them, and opening
-// for writing cuts them off.
+// findings leaves out bytes after the last band: every crash may leave them,
+// and opening for writing cuts them off.
 func (u *udsp) findings() (list []Finding, err error) {
 	if u.interrupted {
 		list = append(list, Finding{Problem: "a compaction was interrupted; opening for writing completes it"})
@@ -380,8 +384,8 @@ func (u *udsp) findings() (list []Finding, err error) {
 	return list, nil
 }
 
-// allocate appends slots, and a node when the last one is full. The file is lengthened
-// before another call can find the slots.
+// allocate appends slots, and a node when the last one is full. The file is
+// lengthened before another call can find the slots.
 func (u *udsp) allocate(first, last int64) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -418,9 +422,9 @@ func (u *udsp) allocate(first, last int64) error {
 	return nil
 }
 
-// commit syncs the data and then writes what was added to the table: new nodes while no
-// other node refers to them, the new entries of the node that was the last, and then its
-// reference to the new nodes.
+// commit syncs the data and then writes what was added to the table: new nodes
+// while no other node refers to them, the new entries of the node that was the
+// last, and then its reference to the new nodes.
 func (u *udsp) commit() error {
 	u.mu.Lock()
 	nodes := slices.Clone(u.nodes)
@@ -454,9 +458,9 @@ func (u *udsp) commit() error {
 	return nil
 }
 
-// addEntries writes the entries of node k sector by sector, and makes each durable before
-// the next: disks write a sector as a whole, but two in any order, and a table with an
-// entry after a 0 is damaged.
+// addEntries writes the entries of node k sector by sector, and makes each
+// durable before the next: disks write a sector as a whole, but two in any
+// order, and a table with an entry after a 0 is damaged.
 func (u *udsp) addEntries(nodes []udspNodeInfo, k int) error {
 	n := nodes[k]
 	at, _ := udspTable(k)

@@ -35,8 +35,9 @@ type udspMove struct {
 	from, to slotRef
 }
 
-// rewrite drops the bands for which keep returns false, fills their slots with the last
-// bands, and cuts the file. At any moment one slot counts for each band:
+// rewrite drops the bands for which keep returns false, fills their slots with
+// the last bands, and cuts the file. At any moment one slot counts for each
+// band:
 //
 //  1. slots that were dropped are marked as such,
 //  2. bands are copied into them (if that fails, the table is restored),
@@ -44,8 +45,8 @@ type udspMove struct {
 //  4. the slots copied from are marked as not in use, so that the copies count,
 //  5. the table is written without marks and without its end.
 //
-// Each step is durable before the next, and the order of writes inside a step does not
-// matter.
+// Each step is durable before the next, and the order of writes inside a step
+// does not matter.
 func (u *udsp) rewrite(keep func(i int64) bool) error {
 	bands := u.head.bands()
 	if bands > udspMarkBands {
@@ -93,8 +94,8 @@ func (u *udsp) rewrite(keep func(i int64) bool) error {
 	return u.sync()
 }
 
-// markDropped returns the table with dropped slots marked, and how many bands are left. A
-// copy that counts becomes a band.
+// markDropped returns the table with dropped slots marked, and how many bands
+// are left. A copy that counts becomes a band.
 func (u *udsp) markDropped(keep func(i int64) bool) (table [][]uint32, left int) {
 	table = make([][]uint32, len(u.nodes))
 	for k := range u.nodes {
@@ -114,7 +115,8 @@ func (u *udsp) markDropped(keep func(i int64) bool) (table [][]uint32, left int)
 	return table, left
 }
 
-// planMoves moves the bands after the first left slots into the unused ones of those.
+// planMoves moves the bands after the first left slots into the unused ones of
+// those.
 func planMoves(table [][]uint32, left int) []udspMove {
 	var free []slotRef
 	var moves []udspMove
@@ -132,8 +134,9 @@ func planMoves(table [][]uint32, left int) []udspMove {
 	return moves
 }
 
-// copyBands copies bands. If that fails it undoes the first step: holes take space when
-// they are filled, and on a full disk an image with marks could not be opened for writing.
+// copyBands copies bands. If that fails it undoes the first step: holes take
+// space when they are filled, and on a full disk an image with marks could not
+// be opened for writing.
 func (u *udsp) copyBands(moves []udspMove) error {
 	for k, m := range moves {
 		if err := u.copyBytes(u.offsetOf(m.to), u.offsetOf(m.from), u.head.band); err != nil {
@@ -143,9 +146,9 @@ func (u *udsp) copyBands(moves []udspMove) error {
 	return nil
 }
 
-// restoreTable writes the table as it was before the first step. What started copies have
-// overwritten was dropped, and becomes zeros. The marks of an earlier compaction stay: what
-// their slots contained is not known.
+// restoreTable writes the table as it was before the first step. What started
+// copies have overwritten was dropped, and becomes zeros. The marks of an
+// earlier compaction stay: what their slots contained is not known.
 func (u *udsp) restoreTable(started []udspMove) error {
 	if u.interrupted {
 		return nil
@@ -183,8 +186,8 @@ func (u *udsp) putTables(table [][]uint32) error {
 	return u.putNodes(nodes)
 }
 
-// cutTables writes the first left entries without marks, ends the chain after them, and
-// makes them the table.
+// cutTables writes the first left entries without marks, ends the chain after
+// them, and makes them the table.
 func (u *udsp) cutTables(table [][]uint32, left int) error {
 	var nodes []udspNodeInfo
 	for k, n := range u.nodes {
@@ -217,9 +220,10 @@ func (u *udsp) rebuildIndex() {
 	u.markSaved()
 }
 
-// resize implements chunkMap. Bands after a smaller size are removed before the header has
-// that size, since a table that refers to them would be damaged. What an earlier, larger
-// size left in the last band is cleared before a larger size can show it.
+// resize implements chunkMap. Bands after a smaller size are removed before the
+// header has that size, since a table that refers to them would be damaged.
+// What an earlier, larger size left in the last band is cleared before a larger
+// size can show it.
 func (u *udsp) resize(size int64) error {
 	next := u.head
 	next.size = size

@@ -20,11 +20,11 @@ func (f Finding) String() string {
 	return f.Path + ": " + f.Problem
 }
 
-// Verify checks a closed container's structure, not the content of its device; but a UDIF
-// image is read as a whole, and its checksums are computed. An encrypted file needs the
-// passphrase or the keys in o, without which the error is [ErrPassphrase]; the structure of
-// a bundle is not encrypted. Other options are ignored. An error means that the check could
-// not be completed.
+// Verify checks a closed container's structure, not the content of its device;
+// but a UDIF image is read as a whole, and its checksums are computed. An
+// encrypted file needs the passphrase or the keys in o, without which the error
+// is [ErrPassphrase]; the structure of a bundle is not encrypted. Other options
+// are ignored. An error means that the check could not be completed.
 func Verify(dir *hostio.Dir, name string, o OpenOptions) ([]Finding, error) {
 	c, err := probe(dir, name)
 	switch {
@@ -56,7 +56,8 @@ func findingOf(err error) ([]Finding, error) {
 	return nil, err
 }
 
-// verifyFile verifies a container of one file, and the content of an encrypted one.
+// verifyFile verifies a container of one file, and the content of an encrypted
+// one.
 func verifyFile(dir *hostio.Dir, name string, c contents, o OpenOptions) (list []Finding, err error) {
 	o = OpenOptions{ReadOnly: true, Passphrase: o.Passphrase, Keys: o.Keys}
 	host, err := openStore(dir, name, o)
@@ -142,7 +143,8 @@ func (v *bundleVerifier) checkPlists() {
 	}
 }
 
-// checkToken checks the encryption header. An unencrypted bundle has an empty token.
+// checkToken checks the encryption header. An unencrypted bundle has an empty
+// token.
 func (v *bundleVerifier) checkToken() error {
 	fi, err := v.dir.Lstat("token")
 	switch {
@@ -216,10 +218,10 @@ func (v *bundleVerifier) checkBand(path string, n int64, fi fs.FileInfo) {
 	}
 }
 
-// Repair makes those repairs that have only one possible result: it writes both property
-// lists of a bundle anew from the readable one, and completes what a crash interrupted in a
-// sparse image, as every opening for writing does. Other containers stay unchanged. Of the
-// options it uses the passphrase.
+// Repair makes those repairs that have only one possible result: it writes both
+// property lists of a bundle anew from the readable one, and completes what a
+// crash interrupted in a sparse image, as every opening for writing does. Other
+// containers stay unchanged. Of the options it uses the passphrase.
 func Repair(dir *hostio.Dir, name string, o OpenOptions) error {
 	img, err := Open(dir, name, OpenOptions{Passphrase: o.Passphrase})
 	if err != nil {

@@ -42,7 +42,8 @@ type Spec struct {
 	Passphrase  []byte
 }
 
-// Action is what a step does to an existing container, as far as engines differ in it.
+// Action is what a step does to an existing container, as far as engines differ
+// in it.
 type Action struct {
 	Do     string // compact | resize | convert | transfer | damage | check | xattr | stream
 	To     Spec   // convert: what is made
@@ -53,14 +54,18 @@ type Action struct {
 // Engine makes containers. Its methods are not safe for concurrent use.
 type Engine interface {
 	Info() Info
-	// Supports is nil, or an *UnsupportedError with the reason that an image cannot be made so.
+	// Supports is nil, or an *UnsupportedError with the reason that an image
+	// cannot be made so.
 	Supports(Spec) error
-	// Allows is nil, or an *UnsupportedError with the reason that an action cannot be done to an image made so.
-	// The methods of containers refuse by the same rules: what is refused is known before anything is made.
+	// Allows is nil, or an *UnsupportedError with the reason that an action
+	// cannot be done to an image made so. The methods of containers refuse by
+	// the same rules: what is refused is known before anything is made.
 	Allows(Spec, Action) error
-	// PeakBytes is the most that the container can occupy on the host, in bytes, while it holds live bytes of files.
+	// PeakBytes is the most that the container can occupy on the host, in
+	// bytes, while it holds live bytes of files.
 	PeakBytes(s Spec, live int64) int64
-	// Create makes the container and its file system in dir, without attaching it.
+	// Create makes the container and its file system in dir, without attaching
+	// it.
 	Create(ctx context.Context, dir *hostio.Dir, name string, s Spec) (Container, error)
 	// Open opens a container that Create made earlier.
 	Open(ctx context.Context, dir *hostio.Dir, name string, s Spec) (Container, error)
@@ -74,21 +79,25 @@ type Container interface {
 	Made() Made
 	Attach(ctx context.Context, o AttachOptions) (Attachment, error)
 	Usage(ctx context.Context) (Usage, error)
-	// Compact frees what the volume does not use; Freed is what the host got back.
+	// Compact frees what the volume does not use; Freed is what the host got
+	// back.
 	Compact(ctx context.Context, o CompactOptions) (Report, error)
 	Resize(ctx context.Context, size int64) (Report, error)
 	Convert(ctx context.Context, dir *hostio.Dir, name string, s Spec) (Container, error)
 	// Transfer copies the container byte for byte.
 	Transfer(ctx context.Context, dir *hostio.Dir, name string) (Container, error)
 	Check(ctx context.Context, o CheckOptions) (Report, error)
-	// Damage damages this container on purpose; the runner calls it on copies only.
+	// Damage damages this container on purpose; the runner calls it on copies
+	// only.
 	Damage(ctx context.Context, kind string) error
 	Xattr(ctx context.Context, action, name, value string) (Report, error)
-	// Evict drops the host's cached pages of the container; only while detached.
+	// Evict drops the host's cached pages of the container; only while
+	// detached.
 	Evict(ctx context.Context) error
 	// Identity changes when the container is replaced by another one.
 	Identity(ctx context.Context) (string, error)
-	// OpenWith are command lines with which a person opens the container at path.
+	// OpenWith are command lines with which a person opens the container at
+	// path.
 	OpenWith(path string) []string
 	Remove(ctx context.Context) error
 }
@@ -132,7 +141,8 @@ type Report struct {
 	Findings []string          // of a check; none means clean
 	Reported map[string]string // the tool's own messages and figures
 	Warnings []string
-	// Retried is the time that failed tries and the pauses after them took, as part of the action.
+	// Retried is the time that failed tries and the pauses after them took, as
+	// part of the action.
 	Retried time.Duration
 }
 
@@ -142,18 +152,20 @@ type Attachment interface {
 	Volume() workload.Volume
 	// Trim gives the volume's free space back to the container, in bytes.
 	Trim(ctx context.Context) (Report, error)
-	// Detach unmounts and detaches; after an error it may be tried again with force.
+	// Detach unmounts and detaches; after an error it may be tried again with
+	// force.
 	Detach(ctx context.Context, force bool) (Report, error)
 }
 
-// Reporter is a [Container] or an [Attachment] with a report of its making, since
-// Create, Convert and Attach return none: retries, the tool's figures and
+// Reporter is a [Container] or an [Attachment] with a report of its making,
+// since Create, Convert and Attach return none: retries, the tool's figures and
 // messages. TakeReport returns it once.
 type Reporter interface{ TakeReport() Report }
 
-// PostDetachReporter is an [Attachment] about which the system reports more after
-// it ended, and slowly. ReportAfterDetach asks for that after the detach and outside
-// of timed steps. It has no error: the report has the reason if that is missing.
+// PostDetachReporter is an [Attachment] about which the system reports more
+// after it ended, and slowly. ReportAfterDetach asks for that after the detach
+// and outside of timed steps. It has no error: the report has the reason if
+// that is missing.
 type PostDetachReporter interface {
 	ReportAfterDetach(ctx context.Context) Report
 }
@@ -161,21 +173,23 @@ type PostDetachReporter interface {
 // Releaser is an [Engine] whose containers stay attached when the process that
 // attached them ends.
 type Releaser interface {
-	// Release detaches, if necessary by force, the containers below the folder (an absolute
-	// path) and those mounted below it, whichever process attached them, and returns their names.
+	// Release detaches, if necessary by force, the containers below the folder
+	// (an absolute path) and those mounted below it, whichever process attached
+	// them, and returns their names.
 	Release(ctx context.Context, dir string) ([]string, error)
 }
 
-// Simulator is an [Engine] that simulates the whole disk by a given law: it also
-// serves native folders and the canary, takes no space on the host, and its
-// numbers do not depend on the host's disk.
+// Simulator is an [Engine] that simulates the whole disk by a given law: it
+// also serves native folders and the canary, takes no space on the host, and
+// its numbers do not depend on the host's disk.
 type Simulator interface {
 	Engine
 	// Simulated names the law in one line.
 	Simulated() string
 }
 
-// UnsupportedError is what an engine cannot do. The case is skipped with this reason.
+// UnsupportedError is what an engine cannot do. The case is skipped with this
+// reason.
 type UnsupportedError struct {
 	Engine string // title
 	What   string // "format UDSP", "encryption AES-256", "resize"
@@ -204,11 +218,13 @@ func Advised(err error) string {
 	return text
 }
 
-// ErrGone means that a container was deleted, or that its name is now that of another file.
+// ErrGone means that a container was deleted, or that its name is now that of
+// another file.
 var ErrGone = errors.New("the container is gone or was replaced")
 
 // Gone adds [ErrGone] to errors that mean it: a file that is missing, was
-// replaced while it was open, or became something else. It returns other errors as they are.
+// replaced while it was open, or became something else. It returns other errors
+// as they are.
 func Gone(err error) error {
 	missing := errors.Is(err, hostio.ErrReplaced) || errors.Is(err, fs.ErrNotExist) ||
 		errors.Is(err, hostio.ErrNotRegular)

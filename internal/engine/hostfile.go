@@ -10,8 +10,9 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// HostFile is the file of an image, or the folder of a bundle, on the host. It remembers which one was opened, so
-// that another one under the same name is never used in its place.
+// HostFile is the file of an image, or the folder of a bundle, on the host. It
+// remembers which one was opened, so that another one under the same name is
+// never used in its place.
 type HostFile struct {
 	Dir  *hostio.Dir
 	File string // name in Dir, with extension
@@ -24,7 +25,8 @@ func OpenHostFile(dir *hostio.Dir, file string) (HostFile, error) {
 	return f, f.Renew()
 }
 
-// Renew notes the identity of the file anew, after a tool that may have replaced it.
+// Renew notes the identity of the file anew, after a tool that may have
+// replaced it.
 func (f *HostFile) Renew() (err error) {
 	f.id, err = f.Identity(context.Background())
 	return err
@@ -33,7 +35,8 @@ func (f *HostFile) Renew() (err error) {
 // Name is the name of the file or folder.
 func (f *HostFile) Name() string { return f.File }
 
-// Identity is the device and inode of the file, or of the bundle's folder and its token.
+// Identity is the device and inode of the file, or of the bundle's folder and
+// its token.
 func (f *HostFile) Identity(context.Context) (string, error) {
 	id, err := files.Identity(f.Dir, f.File)
 	return id, Gone(err)
@@ -54,7 +57,8 @@ func (f *HostFile) CheckSame(ctx context.Context, doing string) error {
 	return nil
 }
 
-// Xattr lists the extended attributes of the file with their values, or sets or removes one. Links are not followed.
+// Xattr lists the extended attributes of the file with their values, or sets or
+// removes one. Links are not followed.
 func (f *HostFile) Xattr(ctx context.Context, action, name, value string) (Report, error) {
 	if err := f.CheckSame(ctx, "attributes of"); err != nil {
 		return Report{}, err
@@ -67,7 +71,8 @@ func (f *HostFile) Xattr(ctx context.Context, action, name, value string) (Repor
 	return Report{Reported: all}, err
 }
 
-// ShellQuote quotes a path for a shell, so that a leading "-" does not make it an option.
+// ShellQuote quotes a path for a shell, so that a leading "-" does not make it
+// an option.
 func ShellQuote(path string) string {
 	if strings.HasPrefix(path, "-") {
 		path = "./" + path

@@ -11,21 +11,25 @@ import (
 	"dmgbench/internal/blockdev"
 )
 
-// errFragments reports that there is room, but not in one piece, or only after freed clusters have been released.
+// errFragments reports that there is room, but not in one piece, or only after
+// freed clusters have been released.
 var errFragments = errors.New("free space is fragmented")
 
-// arena is where one stripe of writers puts its files: clusters [next, end), counted from 0. Writers with arenas of
-// their own do not wait for each other on devices that lock an extent, such as a band, while they write it.
+// arena is where one stripe of writers puts its files: clusters [next, end),
+// counted from 0. Writers with arenas of their own do not wait for each other
+// on devices that lock an extent, such as a band, while they write it.
 type arena struct{ next, end uint32 }
 
 // allocator hands out clusters of the bitmap. All of it is under Volume.mu.
 type allocator struct {
 	*bitmap
-	// cursor is where the last allocation ended: next fit, which keeps files that are written one after another
-	// together and leaves what was freed for later.
+	// cursor is where the last allocation ended: next fit, which keeps files
+	// that are written one after another together and leaves what was freed for
+	// later.
 	cursor uint32
-	// extent is the length of the device's extents, such as the bands of a sparse bundle, in bytes (0: none); phase is
-	// where the heap starts on their grid.
+	// extent is the length of the device's extents, such as the bands of a
+	// sparse bundle, in bytes (0: none); phase is where the heap starts on
+	// their grid.
 	extent, phase int64
 	// cluster is the size of a cluster in bytes.
 	cluster int64
@@ -34,9 +38,11 @@ type allocator struct {
 	frontier int64
 }
 
-// allocate takes n > 0 clusters. It tries the clusters directly after `after` (if that is not 0), then the arena of the
-// stripe (if that is not 0), then the first room in one piece after the last allocation. If there is none, it
-// gathers pieces, or fails with errFragments when whole is set. Too few free clusters are ErrNoSpace.
+// allocate takes n > 0 clusters. It tries the clusters directly after `after`
+// (if that is not 0), then the arena of the stripe (if that is not 0), then the
+// first room in one piece after the last allocation. If there is none, it
+// gathers pieces, or fails with errFragments when whole is set. Too few free
+// clusters are ErrNoSpace.
 func (a *allocator) allocate(n, after uint32, stripe int, whole bool) ([]run, error) {
 	if n > a.free {
 		return nil, ErrNoSpace
@@ -71,8 +77,8 @@ func (a *allocator) place(n, after uint32, stripe int) (uint32, bool) {
 	return a.find(n, 0, a.n)
 }
 
-// gather takes n clusters wherever they are, in the order of the device, starting after `after` or after the last
-// allocation.
+// gather takes n clusters wherever they are, in the order of the device,
+// starting after `after` or after the last allocation.
 func (a *allocator) gather(n, after uint32) []run {
 	var runs []run
 	at := a.cursor
@@ -95,8 +101,9 @@ func (a *allocator) gather(n, after uint32) []run {
 	return runs
 }
 
-// striped places n clusters in the stripe's own arena. When that is full, the stripe gets a new one that starts with
-// an extent in which no other stripe writes and that is as many extents long as the file needs.
+// striped places n clusters in the stripe's own arena. When that is full, the
+// stripe gets a new one that starts with an extent in which no other stripe
+// writes and that is as many extents long as the file needs.
 func (a *allocator) striped(n uint32, stripe int) (uint32, bool) {
 	if own := a.arenas[stripe]; own != nil {
 		if at, ok := a.find(n, own.next, own.end); ok {
@@ -139,8 +146,8 @@ func (a *allocator) claimed(from, to uint32, stripe int) bool {
 	return false
 }
 
-// release frees clusters at once: only for those that no directory entry on the device names. For others see
-// [Volume.discardLater].
+// release frees clusters at once: only for those that no directory entry on the
+// device names. For others see [Volume.discardLater].
 func (a *allocator) release(runs []run) {
 	for _, r := range runs {
 		a.put(r.first-firstData, r.count, false)
@@ -158,7 +165,8 @@ func (a *allocator) freeRuns() []run {
 	return runs
 }
 
-// bitmap is the allocation bitmap (section 7.1). Clusters are counted from 0 here, not from 2 as in the FAT.
+// bitmap is the allocation bitmap (section 7.1). Clusters are counted from 0
+// here, not from 2 as in the FAT.
 type bitmap struct {
 	paged
 	// n is the number of clusters, free how many of them are free.
@@ -166,7 +174,8 @@ type bitmap struct {
 	free uint32
 }
 
-// newBitmap takes over data, which is padded to 8 bytes; bits beyond n are treated as taken but not changed.
+// newBitmap takes over data, which is padded to 8 bytes; bits beyond n are
+// treated as taken but not changed.
 func newBitmap(data []byte, n uint32) *bitmap {
 	b := &bitmap{n: n}
 	b.data = data
@@ -186,7 +195,8 @@ func (b *bitmap) count() uint32 {
 	return used
 }
 
-// word is the 64 bits from cluster i, a multiple of 64; bits beyond the end are set.
+// word is the 64 bits from cluster i, a multiple of 64; bits beyond the end are
+// set.
 func (b *bitmap) word(i uint32) uint64 {
 	w := binary.LittleEndian.Uint64(b.data[i/8:])
 	if over := int64(i) + 64 - int64(b.n); over > 0 {
@@ -232,7 +242,8 @@ func (b *bitmap) find(n, from, to uint32) (uint32, bool) {
 	return 0, false
 }
 
-// put marks clusters as taken or free; clusters that are so already are not counted twice.
+// put marks clusters as taken or free; clusters that are so already are not
+// counted twice.
 func (b *bitmap) put(first, n uint32, taken bool) {
 	if n == 0 {
 		return
@@ -269,7 +280,8 @@ type Spans []Span
 // Span is a part of a device: the bytes from Off to before End.
 type Span struct{ Off, End int64 }
 
-// Used reports whether any of the n bytes from off is outside the spans; of free spans: whether any is used.
+// Used reports whether any of the n bytes from off is outside the spans; of
+// free spans: whether any is used.
 func (s Spans) Used(off, n int64) bool {
 	i, found := slices.BinarySearchFunc(s, off, func(s Span, off int64) int { return cmp.Compare(s.Off, off) })
 	if !found {
@@ -278,9 +290,11 @@ func (s Spans) Used(off, n int64) bool {
 	return i < 0 || off+n > s[i].End
 }
 
-// FreeSpace returns the clusters that the unmounted volume on dev does not use, as spans moved by offset (that of dev
-// in the image), and their size in bytes. It does not write. The spans are nil for a volume that was not unmounted
-// cleanly, since its bitmap may lack clusters of files, and not nil for any other. The errors are those of [Mount].
+// FreeSpace returns the clusters that the unmounted volume on dev does not use,
+// as spans moved by offset (that of dev in the image), and their size in bytes.
+// It does not write. The spans are nil for a volume that was not unmounted
+// cleanly, since its bitmap may lack clusters of files, and not nil for any
+// other. The errors are those of [Mount].
 func FreeSpace(dev blockdev.Device, offset int64) (free Spans, bytes int64, err error) {
 	v, err := Mount(dev, MountOptions{ReadOnly: true})
 	if err != nil {
@@ -301,8 +315,9 @@ func FreeSpace(dev blockdev.Device, offset int64) (free Spans, bytes int64, err 
 	return free, bytes, v.Unmount()
 }
 
-// Trim discards all free space on the device, in pieces of neighbouring clusters, and returns the number of bytes.
-// Pieces shorter than smallest bytes are left out. Allocation waits meanwhile; reading and writing files does not.
+// Trim discards all free space on the device, in pieces of neighbouring
+// clusters, and returns the number of bytes. Pieces shorter than smallest bytes
+// are left out. Allocation waits meanwhile; reading and writing files does not.
 func (v *Volume) Trim(smallest int64) (done int64, err error) {
 	defer annotate(&err, "trimming volume")
 	if v.readOnly {

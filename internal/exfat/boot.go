@@ -9,12 +9,13 @@ import (
 )
 
 const (
-	// bootSectors is the length of one boot region in sectors (section 3): boot sector, 8 extended boot sectors, OEM
-	// parameters, reserved, checksum.
+	// bootSectors is the length of one boot region in sectors (section 3): boot
+	// sector, 8 extended boot sectors, OEM parameters, reserved, checksum.
 	bootSectors = 12
 	entryLen    = 32
 	firstData   = 2 // number of the first cluster
-	// Values of FAT entries (section 4.1): the end of a chain, and a cluster with bad sectors.
+	// Values of FAT entries (section 4.1): the end of a chain, and a cluster
+	// with bad sectors.
 	endOfChain  = 0xFFFFFFFF
 	badCluster  = 0xFFFFFFF7
 	maxClusters = 0xFFFFFFF5 // section 3.1.9
@@ -26,8 +27,9 @@ const (
 	minVolumeSize = 1 << 20
 )
 
-// geometry is the part of a boot sector that gives the layout of the volume, field by field as on the disk from
-// geometryStart (specification section 3.1). Offsets and lengths are in sectors.
+// geometry is the part of a boot sector that gives the layout of the volume,
+// field by field as on the disk from geometryStart (specification section 3.1).
+// Offsets and lengths are in sectors.
 type geometry struct {
 	Partition     uint64 // PartitionOffset: informative
 	Sectors       uint64 // VolumeLength
@@ -76,15 +78,17 @@ func (g *geometry) clustersFor(n int64) int64 {
 	return (n + g.clusterSize() - 1) >> (g.SectorShift + g.ClusterShift)
 }
 
-// encode fills in the boot sector b (section 3.1). Boot code and other fields of an earlier one stay.
+// encode fills in the boot sector b (section 3.1). Boot code and other fields
+// of an earlier one stay.
 func (g *geometry) encode(b []byte) {
 	copy(b, "\xEB\x76\x90EXFAT   ")
 	_, _ = binary.Encode(b[geometryStart:], binary.LittleEndian, g) // fails only if b is too short
 	b[510], b[511] = 0x55, 0xAA
 }
 
-// decodeBoot decodes a boot sector and checks it against the size of the device, in bytes. The error wraps ErrNotExFAT
-// if the sector is of another file system, and ErrCorrupt or ErrUnsupported if it cannot be used.
+// decodeBoot decodes a boot sector and checks it against the size of the
+// device, in bytes. The error wraps ErrNotExFAT if the sector is of another
+// file system, and ErrCorrupt or ErrUnsupported if it cannot be used.
 func decodeBoot(b []byte, size int64) (geometry, error) {
 	if string(b[3:11]) != "EXFAT   " || b[510] != 0x55 || b[511] != 0xAA {
 		return geometry{}, fmt.Errorf("boot sector without the exFAT signature: %w", ErrNotExFAT)
@@ -128,8 +132,9 @@ func (g *geometry) check(size int64) error {
 	return nil
 }
 
-// bootChecksum is the sum over the first 11 sectors of a region, without VolumeFlags and PercentInUse, which change
-// while the volume is in use (section 3.4).
+// bootChecksum is the sum over the first 11 sectors of a region, without
+// VolumeFlags and PercentInUse, which change while the volume is in use
+// (section 3.4).
 func bootChecksum(region []byte) uint32 {
 	var sum uint32
 	for i, c := range region {
@@ -173,8 +178,9 @@ func regionSealed(b []byte, sector int) bool {
 	return true
 }
 
-// readRegion reads and checks the boot region that starts at sector `first` of the device. Since the sector size
-// is in the boot sector, the backup can only be found by trying all sizes; sector is the one to try.
+// readRegion reads and checks the boot region that starts at sector `first` of
+// the device. Since the sector size is in the boot sector, the backup can only
+// be found by trying all sizes; sector is the one to try.
 func readRegion(dev blockdev.Device, first int, sector int64) (geometry, []byte, error) {
 	b := make([]byte, bootSectors*sector)
 	if err := readFull(dev, b[:512], int64(first)*sector); err != nil {
@@ -198,7 +204,8 @@ func readRegion(dev blockdev.Device, first int, sector int64) (geometry, []byte,
 	return g, b, nil
 }
 
-// readBoot returns the geometry and the region it came from, going to the backup when the main one is unusable.
+// readBoot returns the geometry and the region it came from, going to the
+// backup when the main one is unusable.
 func readBoot(dev blockdev.Device) (g geometry, region []byte, backup bool, err error) {
 	g, region, err = readRegion(dev, 0, 512)
 	if err == nil {

@@ -12,14 +12,16 @@ import (
 
 // CheckOptions are the choices of Check.
 type CheckOptions struct {
-	// Repair puts right what can be put right without guessing; see the kinds of findings.
+	// Repair puts right what can be put right without guessing; see the kinds
+	// of findings.
 	Repair bool
 	// MetadataLimit is as in MountOptions.
 	MetadataLimit int64
 }
 
-// checker reads a volume once. It uses the functions by which Mount reads the structures of a volume, and a view of its
-// own of the clusters that something owns.
+// checker reads a volume once. It uses the functions by which Mount reads the
+// structures of a volume, and a view of its own of the clusters that something
+// owns.
 type checker struct {
 	*Volume // without bitmap and state
 	report  *Report
@@ -31,9 +33,11 @@ type checker struct {
 	unsure  bool                 // something that may own clusters could not be read: lost clusters are not freed
 }
 
-// Check reads all metadata of a volume that is not mounted and reports what is wrong with it. It returns an error for
-// a device without an exFAT volume and for one that cannot be read. Memory is bounded by the limit, as for Mount, plus
-// the largest directory, and a quarter of the limit for the names of clusters.
+// Check reads all metadata of a volume that is not mounted and reports what is
+// wrong with it. It returns an error for a device without an exFAT volume and
+// for one that cannot be read. Memory is bounded by the limit, as for Mount,
+// plus the largest directory, and a quarter of the limit for the names of
+// clusters.
 func Check(dev blockdev.Device, o CheckOptions) (_ *Report, err error) {
 	defer annotate(&err, "checking volume")
 	v := &Volume{dev: dev, upcase: standardCase(), limit: cmp.Or(o.MetadataLimit, DefaultMetadataLimit),
@@ -50,7 +54,8 @@ func Check(dev blockdev.Device, o CheckOptions) (_ *Report, err error) {
 	return c.report, nil
 }
 
-// run does the checks in the order in which they depend on each other: boot regions, FAT, names, tree, bitmap.
+// run does the checks in the order in which they depend on each other: boot
+// regions, FAT, names, tree, bitmap.
 func (c *checker) run() error {
 	if err := c.checkBoot(); err != nil {
 		return err
@@ -111,7 +116,8 @@ func (c *checker) checkBackupBoot(region []byte) error {
 	return nil
 }
 
-// sameRegion compares boot regions without the two fields that only the main one keeps up to date.
+// sameRegion compares boot regions without the two fields that only the main
+// one keeps up to date.
 func sameRegion(a, b []byte) bool {
 	if len(a) != len(b) {
 		return false
@@ -139,7 +145,8 @@ func (c *checker) checkFATHead() error {
 	return nil
 }
 
-// checkBitmap compares the bitmap on the device with what was found to be owned.
+// checkBitmap compares the bitmap on the device with what was found to be
+// owned.
 func (c *checker) checkBitmap() error {
 	if c.bitmap == nil {
 		c.report.add(Finding{Kind: Bitmap, Detail: "the root directory does not name one"})
@@ -192,8 +199,9 @@ func (c *checker) compareBitmaps(disk *bitmap, extents []Extent) error {
 	return nil
 }
 
-// difference reports clusters [at, end) that are marked but not owned, or owned but not marked. The first are only lost
-// space; the second could be given to another file, and are found after lost writes alone.
+// difference reports clusters [at, end) that are marked but not owned, or owned
+// but not marked. The first are only lost space; the second could be given to
+// another file, and are found after lost writes alone.
 func (c *checker) difference(at, end uint32, marked bool, rewrite func() error) error {
 	bad, err := c.badRun(at, end, marked)
 	if err != nil || bad {
@@ -210,7 +218,8 @@ func (c *checker) difference(at, end uint32, marked bool, rewrite func() error) 
 	return nil
 }
 
-// badRun reports whether clusters that are marked but unowned are bad ones, which stay marked.
+// badRun reports whether clusters that are marked but unowned are bad ones,
+// which stay marked.
 func (c *checker) badRun(at, end uint32, marked bool) (bool, error) {
 	if !marked {
 		return false, nil
@@ -228,9 +237,11 @@ func (c *checker) badRun(at, end uint32, marked bool) (bool, error) {
 	return true, nil
 }
 
-// repair marks the volume dirty, applies the fixes of entries, chains and bitmap, and clears the flag last, if no
-// finding is left. Fixes run in the order of the findings: those of entries and chains before that of the bitmap, which
-// was compared with what the fixed entries own. A repair that is interrupted can be repeated.
+// repair marks the volume dirty, applies the fixes of entries, chains and
+// bitmap, and clears the flag last, if no finding is left. Fixes run in the
+// order of the findings: those of entries and chains before that of the bitmap,
+// which was compared with what the fixed entries own. A repair that is
+// interrupted can be repeated.
 func (c *checker) repair() error {
 	flags := c.g.Flags
 	left, dirty := c.report.More > 0, (*Finding)(nil)

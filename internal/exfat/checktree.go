@@ -8,9 +8,11 @@ import (
 	"strings"
 )
 
-// claim follows an allocation of n clusters (n < 0: to the end of the chain) and marks them as owned. It returns the
-// clusters up to the first problem, and the problem: ChainShort, ChainLong, ChainBad, ChainCycle or CrossLink. It ends
-// after as many steps as the volume has clusters, whatever the FAT contains. The error is that of the device.
+// claim follows an allocation of n clusters (n < 0: to the end of the chain)
+// and marks them as owned. It returns the clusters up to the first problem, and
+// the problem: ChainShort, ChainLong, ChainBad, ChainCycle or CrossLink. It
+// ends after as many steps as the volume has clusters, whatever the FAT
+// contains. The error is that of the device.
 func (c *checker) claim(first uint32, n int64, contiguous bool) (runs []run, problem Kind, err error) {
 	last := uint32(0)
 	at := first
@@ -81,7 +83,8 @@ func (c *checker) walkTree() error {
 	return nil
 }
 
-// chainFinding describes a broken chain. If shorten is given, it cuts the owner to the clusters that were reached.
+// chainFinding describes a broken chain. If shorten is given, it cuts the owner
+// to the clusters that were reached.
 func (c *checker) chainFinding(problem Kind, path string, runs []run, contiguous bool, shorten func() error) Finding {
 	f := Finding{Kind: problem, Path: path}
 	var last uint32
@@ -110,7 +113,8 @@ func (c *checker) chainFinding(problem Kind, path string, runs []run, contiguous
 	return f
 }
 
-// checkUpcase finds the table in the root directory before names are judged by it.
+// checkUpcase finds the table in the root directory before names are judged by
+// it.
 func (c *checker) checkUpcase() error {
 	root, err := c.loadDir(nil)
 	if err != nil {
@@ -151,7 +155,8 @@ type checkDir struct {
 	names   map[string]bool
 }
 
-// checkEntries checks every entry of the directory and returns the directories in it.
+// checkEntries checks every entry of the directory and returns the directories
+// in it.
 func (d *checkDir) checkEntries() (tasks []task, err error) {
 	data, used, err := d.c.readEntries(d.extents, maxDirSize)
 	if err != nil {
@@ -168,7 +173,8 @@ func (d *checkDir) checkEntries() (tasks []task, err error) {
 	return tasks, nil
 }
 
-// entry checks the set that starts at entry number i and returns its length in entries.
+// entry checks the set that starts at entry number i and returns its length in
+// entries.
 func (d *checkDir) entry(b []byte, i int) (int, []task, error) {
 	switch b[0] {
 	case typeFile:
@@ -193,7 +199,8 @@ func (d *checkDir) entry(b []byte, i int) (int, []task, error) {
 	return 1, nil, nil
 }
 
-// broken reports an entry that does not start a set; clusters of the file that it described may be in use.
+// broken reports an entry that does not start a set; clusters of the file that
+// it described may be in use.
 func (d *checkDir) broken(i int, problem string) {
 	d.c.unsure = true
 	d.c.report.add(Finding{Kind: EntryStructure, Path: d.path, Detail: fmt.Sprintf("entry %d: %s", i, problem)})
@@ -226,8 +233,9 @@ func (d *checkDir) system(b []byte) error {
 	return err
 }
 
-// file checks one entry set and claims its clusters; a directory becomes a task. What is wrong with sizes is corrected
-// in a copy of the record first, so that its clusters can be claimed; a fix writes that copy. Sets with a wrong
+// file checks one entry set and claims its clusters; a directory becomes a
+// task. What is wrong with sizes is corrected in a copy of the record first, so
+// that its clusters can be claimed; a fix writes that copy. Sets with a wrong
 // checksum are reported and never written: any of their fields may be wrong.
 func (d *checkDir) file(i int, set []byte, rec *record, problem setProblem) ([]task, error) {
 	c := d.c
@@ -314,7 +322,8 @@ func (r *record) shorten(runs []run, g *geometry) {
 	}
 }
 
-// vendor claims the clusters of vendor allocation entries (specification section 7.9).
+// vendor claims the clusters of vendor allocation entries (specification
+// section 7.9).
 func (d *checkDir) vendor(set []byte, path string) error {
 	for ; len(set) > 0; set = set[entryLen:] {
 		if set[0] != 0xE1 || set[1]&flagPossible == 0 {
@@ -361,7 +370,8 @@ func (d *checkDir) name(i int, set []byte, rec *record, path string, problem set
 	d.names[key] = true
 }
 
-// put writes an entry set back, entry by entry, since clusters of a directory need not be neighbours.
+// put writes an entry set back, entry by entry, since clusters of a directory
+// need not be neighbours.
 func (d *checkDir) put(i int, set []byte) error {
 	for j := 0; j < len(set); j += entryLen {
 		if err := writeFull(d.c.dev, set[j:j+entryLen], deviceOffset(d.extents, int64(i*entryLen+j))); err != nil {
@@ -371,11 +381,13 @@ func (d *checkDir) put(i int, set []byte) error {
 	return nil
 }
 
-// nameCost is about the memory that a firstName takes, in bytes, without its path.
+// nameCost is about the memory that a firstName takes, in bytes, without its
+// path.
 const nameCost = 96
 
-// recordName records where the owner of clusters is named, as far as memory allows, if its set is in one piece. The
-// next finding, if there is one, is about its chain.
+// recordName records where the owner of clusters is named, as far as memory
+// allows, if its set is in one piece. The next finding, if there is one, is
+// about its chain.
 func (d *checkDir) recordName(i, n int, rec *record, path string) {
 	c := d.c
 	off := int64(i) * entryLen
@@ -391,9 +403,10 @@ func (d *checkDir) recordName(i, n int, rec *record, path string) {
 	c.names[rec.first] = firstName{at: e.Device + off - e.File, n: n, path: path, finding: len(c.report.Findings)}
 }
 
-// secondName checks whether the set is a second name of a file that has one already, as a crash during a move leaves
-// it, and returns a function that removes the older name: see [record.renamed]. It returns nil if the set is not such
-// a name, or if the older one cannot be determined.
+// secondName checks whether the set is a second name of a file that has one
+// already, as a crash during a move leaves it, and returns a function that
+// removes the older name: see [record.renamed]. It returns nil if the set is
+// not such a name, or if the older one cannot be determined.
 func (d *checkDir) secondName(i int, set []byte, rec *record, path string) (drop func() error, err error) {
 	c := d.c
 	had, ok := c.names[rec.first]
@@ -425,8 +438,9 @@ func (d *checkDir) secondName(i int, set []byte, rec *record, path string) (drop
 	}, nil
 }
 
-// mayDrop prevents that all paths to a directory are removed: entries that were found below one of its names now count
-// below the other, so one check moves at most one directory.
+// mayDrop prevents that all paths to a directory are removed: entries that were
+// found below one of its names now count below the other, so one check moves at
+// most one directory.
 func (c *checker) mayDrop(had firstName, rec *record, path string) bool {
 	if !rec.isDir() {
 		return true
@@ -438,8 +452,9 @@ func (c *checker) mayDrop(had firstName, rec *record, path string) bool {
 	return true
 }
 
-// withdraw takes back the findings about the older of two names where the newer differs, since the file was written
-// after the move. Another check reports what is left.
+// withdraw takes back the findings about the older of two names where the newer
+// differs, since the file was written after the move. Another check reports
+// what is left.
 func (c *checker) withdraw(had firstName, was, rec *record) {
 	broken := false
 	if had.finding < len(c.report.Findings) {

@@ -8,13 +8,15 @@ import (
 	"dmgbench/internal/blockdev"
 )
 
-// commit writes the changes of metadata up to number want to the device, and all others made before it started. Callers
-// that arrive while one is running share the next one.
+// commit writes the changes of metadata up to number want to the device, and
+// all others made before it started. Callers that arrive while one is running
+// share the next one.
 //
-// The order survives a crash at any point. Bitmap and FAT go first: since freed clusters are still marked in them,
-// they can only list more clusters than the directories on the device do. The flush after them covers the files' data
-// as well. Then follow the directory entries, flushed; directories with entries from others go before the
-// rest. Only then are freed clusters available again.
+// The order survives a crash at any point. Bitmap and FAT go first: since freed
+// clusters are still marked in them, they can only list more clusters than the
+// directories on the device do. The flush after them covers the files' data as
+// well. Then follow the directory entries, flushed; directories with entries
+// from others go before the rest. Only then are freed clusters available again.
 func (v *Volume) commit(want uint64) error {
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
@@ -61,7 +63,8 @@ func (v *Volume) commit(want uint64) error {
 	return nil
 }
 
-// quiesce writes all changes to the device, freed clusters included, so that bitmap and directories agree there.
+// quiesce writes all changes to the device, freed clusters included, so that
+// bitmap and directories agree there.
 func (v *Volume) quiesce() error {
 	if err := v.Sync(); err != nil || !v.marked.Load() {
 		return err
@@ -77,7 +80,8 @@ func (v *Volume) quiesce() error {
 	return nil
 }
 
-// writeStages writes and flushes one after the other. The first is flushed in any case, for the data.
+// writeStages writes and flushes one after the other. The first is flushed in
+// any case, for the data.
 func (v *Volume) writeStages(stages ...[]chunk) error {
 	for i, chunks := range stages {
 		if i > 0 && len(chunks) == 0 {
@@ -93,8 +97,9 @@ func (v *Volume) writeStages(stages ...[]chunk) error {
 	return nil
 }
 
-// discardLater frees clusters once the present changes are durable. Until then an entry on the device names them, and
-// after a crash they have to be what they were.
+// discardLater frees clusters once the present changes are durable. Until then
+// an entry on the device names them, and after a crash they have to be what
+// they were.
 func (v *Volume) discardLater(runs []run) {
 	for _, r := range runs {
 		v.waiting += r.count
@@ -102,7 +107,8 @@ func (v *Volume) discardLater(runs []run) {
 	v.pending = append(v.pending, runs...)
 }
 
-// sortedDirs are the loaded directories that have changed, as they lie on the device.
+// sortedDirs are the loaded directories that have changed, as they lie on the
+// device.
 func (v *Volume) sortedDirs() []*directory {
 	dirs := make([]*directory, 0, len(v.dirs))
 	for d := range v.dirs {
@@ -130,8 +136,9 @@ func writeChunks(dev blockdev.Device, chunks []chunk) error {
 	return nil
 }
 
-// paged is metadata in memory that remembers which pages differ from the device. Pages are 4 KiB, or a cluster if
-// that is less, so that a page is never split on the device.
+// paged is metadata in memory that remembers which pages differ from the
+// device. Pages are 4 KiB, or a cluster if that is less, so that a page is
+// never split on the device.
 type paged struct {
 	data []byte
 	// page is the size of a page in bytes.
@@ -139,7 +146,8 @@ type paged struct {
 	// set has a bit for each dirty page, dirty whether any is set.
 	set   []uint64
 	dirty bool
-	// at is the device offset of an offset in data. All bytes of a page are neighbours on the device.
+	// at is the device offset of an offset in data. All bytes of a page are
+	// neighbours on the device.
 	at func(off int64) int64
 }
 
@@ -157,7 +165,8 @@ func (p *paged) mark(off, n int) {
 	p.dirty = true
 }
 
-// take appends copies of the dirty pages to chunks, neighbours joined, and marks them clean.
+// take appends copies of the dirty pages to chunks, neighbours joined, and
+// marks them clean.
 func (p *paged) take(chunks []chunk) []chunk {
 	if !p.dirty {
 		return chunks
@@ -181,7 +190,8 @@ func (p *paged) take(chunks []chunk) []chunk {
 	return chunks
 }
 
-// remark makes the pages that a failed write took dirty again; chunks that are not of this metadata do not matter.
+// remark makes the pages that a failed write took dirty again; chunks that are
+// not of this metadata do not matter.
 func (p *paged) remark(chunks []chunk) {
 	for off := 0; off < len(p.data); off += p.page {
 		at := p.at(int64(off))

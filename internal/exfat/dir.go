@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// entry is a file or directory of a loaded directory. The record is decoded from the directory's data.
+// entry is a file or directory of a loaded directory. The record is decoded
+// from the directory's data.
 type entry struct {
 	record
 	dir *directory
@@ -22,8 +23,8 @@ type entry struct {
 	node *node
 }
 
-// directory is a loaded directory. Its data ends with the cluster of the end marker; further clusters are in extents
-// only. All under Volume.mu.
+// directory is a loaded directory. Its data ends with the cluster of the end
+// marker; further clusters are in extents only. All under Volume.mu.
 type directory struct {
 	paged
 	v *Volume
@@ -32,12 +33,15 @@ type directory struct {
 	extents []Extent
 	// entries are the files and directories by the key of their names.
 	entries map[string]*entry
-	// used is the number of entries before the end marker, hint where the search for free ones starts.
+	// used is the number of entries before the end marker, hint where the
+	// search for free ones starts.
 	used int
 	hint int
-	// Changes by which entries moved between directories, 0 for none. The new directory has to reach the device before
-	// the old one, which removes the entry: movedIn is the last change that added an entry from another directory here,
-	// or the path to one; movedOut is the last one that removed such an entry.
+	// Changes by which entries moved between directories, 0 for none. The new
+	// directory has to reach the device before the old one, which removes the
+	// entry: movedIn is the last change that added an entry from another
+	// directory here, or the path to one; movedOut is the last one that removed
+	// such an entry.
 	movedIn, movedOut uint64
 }
 
@@ -69,8 +73,9 @@ func (v *Volume) loadDir(owner *entry) (*directory, error) {
 	return d, nil
 }
 
-// readEntries reads the clusters of a directory up to the one with the end marker, at most room bytes. It returns the
-// number of entries before the marker.
+// readEntries reads the clusters of a directory up to the one with the end
+// marker, at most room bytes. It returns the number of entries before the
+// marker.
 func (v *Volume) readEntries(extents []Extent, room int64) (data []byte, used int, err error) {
 	cluster, total := v.g.clusterSize(), extentsLen(extents)
 	for ended := false; !ended && int64(len(data)) < total; {
@@ -91,8 +96,9 @@ func (v *Volume) readEntries(extents []Extent, room int64) (data []byte, used in
 	return data, used, nil
 }
 
-// clearRest clears the entries after the end marker: they are unused by definition, and have to be zero when the marker
-// moves. They are written with the next change.
+// clearRest clears the entries after the end marker: they are unused by
+// definition, and have to be zero when the marker moves. They are written with
+// the next change.
 func (d *directory) clearRest() {
 	rest := d.data[d.used*entryLen:]
 	if slices.ContainsFunc(rest, func(b byte) bool { return b != 0 }) {
@@ -101,7 +107,8 @@ func (d *directory) clearRest() {
 	}
 }
 
-// parse fills in the entries. Sets that do not hold together are left out, and counted.
+// parse fills in the entries. Sets that do not hold together are left out, and
+// counted.
 func (d *directory) parse() {
 	for i := 0; i < d.used; i++ {
 		b := d.data[i*entryLen : d.used*entryLen]
@@ -141,8 +148,8 @@ func (e *entry) store() {
 	e.gen = e.dir.v.changed()
 }
 
-// insert puts a new entry set into the directory, which may grow. After an error the directory has no new entry, but
-// may have a new cluster.
+// insert puts a new entry set into the directory, which may grow. After an
+// error the directory has no new entry, but may have a new cluster.
 func (d *directory) insert(e *entry) error {
 	set := e.encode(d.v.upcase)
 	n := len(set) / entryLen
@@ -169,8 +176,8 @@ func (d *directory) drop(e *entry) {
 	e.gen = d.v.changed()
 }
 
-// fits is the first place from i on where n entries do not straddle pages, so that the device gets a set as a whole or
-// not.
+// fits is the first place from i on where n entries do not straddle pages, so
+// that the device gets a set as a whole or not.
 func (d *directory) fits(i, n int) int {
 	per := d.page / entryLen
 	if n > per || i%per+n <= per {
@@ -179,8 +186,9 @@ func (d *directory) fits(i, n int) int {
 	return (i/per + 1) * per
 }
 
-// room finds n free entries in a row: unused ones, or those after the end marker, where the directory grows if it must.
-// It returns the index of the first.
+// room finds n free entries in a row: unused ones, or those after the end
+// marker, where the directory grows if it must. It returns the index of the
+// first.
 func (d *directory) room(n int) (int, error) {
 	start := d.fits(d.hint, n)
 	for i := d.hint; i < d.used; i++ {
@@ -191,7 +199,8 @@ func (d *directory) room(n int) (int, error) {
 			return start, nil
 		}
 	}
-	// A directory that is full to its end needs no marker; one with more clusters needs it in the next of them.
+	// A directory that is full to its end needs no marker; one with more
+	// clusters needs it in the next of them.
 	need := (start + n) * entryLen
 	for need > len(d.data) || need == len(d.data) && int64(need) < extentsLen(d.extents) {
 		if err := d.extend(); err != nil {
@@ -206,7 +215,8 @@ func (d *directory) room(n int) (int, error) {
 	return start, nil
 }
 
-// extend adds one cluster of zeros to the data: one that the directory has after its end marker, or a new one.
+// extend adds one cluster of zeros to the data: one that the directory has
+// after its end marker, or a new one.
 func (d *directory) extend() error {
 	v, cluster := d.v, d.v.g.clusterSize()
 	if int64(len(d.data))+cluster > maxDirSize {
@@ -227,8 +237,9 @@ func (d *directory) extend() error {
 	return nil
 }
 
-// addCluster gives the directory one more cluster; from then on it has a FAT chain. The cluster is zeroed before it is
-// linked: whatever fails, old bytes never become entries.
+// addCluster gives the directory one more cluster; from then on it has a FAT
+// chain. The cluster is zeroed before it is linked: whatever fails, old bytes
+// never become entries.
 func (d *directory) addCluster() error {
 	v := d.v
 	runs := v.g.runs(d.extents)
@@ -238,7 +249,8 @@ func (d *directory) addCluster() error {
 	}
 	err = writeFull(v.dev, make([]byte, v.g.clusterSize()), v.g.at(more[0].first))
 	if err == nil && d.owner == nil && d.used*entryLen == len(d.data) {
-		// The root has neither a size nor, being full, an end marker: a link that survives a crash must lead to zeros.
+		// The root has neither a size nor, being full, an end marker: a link
+		// that survives a crash must lead to zeros.
 		err = v.dev.Flush()
 	}
 	if err == nil {
@@ -276,7 +288,8 @@ func (v *Volume) dirOf(e *entry) (*directory, error) {
 	return e.child, nil
 }
 
-// walkTo follows the parts of a path; the root has no entry, so e is nil for an empty path.
+// walkTo follows the parts of a path; the root has no entry, so e is nil for an
+// empty path.
 func (v *Volume) walkTo(parts []string) (e *entry, d *directory, err error) {
 	d = v.root
 	for i, part := range parts {
@@ -297,7 +310,8 @@ func (v *Volume) walkTo(parts []string) (e *entry, d *directory, err error) {
 	return e, d, nil
 }
 
-// place resolves the directory and the name for something that is to be made; it must not exist.
+// place resolves the directory and the name for something that is to be made;
+// it must not exist.
 func (v *Volume) place(path string) (*directory, []uint16, error) {
 	parts := splitPath(path)
 	if len(parts) == 0 {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf16"
 )
 
-// Types of directory entries (section 6.2.1): allocation bitmap, up-case table, volume label, file, stream extension
-// and file name.
+// Types of directory entries (section 6.2.1): allocation bitmap, up-case table,
+// volume label, file, stream extension and file name.
 const (
 	typeBitmap = 0x81
 	typeUpcase = 0x82
@@ -27,7 +27,8 @@ const (
 	flagNoChain  = 0x02 // the clusters are contiguous, the FAT is not used
 )
 
-// systemFile is a file that the root directory names by an entry of its own (sections 7.1 and 7.2).
+// systemFile is a file that the root directory names by an entry of its own
+// (sections 7.1 and 7.2).
 type systemFile struct {
 	sum   uint32 // of an up-case table
 	first uint32
@@ -48,7 +49,8 @@ func (f systemFile) encode(e []byte) {
 	le.PutUint64(e[24:], uint64(f.size))
 }
 
-// record is the decoded entry set of a file or a directory (specification sections 7.4, 7.6 and 7.7).
+// record is the decoded entry set of a file or a directory (specification
+// sections 7.4, 7.6 and 7.7).
 type record struct {
 	attr                        uint16
 	created, modified, accessed stamp
@@ -61,14 +63,16 @@ type record struct {
 // isDir reports whether the record is of a directory.
 func (r *record) isDir() bool { return r.attr&attrDir != 0 }
 
-// stamp is a time as exFAT stores it (section 7.4): a local time with a resolution of 10 ms, and its zone.
+// stamp is a time as exFAT stores it (section 7.4): a local time with a
+// resolution of 10 ms, and its zone.
 type stamp struct {
 	dos  uint32
 	tens uint8 // hundredths of a second to add, 0 to 199
 	zone uint8 // 0x80 | quarters of an hour east of UTC
 }
 
-// makeStamp cuts t to 10 ms and to the years 1980 to 2107; stamps are written in UTC.
+// makeStamp cuts t to 10 ms and to the years 1980 to 2107; stamps are written
+// in UTC.
 func makeStamp(t time.Time) stamp {
 	t = t.UTC()
 	switch {
@@ -94,8 +98,9 @@ func (s stamp) time() time.Time {
 	return t
 }
 
-// renamed sets the access time to now, and in any case later than before: if a crash leaves both the old and the new
-// name, Check keeps the one with the later access.
+// renamed sets the access time to now, and in any case later than before: if a
+// crash leaves both the old and the new name, Check keeps the one with the
+// later access.
 func (r *record) renamed(now time.Time) {
 	r.accessed = makeStamp(r.accessed.time().Add(2 * time.Second)) // the unit
 	r.accessed.tens = 0
@@ -110,7 +115,8 @@ func (r *record) access(now time.Time) {
 	}
 }
 
-// setChecksum is the checksum of an entry set, without its own field (section 6.3.3).
+// setChecksum is the checksum of an entry set, without its own field (section
+// 6.3.3).
 func setChecksum(set []byte) uint16 {
 	var sum uint16
 	for i, c := range set {
@@ -123,8 +129,8 @@ func setChecksum(set []byte) uint16 {
 	return sum
 }
 
-// entriesFor is the length of an entry set for a name of n units: file, stream extension, and 15 units in each name
-// entry.
+// entriesFor is the length of an entry set for a name of n units: file, stream
+// extension, and 15 units in each name entry.
 func entriesFor(n int) int { return 2 + (n+perName-1)/perName }
 
 // encode returns a fresh entry set.
@@ -146,8 +152,8 @@ func (r *record) encode(t *caseTable) []byte {
 	return set
 }
 
-// patch brings attributes, times and allocation in an existing set up to date, and its checksum with them. What it
-// does not know (vendor entries) stays.
+// patch brings attributes, times and allocation in an existing set up to date,
+// and its checksum with them. What it does not know (vendor entries) stays.
 func (r *record) patch(set []byte) {
 	le := binary.LittleEndian
 	le.PutUint16(set[4:], r.attr)
@@ -177,7 +183,8 @@ const (
 	setHash      setProblem = "hash of the name is wrong"
 )
 
-// setLength is how many entries the set at the start of b claims, at most what b holds; 0 if that is impossible.
+// setLength is how many entries the set at the start of b claims, at most what
+// b holds; 0 if that is impossible.
 func setLength(b []byte) int {
 	n := int(b[1]) + 1
 	if n < 3 || n > maxSet || n*entryLen > len(b) {
@@ -186,8 +193,8 @@ func setLength(b []byte) int {
 	return n
 }
 
-// decodeSet decodes an entry set of the length that setLength returned. It fills in the record even if there is a
-// problem other than setStructure.
+// decodeSet decodes an entry set of the length that setLength returned. It
+// fills in the record even if there is a problem other than setStructure.
 func decodeSet(set []byte, t *caseTable) (record, setProblem) {
 	le := binary.LittleEndian
 	stream := set[entryLen:]

@@ -11,13 +11,15 @@ import (
 // fatChunk is how much of the FAT is read at once, in bytes: 16,384 entries.
 const fatChunk = 64 << 10
 
-// fat is the file allocation table (section 4), loaded by the chunk when it is first needed: contiguous files do not
-// use it, so that on most volumes little of it is ever read.
+// fat is the file allocation table (section 4), loaded by the chunk when it is
+// first needed: contiguous files do not use it, so that on most volumes little
+// of it is ever read.
 type fat struct {
 	dev blockdev.Device
 	// start is its offset on the device in bytes.
 	start int64
-	// entries counts those of the clusters and the two before them, which belong to no cluster.
+	// entries counts those of the clusters and the two before them, which
+	// belong to no cluster.
 	entries uint32
 	chunks  []*paged
 }
@@ -39,8 +41,9 @@ func (f *fat) resize(clusters uint32) {
 	f.chunks = f.chunks[:n]
 }
 
-// load returns the chunk that holds the entry of a cluster and the entry's place in it. A chunk may reach beyond the
-// last entry, but not beyond the FAT region, as its length is a multiple of 512.
+// load returns the chunk that holds the entry of a cluster and the entry's
+// place in it. A chunk may reach beyond the last entry, but not beyond the FAT
+// region, as its length is a multiple of 512.
 func (f *fat) load(cluster uint32) (*paged, int, error) {
 	if cluster >= f.entries {
 		return nil, 0, fmt.Errorf("cluster %d of %d: %w", cluster, f.entries-firstData, ErrCorrupt)
@@ -58,7 +61,8 @@ func (f *fat) load(cluster uint32) (*paged, int, error) {
 	return f.chunks[i], int(int64(cluster) * 4 % fatChunk), nil
 }
 
-// next is the FAT entry of a cluster: the next cluster of its chain, or endOfChain.
+// next is the FAT entry of a cluster: the next cluster of its chain, or
+// endOfChain.
 func (f *fat) next(cluster uint32) (uint32, error) {
 	p, off, err := f.load(cluster)
 	if err != nil {
@@ -78,8 +82,9 @@ func (f *fat) set(cluster, next uint32) error {
 	return nil
 }
 
-// extendChain links more clusters to an allocation: to the end of its chain, or, where it is contiguous and has none,
-// to a chain that is made for all of it. After an error it is as before.
+// extendChain links more clusters to an allocation: to the end of its chain,
+// or, where it is contiguous and has none, to a chain that is made for all of
+// it. After an error it is as before.
 func (f *fat) extendChain(runs, more []run, contiguous bool) error {
 	if contiguous {
 		return f.link(0, append(runs, more...))
@@ -92,7 +97,8 @@ func (f *fat) extendChain(runs, more []run, contiguous bool) error {
 	return err
 }
 
-// link makes one chain of the runs, appended to the cluster `after` if that is not 0.
+// link makes one chain of the runs, appended to the cluster `after` if that is
+// not 0.
 func (f *fat) link(after uint32, runs []run) error {
 	prev := after
 	for _, r := range runs {
@@ -144,11 +150,13 @@ func lastCluster(runs []run) uint32 {
 	return runs[len(runs)-1].end() - 1
 }
 
-// Extent is a contiguous part of a file. All fields are in bytes: where it starts in the file, where on the volume's
-// device, and its length. The last extent of a file reaches to the end of its last cluster.
+// Extent is a contiguous part of a file. All fields are in bytes: where it
+// starts in the file, where on the volume's device, and its length. The last
+// extent of a file reaches to the end of its last cluster.
 type Extent struct{ File, Device, Length int64 }
 
-// appendRuns returns the extents followed by the runs. It does not change the old slice, which readers may hold.
+// appendRuns returns the extents followed by the runs. It does not change the
+// old slice, which readers may hold.
 func (g *geometry) appendRuns(old []Extent, runs []run) []Extent {
 	out := append(make([]Extent, 0, len(old)+len(runs)), old...)
 	var end int64
@@ -202,7 +210,8 @@ func extentsLen(extents []Extent) int64 {
 	return last.File + last.Length
 }
 
-// find returns the index of the extent that holds the offset, which must lie within the extents.
+// find returns the index of the extent that holds the offset, which must lie
+// within the extents.
 func find(extents []Extent, off int64) int {
 	if len(extents) == 1 {
 		return 0
@@ -242,8 +251,10 @@ func writeExtents(dev blockdev.Device, extents []Extent, b []byte) error {
 	return nil
 }
 
-// chain collects the clusters of an allocation: n clusters from first, contiguous or along the FAT; n < 0 follows the
-// FAT to its end. It stops with ErrCorrupt at a link that leads nowhere or at a chain longer than limit clusters.
+// chain collects the clusters of an allocation: n clusters from first,
+// contiguous or along the FAT; n < 0 follows the FAT to its end. It stops with
+// ErrCorrupt at a link that leads nowhere or at a chain longer than limit
+// clusters.
 func (v *Volume) chain(first uint32, n int64, contiguous bool, limit int64) ([]run, error) {
 	if n == 0 {
 		return nil, nil

@@ -12,8 +12,9 @@ import (
 	"dmgbench/internal/blockdev"
 )
 
-// File is a handle of an open file. Its methods may be called from many goroutines; reads and writes of one file or of
-// many do not wait for one another.
+// File is a handle of an open file. Its methods may be called from many
+// goroutines; reads and writes of one file or of many do not wait for one
+// another.
 type File struct {
 	n      *node
 	name   string
@@ -26,7 +27,8 @@ var (
 	_ io.Closer   = (*File)(nil)
 )
 
-// fail adds the operation and the file to an error, without the cost of a deferred call on the data path.
+// fail adds the operation and the file to an error, without the cost of a
+// deferred call on the data path.
 func (f *File) fail(doing string, err error) error {
 	return fmt.Errorf("%s %q: %w", doing, f.name, err)
 }
@@ -72,7 +74,8 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// WriteAt implements io.WriterAt. It grows the file if it must; ErrNoSpace leaves the file as it was.
+// WriteAt implements io.WriterAt. It grows the file if it must; ErrNoSpace
+// leaves the file as it was.
 func (f *File) WriteAt(p []byte, off int64) (int, error) {
 	if f.closed.Load() {
 		return 0, f.fail("writing", ErrClosed)
@@ -112,8 +115,9 @@ func (v *Volume) mark() error {
 	return v.touch()
 }
 
-// Sync makes the file durable: data, then FAT and bitmap, then the directory entry. A file with the same size and
-// place costs one flush of the device, others two, and three after a move between directories. Sync does not wait
+// Sync makes the file durable: data, then FAT and bitmap, then the directory
+// entry. A file with the same size and place costs one flush of the device,
+// others two, and three after a move between directories. Sync does not wait
 // for the modification time alone.
 func (f *File) Sync() (err error) {
 	defer annotate(&err, "synchronising %q", f.name)
@@ -136,7 +140,8 @@ func (f *File) Sync() (err error) {
 	return v.commit(want)
 }
 
-// Close gives the handle back. The directory entry is brought up to date in memory; only Sync makes it durable.
+// Close gives the handle back. The directory entry is brought up to date in
+// memory; only Sync makes it durable.
 func (f *File) Close() (err error) {
 	defer annotate(&err, "closing %q", f.name)
 	if f.closed.Swap(true) {
@@ -157,8 +162,8 @@ func (f *File) Close() (err error) {
 	return err
 }
 
-// Truncate changes the size. What a larger size adds reads as zeros; what a smaller one cuts off is free when the call
-// returns, and durably so.
+// Truncate changes the size. What a larger size adds reads as zeros; what a
+// smaller one cuts off is free when the call returns, and durably so.
 func (f *File) Truncate(size int64) (err error) {
 	defer annotate(&err, "truncating %q", f.name)
 	if f.closed.Load() {
@@ -179,9 +184,10 @@ func (f *File) Truncate(size int64) (err error) {
 	return n.shrinkTo(size)
 }
 
-// shrinkTo cuts the file. The shorter entry is on the device before the clusters are freed and the chain is cut: in the
-// other order a crash would leave an entry that names clusters of another file. If the commit fails, the clusters are
-// freed by the next one.
+// shrinkTo cuts the file. The shorter entry is on the device before the
+// clusters are freed and the chain is cut: in the other order a crash would
+// leave an entry that names clusters of another file. If the commit fails, the
+// clusters are freed by the next one.
 func (n *node) shrinkTo(size int64) error {
 	v := n.v
 	keep, rest := cut(*n.extents.Load(), v.g.clustersFor(size)*v.g.clusterSize())
@@ -222,12 +228,14 @@ func (n *node) shrinkTo(size int64) error {
 	return v.fat.set(v.g.cluster(last.Device+last.Length)-1, endOfChain)
 }
 
-// Extents returns the places of the file on the device, in the order of the file.
+// Extents returns the places of the file on the device, in the order of the
+// file.
 func (f *File) Extents() []Extent {
 	return append([]Extent(nil), *f.n.extents.Load()...)
 }
 
-// Evict drops the host's cache of the file's clusters. It is errors.ErrUnsupported if the device cannot.
+// Evict drops the host's cache of the file's clusters. It is
+// errors.ErrUnsupported if the device cannot.
 func (f *File) Evict() (err error) {
 	defer annotate(&err, "evicting %q", f.name)
 	ev, ok := f.n.v.dev.(blockdev.Evicter)
@@ -255,8 +263,9 @@ func (s *scratch) block() []byte {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// tailStart is the start of the last, incomplete block of a transfer [off, end) that ends at the end of the file; end
-// if no such block could be written as a whole.
+// tailStart is the start of the last, incomplete block of a transfer [off, end)
+// that ends at the end of the file; end if no such block could be written as a
+// whole.
 func (n *node) tailStart(off, end int64) int64 {
 	start := end &^ (block - 1)
 	if !n.v.pageable || start < off || start == end || end != n.size.Load() {
@@ -265,8 +274,9 @@ func (n *node) tailStart(off, end int64) int64 {
 	return start
 }
 
-// put writes p at off, one call to the device for each extent, and pads the tail with zeros to a whole block: the rest
-// of the last cluster after the end of the file is unused.
+// put writes p at off, one call to the device for each extent, and pads the
+// tail with zeros to a whole block: the rest of the last cluster after the end
+// of the file is unused.
 func (n *node) put(p []byte, off int64) (int, error) {
 	end := off + int64(len(p))
 	tail := n.tailStart(off, end)
@@ -296,8 +306,8 @@ func (n *node) put(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// putPadded is put in one call to the device, where that can pad and data and padding lie in one extent; elsewhere it
-// gives errors.ErrUnsupported.
+// putPadded is put in one call to the device, where that can pad and data and
+// padding lie in one extent; elsewhere it gives errors.ErrUnsupported.
 func (n *node) putPadded(p []byte, off, end int64) (int, error) {
 	extents := *n.extents.Load()
 	e := &extents[find(extents, off)]
@@ -313,7 +323,8 @@ func (n *node) putPadded(p []byte, off, end int64) (int, error) {
 	return n.v.padder.WritePadded(p, e.Device+in, int(pad))
 }
 
-// putWhole writes p at off without padding, one call to the device for each extent.
+// putWhole writes p at off without padding, one call to the device for each
+// extent.
 func (n *node) putWhole(p []byte, off int64) (done int, err error) {
 	extents := *n.extents.Load()
 	for done < len(p) {
@@ -330,8 +341,8 @@ func (n *node) putWhole(p []byte, off int64) (done int, err error) {
 	return done, nil
 }
 
-// get reads p from off; all of it must be valid data. Unlike put it does not treat the tail separately: devices read
-// any length in one call.
+// get reads p from off; all of it must be valid data. Unlike put it does not
+// treat the tail separately: devices read any length in one call.
 func (n *node) get(p []byte, off int64) error {
 	extents := *n.extents.Load()
 	for len(p) > 0 {
@@ -349,7 +360,8 @@ func (n *node) get(p []byte, off int64) error {
 	return nil
 }
 
-// readSparse reads from a file that is not valid to the end of p: what was never written is zeros.
+// readSparse reads from a file that is not valid to the end of p: what was
+// never written is zeros.
 func (n *node) readSparse(p []byte, off int64) error {
 	end := off + int64(len(p))
 	n.mu.Lock()

@@ -10,20 +10,23 @@ import (
 	"dmgbench/internal/blockdev"
 )
 
-// FormatOptions are the choices that Format leaves open. The same options on devices of the same size give the same
-// bytes.
+// FormatOptions are the choices that Format leaves open. The same options on
+// devices of the same size give the same bytes.
 type FormatOptions struct {
 	// Label is the volume label, at most 11 UTF-16 units; empty means none.
 	Label string
-	// ClusterSize in bytes is a power of two from 512 to 32 MiB. 0 chooses as mkfs.exfat does: 4 KiB up to 256 MiB,
-	// 32 KiB up to 32 GiB, 128 KiB beyond; and from some 16 TB on as much more as DefaultMetadataLimit asks for.
+	// ClusterSize in bytes is a power of two from 512 to 32 MiB. 0 chooses as
+	// mkfs.exfat does: 4 KiB up to 256 MiB, 32 KiB up to 32 GiB, 128 KiB
+	// beyond; and from some 16 TB on as much more as DefaultMetadataLimit asks
+	// for.
 	ClusterSize int64
 	// Serial is the volume serial number.
 	Serial uint32
-	// PartitionOffset is the offset of the device on its disk, in bytes; boot code uses it, this package does not.
+	// PartitionOffset is the offset of the device on its disk, in bytes; boot
+	// code uses it, this package does not.
 	PartitionOffset int64
-	// MaxSize is the size in bytes up to which Resize shall be able to grow the volume; the FAT is made that long.
-	// 0 means the size of the device.
+	// MaxSize is the size in bytes up to which Resize shall be able to grow the
+	// volume; the FAT is made that long. 0 means the size of the device.
 	MaxSize int64
 }
 
@@ -92,8 +95,9 @@ func (o FormatOptions) geometry(size int64) (geometry, error) {
 // alignUp rounds n up to a multiple of to.
 func alignUp(n, to int64) int64 { return (n + to - 1) / to * to }
 
-// Format makes a new, empty volume that takes the whole device. Only metadata is written; parts of the FAT that read
-// as zeros are left alone, so that sparse containers stay sparse.
+// Format makes a new, empty volume that takes the whole device. Only metadata
+// is written; parts of the FAT that read as zeros are left alone, so that
+// sparse containers stay sparse.
 func Format(dev blockdev.Device, o FormatOptions) (err error) {
 	defer annotate(&err, "formatting volume")
 	label := utf16.Encode([]rune(o.Label))
@@ -132,7 +136,8 @@ func (g *geometry) writeNew(dev blockdev.Device, label []uint16) error {
 	g.Root = firsts[2]
 	g.PercentInUse = uint8(uint64(used) * 100 / uint64(g.Clusters))
 
-	// The boot sector is cleared first and written last: an interrupted Format leaves no half volume.
+	// The boot sector is cleared first and written last: an interrupted Format
+	// leaves no half volume.
 	region := make([]byte, 2*bootSectors*g.sectorSize())
 	if err := writeFlush(dev, region, 0); err != nil {
 		return err
@@ -151,7 +156,8 @@ func (g *geometry) writeNew(dev blockdev.Device, label []uint16) error {
 	return writeFlush(dev, region, 0)
 }
 
-// writeHeap writes bitmap, up-case table and root directory (sections 7.1 to 7.3), padded with zeros to whole clusters.
+// writeHeap writes bitmap, up-case table and root directory (sections 7.1 to
+// 7.3), padded with zeros to whole clusters.
 func (g *geometry) writeHeap(dev blockdev.Device, firsts [3]uint32, used uint32, upcase []byte, label []uint16) error {
 	bitmap := make([]byte, (used+7)/8)
 	for i := range used {
@@ -182,8 +188,8 @@ func (g *geometry) writeHeap(dev blockdev.Device, firsts [3]uint32, used uint32,
 	return nil
 }
 
-// writeSparse writes b at off and zeros up to length; blocks of 64 KiB that already read as zeros are not written, so
-// that sparse images stay sparse.
+// writeSparse writes b at off and zeros up to length; blocks of 64 KiB that
+// already read as zeros are not written, so that sparse images stay sparse.
 func writeSparse(dev blockdev.Device, b []byte, off, length int64) error {
 	const step = 64 << 10
 	var old, zeros [step]byte

@@ -17,7 +17,8 @@ const (
 	labelMax = 11  // units
 )
 
-// encodeName turns a name into UTF-16 and checks it against specification section 7.7.3.
+// encodeName turns a name into UTF-16 and checks it against specification
+// section 7.7.3.
 func encodeName(name string) ([]uint16, error) {
 	if !utf8.ValidString(name) {
 		return nil, fmt.Errorf("%q is not valid UTF-8: %w", name, ErrName)
@@ -57,8 +58,8 @@ func (t *caseTable) key(units []uint16) string {
 	return string(b)
 }
 
-// hash is the NameHash of specification section 7.6.4, over the up-cased name. Readers compare it before the name
-// itself.
+// hash is the NameHash of specification section 7.6.4, over the up-cased name.
+// Readers compare it before the name itself.
 func (t *caseTable) hash(units []uint16) uint16 {
 	var sum uint16
 	for _, u := range units {
@@ -71,12 +72,14 @@ func (t *caseTable) hash(units []uint16) uint16 {
 	return sum
 }
 
-// splitPath returns the parts of a slash-separated path; leading, trailing and doubled slashes do not matter.
+// splitPath returns the parts of a slash-separated path; leading, trailing and
+// doubled slashes do not matter.
 func splitPath(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// upcaseData is the recommended up-case table of specification section 7.2.5.1 (table 24), in its compressed form.
+// upcaseData is the recommended up-case table of specification section 7.2.5.1
+// (table 24), in its compressed form.
 //
 //go:embed upcase.bin
 var upcaseData []byte
@@ -98,8 +101,8 @@ func identityCase() *caseTable {
 	return t
 }
 
-// decodeCase decodes a table, compressed (0xFFFF and a count mean that many unchanged codes) or not; further codes are
-// unchanged.
+// decodeCase decodes a table, compressed (0xFFFF and a count mean that many
+// unchanged codes) or not; further codes are unchanged.
 func decodeCase(b []byte) *caseTable {
 	t := identityCase()
 	for c, i := 0, 0; i+1 < len(b) && c < len(t); i += 2 {
@@ -115,7 +118,8 @@ func decodeCase(b []byte) *caseTable {
 	return t
 }
 
-// tableChecksum is the checksum of an up-case table in its stored form: specification section 7.2.2.
+// tableChecksum is the checksum of an up-case table in its stored form:
+// specification section 7.2.2.
 func tableChecksum(b []byte) uint32 {
 	var sum uint32
 	for _, c := range b {

@@ -8,7 +8,8 @@ import (
 // span is a range of bytes [from, to) of a file.
 type span struct{ from, to int64 }
 
-// node is an open file, shared by all its handles. Locks are taken in the order io, grow, Volume.mu, mu.
+// node is an open file, shared by all its handles. Locks are taken in the order
+// io, grow, Volume.mu, mu.
 type node struct {
 	v *Volume
 	e *entry
@@ -17,28 +18,35 @@ type node struct {
 	// refs counts the handles, under Volume.mu.
 	refs int
 
-	// io is held shared by reads and writes, which therefore do not wait for one another, and exclusively by what
-	// takes clusters away or fills gaps.
+	// io is held shared by reads and writes, which therefore do not wait for
+	// one another, and exclusively by what takes clusters away or fills gaps.
 	io sync.RWMutex
-	// grow is held while the size goes up, and while the padded last block is written: so the padding never meets data.
+	// grow is held while the size goes up, and while the padded last block is
+	// written: so the padding never meets data.
 	grow sync.Mutex
-	// size in bytes, and the places on the device. Both are read without a lock; a slice of extents never changes.
+	// size in bytes, and the places on the device. Both are read without a
+	// lock; a slice of extents never changes.
 	size    atomic.Int64
 	extents atomic.Pointer[[]Extent]
-	// noChain means that the clusters are contiguous and the FAT is not used; under Volume.mu.
+	// noChain means that the clusters are contiguous and the FAT is not used;
+	// under Volume.mu.
 	noChain bool
 
 	// mu guards the rest.
 	mu sync.Mutex
-	// valid is how many bytes from the start were written: ValidDataLength of the entry. It is written under mu.
+	// valid is how many bytes from the start were written: ValidDataLength of
+	// the entry. It is written under mu.
 	valid atomic.Int64
-	// pending was written, but is not yet joined to [0, valid): ascending, disjoint, not touching.
+	// pending was written, but is not yet joined to [0, valid): ascending,
+	// disjoint, not touching.
 	pending []span
-	// written means that data was written, or the file grown, since the modification time was set.
+	// written means that data was written, or the file grown, since the
+	// modification time was set.
 	written bool
 }
 
-// newNode makes the node of an entry when its file is opened for the first time. Under Volume.mu.
+// newNode makes the node of an entry when its file is opened for the first
+// time. Under Volume.mu.
 func (v *Volume) newNode(e *entry, extents []Extent) *node {
 	n := &node{v: v, e: e, noChain: e.noChain}
 	n.size.Store(e.size)
@@ -48,8 +56,9 @@ func (v *Volume) newNode(e *entry, extents []Extent) *node {
 	return n
 }
 
-// published records that [from, to) has been written. Concurrent writers finish in any order: what does not continue
-// the valid part waits in pending until the gap before it is written.
+// published records that [from, to) has been written. Concurrent writers finish
+// in any order: what does not continue the valid part waits in pending until
+// the gap before it is written.
 func (n *node) published(from, to int64) {
 	if from >= to {
 		return
@@ -74,7 +83,8 @@ func (n *node) published(from, to int64) {
 	n.valid.Store(valid)
 }
 
-// markWritten records that the directory entry lacks something of the file. Under mu.
+// markWritten records that the directory entry lacks something of the file.
+// Under mu.
 func (n *node) markWritten() {
 	if !n.written {
 		n.written = true
@@ -96,8 +106,8 @@ func (n *node) addSpan(from, to int64) {
 	n.pending = append(n.pending[:i], append([]span{{from, to}}, n.pending[j:]...)...)
 }
 
-// fillGaps writes zeros into the gaps between the written parts: exFAT records only one offset up to which a file is
-// valid (ValidDataLength).
+// fillGaps writes zeros into the gaps between the written parts: exFAT records
+// only one offset up to which a file is valid (ValidDataLength).
 func (n *node) fillGaps() error {
 	n.mu.Lock()
 	none := len(n.pending) == 0
@@ -128,8 +138,9 @@ func (n *node) fillGaps() error {
 	return nil
 }
 
-// persist updates the directory entry of an open file and reports whether its allocation or sizes changed. The
-// modification time alone is stored only if times is set. Under Volume.mu.
+// persist updates the directory entry of an open file and reports whether its
+// allocation or sizes changed. The modification time alone is stored only if
+// times is set. Under Volume.mu.
 func (v *Volume) persist(n *node, times bool) bool {
 	n.mu.Lock()
 	size, valid, written := n.size.Load(), n.valid.Load(), n.written

@@ -16,8 +16,8 @@ type Info struct {
 	Valid             int64 // up to here the file was written; beyond it reads as zeros
 	Created, Modified time.Time
 	Contiguous        bool // the clusters are in one piece and the FAT is not used
-	// ID is of this file or directory as long as the volume is mounted, whatever it is called; never given twice, 0
-	// for the root.
+	// ID is of this file or directory as long as the volume is mounted,
+	// whatever it is called; never given twice, 0 for the root.
 	ID uint64
 }
 
@@ -38,14 +38,16 @@ func (e *entry) info() Info {
 	return i
 }
 
-// Create makes a file of the given size, which reads as zeros, and opens it. Its clusters are in one piece if there is
-// room for that. A path that exists is fs.ErrExist.
+// Create makes a file of the given size, which reads as zeros, and opens it.
+// Its clusters are in one piece if there is room for that. A path that exists
+// is fs.ErrExist.
 func (v *Volume) Create(path string, size int64) (*File, error) {
 	return v.CreateStriped(path, size, 0)
 }
 
-// CreateStriped is Create for one of several writers at work at the same time: where the device has a preferred extent,
-// files of different stripes (numbers of writers, from 1; 0 means none) are put into different extents.
+// CreateStriped is Create for one of several writers at work at the same time:
+// where the device has a preferred extent, files of different stripes (numbers
+// of writers, from 1; 0 means none) are put into different extents.
 func (v *Volume) CreateStriped(path string, size int64, stripe int) (f *File, err error) {
 	defer annotate(&err, "creating %q", path)
 	if size < 0 {
@@ -99,7 +101,8 @@ func (v *Volume) Mkdir(path string) (err error) {
 	})
 }
 
-// reserve takes the clusters for size bytes, linked in the FAT if they are not in one piece.
+// reserve takes the clusters for size bytes, linked in the FAT if they are not
+// in one piece.
 func (v *Volume) reserve(size int64, stripe int, whole bool) ([]run, error) {
 	clusters := v.g.clustersFor(size)
 	if clusters == 0 {
@@ -141,7 +144,8 @@ func (v *Volume) handle(n *node, path string) *File {
 	return &File{n: n, name: path}
 }
 
-// Open opens a file for reading and, unless the volume is read-only, for writing.
+// Open opens a file for reading and, unless the volume is read-only, for
+// writing.
 func (v *Volume) Open(path string) (_ *File, err error) {
 	defer annotate(&err, "opening %q", path)
 	v.mu.Lock()
@@ -174,14 +178,15 @@ func (v *Volume) clusters(e *entry) ([]run, error) {
 	return v.chain(e.first, v.g.clustersFor(e.size), e.noChain, int64(v.g.Clusters))
 }
 
-// Remove deletes a file that is not open, or an empty directory. Its clusters count as free at once, and are reused
-// when the removal is durable.
+// Remove deletes a file that is not open, or an empty directory. Its clusters
+// count as free at once, and are reused when the removal is durable.
 func (v *Volume) Remove(path string) (err error) {
 	defer annotate(&err, "removing %q", path)
 	return v.ordered(func() error { return v.remove(path) })
 }
 
-// remove is Remove without waiting for earlier moves; it returns errOrder if it would have to.
+// remove is Remove without waiting for earlier moves; it returns errOrder if it
+// would have to.
 func (v *Volume) remove(path string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -212,7 +217,8 @@ func (v *Volume) remove(path string) error {
 	return nil
 }
 
-// forget drops the loaded content of a directory that is removed; nil is that of a file.
+// forget drops the loaded content of a directory that is removed; nil is that
+// of a file.
 func (v *Volume) forget(d *directory) {
 	if d != nil {
 		v.dirBytes -= int64(len(d.data))
@@ -271,20 +277,22 @@ func (v *Volume) listLocked(path string) (*directory, []Info, error) {
 	return d, infos, nil
 }
 
-// Walk calls f for everything below a directory, parents before children; paths have no leading slash. It ends with
-// the first error, and with ErrCorrupt at a directory that contains itself.
+// Walk calls f for everything below a directory, parents before children; paths
+// have no leading slash. It ends with the first error, and with ErrCorrupt at a
+// directory that contains itself.
 func (v *Volume) Walk(path string, f func(path string, i Info) error) error {
 	return v.WalkAll(path, f, func(_ string, err error) error { return err })
 }
 
-// WalkAll is Walk that calls failed for a directory that cannot be listed, and continues after it unless failed
-// returns an error.
+// WalkAll is Walk that calls failed for a directory that cannot be listed, and
+// continues after it unless failed returns an error.
 func (v *Volume) WalkAll(path string, f func(path string, i Info) error,
 	failed func(path string, err error) error) error {
 	return v.walk(strings.Join(splitPath(path), "/"), f, failed, map[int64]bool{})
 }
 
-// walk is Walk with the directories seen so far, by the place of their first cluster.
+// walk is Walk with the directories seen so far, by the place of their first
+// cluster.
 func (v *Volume) walk(
 	path string, f func(string, Info) error, failed func(string, error) error, seen map[int64]bool,
 ) error {

@@ -6,20 +6,23 @@ import (
 	"io/fs"
 )
 
-// Rename moves a file or directory, open or not, to a path that does not exist; a change of case alone is allowed.
+// Rename moves a file or directory, open or not, to a path that does not exist;
+// a change of case alone is allowed.
 func (v *Volume) Rename(from, to string) (err error) {
 	defer annotate(&err, "renaming %q to %q", from, to)
 	return v.ordered(func() error { return v.rename(from, to, false) })
 }
 
-// Replace is Rename to a path that may exist, as a file that is not open (else ErrBusy) for a file, or as an empty
-// directory for a directory. After a crash the path names the one or the other.
+// Replace is Rename to a path that may exist, as a file that is not open (else
+// ErrBusy) for a file, or as an empty directory for a directory. After a crash
+// the path names the one or the other.
 func (v *Volume) Replace(from, to string) (err error) {
 	defer annotate(&err, "renaming %q to %q", from, to)
 	return v.ordered(func() error { return v.rename(from, to, true) })
 }
 
-// ordered does a move or a removal, if necessary after a commit of the earlier ones.
+// ordered does a move or a removal, if necessary after a commit of the earlier
+// ones.
 func (v *Volume) ordered(change func() error) error {
 	err := change()
 	for errors.Is(err, errOrder) {
@@ -66,11 +69,13 @@ func (v *Volume) rename(from, to string, replace bool) error {
 	})
 }
 
-// errOrder reports that one commit cannot contain a change together with the moves before it: a directory would have
-// to be written both before and after another.
+// errOrder reports that one commit cannot contain a change together with the
+// moves before it: a directory would have to be written both before and after
+// another.
 var errOrder = errors.New("earlier moves are not on the device yet")
 
-// move puts the entry under its new name first and takes the old one away then; or overwrites it, if that is possible.
+// move puts the entry under its new name first and takes the old one away then;
+// or overwrites it, if that is possible.
 func (e *entry) move(d *directory, units []uint16) error {
 	if d == e.dir && entriesFor(len(units)) == e.count {
 		delete(d.entries, d.v.upcase.key(e.name))
@@ -97,8 +102,9 @@ func (e *entry) move(d *directory, units []uint16) error {
 	return nil
 }
 
-// orderBefore records that an entry has moved to d from another directory: d, and the new directories on the path to
-// it, go to the device first. It returns false, without an effect, if one of them has to be written later.
+// orderBefore records that an entry has moved to d from another directory: d,
+// and the new directories on the path to it, go to the device first. It returns
+// false, without an effect, if one of them has to be written later.
 func (d *directory) orderBefore(from *directory) bool {
 	v := d.v
 	first := []*directory{d}
@@ -117,8 +123,9 @@ func (d *directory) orderBefore(from *directory) bool {
 	return true
 }
 
-// canRemove records that d removes a directory with this content (nil: a file). Entries that were in it may have moved
-// elsewhere and have to be on the device there first; false if that is impossible.
+// canRemove records that d removes a directory with this content (nil: a file).
+// Entries that were in it may have moved elsewhere and have to be on the device
+// there first; false if that is impossible.
 func (d *directory) canRemove(content *directory) bool {
 	if content == nil || content.movedOut <= d.v.durable {
 		return true
@@ -130,7 +137,8 @@ func (d *directory) canRemove(content *directory) bool {
 	return true
 }
 
-// replace puts the entry into the place of another, so that one page holds either the new or the old.
+// replace puts the entry into the place of another, so that one page holds
+// either the new or the old.
 func (e *entry) replace(target *entry, units []uint16) error {
 	d := target.dir
 	v := d.v
@@ -165,8 +173,8 @@ func (e *entry) replace(target *entry, units []uint16) error {
 	return nil
 }
 
-// replaceable returns an error unless e may be replaced by another, by the rules of rename(2), and the content of a
-// directory.
+// replaceable returns an error unless e may be replaced by another, by the
+// rules of rename(2), and the content of a directory.
 func (e *entry) replaceable(by *entry) (content *directory, err error) {
 	switch {
 	case e.isDir() && !by.isDir():

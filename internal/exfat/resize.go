@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// MaxSize is the size in bytes up to which Resize can grow the volume: what its FAT has room for.
+// MaxSize is the size in bytes up to which Resize can grow the volume: what its
+// FAT has room for.
 func (v *Volume) MaxSize() int64 {
 	clusters := min(int64(v.g.FATLength)<<v.g.SectorShift/4-firstData, maxClusters)
 	return v.g.heapStart() + clusters*v.g.clusterSize()
@@ -28,9 +29,10 @@ func (v *Volume) minSize() int64 {
 	return max(v.g.at(last+firstData), minVolumeSize)
 }
 
-// Resize makes the volume end at size bytes, on the same device: one that has grown before, or will be cut afterwards.
-// No files may be open. Errors wrap ErrFATTooSmall when the FAT has no room for the clusters, and ErrShrinkUsed when
-// clusters beyond the new end are in use (clusters are not moved).
+// Resize makes the volume end at size bytes, on the same device: one that has
+// grown before, or will be cut afterwards. No files may be open. Errors wrap
+// ErrFATTooSmall when the FAT has no room for the clusters, and ErrShrinkUsed
+// when clusters beyond the new end are in use (clusters are not moved).
 func (v *Volume) Resize(size int64) (err error) {
 	defer annotate(&err, "resizing volume to %d bytes", size)
 	if err := v.quiesce(); err != nil {
@@ -59,7 +61,8 @@ func (v *Volume) Resize(size int64) (err error) {
 	return err
 }
 
-// shrink writes the boot sector first: from then on the clusters that go are not part of the volume.
+// shrink writes the boot sector first: from then on the clusters that go are
+// not part of the volume.
 func (v *Volume) shrink(next geometry) error {
 	former := v.g
 	v.g.Sectors, v.g.Clusters = next.Sectors, next.Clusters
@@ -71,8 +74,10 @@ func (v *Volume) shrink(next geometry) error {
 	return v.setClusters(next)
 }
 
-// grow puts the longer bitmap in place before the boot sector names more clusters. Where the volume has no room for the
-// bitmap, it first grows to the clusters that the last cluster of the present bitmap can describe, and then has room.
+// grow puts the longer bitmap in place before the boot sector names more
+// clusters. Where the volume has no room for the bitmap, it first grows to the
+// clusters that the last cluster of the present bitmap can describe, and then
+// has room.
 func (v *Volume) grow(next geometry) error {
 	err := v.setClusters(next)
 	if room := extentsLen(v.bmExtent) * 8; errors.Is(err, ErrNoSpace) && room > int64(v.g.Clusters) {
@@ -110,10 +115,12 @@ func (v *Volume) resized(size int64) (geometry, error) {
 	return next, nil
 }
 
-// setClusters takes the new number of clusters over into FAT, bitmap and root directory, and writes them. A bitmap that
-// becomes too long for its clusters gets new ones; one that becomes shorter gives clusters back. After an error the
-// volume in memory is as before, and the next commit writes it back. The order of the writes survives a crash at each
-// of them: FAT, bitmap, the root directory that names the bitmap, and the cut of the old chain last.
+// setClusters takes the new number of clusters over into FAT, bitmap and root
+// directory, and writes them. A bitmap that becomes too long for its clusters
+// gets new ones; one that becomes shorter gives clusters back. After an error
+// the volume in memory is as before, and the next commit writes it back. The
+// order of the writes survives a crash at each of them: FAT, bitmap, the root
+// directory that names the bitmap, and the cut of the old chain last.
 func (v *Volume) setClusters(next geometry) (err error) {
 	need := (int64(next.Clusters) + 7) / 8
 	bits := append([]byte(nil), v.alloc.data...)
@@ -135,7 +142,8 @@ func (v *Volume) setClusters(next geometry) (err error) {
 	}()
 	extents := v.bmExtent
 	if extentsLen(extents) < need {
-		// In the old part of the volume, so that a crash before the boot sector is written leaves it mountable.
+		// In the old part of the volume, so that a crash before the boot sector
+		// is written leaves it mountable.
 		taken, err = v.alloc.allocate(uint32(next.clustersFor(need)), 0, 0, false)
 		if err != nil {
 			return fmt.Errorf("longer allocation bitmap: %w", err)
@@ -153,7 +161,8 @@ func (v *Volume) setClusters(next geometry) (err error) {
 	if err := v.writeNow(v.fat); err != nil {
 		return err
 	}
-	// The other fields of the geometry are read without a lock and do not change.
+	// The other fields of the geometry are read without a lock and do not
+	// change.
 	v.g.Sectors, v.g.Clusters, v.bmExtent = next.Sectors, next.Clusters, extents
 	v.fat = newFAT(v.dev, &v.g)
 	v.setBitmap(bits[:alignUp(need, 8)])
@@ -178,7 +187,8 @@ func (v *Volume) setClusters(next geometry) (err error) {
 	return v.writeNow(v.alloc)
 }
 
-// checkpoint returns a function that undoes in memory what setClusters changes; a commit has to follow.
+// checkpoint returns a function that undoes in memory what setClusters changes;
+// a commit has to follow.
 func (v *Volume) checkpoint() (restore func()) {
 	g, extents, fat, alloc, named := v.g, v.bmExtent, v.fat, v.alloc, bytes.Clone(v.bitmapEntry())
 	return func() {
@@ -207,7 +217,8 @@ type metadata interface {
 	remark(chunks []chunk)
 }
 
-// writeNow writes the dirty pages of m and flushes the device. They stay dirty if that fails.
+// writeNow writes the dirty pages of m and flushes the device. They stay dirty
+// if that fails.
 func (v *Volume) writeNow(m metadata) error {
 	chunks := m.take(nil)
 	err := writeChunks(v.dev, chunks)
@@ -220,7 +231,8 @@ func (v *Volume) writeNow(m metadata) error {
 	return err
 }
 
-// clearBeyond makes what follows the last cluster in the bitmap zero, and counts again.
+// clearBeyond makes what follows the last cluster in the bitmap zero, and
+// counts again.
 func (b *bitmap) clearBeyond() {
 	if b.n%8 != 0 {
 		b.data[b.n/8] &= 1<<(b.n%8) - 1
@@ -229,7 +241,8 @@ func (b *bitmap) clearBeyond() {
 	b.free = b.n - b.count()
 }
 
-// writeBoot rewrites both boot regions for the present geometry; boot code and parameters stay.
+// writeBoot rewrites both boot regions for the present geometry; boot code and
+// parameters stay.
 func (v *Volume) writeBoot() error {
 	size := v.g.sectorSize()
 	region := make([]byte, bootSectors*size)

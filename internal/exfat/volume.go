@@ -12,8 +12,8 @@ import (
 	"dmgbench/internal/blockdev"
 )
 
-// DefaultMetadataLimit bounds the memory for FAT and bitmap, and again for directories, in bytes: enough for 16 TB
-// in clusters of 128 KiB.
+// DefaultMetadataLimit bounds the memory for FAT and bitmap, and again for
+// directories, in bytes: enough for 16 TB in clusters of 128 KiB.
 const DefaultMetadataLimit = 512 << 20
 
 // MountOptions are the choices of Mount.
@@ -28,15 +28,18 @@ type MountOptions struct {
 
 // State is what Mount found.
 type State struct {
-	// Dirty: the volume was not unmounted cleanly. It stays marked until Check repairs it.
+	// Dirty: the volume was not unmounted cleanly. It stays marked until Check
+	// repairs it.
 	Dirty bool
 	// MediaFailure is the flag of that name.
 	MediaFailure bool
-	// BackupBoot: the main boot region is damaged; such a volume can only be mounted read-only.
+	// BackupBoot: the main boot region is damaged; such a volume can only be
+	// mounted read-only.
 	BackupBoot bool
 	// StandardUpcase: the volume has the up-case table of the specification.
 	StandardUpcase bool
-	// BadEntries is the number of damaged entry sets that were found so far; directories are loaded when they are used.
+	// BadEntries is the number of damaged entry sets that were found so far;
+	// directories are loaded when they are used.
 	BadEntries int
 }
 
@@ -52,25 +55,30 @@ type Volume struct {
 	limit  int64
 	label  string
 	upcase *caseTable
-	// marked means that VolumeDirty is on the device. The data path reads it without a lock.
+	// marked means that VolumeDirty is on the device. The data path reads it
+	// without a lock.
 	marked atomic.Bool
 	// pageable means that clusters are whole blocks for direct I/O.
 	pageable bool
-	// unsaved counts open files with something that their directory entries lack.
+	// unsaved counts open files with something that their directory entries
+	// lack.
 	unsaved atomic.Int64
 
 	// mu guards all that follows; it is never held around file data.
 	mu    sync.Mutex
 	state State
-	// head is the first 4 KiB of the device: the boot sector is rewritten with what follows it, as one block.
+	// head is the first 4 KiB of the device: the boot sector is rewritten with
+	// what follows it, as one block.
 	head  []byte
 	fat   *fat
 	alloc *allocator
-	// bmExtent is where the bitmap is, bmEntry the index of its entry in the root directory.
+	// bmExtent is where the bitmap is, bmEntry the index of its entry in the
+	// root directory.
 	bmExtent []Extent
 	bmEntry  int
 	root     *directory
-	// dirs are the loaded directories, with dirBytes of data. They stay loaded until they are removed.
+	// dirs are the loaded directories, with dirBytes of data. They stay loaded
+	// until they are removed.
 	dirs     map[*directory]struct{}
 	dirBytes int64
 	// open is the number of open handles.
@@ -81,20 +89,20 @@ type Volume struct {
 	// gen counts changes of metadata; those up to durable are on the device.
 	gen     uint64
 	durable uint64
-	// pending are freed clusters that an entry on the device may still name; waiting counts them and those that are
-	// being committed.
+	// pending are freed clusters that an entry on the device may still name;
+	// waiting counts them and those that are being committed.
 	pending []run
 	waiting uint32
-	// bootStale: a Resize failed and may have written boot regions. The next commit rewrites them last, when bitmap
-	// and root directory fit them.
+	// bootStale: a Resize failed and may have written boot regions. The next
+	// commit rewrites them last, when bitmap and root directory fit them.
 	bootStale bool
 
 	// commitMu is held during a commit; it is locked before mu.
 	commitMu sync.Mutex
 }
 
-// Mount opens a volume. Whatever the device contains, Mount does not panic and takes at most the memory of the limit
-// in o.
+// Mount opens a volume. Whatever the device contains, Mount does not panic and
+// takes at most the memory of the limit in o.
 func Mount(dev blockdev.Device, o MountOptions) (*Volume, error) {
 	v := &Volume{dev: dev, now: o.Now, readOnly: o.ReadOnly, limit: o.MetadataLimit, dirs: map[*directory]struct{}{}}
 	v.padder, _ = dev.(blockdev.Padder)
@@ -110,7 +118,8 @@ func Mount(dev blockdev.Device, o MountOptions) (*Volume, error) {
 	return v, nil
 }
 
-// load reads the boot region, the root directory and the system files that it names.
+// load reads the boot region, the root directory and the system files that it
+// names.
 func (v *Volume) load() error {
 	g, _, backup, err := readBoot(v.dev)
 	if err != nil {
@@ -137,9 +146,10 @@ func (v *Volume) load() error {
 	return v.loadSystem()
 }
 
-// loadSystem reads bitmap, up-case table and label, which the root directory names (sections 7.1 to 7.3). The names in
-// the root were read with the standard table; if the volume has another one they are read again. Of several bitmaps
-// only the first counts: the second belongs to TexFAT.
+// loadSystem reads bitmap, up-case table and label, which the root directory
+// names (sections 7.1 to 7.3). The names in the root were read with the
+// standard table; if the volume has another one they are read again. Of several
+// bitmaps only the first counts: the second belongs to TexFAT.
 func (v *Volume) loadSystem() error {
 	var bitmap, upcase []byte
 	for i := range v.root.used {
@@ -187,8 +197,9 @@ func (v *Volume) readBitmap(f systemFile) ([]Extent, []byte, error) {
 	return extents, data, readExtents(v.dev, extents, data[:need])
 }
 
-// setBitmap makes an allocator of the bitmap's bytes, which lie at bmExtent. What is written is whole pages: the rest
-// of the bitmap's last cluster belongs to it.
+// setBitmap makes an allocator of the bitmap's bytes, which lie at bmExtent.
+// What is written is whole pages: the rest of the bitmap's last cluster belongs
+// to it.
 func (v *Volume) setBitmap(data []byte) {
 	page := int(min(block, v.g.clusterSize()))
 	padded := make([]byte, alignUp(int64(len(data)), int64(page)))
@@ -245,7 +256,8 @@ func (v *Volume) readUpcase(f systemFile) (*caseTable, error) {
 	return decodeCase(b), nil
 }
 
-// touch must be called, under mu, before anything is changed: it sets VolumeDirty on the device, once (section
+// touch must be called, under mu, before anything is changed: it sets
+// VolumeDirty on the device, once (section
 // 3.1.13.2). It fails on a volume that is closed or read-only.
 func (v *Volume) touch() error {
 	switch {
@@ -263,8 +275,8 @@ func (v *Volume) touch() error {
 	return nil
 }
 
-// writeFlags rewrites the boot sector with other flags. The checksum of the region does not cover the two fields, so
-// the other sectors stay.
+// writeFlags rewrites the boot sector with other flags. The checksum of the
+// region does not cover the two fields, so the other sectors stay.
 func (v *Volume) writeFlags(flags uint16, percent uint8) error {
 	binary.LittleEndian.PutUint16(v.head[106:], flags)
 	v.head[112] = percent
@@ -297,15 +309,17 @@ func (v *Volume) Total() int64 {
 	return int64(v.g.Clusters) * v.g.clusterSize()
 }
 
-// Free is the capacity of the free clusters in bytes, those included that a commit will free.
+// Free is the capacity of the free clusters in bytes, those included that a
+// commit will free.
 func (v *Volume) Free() int64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return int64(v.alloc.free+v.waiting) * v.g.clusterSize()
 }
 
-// Sync makes everything durable that was written or changed before the call: it closes gaps in open files with zeros,
-// writes sizes and times of open files into their entries, flushes the device, and commits metadata that changed.
+// Sync makes everything durable that was written or changed before the call: it
+// closes gaps in open files with zeros, writes sizes and times of open files
+// into their entries, flushes the device, and commits metadata that changed.
 func (v *Volume) Sync() (err error) {
 	defer annotate(&err, "synchronising volume")
 	v.mu.Lock()
@@ -351,8 +365,9 @@ func (v *Volume) openNodes() []*node {
 	return nodes
 }
 
-// Unmount writes everything back, marks the volume clean (unless it was found dirty) and makes v unusable. With files
-// open it returns ErrBusy and has no effect.
+// Unmount writes everything back, marks the volume clean (unless it was found
+// dirty) and makes v unusable. With files open it returns ErrBusy and has no
+// effect.
 func (v *Volume) Unmount() (err error) {
 	defer annotate(&err, "unmounting volume")
 	v.mu.Lock()
@@ -382,8 +397,9 @@ func (v *Volume) Unmount() (err error) {
 	return nil
 }
 
-// withSpace runs f under mu, after touch. If room is short while freed clusters wait for a commit, it commits and
-// runs f again; f must have no effect when it fails. In the first call, whole asks f not to break files up: after the
+// withSpace runs f under mu, after touch. If room is short while freed clusters
+// wait for a commit, it commits and runs f again; f must have no effect when it
+// fails. In the first call, whole asks f not to break files up: after the
 // commit there may be room in one piece.
 func (v *Volume) withSpace(f func(whole bool) error) error {
 	v.mu.Lock()

@@ -10,7 +10,8 @@ import (
 	"unicode/utf16"
 )
 
-// header is a primary or backup header as on the device, little-endian (UEFI 2.10, table 5.5).
+// header is a primary or backup header as on the device, little-endian (UEFI
+// 2.10, table 5.5).
 type header struct {
 	Signature               [8]byte
 	Revision, Size, CRC, _  uint32
@@ -47,7 +48,8 @@ func (h header) encode() []byte {
 	return append(appendTo(nil, h), make([]byte, SectorSize-headerSize)...)
 }
 
-// decodeHeader decodes and checks the sector at self of a device of the given number of sectors.
+// decodeHeader decodes and checks the sector at self of a device of the given
+// number of sectors.
 func decodeHeader(b []byte, self, sectors uint64) (h header, err error) {
 	if _, err := binary.Decode(b, binary.LittleEndian, &h); err != nil {
 		return h, err
@@ -66,7 +68,8 @@ func decodeHeader(b []byte, self, sectors uint64) (h header, err error) {
 	return h, h.check(self, sectors)
 }
 
-// check rejects a header if its areas overlap or leave the device, or if its table is larger than is accepted.
+// check rejects a header if its areas overlap or leave the device, or if its
+// table is larger than is accepted.
 func (h header) check(self, sectors uint64) error {
 	tableLen := (uint64(h.Entries)*uint64(h.EntrySize) + SectorSize - 1) / SectorSize
 	switch {
@@ -121,10 +124,11 @@ func decodeEntries(b []byte) ([]Partition, error) {
 // mbrTable is the offset of the four entries of 16 bytes in sector 0.
 const mbrTable = 446
 
-// updateMBR is the protective MBR of a device with the sector 0 b: one partition of type 0xEE over the whole device,
-// which keeps tools without GPT support from writing to it. The CHS fields are those of UEFI 2.10, table 5.4. Boot code
-// and disk signature of a protective MBR stay, and a hybrid MBR stays as it is, since other systems use its further
-// partitions.
+// updateMBR is the protective MBR of a device with the sector 0 b: one
+// partition of type 0xEE over the whole device, which keeps tools without GPT
+// support from writing to it. The CHS fields are those of UEFI 2.10, table 5.4.
+// Boot code and disk signature of a protective MBR stay, and a hybrid MBR stays
+// as it is, since other systems use its further partitions.
 func updateMBR(b []byte, sectors uint64) []byte {
 	used, protective := mbrPartitions(b)
 	if protective && used > 1 {
@@ -142,7 +146,8 @@ func updateMBR(b []byte, sectors uint64) []byte {
 	return fresh
 }
 
-// mbrPartitions counts the used entries of a boot record and reports whether one is of type 0xEE.
+// mbrPartitions counts the used entries of a boot record and reports whether
+// one is of type 0xEE.
 func mbrPartitions(b []byte) (used int, protective bool) {
 	if b[510] != 0x55 || b[511] != 0xAA {
 		return 0, false

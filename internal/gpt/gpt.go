@@ -1,9 +1,12 @@
-// Package gpt reads and writes GUID partition tables with their protective MBR on devices with sectors of 512 bytes,
-// as the UEFI specification 2.10, section 5, describes them.
+// Package gpt reads and writes GUID partition tables with their protective MBR
+// on devices with sectors of 512 bytes, as the UEFI specification 2.10, section
+// 5, describes them.
 //
-// It rejects inconsistent tables: wrong checksums, partitions that overlap or leave the usable area, more than
-// [MaxEntries] entries. It never guesses partitions from a damaged table. Where the primary table is damaged, it uses
-// the backup and returns a warning. It does not read the contents of partitions.
+// It rejects inconsistent tables: wrong checksums, partitions that overlap or
+// leave the usable area, more than [MaxEntries] entries. It never guesses
+// partitions from a damaged table. Where the primary table is damaged, it uses
+// the backup and returns a warning. It does not read the contents of
+// partitions.
 package gpt
 
 import (
@@ -17,11 +20,14 @@ import (
 const (
 	// SectorSize is the only sector size that is supported, in bytes.
 	SectorSize = 512
-	// MaxEntries is the largest number of entries that is accepted when reading.
+	// MaxEntries is the largest number of entries that is accepted when
+	// reading.
 	MaxEntries = 1024
-	// FirstDefault is the first sector of a partition by default, so that it starts at 1 MiB.
+	// FirstDefault is the first sector of a partition by default, so that it
+	// starts at 1 MiB.
 	FirstDefault = 2048
-	// FirstApple is where hdiutil starts the first partition of an image (20 KiB).
+	// FirstApple is where hdiutil starts the first partition of an image (20
+	// KiB).
 	FirstApple = 40
 
 	entrySize    = 128 // bytes; the specification allows more, tools write 128
@@ -32,7 +38,8 @@ const (
 	minSectors   = 6   // both headers, two sectors of entries, the MBR and one usable sector
 )
 
-// Errors that callers branch on; every error of this package wraps one of them or an error of the device.
+// Errors that callers branch on; every error of this package wraps one of them
+// or an error of the device.
 var (
 	ErrNoTable  = errors.New("no GUID partition table")
 	ErrDamaged  = errors.New("damaged GUID partition table")
@@ -40,14 +47,15 @@ var (
 	ErrTooSmall = errors.New("device is too small for the partition table")
 )
 
-// IsUnusable reports whether err is about the table, rather than about a device that failed.
+// IsUnusable reports whether err is about the table, rather than about a device
+// that failed.
 func IsUnusable(err error) bool {
 	return errors.Is(err, ErrNoTable) || errors.Is(err, ErrDamaged) ||
 		errors.Is(err, ErrInvalid) || errors.Is(err, ErrTooSmall)
 }
 
-// Partition is one entry of a table. First and Last are sectors, both inclusive, so a partition of one sector has the
-// same First and Last.
+// Partition is one entry of a table. First and Last are sectors, both
+// inclusive, so a partition of one sector has the same First and Last.
 type Partition struct {
 	Index       int // place in the table, from 0
 	Type, ID    GUID
@@ -62,7 +70,8 @@ func (p Partition) Offset() int64 { return int64(p.First) * SectorSize }
 // Size is the length of the partition in bytes.
 func (p Partition) Size() int64 { return int64(p.Last-p.First+1) * SectorSize }
 
-// Table is a whole partition table. Sectors is the size of the device that it was made for.
+// Table is a whole partition table. Sectors is the size of the device that it
+// was made for.
 type Table struct {
 	Disk                    GUID
 	Sectors                 uint64
@@ -71,15 +80,16 @@ type Table struct {
 	entries                 uint32      // size of the table on disk, in entries
 }
 
-// EntrySectors is the number of sectors of each of the two copies of the entries. There may be a gap between the
-// entries and the usable area.
+// EntrySectors is the number of sectors of each of the two copies of the
+// entries. There may be a gap between the entries and the usable area.
 func (t *Table) EntrySectors() uint64 {
 	return (uint64(t.entries)*entrySize + SectorSize - 1) / SectorSize
 }
 
 // layout computes the usable area from the number of sectors.
 func (t *Table) layout() error {
-	// Entries take whole sectors on disk; a table of an odd count, which other tools may make, is rounded up.
+	// Entries take whole sectors on disk; a table of an odd count, which other
+	// tools may make, is rounded up.
 	t.entries = (t.entries + 3) / 4 * 4
 	table := t.EntrySectors()
 	if t.Sectors < 2*(table+2)+alignSectors {
@@ -89,8 +99,9 @@ func (t *Table) layout() error {
 	return nil
 }
 
-// Single returns a table with one partition of the given type that starts at sector first (0: [FirstDefault], or
-// [FirstApple] on a device below 4 MiB) and takes the rest of the device, ending on a multiple of 4096 bytes.
+// Single returns a table with one partition of the given type that starts at
+// sector first (0: [FirstDefault], or [FirstApple] on a device below 4 MiB) and
+// takes the rest of the device, ending on a multiple of 4096 bytes.
 func Single(size int64, disk, typ, id GUID, name string, first uint64) (*Table, error) {
 	t := &Table{Disk: disk, Sectors: uint64(max(size, 0)) / SectorSize, entries: entryCount}
 	if err := t.layout(); err != nil {
@@ -109,10 +120,12 @@ func Single(size int64, disk, typ, id GUID, name string, first uint64) (*Table, 
 	return t, nil
 }
 
-// lastAligned is the last sector that a partition can have so that it ends on a multiple of 4096 bytes.
+// lastAligned is the last sector that a partition can have so that it ends on a
+// multiple of 4096 bytes.
 func (t *Table) lastAligned() uint64 { return (t.LastUsable+1)/alignSectors*alignSectors - 1 }
 
-// check returns an error wrapping ErrInvalid unless the partitions fit the table.
+// check returns an error wrapping ErrInvalid unless the partitions fit the
+// table.
 func (t *Table) check() error {
 	for i, p := range t.Partitions {
 		switch {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// GUID is a globally unique identifier in the byte order of the disk: the first three groups little-endian.
+// GUID is a globally unique identifier in the byte order of the disk: the first
+// three groups little-endian.
 type GUID [16]byte
 
 // Partition types; see also [TypeName].
@@ -27,7 +28,8 @@ var typeNames = map[GUID]string{
 	AppleBoot: "Apple_Boot",
 }
 
-// TypeName is the name that Apple's tools give a partition type, or the GUID where they have none (as for [EFISystem]).
+// TypeName is the name that Apple's tools give a partition type, or the GUID
+// where they have none (as for [EFISystem]).
 func TypeName(g GUID) string {
 	if name, ok := typeNames[g]; ok {
 		return name
@@ -49,7 +51,8 @@ func (g GUID) String() string {
 	return strings.ToUpper(fmt.Sprintf("%x-%x-%x-%x-%x", s[0:4], s[4:6], s[6:8], s[8:10], s[10:16]))
 }
 
-// parseGUID reads the form that String writes; it panics on any other, as it is for constants.
+// parseGUID reads the form that String writes; it panics on any other, as it is
+// for constants.
 func parseGUID(s string) GUID {
 	b, err := hex.DecodeString(strings.ReplaceAll(s, "-", ""))
 	if err != nil {

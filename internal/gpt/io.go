@@ -23,9 +23,10 @@ const (
 	WarnDifferent   Warning = "primary and backup table differ, the primary was used"
 )
 
-// Write writes the table: first the backup, then the primary with the protective MBR, each followed by a flush, so
-// that one of the two is whole at any moment. The device must have at least t.Sectors sectors; the table ends there.
-// Boot code and further partitions in an existing protective MBR stay.
+// Write writes the table: first the backup, then the primary with the
+// protective MBR, each followed by a flush, so that one of the two is whole at
+// any moment. The device must have at least t.Sectors sectors; the table ends
+// there. Boot code and further partitions in an existing protective MBR stay.
 func Write(dev blockdev.Device, t *Table) error {
 	if err := t.layout(); err != nil {
 		return err
@@ -64,9 +65,10 @@ func put(dev blockdev.Device, b []byte, sector uint64) error {
 	return dev.Flush()
 }
 
-// Read returns the table of the device and its defects. It fails with [ErrNoTable] if neither end of the device has a
-// table, with [ErrDamaged] or [ErrInvalid] if both are unusable, and with the device's own error. It takes at most 128
-// KiB of memory for each table, whatever the device contains.
+// Read returns the table of the device and its defects. It fails with
+// [ErrNoTable] if neither end of the device has a table, with [ErrDamaged] or
+// [ErrInvalid] if both are unusable, and with the device's own error. It takes
+// at most 128 KiB of memory for each table, whatever the device contains.
 func Read(dev blockdev.Device) (*Table, []Warning, error) {
 	var warnings []Warning
 	sectors := uint64(dev.Size()) / SectorSize
@@ -108,8 +110,9 @@ func Read(dev blockdev.Device) (*Table, []Warning, error) {
 	return primary, warnings, nil
 }
 
-// ReadPrimary returns the primary table alone, of a device of the given number of sectors. It also fails with
-// [ErrDamaged] if the entries are not in the usual place, right after the header, or the backup is not on the device.
+// ReadPrimary returns the primary table alone, of a device of the given number
+// of sectors. It also fails with [ErrDamaged] if the entries are not in the
+// usual place, right after the header, or the backup is not on the device.
 func ReadPrimary(dev io.ReaderAt, sectors uint64) (*Table, error) {
 	if sectors < minSectors {
 		return nil, ErrNoTable
@@ -121,8 +124,9 @@ func ReadPrimary(dev io.ReaderAt, sectors uint64) (*Table, error) {
 	return t, err
 }
 
-// readAt reads and checks the header at sector self and its entries. Sectors of the result is the size for which the
-// table was made, at most that of the device.
+// readAt reads and checks the header at sector self and its entries. Sectors of
+// the result is the size for which the table was made, at most that of the
+// device.
 func readAt(dev io.ReaderAt, self, sectors uint64) (*Table, header, error) {
 	b, err := get(dev, self, 1)
 	if err != nil {
@@ -161,11 +165,13 @@ func get(dev io.ReaderAt, sector, n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// Resize rewrites the table for a device of size bytes, at most the present size: call it before a device shrinks and
-// after it grew. If index is not negative, that partition, which must be the last on the device, is made to end with
-// the usable area (on a multiple of 4096 bytes). Partitions that no longer fit are an error wrapping [ErrInvalid],
-// before anything is written. A negative index leaves all partitions as they are. Once the new table is durable, the
-// former backup is cleared if it is outside all partitions.
+// Resize rewrites the table for a device of size bytes, at most the present
+// size: call it before a device shrinks and after it grew. If index is not
+// negative, that partition, which must be the last on the device, is made to
+// end with the usable area (on a multiple of 4096 bytes). Partitions that no
+// longer fit are an error wrapping [ErrInvalid], before anything is written. A
+// negative index leaves all partitions as they are. Once the new table is
+// durable, the former backup is cleared if it is outside all partitions.
 func Resize(dev blockdev.Device, size int64, index int) (*Table, error) {
 	t, _, err := Read(dev)
 	if err != nil {
@@ -189,7 +195,8 @@ func Resize(dev blockdev.Device, size int64, index int) (*Table, error) {
 	return t, wipeOld(dev, old, t)
 }
 
-// wipeOld clears the backup of the former table where that overlaps neither the new table nor a partition.
+// wipeOld clears the backup of the former table where that overlaps neither the
+// new table nor a partition.
 func wipeOld(dev blockdev.Device, old Table, t *Table) error {
 	n := old.EntrySectors() + 1
 	if old.Sectors == t.Sectors || old.Sectors < n+2 {

@@ -10,7 +10,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-// mountOf finds the mount of an absolute path without links: the longest mount point, the last one mounted there.
+// mountOf finds the mount of an absolute path without links: the longest mount
+// point, the last one mounted there.
 func (t tree) mountOf(name string) (best Mount, found bool) {
 	for _, m := range ParseMounts(t.read("proc/self/mountinfo")) {
 		if len(m.Point) >= len(best.Point) && below(name, m.Point) {
@@ -24,7 +25,8 @@ func below(name, dir string) bool {
 	return dir == "/" || name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-// Unescape undoes the octal escapes (\040) of mount tables: proc(5) has blanks, tabs, line ends and backslashes so.
+// Unescape undoes the octal escapes (\040) of mount tables: proc(5) has blanks,
+// tabs, line ends and backslashes so.
 func Unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -57,7 +59,8 @@ func (t tree) under(name string) result.Disk {
 	case remote[m.Type]:
 		d.Medium, d.Bus = "network", "network"
 	default:
-		// A file system of several devices (btrfs) has a number that is not a block device.
+		// A file system of several devices (btrfs) has a number that is not a
+		// block device.
 		dir := t.blockDir(fmt.Sprintf("sys/dev/block/%d:%d", m.Major, m.Minor))
 		if dir == "" && strings.HasPrefix(m.Source, "/dev/") {
 			dir = t.blockDir("sys/class/block/" + strings.ReplaceAll(strings.TrimPrefix(path.Clean(m.Source), "/dev/"), "/", "!"))
@@ -126,8 +129,9 @@ func (t tree) block(d *result.Disk, dir string, depth int) {
 	}
 }
 
-// model is vendor and model of a device. Of a virtio device the vendor is a number
-// (0x1af4), which is not a name; "ATA" is the layer that speaks to the disk.
+// model is vendor and model of a device. Of a virtio device the vendor is a
+// number (0x1af4), which is not a name; "ATA" is the layer that speaks to the
+// disk.
 func (t tree) model(dir string) string {
 	vendor := t.text(path.Join(dir, "vendor"))
 	if strings.HasPrefix(vendor, "0x") || vendor == "ATA" {
@@ -159,8 +163,8 @@ type Mount struct {
 	ReadOnly     bool
 }
 
-// ParseMounts reads /proc/self/mountinfo, see proc_pid_mountinfo(5), in the order of mounting. Malformed lines are left
-// out.
+// ParseMounts reads /proc/self/mountinfo, see proc_pid_mountinfo(5), in the
+// order of mounting. Malformed lines are left out.
 func ParseMounts(table string) (list []Mount) {
 	for line := range strings.Lines(table) {
 		before, after, ok := strings.Cut(line, " - ")

@@ -8,8 +8,9 @@ import (
 	"howett.net/plist"
 )
 
-// Keys and classes of the I/O registry, from <IOKit/storage/IOBlockStorageDriver.h>
-// and <IOKit/IOBSD.h>; the children are what `ioreg -a` calls them.
+// Keys and classes of the I/O registry, from
+// <IOKit/storage/IOBlockStorageDriver.h> and <IOKit/IOBSD.h>; the children are
+// what `ioreg -a` calls them.
 const (
 	storageDriver  = "IOBlockStorageDriver"
 	keyStatistics  = "Statistics"
@@ -23,9 +24,10 @@ const (
 )
 
 // storageBytes finds, in `ioreg -a -l -r -c IOBlockStorageDriver`, the drivers
-// that have the named device ("disk3s5") below them and adds up what they moved. The
-// list has one tree for each driver: its disk, the partitions of that, and the
-// APFS containers and volumes on them, which are disks of their own.
+// that have the named device ("disk3s5") below them and adds up what they
+// moved. The list has one tree for each driver: its disk, the partitions of
+// that, and the APFS containers and volumes on them, which are disks of their
+// own.
 func storageBytes(out []byte, device string) (read, written int64, err error) {
 	drivers, err := registry(out)
 	if err != nil {
@@ -76,8 +78,8 @@ func registry(out []byte) (list []map[string]any, err error) {
 
 var errRegistry = fmt.Errorf("reading the I/O registry: no list of storage drivers: %w", ErrUnsupported)
 
-// carries reports whether the device is in the tree. A driver inside of another's
-// tree counts for itself: it has a tree of its own in the list.
+// carries reports whether the device is in the tree. A driver inside of
+// another's tree counts for itself: it has a tree of its own in the list.
 func carries(entry map[string]any, device string, depth int) bool {
 	if name, _ := entry[keyBSDName].(string); name == device {
 		return true
@@ -106,8 +108,8 @@ func count(v any) (int64, bool) {
 }
 
 // bsdName is the device of a mounted volume as the registry names it. A volume
-// mounted by its snapshot ("disk3s1s1", as the system's own) is found by its name,
-// too; "" for what is on no disk.
+// mounted by its snapshot ("disk3s1s1", as the system's own) is found by its
+// name, too; "" for what is on no disk.
 func bsdName(from string) (string, error) {
 	name, ok := strings.CutPrefix(from, "/dev/")
 	if !ok || wholeDisk.FindString(name) == "" {

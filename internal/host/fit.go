@@ -19,9 +19,9 @@ type Problem struct {
 
 // Fit checks the host against what a plan requires: power, low_power, os, cpus,
 // memory, thermal, memory_pressure, virtual, translated, busy, medium and
-// location; the last two of the disk under every place. A fact that is not known
-// does not meet a requirement, and neither does a key that is not known. cpus and
-// memory are least amounts.
+// location; the last two of the disk under every place. A fact that is not
+// known does not meet a requirement, and neither does a key that is not known.
+// cpus and memory are least amounts.
 func Fit(h result.Host, require []plan.KeyValue) []Problem {
 	var out []Problem
 	for _, r := range require {
@@ -176,7 +176,8 @@ func diskWarnings(d result.Disk, add func(kind, text string)) {
 	}
 }
 
-// swapGrowth is how much more swap space, in bytes, counts as a shortage of memory.
+// swapGrowth is how much more swap space, in bytes, counts as a shortage of
+// memory.
 const swapGrowth = 64 << 20
 
 // Changes are what happened to the machine between two looks at it, where that

@@ -1,14 +1,16 @@
-// Package host reports hardware, operating system and load, and whether the machine is fit to measure on.
+// Package host reports hardware, operating system and load, and whether the
+// machine is fit to measure on.
 //
-// Facts are read from where the system keeps them: /proc, /sys and os-release on
-// Linux; sysctl, pmset and diskutil on macOS. A fact that could not be had is
-// empty or zero, and is never guessed: a processor count, a medium or a power
-// source that is made up would be compared with published figures as if it were known.
+// Facts are read from where the system keeps them: /proc, /sys and os-release
+// on Linux; sysctl, pmset and diskutil on macOS. A fact that could not be had
+// is empty or zero, and is never guessed: a processor count, a medium or a
+// power source that is made up would be compared with published figures as if
+// it were known.
 //
-// The package does not measure, changes only the lock
-// in the state directory and the inhibition of sleep, and records no host name, user
-// or path unless it has to identify the machine. Texts of the system are cut and
-// cleaned of control characters before they get into a result.
+// The package does not measure, changes only the lock in the state directory
+// and the inhibition of sleep, and records no host name, user or path unless it
+// has to identify the machine. Texts of the system are cut and cleaned of
+// control characters before they get into a result.
 package host
 
 import (
@@ -34,13 +36,14 @@ import (
 // service. It matches [errors.ErrUnsupported].
 var ErrUnsupported = fmt.Errorf("not supported by this system: %w", errors.ErrUnsupported)
 
-// Place is a folder that a run measures in, under the name that results give it.
+// Place is a folder that a run measures in, under the name that results give
+// it.
 type Place struct{ Name, Path string }
 
 // Gather collects the facts of this machine and of the disks under the places.
-// Host name, user and paths are left out unless identify is set. It never fails:
-// what cannot be read stays empty. The deadline of ctx bounds the commands that
-// macOS needs to be asked with.
+// Host name, user and paths are left out unless identify is set. It never
+// fails: what cannot be read stays empty. The deadline of ctx bounds the
+// commands that macOS needs to be asked with.
 func Gather(ctx context.Context, places []Place, identify bool) result.Host {
 	h := result.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
 		Cores: []result.Cores{}, Busy: []string{}, Disks: []result.Disk{}}
@@ -68,8 +71,8 @@ func Gather(ctx context.Context, places []Place, identify bool) result.Host {
 	return h
 }
 
-// BootID is a digest of 16 hex digits that distinguishes two boots and contains no
-// other fact; "" where the system does not report it.
+// BootID is a digest of 16 hex digits that distinguishes two boots and contains
+// no other fact; "" where the system does not report it.
 func BootID() string { return digest(bootID()) }
 
 func digest(id string) string {
@@ -83,8 +86,8 @@ func digest(id string) string {
 // OSVersion is the version of macOS, such as "26.4"; "" elsewhere.
 func OSVersion() string { return osVersion() }
 
-// Memory is the bytes of memory that this process may use: the physical memory or
-// the limit of its control group, whichever is less; 0 if neither is known.
+// Memory is the bytes of memory that this process may use: the physical memory
+// or the limit of its control group, whichever is less; 0 if neither is known.
 func Memory() int64 {
 	physical, limit := memory()
 	if limit > 0 && (physical == 0 || limit < physical) {
@@ -97,8 +100,8 @@ func Memory() int64 {
 // caches, of the machine they run on.
 var containers = map[string]bool{"docker": true, "podman": true, "lxc": true, "systemd-nspawn": true, "kubernetes": true, "container": true}
 
-// Virtual reports whether the machine is virtual, so that what its disk and caches
-// do is up to a hypervisor. A container alone is not a virtual machine.
+// Virtual reports whether the machine is virtual, so that what its disk and
+// caches do is up to a hypervisor. A container alone is not a virtual machine.
 func Virtual(h result.Host) bool {
 	for kind := range strings.SplitSeq(h.Virtual, ", ") {
 		if kind != "" && !containers[kind] {

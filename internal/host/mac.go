@@ -12,11 +12,12 @@ import (
 	"dmgbench/internal/result"
 )
 
-// What the tools of macOS print, read on any system so that it can be tested on any.
+// What the tools of macOS print, read on any system so that it can be tested on
+// any.
 
-// macBoot distinguishes a boot from others: by the session's identifier, since the boot time moves
-// when the clock is set, and by the boot time in seconds where the system has no identifier; "" if it
-// has neither.
+// macBoot distinguishes a boot from others: by the session's identifier, since
+// the boot time moves when the clock is set, and by the boot time in seconds
+// where the system has no identifier; "" if it has neither.
 func macBoot(session string, bootTime func() (seconds int64, err error)) string {
 	if session != "" {
 		return session
@@ -27,7 +28,8 @@ func macBoot(session string, bootTime func() (seconds int64, err error)) string 
 	return ""
 }
 
-// macPower reads `pmset -g batt`, with the first line "Now drawing from 'AC Power'".
+// macPower reads `pmset -g batt`, with the first line "Now drawing from 'AC
+// Power'".
 func macPower(out string) string {
 	switch {
 	case strings.Contains(out, "'AC Power'"):
@@ -38,8 +40,8 @@ func macPower(out string) string {
 	return ""
 }
 
-// macLowPower reads `pmset -g`: "lowpowermode 1", or since macOS 12 on some models
-// "powermode 1", where 2 is high power.
+// macLowPower reads `pmset -g`: "lowpowermode 1", or since macOS 12 on some
+// models "powermode 1", where 2 is high power.
 func macLowPower(out string) bool {
 	for line := range strings.Lines(out) {
 		if f := strings.Fields(line); len(f) >= 2 && (f[0] == "lowpowermode" || f[0] == "powermode") && f[1] == "1" {
@@ -49,8 +51,8 @@ func macLowPower(out string) bool {
 	return false
 }
 
-// macThermal reads `pmset -g therm`: limits below 100 % are throttling (Intel); a
-// warning level that was recorded is pressure; none is nominal.
+// macThermal reads `pmset -g therm`: limits below 100 % are throttling (Intel);
+// a warning level that was recorded is pressure; none is nominal.
 func macThermal(out string) string {
 	state := ""
 	for line := range strings.Lines(out) {
@@ -85,8 +87,8 @@ func macBackup(out string) bool {
 	return false
 }
 
-// macSpotlight adds up what the indexers take in `ps -Aceo pcpu,comm`, in percent
-// of one processor.
+// macSpotlight adds up what the indexers take in `ps -Aceo pcpu,comm`, in
+// percent of one processor.
 func macSpotlight(out string) float64 {
 	var sum float64
 	for line := range strings.Lines(out) {
@@ -101,8 +103,8 @@ func macSpotlight(out string) float64 {
 	return sum
 }
 
-// loadAverage reads vm.loadavg (struct loadavg: three fixed-point uint32, padding,
-// an int64 scale); 0 if it is none.
+// loadAverage reads vm.loadavg (struct loadavg: three fixed-point uint32,
+// padding, an int64 scale); 0 if it is none.
 func loadAverage(raw []byte) float64 {
 	if len(raw) < 24 {
 		return 0
@@ -144,7 +146,8 @@ func readVolume(out []byte) (v macVolume, ok bool) {
 
 var wholeDisk = regexp.MustCompile(`^disk[0-9]{1,5}`)
 
-// whole is the disk to ask about for the model of a volume; "" if there is none.
+// whole is the disk to ask about for the model of a volume; "" if there is
+// none.
 func (v macVolume) whole() string {
 	if len(v.Stores) > 0 {
 		return wholeDisk.FindString(v.Stores[0].Name)
@@ -181,8 +184,9 @@ func (v macVolume) describe(d *result.Disk, below macVolume) {
 	}
 }
 
-// macPressure reads `notifyutil -g com.apple.system.thermalpressurelevel`, which
-// reports on Apple silicon what pmset does not: "<name> <level>". "" if it is not a level.
+// macPressure reads `notifyutil -g com.apple.system.thermalpressurelevel`,
+// which reports on Apple silicon what pmset does not: "<name> <level>". "" if
+// it is not a level.
 func macPressure(out string) string {
 	f := strings.Fields(out)
 	if len(f) != 2 || f[0] != "com.apple.system.thermalpressurelevel" {
@@ -210,8 +214,8 @@ func macMemory(level int) string {
 	return map[int]string{1: "normal", 2: "warning", 4: "critical"}[level]
 }
 
-// macSwap reads vm.swapusage (struct xsw_usage: total, available and used bytes,
-// each a uint64) and gives the bytes in use; 0 if it is none.
+// macSwap reads vm.swapusage (struct xsw_usage: total, available and used
+// bytes, each a uint64) and gives the bytes in use; 0 if it is none.
 func macSwap(raw []byte) int64 {
 	if len(raw) < 24 {
 		return 0
@@ -220,8 +224,9 @@ func macSwap(raw []byte) int64 {
 	return max(0, used)
 }
 
-// macVersion is the version of macOS. The kernel gives programs that were linked for older systems a number that no
-// system ever had, 10.16 or 16.x; sw_vers(1) prints the true one.
+// macVersion is the version of macOS. The kernel gives programs that were
+// linked for older systems a number that no system ever had, 10.16 or 16.x;
+// sw_vers(1) prints the true one.
 func macVersion(product string, swVers func() string) string {
 	if product == "10.16" || strings.HasPrefix(product, "16.") {
 		if v := clean(swVers()); v != "" {
@@ -231,8 +236,9 @@ func macVersion(product string, swVers func() string) string {
 	return product
 }
 
-// macDisk fills in what the system's tools report of the volume on the device ("disk3s5") that is mounted on point.
-// mdutil(1) and tmutil(8) are asked by the mount point: they take volumes, not the folders in them.
+// macDisk fills in what the system's tools report of the volume on the device
+// ("disk3s5") that is mounted on point. mdutil(1) and tmutil(8) are asked by
+// the mount point: they take volumes, not the folders in them.
 func macDisk(d *result.Disk, device, point string, ask func(tool string, args ...string) []byte) {
 	if v, ok := readVolume(ask("/usr/sbin/diskutil", "info", "-plist", device)); ok {
 		below := v
@@ -256,8 +262,8 @@ func macIndexing(out string) string {
 	return ""
 }
 
-// macSnapshots counts the local snapshots in `tmutil listlocalsnapshots PATH`: a
-// heading, then a name in each line.
+// macSnapshots counts the local snapshots in `tmutil listlocalsnapshots PATH`:
+// a heading, then a name in each line.
 func macSnapshots(out string) int {
 	n := 0
 	for line := range strings.Lines(out) {
@@ -279,7 +285,8 @@ func macFileVault(out string) string {
 	return ""
 }
 
-// coreLevel names a level of processors as the system does ("Performance"), in lower case.
+// coreLevel names a level of processors as the system does ("Performance"), in
+// lower case.
 func coreLevel(name string, i int) string {
 	if name != "" {
 		return strings.ToLower(name)

@@ -9,7 +9,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-// machine fills in the facts of the whole machine from a Linux tree. h.CPUs is set.
+// machine fills in the facts of the whole machine from a Linux tree. h.CPUs is
+// set.
 func (t tree) machine(h *result.Host) {
 	rel := fields(t.read("etc/os-release"), "=")
 	if h.OSVersion = clean(unquote(rel["PRETTY_NAME"])); h.OSVersion == "" {
@@ -48,8 +49,8 @@ func unquote(s string) string {
 	return s
 }
 
-// cores distinguishes processors of two levels: by Intel's hybrid units, or by the
-// capacity that the kernel gives each processor (Arm).
+// cores distinguishes processors of two levels: by Intel's hybrid units, or by
+// the capacity that the kernel gives each processor (Arm).
 func (t tree) cores() []result.Cores {
 	p, e := cpuList(t.read("sys/devices/cpu_core/cpus")), cpuList(t.read("sys/devices/cpu_atom/cpus"))
 	if p == 0 || e == 0 {
@@ -105,7 +106,8 @@ func lesser[T int64 | float64](a, b T) T {
 	return min(a, b)
 }
 
-// cpuQuota is the processors' worth of time that control groups allow, 0 for no limit.
+// cpuQuota is the processors' worth of time that control groups allow, 0 for no
+// limit.
 func (t tree) cpuQuota() float64 {
 	var quota float64
 	for _, dir := range t.groups("", "sys/fs/cgroup") {
@@ -144,8 +146,8 @@ func (t tree) groups(controller, mount string) []string {
 	return out
 }
 
-// power is "ac" if a supply is on, "battery" if none is and a battery discharges;
-// batteries of mice and the like (scope Device) do not count.
+// power is "ac" if a supply is on, "battery" if none is and a battery
+// discharges; batteries of mice and the like (scope Device) do not count.
 func (t tree) power() string {
 	online, discharging := false, false
 	for _, dir := range t.list("sys/class/power_supply") {
@@ -169,8 +171,9 @@ func (t tree) power() string {
 	return ""
 }
 
-// thermal is "throttled" while a zone is at its passive or hot trip point, where the
-// kernel slows the processors, "nominal" if zones with such points are below them.
+// thermal is "throttled" while a zone is at its passive or hot trip point,
+// where the kernel slows the processors, "nominal" if zones with such points
+// are below them.
 func (t tree) thermal() string {
 	state := ""
 	for _, zone := range t.list("sys/class/thermal") {
@@ -205,8 +208,8 @@ func (t tree) swap() int64 {
 // for memory counts as pressure.
 const stalled = 1.0
 
-// pressure reads proc/pressure/memory (PSI): "full avg10=0.00 …" is the share of
-// time in which every task waited for memory.
+// pressure reads proc/pressure/memory (PSI): "full avg10=0.00 …" is the share
+// of time in which every task waited for memory.
 func (t tree) pressure() string {
 	for line := range strings.Lines(t.read("proc/pressure/memory")) {
 		f := strings.Fields(line)

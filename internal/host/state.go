@@ -21,9 +21,9 @@ var ErrNoHome = errors.New("HOME is not set to an absolute path")
 const lockName = "measuring.lock"
 
 // StateDir is where this user's registry of runs and the lock of measuring are
-// kept: $DMGBENCH_STATE, else dmgbench in $XDG_STATE_HOME, else in the folder that
-// the system has for it. It is an absolute path and need not exist. getenv is
-// [os.Getenv] or a replacement.
+// kept: $DMGBENCH_STATE, else dmgbench in $XDG_STATE_HOME, else in the folder
+// that the system has for it. It is an absolute path and need not exist. getenv
+// is [os.Getenv] or a replacement.
 func StateDir(getenv func(string) string) (string, error) {
 	if dir := getenv("DMGBENCH_STATE"); dir != "" {
 		abs, err := filepath.Abs(dir)

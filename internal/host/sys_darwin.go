@@ -17,7 +17,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-// indexing is the processor share of its indexers, in percent, from which Spotlight counts as busy.
+// indexing is the processor share of its indexers, in percent, from which
+// Spotlight counts as busy.
 const indexing = 10
 
 // toolDeadline bounds each command that is asked for facts.
@@ -135,15 +136,16 @@ func memory() (physical, limit int64) {
 	return product(n, int64(1)), 0
 }
 
-// Suspended is how long the machine has slept since it booted: the raw monotonic
-// clock runs on through a sleep, the uptime clock does not (clock_gettime(3)).
-// The difference of two calls is the sleep between them, exact to some microseconds.
+// Suspended is how long the machine has slept since it booted: the raw
+// monotonic clock runs on through a sleep, the uptime clock does not
+// (clock_gettime(3)). The difference of two calls is the sleep between them,
+// exact to some microseconds.
 func Suspended() (time.Duration, error) {
 	return between(unix.CLOCK_MONOTONIC_RAW, unix.CLOCK_UPTIME_RAW)
 }
 
-// InhibitSleep keeps the machine awake by caffeinate(8) until release is called or
-// this process ends, and returns how.
+// InhibitSleep keeps the machine awake by caffeinate(8) until release is called
+// or this process ends, and returns how.
 func InhibitSleep() (release func(), how string, err error) {
 	cmd := exec.Command("/usr/bin/caffeinate", "-dims", "-w", strconv.Itoa(os.Getpid()))
 	// An interrupt from the terminal is ours to handle.
@@ -154,14 +156,16 @@ func InhibitSleep() (release func(), how string, err error) {
 	return sync.OnceFunc(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }), "caffeinate", nil
 }
 
-// Tune returns no settings: macOS has neither governors nor huge pages to switch.
+// Tune returns no settings: macOS has neither governors nor huge pages to
+// switch.
 func Tune() Tuning { return Tuning{} }
 
 // DeviceBytes returns the bytes that the disk below path has read and written
 // since boot, by everybody: the statistics of the storage drivers of the
 // volume's disks. An error that matches [ErrUnsupported] is why they are not
 // known. It asks ioreg(8), since without cgo there is no other way into the
-// registry, which takes some tens of milliseconds: outside of whatever is timed.
+// registry, which takes some tens of milliseconds: outside of whatever is
+// timed.
 func DeviceBytes(path string) (read, written int64, err error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {

@@ -39,7 +39,8 @@ func disk(_ context.Context, name string) result.Disk {
 	return d
 }
 
-// space is what the file system leaves to users without privileges, and its size.
+// space is what the file system leaves to users without privileges, and its
+// size.
 func space(name string) (free, total int64) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(name, &st); err != nil {
@@ -54,14 +55,16 @@ func osVersion() string { return "" }
 
 func memory() (physical, limit int64) { return root.memory() }
 
-// Suspended is how long the machine has slept since it booted: the boot clock runs
-// on through a sleep, the monotonic clock does not (clock_gettime(2)). The
-// difference of two calls is the sleep between them, exact to some microseconds.
+// Suspended is how long the machine has slept since it booted: the boot clock
+// runs on through a sleep, the monotonic clock does not (clock_gettime(2)). The
+// difference of two calls is the sleep between them, exact to some
+// microseconds.
 func Suspended() (time.Duration, error) { return between(unix.CLOCK_BOOTTIME, unix.CLOCK_MONOTONIC) }
 
 // InhibitSleep keeps the machine awake until release is called or this process
-// ends, and returns how. It asks logind by systemd-inhibit(1); where that is missing
-// or refused, the error matches [ErrUnsupported] and is worth a warning.
+// ends, and returns how. It asks logind by systemd-inhibit(1); where that is
+// missing or refused, the error matches [ErrUnsupported] and is worth a
+// warning.
 func InhibitSleep() (release func(), how string, err error) {
 	exe, err := exec.LookPath("systemd-inhibit")
 	if err != nil {
@@ -70,8 +73,9 @@ func InhibitSleep() (release func(), how string, err error) {
 	return hold(exec.Command(exe, "--what=sleep:idle", "--who=dmgbench", "--why=a benchmark is measuring", "--mode=block", "cat"), 5*time.Second)
 }
 
-// hold starts a command that holds a lock around cat. An echo shows that the lock is
-// held; the end of our pipe, and so of this process, ends cat and the lock with it.
+// hold starts a command that holds a lock around cat. An echo shows that the
+// lock is held; the end of our pipe, and so of this process, ends cat and the
+// lock with it.
 func hold(cmd *exec.Cmd, patience time.Duration) (func(), string, error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {

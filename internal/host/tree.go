@@ -87,7 +87,8 @@ func cpuList(s string) int {
 	return n
 }
 
-// size is a count of units as bytes; 0 if it is not a positive number that fits.
+// size is a count of units as bytes; 0 if it is not a positive number that
+// fits.
 func size(s string, unit int64) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
 	if err != nil || n <= 0 || n > math.MaxInt64/unit {

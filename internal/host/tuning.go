@@ -8,8 +8,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-// Tuning is how the system is set where that changes rates; "" where there is no
-// such setting or it is not known.
+// Tuning is how the system is set where that changes rates; "" where there is
+// no such setting or it is not known.
 type Tuning struct {
 	Governor  string // what chooses the processors' clock rate: performance, powersave …; several with commas
 	Driver    string // whose governor it is: intel_pstate, acpi-cpufreq …

@@ -52,9 +52,9 @@ const bounceSize = 1 << 20
 // collector drops from a pool would stay mapped for ever.
 var spareBounce = make(chan *Buffer, 8)
 
-// Warm maps the memory that n misaligned direct transfers at once go through, at most 8, so that the
-// first of them, which may be timed, need not. What cannot be mapped now is asked for again by the
-// transfer.
+// Warm maps the memory that n misaligned direct transfers at once go through,
+// at most 8, so that the first of them, which may be timed, need not. What
+// cannot be mapped now is asked for again by the transfer.
 func Warm(n int) {
 	var held []*Buffer
 	for range min(n, cap(spareBounce)) {

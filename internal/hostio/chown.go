@@ -9,11 +9,12 @@ import (
 	"syscall"
 )
 
-// ChownTree lets a file, or a folder with all that is in it, belong to a user and a group: for a
-// program that root runs on behalf of somebody, so that they can work with what it made. It leaves all
-// as it is where the folder of path is not the user's, changes only what belongs to root, follows no
-// link, and leaves out what has several names or is on another file system, as the user may have put
-// those there. A missing path is not an error.
+// ChownTree lets a file, or a folder with all that is in it, belong to a user
+// and a group: for a program that root runs on behalf of somebody, so that they
+// can work with what it made. It leaves all as it is where the folder of path
+// is not the user's, changes only what belongs to root, follows no link, and
+// leaves out what has several names or is on another file system, as the user
+// may have put those there. A missing path is not an error.
 func ChownTree(path string, uid, gid int) error {
 	fail := func(err error) error { return fmt.Errorf("giving %q to user %d: %w", path, uid, bare(err)) }
 	abs, err := filepath.Abs(path)

@@ -129,7 +129,8 @@ func (d *Dir) Remove(name string) error {
 	return d.fail("removing", name, err)
 }
 
-// RemoveAll deletes a tree without following links. A missing one is not an error.
+// RemoveAll deletes a tree without following links. A missing one is not an
+// error.
 func (d *Dir) RemoveAll(name string) error {
 	err := guard(d.hook, d.op(OpRemoveAll, name), func() error { return d.root.RemoveAll(name) })
 	return d.fail("removing", name, err)

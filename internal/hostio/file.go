@@ -36,8 +36,8 @@ type File struct {
 const closedBit = int64(1) << 62
 
 // walk opens the folder of a file below d; an empty name is d itself. It
-// follows no link, and costs one call a level: making a file is part of the time that a
-// run spends on each.
+// follows no link, and costs one call a level: making a file is part of the
+// time that a run spends on each.
 func (d *Dir) walk(folder string) (int, error) {
 	at := d.fd
 	for _, level := range strings.Split(strings.TrimSuffix(folder, "/"), "/") {
@@ -128,9 +128,9 @@ func (f *File) Cache() CacheMode {
 	return f.cache
 }
 
-// Align returns the alignment in bytes that direct transfers want of memory
-// and of offsets and lengths; 4096 where Linux does not report it, 512 of a file without them. A File
-// accepts anything else too, more slowly.
+// Align returns the alignment in bytes that direct transfers want of memory and
+// of offsets and lengths; 4096 where Linux does not report it, 512 of a file
+// without them. A File accepts anything else too, more slowly.
 func (f *File) Align() (mem, off int) {
 	if f.direct < 0 {
 		return 512, 512
@@ -178,7 +178,8 @@ func (f *File) free() {
 	f.released.Do(func() {
 		if f.direct >= 0 {
 			if f.tail.Load() {
-				// Later reads must reach the disk. Not after the flush, which is timed. Advice only.
+				// Later reads must reach the disk. Not after the flush, which
+				// is timed. Advice only.
 				_ = sysDrop(f.fd, 0, 0)
 			}
 			f.closeErr = sysClose(f.direct)

@@ -9,7 +9,8 @@ import (
 // flushes counts the calls of this process that flush a file or a folder.
 var flushes atomic.Int64
 
-// Flushes is how many calls of this process have flushed a file or a folder so far.
+// Flushes is how many calls of this process have flushed a file or a folder so
+// far.
 func Flushes() int64 { return flushes.Load() }
 
 // Sync flushes the file by mode and returns what was achieved: "full" on
@@ -111,8 +112,9 @@ func (f *File) TryLock() error {
 	return f.fail("locking", sysFlock(f.fd, false))
 }
 
-// TryLockShared is TryLock for those who only have to keep writers away: many may hold it at once, and TryLock fails
-// meanwhile. The file need not be open for writing.
+// TryLockShared is TryLock for those who only have to keep writers away: many
+// may hold it at once, and TryLock fails meanwhile. The file need not be open
+// for writing.
 func (f *File) TryLockShared() error {
 	if err := f.acquire(); err != nil {
 		return err

@@ -153,8 +153,8 @@ func sysDrop(fd int, off, n int64) error {
 	})
 }
 
-// sysEvict flushes first: MS_INVALIDATE may throw dirty pages away. A read-only volume has none, should its
-// file system refuse to flush.
+// sysEvict flushes first: MS_INVALIDATE may throw dirty pages away. A read-only
+// volume has none, should its file system refuse to flush.
 func sysEvict(fd int, off, n int64) error {
 	if _, err := sysSync(fd, SyncFsync); err != nil && !errors.Is(err, unix.EROFS) {
 		return err
@@ -176,9 +176,9 @@ func sysStatfs(fd int) (free, total int64, fsType string, err error) {
 func sysSpread(int) error { return ErrUnsupported }
 
 // DeviceBytes returns the bytes that the disk below path has read and written
-// since boot, by everybody, as [host.DeviceBytes] finds them. It starts a program
-// of the system and takes some tens of milliseconds. The kernel sums up in steps:
-// over short spans a difference may lag. An error that matches
+// since boot, by everybody, as [host.DeviceBytes] finds them. It starts a
+// program of the system and takes some tens of milliseconds. The kernel sums up
+// in steps: over short spans a difference may lag. An error that matches
 // errors.ErrUnsupported for what is on no disk.
 func DeviceBytes(path string) (read, written int64, err error) {
 	read, written, err = host.DeviceBytes(path)

@@ -16,9 +16,9 @@ func sysOpenDirect(dir int, name string, o OpenOptions) (int, error) {
 	return openat(dir, name, flags, 0)
 }
 
-// defaultAlign is the alignment where the kernel does not report one, in bytes: kernels before 6.1
-// refuse less on a disk, or a dm-crypt device, of 4096-byte blocks, and btrfs takes it and goes
-// through the page cache without a word.
+// defaultAlign is the alignment where the kernel does not report one, in bytes:
+// kernels before 6.1 refuse less on a disk, or a dm-crypt device, of 4096-byte
+// blocks, and btrfs takes it and goes through the page cache without a word.
 const defaultAlign = 4096
 
 // sysAlign describes the file and, when direct is wanted, what the kernel

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// maxTransfer is the most bytes that one system call moves: Darwin refuses 2 GiB
-// and more, and package os caps at the same 1 GiB. Tests lower it.
+// maxTransfer is the most bytes that one system call moves: Darwin refuses 2
+// GiB and more, and package os caps at the same 1 GiB. Tests lower it.
 var maxTransfer = 1 << 30
 
 // ReadAt reads len(p) bytes from off, whatever their alignment, and returns
@@ -270,9 +270,9 @@ func roundUp[T int | int64](v, unit T) T { return (v + unit - 1) / unit * unit }
 const padLimit = 4096
 
 // WritePadded writes p at off and pad zeros after it, at most 4095, and returns
-// how many bytes of p are written. Where the end of p is padded to a whole block
-// that is one system call: a call of its own for the last part of a small file
-// would be a round trip to the disk more.
+// how many bytes of p are written. Where the end of p is padded to a whole
+// block that is one system call: a call of its own for the last part of a small
+// file would be a round trip to the disk more.
 func (f *File) WritePadded(p []byte, off int64, pad int) (int, error) {
 	if pad < 0 || pad >= padLimit {
 		return 0, f.fail("writing", fmt.Errorf("%d bytes of padding: %w", pad, fs.ErrInvalid))

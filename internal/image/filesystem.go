@@ -8,20 +8,22 @@ type Filesystem struct {
 	Name string
 	// MinSize: of the volume: no program makes the file system in less
 	MinSize int64
-	// UsefulSize is the smallest image that is worth measuring, with room for journals and checkpoints: scaling a plan
-	// down stops there.
+	// UsefulSize is the smallest image that is worth measuring, with room for
+	// journals and checkpoints: scaling a plan down stops there.
 	UsefulSize int64
-	// RepairableSize is the smallest image with a volume that can be repaired after its start is overwritten,
-	// 0: UsefulSize.
+	// RepairableSize is the smallest image with a volume that can be repaired
+	// after its start is overwritten, 0: UsefulSize.
 	RepairableSize int64
 	// MaxFile: largest file, 0: larger than any volume
 	MaxFile int64
 }
 
-// Filesystems are all file systems that a plan can name. Smallest sizes: mkfs.xfs (xfsprogs 5.19 and later) refuses
-// less than 300 MiB, mkfs.btrfs 114,294,784 B with its default profiles; FAT32 needs 65,525 clusters of 512 B and its
-// two tables (Microsoft, FAT32 File System Specification 1.03), with alignment 34 MiB, and its files have lengths of
-// 32 bits (DIR_FileSize there); the others can be made in 1 MiB.
+// Filesystems are all file systems that a plan can name. Smallest sizes:
+// mkfs.xfs (xfsprogs 5.19 and later) refuses less than 300 MiB, mkfs.btrfs
+// 114,294,784 B with its default profiles; FAT32 needs 65,525 clusters of 512 B
+// and its two tables (Microsoft, FAT32 File System Specification 1.03), with
+// alignment 34 MiB, and its files have lengths of 32 bits (DIR_FileSize there);
+// the others can be made in 1 MiB.
 var Filesystems = []Filesystem{
 	{Name: "APFS", MinSize: mib, UsefulSize: 32 * mib},
 	{Name: "HFS+", MinSize: mib, UsefulSize: 32 * mib},
@@ -32,7 +34,8 @@ var Filesystems = []Filesystem{
 	{Name: "btrfs", MinSize: 114_294_784, UsefulSize: 128 * mib},
 }
 
-// FilesystemNamed finds a file system by its name; an unknown name gives the zero row.
+// FilesystemNamed finds a file system by its name; an unknown name gives the
+// zero row.
 func FilesystemNamed(name string) Filesystem {
 	for _, f := range Filesystems {
 		if f.Name == name {
@@ -51,6 +54,7 @@ func FilesystemNames() []string {
 	return names
 }
 
-// PartitionTableSize is what a GUID partition table takes of an image in addition to its one volume, in bytes: the
-// first MiB, to which the volume is aligned, and the 33 sectors of the copy at the end (UEFI 2.10, section 5.3).
+// PartitionTableSize is what a GUID partition table takes of an image in
+// addition to its one volume, in bytes: the first MiB, to which the volume is
+// aligned, and the 33 sectors of the copy at the end (UEFI 2.10, section 5.3).
 const PartitionTableSize = mib + 33*SectorSize

@@ -1,7 +1,10 @@
-// Package image declares what a disk image is: the registry of image formats and file systems, the limits of sizes and
-// bands, and [Spec], the description of an image that plans, engines and containers check with one [Spec.Validate].
+// Package image declares what a disk image is: the registry of image formats
+// and file systems, the limits of sizes and bands, and [Spec], the description
+// of an image that plans, engines and containers check with one
+// [Spec.Validate].
 //
-// A new format is one row of [Formats] here and its implementation in package container.
+// A new format is one row of [Formats] here and its implementation in package
+// container.
 package image
 
 import (
@@ -10,7 +13,8 @@ import (
 	"strings"
 )
 
-// Names of the formats that code refers to one by one; [Formats] lists all of them.
+// Names of the formats that code refers to one by one; [Formats] lists all of
+// them.
 const (
 	UDRW = "UDRW" // read-write image: the sectors of the device in one file
 	UDSB = "UDSB" // sparse bundle: a folder of band files
@@ -33,7 +37,8 @@ const (
 
 // Format is one row of the registry: everything about a format that is data.
 type Format struct {
-	// Apple's four letters, as plans, results and `hdiutil convert -format` name it
+	// Apple's four letters, as plans, results and `hdiutil convert -format`
+	// name it
 	Name string
 	// -type of `hdiutil create`, "" if hdiutil makes no empty image of the format
 	CreateType string
@@ -47,7 +52,8 @@ type Format struct {
 	Allocation Allocation
 	// Unit: bytes of a band or chunk by default, 0: the format has none
 	Unit int64
-	// MaxUnits: most bands or chunks of a device, 0: [MaxSize] is the only limit
+	// MaxUnits: most bands or chunks of a device, 0: [MaxSize] is the only
+	// limit
 	MaxUnits int64
 	// AnyBand: containers of the format accept another band size than Unit
 	AnyBand bool
@@ -74,7 +80,8 @@ type Format struct {
 	Attached string
 }
 
-// Formats are all image formats. Formats that are made empty come first, UDRW, the default, before all others.
+// Formats are all image formats. Formats that are made empty come first, UDRW,
+// the default, before all others.
 var Formats = []Format{
 	{Name: UDRW, CreateType: "UDIF", ImageType: "RAW", Extension: ".dmg", Encrypted: true,
 		Title:       "read-write image",
@@ -126,7 +133,8 @@ func entireImage() Format {
 	return f
 }
 
-// FormatNamed finds a format by its name or by its type in diskutil (RAW is UDRW), in upper or lower case.
+// FormatNamed finds a format by its name or by its type in diskutil (RAW is
+// UDRW), in upper or lower case.
 func FormatNamed(name string) (Format, bool) {
 	i := slices.IndexFunc(Formats, func(f Format) bool {
 		return strings.EqualFold(f.Name, name) || f.ImageType != "" && strings.EqualFold(f.ImageType, name)
@@ -137,7 +145,8 @@ func FormatNamed(name string) (Format, bool) {
 	return Formats[i], true
 }
 
-// FormatNames are the names of the formats that match, in the order of the registry; nil matches all.
+// FormatNames are the names of the formats that match, in the order of the
+// registry; nil matches all.
 func FormatNames(match func(Format) bool) []string {
 	var names []string
 	for _, f := range Formats {
@@ -148,13 +157,16 @@ func FormatNames(match func(Format) bool) []string {
 	return names
 }
 
-// Writable reports whether images of the format can be made empty and written to.
+// Writable reports whether images of the format can be made empty and written
+// to.
 func (f Format) Writable() bool { return !f.ReadOnly }
 
-// Grows reports whether images take space in units as they are written, and can be compacted.
+// Grows reports whether images take space in units as they are written, and can
+// be compacted.
 func (f Format) Grows() bool { return f.Allocation == AllocateUnits }
 
-// BandSize is the size of the bands or chunks in bytes where the spec asks for band, 0 for the default.
+// BandSize is the size of the bands or chunks in bytes where the spec asks for
+// band, 0 for the default.
 func (f Format) BandSize(band int64) int64 {
 	if band > 0 && f.AnyBand {
 		return band

@@ -11,10 +11,12 @@ import (
 // SectorSize is the unit of image sizes and band sizes, in bytes.
 const SectorSize = 512
 
-// MaxSize is the largest device, in bytes: below it, sums of offsets and sizes cannot overflow.
+// MaxSize is the largest device, in bytes: below it, sums of offsets and sizes
+// cannot overflow.
 const MaxSize = 1 << 60
 
-// Limits of the band size in bytes, those of hdiutil(1): "sparse-band-size: [2048, 16777216] sectors".
+// Limits of the band size in bytes, those of hdiutil(1): "sparse-band-size:
+// [2048, 16777216] sectors".
 const (
 	MinBandSize = 2048 * SectorSize     // 1 MiB
 	MaxBandSize = 16777216 * SectorSize // 8 GiB
@@ -26,7 +28,8 @@ const NotEncrypted = "none"
 // Encryptions are the values that Encryption can have.
 var Encryptions = []string{NotEncrypted, "AES-128", "AES-256"}
 
-// ErrUnknownFormat means that a spec names a format that is in no row of [Formats].
+// ErrUnknownFormat means that a spec names a format that is in no row of
+// [Formats].
 var ErrUnknownFormat = errors.New("unknown image format")
 
 // Spec describes an image.
@@ -77,7 +80,8 @@ func CheckSize(n int64) error {
 	return nil
 }
 
-// CheckBandSize checks the size of a band, in bytes. The part of the error after "; want " names what is accepted.
+// CheckBandSize checks the size of a band, in bytes. The part of the error
+// after "; want " names what is accepted.
 func CheckBandSize(n int64) error {
 	size := units.Bytes(n)
 	switch {

@@ -15,7 +15,8 @@ import (
 	"dmgbench/internal/image"
 )
 
-// Policies about images without a volume that can be mounted, as -mount of hdiutil names them.
+// Policies about images without a volume that can be mounted, as -mount of
+// hdiutil names them.
 const (
 	mountRequired   = "required"
 	mountOptional   = "optional"
@@ -26,11 +27,14 @@ const (
 var mountPolicies = map[string]string{"forcemount": mountRequired, "automount": mountOptional,
 	"nomount": mountSuppressed}
 
-// attach is the verb of both tools: it attaches the image that is named first and prints its devices.
+// attach is the verb of both tools: it attaches the image that is named first
+// and prints its devices.
 //
-// The image is opened once, before anything is attached: for its partition map and volumes, which the attacher and the
-// list of devices take over, and for its checksums. An image that is attached already is not attached again: its
-// present devices are printed, its volume is mounted if it is not, and warnings name what differs from the request.
+// The image is opened once, before anything is attached: for its partition map
+// and volumes, which the attacher and the list of devices take over, and for
+// its checksums. An image that is attached already is not attached again: its
+// present devices are printed, its volume is mounted if it is not, and warnings
+// name what differs from the request.
 func (c *call) attach() error {
 	r, policy, err := c.attachRequest()
 	if err != nil {
@@ -84,8 +88,9 @@ func (c *call) attach() error {
 	return c.printAttached(got, r.Info)
 }
 
-// attachRequest reads the options of attach, of both tools, and the policy about images without a volume to mount. An
-// error is a misuse or a folder that is missing: the image has not been opened yet.
+// attachRequest reads the options of attach, of both tools, and the policy
+// about images without a volume to mount. An error is a misuse or a folder that
+// is missing: the image has not been opened yet.
 func (c *call) attachRequest() (r attach.Request, policy string, err error) {
 	r, err = c.mountRequest()
 	r.ReadOnly, r.Browse = c.has("readonly"), !c.has("nobrowse")
@@ -135,8 +140,9 @@ func (c *call) mountRequest() (r attach.Request, err error) {
 	return r, err
 }
 
-// mountFolder is the folder to mount on, with links followed, as the kernel's table of mounts will have it. If it is to
-// be made, only its parent must exist.
+// mountFolder is the folder to mount on, with links followed, as the kernel's
+// table of mounts will have it. If it is to be made, only its parent must
+// exist.
 func (c *call) mountFolder(name string, make bool) (string, error) {
 	path, err := c.absolute(name)
 	if err != nil {
@@ -150,8 +156,9 @@ func (c *call) mountFolder(name string, make bool) (string, error) {
 	return real, err
 }
 
-// inspectForAttach opens the image once for everything that attach has to know: whether it can be served, its
-// partition map, its volumes, and for hdiutil, which attaches no damaged data, its checksums.
+// inspectForAttach opens the image once for everything that attach has to know:
+// whether it can be served, its partition map, its volumes, and for hdiutil,
+// which attaches no damaged data, its checksums.
 func (c *call) inspectForAttach(p place, verify bool) (info *attach.ImageInfo, err error) {
 	i, err := c.open(p, true)
 	if err != nil {
@@ -174,8 +181,9 @@ func (c *call) inspectForAttach(p place, verify bool) (info *attach.ImageInfo, e
 	return info, err
 }
 
-// attachAgain mounts an attached image if it is not mounted and should be, and prints it. What the request wants
-// otherwise, such as writing to an image that is attached read-only, takes a detach first: that is a warning, because
+// attachAgain mounts an attached image if it is not mounted and should be, and
+// prints it. What the request wants otherwise, such as writing to an image that
+// is attached read-only, takes a detach first: that is a warning, because
 // programs attach an image again to find its mount point.
 func (c *call) attachAgain(a attach.Attached, r attach.Request, policy string) error {
 	const already = "it is attached already, "
@@ -200,8 +208,9 @@ func (c *call) attachAgain(a attach.Attached, r attach.Request, policy string) e
 	return c.printAttached(a, nil)
 }
 
-// attachMade attaches what create has made. If that fails, for instance since the image has no volume to mount, the
-// image stays, and the error reports that it was created.
+// attachMade attaches what create has made. If that fails, for instance since
+// the image has no volume to mount, the image stays, and the error reports that
+// it was created.
 func (c *call) attachMade(path string, pass []byte) error {
 	p, err := placeAt(path)
 	if err != nil {
@@ -225,8 +234,9 @@ func (c *call) attachMade(path string, pass []byte) error {
 	return c.printAttached(a, nil)
 }
 
-// checkPointFree refuses to mount over the volume of another image: its files would disappear below the new mount, and
-// programs that use them would not notice. Mounts of other programs are left to the kernel.
+// checkPointFree refuses to mount over the volume of another image: its files
+// would disappear below the new mount, and programs that use them would not
+// notice. Mounts of other programs are left to the kernel.
 func (c *call) checkPointFree(folder string) error {
 	if folder == "" {
 		return nil
@@ -241,7 +251,8 @@ func (c *call) checkPointFree(folder string) error {
 	return err
 }
 
-// listLiving lists the attached images. The attacher reports each dead one once, so this prints it.
+// listLiving lists the attached images. The attacher reports each dead one
+// once, so this prints it.
 func (c *call) listLiving() (list []attach.Attached, err error) {
 	all, err := c.env.Attacher.List(c.ctx)
 	for _, a := range all {
@@ -265,9 +276,11 @@ func (c *call) findImage(path string) (*attach.Attached, error) {
 	return nil, err
 }
 
-// findAttached returns the attachment of a device or a mount point; names of devices may lack /dev/. The operand may be
-// the whole disk, any of its partitions, or in mode fuse the name by which attach and info print it. Links in the path
-// of a mount point are followed. The error is fs.ErrNotExist if no attachment fits.
+// findAttached returns the attachment of a device or a mount point; names of
+// devices may lack /dev/. The operand may be the whole disk, any of its
+// partitions, or in mode fuse the name by which attach and info print it. Links
+// in the path of a mount point are followed. The error is fs.ErrNotExist if no
+// attachment fits.
 func (c *call) findAttached(operand string) (attach.Attached, error) {
 	list, err := c.listLiving()
 	if err != nil {
@@ -293,8 +306,9 @@ func (c *call) findAttached(operand string) (attach.Attached, error) {
 	return attach.Attached{}, fs.ErrNotExist
 }
 
-// detach is the verb of hdiutil, and eject of diskutil. It prints what was lost, which is a failure without force: the
-// image is detached, but not all of the data is in it.
+// detach is the verb of hdiutil, and eject of diskutil. It prints what was
+// lost, which is a failure without force: the image is detached, but not all of
+// the data is in it.
 func (c *call) detach() error {
 	a, err := c.findAttached(c.operands[0])
 	if err != nil {
@@ -320,7 +334,8 @@ func (c *call) detach() error {
 	return err
 }
 
-// reportBusy prints the failure of hdiutil on a busy volume, which has a message and a status of its own.
+// reportBusy prints the failure of hdiutil on a busy volume, which has a
+// message and a status of its own.
 func (c *call) reportBusy(a attach.Attached, err error) error {
 	text, errno, _ := describeError(err)
 	if c.tool != "hdiutil" || errno != syscall.EBUSY {
@@ -349,7 +364,8 @@ func (c *call) unmount() error {
 	return err
 }
 
-// mountvol mounts the volume of an attached image; a mounted one is only printed.
+// mountvol mounts the volume of an attached image; a mounted one is only
+// printed.
 func (c *call) mountvol() error {
 	r, err := c.mountRequest()
 	if err != nil {

@@ -17,15 +17,16 @@ import (
 	"dmgbench/internal/container/udif"
 )
 
-// keepSums prepares checkRead, before the image is read: the image sums up what is read from now on, so that most data
-// is read once.
+// keepSums prepares checkRead, before the image is read: the image sums up what
+// is read from now on, so that most data is read once.
 func keepSums(i *imageFile) {
 	if im := i.tables(); im != nil {
 		im.KeepSums()
 	}
 }
 
-// checkRead compares what was read of an image with its stored checksums; it reads what was not read yet. With
+// checkRead compares what was read of an image with its stored checksums; it
+// reads what was not read yet. With
 // -noverify a difference is a warning.
 func (c *call) checkRead(i *imageFile) error {
 	bad, err := c.compareSums(i, "noverify", (*udif.Image).VerifyRead)
@@ -35,8 +36,8 @@ func (c *call) checkRead(i *imageFile) error {
 	return err
 }
 
-// compareSums computes the checksums of a UDIF image and returns how they differ from those stored. With the option
-// allow a difference is a warning.
+// compareSums computes the checksums of a UDIF image and returns how they
+// differ from those stored. With the option allow a difference is a warning.
 func (c *call) compareSums(i *imageFile, allow string,
 	verify func(*udif.Image, context.Context, udif.StreamOptions) (*udif.Report, error)) (bad, err error) {
 	im := i.tables()
@@ -54,14 +55,16 @@ func (c *call) compareSums(i *imageFile, allow string,
 	return bad, nil
 }
 
-// hashes are the checksum types of hdiutil(1) but for UDIF-CRC32 and UDIF-MD5, which are of the parts first.
+// hashes are the checksum types of hdiutil(1) but for UDIF-CRC32 and UDIF-MD5,
+// which are of the parts first.
 var hashes = map[string]func() hash.Hash{
 	"CRC32": func() hash.Hash { return crc32.NewIEEE() }, "MD5": md5.New, "SHA": sha1.New, "SHA1": sha1.New,
 	"SHA256": sha256.New, "SHA384": sha512.New384, "SHA512": sha512.New,
 }
 
-// checksum computes a checksum of the device. Types that start with UDIF- are what a read-only image stores: a checksum
-// over the checksums of its parts, in binary form. Of other images it is what convert would store.
+// checksum computes a checksum of the device. Types that start with UDIF- are
+// what a read-only image stores: a checksum over the checksums of its parts, in
+// binary form. Of other images it is what convert would store.
 func (c *call) checksum() error {
 	kind := strings.ToUpper(c.value("type"))
 	name, ofParts := strings.CutPrefix(kind, "UDIF-")
@@ -93,8 +96,9 @@ func (c *call) checksum() error {
 	})
 }
 
-// summedParts are the parts with checksums of their own in a UDIF image, and its tables, which leave space out of them;
-// of other images the parts that convert would cut, with nil.
+// summedParts are the parts with checksums of their own in a UDIF image, and
+// its tables, which leave space out of them; of other images the parts that
+// convert would cut, with nil.
 func summedParts(i *imageFile) ([]udif.Region, *udif.Image, error) {
 	if im := i.tables(); im != nil && len(im.Regions()) > 0 {
 		return im.Regions(), im, nil
@@ -103,8 +107,8 @@ func summedParts(i *imageFile) ([]udif.Region, *udif.Image, error) {
 	return layout.Regions, nil, err
 }
 
-// hashPart adds the bytes of a device from at to end to a hash, without the stretches that tables, if there are any,
-// leave out.
+// hashPart adds the bytes of a device from at to end to a hash, without the
+// stretches that tables, if there are any, leave out.
 func (c *call) hashPart(h hash.Hash, dev io.ReaderAt, tables *udif.Image, at, end int64, p *progress) error {
 	buf := make([]byte, 1<<20)
 	for at < end {
@@ -129,8 +133,8 @@ func (c *call) hashPart(h hash.Hash, dev io.ReaderAt, tables *udif.Image, at, en
 	return nil
 }
 
-// readPieces calls take with each piece of src from at to end and with its offset. It reads into buf, and ends with the
-// context of the command.
+// readPieces calls take with each piece of src from at to end and with its
+// offset. It reads into buf, and ends with the context of the command.
 func (c *call) readPieces(src io.ReaderAt, buf []byte, at, end int64, take func(b []byte, off int64) error) error {
 	for ; at < end; at += int64(len(buf)) {
 		if err := c.canceled(); err != nil {
@@ -147,15 +151,17 @@ func (c *call) readPieces(src io.ReaderAt, buf []byte, at, end int64, take func(
 	return nil
 }
 
-// unreadableError is the error of a file or folder on an image, not of the host it is copied to.
+// unreadableError is the error of a file or folder on an image, not of the host
+// it is copied to.
 type unreadableError struct{ err error }
 
 func (e *unreadableError) Error() string { return e.err.Error() }
 func (e *unreadableError) Unwrap() error { return e.err }
 
-// verify checks the stored checksums, which only UDIF images with tables have; of other images it checks the structure.
-// As from Apple's tool the status is 1 for an image without a checksum, and the message names what differs. A file that
-// is not an image has a message of its own.
+// verify checks the stored checksums, which only UDIF images with tables have;
+// of other images it checks the structure. As from Apple's tool the status is 1
+// for an image without a checksum, and the message names what differs. A file
+// that is not an image has a message of its own.
 func (c *call) verify() error {
 	err := c.withImage(c.operands[0], peek, func(i *imageFile) error {
 		if err := c.warnOfRaw(i); err != nil {
@@ -185,16 +191,17 @@ func (c *call) verify() error {
 	return err
 }
 
-// reportNoChecksum is the result of verify for an image without a checksum of some kind: status 1, as from Apple's
-// tool.
+// reportNoChecksum is the result of verify for an image without a checksum of
+// some kind: status 1, as from Apple's tool.
 func (c *call) reportNoChecksum(i *imageFile, which string) error {
 	c.printf("%q has no checksum%s.", i.name, which)
 	return &exitStatus{1}
 }
 
-// verifyTables computes and compares every checksum of a UDIF image. Findings go to stderr, as from Apple's tool, and
-// the result to the property list if there is one. Checksums of an unknown type are neither valid nor missing: if an
-// image has no others, the status is 1.
+// verifyTables computes and compares every checksum of a UDIF image. Findings
+// go to stderr, as from Apple's tool, and the result to the property list if
+// there is one. Checksums of an unknown type are neither valid nor missing: if
+// an image has no others, the status is 1.
 func (c *call) verifyTables(i *imageFile, im *udif.Image) error {
 	p := c.newProgress(im.Size())
 	report, err := im.Verify(c.ctx, udif.StreamOptions{Progress: func(done, _ int64) { p.at(done) }})
@@ -231,8 +238,8 @@ func (c *call) verifyTables(i *imageFile, im *udif.Image) error {
 	return nil
 }
 
-// printChecks prints what is wrong with checksums, and those of types that are not computed here. It returns how many
-// agree, and how many were not computed.
+// printChecks prints what is wrong with checksums, and those of types that are
+// not computed here. It returns how many agree, and how many were not computed.
 func (c *call) printChecks(report *udif.Report) (known, unknown int) {
 	for _, check := range report.Checks {
 		kind := checksumName(check.Type)
@@ -260,7 +267,8 @@ func checksumName(typ uint32) string {
 	return cmp.Or(names[typ], fmt.Sprintf("type %d", typ))
 }
 
-// storedChecksum is the checksum over the whole image: its kind, and its value, "" if there is none.
+// storedChecksum is the checksum over the whole image: its kind, and its value,
+// "" if there is none.
 func storedChecksum(i *imageFile) (kind, value string) {
 	im := i.tables()
 	if im == nil || im.Trailer().Master.Type == udif.ChecksumNone {

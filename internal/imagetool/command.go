@@ -1,12 +1,14 @@
-// Package imagetool is an hdiutil for Linux with the image verbs of diskutil: Apple's grammar, property lists, messages
-// and exit statuses over this project's own containers, partition tables and exFAT volumes. An [Attacher] mounts and
-// attaches.
+// Package imagetool is an hdiutil for Linux with the image verbs of diskutil:
+// Apple's grammar, property lists, messages and exit statuses over this
+// project's own containers, partition tables and exFAT volumes. An [Attacher]
+// mounts and attaches.
 //
-// verbs.txt holds every verb and option. The grammar, `hdiutil help` and the manual page are made from it, so that they
-// cannot differ.
+// verbs.txt holds every verb and option. The grammar, `hdiutil help` and the
+// manual page are made from it, so that they cannot differ.
 //
-// It refuses what is not in that file, and what Apple's tools support and this one does not, with status 1 and the
-// reason; it never does something else instead. It does not measure, has no prompts, and reaches host files only
+// It refuses what is not in that file, and what Apple's tools support and this
+// one does not, with status 1 and the reason; it never does something else
+// instead. It does not measure, has no prompts, and reaches host files only
 // through package hostio.
 package imagetool
 
@@ -26,8 +28,9 @@ import (
 	"dmgbench/internal/attach"
 )
 
-// Env is everything that a command takes from outside, so that tests need no privileges. The zero value reads an empty
-// stdin, discards the output and attaches for real; [System] is that of the process.
+// Env is everything that a command takes from outside, so that tests need no
+// privileges. The zero value reads an empty stdin, discards the output and
+// attaches for real; [System] is that of the process.
 type Env struct {
 	// Stdin is read for passphrases, and only if an option names it.
 	Stdin io.Reader
@@ -35,27 +38,35 @@ type Env struct {
 	Stdout, Stderr io.Writer
 	// Attacher attaches and mounts; nil is package attach.
 	Attacher *Attacher
-	// Helper runs the process that serves an attached image, with the arguments after [HelperVerb].
+	// Helper runs the process that serves an attached image, with the arguments
+	// after [HelperVerb].
 	Helper func(args []string) int
-	// Now is the modification time of files that are put into volumes; nil is the clock of the host.
+	// Now is the modification time of files that are put into volumes; nil is
+	// the clock of the host.
 	Now func() time.Time
-	// Random gives identifiers and serial numbers; nil is the random source of the system.
+	// Random gives identifiers and serial numbers; nil is the random source of
+	// the system.
 	Random io.Reader
-	// Dir is the folder in which relative paths start; "" is the working folder.
+	// Dir is the folder in which relative paths start; "" is the working
+	// folder.
 	Dir string
 	// Version is what info prints as the version of the driver.
 	Version string
-	// UID is the user: root gets another default file system, as only root can mount it.
+	// UID is the user: root gets another default file system, as only root can
+	// mount it.
 	UID int
-	// iterations of the key derivation of new images; 0 is as many as is safe. Tests take few.
+	// iterations of the key derivation of new images; 0 is as many as is safe.
+	// Tests take few.
 	iterations int
 }
 
-// HelperVerb is the hidden verb under which package attach starts this program again.
+// HelperVerb is the hidden verb under which package attach starts this program
+// again.
 const HelperVerb = attach.HelperVerb
 
-// Attacher has the functions of package attach that need privileges; tests replace them. Errors wrap EBUSY for what is
-// in use, EAGAIN for an image that another process has open, and [attach.ErrNoFileSystem].
+// Attacher has the functions of package attach that need privileges; tests
+// replace them. Errors wrap EBUSY for what is in use, EAGAIN for an image that
+// another process has open, and [attach.ErrNoFileSystem].
 type Attacher struct {
 	Attach      func(ctx context.Context, r attach.Request) (attach.Attached, error)
 	Detach      func(ctx context.Context, a attach.Attached, force bool) (attach.Lost, error)
@@ -65,7 +76,8 @@ type Attacher struct {
 	Trim        func(ctx context.Context, mountPoint string) (int64, error)
 	Filesystems func() []attach.FS
 	Make        func(ctx context.Context, device, filesystem, label string) error
-	// CanGrow returns why Grow would fail for a file system, so that the image keeps its size then.
+	// CanGrow returns why Grow would fail for a file system, so that the image
+	// keeps its size then.
 	CanGrow func(filesystem string) error
 	// Grow makes the volume take the whole partition.
 	Grow func(ctx context.Context, a attach.Attached) error
@@ -101,14 +113,17 @@ func (e Env) withDefaults() Env {
 	return e
 }
 
-// call is one command line, from its words to its output. Every verb is a method of it.
+// call is one command line, from its words to its output. Every verb is a
+// method of it.
 type call struct {
 	ctx context.Context
 	env Env
-	// tool is hdiutil or diskutil: they differ in grammar, messages and property lists.
+	// tool is hdiutil or diskutil: they differ in grammar, messages and
+	// property lists.
 	tool string
 	verb *verb
-	// opts are the values by the key of the option, in the order of the command line; a flag has one empty value.
+	// opts are the values by the key of the option, in the order of the command
+	// line; a flag has one empty value.
 	opts     map[string][]string
 	operands []string
 	// out and err are stdout and stderr, or discard everything with -quiet.
@@ -116,10 +131,12 @@ type call struct {
 	secrets  secrets
 }
 
-// Main executes one command line, without the name of the program: a verb of hdiutil with its arguments, or "diskutil"
-// and a verb of diskutil's. The result is the exit status: 0 done; 1 not done, or not understood; 16 a volume is busy;
-// 35 the image to be resized is in use; 80 the passphrase is wrong or missing (1 when attaching, as from Apple's); 130
-// interrupted; 141 done, but the reader of the output closed it early.
+// Main executes one command line, without the name of the program: a verb of
+// hdiutil with its arguments, or "diskutil" and a verb of diskutil's. The
+// result is the exit status: 0 done; 1 not done, or not understood; 16 a volume
+// is busy; 35 the image to be resized is in use; 80 the passphrase is wrong or
+// missing (1 when attaching, as from Apple's); 130 interrupted; 141 done, but
+// the reader of the output closed it early.
 func Main(ctx context.Context, args []string, env Env) int {
 	if len(args) > 0 && args[0] == HelperVerb && env.Helper != nil {
 		return env.Helper(args[1:])
@@ -163,8 +180,9 @@ func (c *call) canceled() error {
 	return nil
 }
 
-// OutlivePipes keeps the process running when the reader of stdout or stderr has gone: the signal that ends it then
-// would leave half an image under a temporary name. Programs that it starts are not affected.
+// OutlivePipes keeps the process running when the reader of stdout or stderr
+// has gone: the signal that ends it then would leave half an image under a
+// temporary name. Programs that it starts are not affected.
 func OutlivePipes() (stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGPIPE)

@@ -12,9 +12,11 @@ import (
 	"dmgbench/internal/image"
 )
 
-// convert is the verb of hdiutil, and `diskutil image create from`: it makes another image with the same device. Every
-// byte of the device is copied, free space of volumes included. Afterwards the checksums that a UDIF source stores are
-// compared with what was read; with a difference the new image is deleted, unless -noverify keeps it.
+// convert is the verb of hdiutil, and `diskutil image create from`: it makes
+// another image with the same device. Every byte of the device is copied, free
+// space of volumes included. Afterwards the checksums that a UDIF source stores
+// are compared with what was read; with a difference the new image is deleted,
+// unless -noverify keeps it.
 func (c *call) convert() (err error) {
 	b, to := newImage{}, c.value("o")
 	if c.tool == "diskutil" {
@@ -59,7 +61,8 @@ func (c *call) convert() (err error) {
 	return c.printMade(made)
 }
 
-// writeContainer makes an image that can be written to, and copies what is not zero.
+// writeContainer makes an image that can be written to, and copies what is not
+// zero.
 func (c *call) writeContainer(to place, src *imageFile, b newImage) error {
 	if err := b.makeContainer(to); err != nil {
 		return err
@@ -72,8 +75,8 @@ func (c *call) writeContainer(to place, src *imageFile, b newImage) error {
 	return errors.Join(container.Copy(c.ctx, dst, src.Image, o), dst.Close())
 }
 
-// storedRanges returns a function that reports whether a range of the device may be other than zero: where a bundle has
-// bands. It is nil for other images.
+// storedRanges returns a function that reports whether a range of the device
+// may be other than zero: where a bundle has bands. It is nil for other images.
 func storedRanges(i *imageFile) func(off, n int64) bool {
 	band := i.BandSize()
 	entries, err := i.dir.ReadDir(i.name + "/bands")
@@ -110,8 +113,8 @@ func (c *call) writeUDIF(to place, img container.Image, b newImage) error {
 		Workers: tasks, Encryption: b.encryption, Progress: func(done, _ int64) { p.at(done) }})
 }
 
-// imageKeys are the image keys of new images: the formats that have them, and the range of their values, as of
-// hdiutil(1). Sizes of bands are in sectors.
+// imageKeys are the image keys of new images: the formats that have them, and
+// the range of their values, as of hdiutil(1). Sizes of bands are in sectors.
 var imageKeys = map[string]struct {
 	formats   string
 	low, high int64
@@ -121,8 +124,9 @@ var imageKeys = map[string]struct {
 	"bzip2-level":      {image.UDBZ, 1, 9},
 }
 
-// setImageKeys takes over the image keys of a new image. Keys that do not fit the format are errors: the user would
-// measure or ship another image than requested.
+// setImageKeys takes over the image keys of a new image. Keys that do not fit
+// the format are errors: the user would measure or ship another image than
+// requested.
 func (c *call) setImageKeys(b *newImage) error {
 	for _, v := range c.opts["imagekey"] {
 		key, text, _ := strings.Cut(v, "=")

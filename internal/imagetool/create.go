@@ -20,10 +20,12 @@ import (
 	"dmgbench/internal/image"
 )
 
-// newImage describes a new image, as the options of create and convert request it.
+// newImage describes a new image, as the options of create and convert request
+// it.
 type newImage struct {
 	format image.Format
-	// size of the device and of its bands in bytes. A size of 0 is as large as the folders need, a band of 0 the usual.
+	// size of the device and of its bands in bytes. A size of 0 is as large as
+	// the folders need, a band of 0 the usual.
 	size, band int64
 	// level of the compression of a read-only image, 0 for the usual.
 	level int
@@ -92,7 +94,8 @@ func (c *call) describeNew() (b newImage, err error) {
 	return b, c.chooseContents(&b)
 }
 
-// createFormat is the format of create. For hdiutil -type is for empty images, -format for those with files.
+// createFormat is the format of create. For hdiutil -type is for empty images,
+// -format for those with files.
 func (c *call) createFormat() (image.Format, error) {
 	f, filled := byExtension(c.operands[0]), c.has("srcfolder")
 	switch {
@@ -125,8 +128,8 @@ func (c *call) imageFormat(operand string, name formatNamer) (image.Format, erro
 	return image.Formats[0], nil
 }
 
-// Longest labels of volumes. Package attach cuts those that are longer than labelLimits, in bytes; maxExFATLabel is in
-// UTF-16 units.
+// Longest labels of volumes. Package attach cuts those that are longer than
+// labelLimits, in bytes; maxExFATLabel is in UTF-16 units.
 const maxExFATLabel = 11
 
 var labelLimits = map[string]int{"ext4": 16, "xfs": 12, "btrfs": 255, "FAT32": 11}
@@ -167,8 +170,9 @@ func (c *call) chooseContents(b *newImage) (err error) {
 	return nil
 }
 
-// makeImage makes the image under a temporary name and gives it its own name when it is complete. The folders are
-// listed before anything is made, so that a link in them, or a folder that is missing, leaves no trace. It returns the
+// makeImage makes the image under a temporary name and gives it its own name
+// when it is complete. The folders are listed before anything is made, so that
+// a link in them, or a folder that is missing, leaves no trace. It returns the
 // absolute path of the image.
 func (c *call) makeImage(b newImage, operand string) (path string, err error) {
 	p, err := c.target(operand, b.format.Extension)
@@ -195,7 +199,8 @@ func (c *call) makeImage(b newImage, operand string) (path string, err error) {
 	return p.path, err
 }
 
-// makeReadOnly converts a raw image, which exists next to the new one meanwhile.
+// makeReadOnly converts a raw image, which exists next to the new one
+// meanwhile.
 func (c *call) makeReadOnly(p place, b newImage, t tree) (err error) {
 	raw := p.sibling(p.name[:stemLength] + ".cdr")
 	defer func() {
@@ -228,9 +233,10 @@ func (b newImage) open(p place) (container.Image, error) {
 	return container.Open(p.dir, p.name, container.OpenOptions{Passphrase: b.encryption.Passphrase})
 }
 
-// makeFilled makes a container, partitions and formats it, and copies the folders into it. ExFAT is made in this
-// process through the open container; for other file systems the image is attached without mounting, and a program of
-// the host formats the partition.
+// makeFilled makes a container, partitions and formats it, and copies the
+// folders into it. ExFAT is made in this process through the open container;
+// for other file systems the image is attached without mounting, and a program
+// of the host formats the partition.
 func (c *call) makeFilled(p place, b newImage, t tree) error {
 	if err := b.makeContainer(p); err != nil || b.bare && b.filesystem == "" {
 		return err
@@ -267,8 +273,9 @@ func (c *call) fill(img container.Image, b newImage, t tree) error {
 	return nil
 }
 
-// partition writes the partition table and returns its partition, or the whole device where there is to be no table.
-// The partition starts at 1 MiB (20 KiB in images below 4 MiB) and ends on a multiple of 4096 bytes.
+// partition writes the partition table and returns its partition, or the whole
+// device where there is to be no table. The partition starts at 1 MiB (20 KiB
+// in images below 4 MiB) and ends on a multiple of 4096 bytes.
 func (c *call) partition(img container.Image, b newImage) (blockdev.Device, error) {
 	if b.bare {
 		return img, nil
@@ -290,11 +297,13 @@ func (c *call) partition(img container.Image, b newImage) (blockdev.Device, erro
 	return blockdev.Section(img, t.Partitions[0].Offset(), t.Partitions[0].Size())
 }
 
-// growth is how many times its first size an ExFAT volume can grow to: its FAT is made that long.
+// growth is how many times its first size an ExFAT volume can grow to: its FAT
+// is made that long.
 const growth = 4
 
-// formatExFAT makes an empty ExFAT volume with a random serial number. Its allocation table has room for growth,
-// because a resize cannot move the clusters that follow the table.
+// formatExFAT makes an empty ExFAT volume with a random serial number. Its
+// allocation table has room for growth, because a resize cannot move the
+// clusters that follow the table.
 func (c *call) formatExFAT(part blockdev.Device, label string) error {
 	if !utf8.ValidString(label) {
 		return refuse("the name %q is not valid UTF-8", label)
@@ -316,8 +325,9 @@ func (c *call) formatExFAT(part blockdev.Device, label string) error {
 // utf16Len is the length of a name in UTF-16 units.
 func utf16Len(s string) int { return len(utf16.Encode([]rune(s))) }
 
-// withDevice attaches an image without mounting it, calls f, and detaches it. It is for programs of the host that need
-// a device. doing describes the work in errors.
+// withDevice attaches an image without mounting it, calls f, and detaches it.
+// It is for programs of the host that need a device. doing describes the work
+// in errors.
 func (c *call) withDevice(r attach.Request, doing string, f func(a attach.Attached) error) (err error) {
 	r.NoMount, r.Temporary = true, true
 	a, err := c.env.Attacher.Attach(c.ctx, r)
@@ -332,8 +342,8 @@ func (c *call) withDevice(r attach.Request, doing string, f func(a attach.Attach
 	return f(a)
 }
 
-// folderLabel is the start of a folder's name that fits as the label of a volume. Apple's tools name the volume after
-// the folder too.
+// folderLabel is the start of a folder's name that fits as the label of a
+// volume. Apple's tools name the volume after the folder too.
 func folderLabel(folder string) string {
 	name, fits := strings.ToValidUTF8(filepath.Base(folder), "_"), 0
 	for i, r := range name {

@@ -22,7 +22,8 @@ type usageError struct{ problem string }
 
 func (e *usageError) Error() string { return e.problem }
 
-// misused is the error of arguments that were not understood: it prints the usage.
+// misused is the error of arguments that were not understood: it prints the
+// usage.
 func misused(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
@@ -50,7 +51,8 @@ const (
 	statusPipe     = 141 // what a shell makes of SIGPIPE
 )
 
-// errnoTexts are the texts of error numbers as macOS prints them, on every host.
+// errnoTexts are the texts of error numbers as macOS prints them, on every
+// host.
 var errnoTexts = map[syscall.Errno]string{
 	syscall.EBUSY: "Resource busy", syscall.EAGAIN: "Resource temporarily unavailable",
 	syscall.EEXIST: "File exists", syscall.ENOENT: "No such file or directory",
@@ -73,8 +75,9 @@ type errnoRow struct {
 	errno syscall.Errno
 }
 
-// Error numbers of the layers below, which win over the number that an error carries, and of the general errors, which
-// errors with a number of their own match too.
+// Error numbers of the layers below, which win over the number that an error
+// carries, and of the general errors, which errors with a number of their own
+// match too.
 var (
 	errnoOfLayer = []errnoRow{
 		{container.ErrInUse, syscall.EAGAIN}, {hostio.ErrLocked, syscall.EAGAIN}, {syscall.EBUSY, syscall.EBUSY},
@@ -89,8 +92,9 @@ var (
 	}
 )
 
-// errnoOf is the error number of an error, 0 if it has none. Numbers without a text of Apple's count only by the
-// general error that they match, so that the text is always one of Apple's.
+// errnoOf is the error number of an error, 0 if it has none. Numbers without a
+// text of Apple's count only by the general error that they match, so that the
+// text is always one of Apple's.
 func errnoOf(err error) syscall.Errno {
 	find := func(rows []errnoRow) syscall.Errno {
 		if i := slices.IndexFunc(rows, func(r errnoRow) bool { return errors.Is(err, r.err) }); i >= 0 {
@@ -107,8 +111,9 @@ func errnoOf(err error) syscall.Errno {
 	return find(errnoOfFS)
 }
 
-// describeError returns the text after "failed -", the error number (0 for none), and whether the text is complete
-// without the error. Programs compare the texts, so that they are those of Apple's tools; the error with its paths
+// describeError returns the text after "failed -", the error number (0 for
+// none), and whether the text is complete without the error. Programs compare
+// the texts, so that they are those of Apple's tools; the error with its paths
 // follows in a line of its own where the text does not contain all of it.
 func describeError(err error) (text string, errno syscall.Errno, complete bool) {
 	errno = errnoOf(err)
@@ -141,14 +146,16 @@ func describeError(err error) (text string, errno syscall.Errno, complete bool) 
 	return err.Error(), 0, true
 }
 
-// isNoImage reports whether an error of opening means that the file is not an image, or not a whole one.
+// isNoImage reports whether an error of opening means that the file is not an
+// image, or not a whole one.
 func isNoImage(err error) bool {
 	found, ok := errors.AsType[*container.UnsupportedError](err)
 	return errors.Is(err, container.ErrCorrupt) || errors.Is(err, hostio.ErrNotRegular) ||
 		ok && (strings.HasPrefix(found.Found, "file of") || strings.HasPrefix(found.Found, "folder that"))
 }
 
-// isForeign reports whether an error of opening means that the file is the image of another program.
+// isForeign reports whether an error of opening means that the file is the
+// image of another program.
 func isForeign(err error) bool {
 	found, ok := errors.AsType[*container.UnsupportedError](err)
 	return ok && found.Foreign
@@ -161,8 +168,9 @@ var diskutilFailures = map[string]string{
 	"resize": "Failed to resize disk image", "chpass": "Failed to change the passphrase", "eject": "Failed to eject",
 }
 
-// reportError prints a failure and returns the exit status. The first line is that of Apple's tool: for hdiutil
-// "hdiutil: VERB failed - TEXT", for diskutil "Error: WORDS: TEXT". Details and hints follow.
+// reportError prints a failure and returns the exit status. The first line is
+// that of Apple's tool: for hdiutil "hdiutil: VERB failed - TEXT", for diskutil
+// "Error: WORDS: TEXT". Details and hints follow.
 func (c *call) reportError(err error) int {
 	if err == nil {
 		return 0
@@ -219,7 +227,8 @@ func (c *call) printHints(err error, errno syscall.Errno) {
 	}
 }
 
-// otherReaders are programs that read volumes that the kernel may not mount, on the device of an attached image.
+// otherReaders are programs that read volumes that the kernel may not mount, on
+// the device of an attached image.
 var otherReaders = map[string]string{
 	"apfs":    "fsapfsmount -f 1 PARTITION FOLDER mounts its first volume (package libfsapfs-utils)",
 	"hfsplus": "7zz l PARTITION lists its files, and 7zz x PARTITION takes them out (package 7zip)",
@@ -239,8 +248,9 @@ func (c *call) isOperandAttached() bool {
 	return err == nil && a != nil
 }
 
-// isAboutOtherFile reports whether a missing file is another one than the image that is named first: then the message
-// of Apple's tools, which names no file, is not enough.
+// isAboutOtherFile reports whether a missing file is another one than the image
+// that is named first: then the message of Apple's tools, which names no file,
+// is not enough.
 func (c *call) isAboutOtherFile(err error) bool {
 	if c.verb.extension {
 		return true

@@ -15,8 +15,9 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// withVolume mounts the ExFAT volume of an image in this process and calls f. No privileges are needed for that, and
-// neither a loop device nor FUSE. Checksums of a read-only image are kept for checkRead.
+// withVolume mounts the ExFAT volume of an image in this process and calls f.
+// No privileges are needed for that, and neither a loop device nor FUSE.
+// Checksums of a read-only image are kept for checkRead.
 func (c *call) withVolume(f func(i *imageFile, v *exfat.Volume) error) error {
 	return c.withImage(c.operands[0], read, func(i *imageFile) error {
 		keepSums(i)
@@ -28,8 +29,9 @@ func (c *call) withVolume(f func(i *imageFile, v *exfat.Volume) error) error {
 	})
 }
 
-// mountExFAT mounts the last ExFAT volume of an image in this process, without writing. On images of Apple's the last
-// partition is the one for files; an EFI partition with FAT comes before it. The error of an image with another file
+// mountExFAT mounts the last ExFAT volume of an image in this process, without
+// writing. On images of Apple's the last partition is the one for files; an EFI
+// partition with FAT comes before it. The error of an image with another file
 // system names that.
 func (i *imageFile) mountExFAT() (*exfat.Volume, error) {
 	info, err := i.inspect()
@@ -58,7 +60,8 @@ func (i *imageFile) mountExFAT() (*exfat.Volume, error) {
 	}
 }
 
-// volumePath is a path on a volume as package exfat takes it: clean, without a slash in front.
+// volumePath is a path on a volume as package exfat takes it: clean, without a
+// slash in front.
 func volumePath(p string) string { return strings.TrimPrefix(path.Clean("/"+p), "/") }
 
 // operandPath is the path of the second operand, "" for the root.
@@ -69,8 +72,9 @@ func (c *call) operandPath() string {
 	return volumePath(c.operands[1])
 }
 
-// list prints the names on a volume: of a file its own, of a folder those in it, sorted by name, or with -R everything
-// below it in the order of the volume.
+// list prints the names on a volume: of a file its own, of a folder those in
+// it, sorted by name, or with -R everything below it in the order of the
+// volume.
 func (c *call) list() error {
 	return c.withVolume(func(_ *imageFile, v *exfat.Volume) error {
 		at := c.operandPath()
@@ -112,7 +116,8 @@ func (c *call) printEntry(name string, i exfat.Info) error {
 	return err
 }
 
-// cat prints files, one after another. It ends at the first that cannot be read.
+// cat prints files, one after another. It ends at the first that cannot be
+// read.
 func (c *call) cat() error {
 	return c.withVolume(func(_ *imageFile, v *exfat.Volume) error {
 		for _, p := range c.operands[1:] {
@@ -128,7 +133,8 @@ func (c *call) cat() error {
 	})
 }
 
-// readFile reads a file of a volume and calls take with each piece and its offset.
+// readFile reads a file of a volume and calls take with each piece and its
+// offset.
 func (c *call) readFile(v *exfat.Volume, p string, take func(b []byte, off int64) error) error {
 	f, err := v.Open(p)
 	if err != nil {
@@ -137,8 +143,9 @@ func (c *call) readFile(v *exfat.Volume, p string, take func(b []byte, off int64
 	return errors.Join(c.readPieces(f, make([]byte, 1<<20), 0, f.Size(), take), f.Close())
 }
 
-// extract copies a file, a folder with its contents, or everything, into a folder of the host. Names come from the
-// image: one that would leave the folder is an error, never followed.
+// extract copies a file, a folder with its contents, or everything, into a
+// folder of the host. Names come from the image: one that would leave the
+// folder is an error, never followed.
 func (c *call) extract() error {
 	folder, err := c.absolute(cmp.Or(c.value("d"), "."))
 	if err != nil {
@@ -152,8 +159,8 @@ func (c *call) extract() error {
 	})
 }
 
-// extractTo copies what the operand names into a folder. Files and folders that cannot be read are reported, and the
-// others are copied.
+// extractTo copies what the operand names into a folder. Files and folders that
+// cannot be read are reported, and the others are copied.
 func (c *call) extractTo(v *exfat.Volume, folder string) error {
 	at := c.operandPath()
 	i, err := v.Stat(at)
@@ -202,7 +209,8 @@ func (c *call) extractTo(v *exfat.Volume, folder string) error {
 	return fmt.Errorf("%d %s could not be read, the last one: %w", count, noun, bad)
 }
 
-// openOrMake opens a folder of the host and makes it if only its last name is missing.
+// openOrMake opens a folder of the host and makes it if only its last name is
+// missing.
 func openOrMake(folder string) (*hostio.Dir, error) {
 	d, err := hostio.OpenDir(folder)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -219,7 +227,8 @@ func openOrMake(folder string) (*hostio.Dir, error) {
 	return hostio.OpenDir(folder)
 }
 
-// makeFolder makes a folder inside another one. Package hostio refuses names that leave it.
+// makeFolder makes a folder inside another one. Package hostio refuses names
+// that leave it.
 func makeFolder(to *hostio.Dir, name string) error {
 	err := to.MkdirAll(name)
 	if errors.Is(err, fs.ErrExist) {
@@ -228,8 +237,9 @@ func makeFolder(to *hostio.Dir, name string) error {
 	return err
 }
 
-// extractFile copies one file. Blocks of zeros become holes. A file that exists is an error without -ov; with it, what
-// is neither a file nor a folder (such as a link, which could lead out of the folder) is one still.
+// extractFile copies one file. Blocks of zeros become holes. A file that exists
+// is an error without -ov; with it, what is neither a file nor a folder (such
+// as a link, which could lead out of the folder) is one still.
 func (c *call) extractFile(v *exfat.Volume, p string, to *hostio.Dir, name string) (err error) {
 	i, err := v.Stat(p)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"dmgbench/internal/image"
 )
 
-// formatNamer is the name that a verb has for a format, "" for a format that it does not make.
+// formatNamer is the name that a verb has for a format, "" for a format that it
+// does not make.
 type formatNamer func(f image.Format) string
 
 // byType are the names of `hdiutil create -type`.
@@ -61,8 +62,8 @@ func formatNamed(word string, name formatNamer) (image.Format, error) {
 	return image.Format{}, refuse("format %q is not known: want one of %s", word, formatWords(name))
 }
 
-// otherMaker is a hint at the maker of a format that only diskutil makes: ASIF, which Apple's hdiutil does not make
-// either.
+// otherMaker is a hint at the maker of a format that only diskutil makes: ASIF,
+// which Apple's hdiutil does not make either.
 func otherMaker(f image.Format) string {
 	if byConversion(f) != "" {
 		return ""
@@ -70,8 +71,9 @@ func otherMaker(f image.Format) string {
 	return fmt.Sprintf("; %s is made by 'diskutil image create'", f.ImageType)
 }
 
-// byExtension is the format that belongs to a file name, else UDRW. Of the formats with .dmg that is UDRW, the first in
-// the registry: the others are only made by convert.
+// byExtension is the format that belongs to a file name, else UDRW. Of the
+// formats with .dmg that is UDRW, the first in the registry: the others are
+// only made by convert.
 func byExtension(name string) image.Format {
 	extension := filepath.Ext(filepath.Clean(name)) // of "x.sparsebundle/" too, as shells complete it
 	i := slices.IndexFunc(image.Formats, func(f image.Format) bool { return strings.EqualFold(extension, f.Extension) })
@@ -81,7 +83,8 @@ func byExtension(name string) image.Format {
 // ours is the file system that this process makes without privileges.
 const ours = "ExFAT"
 
-// properNames are the names of file systems that Apple's -fs takes, and the names in messages.
+// properNames are the names of file systems that Apple's -fs takes, and the
+// names in messages.
 var properNames = map[string]string{
 	"exfat": "ExFAT", "ms-dos fat32": "MS-DOS FAT32", "fat32": "MS-DOS FAT32", "ms-dos": "MS-DOS FAT32",
 	"ms-dos fat16": "MS-DOS FAT16", "ms-dos fat12": "MS-DOS FAT12", "udf": "UDF", "apfs": "APFS",
@@ -99,8 +102,9 @@ func appleName(f attach.FS) string {
 	return f.Name
 }
 
-// chooseFilesystem returns the file system of a name, or why it cannot be made: it is never replaced by another one.
-// The error distinguishes names that are unknown, file systems of Apple's, missing programs and missing rights.
+// chooseFilesystem returns the file system of a name, or why it cannot be made:
+// it is never replaced by another one. The error distinguishes names that are
+// unknown, file systems of Apple's, missing programs and missing rights.
 func (c *call) chooseFilesystem(name string) (string, error) {
 	proper, known := properNames[strings.ToLower(name)]
 	if proper == ours {
@@ -134,8 +138,9 @@ func (c *call) filesystem(names ...string) (attach.FS, bool) {
 	return attach.FS{}, false
 }
 
-// makeable are the file systems that create can make and attach can mount on this machine. A file system that the
-// kernel does not mount can still be made, for other machines.
+// makeable are the file systems that create can make and attach can mount on
+// this machine. A file system that the kernel does not mount can still be made,
+// for other machines.
 func (c *call) makeable() []string {
 	list := []string{ours}
 	for _, f := range c.env.Attacher.Filesystems() {
@@ -146,7 +151,8 @@ func (c *call) makeable() []string {
 	return list
 }
 
-// defaultFilesystem is ext4 for root with loop devices and mkfs.ext4, where the kernel mounts it; else ExFAT.
+// defaultFilesystem is ext4 for root with loop devices and mkfs.ext4, where the
+// kernel mounts it; else ExFAT.
 func (c *call) defaultFilesystem() string {
 	if c.env.UID == 0 && slices.Contains(c.makeable(), "ext4") {
 		return "ext4"

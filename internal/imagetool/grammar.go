@@ -20,7 +20,8 @@ const (
 
 // option is one option of a verb: one entry of a line of verbs.txt.
 type option struct {
-	// names start with the dashes of the tool, as messages print them. The first one is the key.
+	// names start with the dashes of the tool, as messages print them. The
+	// first one is the key.
 	names []string
 	// arg is the name of the value in the help; "" for a flag.
 	arg string
@@ -33,8 +34,9 @@ type option struct {
 	support support
 }
 
-// key is the name of an option in this program: its first name in small letters and without dashes, so that --noMount
-// of diskutil and -nomount of hdiutil are one.
+// key is the name of an option in this program: its first name in small letters
+// and without dashes, so that --noMount of diskutil and -nomount of hdiutil are
+// one.
 func (o option) key() string { return keyOf(o.names[0]) }
 
 // keyOf is the key of an option's name.
@@ -43,7 +45,8 @@ func keyOf(name string) string { return strings.ToLower(strings.ReplaceAll(name,
 // verb is one verb of one tool: one block of verbs.txt.
 type verb struct {
 	tool string
-	// name may have several words, such as "image create blank"; also are other names of the verb.
+	// name may have several words, such as "image create blank"; also are other
+	// names of the verb.
 	name string
 	also []string
 	// short is what the verb does, in a line of the list of verbs.
@@ -52,7 +55,8 @@ type verb struct {
 	operands string
 	min, max int
 	options  []option
-	// needs is what has to be given, with the options that give it: "size: -size or -sectors".
+	// needs is what has to be given, with the options that give it: "size:
+	// -size or -sectors".
 	needs []string
 	// excludes are options that exclude each other, separated by blanks.
 	excludes []string
@@ -82,7 +86,8 @@ var handlers = map[string]func(*call) error{
 //go:embed verbs.txt
 var verbsText string
 
-// verbs and groups are the content of verbs.txt. init fills them in, since the verb help reads them.
+// verbs and groups are the content of verbs.txt. init fills them in, since the
+// verb help reads them.
 var (
 	verbs  []*verb
 	groups = map[string][]option{}
@@ -98,7 +103,8 @@ func init() {
 	}
 }
 
-// lineParsers take over the lines of a block, by their first word; verbs.txt describes them.
+// lineParsers take over the lines of a block, by their first word; verbs.txt
+// describes them.
 var lineParsers = map[string]func(v *verb, rest string){
 	"verb":      (*verb).parseNames,
 	"group":     func(v *verb, rest string) { v.name = rest },
@@ -135,7 +141,8 @@ func parseBlock(lines []string) {
 	}
 }
 
-// parseNames reads the line "verb". Operands in brackets may be left out, dots allow any number.
+// parseNames reads the line "verb". Operands in brackets may be left out, dots
+// allow any number.
 func (v *verb) parseNames(text string) {
 	names, operands, _ := strings.Cut(text, ":")
 	v.tool, names, _ = strings.Cut(names, " ")
@@ -171,7 +178,8 @@ func (v *verb) parseOptions(kind support, line string) {
 	}
 }
 
-// option returns the option of a name. hdiutil ignores case: munki, for one, writes -mountRandom.
+// option returns the option of a name. hdiutil ignores case: munki, for one,
+// writes -mountRandom.
 func (v *verb) option(word string) (option, bool) {
 	i := slices.IndexFunc(v.options, func(o option) bool {
 		return slices.ContainsFunc(o.names, func(name string) bool {
@@ -184,7 +192,8 @@ func (v *verb) option(word string) (option, bool) {
 	return v.options[i], true
 }
 
-// optionName is the name of an option in this tool, by its key; "" if the verb does not have it.
+// optionName is the name of an option in this tool, by its key; "" if the verb
+// does not have it.
 func (v *verb) optionName(key string) string {
 	for _, o := range v.options {
 		if o.key() == key {
@@ -194,8 +203,9 @@ func (v *verb) optionName(key string) string {
 	return ""
 }
 
-// findVerb returns the verb that the arguments start with, and the rest of them. Options of `diskutil image` may come
-// between the words of the verb: they stay in front.
+// findVerb returns the verb that the arguments start with, and the rest of
+// them. Options of `diskutil image` may come between the words of the verb:
+// they stay in front.
 func findVerb(tool string, args []string) (*verb, []string) {
 	for _, v := range verbs {
 		for _, name := range append([]string{v.name}, v.also...) {
@@ -207,7 +217,8 @@ func findVerb(tool string, args []string) (*verb, []string) {
 	return nil, args
 }
 
-// cutWords takes the words of a verb off the arguments, in order; flags may come between them.
+// cutWords takes the words of a verb off the arguments, in order; flags may
+// come between them.
 func cutWords(name, args []string) ([]string, bool) {
 	var flags []string
 	for n, a := range args {
@@ -230,9 +241,10 @@ func (c *call) isHelp(word string) bool {
 	return word == "-help" || word == "--help" || c.tool == "diskutil" && word == "-h"
 }
 
-// parse fills in verb, options and operands. It does not check which options belong together, see checkRules, so that
-// each can be parsed alone. A request for help wins over everything else on the command line, as with Apple's tools:
-// programs append -help to a verb to find out what it supports.
+// parse fills in verb, options and operands. It does not check which options
+// belong together, see checkRules, so that each can be parsed alone. A request
+// for help wins over everything else on the command line, as with Apple's
+// tools: programs append -help to a verb to find out what it supports.
 func (c *call) parse(args []string) error {
 	if len(args) == 0 {
 		return misused("no verb given")
@@ -265,9 +277,11 @@ func (c *call) parse(args []string) error {
 	return nil
 }
 
-// parseOptions sorts the arguments into options and operands, which come in any order; "--" ends the options. A word of
-// one dash alone is an operand. diskutil also takes --name=value. An option that is given twice has both values: verbs
-// use the last one, or all where several make sense, such as -srcfolder.
+// parseOptions sorts the arguments into options and operands, which come in any
+// order; "--" ends the options. A word of one dash alone is an operand.
+// diskutil also takes --name=value. An option that is given twice has both
+// values: verbs use the last one, or all where several make sense, such as
+// -srcfolder.
 func (c *call) parseOptions(args []string) error {
 	c.opts = map[string][]string{}
 	for len(args) > 0 {
@@ -312,8 +326,9 @@ func (o option) accepts(value string) bool {
 		slices.ContainsFunc(o.values, func(v string) bool { return strings.EqualFold(v, value) })
 }
 
-// isValue reports whether a word is the value of an option that may have none: it is in the list, or starts like an
-// entry of it, so that AES-512 is a value that is refused and not the name of an image.
+// isValue reports whether a word is the value of an option that may have none:
+// it is in the list, or starts like an entry of it, so that AES-512 is a value
+// that is refused and not the name of an image.
 func (o option) isValue(word string) bool {
 	return slices.ContainsFunc(o.values, func(v string) bool {
 		kind, _, _ := strings.Cut(v, "-")
@@ -345,7 +360,8 @@ func (c *call) checkRules() error {
 var unsupportedVerbs = strings.Fields("burn erasekeys flatten fsid hfsanalyze internet-enable makehybrid partition " +
 	"plugins segment udifderez udifrez unflatten")
 
-// unknownVerb is the error of a verb that is not in the table, with the reason if Apple's tool has it.
+// unknownVerb is the error of a verb that is not in the table, with the reason
+// if Apple's tool has it.
 func (c *call) unknownVerb(args []string) error {
 	c.verb = &verb{tool: c.tool}
 	switch {

@@ -55,8 +55,8 @@ func (c *call) listVerbs() (names []string, lines string) {
 // extensionText is about verbs of this program alone.
 const extensionText = "an extension: Apple's tool does not have it."
 
-// helpText is the help of one verb. It names only what is possible on this machine: programs search it for what they
-// can request.
+// helpText is the help of one verb. It names only what is possible on this
+// machine: programs search it for what they can request.
 func (c *call) helpText(v *verb) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\nUsage: %s\n", v.name, v.short, v.usage())
@@ -85,8 +85,9 @@ func (c *call) helpText(v *verb) string {
 	return b.String()
 }
 
-// fillIn puts what this machine supports into a text of verbs.txt. The driver of the hdiutil engine searches the help
-// for the names of formats, file systems and ciphers to find out what it can use.
+// fillIn puts what this machine supports into a text of verbs.txt. The driver
+// of the hdiutil engine searches the help for the names of formats, file
+// systems and ciphers to find out what it can use.
 func (c *call) fillIn(text string) string {
 	return strings.NewReplacer(
 		"{filesystems}", strings.Join(c.makeable(), ", "), "{default}", c.defaultFilesystem(),
@@ -168,8 +169,8 @@ func roffOptions(options []option) string {
 	return b.String()
 }
 
-// Roff escapes a text for a manual page, so that no line of it is taken for a request, and dashes of options can be
-// copied.
+// Roff escapes a text for a manual page, so that no line of it is taken for a
+// request, and dashes of options can be copied.
 func Roff(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...").Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {

@@ -15,7 +15,8 @@ import (
 	"dmgbench/internal/image"
 )
 
-// place is a container on the host: a name in an opened folder. path is resolved, as Apple's tools print it.
+// place is a container on the host: a name in an opened folder. path is
+// resolved, as Apple's tools print it.
 type place struct {
 	dir        *hostio.Dir
 	name, path string
@@ -67,8 +68,8 @@ func (c *call) existing(operand string) (place, error) {
 	return placeAt(path)
 }
 
-// target returns the place of an image that is to be made. The extension of the format is added if it is missing, as
-// Apple's tools do. The folder must exist.
+// target returns the place of an image that is to be made. The extension of the
+// format is added if it is missing, as Apple's tools do. The folder must exist.
 func (c *call) target(operand, extension string) (place, error) {
 	path, err := c.absolute(operand)
 	if err != nil {
@@ -94,8 +95,9 @@ func placeAt(path string) (place, error) {
 	return place{dir: dir, name: filepath.Base(path), path: path}, err
 }
 
-// lockFiles opens the files that carry the locks of an image: the file itself, or token and lock of a bundle, as
-// package container locks them. A file that cannot be opened counts as unlocked.
+// lockFiles opens the files that carry the locks of an image: the file itself,
+// or token and lock of a bundle, as package container locks them. A file that
+// cannot be opened counts as unlocked.
 func (p place) lockFiles() (files []*hostio.File) {
 	names := []string{p.name}
 	if fi, err := p.dir.Lstat(p.name); err == nil && fi.IsDir() {
@@ -109,8 +111,8 @@ func (p place) lockFiles() (files []*hostio.File) {
 	return files
 }
 
-// lock takes the locks of an image with take, and returns the function that releases them. The error is
-// [hostio.ErrLocked] if another process has one.
+// lock takes the locks of an image with take, and returns the function that
+// releases them. The error is [hostio.ErrLocked] if another process has one.
 func (p place) lock(take func(*hostio.File) error) (release func(), err error) {
 	files := p.lockFiles()
 	release = func() {
@@ -127,7 +129,8 @@ func (p place) lock(take func(*hostio.File) error) (release func(), err error) {
 	return release, nil
 }
 
-// isUnused reports whether no process has the image open, not even attached read-only.
+// isUnused reports whether no process has the image open, not even attached
+// read-only.
 func (p place) isUnused() bool {
 	release, err := p.lock((*hostio.File).TryLock)
 	if err == nil {
@@ -143,7 +146,8 @@ type imageFile struct {
 	info *attach.ImageInfo // set by inspect
 }
 
-// inspect finds out once how the device is divided. After a change of the device it is out of date.
+// inspect finds out once how the device is divided. After a change of the
+// device it is out of date.
 func (i *imageFile) inspect() (info *attach.ImageInfo, err error) {
 	if i.info == nil {
 		i.info, err = attach.Inspect(i.Image)
@@ -151,7 +155,8 @@ func (i *imageFile) inspect() (info *attach.ImageInfo, err error) {
 	return i.info, err
 }
 
-// format is the format of an image. UDTO differs from UDRW only by the file's name: their bytes are the same.
+// format is the format of an image. UDTO differs from UDRW only by the file's
+// name: their bytes are the same.
 func (i *imageFile) format() image.Format {
 	name := i.Format()
 	if name == image.UDRW && strings.EqualFold(filepath.Ext(i.name), ".cdr") {
@@ -169,8 +174,8 @@ func (i *imageFile) tables() *udif.Image {
 	return nil
 }
 
-// access is how a verb opens an image. Verbs that only describe an image work on one that is attached; those that copy
-// its content must not see it change.
+// access is how a verb opens an image. Verbs that only describe an image work
+// on one that is attached; those that copy its content must not see it change.
 type access int
 
 const (
@@ -179,8 +184,9 @@ const (
 	change               // for reading and writing
 )
 
-// withImage opens an image and calls f. If it is in use, the attachments are listed once, which releases those of dead
-// processes, and the image is opened again. The errors of closing it are part of the result: they may be the first
+// withImage opens an image and calls f. If it is in use, the attachments are
+// listed once, which releases those of dead processes, and the image is opened
+// again. The errors of closing it are part of the result: they may be the first
 // report of a failed write.
 func (c *call) withImage(operand string, how access, f func(i *imageFile) error) (err error) {
 	p, err := c.existing(operand)
@@ -207,8 +213,8 @@ func (c *call) withImage(operand string, how access, f func(i *imageFile) error)
 	return f(img)
 }
 
-// openLocked opens an image; no other process changes it until release is called, unless how is peek. An image that is
-// attached read-only may be read.
+// openLocked opens an image; no other process changes it until release is
+// called, unless how is peek. An image that is attached read-only may be read.
 func (c *call) openLocked(p place, how access) (img *imageFile, release func(), err error) {
 	release = func() {}
 	if how == read {
@@ -222,9 +228,10 @@ func (c *call) openLocked(p place, how access) (img *imageFile, release func(), 
 	return img, release, err
 }
 
-// open opens an image, with the passphrase from stdin where it needs one and the options name stdin. It refuses an
-// image of another program, because its bytes are not sectors, unless an image key or the extension .raw declares that
-// they are. Other extensions do not: images of QEMU are often called .img.
+// open opens an image, with the passphrase from stdin where it needs one and
+// the options name stdin. It refuses an image of another program, because its
+// bytes are not sectors, unless an image key or the extension .raw declares
+// that they are. Other extensions do not: images of QEMU are often called .img.
 func (c *call) open(p place, readOnly bool) (*imageFile, error) {
 	img, err := c.openContainer(p, readOnly)
 	if err != nil {
@@ -240,8 +247,9 @@ func (c *call) open(p place, readOnly bool) (*imageFile, error) {
 	return &imageFile{Image: img, place: p}, nil
 }
 
-// openContainer opens an image of any kind, images of other programs as raw ones. It derives the keys of an encrypted
-// image once, because that takes up to seconds by design.
+// openContainer opens an image of any kind, images of other programs as raw
+// ones. It derives the keys of an encrypted image once, because that takes up
+// to seconds by design.
 func (c *call) openContainer(p place, readOnly bool) (container.Image, error) {
 	o := container.OpenOptions{ReadOnly: readOnly, Keys: c.secrets.keys[p.path]}
 	img, err := container.Open(p.dir, p.name, o)
@@ -266,8 +274,8 @@ func (c *call) openContainer(p place, readOnly bool) (container.Image, error) {
 // rawClass is the image key that takes a file for a raw image.
 const rawClass = "diskimage-class=CRawDiskImage"
 
-// sourceKeys are the image keys that are about the image which is read: -imagekey, unless that of the verb is about the
-// new one.
+// sourceKeys are the image keys that are about the image which is read:
+// -imagekey, unless that of the verb is about the new one.
 func (c *call) sourceKeys() []string {
 	if o, ok := c.verb.option("-imagekey"); ok && len(o.names) == 1 {
 		return slices.Concat(c.opts["srcimagekey"], c.opts["imagekey"])

@@ -37,8 +37,8 @@ func (c *call) imageinfo() error {
 	})
 }
 
-// describeImage is the dictionary of imageinfo, with Apple's keys. What has no meaning here has the value that Apple's
-// tool prints for most images.
+// describeImage is the dictionary of imageinfo, with Apple's keys. What has no
+// meaning here has the value that Apple's tool prints for most images.
 func describeImage(i *imageFile) (dict, error) {
 	f := i.format()
 	full, err := nonEmptyBytes(i)
@@ -79,8 +79,8 @@ func describeImage(i *imageFile) (dict, error) {
 	return d, err
 }
 
-// describeTables fills in what the tables of a UDIF image contain: sizes are sums over their runs, the ratio is of
-// stored to full bytes.
+// describeTables fills in what the tables of a UDIF image contain: sizes are
+// sums over their runs, the ratio is of stored to full bytes.
 func describeTables(im *udif.Image, properties, sizes dict) {
 	var full, stored int64 // bytes
 	compressed := false
@@ -96,8 +96,8 @@ func describeTables(im *udif.Image, properties, sizes dict) {
 	}
 }
 
-// nonEmptyBytes is how much of the device is stored: the bands of a bundle, the file of other sparse kinds, and all of
-// a raw image.
+// nonEmptyBytes is how much of the device is stored: the bands of a bundle, the
+// file of other sparse kinds, and all of a raw image.
 func nonEmptyBytes(i *imageFile) (int64, error) {
 	switch {
 	case i.BandSize() == 0:
@@ -138,7 +138,8 @@ func describePartitions(info *attach.ImageInfo) (list []dict) {
 	return list
 }
 
-// schemes are the partition schemes: their content hint in lists of devices, and their line in pmap.
+// schemes are the partition schemes: their content hint in lists of devices,
+// and their line in pmap.
 var schemes = map[string]struct{ hint, title string }{
 	attach.SchemeGUID: {"GUID_partition_scheme", `1 GPT, "GPT Partition Scheme"`},
 	"fdisk":           {"FDisk_partition_scheme", `1 FDISK, "FDisk Partition Scheme"`},
@@ -146,8 +147,8 @@ var schemes = map[string]struct{ hint, title string }{
 	attach.SchemeNone: {"", `0 NONE, "no partition map"`},
 }
 
-// pmap shows the partition map: with -simple only what has content, with -complete types and identifiers too. Offsets
-// are in sectors.
+// pmap shows the partition map: with -simple only what has content, with
+// -complete types and identifiers too. Offsets are in sectors.
 func (c *call) pmap() error {
 	return c.withImage(c.operands[0], peek, func(i *imageFile) error {
 		info, err := i.inspect()
@@ -177,7 +178,8 @@ func (c *call) pmap() error {
 	})
 }
 
-// infoImage is `diskutil image info`, which has other keys than imageinfo, and partitions only with --extra.
+// infoImage is `diskutil image info`, which has other keys than imageinfo, and
+// partitions only with --extra.
 func (c *call) infoImage() error {
 	return c.withImage(c.operands[0], peek, func(i *imageFile) error {
 		f := i.format()

@@ -21,11 +21,14 @@ import (
 // entity is one device of an attached image, as both tools list them.
 type entity struct {
 	attach.Attached
-	// device is the path of the device; in mode fuse no such device exists, and the path only names it.
+	// device is the path of the device; in mode fuse no such device exists, and
+	// the path only names it.
 	device string
-	// hint is Apple's content-hint, guid the type of the partition as it is on the disk.
+	// hint is Apple's content-hint, guid the type of the partition as it is on
+	// the disk.
 	hint, guid string
-	// volume is set for the device with the file system that is or can be mounted.
+	// volume is set for the device with the file system that is or can be
+	// mounted.
 	volume bool
 }
 
@@ -37,9 +40,10 @@ func (e entity) rawHint() string {
 	return cmp.Or(e.guid, e.hint)
 }
 
-// entities are the devices of an attached image, the whole disk first. Where neither the device nor the image can be
-// read, or another file has the image's name by now, they lack hints and GUIDs. info is what is known of the image, or
-// nil.
+// entities are the devices of an attached image, the whole disk first. Where
+// neither the device nor the image can be read, or another file has the image's
+// name by now, they lack hints and GUIDs. info is what is known of the image,
+// or nil.
 func (c *call) entities(a attach.Attached, info *attach.ImageInfo) []entity {
 	if info == nil {
 		info = c.inspectAttached(a)
@@ -65,8 +69,10 @@ func (c *call) entities(a attach.Attached, info *attach.ImageInfo) []entity {
 	return list
 }
 
-// inspectAttached finds out how an attached image is divided. Of an encrypted one, or one that was deleted or renamed,
-// it reads the device, which shows the content; without a device it needs the keys, if the command got the passphrase.
+// inspectAttached finds out how an attached image is divided. Of an encrypted
+// one, or one that was deleted or renamed, it reads the device, which shows the
+// content; without a device it needs the keys, if the command got the
+// passphrase.
 func (c *call) inspectAttached(a attach.Attached) *attach.ImageInfo {
 	if a.Encrypted {
 		if info, err := inspectDevice(a.Device); err == nil {
@@ -90,8 +96,8 @@ func (c *call) inspectAttached(a attach.Attached) *attach.ImageInfo {
 	return info
 }
 
-// inspectDevice inspects the device of an attached image. In mode fuse that is a file which only the user who attached
-// can read.
+// inspectDevice inspects the device of an attached image. In mode fuse that is
+// a file which only the user who attached can read.
 func inspectDevice(path string) (*attach.ImageInfo, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -105,8 +111,8 @@ func inspectDevice(path string) (*attach.ImageInfo, error) {
 	return attach.Inspect(blockdev.ReadOnly(f, size))
 }
 
-// deviceName is the device of the whole image. Without a loop device only a process serves the image, which is then
-// named by its number.
+// deviceName is the device of the whole image. Without a loop device only a
+// process serves the image, which is then named by its number.
 func deviceName(a attach.Attached) string {
 	if a.Mode != attach.ModeFUSE {
 		return a.Device
@@ -117,8 +123,9 @@ func deviceName(a attach.Attached) string {
 // shortName is a device in messages.
 func shortName(a attach.Attached) string { return strings.TrimPrefix(deviceName(a), "/dev/") }
 
-// printAttached prints the warnings and the result of attach: a line for each device, or the list in the tool's
-// dialect. info is what an inspection of the image found; nil reads the device or the image again.
+// printAttached prints the warnings and the result of attach: a line for each
+// device, or the list in the tool's dialect. info is what an inspection of the
+// image found; nil reads the device or the image again.
 func (c *call) printAttached(a attach.Attached, info *attach.ImageInfo) error {
 	for _, w := range a.Warnings {
 		c.warn("%s", w)
@@ -140,8 +147,9 @@ func (c *call) printAttached(a attach.Attached, info *attach.ImageInfo) error {
 	return c.printResult(dict{"system-entities": list}, "%s", text.String())
 }
 
-// format is the line of a device in attach and info. Programs cut it at the TABs; hints are cut at 31 characters, as
-// hdiutil does it. hint is that of attach for people, or the one of info.
+// format is the line of a device in attach and info. Programs cut it at the
+// TABs; hints are cut at 31 characters, as hdiutil does it. hint is that of
+// attach for people, or the one of info.
 func (e entity) format(hint string) string {
 	point := ""
 	if e.volume {
@@ -150,7 +158,8 @@ func (e entity) format(hint string) string {
 	return fmt.Sprintf("%-20s\t%-31.31s\t%s\n", e.device, hint, point)
 }
 
-// setVolume adds what is known of the volume of a device; keys without a value are left out.
+// setVolume adds what is known of the volume of a device; keys without a value
+// are left out.
 func (e entity) setVolume(d dict, values dict) dict {
 	values["mount-point"] = e.MountPoint
 	for key, v := range values {
@@ -178,8 +187,9 @@ func (e entity) diskutilDict(first bool) dict {
 	return e.setVolume(d, dict{"filesystem-type": kind, "filesystem-name": name, "volume-name": e.VolumeName})
 }
 
-// info lists the attached images, and once those with a process that died. Programs find their images by the key
-// image-path and take the devices and mount points from system-entities, so that keys and types are Apple's.
+// info lists the attached images, and once those with a process that died.
+// Programs find their images by the key image-path and take the devices and
+// mount points from system-entities, so that keys and types are Apple's.
 func (c *call) info() error {
 	all, err := c.env.Attacher.List(c.ctx)
 	if err != nil {
@@ -212,8 +222,9 @@ func (c *call) info() error {
 	return c.printResult(d, "%s", text)
 }
 
-// describeAttached is the text of one image in info, and its dictionary for -plist, which has some keys more. Keys
-// without a meaning on Linux have Apple's usual values.
+// describeAttached is the text of one image in info, and its dictionary for
+// -plist, which has some keys more. Keys without a meaning on Linux have
+// Apple's usual values.
 func (c *call) describeAttached(a attach.Attached) (text string, d dict) {
 	f, _ := image.FormatNamed(a.Format)
 	name := strconv.Itoa(c.env.UID)
@@ -244,7 +255,8 @@ func (c *call) describeAttached(a attach.Attached) (text string, d dict) {
 	return text, d
 }
 
-// describeDeath describes what a dead process has left of an attachment. The attacher has released it by now.
+// describeDeath describes what a dead process has left of an attachment. The
+// attacher has released it by now.
 func describeDeath(a attach.Attached) string {
 	if a.Unfinished {
 		return "the command that attached it was ended before it was done; its device and mounts were removed"

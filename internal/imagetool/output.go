@@ -15,13 +15,15 @@ import (
 // dict is a dictionary of a property list; keys are printed in order.
 type dict = map[string]any
 
-// output is stdout. It remembers a failed write, so that no output is lost silently.
+// output is stdout. It remembers a failed write, so that no output is lost
+// silently.
 type output struct {
 	to  io.Writer
 	err error
 }
 
-// Write keeps the first error. Main returns it when the verb itself has succeeded.
+// Write keeps the first error. Main returns it when the verb itself has
+// succeeded.
 func (o *output) Write(p []byte) (int, error) {
 	n, err := o.to.Write(p)
 	if err != nil && o.err == nil {
@@ -41,7 +43,8 @@ func (c *call) warn(format string, args ...any) { c.printf("WARNING: "+format, a
 // verbName is the verb in messages.
 func (c *call) verbName() string { return strings.TrimPrefix(c.verb.name, "image ") }
 
-// printResult prints a result: as a property list where the options ask for one, else as text.
+// printResult prints a result: as a property list where the options ask for
+// one, else as text.
 func (c *call) printResult(v any, format string, args ...any) error {
 	if !c.has("plist") {
 		_, err := fmt.Fprintf(c.out, format, args...)
@@ -54,11 +57,13 @@ func (c *call) printResult(v any, format string, args ...any) error {
 	return err
 }
 
-// printTree prints a dictionary: as a property list, or with each key and value in a line.
+// printTree prints a dictionary: as a property list, or with each key and value
+// in a line.
 func (c *call) printTree(d dict) error { return c.printResult(d, "%s", formatTree(d, "")) }
 
-// formatTree formats a dictionary as imageinfo does: "key: value", sections below "key:" indented by a TAB. Lists
-// number their entries from 0. Keys are sorted, so that equal images give equal text.
+// formatTree formats a dictionary as imageinfo does: "key: value", sections
+// below "key:" indented by a TAB. Lists number their entries from 0. Keys are
+// sorted, so that equal images give equal text.
 func formatTree(d dict, indent string) string {
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(d)) {
@@ -77,8 +82,8 @@ func formatTree(d dict, indent string) string {
 	return b.String()
 }
 
-// printable is a text for one line: quoted where a character in it would end the line or control a terminal. Names come
-// from images, which are hostile.
+// printable is a text for one line: quoted where a character in it would end
+// the line or control a terminal. Names come from images, which are hostile.
 func printable(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return text
@@ -91,11 +96,13 @@ type progress struct {
 	c *call
 	// total is the length of the work in bytes, 0 for work that has none.
 	total int64
-	// last is the share that was printed last, in thousandths; -1 before the first.
+	// last is the share that was printed last, in thousandths; -1 before the
+	// first.
 	last int
 }
 
-// newProgress starts with an unknown share; total is 0 for work that is not measured in bytes.
+// newProgress starts with an unknown share; total is 0 for work that is not
+// measured in bytes.
 func (c *call) newProgress(total int64) *progress {
 	p := &progress{c: c, total: total, last: -1}
 	p.print(-1)
@@ -109,7 +116,8 @@ func (p *progress) print(percent float64) {
 	}
 }
 
-// at reports how many bytes are done. Steps below half a percent are not printed.
+// at reports how many bytes are done. Steps below half a percent are not
+// printed.
 func (p *progress) at(done int64) {
 	share := 1000
 	if p.total > 0 {

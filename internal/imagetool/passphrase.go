@@ -19,17 +19,21 @@ import (
 // maxPassphrase bounds what is read of passphrases from stdin, in bytes.
 const maxPassphrase = 64 << 10
 
-// secrets are the passphrases of a command line: those on stdin, and the keys of its images. They are in no argument,
-// no environment and no file, and are overwritten when the command ends.
+// secrets are the passphrases of a command line: those on stdin, and the keys
+// of its images. They are in no argument, no environment and no file, and are
+// overwritten when the command ends.
 type secrets struct {
 	// ended is set at the end of stdin.
 	ended bool
-	// raw is what was read of stdin; list are the passphrases in it, which share its memory.
+	// raw is what was read of stdin; list are the passphrases in it, which
+	// share its memory.
 	raw  []byte
 	list [][]byte
-	// encrypted is set if the image that is read is: then the first passphrase belongs to it.
+	// encrypted is set if the image that is read is: then the first passphrase
+	// belongs to it.
 	encrypted bool
-	// keys are those of the images that have been opened, by path: deriving them takes up to seconds by design.
+	// keys are those of the images that have been opened, by path: deriving
+	// them takes up to seconds by design.
 	keys map[string]*crypt.Keys
 }
 
@@ -41,14 +45,16 @@ func (s *secrets) wipe() {
 	}
 }
 
-// readsStdin reports whether an option names stdin as the source of passphrases.
+// readsStdin reports whether an option names stdin as the source of
+// passphrases.
 func (c *call) readsStdin() bool {
 	return slices.ContainsFunc([]string{"stdinpass", "oldstdinpass", "newstdinpass"}, c.has)
 }
 
-// passphrase returns passphrase n of stdin, counted from 0, without bytes if there is none. For hdiutil they end with a
-// NUL or the input, and a line end is a part of them; for diskutil they are lines. No more is read than that takes: the
-// writer of stdin may leave it open.
+// passphrase returns passphrase n of stdin, counted from 0, without bytes if
+// there is none. For hdiutil they end with a NUL or the input, and a line end
+// is a part of them; for diskutil they are lines. No more is read than that
+// takes: the writer of stdin may leave it open.
 func (c *call) passphrase(n int) ([]byte, error) {
 	if c.readsStdin() {
 		if err := c.readPassphrases(n); err != nil {
@@ -93,8 +99,9 @@ func (c *call) readPassphrases(n int) error {
 	return nil
 }
 
-// readStdin is one read that an interrupt of the command ends. The read itself cannot be interrupted: its goroutine
-// stays until the process exits, with a buffer of its own.
+// readStdin is one read that an interrupt of the command ends. The read itself
+// cannot be interrupted: its goroutine stays until the process exits, with a
+// buffer of its own.
 func (c *call) readStdin(p []byte) (int, error) {
 	buf, done := make([]byte, len(p)), make(chan error, 1)
 	n := 0
@@ -113,8 +120,9 @@ func (c *call) readStdin(p []byte) (int, error) {
 	}
 }
 
-// deriveKeys derives the keys of an image, once for every later opening. The error is that of a wrong passphrase, see
-// [container.ErrPassphrase], or of a damaged header.
+// deriveKeys derives the keys of an image, once for every later opening. The
+// error is that of a wrong passphrase, see [container.ErrPassphrase], or of a
+// damaged header.
 func (c *call) deriveKeys(p place, pass []byte) error {
 	keys, err := container.UnwrapKeys(p.dir, p.name, pass)
 	if err != nil {
@@ -127,7 +135,8 @@ func (c *call) deriveKeys(p place, pass []byte) error {
 	return nil
 }
 
-// newEncryption is the encryption of a new image without a source, where a passphrase has no other purpose.
+// newEncryption is the encryption of a new image without a source, where a
+// passphrase has no other purpose.
 func (c *call) newEncryption() (container.Encryption, error) {
 	if c.readsStdin() && !c.has("encryption") && !c.has("encrypt") {
 		want := cmp.Or(c.verb.optionName("encryption"), c.verb.optionName("encrypt"))
@@ -136,8 +145,8 @@ func (c *call) newEncryption() (container.Encryption, error) {
 	return c.encryption()
 }
 
-// encryption is the encryption of the image to be made. Its passphrase is the first on stdin that does not belong to an
-// image that is read.
+// encryption is the encryption of the image to be made. Its passphrase is the
+// first on stdin that does not belong to an image that is read.
 func (c *call) encryption() (e container.Encryption, err error) {
 	switch {
 	case c.has("encrypt"): // of diskutil
@@ -162,13 +171,15 @@ func (c *call) encryption() (e container.Encryption, err error) {
 	return e, err
 }
 
-// stdinOption is the option of the verb that reads the passphrase of an image from stdin, for messages.
+// stdinOption is the option of the verb that reads the passphrase of an image
+// from stdin, for messages.
 func (c *call) stdinOption() string {
 	return cmp.Or(c.verb.optionName("oldstdinpass"), c.verb.optionName("stdinpass"), "-stdinpass")
 }
 
-// isencrypted reads the header of encrypted images, which takes no passphrase. Records of kind 2 are keys that a
-// certificate unwraps. Images of other programs are refused: whether those are encrypted is not known.
+// isencrypted reads the header of encrypted images, which takes no passphrase.
+// Records of kind 2 are keys that a certificate unwraps. Images of other
+// programs are refused: whether those are encrypted is not known.
 func (c *call) isencrypted() error {
 	p, err := c.existing(c.operands[0])
 	if err != nil {
@@ -203,9 +214,10 @@ func (c *call) isencrypted() error {
 		h.Version, h.BlockSize, h.Passphrases, certificates, uuid)
 }
 
-// chpass wraps the keys of an image under another passphrase; the data stays as it is. It takes two passphrases from
-// stdin, the present one first. hdiutil names both by options of their own, as Apple's tool has prompts for those that
-// are not named.
+// chpass wraps the keys of an image under another passphrase; the data stays as
+// it is. It takes two passphrases from stdin, the present one first. hdiutil
+// names both by options of their own, as Apple's tool has prompts for those
+// that are not named.
 func (c *call) chpass() error {
 	p, err := c.existing(c.operands[0])
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"dmgbench/internal/gpt"
 )
 
-// resize is the verb of both tools: it resizes the image or prints the limits of its size. A volume that a program of
-// the host grows is attached after the image and its partition have their new size.
+// resize is the verb of both tools: it resizes the image or prints the limits
+// of its size. A volume that a program of the host grows is attached after the
+// image and its partition have their new size.
 func (c *call) resize() error {
 	size, smallest, err := c.readSize()
 	if err != nil {
@@ -58,8 +59,9 @@ func (c *call) resize() error {
 	return nil
 }
 
-// growForeign grows the volume with a program of the host. The image is attached for that, without mounting it; if the
-// program fails, image and partition keep their new size, and the same resize tries it again.
+// growForeign grows the volume with a program of the host. The image is
+// attached for that, without mounting it; if the program fails, image and
+// partition keep their new size, and the same resize tries it again.
 func (c *call) growForeign(path string) error {
 	r := attach.Request{Image: path, Keys: c.secrets.keys[path]}
 	return c.withDevice(r, "growing its volume", func(a attach.Attached) error {
@@ -71,8 +73,8 @@ func (c *call) growForeign(path string) error {
 	})
 }
 
-// printLimits prints the limits of the size: in sectors for hdiutil, in bytes for diskutil. A read-only image has one
-// size.
+// printLimits prints the limits of the size: in sectors for hdiutil, in bytes
+// for diskutil. A read-only image has one size.
 func (c *call) printLimits() error {
 	return c.withImage(c.operands[0], read, func(i *imageFile) error {
 		s, err := c.shapeOf(i, c.has("imageonly"))
@@ -91,14 +93,16 @@ func (c *call) printLimits() error {
 	})
 }
 
-// shape is how an image is divided, and what that means for its size. From the outside in an image has a container, a
-// partition table with a backup at its end, a last partition and a volume; some of them may be missing.
+// shape is how an image is divided, and what that means for its size. From the
+// outside in an image has a container, a partition table with a backup at its
+// end, a last partition and a volume; some of them may be missing.
 type shape struct {
 	// min, current and max are sizes of the device in bytes.
 	min, current, max int64
 	// part is the last partition; nil if the volume takes the whole device.
 	part *gpt.Partition
-	// move means that the partition, or the volume without one, is resized with the image.
+	// move means that the partition, or the volume without one, is resized with
+	// the image.
 	move bool
 	// ours means that this process resizes an ExFAT volume too.
 	ours bool
@@ -121,8 +125,9 @@ func (s shape) reason() string {
 	return "the contents of the image"
 }
 
-// shapeOf finds the limits: an ExFAT volume shrinks to its highest used cluster and grows as far as its allocation
-// table has room; other volumes grow where a program of the host can do it; -imageonly moves only the backup partition
+// shapeOf finds the limits: an ExFAT volume shrinks to its highest used cluster
+// and grows as far as its allocation table has room; other volumes grow where a
+// program of the host can do it; -imageonly moves only the backup partition
 // table. Unknown contents are not cut: see usedSize.
 func (c *call) shapeOf(i *imageFile, imageOnly bool) (s shape, err error) {
 	s.current, s.max, s.min = i.Size(), maxSize, sector
@@ -196,10 +201,11 @@ func (s shape) volume(dev blockdev.Device) (blockdev.Device, error) {
 	return blockdev.Section(dev, s.part.Offset(), s.part.Size())
 }
 
-// usedSize is the smallest size of a device that is not a volume and has no GUID table, in bytes: the end of the last
-// partition of another scheme, which is all that is known of it. Unknown contents are cut only with -imageonly, as its
-// user knows them; a blank device has no data to lose. A hybrid image has a CD's volume under the map, which extends
-// beyond the partitions.
+// usedSize is the smallest size of a device that is not a volume and has no
+// GUID table, in bytes: the end of the last partition of another scheme, which
+// is all that is known of it. Unknown contents are cut only with -imageonly, as
+// its user knows them; a blank device has no data to lose. A hybrid image has a
+// CD's volume under the map, which extends beyond the partitions.
 func usedSize(i *imageFile, info *attach.ImageInfo, imageOnly bool) (int64, error) {
 	end := int64(sector)
 	if info.Scheme == attach.SchemeNone {
@@ -220,16 +226,18 @@ func usedSize(i *imageFile, info *attach.ImageInfo, imageOnly bool) (int64, erro
 	return end, nil
 }
 
-// hasCDVolume reports whether there is an ISO 9660 volume on the device, or one of UDF in the same place: after the
-// type of the first volume descriptor, in sector 16 of 2048 bytes.
+// hasCDVolume reports whether there is an ISO 9660 volume on the device, or one
+// of UDF in the same place: after the type of the first volume descriptor, in
+// sector 16 of 2048 bytes.
 func hasCDVolume(i *imageFile) (bool, error) {
 	const at = 16*2048 + 1
 	head, err := readHead(i, at+5)
 	return len(head) == at+5 && (string(head[at:]) == "CD001" || string(head[at:]) == "BEA01"), err
 }
 
-// checkStaleTable refuses a table if only its backup is left, with other data in the place of the first: most
-// likely the whole device was given a file system, which restoring the table would overwrite.
+// checkStaleTable refuses a table if only its backup is left, with other data
+// in the place of the first: most likely the whole device was given a file
+// system, which restoring the table would overwrite.
 func checkStaleTable(i *imageFile, info *attach.ImageInfo) error {
 	if !slices.Contains(info.Warnings, gpt.WarnPrimary) || !slices.Contains(info.Warnings, gpt.WarnNoMBR) {
 		return nil
@@ -241,7 +249,8 @@ func checkStaleTable(i *imageFile, info *attach.ImageInfo) error {
 		"table: repair one of them first")
 }
 
-// isBlank reports whether the first n bytes are zero, where file systems and partition tables have their signatures.
+// isBlank reports whether the first n bytes are zero, where file systems and
+// partition tables have their signatures.
 func isBlank(i *imageFile, n int64) (bool, error) {
 	head, err := readHead(i, n)
 	return err == nil && bytes.Count(head, []byte{0}) == len(head), err
@@ -256,7 +265,8 @@ func readHead(i *imageFile, n int64) ([]byte, error) {
 	return head, nil
 }
 
-// resizeTable moves the backup table to the end of a device of that size, and with it the end of the last partition.
+// resizeTable moves the backup table to the end of a device of that size, and
+// with it the end of the last partition.
 func (s *shape) resizeTable(dev blockdev.Device, size int64) error {
 	if s.table == 0 {
 		return nil
@@ -273,8 +283,9 @@ func (s *shape) resizeTable(dev blockdev.Device, size int64) error {
 	return err
 }
 
-// shrink goes from the inside out: volume, partition table, container. So no layer ever reaches beyond the one below,
-// and a resize that is killed between two of them can be repeated.
+// shrink goes from the inside out: volume, partition table, container. So no
+// layer ever reaches beyond the one below, and a resize that is killed between
+// two of them can be repeated.
 func (s *shape) shrink(c *call, img container.Image, size int64) error {
 	if s.ours {
 		length := size
@@ -323,8 +334,9 @@ func (s *shape) resizeExFAT(c *call, img container.Image, size int64) error {
 	return errors.Join(v.Resize(size), v.Unmount())
 }
 
-// compact deletes unused bands: those that an ExFAT volume does not use, and of other contents those that are all
-// zeros. The three lines that it prints, and the keys of its property list, are Apple's.
+// compact deletes unused bands: those that an ExFAT volume does not use, and of
+// other contents those that are all zeros. The three lines that it prints, and
+// the keys of its property list, are Apple's.
 func (c *call) compact() error {
 	return c.withImage(c.operands[0], change, func(i *imageFile) error {
 		if i.BandSize() == 0 {
@@ -360,8 +372,9 @@ func (c *call) compact() error {
 	})
 }
 
-// freeSpace is what the ExFAT volume of a device does not use, and how many bytes that is. It is nil for other
-// contents, and of a volume that was not unmounted cleanly, because its bitmap may lack the clusters of a file: then
+// freeSpace is what the ExFAT volume of a device does not use, and how many
+// bytes that is. It is nil for other contents, and of a volume that was not
+// unmounted cleanly, because its bitmap may lack the clusters of a file: then
 // only zeros are known to be unused.
 func freeSpace(i *imageFile) (exfat.Spans, int64, error) {
 	info, err := i.inspect()

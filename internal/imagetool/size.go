@@ -23,7 +23,8 @@ type sizeStyle struct {
 	want  string           // after "is not a size: want"
 }
 
-// sizeStyles are the styles of the two tools: hdiutil's is that of mkfile(8), in which all multiples are binary.
+// sizeStyles are the styles of the two tools: hdiutil's is that of mkfile(8),
+// in which all multiples are binary.
 var sizeStyles = map[string]sizeStyle{
 	"hdiutil": {map[string]int64{"": 1, "b": sector, "B": sector}, sector,
 		"a number and b (sectors of 512 bytes), k, m, g, t, p or e (binary multiples)"},
@@ -47,8 +48,9 @@ func init() {
 // sizePattern bounds the numbers, so that hostile arguments cost no memory.
 var sizePattern = regexp.MustCompile(`^([0-9]{1,30}(?:\.[0-9]{1,30})?)([A-Za-z]*)$`)
 
-// parseSize reads a size as a tool does: a number, possibly with a fraction, and a unit. The result is in bytes,
-// rounded up to whole steps of the tool. It is exact: no size passes through a floating-point number.
+// parseSize reads a size as a tool does: a number, possibly with a fraction,
+// and a unit. The result is in bytes, rounded up to whole steps of the tool. It
+// is exact: no size passes through a floating-point number.
 func parseSize(tool, s string) (int64, error) {
 	style := sizeStyles[tool]
 	m := sizePattern.FindStringSubmatch(s)
@@ -78,7 +80,8 @@ func parseSize(tool, s string) (int64, error) {
 	return steps.Int64() * style.step, nil
 }
 
-// parseCount reads a positive whole number of units, such as sectors, and returns it in bytes. unit is in bytes, too.
+// parseCount reads a positive whole number of units, such as sectors, and
+// returns it in bytes. unit is in bytes, too.
 func parseCount(s string, unit int64) (int64, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	switch {
@@ -90,8 +93,8 @@ func parseCount(s string, unit int64) (int64, error) {
 	return n * unit, nil
 }
 
-// readSize returns the size in bytes that the options name, 0 if none does, and whether it is the smallest possible
-// one, which resize takes.
+// readSize returns the size in bytes that the options name, 0 if none does, and
+// whether it is the smallest possible one, which resize takes.
 func (c *call) readSize() (size int64, smallest bool, err error) {
 	for _, key := range []string{"size", "sectors", "megabytes"} {
 		switch text := c.value(key); {
@@ -116,7 +119,8 @@ func (c *call) readSize() (size int64, smallest bool, err error) {
 // roundUp returns the smallest multiple of unit that is at least v.
 func roundUp(v, unit int64) int64 { return (v + unit - 1) / unit * unit }
 
-// appleSize is a size as hdiutil prints it: binary multiples with at most one decimal, "4 MB", "1023.6 GB", "0 bytes".
+// appleSize is a size as hdiutil prints it: binary multiples with at most one
+// decimal, "4 MB", "1023.6 GB", "0 bytes".
 func appleSize(n int64) string {
 	if n < 1024 {
 		return fmt.Sprintf("%d bytes", n)

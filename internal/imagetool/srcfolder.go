@@ -19,8 +19,9 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// tree lists the files of folders of the host that are to be copied into a volume. It is complete before the image is
-// made, because the size of the image follows from it.
+// tree lists the files of folders of the host that are to be copied into a
+// volume. It is complete before the image is made, because the size of the
+// image follows from it.
 type tree struct {
 	// dirs are the folders, open until the copy is done.
 	dirs []*hostio.Dir
@@ -31,12 +32,14 @@ type tree struct {
 
 // item is a file or folder that is copied.
 type item struct {
-	// dir and name are its place on the host, to its path on the volume, with slashes.
+	// dir and name are its place on the host, to its path on the volume, with
+	// slashes.
 	dir    *hostio.Dir
 	name   string
 	to     string
 	folder bool
-	// size of a file in bytes. A file that has become shorter when it is copied is an error.
+	// size of a file in bytes. A file that has become shorter when it is copied
+	// is an error.
 	size int64
 	// time of the last change, which the copy gets.
 	time time.Time
@@ -46,8 +49,9 @@ type item struct {
 var bundleExtensions = []string{".app", ".appex", ".bundle", ".component", ".framework", ".kext", ".mpkg", ".pkg",
 	".plugin", ".prefpane", ".saver", ".xpc"}
 
-// readTree lists folders. The contents of a single one become the root of the volume, unless it is a bundle such as
-// X.app; of several, each is a folder in it. What the volume cannot hold is an error: no file is left out silently.
+// readTree lists folders. The contents of a single one become the root of the
+// volume, unless it is a bundle such as X.app; of several, each is a folder in
+// it. What the volume cannot hold is an error: no file is left out silently.
 func readTree(ctx context.Context, folders []string) (t tree, err error) {
 	defer func() {
 		if err != nil {
@@ -82,8 +86,9 @@ func readTree(ctx context.Context, folders []string) (t tree, err error) {
 	return t, refuse("%d symbolic links, which %s cannot hold; the first is %q", t.lost.links, ours, t.lost.firstLink)
 }
 
-// readFolder adds what is below a folder. Symbolic links are counted, so that one error names how many there are: users
-// would otherwise find them one by one. Other special files are errors at once.
+// readFolder adds what is below a folder. Symbolic links are counted, so that
+// one error names how many there are: users would otherwise find them one by
+// one. Other special files are errors at once.
 func (t *tree) readFolder(ctx context.Context, d *hostio.Dir, name, to string) error {
 	entries, err := d.ReadDir(name)
 	if err := cmp.Or(ctx.Err(), err); err != nil {
@@ -123,8 +128,9 @@ func (t tree) close() {
 	}
 }
 
-// imageSize is the size of an image that holds the tree, in bytes: whole clusters of the largest size that a volume of
-// that size may have, a fiftieth for tables, and 8 MiB.
+// imageSize is the size of an image that holds the tree, in bytes: whole
+// clusters of the largest size that a volume of that size may have, a fiftieth
+// for tables, and 8 MiB.
 func (t tree) imageSize(bare bool) int64 {
 	total := int64(8 << 20)
 	if bare {
@@ -191,8 +197,9 @@ func (t tree) copyTo(c *call, part blockdev.Device) (err error) {
 	return nil
 }
 
-// explainDuplicate is the error of an item with a name that exists already: another folder has it too, or one that
-// differs only in case. File systems of Linux distinguish case, so that the second is common in source trees.
+// explainDuplicate is the error of an item with a name that exists already:
+// another folder has it too, or one that differs only in case. File systems of
+// Linux distinguish case, so that the second is common in source trees.
 func (t tree) explainDuplicate(i item) error {
 	same := slices.DeleteFunc(slices.Clone(t.items), func(other item) bool { return other.to != i.to })
 	if len(same) > 1 {
@@ -222,11 +229,14 @@ func (i item) copyTo(c *call, v *exfat.Volume, buf []byte) error {
 	return errors.Join(err, to.Close())
 }
 
-// losses counts what a volume without modes, owners, attributes and links does not keep of the files of a tree.
+// losses counts what a volume without modes, owners, attributes and links does
+// not keep of the files of a tree.
 type losses struct {
-	// modes other than 644 and 755, owners other than the user, files with extended attributes or several names.
+	// modes other than 644 and 755, owners other than the user, files with
+	// extended attributes or several names.
 	modes, owners, attributes, hardLinks int
-	// links are symbolic links, which are refused; firstLink is the path of the first one.
+	// links are symbolic links, which are refused; firstLink is the path of the
+	// first one.
 	links     int
 	firstLink string
 }
@@ -248,7 +258,8 @@ func (l *losses) count(d *hostio.Dir, name string, fi fs.FileInfo) {
 	}
 	list, _ := files.Xattr(d, name, "list", "", "") // none on a host without attributes
 	for name := range list {
-		// Security labels and access control lists belong to the host, not to the file.
+		// Security labels and access control lists belong to the host, not to
+		// the file.
 		if !strings.HasPrefix(name, "security.") && !strings.HasPrefix(name, "system.") {
 			l.attributes++
 			return

@@ -16,9 +16,10 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// Temporary names of an image that is being made: the stem, followed by "-" with the name of the image, or by ".cdr". A
-// lock of the same stem is held meanwhile, so that other processes can distinguish an image in the making from what a
-// killed process has left.
+// Temporary names of an image that is being made: the stem, followed by "-"
+// with the name of the image, or by ".cdr". A lock of the same stem is held
+// meanwhile, so that other processes can distinguish an image in the making
+// from what a killed process has left.
 //
 // A process that makes x.dmg writes, in this order:
 //
@@ -26,9 +27,10 @@ import (
 //	.dmgbench-0123456789abcdef-x.dmg    the new image
 //	.dmgbench-0123456789abcdef-x.dmg~   the old image, only where one of the two is a folder
 //
-// and renames. Killed at any point it leaves the old image whole, under its name or with the mark "~". The next command
-// that makes an image in the same folder removes the rest, see sweep; what has the mark is never removed, because it
-// may be the only copy.
+// and renames. Killed at any point it leaves the old image whole, under its
+// name or with the mark "~". The next command that makes an image in the same
+// folder removes the rest, see sweep; what has the mark is never removed,
+// because it may be the only copy.
 const (
 	stemPrefix = ".dmgbench-"
 	stemLength = len(stemPrefix) + 16
@@ -37,11 +39,13 @@ const (
 	maxName    = 255 // bytes that file systems allow
 )
 
-// lockName matches exactly the locks that replace makes: sweep must not touch other files.
+// lockName matches exactly the locks that replace makes: sweep must not touch
+// other files.
 var lockName = regexp.MustCompile(`^\.dmgbench-[0-9a-f]{16}\.lock$`)
 
-// replace calls build, which makes an image under a temporary name next to p, and renames it when it is complete.
-// Without -ov an image that exists is an error before anything is made. What build made is deleted when it fails; what
+// replace calls build, which makes an image under a temporary name next to p,
+// and renames it when it is complete. Without -ov an image that exists is an
+// error before anything is made. What build made is deleted when it fails; what
 // killed processes left is deleted first.
 func (c *call) replace(p place, build func(tmp place) error) (err error) {
 	if err := c.checkFree(p); err != nil {
@@ -95,9 +99,10 @@ func (c *call) checkFree(p place) error {
 	return nil
 }
 
-// rename gives the finished image its name. An old image goes in the same rename, or, where one of the two is a folder,
-// moves aside first: rename(2) replaces files alone. If the old image cannot be removed afterwards, both get their old
-// names back; if it is partly removed already, the new one stays.
+// rename gives the finished image its name. An old image goes in the same
+// rename, or, where one of the two is a folder, moves aside first: rename(2)
+// replaces files alone. If the old image cannot be removed afterwards, both get
+// their old names back; if it is partly removed already, the new one stays.
 func (c *call) rename(tmp, p place) error {
 	if err := c.checkFree(p); err != nil {
 		return err
@@ -132,8 +137,9 @@ func (c *call) rename(tmp, p place) error {
 	return p.dir.Sync()
 }
 
-// renameNew gives the finished image a name that must be free: of several processes that make an image of the same name
-// only one gets it. A folder does not replace another one; a file would, so its name is reserved first.
+// renameNew gives the finished image a name that must be free: of several
+// processes that make an image of the same name only one gets it. A folder does
+// not replace another one; a file would, so its name is reserved first.
 func renameNew(tmp, p place, folder bool) error {
 	if folder {
 		return errors.Join(p.dir.Rename(tmp.name, p.name), p.dir.Sync())
@@ -148,8 +154,9 @@ func renameNew(tmp, p place, folder bool) error {
 	return p.dir.Sync()
 }
 
-// lockText is the content of a lock. It names the boot, because in a shared folder a lock of another kernel is not
-// visible. It is "" where boots cannot be identified.
+// lockText is the content of a lock. It names the boot, because in a shared
+// folder a lock of another kernel is not visible. It is "" where boots cannot
+// be identified.
 func lockText() string {
 	boot := host.BootID()
 	if boot == "" {
@@ -158,8 +165,9 @@ func lockText() string {
 	return "dmgbench makes an image under this name; boot " + boot + "\n"
 }
 
-// lockStem takes the lock of a stem. Without a lock the image is still made, but what a killed process leaves is the
-// user's to remove. The text is written after the lock is taken: an empty lock file is never removed by others.
+// lockStem takes the lock of a stem. Without a lock the image is still made,
+// but what a killed process leaves is the user's to remove. The text is written
+// after the lock is taken: an empty lock file is never removed by others.
 func lockStem(dir *hostio.Dir, stem string) (release func() error) {
 	name, text := stem+lockSuffix, lockText()
 	none := func() error { return nil }
@@ -183,9 +191,11 @@ func lockStem(dir *hostio.Dir, stem string) (release func() error) {
 	return release
 }
 
-// sweep removes from a folder what killed processes of this user have left: only if their lock shows that they ran
-// under this kernel and have ended. What cannot be decided or removed stays. A lock of another boot or kernel stays
-// too: in a shared folder its process may run on another machine, and flock(2) of that machine is not visible here.
+// sweep removes from a folder what killed processes of this user have left:
+// only if their lock shows that they ran under this kernel and have ended. What
+// cannot be decided or removed stays. A lock of another boot or kernel stays
+// too: in a shared folder its process may run on another machine, and flock(2)
+// of that machine is not visible here.
 func (c *call) sweep(dir *hostio.Dir) {
 	entries, err := dir.ReadDir(".")
 	if err != nil {
@@ -227,7 +237,8 @@ func (c *call) sweepStem(dir *hostio.Dir, stem string) {
 	_ = dir.Remove(name) // the next command tries again
 }
 
-// isAbandoned reports whether a lock that no process holds is whole, of this boot, and still has its name.
+// isAbandoned reports whether a lock that no process holds is whole, of this
+// boot, and still has its name.
 func isAbandoned(dir *hostio.Dir, f *hostio.File, name string) bool {
 	want := lockText()
 	st, err := f.Stat()
@@ -238,8 +249,8 @@ func isAbandoned(dir *hostio.Dir, f *hostio.File, name string) bool {
 	return err == nil && string(got) == want
 }
 
-// imagesOfStem lists the images of a stem. ok is false if one is not of this user or not an image, or if an old image
-// may be among them.
+// imagesOfStem lists the images of a stem. ok is false if one is not of this
+// user or not an image, or if an old image may be among them.
 func imagesOfStem(dir *hostio.Dir, stem string) (left []string, ok bool) {
 	entries, err := dir.ReadDir(".")
 	if err != nil {
@@ -260,7 +271,8 @@ func imagesOfStem(dir *hostio.Dir, stem string) (left []string, ok bool) {
 	return left, true
 }
 
-// isOwnEntry reports whether a name is of that kind and belongs to the user of this process.
+// isOwnEntry reports whether a name is of that kind and belongs to the user of
+// this process.
 func isOwnEntry(dir *hostio.Dir, name string, kind func(fs.FileMode) bool) bool {
 	fi, err := dir.Lstat(name)
 	return err == nil && kind(fi.Mode()) && isOwn(fi)

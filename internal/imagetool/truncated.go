@@ -11,7 +11,8 @@ import (
 	"dmgbench/internal/image"
 )
 
-// streams are the first bytes of a chunk in a compressed UDIF image. ADC has no signature.
+// streams are the first bytes of a chunk in a compressed UDIF image. ADC has no
+// signature.
 var streams = []struct {
 	start string
 	id    codec.ID
@@ -28,8 +29,9 @@ const (
 	streamLimit = chunkLimit + 64<<10
 )
 
-// warnOfRaw warns of a file that is taken for a raw image and does not look like one: a raw image has no signature, so
-// that every file of whole sectors can be one. The error is that of the device.
+// warnOfRaw warns of a file that is taken for a raw image and does not look
+// like one: a raw image has no signature, so that every file of whole sectors
+// can be one. The error is that of the device.
 func (c *call) warnOfRaw(i *imageFile) error {
 	if i.Format() != image.UDRW || c.isForcedRaw() {
 		return nil
@@ -44,8 +46,9 @@ func (c *call) warnOfRaw(i *imageFile) error {
 	case looksRaw(i):
 		return nil
 	}
-	// A file named like a UDIF image, and instead of a partition map or a volume a stream that decompresses, checksums
-	// included, to whole sectors: the trailer is missing.
+	// A file named like a UDIF image, and instead of a partition map or a
+	// volume a stream that decompresses, checksums included, to whole sectors:
+	// the trailer is missing.
 	if name := firstStream(i); name != "" && strings.EqualFold(filepath.Ext(i.name), ".dmg") {
 		c.warn("%q starts with compressed data (%s) and has no trailer: it looks like a truncated UDIF image, "+
 			"and is taken for raw sectors", i.name, name)
@@ -55,8 +58,8 @@ func (c *call) warnOfRaw(i *imageFile) error {
 	return nil
 }
 
-// rawMarks are of contents that have no kind here and still show a raw image: NTFS, ISO 9660, UDF, LUKS, LVM, HFS and
-// SquashFS. Offsets are in bytes.
+// rawMarks are of contents that have no kind here and still show a raw image:
+// NTFS, ISO 9660, UDF, LUKS, LVM, HFS and SquashFS. Offsets are in bytes.
 var rawMarks = []struct {
 	at    int64
 	magic string
@@ -65,7 +68,8 @@ var rawMarks = []struct {
 	{0, "hsqs"},
 }
 
-// looksRaw reports whether a device has a partition map or a volume, or starts with zeros as a blank one does.
+// looksRaw reports whether a device has a partition map or a volume, or starts
+// with zeros as a blank one does.
 func looksRaw(i *imageFile) bool {
 	info, err := i.inspect()
 	if err != nil || info.Scheme != attach.SchemeNone || info.Whole.AppleName != "" {
@@ -83,7 +87,8 @@ func looksRaw(i *imageFile) bool {
 	return len(bytes.Trim(head, "\x00")) == 0
 }
 
-// firstStream is the codec of the compressed sectors at the start of a device, "" if there are none.
+// firstStream is the codec of the compressed sectors at the start of a device,
+// "" if there are none.
 func firstStream(i *imageFile) string {
 	head, err := readHead(i, 6)
 	for _, s := range streams {
@@ -92,7 +97,8 @@ func firstStream(i *imageFile) string {
 		}
 		src, err := readHead(i, streamLimit)
 		dst := make([]byte, chunkLimit)
-		// The length is not known: the first call finds it, the second makes sure that the stream is whole.
+		// The length is not known: the first call finds it, the second makes
+		// sure that the stream is whole.
 		length, _ := codec.Decode(s.id, dst, src)
 		if err != nil || length == 0 || length%sector != 0 {
 			return ""

@@ -1,12 +1,15 @@
-// Package interoptest holds what is written here against programs that other people wrote. Its tests make
-// images of every kind by the work-alike of hdiutil and let other tools read and verify them; the functions find
-// these tools for the tests of other packages, too.
+// Package interoptest holds what is written here against programs that other
+// people wrote. Its tests make images of every kind by the work-alike of
+// hdiutil and let other tools read and verify them; the functions find these
+// tools for the tests of other packages, too.
 //
-// A tool that is not installed is a reason to skip, except under `make test-interop`, which installs all of them and
-// sets DMGBENCH_INTEROP=1: there it is a failure. What comes by other ways than the package manager of the system is
-// looked for, in this order, where the environment says (DMGBENCH_INTEROP_PYTHON, an interpreter that has the modules
-// of scripts/interop/requirements.txt, and DMGBENCH_INTEROP_FSTOOL), in the folder that scripts/interop/setup.sh
-// fills, and on the path.
+// A tool that is not installed is a reason to skip, except under `make
+// test-interop`, which installs all of them and sets DMGBENCH_INTEROP=1: there
+// it is a failure. What comes by other ways than the package manager of the
+// system is looked for, in this order, where the environment says
+// (DMGBENCH_INTEROP_PYTHON, an interpreter that has the modules of
+// scripts/interop/requirements.txt, and DMGBENCH_INTEROP_FSTOOL), in the folder
+// that scripts/interop/setup.sh fills, and on the path.
 //
 // It refuses to judge anything itself.
 package interoptest
@@ -32,8 +35,8 @@ func Missing(t testing.TB, format string, args ...any) {
 	}
 }
 
-// Cache is the folder of the tools that setup.sh installs: DMGBENCH_INTEROP_CACHE, or
-// dmgbench-interop in the user's cache folder.
+// Cache is the folder of the tools that setup.sh installs:
+// DMGBENCH_INTEROP_CACHE, or dmgbench-interop in the user's cache folder.
 func Cache() string {
 	if dir := os.Getenv("DMGBENCH_INTEROP_CACHE"); dir != "" {
 		return dir
@@ -81,7 +84,8 @@ func Python(t testing.TB, module string) string {
 	return name
 }
 
-// first is what the environment names, else what the cache has, else a name for the path.
+// first is what the environment names, else what the cache has, else a name for
+// the path.
 func first(variable, cached, name string) string {
 	if value := os.Getenv(variable); value != "" {
 		return value
@@ -94,7 +98,8 @@ func first(variable, cached, name string) string {
 	return name
 }
 
-// Script is the path of one of our scripts for other people's modules, in scripts/interop.
+// Script is the path of one of our scripts for other people's modules, in
+// scripts/interop.
 func Script(t testing.TB, name string) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -113,7 +118,8 @@ func Script(t testing.TB, name string) string {
 
 func exists(name string) bool { _, err := os.Stat(name); return err == nil }
 
-// Run runs a program, which has to succeed, and returns what it said on both outputs.
+// Run runs a program, which has to succeed, and returns what it said on both
+// outputs.
 func Run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()

@@ -12,7 +12,8 @@ import (
 	"dmgbench/internal/units"
 )
 
-// Overrides are the flags of `run` that change a plan. Zero values have no effect.
+// Overrides are the flags of `run` that change a plan. Zero values have no
+// effect.
 type Overrides struct {
 	// Sets: most sets of each file set
 	Sets int
@@ -36,8 +37,8 @@ type Overrides struct {
 	Here []string
 }
 
-// Change is one way in which the plan as executed deviates from the plan as published: fewer sets, other sizes, another
-// file system.
+// Change is one way in which the plan as executed deviates from the plan as
+// published: fewer sets, other sizes, another file system.
 type Change struct {
 	// Kind: sets | scale | rounds | precondition | workers | fs | only | place
 	Kind string
@@ -45,16 +46,17 @@ type Change struct {
 	Text string
 }
 
-// changeTable describes [[change]], which only the canonical form of an executed plan has: `report` and `resume` read
-// the deviations from it.
+// changeTable describes [[change]], which only the canonical form of an
+// executed plan has: `report` and `resume` read the deviations from it.
 var changeTable = table[Change]{name: "[[change]]", keys: []key[Change]{
 	field("kind", enum("sets", "scale", "rounds", "precondition", "workers", "fs", "only", "place"),
 		func(c *Change) *string { return &c.Kind }).must(),
 	field("text", someText, func(c *Change) *string { return &c.Text }).must(),
 }}
 
-// Apply gives the plan as executed and its changes against the published one; p stays as it is. A flag that cannot be
-// applied is an *OverrideError, a selection of no case a *SelectorError: both are bad usage.
+// Apply gives the plan as executed and its changes against the published one; p
+// stays as it is. A flag that cannot be applied is an *OverrideError, a
+// selection of no case a *SelectorError: both are bad usage.
 func (p *Plan) Apply(o Overrides) (*Plan, []Change, error) {
 	q := *p
 	deepCopy(reflect.ValueOf(&q).Elem())
@@ -75,7 +77,8 @@ func (p *Plan) Apply(o Overrides) (*Plan, []Change, error) {
 	return &q, q.Changes, nil
 }
 
-// deepCopy gives v slices of its own. Values behind pointers stay shared: they are never changed.
+// deepCopy gives v slices of its own. Values behind pointers stay shared: they
+// are never changed.
 func deepCopy(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Slice:
@@ -97,12 +100,14 @@ func deepCopy(v reflect.Value) {
 	}
 }
 
-// addChange records how the executed plan deviates; kind is one of those of [Change].
+// addChange records how the executed plan deviates; kind is one of those of
+// [Change].
 func (p *Plan) addChange(kind, format string, args ...any) {
 	p.Changes = append(p.Changes, Change{Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
-// checkNumber refuses a flag outside of [1, high]; 0 is a flag that is not given.
+// checkNumber refuses a flag outside of [1, high]; 0 is a flag that is not
+// given.
 func checkNumber(flag string, n, high int) error {
 	if n < 0 || n > high {
 		return &OverrideError{flag, strconv.Itoa(n), fmt.Sprintf("want 1 to %d", high)}
@@ -110,7 +115,8 @@ func checkNumber(flag string, n, high int) error {
 	return nil
 }
 
-// applySeed applies --seed. TOML has no unsigned integers, so that a seed ends at 1<<63 - 1.
+// applySeed applies --seed. TOML has no unsigned integers, so that a seed ends
+// at 1<<63 - 1.
 func (p *Plan) applySeed(o Overrides) error {
 	switch {
 	case o.Seed == nil:
@@ -176,8 +182,8 @@ func overrideBy[V comparable](at *V, flag V) {
 	}
 }
 
-// describeRounds is the number of rounds with all limits of rounds = "auto". Two options with the same text run the
-// same rounds.
+// describeRounds is the number of rounds with all limits of rounds = "auto".
+// Two options with the same text run the same rounds.
 func describeRounds(o RunOptions) string {
 	if !o.Auto {
 		return o.RoundsText()
@@ -192,7 +198,8 @@ func describeRounds(o RunOptions) string {
 	return text
 }
 
-// applyPrecondition applies --precondition; the value that the plan has is not a change.
+// applyPrecondition applies --precondition; the value that the plan has is not
+// a change.
 func (p *Plan) applyPrecondition(o Overrides) error {
 	switch run := &p.Run; {
 	case o.Precondition == "" || o.Precondition == run.Precondition || o.Precondition == "none" &&
@@ -210,7 +217,8 @@ func (p *Plan) applyPrecondition(o Overrides) error {
 	return nil
 }
 
-// applyWorkers applies --workers to the settings, the axis and every step with a number of its own.
+// applyWorkers applies --workers to the settings, the axis and every step with
+// a number of its own.
 func (p *Plan) applyWorkers(o Overrides) error {
 	n := o.Workers
 	if err := checkNumber("workers", n, 1024); err != nil || n == 0 {
@@ -232,7 +240,8 @@ func (p *Plan) applyWorkers(o Overrides) error {
 	return nil
 }
 
-// setEverywhere gives an axis and [[case]] tables one value, and reports whether they had it already.
+// setEverywhere gives an axis and [[case]] tables one value, and reports
+// whether they had it already.
 func (p *Plan) setEverywhere(key, value string) bool {
 	same := true
 	set := func(values *[]string) {
@@ -255,7 +264,8 @@ func (p *Plan) setEverywhere(key, value string) bool {
 	return same
 }
 
-// dropRedundant drops [[case]] tables that have become the same as others, and exclusions that match no cell any more.
+// dropRedundant drops [[case]] tables that have become the same as others, and
+// exclusions that match no cell any more.
 func (p *Plan) dropRedundant() {
 	seen := map[string]bool{}
 	for _, cell := range p.matrixCells() {
@@ -270,7 +280,8 @@ func (p *Plan) dropRedundant() {
 	p.Exclude = slices.DeleteFunc(p.Exclude, func(s Selector) bool { return !p.excludes(s) })
 }
 
-// applyFilesystem applies --fs. The first of the preference is not a change, but the others are no longer used.
+// applyFilesystem applies --fs. The first of the preference is not a change,
+// but the others are no longer used.
 func (p *Plan) applyFilesystem(o Overrides) error {
 	if o.Filesystem == "" {
 		return nil
@@ -319,7 +330,8 @@ func (p *Plan) applyOnly(o Overrides) error {
 	return nil
 }
 
-// selectable is the values of the keys of a selector that cases have, or of all keys where they have none of these.
+// selectable is the values of the keys of a selector that cases have, or of all
+// keys where they have none of these.
 func (p *Plan) selectable(only Selector) Selector {
 	all := p.CaseValues()
 	named := slices.DeleteFunc(slices.Clone(all), func(c Choice) bool { return !only.names(c.Key) })
@@ -329,7 +341,8 @@ func (p *Plan) selectable(only Selector) Selector {
 	return all
 }
 
-// keepOnly drops values of axes, which is the same as dropping cases: every key of a case has one value.
+// keepOnly drops values of axes, which is the same as dropping cases: every key
+// of a case has one value.
 func (p *Plan) keepOnly(only Selector) {
 	p.Extra = slices.DeleteFunc(p.Extra, func(s Selector) bool {
 		return !slices.ContainsFunc(p.manualCells(), func(manual []KeyValue) bool {
@@ -365,8 +378,8 @@ func (p *Plan) varies(key string) bool {
 		slices.ContainsFunc(p.Manual, func(m Manual) bool { return m.Name == key })
 }
 
-// applySets lowers the number of sets. Steps that delete a number of sets or of the largest files delete the same share
-// of the smaller number.
+// applySets lowers the number of sets. Steps that delete a number of sets or of
+// the largest files delete the same share of the smaller number.
 func (p *Plan) applySets(o Overrides) error {
 	if o.Sets < 0 {
 		return &OverrideError{"sets", strconv.Itoa(o.Sets), "want 1 or more"}
@@ -415,7 +428,8 @@ func (p *Plan) applySets(o Overrides) error {
 	return nil
 }
 
-// shrink keeps n the same share of now as it was of old: at least one, and not all unless it was.
+// shrink keeps n the same share of now as it was of old: at least one, and not
+// all unless it was.
 func shrink(n, old, now int) int {
 	if n == 0 || old == now {
 		return n
@@ -426,12 +440,13 @@ func shrink(n, old, now int) int {
 	return max(min(int(math.Round(float64(n)*float64(now)/float64(old))), now-1), 1)
 }
 
-// Here is the folder in --on usb4=here: the cases of the place are measured in the run's own folder.
+// Here is the folder in --on usb4=here: the cases of the place are measured in
+// the run's own folder.
 const Here = "here"
 
-// HereName is the name that such a place has in the plan as executed. Cases, tables and charts take their labels from
-// it,
-// so that figures of another disk never have the name of the place.
+// HereName is the name that such a place has in the plan as executed. Cases,
+// tables and charts take their labels from it, so that figures of another disk
+// never have the name of the place.
 func HereName(place string) string { return Here + " (not " + place + ")" }
 
 // HereFor is the place of the published plan for a name of [HereName].

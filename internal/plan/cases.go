@@ -20,8 +20,8 @@ type Case struct {
 	Baseline bool
 }
 
-// Value is what selectors see of a case: settings keys, manual axes and baseline. Keys that pick samples (phase, cycle,
-// …) are unknown to it.
+// Value is what selectors see of a case: settings keys, manual axes and
+// baseline. Keys that pick samples (phase, cycle, …) are unknown to it.
 func (c *Case) Value(key string) (string, bool) {
 	if key == "baseline" {
 		return strconv.FormatBool(c.Baseline), true
@@ -29,10 +29,10 @@ func (c *Case) Value(key string) (string, bool) {
 	return c.Settings.value(key)
 }
 
-// Cases expands the plan: manual axes outermost, then the matrix in the order of its axes without the excluded cells,
-// then [[case]] tables, then the baseline. Each case has the steps of the protocol blocks that select it; cases with
-// the
-// same protocol share them.
+// Cases expands the plan: manual axes outermost, then the matrix in the order
+// of its axes without the excluded cells, then [[case]] tables, then the
+// baseline. Each case has the steps of the protocol blocks that select it;
+// cases with the same protocol share them.
 func (p *Plan) Cases() []Case {
 	cells := p.matrixCells()
 	var out []Case
@@ -109,7 +109,8 @@ func (p *Plan) protocolID(c *Case) string {
 	return string(id)
 }
 
-// manualCells is every combination of the manual axes; one empty combination if there are none.
+// manualCells is every combination of the manual axes; one empty combination if
+// there are none.
 func (p *Plan) manualCells() [][]KeyValue {
 	axes := make([]Axis, len(p.Manual))
 	for i, m := range p.Manual {
@@ -118,7 +119,8 @@ func (p *Plan) manualCells() [][]KeyValue {
 	return product(axes)
 }
 
-// matrixCells is every cell of the matrix before exclude; nil if the plan has only [[case]] tables.
+// matrixCells is every cell of the matrix before exclude; nil if the plan has
+// only [[case]] tables.
 func (p *Plan) matrixCells() [][]KeyValue {
 	if len(p.Axes) == 0 && len(p.Extra) > 0 {
 		return nil
@@ -126,7 +128,8 @@ func (p *Plan) matrixCells() [][]KeyValue {
 	return product(p.Axes)
 }
 
-// product is the cartesian product of the axes, the last axis varying fastest; without axes one empty cell.
+// product is the cartesian product of the axes, the last axis varying fastest;
+// without axes one empty cell.
 func product(axes []Axis) [][]KeyValue {
 	out := [][]KeyValue{nil}
 	for _, a := range axes {
@@ -141,7 +144,8 @@ func product(axes []Axis) [][]KeyValue {
 	return out
 }
 
-// cellCount is the number of cells before exclude; it stops growing above maxCases.
+// cellCount is the number of cells before exclude; it stops growing above
+// maxCases.
 func (p *Plan) cellCount() int {
 	manual, cells := 1, 1
 	for _, m := range p.Manual {
@@ -156,7 +160,8 @@ func (p *Plan) cellCount() int {
 	return manual * (cells + len(p.Extra))
 }
 
-// makeCase is the case of some keys; the settings that they do not name are the plan's.
+// makeCase is the case of some keys; the settings that they do not name are the
+// plan's.
 func (p *Plan) makeCase(cell, manual []KeyValue) Case {
 	c := Case{Settings: p.Defaults, Keys: slices.Concat(manual, cell)}
 	c.Settings.Manual = manual
@@ -183,7 +188,8 @@ func (s *Settings) clearImage() {
 	s.Size, s.BandSize, s.Filesystems, s.Encryption = 0, 0, nil, "none"
 }
 
-// caseID is the name of a case: its keys and values in order. Journals and results name cases by it.
+// caseID is the name of a case: its keys and values in order. Journals and
+// results name cases by it.
 func caseID(keys []KeyValue) string {
 	parts := make([]string, len(keys))
 	for i, kv := range keys {
@@ -192,7 +198,8 @@ func caseID(keys []KeyValue) string {
 	return strings.Join(parts, ",")
 }
 
-// makeExtra is the case of a [[case]] table, unless that is for other values of the manual axes.
+// makeExtra is the case of a [[case]] table, unless that is for other values of
+// the manual axes.
 func (p *Plan) makeExtra(s Selector, manual []KeyValue) (c Case, ok bool) {
 	var cell []KeyValue
 	for _, choice := range s {
@@ -207,11 +214,13 @@ func (p *Plan) makeExtra(s Selector, manual []KeyValue) (c Case, ok bool) {
 	return p.makeCase(cell, manual), true
 }
 
-// nativeKeys are the settings with a meaning for a native folder; a baseline case accompanies each combination of them.
+// nativeKeys are the settings with a meaning for a native folder; a baseline
+// case accompanies each combination of them.
 var nativeKeys = []string{"place", "files", "workers", "sync", "cache", "block", "qos", "codec", "level", "threads"}
 
-// baselineCases are the native cases that accompany the images of a group: one for each place and each combination of
-// native settings. A directory case of the plan is not measured twice.
+// baselineCases are the native cases that accompany the images of a group: one
+// for each place and each combination of native settings. A directory case of
+// the plan is not measured twice.
 func baselineCases(group []Case) []Case {
 	var varied []string
 	for _, key := range nativeKeys {
@@ -238,7 +247,8 @@ func baselineCases(group []Case) []Case {
 	return out
 }
 
-// nativeID is the same for settings between which a native folder cannot distinguish.
+// nativeID is the same for settings between which a native folder cannot
+// distinguish.
 func (s *Settings) nativeID() string {
 	var b strings.Builder
 	for _, k := range nativeKeys {
@@ -247,7 +257,8 @@ func (s *Settings) nativeID() string {
 	return b.String()
 }
 
-// baselineCase is the native case of some settings, named by the manual axes and the keys that vary.
+// baselineCase is the native case of some settings, named by the manual axes
+// and the keys that vary.
 func baselineCase(s Settings, varied []string) Case {
 	s.Target, s.Preallocate = "directory", false
 	s.clearImage()
@@ -273,8 +284,9 @@ func (p *Plan) stepsFor(c *Case) []Step {
 	return out
 }
 
-// nativeSteps keeps the steps that have a meaning for a native folder: work on files, and attach and detach, which a
-// folder does at once. Steps that make another container or act on one are dropped.
+// nativeSteps keeps the steps that have a meaning for a native folder: work on
+// files, and attach and detach, which a folder does at once. Steps that make
+// another container or act on one are dropped.
 func nativeSteps(steps []Step) []Step {
 	var out []Step
 	for _, s := range steps {

@@ -8,8 +8,8 @@ import (
 	"dmgbench/internal/units"
 )
 
-// safeBands is the number of bands above which Apple's sparse bundles were found to be unsafe (Oakley, 21 October 2024:
-// "more than about 100,000").
+// safeBands is the number of bands above which Apple's sparse bundles were
+// found to be unsafe (Oakley, 21 October 2024: "more than about 100,000").
 const safeBands = 100_000
 
 // checker checks a plan as a whole.
@@ -23,12 +23,14 @@ type checker struct {
 	once map[string]bool
 	// work: file operations followed so far
 	work int
-	// whole: cases, steps and files are without errors: selections of them are checked
+	// whole: cases, steps and files are without errors: selections of them are
+	// checked
 	whole bool
 }
 
-// check reports what is wrong between the parts of a plan. Parts in which decoding found errors are not checked, since
-// further findings there would follow from these errors.
+// check reports what is wrong between the parts of a plan. Parts in which
+// decoding found errors are not checked, since further findings there would
+// follow from these errors.
 func (r *reader) check(root *node, p *Plan) {
 	c := &checker{reader: r, root: root, p: p, once: map[string]bool{}}
 	c.checkNames()
@@ -43,7 +45,8 @@ func (r *reader) check(root *node, p *Plan) {
 	c.checkTables()
 }
 
-// checkChanged is the first error of a plan that flags have changed, nil if there is none.
+// checkChanged is the first error of a plan that flags have changed, nil if
+// there is none.
 func (p *Plan) checkChanged() *Problem {
 	c := &checker{reader: newReader(p.Name, nil), p: p, once: map[string]bool{}}
 	c.checkCases()
@@ -53,7 +56,8 @@ func (p *Plan) checkChanged() *Problem {
 	return nil
 }
 
-// checkCases expands the cases and checks their settings and steps; false: there are too many or none.
+// checkCases expands the cases and checks their settings and steps; false:
+// there are too many or none.
 func (c *checker) checkCases() bool {
 	if !c.expand() {
 		return false
@@ -193,7 +197,8 @@ func (c *checker) hintName(p *Problem, name, what string, have []string) {
 	p.suggest(name, what+": ", have)
 }
 
-// checkSettings reports cases with settings that are incomplete or contradict each other.
+// checkSettings reports cases with settings that are incomplete or contradict
+// each other.
 func (c *checker) checkSettings() {
 	for i := range c.cases {
 		s := &c.cases[i].Settings
@@ -221,7 +226,8 @@ func (c *checker) checkSettings() {
 	}
 }
 
-// checkBands warns of bundles with very many bands, and of band sizes without a bundle.
+// checkBands warns of bundles with very many bands, and of band sizes without a
+// bundle.
 func (c *checker) checkBands(s *Settings) {
 	at, f := c.settingAt("band_size"), formatOf(s.Format)
 	if !f.Folder {
@@ -260,7 +266,8 @@ func (c *checker) settingAt(name string) *node {
 	return group
 }
 
-// checkBlocks reports protocol blocks for no case, cases without steps, and file sets and inputs that no step uses.
+// checkBlocks reports protocol blocks for no case, cases without steps, and
+// file sets and inputs that no step uses.
 func (c *checker) checkBlocks() {
 	if len(c.p.Changes) > 0 {
 		return
@@ -297,8 +304,9 @@ func (c *checker) checkBlocks() {
 	}
 }
 
-// checkManualRounds refuses rounds = "auto" with manual axes: the user would have to set the axis in every round, since
-// all cases of a round have to be measured before the next round is decided on.
+// checkManualRounds refuses rounds = "auto" with manual axes: the user would
+// have to set the axis in every round, since all cases of a round have to be
+// measured before the next round is decided on.
 func (c *checker) checkManualRounds() {
 	if c.p.Run.Auto && len(c.p.Manual) > 0 {
 		c.bad(c.root.at("run", "rounds"),

@@ -9,14 +9,16 @@ import (
 	"dmgbench/internal/units"
 )
 
-// checkSelected checks that a selector names a case with a step that yields the quantity.
+// checkSelected checks that a selector names a case with a step that yields the
+// quantity.
 func (c *checker) checkSelected(n *node, s Selector, q Quantity) {
 	if info, ok := q.Info(); ok && c.whole {
 		c.checkSelectedStep(n, s, info.Do, strconv.Quote(string(q)))
 	}
 }
 
-// checkSelectedStep checks that a selector names a case with a step of a kind; what describes the figure in messages.
+// checkSelectedStep checks that a selector names a case with a step of a kind;
+// what describes the figure in messages.
 func (c *checker) checkSelectedStep(n *node, s Selector, do, what string) {
 	pick, samples := s.split()
 	var steps []*Step
@@ -86,7 +88,8 @@ func (c *checker) checkSamples(n *node, samples map[string][]string, do, what st
 	}
 }
 
-// checkFileSamples checks that the quantity has files, and that file sizes and sets are among those written.
+// checkFileSamples checks that the quantity has files, and that file sizes and
+// sets are among those written.
 func (c *checker) checkFileSamples(n *node, samples map[string][]string, do, what string) {
 	k := findStepKind(do)
 	for _, key := range []string{"file_size", "set"} {
@@ -127,7 +130,8 @@ func sizeTexts(list []units.Bytes) []string {
 	return out
 }
 
-// axisValues are the values of the key in the plan; ok is false unless it varies.
+// axisValues are the values of the key in the plan; ok is false unless it
+// varies.
 func (c *checker) axisValues(name string) (values []string, ok bool) {
 	for _, a := range c.p.Axes {
 		if a.Key == name {
@@ -147,8 +151,9 @@ func (c *checker) axisValues(name string) (values []string, ok bool) {
 	return values, len(values) > 1
 }
 
-// checkAxis checks that the plan varies the axis, and that the values are on it. The extra names are axes of steps and
-// files: their values are checked elsewhere.
+// checkAxis checks that the plan varies the axis, and that the values are on
+// it. The extra names are axes of steps and files: their values are checked
+// elsewhere.
 func (c *checker) checkAxis(n *node, name string, values []string, at *node, extra ...string) {
 	if name == "" || slices.Contains(extra, name) {
 		return
@@ -172,7 +177,8 @@ func (c *checker) checkAxis(n *node, name string, values []string, at *node, ext
 	}
 }
 
-// stepAxes are axes along the steps and files of one case, with a hint for cases that do not vary them.
+// stepAxes are axes along the steps and files of one case, with a hint for
+// cases that do not vary them.
 var stepAxes = map[string]string{
 	"cycle": "cycles are the repetitions of a repeat", "phase": "give the steps phases of their own",
 	"file_size": "the file sets have one size",
@@ -220,7 +226,8 @@ func (c *checker) checkAlong(detail *node, a *Assert) {
 // anySize represents sizes that are drawn.
 const anySize = "any"
 
-// stepValues are the points on an axis of steps or files at which an operand is measured, nil if it is not measured.
+// stepValues are the points on an axis of steps or files at which an operand is
+// measured, nil if it is not measured.
 func (c *checker) stepValues(o *Operand, do, axis string) []string {
 	pick, samples := o.Where.split()
 	var out []string
@@ -275,8 +282,8 @@ func (c *checker) sizesOf(k *Case, s *Step) []string {
 	return out
 }
 
-// checkAverages refuses an operand that is the mean over a key which it does not name. A list of values asks for their
-// mean.
+// checkAverages refuses an operand that is the mean over a key which it does
+// not name. A list of values asks for their mean.
 func (c *checker) checkAverages(n *node, o *Operand, along string) {
 	info, ok := o.Quantity.Info()
 	if !ok || o.Published || o.Constant != nil {
@@ -323,8 +330,8 @@ func (c *checker) checkAverages(n *node, o *Operand, along string) {
 	}
 }
 
-// refuse reports a claim that cannot be decided. check and run refuse the plan, but reports of runs that were made with
-// it still work.
+// refuse reports a claim that cannot be decided. check and run refuse the plan,
+// but reports of runs that were made with it still work.
 func (c *checker) refuse(n *node, key, format string, args ...any) *Problem {
 	p := c.warn(n.off, key, format, args...)
 	p.Refused = true

@@ -14,7 +14,8 @@ type test struct {
 	key[Assert]
 	// left, right: takes these operands
 	left, right bool
-	// check: check reports what is wrong with the test and reads its bound, which is in the unit of the operands.
+	// check: check reports what is wrong with the test and reads its bound,
+	// which is in the unit of the operands.
 	check func(c *checker, detail *node, a *Assert, unit string)
 	// example: for docs/plan-language.md
 	example string
@@ -23,7 +24,8 @@ type test struct {
 // tests is the registry, see testRows.
 var tests []test
 
-// testRows lists every kind of test. It is a function because the rows refer to other registries.
+// testRows lists every kind of test. It is a function because the rows refer to
+// other registries.
 func testRows() []test {
 	within := field("within", shareKind, func(a *Assert) *units.Share { return &a.Within }).always()
 	along := field("along", nameText, func(a *Assert) *string { return &a.Along }).must()
@@ -83,7 +85,8 @@ func testRows() []test {
 	}
 }
 
-// boundField is a bound in a unit that is not known yet: the check of the test reads it.
+// boundField is a bound in a unit that is not known yet: the check of the test
+// reads it.
 func boundField(name string) key[Assert] {
 	k := field(name, textKind("a bound such as \">= 2\" or \"0.9 to 1.1\"", isPrintable),
 		func(a *Assert) *string { return &a.Bound.Text })
@@ -91,7 +94,8 @@ func boundField(name string) key[Assert] {
 	return k
 }
 
-// atField is a list of values of an axis; one value may be written without brackets.
+// atField is a list of values of an axis; one value may be written without
+// brackets.
 func atField() key[Assert] {
 	k := listField("at", looseKind, 1, func(a *Assert) *[]string { return &a.At }).must()
 	decode := k.decode
@@ -117,8 +121,8 @@ func testTable(name string, keys ...key[Assert]) key[Assert] {
 // assertTable is the table of a test: its operands and one key of the registry.
 var assertTable = table[Assert]{name: "test", finish: finishAssert}
 
-// assertKeys are the operands and the tests. A test sets the kind of its claim when it is read, and is written for this
-// kind alone.
+// assertKeys are the operands and the tests. A test sets the kind of its claim
+// when it is read, and is written for this kind alone.
 func assertKeys() []key[Assert] {
 	takes := func(a *Assert) test { return tests[max(slices.Index(testNames(), a.Kind), 0)] }
 	out := []key[Assert]{
@@ -145,7 +149,8 @@ func testNames() []string {
 	return out
 }
 
-// finishAssert checks that there is exactly one test with the operands that it takes.
+// finishAssert checks that there is exactly one test with the operands that it
+// takes.
 func finishAssert(r *reader, n *node, a *Assert) {
 	var given []string
 	for _, p := range n.pairs {
@@ -184,7 +189,8 @@ func finishAssert(r *reader, n *node, a *Assert) {
 
 var claimTable = table[Claim]{name: "[[claim]]", finish: finishClaim}
 
-// claimKeys are the keys of a claim, including those of its test, which has no table of its own.
+// claimKeys are the keys of a claim, including those of its test, which has no
+// table of its own.
 func claimKeys() []key[Claim] {
 	out := []key[Claim]{
 		field("says", someText, func(c *Claim) *string { return &c.Says }).must(),
@@ -228,7 +234,8 @@ func slug(s string) string {
 	return cmp.Or(strings.Trim(b.String(), "-"), "claim")
 }
 
-// checkClaims checks every claim. A claim without an id of its own gets a number where its sentence occurs twice.
+// checkClaims checks every claim. A claim without an id of its own gets a
+// number where its sentence occurs twice.
 func (c *checker) checkClaims() {
 	seen := map[string]int{}
 	for i := range c.p.Claims {
@@ -338,8 +345,9 @@ func (c *checker) readBound(n *node, a *Assert, unit string) {
 	a.Bound = b
 }
 
-// checkUnpublished refuses an author's claim about quantities for which the source prints no figure: the reading of the
-// claim cannot be checked against the figures. Outcomes and fits have no figures.
+// checkUnpublished refuses an author's claim about quantities for which the
+// source prints no figure: the reading of the claim cannot be checked against
+// the figures. Outcomes and fits have no figures.
 func (c *checker) checkUnpublished(n *node, k *Claim) {
 	if k.By != "author" || len(c.p.Changes) > 0 || c.invalid["published"] {
 		return
@@ -351,7 +359,8 @@ func (c *checker) checkUnpublished(n *node, k *Claim) {
 	}
 }
 
-// operands are what a test and its parts compare; all is false if it compares something else, too.
+// operands are what a test and its parts compare; all is false if it compares
+// something else, too.
 func (a *Assert) operands() (out []Operand, all bool) {
 	all = !slices.Contains([]string{"outcome", "coefficient", "prediction"}, a.Kind)
 	for _, o := range slices.Concat([]Operand{a.Left, a.Right}, a.Of) {

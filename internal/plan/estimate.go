@@ -10,7 +10,8 @@ import (
 	"dmgbench/internal/units"
 )
 
-// maxFailingCycles bounds how many cycles of a block that has to fail are followed.
+// maxFailingCycles bounds how many cycles of a block that has to fail are
+// followed.
 const maxFailingCycles = 1000
 
 // Totals is what one case does in one round.
@@ -26,7 +27,8 @@ type Totals struct {
 	// HostPeak: most bytes that its containers can occupy together
 	HostPeak units.Bytes
 	Steps    []StepTotal
-	// Approximate: a random choice or the ratio of a compression decides some of it
+	// Approximate: a random choice or the ratio of a compression decides some
+	// of it
 	Approximate bool
 }
 
@@ -45,8 +47,9 @@ type StepTotal struct {
 	Wait units.Duration
 }
 
-// Estimate adds up the steps of a case without running them. A new UDRW counts in full; formats that grow occupy what
-// was written since free space was last given back, in whole bands, and never more than their size.
+// Estimate adds up the steps of a case without running them. A new UDRW counts
+// in full; formats that grow occupy what was written since free space was last
+// given back, in whole bands, and never more than their size.
 func Estimate(p *Plan, c Case) Totals {
 	e := newEstimator(p, c)
 	e.addSteps(c.Steps, 0)
@@ -78,7 +81,8 @@ type containerEstimate struct {
 	peak units.Bytes
 }
 
-// estimator adds up the steps of one case. The checker uses it to know which files exist at a step.
+// estimator adds up the steps of one case. The checker uses it to know which
+// files exist at a step.
 type estimator struct {
 	Totals
 	p *Plan
@@ -99,8 +103,8 @@ func newEstimator(p *Plan, c Case) *estimator {
 		draws: map[string][][]units.Bytes{}}
 }
 
-// addSteps adds a list of steps, cycles unrolled. A parallel block that has to fail is left out: its result is
-// unknown.
+// addSteps adds a list of steps, cycles unrolled. A parallel block that has to
+// fail is left out: its result is unknown.
 func (e *estimator) addSteps(steps []Step, cycle int) {
 	for i := range steps {
 		switch s := &steps[i]; {
@@ -118,8 +122,9 @@ func (e *estimator) addSteps(steps []Step, cycle int) {
 	}
 }
 
-// addFailing adds a block that has to fail: what its containers may come to occupy counts, up to the cycle in which one
-// of them is overfull, so that a step has failed for certain. Its result is not known.
+// addFailing adds a block that has to fail: what its containers may come to
+// occupy counts, up to the cycle in which one of them is overfull, so that a
+// step has failed for certain. Its result is not known.
 func (e *estimator) addFailing(s *Step) {
 	live, before := e.LivePeak, map[string]*containerEstimate{}
 	for name, b := range e.containers {
@@ -187,7 +192,8 @@ func (e *estimator) addStep(s *Step, cycle int) {
 	e.HostPeak = max(e.HostPeak, host)
 }
 
-// write adds the files of a set as a new batch. The sizes of a set are drawn once and then kept.
+// write adds the files of a set as a new batch. The sizes of a set are drawn
+// once and then kept.
 func (e *estimator) write(s *Step, b *containerEstimate, t *StepTotal) {
 	set := e.fileSet(s)
 	if set == nil {
@@ -209,7 +215,8 @@ func (e *estimator) write(s *Step, b *containerEstimate, t *StepTotal) {
 	e.BytesWritten = plus(e.BytesWritten, t.Bytes)
 }
 
-// add adds bytes of files. They stay held after the files are deleted, until free space is given back.
+// add adds bytes of files. They stay held after the files are deleted, until
+// free space is given back.
 func (b *containerEstimate) add(n units.Bytes) {
 	b.live, b.held = plus(b.live, n), plus(b.held, n)
 	b.peak = max(b.peak, b.held)
@@ -239,7 +246,8 @@ func (b *containerEstimate) pool(batch string) []liveFile {
 	return slices.DeleteFunc(slices.Clone(b.files), func(f liveFile) bool { return f.batch != last })
 }
 
-// remove deletes files. A random share is taken evenly over the sizes, and makes the totals approximate.
+// remove deletes files. A random share is taken evenly over the sizes, and
+// makes the totals approximate.
 func (e *estimator) remove(s *Step, b *containerEstimate, t *StepTotal) {
 	pool := slices.Clone(b.pool(s.Batch))
 	slices.SortStableFunc(pool, func(x, y liveFile) int { return cmp.Compare(y.size, x.size) })
@@ -279,7 +287,8 @@ func (e *estimator) remove(s *Step, b *containerEstimate, t *StepTotal) {
 	}
 }
 
-// drop removes files, each as often as it is listed: files of one size and batch cannot be distinguished.
+// drop removes files, each as often as it is listed: files of one size and
+// batch cannot be distinguished.
 func (b *containerEstimate) drop(removed []liveFile, t *StepTotal) {
 	left := map[liveFile]int{}
 	for _, f := range removed {
@@ -294,7 +303,8 @@ func (b *containerEstimate) drop(removed []liveFile, t *StepTotal) {
 	})
 }
 
-// copyFile is copy and stream. The output of a stream counts with the size of its input, which is the most it can be.
+// copyFile is copy and stream. The output of a stream counts with the size of
+// its input, which is the most it can be.
 func (e *estimator) copyFile(s *Step, b *containerEstimate, t *StepTotal) {
 	size, onVolume := b.named[s.From]
 	if in := e.p.input(s.From); s.Do == "copy" && in != nil {
@@ -343,7 +353,8 @@ func (b *containerEstimate) hostBytes() units.Bytes {
 // roundUp is the next multiple of to.
 func roundUp(n, to units.Bytes) units.Bytes { return plus(n, to-1) / to * to }
 
-// plus adds sizes and stops at the largest: a sum that never fits must not wrap to a small one.
+// plus adds sizes and stops at the largest: a sum that never fits must not wrap
+// to a small one.
 func plus(a, b units.Bytes) units.Bytes {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64

@@ -12,7 +12,8 @@ import (
 // aboutMargin is the share that "about" accepts on either side in a bound.
 const aboutMargin = 0.15
 
-// parseValue reads one number in a unit: B/s, s, B, or 1 (a number or a percentage).
+// parseValue reads one number in a unit: B/s, s, B, or 1 (a number or a
+// percentage).
 func parseValue(text, unit string) (float64, error) {
 	text = strings.TrimSpace(text)
 	for _, minus := range []string{"-", "−"} {
@@ -24,7 +25,8 @@ func parseValue(text, unit string) (float64, error) {
 	return parseMagnitude(text, unit)
 }
 
-// parseMagnitude is parseValue without a sign. Seconds are parsed as nanoseconds, in which durations are exact.
+// parseMagnitude is parseValue without a sign. Seconds are parsed as
+// nanoseconds, in which durations are exact.
 func parseMagnitude(text, unit string) (float64, error) {
 	switch {
 	case unit == "B/s":
@@ -45,7 +47,8 @@ func parseMagnitude(text, unit string) (float64, error) {
 	return strconv.ParseFloat(text, 64)
 }
 
-// ParseFigure reads a number as an author prints it, in the unit of its quantity (B/s, s, B or 1): "6.13 GB/s", "about
+// ParseFigure reads a number as an author prints it, in the unit of its
+// quantity (B/s, s, B or 1): "6.13 GB/s", "about
 // 2.2 GB/s", "below 0.92 GB/s", "above 2.6 GB/s", "6 GB/s to 7 GB/s". Low and High are in base units.
 func ParseFigure(text, unit string) (Figure, error) {
 	f := Figure{Kind: "is", Unit: unit, Text: strings.TrimSpace(text)}
@@ -77,8 +80,8 @@ func ParseFigure(text, unit string) (Figure, error) {
 	return f, nil
 }
 
-// ParseBound reads an accepted interval in a unit (B/s, s, B or 1): ">= 2", "< 0.5", "0.9 to 1.1" (both ends included),
-// "about 2" (± 15 %).
+// ParseBound reads an accepted interval in a unit (B/s, s, B or 1): ">= 2", "<
+// 0.5", "0.9 to 1.1" (both ends included), "about 2" (± 15 %).
 func ParseBound(text, unit string) (Bound, error) {
 	b := Bound{Low: math.Inf(-1), High: math.Inf(1), Unit: unit, Text: strings.TrimSpace(text)}
 	for _, op := range []string{">=", "≥", "<=", "≤", ">", "<"} {

@@ -11,10 +11,10 @@ import (
 	"dmgbench/internal/units"
 )
 
-// Draw gives the sizes of each set in listed order. Explicit sizes stay as written; draws from a range depend on the
-// seed
-// and the file set's name alone, so that every case and every machine gets the same sizes. A part with fewer sets than
-// others is missing from the later ones.
+// Draw gives the sizes of each set in listed order. Explicit sizes stay as
+// written; draws from a range depend on the seed and the file set's name alone,
+// so that every case and every machine gets the same sizes. A part with fewer
+// sets than others is missing from the later ones.
 func (fs FileSet) Draw(seed uint64) [][]units.Bytes {
 	var sets [][]units.Bytes
 	for i, p := range fs.Parts {
@@ -32,7 +32,8 @@ func (fs FileSet) Draw(seed uint64) [][]units.Bytes {
 	return sets
 }
 
-// partKey is the second half of the seed of a part: parts and sets of other names get other draws.
+// partKey is the second half of the seed of a part: parts and sets of other
+// names get other draws.
 func partKey(name string, part int) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))
@@ -48,9 +49,9 @@ func (p FilePart) draw(source *rand.Rand) units.Bytes {
 	return min(max(geometric(p.Low, p.High, source.Uint64()), p.Low), p.High)
 }
 
-// geometric is low·(high/low)^u for the fraction u with these bits. It halves the range at its geometric mean, bit by
-// bit:
-// square roots are rounded the same on every processor, exponentials and logarithms are not.
+// geometric is low·(high/low)^u for the fraction u with these bits. It halves
+// the range at its geometric mean, bit by bit: square roots are rounded the
+// same on every processor, exponentials and logarithms are not.
 func geometric(low, high units.Bytes, bits uint64) units.Bytes {
 	a, b := math.Sqrt(float64(low)), math.Sqrt(float64(high))
 	for i := range 53 {
@@ -116,7 +117,8 @@ func rangeField[T any](at func(*T) *FilePart) key[T] {
 		}}
 }
 
-// partKeys are the keys of a part, which a file set of one part has in its own table.
+// partKeys are the keys of a part, which a file set of one part has in its own
+// table.
 func partKeys[T any](at func(*T) *FilePart) []key[T] {
 	return []key[T]{
 		listField("sizes", sizeKind, 1, func(t *T) *[]units.Bytes { return &at(t).Sizes }),
@@ -130,7 +132,8 @@ func partKeys[T any](at func(*T) *FilePart) []key[T] {
 var partTable = table[FilePart]{name: "part", keys: partKeys(func(p *FilePart) *FilePart { return p }),
 	finish: finishPart}
 
-// finishPart checks that a part has either sizes or a range with a count, and fills in sets and spread.
+// finishPart checks that a part has either sizes or a range with a count, and
+// fills in sets and spread.
 func finishPart(r *reader, n *node, p *FilePart) {
 	sizes, span := n.get("sizes"), n.get("range")
 	switch {
@@ -169,7 +172,8 @@ var fileTable = table[fileForm]{name: "file set", keys: append(partKeys(func(f *
 // maxFiles bounds one file set, since its draws are kept in memory.
 const maxFiles = 1_000_000
 
-// finishFiles checks that sizes are in the table or in parts, and bounds the number of files and bytes.
+// finishFiles checks that sizes are in the table or in parts, and bounds the
+// number of files and bytes.
 func finishFiles(r *reader, n *node, f *fileForm) {
 	if parts := n.get("parts"); parts == nil {
 		finishPart(r, n, &f.one)

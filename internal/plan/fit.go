@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// coefficients are those of each model of a fit: y = intercept + slope x; y = factor x^exponent; two lines that meet at
-// break.
+// coefficients are those of each model of a fit: y = intercept + slope x; y =
+// factor x^exponent; two lines that meet at break.
 var coefficients = map[string][]string{
 	"line":      {"intercept", "slope", "r2"},
 	"power":     {"factor", "exponent", "r2"},
@@ -34,15 +34,16 @@ func figureUnit(coefficient string, q Quantity) string {
 	return "1"
 }
 
-// bytesAxes are the axes with values in bytes, numericAxes all that a fit can run along except manual axes.
+// bytesAxes are the axes with values in bytes, numericAxes all that a fit can
+// run along except manual axes.
 var (
 	bytesAxes   = []string{"band_size", "block", "size", "file_size"}
 	numericAxes = append([]string{"threads", "workers", "level", "cycle"}, bytesAxes...)
 )
 
-// CoefficientUnit is the base unit (B/s, B, s or 1) in which a table prints a coefficient of a fit; "" if there is
-// none.
-// The slope of a time over bytes is printed as a rate, which is its inverse.
+// CoefficientUnit is the base unit (B/s, B, s or 1) in which a table prints a
+// coefficient of a fit; "" if there is none. The slope of a time over bytes is
+// printed as a rate, which is its inverse.
 func CoefficientUnit(f Fit, name string) (unit string, inverse bool) {
 	bytes, slope := slices.Contains(bytesAxes, f.Along), strings.HasPrefix(name, "slope")
 	switch {
@@ -85,7 +86,8 @@ func fitKeys() []key[Fit] {
 	}
 }
 
-// finishFit reads the published coefficients, for which model and quantity have to be known.
+// finishFit reads the published coefficients, for which model and quantity have
+// to be known.
 func finishFit(r *reader, n *node, f *Fit) {
 	published := n.get("published")
 	if published == nil || f.Model == "" || f.Quantity == "" {
@@ -195,7 +197,8 @@ func relationKeys() []key[Relation] {
 	}
 }
 
-// checkRelations checks that each point of a relation selects cases with both quantities, and no point occurs twice.
+// checkRelations checks that each point of a relation selects cases with both
+// quantities, and no point occurs twice.
 func (c *checker) checkRelations() {
 	c.checkUnique("relation", "relation", len(c.p.Relations), func(i int) string { return c.p.Relations[i].Name })
 	for i := range c.p.Relations {

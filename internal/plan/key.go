@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// key is one key of a table: how it is read, written and described. These rows are the single source of the decoder,
-// its
-// hints, the canonical form, the JSON Schema and docs/plan-language.md, for which keys.md has the meanings.
+// key is one key of a table: how it is read, written and described. These rows
+// are the single source of the decoder, its hints, the canonical form, the JSON
+// Schema and docs/plan-language.md, for which keys.md has the meanings.
 type key[T any] struct {
 	name string
 	// value: type of the value or of the items of a list, nil for tables
 	value *scalar
-	// typ: as docs/plan-language.md names it, where that is not the name of value
+	// typ: as docs/plan-language.md names it, where that is not the name of
+	// value
 	typ string
 	// fallback: default in TOML, "" if there is none
 	fallback string
@@ -22,7 +23,8 @@ type key[T any] struct {
 	json     func() map[string]any
 	// inner: keys of a table that has no page section of its own
 	inner []KeyDoc
-	// sections: of keys that the canonical form writes under headers of their own
+	// sections: of keys that the canonical form writes under headers of their
+	// own
 	sections func(src *T) []section
 }
 
@@ -32,7 +34,8 @@ type section struct {
 	lines  []string
 }
 
-// must makes the key required, or gives it a default in TOML, named another name.
+// must makes the key required, or gives it a default in TOML, named another
+// name.
 func (k key[T]) must() key[T]             { k.required = true; return k }
 func (k key[T]) or(toml string) key[T]    { k.fallback = toml; return k }
 func (k key[T]) named(name string) key[T] { k.name = name; return k }
@@ -44,8 +47,9 @@ func (k key[T]) always() key[T] {
 	return k
 }
 
-// omitDefault is for keys that were added after plans had been run: their default is left out of the canonical form, so
-// that the digests in journals of these runs stay valid.
+// omitDefault is for keys that were added after plans had been run: their
+// default is left out of the canonical form, so that the digests in journals of
+// these runs stay valid.
 func (k key[T]) omitDefault() key[T] {
 	encode := k.encode
 	k.encode = func(src *T) (string, bool) {
@@ -55,8 +59,8 @@ func (k key[T]) omitDefault() key[T] {
 	return k
 }
 
-// recordErrors notes that the part of the plan has errors: checks that depend on it then do not report what follows
-// from them.
+// recordErrors notes that the part of the plan has errors: checks that depend
+// on it then do not report what follows from them.
 func (k key[T]) recordErrors(part string) key[T] {
 	decode := k.decode
 	k.decode = func(r *reader, n *node, dst *T) {
@@ -74,11 +78,13 @@ type table[T any] struct {
 	name string
 	keys []key[T]
 	open *openKeys[T]
-	// finish: finish runs after all keys are read, to check conditions between them.
+	// finish: finish runs after all keys are read, to check conditions between
+	// them.
 	finish func(r *reader, n *node, dst *T)
 }
 
-// openKeys are keys of a table that are names themselves: quantities, requirements.
+// openKeys are keys of a table that are names themselves: quantities,
+// requirements.
 type openKeys[T any] struct {
 	names func() []string
 	// read: false: not such a name
@@ -96,7 +102,8 @@ func (t *table[T]) key(name string) *key[T] {
 	return nil
 }
 
-// read decodes table n into dst: known keys, unknown keys, defaults, required keys.
+// read decodes table n into dst: known keys, unknown keys, defaults, required
+// keys.
 func (t *table[T]) read(r *reader, n *node, dst *T) {
 	if n.kind != tableNode {
 		r.bad(n, "%s: want a table, this is %s", t.name, n.kind)
@@ -123,10 +130,12 @@ func (t *table[T]) read(r *reader, n *node, dst *T) {
 	}
 }
 
-// topKeys are the values of the top level, which have to come before its tables.
+// topKeys are the values of the top level, which have to come before its
+// tables.
 var topKeys = []string{"schema", "title", "summary", "choices"}
 
-// reportUnknown reports a key that the table does not have, with the name that was probably meant.
+// reportUnknown reports a key that the table does not have, with the name that
+// was probably meant.
 func (t *table[T]) reportUnknown(r *reader, n *node) {
 	p := r.badKey(n, "%s: unknown key %q", t.name, n.name)
 	if len(r.found) >= maxProblems { // the hint is not shown, and looking for it is slow
@@ -179,7 +188,8 @@ func inlineOf(lines []string) string {
 	return "{ " + strings.Join(lines, ", ") + " }"
 }
 
-// scalar reads one value as its canonical text and reports what is wrong with it.
+// scalar reads one value as its canonical text and reports what is wrong with
+// it.
 func (r *reader) scalar(n *node, name string, s *scalar) (string, bool) {
 	text, bad := s.read(n)
 	if bad != nil {
@@ -193,7 +203,8 @@ func (r *reader) invalidValue(n *node, name string, bad *invalid) {
 	r.problem(n.off, name, "%s: %s", name, bad.message).Hint = bad.hint
 }
 
-// field is a key with one value. The zero value is not written, unless it has a word of its own.
+// field is a key with one value. The zero value is not written, unless it has a
+// word of its own.
 func field[T any, V comparable](name string, k kind[V], at func(*T) *V) key[T] {
 	return key[T]{name: name, value: k.scalar,
 		decode: func(r *reader, n *node, dst *T) {
@@ -358,7 +369,8 @@ func tables[T, U any](name, items string, t *table[U], at func(*T) *[]U) list[T,
 // schemaReference is the JSON Schema of a value that $defs describes.
 func schemaReference(name string) map[string]any { return map[string]any{"$ref": "#/$defs/" + name} }
 
-// selectorField is a key with a selector; samples is whether keys such as phase are accepted.
+// selectorField is a key with a selector; samples is whether keys such as phase
+// are accepted.
 func selectorField[T any](name string, samples bool, at func(*T) *Selector) key[T] {
 	return key[T]{name: name, typ: "selector",
 		decode: func(r *reader, n *node, dst *T) { *at(dst) = r.selector(n, name, samples) },

@@ -16,7 +16,8 @@ import (
 // invalid is why a value is refused, and what is accepted.
 type invalid struct{ message, hint string }
 
-// scalar is a type of single values. Axes, selectors and case names hold values as canonical texts.
+// scalar is a type of single values. Axes, selectors and case names hold values
+// as canonical texts.
 type scalar struct {
 	// name: as docs/plan-language.md names it
 	name string
@@ -127,7 +128,8 @@ var (
 // enum accepts the listed words.
 func enum(words ...string) kind[string] { return enumWithAliases(nil, words) }
 
-// enumWithAliases also accepts the keys of aliases, and reads them as their values.
+// enumWithAliases also accepts the keys of aliases, and reads them as their
+// values.
 func enumWithAliases(aliases map[string]string, words []string) kind[string] {
 	s := scalar{name: "enum", words: words, json: map[string]any{"type": "string", "enum": words}}
 	accepted := "accepted: " + strings.Join(words, ", ")
@@ -217,7 +219,8 @@ func unitKind[V quantityValue](name, example string, parse func(string) (V, erro
 	}, V.String)
 }
 
-// splitWant divides the text of an error into what is wrong and, after "want", what is accepted.
+// splitWant divides the text of an error into what is wrong and, after "want",
+// what is accepted.
 func splitWant(err error) *invalid {
 	message, hint, found := strings.Cut(err.Error(), "; want ")
 	if !found {
@@ -239,7 +242,8 @@ func checkPositive[V quantityValue](v V) error {
 	return nil
 }
 
-// maxSize bounds every size of a plan, so that sums of bounded sizes do not overflow.
+// maxSize bounds every size of a plan, so that sums of bounded sizes do not
+// overflow.
 const maxSize = units.Bytes(image.MaxSize)
 
 // checkSize bounds the size of files and images.
@@ -250,7 +254,8 @@ func checkSize(v units.Bytes) error {
 	return checkPositive(v)
 }
 
-// sizeWithWord is a size that also accepts a word, which means 0 bytes: the default.
+// sizeWithWord is a size that also accepts a word, which means 0 bytes: the
+// default.
 func sizeWithWord(word string, check func(units.Bytes) error) kind[units.Bytes] {
 	size := unitKind("size", `"8 MiB"`, units.ParseBytes, check)
 	return newKind(*size.scalar, func(n *node) (units.Bytes, *invalid) {
@@ -298,7 +303,8 @@ var looseKind = newKind(scalar{name: "text or number", json: map[string]any{"typ
 // numberToken is a TOML number without what only TOML writes: "+" and "_".
 func numberToken(n *node) string { return strings.TrimPrefix(strings.ReplaceAll(n.text, "_", ""), "+") }
 
-// isPlainNumber accepts digits with at most one point, without sign, exponent or name.
+// isPlainNumber accepts digits with at most one point, without sign, exponent
+// or name.
 func isPlainNumber(s string) bool {
 	if s == "" || len(s) > 40 || s[0] == '.' || s[len(s)-1] == '.' || strings.Count(s, ".") > 1 {
 		return false
@@ -306,7 +312,8 @@ func isPlainNumber(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return (c < '0' || c > '9') && c != '.' })
 }
 
-// Nearest is the word of words that is within a third of its length in edits of word, or "" if there is none.
+// Nearest is the word of words that is within a third of its length in edits of
+// word, or "" if there is none.
 func Nearest(word string, words []string) string {
 	if len(word) > 64 { // too long for a misspelt key
 		return ""
@@ -320,7 +327,8 @@ func Nearest(word string, words []string) string {
 	return best
 }
 
-// editDistance is the Damerau-Levenshtein distance (adjacent swaps count one) of two short words.
+// editDistance is the Damerau-Levenshtein distance (adjacent swaps count one)
+// of two short words.
 func editDistance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 64

@@ -1,13 +1,14 @@
 // Package plan reads plans: what images to make, what to do to them, and what
 // the author published.
 //
-// A plan is one TOML file. [Parse] reads it in three passes: the text becomes a tree that keeps positions (tree.go),
-// the
-// rows of the tables of keys (key.go) decode the tree into a [Plan], and the plan is checked as a whole (check.go). All
-// errors are reported at once, each with file, line and column.
+// A plan is one TOML file. [Parse] reads it in three passes: the text becomes a
+// tree that keeps positions (tree.go), the rows of the tables of keys (key.go)
+// decode the tree into a [Plan], and the plan is checked as a whole (check.go).
+// All errors are reported at once, each with file, line and column.
 //
-// The language is declared in registries: value types (kind.go), settings and axes (settings.go), kinds of step
-// (stepkinds.go), quantities (quantity.go), tests of claims (claim.go). Decoder, hints, canonical form, JSON Schema and
+// The language is declared in registries: value types (kind.go), settings and
+// axes (settings.go), kinds of step (stepkinds.go), quantities (quantity.go),
+// tests of claims (claim.go). Decoder, hints, canonical form, JSON Schema and
 // docs/plan-language.md all derive from their rows.
 package plan
 
@@ -27,7 +28,8 @@ type Plan struct {
 	Title   string
 	Summary string
 	Source  *Source
-	// Defaults are the values of [image], [io] and [stream]; an axis or a case overrides single keys.
+	// Defaults are the values of [image], [io] and [stream]; an axis or a case
+	// overrides single keys.
 	Defaults Settings
 	Axes     []Axis
 	Exclude  []Selector
@@ -39,14 +41,16 @@ type Plan struct {
 	Run      RunOptions
 	// Inputs are files the user has to bring with --input NAME=PATH.
 	Inputs []Input
-	// Choices are what the source leaves open and this plan chose; each is a deviation.
+	// Choices are what the source leaves open and this plan chose; each is a
+	// deviation.
 	Choices   []string
 	Published []Published
 	Claims    []Claim
 	Fits      []Fit
 	Relations []Relation
 	Tables    []Table
-	// Changes are how this plan deviates from the published one; [Plan.Apply] makes them.
+	// Changes are how this plan deviates from the published one; [Plan.Apply]
+	// makes them.
 	Changes []Change
 }
 
@@ -124,13 +128,15 @@ type Axis struct {
 	Values []string
 }
 
-// Manual is an axis that the user sets (number of virtual cores): the run pauses before each value.
+// Manual is an axis that the user sets (number of virtual cores): the run
+// pauses before each value.
 type Manual struct {
 	Name   string
 	Values []string
 	// Instructions: what to do, with {value}
 	Instructions string
-	// Check: host fact that must equal the value on resume: "cpus", "memory", "none"
+	// Check: host fact that must equal the value on resume: "cpus", "memory",
+	// "none"
 	Check string
 }
 
@@ -142,7 +148,8 @@ type Input struct {
 	// Optional: without it a generated file of Size is used, a deviation
 	Optional bool
 
-	// PublishedSize is the size of the author's file where Size is another one, else 0: printed times belong to it.
+	// PublishedSize is the size of the author's file where Size is another one,
+	// else 0: printed times belong to it.
 	PublishedSize units.Bytes
 }
 
@@ -154,11 +161,13 @@ type FileSet struct {
 	Order string
 	// Data: random | zero | mixed | text
 	Data string
-	// Compressible is the share of each 4 KiB that is filled with zeros (data = "mixed").
+	// Compressible is the share of each 4 KiB that is filled with zeros (data =
+	// "mixed").
 	Compressible units.Share
 }
 
-// FilePart is explicit sizes times sets, or Count draws from a range times sets.
+// FilePart is explicit sizes times sets, or Count draws from a range times
+// sets.
 type FilePart struct {
 	Sizes []units.Bytes
 	// Low: range draws: log-uniform in [Low, High]
@@ -193,17 +202,21 @@ type RunOptions struct {
 	Seed   uint64
 	// Require: host facts: power = "ac" …
 	Require []KeyValue
-	// Estimator: headline: aggregate | mean | median | trimmed | theil-sen | least-squares | weighted
+	// Estimator: headline: aggregate | mean | median | trimmed | theil-sen |
+	// least-squares | weighted
 	Estimator string
 	// FitsIn is the share of the volume that live files may fill.
 	FitsIn units.Share
-	// Precision is the target half-width of the headline's interval as a share of it; 0: none.
+	// Precision is the target half-width of the headline's interval as a share
+	// of it; 0: none.
 	Precision units.Share
-	// Precondition is [Steady] if places are written to before the rounds until their rate is steady, else "".
+	// Precondition is [Steady] if places are written to before the rounds until
+	// their rate is steady, else "".
 	Precondition string
 	// SteadyWindow: samples over which the slope is computed
 	SteadyWindow int
-	// SteadyLimit: slope by sample as a share of the mean, below which the rate is steady
+	// SteadyLimit: slope by sample as a share of the mean, below which the rate
+	// is steady
 	SteadyLimit units.Share
 	// SteadyFile: size of a sample
 	SteadyFile    units.Bytes
@@ -221,11 +234,13 @@ type Published struct {
 	// On: where it differs from that of the source
 	On   On
 	Note string
-	// Unmeasured figures belong to no case: they serve claims about published figures.
+	// Unmeasured figures belong to no case: they serve claims about published
+	// figures.
 	Unmeasured bool
 }
 
-// Figure is a number as printed: exact, about, below, above or a range, in base units.
+// Figure is a number as printed: exact, about, below, above or a range, in base
+// units.
 type Figure struct {
 	// Kind: is | about | below | above | range
 	Kind string
@@ -237,7 +252,8 @@ type Figure struct {
 	Text string
 }
 
-// Operand is one side of a claim: a quantity of a selection, measured or published, or a constant.
+// Operand is one side of a claim: a quantity of a selection, measured or
+// published, or a constant.
 type Operand struct {
 	Quantity Quantity
 	Where    Selector
@@ -245,7 +261,8 @@ type Operand struct {
 	Statistic string
 	// Published: the published figure, not the measured one
 	Published bool
-	// On: with Published: the figure that was taken there; zero: that of the source
+	// On: with Published: the figure that was taken there; zero: that of the
+	// source
 	On       On
 	Constant *Figure
 }
@@ -260,7 +277,8 @@ type Claim struct {
 	// Scope: apple | any
 	Scope string
 	Note  string
-	// Require makes a comparison of runs fail where the verdict is the opposite.
+	// Require makes a comparison of runs fail where the verdict is the
+	// opposite.
 	Require bool
 	Assert  Assert
 }
@@ -313,13 +331,15 @@ type Fit struct {
 	Name     string
 	Quantity Quantity
 	Where    Selector
-	// Along: numeric axis: threads, workers, band_size, file_size, cycle, a manual axis
+	// Along: numeric axis: threads, workers, band_size, file_size, cycle, a
+	// manual axis
 	Along  string
 	Points []string
 	// Model: line | power | two-lines
 	Model   string
 	Predict []string
-	// Published are coefficients as printed: intercept, slope, factor, exponent, r2.
+	// Published are coefficients as printed: intercept, slope, factor,
+	// exponent, r2.
 	Published []Coefficient
 }
 
@@ -345,7 +365,8 @@ type Step struct {
 	Phase string
 	// Expect: ok | fail
 	Expect string
-	// On names the container that the step acts on: "" is the case's own, else the As of an earlier step.
+	// On names the container that the step acts on: "" is the case's own, else
+	// the As of an earlier step.
 	On string
 	// As names the container that convert, transfer and damage make.
 	As string

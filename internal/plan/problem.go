@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxProblems bounds how many findings are kept: more are not useful to a reader.
+// maxProblems bounds how many findings are kept: more are not useful to a
+// reader.
 const maxProblems = 100
 
 // Problem is one finding about a plan.
@@ -26,11 +27,13 @@ type Problem struct {
 	Excerpt string
 	// Warning: the plan can be run in spite of it
 	Warning bool
-	// Refused: of a warning: check and run refuse the plan, a report of an earlier run does not
+	// Refused: of a warning: check and run refuse the plan, a report of an
+	// earlier run does not
 	Refused bool
 }
 
-// String is "file:line:column: message" with excerpt and hint on lines of their own.
+// String is "file:line:column: message" with excerpt and hint on lines of their
+// own.
 func (p Problem) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Line, p.Column)
@@ -133,7 +136,8 @@ func (r *reader) place(off int) (line, column int) {
 	return i + 1, utf8.RuneCount(r.text[start:off]) + 1
 }
 
-// problem reports an error at a byte offset. The same message at the same place is kept once.
+// problem reports an error at a byte offset. The same message at the same place
+// is kept once.
 func (r *reader) problem(off int, key, format string, args ...any) *Problem {
 	line, column := r.place(off)
 	return r.report(&Problem{Line: line, Column: column, Key: key, Message: fmt.Sprintf(format, args...)})
@@ -155,7 +159,8 @@ func (r *reader) warn(off int, key, format string, args ...any) *Problem {
 		Warning: true})
 }
 
-// report keeps a finding, with its excerpt, unless it is known or there are too many.
+// report keeps a finding, with its excerpt, unless it is known or there are too
+// many.
 func (r *reader) report(p *Problem) *Problem {
 	id := fmt.Sprintf("%d:%d:%s", p.Line, p.Column, p.Message)
 	if r.seen[id] {
@@ -172,7 +177,8 @@ func (r *reader) report(p *Problem) *Problem {
 	return p
 }
 
-// In adds to a finding that another package made the file and the line of the text that it is about.
+// In adds to a finding that another package made the file and the line of the
+// text that it is about.
 func (p Problem) In(file string, text []byte) Problem {
 	return *newReader(file, text).report(&p)
 }
@@ -272,13 +278,15 @@ func (r *reader) problems() *Problems {
 	return out
 }
 
-// SelectorError reports that a selector cannot be read or selects no case: bad usage, exit 2.
+// SelectorError reports that a selector cannot be read or selects no case: bad
+// usage, exit 2.
 type SelectorError struct{ Text, Cause string }
 
 // Error names the selector and what is wrong with it.
 func (e *SelectorError) Error() string { return fmt.Sprintf("selecting %q: %s", e.Text, e.Cause) }
 
-// OverrideError reports that a flag cannot be applied to a plan: bad usage, exit 2.
+// OverrideError reports that a flag cannot be applied to a plan: bad usage,
+// exit 2.
 type OverrideError struct{ Flag, Value, Cause string }
 
 // Error names the flag and why it cannot be applied.

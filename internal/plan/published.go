@@ -34,7 +34,8 @@ func quantityKeys[T any](read func(*reader, *node, *T) bool, reference string) *
 		json: func(string) map[string]any { return schemaReference(reference) }}
 }
 
-// publishedForm is one [[published]] table: each of its quantities becomes a Published.
+// publishedForm is one [[published]] table: each of its quantities becomes a
+// Published.
 type publishedForm struct {
 	Published
 	figures []Published
@@ -48,7 +49,8 @@ var publishedTable = table[publishedForm]{name: "[[published]]", keys: []key[pub
 	field("unmeasured", flagKind, func(p *publishedForm) *bool { return &p.Unmeasured }),
 }, open: quantityKeys(readPublished, "figure"), finish: finishPublished}
 
-// readPublished reads one figure of a table; its cell is added by finishPublished, after all keys are read.
+// readPublished reads one figure of a table; its cell is added by
+// finishPublished, after all keys are read.
 func readPublished(r *reader, n *node, p *publishedForm) bool {
 	info, ok := Quantity(n.name).Info()
 	if ok {
@@ -59,8 +61,8 @@ func readPublished(r *reader, n *node, p *publishedForm) bool {
 	return ok
 }
 
-// finishPublished gives every figure of the table the cell and its circumstances. Each gets a selector of its own,
-// which scaling changes.
+// finishPublished gives every figure of the table the cell and its
+// circumstances. Each gets a selector of its own, which scaling changes.
 func finishPublished(r *reader, n *node, p *publishedForm) {
 	named := slices.ContainsFunc(n.pairs, func(c *node) bool { return Quantity(c.name).Unit() != "" })
 	if !named && !r.broken {
@@ -96,7 +98,8 @@ func (r *reader) figure(n *node, unit string) (Figure, bool) {
 	return f, err == nil
 }
 
-// publishedField is the key published: each figure of its tables becomes one Published.
+// publishedField is the key published: each figure of its tables becomes one
+// Published.
 func publishedField() key[Plan] {
 	k := tables("published", "tables", &publishedTable, func(*Plan) *[]publishedForm { return new([]publishedForm) }).
 		key()
@@ -153,7 +156,8 @@ func (c *checker) checkPublished() {
 
 var operandTable table[Operand]
 
-// operandRows is the table of an operand. It is a function because its open keys are the registry of quantities.
+// operandRows is the table of an operand. It is a function because its open
+// keys are the registry of quantities.
 func operandRows() table[Operand] {
 	value := key[Operand]{name: "value", typ: "figure", decode: readConstant,
 		encode: func(o *Operand) (string, bool) {
@@ -169,7 +173,8 @@ func operandRows() table[Operand] {
 	}, open: quantityKeys(readOperandQuantity, "selector"), finish: finishOperand}
 }
 
-// readConstant reads a constant, in the first unit that accepts it; a number without quotes is a pure number.
+// readConstant reads a constant, in the first unit that accepts it; a number
+// without quotes is a pure number.
 func readConstant(r *reader, n *node, o *Operand) {
 	unit := "1"
 	for _, u := range []string{"B", "s", "B/s"} {
@@ -254,9 +259,10 @@ func (c *checker) isPublished(o Operand) bool {
 	return slices.ContainsFunc(c.p.Published, func(f Published) bool { return o.matches(&f, c.p.Source) })
 }
 
-// matches reports whether a published figure is one that the operand names. A figure that leaves a key open applies to
-// all its values, except that figures of the native folder, of one file size and of one set apply only where they are
-// named. A rate of streaming follows from its time.
+// matches reports whether a published figure is one that the operand names. A
+// figure that leaves a key open applies to all its values, except that figures
+// of the native folder, of one file size and of one set apply only where they
+// are named. A rate of streaming follows from its time.
 func (o *Operand) matches(f *Published, source *Source) bool {
 	derived := o.Quantity == "stream" && f.Quantity == "stream_time"
 	if f.Quantity != o.Quantity && !derived || !o.On.includes(f.takenOn(source)) {
@@ -275,7 +281,8 @@ func (o *Operand) matches(f *Published, source *Source) bool {
 	return o.Where.isNative() == f.Where.isNative()
 }
 
-// takenOn is the machine, system and tool of a figure: its own, else those of the source.
+// takenOn is the machine, system and tool of a figure: its own, else those of
+// the source.
 func (f *Published) takenOn(source *Source) On {
 	on := f.On
 	if source == nil {

@@ -1,7 +1,8 @@
 package plan
 
-// Quantity names what is measured: a rate (write, read, stream), a time (attach_time …), a size (allocated, free,
-// reclaimed …), a count (bands) or a pure number (ratio, saving, a fit's coefficient). [Quantities] lists them.
+// Quantity names what is measured: a rate (write, read, stream), a time
+// (attach_time …), a size (allocated, free, reclaimed …), a count (bands) or a
+// pure number (ratio, saving, a fit's coefficient). [Quantities] lists them.
 type Quantity string
 
 // QuantityInfo is one row of the registry of quantities.
@@ -15,13 +16,15 @@ type QuantityInfo struct {
 	Doc            string
 }
 
-// Quantities lists every quantity that figures, claims, fits and summaries can name. Each timed kind of step has the
-// quantity DO_time. Initialized by init of registry.go.
+// Quantities lists every quantity that figures, claims, fits and summaries can
+// name. Each timed kind of step has the quantity DO_time. Initialized by init
+// of registry.go.
 var Quantities []QuantityInfo
 
 var quantityIndex = map[Quantity]QuantityInfo{}
 
-// registerQuantities fills the registry, for which the kinds of step have to be known.
+// registerQuantities fills the registry, for which the kinds of step have to be
+// known.
 func registerQuantities() {
 	Quantities = []QuantityInfo{
 		{"write", "B/s", "write", true, "rate of writing files"},

@@ -9,7 +9,8 @@ import (
 // KeyDoc describes one key of the plan language, in Markdown.
 type KeyDoc struct{ Name, Type, Default, About string }
 
-// StepDoc describes one kind of step: the state that it needs, and the keys that only some kinds have.
+// StepDoc describes one kind of step: the state that it needs, and the keys
+// that only some kinds have.
 type StepDoc struct {
 	Do, State, About string
 	Keys             []string
@@ -18,7 +19,8 @@ type StepDoc struct {
 // TestDoc describes one kind of test inside a claim.
 type TestDoc struct{ Name, Operands, Example string }
 
-// Reference is the plan language as its registries declare it, for docs/plan-language.md.
+// Reference is the plan language as its registries declare it, for
+// docs/plan-language.md.
 type Reference struct {
 	// Tables: by header, such as "[image]", or by name, such as "operand"
 	Tables     map[string][]KeyDoc
@@ -63,7 +65,8 @@ func LanguageReference() Reference {
 	return r
 }
 
-// claimReference is the keys of a claim without its test, which is described separately.
+// claimReference is the keys of a claim without its test, which is described
+// separately.
 func claimReference() []KeyDoc {
 	return slices.DeleteFunc(claimTable.reference(), func(k KeyDoc) bool { return assertTable.key(k.Name) != nil })
 }
@@ -76,7 +79,8 @@ func addKey(list []KeyDoc, k KeyDoc) []KeyDoc {
 	return append(list, k)
 }
 
-// reference describes the keys with a meaning of their own; tables are described under their headers.
+// reference describes the keys with a meaning of their own; tables are
+// described under their headers.
 func (t *table[T]) reference() []KeyDoc {
 	var out []KeyDoc
 	section := t.name

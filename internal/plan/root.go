@@ -14,7 +14,8 @@ import (
 	"dmgbench/internal/units"
 )
 
-// init fills the registries with rows that refer to other registries, in the order of these references.
+// init fills the registries with rows that refer to other registries, in the
+// order of these references.
 func init() {
 	stepKinds = stepRows()
 	registerQuantities()
@@ -30,9 +31,9 @@ func init() {
 	rootTable.keys = rootKeys()
 }
 
-// Parse reads the text of a plan. name is its file, for messages, and names the plan. All findings come back at once;
-// the
-// plan is nil if any is an error, and problems is nil if there are no findings.
+// Parse reads the text of a plan. name is its file, for messages, and names the
+// plan. All findings come back at once; the plan is nil if any is an error, and
+// problems is nil if there are no findings.
 func Parse(name string, text []byte) (*Plan, *Problems) {
 	r := newReader(name, text)
 	if !r.checkEncoding() {
@@ -81,7 +82,8 @@ func (r *reader) checkEncoding() bool {
 	return true
 }
 
-// manualNames are the names of the manual axes, which selectors anywhere may name.
+// manualNames are the names of the manual axes, which selectors anywhere may
+// name.
 func manualNames(root *node) []string {
 	var out []string
 	for _, it := range root.at("manual").items {
@@ -99,7 +101,8 @@ var rootTable = table[Plan]{name: "plan", finish: func(_ *reader, _ *node, p *Pl
 	}
 }}
 
-// rootKeys are the keys of the top level. Tables that have headers of their own are sections of the canonical form.
+// rootKeys are the keys of the top level. Tables that have headers of their own
+// are sections of the canonical form.
 func rootKeys() []key[Plan] {
 	schema := field("schema", schemaKind, func(*Plan) *int { version := Schema; return &version }).must()
 	return []key[Plan]{
@@ -185,7 +188,8 @@ func tableSection[U any](name string, t *table[U], get, set func(*Plan) *U) key[
 	return k
 }
 
-// settingSection is one of the tables of settings. Without the table its keys have their defaults.
+// settingSection is one of the tables of settings. Without the table its keys
+// have their defaults.
 func settingSection(group string) key[Plan] {
 	defaults := func(p *Plan) *Settings { return &p.Defaults }
 	return tableSection(group, settingTables[group], defaults, defaults).or("{}").recordErrors("settings")
@@ -374,9 +378,9 @@ var blockTable = table[Block]{name: "[[protocol]]", keys: []key[Block]{
 	stepsField(func(b *Block) *[]Step { return &b.Steps }),
 }}
 
-// Canonical writes the plan with every default filled in and in one fixed order: two plans with the same meaning have
-// the
-// same canonical form, and reading it gives the plan back (but for the places of steps).
+// Canonical writes the plan with every default filled in and in one fixed
+// order: two plans with the same meaning have the same canonical form, and
+// reading it gives the plan back (but for the places of steps).
 func (p *Plan) Canonical() []byte {
 	var b bytes.Buffer
 	for _, k := range rootTable.keys {
@@ -399,10 +403,10 @@ func (p *Plan) Canonical() []byte {
 // Digest is the SHA-256 of the canonical form in hexadecimal.
 func (p *Plan) Digest() string { return hexSum(p.Canonical()) }
 
-// Is reports whether text, from which p was read, is the plan with this digest: by its meaning, or byte for byte. The
-// latter are plans that an earlier version wrote into run folders, when the canonical form had fewer keys: changes of
-// the
-// plan language are additive.
+// Is reports whether text, from which p was read, is the plan with this digest:
+// by its meaning, or byte for byte. The latter are plans that an earlier
+// version wrote into run folders, when the canonical form had fewer keys:
+// changes of the plan language are additive.
 func (p *Plan) Is(digest string, text []byte) bool {
 	return p.Digest() == digest || hexSum(text) == digest
 }

@@ -19,7 +19,8 @@ const (
 	maxRounds     = 10000
 )
 
-// Steady is the value of precondition that writes to places until their rate is steady.
+// Steady is the value of precondition that writes to places until their rate is
+// steady.
 const Steady = "steady"
 
 // AtMost is the largest number of rounds that a run can have.
@@ -38,7 +39,8 @@ func (o RunOptions) RoundsText() string {
 	return plural(o.AtMost(), "round")
 }
 
-// setAuto lets the run choose the number of rounds, with defaults for the limits that are not given.
+// setAuto lets the run choose the number of rounds, with defaults for the
+// limits that are not given.
 func (o *RunOptions) setAuto() {
 	o.Auto = true
 	setDefault(&o.Precision, autoPrecision)
@@ -46,8 +48,8 @@ func (o *RunOptions) setAuto() {
 	o.Rounds = stats.Looks(o.MaxRounds)[0]
 }
 
-// setSteady turns preconditioning on, with defaults for what is not given. The limit is that of fio's own examples of
-// steadystate=bw_slope.
+// setSteady turns preconditioning on, with defaults for what is not given. The
+// limit is that of fio's own examples of steadystate=bw_slope.
 func (o *RunOptions) setSteady() {
 	o.Precondition = Steady
 	setDefault(&o.SteadyWindow, 20)
@@ -140,7 +142,8 @@ var requireTable = table[RunOptions]{name: "require", open: &openKeys[RunOptions
 	json: func(name string) map[string]any { return findRequirement(name).json },
 }}
 
-// requireKey is the table of requirements. Its canonical form keeps the order in which the plan has them.
+// requireKey is the table of requirements. Its canonical form keeps the order
+// in which the plan has them.
 func requireKey() key[RunOptions] {
 	k := tableField("require", &requireTable, func(o *RunOptions) *RunOptions { return o },
 		func(o *RunOptions) bool { return len(o.Require) > 0 })
@@ -176,7 +179,8 @@ var runTable = table[RunOptions]{name: "[run]", keys: []key[RunOptions]{
 	field("steady_max_written", sizeKind, func(o *RunOptions) *units.Bytes { return &o.SteadyWritten }),
 }, finish: finishRun}
 
-// finishRun fills in what rounds = "auto" and precondition = "steady" need, and refuses their limits without them.
+// finishRun fills in what rounds = "auto" and precondition = "steady" need, and
+// refuses their limits without them.
 func finishRun(r *reader, n *node, o *RunOptions) {
 	if o.Auto {
 		if at := n.get("precision"); at != nil && o.Precision == 0 && at.kind == stringNode {

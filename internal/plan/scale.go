@@ -15,9 +15,11 @@ import (
 )
 
 const (
-	// minFile is the smallest file that scaling makes: the time of a smaller one is mostly that of system calls.
+	// minFile is the smallest file that scaling makes: the time of a smaller
+	// one is mostly that of system calls.
 	minFile = units.Bytes(64) << 10
-	// fileStep is the smallest difference between scaled sizes of files that were different.
+	// fileStep is the smallest difference between scaled sizes of files that
+	// were different.
 	fileStep = units.Bytes(4) << 10
 	mib      = units.Bytes(1) << 20
 )
@@ -25,8 +27,8 @@ const (
 // sizeMap maps published sizes to scaled ones.
 type sizeMap map[units.Bytes]units.Bytes
 
-// applyScale multiplies file and image sizes. Sizes that were different stay different; images stay large enough for
-// their file system and their files.
+// applyScale multiplies file and image sizes. Sizes that were different stay
+// different; images stay large enough for their file system and their files.
 func (p *Plan) applyScale(o Overrides) error {
 	if o.Scale == 0 || o.Scale == 1 {
 		return nil
@@ -103,9 +105,8 @@ func (p *Plan) fileSizes() []units.Bytes {
 	return out
 }
 
-// scaleSizes maps sizes in rising order to multiples of unit: each is at least least(size), and apart from the one
-// below
-// it.
+// scaleSizes maps sizes in rising order to multiples of unit: each is at least
+// least(size), and apart from the one below it.
 func scaleSizes(sizes []units.Bytes, factor float64, unit, apart units.Bytes,
 	least func(units.Bytes) units.Bytes) sizeMap {
 	out, next := sizeMap{}, units.Bytes(0)
@@ -119,8 +120,8 @@ func scaleSizes(sizes []units.Bytes, factor float64, unit, apart units.Bytes,
 	return out
 }
 
-// scaleImages maps nominal sizes of images: scaled, in whole MiB, with room for the file system and for the most live
-// bytes of any case plus a tenth.
+// scaleImages maps nominal sizes of images: scaled, in whole MiB, with room for
+// the file system and for the most live bytes of any case plus a tenth.
 func (p *Plan) scaleImages(factor float64) sizeMap {
 	need := map[units.Bytes]units.Bytes{p.Defaults.Size: 0}
 	for _, c := range p.Cases() {
@@ -140,7 +141,8 @@ func (p *Plan) scaleImages(factor float64) sizeMap {
 		func(n units.Bytes) units.Bytes { return need[n] })
 }
 
-// smallestUseful is the smallest image that is worth measuring with the case's file systems and steps.
+// smallestUseful is the smallest image that is worth measuring with the case's
+// file systems and steps.
 func smallestUseful(c Case) units.Bytes {
 	least, damaged := int64(0), false
 	walk(c.Steps, func(s *Step) { damaged = damaged || s.Do == "damage" && s.Kind == "volume" })
@@ -154,7 +156,8 @@ func smallestUseful(c Case) units.Bytes {
 	return units.Bytes(least)
 }
 
-// replaceValues changes the values of a key wherever axes, selectors, fits, claims and tables of the plan name them.
+// replaceValues changes the values of a key wherever axes, selectors, fits,
+// claims and tables of the plan name them.
 func (p *Plan) replaceValues(key string, change func(string) string) {
 	all := func(values []string) {
 		for i := range values {
@@ -196,7 +199,8 @@ func (p *Plan) replaceValues(key string, change func(string) string) {
 	})
 }
 
-// visit calls f with pointers to all structs inside v; it does not descend into those for which f returns false.
+// visit calls f with pointers to all structs inside v; it does not descend into
+// those for which f returns false.
 func visit(v reflect.Value, f func(part any) bool) {
 	switch v.Kind() {
 	case reflect.Slice:
@@ -215,7 +219,8 @@ func visit(v reflect.Value, f func(part any) bool) {
 
 var sizeInTitle = regexp.MustCompile(`\d ?[kKMGT]i?B\b`)
 
-// retitle adds to a title the size or place that is run, where the plan as written has another.
+// retitle adds to a title the size or place that is run, where the plan as
+// written has another.
 func (l *TableLine) retitle(now Choice, before []string) {
 	switch what := map[string]string{"file_size": "files", "size": "images"}[now.Key]; {
 	case slices.Equal(now.Values, before):

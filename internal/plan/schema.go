@@ -31,7 +31,8 @@ func (t *table[T]) schema() map[string]any {
 	return out
 }
 
-// objectSchema describes a table; additional is false, or the schema of all other keys.
+// objectSchema describes a table; additional is false, or the schema of all
+// other keys.
 func objectSchema(properties map[string]any, additional any) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "additionalProperties": additional}
 }
@@ -112,10 +113,10 @@ func stepSchema() map[string]any {
 	return map[string]any{"oneOf": shapes}
 }
 
-// JSONSchema describes the plan language as JSON Schema (draft 2020-12) over the JSON that a TOML plan becomes; dates
-// become text. Conditions between keys (a phase that does not exist, a file that cannot fit) are beyond it: Parse
-// checks
-// them.
+// JSONSchema describes the plan language as JSON Schema (draft 2020-12) over
+// the JSON that a TOML plan becomes; dates become text. Conditions between keys
+// (a phase that does not exist, a file that cannot fit) are beyond it: Parse
+// checks them.
 func JSONSchema() []byte {
 	root := rootTable.schema()
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"

@@ -9,8 +9,9 @@ import (
 	"dmgbench/internal/units"
 )
 
-// Selector picks cases, steps or samples: every pair must match. Keys are settings keys, manual axes, baseline, and
-// phase, cycle, file_size, set. A key may have several values, any of which matches.
+// Selector picks cases, steps or samples: every pair must match. Keys are
+// settings keys, manual axes, baseline, and phase, cycle, file_size, set. A key
+// may have several values, any of which matches.
 type Selector []Choice
 
 // Choice is one key of a selector with the values that match.
@@ -34,7 +35,8 @@ var sampleKeys = []selectorKey{
 	{"set", countKind.scalar, true},
 }
 
-// findSelectorKey is the key of that name; manual are the manual axes of the plan.
+// findSelectorKey is the key of that name; manual are the manual axes of the
+// plan.
 func findSelectorKey(name string, manual []string) (k selectorKey, ok bool) {
 	switch s := findSetting(name); {
 	case name == "baseline":
@@ -52,7 +54,8 @@ func findSelectorKey(name string, manual []string) (k selectorKey, ok bool) {
 	return selectorKey{}, false
 }
 
-// valueKind is the type of a selector key's values; a key that is unknown is a manual axis.
+// valueKind is the type of a selector key's values; a key that is unknown is a
+// manual axis.
 func valueKind(key string) *scalar {
 	if k, ok := findSelectorKey(key, nil); ok {
 		return k.value
@@ -71,7 +74,8 @@ func (r *reader) selectorNames(samples bool) []string {
 	return append(out, r.manual...)
 }
 
-// selector reads a table of choices; samples is whether keys such as phase are accepted.
+// selector reads a table of choices; samples is whether keys such as phase are
+// accepted.
 func (r *reader) selector(n *node, what string, samples bool) Selector {
 	if n.kind != tableNode {
 		r.bad(n, "%s: want a selector such as { format = \"UDSB\" }, this is %s", what, n.kind)
@@ -96,7 +100,8 @@ func (r *reader) selector(n *node, what string, samples bool) Selector {
 	return out
 }
 
-// choice reads the value or the values of one key; ok is false where one is invalid.
+// choice reads the value or the values of one key; ok is false where one is
+// invalid.
 func (r *reader) choice(n *node, k selectorKey) (Choice, bool) {
 	items := []*node{n}
 	if n.kind == arrayNode {
@@ -146,7 +151,8 @@ func (s Selector) String() string {
 	return strings.Join(out, ",")
 }
 
-// Prose writes the selector in words: "format is UDRW or UDSB, encryption is none".
+// Prose writes the selector in words: "format is UDRW or UDSB, encryption is
+// none".
 func (s Selector) Prose() string {
 	parts := make([]string, len(s))
 	for i, c := range s {
@@ -155,9 +161,10 @@ func (s Selector) Prose() string {
 	return strings.Join(parts, ", ")
 }
 
-// Match reports whether every choice matches what get returns for a case, step or sample; a key that get does not know
-// does not match. Values are compared by meaning: "8 MiB" equals "8388608 B", RAW equals UDRW. A selector that names
-// neither baseline nor target never matches a baseline case.
+// Match reports whether every choice matches what get returns for a case, step
+// or sample; a key that get does not know does not match. Values are compared
+// by meaning: "8 MiB" equals "8388608 B", RAW equals UDRW. A selector that
+// names neither baseline nor target never matches a baseline case.
 func (s Selector) Match(get func(key string) (string, bool)) bool {
 	if v, ok := get("baseline"); ok && v == "true" && !s.names("baseline") && !s.names("target") {
 		return false
@@ -199,7 +206,8 @@ func (s Selector) isNative() bool {
 		target != nil && slices.Contains(target.Values, "directory")
 }
 
-// split divides a selector into what picks cases and what picks samples of them.
+// split divides a selector into what picks cases and what picks samples of
+// them.
 func (s Selector) split() (cases Selector, samples map[string][]string) {
 	samples = map[string][]string{}
 	for _, c := range s {
@@ -274,8 +282,8 @@ func unalias(format string) string {
 	return format
 }
 
-// ParseSelector reads "key=value[,key=value…]" as the flag --only takes it; values of one key may be joined by "|". The
-// error is a *SelectorError.
+// ParseSelector reads "key=value[,key=value…]" as the flag --only takes it;
+// values of one key may be joined by "|". The error is a *SelectorError.
 func (p *Plan) ParseSelector(text string) (Selector, error) {
 	r := newReader("--only", nil)
 	for _, m := range p.Manual {
@@ -305,7 +313,8 @@ func (p *Plan) ParseSelector(text string) (Selector, error) {
 	return s, nil
 }
 
-// flagNode is a value of the command line, where numbers and yes/no have no type.
+// flagNode is a value of the command line, where numbers and yes/no have no
+// type.
 func flagNode(key, value string) *node {
 	t := valueKind(key)
 	n := &node{kind: stringNode, text: value}

@@ -19,7 +19,8 @@ type setting struct {
 	get func(s *Settings) (text string)
 }
 
-// newSetting is a setting with one value, in the table of its group. Numbers and flags are always written.
+// newSetting is a setting with one value, in the table of its group. Numbers
+// and flags are always written.
 func newSetting[V comparable](group, name string, k kind[V], fallback string, at func(*Settings) *V) setting {
 	f := field(name, k, at).or(fallback)
 	if k.node != stringNode {
@@ -95,7 +96,8 @@ var settings = []setting{
 		func(s *Settings) *int { return &s.Threads }),
 }
 
-// filesystemKey is the exact file system. The canonical form writes it as a preference of one.
+// filesystemKey is the exact file system. The canonical form writes it as a
+// preference of one.
 var filesystemKey = key[Settings]{name: "filesystem", value: filesystemKind.scalar,
 	decode: func(r *reader, n *node, s *Settings) {
 		if text, ok := r.scalar(n, "filesystem", filesystemKind.scalar); ok {
@@ -116,7 +118,8 @@ var settingIndex = func() map[string]*setting {
 	return out
 }()
 
-// settingNames are the names of all settings, in the order of the canonical form.
+// settingNames are the names of all settings, in the order of the canonical
+// form.
 func settingNames() []string {
 	out := make([]string, len(settings))
 	for i := range settings {
@@ -131,7 +134,8 @@ var settingTables = map[string]*table[Settings]{
 	"stream": settingTable("stream"),
 }
 
-// settingTable is the table of a group. [image] has two more keys, which cannot be axes.
+// settingTable is the table of a group. [image] has two more keys, which cannot
+// be axes.
 func settingTable(group string) *table[Settings] {
 	t := &table[Settings]{name: "[" + group + "]"}
 	for _, s := range settings {
@@ -162,7 +166,8 @@ func finishImage(r *reader, n *node, s *Settings) {
 	}
 }
 
-// value is the text of one key of a case as selectors see it; ok is false for a key that is not a settings key.
+// value is the text of one key of a case as selectors see it; ok is false for a
+// key that is not a settings key.
 func (s *Settings) value(name string) (text string, ok bool) {
 	for _, m := range s.Manual {
 		if m.Key == name {
@@ -184,10 +189,12 @@ var formatCodes = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// FormatCodes is text with the codes of image formats in place of their names, for short lines.
+// FormatCodes is text with the codes of image formats in place of their names,
+// for short lines.
 func FormatCodes(text string) string { return formatCodes.Replace(text) }
 
-// FormatName is the name of an image format with its code: "sparse bundle (UDSB)". An unknown format is its code.
+// FormatName is the name of an image format with its code: "sparse bundle
+// (UDSB)". An unknown format is its code.
 func FormatName(format string) string {
 	if f, ok := image.FormatNamed(format); ok {
 		return f.Title + " (" + format + ")"

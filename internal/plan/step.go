@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// need is the state in which a kind of step needs its container, as docs/plan-language.md names it.
+// need is the state in which a kind of step needs its container, as
+// docs/plan-language.md names it.
 type need string
 
 const (
@@ -36,14 +37,17 @@ type stepKind struct {
 	needs need
 	// keys: in addition to those of every step
 	keys []key[Step]
-	// finish: finish checks conditions between keys and fills in defaults that depend on other keys.
+	// finish: finish checks conditions between keys and fills in defaults that
+	// depend on other keys.
 	finish func(r *reader, n *node, s *Step)
-	// prose: prose describes the step; image is the container that it acts on, in words.
+	// prose: prose describes the step; image is the container that it acts on,
+	// in words.
 	prose func(s *Step, image string) string
-	// check, advance: check reports what is wrong with the step when it is reached, advance then changes the state.
-	// Both may be nil.
+	// check, advance: check reports what is wrong with the step when it is
+	// reached, advance then changes the state. Both may be nil.
 	check, advance func(f *stepChecker, s *Step, b *containerState)
-	// estimate: estimate adds what the step moves to b and t, nil: it moves no bytes.
+	// estimate: estimate adds what the step moves to b and t, nil: it moves no
+	// bytes.
 	estimate func(e *estimator, s *Step, b *containerEstimate, t *StepTotal)
 
 	changes change
@@ -51,7 +55,8 @@ type stepKind struct {
 	fills bool
 	// files: times single files, and may run inside parallel
 	files bool
-	// unique: steps of this kind without a phase need to be unique, as those that time files
+	// unique: steps of this kind without a phase need to be unique, as those
+	// that time files
 	unique bool
 	// imageOnly: has no meaning for a native folder
 	imageOnly bool
@@ -87,7 +92,8 @@ func stepNamesWith(has func(k stepKind) bool) []string {
 	return slices.DeleteFunc(stepNames(), func(do string) bool { return !has(*findStepKind(do)) })
 }
 
-// commonStepKeys are keys of every step that k is no exception of; nil gives all.
+// commonStepKeys are keys of every step that k is no exception of; nil gives
+// all.
 func commonStepKeys(k *stepKind) []key[Step] {
 	phase := field("phase", nameText, func(s *Step) *string { return &s.Phase })
 	if k != nil && k.needsPhase {
@@ -115,8 +121,8 @@ func stepsField[T any](at func(*T) *[]Step) key[T] {
 		json:  func() map[string]any { return schemaReference("step") }}.key().must()
 }
 
-// step reads one step by the table of its kind. A step with errors stays in the list, so that the others keep their
-// places.
+// step reads one step by the table of its kind. A step with errors stays in the
+// list, so that the others keep their places.
 func (r *reader) step(n *node, s *Step) bool {
 	s.Line, s.Column = r.place(n.off)
 	do := n.get("do")
@@ -133,7 +139,8 @@ func (r *reader) step(n *node, s *Step) bool {
 	return true
 }
 
-// makes is the format that a convert step makes in a case, "" of other steps and where neither has a format.
+// makes is the format that a convert step makes in a case, "" of other steps
+// and where neither has a format.
 func (s *Step) makes(c *Settings) string {
 	if s.Do != "convert" {
 		return ""
@@ -146,7 +153,8 @@ func walk(steps []Step, visit func(*Step)) {
 	walkCycles(steps, 0, func(s *Step, _ int) { visit(s) })
 }
 
-// walkCycles is walk with the number of cycles of the repeat around each step, 0 outside of one.
+// walkCycles is walk with the number of cycles of the repeat around each step,
+// 0 outside of one.
 func walkCycles(steps []Step, cycles int, visit func(s *Step, cycles int)) {
 	for i := range steps {
 		s := &steps[i]
@@ -159,9 +167,11 @@ func walkCycles(steps []Step, cycles int, visit func(s *Step, cycles int)) {
 	}
 }
 
-// Prose describes in a sentence what a step does, as a methods section prints it, without number and full stop: "write
-// 160 files to it". Settings of the case (workers, sync, cache …) are mentioned where the step overrides them. Steps
-// inside a repeat or parallel are not described: the caller prints them below it.
+// Prose describes in a sentence what a step does, as a methods section prints
+// it, without number and full stop: "write 160 files to it". Settings of the
+// case (workers, sync, cache …) are mentioned where the step overrides them.
+// Steps inside a repeat or parallel are not described: the caller prints them
+// below it.
 func (s *Step) Prose() string {
 	k := findStepKind(s.Do)
 	if k == nil {
@@ -181,7 +191,8 @@ func (s *Step) Prose() string {
 	return text
 }
 
-// overrides are the settings of the case that the step has values of its own for.
+// overrides are the settings of the case that the step has values of its own
+// for.
 func (s *Step) overrides() []string {
 	var with []string
 	add := func(set bool, format string, value any) {

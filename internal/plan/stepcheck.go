@@ -12,10 +12,12 @@ import (
 	"dmgbench/internal/units"
 )
 
-// maxWork bounds the file operations that are followed to see whether files fit.
+// maxWork bounds the file operations that are followed to see whether files
+// fit.
 const maxWork = 5_000_000
 
-// containerState is what is known of one container while the steps are followed.
+// containerState is what is known of one container while the steps are
+// followed.
 type containerState struct {
 	made, attached, mounted, readOnly bool
 	// "" of a native folder
@@ -24,7 +26,8 @@ type containerState struct {
 	batches int
 	// unsure: after a block that has to fail: its last step is unknown
 	unsure bool
-	// damage: kind of damage that keeps it from being opened again after a pause
+	// damage: kind of damage that keeps it from being opened again after a
+	// pause
 	damage string
 }
 
@@ -37,12 +40,14 @@ type stepChecker struct {
 	phases map[string]Step
 	// withFiles: files are followed too, not only states
 	withFiles bool
-	// unresumed: the first block that has to fail: pauses after it cannot be resumed
+	// unresumed: the first block that has to fail: pauses after it cannot be
+	// resumed
 	unresumed  *Step
 	insideLoop bool
 }
 
-// checkProtocols follows the steps of every case. Cases with the same signature are followed once.
+// checkProtocols follows the steps of every case. Cases with the same signature
+// are followed once.
 func (c *checker) checkProtocols() {
 	done := map[string]bool{}
 	for i := range c.cases {
@@ -63,7 +68,8 @@ func (c *checker) checkProtocols() {
 	}
 }
 
-// signature contains everything about a case that its steps are checked against.
+// signature contains everything about a case that its steps are checked
+// against.
 func (c *checker) signature(k *Case) string {
 	s := &k.Settings
 	return fmt.Sprintf("%s %s %s %s %q %d %t", c.p.protocolID(k), s.Files, s.Format, s.ConvertTo, s.Filesystems, s.Size,
@@ -104,7 +110,8 @@ func (f *stepChecker) checkSteps(steps []Step) {
 	}
 }
 
-// checkRepeat follows a block as often as it is repeated. Where files are not followed, two cycles show every state.
+// checkRepeat follows a block as often as it is repeated. Where files are not
+// followed, two cycles show every state.
 func (f *stepChecker) checkRepeat(s *Step) {
 	if f.insideLoop || slices.ContainsFunc(s.Steps, func(in Step) bool { return in.Do == "repeat" }) {
 		f.atStep(s, "nested", "a repeat inside a repeat").
@@ -122,7 +129,8 @@ func (f *stepChecker) checkRepeat(s *Step) {
 		}
 		return
 	}
-	// A block that has to fail is followed once, for the names in it: the state after it is not known.
+	// A block that has to fail is followed once, for the names in it: the state
+	// after it is not known.
 	f.unresumed = cmp.Or(f.unresumed, s)
 	for _, b := range f.states {
 		b.unsure = true
@@ -133,7 +141,8 @@ func (f *stepChecker) checkRepeat(s *Step) {
 	f.checkSteps(s.Steps)
 }
 
-// checkParallel checks which steps run at the same time, and follows them one after the other.
+// checkParallel checks which steps run at the same time, and follows them one
+// after the other.
 func (f *stepChecker) checkParallel(s *Step) {
 	if len(s.Steps) < 2 {
 		f.atStep(s, "parallel", "parallel needs at least two steps")
@@ -295,7 +304,8 @@ func (f *stepChecker) checkName(s *Step, _ *containerState) {
 	}
 }
 
-// checkConvert checks that a convert step has a format, and bands only where the format has them.
+// checkConvert checks that a convert step has a format, and bands only where
+// the format has them.
 func (f *stepChecker) checkConvert(s *Step, b *containerState) {
 	f.checkName(s, b)
 	switch to := s.makes(&f.c.Settings); {
@@ -356,8 +366,9 @@ func (f *stepChecker) checkCopy(s *Step, _ *containerState) {
 	}
 }
 
-// checkFileLimit reports files that the file system cannot contain at any size of the volume; of a preference of
-// several file systems, only that this one cannot be used.
+// checkFileLimit reports files that the file system cannot contain at any size
+// of the volume; of a preference of several file systems, only that this one
+// cannot be used.
 func (f *stepChecker) checkFileLimit(s *Step, size units.Bytes, name string) {
 	preference := f.c.Settings.Filesystems
 	for _, fs := range preference {
@@ -387,13 +398,14 @@ func (fs *FileSet) largest() units.Bytes {
 	return n
 }
 
-// opensTruncated reports whether engines open images of the format without the end of the file.
+// opensTruncated reports whether engines open images of the format without the
+// end of the file.
 func opensTruncated(format string) bool {
 	return slices.Contains([]string{image.UDRW, image.UDSB}, format)
 }
 
-// checkPause reports a pause that could not be resumed: resume follows the steps before it without executing them, and
-// opens every container again.
+// checkPause reports a pause that could not be resumed: resume follows the
+// steps before it without executing them, and opens every container again.
 func (f *stepChecker) checkPause(s *Step) {
 	if f.unresumed != nil {
 		f.atStep(s, "pause", "pause: resume cannot know how far the %s got that has to fail", f.unresumed.Do).
@@ -409,7 +421,8 @@ func (f *stepChecker) checkPause(s *Step) {
 	}
 }
 
-// smallestImage is the smallest image that one of the file systems can be made in.
+// smallestImage is the smallest image that one of the file systems can be made
+// in.
 func smallestImage(filesystems []string) units.Bytes {
 	least := maxSize
 	for _, name := range filesystems {
@@ -423,8 +436,8 @@ func minimumSize(filesystem string) units.Bytes {
 	return units.Bytes(image.FilesystemNamed(filesystem).MinSize + image.PartitionTableSize)
 }
 
-// checkImageSize reports images in which their file system cannot be made; of a preference of several file systems, a
-// warning for those that cannot be used.
+// checkImageSize reports images in which their file system cannot be made; of a
+// preference of several file systems, a warning for those that cannot be used.
 func (c *checker) checkImageSize(s *Settings) {
 	if s.Size == 0 || !c.first("size", [2]any{s.Size, strings.Join(s.Filesystems, " ")}) {
 		return

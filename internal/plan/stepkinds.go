@@ -23,7 +23,8 @@ var (
 	stepTimes   = field("times", number[int](1, 100000), func(s *Step) *int { return &s.Times })
 )
 
-// stepRows lists every kind of step. It is a function because the rows refer to the registry.
+// stepRows lists every kind of step. It is a function because the rows refer to
+// the registry.
 func stepRows() []stepKind {
 	innerSteps := stepsField(func(s *Step) *[]Step { return &s.Steps })
 	return []stepKind{
@@ -171,14 +172,16 @@ func stepRows() []stepKind {
 	}
 }
 
-// xattrValue is written for action = "set" alone, but then even where it is empty.
+// xattrValue is written for action = "set" alone, but then even where it is
+// empty.
 func xattrValue() key[Step] {
 	k := field("value", anyText, func(s *Step) *string { return &s.Value })
 	k.encode = func(s *Step) (string, bool) { return tomlString(s.Value), s.Action == "set" }
 	return k
 }
 
-// finishSettle checks the limits of settle; until_stable without at_most stops after five minutes.
+// finishSettle checks the limits of settle; until_stable without at_most stops
+// after five minutes.
 func finishSettle(r *reader, n *node, s *Step) {
 	switch {
 	case s.AtLeast == 0 && !s.UntilStable:
@@ -193,7 +196,8 @@ func finishSettle(r *reader, n *node, s *Step) {
 	}
 }
 
-// finishDelete checks that files are chosen in one way, and fills in the batch they are chosen from.
+// finishDelete checks that files are chosen in one way, and fills in the batch
+// they are chosen from.
 func finishDelete(r *reader, n *node, s *Step) {
 	given := 0
 	for _, set := range []bool{s.All, s.LastSets > 0, s.Largest > 0, s.Every, s.Share > 0} {
@@ -358,7 +362,8 @@ func xattrProse(s *Step, image string) string {
 func (f *stepChecker) makeContainer(s *Step, b *containerState) {
 	made := &containerState{made: true, batches: b.batches, format: firstWord(s.makes(&f.c.Settings), b.format),
 		folders: maps.Clone(b.folders), unsure: b.unsure, damage: b.damage}
-	// Engines know bundles and most images by their headers, and images other than raw ones by their trailer.
+	// Engines know bundles and most images by their headers, and images other
+	// than raw ones by their trailer.
 	if s.Kind == "header" || s.Kind == "truncated" && !opensTruncated(made.format) {
 		made.damage = s.Kind
 	}

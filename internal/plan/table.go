@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// Table is a table of results as an article prints it: a cell for each row and column. The lines of one side name a
-// quantity, a coefficient or an outcome, those of the other side only select. A cell is the value that the one names of
-// what both select.
+// Table is a table of results as an article prints it: a cell for each row and
+// column. The lines of one side name a quantity, a coefficient or an outcome,
+// those of the other side only select. A cell is the value that the one names
+// of what both select.
 type Table struct {
 	Name  string
 	Title string
@@ -18,7 +19,8 @@ type Table struct {
 	Caption string
 	// Unit: as printed, for all lines with a quantity that it fits
 	Unit string
-	// Digits: after the decimal point, for all lines; nil: three significant digits
+	// Digits: after the decimal point, for all lines; nil: three significant
+	// digits
 	Digits  *int
 	Columns []TableLine
 	Rows    []TableLine
@@ -30,13 +32,15 @@ type TableLine struct {
 	Title string
 	// Group: heading over neighbouring columns, or before neighbouring rows
 	Group string
-	// Operand is the quantity with its selection; without a quantity it only selects. Published takes the figure as
-	// printed, without a measurement. A statistic may be on either side.
+	// Operand is the quantity with its selection; without a quantity it only
+	// selects. Published takes the figure as printed, without a measurement. A
+	// statistic may be on either side.
 	Operand
-	// Coefficient is that of the fit which the line of the other side names by Fit.
+	// Coefficient is that of the fit which the line of the other side names by
+	// Fit.
 	Coefficient, Fit string
-	// Step is the kind of step of an outcome, of the operand's selection; OK and Fail are the words for it, "" for "ok"
-	// and "fails".
+	// Step is the kind of step of an outcome, of the operand's selection; OK
+	// and Fail are the words for it, "" for "ok" and "fails".
 	Step, OK, Fail string
 	// Unit: as printed, "" for that of the table
 	Unit string
@@ -50,7 +54,8 @@ const (
 	maxCells = 1000
 )
 
-// displayUnits are the units that tables can print, with their base units and how many of these they are.
+// displayUnits are the units that tables can print, with their base units and
+// how many of these they are.
 var displayUnits = []struct {
 	name, base string
 	factor     float64
@@ -63,8 +68,8 @@ var displayUnits = []struct {
 	{"1", "1", 1}, {"%", "1", 0.01},
 }
 
-// DisplayUnit gives the base unit (B/s, B, s or 1) of a unit that tables print, and how many base units it is; ok is
-// false for an unknown one.
+// DisplayUnit gives the base unit (B/s, B, s or 1) of a unit that tables print,
+// and how many base units it is; ok is false for an unknown one.
 func DisplayUnit(name string) (base string, factor float64, ok bool) {
 	for _, u := range displayUnits {
 		if u.name == name {
@@ -83,10 +88,12 @@ func displayUnitKind() kind[string] {
 	return enum(names...)
 }
 
-// HasValue reports whether the line names the value of its cells; another line only selects.
+// HasValue reports whether the line names the value of its cells; another line
+// only selects.
 func (l *TableLine) HasValue() bool { return l.Quantity != "" || l.Coefficient != "" || l.Step != "" }
 
-// do is the kind of step that yields the value of the line, "" for a coefficient.
+// do is the kind of step that yields the value of the line, "" for a
+// coefficient.
 func (l *TableLine) do() string { return cmp.Or(l.Step, quantityIndex[l.Quantity].Do) }
 
 // Heading is the title of the line, or its selection where it has none.
@@ -117,7 +124,8 @@ func (l *TableLine) Heading() string {
 	return strings.ReplaceAll(strings.Join(parts, ", "), "_", " ")
 }
 
-// Cell is the cell of a row and a column: the value that one of them names, of what both select.
+// Cell is the cell of a row and a column: the value that one of them names, of
+// what both select.
 func Cell(row, column TableLine) TableLine {
 	if !row.HasValue() {
 		row, column = column, row
@@ -129,8 +137,9 @@ func Cell(row, column TableLine) TableLine {
 	return out
 }
 
-// DisplayFormat is how a cell is printed: the unit and digits of its line, else those of the table. Unit is "" and
-// digits nil where the plan leaves them to the reader.
+// DisplayFormat is how a cell is printed: the unit and digits of its line, else
+// those of the table. Unit is "" and digits nil where the plan leaves them to
+// the reader.
 func (t *Table) DisplayFormat(row, column TableLine) (unit string, digits *int) {
 	if !row.HasValue() {
 		row = column
@@ -171,7 +180,8 @@ var lineTable = table[TableLine]{name: "line", open: quantityKeys(func(r *reader
 	return readOperandQuantity(r, n, &l.Operand)
 }, "selector")}
 
-// lineKeys are the keys of a line other than quantities. The selection of a quantity belongs to the quantity.
+// lineKeys are the keys of a line other than quantities. The selection of a
+// quantity belongs to the quantity.
 func lineKeys() []key[TableLine] {
 	where := selectorField("where", true, func(l *TableLine) *Selector { return &l.Where })
 	where.decode = func(r *reader, n *node, l *TableLine) {
@@ -233,7 +243,8 @@ func tableKeys() []key[Table] {
 	}
 }
 
-// lineKind is a kind of line by the key that names its value, with the keys that have no meaning in it.
+// lineKind is a kind of line by the key that names its value, with the keys
+// that have no meaning in it.
 type lineKind struct {
 	// what: it is a line …
 	what   string
@@ -251,7 +262,8 @@ var lineKinds = map[string]lineKind{
 	"quantity": {"that names a quantity", []string{"fit"}, "a line that names a quantity has its selection there"},
 }
 
-// finishLine checks that a line names one value or only selects, and that it has no key without a meaning there.
+// finishLine checks that a line names one value or only selects, and that it
+// has no key without a meaning there.
 func finishLine(r *reader, n *node, l *TableLine) {
 	value := "" // kind of line
 	for _, p := range n.pairs {
@@ -312,8 +324,8 @@ func (t *Table) sides() (values, selects tableSide) {
 	return values, selects
 }
 
-// checkTables checks that one side of each table names values, that each cell is one figure, and that each line has a
-// cell that can be filled.
+// checkTables checks that one side of each table names values, that each cell
+// is one figure, and that each line has a cell that can be filled.
 func (c *checker) checkTables() {
 	if c.invalid["table"] {
 		return
@@ -346,7 +358,8 @@ func (c *checker) checkHeadings(n *node, what string, lines []TableLine) {
 	}
 }
 
-// checkSides checks that all lines of one side name values and none of the other.
+// checkSides checks that all lines of one side name values and none of the
+// other.
 func (c *checker) checkSides(n *node, t *Table) bool {
 	if len(t.Rows) == 0 || len(t.Columns) == 0 { // reported where they are read
 		return false
@@ -371,7 +384,8 @@ func (c *checker) checkSides(n *node, t *Table) bool {
 	return false
 }
 
-// checkUnits reports a unit of the table that fits none of its quantities, and digits of figures without a unit.
+// checkUnits reports a unit of the table that fits none of its quantities, and
+// digits of figures without a unit.
 func (c *checker) checkUnits(n *node, t *Table, values tableSide) {
 	base, _, fits := DisplayUnit(t.Unit)
 	fits, digits := !fits, t.Digits == nil
@@ -408,7 +422,8 @@ func (c *checker) checkDisjoint(n *node, t *Table) bool {
 	return true
 }
 
-// checkTableFits checks coefficients against the fits that the other side names.
+// checkTableFits checks coefficients against the fits that the other side
+// names.
 func (c *checker) checkTableFits(n *node, t *Table) bool {
 	values, selects := t.sides()
 	before, units := len(c.found), map[int]string{}
@@ -437,8 +452,8 @@ func (c *checker) checkTableFits(n *node, t *Table) bool {
 	return len(c.found) == before
 }
 
-// checkTableCoefficients checks that a fit has every coefficient of the table, in the unit of its line and of the fits
-// before it, which units has by line.
+// checkTableCoefficients checks that a fit has every coefficient of the table,
+// in the unit of its line and of the fits before it, which units has by line.
 func (c *checker) checkTableCoefficients(n *node, values tableSide, f *Fit, units map[int]string) {
 	for i, l := range values.lines {
 		if l.Coefficient == "" || coefficients[f.Model] == nil || f.Quantity == "" {
@@ -468,7 +483,8 @@ func (c *checker) checkTableCoefficients(n *node, values tableSide, f *Fit, unit
 	}
 }
 
-// checkCells checks that each cell is one figure, and that each line has at least one.
+// checkCells checks that each cell is one figure, and that each line has at
+// least one.
 func (c *checker) checkCells(n *node, t *Table) {
 	filled := map[string]bool{}
 	figures := c.cellFigures(t)
@@ -500,7 +516,8 @@ func (c *checker) checkCells(n *node, t *Table) {
 	}
 }
 
-// cellFigures finds the figures that a cell could be. The cases that each line selects are looked up once.
+// cellFigures finds the figures that a cell could be. The cases that each line
+// selects are looked up once.
 func (c *checker) cellFigures(t *Table) func(i, j int, cell *TableLine) []string {
 	selected := func(lines []TableLine) [][]bool {
 		out := make([][]bool, len(lines))
@@ -538,8 +555,9 @@ func (c *checker) cellFigures(t *Table) func(i, j int, cell *TableLine) []string
 	}
 }
 
-// selectedCycles describes the figures that a selection takes of a step with a number of cycles, 0 for a step outside
-// of a repeat. Of cycles that are not selected by number, at most maxLines are listed.
+// selectedCycles describes the figures that a selection takes of a step with a
+// number of cycles, 0 for a step outside of a repeat. Of cycles that are not
+// selected by number, at most maxLines are listed.
 func selectedCycles(s *Step, cycles int, samples map[string][]string) []string {
 	phase := ""
 	if s.Phase != "" {

@@ -81,8 +81,9 @@ func (n *node) add(child *node) *node {
 	return child
 }
 
-// at walks keys (string) and indexes (int) and returns the deepest value that exists on the way, so that a problem
-// always has a place: the start of the text where there is no tree.
+// at walks keys (string) and indexes (int) and returns the deepest value that
+// exists on the way, so that a problem always has a place: the start of the
+// text where there is no tree.
 func (n *node) at(path ...any) *node {
 	if n == nil {
 		return &node{}
@@ -106,8 +107,9 @@ func (n *node) at(path ...any) *node {
 	return here
 }
 
-// treeBuilder builds the tree from the parser's expressions, and enforces the rules of TOML that a parser of single
-// expressions cannot see: no key twice, no table opened twice, no key added to a closed value.
+// treeBuilder builds the tree from the parser's expressions, and enforces the
+// rules of TOML that a parser of single expressions cannot see: no key twice,
+// no table opened twice, no key added to a closed value.
 type treeBuilder struct {
 	r      *reader
 	parser unstable.Parser
@@ -119,8 +121,9 @@ type treeBuilder struct {
 	table *node
 }
 
-// parseTree turns the text into a tree. After a syntax error, which is reported, it continues at the next table header,
-// so that one mistake does not hide the others.
+// parseTree turns the text into a tree. After a syntax error, which is
+// reported, it continues at the next table header, so that one mistake does not
+// hide the others.
 func (r *reader) parseTree() *node {
 	g := treeBuilder{r: r, root: &node{kind: tableNode, origin: headerTable}}
 	g.table = g.root
@@ -210,7 +213,8 @@ func nextHeader(text []byte, at int) int {
 	return -1
 }
 
-// addExpression adds one line of the text to the tree. Lines after an invalid header are skipped.
+// addExpression adds one line of the text to the tree. Lines after an invalid
+// header are skipped.
 func (g *treeBuilder) addExpression(n *unstable.Node) {
 	switch n.Kind {
 	case unstable.KeyValue:

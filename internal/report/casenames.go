@@ -11,14 +11,16 @@ import (
 	"dmgbench/internal/units"
 )
 
-// namelessKeys are the keys with values that need no key next to them: "UDSB", not "format UDSB".
+// namelessKeys are the keys with values that need no key next to them: "UDSB",
+// not "format UDSB".
 var namelessKeys = []string{"format", "encryption", "filesystem", "place", "backend", "codec", "target"}
 
 // NativeFolder is the name of the case without an image.
 const NativeFolder = "native folder"
 
-// caseNames gives every case, by id, the shortest name that is its own: the values of the keys in which cases differ.
-// The table of cases has the full ids.
+// caseNames gives every case, by id, the shortest name that is its own: the
+// values of the keys in which cases differ. The table of cases has the full
+// ids.
 func caseNames(cases []result.Case) map[string]string {
 	out := map[string]string{}
 	taken := map[string]bool{}
@@ -37,7 +39,8 @@ func caseNames(cases []result.Case) map[string]string {
 	return out
 }
 
-// CaseNames gives every case of a plan, by id, the name that the report of its run will have.
+// CaseNames gives every case of a plan, by id, the name that the report of its
+// run will have.
 func CaseNames(p *plan.Plan) map[string]string {
 	var cases []result.Case
 	for _, c := range p.Cases() {
@@ -102,8 +105,8 @@ func KeyValue(key, value string) string {
 	return Plain(strings.ReplaceAll(key, "_", " "), 24) + " " + value
 }
 
-// VaryingKeys lists the keys that do not have one value in all cases, in the order of the cases. A baseline makes no
-// difference by what it lacks.
+// VaryingKeys lists the keys that do not have one value in all cases, in the
+// order of the cases. A baseline makes no difference by what it lacks.
 func VaryingKeys(cases []result.Case) []string {
 	var order []string
 	values := map[string]map[string]int{} // cases by key and value
@@ -130,7 +133,8 @@ func VaryingKeys(cases []result.Case) []string {
 	})
 }
 
-// PhaseName is the name of a phase with its cycle, which counts from 1; 0 is a phase without cycles.
+// PhaseName is the name of a phase with its cycle, which counts from 1; 0 is a
+// phase without cycles.
 func PhaseName(phase string, cycle int) string {
 	parts := []string{Plain(phase, 40), TextIf(cycle > 0, "cycle "+strconv.Itoa(cycle))}
 	return strings.Join(NonEmpty(parts), " · ")
@@ -141,14 +145,16 @@ func PhaseSuffix(phase string) string {
 	return TextIf(phase != "", ", phase “"+Plain(phase, 40)+"”")
 }
 
-// quantityNames are the quantities with a name other than that of the plan with spaces.
+// quantityNames are the quantities with a name other than that of the plan with
+// spaces.
 var quantityNames = map[string]string{
 	"free": "free on volume", "host_free": "free on host", "live": "live files", "allocated": "size on disk",
 	"apparent": "apparent size", "reclaimed": "freed by compact", "trimmed": "freed by trim",
 	"convert_ratio": "files / converted", "stream_out": "compressed size", "bands_full": "full bands",
 }
 
-// QuantityName is the name of a quantity in words: "attach_time" is "time to attach".
+// QuantityName is the name of a quantity in words: "attach_time" is "time to
+// attach".
 func QuantityName(op string) string {
 	if name := quantityNames[op]; name != "" {
 		return name

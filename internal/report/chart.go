@@ -8,8 +8,9 @@ import (
 	"dmgbench/internal/result"
 )
 
-// Chart is one picture with the table of its figures. Notes are printed inside the picture, so that it keeps its
-// conditions when somebody cuts it out of the page; the last note is where the numbers come from.
+// Chart is one picture with the table of its figures. Notes are printed inside
+// the picture, so that it keeps its conditions when somebody cuts it out of the
+// page; the last note is where the numbers come from.
 type Chart struct {
 	ID, Section  string
 	File         string // name of the saved picture, without a suffix
@@ -39,8 +40,9 @@ type Axis struct {
 	Low, High  *float64  // ends; nil leaves them to the library
 }
 
-// Series is one set of marks. Role decides how report.js draws them: bar, heat, part, line, gap (over missing points
-// of a line), bands, dots, outcome (its name decides the colour), points, canary, warned, named, fit, fit2, faint,
+// Series is one set of marks. Role decides how report.js draws them: bar, heat,
+// part, line, gap (over missing points of a line), bands, dots, outcome (its
+// name decides the colour), points, canary, warned, named, fit, fit2, faint,
 // level, ideal, live, published, uncomparable, prediction.
 type Series struct {
 	Role, Name string
@@ -48,7 +50,8 @@ type Series struct {
 	Thin       bool // the intervals recede behind the lines
 }
 
-// Mark is one bar, point, interval or cell. On a flipped chart Y is the row; NaN leaves a gap.
+// Mark is one bar, point, interval or cell. On a flipped chart Y is the row;
+// NaN leaves a gap.
 type Mark struct {
 	X, Y       float64
 	From       float64    // of a part of a waterfall: where it begins
@@ -98,7 +101,8 @@ func (c *Chart) Size() int {
 	return n
 }
 
-// Marks are the marks of the series that show measured values, not lines that guide the eye.
+// Marks are the marks of the series that show measured values, not lines that
+// guide the eye.
 func (c *Chart) Marks() []Mark {
 	var out []Mark
 	for _, s := range c.Series {
@@ -115,7 +119,8 @@ func (c *Chart) Description() string {
 		"its marks."
 }
 
-// IntervalNote explains the intervals of the chart, drawn as bars or whiskers, or why it has none.
+// IntervalNote explains the intervals of the chart, drawn as bars or whiskers,
+// or why it has none.
 func (c *Chart) IntervalNote(drawn string) string {
 	var kinds []string
 	bare, clipped := false, false
@@ -151,7 +156,8 @@ func TextRow(head string, texts ...string) []Cell {
 	return row
 }
 
-// RoundDigits rounds to six significant digits: more than a picture shows, and a smaller page.
+// RoundDigits rounds to six significant digits: more than a picture shows, and
+// a smaller page.
 func RoundDigits(v float64) float64 {
 	if !IsFinite(v) || v == 0 {
 		return v
@@ -176,11 +182,12 @@ func RoundUp(v float64) float64 {
 	return RoundDigits(math.Ceil(v/step-1e-9) * step)
 }
 
-// maxTicks is the number of ticks beyond which [RoundTicks] has only the decades.
+// maxTicks is the number of ticks beyond which [RoundTicks] has only the
+// decades.
 const maxTicks = 10
 
-// RoundTicks are the round values (1, 2 and 5 of each decade) from low to high for a logarithmic axis, or the decades
-// alone where these are too many.
+// RoundTicks are the round values (1, 2 and 5 of each decade) from low to high
+// for a logarithmic axis, or the decades alone where these are too many.
 func RoundTicks(low, high float64) []float64 {
 	if low <= 0 || high < low {
 		return nil
@@ -218,7 +225,8 @@ func TickStep(span float64) float64 {
 	return 10 * power
 }
 
-// Slug keeps the letters a to z and A to Z, digits and underscores of a name for an id; it need not be unique.
+// Slug keeps the letters a to z and A to Z, digits and underscores of a name
+// for an id; it need not be unique.
 func Slug(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {

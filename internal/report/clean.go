@@ -6,9 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes text from plans, volumes and hosts safe to show: valid UTF-8 on one
-// line, without control characters (terminal escapes), without the characters that
-// reorder or hide the text around them. Escaping for HTML or Markdown comes after.
+// Clean makes text from plans, volumes and hosts safe to show: valid UTF-8 on
+// one line, without control characters (terminal escapes), without the
+// characters that reorder or hide the text around them. Escaping for HTML or
+// Markdown comes after.
 func Clean(s string) string {
 	var b strings.Builder
 	space := false
@@ -29,9 +30,9 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// hidden reports whether a character has no shape of its own but changes what is
-// read: bidirectional controls, zero-width spaces, tags, interlinear marks. The
-// Unicode report UTR 36 describes how such characters are used to deceive.
+// hidden reports whether a character has no shape of its own but changes what
+// is read: bidirectional controls, zero-width spaces, tags, interlinear marks.
+// The Unicode report UTR 36 describes how such characters are used to deceive.
 func hidden(r rune) bool {
 	switch {
 	case r == '\u00AD', r == '\u034F', r == '\u061C', r == '\u180E', r == '\uFEFF':
@@ -48,7 +49,8 @@ func hidden(r rune) bool {
 	return false
 }
 
-// Shorten is clean text of at most limit characters, cut between characters and marked by an ellipsis.
+// Shorten is clean text of at most limit characters, cut between characters and
+// marked by an ellipsis.
 func Shorten(s string, limit int) string {
 	s = Clean(s)
 	if utf8.RuneCountInString(s) <= limit {
@@ -80,7 +82,8 @@ func isolate(s string) string {
 // Plain is what pictures and terminals show of a foreign name.
 func Plain(s string, limit int) string { return isolate(Shorten(s, limit)) }
 
-// wide are the characters of two columns: Hangul, CJK, full-width forms and emoji.
+// wide are the characters of two columns: Hangul, CJK, full-width forms and
+// emoji.
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{{0x1100, 0x115F, 1}, {0x2E80, 0xA4CF, 1}, {0xAC00, 0xD7A3, 1}, {0xF900, 0xFAFF, 1},
 		{0xFE30, 0xFE6F, 1}, {0xFF00, 0xFF60, 1}},

@@ -19,13 +19,15 @@ const (
 	sentenceLength  = 400 // characters of a sentence of the analysis
 )
 
-// ComparisonDocument arranges a comparison: what differs comes before any number.
+// ComparisonDocument arranges a comparison: what differs comes before any
+// number.
 func ComparisonDocument(c *analysis.Comparison) Document {
 	return Document{Kicker: "Comparison", Title: comparisonTitle(c),
 		Sections: append([]Section{sidesSection(c), differencesSection(c), answerSection(c)}, detailSections(c)...)}
 }
 
-// SummaryDocument is what a build server shows of a comparison: the answer first, and no lists of runs.
+// SummaryDocument is what a build server shows of a comparison: the answer
+// first, and no lists of runs.
 func SummaryDocument(c *analysis.Comparison) Document {
 	outcome := "No regression"
 	switch {
@@ -44,7 +46,8 @@ func comparisonTitle(c *analysis.Comparison) string {
 	return listNames(names[1:]) + " against " + Plain(names[0], nameLength)
 }
 
-// detailSections are the parts of a comparison that both documents have after the answer.
+// detailSections are the parts of a comparison that both documents have after
+// the answer.
 func detailSections(c *analysis.Comparison) []Section {
 	return slices.Concat(rowSections(c), claimSections(c), unpairedSections(c))
 }
@@ -69,7 +72,8 @@ func listNames(names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// answerSection is the outcome of each side against the baseline. Sides with the same outcome share a line.
+// answerSection is the outcome of each side against the baseline. Sides with
+// the same outcome share a line.
 func answerSection(c *analysis.Comparison) Section {
 	s := Section{ID: "answer", Heading: "Result"}
 	sides := map[string][]string{} // by outcome
@@ -134,7 +138,8 @@ func undecidedText(c *analysis.Comparison) string {
 	return wording.Text("no-regression", strings.Join(parts, "; "))
 }
 
-// sidesSection lists the sides with their runs. Sides have numbers where their names are too long for columns.
+// sidesSection lists the sides with their runs. Sides have numbers where their
+// names are too long for columns.
 func sidesSection(c *analysis.Comparison) Section {
 	numbered := len(c.Sides) > 2 && columnTitles(sideNames(c.Sides)) == nil
 	t := &Table{Caption: "Sides", Columns: Columns("<", "sessions", "rounds", "<runs")}
@@ -147,8 +152,9 @@ func sidesSection(c *analysis.Comparison) Section {
 	return Section{ID: "sides", Heading: "Compared", Table: t}
 }
 
-// differencesSection is what is not the same on all sides. It is printed before any number, since a reader should know
-// what else changed before a change of speed is put down to one of the differences.
+// differencesSection is what is not the same on all sides. It is printed before
+// any number, since a reader should know what else changed before a change of
+// speed is put down to one of the differences.
 func differencesSection(c *analysis.Comparison) Section {
 	s := Section{ID: "differs", Heading: "What differs", Alert: true}
 	if len(c.Differences) == 0 {
@@ -177,7 +183,8 @@ func differencesSection(c *analysis.Comparison) Section {
 	return s
 }
 
-// claimSections lists the claims with different verdicts on the sides. The others are counted.
+// claimSections lists the claims with different verdicts on the sides. The
+// others are counted.
 func claimSections(c *analysis.Comparison) []Section {
 	t := &Table{Caption: "claims", Columns: Columns("<", "<")}
 	same := 0
@@ -222,8 +229,9 @@ func unpairedSections(c *analysis.Comparison) []Section {
 	return []Section{s}
 }
 
-// rowNames names rows by what their cases differ in; what all cases share is left out. The phase is added where rows
-// are of several phases, or where no other name is left.
+// rowNames names rows by what their cases differ in; what all cases share is
+// left out. The phase is added where rows are of several phases, or where no
+// other name is left.
 func rowNames(rows []analysis.CompareRow) func(analysis.CompareRow) string {
 	var shared []string
 	phases := map[string]bool{}

@@ -10,7 +10,8 @@ import (
 	"dmgbench/internal/analysis"
 )
 
-// JUnitOptions are for [ComparisonJUnit]. The time is a parameter so that the same comparison gives the same bytes.
+// JUnitOptions are for [ComparisonJUnit]. The time is a parameter so that the
+// same comparison gives the same bytes.
 type JUnitOptions struct {
 	Time   time.Time // of the test suites
 	Strict bool      // what is undecided is a failure, as for the exit status
@@ -22,8 +23,9 @@ type junitSuites struct {
 	Suites  []junitSuite `xml:"testsuite"`
 }
 
-// junitSuite has the elements of JUnit XML in the order and with the attributes that both common schemas require:
-// windyroad/JUnit-Schema, and junit-10.xsd of Jenkins.
+// junitSuite has the elements of JUnit XML in the order and with the attributes
+// that both common schemas require: windyroad/JUnit-Schema, and junit-10.xsd of
+// Jenkins.
 type junitSuite struct {
 	ID         int             `xml:"id,attr"`
 	Package    string          `xml:"package,attr"`
@@ -48,7 +50,8 @@ type junitProperty struct {
 	Value string `xml:"value,attr"`
 }
 
-// junitCase is one row, value or claim. Times are "0": nothing runs while a comparison is made.
+// junitCase is one row, value or claim. Times are "0": nothing runs while a
+// comparison is made.
 type junitCase struct {
 	Name      string        `xml:"name,attr"`
 	Classname string        `xml:"classname,attr"`
@@ -57,15 +60,17 @@ type junitCase struct {
 	Failure   *junitOutcome `xml:"failure"`
 }
 
-// junitOutcome is a failure, or why a test was skipped; only failures have a type.
+// junitOutcome is a failure, or why a test was skipped; only failures have a
+// type.
 type junitOutcome struct {
 	Message string `xml:"message,attr"`
 	Type    string `xml:"type,attr,omitempty"`
 	Text    string `xml:",chardata"`
 }
 
-// ComparisonJUnit writes a comparison as JUnit XML: a test suite for each side, a test for each row, each value without
-// a counterpart and each required claim.
+// ComparisonJUnit writes a comparison as JUnit XML: a test suite for each side,
+// a test for each row, each value without a counterpart and each required
+// claim.
 func ComparisonJUnit(w io.Writer, c *analysis.Comparison, o JUnitOptions) error {
 	var out junitSuites
 	for i := range c.Sides[1:] {

@@ -39,13 +39,15 @@ func rowSections(c *analysis.Comparison) []Section {
 	return out
 }
 
-// comparisonLegend explains the figures and signs of the tables. It is printed once, below the last table.
+// comparisonLegend explains the figures and signs of the tables. It is printed
+// once, below the last table.
 func comparisonLegend(c *analysis.Comparison) string {
 	rates := Plain(strings.ReplaceAll(c.Estimator, "-", " ")+" rates", 40)
 	return wording.Text("comparison-legend", rates, Percent(c.Threshold))
 }
 
-// pairSection is the table of a quantity of the only other side against the baseline.
+// pairSection is the table of a quantity of the only other side against the
+// baseline.
 func pairSection(c *analysis.Comparison, op string, name func(analysis.CompareRow) string) Section {
 	titles := columnTitles(sideNames(c.Sides[:2]))
 	if titles == nil {
@@ -57,7 +59,8 @@ func pairSection(c *analysis.Comparison, op string, name func(analysis.CompareRo
 	return s
 }
 
-// addPairRows adds the rows of a quantity: baseline, other side, change; and the notes on them.
+// addPairRows adds the rows of a quantity: baseline, other side, change; and
+// the notes on them.
 func (s *Section) addPairRows(c *analysis.Comparison, op string, name func(analysis.CompareRow) string) {
 	for _, r := range c.Rows {
 		if r.Op != op || r.Side != c.Sides[1].Name {
@@ -69,7 +72,8 @@ func (s *Section) addPairRows(c *analysis.Comparison, op string, name func(analy
 	}
 }
 
-// sidesTableSection is one table of a quantity of several sides: a column each, with the change against the baseline.
+// sidesTableSection is one table of a quantity of several sides: a column each,
+// with the change against the baseline.
 func sidesTableSection(
 	c *analysis.Comparison, op string, sides []analysis.CompareSide, name func(analysis.CompareRow) string,
 ) Section {
@@ -113,7 +117,8 @@ func sidesTableSection(
 	return s
 }
 
-// changeMark is the change of a row in few signs: "(−14 %)", "(×2.08)", "(=)" or "(~)".
+// changeMark is the change of a row in few signs: "(−14 %)", "(×2.08)", "(=)"
+// or "(~)".
 func changeMark(r analysis.CompareRow) string {
 	switch {
 	case r.Status == analysis.RowSame:
@@ -142,7 +147,8 @@ func changeText(r analysis.CompareRow) string {
 	return effect + TextIf(r.Regressed, " !")
 }
 
-// changeClass is the class of the cell of a change: worse, better, or too little known.
+// changeClass is the class of the cell of a change: worse, better, or too
+// little known.
 func changeClass(r analysis.CompareRow) string {
 	switch {
 	case r.Regressed, r.Status == analysis.RowChanged && r.Better < 0:
@@ -183,8 +189,8 @@ func (s *Section) addRowNotes(r analysis.CompareRow) {
 	}
 }
 
-// columnTitles are the names of sides as titles of columns; nil where one is too long for a column of numbers, which is
-// about ten characters wide.
+// columnTitles are the names of sides as titles of columns; nil where one is
+// too long for a column of numbers, which is about ten characters wide.
 func columnTitles(names []string) []string {
 	out := plainList(names, nameLength)
 	if slices.ContainsFunc(out, func(n string) bool { return len([]rune(n)) > longColumnTitle }) {

@@ -1,14 +1,17 @@
 package report
 
-// Document is a page of sections of sentences, lists and tables, which every form prints, and of charts, which the page
-// draws; of those that are trends the other forms print lines of blocks. Its strings are safe to print, see [Plain].
+// Document is a page of sections of sentences, lists and tables, which every
+// form prints, and of charts, which the page draws; of those that are trends
+// the other forms print lines of blocks. Its strings are safe to print, see
+// [Plain].
 type Document struct {
 	Kicker, Title string
 	Lead          []string
 	Sections      []Section
 }
 
-// Section is a heading with its contents, in this order. The lead of an alert without a heading is a notice.
+// Section is a heading with its contents, in this order. The lead of an alert
+// without a heading is a notice.
 type Section struct {
 	ID, Heading string
 	Sub         bool // part of the section before
@@ -25,8 +28,8 @@ type Section struct {
 	After       []string
 }
 
-// Item is an entry of a list: "label: text (note)" with entries of its own. The label of an item with a class is a
-// verdict.
+// Item is an entry of a list: "label: text (note)" with entries of its own. The
+// label of an item with a class is a verdict.
 type Item struct {
 	Label, Class, Text, Note string
 	Items                    []Item
@@ -43,7 +46,8 @@ func Items(texts ...string) []Item {
 	return out
 }
 
-// Grid is a table with cells that open: a page shows the evidence of a cell on demand, Markdown after the table.
+// Grid is a table with cells that open: a page shows the evidence of a cell on
+// demand, Markdown after the table.
 type Grid struct {
 	Caption string
 	Columns []string
@@ -61,7 +65,8 @@ type GridCell struct {
 	Entries           []GridEntry
 }
 
-// GridEntry is one piece of evidence; Link is an address relative to the page, "" for none.
+// GridEntry is one piece of evidence; Link is an address relative to the page,
+// "" for none.
 type GridEntry struct {
 	Title, Link string
 	Lines       []string

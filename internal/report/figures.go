@@ -16,15 +16,16 @@ type FigureKey struct {
 	Cycle         int
 }
 
-// Figures is a set of quantities by row, in the order of cases, protocol and cycles.
+// Figures is a set of quantities by row, in the order of cases, protocol and
+// cycles.
 type Figures struct {
 	Keys []FigureKey
 	By   map[FigureKey]map[string]*result.Summary
 	Ops  []string
 }
 
-// FiguresOf gathers the summaries of the quantities that accept returns true for. Summaries without a finite headline
-// are left out.
+// FiguresOf gathers the summaries of the quantities that accept returns true
+// for. Summaries without a finite headline are left out.
 func (v *View) FiguresOf(accept func(op string) bool) Figures {
 	f := Figures{By: map[FigureKey]map[string]*result.Summary{}}
 	for i := range v.Result.Summaries {
@@ -95,7 +96,8 @@ func (f Figures) Any(op string, test func(*result.Summary) bool) bool {
 	return false
 }
 
-// PublishedOn lists the machines that values of one quantity were published for.
+// PublishedOn lists the machines that values of one quantity were published
+// for.
 func (f Figures) PublishedOn(op string) []string {
 	var out []string
 	for s := range f.all(op) {
@@ -120,8 +122,9 @@ func (f Figures) publishedCount(op string) int {
 	return n
 }
 
-// scaleFor is the scale of a quantity over all rows. With published it suits the published values too, which keep
-// the unit of their source: 649 MB/s next to 10.11 GB/s would look like the larger one.
+// scaleFor is the scale of a quantity over all rows. With published it suits
+// the published values too, which keep the unit of their source: 649 MB/s next
+// to 10.11 GB/s would look like the larger one.
 func (f Figures) scaleFor(op string, published bool) Scale {
 	var values []float64
 	unit := ""
@@ -137,7 +140,8 @@ func (f Figures) scaleFor(op string, published bool) Scale {
 	return ColumnScale(unit, values...)
 }
 
-// Headline is the estimate to quote, nil if there is none. The result names it; where it does not, it is the first.
+// Headline is the estimate to quote, nil if there is none. The result names it;
+// where it does not, it is the first.
 func Headline(s *result.Summary) *result.Estimate {
 	for i := range s.Estimates {
 		if e := &s.Estimates[i]; (s.Headline == "" || s.Headline == e.Name) && IsFinite(e.Value) {
@@ -150,7 +154,8 @@ func Headline(s *result.Summary) *result.Estimate {
 // IsFinite reports whether v is a number, and no infinity.
 func IsFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// DescribeInterval names level, method and unit of an interval: "95 % t over rounds".
+// DescribeInterval names level, method and unit of an interval: "95 % t over
+// rounds".
 func DescribeInterval(ci *result.CI) string {
 	return strings.Join(NonEmpty([]string{Percent(ci.Level), Plain(ci.Method, 80), "over " + replicated(ci.Unit)}), " ")
 }
@@ -188,7 +193,8 @@ func RangeText(s Scale, ci *result.CI, unit string) string {
 	return low + "–" + high
 }
 
-// rangeWithUnit is [RangeText] with the unit of the scale, where its numbers have none.
+// rangeWithUnit is [RangeText] with the unit of the scale, where its numbers
+// have none.
 func rangeWithUnit(s Scale, ci *result.CI, unit string) string {
 	text := RangeText(s, ci, unit)
 	return text + TextIf(s.Suffix != "" && s.legible(ci.Low) && s.legible(ci.High), " "+s.Suffix)
@@ -208,7 +214,8 @@ func PublishedText(p result.PublishedValue) string {
 	return text
 }
 
-// Midpoint is the number that a ratio was taken with, in the unit of the value: of a bound the end that is known.
+// Midpoint is the number that a ratio was taken with, in the unit of the value:
+// of a bound the end that is known.
 func Midpoint(p result.PublishedValue) float64 {
 	switch {
 	case !IsFinite(p.Low) || p.Kind == "below":
@@ -219,8 +226,9 @@ func Midpoint(p result.PublishedValue) float64 {
 	return (p.Low + p.High) / 2
 }
 
-// ComparedEstimate is the estimate that the ratio to a published value was taken with, nil if it is not known: the
-// source may name another statistic than the headline, or files of a single size.
+// ComparedEstimate is the estimate that the ratio to a published value was
+// taken with, nil if it is not known: the source may name another statistic
+// than the headline, or files of a single size.
 func ComparedEstimate(s *result.Summary, p result.PublishedValue) *result.Estimate {
 	for i := range s.Estimates {
 		if p.Estimate != "" && s.Estimates[i].Name == p.Estimate {
@@ -240,7 +248,8 @@ func ComparedEstimate(s *result.Summary, p result.PublishedValue) *result.Estima
 	return nil
 }
 
-// comparesOther reports whether the ratio to a published value was taken with another estimate than the headline.
+// comparesOther reports whether the ratio to a published value was taken with
+// another estimate than the headline.
 func comparesOther(s *result.Summary, p result.PublishedValue) bool {
 	e := ComparedEstimate(s, p)
 	return e != nil && e.Name != Headline(s).Name
@@ -284,7 +293,8 @@ func StatisticName(name string) string {
 	return Plain(name, 60)
 }
 
-// FigureText is one figure in words, as tips and rows of tables print it. Texts are empty where the figure has none.
+// FigureText is one figure in words, as tips and rows of tables print it. Texts
+// are empty where the figure has none.
 type FigureText struct {
 	Value, Interval, Published string
 	Ratio                      string // measured ÷ published; in brackets where not comparable
@@ -315,7 +325,8 @@ func TextOf(s *result.Summary, sc Scale) FigureText {
 	return t
 }
 
-// FigureTip is a figure in lines, for the mark that shows it; "!" marks one with warnings.
+// FigureTip is a figure in lines, for the mark that shows it; "!" marks one
+// with warnings.
 func FigureTip(s *result.Summary, sc Scale) string {
 	t := TextOf(s, sc)
 	lines := []string{QuantityName(s.Op) + ": " + TextIf(len(s.Warnings) > 0, "! ") + t.Value}
@@ -328,8 +339,9 @@ func FigureTip(s *result.Summary, sc Scale) string {
 	return strings.Join(lines, "\n")
 }
 
-// ComparableValue is the published value that a figure is drawn with, 0 without any: preferably one that may be
-// compared. A value that was published for a part of the files is not the same figure.
+// ComparableValue is the published value that a figure is drawn with, 0 without
+// any: preferably one that may be compared. A value that was published for a
+// part of the files is not the same figure.
 func ComparableValue(s *result.Summary) (value float64, comparable bool) {
 	for _, p := range s.Published {
 		v := Midpoint(p)

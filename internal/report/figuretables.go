@@ -10,7 +10,8 @@ import (
 	"dmgbench/internal/wording"
 )
 
-// The bounds of a table of figures. What is left out is counted in a note, and is in the exports.
+// The bounds of a table of figures. What is left out is counted in a note, and
+// is in the exports.
 const (
 	maxRows            = 240
 	quantitiesPerTable = 4 // of tables other than that of speeds, which has all of its quantities
@@ -67,7 +68,8 @@ func (v *View) addTables() {
 	}
 }
 
-// figureTables prints figures in tables that fit a page, each with the rows that have a value in it.
+// figureTables prints figures in tables that fit a page, each with the rows
+// that have a value in it.
 func (v *View) figureTables(s *FigureSection) []Table {
 	if s.ID == "speeds" {
 		t := v.figureTable(s.ID, s.Caption, s.Figures, false)
@@ -94,8 +96,10 @@ func (v *View) figureTables(s *FigureSection) []Table {
 	return out
 }
 
-// figureTable prints rows of case × phase, with a group of columns for each quantity. With main it is the table of
-// the first screen: figures of one phase, with their unit, a bar and the published value closest to the headline.
+// figureTable prints rows of case × phase, with a group of columns for each
+// quantity. With main it is the table of the first screen: figures of one
+// phase, with their unit, a bar and the published value closest to the
+// headline.
 func (v *View) figureTable(id, caption string, f Figures, main bool) Table {
 	t := Table{ID: id, Caption: caption, Columns: Columns("<case", "<phase")}
 	shared := f.sharedNotes()
@@ -134,7 +138,8 @@ func (v *View) figureTable(id, caption string, f Figures, main bool) Table {
 	return t
 }
 
-// nameSingleColumns gives a quantity that needs one column the heading "bands" instead of a group of its own.
+// nameSingleColumns gives a quantity that needs one column the heading "bands"
+// instead of a group of its own.
 func (t *Table) nameSingleColumns() {
 	for i, c := range t.Columns {
 		alone := func(k int) bool { return k < 0 || k == len(t.Columns) || t.Columns[k].Group != c.Group }
@@ -148,7 +153,8 @@ func (t *Table) nameSingleColumns() {
 	}
 }
 
-// quantityColumns are the columns of one quantity: measured, interval, and for each machine published and ratio.
+// quantityColumns are the columns of one quantity: measured, interval, and for
+// each machine published and ratio.
 type quantityColumns struct {
 	op       string
 	scale    Scale
@@ -170,7 +176,8 @@ func newQuantityColumns(f Figures, op string, main bool) quantityColumns {
 	return q
 }
 
-// columns are the columns in the order of [quantityColumns.cells]. Those that stay empty are removed from the table.
+// columns are the columns in the order of [quantityColumns.cells]. Those that
+// stay empty are removed from the table.
 func (q quantityColumns) columns() []Column {
 	group := QuantityName(q.op)
 	out := []Column{{Group: group, Title: "measured", Unit: TextIf(!q.main, q.scale.Suffix)},
@@ -182,8 +189,9 @@ func (q quantityColumns) columns() []Column {
 	return out
 }
 
-// cells are the entries of one row for this quantity, empty ones if it was not measured. A reason or a method that all
-// figures share is in the notes of the table; an exception gets a mark here.
+// cells are the entries of one row for this quantity, empty ones if it was not
+// measured. A reason or a method that all figures share is in the notes of the
+// table; an exception gets a mark here.
 func (q quantityColumns) cells(s *result.Summary, shared *sharedNotes, notes *footnotes) []Cell {
 	if s == nil {
 		return make([]Cell, len(q.columns()))
@@ -228,7 +236,8 @@ func (q quantityColumns) cells(s *result.Summary, shared *sharedNotes, notes *fo
 	return out
 }
 
-// chosen are the published values of a column. The first screen has one, which is of the headline where there are more.
+// chosen are the published values of a column. The first screen has one, which
+// is of the headline where there are more.
 func (q quantityColumns) chosen(s *result.Summary, on string) []result.PublishedValue {
 	if !q.main {
 		return slices.DeleteFunc(slices.Clone(s.Published), func(p result.PublishedValue) bool { return p.On != on })
@@ -271,8 +280,8 @@ func (q quantityColumns) published(s *result.Summary, values []result.PublishedV
 	return []Cell{value, ratio}
 }
 
-// uncomparableReason is why a ratio to what was published for on is not comparable; a long list of deviations is on
-// the first screen.
+// uncomparableReason is why a ratio to what was published for on is not
+// comparable; a long list of deviations is on the first screen.
 func uncomparableReason(deviations []string, on string) string {
 	text := "published for " + cmp.Or(Plain(on, 200), "other conditions")
 	switch {

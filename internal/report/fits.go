@@ -11,7 +11,8 @@ import (
 	"dmgbench/internal/units"
 )
 
-// fitTables are the fitted models of a result with their coefficients in words, in its order.
+// fitTables are the fitted models of a result with their coefficients in words,
+// in its order.
 func (v *View) fitTables() []Table {
 	var out []Table
 	for i, f := range v.Result.Fits {
@@ -60,7 +61,8 @@ func AxisUnit(key string) string {
 	return "1"
 }
 
-// isInverseRate reports whether a coefficient is a slope of time on size; its inverse is a rate.
+// isInverseRate reports whether a coefficient is a slope of time on size; its
+// inverse is a rate.
 func isInverseRate(f result.Fit, name string) bool {
 	return strings.HasPrefix(name, "slope") && plan.Quantity(f.Op).Unit() == "s" && isByteAxis(f.Along)
 }
@@ -86,8 +88,9 @@ func coefficientText(f result.Fit, name string, value float64) string {
 	return fourDigits(value)
 }
 
-// coefficientRange is the interval of a coefficient. A slope that is written as its inverse has its ends swapped; one
-// whose interval reaches 0 has no inverse there and is written as a slope.
+// coefficientRange is the interval of a coefficient. A slope that is written as
+// its inverse has its ends swapped; one whose interval reaches 0 has no inverse
+// there and is written as a slope.
 func coefficientRange(f result.Fit, c result.Coefficient) string {
 	low, high := coefficientText(f, c.Name, c.CI.Low), coefficientText(f, c.Name, c.CI.High)
 	switch {
@@ -101,7 +104,8 @@ func coefficientRange(f result.Fit, c result.Coefficient) string {
 	return low + " to " + high
 }
 
-// fourDigits has four significant digits, with a power of ten where zeros would hide them.
+// fourDigits has four significant digits, with a power of ten where zeros would
+// hide them.
 func fourDigits(v float64) string {
 	if a := math.Abs(v); v == 0 || a >= 1e-3 && a < 1e6 {
 		return units.Significant(v, 4)

@@ -19,7 +19,8 @@ const (
 // sessionUnit is the unit of intervals that cover how far sessions differ.
 const sessionUnit = "session"
 
-// outcomes are the series of a forest plot in the order of the legend, with the roles of their marks.
+// outcomes are the series of a forest plot in the order of the legend, with the
+// roles of their marks.
 var outcomes = []struct{ name, role string }{
 	{"better", "outcome"}, {"worse", "outcome"}, {"changed", "outcome"}, {"the same", "outcome"},
 	{undecided, "uncomparable"},
@@ -42,8 +43,8 @@ func outcomeOf(r analysis.CompareRow) string {
 	return undecided
 }
 
-// forests draw the ratios of one quantity on one side to the baseline as forest plots: a row for each case and phase,
-// its ratio as a point with its interval.
+// forests draw the ratios of one quantity on one side to the baseline as forest
+// plots: a row for each case and phase, its ratio as a point with its interval.
 func forests(c *analysis.Comparison, op, side, id string, name func(analysis.CompareRow) string) []Chart {
 	rows := slices.DeleteFunc(slices.Clone(c.Rows), func(r analysis.CompareRow) bool {
 		return r.Op != op || r.Side != side || r.Ratio <= 0 || !IsFinite(r.Ratio)
@@ -137,7 +138,8 @@ func forestTable(rows []analysis.CompareRow, name func(analysis.CompareRow) stri
 	return t
 }
 
-// forestNote explains the bars: those over the rounds of one session a side do not cover how far sessions differ.
+// forestNote explains the bars: those over the rounds of one session a side do
+// not cover how far sessions differ.
 func forestNote(rows []analysis.CompareRow) string {
 	var over []string
 	decided := false

@@ -21,7 +21,8 @@ const (
 	changesNamed = 12  // changes of version in the answer, the newest
 )
 
-// dateFormat is how days are written, for [time.Time.Format]; times of a day are in UTC.
+// dateFormat is how days are written, for [time.Time.Format]; times of a day
+// are in UTC.
 const dateFormat = "2006-01-02"
 
 // HistoryDocument arranges a history: what changed comes before any picture.
@@ -63,7 +64,8 @@ func HistoryDocument(h *analysis.History) Document {
 	return d
 }
 
-// seriesNames calls each series by its title, and by what distinguishes it from others of that title.
+// seriesNames calls each series by its title, and by what distinguishes it from
+// others of that title.
 func seriesNames(list []analysis.HistorySeries) []string {
 	facts := []func(analysis.HistorySeries) string{
 		func(s analysis.HistorySeries) string { return s.Plan },
@@ -127,8 +129,9 @@ func historyAnswers(list []analysis.HistorySeries, names []string) Section {
 	return s
 }
 
-// changeOutcome is what became of the figures that both versions have. Only what is significant is called a change; the
-// other rows are within the threshold, or undecided.
+// changeOutcome is what became of the figures that both versions have. Only
+// what is significant is called a change; the other rows are within the
+// threshold, or undecided.
 func changeOutcome(c analysis.HistoryChange) string {
 	if c.Comparison == nil {
 		return wording.Text("change-not-examined")

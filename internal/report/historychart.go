@@ -9,10 +9,12 @@ import (
 	"dmgbench/internal/analysis"
 )
 
-// intervalRuns is of how many runs intervals are drawn: more of them would hide the points.
+// intervalRuns is of how many runs intervals are drawn: more of them would hide
+// the points.
 const intervalRuns = 80
 
-// charts draw one quantity of a series, run after run; many cases make more pictures.
+// charts draw one quantity of a series, run after run; many cases make more
+// pictures.
 func (v *seriesView) charts(p seriesPart) []Chart {
 	var out []Chart
 	chunks := slices.Collect(slices.Chunk(p.rows, casesInChart))
@@ -73,7 +75,8 @@ func (v *seriesView) chart(p seriesPart, rows []analysis.HistoryRow) Chart {
 	return c
 }
 
-// nameVersions writes each version in the middle of the runs that have it, as what differs from the version before.
+// nameVersions writes each version in the middle of the runs that have it, as
+// what differs from the version before.
 func (v *seriesView) nameVersions(x *Axis, runs int) {
 	x.Names, x.Brief = make([]string, runs), make([]string, runs)
 	before := analysis.HistoryVersion{}
@@ -90,7 +93,8 @@ func (v *seriesView) nameVersions(x *Axis, runs int) {
 	}
 }
 
-// versionName is a version in at most two lines: what differs from the one before.
+// versionName is a version in at most two lines: what differs from the one
+// before.
 func versionName(was, now analysis.HistoryVersion) string {
 	lines := []string{}
 	add := func(text, was string) {
@@ -138,8 +142,8 @@ func (v *seriesView) addUprights(c *Chart, low, high float64) {
 		uprights("ideal", "baseline run", low, high, baselines...))
 }
 
-// valueRange is the range of an axis that shows every value, and as much of the intervals as does not press the values
-// flat.
+// valueRange is the range of an axis that shows every value, and as much of the
+// intervals as does not press the values flat.
 func (v *seriesView) valueRange(rows []analysis.HistoryRow) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	var values []*analysis.HistoryValue
@@ -199,7 +203,8 @@ func (v *seriesView) versionShort(version int) string {
 	return Plain(v.s.VersionName(version, all...), 60)
 }
 
-// notes are printed inside the picture: what the marks are, and where the numbers come from.
+// notes are printed inside the picture: what the marks are, and where the
+// numbers come from.
 func (v *seriesView) notes(rows []analysis.HistoryRow) []string {
 	estimators, intervals := []string{}, []string{}
 	few, many := math.MaxInt, 0

@@ -23,8 +23,9 @@ type seriesPart struct {
 	rows      []analysis.HistoryRow
 }
 
-// seriesView is a series arranged for reading: its most important quantities, its newest runs, and the warnings that
-// distinguish a run. A warning that most runs have, such as that of a virtual machine, would mark every value.
+// seriesView is a series arranged for reading: its most important quantities,
+// its newest runs, and the warnings that distinguish a run. A warning that most
+// runs have, such as that of a virtual machine, would mark every value.
 type seriesView struct {
 	s        *analysis.HistorySeries
 	name, id string
@@ -32,13 +33,15 @@ type seriesView struct {
 	label    func(id string) string // of a case
 	first    int                    // the first run that is drawn
 	cases    int                    // number of cases, drawn or not
-	// common are the kinds of warnings, by case and quantity, that at least half of the runs have: they mark no value.
+	// common are the kinds of warnings, by case and quantity, that at least
+	// half of the runs have: they mark no value.
 	common   map[[2]string][]string
 	runKinds map[string]int // number of runs by the kinds of warnings about them as a whole
 }
 
-// newSeriesView chooses what is shown of a series. room is the number of values that the page still takes, and is
-// lowered by those of this series: a page of many thousand marks is too slow for a browser.
+// newSeriesView chooses what is shown of a series. room is the number of values
+// that the page still takes, and is lowered by those of this series: a page of
+// many thousand marks is too slow for a browser.
 func newSeriesView(s *analysis.HistorySeries, name, id string, room *int) *seriesView {
 	v := &seriesView{s: s, name: name, id: id, runKinds: map[string]int{}, common: map[[2]string][]string{}}
 	v.chooseParts()
@@ -74,7 +77,8 @@ func newSeriesView(s *analysis.HistorySeries, name, id string, room *int) *serie
 	return v
 }
 
-// chooseParts takes the quantities and the phase of the first screen of the newest report, and the size on disk.
+// chooseParts takes the quantities and the phase of the first screen of the
+// newest report, and the size on disk.
 func (v *seriesView) chooseParts() {
 	if v.s.Newest == nil {
 		return
@@ -126,7 +130,8 @@ func warningKinds(ws []result.Warning) []string {
 	return out
 }
 
-// commonKinds are the kinds of warnings that at least half of the values carry, and at least two.
+// commonKinds are the kinds of warnings that at least half of the values carry,
+// and at least two.
 func commonKinds(values []*analysis.HistoryValue) []string {
 	counts, n := map[string]int{}, 0
 	var kinds []string
@@ -236,8 +241,8 @@ func (v *seriesView) limits() []string {
 	return out
 }
 
-// single is the table of a series of one run, a row a case, nil without numbers. Its chart would be one column of
-// marks.
+// single is the table of a series of one run, a row a case, nil without
+// numbers. Its chart would be one column of marks.
 func (v *seriesView) single() *Table {
 	if len(v.parts) == 0 {
 		return nil
@@ -321,8 +326,9 @@ func (v *seriesView) versions() Section {
 	return s
 }
 
-// change is what one version changed; what differs comes before any number. The table of a change of no figure is left
-// to the command compare, unless it is the newest.
+// change is what one version changed; what differs comes before any number. The
+// table of a change of no figure is left to the command compare, unless it is
+// the newest.
 func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) Section {
 	comparison := c.Comparison
 	s := Section{ID: fmt.Sprintf("%s-change-%d", v.id, c.To), Sub: true, Heading: changeName(v.s, c)}
@@ -361,7 +367,8 @@ func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) 
 	return s
 }
 
-// shownRows are the rows of the quantities that are drawn, and the first changed rows of other phases.
+// shownRows are the rows of the quantities that are drawn, and the first
+// changed rows of other phases.
 func (v *seriesView) shownRows(c *analysis.Comparison) []analysis.CompareRow {
 	others := 0
 	return slices.DeleteFunc(slices.Clone(c.Rows), func(r analysis.CompareRow) bool {

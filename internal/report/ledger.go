@@ -11,11 +11,13 @@ import (
 	"dmgbench/internal/wording"
 )
 
-// fullEvidence is the number of runs of a cell with the same verdict, the newest, that are shown with their evidence;
-// that of the others is in their reports. No browser would open a page with the evidence of a thousand runs.
+// fullEvidence is the number of runs of a cell with the same verdict, the
+// newest, that are shown with their evidence; that of the others is in their
+// reports. No browser would open a page with the evidence of a thousand runs.
 const fullEvidence = 3
 
-// LedgerDocument arranges a ledger: claims by combination of system, machine and engine.
+// LedgerDocument arranges a ledger: claims by combination of system, machine
+// and engine.
 func LedgerDocument(l *analysis.Ledger) Document {
 	d := Document{Kicker: "Ledger", Title: "Is it still true?",
 		Lead: []string{wording.Text("ledger-lead", Count(len(l.Rows), "claim"), Count(len(l.Columns), "combination"))},
@@ -42,7 +44,8 @@ func LedgerDocument(l *analysis.Ledger) Document {
 	return d
 }
 
-// ledgerGrid has a row for each claim and a column for each combination, each cell with its runs.
+// ledgerGrid has a row for each claim and a column for each combination, each
+// cell with its runs.
 func ledgerGrid(l *analysis.Ledger) *Grid {
 	g := &Grid{Caption: "claim"}
 	for _, c := range l.Columns {
@@ -58,7 +61,8 @@ func ledgerGrid(l *analysis.Ledger) *Grid {
 	return g
 }
 
-// ledgerCell is the verdict of a cell, the runs that it is from, and their evidence.
+// ledgerCell is the verdict of a cell, the runs that it is from, and their
+// evidence.
 func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) GridCell {
 	if c.Verdict == "" {
 		return GridCell{}
@@ -89,8 +93,8 @@ func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) GridCell {
 	return out
 }
 
-// ledgerEvidence are the entries of a cell, the newest first: those with their evidence, and then those that are only
-// named.
+// ledgerEvidence are the entries of a cell, the newest first: those with their
+// evidence, and then those that are only named.
 func ledgerEvidence(list []analysis.LedgerEntry) []GridEntry {
 	newest := slices.Clone(list)
 	slices.SortStableFunc(newest, func(a, b analysis.LedgerEntry) int { return b.Started.Compare(a.Started) })
@@ -117,6 +121,6 @@ func ledgerEvidence(list []analysis.LedgerEntry) []GridEntry {
 	return append(out, rest...)
 }
 
-// linkTo is the address of a file below the page, safe for names of folders that a browser would take for more than a
-// path.
+// linkTo is the address of a file below the page, safe for names of folders
+// that a browser would take for more than a path.
 func linkTo(path string) string { return (&url.URL{Path: path}).String() }

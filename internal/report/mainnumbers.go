@@ -6,8 +6,9 @@ import (
 	"dmgbench/internal/result"
 )
 
-// mainNumbers is the table of the first screen, nil without figures: a row for each case, and the one or two
-// quantities that the source published most about, or else the first two, in the first phase with a published value.
+// mainNumbers is the table of the first screen, nil without figures: a row for
+// each case, and the one or two quantities that the source published most
+// about, or else the first two, in the first phase with a published value.
 func (v *View) mainNumbers() *Table {
 	f, key := v.MainFigures()
 	part, left := f.Rows(key)
@@ -35,7 +36,8 @@ func (v *View) mainNumbers() *Table {
 	return &t
 }
 
-// Rows are those of a phase that the first screen has room for, and how many it has not.
+// Rows are those of a phase that the first screen has room for, and how many it
+// has not.
 func (f Figures) Rows(key FigureKey) (part Figures, left int) {
 	part.By = f.By
 	for _, k := range f.Keys {
@@ -54,8 +56,9 @@ func (f Figures) Rows(key FigureKey) (part Figures, left int) {
 	return part, left
 }
 
-// MainFigures picks the section, up to two quantities and the phase of the first screen. The section is that of
-// speeds unless far more values of another one are published.
+// MainFigures picks the section, up to two quantities and the phase of the
+// first screen. The section is that of speeds unless far more values of another
+// one are published.
 func (v *View) MainFigures() (Figures, FigureKey) {
 	var f Figures
 	most := -1

@@ -10,8 +10,9 @@ import (
 	"dmgbench/internal/wording"
 )
 
-// MethodsDocument has the Methods paragraphs of a run for an article: machine, engine, cases that were measured and
-// those that were not, files, every step in a sentence, statistics, and all deviations from what was published. Each
+// MethodsDocument has the Methods paragraphs of a run for an article: machine,
+// engine, cases that were measured and those that were not, files, every step
+// in a sentence, statistics, and all deviations from what was published. Each
 // paragraph is a lead of its own; steps and deviations are lists.
 func MethodsDocument(p *plan.Plan, r *result.Result) Document {
 	v := NewView(p, r)
@@ -87,7 +88,8 @@ func (v *View) methodsOfCases() []string {
 	return out
 }
 
-// protocolSections are the steps of the plan as numbered sentences, with the cases that they are for.
+// protocolSections are the steps of the plan as numbered sentences, with the
+// cases that they are for.
 func protocolSections(p *plan.Plan) []Section {
 	var out []Section
 	n := 0
@@ -116,7 +118,8 @@ func stepSentences(s *plan.Step, within string) []string {
 	return out
 }
 
-// methodsOfFigures states what the figures are, what their intervals mean, and the warnings about the run.
+// methodsOfFigures states what the figures are, what their intervals mean, and
+// the warnings about the run.
 func (v *View) methodsOfFigures() []string {
 	files := 0
 	for i := range v.Result.Cases {

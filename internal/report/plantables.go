@@ -10,8 +10,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-// planTables are the tables that the plan declares as its article prints them: each figure with its interval and the
-// published value below it.
+// planTables are the tables that the plan declares as its article prints them:
+// each figure with its interval and the published value below it.
 func (v *View) planTables() []Table {
 	out := make([]Table, len(v.Result.Tables))
 	for i := range v.Result.Tables {
@@ -20,7 +20,8 @@ func (v *View) planTables() []Table {
 	return out
 }
 
-// PrintsTables reports whether the source has printed any figure of the tables of the plan, so that they are its own.
+// PrintsTables reports whether the source has printed any figure of the tables
+// of the plan, so that they are its own.
 func (v *View) PrintsTables() bool {
 	for _, t := range v.Result.Tables {
 		for _, row := range t.Cells {
@@ -32,8 +33,9 @@ func (v *View) PrintsTables() bool {
 	return false
 }
 
-// planTable prints rows and columns as the plan has them. The scale and the digits of a cell are those of its column,
-// or of its row if the row has a quantity of its own.
+// planTable prints rows and columns as the plan has them. The scale and the
+// digits of a cell are those of its column, or of its row if the row has a
+// quantity of its own.
 func (v *View) planTable(from *result.Table) Table {
 	t := Table{ID: "published-" + Slug(from.Name), Caption: Plain(from.Title, 200), Columns: Columns("<"),
 		File: fileName(from.Name)}
@@ -107,7 +109,8 @@ func planTableNotes(t *result.Table) sharedNotes {
 	return n
 }
 
-// isFileRate reports whether a cell is a rate of files, which is the quantity with statistics to choose from.
+// isFileRate reports whether a cell is a rate of files, which is the quantity
+// with statistics to choose from.
 func isFileRate(t *result.Table, row, column int) bool {
 	op := ""
 	if row < len(t.Rows) {
@@ -119,14 +122,15 @@ func isFileRate(t *result.Table, row, column int) bool {
 	return op == "write" || op == "read"
 }
 
-// lineScale prints the figures of one row or column, with the digits that the plan asks for.
+// lineScale prints the figures of one row or column, with the digits that the
+// plan asks for.
 type lineScale struct {
 	Scale
 	digits *int
 }
 
-// newLineScale is the unit that the plan asks for, if it is one of the quantity, or else the one that suits the
-// figures.
+// newLineScale is the unit that the plan asks for, if it is one of the
+// quantity, or else the one that suits the figures.
 func newLineScale(l result.TableLine, cells []result.TableCell) lineScale {
 	base := plan.Quantity(l.Op).Unit()
 	var values []float64
@@ -148,8 +152,9 @@ func newLineScale(l result.TableLine, cells []result.TableCell) lineScale {
 	return lineScale{ColumnScale(base, values...), l.Digits}
 }
 
-// number writes a value, in base units, with the digits of the line. A small value keeps three significant digits: with
-// the digits of the line it would be 0.00.
+// number writes a value, in base units, with the digits of the line. A small
+// value keeps three significant digits: with the digits of the line it would be
+// 0.00.
 func (s lineScale) number(v float64) string {
 	if s.digits == nil || s.Mixed != "" || !IsFinite(v) {
 		return s.Number(v)
@@ -161,8 +166,8 @@ func (s lineScale) number(v float64) string {
 	return text
 }
 
-// cells are a figure, its interval and the published value. With printed the figure is the published one: the
-// plan does not measure it.
+// cells are a figure, its interval and the published value. With printed the
+// figure is the published one: the plan does not measure it.
 func (s lineScale) cells(from *result.TableCell, printed bool, shared *sharedNotes, notes *footnotes) []Cell {
 	out := make([]Cell, 3)
 	figure, interval, published := &out[0], &out[1], &out[2]

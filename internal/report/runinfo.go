@@ -18,7 +18,8 @@ func StepName(s result.Step) string {
 	return name + TextIf(s.Cycle > 0, fmt.Sprintf(" (cycle %d)", s.Cycle))
 }
 
-// casesNotDone lists what has no figures, or fewer than planned, with the reason.
+// casesNotDone lists what has no figures, or fewer than planned, with the
+// reason.
 func (v *View) casesNotDone() []Pair {
 	var out []Pair
 	add := func(name, status, reason string) {
@@ -59,7 +60,8 @@ func status(r *result.Result) string {
 	return Plain(r.Status, 60)
 }
 
-// foundRounds is how the number of rounds was found where the plan left it to the run.
+// foundRounds is how the number of rounds was found where the plan left it to
+// the run.
 func foundRounds(r *result.Result) string {
 	if r.Auto == nil {
 		return ""
@@ -70,7 +72,8 @@ func foundRounds(r *result.Result) string {
 	return "as many as it took until every interval was within ± " + Percent(r.Auto.Precision)
 }
 
-// preconditions are how the places were brought to a steady state before the rounds, where the plan asks for it.
+// preconditions are how the places were brought to a steady state before the
+// rounds, where the plan asks for it.
 func preconditions(r *result.Result) string {
 	var out []string
 	for _, p := range r.Preconditions {
@@ -104,7 +107,8 @@ func goVersion(t result.Tool) string {
 
 func digestText(digest string) string { return TextIf(digest != "", ", SHA-256 "+Shorten(digest, 13)) }
 
-// achieved lists what was requested of the cache or of the flush, and what took effect.
+// achieved lists what was requested of the cache or of the flush, and what took
+// effect.
 func (v *View) achieved(kind string) string {
 	var out []string
 	for _, c := range v.Result.Cases {

@@ -11,8 +11,8 @@ import (
 	"dmgbench/internal/wording"
 )
 
-// sessionTable shows the rates of each run of a pooled result, and the ratio of the largest to the smallest. It has no
-// rows where the result is of one run.
+// sessionTable shows the rates of each run of a pooled result, and the ratio of
+// the largest to the smallest. It has no rows where the result is of one run.
 func (v *View) sessionTable() Table {
 	t := Table{ID: "sessions", Caption: "Run by run", Columns: Columns("<case", "<figure"),
 		Notes: []Note{{Text: "Each run alone, as in its own report."}}}
@@ -47,8 +47,9 @@ func (v *View) sessionTable() Table {
 	return t
 }
 
-// flushNote is how many flush calls the end of a written file took, as counted while files were timed: they are most of
-// the latency of a file. It is "" for runs that did not count them.
+// flushNote is how many flush calls the end of a written file took, as counted
+// while files were timed: they are most of the latency of a file. It is "" for
+// runs that did not count them.
 func (v *View) flushNote() string {
 	var counts []string // calls for each file, in the order of cases
 	names := map[string][]string{}

@@ -8,8 +8,9 @@ import (
 	"dmgbench/internal/units"
 )
 
-// Scale is the unit that a whole column or axis is printed in, so that its numbers can be compared at a glance. A
-// column with values too different for one unit has no suffix, and each cell its own: Mixed is their base unit.
+// Scale is the unit that a whole column or axis is printed in, so that its
+// numbers can be compared at a glance. A column with values too different for
+// one unit has no suffix, and each cell its own: Mixed is their base unit.
 type Scale struct {
 	Factor float64 // of the unit, in base units
 	Suffix string
@@ -64,8 +65,9 @@ func WithUnit(text string, s Scale) string {
 	return text + TextIf(s.Suffix != "", ", "+s.Suffix)
 }
 
-// ColumnScale is the scale of a column of a table: the unit of the largest value if all
-// the others can be read in it, else a unit for each cell. Nought is "0 B" in any column.
+// ColumnScale is the scale of a column of a table: the unit of the largest
+// value if all the others can be read in it, else a unit for each cell. Nought
+// is "0 B" in any column.
 func ColumnScale(unit string, values ...float64) Scale {
 	s := ScaleOf(unit, values...)
 	for _, v := range values {
@@ -76,7 +78,8 @@ func ColumnScale(unit string, values ...float64) Scale {
 	return s
 }
 
-// legible reports whether v, in this unit, has neither zeros before its digits nor too many digits.
+// legible reports whether v, in this unit, has neither zeros before its digits
+// nor too many digits.
 func (s Scale) legible(v float64) bool {
 	size := math.Abs(v) / s.Factor
 	return s.Suffix == "" || size >= 0.0995 && size < 1e5
@@ -112,7 +115,8 @@ func Human(v float64, unit string) string {
 	return ScaleOf(unit, v).Text(v)
 }
 
-// Brief is [human] without the zeros that a round value ends in: "2 MB", "1.5 GB/s".
+// Brief is [human] without the zeros that a round value ends in: "2 MB", "1.5
+// GB/s".
 func Brief(v float64, unit string) string {
 	number, suffix, found := strings.Cut(Human(v, unit), " ")
 	if !found {
@@ -129,7 +133,8 @@ func Percent(share float64) string {
 	return strconv.FormatFloat(math.Round(share*1000)/10, 'f', -1, 64) + " %"
 }
 
-// Ratio writes measured over published, without a row of zeros before its digits.
+// Ratio writes measured over published, without a row of zeros before its
+// digits.
 func Ratio(v float64) string {
 	if v <= 0 || !IsFinite(v) {
 		return "—"

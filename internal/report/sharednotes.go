@@ -7,8 +7,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-// sharedNotes collects what the figures of a table have in common, so that a note below the table states it once and
-// only exceptions need a mark.
+// sharedNotes collects what the figures of a table have in common, so that a
+// note below the table states it once and only exceptions need a mark.
 type sharedNotes struct {
 	figures, intervals       int
 	comparable, uncomparable int      // published values
@@ -71,7 +71,8 @@ func (f Figures) sharedNotes() sharedNotes {
 	return n
 }
 
-// only is the text that all figures share, "" where they differ or where no figure has one.
+// only is the text that all figures share, "" where they differ or where no
+// figure has one.
 func only(texts []string) string {
 	if len(texts) != 1 {
 		return ""
@@ -79,8 +80,8 @@ func only(texts []string) string {
 	return texts[0]
 }
 
-// method describes how the figures were measured. With all it lists the variants where figures differ; without, the
-// figures have marks of their own.
+// method describes how the figures were measured. With all it lists the
+// variants where figures differ; without, the figures have marks of their own.
 func (n sharedNotes) method(all bool) []string {
 	line := func(head string, texts []string) string {
 		return TextIf(len(texts) > 0 && (all || len(texts) == 1), head+": "+strings.Join(texts, "; ")+".")
@@ -109,7 +110,8 @@ func (n sharedNotes) weakness() string {
 	return TextIf(len(n.warnings) > 0, "Weakens every figure here: "+Plain(strings.Join(n.warnings, "; "), 400)+".")
 }
 
-// doubt names the warnings of a figure that not all figures have, "" if there are none.
+// doubt names the warnings of a figure that not all figures have, "" if there
+// are none.
 func (n sharedNotes) doubt(ws []result.Warning) string {
 	var texts []string
 	for _, w := range ws {
@@ -120,8 +122,9 @@ func (n sharedNotes) doubt(ws []result.Warning) string {
 	return TextIf(len(texts) > 0, "Doubtful: "+strings.Join(texts, "; ")+".")
 }
 
-// shortWarnings are texts by the kind of warning, without numbers, so that the same doubt about two figures has the
-// same text. The list of warnings has the numbers.
+// shortWarnings are texts by the kind of warning, without numbers, so that the
+// same doubt about two figures has the same text. The list of warnings has the
+// numbers.
 var shortWarnings = map[string]string{
 	"outliers":           "some files differ much from the rest",
 	"slow-first":         "a slow first file",
@@ -142,8 +145,9 @@ func shortWarning(w result.Warning) string {
 var runKinds = strings.Fields(`battery low-power thermal cpu-quota quota busy virtual sleep translated memory-pressure
 	network image-host nearly-full swap snapshots few-rounds`)
 
-// withoutRunWarnings is a copy of a result with only those warnings at a figure that are about the figure, and the
-// warnings that all rates share: these are shown once, on the first screen. Without it a run on a virtual machine would
+// withoutRunWarnings is a copy of a result with only those warnings at a figure
+// that are about the figure, and the warnings that all rates share: these are
+// shown once, on the first screen. Without it a run on a virtual machine would
 // have a footnote at every number.
 func withoutRunWarnings(r *result.Result) (own *result.Result, shared []string) {
 	var rates sharedNotes

@@ -10,8 +10,9 @@ import (
 	"dmgbench/internal/wording"
 )
 
-// FirstScreen is the answer of a run in the order in which a reader asks for it: which tools were measured, what was
-// judged, the main numbers, and what weakens them. The rest of the report has all of it in full.
+// FirstScreen is the answer of a run in the order in which a reader asks for
+// it: which tools were measured, what was judged, the main numbers, and what
+// weakens them. The rest of the report has all of it in full.
 type FirstScreen struct {
 	Notice  string // which tools were not measured; "" where Apple's were
 	Judged  []string
@@ -60,8 +61,9 @@ func (v *View) firstScreen() FirstScreen {
 	return f
 }
 
-// claimsToRead are the claims of the first screen: those that do not hold, then undecided ones, then the others. A
-// list of claims that hold would be read as the whole answer.
+// claimsToRead are the claims of the first screen: those that do not hold, then
+// undecided ones, then the others. A list of claims that hold would be read as
+// the whole answer.
 func claimsToRead(all []ClaimView) []ClaimView {
 	order := []string{result.DoesNotHold, result.CannotTell, result.Holds, result.NotMeasured}
 	out := slices.Clone(all)
@@ -71,7 +73,8 @@ func claimsToRead(all []ClaimView) []ClaimView {
 	return out[:min(len(out), firstClaims)]
 }
 
-// engineNotice states that Apple's tools were not measured. Directories alone need no tools.
+// engineNotice states that Apple's tools were not measured. Directories alone
+// need no tools.
 func (v *View) engineNotice() string {
 	apple, other, simulated := false, "", false
 	var systems []string
@@ -95,7 +98,8 @@ func (v *View) engineNotice() string {
 	return wording.Text("notice-other-engine", other, joinAnd(systems))
 }
 
-// judgedLines count the verdicts on the conclusions of the source, and on our own claims.
+// judgedLines count the verdicts on the conclusions of the source, and on our
+// own claims.
 func (v *View) judgedLines() []string {
 	var author, us []ClaimView
 	for _, g := range v.Claims {
@@ -110,7 +114,8 @@ func (v *View) judgedLines() []string {
 	return NonEmpty([]string{judgedLine("The", "published conclusion", author), judgedLine("Our", "claim", us)})
 }
 
-// judgedLine is the tally of some claims: "Our 5 claims: 2 hold, 3 undecided.", with the reason where none was judged.
+// judgedLine is the tally of some claims: "Our 5 claims: 2 hold, 3 undecided.",
+// with the reason where none was judged.
 func judgedLine(lead, noun string, claims []ClaimView) string {
 	n := len(claims)
 	if n == 0 {
@@ -137,11 +142,13 @@ func judgedLine(lead, noun string, claims []ClaimView) string {
 	return what + ": " + CountVerdicts([]ClaimGroup{{Claims: claims}}) + "."
 }
 
-// seriousKinds are the kinds of deviations and warnings that change an answer most, worst first.
+// seriousKinds are the kinds of deviations and warnings that change an answer
+// most, worst first.
 var seriousKinds = strings.Fields(`scale filesystem input codec drift two-modes bimodal sessions changed few-rounds
 	faster-than-native thermal battery busy quota cpu-quota sets cache virtual`)
 
-// weaknesses are what weakens the answer most, worst first, each kind once and with how often it was found.
+// weaknesses are what weakens the answer most, worst first, each kind once and
+// with how often it was found.
 func (v *View) weaknesses() []string {
 	var out []string
 	for _, kind := range seriousKinds {
@@ -156,7 +163,8 @@ func (v *View) weaknesses() []string {
 	return out
 }
 
-// warningsOf is the first warning of a kind, and how many steps, or cases, or runs have one, whichever is most.
+// warningsOf is the first warning of a kind, and how many steps, or cases, or
+// runs have one, whichever is most.
 func (v *View) warningsOf(kind string) (text string, n int) {
 	count := func(n *int, ws []result.Warning) {
 		if i := slices.IndexFunc(ws, func(w result.Warning) bool { return w.Kind == kind }); i >= 0 {
@@ -175,8 +183,8 @@ func (v *View) warningsOf(kind string) (text string, n int) {
 	return text, max(runs, cases, steps)
 }
 
-// withoutExplanation shortens a warning for the first screen: it leaves the explanation after the colon to the full
-// text of the warning.
+// withoutExplanation shortens a warning for the first screen: it leaves the
+// explanation after the colon to the full text of the warning.
 func withoutExplanation(s string) string {
 	before, after, found := strings.Cut(s, ": ")
 	for _, start := range []string{"the machine", "what ", "no "} {
@@ -187,7 +195,8 @@ func withoutExplanation(s string) string {
 	return s
 }
 
-// weaknessCounts are the deviations and warnings in numbers; the report has full lists.
+// weaknessCounts are the deviations and warnings in numbers; the report has
+// full lists.
 func (v *View) weaknessCounts() []string {
 	choices, run := 0, 0
 	for _, d := range v.Deviations {

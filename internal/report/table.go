@@ -5,28 +5,31 @@ import (
 	"strings"
 )
 
-// Table is one table of a report. The page, Markdown, the terminal and the published forms print the same cells; they
-// differ in where they put a column that is [Column.Below] another, and in what they do on a narrow screen.
+// Table is one table of a report. The page, Markdown, the terminal and the
+// published forms print the same cells; they differ in where they put a column
+// that is [Column.Below] another, and in what they do on a narrow screen.
 type Table struct {
 	ID, Caption string
 	Columns     []Column
 	Rows        [][]Cell
 	Notes       []Note
 	File        string // name of the files of a table of the plan, without a suffix
-	// PerQuantity is set where each group of columns is one quantity: a terminal prints a line for each of them.
+	// PerQuantity is set where each group of columns is one quantity: a
+	// terminal prints a line for each of them.
 	PerQuantity bool
 }
 
-// Column is a column with the heading of its group ("write"), its own ("measured") and the unit of its figures
-// ("GB/s"), where the cells do not have it.
+// Column is a column with the heading of its group ("write"), its own
+// ("measured") and the unit of its figures ("GB/s"), where the cells do not
+// have it.
 type Column struct {
 	Group, Title, Unit string
 	Text               bool // words, aligned to the left; otherwise numbers
 	Below              bool // printed below the column before it where a table has to be narrow
 }
 
-// Columns are columns without groups. A title with a leading "<" is that of a column of words; the others are of
-// numbers.
+// Columns are columns without groups. A title with a leading "<" is that of a
+// column of words; the others are of numbers.
 func Columns(titles ...string) []Column {
 	out := make([]Column, len(titles))
 	for i, title := range titles {
@@ -36,7 +39,8 @@ func Columns(titles ...string) []Column {
 	return out
 }
 
-// Heading is the title with the unit of the figures, unless the title names it already.
+// Heading is the title with the unit of the figures, unless the title names it
+// already.
 func (c Column) Heading() string {
 	if c.Unit == "" || c.Title == c.Unit || strings.HasSuffix(c.Title, " "+c.Unit) {
 		return c.Title
@@ -44,7 +48,8 @@ func (c Column) Heading() string {
 	return strings.TrimPrefix(c.Title+", "+c.Unit, ", ")
 }
 
-// FullHeading is the heading with that of the group, for forms that have a single line of headings.
+// FullHeading is the heading with that of the group, for forms that have a
+// single line of headings.
 func (c Column) FullHeading() string {
 	return strings.Join(NonEmpty([]string{c.Group, c.Heading()}), " · ")
 }
@@ -92,8 +97,8 @@ func (n *footnotes) add(texts ...string) {
 
 func (n *footnotes) list() []Note { return slices.Concat(n.general, n.marked) }
 
-// dropEmptyColumns removes the columns, from the second on, in which no row has anything; with belowOnly it keeps
-// those that are not [Column.Below] another.
+// dropEmptyColumns removes the columns, from the second on, in which no row has
+// anything; with belowOnly it keeps those that are not [Column.Below] another.
 func (t *Table) dropEmptyColumns(belowOnly bool) {
 	for i := len(t.Columns) - 1; i > 0; i-- {
 		used := slices.ContainsFunc(t.Rows, func(row []Cell) bool { return row[i].Text != "" })
@@ -139,7 +144,8 @@ func (t Table) Groups() []ColumnGroup {
 // BelowLine is a value in small print below a figure.
 type BelowLine struct{ Text, Class string }
 
-// Below are the values below the figure in column i of a row. An interval needs no name.
+// Below are the values below the figure in column i of a row. An interval needs
+// no name.
 func (t Table) Below(row []Cell, i int) []BelowLine {
 	var out []BelowLine
 	for k := i + 1; k < len(t.Columns) && t.Columns[k].Below; k++ {

@@ -10,7 +10,8 @@ import (
 	"dmgbench/internal/result/export"
 )
 
-// Form is a table in a form for other programs: the name of the form and the suffix of its files.
+// Form is a table in a form for other programs: the name of the form and the
+// suffix of its files.
 type Form struct{ Name, Suffix, Text string }
 
 // Forms are the forms in which a table of the plan is handed out.
@@ -22,7 +23,8 @@ func (t Table) Forms() []Form {
 // BelowClass marks the rows of values below figures.
 const BelowClass = "below"
 
-// unfold is a table with a row of its own for each kind of value that is below figures: "interval", "published".
+// unfold is a table with a row of its own for each kind of value that is below
+// figures: "interval", "published".
 func (t Table) Unfold() Table {
 	out := t
 	out.Columns, out.Rows = nil, nil
@@ -59,7 +61,8 @@ func (t Table) Unfold() Table {
 	return out
 }
 
-// html is the table without classes and styles, for the web page of somebody else.
+// html is the table without classes and styles, for the web page of somebody
+// else.
 func (t Table) html() string {
 	var b strings.Builder
 	e := template.HTMLEscapeString
@@ -101,7 +104,8 @@ func (t Table) html() string {
 	return b.String()
 }
 
-// escapes keep foreign text from being markup, in the dialect of GitHub and in CommonMark.
+// escapes keep foreign text from being markup, in the dialect of GitHub and in
+// CommonMark.
 var escapes = strings.NewReplacer(
 	`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "{", `\{`, "}", `\}`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;",
 	"#", `\#`, "|", `\|`, "~", `\~`, "!", `\!`, "&", "&amp;", "$", `\$`, "@", `\@`, "://", ":&#8203;//",
@@ -110,8 +114,8 @@ var escapes = strings.NewReplacer(
 // EscapeMarkdown makes text safe in Markdown.
 func EscapeMarkdown(s string) string { return escapes.Replace(s) }
 
-// MarkdownRows is the table without its caption. Values below figures have rows of their own, or columns where each
-// group of columns is a quantity.
+// MarkdownRows is the table without its caption. Values below figures have rows
+// of their own, or columns where each group of columns is a quantity.
 func (t Table) MarkdownRows() string {
 	if !t.PerQuantity {
 		t = t.Unfold()
@@ -145,7 +149,8 @@ func (t Table) MarkdownRows() string {
 	return b.String() + TextIf(len(t.Notes) > 0, "\n")
 }
 
-// tsv is the table for spreadsheets: a line for each row, and all values in columns of their own.
+// tsv is the table for spreadsheets: a line for each row, and all values in
+// columns of their own.
 func (t Table) tsv() string {
 	var b strings.Builder
 	line := func(cells []string) {

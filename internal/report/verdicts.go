@@ -7,14 +7,16 @@ import (
 	"dmgbench/internal/result"
 )
 
-// ClaimView is one judged sentence as printed. Here is what the run measured, where the claim was not judged by it.
+// ClaimView is one judged sentence as printed. Here is what the run measured,
+// where the claim was not judged by it.
 type ClaimView struct {
 	Verdict, Word, Says, By, Scope, Reason, Here string
 	Robust                                       string // "holds in 46 of 48 analyses"
 	Evidence                                     []string
 }
 
-// verdicts are the words of each verdict, of one claim and of several, in the order in which they are counted.
+// verdicts are the words of each verdict, of one claim and of several, in the
+// order in which they are counted.
 var verdicts = []struct{ verdict, one, several string }{
 	{result.Holds, "holds", "hold"},
 	{result.DoesNotHold, "does not hold", "do not hold"},
@@ -22,7 +24,8 @@ var verdicts = []struct{ verdict, one, several string }{
 	{result.NotMeasured, "not judged", "not judged"},
 }
 
-// verdictOf is the class and the word of a verdict. An unknown verdict counts as undecided, and is shown.
+// verdictOf is the class and the word of a verdict. An unknown verdict counts
+// as undecided, and is shown.
 func verdictOf(verdict string) (class, word string) {
 	for _, v := range verdicts {
 		if v.verdict == verdict {
@@ -32,8 +35,8 @@ func verdictOf(verdict string) (class, word string) {
 	return result.CannotTell, Plain(FirstOf(verdict, "no verdict"), 40)
 }
 
-// ClaimGroup is the claims that share a verdict and its reason: the reason is printed once, before the list. A claim
-// with a reason of its own is a group.
+// ClaimGroup is the claims that share a verdict and its reason: the reason is
+// printed once, before the list. A claim with a reason of its own is a group.
 type ClaimGroup struct {
 	Verdict, Word string
 	Reason        string   // shared by all; "" where the claim is alone and keeps its own
@@ -41,7 +44,8 @@ type ClaimGroup struct {
 	Claims        []ClaimView
 }
 
-// claimGroups words the claims, and groups them in the order in which the plan has the first of each.
+// claimGroups words the claims, and groups them in the order in which the plan
+// has the first of each.
 func claimGroups(claims []result.Claim) []ClaimGroup {
 	type key struct{ verdict, word, reason string }
 	at := map[key]int{}
@@ -65,8 +69,8 @@ func claimGroups(claims []result.Claim) []ClaimGroup {
 	return out
 }
 
-// shareReason moves what all claims have in common to the group. Figures that the claim before has as well are not
-// printed again.
+// shareReason moves what all claims have in common to the group. Figures that
+// the claim before has as well are not printed again.
 func (g *ClaimGroup) shareReason() {
 	g.Reason = Count(len(g.Claims), "claim") + ": " + g.Claims[0].Reason
 	for _, by := range []string{claimant("author"), claimant("us")} {
@@ -84,7 +88,8 @@ func (g *ClaimGroup) shareReason() {
 	}
 }
 
-// takeCommonEvidence removes and returns the evidence that several claims by one claimant all have.
+// takeCommonEvidence removes and returns the evidence that several claims by
+// one claimant all have.
 func takeCommonEvidence(claims []ClaimView, by string) (common []string) {
 	var own []*ClaimView
 	for i := range claims {
@@ -145,7 +150,8 @@ func (c ClaimView) reasons() []string {
 	return NonEmpty([]string{c.Reason, c.Robust, TextIf(c.Here != "", "Here: "+c.Here)})
 }
 
-// ClaimItems are the verdicts as a list, with or without the evidence. Claims that share a reason are a list below it.
+// ClaimItems are the verdicts as a list, with or without the evidence. Claims
+// that share a reason are a list below it.
 func ClaimItems(groups []ClaimGroup, evidence bool) []Item {
 	var out []Item
 	for _, g := range groups {

@@ -10,7 +10,8 @@ import (
 	"dmgbench/internal/units"
 )
 
-// View is a result arranged for reading; the three renderers print the same view.
+// View is a result arranged for reading; the three renderers print the same
+// view.
 type View struct {
 	Plan   *plan.Plan
 	Result *result.Result
@@ -45,7 +46,8 @@ type Pair struct{ Name, Value string }
 
 type Deviation struct{ Kind, Text, Cases string }
 
-// NewView arranges a result. It sorts, scales and words what the result has; all estimates are made by the analysis.
+// NewView arranges a result. It sorts, scales and words what the result has;
+// all estimates are made by the analysis.
 func NewView(p *plan.Plan, r *result.Result) *View {
 	v := &View{Plan: p, Result: r, names: caseNames(r.Cases), Order: map[string]int{}}
 	for i, c := range r.Cases {
@@ -206,7 +208,8 @@ func disks(h result.Host) string {
 	return strings.Join(out, "; ")
 }
 
-// medium is the kind of the medium; "unknown" alone would not show what is unknown.
+// medium is the kind of the medium; "unknown" alone would not show what is
+// unknown.
 func medium(d result.Disk) string {
 	if d.Medium == "unknown" {
 		return "unknown medium"
@@ -250,7 +253,8 @@ func (v *View) day() string {
 	return v.Result.Sessions[0].Started.UTC().Format("2006-01-02")
 }
 
-// caseList names the cases that something applies to; none is all of them, and so is every one that was measured.
+// caseList names the cases that something applies to; none is all of them, and
+// so is every one that was measured.
 func (v *View) caseList(ids []string) string {
 	all, images := true, true
 	for _, c := range v.Result.Cases {
@@ -273,7 +277,8 @@ func (v *View) caseList(ids []string) string {
 	return strings.Join(out, "; ")
 }
 
-// CaseName is the short name of a case, or its cleaned id if the result has no such case.
+// CaseName is the short name of a case, or its cleaned id if the result has no
+// such case.
 func (v *View) CaseName(id string) string {
 	if l, ok := v.names[id]; ok {
 		return l
@@ -286,11 +291,12 @@ func (v *View) HasImages() bool {
 	return slices.ContainsFunc(v.Result.Cases, func(c result.Case) bool { return c.Target.Kind == "image" })
 }
 
-// IsCanary reports whether a step is the short native write or read before a case, which shows the state of the machine
-// and is not a figure of the case.
+// IsCanary reports whether a step is the short native write or read before a
+// case, which shows the state of the machine and is not a figure of the case.
 func IsCanary(s *result.Step) bool { return s.Do == "canary" }
 
-// IsShown reports whether the figures of a step are shown: those of its round are, and the step did not fail.
+// IsShown reports whether the figures of a step are shown: those of its round
+// are, and the step did not fail.
 func IsShown(c *result.Case, s *result.Step) bool {
 	return !IsCanary(s) && s.Error == "" && (c.Shows(s.Round) || len(c.Rounds) == 0 && c.Status == result.Done)
 }

@@ -19,7 +19,8 @@ const listedPlaces = 6
 // warningKey is what makes two warnings the same.
 type warningKey struct{ kind, text string }
 
-// collectWarnings lists every warning of the run with its places, each warning once.
+// collectWarnings lists every warning of the run with its places, each warning
+// once.
 func (v *View) collectWarnings() {
 	at := map[warningKey]int{}
 	var places [][]string
@@ -64,8 +65,8 @@ func (v *View) collectWarnings() {
 	}
 }
 
-// repeatedWarnings are the warnings of steps and figures that a case or the run has as well: a case has "write new: …"
-// where the figure has "…".
+// repeatedWarnings are the warnings of steps and figures that a case or the run
+// has as well: a case has "write new: …" where the figure has "…".
 func (v *View) repeatedWarnings() map[warningKey]bool {
 	out := map[warningKey]bool{}
 	for _, w := range v.Result.Warnings {

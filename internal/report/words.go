@@ -16,7 +16,8 @@ func FirstOf(options ...string) string {
 	return ""
 }
 
-// TextIf is text if the condition holds, else "". The text is made in any case: it must not depend on the condition.
+// TextIf is text if the condition holds, else "". The text is made in any case:
+// it must not depend on the condition.
 func TextIf(condition bool, text string) string {
 	if condition {
 		return text
@@ -48,8 +49,8 @@ func Count(n int, noun string) string {
 // joinAnd joins one or two texts.
 func joinAnd(list []string) string { return strings.Join(list, " and ") }
 
-// firstFew are at most limit entries. Of a longer list the last of them is the number of those left out: "and 4 more
-// places".
+// firstFew are at most limit entries. Of a longer list the last of them is the
+// number of those left out: "and 4 more places".
 func firstFew(list []string, limit int, noun string) []string {
 	if len(list) <= limit {
 		return list

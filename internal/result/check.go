@@ -14,9 +14,9 @@ const (
 	maxIndex  = 1_000_000_000
 )
 
-// The check methods reject records that no run can have written. They check only what
-// the program relies on: ranges of numbers that size loops and lists, names that become
-// file names, and times from which rates are computed.
+// The check methods reject records that no run can have written. They check
+// only what the program relies on: ranges of numbers that size loops and lists,
+// names that become file names, and times from which rates are computed.
 
 func (s *Session) check() error    { return inRange("session", s.Index, 0, maxIndex) }
 func (r *RoundStart) check() error { return checkRound(r.Round) }
@@ -85,8 +85,9 @@ func (s *StepEnd) check() error {
 	return errors.Join(checkRound(s.Round), s.Step.check())
 }
 
-// check rejects times that no clock can have measured, and samples that contradict
-// their step. A step that failed has only the files that were complete.
+// check rejects times that no clock can have measured, and samples that
+// contradict their step. A step that failed has only the files that were
+// complete.
 func (s *Step) check() error {
 	if s.StartNS < 0 || s.DurationNS < 0 {
 		return fmt.Errorf("step starts at %d ns and takes %d ns", s.StartNS, s.DurationNS)
@@ -118,8 +119,8 @@ func (s *Step) check() error {
 	return nil
 }
 
-// checkSpan checks the span against the sums of the samples. It does not contain
-// the times between waves.
+// checkSpan checks the span against the sums of the samples. It does not
+// contain the times between waves.
 func (s *Step) checkSpan(bytes, busy int64) error {
 	p := s.Span
 	if p.GateNS < 0 || p.FirstDoneNS < p.GateNS || p.LastDoneNS < p.FirstDoneNS || p.PausedNS < 0 || p.IdleNS < 0 {

@@ -55,8 +55,8 @@ type PublishedValue struct {
 	On         string  `json:"on"`         // machine, OS, tool, date in one line
 	Ratio      float64 `json:"ratio"`      // measured / published under the statistic that the source names
 	Comparable bool    `json:"comparable"` // false: departures grey the ratio
-	// Estimate is the name of the measured estimate in Ratio; empty where there is
-	// none.
+	// Estimate is the name of the measured estimate in Ratio; empty where there
+	// is none.
 	Estimate string `json:"estimate,omitempty"`
 }
 
@@ -122,14 +122,14 @@ type Claim struct {
 	Here string `json:"here,omitempty"`
 	// Required is set where a comparison fails where the verdict changes.
 	Required bool `json:"required,omitempty"`
-	// Robustness is how far the verdict depends on how the run is analysed; none
-	// where the claim was not judged.
+	// Robustness is how far the verdict depends on how the run is analysed;
+	// none where the claim was not judged.
 	Robustness *Robustness `json:"robustness,omitempty"`
 }
 
-// Robustness is how far a verdict depends on the way in which the run is analysed:
-// every estimator of rates, outlier rule and choice of rounds that could be
-// defended as well. It is evidence; the verdict does not rest on it.
+// Robustness is how far a verdict depends on the way in which the run is
+// analysed: every estimator of rates, outlier rule and choice of rounds that
+// could be defended as well. It is evidence; the verdict does not rest on it.
 type Robustness struct {
 	Holds       int    `json:"holds"`
 	DoesNotHold int    `json:"does_not_hold"`
@@ -137,8 +137,8 @@ type Robustness struct {
 	LeftOut     int    `json:"left_out"` // ways that the files or rounds do not allow
 	Toward      int    `json:"toward"`   // ways in which the values satisfy the claim, told or not
 	Text        string `json:"text"`
-	// Estimators, Outliers and Rounds are what was combined; Most is the verdict of
-	// most ways, Odd are all others.
+	// Estimators, Outliers and Rounds are what was combined; Most is the
+	// verdict of most ways, Odd are all others.
 	Estimators []string `json:"estimators"`
 	Outliers   []string `json:"outliers"`
 	Rounds     []string `json:"rounds"`
@@ -146,8 +146,8 @@ type Robustness struct {
 	Odd        []Way    `json:"odd"`
 }
 
-// Way is one analysis, with not_measured for one that cannot be had; what makes no
-// difference to the claim is left out.
+// Way is one analysis, with not_measured for one that cannot be had; what makes
+// no difference to the claim is left out.
 type Way struct {
 	Estimator string `json:"estimator,omitempty"`
 	Outliers  string `json:"outliers,omitempty"`
@@ -174,7 +174,8 @@ type TableLine struct {
 	Op     string `json:"op,omitempty"`   // a quantity of the plan language, [OpCoefficient] or [OpOutcome]
 	Unit   string `json:"unit,omitempty"` // to print in; empty: what suits
 	Digits *int   `json:"digits,omitempty"`
-	// Printed lines take figures as they are printed, and have no measured values.
+	// Printed lines take figures as they are printed, and have no measured
+	// values.
 	Printed bool `json:"printed,omitempty"`
 }
 
@@ -184,8 +185,8 @@ const (
 	OpOutcome     = "outcome"     // how a step ended
 )
 
-// TableCell is one figure. It has an estimate or an outcome, or in Why the reason
-// why there is none; a cell that is only printed has neither.
+// TableCell is one figure. It has an estimate or an outcome, or in Why the
+// reason why there is none; a cell that is only printed has neither.
 type TableCell struct {
 	Case      string          `json:"case,omitempty"`
 	Phase     string          `json:"phase,omitempty"`
@@ -206,4 +207,10 @@ type TableOutcome struct {
 	Text   string `json:"text"`   // in the words of the plan
 	OK     int    `json:"ok"`     // so many ended well
 	Failed int    `json:"failed"` // so many with an error, expected or not
+}
+
+// Warning is whatever weakens a number; it is shown wherever the number is.
+type Warning struct {
+	Kind string `json:"kind"`
+	Text string `json:"text"`
 }

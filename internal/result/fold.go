@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Fold makes the result of a journal: the cases in plan order with the steps of all
-// their rounds, sessions, deviations and warnings. Conclusions stay empty; the
-// analysis adds them. The same records always give the same result.
+// Fold makes the result of a journal: the cases in plan order with the steps of
+// all their rounds, sessions, deviations and warnings. Conclusions stay empty;
+// the analysis adds them. The same records always give the same result.
 //
 // Of several attempts at a case-round one counts, see [State.Final]; the result
-// omits the steps of the others. Without a better attempt it has the steps of an
-// interrupted or failed round, for people to see; [Case.Counts] reports that they
-// do not count.
+// omits the steps of the others. Without a better attempt it has the steps of
+// an interrupted or failed round, for people to see; [Case.Counts] reports that
+// they do not count.
 func Fold(recs []Record) (*Result, error) {
 	s, err := Replay(recs)
 	if err != nil {
@@ -81,7 +81,8 @@ func (s *State) foldCase(pc PlanCase, attempts []*Attempt) Case {
 	return c
 }
 
-// target is the target as made, else as planned; nil if the attempt never started.
+// target is the target as made, else as planned; nil if the attempt never
+// started.
 func (a *Attempt) target() *Target {
 	switch {
 	case a.End != nil && a.End.Target != nil:
@@ -104,14 +105,16 @@ func (a *Attempt) outcome() CaseRound {
 	return CaseRound{Round: a.Start.Round, Status: Discarded, Reason: interrupted + where}
 }
 
-// interrupted is the start of the reason of a round that resume may still measure.
+// interrupted is the start of the reason of a round that resume may still
+// measure.
 const interrupted = "interrupted "
 
 // NotFinished is the [Result.DisplayStatus] of a case that resume will measure.
 const NotFinished = "not finished"
 
-// Outcome is the status of a run with these cases: [Failed] if one failed or was
-// discarded, [Skipped] if all cases or all images were skipped, else [Done].
+// Outcome is the status of a run with these cases: [Failed] if one failed or
+// was discarded, [Skipped] if all cases or all images were skipped, else
+// [Done].
 func (r *Result) Outcome() string {
 	images, skipped, skippedImages := 0, 0, 0
 	for i := range r.Cases {
@@ -135,9 +138,9 @@ func (r *Result) Outcome() string {
 	return Done
 }
 
-// Shows reports whether the numbers of a round's steps are shown: those of rounds
-// that count and, in a case without such a round, those from before a step failed
-// or proved impossible. No verdict uses the latter.
+// Shows reports whether the numbers of a round's steps are shown: those of
+// rounds that count and, in a case without such a round, those from before a
+// step failed or proved impossible. No verdict uses the latter.
 func (c *Case) Shows(round int) bool {
 	for _, r := range c.Rounds {
 		if r.Round == round && (r.Status == Failed || r.Status == Skipped) {
@@ -152,9 +155,9 @@ func (c *Case) Measured() bool {
 	return slices.ContainsFunc(c.Rounds, func(r CaseRound) bool { return r.Status == Done })
 }
 
-// DisplayStatus is the status of a case for people. In a run that has not ended, a
-// case that is not measured, or not completely, is [NotFinished]: its status is
-// discarded, as no round counts yet, but resume continues it.
+// DisplayStatus is the status of a case for people. In a run that has not
+// ended, a case that is not measured, or not completely, is [NotFinished]: its
+// status is discarded, as no round counts yet, but resume continues it.
 func (r *Result) DisplayStatus(c *Case) string {
 	if r.Status != Unfinished || c.Status != Discarded {
 		return c.Status
@@ -167,9 +170,9 @@ func (r *Result) DisplayStatus(c *Case) string {
 	return NotFinished
 }
 
-// caseStatus is the status of a case with these rounds: failed if any round failed,
-// discarded if any was discarded or is missing, skipped if it was never tried, else
-// done.
+// caseStatus is the status of a case with these rounds: failed if any round
+// failed, discarded if any was discarded or is missing, skipped if it was never
+// tried, else done.
 func caseStatus(rounds []CaseRound, want int) (status, reason string) {
 	count := map[string]int{}
 	for _, r := range rounds {
@@ -192,8 +195,8 @@ func caseStatus(rounds []CaseRound, want int) (status, reason string) {
 	return Done, ""
 }
 
-// reasons names the rounds with that status; rounds with the same reason share one
-// sentence.
+// reasons names the rounds with that status; rounds with the same reason share
+// one sentence.
 func reasons(rounds []CaseRound, status string) string {
 	var texts []string
 	which := map[string][]string{}

@@ -16,9 +16,9 @@ const MaxLine = 64 << 20
 
 // journal is the content of a journal file.
 //
-// A run can be killed in the middle of a line, so the last line may be torn: it is
-// omitted, with a warning. An unreadable line before the last one is an error, since
-// then another program has changed the file.
+// A run can be killed in the middle of a line, so the last line may be torn: it
+// is omitted, with a warning. An unreadable line before the last one is an
+// error, since then another program has changed the file.
 type journal struct {
 	records   []Record
 	whole     int64    // length of the whole records in bytes
@@ -139,9 +139,9 @@ func (r *journalReader) fail(err error, hint string) error {
 	return &Error{Doing: "reading journal", File: r.name, Line: r.line, Err: err, Hint: hint}
 }
 
-// Each line of a journal ends with the CRC-32C of the bytes before it as its last
-// key, in hexadecimal: ,"crc32c":"0123abcd"}. That finds every damage of up to 32
-// bits in a row, and costs less than encoding the record.
+// Each line of a journal ends with the CRC-32C of the bytes before it as its
+// last key, in hexadecimal: ,"crc32c":"0123abcd"}. That finds every damage of
+// up to 32 bits in a row, and costs less than encoding the record.
 const (
 	sumKey    = `,"crc32c":"`
 	sumDigits = 8
@@ -163,8 +163,8 @@ func addChecksum(line []byte) []byte {
 	return fmt.Appendf(line, "%s%08x%s", sumKey, crc32.Checksum(line, castagnoli), sumEnd)
 }
 
-// verifyChecksum reports whether a line has a checksum; one that does not match is
-// an error.
+// verifyChecksum reports whether a line has a checksum; one that does not match
+// is an error.
 func verifyChecksum(line []byte) (has bool, err error) {
 	at := len(line) - sumLen
 	if at < 0 || !bytes.HasPrefix(line[at:], []byte(sumKey)) || !bytes.HasSuffix(line, []byte(sumEnd)) {
@@ -177,10 +177,10 @@ func verifyChecksum(line []byte) (has bool, err error) {
 	return true, nil
 }
 
-// checkLine verifies the checksum of a line. Journals of older versions have none;
-// a resume by this version adds one to every later line. Without a checksum the
-// content is a record's last key, so that a line with another end had a checksum
-// that is damaged.
+// checkLine verifies the checksum of a line. Journals of older versions have
+// none; a resume by this version adds one to every later line. Without a
+// checksum the content is a record's last key, so that a line with another end
+// had a checksum that is damaged.
 func (r *journalReader) checkLine(line []byte) error {
 	has, err := verifyChecksum(line)
 	switch {
@@ -207,11 +207,11 @@ type journalFile interface {
 
 // writer appends records at a known offset. After a write that fails, its bytes
 // stay pending at that offset, so that a later attempt (with space on the disk)
-// overwrites the torn piece. The same holds for a flush that fails: the system may
-// have dropped what it could not write, and reports that only once (fsync(2)). An
-// earlier process may have been killed by that, with its records only in the
-// system's memory: the first flush of a later process writes all earlier records
-// again.
+// overwrites the torn piece. The same holds for a flush that fails: the system
+// may have dropped what it could not write, and reports that only once
+// (fsync(2)). An earlier process may have been killed by that, with its records
+// only in the system's memory: the first flush of a later process writes all
+// earlier records again.
 type writer struct {
 	mu       sync.Mutex
 	f        journalFile
@@ -270,8 +270,8 @@ func encodeLine(rec Record) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// flush hands all records to the operating system: they survive the death of the
-// process.
+// flush hands all records to the operating system: they survive the death of
+// the process.
 func (w *writer) flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

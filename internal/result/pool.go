@@ -20,11 +20,11 @@ type PooledRun struct {
 // another.
 var ErrNotPoolable = errors.New("they are not repetitions of one another")
 
-// Pool combines folded runs of one plan in one result, without averages: the rounds
-// and sessions of each run get the next numbers ([Result.Runs]). Conclusions stay
-// empty, as after [Fold]. The runs must have the same plan digest, machine, system,
-// engine and images, and must be different runs: other differences would disappear
-// in averages.
+// Pool combines folded runs of one plan in one result, without averages: the
+// rounds and sessions of each run get the next numbers ([Result.Runs]).
+// Conclusions stay empty, as after [Fold]. The runs must have the same plan
+// digest, machine, system, engine and images, and must be different runs: other
+// differences would disappear in averages.
 func Pool(runs []*Result) (*Result, error) {
 	if len(runs) < 2 {
 		return nil, fmt.Errorf("pooling %d runs: need 2 or more", len(runs))
@@ -155,7 +155,8 @@ func worse(a, b string) bool {
 	return slices.Index(order, a) > slices.Index(order, b)
 }
 
-// mergeWarnings adds warnings that all runs have once, and others with their run.
+// mergeWarnings adds warnings that all runs have once, and others with their
+// run.
 func (r *Result) mergeWarnings(runs []*Result) {
 	for _, run := range runs {
 		for _, w := range run.Warnings {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// reclaim empties a folder in which a run was killed before its first record: the
-// folder has a marker of this user, no locked journal, and only files that the
-// start of a run makes. It does not change other folders; for them the error is
-// [ErrNotEmpty]. The marker is the last file that it removes.
+// reclaim empties a folder in which a run was killed before its first record:
+// the folder has a marker of this user, no locked journal, and only files that
+// the start of a run makes. It does not change other folders; for them the
+// error is [ErrNotEmpty]. The marker is the last file that it removes.
 func (d *RunDir) reclaim() error {
 	names, err := d.names()
 	if err != nil {
@@ -55,8 +55,8 @@ func (d *RunDir) removeAll(names []string) error {
 	return nil
 }
 
-// lockEmptyJournal locks the journal, if there is one, and checks that it has no
-// record.
+// lockEmptyJournal locks the journal, if there is one, and checks that it has
+// no record.
 func (d *RunDir) lockEmptyJournal() (release func(), err error) {
 	f, err := d.openRegular(JournalFile, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,16 +91,16 @@ func (d *RunDir) names() ([]string, error) {
 var (
 	// ErrNotEnded is returned for a run that can be resumed.
 	ErrNotEnded = errors.New("the run has not ended")
-	// ErrHoldsMore is returned for a run folder with files that no run makes there,
-	// such as kept images.
+	// ErrHoldsMore is returned for a run folder with files that no run makes
+	// there, such as kept images.
 	ErrHoldsMore = errors.New("it contains other files")
 )
 
 // Discard deletes the folder of a run that has ended. The folder must have the
 // marker of the run that its journal and id name, belong to this user, not be
-// locked by a process, and contain only files of a run folder; else Discard does
-// not change it. The marker is the last file, so that what an interruption leaves
-// is still recognized.
+// locked by a process, and contain only files of a run folder; else Discard
+// does not change it. The marker is the last file, so that what an interruption
+// leaves is still recognized.
 func Discard(dir, id string) error {
 	d, err := ResumeRun(dir)
 	if err != nil {

@@ -12,7 +12,8 @@ const (
 	Lost        = "lost" // no session_end was written: killed, or the machine went down
 )
 
-// Record is one line of the journal. Exactly the payload that Kind names is set.
+// Record is one line of the journal. Exactly the payload that Kind names is
+// set.
 type Record struct {
 	Schema       int            `json:"schema"` // SchemaVersion; set by [RunDir.Append]
 	Seq          int            `json:"seq"`    // from 1 without gaps; set by [RunDir.Append]
@@ -59,7 +60,8 @@ type RunStart struct {
 type Place struct {
 	Name string `json:"name"`
 	Path string `json:"path,omitempty"` // only with --identify
-	// Given is set where the user named the folder: a resume has to find it again.
+	// Given is set where the user named the folder: a resume has to find it
+	// again.
 	Given bool `json:"given,omitempty"`
 }
 
@@ -77,8 +79,8 @@ type RoundStart struct {
 	Order []string `json:"order"` // case ids
 }
 
-// CaseStart starts a case-round. A second one for the same case and round starts it
-// anew: what the first attempt measured no longer counts.
+// CaseStart starts a case-round. A second one for the same case and round
+// starts it anew: what the first attempt measured no longer counts.
 type CaseStart struct {
 	Case      string `json:"case"`
 	Round     int    `json:"round"`
@@ -103,7 +105,8 @@ type StepEnd struct {
 	Step  Step   `json:"step"`
 }
 
-// CaseEnd ends a case-round. It may come without a [CaseStart] for a skipped case.
+// CaseEnd ends a case-round. It may come without a [CaseStart] for a skipped
+// case.
 type CaseEnd struct {
 	Case   string `json:"case"`
 	Round  int    `json:"round"`
@@ -114,8 +117,8 @@ type CaseEnd struct {
 }
 
 // Pause is a checkpoint at which the user has to do something. Inside a case it
-// names the container, so that resume can see that it is still the same one; before
-// a case Container is empty.
+// names the container, so that resume can see that it is still the same one;
+// before a case Container is empty.
 type Pause struct {
 	Case      string `json:"case"`
 	Round     int    `json:"round"`
@@ -126,8 +129,8 @@ type Pause struct {
 	Message   string `json:"message"`
 	Key       string `json:"key,omitempty"` // the manual axis and the value it has to have
 	Value     string `json:"value,omitempty"`
-	// Others are the containers that convert, transfer and damage steps have made
-	// of the case's own.
+	// Others are the containers that convert, transfer and damage steps have
+	// made of the case's own.
 	Others []PausedContainer `json:"others,omitempty"`
 }
 
@@ -157,15 +160,15 @@ type RunEnd struct {
 	Status string `json:"status"` // done | failed | skipped
 }
 
-// Precondition is how a place was written to before the rounds of a session, until
-// its rate had settled by fio's rule or a limit was reached.
+// Precondition is how a place was written to before the rounds of a session,
+// until its rate had settled by fio's rule or a limit was reached.
 type Precondition struct {
 	Session int    `json:"session"`
 	Place   string `json:"place"`
 	Steady  bool   `json:"steady"`
 	Text    string `json:"text"`
-	// Slope is how much the rate of the last window changes from one sample to the next,
-	// as a share of its mean; -1 without a window.
+	// Slope is how much the rate of the last window changes from one sample to
+	// the next, as a share of its mean; -1 without a window.
 	Slope   float64        `json:"slope"`
 	Window  int            `json:"window"` // samples
 	Limit   float64        `json:"limit"`  // share below which the slope is settled
@@ -189,20 +192,20 @@ const (
 
 var stops = []string{StopPrecise, StopRounds, StopTime, StopWritten, StopNothing}
 
-// AutoRounds is how the number of rounds is determined during the run. It is fixed
-// before the first round, as the level of every interval depends on it.
+// AutoRounds is how the number of rounds is determined during the run. It is
+// fixed before the first round, as the level of every interval depends on it.
 type AutoRounds struct {
-	// Precision is the half-width of every headline's interval, as a share of its value,
-	// at which the run ends.
+	// Precision is the half-width of every headline's interval, as a share of
+	// its value, at which the run ends.
 	Precision float64 `json:"precision"`
-	// Looks are the numbers of rounds after which the intervals are judged, ascending; the
-	// last is the greatest possible number of rounds.
+	// Looks are the numbers of rounds after which the intervals are judged,
+	// ascending; the last is the greatest possible number of rounds.
 	Looks      []int `json:"looks"`
 	MaxRounds  int   `json:"max_rounds"`            // as asked; what MaxWritten allows may be less
 	MaxTimeNS  int64 `json:"max_time_ns,omitempty"` // of all sessions together; 0 is no limit
 	MaxWritten int64 `json:"max_written,omitempty"` // bytes written by steps and canaries; 0 is no limit
-	// Decisions are what came of it, look by look; none before the first round, and
-	// none in a pooled result.
+	// Decisions are what came of it, look by look; none before the first round,
+	// and none in a pooled result.
 	Decisions []Look `json:"decisions,omitempty"`
 }
 
@@ -223,7 +226,7 @@ type WideInterval struct {
 	Phase string `json:"phase"`
 	Op    string `json:"op"`
 	Cycle int    `json:"cycle"`
-	// Half is the half-width as a share of the value; -1: no interval yet, or the value is
-	// zero.
+	// Half is the half-width as a share of the value; -1: no interval yet, or
+	// the value is zero.
 	Half float64 `json:"half"`
 }

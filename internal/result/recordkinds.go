@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Kinds of records. A reader rejects an unknown kind: the record may be damaged,
-// and a result without it may lack measured data.
+// Kinds of records. A reader rejects an unknown kind: the record may be
+// damaged, and a result without it may lack measured data.
 const (
 	KindRun          = "run"          // first record of every journal, and only there
 	KindSession      = "session"      // a session starts, on one boot of the machine
@@ -26,8 +26,8 @@ const (
 	KindRunEnd       = "run_end"      // the run has no work left
 )
 
-// recordKind is one row of [recordKinds]: how records of one kind are checked and
-// replayed. The name is also the JSON key of the payload.
+// recordKind is one row of [recordKinds]: how records of one kind are checked
+// and replayed. The name is also the JSON key of the payload.
 type recordKind struct {
 	name   string
 	isSet  func(*Record) bool
@@ -52,8 +52,8 @@ func newKind[T any](
 	return k
 }
 
-// recordKinds are all kinds. A new kind is a row here, a field of [Record], and its
-// method of replay.
+// recordKinds are all kinds. A new kind is a row here, a field of [Record], and
+// its method of replay.
 var recordKinds = []recordKind{
 	newKind(KindRun, func(r *Record) *RunStart { return r.Run }, (*RunStart).check, (*replay).addRun),
 	newKind(KindSession, func(r *Record) *Session { return r.Session }, (*Session).check, (*replay).addSession),
@@ -80,8 +80,8 @@ var (
 	errKind   = errors.New("unknown kind of record")
 )
 
-// kind is the row of the record, or an error if there is none or its payload is not
-// the only one.
+// kind is the row of the record, or an error if there is none or its payload is
+// not the only one.
 func (r *Record) kind() (*recordKind, error) {
 	var row *recordKind
 	payloads := 0
@@ -111,8 +111,8 @@ func (r *Record) setKind() {
 	}
 }
 
-// check rejects a record that cannot be true or names files outside of the run's
-// folders.
+// check rejects a record that cannot be true or names files outside of the
+// run's folders.
 func (r *Record) check() error {
 	if r.Schema != SchemaVersion {
 		return fmt.Errorf("schema %d, this program knows %d: %w", r.Schema, SchemaVersion, errSchema)

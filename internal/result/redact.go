@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// withoutIdentity copies a record without host name, user and paths. It does not
-// change the original.
+// withoutIdentity copies a record without host name, user and paths. It does
+// not change the original.
 func withoutIdentity(rec Record) Record {
 	if rec.Session != nil {
 		s := *rec.Session
@@ -34,10 +34,10 @@ func withoutIdentity(rec Record) Record {
 // hiddenPath is a path and its replacement, both as JSON writes them.
 type hiddenPath struct{ path, instead []byte }
 
-// addHidden adds a path to the list, which has the longest path first, so that a
-// folder inside another one gets its own replacement. It omits relative paths: they
-// identify no machine, and for a run folder called "done" every record would lose
-// that word. It also omits "/", which is in every path.
+// addHidden adds a path to the list, which has the longest path first, so that
+// a folder inside another one gets its own replacement. It omits relative
+// paths: they identify no machine, and for a run folder called "done" every
+// record would lose that word. It also omits "/", which is in every path.
 func addHidden(list []hiddenPath, path, instead string) []hiddenPath {
 	if len(path) < 2 || !filepath.IsAbs(path) {
 		return list

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// State is the state of a run by its journal: what resume needs to continue, and
-// what a [Result] is folded from.
+// State is the state of a run by its journal: what resume needs to continue,
+// and what a [Result] is folded from.
 type State struct {
 	Run           RunStart
 	Sessions      []Session
@@ -18,8 +18,8 @@ type State struct {
 	Warnings      []WarningRecord
 	Looks         []Look         // decisions on another round, in order
 	Preconditions []Precondition // in order
-	// Paused is the pause after which the next session continues, nil if the run is
-	// not at one.
+	// Paused is the pause after which the next session continues, nil if the
+	// run is not at one.
 	Paused *Pause
 	// Ended is nil until the run has ended.
 	Ended *RunEnd
@@ -228,8 +228,8 @@ func (s *State) Stopped() *Look {
 	return nil
 }
 
-// Final is the attempt at a case-round that counts: the last that is done, else the
-// last that ended, else the last. It is nil if there was none.
+// Final is the attempt at a case-round that counts: the last that is done, else
+// the last that ended, else the last. It is nil if there was none.
 func (s *State) Final(id string, round int) *Attempt {
 	var best *Attempt
 	for _, a := range s.Attempts {
@@ -277,8 +277,8 @@ func (s *State) FailedRounds() (n int) {
 	return n
 }
 
-// Retrying reports whether the last session measured failed case-rounds again and
-// was interrupted or paused meanwhile.
+// Retrying reports whether the last session measured failed case-rounds again
+// and was interrupted or paused meanwhile.
 func (s *State) Retrying() bool {
 	n := len(s.Sessions)
 	return n > 0 && s.Ended == nil && s.Sessions[n-1].RetryFailed

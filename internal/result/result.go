@@ -1,24 +1,27 @@
-// Package result defines the records of the journal, the result that is folded from
-// them, and the run folder that contains both.
+// Package result defines the records of the journal, the result that is folded
+// from them, and the run folder that contains both.
 //
-// A record is written once, after the event that it describes, and never changed. The
-// package neither measures nor draws conclusions: the analysis adds summaries and
-// verdicts to a [Result]. Times are integer nanoseconds, sizes integer bytes, rates
-// bytes per second. Changes of the format are additive.
+// A record is written once, after the event that it describes, and never
+// changed. The package neither measures nor draws conclusions: the analysis
+// adds summaries and verdicts to a [Result]. Times are integer nanoseconds,
+// sizes integer bytes, rates bytes per second. Changes of the format are
+// additive.
 //
 // # From event to result
 //
-// The runner appends a [Record] for every event to the journal of a [RunDir]. Each kind
-// of record is one row of the table recordKinds: how it is checked, and how [Replay]
-// adds it to the [State] of the run, which resume needs. [Fold] makes the [Result] from
-// that state. Package result/export writes results in formats of other programs.
+// The runner appends a [Record] for every event to the journal of a [RunDir].
+// Each kind of record is one row of the table recordKinds: how it is checked,
+// and how [Replay] adds it to the [State] of the run, which resume needs.
+// [Fold] makes the [Result] from that state. Package result/export writes
+// results in formats of other programs.
 //
 // # Untrusted input
 //
-// A journal or result may come from other people. Names in it are plain file names
-// ([SafeName]), or the journal is rejected. Files are reached only through the open run
-// folder, never through links. A folder is resumed only if its marker, its journal and
-// its owner agree. Host names, users and absolute paths are recorded only with
+// A journal or result may come from other people. Names in it are plain file
+// names ([SafeName]), or the journal is rejected. Files are reached only
+// through the open run folder, never through links. A folder is resumed only if
+// its marker, its journal and its owner agree. Host names, users and absolute
+// paths are recorded only with
 // --identify.
 package result
 
@@ -51,10 +54,11 @@ type Result struct {
 	// Auto is how the number of rounds came about where the plan left it to the
 	// run.
 	Auto *AutoRounds `json:"auto,omitempty"`
-	// Preconditions are what was written before the rounds, where the plan asks for
-	// a steady state.
+	// Preconditions are what was written before the rounds, where the plan asks
+	// for a steady state.
 	Preconditions []Precondition `json:"preconditions,omitempty"`
-	// Runs are what a pooled result was made of, see [Pool]; none for a single run.
+	// Runs are what a pooled result was made of, see [Pool]; none for a single
+	// run.
 	Runs []PooledRun `json:"runs,omitempty"`
 }
 
@@ -67,7 +71,8 @@ type Tool struct {
 	Arch    string `json:"arch"`
 }
 
-// PlanRef names the plan as executed. Digest is the SHA-256 of its canonical form.
+// PlanRef names the plan as executed. Digest is the SHA-256 of its canonical
+// form.
 type PlanRef struct {
 	Name   string `json:"name"`
 	Title  string `json:"title"`
@@ -121,8 +126,8 @@ type Host struct {
 	Thermal     string   `json:"thermal"`
 	Busy        []string `json:"busy"` // Spotlight, Time Machine, load …
 	Disks       []Disk   `json:"disks"`
-	// Translated is set where the program runs by an emulation of another processor
-	// (Rosetta).
+	// Translated is set where the program runs by an emulation of another
+	// processor (Rosetta).
 	Translated     bool   `json:"translated,omitempty"`
 	MemoryPressure string `json:"memory_pressure,omitempty"` // normal | warning | critical | ""
 	SwapUsed       int64  `json:"swap_used,omitempty"`
@@ -155,17 +160,11 @@ type Disk struct {
 
 // Departure is a way in which the run differs from what was published.
 type Departure struct {
-	// Kind is filesystem, engine, scale, sets, rounds, machine, os, choice, codec, input,
-	// format, …
+	// Kind is filesystem, engine, scale, sets, rounds, machine, os, choice,
+	// codec, input, format, …
 	Kind  string   `json:"kind"`
 	Text  string   `json:"text"`
 	Cases []string `json:"cases,omitempty"` // none: all
-}
-
-// Warning is whatever weakens a number; it is shown wherever the number is.
-type Warning struct {
-	Kind string `json:"kind"`
-	Text string `json:"text"`
 }
 
 // Status of a case and of a case-round.
@@ -176,9 +175,9 @@ const (
 	Discarded = "discarded"
 )
 
-// Unfinished is the status of a run that has not ended; its other statuses are Done
-// (skipped cases included), Failed (a case failed or was discarded) and Skipped (it
-// was not measured).
+// Unfinished is the status of a run that has not ended; its other statuses are
+// Done (skipped cases included), Failed (a case failed or was discarded) and
+// Skipped (it was not measured).
 const Unfinished = "unfinished"
 
 // Case is one cell of the matrix with everything that was done to it, over all
@@ -204,7 +203,8 @@ type CaseRound struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Counts reports whether the steps of a round count: it was measured to its end.
+// Counts reports whether the steps of a round count: it was measured to its
+// end.
 func (c *Case) Counts(round int) bool {
 	for _, r := range c.Rounds {
 		if r.Round == round {
@@ -261,19 +261,20 @@ type Step struct {
 	Warnings   []Warning         `json:"warnings,omitempty"`
 }
 
-// Span is the timed stretch of a step with workers: gate, first done, last done.
+// Span is the timed stretch of a step with workers: gate, first done, last
+// done.
 type Span struct {
 	GateNS      int64 `json:"gate_ns"`
 	FirstDoneNS int64 `json:"first_done_ns"`
 	LastDoneNS  int64 `json:"last_done_ns"`
 	Bytes       int64 `json:"bytes"`
-	// BusyNS is the sum of the samples' durations; IdleNS the rest of worker time
-	// between gate and last done.
+	// BusyNS is the sum of the samples' durations; IdleNS the rest of worker
+	// time between gate and last done.
 	BusyNS int64 `json:"busy_ns"`
 	IdleNS int64 `json:"idle_ns"`
 	// Waves is how often the gate opened. Between two waves files are closed,
-	// opened and their data made: that time, PausedNS, is cut out, so that gate to
-	// last done is the sum of the waves.
+	// opened and their data made: that time, PausedNS, is cut out, so that gate
+	// to last done is the sum of the waves.
 	Waves    int   `json:"waves"`
 	PausedNS int64 `json:"paused_ns"`
 }

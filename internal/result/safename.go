@@ -35,10 +35,10 @@ var ErrUnsafeName = errors.New("not a plain file name")
 const maxName = 255
 
 // SafeName checks that name is a single path element: without separators of any
-// system, control or invisible characters, neither hidden nor usable as an option
-// of a command. Names of places, containers and runs are checked whenever a journal
-// is written or read, so that a journal of other people cannot lead to files
-// outside of the run's own folders.
+// system, control or invisible characters, neither hidden nor usable as an
+// option of a command. Names of places, containers and runs are checked
+// whenever a journal is written or read, so that a journal of other people
+// cannot lead to files outside of the run's own folders.
 func SafeName(name string) error {
 	bad := func(why string) error { return fmt.Errorf("name %q: %s: %w", name, why, ErrUnsafeName) }
 	switch {

@@ -17,9 +17,9 @@ import (
 //go:embed describe.txt
 var describeText string
 
-// JSONSchema is the JSON Schema (draft 2020-12) of result.json, with a description
-// of every property. It allows unknown properties, since versions of the format
-// within one schema version only add properties.
+// JSONSchema is the JSON Schema (draft 2020-12) of result.json, with a
+// description of every property. It allows unknown properties, since versions
+// of the format within one schema version only add properties.
 func JSONSchema() []byte { return schemaOnce() }
 
 var schemaOnce = sync.OnceValue(func() []byte {
@@ -40,9 +40,10 @@ func buildSchema() (*jsonschema.Schema, error) {
 		descriptions(describeText), enums)
 }
 
-// SchemaOf is the JSON Schema of another document of schema version 1 that is made
-// from results. describe has a line "Type.property text" for each property that
-// result.json does not have; closed are the accepted values of such properties.
+// SchemaOf is the JSON Schema of another document of schema version 1 that is
+// made from results. describe has a line "Type.property text" for each property
+// that result.json does not have; closed are the accepted values of such
+// properties.
 func SchemaOf[T any](title, description, describe string, closed map[string][]any) ([]byte, error) {
 	texts, accepted := descriptions(describeText), maps.Clone(enums)
 	maps.Copy(texts, descriptions(describe))

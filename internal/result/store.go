@@ -15,8 +15,8 @@ import (
 )
 
 // MarshalIndent is the content of result.json. Equal results give equal bytes:
-// fields have a fixed order, and a missing list is []. A number that JSON cannot
-// represent is an error that names it.
+// fields have a fixed order, and a missing list is []. A number that JSON
+// cannot represent is an error that names it.
 func (r *Result) MarshalIndent() ([]byte, error) {
 	var b []byte
 	whole, err := complete(r)
@@ -29,7 +29,8 @@ func (r *Result) MarshalIndent() ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// CheckFinite fails if a number of the result is not finite, and names the number.
+// CheckFinite fails if a number of the result is not finite, and names the
+// number.
 func (r *Result) CheckFinite() error {
 	_, err := complete(r)
 	return err
@@ -44,8 +45,9 @@ func (r *Result) WriteResult(dir string) error {
 	return errors.Join(d.WriteResult(r), d.Close())
 }
 
-// WriteResult writes result.json, and summary.json with the part that lists of runs
-// show. It ignores an error of the latter: without it, lists read result.json.
+// WriteResult writes result.json, and summary.json with the part that lists of
+// runs show. It ignores an error of the latter: without it, lists read
+// result.json.
 func (d *RunDir) WriteResult(r *Result) error {
 	b, err := r.MarshalIndent()
 	if err != nil {
@@ -167,11 +169,11 @@ func (d *RunDir) digest(name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Outdated reports whether plan or journal in the run folder dir have changed since
-// r, its result.json, was made. It is false for a folder without a journal, which
-// contains only a result, such as a pooled one, and for one without a plan, which
-// cannot be analysed again. Results of older versions do not name their sources:
-// for them the modification times of the files decide.
+// Outdated reports whether plan or journal in the run folder dir have changed
+// since r, its result.json, was made. It is false for a folder without a
+// journal, which contains only a result, such as a pooled one, and for one
+// without a plan, which cannot be analysed again. Results of older versions do
+// not name their sources: for them the modification times of the files decide.
 func Outdated(dir string, r *Result) (bool, error) {
 	d, err := openDir(dir)
 	if err != nil {

@@ -11,25 +11,25 @@ import (
 	"sync"
 )
 
-// summaryFile is the content of summary.json: the part of a result.json that lists
-// of many runs show; the whole may be a hundred times as long. It is used only
-// while its digest is that of result.json.
+// summaryFile is the content of summary.json: the part of a result.json that
+// lists of many runs show; the whole may be a hundred times as long. It is used
+// only while its digest is that of result.json.
 type summaryFile struct {
 	Schema  int     `json:"schema"`
 	Digest  string  `json:"result_sha256"`
 	Summary *Result `json:"summary"`
 }
 
-// ReadSummary reads from a run folder what lists of many runs show. Of the cases
-// that is ID, status, reason, target and whether they are the baseline. Of the
-// summaries it is the headline estimate, with the published figures and warnings:
-// of rates, of sizes on disk and of quantities with published figures, or of all if
-// the run has no rate. Claims, sessions, departures and warnings are complete;
-// fits, relations and tables are omitted.
+// ReadSummary reads from a run folder what lists of many runs show. Of the
+// cases that is ID, status, reason, target and whether they are the baseline.
+// Of the summaries it is the headline estimate, with the published figures and
+// warnings: of rates, of sizes on disk and of quantities with published
+// figures, or of all if the run has no rate. Claims, sessions, departures and
+// warnings are complete; fits, relations and tables are omitted.
 //
-// Without a result.json it reads the journal; then there are neither summaries nor
-// claims. It may be called from several goroutines; each call has one file in
-// memory.
+// Without a result.json it reads the journal; then there are neither summaries
+// nor claims. It may be called from several goroutines; each call has one file
+// in memory.
 func ReadSummary(dir string) (*Result, error) {
 	d, err := openDir(dir)
 	if err != nil {
@@ -66,8 +66,8 @@ func ReadSummary(dir string) (*Result, error) {
 // fileBuffers are buffers for one file each; decoding copies from them.
 var fileBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// readSummaryFile reads summary.json, nil unless it belongs to the result.json with
-// this content.
+// readSummaryFile reads summary.json, nil unless it belongs to the result.json
+// with this content.
 func (d *RunDir) readSummaryFile(result []byte) *Result {
 	b, err := d.ReadFile(SummaryFile, maxFile)
 	if err != nil {
@@ -84,7 +84,8 @@ func (d *RunDir) readSummaryFile(result []byte) *Result {
 	return whole
 }
 
-// encodeSummary is the content of summary.json for a result and its encoded form.
+// encodeSummary is the content of summary.json for a result and its encoded
+// form.
 func encodeSummary(r *Result, encoded []byte) ([]byte, error) {
 	c := *r // summarize changes the lists of its argument
 	whole, err := complete(summarize(&c))
@@ -100,8 +101,8 @@ func digestOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// rateUnit is the unit of rates, sizeOnDisk the quantity of a container's size on
-// the host.
+// rateUnit is the unit of rates, sizeOnDisk the quantity of a container's size
+// on the host.
 const (
 	rateUnit   = "B/s"
 	sizeOnDisk = "allocated"

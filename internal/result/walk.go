@@ -21,8 +21,8 @@ func complete[T any](v *T) (*T, error) {
 }
 
 // completeValue completes v in place, after copying what v shares with the
-// original. If it finds a number that is not finite, it returns the path to it from
-// v.
+// original. If it finds a number that is not finite, it returns the path to it
+// from v.
 func completeValue(v reflect.Value) (where string, found bool) {
 	if !hasListsOrFloats(v.Type()) {
 		return "", false

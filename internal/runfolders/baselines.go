@@ -27,7 +27,8 @@ func Baselines(dir string) ([]string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	// The folder may be somebody else's: no links, pipes or huge files are read.
+	// The folder may be somebody else's: no links, pipes or huge files are
+	// read.
 	if err == nil && (!fi.Mode().IsRegular() || fi.Size() > maxBaselines) {
 		err = errors.New("it is not a list of baselines")
 	}
@@ -130,7 +131,8 @@ func writeBaselines(dir string, names []string) error {
 		}
 		return nil
 	}
-	// A file with a name of its own, so that two processes do not mix their lists.
+	// A file with a name of its own, so that two processes do not mix their
+	// lists.
 	f, err := os.CreateTemp(dir, "."+BaselineFile+"-*")
 	if err != nil {
 		return fmt.Errorf("writing baselines: %w", err)

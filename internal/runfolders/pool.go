@@ -25,7 +25,8 @@ import (
 func Pool(dirs []string, out string) (*plan.Plan, *result.Result, error) {
 	var p *plan.Plan
 	var list []*result.Result
-	// The plans are equal, or result.Pool refuses the runs: the last one is used.
+	// The plans are equal, or result.Pool refuses the runs: the last one is
+	// used.
 	for _, dir := range dirs {
 		d, err := result.OpenRun(dir)
 		if err != nil {

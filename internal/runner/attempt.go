@@ -13,9 +13,9 @@ import (
 	"dmgbench/internal/units"
 )
 
-// stopError ends the session because a place is full or gone, as an interrupt does:
-// no other case could be measured, and the run can be resumed when the place is
-// back or has space.
+// stopError ends the session because a place is full or gone, as an interrupt
+// does: no other case could be measured, and the run can be resumed when the
+// place is back or has space.
 type stopError struct{ err error }
 
 // Error is the text of the cause.
@@ -24,8 +24,8 @@ func (e *stopError) Error() string { return e.err.Error() }
 // Unwrap is the cause, such as ENOSPC.
 func (e *stopError) Unwrap() error { return e.err }
 
-// Stopped reports whether a run ended early because a place was full or gone. Its
-// folder contains what was measured.
+// Stopped reports whether a run ended early because a place was full or gone.
+// Its folder contains what was measured.
 func Stopped(err error) bool {
 	_, ok := errors.AsType[*stopError](err)
 	return ok
@@ -40,8 +40,8 @@ func (e *journalError) Error() string {
 // Unwrap is the error of the run folder.
 func (e *journalError) Unwrap() error { return e.err }
 
-// runCaseRound measures one case in one round, a second time if the machine slept
-// meanwhile.
+// runCaseRound measures one case in one round, a second time if the machine
+// slept meanwhile.
 func (r *run) runCaseRound(ctx context.Context, id string, round int, pause *result.Pause) error {
 	c := r.findCase(id)
 	if c == nil {
@@ -59,8 +59,8 @@ func (r *run) runCaseRound(ctx context.Context, id string, round int, pause *res
 	if err != nil {
 		return err
 	}
-	// The end record makes the case-round count. Before it is durable, a killed run
-	// measures the case-round again.
+	// The end record makes the case-round count. Before it is durable, a killed
+	// run measures the case-round again.
 	r.finished++
 	r.forecast.finish(id)
 	r.done[caseRoundKey{id, round}] = true
@@ -71,9 +71,9 @@ func (r *run) runCaseRound(ctx context.Context, id string, round int, pause *res
 	return r.commit(result.Record{CaseEnd: end})
 }
 
-// attempt measures one case-round and sets status, reason and target of end. The
-// error stops the run, except errSlept; errors that concern only the case are its
-// reason.
+// attempt measures one case-round and sets status, reason and target of end.
+// The error stops the run, except errSlept; errors that concern only the case
+// are its reason.
 func (r *run) attempt(ctx context.Context, c plan.Case, end *result.CaseEnd, pause *result.Pause) error {
 	eng, round := engineFor(r.c.Engine, c.Settings), end.Round
 	if u := unsupported(eng, c); u != nil { // known before the first byte is written
@@ -93,7 +93,8 @@ func (r *run) attempt(ctx context.Context, c plan.Case, end *result.CaseEnd, pau
 		}
 	}
 	caseErr := x.run(ctx, pause)
-	// Before containers are removed: what was made, and whether a place was full.
+	// Before containers are removed: what was made, and whether a place was
+	// full.
 	end.Target = x.actualTarget()
 	full := x.fullPlace(caseErr)
 	if _, ok := errors.AsType[*pausedError](caseErr); ok {
@@ -131,8 +132,8 @@ func (x *caseRun) stopReason(ctx context.Context, caseErr error, full string) er
 	stop := func(why string) error {
 		return &stopError{fmt.Errorf("measuring case %q: %s: %w", x.c.ID, why, caseErr)}
 	}
-	// The order matters: after an interrupt or a sleep, other errors of the case
-	// are likely to be their effects.
+	// The order matters: after an interrupt or a sleep, other errors of the
+	// case are likely to be their effects.
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -162,13 +163,13 @@ func (x *caseRun) usedPlaces() []*workFolder {
 	return out
 }
 
-// fullBelow is the number of free bytes that a disk may report while it refuses to
-// write: it allocates in blocks and extents.
+// fullBelow is the number of free bytes that a disk may report while it refuses
+// to write: it allocates in blocks and extents.
 const fullBelow = 1 << 20
 
-// fullPlace describes the place of the case that is full, after an error and before
-// containers are removed; "" if none is. A volume inside an image may also be full:
-// then the place has space.
+// fullPlace describes the place of the case that is full, after an error and
+// before containers are removed; "" if none is. A volume inside an image may
+// also be full: then the place has space.
 func (x *caseRun) fullPlace(err error) string {
 	if errors.Is(err, syscall.EDQUOT) {
 		return x.place.title + " is at its quota"
@@ -184,8 +185,8 @@ func (x *caseRun) fullPlace(err error) string {
 	return ""
 }
 
-// missingSpace describes the place of a failed case if it has too little space for
-// the case, although its containers were removed; else "".
+// missingSpace describes the place of a failed case if it has too little space
+// for the case, although its containers were removed; else "".
 func (x *caseRun) missingSpace() string {
 	if isSimulated(x.r.c.Engine) {
 		return ""

@@ -12,8 +12,8 @@ import (
 	"dmgbench/internal/units"
 )
 
-// TooLittleError means that max_written of rounds = "auto" does not allow a single
-// round.
+// TooLittleError means that max_written of rounds = "auto" does not allow a
+// single round.
 type TooLittleError struct{ Need, Allowed units.Bytes }
 
 // Error names both sizes.
@@ -49,8 +49,8 @@ func (r *run) addEarlierWrites() {
 	}
 }
 
-// elapsedAll is how long all sessions took so far; a lost session counts until its
-// last record.
+// elapsedAll is how long all sessions took so far; a lost session counts until
+// its last record.
 func (r *run) elapsedAll() time.Duration {
 	sum := time.Duration(r.now())
 	for _, s := range r.state.Sessions {
@@ -59,8 +59,9 @@ func (r *run) elapsedAll() time.Duration {
 	return sum
 }
 
-// needsRound reports whether a round is run. With rounds = "auto" the journal has
-// the decision after the round before; a missing one is made now, from the journal.
+// needsRound reports whether a round is run. With rounds = "auto" the journal
+// has the decision after the round before; a missing one is made now, from the
+// journal.
 func (r *run) needsRound(round int) (bool, error) {
 	if r.auto == nil {
 		return round <= r.p.Run.Rounds, nil
@@ -87,13 +88,13 @@ func (r *run) needsRound(round int) (bool, error) {
 	return look.Stop == "", r.append(result.Record{Look: &look})
 }
 
-// decideRounds judges the run after so many rounds. due reports that a decision is
-// needed: the plan looks after this round, or a limit is reached.
+// decideRounds judges the run after so many rounds. due reports that a decision
+// is needed: the plan looks after this round, or a limit is reached.
 func (r *run) decideRounds(done int) (look result.Look, due bool, err error) {
 	a := r.auto
 	look = result.Look{Round: done, ElapsedNS: int64(r.elapsedAll()), Written: r.writtenByAll}
-	// Limits come before precision: a run that reaches one ends here in any case,
-	// and the text reports how precise it is.
+	// Limits come before precision: a run that reaches one ends here in any
+	// case, and the text reports how precise it is.
 	switch last := a.Looks[len(a.Looks)-1]; {
 	case done >= last && last < a.MaxRounds, a.MaxWritten > 0 && r.writtenByAll+bytesPerRound(r.p) > a.MaxWritten:
 		look.Stop = result.StopWritten

@@ -11,16 +11,16 @@ import (
 	"dmgbench/internal/workload"
 )
 
-// The canary is a short native write and read before each case. Its drift along the
-// run is caused by the machine, not by the image. It takes about 0.1 s on a SATA
-// SSD.
+// The canary is a short native write and read before each case. Its drift along
+// the run is caused by the machine, not by the image. It takes about 0.1 s on a
+// SATA SSD.
 const (
 	canaryFiles = 4
 	canaryBytes = 4_000_000 // of each file
 )
 
-// canary writes and reads files in a native folder, as two steps of the case that
-// its summaries omit.
+// canary writes and reads files in a native folder, as two steps of the case
+// that its summaries omit.
 func (x *caseRun) canary(ctx context.Context) error {
 	con, err := nativeEngine(x.r.c.Engine).Create(ctx, x.place.dir, "canary", engine.Spec{Cache: x.spec.Cache})
 	if err != nil {

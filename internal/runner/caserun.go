@@ -27,7 +27,8 @@ type handle struct {
 	liveFiles
 }
 
-// caseRun is one attempt at one case in one round: all state that its steps share.
+// caseRun is one attempt at one case in one round: all state that its steps
+// share.
 type caseRun struct {
 	r     *run
 	c     plan.Case
@@ -53,7 +54,8 @@ type caseRun struct {
 }
 
 // newCaseRun prepares an attempt. The name of the case's container contains the
-// number of the case in the plan and the round, so that it is unique in the run.
+// number of the case in the plan and the round, so that it is unique in the
+// run.
 func newCaseRun(r *run, c plan.Case, round int, eng engine.Engine) (*caseRun, error) {
 	f := r.places[c.Settings.Place]
 	if f == nil {
@@ -66,8 +68,8 @@ func newCaseRun(r *run, c plan.Case, round int, eng engine.Engine) (*caseRun, er
 	}, nil
 }
 
-// missingPlaceError is the error of a step or case at a place that the user gave no
-// folder for.
+// missingPlaceError is the error of a step or case at a place that the user
+// gave no folder for.
 func missingPlaceError(name string) error {
 	return fmt.Errorf("no folder was given for place %q; use --on %s=DIR", name, name)
 }
@@ -106,12 +108,13 @@ func (x *caseRun) run(ctx context.Context, pause *result.Pause) error {
 	return err
 }
 
-// hasSlept reports whether the machine slept since the attempt started. Kept images
-// are checked before they are detached: a later sleep affects no measured step.
+// hasSlept reports whether the machine slept since the attempt started. Kept
+// images are checked before they are detached: a later sleep affects no
+// measured step.
 func (x *caseRun) hasSlept() bool { return !x.counts && x.r.suspended()-x.slept > sleepThreshold }
 
-// keepImages detaches the containers, leaves them, and collects the command lines
-// that open them.
+// keepImages detaches the containers, leaves them, and collects the command
+// lines that open them.
 func (x *caseRun) keepImages(ctx context.Context) error {
 	if err := x.detachAll(ctx); err != nil {
 		return err
@@ -123,7 +126,8 @@ func (x *caseRun) keepImages(ctx context.Context) error {
 	return nil
 }
 
-// detachAll detaches the containers and empties the undo stack, since they stay.
+// detachAll detaches the containers and empties the undo stack, since they
+// stay.
 func (x *caseRun) detachAll(ctx context.Context) error {
 	for _, h := range x.handles() {
 		if h.att == nil {
@@ -138,8 +142,8 @@ func (x *caseRun) detachAll(ctx context.Context) error {
 	return nil
 }
 
-// finish undoes what is left. It has its own context, so that an interrupt does not
-// stop it.
+// finish undoes what is left. It has its own context, so that an interrupt does
+// not stop it.
 func (x *caseRun) finish() {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
 	defer cancel()
@@ -161,8 +165,8 @@ func (x *caseRun) handles() []*handle {
 	return out
 }
 
-// container finds the container that a step acts on, nil before the case's own is
-// created.
+// container finds the container that a step acts on, nil before the case's own
+// is created.
 func (x *caseRun) container(st plan.Step) (*handle, error) {
 	if st.On == "" {
 		return x.main, nil
@@ -173,8 +177,8 @@ func (x *caseRun) container(st plan.Step) (*handle, error) {
 	return nil, fmt.Errorf("no step has made a container %q", st.On)
 }
 
-// adopt makes a handle of a new container, to be detached and removed when the case
-// ends.
+// adopt makes a handle of a new container, to be detached and removed when the
+// case ends.
 func (x *caseRun) adopt(con engine.Container, f *workFolder, spec engine.Spec) *handle {
 	h := &handle{con: con, place: f, spec: spec}
 	x.undo.push("removing the container", con.Remove)
@@ -231,8 +235,8 @@ func (x *caseRun) runSteps(ctx context.Context, list []plan.Step) error {
 	return nil
 }
 
-// repeat executes a block in cycles. A block that is expected to fail ends at its
-// first step that fails.
+// repeat executes a block in cycles. A block that is expected to fail ends at
+// its first step that fails.
 func (x *caseRun) repeat(ctx context.Context, st plan.Step) error {
 	defer func() { x.cycle, x.mayFail = 0, false }()
 	x.mayFail = st.Expect == "fail"
@@ -265,8 +269,8 @@ func (x *caseRun) execute(ctx context.Context, st plan.Step) error {
 	return x.record(ctx, st, rec, err)
 }
 
-// record writes the record of a step and makes it durable before the next step. The
-// error ends the case.
+// record writes the record of a step and makes it durable before the next step.
+// The error ends the case.
 func (x *caseRun) record(ctx context.Context, st plan.Step, rec result.Step, err error) error {
 	rec.DurationNS = max(rec.DurationNS-rec.RetryNS, 0)
 	if err != nil {
@@ -288,8 +292,8 @@ func (x *caseRun) record(ctx context.Context, st plan.Step, rec result.Step, err
 		rec.Live = h.size()
 	}
 	end := &result.StepEnd{Case: x.c.ID, Round: x.round, Step: rec}
-	// The flush is outside of every timed span and before the next step: a record
-	// that exists is complete and durable.
+	// The flush is outside of every timed span and before the next step: a
+	// record that exists is complete and durable.
 	e := x.r.commit(result.Record{Step: end})
 	if e != nil && (err == nil || st.Expect == "fail" || x.mayFail) {
 		return &journalError{e} // after a failed step the case ends, and writing its end reports the journal's error
@@ -307,7 +311,8 @@ func (x *caseRun) record(ctx context.Context, st plan.Step, rec result.Step, err
 	return nil
 }
 
-// writtenBy is how many bytes a step wrote to files, or the write step of a canary.
+// writtenBy is how many bytes a step wrote to files, or the write step of a
+// canary.
 func writtenBy(st *result.Step) (sum int64) {
 	switch {
 	case st.Stream != nil:
@@ -346,8 +351,8 @@ type journalError struct{ err error }
 // errSlept is an attempt that does not count, because the machine slept in it.
 var errSlept = errors.New("the machine slept")
 
-// sleepThreshold is the reported sleep in nanoseconds from which on the machine has
-// really slept: less may be an effect of reading two clocks.
+// sleepThreshold is the reported sleep in nanoseconds from which on the machine
+// has really slept: less may be an effect of reading two clocks.
 const sleepThreshold = int64(1e9)
 
 // suspended is how long the machine has slept since boot in nanoseconds, 0 if
@@ -381,8 +386,8 @@ func (l *liveFiles) clone() liveFiles {
 // size is the sum of all files in bytes.
 func (l *liveFiles) size() int64 { return workload.Total(l.live) + workload.Total(l.named) }
 
-// isReplaying reports whether the next step was executed before the pause that this
-// attempt continues.
+// isReplaying reports whether the next step was executed before the pause that
+// this attempt continues.
 func (x *caseRun) isReplaying() bool { return x.pause != nil && x.index < x.pause.Step }
 
 // stepRun is one step that is being executed or replayed.

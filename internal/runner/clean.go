@@ -19,8 +19,8 @@ import (
 // probesFolder is the folder in the state folder where engines are probed.
 const probesFolder = "probes"
 
-// CleanOptions are what [Clean] needs other than the registry. Each field may be
-// nil.
+// CleanOptions are what [Clean] needs other than the registry. Each field may
+// be nil.
 type CleanOptions struct {
 	// Release detaches the images below a folder (an absolute path) and returns
 	// their names.
@@ -47,10 +47,10 @@ func (c *cleaner) Write(p []byte) (int, error) {
 	return c.out.Write(p)
 }
 
-// Clean removes what interrupted runs left at their places, and prints what it did
-// to w. It leaves alone runs that a process is measuring, and never removes a run
-// folder. A run that can be resumed stays registered, since only the registry
-// contains its places. An attached image is detached first, or kept.
+// Clean removes what interrupted runs left at their places, and prints what it
+// did to w. It leaves alone runs that a process is measuring, and never removes
+// a run folder. A run that can be resumed stays registered, since only the
+// registry contains its places. An attached image is detached first, or kept.
 func Clean(ctx context.Context, stateDir string, o CleanOptions, w io.Writer) error {
 	ids, halfWritten, err := registeredRuns(stateDir)
 	if err != nil {
@@ -75,7 +75,8 @@ func Clean(ctx context.Context, stateDir string, o CleanOptions, w io.Writer) er
 	return err
 }
 
-// cleanRun removes the work folders of one run unless a process is measuring it.
+// cleanRun removes the work folders of one run unless a process is measuring
+// it.
 func (c *cleaner) cleanRun(ctx context.Context, id string) error {
 	e, err := readEntry(c.stateDir, id)
 	if err != nil {
@@ -119,8 +120,8 @@ func (c *cleaner) cleanRun(ctx context.Context, id string) error {
 	return nil
 }
 
-// cleanPlace detaches the images in a run's work folder at one place and removes
-// the folder, if it exists.
+// cleanPlace detaches the images in a run's work folder at one place and
+// removes the folder, if it exists.
 func (c *cleaner) cleanPlace(ctx context.Context, at Place, id, done string) error {
 	if _, err := os.Lstat(filepath.Join(at.Path, workFolderName(id))); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -132,7 +133,8 @@ func (c *cleaner) cleanPlace(ctx context.Context, at Place, id, done string) err
 	return c.removeFolder(ctx, f, id, done)
 }
 
-// removeFolder detaches the images in a work folder, then removes and closes it.
+// removeFolder detaches the images in a work folder, then removes and closes
+// it.
 func (c *cleaner) removeFolder(ctx context.Context, f *workFolder, id, done string) error {
 	if c.Release != nil {
 		names, err := c.Release(ctx, f.dir.Path())
@@ -174,8 +176,8 @@ func (c *cleaner) removeHalfWritten(names []string) error {
 	return err
 }
 
-// cleanProbes removes what killed probes of engines left, and leaves active ones
-// alone.
+// cleanProbes removes what killed probes of engines left, and leaves active
+// ones alone.
 func (c *cleaner) cleanProbes(ctx context.Context) error {
 	path := filepath.Join(c.stateDir, probesFolder)
 	list, err := os.ReadDir(path)
@@ -214,9 +216,9 @@ func (c *cleaner) cleanProbe(ctx context.Context, path, id string) error {
 	return c.removeFolder(ctx, f, id, "removed its leftovers")
 }
 
-// WithProbeFolder calls probe with a new marked folder in the state folder, where
-// it can try an engine. It removes the folder afterwards, and before that the
-// folders of killed probes.
+// WithProbeFolder calls probe with a new marked folder in the state folder,
+// where it can try an engine. It removes the folder afterwards, and before that
+// the folders of killed probes.
 func WithProbeFolder(stateDir string, at time.Time, probe func(*hostio.Dir) error) (err error) {
 	path := filepath.Join(stateDir, probesFolder)
 	if err := os.MkdirAll(path, 0o700); err != nil {

@@ -1,6 +1,6 @@
 // Package runner executes a plan: rounds in shuffled order, fresh containers,
-// steps, a journal record after each step, and a clean-up stack that runs on every
-// return path.
+// steps, a journal record after each step, and a clean-up stack that runs on
+// every return path.
 //
 // The runner measures only the duration of steps; the workload times files. It
 // judges no numbers and renders no report. It writes to the run folder and to a
@@ -8,17 +8,18 @@
 //
 // # A session
 //
-// [Run] and [Resume] each execute one session (session.go): they register the run's
-// places, write the session record, open the places, measure what is left to
-// measure, and remove the images. The rounds of a session (rounds.go) go through
-// the combinations of the manual axes, then through rounds, then through the cases
-// in an order that depends on seed and round only. With rounds = "auto",
-// autorounds.go decides after each round whether there is another one.
+// [Run] and [Resume] each execute one session (session.go): they register the
+// run's places, write the session record, open the places, measure what is left
+// to measure, and remove the images. The rounds of a session (rounds.go) go
+// through the combinations of the manual axes, then through rounds, then
+// through the cases in an order that depends on seed and round only. With
+// rounds = "auto", autorounds.go decides after each round whether there is
+// another one.
 //
-// One attempt at one case in one round (attempt.go) is a caseRun (caserun.go): it
-// holds all state that the steps of the case share. Each kind of step is one row of
-// the table stepHandlers (steps.go): what the step needs, how it is executed, and
-// how it is replayed.
+// One attempt at one case in one round (attempt.go) is a caseRun (caserun.go):
+// it holds all state that the steps of the case share. Each kind of step is one
+// row of the table stepHandlers (steps.go): what the step needs, how it is
+// executed, and how it is replayed.
 //
 // # What survives a crash
 //
@@ -38,8 +39,8 @@
 //
 // # Errors
 //
-// An error of a step ends its case, not the run. These end the session instead: a
-// full or missing place ([Stopped]), a journal that cannot be written, and an
+// An error of a step ends its case, not the run. These end the session instead:
+// a full or missing place ([Stopped]), a journal that cannot be written, and an
 // interrupt. What the engine does not support is known before a case starts
 // (unsupported.go), and skips it.
 package runner
@@ -61,8 +62,8 @@ import (
 	"dmgbench/internal/units"
 )
 
-// Config is everything a run needs. The zero value of a field that is not marked as
-// required is usable.
+// Config is everything a run needs. The zero value of a field that is not
+// marked as required is usable.
 type Config struct {
 	Plan     *plan.Plan // required by Run, as executed
 	Tool     result.Tool
@@ -76,19 +77,19 @@ type Config struct {
 	Memory   int64            // bytes the program may use
 	Virtual  bool             // a hypervisor may cache data that the guest believes to be on a disk
 	Warnings []result.Warning // of the host
-	// Suspended is how long the machine has slept since boot in nanoseconds; nil:
-	// unknown.
+	// Suspended is how long the machine has slept since boot in nanoseconds;
+	// nil: unknown.
 	Suspended func() (int64, error)
-	// Changes reports how the machine changed during the session, as far as that
-	// weakens numbers. It is called once, after the last case. May be nil.
+	// Changes reports how the machine changed during the session, as far as
+	// that weakens numbers. It is called once, after the last case. May be nil.
 	Changes  func() []result.Warning
 	Identify bool
-	// Volatile keeps the run folder in the system's memory: it does not survive a
-	// power cut. For simulations, which can be repeated from their seed.
+	// Volatile keeps the run folder in the system's memory: it does not survive
+	// a power cut. For simulations, which can be repeated from their seed.
 	Volatile bool
 	Keep     bool // keep the images
-	// RetryFailed makes Resume measure the case-rounds again that failed or were
-	// discarded.
+	// RetryFailed makes Resume measure the case-rounds again that failed or
+	// were discarded.
 	RetryFailed bool
 	Inputs      map[string]string // paths of the files that the plan names as inputs, by name
 	StateDir    string            // contains the registry of runs; "": the run is not registered
@@ -103,10 +104,11 @@ type Progress interface {
 	// Message is shown once.
 	Message(text string)
 	// Warning is a message about a fact that weakens the numbers. The result
-	// contains it, too. Of warnings that differ only in their numbers, a session
-	// sends the first.
+	// contains it, too. Of warnings that differ only in their numbers, a
+	// session sends the first.
 	Warning(text string)
-	// Failure is sent when a case fails in a round. The result contains it, too.
+	// Failure is sent when a case fails in a round. The result contains it,
+	// too.
 	Failure(Failure)
 }
 
@@ -160,7 +162,8 @@ type Outcome struct {
 	Message string   // what to do next
 	Kept    []string // command lines that open the images that --keep left
 	Folders []string // that contain those images
-	// Complete reports that the run had ended before: resuming it did not measure.
+	// Complete reports that the run had ended before: resuming it did not
+	// measure.
 	Complete bool
 }
 
@@ -218,7 +221,8 @@ func (p Place) title(folder string) string {
 	return fmt.Sprintf("folder %q", p.Path)
 }
 
-// allPlaces are the named places and the run folder, which is the place "" unless
+// allPlaces are the named places and the run folder, which is the place ""
+// unless
 // --on gave another.
 func allPlaces(c Config) []Place {
 	out, root := slices.Clone(c.Places), c.Out

@@ -153,8 +153,8 @@ func (g caseGroup) print(w io.Writer) error {
 	return err
 }
 
-// describeStep is one step in one line: what it does, to how much, and what is live
-// after it.
+// describeStep is one step in one line: what it does, to how much, and what is
+// live after it.
 func describeStep(s plan.StepTotal) string {
 	cells := strings.TrimSpace(s.Do + " " + s.Phase)
 	if s.Cycle > 0 {
@@ -246,8 +246,8 @@ func (f *forecast) finish(id string) {
 	f.slept = 0
 }
 
-// fill adds the forecast to a status of the current case, in which so many steps
-// have ended, in a run of goal rounds.
+// fill adds the forecast to a status of the current case, in which so many
+// steps have ended, in a run of goal rounds.
 func (f *forecast) fill(s *Status, steps int, p workload.Progress, goal int) {
 	share := 0.0
 	if p.OfBytes > 0 {

@@ -74,9 +74,9 @@ func (s *stepRun) recordFiles(out workload.Outcome, o workload.Options) {
 	rec.Warnings = append(rec.Warnings, out.Warnings...)
 }
 
-// deviceBytes are what the disk of the place has transferred so far; nil and the
-// reason if that is unknown. It may start a program of the system, so it is never
-// called in a timed span.
+// deviceBytes are what the disk of the place has transferred so far; nil and
+// the reason if that is unknown. It may start a program of the system, so it is
+// never called in a timed span.
 func (x *caseRun) deviceBytes() (*result.DeviceBytes, string) {
 	switch {
 	case x.gate != nil:
@@ -94,14 +94,14 @@ func (x *caseRun) deviceBytes() (*result.DeviceBytes, string) {
 	return nil, err.Error()
 }
 
-// key identifies a random choice of the step: the same in every case, so that cases
-// can be compared in pairs.
+// key identifies a random choice of the step: the same in every case, so that
+// cases can be compared in pairs.
 func (s *stepRun) key() workload.Key {
 	return workload.Key{Seed: s.x.r.p.Run.Seed, Round: s.x.round, Step: cmp.Or(s.st.Phase, s.st.Do), Batch: s.h.batches}
 }
 
-// fileSet is the file set that a step uses: its own, that of the case, or the first
-// one of the plan.
+// fileSet is the file set that a step uses: its own, that of the case, or the
+// first one of the plan.
 func (x *caseRun) fileSet(st plan.Step) plan.FileSet {
 	name := cmp.Or(st.Files, x.c.Settings.Files)
 	for _, f := range x.r.p.Files {
@@ -148,8 +148,8 @@ func (s *stepRun) write(ctx context.Context, o workload.Options) (workload.Outco
 	return out, err
 }
 
-// drawBatch starts a new batch and draws its files: names and sizes in the order in
-// which they are written.
+// drawBatch starts a new batch and draws its files: names and sizes in the
+// order in which they are written.
 func (s *stepRun) drawBatch() []workload.Item {
 	s.h.batches++
 	return workload.Items(s.x.fileSet(s.st), s.key())
@@ -173,8 +173,8 @@ func (s *stepRun) read(ctx context.Context, o workload.Options) (workload.Outcom
 	return workload.Read(ctx, s.volume(), items, o)
 }
 
-// verify compares files with the data of the file set from which each was written,
-// which may not be that of the case.
+// verify compares files with the data of the file set from which each was
+// written, which may not be that of the case.
 func (s *stepRun) verify(ctx context.Context, o workload.Options) (all workload.Outcome, err error) {
 	items, err := s.batch()
 	for len(items) > 0 && err == nil {
@@ -216,8 +216,8 @@ func (s *stepRun) stream(ctx context.Context, o workload.Options) (workload.Outc
 	}, o)
 }
 
-// copy copies an input of the user, generated data in its place, or a file of the
-// volume to the volume.
+// copy copies an input of the user, generated data in its place, or a file of
+// the volume to the volume.
 func (s *stepRun) copy(ctx context.Context, o workload.Options) (workload.Outcome, error) {
 	src, err := s.openSource(o)
 	if err != nil {
@@ -230,8 +230,8 @@ func (s *stepRun) copy(ctx context.Context, o workload.Options) (workload.Outcom
 	return out, err
 }
 
-// generatedShare is the compressible share of the data that replaces an optional
-// input.
+// generatedShare is the compressible share of the data that replaces an
+// optional input.
 const generatedShare = 0.5
 
 // openSource opens what a copy step reads. The source may be an [io.Closer].
@@ -297,8 +297,8 @@ func (l *liveFiles) addBatch(items []workload.Item, set plan.FileSet) {
 	}
 }
 
-// addNamed adds the file that a copy or stream step has made, with its size on the
-// volume.
+// addNamed adds the file that a copy or stream step has made, with its size on
+// the volume.
 func (l *liveFiles) addNamed(vol workload.Volume, name string) error {
 	name = path.Clean(name)
 	list, err := vol.List(path.Dir(name))
@@ -314,8 +314,9 @@ func (l *liveFiles) addNamed(vol workload.Volume, name string) error {
 	return nil
 }
 
-// selected are the files that a delete step removes. "All" includes the files of
-// copy and stream steps; the other selections are among the files of batches.
+// selected are the files that a delete step removes. "All" includes the files
+// of copy and stream steps; the other selections are among the files of
+// batches.
 func (l *liveFiles) selected(st plan.Step, key workload.Key) []workload.Item {
 	gone := workload.Select(l.live, st, key)
 	if st.All && st.Batch != "last" {

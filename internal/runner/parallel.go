@@ -8,9 +8,9 @@ import (
 	"dmgbench/internal/workload"
 )
 
-// parallelStep is one step of a parallel block. It has its own view of the files on
-// the case's container; its changes are merged when all steps of the block have
-// ended.
+// parallelStep is one step of a parallel block. It has its own view of the
+// files on the case's container; its changes are merged when all steps of the
+// block have ended.
 type parallelStep struct {
 	x   *caseRun // a copy with a gate and a copy of main
 	st  plan.Step
@@ -20,8 +20,8 @@ type parallelStep struct {
 	live, named int
 }
 
-// splitParallel makes the views for the steps of a block. The i-th one numbers its
-// batch i further on.
+// splitParallel makes the views for the steps of a block. The i-th one numbers
+// its batch i further on.
 func (x *caseRun) splitParallel(steps []plan.Step) []*parallelStep {
 	out := make([]*parallelStep, len(steps))
 	for i, st := range steps {
@@ -48,8 +48,8 @@ func (x *caseRun) merge(p *parallelStep) {
 	x.main.batches = max(x.main.batches, made.batches)
 }
 
-// parallel executes steps on files at the same time: they wait for each other at a
-// gate before their first timed span.
+// parallel executes steps on files at the same time: they wait for each other
+// at a gate before their first timed span.
 func (s *stepRun) parallel(ctx context.Context) error {
 	x := s.x
 	steps := x.splitParallel(s.st.Steps)
@@ -64,8 +64,8 @@ func (s *stepRun) parallel(ctx context.Context) error {
 			return p.err
 		}
 	}
-	// The block's record has the time from its start to the end of its last step;
-	// each step has a record of its own.
+	// The block's record has the time from its start to the end of its last
+	// step; each step has a record of its own.
 	err := s.timed(func() error { return workload.Parallel(ctx, work...) })
 	for _, p := range steps {
 		x.merge(p)

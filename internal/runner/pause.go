@@ -12,7 +12,8 @@ import (
 	"dmgbench/internal/workload"
 )
 
-// pauseRun is the step pause, a checkpoint: the containers stay, the session ends.
+// pauseRun is the step pause, a checkpoint: the containers stay, the session
+// ends.
 func (x *caseRun) pauseRun(ctx context.Context, st plan.Step) error {
 	if x.hasSlept() { // the next session could not find out
 		return errSlept
@@ -28,8 +29,8 @@ func (x *caseRun) pauseRun(ctx context.Context, st plan.Step) error {
 	return &pausedError{p.Message}
 }
 
-// recordPause writes to the journal that the run waits, with the containers that it
-// needs to continue.
+// recordPause writes to the journal that the run waits, with the containers
+// that it needs to continue.
 func (x *caseRun) recordPause(p *result.Pause) error {
 	p.Others = nil // a restored pause has the old list
 	if x.main != nil {
@@ -55,8 +56,9 @@ func (x *caseRun) recordPause(p *result.Pause) error {
 	return nil
 }
 
-// restorePause returns to a pause after which no step was executed. If containers
-// were attached since, their fingerprints have changed and are recorded anew.
+// restorePause returns to a pause after which no step was executed. If
+// containers were attached since, their fingerprints have changed and are
+// recorded anew.
 func (x *caseRun) restorePause(ctx context.Context, pause result.Pause) error {
 	if err := x.detachAll(ctx); err != nil || !x.reopened {
 		return err
@@ -65,10 +67,11 @@ func (x *caseRun) restorePause(ctx context.Context, pause result.Pause) error {
 }
 
 // replay follows a step that an earlier session executed, by [stepHandlers]. A
-// container that the step made is opened again and must be the one that was left.
-// After the last replayed step, containers are attached again.
+// container that the step made is opened again and must be the one that was
+// left. After the last replayed step, containers are attached again.
 func (x *caseRun) replay(ctx context.Context, st plan.Step) error {
-	// Indexes continue as in the earlier session, since the pause is one of them.
+	// Indexes continue as in the earlier session, since the pause is one of
+	// them.
 	x.index += 1 + len(st.Steps) // the steps of a parallel block have numbers of their own
 	h, err := x.container(st)
 	if err != nil {
@@ -94,8 +97,8 @@ func (s *stepRun) replay(ctx context.Context) error {
 	return nil
 }
 
-// replayAttach marks the container as attached; reattach attaches it if no later
-// step detached it.
+// replayAttach marks the container as attached; reattach attaches it if no
+// later step detached it.
 func (s *stepRun) replayAttach(context.Context) error {
 	s.h.opts, s.h.att = s.attachOptions(), replayedAttachment{}
 	return nil
@@ -174,8 +177,8 @@ func (x *caseRun) reopen(
 	return con, nil
 }
 
-// reattach attaches the containers that were attached at the pause, and reads from
-// their volumes the sizes of the files that copy and stream steps made.
+// reattach attaches the containers that were attached at the pause, and reads
+// from their volumes the sizes of the files that copy and stream steps made.
 func (x *caseRun) reattach(ctx context.Context) error {
 	var attached []*handle
 	for _, h := range x.handles() {
@@ -210,8 +213,8 @@ func (x *caseRun) reattach(ctx context.Context) error {
 	return nil
 }
 
-// replayedAttachment represents an attachment of an earlier session while its steps
-// are replayed.
+// replayedAttachment represents an attachment of an earlier session while its
+// steps are replayed.
 type replayedAttachment struct{ engine.Attachment }
 
 // Detach succeeds, as no image is attached.

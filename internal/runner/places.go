@@ -15,8 +15,8 @@ import (
 	"dmgbench/internal/units"
 )
 
-// missingPlaces are the places of the plan for which the user gave no folder: they
-// use that of the unnamed place, which is a deviation.
+// missingPlaces are the places of the plan for which the user gave no folder:
+// they use that of the unnamed place, which is a deviation.
 func missingPlaces(c Config) []string {
 	var out []string
 	for _, name := range c.Plan.Places() {
@@ -39,8 +39,8 @@ func (s Space) String() string {
 	return fmt.Sprintf("%s: up to %s needed, %s free", s.Title, s.Need.Human(), s.Free.Human())
 }
 
-// Spaces are the space that the largest case of each place needs, with all images
-// that --keep leaves there. It writes no file.
+// Spaces are the space that the largest case of each place needs, with all
+// images that --keep leaves there. It writes no file.
 func Spaces(c Config) ([]Space, error) {
 	need, kept := map[string]units.Bytes{}, map[string]units.Bytes{}
 	for _, cs := range c.Plan.Cases() {
@@ -80,8 +80,8 @@ func CheckSpace(spaces []Space) error {
 	return nil
 }
 
-// checkRunSpace checks that the places of a run have space for it. Simulated disks
-// need none.
+// checkRunSpace checks that the places of a run have space for it. Simulated
+// disks need none.
 func checkRunSpace(c Config) error {
 	if isSimulated(c.Engine) {
 		return nil
@@ -93,8 +93,8 @@ func checkRunSpace(c Config) error {
 	return CheckSpace(spaces)
 }
 
-// freeSpace is the free space in bytes of the file system that path is or will be
-// on.
+// freeSpace is the free space in bytes of the file system that path is or will
+// be on.
 func freeSpace(path string) (int64, error) {
 	path = absolute(path)
 	for filepath.Dir(path) != path {
@@ -113,8 +113,8 @@ func freeSpace(path string) (int64, error) {
 }
 
 // checkWritable makes and removes a folder at each place before there is a run
-// folder, since only that finds every kind of refusal. It accepts places that do
-// not exist: opening them fails later.
+// folder, since only that finds every kind of refusal. It accepts places that
+// do not exist: opening them fails later.
 func checkWritable(c Config) error {
 	for _, p := range c.Places {
 		dir, err := os.MkdirTemp(p.Path, ".dmgbench-*")
@@ -128,7 +128,8 @@ func checkWritable(c Config) error {
 	return nil
 }
 
-// openPlaces opens the work folder of every place. Names of one folder share it.
+// openPlaces opens the work folder of every place. Names of one folder share
+// it.
 func (r *run) openPlaces(undo *undoStack) error {
 	r.places = map[string]*workFolder{}
 	for _, p := range allPlaces(r.c) {
@@ -149,8 +150,8 @@ func (r *run) openPlaces(undo *undoStack) error {
 	return nil
 }
 
-// placeIn is the opened place in the folder at path, nil if there is none. Paths of
-// one folder may differ by links, and by case on macOS.
+// placeIn is the opened place in the folder at path, nil if there is none.
+// Paths of one folder may differ by links, and by case on macOS.
 func (r *run) placeIn(path string) *workFolder {
 	at, err := os.Stat(path)
 	if err != nil {
@@ -174,8 +175,8 @@ func (r *run) titleOf(name string) string {
 	return name
 }
 
-// detachBeforeRemoval detaches, where the engine can, all images below the folders
-// that are about to be removed.
+// detachBeforeRemoval detaches, where the engine can, all images below the
+// folders that are about to be removed.
 func (r *run) detachBeforeRemoval(ctx context.Context) {
 	n, err := r.detachImages(ctx)
 	switch {

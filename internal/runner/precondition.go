@@ -15,8 +15,8 @@ import (
 	"dmgbench/internal/workload"
 )
 
-// precondition writes to every place until its rate is steady, once in a session:
-// while it is idle, a drive empties its cache and cools down.
+// precondition writes to every place until its rate is steady, once in a
+// session: while it is idle, a drive empties its cache and cools down.
 func (r *run) precondition(ctx context.Context) error {
 	if r.p.Run.Precondition != plan.Steady || r.p.Run.AtMost() > 0 && r.allMeasured() {
 		return nil
@@ -58,8 +58,8 @@ func (r *run) allMeasured() bool {
 }
 
 // preconditionPlace writes files of one size to a native folder, each after
-// deleting the last, until the rate is steady or a limit is reached. It removes the
-// folder on every return path.
+// deleting the last, until the rate is steady or a limit is reached. It removes
+// the folder on every return path.
 func (r *run) preconditionPlace(
 	ctx context.Context, f *workFolder, title string, rec *result.Precondition,
 ) (err error) {
@@ -118,8 +118,8 @@ func describeUnsteady(title, limit string, rec *result.Precondition) string {
 		title, limit, rec.Window, 100*math.Abs(rec.Slope))
 }
 
-// writeSteadySample writes, flushes and deletes one file with the I/O settings of
-// the plan.
+// writeSteadySample writes, flushes and deletes one file with the I/O settings
+// of the plan.
 func (r *run) writeSteadySample(ctx context.Context, vol workload.Volume, n int) (s result.SteadySample, err error) {
 	data, err := workload.NewData(r.p.Run.Seed, n, "precondition", "", 0)
 	if err != nil {
@@ -141,9 +141,9 @@ func (r *run) writeSteadySample(ctx context.Context, vol workload.Volume, n int)
 	return s, err
 }
 
-// relativeSlope is the slope of the least-squares line of the rate over the number
-// of the sample, as a share of the mean rate: what fio compares with the limit of
-// steadystate=bw_slope.
+// relativeSlope is the slope of the least-squares line of the rate over the
+// number of the sample, as a share of the mean rate: what fio compares with the
+// limit of steadystate=bw_slope.
 func relativeSlope(samples []result.SteadySample) float64 {
 	n := float64(len(samples))
 	var sx, sy, sxx, sxy float64

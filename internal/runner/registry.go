@@ -18,18 +18,20 @@ import (
 	"dmgbench/internal/result"
 )
 
-// The registry is the only record of the places of a run, as the journal contains
-// no paths. It has two readers: resume, which finds places and inputs that the user
-// need not name again, and clean, which finds images of runs that were killed.
+// The registry is the only record of the places of a run, as the journal
+// contains no paths. It has two readers: resume, which finds places and inputs
+// that the user need not name again, and clean, which finds images of runs that
+// were killed.
 
-// registryFolder contains one JSON file per registered run, below the state folder.
+// registryFolder contains one JSON file per registered run, below the state
+// folder.
 const registryFolder = "runs"
 
 // maxEntry bounds a file of the registry in bytes.
 const maxEntry = 1 << 20
 
-// entry is one run in the registry: the folders where a killed run may have left
-// images.
+// entry is one run in the registry: the folders where a killed run may have
+// left images.
 type entry struct {
 	Run    string            `json:"run"`
 	Folder string            `json:"folder"`
@@ -54,8 +56,8 @@ func (e entry) hasFolder(path string) bool {
 	return slices.ContainsFunc(e.folders(), func(p Place) bool { return p.Path == path })
 }
 
-// mayContainImages reports whether images of the run are in one of its folders, or
-// may be: on a disk that is not attached now.
+// mayContainImages reports whether images of the run are in one of its folders,
+// or may be: on a disk that is not attached now.
 func (e entry) mayContainImages(at Place) bool {
 	if _, err := os.Stat(at.Path); errors.Is(err, fs.ErrNotExist) {
 		return at.Path != e.Folder
@@ -64,8 +66,9 @@ func (e entry) mayContainImages(at Place) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// register writes the places and inputs of this session to the registry, so that
-// [Clean] finds what a killed run leaves, and resume finds the places again.
+// register writes the places and inputs of this session to the registry, so
+// that [Clean] finds what a killed run leaves, and resume finds the places
+// again.
 func (r *run) register() error {
 	if r.c.StateDir == "" {
 		return nil
@@ -80,8 +83,8 @@ func (r *run) register() error {
 	}
 	for _, p := range allPlaces(r.c) {
 		path := absolute(p.Path)
-		// A mistyped folder that does not exist contains no images; the former one
-		// may.
+		// A mistyped folder that does not exist contains no images; the former
+		// one may.
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !before.hasFolder(path) {
 			if path = before.Places[p.Name]; path == "" {
 				continue
@@ -97,8 +100,8 @@ func (r *run) register() error {
 	return writeEntry(r.c.StateDir, e)
 }
 
-// writeEntry replaces the entry of a run atomically: a killed run leaves the old
-// entry or the new one, and perhaps a half-written temporary file.
+// writeEntry replaces the entry of a run atomically: a killed run leaves the
+// old entry or the new one, and perhaps a half-written temporary file.
 func writeEntry(stateDir string, e entry) error {
 	dir := filepath.Join(stateDir, registryFolder)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -116,8 +119,8 @@ func writeEntry(stateDir string, e entry) error {
 	return d.WriteFileAtomic(e.Run+".json", append(text, '\n'), 0o600)
 }
 
-// readEntry reads the registry entry of one run. In a state folder of "" it finds
-// none.
+// readEntry reads the registry entry of one run. In a state folder of "" it
+// finds none.
 func readEntry(stateDir, id string) (e entry, err error) {
 	defer func() {
 		if err != nil {
@@ -170,8 +173,8 @@ func unregister(stateDir, id string) {
 	}
 }
 
-// unregisterEnded removes the entry of a run that has ended, unless images of it
-// may be left at a place.
+// unregisterEnded removes the entry of a run that has ended, unless images of
+// it may be left at a place.
 func unregisterEnded(stateDir, id string) {
 	e, err := readEntry(stateDir, id)
 	if err == nil && !slices.ContainsFunc(e.folders(), e.mayContainImages) {
@@ -179,15 +182,15 @@ func unregisterEnded(stateDir, id string) {
 	}
 }
 
-// FolderOf is the folder of a run by the registry, where its last session started;
-// "" if it is unknown.
+// FolderOf is the folder of a run by the registry, where its last session
+// started; "" if it is unknown.
 func FolderOf(stateDir, id string) string {
 	e, _ := readEntry(stateDir, id)
 	return e.Folder
 }
 
-// ActiveRuns lists the folders of the registered runs that a process is measuring
-// now, oldest name first.
+// ActiveRuns lists the folders of the registered runs that a process is
+// measuring now, oldest name first.
 func ActiveRuns(stateDir string) (folders []string) {
 	ids, _, _ := registeredRuns(stateDir) // a registry that cannot be read names no run
 	for _, id := range ids {
@@ -198,7 +201,8 @@ func ActiveRuns(stateDir string) (folders []string) {
 	return folders
 }
 
-// Leftover is a run that no process is measuring and that has images at its places.
+// Leftover is a run that no process is measuring and that has images at its
+// places.
 type Leftover struct {
 	Folder  string   // the run folder
 	Images  []string // folders with images of the run
@@ -207,7 +211,8 @@ type Leftover struct {
 	Resumes bool     // the run can be resumed
 }
 
-// Leftovers lists the registered runs that left images, in the order of their ids.
+// Leftovers lists the registered runs that left images, in the order of their
+// ids.
 func Leftovers(stateDir string) (all []Leftover) {
 	ids, _, _ := registeredRuns(stateDir) // a registry that cannot be read names no run
 	for _, id := range ids {
@@ -236,8 +241,8 @@ func Leftovers(stateDir string) (all []Leftover) {
 	return all
 }
 
-// stateOf is the state of run id by the journal in d, nil if that cannot be read or
-// is of another run.
+// stateOf is the state of run id by the journal in d, nil if that cannot be
+// read or is of another run.
 func stateOf(d *result.RunDir, id string) *result.State {
 	recs, err := d.Journal()
 	if err != nil {
@@ -271,11 +276,11 @@ const (
 	lockPoll  = 100 * time.Millisecond
 )
 
-// RetryWhileLocked repeats do, for two seconds in all, while it fails with an error
-// that matches locked: a child that a killed run was starting has the run's locks
-// between its fork and its exec, and that may take a while on a busy machine.
-// Without a clock it does not wait. It calls report, which may be nil, once when it
-// waits.
+// RetryWhileLocked repeats do, for two seconds in all, while it fails with an
+// error that matches locked: a child that a killed run was starting has the
+// run's locks between its fork and its exec, and that may take a while on a
+// busy machine. Without a clock it does not wait. It calls report, which may be
+// nil, once when it waits.
 func RetryWhileLocked(
 	ctx context.Context, c clock.Clock, locked error, report func(text string), do func() error,
 ) error {

@@ -16,8 +16,8 @@ import (
 )
 
 // checkResume finds the plan, places and inputs of the run that is resumed, and
-// refuses to continue with another engine or plan: its numbers would not be rounds
-// of the same cases.
+// refuses to continue with another engine or plan: its numbers would not be
+// rounds of the same cases.
 func (r *run) checkResume() error {
 	if err := r.checkSameEngine(r.c.Engine.Info()); err != nil {
 		return err
@@ -34,8 +34,8 @@ func (r *run) checkResume() error {
 	return err
 }
 
-// checkSameEngine refuses another engine than that of the session before. Another
-// version of it is a warning of [run.changes].
+// checkSameEngine refuses another engine than that of the session before.
+// Another version of it is a warning of [run.changes].
 func (r *run) checkSameEngine(now engine.Info) error {
 	if len(r.state.Sessions) == 0 {
 		return nil
@@ -70,14 +70,14 @@ func (r *run) readPlan() (*plan.Plan, error) {
 	return p, nil
 }
 
-// changes are warnings about what differs from the session before, where intervals
-// will contain rounds of both.
+// changes are warnings about what differs from the session before, where
+// intervals will contain rounds of both.
 func (r *run) changes() (out []result.Warning) {
 	if len(r.state.Sessions) == 0 {
 		return nil
 	}
-	// At a pause for a manual axis the user changes the machine on request, and no
-	// interval contains cases of two settings.
+	// At a pause for a manual axis the user changes the machine on request, and
+	// no interval contains cases of two settings.
 	if p := r.state.Paused; p != nil && p.Key != "" {
 		return nil
 	}
@@ -133,9 +133,9 @@ func PlacesOf(c Config, run result.RunStart) ([]Place, error) {
 	return out, nil
 }
 
-// findInputs are the input files of the run: those of this session's flags, else
-// those of the registry. Without an input that the run started with, cases would
-// fail for good or be measured with another file.
+// findInputs are the input files of the run: those of this session's flags,
+// else those of the registry. Without an input that the run started with, cases
+// would fail for good or be measured with another file.
 func (r *run) findInputs() (map[string]string, error) {
 	known, _ := readEntry(r.c.StateDir, r.id) // without an entry the user has to name the files
 	for name := range r.c.Inputs {
@@ -186,12 +186,13 @@ func CheckInput(path string) error {
 	return nil
 }
 
-// sizeTolerance is how far the size of an input may be from the one that the plan
-// expects, as a share of it: sources publish sizes with two or three digits.
+// sizeTolerance is how far the size of an input may be from the one that the
+// plan expects, as a share of it: sources publish sizes with two or three
+// digits.
 const sizeTolerance = 0.02
 
-// inputs are the names of the inputs that the user gave, and how they deviate from
-// those of the plan.
+// inputs are the names of the inputs that the user gave, and how they deviate
+// from those of the plan.
 func inputs(c Config) (names []string, deviations []result.Departure) {
 	deviate := func(format string, args ...any) {
 		deviations = append(deviations, result.Departure{Kind: "input", Text: fmt.Sprintf(format, args...)})

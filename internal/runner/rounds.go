@@ -14,8 +14,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-// runRounds measures the remaining case-rounds: by manual settings, then rounds,
-// then cases in shuffled order.
+// runRounds measures the remaining case-rounds: by manual settings, then
+// rounds, then cases in shuffled order.
 func (r *run) runRounds(ctx context.Context) error {
 	if err := r.clearLeftovers(ctx); err != nil {
 		return err
@@ -28,14 +28,16 @@ func (r *run) runRounds(ctx context.Context) error {
 			return err
 		}
 	}
-	// For the progress: how much the whole run writes, and how much of it is done.
+	// For the progress: how much the whole run writes, and how much of it is
+	// done.
 	for _, c := range r.cases {
 		r.roundWrites += int64(plan.Estimate(r.p, c).BytesWritten)
 	}
 	r.forecast = newForecast(r.p, r.cases)
 	r.goal = r.p.Run.Rounds
 	r.addEarlierWrites()
-	// A container that a pause left must not be disturbed by writes to its place.
+	// A container that a pause left must not be disturbed by writes to its
+	// place.
 	paused := r.state.Paused
 	if paused == nil || paused.Container == "" {
 		if err := r.precondition(ctx); errors.Is(err, syscall.ENOSPC) {
@@ -68,8 +70,8 @@ func (r *run) runRounds(ctx context.Context) error {
 	return nil
 }
 
-// runRound runs the cases of one round and one manual setting that have not been
-// measured yet.
+// runRound runs the cases of one round and one manual setting that have not
+// been measured yet.
 func (r *run) runRound(ctx context.Context, round int, setting []plan.KeyValue) error {
 	if r.state.Orders[round] == nil {
 		r.state.Orders[round] = r.shuffledCases(round)
@@ -127,8 +129,8 @@ func (r *run) isMeasured(setting []plan.KeyValue) bool {
 	return true
 }
 
-// manualCombinations are the settings of the manual axes in plan order; one empty
-// setting without axes.
+// manualCombinations are the settings of the manual axes in plan order; one
+// empty setting without axes.
 func (r *run) manualCombinations() [][]plan.KeyValue {
 	var out [][]plan.KeyValue
 	for _, c := range r.cases {
@@ -166,9 +168,9 @@ func (r *run) pauseMessage(instruction string) string {
 	return fmt.Sprintf("%s, then continue with: dmgbench resume %s", strings.TrimRight(instruction, ". "), r.dir.Path())
 }
 
-// isSet reports whether a manual axis has the value: by the facts of the host where
-// the plan names one, else because the user resumed the run after the pause that
-// requested it.
+// isSet reports whether a manual axis has the value: by the facts of the host
+// where the plan names one, else because the user resumed the run after the
+// pause that requested it.
 func (r *run) isSet(m plan.Manual, value string) bool {
 	if _, err := strconv.ParseInt(value, 10, 64); err == nil {
 		switch m.Check {
@@ -182,8 +184,8 @@ func (r *run) isSet(m plan.Manual, value string) bool {
 	return ok && v == value
 }
 
-// manualSettings are the values of manual axes that pauses requested, by axis: a
-// user who resumes after a pause has set it. After an interrupted session the
+// manualSettings are the values of manual axes that pauses requested, by axis:
+// a user who resumes after a pause has set it. After an interrupted session the
 // positions are unknown, and every axis is requested again.
 func manualSettings(recs []result.Record) map[string]string {
 	set, paused := map[string]string{}, true
@@ -205,15 +207,15 @@ func manualSettings(recs []result.Record) map[string]string {
 	return set
 }
 
-// isContainerName reports whether name is the container base, with an extension or
-// as the container base-NAME that a step of the same case made.
+// isContainerName reports whether name is the container base, with an extension
+// or as the container base-NAME that a step of the same case made.
 func isContainerName(name, base string) bool {
 	rest, ok := strings.CutPrefix(name, base)
 	return ok && base != "" && (rest == "" || rest[0] == '.' || rest[0] == '-')
 }
 
-// keptEarlier are the case-rounds of earlier sessions for which --keep keeps the
-// images.
+// keptEarlier are the case-rounds of earlier sessions for which --keep keeps
+// the images.
 func (r *run) keptEarlier() []*result.Attempt {
 	var out []*result.Attempt
 	for _, a := range r.state.Attempts {
@@ -225,8 +227,8 @@ func (r *run) keptEarlier() []*result.Attempt {
 }
 
 // clearLeftovers removes what an interrupted session left in the run's folders,
-// except the containers of a pause and kept images of finished cases. It detaches
-// what that session left attached first.
+// except the containers of a pause and kept images of finished cases. It
+// detaches what that session left attached first.
 func (r *run) clearLeftovers(ctx context.Context) error {
 	if r.session > 1 {
 		_, err := r.detachImages(ctx)

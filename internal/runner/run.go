@@ -10,8 +10,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-// Run executes a plan from the start. The error is about the run as a whole; failed
-// cases are in the journal and in the outcome's status.
+// Run executes a plan from the start. The error is about the run as a whole;
+// failed cases are in the journal and in the outcome's status.
 func Run(ctx context.Context, c Config) (Outcome, error) {
 	if err := checkWritable(c); err != nil {
 		return Outcome{}, err
@@ -95,8 +95,8 @@ func resumeRun(ctx context.Context, dir string, c Config) (*run, error) {
 	return r, nil
 }
 
-// runStart is the first record of the journal. It contains everything that is fixed
-// for the whole run; paths are in it only with --identify.
+// runStart is the first record of the journal. It contains everything that is
+// fixed for the whole run; paths are in it only with --identify.
 func (r *run) runStart() *result.RunStart {
 	s := &result.RunStart{
 		ID: r.id, Tool: r.c.Tool, Seed: r.p.Run.Seed, Rounds: r.p.Run.Rounds, Identify: r.c.Identify, Keep: r.c.Keep,

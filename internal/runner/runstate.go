@@ -16,8 +16,9 @@ import (
 	"dmgbench/internal/workload"
 )
 
-// run is one session of one run. Its fields are used by one goroutine; the steps of
-// a parallel block get copies of the case's state, see [caseRun.splitParallel].
+// run is one session of one run. Its fields are used by one goroutine; the
+// steps of a parallel block get copies of the case's state, see
+// [caseRun.splitParallel].
 type run struct {
 	c       Config
 	p       *plan.Plan
@@ -74,8 +75,8 @@ func newRun(c Config, p *plan.Plan, dir *result.RunDir, state *result.State) *ru
 // setPlan sets the plan and its cases, in plan order.
 func (r *run) setPlan(p *plan.Plan) { r.c.Plan, r.p, r.cases = p, p, p.Cases() }
 
-// newID is a safe name that no other run has: the time in UTC, which sorts runs by
-// age, and three random bytes for runs that start in the same second.
+// newID is a safe name that no other run has: the time in UTC, which sorts runs
+// by age, and three random bytes for runs that start in the same second.
 func newID(at time.Time) string {
 	var b [3]byte
 	_, _ = rand.Read(b[:]) // never fails since Go 1.24
@@ -110,8 +111,8 @@ func (r *run) warnProgress(caseID, text string) {
 	r.c.Progress.Warning(text)
 }
 
-// warn writes a warning to the journal. An error of the journal stops the run at
-// the next record.
+// warn writes a warning to the journal. An error of the journal stops the run
+// at the next record.
 func (r *run) warn(caseID, kind, text string) {
 	r.warnProgress(caseID, text)
 	_ = r.append(result.Record{Warning: &result.WarningRecord{

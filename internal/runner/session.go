@@ -14,9 +14,9 @@ import (
 func (r *run) runSession(ctx context.Context) (Outcome, error) {
 	r.started = r.c.Clock.Now()
 	r.hidePaths()
-	// The registry contains the run before its journal does: a run that is killed
-	// in between leaves a needless entry, never images at a place that the registry
-	// does not know.
+	// The registry contains the run before its journal does: a run that is
+	// killed in between leaves a needless entry, never images at a place that
+	// the registry does not know.
 	if err := r.register(); err != nil {
 		return Outcome{}, err
 	}
@@ -37,8 +37,8 @@ func (r *run) runSession(ctx context.Context) (Outcome, error) {
 	if end == result.Clean && err == nil {
 		status = out.Status
 	}
-	// Warnings about the machine belong to the session that they weaken, so they
-	// are written before its end record.
+	// Warnings about the machine belong to the session that they weaken, so
+	// they are written before its end record.
 	if r.c.Changes != nil {
 		for _, w := range r.c.Changes() {
 			r.warn("", w.Kind, w.Text)
@@ -55,8 +55,8 @@ func (r *run) runSession(ctx context.Context) (Outcome, error) {
 	return out, err
 }
 
-// sessionOutcome is how the session ended, by the error of its rounds. A pause or
-// an interrupt is not an error.
+// sessionOutcome is how the session ended, by the error of its rounds. A pause
+// or an interrupt is not an error.
 func (r *run) sessionOutcome(ctx context.Context, err error) (out Outcome, end string, _ error) {
 	out = Outcome{Dir: r.dir.Path(), Kept: r.kept}
 	if len(r.kept) > 0 {
@@ -81,9 +81,9 @@ func (r *run) sessionOutcome(ctx context.Context, err error) (out Outcome, end s
 	return out, result.Clean, err
 }
 
-// resumeCommand is the command that continues the run. It repeats --keep for a run
-// that was started without it, since the journal contains the flags of the first
-// session only.
+// resumeCommand is the command that continues the run. It repeats --keep for a
+// run that was started without it, since the journal contains the flags of the
+// first session only.
 func (r *run) resumeCommand() string {
 	flag := ""
 	if r.c.Keep && r.session > 1 && !r.state.Run.Keep {
@@ -92,8 +92,8 @@ func (r *run) resumeCommand() string {
 	return "dmgbench resume " + flag + r.dir.Path()
 }
 
-// hidePaths keeps paths of this machine out of the journal, also in the form that
-// tools report: with symbolic links resolved.
+// hidePaths keeps paths of this machine out of the journal, also in the form
+// that tools report: with symbolic links resolved.
 func (r *run) hidePaths() {
 	hide := func(path, instead string) {
 		r.dir.Hide(path, instead)
@@ -130,8 +130,8 @@ func (r *run) openSession() error {
 	return errors.Join(err, r.dir.Sync())
 }
 
-// endSession writes how the session ended, and the end of the run where status is
-// set.
+// endSession writes how the session ended, and the end of the run where status
+// is set.
 func (r *run) endSession(end, status string, cause error) error {
 	rec := &result.SessionEnd{Session: r.session, End: end}
 	if cause != nil {
@@ -145,13 +145,13 @@ func (r *run) endSession(end, status string, cause error) error {
 }
 
 // cleanUp removes the run's folders unless an image in them is still needed or
-// attached: a process that uses a volume hangs if its image is deleted. It reports
-// whether everything was removed.
+// attached: a process that uses a volume hangs if its image is deleted. It
+// reports whether everything was removed.
 func (r *run) cleanUp(undo *undoStack, paused bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
 	defer cancel()
-	// Images are needed by a pause of this session or of an earlier one that was
-	// not continued, and by --keep.
+	// Images are needed by a pause of this session or of an earlier one that
+	// was not continued, and by --keep.
 	keep := paused || r.c.Keep || r.pauseHeld
 	if r.maybeAttached && !keep {
 		r.detachBeforeRemoval(ctx)

@@ -11,7 +11,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-// newRecord is the record of a step before it is executed. It takes the next index.
+// newRecord is the record of a step before it is executed. It takes the next
+// index.
 func (x *caseRun) newRecord(st plan.Step) result.Step {
 	rec := result.Step{
 		Index: x.index, Do: st.Do, Phase: st.Phase, Round: x.round, Cycle: x.cycle, Session: x.r.session,
@@ -24,12 +25,13 @@ func (x *caseRun) newRecord(st plan.Step) result.Step {
 	return rec
 }
 
-// stepHandlers is how each kind of step is executed, except repeat and pause, which
-// [caseRun.runSteps] executes. It is filled by init because the handler of parallel
-// refers to it.
+// stepHandlers is how each kind of step is executed, except repeat and pause,
+// which [caseRun.runSteps] executes. It is filled by init because the handler
+// of parallel refers to it.
 var stepHandlers map[string]stepHandler
 
-// The order of rows is that of the protocol: containers, actions on them, files.
+// The order of rows is that of the protocol: containers, actions on them,
+// files.
 func init() {
 	stepHandlers = map[string]stepHandler{
 		"create":   {needs: needsNone, do: (*stepRun).create, replay: (*stepRun).reopenMain},

@@ -25,8 +25,8 @@ type stepHandler struct {
 	needs need
 	do    func(*stepRun, context.Context) error
 	// replay follows the step as an earlier session executed it, without I/O on
-	// files: it brings containers and liveFiles to the state that later steps need.
-	// It is nil for steps that do not change that state.
+	// files: it brings containers and liveFiles to the state that later steps
+	// need. It is nil for steps that do not change that state.
 	replay func(*stepRun, context.Context) error
 	// timesFiles marks steps with samples of files; their kind is the quantity
 	// group of the record.
@@ -72,7 +72,8 @@ func (s *stepRun) recordReport(rep engine.Report) {
 	}
 }
 
-// recordMade adds the report about a container or an attachment that was just made.
+// recordMade adds the report about a container or an attachment that was just
+// made.
 func (s *stepRun) recordMade(made any) {
 	if t, ok := made.(engine.Reporter); ok {
 		rep := t.TakeReport()
@@ -100,8 +101,8 @@ func (s *stepRun) create(ctx context.Context) error {
 	})
 }
 
-// attachOptions are the options of the step, with the defaults of the engine where
-// the plan does not set them.
+// attachOptions are the options of the step, with the defaults of the engine
+// where the plan does not set them.
 func (s *stepRun) attachOptions() engine.AttachOptions {
 	isSet := func(b *bool, value bool) bool { return b != nil && *b == value }
 	return engine.AttachOptions{
@@ -110,8 +111,8 @@ func (s *stepRun) attachOptions() engine.AttachOptions {
 	}
 }
 
-// attach attaches the container. A failed attach may have taken retries, which are
-// recorded, too.
+// attach attaches the container. A failed attach may have taken retries, which
+// are recorded, too.
 func (s *stepRun) attach(ctx context.Context) error {
 	opts := s.attachOptions()
 	err := s.timed(func() error {
@@ -185,15 +186,15 @@ func (s *stepRun) wait(ctx context.Context) error {
 	return err
 }
 
-// How settle decides that the allocated size is stable: this many equal readings at
-// this interval.
+// How settle decides that the allocated size is stable: this many equal
+// readings at this interval.
 const (
 	settleReadings = 3
 	settlePoll     = time.Second
 )
 
-// settle waits at_least, then until the allocated size is stable, but not longer
-// than at_most.
+// settle waits at_least, then until the allocated size is stable, but not
+// longer than at_most.
 func (s *stepRun) settle(ctx context.Context) error {
 	clock := s.x.r.c.Clock
 	return s.timed(func() error {
@@ -221,12 +222,12 @@ func (s *stepRun) settle(ctx context.Context) error {
 	})
 }
 
-// measure records sizes on disk and free space, whether the container is attached
-// or not.
+// measure records sizes on disk and free space, whether the container is
+// attached or not.
 func (s *stepRun) measure(ctx context.Context) error {
 	return s.timed(func() error {
-		// The size on the host is read also while the container is attached; it may
-		// not contain writes that the volume still caches.
+		// The size on the host is read also while the container is attached; it
+		// may not contain writes that the volume still caches.
 		u, err := s.h.con.Usage(ctx)
 		if err != nil {
 			return err
@@ -255,8 +256,8 @@ func diskUse(u engine.Usage) *result.DiskUse {
 		BandsFull: u.BandsFull, VolumeFree: -1, HostFree: -1}
 }
 
-// deriveContainer makes another container from h: converted, copied, or a copy that
-// is then damaged.
+// deriveContainer makes another container from h: converted, copied, or a copy
+// that is then damaged.
 func (s *stepRun) deriveContainer(ctx context.Context) error {
 	f, spec, err := s.derivedSpec()
 	if err != nil {
@@ -290,12 +291,12 @@ func (s *stepRun) deriveContainer(ctx context.Context) error {
 	return err
 }
 
-// derivedName is the name by which later steps refer to the container that this one
-// makes.
+// derivedName is the name by which later steps refer to the container that this
+// one makes.
 func (s *stepRun) derivedName() string { return cmp.Or(s.st.As, s.st.Do) }
 
-// derivedSpec is the place and the spec of the container that the step makes from
-// h.
+// derivedSpec is the place and the spec of the container that the step makes
+// from h.
 func (s *stepRun) derivedSpec() (*workFolder, engine.Spec, error) {
 	f, spec := s.x.place, s.h.spec
 	if s.st.Place != "" {

@@ -12,8 +12,8 @@ import (
 	"dmgbench/internal/plan"
 )
 
-// Unsupported is why an engine cannot measure a case: it cannot make the image, or
-// not execute a step on it.
+// Unsupported is why an engine cannot measure a case: it cannot make the image,
+// or not execute a step on it.
 type Unsupported struct {
 	Case plan.Case
 	Step plan.Step // the step that is not supported: create if the image cannot be made
@@ -31,9 +31,9 @@ func (u *Unsupported) Error() string {
 // Unwrap is the error of the engine, with its hint.
 func (u *Unsupported) Unwrap() error { return u.Err }
 
-// UnsupportedCases are the cases of a plan that a run with the engine skips, each
-// with the first reason. Checks, dry runs and runs all use it; it only calls
-// [engine.Engine.Supports] and Allows and makes no image.
+// UnsupportedCases are the cases of a plan that a run with the engine skips,
+// each with the first reason. Checks, dry runs and runs all use it; it only
+// calls [engine.Engine.Supports] and Allows and makes no image.
 func UnsupportedCases(p *plan.Plan, e engine.Engine) (list []*Unsupported) {
 	for _, c := range p.Cases() {
 		if u := unsupported(engineFor(e, c.Settings), c); u != nil {
@@ -43,8 +43,8 @@ func UnsupportedCases(p *plan.Plan, e engine.Engine) (list []*Unsupported) {
 	return list
 }
 
-// DescribeUnsupported lists which of so many cases are skipped for which reason, ""
-// if none is.
+// DescribeUnsupported lists which of so many cases are skipped for which
+// reason, "" if none is.
 func DescribeUnsupported(list []*Unsupported, of int) string {
 	if len(list) == 0 {
 		return ""
@@ -87,8 +87,8 @@ func nativeEngine(e engine.Engine) engine.Engine {
 	return directory.Engine{}
 }
 
-// unsupported is the first thing in a case that the engine does not support, nil if
-// it supports all.
+// unsupported is the first thing in a case that the engine does not support,
+// nil if it supports all.
 func unsupported(e engine.Engine, c plan.Case) *Unsupported {
 	spec := specOf(c.Settings)
 	if err := e.Supports(spec); err != nil {
@@ -101,8 +101,8 @@ func unsupported(e engine.Engine, c plan.Case) *Unsupported {
 	return unsupportedStep(e, c, c.Steps, map[string]engine.Spec{"": spec})
 }
 
-// unsupportedStep follows the steps. specs are the existing containers by name; it
-// adds those that steps make.
+// unsupportedStep follows the steps. specs are the existing containers by name;
+// it adds those that steps make.
 func unsupportedStep(e engine.Engine, c plan.Case, steps []plan.Step, specs map[string]engine.Spec) *Unsupported {
 	for _, st := range steps {
 		if st.Expect == "fail" { // the plan expects that it cannot be done
@@ -134,8 +134,8 @@ func unsupportedStep(e engine.Engine, c plan.Case, steps []plan.Step, specs map[
 	return nil
 }
 
-// newUnsupported is nil unless err is an [engine.UnsupportedError]: the run reports
-// other errors when it executes the step.
+// newUnsupported is nil unless err is an [engine.UnsupportedError]: the run
+// reports other errors when it executes the step.
 func newUnsupported(c plan.Case, st plan.Step, err error) *Unsupported {
 	e, ok := errors.AsType[*engine.UnsupportedError](err)
 	if !ok {

@@ -78,7 +78,8 @@ func openWorkFolder(p Place, id string, hook hostio.Hook) (*workFolder, error) {
 }
 
 // repairMarker marks a folder that a killed run had made and not yet marked, or
-// unmarked and not yet removed. Such a folder is empty; others stay as they are.
+// unmarked and not yet removed. Such a folder is empty; others stay as they
+// are.
 func repairMarker(root, dir *hostio.Dir, name, id string) error {
 	list, err := dir.ReadDir(".")
 	if err != nil {
@@ -102,8 +103,8 @@ func writeMarker(root *hostio.Dir, name, id string) error {
 		return err
 	}
 	defer dir.Close()
-	// Bands and files spread over fresh regions of the disk. Only ext4 supports the
-	// hint.
+	// Bands and files spread over fresh regions of the disk. Only ext4 supports
+	// the hint.
 	if err := dir.Spread(); err != nil && !errors.Is(err, hostio.ErrUnsupported) {
 		return err
 	}
@@ -144,8 +145,8 @@ func checkOwner(root *hostio.Dir, name string) error {
 	return nil
 }
 
-// isGone reports whether the place itself is gone: its disk was removed, or another
-// folder has its path now.
+// isGone reports whether the place itself is gone: its disk was removed, or
+// another folder has its path now.
 func (f *workFolder) isGone() bool {
 	own, err := f.root.Stat(".")
 	if err != nil {
@@ -155,9 +156,9 @@ func (f *workFolder) isGone() bool {
 	return err != nil || !os.SameFile(own, now)
 }
 
-// remove deletes the folder if marker, run id and owner agree, and closes it. The
-// marker is the last file that it deletes: a run that is killed before that leaves
-// a folder that is recognized as its own.
+// remove deletes the folder if marker, run id and owner agree, and closes it.
+// The marker is the last file that it deletes: a run that is killed before that
+// leaves a folder that is recognized as its own.
 func (f *workFolder) remove(id string) error {
 	defer f.close()
 	err := checkOwn(f.root, f.dir, workFolderName(id), id)
@@ -177,8 +178,8 @@ func (f *workFolder) remove(id string) error {
 	return nil
 }
 
-// clear removes every file except the marker and those that keep, which may be nil,
-// reports true for.
+// clear removes every file except the marker and those that keep, which may be
+// nil, reports true for.
 func (f *workFolder) clear(keep func(name string) bool) error {
 	list, err := f.dir.ReadDir(".")
 	if err != nil {
@@ -215,9 +216,9 @@ func (f *workFolder) close() {
 	f.root.Close()
 }
 
-// fingerprint changes when a container that a pause left is modified or replaced: a
-// digest of names, kinds, sizes, modification times and inodes of its files. It
-// omits the device, since a restart may number disks anew.
+// fingerprint changes when a container that a pause left is modified or
+// replaced: a digest of names, kinds, sizes, modification times and inodes of
+// its files. It omits the device, since a restart may number disks anew.
 func (f *workFolder) fingerprint(name string) (string, error) {
 	h := sha256.New()
 	if err := f.describeTree(h, name); err != nil {

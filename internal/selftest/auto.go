@@ -23,7 +23,8 @@ func autoKeys(precision, limit string) string {
 	return fmt.Sprintf("precision = \"%s%%\"\n%s", precision, limit)
 }
 
-// autoRules are from ones that stop at the first look to ones that a limit ends.
+// autoRules are from ones that stop at the first look to ones that a limit
+// ends.
 func (x *exam) autoRules() (out []autoRule) {
 	limits := [][2]string{{"", "30 rounds"}, {"max_rounds = 12", "12 rounds"}, {`max_time = "15 s"`, "15 s"}}
 	for _, limit := range limits {
@@ -39,11 +40,13 @@ func (x *exam) autoRules() (out []autoRule) {
 	return choose(x, out, []autoRule{{"5", "3", "", "30 rounds"}})
 }
 
-// autoEstimates have an interval over rounds in addition to the headline. The trimmed
-// mean of four files is not one of them: its limit is not that of many files.
+// autoEstimates have an interval over rounds in addition to the headline. The
+// trimmed mean of four files is not one of them: its limit is not that of many
+// files.
 var autoEstimates = []string{"median", "theil-sen", "mean", "weighted", "latency"}
 
-// autoRounds: do intervals keep their level where they themselves ended the run?
+// autoRounds: do intervals keep their level where they themselves ended the
+// run?
 func (x *exam) autoRounds(ctx context.Context, d *draft) error {
 	d.fillHow(x.runs(500, 60))
 	heads := Table{Title: "Coverage of the headlines (aggregate) in %, and how the runs ended",
@@ -66,8 +69,8 @@ func (x *exam) autoRounds(ctx context.Context, d *draft) error {
 	return x.autoAlarms(ctx, d)
 }
 
-// autoCount is the outcome of the runs of one rule. Of both headlines of a run, which
-// ended together, the mean counts.
+// autoCount is the outcome of the runs of one rule. Of both headlines of a run,
+// which ended together, the mean counts.
 type autoCount struct {
 	all, early, late moments
 	precise          share

@@ -26,7 +26,8 @@ type versions struct {
 // compareOutcome is what compare reports of two versions.
 type compareOutcome struct{ changed, regressed, claimChanged share }
 
-// compare plays the sessions of both versions, and counts what compare reports of them.
+// compare plays the sessions of both versions, and counts what compare reports
+// of them.
 func (x *exam) compare(ctx context.Context, v versions) (out compareOutcome, err error) {
 	p, err := v.design.plan()
 	if err != nil {
@@ -82,7 +83,8 @@ func aSide(sessions int) string {
 	return fmt.Sprintf("%d sessions a side", sessions)
 }
 
-// comparisons: what does compare report of two sides that are alike, and of two that are not?
+// comparisons: what does compare report of two sides that are alike, and of two
+// that are not?
 func (x *exam) comparisons(ctx context.Context, d *draft) error {
 	d.fillHow(x.runs(200, 20))
 	alike := newGrid("Comparisons of equal sides with any row called changed, %", "scatter")
@@ -122,7 +124,8 @@ func (x *exam) comparisons(ctx context.Context, d *draft) error {
 	return nil
 }
 
-// requiredClaims: how often does compare end with 5 for a claim with require = true?
+// requiredClaims: how often does compare end with 5 for a claim with require =
+// true?
 func (x *exam) requiredClaims(ctx context.Context, d *draft) error {
 	d.fillHow(x.runs(600, 20), countClaims(nullClaims), x.runs(200, 20))
 	same := newGrid("Comparisons of equal sides that end with 5, %", "scatter")

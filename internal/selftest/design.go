@@ -90,7 +90,8 @@ func (d design) sizesText() string {
 	return fmt.Sprintf("%d of 16 sizes", d.files())
 }
 
-// law reads a law, its lines separated by semicolons; those of this package are fixed.
+// law reads a law, its lines separated by semicolons; those of this package are
+// fixed.
 func law(text string) simulated.Machine {
 	m, err := simulated.Parse(strings.ReplaceAll(text, ";", "\n"))
 	if err != nil {
@@ -99,14 +100,15 @@ func law(text string) simulated.Machine {
 	return m
 }
 
-// The heads of laws: a device with latency and one without, which differ in their steps alone from case to case.
+// The heads of laws: a device with latency and one without, which differ in
+// their steps alone from case to case.
 const (
 	withLatency = "write = 5 GB/s;read = 6 GB/s;latency = 200 us;step = 20 ms;"
 	noLatency   = "write = 5 GB/s;read = 5 GB/s;step = 20 ms;"
 )
 
-// nullClaims are claims with a truth exactly on their bound under [nullLaw], so that a verdict either way is a false
-// alarm.
+// nullClaims are claims with a truth exactly on their bound under [nullLaw], so
+// that a verdict either way is a false alarm.
 //
 //go:embed nullclaims.toml
 var nullClaims string
@@ -128,7 +130,8 @@ right = { write = { format = "UDRW" } }
 ratio = "> 1"
 `
 
-// nullLaw is the law under which [nullClaims] are exactly true; noise is more of it.
+// nullLaw is the law under which [nullClaims] are exactly true; noise is more
+// of it.
 func nullLaw(noise string) simulated.Machine {
 	return law(noLatency + noise + ";[UDSP];write = 2.5 GB/s;[ASIF];write = 4.5 GB/s")
 }

@@ -8,6 +8,7 @@
 // comes from the law only, and no figure is stored: every one is simulated or
 // measured when a study runs.
 //
-// studies.toml has the words and promises of each study, [Run] goes through them,
-// and the other files hold their laws, designs and what is counted of a run.
+// studies.toml has the words and promises of each study, [Run] goes through
+// them, and the other files hold their laws, designs and what is counted of a
+// run.
 package selftest

@@ -21,17 +21,18 @@ type Report struct {
 type Options struct {
 	// Of all simulated runs
 	Seed uint64
-	// Every law and design of docs/accuracy.md, minutes; else a short form of seconds
+	// Every law and design of docs/accuracy.md, minutes; else a short form of
+	// seconds
 	Full bool
-	// Only are the studies to go through, by their names ([IDs]). The empty list means all of them; an unknown name is
-	// an error.
+	// Only are the studies to go through, by their names ([IDs]). The empty
+	// list means all of them; an unknown name is an error.
 	Only []string
 	// Done is called with each study as it ends; nil is allowed.
 	Done func(Study, time.Duration)
 }
 
-// gcPercent is how much the heap may grow between collections, in per cent: the heap is small, and
-// collecting it would else take a quarter of the time.
+// gcPercent is how much the heap may grow between collections, in per cent: the
+// heap is small, and collecting it would else take a quarter of the time.
 const gcPercent = 400
 
 // exam is one pass over the studies.

@@ -9,13 +9,15 @@ import (
 	"dmgbench/internal/result"
 )
 
-// orderEstimates have intervals of order statistics: their printed level is a lower bound.
+// orderEstimates have intervals of order statistics: their printed level is a
+// lower bound.
 var orderEstimates = []string{"median", "theil-sen"}
 
 // robustEstimates resist outliers, and have an interval where a mount has some.
 var robustEstimates = []string{"median", "theil-sen", "trimmed"}
 
-// fileDesigns are the samples: of one size, and of the sixteen of the gold standard.
+// fileDesigns are the samples: of one size, and of the sixteen of the gold
+// standard.
 func (x *exam) fileDesigns() (out []design) {
 	for _, n := range choose(x, []int{2, 3, 6, 20, 40}, []int{2, 20}) {
 		out = append(out, design{sizes: []int64{100e6}, sets: n, rounds: 1})
@@ -61,7 +63,8 @@ func (x *exam) fileIntervals(ctx context.Context, d *draft) error {
 	return nil
 }
 
-// isTooFew reports whether an estimate must not have an interval over files of a sample.
+// isTooFew reports whether an estimate must not have an interval over files of
+// a sample.
 func isTooFew(estimate, sample string) bool {
 	switch sample {
 	case "2 of one size":
@@ -74,8 +77,9 @@ func isTooFew(estimate, sample string) bool {
 	return false
 }
 
-// coverFiles plays runs of one sample under a law, and counts the intervals that contain the truth. Estimates that
-// do not resist outliers are compared with the calm law, which has none.
+// coverFiles plays runs of one sample under a law, and counts the intervals
+// that contain the truth. Estimates that do not resist outliers are compared
+// with the calm law, which has none.
 func (x *exam) coverFiles(ctx context.Context, name, calmLaw, outliers string, sample design, covered, given *grid,
 	levels map[[2]string]float64,
 ) error {
@@ -153,10 +157,12 @@ func (x *exam) roundIntervals(ctx context.Context, d *draft) error {
 	return nil
 }
 
-// tooNarrow ends the method of an interval over files that change between two speeds (docs/metrics.md).
+// tooNarrow ends the method of an interval over files that change between two
+// speeds (docs/metrics.md).
 const tooNarrow = "too narrow: files at two speeds"
 
-// twoSpeedIntervals: what are the intervals of median and Theil–Sen worth where files are at two speeds?
+// twoSpeedIntervals: what are the intervals of median and Theil–Sen worth where
+// files are at two speeds?
 func (x *exam) twoSpeedIntervals(ctx context.Context, d *draft) error {
 	d.fillHow(x.runs(1000, 60))
 	rounds := choose(x, []int{1, 3, 5, 10}, []int{1, 3})
@@ -184,7 +190,8 @@ func (x *exam) twoSpeedIntervals(ctx context.Context, d *draft) error {
 
 func roundsText(n int) string { return fmt.Sprintf("%d rounds", n) }
 
-// coverSpeeds plays runs of n rounds under a law, and counts labels and the intervals that contain the truth.
+// coverSpeeds plays runs of n rounds under a law, and counts labels and the
+// intervals that contain the truth.
 func (x *exam) coverSpeeds(ctx context.Context, name, slow string, n int, g *grid) error {
 	m := law(withLatency + "file_noise = 5%;" + slow)
 	truth := truths(m.Law, goldSizes)

@@ -34,18 +34,20 @@ type Overhead struct {
 }
 
 // honestTimes is how many times the harness's own cost a file has to take: five
-// per cent of its time are then not the device's. The warning small-files has the same.
+// per cent of its time are then not the device's. The warning small-files has
+// the same.
 const honestTimes = 20
 
-// SmallestHonest is the size in bytes from which on a file takes so long at rate
-// (bytes per second) that what the harness adds is at most one part in twenty.
+// SmallestHonest is the size in bytes from which on a file takes so long at
+// rate (bytes per second) that what the harness adds is at most one part in
+// twenty.
 func (o Overhead) SmallestHonest(rate float64) int64 {
 	return int64(math.Ceil(honestTimes * o.File * rate / 1e9))
 }
 
-// measureOverhead times files of the simulated device on the real clock: it spins
-// for the law's time, so that whatever is on top is the harness's (and one reading
-// of the clock, by which the spinning may end late).
+// measureOverhead times files of the simulated device on the real clock: it
+// spins for the law's time, so that whatever is on top is the harness's (and
+// one reading of the clock, by which the spinning may end late).
 func measureOverhead(ctx context.Context, files int) (Overhead, error) {
 	c := clock.NewReal()
 	o := Overhead{Tick: tick(c)}
@@ -70,7 +72,8 @@ func measureOverhead(ctx context.Context, files int) (Overhead, error) {
 	}
 	o.File, o.File95 = mid(small, 0.5), mid(small, 0.95)
 	o.Call = max(0, (mid(blocks, 0.5)-o.File)/15)
-	// Long spins are interrupted by whatever else runs here: the quickest tenth are the harness's own.
+	// Long spins are interrupted by whatever else runs here: the quickest tenth
+	// are the harness's own.
 	o.Byte = max(0, (mid(large, 0.1)-mid(small, 0.1))/largeFile)
 	o.Files = len(small) + len(blocks) + len(large)
 	o.Smallest = o.SmallestHonest(10e9)
@@ -92,7 +95,8 @@ func tick(c clock.Clock) float64 {
 	return m
 }
 
-// timesAboveLaw writes files of one size and reports what each took more than the law, in nanoseconds.
+// timesAboveLaw writes files of one size and reports what each took more than
+// the law, in nanoseconds.
 func timesAboveLaw(ctx context.Context, c clock.Clock, size, block int64, n int) ([]float64, error) {
 	const rate = 10e9
 	dev, err := simulated.New(simulated.Machine{Law: simulated.Law{Write: rate, Read: rate}}, c, 1, 1)

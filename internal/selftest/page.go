@@ -12,7 +12,8 @@ import (
 //go:embed page.md.tmpl
 var pageTemplate string
 
-// page is docs/accuracy.md; report is what a terminal shows, one line a promise.
+// page is docs/accuracy.md; report is what a terminal shows, one line a
+// promise.
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"anchor": anchor,
 	"join":   func(cells []string) string { return strings.Join(cells, " | ") },
@@ -29,7 +30,8 @@ func render(name string, r Report) string {
 	return b.String()
 }
 
-// Page is docs/accuracy.md: what is promised and whether it is kept, then the studies.
+// Page is docs/accuracy.md: what is promised and whether it is kept, then the
+// studies.
 func (r Report) Page() string { return render("accuracy", r) }
 
 // Text is the report for a terminal: one line a promise.
@@ -59,7 +61,8 @@ func (p Promise) Bound() string {
 	return fmt.Sprintf("%s to %s %s", plainNumber(*p.Low), plainNumber(*p.High), p.Unit)
 }
 
-// Found is the figure that is farthest from keeping the promise, with its error.
+// Found is the figure that is farthest from keeping the promise, with its
+// error.
 func (p Promise) Found() string {
 	if p.Error == 0 {
 		return fmt.Sprintf("%s %s", plainNumber(p.Worst), p.Unit)
@@ -75,11 +78,13 @@ func (p Promise) Answer() string {
 	return "not kept"
 }
 
-// IsOutside reports whether the farthest figure is outside the bound, kept or not.
+// IsOutside reports whether the farthest figure is outside the bound, kept or
+// not.
 func (p Promise) IsOutside() bool { return p.outside(p.Worst) > 0 }
 
-// tooSmall is where the digits of a number would be lost among its zeros; a figure
-// below it is the rounding of the arithmetic, and that of another processor.
+// tooSmall is where the digits of a number would be lost among its zeros; a
+// figure below it is the rounding of the arithmetic, and that of another
+// processor.
 const tooSmall = 1e-6
 
 // plainNumber writes up to four decimals, or the first digit that is not 0.

@@ -29,7 +29,8 @@ type stage struct {
 	next atomic.Int64
 }
 
-// newStage takes memory instead of a disk where the system has a folder for that.
+// newStage takes memory instead of a disk where the system has a folder for
+// that.
 func newStage() (*stage, error) {
 	var first error
 	for _, base := range []string{"/dev/shm", os.TempDir()} {
@@ -45,8 +46,8 @@ func newStage() (*stage, error) {
 func (s *stage) close() error { return os.RemoveAll(s.dir) }
 
 // play takes a plan through the whole program on the simulated device, as one
-// session: runner, journal, folding, analysis. Only the device and its clock are
-// not real, and the robustness of verdicts is left out.
+// session: runner, journal, folding, analysis. Only the device and its clock
+// are not real, and the robustness of verdicts is left out.
 func (s *stage) play(
 	ctx context.Context, p *plan.Plan, m simulated.Machine, seed uint64, session int,
 ) (*result.Result, error) {
@@ -57,7 +58,8 @@ func (s *stage) play(
 	return r, analysis.Analyze(p, r, analysis.Options{SkipRobustness: true})
 }
 
-// measured is play without the analysis, for runs that are pooled or compared first.
+// measured is play without the analysis, for runs that are pooled or compared
+// first.
 func (s *stage) measured(
 	ctx context.Context, p *plan.Plan, m simulated.Machine, seed uint64, session int,
 ) (*result.Result, error) {
@@ -111,7 +113,8 @@ type trial struct {
 	varied bool
 }
 
-// observe plays the runs of a trial on all processors, and reports what see makes of each, in their order.
+// observe plays the runs of a trial on all processors, and reports what see
+// makes of each, in their order.
 func observe[T any](ctx context.Context, x *exam, t trial, see func(*result.Result) T) ([]T, error) {
 	p, err := t.design.plan()
 	if err != nil {
@@ -146,7 +149,8 @@ func observe[T any](ctx context.Context, x *exam, t trial, see func(*result.Resu
 	return out, err
 }
 
-// count plays the runs of a trial, and adds what see reports of each to the shares, in their order.
+// count plays the runs of a trial, and adds what see reports of each to the
+// shares, in their order.
 func (x *exam) count(ctx context.Context, t trial, see func(*result.Result) []bool, shares ...*share) error {
 	all, err := observe(ctx, x, t, see)
 	if err != nil {
@@ -160,8 +164,8 @@ func (x *exam) count(ctx context.Context, t trial, see func(*result.Result) []bo
 	return nil
 }
 
-// each does n independent things on all processors, and ends at the first error.
-// What is done must depend on its number alone.
+// each does n independent things on all processors, and ends at the first
+// error. What is done must depend on its number alone.
 func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -184,7 +188,8 @@ func each(ctx context.Context, n int, do func(ctx context.Context, i int) error)
 	return context.Cause(ctx)
 }
 
-// estimateOf finds an estimate of the rate of a case that is written (or read); kind is a part of the case's id.
+// estimateOf finds an estimate of the rate of a case that is written (or read);
+// kind is a part of the case's id.
 func estimateOf(r *result.Result, kind, op, name string) (result.Estimate, bool) {
 	for _, s := range r.Summaries {
 		if s.Op != op || !strings.Contains(s.Case, kind) {
@@ -199,7 +204,8 @@ func estimateOf(r *result.Result, kind, op, name string) (result.Estimate, bool)
 	return result.Estimate{}, false
 }
 
-// cover is whether an estimate of writing has an interval, and whether that contains the truth.
+// cover is whether an estimate of writing has an interval, and whether that
+// contains the truth.
 type cover struct {
 	given, holds bool
 	ci           result.CI

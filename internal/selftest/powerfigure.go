@@ -14,7 +14,8 @@ const (
 	plotWidth, plotHeight = 420, 280
 )
 
-// lineColors can be distinguished by people who do not see all colors (Okabe and Ito, 2008).
+// lineColors can be distinguished by people who do not see all colors (Okabe
+// and Ito, 2008).
 var lineColors = []string{"#0072B2", "#56B4E9", "#009E73", "#D55E00", "#E69F00", "#CC79A7"}
 
 //go:embed power.svg.tmpl

@@ -8,11 +8,13 @@ import (
 	"dmgbench/internal/result"
 )
 
-// fileEstimates are the estimates of one mount that have an interval over its files.
+// fileEstimates are the estimates of one mount that have an interval over its
+// files.
 var fileEstimates = []string{"median", "theil-sen", "mean", "trimmed", "aggregate",
 	"least-squares", "weighted", "latency"}
 
-// nominal are the law's own values of the estimates that are recovered from noise.
+// nominal are the law's own values of the estimates that are recovered from
+// noise.
 var nominal = map[string]float64{"theil-sen": 5e9, "weighted": 5e9, "least-squares": 5e9, "latency": 200e-6}
 
 // recovery: are rate and latency of the law found again?
@@ -54,7 +56,8 @@ func (x *exam) recovery(ctx context.Context, d *draft) error {
 	return nil
 }
 
-// offExact is the farthest relative error of all estimates, in parts in a million.
+// offExact is the farthest relative error of all estimates, in parts in a
+// million.
 func (x *exam) offExact(ctx context.Context, text string) (worst float64, name string, err error) {
 	p, err := design{sizes: oneCall, sets: 3, rounds: 1}.plan()
 	if err != nil {

@@ -104,8 +104,8 @@ func (d *draft) finish() Study {
 	return d.Study
 }
 
-// bound collects figures that have to be between low and high, and keeps the one
-// that is farthest out.
+// bound collects figures that have to be between low and high, and keeps the
+// one that is farthest out.
 type bound struct {
 	p   Promise
 	far float64
@@ -117,11 +117,12 @@ func newBound(p Promise) *bound {
 	return &bound{p: p}
 }
 
-// errorsAllowed is how many standard errors a figure may be outside of its bound: a
-// figure that keeps it exactly strays that far in one of forty cases.
+// errorsAllowed is how many standard errors a figure may be outside of its
+// bound: a figure that keeps it exactly strays that far in one of forty cases.
 const errorsAllowed = 2
 
-// outside is how far v is above High or below Low, negative inside; infinite for NaN.
+// outside is how far v is above High or below Low, negative inside; infinite
+// for NaN.
 func (p Promise) outside(v float64) float64 {
 	far := math.Inf(-1)
 	if p.High != nil {

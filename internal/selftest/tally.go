@@ -19,8 +19,8 @@ func (s *share) add(hit bool) {
 // rate is the share, in per cent.
 func (s share) rate() float64 { return 100 * float64(s.hits) / float64(max(s.n, 1)) }
 
-// err is the Monte Carlo standard error in per cent, about a share that is drawn
-// towards one half by one hit and one miss, as 0 of 100 is not certain.
+// err is the Monte Carlo standard error in per cent, about a share that is
+// drawn towards one half by one hit and one miss, as 0 of 100 is not certain.
 func (s share) err() float64 {
 	p := (float64(s.hits) + 1) / (float64(s.n) + 2)
 	return 100 * math.Sqrt(p*(1-p)/float64(max(s.n, 1)))
@@ -48,11 +48,12 @@ func (m moments) sd() float64 {
 // err is the standard error of the mean.
 func (m moments) err() float64 { return m.sd() / math.Sqrt(m.n) }
 
-// shareErr is the standard error of a mean of shares in per cent, never less than
-// that of as many draws that are all equal.
+// shareErr is the standard error of a mean of shares in per cent, never less
+// than that of as many draws that are all equal.
 func (m moments) shareErr() float64 { return max(m.err(), share{int(m.n), int(m.n)}.err()) }
 
-// grid is shares by row and column, both in the order in which they are first named.
+// grid is shares by row and column, both in the order in which they are first
+// named.
 type grid struct {
 	title, corner string
 	rows, columns []string

@@ -14,8 +14,8 @@ const maxCall = 1 << 30
 // truths are what the estimators of a rate tend to with ever more files of the
 // same sizes under a law, from the law alone.
 //
-// Only laws with file noise, outliers and a slow mode have such a limit; a slow first
-// file, a cliff or a drift depend on the position of a file in its step.
+// Only laws with file noise, outliers and a slow mode have such a limit; a slow
+// first file, a cliff or a drift depend on the position of a file in its step.
 func truths(l simulated.Law, sizes []int64) map[string]float64 {
 	// Bytes; seconds without noise
 	var size, clean []float64
@@ -48,7 +48,8 @@ func truths(l simulated.Law, sizes []int64) map[string]float64 {
 // fileKind is a share of the files with a factor of their times in common.
 type fileKind struct{ share, factor float64 }
 
-// kindsOfFiles are the files of a law: normal ones, outliers, those of the slow mode, and both.
+// kindsOfFiles are the files of a law: normal ones, outliers, those of the slow
+// mode, and both.
 func kindsOfFiles(l simulated.Law) (kinds []fileKind) {
 	for _, slow := range []fileKind{{1 - l.Slow, 1}, {l.Slow, l.SlowFactor}} {
 		for _, far := range []fileKind{{1 - l.Outliers, 1}, {l.Outliers, l.OutlierFactor}} {
@@ -108,7 +109,8 @@ func (m mixture) quantile(p float64) float64 {
 	return bisect(1e-3, 1e15, func(rate float64) bool { return m.below(rate) < p })
 }
 
-// meanBetween is the integral of the rate over its distribution from low to high.
+// meanBetween is the integral of the rate over its distribution from low to
+// high.
 func (m mixture) meanBetween(low, high float64) (sum float64) {
 	for _, c := range m.parts {
 		mean := math.Exp(c.logMedian + m.sigma*m.sigma/2)

@@ -7,8 +7,9 @@ import (
 	"dmgbench/internal/result"
 )
 
-// decidedClaims reports whether any claim of a plan whose truths are on their bounds was decided, and
-// whether any that compares rates of one session with each other was.
+// decidedClaims reports whether any claim of a plan whose truths are on their
+// bounds was decided, and whether any that compares rates of one session with
+// each other was.
 func decidedClaims(r *result.Result) []bool {
 	out := make([]bool, 2)
 	for _, c := range r.Claims {
@@ -44,7 +45,8 @@ func (x *exam) falseVerdicts(ctx context.Context, d *draft) error {
 	return x.ownNoise(ctx, d)
 }
 
-// ownNoise counts false verdicts where each session favors kinds of images of its own.
+// ownNoise counts false verdicts where each session favors kinds of images of
+// its own.
 func (x *exam) ownNoise(ctx context.Context, d *draft) error {
 	g := newGrid("The same where a session favours kinds of images, 3 rounds a session, %", "scatter")
 	for _, own := range choose(x, []string{"0", "1", "3", "10"}, []string{"3"}) {

@@ -10,7 +10,8 @@ import (
 // fileKinds are the warnings that look at the files of one step.
 var fileKinds = []string{"two-modes", "bimodal", "slow-first", "outliers"}
 
-// fileWarnings: how often are troubles within a step found, and how often without cause?
+// fileWarnings: how often are troubles within a step found, and how often
+// without cause?
 func (x *exam) fileWarnings(ctx context.Context, d *draft) error {
 	d.fillHow(x.runs(200, 30))
 	g := newGrid("Steps with the warning, %", "what happens", fileKinds...)
@@ -40,7 +41,8 @@ func (x *exam) fileWarnings(ctx context.Context, d *draft) error {
 	return nil
 }
 
-// writeWarnings reports whether summaries of writing have any of [fileKinds], and which.
+// writeWarnings reports whether summaries of writing have any of [fileKinds],
+// and which.
 func writeWarnings(r *result.Result) []bool {
 	out := make([]bool, 1+len(fileKinds))
 	for _, s := range r.Summaries {
@@ -62,7 +64,8 @@ func (x *exam) drift(ctx context.Context, d *draft) error {
 	}
 	for _, drift := range choose(x, []string{"0", "5", "10", "20", "40"}, []string{"0", "20"}) {
 		for _, noise := range choose(x, []string{"1", "3", "10"}, []string{"3"}) {
-			// Per case: two steps of the canary's mount and three of the image's.
+			// Per case: two steps of the canary's mount and three of the
+			// image's.
 			own := design{formats: fourFormats, sizes: fewSizes[:1], sets: 1, rounds: 5, canary: true}
 			m := law("write = 5 GB/s;read = 5 GB/s;step = 30 s;file_noise = 3%;" +
 				"mount_noise = " + noise + "%;drift = " + drift + "%")

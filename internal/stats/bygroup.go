@@ -13,20 +13,21 @@ const MinInGroup = 3
 // were chosen; the y scatter about a value that depends on x, by an amount that
 // may depend on x as well, as the times of files of given sizes do.
 //
-// The variance is that of a stratified jackknife: one pair at a time is left out,
-// and differences count only within a group of equal x, so that the choice of x
-// does not count as scatter. Leaving out one of n moves a
-// statistic by 1/(n-1) of its influence, whatever the size g of the group is, so
-// that squares within a group count g/(g-1) times ((n-1)/n)². With one group that
-// is the common jackknife. The degrees of freedom are Satterthwaite's (Biometrics 2,
+// The variance is that of a stratified jackknife: one pair at a time is left
+// out, and differences count only within a group of equal x, so that the choice
+// of x does not count as scatter. Leaving out one of n moves a statistic by
+// 1/(n-1) of its influence, whatever the size g of the group is, so that
+// squares within a group count g/(g-1) times ((n-1)/n)². With one group that is
+// the common jackknife. The degrees of freedom are Satterthwaite's (Biometrics
+// 2,
 // 1946) of the groups' shares, so that a statistic which hangs on one group has
 // those of that group, times the share keep of the pairs that decide it: 1, or what
 // is left after trimming. Every x must be shared by at least [MinInGroup] pairs.
 //
 // The statistic is called once a pair with one pair left out; it must not keep
-// or change its arguments. It should be smooth, such as a mean, a trimmed mean, a
-// ratio or the slope of a least squares line. The level holds where y scatters
-// about normally; rare far values that the sample may lack break it.
+// or change its arguments. It should be smooth, such as a mean, a trimmed mean,
+// a ratio or the slope of a least squares line. The level holds where y
+// scatters about normally; rare far values that the sample may lack break it.
 func JackknifeByGroup(x, y []float64, statistic func(x, y []float64) float64, keep, level float64) (Interval, error) {
 	const doing = "computing interval by groups"
 	x, y, groups, err := grouped(doing, x, y, level)
@@ -57,7 +58,8 @@ func JackknifeByGroup(x, y []float64, statistic func(x, y []float64) float64, ke
 	return around(doing, estimate, math.Sqrt(variance), max(1, df*keep), level, MethodJackknife)
 }
 
-// grouped checks what an interval by groups is given, and sorts the pairs by x; groups are how many share each x.
+// grouped checks what an interval by groups is given, and sorts the pairs by x;
+// groups are how many share each x.
 func grouped(doing string, x, y []float64, level float64) (sx, sy []float64, groups []int, err error) {
 	if err := checkLevel(doing, level); err != nil {
 		return nil, nil, nil, err

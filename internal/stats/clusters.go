@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// TwoClusters is a sample cut in two where that leaves the least sum of squares.
+// TwoClusters is a sample cut in two where that leaves the least sum of
+// squares.
 type TwoClusters struct {
 	Low, High float64 // means below and above the cut
 	Cut       float64 // halfway between the neighbours on either side
@@ -16,12 +17,12 @@ type TwoClusters struct {
 }
 
 // FitTwoClusters cuts the values in two (Otsu's criterion, IEEE Transactions on
-// Systems, Man, and Cybernetics 9, 1979; in one dimension that is two-means) with
-// at least minSide values, two or more, on each side, so that single far values
-// make no cluster.
+// Systems, Man, and Cybernetics 9, 1979; in one dimension that is two-means)
+// with at least minSide values, two or more, on each side, so that single far
+// values make no cluster.
 //
-// Any sample gains by a cut: an even spread three quarters, a normal one less. P
-// is the rank of the observed Gain among those of 999 samples that are spread
+// Any sample gains by a cut: an even spread three quarters, a normal one less.
+// P is the rank of the observed Gain among those of 999 samples that are spread
 // evenly, the flattest distribution with one mode; its smallest value is 0.001.
 func FitTwoClusters(xs []float64, minSide int) (TwoClusters, error) {
 	const doing = "fitting two clusters"
@@ -39,7 +40,8 @@ func FitTwoClusters(xs []float64, minSide int) (TwoClusters, error) {
 	return c, checkResult(doing, c.Low, c.High, c.Gain)
 }
 
-// otsu finds the best cut of ascending values, and the share of squares that it removes.
+// otsu finds the best cut of ascending values, and the share of squares that it
+// removes.
 func otsu(s []float64, minSide int) (cut int, gain float64) {
 	m := mean(s)
 	total := squaresAbout(s, m)
@@ -59,7 +61,8 @@ func otsu(s []float64, minSide int) (cut int, gain float64) {
 	return cut, min(gain, 1)
 }
 
-// evenGains are the gains of evenly spread samples, by size and least number of values on a side.
+// evenGains are the gains of evenly spread samples, by size and least number of
+// values on a side.
 var evenGains nullCache[[2]int]
 
 // evenNull returns the gains of cuts of n evenly spread values.

@@ -49,7 +49,8 @@ func MeanContrast(d []float64) (Contrast, error) {
 	return Contrast{Estimate: mean(d), SE: stdDev(d) / math.Sqrt(n), DF: n - 1, Method: MethodT}, nil
 }
 
-// WelchContrast is the mean of a less the mean of b by Welch's t test (Biometrika 34,
+// WelchContrast is the mean of a less the mean of b by Welch's t test
+// (Biometrika 34,
 // 1947): at least [MinForT] values on each side, and their variances may differ.
 // The degrees of freedom are Welch and Satterthwaite's and need not be whole.
 // Samples that do not vary have a standard error of zero.
@@ -73,8 +74,8 @@ func WelchContrast(a, b []float64) (Contrast, error) {
 // PooledContrast is the mean of a less the mean of b under the assumption that
 // both vary alike (Student's two-sample t). It is for samples that Welch's test
 // is too small for: one side may be a single value; its spread is then taken
-// from the other side. Both together have at least [MinForT] + 1 values, so that the
-// spread has the two degrees of freedom that three values give it.
+// from the other side. Both together have at least [MinForT] + 1 values, so
+// that the spread has the two degrees of freedom that three values give it.
 func PooledContrast(a, b []float64) (Contrast, error) {
 	const doing = "comparing means of alike spread"
 	for _, xs := range [][]float64{a, b} {
@@ -97,9 +98,9 @@ func PooledContrast(a, b []float64) (Contrast, error) {
 }
 
 // Holm returns the p values of a family of tests adjusted so that the chance of
-// any false alarm among them is at most the level that each is compared with (Holm,
-// Scandinavian Journal of Statistics 6, 1979), in the order of the input. Values
-// outside [0, 1] are refused; an empty family is an empty result.
+// any false alarm among them is at most the level that each is compared with
+// (Holm, Scandinavian Journal of Statistics 6, 1979), in the order of the
+// input. Values outside [0, 1] are refused; an empty family is an empty result.
 func Holm(ps []float64) ([]float64, error) {
 	const doing = "adjusting p values"
 	for i, p := range ps {

@@ -93,8 +93,8 @@ func studentXY(t, df float64) (x, y float64) {
 	return 1 / (1 + r), r / (1 + r)
 }
 
-// StudentQuantile returns the t with StudentCDF(t, df) = p. It is NaN where p is
-// not in [0, 1] or df < 1, and infinite at p of 0 and 1.
+// StudentQuantile returns the t with StudentCDF(t, df) = p. It is NaN where p
+// is not in [0, 1] or df < 1, and infinite at p of 0 and 1.
 func StudentQuantile(p, df float64) float64 {
 	switch {
 	case !(p >= 0 && p <= 1) || !(df >= 1):
@@ -157,8 +157,8 @@ func tCritical(level, df float64) float64 { return studentUpper((1-level)/2, df)
 // tTwoSided is the two-sided p value of a t statistic.
 func tTwoSided(t, df float64) float64 { return min(1, 2*studentTail(math.Abs(t), df)) }
 
-// binomialHalfCDF is P(X ≤ k) for X the number of heads among n tosses of a fair
-// coin (Abramowitz and Stegun 26.5.24).
+// binomialHalfCDF is P(X ≤ k) for X the number of heads among n tosses of a
+// fair coin (Abramowitz and Stegun 26.5.24).
 func binomialHalfCDF(k, n int) float64 {
 	switch {
 	case k < 0:
@@ -221,9 +221,9 @@ func betaFraction(a, b, x float64) float64 {
 	return h
 }
 
-// logBeta is log B(a, b). Three log-gammas of a large sample cancel to noise, so
-// from 10 on the Stirling form is used, with its correction terms (as R's lbeta
-// does, after Fullerton's SLATEC routine ALBETA).
+// logBeta is log B(a, b). Three log-gammas of a large sample cancel to noise,
+// so from 10 on the Stirling form is used, with its correction terms (as R's
+// lbeta does, after Fullerton's SLATEC routine ALBETA).
 func logBeta(a, b float64) float64 {
 	p, q := min(a, b), max(a, b)
 	switch {

@@ -36,8 +36,8 @@ var (
 	ErrOverflow = errors.New("result out of the range of float64")
 )
 
-// TooFewError reports that a sample of Have values (or pairs) was given where at
-// least Need are needed. It matches [ErrTooFew].
+// TooFewError reports that a sample of Have values (or pairs) was given where
+// at least Need are needed. It matches [ErrTooFew].
 type TooFewError struct {
 	Doing string // what was being done, e.g. "computing median interval"
 	Have  int    // values or pairs given

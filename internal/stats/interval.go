@@ -65,9 +65,9 @@ const MinForT = 3
 
 // MedianInterval returns the distribution-free interval of the median between
 // two order statistics, k-th from below and k-th from above, with the largest k
-// at which the exact (binomial) level reaches the level asked for. Level is the one
-// that the interval has: 0.979 for n of 10 and 0.969 for n of 6, when 0.95 was
-// asked for. No interval of level 0.95 exists for n below 6.
+// at which the exact (binomial) level reaches the level asked for. Level is the
+// one that the interval has: 0.979 for n of 10 and 0.969 for n of 6, when 0.95
+// was asked for. No interval of level 0.95 exists for n below 6.
 //
 // The level is exact for independent draws of a continuous distribution and a
 // lower bound where values tie.
@@ -85,8 +85,8 @@ func MedianInterval(xs []float64, level float64) (Interval, error) {
 	return Interval{Low: s[k-1], High: s[n-k], Level: real, Method: MethodOrder}, nil
 }
 
-// medianNeeds is the smallest n at which the extremes enclose the median with at
-// least the level: 1 - 2·(½)ⁿ ≥ level.
+// medianNeeds is the smallest n at which the extremes enclose the median with
+// at least the level: 1 - 2·(½)ⁿ ≥ level.
 func medianNeeds(level float64) int {
 	n := 2
 	for 1-math.Ldexp(2, -n) < level && n < 64 {
@@ -147,17 +147,19 @@ const MinForLook = 5
 
 // Looks are the sizes at which a sample that grows until its interval is narrow
 // enough is looked at: from [MinForLook] to last in equal ratios of at most 2,
-// ascending, the last being last itself. A last below MinForLook is the only look.
+// ascending, the last being last itself. A last below MinForLook is the only
+// look.
 //
 // A sample that is stopped because its interval happens to be narrow is stopped
-// when its scatter happens to be small, so that intervals at their nominal level
-// cover less than that (Starr, Annals of Mathematical Statistics 37, 1966). With k
-// looks fixed beforehand, each at the level of [LookLevel], the chance that any of
-// the k intervals misses is at most 1 - level by Bonferroni's inequality, and with it
-// that of the one at which the sample was stopped, whatever the rule to stop is. This
-// is the spending of the error in equal parts (Slud and Wei, Journal of the American
-// Statistical Association 77, 1982). Few looks cost little width, and looks in equal
-// ratios overshoot by at most a factor.
+// when its scatter happens to be small, so that intervals at their nominal
+// level cover less than that (Starr, Annals of Mathematical Statistics 37,
+// 1966). With k looks fixed beforehand, each at the level of [LookLevel], the
+// chance that any of the k intervals misses is at most 1 - level by
+// Bonferroni's inequality, and with it that of the one at which the sample was
+// stopped, whatever the rule to stop is. This is the spending of the error in
+// equal parts (Slud and Wei, Journal of the American Statistical Association
+// 77, 1982). Few looks cost little width, and looks in equal ratios overshoot
+// by at most a factor.
 func Looks(last int) []int {
 	if last <= MinForLook {
 		return []int{max(last, 1)}

@@ -34,12 +34,13 @@ func FitLine(x, y []float64) (Line, error) {
 	return fitLine("fitting line", x, y, nil)
 }
 
-// FitWeightedLine is [FitLine] with a positive weight per point, proportional to
-// 1 / variance of its y. For time against size with a constant relative error
-// the weights are 1/size²: the intercept (the latency) is then carried by the
-// small files, while the plain fit drowns it in the noise of the large ones.
-// Where the error is relative to the whole time, latency included, these weights
-// trust the smallest files too much, and the intervals come out too narrow.
+// FitWeightedLine is [FitLine] with a positive weight per point, proportional
+// to 1 / variance of its y. For time against size with a constant relative
+// error the weights are 1/size²: the intercept (the latency) is then carried by
+// the small files, while the plain fit drowns it in the noise of the large
+// ones. Where the error is relative to the whole time, latency included, these
+// weights trust the smallest files too much, and the intervals come out too
+// narrow.
 func FitWeightedLine(x, y, weights []float64) (Line, error) {
 	const doing = "fitting weighted line"
 	if err := checkPairs(doing, x, weights, 0); err != nil {
@@ -129,7 +130,8 @@ func (l Line) interval(doing string, estimate, se, level float64) (Interval, err
 type Power struct {
 	Coefficient float64 // y at x = 1
 	Exponent    float64 // negative where y falls
-	// Log is the line log y = log Coefficient + Exponent · log x (natural logarithms); its R2 is that of the logarithms.
+	// Log is the line log y = log Coefficient + Exponent · log x (natural
+	// logarithms); its R2 is that of the logarithms.
 	Log Line
 }
 
@@ -162,8 +164,8 @@ func (p Power) At(x float64) float64 { return math.Exp(p.Log.At(math.Log(x))) }
 // ExponentInterval returns the t interval of the exponent.
 func (p Power) ExponentInterval(level float64) (Interval, error) { return p.Log.SlopeInterval(level) }
 
-// CoefficientInterval returns the t interval of the coefficient, taken back from
-// the logarithm and so not symmetric.
+// CoefficientInterval returns the t interval of the coefficient, taken back
+// from the logarithm and so not symmetric.
 func (p Power) CoefficientInterval(level float64) (Interval, error) {
 	iv, err := p.Log.InterceptInterval(level)
 	if err != nil {

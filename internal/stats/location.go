@@ -107,9 +107,9 @@ func quantileSorted(s []float64, p float64) float64 {
 	return min(max((1-f)*s[i]+f*s[i+1], s[i]), s[i+1])
 }
 
-// TrimmedMean returns the mean of the values left when floor(share·n) values are
-// cut from each end of the ordered sample. The share is that of one end,
-// 0 ≤ share < 0.5: a 20 % trimmed mean, share 0.2, rests on the middle 60 %.
+// TrimmedMean returns the mean of the values left when floor(share·n) values
+// are cut from each end of the ordered sample. The share is that of one end, 0
+// ≤ share < 0.5: a 20 % trimmed mean, share 0.2, rests on the middle 60 %.
 func TrimmedMean(xs []float64, share float64) (float64, error) {
 	const doing = "computing trimmed mean"
 	if err := checkValues(doing, xs, 1); err != nil {
@@ -241,8 +241,8 @@ func medianAndMAD(xs []float64) (median, mad float64) {
 }
 
 // OutlierThreshold is the distance from the median, in units of the unscaled
-// [MAD], beyond which [Outliers] calls a value an outlier: 10·[MADScale], so ten
-// standard deviations of a normal sample.
+// [MAD], beyond which [Outliers] calls a value an outlier: 10·[MADScale], so
+// ten standard deviations of a normal sample.
 const OutlierThreshold = 10 * MADScale
 
 // Outliers returns the indices, ascending, of the values with

@@ -30,11 +30,11 @@ type Correlation struct {
 const minForCorrelation = 3
 
 // Trend tests at least three values in the order of their measurement for a
-// monotone trend, by Mann's test (Econometrica 13, 1945): Kendall's tau-b of the
-// values against their position. The sign of the coefficient is the direction of
-// the trend, zero where as many pairs rise as fall. P is exact up to 200 values,
-// ties included, and above from the normal approximation with the tie-corrected
-// variance (Kendall, Rank Correlation Methods, 1970).
+// monotone trend, by Mann's test (Econometrica 13, 1945): Kendall's tau-b of
+// the values against their position. The sign of the coefficient is the
+// direction of the trend, zero where as many pairs rise as fall. P is exact up
+// to 200 values, ties included, and above from the normal approximation with
+// the tie-corrected variance (Kendall, Rank Correlation Methods, 1970).
 func Trend(xs []float64) (Correlation, error) {
 	const doing = "testing for a trend"
 	if err := checkVarying(doing, xs); err != nil {
@@ -79,7 +79,8 @@ func checkVarying(doing string, xs []float64) error {
 	return nil
 }
 
-// kendallS is the number of pairs of values that rise with their position less that of pairs that fall.
+// kendallS is the number of pairs of values that rise with their position less
+// that of pairs that fall.
 func kendallS(xs []float64) int {
 	s := 0
 	for i := range xs {
@@ -108,9 +109,9 @@ const maxExactRanks = 200
 
 // concordance is the null distribution of the number J of concordant pairs: n
 // values in random order are dealt to groups of the given sizes, and J counts
-// the pairs from different groups with values in the order of their
-// groups. With the sizes of ties as groups, Kendall's S against positions is 2·J
-// less the number of pairs.
+// the pairs from different groups with values in the order of their groups.
+// With the sizes of ties as groups, Kendall's S against positions is 2·J less
+// the number of pairs.
 type concordance struct {
 	pairs int       // pairs from different groups, the largest J
 	lower []float64 // lower[k] = P(J ≤ k) for k up to the middle; nil where the normal approximation is used
@@ -142,8 +143,8 @@ func tieVariance(t int) float64 {
 // concordantPMF multiplies out the generating function of J, the q-multinomial
 // coefficient [n]! / ([g₁]!·[g₂]!·…) (Terpstra 1952; for two groups Mann and
 // Whitney 1947), one factor (1-q^a)/(1-q^i)·i/a at a time. After every factor
-// the polynomial is itself such a distribution, so its terms do not grow, and the
-// rounding stays near 1e-16 of the whole.
+// the polynomial is itself such a distribution, so its terms do not grow, and
+// the rounding stays near 1e-16 of the whole.
 func concordantPMF(groups []int, pairs int) []float64 {
 	p := make([]float64, pairs+1)
 	p[0] = 1

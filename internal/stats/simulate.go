@@ -10,20 +10,22 @@ import (
 	"sync"
 )
 
-// simulations is the number of samples that a simulated null distribution has: it fixes the resolution of its
-// p values at 1/1000.
+// simulations is the number of samples that a simulated null distribution has:
+// it fixes the resolution of its p values at 1/1000.
 const simulations = 999
 
 // maxNulls bounds a [nullCache]: each distribution takes 8 kB.
 const maxNulls = 256
 
-// nullCache keeps simulated null distributions, since the steps of one protocol ask for the same few again and again.
+// nullCache keeps simulated null distributions, since the steps of one protocol
+// ask for the same few again and again.
 type nullCache[K comparable] struct {
 	mu    sync.Mutex
 	known map[K][]float64
 }
 
-// get returns the ascending null distribution of a key; fill draws it on the first call.
+// get returns the ascending null distribution of a key; fill draws it on the
+// first call.
 func (c *nullCache[K]) get(key K, fill func(null []float64)) []float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,8 +42,8 @@ func (c *nullCache[K]) get(key K, fill func(null []float64)) []float64 {
 	return null
 }
 
-// nullP returns the p value of a statistic: the share of the null distribution, the statistic itself included, that is
-// at least as large.
+// nullP returns the p value of a statistic: the share of the null distribution,
+// the statistic itself included, that is at least as large.
 func nullP(null []float64, statistic float64) float64 {
 	reached := 1 + len(null) - sort.SearchFloat64s(null, statistic)
 	return float64(reached) / (simulations + 1)

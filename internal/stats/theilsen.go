@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// maxTheilSen bounds the points of [FitTheilSen], which keeps the slopes between all
-// pairs: 4,000 points make eight million.
+// maxTheilSen bounds the points of [FitTheilSen], which keeps the slopes
+// between all pairs: 4,000 points make eight million.
 const maxTheilSen = 4000
 
 // TheilSen is a line fitted by medians.
@@ -84,11 +84,12 @@ func tieSizes(xs []float64) []int {
 	return sizes
 }
 
-// SlopeIntervalByGroup is Sen's interval of the slope, between two order statistics
-// of the pairwise slopes, for errors that may grow with x. The number of pairs that are steeper than a slope less that
-// of those that are not, Kendall's S, has the variance that its terms show within the groups
-// of equal x, each of at least [MinInGroup] points; ranks and Satterthwaite's degrees
-// of freedom follow from that. x and y are those of the fit.
+// SlopeIntervalByGroup is Sen's interval of the slope, between two order
+// statistics of the pairwise slopes, for errors that may grow with x. The
+// number of pairs that are steeper than a slope less that of those that are
+// not, Kendall's S, has the variance that its terms show within the groups of
+// equal x, each of at least [MinInGroup] points; ranks and Satterthwaite's
+// degrees of freedom follow from that. x and y are those of the fit.
 func (t TheilSen) SlopeIntervalByGroup(x, y []float64, level float64) (Interval, error) {
 	const doing = "computing Theil-Sen slope interval by groups"
 	x, y, groups, err := grouped(doing, x, y, level)

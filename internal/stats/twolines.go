@@ -20,15 +20,15 @@ type TwoLines struct {
 
 // FitTwoLines splits the points, ordered by x, where two separate least squares
 // lines leave the smallest sum of squares, with at least minSide points (at
-// least [MinForLine]) and two distinct x on each side. Points of one x are never
-// separated. The lines need not meet at the break.
+// least [MinForLine]) and two distinct x on each side. Points of one x are
+// never separated. The lines need not meet at the break.
 //
 // The break is chosen after seeing the data, so the F test for two lines with a
 // known break would find one in noise far too often. P is therefore the exact
 // Monte Carlo p value of the best break: the same search is made on 999 sets of
 // normal noise over the same x, seeded from x, and P is the rank of the
-// observed Gain among them. Fits over the same x share that noise. Its smallest value is 0.001. It assumes errors of
-// one size over all x.
+// observed Gain among them. Fits over the same x share that noise. Its smallest
+// value is 0.001. It assumes errors of one size over all x.
 func FitTwoLines(x, y []float64, minSide int) (TwoLines, error) {
 	const doing = "fitting two lines"
 	if minSide < MinForLine {
@@ -135,10 +135,12 @@ func (s *breakSearch) best(y []float64) (cut int, gain float64) {
 	return cut, 1 - least/total
 }
 
-// nullGains are the gains of breaks in pure noise, by x and the least number of points on a side.
+// nullGains are the gains of breaks in pure noise, by x and the least number of
+// points on a side.
 var nullGains nullCache[[sha256.Size]byte]
 
-// chance is the share of the breaks in pure noise over the same x that gain at least as much.
+// chance is the share of the breaks in pure noise over the same x that gain at
+// least as much.
 func (s *breakSearch) chance(gain float64) float64 {
 	null := nullGains.get(digest(s.x, []float64{float64(s.minSide)}), func(null []float64) {
 		rng, noise := seeded(s.x), make([]float64, len(s.x))
@@ -150,8 +152,8 @@ func (s *breakSearch) chance(gain float64) float64 {
 	return nullP(null, gain)
 }
 
-// lineMoments are running central moments (Welford's recurrence), from which the
-// squares about the least squares line follow without a second pass.
+// lineMoments are running central moments (Welford's recurrence), from which
+// the squares about the least squares line follow without a second pass.
 type lineMoments struct{ n, mx, my, sxx, sxy, syy float64 }
 
 func (m *lineMoments) add(x, y float64) {

@@ -24,7 +24,8 @@ func (s Share) String() string {
 	return strconv.FormatFloat(math.Round(float64(s)*1e10)/1e8, 'f', -1, 64) + "%"
 }
 
-// exact picks the unit that needs the fewest characters without losing anything.
+// exact picks the unit that needs the fewest characters without losing
+// anything.
 func exact(n int64, table []unit, base string) string {
 	best := strconv.FormatInt(n, 10) + " " + base
 	for _, u := range table {
@@ -69,7 +70,8 @@ var byteScale = []step{{1e18, "EB"}, {1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1
 
 var timeScale = []step{{3600e9, "h"}, {60e9, "min"}, {1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}, {1, "ns"}}
 
-// human scales so that rounding to three digits never shows 1000 of a smaller unit.
+// human scales so that rounding to three digits never shows 1000 of a smaller
+// unit.
 func human(v float64, scale []step) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "—"
@@ -86,7 +88,8 @@ func human(v float64, scale []step) string {
 	return ""
 }
 
-// Significant writes v with the given number of significant digits and no exponent.
+// Significant writes v with the given number of significant digits and no
+// exponent.
 func Significant(v float64, digits int) string {
 	if v == 0 {
 		return "0"

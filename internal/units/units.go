@@ -43,8 +43,8 @@ var durationUnits = []unit{
 	{"µs", int64(time.Microsecond)}, {"ns", 1}, {"s", int64(time.Second)}, {"h", int64(time.Hour)},
 }
 
-// ParseBytes reads a size such as "100 GB", "8 MiB" or "4096 B".
-// The number may be a decimal fraction if the result is a whole number of bytes.
+// ParseBytes reads a size such as "100 GB", "8 MiB" or "4096 B". The number may
+// be a decimal fraction if the result is a whole number of bytes.
 func ParseBytes(s string) (Bytes, error) {
 	n, err := parse(s, byteUnits, "a size such as \"100 GB\", \"8 MiB\" or \"4096 B\"")
 	return Bytes(n), err
@@ -126,7 +126,8 @@ func find(suffix string, table []unit) (unit, error) {
 }
 
 // decimal reads digits with at most one point; big.Rat would also take
-// exponents, fractions and signs, and an exponent can ask for any amount of memory.
+// exponents, fractions and signs, and an exponent can ask for any amount of
+// memory.
 func decimal(s string) (*big.Rat, bool) {
 	if s == "" || len(s) > 40 || s[0] == '.' || s[len(s)-1] == '.' || strings.Count(s, ".") > 1 {
 		return nil, false

@@ -7,13 +7,16 @@ import (
 	"strings"
 )
 
-// ChangeWords are the words for a quantity that is larger, smaller or a multiple: "faster", "slower", "fast".
+// ChangeWords are the words for a quantity that is larger, smaller or a
+// multiple: "faster", "slower", "fast".
 type ChangeWords struct{ Up, Down, Times string }
 
-// nearlyNothing is the ratio below which a decrease is so close to 100 % that what is left is printed instead.
+// nearlyNothing is the ratio below which a decrease is so close to 100 % that
+// what is left is printed instead.
 const nearlyNothing = 0.05
 
-// Change writes a ratio as a change: a share, or a multiple from twice on. ci is its interval, nil for none.
+// Change writes a ratio as a change: a share, or a multiple from twice on. ci
+// is its interval, nil for none.
 func (w ChangeWords) Change(ratio float64, ci *Span) string {
 	switch {
 	case ratio == 1:

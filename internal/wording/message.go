@@ -1,9 +1,12 @@
-// Package wording makes the sentences of results. Analysis finds kinds and values; here they become text: reasons,
-// evidence, warnings, deviations and changes.
+// Package wording makes the sentences of results. Analysis finds kinds and
+// values; here they become text: reasons, evidence, warnings, deviations and
+// changes.
 //
-// sentences.txt has the sentences by key, and the types of this package write the values in them: an [Amount] with its
-// unit, a [Span], a [Count] with its noun, a [Percent], a [P] value. A [Message] is a key with values and is written
-// only where somebody reads it, since most findings of an analysis are compared and never shown.
+// sentences.txt has the sentences by key, and the types of this package write
+// the values in them: an [Amount] with its unit, a [Span], a [Count] with its
+// noun, a [Percent], a [P] value. A [Message] is a key with values and is
+// written only where somebody reads it, since most findings of an analysis are
+// compared and never shown.
 package wording
 
 import (
@@ -27,13 +30,15 @@ var sentences = sync.OnceValue(func() map[string]string {
 	return out
 })
 
-// Message is a sentence or a part of one: a key of sentences.txt and the values in it. The zero Message is empty.
+// Message is a sentence or a part of one: a key of sentences.txt and the values
+// in it. The zero Message is empty.
 type Message struct {
 	key  string
 	args []any
 }
 
-// Say is a message; the values are those of the verbs of the sentence, in their order.
+// Say is a message; the values are those of the verbs of the sentence, in their
+// order.
 func Say(key string, args ...any) Message { return Message{key, args} }
 
 // Text writes a message at once.
@@ -62,8 +67,9 @@ func (m Message) With(v any) Message {
 
 const fullSize = "full-size"
 
-// FullSize is how the size on disk of a compares with the full size of the image b; its value is the ratio: "UDRW, when
-// created, takes up its full size (ratio 1.00)".
+// FullSize is how the size on disk of a compares with the full size of the
+// image b; its value is the ratio: "UDRW, when created, takes up its full size
+// (ratio 1.00)".
 func FullSize(a, b string) Message { return Say(fullSize, nil, a, b) }
 
 func fullSizeText(ratio, a, b string) string {
@@ -80,7 +86,8 @@ func fullSizeText(ratio, a, b string) string {
 	return fmt.Sprintf("%s takes up %s times %s", a, ratio, of)
 }
 
-// Join adds b to a with a semicolon. Parts that a has are not repeated, as several operands may share a reason.
+// Join adds b to a with a semicolon. Parts that a has are not repeated, as
+// several operands may share a reason.
 func Join(a, b string) string {
 	switch {
 	case a == "" || a == b:

@@ -21,7 +21,8 @@ func (s Selector) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Labels names selectors that are compared, each by what it differs in from the others.
+// Labels names selectors that are compared, each by what it differs in from the
+// others.
 func Labels(sels []plan.Selector) []string {
 	var shared []string
 	own := make([]string, len(sels))
@@ -68,7 +69,8 @@ func keysOf(sels []plan.Selector) (out []string) {
 	return out
 }
 
-// ChoiceText writes the values of one selector key: "UDSB", "unencrypted", "phase new".
+// ChoiceText writes the values of one selector key: "UDSB", "unencrypted",
+// "phase new".
 func ChoiceText(key string, values ...string) string {
 	text := strings.Join(values, " or ")
 	switch {
@@ -94,7 +96,8 @@ func ChoiceText(key string, values ...string) string {
 	return strings.ReplaceAll(key, "_", " ") + " " + text
 }
 
-// shownAlone are the keys of cases with values that need no key to be understood.
+// shownAlone are the keys of cases with values that need no key to be
+// understood.
 var shownAlone = []string{"format", "encryption", "filesystem", "place", "backend", "codec", "target"}
 
 // Case writes the id of a case as people write it: "UDSB, AES-256".

@@ -119,7 +119,8 @@ func (b Bound) String() string {
 	return "any value"
 }
 
-// limit writes a limit that a plan sets: as the plan would where that is short, else rounded.
+// limit writes a limit that a plan sets: as the plan would where that is short,
+// else rounded.
 func limit(v float64, unit string) string {
 	text := ""
 	if math.Abs(v) < 1e18 && v >= 0 {
@@ -138,8 +139,9 @@ func limit(v float64, unit string) string {
 	return text
 }
 
-// Method is how an interval was made: the distribution, the looks that could have been the last (from 2 on), and the
-// standard deviation, as a share, that is allowed between sessions (0 for none).
+// Method is how an interval was made: the distribution, the looks that could
+// have been the last (from 2 on), and the standard deviation, as a share, that
+// is allowed between sessions (0 for none).
 type Method struct {
 	Name    string
 	Looks   int
@@ -157,7 +159,8 @@ func (m Method) String() string {
 	return text
 }
 
-// IntervalNote describes the interval of a value, made by Method: whether all of it has the digits of the value.
+// IntervalNote describes the interval of a value, made by Method: whether all
+// of it has the digits of the value.
 type IntervalNote struct {
 	Value  Amount
 	Span   Span
@@ -188,7 +191,8 @@ func (ns Numbers) String() string {
 	return text
 }
 
-// Faster writes the logarithm of a time over the expected one: "2 times faster", "3 times slower".
+// Faster writes the logarithm of a time over the expected one: "2 times
+// faster", "3 times slower".
 func Faster(log float64) string {
 	if log < 0 {
 		return Number(math.Exp(-log)).String() + " times faster"

@@ -28,11 +28,12 @@ const (
 
 var foundByWeakness = []string{FoundUnknown, FoundResident, FoundBuffered, FoundCold, FoundDirect}
 
-// residentLimit is the share of a file in the page cache above which a read is not
-// cold: looking at the file may leave a few pages.
+// residentLimit is the share of a file in the page cache above which a read is
+// not cold: looking at the file may leave a few pages.
 const residentLimit = 0.05
 
-// achieved counts how files were transferred. The weakest of them counts for all.
+// achieved counts how files were transferred. The weakest of them counts for
+// all.
 type achieved struct {
 	files map[string]int // by Found constant
 	mode  hostio.SyncMode
@@ -74,8 +75,8 @@ func (a *achieved) sync(requested hostio.SyncMode) *result.Achieved {
 	return &result.Achieved{Asked: string(requested), Achieved: string(mode)}
 }
 
-// cacheBefore is the state of the cache that the first read of an open file will
-// find. Direct transfers are believed only if no page is resident: despite
+// cacheBefore is the state of the cache that the first read of an open file
+// will find. Direct transfers are believed only if no page is resident: despite
 // F_NOCACHE, macOS serves resident pages from the cache.
 func cacheBefore(f File) string {
 	direct := f.Cache() == CacheDirect
@@ -91,8 +92,9 @@ func cacheBefore(f File) string {
 	return FoundCold
 }
 
-// cacheAfter corrects [cacheBefore] once the file is read: what the kernel refused
-// to read directly came through the page cache, which had no page of it.
+// cacheAfter corrects [cacheBefore] once the file is read: what the kernel
+// refused to read directly came through the page cache, which had no page of
+// it.
 func cacheAfter(before string, f File) string {
 	if before != FoundDirect || f.Cache() == CacheDirect {
 		return before
@@ -138,7 +140,8 @@ func (s *step) recordCache() {
 	}
 }
 
-// describeMissed is the warning about files that were not transferred as requested.
+// describeMissed is the warning about files that were not transferred as
+// requested.
 func describeMissed(requested, found string, missed, of int) string {
 	if requested == CacheDirect {
 		requested = "uncached"
@@ -158,13 +161,13 @@ func describeMissed(requested, found string, missed, of int) string {
 
 var onMac = runtime.GOOS == "darwin" // tests set it
 
-// nocacheUnit is the smallest write in bytes that macOS sends past the cache of a
-// file with F_NOCACHE (MIN_DIRECT_WRITE_SIZE in bsd/vfs/vfs_cluster.c of xnu), and
-// a page of Apple silicon, where such a transfer has to start.
+// nocacheUnit is the smallest write in bytes that macOS sends past the cache of
+// a file with F_NOCACHE (MIN_DIRECT_WRITE_SIZE in bsd/vfs/vfs_cluster.c of
+// xnu), and a page of Apple silicon, where such a transfer has to start.
 const nocacheUnit = 16 << 10
 
-// nocacheMisses counts the files with calls, all but a last shorter one, that macOS
-// may send through the cache despite F_NOCACHE.
+// nocacheMisses counts the files with calls, all but a last shorter one, that
+// macOS may send through the cache despite F_NOCACHE.
 func nocacheMisses(items []Item, call int64) (n int) {
 	for _, it := range items {
 		if it.Size > 0 && min(it.Size, call) < nocacheUnit || it.Size > call && call%nocacheUnit != 0 {

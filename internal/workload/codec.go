@@ -15,7 +15,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Names of codecs. [CodecLZFSE] is Apple's; the others are part of this program.
+// Names of codecs. [CodecLZFSE] is Apple's; the others are part of this
+// program.
 const (
 	CodecZstd  = "zstd"  // levels 1 to 22, default 3
 	CodecS2    = "s2"    // levels 1 (default), 2 (better), 3 (best)
@@ -23,13 +24,14 @@ const (
 	CodecLZFSE = "lzfse" // macOS only, by its compression_tool
 )
 
-// frameInput is how many bytes of input make one frame. Frames are independent, so
-// that any number of threads can make them; every codec's own tools read the result
-// as one stream. Smaller frames scale further, larger ones compress better.
+// frameInput is how many bytes of input make one frame. Frames are independent,
+// so that any number of threads can make them; every codec's own tools read the
+// result as one stream. Smaller frames scale further, larger ones compress
+// better.
 const frameInput = 4 << 20
 
-// frameLimit is the largest frame that is decompressed, in bytes on either side: a
-// hostile file must not take all memory.
+// frameLimit is the largest frame that is decompressed, in bytes on either
+// side: a hostile file must not take all memory.
 const frameLimit = 64 << 20
 
 // errForeign is a file with frames that cannot be found without decompressing.
@@ -48,8 +50,9 @@ type codecKind struct {
 	levels  int // highest level; the lowest is 1
 	level   int // used for level 0
 	newKind func(level int) (codec, error)
-	// next appends the next frame of a compressed file to dst without decompressing
-	// it; io.EOF at the end, errForeign if the file was not made by encode.
+	// next appends the next frame of a compressed file to dst without
+	// decompressing it; io.EOF at the end, errForeign if the file was not made
+	// by encode.
 	next func(f *framer, dst []byte) ([]byte, error)
 	// newReader decompresses a file of other programs on one thread.
 	newReader func(in io.Reader) (io.Reader, error)
@@ -83,8 +86,9 @@ func newCodec(name string, level int) (codec, error) {
 	return k.newKind(level)
 }
 
-// zstdCodec writes each frame after a skippable frame that contains its length, as
-// pzstd does (facebook/zstd contrib/pzstd): magic 0x184D2A50, length 4, 32 bits.
+// zstdCodec writes each frame after a skippable frame that contains its length,
+// as pzstd does (facebook/zstd contrib/pzstd): magic 0x184D2A50, length 4, 32
+// bits.
 type zstdCodec struct {
 	enc *zstd.Encoder
 	dec *zstd.Decoder
@@ -122,15 +126,16 @@ func (z *zstdCodec) encode(dst, src []byte) ([]byte, error) {
 
 func (z *zstdCodec) decode(dst, frame []byte) ([]byte, error) { return z.dec.DecodeAll(frame, dst) }
 
-// gzipCodec writes members (RFC 1952) with an extra field "DB" that contains the
-// length of the whole member.
+// gzipCodec writes members (RFC 1952) with an extra field "DB" that contains
+// the length of the whole member.
 type gzipCodec struct {
 	enc *flate.Writer
 	out bytes.Buffer
 	dec *gzip.Reader
 }
 
-// gzipPrefix is the header in bytes: 10 fixed, XLEN 2, subfield 4 and its value 4.
+// gzipPrefix is the header in bytes: 10 fixed, XLEN 2, subfield 4 and its value
+// 4.
 const gzipPrefix = 20
 
 func newGzip(level int) (codec, error) {
@@ -154,8 +159,8 @@ func compress(enc encoder, out *bytes.Buffer, src []byte) error {
 	return enc.Close()
 }
 
-// encode writes header, deflated data, CRC-32 and length. The header has no time
-// and no file name, so that the same input gives the same bytes.
+// encode writes header, deflated data, CRC-32 and length. The header has no
+// time and no file name, so that the same input gives the same bytes.
 func (g *gzipCodec) encode(dst, src []byte) ([]byte, error) {
 	if err := compress(g.enc, &g.out, src); err != nil {
 		return nil, err
@@ -264,8 +269,8 @@ func (f *framer) take(dst []byte, n int) ([]byte, error) {
 	return dst, nil
 }
 
-// input returns the next frameInput bytes of a file that is to be compressed. An
-// empty file makes one empty frame, since no tool reads a file without one.
+// input returns the next frameInput bytes of a file that is to be compressed.
+// An empty file makes one empty frame, since no tool reads a file without one.
 func (f *framer) input(dst []byte) ([]byte, error) {
 	if f.empty {
 		f.empty = false
@@ -304,7 +309,8 @@ func (f *framer) gzip(dst []byte) ([]byte, error) {
 	return f.take(dst, n)
 }
 
-// The framing format that Snappy and S2 share (google/snappy framing_format.txt).
+// The framing format that Snappy and S2 share (google/snappy
+// framing_format.txt).
 const (
 	s2Identifier = 0xff    // type of the chunk that starts a stream
 	s2Batch      = 1 << 20 // chunks are handed out in frames of about this many bytes

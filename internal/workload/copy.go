@@ -14,15 +14,15 @@ import (
 // copyBlock is how many bytes Copy and Stream transfer at a time.
 const copyBlock = 4 << 20
 
-// Source is bytes to copy or to compress: a file of the user, a file of a volume
-// ([OpenSource]) or generated data ([Generated]).
+// Source is bytes to copy or to compress: a file of the user, a file of a
+// volume ([OpenSource]) or generated data ([Generated]).
 type Source interface {
 	io.ReaderAt
 	Size() int64
 }
 
-// Truncater is a [File] with a length that can be set. Stream needs it, since the
-// length of its output is not known before.
+// Truncater is a [File] with a length that can be set. Stream needs it, since
+// the length of its output is not known before.
 type Truncater interface{ Truncate(size int64) error }
 
 // VolumeSource is an open file of a volume.
@@ -68,9 +68,9 @@ func (g generated) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// Copy copies src to a new file on the volume and flushes it by Options.Sync. The
-// one sample covers reading, writing and the flush; open and close are outside. It
-// makes the folder of the file if that is missing.
+// Copy copies src to a new file on the volume and flushes it by Options.Sync.
+// The one sample covers reading, writing and the flush; open and close are
+// outside. It makes the folder of the file if that is missing.
 func Copy(ctx context.Context, src Source, vol Volume, to string, o Options) (Outcome, error) {
 	defer o.Gate.Leave()
 	o, err := o.withDefaults()
@@ -117,9 +117,9 @@ func copyAll(ctx context.Context, src Source, dst File, buf []byte) error {
 	return nil
 }
 
-// timeOne times one piece of work that writes dst, with its flush, on the gate and
-// with the collector off. It closes dst after the clock has stopped. size is the
-// number of bytes of the sample.
+// timeOne times one piece of work that writes dst, with its flush, on the gate
+// and with the collector off. It closes dst after the clock has stopped. size
+// is the number of bytes of the sample.
 func timeOne(
 	ctx context.Context, o Options, name string, size int64, dst File, work func() error,
 ) (out Outcome, err error) {

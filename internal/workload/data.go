@@ -19,33 +19,33 @@ const (
 	DataText   = "text"  // words by the law below, which compress about as prose does
 )
 
-// mixedUnit is what the compressible share refers to: the page and block size that
-// file systems and disk images compress, punch and deduplicate by.
+// mixedUnit is what the compressible share refers to: the page and block size
+// that file systems and disk images compress, punch and deduplicate by.
 const mixedUnit = 4096
 
 // FileKey distinguishes the data of one file from those of another.
 type FileKey uint64
 
-// KeyOf is the key of the file with that name on the volume. Two names share a key
-// with a probability of 2⁻⁶⁴.
+// KeyOf is the key of the file with that name on the volume. Two names share a
+// key with a probability of 2⁻⁶⁴.
 func KeyOf(name string) FileKey {
 	sum := sha256.Sum256([]byte("dmgbench file 1\x00" + name))
 	return FileKey(binary.BigEndian.Uint64(sum[:]))
 }
 
-// Data is the content of files: an AES-128-CTR keystream. Its key depends on seed,
-// round and case; its counter is the file's key and the offset in blocks of 16
-// bytes. Any range of any file can be made again at any time. Data is safe for
-// concurrent use.
+// Data is the content of files: an AES-128-CTR keystream. Its key depends on
+// seed, round and case; its counter is the file's key and the offset in blocks
+// of 16 bytes. Any range of any file can be made again at any time. Data is
+// safe for concurrent use.
 type Data struct {
 	block cipher.Block
 	kind  string
 	zeros int // bytes of each mixedUnit that are zero
 }
 
-// NewData prepares the data of one case in one round. kind is [DataRandom] (also
-// ""), [DataZero], [DataMixed] or [DataText]; share is the zero part of each 4 KiB
-// with DataMixed, 0 to 1.
+// NewData prepares the data of one case in one round. kind is [DataRandom]
+// (also ""), [DataZero], [DataMixed] or [DataText]; share is the zero part of
+// each 4 KiB with DataMixed, 0 to 1.
 func NewData(seed uint64, round int, caseID, kind string, share float64) (*Data, error) {
 	switch kind {
 	case "":
@@ -69,7 +69,8 @@ func NewData(seed uint64, round int, caseID, kind string, share float64) (*Data,
 	return d, nil
 }
 
-// zeroBytes are what the keystream is XORed with; 64 KiB stay in the inner caches.
+// zeroBytes are what the keystream is XORed with; 64 KiB stay in the inner
+// caches.
 var zeroBytes [64 << 10]byte
 
 // FillAt fills p with the file's bytes from offset off.
@@ -114,8 +115,8 @@ func (d *Data) clearShare(p []byte, off int64) {
 	}
 }
 
-// fillParallel fills p with all processors. It is for the time between files, when
-// no clock runs: the sooner it ends, the shorter the gap.
+// fillParallel fills p with all processors. It is for the time between files,
+// when no clock runs: the sooner it ends, the shorter the gap.
 func (d *Data) fillParallel(p []byte, file FileKey) {
 	const least = 4 << 20
 	parts := min(runtime.GOMAXPROCS(0), len(p)/least)
@@ -131,7 +132,8 @@ func (d *Data) fillParallel(p []byte, file FileKey) {
 	wg.Wait()
 }
 
-// The law of [DataText]; docs/plan-language.md describes it for authors of plans.
+// The law of [DataText]; docs/plan-language.md describes it for authors of
+// plans.
 const (
 	words    = 4096  // in the vocabulary
 	ranks    = 65536 // 16 random bits choose one of these places; a word has places by its rank
@@ -144,8 +146,8 @@ const (
 )
 
 // letters are those of English by how often they occur in running text, in per
-// mille of the 1000 places (Cornell University, Math Explorer's Project, frequency
-// of letters in 40,000 words; rounded, the rest given to e).
+// mille of the 1000 places (Cornell University, Math Explorer's Project,
+// frequency of letters in 40,000 words; rounded, the rest given to e).
 var letters = []struct {
 	letter byte
 	places int
@@ -165,8 +167,9 @@ type vocabulary struct {
 
 var vocabularyOnce = sync.OnceValue(newVocabulary)
 
-// newVocabulary makes different words from a generator that is easy to reproduce: a
-// linear congruential one with the multiplier of Knuth's MMIX, started at 1.
+// newVocabulary makes different words from a generator that is easy to
+// reproduce: a linear congruential one with the multiplier of Knuth's MMIX,
+// started at 1.
 func newVocabulary() *vocabulary {
 	v := new(vocabulary)
 	state := uint64(1)
@@ -237,8 +240,8 @@ func (d *Data) fillText(p []byte, file FileKey, off int64) {
 	}
 }
 
-// fill writes words until the unit is full; the last one is cut. Two bytes of the
-// draw choose a word, which suffices for the shortest words.
+// fill writes words until the unit is full; the last one is cut. Two bytes of
+// the draw choose a word, which suffices for the shortest words.
 func (v *vocabulary) fill(unit *[textUnit]byte, draw []byte) {
 	at := 0
 	for i := 0; at < textUnit; i++ {

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Gate is one step's part of a start that several steps share: their clocks start
-// together once all of them are ready.
+// Gate is one step's part of a start that several steps share: their clocks
+// start together once all of them are ready.
 type Gate struct {
 	shared  *barrier
 	arrived atomic.Bool
@@ -32,16 +32,16 @@ func newGates(n int) []*Gate {
 	return gates
 }
 
-// Leave removes the step from the start, so that the others do not wait for it. It
-// has no effect after the step has arrived.
+// Leave removes the step from the start, so that the others do not wait for it.
+// It has no effect after the step has arrived.
 func (g *Gate) Leave() {
 	if g != nil && !g.arrived.Swap(true) && g.shared.missing.Add(-1) == 0 {
 		close(g.shared.open)
 	}
 }
 
-// wait arrives and blocks until all have, or ctx is done. A step waits only once. A
-// nil gate is open.
+// wait arrives and blocks until all have, or ctx is done. A step waits only
+// once. A nil gate is open.
 func (g *Gate) wait(ctx context.Context) error {
 	if g == nil {
 		return nil
@@ -55,9 +55,9 @@ func (g *Gate) wait(ctx context.Context) error {
 	}
 }
 
-// Parallel executes steps at the same time. Each gets its part of one gate, which
-// it puts into its Options. Parallel returns when all have ended, with all their
-// errors; a failing step does not stop the others.
+// Parallel executes steps at the same time. Each gets its part of one gate,
+// which it puts into its Options. Parallel returns when all have ended, with
+// all their errors; a failing step does not stop the others.
 func Parallel(ctx context.Context, steps ...func(ctx context.Context, g *Gate) error) error {
 	gates, errs := newGates(len(steps)), make([]error, len(steps))
 	var wg sync.WaitGroup

@@ -15,8 +15,8 @@ const (
 	gcCollectAt = 64 << 20 // heap growth in bytes that is collected between files
 )
 
-// gcPause is the state that nested pauses share, as the collector's settings are
-// those of the process.
+// gcPause is the state that nested pauses share, as the collector's settings
+// are those of the process.
 var gcPause struct {
 	sync.Mutex
 	depth   int    // pauses that have not ended
@@ -25,8 +25,8 @@ var gcPause struct {
 	heap    uint64 // bytes after the last collection
 }
 
-// pauseGC turns the collector off until the function it returns is called. Calls
-// nest.
+// pauseGC turns the collector off until the function it returns is called.
+// Calls nest.
 func pauseGC() (restore func()) {
 	p := &gcPause
 	p.Lock()
@@ -48,9 +48,9 @@ func pauseGC() (restore func()) {
 	})
 }
 
-// collectGarbage collects if the heap has grown since the last time. It is called
-// between files. While several steps run it collects none, as the clock of another
-// step may be running.
+// collectGarbage collects if the heap has grown since the last time. It is
+// called between files. While several steps run it collects none, as the clock
+// of another step may be running.
 func collectGarbage() {
 	p := &gcPause
 	p.Lock()

@@ -24,9 +24,9 @@ const (
 	OrderSameAsWritten = "same-as-written" // reads only
 )
 
-// Key is what the order of files depends on. It does not contain the case: in one
-// round every case transfers the same sizes in the same order, so that cases can be
-// compared in pairs.
+// Key is what the order of files depends on. It does not contain the case: in
+// one round every case transfers the same sizes in the same order, so that
+// cases can be compared in pairs.
 type Key struct {
 	Seed  uint64
 	Round int    // from 1
@@ -43,12 +43,12 @@ type Item struct {
 	Index int    // position in its set as the plan lists it, from 0
 }
 
-// BatchFolder is the folder of the files of a batch. [Write] makes it before its
-// clock starts.
+// BatchFolder is the folder of the files of a batch. [Write] makes it before
+// its clock starts.
 func BatchFolder(batch int) string { return fmt.Sprintf("batch%03d", batch) }
 
-// Items draws the files of one batch in the order in which they are to be written.
-// The same set and key give the same items, on any machine.
+// Items draws the files of one batch in the order in which they are to be
+// written. The same set and key give the same items, on any machine.
 func Items(set plan.FileSet, key Key) []Item {
 	var all []Item
 	for s, sizes := range set.Draw(key.Seed) {
@@ -75,8 +75,8 @@ func itemName(it Item, size units.Bytes) string {
 }
 
 // ReadOrder arranges items, given in the order in which they were written, for
-// reading: [OrderSameAsWritten] (also ""), [OrderAsListed], [OrderShuffledAll] or
-// [OrderShuffled], which shuffles anew within each set.
+// reading: [OrderSameAsWritten] (also ""), [OrderAsListed], [OrderShuffledAll]
+// or [OrderShuffled], which shuffles anew within each set.
 func ReadOrder(items []Item, order string, key Key) ([]Item, error) {
 	list := slices.Clone(items)
 	if order == OrderSameAsWritten || order == "" {
@@ -126,8 +126,8 @@ func (k Key) source(use string, set int) *rand.PCG {
 	return rand.NewPCG(binary.BigEndian.Uint64(sum), binary.BigEndian.Uint64(sum[8:]))
 }
 
-// shuffle is that of Fisher and Yates with PCG. The standard library's Shuffle may
-// change between Go releases; a published order must not.
+// shuffle is that of Fisher and Yates with PCG. The standard library's Shuffle
+// may change between Go releases; a published order must not.
 func shuffle[T any](list []T, src *rand.PCG) {
 	for i := len(list) - 1; i > 0; i-- {
 		j := below(src, uint64(i+1))
@@ -153,11 +153,12 @@ func LastBatch(items []Item) []Item {
 	return slices.DeleteFunc(slices.Clone(items), func(it Item) bool { return it.Batch != newest })
 }
 
-// Select is the items that a delete step deletes, in the order of live, which is
-// the order in which they were written: all of them, the last N sets, the N largest
-// (of equal ones the later), every other file, or a random share of round(share ×
-// n) files. Sets and largest are those of the last batch; the other selections are
-// among the batch that the step names, by default among all items.
+// Select is the items that a delete step deletes, in the order of live, which
+// is the order in which they were written: all of them, the last N sets, the N
+// largest (of equal ones the later), every other file, or a random share of
+// round(share × n) files. Sets and largest are those of the last batch; the
+// other selections are among the batch that the step names, by default among
+// all items.
 func Select(live []Item, st plan.Step, key Key) []Item {
 	pool := live
 	if st.Batch == "last" || st.LastSets > 0 || st.Largest > 0 {

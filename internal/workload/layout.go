@@ -12,13 +12,14 @@ import (
 // Files are timed in waves. The files of a wave are opened and their data made
 // while no clock runs. Then one gate opens, workers take files from an atomic
 // counter until none is left, and when the last is done the clock stops and the
-// files are closed. With one worker a wave is one file. With several it is as many
-// files as a quarter of the memory contains: making data while a clock runs would
-// take a core and memory bandwidth from the workers that are being timed, while
-// data copied from a template would not be unique. The fewer the waves, the smaller
-// the effect of their ends, when some workers are idle.
+// files are closed. With one worker a wave is one file. With several it is as
+// many files as a quarter of the memory contains: making data while a clock
+// runs would take a core and memory bandwidth from the workers that are being
+// timed, while data copied from a template would not be unique. The fewer the
+// waves, the smaller the effect of their ends, when some workers are idle.
 
-// maxOpen is the most files that a wave holds open. Each may be two descriptors.
+// maxOpen is the most files that a wave holds open. Each may be two
+// descriptors.
 const maxOpen = 128
 
 // Rings replace the buffers of files that are too large for memory.
@@ -30,7 +31,8 @@ const (
 // minReadCall is the smallest call in bytes that the layout of a read chooses.
 const minReadCall = 1 << 20
 
-// layout is how a step divides its items into waves and its memory into buffers.
+// layout is how a step divides its items into waves and its memory into
+// buffers.
 type layout struct {
 	waves    [][]Item
 	memory   int64 // bytes that the largest wave needs
@@ -92,7 +94,8 @@ func layoutRead(items []Item, o Options) layout {
 	return l
 }
 
-// equalWaves are waves of one file for one worker, else of as many as may be open.
+// equalWaves are waves of one file for one worker, else of as many as may be
+// open.
 func equalWaves(items []Item, o Options) [][]Item {
 	n := maxOpen
 	if o.Workers == 1 {
@@ -120,23 +123,23 @@ func callSize(o Options) int64 {
 	return MaxCall
 }
 
-// bufferAlign is the alignment of every file's buffer in bytes: enough for direct
-// transfers of any medium, and no two workers share a page.
+// bufferAlign is the alignment of every file's buffer in bytes: enough for
+// direct transfers of any medium, and no two workers share a page.
 const bufferAlign = 4096
 
 // roundUpPage rounds n bytes up to whole pages.
 func roundUpPage(n int64) int64 { return (n + bufferAlign - 1) / bufferAlign * bufferAlign }
 
-// Buffers keeps memory for file I/O mapped and touched from step to step, since a
-// transfer into fresh pages runs at a quarter of the speed. The zero value is ready
-// for use; it is safe for concurrent use.
+// Buffers keeps memory for file I/O mapped and touched from step to step, since
+// a transfer into fresh pages runs at a quarter of the speed. The zero value is
+// ready for use; it is safe for concurrent use.
 type Buffers struct {
 	mu   sync.Mutex
 	idle []*hostio.Buffer
 }
 
-// get returns a buffer of at least n bytes; if none is large enough, it unmaps all
-// first.
+// get returns a buffer of at least n bytes; if none is large enough, it unmaps
+// all first.
 func (b *Buffers) get(n int64) (*hostio.Buffer, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

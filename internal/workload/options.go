@@ -12,12 +12,12 @@ import (
 	"dmgbench/internal/result"
 )
 
-// MaxCall is the most bytes that one read or write call transfers: Darwin cannot
-// transfer 2 GiB in one call.
+// MaxCall is the most bytes that one read or write call transfers: Darwin
+// cannot transfer 2 GiB in one call.
 const MaxCall = 1 << 30
 
-// DefaultMemory is the assumed memory of the machine in bytes where Options does
-// not contain it.
+// DefaultMemory is the assumed memory of the machine in bytes where Options
+// does not contain it.
 const DefaultMemory = 4 << 30
 
 // Options of one step.
@@ -32,15 +32,17 @@ type Options struct {
 	QoS     string // default | utility | background; "" is default
 
 	Preallocate bool
-	// Memory is how many bytes the program may use. Buffers take at most a quarter.
+	// Memory is how many bytes the program may use. Buffers take at most a
+	// quarter.
 	Memory int64
-	// Buffers are reused from step to step; nil maps and frees them in the call.
+	// Buffers are reused from step to step; nil maps and frees them in the
+	// call.
 	Buffers *Buffers
-	// Virtual is set where a hypervisor may cache what the guest believes to be on
-	// a disk.
+	// Virtual is set where a hypervisor may cache what the guest believes to be
+	// on a disk.
 	Virtual bool
-	// Gate, if not nil, holds the first timed span until every step of the gate is
-	// ready.
+	// Gate, if not nil, holds the first timed span until every step of the gate
+	// is ready.
 	Gate *Gate
 	// Progress, if not nil, is called between files when no clock of this step
 	// runs.
@@ -54,8 +56,8 @@ type Progress struct {
 	Timed          time.Duration // timed spans so far
 }
 
-// Outcome is what a step did. After an error it contains what was complete before
-// it.
+// Outcome is what a step did. After an error it contains what was complete
+// before it.
 type Outcome struct {
 	Samples  []result.Sample // in the order of the items
 	Span     *result.Span    // nil if nothing was timed
@@ -111,7 +113,8 @@ func (o Options) budget() int64 {
 	return b
 }
 
-// fileOptions are the options of one file that the worker is likely to transfer.
+// fileOptions are the options of one file that the worker is likely to
+// transfer.
 func (o Options) fileOptions(worker int) FileOptions {
 	mode := hostio.CacheBuffered
 	if o.Cache == CacheDirect {

@@ -16,7 +16,8 @@ const (
 	QoSBackground = "background"
 )
 
-// taskpolicy is the tool of macOS that starts a program with a quality of service.
+// taskpolicy is the tool of macOS that starts a program with a quality of
+// service.
 const taskpolicy = "/usr/sbin/taskpolicy"
 
 // withQoS is the command line of another program with at most that quality of
@@ -30,12 +31,12 @@ func withQoS(qos, program string, args []string) []string {
 }
 
 // probeQoS sets the quality of service on a thread that ends afterwards, and
-// returns what the system made of it: what the workers' threads will have. It is
-// nil where the default was requested and found.
+// returns what the system made of it: what the workers' threads will have. It
+// is nil where the default was requested and found.
 //
-// Only the threads that do the I/O get it, by the policies that taskpolicy(8) sets
-// for a whole program: other work of the program, and the tools that it starts,
-// would be throttled, too.
+// Only the threads that do the I/O get it, by the policies that taskpolicy(8)
+// sets for a whole program: other work of the program, and the tools that it
+// starts, would be throttled, too.
 func probeQoS(qos string) (found *result.Achieved, err error) {
 	found = &result.Achieved{Asked: qos}
 	var wg sync.WaitGroup
@@ -58,9 +59,9 @@ func probeQoS(qos string) (found *result.Achieved, err error) {
 	return found, nil
 }
 
-// What setpriority(2) and iopolicysys of macOS take: values of <sys/resource.h>,
-// and of xnu's sys/resource_private.h for the commands, which libSystem gives the
-// system call of setiopolicy_np(3).
+// What setpriority(2) and iopolicysys of macOS take: values of
+// <sys/resource.h>, and of xnu's sys/resource_private.h for the commands, which
+// libSystem gives the system call of setiopolicy_np(3).
 const (
 	prioDarwinThread = 3      // PRIO_DARWIN_THREAD
 	prioDarwinProc   = 4      // PRIO_DARWIN_PROCESS

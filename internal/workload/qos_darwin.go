@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setThreadQoS puts the thread where macOS puts work of that class: background is
-// throttled I/O on the efficiency cores, utility is the I/O tier below normal.
+// setThreadQoS puts the thread where macOS puts work of that class: background
+// is throttled I/O on the efficiency cores, utility is the I/O tier below
+// normal.
 func setThreadQoS(qos string) error {
 	if qos == QoSBackground {
 		if err := unix.Setpriority(prioDarwinThread, 0, prioDarwinBG); err != nil {
@@ -23,8 +24,9 @@ func setThreadQoS(qos string) error {
 	return nil
 }
 
-// threadQoS is what the calling thread has: "default", "background", or the tier of
-// its disk I/O. taskpolicy(8) may have put the whole process into the background.
+// threadQoS is what the calling thread has: "default", "background", or the
+// tier of its disk I/O. taskpolicy(8) may have put the whole process into the
+// background.
 func threadQoS() (string, error) {
 	for _, which := range []int{prioDarwinThread, prioDarwinProc} {
 		on, err := unix.Getpriority(which, 0)

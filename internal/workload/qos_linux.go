@@ -7,8 +7,8 @@ import (
 )
 
 // Linux has no such classes. Utility and background are imitated with I/O and
-// processor priorities of the thread: ioprio_set(2) lowest best-effort and idle,
-// nice 10 and 19.
+// processor priorities of the thread: ioprio_set(2) lowest best-effort and
+// idle, nice 10 and 19.
 const (
 	ioprioThread     = 1       // IOPRIO_WHO_PROCESS, with id 0 the calling thread
 	ioprioBestEffort = 2 << 13 // IOPRIO_CLASS_BE

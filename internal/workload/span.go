@@ -10,12 +10,12 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// errStopped is the error of a file at which the step stopped for another reason
-// than the file itself.
+// errStopped is the error of a file at which the step stopped for another
+// reason than the file itself.
 var errStopped = errors.New("stopped")
 
-// span is one worker's view of a step: what it needs from start to stop of a file's
-// clock. Its methods do not allocate, lock, log or send.
+// span is one worker's view of a step: what it needs from start to stop of a
+// file's clock. Its methods do not allocate, lock, log or send.
 type span struct {
 	clock clock.Clock
 	call  int64           // most bytes of one call
@@ -81,8 +81,8 @@ func checkWrite(n int, want int64, err error) error {
 	return err
 }
 
-// checkRead is the error of a call that read n bytes instead of want. The end of
-// the file before that is [io.ErrUnexpectedEOF].
+// checkRead is the error of a call that read n bytes instead of want. The end
+// of the file before that is [io.ErrUnexpectedEOF].
 func checkRead(n int, want int64, err error) error {
 	switch {
 	case int64(n) == want:
@@ -93,8 +93,8 @@ func checkRead(n int, want int64, err error) error {
 	return err
 }
 
-// ring supplies the data of one file that does not fit into memory: its own thread
-// fills blocks ahead of the worker that writes them.
+// ring supplies the data of one file that does not fit into memory: its own
+// thread fills blocks ahead of the worker that writes them.
 type ring struct {
 	full, empty chan []byte
 	quit        chan struct{}
@@ -103,8 +103,8 @@ type ring struct {
 	waited      atomic.Int64 // ns that the writer waited for data
 }
 
-// newRing starts filling mem, which is divided into blocks, with the file's data.
-// It returns when every block is full or the file ends.
+// newRing starts filling mem, which is divided into blocks, with the file's
+// data. It returns when every block is full or the file ends.
 func newRing(d *Data, it Item, mem []byte, block int) *ring {
 	n := len(mem) / block
 	r := &ring{full: make(chan []byte, n), empty: make(chan []byte, n), quit: make(chan struct{})}
@@ -140,8 +140,8 @@ func newRing(d *Data, it Item, mem []byte, block int) *ring {
 	return r
 }
 
-// drain writes the file from the ring. The wait for data is inside the file's span:
-// a rest for the disk that no clock measures would make it look faster.
+// drain writes the file from the ring. The wait for data is inside the file's
+// span: a rest for the disk that no clock measures would make it look faster.
 func (r *ring) drain(j *job, s *span) error {
 	for off := int64(0); off < j.item.Size; {
 		if s.stopped() {

@@ -106,8 +106,9 @@ func (s *step) run(ctx context.Context) (Outcome, error) {
 	return s.out, err
 }
 
-// lockThread locks the goroutine to a thread of the requested quality of service. A
-// thread with a changed priority is not unlocked: it ends with its goroutine.
+// lockThread locks the goroutine to a thread of the requested quality of
+// service. A thread with a changed priority is not unlocked: it ends with its
+// goroutine.
 func lockThread(qos string) (release func()) {
 	runtime.LockOSThread()
 	if qos == QoSDefault {
@@ -170,8 +171,8 @@ func (s *step) newSpan(ctx context.Context, mem []byte, id int) *span {
 	return sp
 }
 
-// prepare opens the files of a wave and makes their data. After an error it still
-// returns the jobs of files that are open.
+// prepare opens the files of a wave and makes their data. After an error it
+// still returns the jobs of files that are open.
 func (s *step) prepare(ctx context.Context, items []Item, mem []byte) ([]*job, error) {
 	jobs := make([]*job, 0, len(items))
 	var used int64
@@ -291,7 +292,8 @@ func (s *step) finishWave(ctx context.Context, jobs []*job) error {
 	return failed
 }
 
-// examine finds out from the open file how it was transferred, before it is closed.
+// examine finds out from the open file how it was transferred, before it is
+// closed.
 func (s *step) examine(j *job) {
 	if j.ring != nil {
 		j.ring.close()
@@ -341,8 +343,8 @@ func (s *step) finishOutcome() {
 	}
 }
 
-// waveTail is the share of the timed span, in percent, from which on idle workers
-// at the ends of waves are a warning.
+// waveTail is the share of the timed span, in percent, from which on idle
+// workers at the ends of waves are a warning.
 const waveTail = 10
 
 // warnLayout adds warnings about effects of the layout on the numbers.

@@ -34,10 +34,10 @@ type StreamSpec struct {
 	Threads   int // of the codec, 0 means 1; reading and writing have one more each
 }
 
-// Stream reads From, compresses or decompresses it and writes To, both on the same
-// volume, in bounded memory. The one sample covers reading, the codec, writing and
-// the flush that Options.Sync names; its bytes are those of the input, so that
-// bytes over time is the rate of methodology.md P-G.
+// Stream reads From, compresses or decompresses it and writes To, both on the
+// same volume, in bounded memory. The one sample covers reading, the codec,
+// writing and the flush that Options.Sync names; its bytes are those of the
+// input, so that bytes over time is the rate of methodology.md P-G.
 func Stream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Outcome, error) {
 	defer o.Gate.Leave()
 	o, err := o.withDefaults()
@@ -139,9 +139,9 @@ func newStream(spec StreamSpec, in, out int64) *result.Stream {
 	return s
 }
 
-// compressionTool is Apple's program with LZFSE and a number of threads. The flags
-// are those of its manual page of January 2023: -A turns on block compression,
-// which alone uses several threads; -b is the block.
+// compressionTool is Apple's program with LZFSE and a number of threads. The
+// flags are those of its manual page of January 2023: -A turns on block
+// compression, which alone uses several threads; -b is the block.
 const (
 	compressionTool      = "/usr/bin/compression_tool"
 	compressionToolBlock = "4m"
@@ -157,8 +157,8 @@ func compressionArgs(spec StreamSpec, from, to string) []string {
 		"-i", from, "-o", to}
 }
 
-// streamTool runs Apple's compression_tool, which only macOS has. The sample covers
-// the whole run of the program and the flush of its output.
+// streamTool runs Apple's compression_tool, which only macOS has. The sample
+// covers the whole run of the program and the flush of its output.
 func streamTool(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Outcome, error) {
 	unsupported := &UnsupportedError{What: "codec " + spec.Codec}
 	host, ok := vol.(HostPather)
@@ -208,8 +208,8 @@ func streamTool(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Ou
 	return out, nil
 }
 
-// pipe is a reader, workers and a writer with a bounded number of pieces between
-// them. The writer keeps the order of the file.
+// pipe is a reader, workers and a writer with a bounded number of pieces
+// between them. The writer keeps the order of the file.
 type pipe struct {
 	spec   StreamSpec
 	src    *VolumeSource
@@ -219,8 +219,8 @@ type pipe struct {
 	serial bool // the file was decompressed by one thread
 }
 
-// piece is one frame with its input and output. Its buffers are used for one frame
-// after another.
+// piece is one frame with its input and output. Its buffers are used for one
+// frame after another.
 type piece struct {
 	in, out []byte
 	err     error

@@ -16,9 +16,9 @@ import (
 )
 
 // Write writes the items in their order and times each: every write call of the
-// file and the flush that Options.Sync names. It makes missing folders before. The
-// first file that fails ends the step with an error that names it; the outcome
-// contains the files that were complete before.
+// file and the flush that Options.Sync names. It makes missing folders before.
+// The first file that fails ends the step with an error that names it; the
+// outcome contains the files that were complete before.
 func Write(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, error) {
 	defer o.Gate.Leave()
 	o, err := o.withDefaults()
@@ -43,9 +43,9 @@ func Write(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, e
 }
 
 // Read reads the items whole, in their order, and times each: every read call.
-// Before the clock starts, a file is opened, evicted if Options.Cache is direct or
-// cold, and looked up in the page cache. The bytes are neither hashed nor compared:
-// that is [Verify].
+// Before the clock starts, a file is opened, evicted if Options.Cache is direct
+// or cold, and looked up in the page cache. The bytes are neither hashed nor
+// compared: that is [Verify].
 func Read(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, error) {
 	defer o.Gate.Leave()
 	o, err := o.withDefaults()
@@ -60,8 +60,8 @@ func Read(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, er
 }
 
 // Delete removes the items in their order and flushes the volume. It has no
-// samples: file systems free space some time after the call, so that only the step
-// as a whole has a duration. The outcome counts the bytes removed.
+// samples: file systems free space some time after the call, so that only the
+// step as a whole has a duration. The outcome counts the bytes removed.
 func Delete(ctx context.Context, vol Volume, items []Item, o Options) (out Outcome, err error) {
 	defer o.Gate.Leave()
 	if err := o.Gate.wait(ctx); err != nil {
@@ -87,8 +87,8 @@ func syncVolume(vol Volume) error {
 	return nil
 }
 
-// openJob opens the file of a job before the clock starts: a new file with its data
-// in mem, or an existing one that is evicted.
+// openJob opens the file of a job before the clock starts: a new file with its
+// data in mem, or an existing one that is evicted.
 func (s *step) openJob(j *job, mem []byte) (err error) {
 	options := s.o.fileOptions(j.order % s.o.Workers)
 	if s.write {
@@ -118,8 +118,8 @@ func (s *step) openJob(j *job, mem []byte) (err error) {
 	return nil
 }
 
-// evict drops the pages of a file that is read, as far as requested, and looks up
-// how many are left.
+// evict drops the pages of a file that is read, as far as requested, and looks
+// up how many are left.
 func (s *step) evict(j *job) error {
 	if s.o.Cache != CacheBuffered {
 		err := j.file.Evict()
@@ -182,11 +182,11 @@ func makeFolder(vol Volume, dir string, have map[string]bool) error {
 // verifyBlock is how much Verify compares at a time, in bytes.
 const verifyBlock = 1 << 20
 
-// Verify compares every byte of the items with what [Write] wrote, untimed and in
-// parallel. Outcome.Findings has one line for each wrong file, in the order of the
-// items: missing, of the wrong size, unreadable, or different, with the offset of
-// the first wrong byte. The error is not nil only if the verification itself
-// failed.
+// Verify compares every byte of the items with what [Write] wrote, untimed and
+// in parallel. Outcome.Findings has one line for each wrong file, in the order
+// of the items: missing, of the wrong size, unreadable, or different, with the
+// offset of the first wrong byte. The error is not nil only if the verification
+// itself failed.
 func Verify(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, error) {
 	defer o.Gate.Leave()
 	o, err := o.withDefaults()
@@ -232,7 +232,8 @@ func Verify(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, 
 	return out, nil
 }
 
-// verifyProgress returns a function that reports each compared file, one at a time.
+// verifyProgress returns a function that reports each compared file, one at a
+// time.
 func verifyProgress(items []Item, hook func(Progress)) func(size int64) {
 	if hook == nil {
 		return func(int64) {}
@@ -248,7 +249,8 @@ func verifyProgress(items []Item, hook func(Progress)) func(size int64) {
 	}
 }
 
-// fileSizes lists the folders of the items: the size of each file in them by name.
+// fileSizes lists the folders of the items: the size of each file in them by
+// name.
 func fileSizes(vol Volume, items []Item) (map[string]int64, error) {
 	sizes, seen := map[string]int64{}, map[string]bool{}
 	for _, it := range items {

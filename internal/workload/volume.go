@@ -1,19 +1,20 @@
-// Package workload does the timed work: it draws file sets, makes their data, and
-// writes, reads, verifies, deletes, copies and streams files on a volume.
+// Package workload does the timed work: it draws file sets, makes their data,
+// and writes, reads, verifies, deletes, copies and streams files on a volume.
 //
-// It defines [File] and [Volume], which every target implements. What is timed is
-// fixed in one place, span.transfer: the time of a write is that of all its write
-// calls and the requested flush, the time of a read that of all its read calls.
-// Open, close, data, hashing and bookkeeping are outside. Files are timed in waves
-// that a gate starts, on threads of their own, with the garbage collector off; see
-// [Options] and [Outcome].
+// It defines [File] and [Volume], which every target implements. What is timed
+// is fixed in one place, span.transfer: the time of a write is that of all its
+// write calls and the requested flush, the time of a read that of all its read
+// calls. Open, close, data, hashing and bookkeeping are outside. Files are
+// timed in waves that a gate starts, on threads of their own, with the garbage
+// collector off; see [Options] and [Outcome].
 //
 // # Limits
 //
-// The package makes no decision about images, keeps no results after a call, writes
-// no journal, and adds up no rates of workers. While a clock of the step runs it
-// makes no data, shows no progress and collects no garbage. The one exception is a
-// file that does not fit into memory: its data is made meanwhile, with a warning.
+// The package makes no decision about images, keeps no results after a call,
+// writes no journal, and adds up no rates of workers. While a clock of the step
+// runs it makes no data, shows no progress and collects no garbage. The one
+// exception is a file that does not fit into memory: its data is made
+// meanwhile, with a warning.
 package workload
 
 import (
@@ -28,9 +29,9 @@ import (
 // relative to its root. Methods are safe for concurrent use.
 type Volume interface {
 	Mkdir(name string) error
-	// Create makes a new file of an expected size in bytes. It fails if the name
-	// exists (fs.ErrExist). Writing beyond size makes the file longer, see also
-	// [Truncater].
+	// Create makes a new file of an expected size in bytes. It fails if the
+	// name exists (fs.ErrExist). Writing beyond size makes the file longer, see
+	// also [Truncater].
 	Create(name string, size int64, o FileOptions) (File, error)
 	// Open opens an existing file for reading. A missing one is fs.ErrNotExist.
 	Open(name string, o FileOptions) (File, error)
@@ -62,8 +63,8 @@ type FileOptions struct {
 type File interface {
 	io.ReaderAt
 	io.WriterAt
-	// Sync makes the written data durable as far as mode requests, and returns the
-	// achieved mode.
+	// Sync makes the written data durable as far as mode requests, and returns
+	// the achieved mode.
 	Sync(mode hostio.SyncMode) (hostio.SyncMode, error)
 	// Evict drops cached pages of the file as far as the volume can.
 	Evict() error
@@ -74,9 +75,9 @@ type File interface {
 	Close() error
 }
 
-// Dataless is a [Volume] that may hold no bytes. Its files then receive only the
-// lengths of calls ([Skipper]); no data and no buffers are made. Only a simulated
-// device is one: what is timed there is a given law.
+// Dataless is a [Volume] that may hold no bytes. Its files then receive only
+// the lengths of calls ([Skipper]); no data and no buffers are made. Only a
+// simulated device is one: what is timed there is a given law.
 type Dataless interface {
 	Volume
 	// Dataless reports whether this volume holds no bytes.

@@ -1,5 +1,7 @@
-// Command accuracy generates docs/accuracy.md and its figure: it runs all studies of internal/selftest in full, which takes
-// minutes. It is a tool for developers (make accuracy), and exits with 1 if a promise of the page is not kept.
+// Command accuracy generates docs/accuracy.md and its figure: it runs all
+// studies of internal/selftest in full, which takes minutes. It is a tool for
+// developers (make accuracy), and exits with 1 if a promise of the page is not
+// kept.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// The command docs writes the pages of docs/ that the registries of the program declare: go run ./tools/docs -o docs.
+// The command docs writes the pages of docs/ that the registries of the program
+// declare: go run ./tools/docs -o docs.
 package main
 
 import (
@@ -17,7 +18,8 @@ import (
 //go:embed *.tmpl
 var templates embed.FS
 
-// pages are the generated pages: each is the template of the same name, filled in with data.
+// pages are the generated pages: each is the template of the same name, filled
+// in with data.
 var pages = map[string]func() any{
 	"plan-language.md": func() any { return plan.LanguageReference() },
 	"metrics.md":       func() any { return plan.Quantities },

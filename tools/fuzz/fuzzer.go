@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// fuzzer builds test programs with the coverage that fuzzing needs, each once, and runs them.
+// fuzzer builds test programs with the coverage that fuzzing needs, each once,
+// and runs them.
 type fuzzer struct {
 	dir      string // of the programs, temporary
 	corpus   string // the folder in Go's cache that go test keeps the module's corpora in
@@ -65,7 +66,8 @@ type usage struct {
 
 var errHangs = errors.New("an input takes minutes or does not end")
 
-// lateEnd matches all that go test prints of a target whose turn ended while a worker was at an input: a defect of Go before
+// lateEnd matches all that go test prints of a target whose turn ended while a
+// worker was at an input: a defect of Go before
 // 1.27 (golang/go#75804), not a failure. A failure names the file of its input, or how the process ended.
 var lateEnd = regexp.MustCompile(`(?m)^--- FAIL: \S+ \(\S+\)\n +context deadline exceeded\nFAIL\n?\z`)
 
@@ -82,10 +84,12 @@ func (f *fuzzer) fuzz(ctx context.Context, t target, length time.Duration) (usag
 		return usage{}, err
 	}
 	fmt.Fprintf(f.stdout, "fuzz: %s\n", t)
-	// go test looks at its clock only between two inputs: it would not notice one that does not end.
+	// go test looks at its clock only between two inputs: it would not notice
+	// one that does not end.
 	turn, stop := context.WithTimeoutCause(ctx, 3*length+5*time.Minute, errHangs)
 	defer stop()
-	// Inputs that merely reach new code are not minimised: that would use up the turn.
+	// Inputs that merely reach new code are not minimised: that would use up
+	// the turn.
 	cmd := exec.CommandContext(turn, program, "-test.run=^$", "-test.fuzz=^"+t.name+"$", "-test.fuzztime="+length.String(),
 		"-test.fuzzminimizetime=10x", "-test.parallel="+strconv.Itoa(f.workers),
 		"-test.fuzzcachedir="+filepath.Join(f.corpus, filepath.FromSlash(t.folder)))

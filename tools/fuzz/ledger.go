@@ -9,11 +9,13 @@ import (
 	"time"
 )
 
-// ledger is the account of CPU time: the rows of a table in a page of documentation. The rest of the page stays as it is.
+// ledger is the account of CPU time: the rows of a table in a page of
+// documentation. The rest of the page stays as it is.
 //
 //	| `internal/gpt` | `FuzzRead` | 3600 | 12345678 |
 //
-// The columns are folder, target, CPU seconds and executions, of all turns so far.
+// The columns are folder, target, CPU seconds and executions, of all turns so
+// far.
 type ledger struct {
 	path string // empty: nothing is stored
 	rows map[target]usage
@@ -46,7 +48,8 @@ func readLedger(path string) (*ledger, error) {
 	return l, nil
 }
 
-// add adds a turn and rewrites the page: to a temporary name, synced, then renamed.
+// add adds a turn and rewrites the page: to a temporary name, synced, then
+// renamed.
 func (l *ledger) add(t target, u usage) error {
 	sum := l.rows[t]
 	sum.cpu += u.cpu
@@ -68,7 +71,8 @@ func (l *ledger) add(t target, u usage) error {
 	return nil
 }
 
-// setRow returns the page with the row of a target changed, or added after the last row.
+// setRow returns the page with the row of a target changed, or added after the
+// last row.
 func setRow(page []byte, t target, sum usage) ([]byte, error) {
 	key := fmt.Sprintf("| `%s` | `%s` |", t.folder, t.name)
 	line := fmt.Sprintf("%s %d | %d |\n", key, int64(sum.cpu.Seconds()), sum.executions)

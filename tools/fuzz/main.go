@@ -1,12 +1,13 @@
-// Command fuzz runs the fuzz targets of the module, and keeps account of their CPU time. It is a tool for developers of
-// this project:
+// Command fuzz runs the fuzz targets of the module, and keeps account of their
+// CPU time. It is a tool for developers of this project:
 //
 //	go run ./tools/fuzz -each 10s                             every target once (make fuzz)
 //	go run ./tools/fuzz -ledger docs/fuzzing.md -for 2h       the target with the least CPU time first (make fuzz-hours)
 //
-// CPU time is that of the fuzzing process and its workers. The corpus in Go's cache is used and grown, so that each turn
-// continues where the last one ended. A target that fails on an input gets no further turn; the program then prints go's
-// message, which names the file of the input, and exits with 1.
+// CPU time is that of the fuzzing process and its workers. The corpus in Go's
+// cache is used and grown, so that each turn continues where the last one
+// ended. A target that fails on an input gets no further turn; the program then
+// prints go's message, which names the file of the input, and exits with 1.
 package main
 
 import (
@@ -95,8 +96,9 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	return err
 }
 
-// takeTurns runs the targets one after the other and adds each turn to the ledger. It returns the number of turns and the
-// errors of all targets that failed. An interruption ends it without an error.
+// takeTurns runs the targets one after the other and adds each turn to the
+// ledger. It returns the number of turns and the errors of all targets that
+// failed. An interruption ends it without an error.
 func takeTurns(ctx context.Context, o options, targets []target, l *ledger,
 	fuzz func(context.Context, target, time.Duration) (usage, error)) (count int, err error) {
 	left, end := slices.Clone(targets), time.Now().Add(o.total)
@@ -121,14 +123,16 @@ func takeTurns(ctx context.Context, o options, targets []target, l *ledger,
 	return count, err
 }
 
-// target is one fuzz function: the folder of its package, relative to the module with slashes, and its name.
+// target is one fuzz function: the folder of its package, relative to the
+// module with slashes, and its name.
 type target struct{ folder, name string }
 
 func (t target) String() string { return t.folder + " " + t.name }
 
 var declaration = regexp.MustCompile(`(?m)^func (Fuzz[A-Za-z0-9_]*)\(`)
 
-// findTargets lists the targets below root by folder; paths select folders, with those below, and targets.
+// findTargets lists the targets below root by folder; paths select folders,
+// with those below, and targets.
 func findTargets(root string, paths []string) ([]target, error) {
 	var targets []target
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -1,11 +1,13 @@
-// Command mutate changes one line of a package at a time and reports how many of the changes its tests notice. It is a tool
-// for developers of this project:
+// Command mutate changes one line of a package at a time and reports how many
+// of the changes its tests notice. It is a tool for developers of this project:
 //
 //	go run ./tools/mutate -n 30 ./internal/gpt
 //
-// Mutations negate a condition, swap an operator, replace a returned error by nil, or drop a statement, at places drawn from
-// a seed. Each runs `go test` with an overlay, so that no source file is touched. A mutation that survives is printed with
-// its place: either a test is missing, or the mutation does not change behaviour.
+// Mutations negate a condition, swap an operator, replace a returned error by
+// nil, or drop a statement, at places drawn from a seed. Each runs `go test`
+// with an overlay, so that no source file is touched. A mutation that survives
+// is printed with its place: either a test is missing, or the mutation does not
+// change behaviour.
 package main
 
 import (
@@ -44,7 +46,8 @@ func main() {
 	}
 }
 
-// mutatePackage tests n mutations of a package and prints those that survive, and the count.
+// mutatePackage tests n mutations of a package and prints those that survive,
+// and the count.
 func mutatePackage(ctx context.Context, w io.Writer, folder string, n int, seed uint64, limit time.Duration) error {
 	names, err := sourceFiles(ctx, folder)
 	if err != nil {

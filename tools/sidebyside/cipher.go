@@ -19,7 +19,8 @@ const (
 	cipherSeconds = 0.06      // processor time of one turn
 )
 
-// cipherAims are the least ratios to OpenSSL of encrypting and decrypting, by implementation.
+// cipherAims are the least ratios to OpenSSL of encrypting and decrypting, by
+// implementation.
 var cipherAims = map[string][2]float64{"vaes-512": {10, 2}, "aes-ni": {5, 0.9}}
 
 // cipherJob is one way of using the cipher.
@@ -36,7 +37,8 @@ func (j cipherJob) String() string {
 	return fmt.Sprintf("AES-%d-CBC %s, blocks of %d", j.bits, verb, j.unit)
 }
 
-// compareCiphers compares AES-CBC, with an IV made for each block, with what OpenSSL does under one IV.
+// compareCiphers compares AES-CBC, with an IV made for each block, with what
+// OpenSSL does under one IV.
 func (b *formatBench) compareCiphers(ctx context.Context) error {
 	_, missing := exec.LookPath("openssl")
 	for _, bits := range []int{128, 256} {
@@ -57,8 +59,8 @@ func (b *formatBench) compareCiphers(ctx context.Context) error {
 	return nil
 }
 
-// compareCipher measures every assembly implementation that the CPU has, with the best one of IVs: A-C-B-C-A, OpenSSL in
-// the middle.
+// compareCipher measures every assembly implementation that the CPU has, with
+// the best one of IVs: A-C-B-C-A, OpenSSL in the middle.
 func (b *formatBench) compareCipher(ctx context.Context, j cipherJob) error {
 	names, iv := aescbc.Implementations(), aescbc.IVImplementations()[0]
 	if len(names) > 1 {
@@ -104,7 +106,8 @@ func (b *formatBench) compareCipher(ctx context.Context, j cipherJob) error {
 	return nil
 }
 
-// runCipher encrypts or decrypts blocks of increasing numbers for so many seconds of processor time of its thread.
+// runCipher encrypts or decrypts blocks of increasing numbers for so many
+// seconds of processor time of its thread.
 func runCipher(aes, iv string, j cipherJob, seconds float64) (l load, err error) {
 	key, err := aescbc.NewKeyFor(aes, make([]byte, j.bits/8))
 	if err != nil {
@@ -133,7 +136,8 @@ func runCipher(aes, iv string, j cipherJob, seconds float64) (l load, err error)
 	return l, nil
 }
 
-// threadCPU is the processor time of the calling thread, 0 if the system does not report it.
+// threadCPU is the processor time of the calling thread, 0 if the system does
+// not report it.
 func threadCPU() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
@@ -142,7 +146,8 @@ func threadCPU() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// opensslRate measures OpenSSL for a second: bytes per second of processor time.
+// opensslRate measures OpenSSL for a second: bytes per second of processor
+// time.
 func opensslRate(ctx context.Context, j cipherJob) (float64, error) {
 	args := []string{"speed", "-mr", "-evp", fmt.Sprintf("aes-%d-cbc", j.bits), "-bytes", strconv.Itoa(j.unit), "-seconds", "1"}
 	if j.decrypt {
@@ -155,7 +160,8 @@ func opensslRate(ctx context.Context, j cipherJob) (float64, error) {
 	return parseOpenSSL(string(out))
 }
 
-// parseOpenSSL finds the rate in the output of openssl speed -mr, such as "+F:25:AES-256-CBC:1064956696.77".
+// parseOpenSSL finds the rate in the output of openssl speed -mr, such as
+// "+F:25:AES-256-CBC:1064956696.77".
 func parseOpenSSL(out string) (float64, error) {
 	for line := range strings.Lines(out) {
 		if fields := strings.Split(strings.TrimSpace(line), ":"); fields[0] == "+F" {

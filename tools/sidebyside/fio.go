@@ -34,7 +34,8 @@ const (
 	aimCPU  = 1.00 // of fio's processor time per byte, at most
 )
 
-// pauseAfterDelete lets a file system that is mounted with discard hand deletions on before the next round.
+// pauseAfterDelete lets a file system that is mounted with discard hand
+// deletions on before the next round.
 const pauseAfterDelete = 500 * time.Millisecond
 
 var ops = [2]string{"write", "read"}
@@ -86,7 +87,8 @@ func parseFio(args []string, stderr io.Writer) (*fioSetup, error) {
 	return s, nil
 }
 
-// check refuses what fio cannot do: one job has files of one size, and direct transfers of whole blocks only.
+// check refuses what fio cannot do: one job has files of one size, and direct
+// transfers of whole blocks only.
 func (s *fioSetup) check() error {
 	switch {
 	case s.pairs < minPairs:
@@ -104,7 +106,8 @@ func (s *fioSetup) check() error {
 	return nil
 }
 
-// job is the work on files of one size. A worker has at least two files, so that fio times one flush.
+// job is the work on files of one size. A worker has at least two files, so
+// that fio times one flush.
 func (s *fioSetup) job(size int64, workers int) fioJob {
 	each := size * int64(workers)
 	j := fioJob{size: size, block: s.block, workers: workers, files: int(max(2, (int64(s.megabytes)*1e6+each-1)/each)),
@@ -182,7 +185,8 @@ func (b *fioBench) measure(ctx context.Context, version string, stderr io.Writer
 	return r, nil
 }
 
-// sideLoads are loads by side (ours, fio) and operation (write, read), one per round.
+// sideLoads are loads by side (ours, fio) and operation (write, read), one per
+// round.
 type sideLoads [2][2][]load
 
 // measureRounds runs the rounds of one job; the first is discarded.
@@ -211,7 +215,8 @@ func (b *fioBench) measureRounds(ctx context.Context, j fioJob) (all sideLoads, 
 	return all, nil
 }
 
-// measureRound runs A-B-B-A, each turn written and read, then deletes all files outside of any timed span.
+// measureRound runs A-B-B-A, each turn written and read, then deletes all files
+// outside of any timed span.
 func (b *fioBench) measureRound(ctx context.Context, j fioJob, round int) (sums [2][2]load, err error) {
 	sides := []func(context.Context, string, fioJob) (load, error){b.runOurs, b.runFio}
 	j.seed = uint64(round) + 1
@@ -268,7 +273,8 @@ func fioRows(j fioJob, loads sideLoads) (rows []row, err error) {
 	return rows, nil
 }
 
-// runOurs does the job with the workload on the native folder, the way a run of dmgbench does.
+// runOurs does the job with the workload on the native folder, the way a run of
+// dmgbench does.
 func (b *fioBench) runOurs(ctx context.Context, name string, j fioJob) (l load, err error) {
 	o := j.options(b.fioSetup)
 	o.Clock, o.Buffers, o.Memory = b.clock, b.buffers, b.memory
@@ -300,7 +306,8 @@ func (b *fioBench) runOurs(ctx context.Context, name string, j fioJob) (l load, 
 	return l, nil
 }
 
-// busiestWorker is all bytes over the time that the busiest worker spent on its files, as fio's time is defined here.
+// busiestWorker is all bytes over the time that the busiest worker spent on its
+// files, as fio's time is defined here.
 func busiestWorker(out workload.Outcome) load {
 	spent := map[int]int64{}
 	l := load{bytes: out.Bytes}
@@ -311,7 +318,8 @@ func busiestWorker(out workload.Outcome) load {
 	return l
 }
 
-// processCPU is the processor time of this process so far, 0 if the system does not report it.
+// processCPU is the processor time of this process so far, 0 if the system does
+// not report it.
 func processCPU() time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
@@ -329,7 +337,8 @@ func (b *fioBench) runFio(ctx context.Context, _ string, j fioJob) (load, error)
 	c := exec.CommandContext(ctx, b.program, "--output-format=json", "-")
 	c.Dir = b.place.Path()
 	c.Stdin = strings.NewReader(text)
-	// The workload's buffers are made of huge pages; this makes fio's malloc ask for them, too.
+	// The workload's buffers are made of huge pages; this makes fio's malloc
+	// ask for them, too.
 	c.Env = append(os.Environ(), "GLIBC_TUNABLES=glibc.malloc.hugetlb=1")
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr
@@ -341,9 +350,11 @@ func (b *fioBench) runFio(ctx context.Context, _ string, j fioJob) (load, error)
 	return l, err
 }
 
-// metered adds up the processor time of files, from their creation or opening to their closing. Its clock is that of the
-// thread: the workload does all calls of a file on locked threads. Making data is left out, as fio fills its buffers
-// before it starts counting; so is the check for cached pages, which fio does not do.
+// metered adds up the processor time of files, from their creation or opening
+// to their closing. Its clock is that of the thread: the workload does all
+// calls of a file on locked threads. Making data is left out, as fio fills its
+// buffers before it starts counting; so is the check for cached pages, which
+// fio does not do.
 type metered struct {
 	workload.Volume
 	ns *atomic.Int64

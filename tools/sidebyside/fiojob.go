@@ -12,7 +12,8 @@ import (
 	"dmgbench/internal/workload"
 )
 
-// fioJob is one run of fio: workers that each write or read files of one size, one after the other.
+// fioJob is one run of fio: workers that each write or read files of one size,
+// one after the other.
 type fioJob struct {
 	dir     string // existing folder
 	op      string // write | read
@@ -31,13 +32,16 @@ func fioName(worker, i int) string { return fmt.Sprintf("%d-%03d", worker, i) }
 // maxFioLine is the longest line of a job file that fio reads.
 const maxFioLine = 4000
 
-// fioAlign is what fio's buffers start at: with files of whole huge pages theirs are made of huge pages, as ours are.
+// fioAlign is what fio's buffers start at: with files of whole huge pages
+// theirs are made of huge pages, as ours are.
 const fioAlign = 2 << 20
 
-// text is the job file. No file is laid out or preallocated beforehand: each is made when it is first opened. The buffers
-// are filled once, before the clock, and neither refilled nor scrambled. The flush is the one that fio issues after every
-// so many calls, which it times, not end_fsync, which it does not. Reads are a mix of 100 % reads: for a job that might
-// write, fio touches its buffers before the clock, otherwise page by page inside its first call.
+// text is the job file. No file is laid out or preallocated beforehand: each is
+// made when it is first opened. The buffers are filled once, before the clock,
+// and neither refilled nor scrambled. The flush is the one that fio issues
+// after every so many calls, which it times, not end_fsync, which it does not.
+// Reads are a mix of 100 % reads: for a job that might write, fio touches its
+// buffers before the clock, otherwise page by page inside its first call.
 func (j fioJob) text() (string, error) {
 	calls, pattern := j.size/j.block, j.op
 	if pattern == "read" {
@@ -75,7 +79,8 @@ func number(b bool) int {
 	return 0
 }
 
-// fioLatency is a distribution of durations in nanoseconds, as fio summarises it.
+// fioLatency is a distribution of durations in nanoseconds, as fio summarises
+// it.
 type fioLatency struct {
 	Mean float64 `json:"mean"`
 	N    int64   `json:"N"`
@@ -107,10 +112,13 @@ type fioOutput struct {
 
 var errFio = errors.New("unexpected output of fio")
 
-// parseFioOutput reads the JSON that fio printed for the job: all bytes, and the time that the busiest worker spent in its
-// calls and flushes, by the latencies that fio took in nanoseconds. Its own run times are whole milliseconds, and
-// include making the files. Processor time is that of the jobs' threads while they run, which fio has to the millisecond,
-// rounded down. fio times no flush after the last call of a job; it is counted at the mean of the others.
+// parseFioOutput reads the JSON that fio printed for the job: all bytes, and
+// the time that the busiest worker spent in its calls and flushes, by the
+// latencies that fio took in nanoseconds. Its own run times are whole
+// milliseconds, and include making the files. Processor time is that of the
+// jobs' threads while they run, which fio has to the millisecond, rounded down.
+// fio times no flush after the last call of a job; it is counted at the mean of
+// the others.
 func parseFioOutput(data []byte, j fioJob) (load, error) {
 	var l load
 	at := bytes.IndexByte(data, '{') // notes may precede it
@@ -154,7 +162,8 @@ func parseFioOutput(data []byte, j fioJob) (load, error) {
 	return l, nil
 }
 
-// items are the same files for the workload, in the order in which the workers take them.
+// items are the same files for the workload, in the order in which the workers
+// take them.
 func (j fioJob) items() []workload.Item {
 	var items []workload.Item
 	for i := range j.files {

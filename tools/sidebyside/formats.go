@@ -27,7 +27,8 @@ const (
 	aimEncode = 2.0 // raw → UDZO and raw → ULFO against fstool
 )
 
-// Files in the temporary folder. Our hdiutil gives raw images the extension .dmg, too.
+// Files in the temporary folder. Our hdiutil gives raw images the extension
+// .dmg, too.
 const (
 	rawFile    = "device.img"
 	imageFile  = "image.dmg"
@@ -94,7 +95,8 @@ func (b *formatBench) check() error {
 	return nil
 }
 
-// compareFormats compares conversions with other tools, and the cipher with OpenSSL.
+// compareFormats compares conversions with other tools, and the cipher with
+// OpenSSL.
 func compareFormats(ctx context.Context, args []string, stderr io.Writer) (r report, err error) {
 	b, err := parseFormats(args, stderr)
 	if err != nil {
@@ -232,7 +234,8 @@ func (b *formatBench) encode(ctx context.Context) error {
 	return nil
 }
 
-// verifyRoundTrip decodes an image with another tool than the one that made it, where there is one.
+// verifyRoundTrip decodes an image with another tool than the one that made it,
+// where there is one.
 func (b *formatBench) verifyRoundTrip(ctx context.Context, j job, made string) error {
 	back := b.convert(filepath.Base(made), backFile, "UDRW")
 	if fstool, err := exec.LookPath("fstool"); err == nil && j.program == b.hdiutil {
@@ -245,7 +248,8 @@ func (b *formatBench) verifyRoundTrip(ctx context.Context, j job, made string) e
 	return compareFiles(b.path(backFile), b.path(rawFile))
 }
 
-// run runs a job on so many bytes of a device, timed from the start of the program to its end.
+// run runs a job on so many bytes of a device, timed from the start of the
+// program to its end.
 func (b *formatBench) run(ctx context.Context, device int64, j job) (load, error) {
 	c := exec.CommandContext(ctx, j.program, j.args...)
 	c.Dir = b.place
@@ -273,7 +277,8 @@ type toolResult struct {
 	made   int64 // bytes of the output
 }
 
-// compare runs the installed tools in rounds, and adds rows and costs to the report.
+// compare runs the installed tools in rounds, and adds rows and costs to the
+// report.
 func (b *formatBench) compare(ctx context.Context, c conversion) error {
 	var tools []toolResult
 	var missing []row
@@ -336,7 +341,8 @@ func (b *formatBench) runTurn(ctx context.Context, c conversion, t *toolResult, 
 	return l, os.RemoveAll(b.path(t.output))
 }
 
-// addRows adds the ratios of our tool to the others, and what each made and cost.
+// addRows adds the ratios of our tool to the others, and what each made and
+// cost.
 func (b *formatBench) addRows(c conversion, tools []toolResult) error {
 	rates, medians := make([][]float64, len(tools)), make([]float64, len(tools))
 	for i, t := range tools {

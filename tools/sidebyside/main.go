@@ -1,14 +1,17 @@
-// Command sidebyside measures two programs that do the same work in one run and prints the ratio of their rates with its
-// interval. It is a tool for developers of this project:
+// Command sidebyside measures two programs that do the same work in one run and
+// prints the ratio of their rates with its interval. It is a tool for
+// developers of this project:
 //
 //	go run ./tools/sidebyside fio       the native folder against fio (make crosscheck)
 //	go run ./tools/sidebyside formats   conversions against other tools, the cipher against OpenSSL (make bench-formats)
 //
-// The sides alternate within seconds, A-B-B-A, so that what the machine does to one side it does to the other.
-// docs/benchmarks.md explains how to read the figures.
+// The sides alternate within seconds, A-B-B-A, so that what the machine does to
+// one side it does to the other. docs/benchmarks.md explains how to read the
+// figures.
 //
-// The program compares with no stored figure, gives no interval that its pairs cannot carry, writes only to a temporary
-// folder that it removes, and calls no aim met or missed if the interval reaches across it.
+// The program compares with no stored figure, gives no interval that its pairs
+// cannot carry, writes only to a temporary folder that it removes, and calls no
+// aim met or missed if the interval reaches across it.
 package main
 
 import (
@@ -32,14 +35,15 @@ func main() {
 // errUsage reports a wrong command line; the exit status is 2.
 var errUsage = errors.New("usage: sidebyside fio|formats [flags], see -h")
 
-// comparisons are the subcommands. Each parses its flags, measures, and writes progress to stderr.
+// comparisons are the subcommands. Each parses its flags, measures, and writes
+// progress to stderr.
 var comparisons = map[string]func(ctx context.Context, args []string, stderr io.Writer) (report, error){
 	"fio":     compareFio,
 	"formats": compareFormats,
 }
 
-// run is main without the process: it returns the exit status, 0 measured, 1 error, 2 wrong command line, 130
-// interrupted.
+// run is main without the process: it returns the exit status, 0 measured, 1
+// error, 2 wrong command line, 130 interrupted.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	compare, err := comparisons[first(args)], errUsage
 	if compare != nil {

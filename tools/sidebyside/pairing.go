@@ -11,17 +11,19 @@ import (
 // level is the least confidence of the intervals.
 const level = 0.95
 
-// minPairs is the fewest pairs that a ratio is given for: of six values the extremes enclose the median with 96.9 %,
-// and a seventh leaves room for a bad one.
+// minPairs is the fewest pairs that a ratio is given for: of six values the
+// extremes enclose the median with 96.9 %, and a seventh leaves room for a bad
+// one.
 const minPairs = 7
 
-// maxSpread is the spread of a baseline, as a share of its median, above which a row carries a warning: the machine was
-// busy with other work.
+// maxSpread is the spread of a baseline, as a share of its median, above which
+// a row carries a warning: the machine was busy with other work.
 const maxSpread = 0.40
 
-// schedule returns the order of the turns of one round of n sides: all of them there and back, A-B-B-A, so that each has
-// the same mean place in time and a linear drift cancels. Each round starts with another side, so that none is always
-// in the middle.
+// schedule returns the order of the turns of one round of n sides: all of them
+// there and back, A-B-B-A, so that each has the same mean place in time and a
+// linear drift cancels. Each round starts with another side, so that none is
+// always in the middle.
 func schedule(n, round int) []int {
 	order := make([]int, 0, 2*n)
 	for i := range n {
@@ -33,7 +35,8 @@ func schedule(n, round int) []int {
 	return order
 }
 
-// load is work done: bytes, the time that they took, and the processor time that they cost.
+// load is work done: bytes, the time that they took, and the processor time
+// that they cost.
 type load struct {
 	bytes   int64
 	seconds float64
@@ -106,7 +109,8 @@ const (
 	unclear = "undecided"
 )
 
-// verdict compares the interval of a ratio with an aim: at least aim, or at most aim.
+// verdict compares the interval of a ratio with an aim: at least aim, or at
+// most aim.
 func (e estimate) verdict(aim float64, atMost bool) string {
 	if e.Interval == nil {
 		return unclear

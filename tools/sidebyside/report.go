@@ -27,7 +27,8 @@ type row struct {
 	subject, baseline string
 	quantity          quantity
 	ratio             estimate
-	// Medians of the two sides: bytes per second, or seconds of processor time per byte.
+	// Medians of the two sides: bytes per second, or seconds of processor time
+	// per byte.
 	subjectValue, baselineValue float64
 	sizeRatio                   float64 // bytes made, subject / baseline, where both compress
 	spread                      float64 // of the baseline's pairs
@@ -46,7 +47,8 @@ const (
 	quantityGross quantity = "gross cpu per byte"
 )
 
-// A rate of compressing counts only if the output is at most sizeLimit times the other's.
+// A rate of compressing counts only if the output is at most sizeLimit times
+// the other's.
 const (
 	sizeLimit     = 1.03
 	verdictLarger = "larger output"
@@ -61,7 +63,8 @@ func machineText(h result.Host) string {
 	return text
 }
 
-// compare fills in the numbers of the row from the values of both sides, one of each per pair.
+// compare fills in the numbers of the row from the values of both sides, one of
+// each per pair.
 func (r *row) compare(subject, baseline []float64) error {
 	pairs, err := ratios(subject, baseline)
 	if err != nil {
@@ -86,7 +89,8 @@ func (r *row) compare(subject, baseline []float64) error {
 	return nil
 }
 
-// compareSizes notes the sizes of the two outputs. A rate paid for in size meets no aim.
+// compareSizes notes the sizes of the two outputs. A rate paid for in size
+// meets no aim.
 func (r *row) compareSizes(subject, baseline int64) {
 	r.sizeRatio = float64(subject) / float64(baseline)
 	if r.sizeRatio > sizeLimit && r.verdict != "" {

@@ -9,9 +9,10 @@ import (
 	"math/rand/v2"
 )
 
-// The test image is generated, so that everybody measures the same bytes. It imitates the files of a volume, with integer
-// arithmetic only, which gives the same result on every machine. zlib at level 1 leaves about 0.4 of it, as of the system
-// files of a Linux machine.
+// The test image is generated, so that everybody measures the same bytes. It
+// imitates the files of a volume, with integer arithmetic only, which gives the
+// same result on every machine. zlib at level 1 leaves about 0.4 of it, as of
+// the system files of a Linux machine.
 const (
 	imageBlock     = 4096     // files begin at multiples of it, with zeros up to there
 	smallestFile   = 1 << 10  // bytes of a file
@@ -20,7 +21,8 @@ const (
 	repeatWindow   = 24 << 10 // bytes that repetitions reach back, within the window of deflate
 )
 
-// kinds of files, with the share of the files that each has in 1000. Sizes have the same distribution in all.
+// kinds of files, with the share of the files that each has in 1000. Sizes have
+// the same distribution in all.
 var fileKinds = []struct {
 	share int
 	make  func(m *imageMaker, n int)
@@ -83,13 +85,15 @@ func (m *imageMaker) word() string {
 	return string(b)
 }
 
-// commonWord draws a word; words in the second half of the vocabulary are as frequent as those in the quarter before.
+// commonWord draws a word; words in the second half of the vocabulary are as
+// frequent as those in the quarter before.
 func (m *imageMaker) commonWord() string {
 	k := m.r.IntN(vocabularyBits)
 	return m.words[1<<k-1+m.r.IntN(1<<k)]
 }
 
-// repeat appends a piece that the file already contains, and reports whether there was one.
+// repeat appends a piece that the file already contains, and reports whether
+// there was one.
 func (m *imageMaker) repeat(shortest, longest int) bool {
 	n := shortest + m.r.IntN(longest-shortest)
 	u := m.r.IntN(1 << 16)
@@ -102,7 +106,8 @@ func (m *imageMaker) repeat(shortest, longest int) bool {
 	return true
 }
 
-// text is like source, prose and logs: frequent words, indented lines, and phrases that come again.
+// text is like source, prose and logs: frequent words, indented lines, and
+// phrases that come again.
 func (m *imageMaker) text(n int) {
 	for len(m.file) < n {
 		switch p := m.r.IntN(100); {
@@ -119,7 +124,8 @@ func (m *imageMaker) text(n int) {
 	}
 }
 
-// code resembles machine code: few operations, registers, short constants, and addresses near each other.
+// code resembles machine code: few operations, registers, short constants, and
+// addresses near each other.
 func (m *imageMaker) code(n int) {
 	var common [24][3]byte
 	for i := range common {
@@ -143,7 +149,8 @@ func (m *imageMaker) code(n int) {
 	}
 }
 
-// table is like databases and indexes: records of one length with counters, flags and measurements.
+// table is like databases and indexes: records of one length with counters,
+// flags and measurements.
 func (m *imageMaker) table(n int) {
 	id, at := m.r.Uint32(), uint64(m.r.Uint32())
 	for len(m.file) < n {

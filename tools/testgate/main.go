@@ -1,12 +1,15 @@
-// Command testgate reads the output of `go test -json` and prints it as plain `go test` does, but fails if a test skipped
-// that could have run on this machine.
+// Command testgate reads the output of `go test -json` and prints it as plain
+// `go test` does, but fails if a test skipped that could have run on this
+// machine.
 //
-// A skipped test passes for any reason: without this check a missing tool silently disables the strictest tests. The
-// caller lists the reasons that do not apply on this machine; the command runs no test.
+// A skipped test passes for any reason: without this check a missing tool
+// silently disables the strictest tests. The caller lists the reasons that do
+// not apply on this machine; the command runs no test.
 //
 //	go test -json ./... | testgate -could 'is not installed|needs root'
 //
-// Exit status: 0 all passed, 1 a failure or a test that skipped though it could have run, 2 bad usage.
+// Exit status: 0 all passed, 1 a failure or a test that skipped though it could
+// have run, 2 bad usage.
 package main
 
 import (
@@ -58,8 +61,8 @@ type gate struct {
 	skipped []string // tests that could have run
 }
 
-// read reads the stream. It returns an error if a test failed, if one skipped that could have run, and if the stream
-// contains the result of no package.
+// read reads the stream. It returns an error if a test failed, if one skipped
+// that could have run, and if the stream contains the result of no package.
 func (g *gate) read(r io.Reader) error {
 	g.output = map[[2]string]*strings.Builder{}
 	lines := bufio.NewReader(r)
@@ -132,7 +135,8 @@ func (g *gate) endTest(e event, text string) {
 	}
 }
 
-// endPackage prints what `go test` prints of a package: all output if it failed, else its last line.
+// endPackage prints what `go test` prints of a package: all output if it
+// failed, else its last line.
 func (g *gate) endPackage(e event, text string) {
 	g.ended++
 	if e.Action == "fail" {

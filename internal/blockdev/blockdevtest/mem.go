@@ -1,5 +1,5 @@
-// Package blockdevtest has a block device in memory, for tests: sparse, and with a hook by which a test observes
-// operations or makes them fail.
+// Package blockdevtest has a block device in memory, for tests: sparse, and
+// with a hook by which a test observes operations or makes them fail.
 package blockdevtest
 
 import (
@@ -24,10 +24,12 @@ const (
 	OpEvict   Op = "evict"
 )
 
-// MemDevice is a sparse device in memory; [NewMem] makes one. Do not change its fields while the device is in use.
+// MemDevice is a sparse device in memory; [NewMem] makes one. Do not change its
+// fields while the device is in use.
 type MemDevice struct {
-	// Hook, if set, is called before every operation, without any lock held. If it returns an error, the operation
-	// returns that and does not happen. For a flush the range is empty.
+	// Hook, if set, is called before every operation, without any lock held. If
+	// it returns an error, the operation returns that and does not happen. For
+	// a flush the range is empty.
 	Hook func(op Op, off, n int64) error
 	// Extent is what PreferredExtent returns, in bytes.
 	Extent int64
@@ -43,7 +45,8 @@ var (
 	_ blockdev.Geometry = (*MemDevice)(nil)
 )
 
-// NewMem returns a device of size bytes, all zero; memory is taken as it is written.
+// NewMem returns a device of size bytes, all zero; memory is taken as it is
+// written.
 func NewMem(size int64) *MemDevice {
 	return &MemDevice{size: size, pages: map[int64]*[memPage]byte{}}
 }
@@ -68,7 +71,8 @@ func (m *MemDevice) Resize(size int64) {
 // PreferredExtent implements [blockdev.Geometry].
 func (m *MemDevice) PreferredExtent() int64 { return m.Extent }
 
-// Evict implements [blockdev.Evicter]; there is no cache, so it only calls the hook.
+// Evict implements [blockdev.Evicter]; there is no cache, so it only calls the
+// hook.
 func (m *MemDevice) Evict(off, n int64) error { return m.enter(OpEvict, off, n) }
 
 // Flush implements [blockdev.Device].
@@ -135,7 +139,8 @@ func (m *MemDevice) Allocated() int64 {
 	return int64(len(m.pages)) * memPage
 }
 
-// CopyTo writes the parts that hold memory to w, such as a sparse file of the same size.
+// CopyTo writes the parts that hold memory to w, such as a sparse file of the
+// same size.
 func (m *MemDevice) CopyTo(w io.WriterAt) error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -148,7 +153,8 @@ func (m *MemDevice) CopyTo(w io.WriterAt) error {
 	return nil
 }
 
-// Clone returns an independent copy without the hook, as a crash would leave it.
+// Clone returns an independent copy without the hook, as a crash would leave
+// it.
 func (m *MemDevice) Clone() *MemDevice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

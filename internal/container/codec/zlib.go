@@ -11,24 +11,24 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// defaultLevel is used for level 0: the output is at most as long as that of this level of
-// zlib.
+// defaultLevel is used for level 0: the output is at most as long as that of
+// this level of zlib.
 const defaultLevel = 6
 
-// strength is the level of klauspost's compressor for one of zlib's; 0 is the standard
-// library's level 1. Klauspost's levels up to 6 store whole blocks as they are when they
-// find no repeats in them, base64 too, which Huffman codes alone make a quarter shorter. Of
-// its own levels the lowest without that, 7, is as fast as the standard library's 2 to 5,
-// and as small as zlib's 6.
+// strength is the level of klauspost's compressor for one of zlib's; 0 is the
+// standard library's level 1. Klauspost's levels up to 6 store whole blocks as
+// they are when they find no repeats in them, base64 too, which Huffman codes
+// alone make a quarter shorter. Of its own levels the lowest without that, 7,
+// is as fast as the standard library's 2 to 5, and as small as zlib's 6.
 var strength = [10]int{1: 0, 2: 7, 3: 7, 4: 7, 5: 7, 6: 7, 7: 8, 8: 9, 9: 9}
 
-// headers are what zlib puts in front of its streams (RFC 1950), by level. Apple's streams
-// have that of level 1.
+// headers are what zlib puts in front of its streams (RFC 1950), by level.
+// Apple's streams have that of level 1.
 var headers = [10]string{"\x78\x01", "\x78\x01", "\x78\x5e", "\x78\x5e", "\x78\x5e", "\x78\x5e", "\x78\x9c", "\x78\xda",
 	"\x78\xda", "\x78\xda"}
 
-// deflater is a compressor with where it writes, pooled for each level: it holds some 100
-// KB of tables and more.
+// deflater is a compressor with where it writes, pooled for each level: it
+// holds some 100 KB of tables and more.
 type deflater struct {
 	w interface {
 		io.WriteCloser
@@ -86,8 +86,8 @@ func newDeflater(strength int) (d *deflater, err error) {
 	return d, err
 }
 
-// inflater is a zlib decoder with its source, pooled: its window and tables take some 50
-// KB.
+// inflater is a zlib decoder with its source, pooled: its window and tables
+// take some 50 KB.
 type inflater struct {
 	src bytes.Reader
 	r   io.ReadCloser
@@ -95,8 +95,8 @@ type inflater struct {
 
 var inflaters = sync.Pool{New: func() any { return new(inflater) }}
 
-// inflate decodes the zlib stream at the start of src into dst, which must have exactly the
-// decoded length.
+// inflate decodes the zlib stream at the start of src into dst, which must have
+// exactly the decoded length.
 func inflate(dst, src []byte) (int, error) {
 	z := inflaters.Get().(*inflater)
 	defer inflaters.Put(z)

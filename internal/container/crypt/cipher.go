@@ -12,19 +12,20 @@ import (
 const (
 	// chunkBlocks is how many IVs are made and kept together: 4 KiB of them.
 	chunkBlocks = 256
-	// keptBlocks is how many IVs a new Cipher keeps: those of a band of 8 MiB with blocks
-	// of 512 bytes.
+	// keptBlocks is how many IVs a new Cipher keeps: those of a band of 8 MiB
+	// with blocks of 512 bytes.
 	keptBlocks = 16384
-	// maxKept bounds the IVs that KeepIVs keeps: 16 MiB, for bands up to 512 MiB.
+	// maxKept bounds the IVs that KeepIVs keeps: 16 MiB, for bands up to 512
+	// MiB.
 	maxKept = 1 << 20
 )
 
 // chunk holds the IVs of chunkBlocks blocks.
 type chunk [chunkBlocks * aescbc.Size]byte
 
-// Cipher encrypts and decrypts the blocks of one image: AES-CBC, block by block, with an IV
-// that depends on the block's number. Encrypt, Decrypt and DecryptSparse may be called at
-// once from many goroutines.
+// Cipher encrypts and decrypts the blocks of one image: AES-CBC, block by
+// block, with an IV that depends on the block's number. Encrypt, Decrypt and
+// DecryptSparse may be called at once from many goroutines.
 type Cipher struct {
 	key     *aescbc.Key
 	ivs     *aescbc.IVKey
@@ -47,19 +48,19 @@ func newCipher(k keys, block int) (*Cipher, error) {
 // BlockSize is the number of bytes of a block.
 func (c *Cipher) BlockSize() int { return c.block }
 
-// KeepIVs makes the cipher keep the IVs of the blocks below blocks, 16 bytes each from
-// their first use on, at most 16 MiB in all. In a bundle block numbers restart in every
-// band, so that one band's IVs serve all; elsewhere they pay only where blocks are used
-// again. A new Cipher keeps those of its first 16384 blocks. No other method may be
-// running.
+// KeepIVs makes the cipher keep the IVs of the blocks below blocks, 16 bytes
+// each from their first use on, at most 16 MiB in all. In a bundle block
+// numbers restart in every band, so that one band's IVs serve all; elsewhere
+// they pay only where blocks are used again. A new Cipher keeps those of its
+// first 16384 blocks. No other method may be running.
 func (c *Cipher) KeepIVs(blocks uint32) {
 	c.kept = make([]atomic.Pointer[chunk], (min(blocks, maxKept)+chunkBlocks-1)/chunkBlocks)
 }
 
-// Encrypt encrypts the whole blocks src to dst, which may be src and must not overlap it
-// otherwise. The first has the number firstBlock, counted from the data offset or from the
-// start of the band; numbers wrap after 2^32-1. It panics when src is not a multiple of the
-// block, or dst is shorter.
+// Encrypt encrypts the whole blocks src to dst, which may be src and must not
+// overlap it otherwise. The first has the number firstBlock, counted from the
+// data offset or from the start of the band; numbers wrap after 2^32-1. It
+// panics when src is not a multiple of the block, or dst is shorter.
 func (c *Cipher) Encrypt(dst, src []byte, firstBlock uint32) {
 	c.each(dst, src, firstBlock, c.key.Encrypt)
 }
@@ -69,9 +70,9 @@ func (c *Cipher) Decrypt(dst, src []byte, firstBlock uint32) {
 	c.each(dst, src, firstBlock, c.key.Decrypt)
 }
 
-// DecryptSparse is Decrypt for sparse images and bundles, where blocks that were never
-// written are zero bytes on disk: they read as zeros instead of the noise that decryption
-// makes of them.
+// DecryptSparse is Decrypt for sparse images and bundles, where blocks that
+// were never written are zero bytes on disk: they read as zeros instead of the
+// noise that decryption makes of them.
 func (c *Cipher) DecryptSparse(dst, src []byte, firstBlock uint32) {
 	c.checkBlocks(dst, src)
 	for i := 0; i < len(src); {
@@ -112,8 +113,9 @@ func (c *Cipher) each(dst, src []byte, first uint32, op func(dst, src, ivs []byt
 	}
 }
 
-// chunk returns the IVs of n blocks of one chunk, and what to put back into the pool. Two
-// goroutines that miss the same chunk both make it, and one of the equal results stays.
+// chunk returns the IVs of n blocks of one chunk, and what to put back into the
+// pool. Two goroutines that miss the same chunk both make it, and one of the
+// equal results stays.
 func (c *Cipher) chunk(first uint32, n int) (ivs []byte, scratch *chunk) {
 	index, within := int(first/chunkBlocks), int(first%chunkBlocks)
 	if index >= len(c.kept) {
@@ -133,8 +135,8 @@ func (c *Cipher) chunk(first uint32, n int) (ivs []byte, scratch *chunk) {
 	return kept[within*aescbc.Size : (within+n)*aescbc.Size], nil
 }
 
-// Wipe overwrites the keys and the kept IVs. No other method may be running or be called
-// afterwards.
+// Wipe overwrites the keys and the kept IVs. No other method may be running or
+// be called afterwards.
 func (c *Cipher) Wipe() {
 	c.key.Wipe()
 	c.ivs.Wipe()

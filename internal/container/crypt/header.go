@@ -25,7 +25,8 @@ const (
 	passphrase = 1    // the kind of record that a passphrase opens
 )
 
-// fixedFields is the fixed part of a version 2 header, all big-endian as the rest.
+// fixedFields is the fixed part of a version 2 header, all big-endian as the
+// rest.
 type fixedFields struct {
 	Magic          [8]byte
 	Version        uint32
@@ -55,7 +56,8 @@ func decodeFields(b []byte, to any) {
 	}
 }
 
-// encodeFields writes a struct of fixed size to the start of b, which is long enough.
+// encodeFields writes a struct of fixed size to the start of b, which is long
+// enough.
 func encodeFields(b []byte, from any) {
 	if _, err := binary.Encode(b, binary.BigEndian, from); err != nil {
 		panic(err)
@@ -83,35 +85,38 @@ var (
 	markV1 = []byte("cdsaencr")
 )
 
-// Header is the encryption header of an image. It keeps the whole header as it was read, so
-// that Marshal gives back records and fields that this package does not understand.
+// Header is the encryption header of an image. It keeps the whole header as it
+// was read, so that Marshal gives back records and fields that this package
+// does not understand.
 type Header struct {
 	// Version is 2 for encrcdsa and 1 for cdsaencr.
 	Version int
 	// KeyBits is 128 or 256: the AES key of the data.
 	KeyBits int
-	// BlockSize is the number of bytes that are encrypted with one IV: a power of two from 512 to
+	// BlockSize is the number of bytes that are encrypted with one IV: a power
+	// of two from 512 to
 	// 65536.
 	BlockSize int
-	// DataOffset is where block 0 starts in the file: 0 in version 1. In the token of a
-	// bundle it is the token's length.
+	// DataOffset is where block 0 starts in the file: 0 in version 1. In the
+	// token of a bundle it is the token's length.
 	DataOffset int64
-	// DataLength is the plaintext length in bytes: 0 in the token of a bundle. An owner of
-	// a growing image may change it, and then writes LengthField (or Marshal) back. Version
-	// 1 ends its data where the trailer starts, not always at a whole block; the ciphertext
-	// may be filled up with zeros to a block to decrypt it.
+	// DataLength is the plaintext length in bytes: 0 in the token of a bundle.
+	// An owner of a growing image may change it, and then writes LengthField
+	// (or Marshal) back. Version 1 ends its data where the trailer starts, not
+	// always at a whole block; the ciphertext may be filled up with zeros to a
+	// block to decrypt it.
 	DataLength int64
 	// UUID identifies the image.
 	UUID [16]byte
-	// Iterations is the number of PBKDF2 rounds of the first passphrase record that can be
-	// used, 0 without one.
+	// Iterations is the number of PBKDF2 rounds of the first passphrase record
+	// that can be used, 0 without one.
 	Iterations int
 	// Wrap is how that record keeps the keys.
 	Wrap Wrap
 	// Passphrases is the number of passphrase records.
 	Passphrases int
-	// Records are the key records in the order of the table, those of unknown kinds
-	// included. Version 1 has none.
+	// Records are the key records in the order of the table, those of unknown
+	// kinds included. Version 1 has none.
 	Records []Record
 
 	raw []byte // the header as a file has it; DataLength is put in by Marshal
@@ -119,16 +124,16 @@ type Header struct {
 
 // Record is a line of the table of key records.
 type Record struct {
-	// Kind is 1 for a passphrase, 2 for a certificate, 3 for a key bag; others are kept
-	// unread.
+	// Kind is 1 for a passphrase, 2 for a certificate, 3 for a key bag; others
+	// are kept unread.
 	Kind uint32
 	// Offset and Length are the position of the record in the header, in bytes.
 	Offset, Length int64
 }
 
-// ReadHeader reads the header of the image, or the token of a bundle, of size bytes. The
-// error wraps ErrNotEncrypted, ErrDamaged or ErrUnsupported, or is that of r. It reads and
-// keeps at most MaxHeader bytes.
+// ReadHeader reads the header of the image, or the token of a bundle, of size
+// bytes. The error wraps ErrNotEncrypted, ErrDamaged or ErrUnsupported, or is
+// that of r. It reads and keeps at most MaxHeader bytes.
 func ReadHeader(r io.ReaderAt, size int64) (*Header, error) {
 	h, err := readHeader(r, size)
 	if err != nil {
@@ -176,7 +181,8 @@ func readFull(r io.ReaderAt, b []byte, off int64) error {
 	return err
 }
 
-// readV2 reads the bytes before the data, after it has checked how many there are.
+// readV2 reads the bytes before the data, after it has checked how many there
+// are.
 func readV2(r io.ReaderAt, size int64) (*Header, error) {
 	if size < fixedSize {
 		return nil, damaged("%d bytes are too few for a header", size)
@@ -207,8 +213,8 @@ func readV2(r io.ReaderAt, size int64) (*Header, error) {
 	return parseV2(raw)
 }
 
-// parseV2 takes over raw, the bytes in front of the data; their number and that of the
-// records were checked.
+// parseV2 takes over raw, the bytes in front of the data; their number and that
+// of the records were checked.
 func parseV2(raw []byte) (*Header, error) {
 	var f fixedFields
 	decodeFields(raw, &f)
@@ -243,8 +249,8 @@ func (h *Header) setSizes(keyBits, block uint32) error {
 	return nil
 }
 
-// readTable reads the table of count key records, which must be inside the header, after
-// the table, and not overlap.
+// readTable reads the table of count key records, which must be inside the
+// header, after the table, and not overlap.
 func (h *Header) readTable(count int) error {
 	end := uint64(fixedSize + count*entrySize)
 	for i := range count {
@@ -266,15 +272,15 @@ func (h *Header) readTable(count int) error {
 	return nil
 }
 
-// CipherLength is the number of bytes of whole blocks that plain bytes of plaintext take
-// up.
+// CipherLength is the number of bytes of whole blocks that plain bytes of
+// plaintext take up.
 func (h *Header) CipherLength(plain int64) int64 {
 	block := int64(h.BlockSize)
 	return (plain + block - 1) / block * block
 }
 
-// Fits checks that a file of size bytes holds all the data that the header states. Sparse
-// images and tokens of bundles need not.
+// Fits checks that a file of size bytes holds all the data that the header
+// states. Sparse images and tokens of bundles need not.
 func (h *Header) Fits(size int64) error {
 	need, room := h.DataLength, size-trailerSize
 	if h.Version == 2 {
@@ -287,9 +293,9 @@ func (h *Header) Fits(size int64) error {
 	return nil
 }
 
-// Marshal returns the header as it is in a file before the data (of DataOffset bytes), or
-// the trailer of version 1. Everything but DataLength and what ChangePassphrase changed is
-// as it was read.
+// Marshal returns the header as it is in a file before the data (of DataOffset
+// bytes), or the trailer of version 1. Everything but DataLength and what
+// ChangePassphrase changed is as it was read.
 func (h *Header) Marshal() []byte {
 	b := append([]byte(nil), h.raw...)
 	if h.Version == 2 {
@@ -298,8 +304,8 @@ func (h *Header) Marshal() []byte {
 	return b
 }
 
-// LengthField returns DataLength as a version 2 header has it, and where: an image that
-// grows writes these eight bytes instead of the whole header.
+// LengthField returns DataLength as a version 2 header has it, and where: an
+// image that grows writes these eight bytes instead of the whole header.
 func (h *Header) LengthField() (off int64, b []byte) {
 	return lengthAt, binary.BigEndian.AppendUint64(nil, uint64(h.DataLength))
 }

@@ -12,18 +12,21 @@ import (
 type Options struct {
 	// KeyBits is 128 or 256.
 	KeyBits int
-	// BlockSize is 512 (also when 0), as Apple writes it today, or 4096, as 10.5 and 10.6
-	// did.
+	// BlockSize is 512 (also when 0), as Apple writes it today, or 4096, as
+	// 10.5 and 10.6 did.
 	BlockSize int
-	// Passphrase opens the image; it may not be empty. The caller wipes it after use.
+	// Passphrase opens the image; it may not be empty. The caller wipes it
+	// after use.
 	Passphrase []byte
-	// Iterations of the key derivation, 1000 to MaxIterations; 0 means DefaultIterations.
+	// Iterations of the key derivation, 1000 to MaxIterations; 0 means
+	// DefaultIterations.
 	Iterations int
 	// Wrap of the keys; empty means WrapAES192.
 	Wrap Wrap
 	// DataLength is the plaintext length in bytes; 0 for the token of a bundle.
 	DataLength int64
-	// Random gives keys, salt and UUID; nil means crypto/rand. Only tests set it.
+	// Random gives keys, salt and UUID; nil means crypto/rand. Only tests set
+	// it.
 	Random io.Reader
 }
 
@@ -67,8 +70,9 @@ func checkPassphrase(pass []byte) error {
 	return nil
 }
 
-// New makes a version 2 header with new keys and one passphrase record, and the cipher for
-// its blocks. The error wraps ErrUnsupported where an option is out of range.
+// New makes a version 2 header with new keys and one passphrase record, and the
+// cipher for its blocks. The error wraps ErrUnsupported where an option is out
+// of range.
 func New(o Options) (*Header, *Cipher, error) {
 	if err := o.complete(); err != nil {
 		return nil, nil, fmt.Errorf("making an encryption header: %w", err)
@@ -119,10 +123,10 @@ func (o *Options) layout(uuid [16]byte, p passRecord) []byte {
 	return raw
 }
 
-// Unlock returns the cipher of the image. The error wraps ErrPassphrase when the passphrase
-// is wrong, ErrDamaged or ErrUnsupported when no passphrase can be right. It does not
-// change pass, which the caller wipes. It takes some milliseconds for every 10,000
-// iterations.
+// Unlock returns the cipher of the image. The error wraps ErrPassphrase when
+// the passphrase is wrong, ErrDamaged or ErrUnsupported when no passphrase can
+// be right. It does not change pass, which the caller wipes. It takes some
+// milliseconds for every 10,000 iterations.
 func (h *Header) Unlock(pass []byte) (*Cipher, error) {
 	k, err := h.Unwrap(pass)
 	if err != nil {
@@ -141,11 +145,12 @@ func (h *Header) keys(pass []byte) (keys, error) {
 	return k, err
 }
 
-// ChangePassphrase wraps the keys anew, under next, in the record that old opens; the data
-// and all other records stay as they are. The caller writes Marshal back. The record keeps
-// its wrap, so that whoever could read the image still can, and its iterations, raised to
-// DefaultIterations where they were fewer. Version 1 is refused with ErrUnsupported. The
-// errors are those of Unlock; on any error the header is as before.
+// ChangePassphrase wraps the keys anew, under next, in the record that old
+// opens; the data and all other records stay as they are. The caller writes
+// Marshal back. The record keeps its wrap, so that whoever could read the image
+// still can, and its iterations, raised to DefaultIterations where they were
+// fewer. Version 1 is refused with ErrUnsupported. The errors are those of
+// Unlock; on any error the header is as before.
 func (h *Header) ChangePassphrase(old, next []byte) error {
 	if err := h.rewrap(old, next, DefaultIterations, rand.Reader); err != nil {
 		return fmt.Errorf("changing the passphrase: %w", err)

@@ -38,7 +38,8 @@ type recordFields struct {
 // wrapAlgorithms are the codes of the wraps.
 var wrapAlgorithms = map[Wrap]uint32{Wrap3DES: algorithm3DES, WrapAES192: algorithmAES}
 
-// decodeRecord reads the passphrase record b; the error wraps ErrDamaged or ErrUnsupported.
+// decodeRecord reads the passphrase record b; the error wraps ErrDamaged or
+// ErrUnsupported.
 func decodeRecord(b []byte) (passRecord, error) {
 	if len(b) < recordSize {
 		return passRecord{}, damaged("a passphrase record of %d bytes, not %d", len(b), recordSize)
@@ -95,8 +96,8 @@ func (p passRecord) encode(b []byte) {
 // bytes returns the record in the header.
 func (h *Header) bytes(r Record) []byte { return h.raw[r.Offset:][:r.Length:r.Length] }
 
-// summarise sets the fields that describe the passphrase records. Records that cannot be
-// used are skipped: Unlock reports what is wrong with them.
+// summarise sets the fields that describe the passphrase records. Records that
+// cannot be used are skipped: Unlock reports what is wrong with them.
 func (h *Header) summarise() error {
 	sum := 0
 	h.Iterations, h.Wrap, h.Passphrases = 0, "", 0
@@ -120,8 +121,8 @@ func (h *Header) summarise() error {
 	return nil
 }
 
-// open looks for the record that the passphrase opens, and returns it with the keys. The
-// caller wipes them.
+// open looks for the record that the passphrase opens, and returns it with the
+// keys. The caller wipes them.
 func (h *Header) open(pass []byte) (Record, keys, error) {
 	refused, usable := unsupported("the header has no passphrase record"), false
 	for _, record := range h.Records {

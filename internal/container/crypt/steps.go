@@ -15,12 +15,13 @@ type Step struct {
 	Data []byte
 }
 
-// Steps returns the writes that make the header of a file, which holds was, that of h after
-// ChangePassphrase. Each must be durable before the next starts. A crash at any moment
-// leaves a header that one of the two passphrases opens, even if a write is cut off between
-// two sectors: the new record is written into unused space first, and the table, one
-// sector, is made to lead there while the old record is replaced. The error wraps
-// ErrUnsupported where the header has no such space.
+// Steps returns the writes that make the header of a file, which holds was,
+// that of h after ChangePassphrase. Each must be durable before the next
+// starts. A crash at any moment leaves a header that one of the two passphrases
+// opens, even if a write is cut off between two sectors: the new record is
+// written into unused space first, and the table, one sector, is made to lead
+// there while the old record is replaced. The error wraps ErrUnsupported where
+// the header has no such space.
 func (h *Header) Steps(was []byte) ([]Step, error) {
 	steps, err := h.steps(was)
 	if err != nil {
@@ -57,8 +58,8 @@ func (h *Header) steps(was []byte) ([]Step, error) {
 	return nil, nil
 }
 
-// spare finds n unused bytes that share no sector with the table, from the end of the
-// header; -1 if there are none.
+// spare finds n unused bytes that share no sector with the table, from the end
+// of the header; -1 if there are none.
 func (h *Header) spare(was []byte, n int64) int64 {
 	table := int64(fixedSize + entrySize*len(h.Records))
 	lowest := (table + sectorSize - 1) / sectorSize * sectorSize

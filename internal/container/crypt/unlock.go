@@ -6,17 +6,17 @@ import (
 	"fmt"
 )
 
-// Keys are the keys of one image, out of their wrap: what the derivation from the
-// passphrase has cost its time for. Whoever has to open an image more than once, or to have
-// another process open it, derives once and passes them on. They open the image as the
-// passphrase does, and are to be wiped like it.
+// Keys are the keys of one image, out of their wrap: what the derivation from
+// the passphrase has cost its time for. Whoever has to open an image more than
+// once, or to have another process open it, derives once and passes them on.
+// They open the image as the passphrase does, and are to be wiped like it.
 type Keys struct {
 	of [sha256.Size]byte // fingerprint of the records they come from
 	k  keys
 }
 
-// Unwrap derives the keys of the image from the passphrase. Errors and time are those of
-// Unlock, and pass stays the caller's.
+// Unwrap derives the keys of the image from the passphrase. Errors and time are
+// those of Unlock, and pass stays the caller's.
 func (h *Header) Unwrap(pass []byte) (*Keys, error) {
 	k, err := h.keys(pass)
 	if err != nil {
@@ -25,9 +25,10 @@ func (h *Header) Unwrap(pass []byte) (*Keys, error) {
 	return &Keys{h.fingerprint(), k}, nil
 }
 
-// UnlockWith is Unlock with keys that Unwrap took from the same header, or from another
-// reading of it. Keys of other records (of another image, or of before a change of the
-// passphrase) are an error that wraps ErrPassphrase. It keeps no reference to k.
+// UnlockWith is Unlock with keys that Unwrap took from the same header, or from
+// another reading of it. Keys of other records (of another image, or of before
+// a change of the passphrase) are an error that wraps ErrPassphrase. It keeps
+// no reference to k.
 func (h *Header) UnlockWith(k *Keys) (*Cipher, error) {
 	if of := h.fingerprint(); subtle.ConstantTimeCompare(of[:], k.of[:]) != 1 || len(k.k.aes) != h.KeyBits/8 {
 		return nil, fmt.Errorf("unlocking the image: the keys are those of another header: %w", ErrPassphrase)
@@ -35,7 +36,8 @@ func (h *Header) UnlockWith(k *Keys) (*Cipher, error) {
 	return newCipher(k.k, h.BlockSize)
 }
 
-// fingerprint identifies image and key records, whatever the length of the data is now.
+// fingerprint identifies image and key records, whatever the length of the data
+// is now.
 func (h *Header) fingerprint() (sum [sha256.Size]byte) {
 	d := sha256.New()
 	fmt.Fprintf(d, "%d %d %d %x\n", h.Version, h.KeyBits, h.BlockSize, h.UUID)
@@ -56,14 +58,15 @@ func (k *Keys) Wipe() {
 	}
 }
 
-// Marshal returns the keys as bytes for a pipe to another process, which the caller wipes.
+// Marshal returns the keys as bytes for a pipe to another process, which the
+// caller wipes.
 func (k *Keys) Marshal() []byte {
 	out := make([]byte, 0, sha256.Size+len(k.k.aes)+len(k.k.hmac)) // no append allocates and leaves a copy
 	return append(append(append(out, k.of[:]...), k.k.aes...), k.k.hmac...)
 }
 
-// ParseKeys reads what Marshal made; the error wraps ErrDamaged. It copies b, which the
-// caller wipes.
+// ParseKeys reads what Marshal made; the error wraps ErrDamaged. It copies b,
+// which the caller wipes.
 func ParseKeys(b []byte) (*Keys, error) {
 	n := len(b) - sha256.Size - hmacKeySize
 	if n != 16 && n != 32 {

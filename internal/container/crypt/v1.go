@@ -16,11 +16,12 @@ const (
 	slotBlob    = 256
 )
 
-// rfc3217IV starts the outer pass of the Triple-DES key wrap, RFC 3217 section 3.
+// rfc3217IV starts the outer pass of the Triple-DES key wrap, RFC 3217 section
+// 3.
 var rfc3217IV = []byte{0x4a, 0xdd, 0xa2, 0x2c, 0x79, 0xe8, 0x21, 0x05}
 
-// readV1 reads the trailer at the end of size bytes. A file of only the trailer is the
-// token of a bundle.
+// readV1 reads the trailer at the end of size bytes. A file of only the trailer
+// is the token of a bundle.
 func readV1(r io.ReaderAt, size int64) (*Header, error) {
 	raw := make([]byte, trailerSize)
 	if err := readFull(r, raw, size-trailerSize); err != nil {
@@ -91,9 +92,9 @@ func (h *Header) openV1(pass []byte) (keys, error) {
 	return k, nil
 }
 
-// slot unwraps the key of size bytes in the slot at off as in RFC 3217, section 3.2:
-// decrypt, reverse, and decrypt with the IV that the reversed bytes start with. Apple pads
-// both passes and puts four zero bytes before the key.
+// slot unwraps the key of size bytes in the slot at off as in RFC 3217, section
+// 3.2: decrypt, reverse, and decrypt with the IV that the reversed bytes start
+// with. Apple pads both passes and puts four zero bytes before the key.
 func (h *Header) slot(block cipher.Block, off, size int) ([]byte, error) {
 	length := binary.BigEndian.Uint32(h.raw[off+40:])
 	if length == 0 || length > slotBlob || length%des.BlockSize != 0 {

@@ -13,18 +13,20 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// Sizes of the copy. Aligned blocks of copyBlock keep direct reads possible; smaller holes
-// cost more than they save.
+// Sizes of the copy. Aligned blocks of copyBlock keep direct reads possible;
+// smaller holes cost more than they save.
 const (
 	copyBlock = 4 << 20  // bytes read at once
 	holeBlock = 64 << 10 // bytes of zeros that become a hole
 )
 
-// ErrTaken is returned when a file with the name of the copy exists; it was not changed.
+// ErrTaken is returned when a file with the name of the copy exists; it was not
+// changed.
 var ErrTaken = fmt.Errorf("the name of the copy is taken: %w", fs.ErrExist)
 
-// Copy copies the container's files byte for byte and flushes the copy. A file with holes
-// becomes a file with holes, in blocks of 64 KiB. A copy that failed is deleted.
+// Copy copies the container's files byte for byte and flushes the copy. A file
+// with holes becomes a file with holes, in blocks of 64 KiB. A copy that failed
+// is deleted.
 func Copy(ctx context.Context, from *hostio.Dir, name string, to *hostio.Dir, copied string) (err error) {
 	if _, err := to.Lstat(copied); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("copying to %q: %w", copied, errors.Join(err, ErrTaken))
@@ -128,8 +130,9 @@ type Span struct{ From, To int }
 // zeros is compared with blocks; it is never changed.
 var zeros [holeBlock]byte
 
-// ZeroRuns yields the runs of p that are zeros and those that are not, in blocks of 64 KiB,
-// and whether a run is zeros. Smaller holes in files cost more than they save.
+// ZeroRuns yields the runs of p that are zeros and those that are not, in
+// blocks of 64 KiB, and whether a run is zeros. Smaller holes in files cost
+// more than they save.
 func ZeroRuns(p []byte) iter.Seq2[Span, bool] {
 	isZeroAt := func(from int) bool {
 		block := p[from:min(from+holeBlock, len(p))]

@@ -1,9 +1,11 @@
-// Package files treats a container as what it is on the host: one regular file or one
-// folder of them, whatever its format and whether or not it is encrypted.
+// Package files treats a container as what it is on the host: one regular file
+// or one folder of them, whatever its format and whether or not it is
+// encrypted.
 //
-// It reports identity and size, copies, evicts and damages containers, and reads their
-// attributes. It knows the names in a sparse bundle, but not the contents of the device.
-// Links are not followed, and anything but files and folders is refused.
+// It reports identity and size, copies, evicts and damages containers, and
+// reads their attributes. It knows the names in a sparse bundle, but not the
+// contents of the device. Links are not followed, and anything but files and
+// folders is refused.
 package files
 
 import (
@@ -17,9 +19,9 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// Identity changes when somebody swaps the container: device and inode of the file, or of
-// the bundle's folder and of its token. Info.plist is left out: a resize replaces it. A
-// missing container is fs.ErrNotExist.
+// Identity changes when somebody swaps the container: device and inode of the
+// file, or of the bundle's folder and of its token. Info.plist is left out: a
+// resize replaces it. A missing container is fs.ErrNotExist.
 func Identity(dir *hostio.Dir, name string) (string, error) {
 	fi, err := dir.Lstat(name)
 	if err != nil {
@@ -41,9 +43,9 @@ func Identity(dir *hostio.Dir, name string) (string, error) {
 	return id, nil
 }
 
-// Walk visits the container: a file once, with the name ""; a bundle's folders and files,
-// each folder before what is in it, with names inside the bundle. What disappears meanwhile
-// is left out.
+// Walk visits the container: a file once, with the name ""; a bundle's folders
+// and files, each folder before what is in it, with names inside the bundle.
+// What disappears meanwhile is left out.
 func Walk(ctx context.Context, dir *hostio.Dir, name string, visit func(inside string, fi fs.FileInfo) error) error {
 	fi, err := dir.Lstat(name)
 	if err != nil {
@@ -84,8 +86,8 @@ func walk(ctx context.Context, dir *hostio.Dir, name, inside string, fi fs.FileI
 	return nil
 }
 
-// sparseFrom is the difference in bytes between length and allocation from which a file
-// counts as sparse: file systems inline and compress small ones.
+// sparseFrom is the difference in bytes between length and allocation from
+// which a file counts as sparse: file systems inline and compress small ones.
 const sparseFrom = 64 << 10
 
 // Usage is the space that a container takes on the host, in bytes of its files.
@@ -104,9 +106,9 @@ func (u *Usage) Add(st hostio.Stat) {
 	u.Sparse = u.Apparent-u.Allocated >= sparseFrom
 }
 
-// UsageOf is the space that the container takes on the host; folders are not counted.
-// bandSize and size (both in bytes) give the length of a full band; with 0 none counts as
-// full.
+// UsageOf is the space that the container takes on the host; folders are not
+// counted. bandSize and size (both in bytes) give the length of a full band;
+// with 0 none counts as full.
 func UsageOf(ctx context.Context, dir *hostio.Dir, name string, bandSize, size int64) (u Usage, err error) {
 	err = Walk(ctx, dir, name, func(inside string, fi fs.FileInfo) error {
 		if fi.IsDir() {
@@ -127,14 +129,16 @@ func UsageOf(ctx context.Context, dir *hostio.Dir, name string, bandSize, size i
 	return u, err
 }
 
-// Band is the number of the band in a file of a bundle, by its name inside the bundle.
+// Band is the number of the band in a file of a bundle, by its name inside the
+// bundle.
 func Band(inside string) (int64, bool) {
 	folder, base := path.Split(inside)
 	n, ok := ParseBand(base)
 	return n, ok && folder == "bands/"
 }
 
-// BandName is the name of the file of band n: lower-case hexadecimal without leading zeros.
+// BandName is the name of the file of band n: lower-case hexadecimal without
+// leading zeros.
 func BandName(n int64) string { return strconv.FormatInt(n, 16) }
 
 // ParseBand is the inverse of BandName.

@@ -12,9 +12,10 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// Xattr lists the container's extended attributes with their values ("list"), or sets or
-// removes one ("set", "remove"). Links are not followed. On Linux a name of none of its
-// name spaces gets "user." before it. Another action is errors.ErrUnsupported.
+// Xattr lists the container's extended attributes with their values ("list"),
+// or sets or removes one ("set", "remove"). Links are not followed. On Linux a
+// name of none of its name spaces gets "user." before it. Another action is
+// errors.ErrUnsupported.
 func Xattr(dir *hostio.Dir, container, action, name, value string) (map[string]string, error) {
 	file, name := filepath.Join(dir.Path(), container), attributeName(runtime.GOOS, name)
 	var all map[string]string
@@ -35,8 +36,9 @@ func Xattr(dir *hostio.Dir, container, action, name, value string) (map[string]s
 	return all, nil
 }
 
-// attributeName is the name on this system. Linux keeps what programs set under "user." and
-// refuses names outside of its four name spaces (xattr(7)); the Mac's names have none.
+// attributeName is the name on this system. Linux keeps what programs set under
+// "user." and refuses names outside of its four name spaces (xattr(7)); the
+// Mac's names have none.
 func attributeName(system, name string) string {
 	space, _, _ := strings.Cut(name, ".")
 	if system != "linux" || name == "" || slices.Contains([]string{"user", "trusted", "security", "system"}, space) {

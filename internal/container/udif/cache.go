@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// cache keeps decoded chunks by the index of their run, those used last, up to limit bytes.
-// A chunk is decoded once however many callers ask for it at the same time.
+// cache keeps decoded chunks by the index of their run, those used last, up to
+// limit bytes. A chunk is decoded once however many callers ask for it at the
+// same time.
 type cache struct {
 	limit   int64
 	mu      sync.Mutex // of the fields below, and of users and element of entries
@@ -17,13 +18,14 @@ type cache struct {
 	spare   [maxClass + 1]sync.Pool // of *[]byte: buffers of dropped chunks, by class
 }
 
-// maxClass is the class of the largest chunks. Buffers are a power of two long: images with
-// chunks of many lengths would otherwise find no buffer of the right length, and discard so
-// many that the heap grows to many times the cache.
+// maxClass is the class of the largest chunks. Buffers are a power of two long:
+// images with chunks of many lengths would otherwise find no buffer of the
+// right length, and discard so many that the heap grows to many times the
+// cache.
 const maxClass = 26
 
-// class is that of the buffers for length bytes: 1 << class is the least power of two that
-// is not smaller.
+// class is that of the buffers for length bytes: 1 << class is the least power
+// of two that is not smaller.
 func class(length int64) int { return bits.Len64(uint64(max(length, 1) - 1)) }
 
 // entry is one chunk. data and err are set before ready is closed.
@@ -39,8 +41,8 @@ type entry struct {
 // init makes an empty cache of at most limit bytes.
 func (c *cache) init(limit int64) { c.limit, c.entries = limit, map[int]*entry{} }
 
-// acquire returns the entry of the chunk, and whether the caller has to decode it and
-// publish the result. Every caller releases the entry.
+// acquire returns the entry of the chunk, and whether the caller has to decode
+// it and publish the result. Every caller releases the entry.
 func (c *cache) acquire(index int) (e *entry, decode bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +64,8 @@ func (c *cache) has(index int) bool {
 	return c.entries[index] != nil
 }
 
-// publish gives the result to all callers that wait. Errors are not kept: the next caller
-// tries again.
+// publish gives the result to all callers that wait. Errors are not kept: the
+// next caller tries again.
 func (c *cache) publish(e *entry, data []byte, err error) {
 	c.mu.Lock()
 	e.data, e.err = data, err
@@ -83,8 +85,8 @@ func (c *cache) drop(e *entry) {
 	c.used -= int64(cap(e.data))
 }
 
-// release ends the caller's use of the entry, and drops the chunks used longest ago while
-// the cache is too large.
+// release ends the caller's use of the entry, and drops the chunks used longest
+// ago while the cache is too large.
 func (c *cache) release(e *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +97,8 @@ func (c *cache) release(e *entry) {
 	c.trim(c.limit)
 }
 
-// trim drops chunks that are not in use until at most limit bytes are left; c.mu is held.
+// trim drops chunks that are not in use until at most limit bytes are left;
+// c.mu is held.
 func (c *cache) trim(limit int64) {
 	for at := c.latest.Back(); at != nil && c.used > limit; {
 		e := at.Value.(*entry)
@@ -107,7 +110,8 @@ func (c *cache) trim(limit int64) {
 	}
 }
 
-// free keeps the buffer of a dropped chunk without users for another one; c.mu is held.
+// free keeps the buffer of a dropped chunk without users for another one; c.mu
+// is held.
 func (c *cache) free(e *entry) {
 	if data := e.data; data != nil && e.users == 0 {
 		e.data = nil

@@ -8,15 +8,16 @@ import (
 	"sync/atomic"
 )
 
-// The CRC-32 of two pieces follows from those of each (Mark Adler's method in zlib):
-// appending n bytes multiplies the register by x^(8n) modulo the polynomial. Polynomials
-// are bit-reversed, as hash/crc32 keeps them: x^0 is the top bit.
+// The CRC-32 of two pieces follows from those of each (Mark Adler's method in
+// zlib): appending n bytes multiplies the register by x^(8n) modulo the
+// polynomial. Polynomials are bit-reversed, as hash/crc32 keeps them: x^0 is
+// the top bit.
 
 // polynomial is that of IEEE 802.3, reversed.
 const polynomial = 0xEDB88320
 
-// squares holds x^(2^n) modulo the polynomial; x^(2^32) is x again, since the polynomial is
-// primitive.
+// squares holds x^(2^n) modulo the polynomial; x^(2^32) is x again, since the
+// polynomial is primitive.
 var squares = func() (table [32]uint32) {
 	table[0] = 1 << 30
 	for n := 1; n < len(table); n++ {
@@ -43,8 +44,8 @@ func power(n uint64) uint32 {
 	return result
 }
 
-// combineCRC is the CRC-32 of a piece with the first value, followed by one of length bytes
-// with the second.
+// combineCRC is the CRC-32 of a piece with the first value, followed by one of
+// length bytes with the second.
 func combineCRC(first, second uint32, length int64) uint32 {
 	return multiply(power(uint64(length)), first) ^ second
 }
@@ -54,11 +55,12 @@ func zeroCRC(length int64) uint32 {
 	return ^multiply(power(uint64(length)), 0xFFFFFFFF)
 }
 
-// maxSums bounds for how many pieces of an image sums are kept, at 8 bytes each: a sparse
-// file may claim any length of raw data.
+// maxSums bounds for how many pieces of an image sums are kept, at 8 bytes
+// each: a sparse file may claim any length of raw data.
 const maxSums = 16 << 20
 
-// readSums are the CRC-32s of the pieces of an image that were read, cut as pass cuts them.
+// readSums are the CRC-32s of the pieces of an image that were read, cut as
+// pass cuts them.
 type readSums struct {
 	first []int64         // piece of each run
 	sums  []atomic.Uint64 // summed and the CRC-32; 0 for a piece that was not read
@@ -67,9 +69,9 @@ type readSums struct {
 // summed marks a sum that was computed: a CRC-32 may be 0.
 const summed = 1 << 32
 
-// KeepSums makes the image sum up what is read from now on, so that VerifyRead need not
-// read it again. It must not be called while something reads. An image of too many pieces
-// keeps no sums.
+// KeepSums makes the image sum up what is read from now on, so that VerifyRead
+// need not read it again. It must not be called while something reads. An image
+// of too many pieces keeps no sums.
 func (im *Image) KeepSums() {
 	first, pieces := make([]int64, len(im.runs)), int64(0)
 	for i := range im.runs {
@@ -86,8 +88,8 @@ func (im *Image) KeepSums() {
 	}
 }
 
-// keepSum sums up data, which was read of run i from byte inside on: the pieces that are
-// whole in it.
+// keepSum sums up data, which was read of run i from byte inside on: the pieces
+// that are whole in it.
 func (im *Image) keepSum(i int, inside int64, data []byte) {
 	if im.sums == nil {
 		return
@@ -116,8 +118,9 @@ func (im *Image) keptSum(i int, inside int64) (sum uint32, ok bool) {
 	return uint32(kept), kept&summed != 0
 }
 
-// VerifyRead is Verify after the device was read with KeepSums: only what was not is read,
-// and the data fork only where a region has no checksum that is known.
+// VerifyRead is Verify after the device was read with KeepSums: only what was
+// not is read, and the data fork only where a region has no checksum that is
+// known.
 func (im *Image) VerifyRead(ctx context.Context, o StreamOptions) (*Report, error) {
 	fork := len(im.listed) == 0 || slices.ContainsFunc(im.listed, func(g *Region) bool {
 		return g.Checksum.Type != ChecksumCRC32 && g.Checksum.Type != ChecksumMD5

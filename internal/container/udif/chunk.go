@@ -6,9 +6,9 @@ import (
 	"hash/crc32"
 )
 
-// Shortest stretches of zero sectors that are worth a run of their own, which costs some 54
-// bytes of property list and ends a stream: at an edge of a chunk, where no other run is
-// split, and inside of one.
+// Shortest stretches of zero sectors that are worth a run of their own, which
+// costs some 54 bytes of property list and ends a stream: at an edge of a
+// chunk, where no other run is split, and inside of one.
 const (
 	zeroEdge       = 8
 	zeroInRaw      = 64
@@ -73,8 +73,8 @@ func (w *writer) store(c *chunk) error {
 	})
 }
 
-// storeData encodes count sectors of the chunk, or stores them as they are when they do not
-// shrink.
+// storeData encodes count sectors of the chunk, or stores them as they are when
+// they do not shrink.
 func (w *writer) storeData(c *chunk, first, count int) error {
 	plain := c.data[first*SectorSize : (first+count)*SectorSize]
 	s := stored{run: run{start: c.first + uint64(first), count: uint64(count), kind: KindRaw}, payload: plain}
@@ -95,8 +95,8 @@ func (w *writer) storeData(c *chunk, first, count int) error {
 	return nil
 }
 
-// split calls each for the stretches of data in order: zeros that are long enough, and the
-// data between them. first and count are sectors.
+// split calls each for the stretches of data in order: zeros that are long
+// enough, and the data between them. first and count are sectors.
 func split(data []byte, edge, inner int, each func(first, count int, zero bool) error) error {
 	n := len(data) / SectorSize
 	empty := func(i int) bool { return isZero(data[i*SectorSize : (i+1)*SectorSize]) }
@@ -143,8 +143,9 @@ type builder struct {
 	compressed bool
 }
 
-// add appends a run, or lengthens the last one: by neighbouring holes, and by raw data that
-// follows it in the file. It returns how many runs that makes more.
+// add appends a run, or lengthens the last one: by neighbouring holes, and by
+// raw data that follows it in the file. It returns how many runs that makes
+// more.
 func (b *builder) add(r run) int {
 	b.compressed = b.compressed || r.kind.Compressed()
 	if len(b.runs) > 0 {

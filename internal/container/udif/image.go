@@ -9,28 +9,30 @@ import (
 	"slices"
 )
 
-// Options are the choices of Open. The zero value reads everything but compressed runs.
+// Options are the choices of Open. The zero value reads everything but
+// compressed runs.
 type Options struct {
 	// Codec decodes compressed runs.
 	Codec Codec
 	// Workers is how many chunks are decoded at once; 0 takes GOMAXPROCS.
 	Workers int
-	// Cache bounds the decoded chunks that random access keeps, in bytes; 0 takes 64 MiB. A
-	// chunk in use is never dropped, so at least one stays however small this is. Beyond it
-	// random access takes at most 2·Workers chunks with their payloads while they are being
-	// decoded.
+	// Cache bounds the decoded chunks that random access keeps, in bytes; 0
+	// takes 64 MiB. A chunk in use is never dropped, so at least one stays
+	// however small this is. Beyond it random access takes at most 2·Workers
+	// chunks with their payloads while they are being decoded.
 	Cache int64
-	// ReadAhead is how many chunks sequential reading keeps decoding in advance, at most
-	// half of the cache; 0 takes 2·Workers, negative turns it off.
+	// ReadAhead is how many chunks sequential reading keeps decoding in
+	// advance, at most half of the cache; 0 takes 2·Workers, negative turns it
+	// off.
 	ReadAhead int
 }
 
-// defaultCache is the usual size of the cache, in bytes: 64 chunks of the length that Apple
-// uses.
+// defaultCache is the usual size of the cache, in bytes: 64 chunks of the
+// length that Apple uses.
 const defaultCache = 64 << 20
 
-// Image is an open UDIF image: an io.ReaderAt of the device in it, for any number of
-// goroutines.
+// Image is an open UDIF image: an io.ReaderAt of the device in it, for any
+// number of goroutines.
 type Image struct {
 	src     io.ReaderAt
 	options Options
@@ -47,8 +49,9 @@ type Image struct {
 	reader
 }
 
-// Open reads the structure of the image in src, which is size bytes long. The device itself
-// is not read. See the package for what is refused and how much memory it takes.
+// Open reads the structure of the image in src, which is size bytes long. The
+// device itself is not read. See the package for what is refused and how much
+// memory it takes.
 func Open(src io.ReaderAt, size int64, o Options) (*Image, error) {
 	if size < TrailerSize {
 		return nil, fmt.Errorf("reading the trailer: a file of %d bytes: %w", size, ErrNotUDIF)
@@ -110,9 +113,9 @@ func (im *Image) load() error {
 	return im.checkPayloads()
 }
 
-// loadStub takes the data fork as the device: old images in the raw formats end in a
-// trailer without tables. Their data starts the file, which lets programs that know raw
-// images read them.
+// loadStub takes the data fork as the device: old images in the raw formats end
+// in a trailer without tables. Their data starts the file, which lets programs
+// that know raw images read them.
 func (im *Image) loadStub() error {
 	t := im.trailer
 	sectors := t.DataLength / SectorSize
@@ -133,8 +136,8 @@ type loader struct {
 	tables []*table
 }
 
-// add parses the block table in a resource. The limits hold for all tables of the image
-// together.
+// add parses the block table in a resource. The limits hold for all tables of
+// the image together.
 func (l *loader) add(r resource) error {
 	if len(l.tables) == maxRegions {
 		return fmt.Errorf("more than %d block tables: %w", maxRegions, ErrUnsupported)
@@ -149,8 +152,8 @@ func (l *loader) add(r resource) error {
 	return nil
 }
 
-// assemble joins the tables to one list of runs over the whole device. Space that no table
-// describes reads as zeros.
+// assemble joins the tables to one list of runs over the whole device. Space
+// that no table describes reads as zeros.
 func (im *Image) assemble(tables []*table) error {
 	total := 0
 	for _, t := range tables {
@@ -195,9 +198,9 @@ func (im *Image) assemble(tables []*table) error {
 	return nil
 }
 
-// checkPayloads makes sure that payloads lie in the data fork and that no two share bytes:
-// shared ones are how a small file would pretend to be a large one, and no known writer
-// makes them.
+// checkPayloads makes sure that payloads lie in the data fork and that no two
+// share bytes: shared ones are how a small file would pretend to be a large
+// one, and no known writer makes them.
 func (im *Image) checkPayloads() error {
 	low, high := im.trailer.DataOffset, im.trailer.DataOffset+im.trailer.DataLength
 	order := make([]uint32, 0, len(im.runs))
@@ -237,15 +240,15 @@ func (im *Image) Size() int64 { return int64(im.sectors) * SectorSize }
 // License reports whether the image has a licence agreement.
 func (im *Image) License() bool { return im.license }
 
-// Beyond is how many sectors at the end of the device no table describes: only the trailer
-// counts them.
+// Beyond is how many sectors at the end of the device no table describes: only
+// the trailer counts them.
 func (im *Image) Beyond() int64 { return int64(im.beyond) }
 
 // Trailer is the image's trailer. It must not be changed.
 func (im *Image) Trailer() *Trailer { return im.trailer }
 
-// Regions are the regions of the device in the order in which the image lists them; none
-// for raw data without tables.
+// Regions are the regions of the device in the order in which the image lists
+// them; none for raw data without tables.
 func (im *Image) Regions() []Region {
 	regions := make([]Region, 0, len(im.listed))
 	for _, g := range im.listed {
@@ -272,9 +275,9 @@ func (im *Image) Usage() map[Kind]Usage {
 	return usage
 }
 
-// Format is the four-letter name of the image's format, by the kind of run that stores most
-// of the device; UDRO when no run is compressed, UFBI when the checksums are of MD5, UDRW
-// for raw data without tables.
+// Format is the four-letter name of the image's format, by the kind of run that
+// stores most of the device; UDRO when no run is compressed, UFBI when the
+// checksums are of MD5, UDRW for raw data without tables.
 func (im *Image) Format() Format {
 	if im.stub {
 		return "UDRW"
@@ -295,16 +298,16 @@ func (im *Image) Format() Format {
 // State is what is known of a stretch of a device without reading it.
 type State int
 
-// The states of a stretch: it has data, or is all zeros, or belongs to no file so that its
-// content does not matter.
+// The states of a stretch: it has data, or is all zeros, or belongs to no file
+// so that its content does not matter.
 const (
 	StateData State = iota
 	StateZero
 	StateUnallocated
 )
 
-// Next returns the state of the device at a byte offset inside it, and where that stretch
-// ends. An Image is a Map by it.
+// Next returns the state of the device at a byte offset inside it, and where
+// that stretch ends. An Image is a Map by it.
 func (im *Image) Next(off int64) (end int64, state State) {
 	r := &im.runs[im.find(off)]
 	end = int64(r.end()) * SectorSize
@@ -317,9 +320,9 @@ func (im *Image) Next(off int64) (end int64, state State) {
 	return end, StateData
 }
 
-// Stored is the stretch of the image's file, in bytes, that holds the device's data at a
-// byte offset inside the device, in whatever form. n is 0 where there is none: the device
-// has zeros there, or bytes that belong to no file.
+// Stored is the stretch of the image's file, in bytes, that holds the device's
+// data at a byte offset inside the device, in whatever form. n is 0 where there
+// is none: the device has zeros there, or bytes that belong to no file.
 func (im *Image) Stored(off int64) (at, n int64) {
 	r := &im.runs[im.find(off)]
 	if r.kind == KindZero || r.kind == KindIgnore {
@@ -328,7 +331,8 @@ func (im *Image) Stored(off int64) (at, n int64) {
 	return int64(r.offset), int64(r.length)
 }
 
-// find is the index of the run that holds the byte, which must lie inside the device.
+// find is the index of the run that holds the byte, which must lie inside the
+// device.
 func (im *Image) find(off int64) int {
 	sector := uint64(off) / SectorSize
 	i, found := slices.BinarySearchFunc(im.runs, sector, func(r run, s uint64) int { return cmp.Compare(r.start, s) })

@@ -12,8 +12,8 @@ const (
 	ChecksumMD5   = 4
 )
 
-// Checksum is a checksum field as it is in the file: its type, the length in bits, and the
-// value at the start of Sum.
+// Checksum is a checksum field as it is in the file: its type, the length in
+// bits, and the value at the start of Sum.
 type Checksum struct {
 	Type, Bits uint32
 	Sum        [128]byte
@@ -46,8 +46,8 @@ const (
 	VariantPartition = 2 // one unpartitioned volume
 )
 
-// Trailer is the koly block at the end of a UDIF file after its magic, field by field.
-// Offsets and lengths are bytes of the file.
+// Trailer is the koly block at the end of a UDIF file after its magic, field by
+// field. Offsets and lengths are bytes of the file.
 type Trailer struct {
 	Version           uint32
 	HeaderSize        uint32 // set by Marshal
@@ -78,9 +78,9 @@ const (
 	kolyVersion = 4
 )
 
-// ParseTrailer reads a koly block of TrailerSize bytes. It fails with ErrNotUDIF when it is
-// none, and with ErrUnsupported when its version or length is not the one known. Open
-// checks whether the fields make sense.
+// ParseTrailer reads a koly block of TrailerSize bytes. It fails with
+// ErrNotUDIF when it is none, and with ErrUnsupported when its version or
+// length is not the one known. Open checks whether the fields make sense.
 func ParseTrailer(b []byte) (*Trailer, error) {
 	if len(b) != TrailerSize || string(b[:4]) != kolyMagic {
 		return nil, fmt.Errorf("reading the trailer: %w", ErrNotUDIF)

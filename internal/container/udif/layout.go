@@ -26,18 +26,18 @@ const (
 // FreeType is the Type of a part that no partition uses.
 const FreeType = "Apple_Free"
 
-// Layout is the regions of a device in the order in which an image lists them: every
-// partition, every partition table and every gap, with the names and numbers that Apple's
-// tools give them.
+// Layout is the regions of a device in the order in which an image lists them:
+// every partition, every partition table and every gap, with the names and
+// numbers that Apple's tools give them.
 type Layout struct {
 	Scheme  Scheme
 	Parts   []Part   // the same, of a partitioned device
 	Regions []Region // Name, ID, Descriptor, First and Sectors
 }
 
-// Part is one stretch of a partitioned device: a partition, a part of its partition table,
-// or a gap. Name is the partition's own, Type is Apple's name of its type, such as
-// Apple_HFS.
+// Part is one stretch of a partitioned device: a partition, a part of its
+// partition table, or a gap. Name is the partition's own, Type is Apple's name
+// of its type, such as Apple_HFS.
 type Part struct {
 	Name, Type     string
 	First, Sectors uint64
@@ -46,16 +46,17 @@ type Part struct {
 // descriptorWhole is the descriptor of a device that is not partitioned.
 const descriptorWhole = 0xFFFFFFFE
 
-// WholeDevice is the layout of a device that is one volume, with the partition type it
-// would have, such as Apple_HFS.
+// WholeDevice is the layout of a device that is one volume, with the partition
+// type it would have, such as Apple_HFS.
 func WholeDevice(sectors uint64, typ string) Layout {
 	return Layout{Scheme: SchemeNone, Regions: []Region{{
 		Name: fmt.Sprintf("whole disk (%s : 0)", typ), Descriptor: descriptorWhole, Sectors: sectors,
 	}}}
 }
 
-// Partitioned is the layout of a device of so many sectors with these parts; gaps between
-// them become regions too. It fails when parts overlap or are outside of the device.
+// Partitioned is the layout of a device of so many sectors with these parts;
+// gaps between them become regions too. It fails when parts overlap or are
+// outside of the device.
 func Partitioned(scheme Scheme, sectors uint64, parts []Part) (Layout, error) {
 	parts = slices.Clone(parts)
 	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(a.First, b.First) })
@@ -78,8 +79,9 @@ func Partitioned(scheme Scheme, sectors uint64, parts []Part) (Layout, error) {
 	return l, nil
 }
 
-// add appends a part. Apple numbers regions from 0 in the name and from -1 as resources;
-// the descriptor follows the name, but for Apple partition maps the resource.
+// add appends a part. Apple numbers regions from 0 in the name and from -1 as
+// resources; the descriptor follows the name, but for Apple partition maps the
+// resource.
 func (l *Layout) add(p Part) {
 	n := len(l.Regions)
 	descriptor := uint32(n)
@@ -125,10 +127,11 @@ func (l *Layout) variant() uint32 {
 	return VariantDevice
 }
 
-// ProbeLayout finds out how a device of size bytes is partitioned, for the names in an
-// image. The tables only decide where an image is cut, so one that is damaged makes the
-// device unpartitioned. An Apple map wins over the boot record that shares its first
-// sector, as in Apple's IOStorageFamily. The error is the device's.
+// ProbeLayout finds out how a device of size bytes is partitioned, for the
+// names in an image. The tables only decide where an image is cut, so one that
+// is damaged makes the device unpartitioned. An Apple map wins over the boot
+// record that shares its first sector, as in Apple's IOStorageFamily. The error
+// is the device's.
 func ProbeLayout(dev io.ReaderAt, size int64) (Layout, error) {
 	sectors := uint64(size) / SectorSize
 	head := make([]byte, min(3*SectorSize, size))
@@ -167,8 +170,8 @@ func volumeType(head []byte) string {
 	return "unknown partition"
 }
 
-// GPTParts are the parts of a device with a GUID partition table: the protective MBR, both
-// headers and tables, and the partitions.
+// GPTParts are the parts of a device with a GUID partition table: the
+// protective MBR, both headers and tables, and the partitions.
 func GPTParts(t *gpt.Table) []Part {
 	table, last := t.EntrySectors(), t.Sectors-1
 	parts := []Part{
@@ -204,8 +207,8 @@ var mbrTypes = map[byte]string{
 	0x82: "Linux_Swap", 0x83: "Linux", 0xA8: "Apple_UFS", 0xAB: "Apple_Boot", 0xAF: "Apple_HFS",
 }
 
-// readMBR reads a master boot record. The first sector of a FAT volume carries the same
-// mark, so everything has to fit.
+// readMBR reads a master boot record. The first sector of a FAT volume carries
+// the same mark, so everything has to fit.
 func readMBR(_ io.ReaderAt, head []byte, sectors uint64) ([]Part, error) {
 	if head[510] != 0x55 || head[511] != 0xAA {
 		return nil, nil
@@ -231,10 +234,10 @@ func readMBR(_ io.ReaderAt, head []byte, sectors uint64) ([]Part, error) {
 	return parts, nil
 }
 
-// readAPM reads an Apple partition map. Its entries are in blocks of the size that the
-// driver descriptor map gives, and count in them; but CDs and Apple's hybrid images have
-// 2048 there and a map of 512-byte blocks as well, before the other one if there is one,
-// and Apple's IOApplePartitionScheme takes that.
+// readAPM reads an Apple partition map. Its entries are in blocks of the size
+// that the driver descriptor map gives, and count in them; but CDs and Apple's
+// hybrid images have 2048 there and a map of 512-byte blocks as well, before
+// the other one if there is one, and Apple's IOApplePartitionScheme takes that.
 func readAPM(dev io.ReaderAt, head []byte, sectors uint64) ([]Part, error) {
 	if string(head[:2]) != "ER" {
 		return nil, nil

@@ -8,14 +8,16 @@ import (
 	"slices"
 )
 
-// The layout of a block table: a header that starts with the magic, then the runs.
+// The layout of a block table: a header that starts with the magic, then the
+// runs.
 const (
 	mishMagic  = "mish"
 	mishHeader = 204 // bytes before the first run
 	mishRun    = 40  // bytes of a run
 )
 
-// mishFields are the first part of a block table after its magic, field by field.
+// mishFields are the first part of a block table after its magic, field by
+// field.
 type mishFields struct {
 	Version        uint32
 	First, Sectors uint64
@@ -27,8 +29,8 @@ type mishFields struct {
 	Runs           uint32
 }
 
-// run is a stretch of the device that is stored in one way. start and count are sectors of
-// the device, offset and length bytes of the file.
+// run is a stretch of the device that is stored in one way. start and count are
+// sectors of the device, offset and length bytes of the file.
 type run struct {
 	start, count   uint64
 	offset, length uint64
@@ -41,8 +43,8 @@ func (r *run) end() uint64 { return r.start + r.count }
 // bytes is the decoded length; Open made sure that it is an int64.
 func (r *run) bytes() int64 { return int64(r.count) * SectorSize }
 
-// Region is a part of the device with a block table of its own: a partition, a partition
-// table or a gap. First and Sectors are sectors of the device.
+// Region is a part of the device with a block table of its own: a partition, a
+// partition table or a gap. First and Sectors are sectors of the device.
 type Region struct {
 	Name       string
 	ID         int // number of the resource, -1 for the first of a partitioned device
@@ -52,15 +54,16 @@ type Region struct {
 	Checksum   Checksum // of the decoded bytes without those of KindIgnore
 }
 
-// table is a block table as it was read: its region, and its runs in device order without
-// comments, terminators and runs of no sectors.
+// table is a block table as it was read: its region, and its runs in device
+// order without comments, terminators and runs of no sectors.
 type table struct {
 	Region
 	runs []run
 }
 
-// parseMish reads a block table. The offsets of its runs count from the data fork, which
-// starts at byte fork of the file. It takes 40 bytes for each of at most maxRuns runs.
+// parseMish reads a block table. The offsets of its runs count from the data
+// fork, which starts at byte fork of the file. It takes 40 bytes for each of at
+// most maxRuns runs.
 func parseMish(b []byte, fork uint64, maxRuns int) (*table, error) {
 	if len(b) < mishHeader || string(b[:4]) != mishMagic {
 		return nil, fmt.Errorf("no block table in %d bytes: %w", len(b), ErrCorrupt)
@@ -100,7 +103,8 @@ func parseMish(b []byte, fork uint64, maxRuns int) (*table, error) {
 	return t, t.cover()
 }
 
-// add appends the run that b starts with, and reports whether it was the terminator.
+// add appends the run that b starts with, and reports whether it was the
+// terminator.
 func (t *table) add(b []byte, base uint64) (end bool, err error) {
 	u32, u64 := binary.BigEndian.Uint32, binary.BigEndian.Uint64
 	r := run{kind: Kind(u32(b)), start: u64(b[8:]), count: u64(b[16:]), offset: u64(b[24:]), length: u64(b[32:])}
@@ -170,7 +174,8 @@ func (g *Region) appendMishHeader(b []byte, buffers uint32, runs int) []byte {
 	return b
 }
 
-// append appends the run as it is in the table of a region that starts at sector first.
+// append appends the run as it is in the table of a region that starts at
+// sector first.
 func (r *run) append(b []byte, first uint64) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(r.kind))
 	b = binary.BigEndian.AppendUint32(b, 0)

@@ -5,11 +5,12 @@ import (
 	"sync"
 )
 
-// pipeline runs jobs on so many workers. produce submits them: each submit waits for a free
-// one of count reused values and calls fill with it. work runs on the workers, in any
-// order; deliver gets the values in the order of produce, and each is free again when
-// deliver returns. The first error ends the pipeline: submit then returns false and produce
-// must return. When pipeline returns, none of its goroutines runs.
+// pipeline runs jobs on so many workers. produce submits them: each submit
+// waits for a free one of count reused values and calls fill with it. work runs
+// on the workers, in any order; deliver gets the values in the order of
+// produce, and each is free again when deliver returns. The first error ends
+// the pipeline: submit then returns false and produce must return. When
+// pipeline returns, none of its goroutines runs.
 func pipeline[T any](ctx context.Context, workers, count int, produce func(submit func(fill func(*T)) bool),
 	work, deliver func(*T) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -20,8 +20,8 @@ const (
 	maxData  = mishHeader + mishRun*MaxRuns // bytes of a resource: a block table of all the runs there may be
 )
 
-// resource is one entry of the property list's resource fork, or of a binary one. Data is
-// only valid until the next resource is read.
+// resource is one entry of the property list's resource fork, or of a binary
+// one. Data is only valid until the next resource is read.
 type resource struct {
 	id   int
 	name string
@@ -29,9 +29,9 @@ type resource struct {
 }
 
 // parsePlist reads the property list of an image and passes the entries of
-// resource-fork/blkx to emit, in their order. license is called when there is the resource
-// of a licence agreement. Other resources are skipped. Its memory is the largest data
-// element.
+// resource-fork/blkx to emit, in their order. license is called when there is
+// the resource of a licence agreement. Other resources are skipped. Its memory
+// is the largest data element.
 func parsePlist(r *io.SectionReader, emit func(resource) error, license func()) error {
 	p := &plistReader{r: bufio.NewReaderSize(r, 64<<10), emit: emit, limit: int(min(r.Size()/4*3, maxData))}
 	t, _, err := p.tag(false)
@@ -71,11 +71,11 @@ func xmlError(format string, args ...any) error {
 	return fmt.Errorf("property list: "+format+": %w", append(args, ErrCorrupt)...)
 }
 
-// plistReader reads the few constructs of XML that property lists consist of, straight from
-// the file: elements, text with references, comments, processing instructions and a
-// document type without an internal subset. Apart from data its memory does not depend on
-// the input. A library for property lists would keep the whole document several times, and
-// these may be large.
+// plistReader reads the few constructs of XML that property lists consist of,
+// straight from the file: elements, text with references, comments, processing
+// instructions and a document type without an internal subset. Apart from data
+// its memory does not depend on the input. A library for property lists would
+// keep the whole document several times, and these may be large.
 type plistReader struct {
 	r     *bufio.Reader
 	emit  func(resource) error
@@ -83,15 +83,15 @@ type plistReader struct {
 	limit int    // the largest data element that a list of this length can hold, in bytes
 }
 
-// tag is one start or end tag. An empty element, <x/>, is a start with empty set and has no
-// end.
+// tag is one start or end tag. An empty element, <x/>, is a start with empty
+// set and has no end.
 type tag struct {
 	name       string
 	end, empty bool
 }
 
-// get is the next byte; the end of the input inside a property list is an error like any
-// other.
+// get is the next byte; the end of the input inside a property list is an error
+// like any other.
 func (p *plistReader) get() (byte, error) {
 	c, err := p.r.ReadByte()
 	if err == io.EOF {
@@ -100,8 +100,8 @@ func (p *plistReader) get() (byte, error) {
 	return c, err
 }
 
-// tag reads up to the end of the next tag and returns it, with the text before it if keep
-// is set. Comments and declarations are left out.
+// tag reads up to the end of the next tag and returns it, with the text before
+// it if keep is set. Comments and declarations are left out.
 func (p *plistReader) tag(keep bool) (t tag, text string, err error) {
 	var out []byte
 	for {
@@ -134,8 +134,8 @@ func (p *plistReader) tag(keep bool) (t tag, text string, err error) {
 	}
 }
 
-// markup reads what follows a <, up to and without its >. The content of a comment is left
-// out.
+// markup reads what follows a <, up to and without its >. The content of a
+// comment is left out.
 func (p *plistReader) markup() (string, error) {
 	var b []byte
 	for quote := byte(0); ; {
@@ -185,8 +185,8 @@ func (p *plistReader) text(t tag) (string, error) {
 	return text, err
 }
 
-// dict reads the dictionary that starts with t. It calls each for every key with the start
-// of its value, which each has to read.
+// dict reads the dictionary that starts with t. It calls each for every key
+// with the start of its value, which each has to read.
 func (p *plistReader) dict(t tag, each func(key string, value tag) error) error {
 	if t.name != "dict" || t.end {
 		return xmlError("element %q where a dictionary was expected", t.name)
@@ -264,9 +264,9 @@ func (p *plistReader) entry(t tag) error {
 	return p.emit(resource{id: id, name: name, data: p.data})
 }
 
-// readData reads the data element that starts with t into p.data. It makes room for all
-// runs that a block table announces, if the list is long enough for them: growing step by
-// step would take several times as much.
+// readData reads the data element that starts with t into p.data. It makes room
+// for all runs that a block table announces, if the list is long enough for
+// them: growing step by step would take several times as much.
 func (p *plistReader) readData(t tag) error {
 	if t.end || t.name != "data" {
 		return xmlError("element %q where data was expected", t.name)
@@ -302,10 +302,12 @@ func (p *plistReader) readData(t tag) error {
 	}
 }
 
-// elementText reads the text of an element up to the next <, without blanks and TABs.
+// elementText reads the text of an element up to the next <, without blanks and
+// TABs.
 type elementText struct{ r *bufio.Reader }
 
-// Read returns io.EOF at the end of the element, and an error at the end of the input.
+// Read returns io.EOF at the end of the element, and an error at the end of the
+// input.
 func (e elementText) Read(b []byte) (n int, err error) {
 	for n < len(b) {
 		c, err := e.r.ReadByte()

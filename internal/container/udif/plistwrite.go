@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// The property list as Apple writes it: tabs, sorted keys, data in lines of 76 columns less
-// 8 for each tab.
+// The property list as Apple writes it: tabs, sorted keys, data in lines of 76
+// columns less 8 for each tab.
 const (
 	plistStart = `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
@@ -55,8 +55,8 @@ func (p *plistWriter) pair(key, value string) {
 	fmt.Fprintf(p.w, "%[1]s<key>%[2]s</key>\n%[1]s<string>%[3]s</string>\n", dataIndent, key, escapeXML.Replace(value))
 }
 
-// resource writes one entry. content writes its data, so that a block table need not be in
-// memory as bytes.
+// resource writes one entry. content writes its data, so that a block table
+// need not be in memory as bytes.
 func (p *plistWriter) resource(name string, id int, cfname bool, content func(io.Writer)) {
 	_, _ = p.w.WriteString("\t\t\t<dict>\n")
 	p.pair("Attributes", "0x0050")
@@ -107,8 +107,8 @@ type lineWriter struct {
 	used int
 }
 
-// Write collects bytes until a line is full. Errors of the writer below appear when it is
-// flushed.
+// Write collects bytes until a line is full. Errors of the writer below appear
+// when it is flushed.
 func (l *lineWriter) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		n := copy(l.line[l.used:], rest)

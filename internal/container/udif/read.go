@@ -19,9 +19,9 @@ type reader struct {
 	working sync.WaitGroup
 }
 
-// init sizes the cache and the read-ahead. The window of read-ahead takes at most half of
-// the cache, so that chunks that are read now are not dropped for chunks that may be read
-// later.
+// init sizes the cache and the read-ahead. The window of read-ahead takes at
+// most half of the cache, so that chunks that are read now are not dropped for
+// chunks that may be read later.
 func (r *reader) init(im *Image) {
 	r.cache.init(im.options.Cache)
 	r.decodes, r.aheads = make(chan struct{}, im.options.Workers), make(chan struct{}, im.options.Workers)
@@ -35,8 +35,8 @@ func (r *reader) init(im *Image) {
 	r.ahead.window = max(window, 0)
 }
 
-// Close ends read-ahead and drops the cache. Reading afterwards fails with ErrClosed. The
-// source stays open.
+// Close ends read-ahead and drops the cache. Reading afterwards fails with
+// ErrClosed. The source stays open.
 func (im *Image) Close() error {
 	im.closing.Lock()
 	im.closed.Store(true)
@@ -46,8 +46,8 @@ func (im *Image) Close() error {
 	return nil
 }
 
-// ReadAt reads from the device. It is an io.ReaderAt: io.EOF comes with the bytes before
-// the end.
+// ReadAt reads from the device. It is an io.ReaderAt: io.EOF comes with the
+// bytes before the end.
 func (im *Image) ReadAt(p []byte, off int64) (int, error) {
 	switch {
 	case im.closed.Load():
@@ -77,8 +77,8 @@ func (im *Image) ReadAt(p []byte, off int64) (int, error) {
 	return int(n), nil
 }
 
-// readRun fills p from byte inside of run i. The whole request ends at byte last of the
-// device.
+// readRun fills p from byte inside of run i. The whole request ends at byte
+// last of the device.
 func (im *Image) readRun(i int, p []byte, inside, last int64) error {
 	r := &im.runs[i]
 	switch {
@@ -125,8 +125,8 @@ func (im *Image) fill(e *entry, tokens chan struct{}) {
 	im.cache.publish(e, data, nil)
 }
 
-// decode decodes a compressed run into dst, which has its length. stored is a buffer for
-// the payload, made larger if needed.
+// decode decodes a compressed run into dst, which has its length. stored is a
+// buffer for the payload, made larger if needed.
 func (im *Image) decode(r *run, dst []byte, stored *[]byte) error {
 	if im.options.Codec == nil {
 		return fmt.Errorf("decoding the chunk at sector %d: no codec for %s: %w", r.start, r.kind, ErrUnsupported)
@@ -148,8 +148,8 @@ func (im *Image) decode(r *run, dst []byte, stored *[]byte) error {
 	return nil
 }
 
-// strideRuns is how many runs without payload a sequential reader may pass over and still
-// counts as one.
+// strideRuns is how many runs without payload a sequential reader may pass over
+// and still counts as one.
 const strideRuns = 3
 
 // ahead notices sequential readers, up to streams of them at once.
@@ -161,15 +161,15 @@ type ahead struct {
 	streams [8]stream
 }
 
-// stream is one sequential reader: the run it should touch next, how far is decoded, and
-// how deep to go.
+// stream is one sequential reader: the run it should touch next, how far is
+// decoded, and how deep to go.
 type stream struct {
 	next, started, depth int
 	used                 uint64
 }
 
-// touch returns the runs to decode in advance, when run i is read by a request that ends in
-// run last.
+// touch returns the runs to decode in advance, when run i is read by a request
+// that ends in run last.
 func (a *ahead) touch(i, last int) (from, to int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -191,7 +191,8 @@ func (a *ahead) touch(i, last int) (from, to int) {
 	return a.advance(oldest, i, last)
 }
 
-// advance moves a stream to run i and returns the runs that are not started yet.
+// advance moves a stream to run i and returns the runs that are not started
+// yet.
 func (a *ahead) advance(s *stream, i, last int) (from, to int) {
 	s.next, s.used = i+1, a.clock
 	from = max(s.started, i+1)
@@ -200,8 +201,8 @@ func (a *ahead) advance(s *stream, i, last int) (from, to int) {
 	return from, to
 }
 
-// readAhead starts decoding what a sequential reader at run i will want next. It never
-// waits.
+// readAhead starts decoding what a sequential reader at run i will want next.
+// It never waits.
 func (im *Image) readAhead(i int, last int64) {
 	a := &im.ahead
 	end := i

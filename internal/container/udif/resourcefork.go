@@ -5,12 +5,13 @@ import (
 	"fmt"
 )
 
-// licenseType is the type of the resource with the languages of an image's licence
-// agreement, which is shown before it is attached.
+// licenseType is the type of the resource with the languages of an image's
+// licence agreement, which is shown before it is attached.
 const licenseType = "LPic"
 
-// parseFork reads a classic Macintosh resource fork (Inside Macintosh: More Macintosh
-// Toolbox, 1-121) and hands its blkx resources to emit in the order of the map.
+// parseFork reads a classic Macintosh resource fork (Inside Macintosh: More
+// Macintosh Toolbox, 1-121) and hands its blkx resources to emit in the order
+// of the map.
 func parseFork(b []byte, emit func(resource) error, license func()) error {
 	u16, u32 := binary.BigEndian.Uint16, binary.BigEndian.Uint32
 	if len(b) < 16 {
@@ -64,14 +65,15 @@ func section(b []byte, at, length uint64) ([]byte, error) {
 	return b[at : at+length], nil
 }
 
-// fork is a resource fork: its data, its map, and where in the map the names start.
+// fork is a resource fork: its data, its map, and where in the map the names
+// start.
 type fork struct {
 	data, forkMap []byte
 	names         int
 }
 
-// resources hands on the resources of one type: count references at an offset from the type
-// list.
+// resources hands on the resources of one type: count references at an offset
+// from the type list.
 func (f *fork) resources(types []byte, at, count int, emit func(resource) error) error {
 	for i := range count {
 		from := at + 12*i
@@ -98,8 +100,8 @@ func (f *fork) resources(types []byte, at, count int, emit func(resource) error)
 	return nil
 }
 
-// name is a Pascal string of the name list. Names inform only, so one out of range is
-// empty.
+// name is a Pascal string of the name list. Names inform only, so one out of
+// range is empty.
 func (f *fork) name(at int) string {
 	at += f.names
 	if at < f.names || at >= len(f.forkMap) {

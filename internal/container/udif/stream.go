@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// piece is the largest part of a raw run that is handled at once, in bytes: the length of
-// Apple's chunks.
+// piece is the largest part of a raw run that is handled at once, in bytes: the
+// length of Apple's chunks.
 const pieceSize = 1 << 20
 
 // Piece is a stretch of the device as Stream delivers it.
@@ -18,18 +18,20 @@ type Piece struct {
 
 // StreamOptions bounds a pass over the whole image.
 type StreamOptions struct {
-	// Memory bounds the buffers of chunks and their payloads, in bytes; 0 takes 64 MiB. One
-	// chunk at a time (MaxChunk and its payload at worst) is always possible.
+	// Memory bounds the buffers of chunks and their payloads, in bytes; 0 takes
+	// 64 MiB. One chunk at a time (MaxChunk and its payload at worst) is always
+	// possible.
 	Memory int64
-	// Progress, if set, is called from one goroutine with the bytes of the device that are
-	// done, and all.
+	// Progress, if set, is called from one goroutine with the bytes of the
+	// device that are done, and all.
 	Progress func(done, total int64)
 }
 
 // defaultMemory is the usual bound of buffers of one pass, in bytes.
 const defaultMemory = 64 << 20
 
-// slot is a piece of work with its buffers, which are used again for later pieces.
+// slot is a piece of work with its buffers, which are used again for later
+// pieces.
 type slot struct {
 	Piece
 	run    *run
@@ -40,8 +42,8 @@ type slot struct {
 	stored []byte
 }
 
-// slots is the number of buffers of this size that fit into memory and that so many workers
-// can use.
+// slots is the number of buffers of this size that fit into memory and that so
+// many workers can use.
 func slots(memory, size int64, workers int) int {
 	if memory <= 0 {
 		memory = defaultMemory
@@ -49,9 +51,9 @@ func slots(memory, size int64, workers int) int {
 	return int(max(1, min(memory/max(size, 1), int64(4*workers))))
 }
 
-// Stream decodes the whole device with all workers, and delivers it in order and without
-// gaps. It does not use the cache. It stops at the first error, its own, that of deliver,
-// or the end of ctx.
+// Stream decodes the whole device with all workers, and delivers it in order
+// and without gaps. It does not use the cache. It stops at the first error, its
+// own, that of deliver, or the end of ctx.
 func (im *Image) Stream(ctx context.Context, o StreamOptions, deliver func(Piece) error) error {
 	err := im.pass(ctx, o, func(s *slot) { s.err = im.loadSlot(s) }, func(s *slot) error {
 		if s.err != nil {
@@ -65,9 +67,9 @@ func (im *Image) Stream(ctx context.Context, o StreamOptions, deliver func(Piece
 	return nil
 }
 
-// Scatter is Stream in any order: each worker hands what it has decoded to do at once, so
-// that do runs on all of them at the same time, and the bytes are still in its processor's
-// cache.
+// Scatter is Stream in any order: each worker hands what it has decoded to do
+// at once, so that do runs on all of them at the same time, and the bytes are
+// still in its processor's cache.
 func (im *Image) Scatter(ctx context.Context, o StreamOptions, do func(Piece) error) error {
 	err := im.pass(ctx, o, func(s *slot) {
 		if s.err = im.loadSlot(s); s.err == nil {
@@ -80,8 +82,9 @@ func (im *Image) Scatter(ctx context.Context, o StreamOptions, do func(Piece) er
 	return nil
 }
 
-// pass cuts the device into pieces, calls work for each on all workers and deliver in
-// order: a compressed run is one piece, raw runs are cut, holes are one piece without data.
+// pass cuts the device into pieces, calls work for each on all workers and
+// deliver in order: a compressed run is one piece, raw runs are cut, holes are
+// one piece without data.
 func (im *Image) pass(ctx context.Context, o StreamOptions, work func(*slot), deliver func(*slot) error) error {
 	count := slots(o.Memory, max(im.chunk+im.payload, pieceSize), im.options.Workers)
 	return pipeline(ctx, im.options.Workers, count, im.cut, func(s *slot) error { work(s); return nil },

@@ -1,21 +1,23 @@
-// Package udif reads, checks and writes UDIF images, the read-only .dmg files: UDRO, UDCO,
-// UDZO, UDBZ, ULFO, ULMO and UFBI. It knows the trailer ("koly"), the property list or old
-// resource fork with the block tables ("mish") and the three layers of checksums, and gives
-// random access, a parallel stream and a parallel writer on top of them.
+// Package udif reads, checks and writes UDIF images, the read-only .dmg files:
+// UDRO, UDCO, UDZO, UDBZ, ULFO, ULMO and UFBI. It knows the trailer ("koly"),
+// the property list or old resource fork with the block tables ("mish") and the
+// three layers of checksums, and gives random access, a parallel stream and a
+// parallel writer on top of them.
 //
-// It does not compress: the caller that opens or writes an image brings a Codec. It works
-// on an io.ReaderAt and an io.Writer, so the layer below may be encrypted, and it neither
-// opens nor names files.
+// It does not compress: the caller that opens or writes an image brings a
+// Codec. It works on an io.ReaderAt and an io.Writer, so the layer below may be
+// encrypted, and it neither opens nor names files.
 //
-// Images are hostile. Everything is checked before it is used: runs must cover their region
-// exactly, payloads must be inside the data fork and must not overlap, a compressed run
-// gives at most MaxChunk bytes. It refuses segmented sets, trailers of other versions and
-// whatever it does not know; it never guesses. Memory: opening takes at most 4 bytes for
-// each byte of the property list (which is at most MaxPlist and never longer than the
-// file), and keeps 40 for each run; Options and WriteOptions document the other bounds.
+// Images are hostile. Everything is checked before it is used: runs must cover
+// their region exactly, payloads must be inside the data fork and must not
+// overlap, a compressed run gives at most MaxChunk bytes. It refuses segmented
+// sets, trailers of other versions and whatever it does not know; it never
+// guesses. Memory: opening takes at most 4 bytes for each byte of the property
+// list (which is at most MaxPlist and never longer than the file), and keeps 40
+// for each run; Options and WriteOptions document the other bounds.
 //
-// Sources: the reverse-engineered descriptions of libmodi, fstool, QEMU and 7-Zip, checked
-// against images made by Apple's tools; see docs/formats.md.
+// Sources: the reverse-engineered descriptions of libmodi, fstool, QEMU and
+// 7-Zip, checked against images made by Apple's tools; see docs/formats.md.
 package udif
 
 import (
@@ -36,7 +38,8 @@ const (
 	maxSectors  = 1<<54 - 1 // largest device, so that its length in bytes is an int64
 )
 
-// Errors that callers branch on; every error about the image itself wraps one of them.
+// Errors that callers branch on; every error about the image itself wraps one
+// of them.
 var (
 	ErrNotUDIF        = errors.New("not a UDIF image")
 	ErrCorrupt        = errors.New("damaged UDIF image")
@@ -47,22 +50,24 @@ var (
 	ErrIncompressible = errors.New("data does not shrink")
 )
 
-// Codec decodes and encodes the payloads of compressed runs, each one a complete,
-// independent stream. Both methods are called from many goroutines at once.
+// Codec decodes and encodes the payloads of compressed runs, each one a
+// complete, independent stream. Both methods are called from many goroutines at
+// once.
 type Codec interface {
-	// Decode decodes src into dst, which has the expected length, and returns how many
-	// bytes it gave. It must be bounded by len(dst) for any src.
+	// Decode decodes src into dst, which has the expected length, and returns
+	// how many bytes it gave. It must be bounded by len(dst) for any src.
 	Decode(id uint32, dst, src []byte) (int, error)
-	// Encode appends the encoded src to dst. An error that wraps ErrIncompressible, or a
-	// result that is not shorter than src, makes the writer store the chunk as it is.
+	// Encode appends the encoded src to dst. An error that wraps
+	// ErrIncompressible, or a result that is not shorter than src, makes the
+	// writer store the chunk as it is.
 	Encode(id uint32, dst, src []byte, level int) ([]byte, error)
 }
 
 // Kind is the type of a run in a block table.
 type Kind uint32
 
-// The kinds of runs. KindZero and KindIgnore have no payload and read as zeros; only
-// KindIgnore is left out of checksums.
+// The kinds of runs. KindZero and KindIgnore have no payload and read as zeros;
+// only KindIgnore is left out of checksums.
 const (
 	KindZero       Kind = 0
 	KindRaw        Kind = 1

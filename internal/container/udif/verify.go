@@ -15,7 +15,8 @@ import (
 // Result is the outcome of one check.
 type Result int
 
-// The outcomes. Absent is a valid state: an image need not carry every checksum.
+// The outcomes. Absent is a valid state: an image need not carry every
+// checksum.
 const (
 	Agrees     Result = iota
 	Differs           // the checksum does not match the content
@@ -33,13 +34,14 @@ type Check struct {
 	Err       error  // why it is Unreadable
 }
 
-// Report is what Verify found: the checks of the data fork, of every region as listed, and
-// of the master checksum, which is over the regions'.
+// Report is what Verify found: the checks of the data fork, of every region as
+// listed, and of the master checksum, which is over the regions'.
 type Report struct {
 	Checks []Check
 }
 
-// Err joins everything that is wrong; it wraps ErrChecksum when a checksum differs.
+// Err joins everything that is wrong; it wraps ErrChecksum when a checksum
+// differs.
 func (r *Report) Err() error {
 	var all []error
 	for i := range r.Checks {
@@ -61,12 +63,14 @@ const (
 	CheckMaster = "master checksum"
 )
 
-// maxMD5Zeros bounds how many zeros are fed to MD5 for one region: unlike CRC-32 it cannot
-// skip them, and an image of a few bytes may claim exabytes of them.
+// maxMD5Zeros bounds how many zeros are fed to MD5 for one region: unlike
+// CRC-32 it cannot skip them, and an image of a few bytes may claim exabytes of
+// them.
 const maxMD5Zeros = 64 << 30
 
-// Verify computes every checksum of the image. Chunks that cannot be read do not end it,
-// they are findings; the error is that of ctx. Memory is bounded as by Stream.
+// Verify computes every checksum of the image. Chunks that cannot be read do
+// not end it, they are findings; the error is that of ctx. Memory is bounded as
+// by Stream.
 func (im *Image) Verify(ctx context.Context, o StreamOptions) (*Report, error) {
 	return im.verify(ctx, o, true)
 }
@@ -131,8 +135,9 @@ func (im *Image) checkData(ctx context.Context) (Check, error) {
 	return c, nil
 }
 
-// sumFork computes a checksum of the data fork, nil for an unknown type. It reads the whole
-// sectors of the fork like the device of an image with one raw run.
+// sumFork computes a checksum of the data fork, nil for an unknown type. It
+// reads the whole sectors of the fork like the device of an image with one raw
+// run.
 func (im *Image) sumFork(ctx context.Context, typ uint32) ([]byte, error) {
 	if typ != ChecksumCRC32 && typ != ChecksumMD5 {
 		return nil, nil
@@ -165,7 +170,8 @@ func (im *Image) sumFork(ctx context.Context, typ uint32) ([]byte, error) {
 	return crcBytes(crc32.Update(sum, crc32.IEEETable, tail)), nil
 }
 
-// checkMaster checks the checksum over the regions' checksums as they are stored.
+// checkMaster checks the checksum over the regions' checksums as they are
+// stored.
 func (im *Image) checkMaster() Check {
 	var all []byte
 	for _, g := range im.listed {

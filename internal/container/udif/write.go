@@ -15,8 +15,8 @@ import (
 
 // Map is what is known of a device without reading it.
 type Map interface {
-	// Next returns the state of the device at a byte offset inside it, and where that
-	// stretch ends, after the offset.
+	// Next returns the state of the device at a byte offset inside it, and
+	// where that stretch ends, after the offset.
 	Next(off int64) (end int64, state State)
 }
 
@@ -24,29 +24,29 @@ type Map interface {
 type WriteOptions struct {
 	// Format is one of the package's formats.
 	Format Format
-	// Layout is how the device is cut into regions; one without regions is found out with
-	// ProbeLayout.
+	// Layout is how the device is cut into regions; one without regions is
+	// found out with ProbeLayout.
 	Layout Layout
-	// Map, if set, spares reading holes. Unallocated stretches become runs that are not
-	// part of any checksum and read as zeros, whatever the device has there; of short ones
-	// the data is stored. UFBI ignores it.
+	// Map, if set, spares reading holes. Unallocated stretches become runs that
+	// are not part of any checksum and read as zeros, whatever the device has
+	// there; of short ones the data is stored. UFBI ignores it.
 	Map Map
 	// Codec encodes chunks; UDRO and UFBI need none. Level goes to it as it is.
 	Codec Codec
 	Level int
-	// ChunkSectors is the length of a chunk, at most MaxChunk; 0 takes 2048 sectors,
-	// Apple's choice.
+	// ChunkSectors is the length of a chunk, at most MaxChunk; 0 takes 2048
+	// sectors, Apple's choice.
 	ChunkSectors int
 	// Workers is how many chunks are encoded at once; 0 takes GOMAXPROCS.
 	Workers int
-	// Memory bounds the buffers of chunks in bytes; 0 takes 64 MiB. One chunk at a time and
-	// its encoding is always possible. In addition, every run takes 40 bytes until the end:
-	// some 40 MB for each TiB that has data.
+	// Memory bounds the buffers of chunks in bytes; 0 takes 64 MiB. One chunk
+	// at a time and its encoding is always possible. In addition, every run
+	// takes 40 bytes until the end: some 40 MB for each TiB that has data.
 	Memory int64
 	// SegmentID identifies the image; zeros take a random one.
 	SegmentID [16]byte
-	// Progress, if set, is called from one goroutine with the bytes of the device that are
-	// done, and all.
+	// Progress, if set, is called from one goroutine with the bytes of the
+	// device that are done, and all.
 	Progress func(done, total int64)
 }
 
@@ -73,10 +73,11 @@ type writer struct {
 	regions  []hash.Hash // of regions, for MD5 only
 }
 
-// Write writes the size bytes of dev as an image, from the first byte to the last, as
-// hdiutil convert lays it out: the payloads in the order of the device, the property list,
-// the trailer. Chunks are read and encoded by all workers, which read dev at the same time.
-// When it fails, what was written is not an image.
+// Write writes the size bytes of dev as an image, from the first byte to the
+// last, as hdiutil convert lays it out: the payloads in the order of the
+// device, the property list, the trailer. Chunks are read and encoded by all
+// workers, which read dev at the same time. When it fails, what was written is
+// not an image.
 func Write(ctx context.Context, out io.Writer, dev io.ReaderAt, size int64, o WriteOptions) (*Written, error) {
 	w := &writer{dev: dev, size: size, options: o, out: bufio.NewWriterSize(out, 256<<10)}
 	err := w.prepare()
@@ -154,8 +155,8 @@ func (w *writer) payloads(ctx context.Context) error {
 	})
 }
 
-// cut submits the chunks of the device in order. Each region and each stretch after a hole
-// starts a new chunk.
+// cut submits the chunks of the device in order. Each region and each stretch
+// after a hole starts a new chunk.
 func (w *writer) cut(submit func(fill func(*chunk)) bool) {
 	for i, g := range w.layout.Regions {
 		for at, end := g.First, g.First+g.Sectors; at < end; {
@@ -174,8 +175,8 @@ func (w *writer) cut(submit func(fill func(*chunk)) bool) {
 	}
 }
 
-// stretch is the longest stretch from sector at that is stored in one way: a hole, or data
-// up to a hole that is long enough or reaches the end.
+// stretch is the longest stretch from sector at that is stored in one way: a
+// hole, or data up to a hole that is long enough or reaches the end.
 func (w *writer) stretch(at, end uint64) (to uint64, state State) {
 	if w.options.Map == nil {
 		return end, StateData

@@ -44,8 +44,9 @@ var (
 	_ engine.PostDetachReporter = (*attachment)(nil)
 )
 
-// Attach attaches the image and mounts its volume on a private folder. After an error the image is not attached, or
-// the error says so and Remove refuses. An image that another process has attached is an error and stays attached.
+// Attach attaches the image and mounts its volume on a private folder. After an
+// error the image is not attached, or the error says so and Remove refuses. An
+// image that another process has attached is an error and stays attached.
 func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Attachment, error) {
 	if err := c.checkDetached(ctx, "attaching"); err != nil {
 		return nil, err
@@ -188,7 +189,8 @@ func (a *attachment) Volume() workload.Volume {
 	return a.vol
 }
 
-// TakeReport returns what attaching reported: retries as warnings, figures and messages of the tool.
+// TakeReport returns what attaching reported: retries as warnings, figures and
+// messages of the tool.
 func (a *attachment) TakeReport() engine.Report { return a.report.take() }
 
 // Device is the device that carries the volume.

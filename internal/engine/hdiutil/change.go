@@ -15,8 +15,8 @@ import (
 	diskimage "dmgbench/internal/image"
 )
 
-// change runs a command that changes the container in place. Freed is computed from the host's blocks, whatever the
-// tool prints.
+// change runs a command that changes the container in place. Freed is computed
+// from the host's blocks, whatever the tool prints.
 func (c *image) change(ctx context.Context, t *reportBuilder, k call) error {
 	before, err := c.Usage(ctx)
 	if err != nil {
@@ -35,8 +35,8 @@ func (c *image) change(ctx context.Context, t *reportBuilder, k call) error {
 	return err
 }
 
-// Compact frees unused bands. hdiutil compacts bundles and sparse images with APFS or HFS+; with other file systems
-// it frees none.
+// Compact frees unused bands. hdiutil compacts bundles and sparse images with
+// APFS or HFS+; with other file systems it frees none.
 func (c *image) Compact(ctx context.Context, o engine.CompactOptions) (engine.Report, error) {
 	if err := c.checkDetached(ctx, "compacting"); err != nil {
 		return engine.Report{}, err
@@ -57,8 +57,8 @@ func (c *image) Compact(ctx context.Context, o engine.CompactOptions) (engine.Re
 	return t.take(), err
 }
 
-// Resize changes the length of device, partition and volume. Apple's hdiutil resizes only HFS+; APFS is resized by
-// diskutil, and the report says so.
+// Resize changes the length of device, partition and volume. Apple's hdiutil
+// resizes only HFS+; APFS is resized by diskutil, and the report says so.
 func (c *image) Resize(ctx context.Context, size int64) (engine.Report, error) {
 	if err := c.checkDetached(ctx, "resizing"); err != nil {
 		return engine.Report{}, err
@@ -99,7 +99,8 @@ func (c *image) resizeCommand(t *reportBuilder, size int64) (command.Command, in
 	return command.ResizeDiskutil(o), o.Size
 }
 
-// checkResized reads the new size back, where the files show it. Tools may round to 4 KiB.
+// checkResized reads the new size back, where the files show it. Tools may
+// round to 4 KiB.
 func (c *image) checkResized(want int64) error {
 	i, err := c.inspect()
 	if err != nil {
@@ -168,8 +169,8 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 	return c.e.makeImage(ctx, dir, file, s, to, call{doing: "converting", cmd: cmd, bytes: c.size})
 }
 
-// chooseTarget chooses the tool of a conversion. The file system comes with the content, whether or not the tool could
-// make it. hdiutil cannot read ASIF.
+// chooseTarget chooses the tool of a conversion. The file system comes with the
+// content, whether or not the tool could make it. hdiutil cannot read ASIF.
 func (e *Engine) chooseTarget(from choice, s engine.Spec) (choice, error) {
 	f, ok := diskimage.FormatNamed(s.Format)
 	if !ok {
@@ -192,9 +193,11 @@ func (e *Engine) chooseTarget(from choice, s engine.Spec) (choice, error) {
 	return to, err
 }
 
-// Damage damages the container on purpose. Kinds: "header" (the first sectors, the trailer of read-only formats, the
-// bundle's Info.plist), "table" (both partition tables) of unencrypted writable formats, "volume" (the start of the
-// partition, as far as it can be repaired) of all unencrypted formats, "band-missing", "truncated".
+// Damage damages the container on purpose. Kinds: "header" (the first sectors,
+// the trailer of read-only formats, the bundle's Info.plist), "table" (both
+// partition tables) of unencrypted writable formats, "volume" (the start of the
+// partition, as far as it can be repaired) of all unencrypted formats,
+// "band-missing", "truncated".
 func (c *image) Damage(ctx context.Context, kind string) error {
 	if err := c.checkDetached(ctx, "damaging"); err != nil {
 		return err
@@ -215,11 +218,13 @@ func (c *image) Damage(ctx context.Context, kind string) error {
 	return nil
 }
 
-// ext4Copy is the offset of the first copy of an ext4 superblock in a volume with blocks of 4 KiB, in bytes. e2fsck
-// cannot repair a volume without the first superblock that has no copy.
+// ext4Copy is the offset of the first copy of an ext4 superblock in a volume
+// with blocks of 4 KiB, in bytes. e2fsck cannot repair a volume without the
+// first superblock that has no copy.
 const ext4Copy = 128 << 20
 
-// volumeStart returns what to overwrite (n bytes at each offset) so that the volume does not mount and can be repaired.
+// volumeStart returns what to overwrite (n bytes at each offset) so that the
+// volume does not mount and can be repaired.
 func (c *image) volumeStart(img container.Image) (places []int64, n int, err error) {
 	t, _, err := gpt.Read(img)
 	if err != nil {

@@ -17,8 +17,9 @@ import (
 	diskimage "dmgbench/internal/image"
 )
 
-// Check checks the container ("container"), the volume ("volume"), or both (""). The image may be attached without a
-// mount: then the volume is checked on the device of that attachment.
+// Check checks the container ("container"), the volume ("volume"), or both
+// (""). The image may be attached without a mount: then the volume is checked
+// on the device of that attachment.
 func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report, error) {
 	check := c.checkDetached
 	if c.open != nil && c.open.point == "" {
@@ -42,8 +43,9 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report
 	return t.take(), err
 }
 
-// checkContainer verifies the stored checksum of formats that have one. Of the others it checks encryption and
-// structure, and whether the tool can read what describes the image.
+// checkContainer verifies the stored checksum of formats that have one. Of the
+// others it checks encryption and structure, and whether the tool can read what
+// describes the image.
 func (c *image) checkContainer(ctx context.Context, t *reportBuilder) error {
 	if c.format.UDIF && c.e.can.hdiutil {
 		return c.ask(ctx, t, call{doing: "verifying", cmd: command.Verify(c.path(), c.passphrase()), bytes: c.size})
@@ -93,8 +95,9 @@ func (c *image) reportInfo(t *reportBuilder, i command.Image) {
 	}
 }
 
-// ask runs a command that reads the container; a verdict on the image is a finding. While the image is attached it is
-// run once, since the system keeps the file locked as long ("Resource temporarily unavailable").
+// ask runs a command that reads the container; a verdict on the image is a
+// finding. While the image is attached it is run once, since the system keeps
+// the file locked as long ("Resource temporarily unavailable").
 func (c *image) ask(ctx context.Context, t *reportBuilder, k call) error {
 	k.object = c.File
 	if c.open != nil {
@@ -107,7 +110,8 @@ func (c *image) ask(ctx context.Context, t *reportBuilder, k call) error {
 	return addVerdict(t, err)
 }
 
-// addVerdict turns a tool's verdict on the image into a finding. Errors that prevented the check stay errors.
+// addVerdict turns a tool's verdict on the image into a finding. Errors that
+// prevented the check stay errors.
 func addVerdict(t *reportBuilder, err error) error {
 	e, ok := errors.AsType[*ToolError](err)
 	if !ok {
@@ -121,8 +125,9 @@ func addVerdict(t *reportBuilder, err error) error {
 	return nil
 }
 
-// checkStructure checks the container's files and both partition tables of images of dmgbench. Apple's attach verifies
-// them; here the check also finds a damaged table that a copy replaces.
+// checkStructure checks the container's files and both partition tables of
+// images of dmgbench. Apple's attach verifies them; here the check also finds a
+// damaged table that a copy replaces.
 func (c *image) checkStructure(t *reportBuilder) error {
 	if c.e.isApple() || c.open != nil { // the tool has open what is attached
 		return nil
@@ -170,8 +175,8 @@ func (c *image) checkTable(t *reportBuilder, img blockdev.Device) error {
 	return nil
 }
 
-// checkVolume attaches the image without mounting it, unless it is attached, checks the file system, and detaches
-// again, whatever the check found.
+// checkVolume attaches the image without mounting it, unless it is attached,
+// checks the file system, and detaches again, whatever the check found.
 func (c *image) checkVolume(ctx context.Context, t *reportBuilder, repair bool) error {
 	if c.fs.name == "none" {
 		return c.e.refuse(c.backend, "checking the volume of an image without one",

@@ -10,7 +10,8 @@ import (
 	"dmgbench/internal/workload"
 )
 
-// format is the registry's row of a format; the zero value is an unknown format.
+// format is the registry's row of a format; the zero value is an unknown
+// format.
 type format = diskimage.Format
 
 // filesystem is a file system by the name that plans use.
@@ -31,13 +32,15 @@ type fsck struct {
 	repair  []repairCommand
 }
 
-// repairCommand is one run of the program that repairs; all of them run, one after the other.
+// repairCommand is one run of the program that repairs; all of them run, one
+// after the other.
 type repairCommand struct {
 	args  string
 	fixed []int // statuses besides 0 that mean: errors were found and corrected
 }
 
-// repairs is a repair by one run with the statuses of fsck(8): 1 corrected, 2 corrected and to be mounted anew.
+// repairs is a repair by one run with the statuses of fsck(8): 1 corrected, 2
+// corrected and to be mounted anew.
 func repairs(args string) []repairCommand { return []repairCommand{{args, []int{1, 2, 3}}} }
 
 var (
@@ -62,8 +65,9 @@ var filesystems = []filesystem{
 	{name: "ext4", hdiutil: "ext4", types: []string{"ext4"}, label: 16, fsck: fsck{"fsck.ext4", "-fn", repairs("-fy")}},
 	{name: "XFS", hdiutil: "xfs", types: []string{"xfs"}, label: 12,
 		fsck: fsck{"xfs_repair", "-n", []repairCommand{{"", nil}}}},
-	// btrfs check opens no volume without the first superblock; super-recover restores it from its copies (status 2),
-	// which e2fsck does without being asked.
+	// btrfs check opens no volume without the first superblock; super-recover
+	// restores it from its copies (status 2), which e2fsck does without being
+	// asked.
 	{name: "btrfs", hdiutil: "btrfs", types: []string{"btrfs"}, label: 255, fsck: fsck{"btrfs", "check --readonly",
 		[]repairCommand{{"rescue super-recover -y", []int{2}}, {"check --repair --force", nil}}}},
 }
@@ -90,7 +94,8 @@ func filesystemNamed(name string) (filesystem, bool) {
 // isType reports whether the file system has this type in the mount table.
 func (f filesystem) isType(kind string) bool { return len(f.types) > 0 && f.types[0] == kind }
 
-// labelFor shortens a volume name to what the file system accepts, at a whole character.
+// labelFor shortens a volume name to what the file system accepts, at a whole
+// character.
 func (f filesystem) labelFor(name string) string {
 	if name == "" {
 		name = "dmgbench"
@@ -123,8 +128,9 @@ type choice struct {
 	size    int64 // bytes, as the tool accepts it
 }
 
-// choose finds the tool and the file system for a spec of an empty image. With backend auto it tries hdiutil first,
-// since hdiutil makes nearly all formats; only diskutil makes ASIF.
+// choose finds the tool and the file system for a spec of an empty image. With
+// backend auto it tries hdiutil first, since hdiutil makes nearly all formats;
+// only diskutil makes ASIF.
 func (e *Engine) choose(s engine.Spec) (choice, error) {
 	f, _ := diskimage.FormatNamed(s.Format)
 	if f.ReadOnly {
@@ -134,7 +140,8 @@ func (e *Engine) choose(s engine.Spec) (choice, error) {
 	return e.chooseFormat(s, f)
 }
 
-// chooseFormat is choose also for formats that are made by converting. The zero format is refused.
+// chooseFormat is choose also for formats that are made by converting. The zero
+// format is refused.
 func (e *Engine) chooseFormat(s engine.Spec, f format) (choice, error) {
 	if f.Name == "" {
 		return choice{}, e.refuse(backendHdiutil, "format "+s.Format, hintFormats())
@@ -230,8 +237,8 @@ func (e *Engine) checkEncryption(backend string, s engine.Spec, f format) error 
 	return nil
 }
 
-// checkServedBy refuses images that cannot be attached as requested: by the kernel alone, through a helper process, or
-// as the tool does it.
+// checkServedBy refuses images that cannot be attached as requested: by the
+// kernel alone, through a helper process, or as the tool does it.
 func (e *Engine) checkServedBy(backend string, s engine.Spec, f format) error {
 	raw := f.Name == diskimage.UDRW && !isEncrypted(s)
 	kernelServes, names := raw, "plain UDRW"
@@ -251,8 +258,8 @@ func (e *Engine) checkServedBy(backend string, s engine.Spec, f format) error {
 	return nil
 }
 
-// chooseFilesystem is the first file system of the preference that the backend can make; without a preference the
-// first of APFS, ext4 and exFAT.
+// chooseFilesystem is the first file system of the preference that the backend
+// can make; without a preference the first of APFS, ext4 and exFAT.
 func (e *Engine) chooseFilesystem(backend string, preference []string) (filesystem, error) {
 	if len(preference) == 0 {
 		preference = []string{"APFS", "ext4", "exFAT"}
@@ -284,8 +291,9 @@ func (e *Engine) makesFilesystem(backend string, f filesystem) bool {
 	return e.offersFilesystem(f) && (e.can.filesystems[f.name] || !e.can.hdiutil)
 }
 
-// offersFilesystem reports whether diskutil makes images with this file system. "none" is always offered: the file
-// system of a converted image comes with its content.
+// offersFilesystem reports whether diskutil makes images with this file system.
+// "none" is always offered: the file system of a converted image comes with its
+// content.
 func (e *Engine) offersFilesystem(f filesystem) bool {
 	return f.diskutil != "" && (e.can.diskutilFS || f.name == "APFS" || f.name == "none")
 }
@@ -337,12 +345,14 @@ func (e *Engine) allows(c choice, a engine.Action) error {
 	return nil
 }
 
-// resizesByHdiutil reports whether hdiutil resizes images with this file system.
+// resizesByHdiutil reports whether hdiutil resizes images with this file
+// system.
 func (e *Engine) resizesByHdiutil(f filesystem) bool {
 	return !e.isApple() || f.name == "none" || f.isType("hfs")
 }
 
-// canDamage reports whether an image of the format contains what this kind of damage changes.
+// canDamage reports whether an image of the format contains what this kind of
+// damage changes.
 func canDamage(f format, kind string) bool {
 	switch kind {
 	case "header", "truncated", "volume":
@@ -353,8 +363,9 @@ func canDamage(f format, kind string) bool {
 	return kind == "band-missing" && f.Folder
 }
 
-// Ideal returns engines with the newest tools of each vendor on a machine with everything installed, Apple's last.
-// They answer Supports and Allows and can do no more.
+// Ideal returns engines with the newest tools of each vendor on a machine with
+// everything installed, Apple's last. They answer Supports and Allows and can
+// do no more.
 func Ideal() []*Engine {
 	var out []*Engine
 	for _, vendor := range []string{vendorOwn, vendorApple} {

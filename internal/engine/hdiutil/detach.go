@@ -15,13 +15,16 @@ import (
 	"dmgbench/internal/engine/hdiutil/command"
 )
 
-// politeTries is the number of detaches without force: at once, then after 0.5 s, 1 s and 2 s.
+// politeTries is the number of detaches without force: at once, then after 0.5
+// s, 1 s and 2 s.
 const politeTries = 4
 
-// Detach unmounts and detaches. It asks hdiutil, then diskutil, which on macOS 27 succeeds where hdiutil prints
-// "couldn't unmount - Resource busy" (autopkg#1069), then hdiutil several times more; with force, by force, so that
-// open files do not hold the image. Device numbers are reused: before each try it checks that the device still belongs
-// to the image, and at the end that it is gone. Every try but the first is a warning. After an error the image is
+// Detach unmounts and detaches. It asks hdiutil, then diskutil, which on macOS
+// 27 succeeds where hdiutil prints "couldn't unmount - Resource busy"
+// (autopkg#1069), then hdiutil several times more; with force, by force, so
+// that open files do not hold the image. Device numbers are reused: before each
+// try it checks that the device still belongs to the image, and at the end that
+// it is gone. Every try but the first is a warning. After an error the image is
 // still attached, and Detach may be called again.
 func (a *attachment) Detach(ctx context.Context, force bool) (engine.Report, error) {
 	if a.detached {
@@ -47,7 +50,8 @@ func (a *attachment) reopenVolume() {
 	}
 }
 
-// isMounted reports whether our mount point still shows the device that we mounted.
+// isMounted reports whether our mount point still shows the device that we
+// mounted.
 func (a *attachment) isMounted() bool {
 	m, ok, err := a.c.e.host.mountedOn(a.point)
 	return err == nil && ok && m.From == a.mounted.From
@@ -79,8 +83,9 @@ func (a *attachment) attempts(force bool) []attempt {
 	return list
 }
 
-// detach makes the attempts. After a failure of hdiutil that is not "busy" it is not asked again without force. The
-// time before the last attempt counts as retries.
+// detach makes the attempts. After a failure of hdiutil that is not "busy" it
+// is not asked again without force. The time before the last attempt counts as
+// retries.
 func (a *attachment) detach(ctx context.Context, force bool) error {
 	var last, polite error
 	clock := a.c.e.d.clock
@@ -124,7 +129,8 @@ func (a *attachment) detach(ctx context.Context, force bool) error {
 	return a.conclude(ctx, last)
 }
 
-// conclude checks once more whether the image is attached: a tool may fail and yet detach it.
+// conclude checks once more whether the image is attached: a tool may fail and
+// yet detach it.
 func (a *attachment) conclude(ctx context.Context, last error) error {
 	attached, err := a.isAttached(ctx, true)
 	if err != nil {
@@ -140,8 +146,9 @@ func (a *attachment) conclude(ctx context.Context, last error) error {
 	return last
 }
 
-// isAttached reports whether the image is still attached, and updates its device. Before the first try our mount of
-// the same device proves it without asking a tool; else the list of attached images does.
+// isAttached reports whether the image is still attached, and updates its
+// device. Before the first try our mount of the same device proves it without
+// asking a tool; else the list of attached images does.
 func (a *attachment) isAttached(ctx context.Context, tried bool) (bool, error) {
 	if a.point != "" && !tried && a.mounted.From != "" && a.isMounted() {
 		return true, nil
@@ -161,8 +168,8 @@ func (a *attachment) isAttached(ctx context.Context, tried bool) (bool, error) {
 	return true, nil
 }
 
-// checkGone checks a detach that succeeded: the volume is not mounted, and the device is gone or belongs to another
-// image.
+// checkGone checks a detach that succeeded: the volume is not mounted, and the
+// device is gone or belongs to another image.
 func (a *attachment) checkGone(ctx context.Context) func([]byte) error {
 	return func([]byte) error {
 		if a.point != "" {
@@ -181,7 +188,8 @@ func (a *attachment) checkGone(ctx context.Context) func([]byte) error {
 	}
 }
 
-// finish removes the mount point and marks the attachment as detached, unless the mount point is still in use.
+// finish removes the mount point and marks the attachment as detached, unless
+// the mount point is still in use.
 func (a *attachment) finish() error {
 	err := a.removeMountPoint()
 	a.detached = !errors.Is(err, errMountPointBusy)
@@ -190,7 +198,8 @@ func (a *attachment) finish() error {
 
 var errMountPointBusy = errors.New("a volume is mounted on it")
 
-// removeMountPoint removes the mount point, never a volume mounted there. Some tools have already removed it.
+// removeMountPoint removes the mount point, never a volume mounted there. Some
+// tools have already removed it.
 func (a *attachment) removeMountPoint() error {
 	if a.point == "" {
 		return nil
@@ -205,8 +214,9 @@ func (a *attachment) removeMountPoint() error {
 	return nil
 }
 
-// listAttached is the tool's list of attached images. Retries go to t. The list of Apple's tool may be cut short
-// while other images come and go: callers ask listings times before they conclude that an image is not in it.
+// listAttached is the tool's list of attached images. Retries go to t. The list
+// of Apple's tool may be cut short while other images come and go: callers ask
+// listings times before they conclude that an image is not in it.
 func (e *Engine) listAttached(ctx context.Context, t *reportBuilder) (list []command.Attached, err error) {
 	var own reportBuilder
 	_, err = e.d.run(ctx, &own,
@@ -241,7 +251,8 @@ func (e *Engine) findAttached(ctx context.Context, t *reportBuilder, path string
 	return command.Attached{}, false, nil
 }
 
-// attachedBelow lists the images in the folder and those mounted below it. With an error it returns what it found.
+// attachedBelow lists the images in the folder and those mounted below it. With
+// an error it returns what it found.
 func (e *Engine) attachedBelow(ctx context.Context, dir string) (found []command.Attached, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, fmt.Errorf("listing attached images: %w", err)
@@ -263,16 +274,18 @@ func (e *Engine) attachedBelow(ctx context.Context, dir string) (found []command
 	return found, nil
 }
 
-// sameAttachment reports whether two listings found the same attachment, which may have been unmounted in between.
+// sameAttachment reports whether two listings found the same attachment, which
+// may have been unmounted in between.
 func sameAttachment(a, b command.Attached) bool {
 	x, _ := a.Disk()
 	y, _ := b.Disk()
 	return a.Image == b.Image && x == y
 }
 
-// Release detaches the images below the folder and those mounted below it, whichever process attached them, if
-// necessary by force, and returns their names. It first waits for tools that a killed run left at work there.
-// A missing folder has no images, and without a tool no image is attached.
+// Release detaches the images below the folder and those mounted below it,
+// whichever process attached them, if necessary by force, and returns their
+// names. It first waits for tools that a killed run left at work there. A
+// missing folder has no images, and without a tool no image is attached.
 func (e *Engine) Release(ctx context.Context, dir string) ([]string, error) {
 	given, err := filepath.Abs(dir)
 	if err == nil {
@@ -349,7 +362,8 @@ func withUnprobed(o Options, use func(*Engine) error) error {
 	return errors.Join(use(e), e.Close())
 }
 
-// resolve follows links in an absolute path, as the paths that tools print; a missing one stays as it is.
+// resolve follows links in an absolute path, as the paths that tools print; a
+// missing one stays as it is.
 func resolve(dir string) string {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		return real
@@ -357,8 +371,9 @@ func resolve(dir string) string {
 	return dir
 }
 
-// isBelow reports whether the path is below the folder, however both are written. Tools print paths with links
-// followed and in the case that the disk stores; on a Mac "/tmp" is a link, and "/users" the same as "/Users".
+// isBelow reports whether the path is below the folder, however both are
+// written. Tools print paths with links followed and in the case that the disk
+// stores; on a Mac "/tmp" is a link, and "/users" the same as "/Users".
 func isBelow(name, dir string) bool {
 	if strings.HasPrefix(name, dir+string(filepath.Separator)) {
 		return true
@@ -371,8 +386,8 @@ func isBelow(name, dir string) bool {
 	return false
 }
 
-// abandon detaches what a failed attach may have left. An image that is mounted elsewhere than on our mount point is
-// not ours.
+// abandon detaches what a failed attach may have left. An image that is mounted
+// elsewhere than on our mount point is not ours.
 func (a *attachment) abandon(ctx context.Context, cause error) error {
 	c := a.c
 	a.closeVolume()

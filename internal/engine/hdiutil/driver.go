@@ -14,7 +14,8 @@ import (
 	"dmgbench/internal/engine/hdiutil/command"
 )
 
-// firstPause is the pause before the second try; each further one is twice as long.
+// firstPause is the pause before the second try; each further one is twice as
+// long.
 const firstPause = 500 * time.Millisecond
 
 // driver runs the tools.
@@ -31,14 +32,16 @@ type call struct {
 	doing, object string // for errors: "attaching", the container's name
 	cmd           command.Command
 	bytes         int64 // that the tool may have to move, for the deadline
-	// check looks for the result of a command that ended with status 0. Its error is or wraps [ErrNoResult].
+	// check looks for the result of a command that ended with status 0. Its
+	// error is or wraps [ErrNoResult].
 	check func(stdout []byte) error
 	// undo removes what a failed try may have left, before the next one.
 	undo  func() error
 	tries int // at most; 0: triesFor decides
 }
 
-// deadlineOf is the time that a verb may take: what other programs grant it, and more for many bytes, at 20 MB/s.
+// deadlineOf is the time that a verb may take: what other programs grant it,
+// and more for many bytes, at 20 MB/s.
 func deadlineOf(verb string, bytes int64) time.Duration {
 	d := 2 * time.Minute
 	switch verb {
@@ -54,8 +57,9 @@ func deadlineOf(verb string, bytes int64) time.Duration {
 	return d + time.Duration(bytes/20_000_000)*time.Second
 }
 
-// run runs a command until it succeeds or triesFor allows no further try. It reports figures, messages and retries
-// to t, with the time that failed tries and the pauses after them took, and wipes the input.
+// run runs a command until it succeeds or triesFor allows no further try. It
+// reports figures, messages and retries to t, with the time that failed tries
+// and the pauses after them took, and wipes the input.
 func (d *driver) run(ctx context.Context, t *reportBuilder, c call) (command.Result, error) {
 	if c.cmd.Err != nil {
 		return command.Result{}, fmt.Errorf("%s %q: %w", c.doing, c.object, c.cmd.Err)
@@ -142,8 +146,9 @@ func (t *reportBuilder) note(key, value string) {
 	t.Reported[key] = value
 }
 
-// addRun reports the duration of the last run of a verb in nanoseconds, after several tries also their number and
-// the time of all, and the messages of the tool.
+// addRun reports the duration of the last run of a verb in nanoseconds, after
+// several tries also their number and the time of all, and the messages of the
+// tool.
 func (t *reportBuilder) addRun(verb string, try int, r command.Result, total time.Duration) {
 	key := strings.ReplaceAll(verb, " ", "_")
 	t.note(key+"_ns", strconv.FormatInt(int64(r.Duration), 10))

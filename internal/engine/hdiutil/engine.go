@@ -1,15 +1,19 @@
-// Package hdiutil is the engine that drives hdiutil and `diskutil image`: Apple's on a Mac, those of dmgbench
-// (package imagetool) on Linux. One driver and one grammar serve both.
+// Package hdiutil is the engine that drives hdiutil and `diskutil image`:
+// Apple's on a Mac, those of dmgbench (package imagetool) on Linux. One driver
+// and one grammar serve both.
 //
-// It does not trust an exit status alone: a command succeeded if its result is there (the file, the mount, the device
-// that is gone), read back from the host. It repeats only commands that fail for a passing reason, a bounded number
-// of times. Each retry is a warning of the report, since it is part of the step that the runner times; the report also
-// has the duration of the last single run of the tool, as `<verb>_ns`. It asks the tools for their features and does
-// not conclude them from a version.
+// It does not trust an exit status alone: a command succeeded if its result is
+// there (the file, the mount, the device that is gone), read back from the
+// host. It repeats only commands that fail for a passing reason, a bounded
+// number of times. Each retry is a warning of the report, since it is part of
+// the step that the runner times; the report also has the duration of the last
+// single run of the tool, as `<verb>_ns`. It asks the tools for their features
+// and does not conclude them from a version.
 //
-// It never leaves an image attached after an error, detaches a device that no longer belongs to its image, deletes
-// what it did not make, replaces the requested file system by another one, or passes a passphrase in an argument or
-// the environment.
+// It never leaves an image attached after an error, detaches a device that no
+// longer belongs to its image, deletes what it did not make, replaces the
+// requested file system by another one, or passes a passphrase in an argument
+// or the environment.
 package hdiutil
 
 import (
@@ -43,32 +47,37 @@ const (
 
 // Options select the tools.
 type Options struct {
-	// Hdiutil and Diskutil are programs (absolute paths) with the arguments before a command's own:
-	// {"/usr/bin/hdiutil"}, or {self, "hdiutil"} and {self, "hdiutil", "diskutil"} on Linux. nil: missing.
+	// Hdiutil and Diskutil are programs (absolute paths) with the arguments
+	// before a command's own: {"/usr/bin/hdiutil"}, or {self, "hdiutil"} and
+	// {self, "hdiutil", "diskutil"} on Linux. nil: missing.
 	Hdiutil, Diskutil []string
 	Log               []string // log(1), which reads the system's log; nil: missing
 	Vendor            string   // "Apple" or "dmgbench"; "": the tool is asked
 	System            string   // for titles: "macOS 26.4"
 	Version           string   // "": the tool is asked
 	Clock             clock.Clock
-	// WorkDir is an existing private folder for mount points; "": New makes a temporary one, which Close removes.
+	// WorkDir is an existing private folder for mount points; "": New makes a
+	// temporary one, which Close removes.
 	WorkDir string
-	// Deadline is how long a verb may take that moves so many bytes; nil: the default.
+	// Deadline is how long a verb may take that moves so many bytes; nil: the
+	// default.
 	Deadline func(verb string, bytes int64) time.Duration
-	// Passphrase encrypts images that have none in their spec. A run that is resumed needs the same one.
+	// Passphrase encrypts images that have none in their spec. A run that is
+	// resumed needs the same one.
 	Passphrase []byte
 	Host       *Host         // nil: this system
 	Grace      time.Duration // how long a tool has to end after SIGTERM, 0: 10 s
 }
 
-// Apple returns the options for Apple's tools on macOS of the named version, e.g. "macOS 26.4".
+// Apple returns the options for Apple's tools on macOS of the named version,
+// e.g. "macOS 26.4".
 func Apple(system string, c clock.Clock) Options {
 	return Options{Hdiutil: []string{AppleHdiutil}, Diskutil: []string{AppleDiskutil}, Log: []string{AppleLog},
 		Vendor: vendorApple, System: system, Clock: c}
 }
 
-// WorkAlike returns the options for hdiutil of dmgbench: program is an absolute path, and args come before the
-// verb, e.g. ("/usr/bin/dmgbench", "hdiutil").
+// WorkAlike returns the options for hdiutil of dmgbench: program is an absolute
+// path, and args come before the verb, e.g. ("/usr/bin/dmgbench", "hdiutil").
 func WorkAlike(c clock.Clock, program string, args ...string) Options {
 	prefix := append([]string{program}, args...)
 	return Options{
@@ -76,7 +85,8 @@ func WorkAlike(c clock.Clock, program string, args ...string) Options {
 	}
 }
 
-// Engine makes images through the tools. Its methods are not safe for concurrent use.
+// Engine makes images through the tools. Its methods are not safe for
+// concurrent use.
 type Engine struct {
 	d      *driver
 	host   Host
@@ -141,7 +151,8 @@ func newUnprobed(o Options) (e *Engine, err error) {
 	return e, nil
 }
 
-// Close removes the folder for mount points if New made it. Mount points in use stay.
+// Close removes the folder for mount points if New made it. Mount points in use
+// stay.
 func (e *Engine) Close() error {
 	if !e.owned {
 		return nil
@@ -192,11 +203,13 @@ func (e *Engine) Supports(s engine.Spec) error {
 	return err
 }
 
-// slack is what tables, journals and partly used bands may take besides live bytes.
+// slack is what tables, journals and partly used bands may take besides live
+// bytes.
 const slack = 64 << 20
 
-// PeakBytes is the whole size for formats that are written in full. For formats that grow it is the live bytes in
-// whole bands, with four bands, a thousandth of the size and 64 MiB for tables.
+// PeakBytes is the whole size for formats that are written in full. For formats
+// that grow it is the live bytes in whole bands, with four bands, a thousandth
+// of the size and 64 MiB for tables.
 func (e *Engine) PeakBytes(s engine.Spec, live int64) int64 {
 	f, _ := diskimage.FormatNamed(s.Format)
 	if !f.Grows() {
@@ -210,7 +223,8 @@ func (e *Engine) PeakBytes(s engine.Spec, live int64) int64 {
 	return min(roundUp(live, unit)+4*unit, s.Size) + tables
 }
 
-// Open opens a container that Create, Convert or Transfer made; name may end in the extension.
+// Open opens a container that Create, Convert or Transfer made; name may end in
+// the extension.
 func (e *Engine) Open(_ context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
 	f, _ := diskimage.FormatNamed(s.Format)
 	c, err := e.chooseFormat(s, f)
@@ -241,7 +255,8 @@ const (
 	helper          = "helper"
 )
 
-// capabilities are the features of the tools, as their answers and help texts name them.
+// capabilities are the features of the tools, as their answers and help texts
+// name them.
 type capabilities struct {
 	hdiutil, diskutil bool              // the tool answers
 	hdiutilFormats    map[string]bool   // formats that `hdiutil create` and `hdiutil convert` make

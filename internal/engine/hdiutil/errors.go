@@ -44,7 +44,8 @@ const (
 	Unknown      Class = "unknown"
 )
 
-// Errors that a [ToolError] of the class wraps, in addition to those of the system.
+// Errors that a [ToolError] of the class wraps, in addition to those of the
+// system.
 var (
 	ErrAuth         = errors.New("the passphrase is wrong")
 	ErrNotImage     = errors.New("not a disk image that the tool knows")
@@ -66,7 +67,8 @@ type ToolError struct {
 	Err     error  // cause, may be nil
 }
 
-// Error is `<doing> <object>: <cause>` with the command, its status and its message.
+// Error is `<doing> <object>: <cause>` with the command, its status and its
+// message.
 func (e *ToolError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %q: ", e.Doing, e.Object)
@@ -92,7 +94,8 @@ func (e *ToolError) Error() string {
 // Advice is the hint.
 func (e *ToolError) Advice() string { return e.Hint }
 
-// Unwrap returns the cause and the error of the standard library that the class corresponds to.
+// Unwrap returns the cause and the error of the standard library that the class
+// corresponds to.
 func (e *ToolError) Unwrap() []error {
 	return slices.DeleteFunc([]error{e.Err, sentinels[e.Class]}, func(err error) bool { return err == nil })
 }
@@ -116,8 +119,9 @@ const (
 	deviceTries = 4 // of one that did not reach the system's disk image driver: 3.5 s, since it never does in a sandbox
 )
 
-// triesFor is how often a command may be run that fails with the error. On loaded machines "Device not configured"
-// (ENXIO) and, of create, "image not recognized" are passing: in build logs of several projects the same command
+// triesFor is how often a command may be run that fails with the error. On
+// loaded machines "Device not configured" (ENXIO) and, of create, "image not
+// recognized" are passing: in build logs of several projects the same command
 // succeeds when it is run again.
 func triesFor(verb string, err error) int {
 	switch c := classOf(err); {
@@ -141,15 +145,17 @@ func classOf(err error) Class {
 	return Unknown
 }
 
-// byNumber are the classes of macOS error numbers, which tools print after their message.
+// byNumber are the classes of macOS error numbers, which tools print after
+// their message.
 var byNumber = map[int]Class{
 	1: NotPermitted, 2: NotFound, 6: NoDevice, 10: NoHelper, 13: Permission, 16: Busy, 17: Exists, 22: Invalid,
 	27: TooLarge, 28: NoSpace, 35: Locked, 45: Unsupported, 80: Auth, 102: Unsupported,
 }
 
-// byWords are the classes of messages, the most specific first. Tools print in the user's language, in any
-// environment; for the classes that are tried again, messages seen in other languages are here as well, since no
-// status distinguishes them.
+// byWords are the classes of messages, the most specific first. Tools print in
+// the user's language, in any environment; for the classes that are tried
+// again, messages seen in other languages are here as well, since no status
+// distinguishes them.
 var byWords = []struct {
 	words string
 	class Class
@@ -171,8 +177,8 @@ var byWords = []struct {
 	{"unknown option", Invalid}, {"usage:", Invalid},
 }
 
-// classify finds the class of a failure: from a status that means busy, else from the error number in the message,
-// else from its words.
+// classify finds the class of a failure: from a status that means busy, else
+// from the error number in the message, else from its words.
 func classify(status int, m command.Messages) Class {
 	switch status {
 	case 16:

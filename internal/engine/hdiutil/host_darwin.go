@@ -33,7 +33,8 @@ func systemMounts() ([]Mount, error) {
 	return list, nil
 }
 
-// commandLines are those of all other processes, as ps(1) prints them; none if it does not answer.
+// commandLines are those of all other processes, as ps(1) prints them; none if
+// it does not answer.
 func commandLines(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -44,8 +45,8 @@ func commandLines(ctx context.Context) []string {
 	return parseProcesses(string(out), os.Getpid())
 }
 
-// parseProcesses returns the command lines in a list of processes, each line a number and a command line, without that
-// of one process.
+// parseProcesses returns the command lines in a list of processes, each line a
+// number and a command line, without that of one process.
 func parseProcesses(list string, without int) (lines []string) {
 	for line := range strings.Lines(list) {
 		number, command, ok := strings.Cut(strings.TrimSpace(line), " ")

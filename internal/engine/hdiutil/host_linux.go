@@ -41,7 +41,8 @@ func commandLines(context.Context) (lines []string) {
 	return lines
 }
 
-// missingFor returns what to do before hdiutil for Linux can make and mount a file system. It has an exFAT of its own.
+// missingFor returns what to do before hdiutil for Linux can make and mount a
+// file system. It has an exFAT of its own.
 func missingFor(filesystem string) string {
 	f, ok := attach.FilesystemOf(filesystem)
 	switch {
@@ -57,7 +58,8 @@ func missingFor(filesystem string) string {
 	return ""
 }
 
-// servedBy asks the kernel which file a loop device shows: the image itself, or one that a process serves.
+// servedBy asks the kernel which file a loop device shows: the image itself, or
+// one that a process serves.
 func servedBy(device, kind, image string) string {
 	if strings.HasPrefix(kind, "fuse") {
 		return attach.ModeFUSE
@@ -83,7 +85,8 @@ func missingForFUSE() string {
 // fitrim is FITRIM of linux/fs.h, _IOWR('X', 121, struct fstrim_range).
 const fitrim = 0xc0185879
 
-// trimVolume discards what the file system mounted on dir does not use, and returns the bytes that the kernel reports.
+// trimVolume discards what the file system mounted on dir does not use, and
+// returns the bytes that the kernel reports.
 func trimVolume(dir string) (int64, error) {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -87,7 +87,8 @@ func passphraseOf(s engine.Spec) ([]byte, error) {
 	return s.Passphrase, nil
 }
 
-// makeImage runs a command that makes a new file, and opens it. A failed try leaves no file.
+// makeImage runs a command that makes a new file, and opens it. A failed try
+// leaves no file.
 func (e *Engine) makeImage(ctx context.Context, dir *hostio.Dir, file string, s engine.Spec, c choice,
 	k call) (engine.Container, error) {
 	if _, err := dir.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
@@ -155,8 +156,8 @@ func asContainer(i *image, err error) (engine.Container, error) {
 	return i, nil
 }
 
-// inspect inspects the files now. An ASIF image without a magic number shows neither size nor layout: the length of
-// such a file is never the device's.
+// inspect inspects the files now. An ASIF image without a magic number shows
+// neither size nor layout: the length of such a file is never the device's.
 func (c *image) inspect() (fileInfo, error) {
 	i, err := inspectContainer(c.Dir, c.File)
 	if c.format.Name == diskimage.ASIF && i.format == diskimage.UDRW {
@@ -173,7 +174,8 @@ func (c *image) Made() engine.Made {
 		ServedBy: c.servedBy}
 }
 
-// TakeReport returns figures and messages of the tool, layout and retries of the command that made the image.
+// TakeReport returns figures and messages of the tool, layout and retries of
+// the command that made the image.
 func (c *image) TakeReport() engine.Report { return c.report.take() }
 
 // passphrase is nil for an image that is not encrypted.
@@ -182,7 +184,8 @@ func (c *image) passphrase() []byte {
 	return p
 }
 
-// checkDetached fails unless the container is the one that was opened, and detached.
+// checkDetached fails unless the container is the one that was opened, and
+// detached.
 func (c *image) checkDetached(ctx context.Context, doing string) error {
 	if c.open != nil && ctx.Err() == nil {
 		return c.attachedError(doing)
@@ -196,7 +199,8 @@ func (c *image) attachedError(doing string) error {
 		Message: "it is attached", Hint: "detach it first"}
 }
 
-// Usage counts the files' blocks on the host, attached or not; the tools' own figures are not used.
+// Usage counts the files' blocks on the host, attached or not; the tools' own
+// figures are not used.
 func (c *image) Usage(ctx context.Context) (engine.Usage, error) {
 	if err := c.CheckSame(ctx, "measuring"); err != nil {
 		return engine.Usage{}, err
@@ -228,7 +232,8 @@ func (c *image) Transfer(ctx context.Context, dir *hostio.Dir, name string) (eng
 	return asContainer(c.e.openImage(dir, to, c.spec, c.choice))
 }
 
-// Remove deletes the container, unless another one took its place, and wipes the passphrase.
+// Remove deletes the container, unless another one took its place, and wipes
+// the passphrase.
 func (c *image) Remove(ctx context.Context) error {
 	if err := c.checkDetached(ctx, "removing"); err != nil {
 		return err
@@ -245,7 +250,8 @@ func (c *image) Remove(ctx context.Context) error {
 	return nil
 }
 
-// OpenWith are commands of the tool that made the image; it prompts for a passphrase.
+// OpenWith are commands of the tool that made the image; it prompts for a
+// passphrase.
 func (c *image) OpenWith(path string) []string {
 	path = engine.ShellQuote(path)
 	line := "hdiutil attach " + path

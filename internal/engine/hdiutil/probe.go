@@ -13,8 +13,8 @@ import (
 	diskimage "dmgbench/internal/image"
 )
 
-// probe asks the tools. In a help text that is plainly a list, what is missing is not supported. Any other text proves
-// little: then the manual pages decide.
+// probe asks the tools. In a help text that is plainly a list, what is missing
+// is not supported. Any other text proves little: then the manual pages decide.
 func (e *Engine) probe(ctx context.Context) error {
 	e.can = capabilities{hdiutilFormats: map[string]bool{}, diskutilFormats: map[string]bool{},
 		filesystems: map[string]bool{}, missing: map[string]string{}}
@@ -53,7 +53,8 @@ func (e *Engine) probeHdiutil(ctx context.Context) error {
 	return nil
 }
 
-// help is a help text of hdiutil; tools print it to either output, and with any status.
+// help is a help text of hdiutil; tools print it to either output, and with any
+// status.
 func (e *Engine) help(ctx context.Context, verb string) string {
 	r, _ := e.d.runOnce(ctx, call{doing: "asking", object: "help", cmd: command.Help(verb)})
 	return string(r.Stdout) + "\n" + string(r.Stderr)
@@ -116,7 +117,8 @@ func (e *Engine) readConvertHelp(help string) {
 // withDiskutilFS is the macOS from which diskutil(8) has --fs.
 const withDiskutilFS = 26
 
-// macOS is the major version in the system's name; without one the newest is assumed.
+// macOS is the major version in the system's name; without one the newest is
+// assumed.
 func (e *Engine) macOS() int {
 	var major int
 	if _, err := fmt.Sscanf(e.o.System, "macOS %d", &major); err != nil {
@@ -125,7 +127,8 @@ func (e *Engine) macOS() int {
 	return major
 }
 
-// probeDiskutil looks for formats in the help of `diskutil image create`. An old diskutil does not recognize the verb.
+// probeDiskutil looks for formats in the help of `diskutil image create`. An
+// old diskutil does not recognize the verb.
 func (e *Engine) probeDiskutil(ctx context.Context) error {
 	if len(e.o.Diskutil) == 0 {
 		return nil
@@ -158,8 +161,8 @@ func (e *Engine) probeDiskutil(ctx context.Context) error {
 	return nil
 }
 
-// helpDiskutil is a help text of diskutil and whether its status was 0. The error is that of a tool that did not
-// answer.
+// helpDiskutil is a help text of diskutil and whether its status was 0. The
+// error is that of a tool that did not answer.
 func (e *Engine) helpDiskutil(ctx context.Context, verb string) (help string, ok bool, err error) {
 	r, err := e.d.runOnce(ctx, call{doing: "asking", object: "diskutil image", cmd: command.HelpDiskutil(verb)})
 	if c := classOf(err); c != Missing && c != Deadline {
@@ -168,8 +171,8 @@ func (e *Engine) helpDiskutil(ctx context.Context, verb string) (help string, ok
 	return string(r.Stdout) + "\n" + string(r.Stderr), r.Status == 0, err
 }
 
-// readDiskutilHelp looks for formats, read-only ones or others, in a help text of `diskutil image create`, and reports
-// whether it names any.
+// readDiskutilHelp looks for formats, read-only ones or others, in a help text
+// of `diskutil image create`, and reports whether it names any.
 func (e *Engine) readDiskutilHelp(help string, readOnly bool) (found bool) {
 	for _, f := range diskimage.Formats {
 		if f.ReadOnly == readOnly && f.ImageType != "" && len(command.FindNames(help,
@@ -180,8 +183,8 @@ func (e *Engine) readDiskutilHelp(help string, readOnly bool) (found bool) {
 	return found
 }
 
-// assumeDiskutil takes the formats of the manual page, since the help succeeded without naming any: the command that
-// makes an image decides.
+// assumeDiskutil takes the formats of the manual page, since the help succeeded
+// without naming any: the command that makes an image decides.
 func (e *Engine) assumeDiskutil(readOnly bool) {
 	for _, f := range diskimage.Formats {
 		if f.ReadOnly == readOnly && f.ImageType != "" && e.macOS() >= f.MacOS {

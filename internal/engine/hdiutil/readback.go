@@ -15,8 +15,8 @@ import (
 	diskimage "dmgbench/internal/image"
 )
 
-// fileInfo is what the files of a container show. No tool is asked, so that inspecting costs little inside a timed
-// step.
+// fileInfo is what the files of a container show. No tool is asked, so that
+// inspecting costs little inside a timed step.
 type fileInfo struct {
 	format  string // UDRW (also for UDTO), UDSB, UDSP, ASIF, UDIF (all other read-only formats); "": encrypted
 	size    int64  // of the device in bytes, 0 where only the tool knows it
@@ -30,7 +30,8 @@ type fileInfo struct {
 // maxInfoPlist bounds Info.plist, in bytes.
 const maxInfoPlist = 64 << 10
 
-// inspectContainer inspects the file or bundle of a name. A missing one is fs.ErrNotExist.
+// inspectContainer inspects the file or bundle of a name. A missing one is
+// fs.ErrNotExist.
 func inspectContainer(dir *hostio.Dir, name string) (fileInfo, error) {
 	fi, err := dir.Lstat(name)
 	switch {
@@ -49,7 +50,8 @@ func inspectContainer(dir *hostio.Dir, name string) (fileInfo, error) {
 	return inspectFile(f, fi.Size())
 }
 
-// inspectFile identifies a file by its magic numbers, encryption first, as Apple's tools do.
+// inspectFile identifies a file by its magic numbers, encryption first, as
+// Apple's tools do.
 func inspectFile(r io.ReaderAt, size int64) (fileInfo, error) {
 	head, err := readPart(r, 0, 1024)
 	if err != nil {
@@ -74,8 +76,9 @@ func inspectFile(r io.ReaderAt, size int64) (fileInfo, error) {
 	return fileInfo{format: diskimage.UDRW, size: size, layout: layoutOf(head)}, nil
 }
 
-// inspectTrailer distinguishes read-only formats from raw data with an empty trailer, as old tools wrote it after
-// UDRW: without property list and resource fork, and after as many bytes of data as it names.
+// inspectTrailer distinguishes read-only formats from raw data with an empty
+// trailer, as old tools wrote it after UDRW: without property list and resource
+// fork, and after as many bytes of data as it names.
 func inspectTrailer(head, tail []byte, size int64) fileInfo {
 	u64 := func(at int) uint64 { return binary.BigEndian.Uint64(tail[at:]) }
 	if data := u64(32); u64(48) == 0 && u64(224) == 0 && data > 0 && data <= uint64(size-512) {
@@ -84,7 +87,8 @@ func inspectTrailer(head, tail []byte, size int64) fileInfo {
 	return fileInfo{format: "UDIF"}
 }
 
-// layoutOf looks for a GUID partition table after the protective boot record (UEFI, section 5).
+// layoutOf looks for a GUID partition table after the protective boot record
+// (UEFI, section 5).
 func layoutOf(head []byte) string {
 	switch {
 	case len(head) < 1024:

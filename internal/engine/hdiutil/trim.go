@@ -16,8 +16,9 @@ import (
 // errNoTrim means that the system has no call for it, or refuses it.
 var errNoTrim = fmt.Errorf("the system does not trim this volume: %w", errors.ErrUnsupported)
 
-// Trim gives the volume's free space back to the container: by a system call where there is one, else by `hdiutil
-// trim` for Linux. macOS has neither: it trims while mounting, and the report says so.
+// Trim gives the volume's free space back to the container: by a system call
+// where there is one, else by `hdiutil trim` for Linux. macOS has neither: it
+// trims while mounting, and the report says so.
 func (a *attachment) Trim(ctx context.Context) (engine.Report, error) {
 	c := a.c
 	if err := c.CheckSame(ctx, "trimming"); err != nil {
@@ -30,7 +31,8 @@ func (a *attachment) Trim(ctx context.Context) (engine.Report, error) {
 		const reason = "not asked for: macOS trims a volume of its own accord, when it mounts it"
 		return engine.Report{Reported: map[string]string{"trim": reason}}, nil
 	}
-	// If our volume were gone, the call would trim the file system of the mount point.
+	// If our volume were gone, the call would trim the file system of the mount
+	// point.
 	if m, ok, err := c.e.host.mountedOn(a.point); err != nil || !ok || m.From != a.mounted.From {
 		return engine.Report{}, errors.Join(fmt.Errorf("trimming %q: its volume is no longer mounted", c.File), err)
 	}
@@ -61,13 +63,15 @@ func (a *attachment) Trim(ctx context.Context) (engine.Report, error) {
 	return t.take(), err
 }
 
-// logMargin is how long before the attach the log is read from: its times are cut to the second.
+// logMargin is how long before the attach the log is read from: its times are
+// cut to the second.
 const logMargin = time.Second
 
-// ReportAfterDetach is what APFS logged of trimming the volume while it was attached ("trim_log"), or why that is not
-// known ("trim_log_unknown"): accounts without administrator rights may not read the log. The log takes seconds to
-// read, so that it is read once for each attachment, outside of timed steps, and no more in this engine after it
-// refused.
+// ReportAfterDetach is what APFS logged of trimming the volume while it was
+// attached ("trim_log"), or why that is not known ("trim_log_unknown"):
+// accounts without administrator rights may not read the log. The log takes
+// seconds to read, so that it is read once for each attachment, outside of
+// timed steps, and no more in this engine after it refused.
 func (a *attachment) ReportAfterDetach(ctx context.Context) engine.Report {
 	e := a.c.e
 	if len(e.o.Log) == 0 || a.mounted.Kind != "apfs" || a.readOnly {
@@ -92,8 +96,9 @@ func (a *attachment) ReportAfterDetach(ctx context.Context) engine.Report {
 	return t.take()
 }
 
-// ReadsLog tries to read APFS's messages of the last second, as [attachment.ReportAfterDetach] does. Without a log the
-// error matches [errors.ErrUnsupported].
+// ReadsLog tries to read APFS's messages of the last second, as
+// [attachment.ReportAfterDetach] does. Without a log the error matches
+// [errors.ErrUnsupported].
 func (e *Engine) ReadsLog(ctx context.Context) error {
 	if len(e.o.Log) == 0 {
 		return fmt.Errorf("reading the system's log: this system does not log trims: %w", errors.ErrUnsupported)

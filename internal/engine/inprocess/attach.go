@@ -109,8 +109,8 @@ func stateWarnings(s exfat.State) (warnings []string) {
 	return warnings
 }
 
-// tryFlush returns what a full flush achieves on this host, tried on a file of the
-// container: images do not report it.
+// tryFlush returns what a full flush achieves on this host, tried on a file of
+// the container: images do not report it.
 func (c *image) tryFlush() (hostio.SyncMode, error) {
 	name := c.File
 	if c.isBundle() {
@@ -165,9 +165,9 @@ func (a *attachment) trim() (engine.Report, error) {
 	return r, engine.Gone(err)
 }
 
-// Detach unmounts and closes. With open files it fails without an effect, unless
-// force closes them. With force it closes the container even if the volume could
-// not write everything back. Further calls have no effect.
+// Detach unmounts and closes. With open files it fails without an effect,
+// unless force closes them. With force it closes the container even if the
+// volume could not write everything back. Further calls have no effect.
 func (a *attachment) Detach(_ context.Context, force bool) (engine.Report, error) {
 	r := engine.Report{Warnings: a.warnings}
 	if a.img == nil {
@@ -190,7 +190,8 @@ func (a *attachment) Detach(_ context.Context, force bool) (engine.Report, error
 	return r, nil
 }
 
-// goneIfReplaced is engine.Gone for errors in which a missing file is one of the volume.
+// goneIfReplaced is engine.Gone for errors in which a missing file is one of
+// the volume.
 func goneIfReplaced(err error) error {
 	if errors.Is(err, hostio.ErrReplaced) {
 		return fmt.Errorf("%w: %w", engine.ErrGone, err)

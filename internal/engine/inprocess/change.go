@@ -50,7 +50,8 @@ func (c *image) Resize(ctx context.Context, size int64) (engine.Report, error) {
 	return engine.Report{}, nil
 }
 
-// grow first checks that the FAT of the volume has room: later the device would already have grown.
+// grow first checks that the FAT of the volume has room: later the device would
+// already have grown.
 func (c *image) grow(img container.Image, part blockdev.Device, size, end int64, index int) error {
 	vol, err := exfat.Mount(part, exfat.MountOptions{ReadOnly: true})
 	if err != nil {
@@ -89,8 +90,8 @@ func (c *image) volumeSize(part blockdev.Device, size int64) error {
 }
 
 // Compact deletes the bands without data of the volume, as `hdiutil compact`
-// does; UDRW has no bands. Free parts of bands in use stay allocated: Trim frees
-// those.
+// does; UDRW has no bands. Free parts of bands in use stay allocated: Trim
+// frees those.
 func (c *image) Compact(ctx context.Context, _ engine.CompactOptions) (engine.Report, error) {
 	if err := c.checkDetached(ctx, "compacting"); err != nil {
 		return engine.Report{}, err
@@ -117,7 +118,8 @@ func (c *image) Compact(ctx context.Context, _ engine.CompactOptions) (engine.Re
 	return r, nil
 }
 
-// freeSpans are the free parts of the volume; nil if it was not unmounted cleanly.
+// freeSpans are the free parts of the volume; nil if it was not unmounted
+// cleanly.
 func freeSpans(img container.Image) (exfat.Spans, error) {
 	p, part, _, err := openPartition(img)
 	if err != nil {
@@ -153,7 +155,8 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 	return made, nil
 }
 
-// convert writes the content of src to a new container. After an error it is deleted.
+// convert writes the content of src to a new container. After an error it is
+// deleted.
 func (e *Engine) convert(ctx context.Context, src container.Image, dir *hostio.Dir, file, seed string,
 	s engine.Spec) (err error) {
 	spec := e.containerSpec(seed, s)
@@ -180,10 +183,11 @@ func (e *Engine) convert(ctx context.Context, src container.Image, dir *hostio.D
 	return errors.Join(err, dst.Close())
 }
 
-// Damage damages the container on purpose: "header" (the file's first sectors, the trailer of
-// UDIF, the bundle's Info.plist), "band-missing" (a band in the middle), "truncated"
-// (half of the file, or of the longest band), "volume" (the main boot region, what
-// UDIF stores of it), and but for UDIF "table" (both partition tables).
+// Damage damages the container on purpose: "header" (the file's first sectors,
+// the trailer of UDIF, the bundle's Info.plist), "band-missing" (a band in the
+// middle), "truncated" (half of the file, or of the longest band), "volume"
+// (the main boot region, what UDIF stores of it), and but for UDIF "table"
+// (both partition tables).
 func (c *image) Damage(ctx context.Context, kind string) error {
 	if err := c.checkDetached(ctx, "damaging"); err != nil {
 		return err

@@ -53,7 +53,8 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report
 	return r, err
 }
 
-// verify checks the container's structure, and repairs it unless it is attached.
+// verify checks the container's structure, and repairs it unless it is
+// attached.
 func (c *image) verify(repair bool, r *engine.Report) error {
 	list, err := container.Verify(c.Dir, c.File, container.OpenOptions{Passphrase: passphraseOf(c.spec)})
 	if err != nil {
@@ -149,7 +150,8 @@ func inspectVolume(part blockdev.Device, o engine.CheckOptions, r *engine.Report
 	return nil
 }
 
-// verifyChecksums computes the checksums that the image carries; other images have none.
+// verifyChecksums computes the checksums that the image carries; other images
+// have none.
 func (c *image) verifyChecksums(ctx context.Context) error {
 	if !formatOf(c.spec.Format).UDIF {
 		return nil

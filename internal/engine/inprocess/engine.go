@@ -36,7 +36,8 @@ const (
 	backend    = "inprocess"
 	// version changes when the same spec would make another image.
 	version = "1"
-	// growth is how many times its first size a volume can grow to: its FAT is made that long.
+	// growth is how many times its first size a volume can grow to: its FAT is
+	// made that long.
 	growth = 4
 	// partitionName is what hdiutil calls the partition of an image.
 	partitionName = "disk image"
@@ -46,19 +47,21 @@ const (
 
 // Engine makes containers in this process.
 type Engine struct {
-	// Now gives the times of files on volumes; nil means that all are 1980-01-01.
+	// Now gives the times of files on volumes; nil means that all are
+	// 1980-01-01.
 	Now func() time.Time
 	// Passphrase encrypts images that have none in their spec.
 	Passphrase []byte
 	// Iterations of the key derivation of images that are made, at least 1000;
-	// 0 means crypt.DefaultIterations. Tests use few: the derivation would take most
-	// of their time.
+	// 0 means crypt.DefaultIterations. Tests use few: the derivation would take
+	// most of their time.
 	Iterations int
 }
 
 var _ engine.Engine = (*Engine)(nil)
 
-// New returns an engine with now as the clock for files on volumes; nil is allowed.
+// New returns an engine with now as the clock for files on volumes; nil is
+// allowed.
 func New(now func() time.Time) *Engine { return &Engine{Now: now} }
 
 // Info names the engine.
@@ -66,7 +69,8 @@ func (*Engine) Info() engine.Info {
 	return engine.Info{Name: "inprocess", Vendor: "dmgbench", Version: version, Title: title}
 }
 
-// Supports refuses what this engine cannot make, with a hint at what it can make.
+// Supports refuses what this engine cannot make, with a hint at what it can
+// make.
 func (*Engine) Supports(s engine.Spec) error {
 	_, err := normalizeEmpty(s)
 	return err
@@ -107,7 +111,8 @@ func (*Engine) Allows(s engine.Spec, a engine.Action) error {
 	return err
 }
 
-// canDamage reports whether an image of the format contains what this kind of damage changes.
+// canDamage reports whether an image of the format contains what this kind of
+// damage changes.
 func canDamage(format, kind string) bool {
 	switch kind {
 	case "header", "truncated", "volume":
@@ -127,7 +132,8 @@ func normalizeEmpty(s engine.Spec) (engine.Spec, error) {
 	return s, err
 }
 
-// normalize returns the spec with format, size and band size as they are made, or refuses it.
+// normalize returns the spec with format, size and band size as they are made,
+// or refuses it.
 func normalize(s engine.Spec) (engine.Spec, error) {
 	f, known := diskimage.FormatNamed(s.Format)
 	if !known {
@@ -227,7 +233,8 @@ func format(dir *hostio.Dir, file, seed string, s engine.Spec) (err error) {
 	defer func() {
 		err = errors.Join(err, img.Close())
 	}()
-	// Identifiers come from name and spec, not from chance: images made twice are equal.
+	// Identifiers come from name and spec, not from chance: images made twice
+	// are equal.
 	sum := digest(seed, s)
 	t, err := gpt.Single(img.Size(), guid(sum[:16]), gpt.BasicData, guid(sum[8:24]), partitionName, gpt.FirstDefault)
 	if err != nil {
@@ -262,7 +269,8 @@ func (e *Engine) containerSpec(seed string, s engine.Spec) container.Spec {
 		Encryption: container.Encryption{Cipher: s.Encryption, Passphrase: passphraseOf(s), Iterations: e.Iterations}}
 }
 
-// guid makes b a version 4 identifier as RFC 9562 lays it out, in the mixed byte order of the disk.
+// guid makes b a version 4 identifier as RFC 9562 lays it out, in the mixed
+// byte order of the disk.
 func guid(b []byte) (g gpt.GUID) {
 	copy(g[:], b)
 	g[7] = g[7]&0x0f | 0x40

@@ -36,7 +36,8 @@ func (c *image) Made() engine.Made {
 	return engine.Made{Filesystem: filesystem, Size: c.spec.Size, BandSize: c.spec.BandSize, Backend: backend}
 }
 
-// checkDetached fails unless the container is the one that was opened, and detached.
+// checkDetached fails unless the container is the one that was opened, and
+// detached.
 func (c *image) checkDetached(ctx context.Context, doing string) error {
 	if c.open != nil && ctx.Err() == nil {
 		return fmt.Errorf("%s %q: it is attached: %w", doing, c.File, container.ErrInUse)
@@ -64,8 +65,8 @@ func (c *image) with(ctx context.Context, doing string, readOnly bool, f func(im
 	return engine.Gone(f(img))
 }
 
-// openPartition returns the partition that carries the volume, as a table entry and as a device, and the warnings of
-// the partition tables.
+// openPartition returns the partition that carries the volume, as a table entry
+// and as a device, and the warnings of the partition tables.
 func openPartition(img blockdev.Device) (gpt.Partition, blockdev.Device, []string, error) {
 	t, list, err := gpt.Read(img)
 	if err != nil {
@@ -132,7 +133,8 @@ func (c *image) Remove(ctx context.Context) error {
 	return err
 }
 
-// checkEncryption fails if the container on the host is not encrypted as in the spec.
+// checkEncryption fails if the container on the host is not encrypted as in the
+// spec.
 func (c *image) checkEncryption() error {
 	h, err := container.EncryptionOf(c.Dir, c.File)
 	if err != nil {
@@ -151,14 +153,16 @@ func (c *image) checkEncryption() error {
 	return nil
 }
 
-// formatOf is the registry's row of a format; an unknown format gives the zero row.
+// formatOf is the registry's row of a format; an unknown format gives the zero
+// row.
 func formatOf(name string) diskimage.Format {
 	f, _ := diskimage.FormatNamed(name)
 	return f
 }
 
-// hasFormat reports whether an open container has the format. UDIF images do not store their format: their chunks show
-// the compression, unless no chunk could be compressed.
+// hasFormat reports whether an open container has the format. UDIF images do
+// not store their format: their chunks show the compression, unless no chunk
+// could be compressed.
 func hasFormat(img container.Image, format string) bool {
 	if _, udif := img.(container.UDIFImage); udif {
 		return formatOf(format).UDIF
@@ -166,7 +170,8 @@ func hasFormat(img container.Image, format string) bool {
 	return img.Format() == format || format == diskimage.UDTO && img.Format() == container.UDRW
 }
 
-// withPassphrase gives an encrypted spec without a passphrase that of the run, and removes it from others.
+// withPassphrase gives an encrypted spec without a passphrase that of the run,
+// and removes it from others.
 func (e *Engine) withPassphrase(s engine.Spec) (engine.Spec, error) {
 	if !isEncrypted(s) {
 		s.Passphrase = nil
@@ -198,7 +203,8 @@ func passphraseOf(s engine.Spec) []byte {
 // the kernel's exFAT. Linux has no tool of its own for sparse formats: a line
 // makes a raw image of one in the current folder, which the others then open.
 // For bundles it needs no tool, for UDSP fstool (crates.io), for ASIF
-// dissect.hypervisor (PyPI). On Linux this program's own commands come first: they need no root and no other tool.
+// dissect.hypervisor (PyPI). On Linux this program's own commands come first:
+// they need no root and no other tool.
 func (c *image) OpenWith(name string) []string {
 	if runtime.GOOS != "linux" {
 		return c.openWithOthers(name)
@@ -213,7 +219,8 @@ func (c *image) openWithOthers(name string) []string {
 	raw := strings.TrimSuffix(path.Base(name), container.Extension(c.spec.Format)) + ".img"
 	switch c.spec.Format {
 	case container.UDSB:
-		// The dd of a Mac seeks by blocks only, and knows "1m" where the one of Linux knows "1M".
+		// The dd of a Mac seeks by blocks only, and knows "1m" where the one of
+		// Linux knows "1M".
 		block := int64(1) << min(20, bits.TrailingZeros64(uint64(c.spec.BandSize)))
 		lines = append(lines, fmt.Sprintf(
 			`truncate -s %d %[2]s && for b in %[3]s/bands/*; do dd if="$b" of=%[2]s bs=%[4]d seek=$((0x${b##*/} * %[5]d)) conv=notrunc,sparse status=none; done`,

@@ -173,7 +173,8 @@ func (f *file) Resident() (float64, error) {
 	return sum / total, nil
 }
 
-// resident is the cached share of n bytes from off of the device. A band that is missing has no pages.
+// resident is the cached share of n bytes from off of the device. A band that
+// is missing has no pages.
 func (c *image) resident(off, n int64) (float64, error) {
 	if c.open != nil {
 		if img, ok := c.open.img.(container.ResidencyReporter); ok {
@@ -197,7 +198,8 @@ func (c *image) resident(off, n int64) (float64, error) {
 	return sum / float64(n), nil
 }
 
-// pages opens the file for writing: for other files Linux reports all pages as resident.
+// pages opens the file for writing: for other files Linux reports all pages as
+// resident.
 func (c *image) pages(name string, off, n int64) (float64, error) {
 	f, err := c.Dir.Open(name, hostio.OpenOptions{Write: true})
 	if err != nil {
@@ -211,7 +213,8 @@ func (c *image) pages(name string, off, n int64) (float64, error) {
 	return f.Resident(off, min(n, st.Size-off))
 }
 
-// Cache is what the container's files achieved: the volume has no cache of data.
+// Cache is what the container's files achieved: the volume has no cache of
+// data.
 func (f *file) Cache() hostio.CacheMode { return f.vol.img.Cache() }
 
 func (f *file) Truncate(size int64) error { return volumeError(f.File.Truncate(size)) }
@@ -223,7 +226,8 @@ func (f *file) Close() error {
 	return trimName(f.File.Close())
 }
 
-// trimName removes the name of a file or folder from an error of the volume: the caller adds it.
+// trimName removes the name of a file or folder from an error of the volume:
+// the caller adds it.
 func trimName(err error) error {
 	if cause := errors.Unwrap(err); cause != nil {
 		err = cause
@@ -231,7 +235,8 @@ func trimName(err error) error {
 	return volumeError(err)
 }
 
-// volumeError adds to errors of the volume those that callers of any volume test for.
+// volumeError adds to errors of the volume those that callers of any volume
+// test for.
 func volumeError(err error) error {
 	switch {
 	case errors.Is(err, exfat.ErrNoSpace):

@@ -95,8 +95,8 @@ func (e *Engine) Open(_ context.Context, _ *hostio.Dir, name string, _ engine.Sp
 	return nil, fmt.Errorf("opening simulated container %q: %w", name, engine.ErrGone)
 }
 
-// pass lets d go by: a virtual clock is moved, a real one spun on, since a sleep
-// would wake up late by more than a small file takes.
+// pass lets d go by: a virtual clock is moved, a real one spun on, since a
+// sleep would wake up late by more than a small file takes.
 func (e *Engine) pass(ctx context.Context, d time.Duration) error {
 	if v, ok := e.clock.(*clock.Virtual); ok {
 		v.Advance(d)

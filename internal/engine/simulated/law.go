@@ -1,16 +1,18 @@
 // Package simulated is an engine with operations that take a time drawn from a
-// given law, so that the results of the rest of the program can be compared with
-// the true values.
+// given law, so that the results of the rest of the program can be compared
+// with the true values.
 //
-// With a virtual clock no bytes are moved and no time passes: the volume is dataless
-// (see [workload.Dataless]), a file is a name and a length, and a run of 53 GB
-// takes milliseconds. With a real clock the device spins until its time is over
-// and takes real data, which measures what the harness itself costs. All times
-// follow from law and seed alone, whatever the order in which they are asked for.
+// With a virtual clock no bytes are moved and no time passes: the volume is
+// dataless (see [workload.Dataless]), a file is a name and a length, and a run
+// of 53 GB takes milliseconds. With a real clock the device spins until its
+// time is over and takes real data, which measures what the harness itself
+// costs. All times follow from law and seed alone, whatever the order in which
+// they are asked for.
 //
 // The package refuses more than one worker (one clock cannot be spun by two),
 // content (what was written cannot be read back or verified), and whatever
-// changes an image into another. It is for tests and selftest: no plan reaches it.
+// changes an image into another. It is for tests and selftest: no plan reaches
+// it.
 package simulated
 
 import (
@@ -55,7 +57,8 @@ type Law struct {
 // Machine is a law for all images, and laws of their own for some kinds.
 type Machine struct {
 	Law
-	// Kinds are keyed by format ("UDSB"), format and encryption ("UDSB AES-256"), or "native" for a plain folder.
+	// Kinds are keyed by format ("UDSB"), format and encryption ("UDSB
+	// AES-256"), or "native" for a plain folder.
 	Kinds map[string]Law
 }
 
@@ -128,8 +131,8 @@ func (m Machine) Of(kind string) Law {
 	return m.Law
 }
 
-// transfer is the time of moving n bytes, without latency and noise, in seconds,
-// after moved bytes of the same direction.
+// transfer is the time of moving n bytes, without latency and noise, in
+// seconds, after moved bytes of the same direction.
 func (l Law) transfer(write bool, moved, n int64) float64 {
 	if !write {
 		return float64(n) / l.Read
@@ -149,8 +152,8 @@ func (l Law) drift(t time.Duration) float64 {
 	return math.Pow(1+l.Drift, t.Hours())
 }
 
-// source is a stateless generator: what it gives follows from seed and names, so
-// that no draw depends on what was drawn before.
+// source is a stateless generator: what it gives follows from seed and names,
+// so that no draw depends on what was drawn before.
 type source uint64
 
 // of is the source of something named within s.
@@ -181,7 +184,8 @@ func (s source) uniform(k uint64) float64 {
 	return (float64(x>>11) + 0.5) / (1 << 53)
 }
 
-// normal is a standard normal number (Box and Muller, 1958) of numbers k and k+1.
+// normal is a standard normal number (Box and Muller, 1958) of numbers k and
+// k+1.
 func (s source) normal(k uint64) float64 {
 	return math.Sqrt(-2*math.Log(s.uniform(k))) * math.Cos(2*math.Pi*s.uniform(k+1))
 }
@@ -194,8 +198,8 @@ func (s source) lognormal(sigma float64) float64 {
 	return math.Exp(sigma * s.normal(0))
 }
 
-// fileFactor is the factor of one file by law: noise of mean 1 and outliers, both
-// from the source of that file alone.
+// fileFactor is the factor of one file by law: noise of mean 1 and outliers,
+// both from the source of that file alone.
 func (l Law) fileFactor(s source) float64 {
 	f := 1.0
 	if l.FileNoise > 0 {
@@ -207,8 +211,8 @@ func (l Law) fileFactor(s source) float64 {
 	return f
 }
 
-// slow reports whether the n-th file (from 0) of a direction is in a slow stretch,
-// from the source of that direction.
+// slow reports whether the n-th file (from 0) of a direction is in a slow
+// stretch, from the source of that direction.
 func (l Law) slow(s source, n int) bool {
 	return l.Slow > 0 && s.uniform(uint64(n/l.SlowFiles)) < l.Slow
 }

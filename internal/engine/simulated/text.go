@@ -152,8 +152,8 @@ func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 func percent(f float64) string { return number(math.Round(f*1e12)/1e10) + "%" }
 
 // Parse reads the text form of a machine: lines "name = value" in the units of
-// plans, "#" comments, and sections "[KIND]" that start with the values of all lines above
-// the first section. Write and read have to be given.
+// plans, "#" comments, and sections "[KIND]" that start with the values of all
+// lines above the first section. Write and read have to be given.
 //
 //	write      = 5 GB/s
 //	read       = 6 GB/s

@@ -22,7 +22,8 @@ var (
 	errContent = errors.New("the simulated device keeps no content")
 )
 
-// volume is one mount. Its memory grows with the number of files, never with their bytes.
+// volume is one mount. Its memory grows with the number of files, never with
+// their bytes.
 type volume struct {
 	c        *container
 	source   source
@@ -126,7 +127,8 @@ func side(write bool) int {
 	return 0
 }
 
-// factor is what this file's times are multiplied with, drawn at its first call in a direction.
+// factor is what this file's times are multiplied with, drawn at its first call
+// in a direction.
 func (f *file) factor(write bool) float64 {
 	k := side(write)
 	if f.known[k] {
@@ -171,7 +173,8 @@ func (f *file) Skip(write bool, off, n int64) error {
 	return f.v.c.e.pass(context.Background(), f.take(write, off, n))
 }
 
-// WriteAt takes the time of a write of len(p) bytes; the bytes are not looked at.
+// WriteAt takes the time of a write of len(p) bytes; the bytes are not looked
+// at.
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	return len(p), f.Skip(true, off, int64(len(p)))
 }

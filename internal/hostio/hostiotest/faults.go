@@ -1,5 +1,5 @@
-// Package hostiotest makes operations on files of the host fail, slow or short, and records and replays them.
-// Only tests import it.
+// Package hostiotest makes operations on files of the host fail, slow or short,
+// and records and replays them. Only tests import it.
 package hostiotest
 
 import (
@@ -13,10 +13,10 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// Faults is a [hostio.Shortener] that follows a script: a full disk after so many
-// bytes, an error on the k-th call of a kind, short transfers, slow calls. The
-// zero script has no effect. It is safe for concurrent use, and may be changed
-// while files are in use.
+// Faults is a [hostio.Shortener] that follows a script: a full disk after so
+// many bytes, an error on the k-th call of a kind, short transfers, slow calls.
+// The zero script has no effect. It is safe for concurrent use, and may be
+// changed while files are in use.
 type Faults struct {
 	clk clock.Clock
 

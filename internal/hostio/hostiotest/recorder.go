@@ -10,9 +10,9 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// Recorder is a [hostio.Hook] that keeps every operation that changed or flushed
-// something on the host, in the order in which they ended. Reads, opens of
-// existing files and what failed are not kept; of a short write, what was
+// Recorder is a [hostio.Hook] that keeps every operation that changed or
+// flushed something on the host, in the order in which they ended. Reads, opens
+// of existing files and what failed are not kept; of a short write, what was
 // written is. It is safe for concurrent use.
 type Recorder struct {
 	mu   sync.Mutex

@@ -10,17 +10,19 @@ import (
 	"dmgbench/internal/result"
 )
 
-// rowsPerChart keeps a picture short enough for a screen; more rows make more pictures.
+// rowsPerChart keeps a picture short enough for a screen; more rows make more
+// pictures.
 const rowsPerChart = 24
 
-// barGroup is what the bars of one colour show: a figure for each row, nil where it has none.
+// barGroup is what the bars of one colour show: a figure for each row, nil
+// where it has none.
 type barGroup struct {
 	name   string
 	figure func(row int) *result.Summary
 }
 
-// bars draws a bar with its interval and its published value for each row and group. heads are the titles of the
-// first two columns of the table.
+// bars draws a bar with its interval and its published value for each row and
+// group. heads are the titles of the first two columns of the table.
 func bars(c report.Chart, heads [2]string, rows []string, groups []barGroup) []report.Chart {
 	top, values := 0.0, []float64{}
 	for _, g := range groups {
@@ -109,7 +111,8 @@ func figureMark(s *result.Summary, sc report.Scale) report.Mark {
 	return m
 }
 
-// figureBars draws the figures of one or more groups for every case that has one of them.
+// figureBars draws the figures of one or more groups for every case that has
+// one of them.
 func (r *run) figureBars(c report.Chart, f report.Figures, ops []string, groups []figureGroup) []report.Chart {
 	var cases, rows []string
 	for _, k := range f.Keys {
@@ -149,7 +152,8 @@ func (g figureGroup) of(f report.Figures, caseID string) *result.Summary {
 	return f.By[report.FigureKey{CaseID: caseID, Phase: g.phase, Cycle: g.cycle}][g.op]
 }
 
-// firstChart draws the main numbers. Where one of the charts of speeds shows the same, it is that chart.
+// firstChart draws the main numbers. Where one of the charts of speeds shows
+// the same, it is that chart.
 func firstChart(r *run) []report.Chart {
 	f, key := r.MainFigures()
 	part, left := f.Rows(key)
@@ -184,8 +188,8 @@ func barCharts(r *run) []report.Chart {
 	})
 }
 
-// speedCharts draw every rate by case and phase: one picture a quantity, or one for all where there is a single
-// phase. Cycles are drawn along time elsewhere.
+// speedCharts draw every rate by case and phase: one picture a quantity, or one
+// for all where there is a single phase. Cycles are drawn along time elsewhere.
 func speedCharts(r *run) []report.Chart {
 	f := r.speeds()
 	var phases []string
@@ -227,7 +231,8 @@ func (r *run) speeds() report.Figures {
 	return report.Figures{}
 }
 
-// encryptionCharts compare cases that differ in encryption alone, one picture a rate and phase.
+// encryptionCharts compare cases that differ in encryption alone, one picture a
+// rate and phase.
 func encryptionCharts(r *run) []report.Chart {
 	var out []report.Chart
 	f := r.speeds()
@@ -256,7 +261,8 @@ func encryptionCharts(r *run) []report.Chart {
 	return out
 }
 
-// encryptedRow is one row of the picture of the cost of encryption: cases that differ only in their encryption.
+// encryptedRow is one row of the picture of the cost of encryption: cases that
+// differ only in their encryption.
 type encryptedRow struct {
 	name string
 	by   map[string]*result.Summary // by the value of the key

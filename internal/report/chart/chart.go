@@ -1,7 +1,9 @@
-// Package chart draws a result: it has one row for each kind of chart in a registry, and turns charts into the options
-// of the charting library and into SVG.
+// Package chart draws a result: it has one row for each kind of chart in a
+// registry, and turns charts into the options of the charting library and into
+// SVG.
 //
-// The functions of the registry give series of marks, axes and captions; everything about the library is in option.go.
+// The functions of the registry give series of marks, axes and captions;
+// everything about the library is in option.go.
 package chart
 
 import (
@@ -15,8 +17,8 @@ import (
 // Section is one part of the page with its charts.
 type Section struct{ ID, Heading, Lead string }
 
-// Sections are the parts of the page that have charts, in order; the charts of the section "first" are on the first
-// screen.
+// Sections are the parts of the page that have charts, in order; the charts of
+// the section "first" are on the first screen.
 var Sections = []Section{
 	{"speed", "Speed", ""},
 	{"encryption", "What encryption costs", ""},
@@ -42,7 +44,8 @@ type run struct {
 // maxFileName is the largest number of characters in the name of a picture.
 const maxFileName = 80
 
-// NameFiles gives every chart a file name of its own, made of its heading: "write-speed-of-each-case".
+// NameFiles gives every chart a file name of its own, made of its heading:
+// "write-speed-of-each-case".
 func NameFiles(charts []report.Chart) {
 	taken := map[string]bool{}
 	for i := range charts {
@@ -55,7 +58,8 @@ func NameFiles(charts []report.Chart) {
 	}
 }
 
-// fileName keeps the ASCII letters and digits of a heading, with hyphens between its words.
+// fileName keeps the ASCII letters and digits of a heading, with hyphens
+// between its words.
 func fileName(heading string) string {
 	words := strings.FieldsFunc(strings.ToLower(heading), func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)

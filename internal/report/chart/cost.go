@@ -12,8 +12,9 @@ import (
 	"dmgbench/internal/result"
 )
 
-// The time that the same files take in the native folder, in an image, and in an image that has one thing more. A part
-// is a difference of two cases of the same round and work; what a run cannot separate stays one part.
+// The time that the same files take in the native folder, in an image, and in
+// an image that has one thing more. A part is a difference of two cases of the
+// same round and work; what a run cannot separate stays one part.
 const (
 	partReserved = "space reserved beforehand"
 	partInside   = "harness, inside the clock"
@@ -35,7 +36,8 @@ func (w work) isSame(o work) bool {
 	return w.bytes == o.bytes && w.files == o.files && w.workers == o.workers
 }
 
-// worksOf gathers what a case did, by round. Steps inside repeats are left out: cycles do not replicate each other.
+// worksOf gathers what a case did, by round. Steps inside repeats are left out:
+// cycles do not replicate each other.
 func worksOf(c *result.Case, p picture) map[int]work {
 	out := map[int]work{}
 	for i := range c.Steps {
@@ -54,7 +56,8 @@ func worksOf(c *result.Case, p picture) map[int]work {
 	return out
 }
 
-// costPart is one part of the time of a case: the mean over the rounds, in seconds.
+// costPart is one part of the time of a case: the mean over the rounds, in
+// seconds.
 type costPart struct {
 	name   string
 	layers layer // 0 for directories and the harness
@@ -70,8 +73,8 @@ type costCase struct {
 	work   work    // of each round
 }
 
-// costs splits the time of every case that has the same files in a native folder, by the number of that folder: cases
-// of one folder belong together.
+// costs splits the time of every case that has the same files in a native
+// folder, by the number of that folder: cases of one folder belong together.
 func (r *run) costs(p picture) map[string][]costCase {
 	all := map[string]map[int]work{}
 	for i := range r.Result.Cases {
@@ -112,7 +115,8 @@ func isNativeFolder(c *result.Case) bool {
 	return c.Target.Kind == "directory" && !slices.Contains(c.Keys, [2]string{"preallocate", "true"})
 }
 
-// split takes the rounds in which all cases of the chain did the same, and the mean of each difference over them.
+// split takes the rounds in which all cases of the chain did the same, and the
+// mean of each difference over them.
 func (r *run) split(c *result.Case, chain []link, all map[string]map[int]work) (costCase, bool) {
 	own := all[c.ID]
 	out := costCase{c: c}
@@ -224,7 +228,8 @@ func costIntervals(c *report.Chart) string {
 		report.TextIf(cut, " One without a cap goes on beyond the scale.")
 }
 
-// partNames are the parts of all cases in the order of pictures and tables: from the lowest layer up, the harness last.
+// partNames are the parts of all cases in the order of pictures and tables:
+// from the lowest layer up, the harness last.
 func partNames(cases []costCase) []string {
 	rank := map[string]int{report.NativeFolder: -2, partReserved: -1, partInside: 1 << 8, partOutside: 1 << 9}
 	var out []string
@@ -240,7 +245,8 @@ func partNames(cases []costCase) []string {
 	return out
 }
 
-// addPart adds one bar of a waterfall from a time in seconds on, with its row of the table.
+// addPart adds one bar of a waterfall from a time in seconds on, with its row
+// of the table.
 func addPart(c *report.Chart, one costCase, row, slot int, at float64) report.Mark {
 	part, name := one.parts[slot], c.Y.Categories[row]
 	m := report.Mark{X: at + part.time.Value, Y: float64(row), From: at, Slot: slot,
@@ -273,7 +279,8 @@ func signedTime(seconds float64, plus bool) string {
 	return strings.Replace(text, "-", "−", 1)
 }
 
-// engineNotes describe what is between a file and the container with the engines of this run.
+// engineNotes describe what is between a file and the container with the
+// engines of this run.
 func (r *run) engineNotes() string {
 	var notes []string
 	for _, s := range r.Result.Sessions {
@@ -302,7 +309,8 @@ func (r *run) engineNotes() string {
 	return strings.Join(notes, "")
 }
 
-// costLacking explains why the report cannot separate where the time went, "" where no files were in images.
+// costLacking explains why the report cannot separate where the time went, ""
+// where no files were in images.
 func (r *run) costLacking() string {
 	images, directories := 0, 0
 	for _, s := range r.sets {
@@ -325,7 +333,8 @@ func (r *run) costLacking() string {
 		"cannot be told apart."
 }
 
-// unsplitNote names the layers that the cases of a picture have in one part, and what would separate them.
+// unsplitNote names the layers that the cases of a picture have in one part,
+// and what would separate them.
 func unsplitNote(cases []costCase) (note string) {
 	for _, u := range unsplit {
 		if slices.ContainsFunc(cases, func(c costCase) bool {

@@ -15,8 +15,9 @@ import (
 // minCurve is the number of values from which an axis makes a curve.
 const minCurve = 3
 
-// intervalRoom is how far an axis reaches for intervals, in multiples of the largest value: longer ones, which would
-// press the values flat, are cut at the edge with an arrow.
+// intervalRoom is how far an axis reaches for intervals, in multiples of the
+// largest value: longer ones, which would press the values flat, are cut at the
+// edge with an arrow.
 const intervalRoom = 3
 
 // curve is one quantity along an axis.
@@ -50,8 +51,8 @@ func (s *curveSet) long() []curve {
 	return out
 }
 
-// drawCurves draws curves along an axis and ends the y axis where intervals would press the values flat. role is
-// line, or dots where fits are the lines.
+// drawCurves draws curves along an axis and ends the y axis where intervals
+// would press the values flat. role is line, or dots where fits are the lines.
 func drawCurves(id, op, along, xUnit, role string, curves []curve) report.Chart {
 	unit := report.Headline(curves[0].points[0].figure).Unit
 	c := report.Chart{ID: id, Height: 320, Heading: report.Capitalize(report.QuantityName(op)) + " along " + along,
@@ -86,7 +87,8 @@ func rangeOf(ci *result.CI, unit string) string {
 	return report.Human(ci.Low, unit) + "–" + report.Human(ci.High, unit)
 }
 
-// capIntervals ends the y axis at a multiple of the largest value where an interval goes beyond.
+// capIntervals ends the y axis at a multiple of the largest value where an
+// interval goes beyond.
 func capIntervals(c *report.Chart, times float64) {
 	top, most := 0.0, 0.0
 	for _, m := range c.Marks() {
@@ -100,8 +102,9 @@ func capIntervals(c *report.Chart, times float64) {
 	}
 }
 
-// isSwept reports whether a quantity is drawn along an axis: every rate with the time that it is the inverse of, what
-// axes are varied for (bands, size, ratio), and what a fit or a published figure is about.
+// isSwept reports whether a quantity is drawn along an axis: every rate with
+// the time that it is the inverse of, what axes are varied for (bands, size,
+// ratio), and what a fit or a published figure is about.
 func (r *run) isSwept(key, op string, s report.FigureSection) bool {
 	if s.ID == "speeds" || slices.Contains([]string{"bands", "allocated", "ratio", "stream_time", "write_time",
 		"read_time"}, op) ||
@@ -142,7 +145,8 @@ func parseNumber(key, value string) (x float64, unit string, ok bool) {
 	return f, "1", err == nil && report.IsFinite(f) && key != "encryption"
 }
 
-// keyNumber is the place of a case on an axis; a band size is the one that was found.
+// keyNumber is the place of a case on an axis; a band size is the one that was
+// found.
 func keyNumber(c *result.Case, key string) (x float64, unit string, ok bool) {
 	for _, kv := range c.Keys {
 		if kv[0] == key {
@@ -210,7 +214,8 @@ func (r *run) cycleChart(op string) []report.Chart {
 	return []report.Chart{c}
 }
 
-// numberAxis is logarithmic, with a tick at each value, where the values span a factor of 32 or more.
+// numberAxis is logarithmic, with a tick at each value, where the values span a
+// factor of 32 or more.
 func numberAxis(name, unit string, xs []float64) report.Axis {
 	a := report.Axis{Name: name, Unit: unit, Human: unit == "B"}
 	low, high := slices.Min(xs), slices.Max(xs)
@@ -224,7 +229,8 @@ func numberAxis(name, unit string, xs []float64) report.Axis {
 
 func isWide(low, high float64) bool { return low > 0 && high/low >= 32 }
 
-// sample returns n+1 points of a function from low to high, evenly on the scale that the axis has.
+// sample returns n+1 points of a function from low to high, evenly on the scale
+// that the axis has.
 func sample(n int, low, high float64, log bool, f func(x float64) float64) []report.Mark {
 	out := make([]report.Mark, n+1)
 	for i := range out {
@@ -238,12 +244,14 @@ func sample(n int, low, high float64, log bool, f func(x float64) float64) []rep
 	return out
 }
 
-// parallelKeys are the axes along which one would like the rate to grow in proportion.
+// parallelKeys are the axes along which one would like the rate to grow in
+// proportion.
 var parallelKeys = []string{"threads", "workers", "cores"}
 
-// addIdeal draws, for each curve along a number of threads, workers or cores, what its first point would become if
-// every further one did as much: the rate in proportion, the time inversely. It returns a sentence about the lines,
-// "" where there are none.
+// addIdeal draws, for each curve along a number of threads, workers or cores,
+// what its first point would become if every further one did as much: the rate
+// in proportion, the time inversely. It returns a sentence about the lines, ""
+// where there are none.
 func addIdeal(c *report.Chart, key string, curves []curve) string {
 	if !slices.Contains(parallelKeys, key) || c.Y.Unit != "B/s" && c.Y.Unit != "s" {
 		return ""

@@ -28,8 +28,8 @@ type driftStep struct {
 // tip is the step in lines.
 func (s driftStep) tip() string { return s.name + "\n" + report.Human(s.rate, "B/s") }
 
-// driftSteps lists every timed step of the run. The canaries of one place are one kind whatever case they were before:
-// they should all be alike.
+// driftSteps lists every timed step of the run. The canaries of one place are
+// one kind whatever case they were before: they should all be alike.
 func (r *run) driftSteps() []driftStep {
 	var out []driftStep
 	starts := r.sessionStarts()
@@ -58,8 +58,8 @@ func (r *run) driftSteps() []driftStep {
 	return out
 }
 
-// sessionStarts is, for each session, the monotonic time of the start of the first session, in nanoseconds on the
-// clock of the session.
+// sessionStarts is, for each session, the monotonic time of the start of the
+// first session, in nanoseconds on the clock of the session.
 func (r *run) sessionStarts() map[int]int64 {
 	out := map[int]int64{}
 	for i := range r.Result.Cases {
@@ -86,8 +86,8 @@ func stepRate(s *result.Step) (rate float64, ok bool) {
 	return 0, false
 }
 
-// driftChart compares the speed of every step with the median of its own kind, over the time of the run, and rings what
-// has a warning.
+// driftChart compares the speed of every step with the median of its own kind,
+// over the time of the run, and rings what has a warning.
 func driftChart(r *run) []report.Chart {
 	steps := r.driftSteps()
 	common := dropCommonWarnings(steps)
@@ -129,8 +129,8 @@ func driftChart(r *run) []report.Chart {
 	return []report.Chart{c}
 }
 
-// dropCommonWarnings removes from the steps the warnings that at least half of them have, which mark nothing, and
-// returns them.
+// dropCommonWarnings removes from the steps the warnings that at least half of
+// them have, which mark nothing, and returns them.
 func dropCommonWarnings(steps []driftStep) []result.Warning {
 	seen := map[result.Warning]int{}
 	var common []result.Warning
@@ -149,7 +149,8 @@ func dropCommonWarnings(steps []driftStep) []result.Warning {
 	return common
 }
 
-// runWarnings names the warnings that have no place of their own: those of most steps, and those of the whole run.
+// runWarnings names the warnings that have no place of their own: those of most
+// steps, and those of the whole run.
 func (r *run) runWarnings(common []result.Warning) string {
 	var texts, kinds []string
 	for _, w := range common {
@@ -190,7 +191,8 @@ func addDrift(c *report.Chart, name string, steps []driftStep, rates map[string]
 	c.Add(points)
 }
 
-// addWarning names a warning by its kind and round; its text is the title of the cell and in the list of warnings.
+// addWarning names a warning by its kind and round; its text is the title of
+// the cell and in the list of warnings.
 func addWarning(c *report.Cell, w result.Warning, round int) {
 	kind := report.Plain(w.Kind, 40) + " (round " + strconv.Itoa(round) + ")"
 	if !strings.Contains(c.Text, kind) {
@@ -199,7 +201,8 @@ func addWarning(c *report.Cell, w result.Warning, round int) {
 	c.Title += report.TextIf(c.Title != "", "; ") + report.Plain(w.Text, 300)
 }
 
-// warnedMarks are rings around the steps with warnings, at 1 where a step is the only one of its kind.
+// warnedMarks are rings around the steps with warnings, at 1 where a step is
+// the only one of its kind.
 func warnedMarks(steps []driftStep, rates map[string][]float64) []report.Mark {
 	var out []report.Mark
 	for _, s := range steps {
@@ -218,7 +221,8 @@ func warnedMarks(steps []driftStep, rates map[string][]float64) []report.Mark {
 	return out
 }
 
-// driftRange keeps 1 in the middle and shows at least a tenth either way, so that noise does not look like drift.
+// driftRange keeps 1 in the middle and shows at least a tenth either way, so
+// that noise does not look like drift.
 func driftRange(c *report.Chart) (low, high *float64) {
 	far := 0.1
 	for _, m := range c.Marks() {

@@ -42,7 +42,8 @@ func (p picture) heading(text string) string {
 	return report.Capitalize(report.QuantityName(p.op)) + text + report.PhaseSuffix(p.phase)
 }
 
-// fileSet are the timed files of one case, phase and direction over all rounds that count.
+// fileSet are the timed files of one case, phase and direction over all rounds
+// that count.
 type fileSet struct {
 	picture
 	caseID  string
@@ -63,7 +64,8 @@ func valuesOf(files []timedFile, of func(timedFile) float64) []float64 {
 	return out
 }
 
-// fileSets gathers the samples of writing and reading, in the order of cases and of the protocol.
+// fileSets gathers the samples of writing and reading, in the order of cases
+// and of the protocol.
 func fileSets(v *report.View) []fileSet {
 	var out []fileSet
 	for i := range v.Result.Cases {
@@ -89,7 +91,8 @@ func fileSets(v *report.View) []fileSet {
 	return slices.DeleteFunc(out, func(s fileSet) bool { return len(s.files) == 0 })
 }
 
-// pictures lists direction × phase in the order of the protocol, writes before reads of the same phase.
+// pictures lists direction × phase in the order of the protocol, writes before
+// reads of the same phase.
 func pictures(sets []fileSet) []picture {
 	var out []picture
 	for _, s := range sets {
@@ -108,14 +111,16 @@ func (r *run) drawnPictures() []picture {
 	return all[:min(len(all), maxPictures)]
 }
 
-// undrawn is a sentence about the pictures that the report has no room for, "" where it has all.
+// undrawn is a sentence about the pictures that the report has no room for, ""
+// where it has all.
 func (r *run) undrawn() string {
 	all := len(pictures(r.sets))
 	return report.TextIf(all > maxPictures, fmt.Sprintf(" Drawn are the first %d of %d combinations of direction "+
 		"and phase; `export` has every file.", maxPictures, all))
 }
 
-// perPicture builds charts for each direction and phase, of at most so many cases each. The charts get their ids here.
+// perPicture builds charts for each direction and phase, of at most so many
+// cases each. The charts get their ids here.
 func (r *run) perPicture(kind string, cases int, build func(p picture, sets []fileSet) []report.Chart) []report.Chart {
 	var out []report.Chart
 	for n, p := range r.drawnPictures() {
@@ -143,7 +148,8 @@ func (r *run) pointLimit() int {
 	return min(pointsPerChart, pointsPerPage/max(charts, 1))
 }
 
-// thin keeps every k-th file so that at most limit remain, always the same ones.
+// thin keeps every k-th file so that at most limit remain, always the same
+// ones.
 func thin(files []timedFile, limit int) (kept []timedFile, every int) {
 	every = max((len(files)+limit-1)/max(limit, 1), 1)
 	for i := 0; i < len(files); i += every {
@@ -200,14 +206,16 @@ type sizeClass struct {
 	reason       string // why there is no interval
 }
 
-// Numbers from which there are intervals: rounds for one over rounds, files for one of 95 % over the files of a mount.
+// Numbers from which there are intervals: rounds for one over rounds, files for
+// one of 95 % over the files of a mount.
 const (
 	minRounds = 3
 	minFiles  = 6
 )
 
-// middle is the rate of files of one size. With three rounds or more it is their mean of the medians of each round,
-// with its t interval; else the median of all files, and of a single mount its exact interval over the files.
+// middle is the rate of files of one size. With three rounds or more it is
+// their mean of the medians of each round, with its t interval; else the median
+// of all files, and of a single mount its exact interval over the files.
 func (r *run) middle(files []timedFile) sizeClass {
 	byRound, all := map[int][]float64{}, valuesOf(files, timedFile.rate)
 	for i, f := range files {
@@ -255,8 +263,8 @@ func (r *run) middleName() string {
 	return "median file of each size"
 }
 
-// sizeClasses are the sizes of all sets in order, or thirds of an octave where there are too many sizes; key gives the
-// class of a size.
+// sizeClasses are the sizes of all sets in order, or thirds of an octave where
+// there are too many sizes; key gives the class of a size.
 type sizeClasses struct {
 	keys, sizes []float64 // size is the geometric mean of a third of an octave
 	binned      bool

@@ -45,7 +45,8 @@ func publishedModel(f result.Fit) func(float64) float64 {
 	return modelOf(f, func(c result.Coefficient) *float64 { return c.Published })
 }
 
-// isOffScale reports whether a published curve would press the measured points flat.
+// isOffScale reports whether a published curve would press the measured points
+// flat.
 func isOffScale(f result.Fit) bool {
 	top, most := 0.0, 0.0
 	at := publishedModel(f)
@@ -62,7 +63,8 @@ func offScaleText(f result.Fit) string {
 	return report.TextIf(isOffScale(f), " The published curve is off this scale; its coefficients are in the table.")
 }
 
-// addFit draws the curve of a fit, the published one and the predictions, and returns the range of x.
+// addFit draws the curve of a fit, the published one and the predictions, and
+// returns the range of x.
 func addFit(c *report.Chart, f result.Fit) (low, high float64) {
 	name := "fit " + report.Plain(f.Name, 60)
 	low, high = math.Inf(1), math.Inf(-1)
@@ -86,7 +88,8 @@ func addFit(c *report.Chart, f result.Fit) (low, high float64) {
 	return low, high
 }
 
-// fitChart draws a fit on its own points, for axes that are not keys of cases (file size, cycle).
+// fitChart draws a fit on its own points, for axes that are not keys of cases
+// (file size, cycle).
 func (r *run) fitChart(i int, f result.Fit) report.Chart {
 	along, name := keyName(f.Along), report.QuantityName(f.Op)
 	c := report.Chart{ID: "fit-" + strconv.Itoa(i+1), Height: 320, Heading: report.Capitalize(name) + " along " + along,
@@ -115,8 +118,9 @@ func (r *run) fitChart(i int, f result.Fit) report.Chart {
 	return c
 }
 
-// sweepCharts draw each rate along each numeric axis of the plan, with the fits that belong to it; then the rates
-// along the cycles of a repeat block, and the fits that found no axis.
+// sweepCharts draw each rate along each numeric axis of the plan, with the fits
+// that belong to it; then the rates along the cycles of a repeat block, and the
+// fits that found no axis.
 func sweepCharts(r *run) []report.Chart {
 	var out []report.Chart
 	drawn := map[int]bool{} // fits
@@ -140,7 +144,8 @@ func sweepCharts(r *run) []report.Chart {
 	return out
 }
 
-// sweepChart is one quantity along one axis; the fits that are in the picture are marked as drawn.
+// sweepChart is one quantity along one axis; the fits that are in the picture
+// are marked as drawn.
 func (r *run) sweepChart(key, op string, f report.Figures, drawn map[int]bool) []report.Chart {
 	curves, xUnit := r.sweepCurves(key, op, f)
 	if len(curves) == 0 {

@@ -8,7 +8,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-// layer is one thing that a file in an image passes through and a file in a native folder does not.
+// layer is one thing that a file in an image passes through and a file in a
+// native folder does not.
 type layer uint8
 
 const (
@@ -18,7 +19,8 @@ const (
 	layerEncryption                   // encryption
 )
 
-// layersOf are the layers of an image. Where the run did not record what served it, it is not a layer of its own.
+// layersOf are the layers of an image. Where the run did not record what served
+// it, it is not a layer of its own.
 func layersOf(c *result.Case) layer {
 	out := layerRaw
 	if by := c.Target.ServedBy; by != "" && by != "loop" && by != "kernel" {
@@ -60,15 +62,17 @@ func (l layer) name(c *result.Case) string {
 	return strings.Join(words[:len(words)-1], ", ") + " and " + last
 }
 
-// link is one part of the time of a case: what the case c of the link took more than that of the link before.
+// link is one part of the time of a case: what the case c of the link took more
+// than that of the link before.
 type link struct {
 	name   string
 	layers layer // that c has and the case before has not; 0 for directories
 	c      *result.Case
 }
 
-// chainOf is the way from the native folder to a case over the cases that have only its lower layers, each as the case
-// has them. A layer whose cost no case tells is one part with the next one.
+// chainOf is the way from the native folder to a case over the cases that have
+// only its lower layers, each as the case has them. A layer whose cost no case
+// tells is one part with the next one.
 func chainOf(c, native *result.Case, find func(*result.Case, func(*result.Case) bool) *result.Case) []link {
 	chain := []link{{name: report.NativeFolder, c: native}}
 	switch {
@@ -109,7 +113,8 @@ func hasOnly(c, d *result.Case, layers layer) bool {
 	return (layers&layerHelper == 0 || c.Target.ServedBy == d.Target.ServedBy) && agree(c, d, except...)
 }
 
-// agree reports whether two cases agree in all keys that both have, with exceptions.
+// agree reports whether two cases agree in all keys that both have, with
+// exceptions.
 func agree(a, b *result.Case, except ...string) bool {
 	return a.Target.Place == b.Target.Place && !slices.ContainsFunc(b.Keys, func(kv [2]string) bool {
 		return !slices.Contains(except, kv[0]) &&
@@ -117,7 +122,8 @@ func agree(a, b *result.Case, except ...string) bool {
 	})
 }
 
-// unsplit are the kinds of parts that a run with more cases would split, with the sentence that names the case.
+// unsplit are the kinds of parts that a run with more cases would split, with
+// the sentence that names the case.
 var unsplit = []struct {
 	isPart func(l layer) bool
 	note   string

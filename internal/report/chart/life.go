@@ -18,7 +18,8 @@ const (
 	maxStepNames = 12 // steps that head columns of a table; more of them head rows
 )
 
-// quantity is a line of the charts of space: a size or a count after a step, NaN where the step did not take it.
+// quantity is a line of the charts of space: a size or a count after a step,
+// NaN where the step did not take it.
 type quantity struct {
 	id, heading string
 	name, role  string
@@ -50,7 +51,8 @@ var (
 		func(s *result.Step) float64 { return float64(s.Live) }}
 )
 
-// lifeCharts draw what containers occupy over the steps of the protocol: each container alone, and one quantity of all.
+// lifeCharts draw what containers occupy over the steps of the protocol: each
+// container alone, and one quantity of all.
 func lifeCharts(r *run) []report.Chart {
 	var out []report.Chart
 	for i := range r.Result.Cases {
@@ -69,7 +71,8 @@ func lifeCharts(r *run) []report.Chart {
 	return out
 }
 
-// lifeOf draws all that one container occupies: size on disk, live files, bands and free space.
+// lifeOf draws all that one container occupies: size on disk, live files, bands
+// and free space.
 func (r *run) lifeOf(c *result.Case, number int) []report.Chart {
 	indexes, labels := lifeSteps(c)
 	out := lifeChart("case-"+strconv.Itoa(number+1), "Life of the container: "+r.CaseName(c.ID),
@@ -121,7 +124,8 @@ func lifeChart(id, heading string, y report.Axis, steps []string) report.Chart {
 	return c
 }
 
-// addLine adds one line and one column; what is missing between two points of a solid line is dotted.
+// addLine adds one line and one column; what is missing between two points of a
+// solid line is dotted.
 func addLine(c *report.Chart, role, name string, q quantity, values []float64) {
 	s := report.Series{Role: role, Name: name}
 	c.Table.Columns = append(c.Table.Columns, report.Column{Title: name})
@@ -133,7 +137,8 @@ func addLine(c *report.Chart, role, name string, q quantity, values []float64) {
 	c.Add(s)
 }
 
-// addGaps dots what is missing between two points of a line: a solid line would show sizes that were not taken.
+// addGaps dots what is missing between two points of a line: a solid line would
+// show sizes that were not taken.
 func addGaps(c *report.Chart) {
 	var out []report.Series
 	for _, s := range c.Series {
@@ -150,8 +155,9 @@ func addGaps(c *report.Chart) {
 	c.Series = out
 }
 
-// lifeSteps are the steps with sizes, and those at which files came or went that no sizes were taken after, in the
-// order of the protocol, with their names.
+// lifeSteps are the steps with sizes, and those at which files came or went
+// that no sizes were taken after, in the order of the protocol, with their
+// names.
 func lifeSteps(c *result.Case) (indexes []int, labels []string) {
 	var order []*result.Step
 	for i := range c.Steps {
@@ -190,7 +196,8 @@ func isMeasuredNext(rest []*result.Step, live int64) bool {
 	return false
 }
 
-// medianStep is the median of a quantity over the rounds that count of the steps that match, NaN where none has it.
+// medianStep is the median of a quantity over the rounds that count of the
+// steps that match, NaN where none has it.
 func medianStep(c *result.Case, of func(*result.Step) float64, match func(*result.Step) bool) float64 {
 	var values []float64
 	for i := range c.Steps {
@@ -207,7 +214,8 @@ func medianStep(c *result.Case, of func(*result.Step) float64, match func(*resul
 	return m
 }
 
-// moment is one place in the protocol where sizes were taken. The index separates steps without a phase.
+// moment is one place in the protocol where sizes were taken. The index
+// separates steps without a phase.
 type moment struct {
 	phase        string
 	cycle, index int
@@ -217,7 +225,8 @@ func (m moment) matches(s *result.Step) bool {
 	return s.Disk != nil && s.Phase == m.phase && s.Cycle == m.cycle && (m.phase != "" || s.Index == m.index)
 }
 
-// moments lists the places with sizes over all cases, in the order of the protocol.
+// moments lists the places with sizes over all cases, in the order of the
+// protocol.
 func (r *run) moments() []moment {
 	var out []moment
 	for i := range r.Result.Cases {
@@ -295,8 +304,8 @@ func transpose(t report.Table) report.Table {
 	return out
 }
 
-// mergeLines lets cases with almost the same values share a line, so that none is hidden under another.
-// The table keeps them apart.
+// mergeLines lets cases with almost the same values share a line, so that none
+// is hidden under another. The table keeps them apart.
 func mergeLines(c *report.Chart) {
 	top := 0.0
 	for _, m := range c.Marks() {

@@ -15,7 +15,8 @@ import (
 	"dmgbench/internal/report"
 )
 
-// canvasFrom is the number of marks from which a chart is drawn on a canvas: as many SVG elements make a page slow.
+// canvasFrom is the number of marks from which a chart is drawn on a canvas: as
+// many SVG elements make a page slow.
 const canvasFrom = 2500
 
 // Spec is what the script of the page reads for one chart.
@@ -47,8 +48,8 @@ type specAxis struct {
 	Brief  []string  `json:"brief,omitempty"`
 }
 
-// Encode writes a chart as JSON for the script of the page. The characters <, > and & are escaped, so that the text
-// is safe inside a script element.
+// Encode writes a chart as JSON for the script of the page. The characters <, >
+// and & are escaped, so that the text is safe inside a script element.
 func Encode(c *report.Chart) ([]byte, error) {
 	out, err := json.Marshal(newSpec(c))
 	if err != nil {
@@ -118,10 +119,12 @@ func encodeAxis(c *report.Chart, a report.Axis, value func(report.Mark) float64)
 	return o, &specAxis{a.Unit, sc.Factor, sc.Suffix, a.Human, a.Ticks, a.Names, a.Brief}
 }
 
-// roleOption is how the library draws a role: the type of its series, how many of the values of a mark they have, and
-// which of these have to fit on the axes (nil: the first two). The script draws the marks of custom series. The values
-// are x, y, the ends of the interval, the start of a part, the published value, whether that is comparable, the slot
-// within the row, the slots of the chart and the marks of the row.
+// roleOption is how the library draws a role: the type of its series, how many
+// of the values of a mark they have, and which of these have to fit on the axes
+// (nil: the first two). The script draws the marks of custom series. The values
+// are x, y, the ends of the interval, the start of a part, the published value,
+// whether that is comparable, the slot within the row, the slots of the chart
+// and the marks of the row.
 type roleOption struct {
 	kind   string
 	values int
@@ -147,8 +150,8 @@ var roleOptions = map[string]roleOption{
 	"prediction":   {types.ChartScatter, 2, nil},
 }
 
-// addSeries gives each series its data, its tips and its labels; the intervals of bars and lines are series of their
-// own.
+// addSeries gives each series its data, its tips and its labels; the intervals
+// of bars and lines are series of their own.
 func (s *Spec) addSeries(c *report.Chart) (out []charts.SingleSeries) {
 	slots, steps := 0, map[float64]int{} // of the chart, and of each row
 	for _, one := range c.Series {

@@ -9,8 +9,9 @@ import (
 	"dmgbench/internal/result"
 )
 
-// kinds is the registry: every kind of chart, in the order of the page, with the section of the page that has it. build
-// returns no chart where the kind does not apply to the run; sections and provenance are added by [All].
+// kinds is the registry: every kind of chart, in the order of the page, with
+// the section of the page that has it. build returns no chart where the kind
+// does not apply to the run; sections and provenance are added by [All].
 var kinds = []struct {
 	section string
 	build   func(*run) []report.Chart
@@ -30,7 +31,8 @@ var kinds = []struct {
 	{"relations", relationCharts},
 }
 
-// NewView arranges a result with its charts, for every renderer. Each chart has an id and a file name of its own.
+// NewView arranges a result with its charts, for every renderer. Each chart has
+// an id and a file name of its own.
 func NewView(p *plan.Plan, r *result.Result) *report.View {
 	v := report.NewView(p, r)
 	in := &run{View: v, sets: fileSets(v)}

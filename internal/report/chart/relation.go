@@ -13,8 +13,9 @@ import (
 	"dmgbench/internal/units"
 )
 
-// relationCharts draw one quantity against another: a named point for each case with its two ranks, the line of the
-// cases that are not outliers, and rings around the outliers.
+// relationCharts draw one quantity against another: a named point for each case
+// with its two ranks, the line of the cases that are not outliers, and rings
+// around the outliers.
 func relationCharts(r *run) []report.Chart {
 	var out []report.Chart
 	for i, rel := range r.Result.Relations {
@@ -73,8 +74,9 @@ func relationChart(rel result.Relation) report.Chart {
 	return c
 }
 
-// padAxis leaves room about points for their names and gives the axis its ticks, the first and the last at its ends:
-// the library would set its own next to an end that is none of them. An axis near 0 begins there.
+// padAxis leaves room about points for their names and gives the axis its
+// ticks, the first and the last at its ends: the library would set its own next
+// to an end that is none of them. An axis near 0 begins there.
 func padAxis(a *report.Axis, values []float64) {
 	if len(values) == 0 {
 		return

@@ -9,10 +9,12 @@ import (
 	"dmgbench/internal/report"
 )
 
-// manyIntervals is the number of intervals from which they are drawn thin and light, so that the lines show through.
+// manyIntervals is the number of intervals from which they are drawn thin and
+// light, so that the lines show through.
 const manyIntervals = 48
 
-// sizeCharts draw speed against file size: a line for each case, with an interval at each point where n allows.
+// sizeCharts draw speed against file size: a line for each case, with an
+// interval at each point where n allows.
 func sizeCharts(r *run) []report.Chart {
 	return r.perPicture("size", casesPerChart, func(p picture, sets []fileSet) []report.Chart {
 		c := report.Chart{Height: 300, X: sizeAxis(sets),
@@ -21,7 +23,8 @@ func sizeCharts(r *run) []report.Chart {
 		c.Table.Columns = report.Columns("<case", "file size", "middle", "interval", "slowest", "fastest", "files")
 		reasons, note, intervals := []string{}, "", 0
 		for i, s := range sets {
-			// A little apart sideways, so that intervals do not hide each other.
+			// A little apart sideways, so that intervals do not hide each
+			// other.
 			apart := math.Pow(1.025, float64(i)-float64(len(sets)-1)/2)
 			line := report.Series{Role: "line", Name: r.CaseName(s.caseID)}
 			classes := newSizeClasses([]fileSet{s})
@@ -55,7 +58,8 @@ func sizeCharts(r *run) []report.Chart {
 	})
 }
 
-// sizeIntervalNote is the note about intervals, with the reasons where the chart has none.
+// sizeIntervalNote is the note about intervals, with the reasons where the
+// chart has none.
 func sizeIntervalNote(c *report.Chart, reasons []string) string {
 	slices.Sort(reasons)
 	if text := strings.Join(report.NonEmpty(reasons), "; "); text != "" &&
@@ -80,8 +84,9 @@ func (c sizeClass) row(name, size string) []report.Cell {
 // heatSteps is how many steps of colour a reader distinguishes at a glance.
 const heatSteps = 6
 
-// heatCharts set case against file size, one picture a direction and phase; the colour is the median rate. They need
-// two cases and two sizes: a single row or column is a line of the chart of sizes.
+// heatCharts set case against file size, one picture a direction and phase; the
+// colour is the median rate. They need two cases and two sizes: a single row or
+// column is a line of the chart of sizes.
 func heatCharts(r *run) []report.Chart {
 	return r.perPicture("heat", rowsPerChart, func(p picture, sets []fileSet) []report.Chart {
 		classes := newSizeClasses(sets)
@@ -115,8 +120,8 @@ func heatCharts(r *run) []report.Chart {
 	})
 }
 
-// addHeat makes a series of each step of colour, so that the legend is the scale, and a row of the table for each size:
-// sizes are many, cases few.
+// addHeat makes a series of each step of colour, so that the legend is the
+// scale, and a row of the table for each size: sizes are many, cases few.
 func addHeat(c *report.Chart, cells [][]sizeClass, sc report.Scale, limits []float64) {
 	for step := range len(limits) + 1 {
 		c.Series = append(c.Series, report.Series{Role: "heat", Name: stepName(limits, step)})
@@ -144,7 +149,8 @@ func addHeat(c *report.Chart, cells [][]sizeClass, sc report.Scale, limits []flo
 	}
 }
 
-// heatLimits are the limits between steps of equal ratio, each of two digits; at most one less than [heatSteps].
+// heatLimits are the limits between steps of equal ratio, each of two digits;
+// at most one less than [heatSteps].
 func heatLimits(low, high float64) []float64 {
 	var out []float64
 	if !(low > 0) || high/low < 1.1 {

@@ -21,7 +21,8 @@ const pictureWidth = 900
 //go:embed script
 var scriptFiles embed.FS
 
-// Script is all script of a page with charts: it draws and saves them, and sorts and copies tables.
+// Script is all script of a page with charts: it draws and saves them, and
+// sorts and copies tables.
 var Script = readScripts("tables.js", "save.js", "marks.js", "report.js")
 
 func readScripts(names ...string) string {
@@ -36,8 +37,9 @@ func readScripts(names ...string) string {
 	return all
 }
 
-// SVG draws every chart of a report in the colours of light paper and gives each to save, in page order and under a
-// file name of its own. The scripts of the page draw it here too, in an interpreter without network, files or clock,
+// SVG draws every chart of a report in the colours of light paper and gives
+// each to save, in page order and under a file name of its own. The scripts of
+// the page draw it here too, in an interpreter without network, files or clock,
 // so that the same result gives the same bytes.
 func SVG(p *plan.Plan, r *result.Result, save func(name string, svg []byte) error) error {
 	v := NewView(p, r)
@@ -75,7 +77,8 @@ const drawFunction = `(function (text, width, theme) {
 	return svg;
 })`
 
-// drawer runs the charting library and the scripts of the page without a browser.
+// drawer runs the charting library and the scripts of the page without a
+// browser.
 type drawer struct {
 	*goja.Runtime
 	function goja.Callable // [drawFunction]
@@ -90,10 +93,12 @@ func newDrawer(console func(text string)) (*drawer, error) {
 	}
 	globals := map[string]any{"console": map[string]any{"log": log, "warn": log, "error": log}}
 	for _, name := range []string{"setTimeout", "clearTimeout", "setInterval", "clearInterval"} {
-		// Without an event loop, work that the library defers is never done: a still picture does not need it.
+		// Without an event loop, work that the library defers is never done: a
+		// still picture does not need it.
 		globals[name] = func(goja.FunctionCall) goja.Value { return goja.Undefined() }
 	}
-	// The library measures how long it takes to measure text, and measures otherwise if that is slow.
+	// The library measures how long it takes to measure text, and measures
+	// otherwise if that is slow.
 	d.SetTimeSource(func() time.Time { return time.Unix(0, 0) })
 	program, err := compileLibrary()
 	for name, value := range globals {

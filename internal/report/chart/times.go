@@ -77,7 +77,8 @@ func addLines(c *report.Chart, name string, s fileSet) {
 	}
 }
 
-// fitBySize is least squares weighted by 1/size², the line of the estimates "weighted" and "latency".
+// fitBySize is least squares weighted by 1/size², the line of the estimates
+// "weighted" and "latency".
 func fitBySize(sizes, seconds []float64) (stats.Line, error) {
 	w := make([]float64, len(sizes))
 	for i, s := range sizes {
@@ -86,11 +87,13 @@ func fitBySize(sizes, seconds []float64) (stats.Line, error) {
 	return stats.FitWeightedLine(sizes, seconds, w)
 }
 
-// residualRange is how far, as a factor, the scale of residuals reaches at least: noise must not look like structure.
+// residualRange is how far, as a factor, the scale of residuals reaches at
+// least: noise must not look like structure.
 const residualRange = 1.25
 
-// residualCharts draw what the weighted lines of the charts of time leave: the time of every file over that of the
-// line, so that a bend, two modes or a few extreme files show.
+// residualCharts draw what the weighted lines of the charts of time leave: the
+// time of every file over that of the line, so that a bend, two modes or a few
+// extreme files show.
 func residualCharts(r *run) []report.Chart {
 	limit := r.pointLimit()
 	return r.perPicture("residuals", casesPerChart, func(p picture, sets []fileSet) []report.Chart {
@@ -105,7 +108,8 @@ func residualCharts(r *run) []report.Chart {
 	})
 }
 
-// fitResiduals draw the same for a fit of the plan along the file size, which has another line.
+// fitResiduals draw the same for a fit of the plan along the file size, which
+// has another line.
 func fitResiduals(i int, f result.Fit) []report.Chart {
 	at := measuredModel(f)
 	if at == nil || f.Along != "file_size" || f.Op != "write_time" && f.Op != "read_time" || f.Reason != "" {
@@ -141,8 +145,8 @@ func newResiduals(heading string, sets []fileSet) *residuals {
 	return c
 }
 
-// add draws the points of one line and tabulates their distribution. A file at whose size the line is not above 0 has
-// no ratio, and is counted in the table.
+// add draws the points of one line and tabulates their distribution. A file at
+// whose size the line is not above 0 has no ratio, and is counted in the table.
 func (c *residuals) add(name string, files []timedFile, at func(float64) float64, limit int) {
 	var over []timedFile // seconds is the ratio
 	for _, f := range files {
@@ -176,7 +180,8 @@ func spread(values []float64, write func(float64) string) []report.Cell {
 	return out
 }
 
-// finish sets the scale, the line at 1 and the notes; without points it returns none.
+// finish sets the scale, the line at 1 and the notes; without points it returns
+// none.
 func (c *residuals) finish(line, workers string) []report.Chart {
 	if len(c.ratios) == 0 {
 		return nil
@@ -192,7 +197,8 @@ func (c *residuals) finish(line, workers string) []report.Chart {
 	return []report.Chart{c.Chart}
 }
 
-// ratioTicks are round factors about 1: fine where the range is narrow, powers of ten where it is wide.
+// ratioTicks are round factors about 1: fine where the range is narrow, powers
+// of ten where it is wide.
 func ratioTicks(low, high float64) []float64 {
 	ticks := []float64{0.8, 0.9, 1, 1.1, 1.25}
 	switch span := max(high, 1/low); {
@@ -253,7 +259,8 @@ func (r *run) stripChart(op string, cases, phases []string) report.Chart {
 			kept, k := thin(files, pointsPerChart/(len(cases)*lanes))
 			every = max(every, k)
 			for n, f := range kept {
-				// Multiples of the golden ratio spread the points of a lane evenly, and always alike.
+				// Multiples of the golden ratio spread the points of a lane
+				// evenly, and always alike.
 				_, share := math.Modf(float64(n) * math.Phi)
 				points.Marks = append(points.Marks, report.Point(f.rate(),
 					float64(i)+0.8*((float64(lane)+0.15+0.7*share)/float64(lanes)-0.5)))

@@ -1,5 +1,6 @@
-// Package html writes the report of a run, and documents, as self-contained pages: they load nothing from anywhere, and
-// their content security policy forbids that they ever do.
+// Package html writes the report of a run, and documents, as self-contained
+// pages: they load nothing from anywhere, and their content security policy
+// forbids that they ever do.
 package html
 
 import (
@@ -23,8 +24,9 @@ var pageFiles embed.FS
 var templates = template.Must(template.New("").Funcs(template.FuncMap{"rows": rows,
 	"forms": forms}).ParseFS(pageFiles, "page/*.tmpl"))
 
-// head is the data of the first and last lines of every page. Styles and scripts are ours and are printed as they
-// are; everything else is a string and is escaped by html/template.
+// head is the data of the first and last lines of every page. Styles and
+// scripts are ours and are printed as they are; everything else is a string and
+// is escaped by html/template.
 type head struct {
 	Title           string
 	Policy          string
@@ -33,8 +35,9 @@ type head struct {
 	Charts          string      // name and version of the library
 }
 
-// newHead allows the two scripts of pages with charts by their digests, and pictures that the page itself makes. Styles
-// may be inline, as the charting library sets style attributes; they can load nothing.
+// newHead allows the two scripts of pages with charts by their digests, and
+// pictures that the page itself makes. Styles may be inline, as the charting
+// library sets style attributes; they can load nothing.
 func newHead(title string, hasCharts bool) head {
 	h := head{Title: title, Policy: "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action " +
 		"'none'"}
@@ -69,8 +72,9 @@ func newFigure(c report.Chart) (figure, error) {
 	return figure{c, c.Description(), c.Height + 160, template.JS(text)}, err
 }
 
-// write executes a template and writes its page at once, so that a page is whole or not there. The charting library is
-// known to panic on odd input; that ends as an error.
+// write executes a template and writes its page at once, so that a page is
+// whole or not there. The charting library is known to panic on odd input; that
+// ends as an error.
 func write(w io.Writer, name, title string, page func() (any, error)) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -43,7 +43,8 @@ func Run(w io.Writer, p *plan.Plan, r *result.Result) error {
 	})
 }
 
-// addSections arranges charts and tables under headings; a section without either is left out.
+// addSections arranges charts and tables under headings; a section without
+// either is left out.
 func (p *runPage) addSections() error {
 	sections := make([]section, len(chart.Sections))
 	at := map[string]*section{}

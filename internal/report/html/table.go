@@ -20,7 +20,8 @@ type tableCell struct {
 	Below []report.BelowLine
 }
 
-// rows are the rows of a table; a case that is named in the row above is not named again.
+// rows are the rows of a table; a case that is named in the row above is not
+// named again.
 func rows(t report.Table) []tableRow {
 	out := make([]tableRow, len(t.Rows))
 	last := ""
@@ -54,7 +55,8 @@ func rows(t report.Table) []tableRow {
 	return out
 }
 
-// forms is what the copy buttons of a table of the plan give, as JSON; "" leaves that to the script of the page.
+// forms is what the copy buttons of a table of the plan give, as JSON; ""
+// leaves that to the script of the page.
 func forms(t report.Table) (template.JS, error) {
 	if t.File == "" {
 		return "", nil

@@ -1,8 +1,9 @@
-// Package reporttest makes results for the tests of packages that read results. Every figure follows from a formula,
-// without measurement, clock or randomness: a call gives the same result every time.
+// Package reporttest makes results for the tests of packages that read results.
+// Every figure follows from a formula, without measurement, clock or
+// randomness: a call gives the same result every time.
 //
-// The rest (machine, cases, claims, deviations, tables) is in the files of the folder data, in the form of
-// result.json.
+// The rest (machine, cases, claims, deviations, tables) is in the files of the
+// folder data, in the form of result.json.
 package reporttest
 
 import (
@@ -28,7 +29,8 @@ const mb = 1_000_000
 var sizes = []int64{20_000, 40_000, 60_000, 80_000, 100_000, 200_000, 400_000, 600_000, 800_000,
 	1 * mb, 2 * mb, 4 * mb, 6 * mb, 8 * mb, 10 * mb, 20 * mb}
 
-// rates are those of a case without any noise: a file takes latency + bytes/rate.
+// rates are those of a case without any noise: a file takes latency +
+// bytes/rate.
 type rates struct {
 	write, read float64 // B/s
 	latency     float64 // s
@@ -78,8 +80,9 @@ func (b *run) load(name string) {
 
 var throttled = result.Warning{Kind: "throttled", Text: "the last round was 9 % slower than the first"}
 
-// Sample is a run of four image cases and the native baseline over three phases and three rounds, with deviations,
-// verdicts of every kind, warnings, a failed and a skipped case, and a table of the plan.
+// Sample is a run of four image cases and the native baseline over three phases
+// and three rounds, with deviations, verdicts of every kind, warnings, a failed
+// and a skipped case, and a table of the plan.
 func Sample() (*plan.Plan, *result.Result) {
 	b := newRun("performance-2024", "Performance of disk images by format and encryption", 3)
 	b.p.Summary = "Writes, reads and sizes of images as they are new, part full and emptied."
@@ -102,7 +105,8 @@ func Sample() (*plan.Plan, *result.Result) {
 	return b.p, b.r
 }
 
-// publish adds published figures to the measured ones; none of them is comparable.
+// publish adds published figures to the measured ones; none of them is
+// comparable.
 func (b *run) publish() {
 	figures := map[string]map[string]string{
 		"format=UDRW,encryption=none":    {"write": "5.5", "read": "5.3"},
@@ -146,8 +150,8 @@ func (b *run) fillTables() {
 	}
 }
 
-// Sweep is a run over a numeric axis (threads 1 to 14) with a line through its points, the coefficients of the author
-// and a prediction.
+// Sweep is a run over a numeric axis (threads 1 to 14) with a line through its
+// points, the coefficients of the author and a prediction.
 func Sweep() (*plan.Plan, *result.Result) {
 	b := newRun("thread-scaling-2024", "Compression against the number of threads", 3)
 	b.load("sweep")
@@ -192,7 +196,8 @@ func newCase(filesystem string, keys ...string) result.Case {
 	return c
 }
 
-// Large is one case with at least n timed files, over as many rounds as that takes.
+// Large is one case with at least n timed files, over as many rounds as that
+// takes.
 func Large(n int) (*plan.Plan, *result.Result) {
 	b := newRun("large", "Many files", n/(4*len(sizes))+1)
 	b.r.Cases = []result.Case{newCase("", "format", "UDSB")}
@@ -220,8 +225,8 @@ func Aging() (*plan.Plan, *result.Result) {
 	return b.p, b.r
 }
 
-// era is a stretch of runs of one version, and the share of the usual rate that an encrypted sparse bundle is written
-// with.
+// era is a stretch of runs of one version, and the share of the usual rate that
+// an encrypted sparse bundle is written with.
 type era struct {
 	system, build, tool string
 	runs                int
@@ -231,9 +236,10 @@ type era struct {
 var eras = []era{{"26.2", "25C56", "0.4.0", 4, 1}, {"26.4", "25E241", "0.4.0", 5, 1.004},
 	{"26.4", "25E241", "0.5.0", 3, 1.002}, {"26.5", "25F71", "0.5.0", 5, 0.86}, {"26.6", "25G12", "0.5.0", 1, 0.85}}
 
-// Past are runs of one plan on one Mac over five versions, the oldest first: in macOS 26.5 writing to an encrypted
-// sparse bundle became slower by a seventh. Sessions differ by two percent. One run has a warning of
-// its own, and one is unfinished.
+// Past are runs of one plan on one Mac over five versions, the oldest first: in
+// macOS 26.5 writing to an encrypted sparse bundle became slower by a seventh.
+// Sessions differ by two percent. One run has a warning of its own, and one is
+// unfinished.
 func Past() []*result.Result {
 	var out []*result.Result
 	for _, e := range eras {

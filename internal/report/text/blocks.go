@@ -12,7 +12,8 @@ import (
 	"dmgbench/internal/wording"
 )
 
-// This file prints charts as tables of blocks, from the definitions that the page draws.
+// This file prints charts as tables of blocks, from the definitions that the
+// page draws.
 
 // heights are the eight heights of a block.
 var heights = []rune("▁▂▃▄▅▆▇█")
@@ -59,7 +60,8 @@ func pictures(charts []report.Chart, width int) []report.Section {
 	return out
 }
 
-// heatMap has a row for each case and a block for each size; the height is the rank of the class of the value.
+// heatMap has a row for each case and a block for each size; the height is the
+// rank of the class of the value.
 func heatMap(c report.Chart, width int) report.Section {
 	sizes := c.X.Categories
 	t := report.Table{Columns: report.Columns("<", "<", sizes[0], sizes[len(sizes)-1])}
@@ -89,7 +91,8 @@ func heatMap(c report.Chart, width int) report.Section {
 		After: []string{strings.Join(classes, ", ") + ".", strings.Replace(c.Sub, "Colour", "Height", 1)}}
 }
 
-// shortNames replaces the names of formats by their codes if a name is longer than a number of columns.
+// shortNames replaces the names of formats by their codes if a name is longer
+// than a number of columns.
 func shortNames(names []string, columns int) []string {
 	out := slices.Clone(names)
 	if slices.ContainsFunc(out, func(s string) bool { return report.Width(s) > columns }) {
@@ -100,8 +103,8 @@ func shortNames(names []string, columns int) []string {
 	return out
 }
 
-// waterfall has a row for each part of a case; each part starts at the end of the one before. columns is the width of
-// the bars.
+// waterfall has a row for each part of a case; each part starts at the end of
+// the one before. columns is the width of the bars.
 func waterfall(c report.Chart, columns int) report.Section {
 	t := report.Table{Columns: report.Columns("<", "<", "<", "time")}
 	type bar struct {
@@ -182,7 +185,8 @@ func trendSection(c report.Chart) report.Section {
 // pointsPerBlock is of how many points a line of blocks has one.
 func pointsPerBlock(points int) int { return max((points+trendBlocks-1)/trendBlocks, 1) }
 
-// changePlaces are the runs that another version starts with: a vertical line is printed before them.
+// changePlaces are the runs that another version starts with: a vertical line
+// is printed before them.
 func changePlaces(c report.Chart) []int {
 	var out []int
 	for _, s := range c.Series {

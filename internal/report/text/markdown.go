@@ -119,7 +119,8 @@ func linkNames(links []report.Link) string {
 	return strings.Join(names, ", ")
 }
 
-// code prints a block of code, fenced with more backticks than the code has in a row.
+// code prints a block of code, fenced with more backticks than the code has in
+// a row.
 func (m *markdown) code(language, code string) {
 	if code == "" {
 		return

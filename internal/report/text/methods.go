@@ -9,7 +9,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-// Methods prints the Methods paragraphs of a run for an article, in lines of 80 columns.
+// Methods prints the Methods paragraphs of a run for an article, in lines of 80
+// columns.
 func Methods(w io.Writer, p *plan.Plan, r *result.Result) error {
 	t := newTerminal(Options{})
 	d := report.MethodsDocument(p, r)

@@ -37,8 +37,9 @@ type run struct {
 	width int // of the terminal, in columns
 }
 
-// sections is the registry of the sections of a run's report, in order, with the forms that have them. A section that
-// has neither contents nor an id is not printed.
+// sections is the registry of the sections of a run's report, in order, with
+// the forms that have them. A section that has neither contents nor an id is
+// not printed.
 var sections = []struct {
 	forms form
 	build func(run) []report.Section
@@ -75,7 +76,8 @@ func Run(w io.Writer, p *plan.Plan, r *result.Result, o Options) error {
 	return deliver(w, t.Bytes(), "report of run "+r.Run)
 }
 
-// RunMarkdown prints the report of a run for a repository or an issue, without pictures.
+// RunMarkdown prints the report of a run for a repository or an issue, without
+// pictures.
 func RunMarkdown(w io.Writer, p *plan.Plan, r *result.Result) error {
 	m := &markdown{}
 	m.document(runDocument(chart.NewView(p, r), document, 0))
@@ -106,7 +108,8 @@ func tableSections(tables ...report.Table) []report.Section {
 	return out
 }
 
-// head is the source of the plan and the facts of the run; Markdown, which people publish, has the summary as well.
+// head is the source of the plan and the facts of the run; Markdown, which
+// people publish, has the summary as well.
 func head(r run) []report.Section {
 	lead := []string{report.TextIf(r.Source != "", "First published by "+r.Source+".")}
 	if r.form == document {
@@ -115,7 +118,8 @@ func head(r run) []report.Section {
 	return one(report.Section{Lead: report.NonEmpty(lead), Pairs: r.Facts})
 }
 
-// notice states which tools were not measured: it changes the meaning of every number after it.
+// notice states which tools were not measured: it changes the meaning of every
+// number after it.
 func notice(r run) []report.Section {
 	return one(report.Section{Alert: r.First.Notice != "", Lead: report.NonEmpty([]string{r.First.Notice})})
 }
@@ -142,8 +146,8 @@ func weaknesses(r run) []report.Section {
 	return one(s)
 }
 
-// mainNumbers is the table of the first screen. One screen has the first of its rows, with the codes of formats and the
-// notes that explain the intervals.
+// mainNumbers is the table of the first screen. One screen has the first of its
+// rows, with the codes of formats and the notes that explain the intervals.
 func mainNumbers(r run) []report.Section {
 	if r.First.Outcome != nil {
 		return tableSections(*r.First.Outcome)
@@ -178,7 +182,8 @@ func mainNumbers(r run) []report.Section {
 	return s
 }
 
-// screenVerdicts counts the verdicts, and names the claims that do not hold or are undecided.
+// screenVerdicts counts the verdicts, and names the claims that do not hold or
+// are undecided.
 func screenVerdicts(r run) []report.Section {
 	if len(r.First.Judged) == 0 {
 		return nil
@@ -201,13 +206,15 @@ func screenVerdicts(r run) []report.Section {
 	return one(s)
 }
 
-// verdicts are all claims. A terminal shows them without their evidence, which would fill many screens.
+// verdicts are all claims. A terminal shows them without their evidence, which
+// would fill many screens.
 func verdicts(r run) []report.Section {
 	return one(report.Section{Heading: "Verdicts: " + report.CountVerdicts(r.Claims),
 		Items: report.ClaimItems(r.Claims, r.form == document)})
 }
 
-// deviations are the differences between the plan as published, or as written, and the run.
+// deviations are the differences between the plan as published, or as written,
+// and the run.
 func deviations(r run) []report.Section {
 	s := report.Section{Heading: r.DeviationsHeading}
 	for _, d := range r.Deviations {
@@ -227,8 +234,9 @@ func tables(r run) []report.Section {
 
 func blockPictures(r run) []report.Section { return pictures(r.Charts, r.width) }
 
-// chartTables are the tables of the charts that show figures of their own. Others draw what a table of figures has, or
-// have so many rows that they belong into an export.
+// chartTables are the tables of the charts that show figures of their own.
+// Others draw what a table of figures has, or have so many rows that they
+// belong into an export.
 func chartTables(r run) []report.Section {
 	var out []report.Section
 	for _, c := range r.Charts {
@@ -248,7 +256,8 @@ func chartTables(r run) []report.Section {
 	return out
 }
 
-// notDone are the cases, rounds and steps without figures, with the reason of each.
+// notDone are the cases, rounds and steps without figures, with the reason of
+// each.
 func notDone(r run) []report.Section {
 	s := report.Section{Heading: "Not measured, or not in full"}
 	for _, p := range r.NotDone {

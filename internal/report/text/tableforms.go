@@ -8,8 +8,9 @@ import (
 	"dmgbench/internal/result"
 )
 
-// Tables hands every table of the plan to save as HTML, Markdown and TSV, in the order of the plan and under a
-// file name of its own. The same result gives the same bytes.
+// Tables hands every table of the plan to save as HTML, Markdown and TSV, in
+// the order of the plan and under a file name of its own. The same result gives
+// the same bytes.
 func Tables(p *plan.Plan, r *result.Result, save func(name string, text []byte) error) error {
 	taken := map[string]int{}
 	for _, t := range report.NewView(p, r).PlanTables {

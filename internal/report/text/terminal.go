@@ -1,6 +1,7 @@
-// Package text prints the model of package report where no pictures are: on a terminal, as Markdown, and as tables for
-// web pages, documents and spreadsheets of other people. All sentences are made by package report; this package only
-// arranges them.
+// Package text prints the model of package report where no pictures are: on a
+// terminal, as Markdown, and as tables for web pages, documents and
+// spreadsheets of other people. All sentences are made by package report; this
+// package only arranges them.
 package text
 
 import (
@@ -37,11 +38,13 @@ var styles = map[string]string{
 	result.Holds: green, result.DoesNotHold: red, result.CannotTell: yellow, result.NotMeasured: faint,
 }
 
-// labelWidth is the width of the column of verdicts; the longest is "does not hold".
+// labelWidth is the width of the column of verdicts; the longest is "does not
+// hold".
 const labelWidth = 14
 
-// terminal lays text out in a number of columns. Widths are those of [report.Width]: a CJK character takes two columns,
-// a combining mark or an ANSI sequence none.
+// terminal lays text out in a number of columns. Widths are those of
+// [report.Width]: a CJK character takes two columns, a combining mark or an
+// ANSI sequence none.
 type terminal struct {
 	bytes.Buffer
 	width int
@@ -114,7 +117,8 @@ func (w *terminal) paragraphs(list []string) {
 	}
 }
 
-// items prints a list. Items with a class have their label in a column of its own.
+// items prints a list. Items with a class have their label in a column of its
+// own.
 func (w *terminal) items(indent string, list []report.Item) {
 	for _, item := range list {
 		first, text := indent+"• ", item.Text
@@ -149,7 +153,8 @@ func (w *terminal) paint(style, text string) string {
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
 }
 
-// wrap prints text after a prefix; further lines are indented as far as the prefix reaches.
+// wrap prints text after a prefix; further lines are indented as far as the
+// prefix reaches.
 func (w *terminal) wrap(prefix, text string) {
 	if text == "" {
 		return

@@ -16,7 +16,8 @@ const (
 	belowIndent  = "  " // of the names of values below figures
 )
 
-// eighths are the left parts of a block: a bar is as fine as an eighth of a column.
+// eighths are the left parts of a block: a bar is as fine as an eighth of a
+// column.
 var eighths = []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
 
 // bar draws a share of a width in columns.
@@ -41,8 +42,9 @@ func (w *terminal) table(t report.Table) {
 	}
 }
 
-// textRows has a row of texts for each row of a table, and one for each kind of value below its figures; or, per
-// quantity, a row for each group of columns: "write", its bar, measured, interval, published.
+// textRows has a row of texts for each row of a table, and one for each kind of
+// value below its figures; or, per quantity, a row for each group of columns:
+// "write", its bar, measured, interval, published.
 func (w *terminal) textRows(t report.Table) layout {
 	var l layout
 	if t.PerQuantity {
@@ -62,7 +64,8 @@ func (w *terminal) textRows(t report.Table) layout {
 	return l
 }
 
-// cell is the text of a cell with its marks, or its bar. A value that must not be compared is in brackets.
+// cell is the text of a cell with its marks, or its bar. A value that must not
+// be compared is in brackets.
 func (w *terminal) cell(c report.Cell) string {
 	text := c.Text
 	switch {
@@ -77,7 +80,8 @@ func (w *terminal) cell(c report.Cell) string {
 	return w.paint(styles[c.Class], text)
 }
 
-// perQuantity is a table with a row for each row and group of columns of another one; bars is the column of bars.
+// perQuantity is a table with a row for each row and group of columns of
+// another one; bars is the column of bars.
 func perQuantity(t report.Table) (out report.Table, bars int) {
 	var groups, titles []string
 	for _, c := range t.Columns {
@@ -113,7 +117,8 @@ func perQuantity(t report.Table) (out report.Table, bars int) {
 	return out, lead + 1
 }
 
-// layout prints columns side by side. Where the terminal is too narrow for them:
+// layout prints columns side by side. Where the terminal is too narrow for
+// them:
 //   - bars are left out, unless the first column is long and goes on lines of its own anyway;
 //   - the first column goes on lines of its own, if it is long or if the rest fits then;
 //   - the other columns are printed in parts, each with the first column.
@@ -182,7 +187,8 @@ func (l *layout) hasBelow() bool {
 	return slices.ContainsFunc(l.rows, func(row []string) bool { return strings.HasPrefix(row[0], belowIndent) })
 }
 
-// total is the width of the columns from the one at first to the one at last; a last column of words may be wrapped.
+// total is the width of the columns from the one at first to the one at last; a
+// last column of words may be wrapped.
 func (l *layout) total(first, last int) int {
 	n := 2 * (last - first)
 	for i := first; i <= last; i++ {
@@ -195,7 +201,8 @@ func (l *layout) total(first, last int) int {
 	return n
 }
 
-// part prints the columns from the one at first to the one at last, with the names of the rows.
+// part prints the columns from the one at first to the one at last, with the
+// names of the rows.
 func (w *terminal) part(l layout, first, last int, apart bool) {
 	var groups, titles []string
 	for _, c := range l.columns {

@@ -11,8 +11,9 @@ import (
 	"dmgbench/internal/result"
 )
 
-// benchUnits declare which direction is better. No unit is declared exact: sizes on
-// disk differ between rounds, and benchstat warns of each exact value that differs.
+// benchUnits declare which direction is better. No unit is declared exact:
+// sizes on disk differ between rounds, and benchstat warns of each exact value
+// that differs.
 const benchUnits = `Unit B/s better=higher
 Unit sec better=lower
 Unit allocated-B better=lower
@@ -24,18 +25,18 @@ Unit out-B better=lower
 Unit compression-ratio better=higher
 `
 
-// writeBenchfmt writes the Go benchmark format, which benchstat compares: one line
-// per executed step and round that counts, named after action, keys, phase and
-// cycle, so that the rounds are the repetitions. A step without a phase is named by
-// its position. Units are bytes and seconds, never scaled.
+// writeBenchfmt writes the Go benchmark format, which benchstat compares: one
+// line per executed step and round that counts, named after action, keys, phase
+// and cycle, so that the rounds are the repetitions. A step without a phase is
+// named by its position. Units are bytes and seconds, never scaled.
 //
 //	BenchmarkWrite/format=UDRW/encryption=none/phase=new/cycle=0 1 2.0e+09 B/s 2.5 sec
 //
-// Configuration lines contain what makes numbers incomparable: plan, engine, os,
-// arch, host, and sync and cache as achieved unless they are keys of the case. The
-// name of the run is a comment, since benchstat makes a separate table for every
-// configuration. Steps with a rate come first, as benchstat keeps the order of
-// units and rows.
+// Configuration lines contain what makes numbers incomparable: plan, engine,
+// os, arch, host, and sync and cache as achieved unless they are keys of the
+// case. The name of the run is a comment, since benchstat makes a separate
+// table for every configuration. Steps with a rate come first, as benchstat
+// keeps the order of units and rows.
 func writeBenchfmt(w io.Writer, runs []*result.Result, _ string) error {
 	if _, err := io.WriteString(w, benchUnits); err != nil {
 		return err
@@ -54,8 +55,8 @@ func writeBenchfmt(w io.Writer, runs []*result.Result, _ string) error {
 	return nil
 }
 
-// writeSession writes the steps of one session that have a rate, or those that have
-// none.
+// writeSession writes the steps of one session that have a rate, or those that
+// have none.
 func writeSession(w io.Writer, config map[string]string, r *result.Result, names []string, index int, rated bool) {
 	writeConfig(w, config, benchConfig(r, index))
 	for ci := range r.Cases {
@@ -74,8 +75,8 @@ func writeSession(w io.Writer, config map[string]string, r *result.Result, names
 	}
 }
 
-// benchRate is the rate of a step with workers, from gate to last done; "" if it
-// has none.
+// benchRate is the rate of a step with workers, from gate to last done; "" if
+// it has none.
 func benchRate(s *result.Step) string {
 	if p := s.Span; p != nil && p.Bytes > 0 {
 		if v, ok := rate(p.Bytes, p.LastDoneNS-p.GateNS); ok {
@@ -99,9 +100,9 @@ func benchSessions(r *result.Result) []int {
 	return out
 }
 
-// benchConfig are the configuration lines of a session, as pairs. The plan goes by
-// its title: a run that is repeated from its plan.toml has another file name, and
-// benchstat sets side by side only what has the same configuration.
+// benchConfig are the configuration lines of a session, as pairs. The plan goes
+// by its title: a run that is repeated from its plan.toml has another file
+// name, and benchstat sets side by side only what has the same configuration.
 func benchConfig(r *result.Result, index int) [][2]string {
 	s := sessionOf(r, index)
 	engine := strings.TrimSpace(s.Engine.Title + " " + s.Engine.Version)
@@ -112,8 +113,8 @@ func benchConfig(r *result.Result, index int) [][2]string {
 	}
 }
 
-// stepConfig is what was achieved, where the name of the benchmark does not contain
-// it.
+// stepConfig is what was achieved, where the name of the benchmark does not
+// contain it.
 func stepConfig(c *result.Case, s *result.Step) [][2]string {
 	out := [][2]string{{"sync", ""}, {"cache", ""}}
 	for i, a := range []*result.Achieved{s.Sync, s.Cache} {
@@ -146,8 +147,8 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// benchNames are the middle parts of the names, one per case. Two cases with keys
-// that become equal when made fit for a name get different numbers.
+// benchNames are the middle parts of the names, one per case. Two cases with
+// keys that become equal when made fit for a name get different numbers.
 func benchNames(r *result.Result) []string {
 	names := make([]string, len(r.Cases))
 	for i, c := range r.Cases {
@@ -180,8 +181,9 @@ func bench(s string) string {
 	return cmp.Or(s, "_")
 }
 
-// writeBench writes the line of one step. The name always ends with the cycle: a
-// name that ended in AES-256 would be read as a benchmark with GOMAXPROCS 256.
+// writeBench writes the line of one step. The name always ends with the cycle:
+// a name that ended in AES-256 would be read as a benchmark with GOMAXPROCS
+// 256.
 func writeBench(w io.Writer, name string, s *result.Step) {
 	label := fmt.Sprintf("/step=%d", s.Index)
 	if s.Phase != "" {
@@ -216,8 +218,8 @@ func writeBench(w io.Writer, name string, s *result.Step) {
 	fmt.Fprintln(w)
 }
 
-// benchBase is the action as the base of a benchmark's name: letters and digits,
-// capital first.
+// benchBase is the action as the base of a benchmark's name: letters and
+// digits, capital first.
 func benchBase(do string) string {
 	var b strings.Builder
 	for _, r := range do {

@@ -24,8 +24,8 @@ var columnsText string
 type Column struct {
 	Name string
 	Doc  string // meaning, with the unit where the name does not contain it
-	// value is the content of the cell: text, number, boolean, list, or nil for an
-	// empty cell.
+	// value is the content of the cell: text, number, boolean, list, or nil for
+	// an empty cell.
 	value func(row *csvRow) any
 }
 
@@ -88,7 +88,8 @@ func cellValue(path string) func(row *csvRow) any {
 	}
 }
 
-// Columns are the columns of a csv table for this result, nil for an unknown table.
+// Columns are the columns of a csv table for this result, nil for an unknown
+// table.
 func Columns(r *result.Result, table string) []Column {
 	own := ownColumns(table)
 	if own == nil || table == "tables" { // its rows are about cells of several cases
@@ -113,8 +114,8 @@ func ownColumns(table string) []Column {
 	return columnGroups[table]
 }
 
-// csvRow is what a row is about. The table decides which fields are set. Methods
-// without parameters compute cells.
+// csvRow is what a row is about. The table decides which fields are set.
+// Methods without parameters compute cells.
 type csvRow struct {
 	Run      *result.Result
 	Case     *result.Case
@@ -199,8 +200,8 @@ func rateCell(bytes, ns int64) any {
 	return nil
 }
 
-// formatCell formats a value. Text is made harmless for spreadsheets, numbers are
-// exact, lists are joined by "; ".
+// formatCell formats a value. Text is made harmless for spreadsheets, numbers
+// are exact, lists are joined by "; ".
 func formatCell(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -235,9 +236,9 @@ func joinCell[T any](list []T, format func(T) string) string {
 	return PlainCell(strings.Join(texts, "; "))
 }
 
-// PlainCell makes text a cell that a spreadsheet does not take for a formula: text
-// that starts with = + - @ (ASCII or full width), tab or line break gets a leading
-// '.
+// PlainCell makes text a cell that a spreadsheet does not take for a formula:
+// text that starts with = + - @ (ASCII or full width), tab or line break gets a
+// leading '.
 func PlainCell(s string) string {
 	if first, _ := utf8.DecodeRuneInString(s); s != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
 		return "'" + s
@@ -247,10 +248,10 @@ func PlainCell(s string) string {
 
 // writeCSV writes one table of runs with the same columns: "samples" (a row for
 // each timed file), "steps" (for each executed step), "summaries" (for each
-// estimate) or "tables" (for each cell of the tables of the plan). The first row
-// names the columns, see [Columns]; the keys of the plan's cases are in columns
-// key_…. A quantity's unit is in its name: _ns, bytes, _bytes_per_second. The
-// format is RFC 4180 in UTF-8 without a byte order mark.
+// estimate) or "tables" (for each cell of the tables of the plan). The first
+// row names the columns, see [Columns]; the keys of the plan's cases are in
+// columns key_…. A quantity's unit is in its name: _ns, bytes,
+// _bytes_per_second. The format is RFC 4180 in UTF-8 without a byte order mark.
 func writeCSV(w io.Writer, rs []*result.Result, table string) error {
 	if table == "" {
 		table = Tables[0]
@@ -299,7 +300,8 @@ func forEachRow(r *result.Result, table string, do func(x *csvRow)) {
 	case "summaries":
 		for si := range r.Summaries {
 			s := &r.Summaries[si]
-			// A summary of a case that the result does not have still gets a row.
+			// A summary of a case that the result does not have still gets a
+			// row.
 			c := &result.Case{ID: s.Case}
 			if i := slices.IndexFunc(r.Cases, func(c result.Case) bool { return c.ID == s.Case }); i >= 0 {
 				c = &r.Cases[i]
@@ -326,9 +328,9 @@ func forEachRow(r *result.Result, table string, do func(x *csvRow)) {
 	}
 }
 
-// forEachTableCell calls do with the cells of the plan's tables. A cell without an
-// estimate gets an empty one, with the reason. Cells without headings, in results
-// of other programs, are omitted.
+// forEachTableCell calls do with the cells of the plan's tables. A cell without
+// an estimate gets an empty one, with the reason. Cells without headings, in
+// results of other programs, are omitted.
 func forEachTableCell(r *result.Result, do func(x *csvRow)) {
 	for ti := range r.Tables {
 		t := &r.Tables[ti]

@@ -1,9 +1,9 @@
 // Package export writes results in formats of other programs: spreadsheets,
 // benchstat, Prometheus, and JSON by file or by sample.
 //
-// Equal results give equal bytes. The formats are rows of one table; a new format
-// is one row and its writer. The package computes only rates of samples and spans;
-// every other number is in the result.
+// Equal results give equal bytes. The formats are rows of one table; a new
+// format is one row and its writer. The package computes only rates of samples
+// and spans; every other number is in the result.
 package export
 
 import (
@@ -48,13 +48,15 @@ func formatNames() []string {
 	return names
 }
 
-// ErrOneRun is the error of an export of several runs that can contain only one.
+// ErrOneRun is the error of an export of several runs that can contain only
+// one.
 var ErrOneRun = errors.New("export each run separately")
 
 // Write writes results of one or more runs in one of [Formats]. table is one of
-// [Tables] for csv, else ""; csv without a table writes samples. Several runs are
-// repetitions of each other; csv needs runs with the same keys of cases. A number
-// that is not finite is an error that names it: no format can represent it.
+// [Tables] for csv, else ""; csv without a table writes samples. Several runs
+// are repetitions of each other; csv needs runs with the same keys of cases. A
+// number that is not finite is an error that names it: no format can represent
+// it.
 func Write(w io.Writer, rs []*result.Result, formatName, table string) error {
 	i := slices.IndexFunc(formats, func(f format) bool { return f.name == formatName })
 	switch {
@@ -92,7 +94,8 @@ func writeJSON(w io.Writer, rs []*result.Result, _ string) error {
 	return err
 }
 
-// keyValue is the value of one of the case's keys, "" if it has none of that name.
+// keyValue is the value of one of the case's keys, "" if it has none of that
+// name.
 func keyValue(c *result.Case, name string) string {
 	for _, kv := range c.Keys {
 		if kv[0] == name {
@@ -136,8 +139,8 @@ func rate(bytes, ns int64) (float64, bool) {
 	return float64(bytes) / float64(ns) * 1e9, true
 }
 
-// number formats a float exactly, without an exponent in the range where people use
-// none.
+// number formats a float exactly, without an exponent in the range where people
+// use none.
 func number(v float64) string {
 	if a := math.Abs(v); a == 0 || a >= 1e-6 && a < 1e15 {
 		return strconv.FormatFloat(v, 'f', -1, 64)

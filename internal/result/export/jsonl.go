@@ -7,7 +7,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-// sampleLine is one line of the jsonl export: a sample with all that describes it.
+// sampleLine is one line of the jsonl export: a sample with all that describes
+// it.
 type sampleLine struct {
 	Schema     int               `json:"schema"`
 	Run        string            `json:"run"`
@@ -45,8 +46,8 @@ type sampleLine struct {
 	Warnings   []result.Warning  `json:"warnings"`
 }
 
-// writeJSONL writes one line for each timed file. A line can be understood without
-// the others. Lines of rounds that do not count have "counts": false.
+// writeJSONL writes one line for each timed file. A line can be understood
+// without the others. Lines of rounds that do not count have "counts": false.
 func writeJSONL(w io.Writer, rs []*result.Result, _ string) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false) // names stay readable: the lines are not for HTML
@@ -66,8 +67,8 @@ func writeSamples(enc *json.Encoder, r *result.Result) error {
 		for _, kv := range c.Keys {
 			keys[kv[0]] = kv[1]
 		}
-		// One line value for all samples of a step: only the fields of the sample
-		// change.
+		// One line value for all samples of a step: only the fields of the
+		// sample change.
 		for si := range c.Steps {
 			line := newSampleLine(r, c, &c.Steps[si])
 			line.Keys = keys

@@ -18,8 +18,8 @@ type family struct {
 	seen             map[string]bool
 }
 
-// add adds a sample; a second one with the same labels would spoil the whole file
-// and is left out.
+// add adds a sample; a second one with the same labels would spoil the whole
+// file and is left out.
 func (f *family) add(value string, labels ...string) {
 	var b strings.Builder
 	for i := 0; i < len(labels); i += 2 {
@@ -43,7 +43,8 @@ func (f *family) add(value string, labels ...string) {
 	f.lines = append(f.lines, f.name+"{"+b.String()+"} "+value)
 }
 
-// labelEscapes are those of the text format; other characters are valid in labels.
+// labelEscapes are those of the text format; other characters are valid in
+// labels.
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // escapeLabel escapes a label value; invalid UTF-8 is replaced.

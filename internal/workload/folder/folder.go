@@ -1,7 +1,7 @@
-// Package folder implements a volume by a folder of the host: the native baseline,
-// and every image that the system has mounted. Transfers are calls on the host's
-// files without a layer between. Names cannot leave the folder; the package neither
-// mounts nor measures.
+// Package folder implements a volume by a folder of the host: the native
+// baseline, and every image that the system has mounted. Transfers are calls on
+// the host's files without a layer between. Names cannot leave the folder; the
+// package neither mounts nor measures.
 package folder
 
 import (
@@ -31,8 +31,8 @@ var (
 	_ workload.HostPather = (*Volume)(nil)
 )
 
-// New makes a volume of an open folder. The caller closes the folder after the last
-// use of the volume.
+// New makes a volume of an open folder. The caller closes the folder after the
+// last use of the volume.
 func New(dir *hostio.Dir, o Options) *Volume { return &Volume{dir: dir, o: o} }
 
 // HostPath is the path of a file of the volume on the host.
@@ -51,8 +51,8 @@ func (v *Volume) Mkdir(name string) error {
 	return withoutPath(v.dir.Mkdir(name))
 }
 
-// Create makes a new file of an expected size in bytes, which it reserves if the
-// options request that.
+// Create makes a new file of an expected size in bytes, which it reserves if
+// the options request that.
 func (v *Volume) Create(name string, size int64, o workload.FileOptions) (workload.File, error) {
 	if v.o.ReadOnly {
 		return nil, syscall.EROFS
@@ -125,10 +125,10 @@ func (v *Volume) Sync() error {
 	return SyncTree(v.dir)
 }
 
-// SyncTree flushes the entries of a folder and of all folders below it. It omits
-// folders that this user may not open or that disappear meanwhile: systems have
-// such folders on volumes (macOS ".fseventsd" and ".Trashes", ext4 "lost+found"),
-// and they contain no files of this program.
+// SyncTree flushes the entries of a folder and of all folders below it. It
+// omits folders that this user may not open or that disappear meanwhile:
+// systems have such folders on volumes (macOS ".fseventsd" and ".Trashes", ext4
+// "lost+found"), and they contain no files of this program.
 func SyncTree(d *hostio.Dir) error {
 	list, err := d.ReadDir(".")
 	if err != nil {
@@ -182,8 +182,8 @@ func (f *file) Resident() (float64, error) {
 	return share, withoutPath(err)
 }
 
-// withoutPath removes the host's path from an error: the caller names the file as
-// the volume does, and results must not contain absolute paths.
+// withoutPath removes the host's path from an error: the caller names the file
+// as the volume does, and results must not contain absolute paths.
 func withoutPath(err error) error {
 	if cause := errors.Unwrap(err); cause != nil && !errors.Is(cause, errors.ErrUnsupported) {
 		return cause

@@ -1,10 +1,10 @@
-// Package adc reads and writes Apple Data Compression, the codec of UDCO images: literal
-// runs and copies of up to 67 bytes from at most 64 KiB back, coded in whole bytes, without
-// header, end mark or checksum. It turns one slice into another. The coding is that of
-// docs/formats.md.
+// Package adc reads and writes Apple Data Compression, the codec of UDCO
+// images: literal runs and copies of up to 67 bytes from at most 64 KiB back,
+// coded in whole bytes, without header, end mark or checksum. It turns one
+// slice into another. The coding is that of docs/formats.md.
 //
-// Both directions are safe for concurrent use and allocate no memory once their pool is
-// warm, except to extend dst.
+// Both directions are safe for concurrent use and allocate no memory once their
+// pool is warm, except to extend dst.
 package adc
 
 import (
@@ -15,8 +15,8 @@ import (
 	"sync"
 )
 
-// ErrCorrupt is what every error of Decode wraps: the source is not an ADC stream, or one
-// of another size.
+// ErrCorrupt is what every error of Decode wraps: the source is not an ADC
+// stream, or one of another size.
 var ErrCorrupt = errors.New("corrupt adc stream")
 
 // MaxDistance is the longest distance, in bytes, that a copy can reach back.
@@ -32,10 +32,11 @@ const (
 	maxLong      = 67
 )
 
-// Decode decodes the stream at the start of src into dst, which has to have exactly the
-// decoded length; it returns how many bytes it has written, which is less than len(dst)
-// with every error. The stream ends when dst is full: bytes after that are ignored. It
-// takes time proportional to len(dst) + len(src).
+// Decode decodes the stream at the start of src into dst, which has to have
+// exactly the decoded length; it returns how many bytes it has written, which
+// is less than len(dst) with every error. The stream ends when dst is full:
+// bytes after that are ignored. It takes time proportional to len(dst) +
+// len(src).
 func Decode(dst, src []byte) (int, error) {
 	at, in := 0, 0
 	for at < len(dst) {
@@ -85,22 +86,23 @@ func repeat(out, period []byte) {
 	}
 }
 
-// corrupt makes an error that wraps ErrCorrupt, with the position in the source.
+// corrupt makes an error that wraps ErrCorrupt, with the position in the
+// source.
 func corrupt(at int, cause string) error {
 	return fmt.Errorf("decoding code at byte %d: %w: %s", at, ErrCorrupt, cause)
 }
 
-// Size of the match finder: buckets by the hash of three bytes, and how many earlier
-// positions of a bucket it looks at.
+// Size of the match finder: buckets by the hash of three bytes, and how many
+// earlier positions of a bucket it looks at.
 const (
 	hashBits = 15
 	depth    = 12
 	maxSkip  = 15 // positions that are not looked at in noise, so that it passes quickly
 )
 
-// encoder finds matches through chains of positions with equal hashes. Positions are kept
-// plus one, so that zero means none; the chain is a ring over the last MaxDistance
-// positions.
+// encoder finds matches through chains of positions with equal hashes.
+// Positions are kept plus one, so that zero means none; the chain is a ring
+// over the last MaxDistance positions.
 type encoder struct {
 	src   []byte
 	head  [1 << hashBits]uint32
@@ -109,15 +111,15 @@ type encoder struct {
 
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
-// copyOf is a copy that is possible at a position; saved counts the bytes that it saves
-// against literals.
+// copyOf is a copy that is possible at a position; saved counts the bytes that
+// it saves against literals.
 type copyOf struct {
 	n, distance, saved int
 }
 
-// Encode appends src as an ADC stream to dst and returns the extended slice: at most
-// len(src) + len(src)/128 + 1 bytes more. A match is not taken when a better one starts at
-// the next byte.
+// Encode appends src as an ADC stream to dst and returns the extended slice: at
+// most len(src) + len(src)/128 + 1 bytes more. A match is not taken when a
+// better one starts at the next byte.
 func Encode(dst, src []byte) []byte {
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
@@ -149,8 +151,8 @@ func Encode(dst, src []byte) []byte {
 	return appendLiterals(dst, src[anchor:])
 }
 
-// insert makes src[at:] known and gives the position with the same hash before it, plus
-// one.
+// insert makes src[at:] known and gives the position with the same hash before
+// it, plus one.
 func (e *encoder) insert(at int) uint32 {
 	h := binary.LittleEndian.Uint32(e.src[at:]) << 8 * 0x9e3779b1 >> (32 - hashBits)
 	before := e.head[h]
@@ -158,8 +160,8 @@ func (e *encoder) insert(at int) uint32 {
 	return before
 }
 
-// find looks for the copy that saves the most at src[at:], where four bytes can be read,
-// and makes the position known.
+// find looks for the copy that saves the most at src[at:], where four bytes can
+// be read, and makes the position known.
 func (e *encoder) find(at int) copyOf {
 	var best copyOf
 	limit := min(maxLong, len(e.src)-at)
@@ -189,8 +191,8 @@ func (e *encoder) find(at int) copyOf {
 	return best
 }
 
-// better is the copy of n bytes at the distance if it saves more than best, and best
-// otherwise.
+// better is the copy of n bytes at the distance if it saves more than best, and
+// best otherwise.
 func better(best copyOf, n, distance int) copyOf {
 	cost := 3
 	if distance <= nearDistance && n <= maxShort {
@@ -202,7 +204,8 @@ func better(best copyOf, n, distance int) copyOf {
 	return copyOf{n: n, distance: distance, saved: n - cost}
 }
 
-// common is how many bytes from the start on are equal; b is at least as long as a.
+// common is how many bytes from the start on are equal; b is at least as long
+// as a.
 func common(a, b []byte) int {
 	n := 0
 	for ; n+8 <= len(a); n += 8 {
@@ -226,7 +229,8 @@ func appendLiterals(dst, src []byte) []byte {
 	return dst
 }
 
-// appendCopy appends the code of a copy, the shorter of the two where both are possible.
+// appendCopy appends the code of a copy, the shorter of the two where both are
+// possible.
 func appendCopy(dst []byte, c copyOf) []byte {
 	d := c.distance - 1
 	if d < nearDistance && c.n <= maxShort {

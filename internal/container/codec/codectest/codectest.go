@@ -1,5 +1,5 @@
-// Package codectest makes the inputs that all codecs are tested and measured with. It is
-// for tests only.
+// Package codectest makes the inputs that all codecs are tested and measured
+// with. It is for tests only.
 package codectest
 
 import (
@@ -22,9 +22,9 @@ type Vector struct {
 	Data []byte
 }
 
-// Vectors are the inputs that every codec must reproduce: no bytes, single bytes, sizes
-// around the limits of formats, all kinds of content, and periods around every limit of a
-// distance.
+// Vectors are the inputs that every codec must reproduce: no bytes, single
+// bytes, sizes around the limits of formats, all kinds of content, and periods
+// around every limit of a distance.
 func Vectors() []Vector {
 	text, noise := Text(1<<20+1), Noise(1<<20+1, 7)
 	vectors := []Vector{{"empty", nil}, {"one byte", []byte{'x'}}, {"one zero", []byte{0}}}
@@ -72,8 +72,8 @@ func Text(n int) []byte {
 	return out.Bytes()[:n]
 }
 
-// Records is n bytes of numbered records of 64 bytes: short matches at one distance, as in
-// tables of file systems.
+// Records is n bytes of numbered records of 64 bytes: short matches at one
+// distance, as in tables of file systems.
 func Records(n int) []byte {
 	out := make([]byte, 0, n+64)
 	for i := uint32(0); len(out) < n; i++ {
@@ -86,7 +86,8 @@ func Records(n int) []byte {
 	return out[:n]
 }
 
-// Mixed is n bytes of text, noise, zeros and records in turn, in pieces of uneven length.
+// Mixed is n bytes of text, noise, zeros and records in turn, in pieces of
+// uneven length.
 func Mixed(n int) []byte {
 	r := rand.New(rand.NewPCG(3, 4))
 	text, noise, records := Text(n), Noise(n, 9), Records(n)
@@ -100,8 +101,8 @@ func Mixed(n int) []byte {
 	return out[:n]
 }
 
-// Program is up to n bytes of an executable, from its second MiB on, or nil where there is
-// none to read: the running test itself.
+// Program is up to n bytes of an executable, from its second MiB on, or nil
+// where there is none to read: the running test itself.
 func Program(n int) []byte {
 	name, err := os.Executable()
 	if err != nil {
@@ -114,7 +115,8 @@ func Program(n int) []byte {
 	return content[1<<20 : 1<<20+n]
 }
 
-// Decodes fails the test unless decode makes want of stream, and writes no byte after it.
+// Decodes fails the test unless decode makes want of stream, and writes no byte
+// after it.
 func Decodes(t require.TestingT, decode func(dst, src []byte) (int, error), want, stream []byte) {
 	got := make([]byte, len(want)+1)
 	got[len(want)] = 0xee
@@ -127,7 +129,8 @@ func Decodes(t require.TestingT, decode func(dst, src []byte) (int, error), want
 	require.Equal(t, byte(0xee), got[len(want)], "wrote after dst")
 }
 
-// firstDifference is the index of the first byte that differs, len(a) if none does.
+// firstDifference is the index of the first byte that differs, len(a) if none
+// does.
 func firstDifference(a, b []byte) int {
 	for i := range a {
 		if a[i] != b[i] {
@@ -137,8 +140,8 @@ func firstDifference(a, b []byte) int {
 	return len(a)
 }
 
-// RoundTrip encodes after bytes that must not change, decodes again, and returns the
-// stream.
+// RoundTrip encodes after bytes that must not change, decodes again, and
+// returns the stream.
 func RoundTrip(t require.TestingT, encode func(dst, src []byte) ([]byte, error),
 	decode func(dst, src []byte) (int, error), src []byte) []byte {
 	stream, err := encode([]byte("before"), src)
@@ -164,8 +167,8 @@ func BenchmarkDecode(b *testing.B, encode func(src []byte) []byte, decode func(d
 	}
 }
 
-// BenchmarkEncode measures encode on every input of Bench, and reports the ratio of the
-// lengths.
+// BenchmarkEncode measures encode on every input of Bench, and reports the
+// ratio of the lengths.
 func BenchmarkEncode(b *testing.B, encode func(dst, src []byte) ([]byte, error)) {
 	for name, src := range Bench() {
 		b.Run(name, func(b *testing.B) {
@@ -184,7 +187,8 @@ func BenchmarkEncode(b *testing.B, encode func(dst, src []byte) ([]byte, error))
 	}
 }
 
-// Bench are the inputs, by name, that codecs are measured with: chunks of 1 MiB.
+// Bench are the inputs, by name, that codecs are measured with: chunks of 1
+// MiB.
 func Bench() map[string][]byte {
 	inputs := map[string][]byte{"text": Text(1 << 20), "noise": Noise(1<<20, 1), "mixed": Mixed(1 << 20)}
 	if program := Program(1 << 20); program != nil && runtime.GOOS == "linux" {
@@ -193,8 +197,8 @@ func Bench() map[string][]byte {
 	return inputs
 }
 
-// Draw makes an input of up to limit bytes from pieces: literals, repeats at drawn
-// distances, runs.
+// Draw makes an input of up to limit bytes from pieces: literals, repeats at
+// drawn distances, runs.
 func Draw(t *rapid.T, limit int) []byte {
 	var out []byte
 	noise := Noise(1<<16, rapid.Uint64().Draw(t, "seed"))

@@ -45,7 +45,8 @@ func (b *block) append(dst []byte) []byte {
 	return append(append(dst, literals...), matches...)
 }
 
-// countMatches finds the symbols of all triples, and from how often each occurs the tables.
+// countMatches finds the symbols of all triples, and from how often each occurs
+// the tables.
 func (b *block) countMatches() {
 	h := &b.head
 	var l, m, d [dSymbols]uint32
@@ -64,8 +65,8 @@ func (b *block) countMatches() {
 	pushers(b.dPush[:], h.dFreq[:], dStates)
 }
 
-// countLiterals counts in four tables in turn: repeated bytes would otherwise wait for each
-// other's increments.
+// countLiterals counts in four tables in turn: repeated bytes would otherwise
+// wait for each other's increments.
 func (b *block) countLiterals() {
 	clear(b.counts[:])
 	c := &b.counts
@@ -82,8 +83,8 @@ func (b *block) countLiterals() {
 	pushers(b.literalPush[:], b.head.literalFreq[:], literalStates)
 }
 
-// pushLiterals encodes the literals, last first, with four states in turn: 40 bits at most
-// between two flushes.
+// pushLiterals encodes the literals, last first, with four states in turn: 40
+// bits at most between two flushes.
 func (b *block) pushLiterals() []byte {
 	table := &b.literalPush
 	var acc uint64
@@ -113,9 +114,9 @@ func (b *block) pushLiterals() []byte {
 	return finish(b.literalStream[:], out, acc, have, &b.head.literalBits)
 }
 
-// pushMatches encodes the triples, last first: 54 bits at most between two flushes. The
-// stream starts with eight zero bytes, so that a decoder that reads it backwards may read
-// too far.
+// pushMatches encodes the triples, last first: 54 bits at most between two
+// flushes. The stream starts with eight zero bytes, so that a decoder that
+// reads it backwards may read too far.
 func (b *block) pushMatches() []byte {
 	var acc uint64
 	var have int
@@ -150,15 +151,16 @@ func (b *block) pushMatches() []byte {
 	return finish(b.matchStream[:], out, acc, have, &b.head.lmdBits)
 }
 
-// push encodes one symbol in state s (kept with the number of states added, see pusher).
+// push encodes one symbol in state s (kept with the number of states added, see
+// pusher).
 func push(acc uint64, have int, s uint32, e pusher) (uint64, int, uint32) {
 	n := (s + e.bits) >> 16
 	acc |= uint64(s&(1<<(n&31)-1)) << (have & 63)
 	return acc, have + int(n), uint32(int32(s>>(n&31)) + e.next)
 }
 
-// finish writes the last bits of a stream, and to unused minus the number of bits that its
-// last byte has left.
+// finish writes the last bits of a stream, and to unused minus the number of
+// bits that its last byte has left.
 func finish(stream []byte, out int, acc uint64, have int, unused *int) []byte {
 	*unused = 0
 	if have > 0 {

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// decoder is the state of one Decode, pooled: the tables of the current block and its
-// literals.
+// decoder is the state of one Decode, pooled: the tables of the current block
+// and its literals.
 type decoder struct {
 	head     header
 	l        [lStates]uint64
@@ -16,8 +16,8 @@ type decoder struct {
 	literals [maxLiterals + wide]byte
 }
 
-// wide is how many bytes a short copy moves at once, whatever its length: callers check the
-// room first.
+// wide is how many bytes a short copy moves at once, whatever its length:
+// callers check the room first.
 const wide = 16
 
 // compressed decodes the bvx1 or bvx2 block at src[in:] to dst[at:].
@@ -37,8 +37,8 @@ func (d *decoder) compressed(magic uint32, dst []byte, at int, src []byte, in in
 		!valueTable(d.m[:], h.mFreq[:], &mValues) || !valueTable(d.d[:], h.dFreq[:], &dValues) {
 		return 0, 0, corrupt(in, "frequencies that do not fit")
 	}
-	// The streams are read backwards, eight bytes at a time: short ones reach into the
-	// header in front of them, never before it.
+	// The streams are read backwards, eight bytes at a time: short ones reach
+	// into the header in front of them, never before it.
 	literalEnd := in + h.size + h.literalPayload
 	lmdEnd := literalEnd + h.lmdPayload
 	if !d.readLiterals(src[in:literalEnd]) {
@@ -50,8 +50,9 @@ func (d *decoder) compressed(magic uint32, dst []byte, at int, src []byte, in in
 	return h.raw, lmdEnd - in, nil
 }
 
-// readLiterals decodes the literals from the bit stream that ends with src. Four states
-// take turns, and four symbols pull at most 40 bits: one refill does for all of them.
+// readLiterals decodes the literals from the bit stream that ends with src.
+// Four states take turns, and four symbols pull at most 40 bits: one refill
+// does for all of them.
 func (d *decoder) readLiterals(src []byte) bool {
 	h, table := &d.head, &d.literal
 	s0, s1 := uint64(h.literalState[0]), uint64(h.literalState[1])
@@ -82,9 +83,9 @@ func (d *decoder) readLiterals(src []byte) bool {
 	return p-int(used>>3)+8 >= 0
 }
 
-// readMatches decodes the L, M, D triples from the bit stream that ends with src, and
-// carries them out at dst[at:]. It reports whether they are valid and fill dst exactly. A
-// triple pulls at most 54 bits: one refill for each.
+// readMatches decodes the L, M, D triples from the bit stream that ends with
+// src, and carries them out at dst[at:]. It reports whether they are valid and
+// fill dst exactly. A triple pulls at most 54 bits: one refill for each.
 func (d *decoder) readMatches(dst []byte, at int, src []byte) bool {
 	h := &d.head
 	ls, ms, ds := uint64(h.lState), uint64(h.mState), uint64(h.dState)
@@ -143,9 +144,9 @@ func (d *decoder) readMatches(dst []byte, at int, src []byte) bool {
 	return at == len(dst) && p-int(used>>3)+8 >= 0
 }
 
-// copyMatch copies n bytes from distance bytes back, one after the other as it were: where
-// they overlap, they repeat. The caller has checked that 1 ≤ distance ≤ at and at+n ≤
-// len(dst).
+// copyMatch copies n bytes from distance bytes back, one after the other as it
+// were: where they overlap, they repeat. The caller has checked that 1 ≤
+// distance ≤ at and at+n ≤ len(dst).
 func copyMatch(dst []byte, at, distance, n int) {
 	from := at - distance
 	if distance >= wide && len(dst)-at >= n+wide {

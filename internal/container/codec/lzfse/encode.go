@@ -13,7 +13,8 @@ const (
 	minLZFSE = 4096 // shorter inputs become LZVN
 )
 
-// Of the match finder: a row of the latest positions for each hash of four bytes.
+// Of the match finder: a row of the latest positions for each hash of four
+// bytes.
 const (
 	rowBits   = 15
 	rowLength = 4
@@ -22,8 +23,8 @@ const (
 	worth     = 8  // least score of a match, see score
 )
 
-// encoder is the state of one Encode, pooled: what the match finder knows, and the block
-// that it is filling.
+// encoder is the state of one Encode, pooled: what the match finder knows, and
+// the block that it is filling.
 type encoder struct {
 	src   []byte
 	out   []byte
@@ -34,8 +35,9 @@ type encoder struct {
 
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
-// Encode appends src as an LZFSE stream to dst and returns the extended slice. It is at
-// most 12 bytes longer than src, of any length; matches reach back MaxDistance at most.
+// Encode appends src as an LZFSE stream to dst and returns the extended slice.
+// It is at most 12 bytes longer than src, of any length; matches reach back
+// MaxDistance at most.
 func Encode(dst, src []byte) []byte {
 	e := encoders.Get().(*encoder)
 	e.src, e.out = src, dst
@@ -57,7 +59,8 @@ func Encode(dst, src []byte) []byte {
 	return out
 }
 
-// small writes the whole input as one bvxn block, or stores it when that is as short.
+// small writes the whole input as one bvxn block, or stores it when that is as
+// short.
 func (e *encoder) small() {
 	start := len(e.out)
 	e.out = append(e.out, make([]byte, 12)...)
@@ -87,15 +90,16 @@ func (e *encoder) store(from, to int) {
 // found is a match: length bytes from src[from:].
 type found struct{ from, length, score int }
 
-// score estimates the bits that a match saves: what its bytes cost as literals, less the
-// bits of its distance.
+// score estimates the bits that a match saves: what its bytes cost as literals,
+// less the bits of its distance.
 func score(length, distance int) int { return 6*length - bits.Len(uint(distance)) }
 
 // encode finds the matches of the whole input and writes them block by block.
 //
-// The best of the latest positions with the same four bytes is taken, unless a better match
-// starts at the next byte. The previous distance is tried first, since it costs almost no
-// bits. Without matches the steps grow, so that random bytes pass quickly.
+// The best of the latest positions with the same four bytes is taken, unless a
+// better match starts at the next byte. The previous distance is tried first,
+// since it costs almost no bits. Without matches the steps grow, so that random
+// bytes pass quickly.
 func (e *encoder) encode() {
 	clear(e.rows[:])
 	e.block.reset()
@@ -126,8 +130,8 @@ func (e *encoder) encode() {
 	e.flush()
 }
 
-// find is the best match at a position, which becomes known; last is the previous distance,
-// or 0.
+// find is the best match at a position, which becomes known; last is the
+// previous distance, or 0.
 func (e *encoder) find(at, last int) (best found) {
 	src := e.src
 	v := binary.LittleEndian.Uint32(src[at:])
@@ -169,8 +173,8 @@ func (e *encoder) insert(from, to int) {
 	}
 }
 
-// hash is the row of a position that starts with the four bytes v: multiplication by 2^32
-// divided by the golden ratio (Knuth).
+// hash is the row of a position that starts with the four bytes v:
+// multiplication by 2^32 divided by the golden ratio (Knuth).
 func hash(v uint32) uint32 { return v * 0x9e3779b1 >> (32 - rowBits) }
 
 // common is how many bytes from a on equal those from b on, b < a.
@@ -188,8 +192,8 @@ func common(src []byte, a, b int) int {
 	return a - start
 }
 
-// match adds l literals from src[anchor:] and m bytes at the distance after them to the
-// block, in as many triples as the limits of L and M ask for.
+// match adds l literals from src[anchor:] and m bytes at the distance after
+// them to the block, in as many triples as the limits of L and M ask for.
 func (e *encoder) match(anchor, l, m, distance int) {
 	for l > maxL {
 		e.triple(anchor, maxL, 0, 0)
@@ -205,8 +209,8 @@ func (e *encoder) match(anchor, l, m, distance int) {
 	}
 }
 
-// triple adds one triple; a full block is written out first. Without a match the distance
-// is free: any valid one does, and that of before costs least.
+// triple adds one triple; a full block is written out first. Without a match
+// the distance is free: any valid one does, and that of before costs least.
 func (e *encoder) triple(anchor, l, m, distance int) {
 	b := &e.block
 	if b.matches == maxMatches || b.literals+l > maxLiterals {
@@ -236,8 +240,9 @@ func copyLiterals(dst, src []byte, n int) {
 	copy(dst[:n], src[:n])
 }
 
-// flush writes the block and starts another. One that does not shrink stays bvx2, as in
-// Apple's encoder: 7-Zip 26.02 fails on a bvx- block that follows another one.
+// flush writes the block and starts another. One that does not shrink stays
+// bvx2, as in Apple's encoder: 7-Zip 26.02 fails on a bvx- block that follows
+// another one.
 func (e *encoder) flush() {
 	b := &e.block
 	if b.matches == 0 {

@@ -2,9 +2,9 @@ package lzfse
 
 import "encoding/binary"
 
-// header is the content of the headers of bvx1 and bvx2 blocks: counts, the start states of
-// the entropy coder, the number of unused bits in the last byte of either bit stream
-// (−7..0), and the frequencies of all symbols.
+// header is the content of the headers of bvx1 and bvx2 blocks: counts, the
+// start states of the entropy coder, the number of unused bits in the last byte
+// of either bit stream (−7..0), and the frequencies of all symbols.
 type header struct {
 	size                       int // of the header, in bytes, with its magic
 	raw                        int
@@ -19,16 +19,16 @@ type header struct {
 	literalFreq                [literalSymbols]uint16
 }
 
-// Lengths of the headers: of bvx1 in all, of bvx2 without and with the longest frequency
-// table.
+// Lengths of the headers: of bvx1 in all, of bvx2 without and with the longest
+// frequency table.
 const (
 	sizeV1    = 4 + 6*4 + 4 + 4*2 + 4 + 3*2 + 2*(lSymbols+mSymbols+dSymbols+literalSymbols)
 	minSizeV2 = 32
 	maxSizeV2 = minSizeV2 + ((lSymbols+mSymbols+dSymbols+literalSymbols)*14+7)/8
 )
 
-// parseV1 reads the header at the start of src. It reports whether it is complete; valid
-// checks its values.
+// parseV1 reads the header at the start of src. It reports whether it is
+// complete; valid checks its values.
 func (h *header) parseV1(src []byte) bool {
 	if len(src) < sizeV1 {
 		return false
@@ -58,8 +58,8 @@ func (h *header) freqs() [4][]uint16 {
 	return [4][]uint16{h.lFreq[:], h.mFreq[:], h.dFreq[:], h.literalFreq[:]}
 }
 
-// parseV2 reads the header at the start of src and reports whether it is complete; valid
-// checks its values.
+// parseV2 reads the header at the start of src and reports whether it is
+// complete; valid checks its values.
 func (h *header) parseV2(src []byte) bool {
 	if len(src) < minSizeV2 {
 		return false
@@ -82,8 +82,8 @@ func (h *header) parseV2(src []byte) bool {
 	return h.readFreqs(src[minSizeV2:h.size])
 }
 
-// readFreqs reads the prefix-coded frequencies. No bytes mean tables of zeros, as in the
-// reference.
+// readFreqs reads the prefix-coded frequencies. No bytes mean tables of zeros,
+// as in the reference.
 func (h *header) readFreqs(src []byte) bool {
 	if len(src) == 0 {
 		for _, table := range h.freqs() {
@@ -109,8 +109,8 @@ func (h *header) readFreqs(src []byte) bool {
 	return have < 8 && at == len(src)
 }
 
-// readFreq decodes the prefix code in the low bits of acc to its value and its length in
-// bits.
+// readFreq decodes the prefix code in the low bits of acc to its value and its
+// length in bits.
 func readFreq(acc uint64) (value uint16, n int) {
 	switch {
 	case acc&1 == 0:
@@ -177,8 +177,8 @@ func (h *header) appendV2(dst []byte) []byte {
 	return dst
 }
 
-// valid reports whether the header keeps the format's limits and its payloads are within
-// the rest bytes after it.
+// valid reports whether the header keeps the format's limits and its payloads
+// are within the rest bytes after it.
 func (h *header) valid(rest int) bool {
 	if h.raw < 0 || h.literals < 0 || h.literals > maxLiterals || h.literals%4 != 0 ||
 		h.matches < 0 || h.matches > maxMatches || h.literalPayload < 0 || h.lmdPayload < 0 {

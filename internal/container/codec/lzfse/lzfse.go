@@ -1,14 +1,14 @@
-// Package lzfse reads and writes LZFSE streams, with LZVN inside them for small inputs: the
-// codec of Apple's ULFO images. It turns one slice into another: no readers, no writers, no
-// streaming. Everything here is written from docs/formats.md and the description of the
-// format alone.
+// Package lzfse reads and writes LZFSE streams, with LZVN inside them for small
+// inputs: the codec of Apple's ULFO images. It turns one slice into another: no
+// readers, no writers, no streaming. Everything here is written from
+// docs/formats.md and the description of the format alone.
 //
-// A stream is a sequence of blocks that ends with bvx$. Decode reads all four kinds (bvx2,
-// bvx1, bvxn, bvx-); Encode writes what Apple's encoder writes, bvxn under 4096 bytes and
-// bvx2 from there, and bvx- where neither shrinks.
+// A stream is a sequence of blocks that ends with bvx$. Decode reads all four
+// kinds (bvx2, bvx1, bvxn, bvx-); Encode writes what Apple's encoder writes,
+// bvxn under 4096 bytes and bvx2 from there, and bvx- where neither shrinks.
 //
-// Both are safe for concurrent use and allocate no memory once their pools are warm, except
-// to extend dst.
+// Both are safe for concurrent use and allocate no memory once their pools are
+// warm, except to extend dst.
 package lzfse
 
 import (
@@ -18,8 +18,8 @@ import (
 	"sync"
 )
 
-// ErrCorrupt is what every error of Decode wraps: the source is not an LZFSE stream, or one
-// of another size.
+// ErrCorrupt is what every error of Decode wraps: the source is not an LZFSE
+// stream, or one of another size.
 var ErrCorrupt = errors.New("corrupt lzfse stream")
 
 // The magic numbers of blocks, as read from the first four bytes little-endian.
@@ -43,15 +43,17 @@ const (
 	maxD        = 262139
 )
 
-// MaxDistance is the longest distance, in bytes, that an LZFSE match can reach back.
+// MaxDistance is the longest distance, in bytes, that an LZFSE match can reach
+// back.
 const MaxDistance = maxD
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
-// Decode decodes the stream at the start of src into dst, which has to have exactly the
-// decoded length; it returns how many bytes it has written, which is less than len(dst)
-// with every error. Bytes after the end mark are ignored. It takes time proportional to
-// len(dst) + len(src), and never writes outside dst[:len(dst)].
+// Decode decodes the stream at the start of src into dst, which has to have
+// exactly the decoded length; it returns how many bytes it has written, which
+// is less than len(dst) with every error. Bytes after the end mark are ignored.
+// It takes time proportional to len(dst) + len(src), and never writes outside
+// dst[:len(dst)].
 func Decode(dst, src []byte) (int, error) {
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)
@@ -76,8 +78,8 @@ func Decode(dst, src []byte) (int, error) {
 	return at, nil
 }
 
-// block decodes the block at src[in:] to dst[at:]. It returns how many bytes it has written
-// and read.
+// block decodes the block at src[in:] to dst[at:]. It returns how many bytes it
+// has written and read.
 func (d *decoder) block(magic uint32, dst []byte, at int, src []byte, in int) (made, used int, err error) {
 	if magic == magicV1 || magic == magicV2 {
 		return d.compressed(magic, dst, at, src, in)
@@ -118,7 +120,8 @@ func (d *decoder) block(magic uint32, dst []byte, at int, src []byte, in int) (m
 	return int(raw), size + payload, nil
 }
 
-// corrupt makes an error that wraps ErrCorrupt, with the position in the source.
+// corrupt makes an error that wraps ErrCorrupt, with the position in the
+// source.
 func corrupt(at int, cause string) error {
 	return fmt.Errorf("decoding block at byte %d: %w: %s", at, ErrCorrupt, cause)
 }

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 )
 
-// decodeLZVN decodes the payload of a bvxn block to dst[at:] and reports whether it is
-// valid and fills dst exactly. A payload that ends without the end opcode, but with dst
-// full, is accepted as the reference does.
+// decodeLZVN decodes the payload of a bvxn block to dst[at:] and reports
+// whether it is valid and fills dst exactly. A payload that ends without the
+// end opcode, but with dst full, is accepted as the reference does.
 func decodeLZVN(dst []byte, at int, src []byte) bool {
 	distance := 0
 	for len(src) > 0 {
@@ -39,9 +39,10 @@ func decodeLZVN(dst []byte, at int, src []byte) bool {
 	return at == len(dst)
 }
 
-// lzvnOp decodes the opcode at the start of src, which is not empty: its own length, how
-// many literals follow it, the length of its match and its distance, 0 for the previous
-// one. It refuses undefined ones and those cut short.
+// lzvnOp decodes the opcode at the start of src, which is not empty: its own
+// length, how many literals follow it, the length of its match and its
+// distance, 0 for the previous one. It refuses undefined ones and those cut
+// short.
 func lzvnOp(src []byte) (size, l, m, d int, ok bool) {
 	op := int(src[0])
 	switch {
@@ -76,8 +77,8 @@ func lzvnOp(src []byte) (size, l, m, d int, ok bool) {
 	return lzvnShort(src)
 }
 
-// lzvnShort decodes the forms that share LLMMM: with a previous, a 16-bit or an 11-bit
-// distance.
+// lzvnShort decodes the forms that share LLMMM: with a previous, a 16-bit or an
+// 11-bit distance.
 func lzvnShort(src []byte) (size, l, m, d int, ok bool) {
 	op := int(src[0])
 	l, m = op>>6, op>>3&7+3
@@ -98,8 +99,8 @@ func lzvnShort(src []byte) (size, l, m, d int, ok bool) {
 	return 2, l, m, d, d != 0
 }
 
-// Limits of the LZVN encoder: its search, and the widest distances of the opcodes with 11,
-// 14 and 16 bits.
+// Limits of the LZVN encoder: its search, and the widest distances of the
+// opcodes with 11, 14 and 16 bits.
 const (
 	lzvnBits   = 12
 	lzvnDepth  = 16
@@ -108,8 +109,8 @@ const (
 	lzvnLarge  = 0xffff
 )
 
-// lzvnEncoder finds matches through chains of positions with equal hashes; positions are
-// kept plus one.
+// lzvnEncoder finds matches through chains of positions with equal hashes;
+// positions are kept plus one.
 type lzvnEncoder struct {
 	head  [1 << lzvnBits]int32
 	chain []int32
@@ -142,7 +143,8 @@ func (e *lzvnEncoder) encode(dst, src []byte) []byte {
 	return append(dst, 0x06, 0, 0, 0, 0, 0, 0, 0)
 }
 
-// insert makes src[at:] known and gives the position with the same hash before it, or −1.
+// insert makes src[at:] known and gives the position with the same hash before
+// it, or −1.
 func (e *lzvnEncoder) insert(src []byte, at int) int {
 	h := (binary.LittleEndian.Uint32(src[at:]) << 8) * 0x9e3779b1 >> (32 - lzvnBits)
 	before := e.head[h]
@@ -150,8 +152,9 @@ func (e *lzvnEncoder) insert(src []byte, at int) int {
 	return int(before) - 1
 }
 
-// find looks for the match at src[at:] that saves the most bytes, and makes the position
-// known. It gives 0 when none is shorter than the literals that it replaces.
+// find looks for the match at src[at:] that saves the most bytes, and makes the
+// position known. It gives 0 when none is shorter than the literals that it
+// replaces.
 func (e *lzvnEncoder) find(src []byte, at int) (length, distance int) {
 	best := 0
 	for from, depth := e.insert(src, at), 0; from >= 0 && depth < lzvnDepth; depth++ {

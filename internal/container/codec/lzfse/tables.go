@@ -2,8 +2,8 @@ package lzfse
 
 import "math/bits"
 
-// values is the meaning of the symbols of one of L, M and D: symbol s is base[s] and the
-// next extra[s] bits.
+// values is the meaning of the symbols of one of L, M and D: symbol s is
+// base[s] and the next extra[s] bits.
 type values struct {
 	base  []uint32
 	extra []uint8
@@ -51,21 +51,21 @@ func symbolsOf(v values, highest int) []uint8 {
 	return symbols
 }
 
-// dSymbol is the symbol of distance value d, 0..maxD: four symbols for each number of extra
-// bits.
+// dSymbol is the symbol of distance value d, 0..maxD: four symbols for each
+// number of extra bits.
 func dSymbol(d uint32) uint32 {
 	e := uint32(bits.Len32(d+4)) - 3
 	return 4*e + (d+4)>>e&3
 }
 
-// An entry of a decoding table for literals, from the low bits up: bits to pull (6), unused
-// (2), the literal (8), the next state before the pulled bits are added (16), the mask of
-// the pulled bits (16). An entry for L, M and D: bits to pull, those of state and value
-// together (6), unused (2), those of the value (8), the next state likewise (16), the
-// value's base (32).
+// An entry of a decoding table for literals, from the low bits up: bits to pull
+// (6), unused (2), the literal (8), the next state before the pulled bits are
+// added (16), the mask of the pulled bits (16). An entry for L, M and D: bits
+// to pull, those of state and value together (6), unused (2), those of the
+// value (8), the next state likewise (16), the value's base (32).
 
-// literalTable fills table from the frequencies. It reports whether they fit; states that
-// no symbol owns decode to literal 0 and state 0.
+// literalTable fills table from the frequencies. It reports whether they fit;
+// states that no symbol owns decode to literal 0 and state 0.
 func literalTable(table *[literalStates]uint64, freq []uint16) bool {
 	at := 0
 	for symbol, f := range freq {
@@ -87,7 +87,8 @@ func literalTable(table *[literalStates]uint64, freq []uint16) bool {
 	return true
 }
 
-// valueTable fills table likewise for one of L, M and D; unowned states decode to value 0 and state
+// valueTable fills table likewise for one of L, M and D; unowned states decode
+// to value 0 and state
 // 0.
 func valueTable(table []uint64, freq []uint16, v *values) bool {
 	at, states := 0, uint32(len(table))
@@ -111,14 +112,15 @@ func valueTable(table []uint64, freq []uint16, v *values) bool {
 	return true
 }
 
-// spread returns for a symbol of frequency f among n states how many bits its first j0
-// states pull; the others pull one bit less.
+// spread returns for a symbol of frequency f among n states how many bits its
+// first j0 states pull; the others pull one bit less.
 func spread(f, n uint32) (k, j0 uint32) {
 	k = uint32(bits.LeadingZeros32(f) - bits.LeadingZeros32(n))
 	return k, 2*n>>k - f
 }
 
-// step gives for the j-th state of a symbol the bits to pull and the lowest next state.
+// step gives for the j-th state of a symbol the bits to pull and the lowest
+// next state.
 func step(f, j, k, j0, n uint32) (pull, next uint32) {
 	if j < j0 {
 		return k, (f+j)<<k - n
@@ -126,9 +128,10 @@ func step(f, j, k, j0, n uint32) (pull, next uint32) {
 	return k - 1, (j - j0) << (k - 1)
 }
 
-// pusher is an entry of an encoding table. In state s (0..n−1, kept as S = n+s), the symbol
-// pushes nb = (S + bits) >> 16 low bits of S and goes to S = next + S>>nb: the two cases of
-// the format in one expression, since n is a multiple of 2^nb.
+// pusher is an entry of an encoding table. In state s (0..n−1, kept as S =
+// n+s), the symbol pushes nb = (S + bits) >> 16 low bits of S and goes to S =
+// next + S>>nb: the two cases of the format in one expression, since n is a
+// multiple of 2^nb.
 type pusher struct {
 	bits uint32
 	next int32
@@ -147,8 +150,8 @@ func pushers(table []pusher, freq []uint16, n uint32) {
 	}
 }
 
-// normalize scales counts to frequencies that add up to n, where every counted symbol keeps
-// at least 1.
+// normalize scales counts to frequencies that add up to n, where every counted
+// symbol keeps at least 1.
 func normalize(freq []uint16, counts []uint32, n uint32) {
 	total, most := uint64(0), 0
 	for i, c := range counts {

@@ -1,11 +1,12 @@
-// Package xz reads and writes the xz streams of ULMO images, and reads bare .lzma streams
-// (LZMA1 after a header of 13 bytes), which some other writers put in their place. It turns
-// one slice into another.
+// Package xz reads and writes the xz streams of ULMO images, and reads bare
+// .lzma streams (LZMA1 after a header of 13 bytes), which some other writers
+// put in their place. It turns one slice into another.
 //
-// LZMA itself is github.com/ulikunitz/xz/lzma. The container around it is our own for two
-// reasons: a dictionary is never larger than the destination, whatever a header asks for,
-// and the streams that are written look as Apple's do (no check, one block with both sizes
-// in its header), which that module does not write.
+// LZMA itself is github.com/ulikunitz/xz/lzma. The container around it is our
+// own for two reasons: a dictionary is never larger than the destination,
+// whatever a header asks for, and the streams that are written look as Apple's
+// do (no check, one block with both sizes in its header), which that module
+// does not write.
 //
 // It refuses filters other than LZMA2, and more than one stream.
 package xz
@@ -24,8 +25,8 @@ import (
 	"github.com/ulikunitz/xz/lzma"
 )
 
-// ErrCorrupt is what every error of Decode wraps: the source is not an xz or lzma stream,
-// one of another size, or one with filters that are not read.
+// ErrCorrupt is what every error of Decode wraps: the source is not an xz or
+// lzma stream, one of another size, or one with filters that are not read.
 var ErrCorrupt = errors.New("corrupt xz stream")
 
 const (
@@ -36,13 +37,14 @@ const (
 	lzma2Filter = 0x21
 )
 
-// checkSizes are the lengths of the integrity checks by their number; those that are not
-// verified are skipped.
+// checkSizes are the lengths of the integrity checks by their number; those
+// that are not verified are skipped.
 var checkSizes = [16]int{0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64}
 
 var crc64Table = crc64.MakeTable(crc64.ECMA)
 
-// record is the index entry of a block: its length without padding, and its decoded length.
+// record is the index entry of a block: its length without padding, and its
+// decoded length.
 type record struct{ unpadded, raw uint64 }
 
 // stream is the state of one Decode.
@@ -52,10 +54,10 @@ type stream struct {
 	records []record
 }
 
-// Decode decodes the xz or .lzma stream at the start of src into dst, which must have
-// exactly the decoded length; it returns how many bytes it has written, which is less than
-// len(dst) with every error. Bytes after the stream are ignored. Time and memory are
-// proportional to len(dst) + len(src).
+// Decode decodes the xz or .lzma stream at the start of src into dst, which
+// must have exactly the decoded length; it returns how many bytes it has
+// written, which is less than len(dst) with every error. Bytes after the stream
+// are ignored. Time and memory are proportional to len(dst) + len(src).
 func Decode(dst, src []byte) (int, error) {
 	s := &stream{dst: dst}
 	var err error
@@ -73,8 +75,8 @@ func Decode(dst, src []byte) (int, error) {
 	return s.at, nil
 }
 
-// dictCap is the dictionary for a stream that decodes to at most n bytes: no match reaches
-// further back.
+// dictCap is the dictionary for a stream that decodes to at most n bytes: no
+// match reaches further back.
 func dictCap(n int) int { return max(n, lzma.MinDictCap) }
 
 // read copies all of r to the rest of dst; more than fits is an error.
@@ -94,7 +96,8 @@ func (s *stream) read(r io.Reader) error {
 	return nil
 }
 
-// decodeLZMA2 decodes the LZMA2 chunks at the start of src and returns their length.
+// decodeLZMA2 decodes the LZMA2 chunks at the start of src and returns their
+// length.
 func (s *stream) decodeLZMA2(src []byte) (used int, err error) {
 	in := bytes.NewReader(src)
 	r, err := lzma.Reader2Config{DictCap: dictCap(len(s.dst))}.NewReader2(in)
@@ -107,9 +110,9 @@ func (s *stream) decodeLZMA2(src []byte) (used int, err error) {
 	return len(src) - in.Len(), nil
 }
 
-// decodeAlone decodes a .lzma stream: 13 bytes of properties, dictionary size and decoded
-// length, then LZMA1. The dictionary size is replaced, since the module allocates what the
-// header asks for.
+// decodeAlone decodes a .lzma stream: 13 bytes of properties, dictionary size
+// and decoded length, then LZMA1. The dictionary size is replaced, since the
+// module allocates what the header asks for.
 func (s *stream) decodeAlone(src []byte) error {
 	if len(src) < lzma.HeaderLen {
 		return corrupt("ends too early")
@@ -167,8 +170,8 @@ func crcFits(src []byte) bool {
 	return binary.LittleEndian.Uint32(src[n:]) == crc32.ChecksumIEEE(src[:n])
 }
 
-// block decodes the block at the start of src and returns its length with padding and
-// check.
+// block decodes the block at the start of src and returns its length with
+// padding and check.
 func (s *stream) block(src []byte, check int) (int, error) {
 	size := (int(src[0]) + 1) * 4
 	if size > len(src) || size < 8 || !crcFits(src[:size]) {
@@ -200,8 +203,8 @@ func (s *stream) block(src []byte, check int) (int, error) {
 	return at + checkSizes[check], nil
 }
 
-// blockSizes reads a block header after its length: both sizes, −1 where they are not
-// given.
+// blockSizes reads a block header after its length: both sizes, −1 where they
+// are not given.
 func blockSizes(src []byte) (packed, raw int64, ok bool) {
 	flags := src[0]
 	packed, raw = -1, -1
@@ -246,8 +249,8 @@ func checkFits(check int, content, sum []byte) bool {
 	return true
 }
 
-// index reads the index at the start of src, which must list the blocks, and returns its
-// length.
+// index reads the index at the start of src, which must list the blocks, and
+// returns its length.
 func (s *stream) index(src []byte) (size int, ok bool) {
 	at := 1
 	next := func() uint64 {
@@ -278,8 +281,8 @@ func (s *stream) index(src []byte) (size int, ok bool) {
 	return at + 4, true
 }
 
-// readInt reads a variable-length integer of up to 63 bits; it gives 0 bytes when there is
-// none.
+// readInt reads a variable-length integer of up to 63 bits; it gives 0 bytes
+// when there is none.
 func readInt(src []byte) (v uint64, n int) {
 	for n < min(len(src), 9) {
 		b := src[n]
@@ -300,8 +303,8 @@ func corrupt(cause string) error {
 	return fmt.Errorf("decoding xz: %w: %s", ErrCorrupt, cause)
 }
 
-// Properties of Apple's streams: a dictionary of 8 MiB, as the property byte of the LZMA2
-// filter and in bytes, and stream flags for no integrity check.
+// Properties of Apple's streams: a dictionary of 8 MiB, as the property byte of
+// the LZMA2 filter and in bytes, and stream flags for no integrity check.
 const (
 	dictProperty = 0x16
 	dictSize     = 8 << 20
@@ -309,10 +312,11 @@ const (
 	blockHeader  = 16 // length at least, with its CRC
 )
 
-// Encode appends src, compressed, to dst as one xz stream in the form of Apple's: no check,
-// one block with both sizes in its header, LZMA2 with a dictionary of 8 MiB. Empty input
-// makes a stream without blocks. The compressor takes about 12 times len(src), at least 1
-// MiB, of memory for the call.
+// Encode appends src, compressed, to dst as one xz stream in the form of
+// Apple's: no check, one block with both sizes in its header, LZMA2 with a
+// dictionary of 8 MiB. Empty input makes a stream without blocks. The
+// compressor takes about 12 times len(src), at least 1 MiB, of memory for the
+// call.
 func Encode(dst, src []byte) ([]byte, error) {
 	start := len(dst)
 	dst = append(dst, headerMagic+noCheck...)
@@ -369,9 +373,9 @@ func appendCRC(dst []byte, start int) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst[start:]))
 }
 
-// compress encodes src with LZMA2. The dictionary is at most as large as src, in spite of
-// the larger one in the header: more could not be used, and every byte of it is allocated
-// and cleared.
+// compress encodes src with LZMA2. The dictionary is at most as large as src,
+// in spite of the larger one in the header: more could not be used, and every
+// byte of it is allocated and cleared.
 func compress(src []byte) ([]byte, error) {
 	out := &sliceWriter{to: make([]byte, 0, len(src)/2+64)}
 	w, err := lzma.Writer2Config{DictCap: min(max(len(src), lzma.MinDictCap), dictSize)}.NewWriter2(out)

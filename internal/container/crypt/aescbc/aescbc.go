@@ -1,11 +1,13 @@
-// Package aescbc does the two things an encrypted image needs for every block: AES-CBC over
-// many independent blocks at once, and the IV of each block, the first 16 bytes of
-// HMAC-SHA1 of its number. CBC chains within a block only, so blocks are interleaved until
-// the AES units are full; a CPU without such units is served by the standard library.
+// Package aescbc does the two things an encrypted image needs for every block:
+// AES-CBC over many independent blocks at once, and the IV of each block, the
+// first 16 bytes of HMAC-SHA1 of its number. CBC chains within a block only, so
+// blocks are interleaved until the AES units are full; a CPU without such units
+// is served by the standard library.
 //
-// It holds all assembly of the module and knows no headers, no key wrapping and no
-// passphrases (package crypt does). It refuses partial blocks, and slices that overlap
-// without being the same: both are mistakes of the caller and panic.
+// It holds all assembly of the module and knows no headers, no key wrapping and
+// no passphrases (package crypt does). It refuses partial blocks, and slices
+// that overlap without being the same: both are mistakes of the caller and
+// panic.
 package aescbc
 
 import (
@@ -18,12 +20,13 @@ import (
 // Size is the length in bytes of an AES block, and of an IV.
 const Size = aes.BlockSize
 
-// kernel encrypts or decrypts len(ivs)/Size blocks of unit bytes each from src to dst,
-// block i with ivs[i*Size:]. dst and src are exactly that long and either the same memory
-// or disjoint; unit is a positive multiple of Size.
+// kernel encrypts or decrypts len(ivs)/Size blocks of unit bytes each from src
+// to dst, block i with ivs[i*Size:]. dst and src are exactly that long and
+// either the same memory or disjoint; unit is a positive multiple of Size.
 type kernel func(k *Key, dst, src, ivs []byte, unit int)
 
-// set is one way to do the work; the sets of a CPU are listed by supported, the best first.
+// set is one way to do the work; the sets of a CPU are listed by supported, the
+// best first.
 type set struct {
 	name             string
 	encrypt, decrypt kernel
@@ -31,8 +34,8 @@ type set struct {
 
 var generic = set{"generic", (*Key).encryptGeneric, (*Key).decryptGeneric}
 
-// Key is an expanded AES key. Its methods may be called at once from many goroutines, Wipe
-// excepted. Make one with NewKey: the zero Key has no key.
+// Key is an expanded AES key. Its methods may be called at once from many
+// goroutines, Wipe excepted. Make one with NewKey: the zero Key has no key.
 type Key struct {
 	rounds int
 	enc    [15 * Size]byte // round keys in the order of encryption
@@ -42,7 +45,8 @@ type Key struct {
 	modes  [2]sync.Pool // of the generic set only: blockMode objects for encrypting and decrypting
 }
 
-// NewKey expands key, of 16, 24 or 32 bytes. The caller may wipe key afterwards.
+// NewKey expands key, of 16, 24 or 32 bytes. The caller may wipe key
+// afterwards.
 func NewKey(key []byte) (*Key, error) { return newKey(key, supported()[0]) }
 
 // newKey expands a key for one set.
@@ -65,8 +69,8 @@ func newKey(key []byte, use set) (*Key, error) {
 	return k, nil
 }
 
-// Implementations lists the names of all sets of this CPU, the best first: of "vaes-512",
-// "aes-ni", "armv8-aes" and "generic". New keys use the best.
+// Implementations lists the names of all sets of this CPU, the best first: of
+// "vaes-512", "aes-ni", "armv8-aes" and "generic". New keys use the best.
 func Implementations() (names []string) {
 	for _, s := range supported() {
 		names = append(names, s.name)
@@ -74,8 +78,8 @@ func Implementations() (names []string) {
 	return names
 }
 
-// NewKeyFor is NewKey with the named one of Implementations, for measuring and testing:
-// NewKey takes the best.
+// NewKeyFor is NewKey with the named one of Implementations, for measuring and
+// testing: NewKey takes the best.
 func NewKeyFor(implementation string, key []byte) (*Key, error) {
 	for _, s := range supported() {
 		if s.name == implementation {
@@ -85,8 +89,8 @@ func NewKeyFor(implementation string, key []byte) (*Key, error) {
 	return nil, fmt.Errorf("expanding an AES key: this CPU has no %q", implementation)
 }
 
-// Encrypt encrypts len(src)/unit blocks of unit bytes, each with its own IV in ivs. dst may
-// be src.
+// Encrypt encrypts len(src)/unit blocks of unit bytes, each with its own IV in
+// ivs. dst may be src.
 func (k *Key) Encrypt(dst, src, ivs []byte, unit int) {
 	if n := check(dst, src, ivs, unit); n > 0 {
 		k.use.encrypt(k, dst[:len(src)], src, ivs[:n*Size], unit)
@@ -100,8 +104,8 @@ func (k *Key) Decrypt(dst, src, ivs []byte, unit int) {
 	}
 }
 
-// check returns the number of blocks, and panics for the mistakes in the package comment:
-// an assembly loop must never see lengths that do not fit.
+// check returns the number of blocks, and panics for the mistakes in the
+// package comment: an assembly loop must never see lengths that do not fit.
 func check(dst, src, ivs []byte, unit int) int {
 	switch {
 	case unit <= 0 || unit%Size != 0:
@@ -118,8 +122,9 @@ func check(dst, src, ivs []byte, unit int) int {
 	return len(src) / unit
 }
 
-// Wipe overwrites the key. No other method may be running or be called afterwards. What the
-// standard library expanded for the generic set is out of reach and only let go of.
+// Wipe overwrites the key. No other method may be running or be called
+// afterwards. What the standard library expanded for the generic set is out of
+// reach and only let go of.
 func (k *Key) Wipe() {
 	clear(k.enc[:])
 	clear(k.dec[:])

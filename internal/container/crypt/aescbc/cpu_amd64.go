@@ -9,8 +9,8 @@ var (
 	vaes512 = set{"vaes-512", (*Key).encryptVAES, (*Key).decryptVAES}
 )
 
-// supported lists the sets of this CPU. Package cpu reports AVX only if the system saves
-// its registers.
+// supported lists the sets of this CPU. Package cpu reports AVX only if the
+// system saves its registers.
 func supported() []set {
 	sets := []set{generic}
 	if cpu.X86.HasAES && cpu.X86.HasAVX {
@@ -39,12 +39,12 @@ func (k *Key) encryptNI(dst, src, ivs []byte, unit int) {
 	k.encryptLanes(lanesNI, dst, src, ivs, unit)
 }
 
-// fewVAES is the number of blocks up to which the kernel for twelve is quicker than the one
-// for 32.
+// fewVAES is the number of blocks up to which the kernel for twelve is quicker
+// than the one for 32.
 const fewVAES = 12
 
-// encryptVAES encrypts 32 blocks at a time, and the rest after a multiple of four with the
-// other kernel.
+// encryptVAES encrypts 32 blocks at a time, and the rest after a multiple of
+// four with the other kernel.
 func (k *Key) encryptVAES(dst, src, ivs []byte, unit int) {
 	n := len(ivs) / Size &^ 3
 	if unit%64 != 0 || n <= fewVAES {
@@ -58,7 +58,8 @@ func (k *Key) encryptVAES(dst, src, ivs []byte, unit int) {
 	}
 }
 
-// decryptNI decrypts one block after the other: inside a block all steps are independent.
+// decryptNI decrypts one block after the other: inside a block all steps are
+// independent.
 func (k *Key) decryptNI(dst, src, ivs []byte, unit int) {
 	decryptUnits(&k.dec[0], k.rounds, &dst[0], &src[0], &ivs[0], unit, len(ivs)/Size)
 }
@@ -82,8 +83,8 @@ func supportedIVs() []ivSet {
 	return []ivSet{genericIVs}
 }
 
-// hasSHANI reports the SHA instructions, which package cpu does not know. They need no more
-// of the system than SSE. CPUID leaf 7 exists where AVX2 does.
+// hasSHANI reports the SHA instructions, which package cpu does not know. They
+// need no more of the system than SSE. CPUID leaf 7 exists where AVX2 does.
 var hasSHANI = cpu.X86.HasAVX2 && leaf7()&(1<<29) != 0
 
 // leaf7 is the register EBX of CPUID leaf 7, subleaf 0.

@@ -8,7 +8,8 @@ import (
 
 var armv8 = set{"armv8-aes", (*Key).encryptLanes, (*Key).decryptSerial}
 
-// supported lists the sets of this CPU. Every Mac with an ARM CPU has the instructions.
+// supported lists the sets of this CPU. Every Mac with an ARM CPU has the
+// instructions.
 func supported() []set {
 	if cpu.ARM64.HasAES || runtime.GOOS == "darwin" {
 		return []set{armv8, generic}
@@ -24,7 +25,8 @@ func decryptUnits(rk *byte, rounds int, dst, src, ivs *byte, unit, units int)
 
 var ivsSHA1 = ivSet{"armv8-sha1", (*IVKey).fillPairs}
 
-// supportedIVs lists the sets of this CPU. Every Mac with an ARM CPU has the instructions.
+// supportedIVs lists the sets of this CPU. Every Mac with an ARM CPU has the
+// instructions.
 func supportedIVs() []ivSet {
 	if cpu.ARM64.HasSHA1 || runtime.GOOS == "darwin" {
 		return []ivSet{ivsSHA1, genericIVs}
@@ -48,8 +50,9 @@ func (v *IVKey) fillPairs(dst []byte, first uint32) {
 	}
 }
 
-// encryptLanes encrypts eight blocks at a time. Where fewer are left the last one fills the
-// spare lanes, which costs no more: CBC keeps the AES units waiting either way.
+// encryptLanes encrypts eight blocks at a time. Where fewer are left the last
+// one fills the spare lanes, which costs no more: CBC keeps the AES units
+// waiting either way.
 func (k *Key) encryptLanes(dst, src, ivs []byte, unit int) {
 	var room [8 * stagedUnit]byte
 	for count := len(ivs) / Size; count > 0; {
@@ -81,15 +84,17 @@ func (k *Key) encryptUpTo8(dst, src, ivs []byte, unit int) {
 }
 
 const (
-	// stageFrom is the block length from which the eight lanes are copied into one place
-	// first. All lanes of a step lie a block apart: with 4096 bytes in one set of the first
-	// cache, which has room for eight to twelve of them.
+	// stageFrom is the block length from which the eight lanes are copied into
+	// one place first. All lanes of a step lie a block apart: with 4096 bytes
+	// in one set of the first cache, which has room for eight to twelve of
+	// them.
 	stageFrom  = 2048
 	stagedUnit = 512
 )
 
-// encryptStaged encrypts len(chains)/Size blocks of unit bytes in pieces of stagedUnit, by
-// way of room. It leaves the last ciphertext of each block in chains.
+// encryptStaged encrypts len(chains)/Size blocks of unit bytes in pieces of
+// stagedUnit, by way of room. It leaves the last ciphertext of each block in
+// chains.
 func (k *Key) encryptStaged(room, dst, src, chains []byte, unit int) {
 	n := len(chains) / Size
 	for piece := 0; piece < unit; piece += stagedUnit {
@@ -105,8 +110,8 @@ func (k *Key) encryptStaged(room, dst, src, chains []byte, unit int) {
 	}
 }
 
-// decryptSerial decrypts one block after the other: inside a block all steps are
-// independent.
+// decryptSerial decrypts one block after the other: inside a block all steps
+// are independent.
 func (k *Key) decryptSerial(dst, src, ivs []byte, unit int) {
 	decryptUnits(&k.dec[0], k.rounds, &dst[0], &src[0], &ivs[0], unit, len(ivs)/Size)
 }

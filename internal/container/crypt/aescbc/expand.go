@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// sbox is the substitution table of AES, FIPS 197 section 5.1.1, computed from its
-// definition: the inverse in GF(2^8), then an affine map.
+// sbox is the substitution table of AES, FIPS 197 section 5.1.1, computed from
+// its definition: the inverse in GF(2^8), then an affine map.
 var sbox = func() (box [256]byte) {
 	p, q := byte(1), byte(1)
 	for {
@@ -30,9 +30,9 @@ var sbox = func() (box [256]byte) {
 // double multiplies by x in GF(2^8) modulo x^8+x^4+x^3+x+1.
 func double(b byte) byte { return b<<1 ^ b>>7*0x1b }
 
-// expand fills both schedules as in FIPS 197, section 5.2. The standard library has the
-// same code, but does not export its round keys. The table look-ups depend on the key; this
-// happens once for each image that is opened.
+// expand fills both schedules as in FIPS 197, section 5.2. The standard library
+// has the same code, but does not export its round keys. The table look-ups
+// depend on the key; this happens once for each image that is opened.
 func (k *Key) expand(key []byte) {
 	words, total := len(key)/4, (k.rounds+1)*4
 	var w [60]uint32
@@ -67,8 +67,8 @@ func substitute(w uint32) uint32 {
 	return uint32(sbox[w>>24])<<24 | uint32(sbox[w>>16&0xff])<<16 | uint32(sbox[w>>8&0xff])<<8 | uint32(sbox[w&0xff])
 }
 
-// unmix is InvMixColumns on one column: MixColumns three times over, since its fourth power
-// is the identity.
+// unmix is InvMixColumns on one column: MixColumns three times over, since its
+// fourth power is the identity.
 func unmix(w uint32) uint32 {
 	for range 3 {
 		var d uint32

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// blockMode is what the CBC modes of crypto/cipher implement: reusing one for every block
-// saves an allocation each.
+// blockMode is what the CBC modes of crypto/cipher implement: reusing one for
+// every block saves an allocation each.
 type blockMode interface {
 	cipher.BlockMode
 	SetIV(iv []byte)
@@ -33,8 +33,8 @@ func (k *Key) mode(direction int) blockMode {
 	return &renewed{k: k, direction: direction}
 }
 
-// renewed is for a standard library without SetIV in its modes: its documentation does not
-// promise the method.
+// renewed is for a standard library without SetIV in its modes: its
+// documentation does not promise the method.
 type renewed struct {
 	cipher.BlockMode
 	k         *Key
@@ -70,8 +70,8 @@ func (k *Key) crypt(direction int, dst, src, ivs []byte, unit int) {
 	k.modes[direction].Put(m)
 }
 
-// overlap reports whether the slices, of one length, share memory without starting at the
-// same byte.
+// overlap reports whether the slices, of one length, share memory without
+// starting at the same byte.
 func overlap(a, b []byte) bool {
 	if len(a) == 0 || &a[0] == &b[0] {
 		return false

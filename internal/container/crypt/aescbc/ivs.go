@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// IVKey makes the IVs of blocks: the first 16 bytes of HMAC-SHA1 of the block's number as
-// four big-endian bytes. Its methods may be called at once from many goroutines, Wipe
-// excepted. Make one with NewIVKey.
+// IVKey makes the IVs of blocks: the first 16 bytes of HMAC-SHA1 of the block's
+// number as four big-endian bytes. Its methods may be called at once from many
+// goroutines, Wipe excepted. Make one with NewIVKey.
 type IVKey struct {
 	fill   func(v *IVKey, dst []byte, first uint32)
 	states [2][5]uint32 // SHA-1 after the inner and the outer pad of HMAC, for the sets with their own SHA-1
@@ -20,8 +20,8 @@ type IVKey struct {
 	pool   sync.Pool    // hash.Hash objects of the generic set
 }
 
-// ivSet is one way to make IVs; the sets of a CPU are listed by supportedIVs, the best
-// first.
+// ivSet is one way to make IVs; the sets of a CPU are listed by supportedIVs,
+// the best first.
 type ivSet struct {
 	name string
 	fill func(v *IVKey, dst []byte, first uint32)
@@ -44,8 +44,8 @@ func newIVKey(key []byte, use ivSet) *IVKey {
 	return v
 }
 
-// IVImplementations lists the names of all sets of this CPU, the best first: of "sha-ni",
-// "armv8-sha1" and "generic". New keys use the best.
+// IVImplementations lists the names of all sets of this CPU, the best first: of
+// "sha-ni", "armv8-sha1" and "generic". New keys use the best.
 func IVImplementations() (names []string) {
 	for _, s := range supportedIVs() {
 		names = append(names, s.name)
@@ -63,8 +63,8 @@ func NewIVKeyFor(implementation string, key []byte) (*IVKey, error) {
 	return nil, fmt.Errorf("making a key of IVs: this CPU has no %q", implementation)
 }
 
-// Fill writes the IVs of len(dst)/Size blocks with rising numbers from first; after 2^32-1
-// comes 0.
+// Fill writes the IVs of len(dst)/Size blocks with rising numbers from first;
+// after 2^32-1 comes 0.
 func (v *IVKey) Fill(dst []byte, first uint32) {
 	if len(dst)%Size != 0 {
 		panic("aescbc: room for a part of an IV")
@@ -74,8 +74,9 @@ func (v *IVKey) Fill(dst []byte, first uint32) {
 	}
 }
 
-// Wipe overwrites the key. No other method may be running or be called afterwards. What the
-// standard library holds for the generic set is out of reach and only let go of.
+// Wipe overwrites the key. No other method may be running or be called
+// afterwards. What the standard library holds for the generic set is out of
+// reach and only let go of.
 func (v *IVKey) Wipe() {
 	v.states = [2][5]uint32{}
 	clear(v.own)
@@ -97,8 +98,8 @@ func (v *IVKey) fillGeneric(dst []byte, first uint32) {
 	v.pool.Put(h)
 }
 
-// padStates hashes the two padded keys of HMAC (RFC 2104), the part of every IV that is
-// always the same.
+// padStates hashes the two padded keys of HMAC (RFC 2104), the part of every IV
+// that is always the same.
 func padStates(key []byte) (states [2][5]uint32) {
 	var padded [sha1.BlockSize]byte
 	if len(key) > len(padded) {
@@ -120,9 +121,9 @@ func padStates(key []byte) (states [2][5]uint32) {
 	return states
 }
 
-// compress is the compression function of SHA-1, FIPS 180-4 section 6.1.2. The standard
-// library has it too, but gives no access to the state between two blocks other than by an
-// encoding with a copy.
+// compress is the compression function of SHA-1, FIPS 180-4 section 6.1.2. The
+// standard library has it too, but gives no access to the state between two
+// blocks other than by an encoding with a copy.
 func compress(state *[5]uint32, block *[sha1.BlockSize]byte) {
 	var w [80]uint32
 	for i := range w {

@@ -2,8 +2,8 @@ package aescbc
 
 import "math"
 
-// shape is how a kernel encrypts: in so many slots, each of them width blocks that follow
-// one another.
+// shape is how a kernel encrypts: in so many slots, each of them width blocks
+// that follow one another.
 type shape struct {
 	slots, width int
 	vaes         bool
@@ -19,16 +19,16 @@ const (
 	mostSlots = 12
 	mostChain = 4 * Size // IVs of one slot
 
-	// staggerFrom is the block length from which lanes abreast get into each other's way:
-	// all lie in a few sets of the first cache, with 4096 bytes in a single one, and that
-	// has room for eight to twelve cache lines.
+	// staggerFrom is the block length from which lanes abreast get into each
+	// other's way: all lie in a few sets of the first cache, with 4096 bytes in
+	// a single one, and that has room for eight to twelve cache lines.
 	staggerFrom = 2048
 	// stagger is how far one lane follows the other then: a cache line.
 	stagger = 64
 )
 
-// encryptLanes encrypts len(ivs)/Size blocks, a multiple of the width of s. unit is a
-// multiple of 64 for VAES.
+// encryptLanes encrypts len(ivs)/Size blocks, a multiple of the width of s.
+// unit is a multiple of 64 for VAES.
 func (k *Key) encryptLanes(s shape, dst, src, ivs []byte, unit int) {
 	if unit >= staggerFrom && unit%stagger == 0 {
 		k.encryptStaggered(s, dst, src, ivs, unit)
@@ -67,8 +67,9 @@ type course struct {
 	busy   [mostSlots]bool
 }
 
-// encryptStaggered gives each slot new blocks as soon as it has ended those it had. From
-// staggerFrom on the slots start at different times, and so never get abreast.
+// encryptStaggered gives each slot new blocks as soon as it has ended those it
+// had. From staggerFrom on the slots start at different times, and so never get
+// abreast.
 func (k *Key) encryptStaggered(s shape, dst, src, ivs []byte, unit int) {
 	c := course{shape: s, unit: unit}
 	if unit >= staggerFrom && unit%stagger == 0 {
@@ -90,8 +91,8 @@ func (k *Key) encryptStaggered(s shape, dst, src, ivs []byte, unit int) {
 	}
 }
 
-// assign gives the slots that are due the next blocks, as far as there are any, and returns
-// which come then.
+// assign gives the slots that are due the next blocks, as far as there are any,
+// and returns which come then.
 func (c *course) assign(ivs []byte, now, next int) int {
 	chain := c.width * Size
 	for i := range c.slots {
@@ -121,8 +122,8 @@ func (c *course) sooner() (first, end int) {
 	return first, end
 }
 
-// spare lets slots without blocks repeat the work of another, which costs as much as
-// leaving them out.
+// spare lets slots without blocks repeat the work of another, which costs as
+// much as leaving them out.
 func (c *course) spare(like int) {
 	chain := c.width * Size
 	for i := range c.slots {
@@ -141,8 +142,8 @@ func (c *course) advance(dst []byte, length int) {
 			continue
 		}
 		for j := range c.width {
-			// A slot at the end of its block has the last ciphertext copied in vain, before
-			// it gets new IVs.
+			// A slot at the end of its block has the last ciphertext copied in
+			// vain, before it gets new IVs.
 			at := c.lanes[i] + j*c.unit
 			copy(c.chains[(i*c.width+j)*Size:][:Size], dst[at-Size:at])
 		}

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// ErrNoResult reports an output without the result of the command. Parsers never guess one.
+// ErrNoResult reports an output without the result of the command. Parsers
+// never guess one.
 var ErrNoResult = errors.New("the tool's output does not contain the result")
 
 // Entity is one device of an attached image.
@@ -38,13 +39,14 @@ var (
 
 func (e Entity) hintIn(list []string) bool { return slices.Contains(list, strings.ToUpper(e.Hint)) }
 
-// IsStore reports whether the device is the physical store of an APFS container.
+// IsStore reports whether the device is the physical store of an APFS
+// container.
 func (e Entity) IsStore() bool { return e.hintIn(hintStore) }
 
 func (e Entity) isContainer() bool { return e.hintIn(hintContainer) }
 
-// ParseAttach parses `hdiutil attach -plist` and `diskutil image attach --plist`, and also returns the text around
-// the list (warnings, a licence).
+// ParseAttach parses `hdiutil attach -plist` and `diskutil image attach
+// --plist`, and also returns the text around the list (warnings, a licence).
 func ParseAttach(out []byte) (Attached, string, error) {
 	d, around, err := findPlist(out)
 	if err != nil {
@@ -57,7 +59,8 @@ func ParseAttach(out []byte) (Attached, string, error) {
 	return a, around, nil
 }
 
-// ParseInfo parses `hdiutil info -plist`. Without attached images the key images is missing: an empty list.
+// ParseInfo parses `hdiutil info -plist`. Without attached images the key
+// images is missing: an empty list.
 func ParseInfo(out []byte) ([]Attached, error) {
 	d, _, err := findPlist(out)
 	if err != nil {
@@ -70,7 +73,8 @@ func ParseInfo(out []byte) ([]Attached, error) {
 	return list, nil
 }
 
-// ParseVendor returns the vendor of the tool and the version of its framework, from `hdiutil info -plist`.
+// ParseVendor returns the vendor of the tool and the version of its framework,
+// from `hdiutil info -plist`.
 func ParseVendor(out []byte) (vendor, version string, err error) {
 	d, _, err := findPlist(out)
 	if err != nil {
@@ -95,8 +99,8 @@ func attachedOf(d Dict) Attached {
 	return a
 }
 
-// devicePath is the path of a device: diskutil prints the name alone. What could be an option or lead to another
-// folder is "".
+// devicePath is the path of a device: diskutil prints the name alone. What
+// could be an option or lead to another folder is "".
 func devicePath(dev string) string {
 	name := strings.TrimPrefix(dev, "/dev/")
 	if name == "" || strings.HasPrefix(name, "-") || strings.Contains(name, "..") ||
@@ -106,8 +110,9 @@ func devicePath(dev string) string {
 	return "/dev/" + name
 }
 
-// Disk is the image's whole disk, which is the device to detach: the one with a partition scheme, else the shortest
-// name that is neither a slice nor an APFS container.
+// Disk is the image's whole disk, which is the device to detach: the one with a
+// partition scheme, else the shortest name that is neither a slice nor an APFS
+// container.
 func (a Attached) Disk() (string, error) {
 	var own []string
 	for _, e := range a.Entities {
@@ -126,10 +131,12 @@ func (a Attached) Disk() (string, error) {
 	}), nil
 }
 
-// partitionScheme ends the hints of whole disks with a partition table ("GUID_partition_scheme").
+// partitionScheme ends the hints of whole disks with a partition table
+// ("GUID_partition_scheme").
 const partitionScheme = "_partition_scheme"
 
-// isSlice reports whether the device is a slice: diskNsM, or another entity's name with a partition number (loop0p1).
+// isSlice reports whether the device is a slice: diskNsM, or another entity's
+// name with a partition number (loop0p1).
 func (a Attached) isSlice(device string) bool {
 	name := strings.TrimPrefix(device, "/dev/")
 	if rest, ok := strings.CutPrefix(name, "disk"); ok {
@@ -151,8 +158,8 @@ func (a Attached) Scheme() string {
 	return ""
 }
 
-// Volume is the mounted volume: the entity with a mount point that preferred accepts (nil: none), else the only
-// one that is mounted.
+// Volume is the mounted volume: the entity with a mount point that preferred
+// accepts (nil: none), else the only one that is mounted.
 func (a Attached) Volume(preferred func(mountPoint string) bool) (Entity, bool) {
 	var mounted []Entity
 	for _, e := range a.Entities {
@@ -170,8 +177,9 @@ func (a Attached) Volume(preferred func(mountPoint string) bool) (Entity, bool) 
 	return Entity{}, false
 }
 
-// Candidate is the device that carries the volume of an image that was attached without mounting. If an APFS
-// container is so damaged that the system makes no disk of it, that is its physical store.
+// Candidate is the device that carries the volume of an image that was attached
+// without mounting. If an APFS container is so damaged that the system makes no
+// disk of it, that is its physical store.
 func (a Attached) Candidate() (Entity, bool) {
 	for _, test := range []func(Entity) bool{
 		func(e Entity) bool { return e.MountPoint != "" },

@@ -5,7 +5,8 @@
 // unit that a tool cannot misread: sectors of 512 bytes for hdiutil, bytes for
 // diskutil. A passphrase is never an argument: hdiutil reads it from standard
 // input up to the end or to a NUL, so that a newline would belong to it;
-// diskutil reads one line. Grammar: hdiutil(1) and diskutil(8) of macOS 15 to 27.
+// diskutil reads one line. Grammar: hdiutil(1) and diskutil(8) of macOS 15 to
+// 27.
 package command
 
 import (
@@ -44,7 +45,8 @@ type Command struct {
 // Wipe overwrites the input.
 func (c Command) Wipe() { clear(c.Input) }
 
-// String is the command line for messages. Passphrases are never arguments, so that it holds no secret.
+// String is the command line for messages. Passphrases are never arguments, so
+// that it holds no secret.
 func (c Command) String() string {
 	words := []string{string(c.Tool)}
 	for _, a := range c.Args {
@@ -63,7 +65,8 @@ const (
 	maxPassphrase = 1024 // two of them fit into a pipe
 )
 
-// hdiutil starts a command of hdiutil; the first of the errors that is not nil makes it invalid.
+// hdiutil starts a command of hdiutil; the first of the errors that is not nil
+// makes it invalid.
 func hdiutil(verb string, errs ...error) Command {
 	return Command{Tool: Hdiutil, Verb: verb, Args: []string{verb}, Err: cmp.Or(errs...)}
 }
@@ -87,8 +90,9 @@ func (c Command) withIf(condition bool, args ...string) Command {
 	return c
 }
 
-// withInput sets standard input to the passphrases that are not nil. For hdiutil: the bytes, a NUL between two
-// passphrases, no newline; for diskutil: one line each.
+// withInput sets standard input to the passphrases that are not nil. For
+// hdiutil: the bytes, a NUL between two passphrases, no newline; for diskutil:
+// one line each.
 func (c Command) withInput(list ...[]byte) Command {
 	list = slices.DeleteFunc(slices.Clone(list), func(p []byte) bool { return p == nil })
 	if len(list) == 0 || c.Err != nil {
@@ -144,7 +148,8 @@ func checkSize(size, unit int64) error {
 	return nil
 }
 
-// checkBand requires that images of the type have bands, and of this size; 0 means the tool's default.
+// checkBand requires that images of the type have bands, and of this size; 0
+// means the tool's default.
 func checkBand(size int64, kind, banded string) error {
 	switch {
 	case size == 0:

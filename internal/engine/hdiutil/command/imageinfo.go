@@ -20,7 +20,8 @@ type Image struct {
 	Scheme    string // partition scheme: "GUID", "none", …
 }
 
-// ParseImageInfo parses `hdiutil imageinfo -plist` and `diskutil image info --plist`.
+// ParseImageInfo parses `hdiutil imageinfo -plist` and `diskutil image info
+// --plist`.
 func ParseImageInfo(out []byte) (Image, error) {
 	d, _, err := findPlist(out)
 	if err != nil {
@@ -63,8 +64,9 @@ func ParseIsEncrypted(out []byte) (bool, error) {
 // SizeLimits are the sizes that a resize accepts, in bytes.
 type SizeLimits struct{ Min, Current, Max int64 }
 
-// ParseLimits parses `hdiutil resize -limits`: a line of three sector counts. For counts beyond int64 bytes, which
-// the tool prints for sparse formats, it returns the largest whole sector.
+// ParseLimits parses `hdiutil resize -limits`: a line of three sector counts.
+// For counts beyond int64 bytes, which the tool prints for sparse formats, it
+// returns the largest whole sector.
 func ParseLimits(out []byte) (SizeLimits, error) {
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
@@ -88,8 +90,9 @@ func ParseLimits(out []byte) (SizeLimits, error) {
 var reclaimedLine = regexp.MustCompile(
 	`(?m)^Reclaimed [0-9][0-9.]* (bytes|KB|MB|GB|TB|PB|EB) out of [0-9][0-9.]* (bytes|KB|MB|GB|TB|PB|EB) possible\.\r?$`)
 
-// ParseCompact returns the line "Reclaimed 4 MB out of 1023.6 GB possible." of `hdiutil compact`. Its figures are
-// rounded, and the second is free space of the volume and not of the host: for display only.
+// ParseCompact returns the line "Reclaimed 4 MB out of 1023.6 GB possible." of
+// `hdiutil compact`. Its figures are rounded, and the second is free space of
+// the volume and not of the host: for display only.
 func ParseCompact(out []byte) (string, error) {
 	line := reclaimedLine.Find(out)
 	if line == nil {
@@ -103,9 +106,11 @@ const maxTrims = 32
 
 var diskOfSlice = regexp.MustCompile(`^/dev/(disk[0-9]+)(s[0-9]+)*$`)
 
-// ParseTrims parses `log show --style ndjson`: the messages of APFS that name the container of the volume on the
-// device ("/dev/disk9s1" is in disk9), in the order of the log, without their time. Messages about other containers,
-// which come and go at the same time, are left out. An output without any line of a log is [ErrNoResult].
+// ParseTrims parses `log show --style ndjson`: the messages of APFS that name
+// the container of the volume on the device ("/dev/disk9s1" is in disk9), in
+// the order of the log, without their time. Messages about other containers,
+// which come and go at the same time, are left out. An output without any line
+// of a log is [ErrNoResult].
 func ParseTrims(out []byte, device string) ([]string, error) {
 	m := diskOfSlice.FindStringSubmatch(device)
 	if m == nil {

@@ -9,11 +9,13 @@ import (
 	"howett.net/plist"
 )
 
-// MaxPlist bounds the property lists that are parsed, in bytes. Real lists have a few kilobytes. The bound also
-// limits how deep elements nest: the library recurses for each level.
+// MaxPlist bounds the property lists that are parsed, in bytes. Real lists have
+// a few kilobytes. The bound also limits how deep elements nest: the library
+// recurses for each level.
 const MaxPlist = 1 << 20
 
-// maxStarts is how many places that look like the start of a list findPlist tries.
+// maxStarts is how many places that look like the start of a list findPlist
+// tries.
 const maxStarts = 8
 
 // Errors of property lists.
@@ -25,8 +27,9 @@ var (
 	plistEnd      = []byte("</plist>")
 )
 
-// Dict is a dictionary of a property list. Its getters return the zero value for what is missing or of another type:
-// tools leave out keys and change types.
+// Dict is a dictionary of a property list. Its getters return the zero value
+// for what is missing or of another type: tools leave out keys and change
+// types.
 type Dict map[string]any
 
 // String is the string at key, or "".
@@ -77,8 +80,9 @@ func (d Dict) Dicts(key string) []Dict {
 	return out
 }
 
-// findPlist parses the first property list in the output of a tool and also returns the text around it: tools print
-// licences and warnings, which may contain what looks like the start of a list. Without a list the error is
+// findPlist parses the first property list in the output of a tool and also
+// returns the text around it: tools print licences and warnings, which may
+// contain what looks like the start of a list. Without a list the error is
 // ErrNoPlist and the text is all of the output.
 func findPlist(out []byte) (d Dict, around string, err error) {
 	err = ErrNoPlist
@@ -101,7 +105,8 @@ func findPlist(out []byte) (d Dict, around string, err error) {
 	return nil, string(out), err
 }
 
-// findStart is the offset of the next possible start of a list from at on, or -1.
+// findStart is the offset of the next possible start of a list from at on, or
+// -1.
 func findStart(out []byte, at int) int {
 	header, element := bytes.Index(out[at:], plistXMLStart), bytes.Index(out[at:], plistElement)
 	switch {
@@ -113,8 +118,9 @@ func findStart(out []byte, at int) int {
 	return at + header
 }
 
-// ParsePlist parses a property list in XML with a dictionary as its root. The library also reads binary and OpenStep
-// lists, which no tool prints; binary ones can refer to an object again and again and so unfold without bound.
+// ParsePlist parses a property list in XML with a dictionary as its root. The
+// library also reads binary and OpenStep lists, which no tool prints; binary
+// ones can refer to an object again and again and so unfold without bound.
 func ParsePlist(text []byte) (d Dict, err error) {
 	text = bytes.TrimSpace(text)
 	switch {

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// maxOutput bounds how much of each output is read, in bytes. The middle of a longer one is left out.
+// maxOutput bounds how much of each output is read, in bytes. The middle of a
+// longer one is left out.
 const maxOutput = 16 << 20
 
 // maxInput is what a pipe holds without a reader, in bytes.
@@ -41,20 +42,24 @@ type Result struct {
 var (
 	ErrMissing  = errors.New("the program is missing")
 	ErrDeadline = errors.New("it did not end in time")
-	// ErrSignal means a signal that this package did not send: from the system when memory ran short, or from a person.
+	// ErrSignal means a signal that this package did not send: from the system
+	// when memory ran short, or from a person.
 	ErrSignal = errors.New("a signal ended it")
 )
 
 // running is held by the program that runs.
 var running = make(chan struct{}, 1)
 
-// Run runs a program to its end and returns its output and status. Programs run one at a time, each in a session of
-// its own with a small fixed environment. Its output goes to files without a name: a helper that outlives the program
-// and inherits a pipe would keep the reader of the pipe waiting. At the deadline or the end of the context Run ends
-// the whole process group, first with SIGTERM.
+// Run runs a program to its end and returns its output and status. Programs run
+// one at a time, each in a session of its own with a small fixed environment.
+// Its output goes to files without a name: a helper that outlives the program
+// and inherits a pipe would keep the reader of the pipe waiting. At the
+// deadline or the end of the context Run ends the whole process group, first
+// with SIGTERM.
 //
-// An error means that the program did not run to its end: [ErrMissing], [ErrDeadline], [ErrSignal], or the context's
-// error. The result then has the output so far, and no process of the group is left.
+// An error means that the program did not run to its end: [ErrMissing],
+// [ErrDeadline], [ErrSignal], or the context's error. The result then has the
+// output so far, and no process of the group is left.
 func Run(ctx context.Context, j Job) (Result, error) {
 	if err := j.check(); err != nil {
 		return Result{}, err
@@ -129,7 +134,8 @@ func (j Job) run(ctx context.Context) (Result, error) {
 	return r, errors.Join(err, errOut, errErr)
 }
 
-// wait returns when the program has ended, or ends its group at the deadline or the end of the context.
+// wait returns when the program has ended, or ends its group at the deadline or
+// the end of the context.
 func (j Job) wait(ctx context.Context, cmd *exec.Cmd) error {
 	done := make(chan struct{})
 	go func() {
@@ -159,7 +165,8 @@ func (j Job) wait(ctx context.Context, cmd *exec.Cmd) error {
 	return err
 }
 
-// createOutput makes a file that nobody else can open and that disappears with its last descriptor.
+// createOutput makes a file that nobody else can open and that disappears with
+// its last descriptor.
 func (j Job) createOutput() (*os.File, error) {
 	f, err := os.CreateTemp(j.Dir, ".out-*")
 	if err != nil {
@@ -172,7 +179,8 @@ func (j Job) createOutput() (*os.File, error) {
 	return f, nil
 }
 
-// openInput opens the null device, or a pipe that already holds the whole input and has no writer.
+// openInput opens the null device, or a pipe that already holds the whole input
+// and has no writer.
 func (j Job) openInput() (*os.File, error) {
 	if j.Input == nil {
 		return os.Open(os.DevNull)
@@ -205,8 +213,9 @@ func readOutput(f *os.File) ([]byte, error) {
 	return slices.Concat(head, []byte("\n[…]\n"), tail), err
 }
 
-// passedVariables are the variables that tools may need. All others are left out: one may hold a passphrase, and
-// com_apple_hdid_… would change what hdiutil does.
+// passedVariables are the variables that tools may need. All others are left
+// out: one may hold a passphrase, and com_apple_hdid_… would change what
+// hdiutil does.
 var passedVariables = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "__CF_USER_TEXT_ENCODING", "SUDO_UID", "SUDO_GID", "SUDO_USER",
 	"XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "DMGBENCH_RUNTIME_DIR", "GOCOVERDIR",
@@ -222,11 +231,13 @@ func childEnvironment(all []string) []string {
 	return env
 }
 
-// newSession gives a program a session and process group of its own, without our terminal: the interrupt key is for
-// us alone, and the program cannot prompt.
+// newSession gives a program a session and process group of its own, without
+// our terminal: the interrupt key is for us alone, and the program cannot
+// prompt.
 func newSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// terminateGroup and killGroup signal the whole group. A group that has ended is not an error.
+// terminateGroup and killGroup signal the whole group. A group that has ended
+// is not an error.
 func terminateGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGTERM) }
 
 func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }

@@ -37,7 +37,8 @@ func ParseMessages(text string) Messages {
 
 const maxLine = 400 // bytes of a line that are kept
 
-// cleanLine replaces control characters and invalid UTF-8, and shortens a long line.
+// cleanLine replaces control characters and invalid UTF-8, and shortens a long
+// line.
 func cleanLine(line string) string {
 	line = strings.ToValidUTF8(strings.TrimSpace(line), "�")
 	line = strings.Map(func(r rune) rune {
@@ -63,8 +64,8 @@ func (m Messages) Last() string {
 
 var errnoSuffix = regexp.MustCompile(`\((-?[0-9]{1,6})\)[.\s]*$`)
 
-// Errno is the error number in parentheses at the end of the last line that has one, or 0. Unlike the words it is not
-// translated.
+// Errno is the error number in parentheses at the end of the last line that has
+// one, or 0. Unlike the words it is not translated.
 func (m Messages) Errno() int {
 	for _, line := range slices.Backward(m.Lines) {
 		if m := errnoSuffix.FindStringSubmatch(line); m != nil {
@@ -75,7 +76,8 @@ func (m Messages) Errno() int {
 	return 0
 }
 
-// FindNames returns the candidates that occur in a help text as words of their own.
+// FindNames returns the candidates that occur in a help text as words of their
+// own.
 func FindNames(help string, candidates []string) []string {
 	var found []string
 	for _, c := range candidates {
@@ -86,8 +88,9 @@ func FindNames(help string, candidates []string) []string {
 	return found
 }
 
-// FindSection returns the part of a help text about one option: from the first line that starts with it up to the
-// next line that starts with another option. Without such a line it is the whole text.
+// FindSection returns the part of a help text about one option: from the first
+// line that starts with it up to the next line that starts with another option.
+// Without such a line it is the whole text.
 func FindSection(help, option string) string {
 	var b strings.Builder
 	for line := range strings.Lines(help) {

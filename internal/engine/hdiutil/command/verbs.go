@@ -46,7 +46,8 @@ type AttachOptions struct {
 	Passphrase []byte
 }
 
-// Attach is `hdiutil attach`. It honours ownership and skips checks and windows, so that it costs what attaching costs.
+// Attach is `hdiutil attach`. It honours ownership and skips checks and
+// windows, so that it costs what attaching costs.
 func Attach(o AttachOptions) Command {
 	served, known := map[string][]string{"": nil, "kernel": {"-kernel"}, "helper": {"-nokernel"}}[o.ServedBy]
 	c := hdiutil("attach", checkPath(o.Image))
@@ -127,7 +128,8 @@ func Limits(image string, passphrase []byte) Command {
 	return onImage("resize", image, passphrase, "-limits")
 }
 
-// Trim is `hdiutil trim`, which only hdiutil for Linux has: it frees what the mounted volume does not use.
+// Trim is `hdiutil trim`, which only hdiutil for Linux has: it frees what the
+// mounted volume does not use.
 func Trim(mountPoint string) Command { return onImage("trim", mountPoint, nil) }
 
 func onImage(verb, image string, passphrase []byte, args ...string) Command {
@@ -159,14 +161,16 @@ func Convert(o ConvertOptions) Command {
 // Help is `hdiutil VERB -help`.
 func Help(verb string) Command { return hdiutil(verb).with("-help") }
 
-// apfsTrims selects the messages of APFS about what it trims when it mounts a volume, and about a backing store that
-// it makes sparse. They start with the name of the kernel function: spaceman_scan_free_blocks up to macOS 26,
+// apfsTrims selects the messages of APFS about what it trims when it mounts a
+// volume, and about a backing store that it makes sparse. They start with the
+// name of the kernel function: spaceman_scan_free_blocks up to macOS 26,
 // spaceman_trim_free_blocks in APFS 3277 of macOS 27 (symbols of both kexts).
 const apfsTrims = `senderImagePath CONTAINS "apfs" AND (eventMessage CONTAINS "spaceman_scan_free_blocks"` +
 	` OR eventMessage CONTAINS "spaceman_trim_free_blocks" OR eventMessage CONTAINS "set_backingstore")`
 
-// TrimLog is `log show` of APFS's messages about trimming since a time, one JSON object per line.
-// The time is given in whole seconds since 1970, which no time zone changes.
+// TrimLog is `log show` of APFS's messages about trimming since a time, one
+// JSON object per line. The time is given in whole seconds since 1970, which no
+// time zone changes.
 func TrimLog(since time.Time) Command {
 	return Command{Tool: Log, Verb: "show", Args: []string{"show", "--style", "ndjson",
 		"--start", "@" + strconv.FormatInt(since.Unix(), 10), "--predicate", apfsTrims}}
@@ -182,7 +186,8 @@ func CreateBlank(o CreateOptions) Command {
 		with(o.Image).withInput(o.Passphrase)
 }
 
-// CreateFrom is `diskutil image create from`. Of two passphrases the source's comes first.
+// CreateFrom is `diskutil image create from`. Of two passphrases the source's
+// comes first.
 func CreateFrom(o ConvertOptions) Command {
 	return diskutil("image create from", checkPath(o.Source), checkPath(o.Target)).
 		withSecretOptions(o.TargetPass != nil, o.SourcePass != nil || o.TargetPass != nil).
@@ -193,8 +198,8 @@ func (c Command) withSecretOptions(encrypt, read bool) Command {
 	return c.withIf(encrypt, "--encrypt").withIf(read, "--stdinpassphrase")
 }
 
-// AttachDiskutil is `diskutil image attach`. Without a mount it takes --noMount alone, which conflicts with options
-// about mounts.
+// AttachDiskutil is `diskutil image attach`. Without a mount it takes --noMount
+// alone, which conflicts with options about mounts.
 func AttachDiskutil(o AttachOptions) Command {
 	return diskutil("image attach", checkPath(o.Image)).with("--plist").
 		withSecretOptions(false, o.Passphrase != nil).
@@ -209,7 +214,8 @@ func ImageInfoDiskutil(image string, passphrase []byte) Command {
 		withSecretOptions(false, passphrase != nil).with(image).withInput(passphrase)
 }
 
-// ResizeDiskutil is `diskutil image resize` of a detached image with GPT or a bare APFS.
+// ResizeDiskutil is `diskutil image resize` of a detached image with GPT or a
+// bare APFS.
 func ResizeDiskutil(o ResizeOptions) Command {
 	return diskutil("image resize", checkPath(o.Image), checkSize(o.Size, DiskutilUnit)).
 		with("--size", strconv.FormatInt(o.Size, 10)).withIf(o.ImageOnly, "--image-only").
