@@ -287,7 +287,7 @@ func (r *reader) axis(n *node, s *setting) Axis {
 func matrixSections(p *Plan) []section {
 	var lines []string
 	for _, a := range p.Axes {
-		lines = append(lines, a.Key+" = ["+Choice{a.Key, a.Values}.valuesTOML()+"]")
+		lines = append(lines, a.Key+" = ["+Choice(a).valuesTOML()+"]")
 	}
 	if len(p.Exclude) > 0 {
 		list := excludeList

@@ -79,7 +79,8 @@ func TestSameInputSameBytes(t *testing.T) {
 	t.Parallel()
 	for name, m := range makers {
 		t.Run(name, func(t *testing.T) {
-			assert.True(t, html(t, m) == html(t, m), "the page differs from one call to the next")
+			first, second := html(t, m), html(t, m)
+			assert.True(t, first == second, "the page differs from one call to the next")
 			assert.Equal(t, text(t, m, TextOptions{Color: true}), text(t, m, TextOptions{Color: true}))
 			assert.Equal(t, markdown(t, m), markdown(t, m))
 		})

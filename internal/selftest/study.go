@@ -32,7 +32,7 @@ type Table struct {
 
 // Promise is a bound that figures of a study have to keep.
 type Promise struct {
-	Says string `json:"says"`
+	Says string `json:"says" toml:"promise"`
 	// The place of Worst: row, column and law
 	Where string `json:"where"`
 	// The figure that is farthest from keeping it, in Unit

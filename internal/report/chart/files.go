@@ -199,11 +199,11 @@ func workersNote(sets []fileSet) string {
 
 // sizeClass is what the files of one size, or of one class of sizes, did.
 type sizeClass struct {
-	size, middle float64 // bytes; rate, see [run.middle]
-	low, high    float64 // slowest and fastest rate
-	n            int
-	ci           *result.CI
-	reason       string // why there is no interval
+	middle    float64 // rate, see [run.middle]
+	low, high float64 // slowest and fastest rate
+	n         int
+	ci        *result.CI
+	reason    string // why there is no interval
 }
 
 // Numbers from which there are intervals: rounds for one over rounds, files for
