@@ -9,10 +9,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -313,4 +315,51 @@ func TestWords(t *testing.T) {
 			assert.False(t, bytes.Contains(content, []byte("time."+"Sleep(")), "%s sleeps: inject a clock", name)
 		}
 	})
+}
+
+// TestPageLinks follows every relative link of a page to its file and heading.
+func TestPageLinks(t *testing.T) {
+	pages := map[string]string{}
+	walk(t, func(name string, content []byte) {
+		if strings.HasSuffix(name, ".md") && (path.Dir(name) == "docs" || path.Dir(name) == ".") {
+			pages[name] = string(content)
+		}
+	})
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	for name, page := range pages {
+		for _, m := range link.FindAllStringSubmatch(page, -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, ":") {
+				continue
+			}
+			file := path.Join(path.Dir(name), target)
+			if target == "" {
+				file = name
+			}
+			assert.FileExists(t, filepath.Join(root(t), file), "%s links to %s", name, m[1])
+			if anchor != "" && pages[file] != "" {
+				assert.Contains(t, headingAnchors(pages[file]), anchor, "%s links to %s", name, m[1])
+			}
+		}
+	}
+}
+
+// headingAnchors are the anchors of a page as GitHub makes them: lower case, blanks as hyphens, other punctuation dropped.
+func headingAnchors(page string) (anchors []string) {
+	for line := range strings.Lines(page) {
+		if !strings.HasPrefix(line, "#") {
+			continue
+		}
+		heading := strings.ToLower(strings.TrimSpace(strings.TrimLeft(line, "#")))
+		anchors = append(anchors, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return r
+			}
+			return -1
+		}, heading))
+	}
+	return anchors
 }
