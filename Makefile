@@ -71,7 +71,7 @@ test-interop: need-go ## others read what we write: installs 7-Zip, fstool and o
 	@scripts/interop/setup.sh
 	@DMGBENCH_INTEROP=1 $(GO) test -count=1 -p 2 -timeout 30m $(TESTFLAGS) ./internal/interoptest
 	@DMGBENCH_INTEROP=1 $(GO) test -count=1 -p 2 -timeout 10m -run 'Others|7Zip|QEMU|ReferenceProgram' $(TESTFLAGS) \
-		./internal/container ./internal/container/udif ./internal/container/codec/lzfse ./internal/result/export
+		./internal/container ./internal/container/udif ./internal/container/codec ./internal/result/export
 	@PYTHONDONTWRITEBYTECODE=1 $$(scripts/interop/setup.sh --python) -m unittest discover -q -s scripts/interop
 
 lint: lint-format lint-vet lint-static lint-darwin lint-modules lint-tree ## format, vet on three targets, staticcheck, dead code, layers, lengths, names

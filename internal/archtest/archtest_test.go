@@ -44,7 +44,6 @@ var layers = [][]string{
 	{"internal/container"},
 	{"internal/container/..."},
 	{"internal/container/codec"},
-	{"internal/container/codec/adc", "internal/container/codec/lzfse", "internal/container/codec/xz"},
 	{"internal/gpt"},
 	{"internal/hostio", "internal/hostio/...", "internal/blockdev", "internal/blockdev/..."},
 	{"internal/host"}, // fills in result.Host and reads what a plan requires of it

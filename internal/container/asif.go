@@ -36,20 +36,21 @@ func (h *asifHead) write(f *hostio.File) error {
 }
 
 // openASIF reads the tables of the image in s. For writing it makes the file
-// end with a whole chunk, which all writing code relies on.
+// end with a whole chunk, which all writing code relies on. That must not
+// invent the rest of a chunk in use.
 func openASIF(s syncStore, readOnly bool) (chunks chunkMap, chunk, size int64, err error) {
 	a, err := loadASIF(s)
+	if err == nil && !readOnly && a.cut {
+		err = unknownASIF("a last chunk that is cut off, which is opened read-only alone")
+	}
+	if err == nil && !readOnly {
+		var have int64
+		if have, err = s.f.Size(); err == nil && have < a.next*a.head.chunk {
+			err = s.f.Truncate(a.next * a.head.chunk)
+		}
+	}
 	if err != nil {
 		return nil, 0, 0, err
-	}
-	if !readOnly {
-		have, err := s.f.Size()
-		if end := a.next * a.head.chunk; err == nil && have < end {
-			err = s.f.Truncate(end)
-		}
-		if err != nil {
-			return nil, 0, 0, err
-		}
 	}
 	return a, a.head.chunk, a.head.size(), nil
 }
@@ -84,15 +85,16 @@ func (a *asif) find(i int64) (at int64, partial bool) {
 	return n * a.head.chunk, state == asifPartial
 }
 
-// unmapped implements chunkMap.
-func (a *asif) unmapped(i int64) int64 {
-	if a.group(i/a.head.perGroup) == nil {
-		return a.head.perGroup - i%a.head.perGroup
-	}
-	if at, _ := a.find(i); at == 0 {
-		return 1
-	}
-	return 0
+// list implements chunkMap.
+func (a *asif) list() (list []int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.eachUsed(func(slot, _ int64) {
+		if i, bitmap := a.chunkOf(slot); !bitmap && i < a.chunksOfDevice() {
+			list = append(list, i)
+		}
+	})
+	return list
 }
 
 // count implements chunkMap; the chunk of the metadata is not counted.
@@ -107,6 +109,15 @@ func (a *asif) count() int {
 func (a *asif) slot(i int64) int64 {
 	return i/a.head.perGroup*(a.head.perGroup+1) + i%a.head.perGroup
 }
+
+// chunkOf is the chunk of a slot, or the slot is of a bitmap.
+func (a *asif) chunkOf(slot int64) (i int64, bitmap bool) {
+	g, k := slot/(a.head.perGroup+1), slot%(a.head.perGroup+1)
+	return g*a.head.perGroup + k, k == a.head.perGroup
+}
+
+// chunksOfDevice is how many chunks the device has.
+func (a *asif) chunksOfDevice() int64 { return ceil(a.head.size(), a.head.chunk) }
 
 // entry is the entry of a slot in memory; a.mu is held, or no other call runs.
 func (a *asif) entry(slot int64) *atomic.Uint64 {
@@ -213,8 +224,10 @@ func (a *asif) readPartial(i int64, p []byte, in int64) error {
 	})
 }
 
-// complete implements partialChunks.
+// complete implements partialChunks. Two writers of a chunk complete it once.
 func (a *asif) complete(i int64) error {
+	a.completing.Lock()
+	defer a.completing.Unlock()
 	at, partial := a.find(i)
 	if !partial {
 		return nil // another call completed it

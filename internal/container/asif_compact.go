@@ -12,23 +12,16 @@ import (
 // entries change one at a time, so that after a crash a chunk is in one of its
 // two places.
 func (a *asif) compact(keep func(i int64) (bool, error)) error {
-	chunks := ceil(a.head.size(), a.head.chunk)
-	for _, g := range a.groupNumbers() {
-		for k := range a.head.perGroup {
-			i := g*a.head.perGroup + k
-			if at, _ := a.find(i); at == 0 || i >= chunks {
-				continue
-			}
-			ok, err := keep(i)
-			if err != nil {
-				return err
-			}
-			if !ok { // the place is cut off or overwritten: drop would punch it
-				a.mu.Lock()
-				a.setEntry(a.slot(i), asifUnmapped)
-				a.chunks--
-				a.mu.Unlock()
-			}
+	for _, i := range a.list() {
+		ok, err := keep(i)
+		if err != nil {
+			return err
+		}
+		if !ok { // the place is cut off or overwritten: drop would punch it
+			a.mu.Lock()
+			a.setEntry(a.slot(i), asifUnmapped)
+			a.chunks--
+			a.mu.Unlock()
 		}
 	}
 	if err := a.commit(); err != nil {
@@ -177,8 +170,7 @@ func (a *asif) dropFrom(size int64) error {
 	first := ceil(size, a.head.chunk)
 	var list []int64
 	a.eachUsed(func(slot, _ int64) {
-		g, k := slot/(a.head.perGroup+1), slot%(a.head.perGroup+1)
-		if i := g*a.head.perGroup + k; k < a.head.perGroup && i >= first && i < a.head.meta {
+		if i, bitmap := a.chunkOf(slot); !bitmap && i >= first && i < a.head.meta {
 			list = append(list, i)
 		}
 	})

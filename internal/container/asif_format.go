@@ -293,6 +293,7 @@ func (l *asifLoader) load() (err error) {
 			return fmt.Errorf("table %d: %w", t, err)
 		}
 	}
+	l.cut = l.size%l.head.chunk != 0 && l.seen.has(l.next-1)
 	return nil
 }
 
@@ -329,7 +330,8 @@ func (l *asifLoader) loadDir() error {
 }
 
 // takeChunk records that chunk v of the file is in use. With cut it may be the
-// last one, cut off by the end of the file.
+// last one, cut off by the end of the file: whether macOS leaves such files is
+// not known. What they lack is found when it is read.
 func (l *asifLoader) takeChunk(v uint64, cut bool) error {
 	chunks := l.size / l.head.chunk
 	if cut {
@@ -402,40 +404,6 @@ func (l *asifLoader) loadGroup(p []byte, group, room int64) error {
 		entries[l.head.perGroup].Store(bitmap)
 	}
 	l.groups[group] = entries
-	return l.checkCut(group, entries)
-}
-
-// checkCut checks the part of a group in the last chunk of a file that ends
-// inside that chunk: everything that is written must be in the file, and so
-// must the bits of all its blocks. Whether macOS leaves such files is not
-// known; they are complete.
-func (l *asifLoader) checkCut(group int64, entries asifGroup) error {
-	if l.size%l.head.chunk == 0 {
-		return nil
-	}
-	last, blocks := l.next-1, l.head.chunk/l.head.block
-	_, bitmap := splitEntry(entries[l.head.perGroup].Load())
-	for i := range l.head.perGroup {
-		state, n := splitEntry(entries[i].Load())
-		if state != asifPartial {
-			continue
-		}
-		if bitmap == last && bitmap*l.head.chunk+ceil((i+1)*blocks, 4) > l.size {
-			return corrupt("file of %d bytes ends inside the bitmap of entry %d", l.size, i)
-		}
-		if n != last {
-			continue
-		}
-		err := l.eachWritten(group*l.head.perGroup+i, false, func(in, m int64, written bool) error {
-			if written && n*l.head.chunk+in+m > l.size {
-				return corrupt("file of %d bytes ends inside the chunk of entry %d", l.size, i)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -473,12 +441,14 @@ type asif struct {
 	syncStore
 	head asifHead
 
-	groupsMu sync.RWMutex
-	groups   map[int64]asifGroup
+	groupsMu   sync.RWMutex
+	groups     map[int64]asifGroup
+	completing sync.Mutex
 
 	mu      sync.Mutex // of the fields below, and of changes of entries
 	dir     []int64    // chunk of the file of each table, 0 for none
 	next    int64      // chunk after the file's last
+	cut     bool       // the file ended inside its last chunk, which is in use
 	chunks  int        // of data, in use
 	changed map[int64]struct{}
 	moved   bool    // dir differs from the directory in the file

@@ -487,40 +487,20 @@ func (b *bundle) usage() (Usage, error) {
 	return files.UsageOf(context.Background(), b.parent, b.name, b.chunk, b.size)
 }
 
-// bandMap lists the bands of a bundle in order; everything outside of them is
-// zeros.
-type bandMap struct {
-	size, bandSize int64
-	bands          []int64
-}
-
-// bandMap returns nil, which means that everything may be data, if the bands
-// cannot be listed.
-func (b *bundle) bandMap() udif.Map {
+// holes implements holeMapper: everything outside of the bands is zeros. A
+// bundle whose bands cannot be listed may have data everywhere.
+func (b *bundle) holes() udif.Map {
 	if b.enter() != nil {
 		return nil
 	}
 	defer b.mu.RUnlock()
-	m := &bandMap{size: b.size, bandSize: b.chunk}
+	m := &chunkList{size: b.size, chunk: b.chunk}
 	if b.bands == nil {
 		return m
 	}
 	var err error
-	if m.bands, err = listBands(b.bands); err != nil {
+	if m.list, err = listBands(b.bands); err != nil {
 		return nil
 	}
 	return m
-}
-
-// Next implements [udif.Map].
-func (m *bandMap) Next(off int64) (end int64, state udif.State) {
-	i := off / m.bandSize
-	k, found := slices.BinarySearch(m.bands, i)
-	if !found {
-		if k == len(m.bands) || m.bands[k] >= ceil(m.size, m.bandSize) {
-			return m.size, udif.StateZero
-		}
-		return m.bands[k] * m.bandSize, udif.StateZero
-	}
-	return min((i+1)*m.bandSize, m.size), udif.StateData
 }

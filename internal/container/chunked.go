@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -14,13 +15,16 @@ import (
 // chunked is an image in one file that stores the device in chunks (bands, in
 // UDSP) at places that a map gives. A transfer looks its chunks up, allocates
 // those without a place under a short lock, and moves all chunks that are
-// adjacent in the file with one call.
+// adjacent in the file with one call. Places change only while no transfer
+// runs.
 type chunked struct {
 	fileDevice
 	chunks  chunkMap
 	partial partialChunks // the same map, nil if the format has only whole chunks
-	locks   [chunkLocks]sync.RWMutex
-	flushes coalescer
+
+	calls   atomic.Int64 // of flush
+	commits sync.Mutex   // held by the commit that runs
+	covered int64        // how many of calls the last commit covers
 }
 
 // chunkMap is a format's table of chunks. Chunks are counted from 0, and
@@ -32,9 +36,8 @@ type chunkMap interface {
 	// place, which reads as zeros, and whether the chunk is partial (see
 	// partialChunks).
 	find(i int64) (at int64, partial bool)
-	// unmapped is a number of chunks from i on that have no place, some of them
-	// perhaps after the end of the device; 0 if chunk i has one.
-	unmapped(i int64) int64
+	// list returns the numbers of the chunks that have a place, in order.
+	list() []int64
 	// allocate gives a place that reads as zeros to each of chunks first to
 	// last without one, or to none after an error.
 	allocate(first, last int64) error
@@ -56,26 +59,20 @@ type chunkMap interface {
 
 // partialChunks is implemented by maps of formats with partial chunks, in which
 // a bitmap marks the written sectors; the others read as zeros whatever the
-// file contains. Such formats can unmap a chunk, too. The caller of complete
-// and drop has locked chunk i.
+// file contains. Such formats can unmap a chunk, too.
 type partialChunks interface {
 	readPartial(i int64, p []byte, in int64) error
 	// complete fills chunk i with zeros where it was not written, and marks it
-	// as whole.
+	// as whole. Reads of the chunk may run meanwhile.
 	complete(i int64) error
-	// drop unmaps chunk i.
+	// drop unmaps chunk i. It is called alone.
 	drop(i int64) error
 }
 
 var (
 	_ Image             = (*chunked)(nil)
 	_ ResidencyReporter = (*chunked)(nil)
-	_ udif.Map          = (*chunked)(nil)
-)
-
-const (
-	stepChunks = 64             // most chunks that one step of a transfer covers
-	chunkLocks = 4 * stepChunks // more than a step covers, so that a step takes no lock twice
+	_ blockdev.Padder   = (*chunked)(nil)
 )
 
 // openChunked opens the map in f; f stays the caller's after an error.
@@ -100,51 +97,6 @@ func openChunked(f store, format string, o OpenOptions) (*chunked, error) {
 // Format implements [Image].
 func (c *chunked) Format() string { return c.chunks.format() }
 
-// hold keeps chunks first to last in their places until release. It takes the
-// locks in the order of their numbers, as every caller that takes more than one
-// must.
-func (c *chunked) hold(first, last int64) {
-	if c.partial == nil {
-		return // places never change
-	}
-	low, high := first%chunkLocks, last%chunkLocks
-	if low > high {
-		for i := range high + 1 {
-			c.locks[i].RLock()
-		}
-		high = chunkLocks - 1
-	}
-	for i := low; i <= high; i++ {
-		c.locks[i].RLock()
-	}
-}
-
-// release ends hold.
-func (c *chunked) release(first, last int64) {
-	if c.partial == nil {
-		return
-	}
-	for i := first; i <= last; i++ {
-		c.locks[i%chunkLocks].RUnlock()
-	}
-}
-
-// locked calls do while no transfer uses chunk i.
-func (c *chunked) locked(i int64, do func(i int64) error) error {
-	lock := &c.locks[i%chunkLocks]
-	lock.Lock()
-	defer lock.Unlock()
-	return do(i)
-}
-
-// step is the part of n bytes from off that one step moves: its first and last
-// chunk, and its bytes.
-func (c *chunked) step(off, n int64) (first, last, part int64) {
-	first = off / c.chunk
-	last = min((off+n-1)/c.chunk, first+stepChunks-1)
-	return first, last, min(n, (last+1)*c.chunk-off)
-}
-
 // extent is how many of n bytes from off are adjacent in the file, and where;
 // at is 0 for bytes without a place.
 func (c *chunked) extent(off, n int64) (at, part int64, partial bool) {
@@ -166,20 +118,6 @@ func (c *chunked) extent(off, n int64) (at, part int64, partial bool) {
 // readAt implements layout.
 func (c *chunked) readAt(p []byte, off int64) (done int, err error) {
 	for done < len(p) && err == nil {
-		var n int
-		n, err = c.readStep(p[done:], off+int64(done))
-		done += n
-	}
-	return done, err
-}
-
-// readStep reads the start of p.
-func (c *chunked) readStep(p []byte, off int64) (done int, err error) {
-	first, last, n := c.step(off, int64(len(p)))
-	p = p[:n]
-	c.hold(first, last)
-	defer c.release(first, last)
-	for done < len(p) {
 		at, n, partial := c.extent(off+int64(done), int64(len(p)-done))
 		part, k := p[done:done+int(n)], int(n)
 		switch {
@@ -187,7 +125,9 @@ func (c *chunked) readStep(p []byte, off int64) (done int, err error) {
 			clear(part)
 		case partial:
 			i, in, _ := c.locate(off+int64(done), n)
-			err = c.partial.readPartial(i, part, in)
+			if err = c.partial.readPartial(i, part, in); err != nil {
+				k = 0
+			}
 		default:
 			k, err = c.f.ReadAt(part, at)
 		}
@@ -198,123 +138,104 @@ func (c *chunked) readStep(p []byte, off int64) (done int, err error) {
 			// The file was cut by another program: zeros would be invented
 			// data.
 			err = fmt.Errorf("reading %q: file ends inside a chunk at %d: %w", c.path, at+int64(k), ErrCorrupt)
-			return done + k, err
-		}
-		if err != nil {
-			return done, err
 		}
 		done += k
-	}
-	return done, nil
-}
-
-// writeAt implements layout.
-func (c *chunked) writeAt(p []byte, off int64, pad int) (done int, err error) {
-	for done < len(p) && err == nil {
-		var n int
-		n, err = c.writeStep(p[done:], off+int64(done), pad)
-		done += n
 	}
 	return done, err
 }
 
-// writeStep writes the start of p, and the padding if it reaches the end of p.
-func (c *chunked) writeStep(p []byte, off int64, pad int) (done int, err error) {
-	first, last, n := c.step(off, int64(len(p)))
-	if n < int64(len(p)) {
-		p, pad = p[:n], 0
-	}
-	if err := c.prepare(first, last); err != nil {
+// writeAt implements layout.
+func (c *chunked) writeAt(p []byte, off int64, pad int) (done int, err error) {
+	if err := c.prepare(off/c.chunk, (off+int64(len(p))-1)/c.chunk); err != nil {
 		return 0, err
 	}
-	defer c.release(first, last)
-	for done < len(p) {
+	for done < len(p) && err == nil {
 		at, n, _ := c.extent(off+int64(done), int64(len(p)-done))
 		part, zeros := p[done:done+int(n)], 0
 		if done+int(n) == len(p) {
 			zeros = pad
 		}
-		k, err := c.f.WritePadded(part, at, zeros)
-		if done += k; err != nil {
-			return done, err
-		}
+		var k int
+		k, err = c.f.WritePadded(part, at, zeros)
+		done += k
 	}
-	return done, nil
+	return done, err
 }
 
-// prepare holds the chunks and makes sure that each has a place and is not
-// partial.
+// prepare makes sure that each chunk has a place and is not partial.
 func (c *chunked) prepare(first, last int64) error {
-	for {
-		c.hold(first, last)
-		missing, odd := false, int64(-1)
-		for i := first; i <= last; i++ {
-			at, partial := c.chunks.find(i)
-			missing = missing || at == 0
-			if partial {
-				odd = i
+	missing := false
+	for i := first; i <= last; i++ {
+		at, partial := c.chunks.find(i)
+		if partial {
+			if err := c.partial.complete(i); err != nil {
+				return err
 			}
 		}
-		if odd < 0 {
-			var err error
-			if missing {
-				err = c.chunks.allocate(first, last)
-			}
-			if err != nil {
-				c.release(first, last)
-			}
-			return err
-		}
-		c.release(first, last)
-		if err := c.locked(odd, c.partial.complete); err != nil {
-			return err
-		}
+		missing = missing || at == 0
 	}
+	if !missing {
+		return nil
+	}
+	return c.chunks.allocate(first, last)
+}
+
+// Discard implements [blockdev.Device]. Unmapping a chunk changes its place:
+// formats that can do it discard alone.
+func (c *chunked) Discard(off, n int64) error {
+	if c.partial == nil {
+		return c.device.Discard(off, n)
+	}
+	if err := c.lockAlone("discarding in"); err != nil {
+		return err
+	}
+	defer c.mu.Unlock()
+	if err := blockdev.CheckRange(off, n, c.size); err != nil {
+		return err
+	}
+	return c.discard(off, n)
 }
 
 // discard drops the chunks that are entirely in the range, where the format
 // can, and punches the rest.
 func (c *chunked) discard(off, n int64) error {
 	for n > 0 {
-		part, err := c.discardStep(off, n)
-		if err != nil {
-			return err
+		part := n
+		if c.partial != nil {
+			i, in, inside := c.locate(off, n)
+			part = inside
+			if capacity := c.capacity(i); in == 0 && n >= capacity {
+				if err := c.partial.drop(i); err != nil {
+					return err
+				}
+				off, n = off+capacity, n-capacity
+				continue
+			}
+		}
+		at, part, _ := c.extent(off, part)
+		if at != 0 {
+			if err := c.f.PunchHole(at, part); err != nil {
+				return err
+			}
 		}
 		off, n = off+part, n-part
 	}
 	return nil
 }
 
-// discardStep discards the start of the range and returns its length.
-func (c *chunked) discardStep(off, n int64) (int64, error) {
-	if c.partial != nil {
-		i, in, part := c.locate(off, n)
-		if capacity := c.capacity(i); in == 0 && n >= capacity {
-			return capacity, c.locked(i, c.partial.drop)
-		}
-		n = part
-	}
-	first, last, n := c.step(off, n)
-	c.hold(first, last)
-	defer c.release(first, last)
-	at, n, _ := c.extent(off, n)
-	if at == 0 {
-		return n, nil
-	}
-	return n, c.f.PunchHole(at, n)
-}
-
-// flush makes the data durable before the table that refers to it.
+// flush makes the data durable before the table that refers to it. Calls that
+// wait for a commit share the next one.
 func (c *chunked) flush() error {
-	err := c.flushes.do(func() error {
-		if err := c.failed.get(); err != nil {
-			return err
+	call := c.calls.Add(1)
+	c.commits.Lock()
+	err := c.failed.get()
+	if err == nil && c.covered < call {
+		c.covered = c.calls.Load()
+		if err = c.chunks.commit(); err != nil {
+			err = c.failed.set(err)
 		}
-		if err := c.chunks.commit(); err != nil {
-			return c.failed.set(err)
-		}
-		return nil
-	})
+	}
+	c.commits.Unlock()
 	if err != nil {
 		return err
 	}
@@ -429,76 +350,29 @@ func (c *chunked) resize(size int64) error {
 // change.
 var errBadSize = errors.New("not a size that this kind of container can have")
 
-// Next implements [udif.Map]: chunks without a place are zeros.
-func (c *chunked) Next(off int64) (end int64, state udif.State) {
+// holes implements holeMapper: chunks without a place are zeros.
+func (c *chunked) holes() udif.Map {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	first, last := off/c.chunk, ceil(c.size, c.chunk)
-	i := first
-	for i < last {
-		n := c.chunks.unmapped(i)
-		if n == 0 {
-			break
-		}
-		i += n
+	return &chunkList{size: c.size, chunk: c.chunk, list: c.chunks.list()}
+}
+
+// chunkList is the chunks of a device that are stored, in order; everything
+// outside of them is zeros.
+type chunkList struct {
+	size, chunk int64 // bytes
+	list        []int64
+}
+
+// Next implements [udif.Map].
+func (m *chunkList) Next(off int64) (end int64, state udif.State) {
+	i := off / m.chunk
+	k, found := slices.BinarySearch(m.list, i)
+	if found {
+		return min((i+1)*m.chunk, m.size), udif.StateData
 	}
-	state = udif.StateZero
-	if i == first {
-		state = udif.StateData
-		for i++; i < min(first+stepChunks, last) && c.chunks.unmapped(i) == 0; i++ {
-		}
+	if k == len(m.list) || m.list[k] >= ceil(m.size, m.chunk) {
+		return m.size, udif.StateZero
 	}
-	return min(min(i, last)*c.chunk, c.size), state
-}
-
-var _ blockdev.Padder = (*chunked)(nil)
-
-// pageLen is how many chunks a page of a table covers.
-const pageLen = 512
-
-// pagedTable maps chunks to numbers, 0 where none was stored. It takes memory
-// only around stored numbers, and a lookup waits for no store.
-type pagedTable struct {
-	mu    sync.RWMutex
-	pages map[int64]*[pageLen]atomic.Int64
-}
-
-// page returns the page of chunk i, nil if it has none.
-func (t *pagedTable) page(i int64) *[pageLen]atomic.Int64 {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.pages[i/pageLen]
-}
-
-// get returns the number of chunk i.
-func (t *pagedTable) get(i int64) int64 {
-	p := t.page(i)
-	if p == nil {
-		return 0
-	}
-	return p[i%pageLen].Load()
-}
-
-// set stores the number of chunk i.
-func (t *pagedTable) set(i, v int64) {
-	p := t.page(i)
-	if p == nil {
-		t.mu.Lock()
-		if t.pages == nil {
-			t.pages = map[int64]*[pageLen]atomic.Int64{}
-		}
-		if p = t.pages[i/pageLen]; p == nil {
-			p = new([pageLen]atomic.Int64)
-			t.pages[i/pageLen] = p
-		}
-		t.mu.Unlock()
-	}
-	p[i%pageLen].Store(v)
-}
-
-// clear removes all numbers.
-func (t *pagedTable) clear() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.pages = nil
+	return m.list[k] * m.chunk, udif.StateZero
 }

@@ -118,17 +118,15 @@ func writeNonZero(dst blockdev.Device, p []byte, off int64) error {
 	return nil
 }
 
-// mapOf returns what is known of a device without reading it, or nil. A sparse
-// image of a few bytes may have a device of exabytes, which takes too long to
-// read. No other call may write to the device while the map is in use.
+// holeMapper is implemented by images that know of ranges without data. A
+// sparse image of a few bytes may have a device of exabytes, which takes too
+// long to read. No other call may write to the device while the map is in use.
+type holeMapper interface{ holes() udif.Map }
+
+// mapOf returns what is known of a device without reading it, or nil.
 func mapOf(dev blockdev.Device) udif.Map {
-	switch d := dev.(type) {
-	case UDIFImage:
-		return d.UDIF()
-	case *chunked:
-		return d
-	case *bundle:
-		return d.bandMap()
+	if d, ok := dev.(holeMapper); ok {
+		return d.holes()
 	}
 	return nil
 }

@@ -69,6 +69,9 @@ func openUDIF(f store) (*udifImage, error) {
 // UDIF implements [UDIFImage].
 func (u *udifImage) UDIF() *udif.Image { return u.im }
 
+// holes implements holeMapper.
+func (u *udifImage) holes() udif.Map { return u.im }
+
 // Format implements [Image].
 func (u *udifImage) Format() string { return string(u.im.Format()) }
 

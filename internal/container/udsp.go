@@ -3,6 +3,7 @@ package container
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -183,14 +184,13 @@ type udsp struct {
 	syncStore
 	head        udspHead           // head.next is not kept
 	fileSize    int64              // when it was opened
-	places      pagedTable         // from band to the offset of its slot
 	interrupted bool               // there are marks of a compaction
 	copied      map[slotRef]uint32 // slots with the only copy of their band, by the marks of that compaction
 
-	mu    sync.Mutex // of the fields below; entries are only ever appended
-	nodes []udspNodeInfo
-	end   int64 // of the last slot
-	bands int
+	mu     sync.RWMutex    // of the fields below; entries are only ever appended
+	places map[int64]int64 // from band to the offset of its slot
+	nodes  []udspNodeInfo
+	end    int64 // of the last slot
 
 	// The part of nodes that is in the file; used by the one commit that runs.
 	savedNodes, savedEntries int
@@ -223,7 +223,7 @@ func openUDSP(s syncStore, readOnly bool) (chunks chunkMap, chunk, size int64, e
 	return u, u.head.band, u.head.size, nil
 }
 
-// loadUDSP reads the whole table. Its memory is at most eight times the bytes
+// loadUDSP reads the whole table. Its memory is at most twenty times the bytes
 // of the nodes in the file. It refuses nodes that are not one after the other
 // (so that no chain can loop), bands outside the device or the file, two slots
 // with one band, and entries after the end of a table, which readers treat
@@ -233,7 +233,7 @@ func loadUDSP(s syncStore) (*udsp, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &udsp{syncStore: s, fileSize: size, copied: map[slotRef]uint32{}}
+	u := &udsp{syncStore: s, fileSize: size, places: map[int64]int64{}, copied: map[slotRef]uint32{}}
 	for k, at := 0, int64(0); k == 0 || at != 0; k++ {
 		if at, err = u.loadNode(k, at); err != nil {
 			return nil, fmt.Errorf("reading node %d of %q: %w", k, s.f.Path(), err)
@@ -316,11 +316,10 @@ func (u *udsp) loadSlot(at int64, v uint32, bands int64) error {
 		return corrupt("band %d of %d", v, bands)
 	case at > u.fileSize-u.head.band:
 		return corrupt("file of %d bytes ends inside the slot at %d", u.fileSize, at)
-	case u.places.get(int64(v)-1) != 0:
+	case u.places[int64(v)-1] != 0:
 		return corrupt("band %d for the second time", v)
 	}
-	u.places.set(int64(v)-1, at)
-	u.bands++
+	u.places[int64(v)-1] = at
 	return nil
 }
 
@@ -329,7 +328,7 @@ func (u *udsp) loadSlot(at int64, v uint32, bands int64) error {
 func (u *udsp) loadCopies() error {
 	only := map[slotRef]uint32{}
 	for s, band := range u.copied {
-		if u.places.get(int64(band)-1) == 0 {
+		if u.places[int64(band)-1] == 0 {
 			only[s] = band
 		}
 	}
@@ -355,24 +354,24 @@ func (u *udsp) markSaved() {
 func (u *udsp) format() string { return UDSP }
 
 // find implements chunkMap; no chunk is partial.
-func (u *udsp) find(i int64) (at int64, partial bool) { return u.places.get(i), false }
+func (u *udsp) find(i int64) (at int64, partial bool) {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	return u.places[i], false
+}
 
-// unmapped implements chunkMap.
-func (u *udsp) unmapped(i int64) int64 {
-	switch {
-	case u.places.page(i) == nil:
-		return pageLen - i%pageLen
-	case u.places.get(i) == 0:
-		return 1
-	}
-	return 0
+// list implements chunkMap.
+func (u *udsp) list() []int64 {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	return slices.Sorted(maps.Keys(u.places))
 }
 
 // count implements chunkMap.
 func (u *udsp) count() int {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.bands
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	return len(u.places)
 }
 
 // findings leaves out bytes after the last band: every crash may leave them,
@@ -394,7 +393,7 @@ func (u *udsp) allocate(first, last int64) error {
 	nodes, end := len(u.nodes), u.end
 	entries := len(u.nodes[nodes-1].entries)
 	for i := first; i <= last; i++ {
-		if u.places.get(i) != 0 {
+		if u.places[i] != 0 {
 			continue
 		}
 		n := &u.nodes[len(u.nodes)-1]
@@ -416,9 +415,8 @@ func (u *udsp) allocate(first, last int64) error {
 		return err
 	}
 	for _, p := range made {
-		u.places.set(p.band, p.at)
+		u.places[p.band] = p.at
 	}
-	u.bands += len(made)
 	return nil
 }
 

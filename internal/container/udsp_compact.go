@@ -207,13 +207,12 @@ func (u *udsp) cutTables(table [][]uint32, left int) error {
 
 // rebuildIndex computes all other fields from the nodes.
 func (u *udsp) rebuildIndex() {
-	u.places.clear()
-	u.bands, u.interrupted, u.copied = 0, false, nil
+	clear(u.places)
+	u.interrupted, u.copied = false, nil
 	for k := range u.nodes {
 		n := &u.nodes[k]
 		for i, v := range n.entries {
-			u.places.set(int64(v)-1, n.slot(i, u.head.band))
-			u.bands++
+			u.places[int64(v)-1] = n.slot(i, u.head.band)
 		}
 		u.end = n.slot(len(n.entries), u.head.band)
 	}
@@ -238,7 +237,7 @@ func (u *udsp) resize(size int64) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	// The end of the device is in this band, before and after.
-	at, in := u.places.get(u.head.size/u.head.band), u.head.size%u.head.band
+	at, in := u.places[u.head.size/u.head.band], u.head.size%u.head.band
 	if size > u.head.size && at != 0 && in > 0 {
 		if err := u.writeZeros(at+in, u.head.band-in); err != nil {
 			return err

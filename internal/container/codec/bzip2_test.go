@@ -11,17 +11,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"dmgbench/internal/container/codec/codectest"
 )
 
 func roundTripBzip2(t require.TestingT, src []byte, level int) []byte {
 	encode := func(dst, src []byte) ([]byte, error) { return bzip2Encode(dst, src, level) }
-	return codectest.RoundTrip(t, encode, bunzip2, src)
+	return RoundTrip(t, encode, bunzip2, src)
 }
 
 func TestBzip2Vectors(t *testing.T) {
-	for _, v := range codectest.Vectors() {
+	for _, v := range Vectors() {
 		if len(v.Data) > 20000 && v.Name != "mixed" {
 			continue // the compressor takes its time
 		}
@@ -39,16 +37,16 @@ func TestBzip2Level(t *testing.T) {
 	for n, want := range map[int]int{0: 1, 512: 1, 100000: 1, 100001: 2, 417792: 5, 900000: 9, 1029120: 9, 1 << 26: 9} {
 		assert.Equal(t, want, bzip2Level(n), "%d bytes", n)
 	}
-	stream := roundTripBzip2(t, codectest.Text(417792), 0)
+	stream := roundTripBzip2(t, Text(417792), 0)
 	assert.Equal(t, "BZh5", string(stream[:4]))
-	assert.Equal(t, "BZh2", string(roundTripBzip2(t, codectest.Text(300000), 2)[:4]))
+	assert.Equal(t, "BZh2", string(roundTripBzip2(t, Text(300000), 2)[:4]))
 	_, err := bzip2Encode(nil, nil, 10)
 	assert.Error(t, err)
 }
 
 func TestBzip2Rapid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		roundTripBzip2(t, codectest.Draw(t, 20000), rapid.IntRange(0, 3).Draw(t, "level"))
+		roundTripBzip2(t, Draw(t, 20000), rapid.IntRange(0, 3).Draw(t, "level"))
 	})
 }
 
@@ -74,20 +72,20 @@ func TestAgainstBzip2(t *testing.T) {
 		require.NoError(t, err, "bzip2 %q", args)
 		return out
 	}
-	src := append(codectest.Mixed(300000), codectest.Text(200000)...)
+	src := append(Mixed(300000), Text(200000)...)
 	for _, n := range []int{0, 1, 4096, len(src)} {
 		for _, level := range []string{"-1", "-9"} {
-			codectest.Decodes(t, bunzip2, src[:n], run(src[:n], "-c", level))
+			Decodes(t, bunzip2, src[:n], run(src[:n], "-c", level))
 		}
 		assert.True(t, bytes.Equal(src[:n], run(roundTripBzip2(t, src[:n], 0), "-dc")), "%d bytes", n)
 	}
 }
 
 func TestBzip2RefusesDamage(t *testing.T) {
-	src := codectest.Text(3000)
+	src := Text(3000)
 	stream := roundTripBzip2(t, src, 0)
 	get := func(dst int, stream []byte) error {
-		n, err := bunzip2(make([]byte, dst), stream)
+		n, err := Decode(Bzip2, make([]byte, dst), stream)
 		assert.True(t, err != nil || n == dst)
 		return err
 	}

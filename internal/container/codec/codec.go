@@ -20,17 +20,15 @@ import (
 	"cmp"
 	stdbzip2 "compress/bzip2"
 	stdzlib "compress/zlib"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"sync"
 
 	"github.com/dsnet/compress/bzip2"
 	"github.com/klauspost/compress/zlib"
-
-	"dmgbench/internal/container/codec/adc"
-	"dmgbench/internal/container/codec/lzfse"
-	"dmgbench/internal/container/codec/xz"
 )
 
 // ID names a codec: the type of the runs in the tables of UDIF images that are
@@ -61,22 +59,22 @@ var (
 	ErrIncompressible = errors.New("not a byte shorter when compressed")
 )
 
-// String is the name of the codec, or its number in hexadecimal.
-func (id ID) String() string {
-	switch id {
-	case ADC:
-		return "adc"
-	case Zlib:
-		return "zlib"
-	case Bzip2:
-		return "bzip2"
-	case LZFSE:
-		return "lzfse"
-	case LZMA:
-		return "lzma"
-	}
-	return fmt.Sprintf("%#08x", uint32(id))
+// codecs have the two functions of each codec, which Decode and Encode
+// describe. decode may write fewer bytes than dst has without an error.
+var codecs = map[ID]struct {
+	name   string
+	decode func(dst, src []byte) (int, error)
+	encode func(dst, src []byte, level int) ([]byte, error)
+}{
+	ADC:   {"adc", adcDecode, adcEncode},
+	Zlib:  {"zlib", inflate, deflate},
+	Bzip2: {"bzip2", bunzip2, bzip2Encode},
+	LZFSE: {"lzfse", lzfseDecode, lzfseEncode},
+	LZMA:  {"lzma", xzDecode, xzEncode},
 }
+
+// String is the name of the codec, or its number in hexadecimal.
+func (id ID) String() string { return cmp.Or(codecs[id].name, fmt.Sprintf("%#08x", uint32(id))) }
 
 // Decode decodes the payload src into dst, which must be exactly as long as the
 // decoded chunk: less or more is ErrCorrupt, as is everything else that is
@@ -84,19 +82,13 @@ func (id ID) String() string {
 // dst holds is undefined. With LZMA, both xz streams and bare .lzma ones are
 // accepted.
 func Decode(id ID, dst, src []byte) (n int, err error) {
-	switch id {
-	case ADC:
-		n, err = adc.Decode(dst, src)
-	case Zlib:
-		n, err = inflate(dst, src)
-	case Bzip2:
-		n, err = bunzip2(dst, src)
-	case LZFSE:
-		n, err = lzfse.Decode(dst, src)
-	case LZMA:
-		n, err = xz.Decode(dst, src)
-	default:
+	c, ok := codecs[id]
+	if !ok {
 		return 0, fmt.Errorf("decoding with codec %v: %w", id, ErrUnknown)
+	}
+	n, err = c.decode(dst, src)
+	if err == nil && n < len(dst) {
+		err = fmt.Errorf("it decodes to %d bytes of %d", n, len(dst))
 	}
 	if err != nil {
 		return n, fmt.Errorf("decoding %d bytes of %v: %w: %w", len(src), id, ErrCorrupt, err)
@@ -113,37 +105,27 @@ func Decode(id ID, dst, src []byte) (n int, err error) {
 // of its blocks in 100,000 bytes; 0 is Apple's choice, the smallest that holds
 // src. The others have no levels and ignore it.
 func Encode(id ID, dst, src []byte, level int) ([]byte, error) {
+	c, ok := codecs[id]
+	err := ErrUnknown
 	var out []byte
-	var err error
-	switch id {
-	case ADC:
-		out = adc.Encode(dst, src)
-	case Zlib:
-		out, err = deflate(dst, src, level)
-	case Bzip2:
-		out, err = bzip2Encode(dst, src, level)
-	case LZFSE:
-		out = lzfse.Encode(dst, src)
-	case LZMA:
-		out, err = xz.Encode(dst, src)
-	default:
-		err = ErrUnknown
+	if ok {
+		out, err = c.encode(dst, src, level)
+	}
+	if err == nil && len(out)-len(dst) >= len(src) {
+		err = ErrIncompressible
 	}
 	if err != nil {
 		return dst, fmt.Errorf("encoding %d bytes with %v: %w", len(src), id, err)
 	}
-	if len(out)-len(dst) >= len(src) {
-		return dst, fmt.Errorf("encoding %d bytes with %v: %w", len(src), id, ErrIncompressible)
-	}
 	return out, nil
 }
 
-// readExactly reads len(dst) bytes and requires that r ends there, which makes
-// r verify its checksum.
-func readExactly(r io.Reader, dst []byte) (int, error) {
+// readToEnd reads r to its end, which makes r verify its checksum. More bytes
+// than dst has are an error.
+func readToEnd(r io.Reader, dst []byte) (int, error) {
 	n, err := io.ReadFull(r, dst)
-	if err != nil {
-		return n, fmt.Errorf("reading %d bytes: %w", len(dst), err)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return n, err
 	}
 	var more [1]byte
 	switch extra, err := io.ReadFull(r, more[:]); {
@@ -153,6 +135,53 @@ func readExactly(r io.Reader, dst []byte) (int, error) {
 		return n, err
 	}
 	return n, nil
+}
+
+// damaged is the error for a stream that is wrong at byte at.
+func damaged(at int, cause string) error { return fmt.Errorf("at byte %d: %s", at, cause) }
+
+// common is how many bytes from the start on are equal; b is at least as long
+// as a.
+func common(a, b []byte) int {
+	b = b[:len(a)]
+	n := 0
+	for ; n+8 <= len(a); n += 8 {
+		if x := binary.LittleEndian.Uint64(a[n:]) ^ binary.LittleEndian.Uint64(b[n:]); x != 0 {
+			return n + bits.TrailingZeros64(x)>>3
+		}
+	}
+	for n < len(a) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// wide is how many bytes a short copy moves at once, whatever its length:
+// callers check the room first.
+const wide = 16
+
+// copyMatch copies n bytes from distance bytes back, one after the other as it
+// were: where they overlap, they repeat. The caller has checked that 1 ≤
+// distance ≤ at and at+n ≤ len(dst).
+func copyMatch(dst []byte, at, distance, n int) {
+	from := at - distance
+	if distance >= wide && len(dst)-at >= n+wide {
+		for end := at + n; ; {
+			*(*[wide]byte)(dst[at:]) = *(*[wide]byte)(dst[from:])
+			if at, from = at+wide, from+wide; at >= end {
+				return
+			}
+		}
+	}
+	out := dst[at : at+n]
+	if distance >= n {
+		copy(out, dst[from:])
+		return
+	}
+	// What is written doubles the period's length each time.
+	for done := copy(out, dst[from:at]); done < n; {
+		done += copy(out[done:], dst[from:at+done])
+	}
 }
 
 // bzip2Unit is the number of bytes of a bzip2 block for each step of the level
@@ -166,7 +195,7 @@ const errTrailing = stdbzip2.StructuralError("bad magic value in continuation fi
 // bunzip2 decodes the bzip2 stream at the start of src into dst, which must
 // have exactly the decoded length.
 func bunzip2(dst, src []byte) (int, error) {
-	n, err := readExactly(stdbzip2.NewReader(bytes.NewReader(src)), dst)
+	n, err := readToEnd(stdbzip2.NewReader(bytes.NewReader(src)), dst)
 	if n == len(dst) && errors.Is(err, errTrailing) {
 		return n, nil
 	}
@@ -313,5 +342,5 @@ func inflate(dst, src []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return readExactly(z.r, dst)
+	return readToEnd(z.r, dst)
 }

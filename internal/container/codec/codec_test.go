@@ -13,8 +13,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"dmgbench/internal/container/codec/codectest"
 )
 
 // roundTrip encodes and decodes; nothing is to be said of what does not compress.
@@ -40,9 +38,9 @@ func TestRoundTrip(t *testing.T) {
 	for _, id := range IDs {
 		t.Run(id.String(), func(t *testing.T) {
 			for _, n := range []int{512, 4096, 100000} {
-				assert.NotNil(t, roundTrip(t, id, codectest.Records(n), 0))
+				assert.NotNil(t, roundTrip(t, id, Records(n), 0))
 				assert.NotNil(t, roundTrip(t, id, make([]byte, n), 0))
-				assert.Nil(t, roundTrip(t, id, codectest.Noise(n, 1), 0))
+				assert.Nil(t, roundTrip(t, id, Noise(n, 1), 0))
 			}
 			assert.Nil(t, roundTrip(t, id, nil, 0))
 			assert.Nil(t, roundTrip(t, id, []byte{1}, 0))
@@ -53,12 +51,12 @@ func TestRoundTrip(t *testing.T) {
 func TestRoundTripRapid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		id := rapid.SampledFrom(IDs).Draw(t, "id")
-		roundTrip(t, id, codectest.Draw(t, 8000), rapid.IntRange(0, 9).Draw(t, "level"))
+		roundTrip(t, id, Draw(t, 8000), rapid.IntRange(0, 9).Draw(t, "level"))
 	})
 }
 
 func TestZlibLevels(t *testing.T) {
-	src := codectest.Text(100000)
+	src := Text(100000)
 	assert.Equal(t, "\x78\x01", string(roundTrip(t, Zlib, src, 0)[:2]))
 	size := len(src)
 	for level := 1; level <= 9; level++ {
@@ -106,9 +104,9 @@ func TestZlibSizes(t *testing.T) {
 // plainKinds are the kinds of data that images mostly hold, in the sizes of a chunk and a half.
 func plainKinds(t *testing.T) map[string][]byte {
 	const n = 3 << 19
-	noise := codectest.Noise(n, 5)
-	kinds := map[string][]byte{"text": codectest.Text(n), "records": codectest.Records(n), "random": noise,
-		"base64": []byte(base64.StdEncoding.EncodeToString(noise))[:n], "executable": codectest.Program(n)}
+	noise := Noise(n, 5)
+	kinds := map[string][]byte{"text": Text(n), "records": Records(n), "random": noise,
+		"base64": []byte(base64.StdEncoding.EncodeToString(noise))[:n], "executable": Program(n)}
 	var lines []byte // as in mail
 	for line := range slices.Chunk(kinds["base64"], 76) {
 		lines = append(append(lines, line...), '\n')
@@ -119,7 +117,7 @@ func plainKinds(t *testing.T) map[string][]byte {
 }
 
 func TestErrors(t *testing.T) {
-	src := codectest.Text(5000)
+	src := Text(5000)
 	for _, id := range IDs {
 		payload := roundTrip(t, id, src, 0)
 		for name, wrong := range map[string]struct {
@@ -146,7 +144,7 @@ func TestConcurrent(t *testing.T) {
 		group.Go(func() {
 			for n := range 6 {
 				for _, id := range IDs {
-					roundTrip(t, id, codectest.Text(2000 * (i + 1))[n*7:], 0)
+					roundTrip(t, id, Text(2000 * (i + 1))[n*7:], 0)
 				}
 			}
 		})
@@ -156,7 +154,7 @@ func TestConcurrent(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	for i, id := range IDs {
-		payload, err := Encode(id, nil, codectest.Text(1000), 0)
+		payload, err := Encode(id, nil, Text(1000), 0)
 		require.NoError(f, err)
 		f.Add(uint8(i), payload, uint16(1000))
 	}
@@ -184,7 +182,7 @@ func FuzzRoundTrip(f *testing.F) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	src := codectest.Bench()["text"]
+	src := Bench()["text"]
 	for _, id := range IDs {
 		payload, err := Encode(id, nil, src, 0)
 		require.NoError(b, err)
@@ -201,7 +199,7 @@ func BenchmarkDecode(b *testing.B) {
 }
 
 func BenchmarkEncode(b *testing.B) {
-	src := codectest.Bench()["text"]
+	src := Bench()["text"]
 	for _, id := range IDs {
 		out := make([]byte, 0, len(src)+1<<18)
 		b.Run(id.String(), func(b *testing.B) {

@@ -62,6 +62,9 @@ func sameForm(t *testing.T, id ID, src, apple []byte) {
 	if id == Zlib && apple[1] != 1 {
 		return // not at the level of today
 	}
+	if id == LZFSE && len(src) < 4096 {
+		return // LZVN, which only Apple's encoder writes
+	}
 	assert.Equal(t, apple[:form], ours[:form], "%v of %d bytes", id, len(src))
 	if id == LZMA {
 		assert.Equal(t, apple[len(apple)-4:], ours[len(ours)-4:])

@@ -11,8 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"dmgbench/internal/container/codec/codectest"
 )
 
 // pack compresses with the standard library or with klauspost's, whose blocks differ.
@@ -33,15 +31,15 @@ func pack(t require.TestingT, src []byte, level int, std bool) []byte {
 }
 
 func TestZlibVectors(t *testing.T) {
-	for _, v := range codectest.Vectors() {
+	for _, v := range Vectors() {
 		t.Run(v.Name, func(t *testing.T) {
 			levels := []int{stdlib.HuffmanOnly, 0, 1, 6, 9}
 			if len(v.Data) > 70000 {
 				levels = levels[2:3]
 			}
 			for _, level := range levels {
-				codectest.Decodes(t, inflate, v.Data, pack(t, v.Data, level, true))
-				codectest.Decodes(t, inflate, v.Data, pack(t, v.Data, level, false))
+				Decodes(t, inflate, v.Data, pack(t, v.Data, level, true))
+				Decodes(t, inflate, v.Data, pack(t, v.Data, level, false))
 			}
 		})
 	}
@@ -49,8 +47,8 @@ func TestZlibVectors(t *testing.T) {
 
 func TestZlibRapid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		src := codectest.Draw(t, 60000)
-		codectest.Decodes(t, inflate, src, pack(t, src, rapid.IntRange(-2, 9).Draw(t, "level"), rapid.Bool().Draw(t, "std")))
+		src := Draw(t, 60000)
+		Decodes(t, inflate, src, pack(t, src, rapid.IntRange(-2, 9).Draw(t, "level"), rapid.Bool().Draw(t, "std")))
 	})
 }
 
@@ -65,17 +63,17 @@ func TestZlibSkewed(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	r.Shuffle(len(src), func(i, j int) { src[i], src[j] = src[j], src[i] })
 	for _, level := range []int{-2, 1, 9} {
-		codectest.Decodes(t, inflate, src, pack(t, src, level, true))
+		Decodes(t, inflate, src, pack(t, src, level, true))
 	}
 	skewed := append(bytes.Clone(src[:100000]), src[30000:60000]...)
-	codectest.Decodes(t, inflate, skewed, pack(t, skewed, 9, true))
+	Decodes(t, inflate, skewed, pack(t, skewed, 9, true))
 }
 
 func TestZlibRefusesDamage(t *testing.T) {
-	src := codectest.Text(4000)
+	src := Text(4000)
 	stream := pack(t, src, 6, true)
 	get := func(dst int, stream []byte) error {
-		n, err := inflate(make([]byte, dst), stream)
+		n, err := Decode(Zlib, make([]byte, dst), stream)
 		assert.True(t, err != nil || n == dst)
 		return err
 	}

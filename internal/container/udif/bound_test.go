@@ -189,8 +189,8 @@ func TestReadAhead(t *testing.T) {
 	}
 	assert.EqualValues(t, 3, read(4, 3, 40, 20), "random access decodes nothing in advance")
 	assert.EqualValues(t, 4, read(-1, 0, 1, 2, 3), "turned off")
-	assert.EqualValues(t, 1+1+1, read(4, 7, 8), "the second of two neighbours brings one")
-	assert.EqualValues(t, 4+4, read(4, 10, 11, 12, 13), "then two, then four at most")
+	assert.EqualValues(t, 2+4, read(4, 7, 8), "the second of two neighbours brings the next four")
+	assert.EqualValues(t, 4+4, read(4, 10, 11, 12, 13), "then one with each")
 	assert.EqualValues(t, 2*(4+4), read(4, 10, 30, 11, 31, 12, 32, 13, 33), "two readers at once")
 	im := open(t, file, Options{ReadAhead: 4})
 	p := make([]byte, len(device))

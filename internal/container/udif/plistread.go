@@ -2,11 +2,13 @@ package udif
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/xml"
 	"fmt"
-	"html"
 	"io"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,9 +16,7 @@ import (
 
 // Bounds of the property list. What Apple writes does not come near them.
 const (
-	maxText  = 4096                         // bytes of a key, a name or a number
-	maxTag   = 256                          // bytes of a tag or a declaration
-	maxDepth = 64                           // nested elements of a value that is skipped
+	maxDepth = 64                           // nested elements
 	maxData  = mishHeader + mishRun*MaxRuns // bytes of a resource: a block table of all the runs there may be
 )
 
@@ -28,42 +28,56 @@ type resource struct {
 	data []byte
 }
 
+// plistKinds are the elements that the property list has by where they are:
+// the keys of the elements around them and their own, none for those of arrays.
+var plistKinds = map[string]string{"": "plist", "/": "dict", plistFork: "dict", plistTables: "array",
+	plistTable: "dict", plistTable + "/Data": "data"}
+
+const (
+	plistFork   = "//resource-fork"
+	plistTables = plistFork + "/blkx"
+	plistTable  = plistTables + "/"
+)
+
+// plistKeys are the keys that are read.
+var plistKeys = []string{"resource-fork", "blkx", licenseType, "Data", "ID", "Name", "CFName"}
+
 // parsePlist reads the property list of an image and passes the entries of
 // resource-fork/blkx to emit, in their order. license is called when there is
-// the resource of a licence agreement. Other resources are skipped. Its memory
-// is the largest data element.
+// the resource of a licence agreement. Everything else is skipped. Its memory
+// is the largest element.
 func parsePlist(r *io.SectionReader, emit func(resource) error, license func()) error {
-	p := &plistReader{r: bufio.NewReaderSize(r, 64<<10), emit: emit, limit: int(min(r.Size()/4*3, maxData))}
-	t, _, err := p.tag(false)
-	if err == nil && (t.name != "plist" || t.end || t.empty) {
-		err = xmlError("it starts with element %q", t.name)
-	}
-	if err == nil {
-		t, _, err = p.tag(false)
-	}
-	if err != nil {
-		return err
-	}
+	in := &plistText{Reader: bufio.NewReaderSize(r, 64<<10)}
+	p := &plistReader{in: in, xml: xml.NewDecoder(in), limit: int(min(r.Size()/4*3, maxData))}
 	found := false
-	err = p.dict(t, func(key string, t tag) error {
-		if key != "resource-fork" {
-			return p.skip(t)
+	for {
+		token, err := p.xml.Token()
+		switch {
+		case in.err != nil:
+			return in.err
+		case err == io.EOF && found:
+			return nil
+		case err == io.EOF:
+			return xmlError("it has no resource-fork")
+		case err != nil:
+			return xmlError("%v", err)
 		}
-		found = true
-		return p.dict(t, func(key string, t tag) error {
-			if key == licenseType {
+		switch t := token.(type) {
+		case xml.CharData:
+			p.text = append(p.text, t...)
+		case xml.StartElement:
+			var where string
+			if where, err = p.start(t.Name.Local); where == plistFork+"/"+licenseType {
 				license()
 			}
-			if key != "blkx" {
-				return p.skip(t)
-			}
-			return p.array(t)
-		})
-	})
-	if err == nil && !found {
-		err = xmlError("it has no resource-fork")
+			found = found || where == plistFork
+		case xml.EndElement:
+			err = p.end(t.Name.Local, emit)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
 }
 
 // xmlError is an error of the property list; every one is a damaged image.
@@ -71,222 +85,98 @@ func xmlError(format string, args ...any) error {
 	return fmt.Errorf("property list: "+format+": %w", append(args, ErrCorrupt)...)
 }
 
-// plistReader reads the few constructs of XML that property lists consist of,
-// straight from the file: elements, text with references, comments, processing
-// instructions and a document type without an internal subset. Apart from data
-// its memory does not depend on the input. A library for property lists would
-// keep the whole document several times, and these may be large.
-type plistReader struct {
-	r     *bufio.Reader
-	emit  func(resource) error
-	data  []byte // of the entry that is being read
-	limit int    // the largest data element that a list of this length can hold, in bytes
+// plistText is the text of a property list. It keeps what tells a read that
+// failed from bad text, and an empty element from the start of one.
+type plistText struct {
+	*bufio.Reader
+	before, last byte // the bytes read last
+	err          error
 }
 
-// tag is one start or end tag. An empty element, <x/>, is a start with empty
-// set and has no end.
-type tag struct {
-	name       string
-	end, empty bool
-}
-
-// get is the next byte; the end of the input inside a property list is an error
-// like any other.
-func (p *plistReader) get() (byte, error) {
-	c, err := p.r.ReadByte()
-	if err == io.EOF {
-		return 0, xmlError("it ends early")
+// ReadByte implements [io.ByteReader], by which the decoder reads no further
+// than it has to.
+func (t *plistText) ReadByte() (byte, error) {
+	c, err := t.Reader.ReadByte()
+	t.before, t.last = t.last, c
+	if err != nil && err != io.EOF {
+		t.err = err
 	}
 	return c, err
 }
 
-// tag reads up to the end of the next tag and returns it, with the text before
-// it if keep is set. Comments and declarations are left out.
-func (p *plistReader) tag(keep bool) (t tag, text string, err error) {
-	var out []byte
-	for {
-		c, err := p.get()
-		switch {
-		case err != nil:
-			return t, "", err
-		case c != '<' && len(out) == maxText:
-			return t, "", xmlError("more than %d bytes of text", maxText)
-		case c != '<' && keep:
-			out = append(out, c)
-			continue
-		case c != '<':
-			continue
-		}
-		body, err := p.markup()
-		switch {
-		case err != nil:
-			return t, "", err
-		case strings.HasPrefix(body, "?"), strings.HasPrefix(body, "!"):
-			continue
-		}
-		body, t.end = strings.CutPrefix(body, "/")
-		body, t.empty = strings.CutSuffix(body, "/")
-		t.name, _, _ = strings.Cut(strings.ReplaceAll(body, "\n", " "), " ")
-		if t.name == "" || t.end && t.empty {
-			return t, "", xmlError("bad element %q", body)
-		}
-		return t, html.UnescapeString(string(out)), nil
-	}
+// plistReader reads a property list element by element. The decoder, which
+// makes sure that starts and ends match, reads everything but data, which may
+// be large: a library for property lists would keep the whole document several
+// times.
+type plistReader struct {
+	in    *plistText
+	xml   *xml.Decoder
+	limit int // the largest data element that a list of this length can hold, in bytes
+
+	path   []string // the keys of the elements that are open
+	key    string   // of the next value
+	text   []byte   // of the last element
+	values map[string]string
+	data   []byte
 }
 
-// markup reads what follows a <, up to and without its >. The content of a
-// comment is left out.
-func (p *plistReader) markup() (string, error) {
-	var b []byte
-	for quote := byte(0); ; {
-		c, err := p.get()
-		switch {
-		case err != nil:
-			return "", err
-		case len(b) == maxTag:
-			return "", xmlError("bad element %q", b)
-		case c == quote:
-			quote = 0
-		case quote != 0:
-		case c == '>':
-			return string(b), nil
-		case c == '"' || c == '\'':
-			quote = c
-		case c == '<' || c == '[':
-			return "", xmlError("bad element %q", b)
-		}
-		if b = append(b, c); string(b) == "!--" {
-			return "!", p.skipComment()
-		}
+// start opens an element and returns where it is. Of data it reads the content.
+func (p *plistReader) start(name string) (where string, err error) {
+	if len(p.path) == maxDepth {
+		return "", xmlError("more than %d nested values", maxDepth)
 	}
+	p.path, p.key, p.text = append(p.path, p.key), "", p.text[:0]
+	where = strings.Join(p.path, "/")
+	if want := plistKinds[where]; want != "" && want != name {
+		return where, xmlError("element %q where %q was expected", name, want)
+	}
+	switch where {
+	case plistTable:
+		p.values, p.data = map[string]string{"ID": "0"}, p.data[:0]
+	case plistTable + "/Data":
+		return where, p.readData()
+	}
+	return where, nil
 }
 
-// skipComment reads the rest of a comment, which may contain tags.
-func (p *plistReader) skipComment() error {
-	for last := "   "; last != "-->"; {
-		c, err := p.get()
+// end closes an element.
+func (p *plistReader) end(name string, emit func(resource) error) error {
+	where, text := strings.Join(p.path, "/"), string(p.text)
+	p.path, p.key, p.text = p.path[:len(p.path)-1], "", p.text[:0]
+	switch where {
+	case plistTable + "/ID", plistTable + "/Name", plistTable + "/CFName":
+		p.values[path.Base(where)] = text
+	case plistTable:
+		id, err := strconv.Atoi(strings.TrimSpace(p.values["ID"]))
 		if err != nil {
-			return err
+			return xmlError("identifier %q", p.values["ID"])
 		}
-		last = last[1:] + string([]byte{c})
+		return emit(resource{id: id, name: cmp.Or(p.values["Name"], p.values["CFName"]), data: p.data})
+	}
+	if name == "key" && slices.Contains(plistKeys, text) { // others are as good as none
+		p.key = text
 	}
 	return nil
 }
 
-// text reads the content of the element that starts with t, and its end tag.
-func (p *plistReader) text(t tag) (string, error) {
-	if t.empty {
-		return "", nil
-	}
-	end, text, err := p.tag(true)
-	if err == nil && (!end.end || end.name != t.name) {
-		err = xmlError("element %q inside %q", end.name, t.name)
-	}
-	return text, err
-}
-
-// dict reads the dictionary that starts with t. It calls each for every key
-// with the start of its value, which each has to read.
-func (p *plistReader) dict(t tag, each func(key string, value tag) error) error {
-	if t.name != "dict" || t.end {
-		return xmlError("element %q where a dictionary was expected", t.name)
-	}
-	for !t.empty {
-		key, _, err := p.tag(false)
-		switch {
-		case err != nil:
-			return err
-		case key.end && key.name == "dict":
-			return nil
-		case key.end || key.empty || key.name != "key":
-			return xmlError("element %q where a key was expected", key.name)
-		}
-		name, err := p.text(key)
-		if err != nil {
-			return err
-		}
-		value, _, err := p.tag(false)
-		if err == nil {
-			err = each(name, value)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// array reads the array of block tables that starts with t.
-func (p *plistReader) array(t tag) error {
-	if t.name != "array" || t.end {
-		return xmlError("element %q where an array was expected", t.name)
-	}
-	for !t.empty {
-		element, _, err := p.tag(false)
-		if err != nil || element.end && element.name == "array" {
-			return err
-		}
-		if err := p.entry(element); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// entry reads the dictionary of a block table; its keys come in any order.
-func (p *plistReader) entry(t tag) error {
-	values := map[string]string{"ID": "0"}
-	p.data = p.data[:0]
-	err := p.dict(t, func(key string, t tag) (err error) {
-		switch key {
-		case "Data":
-			return p.readData(t)
-		case "Name", "CFName", "ID":
-			if t.end || t.name != "string" && t.name != "integer" {
-				return xmlError("element %q where a string was expected", t.name)
-			}
-			values[key], err = p.text(t)
-			return err
-		}
-		return p.skip(t)
-	})
-	if err != nil {
-		return err
-	}
-	id, err := strconv.Atoi(strings.TrimSpace(values["ID"]))
-	if err != nil {
-		return xmlError("identifier %q", values["ID"])
-	}
-	name := values["Name"]
-	if name == "" {
-		name = values["CFName"]
-	}
-	return p.emit(resource{id: id, name: name, data: p.data})
-}
-
-// readData reads the data element that starts with t into p.data. It makes room
-// for all runs that a block table announces, if the list is long enough for
-// them: growing step by step would take several times as much.
-func (p *plistReader) readData(t tag) error {
-	if t.end || t.name != "data" {
-		return xmlError("element %q where data was expected", t.name)
-	}
-	p.data = p.data[:0]
-	if t.empty {
+// readData reads the content of a data element into p.data. It makes room for
+// all runs that a block table announces, if the list is long enough for them:
+// growing step by step would take several times as much.
+func (p *plistReader) readData() error {
+	p.data = slices.Grow(p.data[:0], mishHeader)
+	if p.in.before == '/' { // an empty element
 		return nil
 	}
-	d := base64.NewDecoder(base64.StdEncoding, elementText{p.r})
-	p.data = slices.Grow(p.data, mishHeader)
+	d := base64.NewDecoder(base64.StdEncoding, elementText{p.in.Reader})
 	for {
 		before := len(p.data)
 		n, err := d.Read(p.data[before:cap(p.data)])
 		p.data = p.data[:before+n]
 		switch {
 		case err == io.EOF:
-			_, err := p.text(t)
-			return err
+			return nil
 		case err != nil:
-			return xmlError("data: %v", err)
+			return xmlError("data: %w", err)
 		case len(p.data) > maxData:
 			return xmlError("more than %d bytes of data", maxData)
 		}
@@ -313,7 +203,7 @@ func (e elementText) Read(b []byte) (n int, err error) {
 		c, err := e.r.ReadByte()
 		switch {
 		case err == io.EOF:
-			return n, xmlError("it ends early")
+			return n, io.ErrUnexpectedEOF
 		case err != nil:
 			return n, err
 		case c == '<':
@@ -327,26 +217,4 @@ func (e elementText) Read(b []byte) (n int, err error) {
 		}
 	}
 	return n, nil
-}
-
-// skip passes over the value that starts with t.
-func (p *plistReader) skip(t tag) error {
-	if t.end {
-		return xmlError("end of %q where a value was expected", t.name)
-	}
-	for depth := 1; depth > 0 && !t.empty; {
-		inner, _, err := p.tag(false)
-		switch {
-		case err != nil:
-			return err
-		case inner.end:
-			depth--
-		case !inner.empty:
-			depth++
-		}
-		if depth > maxDepth {
-			return xmlError("more than %d nested values", maxDepth)
-		}
-	}
-	return nil
 }

@@ -12,8 +12,9 @@ type reader struct {
 	cache   cache
 	decodes chan struct{} // a token for each chunk that is decoded on demand
 	aheads  chan struct{} // and in advance
-	ahead   ahead
-	stored  sync.Pool // of *[]byte: payloads
+	window  int           // most chunks that are decoded in advance
+	latest  atomic.Int64  // the run read last, plus one
+	stored  sync.Pool     // of *[]byte: payloads
 	closed  atomic.Bool
 	closing sync.RWMutex // against starting work while Close waits
 	working sync.WaitGroup
@@ -32,7 +33,7 @@ func (r *reader) init(im *Image) {
 	if im.chunk > 0 {
 		window = int(min(int64(window), im.options.Cache/2/im.chunk))
 	}
-	r.ahead.window = max(window, 0)
+	r.window = max(window, 0)
 }
 
 // Close ends read-ahead and drops the cache. Reading afterwards fails with
@@ -152,75 +153,36 @@ func (im *Image) decode(r *run, dst []byte, stored *[]byte) error {
 // and still counts as one.
 const strideRuns = 3
 
-// ahead notices sequential readers, up to streams of them at once.
-type ahead struct {
-	window  int
-	last    atomic.Int64 // the run touched last, plus one: most reads stay in it
-	mu      sync.Mutex
-	clock   uint64
-	streams [8]stream
-}
-
-// stream is one sequential reader: the run it should touch next, how far is
-// decoded, and how deep to go.
-type stream struct {
-	next, started, depth int
-	used                 uint64
-}
-
-// touch returns the runs to decode in advance, when run i is read by a request
-// that ends in run last.
-func (a *ahead) touch(i, last int) (from, to int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.clock++
-	oldest := &a.streams[0]
-	for k := range a.streams {
-		s := &a.streams[k]
-		if s.used > 0 && i+1 >= s.next && i <= s.next+strideRuns {
-			if i >= s.next {
-				s.depth = min(max(2*s.depth, 1), a.window)
-			}
-			return a.advance(s, i, last)
-		}
-		if s.used < oldest.used {
-			oldest = s
-		}
-	}
-	*oldest = stream{started: i + 1}
-	return a.advance(oldest, i, last)
-}
-
-// advance moves a stream to run i and returns the runs that are not started
-// yet.
-func (a *ahead) advance(s *stream, i, last int) (from, to int) {
-	s.next, s.used = i+1, a.clock
-	from = max(s.started, i+1)
-	to = min(i+1+a.window, max(i+1+s.depth, last+1))
-	s.started = max(from, to)
-	return from, to
-}
-
-// readAhead starts decoding what a sequential reader at run i will want next.
-// It never waits.
+// readAhead starts decoding the rest of a request that reads run i and ends at
+// byte last, and what a sequential reader will want next. It never waits.
 func (im *Image) readAhead(i int, last int64) {
-	a := &im.ahead
-	end := i
-	if int64(im.runs[i].end())*SectorSize < last {
-		end = min(i+a.window, len(im.runs)-1)
-		for end > i && int64(im.runs[end].start)*SectorSize >= last {
-			end--
-		}
+	most := min(i+im.window, len(im.runs)-1)
+	to := i
+	for to < most && int64(im.runs[to].end())*SectorSize < last {
+		to++
 	}
-	if a.window == 0 || a.last.Swap(int64(i)+1) == int64(i)+1 && end == i {
+	if im.window == 0 || im.latest.Swap(int64(i)+1) == int64(i)+1 && to == i { // most reads stay in a run
 		return
 	}
-	from, to := a.touch(i, end)
-	for k := from; k < min(to, len(im.runs)); k++ {
+	if im.follows(i) {
+		to = most
+	}
+	for k := i + 1; k <= to; k++ {
 		if im.runs[k].kind.Compressed() && !im.cache.has(k) {
 			im.start(k)
 		}
 	}
+}
+
+// follows reports whether the compressed run before i was read lately, as by a
+// sequential reader.
+func (im *Image) follows(i int) bool {
+	for k := i - 1; k >= max(0, i-1-strideRuns); k-- {
+		if im.runs[k].kind.Compressed() {
+			return im.cache.has(k)
+		}
+	}
+	return false
 }
 
 // start decodes run i in the background, unless the image is being closed.

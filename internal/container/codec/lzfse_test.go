@@ -1,4 +1,4 @@
-package lzfse
+package codec
 
 import (
 	"bytes"
@@ -9,30 +9,26 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"dmgbench/internal/container/codec/codectest"
 )
 
-func encode(dst, src []byte) ([]byte, error) { return Encode(dst, src), nil }
-
 // roundTrip encodes and decodes, and says how long the stream was.
-func roundTrip(t require.TestingT, src []byte) int {
-	stream := codectest.RoundTrip(t, encode, Decode, src)
+func lzfseRoundTrip(t require.TestingT, src []byte) int {
+	stream := RoundTrip(t, func(dst, src []byte) ([]byte, error) { return lzfseEncode(dst, src, 0) }, decodeLZFSE, src)
 	return len(stream)
 }
 
-func TestRoundTripVectors(t *testing.T) {
-	for _, v := range codectest.Vectors() {
+func TestLZFSERoundTripVectors(t *testing.T) {
+	for _, v := range Vectors() {
 		t.Run(v.Name, func(t *testing.T) {
-			n := roundTrip(t, v.Data)
+			n := lzfseRoundTrip(t, v.Data)
 			assert.LessOrEqual(t, n, len(v.Data)+12)
 		})
 	}
 }
 
-func TestBlockKinds(t *testing.T) {
-	text := codectest.Text(1 << 20)
-	noise := codectest.Noise(1<<20, 1)
+func TestLZFSEBlockKinds(t *testing.T) {
+	text := Text(1 << 20)
+	noise := Noise(1<<20, 1)
 	tests := []struct {
 		name  string
 		src   []byte
@@ -42,7 +38,7 @@ func TestBlockKinds(t *testing.T) {
 		{"seven bytes", text[:7], magicUncompressed},
 		{"eight bytes of noise", noise[:8], magicUncompressed},
 		{"eight zeros", make([]byte, 8), magicUncompressed},
-		{"4095 bytes of text", text[:4095], magicLZVN},
+		{"4095 bytes of text", text[:4095], magicV2},
 		{"4096 bytes of text", text[:4096], magicV2},
 		{"1 MiB of text", text, magicV2},
 		{"4095 bytes of noise", noise[:4095], magicUncompressed},
@@ -51,8 +47,8 @@ func TestBlockKinds(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			roundTrip(t, test.src)
-			stream := Encode(nil, test.src)
+			lzfseRoundTrip(t, test.src)
+			stream := encodeLZFSE(nil, test.src)
 			assert.Equal(t, test.magic, binary.LittleEndian.Uint32(stream))
 			if test.magic == magicUncompressed {
 				assert.Len(t, stream, len(test.src)+12, "more than one block")
@@ -62,76 +58,49 @@ func TestBlockKinds(t *testing.T) {
 }
 
 // TestLongMatchesAndLiterals crosses the limits of L and M, one by one, with sources that leave no other choice.
-func TestLongMatchesAndLiterals(t *testing.T) {
-	noise := codectest.Noise(1<<16, 2)
+func TestLZFSELongMatchesAndLiterals(t *testing.T) {
+	noise := Noise(1<<16, 2)
 	for _, l := range []int{1, 15, 16, 17, 59, 60, 314, 315, 316, 630, 631, 945} {
 		for _, m := range []int{3, 4, 311, 312, 2358, 2359, 2360, 4718, 4719} {
 			src := append(bytes.Clone(noise[:8000]), noise[20000:20000+l]...)
 			src = append(src, noise[100:100+m]...)
 			src = append(src, noise[30000:30000+l]...)
-			roundTrip(t, src)
+			lzfseRoundTrip(t, src)
 		}
 	}
 }
 
-func TestDistances(t *testing.T) {
-	noise := codectest.Noise(600000, 3)
+func TestLZFSEDistances(t *testing.T) {
+	noise := Noise(600000, 3)
 	for _, d := range []int{16, 1535, 1536, 16383, 16384, 65535, 65536, 131071, 131072, 262137, 262138, 262139, 262140, 262141} {
 		src := append(bytes.Clone(noise[:d]), noise[:20000]...)
-		n := roundTrip(t, src)
-		if d <= MaxDistance && d >= 20000 {
+		n := lzfseRoundTrip(t, src)
+		if d <= maxD && d >= 20000 {
 			assert.Less(t, n, d+d/100+2000, "distance %d is not used", d)
-		} else if d > MaxDistance {
+		} else if d > maxD {
 			assert.Greater(t, n, d+10000, "distance %d is used", d)
 		}
 	}
 	for d := 1; d < 40; d++ {
 		for _, size := range []int{8, 40, 1000, 4096, 10000} {
 			src := bytes.Repeat(noise[:d], size/d+1)[:size]
-			roundTrip(t, src)
+			lzfseRoundTrip(t, src)
 		}
 	}
 }
 
-func TestLZVNAlone(t *testing.T) {
-	noise := codectest.Noise(200000, 4)
-	text := codectest.Text(100000)
-	var e lzvnEncoder
-	check := func(src []byte) int {
-		payload := e.encode(nil, src)
-		got := make([]byte, len(src))
-		require.True(t, decodeLZVN(got, 0, payload))
-		require.True(t, bytes.Equal(src, got))
-		return len(payload)
-	}
-	assert.Less(t, check(text), 70000)
-	for _, d := range []int{1, 2, 3, 1534, 1535, 1536, 1537, 16382, 16383, 16384, 16385, 65534, 65535, 65536, 65537} {
-		src := append(bytes.Clone(noise[:d]), noise[:5000]...)
-		n := check(src)
-		if d >= 5000 && d <= lzvnLarge {
-			assert.Less(t, n, d+d/100+200, "distance %d is not used", d)
-		}
-	}
-	for l := range 600 {
-		for _, m := range []int{3, 4, 5, 8, 9, 10, 11, 25, 26, 34, 35, 281, 282, 600} {
-			src := append(bytes.Clone(noise[:1000]), noise[5000:5000+l]...)
-			check(append(append(src, noise[10:10+m]...), noise[9000:9000+l%7]...))
-		}
-	}
-}
-
-func TestRoundTripRapid(t *testing.T) {
+func TestLZFSERoundTripRapid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		roundTrip(t, codectest.Draw(t, 200000))
+		lzfseRoundTrip(t, Draw(t, 200000))
 	})
 }
 
-func TestDecodeRefuses(t *testing.T) {
-	text := codectest.Text(100000)
-	whole := Encode(nil, text)
-	small := Encode(nil, text[:3000])
+func TestLZFSEDecodeRefuses(t *testing.T) {
+	text := Text(100000)
+	whole := encodeLZFSE(nil, text)
+	small := encodeLZFSE(nil, text[:3000])
 	get := func(dst int, src []byte) error {
-		_, err := Decode(make([]byte, dst), src)
+		_, err := decodeLZFSE(make([]byte, dst), src)
 		return err
 	}
 	require.NoError(t, get(len(text), whole))
@@ -152,10 +121,10 @@ func TestDecodeRefuses(t *testing.T) {
 }
 
 // TestDecodeDamaged flips bits: whatever comes out, nothing may panic or write outside.
-func TestDecodeDamaged(t *testing.T) {
+func TestLZFSEDecodeDamaged(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	text := codectest.Text(30000)
-	for _, stream := range [][]byte{Encode(nil, text), Encode(nil, text[:3000])} {
+	text := Text(30000)
+	for _, stream := range [][]byte{encodeLZFSE(nil, text), encodeLZFSE(nil, text[:3000])} {
 		size := 30000
 		if len(stream) < 3000 {
 			size = 3000
@@ -167,7 +136,7 @@ func TestDecodeDamaged(t *testing.T) {
 				bad[r.IntN(min(len(bad), 1<<(4+r.IntN(12))))] ^= 1 << r.IntN(8)
 			}
 			copy(dst[size:], "12345678")
-			n, err := Decode(dst[:size:size], bad)
+			n, err := decodeLZFSE(dst[:size:size], bad)
 			require.LessOrEqual(t, n, size)
 			require.True(t, err == nil || n <= size)
 			require.Equal(t, "12345678", string(dst[size:]))
@@ -175,16 +144,18 @@ func TestDecodeDamaged(t *testing.T) {
 	}
 }
 
-func TestNoAllocations(t *testing.T) {
-	text := codectest.Text(1 << 20)
-	stream := Encode(nil, text)
+func TestLZFSENoAllocations(t *testing.T) {
+	text := Text(1 << 20)
+	stream := encodeLZFSE(nil, text)
 	dst, out := make([]byte, len(text)), make([]byte, 0, 1<<20)
-	assert.Less(t, testing.AllocsPerRun(20, func() { _, _ = Decode(dst, stream) }), 1.0)
-	assert.Less(t, testing.AllocsPerRun(20, func() { Encode(out, text) }), 1.0)
+	assert.Less(t, testing.AllocsPerRun(20, func() { _, _ = decodeLZFSE(dst, stream) }), 1.0)
+	assert.Less(t, testing.AllocsPerRun(20, func() { encodeLZFSE(out, text) }), 1.0)
 }
 
-func BenchmarkDecode(b *testing.B) {
-	codectest.BenchmarkDecode(b, func(src []byte) []byte { return Encode(nil, src) }, Decode)
+func BenchmarkLZFSEDecode(b *testing.B) {
+	benchDecode(b, func(src []byte) []byte { return encodeLZFSE(nil, src) }, decodeLZFSE)
 }
 
-func BenchmarkEncode(b *testing.B) { codectest.BenchmarkEncode(b, encode) }
+func BenchmarkLZFSEEncode(b *testing.B) {
+	benchEncode(b, func(dst, src []byte) ([]byte, error) { return lzfseEncode(dst, src, 0) })
+}

@@ -1,6 +1,4 @@
-// Package codectest makes the inputs that all codecs are tested and measured
-// with. It is for tests only.
-package codectest
+package codec
 
 import (
 	"bytes"
@@ -151,8 +149,8 @@ func RoundTrip(t require.TestingT, encode func(dst, src []byte) ([]byte, error),
 	return stream[6:]
 }
 
-// BenchmarkDecode measures decode on every input of Bench, in decoded bytes.
-func BenchmarkDecode(b *testing.B, encode func(src []byte) []byte, decode func(dst, src []byte) (int, error)) {
+// benchDecode measures decode on every input of Bench, in decoded bytes.
+func benchDecode(b *testing.B, encode func(src []byte) []byte, decode func(dst, src []byte) (int, error)) {
 	for name, src := range Bench() {
 		b.Run(name, func(b *testing.B) {
 			stream := encode(src)
@@ -167,9 +165,9 @@ func BenchmarkDecode(b *testing.B, encode func(src []byte) []byte, decode func(d
 	}
 }
 
-// BenchmarkEncode measures encode on every input of Bench, and reports the
+// benchEncode measures encode on every input of Bench, and reports the
 // ratio of the lengths.
-func BenchmarkEncode(b *testing.B, encode func(dst, src []byte) ([]byte, error)) {
+func benchEncode(b *testing.B, encode func(dst, src []byte) ([]byte, error)) {
 	for name, src := range Bench() {
 		b.Run(name, func(b *testing.B) {
 			out := make([]byte, 0, len(src)+1<<18)
@@ -217,5 +215,24 @@ func Draw(t *rapid.T, limit int) []byte {
 			}
 		}
 	}
+	return out
+}
+
+// The functions of each codec without a level. The encoders give streams that
+// are longer than their source, too.
+
+func decodeADC(dst, src []byte) (int, error)   { return Decode(ADC, dst, src) }
+func decodeLZFSE(dst, src []byte) (int, error) { return Decode(LZFSE, dst, src) }
+func decodeXZ(dst, src []byte) (int, error)    { return Decode(LZMA, dst, src) }
+
+func encodeXZ(dst, src []byte) ([]byte, error) { return xzEncode(dst, src, 0) }
+
+func encodeADC(dst, src []byte) []byte {
+	out, _ := adcEncode(dst, src, 0)
+	return out
+}
+
+func encodeLZFSE(dst, src []byte) []byte {
+	out, _ := lzfseEncode(dst, src, 0)
 	return out
 }

@@ -1,14 +1,14 @@
-package lzfse
+package codec
 
 import (
 	"encoding/binary"
 	"math/bits"
 )
 
-// decoder is the state of one Decode, pooled: the tables of the current block
+// lzfseDecoder is the state of one lzfseDecode, pooled: the tables of the current block
 // and its literals.
-type decoder struct {
-	head     header
+type lzfseDecoder struct {
+	head     lzfseHeader
 	l        [lStates]uint64
 	m        [mStates]uint64
 	d        [dStates]uint64
@@ -16,36 +16,28 @@ type decoder struct {
 	literals [maxLiterals + wide]byte
 }
 
-// wide is how many bytes a short copy moves at once, whatever its length:
-// callers check the room first.
-const wide = 16
-
-// compressed decodes the bvx1 or bvx2 block at src[in:] to dst[at:].
-func (d *decoder) compressed(magic uint32, dst []byte, at int, src []byte, in int) (made, used int, err error) {
+// compressed decodes the bvx2 block at src[in:] to dst[at:].
+func (d *lzfseDecoder) compressed(dst []byte, at int, src []byte, in int) (made, used int, err error) {
 	h := &d.head
-	parse := h.parseV2
-	if magic == magicV1 {
-		parse = h.parseV1
-	}
-	if !parse(src[in:]) || !h.valid(len(src)-in-h.size) {
-		return 0, 0, corrupt(in, "bad header")
+	if !h.parse(src[in:]) || !h.valid(len(src)-in-h.size) {
+		return 0, 0, damaged(in, "bad header")
 	}
 	if h.raw > len(dst)-at {
-		return 0, 0, corrupt(in, "decodes to more bytes than wanted")
+		return 0, 0, damaged(in, "decodes to more bytes than wanted")
 	}
 	if !literalTable(&d.literal, h.literalFreq[:]) || !valueTable(d.l[:], h.lFreq[:], &lValues) ||
 		!valueTable(d.m[:], h.mFreq[:], &mValues) || !valueTable(d.d[:], h.dFreq[:], &dValues) {
-		return 0, 0, corrupt(in, "frequencies that do not fit")
+		return 0, 0, damaged(in, "frequencies that do not fit")
 	}
 	// The streams are read backwards, eight bytes at a time: short ones reach
 	// into the header in front of them, never before it.
 	literalEnd := in + h.size + h.literalPayload
 	lmdEnd := literalEnd + h.lmdPayload
 	if !d.readLiterals(src[in:literalEnd]) {
-		return 0, 0, corrupt(in, "literals that run out of bits")
+		return 0, 0, damaged(in, "literals that run out of bits")
 	}
 	if !d.readMatches(dst[:at+h.raw], at, src[in:lmdEnd]) {
-		return 0, 0, corrupt(in, "bad matches")
+		return 0, 0, damaged(in, "bad matches")
 	}
 	return h.raw, lmdEnd - in, nil
 }
@@ -53,7 +45,7 @@ func (d *decoder) compressed(magic uint32, dst []byte, at int, src []byte, in in
 // readLiterals decodes the literals from the bit stream that ends with src.
 // Four states take turns, and four symbols pull at most 40 bits: one refill
 // does for all of them.
-func (d *decoder) readLiterals(src []byte) bool {
+func (d *lzfseDecoder) readLiterals(src []byte) bool {
 	h, table := &d.head, &d.literal
 	s0, s1 := uint64(h.literalState[0]), uint64(h.literalState[1])
 	s2, s3 := uint64(h.literalState[2]), uint64(h.literalState[3])
@@ -86,7 +78,7 @@ func (d *decoder) readLiterals(src []byte) bool {
 // readMatches decodes the L, M, D triples from the bit stream that ends with
 // src, and carries them out at dst[at:]. It reports whether they are valid and
 // fill dst exactly. A triple pulls at most 54 bits: one refill for each.
-func (d *decoder) readMatches(dst []byte, at int, src []byte) bool {
+func (d *lzfseDecoder) readMatches(dst []byte, at int, src []byte) bool {
 	h := &d.head
 	ls, ms, ds := uint64(h.lState), uint64(h.mState), uint64(h.dState)
 	p, used := len(src)-8, uint64(-h.lmdBits)
@@ -142,28 +134,4 @@ func (d *decoder) readMatches(dst []byte, at int, src []byte) bool {
 		}
 	}
 	return at == len(dst) && p-int(used>>3)+8 >= 0
-}
-
-// copyMatch copies n bytes from distance bytes back, one after the other as it
-// were: where they overlap, they repeat. The caller has checked that 1 ≤
-// distance ≤ at and at+n ≤ len(dst).
-func copyMatch(dst []byte, at, distance, n int) {
-	from := at - distance
-	if distance >= wide && len(dst)-at >= n+wide {
-		for end := at + n; ; {
-			*(*[wide]byte)(dst[at:]) = *(*[wide]byte)(dst[from:])
-			if at, from = at+wide, from+wide; at >= end {
-				return
-			}
-		}
-	}
-	out := dst[at : at+n]
-	if distance >= n {
-		copy(out, dst[from:])
-		return
-	}
-	// What is written doubles the period's length each time.
-	for done := copy(out, dst[from:at]); done < n; {
-		done += copy(out[done:], dst[from:at+done])
-	}
 }

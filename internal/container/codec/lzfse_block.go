@@ -1,9 +1,9 @@
-package lzfse
+package codec
 
 import "encoding/binary"
 
-// block collects the triples and literals of one bvx2 block.
-type block struct {
+// lzfseBlock collects the triples and literals of one bvx2 block.
+type lzfseBlock struct {
 	raw      int // bytes that it decodes to
 	literals int
 	matches  int
@@ -12,7 +12,7 @@ type block struct {
 	d        [maxMatches]uint32
 	literal  [maxLiterals + wide]byte
 
-	head                   header
+	head                   lzfseHeader
 	counts                 [4][literalSymbols]uint32
 	lPush                  [lSymbols]pusher
 	mPush                  [mSymbols]pusher
@@ -24,12 +24,12 @@ type block struct {
 }
 
 // reset empties the block.
-func (b *block) reset() {
+func (b *lzfseBlock) reset() {
 	b.raw, b.literals, b.matches, b.distance = 0, 0, 0, 0
 }
 
 // append appends the block, as bvx2, to dst.
-func (b *block) append(dst []byte) []byte {
+func (b *lzfseBlock) append(dst []byte) []byte {
 	for b.literals%4 != 0 { // maxLiterals is a multiple of four, so there is room
 		b.literal[b.literals] = b.literal[b.literals-1]
 		b.literals++
@@ -41,13 +41,13 @@ func (b *block) append(dst []byte) []byte {
 	literals := b.pushLiterals()
 	matches := b.pushMatches()
 	h.literalPayload, h.lmdPayload = len(literals), len(matches)
-	dst = h.appendV2(dst)
+	dst = h.appendTo(dst)
 	return append(append(dst, literals...), matches...)
 }
 
 // countMatches finds the symbols of all triples, and from how often each occurs
 // the tables.
-func (b *block) countMatches() {
+func (b *lzfseBlock) countMatches() {
 	h := &b.head
 	var l, m, d [dSymbols]uint32
 	for i := range b.matches {
@@ -67,7 +67,7 @@ func (b *block) countMatches() {
 
 // countLiterals counts in four tables in turn: repeated bytes would otherwise
 // wait for each other's increments.
-func (b *block) countLiterals() {
+func (b *lzfseBlock) countLiterals() {
 	clear(b.counts[:])
 	c := &b.counts
 	for s := b.literal[:b.literals]; len(s) >= 4; s = s[4:] {
@@ -85,7 +85,7 @@ func (b *block) countLiterals() {
 
 // pushLiterals encodes the literals, last first, with four states in turn: 40
 // bits at most between two flushes.
-func (b *block) pushLiterals() []byte {
+func (b *lzfseBlock) pushLiterals() []byte {
 	table := &b.literalPush
 	var acc uint64
 	var have, out int
@@ -117,7 +117,7 @@ func (b *block) pushLiterals() []byte {
 // pushMatches encodes the triples, last first: 54 bits at most between two
 // flushes. The stream starts with eight zero bytes, so that a decoder that
 // reads it backwards may read too far.
-func (b *block) pushMatches() []byte {
+func (b *lzfseBlock) pushMatches() []byte {
 	var acc uint64
 	var have int
 	ls, ms, ds := uint32(lStates), uint32(mStates), uint32(dStates)

@@ -1,11 +1,11 @@
-package lzfse
+package codec
 
 import "encoding/binary"
 
-// header is the content of the headers of bvx1 and bvx2 blocks: counts, the
+// lzfseHeader is the content of the header of a bvx2 block: counts, the
 // start states of the entropy coder, the number of unused bits in the last byte
 // of either bit stream (−7..0), and the frequencies of all symbols.
-type header struct {
+type lzfseHeader struct {
 	size                       int // of the header, in bytes, with its magic
 	raw                        int
 	literals, matches          int
@@ -19,48 +19,20 @@ type header struct {
 	literalFreq                [literalSymbols]uint16
 }
 
-// Lengths of the headers: of bvx1 in all, of bvx2 without and with the longest
-// frequency table.
+// Lengths of the header without and with the longest frequency table.
 const (
-	sizeV1    = 4 + 6*4 + 4 + 4*2 + 4 + 3*2 + 2*(lSymbols+mSymbols+dSymbols+literalSymbols)
 	minSizeV2 = 32
 	maxSizeV2 = minSizeV2 + ((lSymbols+mSymbols+dSymbols+literalSymbols)*14+7)/8
 )
 
-// parseV1 reads the header at the start of src. It reports whether it is
-// complete; valid checks its values.
-func (h *header) parseV1(src []byte) bool {
-	if len(src) < sizeV1 {
-		return false
-	}
-	le := binary.LittleEndian
-	u32 := func(at int) int { return int(int32(le.Uint32(src[at:]))) }
-	h.size = sizeV1
-	h.raw, h.literals, h.matches = u32(4), u32(12), u32(16)
-	h.literalPayload, h.lmdPayload = u32(20), u32(24)
-	h.literalBits, h.lmdBits = u32(28), u32(40)
-	for i := range h.literalState {
-		h.literalState[i] = le.Uint16(src[32+2*i:])
-	}
-	h.lState, h.mState, h.dState = le.Uint16(src[44:]), le.Uint16(src[46:]), le.Uint16(src[48:])
-	at := 50
-	for _, table := range h.freqs() {
-		for i := range table {
-			table[i] = le.Uint16(src[at:])
-			at += 2
-		}
-	}
-	return true
-}
-
-// freqs are the four tables in the order in which both headers hold them.
-func (h *header) freqs() [4][]uint16 {
+// freqs are the four tables in the order in which the header holds them.
+func (h *lzfseHeader) freqs() [4][]uint16 {
 	return [4][]uint16{h.lFreq[:], h.mFreq[:], h.dFreq[:], h.literalFreq[:]}
 }
 
-// parseV2 reads the header at the start of src and reports whether it is
+// parse reads the header at the start of src and reports whether it is
 // complete; valid checks its values.
-func (h *header) parseV2(src []byte) bool {
+func (h *lzfseHeader) parse(src []byte) bool {
 	if len(src) < minSizeV2 {
 		return false
 	}
@@ -84,7 +56,7 @@ func (h *header) parseV2(src []byte) bool {
 
 // readFreqs reads the prefix-coded frequencies. No bytes mean tables of zeros,
 // as in the reference.
-func (h *header) readFreqs(src []byte) bool {
+func (h *lzfseHeader) readFreqs(src []byte) bool {
 	if len(src) == 0 {
 		for _, table := range h.freqs() {
 			clear(table)
@@ -141,8 +113,8 @@ func writeFreq(value uint16) (code uint64, n int) {
 	return 15 + (v-24)<<4, 14
 }
 
-// appendV2 appends h as the header of a bvx2 block; it sets h.size.
-func (h *header) appendV2(dst []byte) []byte {
+// appendTo appends h as the header of a bvx2 block; it sets h.size.
+func (h *lzfseHeader) appendTo(dst []byte) []byte {
 	le := binary.LittleEndian
 	start := len(dst)
 	dst = append(dst, make([]byte, minSizeV2)...)
@@ -179,7 +151,7 @@ func (h *header) appendV2(dst []byte) []byte {
 
 // valid reports whether the header keeps the format's limits and its payloads
 // are within the rest bytes after it.
-func (h *header) valid(rest int) bool {
+func (h *lzfseHeader) valid(rest int) bool {
 	if h.raw < 0 || h.literals < 0 || h.literals > maxLiterals || h.literals%4 != 0 ||
 		h.matches < 0 || h.matches > maxMatches || h.literalPayload < 0 || h.lmdPayload < 0 {
 		return false

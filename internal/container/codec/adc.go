@@ -1,30 +1,15 @@
-// Package adc reads and writes Apple Data Compression, the codec of UDCO
-// images: literal runs and copies of up to 67 bytes from at most 64 KiB back,
-// coded in whole bytes, without header, end mark or checksum. It turns one
-// slice into another. The coding is that of docs/formats.md.
-//
-// Both directions are safe for concurrent use and allocate no memory once their
-// pool is warm, except to extend dst.
-package adc
+package codec
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
-	"math/bits"
 	"sync"
 )
 
-// ErrCorrupt is what every error of Decode wraps: the source is not an ADC
-// stream, or one of another size.
-var ErrCorrupt = errors.New("corrupt adc stream")
-
-// MaxDistance is the longest distance, in bytes, that a copy can reach back.
-const MaxDistance = 1 << 16
-
-// Limits of the codes.
+// Limits of the codes of Apple Data Compression: literal runs and copies in
+// whole bytes, without header, end mark or checksum (docs/formats.md).
 const (
-	maxLiterals  = 128
+	adcDistance  = 1 << 16 // the longest, in bytes
+	adcLiterals  = 128
 	minShort     = 3
 	maxShort     = 18
 	nearDistance = 1 << 10
@@ -32,22 +17,20 @@ const (
 	maxLong      = 67
 )
 
-// Decode decodes the stream at the start of src into dst, which has to have
-// exactly the decoded length; it returns how many bytes it has written, which
-// is less than len(dst) with every error. The stream ends when dst is full:
-// bytes after that are ignored. It takes time proportional to len(dst) +
+// adcDecode decodes the stream at the start of src, which ends when dst is
+// full: bytes after that are ignored. It takes time proportional to len(dst) +
 // len(src).
-func Decode(dst, src []byte) (int, error) {
+func adcDecode(dst, src []byte) (int, error) {
 	at, in := 0, 0
 	for at < len(dst) {
 		if in >= len(src) {
-			return at, corrupt(in, "ends too early")
+			return at, damaged(in, "ends too early")
 		}
 		code := int(src[in])
 		if code >= 0x80 {
 			n := code - 0x7f
 			if n > len(src)-in-1 || n > len(dst)-at {
-				return at, corrupt(in, "literals that do not fit")
+				return at, damaged(in, "literals that do not fit")
 			}
 			at += copy(dst[at:], src[in+1:in+1+n])
 			in += 1 + n
@@ -55,41 +38,19 @@ func Decode(dst, src []byte) (int, error) {
 		}
 		size := 2 + code>>6
 		if len(src)-in < size {
-			return at, corrupt(in, "ends too early")
+			return at, damaged(in, "ends too early")
 		}
 		n, distance := code>>2+minShort, code&3<<8+int(src[in+1])+1
 		if size == 3 {
 			n, distance = code&0x3f+minLong, int(src[in+1])<<8+int(src[in+2])+1
 		}
 		if distance > at || n > len(dst)-at {
-			return at, corrupt(in, "a copy that does not fit")
+			return at, damaged(in, "a copy that does not fit")
 		}
-		repeat(dst[at:at+n], dst[at-distance:at])
+		copyMatch(dst, at, distance, n)
 		at, in = at+n, in+size
 	}
 	return at, nil
-}
-
-// repeat fills out with period, again and again; out follows period in memory.
-func repeat(out, period []byte) {
-	if len(out) <= len(period) {
-		copy(out, period)
-		return
-	}
-	for done := 0; done < len(out); {
-		if done == 0 {
-			done = copy(out, period)
-			continue
-		}
-		// The bytes so far are whole periods, except the last time.
-		done += copy(out[done:], out[:done])
-	}
-}
-
-// corrupt makes an error that wraps ErrCorrupt, with the position in the
-// source.
-func corrupt(at int, cause string) error {
-	return fmt.Errorf("decoding code at byte %d: %w: %s", at, ErrCorrupt, cause)
 }
 
 // Size of the match finder: buckets by the hash of three bytes, and how many
@@ -100,16 +61,16 @@ const (
 	maxSkip  = 15 // positions that are not looked at in noise, so that it passes quickly
 )
 
-// encoder finds matches through chains of positions with equal hashes.
+// adcEncoder finds matches through chains of positions with equal hashes.
 // Positions are kept plus one, so that zero means none; the chain is a ring
-// over the last MaxDistance positions.
-type encoder struct {
+// over the last adcDistance positions.
+type adcEncoder struct {
 	src   []byte
 	head  [1 << hashBits]uint32
-	chain [MaxDistance]uint32
+	chain [adcDistance]uint32
 }
 
-var encoders = sync.Pool{New: func() any { return new(encoder) }}
+var adcEncoders = sync.Pool{New: func() any { return new(adcEncoder) }}
 
 // copyOf is a copy that is possible at a position; saved counts the bytes that
 // it saves against literals.
@@ -117,12 +78,12 @@ type copyOf struct {
 	n, distance, saved int
 }
 
-// Encode appends src as an ADC stream to dst and returns the extended slice: at
-// most len(src) + len(src)/128 + 1 bytes more. A match is not taken when a
-// better one starts at the next byte.
-func Encode(dst, src []byte) []byte {
-	e := encoders.Get().(*encoder)
-	defer encoders.Put(e)
+// adcEncode appends src as an ADC stream to dst: at most len(src) +
+// len(src)/128 + 1 bytes more. A match is not taken when a better one starts at
+// the next byte.
+func adcEncode(dst, src []byte, _ int) ([]byte, error) {
+	e := adcEncoders.Get().(*adcEncoder)
+	defer adcEncoders.Put(e)
 	e.src = src
 	clear(e.head[:])
 	anchor, at := 0, 0
@@ -148,21 +109,21 @@ func Encode(dst, src []byte) []byte {
 		anchor = at
 	}
 	e.src = nil
-	return appendLiterals(dst, src[anchor:])
+	return appendLiterals(dst, src[anchor:]), nil
 }
 
 // insert makes src[at:] known and gives the position with the same hash before
 // it, plus one.
-func (e *encoder) insert(at int) uint32 {
+func (e *adcEncoder) insert(at int) uint32 {
 	h := binary.LittleEndian.Uint32(e.src[at:]) << 8 * 0x9e3779b1 >> (32 - hashBits)
 	before := e.head[h]
-	e.head[h], e.chain[at%MaxDistance] = uint32(at+1), before
+	e.head[h], e.chain[at%adcDistance] = uint32(at+1), before
 	return before
 }
 
 // find looks for the copy that saves the most at src[at:], where four bytes can
 // be read, and makes the position known.
-func (e *encoder) find(at int) copyOf {
+func (e *adcEncoder) find(at int) copyOf {
 	var best copyOf
 	limit := min(maxLong, len(e.src)-at)
 	here := e.src[at : at+limit]
@@ -173,7 +134,7 @@ func (e *encoder) find(at int) copyOf {
 		}
 		from := int(link) - 1
 		distance := at - from
-		if distance <= 0 || distance > MaxDistance {
+		if distance <= 0 || distance > adcDistance {
 			break
 		}
 		if best.n == 0 || best.n < limit && e.src[from+best.n] == here[best.n] {
@@ -182,7 +143,7 @@ func (e *encoder) find(at int) copyOf {
 				break
 			}
 		}
-		before := e.chain[from%MaxDistance]
+		before := e.chain[from%adcDistance]
 		if before >= link {
 			break // a ring entry that has been written over
 		}
@@ -204,25 +165,10 @@ func better(best copyOf, n, distance int) copyOf {
 	return copyOf{n: n, distance: distance, saved: n - cost}
 }
 
-// common is how many bytes from the start on are equal; b is at least as long
-// as a.
-func common(a, b []byte) int {
-	n := 0
-	for ; n+8 <= len(a); n += 8 {
-		if x := binary.LittleEndian.Uint64(a[n:]) ^ binary.LittleEndian.Uint64(b[n:]); x != 0 {
-			return n + bits.TrailingZeros64(x)>>3
-		}
-	}
-	for n < len(a) && a[n] == b[n] {
-		n++
-	}
-	return n
-}
-
 // appendLiterals appends codes of at most 128 literals.
 func appendLiterals(dst, src []byte) []byte {
 	for len(src) > 0 {
-		n := min(len(src), maxLiterals)
+		n := min(len(src), adcLiterals)
 		dst = append(append(dst, byte(0x7f+n)), src[:n]...)
 		src = src[n:]
 	}

@@ -1,16 +1,11 @@
-package lzfse
+package codec
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"slices"
 	"sync"
-)
-
-// Sizes that decide the kind of block, as Apple's encoder has them.
-const (
-	minLZVN  = 8    // shorter inputs are stored
-	minLZFSE = 4096 // shorter inputs become LZVN
 )
 
 // Of the match finder: a row of the latest positions for each hash of four
@@ -23,68 +18,38 @@ const (
 	worth     = 8  // least score of a match, see score
 )
 
-// encoder is the state of one Encode, pooled: what the match finder knows, and
-// the block that it is filling.
-type encoder struct {
+// lzfseEncoder is the state of one lzfseEncode, pooled: what the match finder
+// knows, and the block that it is filling.
+type lzfseEncoder struct {
 	src   []byte
 	out   []byte
 	rows  [1 << rowBits][rowLength]uint32
-	block block
-	lzvn  lzvnEncoder
+	block lzfseBlock
 }
 
-var encoders = sync.Pool{New: func() any { return new(encoder) }}
+var lzfseEncoders = sync.Pool{New: func() any { return new(lzfseEncoder) }}
 
-// Encode appends src as an LZFSE stream to dst and returns the extended slice.
-// It is at most 12 bytes longer than src, of any length; matches reach back
-// MaxDistance at most.
-func Encode(dst, src []byte) []byte {
-	e := encoders.Get().(*encoder)
+// lzfseEncode appends src as an LZFSE stream to dst: bvx2 blocks, or bvx- where
+// they do not shrink it, which makes it 12 bytes longer. Apple's encoder writes
+// bvxn instead of bvx2 under 4096 bytes; chunks of images are longer, apart
+// from the last one and those at holes.
+func lzfseEncode(dst, src []byte, _ int) ([]byte, error) {
+	if len(src) > math.MaxInt32 {
+		return nil, ErrIncompressible
+	}
+	e := lzfseEncoders.Get().(*lzfseEncoder)
 	e.src, e.out = src, dst
-	switch {
-	case len(src) >= minLZFSE && uint64(len(src)) < 1<<31:
-		e.encode()
-		if len(e.out)-len(dst) >= len(src)+8 {
-			e.out = e.out[:len(dst)]
-			e.store(0, len(src))
-		}
-	case len(src) >= minLZVN && len(src) < minLZFSE:
-		e.small()
-	default:
-		e.store(0, len(src))
-	}
-	out := binary.LittleEndian.AppendUint32(e.out, magicEnd)
+	e.encode()
+	out := e.out
 	e.src, e.out = nil, nil
-	encoders.Put(e)
-	return out
-}
-
-// small writes the whole input as one bvxn block, or stores it when that is as
-// short.
-func (e *encoder) small() {
-	start := len(e.out)
-	e.out = append(e.out, make([]byte, 12)...)
-	e.out = e.lzvn.encode(e.out, e.src)
-	if len(e.out)-start >= len(e.src)+8 {
-		e.out = e.out[:start]
-		e.store(0, len(e.src))
-		return
+	lzfseEncoders.Put(e)
+	if len(out)-len(dst) >= len(src)+8 {
+		out = out[:len(dst)]
+		out = binary.LittleEndian.AppendUint32(out, magicUncompressed)
+		out = binary.LittleEndian.AppendUint32(out, uint32(len(src)))
+		out = append(out, src...)
 	}
-	le := binary.LittleEndian
-	le.PutUint32(e.out[start:], magicLZVN)
-	le.PutUint32(e.out[start+4:], uint32(len(e.src)))
-	le.PutUint32(e.out[start+8:], uint32(len(e.out)-start-12))
-}
-
-// store writes src[from:to] as bvx- blocks. No bytes make no block.
-func (e *encoder) store(from, to int) {
-	for from < to {
-		n := min(to-from, 1<<30)
-		e.out = binary.LittleEndian.AppendUint32(e.out, magicUncompressed)
-		e.out = binary.LittleEndian.AppendUint32(e.out, uint32(n))
-		e.out = append(e.out, e.src[from:from+n]...)
-		from += n
-	}
+	return binary.LittleEndian.AppendUint32(out, magicEnd), nil
 }
 
 // found is a match: length bytes from src[from:].
@@ -100,7 +65,7 @@ func score(length, distance int) int { return 6*length - bits.Len(uint(distance)
 // better match starts at the next byte. The previous distance is tried first,
 // since it costs almost no bits. Without matches the steps grow, so that random
 // bytes pass quickly.
-func (e *encoder) encode() {
+func (e *lzfseEncoder) encode() {
 	clear(e.rows[:])
 	e.block.reset()
 	src, anchor, last := e.src, 0, 0
@@ -132,11 +97,11 @@ func (e *encoder) encode() {
 
 // find is the best match at a position, which becomes known; last is the
 // previous distance, or 0.
-func (e *encoder) find(at, last int) (best found) {
+func (e *lzfseEncoder) find(at, last int) (best found) {
 	src := e.src
 	v := binary.LittleEndian.Uint32(src[at:])
 	if last > 0 && at >= last && (binary.LittleEndian.Uint32(src[at-last:])^v)<<8 == 0 {
-		n := 3 + common(src, at+3, at-last+3)
+		n := 3 + common(src[at+3:], src[at-last+3:])
 		best = found{at - last, n, 6 * n}
 		if n >= enough {
 			return best
@@ -151,7 +116,7 @@ func (e *encoder) find(at, last int) (best found) {
 		if end := best.length; end > 8 && at+end < len(src) && src[at+end] != src[from+end] {
 			continue
 		}
-		n := 4 + common(src, at+4, from+4)
+		n := 4 + common(src[at+4:], src[from+4:])
 		if s := score(n, at-from); s > best.score {
 			best = found{from, n, s}
 		}
@@ -163,7 +128,7 @@ func (e *encoder) find(at, last int) (best found) {
 }
 
 // insert makes positions known to the match finder: of a long match only some.
-func (e *encoder) insert(from, to int) {
+func (e *lzfseEncoder) insert(from, to int) {
 	step := 1 + (to-from)>>6
 	for at := from; at < to; at += step {
 		row := &e.rows[hash(binary.LittleEndian.Uint32(e.src[at:]))]
@@ -177,24 +142,9 @@ func (e *encoder) insert(from, to int) {
 // multiplication by 2^32 divided by the golden ratio (Knuth).
 func hash(v uint32) uint32 { return v * 0x9e3779b1 >> (32 - rowBits) }
 
-// common is how many bytes from a on equal those from b on, b < a.
-func common(src []byte, a, b int) int {
-	start := a
-	for a+8 <= len(src) {
-		if x := binary.LittleEndian.Uint64(src[a:]) ^ binary.LittleEndian.Uint64(src[b:]); x != 0 {
-			return a - start + bits.TrailingZeros64(x)>>3
-		}
-		a, b = a+8, b+8
-	}
-	for a < len(src) && src[a] == src[b] {
-		a, b = a+1, b+1
-	}
-	return a - start
-}
-
 // match adds l literals from src[anchor:] and m bytes at the distance after
 // them to the block, in as many triples as the limits of L and M ask for.
-func (e *encoder) match(anchor, l, m, distance int) {
+func (e *lzfseEncoder) match(anchor, l, m, distance int) {
 	for l > maxL {
 		e.triple(anchor, maxL, 0, 0)
 		anchor, l = anchor+maxL, l-maxL
@@ -211,7 +161,7 @@ func (e *encoder) match(anchor, l, m, distance int) {
 
 // triple adds one triple; a full block is written out first. Without a match
 // the distance is free: any valid one does, and that of before costs least.
-func (e *encoder) triple(anchor, l, m, distance int) {
+func (e *lzfseEncoder) triple(anchor, l, m, distance int) {
 	b := &e.block
 	if b.matches == maxMatches || b.literals+l > maxLiterals {
 		e.flush()
@@ -243,7 +193,7 @@ func copyLiterals(dst, src []byte, n int) {
 // flush writes the block and starts another. One that does not shrink stays
 // bvx2, as in Apple's encoder: 7-Zip 26.02 fails on a bvx- block that follows
 // another one.
-func (e *encoder) flush() {
+func (e *lzfseEncoder) flush() {
 	b := &e.block
 	if b.matches == 0 {
 		return

@@ -1,4 +1,4 @@
-package lzfse
+package codec
 
 import "math/bits"
 
