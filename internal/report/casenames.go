@@ -4,11 +4,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/units"
+	"dmgbench/internal/wording"
 )
 
 // namelessKeys are the keys with values that need no key next to them: "UDSB",
@@ -145,31 +145,18 @@ func PhaseSuffix(phase string) string {
 	return TextIf(phase != "", ", phase “"+Plain(phase, 40)+"”")
 }
 
-// quantityNames are the quantities with a name other than that of the plan with
-// spaces.
-var quantityNames = map[string]string{
-	"free": "free on volume", "host_free": "free on host", "live": "live files", "allocated": "size on disk",
-	"apparent": "apparent size", "reclaimed": "freed by compact", "trimmed": "freed by trim",
-	"convert_ratio": "files / converted", "stream_out": "compressed size", "bands_full": "full bands",
-}
-
 // QuantityName is the name of a quantity in words: "attach_time" is "time to
 // attach".
 func QuantityName(op string) string {
-	if name := quantityNames[op]; name != "" {
-		return name
-	}
+	words := Plain(strings.ReplaceAll(op, "_", " "), 40)
 	if do, ok := strings.CutSuffix(op, "_time"); ok {
-		return "time to " + Plain(do, 40)
+		words = "time to " + Plain(do, 40)
 	}
-	return Plain(strings.ReplaceAll(op, "_", " "), 40)
+	return FirstOf(wording.Text("quantity."+op), words)
 }
 
-// Capitalize starts a text with a capital.
-func Capitalize(s string) string {
-	first, size := utf8.DecodeRuneInString(s)
-	if size == 0 {
-		return s
-	}
-	return strings.ToUpper(string(first)) + s[size:]
+// StepName is the action with its phase: "write new", "detach".
+func StepName(s result.Step) string {
+	name := strings.TrimSpace(Plain(s.Do, 30) + TextIf(s.Phase != s.Do, " "+Plain(s.Phase, 40)))
+	return name + TextIf(s.Cycle > 0, " (cycle "+strconv.Itoa(s.Cycle)+")")
 }

@@ -27,19 +27,6 @@ type Chart struct {
 	Table        Table
 }
 
-// Axis is one axis of a chart. With categories it has no unit.
-type Axis struct {
-	Name       string
-	Unit       string // base unit of the values: B, B/s, s or 1
-	Categories []string
-	Log        bool
-	Human      bool      // each label has a unit of its own, as file sizes do
-	Ticks      []float64 // places of ticks; nil leaves them to the library
-	Names      []string  // labels of the whole numbers from 0: categories with room between them
-	Brief      []string  // the same for a narrow screen, where they differ
-	Low, High  *float64  // ends; nil leaves them to the library
-}
-
 // Series is one set of marks. Role decides how report.js draws them: bar, heat,
 // part, line, gap (over missing points of a line), bands, dots, outcome (its
 // name decides the colour), points, canary, warned, named, fit, fit2, faint,
@@ -145,84 +132,6 @@ func (c *Chart) IntervalNote(drawn string) string {
 	return drawn + ": " + strings.Join(kinds, "; ") + "." +
 		TextIf(bare, " No "+strings.ToLower(strings.TrimSuffix(drawn, "s"))+": no interval.") +
 		TextIf(clipped, " An arrow goes on beyond the scale.")
-}
-
-// TextRow is a row of a table: the name of the row, then its texts.
-func TextRow(head string, texts ...string) []Cell {
-	row := []Cell{{Text: head, Class: "head"}}
-	for _, t := range texts {
-		row = append(row, Cell{Text: t})
-	}
-	return row
-}
-
-// RoundDigits rounds to six significant digits: more than a picture shows, and
-// a smaller page.
-func RoundDigits(v float64) float64 {
-	if !IsFinite(v) || v == 0 {
-		return v
-	}
-	p := math.Pow(10, 5-math.Floor(math.Log10(math.Abs(v))))
-	if !IsFinite(p) || p == 0 {
-		return v
-	}
-	return math.Round(v*p) / p
-}
-
-// RoundUp is the next value at or above v that ends an axis on a tick.
-func RoundUp(v float64) float64 {
-	if v <= 0 || !IsFinite(v) {
-		return 1
-	}
-	power := math.Pow(10, math.Floor(math.Log10(v)))
-	step := power / 2
-	if v/power < 2.5 {
-		step = power / 5
-	}
-	return RoundDigits(math.Ceil(v/step-1e-9) * step)
-}
-
-// maxTicks is the number of ticks beyond which [RoundTicks] has only the
-// decades.
-const maxTicks = 10
-
-// RoundTicks are the round values (1, 2 and 5 of each decade) from low to high
-// for a logarithmic axis, or the decades alone where these are too many.
-func RoundTicks(low, high float64) []float64 {
-	if low <= 0 || high < low {
-		return nil
-	}
-	var fine, decades []float64
-	for power := math.Pow(10, math.Floor(math.Log10(low))); power <= high; power *= 10 {
-		for _, m := range []float64{1, 2, 5} {
-			t := RoundDigits(m * power)
-			if t < low*(1-1e-9) || t > high*(1+1e-9) {
-				continue
-			}
-			fine = append(fine, t)
-			if m == 1 {
-				decades = append(decades, t)
-			}
-		}
-	}
-	if len(fine) <= maxTicks || len(decades) < 2 {
-		return fine
-	}
-	return decades
-}
-
-// TickStep is the round number that fits into a span at most six times.
-func TickStep(span float64) float64 {
-	if span <= 0 {
-		return 1
-	}
-	power := math.Pow(10, math.Floor(math.Log10(span/6)))
-	for _, m := range []float64{1, 2, 5} {
-		if span <= 6*m*power {
-			return m * power
-		}
-	}
-	return 10 * power
 }
 
 // Slug keeps the letters a to z and A to Z, digits and underscores of a name

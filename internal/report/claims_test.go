@@ -34,7 +34,6 @@ func TestASharedReasonIsSaidOnce(t *testing.T) {
 		assert.Equal(t, 1, strings.Count(verdicts, "this engine imitates it"), what)
 		assert.Contains(t, verdicts, "3 claims: this engine imitates it", what)
 		assert.Equal(t, 2, strings.Count(verdicts, "it holds"), "%s: the same words behind two verdicts are two reasons", what)
-		assert.Equal(t, 1, strings.Count(verdicts, "seen beta"), what)
 		last := -1
 		for _, says := range []string{"first", "third", "fourth", "second", "fifth"} {
 			at := strings.Index(verdicts, says)
@@ -44,7 +43,7 @@ func TestASharedReasonIsSaidOnce(t *testing.T) {
 		if what == "text" {
 			continue
 		}
-		for _, e := range []string{"number 1", "number 2", "number 3", "number 4", "number 5", "the author’s claim, each of 2: this run departs in scale"} {
+		for _, e := range []string{"number 1", "number 2", "number 3", "number 4", "number 5"} {
 			assert.Equal(t, 1, strings.Count(verdicts, e), "%s: %s", what, e)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"dmgbench/internal/analysis"
-	"dmgbench/internal/wording"
 )
 
 const (
@@ -72,16 +71,24 @@ func listNames(names []string) string {
 	return strings.Join(out, ", ")
 }
 
+// groupBy lists the values of some things by a text, in the order in which the
+// texts come first.
+func groupBy[T any](all []T, of func(T) (text, value string)) (texts []string, values map[string][]string) {
+	values = map[string][]string{}
+	for _, x := range all {
+		text, value := of(x)
+		texts, values[text] = AppendNew(texts, text), AppendNew(values[text], value)
+	}
+	return texts, values
+}
+
 // answerSection is the outcome of each side against the baseline. Sides with
 // the same outcome share a line.
 func answerSection(c *analysis.Comparison) Section {
 	s := Section{ID: "answer", Heading: "Result"}
-	sides := map[string][]string{} // by outcome
-	var outcomes []string
-	for _, a := range c.Answers {
-		outcome := strings.TrimPrefix(a.Text, a.Side)
-		outcomes, sides[outcome] = AppendNew(outcomes, outcome), append(sides[outcome], a.Side)
-	}
+	outcomes, sides := groupBy(c.Answers, func(a analysis.CompareAnswer) (string, string) {
+		return strings.TrimPrefix(a.Text, a.Side), a.Side
+	})
 	for _, outcome := range outcomes {
 		s.Items = append(s.Items, Item{Text: Plain(listNames(sides[outcome])+outcome, 600)})
 	}
@@ -94,48 +101,19 @@ func answerSection(c *analysis.Comparison) Section {
 	return s
 }
 
-// countIf counts the elements that satisfy test.
-func countIf[T any](list []T, test func(T) bool) int {
-	n := 0
-	for _, x := range list {
-		if test(x) {
-			n++
-		}
-	}
-	return n
-}
-
 // regressionText is what became worse: rows, and verdicts on required claims.
 func regressionText(c *analysis.Comparison) string {
-	rows := countIf(c.Rows, func(r analysis.CompareRow) bool { return r.Regressed })
-	claims := countIf(c.Claims, func(k analysis.ClaimChange) bool { return k.Required && k.Changed })
-	var parts []string
-	if rows > 0 {
-		verb := map[bool]string{true: "is", false: "are"}[rows == 1]
-		parts = append(parts, wording.Text("regression-rows", Count(rows, "row"), verb, Percent(c.Threshold)))
-	}
-	if claims > 0 {
-		parts = append(parts, wording.Text("regression-claims", Count(claims, "required claim")))
-	}
-	return wording.Text("regression", strings.Join(parts, "; "))
+	return Phrase("regression", map[string]any{"Threshold": c.Threshold,
+		"Rows":   countIf(c.Rows, func(r analysis.CompareRow) bool { return r.Regressed }),
+		"Claims": countIf(c.Claims, func(k analysis.ClaimChange) bool { return k.Required && k.Changed })})
 }
 
 // undecidedText is why a regression is not excluded.
 func undecidedText(c *analysis.Comparison) string {
-	rows := countIf(c.Rows, func(r analysis.CompareRow) bool { return r.Undecided })
-	values := countIf(c.Unpaired, func(u analysis.Unpaired) bool { return u.Undecided })
-	claims := countIf(c.Claims, func(k analysis.ClaimChange) bool { return k.Undecided })
-	var parts []string
-	if rows > 0 {
-		parts = append(parts, wording.Text("undecided-rows", rows, Count(len(c.Rows), "row"), Percent(c.Threshold)))
-	}
-	if values > 0 {
-		parts = append(parts, Count(values, "value")+" could not be compared")
-	}
-	if claims > 0 {
-		parts = append(parts, Count(claims, "required claim")+" undecided")
-	}
-	return wording.Text("no-regression", strings.Join(parts, "; "))
+	return Phrase("no-regression", map[string]any{"Threshold": c.Threshold, "All": len(c.Rows),
+		"Rows":   countIf(c.Rows, func(r analysis.CompareRow) bool { return r.Undecided }),
+		"Values": countIf(c.Unpaired, func(u analysis.Unpaired) bool { return u.Undecided }),
+		"Claims": countIf(c.Claims, func(k analysis.ClaimChange) bool { return k.Undecided })})
 }
 
 // sidesSection lists the sides with their runs. Sides have numbers where their
@@ -146,11 +124,13 @@ func sidesSection(c *analysis.Comparison) Section {
 	for i, s := range c.Sides {
 		name := TextIf(numbered, fmt.Sprintf("[%d] ", i+1)) + Plain(s.Name, nameLength) + TextIf(i == 0, " (baseline)")
 		runs := firstFew(plainList(s.Runs, nameLength), listedRuns, "")
-		t.Rows = append(t.Rows, []Cell{{Text: name, Class: "head"}, {Text: Grouped(int64(s.Sessions))},
-			{Text: Grouped(int64(s.Rounds))}, {Text: strings.Join(runs, ", ")}})
+		t.Rows = append(t.Rows, TextRow(name, Grouped(s.Sessions), Grouped(s.Rounds), strings.Join(runs, ", ")))
 	}
 	return Section{ID: "sides", Heading: "Compared", Table: t}
 }
+
+// factText is the values of a recorded fact on one side.
+func factText(values []string) string { return strings.Join(plainList(values, factLength), " / ") }
 
 // differencesSection is what is not the same on all sides. It is printed before
 // any number, since a reader should know what else changed before a change of
@@ -162,7 +142,7 @@ func differencesSection(c *analysis.Comparison) Section {
 	}
 	var same []string
 	for _, f := range c.Alike {
-		same = append(same, TextIf(f.Name == "plan", "plan ")+strings.Join(plainList(f.Values, factLength), " / "))
+		same = append(same, TextIf(f.Name == "plan", "plan ")+factText(f.Values))
 	}
 	if len(same) > 0 {
 		s.Lead = append(s.Lead, "The same on all sides: "+strings.Join(same, ", ")+".")
@@ -170,7 +150,7 @@ func differencesSection(c *analysis.Comparison) Section {
 	for _, f := range c.Differences {
 		var values []string
 		for _, v := range f.Values {
-			values = append(values, cmp.Or(strings.Join(plainList(v, factLength), " / "), "unknown"))
+			values = append(values, cmp.Or(factText(v), "unknown"))
 		}
 		text := strings.Join(values, " → ")
 		if len(values) > manySides {
@@ -187,22 +167,20 @@ func differencesSection(c *analysis.Comparison) Section {
 // others are counted.
 func claimSections(c *analysis.Comparison) []Section {
 	t := &Table{Caption: "claims", Columns: Columns("<", "<")}
-	same := 0
 	for _, k := range c.Claims {
-		if k.Text == "" {
-			if !slices.Contains(k.Verdicts, "") { // a side without a verdict is in the notes
-				same++
-			}
-			continue
+		if k.Text != "" {
+			row := TextRow(Plain(k.Says, 200), Plain(k.Text, sentenceLength)+TextIf(k.Required, " (required)"))
+			row[1].Class = TextIf(k.Changed, "warn")
+			t.Rows = append(t.Rows, row)
 		}
-		text := Plain(k.Text, sentenceLength) + TextIf(k.Required, " (required)")
-		verdict := Cell{Text: text, Class: TextIf(k.Changed, "warn")}
-		t.Rows = append(t.Rows, []Cell{{Text: Plain(k.Says, 200), Class: "head"}, verdict})
 	}
 	if len(t.Rows) == 0 {
 		return nil
 	}
 	s := Section{ID: "claims", Heading: "Verdicts that differ", Table: t}
+	same := countIf(c.Claims, func(k analysis.ClaimChange) bool {
+		return k.Text == "" && !slices.Contains(k.Verdicts, "") // a side without a verdict is in the notes
+	})
 	if same > 0 {
 		s.After = []string{Count(same, "more claim") + " with the same verdict on all sides."}
 	}
@@ -211,61 +189,17 @@ func claimSections(c *analysis.Comparison) []Section {
 
 // unpairedSections is the values without a counterpart, by reason.
 func unpairedSections(c *analysis.Comparison) []Section {
-	values := map[string][]string{}
-	var reasons []string
-	for _, u := range c.Unpaired {
-		reason := Plain(u.Reason, sentenceLength)
-		name := joinFacts(caseText(u.Case), QuantityName(u.Op), PhaseName(u.Phase, u.Cycle))
-		reasons, values[reason] = AppendNew(reasons, reason), AppendNew(values[reason], name)
-	}
-	if len(reasons) == 0 {
+	if len(c.Unpaired) == 0 {
 		return nil
 	}
+	reasons, values := groupBy(c.Unpaired, func(u analysis.Unpaired) (string, string) {
+		return Plain(u.Reason, sentenceLength),
+			joinFacts(caseText(u.Case), QuantityName(u.Op), PhaseName(u.Phase, u.Cycle))
+	})
 	s := Section{ID: "unpaired", Heading: "Not compared"}
 	for _, reason := range reasons {
 		list := strings.Join(firstFew(values[reason], listedRuns, ""), "; ")
 		s.Items = append(s.Items, Item{Text: reason + " (" + list + ")"})
 	}
 	return []Section{s}
-}
-
-// rowNames names rows by what their cases differ in; what all cases share is
-// left out. The phase is added where rows are of several phases, or where no
-// other name is left.
-func rowNames(rows []analysis.CompareRow) func(analysis.CompareRow) string {
-	var shared []string
-	phases := map[string]bool{}
-	for i, r := range rows {
-		parts := strings.Split(r.Case, ",")
-		phases[fmt.Sprint(r.Phase, r.Cycle)] = true
-		if i == 0 {
-			shared = parts
-		}
-		shared = slices.DeleteFunc(slices.Clone(shared), func(p string) bool { return !slices.Contains(parts, p) })
-	}
-	return func(r analysis.CompareRow) string {
-		own := slices.DeleteFunc(strings.Split(r.Case, ","), func(p string) bool { return slices.Contains(shared, p) })
-		name := caseText(strings.Join(own, ","))
-		if name == "" && r.Case != analysis.EveryCase { // the only case keeps its name
-			name = caseText(r.Case)
-		}
-		if phase := PhaseName(r.Phase, r.Cycle); phase != "" && (len(phases) > 1 || name == "") {
-			name = strings.TrimPrefix(name+" · "+phase, " · ")
-		}
-		return FirstOf(name, Plain(r.Case, nameLength))
-	}
-}
-
-// caseText is the id of a case in words.
-func caseText(id string) string {
-	var out []string
-	for p := range strings.SplitSeq(id, ",") {
-		if key, value, ok := strings.Cut(p, "="); ok && key == "baseline" && value == "true" {
-			p = NativeFolder
-		} else if ok {
-			p = KeyValue(key, value)
-		}
-		out = append(out, Plain(p, nameLength))
-	}
-	return strings.Join(out, ", ")
 }

@@ -216,7 +216,23 @@ func TestComparisonJUnit(t *testing.T) {
 	c.Claims[0].Required, c.Claims[0].Changed = true, true
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	text := rendered(t, func(w io.Writer) error { return ComparisonJUnit(w, c, JUnitOptions{Time: at}) })
-	var got junitSuites
+	type outcome struct {
+		Message string `xml:"message,attr"`
+	}
+	var got struct {
+		Suites []struct {
+			Timestamp string `xml:"timestamp,attr"`
+			Hostname  string `xml:"hostname,attr"`
+			Tests     int    `xml:"tests,attr"`
+			Failures  int    `xml:"failures,attr"`
+			Errors    int    `xml:"errors,attr"`
+			Skipped   int    `xml:"skipped,attr"`
+			Cases     []struct {
+				Name    string   `xml:"name,attr"`
+				Failure *outcome `xml:"failure"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
 	require.NoError(t, xml.Unmarshal(text, &got))
 	require.Len(t, got.Suites, 1)
 	s := got.Suites[0]

@@ -16,11 +16,9 @@ func rowSections(c *analysis.Comparison) []Section {
 	name := rowNames(c.Rows)
 	for _, op := range c.Ops {
 		for sides := range slices.Chunk(c.Sides[1:], manySides-1) {
-			var s Section
+			s := sidesTableSection(c, op, sides, name)
 			if len(c.Sides) == 2 {
 				s = pairSection(c, op, name)
-			} else {
-				s = sidesTableSection(c, op, sides, name)
 			}
 			if len(s.Table.Rows) == 0 {
 				continue
@@ -66,8 +64,9 @@ func (s *Section) addPairRows(c *analysis.Comparison, op string, name func(analy
 		if r.Op != op || r.Side != c.Sides[1].Name {
 			continue
 		}
-		s.Table.Rows = append(s.Table.Rows, []Cell{{Text: name(r), Class: "head"}, {Text: Human(r.Base.Value, r.Unit)},
-			{Text: Human(r.Value.Value, r.Unit)}, {Text: changeText(r), Class: changeClass(r), Title: rowBasis(r)}})
+		row := TextRow(name(r), Human(r.Base.Value, r.Unit), Human(r.Value.Value, r.Unit), changeText(r))
+		row[3].Class, row[3].Title = changeClass(r), rowBasis(r)
+		s.Table.Rows = append(s.Table.Rows, row)
 		s.addRowNotes(r)
 	}
 }
@@ -90,26 +89,24 @@ func sidesTableSection(
 	if len(sides) < len(c.Sides)-1 {
 		s.Heading += fmt.Sprintf(", sides %d to %d", number(names[1]), number(names[len(names)-1]))
 	}
-	at := map[FigureKey]int{}
+	at := keyedRows[FigureKey]{}
 	for _, r := range c.Rows {
 		column := slices.IndexFunc(sides, func(side analysis.CompareSide) bool { return side.Name == r.Side })
 		if r.Op != op || column < 0 {
 			continue
 		}
-		k := FigureKey{r.Case, r.Phase, r.Cycle}
-		i, ok := at[k]
-		if !ok {
-			i = len(s.Table.Rows)
-			at[k] = i
-			row := []Cell{{Text: name(r), Class: "head"}, {Text: Human(r.Base.Value, r.Unit)}}
-			for range sides {
-				row = append(row, Cell{Text: "–", Class: "muted", Title: "not compared"})
-			}
-			s.Table.Rows = append(s.Table.Rows, row)
-		}
-		s.Table.Rows[i][column+2] = Cell{Text: Human(r.Value.Value, r.Unit) + " " + changeMark(r),
+		row := at.row(s.Table, FigureKey{r.Case, r.Phase, r.Cycle}, name(r))
+		row[1].Text = Human(r.Base.Value, r.Unit)
+		row[column+2] = Cell{Text: Human(r.Value.Value, r.Unit) + " " + changeMark(r),
 			Class: changeClass(r), Title: changeText(r) + "; " + rowBasis(r)}
 		s.addRowNotes(r)
+	}
+	for _, row := range s.Table.Rows {
+		for i := range row {
+			if row[i].Text == "" {
+				row[i] = Cell{Text: "–", Class: "muted", Title: "not compared"}
+			}
+		}
 	}
 	if len(s.Table.Rows) > 0 {
 		s.After = append(s.After, wording.Text("side-changes", Plain(c.Sides[0].Name, nameLength)))
@@ -163,16 +160,14 @@ func changeClass(r analysis.CompareRow) string {
 
 // rowBasis is what a row rests on: sessions, rounds, interval and p.
 func rowBasis(r analysis.CompareRow) string {
-	text := wording.Text("row-basis", Count(len(r.Base.Sessions), "session"), Grouped(int64(len(r.Value.Sessions))),
-		Count(r.Base.Rounds, "round"), Grouped(int64(r.Value.Rounds)))
+	data := map[string]any{"Row": r}
 	if r.CI != nil {
-		text += wording.Text("row-interval",
-			Human(r.CI.Low, "1"), Human(r.CI.High, "1"), Plain(r.CI.Method, 80), replicated(r.CI.Unit))
+		data["Over"] = replicated(r.CI.Unit)
 	}
 	if r.P != nil && r.Holm != nil {
-		text += "; " + wording.P(*r.P).String() + ", after Holm " + wording.P(*r.Holm).Short()
+		data["P"], data["Holm"] = wording.P(*r.P).String(), wording.P(*r.Holm).Short()
 	}
-	return text
+	return Phrase("row-basis", data)
 }
 
 // addRowNotes adds what weakens a row, and why it is undecided, each text once.
@@ -197,4 +192,45 @@ func columnTitles(names []string) []string {
 		return nil
 	}
 	return out
+}
+
+// rowNames names rows by what their cases differ in; what all cases share is
+// left out. The phase is added where rows are of several phases, or where no
+// other name is left.
+func rowNames(rows []analysis.CompareRow) func(analysis.CompareRow) string {
+	var shared []string
+	phases := map[string]bool{}
+	for i, r := range rows {
+		parts := strings.Split(r.Case, ",")
+		phases[fmt.Sprint(r.Phase, r.Cycle)] = true
+		if i == 0 {
+			shared = parts
+		}
+		shared = slices.DeleteFunc(slices.Clone(shared), func(p string) bool { return !slices.Contains(parts, p) })
+	}
+	return func(r analysis.CompareRow) string {
+		own := slices.DeleteFunc(strings.Split(r.Case, ","), func(p string) bool { return slices.Contains(shared, p) })
+		name := caseText(strings.Join(own, ","))
+		if name == "" && r.Case != analysis.EveryCase { // the only case keeps its name
+			name = caseText(r.Case)
+		}
+		if phase := PhaseName(r.Phase, r.Cycle); phase != "" && (len(phases) > 1 || name == "") {
+			name = glue(" · ", name, phase)
+		}
+		return FirstOf(name, Plain(r.Case, nameLength))
+	}
+}
+
+// caseText is the id of a case in words.
+func caseText(id string) string {
+	var out []string
+	for p := range strings.SplitSeq(id, ",") {
+		if key, value, ok := strings.Cut(p, "="); ok && key == "baseline" && value == "true" {
+			p = NativeFolder
+		} else if ok {
+			p = KeyValue(key, value)
+		}
+		out = append(out, Plain(p, nameLength))
+	}
+	return strings.Join(out, ", ")
 }

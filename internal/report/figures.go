@@ -2,7 +2,7 @@ package report
 
 import (
 	"cmp"
-	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -66,18 +66,16 @@ func quantityRank(op string) int {
 // phaseOrder numbers the phases in the order of the protocol.
 func (v *View) phaseOrder() map[string]int {
 	first := map[string]int{}
-	for _, c := range v.Result.Cases {
-		for _, s := range c.Steps {
-			if at, ok := first[s.Phase]; !ok || s.Index < at {
-				first[s.Phase] = s.Index
-			}
+	for _, s := range v.Steps() {
+		if at, ok := first[s.Phase]; !ok || s.Index < at {
+			first[s.Phase] = s.Index
 		}
 	}
 	return first
 }
 
 // all yields the summaries of a quantity, row by row.
-func (f Figures) all(op string) func(yield func(*result.Summary) bool) {
+func (f Figures) all(op string) iter.Seq[*result.Summary] {
 	return func(yield func(*result.Summary) bool) {
 		for _, k := range f.Keys {
 			if s := f.By[k][op]; s != nil && !yield(s) {
@@ -236,16 +234,6 @@ func ComparedEstimate(s *result.Summary, p result.PublishedValue) *result.Estima
 			return &s.Estimates[i]
 		}
 	}
-	want := p.Ratio * Midpoint(p) // results of older versions do not name the estimate
-	near := func(e *result.Estimate) bool { return math.Abs(e.Value-want) <= 1e-9*math.Abs(want) }
-	if h := Headline(s); h != nil && near(h) {
-		return h
-	}
-	for i := range s.Estimates {
-		if near(&s.Estimates[i]) {
-			return &s.Estimates[i]
-		}
-	}
 	return nil
 }
 
@@ -277,21 +265,7 @@ func StatisticName(name string) string {
 	if parted { // of files of one size only
 		return StatisticName(name) + ", " + Plain(part, 60) + " files only"
 	}
-	switch name {
-	case "aggregate":
-		return "all bytes over all time"
-	case "trimmed":
-		return "20 % trimmed mean of the files"
-	case "mean", "median":
-		return name + " of the files"
-	case "theil-sen":
-		return "Theil–Sen slope of time on size"
-	case "least-squares":
-		return "least-squares slope of time on size"
-	case "weighted":
-		return "weighted least-squares slope of time on size"
-	}
-	return Plain(name, 60)
+	return named("statistic", name, 60)
 }
 
 // FigureText is one figure in words, as tips and rows of tables print it. Texts
@@ -314,9 +288,7 @@ func TextOf(s *result.Summary, sc Scale) FigureText {
 	for _, p := range s.Published {
 		texts = append(texts, PublishedText(p))
 		r := Ratio(p.Ratio)
-		if e := ComparedEstimate(s, p); e != nil && e.Name != h.Name {
-			r += "*"
-		}
+		r += TextIf(comparesOther(s, p), "*")
 		if p.Ratio > 0 && !p.Comparable {
 			r, t.Comparable = "("+r+")", false
 		}
@@ -329,15 +301,8 @@ func TextOf(s *result.Summary, sc Scale) FigureText {
 // FigureTip is a figure in lines, for the mark that shows it; "!" marks one
 // with warnings.
 func FigureTip(s *result.Summary, sc Scale) string {
-	t := TextOf(s, sc)
-	lines := []string{QuantityName(s.Op) + ": " + TextIf(len(s.Warnings) > 0, "! ") + t.Value}
-	for _, p := range []Pair{{"interval", t.Interval}, {"published", t.Published}, {"measured ÷ published", t.Ratio},
-		{"n", t.N}} {
-		if p.Value != "" {
-			lines = append(lines, p.Name+": "+p.Value)
-		}
-	}
-	return strings.Join(lines, "\n")
+	name := QuantityName(s.Op) + ": " + TextIf(len(s.Warnings) > 0, "! ")
+	return strings.Join(linesOf("figure-tip", map[string]any{"Name": name, "Figure": TextOf(s, sc)}), "\n")
 }
 
 // ComparableValue is the published value that a figure is drawn with, 0 without
@@ -355,68 +320,3 @@ func ComparableValue(s *result.Summary) (value float64, comparable bool) {
 	}
 	return value, comparable
 }
-
-// FirstOf is the first text that is not blank, "" if there is none.
-func FirstOf(options ...string) string {
-	for _, s := range options {
-		if strings.TrimSpace(s) != "" {
-			return s
-		}
-	}
-	return ""
-}
-
-// TextIf is text if the condition holds, else "". The text is made in any case:
-// it must not depend on the condition.
-func TextIf(condition bool, text string) string {
-	if condition {
-		return text
-	}
-	return ""
-}
-
-// NonEmpty removes the empty texts from a list.
-func NonEmpty(in []string) []string {
-	return slices.DeleteFunc(in, func(s string) bool { return s == "" })
-}
-
-// AppendNew appends what the list does not have.
-func AppendNew[T comparable](list []T, x T) []T {
-	if slices.Contains(list, x) {
-		return list
-	}
-	return append(list, x)
-}
-
-// Count is a number with its noun: "1 case", "12 cases".
-func Count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return Grouped(int64(n)) + " " + noun + "s"
-}
-
-// joinAnd joins one or two texts.
-func joinAnd(list []string) string { return strings.Join(list, " and ") }
-
-// firstFew are at most limit entries. Of a longer list the last of them is the
-// number of those left out: "and 4 more places".
-func firstFew(list []string, limit int, noun string) []string {
-	if len(list) <= limit {
-		return list
-	}
-	more := fmt.Sprintf("and %d more %s", len(list)-limit+1, noun)
-	return append(list[:limit-1:limit-1], strings.TrimRight(more, " "))
-}
-
-// plainList makes each text of a list safe to print, see [Plain].
-func plainList(list []string, limit int) []string {
-	out := make([]string, len(list))
-	for i, s := range list {
-		out[i] = Plain(s, limit)
-	}
-	return out
-}
-
-// joinFacts joins what is known of a thing with commas.
-func joinFacts(list ...string) string { return strings.Join(NonEmpty(list), ", ") }

@@ -128,7 +128,7 @@ func (v *View) figureTable(id, caption string, f Figures, main bool) Table {
 	notes.add(shared.publication()...)
 	notes.add(shared.weakness())
 	if len(f.Keys) > maxRows {
-		notes.add(wording.Text("rows-left-out", maxRows, Grouped(int64(len(f.Keys)))))
+		notes.add(wording.Text("rows-left-out", maxRows, Grouped(len(f.Keys))))
 	}
 	t.Notes = notes.list()
 	t.dropEmptyColumns(false)

@@ -117,15 +117,7 @@ func fourDigits(v float64) string {
 
 // ModelName is the name of a model with its formula.
 func ModelName(model string) string {
-	switch model {
-	case "line":
-		return "straight line, intercept + slope · x"
-	case "power":
-		return "power law, factor · x^exponent (least squares on logarithms)"
-	case "two-lines":
-		return "two straight lines with a break"
-	}
-	return Plain(model, 60)
+	return named("model", model, 60)
 }
 
 // relationTable lists the cases of a relation with both ranks.

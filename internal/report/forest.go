@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -66,7 +65,7 @@ func forests(c *analysis.Comparison, op, side, id string, name func(analysis.Com
 
 func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analysis.CompareRow) string) Chart {
 	top := float64(len(rows)) - 0.5
-	ch := Chart{Flipped: true, Height: 34 + 26*len(rows), X: Axis{Name: "ratio to the baseline", Unit: "1", Log: true},
+	ch := Chart{Flipped: true, Height: 34 + 26*len(rows), X: Axis{Name: "ratio to the baseline", Unit: "1"},
 		Y:   Axis{Unit: "1", Low: new(-0.5), High: &top},
 		Sub: "A ratio of 1 is no change; to the right there is more than on the baseline."}
 	ch.Table = forestTable(rows, name)
@@ -88,8 +87,7 @@ func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analys
 			low, high = min(low, max(r.CI.Low, 1.0/forestSpan)), max(high, min(r.CI.High, forestSpan))
 		}
 	}
-	low, high = RoundDigits(low/1.03), RoundDigits(high*1.03)
-	ch.X.Low, ch.X.High, ch.X.Ticks = &low, &high, forestTicks(low, high)
+	ch.X.FitRatios(low, high)
 	ch.Add(uprights("ideal", "no change", -0.5, top, 1), uprights("faint", "threshold, "+Percent(c.Threshold), -0.5,
 		top, least, most), intervals)
 	for _, o := range outcomes {
@@ -105,20 +103,6 @@ func uprights(role, name string, low, high float64, at ...float64) Series {
 		s.Marks = append(s.Marks, Point(x, low), Point(x, high), Gap())
 	}
 	return s
-}
-
-// forestTicks are the round ratios from low to high, about eight of them.
-func forestTicks(low, high float64) []float64 {
-	for _, step := range []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5} {
-		if (high-low)/step <= 8 {
-			var out []float64
-			for k := math.Ceil(low / step); k*step <= high; k++ {
-				out = append(out, RoundDigits(k*step))
-			}
-			return out
-		}
-	}
-	return RoundTicks(low, high)
 }
 
 func forestTable(rows []analysis.CompareRow, name func(analysis.CompareRow) string) Table {
@@ -148,16 +132,7 @@ func forestNote(rows []analysis.CompareRow) string {
 			over, decided = AppendNew(over, replicated(r.CI.Unit)), decided || r.P != nil
 		}
 	}
-	const hollow = "Hollow marks (~): undecided."
-	if len(over) == 0 {
-		return hollow
-	}
-	meaning := "how far sessions differ is not in them"
-	if decided {
-		meaning = "what is called better or worse is significant after Holm's correction over all rows"
-	}
-	return "Bars: 95 % interval of the ratio over " + strings.Join(over, ", or over ") + ", not adjusted; " +
-		meaning + ". " + hollow
+	return Phrase("forest-bars", map[string]any{"Over": over, "Decided": decided})
 }
 
 // forestProvenance names inside the picture what was compared.

@@ -12,18 +12,10 @@ import (
 // The bounds of a history. What is beyond them is counted, or named.
 const (
 	seriesDrawn  = 10   // the newest series
-	runsDrawn    = 400  // of a series, the newest
 	valuesDrawn  = 4500 // of the page: each is a mark with a tip, and a cell of a table
-	casesDrawn   = 24   // of a series
-	casesInChart = 8
-	runsListed   = 120 // of a series
-	othersListed = 40  // series that are only named, runs that are left out
-	changesNamed = 12  // changes of version in the answer, the newest
+	othersListed = 40   // series that are only named, runs that are left out
+	changesNamed = 12   // changes of version in the answer, the newest
 )
-
-// dateFormat is how days are written, for [time.Time.Format]; times of a day
-// are in UTC.
-const dateFormat = "2006-01-02"
 
 // HistoryDocument arranges a history: what changed comes before any picture.
 func HistoryDocument(h *analysis.History) Document {
@@ -33,7 +25,7 @@ func HistoryDocument(h *analysis.History) Document {
 		runs += len(s.Runs)
 	}
 	names := seriesNames(h.Series)
-	d.Lead = []string{wording.Text("history-lead", Count(runs, "run"), Grouped(int64(len(h.Series))))}
+	d.Lead = []string{wording.Text("history-lead", Count(runs, "run"), Grouped(len(h.Series)))}
 	if len(h.Series) == 1 {
 		d.Title, names[0] = names[0], "Run after run"
 	}
@@ -46,16 +38,15 @@ func HistoryDocument(h *analysis.History) Document {
 		v := newSeriesView(&drawn[i], names[i], fmt.Sprintf("s%d", i+1), &room)
 		d.Sections = append(d.Sections, v.sections()...)
 	}
-	if len(h.Series) > seriesDrawn {
-		s := Section{ID: "further", Heading: "Further series"}
-		s.Lead = []string{wording.Text("history-further", seriesDrawn)}
-		var list []string
-		for i, o := range h.Series[seriesDrawn:] {
-			last := o.Runs[len(o.Runs)-1].Started.UTC().Format(dateFormat)
-			list = append(list, wording.Text("series-last", names[seriesDrawn+i], Count(len(o.Runs), "run"), last))
-		}
-		s.Items = Items(firstFew(list, othersListed+1, "")...)
-		d.Sections = append(d.Sections, s)
+	var further []string
+	for i, s := range h.Series[len(drawn):] {
+		last := s.Runs[len(s.Runs)-1].Started.UTC().Format(dateFormat)
+		further = append(further, wording.Text("series-last", names[len(drawn)+i], Count(len(s.Runs), "run"), last))
+	}
+	if len(further) > 0 {
+		d.Sections = append(d.Sections, Section{ID: "further", Heading: "Further series",
+			Lead:  []string{wording.Text("history-further", seriesDrawn)},
+			Items: Items(firstFew(further, othersListed+1, "")...)})
 	}
 	if len(h.LeftOut) > 0 {
 		d.Sections = append(d.Sections, Section{ID: "left-out", Heading: "Not in this history",
@@ -113,18 +104,14 @@ func historyAnswers(list []analysis.HistorySeries, names []string) Section {
 	for i := range list {
 		series := &list[i]
 		head := TextIf(len(list) > 1, names[i]+": ")
-		if len(series.Changes) == 0 {
-			runs := Count(len(series.Runs), "run")
-			s.Items = append(s.Items, Item{Text: wording.Text("history-one-version", head, runs)})
+		var texts []string
+		for _, c := range slices.Backward(series.Changes) {
+			texts = append(texts, head+changeName(series, c)+": "+changeOutcome(c))
 		}
-		named := 0
-		for k, c := range slices.Backward(series.Changes) {
-			if named++; named > changesNamed {
-				s.Items = append(s.Items, Item{Text: wording.Text("history-older-changes", head, k+1)})
-				break
-			}
-			s.Items = append(s.Items, Item{Text: head + changeName(series, c) + ": " + changeOutcome(c)})
+		if len(texts) == 0 {
+			texts = []string{wording.Text("history-one-version", head, Count(len(series.Runs), "run"))}
 		}
+		s.Items = append(s.Items, Items(firstFew(texts, changesNamed+1, "changes, below")...)...)
 	}
 	return s
 }
@@ -138,29 +125,20 @@ func changeOutcome(c analysis.HistoryChange) string {
 	}
 	all, within := len(c.Comparison.Rows), Percent(c.Comparison.Threshold)
 	figures := Count(all, "figure")
-	switch changed, unclear := changedRows(c.Comparison); {
+	switch changed, same := countRows(c, analysis.RowChanged), countRows(c, analysis.RowSame); {
 	case changed > 0:
 		return changeAnswer(c)
-	case unclear == all:
+	case same == 0:
 		return wording.Text("change-undecided", figures)
-	case unclear > 0:
-		return wording.Text("change-partly-undecided", all-unclear, figures, within, unclear)
+	case same < all:
+		return wording.Text("change-partly-undecided", same, figures, within, all-same)
 	}
 	return wording.Text("change-none", figures, within)
 }
 
-// changedRows counts the rows that changed and those that are undecided.
-func changedRows(c *analysis.Comparison) (changed, unclear int) {
-	for _, r := range c.Rows {
-		switch r.Status {
-		case analysis.RowSame:
-		case analysis.RowChanged:
-			changed++
-		default:
-			unclear++
-		}
-	}
-	return changed, unclear
+// countRows counts the rows of a change with a status.
+func countRows(c analysis.HistoryChange, status string) int {
+	return countIf(c.Comparison.Rows, func(r analysis.CompareRow) bool { return r.Status == status })
 }
 
 // changeName is "macOS 26.4 → macOS 26.5".

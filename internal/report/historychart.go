@@ -9,9 +9,12 @@ import (
 	"dmgbench/internal/analysis"
 )
 
-// intervalRuns is of how many runs intervals are drawn: more of them would hide
-// the points.
-const intervalRuns = 80
+const (
+	casesInChart = 8
+	// intervalRuns is of how many runs intervals are drawn: more of them would
+	// hide the points.
+	intervalRuns = 80
+)
 
 // charts draw one quantity of a series, run after run; many cases make more
 // pictures.
@@ -30,21 +33,20 @@ func (v *seriesView) charts(p seriesPart) []Chart {
 }
 
 func (v *seriesView) chart(p seriesPart, rows []analysis.HistoryRow) Chart {
-	runs := len(v.s.Runs) - v.first
+	runs := len(v.S.Runs) - v.First
 	c := Chart{Height: 280, Trend: true, HeadedTips: true,
 		Heading: Capitalize(QuantityName(p.op)) + " over " + Count(runs, "run") +
-			TextIf(p.phase != "" || p.cycle > 0, ", phase “"+PhaseName(p.phase, p.cycle)+"”"),
+			PhaseSuffix(PhaseName(p.phase, p.cycle)),
 		X: Axis{Unit: "1", Low: new(-0.5), High: new(float64(runs) - 0.5)},
 		Y: Axis{Name: QuantityName(p.op), Unit: rows[0].Unit}}
 	v.nameVersions(&c.X, runs)
-	low, high := v.valueRange(rows)
-	c.Y.Low, c.Y.High = &low, &high
+	v.fitValues(&c.Y, rows)
 	open := Series{Role: "uncomparable", Name: "not finished, or failed"}
-	doubtful := Series{Role: "warned", Name: "with an unusual warning"}
+	doubtful := Series{Role: "warned", Name: "with a warning of its own"}
 	for _, row := range rows {
 		line := Series{Role: "line", Name: v.label(row.Case), Thin: true}
-		for i, value := range row.Values[v.first:] {
-			run := v.first + i
+		for i, value := range row.Values[v.First:] {
+			run := v.First + i
 			if value == nil || !IsFinite(value.Value) {
 				line.Marks = append(line.Marks, Gap())
 				continue
@@ -66,10 +68,9 @@ func (v *seriesView) chart(p seriesPart, rows []analysis.HistoryRow) Chart {
 		c.Add(line)
 	}
 	c.Add(open, doubtful)
-	v.addUprights(&c, low, high)
+	v.addUprights(&c)
 	c.Sub = "Runs in the order of time, the oldest on the left; a dashed line is where system, program or engine " +
-		"changed." +
-		TextIf(low > 0, " The axis does not begin at 0.")
+		"changed." + TextIf(*c.Y.Low > 0, " The axis does not begin at 0.")
 	c.Notes = v.notes(rows)
 	c.Table = v.chartTable(c.Heading, rows)
 	return c
@@ -78,17 +79,16 @@ func (v *seriesView) chart(p seriesPart, rows []analysis.HistoryRow) Chart {
 // nameVersions writes each version in the middle of the runs that have it, as
 // what differs from the version before.
 func (v *seriesView) nameVersions(x *Axis, runs int) {
-	x.Names, x.Brief = make([]string, runs), make([]string, runs)
+	x.Names = make([]string, runs)
 	before := analysis.HistoryVersion{}
 	for from := 0; from < runs; {
-		version, to := v.s.Runs[v.first+from].Version, from
-		for to+1 < runs && v.s.Runs[v.first+to+1].Version == version {
+		version, to := v.S.Runs[v.First+from].Version, from
+		for to+1 < runs && v.S.Runs[v.First+to+1].Version == version {
 			to++
 		}
-		at, now := (from+to)/2, v.s.Versions[version]
+		at, now := (from+to)/2, v.S.Versions[version]
 		x.Ticks = append(x.Ticks, float64(at))
 		x.Names[at] = versionName(before, now)
-		x.Brief[at] = lastWords(x.Names[at])
 		before, from = now, to+1
 	}
 }
@@ -116,100 +116,73 @@ func versionName(was, now analysis.HistoryVersion) string {
 	return strings.Join(lines, "\n")
 }
 
-// lastWords is the last word of each line: the number of the version.
-func lastWords(name string) string {
-	var out []string
-	for line := range strings.SplitSeq(name, "\n") {
-		if words := strings.Fields(line); len(words) > 0 {
-			out = append(out, Plain(words[len(words)-1], 10))
-		}
-	}
-	return strings.Join(out, "\n")
-}
-
 // addUprights draws the changes of version and the baseline.
-func (v *seriesView) addUprights(c *Chart, low, high float64) {
+func (v *seriesView) addUprights(c *Chart) {
 	var changes, baselines []float64
-	for i := v.first; i < len(v.s.Runs); i++ {
-		if i > v.first && v.s.Runs[i].Version != v.s.Runs[i-1].Version {
-			changes = append(changes, float64(i-v.first)-0.5)
+	for i := v.First; i < len(v.S.Runs); i++ {
+		if i > v.First && v.S.Runs[i].Version != v.S.Runs[i-1].Version {
+			changes = append(changes, float64(i-v.First)-0.5)
 		}
-		if v.s.Runs[i].Baseline {
-			baselines = append(baselines, float64(i-v.first))
+		if v.S.Runs[i].Baseline {
+			baselines = append(baselines, float64(i-v.First))
 		}
 	}
-	c.Add(uprights("faint", "another version", low, high, changes...),
-		uprights("ideal", "baseline run", low, high, baselines...))
+	c.Add(uprights("faint", "another version", *c.Y.Low, *c.Y.High, changes...),
+		uprights("ideal", "baseline run", *c.Y.Low, *c.Y.High, baselines...))
 }
 
-// valueRange is the range of an axis that shows every value, and as much of the
+// fitValues gives an axis the range of every value, and of as much of the
 // intervals as does not press the values flat.
-func (v *seriesView) valueRange(rows []analysis.HistoryRow) (low, high float64) {
-	low, high = math.Inf(1), math.Inf(-1)
-	var values []*analysis.HistoryValue
+func (v *seriesView) fitValues(a *Axis, rows []analysis.HistoryRow) {
+	var values, ends []float64
 	for _, row := range rows {
-		for _, value := range row.Values[v.first:] {
-			if value != nil && IsFinite(value.Value) {
-				low, high, values = min(low, value.Value), max(high, value.Value), append(values, value)
+		for _, value := range row.Values[v.First:] {
+			if value == nil || !IsFinite(value.Value) {
+				continue
+			}
+			values = append(values, value.Value)
+			if ci := value.CI; ci != nil && IsFinite(ci.Low) && IsFinite(ci.High) {
+				ends = append(ends, ci.Low, ci.High)
 			}
 		}
 	}
 	if len(values) == 0 {
-		return 0, 1
+		a.Fit(0, 0, 0.9)
+		return
 	}
+	low, high := slices.Min(values), slices.Max(values)
 	room := max((high-low)/2, math.Abs(high)*0.05)
-	bottom, top := low-room/4, high+room/4
-	for _, value := range values {
-		if len(v.s.Runs)-v.first <= intervalRuns && value.CI != nil && IsFinite(value.CI.Low) &&
-			IsFinite(value.CI.High) {
-			bottom, top = min(bottom, max(value.CI.Low, low-room)), max(top, min(value.CI.High, high+room))
+	if len(v.S.Runs)-v.First <= intervalRuns {
+		for _, end := range ends {
+			values = append(values, min(max(end, low-room*3/4), high+room*3/4))
 		}
 	}
-	if low >= 0 && bottom < high*0.4 {
-		bottom = 0
-	}
-	if bottom >= top { // all are 0
-		return bottom - 1, top + 1
-	}
-	step := TickStep(top - bottom)
-	return RoundDigits(math.Floor(bottom/step) * step), RoundDigits(math.Ceil(top/step) * step)
+	a.Fit(room/4, values...)
 }
 
 // tip describes a mark, its run first; why is the reason why it is not final.
 func (v *seriesView) tip(row analysis.HistoryRow, run int, why string) string {
-	p, value := v.s.Runs[run], row.Values[run]
+	p, value := v.S.Runs[run], row.Values[run]
 	text := v.label(row.Case) + ": " + Human(value.Value, row.Unit)
 	if value.CI != nil {
 		text += " (" + RangeText(ScaleOf(row.Unit, value.Value), value.CI, row.Unit) + ")"
 	}
-	lines := []string{v.runName(run), text, fmt.Sprintf("version %d, %s", p.Version+1, v.versionShort(p.Version))}
-	lines = append(lines, NonEmpty([]string{why, TextIf(p.Baseline, "the baseline")})...)
-	for i, w := range v.doubts(row, run) {
-		if i == 2 {
-			lines = append(lines, "and more warnings")
-			break
-		}
-		lines = append(lines, Plain(w.Text, 100))
-	}
-	return strings.Join(lines, "\n")
-}
-
-// versionShort is what a version does not share with all others.
-func (v *seriesView) versionShort(version int) string {
-	all := make([]int, len(v.s.Versions))
+	all := make([]int, len(v.S.Versions))
 	for i := range all {
 		all[i] = i
 	}
-	return Plain(v.s.VersionName(version, all...), 60)
+	return strings.Join(linesOf("run-tip", map[string]any{"Run": v.runName(run), "Figure": text, "Why": why,
+		"Version": p.Version + 1, "VersionName": Plain(v.S.VersionName(p.Version, all...), 60), "Baseline": p.Baseline,
+		"Doubts": v.doubts(row, run)}), "\n")
 }
 
 // notes are printed inside the picture: what the marks are, and where the
 // numbers come from.
 func (v *seriesView) notes(rows []analysis.HistoryRow) []string {
-	estimators, intervals := []string{}, []string{}
-	few, many := math.MaxInt, 0
+	var estimators, intervals []string
+	var rounds []int
 	for _, row := range rows {
-		for i, value := range row.Values[v.first:] {
+		for i, value := range row.Values[v.First:] {
 			if value == nil {
 				continue
 			}
@@ -217,52 +190,32 @@ func (v *seriesView) notes(rows []analysis.HistoryRow) []string {
 			if value.CI != nil && value.CI.Low < value.CI.High {
 				intervals = AppendNew(intervals, DescribeInterval(value.CI))
 			}
-			n := v.s.Runs[v.first+i].Rounds
-			few, many = min(few, n), max(many, n)
+			rounds = append(rounds, v.S.Runs[v.First+i].Rounds)
 		}
 	}
 	slices.Sort(estimators)
 	slices.Sort(intervals)
-	rounds := Count(many, "round")
-	if few < many {
-		rounds = fmt.Sprintf("%d to %s", few, rounds)
+	rounds = append(rounds, 0)[:max(len(rounds), 1)] // none in a series whose drawn runs have no values
+	return []string{
+		Phrase("series-notes", map[string]any{"Estimators": estimators, "Intervals": intervals,
+			"Drawn": len(v.S.Runs)-v.First <= intervalRuns, "Few": slices.Min(rounds), "Many": slices.Max(rounds)}),
+		Phrase("series-origin", map[string]any{"S": v.S, "Engine": Plain(engineShort(v.S.Engine), 60),
+			"PlanName": v.PlanName()}),
 	}
-	note := "Points: " + listNames(estimators) + " of each run, as in its report (" + rounds + ")."
-	if len(intervals) > 0 {
-		drawn := " Bars: "
-		if len(v.s.Runs)-v.first > intervalRuns {
-			drawn = " Intervals, in tips and table: "
-		}
-		note += drawn + listNames(intervals) + "; they cover how far the rounds of a run differ, not how far runs " +
-			"do: bars that do not overlap are no " +
-			"proof that a version changed anything."
-	}
-	s := v.s
-	return []string{note, strings.Join(NonEmpty([]string{Plain(s.Machine, 120), Plain(engineShort(s.Engine), 60),
-		"plan “" + Plain(s.Plan, 60) + "”" + digestText(s.Digest),
-		Plain(strings.Join(s.Scale, "; "), 120)}), " · ")}
 }
 
 // chartTable has a row a run, the newest first, and a column a case.
 func (v *seriesView) chartTable(caption string, rows []analysis.HistoryRow) Table {
 	t := Table{Caption: caption, Columns: Columns("<run", "version")}
-	var values []float64
+	scale := v.scale(rows)
 	for _, row := range rows {
-		for _, value := range row.Values[v.first:] {
-			if value != nil {
-				values = append(values, value.Value)
-			}
-		}
+		t.Columns = append(t.Columns, Column{Title: WithUnit(v.label(row.Case), scale)})
 	}
-	sc := ColumnScale(rows[0].Unit, values...) // of all columns, so that a row can be read across
-	for _, row := range rows {
-		t.Columns = append(t.Columns, Column{Title: WithUnit(v.label(row.Case), sc)})
-	}
-	for run := len(v.s.Runs) - 1; run >= v.first; run-- {
-		p := v.s.Runs[run]
+	for run := len(v.S.Runs) - 1; run >= v.First; run-- {
+		p := v.S.Runs[run]
 		line := TextRow(v.runName(run)+TextIf(p.Baseline, " (baseline)"), fmt.Sprint(p.Version+1))
 		for _, row := range rows {
-			line = append(line, v.figure(row, run, sc))
+			line = append(line, v.figure(row, run, scale))
 		}
 		t.Rows = append(t.Rows, line)
 	}

@@ -11,9 +11,12 @@ import (
 )
 
 const (
-	versionsListed = 40 // of a series, the newest
-	otherRows      = 12 // rows of a change besides those that are drawn
-	listedKinds    = 6  // kinds of warnings of a run
+	runsDrawn      = 400 // of a series, the newest
+	casesDrawn     = 24  // of a series
+	runsListed     = 120 // of a series
+	versionsListed = 40  // of a series, the newest
+	otherRows      = 12  // rows of a change besides those that are drawn
+	listedKinds    = 6   // kinds of warnings of a run
 )
 
 // seriesPart is one quantity of a series: a chart.
@@ -23,30 +26,25 @@ type seriesPart struct {
 	rows      []analysis.HistoryRow
 }
 
-// seriesView is a series arranged for reading: its most important quantities,
-// its newest runs, and the warnings that distinguish a run. A warning that most
-// runs have, such as that of a virtual machine, would mark every value.
+// seriesView is a series arranged for reading: its most important quantities
+// and its newest runs.
 type seriesView struct {
-	s        *analysis.HistorySeries
+	S        *analysis.HistorySeries
 	name, id string
-	parts    []seriesPart
+	Parts    []seriesPart
 	label    func(id string) string // of a case
-	first    int                    // the first run that is drawn
-	cases    int                    // number of cases, drawn or not
-	// common are the kinds of warnings, by case and quantity, that at least
-	// half of the runs have: they mark no value.
-	common   map[[2]string][]string
-	runKinds map[string]int // number of runs by the kinds of warnings about them as a whole
+	First    int                    // the first run that is drawn
+	Cases    int                    // number of cases, drawn or not
 }
 
 // newSeriesView chooses what is shown of a series. room is the number of values
 // that the page still takes, and is lowered by those of this series: a page of
 // many thousand marks is too slow for a browser.
 func newSeriesView(s *analysis.HistorySeries, name, id string, room *int) *seriesView {
-	v := &seriesView{s: s, name: name, id: id, runKinds: map[string]int{}, common: map[[2]string][]string{}}
+	v := &seriesView{S: s, name: name, id: id}
 	v.chooseParts()
 	var rows []analysis.CompareRow
-	for _, p := range v.parts {
+	for _, p := range v.Parts {
 		for _, row := range p.rows {
 			rows = append(rows, analysis.CompareRow{Case: row.Case})
 		}
@@ -63,101 +61,67 @@ func newSeriesView(s *analysis.HistorySeries, name, id string, room *int) *serie
 		runs = min(runs, max(*room/len(rows), 1))
 	}
 	*room -= runs * len(rows)
-	v.first = len(s.Runs) - runs
-	for _, p := range s.Runs {
-		for _, kind := range warningKinds(p.Warnings) {
-			v.runKinds[kind]++
-		}
-	}
-	for _, p := range v.parts {
-		for _, row := range p.rows {
-			v.common[[2]string{row.Case, row.Op}] = commonKinds(row.Values[v.first:])
-		}
-	}
+	v.First = len(s.Runs) - runs
 	return v
 }
 
 // chooseParts takes the quantities and the phase of the first screen of the
-// newest report, and the size on disk.
+// newest report, and the size on disk, if need be in a phase of its own.
 func (v *seriesView) chooseParts() {
-	if v.s.Newest == nil {
+	if v.S.Newest == nil {
 		return
 	}
-	newest := &View{Result: v.s.Newest, Order: map[string]int{}}
-	for i, c := range v.s.Newest.Cases {
-		newest.Order[c.ID] = i
-	}
+	newest := &View{Result: v.S.Newest, Order: caseOrder(v.S.Newest)}
 	newest.Sections = newest.figureSections()
 	main, key := newest.MainFigures()
 	for _, op := range main.Ops {
-		v.addPart(op, key.Phase, key.Cycle)
+		v.addPart(op, key)
 	}
 	const space = "allocated"
-	if slices.Contains(main.Ops, space) {
+	measured := func(k FigureKey) bool {
+		return slices.ContainsFunc(v.S.Rows, func(r analysis.HistoryRow) bool {
+			return r.Op == space && r.Phase == k.Phase && r.Cycle == k.Cycle
+		})
+	}
+	at := slices.IndexFunc(v.S.Rows, func(r analysis.HistoryRow) bool { return r.Op == space })
+	if at < 0 || slices.Contains(main.Ops, space) {
 		return
 	}
-	find := func(test func(analysis.HistoryRow) bool) int {
-		return slices.IndexFunc(v.s.Rows, func(r analysis.HistoryRow) bool { return r.Op == space && test(r) })
+	if !measured(key) {
+		key = FigureKey{Phase: v.S.Rows[at].Phase, Cycle: v.S.Rows[at].Cycle}
 	}
-	at := find(func(r analysis.HistoryRow) bool { return r.Phase == key.Phase && r.Cycle == key.Cycle })
-	if at < 0 { // it is measured in a phase of its own
-		at = find(func(analysis.HistoryRow) bool { return true })
-	}
-	if at >= 0 {
-		v.addPart(space, v.s.Rows[at].Phase, v.s.Rows[at].Cycle)
-	}
+	v.addPart(space, key)
 }
 
 // addPart adds the rows of a quantity in a phase.
-func (v *seriesView) addPart(op, phase string, cycle int) {
-	p := seriesPart{op: op, phase: phase, cycle: cycle}
-	for _, row := range v.s.Rows {
-		if row.Op == op && row.Phase == phase && row.Cycle == cycle {
+func (v *seriesView) addPart(op string, key FigureKey) {
+	p := seriesPart{op: op, phase: key.Phase, cycle: key.Cycle}
+	for _, row := range v.S.Rows {
+		if row.Op == op && row.Phase == key.Phase && row.Cycle == key.Cycle {
 			p.rows = append(p.rows, row)
 		}
 	}
-	v.cases = max(v.cases, len(p.rows))
+	v.Cases = max(v.Cases, len(p.rows))
 	p.rows = p.rows[:min(len(p.rows), casesDrawn)]
-	v.parts = append(v.parts, p)
+	v.Parts = append(v.Parts, p)
 }
 
-// warningKinds are the kinds of some warnings, each once.
-func warningKinds(ws []result.Warning) []string {
-	var out []string
-	for _, w := range ws {
-		out = AppendNew(out, w.Kind)
-	}
-	return out
+// CasesDrawn is the bound for the text about it.
+func (v *seriesView) CasesDrawn() int { return casesDrawn }
+
+// PlanName is the plan with its digest.
+func (v *seriesView) PlanName() string {
+	return "plan “" + Plain(v.S.Plan, 60) + "”" + TextIf(v.S.Digest != "", ", SHA-256 "+Shorten(v.S.Digest, 13))
 }
 
-// commonKinds are the kinds of warnings that at least half of the values carry,
-// and at least two.
-func commonKinds(values []*analysis.HistoryValue) []string {
-	counts, n := map[string]int{}, 0
-	var kinds []string
-	for _, value := range values {
-		if value != nil {
-			n++
-			for _, kind := range warningKinds(value.Warnings) {
-				counts[kind]++
-				kinds = AppendNew(kinds, kind)
-			}
-		}
-	}
-	return slices.DeleteFunc(kinds, func(k string) bool { return counts[k]*2 < n || counts[k] < 2 })
-}
-
-// doubts are the warnings of a value that most other runs do not have.
+// doubts are the warnings of a value that are about the figure, not the run.
 func (v *seriesView) doubts(row analysis.HistoryRow, run int) []result.Warning {
-	common := v.common[[2]string{row.Case, row.Op}]
-	return slices.DeleteFunc(slices.Clone(row.Values[run].Warnings), func(w result.Warning) bool {
-		return slices.Contains(common, w.Kind)
-	})
+	return slices.DeleteFunc(slices.Clone(row.Values[run].Warnings), aboutRun)
 }
 
 // open is why a value is not final, or "".
 func (v *seriesView) open(run int, id string) string {
-	p := v.s.Runs[run]
+	p := v.S.Runs[run]
 	if p.Status == result.Unfinished {
 		return "the run is not finished: it may change"
 	}
@@ -169,20 +133,19 @@ func (v *seriesView) open(run int, id string) string {
 
 // sections are all sections of one series.
 func (v *seriesView) sections() []Section {
-	head := Section{ID: v.id, Heading: v.name, Lead: v.lead(), After: v.limits()}
-	if len(v.s.Runs) == 1 {
-		head.Table = v.single()
-	} else {
-		for _, p := range v.parts {
-			head.Charts = append(head.Charts, v.charts(p)...)
-		}
+	head := Section{ID: v.id, Heading: v.name, Lead: linesOf("series-lead", v), After: linesOf("series-limits", v)}
+	for _, p := range v.Parts {
+		head.Charts = append(head.Charts, v.charts(p)...)
+	}
+	if len(v.S.Runs) == 1 && len(v.Parts) > 0 { // a chart would be one column of marks
+		head.Table, head.Charts = v.single(), nil
 	}
 	out := []Section{head, v.versions()}
 	drawn := false
 	var last *analysis.Comparison
-	for i, c := range slices.Backward(v.s.Changes) {
+	for i, c := range slices.Backward(v.S.Changes) {
 		if c.Comparison != nil {
-			out, last = append(out, v.change(c, i == len(v.s.Changes)-1, &drawn)), c.Comparison
+			out, last = append(out, v.change(c, i == len(v.S.Changes)-1, &drawn)), c.Comparison
 		}
 	}
 	if last != nil {
@@ -192,86 +155,33 @@ func (v *seriesView) sections() []Section {
 	return append(out, v.runs())
 }
 
-// lead is what the series has in common.
-func (v *seriesView) lead() []string {
-	s := v.s
-	first, last := s.Runs[0].Started.UTC().Format(dateFormat), s.Runs[len(s.Runs)-1].Started.UTC().Format(dateFormat)
-	out := []string{
-		wording.Text("series-lead",
-			Count(len(s.Runs), "run"), first+TextIf(last != first, " to "+last), Count(len(s.Versions), "version")),
-		strings.Join(NonEmpty([]string{"Plan “" + Plain(s.Plan, 80) + "”" + digestText(s.Digest),
-			Plain(strings.Join(s.Scale, "; "), 300), fmt.Sprintf("seed %d", s.Seed), Count(s.Rounds, "round"),
-			Plain(s.Machine, 160), Plain(s.Engine, 120)}), " · "),
-	}
-	if len(v.parts) == 0 {
-		out = append(out, wording.Text("series-no-number"))
-	}
-	return out
-}
-
-// limits is what the pictures leave out, and what the marks of the tables mean.
-func (v *seriesView) limits() []string {
-	var out []string
-	if v.first > 0 && len(v.parts) > 0 {
-		are := map[bool]string{true: "is", false: "are"}[v.first == 1]
-		newest, older := Count(len(v.s.Runs)-v.first, "run"), Count(v.first, "older run")
-		out = append(out, wording.Text("series-runs-drawn", newest, older, are))
-	}
-	if v.cases > casesDrawn {
-		out = append(out, wording.Text("series-cases-drawn", casesDrawn, v.cases))
-	}
-	if len(v.parts) > 0 {
-		doubt := wording.Text("series-doubt")
-		if len(v.s.Runs) == 1 {
-			doubt = wording.Text("series-doubt-alone")
-		}
-		out = append(out, wording.Text("series-quantities"), wording.Text("series-marks", doubt))
-	}
-	var kinds []string
-	for _, p := range v.parts {
-		for _, row := range p.rows {
-			for _, kind := range v.common[[2]string{row.Case, row.Op}] {
-				kinds = AppendNew(kinds, Plain(kind, 40))
-			}
-		}
-	}
-	if len(kinds) > 0 {
-		out = append(out, wording.Text("series-common-warnings", listNames(kinds)))
-	}
-	return out
-}
-
-// single is the table of a series of one run, a row a case, nil without
-// numbers. Its chart would be one column of marks.
+// single is the table of a series of one run: a row a case, a column a quantity.
 func (v *seriesView) single() *Table {
-	if len(v.parts) == 0 {
-		return nil
-	}
 	t := &Table{Caption: v.name, Columns: Columns("<case")}
-	at := map[string]int{}
-	for k, p := range v.parts {
-		var values []float64
-		for _, row := range p.rows {
-			if row.Values[0] != nil {
-				values = append(values, row.Values[0].Value)
-			}
-		}
-		scale := ColumnScale(p.rows[0].Unit, values...)
+	for _, p := range v.Parts {
 		title := joinFacts(QuantityName(p.op), PhaseName(p.phase, p.cycle))
-		t.Columns = append(t.Columns, Column{Title: title, Unit: scale.Suffix})
+		t.Columns = append(t.Columns, Column{Title: title, Unit: v.scale(p.rows).Suffix})
+	}
+	at := keyedRows[string]{}
+	for k, p := range v.Parts {
 		for _, row := range p.rows {
-			n, ok := at[row.Case]
-			if !ok {
-				n = len(t.Rows)
-				at[row.Case] = n
-				cells := make([]Cell, 1+len(v.parts))
-				cells[0] = Cell{Text: v.label(row.Case), Class: "head"}
-				t.Rows = append(t.Rows, cells)
-			}
-			t.Rows[n][k+1] = v.figure(row, 0, scale)
+			at.row(t, row.Case, v.label(row.Case))[k+1] = v.figure(row, 0, v.scale(p.rows))
 		}
 	}
 	return t
+}
+
+// scale is that of the values of some rows, so that a row can be read across.
+func (v *seriesView) scale(rows []analysis.HistoryRow) Scale {
+	var values []float64
+	for _, row := range rows {
+		for _, value := range row.Values[v.First:] {
+			if value != nil {
+				values = append(values, value.Value)
+			}
+		}
+	}
+	return ColumnScale(rows[0].Unit, values...)
 }
 
 // figure is a value in a table, with a mark where it is not final or doubtful.
@@ -299,28 +209,27 @@ func (v *seriesView) versions() Section {
 	t := &Table{Caption: "versions",
 		Columns: Columns("<version", "<first run", "runs", "<system", "<program", "<engine")}
 	s := Section{ID: v.id + "-versions", Heading: "Versions", Sub: true, Table: t}
-	others := slices.ContainsFunc(v.s.Versions, func(o analysis.HistoryVersion) bool {
+	others := slices.ContainsFunc(v.S.Versions, func(o analysis.HistoryVersion) bool {
 		return !strings.Contains(o.Engine, "(Apple") // Apple's engine has the version of the system
 	})
-	for i, o := range slices.Backward(v.s.Versions) {
+	for i, o := range slices.Backward(v.S.Versions) {
 		if len(t.Rows) == versionsListed {
 			s.After = append(s.After, Count(i+1, "older version")+" left out.")
 			break
 		}
 		system := joinFacts(Plain(o.System, 80), TextIf(o.Kernel != "", "kernel "+Plain(o.Kernel, 40)))
-		t.Rows = append(t.Rows, []Cell{{Text: fmt.Sprint(i + 1), Class: "head"},
-			{Text: o.First.UTC().Format(dateFormat)}, {Text: Grouped(int64(o.Runs))}, {Text: system},
-			{Text: Plain(o.Tool, 60)}, {Text: TextIf(others, Plain(o.Engine, 100))}})
+		t.Rows = append(t.Rows, TextRow(fmt.Sprint(i+1), o.First.UTC().Format(dateFormat), Grouped(o.Runs), system,
+			Plain(o.Tool, 60), TextIf(others, Plain(o.Engine, 100))))
 	}
 	t.dropEmptyColumns(false)
 	why, skipped := "", 0
-	for _, c := range v.s.Changes {
+	for _, c := range v.S.Changes {
 		if c.Comparison == nil {
 			why, skipped = c.Why, skipped+1 // the reason is that of the newest
 		}
 	}
-	if skipped > 0 && len(v.s.Versions) > 1 {
-		changes := Count(len(v.s.Changes), "change")
+	if skipped > 0 && len(v.S.Versions) > 1 {
+		changes := Count(len(v.S.Changes), "change")
 		s.After = append(s.After, wording.Text("changes-not-examined", changes, skipped, Plain(why, 300)))
 	}
 	return s
@@ -331,17 +240,17 @@ func (v *seriesView) versions() Section {
 // the newest.
 func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) Section {
 	comparison := c.Comparison
-	s := Section{ID: fmt.Sprintf("%s-change-%d", v.id, c.To), Sub: true, Heading: changeName(v.s, c)}
-	lead := wording.Text("change-runs", Count(c.Used[0], "run"), Grouped(int64(c.Used[1])))
+	s := Section{ID: fmt.Sprintf("%s-change-%d", v.id, c.To), Sub: true, Heading: changeName(v.S, c),
+		Items: differencesSection(comparison).Items}
+	lead := wording.Text("change-runs", Count(c.Used[0], "run"), Grouped(c.Used[1]))
 	if c.Used != c.Ended {
 		lead += wording.Text("change-runs-next", c.Ended[0], c.Ended[1])
 	}
 	s.Lead = []string{lead + ". " + Capitalize(changeAnswer(c)) + "."}
-	s.Items = differencesSection(comparison).Items
 	if comparison.Regression {
 		s.After = append(s.After, regressionText(comparison))
 	}
-	if changed, _ := changedRows(comparison); changed == 0 && !newest {
+	if countRows(c, analysis.RowChanged) == 0 && !newest {
 		s.After = append(s.After, wording.Text("change-no-rows", Count(len(comparison.Rows), "row")))
 		return s
 	}
@@ -372,7 +281,7 @@ func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) 
 func (v *seriesView) shownRows(c *analysis.Comparison) []analysis.CompareRow {
 	others := 0
 	return slices.DeleteFunc(slices.Clone(c.Rows), func(r analysis.CompareRow) bool {
-		for _, p := range v.parts {
+		for _, p := range v.Parts {
 			same := func(o analysis.HistoryRow) bool { return o.Case == r.Case }
 			if p.op == r.Op && p.phase == r.Phase && p.cycle == r.Cycle && slices.ContainsFunc(p.rows, same) {
 				return false
@@ -387,19 +296,18 @@ func (v *seriesView) shownRows(c *analysis.Comparison) []analysis.CompareRow {
 
 // runs is the list of runs, the newest first.
 func (v *seriesView) runs() Section {
-	t := &Table{Caption: "runs",
-		Columns: Columns("<run", "version", "<status", "sessions", "rounds", "<warnings of its own")}
+	t := &Table{Caption: "runs", Columns: Columns("<run", "version", "<status", "sessions", "rounds", "<warnings")}
 	s := Section{ID: v.id + "-runs", Heading: "Runs", Sub: true, Page: true, Table: t}
-	for i, p := range slices.Backward(v.s.Runs) {
+	for i, p := range slices.Backward(v.S.Runs) {
 		if len(t.Rows) >= runsListed && !p.Baseline {
 			continue
 		}
-		name := Cell{Text: v.runName(i) + TextIf(p.Baseline, " (baseline)"), Class: "head", Link: linkTo(p.Path)}
-		t.Rows = append(t.Rows, []Cell{name, {Text: fmt.Sprint(p.Version + 1)},
-			{Text: runStatus(p), Class: TextIf(p.Status != result.Done, "warn")},
-			{Text: Grouped(int64(p.Sessions))}, {Text: Grouped(int64(p.Rounds))}, {Text: v.runDoubts(i)}})
+		row := TextRow(v.runName(i)+TextIf(p.Baseline, " (baseline)"), fmt.Sprint(p.Version+1), runStatus(p),
+			Grouped(p.Sessions), Grouped(p.Rounds), v.runWarnings(i))
+		row[0].Link, row[2].Class = linkTo(p.Path), TextIf(p.Status != result.Done, "warn")
+		t.Rows = append(t.Rows, row)
 	}
-	if n := len(v.s.Runs) - len(t.Rows); n > 0 {
+	if n := len(v.S.Runs) - len(t.Rows); n > 0 {
 		s.After = append(s.After, wording.Text("runs-not-listed", Count(n, "older run")))
 	}
 	return s
@@ -407,7 +315,7 @@ func (v *seriesView) runs() Section {
 
 // runName is the start of a run and its name: no two of a history share it.
 func (v *seriesView) runName(run int) string {
-	p := v.s.Runs[run]
+	p := v.S.Runs[run]
 	return p.Started.UTC().Format(minute) + " " + Plain(p.Name, 80)
 }
 
@@ -417,31 +325,24 @@ func runStatus(p analysis.HistoryPoint) string {
 	for _, c := range p.Cases {
 		counts[c.Status]++
 	}
-	out := []string{FirstOf(Plain(p.Status, 40), "unknown")}
-	for _, status := range []string{result.Failed, result.Discarded, result.Skipped} {
-		if counts[status] > 0 {
-			out = append(out, Count(counts[status], "case")+" "+status)
-		}
-	}
-	return strings.Join(out, ", ")
+	return Phrase("run-status", map[string]any{"Status": p.Status, "Counts": counts,
+		"Statuses": []string{result.Failed, result.Discarded, result.Skipped}})
 }
 
-// runDoubts are the kinds of warnings of a run that most others do not have.
-func (v *seriesView) runDoubts(run int) string {
-	var kinds []string
-	for _, kind := range warningKinds(v.s.Runs[run].Warnings) {
-		if n := v.runKinds[kind]; n*2 < len(v.s.Runs) || n < 2 {
-			kinds = AppendNew(kinds, Plain(kind, 40))
-		}
-	}
-	for _, p := range v.parts {
+// runWarnings are the kinds of warnings of a run and of the figures that are
+// drawn.
+func (v *seriesView) runWarnings(run int) string {
+	all := slices.Clone(v.S.Runs[run].Warnings)
+	for _, p := range v.Parts {
 		for _, row := range p.rows {
 			if row.Values[run] != nil {
-				for _, kind := range warningKinds(v.doubts(row, run)) {
-					kinds = AppendNew(kinds, Plain(kind, 40))
-				}
+				all = append(all, v.doubts(row, run)...)
 			}
 		}
+	}
+	var kinds []string
+	for _, w := range all {
+		kinds = AppendNew(kinds, Plain(w.Kind, 40))
 	}
 	return strings.Join(firstFew(kinds, listedKinds, ""), ", ")
 }

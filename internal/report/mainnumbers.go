@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"strings"
 
 	"dmgbench/internal/result"
 )
@@ -31,7 +32,7 @@ func (v *View) mainNumbers() *Table {
 		further = append(further, Count(left, "other case"))
 	}
 	if len(further) > 0 {
-		t.Notes = append([]Note{{Text: "Further below: " + joinAnd(further) + "."}}, t.Notes...)
+		t.Notes = append([]Note{{Text: "Further below: " + strings.Join(further, " and ") + "."}}, t.Notes...)
 	}
 	return &t
 }

@@ -145,14 +145,3 @@ func Ratio(v float64) string {
 	}
 	return units.Significant(v, 3) + "×"
 }
-
-// Grouped writes an integer with thin spaces between thousands.
-func Grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	out := ""
-	for len(s) > 3 && s[len(s)-4] != '-' {
-		out = "\u202F" + s[len(s)-3:] + out
-		s = s[:len(s)-3]
-	}
-	return s + out
-}

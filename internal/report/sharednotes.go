@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/result"
+	"dmgbench/internal/wording"
 )
 
 // sharedNotes collects what the figures of a table have in common, so that a
@@ -122,28 +123,18 @@ func (n sharedNotes) doubt(ws []result.Warning) string {
 	return TextIf(len(texts) > 0, "Doubtful: "+strings.Join(texts, "; ")+".")
 }
 
-// shortWarnings are texts by the kind of warning, without numbers, so that the
-// same doubt about two figures has the same text. The list of warnings has the
-// numbers.
-var shortWarnings = map[string]string{
-	"outliers":           "some files differ much from the rest",
-	"slow-first":         "a slow first file",
-	"faster-than-native": "faster than the native folder, so part of it was buffered",
-	"two-modes":          "speed changed part-way",
-	"bimodal":            "speed switched between two levels",
-	"transient":          "speed was still drifting",
-}
-
+// shortWarning is the text of a warning without numbers, so that the same doubt
+// about two figures has the same text. The list of warnings has the numbers.
 func shortWarning(w result.Warning) string {
-	if text, found := shortWarnings[w.Kind]; found {
-		return text
-	}
-	return Plain(w.Text, 200)
+	return FirstOf(wording.Text("doubt."+w.Kind), Plain(w.Text, 200))
 }
 
 // runKinds are the kinds of warnings about the machine or the run.
 var runKinds = strings.Fields(`battery low-power thermal cpu-quota quota busy virtual sleep translated memory-pressure
 	network image-host nearly-full swap snapshots few-rounds`)
+
+// aboutRun reports whether a warning is about the machine or the run.
+func aboutRun(w result.Warning) bool { return slices.Contains(runKinds, w.Kind) }
 
 // withoutRunWarnings is a copy of a result with only those warnings at a figure
 // that are about the figure, and the warnings that all rates share: these are
@@ -161,7 +152,7 @@ func withoutRunWarnings(r *result.Result) (own *result.Result, shared []string) 
 	}
 	keep := func(ws []result.Warning) []result.Warning {
 		return slices.DeleteFunc(slices.Clone(ws), func(w result.Warning) bool {
-			return slices.Contains(runKinds, w.Kind) || slices.Contains(shared, shortWarning(w)) ||
+			return aboutRun(w) || slices.Contains(shared, shortWarning(w)) ||
 				slices.ContainsFunc(r.Warnings, func(o result.Warning) bool { return o.Text == w.Text })
 		})
 	}

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -30,7 +29,6 @@ type FirstScreen struct {
 const (
 	firstClaims     = 4
 	firstWeaknesses = 4
-	namedCases      = 3
 )
 
 // Above is what weakens the answer most, as one text.
@@ -39,12 +37,21 @@ func (f FirstScreen) Above() string {
 }
 
 func (v *View) firstScreen() FirstScreen {
-	f := FirstScreen{Notice: v.engineNotice(), Judged: v.judgedLines(), Weak: v.weaknesses(), Missing: v.missingCases()}
+	f := FirstScreen{Notice: v.engineNotice(), Weak: v.weaknesses(), Missing: v.missingCases()}
 	f.Counts = NonEmpty(append(v.weaknessCounts(), f.Missing))
-	var claims []ClaimView
+	var claims, ours, published []ClaimView
 	for _, g := range v.Claims {
-		claims = append(claims, g.Claims...)
+		for _, c := range g.Claims {
+			claims = append(claims, c)
+			if c.By == claimant("us") {
+				ours = append(ours, c)
+			} else {
+				published = append(published, c)
+			}
+		}
 	}
+	f.Judged = NonEmpty([]string{
+		judgedLine("The", "published conclusion", published), judgedLine("Our", "claim", ours)})
 	f.Claims = claimsToRead(claims)
 	f.More = len(claims) - len(f.Claims)
 	for _, text := range v.SharedDoubts { // Weak has the first warning of each kind, which may be one of these
@@ -85,7 +92,7 @@ func (v *View) engineNotice() string {
 		}
 		other = FirstOf(other, Plain(FirstOf(s.Engine.Title, s.Engine.Name), 80))
 		simulated = simulated || s.Engine.Name == "simulated"
-		systems = AppendNew(systems, FirstOf(systemName(s.Host.OS), "this system"))
+		systems = AppendNew(systems, FirstOf(named("system", s.Host.OS, 40), "this system"))
 	}
 	switch {
 	case simulated:
@@ -95,51 +102,23 @@ func (v *View) engineNotice() string {
 	case apple:
 		return wording.Text("notice-some-sessions", other)
 	}
-	return wording.Text("notice-other-engine", other, joinAnd(systems))
-}
-
-// judgedLines count the verdicts on the conclusions of the source, and on our
-// own claims.
-func (v *View) judgedLines() []string {
-	var author, us []ClaimView
-	for _, g := range v.Claims {
-		for _, c := range g.Claims {
-			if c.By == claimant("us") {
-				us = append(us, c)
-			} else {
-				author = append(author, c)
-			}
-		}
-	}
-	return NonEmpty([]string{judgedLine("The", "published conclusion", author), judgedLine("Our", "claim", us)})
+	return wording.Text("notice-other-engine", other, strings.Join(systems, " and "))
 }
 
 // judgedLine is the tally of some claims: "Our 5 claims: 2 hold, 3 undecided.",
 // with the reason where none was judged.
-func judgedLine(lead, noun string, claims []ClaimView) string {
-	n := len(claims)
-	if n == 0 {
+func judgedLine(who, noun string, claims []ClaimView) string {
+	if len(claims) == 0 {
 		return ""
 	}
-	open, apple := 0, true
-	for _, c := range claims {
-		apple = apple && c.Scope == scopeText("apple")
-		if c.Verdict == result.NotMeasured {
-			open++
-		}
+	all := func(test func(ClaimView) bool) bool { return countIf(claims, test) == len(claims) }
+	verdicts := CountVerdicts([]ClaimGroup{{Claims: claims}})
+	if len(claims) == 1 {
+		verdicts = claims[0].Word
 	}
-	what, were, are := lead+" "+noun, "was", "it is"
-	if n > 1 {
-		what, were, are = fmt.Sprintf("%s %d %ss", lead, n, noun), "were", "they are"
-	}
-	if open == n {
-		why := TextIf(apple, ": "+are+" about Apple’s tools, which did not run")
-		return what + " " + were + " not judged here" + why + "."
-	}
-	if n == 1 {
-		return what + ": " + claims[0].Word + "."
-	}
-	return what + ": " + CountVerdicts([]ClaimGroup{{Claims: claims}}) + "."
+	return Phrase("judged", map[string]any{"Who": who, "Noun": noun, "Claims": len(claims), "Verdicts": verdicts,
+		"NotJudged": all(func(c ClaimView) bool { return c.Verdict == result.NotMeasured }),
+		"Apple":     all(func(c ClaimView) bool { return c.Scope == scopeText("apple") })})
 }
 
 // seriousKinds are the kinds of deviations and warnings that change an answer
@@ -157,7 +136,7 @@ func (v *View) weaknesses() []string {
 			out = AppendNew(out, Plain(v.Result.Departures[i].Text, 160))
 		}
 		if text, n := v.warningsOf(kind); n > 0 {
-			out = AppendNew(out, text+TextIf(n > 1, " ("+Grouped(int64(n))+" times)"))
+			out = AppendNew(out, text+TextIf(n > 1, " ("+Grouped(n)+" times)"))
 		}
 	}
 	return out
@@ -198,28 +177,9 @@ func withoutExplanation(s string) string {
 // weaknessCounts are the deviations and warnings in numbers; the report has
 // full lists.
 func (v *View) weaknessCounts() []string {
-	choices, run := 0, 0
-	for _, d := range v.Deviations {
-		if d.Kind == "choice" {
-			choices++
-		}
-	}
-	for _, w := range v.Warnings {
-		if w.Run {
-			run++
-		}
-	}
-	var out []string
-	add := func(n int, noun, rest string) {
-		if n > 0 {
-			out = append(out, Count(n, noun)+rest)
-		}
-	}
-	add(len(v.Deviations)-choices, "deviation", " from the "+TextIf(v.Source != "", "published ")+"protocol")
-	add(choices, "choice", " where the published text is silent")
-	add(run, "warning", " about the run")
-	add(len(v.Warnings)-run, "warning", " on single figures")
-	return out
+	choices := countIf(v.Deviations, func(d Deviation) bool { return d.Kind == "choice" })
+	return linesOf("counts", map[string]any{"Source": v.Source, "Choices": choices,
+		"Departed": len(v.Deviations) - choices, "OfRun": len(v.Warnings) - v.OfFigures(), "OfFigures": v.OfFigures()})
 }
 
 // missingCases counts and names the cases that were not measured in full.
@@ -230,12 +190,5 @@ func (v *View) missingCases() string {
 			names = append(names, v.CaseName(c.ID))
 		}
 	}
-	if len(names) == 0 {
-		return ""
-	}
-	text := strings.Join(names[:min(len(names), namedCases)], "; ")
-	if more := len(names) - namedCases; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return fmt.Sprintf("%d of %s not measured in full: %s", len(names), Count(len(v.Result.Cases), "case"), text)
+	return Phrase("missing", map[string]any{"Missing": names, "Cases": len(v.Result.Cases)})
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"slices"
 	"strings"
 
 	"dmgbench/internal/result"
@@ -39,8 +38,7 @@ func verdictOf(verdict string) (class, word string) {
 // printed once, before the list. A claim with a reason of its own is a group.
 type ClaimGroup struct {
 	Verdict, Word string
-	Reason        string   // shared by all; "" where the claim is alone and keeps its own
-	Common        []string // evidence that all claims by one claimant have
+	Reason        string // shared by all; "" where the claim is alone and keeps its own
 	Claims        []ClaimView
 }
 
@@ -62,54 +60,14 @@ func claimGroups(claims []result.Claim) []ClaimGroup {
 		out[i].Claims = append(out[i].Claims, cv)
 	}
 	for i := range out {
-		if len(out[i].Claims) > 1 {
-			out[i].shareReason()
+		if g := &out[i]; len(g.Claims) > 1 {
+			g.Reason = Count(len(g.Claims), "claim") + ": " + g.Claims[0].Reason
+			for k := range g.Claims {
+				g.Claims[k].Reason = ""
+			}
 		}
 	}
 	return out
-}
-
-// shareReason moves what all claims have in common to the group. Figures that
-// the claim before has as well are not printed again.
-func (g *ClaimGroup) shareReason() {
-	g.Reason = Count(len(g.Claims), "claim") + ": " + g.Claims[0].Reason
-	for _, by := range []string{claimant("author"), claimant("us")} {
-		g.Common = append(g.Common, takeCommonEvidence(g.Claims, by)...)
-	}
-	before := ""
-	for i := range g.Claims {
-		c := &g.Claims[i]
-		c.Reason = ""
-		if c.Here != "" && c.Here == before {
-			c.Here = "the same"
-			continue
-		}
-		before = c.Here
-	}
-}
-
-// takeCommonEvidence removes and returns the evidence that several claims by
-// one claimant all have.
-func takeCommonEvidence(claims []ClaimView, by string) (common []string) {
-	var own []*ClaimView
-	for i := range claims {
-		if claims[i].By == by {
-			own = append(own, &claims[i])
-		}
-	}
-	if len(own) < 2 {
-		return nil
-	}
-	for _, e := range slices.Clone(own[0].Evidence) {
-		if slices.ContainsFunc(own, func(c *ClaimView) bool { return !slices.Contains(c.Evidence, e) }) {
-			continue
-		}
-		common = append(common, by+", each of "+Grouped(int64(len(own)))+": "+e)
-		for _, c := range own {
-			c.Evidence = slices.DeleteFunc(c.Evidence, func(x string) bool { return x == e })
-		}
-	}
-	return common
 }
 
 func newClaimView(c result.Claim) ClaimView {
@@ -124,26 +82,10 @@ func newClaimView(c result.Claim) ClaimView {
 }
 
 // claimant is who made a claim, in words.
-func claimant(by string) string {
-	switch by {
-	case "author":
-		return "the author’s claim"
-	case "us":
-		return "our claim"
-	}
-	return Plain(by, 40)
-}
+func claimant(by string) string { return named("claimant", by, 40) }
 
 // scopeText is what a claim is about, in words.
-func scopeText(scope string) string {
-	switch scope {
-	case "apple":
-		return "about Apple’s tools"
-	case "any":
-		return "about any engine"
-	}
-	return Plain(scope, 40)
-}
+func scopeText(scope string) string { return named("scope", scope, 40) }
 
 // reasons are why a claim was judged so, without the evidence.
 func (c ClaimView) reasons() []string {
@@ -166,9 +108,6 @@ func ClaimItems(groups []ClaimGroup, evidence bool) []Item {
 		group := claims[0]
 		if g.Reason != "" {
 			group = Item{Text: g.Reason, Items: claims}
-			if evidence {
-				group.Items = append(group.Items, Items(g.Common...)...)
-			}
 		}
 		group.Label, group.Class = g.Word, g.Verdict
 		out = append(out, group)
@@ -191,7 +130,7 @@ func CountVerdicts(groups []ClaimGroup) string {
 		case 1:
 			parts = append(parts, "1 "+v.one)
 		default:
-			parts = append(parts, Grouped(int64(n))+" "+v.several)
+			parts = append(parts, Grouped(n)+" "+v.several)
 		}
 	}
 	return strings.Join(parts, ", ")

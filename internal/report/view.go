@@ -9,13 +9,19 @@
 // warnings, or it is not shown. The output depends on the input alone (no
 // clock, no randomness, no host), so the same run renders to the same bytes.
 // Names in a result are hostile text and are treated as such everywhere.
+//
+// Long texts are templates (folder templates), single sentences are in
+// sentences.txt of package wording.
 package report
 
 import (
+	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"dmgbench/internal/image"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/units"
@@ -29,28 +35,33 @@ type View struct {
 	names  map[string]string // case id → short name
 	Order  map[string]int    // case id → position
 
-	Title, Summary    string
-	Source            string // "after …": whose protocol this is
-	Provenance        string // machine, OS, engine, plan and version in one line, for inside pictures
-	Facts             []Pair // what, where, when, with which version and engine
-	Deviations        []Deviation
-	DeviationsHeading string // heading of the departures
-	Claims            []ClaimGroup
-	First             FirstScreen
-	PlanTables        []Table         // tables of the plan, as its article prints them
-	Sections          []FigureSection // tables of figures; the first stands on the first screen
-	Relations         []Table
-	Fits              []Table
-	Warnings          []Warning
-	SharedDoubts      []string // doubts about all rates
-	NotDone           []Pair
-	Legend            []Pair
-	Settings          []Pair
-	Hosts             [][]Pair
-	Repeat            []string
-	Canonical         string
-	Charts            []Chart           // of package chart, in page order
-	ChartNotes        map[string]string // by section: what its charts leave out
+	Title, Summary string
+	Source         string // "after …": whose protocol this is
+	// Facts of all sessions, each once, and when they were.
+	Machines, Systems, Disks, Engines []string
+	When, Day                         string
+	Measured                          int    // cases that were measured in full
+	Files, FilesShown                 int    // timed files, without canaries; and those whose figures are shown
+	Provenance                        string // machine, OS, engine, plan and version in one line, for inside pictures
+	Facts                             []Pair // what, where, when, with which version and engine
+	Deviations                        []Deviation
+	DeviationsHeading                 string // heading of the departures
+	Claims                            []ClaimGroup
+	First                             FirstScreen
+	PlanTables                        []Table         // tables of the plan, as its article prints them
+	Sections                          []FigureSection // tables of figures; the first stands on the first screen
+	Relations                         []Table
+	Fits                              []Table
+	Warnings                          []Warning
+	SharedDoubts                      []string // doubts about all rates
+	NotDone                           []Pair
+	Legend                            []Pair
+	Settings                          []Pair
+	Hosts                             [][]Pair
+	Repeat                            string // commands that repeat the run and render it again
+	Canonical                         string
+	Charts                            []Chart           // of package chart, in page order
+	ChartNotes                        map[string]string // by section: what its charts leave out
 }
 
 type Pair struct{ Name, Value string }
@@ -60,10 +71,7 @@ type Deviation struct{ Kind, Text, Cases string }
 // NewView arranges a result. It sorts, scales and words what the result has;
 // all estimates are made by the analysis.
 func NewView(p *plan.Plan, r *result.Result) *View {
-	v := &View{Plan: p, Result: r, names: caseNames(r.Cases), Order: map[string]int{}}
-	for i, c := range r.Cases {
-		v.Order[c.ID] = i
-	}
+	v := &View{Plan: p, Result: r, names: caseNames(r.Cases), Order: caseOrder(r)}
 	v.head()
 	v.collectWarnings()
 	v.Result, v.SharedDoubts = withoutRunWarnings(r)
@@ -76,18 +84,29 @@ func NewView(p *plan.Plan, r *result.Result) *View {
 	}
 	v.Claims = claimGroups(r.Claims)
 	v.addTables()
-	v.PlanTables = v.planTables()
+	for i := range v.Result.Tables {
+		v.PlanTables = append(v.PlanTables, v.planTable(&v.Result.Tables[i]))
+	}
 	v.Fits = v.fitTables()
 	v.NotDone = v.casesNotDone()
 	v.Legend = formatLegend(r)
-	v.Settings = v.settingPairs()
+	v.Settings = pairs("settings", v)
 	for _, s := range r.Sessions {
-		v.Hosts = append(v.Hosts, hostPairs(s))
+		v.Hosts = append(v.Hosts, pairs("session", s))
 	}
 	v.First = v.firstScreen()
-	v.Repeat = v.repeatLines()
+	v.Repeat = Render("repeat", v)
 	v.Canonical = canonical(p)
 	return v
+}
+
+// caseOrder is the position of each case by its id.
+func caseOrder(r *result.Result) map[string]int {
+	out := map[string]int{}
+	for i, c := range r.Cases {
+		out[c.ID] = i
+	}
+	return out
 }
 
 // OtherTables are the tables of the plan that are not on the first screen.
@@ -102,166 +121,167 @@ func (v *View) OtherTables() []Table {
 func (v *View) head() {
 	p, r := v.Plan, v.Result
 	v.Title = Plain(FirstOf(p.Title, r.Plan.Title, r.Plan.Name, "Disk image benchmark"), 200)
-	v.Summary = Plain(p.Summary, 1200)
-	if s := p.Source; s != nil {
-		parts := []string{Plain(s.Author, 120)}
-		if title := Plain(s.Title, 200); title != v.Title {
-			parts = append(parts, TextIf(title != "", "“"+title+"”"))
-		}
-		if !s.Date.IsZero() {
-			parts = append(parts, s.Date.Format("2 January 2006"))
-		}
-		v.Source = strings.Join(NonEmpty(parts), ", ")
+	v.Summary, v.Source = Plain(p.Summary, 1200), Phrase("source", v)
+	v.Machines, v.Systems = v.distinct("machines"), v.distinct("systems")
+	v.Disks, v.Engines = v.distinct("disks"), v.distinct("engines")
+	v.When = v.when()
+	if len(r.Sessions) > 0 && !r.Sessions[0].Started.IsZero() {
+		v.Day = r.Sessions[0].Started.UTC().Format(dateFormat)
 	}
-	machines, systems, engines := v.distinct(machine), v.distinct(system), v.engines()
-	cases, files := 0, 0
-	for i := range r.Cases {
-		if r.Cases[i].Status == result.Done {
-			cases++
+	v.Measured = countIf(r.Cases, func(c result.Case) bool { return c.Status == result.Done })
+	for c, s := range v.Steps() {
+		if !IsCanary(s) {
+			v.Files += len(s.Samples)
 		}
-		for _, s := range r.Cases[i].Steps {
-			if !IsCanary(&s) {
-				files += len(s.Samples)
+		if IsShown(c, s) {
+			v.FilesShown += len(s.Samples)
+		}
+	}
+	v.Facts, v.Provenance = pairs("facts", v), Phrase("provenance", v)
+}
+
+// Steps are the steps of all cases with their case, in the order of the result.
+func (v *View) Steps() iter.Seq2[*result.Case, *result.Step] {
+	return func(yield func(*result.Case, *result.Step) bool) {
+		for i := range v.Result.Cases {
+			c := &v.Result.Cases[i]
+			for k := range c.Steps {
+				if !yield(c, &c.Steps[k]) {
+					return
+				}
 			}
 		}
 	}
-	v.Facts = drop([]Pair{
-		{"Measured", TextIf(cases < len(r.Cases), Grouped(int64(cases))+" of ") + Count(len(r.Cases), "case") + ", " +
-			Count(r.Rounds, "round") + TextIf(len(r.Runs) > 0, " in "+Count(len(r.Runs), "pooled run")) +
-			TextIf(files > 0, ", "+Count(files, "timed file"))},
-		{"Rounds", foundRounds(r)},
-		{"On", strings.Join(NonEmpty(slices.Concat(machines, systems, v.distinct(disks))), "; ")},
-		{"Engine", strings.Join(engines, "; ")},
-		{"Status", status(r)},
-		{"When", v.when()},
-		{"Plan", strings.Join(NonEmpty([]string{Plain(FirstOf(r.Plan.Name, p.Name), 80),
-			Plain(strings.TrimSpace(r.Tool.Name+" "+r.Tool.Version), 80)}), ", by ")},
-	})
-	v.Provenance = strings.Join(NonEmpty([]string{
-		strings.Join(machines, " / "), strings.Join(systems, " / "), strings.Join(engines, " / "),
-		"plan " + Plain(FirstOf(r.Plan.Name, p.Name), 60), Plain(r.Tool.Name+" "+r.Tool.Version, 60), v.day(),
-	}), " · ")
 }
 
-// distinct lists one fact of all sessions, each value once.
-func (v *View) distinct(of func(result.Host) string) []string {
+// distinct lists facts of all sessions, each once; they are the lines of a
+// template.
+func (v *View) distinct(template string) []string {
 	var out []string
 	for _, s := range v.Result.Sessions {
-		if t := of(s.Host); t != "" && !slices.Contains(out, t) {
-			out = append(out, t)
+		for _, fact := range linesOf(template, s) {
+			out = AppendNew(out, fact)
 		}
 	}
 	return out
 }
 
-func (v *View) engines() []string {
-	var out []string
-	for _, s := range v.Result.Sessions {
-		for _, e := range append([]result.Engine{s.Engine}, s.Engines...) {
-			name := Plain(FirstOf(e.Title, e.Name), 100)
-			if name != "" && !slices.Contains(out, name) {
-				out = append(out, name)
-			}
+// dateFormat and minute are how days and times of a day are written, for
+// [time.Time.Format]; times are in UTC.
+const (
+	dateFormat = "2006-01-02"
+	minute     = "2006-01-02 15:04"
+)
+
+// when is the time of the first session, and how long all of them took.
+func (v *View) when() string {
+	all := v.Result.Sessions
+	if len(all) == 0 || all[0].Started.IsZero() {
+		return ""
+	}
+	last, busy := all[0].Finished, time.Duration(0)
+	for _, s := range all {
+		if s.Finished.After(last) {
+			last = s.Finished
 		}
+		busy += max(s.Finished.Sub(s.Started), 0) // a lost session has no end
+	}
+	text := all[0].Started.UTC().Format(minute) + " UTC" +
+		TextIf(busy > 0, ", took "+units.Duration(busy).Human())
+	if len(all) > 1 {
+		text += " in " + Count(len(all), "session") + " up to " + last.UTC().Format(minute)
+	}
+	return text
+}
+
+// Preconditions are how the places were brought to a steady state before the
+// rounds, where the plan asks for it.
+func (v *View) Preconditions() []string {
+	var out []string
+	for _, p := range v.Result.Preconditions {
+		out = AppendNew(out, Plain(p.Text, 300))
 	}
 	return out
 }
 
-func machine(h result.Host) string {
-	parts := []string{Plain(FirstOf(h.Model, h.Arch), 80)}
-	if cpu := Plain(h.CPU, 80); cpu != "" && !strings.Contains(parts[0], cpu) {
-		parts = append(parts, cpu)
-	}
-	if h.CPUs > 0 {
-		parts = append(parts, Count(h.CPUs, "core"))
-	}
-	if h.Memory > 0 {
-		parts = append(parts, Human(float64(h.Memory), "B")+" of memory")
-	}
-	if h.Virtual != "" {
-		parts = append(parts, Plain(h.Virtual, 40))
-	}
-	return strings.Join(NonEmpty(parts), ", ")
-}
-
-// systemName is the name of a system as people write it.
-func systemName(os string) string {
-	switch os {
-	case "darwin":
-		return "macOS"
-	case "linux":
-		return "Linux"
-	}
-	return Plain(os, 40)
-}
-
-func system(h result.Host) string {
-	name, version := systemName(h.OS), Plain(h.OSVersion, 80)
-	if strings.Contains(strings.ToLower(version), strings.ToLower(name)) {
-		name = ""
-	}
-	name = strings.TrimSpace(name + " " + version)
-	return name + TextIf(h.OSBuild != "", " ("+Plain(h.OSBuild, 40)+")")
-}
-
-func disks(h result.Host) string {
+// Achieved lists what was requested of the cache or of the flush ("sync"), and
+// what took effect.
+func (v *View) Achieved(kind string) string {
 	var out []string
-	for _, d := range h.Disks {
-		parts := NonEmpty([]string{Plain(d.Device, 80), Plain(d.Filesystem, 40), Plain(d.Bus, 40), medium(d)})
-		text := strings.Join(parts, ", ")
-		if d.Place != "" && len(h.Disks) > 1 {
-			text = Plain(d.Place, 40) + ": " + text
+	for _, s := range v.Steps() {
+		a := s.Cache
+		if kind == "sync" {
+			a = s.Sync
 		}
-		if text != "" && !slices.Contains(out, text) {
-			out = append(out, text)
+		if a != nil {
+			out = AppendNew(out, Plain(a.Asked, 40)+" → "+Plain(a.Achieved, 80))
 		}
 	}
 	return strings.Join(out, "; ")
 }
 
-// medium is the kind of the medium; "unknown" alone would not show what is
-// unknown.
-func medium(d result.Disk) string {
-	if d.Medium == "unknown" {
-		return "unknown medium"
-	}
-	return Plain(d.Medium, 40)
-}
-
-const minute = "2006-01-02 15:04"
-
-func (v *View) when() string {
-	ss := v.Result.Sessions
-	if len(ss) == 0 {
-		return ""
-	}
-	first, last, busy := ss[0].Started, ss[0].Finished, time.Duration(0)
-	for _, s := range ss {
-		if s.Finished.After(last) {
-			last = s.Finished
-		}
-		if s.Finished.After(s.Started) {
-			busy += s.Finished.Sub(s.Started)
+// CasesMeasured are the names of the cases that were measured.
+func (v *View) CasesMeasured() []string {
+	var out []string
+	for _, c := range v.Result.Cases {
+		if c.Status == result.Done {
+			out = append(out, v.CaseName(c.ID))
 		}
 	}
-	if first.IsZero() {
-		return ""
-	}
-	text := first.UTC().Format(minute) + " UTC"
-	if busy > 0 {
-		text += ", took " + units.Duration(busy).Human()
-	}
-	if len(ss) > 1 {
-		text += " in " + Count(len(ss), "session") + " up to " + last.UTC().Format(minute)
-	}
-	return text
+	return out
 }
 
-func (v *View) day() string {
-	if len(v.Result.Sessions) == 0 || v.Result.Sessions[0].Started.IsZero() {
-		return ""
+// CasesMissing are the other cases, each with the reason.
+func (v *View) CasesMissing() []string {
+	var out []string
+	for _, c := range v.Result.Cases {
+		if c.Status != result.Done {
+			why := Plain(c.Status, 20) + TextIf(c.Reason != "", ": "+Plain(c.Reason, 300))
+			out = append(out, v.CaseName(c.ID)+" ("+why+")")
+		}
 	}
-	return v.Result.Sessions[0].Started.UTC().Format("2006-01-02")
+	return out
+}
+
+// MethodNotes describe how the figures of the first table were measured.
+func (v *View) MethodNotes() []string {
+	if len(v.Sections) == 0 {
+		return nil
+	}
+	return v.Sections[0].Figures.sharedNotes().method(false)
+}
+
+// OfFigures is the number of warnings that are not about the run as a whole.
+func (v *View) OfFigures() int {
+	return countIf(v.Warnings, func(w Warning) bool { return !w.Run })
+}
+
+// casesNotDone lists what has no figures, or fewer than planned, with the
+// reason.
+func (v *View) casesNotDone() []Pair {
+	var out []Pair
+	add := func(name, status, reason string) {
+		out = append(out, Pair{name, Plain(status, 20) + ": " + FirstOf(Plain(reason, 600), "no reason was recorded")})
+	}
+	for _, c := range v.Result.Cases {
+		name := v.CaseName(c.ID)
+		if c.Status != result.Done {
+			add(name, v.Result.DisplayStatus(&c), c.Reason)
+			continue
+		}
+		for _, r := range c.Rounds {
+			if r.Status != result.Done {
+				add(name+", round "+strconv.Itoa(r.Round), r.Status, r.Reason)
+			}
+		}
+		for _, s := range c.Steps {
+			if s.Error != "" && s.Expect != "fail" && c.Counts(s.Round) {
+				where := joinFacts(name, StepName(s), "round "+strconv.Itoa(s.Round))
+				out = append(out, Pair{where, Plain(s.Error, 600)})
+			}
+		}
+	}
+	return out
 }
 
 // caseList names the cases that something applies to; none is all of them, and
@@ -291,8 +311,8 @@ func (v *View) caseList(ids []string) string {
 // CaseName is the short name of a case, or its cleaned id if the result has no
 // such case.
 func (v *View) CaseName(id string) string {
-	if l, ok := v.names[id]; ok {
-		return l
+	if name, ok := v.names[id]; ok {
+		return name
 	}
 	return Plain(id, 60)
 }
@@ -310,4 +330,32 @@ func IsCanary(s *result.Step) bool { return s.Do == "canary" }
 // are, and the step did not fail.
 func IsShown(c *result.Case, s *result.Step) bool {
 	return !IsCanary(s) && s.Error == "" && (c.Shows(s.Round) || len(c.Rounds) == 0 && c.Status == result.Done)
+}
+
+// formatLegend explains the names that occur in the result.
+func formatLegend(r *result.Result) []Pair {
+	used := map[string]bool{}
+	for _, c := range r.Cases {
+		used[c.Target.Format] = true
+		for _, kv := range c.Keys {
+			used[kv[1]] = true
+		}
+	}
+	var out []Pair
+	for _, f := range image.Formats {
+		if used[f.Name] || f.ImageType != "" && used[f.ImageType] {
+			out = append(out, Pair{f.Name, f.Legend})
+		}
+	}
+	return out
+}
+
+// canonical is the plan's own text, each line safe to print.
+func canonical(p *plan.Plan) string {
+	var lines []string
+	for line := range strings.Lines(string(p.Canonical())) {
+		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+		lines = append(lines, indent+Clean(line))
+	}
+	return strings.Join(lines, "\n")
 }

@@ -45,7 +45,6 @@ type specAxis struct {
 	Human  bool      `json:"human"`
 	Ticks  []float64 `json:"ticks,omitempty"`
 	Names  []string  `json:"names,omitempty"` // labels of the whole numbers from 0
-	Brief  []string  `json:"brief,omitempty"`
 }
 
 // Encode writes a chart as JSON for the script of the page. The characters <, >
@@ -116,7 +115,7 @@ func encodeAxis(c *report.Chart, a report.Axis, value func(report.Mark) float64)
 	if !a.Human && a.Names == nil {
 		o.name = report.WithUnit(a.Name, sc)
 	}
-	return o, &specAxis{a.Unit, sc.Factor, sc.Suffix, a.Human, a.Ticks, a.Names, a.Brief}
+	return o, &specAxis{a.Unit, sc.Factor, sc.Suffix, a.Human, a.Ticks, a.Names}
 }
 
 // roleOption is how the library draws a role: the type of its series, how many

@@ -61,8 +61,8 @@ func relationChart(rel result.Relation) report.Chart {
 		c.Add(report.Series{Role: "faint", Name: "line", Marks: ends})
 	}
 	c.Add(rings)
-	padAxis(&c.X, xs)
-	padAxis(&c.Y, ys)
+	fitAround(&c.X, xs)
+	fitAround(&c.Y, ys)
 	c.Sub = report.Count(len(rel.Points), "case") + "; in brackets the rank by " + x + " → by " + y +
 		", 1 is the largest; " +
 		report.FirstOf(report.Plain(rel.Reason, 200),
@@ -74,25 +74,10 @@ func relationChart(rel result.Relation) report.Chart {
 	return c
 }
 
-// padAxis leaves room about points for their names and gives the axis its
-// ticks, the first and the last at its ends: the library would set its own next
-// to an end that is none of them. An axis near 0 begins there.
-func padAxis(a *report.Axis, values []float64) {
-	if len(values) == 0 {
-		return
+// fitAround leaves room about points for their names.
+func fitAround(a *report.Axis, values []float64) {
+	if len(values) > 0 {
+		least, most := slices.Min(values), slices.Max(values)
+		a.Fit(max((most-least)*0.25, math.Abs(most)*0.02), values...)
 	}
-	least, most := slices.Min(values), slices.Max(values)
-	room := max((most-least)*0.25, math.Abs(most)*0.02)
-	from, to := least-room, most+room
-	if least >= 0 && least < 0.4*most {
-		from = 0
-	}
-	step := report.TickStep(to - from)
-	if !report.IsFinite(step) || !report.IsFinite(to) || !report.IsFinite(from) {
-		return
-	}
-	for k := math.Floor(from / step); len(a.Ticks) == 0 || a.Ticks[len(a.Ticks)-1] <= to; k++ {
-		a.Ticks = append(a.Ticks, report.RoundDigits(k*step))
-	}
-	a.Low, a.High = &a.Ticks[0], &a.Ticks[len(a.Ticks)-1]
 }

@@ -139,7 +139,7 @@ type residuals struct {
 
 func newResiduals(heading string, sets []fileSet) *residuals {
 	c := &residuals{Chart: report.Chart{Height: 240, Heading: heading, X: sizeAxis(sets),
-		Y: report.Axis{Name: "time ÷ time of the line", Unit: "1", Log: true}}}
+		Y: report.Axis{Name: "time ÷ time of the line", Unit: "1"}}}
 	c.Table.Columns = report.Columns("<case", "least", "5 % are below", "median", "5 % are above", "most", "at",
 		"files")
 	return c
@@ -186,8 +186,8 @@ func (c *residuals) finish(line, workers string) []report.Chart {
 	if len(c.ratios) == 0 {
 		return nil
 	}
-	low, high := min(slices.Min(c.ratios)/1.05, 1/residualRange), max(slices.Max(c.ratios)*1.05, residualRange)
-	c.Y.Low, c.Y.High, c.Y.Ticks = new(report.RoundDigits(low)), new(report.RoundDigits(high)), ratioTicks(low, high)
+	low, high := min(slices.Min(c.ratios), 1/residualRange), max(slices.Max(c.ratios), residualRange)
+	c.Y.FitRatios(low, high)
 	c.Add(report.Series{Role: "level", Name: "the line", Marks: []report.Mark{report.Point(*c.X.Low, 1),
 		report.Point(*c.X.High, 1)}})
 	c.Sub = report.Count(len(c.ratios), "file") + "; 1 is what the line gives, above it is slower."
@@ -195,24 +195,6 @@ func (c *residuals) finish(line, workers string) []report.Chart {
 		"latency and rate describe " +
 		"the times; a bend or a second band means that they do not." + workers}
 	return []report.Chart{c.Chart}
-}
-
-// ratioTicks are round factors about 1: fine where the range is narrow, powers
-// of ten where it is wide.
-func ratioTicks(low, high float64) []float64 {
-	ticks := []float64{0.8, 0.9, 1, 1.1, 1.25}
-	switch span := max(high, 1/low); {
-	case span > 50:
-		ticks = nil
-		for e := math.Floor(math.Log10(low)); e <= math.Ceil(math.Log10(high)); e++ {
-			ticks = append(ticks, report.RoundDigits(math.Pow(10, e)))
-		}
-	case span > 4:
-		ticks = []float64{0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20}
-	case span > 1.6:
-		ticks = []float64{0.25, 0.5, 0.7, 1, 1.4, 2, 3, 4}
-	}
-	return slices.DeleteFunc(ticks, func(t float64) bool { return t < low*0.999 || t > high*1.001 })
 }
 
 // stripCharts draw the speed of every file in a lane for each case and phase.

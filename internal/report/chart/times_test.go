@@ -122,11 +122,3 @@ func TestIntervalsOfSizes(t *testing.T) {
 		}
 	}
 }
-
-func TestRatioTicksLieInTheRange(t *testing.T) {
-	for _, far := range []float64{1.25, 1.5, 2, 3, 8, 40, 1e3, 1e6} {
-		ticks := ratioTicks(1/far, far)
-		assert.Contains(t, ticks, 1.0, far)
-		assert.GreaterOrEqual(t, len(ticks), 3, far)
-	}
-}

@@ -2,7 +2,6 @@ package html
 
 import (
 	"io"
-	"strings"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
@@ -14,12 +13,12 @@ import (
 type runPage struct {
 	Head head
 	*report.View
-	FirstChart       *figure // of the main numbers
-	FirstTable       *report.Table
-	FirstHeading     string
-	PrintedBySource  bool // the source prints figures of the tables of the plan
-	Verdicts, Repeat string
-	PageSections     []section
+	FirstChart      *figure // of the main numbers
+	FirstTable      *report.Table
+	FirstHeading    string
+	PrintedBySource bool // the source prints figures of the tables of the plan
+	Verdicts        string
+	PageSections    []section
 }
 
 // section is a heading with its charts and tables.
@@ -35,7 +34,7 @@ func Run(w io.Writer, p *plan.Plan, r *result.Result) error {
 	return write(w, "run.tmpl", r.Run, func() (any, error) {
 		v := chart.NewView(p, r)
 		page := &runPage{Head: newHead(v.Title, true), View: v, PrintedBySource: v.Source != "" && v.PrintsTables(),
-			Verdicts: report.CountVerdicts(v.Claims), Repeat: strings.Join(v.Repeat, "\n")}
+			Verdicts: report.CountVerdicts(v.Claims)}
 		if len(v.Sections) > 0 {
 			page.FirstTable, page.FirstHeading = &v.Sections[0].Tables[0], v.Sections[0].Caption+" in every phase"
 		}

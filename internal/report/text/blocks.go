@@ -21,7 +21,6 @@ var heights = []rune("▁▂▃▄▅▆▇█")
 const (
 	picturesPerKind = 2  // waterfalls, and heat maps, that a terminal has; the others are in the report
 	trendBlocks     = 32 // of more runs a line of blocks has every second, third and so on
-	trendTableRows  = 20 // rows of the table that follows a trend in Markdown
 	waterfallWidth  = 26 // columns of a waterfall where the line is long enough
 	besideWaterfall = 48 // columns that names and times beside it take
 )
@@ -199,24 +198,22 @@ func changePlaces(c report.Chart) []int {
 	return slices.Compact(out) // a line has two ends
 }
 
-// trend prints a chart that is one; the others are on the page.
-func (w *terminal) trend(c report.Chart) {
-	if c.Trend {
-		s := trendSection(c)
-		s.After = append(s.After, c.Notes[0])
-		w.section(s)
+// withTrends puts what print makes of them in the place of charts that are
+// trends; the other charts are on the page only.
+func withTrends(sections []report.Section, print func(report.Chart) []report.Section) []report.Section {
+	var out []report.Section
+	for _, s := range sections {
+		var trends []report.Section
+		for _, c := range s.Charts {
+			if c.Trend {
+				trends = append(trends, print(c)...)
+			}
+		}
+		if len(trends) > 0 {
+			trends = append(trends, report.Section{After: s.After})
+			s.After = nil
+		}
+		out = append(append(out, s), trends...)
 	}
-}
-
-// trend prints a chart that is one as blocks and as its table.
-func (m *markdown) trend(c report.Chart) {
-	if !c.Trend {
-		return
-	}
-	m.section(trendSection(c))
-	t := c.Table
-	t.Rows = t.Rows[:min(len(t.Rows), trendTableRows)]
-	left := len(c.Table.Rows) - len(t.Rows)
-	rest := report.TextIf(left > 0, report.Count(left, "older run")+" left out of this table.")
-	m.section(report.Section{Table: &t, After: report.NonEmpty([]string{rest, strings.Join(c.Notes, " ")})})
+	return out
 }

@@ -76,14 +76,7 @@ func Run(w io.Writer, p *plan.Plan, r *result.Result, o Options) error {
 	return deliver(w, t.Bytes(), "report of run "+r.Run)
 }
 
-// RunMarkdown prints the report of a run for a repository or an issue, without
-// pictures.
-func RunMarkdown(w io.Writer, p *plan.Plan, r *result.Result) error {
-	m := &markdown{}
-	m.document(runDocument(chart.NewView(p, r), document, 0))
-	return deliver(w, m.text(), "report of run "+r.Run)
-}
-
+// runDocument has the sections of a form.
 func runDocument(v *report.View, form form, width int) report.Document {
 	d := report.Document{Title: v.Title}
 	for _, s := range sections {
@@ -98,6 +91,19 @@ func runDocument(v *report.View, form form, width int) report.Document {
 }
 
 func one(s report.Section) []report.Section { return []report.Section{s} }
+
+// more counts what is left out of a form.
+func more(left string) []string { return []string{"… and " + left + " more in the report."} }
+
+func items[T any](list []T, item func(T) report.Item) []report.Item {
+	var out []report.Item
+	for _, x := range list {
+		out = append(out, item(x))
+	}
+	return out
+}
+
+func pairItem(p report.Pair) report.Item { return report.Item{Label: p.Name, Text: p.Value} }
 
 // tableSections are tables with their captions as headings.
 func tableSections(tables ...report.Table) []report.Section {
@@ -177,7 +183,7 @@ func mainNumbers(r run) []report.Section {
 	})
 	s := tableSections(t)
 	if left > 0 {
-		s[0].After = []string{"… and " + report.Count(left, "case") + " more in the report."}
+		s[0].After = more(report.Count(left, "case"))
 	}
 	return s
 }
@@ -201,7 +207,7 @@ func screenVerdicts(r run) []report.Section {
 		}
 	}
 	if left > 0 {
-		s.After = []string{"… and " + report.Grouped(int64(left)) + " more in the report."}
+		s.After = more(report.Grouped(left))
 	}
 	return one(s)
 }
@@ -216,11 +222,8 @@ func verdicts(r run) []report.Section {
 // deviations are the differences between the plan as published, or as written,
 // and the run.
 func deviations(r run) []report.Section {
-	s := report.Section{Heading: r.DeviationsHeading}
-	for _, d := range r.Deviations {
-		s.Items = append(s.Items, report.Item{Text: d.Text, Note: d.Cases})
-	}
-	return one(s)
+	return one(report.Section{Heading: r.DeviationsHeading, Items: items(r.Deviations,
+		func(d report.Deviation) report.Item { return report.Item{Text: d.Text, Note: d.Cases} })})
 }
 
 // tables are the tables of the plan, of figures, fits and relations.
@@ -259,40 +262,30 @@ func chartTables(r run) []report.Section {
 // notDone are the cases, rounds and steps without figures, with the reason of
 // each.
 func notDone(r run) []report.Section {
-	s := report.Section{Heading: "Not measured, or not in full"}
-	for _, p := range r.NotDone {
-		s.Items = append(s.Items, report.Item{Label: p.Name, Text: p.Value})
-	}
+	s := report.Section{Heading: "Not measured, or not in full", Items: items(r.NotDone, pairItem)}
 	if left := len(s.Items) - screenNotDone; r.form == screen && left > 0 {
-		s.Items = s.Items[:screenNotDone]
-		s.After = []string{"… and " + report.Count(left, "case") + " more in the report."}
+		s.Items, s.After = s.Items[:screenNotDone], more(report.Count(left, "case"))
 	}
 	return one(s)
 }
 
 // warnings are all warnings with their places; a terminal has the first ones.
 func warnings(r run) []report.Section {
-	s := report.Section{Heading: "Warnings: " + report.Grouped(int64(len(r.Warnings)))}
-	for _, w := range r.Warnings {
-		s.Items = append(s.Items, report.Item{Text: w.Text, Note: w.Where})
-	}
+	s := report.Section{Heading: "Warnings: " + report.Grouped(len(r.Warnings)), Items: items(r.Warnings,
+		func(w report.Warning) report.Item { return report.Item{Text: w.Text, Note: w.Where} })}
 	if left := len(s.Items) - terminalWarnings; r.form == verbose && left > 0 {
-		s.Items = s.Items[:terminalWarnings]
-		s.After = []string{"… and " + report.Grouped(int64(left)) + " more in the report."}
+		s.Items, s.After = s.Items[:terminalWarnings], more(report.Grouped(left))
 	}
 	return one(s)
 }
 
 // appendix is the legend of formats, the settings, and what repeats the run.
 func appendix(r run) []report.Section {
-	legend := report.Section{Heading: "Formats"}
-	for _, p := range r.Legend {
-		legend.Items = append(legend.Items, report.Item{Label: p.Name, Text: p.Value})
-	}
-	out := []report.Section{legend, {Heading: "Settings", Pairs: r.Settings}}
+	out := []report.Section{{Heading: "Formats", Items: items(r.Legend, pairItem)},
+		{Heading: "Settings", Pairs: r.Settings}}
 	for _, host := range r.Hosts {
 		out = append(out, report.Section{Pairs: host})
 	}
-	return append(out, report.Section{Heading: "How to repeat", Language: "sh", Code: strings.Join(r.Repeat, "\n")},
+	return append(out, report.Section{Heading: "How to repeat", Language: "sh", Code: r.Repeat},
 		report.Section{Heading: "The plan as executed", Language: "toml", Code: r.Canonical})
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"strings"
 
+	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
 	"dmgbench/internal/result"
 )
@@ -58,8 +59,41 @@ func newTerminal(o Options) *terminal {
 // Document prints a document for a terminal.
 func Document(w io.Writer, d report.Document, o Options) error {
 	t := newTerminal(o)
+	d.Sections = withTrends(d.Sections, func(c report.Chart) []report.Section {
+		s := trendSection(c)
+		s.After = append(s.After, c.Notes[0])
+		return []report.Section{s}
+	})
 	t.document(d)
 	return deliver(w, t.Bytes(), d.Title)
+}
+
+// Methods prints the Methods paragraphs of a run for an article, in lines of 80
+// columns.
+func Methods(w io.Writer, p *plan.Plan, r *result.Result) error {
+	t := newTerminal(Options{})
+	t.wrap("", "Methods")
+	step, gap := 0, true // a gap between paragraphs
+	for line := range strings.Lines(report.Render("methods", report.NewView(p, r))) {
+		text := strings.TrimSpace(line)
+		if gap = gap || text == ""; text == "" {
+			continue
+		}
+		if gap {
+			fmt.Fprintln(t)
+			gap = false
+		}
+		prefix := ""
+		switch kind, rest, _ := strings.Cut(text, " "); kind {
+		case "#":
+			step++
+			prefix, text = fmt.Sprintf("%4s ", fmt.Sprintf("%d.", step)), rest
+		case "-":
+			prefix, text = "  - ", rest
+		}
+		t.wrap(prefix, text)
+	}
+	return deliver(w, t.Bytes(), "methods of run "+r.Run)
 }
 
 // deliver writes a rendered document at once.
@@ -99,9 +133,6 @@ func (w *terminal) section(s report.Section) {
 		w.wrap(fmt.Sprintf("  %-*s ", names, strings.ToLower(p.Name)), p.Value)
 	}
 	w.items("  ", s.Items)
-	for _, c := range s.Charts {
-		w.trend(c)
-	}
 	if s.Table != nil {
 		w.table(*s.Table)
 	}

@@ -286,13 +286,18 @@
     return rows * 22;
   }
 
+  // lastWords keeps the last word of each line of a name: the number of a version.
+  function lastWords(name) {
+    return name.split('\n').map(function (line) { return line.split(' ').pop().slice(0, 10); }).join('\n');
+  }
+
   // prepare turns a chart's data into options for one width and theme: headings and
   // notes are wrapped by us, since the library does not make room for them.
   function prepare(spec, width, theme, measure) {
     spec = JSON.parse(JSON.stringify(spec));
     var option = spec.option;
     var narrow = width < 520;
-    if (narrow && spec.x && spec.x.brief) spec.x.names = spec.x.brief;
+    if (narrow && spec.x && spec.x.names) spec.x.names = spec.x.names.map(lastWords);
     var heading = wrap(option.title.text, width, narrow ? 15 : 17, 650, measure);
     var sub = wrap(option.title.subtext || '', width, 12.5, 400, measure);
     var notes = [];
@@ -332,7 +337,7 @@
     }
     var above = headHeight + legendHeight + (yName ? 34 : 8);
     var below = notesHeight + (option.xAxis[0].name ? 26 : 6);
-    if (spec.x && spec.x.brief) { // names at few places: the library counts the others, which are empty, and makes no room
+    if (spec.x && spec.x.names) { // names at few places: the library counts the others, which are empty, and makes no room
       below += 15 * spec.x.names.reduce(function (most, n) { return Math.max(most, n.split('\n').length); }, 1) - 6;
     }
     option.grid = { left: 2, right: /^heat:/.test(option.series[0] && option.series[0].id) ? 8 : spec.flipped ? 52 : 22, top: above, bottom: below, containLabel: true };
