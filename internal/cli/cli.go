@@ -8,8 +8,8 @@
 // The answer goes to stdout; progress, warnings, questions and errors go to
 // stderr.
 //
-// commands.go lists the commands, flags.go their flags and help/ their help
-// texts. Each command has a file of its name.
+// commands.go lists the commands, and help/ has their help texts with their
+// flags. Each command has a file of its name.
 package cli
 
 import (
@@ -35,13 +35,14 @@ type app struct {
 	stdout, stderr io.Writer
 	env            map[string]string
 	clock          clock.Clock
-	settings       *viper.Viper      // the settings file
-	valueSources   map[string]string // where the values of flags that were not typed come from, by flag
-	command        *cobra.Command    // the command that is executed
-	json           bool              // stderr is lines of JSON
-	parsed         bool              // the command line was valid; later errors are no usage errors of cobra
-	atExit         []func() error    // called in reverse order
-	chowned        []string          // paths that get the owner of the user who called sudo
+	settings       *viper.Viper         // the settings file
+	flags          map[string][]flagRow // of each command, by its path
+	valueSources   map[string]string    // where the values of flags that were not typed come from, by flag
+	command        *cobra.Command       // the command that is executed
+	json           bool                 // stderr is lines of JSON
+	parsed         bool                 // the command line was valid; later errors are no usage errors of cobra
+	atExit         []func() error       // called in reverse order
+	chowned        []string             // paths that get the owner of the user who called sudo
 	runs           runfolders.Reader
 
 	// generated is the passphrase that was made for this run, nil where the
@@ -55,7 +56,7 @@ type app struct {
 // [app.configure] does that once cobra has found the command.
 func newApp(stdin io.Reader, stdout, stderr io.Writer, env []string) *app {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, env: map[string]string{}, clock: clock.NewReal(),
-		settings: viper.New()}
+		settings: viper.New(), flags: map[string][]flagRow{}}
 	for _, variable := range env {
 		if name, value, ok := strings.Cut(variable, "="); ok {
 			a.env[name] = value

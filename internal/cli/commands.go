@@ -8,15 +8,16 @@ import (
 	"strings"
 
 	"dmgbench/internal/analysis"
+	"dmgbench/internal/result/export"
 	"dmgbench/internal/selftest"
 	"dmgbench/plans"
 
 	"github.com/spf13/cobra"
 )
 
-// commandRow is one command. Its help text is in help/, in a file named after
-// it; its flags are in flags.go; run is in the file of its name. A new command
-// needs a row here, a text there and a method of [app].
+// commandRow is one command. Its help text and its flags are in help/, in a
+// file named after it; run is in the file of its name. A new command needs a
+// row here, a text there and a method of [app].
 type commandRow struct {
 	path     string // "history prune"
 	args     string // synopsis of its arguments
@@ -57,34 +58,42 @@ var commandRows = []commandRow{
 //go:embed help
 var helpFiles embed.FS
 
+// defaultPause is long enough that a resumed session after it counts as a
+// session of its own, too.
+const defaultPause = "10 min"
+
 // helpText is the help of one command, from help/<name>.txt: a line, a
 // description that ends with the exit statuses, the section FLAGS with lines
-// "name: help", where the word in backquotes names the value, and the section
-// EXAMPLES.
+// that declare a [flagRow], and the section EXAMPLES.
 type helpText struct {
 	short, long, examples string
-	flags                 map[string]string // help by name
+	flags                 []flagRow
 }
 
 // helpValues are the lists in help texts that other packages define.
-var helpValues = strings.NewReplacer("{PAUSE}", defaultPause, "{STUDIES}", strings.Join(selftest.IDs(), ", "),
-	"{FACTS}", wrap("", strings.Join(analysis.CompareFacts, ", "), 0, 76))
+var helpValues = strings.NewReplacer("{PAUSE}", defaultPause,
+	"{STUDIES}", strings.Join(selftest.IDs(), ", "), "{IDS}", strings.Join(selftest.IDs(), "|"),
+	"{FACTS}", wrap("", strings.Join(analysis.CompareFacts, ", "), 0, 76),
+	"{BY}", strings.Join(analysis.CompareFacts, "|"), "{OPS}", strings.Join(analysis.CompareOps(), "|"),
+	"{ESTIMATORS}", strings.Join(analysis.Estimators(), "|"),
+	"{FORMATS}", strings.Join(export.Formats, "|"), "{TABLES}", strings.Join(export.Tables, "|"))
 
-// readHelp reads the help of a command from the embedded file of its name, in
-// which blanks are hyphens. A missing file is a programming error.
-func readHelp(name string) helpText {
+// readHelp reads the help of a command by its path, "" for the program. In the
+// name of the file blanks are hyphens. A missing file is a programming error.
+func readHelp(path string) (h helpText) {
+	name := cmp.Or(strings.ReplaceAll(path, " ", "-"), "dmgbench")
 	text, err := helpFiles.ReadFile("help/" + name + ".txt")
 	if err != nil {
 		panic(err) // a test prints the help of every command
 	}
-	h := helpText{flags: map[string]string{}}
 	var rest, flags string
 	h.short, rest, _ = strings.Cut(strings.TrimSpace(helpValues.Replace(string(text))), "\n\n")
 	rest, h.examples, _ = strings.Cut(rest, "\n\nEXAMPLES\n")
 	h.long, flags, _ = strings.Cut(rest, "\n\nFLAGS\n")
 	for line := range strings.SplitSeq(strings.ReplaceAll(flags, "\n  ", " "), "\n") {
-		name, help, _ := strings.Cut(line, ": ")
-		h.flags[name] = help
+		if line != "" {
+			h.flags = append(h.flags, parseFlag(line))
+		}
 	}
 	return h
 }
@@ -92,7 +101,7 @@ func readHelp(name string) helpText {
 // newRootCommand builds the tree of commands. It is built for every execution,
 // so that two executions in one process, as in tests, share no flags.
 func (a *app) newRootCommand() *cobra.Command {
-	help := readHelp("dmgbench")
+	help := readHelp("")
 	root := &cobra.Command{Use: "dmgbench", Short: help.short, Long: help.long, Example: help.examples,
 		SilenceErrors: true, SilenceUsage: true}
 	root.SetIn(a.stdin)
@@ -123,7 +132,7 @@ func (a *app) newRootCommand() *cobra.Command {
 // before it is executed.
 func (a *app) newCommand(row commandRow) *cobra.Command {
 	_, name, _ := cutLast(row.path, " ")
-	help := readHelp(strings.ReplaceAll(row.path, " ", "-"))
+	help := readHelp(row.path)
 	cmd := &cobra.Command{
 		Short: help.short, Long: help.long, Example: help.examples,
 		Use: strings.TrimSpace(name + " " + row.args), GroupID: row.group, Args: row.checkArgs,
@@ -137,7 +146,10 @@ func (a *app) newCommand(row commandRow) *cobra.Command {
 	case strings.HasPrefix(row.args, "PLAN"), strings.HasPrefix(row.args, "NAME"):
 		cmd.ValidArgsFunction = completePlans
 	}
-	addFlags(cmd, row.path, help.flags)
+	a.flags[row.path] = help.flags
+	for _, flag := range help.flags {
+		flag.add(cmd)
+	}
 	return cmd
 }
 
@@ -159,32 +171,25 @@ func completePlans(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 // line: the keys of their cases, and after "key=" the values, also after
 // "key=value|" and for further pairs after a comma. Plans that cannot be loaded
 // add no completions: a shell has no place for their errors.
-func completeOnly(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	before, pair, ok := cutLast(typed, ",")
-	if ok {
-		before += ","
-	}
-	key, value, valued := strings.Cut(pair, "=")
+func completeOnly(_ *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+	start := strings.LastIndexAny(typed, ",") + 1
+	key, _, valued := strings.Cut(typed[start:], "=")
 	if valued {
-		before += key + "="
-		if first, last, ok := cutLast(value, "|"); ok {
-			before, value = before+first+"|", last
-		}
+		start = strings.LastIndexAny(typed, ",=|") + 1
 	}
-	var out []string
 	for _, name := range args {
 		p, _, err := loadPlan(name)
 		if err != nil {
 			continue
 		}
 		for _, c := range p.CaseValues() {
-			words, prefix := []string{c.Key + "="}, key
+			words := []string{c.Key + "="}
 			if valued {
-				words, prefix = c.Values, value
+				words = c.Values
 			}
 			for _, word := range words {
-				if strings.HasPrefix(word, prefix) && cmp.Or(!valued, c.Key == key) {
-					out = append(out, before+word)
+				if strings.HasPrefix(word, typed[start:]) && (!valued || c.Key == key) {
+					out = append(out, typed[:start]+word)
 				}
 			}
 		}

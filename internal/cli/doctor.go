@@ -3,14 +3,15 @@ package cli
 import (
 	"cmp"
 	"context"
+	_ "embed" // for doctor.tmpl
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
+	"text/template"
 	"time"
 
+	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil"
 	"dmgbench/internal/host"
 	"dmgbench/internal/hostio"
@@ -18,6 +19,31 @@ import (
 	"dmgbench/internal/result"
 	"dmgbench/internal/units"
 	"dmgbench/scripts"
+)
+
+//go:embed doctor.tmpl
+var doctorTemplate string
+
+// doctor is what the template prints. It calls the methods in the order of the
+// output; a fact is printed as soon as it is known, because engines take time.
+type doctor struct {
+	*app
+	ctx     context.Context // of the command
+	Program result.Tool
+	Host    result.Host
+	Tuning  host.Tuning
+	chosen  engine.Engine // the first one that works, nil without one
+	err     error         // why the command fails after all is printed
+}
+
+// fact is a line that doctor prints, with a hint what to do about it, which may
+// be empty.
+type fact struct{ name, value, hint string }
+
+// Widths in characters.
+const (
+	factWidth = 80
+	nameWidth = 15
 )
 
 // runDoctor is the command "doctor". It prints all facts even where no engine
@@ -38,109 +64,43 @@ func (a *app) runDoctor(ctx context.Context, _ []string) error {
 		places = append(places, host.Place{Name: cmp.Or(p.Name, a.list("on")[i]), Path: p.Path})
 	}
 	limited, cancel := context.WithTimeout(ctx, factsTime)
-	h := host.Gather(limited, places, a.isSet("identify"))
+	d := &doctor{app: a, ctx: ctx, Program: tool(), Host: host.Gather(limited, places, a.isSet("identify")),
+		Tuning: host.Tune()}
 	cancel()
-	tuning := host.Tune()
-	t := &factTable{w: a.stdout}
-	doctorMachine(t, h, tuning)
-	t.add("user", a.owner())
-	if runtime.GOOS == "darwin" {
-		t.add("console", consoleUser())
-	}
-	doctorDisks(t, h.Disks)
-	a.doctorSettings(t)
-	err = a.doctorEngines(ctx, t)
-	doctorTools(t, a.env["PATH"])
-	doctorWarnings(t, h, tuning)
-	a.doctorLeftovers(ctx, t)
-	return cmp.Or(t.err, err)
+	page := template.Must(template.New("doctor").Funcs(template.FuncMap{
+		"fact":  func(name, value string) string { return factText([]fact{{name: name, value: value}}) },
+		"facts": factText, "count": count, "trim": strings.Trim,
+		"words": func(parts ...string) string { return strings.Join(nonempty(parts...), " ") },
+		"human": func(bytes int64) string { // "" for an unknown size
+			if bytes <= 0 {
+				return ""
+			}
+			return units.Bytes(bytes).Human()
+		},
+	}).Parse(doctorTemplate))
+	return cmp.Or(page.Execute(a.stdout, d), d.err)
 }
 
-// factTable prints lines of a name and a value. Values are wrapped after the
-// column of the names. It keeps the first error of a write, so that callers
-// check once.
-type factTable struct {
-	w   io.Writer
-	err error // of the first write that failed
+// factText is the text of facts. Values are wrapped after the column of the
+// names; an empty value is unknown.
+func factText(facts []fact) string {
+	var text strings.Builder
+	line := func(name, value string) {
+		prefix := fmt.Sprintf("%-*s", nameWidth, printable(name))
+		text.WriteString(wrap(prefix, cmp.Or(value, "unknown"), nameWidth, factWidth) + "\n")
+	}
+	for _, f := range facts {
+		line(f.name, f.value)
+		if f.hint != "" {
+			line("", "hint: "+f.hint)
+		}
+	}
+	return text.String()
 }
 
-// Widths in characters.
-const (
-	factWidth = 80
-	nameWidth = 15
-)
-
-// add prints a fact; an empty value is unknown.
-func (t *factTable) add(name, value string) {
-	line := wrap(fmt.Sprintf("%-*s", nameWidth, printable(name)), cmp.Or(value, "unknown"), nameWidth, factWidth)
-	if _, err := fmt.Fprintln(t.w, line); t.err == nil {
-		t.err = err
-	}
-}
-
-// addHint prints what to do about the fact above, if there is a way.
-func (t *factTable) addHint(hint string) {
-	if hint != "" {
-		t.add("", "hint: "+hint)
-	}
-}
-
-// addPackages prints the command that installs packages.
-func (t *factTable) addPackages(packages []string, remark string) {
-	if len(packages) > 0 {
-		t.addHint("apt install " + strings.Join(packages, " ") + " (Debian, Ubuntu)" + remark)
-	}
-}
-
-// doctorMachine prints the facts of the machine that do not depend on a disk.
-// Results record the same facts.
-func doctorMachine(t *factTable, h result.Host, tuning host.Tuning) {
-	program := tool()
-	t.add("program", program.Name+" "+program.Version+", "+program.Go)
-	t.add("system", strings.TrimSpace(h.OS+" "+h.OSVersion+" "+h.OSBuild)+", "+h.Arch)
-	t.add("kernel", h.Kernel)
-	t.add("model", h.Model)
-	t.add("processor", h.CPU+", "+count(h.CPUs, "processor")+" usable")
-	if h.OS == "linux" {
-		t.add("governor", strings.Trim(tuning.Governor+" ("+tuning.Driver+")", " ()"))
-		t.add("huge pages", tuning.HugePages)
-	}
-	t.add("memory", sizeOr(h.Memory, "unknown"))
-	var limits []string
-	if h.CPUQuota > 0 {
-		limits = append(limits, fmt.Sprintf("a control group allows %.3g processors", h.CPUQuota))
-	}
-	if h.MemoryLimit > 0 {
-		limits = append(limits, "a control group allows "+sizeOr(h.MemoryLimit, "")+" of memory")
-	}
-	t.add("limits", cmp.Or(strings.Join(limits, "; "), "none found"))
-	if h.Name != "" {
-		t.add("host", h.Name+", user "+h.User)
-	}
-	t.add("virtual", cmp.Or(h.Virtual, "no sign of it"))
-	t.add("power", h.Power)
-	if h.OS == "darwin" {
-		t.add("FileVault", h.FileVault)
-	}
-	pressure := ""
-	if h.MemoryPressure != "" {
-		pressure = h.MemoryPressure + " pressure; "
-	}
-	t.add("memory use", pressure+sizeOr(h.SwapUsed, "no")+" swap in use")
-}
-
-// sizeOr formats a number of bytes, with otherwise for 0, which means an
-// unknown size.
-func sizeOr(n int64, otherwise string) string {
-	if n <= 0 {
-		return otherwise
-	}
-	return units.Bytes(n).Human()
-}
-
-// owner explains who owns the files that the program makes.
-func (a *app) owner() string {
-	uid, _, ok := a.sudoCaller()
+// Owner explains who owns the files that the program makes.
+func (d *doctor) Owner() string {
+	uid, _, ok := d.sudoCaller()
 	switch {
 	case ok:
 		return fmt.Sprintf("root by sudo: files in folders of user %d, the caller, will belong to that user", uid)
@@ -150,9 +110,9 @@ func (a *app) owner() string {
 	return fmt.Sprintf("%d, not root", os.Geteuid())
 }
 
-// consoleUser reports whether a user is logged in at the screen of a Mac,
-// because the services of a session work in the background.
-func consoleUser() string {
+// Console reports whether a user is logged in at the screen of a Mac, because
+// the services of a session work in the background.
+func (d *doctor) Console() string {
 	fi, err := os.Stat("/dev/console")
 	if err != nil {
 		return ""
@@ -161,32 +121,6 @@ func consoleUser() string {
 		return "no user is logged in: published figures are from Macs with a user logged in"
 	}
 	return "a user is logged in"
-}
-
-// doctorDisks prints space, file system and device of the working folder, and
-// of each folder of --on.
-func doctorDisks(t *factTable, disks []result.Disk) {
-	for i, d := range disks {
-		name, place := "disk here", ""
-		if i > 0 {
-			name, place = "disk", d.Place+": "
-		}
-		device := cmp.Or(d.Device, cmp.Or(d.Bus, "unknown")+" device")
-		free, total := sizeOr(d.Free, "unknown"), sizeOr(d.Total, "unknown")
-		t.add(name, fmt.Sprintf("%s%s free of %s; %s on %s (medium %s)", place, free, total,
-			cmp.Or(d.Filesystem, "unknown file system"), device, cmp.Or(d.Medium, "unknown")))
-		if d.Encrypted != "" {
-			t.add("", "encrypted: "+d.Encrypted)
-		}
-		if d.Indexed != "" {
-			location := cmp.Or(d.Location, "location unknown")
-			const format = "%s; Spotlight's indexing is %s; %d local snapshots"
-			t.add("", fmt.Sprintf(format, location, d.Indexed, d.Snapshots))
-		}
-		if d.Path != "" {
-			t.add("", d.Path)
-		}
-	}
 }
 
 // warningHints are what to do about the warnings of package host, by kind.
@@ -205,34 +139,32 @@ var warningHints = map[string]string{
 	"virtual":         "compare only with runs on the same virtual machine",
 }
 
-// doctorWarnings prints what would disturb a measurement now. The result of a
-// run has the same warnings.
-func doctorWarnings(t *factTable, h result.Host, tuning host.Tuning) {
-	warnings := host.Warnings(h)
-	for _, w := range warnings {
-		t.add("spoiler", w.Text)
-		t.addHint(warningHints[w.Kind])
+// Spoilers are what would disturb a measurement now. The result of a run has
+// the same warnings.
+func (d *doctor) Spoilers() (facts []fact) {
+	for _, w := range host.Warnings(d.Host) {
+		facts = append(facts, fact{"spoiler", w.Text, warningHints[w.Kind]})
 	}
-	hints := tuning.Hints()
-	for i, w := range tuning.Warnings() {
-		t.add("spoiler", w.Text)
-		t.addHint(hints[i])
+	hints := d.Tuning.Hints()
+	for i, w := range d.Tuning.Warnings() {
+		facts = append(facts, fact{"spoiler", w.Text, hints[i]})
 	}
-	if len(warnings)+len(hints) == 0 {
-		t.add("spoilers", "none found")
+	if len(facts) == 0 {
+		return []fact{{"spoilers", "none found", ""}}
 	}
+	return facts
 }
 
-// doctorLeftovers prints what earlier runs left.
-func (a *app) doctorLeftovers(ctx context.Context, t *factTable) {
-	state, err := a.stateDir()
+// Leftovers are the images that earlier runs left.
+func (d *doctor) Leftovers() (facts []fact) {
+	state, err := d.stateDir()
 	if err != nil {
-		return // the error of the engines names it
+		return nil // the error of the engines names it
 	}
-	for _, l := range a.leftovers(ctx, state) {
-		t.add("left over", l.text)
-		t.addHint(l.hint)
+	for _, l := range d.leftovers(d.ctx, state) {
+		facts = append(facts, fact{"left over", l.text, l.hint})
 	}
+	return facts
 }
 
 // captureAnswers runs scripts/capture.sh, which records the answers of the disk

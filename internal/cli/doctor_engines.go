@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,42 +14,105 @@ import (
 	"dmgbench/internal/engine"
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/image"
+	"dmgbench/internal/plan"
 	"dmgbench/internal/runner"
 	"dmgbench/plans"
 )
 
-// doctorEngines probes every engine and prints what the first one that works
-// can measure.
-func (a *app) doctorEngines(ctx context.Context, t *factTable) error {
-	state, err := a.stateDir()
-	if err != nil {
-		return err
-	}
-	var chosen engine.Engine
+// Engines probes every engine. The first one that works is the one that
+// --engine auto uses.
+func (d *doctor) Engines() (facts []fact) {
 	var errs []error
+	state, err := d.stateDir()
+	if err != nil {
+		d.err = err
+		return nil
+	}
 	for _, choice := range engineChoices {
-		e, title, err := a.makeEngine(ctx, choice, engineConfig{state: state, auto: true})
+		e, title, err := d.makeEngine(d.ctx, choice, engineConfig{state: state, auto: true})
 		switch {
 		case err != nil:
 			errs = append(errs, err)
-			t.add("engine", title+" is not used: "+err.Error())
-			t.addHint(hint(err))
-		case chosen == nil:
-			chosen = e
-			t.add("engine", title+" works, and --engine auto uses it: it "+probed)
+			facts = append(facts, fact{"engine", title + " is not used: " + err.Error(), hint(err)})
+		case d.chosen == nil:
+			d.chosen = e
+			facts = append(facts, fact{"engine", title + " works, and --engine auto uses it: it " + probed, ""})
 		default:
-			t.add("engine", title+" works")
+			facts = append(facts, fact{"engine", title + " works", ""})
 		}
 	}
-	if runtime.GOOS == "linux" {
-		doctorAttaching(ctx, t)
+	if d.chosen == nil {
+		d.err = noEngineError(errs)
 	}
-	if chosen == nil {
-		return noEngineError(errs)
+	return facts
+}
+
+// Attaching is what hdiutil for Linux can use: loop devices, FUSE and file
+// systems.
+func (d *doctor) Attaching() []fact {
+	if runtime.GOOS != "linux" {
+		return nil
 	}
-	t.add("measures", "native folders; "+supportedImages(chosen))
-	doctorCounters(ctx, t, chosen)
-	return doctorPlans(t, chosen)
+	loops, fuse := "this user cannot use them: they need root and /dev/loop-control", "/dev/fuse can be opened"
+	if attach.Loops() {
+		loops = "this user can use them"
+	}
+	if f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil { // opening it mounts no volume
+		fuse = "not available: " + err.Error()
+	} else {
+		f.Close()
+	}
+	facts := []fact{{"loop devices", loops, ""}, {"FUSE", fuse, ""}, filesystemsFact()}
+	if list, err := attach.List(d.ctx); err != nil {
+		facts = append(facts, fact{"attached", "unknown: " + err.Error(), ""})
+	} else if len(list) > 0 {
+		facts = append(facts, fact{"attached", count(len(list), "image") + "; dmgbench hdiutil info lists them", ""})
+	}
+	return facts
+}
+
+// filesystemsFact is which file systems can be made and mounted here, and which
+// program, package or driver is missing for the others.
+func filesystemsFact() fact {
+	var yes, no, packages []string
+	for _, f := range attach.Filesystems() {
+		mounts := f.MountableByKernel || f.Kernel == "exfat" // exFAT has a FUSE server of ours
+		switch {
+		case f.Present && mounts:
+			yes = append(yes, f.Name)
+		case mounts:
+			no = append(no, fmt.Sprintf("%s (%s is not installed)", f.Name, f.Tool))
+			packages = append(packages, f.Package)
+		default:
+			no = append(no, fmt.Sprintf("%s (the kernel has no driver %s)", f.Name, f.Kernel))
+		}
+	}
+	return fact{"file systems", withMissing(yes, no), installHint(packages)}
+}
+
+// withMissing is "a, b. Not: c".
+func withMissing(yes, no []string) string {
+	if len(no) == 0 {
+		return strings.Join(yes, ", ")
+	}
+	return strings.Join(yes, ", ") + ". Not: " + strings.Join(no, ", ")
+}
+
+// installHint is the command that installs packages, "" for none.
+func installHint(packages []string) string {
+	if packages = unique(packages); len(packages) == 0 {
+		return ""
+	}
+	return "apt install " + strings.Join(packages, " ") + " (Debian, Ubuntu)"
+}
+
+// Measures is what the first engine that works can measure here.
+func (d *doctor) Measures() []fact {
+	if d.chosen == nil {
+		return nil
+	}
+	facts := []fact{{"measures", "native folders; " + supportedImages(d.chosen), ""}}
+	return slices.Concat(facts, d.counters(), d.plans())
 }
 
 // supportedImages lists the formats, ciphers and file systems that an engine
@@ -73,153 +137,92 @@ func supportedImages(e engine.Engine) string {
 	for _, fs := range image.FilesystemNames() {
 		add(fs, engine.Spec{Format: format, Filesystems: []string{fs}})
 	}
-	return strings.Join(yes, ", ") + ". Not: " + strings.Join(no, ", ")
+	return withMissing(yes, no)
 }
 
-// doctorCounters prints which figures of the system a run can record in
-// addition to its own.
-func doctorCounters(ctx context.Context, t *factTable, e engine.Engine) {
+// counters are the figures of the system that a run can record in addition to
+// its own.
+func (d *doctor) counters() []fact {
+	disk := "can read the number of bytes that the disk transferred, which shows cached reads"
 	if _, _, err := hostio.DeviceBytes(existing(".")); err != nil {
-		t.add("disk counters", "cannot read the number of bytes that the disk transferred: "+err.Error())
-	} else {
-		t.add("disk counters", "can read the number of bytes that the disk transferred, which shows cached reads")
+		disk = "cannot read the number of bytes that the disk transferred: " + err.Error()
 	}
-	log, ok := e.(interface{ ReadsLog(context.Context) error })
-	if !ok {
-		t.add("APFS log", "none: only macOS logs trims of APFS")
-		return
+	apfs := "none: only macOS logs trims of APFS"
+	if log, ok := d.chosen.(interface{ ReadsLog(context.Context) error }); ok {
+		apfs = "can read the trims of APFS at each attach"
+		limited, cancel := context.WithTimeout(d.ctx, 20*time.Second)
+		defer cancel()
+		if err := log.ReadsLog(limited); err != nil {
+			apfs = "cannot read the trims of APFS: " + err.Error()
+		}
 	}
-	limited, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	if err := log.ReadsLog(limited); err != nil {
-		t.add("APFS log", "cannot read the trims of APFS: "+err.Error())
-		return
-	}
-	t.add("APFS log", "can read the trims of APFS at each attach")
+	return []fact{{"disk counters", disk, ""}, {"APFS log", apfs, ""}}
 }
 
-// doctorPlans groups the built-in plans by how many of their cases the engine
+// plans groups the built-in plans by how many of their cases the engine
 // supports. Native baselines, which every engine measures, are not counted.
-func doctorPlans(t *factTable, e engine.Engine) error {
-	var full, part, none []string
+func (d *doctor) plans() (facts []fact) {
+	groups := map[string][]string{}
 	for _, name := range plans.Names() {
 		p, _, err := loadPlan(name)
 		if err != nil {
-			return err
+			d.err = err
+			return nil
 		}
-		// Baselines are native folders, which every engine measures.
-		unsupported, all := len(runner.UnsupportedCases(p, e)), 0
-		for _, c := range p.Cases() {
-			if !c.Baseline {
-				all++
-			}
-		}
-		switch unsupported {
+		cases := slices.DeleteFunc(p.Cases(), func(c plan.Case) bool { return c.Baseline })
+		switch unsupported := len(runner.UnsupportedCases(p, d.chosen)); unsupported {
 		case 0:
-			full = append(full, name)
-		case all:
-			none = append(none, name)
+			groups["plans in full"] = append(groups["plans in full"], name)
+		case len(cases):
+			groups["plans not"] = append(groups["plans not"], name)
 		default:
-			part = append(part, fmt.Sprintf("%s (%d of %d)", name, all-unsupported, all))
+			part := fmt.Sprintf("%s (%d of %d)", name, len(cases)-unsupported, len(cases))
+			groups["plans in part"] = append(groups["plans in part"], part)
 		}
 	}
-	for _, group := range []struct {
-		name  string
-		plans []string
-	}{{"plans in full", full}, {"plans in part", part}, {"plans not", none}} {
-		if len(group.plans) > 0 {
-			t.add(group.name, strings.Join(group.plans, ", "))
+	for _, group := range []string{"plans in full", "plans in part", "plans not"} {
+		if len(groups[group]) > 0 {
+			facts = append(facts, fact{group, strings.Join(groups[group], ", "), ""})
 		}
 	}
-	return nil
+	return facts
 }
 
-// doctorAttaching prints what hdiutil for Linux can use: loop devices, FUSE and
-// file systems.
-func doctorAttaching(ctx context.Context, t *factTable) {
-	loops := "this user cannot use them: they need root and /dev/loop-control"
-	if attach.Loops() {
-		loops = "this user can use them"
-	}
-	t.add("loop devices", loops)
-	fuse := "/dev/fuse can be opened" // opening it mounts no volume
-	if f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
-		fuse = "not available: " + err.Error()
-	} else {
-		f.Close()
-	}
-	t.add("FUSE", fuse)
-	doctorFilesystems(t)
-	if list, err := attach.List(ctx); err != nil {
-		t.add("attached", "unknown: "+err.Error())
-	} else if len(list) > 0 {
-		t.add("attached", count(len(list), "image")+"; dmgbench hdiutil info lists them")
-	}
+// imageTools are the programs that open or check images which --keep left: the
+// operating system, the names of which one is enough, what it does, and its
+// Debian package.
+var imageTools = [][4]string{
+	{"linux", "7zz 7z", "lists and unpacks images", "7zip"},
+	{"linux", "mount", "mounts images (as root)", "mount"},
+	{"linux", "losetup", "attaches images for checks (as root)", "mount"},
+	{"linux", "fsck.exfat", "checks the volume", "exfatprogs"},
+	{"linux", "mount.exfat-fuse mount.exfat", "mounts exFAT where the kernel cannot", "exfat-fuse"},
+	{"linux", "fusermount3 fusermount", "mounts without root", "fuse3"},
+	{"darwin", "hdiutil", "attaches images", ""},
+	{"darwin", "diskutil", "checks volumes", ""},
 }
 
-// doctorFilesystems prints which file systems can be made and mounted here, and
-// which program, package or driver is missing for the others.
-func doctorFilesystems(t *factTable) {
-	var yes, no, packages []string
-	for _, f := range attach.Filesystems() {
-		mounts := f.MountableByKernel || f.Kernel == "exfat" // exFAT has a FUSE server of ours
-		switch {
-		case f.Present && mounts:
-			yes = append(yes, f.Name)
-		case mounts:
-			no = append(no, fmt.Sprintf("%s (%s is not installed)", f.Name, f.Tool))
-			packages = append(packages, f.Package)
-		default:
-			no = append(no, fmt.Sprintf("%s (the kernel has no driver %s)", f.Name, f.Kernel))
-		}
-	}
-	text := strings.Join(yes, ", ")
-	if len(no) > 0 {
-		text += ". Not: " + strings.Join(no, ", ")
-	}
-	t.add("file systems", text)
-	t.addPackages(unique(packages), "")
-}
-
-// imageTool is a program of the system that opens or checks images that --keep
-// left.
-type imageTool struct {
-	names       []string // of which one is enough
-	use, debian string   // what it does, and its Debian package
-}
-
-// imageTools are the programs to look for, by operating system.
-var imageTools = map[string][]imageTool{
-	"linux": {
-		{[]string{"7zz", "7z"}, "lists and unpacks images", "7zip"},
-		{[]string{"mount"}, "mounts images (as root)", "mount"},
-		{[]string{"losetup"}, "attaches images for checks (as root)", "mount"},
-		{[]string{"fsck.exfat"}, "checks the volume", "exfatprogs"},
-		{[]string{"mount.exfat-fuse", "mount.exfat"}, "mounts exFAT where the kernel cannot", "exfat-fuse"},
-		{[]string{"fusermount3", "fusermount"}, "mounts without root", "fuse3"},
-	},
-	"darwin": {
-		{[]string{"hdiutil"}, "attaches images", ""},
-		{[]string{"diskutil"}, "checks volumes", ""},
-	},
-}
-
-// doctorTools prints the programs that open and check images, and the packages
-// of those that are missing. path is the variable PATH.
-func doctorTools(t *factTable, path string) {
+// Tools are the programs that open and check images, and the packages of those
+// that are missing.
+func (d *doctor) Tools() (facts []fact) {
 	var missing, packages []string
-	for _, tool := range imageTools[runtime.GOOS] {
-		if at := findProgram(path, tool.names); at != "" {
-			t.add("tool", at+": "+tool.use)
+	for _, tool := range imageTools {
+		if tool[0] != runtime.GOOS {
 			continue
 		}
-		missing = append(missing, fmt.Sprintf("%s (%s)", tool.names[0], tool.use))
-		packages = append(packages, tool.debian)
+		names := strings.Fields(tool[1])
+		if at := findProgram(d.env["PATH"], names); at != "" {
+			facts = append(facts, fact{"tool", at + ": " + tool[2], ""})
+			continue
+		}
+		missing = append(missing, fmt.Sprintf("%s (%s)", names[0], tool[2]))
+		packages = append(packages, nonempty(tool[3])...)
 	}
 	if len(missing) > 0 {
-		t.add("tools missing", strings.Join(missing, ", "))
+		hint := strings.TrimPrefix(installHint(packages)+"; measuring needs none of them", "; ")
+		facts = append(facts, fact{"tools missing", strings.Join(missing, ", "), hint})
 	}
-	t.addPackages(unique(packages), "; measuring needs none of them")
+	return facts
 }
 
 // findProgram searches path, and the folders of programs for root, which the

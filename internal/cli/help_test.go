@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -151,14 +150,5 @@ func TestSettingsFillFlags(t *testing.T) {
 		code, _, errs := call(t, []string{variable, "HOME=" + dir}, "run", "quick", "--dry-run")
 		assert.Equal(t, exitUsage, code, variable)
 		assert.Contains(t, errs, wrong)
-	}
-}
-
-// Every flag of the registry belongs to a command that exists.
-func TestFlagRowsNameCommands(t *testing.T) {
-	for _, row := range flagRows {
-		for path := range strings.SplitSeq(row.commands, ",") {
-			assert.True(t, slices.ContainsFunc(commandRows, func(c commandRow) bool { return c.path == path }), path)
-		}
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	_ "embed" // for historycolumns.txt
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/template"
 	"time"
 
 	"dmgbench/internal/report"
@@ -32,32 +34,26 @@ func (a *app) listHistory(_ context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if page {
-		return a.printHistoryPage(dir, runs)
-	}
-	switch format {
-	case "json":
+	switch {
+	case page:
+		h, err := a.runs.History(dir, runs)
+		if err != nil {
+			return err
+		}
+		return a.printDocument(report.HistoryDocument(h))
+	case format == "json":
 		return a.writeJSON(append([]runfolders.Run{}, runs...)) // [] instead of null
-	case "csv":
+	case format == "csv":
 		return historyCSV(a.stdout, runs)
 	}
 	return historyText(a.stdout, runs, a.textOptions().Width)
-}
-
-// printHistoryPage prints the headlines of the runs in the order of time.
-func (a *app) printHistoryPage(dir string, runs []runfolders.Run) error {
-	h, err := a.runs.History(dir, runs)
-	if err != nil {
-		return err
-	}
-	return a.printDocument(report.HistoryDocument(h))
 }
 
 // filteredRuns lists the runs below a folder that pass the filters of the
 // command, newest first. It warns of folders that cannot be read, and of an
 // empty list. headlines is for pages, see [runfolders.Reader.List].
 func (a *app) filteredRuns(dir string, headlines bool) ([]runfolders.Run, error) {
-	pass, err := a.historyFilter()
+	passes, err := a.historyFilter()
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +65,7 @@ func (a *app) filteredRuns(dir string, headlines bool) ([]runfolders.Run, error)
 		a.warn("not listed: " + reason)
 	}
 	all := len(runs)
-	runs = slices.DeleteFunc(runs, func(r runfolders.Run) bool { return !pass(r) })
+	runs = slices.DeleteFunc(runs, func(r runfolders.Run) bool { return !passes(r) })
 	switch {
 	case all == 0:
 		a.warn(fmt.Sprintf("no run found below %q", dir))
@@ -83,26 +79,25 @@ func (a *app) filteredRuns(dir string, headlines bool) ([]runfolders.Run, error)
 // history prune has --plan alone. Values of one flag are alternatives,
 // different flags restrict each other.
 func (a *app) historyFilter() (func(runfolders.Run) bool, error) {
-	plans := a.list("plan")
-	byPlan := func(r runfolders.Run) bool { return len(plans) == 0 || slices.Contains(plans, r.Plan) }
-	if a.command.Name() != "history" {
-		return byPlan, nil
-	}
-	engines, statuses := a.list("engine"), a.list("status")
+	var engines, statuses []string
 	var since time.Time
-	if text := a.text("since"); text != "" {
-		var err error
-		if since, err = parseSince(text, a.clock.Wall()); err != nil {
-			const forms = "a day such as 2026-01-31 (UTC), a time such as 2026-01-31T12:00:00Z, " +
-				"or an age such as 36h, 30d, 8w"
-			return nil, usageError(forms, "reading --since: %w", err)
+	if a.command.Name() == "history" {
+		engines, statuses = a.list("engine"), a.list("status")
+		if text := a.text("since"); text != "" {
+			var err error
+			if since, err = parseSince(text, a.clock.Wall()); err != nil {
+				return nil, usageError("a day such as 2026-01-31 (UTC), a time such as 2026-01-31T12:00:00Z, "+
+					"or an age such as 36h, 30d, 8w", "reading --since: %w", err)
+			}
 		}
 	}
+	plans := a.list("plan")
 	return func(r runfolders.Run) bool {
-		byEngine := func(name string) bool {
+		isEngine := func(name string) bool {
 			return name == r.EngineName || strings.Contains(strings.ToLower(r.Engine), strings.ToLower(name))
 		}
-		return byPlan(r) && (len(engines) == 0 || slices.ContainsFunc(engines, byEngine)) &&
+		return (len(plans) == 0 || slices.Contains(plans, r.Plan)) &&
+			(len(engines) == 0 || slices.ContainsFunc(engines, isEngine)) &&
 			(len(statuses) == 0 || slices.Contains(statuses, r.Status)) && !r.Started.Before(since)
 	}, nil
 }
@@ -127,89 +122,53 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is neither a time nor an age", text)
 }
 
+//go:embed historycolumns.txt
+var historyColumnsText string
+
+// historyColumn is a column of the CSV: its name, and a template for the cell
+// of a [runfolders.Run].
+type historyColumn struct {
+	name string
+	cell *template.Template
+}
+
 // historyColumns are the columns of the CSV, which docs/metrics.md describes.
 // Columns may be added at the end only: scripts of users read them by number,
-// too.
-var historyColumns = []struct {
-	name string
-	cell func(runfolders.Run) any
-}{
-	{"dir", func(r runfolders.Run) any { return r.Dir }},
-	{"run", func(r runfolders.Run) any { return r.Run }},
-	{"started", func(r runfolders.Run) any { return r.Started }},
-	{"finished", func(r runfolders.Run) any { return r.Finished }},
-	{"plan", func(r runfolders.Run) any { return r.Plan }},
-	{"title", func(r runfolders.Run) any { return r.Title }},
-	{"digest", func(r runfolders.Run) any { return r.Digest }},
-	{"engine", func(r runfolders.Run) any { return r.Engine }},
-	{"engine_name", func(r runfolders.Run) any { return r.EngineName }},
-	{"system", func(r runfolders.Run) any { return r.System }},
-	{"machine", func(r runfolders.Run) any { return r.Machine }},
-	{"status", func(r runfolders.Run) any { return r.Status }},
-	{"baseline", func(r runfolders.Run) any { return r.Baseline }},
-	{"sessions", func(r runfolders.Run) any { return r.Sessions }},
-	{"rounds", func(r runfolders.Run) any { return r.Rounds }},
-	{"cases_done", func(r runfolders.Run) any { return r.Cases[result.Done] }},
-	{"cases_failed", func(r runfolders.Run) any { return r.Cases[result.Failed] }},
-	{"cases_discarded", func(r runfolders.Run) any { return r.Cases[result.Discarded] }},
-	{"cases_skipped", func(r runfolders.Run) any { return r.Cases[result.Skipped] }},
-	{"holds", func(r runfolders.Run) any { return r.Verdicts[result.Holds] }},
-	{"does_not_hold", func(r runfolders.Run) any { return r.Verdicts[result.DoesNotHold] }},
-	{"cannot_tell", func(r runfolders.Run) any { return r.Verdicts[result.CannotTell] }},
-	{"not_measured", func(r runfolders.Run) any { return r.Verdicts[result.NotMeasured] }},
-	{"departures", func(r runfolders.Run) any { return r.Departures }},
-	{"headline_case", func(r runfolders.Run) any { return headline(r).Case }},
-	{"headline_phase", func(r runfolders.Run) any { return headline(r).Phase }},
-	{"headline_op", func(r runfolders.Run) any { return headline(r).Op }},
-	{"headline_bytes_per_second", func(r runfolders.Run) any {
-		if r.Headline == nil {
-			return ""
-		}
-		return r.Headline.Value
-	}},
-	{"headline_ci_low_bytes_per_second", func(r runfolders.Run) any { return headline(r).Low }},
-	{"headline_ci_high_bytes_per_second", func(r runfolders.Run) any { return headline(r).High }},
-}
-
-// headline is that of a run, with empty texts where no rate was measured.
-func headline(r runfolders.Run) runfolders.Headline {
-	return *cmp.Or(r.Headline, &runfolders.Headline{})
-}
-
-// csvCell formats a value for a cell; unknown times and numbers are empty.
-// Texts that a spreadsheet would take for a formula are quoted, see
-// [result.PlainCell].
-func csvCell(v any) string {
-	switch v := v.(type) {
-	case time.Time:
-		if v.IsZero() {
-			return ""
-		}
-		return v.Format(time.RFC3339)
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	case *float64:
-		if v == nil {
-			return ""
-		}
-		return csvCell(*v)
+// too. Unknown times and numbers are empty.
+var historyColumns = func() (columns []historyColumn) {
+	functions := template.FuncMap{
+		"number": func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) },
+		"time": func(t time.Time) string {
+			if t.IsZero() {
+				return ""
+			}
+			return t.Format(time.RFC3339)
+		},
 	}
-	return export.PlainCell(fmt.Sprint(v))
+	for line := range strings.Lines(historyColumnsText) {
+		name, cell, _ := strings.Cut(strings.TrimSpace(line), " ")
+		parsed := template.Must(template.New(name).Option("missingkey=zero").Funcs(functions).Parse(cell))
+		columns = append(columns, historyColumn{name, parsed})
+	}
+	return columns
 }
 
 // historyCSV writes the runs as CSV of RFC 4180, with a header and CRLF line
-// ends.
+// ends. Texts that a spreadsheet would take for a formula are quoted, see
+// [export.PlainCell].
 func historyCSV(w io.Writer, runs []runfolders.Run) error {
-	out := csv.NewWriter(w)
+	out, columns := csv.NewWriter(w), historyColumns()
 	out.UseCRLF = true
-	row := make([]string, len(historyColumns))
-	for i, c := range historyColumns {
+	row := make([]string, len(columns))
+	for i, c := range columns {
 		row[i] = c.name
 	}
 	err := out.Write(row)
 	for _, r := range runs {
-		for i, c := range historyColumns {
-			row[i] = csvCell(c.cell(r))
+		for i, c := range columns {
+			var cell strings.Builder
+			err = errors.Join(err, c.cell.Execute(&cell, r))
+			row[i] = export.PlainCell(cell.String())
 		}
 		err = errors.Join(err, out.Write(row))
 	}

@@ -184,7 +184,8 @@ func checkFileSizes(p *plan.Plan) error {
 
 // unsupportedByAll are the cases that no engine on any machine supports: a
 // warning that names them, or an error where no image is left to measure. In a
-// changed plan they are warnings, as --only may have selected them.
+// changed plan they are warnings, as --only may have selected them. Cases with
+// the same step and reason are one problem.
 func unsupportedByAll(name string, p *plan.Plan) (problems []plan.Problem) {
 	// Ideal engines support all that any version of the tools does.
 	engines := []engine.Engine{inprocess.New(nil)}
@@ -201,55 +202,33 @@ func unsupportedByAll(name string, p *plan.Plan) (problems []plan.Problem) {
 	}
 	// The list of the last engine has every case that all refuse. Native
 	// folders are measured by every engine.
+	isImage := func(c plan.Case) bool { return c.Settings.Target == "image" }
 	list = slices.DeleteFunc(list, func(u *runner.Unsupported) bool {
-		return refusals[u.Case.ID] < len(engines) || u.Case.Settings.Target != "image"
+		return refusals[u.Case.ID] < len(engines) || !isImage(u.Case)
 	})
-	images := 0
-	for _, c := range p.Cases() {
-		if c.Settings.Target == "image" {
-			images++
-		}
-	}
-	warning := len(list) < images || len(p.Changes) > 0
+	images := slices.DeleteFunc(p.Cases(), func(c plan.Case) bool { return !isImage(c) })
+	warning := len(list) < len(images) || len(p.Changes) > 0
 	file, text := planText(name)
 	for len(list) > 0 {
-		var ids []string
-		first := list[0]
-		list, ids = takeSame(list)
+		first, ids := list[0], []string{}
+		list = slices.DeleteFunc(list, func(u *runner.Unsupported) bool {
+			same := u.Step.Line == first.Step.Line && u.Step.Column == first.Step.Column && u.Error() == first.Error()
+			if same {
+				ids = append(ids, u.Case.ID)
+			}
+			return same
+		})
+		asks := "the case " + ids[0] + " asks"
+		if len(ids) > 1 {
+			asks = "the cases " + strings.Join(ids, " and ") + " ask"
+		}
 		step := first.Step
-		message := fmt.Sprintf("%s: no engine supports %s, which %s asks for", step.Do, first.Err.What, caseList(ids))
 		problem := plan.Problem{Line: step.Line, Column: step.Column, Key: step.Do, Hint: first.Err.Hint,
-			Message: message, Warning: warning}
+			Message: fmt.Sprintf("%s: no engine supports %s, which %s for", step.Do, first.Err.What, asks),
+			Warning: warning}
 		problems = append(problems, problem.In(file, text))
 	}
 	return problems
-}
-
-// takeSame removes the cases from a list that have the same step and reason as
-// the first one, which then are one problem, and returns their ids.
-func takeSame(list []*runner.Unsupported) (rest []*runner.Unsupported, ids []string) {
-	first := list[0]
-	rest = slices.DeleteFunc(list, func(u *runner.Unsupported) bool {
-		same := u.Step.Line == first.Step.Line && u.Step.Column == first.Step.Column && u.Error() == first.Error()
-		if same {
-			ids = append(ids, u.Case.ID)
-		}
-		return same
-	})
-	return rest, ids
-}
-
-// caseList is "the case a", or the first four of several.
-func caseList(ids []string) string {
-	const most = 4
-	if len(ids) == 1 {
-		return "the case " + ids[0]
-	}
-	text := "the cases " + strings.Join(ids[:min(most, len(ids))], " and ")
-	if len(ids) > most {
-		text += fmt.Sprintf(" and %d more", len(ids)-most)
-	}
-	return text
 }
 
 // planText is the file name and the text of a plan that was loaded, for the

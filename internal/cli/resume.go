@@ -81,8 +81,8 @@ func resumedEngine(s *result.State, requested string) (name string, probe bool, 
 	}
 	used := s.Sessions[len(s.Sessions)-1].Engine
 	switch {
-	case !slices.Contains(engineNames, used.Name): // the runner refuses it
-		return requested, false, nil
+	case !slices.ContainsFunc(engineChoices, func(c engineChoice) bool { return c.name == used.Name }):
+		return requested, false, nil // the runner refuses it
 	case requested == "auto":
 		return used.Name, strings.HasPrefix(used.Why, "auto"), nil
 	case requested != used.Name:

@@ -188,20 +188,14 @@ func withGivenFolder(err error, dir string) error {
 	return err
 }
 
-// namedAsGiven names the run folder in resume commands as the user typed it.
-// Texts of a journal contain "<run>" instead of a path.
+// namedAsGiven names the run folder in commands as the user typed it. Texts of a
+// journal contain "<run>" instead of a path.
 func namedAsGiven(text, dir string) string {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return text
 	}
-	// Paths are replaced only in commands: names of files in a message stay.
-	for _, flag := range []string{"", "--keep ", "--retry-failed "} {
-		for _, path := range []string{abs, "<run>"} {
-			text = strings.ReplaceAll(text, "dmgbench resume "+flag+path, "dmgbench resume "+flag+quoted(dir))
-		}
-	}
-	return text
+	return strings.NewReplacer(" "+abs, " "+quoted(dir), " <run>", " "+quoted(dir)).Replace(text)
 }
 
 // sessionPlan is how often run executes its plans, and how long it waits in
@@ -236,9 +230,12 @@ func (a *app) sessionPlan() (s sessionPlan, err error) {
 	return s, nil
 }
 
-// folder is the run folder of a session, from 1, in the folder of all sessions.
-// Names sort in the order of numbers.
+// folder is the run folder of a session, from 1, in the folder of all sessions,
+// or that folder itself for one session. Names sort in the order of numbers.
 func (s sessionPlan) folder(dir string, session int) string {
+	if s.count == 1 {
+		return dir
+	}
 	return filepath.Join(dir, fmt.Sprintf("%0*d", len(fmt.Sprint(s.count)), session))
 }
 
@@ -246,13 +243,6 @@ func (s sessionPlan) folder(dir string, session int) string {
 // each session. An interrupt ends the sessions; the commands that measure the
 // missing ones are printed.
 func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do func([]string) (int, error)) error {
-	if s.count == 1 {
-		code, err := do(dirs)
-		if err != nil {
-			return err
-		}
-		return status(code)
-	}
 	code := 0
 	for n := 1; n <= s.count; n++ {
 		if n > 1 {
@@ -277,7 +267,7 @@ func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do 
 		}
 	}
 	for _, dir := range dirs {
-		if !a.json {
+		if s.count > 1 && !a.json {
 			a.message(fmt.Sprintf("%d sessions are in %s: dmgbench compare BEFORE %s, or dmgbench report %s/*", s.count,
 				dir, quoted(dir), quoted(dir)))
 		}

@@ -35,7 +35,7 @@ func (a *app) configure(cmd *cobra.Command) error {
 	a.command, a.valueSources = cmd, map[string]string{}
 	// Values are set first and checked below: an error of a value is then
 	// reported as --format json asks for it, wherever that comes from.
-	rows := flagsOf(commandPath(cmd))
+	rows := a.flags[commandPath(cmd)]
 	for _, row := range rows {
 		f, key := a.flag(row.name), settingKey(commandPath(cmd), row.name)
 		value, source := a.settings.Get(key), "the settings file, "+key
@@ -107,12 +107,12 @@ func variableName(key string) string {
 	return "DMGBENCH_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 }
 
-// settingKeys are all settings, in the order of the flags. The keys of the
+// settingKeys are all settings, in the order of the commands. The keys of the
 // settings file are compared with them, in lower case, as viper reads them.
-func settingKeys() (keys []string) {
-	for _, row := range flagRows {
-		for path := range strings.SplitSeq(row.commands, ",") {
-			keys = append(keys, settingKey(path, row.name))
+func (a *app) settingKeys() (keys []string) {
+	for _, command := range commandRows {
+		for _, row := range a.flags[command.path] {
+			keys = append(keys, settingKey(command.path, row.name))
 		}
 	}
 	return keys
@@ -135,7 +135,7 @@ func (a *app) readSettings() error {
 	case err != nil:
 		return usageError("", "reading settings %q: %w", path, err)
 	}
-	known := settingKeys()
+	known := a.settingKeys()
 	for _, key := range a.settings.AllKeys() {
 		if !slices.Contains(known, key) {
 			return usageError("a table is a command, its keys are flags: [run] and engine = \"inprocess\"",
@@ -188,76 +188,56 @@ func (a *app) valueSource(text string) string {
 	return strings.Join(slices.Compact(out), "; ")
 }
 
-// doctorSettings prints the settings in effect and where each comes from, and
-// variables with the prefix of this program that have no effect, which are
+// Settings are the settings in effect and where each comes from: what was typed
+// wins over the environment, which wins over the settings file. Variables with
+// the prefix of this program that have no effect are listed, too, as they are
 // misspelt in most cases.
-func (a *app) doctorSettings(t *factTable) {
-	path, _ := a.settingsPath()
+func (d *doctor) Settings() []fact {
 	file := "none"
-	if path != "" {
-		file = a.redacted(path)
+	if path, _ := d.settingsPath(); path != "" {
+		file = d.redacted(path)
 	}
-	t.add("settings file", file)
-	lines := append(a.flagSettings(), a.variableSettings()...)
-	for _, line := range lines {
-		t.add("setting", line)
+	facts := []fact{{"settings file", file, ""}}
+	add := func(format string, args ...any) {
+		facts = append(facts, fact{"setting", fmt.Sprintf(format, args...), ""})
 	}
-	if len(lines) == 0 {
-		t.add("settings", "every flag has its default")
-	}
-	known := maps.Clone(ownVariables)
-	for _, key := range settingKeys() {
-		known[variableName(key)] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(a.env)) {
-		if _, ok := known[name]; !ok && strings.HasPrefix(name, "DMGBENCH_") {
-			t.add("no setting", "unknown environment variable "+name+" (ignored)")
-		}
-	}
-}
-
-// flagSettings describes the flags of all commands that do not have their
-// default: what was typed wins over the environment, which wins over the
-// settings file. Only flags of doctor itself can have been typed.
-func (a *app) flagSettings() (lines []string) {
-	for _, key := range settingKeys() {
+	unknown := maps.Clone(d.env)
+	for _, key := range d.settingKeys() {
 		variable := variableName(key)
-		name, typed := strings.CutPrefix(key, "doctor.")
-		switch value := a.env[variable]; {
-		case typed && a.isGiven(name) && a.valueSources[name] == "":
-			lines = append(lines, fmt.Sprintf("%s = %s (flag --%s)", key, a.redacted(a.text(name)), name))
+		delete(unknown, variable)
+		name, own := strings.CutPrefix(key, "doctor.") // only flags of doctor itself can have been typed
+		switch value := d.env[variable]; {
+		case own && d.isGiven(name) && d.valueSources[name] == "":
+			add("%s = %s (flag --%s)", key, d.redacted(d.text(name)), name)
 		case value != "":
-			lines = append(lines, fmt.Sprintf("%s = %s (environment, %s)", key, a.redacted(value), variable))
-		case a.settings.InConfig(key):
-			value = a.redacted(fmt.Sprint(a.settings.Get(key)))
-			lines = append(lines, fmt.Sprintf("%s = %s (settings file)", key, value))
+			add("%s = %s (environment, %s)", key, d.redacted(value), variable)
+		case d.settings.InConfig(key):
+			add("%s = %s (settings file)", key, d.redacted(fmt.Sprint(d.settings.Get(key))))
 		}
 	}
-	return lines
-}
-
-// variableSettings describes the variables of the environment that are set and
-// set no flag.
-func (a *app) variableSettings() (lines []string) {
 	for _, name := range slices.Sorted(maps.Keys(ownVariables)) {
-		value := a.env[name]
-		switch {
-		case value == "":
-			continue
-		case ownVariables[name]:
-			value = a.redacted(value)
-		default:
-			value = "set, not shown"
+		delete(unknown, name)
+		if value := d.env[name]; value != "" && ownVariables[name] {
+			add("%s (environment, %s)", d.redacted(value), name)
+		} else if value != "" {
+			add("set, not shown (environment, %s)", name)
 		}
-		lines = append(lines, fmt.Sprintf("%s (environment, %s)", value, name))
 	}
-	return lines
+	if len(facts) == 1 {
+		facts = append(facts, fact{"settings", "every flag has its default", ""})
+	}
+	for _, name := range slices.Sorted(maps.Keys(unknown)) {
+		if strings.HasPrefix(name, "DMGBENCH_") {
+			facts = append(facts, fact{"no setting", "unknown environment variable " + name + " (ignored)", ""})
+		}
+	}
+	return facts
 }
 
 // redacted hides paths, which may contain names of people and machines, unless
 // doctor got --identify: its output is made to be sent to others.
-func (a *app) redacted(value string) string {
-	if !a.isSet("identify") && strings.ContainsAny(value, `/\`) {
+func (d *doctor) redacted(value string) string {
+	if !d.isSet("identify") && strings.ContainsAny(value, `/\`) {
 		return "a path, shown with --identify"
 	}
 	return value

@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"dmgbench/internal/analysis"
+	"dmgbench/internal/hostio"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report/html"
 	"dmgbench/internal/result"
@@ -61,8 +62,9 @@ func parse(d *result.RunDir) (*plan.Plan, *result.Result, error) {
 	return p, r, unread
 }
 
-// open calls use with the opened run folder, its plan and its analyzed result.
-func open(dir string, use func(*result.RunDir, *plan.Plan, *result.Result) error) (*plan.Plan, *result.Result, error) {
+// use calls do with an opened run folder, its plan and its result, which has no
+// conclusions yet.
+func use(dir string, do func(*result.RunDir, *plan.Plan, *result.Result) error) (*plan.Plan, *result.Result, error) {
 	d, err := result.OpenRun(dir)
 	if err != nil {
 		return nil, nil, err
@@ -72,22 +74,24 @@ func open(dir string, use func(*result.RunDir, *plan.Plan, *result.Result) error
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := analysis.Analyze(p, r, analysis.Options{}); err != nil {
-		return nil, nil, err
-	}
-	return p, r, use(d, p, r)
+	return p, r, do(d, p, r)
 }
 
 // Analyze computes the result of a run folder. Equal files give an equal result
 // on every machine.
 func Analyze(dir string) (*plan.Plan, *result.Result, error) {
-	return open(dir, func(*result.RunDir, *plan.Plan, *result.Result) error { return nil })
+	return use(dir, func(_ *result.RunDir, p *plan.Plan, r *result.Result) error {
+		return analysis.Analyze(p, r, analysis.Options{})
+	})
 }
 
 // Update computes the result of a run folder and writes result.json,
 // summary.json and report.html.
 func Update(dir string) (*plan.Plan, *result.Result, error) {
-	return open(dir, func(d *result.RunDir, p *plan.Plan, r *result.Result) error {
+	return use(dir, func(d *result.RunDir, p *plan.Plan, r *result.Result) error {
+		if err := analysis.Analyze(p, r, analysis.Options{}); err != nil {
+			return err
+		}
 		if err := d.WriteResult(r); err != nil {
 			return err
 		}
@@ -121,16 +125,15 @@ func State(dir string) (*result.State, error) {
 // Plan reads the plan that a run executed, nil where its folder does not have
 // it. path is a run folder or the result.json in it.
 func Plan(path string, r *result.Result) *plan.Plan {
-	if fi, err := os.Stat(path); err != nil {
-		return nil
-	} else if !fi.IsDir() {
+	if fi, err := os.Stat(path); err == nil && !fi.IsDir() {
 		path = filepath.Dir(path)
 	}
-	path = filepath.Join(path, result.PlanFile)
-	if fi, err := os.Stat(path); err != nil || !fi.Mode().IsRegular() || fi.Size() > plan.MaxSize {
+	d, err := hostio.OpenDir(path)
+	if err != nil {
 		return nil
 	}
-	text, err := os.ReadFile(path)
+	defer d.Close()
+	text, err := d.ReadFile(result.PlanFile, plan.MaxSize)
 	if err != nil {
 		return nil
 	}
@@ -147,8 +150,7 @@ func Plan(path string, r *result.Result) *plan.Plan {
 type Reader struct {
 	Outdated func(dir string) // called once for each folder whose result.json was not used
 
-	mu       sync.Mutex
-	outdated map[string]bool
+	outdated sync.Map // these folders
 }
 
 // Result is the whole result of a run folder or of a result.json. The error
@@ -192,15 +194,8 @@ func (rd *Reader) current(path string, read func(dir string) (*result.Result, er
 	if _, r, err = Analyze(path); err != nil {
 		return nil, err
 	}
-	// Walks read several runs at a time, and a page reads some of them twice.
-	rd.mu.Lock()
-	defer rd.mu.Unlock()
-	if !rd.outdated[path] && rd.Outdated != nil {
+	if _, again := rd.outdated.LoadOrStore(path, true); !again && rd.Outdated != nil {
 		rd.Outdated(path)
 	}
-	if rd.outdated == nil {
-		rd.outdated = map[string]bool{}
-	}
-	rd.outdated[path] = true
 	return r, nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmgbench/internal/hostio"
 	"dmgbench/internal/result"
 )
 
@@ -19,16 +20,15 @@ const BaselineFile = "baselines.txt"
 // maxBaselines is the largest list that is read, in bytes.
 const maxBaselines = 1 << 20
 
-// Baselines are the names in the list of a folder, none where it has no list.
-// Lines that start with # are comments.
-func Baselines(dir string) ([]string, error) {
+// readBaselines are the names in the list of a folder, none where it has no
+// list. Lines that start with # are comments. The folder may be somebody
+// else's: no links, pipes or huge files are read.
+func readBaselines(dir string) (names []string, err error) {
 	path := filepath.Join(dir, BaselineFile)
 	fi, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	// The folder may be somebody else's: no links, pipes or huge files are
-	// read.
 	if err == nil && (!fi.Mode().IsRegular() || fi.Size() > maxBaselines) {
 		err = errors.New("it is not a list of baselines")
 	}
@@ -39,13 +39,24 @@ func Baselines(dir string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading baselines %q: %w", path, err)
 	}
-	var names []string
 	for line := range strings.Lines(string(text)) {
 		if name := strings.TrimRight(line, "\r\n"); name != "" && !strings.HasPrefix(name, "#") {
 			names = append(names, name)
 		}
 	}
 	return names, nil
+}
+
+// isBaseline reports whether a run folder is marked, or the folder of run
+// --sessions that contains it.
+func isBaseline(path string) (bool, error) {
+	for _, marked := range []string{path, filepath.Dir(path)} {
+		names, err := readBaselines(filepath.Dir(marked))
+		if err != nil || slices.Contains(names, filepath.Base(marked)) {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // FindBaseline is the path of the marked run of the same plan in the folder
@@ -57,7 +68,7 @@ func FindBaseline(path string) (baseline, name string, err error) {
 		return "", "", err
 	}
 	dir := Parent(path)
-	names, err := Baselines(dir)
+	names, err := readBaselines(dir)
 	if err != nil {
 		return "", "", err
 	}
@@ -99,7 +110,7 @@ func MarkBaseline(run string, remove bool) (Mark, error) {
 	if strings.ContainsAny(name, "\r\n") || strings.HasPrefix(name, "#") {
 		return Mark{}, fmt.Errorf("marking run %q: %s cannot hold such a name", run, BaselineFile)
 	}
-	names, err := Baselines(dir)
+	names, err := readBaselines(dir)
 	if err != nil {
 		return Mark{}, err
 	}
@@ -121,29 +132,21 @@ func MarkBaseline(run string, remove bool) (Mark, error) {
 	return m, writeBaselines(dir, names)
 }
 
-// writeBaselines replaces the list of a folder atomically, so that a crash
-// leaves the old list or the new one; an empty list is removed.
+// writeBaselines replaces the list of a folder atomically; an empty list is
+// removed.
 func writeBaselines(dir string, names []string) error {
-	path := filepath.Join(dir, BaselineFile)
-	if len(names) == 0 {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("writing baselines: %w", err)
+	d, err := hostio.OpenDir(dir)
+	if err == nil {
+		defer d.Close()
+		const head = "# Runs that history prune keeps, the name of a folder a line: dmgbench history baseline\n"
+		if len(names) > 0 {
+			err = d.WriteFileAtomic(BaselineFile, []byte(head+strings.Join(names, "\n")+"\n"), 0o644)
+		} else if err = d.Remove(BaselineFile); errors.Is(err, fs.ErrNotExist) {
+			err = nil
 		}
-		return nil
-	}
-	// A file with a name of its own, so that two processes do not mix their
-	// lists.
-	f, err := os.CreateTemp(dir, "."+BaselineFile+"-*")
-	if err != nil {
-		return fmt.Errorf("writing baselines: %w", err)
-	}
-	const head = "# Runs that history prune keeps, the name of a folder a line: dmgbench history baseline\n"
-	_, err = f.WriteString(head + strings.Join(names, "\n") + "\n")
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		return fmt.Errorf("writing baselines %q: %w", path, errors.Join(err, os.Remove(f.Name())))
+		return fmt.Errorf("writing baselines in %q: %w", dir, err)
 	}
 	return nil
 }

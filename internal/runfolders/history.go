@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,59 +60,40 @@ func (rd *Reader) List(dir string, headlines bool) (list []Run, unread []string,
 	if err != nil {
 		return nil, nil, err
 	}
-	list, unread, err = Walk(root, func(path string) (Run, error) {
-		run, err := rd.listed(path, headlines)
+	list, unread, err = walk(root, func(path string) (Run, error) {
+		r, err := rd.listed(path, headlines)
+		if err != nil {
+			return Run{}, err
+		}
+		run := newRun(r)
 		run.Path, run.Dir = path, slashPath(root, path)
+		run.Baseline, err = isBaseline(path)
+		if headlines {
+			run.Result = r
+		}
 		return run, err
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	marks := map[string][]string{} // baselines by the folder that lists them
-	for i := range list {
-		// A folder of run --sessions is marked as a whole.
-		for _, path := range []string{list[i].Path, filepath.Dir(list[i].Path)} {
-			parent := filepath.Dir(path)
-			if _, read := marks[parent]; !read {
-				if marks[parent], err = Baselines(parent); err != nil {
-					return nil, nil, err
-				}
-			}
-			list[i].Baseline = list[i].Baseline || slices.Contains(marks[parent], filepath.Base(path))
-		}
-	}
 	slices.SortStableFunc(list, func(a, b Run) int {
 		return cmp.Or(b.Started.Compare(a.Started), strings.Compare(a.Dir, b.Dir))
 	})
-	return list, unread, nil
+	return list, unread, err
 }
 
-// listed reads one run. A list shows unfinished runs as their journals are,
-// without estimates; headlines need an analysis, and fall back to the journal
-// where the plan of an unfinished run is lost.
-func (rd *Reader) listed(path string, headlines bool) (Run, error) {
-	var r *result.Result
-	err := os.ErrNotExist
+// listed is the summary of one run. A list shows unfinished runs as their
+// journals are, without estimates; headlines need an analysis, and fall back to
+// the journal where the plan of an unfinished run is lost.
+func (rd *Reader) listed(path string, headlines bool) (*result.Result, error) {
 	if headlines && !isFile(filepath.Join(path, result.ResultFile)) {
-		_, r, err = Analyze(path)
-	}
-	if err != nil {
-		if r, err = rd.current(path, result.ReadSummary); err != nil {
-			return Run{}, err
+		if _, r, err := Analyze(path); err == nil {
+			// The runs of a page may be a thousand, and steps hold the samples,
+			// the largest part of a result.
+			for i := range r.Cases {
+				r.Cases[i].Steps = nil
+			}
+			return r, nil
 		}
 	}
-	run := newRun(r)
-	if headlines {
-		// The runs of a page may be a thousand: only their headlines stay in
-		// memory.
-		// Steps hold the samples, the largest part of a result.
-		for i := range r.Cases {
-			r.Cases[i].Steps = nil
-		}
-		r.Claims, r.Fits, r.Relations, r.Tables = nil, nil, nil, nil
-		run.Result = r
-	}
-	return run, nil
+	return rd.current(path, result.ReadSummary)
 }
 
 // newRun takes what a list shows out of a result or of its summary. System,
@@ -140,14 +120,13 @@ func newRun(r *result.Result) Run {
 
 // findHeadline prefers the rate of an image to that of a native folder; nil if
 // no rate was measured.
-func findHeadline(r *result.Result) *Headline {
+func findHeadline(r *result.Result) (headline *Headline) {
 	native := map[string]bool{} // by case
 	for _, c := range r.Cases {
 		native[c.ID] = c.Baseline
 	}
-	var headline *Headline
 	for _, s := range r.Summaries {
-		if headline != nil && native[s.Case] {
+		if headline != nil && (native[s.Case] || !native[headline.Case]) {
 			continue
 		}
 		for _, e := range s.Estimates {
@@ -158,9 +137,7 @@ func findHeadline(r *result.Result) *Headline {
 			if e.CI != nil {
 				headline.Low, headline.High = &e.CI.Low, &e.CI.High
 			}
-			if !native[s.Case] {
-				return headline
-			}
+			break
 		}
 	}
 	return headline
@@ -200,7 +177,7 @@ func (rd *Reader) Ledger(dir string) (*analysis.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, unread, err := Walk(root, func(path string) (analysis.LedgerRun, error) {
+	list, unread, err := walk(root, func(path string) (analysis.LedgerRun, error) {
 		r, err := rd.Summary(path)
 		if err != nil {
 			return analysis.LedgerRun{}, err

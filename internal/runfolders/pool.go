@@ -28,12 +28,7 @@ func Pool(dirs []string, out string) (*plan.Plan, *result.Result, error) {
 	// The plans are equal, or result.Pool refuses the runs: the last one is
 	// used.
 	for _, dir := range dirs {
-		d, err := result.OpenRun(dir)
-		if err != nil {
-			return nil, nil, err
-		}
-		own, r, err := parse(d)
-		d.Close()
+		own, r, err := use(dir, func(*result.RunDir, *plan.Plan, *result.Result) error { return nil })
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading run %q: %w", dir, err)
 		}

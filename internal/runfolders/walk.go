@@ -1,6 +1,7 @@
 package runfolders
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
-	"sync/atomic"
 
 	"dmgbench/internal/result"
 )
@@ -19,11 +19,11 @@ type entry struct {
 	reason string // why it cannot be read, "" for a run
 }
 
-// Walk calls read for every run folder below dir, in as many goroutines as
+// walk calls read for every run folder below dir, in as many goroutines as
 // there are processors; each holds one run in memory. The runs are in the order
 // of their paths. unread names the folders that could not be read, with the
 // reason. Links are not followed, except dir itself.
-func Walk[T any](dir string, read func(path string) (T, error)) (runs []T, unread []string, err error) {
+func walk[T any](dir string, read func(path string) (T, error)) (runs []T, unread []string, err error) {
 	root, err := resolveFolder(dir)
 	if err != nil {
 		return nil, nil, err
@@ -33,15 +33,23 @@ func Walk[T any](dir string, read func(path string) (T, error)) (runs []T, unrea
 		return nil, nil, fmt.Errorf("reading folder %q: %w", dir, pathCause(err))
 	}
 	found := make([]T, len(all))
-	parallel(len(all), func(i int) {
-		if all[i].reason != "" {
-			return
+	var wg sync.WaitGroup
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := range all {
+		e := &all[i]
+		if e.reason != "" {
+			continue
 		}
-		var err error
-		if found[i], err = read(all[i].path); err != nil {
-			all[i].reason = err.Error()
-		}
-	})
+		free <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-free }()
+			run, err := read(e.path)
+			if found[i] = run; err != nil {
+				e.reason = err.Error()
+			}
+		})
+	}
+	wg.Wait()
 	for i, e := range all {
 		if e.reason == "" {
 			runs = append(runs, found[i])
@@ -56,18 +64,16 @@ func Walk[T any](dir string, read func(path string) (T, error)) (runs []T, unrea
 // content of a run folder is not searched: it may hold images with many bands.
 func findRuns(root string) (all []entry, err error) {
 	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil && path == root {
+			return err
+		}
 		holds, denied := holdsRun(path)
 		switch {
-		case err != nil && path == root:
-			return err
-		case err != nil:
-			all = append(all, entry{path, fmt.Sprintf("reading folder: %v", pathCause(err))})
-			return skip(e)
 		case e.Type()&fs.ModeSymlink != 0 && holds:
 			all = append(all, entry{path, "a link to a run, and links are not followed"})
 		case !e.IsDir():
-		case denied != nil:
-			all = append(all, entry{path, fmt.Sprintf("reading folder: %v", denied)})
+		case cmp.Or(err, denied) != nil:
+			all = append(all, entry{path, fmt.Sprintf("reading folder: %v", pathCause(cmp.Or(err, denied)))})
 			return fs.SkipDir
 		case holds:
 			all = append(all, entry{path: path})
@@ -78,47 +84,17 @@ func findRuns(root string) (all []entry, err error) {
 	return all, err
 }
 
-// skip keeps a walk out of a folder that cannot be read; e is nil where even
-// its type is unknown.
-func skip(e fs.DirEntry) error {
-	if e != nil && e.IsDir() {
-		return fs.SkipDir
-	}
-	return nil
-}
-
-// parallel calls do for 0 to n-1 on all processors and returns when all calls
-// have returned.
-func parallel(n int, do func(i int)) {
-	// Each goroutine takes the next number, as runs differ in size.
-	var wg sync.WaitGroup
-	var next atomic.Int64
-	for range min(runtime.GOMAXPROCS(0), n) {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				do(int(i))
-			}
-		})
-	}
-	wg.Wait()
-}
-
 // Folders lists the run folders of one argument: the path itself, or the runs
 // directly in it where it is not a run folder but contains some, as run
 // --sessions makes it. The list is never empty.
-func Folders(path string) []string {
-	if holds, err := holdsRun(path); holds || err != nil {
-		return []string{path}
-	}
-	list, err := os.ReadDir(path)
-	if err != nil {
-		return []string{path}
-	}
-	var out []string
-	for _, e := range list {
-		below := filepath.Join(path, e.Name())
-		if holds, err := holdsRun(below); e.IsDir() && holds && err == nil {
-			out = append(out, below)
+func Folders(path string) (out []string) {
+	if holds, err := holdsRun(path); !holds && err == nil {
+		list, _ := os.ReadDir(path) // what cannot be read is reported as a run
+		for _, e := range list {
+			below := filepath.Join(path, e.Name())
+			if holds, err := holdsRun(below); e.IsDir() && holds && err == nil {
+				out = append(out, below)
+			}
 		}
 	}
 	if len(out) == 0 {
@@ -159,10 +135,11 @@ func pathCause(err error) error {
 // searched.
 func holdsRun(dir string) (bool, error) {
 	for _, name := range []string{result.ResultFile, result.JournalFile} {
-		if isFile(filepath.Join(dir, name)) {
+		fi, err := os.Lstat(filepath.Join(dir, name))
+		if err == nil && fi.Mode().IsRegular() {
 			return true, nil
 		}
-		if _, err := os.Lstat(filepath.Join(dir, name)); errors.Is(err, fs.ErrPermission) {
+		if errors.Is(err, fs.ErrPermission) {
 			return false, pathCause(err)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // life is run on a virtual clock: its settle costs nothing.
-const life = clitest.Life
+var life = clitest.Life
 
 // once is the same with one round of images alone.
 var once = strings.NewReplacer("rounds = 2", "rounds = 1", "baseline = true", "baseline = false").Replace(life)

@@ -28,49 +28,38 @@ type compareOutcome struct{ changed, regressed, claimChanged share }
 
 // compare plays the sessions of both versions, and counts what compare reports
 // of them.
-func (x *exam) compare(ctx context.Context, v versions) (out compareOutcome, err error) {
-	p, err := v.design.plan()
-	if err != nil {
-		return out, err
-	}
-	all := make([]*analysis.Comparison, v.runs)
-	err = each(ctx, v.runs, func(ctx context.Context, i int) error {
-		seed := x.runSeed(append(v.seed[:len(v.seed):len(v.seed)], i)...)
-		var err error
-		all[i], err = x.compareOnce(ctx, p, v, seed)
+func (x *exam) compare(v versions) (out compareOutcome) {
+	all := make([]analysis.Comparison, v.runs)
+	x.repeat(v.design, v.runs, v.seed, func(ctx context.Context, p *plan.Plan, seed uint64, i int) error {
+		var sessions []*result.Result
+		for k := range 2 * v.sessions {
+			version := k / v.sessions
+			r, err := x.measure(ctx, p, v.laws[version], seed, 1+k)
+			if err == nil && len(p.Claims) > 0 {
+				err = analysis.Analyze(p, r, analysis.Options{SkipRobustness: true})
+			}
+			if err != nil {
+				return err
+			}
+			for s := range r.Sessions {
+				r.Sessions[s].Host.OSBuild = fmt.Sprintf("build %d", version+1)
+			}
+			sessions = append(sessions, r)
+		}
+		c, err := analysis.Compare(sessions, analysis.CompareOptions{By: []string{"os_build"},
+			Plans: map[string]*plan.Plan{sessions[0].Plan.Digest: p}})
+		if err == nil {
+			all[i] = *c
+		}
 		return err
 	})
-	if err != nil {
-		return out, err
-	}
 	for _, c := range all {
 		isChanged := func(r analysis.CompareRow) bool { return r.Status == analysis.RowChanged }
 		out.changed.add(slices.ContainsFunc(c.Rows, isChanged))
 		out.claimChanged.add(slices.ContainsFunc(c.Claims, func(k analysis.ClaimChange) bool { return k.Changed }))
 		out.regressed.add(c.Regression)
 	}
-	return out, nil
-}
-
-func (x *exam) compareOnce(ctx context.Context, p *plan.Plan, v versions, seed uint64) (*analysis.Comparison, error) {
-	var runs []*result.Result
-	for version, m := range v.laws {
-		for k := range v.sessions {
-			r, err := x.stage.measured(ctx, p, m, seed, 1+version*v.sessions+k)
-			if err == nil && len(p.Claims) > 0 {
-				err = analysis.Analyze(p, r, analysis.Options{SkipRobustness: true})
-			}
-			if err != nil {
-				return nil, err
-			}
-			for i := range r.Sessions {
-				r.Sessions[i].Host.OSBuild = fmt.Sprintf("build %d", version+1)
-			}
-			runs = append(runs, r)
-		}
-	}
-	o := analysis.CompareOptions{By: []string{"os_build"}, Plans: map[string]*plan.Plan{runs[0].Plan.Digest: p}}
-	return analysis.Compare(runs, o)
+	return out
 }
 
 // comparedSessions are the numbers of sessions on each side.
@@ -85,75 +74,58 @@ func aSide(sessions int) string {
 
 // comparisons: what does compare report of two sides that are alike, and of two
 // that are not?
-func (x *exam) comparisons(ctx context.Context, d *draft) error {
-	d.fillHow(x.runs(200, 20))
+func (x *exam) comparisons(s *Study) {
+	runs := choose(x, 200, 20)
+	s.fillHow(runs)
 	alike := newGrid("Comparisons of equal sides with any row called changed, %", "scatter")
 	slower := newGrid("Comparisons in which the later side is 10 % slower, with any row called changed, %", "scatter")
 	exits := newGrid("Of the same comparisons, those that end with 5 (slower by more than 5 %), %", "scatter")
+	own := design{formats: fourFormats[:2], sizes: fewSizes, sets: 1, rounds: 3, read: true}
 	for _, scatter := range choose(x, []string{"0", "1", "3", "10"}, []string{"3"}) {
-		row := "sessions " + scatter + " %"
 		for _, n := range x.comparedSessions() {
-			compare := func(rate string) (compareOutcome, error) {
+			compare := func(rate string) compareOutcome { // of 5 GB/s with another rate
 				m := func(rate string) simulated.Machine {
 					return law("write = " + rate + " GB/s;read = " + rate +
 						" GB/s;step = 20 ms;file_noise = 3%;mount_noise = 2%;session_noise = " + scatter + "%")
 				}
-				own := design{formats: fourFormats[:2], sizes: fewSizes, sets: 1, rounds: 3, read: true}
-				return x.compare(ctx, versions{design: own, laws: [2]simulated.Machine{m("5"), m(rate)}, sessions: n,
-					runs: x.runs(200, 20), seed: []any{"compare", scatter, rate, n}})
+				return x.compare(versions{design: own, laws: [2]simulated.Machine{m("5"), m(rate)}, sessions: n,
+					runs: runs, seed: []any{"compare", scatter, rate, n}})
 			}
-			same, err := compare("5")
-			if err != nil {
-				return err
-			}
-			changed, err := compare("4.5")
-			if err != nil {
-				return err
-			}
-			column := aSide(n)
+			same, changed := compare("5"), compare("4.5")
+			row, column := "sessions "+scatter+" %", aSide(n)
 			*alike.at(row, column), *slower.at(row, column) = same.changed, changed.changed
 			*exits.at(row, column) = changed.regressed
-			d.bounds[0].share(row+", "+column, same.changed)
+			alike.check(&s.Promises[0], row, column)
 			if n == 1 {
 				worst := max(same.changed.rate(), changed.changed.rate(), changed.regressed.rate())
-				d.bounds[1].take(row+", both ways", worst, 0, changed.changed.n)
+				s.Promises[1].take(row+", both ways", worst, 0, runs)
 			}
 		}
 	}
-	d.add(alike, slower, exits)
-	return nil
+	s.add(alike, slower, exits)
 }
 
 // requiredClaims: how often does compare end with 5 for a claim with require =
 // true?
-func (x *exam) requiredClaims(ctx context.Context, d *draft) error {
-	d.fillHow(x.runs(600, 20), countClaims(nullClaims), x.runs(200, 20))
+func (x *exam) requiredClaims(s *Study) {
+	many, few := choose(x, 600, 20), choose(x, 200, 20)
+	s.fillHow(many, countClaims(nullClaims), few)
 	same := newGrid("Comparisons of equal sides that end with 5, %", "scatter")
 	turned := newGrid("Comparisons that find that a required claim no longer holds, %", "scatter")
 	for _, own := range choose(x, []string{"0", "3", "10"}, []string{"10"}) {
 		noise := "file_noise = 3%;mount_noise = 2%;own_noise = " + own + "%"
-		row := own + " % between kinds and sessions"
 		for _, n := range x.comparedSessions() {
-			compare := func(claims string, runs int, before, after simulated.Machine) (compareOutcome, error) {
-				count := countClaims(claims)
-				claims = strings.ReplaceAll(claims, "[[claim]]\n", "[[claim]]\nrequire = true\n")
-				return x.compare(ctx, versions{laws: [2]simulated.Machine{before, after}, sessions: n, runs: runs,
-					seed:   []any{"require", own, count, n},
-					design: design{formats: fourFormats, sizes: fewSizes, sets: 1, rounds: 3, claims: claims}})
+			compare := func(claims string, runs int, before, after simulated.Machine) compareOutcome {
+				required := strings.ReplaceAll(claims, "[[claim]]\n", "[[claim]]\nrequire = true\n")
+				return x.compare(versions{design: claimDesign(3, required), laws: [2]simulated.Machine{before, after},
+					sessions: n, runs: runs, seed: []any{"require", own, countClaims(claims), n}})
 			}
-			null, err := compare(nullClaims, x.runs(600, 20), nullLaw(noise), nullLaw(noise))
-			if err != nil {
-				return err
-			}
-			changed, err := compare(fasterClaim, x.runs(200, 20), udsbLaw(noise, "5.5"), udsbLaw(noise, "4.5"))
-			if err != nil {
-				return err
-			}
-			column := aSide(n)
-			*same.at(row, column), *turned.at(row, column) = null.regressed, changed.claimChanged
-			d.bounds[0].share(row+", "+column, null.regressed)
+			row, column := own+" % between kinds and sessions", aSide(n)
+			*same.at(row, column) = compare(nullClaims, many, nullLaw(noise), nullLaw(noise)).regressed
+			changed := compare(fasterClaim, few, udsbLaw(noise, "5.5"), udsbLaw(noise, "4.5"))
+			*turned.at(row, column) = changed.claimChanged
+			same.check(&s.Promises[0], row, column)
 		}
 	}
-	d.add(same, turned)
-	return nil
+	s.add(same, turned)
 }

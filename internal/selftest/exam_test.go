@@ -1,8 +1,10 @@
 package selftest
 
 import (
+	"context"
 	"encoding/xml"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +51,7 @@ func TestEveryPromiseIsKeptInShort(t *testing.T) {
 // studies.toml has the words of every study, in the order of the page.
 func TestStudyTexts(t *testing.T) {
 	var ids []string
-	for _, s := range studyTexts() {
+	for _, s := range readStudies() {
 		ids = append(ids, s.ID)
 		assert.NotEmpty(t, s.Promises, s.ID)
 	}
@@ -58,22 +60,23 @@ func TestStudyTexts(t *testing.T) {
 
 // A bound is broken by a figure that its error does not excuse, and by no figure at all.
 func TestBounds(t *testing.T) {
-	low, one, five, high := 93.0, 1.0, 5.0, 97.0
+	low, five, high := 93.0, 5.0, 97.0
 	at := func(v, err float64) bool {
-		b := newBound(Promise{Low: &low, High: &high})
-		b.take("here", v, err, 100)
-		return b.promise().Kept
+		p := Promise{Low: &low, High: &high}
+		p.take("here", v, err, 100)
+		return p.Kept
 	}
 	assert.True(t, at(93, 0))
 	assert.True(t, at(98, 0.6))
 	assert.False(t, at(98, 0.4))
 	assert.False(t, at(90, 1))
-	assert.False(t, newBound(Promise{High: &one}).promise().Kept)
-	b := newBound(Promise{Unit: "%", High: &five})
-	b.take("good", 1, 0.5, 100)
-	b.take("bad", 8, 0.5, 100)
-	b.take("good again", 4, 0.5, 100)
-	p := b.promise()
+	assert.False(t, at(math.NaN(), 0))
+	p := Promise{Unit: "%", High: &five}
+	p.take("good", 1, 0.5, 100)
+	assert.True(t, p.Kept)
+	p.take("bad", 8, 0.5, 100)
+	p.take("good again", 4, 0.5, 100)
+	assert.False(t, p.Kept)
 	assert.Equal(t, "bad", p.Where)
 	assert.Equal(t, "at most 5 %", p.Bound())
 	assert.Equal(t, "8.0 ± 0.5 %", p.Found())
@@ -89,13 +92,22 @@ func TestNumbersAsPeopleReadThem(t *testing.T) {
 
 // A truth that is wrong is noticed: the studies can fail.
 func TestStudiesCanFail(t *testing.T) {
-	st, err := newStage()
+	x, err := newExam(t.Context(), Options{Seed: 1})
 	require.NoError(t, err)
-	defer st.close()
-	x := &exam{seed: 1, stage: st}
+	defer x.close()
 	sample := design{sizes: []int64{100e6}, sets: 20, rounds: 1}
 	covered, given := newGrid("", ""), newGrid("", "")
-	require.NoError(t, x.coverFiles(t.Context(), "x", "file_noise = 3%", "outliers = 20% x 8", sample, covered, given, map[[2]string]float64{}))
-	assert.Less(t, covered.at("mean", sample.sizesText()).rate(), 50.0)
-	assert.Greater(t, covered.at("median", sample.sizesText()).rate(), 90.0)
+	x.coverFiles([]string{"x", "file_noise = 3%", "outliers = 20% x 8"}, sample, covered, given)
+	require.NoError(t, x.err)
+	assert.Less(t, covered.at("mean", sample.sample()).rate(), 50.0)
+	assert.Greater(t, covered.at("median", sample.sample()).rate(), 90.0)
+}
+
+// A canceled exam plays no runs and reports it.
+func TestRunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Run(ctx, Options{Only: []string{"power", "compare"}})
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, `study "power"`)
 }

@@ -1,13 +1,18 @@
 package selftest
 
 import (
-	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"dmgbench/internal/result"
 )
+
+// fileEstimates are the estimates of one mount that have an interval over its
+// files.
+var fileEstimates = []string{"median", "theil-sen", "mean", "trimmed", "aggregate",
+	"least-squares", "weighted", "latency"}
 
 // orderEstimates have intervals of order statistics: their printed level is a
 // lower bound.
@@ -16,51 +21,131 @@ var orderEstimates = []string{"median", "theil-sen"}
 // robustEstimates resist outliers, and have an interval where a mount has some.
 var robustEstimates = []string{"median", "theil-sen", "trimmed"}
 
-// fileDesigns are the samples: of one size, and of the sixteen of the gold
-// standard.
-func (x *exam) fileDesigns() (out []design) {
-	for _, n := range choose(x, []int{2, 3, 6, 20, 40}, []int{2, 20}) {
-		out = append(out, design{sizes: []int64{100e6}, sets: n, rounds: 1})
+// nominal are the law's own values of the estimates that are recovered from
+// noise.
+var nominal = map[string]float64{"theil-sen": 5e9, "weighted": 5e9, "least-squares": 5e9, "latency": 200e-6}
+
+// recovery: are rate and latency of the law found again?
+func (x *exam) recovery(s *Study) {
+	runs := choose(x, 300, 30)
+	s.fillHow(runs)
+	clean := Table{Title: "Without noise: farthest estimate from the law",
+		Head: []string{"law", "estimate", "off by, parts in a million"}}
+	names := []string{"theil-sen", "weighted", "least-squares", "latency"}
+	dirty := Table{Title: "With noise: off the law's 5 GB/s and 200 µs, % " +
+		"(mean ± Monte Carlo error; scatter of single runs in brackets)", Head: append([]string{"law"}, names...)}
+	for _, l := range s.Laws {
+		name, text := l[1], l[2]
+		if l[0] == "clean" {
+			worst, estimate := x.offExact(text)
+			clean.Rows = append(clean.Rows, []string{name, estimate, plainNumber(worst)})
+			s.Promises[0].take(name+", "+estimate, worst, 0, 1)
+			continue
+		}
+		off := make([]moments, len(names)) // relative errors in per cent
+		for _, r := range x.play(trial{design: design{sizes: oneCall, sets: 10, rounds: 1}, runs: runs,
+			law: law("write = 5 GB/s;read = 6 GB/s;latency = 200 us;" + text), seed: []any{"dirty", name}}) {
+			for k, n := range names {
+				off[k].add(100 * (estimate(r, "", n).Value/nominal[n] - 1))
+			}
+		}
+		row := []string{name}
+		for _, o := range off {
+			row = append(row, fmt.Sprintf("%+.2f ± %.2f (%.2f)", o.mean(), o.err(), o.sd()))
+		}
+		dirty.Rows = append(dirty.Rows, row)
+		if name != "noise 20 %" {
+			s.Promises[1].take(name, off[0].mean(), off[0].err(), runs)
+		}
+		if name == "noise 5 %" {
+			s.Promises[2].take(name, off[3].mean(), off[3].err(), runs)
+		}
 	}
-	for _, n := range choose(x, []int{2, 3, 5, 10}, []int{3}) {
-		out = append(out, design{sizes: goldSizes, sets: n, rounds: 1})
+	s.Tables = []Table{clean, dirty}
+}
+
+// offExact is the farthest relative error of all estimates under a law without
+// noise, in parts in a million.
+func (x *exam) offExact(text string) (worst float64, name string) {
+	m := law(text)
+	truth := truths(m.Law, oneCall)
+	for _, r := range x.play(trial{design: design{sizes: oneCall, sets: 3, rounds: 1}, law: m, runs: 1}) {
+		for _, n := range fileEstimates {
+			off := 1e6 * math.Abs(estimate(r, "", n).Value/truth[n]-1)
+			if worst = max(worst, off); off == worst {
+				name = n
+			}
+		}
 	}
-	return out
+	return worst, name
 }
 
 // fileIntervals: do the intervals over the files of one mount cover the truth?
-func (x *exam) fileIntervals(ctx context.Context, d *draft) error {
-	d.fillHow(x.runs(1000, 60))
-	for _, l := range d.laws {
+func (x *exam) fileIntervals(s *Study) {
+	s.fillHow(choose(x, 1000, 60))
+	// Samples of one size, and of the sixteen of the gold standard
+	var samples []design
+	for _, n := range choose(x, []int{2, 3, 6, 20, 40}, []int{2, 20}) {
+		samples = append(samples, design{sizes: []int64{100e6}, sets: n, rounds: 1})
+	}
+	for _, n := range choose(x, []int{2, 3, 5, 10}, []int{3}) {
+		samples = append(samples, design{sizes: goldSizes, sets: n, rounds: 1})
+	}
+	for _, l := range s.Laws {
 		covered := newGrid("Coverage in %: "+l[0], "estimate")
 		given := newGrid("Mounts in which the interval is given, %: "+l[0], "estimate")
-		levels := map[[2]string]float64{}
-		for _, sample := range x.fileDesigns() {
-			if err := x.coverFiles(ctx, l[0], l[1], l[2], sample, covered, given, levels); err != nil {
-				return err
-			}
+		for _, sample := range samples {
+			levels := x.coverFiles(l, sample, covered, given)
+			checkFiles(s, l[0], sample.sample(), covered, given, levels)
 		}
-		d.add(covered)
+		s.add(covered)
 		if l[2] != "" {
-			d.add(given)
+			s.add(given)
 		}
-		for _, c := range covered.columns {
-			for _, e := range fileEstimates {
-				k, where := covered.at(e, c), fmt.Sprintf("%s, %s, %s", e, c, l[0])
-				if isTooFew(e, c) {
-					d.bounds[2].take("intervals of "+where, given.at(e, c).rate(), 0, given.at(e, c).n)
-				}
-				switch {
-				case k.n == 0:
-				case slices.Contains(orderEstimates, e):
-					d.bounds[0].take(where, k.rate()-100*levels[[2]string{e, c}], k.err(), k.n)
-				default:
-					d.bounds[1].share(where, *k)
-				}
+	}
+}
+
+// coverFiles plays runs of one sample under a law, and counts the intervals
+// that are given and those that contain the truth. It returns the highest level
+// that the intervals of each estimate print. Estimates that do not resist
+// outliers are compared with the calm law, which has none.
+func (x *exam) coverFiles(row []string, own design, covered, given *grid) map[string]float64 {
+	name, calmLaw, outliers := row[0], row[1], row[2]
+	m := law(withLatency + calmLaw + ";" + outliers)
+	truth, calm := truths(m.Law, own.sizes), truths(law(withLatency+calmLaw).Law, own.sizes)
+	column, levels := own.sample(), map[string]float64{}
+	results := x.play(trial{design: own, law: m, runs: choose(x, 1000, 60), seed: []any{"files", name, column}})
+	for _, e := range fileEstimates {
+		if !slices.Contains(robustEstimates, e) {
+			truth[e] = calm[e]
+		}
+		covered := covered.at(e, column)
+		for _, r := range results {
+			ci := estimate(r, "", e).CI
+			if given.at(e, column).add(ci != nil); ci != nil {
+				covered.add(holds(ci, truth[e]))
+				levels[e] = max(levels[e], ci.Level)
 			}
 		}
 	}
-	return nil
+	return levels
+}
+
+// checkFiles compares the counts of one sample with the promises.
+func checkFiles(s *Study, law, sample string, covered, given *grid, levels map[string]float64) {
+	for _, e := range fileEstimates {
+		k, where := *covered.at(e, sample), fmt.Sprintf("%s, %s, %s", e, sample, law)
+		if isTooFew(e, sample) {
+			s.Promises[2].take("intervals of "+where, given.at(e, sample).rate(), 0, given.at(e, sample).n)
+		}
+		switch {
+		case k.n == 0:
+		case slices.Contains(orderEstimates, e):
+			s.Promises[0].take(where, k.rate()-100*levels[e], k.err(), k.n)
+		default:
+			s.Promises[1].takeShare(where, k)
+		}
+	}
 }
 
 // isTooFew reports whether an estimate must not have an interval over files of
@@ -77,84 +162,45 @@ func isTooFew(estimate, sample string) bool {
 	return false
 }
 
-// coverFiles plays runs of one sample under a law, and counts the intervals
-// that contain the truth. Estimates that do not resist outliers are compared
-// with the calm law, which has none.
-func (x *exam) coverFiles(ctx context.Context, name, calmLaw, outliers string, sample design, covered, given *grid,
-	levels map[[2]string]float64,
-) error {
-	m := law(withLatency + calmLaw + ";" + outliers)
-	truth, calm := truths(m.Law, sample.sizes), truths(law(withLatency+calmLaw).Law, sample.sizes)
-	for _, name := range fileEstimates {
-		if !slices.Contains(robustEstimates, name) {
-			truth[name] = calm[name]
-		}
-	}
-	column := sample.sizesText()
-	t := trial{design: sample, law: m, runs: x.runs(1000, 60), seed: []any{"files", name, column}}
-	all, err := observe(ctx, x, t, func(r *result.Result) []cover { return coversOf(r, "", fileEstimates, truth) })
-	if err != nil {
-		return err
-	}
-	for _, one := range all {
-		for k, name := range fileEstimates {
-			given.at(name, column).add(one[k].given)
-			if share := covered.at(name, column); one[k].given {
-				share.add(one[k].holds)
-				key := [2]string{name, column}
-				levels[key] = max(levels[key], one[k].ci.Level)
-			}
-		}
-	}
-	return nil
-}
-
 // roundRow is where an interval over rounds is tried.
 type roundRow struct {
 	name, noise      string
 	rounds, sessions int
 }
 
-func (x *exam) roundRows() (out []roundRow) {
+// roundIntervals: do the intervals over rounds and sessions cover the truth?
+func (x *exam) roundIntervals(s *Study) {
+	runs := choose(x, 1000, 60)
+	s.fillHow(runs)
+	var rows []roundRow
 	for _, n := range []int{3, 5, 10} {
 		for _, m := range []string{"1", "10"} {
-			out = append(out, roundRow{fmt.Sprintf("%d rounds, mounts %s %%", n, m), "mount_noise = " + m + "%", n, 1})
+			name := fmt.Sprintf("%d rounds, mounts %s %%", n, m)
+			rows = append(rows, roundRow{name, "mount_noise = " + m + "%", n, 1})
 		}
 	}
 	for _, n := range []int{3, 5} {
 		for _, m := range []string{"3", "10"} {
-			out = append(out, roundRow{fmt.Sprintf("%d sessions of 3 rounds, sessions %s %%", n, m),
+			rows = append(rows, roundRow{fmt.Sprintf("%d sessions of 3 rounds, sessions %s %%", n, m),
 				"mount_noise = 2%;session_noise = " + m + "%", 3, n})
 		}
 	}
-	return choose(x, out, []roundRow{{"5 rounds, mounts 3 %", "mount_noise = 3%", 5, 1}})
-}
-
-// roundIntervals: do the intervals over rounds and sessions cover the truth?
-func (x *exam) roundIntervals(ctx context.Context, d *draft) error {
-	d.fillHow(x.runs(1000, 60))
 	g := newGrid("Coverage in %", "design", fileEstimates...)
-	for _, row := range x.roundRows() {
+	for _, row := range choose(x, rows, []roundRow{{"5 rounds, mounts 3 %", "mount_noise = 3%", 5, 1}}) {
 		m := law(withLatency + "file_noise = 3%;" + row.noise)
 		truth := truths(m.Law, goldSizes)
-		t := trial{design: design{sizes: goldSizes, sets: 3, rounds: row.rounds}, law: m, runs: x.runs(1000, 60),
-			seed: []any{"rounds", row.name}, pooled: row.sessions}
-		all, err := observe(ctx, x, t, func(r *result.Result) []cover { return coversOf(r, "", fileEstimates, truth) })
-		if err != nil {
-			return err
-		}
-		for k, name := range fileEstimates {
-			share := g.at(row.name, name)
-			for _, one := range all {
-				if one[k].given && one[k].ci.Unit != "file within one mount" {
-					share.add(one[k].holds)
+		results := x.play(trial{design: design{sizes: goldSizes, sets: 3, rounds: row.rounds}, law: m, runs: runs,
+			seed: []any{"rounds", row.name}, pooled: row.sessions})
+		for _, e := range fileEstimates {
+			for _, r := range results {
+				if ci := estimate(r, "", e).CI; ci != nil && ci.Unit != "file within one mount" {
+					g.at(row.name, e).add(holds(ci, truth[e]))
 				}
 			}
-			d.bounds[0].share(row.name+", "+name, *share)
+			g.check(&s.Promises[0], row.name, e)
 		}
 	}
-	d.add(g)
-	return nil
+	s.add(g)
 }
 
 // tooNarrow ends the method of an interval over files that change between two
@@ -163,55 +209,170 @@ const tooNarrow = "too narrow: files at two speeds"
 
 // twoSpeedIntervals: what are the intervals of median and Theil–Sen worth where
 // files are at two speeds?
-func (x *exam) twoSpeedIntervals(ctx context.Context, d *draft) error {
-	d.fillHow(x.runs(1000, 60))
+func (x *exam) twoSpeedIntervals(s *Study) {
+	s.fillHow(choose(x, 1000, 60))
 	rounds := choose(x, []int{1, 3, 5, 10}, []int{1, 3})
 	g := newGrid("Runs of 1 round with the label, and coverage of the intervals, in %", "estimate and law",
 		"labelled", "1 round, labelled", "1 round, not labelled")
-	for _, l := range choose(x, d.laws, d.laws[:1]) {
+	for _, l := range choose(x, s.Laws, s.Laws[:1]) {
 		for _, n := range rounds {
-			if err := x.coverSpeeds(ctx, l[0], l[1], n, g); err != nil {
-				return err
-			}
+			x.coverSpeeds(l[0], l[1], n, g)
 		}
 		for _, e := range orderEstimates {
 			row := e + ", " + l[0]
 			if strings.Contains(l[0], "× 2") {
-				d.bounds[0].share(row, *g.at(row, "labelled"))
+				s.Promises[0].takeShare(row, *g.at(row, "labelled"))
 			}
 			for _, n := range rounds[1:] {
-				d.bounds[1].share(row+", "+roundsText(n), *g.at(row, roundsText(n)))
+				g.check(&s.Promises[1], row, roundsText(n))
 			}
 		}
 	}
-	d.add(g)
-	return nil
+	s.add(g)
 }
 
 func roundsText(n int) string { return fmt.Sprintf("%d rounds", n) }
 
 // coverSpeeds plays runs of n rounds under a law, and counts labels and the
 // intervals that contain the truth.
-func (x *exam) coverSpeeds(ctx context.Context, name, slow string, n int, g *grid) error {
+func (x *exam) coverSpeeds(name, slow string, n int, g *grid) {
 	m := law(withLatency + "file_noise = 5%;" + slow)
 	truth := truths(m.Law, goldSizes)
-	t := trial{design: design{sizes: goldSizes, sets: 10, rounds: n}, law: m, runs: x.runs(1000, 60),
-		seed: []any{"speeds", name, n}}
-	all, err := observe(ctx, x, t, func(r *result.Result) []cover { return coversOf(r, "", orderEstimates, truth) })
-	for _, one := range all {
-		for k, estimate := range orderEstimates {
-			row, column := estimate+", "+name, roundsText(n)
+	results := x.play(trial{design: design{sizes: goldSizes, sets: 10, rounds: n}, law: m, runs: choose(x, 1000, 60),
+		seed: []any{"speeds", name, n}})
+	for _, e := range orderEstimates {
+		row, column := e+", "+name, roundsText(n)
+		for _, r := range results {
+			ci := estimate(r, "", e).CI
 			if n == 1 {
-				label := strings.HasSuffix(one[k].ci.Method, tooNarrow)
+				label := ci != nil && strings.HasSuffix(ci.Method, tooNarrow)
 				if column = "1 round, not labelled"; label {
 					column = "1 round, labelled"
 				}
 				g.at(row, "labelled").add(label)
 			}
-			if one[k].given {
-				g.at(row, column).add(one[k].holds)
+			if ci != nil {
+				g.at(row, column).add(holds(ci, truth[e]))
 			}
 		}
 	}
-	return err
+}
+
+// autoRule is where rounds = "auto" is tried.
+type autoRule struct {
+	// In per cent
+	precision, mounts string
+	// Limit is TOML of [run], "" for the default of 30 rounds
+	limit, limitText string
+}
+
+func (r autoRule) name() string {
+	return fmt.Sprintf("± %s %%, mounts %s %%, %s", r.precision, r.mounts, r.limitText)
+}
+
+// autoDesign is a plan whose intervals end its rounds.
+func autoDesign(precision, limit string) design {
+	return design{sizes: fewSizes, sets: 1, auto: fmt.Sprintf("precision = \"%s%%\"\n%s", precision, limit)}
+}
+
+// autoRules are from ones that stop at the first look to ones that a limit
+// ends.
+func (x *exam) autoRules() (out []autoRule) {
+	limits := [][2]string{{"", "30 rounds"}, {"max_rounds = 12", "12 rounds"}, {`max_time = "15 s"`, "15 s"}}
+	for _, limit := range limits {
+		for _, precision := range []string{"2", "5"} {
+			for _, mounts := range []string{"1", "3", "10"} {
+				// At 5 % few runs get to that limit
+				if limit[1] != "15 s" || precision == "2" {
+					out = append(out, autoRule{precision, mounts, limit[0], limit[1]})
+				}
+			}
+		}
+	}
+	return choose(x, out, []autoRule{{"5", "3", "", "30 rounds"}})
+}
+
+// autoEstimates have an interval over rounds in addition to the headline. The
+// trimmed mean of four files is not one of them: its limit is not that of many
+// files.
+var autoEstimates = []string{"median", "theil-sen", "mean", "weighted", "latency"}
+
+// autoRounds: do intervals keep their level where they themselves ended the
+// run?
+func (x *exam) autoRounds(s *Study) {
+	s.fillHow(choose(x, 500, 60))
+	heads := Table{Title: "Coverage of the headlines (aggregate) in %, and how the runs ended",
+		Head: []string{"wanted, scatter, limit", "all runs", "ended because precise", "ended by the limit",
+			"runs ended because precise", "rounds, mean"}}
+	others := newGrid("Coverage of the other estimates in %, which no rule waits for", heads.Head[0], autoEstimates...)
+	for _, rule := range x.autoRules() {
+		heads.Rows = append(heads.Rows, x.playRule(rule, others, &s.Promises[0]))
+		for _, e := range autoEstimates {
+			others.check(&s.Promises[0], rule.name(), e)
+		}
+	}
+	s.Tables = append(s.Tables, heads)
+	s.add(others, x.autoAlarms(&s.Promises[1]))
+}
+
+// playRule plays the runs of a rule, counts the other estimates in others, and
+// returns the row about the headlines. Of both headlines of a run, which ended
+// together, the mean counts.
+func (x *exam) playRule(rule autoRule, others *grid, promise *Promise) []string {
+	name, own := rule.name(), autoDesign(rule.precision, rule.limit)
+	own.formats = fourFormats[:2]
+	m := law(withLatency + "file_noise = 3%;mount_noise = " + rule.mounts + "%")
+	truth := truths(m.Law, fewSizes)
+	var all, early, late, rounds moments
+	var precise share
+	for _, r := range x.play(trial{design: own, law: m, runs: choose(x, 500, 60), seed: []any{"auto", name}}) {
+		held := 0.0 // share of the headlines whose interval holds the truth, in per cent
+		for _, kind := range own.formats {
+			if holds(estimate(r, kind, "aggregate").CI, truth["aggregate"]) {
+				held += 100 / float64(len(own.formats))
+			}
+			for _, e := range autoEstimates {
+				others.at(name, e).add(holds(estimate(r, kind, e).CI, truth[e]))
+			}
+		}
+		all.add(held)
+		rounds.add(float64(r.Rounds))
+		isPrecise := r.Auto.Decisions[len(r.Auto.Decisions)-1].Stop == result.StopPrecise
+		precise.add(isPrecise)
+		if isPrecise {
+			early.add(held)
+		} else {
+			late.add(held)
+		}
+	}
+	promise.take(name, all.mean(), all.shareErr(), int(all.n))
+	row := []string{name}
+	for _, m := range []moments{all, early, late} {
+		cell := "–"
+		if m.n > 0 {
+			cell = fmt.Sprintf("%.1f ± %.1f", m.mean(), m.shareErr())
+		}
+		row = append(row, cell)
+	}
+	return append(row, precise.String(), fmt.Sprintf("%.1f", rounds.mean()))
+}
+
+// autoAlarms counts plans with a false verdict under rounds = "auto".
+func (x *exam) autoAlarms(promise *Promise) *grid {
+	runs := choose(x, 400, 30)
+	g := newGrid(fmt.Sprintf("Plans of %d claims with any false verdict, %%, %d plans a figure",
+		countClaims(nullClaims), runs), "scatter")
+	for _, noise := range choose(x, []string{"1", "3", "10"}, []string{"3"}) {
+		for _, precision := range choose(x, []string{"2", "5"}, []string{"5"}) {
+			row, column, own := "mounts "+noise+" %", "± "+precision+" %", autoDesign(precision, "")
+			own.formats, own.sizes, own.claims = fourFormats, fewSizes[2:3], nullClaims
+			for _, r := range x.play(trial{design: own, law: nullLaw("file_noise = 3%;mount_noise = " + noise + "%"),
+				runs: runs, seed: []any{"auto verdicts", precision, noise}, varied: true}) {
+				decided, _ := decidedClaims(r)
+				g.at(row, column).add(decided)
+			}
+			g.check(promise, row, column)
+		}
+	}
+	return g
 }

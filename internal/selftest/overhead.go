@@ -11,6 +11,7 @@ import (
 	"dmgbench/internal/engine/simulated"
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/stats"
+	"dmgbench/internal/units"
 	"dmgbench/internal/workload"
 )
 
@@ -45,104 +46,102 @@ func (o Overhead) SmallestHonest(rate float64) int64 {
 	return int64(math.Ceil(honestTimes * o.File * rate / 1e9))
 }
 
+const (
+	// smallFile and largeFile are sizes in bytes: the first show what a file
+	// costs, the second what a byte costs.
+	smallFile = 64 << 10
+	largeFile = 16 << 20
+
+	// blocks is the number of calls of a small file that show what a call
+	// costs.
+	blocks = 16
+)
+
 // measureOverhead times files of the simulated device on the real clock: it
 // spins for the law's time, so that whatever is on top is the harness's (and
 // one reading of the clock, by which the spinning may end late).
-func measureOverhead(ctx context.Context, files int) (Overhead, error) {
+func (x *exam) measureOverhead(files int) (o Overhead) {
 	c := clock.NewReal()
-	o := Overhead{Tick: tick(c)}
-	small, err := timesAboveLaw(ctx, c, 64<<10, 0, files)
-	if err != nil {
-		return o, err
+	ticks := make([]float64, 1001)
+	for i := range ticks {
+		from := c.Now()
+		ticks[i] = float64(c.Now() - from)
 	}
-	blocks, err := timesAboveLaw(ctx, c, 64<<10, 4<<10, files)
-	if err != nil {
-		return o, err
-	}
-	large, err := timesAboveLaw(ctx, c, largeFile, 0, max(files/20, 20))
-	if err != nil {
-		return o, err
-	}
-	mid := func(xs []float64, p float64) float64 {
-		v, e := stats.Quantile(xs, p)
-		if e != nil {
-			err = e
+	quantile := func(xs []float64, p float64) float64 {
+		v, err := stats.Quantile(xs, p)
+		if x.err == nil {
+			x.err = err
 		}
 		return v
 	}
-	o.File, o.File95 = mid(small, 0.5), mid(small, 0.95)
-	o.Call = max(0, (mid(blocks, 0.5)-o.File)/15)
+	o.Tick = quantile(ticks, 0.5)
+	one := x.timesAboveLaw(c, smallFile, 0, files)
+	several := x.timesAboveLaw(c, smallFile, smallFile/blocks, files)
+	large := x.timesAboveLaw(c, largeFile, 0, max(files/20, 20))
+	o.File, o.File95 = quantile(one, 0.5), quantile(one, 0.95)
+	o.Call = max(0, (quantile(several, 0.5)-o.File)/(blocks-1))
 	// Long spins are interrupted by whatever else runs here: the quickest tenth
 	// are the harness's own.
-	o.Byte = max(0, (mid(large, 0.1)-mid(small, 0.1))/largeFile)
-	o.Files = len(small) + len(blocks) + len(large)
+	o.Byte = max(0, (quantile(large, 0.1)-quantile(one, 0.1))/largeFile)
+	o.Files = len(one) + len(several) + len(large)
 	o.Smallest = o.SmallestHonest(10e9)
-	return o, err
+	return o
 }
 
-// largeFile is the size in bytes of the files that show what a byte costs.
-const largeFile = 16 << 20
-
-// tick is the median time between two readings of the clock.
-func tick(c clock.Clock) float64 {
-	xs := make([]float64, 1001)
-	for i := range xs {
-		from := c.Now()
-		xs[i] = float64(c.Now() - from)
-	}
-	// Finite, and not empty
-	m, _ := stats.Median(xs)
-	return m
-}
-
-// timesAboveLaw writes files of one size and reports what each took more than
-// the law, in nanoseconds.
-func timesAboveLaw(ctx context.Context, c clock.Clock, size, block int64, n int) ([]float64, error) {
+// timesAboveLaw writes n files of one size, in calls of block bytes unless that
+// is 0, and returns what each took more than the law, in nanoseconds.
+func (x *exam) timesAboveLaw(c clock.Clock, size, block int64, n int) (above []float64) {
 	const rate = 10e9
+	out, err := writeFiles(x.ctx, c, rate, size, block, n)
+	if err != nil {
+		x.err = err
+		return nil
+	}
+	for _, s := range out.Samples {
+		calls, each := int64(1), s.Bytes
+		if block > 0 {
+			calls, each = s.Bytes/block, block
+		}
+		law := float64(calls) * math.Round(float64(each)/rate*float64(time.Second))
+		above = append(above, float64(s.DurationNS)-law)
+	}
+	return above
+}
+
+// writeFiles writes n files of one size to a simulated device with a rate in
+// bytes per second.
+func writeFiles(
+	ctx context.Context, c clock.Clock, rate float64, size, block int64, n int,
+) (out workload.Outcome, err error) {
 	dev, err := simulated.New(simulated.Machine{Law: simulated.Law{Write: rate, Read: rate}}, c, 1, 1)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	con, err := dev.Create(ctx, nil, "overhead", engine.Spec{})
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	att, err := con.Attach(ctx, engine.AttachOptions{})
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	data, err := workload.NewData(1, 1, "overhead", workload.DataZero, 0)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	items := make([]workload.Item, n)
 	for i := range items {
 		items[i] = workload.Item{Name: fmt.Sprintf("%06d", i), Size: size, Set: 1}
 	}
-	out, err := workload.Write(ctx, att.Volume(), items,
+	return workload.Write(ctx, att.Volume(), items,
 		workload.Options{Clock: c, Data: data, Block: block, Sync: hostio.SyncNone, Cache: workload.CacheDirect})
-	if err != nil {
-		return nil, err
-	}
-	above := make([]float64, len(out.Samples))
-	for i, s := range out.Samples {
-		calls, each := int64(1), s.Bytes
-		if block > 0 {
-			calls, each = s.Bytes/block, block
-		}
-		above[i] = float64(s.DurationNS) - float64(calls)*math.Round(float64(each)/rate*float64(time.Second))
-	}
-	return above, nil
 }
 
 // overhead: what does the harness itself cost?
-func (x *exam) overhead(ctx context.Context, d *draft) error {
-	o, err := measureOverhead(ctx, x.runs(2000, 400))
-	if err != nil {
-		return err
-	}
+func (x *exam) overhead(s *Study) {
+	o := x.measureOverhead(choose(x, 2000, 400))
 	x.cost = &o
-	d.fillHow(o.Files)
+	s.fillHow(o.Files)
 	ns := func(v float64) string { return fmt.Sprintf("%.0f ns", v) }
 	cost := Table{Title: "Cost of the harness", Head: []string{"what", "cost"}, Rows: [][]string{
 		{"a file of one call, median", ns(o.File)},
@@ -153,16 +152,11 @@ func (x *exam) overhead(ctx context.Context, d *draft) error {
 	}}
 	smallest := Table{Title: "Smallest honest file: at most one part in twenty of its time is the harness's",
 		Head: []string{"device", "size"}}
-	for _, rate := range []float64{0.5e9, 1e9, 5e9, 10e9} {
-		device := fmt.Sprintf("%g GB/s", rate/1e9)
-		if rate < 1e9 {
-			device = fmt.Sprintf("%g MB/s", rate/1e6)
-		}
-		size := fmt.Sprintf("%.1f kB", float64(o.SmallestHonest(rate))/1e3)
-		smallest.Rows = append(smallest.Rows, []string{device, size})
+	for _, rate := range []units.Rate{0.5e9, 1e9, 5e9, 10e9} {
+		smallest.Rows = append(smallest.Rows, []string{rate.String(),
+			fmt.Sprintf("%.1f kB", float64(o.SmallestHonest(float64(rate)))/1e3)})
 	}
-	d.Tables = []Table{cost, smallest}
-	d.bounds[0].take("median file", o.File, 0, o.Files)
-	d.bounds[1].take("files of 16 MiB", o.Byte, 0, o.Files)
-	return nil
+	s.Tables = []Table{cost, smallest}
+	s.Promises[0].take("median file", o.File, 0, o.Files)
+	s.Promises[1].take("files of 16 MiB", o.Byte, 0, o.Files)
 }

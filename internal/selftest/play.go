@@ -1,15 +1,16 @@
 package selftest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"dmgbench/internal/analysis"
@@ -20,50 +21,192 @@ import (
 	"dmgbench/internal/runner"
 )
 
+// goldSizes are the sixteen sizes of the gold standard set, in bytes.
+var goldSizes = []int64{2e6, 4e6, 6e6, 8e6, 10e6, 20e6, 40e6, 60e6, 80e6, 100e6,
+	200e6, 400e6, 600e6, 800e6, 1000e6, 2000e6}
+
+// oneCall are the gold standard's sizes that one call moves.
+var oneCall = goldSizes[:15]
+
+// fewSizes keep a simulated run quick, where rounds are studied and not files.
+var fewSizes = []int64{10e6, 100e6, 400e6, 1000e6}
+
+// fourFormats are the cases of the plans that claims are judged on.
+var fourFormats = []string{"UDRW", "UDSB", "UDSP", "ASIF"}
+
+// design is the part of a plan that studies vary.
+type design struct {
+	// Nil is UDRW alone
+	formats []string
+	// In bytes, ascending
+	sizes  []int64
+	sets   int
+	rounds int
+	// Keys of [run] for rounds = "auto" instead of rounds, TOML
+	auto   string
+	canary bool
+	read   bool
+	// TOML
+	claims string
+}
+
+// plan is the plan of a design.
+func (d design) plan() (*plan.Plan, error) {
+	formats, sizes := d.formats, make([]string, len(d.sizes))
+	if formats == nil {
+		formats = fourFormats[:1]
+	}
+	for i, n := range d.sizes {
+		sizes[i] = fmt.Sprintf("%d B", n)
+	}
+	quoted := func(s []string) string { return `"` + strings.Join(s, `", "`) + `"` }
+	read := ""
+	if d.read {
+		read = `{ do = "read", phase = "new" },`
+	}
+	rounds := fmt.Sprintf("rounds = %d", d.rounds)
+	if d.auto != "" {
+		rounds = "rounds = \"auto\"\n" + d.auto
+	}
+	text := fmt.Sprintf(`schema = 1
+title = "A plan of the selftest"
+[image]
+size = "200 GB"
+filesystem_preference = ["exFAT"]
+[run]
+%s
+canary = %v
+baseline = false
+[matrix]
+format = [%s]
+[files.all]
+sizes = [%s]
+sets = %d
+[[protocol]]
+steps = [{ do = "create" }, { do = "attach" }, { do = "write", phase = "new" }, %s { do = "detach" }]
+%s`, rounds, d.canary, quoted(formats), quoted(sizes), d.sets, read, d.claims)
+	p, problems := plan.Parse("selftest", []byte(text))
+	if problems != nil {
+		return nil, fmt.Errorf("reading a plan of the selftest: %w", problems)
+	}
+	return p, nil
+}
+
+// sample names the files of a step: "20 of one size", "48 of 16 sizes".
+func (d design) sample() string {
+	n := len(d.sizes) * d.sets
+	if len(d.sizes) == 1 {
+		return fmt.Sprintf("%d of one size", n)
+	}
+	return fmt.Sprintf("%d of 16 sizes", n)
+}
+
+// law reads a law, its lines separated by semicolons; those of this package are
+// fixed.
+func law(text string) simulated.Machine {
+	m, err := simulated.Parse(strings.ReplaceAll(text, ";", "\n"))
+	if err != nil {
+		panic(fmt.Sprintf("reading a law of the selftest: %v", err))
+	}
+	return m
+}
+
+// The heads of laws: a device with latency and one without, which differ in
+// their steps alone from case to case.
+const (
+	withLatency = "write = 5 GB/s;read = 6 GB/s;latency = 200 us;step = 20 ms;"
+	noLatency   = "write = 5 GB/s;read = 5 GB/s;step = 20 ms;"
+)
+
+// trial is runs of one plan under one law, which differ in their seed alone.
+type trial struct {
+	design design
+	law    simulated.Machine
+	runs   int
+	// Of the runs; the number of each is added
+	seed []any
+	// Sessions that make a run; 0 is one
+	pooled int
+	// The number of the session is that of the run, not 1
+	varied bool
+}
+
+// play plays the runs of a trial, and returns their analyzed results in order,
+// without samples. After an error there are none.
+func (x *exam) play(t trial) []*result.Result {
+	out := make([]*result.Result, t.runs)
+	x.repeat(t.design, t.runs, t.seed, func(ctx context.Context, p *plan.Plan, seed uint64, i int) (err error) {
+		first := 1
+		if t.varied {
+			first = i
+		}
+		sessions := make([]*result.Result, max(t.pooled, 1))
+		for k := range sessions {
+			if sessions[k], err = x.measure(ctx, p, t.law, seed, first+k); err != nil {
+				return err
+			}
+		}
+		r := sessions[0]
+		if len(sessions) > 1 {
+			if r, err = result.Pool(sessions); err != nil {
+				return err
+			}
+		}
+		err = analysis.Analyze(p, r, analysis.Options{SkipRobustness: true})
+		for c := range r.Cases {
+			r.Cases[c].Steps = nil // the samples of all runs would fill the memory
+		}
+		out[i] = r
+		return err
+	})
+	if x.err != nil {
+		return nil
+	}
+	return out
+}
+
+// repeat calls do with numbers from 0 to n-1 on all processors, with the plan
+// of a design and a seed that is made of names and the number. What is done
+// must depend on these alone. The first error ends the exam.
+func (x *exam) repeat(d design, n int, names []any,
+	do func(ctx context.Context, p *plan.Plan, seed uint64, i int) error,
+) {
+	p, err := d.plan()
+	if x.err = cmp.Or(x.err, err); x.err != nil {
+		return
+	}
+	ctx, cancel := context.WithCancelCause(x.ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := range n {
+		free <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-free }()
+			if ctx.Err() != nil {
+				return
+			}
+			h := fnv.New64a()
+			fmt.Fprint(h, x.seed, append(names[:len(names):len(names)], i))
+			if err := do(ctx, p, h.Sum64(), i); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wg.Wait()
+	x.err = context.Cause(ctx)
+}
+
 // epoch is the time of day at which every simulated run starts.
 var epoch = time.Date(2026, 3, 23, 9, 0, 0, 0, time.UTC)
 
-// stage is a temporary folder for run folders.
-type stage struct {
-	dir  string
-	next atomic.Int64
-}
-
-// newStage takes memory instead of a disk where the system has a folder for
-// that.
-func newStage() (*stage, error) {
-	var first error
-	for _, base := range []string{"/dev/shm", os.TempDir()} {
-		dir, err := os.MkdirTemp(base, "dmgbench-selftest-")
-		if err == nil {
-			return &stage{dir: dir}, nil
-		}
-		first = err
-	}
-	return nil, fmt.Errorf("making a folder for simulated runs: %w", first)
-}
-
-func (s *stage) close() error { return os.RemoveAll(s.dir) }
-
-// play takes a plan through the whole program on the simulated device, as one
-// session: runner, journal, folding, analysis. Only the device and its clock
-// are not real, and the robustness of verdicts is left out.
-func (s *stage) play(
+// measure takes a plan through the whole program on the simulated device, as
+// one session: runner, journal, folding. Only the device and its clock are not
+// real. The result is not analyzed yet.
+func (x *exam) measure(
 	ctx context.Context, p *plan.Plan, m simulated.Machine, seed uint64, session int,
 ) (*result.Result, error) {
-	r, err := s.measured(ctx, p, m, seed, session)
-	if err != nil {
-		return nil, err
-	}
-	return r, analysis.Analyze(p, r, analysis.Options{SkipRobustness: true})
-}
-
-// measured is play without the analysis, for runs that are pooled or compared
-// first.
-func (s *stage) measured(
-	ctx context.Context, p *plan.Plan, m simulated.Machine, seed uint64, session int,
-) (*result.Result, error) {
-	dir := filepath.Join(s.dir, fmt.Sprint(s.next.Add(1)))
+	dir := filepath.Join(x.dir, fmt.Sprint(x.next.Add(1)))
 	defer os.RemoveAll(dir)
 	v := clock.NewVirtual(epoch.AddDate(0, 0, session))
 	dev, err := simulated.New(m, v, seed, session)
@@ -80,150 +223,34 @@ func (s *stage) measured(
 		return nil, err
 	}
 	defer rd.Close()
-	recs, err := rd.Journal()
+	records, err := rd.Journal()
 	if err != nil {
 		return nil, err
 	}
-	r, err := result.Fold(recs)
+	r, err := result.Fold(records)
 	if err == nil && out.Status != runner.StatusDone {
-		err = fmt.Errorf("playing a plan on the simulated device: the run ended %s: %s", out.Status, reasonOf(r))
+		err = fmt.Errorf("playing a plan on the simulated device: the run ended %s", out.Status)
 	}
 	return r, err
 }
 
-func reasonOf(r *result.Result) string {
-	for _, c := range r.Cases {
-		if c.Reason != "" {
-			return c.Reason
-		}
-	}
-	return "no reason given"
-}
-
-// trial is runs of one plan under one law, which differ in their seed alone.
-type trial struct {
-	design design
-	law    simulated.Machine
-	runs   int
-	// Of the runs; the number of each is added
-	seed []any
-	// Sessions that make a run; 0 is one
-	pooled int
-	// The number of the session is that of the run, not 1
-	varied bool
-}
-
-// observe plays the runs of a trial on all processors, and reports what see
-// makes of each, in their order.
-func observe[T any](ctx context.Context, x *exam, t trial, see func(*result.Result) T) ([]T, error) {
-	p, err := t.design.plan()
-	if err != nil {
-		return nil, err
-	}
-	out := make([]T, t.runs)
-	err = each(ctx, t.runs, func(ctx context.Context, i int) error {
-		seed, first := x.runSeed(append(t.seed[:len(t.seed):len(t.seed)], i)...), 1
-		if t.varied {
-			first = i
-		}
-		runs := make([]*result.Result, max(t.pooled, 1))
-		for k := range runs {
-			var err error
-			if runs[k], err = x.stage.measured(ctx, p, t.law, seed, first+k); err != nil {
-				return err
-			}
-		}
-		r := runs[0]
-		if len(runs) > 1 {
-			var err error
-			if r, err = result.Pool(runs); err != nil {
-				return err
-			}
-		}
-		if err := analysis.Analyze(p, r, analysis.Options{SkipRobustness: true}); err != nil {
-			return err
-		}
-		out[i] = see(r)
-		return nil
-	})
-	return out, err
-}
-
-// count plays the runs of a trial, and adds what see reports of each to the
-// shares, in their order.
-func (x *exam) count(ctx context.Context, t trial, see func(*result.Result) []bool, shares ...*share) error {
-	all, err := observe(ctx, x, t, see)
-	if err != nil {
-		return err
-	}
-	for _, hits := range all {
-		for k, s := range shares {
-			s.add(hits[k])
-		}
-	}
-	return nil
-}
-
-// each does n independent things on all processors, and ends at the first
-// error. What is done must depend on its number alone.
-func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wg sync.WaitGroup
-	var next atomic.Int64
-	for range min(runtime.GOMAXPROCS(0), n) {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				if err := do(ctx, i); err != nil {
-					cancel(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return context.Cause(ctx)
-}
-
-// estimateOf finds an estimate of the rate of a case that is written (or read);
-// kind is a part of the case's id.
-func estimateOf(r *result.Result, kind, op, name string) (result.Estimate, bool) {
+// estimate finds an estimate of the rate at which a case is written; kind is a
+// part of the case's id. Its value is NaN where the result has none.
+func estimate(r *result.Result, kind, name string) result.Estimate {
 	for _, s := range r.Summaries {
-		if s.Op != op || !strings.Contains(s.Case, kind) {
+		if s.Op != "write" || !strings.Contains(s.Case, kind) {
 			continue
 		}
 		for _, e := range s.Estimates {
 			if e.Name == name {
-				return e, !math.IsNaN(e.Value)
+				return e
 			}
 		}
 	}
-	return result.Estimate{}, false
+	return result.Estimate{Value: math.NaN()}
 }
 
-// cover is whether an estimate of writing has an interval, and whether that
-// contains the truth.
-type cover struct {
-	given, holds bool
-	ci           result.CI
-}
-
-func coverOf(r *result.Result, kind, name string, truth float64) cover {
-	e, ok := estimateOf(r, kind, "write", name)
-	if !ok || e.CI == nil {
-		return cover{}
-	}
-	return cover{true, e.CI.Low <= truth && truth <= e.CI.High, *e.CI}
-}
-
-// coversOf is the cover of each of the names, in their order.
-func coversOf(r *result.Result, kind string, names []string, truth map[string]float64) []cover {
-	out := make([]cover, len(names))
-	for k, name := range names {
-		out[k] = coverOf(r, kind, name, truth[name])
-	}
-	return out
+// holds reports whether an interval is given and contains the truth.
+func holds(ci *result.CI, truth float64) bool {
+	return ci != nil && ci.Low <= truth && truth <= ci.High
 }

@@ -6,8 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"dmgbench/internal/analysis"
 	"dmgbench/internal/engine/simulated"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
 )
 
 const tiny = `
@@ -32,23 +34,24 @@ steps = [
 `
 
 func TestPlayIsDeterministicAndLeavesNothing(t *testing.T) {
-	s, err := newStage()
+	x, err := newExam(t.Context(), Options{})
 	require.NoError(t, err)
-	defer s.close()
+	defer x.close()
 	m, err := simulated.Parse("write = 5 GB/s\nread = 6 GB/s\nlatency = 200 us\nfile_noise = 3%\nmount_noise = 1%")
 	require.NoError(t, err)
 	p, problems := plan.Parse("tiny", []byte(tiny))
 	require.Nil(t, problems)
-	a, err := s.play(t.Context(), p, m, 1, 1)
-	require.NoError(t, err)
-	b, err := s.play(t.Context(), p, m, 1, 1)
-	require.NoError(t, err)
+	play := func(seed uint64) *result.Result {
+		r, err := x.measure(t.Context(), p, m, seed, 1)
+		require.NoError(t, err)
+		require.NoError(t, analysis.Analyze(p, r, analysis.Options{SkipRobustness: true}))
+		return r
+	}
+	a, b := play(1), play(1)
 	a.Run, b.Run = "", "" // drawn by chance
 	require.Equal(t, a, b)
-	other, err := s.play(t.Context(), p, m, 2, 1)
-	require.NoError(t, err)
-	require.NotEqual(t, a.Summaries, other.Summaries)
-	left, err := os.ReadDir(s.dir)
+	require.NotEqual(t, a.Summaries, play(2).Summaries)
+	left, err := os.ReadDir(x.dir)
 	require.NoError(t, err)
 	require.Empty(t, left)
 }

@@ -30,9 +30,9 @@ type shippedRecord struct {
 // file. DMGBENCH_SHIPPED_DIR=DIR writes what is digested to DIR, one file a plan, to see what differs;
 // DMGBENCH_UPDATE=1 renews the golden file.
 func TestShippedPlansKeepTheirNumbers(t *testing.T) {
-	s, err := newStage()
+	x, err := newExam(t.Context(), Options{})
 	require.NoError(t, err)
-	defer s.close()
+	defer x.close()
 	device := law(withLatency + "file_noise = 5%;mount_noise = 2%;outliers = 2% x 4")
 	got := map[string]shippedRecord{}
 	for _, name := range plans.Names() {
@@ -42,7 +42,7 @@ func TestShippedPlansKeepTheirNumbers(t *testing.T) {
 		p, _, err := p.Apply(plan.Overrides{Sets: 1, Rounds: 3, Scale: 0.001})
 		require.NoError(t, err, name)
 		// Steps that the simulated device cannot do end their cases early; what was measured before them counts.
-		r, err := s.measured(t.Context(), p, device, 1, 1)
+		r, err := x.measure(t.Context(), p, device, 1, 1)
 		if err != nil {
 			t.Logf("%s: %v", name, err)
 		}

@@ -2,7 +2,6 @@ package selftest
 
 import (
 	"math"
-	"slices"
 
 	"dmgbench/internal/engine/simulated"
 	"dmgbench/internal/stats"
@@ -12,36 +11,44 @@ import (
 const maxCall = 1 << 30
 
 // truths are what the estimators of a rate tend to with ever more files of the
-// same sizes under a law, from the law alone.
+// same sizes under a law, from the law alone. The sizes ascend.
 //
 // Only laws with file noise, outliers and a slow mode have such a limit; a slow
 // first file, a cliff or a drift depend on the position of a file in its step.
 func truths(l simulated.Law, sizes []int64) map[string]float64 {
-	// Bytes; seconds without noise
-	var size, clean []float64
-	for _, n := range sizes {
-		calls := (n + maxCall - 1) / maxCall
-		size = append(size, float64(n))
-		clean = append(clean, float64(calls)*l.Latency.Seconds()+float64(n)/l.Write)
-	}
 	// Means of the factor of a time, and of 1 / factor without the noise
 	longer, shorter := 0.0, 0.0
 	for _, k := range kindsOfFiles(l) {
 		longer, shorter = longer+k.share*k.factor, shorter+k.share/k.factor
 	}
-	bytes, seconds, rates := 0.0, 0.0, 0.0
-	for i := range size {
-		bytes, seconds, rates = bytes+size[i], seconds+clean[i]*longer, rates+size[i]/clean[i]
+	n := len(sizes)
+	// Bytes; seconds without noise, and their mean with it; weights of a line
+	size, clean, expected, weights := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	rates := make([]float64, n) // without noise
+	bytes, seconds, rate := 0.0, 0.0, 0.0
+	for i, b := range sizes {
+		calls := (b + maxCall - 1) / maxCall
+		size[i] = float64(b)
+		clean[i] = float64(calls)*l.Latency.Seconds() + size[i]/l.Write
+		expected[i], weights[i], rates[i] = clean[i]*longer, 1/(size[i]*size[i]), size[i]/clean[i]
+		bytes, seconds, rate = bytes+size[i], seconds+expected[i], rate+rates[i]
 	}
+	mix := mixtureOf(l, rates)
 	out := map[string]float64{
 		"aggregate": bytes / seconds,
-		"mean":      rates / float64(len(size)) * math.Exp(l.FileNoise*l.FileNoise) * shorter,
+		"mean":      rate / float64(n) * math.Exp(l.FileNoise*l.FileNoise) * shorter,
+		"median":    mix.quantile(0.5),
+		"trimmed":   mix.meanBetween(mix.quantile(0.2), mix.quantile(0.8)) / 0.6,
 	}
-	mix := mixtureOf(l, size, clean)
-	out["median"] = mix.quantile(0.5)
-	low, high := mix.quantile(0.2), mix.quantile(0.8)
-	out["trimmed"] = mix.meanBetween(low, high) / 0.6
-	lines(out, l, size, clean, longer)
+	if plain, err := stats.FitLine(size, expected); err == nil {
+		out["least-squares"] = 1 / plain.Slope
+	}
+	if w, err := stats.FitWeightedLine(size, expected, weights); err == nil {
+		out["weighted"], out["latency"] = 1/w.Slope, w.Intercept
+	}
+	if n > 1 {
+		out["theil-sen"] = 1 / medianSlope(l, size, clean)
+	}
 	return out
 }
 
@@ -61,23 +68,6 @@ func kindsOfFiles(l simulated.Law) (kinds []fileKind) {
 	return kinds
 }
 
-// lines adds the limits of the lines of time on size.
-func lines(out map[string]float64, l simulated.Law, size, clean []float64, longer float64) {
-	expected, weights := make([]float64, len(size)), make([]float64, len(size))
-	for i := range size {
-		expected[i], weights[i] = clean[i]*longer, 1/(size[i]*size[i])
-	}
-	if plain, err := stats.FitLine(size, expected); err == nil {
-		out["least-squares"] = 1 / plain.Slope
-	}
-	if w, err := stats.FitWeightedLine(size, expected, weights); err == nil {
-		out["weighted"], out["latency"] = 1/w.Slope, w.Intercept
-	}
-	if slices.Min(size) < slices.Max(size) {
-		out["theil-sen"] = 1 / medianSlope(l, size, clean)
-	}
-}
-
 // component is one log-normal part of the distribution of a file's rate.
 type component struct{ weight, logMedian float64 }
 
@@ -87,12 +77,14 @@ type mixture struct {
 	sigma float64
 }
 
-func mixtureOf(l simulated.Law, size, clean []float64) mixture {
+// mixtureOf is the distribution of rates under a law; rates are those of files
+// without noise.
+func mixtureOf(l simulated.Law, rates []float64) mixture {
 	m := mixture{sigma: max(l.FileNoise, 1e-9)}
-	for i := range size {
-		centre := math.Log(size[i]/clean[i]) + l.FileNoise*l.FileNoise/2
+	for _, rate := range rates {
+		center := math.Log(rate) + l.FileNoise*l.FileNoise/2
 		for _, k := range kindsOfFiles(l) {
-			m.parts = append(m.parts, component{k.share / float64(len(size)), centre - math.Log(k.factor)})
+			m.parts = append(m.parts, component{k.share / float64(len(rates)), center - math.Log(k.factor)})
 		}
 	}
 	return m
@@ -145,45 +137,30 @@ const factorGrid = 2000
 // medianSlope is the slope b for which a pair of files of different size is
 // above and below it equally often: what Theil and Sen's median tends to.
 func medianSlope(l simulated.Law, size, clean []float64) float64 {
-	grid := factors(l)
-	order := make([]int, len(size))
-	for i := range order {
-		order[i] = i
+	// Equally likely factors of a file's time, ascending: a time is longer by
+	// what divides the rate.
+	factors, rest := make([]float64, factorGrid), make([][]float64, len(size))
+	rates := mixtureOf(l, []float64{1})
+	for i := range factors {
+		factors[i] = 1 / rates.quantile(1-(float64(i)+0.5)/factorGrid)
 	}
-	slices.SortFunc(order, func(a, b int) int { return int(size[a] - size[b]) })
-	rest := make([][]float64, len(size))
 	return bisect(1e-15, 1e3, func(b float64) bool {
 		// What is left of each time, ascending
 		for i := range size {
 			rest[i] = rest[i][:0]
-			for _, f := range grid {
+			for _, f := range factors {
 				rest[i] = append(rest[i], clean[i]*f-b*size[i])
 			}
 		}
 		steeper, pairs := 0.0, 0.0
-		for i, small := range order {
-			for _, large := range order[i+1:] {
-				if size[small] < size[large] {
-					steeper += above(rest[large], rest[small])
-					pairs++
-				}
+		for small := range size {
+			for large := small + 1; large < len(size); large++ {
+				steeper += above(rest[large], rest[small])
+				pairs++
 			}
 		}
 		return steeper > pairs/2
 	})
-}
-
-// factors are equally likely values of a file's factor, ascending.
-func factors(l simulated.Law) []float64 {
-	m := mixture{sigma: max(l.FileNoise, 1e-9)}
-	for _, k := range kindsOfFiles(l) {
-		m.parts = append(m.parts, component{k.share, math.Log(k.factor) - l.FileNoise*l.FileNoise/2})
-	}
-	out := make([]float64, factorGrid)
-	for i := range out {
-		out[i] = m.quantile((float64(i) + 0.5) / factorGrid)
-	}
-	return out
 }
 
 // above is the share of pairs (a, b) in which a is larger; both ascend.

@@ -1,100 +1,202 @@
 package selftest
 
 import (
-	"context"
+	_ "embed"
 	"fmt"
+	"slices"
+	"strings"
 
+	"dmgbench/internal/engine/simulated"
 	"dmgbench/internal/result"
 )
+
+// nullClaims are claims with a truth exactly on their bound under [nullLaw], so
+// that a verdict either way is a false alarm.
+//
+//go:embed nullclaims.toml
+var nullClaims string
+
+func countClaims(toml string) int { return strings.Count(toml, "[[claim]]") }
+
+// absoluteClaims compare rates of this session with a constant, where what the
+// session was like does not cancel.
+var absoluteClaims = map[string]bool{"difference": true, "bound-1": true, "bound-2": true}
+
+// fasterClaim holds where UDSB is written faster than UDRW.
+const fasterClaim = `[[claim]]
+id = "faster"
+says = "Claim faster"
+by = "us"
+scope = "any"
+left = { write = { format = "UDSB" } }
+right = { write = { format = "UDRW" } }
+ratio = "> 1"
+`
+
+// nullLaw is the law under which [nullClaims] are exactly true; noise is more
+// of it.
+func nullLaw(noise string) simulated.Machine {
+	return law(noLatency + noise + ";[UDSP];write = 2.5 GB/s;[ASIF];write = 4.5 GB/s")
+}
+
+// udsbLaw is a law under which UDSB is written at a rate in GB/s, UDRW at 5.
+func udsbLaw(noise, rate string) simulated.Machine {
+	return law(noLatency + noise + ";[UDSB];write = " + rate + " GB/s")
+}
+
+// claimDesign is a plan that judges claims.
+func claimDesign(rounds int, claims string) design {
+	return design{formats: fourFormats, sizes: fewSizes, sets: 1, rounds: rounds, claims: claims}
+}
 
 // decidedClaims reports whether any claim of a plan whose truths are on their
 // bounds was decided, and whether any that compares rates of one session with
 // each other was.
-func decidedClaims(r *result.Result) []bool {
-	out := make([]bool, 2)
+func decidedClaims(r *result.Result) (decided, ratios bool) {
 	for _, c := range r.Claims {
 		if c.Verdict == result.Holds || c.Verdict == result.DoesNotHold {
-			out[0] = true
-			out[1] = out[1] || !absoluteClaims[c.ID]
+			decided, ratios = true, ratios || !absoluteClaims[c.ID]
 		}
 	}
-	return out
-}
-
-// nullDesign is a plan with all claims whose truths are on their bounds.
-func nullDesign(rounds int) design {
-	return design{formats: fourFormats, sizes: fewSizes, sets: 1, rounds: rounds, claims: nullClaims}
+	return decided, ratios
 }
 
 // falseVerdicts counts plans in which a verdict is given that is not so.
-func (x *exam) falseVerdicts(ctx context.Context, d *draft) error {
-	d.fillHow(x.runs(600, 60), countClaims(nullClaims))
+func (x *exam) falseVerdicts(s *Study) {
+	runs := choose(x, 600, 60)
+	s.fillHow(runs, countClaims(nullClaims))
 	g := newGrid("Plans with any false verdict, %", "what differs")
-	for _, noise := range choose(x, d.laws, d.laws[2:3]) {
+	for _, noise := range choose(x, s.Laws, s.Laws[2:3]) {
 		for _, n := range choose(x, []int{3, 8}, []int{3}) {
-			t := trial{design: nullDesign(n), law: nullLaw("file_noise = 3%;" + noise[1]), runs: x.runs(600, 60),
-				seed: []any{"verdicts", noise[0], n}, varied: true}
-			all, ratios := g.at(noise[0], roundsText(n)), g.at(noise[0], "of them ratios, "+roundsText(n))
-			if err := x.count(ctx, t, decidedClaims, all, ratios); err != nil {
-				return err
+			row, column := noise[0], roundsText(n)
+			for _, r := range x.play(trial{design: claimDesign(n, nullClaims), runs: runs, varied: true,
+				law: nullLaw("file_noise = 3%;" + noise[1]), seed: []any{"verdicts", row, n}}) {
+				decided, ratios := decidedClaims(r)
+				g.at(row, column).add(decided)
+				g.at(row, "of them ratios, "+column).add(ratios)
 			}
-			d.bounds[0].share(noise[0]+", "+roundsText(n), *all)
+			g.check(&s.Promises[0], row, column)
 		}
 	}
-	d.add(g)
-	return x.ownNoise(ctx, d)
-}
-
-// ownNoise counts false verdicts where each session favors kinds of images of
-// its own.
-func (x *exam) ownNoise(ctx context.Context, d *draft) error {
-	g := newGrid("The same where a session favours kinds of images, 3 rounds a session, %", "scatter")
-	for _, own := range choose(x, []string{"0", "1", "3", "10"}, []string{"3"}) {
+	// Sessions that favor kinds of images
+	own := newGrid("The same where a session favours kinds of images, 3 rounds a session, %", "scatter")
+	for _, scatter := range choose(x, []string{"0", "1", "3", "10"}, []string{"3"}) {
 		for _, n := range choose(x, []int{1, 3, 5}, []int{1, 3}) {
-			t := trial{design: nullDesign(3), law: nullLaw("file_noise = 3%;mount_noise = 2%;own_noise = " + own + "%"),
-				runs: x.runs(400, 40), seed: []any{"own", own, n}, pooled: n}
 			column := fmt.Sprintf("%d sessions pooled", n)
 			if n == 1 {
 				column = "1 session"
 			}
-			if err := x.count(ctx, t, decidedClaims, g.at(own+" % between kinds and sessions", column)); err != nil {
-				return err
+			for _, r := range x.play(trial{design: claimDesign(3, nullClaims), runs: choose(x, 400, 40), pooled: n,
+				law:  nullLaw("file_noise = 3%;mount_noise = 2%;own_noise = " + scatter + "%"),
+				seed: []any{"own", scatter, n}}) {
+				decided, _ := decidedClaims(r)
+				own.at(scatter+" % between kinds and sessions", column).add(decided)
 			}
 		}
 	}
-	d.add(g)
-	return nil
+	s.add(g, own)
 }
 
-// fasterRates are the rates in GB/s that are 5 and 10 % above 5 GB/s.
-var fasterRates = [][2]string{{"5", "5.25"}, {"10", "5.5"}}
-
 // power: how often is a true difference found?
-func (x *exam) power(ctx context.Context, d *draft) error {
-	d.fillHow(x.runs(400, 40))
+func (x *exam) power(s *Study) {
+	runs := choose(x, 400, 40)
+	s.fillHow(runs)
 	g := newGrid("Runs with the verdict \"holds\", %", "effect and scatter")
-	verdict := func(r *result.Result) []bool {
-		return []bool{r.Claims[0].Verdict == result.Holds, r.Claims[0].Verdict == result.DoesNotHold}
-	}
-	for _, faster := range fasterRates {
+	for _, faster := range [][2]string{{"5", "5.25"}, {"10", "5.5"}} { // by per cent: a rate in GB/s
 		for _, noise := range choose(x, []string{"1", "3", "10"}, []string{"1"}) {
 			row := fmt.Sprintf("%s %% faster, mounts %s %%", faster[0], noise)
 			for _, n := range choose(x, []int{3, 5, 10, 20}, []int{5}) {
-				own := design{formats: fourFormats[:2], sizes: fewSizes, sets: 1, rounds: n, claims: fasterClaim}
 				m := udsbLaw("file_noise = 5%;session_noise = 3%;mount_noise = "+noise+"%", faster[1])
-				t := trial{design: own, law: m, runs: x.runs(400, 40), seed: []any{"power", faster[0], noise, n},
-					varied: true}
+				t := trial{design: claimDesign(n, fasterClaim), law: m, runs: runs,
+					seed: []any{"power", faster[0], noise, n}, varied: true}
+				t.design.formats = fourFormats[:2]
 				column, opposite := roundsText(n), share{}
-				if err := x.count(ctx, t, verdict, g.at(row, column), &opposite); err != nil {
-					return err
+				for _, r := range x.play(t) {
+					g.at(row, column).add(r.Claims[0].Verdict == result.Holds)
+					opposite.add(r.Claims[0].Verdict == result.DoesNotHold)
 				}
-				d.bounds[1].share(row+", "+column, opposite)
+				s.Promises[1].takeShare(row+", "+column, opposite)
 				if faster[0] == "10" && noise == "1" && n == 5 {
-					d.bounds[0].share(row+", "+column, *g.at(row, column))
+					g.check(&s.Promises[0], row, column)
 				}
 			}
 		}
 	}
-	d.add(g)
-	return nil
+	s.add(g)
+}
+
+// fileKinds are the warnings that look at the files of one step.
+var fileKinds = []string{"two-modes", "bimodal", "slow-first", "outliers"}
+
+// fileWarnings: how often are troubles within a step found, and how often
+// without cause?
+func (x *exam) fileWarnings(s *Study) {
+	runs := choose(x, 200, 30)
+	s.fillHow(runs)
+	g := newGrid("Steps with the warning, %", "what happens", fileKinds...)
+	for _, l := range choose(x, s.Laws, [][]string{s.Laws[0], s.Laws[5], s.Laws[8], s.Laws[12]}) {
+		// Kind is the warning to be given; sure: nine of ten have to be found
+		name, kind, sure := l[0], l[2], l[3] != ""
+		var some, broken share // with any warning, and with one of a change of speed
+		for _, r := range x.play(trial{design: design{sizes: goldSizes, sets: 10, rounds: 1}, runs: runs,
+			law: law(withLatency + l[1]), seed: []any{"warnings", name}}) {
+			given := writeWarnings(r)
+			some.add(len(given) > 0)
+			// What throttles may by chance look like one break; a step has one
+			// of the two.
+			broken.add(given["two-modes"] || given["bimodal"])
+			for _, k := range fileKinds {
+				g.at(name, k).add(given[k])
+			}
+		}
+		switch {
+		case kind == "":
+			s.Promises[0].takeShare(name, some)
+		case kind == "bimodal" && sure:
+			s.Promises[1].takeShare(name, broken)
+		case sure:
+			s.Promises[1].takeShare(name, *g.at(name, kind))
+		}
+	}
+	s.add(g)
+}
+
+// writeWarnings are those of [fileKinds] that summaries of writing have.
+func writeWarnings(r *result.Result) map[string]bool {
+	given := map[string]bool{}
+	for _, s := range r.Summaries {
+		for _, w := range s.Warnings {
+			if s.Op == "write" && slices.Contains(fileKinds, w.Kind) {
+				given[w.Kind] = true
+			}
+		}
+	}
+	return given
+}
+
+// drift: does the canary show a machine that changes?
+func (x *exam) drift(s *Study) {
+	runs := choose(x, 300, 20)
+	s.fillHow(runs)
+	g := newGrid("Runs with the warning \"drift\", %", "times grow by")
+	isDrift := func(w result.Warning) bool { return w.Kind == "drift" }
+	// Per case: two steps of the canary's mount and three of the image's.
+	own := design{formats: fourFormats, sizes: fewSizes[:1], sets: 1, rounds: 5, canary: true}
+	for _, drift := range choose(x, []string{"0", "5", "10", "20", "40"}, []string{"0", "20"}) {
+		for _, noise := range choose(x, []string{"1", "3", "10"}, []string{"3"}) {
+			m := law("write = 5 GB/s;read = 5 GB/s;step = 30 s;file_noise = 3%;" +
+				"mount_noise = " + noise + "%;drift = " + drift + "%")
+			row, column := drift+" % in an hour", "mounts "+noise+" %"
+			for _, r := range x.play(trial{design: own, law: m, runs: runs, seed: []any{"drift", drift, noise}}) {
+				g.at(row, column).add(slices.ContainsFunc(r.Warnings, isDrift))
+			}
+			switch {
+			case drift == "0":
+				g.check(&s.Promises[0], row, column)
+			case drift == "20" && noise != "10":
+				g.check(&s.Promises[1], row, column)
+			}
+		}
+	}
+	s.add(g)
 }

@@ -3,6 +3,7 @@
 package clitest
 
 import (
+	_ "embed" // for Life
 	"errors"
 	"os/exec"
 	"strconv"
@@ -13,48 +14,9 @@ import (
 // Life is a plan with the shape of the built-in plan quick, made small: UDRW
 // and UDSB with exFAT, two rounds with a baseline, every kind of step that
 // works everywhere. It settles once, for 20 ms.
-const Life = `
-schema = 1
-title = "A short life"
-[image]
-size = "12 MB"
-band_size = "1 MiB"
-filesystem_preference = ["exFAT"]
-[io]
-files = "few"
-[matrix]
-format = ["UDRW", "UDSB"]
-[files.few]
-sizes = ["64 kB", "300001 B", "64001 B"]
-sets = 2
-[[protocol]]
-steps = [
-  { do = "create" },
-  { do = "measure", phase = "created" },
-  { do = "attach" },
-  { do = "mkdir", dir = "test" },
-  { do = "detach" },
-  { do = "attach", phase = "new" },
-  { do = "write", phase = "new" },
-  { do = "settle", phase = "new", at_least = "20 ms" },
-  { do = "remount", phase = "written" },
-  { do = "read", phase = "new" },
-  { do = "verify", phase = "new" },
-  { do = "delete", phase = "half", every_other = true },
-  { do = "trim", phase = "half" },
-  { do = "verify", phase = "half" },
-  { do = "delete", phase = "all", all = true },
-  { do = "detach", phase = "used" },
-  { do = "measure", phase = "used" },
-]
-[[protocol]]
-when = { format = "UDSB" }
-steps = [ { do = "compact", phase = "used" } ]
-[run]
-rounds = 2
-baseline = true
-canary = false
-`
+//
+//go:embed life.toml
+var Life string
 
 // Exits is the command "exits STATUS COMMAND [ARG…]" of a script: the command
 // has to end with exactly this status; "! exec" accepts any.
