@@ -239,7 +239,7 @@ func (s *store) loop(r *record, file *os.File, settings loopSettings) error {
 	if !ok {
 		return fmt.Errorf("asking for the status of %q: %w", loopPath(n), unix.ENXIO)
 	}
-	r.BackingDev, r.BackingInode, r.Sequence = info.Device, info.Inode, loopSequence(n)
+	r.Sequence = loopSequence(n)
 	r.DirectIO = info.Flags&unix.LO_FLAGS_DIRECT_IO != 0
 	r.Device = loopPath(n)
 	if !r.DirectIO {

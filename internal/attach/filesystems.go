@@ -9,13 +9,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/gpt"
-	"dmgbench/internal/hostio"
 )
 
 // FS is a file system that volumes can have: one row of the registry.
@@ -79,14 +77,14 @@ var filesystems = []FS{
 		marks: []mark{{at: 1080, magic: "\x53\xef", label: 1144, length: 16}},
 		// No initialisation after the first mount, no space kept back for root.
 		makeArgs: func(label string, uid, gid int) []string {
-			return []string{"-q", "-F", "-b", "4096", "-m", "0", "-L", cut(label, 16, false),
+			return []string{"-q", "-F", "-b", "4096", "-m", "0", "-L", cut(label, 16),
 				"-E", fmt.Sprintf("lazy_itable_init=0,lazy_journal_init=0,nodiscard,root_owner=%d:%d", uid, gid)}
 		},
 		replayless: "noload", growTool: []string{"resize2fs", "e2fsprogs"}},
 	{Name: "xfs", AppleName: "xfs", Kind: "xfs", Hint: "Linux", Kernel: "xfs", Tool: "mkfs.xfs", Package: "xfsprogs",
 		Type: gpt.LinuxData, Owners: true, MinSize: 300 << 20, marks: []mark{{magic: "XFSB", label: 108, length: 12}},
 		makeArgs: func(label string, _, _ int) []string {
-			return []string{"-q", "-f", "-K", "-s", "size=4096", "-L", cut(label, 12, false)}
+			return []string{"-q", "-f", "-K", "-s", "size=4096", "-L", cut(label, 12)}
 		},
 		// XFS refuses a second volume of the same identifier, such as a copy of
 		// the image, or one that a process still has open after a forced
@@ -97,7 +95,7 @@ var filesystems = []FS{
 		Tool: "mkfs.btrfs", Package: "btrfs-progs", Type: gpt.LinuxData, Owners: true, MinSize: 114_294_784,
 		marks: []mark{{at: 64<<10 + 64, magic: "_BHRfS_M", label: 64<<10 + 299, length: 256}},
 		makeArgs: func(label string, _, _ int) []string {
-			return []string{"-q", "-f", "--nodiscard", "-L", cut(label, 255, false)}
+			return []string{"-q", "-f", "--nodiscard", "-L", cut(label, 255)}
 		},
 		replayless: "rescue=nologreplay",
 		growTool:   []string{"btrfs", "btrfs-progs", "filesystem", "resize", "max"}, growMounted: true},
@@ -108,7 +106,7 @@ var filesystems = []FS{
 			{at: 54, magic: "FAT16   ", label: 43, length: 11, padding: " ", appleName: "MS-DOS FAT16"},
 			{at: 54, magic: "FAT12   ", label: 43, length: 11, padding: " ", appleName: "MS-DOS FAT12"}},
 		makeArgs: func(label string, _, _ int) []string {
-			return []string{"-F", "32", "-n", strings.ToUpper(cut(label, 11, false))}
+			return []string{"-F", "32", "-n", strings.ToUpper(cut(label, 11))}
 		},
 		userOwned: true},
 	{Name: "HFS+", Aliases: []string{"hfsplus"}, AppleName: "HFS+", Kind: "hfs", Hint: "Apple_HFS", Kernel: "hfsplus",
@@ -171,15 +169,15 @@ type Volume struct {
 	Label string // valid UTF-8
 }
 
-// Identify recognises the volume on a device by its signature alone. A device
-// that cannot be read is not recognised.
-func Identify(dev blockdev.Device) Volume {
-	v, _ := identify(dev)
-	return v
-}
-
-// recognize is the volume that starts with head.
-func recognize(dev blockdev.Device, head []byte) Volume {
+// Identify recognises the volume on a device by its signature alone. The error
+// is that of a device that cannot be read.
+func Identify(dev blockdev.Device) (Volume, error) {
+	head := make([]byte, min(128<<10, dev.Size()))
+	n, err := dev.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Volume{}, err
+	}
+	head = head[:n]
 	for _, f := range filesystems {
 		for _, m := range f.marks {
 			if m.at >= int64(len(head)) || !bytes.HasPrefix(head[m.at:], []byte(m.magic)) {
@@ -192,10 +190,10 @@ func recognize(dev blockdev.Device, head []byte) Volume {
 			if f.Kernel == "exfat" {
 				v.Label = exfatLabel(dev)
 			}
-			return v
+			return v, nil
 		}
 	}
-	return Volume{}
+	return Volume{}, nil
 }
 
 // readLabel returns the label up to the first zero; bytes that are not UTF-8
@@ -223,18 +221,11 @@ func exfatLabel(dev blockdev.Device) string {
 	return v.Label()
 }
 
-// cut shortens a label to n bytes or UTF-16 units, never inside a character.
-func cut(label string, n int, units bool) string {
-	size := 0
-	for i, r := range label {
-		if units {
-			size += max(utf16.RuneLen(r), 1)
-		} else {
-			size += utf8.RuneLen(r)
-		}
-		if size > n {
-			return label[:i]
-		}
+// cut shortens a label to n bytes, never inside a character.
+func cut(label string, n int) string {
+	for len(label) > n {
+		_, last := utf8.DecodeLastRuneInString(label)
+		label = label[:len(label)-last]
 	}
 	return label
 }
@@ -254,33 +245,3 @@ func findTool(name string) string {
 	}
 	return ""
 }
-
-// openDevice opens a device node or a served file.
-func openDevice(path string, flags int) (*fileDevice, error) {
-	f, err := os.OpenFile(path, flags, 0)
-	if err != nil {
-		return nil, err
-	}
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return &fileDevice{f, size}, nil
-}
-
-// fileDevice is a device node or a served file as a device.
-type fileDevice struct {
-	*os.File
-	size int64
-}
-
-func (d fileDevice) Size() int64  { return d.size }
-func (d fileDevice) Flush() error { return d.Sync() }
-
-// Discard is not supported: programs that make file systems write all their
-// blocks.
-func (d fileDevice) Discard(off, n int64) error {
-	return errors.Join(blockdev.CheckRange(off, n, d.size), hostio.ErrUnsupported)
-}
-
-var _ blockdev.Device = fileDevice{}

@@ -81,27 +81,6 @@ func TestAskedToEnd(t *testing.T) {
 	detach(t, a)
 }
 
-// TestSeenIsPruned keeps no notes of containers that are gone.
-func TestSeenIsPruned(t *testing.T) {
-	t.Setenv("DMGBENCH_RUNTIME_DIR", t.TempDir())
-	dir := t.TempDir()
-	ids := make([]string, 2)
-	for i := range ids {
-		path := filepath.Join(dir, string(rune('a'+i)))
-		require.NoError(t, os.WriteFile(path, nil, 0o600))
-		id, err := identity(path)
-		require.NoError(t, err)
-		assert.False(t, mountedBefore(id, path))
-		assert.True(t, mountedBefore(id, path))
-		ids[i] = id
-		require.NoError(t, os.Remove(path))
-	}
-	entries, err := os.ReadDir(filepath.Join(RuntimeDir(), "seen"))
-	require.NoError(t, err)
-	require.Len(t, entries, 1)
-	assert.Equal(t, ids[1], entries[0].Name())
-}
-
 // TestNoHelperOfAHelper ends what would be an endless chain: a program that takes its start as a serving process for
 // its own.
 func TestNoHelperOfAHelper(t *testing.T) {

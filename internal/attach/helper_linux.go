@@ -3,6 +3,7 @@ package attach
 import (
 	"bytes"
 	"context"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,12 +74,9 @@ func readServeRequest(f *os.File) (r serveRequest, secret []byte, err error) {
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		return r, nil, errors.Join(err, fs.ErrInvalid)
 	}
-	line, secret, _ := bytes.Cut(all[:n], []byte("\n"))
-	err = json.Unmarshal(line, &r)
-	for _, p := range r.paths() {
-		*p = fromText(*p)
-	}
-	return r, secret, err
+	rest := bytes.NewReader(all[:n])
+	err = gob.NewDecoder(rest).Decode(&r) // which reads no more than the request
+	return r, all[n-rest.Len() : n], err
 }
 
 // maxServeRequest is one more than the most bytes of a request and keys.
@@ -308,8 +306,9 @@ func hasUnlimitedLock() bool {
 	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_IPC_LOCK) != 0
 }
 
-// serveRequest is what the serving process reads from descriptor 3, as a line
-// of JSON. The keys of an encrypted image follow, up to the end.
+// serveRequest is what the serving process reads from descriptor 3, as gob,
+// because paths may be any bytes. The keys of an encrypted image follow, up to
+// the end.
 type serveRequest struct {
 	Image    string
 	ReadOnly bool
@@ -320,9 +319,6 @@ type serveRequest struct {
 	Others   bool      // all users may read the mount, not only the one who made it
 	UID, GID uint32    // of the files of a volume
 }
-
-// paths are those that may be any bytes.
-func (r *serveRequest) paths() []*string { return []*string{&r.Image, &r.MountAt, &r.End} }
 
 // serveReply is what the process writes once to descriptor 4, when it serves or
 // has failed.
@@ -433,10 +429,7 @@ func helperEnv() []string {
 func handshake(
 	ctx context.Context, to, from *os.File, req serveRequest, keys *crypt.Keys,
 ) (reply serveReply, err error) {
-	for _, p := range req.paths() {
-		*p = asText(*p)
-	}
-	err = json.NewEncoder(to).Encode(req)
+	err = gob.NewEncoder(to).Encode(req)
 	if err == nil && keys != nil {
 		secret := keys.Marshal()
 		_, err = to.Write(secret)

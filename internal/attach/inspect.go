@@ -3,7 +3,6 @@ package attach
 import (
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 
@@ -84,7 +83,7 @@ func Inspect(dev blockdev.Device) (info *ImageInfo, err error) {
 			if err != nil {
 				return nil, err
 			}
-			r.Volume, r.Err = identify(part)
+			r.Volume, r.Err = Identify(part)
 		}
 	}
 	info.chooseVolume()
@@ -117,7 +116,7 @@ func (s *ImageInfo) addOthers(dev blockdev.Device) error {
 		return err
 	}
 	var unreadable error
-	s.Whole, unreadable = identify(dev)
+	s.Whole, unreadable = Identify(dev)
 	scheme, ok := otherSchemes[layout.Scheme]
 	if !ok {
 		s.Regions = []Region{{Name: "whole disk", Hint: s.Whole.Hint, Count: s.size / gpt.SectorSize, Content: true,
@@ -248,14 +247,4 @@ func openAndInspect(path string, pass []byte, keys *crypt.Keys) (info *ImageInfo
 		info.keys = keys
 	}
 	return info, err
-}
-
-// identify is Identify with the error of a device that cannot be read.
-func identify(dev blockdev.Device) (Volume, error) {
-	head := make([]byte, min(128<<10, dev.Size()))
-	n, err := dev.ReadAt(head, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return Volume{}, err
-	}
-	return recognize(dev, head[:n]), nil
 }

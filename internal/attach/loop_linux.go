@@ -166,9 +166,8 @@ func loopSequence(n int) int64 {
 }
 
 // ownsLoop reports whether the loop device of the record is still the one that
-// was made for it. The kernel numbers each use of a device (diskseq); before
-// version 5.15 the file has to be compared, which fails when the process that
-// served it is gone.
+// was made for it. The kernel numbers each use of a device (diskseq) since
+// version 5.15.
 func (r *record) ownsLoop() bool {
 	switch {
 	case r.Loop < 0:
@@ -176,12 +175,20 @@ func (r *record) ownsLoop() bool {
 	case r.Sequence != 0:
 		return hasFile(r.Loop) && loopSequence(r.Loop) == r.Sequence
 	}
-	info, ok := loopStatus(r.Loop)
-	return ok && info.Device == r.BackingDev && info.Inode == r.BackingInode
+	return r.servesLoop(r.Loop)
 }
 
 // tag is the name under which the kernel has a loop device of this attachment.
 func (r *record) tag() string { return "dmgbench:" + r.ID }
+
+// servesLoop reports whether a loop device was made for this attachment, by its
+// tag, or if the process that served the file is gone, by the file's name.
+func (r *record) servesLoop(n int) bool {
+	info, ok := loopStatus(n)
+	name, _ := os.ReadFile(sysfs(n, "loop/backing_file"))
+	return ok && unix.ByteSliceToString(info.File_name[:]) == r.tag() ||
+		r.FUSEDir != "" && strings.TrimSpace(string(name)) == filepath.Join(r.FUSEDir, deviceName)
+}
 
 // findLoop finds the loop device of a command that died before it could record
 // its number.
@@ -189,19 +196,8 @@ func (r *record) findLoop() {
 	files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	for _, file := range files {
 		n, err := strconv.Atoi(strings.TrimPrefix(strings.Split(file, "/")[3], "loop"))
-		if err != nil {
-			continue
-		}
-		// If the process that served the file is gone, the kernel only has its
-		// name.
-		name, _ := os.ReadFile(file)
-		served := r.FUSEDir != "" && strings.TrimSpace(string(name)) == filepath.Join(r.FUSEDir, deviceName)
-		info, ok := loopStatus(n)
-		if served || ok && unix.ByteSliceToString(info.File_name[:]) == r.tag() {
+		if err == nil && r.servesLoop(n) {
 			r.Loop, r.Sequence = n, loopSequence(n)
-			if ok {
-				r.BackingDev, r.BackingInode = info.Device, info.Inode
-			}
 			return
 		}
 	}
@@ -302,24 +298,12 @@ func readDev(path string) (uint64, error) {
 	return unix.Mkdev(uint32(a), uint32(c)), errors.Join(err1, err2)
 }
 
-// The arguments of the ioctl BLKPG, from <linux/blkpg.h>.
-type (
-	blkpgArg struct {
-		op, flags, length int32
-		data              unsafe.Pointer
-	}
-	blkpgPartition struct {
-		start, length int64 // bytes
-		number        int32
-		devname       [64]byte
-		volname       [64]byte
-	}
-)
-
-const (
-	blkpg             = 0x1269
-	blkpgAddPartition = 1
-)
+// blkpgPartition is struct blkpg_partition of <linux/blkpg.h>.
+type blkpgPartition struct {
+	start, length    int64 // bytes
+	number           int32
+	devname, volname [64]byte
+}
 
 // addParts adds the partitions that the kernel did not find, as some kernels
 // are built without support for GUID tables. They are removed with the device.
@@ -334,8 +318,9 @@ func addParts(n int, table []gpt.Partition, known []part) ([]part, error) {
 			continue
 		}
 		new := blkpgPartition{start: p.Offset(), length: p.Size(), number: int32(p.Index + 1)}
-		arg := blkpgArg{op: blkpgAddPartition, length: int32(unsafe.Sizeof(new)), data: unsafe.Pointer(&new)}
-		err := ioctl(dev, blkpg, unsafe.Pointer(&arg))
+		arg := unix.BlkpgIoctlArg{Op: unix.BLKPG_ADD_PARTITION, Datalen: int32(unsafe.Sizeof(new)),
+			Data: (*byte)(unsafe.Pointer(&new))}
+		err := ioctl(dev, unix.BLKPG, unsafe.Pointer(&arg))
 		if err != nil && !errors.Is(err, unix.EBUSY) { // busy: another process has just added it
 			return nil, fmt.Errorf("adding partition %d of %q: %w", p.Index+1, loopPath(n), err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"dmgbench/internal/exfat"
+	"dmgbench/internal/blockdev"
 )
 
 // Mount mounts the volume of an image that is attached. In mode fuse the volume
@@ -80,12 +81,19 @@ func (s *store) findPartition(r *record, info *ImageInfo) error {
 
 // identifyPart finds out which volume the partition has now.
 func (s *store) identifyPart(r *record) error {
-	dev, err := openDevice(r.Partition, os.O_RDONLY)
+	f, err := os.Open(r.Partition)
 	if err != nil {
 		return err
 	}
-	defer dev.Close()
-	found := Identify(dev)
+	defer f.Close()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	found, err := Identify(blockdev.ReadOnly(f, size))
+	if err != nil {
+		return err
+	}
 	r.Filesystem, r.VolumeName = found.Kernel, found.Label
 	return s.save(r)
 }
@@ -117,8 +125,7 @@ func (s *store) prepareMounted(ctx context.Context, r *record, req Request) {
 	if r.Owners {
 		chownEmptyRoot(r.LastMountPoint)
 	}
-	before := mountedBefore(r.ID, r.Image)
-	if req.NoTrim || !before {
+	if before := mountedBefore(r.ID); !before || req.NoTrim {
 		return
 	}
 	began := wall.Now()
@@ -236,7 +243,7 @@ func folderName(label string) string {
 		return r
 	}, strings.ToValidUTF8(label, "_"))
 	name = strings.TrimLeft(strings.TrimSpace(name), ".")
-	return cut(name, 200, false)
+	return cut(name, 200)
 }
 
 // mountFlags protect the host from what is on an image, and reads from being
@@ -358,18 +365,16 @@ func Trim(ctx context.Context, mountpoint string) (int64, error) {
 	return int64(arg.length), nil
 }
 
-// Make makes an empty file system of the given name (see [FilesystemOf]) on a
-// device or file: the Partition of an image that is attached without mounting.
+// Make makes an empty file system of the given name (see [FilesystemOf]) that a
+// program of the host can make, on a device or file: the Partition of an image
+// that is attached without mounting.
 // It writes all structures in full and discards no blocks, so that no later
 // initialisation disturbs a measurement. A label that is too long for the file
 // system is cut. The error for a missing program names its package.
 func Make(ctx context.Context, path, filesystem, label string) error {
 	fs, ok := FilesystemOf(filesystem)
-	if !ok {
-		return fmt.Errorf("making %s: not one of the file systems known here: %w", filesystem, errors.ErrUnsupported)
-	}
-	if fs.Tool == "" {
-		return makeExFAT(path, label)
+	if !ok || fs.Tool == "" {
+		return fmt.Errorf("making %s: no program is known for that: %w", filesystem, errors.ErrUnsupported)
 	}
 	uid, gid := owner()
 	return runTool(ctx, fs.Tool, fs.Package, append(fs.makeArgs(label, uid, gid), path)...)
@@ -394,20 +399,6 @@ func runTool(ctx context.Context, name, pkg string, args ...string) error {
 	return fmt.Errorf("running %s: %w: %s", name, err, strings.Join(strings.Fields(string(out)), " "))
 }
 
-// makeExFAT formats in this process, so exFAT needs no program of the host.
-func makeExFAT(path, label string) error {
-	dev, err := openDevice(path, os.O_RDWR)
-	if err != nil {
-		return fmt.Errorf("making exFAT: %w", err)
-	}
-	serial := uint32(wall.Wall().UnixNano() >> 10)
-	err = exfat.Format(dev, exfat.FormatOptions{Label: cut(label, 11, true), Serial: serial})
-	if err = errors.Join(err, dev.Close()); err != nil {
-		return fmt.Errorf("making exFAT on %q: %w", path, err)
-	}
-	return nil
-}
-
 // CanGrow returns why the file system of that name cannot be grown on this
 // machine, nil if it can. A missing program is found by Grow.
 func CanGrow(filesystem string) error {
@@ -422,13 +413,12 @@ func CanGrow(filesystem string) error {
 }
 
 // Grow enlarges the file system of an attached image to fill its partition,
-// after image and partition were enlarged. Those that only grow while mounted
+// after image and partition were enlarged. A program of the host does that, not
+// for exFAT, which package exfat grows. Those that only grow while mounted
 // are mounted on a temporary folder for that, if they are not mounted.
 func Grow(ctx context.Context, a Attached) error {
 	fs, ok := FilesystemOf(a.Filesystem)
 	switch {
-	case a.Filesystem == "exfat":
-		return growExFAT(a.Partition)
 	case !ok || fs.growTool == nil:
 		return fmt.Errorf("growing %q: %w", a.Filesystem, errors.ErrUnsupported)
 	case fs.growMounted && a.MountPoint == "":
@@ -459,18 +449,4 @@ func growMounted(ctx context.Context, a Attached) (err error) {
 		return err
 	}
 	return errors.Join(Grow(ctx, mounted), Unmount(context.WithoutCancel(ctx), mounted, false))
-}
-
-// growExFAT grows the unmounted volume to the size of the partition.
-func growExFAT(partition string) error {
-	dev, err := openDevice(partition, os.O_RDWR)
-	if err != nil {
-		return err
-	}
-	defer dev.Close()
-	volume, err := exfat.Mount(dev, exfat.MountOptions{Now: wall.Wall})
-	if err != nil {
-		return err
-	}
-	return errors.Join(volume.Resize(dev.size), volume.Unmount())
 }

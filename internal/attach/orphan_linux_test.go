@@ -12,12 +12,11 @@ import (
 	"dmgbench/internal/exfat"
 )
 
-// TestCrashAmidADeletion: of a file that was deleted while it was open a crash may leave both names, the old one and
-// the one it had until it is closed. The next mount takes one of them away, and never gives what the other has to
-// anybody else.
+// TestCrashAmidADeletion: a crash after a file was deleted while it was open leaves the file or lost clusters, and the
+// next mount frees those.
 func TestCrashAmidADeletion(t *testing.T) {
 	errCut := errors.New("power failed")
-	data, both := noise(30_000), 0
+	data := noise(30_000)
 	for at := 2; ; at++ {
 		cut, written := at/2, at%2 == 1
 		dev := blockdevtest.NewMem(1 << 20)
@@ -39,7 +38,7 @@ func TestCrashAmidADeletion(t *testing.T) {
 			}
 			return nil
 		}
-		crash := s.remove("d/x")
+		crash := s.volume.Remove("d/x")
 		if crash == nil && written {
 			_, crash = f.WriteAt(data, int64(len(data)))
 			crash = errors.Join(crash, f.Sync())
@@ -50,13 +49,6 @@ func TestCrashAmidADeletion(t *testing.T) {
 		dev.Hook = nil
 		if crash == nil && written {
 			break
-		}
-		if found, err := exfat.Check(dev, exfat.CheckOptions{}); assert.NoError(t, err) {
-			for _, f := range found.Findings {
-				if f.Kind == exfat.CrossLink {
-					both++
-				}
-			}
 		}
 		s, err = openVolume(dev, serveRequest{}, false, &failures{})
 		require.NoError(t, err)
@@ -76,7 +68,6 @@ func TestCrashAmidADeletion(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, report.Clean(), "%d: %v", cut, report.Findings)
 	}
-	assert.NotZero(t, both)
 }
 
 // TestReplacedByAnotherSpelling: a name that the kernel knows is looked up anew when another spelling of it has been

@@ -1,9 +1,9 @@
 package attach
 
 import (
+	"bytes"
 	"context"
-	"encoding/base64"
-	"encoding/json"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -47,10 +46,6 @@ type record struct {
 	// Sequence numbers this use of the loop device, 0 where the kernel has no
 	// such number.
 	Sequence int64
-	// BackingDev and BackingInode are the file of the loop device, as the
-	// kernel names it.
-	BackingDev   uint64
-	BackingInode uint64
 	// FUSEDir is where the FUSE file system is mounted, FUSEConnection the
 	// minor number of that mount, 0 if it is not known yet.
 	FUSEDir        string
@@ -62,33 +57,6 @@ type record struct {
 	LastMountPoint string
 	// Offset of the partition in bytes.
 	Offset int64
-}
-
-// paths are those that may be any bytes.
-func (r *record) paths() []*string {
-	return []*string{&r.Image, &r.Device, &r.Partition, &r.MountPoint, &r.FUSEDir, &r.LastMountPoint}
-}
-
-// bytesMark is the prefix of an encoded path that is not UTF-8, which JSON
-// cannot contain. No absolute path has this prefix.
-const bytesMark = "base64:"
-
-// asText encodes a path that is not UTF-8.
-func asText(path string) string {
-	if utf8.ValidString(path) {
-		return path
-	}
-	return bytesMark + base64.StdEncoding.EncodeToString([]byte(path))
-}
-
-// fromText reverses asText.
-func fromText(text string) string {
-	if coded, ok := strings.CutPrefix(text, bytesMark); ok {
-		if path, err := base64.StdEncoding.DecodeString(coded); err == nil {
-			return string(path)
-		}
-	}
-	return text
 }
 
 // RuntimeDir is the folder of the state of attachments: $DMGBENCH_RUNTIME_DIR
@@ -202,35 +170,31 @@ func (s *store) close() {
 // path is the absolute path of a file of the store.
 func (s *store) path(name string) string { return filepath.Join(s.dir.Path(), name) }
 
+// recordSuffix ends the names of the files with records.
+const recordSuffix = ".attachment"
+
 // save writes the record, before the step that it describes.
 func (s *store) save(r *record) error {
-	kept := *r
-	for _, p := range kept.paths() {
-		*p = asText(*p)
-	}
-	data, err := json.MarshalIndent(kept, "", "  ")
-	if err != nil {
+	var data bytes.Buffer // gob, because paths may be any bytes, which JSON cannot hold
+	if err := gob.NewEncoder(&data).Encode(r); err != nil {
 		return fmt.Errorf("keeping attachment %s: %w", r.ID, err)
 	}
-	return s.dir.WriteFileAtomic(r.ID+".json", append(data, '\n'), 0o600)
+	return s.dir.WriteFileAtomic(r.ID+recordSuffix, data.Bytes(), 0o600)
 }
 
 // load returns the record of id, or nil when there is none that can be used.
 func (s *store) load(id string) (*record, error) {
-	data, err := s.dir.ReadFile(id+".json", 1<<20)
+	data, err := s.dir.ReadFile(id+recordSuffix, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	r := &record{Loop: -1}
-	if err := json.Unmarshal(data, r); err != nil || r.ID != id {
+	r := &record{}
+	if err := gob.NewDecoder(bytes.NewReader(data)).Decode(r); err != nil || r.ID != id {
 		err = errors.Join(err, errors.New("not the record of an attachment"))
-		return nil, fmt.Errorf("reading attachment %q: %w", s.path(id+".json"), err)
-	}
-	for _, p := range r.paths() {
-		*p = fromText(*p)
+		return nil, fmt.Errorf("reading attachment %q: %w", s.path(id+recordSuffix), err)
 	}
 	return r, nil
 }
@@ -243,7 +207,7 @@ func (s *store) all() ([]*record, error) {
 	}
 	var list []*record
 	for _, e := range entries {
-		id, ok := strings.CutSuffix(e.Name(), ".json")
+		id, ok := strings.CutSuffix(e.Name(), recordSuffix)
 		if !ok {
 			continue
 		}
@@ -262,7 +226,7 @@ func (s *store) all() ([]*record, error) {
 // process that went well is of no use.
 func (s *store) forget(id string) error {
 	var errs []error
-	for _, name := range []string{id + ".end", id + ".log", id, id + ".json"} {
+	for _, name := range []string{id + ".end", id + ".log", id, id + recordSuffix} {
 		if err := s.dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
@@ -292,38 +256,18 @@ func bootID() string {
 }
 
 // mountedBefore reports whether the volume was mounted here before, and counts
-// it as mounted from now on. It keeps one small file for each container that
-// still exists.
-func mountedBefore(id, image string) bool {
+// it as mounted from now on. It keeps one empty file for each container, until
+// the host is restarted.
+func mountedBefore(id string) bool {
 	dir := filepath.Join(RuntimeDir(), "seen")
 	if os.MkdirAll(dir, 0o700) != nil {
 		return false
 	}
 	f, err := os.OpenFile(filepath.Join(dir, id), os.O_CREATE|os.O_EXCL|os.O_WRONLY|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return errors.Is(err, fs.ErrExist)
+	if err == nil {
+		f.Close()
 	}
-	_, err = f.WriteString(image)
-	if errors.Join(err, f.Close()) == nil {
-		removeStaleNotes(dir)
-	}
-	return false
-}
-
-// removeStaleNotes removes the files of containers that no longer exist at
-// their path.
-func removeStaleNotes(dir string) {
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		note := filepath.Join(dir, e.Name())
-		image, err := os.ReadFile(note)
-		if err != nil {
-			continue
-		}
-		if id, err := identity(string(image)); err != nil || id != e.Name() {
-			_ = os.Remove(note)
-		}
-	}
+	return errors.Is(err, fs.ErrExist)
 }
 
 // find returns the store, locked, and the living record of an attachment.

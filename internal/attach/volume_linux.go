@@ -4,12 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"path"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -40,10 +36,6 @@ type volumeFS struct {
 
 	mu   sync.Mutex
 	open map[*handle]struct{}
-	// orphans are the paths of deleted files that are open; next is the number
-	// of the next one.
-	orphans []string
-	next    int
 }
 
 // openVolume repairs and mounts the exFAT volume that is to be served.
@@ -55,7 +47,7 @@ func openVolume(dev blockdev.Device, o serveRequest, readOnly bool, fails *failu
 		}
 		dev = part
 	}
-	notes, shared, err := repair(dev, readOnly)
+	warnings, err := repair(dev, readOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -63,13 +55,9 @@ func openVolume(dev blockdev.Device, o serveRequest, readOnly bool, fails *failu
 	if err != nil {
 		return nil, err
 	}
-	v := &volumeFS{volume: volume, warnings: notes, uid: o.UID, gid: o.GID, readOnly: readOnly, fails: fails,
+	v := &volumeFS{volume: volume, warnings: warnings, uid: o.UID, gid: o.GID, readOnly: readOnly, fails: fails,
 		open: map[*handle]struct{}{}}
 	v.auto = newAutoFlush(volume, fails)
-	if !readOnly && !shared {
-		v.removeOrphans()
-		v.auto.changed()
-	}
 	return v, nil
 }
 
@@ -78,39 +66,32 @@ func openVolume(dev blockdev.Device, o serveRequest, readOnly bool, fails *failu
 const checks = 3
 
 // repair repairs a volume that was not unmounted cleanly, as far as that needs
-// no guessing; a crash leaves clusters without an owner. It returns notes for
-// the user, and whether files may still share clusters, so that no file is
-// removed unasked.
-func repair(dev blockdev.Device, readOnly bool) (notes []string, shared bool, err error) {
+// no guessing; a crash leaves clusters without an owner. It returns warnings
+// for the user.
+func repair(dev blockdev.Device, readOnly bool) (warnings []string, err error) {
 	volume, err := exfat.Mount(dev, exfat.MountOptions{ReadOnly: true})
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	dirty := volume.State().Dirty
 	if err := volume.Unmount(); err != nil || !dirty {
-		return nil, false, err
+		return nil, err
 	}
 	const unclean = "the volume was not unmounted cleanly"
 	if readOnly {
-		return []string{unclean}, false, nil
+		return []string{unclean}, nil
 	}
-	report, err := exfat.Check(dev, exfat.CheckOptions{Repair: true})
-	for n := 1; n < checks && err == nil && !report.Clean() && slices.ContainsFunc(report.Findings, repaired); n++ {
-		report, err = exfat.Check(dev, exfat.CheckOptions{Repair: true})
+	for range checks {
+		report, err := exfat.Check(dev, exfat.CheckOptions{Repair: true})
+		if err != nil {
+			return nil, err
+		}
+		if report.Clean() {
+			return []string{unclean + ", and was repaired"}, nil
+		}
 	}
-	if err != nil {
-		return nil, false, err
-	}
-	if report.Clean() {
-		return []string{unclean + ", and was repaired"}, false, nil
-	}
-	shared = report.More > 0 || slices.ContainsFunc(report.Findings, func(f exfat.Finding) bool {
-		return f.Kind == exfat.CrossLink && !f.Repaired
-	})
-	return []string{unclean + ", and not all that is wrong with it could be repaired"}, shared, nil
+	return []string{unclean + ", and not all that is wrong with it could be repaired"}, nil
 }
-
-func repaired(f exfat.Finding) bool { return f.Repaired }
 
 // close unmounts. The kernel does not always report that files were closed when
 // it drops a mount.
@@ -123,7 +104,6 @@ func (v *volumeFS) close() error {
 	}
 	clear(v.open)
 	v.mu.Unlock()
-	v.removeClosedOrphans()
 	return errors.Join(append(errs, v.volume.Unmount())...)
 }
 
@@ -206,9 +186,6 @@ func inodeNumber(i exfat.Info) uint64 { return i.ID + 1 }
 
 // Lookup finds a child by its name, in any case.
 func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
-	if strings.HasPrefix(name, orphanPrefix) {
-		return nil, syscall.ENOENT
-	}
 	i, err := n.v.volume.Stat(n.path(name))
 	if err != nil {
 		if errors.Is(err, exfat.ErrName) {
@@ -226,7 +203,7 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fu
 	return n.child(ctx, i, out), 0
 }
 
-// Readdir lists a folder without the deleted files that are still open.
+// Readdir lists a folder.
 func (n *node) Readdir(context.Context) (fusefs.DirStream, syscall.Errno) {
 	list, err := n.v.volume.List(n.path(""))
 	if err != nil {
@@ -234,9 +211,6 @@ func (n *node) Readdir(context.Context) (fusefs.DirStream, syscall.Errno) {
 	}
 	entries := make([]fuse.DirEntry, 0, len(list))
 	for _, i := range list {
-		if strings.HasPrefix(i.Name, orphanPrefix) {
-			continue
-		}
 		mode := uint32(unix.S_IFREG)
 		if i.Dir {
 			mode = unix.S_IFDIR
@@ -301,16 +275,15 @@ func (n *node) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.Entry
 }
 
 func (n *node) Unlink(_ context.Context, name string) syscall.Errno {
-	return n.v.errno("removing", n.v.remove(n.path(name)))
+	return n.v.errno("removing", n.v.volume.Remove(n.path(name)))
 }
 
 func (n *node) Rmdir(_ context.Context, name string) syscall.Errno {
 	return n.v.errno("removing", n.v.volume.Remove(n.path(name)))
 }
 
-// Rename moves a file or folder. A target that is open is removed first, as its
-// space stays in use. Of the flags of renameat2(2) only RENAME_NOREPLACE can be
-// done.
+// Rename moves a file or folder. Of the flags of renameat2(2) only
+// RENAME_NOREPLACE can be done.
 func (n *node) Rename(
 	_ context.Context, name string, to fusefs.InodeEmbedder, newName string, flags uint32,
 ) syscall.Errno {
@@ -318,17 +291,11 @@ func (n *node) Rename(
 	if !ok || flags&^unix.RENAME_NOREPLACE != 0 {
 		return syscall.EINVAL
 	}
-	from, dest := n.path(name), target.path(newName)
+	rename := n.v.volume.Replace
 	if flags&unix.RENAME_NOREPLACE != 0 {
-		return n.v.errno("renaming", n.v.volume.Rename(from, dest))
+		rename = n.v.volume.Rename
 	}
-	err := n.v.volume.Replace(from, dest)
-	if errors.Is(err, exfat.ErrBusy) { // the target is open
-		if err = n.v.remove(dest); err == nil {
-			err = n.v.volume.Rename(from, dest)
-		}
-	}
-	return n.v.errno("renaming", err)
+	return n.v.errno("renaming", rename(n.path(name), target.path(newName)))
 }
 
 func (n *node) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
@@ -460,7 +427,7 @@ func (h *handle) Write(_ context.Context, data []byte, off int64) (uint32, sysca
 // Flush is called by close(2), which makes no data durable.
 func (h *handle) Flush(context.Context) syscall.Errno { return 0 }
 
-// Release closes the handle and removes the file if it was deleted meanwhile.
+// Release closes the handle.
 func (h *handle) Release(context.Context) syscall.Errno {
 	h.v.mu.Lock()
 	_, open := h.v.open[h]
@@ -469,9 +436,7 @@ func (h *handle) Release(context.Context) syscall.Errno {
 	if !open { // closed with the volume
 		return 0
 	}
-	err := h.file.Close()
-	h.v.removeClosedOrphans()
-	return h.v.errno("closing", err)
+	return h.v.errno("closing", h.file.Close())
 }
 
 // Allocate makes a file longer with its space reserved; exFAT has no space
@@ -490,59 +455,86 @@ func (h *handle) Allocate(_ context.Context, off, size uint64, mode uint32) sysc
 	return h.v.errno("allocating", h.file.Truncate(end))
 }
 
-// orphanPrefix starts the names of files that were deleted while they were
-// open. They are removed with the last handle, and those that a crash left when
-// the volume is served next.
-const orphanPrefix = ".dmgbench-deleted-"
+// flushDelay is how long a change may wait until it is flushed. It is the
+// interval of ext4's journal commits.
+const flushDelay = 5 * time.Second
 
-// removeOrphans removes what a crash left of deleted files. It must not run
-// while files may share clusters: then the removal of one would free clusters
-// of another.
-func (v *volumeFS) removeOrphans() {
-	list, err := v.volume.List("")
-	for _, i := range list {
-		if strings.HasPrefix(i.Name, orphanPrefix) && !i.Dir {
-			err = errors.Join(err, v.volume.Remove(i.Name))
-		}
-	}
-	v.fails.add("removing deleted files", err)
+// autoFlush flushes a served volume at most flushDelay after a change, unless
+// fsync has flushed it before. The kernel passes neither sync(2) nor syncfs(2)
+// to an ordinary FUSE mount. No timer runs while all changes are flushed.
+type autoFlush struct {
+	volume *exfat.Volume
+	fails  *failures
+	// after is time.AfterFunc, or that of a test.
+	after func(d time.Duration, f func()) (stop func() bool)
+
+	// flushing is held during a flush; it is locked before mu.
+	flushing sync.Mutex
+	mu       sync.Mutex
+	// stop is that of the timer; nil when none is set.
+	stop   func() bool
+	closed bool
+	// failed means that the last flush failed.
+	failed bool
 }
 
-// removeClosedOrphans removes the deleted files that were closed since.
-func (v *volumeFS) removeClosedOrphans() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	var left []string
-	for _, name := range v.orphans {
-		switch err := v.volume.Remove(name); {
-		case errors.Is(err, exfat.ErrBusy):
-			left = append(left, name)
-		case err != nil:
-			v.fails.add("removing a deleted file", err)
-		}
-	}
-	v.orphans = left
+// newAutoFlush returns one without a timer.
+func newAutoFlush(v *exfat.Volume, fails *failures) *autoFlush {
+	after := func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
+	return &autoFlush{volume: v, fails: fails, after: after}
 }
 
-// remove deletes a file, open or not. POSIX keeps an open file until its last
-// handle is closed, and exFAT has no files without a name: so an open one gets
-// the name of an orphan in the root.
-func (v *volumeFS) remove(name string) error {
-	err := v.volume.Remove(name)
-	if !errors.Is(err, exfat.ErrBusy) {
-		return err
+// changed sets the timer if the volume has changed since it was flushed. Every
+// operation that may change it calls this at its end.
+func (a *autoFlush) changed() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stop == nil && !a.closed && a.volume.Unsaved() {
+		a.stop = a.after(flushDelay, a.flush)
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	orphan := ""
-	for err = fs.ErrExist; errors.Is(err, fs.ErrExist); { // some may be left of a crash
-		v.next++
-		orphan = fmt.Sprintf("%s%d", orphanPrefix, v.next)
-		err = v.volume.Rename(name, orphan)
+}
+
+// flushed stops the timer if an fsync has flushed all there was: the next
+// change has the full delay before it, so that who writes and flushes one file
+// after the other is not disturbed.
+func (a *autoFlush) flushed() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stop != nil && !a.volume.Unsaved() {
+		a.stop()
+		a.stop = nil
 	}
-	if err != nil {
-		return err
+}
+
+// flush is what the timer calls. After a failure it tries again; of failures in
+// a row the first is kept.
+func (a *autoFlush) flush() {
+	a.flushing.Lock()
+	defer a.flushing.Unlock()
+	a.mu.Lock()
+	a.stop = nil
+	idle := a.closed || !a.volume.Unsaved()
+	a.mu.Unlock()
+	if idle {
+		return
 	}
-	v.orphans = append(v.orphans, orphan)
-	return nil
+	err := a.volume.Sync()
+	if err != nil && !a.failed {
+		a.fails.add("flushing", err)
+	}
+	a.failed = err != nil
+	a.changed()
+}
+
+// close stops the timer and waits for a flush that is under way.
+func (a *autoFlush) close() {
+	a.mu.Lock()
+	a.closed = true
+	if a.stop != nil {
+		a.stop()
+		a.stop = nil
+	}
+	a.mu.Unlock()
+	a.flushing.Lock()
+	defer a.flushing.Unlock()
 }

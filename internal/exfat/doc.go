@@ -37,8 +37,7 @@
 // take at most 256 MiB each (a limit of the format) and, all loaded ones
 // together, at most that limit as well. It never follows a chain for longer
 // than the volume has clusters. Names on disk that are not valid UTF-16 are
-// listed with U+FFFD and cannot be opened. Removing a file that is open is
-// refused.
+// listed with U+FFFD and cannot be opened.
 //
 // To put files on a volume use [Volume]; what a benchmark does with them is for
 // the packages above.

@@ -157,7 +157,10 @@ func (f *File) Close() (err error) {
 		v.persist(n, true)
 	}
 	if n.refs == 0 {
-		n.e.node = nil
+		if n.e.node = nil; n.removed {
+			v.discardLater(v.g.runs(*n.extents.Load()))
+			v.changed()
+		}
 	}
 	return err
 }

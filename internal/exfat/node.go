@@ -43,6 +43,9 @@ type node struct {
 	// written means that data was written, or the file grown, since the
 	// modification time was set.
 	written bool
+	// removed means that the file has no directory entry any more. It is
+	// written under both locks, and read under either.
+	removed bool
 }
 
 // newNode makes the node of an entry when its file is opened for the first
@@ -86,9 +89,17 @@ func (n *node) published(from, to int64) {
 // markWritten records that the directory entry lacks something of the file.
 // Under mu.
 func (n *node) markWritten() {
-	if !n.written {
+	if !n.written && !n.removed {
 		n.written = true
 		n.v.unsaved.Add(1)
+	}
+}
+
+// clearWritten reverses markWritten. Under mu.
+func (n *node) clearWritten() {
+	if n.written {
+		n.written = false
+		n.v.unsaved.Add(-1)
 	}
 }
 
@@ -138,8 +149,8 @@ func (n *node) fillGaps() error {
 	return nil
 }
 
-// persist updates the directory entry of an open file and reports whether its
-// allocation or sizes changed. The modification time alone is stored only if
+// persist updates the directory entry of an open file, if it still has one, and
+// reports whether its allocation or sizes changed. The modification time alone is stored only if
 // times is set. Under Volume.mu.
 func (v *Volume) persist(n *node, times bool) bool {
 	n.mu.Lock()
@@ -151,14 +162,11 @@ func (v *Volume) persist(n *node, times bool) bool {
 	}
 	e := n.e
 	same := e.size == size && e.valid == valid && e.first == first && e.noChain == n.noChain
-	if same && !(times && written) {
+	if n.removed || same && !(times && written) {
 		n.mu.Unlock()
 		return false
 	}
-	if written {
-		n.written = false
-		v.unsaved.Add(-1)
-	}
+	n.clearWritten()
 	n.mu.Unlock()
 	e.size, e.valid, e.first, e.noChain = size, valid, first, n.noChain
 	if written {

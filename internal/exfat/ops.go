@@ -178,8 +178,9 @@ func (v *Volume) clusters(e *entry) ([]run, error) {
 	return v.chain(e.first, v.g.clustersFor(e.size), e.noChain, int64(v.g.Clusters))
 }
 
-// Remove deletes a file that is not open, or an empty directory. Its clusters
-// count as free at once, and are reused when the removal is durable.
+// Remove deletes a file or an empty directory. Its clusters count as free at
+// once, those of an open file when its last handle is closed; they are reused
+// when the removal is durable.
 func (v *Volume) Remove(path string) (err error) {
 	defer annotate(&err, "removing %q", path)
 	return v.ordered(func() error { return v.remove(path) })
@@ -199,8 +200,6 @@ func (v *Volume) remove(path string) error {
 		return err
 	case e == nil:
 		return fs.ErrInvalid
-	case e.node != nil:
-		return ErrBusy
 	case d != nil && len(d.entries) > 0:
 		return ErrNotEmpty
 	}
@@ -213,8 +212,22 @@ func (v *Volume) remove(path string) error {
 	}
 	e.dir.drop(e)
 	v.forget(d)
-	v.discardLater(runs)
+	v.discardOf(e, runs)
 	return nil
+}
+
+// discardOf frees the clusters of an entry that was dropped, later if the file
+// is open. After a crash the clusters of an open file have no owner, and
+// [Check] frees them.
+func (v *Volume) discardOf(e *entry, runs []run) {
+	if e.node == nil {
+		v.discardLater(runs)
+		return
+	}
+	e.node.mu.Lock()
+	defer e.node.mu.Unlock()
+	e.node.removed = true
+	e.node.clearWritten()
 }
 
 // forget drops the loaded content of a directory that is removed; nil is that

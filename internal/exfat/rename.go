@@ -13,9 +13,9 @@ func (v *Volume) Rename(from, to string) (err error) {
 	return v.ordered(func() error { return v.rename(from, to, false) })
 }
 
-// Replace is Rename to a path that may exist, as a file that is not open (else
-// ErrBusy) for a file, or as an empty directory for a directory. After a crash
-// the path names the one or the other.
+// Replace is Rename to a path that may exist, as a file for a file, or as an
+// empty directory for a directory. After a crash the path names the one or the
+// other.
 func (v *Volume) Replace(from, to string) (err error) {
 	defer annotate(&err, "renaming %q to %q", from, to)
 	return v.ordered(func() error { return v.rename(from, to, true) })
@@ -150,8 +150,10 @@ func (e *entry) replace(target *entry, units []uint16) error {
 	if err != nil {
 		return err
 	}
-	if target.first == e.first { // two names of one file, as a crash may leave them
-		runs = nil
+	if target.first == e.first && e.first != 0 { // two names of one file, as a crash may leave them
+		if runs = nil; target.node != nil {
+			return ErrBusy
+		}
 	}
 	if !d.canRemove(content) || d != e.dir && !d.orderBefore(e.dir) {
 		return errOrder
@@ -169,7 +171,7 @@ func (e *entry) replace(target *entry, units []uint16) error {
 	d.entries[v.upcase.key(units)] = e
 	e.gen = v.changed()
 	v.forget(content)
-	v.discardLater(runs)
+	v.discardOf(target, runs)
 	return nil
 }
 
@@ -181,8 +183,6 @@ func (e *entry) replaceable(by *entry) (content *directory, err error) {
 		return nil, ErrIsDir
 	case by.isDir() && !e.isDir():
 		return nil, ErrNotDir
-	case e.node != nil:
-		return nil, ErrBusy
 	case !e.isDir():
 		return nil, nil
 	}

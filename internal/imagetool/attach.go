@@ -160,7 +160,7 @@ func (c *call) mountFolder(name string, make bool) (string, error) {
 // whether it can be served, its partition map, its volumes, and for hdiutil,
 // which attaches no damaged data, its checksums.
 func (c *call) inspectForAttach(p place, verify bool) (info *attach.ImageInfo, err error) {
-	i, err := c.open(p, true)
+	i, err := c.open(p, peek)
 	if err != nil {
 		return nil, err
 	}

@@ -71,32 +71,8 @@ func (c *call) writeContainer(to place, src *imageFile, b newImage) error {
 	if err != nil {
 		return err
 	}
-	o := container.CopyOptions{Present: storedRanges(src), Progress: c.newProgress(src.Size()).at}
+	o := container.CopyOptions{Progress: c.newProgress(src.Size()).at}
 	return errors.Join(container.Copy(c.ctx, dst, src.Image, o), dst.Close())
-}
-
-// storedRanges returns a function that reports whether a range of the device
-// may be other than zero: where a bundle has bands. It is nil for other images.
-func storedRanges(i *imageFile) func(off, n int64) bool {
-	band := i.BandSize()
-	entries, err := i.dir.ReadDir(i.name + "/bands")
-	if band == 0 || err != nil {
-		return nil
-	}
-	have := map[int64]bool{}
-	for _, e := range entries {
-		if n, err := strconv.ParseInt(e.Name(), 16, 64); err == nil {
-			have[n] = true
-		}
-	}
-	return func(off, n int64) bool {
-		for i := off / band; i <= (off+n-1)/band; i++ {
-			if have[i] {
-				return true
-			}
-		}
-		return false
-	}
 }
 
 // writeUDIF makes a read-only image of the device of img.

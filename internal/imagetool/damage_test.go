@@ -122,3 +122,11 @@ func TestExtractContinuesAfterAFolderThatCannotBeListed(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "kept", string(got))
 }
+
+// dataFork is how long the data of a UDIF image is, by its trailer.
+func dataFork(t *testing.T, b []byte) int {
+	t.Helper()
+	trailer := b[len(b)-512:]
+	require.Equal(t, "koly", string(trailer[:4]))
+	return int(binary.BigEndian.Uint64(trailer[32:]))
+}

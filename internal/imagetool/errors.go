@@ -183,8 +183,10 @@ func (c *call) reportError(err error) int {
 		return 1
 	}
 	text, errno, complete := describeError(err)
-	if errno == syscall.ENOENT && complete {
-		complete = !c.isAboutOtherFile(err)
+	detail := err.Error()
+	if errno == syscall.ENOENT && len(c.operands) > 0 { // Apple's message names no file: it is about the first operand
+		path, _ := c.absolute(c.operands[0])
+		complete = !c.verb.extension && (!strings.Contains(detail, "/") || strings.Contains(detail, strconv.Quote(path)))
 	}
 	name, status := c.verbName(), 1
 	switch {
@@ -202,7 +204,7 @@ func (c *call) reportError(err error) int {
 	default:
 		fmt.Fprintf(c.err, "hdiutil: %s failed - %s\n", name, text)
 	}
-	if detail := err.Error(); detail != text && (!complete || c.has("verbose")) {
+	if detail != text && (!complete || c.has("verbose")) {
 		c.printf("%s", detail)
 	}
 	c.printHints(err, errno)
@@ -246,18 +248,4 @@ func (c *call) isOperandAttached() bool {
 	defer p.close()
 	a, err := c.findImage(p.path)
 	return err == nil && a != nil
-}
-
-// isAboutOtherFile reports whether a missing file is another one than the image
-// that is named first: then the message of Apple's tools, which names no file,
-// is not enough.
-func (c *call) isAboutOtherFile(err error) bool {
-	if c.verb.extension {
-		return true
-	}
-	if len(c.operands) == 0 || !strings.Contains(err.Error(), "/") {
-		return false
-	}
-	path, _ := c.absolute(c.operands[0])
-	return !strings.Contains(err.Error(), strconv.Quote(path))
 }

@@ -1,6 +1,7 @@
 package imagetool
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -83,40 +84,21 @@ func byExtension(name string) image.Format {
 // ours is the file system that this process makes without privileges.
 const ours = "ExFAT"
 
-// properNames are the names of file systems that Apple's -fs takes, and the
-// names in messages.
-var properNames = map[string]string{
-	"exfat": "ExFAT", "ms-dos fat32": "MS-DOS FAT32", "fat32": "MS-DOS FAT32", "ms-dos": "MS-DOS FAT32",
-	"ms-dos fat16": "MS-DOS FAT16", "ms-dos fat12": "MS-DOS FAT12", "udf": "UDF", "apfs": "APFS",
-	"case-sensitive apfs": "Case-sensitive APFS", "hfs+": "HFS+", "hfs+j": "Journaled HFS+",
-	"jhfs+": "Journaled HFS+", "journaled hfs+": "Journaled HFS+", "hfsx": "Case-sensitive HFS+",
-	"case-sensitive hfs+": "Case-sensitive HFS+", "jhfs+x": "Case-sensitive Journaled HFS+",
-	"case-sensitive journaled hfs+": "Case-sensitive Journaled HFS+", "ext4": "ext4", "xfs": "xfs", "btrfs": "btrfs",
-}
-
 // appleName is what -fs calls a file system of package attach.
-func appleName(f attach.FS) string {
-	if proper, ok := properNames[strings.ToLower(f.Name)]; ok {
-		return proper
-	}
-	return f.Name
-}
+func appleName(f attach.FS) string { return cmp.Or(f.AppleName, f.Name) }
 
 // chooseFilesystem returns the file system of a name, or why it cannot be made:
-// it is never replaced by another one. The error distinguishes names that are
-// unknown, file systems of Apple's, missing programs and missing rights.
+// it is never replaced by another one. The error distinguishes file systems
+// that are not made here, missing programs and missing rights.
 func (c *call) chooseFilesystem(name string) (string, error) {
-	proper, known := properNames[strings.ToLower(name)]
-	if proper == ours {
+	if strings.EqualFold(name, ours) {
 		return ours, nil
 	}
-	possible := strings.Join(c.makeable(), ", ")
-	f, ok := c.filesystem(name, proper)
+	f, ok := c.filesystem(name)
 	switch {
-	case !ok && known:
-		return "", refuse("file system %s cannot be made on this system; possible here: %s", proper, possible)
 	case !ok:
-		return "", refuse("file system %q is not known; possible here: %s", name, possible)
+		return "", refuse("file system %s cannot be made on this system; possible here: %s", printable(name),
+			strings.Join(c.makeable(), ", "))
 	case !f.Present && f.Tool != "":
 		return "", refuse("file system %s needs the program %s, of the package %s", appleName(f), f.Tool, f.Package)
 	case !c.env.Attacher.Loops():
@@ -126,11 +108,11 @@ func (c *call) chooseFilesystem(name string) (string, error) {
 	return f.Name, nil
 }
 
-// filesystem finds a file system of the attacher by one of several names.
-func (c *call) filesystem(names ...string) (attach.FS, bool) {
+// filesystem finds a file system of the attacher by its name or an alias.
+func (c *call) filesystem(name string) (attach.FS, bool) {
 	for _, f := range c.env.Attacher.Filesystems() {
 		for _, n := range append([]string{f.Name}, f.Aliases...) {
-			if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(n, name) }) {
+			if strings.EqualFold(n, name) {
 				return f, true
 			}
 		}

@@ -1,6 +1,7 @@
 package imagetool
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -95,48 +96,26 @@ func placeAt(path string) (place, error) {
 	return place{dir: dir, name: filepath.Base(path), path: path}, err
 }
 
-// lockFiles opens the files that carry the locks of an image: the file itself,
-// or token and lock of a bundle, as package container locks them. A file that
-// cannot be opened counts as unlocked.
-func (p place) lockFiles() (files []*hostio.File) {
+// isUnused reports whether no process has the image open, not even attached
+// read-only, by the locks of package container: on the file itself, or on token
+// and lock of a bundle.
+func (p place) isUnused() bool {
 	names := []string{p.name}
 	if fi, err := p.dir.Lstat(p.name); err == nil && fi.IsDir() {
 		names = []string{filepath.Join(p.name, "token"), filepath.Join(p.name, "lock")}
 	}
 	for _, name := range names {
-		if f, err := p.dir.Open(name, hostio.OpenOptions{}); err == nil {
-			files = append(files, f)
+		f, err := p.dir.Open(name, hostio.OpenOptions{})
+		if err != nil { // it has no lock
+			continue
+		}
+		err = f.TryLock()
+		f.Close()
+		if errors.Is(err, hostio.ErrLocked) {
+			return false
 		}
 	}
-	return files
-}
-
-// lock takes the locks of an image with take, and returns the function that
-// releases them. The error is [hostio.ErrLocked] if another process has one.
-func (p place) lock(take func(*hostio.File) error) (release func(), err error) {
-	files := p.lockFiles()
-	release = func() {
-		for _, f := range files {
-			f.Close()
-		}
-	}
-	for _, f := range files {
-		if err := take(f); errors.Is(err, hostio.ErrLocked) {
-			release()
-			return nil, err
-		}
-	}
-	return release, nil
-}
-
-// isUnused reports whether no process has the image open, not even attached
-// read-only.
-func (p place) isUnused() bool {
-	release, err := p.lock((*hostio.File).TryLock)
-	if err == nil {
-		release()
-	}
-	return err == nil
+	return true
 }
 
 // imageFile is an open image with what was found out about it.
@@ -194,16 +173,15 @@ func (c *call) withImage(operand string, how access, f func(i *imageFile) error)
 		return err
 	}
 	defer p.close()
-	img, release, err := c.openLocked(p, how)
-	if how != peek && (errors.Is(err, container.ErrInUse) || errors.Is(err, hostio.ErrLocked)) {
+	img, err := c.open(p, how)
+	if how != peek && errors.Is(err, container.ErrInUse) {
 		if _, e := c.listLiving(); e == nil { // what a dead process left may have locked it
-			img, release, err = c.openLocked(p, how)
+			img, err = c.open(p, how)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	defer release()
 	defer func() { err = errors.Join(err, img.Close()) }()
 	if how != peek {
 		if err := c.checkSourceKeys(img); err != nil {
@@ -213,27 +191,12 @@ func (c *call) withImage(operand string, how access, f func(i *imageFile) error)
 	return f(img)
 }
 
-// openLocked opens an image; no other process changes it until release is
-// called, unless how is peek. An image that is attached read-only may be read.
-func (c *call) openLocked(p place, how access) (img *imageFile, release func(), err error) {
-	release = func() {}
-	if how == read {
-		if release, err = p.lock((*hostio.File).TryLockShared); err != nil {
-			return nil, nil, err
-		}
-	}
-	if img, err = c.open(p, how != change); err != nil {
-		release()
-	}
-	return img, release, err
-}
-
 // open opens an image, with the passphrase from stdin where it needs one and
 // the options name stdin. It refuses an image of another program, because its
 // bytes are not sectors, unless an image key or the extension .raw declares
 // that they are. Other extensions do not: images of QEMU are often called .img.
-func (c *call) open(p place, readOnly bool) (*imageFile, error) {
-	img, err := c.openContainer(p, readOnly)
+func (c *call) open(p place, how access) (*imageFile, error) {
+	img, err := c.openContainer(p, how)
 	if err != nil {
 		return nil, err
 	}
@@ -250,8 +213,8 @@ func (c *call) open(p place, readOnly bool) (*imageFile, error) {
 // openContainer opens an image of any kind, images of other programs as raw
 // ones. It derives the keys of an encrypted image once, because that takes up
 // to seconds by design.
-func (c *call) openContainer(p place, readOnly bool) (container.Image, error) {
-	o := container.OpenOptions{ReadOnly: readOnly, Keys: c.secrets.keys[p.path]}
+func (c *call) openContainer(p place, how access) (container.Image, error) {
+	o := container.OpenOptions{ReadOnly: how != change, Hold: how == read, Keys: c.secrets.keys[p.path]}
 	img, err := container.Open(p.dir, p.name, o)
 	if o.Keys != nil || !errors.Is(err, container.ErrPassphrase) {
 		return img, err
@@ -294,6 +257,54 @@ func (c *call) checkSourceKeys(img *imageFile) error {
 		}
 	}
 	return nil
+}
+
+// warnOfRaw warns of a file that is taken for a raw image and does not look
+// like one: a raw image has no signature, so that every file of whole sectors
+// can be one. The error is that of the device.
+func (c *call) warnOfRaw(i *imageFile) error {
+	if i.Format() != image.UDRW || c.isForcedRaw() {
+		return nil
+	}
+	found, err := container.ForeignFormat(i.Image)
+	switch {
+	case err != nil:
+		return err
+	case found != "":
+		c.warn("%q looks like a %s, and is taken for raw sectors because of its name", i.name, found)
+	case !looksRaw(i):
+		c.warn("%q has no partition map and no known file system, and is taken for raw sectors", i.name)
+	}
+	return nil
+}
+
+// rawMarks are of contents that have no kind here and still show a raw image:
+// NTFS, ISO 9660, UDF, LUKS, LVM, HFS and SquashFS. Offsets are in bytes.
+var rawMarks = []struct {
+	at    int64
+	magic string
+}{
+	{3, "NTFS    "}, {32769, "CD001"}, {32769, "BEA01"}, {0, "LUKS\xba\xbe"}, {512, "LABELONE"}, {1024, "BD"},
+	{0, "hsqs"},
+}
+
+// looksRaw reports whether a device has a partition map or a volume, or starts
+// with zeros as a blank one does.
+func looksRaw(i *imageFile) bool {
+	info, err := i.inspect()
+	if err != nil || info.Scheme != attach.SchemeNone || info.Whole.AppleName != "" {
+		return true // the verb reports what cannot be read
+	}
+	head, err := readHead(i, 64<<10)
+	if err != nil {
+		return true
+	}
+	for _, m := range rawMarks {
+		if m.at < int64(len(head)) && bytes.HasPrefix(head[m.at:], []byte(m.magic)) {
+			return true
+		}
+	}
+	return len(bytes.Trim(head, "\x00")) == 0
 }
 
 // refuse is a failure with a message of our own and without a cause.

@@ -2,6 +2,7 @@ package imagetool
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 
 	"dmgbench/internal/attach"
 	"dmgbench/internal/container"
+	"dmgbench/internal/container/files"
 	"dmgbench/internal/container/udif"
 	"dmgbench/internal/image"
 )
@@ -99,24 +101,18 @@ func describeTables(im *udif.Image, properties, sizes dict) {
 // nonEmptyBytes is how much of the device is stored: the bands of a bundle, the
 // file of other sparse kinds, and all of a raw image.
 func nonEmptyBytes(i *imageFile) (int64, error) {
+	name := i.name
 	switch {
 	case i.BandSize() == 0:
 		return i.Size(), nil
-	case i.Format() != image.UDSB:
-		usage, err := container.UsageOf(i.dir, i.name)
-		return min(i.Size(), usage.Apparent), err
+	case i.Format() == image.UDSB:
+		name = filepath.Join(i.name, "bands")
 	}
-	entries, err := i.dir.ReadDir(filepath.Join(i.name, "bands"))
+	usage, err := files.UsageOf(context.Background(), i.dir, name, 0, 0)
 	if errors.Is(err, fs.ErrNotExist) { // a bundle without bands is all zeros
-		return 0, nil
+		err = nil
 	}
-	var sum int64
-	for _, e := range entries {
-		if fi, err := e.Info(); err == nil && fi.Mode().IsRegular() {
-			sum += fi.Size()
-		}
-	}
-	return min(i.Size(), sum), err
+	return min(i.Size(), usage.Apparent), err
 }
 
 // describePartitions is the list of the parts of a device in imageinfo.

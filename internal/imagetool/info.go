@@ -70,15 +70,8 @@ func (c *call) entities(a attach.Attached, info *attach.ImageInfo) []entity {
 }
 
 // inspectAttached finds out how an attached image is divided. Of an encrypted
-// one, or one that was deleted or renamed, it reads the device, which shows the
-// content; without a device it needs the keys, if the command got the
-// passphrase.
+// one without keys, or one that was deleted or renamed, it reads the device.
 func (c *call) inspectAttached(a attach.Attached) *attach.ImageInfo {
-	if a.Encrypted {
-		if info, err := inspectDevice(a.Device); err == nil {
-			return info
-		}
-	}
 	if p, err := placeAt(a.Image); err == nil {
 		defer p.close()
 		o := container.OpenOptions{ReadOnly: true, Keys: c.secrets.keys[p.path]}

@@ -191,7 +191,7 @@ func (c *call) isencrypted() error {
 		return err
 	}
 	if h == nil {
-		i, err := c.open(p, true)
+		i, err := c.open(p, peek)
 		if isForeign(err) {
 			return err
 		}

@@ -87,7 +87,7 @@ func TestKeysAreDerivedOnce(t *testing.T) {
 	defer p.close()
 	c := &call{ctx: t.Context(), tool: "hdiutil", env: Env{Stdin: strings.NewReader("pass"), Attacher: m.at.attacher()}.withDefaults(), verb: &verb{}, opts: map[string][]string{"stdinpass": {""}}}
 	for range 2 {
-		img, err := c.open(p, true)
+		img, err := c.open(p, peek)
 		require.NoError(t, err)
 		require.NoError(t, img.Close())
 		clear(c.secrets.raw)

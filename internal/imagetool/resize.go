@@ -202,37 +202,21 @@ func (s shape) volume(dev blockdev.Device) (blockdev.Device, error) {
 }
 
 // usedSize is the smallest size of a device that is not a volume and has no
-// GUID table, in bytes: the end of the last partition of another scheme, which
-// is all that is known of it. Unknown contents are cut only with -imageonly, as
-// its user knows them; a blank device has no data to lose. A hybrid image has a
-// CD's volume under the map, which extends beyond the partitions.
+// GUID table, in bytes. Unknown contents and partitions of another scheme are
+// cut only with -imageonly, as its user knows them, and never within a
+// partition; a blank device has no data to lose.
 func usedSize(i *imageFile, info *attach.ImageInfo, imageOnly bool) (int64, error) {
-	end := int64(sector)
-	if info.Scheme == attach.SchemeNone {
-		blank, err := isBlank(i, 128<<10)
-		if err == nil && !blank && !imageOnly {
-			end = i.Size()
-		}
-		return end, err
-	}
-	if hybrid, err := hasCDVolume(i); err != nil || hybrid && !imageOnly {
+	blank, err := isBlank(i, 128<<10)
+	if err != nil || !blank && !imageOnly {
 		return i.Size(), err
 	}
+	end := int64(sector)
 	for _, r := range info.Regions {
-		if r.Hint != udif.FreeType {
+		if info.Scheme != attach.SchemeNone && r.Hint != udif.FreeType {
 			end = max(end, (r.First+r.Count)*sector)
 		}
 	}
 	return end, nil
-}
-
-// hasCDVolume reports whether there is an ISO 9660 volume on the device, or one
-// of UDF in the same place: after the type of the first volume descriptor, in
-// sector 16 of 2048 bytes.
-func hasCDVolume(i *imageFile) (bool, error) {
-	const at = 16*2048 + 1
-	head, err := readHead(i, at+5)
-	return len(head) == at+5 && (string(head[at:]) == "CD001" || string(head[at:]) == "BEA01"), err
 }
 
 // checkStaleTable refuses a table if only its backup is left, with other data

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -27,10 +27,11 @@ import (
 //	.dmgbench-0123456789abcdef-x.dmg    the new image
 //	.dmgbench-0123456789abcdef-x.dmg~   the old image, only where one of the two is a folder
 //
-// and renames. Killed at any point it leaves the old image whole, under its
-// name or with the mark "~". The next command that makes an image in the same
-// folder removes the rest, see sweep; what has the mark is never removed,
-// because it may be the only copy.
+// and renames. The first half of the digits is of the boot: a lock that was
+// taken on another machine is not visible here. Killed at any point it leaves
+// the old image whole, under its name or with the mark "~". The next command
+// that makes an image in the same folder removes the rest, see sweep; what has
+// the mark is never removed, because it may be the only copy.
 const (
 	stemPrefix = ".dmgbench-"
 	stemLength = len(stemPrefix) + 16
@@ -39,9 +40,9 @@ const (
 	maxName    = 255 // bytes that file systems allow
 )
 
-// lockName matches exactly the locks that replace makes: sweep must not touch
-// other files.
-var lockName = regexp.MustCompile(`^\.dmgbench-[0-9a-f]{16}\.lock$`)
+// bootPrefix starts the stems of this boot; without digits where boots cannot
+// be identified.
+func bootPrefix() string { return fmt.Sprintf("%s%.8s", stemPrefix, host.BootID()) }
 
 // replace calls build, which makes an image under a temporary name next to p,
 // and renames it when it is complete. Without -ov an image that exists is an
@@ -54,7 +55,7 @@ func (c *call) replace(p place, build func(tmp place) error) (err error) {
 	c.sweep(p.dir)
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
-	stem := stemPrefix + hex.EncodeToString(random[:])
+	stem := (bootPrefix() + hex.EncodeToString(random[:]))[:stemLength]
 	release := lockStem(p.dir, stem)
 	defer func() { err = errors.Join(err, release()) }()
 	tmp := p.sibling(stem + "-" + p.name)
@@ -154,128 +155,74 @@ func renameNew(tmp, p place, folder bool) error {
 	return p.dir.Sync()
 }
 
-// lockText is the content of a lock. It names the boot, because in a shared
-// folder a lock of another kernel is not visible. It is "" where boots cannot
-// be identified.
-func lockText() string {
-	boot := host.BootID()
-	if boot == "" {
-		return ""
-	}
-	return "dmgbench makes an image under this name; boot " + boot + "\n"
-}
-
 // lockStem takes the lock of a stem. Without a lock the image is still made,
-// but what a killed process leaves is the user's to remove. The text is written
-// after the lock is taken: an empty lock file is never removed by others.
+// but what a killed process leaves is the user's to remove. The file gets its
+// content after the lock is taken: an empty one is never swept.
 func lockStem(dir *hostio.Dir, stem string) (release func() error) {
-	name, text := stem+lockSuffix, lockText()
-	none := func() error { return nil }
-	if text == "" {
-		return none
-	}
+	name := stem + lockSuffix
 	f, err := dir.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: true})
 	if err != nil {
-		return none
+		return func() error { return nil }
 	}
-	release = func() error {
-		return errors.Join(removeIfExists((*hostio.Dir).Remove, dir, name), f.Close())
+	if f.TryLock() == nil {
+		_, _ = f.WriteAt([]byte("dmgbench makes an image under this name\n"), 0)
 	}
-	if err = f.TryLock(); err == nil {
-		_, err = f.WriteAt([]byte(text), 0)
-	}
-	if err != nil {
-		_ = release() // removes the new file, which is of no use
-		return none
-	}
-	return release
+	return func() error { return errors.Join(removeIfExists((*hostio.Dir).Remove, dir, name), f.Close()) }
 }
 
 // sweep removes from a folder what killed processes of this user have left:
 // only if their lock shows that they ran under this kernel and have ended. What
-// cannot be decided or removed stays. A lock of another boot or kernel stays
-// too: in a shared folder its process may run on another machine, and flock(2)
-// of that machine is not visible here.
+// cannot be decided or removed stays.
 func (c *call) sweep(dir *hostio.Dir) {
 	entries, err := dir.ReadDir(".")
-	if err != nil {
+	prefix := bootPrefix()
+	if err != nil || prefix == stemPrefix {
 		return
 	}
 	for _, e := range entries {
-		if lockName.MatchString(e.Name()) {
-			c.sweepStem(dir, strings.TrimSuffix(e.Name(), lockSuffix))
+		stem, ok := strings.CutSuffix(e.Name(), lockSuffix)
+		if !ok || len(stem) != stemLength || !strings.HasPrefix(stem, prefix) || !isOwnEntry(dir, e.Name()) {
+			continue
 		}
+		f, err := dir.Open(e.Name(), hostio.OpenOptions{})
+		if err != nil {
+			continue
+		}
+		st, err := f.Stat()
+		if err == nil && st.Size > 0 && f.TryLock() == nil {
+			c.sweepStem(dir, entries, stem)
+		}
+		f.Close()
 	}
 }
 
-// sweepStem removes the images of one stem, then its lock.
-func (c *call) sweepStem(dir *hostio.Dir, stem string) {
-	name := stem + lockSuffix
-	if !isOwnEntry(dir, name, fs.FileMode.IsRegular) {
+// sweepStem removes the images of one stem, then its lock. It ends at the first
+// that it may not remove.
+func (c *call) sweepStem(dir *hostio.Dir, entries []fs.DirEntry, stem string) {
+	ofStem := func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), stem) && e.Name() != stem+lockSuffix }
+	isAside := func(e fs.DirEntry) bool { return ofStem(e) && strings.HasSuffix(e.Name(), asideMark) }
+	if slices.ContainsFunc(entries, isAside) {
 		return
 	}
-	f, err := dir.Open(name, hostio.OpenOptions{})
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	if f.TryLock() != nil || !isAbandoned(dir, f, name) {
-		return
-	}
-	left, ok := imagesOfStem(dir, stem)
-	if !ok {
-		return
-	}
-	for _, image := range left {
-		if container.Remove(dir, image) != nil {
+	for _, e := range entries {
+		if !ofStem(e) {
+			continue
+		}
+		if !isOwnEntry(dir, e.Name()) || container.Remove(dir, e.Name()) != nil {
 			return
 		}
 		if c.has("verbose") {
-			fmt.Fprintf(c.err, "%s: removed what a killed process left: %q\n", c.tool, dir.Path()+"/"+image)
+			fmt.Fprintf(c.err, "%s: removed what a killed process left: %q\n", c.tool, dir.Path()+"/"+e.Name())
 		}
 	}
-	_ = dir.Remove(name) // the next command tries again
+	_ = dir.Remove(stem + lockSuffix) // the next command tries again
 }
 
-// isAbandoned reports whether a lock that no process holds is whole, of this
-// boot, and still has its name.
-func isAbandoned(dir *hostio.Dir, f *hostio.File, name string) bool {
-	want := lockText()
-	st, err := f.Stat()
-	if err != nil || want == "" || st.Links != 1 || st.Size != int64(len(want)) {
-		return false
-	}
-	got, err := dir.ReadFile(name, st.Size)
-	return err == nil && string(got) == want
-}
-
-// imagesOfStem lists the images of a stem. ok is false if one is not of this
-// user or not an image, or if an old image may be among them.
-func imagesOfStem(dir *hostio.Dir, stem string) (left []string, ok bool) {
-	entries, err := dir.ReadDir(".")
-	if err != nil {
-		return nil, false
-	}
-	for _, e := range entries {
-		rest, is := strings.CutPrefix(e.Name(), stem)
-		switch {
-		case !is || rest == lockSuffix:
-			continue
-		case strings.HasSuffix(rest, asideMark), rest != ".cdr" && !strings.HasPrefix(rest, "-"):
-			return nil, false
-		case !isOwnEntry(dir, e.Name(), func(m fs.FileMode) bool { return m.IsRegular() || m.IsDir() }):
-			return nil, false
-		}
-		left = append(left, e.Name())
-	}
-	return left, true
-}
-
-// isOwnEntry reports whether a name is of that kind and belongs to the user of
-// this process.
-func isOwnEntry(dir *hostio.Dir, name string, kind func(fs.FileMode) bool) bool {
+// isOwnEntry reports whether a name is a file or folder of the user of this
+// process.
+func isOwnEntry(dir *hostio.Dir, name string) bool {
 	fi, err := dir.Lstat(name)
-	return err == nil && kind(fi.Mode()) && isOwn(fi)
+	return err == nil && (fi.Mode().IsRegular() || fi.IsDir()) && isOwn(fi)
 }
 
 // isOwn reports whether a file belongs to the user of this process.
