@@ -33,8 +33,6 @@
 package analysis
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 
 	"dmgbench/internal/plan"
@@ -115,5 +113,3 @@ func removeNonFiniteCI(e *result.Estimate) {
 		e.CI, e.Why = nil, wording.Text("not-finite")
 	}
 }
-
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -16,10 +16,8 @@ import (
 func (j judge) along(op plan.Operand, axis string) (points []point, bad finding) {
 	if j.author || op.Published {
 		points, bad = j.s.publishedAlong(op, axis)
-	} else if gone := j.unmeasured(op); gone != "" {
-		return nil, finding{missing: gone}
 	} else {
-		points, bad = j.s.measuredAlong(op, axis, cmp.Or(op.Statistic, j.est))
+		points, bad = j.measuredAlong(op, axis, cmp.Or(op.Statistic, j.est))
 	}
 	if bad.fails() {
 		return nil, bad
@@ -38,8 +36,8 @@ func (j judge) along(op plan.Operand, axis string) (points []point, bad finding)
 	return points, finding{}
 }
 
-func (s *runData) measuredAlong(op plan.Operand, axis, est string) ([]point, finding) {
-	cells, gone := s.cells(op.Quantity, op.Where)
+func (j judge) measuredAlong(op plan.Operand, axis, est string) ([]point, finding) {
+	cells, gone := j.s.cells(op.Quantity, op.Where, j.strict)
 	if gone != "" {
 		return nil, finding{missing: gone}
 	}
@@ -59,7 +57,7 @@ func (s *runData) measuredAlong(op plan.Operand, axis, est string) ([]point, fin
 		groups[at] = append(groups[at], c)
 	}
 	var out []point
-	for _, at := range s.inOrder(axis, seen) {
+	for _, at := range j.s.inOrder(axis, seen) {
 		out = append(out, point{at, gatherValues(op.Quantity, groups[at], est, filterOf(op.Where))})
 	}
 	return out, finding{}
@@ -115,8 +113,7 @@ func (s *runData) inOrder(axis string, values []string) []string {
 	rank := func(v string) int {
 		return slices.IndexFunc(listed, func(w string) bool { return sameValue(axis, v, w) })
 	}
-	out := slices.Clone(values)
-	slices.SortStableFunc(out, func(a, b string) int {
+	return slices.SortedStableFunc(slices.Values(values), func(a, b string) int {
 		x, okX := number(a)
 		y, okY := number(b)
 		if !okX || !okY {
@@ -124,11 +121,10 @@ func (s *runData) inOrder(axis string, values []string) []string {
 		}
 		return cmp.Or(rank(a)-rank(b), cmp.Compare(x, y))
 	})
-	return out
 }
 
 // axisValues are the values of an axis as the plan lists them.
-func (s *runData) axisValues(axis string) (out []string) {
+func (s *runData) axisValues(axis string) []string {
 	for _, a := range s.p.Axes {
 		if a.Key == axis {
 			return a.Values
@@ -140,11 +136,9 @@ func (s *runData) axisValues(axis string) (out []string) {
 		}
 	}
 	if axis == "phase" {
-		for _, st := range s.protocol() {
-			out = appendUnique(out, st.Phase)
-		}
+		return texts(s.protocol(), func(st plan.Step) string { return st.Phase })
 	}
-	return out
+	return nil
 }
 
 // extreme wants the largest (smallest) value at one of the given points.
@@ -190,7 +184,7 @@ func (j judge) extreme(a plan.Assert) finding {
 	if f.dir > 0 {
 		f.p = min(1, f.p*float64(named))
 	}
-	f.saw = wording.Say("seen.extreme", a.Along, nameOf(a.Left.Quantity), a.Direction, points[best].at,
+	f.saw = wording.Say("seen.extreme", a.Along, QuantityName(a.Left.Quantity), a.Direction, points[best].at,
 		wording.Amount{Value: points[best].headline(), Unit: points[best].unit})
 	f.need, f.gap = wording.Say("text", wording.ChoiceText(a.Along, a.At...)), wording.Message{}
 	if f.dir == 0 || f.p > family {
@@ -238,7 +232,7 @@ func (j judge) trend(a plan.Assert) finding {
 	if bad.fails() {
 		return bad
 	}
-	phrase := wording.Say("phrase.trend", nil, a.Along, nameOf(a.Left.Quantity))
+	phrase := wording.Say("phrase.trend", nil, a.Along, QuantityName(a.Left.Quantity))
 	if points[0].fixed {
 		return publishedTrend(points, bound, phrase)
 	}
@@ -303,7 +297,7 @@ func (j judge) spread(op plan.Operand, axis string, bound plan.Bound) finding {
 		return bad
 	}
 	bound.Unit = "1"
-	phrase := wording.Say("phrase.spread", nil, axis, nameOf(op.Quantity))
+	phrase := wording.Say("phrase.spread", nil, axis, QuantityName(op.Quantity))
 	judge := spreadRounds
 	if points[0].fixed {
 		judge = publishedSpread

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -31,13 +32,12 @@ func (s *runData) claims(robust bool) []result.Claim {
 		for _, e := range h.ests {
 			h.findings = append(h.findings, judge{s: s, est: e, strict: true}.assert(c.Assert))
 		}
-		h.adjusted = make([]float64, len(h.ests))
 		hs[i] = h
 	}
 	tests := adjust(hs)
-	out := make([]result.Claim, 0, len(hs))
-	for _, h := range hs {
-		out = append(out, s.claimResult(h, tests))
+	out := make([]result.Claim, len(hs))
+	for i, h := range hs {
+		out[i] = s.claimResult(h, tests)
 	}
 	if robust {
 		s.judgeRobustness(hs, out)
@@ -75,20 +75,20 @@ func isOpenRate(op plan.Operand) bool {
 // namedStatistic is the one statistic that the source names for all figures of
 // the operands, "" if it is silent about one or they differ.
 func (s *runData) namedStatistic(ops []plan.Operand) string {
-	name := ""
+	var names []string
 	for _, op := range ops {
 		figures, why := s.figures(op)
 		if why.fails() {
 			return ""
 		}
 		for _, f := range figures {
-			if f.Statistic == "" || name != "" && f.Statistic != name {
-				return ""
-			}
-			name = f.Statistic
+			names = append(names, f.Statistic)
 		}
 	}
-	return name
+	if names = slices.Compact(names); len(names) != 1 {
+		return ""
+	}
+	return names[0]
 }
 
 // adjust fills in the p values after Holm, and returns over how many claims. A
@@ -104,7 +104,7 @@ func adjust(hs []*claimJudgement) (tests int) {
 		adjusted, n := holm(list)
 		for i, h := range hs {
 			if k < len(h.ests) {
-				h.adjusted[k] = adjusted[i]
+				h.adjusted = append(h.adjusted, adjusted[i])
 			}
 		}
 		if k == 0 {
@@ -122,30 +122,20 @@ func (s *runData) claimResult(h *claimJudgement, tests int) result.Claim {
 		Verdict: f.verdict(h.adjusted[0]), Evidence: s.evidence(h)}
 	switch {
 	case !h.applies:
-		out.Verdict, out.Here = result.NotMeasured, seenHere(f, why.String())
+		// What was seen on an engine that the claim is not about
+		out.Verdict, out.Here = result.NotMeasured, cmp.Or(f.saw.String(), why.String())
 		why = wording.Say("reason.imitated", s.engineTitle())
 	case len(h.ests) > 1 && f.missing == "":
 		out.Verdict, why = overEstimators(h, out.Verdict, why)
 	}
 	out.Reason = why.String()
-	i := slices.IndexFunc(s.r.Departures, func(d result.Departure) bool { return d.Kind == "scale" })
-	if i >= 0 && isDecided(out.Verdict) {
+	d, isScaled := find(s.r.Departures, func(d result.Departure) bool { return d.Kind == "scale" })
+	if isScaled && isDecided(out.Verdict) {
 		// What does not grow with sizes weighs more in a small run, so that its
 		// verdict is about small images.
-		out.Reason = wording.Text("reason.scaled", out.Reason, s.r.Departures[i].Text)
+		out.Reason = wording.Text("reason.scaled", out.Reason, d.Text)
 	}
 	return out
-}
-
-// seenHere is what was seen on an engine that the claim is not about.
-func seenHere(f finding, reason string) string {
-	switch {
-	case !f.saw.IsZero():
-		return f.saw.String()
-	case f.missing != "":
-		return wording.Text("seen.nothing", reason)
-	}
-	return reason
 }
 
 // overEstimators wants the same verdict under every estimator that the files
@@ -166,12 +156,12 @@ func overEstimators(h *claimJudgement, verdict string, why wording.Message) (str
 	if len(left) > 0 {
 		tail = wording.Say("estimators.left", strings.Join(left, " and "))
 	}
-	switch {
-	case len(count[verdict]) < total:
-	case isDecided(verdict):
-		return verdict, wording.Say("estimators.agree", why, len(count[result.Holds]), total, tail)
-	default:
-		return verdict, wording.Say("estimators.undecided", why, tail)
+	if len(count[verdict]) == total {
+		key := "estimators.undecided"
+		if isDecided(verdict) {
+			key = "estimators.agree"
+		}
+		return verdict, wording.Say(key, why, tail, len(count[result.Holds]), total)
 	}
 	names := ""
 	for _, v := range []string{result.Holds, result.DoesNotHold, result.CannotTell} {
@@ -185,10 +175,7 @@ func overEstimators(h *claimJudgement, verdict string, why wording.Message) (str
 // reason is what led to the verdict under one estimator.
 func reason(f finding, p float64, tests int) wording.Message {
 	if f.fails() {
-		if f.missing != "" {
-			return wording.Say("text", f.missing)
-		}
-		return wording.Say("text", f.weak)
+		return wording.Say("text", cmp.Or(f.missing, f.weak))
 	}
 	var need, gap wording.Message
 	if !f.need.IsZero() {
@@ -197,6 +184,7 @@ func reason(f finding, p float64, tests int) wording.Message {
 	if !f.gap.IsZero() {
 		gap = wording.Say("reason.gap", f.gap)
 	}
+	isHolm := f.sampled && p > family
 	switch {
 	case f.few && f.dir > 0:
 		return wording.Say("reason.few-toward", f.saw, need, minRounds, f.per.name())
@@ -204,23 +192,19 @@ func reason(f finding, p float64, tests int) wording.Message {
 		return wording.Say("reason.few-away", f.saw, need, minRounds, f.per.name())
 	case f.few:
 		return wording.Say("reason.few", f.saw, need, gap, minRounds, f.per.name())
-	case f.dir == 0 || f.p > family || f.dir < 0 && !(f.sampled && p > family):
-		return wording.Say("reason", f.saw, need, gap)
-	case f.sampled && p > family:
+	case f.dir != 0 && f.p <= family && isHolm:
 		return wording.Say("reason.holm", f.saw, need, gap, tests, wording.P(f.p), wording.P(p).Short())
+	case f.dir > 0 && f.p <= family:
+		gap = wording.Message{}
 	}
-	return wording.Say("reason", f.saw, need, wording.Message{})
+	return wording.Say("reason", f.saw, need, gap)
 }
 
 // evidence lists the numbers of a verdict, those of the other estimators in
 // short.
 func (s *runData) evidence(h *claimJudgement) []string {
-	f, out := h.findings[0], []string{}
-	for _, line := range f.evidence {
-		if text := line.String(); !slices.Contains(out, text) {
-			out = append(out, text)
-		}
-	}
+	f := h.findings[0]
+	out := append([]string{}, texts(f.evidence, wording.Message.String)...)
 	if h.applies && f.tested() {
 		out = append(out, wording.Text("evidence.holm", wording.P(h.adjusted[0])))
 	}
@@ -232,12 +216,12 @@ func (s *runData) evidence(h *claimJudgement) []string {
 		}
 		out = append(out, wording.Text("of-case", h.ests[i], text))
 	}
-	var kinds []string
-	for _, d := range s.r.Departures {
-		if slices.Contains(incomparable, d.Kind) {
-			kinds = appendUnique(kinds, d.Kind)
+	kinds := texts(s.r.Departures, func(d result.Departure) string {
+		if !slices.Contains(incomparable, d.Kind) {
+			return ""
 		}
-	}
+		return d.Kind
+	})
 	if h.claim.By == "author" && len(kinds) > 0 {
 		out = append(out, wording.Text("evidence.deviations", strings.Join(kinds, ", ")))
 	}
@@ -260,12 +244,9 @@ func JudgePublished(p *plan.Plan) []result.Claim {
 			continue
 		}
 		f := judge{s: s, est: s.headlineName(), author: true}.assert(c.Assert)
-		evidence := []string{}
-		for _, line := range f.evidence {
-			evidence = append(evidence, line.String())
-		}
+		evidence := append([]string{}, texts(f.evidence, wording.Message.String)...)
 		out = append(out, result.Claim{ID: c.ID, Says: c.Says, By: c.By, Scope: c.Scope,
-			Verdict: f.verdict(0), Reason: reason(f, 0, 0).String(), Evidence: slices.Compact(evidence)})
+			Verdict: f.verdict(0), Reason: reason(f, 0, 0).String(), Evidence: evidence})
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -266,14 +267,12 @@ func (c *comparer) compareClaims() {
 			c.note("note.claims-undecided", s.name, why)
 		}
 		for _, k := range claims {
-			j, ok := at[k.ID]
-			if !ok {
-				j = len(c.out.Claims)
-				at[k.ID] = j
+			if _, ok := at[k.ID]; !ok {
+				at[k.ID] = len(c.out.Claims)
 				c.out.Claims = append(c.out.Claims, ClaimChange{ID: k.ID, Says: k.Says,
 					Verdicts: make([]string, len(c.sides)), Sessions: make([]int, len(c.sides))})
 			}
-			out := &c.out.Claims[j]
+			out := &c.out.Claims[at[k.ID]]
 			out.Required = out.Required || k.Required
 			out.Verdicts[i], out.Sessions[i] = k.Verdict, sessions
 		}
@@ -358,21 +357,16 @@ func (c *comparer) describeChange(k *ClaimChange) {
 func (c *comparer) addAnswers() {
 	for _, s := range c.sides[1:] {
 		a := CompareAnswer{Side: s.name}
-		var worst, best *CompareRow
-		unknown, rows := 0, 0
+		unknown := 0
+		var worse, better []*CompareRow
 		for i := range c.out.Rows {
 			r := &c.out.Rows[i]
-			if r.Side != s.name {
-				continue
-			}
-			rows++
 			switch {
+			case r.Side != s.name:
 			case r.Status == RowChanged && r.Better < 0:
-				a.Worse++
-				worst = largerEffect(worst, r)
+				worse = append(worse, r)
 			case r.Status == RowChanged && r.Better > 0:
-				a.Better++
-				best = largerEffect(best, r)
+				better = append(better, r)
 			case r.Status == RowSame || r.Status == RowChanged:
 				a.Same++
 			default:
@@ -382,69 +376,55 @@ func (c *comparer) addAnswers() {
 				}
 			}
 		}
-		text := answerText(a, rows, worst, best)
+		a.Worse, a.Better = len(worse), len(better)
+		rows := a.Worse + a.Better + a.Same + a.Open
+		text := ""
 		switch rows {
 		case 0:
 			text = wording.Text("answer.nothing")
 		case unknown:
 			text = wording.Text("answer.few-sessions")
+		default:
+			text = changesText("answer.worse", worse, rows)
+			text = wording.Join(text, changesText("answer.better", better, rows))
+			if a.Same > 0 {
+				text = wording.Join(text, wording.Text("answer.same", a.Same, rows))
+			}
+			if a.Open > 0 {
+				text = wording.Join(text, wording.Text("answer.undecided", a.Open, rows))
+			}
 		}
 		a.Text = wording.Text("answer", s.name, c.sides[0].name, text)
 		c.out.Answers = append(c.out.Answers, a)
 	}
 }
 
-// answerText describes how many rows of a side are worse, better, the same and
-// undecided.
-func answerText(a CompareAnswer, rows int, worst, best *CompareRow) (text string) {
-	for _, part := range []struct {
-		key string
-		n   int
-		at  *CompareRow
-	}{
-		{"answer.worse", a.Worse, worst}, {"answer.better", a.Better, best},
-		{"answer.same", a.Same, nil}, {"answer.undecided", a.Open, nil},
-	} {
-		if part.n == 0 {
-			continue
-		}
-		own := wording.Text(part.key, part.n, rows)
-		if at := part.at; at != nil {
-			most := "answer.namely"
-			if part.n > 1 {
-				most = "answer.most"
-			}
-			own += wording.Text(most, at.name(), at.Op, at.Effect)
-		}
-		text = wording.Join(text, own)
+// changesText is how many of some rows changed, and the largest change; ""
+// without a change.
+func changesText(key string, changed []*CompareRow, rows int) string {
+	if len(changed) == 0 {
+		return ""
 	}
-	return text
-}
-
-// name is the case, phase and cycle of a row.
-func (r *CompareRow) name() string {
+	most := slices.MaxFunc(changed, func(a, b *CompareRow) int {
+		return cmp.Compare(math.Abs(math.Log(a.Ratio)), math.Abs(math.Log(b.Ratio)))
+	})
 	cycle := ""
-	if r.Cycle > 0 {
-		cycle = fmt.Sprintf("cycle %d", r.Cycle)
+	if most.Cycle > 0 {
+		cycle = fmt.Sprintf("cycle %d", most.Cycle)
 	}
-	return wording.NonEmpty(wording.Case(r.Case), r.Phase, cycle)
+	name := wording.NonEmpty(wording.Case(most.Case), most.Phase, cycle)
+	return wording.Text(key, len(changed), rows) + wording.Text("answer.most", name, most.Op, most.Effect)
 }
 
 func isDecided(verdict string) bool { return verdict == result.Holds || verdict == result.DoesNotHold }
-
-// largerEffect is the row of the larger change; a may be nil.
-func largerEffect(a, b *CompareRow) *CompareRow {
-	if a == nil || math.Abs(math.Log(b.Ratio)) > math.Abs(math.Log(a.Ratio)) {
-		return b
-	}
-	return a
-}
 
 // comparer makes one comparison.
 type comparer struct {
 	o     CompareOptions
 	out   *Comparison
 	sides []*compareSide
+	// Of the runs
+	names []string
 	// Of runs that make the sides
 	facts []string
 	// Of cases that make the sides

@@ -75,34 +75,33 @@ func (c *comparer) addRow(a, b *compareCell, sideName string) {
 	row := CompareRow{Case: a.key.id, Phase: a.key.phase, Cycle: a.key.cycle, Op: string(a.key.op),
 		Unit: a.key.op.Unit(), Side: sideName, Base: a.sample(), Value: b.sample(), Status: RowUnclear,
 		Warnings: []string{}}
-	row.compare(a, b, c)
+	if ct, per, err := contrast(a, b); err != nil {
+		row.fillUndecided(a, b)
+	} else {
+		each := replicaOf(per, a, b)
+		p, worse := each.corrected(ct.P(0)), each.corrected(c.pWorse(ct, a.key.op))
+		row.Ratio, row.P, row.Worse = math.Exp(ct.Estimate), &p, &worse
+		row.CI = ratioInterval(ct, each, per)
+		row.addWarnings(a, b, per)
+	}
 	c.out.Rows = append(c.out.Rows, row)
 }
 
-// compare fills in the ratio of two cells with its interval and p values, where
-// they have enough sessions or rounds.
-func (row *CompareRow) compare(a, b *compareCell, c *comparer) {
-	ct, per, err := contrast(a, b)
-	if err != nil {
-		row.fillUndecided(a, b)
-		return
-	}
-	row.Ratio = math.Exp(ct.Estimate)
-	each := replicaOf(per, a, b)
-	p, worse := each.corrected(ct.P(0)), each.corrected(c.pWorse(ct, a.key.op))
-	row.P, row.Worse, row.CI = &p, &worse, ratioInterval(ct, each, per)
+// addWarnings adds what a reader of a ratio over units of replication has to
+// know.
+func (row *CompareRow) addWarnings(a, b *compareCell, per string) {
 	warn := func(key string, args ...any) { row.Warnings = append(row.Warnings, wording.Text(key, args...)) }
 	if per == perRound {
-		warn("row.one-session", sameSessions(sharedBy(a, b, bySession), "one session"))
+		warn("row.one-session", wording.Count{N: sharedBy(a, b, bySession), Noun: "shared session"})
 	}
 	if own := row.Value.Value / row.Base.Value; math.Abs(own/row.Ratio-1) > 1e-9 {
 		warn("row.shared-units", per)
 	}
-	if x, y := a.work, b.work; x.filesystem != y.filesystem {
-		warn("row.filesystem", x.filesystem, y.filesystem)
+	if x, y := a.target.Filesystem, b.target.Filesystem; x != y {
+		warn("row.filesystem", x, y)
 	}
-	if x, y := a.work, b.work; x.backend != y.backend {
-		warn("row.backend", cmp.Or(x.backend, "unknown"), cmp.Or(y.backend, "unknown"))
+	if x, y := a.target.Backend, b.target.Backend; x != y {
+		warn("row.backend", cmp.Or(x, "unknown"), cmp.Or(y, "unknown"))
 	}
 	if row.CI != nil && row.CI.Method == stats.MethodPooled {
 		warn("row.pooled", wording.Count{N: len(row.Base.Sessions), Noun: "session"}, len(row.Value.Sessions))
@@ -135,14 +134,6 @@ func ratioInterval(ct stats.Contrast, each replica, units string) *result.CI {
 // sharedBy is how many units of replication two cells have in common.
 func sharedBy(a, b *compareCell, of func(compareRound) string) int {
 	return len(commonDifferences(a.averageBy(of), b.averageBy(of)))
-}
-
-// sameSessions is "the same 2 sessions", or the text for one.
-func sameSessions(n int, one string) string {
-	if n == 1 {
-		return one
-	}
-	return wording.Text("same-sessions", n)
 }
 
 // contrast is the difference of the logarithms, b less a, over the units that
@@ -197,15 +188,11 @@ func (row *CompareRow) fillUndecided(a, b *compareCell) {
 	na, nb := len(row.Base.Sessions), len(row.Value.Sessions)
 	row.Reason = wording.Text("session-unknown", wording.Count{N: na, Noun: "session"}, nb)
 	if shared := sharedBy(a, b, bySession); shared > 0 {
-		row.Reason = wording.Text("session-unknown.shared", sameSessions(shared, "the same session"),
+		row.Reason = wording.Text("session-unknown.shared", wording.Count{N: shared, Noun: "shared session"},
 			wording.Count{N: sharedBy(a, b, byRound), Noun: "round"})
 	}
-	if na != 1 || nb != 1 {
-		row.Reason = wording.Text("session-unknown.several", row.Reason)
-		return
-	}
 	x, y := a.averageBy(byRound), b.averageBy(byRound)
-	if ct, err := stats.WelchContrast(y.values, x.values); err == nil {
+	if ct, err := stats.WelchContrast(y.values, x.values); err == nil && na == 1 && nb == 1 {
 		row.CI = ratioInterval(ct, replicaOf(perRound, a, b), roundsOfSessions)
 	}
 }
@@ -276,19 +263,28 @@ func (c *comparer) decideRows() {
 		r.Regressed = past[i] <= family && r.Status == RowChanged && r.CI.Unit == perSession
 	}
 	for i := range c.out.Rows {
-		r := &c.out.Rows[i]
-		if info, ok := plan.Quantity(r.Op).Info(); ok && r.Ratio != 1 {
-			r.Better = -1
-			if (r.Ratio > 1) == info.HigherIsBetter {
-				r.Better = 1
-			}
-		}
-		if r.Status == RowUnclear {
-			r.Reason = unclear(r, len(tested))
-		}
-		r.Effect = effect(r)
-		r.Undecided = c.isUndecided(r)
+		c.describeRow(&c.out.Rows[i], len(tested))
 	}
+}
+
+// describeRow fills in the direction, the texts and whether the row is
+// undecided, of one among rows that are tested together.
+func (c *comparer) describeRow(r *CompareRow, tests int) {
+	if info, ok := plan.Quantity(r.Op).Info(); ok && r.Ratio != 1 {
+		r.Better = -1
+		if (r.Ratio > 1) == info.HigherIsBetter {
+			r.Better = 1
+		}
+	}
+	switch {
+	case r.Status != RowUnclear:
+	case r.P != nil && *r.P <= family && r.Holm != nil:
+		r.Reason = wording.Text("unclear.holm", tests, wording.P(*r.P), wording.P(*r.Holm).Short())
+	default:
+		r.Reason = wording.Text("unclear")
+	}
+	r.Effect = effect(r)
+	r.Undecided = c.isUndecided(r)
 }
 
 // isUndecided reports whether a row leaves open that it is worse than the
@@ -304,31 +300,19 @@ func (c *comparer) isUndecided(r *CompareRow) bool {
 	return at < 1 && r.CI.Low < at || at >= 1 && r.CI.High > at
 }
 
-// unclear is why a row that was tested is undecided.
-func unclear(r *CompareRow, tests int) string {
-	if r.P != nil && *r.P <= family && r.Holm != nil {
-		return wording.Text("unclear.holm", tests, wording.P(*r.P), wording.P(*r.Holm).Short())
-	}
-	return wording.Text("unclear")
-}
-
 // effect writes a row as text: "12 % slower (8–16 %)", or "~" and what was
 // seen.
 func effect(r *CompareRow) string {
 	words := changeWords(plan.Quantity(r.Op))
-	switch r.Status {
-	case RowChanged:
-		if r.CI == nil {
-			return words.Change(r.Ratio, nil)
-		}
-		return words.Change(r.Ratio, &wording.Span{Low: r.CI.Low, High: r.CI.High})
-	case RowSame:
-		return wording.Text("effect.same", wording.PercentUp(max(math.Abs(r.CI.Low-1), math.Abs(r.CI.High-1))))
-	case RowSessionUnknown:
+	switch {
+	case r.Status == RowSessionUnknown:
 		return wording.Text("effect.session-unknown", words.Change(r.Ratio, nil))
-	}
-	if r.CI == nil {
+	case r.CI == nil:
 		return "~"
+	case r.Status == RowChanged:
+		return words.Change(r.Ratio, &wording.Span{Low: r.CI.Low, High: r.CI.High})
+	case r.Status == RowSame:
+		return wording.Text("effect.same", wording.PercentUp(max(math.Abs(r.CI.Low-1), math.Abs(r.CI.High-1))))
 	}
 	return wording.Text("effect.interval", wording.SignedSpan(r.CI.Low-1, r.CI.High-1))
 }

@@ -16,13 +16,13 @@ func TestCompareCasesOfTwoRuns(t *testing.T) {
 	by := CompareOptions{By: []string{"format"}}
 	for _, r := range compared(t, by, sessionsOf(t, "4", 0.01, 1, 2)).Rows {
 		assert.Equal(t, perRound, r.CI.Unit)
-		assert.Equal(t, []string{"both sides were measured in the same 2 sessions, round by round: what another session would show is not known"}, r.Warnings)
+		assert.Equal(t, []string{"both sides were measured in 2 shared sessions, round by round: what another session would show is not known"}, r.Warnings)
 	}
 	for _, r := range compared(t, by, sessionsOf(t, "4", 0.01, 1)).Rows {
-		assert.Equal(t, []string{"both sides were measured in one session, round by round: what another session would show is not known"}, r.Warnings)
+		assert.Equal(t, []string{"both sides were measured in 1 shared session, round by round: what another session would show is not known"}, r.Warnings)
 	}
 	// Of one round each, nothing: two sessions on both sides are not what is missing.
-	for runs, where := range map[int]string{1: "the same session, with 1 round", 2: "the same 2 sessions, with 2 rounds"} {
+	for runs, where := range map[int]string{1: "1 shared session, with 1 round", 2: "2 shared sessions, with 2 rounds"} {
 		short := sessionsOf(t, "4", 0.01, 1, 2)[:runs]
 		for _, r := range short {
 			onlyRound(r, 1)

@@ -13,14 +13,17 @@ import (
 
 // compareSide is a side with what was measured of it.
 type compareSide struct {
-	name string
-	runs []*result.Result
-	// Of the runs, against taking one twice
-	ids   map[string]bool
+	name  string
+	runs  []*result.Result
+	cases []sideCase
 	cells map[cellKey]*compareCell
 	order []cellKey
-	// Cases without values
-	lost []Unpaired
+}
+
+// sideCase is a case of a run.
+type sideCase struct {
+	run *result.Result
+	*result.Case
 }
 
 // cellKey pairs cells of two sides.
@@ -53,12 +56,13 @@ func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
 		switch {
 		case isCompareFact(name):
 			c.facts = append(c.facts, name)
-		case hasKey(runs, name):
+		case hasCase(runs, func(k result.Case) bool { return caseValue(&k, name) != "" }):
 			c.keys = append(c.keys, name)
 		default:
 			return nil, refuse("compare.no-key", name)
 		}
 	}
+	c.nameRuns(runs)
 	if err := c.splitRuns(runs); err != nil {
 		return nil, err
 	}
@@ -66,7 +70,7 @@ func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
 		return nil, err
 	}
 	c.out.Estimator = cmp.Or(o.Estimator, headlineOf(c.sides[0].runs))
-	for _, op := range c.ops() {
+	for _, op := range opsOf(runs, o.Ops) {
 		c.out.Ops = append(c.out.Ops, string(op))
 	}
 	for _, s := range c.sides {
@@ -75,20 +79,15 @@ func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
 	return c, nil
 }
 
-// hasKey reports whether a case of any run has the key.
-func hasKey(runs []*result.Result, key string) bool {
-	return slices.ContainsFunc(runs, func(r *result.Result) bool {
-		return slices.ContainsFunc(r.Cases, func(c result.Case) bool { return caseValue(&c, key) != "" })
-	})
+func hasCase(runs []*result.Result, is func(result.Case) bool) bool {
+	return slices.ContainsFunc(runs, func(r *result.Result) bool { return slices.ContainsFunc(r.Cases, is) })
 }
 
 // caseValue is the value of a key of a case: its own, or its target's; ""
 // without one.
 func caseValue(c *result.Case, key string) string {
-	for _, kv := range c.Keys {
-		if kv[0] == key {
-			return kv[1]
-		}
+	if kv, ok := find(c.Keys, func(kv [2]string) bool { return kv[0] == key }); ok {
+		return kv[1]
 	}
 	t := c.Target
 	return map[string]string{"place": t.Place, "format": t.Format, "encryption": t.Encryption,
@@ -97,26 +96,30 @@ func caseValue(c *result.Case, key string) string {
 
 // splitRuns puts runs, or cases of runs, into sides.
 func (c *comparer) splitRuns(runs []*result.Result) error {
-	if err := c.refuseTwins(runs); err != nil {
-		return err
-	}
+	// Of a run id, the number of the run that has it
+	owner := map[string]int{}
 	for i, r := range runs {
-		names := []string{c.runName(i, r)}
-		switch {
-		case len(c.keys) > 0:
-			names = nil
-			for k := range r.Cases {
-				names = appendUnique(names, c.sideOf(&r.Cases[k], r))
-			}
-		case len(c.facts) > 0:
-			names[0] = factsText(r, c.facts...)
-		case i < len(c.o.Sides):
-			names[0] = c.o.Sides[i]
+		// The sessions of a run that is given twice, also inside a pooled result,
+		// would count as others, and a session does not differ from itself
+		ids := []string{r.Run}
+		for _, p := range r.Runs {
+			ids = append(ids, p.Run)
 		}
-		for _, name := range names {
-			s := c.findSide(name, len(c.o.By) == 0 && len(c.o.Sides) == 0)
-			s.ids[r.Run] = true
-			s.runs = append(s.runs, r)
+		for _, id := range ids {
+			if before, ok := owner[id]; ok && before != i && id != "" {
+				return refuse("compare.twice", id, c.runName(before, runs[before]), c.runName(i, r))
+			}
+			owner[id] = i
+		}
+		for k := range r.Cases {
+			if name := c.sideName(i, r, &r.Cases[k]); name != "" {
+				s := c.findSide(name, r)
+				s.cases = append(s.cases, sideCase{r, &r.Cases[k]})
+			}
+		}
+		// A run without cases is a side as well
+		if len(c.keys) == 0 {
+			c.findSide(c.sideName(i, r, nil), r)
 		}
 	}
 	switch {
@@ -128,29 +131,7 @@ func (c *comparer) splitRuns(runs []*result.Result) error {
 	return nil
 }
 
-// refuseTwins refuses a run that is given twice, also inside a pooled result:
-// its sessions would count as others, and a session does not differ from
-// itself.
-func (c *comparer) refuseTwins(runs []*result.Result) error {
-	// Names by run id
-	seen := map[string]string{}
-	for i, r := range runs {
-		name := c.runName(i, r)
-		ids := []string{r.Run}
-		for _, p := range r.Runs {
-			ids = append(ids, p.Run)
-		}
-		slices.Sort(ids)
-		for _, id := range slices.Compact(ids) {
-			if before, there := seen[id]; there && id != "" {
-				return refuse("compare.twice", id, before, name)
-			}
-			seen[id] = name
-		}
-	}
-	return nil
-}
-
+// runName is what the run of a number is called.
 func (c *comparer) runName(i int, r *result.Result) string {
 	if i < len(c.o.Names) && c.o.Names[i] != "" {
 		return c.o.Names[i]
@@ -158,9 +139,27 @@ func (c *comparer) runName(i int, r *result.Result) string {
 	return cmp.Or(r.Run, fmt.Sprintf("run %d", i+1))
 }
 
-// sideOf is the name of the side of a case, made of facts of its run and the
-// values of the keys; "" without one of these.
-func (c *comparer) sideOf(k *result.Case, r *result.Result) string {
+// nameRuns names the runs, each unlike the others.
+func (c *comparer) nameRuns(runs []*result.Result) {
+	for i, r := range runs {
+		name := c.runName(i, r)
+		for n := 2; slices.Contains(c.names, name); n++ {
+			name = fmt.Sprintf("%s (%d)", c.runName(i, r), n)
+		}
+		c.names = append(c.names, name)
+	}
+}
+
+// sideName is the side of a case of the run of a number: facts of the run and
+// values of keys, or what the run is called; "" without the value of a key.
+func (c *comparer) sideName(i int, r *result.Result, k *result.Case) string {
+	switch {
+	case len(c.o.By) > 0:
+	case i < len(c.o.Sides):
+		return c.o.Sides[i]
+	default:
+		return c.names[i]
+	}
 	var parts []string
 	if len(c.facts) > 0 {
 		parts = append(parts, factsText(r, c.facts...))
@@ -175,21 +174,16 @@ func (c *comparer) sideOf(k *result.Case, r *result.Result) string {
 	return strings.Join(parts, ", ")
 }
 
-// findSide finds a side by its name, or makes it; with distinct it makes
-// another of that name.
-func (c *comparer) findSide(name string, distinct bool) *compareSide {
-	same := 0
-	for _, s := range c.sides {
-		if s.name == name {
-			if !distinct {
-				return s
-			}
-			same++
-			name = fmt.Sprintf("%s (%d)", strings.TrimSuffix(name, fmt.Sprintf(" (%d)", same)), same+1)
-		}
+// findSide finds a side by its name, or makes it, and adds a run to it.
+func (c *comparer) findSide(name string, r *result.Result) *compareSide {
+	s, ok := find(c.sides, func(s *compareSide) bool { return s.name == name })
+	if !ok {
+		s = &compareSide{name: name, cells: map[cellKey]*compareCell{}}
+		c.sides = append(c.sides, s)
 	}
-	s := &compareSide{name: name, ids: map[string]bool{}, cells: map[cellKey]*compareCell{}}
-	c.sides = append(c.sides, s)
+	if !slices.Contains(s.runs, r) {
+		s.runs = append(s.runs, r)
+	}
 	return s
 }
 
@@ -202,13 +196,12 @@ func (c *comparer) putBaselineFirst() error {
 	}
 	i := slices.IndexFunc(c.sides, func(s *compareSide) bool { return s.name == want })
 	if i < 0 {
-		i = slices.IndexFunc(c.sides, func(s *compareSide) bool { return s.ids[want] })
+		i = slices.IndexFunc(c.sides, func(s *compareSide) bool {
+			return slices.ContainsFunc(s.runs, func(r *result.Result) bool { return r.Run == want })
+		})
 	}
 	if i < 0 {
-		var have []string
-		for _, s := range c.sides {
-			have = append(have, fmt.Sprintf("%q", s.name))
-		}
+		have := texts(c.sides, func(s *compareSide) string { return fmt.Sprintf("%q", s.name) })
 		return refuse("compare.no-baseline", want, strings.Join(have, ", "))
 	}
 	s := c.sides[i]
@@ -228,10 +221,11 @@ func headlineOf(runs []*result.Result) string {
 	return aggregate
 }
 
-// ops are the quantities to compare.
-func (c *comparer) ops() []plan.Quantity {
-	if len(c.o.Ops) > 0 {
-		return c.o.Ops
+// opsOf are the quantities to compare: those that are asked for, or the rates,
+// or all where no rate was measured.
+func opsOf(runs []*result.Result, asked []plan.Quantity) []plan.Quantity {
+	if len(asked) > 0 {
+		return asked
 	}
 	var rates, all []plan.Quantity
 	for _, q := range plan.Quantities {
@@ -241,11 +235,8 @@ func (c *comparer) ops() []plan.Quantity {
 		}
 	}
 	isRated := func(st result.Step) bool { return slices.Contains(rates, plan.Quantity(st.Do)) }
-	hasRate := func(k result.Case) bool { return slices.ContainsFunc(k.Steps, isRated) }
-	for _, s := range c.sides {
-		if slices.ContainsFunc(s.runs, func(r *result.Result) bool { return slices.ContainsFunc(r.Cases, hasRate) }) {
-			return rates
-		}
+	if hasCase(runs, func(k result.Case) bool { return slices.ContainsFunc(k.Steps, isRated) }) {
+		return rates
 	}
 	return all
 }
@@ -253,16 +244,17 @@ func (c *comparer) ops() []plan.Quantity {
 // compareCell is one quantity of one case on one side: a value a round, the
 // rounds in their sessions.
 type compareCell struct {
+	side   string
 	key    cellKey
 	rounds []compareRound
 	n      int
 	// Of its runs, the most; see [stats.Looks]
 	looks int
 	work  work
-	// Why rounds of this side do not belong together
-	mixed string
-	// Why there is no value
+	// Why its rounds give no value, or do not belong together
 	weak string
+	// What the case was made with, which makes another work of none
+	target result.Target
 }
 
 // compareRound is one value.
@@ -275,24 +267,20 @@ type compareRound struct {
 
 // collect reads the cells of a side.
 func (c *comparer) collect(s *compareSide) {
-	for _, r := range s.runs {
-		sessions := sessionNames(r)
-		for i := range r.Cases {
-			k := &r.Cases[i]
-			if len(c.keys) > 0 && c.sideOf(k, r) != s.name {
-				continue
+	for _, k := range s.cases {
+		sub, sessions := indexCase(k.Case), sessionNames(k.run)
+		for _, key := range sub.order {
+			for _, q := range quantitiesOf(key.do, k.Case) {
+				if !slices.Contains(c.out.Ops, string(q)) {
+					continue
+				}
+				ck := cellKey{c.caseID(k.Case), key.phase, key.cycle, q}
+				if s.cells[ck] == nil {
+					s.cells[ck] = &compareCell{side: s.name, key: ck, target: k.Target}
+					s.order = append(s.order, ck)
+				}
+				s.cells[ck].addRun(k.run, cell{sub, key}, sessions, c.out.Estimator)
 			}
-			id := c.caseID(k)
-			if k.Status != result.Done {
-				s.lost = append(s.lost, Unpaired{Case: id, Side: s.name, Reason: wording.Text("compare.case-was",
-					cmp.Or(k.Status, "not finished"), r.Run, cmp.Or(k.Reason, "no reason given"))})
-			}
-			c.collectCase(s, r, k, id, sessions)
-		}
-	}
-	for _, cell := range s.cells {
-		if cell.weak != "" {
-			cell.rounds = nil
 		}
 	}
 }
@@ -315,23 +303,6 @@ func (c *comparer) caseID(k *result.Case) string {
 	return cmp.Or(strings.Join(parts, ","), EveryCase)
 }
 
-func (c *comparer) collectCase(s *compareSide, r *result.Result, k *result.Case, id string, sessions map[int]string) {
-	sub := indexCase(k)
-	for _, key := range sub.order {
-		for _, q := range quantitiesOf(key.do, k) {
-			if !slices.Contains(c.out.Ops, string(q)) {
-				continue
-			}
-			ck := cellKey{id, key.phase, key.cycle, q}
-			if s.cells[ck] == nil {
-				s.cells[ck] = &compareCell{key: ck}
-				s.order = append(s.order, ck)
-			}
-			s.cells[ck].addRun(r, cell{sub, key}, sessions, c.out.Estimator)
-		}
-	}
-}
-
 // addRun adds the rounds of one run.
 func (x *compareCell) addRun(r *result.Result, of cell, sessions map[int]string, est string) {
 	x.looks = max(x.looks, replicated(r).looks)
@@ -339,57 +310,45 @@ func (x *compareCell) addRun(r *result.Result, of cell, sessions map[int]string,
 	for _, round := range rounds {
 		own := steps[round]
 		w := workOf(x.key.op, of.sub.c, own)
-		if len(x.rounds) == 0 && x.weak == "" {
+		if x.work == nil {
 			x.work = w
 		}
-		x.mixed = cmp.Or(x.mixed, x.work.difference(w, "one round", "another"))
-		v, n, err := stepsValue(x.key.op, est, own, nil)
-		if err != nil {
-			x.weak = wording.Text("compare.round", r.Run, round, err)
+		if why := x.work.difference(w, "one round", "another"); why != "" {
+			x.weak = wording.Text("compare.mixed", x.side, why)
+		}
+		value := stepsValue(x.key.op, est, own, nil)
+		if value.err != nil {
+			x.weak = wording.Text("compare.round", r.Run, round, value.err)
 			continue
 		}
-		x.n += n
-		x.rounds = append(x.rounds, compareRound{sessions[own[0].Session], fmt.Sprintf("%s\x00%d", r.Run, round), v})
+		x.n += value.n
+		x.rounds = append(x.rounds, compareRound{sessions[own[0].Session], fmt.Sprintf("%s\x00%d", r.Run, round), value.v})
 	}
 }
 
-// work is what two cells have to agree in to be the same work.
-type work struct {
-	// Sizes of the files with their numbers
-	files string
-	// Bytes on the volume, where the files are not the step's own
-	live int64
-	// Of the image
-	size       int64
-	workers    int
-	cache      string
-	sync       string
-	filesystem string
-	backend    string
-}
+// work is what two cells have to agree in to be the same work, as text: the key
+// of the sentence about it, and the value.
+type work [][2]string
 
 func workOf(q plan.Quantity, k *result.Case, steps []*result.Step) work {
-	w := work{filesystem: k.Target.Filesystem, backend: k.Target.Backend}
 	st := steps[0]
 	switch {
 	case isPerFile(q) || isFileTime(q) || q == "copy_time":
-		w.files, w.workers = sizesText(steps), workers(st)
-		if st.Cache != nil {
-			w.cache = st.Cache.Achieved
-		}
-		if st.Sync != nil {
-			w.sync = st.Sync.Achieved
-		}
+		return work{{"files", sizesText(steps)}, {"workers", wording.Count{N: workers(st), Noun: "worker"}.String()},
+			{"sync", achieved(st.Sync)}, {"cache", achieved(st.Cache)}}
 	case st.Stream != nil:
-		w.files = wording.Text("input", bytesAmount(st.Stream.In), st.Stream.Codec)
-		w.workers = st.Stream.Threads
-	default:
-		w.size, w.live = k.Target.Size, st.Live
+		return work{{"files", wording.Text("input", wording.Size(st.Stream.In), st.Stream.Codec)},
+			{"workers", wording.Count{N: st.Stream.Threads, Noun: "worker"}.String()}}
 	}
-	return w
+	return work{{"size", wording.Size(k.Target.Size).String()}, {"live", wording.Size(st.Live).String()}}
 }
 
-func bytesAmount(n int64) wording.Amount { return wording.Amount{Value: float64(n), Unit: "B"} }
+func achieved(a *result.Achieved) string {
+	if a == nil {
+		return "unknown"
+	}
+	return cmp.Or(a.Achieved, "unknown")
+}
 
 // sizesText names a set of files by its sizes: "10 × 2 MB, 10 × 4 MB".
 func sizesText(steps []*result.Step) string {
@@ -406,37 +365,18 @@ func sizesText(steps []*result.Step) string {
 	for _, size := range sortedKeys(count) {
 		parts = append(parts, fmt.Sprintf("%d × %s", count[size], wording.Size(size)))
 	}
-	return strings.Join(parts, ", ")
+	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
 // difference is why two cells are not the same work, "" if they are; left and
 // right name them.
 func (a work) difference(b work, left, right string) string {
-	say := func(key string, x, y any) string { return wording.Text("work."+key, x, left, y, right) }
-	switch {
-	case a.files != b.files:
-		return say("files", shortSizes(a.files), shortSizes(b.files))
-	case a.workers != b.workers:
-		return say("workers", wording.Count{N: a.workers, Noun: "worker"}, wording.Count{N: b.workers, Noun: "worker"})
-	case a.sync != b.sync:
-		return say("sync", cmp.Or(a.sync, "unknown"), cmp.Or(b.sync, "unknown"))
-	case a.cache != b.cache:
-		return say("cache", cmp.Or(a.cache, "unknown"), cmp.Or(b.cache, "unknown"))
-	case a.size != b.size:
-		return say("size", bytesAmount(a.size), bytesAmount(b.size))
-	case a.live != b.live:
-		return wording.Text("work.live", bytesAmount(a.live), left, bytesAmount(b.live), right)
+	for i, x := range a {
+		if y := b[i]; y != x {
+			return wording.Text("work."+x[0], x[1], left, y[1], right)
+		}
 	}
 	return ""
-}
-
-// shortSizes cuts a long list of sizes.
-func shortSizes(text string) string {
-	parts := strings.Split(cmp.Or(text, "none"), ", ")
-	if len(parts) <= 3 {
-		return strings.Join(parts, ", ")
-	}
-	return wording.Text("sizes", parts[0], parts[len(parts)-1], len(parts))
 }
 
 func (c *comparer) addUnpaired(k cellKey, sideName, why string, undecided bool) {
@@ -448,20 +388,11 @@ func (c *comparer) pairCells(s *compareSide) {
 	base := c.sides[0]
 	for _, k := range base.order {
 		a, b := base.cells[k], s.cells[k]
-		why := ""
-		switch {
-		case b == nil:
-			why = wording.Text("compare.not-measured", s.name)
-		case a.weak != "" || b.weak != "":
-			why = cmp.Or(a.weak, b.weak)
-		case a.mixed != "":
-			why = wording.Text("compare.mixed", base.name, a.mixed)
-		case b.mixed != "":
-			why = wording.Text("compare.mixed", s.name, b.mixed)
-		default:
-			why = a.work.difference(b.work, base.name, s.name)
+		if b == nil {
+			c.addUnpaired(k, s.name, wording.Text("compare.not-measured", s.name), true)
+			continue
 		}
-		if why != "" {
+		if why := cmp.Or(a.weak, b.weak, a.work.difference(b.work, base.name, s.name)); why != "" {
 			c.addUnpaired(k, s.name, why, true)
 			continue
 		}
@@ -472,8 +403,16 @@ func (c *comparer) pairCells(s *compareSide) {
 			c.addUnpaired(k, s.name, wording.Text("compare.not-measured", base.name), true)
 		}
 	}
-	for _, u := range slices.Concat(base.lost, s.lost) {
-		if !slices.Contains(c.out.Unpaired, u) {
+	c.addLost(base)
+	c.addLost(s)
+}
+
+// addLost lists the cases of a side that were not measured to the end.
+func (c *comparer) addLost(s *compareSide) {
+	for _, k := range s.cases {
+		u := Unpaired{Case: c.caseID(k.Case), Side: s.name, Reason: wording.Text("compare.case-was",
+			cmp.Or(k.Status, "not finished"), k.run.Run, cmp.Or(k.Reason, "no reason given"))}
+		if k.Status != result.Done && !slices.Contains(c.out.Unpaired, u) {
 			c.out.Unpaired = append(c.out.Unpaired, u)
 		}
 	}

@@ -187,7 +187,6 @@ func TestCompareHasNoIntervalOfAnotherUnit(t *testing.T) {
 			require.Equal(t, RowSessionUnknown, r.Status)
 			assert.InEpsilon(t, r.Value.Value/r.Base.Value, r.Ratio, 1e-12)
 			assert.Nil(t, r.CI)
-			assert.Contains(t, r.Reason, "too few for an interval")
 		}
 	}
 }
@@ -399,10 +398,10 @@ func TestCompareEffectWords(t *testing.T) {
 		{CompareRow{Op: "read", Status: RowChanged, Ratio: 2.34, CI: ci(2.1, 2.6)}, "2.34 times as fast (2.1–2.6)"},
 		{CompareRow{Op: "attach_time", Status: RowChanged, Ratio: 1.2, CI: ci(1.1, 1.3)}, "20 % longer (10–30 %)"},
 		{CompareRow{Op: "allocated", Status: RowChanged, Ratio: 0.5, CI: ci(0.4, 0.6)}, "50 % smaller (40–60 %)"},
-		{CompareRow{Op: "allocated", Status: RowChanged, Ratio: 0.00369, CI: ci(0.00361, 0.00377)}, "99.63 % smaller (99.62–99.64 %)"},
+		{CompareRow{Op: "allocated", Status: RowChanged, Ratio: 0.00369, CI: ci(0.00361, 0.00377)}, "0.00369 times as large (0.0036–0.0038)"},
 		{CompareRow{Op: "allocated", Status: RowChanged, Ratio: 0.826, CI: ci(0.8259, 0.8261)}, "17 % smaller (interval within these digits)"},
 		{CompareRow{Op: "bands", Status: RowChanged, Ratio: 2, CI: ci(2, 2)}, "2 times as many (interval within these digits)"},
-		{CompareRow{Op: "allocated", Status: RowSessionUnknown, Ratio: 1.4e-6}, "~ session effect unknown; seen: 99.9999 % smaller"},
+		{CompareRow{Op: "allocated", Status: RowSessionUnknown, Ratio: 1.4e-6}, "~ session effect unknown; seen: 0.0000014 times as large"},
 		{CompareRow{Op: "write", Status: RowSame, Ratio: 1.001, CI: ci(0.985, 1.012)}, "~ the same within 1.5 %"},
 		{CompareRow{Op: "write", Status: RowUnclear, Ratio: 1.001, CI: ci(0.97, 1.04)}, "~ (−3 to +4 %)"},
 		{CompareRow{Op: "write", Status: RowSessionUnknown, Ratio: 0.88, CI: ci(0.97, 1.04)}, "~ session effect unknown; seen: 12 % slower"},

@@ -99,19 +99,8 @@ func (s *runData) usesApple() bool {
 
 // engineTitle names the engines of the run.
 func (s *runData) engineTitle() string {
-	var out []string
-	for _, ss := range s.r.Sessions {
-		out = appendUnique(out, cmp.Or(ss.Engine.Title, ss.Engine.Name))
-	}
-	return cmp.Or(strings.Join(out, " and "), wording.Text("no-engine"))
-}
-
-// appendUnique adds a text that is not empty and not in the list.
-func appendUnique(list []string, text string) []string {
-	if text == "" || slices.Contains(list, text) {
-		return list
-	}
-	return append(list, text)
+	titles := texts(s.r.Sessions, func(ss result.Session) string { return cmp.Or(ss.Engine.Title, ss.Engine.Name) })
+	return cmp.Or(strings.Join(titles, " and "), wording.Text("no-engine"))
 }
 
 var (
@@ -163,7 +152,7 @@ func (s *runData) caseDepartures(out *departureList, sub *caseData) {
 				out.addText(id, "cache", cacheText(k.do, *c))
 			}
 			if y := st.Sync; y != nil && y.Asked != y.Achieved {
-				out.addText(id, "sync", syncText(*y))
+				out.add(id, "sync", y.Asked, y.Achieved)
 			}
 			if x := st.Stream; x != nil && set.Codec != "" && !slices.Contains([]string{"", set.Codec}, x.Codec) &&
 				!s.namesCodec(x.Codec) {
@@ -201,13 +190,6 @@ func isCacheMissed(do string, c result.Achieved) bool {
 		return do != "write" && c.Achieved != "buffered-cold" && c.Achieved != "direct"
 	}
 	return false
-}
-
-func syncText(y result.Achieved) string {
-	if y.Asked == "fsync" && y.Achieved == "full" {
-		return wording.Text("departure.sync.full")
-	}
-	return wording.Text("departure.sync", y.Asked, y.Achieved)
 }
 
 // mergeDepartures adds deviations to those that are known, each once.

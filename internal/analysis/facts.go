@@ -35,8 +35,12 @@ type compareFact struct {
 var compareFacts = []compareFact{
 	{"model", kindMachine, ofHost(func(h result.Host) string { return cmp.Or(h.Model, h.Arch) }), true},
 	{"cpu", kindMachine, ofHost(func(h result.Host) string { return h.CPU }), true},
-	{"cores", kindMachine, ofHost(func(h result.Host) string { return unlessZero(h.CPUs) }), true},
-	{"memory", kindMachine, ofHost(func(h result.Host) string { return bytesText(h.Memory) }), true},
+	{"cores", kindMachine, ofHost(func(h result.Host) string {
+		return unlessZero(int64(h.CPUs), fmt.Sprint(h.CPUs))
+	}), true},
+	{"memory", kindMachine, ofHost(func(h result.Host) string {
+		return unlessZero(h.Memory, units.Bytes(h.Memory).Human())
+	}), true},
 	{"virtual", kindMachine, ofHost(func(h result.Host) string { return cmp.Or(h.Virtual, "no") }), true},
 	{"disk", kindMachine, diskFacts, false},
 	{"power", kindMachine, ofHost(powerText), true},
@@ -79,11 +83,7 @@ func isCompareFact(name string) bool { return slices.Contains(CompareFacts, name
 
 // CompareOps are the names of quantities that can be compared.
 func CompareOps() []string {
-	out := make([]string, len(plan.Quantities))
-	for i, q := range plan.Quantities {
-		out[i] = string(q.Name)
-	}
-	return out
+	return texts(plan.Quantities, func(q plan.QuantityInfo) string { return string(q.Name) })
 }
 
 func ofRun(of func(*result.Result) string) func(*result.Result) []string {
@@ -91,23 +91,20 @@ func ofRun(of func(*result.Result) string) func(*result.Result) []string {
 }
 
 func ofHost(of func(result.Host) string) func(*result.Result) []string {
-	return func(r *result.Result) (out []string) {
-		for _, s := range r.Sessions {
-			out = appendUnique(out, of(s.Host))
-		}
-		return out
+	return func(r *result.Result) []string {
+		return texts(r.Sessions, func(s result.Session) string { return of(s.Host) })
 	}
 }
 
+// ofTargets reads the images of cases that were measured.
 func ofTargets(of func(result.Target) string) func(*result.Result) []string {
-	return func(r *result.Result) (out []string) {
-		for i := range r.Cases {
-			if c := &r.Cases[i]; c.Status == result.Done && c.Target.Kind != "directory" {
-				out = appendUnique(out, of(c.Target))
+	return func(r *result.Result) []string {
+		return slices.Sorted(slices.Values(texts(r.Cases, func(c result.Case) string {
+			if c.Status != result.Done || c.Target.Kind == "directory" {
+				return ""
 			}
-		}
-		slices.Sort(out)
-		return out
+			return of(c.Target)
+		})))
 	}
 }
 
@@ -129,18 +126,12 @@ func ofSteps(of func(*result.Step) *result.Achieved) func(*result.Result) []stri
 	}
 }
 
-func unlessZero(n int) string {
+// unlessZero is a number as text, "" for 0.
+func unlessZero(n int64, text string) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprint(n)
-}
-
-func bytesText(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return units.Bytes(n).Human()
+	return text
 }
 
 func powerText(h result.Host) string {
@@ -186,13 +177,13 @@ func enginesOf(r *result.Result) (out []result.Engine) {
 
 // engineFacts are the engines that drove images; the native folder's is on
 // every run.
-func engineFacts(r *result.Result) (out []string) {
-	for _, e := range enginesOf(r) {
-		if e.Name != "directory" {
-			out = appendUnique(out, cmp.Or(e.Title, strings.TrimSpace(e.Name+" "+e.Version)))
+func engineFacts(r *result.Result) []string {
+	return texts(enginesOf(r), func(e result.Engine) string {
+		if e.Name == "directory" {
+			return ""
 		}
-	}
-	return out
+		return cmp.Or(e.Title, strings.TrimSpace(e.Name+" "+e.Version))
+	})
 }
 
 // engineKind is the engine without its version, which goes with the system's.
@@ -251,31 +242,43 @@ func startTime(r *result.Result) time.Time {
 	return r.Sessions[0].Started
 }
 
+// sideFacts is a side with what is known of its runs; notes are about those
+// that are unlike each other.
+func (c *comparer) sideFacts(s *compareSide) CompareSide {
+	out := CompareSide{Name: s.name, Runs: []string{}, Facts: []CompareFact{}}
+	sessions := map[string]bool{}
+	for _, r := range s.runs {
+		out.Runs = append(out.Runs, r.Run)
+		out.Rounds += r.Rounds
+		for _, name := range sessionNames(r) {
+			sessions[name] = true
+		}
+		if r.Status == result.Unfinished {
+			c.note("note.unfinished", r.Run)
+		}
+	}
+	out.Sessions = len(sessions)
+	for _, f := range compareFacts {
+		var values []string
+		for _, r := range s.runs {
+			for _, v := range f.of(r) {
+				values = appendUnique(values, v)
+			}
+		}
+		if len(values) > 0 {
+			out.Facts = append(out.Facts, CompareFact{f.name, values})
+		}
+		if len(s.runs) > 1 && len(values) > 1 && f.single {
+			c.note("note.unlike", s.name, f.name, strings.Join(values, "; "))
+		}
+	}
+	return out
+}
+
 // collectFacts collects what is known of the sides, and in what they differ.
 func (c *comparer) collectFacts() {
 	for _, s := range c.sides {
-		cs := CompareSide{Name: s.name, Runs: []string{}, Facts: []CompareFact{}}
-		sessions := map[string]bool{}
-		for _, r := range s.runs {
-			cs.Runs = append(cs.Runs, r.Run)
-			cs.Rounds += r.Rounds
-			for _, name := range sessionNames(r) {
-				sessions[name] = true
-			}
-		}
-		cs.Sessions = len(sessions)
-		for _, f := range compareFacts {
-			var values []string
-			for _, r := range s.runs {
-				for _, v := range f.of(r) {
-					values = appendUnique(values, v)
-				}
-			}
-			if len(values) > 0 {
-				cs.Facts = append(cs.Facts, CompareFact{f.name, values})
-			}
-		}
-		c.out.Sides = append(c.out.Sides, cs)
+		c.out.Sides = append(c.out.Sides, c.sideFacts(s))
 	}
 	for _, f := range compareFacts {
 		// The version and the build are in "os", and the kernel goes with it
@@ -300,41 +303,30 @@ func (c *comparer) collectFacts() {
 }
 
 func (s CompareSide) fact(name string) []string {
-	for _, f := range s.Facts {
-		if f.Name == name {
-			return f.Values
-		}
-	}
-	return []string{}
+	f, _ := find(s.Facts, func(f CompareFact) bool { return f.Name == name })
+	return append([]string{}, f.Values...)
 }
 
-// differBy reports whether some side has not the same values as the baseline,
-// in any order.
-func (c *comparer) differBy(of func(CompareSide) []string) bool {
-	sorted := func(s CompareSide) []string { return slices.Sorted(slices.Values(of(s))) }
+// differ reports whether some side has not the same values of a fact as the
+// baseline, in any order.
+func (c *comparer) differ(fact string) bool {
+	return c.differBy(fact, func(value string) string { return value })
+}
+
+// differBy is differ by what of reads of the values.
+func (c *comparer) differBy(fact string, of func(value string) string) bool {
+	sorted := func(s CompareSide) []string { return slices.Sorted(slices.Values(texts(s.fact(fact), of))) }
 	first := sorted(c.out.Sides[0])
 	return slices.ContainsFunc(c.out.Sides[1:], func(s CompareSide) bool { return !slices.Equal(first, sorted(s)) })
 }
 
-func (c *comparer) differ(fact string) bool {
-	return c.differBy(func(s CompareSide) []string { return s.fact(fact) })
-}
-
-// noteDifferences adds what the reader has to know about the sides.
+// noteDifferences adds that no single difference explains a change.
 func (c *comparer) noteDifferences() {
-	otherEngines := c.differBy(func(s CompareSide) (kinds []string) {
-		for _, v := range s.fact("engine") {
-			kinds = appendUnique(kinds, engineKind(v))
-		}
-		return kinds
-	})
 	var apart, kinds []string
+	// Apple's tools come with the system
+	isSameEngine := c.differ("os") && !c.differBy("engine", engineKind)
 	for _, d := range c.out.Differences {
-		if d.Fact == "engine" && c.differ("os") && !otherEngines {
-			// Apple's tools come with the system
-			continue
-		}
-		if d.Kind != kindRepetition {
+		if d.Kind != kindRepetition && !(d.Fact == "engine" && isSameEngine) {
 			apart, kinds = append(apart, d.Fact), appendUnique(kinds, d.Kind)
 		}
 	}
@@ -344,63 +336,34 @@ func (c *comparer) noteDifferences() {
 	if c.differ("digest") && len(apart) == 0 && !c.differ("seed") && !c.differ("rounds") {
 		c.note("note.other-plans")
 	}
-	for _, s := range c.out.Sides {
-		for _, f := range s.Facts {
-			i := slices.Index(CompareFacts, f.Name)
-			if len(s.Runs) > 1 && len(f.Values) > 1 && compareFacts[i].single {
-				c.note("note.unlike", s.Name, f.Name, strings.Join(f.Values, "; "))
-			}
-		}
-	}
-	for _, s := range c.sides {
-		for _, r := range s.runs {
-			if r.Status == result.Unfinished {
-				c.note("note.unfinished", r.Run)
-			}
-		}
-	}
 }
 
 // noteWarnings adds to the notes what the runs of one side were warned of and
 // those of another were not, or not in the same words: a machine that was busy
-// on one day looks like a change. One text of each kind represents the side.
+// on one day looks like a change. The first text of each kind represents the
+// side.
 func (c *comparer) noteWarnings() {
-	type sideWarning struct {
-		text string
-		runs int
+	isEverywhere := func(w result.Warning) bool {
+		return !slices.ContainsFunc(c.sides, func(s *compareSide) bool {
+			return slices.ContainsFunc(s.runs, func(r *result.Result) bool { return !slices.Contains(r.Warnings, w) })
+		})
 	}
-	list := make([]map[string]sideWarning, len(c.sides))
-	var kinds []string
-	for i, s := range c.sides {
-		list[i] = map[string]sideWarning{}
+	for _, s := range c.sides {
+		warned, first := map[string]int{}, []result.Warning{}
 		for _, r := range s.runs {
-			var own []string
-			for _, w := range r.Warnings {
-				if !slices.Contains(own, w.Kind) {
-					own, kinds = append(own, w.Kind), appendUnique(kinds, w.Kind)
-					of := list[i][w.Kind]
-					list[i][w.Kind] = sideWarning{cmp.Or(of.text, w.Text), of.runs + 1}
+			for i, w := range r.Warnings {
+				isKind := func(o result.Warning) bool { return o.Kind == w.Kind }
+				if slices.ContainsFunc(r.Warnings[:i], isKind) {
+					continue
+				}
+				if warned[w.Kind]++; !slices.ContainsFunc(first, isKind) {
+					first = append(first, w)
 				}
 			}
 		}
-	}
-	isEverywhere := func(kind string) bool {
-		for i, s := range c.sides {
-			if w := list[i][kind]; w.runs < len(s.runs) || w.text != list[0][kind].text {
-				return false
-			}
-		}
-		return true
-	}
-	for i, s := range c.sides {
-		for _, kind := range kinds {
-			w := list[i][kind]
-			switch {
-			case w.runs == 0 || isEverywhere(kind):
-			case len(s.runs) > 1:
-				c.note("note.warned-some", s.name, w.runs, wording.Count{N: len(s.runs), Noun: "run"}, w.text)
-			default:
-				c.note("note.warned", s.name, w.text)
+		for _, w := range first {
+			if !isEverywhere(w) {
+				c.note("note.warned", s.name, warned[w.Kind], wording.Count{N: len(s.runs), Noun: "run"}, w.Text)
 			}
 		}
 	}

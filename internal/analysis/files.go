@@ -47,12 +47,9 @@ const trimShare = 0.2
 
 // The reasons for which files have no statistic.
 var (
-	errWorkers     = because("several-workers")
-	errSlope       = because("time-falls")
-	errOutliers    = because("far-files")
-	errNoFile      = because("no-file")
-	errNothing     = because("nothing-transferred")
-	errNoLiveFiles = because("no-live-files")
+	errWorkers = because("several-workers")
+	errSlope   = because("time-falls")
+	errNoFile  = because("no-file")
 )
 
 // because is a sentence as an error.
@@ -95,8 +92,9 @@ func (f *sampleFilter) apply(samples []result.Sample) []result.Sample {
 		size int64
 		set  int
 	}
-	var out []result.Sample
+	// A step has far more files than sizes, and a comparison parses texts
 	known := map[part]bool{}
+	var out []result.Sample
 	for _, s := range samples {
 		k := part{s.Bytes, s.Set}
 		if _, ok := known[k]; !ok {
@@ -121,59 +119,91 @@ type files struct {
 func filesOf(steps []*result.Step, f *sampleFilter) (out files) {
 	for _, st := range steps {
 		out.workers = max(out.workers, workers(st))
-		out.add(f.apply(st.Samples))
+		for _, s := range f.apply(st.Samples) {
+			if isTimed(s) {
+				out.add(s)
+			}
+		}
 	}
 	return out
 }
 
-func (f *files) add(samples []result.Sample) {
-	for _, s := range samples {
-		if s.DurationNS > 0 && s.Bytes > 0 {
-			t := float64(s.DurationNS) / 1e9
-			f.size = append(f.size, float64(s.Bytes))
-			f.time = append(f.time, t)
-			f.rate = append(f.rate, float64(s.Bytes)/t)
-		}
-	}
+func isTimed(s result.Sample) bool { return s.Bytes > 0 && s.DurationNS > 0 }
+
+func (f *files) add(s result.Sample) {
+	t := float64(s.DurationNS) / 1e9
+	f.size, f.time = append(f.size, float64(s.Bytes)), append(f.time, t)
+	f.rate = append(f.rate, float64(s.Bytes)/t)
 }
 
-// line is the line of time on size of an estimator.
-func (f files) line(est string) (stats.Line, error) {
-	if est == leastSquares {
-		return stats.FitLine(f.size, f.time)
-	}
+// weightedLine is the line of time on size with weights 1/size², since the
+// error of a transfer's time grows with its size.
+func (f files) weightedLine() (stats.Line, error) {
 	w := make([]float64, len(f.size))
 	for i, s := range f.size {
-		// The error of a transfer's time grows with its size
 		w[i] = 1 / (s * s)
 	}
 	return stats.FitWeightedLine(f.size, f.time, w)
 }
 
+// ofFiles are the estimators of files one by one.
+var ofFiles = map[string]func(f files) (float64, error){
+	meanRate:     func(f files) (float64, error) { return stats.Mean(f.rate) },
+	medianRate:   func(f files) (float64, error) { return stats.Median(f.rate) },
+	trimmedRate:  func(f files) (float64, error) { return stats.TrimmedMean(f.rate, trimShare) },
+	minimum:      func(f files) (float64, error) { return slices.Min(f.rate), nil },
+	maximum:      func(f files) (float64, error) { return slices.Max(f.rate), nil },
+	theilSen:     func(f files) (float64, error) { return f.fitted(theilSen) },
+	leastSquares: func(f files) (float64, error) { return f.fitted(leastSquares) },
+	weighted:     func(f files) (float64, error) { return f.fitted(weighted) },
+	latency:      func(f files) (float64, error) { return f.fitted(latency) },
+}
+
+// fitted is a rate, or the latency, from a line of time on size.
+func (f files) fitted(est string) (float64, error) {
+	if f.workers > 1 {
+		return 0, errWorkers
+	}
+	var l stats.Line
+	var err error
+	switch est {
+	case theilSen:
+		var t stats.TheilSen
+		t, err = stats.FitTheilSen(f.size, f.time)
+		l.Slope = t.Slope
+	case leastSquares:
+		l, err = stats.FitLine(f.size, f.time)
+	default:
+		l, err = f.weightedLine()
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case est == latency:
+		return l.Intercept, nil
+	case !(l.Slope > 0):
+		return 0, errSlope
+	}
+	return 1 / l.Slope, nil
+}
+
 // stepRate is the rate of the steps of one round under an estimator, in bytes
 // per second (the latency in seconds), with the number of its files.
-func stepRate(est string, steps []*result.Step, f *sampleFilter) (v float64, n int, err error) {
+func stepRate(est string, steps []*result.Step, f *sampleFilter) (x stepsResult) {
 	fs := filesOf(steps, f)
-	n = len(fs.rate)
+	x.n = len(fs.rate)
+	of, known := ofFiles[est]
 	switch {
 	case est == aggregate:
-		v, err = aggregateRate(steps, f, fs)
-	case n == 0:
-		return 0, 0, errNoFile
-	case est == meanRate:
-		v, err = stats.Mean(fs.rate)
-	case est == medianRate:
-		v, err = stats.Median(fs.rate)
-	case est == trimmedRate:
-		v, err = stats.TrimmedMean(fs.rate, trimShare)
-	case est == minimum:
-		v = slices.Min(fs.rate)
-	case est == maximum:
-		v = slices.Max(fs.rate)
+		x.v, x.err = aggregateRate(steps, f, fs)
+	case !known:
+		x.err = because("no-estimator", est)
+	case x.n == 0:
+		x.err = errNoFile
 	default:
-		v, err = fs.fitted(est)
+		x.v, x.err = of(fs)
 	}
-	return v, n, err
+	return x
 }
 
 // aggregateRate is all bytes over gate to last done. Of a part of the files it
@@ -189,84 +219,46 @@ func aggregateRate(steps []*result.Step, f *sampleFilter, fs files) (float64, er
 	case fs.workers > 1:
 		return 0, errWorkers
 	default:
-		for i := range fs.size {
-			bytes += fs.size[i]
-			seconds += fs.time[i]
-		}
+		bytes, seconds = sum(fs.size), sum(fs.time)
 	}
 	if bytes <= 0 || seconds <= 0 {
-		return 0, errNothing
+		return 0, because("nothing-transferred")
 	}
 	return bytes / seconds, nil
 }
 
-// fitted is a rate, or the latency, from a line of time on size.
-func (f files) fitted(est string) (float64, error) {
-	if f.workers > 1 {
-		return 0, errWorkers
-	}
-	var slope float64
-	switch est {
-	case theilSen:
-		l, err := stats.FitTheilSen(f.size, f.time)
-		if err != nil {
-			return 0, err
-		}
-		slope = l.Slope
-	case leastSquares, weighted, latency:
-		l, err := f.line(est)
-		if err != nil {
-			return 0, err
-		}
-		if est == latency {
-			return l.Intercept, nil
-		}
-		slope = l.Slope
-	default:
-		return 0, because("no-estimator", est)
-	}
-	if !(slope > 0) {
-		return 0, errSlope
-	}
-	return 1 / slope, nil
-}
-
 // stepsValue is the quantity in the steps of one round: a rate under the
-// estimator, anything else as the mean of the steps. n is the number of files
-// or steps.
-func stepsValue(q plan.Quantity, est string, steps []*result.Step, f *sampleFilter) (v float64, n int, err error) {
+// estimator, anything else as the mean of the steps.
+func stepsValue(q plan.Quantity, est string, steps []*result.Step, f *sampleFilter) (x stepsResult) {
 	if isPerFile(q) {
 		return stepRate(est, steps, f)
 	}
+	var values []float64
+	isLive := false
 	if f != nil && isFileTime(q) {
-		fs := filesOf(steps, f)
-		v, err = stats.Mean(fs.time)
-		return v, len(fs.time), err
-	}
-	var xs []float64
-	live := false
-	for _, st := range steps {
-		live = live || st.Live > 0
-		if x := stepValue(q, st); !math.IsNaN(x) {
-			xs = append(xs, x)
+		values = filesOf(steps, f).time
+	} else {
+		for _, st := range steps {
+			isLive = isLive || st.Live > 0
+			if v := stepValue(q, st); !math.IsNaN(v) {
+				values = append(values, v)
+			}
 		}
 	}
+	x.n = len(values)
 	switch {
-	case len(xs) == 0 && quantityRows[q].overLive && !live:
-		return 0, 0, errNoLiveFiles
-	case len(xs) == 0:
-		return 0, 0, because("not-recorded", nameOf(q))
+	case x.n == 0 && quantityRows[q].overLive && !isLive:
+		x.err = because("no-live-files")
+	case x.n == 0:
+		x.err = because("not-recorded", QuantityName(q))
+	case est == minimum:
+		x.v = slices.Min(values)
+	case est == maximum:
+		x.v = slices.Max(values)
+	default:
+		x.v, x.err = stats.Mean(values)
 	}
-	if v, err = stats.Mean(xs); err != nil {
-		return 0, 0, err
-	}
-	switch est {
-	case minimum:
-		v = slices.Min(xs)
-	case maximum:
-		v = slices.Max(xs)
-	}
-	return v, len(xs), nil
+	return x
 }
 
 // fileUnit is the unit of replication of an interval over the files of one
@@ -281,7 +273,7 @@ const minTrimmed = 6
 // It shows how the files of this mount scatter, not what another mount would
 // show.
 func fileInterval(e *result.Estimate, f files, steps []*result.Step) {
-	iv, err := intervalOfFiles(e.Name, f, steps)
+	iv, err := f.interval(e.Name, steps)
 	switch {
 	case errors.Is(err, stats.ErrTooFew):
 		e.Why = wording.Text("one-round.too-few", minRounds, stats.MinInGroup)
@@ -306,45 +298,74 @@ func hasTwoSpeeds(st *result.Step) bool {
 	})
 }
 
-func intervalOfFiles(name string, f files, steps []*result.Step) (stats.Interval, error) {
+// jackknifed is an estimator of files of chosen sizes with scattering times,
+// as stats.JackknifeByGroup takes it.
+type jackknifed struct {
+	statistic func(size, time []float64) float64
+	// The statistic is a slope, the inverse of the rate
+	isSlope bool
+}
+
+var jackknifes = map[string]jackknifed{
+	aggregate: {statistic: func(size, time []float64) float64 { return sum(size) / sum(time) }},
+	meanRate:  {statistic: func(size, time []float64) float64 { return mean(rates(size, time)) }},
+	trimmedRate: {statistic: func(size, time []float64) float64 {
+		return orNaN(stats.TrimmedMean(rates(size, time), trimShare))
+	}},
+	latency:  {statistic: relativeIntercept},
+	weighted: {statistic: relativeSlope, isSlope: true},
+	leastSquares: {isSlope: true, statistic: func(size, time []float64) float64 {
+		l, err := stats.FitLine(size, time)
+		return orNaN(l.Slope, err)
+	}},
+}
+
+// interval is that of an estimator over the files of one round.
+func (f files) interval(name string, steps []*result.Step) (iv stats.Interval, err error) {
+	own, keep := jackknifes[name], 1.0
 	switch name {
-	case aggregate:
-		return f.aggregateInterval(steps)
-	case meanRate:
-		return f.bySize(1, func(size, time []float64) float64 { return average(rates(size, time)) })
 	case medianRate:
 		return stats.MedianInterval(f.rate, level)
-	case trimmedRate:
-		return f.bySize(1-2*trimShare, func(size, time []float64) float64 {
-			return orNaN(stats.TrimmedMean(rates(size, time), trimShare))
-		})
 	case theilSen:
 		l, err := stats.FitTheilSen(f.size, f.time)
 		if err != nil {
-			return stats.Interval{}, err
+			return iv, err
 		}
 		return invertInterval(l.SlopeIntervalByGroup(f.size, f.time, level))
-	case weighted, latency:
-		return f.weightedInterval(name)
+	case trimmedRate:
+		if keep = 1 - 2*trimShare; len(f.size) < minTrimmed {
+			return iv, because("too-few-trimmed", wording.Count{N: len(f.size), Noun: "file"}, minTrimmed)
+		}
+	case aggregate:
+		if f.workers > 1 {
+			return iv, errWorkers
+		}
+		f.spreadIdle(steps)
 	}
-	return invertInterval(f.bySize(1, func(size, time []float64) float64 {
-		l, err := stats.FitLine(size, time)
-		return orNaN(l.Slope, err)
-	}))
+	// Far outliers are rare, so that a sample that has some does not show how
+	// many there are.
+	if keep == 1 && f.hasOutliers() {
+		return iv, because("far-files")
+	}
+	iv, err = stats.JackknifeByGroup(f.size, f.time, own.statistic, keep, level)
+	if own.isSlope {
+		return invertInterval(iv, err)
+	}
+	return iv, err
 }
 
-// bySize is the interval of a statistic of files of chosen sizes, the times of
-// which scatter, the more the larger they are. keep is the share of the files
-// that decide it. Far outliers are rare, so that a sample that has some does
-// not show how many there are: no interval then.
-func (f files) bySize(keep float64, statistic func(size, time []float64) float64) (stats.Interval, error) {
-	if keep == 1 && f.hasOutliers() {
-		return stats.Interval{}, errOutliers
+// spreadIdle spreads the idle time between files over all in proportion, so
+// that bytes over the sum of the times is the aggregate itself.
+func (f *files) spreadIdle(steps []*result.Step) {
+	span := 0.0
+	for _, st := range steps {
+		span += float64(spanNS(st)) / 1e9
 	}
-	if keep < 1 && len(f.size) < minTrimmed {
-		return stats.Interval{}, because("too-few-trimmed", wording.Count{N: len(f.size), Noun: "file"}, minTrimmed)
+	busy, times := sum(f.time), make([]float64, len(f.time))
+	for i, t := range f.time {
+		times[i] = t * span / busy
 	}
-	return stats.JackknifeByGroup(f.size, f.time, statistic, keep, level)
+	f.time = times
 }
 
 func rates(size, time []float64) []float64 {
@@ -355,74 +376,37 @@ func rates(size, time []float64) []float64 {
 	return out
 }
 
-func (f files) weightedInterval(name string) (stats.Interval, error) {
-	if _, err := f.line(name); err != nil {
-		return stats.Interval{}, err
-	}
-	if name == latency {
-		return f.bySize(1, func(x, y []float64) float64 {
-			_, intercept := relativeLine(x, y)
-			return intercept
-		})
-	}
-	return invertInterval(f.bySize(1, func(x, y []float64) float64 {
-		slope, _ := relativeLine(x, y)
-		return slope
-	}))
+func relativeSlope(size, time []float64) float64 {
+	slope, _ := relativeLine(size, time)
+	return slope
 }
 
-// relativeLine is the line of [stats.FitWeightedLine] with weights 1/size² in
-// closed form: with u = 1/size the sums of the weighted products are those of
-// u², u, 1, u²·time and u·time. It is not finite, and so no interval, where all
-// files have one size.
+func relativeIntercept(size, time []float64) float64 {
+	_, intercept := relativeLine(size, time)
+	return intercept
+}
+
+// relativeLine is [files.weightedLine] in closed form, for the many calls of a
+// jackknife: with u = 1/size the sums of the weighted products are those of u²,
+// u, 1, u²·time and u·time. It is not finite where all files have one size.
 func relativeLine(size, time []float64) (slope, intercept float64) {
 	n, largest := float64(len(size)), slices.Max(size)
 	var u1, u2, u1t, u2t float64
-	same := true
 	for i, s := range size {
 		u := largest / s
 		u1, u2 = u1+u, u2+u*u
 		u1t, u2t = u1t+u*time[i], u2t+u*u*time[i]
-		same = same && s == size[0]
-	}
-	if same {
-		return math.NaN(), math.NaN()
 	}
 	below := u2*n - u1*u1
 	slope = (u2*u1t - u1*u2t) / below
 	return slope / largest, (n*u2t - u1*u1t) / below
 }
 
-func average(xs []float64) float64 {
-	sum := 0.0
+func sum(xs []float64) (total float64) {
 	for _, x := range xs {
-		sum += x
+		total += x
 	}
-	return sum / float64(len(xs))
-}
-
-// aggregateInterval is over files; the idle time between them is spread over
-// all in proportion, so that the statistic is the aggregate itself.
-func (f files) aggregateInterval(steps []*result.Step) (stats.Interval, error) {
-	if f.workers > 1 {
-		return stats.Interval{}, errWorkers
-	}
-	span, busy := 0.0, 0.0
-	for _, st := range steps {
-		span += float64(spanNS(st)) / 1e9
-	}
-	for _, t := range f.time {
-		busy += t
-	}
-	if busy <= 0 {
-		return stats.Interval{}, errNoFile
-	}
-	stretched := make([]float64, len(f.time))
-	for i, t := range f.time {
-		stretched[i] = t * span / busy
-	}
-	f.time = stretched
-	return f.bySize(1, func(x, y []float64) float64 { return average(x) / average(y) })
+	return total
 }
 
 // invertInterval turns the interval of a slope (seconds a byte) into that of a

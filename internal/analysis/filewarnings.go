@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -44,8 +45,7 @@ func (w *warningList) addFiles(st *result.Step) {
 	if workers(st) > 1 {
 		return
 	}
-	isUntimed := func(x result.Sample) bool { return x.Bytes <= 0 || x.DurationNS <= 0 }
-	samples := slices.DeleteFunc(inOrderOfStep(st), isUntimed)
+	samples := slices.DeleteFunc(inOrderOfStep(st), func(x result.Sample) bool { return !isTimed(x) })
 	excess := excessTimes(samples)
 	if excess == nil {
 		return
@@ -54,16 +54,26 @@ func (w *warningList) addFiles(st *result.Step) {
 	if len(samples) < minForMode || w.addModes(st, samples, excess) {
 		return
 	}
-	factors := make([]float64, len(excess))
-	for i, e := range excess {
-		factors[i] = math.Exp(e)
-	}
-	t, err := stats.Trend(factors)
-	change, errLine := lineChange(excess)
-	if err == nil && errLine == nil && t.P <= trendP && math.Abs(change) >= math.Log(fileFactor) {
+	if t, change, ok := trendOf(excess); ok && math.Abs(change) >= math.Log(fileFactor) {
 		text := wording.Text("transient.files", st.Round, wording.Number(math.Exp(change)), wording.P(t.P))
 		w.put(result.Warning{Kind: "transient", Text: text})
 	}
+}
+
+// trendOf is the trend of logarithms in the order of time, and how much they
+// change from first to last along their Theil–Sen line; false where that may
+// be noise.
+func trendOf(logs []float64) (t stats.Correlation, change float64, ok bool) {
+	t, err := stats.Trend(logs)
+	if err != nil || t.P > trendP {
+		return t, 0, false
+	}
+	at := make([]float64, len(logs))
+	for i := range at {
+		at[i] = float64(i)
+	}
+	l, err := stats.FitTheilSen(at, logs)
+	return t, l.Slope * float64(len(logs)-1), err == nil
 }
 
 // inOrderOfStep are the samples of a step in the order in which they were
@@ -100,18 +110,18 @@ func (w *warningList) addIdle(st *result.Step) {
 	}
 }
 
+// minForExcess is the least number of files for which times are expected.
+const minForExcess = 6
+
 // excessTimes is the logarithm of each file's time over the time expected for
 // its size. It is nil where no time can be expected.
 func excessTimes(samples []result.Sample) []float64 {
-	f := files{}
+	var f files
 	for _, x := range samples {
-		f.size, f.time = append(f.size, float64(x.Bytes)), append(f.time, float64(x.DurationNS)/1e9)
+		f.add(x)
 	}
 	return f.excess()
 }
-
-// minForExcess is the least number of files for which times are expected.
-const minForExcess = 6
 
 // excess is [excessTimes] for columns. The time expected is the median of the
 // size where three files or more share it, else that of the weighted line
@@ -124,7 +134,7 @@ func (f files) excess() []float64 {
 	for i, x := range f.size {
 		bySize[x] = append(bySize[x], f.time[i])
 	}
-	line, err := f.line(weighted)
+	line, err := f.weightedLine()
 	out := make([]float64, len(f.size))
 	for i, x := range f.size {
 		expected := 0.0
@@ -171,17 +181,14 @@ func (w *warningList) addOutliers(st *result.Step, samples []result.Sample, exce
 	if over := excess[0] - mid; over > max(stats.OutlierThreshold*scatter, math.Log(fileFactor)) {
 		w.add("slow-first", st.Round, wording.Number(math.Exp(over)))
 	}
-	if len(far) == 0 {
-		return
+	if len(far) > 0 {
+		worst := slices.MaxFunc(far, func(i, k int) int {
+			return cmp.Compare(math.Abs(rest[i]-mid), math.Abs(rest[k]-mid))
+		})
+		x := samples[worst+1]
+		w.add("outliers", st.Round, len(far), len(samples), x.File, wording.Size(x.Bytes),
+			wording.Faster(rest[worst]-mid))
 	}
-	worst := far[0]
-	for _, i := range far {
-		if math.Abs(rest[i]-mid) > math.Abs(rest[worst]-mid) {
-			worst = i
-		}
-	}
-	x := samples[worst+1]
-	w.add("outliers", st.Round, len(far), len(samples), x.File, wording.Size(x.Bytes), wording.Faster(rest[worst]-mid))
 }
 
 // addModes looks for two modes in the course of a step: a break, where the rate
@@ -195,11 +202,9 @@ func (w *warningList) addModes(st *result.Step, samples []result.Sample, excess 
 		logs[i] = math.Log(float64(x.DurationNS))
 	}
 	cut, shift, broken := findBreak(samples, excess)
-	even := slices.Clone(logs)
+	even := logs
 	if broken {
-		for i := cut; i < len(even); i++ {
-			even[i] -= shift
-		}
+		even = leveled(logs, cut, shift)
 	}
 	if _, kinds := findTwoSpeeds(samples, even); kinds {
 		if c, ok := findTwoSpeeds(samples, logs); ok {
@@ -243,19 +248,31 @@ func findBreak(samples []result.Sample, excess []float64) (cut int, shift float6
 // removeShift takes from each excess the median of its size, computed as if the
 // files from cut on had not been slower by shift.
 func removeShift(samples []result.Sample, excess []float64, cut int, shift float64) []float64 {
-	bySize := map[int64][]float64{}
-	for i, x := range samples {
-		e := excess[i]
-		if i >= cut {
-			e -= shift
-		}
-		bySize[x.Bytes] = append(bySize[x.Bytes], e)
-	}
+	even := bySize(samples, leveled(excess, cut, shift))
 	out := slices.Clone(excess)
 	for i, x := range samples {
-		if same := bySize[x.Bytes]; len(same) >= 3 {
+		if same := even[x.Bytes]; len(same) >= 3 {
 			out[i] -= median(same)
 		}
+	}
+	return out
+}
+
+// leveled are logarithms of times as if the files from cut on had not been
+// slower by shift.
+func leveled(logs []float64, cut int, shift float64) []float64 {
+	out := slices.Clone(logs)
+	for i := cut; i < len(out); i++ {
+		out[i] -= shift
+	}
+	return out
+}
+
+// bySize are the values of samples by the size of the file.
+func bySize(samples []result.Sample, values []float64) map[int64][]float64 {
+	out := map[int64][]float64{}
+	for i, x := range samples {
+		out[x.Bytes] = append(out[x.Bytes], values[i])
 	}
 	return out
 }
@@ -268,12 +285,8 @@ const minTurns = 3
 // the lower quartile of their size, which is in the faster mode unless that is
 // rare. Each kind is a tenth of the files or more, and they take turns.
 func findTwoSpeeds(samples []result.Sample, logs []float64) (c stats.TwoClusters, ok bool) {
-	bySize := map[int64][]float64{}
-	for i, x := range samples {
-		bySize[x.Bytes] = append(bySize[x.Bytes], logs[i])
-	}
 	low := map[int64]float64{}
-	for size, list := range bySize {
+	for size, list := range bySize(samples, logs) {
 		if len(list) < 4 {
 			return c, false
 		}

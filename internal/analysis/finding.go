@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -103,11 +104,12 @@ func judgeRounds(sc scale, unit string, xs []float64, b plan.Bound, phrase wordi
 		return f
 	}
 	span := wording.Span{Low: iv.Low, High: iv.High, Unit: unit}
-	note := wording.IntervalNote{Value: value, Span: span, Method: sc.method()}
+	note := sc.method()
+	note.Name = "95 % t interval"
 	f.saw = wording.Say("seen.rounds", phrase.With(span), times, note)
 	f.gap = gap(b, iv.Low, iv.High)
 	f.evidence = []wording.Message{
-		wording.Say("evidence.rounds", phrase.With(value), span, times, note.Method, wording.P(f.p))}
+		wording.Say("evidence.rounds", phrase.With(value), span, times, sc.method(), wording.P(f.p))}
 	return f
 }
 
@@ -151,7 +153,7 @@ func combine(parts []finding, sign int) finding {
 		missing, weak = wording.Join(missing, f.missing), wording.Join(weak, f.weak)
 		switch {
 		case f.fails():
-		case f.dir == -sign && (single < 0 || isFirmer(f, parts[single])):
+		case f.dir == -sign && (single < 0 || compareFirmness(f, parts[single]) < 0):
 			single = i
 		case f.dir == sign:
 			count++
@@ -187,25 +189,20 @@ func combine(parts []finding, sign int) finding {
 	return out
 }
 
-// isFirmer reports whether a decides more firmly than b.
-func isFirmer(a, b finding) bool {
+// compareFirmness orders findings by how firmly they decide, the firmest first.
+func compareFirmness(a, b finding) int {
 	if a.few != b.few {
-		return b.few
+		if b.few {
+			return -1
+		}
+		return 1
 	}
-	return a.p < b.p
+	return cmp.Compare(a.p, b.p)
 }
 
 // firmest are the n findings that decide most firmly.
 func firmest(fs []finding, n int) []finding {
 	fs = slices.Clone(fs)
-	slices.SortStableFunc(fs, func(a, b finding) int {
-		switch {
-		case isFirmer(a, b):
-			return -1
-		case isFirmer(b, a):
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(fs, compareFirmness)
 	return fs[:min(n, len(fs))]
 }

@@ -13,40 +13,41 @@ import (
 
 // curve is one fitted model.
 type curve struct {
-	names  []string
-	values map[string]float64
-	at     func(x float64) float64
-	// intervals of coefficients by the fit itself, by name.
-	intervals map[string]func(level float64) (stats.Interval, error)
+	at           func(x float64) float64
+	coefficients []coefficient
+}
+
+// coefficient is one number of a model; interval is nil where the fit itself
+// has none.
+type coefficient struct {
+	name     string
+	value    float64
+	interval func(level float64) (stats.Interval, error)
+}
+
+// value is the coefficient of a name; false if the model has none.
+func (c curve) value(name string) (float64, bool) {
+	k, ok := find(c.coefficients, func(k coefficient) bool { return k.name == name })
+	return k.value, ok
 }
 
 // models are the models of the plan language.
 var models = map[string]func(xs, ys []float64) (curve, error){
 	"line": func(xs, ys []float64) (curve, error) {
 		l, err := stats.FitLine(xs, ys)
-		return curve{
-			names:  []string{"intercept", "slope", "r2"},
-			values: map[string]float64{"intercept": l.Intercept, "slope": l.Slope, "r2": l.R2},
-			intervals: map[string]func(float64) (stats.Interval, error){
-				"intercept": l.InterceptInterval, "slope": l.SlopeInterval},
-			at: l.At}, err
+		return curve{l.At, []coefficient{{"intercept", l.Intercept, l.InterceptInterval},
+			{"slope", l.Slope, l.SlopeInterval}, {"r2", l.R2, nil}}}, err
 	},
 	"power": func(xs, ys []float64) (curve, error) {
 		w, err := stats.FitPower(xs, ys)
-		return curve{
-			names:  []string{"factor", "exponent", "r2"},
-			values: map[string]float64{"factor": w.Coefficient, "exponent": w.Exponent, "r2": w.Log.R2},
-			intervals: map[string]func(float64) (stats.Interval, error){
-				"factor": w.CoefficientInterval, "exponent": w.ExponentInterval},
-			at: w.At}, err
+		return curve{w.At, []coefficient{{"factor", w.Coefficient, w.CoefficientInterval},
+			{"exponent", w.Exponent, w.ExponentInterval}, {"r2", w.Log.R2, nil}}}, err
 	},
 	"two-lines": func(xs, ys []float64) (curve, error) {
 		t, err := stats.FitTwoLines(xs, ys, stats.MinForLine)
-		return curve{
-			names: []string{"intercept", "slope", "break", "intercept_2", "slope_2", "r2"},
-			values: map[string]float64{"intercept": t.Left.Intercept, "slope": t.Left.Slope, "break": t.Break,
-				"intercept_2": t.Right.Intercept, "slope_2": t.Right.Slope, "r2": 1 - (1-t.One.R2)*(1-t.Gain)},
-			at: t.At}, err
+		return curve{t.At, []coefficient{{"intercept", t.Left.Intercept, nil}, {"slope", t.Left.Slope, nil},
+			{"break", t.Break, nil}, {"intercept_2", t.Right.Intercept, nil}, {"slope_2", t.Right.Slope, nil},
+			{"r2", 1 - (1-t.One.R2)*(1-t.Gain), nil}}}, err
 	},
 }
 
@@ -84,13 +85,13 @@ func (x *fitted) fitWhole(model string) {
 }
 
 // measuredFit fits each round alone, and the means of these rounds.
-func (s *runData) measuredFit(f plan.Fit, est string) fitted {
-	out := fitted{per: s.per, files: f.Along == "file_size"}
+func (j judge) measuredFit(f plan.Fit) fitted {
+	out := fitted{per: j.s.per, files: f.Along == "file_size"}
 	var byRound map[int][][2]float64
 	if out.files {
-		byRound, out.reason = s.filePoints(f)
+		byRound, out.reason = j.filePoints(f)
 	} else {
-		byRound, out.reason = s.axisPoints(f, est)
+		byRound, out.reason = j.axisPoints(f)
 	}
 	if out.reason != "" {
 		return out
@@ -98,7 +99,7 @@ func (s *runData) measuredFit(f plan.Fit, est string) fitted {
 	for _, r := range sortedKeys(byRound) {
 		c, err := fitPoints(f.Model, byRound[r])
 		if err != nil {
-			out.reason = wording.Text("fit-failed", s.per.name(), r, err)
+			out.reason = wording.Text("fit-failed", out.per.name(), r, err)
 			return out
 		}
 		out.rounds, out.curves = append(out.rounds, r), append(out.curves, c)
@@ -115,12 +116,12 @@ func (s *runData) measuredFit(f plan.Fit, est string) fitted {
 
 // axisPoints are the values along a numeric axis, of each round that has all of
 // them.
-func (s *runData) axisPoints(f plan.Fit, est string) (map[int][][2]float64, string) {
-	points, bad := judge{s: s, est: est}.along(plan.Operand{Quantity: f.Quantity, Where: f.Where}, f.Along)
+func (j judge) axisPoints(f plan.Fit) (map[int][][2]float64, string) {
+	points, bad := j.along(plan.Operand{Quantity: f.Quantity, Where: f.Where}, f.Along)
 	if bad.fails() {
 		return nil, wording.Join(bad.missing, bad.weak)
 	}
-	points, xs := s.numeric(points, f)
+	points, xs := j.s.numeric(points, f)
 	if len(points) == 0 {
 		return nil, wording.Text("no-fit-point", f.Along)
 	}
@@ -162,8 +163,8 @@ func (s *runData) numeric(points []point, f plan.Fit) (kept []point, xs []float6
 			return sameValue(f.Along, v, p.at) || ok && isNumber && x == y
 		}
 		wanted := len(f.Points) == 0 || slices.ContainsFunc(f.Points, isWanted)
-		if f.Along == "band_size" && !p.fixed {
-			x, ok = s.bandUsed(p.at, x, ok)
+		if used := s.bandUsed(p.at); f.Along == "band_size" && !p.fixed && used > 0 {
+			x, ok = float64(used), true
 		}
 		if wanted && ok {
 			kept, xs = append(kept, p), append(xs, x)
@@ -172,23 +173,24 @@ func (s *runData) numeric(points []point, f plan.Fit) (kept []point, xs []float6
 	return kept, xs
 }
 
-// bandUsed is the band size that cases asked for at had in fact.
-func (s *runData) bandUsed(at string, x float64, ok bool) (float64, bool) {
-	for _, sub := range s.cases {
+// bandUsed is the band size that cases asked for at had in fact, 0 without any.
+func (s *runData) bandUsed(at string) int64 {
+	sub, ok := find(s.cases, func(sub *caseData) bool {
 		v, _ := sub.value("band_size")
-		if sub.c.Target.BandSizeUsed > 0 && sameValue("band_size", v, at) {
-			return float64(sub.c.Target.BandSizeUsed), true
-		}
+		return sub.c.Target.BandSizeUsed > 0 && sameValue("band_size", v, at)
+	})
+	if !ok {
+		return 0
 	}
-	return x, ok
+	return sub.c.Target.BandSizeUsed
 }
 
 // filePoints are single files: size against their time or rate, by round.
-func (s *runData) filePoints(f plan.Fit) (map[int][][2]float64, string) {
+func (j judge) filePoints(f plan.Fit) (map[int][][2]float64, string) {
 	if !isPerFile(f.Quantity) && !isFileTime(f.Quantity) {
-		return nil, wording.Text("not-of-files", nameOf(f.Quantity))
+		return nil, wording.Text("not-of-files", QuantityName(f.Quantity))
 	}
-	cells, missing := s.cells(f.Quantity, f.Where)
+	cells, missing := j.s.cells(f.Quantity, f.Where, j.strict)
 	if missing != "" {
 		return nil, missing
 	}
@@ -229,7 +231,7 @@ func (s *runData) filePoints(f plan.Fit) (map[int][][2]float64, string) {
 func (s *runData) fits() []result.Fit {
 	out := []result.Fit{}
 	for _, f := range s.p.Fits {
-		out = append(out, fitResult(f, s.measuredFit(f, s.headlineName())))
+		out = append(out, fitResult(f, judge{s: s, est: s.headlineName()}.measuredFit(f)))
 	}
 	return out
 }
@@ -266,9 +268,9 @@ func fitResult(f plan.Fit, x fitted) result.Fit {
 	if x.reason != "" {
 		return out
 	}
-	for _, name := range x.whole.names {
-		c := result.Coefficient{Name: name, Value: x.whole.values[name], Published: published[name]}
-		x.interval(&c)
+	for _, k := range x.whole.coefficients {
+		c := result.Coefficient{Name: k.name, Value: k.value, Published: published[k.name]}
+		x.interval(&c, k.interval)
 		out.Coefficients = append(out.Coefficients, c)
 	}
 	for _, at := range f.Predict {
@@ -296,8 +298,8 @@ func (x fitted) at(v float64) float64 {
 // interval gives a coefficient its interval: over rounds from three on, else
 // the fit's own, over its points. Files of two mounts have none: they are not
 // files within one mount, and two mounts are too few to show how mounts differ.
-func (x fitted) interval(c *result.Coefficient) {
-	switch own := x.whole.intervals[c.Name]; {
+func (x fitted) interval(c *result.Coefficient, own func(level float64) (stats.Interval, error)) {
+	switch {
 	case c.Name == "r2":
 	case len(x.curves) >= minRounds:
 		x.roundInterval(c)
@@ -315,34 +317,23 @@ func (x fitted) interval(c *result.Coefficient) {
 // is above zero, is taken by its logarithms where the plain interval is not
 // above zero.
 func (x fitted) roundInterval(c *result.Coefficient) {
-	var vs []float64
-	for _, k := range x.curves {
-		vs = append(vs, k.values[c.Name])
+	vs := make([]float64, len(x.curves))
+	for i, k := range x.curves {
+		vs[i], _ = k.value(c.Name)
 	}
-	sc := plainScale.over(x.per)
-	iv, err := stats.MeanInterval(vs, x.per.level())
-	if err != nil {
-		return
-	}
-	iv.Level, c.Value = level, sc.centre(vs)
-	c.CI = ciOf(iv, x.per.name())
-	c.CI.Method = x.per.method(iv.Method)
-	if c.Name != "factor" || c.CI.Low > 0 || slices.Min(vs) <= 0 {
-		return
-	}
-	sc = logScale.over(x.per)
-	if iv, err := sc.interval(vs); err == nil {
-		c.Value, c.CI = sc.centre(vs), ciOf(iv, x.per.name())
-		c.CI.Method = x.per.method(sc.name)
+	for _, sc := range []scale{plainScale.over(x.per), logScale.over(x.per)} {
+		if iv, err := sc.interval(vs); err == nil {
+			c.Value, c.CI = sc.centre(vs), ciOf(iv, x.per.name())
+			c.CI.Method = x.per.method(sc.name)
+		}
+		if c.Name != "factor" || c.CI == nil || c.CI.Low > 0 || slices.Min(vs) <= 0 {
+			return
+		}
 	}
 }
 
 func (s *runData) fitNamed(name string) (plan.Fit, bool) {
-	i := slices.IndexFunc(s.p.Fits, func(f plan.Fit) bool { return f.Name == name })
-	if i < 0 {
-		return plan.Fit{}, false
-	}
-	return s.p.Fits[i], true
+	return find(s.p.Fits, func(f plan.Fit) bool { return f.Name == name })
 }
 
 // fit is a fit of the plan on the side that is judged.
@@ -354,10 +345,7 @@ func (j judge) fit(name string) (plan.Fit, fitted) {
 	if j.author {
 		return f, j.s.publishedFit(f)
 	}
-	if gone := j.unmeasured(plan.Operand{Quantity: f.Quantity, Where: f.Where}); gone != "" {
-		return f, fitted{reason: gone}
-	}
-	return f, j.s.measuredFit(f, j.est)
+	return f, j.measuredFit(f)
 }
 
 // coefficient bounds a coefficient of a fit, fitted in each round alone. On
@@ -367,29 +355,25 @@ func (j judge) coefficient(a plan.Assert) finding {
 	f, x := j.fit(a.Fit)
 	phrase := wording.Say("phrase.coefficient", nil, a.Coefficient, a.Fit)
 	unit := cmp.Or(a.Bound.Unit, "1")
-	if j.author {
-		v, ok := x.whole.values[a.Coefficient]
-		if x.reason != "" {
-			i := slices.IndexFunc(f.Published, func(c plan.Coefficient) bool { return c.Name == a.Coefficient })
-			if i < 0 {
-				return finding{missing: x.reason}
-			}
-			v, ok = f.Published[i].Value, true
+	if j.author && x.reason != "" {
+		c, ok := find(f.Published, func(c plan.Coefficient) bool { return c.Name == a.Coefficient })
+		if ok {
+			x = fitted{whole: curve{coefficients: []coefficient{{name: c.Name, value: c.Value}}}}
 		}
-		if !ok {
-			return missing("no-coefficient", f.Model, a.Coefficient)
-		}
-		return judgePublished(exactly(v, v), exactly(1, 1), a.Bound, first, unit, phrase)
 	}
 	if x.reason != "" {
 		return finding{missing: x.reason}
 	}
+	v, ok := x.whole.value(a.Coefficient)
+	if !ok {
+		return missing("no-coefficient", f.Model, a.Coefficient)
+	}
+	if j.author {
+		return judgePublished(exactly(v, v), exactly(1, 1), a.Bound, first, unit, phrase)
+	}
 	var vs []float64
 	for _, c := range x.curves {
-		v, ok := c.values[a.Coefficient]
-		if !ok {
-			return missing("no-coefficient", f.Model, a.Coefficient)
-		}
+		v, _ := c.value(a.Coefficient)
 		vs = append(vs, v)
 	}
 	a.Bound.Unit = unit
@@ -434,13 +418,13 @@ func (j judge) prediction(a plan.Assert) finding {
 		return weak("no-number", a.At[0])
 	}
 	left := j.operandValues(a.Left)[0]
-	predicted := operandValue{q: f.Quantity, unit: left.unit, label: wording.Text("predicted", a.Fit, a.At[0])}
+	var predicted operandValue
 	if j.author {
-		predicted.fixed = true
-		predicted.low = x.whole.at(at)
-		predicted.high = predicted.low
-		predicted.text = wording.Amount{Value: predicted.low, Unit: predicted.unit}.String()
+		v := x.whole.at(at)
+		predicted = exactly(v, v)
+		predicted.text = wording.Amount{Value: v, Unit: left.unit}.String()
 	}
+	predicted.q, predicted.unit, predicted.label = f.Quantity, left.unit, wording.Text("predicted", a.Fit, a.At[0])
 	for i, c := range x.curves {
 		predicted.rounds, predicted.values = append(predicted.rounds, x.rounds[i]), append(predicted.values, c.at(at))
 	}

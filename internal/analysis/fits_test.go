@@ -114,8 +114,8 @@ func TestPointsOfAFitAreThoseThatWereFitted(t *testing.T) {
 	}
 	whole, err := fitPoints("power", f.Points)
 	require.NoError(t, err)
-	assert.InEpsilon(t, whole.values["r2"], f.Coefficients[2].Value, 1e-12)
-	assert.InDelta(t, whole.values["exponent"], f.Coefficients[1].Value, 1e-9, "the mean of lines over the same x is the line of the means")
+	assert.InEpsilon(t, whole.coefficients[2].value, f.Coefficients[2].Value, 1e-12)
+	assert.InDelta(t, whole.coefficients[1].value, f.Coefficients[1].Value, 1e-9, "the mean of lines over the same x is the line of the means")
 }
 
 func TestFitOfSingleFiles(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"dmgbench/internal/plan"
@@ -124,9 +123,7 @@ type HistoryChange struct {
 const (
 	// Of each version, those next to the change
 	changeRuns = 8
-	// Of each series, the newest
-	changesMost = 6
-	// Of all series
+	// Of all series, the newest changes of the first ones
 	changeReads = 160
 )
 
@@ -134,74 +131,75 @@ const (
 // the runs' own reports; whether a version differs from the one before is
 // decided by [Compare], over at most eight runs of each, those next to the
 // change in time, chosen before any number is looked at. read gives a run in
-// full for that; it is called from two goroutines at a time.
+// full for that.
 //
 // Runs of other digests, scales, machines, disks, engines or file systems are
 // never joined. Pooled results are left out, as their runs are in the history;
 // so is a run that is given twice, and one in which no session started. A run
 // that has not ended is in its series and in no comparison.
 func NewHistory(runs []HistoryRun, read func(HistoryRun) (*result.Result, error)) *History {
-	h := &historyMaker{out: &History{Series: []HistorySeries{}, LeftOut: []string{}}, read: read, reads: changeReads}
+	h := &historyMaker{read: read, reads: changeReads}
+	out := &History{Series: []HistorySeries{}, LeftOut: []string{}}
 	seen := map[string]bool{}
+	var kept []HistoryRun
 	for _, r := range runs {
 		why := leaveOut(r.Result, seen)
 		if why == "" && startTime(r.Result).IsZero() {
 			why = wording.Text("left-out.not-started")
 		}
 		if why != "" {
-			h.out.LeftOut = append(h.out.LeftOut, wording.Text("of-case", r.name(), why))
+			out.LeftOut = append(out.LeftOut, wording.Text("of-case", r.name(), why))
 			continue
 		}
 		seen[r.Result.Run] = true
-		h.kept = append(h.kept, r)
+		kept = append(kept, r)
 	}
-	slices.SortStableFunc(h.kept, func(a, b HistoryRun) int {
+	slices.SortStableFunc(kept, func(a, b HistoryRun) int {
 		return cmp.Or(startTime(a.Result).Compare(startTime(b.Result)), cmp.Compare(a.Result.Run, b.Result.Run))
 	})
-	h.splitSeries()
-	for _, list := range h.series {
-		h.out.Series = append(h.out.Series, h.makeSeries(list))
+	for _, list := range splitSeries(kept) {
+		out.Series = append(out.Series, h.makeSeries(list))
 	}
-	return h.out
+	return out
 }
 
+// historyMaker compares the versions of series.
 type historyMaker struct {
-	out    *History
-	kept   []HistoryRun
-	series [][]HistoryRun
-	read   func(HistoryRun) (*result.Result, error)
+	read func(HistoryRun) (*result.Result, error)
 	// How many more runs may be read
 	reads int
 }
 
-// splitSeries makes the series, the one with the newest run first.
-func (h *historyMaker) splitSeries() {
+// splitSeries makes series of runs in the order of time, the one with the
+// newest run first.
+func splitSeries(runs []HistoryRun) (series [][]HistoryRun) {
 	var keys []string
 	// Of each series, the file system in the images of a case
 	var made []map[string]string
-	for _, r := range h.kept {
+	for _, r := range runs {
 		key, own := seriesKey(r.Result), filesystemsOf(r.Result)
 		i := 0
 		for i < len(keys) && (keys[i] != key || !isAgreeing(made[i], own)) {
 			i++
 		}
 		if i == len(keys) {
-			keys, made, h.series = append(keys, key), append(made, map[string]string{}), append(h.series, nil)
+			keys, made, series = append(keys, key), append(made, map[string]string{}), append(series, nil)
 		}
 		maps.Copy(made[i], own)
-		h.series[i] = append(h.series[i], r)
+		series[i] = append(series[i], r)
 	}
 	newest := func(list []HistoryRun) time.Time { return startTime(list[len(list)-1].Result) }
-	slices.SortStableFunc(h.series, func(a, b []HistoryRun) int { return newest(b).Compare(newest(a)) })
+	slices.SortStableFunc(series, func(a, b []HistoryRun) int { return newest(b).Compare(newest(a)) })
+	return series
 }
 
 // seriesKey is the same for runs that measured the same with the same.
 func seriesKey(r *result.Result) string {
 	parts := []string{r.Plan.Name, r.Plan.Digest, machineText(r)}
 	parts = append(append(parts, scaleFacts(r)...), diskFacts(r)...)
-	for _, e := range enginesOf(r) {
-		parts = appendUnique(parts, e.Name+"\x01"+e.Vendor+"\x01"+engineKind(e.Title))
-	}
+	parts = append(parts, texts(enginesOf(r), func(e result.Engine) string {
+		return e.Name + "\x01" + e.Vendor + "\x01" + engineKind(e.Title)
+	})...)
 	return strings.Join(parts, "\x00")
 }
 
@@ -230,108 +228,93 @@ func isAgreeing(a, b map[string]string) bool {
 
 // versionOf is what may change from run to run of a series.
 func versionOf(r *result.Result) HistoryVersion {
-	v := HistoryVersion{System: factsText(r, "os"), Tool: factsText(r, "tool")}
-	var kernels, engines []string
-	for _, s := range r.Sessions {
-		// Else the kernel goes with the build
-		if s.Host.OSBuild == "" {
-			kernels = appendUnique(kernels, s.Host.Kernel)
+	kernels := texts(r.Sessions, func(s result.Session) string {
+		if s.Host.OSBuild != "" {
+			// The kernel goes with the build
+			return ""
 		}
-		for _, e := range append([]result.Engine{s.Engine}, s.Engines...) {
-			if e.Name == "directory" && len(s.Engines) > 0 {
-				continue
-			}
-			title := cmp.Or(e.Title, e.Name)
-			if e.Version != "" && e.Name != "directory" && !strings.Contains(title, e.Version) {
-				title += " " + e.Version
-			}
-			engines = appendUnique(engines, title)
+		return s.Host.Kernel
+	})
+	engines := texts(enginesOf(r), func(e result.Engine) string {
+		title := cmp.Or(e.Title, e.Name)
+		switch {
+		case e.Name == "directory":
+			return ""
+		case e.Version != "" && !strings.Contains(title, e.Version):
+			return title + " " + e.Version
 		}
-	}
-	v.Kernel = strings.Join(kernels, " + ")
-	v.Engine = strings.Join(engines, " + ")
-	return v
+		return title
+	})
+	return HistoryVersion{System: factsText(r, "os"), Tool: factsText(r, "tool"),
+		Engine: strings.Join(engines, " + "), Kernel: strings.Join(kernels, " + ")}
 }
 
 // makeSeries is one series of runs in the order of time.
 func (h *historyMaker) makeSeries(list []HistoryRun) HistorySeries {
 	last := list[len(list)-1].Result
 	s := HistorySeries{Plan: last.Plan.Name, Title: cmp.Or(last.Plan.Title, last.Plan.Name), Digest: last.Plan.Digest,
-		Scale: scaleFacts(last), Seed: last.Seed, Rounds: last.Rounds, Machine: machineText(last),
-		Engine: factsText(last, "engine"),
-		Runs:   []HistoryPoint{}, Versions: []HistoryVersion{}, Rows: []HistoryRow{}, Changes: []HistoryChange{}}
-	if disk := strings.Join(diskFacts(last), " + "); disk != "" {
-		s.Machine += ", " + disk
-	}
+		Scale: scaleFacts(last), Seed: last.Seed, Rounds: last.Rounds, Engine: factsText(last, "engine"),
+		Machine: wording.NonEmpty(machineText(last), strings.Join(diskFacts(last), " + ")),
+		Runs:    []HistoryPoint{}, Versions: []HistoryVersion{}, Rows: []HistoryRow{}, Changes: []HistoryChange{}}
 	if !isUnscaled(s.Scale) {
 		s.Departed = s.Scale
 	}
-	for _, r := range list {
-		p := HistoryPoint{Run: r.Result.Run, Name: r.name(), Path: r.Path, Started: startTime(r.Result),
-			Status: r.Result.Status, Baseline: r.Baseline, Sessions: len(r.Result.Sessions), Rounds: r.Result.Rounds,
-			Warnings: r.Result.Warnings, Cases: map[string]result.Case{}}
-		p.Version = s.version(versionOf(r.Result), p.Started)
-		for _, c := range r.Result.Cases {
-			p.Cases[c.ID] = c
-		}
-		s.Runs = append(s.Runs, p)
-		if len(r.Result.Summaries) > 0 &&
-			(s.Newest == nil || r.Result.Status != result.Unfinished || s.Newest.Status == result.Unfinished) {
-			s.Newest = r.Result
-		}
-	}
 	var made []string
 	for _, r := range list {
-		for _, fs := range filesystemsOf(r.Result) {
-			made = appendUnique(made, fs)
-		}
+		s.addRun(r)
+		made = slices.AppendSeq(made, maps.Values(filesystemsOf(r.Result)))
 	}
 	slices.Sort(made)
-	s.Filesystem = strings.Join(made, " + ")
+	s.Filesystem = strings.Join(slices.Compact(made), " + ")
 	s.fillRows(list)
 	h.changes(&s, list)
 	return s
 }
 
-// version is the number of a version, which is new if no run had it.
-func (s *HistorySeries) version(v HistoryVersion, started time.Time) int {
-	i := slices.IndexFunc(s.Versions, func(o HistoryVersion) bool {
+// addRun adds a run with its version, which is new if no run had it.
+func (s *HistorySeries) addRun(r HistoryRun) {
+	p := HistoryPoint{Run: r.Result.Run, Name: r.name(), Path: r.Path, Started: startTime(r.Result),
+		Status: r.Result.Status, Baseline: r.Baseline, Sessions: len(r.Result.Sessions), Rounds: r.Result.Rounds,
+		Warnings: r.Result.Warnings, Cases: map[string]result.Case{}}
+	for _, c := range r.Result.Cases {
+		p.Cases[c.ID] = c
+	}
+	v := versionOf(r.Result)
+	p.Version = slices.IndexFunc(s.Versions, func(o HistoryVersion) bool {
 		return o.System == v.System && o.Kernel == v.Kernel && o.Tool == v.Tool && o.Engine == v.Engine
 	})
-	if i < 0 {
-		i, v.First = len(s.Versions), started
+	if p.Version < 0 {
+		p.Version, v.First = len(s.Versions), p.Started
 		s.Versions = append(s.Versions, v)
 	}
-	s.Versions[i].Runs++
-	return i
+	s.Versions[p.Version].Runs++
+	s.Runs = append(s.Runs, p)
+	if len(r.Result.Summaries) > 0 &&
+		(s.Newest == nil || r.Result.Status != result.Unfinished || s.Newest.Status == result.Unfinished) {
+		s.Newest = r.Result
+	}
 }
 
 // fillRows reads the rows, those of the newest run first.
 func (s *HistorySeries) fillRows(list []HistoryRun) {
-	type rowKey struct {
-		id, phase string
-		cycle     int
-		op        string
-	}
-	at := map[rowKey]int{}
+	at := map[summaryKey]int{}
 	for i, r := range slices.Backward(list) {
 		for k := range r.Result.Summaries {
 			sum := &r.Result.Summaries[k]
-			e := slices.IndexFunc(sum.Estimates, func(e result.Estimate) bool { return e.Name == sum.Headline })
-			if e < 0 {
+			e, ok := findEstimate(sum.Estimates, sum.Headline)
+			if !ok {
 				continue
 			}
-			key := rowKey{sum.Case, sum.Phase, sum.Cycle, sum.Op}
+			key := keyOf(sum)
 			n, there := at[key]
 			if !there {
 				n = len(s.Rows)
 				at[key] = n
-				s.Rows = append(s.Rows, HistoryRow{sum.Case, sum.Phase, sum.Cycle, sum.Op, sum.Estimates[e].Unit,
+				s.Rows = append(s.Rows, HistoryRow{sum.Case, sum.Phase, sum.Cycle, sum.Op, e.Unit,
 					make([]*HistoryValue, len(list))})
 			}
-			if s.Rows[n].Unit == sum.Estimates[e].Unit {
-				s.Rows[n].Values[i] = &HistoryValue{sum.Headline, sum.Estimates[e].Value, sum.Estimates[e].CI,
-					sum.Warnings}
+			if s.Rows[n].Unit == e.Unit {
+				s.Rows[n].Values[i] = &HistoryValue{sum.Headline, e.Value, e.CI, sum.Warnings}
 			}
 		}
 	}
@@ -349,20 +332,19 @@ func (h *historyMaker) changes(s *HistorySeries, list []HistoryRun) {
 		from, to := s.ended(c.From), s.ended(c.To)
 		c.Ended = [2]int{len(from), len(to)}
 		from, to = from[max(len(from)-changeRuns, 0):], to[:min(len(to), changeRuns)]
-		c.Used = [2]int{len(from), len(to)}
 		switch {
 		case len(ops) == 0:
 			c.Why = wording.Text("change.no-number")
 		case len(from) == 0 || len(to) == 0:
 			c.Why = wording.Text("change.no-run")
-		case len(s.Changes)-i > changesMost || len(from)+len(to) > h.reads:
+		case len(from)+len(to) > h.reads:
 			c.Why = wording.Text("change.too-many")
 		default:
 			h.reads -= len(from) + len(to)
 			c.Comparison, c.Why = h.compare(s, list, from, to, ops)
 		}
-		if c.Comparison == nil {
-			c.Used = [2]int{}
+		if c.Comparison != nil {
+			c.Used = [2]int{len(from), len(to)}
 		}
 	}
 }
@@ -379,47 +361,36 @@ func (s *HistorySeries) ended(version int) (out []int) {
 
 // compared are the quantities that versions are compared in: rates and the
 // space on disk, or all that were measured.
-func (s *HistorySeries) compared() (ops []plan.Quantity) {
-	var all []plan.Quantity
-	for _, row := range s.Rows {
-		op := plan.Quantity(row.Op)
-		if _, known := op.Info(); !known || slices.Contains(all, op) {
-			continue
+func (s *HistorySeries) compared() []plan.Quantity {
+	var all, main []plan.Quantity
+	for _, name := range texts(s.Rows, func(row HistoryRow) string { return row.Op }) {
+		op := plan.Quantity(name)
+		if _, known := op.Info(); known {
+			all = append(all, op)
 		}
-		if all = append(all, op); isRate(op) || op == "allocated" {
-			ops = append(ops, op)
+		if isRate(op) || op == "allocated" {
+			main = append(main, op)
 		}
 	}
-	if len(ops) == 0 {
+	if len(main) == 0 {
 		return all
 	}
-	return ops
+	return main
 }
 
 // compare reads the runs and compares them by version.
 func (h *historyMaker) compare(
 	s *HistorySeries, list []HistoryRun, from, to []int, ops []plan.Quantity,
 ) (*Comparison, string) {
-	used := slices.Concat(from, to)
 	o := CompareOptions{Ops: ops}
-	for _, i := range used {
-		o.Sides = append(o.Sides, s.VersionName(s.Runs[i].Version, s.Runs[from[0]].Version, s.Runs[to[0]].Version))
-	}
-	runs, errs := make([]*result.Result, len(used)), make([]error, len(used))
-	var wg sync.WaitGroup
-	// Large files, and two processors are nearly everywhere
-	for half := range 2 {
-		wg.Go(func() {
-			for k := half; k < len(used); k += 2 {
-				runs[k], errs[k] = h.read(list[used[k]])
-			}
-		})
-	}
-	wg.Wait()
-	for k, err := range errs {
+	var runs []*result.Result
+	for _, i := range slices.Concat(from, to) {
+		r, err := h.read(list[i])
 		if err != nil {
-			return nil, wording.Text("change.unread", list[used[k]].name(), err)
+			return nil, wording.Text("change.unread", list[i].name(), err)
 		}
+		runs = append(runs, r)
+		o.Sides = append(o.Sides, s.VersionName(s.Runs[i].Version, s.Runs[from[0]].Version, s.Runs[to[0]].Version))
 	}
 	c, err := Compare(runs, o)
 	if err != nil {
@@ -428,37 +399,32 @@ func (h *historyMaker) compare(
 	return c, ""
 }
 
-// versionParts are what a version is named by.
-var versionParts = []func(HistoryVersion) string{
-	func(v HistoryVersion) string { return v.System },
-	func(v HistoryVersion) string {
-		if v.Kernel == "" {
-			return ""
-		}
-		return wording.Text("fact.kernel", v.Kernel)
-	},
-	func(v HistoryVersion) string { return v.Tool },
-	func(v HistoryVersion) string { return v.Engine },
+// parts are what a version is named by.
+func (v HistoryVersion) parts() [4]string {
+	out := [4]string{v.System, "", v.Tool, v.Engine}
+	if v.Kernel != "" {
+		out[1] = wording.Text("fact.kernel", v.Kernel)
+	}
+	return out
 }
 
 // VersionName names a version by those of its parts in which the given versions
 // differ; all of it, if they do not.
 func (s *HistorySeries) VersionName(version int, among ...int) string {
-	v := s.Versions[version]
-	differ := func(of func(HistoryVersion) string) bool {
-		return slices.ContainsFunc(among, func(i int) bool { return of(s.Versions[i]) != of(v) })
+	own := s.Versions[version].parts()
+	differ := func(part int) bool {
+		return slices.ContainsFunc(among, func(i int) bool { return s.Versions[i].parts()[part] != own[part] })
 	}
-	var all, parts []string
-	for _, of := range versionParts {
-		all = appendUnique(all, of(v))
-		isApples := of(v) == v.Engine && differ(versionParts[0]) && strings.Contains(v.Engine, "(Apple")
+	var parts []string
+	for i, text := range own {
 		// Apple's tools come with the system
-		if differ(of) && !isApples {
-			parts = appendUnique(parts, of(v))
+		isApples := text == s.Versions[version].Engine && differ(0) && strings.Contains(text, "(Apple")
+		if differ(i) && !isApples {
+			parts = appendUnique(parts, text)
 		}
 	}
 	if len(parts) == 0 {
-		parts = all
+		parts = own[:]
 	}
-	return strings.Join(parts, ", ")
+	return wording.NonEmpty(parts...)
 }

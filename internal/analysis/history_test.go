@@ -153,11 +153,12 @@ func TestHistoryIsBounded(t *testing.T) {
 	assert.Equal(t, 16, reads)
 
 	runs = nil
-	for i := range 10 {
-		runs = pastOf(t, runs, fmt.Sprint(i), 1)
+	for i := range 12 {
+		runs = pastOf(t, runs, fmt.Sprint(i), slices.Repeat([]float64{1}, changeRuns)...)
 	}
+	compared := changeReads / (2 * changeRuns)
 	for i, c := range NewHistory(runs, inFull(&reads)).Series[0].Changes {
-		assert.Equal(t, i >= 9-changesMost, c.Comparison != nil, i)
+		assert.Equal(t, i >= 11-compared, c.Comparison != nil, i)
 		assert.Equal(t, c.Comparison == nil, c.Why != "", i)
 	}
 }

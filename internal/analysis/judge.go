@@ -3,10 +3,10 @@ package analysis
 import (
 	"cmp"
 	"math"
+	"reflect"
 	"slices"
 
 	"dmgbench/internal/plan"
-	"dmgbench/internal/result"
 	"dmgbench/internal/wording"
 )
 
@@ -99,19 +99,7 @@ func (j judge) operand(op plan.Operand) operandValue {
 	case j.author || op.Published:
 		return j.s.publishedValue(op)
 	}
-	if missing := j.unmeasured(op); missing != "" {
-		return without(op.Quantity, missing, "")
-	}
-	return j.s.measured(op.Quantity, op.Where, cmp.Or(op.Statistic, j.est))
-}
-
-// unmeasured are the cases of an operand that were not measured to the end: a
-// claim is not judged by their values.
-func (j judge) unmeasured(op plan.Operand) string {
-	if !j.strict {
-		return ""
-	}
-	return j.s.unmeasured(op.Quantity, op.Where)
+	return j.s.measured(op.Quantity, op.Where, cmp.Or(op.Statistic, j.est), j.strict)
 }
 
 // ratio bounds left / right.
@@ -143,7 +131,7 @@ func (j judge) bound(a plan.Assert) finding {
 		return f
 	}
 	a.Bound.Unit = x.unit
-	phrase := wording.Say("phrase.value", nil, nameOf(x.q), x.label)
+	phrase := wording.Say("phrase.value", nil, QuantityName(x.q), x.label)
 	var f finding
 	if x.fixed {
 		f = judgePublished(x, exactly(1, 1), a.Bound, first, x.unit, phrase)
@@ -177,7 +165,7 @@ func judgeGreater(a, b operandValue) finding {
 func (j judge) rank(a plan.Assert) finding {
 	ops := []plan.Operand{a.Left}
 	for _, op := range a.Of {
-		if !isSameOperand(op, a.Left) {
+		if !reflect.DeepEqual(op, a.Left) {
 			ops = append(ops, op)
 		}
 	}
@@ -202,7 +190,7 @@ func (j judge) rank(a plan.Assert) finding {
 	}
 	f := rankFinding(above, below, a.Rank)
 	f.evidence = seen
-	f.saw = wording.Say("seen.rank", nameOf(x[0].q), x[0].label, len(above)+1, len(x))
+	f.saw = wording.Say("seen.rank", QuantityName(x[0].q), x[0].label, len(above)+1, len(x))
 	return f
 }
 
@@ -231,14 +219,6 @@ func rankFinding(above, below []finding, want int) finding {
 	return f
 }
 
-func isSameOperand(a, b plan.Operand) bool {
-	return a.Quantity == b.Quantity && a.Statistic == b.Statistic && a.Published == b.Published &&
-		a.Constant == nil && b.Constant == nil &&
-		slices.EqualFunc(a.Where, b.Where, func(x, y plan.Choice) bool {
-			return x.Key == y.Key && slices.Equal(x.Values, y.Values)
-		})
-}
-
 // outcome wants the steps to have ended as the claim states, in every round in
 // which they ended. It is not a statistic, and one round is enough. On the
 // author's side it is what the protocol expects of the steps.
@@ -246,56 +226,27 @@ func (j judge) outcome(a plan.Assert) finding {
 	if j.author {
 		return j.s.expected(a)
 	}
-	ok, bad, gone := 0, 0, ""
+	steps, gone := j.s.endedSteps(a.Step, a.Where)
 	var wrong []string
-	for _, sub := range j.s.cases {
-		if !sub.matches(a.Where) {
-			continue
-		}
-		steps := sub.endedSteps(a.Step, a.Where)
-		for _, st := range steps {
-			if failed := st.Error != ""; failed == (a.Outcome == "fail") {
-				ok++
-				continue
-			}
-			bad++
-			wrong = append(wrong, wording.Text("ended-wrong", sub.c.ID, st.Round, cmp.Or(st.Error, "no error")))
-		}
-		if len(steps) == 0 || sub.c.Status != result.Done {
-			gone = wording.Join(gone, j.s.absent(sub, a.Step, a.Where))
+	for _, st := range steps {
+		if (st.Error != "") != (a.Outcome == "fail") {
+			wrong = append(wrong, wording.Text("ended-wrong", st.id, st.Round, cmp.Or(st.Error, "no error")))
 		}
 	}
-	f := finding{dir: 1, need: wording.Say("need.outcome", a.Step, a.Outcome),
-		saw: wording.Say("seen.outcome", a.Step, a.Outcome, ok, wording.Count{N: ok + bad, Noun: "time"})}
+	f := finding{dir: 1, need: wording.Say("need.outcome", a.Step, a.Outcome), saw: wording.Say("seen.outcome",
+		a.Step, a.Outcome, len(steps)-len(wrong), wording.Count{N: len(steps), Noun: "time"})}
 	f.evidence = []wording.Message{f.saw}
 	slices.Sort(wrong)
 	for _, text := range wrong {
 		f.evidence = append(f.evidence, wording.Say("text", text))
 	}
 	switch {
-	case bad > 0:
+	case len(wrong) > 0:
 		f.dir = -1
 	case gone != "":
 		return finding{missing: gone}
-	case ok == 0:
+	case len(steps) == 0:
 		return missing("no-step-run", a.Step, wording.Selector(a.Where))
 	}
 	return f
-}
-
-// endedSteps are the steps of a kind that the selector picks, of the rounds
-// that were run to an end, good or bad: steps of an interrupted round do not
-// count.
-func (sub *caseData) endedSteps(do string, sel plan.Selector) (out []*result.Step) {
-	ended := map[int]bool{}
-	for _, r := range sub.c.Rounds {
-		ended[r.Round] = r.Status == result.Done || r.Status == result.Failed
-	}
-	for i := range sub.c.Steps {
-		st := &sub.c.Steps[i]
-		if st.Do == do && ended[st.Round] && (stepKey{st.Do, st.Phase, st.Cycle}).matches(sel) {
-			out = append(out, st)
-		}
-	}
-	return out
 }

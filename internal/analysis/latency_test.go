@@ -67,7 +67,7 @@ func TestRelativeLineIsTheWeightedLine(t *testing.T) {
 			f.size = append(f.size, rapid.SampledFrom([]float64{2e6, 4e6, 1e7, 6e7, 2e8, 2e9}).Draw(t, "size"))
 			f.time = append(f.time, 1e-4+f.size[len(f.size)-1]/5e9*rapid.Float64Range(0.5, 2).Draw(t, "factor"))
 		}
-		want, err := f.line(weighted)
+		want, err := f.weightedLine()
 		slope, intercept := relativeLine(f.size, f.time)
 		if err != nil {
 			require.True(t, math.IsNaN(slope))

@@ -2,11 +2,12 @@ package analysis
 
 import (
 	"cmp"
+	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"dmgbench/internal/result"
 	"dmgbench/internal/wording"
@@ -140,45 +141,25 @@ func columnOf(r *result.Result) LedgerColumn {
 	return LedgerColumn{System: factsText(r, "os"), Machine: machineText(r), Engine: factsText(r, "engine")}
 }
 
+var digits = regexp.MustCompile(`\d+`)
+
 // compareNatural compares texts with the numbers in them as numbers: 26.9
 // before 26.10.
 func compareNatural(a, b string) int {
-	for a != "" && b != "" {
-		x, y := leading(a), leading(b)
-		m, errX := strconv.Atoi(x)
-		n, errY := strconv.Atoi(y)
-		order := cmp.Compare(x, y)
-		if errX == nil && errY == nil {
-			order = cmp.Or(cmp.Compare(m, n), order)
-		}
-		if order != 0 {
-			return order
-		}
-		a, b = a[len(x):], b[len(y):]
+	padded := func(text string) string {
+		return digits.ReplaceAllStringFunc(text, func(n string) string { return fmt.Sprintf("%20s", n) })
 	}
-	return cmp.Compare(len(a), len(b))
-}
-
-// leading is the first stretch of digits, or of anything else.
-func leading(s string) string {
-	digit := false
-	for i, r := range s {
-		if i == 0 {
-			digit = unicode.IsDigit(r)
-		} else if unicode.IsDigit(r) != digit {
-			return s[:i]
-		}
-	}
-	return s
+	return cmp.Compare(padded(a), padded(b))
 }
 
 // variant is a run's plan as executed, marked a, b, … z, a2 …
 func (l *Ledger) variant(r *result.Result) LedgerVariant {
 	scale := scaleFacts(r)
-	for _, v := range l.Variants {
-		if v.Digest == r.Plan.Digest && v.Plan == r.Plan.Name && slices.Equal(v.Scale, scale) {
-			return v
-		}
+	isOwn := func(v LedgerVariant) bool {
+		return v.Digest == r.Plan.Digest && v.Plan == r.Plan.Name && slices.Equal(v.Scale, scale)
+	}
+	if v, ok := find(l.Variants, isOwn); ok {
+		return v
 	}
 	n := len(l.Variants)
 	mark := string(rune('a' + n%26))
@@ -203,7 +184,7 @@ func (l *Ledger) addRun(r LedgerRun) {
 		cell := &l.Rows[i].Cells[at]
 		cell.Marks = appendUnique(cell.Marks, v.Mark)
 		cell.Entries = append(cell.Entries, LedgerEntry{Run: r.Result.Run, Path: r.Path, Mark: v.Mark,
-			Started: startTime(r.Result), Counts: isUnscaled(v.Scale), Claim: k})
+			Started: startTime(r.Result), Claim: k})
 	}
 }
 
@@ -211,32 +192,30 @@ func isUnscaled(scale []string) bool { return slices.Equal(scale, []string{unsca
 
 // decideRow gives every cell of a row its verdict, and notes where it reversed.
 func (l *Ledger) decideRow(row *LedgerRow) {
+	scales := make([]string, len(row.Cells))
 	for i := range row.Cells {
 		c := &row.Cells[i]
 		if len(c.Entries) == 0 {
 			continue
 		}
-		if !slices.ContainsFunc(c.Entries, func(e LedgerEntry) bool { return e.Counts }) {
-			// Of scaled runs only, those of the first scale decide
-			for k := range c.Entries {
-				c.Entries[k].Counts = l.scaleOf(c.Entries[k].Mark) == l.scaleOf(c.Entries[0].Mark)
-			}
+		// Unscaled runs decide; of scaled runs only, those of the first scale
+		scales[i] = l.scaleOf(c.Entries[0].Mark)
+		if slices.ContainsFunc(c.Entries, func(e LedgerEntry) bool { return l.scaleOf(e.Mark) == unscaled }) {
+			scales[i] = unscaled
 		}
 		var deciding []string
-		for _, e := range c.Entries {
-			if e.Counts {
+		for k := range c.Entries {
+			e := &c.Entries[k]
+			if e.Counts = l.scaleOf(e.Mark) == scales[i]; e.Counts {
 				deciding = append(deciding, e.Claim.Verdict)
 			}
 		}
-		c.Verdict = combineVerdicts(deciding)
-		c.Scaled = l.decidingScale(*c) != unscaled
-	}
-	for i := range row.Cells {
+		c.Verdict, c.Scaled = combineVerdicts(deciding), scales[i] != unscaled
+		// Only verdicts of one scale can reverse
 		for k := i - 1; k >= 0 && l.Columns[i].isSameMachine(l.Columns[k]); k-- {
-			before, now := row.Cells[k], &row.Cells[i]
-			if isDecided(before.Verdict) && l.decidingScale(before) == l.decidingScale(*now) {
-				if isDecided(now.Verdict) && now.Verdict != before.Verdict {
-					now.Changed = l.Columns[k].System
+			if before := row.Cells[k]; isDecided(before.Verdict) && scales[k] == scales[i] {
+				if isDecided(c.Verdict) && c.Verdict != before.Verdict {
+					c.Changed = l.Columns[k].System
 				}
 				break
 			}
@@ -245,19 +224,8 @@ func (l *Ledger) decideRow(row *LedgerRow) {
 }
 
 func (l *Ledger) scaleOf(mark string) string {
-	i := slices.IndexFunc(l.Variants, func(v LedgerVariant) bool { return v.Mark == mark })
-	return strings.Join(l.Variants[i].Scale, "; ")
-}
-
-// decidingScale is the scale of the runs that decide a cell: only verdicts of
-// one scale can reverse.
-func (l *Ledger) decidingScale(c LedgerCell) string {
-	for _, e := range c.Entries {
-		if e.Counts {
-			return l.scaleOf(e.Mark)
-		}
-	}
-	return ""
+	v, _ := find(l.Variants, func(v LedgerVariant) bool { return v.Mark == mark })
+	return strings.Join(v.Scale, "; ")
 }
 
 // combineVerdicts is the verdict of several runs, whatever their order: one
@@ -304,14 +272,8 @@ func (l *Ledger) addAnswers() {
 				reversed = append(reversed, wording.Text("ledger.reversed", row.Says, verdict, cell.Changed))
 			}
 		}
-		text := wording.Text("ledger.none", c.Name())
-		if judged > 0 {
-			text = wording.Text("ledger.hold", c.Name(), judged-len(no), wording.Count{N: judged, Noun: "claim"})
-		}
-		switch {
-		case scaled > 0 && scaled == judged:
-			text += wording.Text("ledger.scaled")
-		case scaled > 0:
+		text := wording.Text("ledger.hold", c.Name(), judged-len(no), wording.Count{N: judged, Noun: "claim"})
+		if scaled > 0 {
 			text += wording.Text("ledger.some-scaled", scaled)
 		}
 		if len(no) > 0 {

@@ -88,7 +88,7 @@ func TestLedgerSaysScaled(t *testing.T) {
 	l := NewLedger([]LedgerRun{scaled("1", "26.4"), ledgerRun("2", "26.5", "Mac", result.Holds), scaled("3", "26.5")})
 	require.Len(t, l.Answers, 2)
 	assert.True(t, l.Rows[0].Cells[0].Scaled)
-	assert.Contains(t, l.Answers[0], "0 of 1 claim judged hold, seen in scaled runs only; not")
+	assert.Contains(t, l.Answers[0], "0 of 1 claim judged hold, 1 of these seen in scaled runs only; not")
 	assert.False(t, l.Rows[0].Cells[1].Scaled, "the unscaled one decides")
 	assert.NotContains(t, l.Answers[1], "scaled")
 	other := scaled("4", "26.5")

@@ -3,7 +3,6 @@ package analysis
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/wording"
@@ -49,29 +48,20 @@ func judgeRatio(a, b operandValue, bound plan.Bound) finding {
 
 // ratioPhrase compares a with b, their ratio to be filled in.
 func ratioPhrase(a, b operandValue) wording.Message {
-	do, timed := strings.CutSuffix(string(a.q), "_time")
 	switch {
-	case a.q == "allocated" && b.q == "apparent":
-		return wording.FullSize(a.label, b.label)
 	case a.q != b.q:
-		return wording.Say("phrase.ratio-of", nil, nameOf(a.q), a.label, nameOf(b.q), b.label)
-	case a.q == "write" || a.q == "read":
+		return wording.Say("phrase.ratio-of", nil, QuantityName(a.q), a.label, QuantityName(b.q), b.label)
+	case isPerFile(a.q):
 		return wording.Say("phrase.ratio-rate", nil, a.label, string(a.q), b.label)
-	case a.q == "stream":
-		return wording.Say("phrase.ratio-stream", nil, a.label, b.label)
-	case timed:
-		return wording.Say("phrase.ratio-time", nil, a.label, do, b.label)
-	case a.q == "allocated":
-		return wording.Say("phrase.ratio-space", nil, a.label, b.label)
 	}
-	return wording.Say("phrase.ratio", nil, nameOf(a.q), a.label, b.label)
+	return wording.Say("phrase.ratio", nil, QuantityName(a.q), a.label, b.label)
 }
 
 // judgeDifference tests a - b against a bound.
 func judgeDifference(a, b operandValue, bound plan.Bound) finding {
 	bound.Unit = a.unit
 	t := pairTest{bound: bound, unit: a.unit, op: func(x, y float64) float64 { return x - y },
-		phrase: wording.Say("phrase.difference", nil, nameOf(a.q), a.label, b.label)}
+		phrase: wording.Say("phrase.difference", nil, QuantityName(a.q), a.label, b.label)}
 	t.rounds = func(a, b operandValue) finding {
 		x, y := paired(a, b)
 		if len(x) == 0 {
@@ -205,7 +195,7 @@ func divide(x, y float64) float64 {
 func evidenceOf(operands ...operandValue) (out []wording.Message) {
 	for _, a := range operands {
 		if a.q != "" {
-			out = append(out, wording.Say("evidence.operand", nameOf(a.q), a.label, a.describe()))
+			out = append(out, wording.Say("evidence.operand", QuantityName(a.q), a.label, a.describe()))
 		}
 	}
 	return out

@@ -70,7 +70,7 @@ func (s *runData) figures(op plan.Operand) ([]plan.Published, finding) {
 	case op.Quantity == "stream":
 		return s.derivedRates(op)
 	}
-	name := strings.TrimSpace(op.Statistic + " " + nameOf(op.Quantity))
+	name := strings.TrimSpace(op.Statistic + " " + QuantityName(op.Quantity))
 	return nil, missing("not-published", name, wording.Selector(op.Where))
 }
 
@@ -88,7 +88,7 @@ func (s *runData) ownFirst(figures []plan.Published, op plan.Operand) ([]plan.Pu
 	}
 	for _, p := range figures[1:] {
 		if p.On != figures[0].On || p.Statistic != figures[0].Statistic {
-			return nil, weak("several-published", nameOf(op.Quantity), wording.Selector(op.Where))
+			return nil, weak("several-published", QuantityName(op.Quantity), wording.Selector(op.Where))
 		}
 	}
 	return figures, finding{}
@@ -160,7 +160,7 @@ func isNative(sel plan.Selector) bool {
 // derivedRates are the rates of streaming that follow from printed times and
 // the size of the input, as the author computes them: input size / time.
 func (s *runData) derivedRates(op plan.Operand) ([]plan.Published, finding) {
-	none := missing("not-published", nameOf(op.Quantity), wording.Selector(op.Where))
+	none := missing("not-published", QuantityName(op.Quantity), wording.Selector(op.Where))
 	size := s.streamInput(op.Where)
 	if size <= 0 {
 		return nil, none
@@ -192,16 +192,16 @@ func (s *runData) streamInput(sel plan.Selector) float64 {
 			continue
 		}
 		for _, from := range steps {
-			i := slices.IndexFunc(s.p.Inputs, func(in plan.Input) bool { return in.Name == from.From })
-			if from.Do == "copy" && from.To == st.From && i >= 0 {
-				in := s.p.Inputs[i]
-				isScale := func(c plan.Change) bool { return c.Kind == "scale" }
-				if in.PublishedSize == 0 && slices.ContainsFunc(s.p.Changes, isScale) {
-					// Scaled by a version that did not keep it
-					return 0
-				}
-				return float64(cmp.Or(in.PublishedSize, in.Size))
+			in, ok := find(s.p.Inputs, func(in plan.Input) bool { return in.Name == from.From })
+			if from.Do != "copy" || from.To != st.From || !ok {
+				continue
 			}
+			isScale := func(c plan.Change) bool { return c.Kind == "scale" }
+			if in.PublishedSize == 0 && slices.ContainsFunc(s.p.Changes, isScale) {
+				// Scaled by a version that did not keep it
+				return 0
+			}
+			return float64(cmp.Or(in.PublishedSize, in.Size))
 		}
 	}
 	return 0
@@ -251,7 +251,7 @@ func (s *runData) publishedAlong(op plan.Operand, axis string) ([]point, finding
 		out = s.everyCycle(op)
 	}
 	if len(out) == 0 {
-		return nil, missing("not-published-along", nameOf(op.Quantity), axis, wording.Selector(op.Where))
+		return nil, missing("not-published-along", QuantityName(op.Quantity), axis, wording.Selector(op.Where))
 	}
 	return out, finding{}
 }
@@ -328,9 +328,9 @@ func (s *runData) comparePublished(
 			}
 		}
 		v := s.publishedResult(p)
-		v.Comparable = ok && s.isComparable(c.sub.c.ID) && s.isTakenHere(p.On)
-		if mid := figureValue(p.Value).headline(); ok && mid != 0 && !math.IsInf(mid, 0) {
-			v.Ratio, v.Estimate = e.Value/mid, e.Name
+		if ok {
+			v.Comparable = s.isComparable(c.sub.c.ID) && s.isTakenHere(p.On)
+			setRatio(&v, &e, figureValue(p.Value).headline())
 		}
 		out = append(out, v)
 	}
@@ -389,11 +389,11 @@ func (s *runData) ofAnotherMachine(op plan.Operand) string {
 	}
 	figures, _ := s.figures(op)
 	isOwn := func(p plan.Published) bool { return s.origin(p).Machine == s.p.Source.On.Machine }
-	i := slices.IndexFunc(s.departed[""], func(d result.Departure) bool { return d.Kind == "machine" })
-	if i < 0 || !slices.ContainsFunc(figures, isOwn) {
+	d, isOther := find(s.departed[""], func(d result.Departure) bool { return d.Kind == "machine" })
+	if !isOther || !slices.ContainsFunc(figures, isOwn) {
 		return ""
 	}
-	return wording.Text("another-machine", s.departed[""][i].Text)
+	return wording.Text("another-machine", d.Text)
 }
 
 // point is one value of an axis with the operand there.
@@ -402,39 +402,14 @@ type point struct {
 	operandValue
 }
 
-func (s *runData) summary(c cell, q plan.Quantity) (result.Summary, bool) {
-	k := c.sub.c
-	out := result.Summary{Case: k.ID, Phase: c.key.phase, Op: string(q), Cycle: c.key.cycle, Departures: []string{}}
-	head := gatherValues(q, []cell{c}, aggregate, nil)
-	if head.weak != "" {
-		return out, false
+// setRatio compares a measured estimate with the published value mid; false
+// without one of them.
+func setRatio(v *result.PublishedValue, e *result.Estimate, mid float64) bool {
+	if e == nil || mid == 0 || !finite(mid) {
+		return false
 	}
-	rounds, steps := c.byRound(func(round int) int { return round })
-	out.Rounds, out.N = len(rounds), head.n
-	for _, r := range rounds {
-		for _, st := range steps[r] {
-			switch {
-			case !isRate(q):
-			case st.Stream != nil:
-				out.Bytes += st.Stream.In
-			default:
-				out.Bytes += spanBytes(st)
-			}
-		}
+	if r := e.Value / mid; finite(r) && !math.Signbit(r) {
+		v.Ratio, v.Estimate = r, e.Name
 	}
-	if isPerFile(q) {
-		out.Headline, out.Estimates = s.rates(c, q)
-	} else {
-		out.Headline, out.Estimates = scalars(c, q)
-	}
-	out.Published, out.Estimates = s.comparePublished(c, q, out.Headline, out.Estimates)
-	for _, d := range slices.Concat(s.departed[""], s.departed[k.ID]) {
-		out.Departures = append(out.Departures, d.Text)
-	}
-	out.BySession = s.bySession(c, q, out.Headline)
-	out.Warnings = s.warnings(c, q, out)
-	if !k.Measured() {
-		out.Warnings = append(out.Warnings, warn("incomplete", k.Status, cmp.Or(k.Reason, wording.Text("no-reason"))))
-	}
-	return out, true
+	return true
 }

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -16,9 +17,9 @@ import (
 type quantityRow struct {
 	// In sentences; "" is "time to" and the step
 	name string
-	// Value is the quantity of a whole step: a time in seconds, a size in
-	// bytes, a count or a pure number. It is NaN where the step does not record
-	// it; nil is the duration of the step.
+	// Value is the quantity of a whole step that recorded what [hasRecord] asks
+	// for: a time in seconds, a size in bytes, a count or a pure number. It is
+	// NaN where the step has none; nil is the duration of the step.
 	value func(*result.Step) float64
 	// A rate of files that are timed one by one: there are estimators to choose
 	// from
@@ -41,18 +42,14 @@ var quantityRows = map[plan.Quantity]quantityRow{
 	"read_time":   {value: spanSeconds, fileTime: true},
 	"stream_time": {value: streamSeconds},
 	"copy_time":   {value: streamSeconds},
-	"stream": {name: "compression rate", rate: true, value: ofStream(func(x *result.Stream, st *result.Step) float64 {
-		return quotient(x.In, float64(spanNS(st))/1e9)
-	})},
-	"stream_out": {name: "compressed size", value: ofStream(func(x *result.Stream, _ *result.Step) float64 {
-		return float64(x.Out)
-	})},
-	"ratio": {name: "compression ratio", value: ofStream(func(x *result.Stream, _ *result.Step) float64 {
-		return known(x.Ratio, x.Ratio > 0)
-	})},
-	"saving": {name: "share saved by compression", value: ofStream(func(x *result.Stream, _ *result.Step) float64 {
-		return x.Saving
-	})},
+	"stream": {name: "compression rate", rate: true, value: func(st *result.Step) float64 {
+		return quotient(st.Stream.In, float64(spanNS(st))/1e9)
+	}},
+	"stream_out": {name: "compressed size", value: func(st *result.Step) float64 { return float64(st.Stream.Out) }},
+	"ratio": {name: "compression ratio", value: func(st *result.Step) float64 {
+		return known(st.Stream.Ratio, st.Stream.Ratio > 0)
+	}},
+	"saving": {name: "share saved by compression", value: func(st *result.Step) float64 { return st.Stream.Saving }},
 	"convert": {name: "conversion rate", overLive: true, value: func(st *result.Step) float64 {
 		return quotient(st.Live, float64(st.DurationNS)/1e9)
 	}},
@@ -62,32 +59,40 @@ var quantityRows = map[plan.Quantity]quantityRow{
 		}
 		return quotient(st.Live, float64(st.Made.Allocated))
 	}},
-	"reclaimed": {name: "space reclaimed by compacting", value: bytesFreed},
-	"trimmed":   {name: "space given back by trimming", value: bytesFreed},
-	"allocated": {name: "size on disk", value: ofDisk(func(d *result.DiskUse) float64 { return float64(d.Allocated) })},
-	"apparent":  {name: "apparent size", value: ofDisk(func(d *result.DiskUse) float64 { return float64(d.Apparent) })},
-	"bands": {name: "number of bands", bands: true, value: ofDisk(func(d *result.DiskUse) float64 {
-		return float64(d.Bands)
-	})},
-	"bands_full": {name: "number of full bands", bands: true, value: ofDisk(func(d *result.DiskUse) float64 {
-		return float64(d.BandsFull)
-	})},
-	"free": {name: "free space", value: ofDisk(func(d *result.DiskUse) float64 {
-		return known(float64(d.VolumeFree), d.VolumeFree >= 0 && d.Attached)
-	})},
-	"host_free": {name: "free space of the host", value: ofDisk(func(d *result.DiskUse) float64 {
-		return known(float64(d.HostFree), d.HostFree > 0)
-	})},
-	"live": {name: "size of the files", value: func(st *result.Step) float64 {
-		return known(float64(st.Live), st.Disk != nil)
+	"reclaimed":  {name: "space reclaimed by compacting", value: bytesFreed},
+	"trimmed":    {name: "space given back by trimming", value: bytesFreed},
+	"allocated":  {name: "size on disk", value: func(st *result.Step) float64 { return float64(st.Disk.Allocated) }},
+	"apparent":   {name: "apparent size", value: func(st *result.Step) float64 { return float64(st.Disk.Apparent) }},
+	"bands":      {name: "number of bands", bands: true, value: allBands},
+	"bands_full": {name: "number of full bands", bands: true, value: fullBands},
+	"free": {name: "free space", value: func(st *result.Step) float64 {
+		return known(float64(st.Disk.VolumeFree), st.Disk.VolumeFree >= 0 && st.Disk.Attached)
 	}},
+	"host_free": {name: "free space of the host", value: func(st *result.Step) float64 {
+		return known(float64(st.Disk.HostFree), st.Disk.HostFree > 0)
+	}},
+	"live": {name: "size of the files", value: func(st *result.Step) float64 { return float64(st.Live) }},
 	"overhead": {name: "overhead (size on disk over files)", overLive: true, value: func(st *result.Step) float64 {
-		if st.Disk == nil || st.Live <= 0 {
-			return math.NaN()
-		}
-		return float64(st.Disk.Allocated) / float64(st.Live)
+		return known(float64(st.Disk.Allocated)/float64(st.Live), st.Live > 0)
 	}},
 }
+
+// hasRecord reports whether a step recorded what the value of a quantity is
+// read from.
+func hasRecord(q plan.Quantity, st *result.Step) bool {
+	switch do := doOf(q); {
+	case isTime(q):
+		return true
+	case do == "measure":
+		return st.Disk != nil
+	case do == "stream":
+		return st.Stream != nil
+	}
+	return true
+}
+
+// isTime reports whether the quantity is the time of a step.
+func isTime(q plan.Quantity) bool { return strings.HasSuffix(string(q), "_time") }
 
 // known is v, or NaN where it was not recorded.
 func known(v float64, ok bool) float64 {
@@ -104,23 +109,8 @@ func quotient(bytes int64, over float64) float64 {
 
 func bytesFreed(st *result.Step) float64 { return float64(st.BytesFreed) }
 
-func ofDisk(value func(*result.DiskUse) float64) func(*result.Step) float64 {
-	return func(st *result.Step) float64 {
-		if st.Disk == nil {
-			return math.NaN()
-		}
-		return value(st.Disk)
-	}
-}
-
-func ofStream(value func(*result.Stream, *result.Step) float64) func(*result.Step) float64 {
-	return func(st *result.Step) float64 {
-		if st.Stream == nil {
-			return math.NaN()
-		}
-		return value(st.Stream, st)
-	}
-}
+func allBands(st *result.Step) float64  { return float64(st.Disk.Bands) }
+func fullBands(st *result.Step) float64 { return float64(st.Disk.BandsFull) }
 
 // spanSeconds is the time from gate to last done.
 func spanSeconds(st *result.Step) float64 {
@@ -140,26 +130,20 @@ func streamSeconds(st *result.Step) float64 {
 // stepValue is a quantity that a step has as a whole, NaN where the step does
 // not record it.
 func stepValue(q plan.Quantity, st *result.Step) float64 {
-	if value := quantityRows[q].value; value != nil {
+	if value := quantityRows[q].value; value != nil && hasRecord(q, st) {
 		return value(st)
 	}
-	return known(float64(st.DurationNS)/1e9, strings.HasSuffix(string(q), "_time"))
-}
-
-// nameOf is the quantity in sentences.
-func nameOf(q plan.Quantity) string {
-	if name := quantityRows[q].name; name != "" {
-		return name
-	}
-	if do, ok := strings.CutSuffix(string(q), "_time"); ok {
-		return wording.Text("time-to", do)
-	}
-	return string(q)
+	return known(float64(st.DurationNS)/1e9, isTime(q))
 }
 
 // QuantityName is what sentences call a quantity: "write rate", "time to
 // attach".
-func QuantityName(q plan.Quantity) string { return nameOf(q) }
+func QuantityName(q plan.Quantity) string {
+	if do, ok := strings.CutSuffix(string(q), "_time"); ok {
+		return wording.Text("time-to", do)
+	}
+	return cmp.Or(quantityRows[q].name, string(q))
+}
 
 // changeWords are the words for a quantity that is larger, smaller or a
 // multiple.
@@ -167,7 +151,7 @@ func changeWords(q plan.Quantity) wording.ChangeWords {
 	switch {
 	case isRate(q):
 		return wording.ChangeWords{Up: "faster", Down: "slower", Times: "fast"}
-	case strings.HasSuffix(string(q), "_time"):
+	case isTime(q):
 		return wording.ChangeWords{Up: "longer", Down: "shorter", Times: "long"}
 	case quantityRows[q].bands:
 		return wording.ChangeWords{Up: "more", Down: "fewer", Times: "many"}

@@ -34,7 +34,8 @@ type way struct{ rule, rounds, est string }
 
 // claimState is a claim with what has been found of it in every way so far.
 type claimState struct {
-	h *claimJudgement
+	assert plan.Assert
+	out    *result.Claim
 	// Whether estimators and outlier rules make a difference to it
 	rates, files bool
 	found        map[way]finding
@@ -46,55 +47,147 @@ type claimState struct {
 // are for the verdict. A way that the files or rounds do not allow is counted
 // as left out, never as agreeing.
 func (s *runData) judgeRobustness(hs []*claimJudgement, out []result.Claim) {
-	states := make([]*claimState, len(hs))
-	some, files := false, false
+	var states []*claimState
+	files := false
 	for i, h := range hs {
 		if h.applies && h.findings[0].missing == "" {
-			states[i] = &claimState{h: h, rates: slices.ContainsFunc(s.operands(h.claim.Assert), isOpenRate),
-				files: s.isOfFiles(h.claim.Assert), found: map[way]finding{}}
-			some, files = true, files || states[i].files
+			c := &claimState{assert: h.claim.Assert, out: &out[i], found: map[way]finding{},
+				rates: slices.ContainsFunc(s.operands(h.claim.Assert), isOpenRate), files: s.isOfFiles(h.claim.Assert)}
+			c.out.Robustness = &result.Robustness{Estimators: []string{}, Outliers: []string{}, Rounds: []string{},
+				Odd: []result.Way{}}
+			states, files = append(states, c), files || c.files
 		}
 	}
-	if !some {
+	if len(states) == 0 {
 		return
 	}
-	specifications := s.specifications(files)
-	for _, rule := range outlierRules {
-		for _, rounds := range []string{roundsAll, roundsLater} {
-			for _, est := range s.headlineFirst() {
-				if w := (way{rule, rounds, est}); specifications[way{rule, rounds, ""}] != nil {
-					s.judgeWay(w, specifications, states, out)
-				}
-			}
-		}
-	}
-	for i := range out {
-		if r := out[i].Robustness; r != nil {
-			summarizeRobustness(r)
-		}
-	}
-}
-
-// specifications are the runs with the files and rounds of each way: of all
-// rounds, and of all rules if some claim is about files.
-func (s *runData) specifications(files bool) map[way]*runData {
-	out := map[way]*runData{}
+	first := s.firstRounds()
 	for _, rule := range outlierRules {
 		if rule != ruleNone && !files {
 			continue
 		}
-		filtered := s.withOutlierRule(rule)
-		out[way{rule, roundsAll, ""}] = filtered
-		if first := s.firstRounds(); first != nil {
-			out[way{rule, roundsLater, ""}] = filtered.mapSteps(func(_ stepKey, st *result.Step) *result.Step {
-				if first[st.Round] {
-					return nil
-				}
-				return st
-			})
+		run := s.withOutlierRule(rule)
+		run.judgeWays(rule, roundsAll, states)
+		if first != nil {
+			run.withoutRounds(first).judgeWays(rule, roundsLater, states)
 		}
 	}
-	return out
+	for _, c := range states {
+		summarizeRobustness(c.out.Robustness)
+	}
+}
+
+// judgeWays judges all claims by a run with the files and rounds of some ways,
+// under every estimator, and adds the outcomes to those to which the way makes
+// a difference. A way that makes none to a claim is one that came before.
+func (s *runData) judgeWays(rule, rounds string, states []*claimState) {
+	head := s.headlineName()
+	for _, est := range s.headlineFirst() {
+		w := way{rule, rounds, est}
+		findings := make([]finding, len(states))
+		for i, c := range states {
+			own := c.reduce(w, head)
+			if own == w {
+				c.found[w] = judge{s: s, est: est, strict: true}.assert(c.assert)
+			}
+			findings[i] = c.found[own]
+		}
+		adjusted, _ := holm(findings)
+		for i, c := range states {
+			if c.reduce(w, head) == w {
+				c.addWay(w, findings[i], adjusted[i])
+			}
+		}
+	}
+}
+
+// reduce is a way without what makes no difference to the claim.
+func (c *claimState) reduce(w way, head string) way {
+	if !c.files {
+		w.rule = ruleNone
+	}
+	if !c.rates {
+		w.est = head
+	}
+	return w
+}
+
+// addWay adds the outcome of one way to a claim.
+func (c *claimState) addWay(w way, f finding, p float64) {
+	r, out := c.out.Robustness, result.Way{Rounds: w.rounds, Verdict: f.verdict(p)}
+	r.Rounds = appendUnique(r.Rounds, w.rounds)
+	if c.rates {
+		out.Estimator = w.est
+		r.Estimators = appendUnique(r.Estimators, w.est)
+	}
+	if c.files {
+		out.Outliers = w.rule
+		r.Outliers = appendUnique(r.Outliers, w.rule)
+	}
+	if f.fails() {
+		out.Verdict = result.NotMeasured
+	} else if f.dir > 0 {
+		r.Toward++
+	}
+	// All, until they are summarized
+	r.Odd = append(r.Odd, out)
+}
+
+// summarizeRobustness counts the ways, keeps those that are not as most, and
+// describes the whole.
+func summarizeRobustness(r *result.Robustness) {
+	n := map[string]int{}
+	for _, w := range r.Odd {
+		n[w.Verdict]++
+	}
+	r.Holds, r.DoesNotHold, r.CannotTell = n[result.Holds], n[result.DoesNotHold], n[result.CannotTell]
+	r.LeftOut = n[result.NotMeasured]
+	verdicts := []string{result.Holds, result.DoesNotHold, result.CannotTell}
+	r.Most = slices.MaxFunc(verdicts, func(a, b string) int { return n[a] - n[b] })
+	if n[r.Most] == 0 {
+		r.Most = result.NotMeasured
+	}
+	r.Odd = slices.DeleteFunc(r.Odd, func(w result.Way) bool { return w.Verdict == r.Most })
+	r.Text = robustText(r)
+}
+
+// robustText describes how far a verdict depends on how the run is analysed.
+func robustText(r *result.Robustness) string {
+	n := r.Holds + r.DoesNotHold + r.CannotTell
+	switch n {
+	case 0:
+		return wording.Text("robust.none")
+	case 1:
+		// There is one way to analyse it
+		return ""
+	}
+	text := wording.Text("robust.holds", r.Holds, n)
+	if r.DoesNotHold > 0 {
+		text += wording.Text("robust.does-not", r.DoesNotHold)
+	}
+	if r.CannotTell > 0 {
+		text += wording.Text("robust.cannot", r.CannotTell)
+	}
+	if r.CannotTell == n {
+		text += wording.Text("robust.toward", r.Toward)
+	}
+	var odd []string
+	for _, w := range r.Odd {
+		if w.Verdict != result.NotMeasured {
+			parts := slices.DeleteFunc([]string{w.Estimator, w.Outliers, w.Rounds}, func(t string) bool {
+				return t == "" || t == ruleNone || t == roundsAll
+			})
+			// Of a claim that has only the choice of rounds
+			odd = append(odd, cmp.Or(strings.Join(parts, " "), roundsAll))
+		}
+	}
+	if len(odd) > 0 && len(odd) <= 3 {
+		text = wording.Text("robust.otherwise", text, strings.Join(odd, "; "))
+	}
+	if r.LeftOut > 0 {
+		text += wording.Text("robust.left-out", r.LeftOut)
+	}
+	return text
 }
 
 // isOfFiles reports whether a test is about files that one worker timed, so
@@ -105,7 +198,7 @@ func (s *runData) isOfFiles(a plan.Assert) bool {
 		if op.Published || !isPerFile(op.Quantity) {
 			continue
 		}
-		cells, _ := s.cells(op.Quantity, op.Where)
+		cells, _ := s.cells(op.Quantity, op.Where, false)
 		for _, c := range cells {
 			for _, st := range c.steps() {
 				if workers(st) > 1 {
@@ -138,23 +231,31 @@ func (s *runData) firstRounds() map[int]bool {
 	return out
 }
 
+// withoutRounds is the run without some rounds.
+func (s *runData) withoutRounds(rounds map[int]bool) *runData {
+	return s.mapSteps(func(st *result.Step) *result.Step {
+		if rounds[st.Round] {
+			return nil
+		}
+		return st
+	})
+}
+
 // mapSteps is the run with the steps of its cases replaced; nil drops a step.
-func (s *runData) mapSteps(change func(stepKey, *result.Step) *result.Step) *runData {
+func (s *runData) mapSteps(change func(*result.Step) *result.Step) *runData {
 	out := *s
 	out.cases = nil
 	for _, sub := range s.cases {
 		own := *sub
-		own.steps, own.values, own.order = map[stepKey][]*result.Step{}, map[valuesKey][]roundValue{}, nil
-		for _, k := range sub.order {
-			for _, st := range sub.steps[k] {
-				if st = change(k, st); st != nil {
+		own.steps = map[stepKey][]*result.Step{}
+		for k, steps := range sub.steps {
+			for _, st := range steps {
+				if st = change(st); st != nil {
 					own.steps[k] = append(own.steps[k], st)
 				}
 			}
-			if len(own.steps[k]) > 0 {
-				own.order = append(own.order, k)
-			}
 		}
+		own.order = slices.DeleteFunc(slices.Clone(sub.order), func(k stepKey) bool { return len(own.steps[k]) == 0 })
 		out.cases = append(out.cases, &own)
 	}
 	return &out
@@ -165,8 +266,8 @@ func (s *runData) withOutlierRule(rule string) *runData {
 	if rule == ruleNone {
 		return s
 	}
-	return s.mapSteps(func(k stepKey, st *result.Step) *result.Step {
-		if !isPerFile(plan.Quantity(k.do)) || workers(st) > 1 {
+	return s.mapSteps(func(st *result.Step) *result.Step {
+		if !isPerFile(plan.Quantity(st.Do)) || workers(st) > 1 {
 			return st
 		}
 		return dropOutliers(st, rule)
@@ -224,133 +325,4 @@ func outlierMask(samples []result.Sample, rule string) (removed []bool, ok bool)
 		removed[i] = scatter > 0 && (x < low || x > high)
 	}
 	return removed, true
-}
-
-// reduce is a way without what makes no difference to the claim.
-func (c *claimState) reduce(w way, head string) way {
-	if !c.files {
-		w.rule = ruleNone
-	}
-	if !c.rates {
-		w.est = head
-	}
-	return w
-}
-
-// judgeWay judges all claims in one way, and adds the outcome to those to which
-// it makes a difference.
-func (s *runData) judgeWay(w way, specifications map[way]*runData, states []*claimState, out []result.Claim) {
-	findings := make([]finding, len(states))
-	for i, c := range states {
-		if c == nil {
-			continue
-		}
-		own := c.reduce(w, s.headlineName())
-		f, ok := c.found[own]
-		if !ok {
-			run := specifications[way{own.rule, own.rounds, ""}]
-			f = judge{s: run, est: own.est, strict: true}.assert(c.h.claim.Assert)
-			c.found[own] = f
-		}
-		findings[i] = f
-	}
-	adjusted, _ := holm(findings)
-	for i, c := range states {
-		if c != nil && c.reduce(w, s.headlineName()) == w {
-			c.addWay(&out[i], w, findings[i], adjusted[i])
-		}
-	}
-}
-
-// addWay adds the outcome of one way to a claim.
-func (c *claimState) addWay(claim *result.Claim, w way, f finding, p float64) {
-	if claim.Robustness == nil {
-		claim.Robustness = &result.Robustness{Estimators: []string{}, Outliers: []string{}, Rounds: []string{},
-			Odd: []result.Way{}}
-	}
-	r := claim.Robustness
-	out := result.Way{Rounds: w.rounds, Verdict: f.verdict(p)}
-	r.Rounds = appendUnique(r.Rounds, w.rounds)
-	if c.rates {
-		out.Estimator = w.est
-		r.Estimators = appendUnique(r.Estimators, w.est)
-	}
-	if c.files {
-		out.Outliers = w.rule
-		r.Outliers = appendUnique(r.Outliers, w.rule)
-	}
-	if f.fails() {
-		out.Verdict = result.NotMeasured
-	} else if f.dir > 0 {
-		r.Toward++
-	}
-	switch out.Verdict {
-	case result.Holds:
-		r.Holds++
-	case result.DoesNotHold:
-		r.DoesNotHold++
-	case result.CannotTell:
-		r.CannotTell++
-	default:
-		r.LeftOut++
-	}
-	// All, until they are summarized
-	r.Odd = append(r.Odd, out)
-}
-
-// summarizeRobustness keeps the ways that are not as most, and describes the
-// whole.
-func summarizeRobustness(r *result.Robustness) {
-	r.Most = result.NotMeasured
-	most := 0
-	for _, v := range []struct {
-		verdict string
-		n       int
-	}{{result.Holds, r.Holds}, {result.DoesNotHold, r.DoesNotHold}, {result.CannotTell, r.CannotTell}} {
-		if v.n > most {
-			r.Most, most = v.verdict, v.n
-		}
-	}
-	r.Odd = slices.DeleteFunc(r.Odd, func(w result.Way) bool { return w.Verdict == r.Most })
-	r.Text = robustText(r)
-}
-
-// robustText describes how far a verdict depends on how the run is analysed.
-func robustText(r *result.Robustness) string {
-	n := r.Holds + r.DoesNotHold + r.CannotTell
-	var text string
-	switch {
-	case n == 0:
-		return wording.Text("robust.none")
-	case n == 1:
-		// There is one way to analyse it
-		return ""
-	case r.CannotTell == n:
-		text = wording.Text("robust.undecided", n, r.Toward)
-	default:
-		text = wording.Text("robust.holds", r.Holds, n)
-		if r.DoesNotHold > 0 && r.Holds > 0 {
-			text += wording.Text("robust.does-not", r.DoesNotHold)
-		}
-		if r.CannotTell > 0 {
-			text += wording.Text("robust.cannot", r.CannotTell)
-		}
-	}
-	var odd []string
-	for _, w := range r.Odd {
-		if w.Verdict != result.NotMeasured {
-			parts := slices.DeleteFunc([]string{w.Estimator, w.Outliers, w.Rounds}, func(t string) bool {
-				return t == "" || t == ruleNone || t == roundsAll
-			})
-			// Of a claim that has only the choice of rounds
-			odd = append(odd, cmp.Or(strings.Join(parts, " "), roundsAll))
-		}
-	}
-	if len(odd) > 0 && len(odd) <= 3 {
-		text = wording.Text("robust.otherwise", text, strings.Join(odd, "; "))
-	}
-	if r.LeftOut > 0 {
-		text += wording.Text("robust.left-out", r.LeftOut)
-	}
-	return text
 }

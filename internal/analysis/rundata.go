@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,10 +40,24 @@ type caseData struct {
 	per   replica
 	runs  []result.PooledRun
 
-	// Of whole steps
-	values map[valuesKey][]roundValue
-	// Shared with the same case in other analyses
-	stepValues map[stepValueKey]roundValue
+	// Values of single steps, shared with the same case in other analyses: the
+	// estimators from lines take long, and every claim needs them again
+	stepValues map[stepValueKey]stepsResult
+}
+
+// stepValueKey names the value of a single step, which no choice of rounds
+// changes.
+type stepValueKey struct {
+	st  *result.Step
+	q   plan.Quantity
+	est string
+}
+
+// stepsResult is a quantity of the steps of one round, of n files or steps.
+type stepsResult struct {
+	v   float64
+	n   int
+	err error
 }
 
 // stepKey finds the steps of one kind and phase; in each round there is one, or
@@ -81,8 +96,7 @@ func newRunData(p *plan.Plan, r *result.Result) (*runData, error) {
 // indexCase is a case with the steps that are shown by their kind. Positions in
 // the protocol decide their order, not the order of the records.
 func indexCase(c *result.Case) *caseData {
-	sub := &caseData{c: c, steps: map[stepKey][]*result.Step{}, values: map[valuesKey][]roundValue{},
-		stepValues: map[stepValueKey]roundValue{}}
+	sub := &caseData{c: c, steps: map[stepKey][]*result.Step{}, stepValues: map[stepValueKey]stepsResult{}}
 	shown := map[int]bool{}
 	for _, r := range c.Rounds {
 		shown[r.Round] = c.Shows(r.Round)
@@ -115,12 +129,8 @@ func (sub *caseData) value(key string) (string, bool) {
 	if v, ok := sub.plan.Value(key); ok {
 		return v, true
 	}
-	for _, kv := range sub.c.Keys {
-		if kv[0] == key {
-			return kv[1], true
-		}
-	}
-	return "", false
+	kv, ok := find(sub.c.Keys, func(kv [2]string) bool { return kv[0] == key })
+	return kv[1], ok
 }
 
 // number reads the value of a numeric axis: a plain number, or a size in bytes.
@@ -140,12 +150,7 @@ func sameValue(key, a, b string) bool {
 
 // choiceOf is the choice that the selector makes for a key.
 func choiceOf(sel plan.Selector, key string) (plan.Choice, bool) {
-	for _, c := range sel {
-		if c.Key == key {
-			return c, true
-		}
-	}
-	return plan.Choice{}, false
+	return find(sel, func(c plan.Choice) bool { return c.Key == key })
 }
 
 func withoutKey(sel plan.Selector, key string) plan.Selector {
@@ -225,8 +230,9 @@ func (c cell) replicates() (rounds []int, steps map[int][]*result.Step) {
 }
 
 // cells finds what a selector picks for a quantity. missing is why that is
-// not all of it, or why there is nothing.
-func (s *runData) cells(q plan.Quantity, sel plan.Selector) (cells []cell, missing string) {
+// not all of it, or why there is nothing; with strict, also why a case that it
+// picks was not measured to its end.
+func (s *runData) cells(q plan.Quantity, sel plan.Selector, strict bool) (cells []cell, missing string) {
 	picked := false
 	var gone []string
 	for _, sub := range s.cases {
@@ -240,17 +246,18 @@ func (s *runData) cells(q plan.Quantity, sel plan.Selector) (cells []cell, missi
 				cells = append(cells, cell{sub, k})
 			}
 		}
-		if len(cells) == before {
-			gone = append(gone, s.absent(sub, doOf(q), sel))
+		if strict || len(cells) == before {
+			gone = appendUnique(gone, s.absent(sub, doOf(q), sel))
 		}
 	}
-	switch why := sortedReasons(gone); {
-	case why != "":
-		return nil, why
+	slices.Sort(gone)
+	switch {
+	case len(gone) > 0:
+		return nil, strings.Join(gone, "; ")
 	case !picked:
 		return nil, wording.Text("no-case", wording.Selector(sel))
 	case len(cells) == 0:
-		return nil, wording.Text("not-measured", nameOf(q), wording.Selector(sel))
+		return nil, wording.Text("not-measured", QuantityName(q), wording.Selector(sel))
 	}
 	return cells, ""
 }
@@ -270,23 +277,33 @@ func (s *runData) absent(sub *caseData, do string, sel plan.Selector) string {
 	return wording.Text("case-unfinished", sub.c.ID)
 }
 
-// unmeasured are the cases that the selector picks and that were not measured
-// to the end, with the reasons; "" if all were.
-func (s *runData) unmeasured(q plan.Quantity, sel plan.Selector) string {
-	var gone []string
-	for _, sub := range s.cases {
-		if sub.matches(sel) {
-			gone = append(gone, s.absent(sub, doOf(q), sel))
-		}
-	}
-	return sortedReasons(gone)
+// endedStep is a step of the case with the id.
+type endedStep struct {
+	*result.Step
+	id string
 }
 
-// sortedReasons joins the reasons that are not empty.
-func sortedReasons(list []string) string {
-	list = slices.DeleteFunc(list, func(t string) bool { return t == "" })
-	slices.Sort(list)
-	return strings.Join(list, "; ")
+// endedSteps are the steps of a kind that the selector picks, of the rounds
+// that were run to an end, good or bad: steps of an interrupted round do not
+// count. gone is why cases lack some.
+func (s *runData) endedSteps(do string, sel plan.Selector) (out []endedStep, gone string) {
+	for _, sub := range s.cases {
+		if !sub.matches(sel) {
+			continue
+		}
+		gone = wording.Join(gone, s.absent(sub, do, sel))
+		ended := map[int]bool{}
+		for _, r := range sub.c.Rounds {
+			ended[r.Round] = r.Status == result.Done || r.Status == result.Failed
+		}
+		for i := range sub.c.Steps {
+			st := &sub.c.Steps[i]
+			if st.Do == do && ended[st.Round] && (stepKey{st.Do, st.Phase, st.Cycle}).matches(sel) {
+				out = append(out, endedStep{st, sub.c.ID})
+			}
+		}
+	}
+	return out, gone
 }
 
 // protocol is all steps of the plan.
@@ -297,25 +314,29 @@ func (s *runData) protocol() (steps []plan.Step) {
 	return steps
 }
 
-// roundValue is a quantity in one round of a cell.
-type roundValue struct {
-	round int
-	v     float64
-	n     int
-	err   error
+// find is the first element that is what is asked for, the zero value and false
+// without one.
+func find[T any](list []T, is func(T) bool) (found T, ok bool) {
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return list[i], true
+	}
+	return found, false
 }
 
-// valuesKey names values of a case that do not change.
-type valuesKey struct {
-	key stepKey
-	q   plan.Quantity
-	est string
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// appendUnique adds a text that is not empty and not in the list.
+func appendUnique(list []string, text string) []string {
+	if text == "" || slices.Contains(list, text) {
+		return list
+	}
+	return append(list, text)
 }
 
-// stepValueKey names the value of a single step, which no choice of rounds
-// changes.
-type stepValueKey struct {
-	st  *result.Step
-	q   plan.Quantity
-	est string
+// texts are the different texts that are read from a list, without empty ones.
+func texts[T any](list []T, of func(T) string) (out []string) {
+	for _, x := range list {
+		out = appendUnique(out, of(x))
+	}
+	return out
 }

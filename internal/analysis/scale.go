@@ -266,7 +266,3 @@ func mean(xs []float64) float64                { return orNaN(stats.Mean(xs)) }
 func median(xs []float64) float64              { return orNaN(stats.Median(xs)) }
 func mad(xs []float64) float64                 { return orNaN(stats.MAD(xs)) }
 func quantile(xs []float64, p float64) float64 { return orNaN(stats.Quantile(xs, p)) }
-
-// level is that of the interval at the look at which the run was ended, so that
-// intervals keep [level] under the rule that ended it.
-func (x replica) level() float64 { return stats.LookLevel(level, x.looks) }

@@ -3,11 +3,12 @@ package analysis
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"dmgbench/internal/result"
+	"dmgbench/internal/stats"
 	"dmgbench/internal/wording"
 )
 
@@ -55,6 +56,10 @@ func (x replica) name() string { return cmp.Or(x.unit, perRound) }
 
 // corrected is a p value for the looks that could have been the last.
 func (x replica) corrected(p float64) float64 { return min(1, p*float64(max(x.looks, 1))) }
+
+// level is that of the interval at the look at which the run was ended, so that
+// intervals keep [level] under the rule that ended it.
+func (x replica) level() float64 { return stats.LookLevel(level, x.looks) }
 
 // method is how an interval over the units was made.
 func (x replica) method(name string) string {
@@ -111,11 +116,10 @@ func sessionNames(r *result.Result) map[int]string {
 	return out
 }
 
-// splitRounds are the rounds that were measured in more than one session,
-// ascending, as after a pause or an interruption: cases are paired by round
-// since a round shares what its session was like, and steps on both sides of
-// the break do not.
-func (s *runData) splitRounds() (split wording.Numbers) {
+// sessionTexts describe the rounds that were measured in more than one session,
+// and clocks that were set back. Cases are paired by round since a round shares
+// what its session was like, and steps on both sides of a break do not.
+func (s *runData) sessionTexts() (out []string) {
 	names := sessionNames(s.r)
 	first, several := map[int]string{}, map[int]bool{}
 	for _, sub := range s.cases {
@@ -129,19 +133,19 @@ func (s *runData) splitRounds() (split wording.Numbers) {
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(several))
-}
-
-// clockSetBack describes the sessions of one run that started before the one
-// before them had ended.
-func (s *runData) clockSetBack() (odd []string) {
-	for i, at := range s.r.Sessions {
-		if i == 0 || s.r.Sessions[i-1].Run != at.Run || !isSetBack(s.r.Sessions[i-1], at) {
-			continue
-		}
-		before := s.r.Sessions[i-1]
-		overlap := before.Finished.Sub(at.Started).Round(time.Second)
-		odd = append(odd, wording.Text("set-back", at.Index, overlap, before.Index))
+	if split := sortedKeys(several); len(split) > 0 {
+		out = append(out, wording.Text("split-rounds", wording.Numbers(split)))
 	}
-	return odd
+	var odd []string
+	for i, at := range s.r.Sessions {
+		if i > 0 && s.r.Sessions[i-1].Run == at.Run && isSetBack(s.r.Sessions[i-1], at) {
+			before := s.r.Sessions[i-1]
+			overlap := before.Finished.Sub(at.Started).Round(time.Second)
+			odd = append(odd, wording.Text("set-back", at.Index, overlap, before.Index))
+		}
+	}
+	if len(odd) > 0 {
+		out = append(out, wording.Text("clock-set-back", strings.Join(odd, ", ")))
+	}
+	return out
 }

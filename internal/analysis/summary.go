@@ -7,7 +7,6 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
-	"dmgbench/internal/stats"
 	"dmgbench/internal/wording"
 )
 
@@ -27,6 +26,44 @@ func (s *runData) summaries() []result.Summary {
 	return out
 }
 
+// summary is one quantity of a cell; false where no round gave it.
+func (s *runData) summary(c cell, q plan.Quantity) (result.Summary, bool) {
+	k := c.sub.c
+	out := result.Summary{Case: k.ID, Phase: c.key.phase, Op: string(q), Cycle: c.key.cycle, Departures: []string{}}
+	head := gatherValues(q, []cell{c}, aggregate, nil)
+	if head.weak != "" {
+		return out, false
+	}
+	rounds, steps := c.byRound(func(round int) int { return round })
+	out.Rounds, out.N = len(rounds), head.n
+	for _, r := range rounds {
+		for _, st := range steps[r] {
+			switch {
+			case !isRate(q):
+			case st.Stream != nil:
+				out.Bytes += st.Stream.In
+			default:
+				out.Bytes += spanBytes(st)
+			}
+		}
+	}
+	if isPerFile(q) {
+		out.Headline, out.Estimates = s.rates(c, q)
+	} else {
+		out.Headline, out.Estimates = scalars(c, q)
+	}
+	out.Published, out.Estimates = s.comparePublished(c, q, out.Headline, out.Estimates)
+	for _, d := range slices.Concat(s.departed[""], s.departed[k.ID]) {
+		out.Departures = append(out.Departures, d.Text)
+	}
+	out.BySession = s.bySession(c, q, out.Headline)
+	out.Warnings = s.warnings(c, q, out)
+	if !k.Measured() {
+		out.Warnings = append(out.Warnings, warn("incomplete", k.Status, cmp.Or(k.Reason, wording.Text("no-reason"))))
+	}
+	return out, true
+}
+
 // headlineName is the estimator to quote: the plan's, or the aggregate.
 func (s *runData) headlineName() string { return cmp.Or(s.p.Run.Estimator, aggregate) }
 
@@ -40,39 +77,41 @@ func (s *runData) rates(c cell, q plan.Quantity) (headline string, out []result.
 		list, headline = []string{aggregate, meanRate, medianRate, trimmedRate, minimum, maximum}, aggregate
 	}
 	for _, name := range list {
-		if e, ok := estimateRate(c, q, name); ok {
-			out = append(out, e)
+		x := gatherValues(q, []cell{c}, name, nil)
+		if x.weak != "" {
+			continue
 		}
+		e := x.estimate(name)
+		// Of a single round, an interval over its files
+		if len(x.rounds) == 1 && x.per.unit != perSession && name != minimum && name != maximum {
+			_, steps := c.replicates()
+			own := steps[x.rounds[0]]
+			e.Why = ""
+			fileInterval(&e, filesOf(own, nil), own)
+		}
+		out = append(out, e)
 	}
-	if !slices.ContainsFunc(out, func(e result.Estimate) bool { return e.Name == headline }) {
+	if _, ok := findEstimate(out, headline); !ok {
 		headline = aggregate
 	}
 	return headline, out
 }
 
-// estimateRate gives one estimate: the geometric mean of the rounds with its t
-// interval, or, of a single round, its value with an interval over its files.
-func estimateRate(c cell, q plan.Quantity, name string) (result.Estimate, bool) {
-	x := gatherValues(q, []cell{c}, name, nil)
-	if x.weak != "" {
-		return result.Estimate{}, false
-	}
-	sc := x.scale()
+// estimate is the centre of an operand's rounds with its t interval, which an
+// extreme does not have.
+func (a operandValue) estimate(name string) result.Estimate {
+	sc := a.scale()
 	// May be negative, where it is noise
 	if name == latency {
-		x.unit, sc = "s", plainScale.over(x.per)
+		a.unit, sc = "s", plainScale.over(a.per)
 	}
-	e := result.Estimate{Name: name, Value: sc.centre(x.values), Unit: x.unit, N: x.n}
-	switch {
-	case name == minimum || name == maximum:
+	e := result.Estimate{Name: name, Value: sc.centre(a.values), Unit: a.unit, N: a.n}
+	if name == minimum || name == maximum {
 		e.Why = wording.Text("extreme")
-	case len(x.rounds) == 1 && x.per.unit != perSession:
-		_, steps := c.replicates()
-		fileInterval(&e, filesOf(steps[x.rounds[0]], nil), steps[x.rounds[0]])
-	default:
-		sc.roundInterval(&e, x.values)
+		return e
 	}
-	return e, true
+	sc.roundInterval(&e, a.values)
+	return e
 }
 
 // roundInterval gives an estimate the t interval of its rounds.
@@ -84,13 +123,6 @@ func (sc scale) roundInterval(e *result.Estimate, values []float64) {
 	}
 	e.CI = ciOf(iv, sc.per.name())
 	e.CI.Method = sc.per.method(sc.name)
-}
-
-// estimateOf is an operand's headline with the t interval of its rounds.
-func (a operandValue) estimate(name string) result.Estimate {
-	e := result.Estimate{Name: name, Value: a.headline(), Unit: a.unit, N: a.n}
-	a.scale().roundInterval(&e, a.values)
-	return e
 }
 
 // scalars are the estimates of a quantity of the whole step: the mean of the
@@ -108,9 +140,7 @@ func scalars(c cell, q plan.Quantity) (string, []result.Estimate) {
 	add := func(name string, v float64, why string) {
 		out = append(out, result.Estimate{Name: name, Value: v, Unit: x.unit, N: x.n, Why: why})
 	}
-	if m, err := stats.Median(x.values); err == nil {
-		add(medianRate, m, wording.Text("interval-of", name))
-	}
+	add(medianRate, median(x.values), wording.Text("interval-of", name))
 	add(minimum, slices.Min(gatherValues(q, []cell{c}, minimum, nil).values), wording.Text("extreme"))
 	add(maximum, slices.Max(gatherValues(q, []cell{c}, maximum, nil).values), wording.Text("extreme"))
 	return name, out
@@ -118,11 +148,7 @@ func scalars(c cell, q plan.Quantity) (string, []result.Estimate) {
 
 // findEstimate finds an estimate by name.
 func findEstimate(list []result.Estimate, name string) (result.Estimate, bool) {
-	i := slices.IndexFunc(list, func(e result.Estimate) bool { return e.Name == name })
-	if i < 0 {
-		return result.Estimate{}, false
-	}
-	return list[i], !math.IsNaN(list[i].Value)
+	return find(list, func(e result.Estimate) bool { return e.Name == name })
 }
 
 // bySession is the headline of a cell in each pooled run alone, as the run's
@@ -140,18 +166,18 @@ func (s *runData) bySession(c cell, q plan.Quantity, est string) []result.Sessio
 
 // valuesOfRuns are the values of the rounds of each pooled run, by its number.
 func (s *runData) valuesOfRuns(c cell, q plan.Quantity, est string) map[int][]float64 {
-	if !isPerFile(q) {
-		est = aggregate
-	}
 	out := map[int][]float64{}
 	if len(s.r.Runs) == 0 {
 		return out
 	}
+	if !isPerFile(q) {
+		est = aggregate
+	}
 	rounds, steps := c.byRound(func(round int) int { return round })
 	for _, r := range rounds {
-		if v, _, err := stepsValue(q, est, steps[r], nil); err == nil {
+		if x := c.sub.stepsValue(q, est, steps[r], nil); x.err == nil {
 			run := runOf(c.sub.runs, r)
-			out[run] = append(out[run], v)
+			out[run] = append(out[run], x.v)
 		}
 	}
 	return out
@@ -219,12 +245,9 @@ func Widths(p *plan.Plan, r *result.Result) (judged int, wide []result.WideInter
 	wide = []result.WideInterval{}
 	for _, sum := range s.summaries() {
 		e, ok := findEstimate(sum.Estimates, sum.Headline)
-		i := slices.IndexFunc(own.Cases, func(c result.Case) bool { return c.ID == sum.Case })
-		// More rounds of it will not help
-		if !own.Cases[i].Measured() {
-			continue
-		}
-		if !ok || !s.needsPrecision(plan.Quantity(sum.Op)) || e.CI == nil && sum.Rounds >= minRounds {
+		c, _ := find(own.Cases, func(c result.Case) bool { return c.ID == sum.Case })
+		// More rounds of a case that was not measured will not help
+		if !ok || !c.Measured() || !s.needsPrecision(plan.Quantity(sum.Op)) || e.CI == nil && sum.Rounds >= minRounds {
 			continue
 		}
 		judged++

@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
@@ -17,13 +16,15 @@ type summaryKey struct {
 	cycle         int
 }
 
+func keyOf(sum *result.Summary) summaryKey { return summaryKey{sum.Case, sum.Phase, sum.Op, sum.Cycle} }
+
 // tables fills in the tables of the plan. It needs the summaries and takes
 // their numbers and warnings: a table never differs from the figures.
 func (s *runData) tables() []result.Table {
 	at := map[summaryKey]*result.Summary{}
 	for i := range s.r.Summaries {
 		sum := &s.r.Summaries[i]
-		at[summaryKey{sum.Case, sum.Phase, sum.Op, sum.Cycle}] = sum
+		at[keyOf(sum)] = sum
 	}
 	out := []result.Table{}
 	for i := range s.p.Tables {
@@ -111,7 +112,7 @@ func (s *runData) withNamedFigures(op plan.Operand) *runData {
 }
 
 func (s *runData) measuredCell(op plan.Operand, at map[summaryKey]*result.Summary) result.TableCell {
-	cells, missing := s.cells(op.Quantity, op.Where)
+	cells, missing := s.cells(op.Quantity, op.Where, false)
 	switch {
 	case missing != "":
 		return result.TableCell{Why: cmp.Or(s.notPlanned(doOf(op.Quantity), op.Where), missing)}
@@ -150,33 +151,17 @@ func (s *runData) measuredCell(op plan.Operand, at map[summaryKey]*result.Summar
 
 // notPlanned reports that the protocol has no such step, "" where it has.
 func (s *runData) notPlanned(do string, where plan.Selector) string {
-	hit := false
+	why := wording.Text("cell.no-case")
 	for id := range s.planned {
 		c := s.planned[id]
-		if !caseOnly(where).Match(c.Value) {
-			continue
+		if caseOnly(where).Match(c.Value) {
+			why = wording.Text("cell.no-step")
+			if hasStep(c.Steps, do, where) {
+				return ""
+			}
 		}
-		hit = true
-		if hasStep(c.Steps, do, where) {
-			return ""
-		}
 	}
-	if !hit {
-		return wording.Text("cell.no-case")
-	}
-	return wording.Text("cell.no-step")
-}
-
-// setRatio compares a measured estimate with the published value mid; false
-// without one of them.
-func setRatio(v *result.PublishedValue, e *result.Estimate, mid float64) bool {
-	if e == nil || mid == 0 || !finite(mid) {
-		return false
-	}
-	if r := e.Value / mid; finite(r) && !math.Signbit(r) {
-		v.Ratio, v.Estimate = r, e.Name
-	}
-	return true
+	return why
 }
 
 // publishedCell is what the source prints for a cell, with the ratio of the
@@ -209,18 +194,16 @@ func (s *runData) coefficientCell(l plan.TableLine) result.TableCell {
 	}
 	out := result.TableCell{Fit: l.Fit, Why: wording.Text("cell.not-fitted")}
 	unit, inverse := plan.CoefficientUnit(f, l.Coefficient)
-	if i := slices.IndexFunc(s.r.Fits, func(f result.Fit) bool { return f.Name == l.Fit }); i >= 0 {
-		fit := &s.r.Fits[i]
-		k := slices.IndexFunc(fit.Coefficients, func(c result.Coefficient) bool { return c.Name == l.Coefficient })
-		switch {
-		case fit.Reason != "":
-			out.Why = fit.Reason
-		case k >= 0:
-			out.Estimate, out.Why = coefficientEstimate(&fit.Coefficients[k], unit, inverse)
-		}
+	fit, _ := find(s.r.Fits, func(f result.Fit) bool { return f.Name == l.Fit })
+	c, ok := find(fit.Coefficients, func(c result.Coefficient) bool { return c.Name == l.Coefficient })
+	switch {
+	case fit.Reason != "":
+		out.Why = fit.Reason
+	case ok:
+		out.Estimate, out.Why = coefficientEstimate(c, unit, inverse)
 	}
-	if i := slices.IndexFunc(f.Published, func(c plan.Coefficient) bool { return c.Name == l.Coefficient }); i >= 0 {
-		out.Published = s.publishedCoefficient(f, f.Published[i], unit, inverse, out.Estimate)
+	if c, ok := find(f.Published, func(c plan.Coefficient) bool { return c.Name == l.Coefficient }); ok {
+		out.Published = s.publishedCoefficient(f, c, unit, inverse, out.Estimate)
 	}
 	return out
 }
@@ -228,7 +211,7 @@ func (s *runData) coefficientCell(l plan.TableLine) result.TableCell {
 // coefficientEstimate puts a coefficient into the form of any figure. Of one
 // that is shown by its inverse the ends of the interval change places, and one
 // that is not above 0 has none.
-func coefficientEstimate(c *result.Coefficient, unit string, inverse bool) (*result.Estimate, string) {
+func coefficientEstimate(c result.Coefficient, unit string, inverse bool) (*result.Estimate, string) {
 	e := &result.Estimate{Name: c.Name, Value: c.Value, Unit: unit, CI: c.CI}
 	switch {
 	case c.Name == "r2":
@@ -267,13 +250,9 @@ func (s *runData) publishedCoefficient(
 	if !setRatio(out, e, out.Low) {
 		return out
 	}
-	for _, sub := range s.cases {
-		if sub.matches(f.Where) {
-			if out.Comparable = s.isComparable(sub.c.ID); !out.Comparable {
-				break
-			}
-		}
-	}
+	isOther := func(sub *caseData) bool { return sub.matches(f.Where) && !s.isComparable(sub.c.ID) }
+	isOwn := func(sub *caseData) bool { return sub.matches(f.Where) }
+	out.Comparable = slices.ContainsFunc(s.cases, isOwn) && !slices.ContainsFunc(s.cases, isOther)
 	return out
 }
 
@@ -281,25 +260,19 @@ func (s *runData) publishedCoefficient(
 // to an end.
 func (s *runData) outcomeCell(l plan.TableLine) (out result.TableCell) {
 	o := result.TableOutcome{Do: l.Step}
-	why := ""
+	steps, why := s.endedSteps(l.Step, l.Where)
 	rounds := map[int]bool{}
-	for _, sub := range s.cases {
-		if !sub.matches(l.Where) {
-			continue
+	for _, st := range steps {
+		out.Case, out.Phase, out.Cycle = st.id, st.Phase, st.Cycle
+		rounds[st.Round] = true
+		if st.Error != "" {
+			o.Failed++
+		} else {
+			o.OK++
 		}
-		for _, st := range sub.endedSteps(l.Step, l.Where) {
-			out.Case, out.Phase, out.Cycle = sub.c.ID, st.Phase, st.Cycle
-			rounds[st.Round] = true
-			if st.Error != "" {
-				o.Failed++
-			} else {
-				o.OK++
-			}
-		}
-		why = wording.Join(why, s.absent(sub, l.Step, l.Where))
 	}
 	ok, fail := cmp.Or(l.OK, "ok"), cmp.Or(l.Fail, "fails")
-	switch n := o.OK + o.Failed; n {
+	switch len(steps) {
 	case 0:
 		out.Why = cmp.Or(s.notPlanned(l.Step, l.Where), why, wording.Text("cell.not-reached"))
 		return out
@@ -308,7 +281,7 @@ func (s *runData) outcomeCell(l plan.TableLine) (out result.TableCell) {
 	case o.Failed:
 		o.Text = fail
 	default:
-		o.Text = wording.Text("cell.outcomes", ok, o.OK, n, fail, o.Failed)
+		o.Text = wording.Text("cell.outcomes", ok, o.OK, len(steps), fail, o.Failed)
 	}
 	out.Outcome, out.Rounds = &o, len(rounds)
 	return out

@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"math"
-	"slices"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
@@ -46,49 +45,26 @@ func without(q plan.Quantity, missing, weak string) operandValue {
 
 // measured is a quantity of a selection, one value a round. Several cells count
 // as their mean, in the rounds that all of them have.
-func (s *runData) measured(q plan.Quantity, sel plan.Selector, est string) operandValue {
-	cells, missing := s.cells(q, sel)
+func (s *runData) measured(q plan.Quantity, sel plan.Selector, est string, strict bool) operandValue {
+	cells, missing := s.cells(q, sel, strict)
 	if missing != "" {
 		return without(q, missing, "")
 	}
 	return gatherValues(q, cells, est, filterOf(sel))
 }
 
-// roundValues are the values of the rounds of a cell, ascending. Those of whole
-// steps are kept, as every claim needs them again.
-func (c cell) roundValues(q plan.Quantity, est string, f *sampleFilter) []roundValue {
-	k := valuesKey{c.key, q, est}
-	if known, ok := c.sub.values[k]; ok && f == nil {
-		return known
-	}
-	var out []roundValue
-	rounds, steps := c.replicates()
-	for _, r := range rounds {
-		out = append(out, c.sub.roundValue(q, est, r, steps[r], f))
-	}
-	if f == nil {
-		c.sub.values[k] = out
-	}
-	return out
-}
-
-// roundValue is the value of the steps of one round, kept where that is a
-// single step: the estimators from lines take long, and every analysis needs
-// them again.
-func (sub *caseData) roundValue(
-	q plan.Quantity, est string, round int, steps []*result.Step, f *sampleFilter,
-) roundValue {
+// stepsValue is a quantity of the steps of one round, kept where that is a single
+// step.
+func (sub *caseData) stepsValue(q plan.Quantity, est string, steps []*result.Step, f *sampleFilter) stepsResult {
 	if len(steps) != 1 || f != nil {
-		v, n, err := stepsValue(q, est, steps, f)
-		return roundValue{round, v, n, err}
+		return stepsValue(q, est, steps, f)
 	}
 	k := stepValueKey{steps[0], q, est}
 	x, ok := sub.stepValues[k]
 	if !ok {
-		x.v, x.n, x.err = stepsValue(q, est, steps, f)
+		x = stepsValue(q, est, steps, f)
 		sub.stepValues[k] = x
 	}
-	x.round = round
 	return x
 }
 
@@ -98,24 +74,22 @@ func gatherValues(q plan.Quantity, cells []cell, est string, f *sampleFilter) op
 	sum, have := map[int]float64{}, map[int]int{}
 	for _, c := range cells {
 		out.per = c.sub.per
-		for _, x := range c.roundValues(q, est, f) {
+		rounds, steps := c.replicates()
+		for _, r := range rounds {
+			x := c.sub.stepsValue(q, est, steps[r], f)
 			if x.err != nil {
 				out.weak = wording.Text("of-case", c.sub.c.ID, x.err)
 				continue
 			}
-			sum[x.round] += x.v
-			have[x.round]++
+			sum[r] += x.v
+			have[r]++
 			out.n += x.n
 		}
 	}
-	for r, n := range have {
-		if n == len(cells) {
-			out.rounds = append(out.rounds, r)
+	for _, r := range sortedKeys(have) {
+		if have[r] == len(cells) {
+			out.rounds, out.values = append(out.rounds, r), append(out.values, sum[r]/float64(len(cells)))
 		}
-	}
-	slices.Sort(out.rounds)
-	for _, r := range out.rounds {
-		out.values = append(out.values, sum[r]/float64(len(cells)))
 	}
 	switch {
 	case isPerFile(q) && out.weak != "":
@@ -190,8 +164,7 @@ func (a operandValue) describe() wording.Message {
 }
 
 // missingValues is the finding of a test with an operand that has no value.
-func missingValues(operands ...operandValue) (finding, bool) {
-	var f finding
+func missingValues(operands ...operandValue) (f finding, fails bool) {
 	for _, a := range operands {
 		f.missing, f.weak = wording.Join(f.missing, a.missing), wording.Join(f.weak, a.weak)
 	}

@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -76,16 +75,17 @@ func (s *runData) warnings(c cell, q plan.Quantity, sum result.Summary) []result
 	}
 	for _, st := range c.steps() {
 		w.put(st.Warnings...)
-		i := slices.IndexFunc(s.r.Sessions, func(ss result.Session) bool { return ss.Index == st.Session })
-		if i >= 0 {
-			w.put(hostWarnings(s.r.Sessions[i].Host)...)
-		}
+		ss, _ := find(s.r.Sessions, func(ss result.Session) bool { return ss.Index == st.Session })
+		w.put(hostWarnings(ss.Host)...)
 	}
 	if isPerFile(q) {
 		for _, st := range c.steps() {
 			w.addFiles(st)
 		}
-		s.transientWarning(&w, c, q)
+		// The speed was still changing. Fewer than six rounds cannot show that at
+		// [trendP].
+		rates := gatherValues(q, []cell{c}, aggregate, nil).values
+		s.addDrift(&w, "transient", wording.Count{N: len(rates), Noun: "round"}, rates)
 	}
 	s.sessionWarning(&w, c, q, sum)
 	if isRate(q) {
@@ -152,22 +152,15 @@ func (s *runData) runWarnings() {
 		w.put(result.Warning{Kind: "few-rounds",
 			Text: wording.Text("few-rounds.run", wording.Count{N: s.r.Rounds, Noun: "round"}, minRounds)})
 	}
-	switch split := s.splitRounds(); len(split) {
-	case 0:
-	case 1:
-		w.put(result.Warning{Kind: "sessions", Text: wording.Text("split-round", split)})
-	default:
-		w.put(result.Warning{Kind: "sessions", Text: wording.Text("split-rounds", split)})
+	for _, text := range s.sessionTexts() {
+		w.put(result.Warning{Kind: "sessions", Text: text})
 	}
-	if odd := s.clockSetBack(); len(odd) > 0 {
-		w.put(result.Warning{Kind: "sessions", Text: wording.Text("clock-set-back", strings.Join(odd, ", "))})
-	}
-	var places []string
+	seen := map[string]bool{}
 	for _, sub := range s.cases {
-		if p := sub.c.Target.Place; !slices.Contains(places, p) {
-			places = append(places, p)
-			w.addCanary("write", p, s)
-			w.addCanary("read", p, s)
+		if place := sub.c.Target.Place; !seen[place] {
+			seen[place] = true
+			w.addCanary("write", place, s)
+			w.addCanary("read", place, s)
 		}
 	}
 	for _, x := range w {
@@ -182,26 +175,21 @@ func (s *runData) runWarnings() {
 // canaryRates are the rates of the short native write (or read) before each
 // case at a place, in the order of the run.
 func (s *runData) canaryRates(do, place string) (rates []float64) {
-	type shot struct {
-		session int
-		// Nanoseconds since the start of that session
-		at   int64
-		rate float64
-	}
-	var shots []shot
+	var shots []*result.Step
 	for _, sub := range s.cases {
 		for i := range sub.c.Steps {
 			st := &sub.c.Steps[i]
 			if sub.c.Target.Place == place && isCanary(st) && st.Op == do && spanNS(st) > 0 && st.Error == "" {
-				shots = append(shots, shot{st.Session, st.StartNS, float64(spanBytes(st)) / float64(spanNS(st))})
+				shots = append(shots, st)
 			}
 		}
 	}
-	slices.SortFunc(shots, func(a, b shot) int {
-		return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.at, b.at), cmp.Compare(a.rate, b.rate))
+	// Starts count from that of the session
+	slices.SortStableFunc(shots, func(a, b *result.Step) int {
+		return cmp.Or(cmp.Compare(a.Session, b.Session), cmp.Compare(a.StartNS, b.StartNS))
 	})
-	for _, x := range shots {
-		rates = append(rates, x.rate)
+	for _, st := range shots {
+		rates = append(rates, float64(spanBytes(st))/float64(spanNS(st)))
 	}
 	return rates
 }
@@ -214,55 +202,26 @@ func (w *warningList) addCanary(do, place string, s *runData) {
 	if err != nil {
 		return
 	}
-	t, over, found := s.trendOf(rates)
-	switch varied := wording.Say("canary-varied", do, wording.Percent(cv), len(rates)); {
-	case found:
-		w.add("drift", varied, trendWord(t), wording.Percent(over), wording.P(t.P))
-	case cv > canaryDrift:
+	varied := wording.Say("canary-varied", do, wording.Percent(cv), len(rates))
+	if !s.addDrift(w, "drift", varied, rates) && cv > canaryDrift {
 		w.add("unsteady", varied)
 	}
 }
 
-// trendOf is the trend of rates in the order of time, and the share by which
-// they changed from first to last along the Theil–Sen line of their logarithms.
-// Rounds of pooled runs are in no one order of time.
-func (s *runData) trendOf(rates []float64) (t stats.Correlation, over float64, found bool) {
-	t, err := stats.Trend(rates)
-	if err != nil || t.P > trendP || len(s.r.Runs) > 0 {
-		return t, 0, false
+// addDrift warns that rates have a trend in the order of time. Rounds of pooled
+// runs are in no one order of time.
+func (s *runData) addDrift(w *warningList, kind string, what any, rates []float64) bool {
+	t, change, ok := trendOf(logScale.all(rates))
+	over := math.Abs(math.Expm1(change))
+	if !ok || over < minDrift || len(s.r.Runs) > 0 {
+		return false
 	}
-	change, err := lineChange(logScale.all(rates))
-	over = math.Abs(math.Expm1(change))
-	return t, over, err == nil && over >= minDrift
-}
-
-// lineChange is how much values change from first to last along their Theil–Sen
-// line.
-func lineChange(ys []float64) (float64, error) {
-	at := make([]float64, len(ys))
-	for i := range at {
-		at[i] = float64(i)
-	}
-	l, err := stats.FitTheilSen(at, ys)
-	return l.Slope * float64(len(ys)-1), err
-}
-
-// trendWord is what became of rates with a trend.
-func trendWord(t stats.Correlation) wording.Message {
+	became := wording.Say("faster")
 	if t.Coefficient < 0 {
-		return wording.Say("slower")
+		became = wording.Say("slower")
 	}
-	return wording.Say("faster")
-}
-
-// transientWarning warns that the rates of the rounds have a trend: the speed
-// was still changing. Fewer than six rounds cannot show one at [trendP].
-func (s *runData) transientWarning(w *warningList, c cell, q plan.Quantity) {
-	rates := gatherValues(q, []cell{c}, aggregate, nil).values
-	if t, over, found := s.trendOf(rates); found {
-		rounds := wording.Count{N: len(rates), Noun: "round"}
-		w.add("transient", rounds, trendWord(t), wording.Percent(over), wording.P(t.P))
-	}
+	w.add(kind, what, became, wording.Percent(over), wording.P(t.P))
+	return true
 }
 
 // sessionWarning reports that two pooled runs differ by more than their rounds
@@ -278,7 +237,7 @@ func (s *runData) sessionWarning(w *warningList, c cell, q plan.Quantity, sum re
 	}
 	values, p := s.valuesOfRuns(c, q, sum.Headline), ""
 	if t, err := stats.WelchContrast(logScale.all(values[1]), logScale.all(values[2])); err == nil && t.SE > 0 {
-		p = fmt.Sprintf(", %s", wording.P(t.P(0)))
+		p = ", " + wording.P(t.P(0)).String()
 	}
 	rate := func(v float64) wording.Amount { return wording.Amount{Value: v, Unit: "B/s"} }
 	w.add("sessions", wording.Number(factor), rate(a), rate(b), p)
@@ -337,17 +296,11 @@ func (s *runData) precisionWarning(w *warningList, sum result.Summary) {
 
 // whatNarrows names what would narrow an interval.
 func (s *runData) whatNarrows() wording.Message {
-	stop := ""
 	if a := s.r.Auto; a != nil && len(a.Decisions) > 0 {
-		stop = a.Decisions[len(a.Decisions)-1].Stop
-	}
-	switch stop {
-	case result.StopTime:
-		return wording.Say("ended-by.time")
-	case result.StopWritten:
-		return wording.Say("ended-by.written")
-	case result.StopRounds:
-		return wording.Say("ended-by.rounds")
+		switch stop := a.Decisions[len(a.Decisions)-1].Stop; stop {
+		case result.StopTime, result.StopWritten, result.StopRounds:
+			return wording.Say("ended-by." + stop)
+		}
 	}
 	return wording.Say("more-rounds")
 }

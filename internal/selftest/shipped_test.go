@@ -97,6 +97,8 @@ func numbersOf(t *testing.T, r *result.Result) []string {
 			if !strings.Contains(v, " ") {
 				lines = append(lines, path+" "+v)
 			}
+		case float64: // to what is promised, since the last bits differ between processors and orders of summing
+			lines = append(lines, fmt.Sprintf("%s %.9g", path, v))
 		default:
 			lines = append(lines, fmt.Sprintf("%s %v", path, v))
 		}

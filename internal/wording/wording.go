@@ -52,11 +52,8 @@ func Text(key string, args ...any) string { return Say(key, args...).String() }
 
 // String writes the message.
 func (m Message) String() string {
-	switch m.key {
-	case "":
+	if m.key == "" {
 		return ""
-	case fullSize:
-		return fullSizeText(fmt.Sprint(m.args[0]), m.args[1].(string), m.args[2].(string))
 	}
 	return fmt.Sprintf(sentences()[m.key], m.args...)
 }
@@ -69,27 +66,6 @@ func (m Message) With(v any) Message {
 	args := slices.Clone(m.args)
 	args[0] = v
 	return Message{m.key, args}
-}
-
-const fullSize = "full-size"
-
-// FullSize is how the size on disk of a compares with the full size of the
-// image b; its value is the ratio: "UDRW, when created, takes up its full size
-// (ratio 1.00)".
-func FullSize(a, b string) Message { return Say(fullSize, nil, a, b) }
-
-func fullSizeText(ratio, a, b string) string {
-	of := "the full size of " + b
-	if a == b {
-		of = "its full size"
-	}
-	if name, phase, ok := strings.Cut(a, ", phase "); ok {
-		a = name + ", when " + phase + ","
-	}
-	if ratio == "1" {
-		return fmt.Sprintf("%s takes up %s (ratio 1.00)", a, of)
-	}
-	return fmt.Sprintf("%s takes up %s times %s", a, ratio, of)
 }
 
 // Join adds b to a with a semicolon. Parts that a has are not repeated, as
@@ -206,7 +182,7 @@ type Bound plan.Bound
 
 func (b Bound) String() string {
 	low, high := !math.IsInf(b.Low, 0), !math.IsInf(b.High, 0)
-	from, to := limit(b.Low, b.Unit), limit(b.High, b.Unit)
+	from, to := Amount{b.Low, b.Unit}.String(), Amount{b.High, b.Unit}.String()
 	switch {
 	case low && high:
 		return "between " + from + " and " + to
@@ -220,26 +196,6 @@ func (b Bound) String() string {
 		return "at most " + to
 	}
 	return "any value"
-}
-
-// limit writes a limit that a plan sets: as the plan would where that is short,
-// else rounded.
-func limit(v float64, unit string) string {
-	text := ""
-	if math.Abs(v) < 1e18 && v >= 0 {
-		switch unit {
-		case "B/s":
-			text = units.Rate(math.Round(v)).String()
-		case "B":
-			text = units.Bytes(math.Round(v)).String()
-		case "s":
-			text = units.Duration(time.Duration(math.Round(v * 1e9))).String()
-		}
-	}
-	if text == "" || len(text) > len("1234.567 MB/s") {
-		return Amount{v, unit}.String()
-	}
-	return text
 }
 
 // Method is how an interval was made: the distribution, the looks that could
@@ -260,22 +216,6 @@ func (m Method) String() string {
 		text += fmt.Sprintf(", %s allowed for what the session was like", Percent(m.Session))
 	}
 	return text
-}
-
-// IntervalNote describes the interval of a value, made by Method: whether all
-// of it has the digits of the value.
-type IntervalNote struct {
-	Value  Amount
-	Span   Span
-	Method Method
-}
-
-func (n IntervalNote) String() string {
-	n.Method.Name = "95 % t interval"
-	if n.Span.String() == n.Value.String() {
-		n.Method.Name += " within these digits"
-	}
-	return n.Method.String()
 }
 
 // Numbers is ascending numbers, the first few of many.
@@ -314,61 +254,46 @@ func trimZeros(text string) string {
 // multiple: "faster", "slower", "fast".
 type ChangeWords struct{ Up, Down, Times string }
 
-// nearlyNothing is the ratio below which a decrease is so close to 100 % that
-// what is left is printed instead.
-const nearlyNothing = 0.05
+// The ratios beyond which a change is written as a multiple: a decrease close
+// to 100 % hides what is left.
+const (
+	smallChange = 0.05
+	largeChange = 2
+)
 
-// Change writes a ratio as a change: a share, or a multiple from twice on. ci
-// is its interval, nil for none.
+// Change writes a ratio as a change: a share, or a multiple. ci is its interval,
+// nil for none.
 func (w ChangeWords) Change(ratio float64, ci *Span) string {
 	switch {
 	case ratio == 1:
 		return "no change"
-	case ratio >= 2:
+	case ratio >= largeChange || ratio < smallChange:
 		text := fmt.Sprintf("%s times as %s", Number(ratio), w.Times)
 		if ci != nil { // a multiple is known to about as many digits as its lower end
 			text += rangeText(ci.Low, ci.High, ci.Low, "")
 		}
 		return text
 	}
-	word, size := w.Up, ratio-1
+	word, sign := w.Up, 1.0
 	if ratio < 1 {
-		word, size = w.Down, 1-ratio
+		word, sign = w.Down, -1
 	}
-	scale := 100 * size
-	if ratio < nearlyNothing { // what is left has digits too: 99.63 %, not 100 %
-		scale = 100 * ratio
-	}
-	text := decimals(100*size, scale) + " % " + word
+	size := 100 * sign * (ratio - 1)
+	text := decimals(size, size) + " % " + word
 	if ci == nil {
 		return text
 	}
-	low, high := ci.Low-1, ci.High-1
-	if ratio < 1 {
-		low, high = 1-ci.High, 1-ci.Low
-	}
-	if low < 0 {
+	low, high := 100*sign*(ci.Low-1), 100*sign*(ci.High-1)
+	if low, high = min(low, high), max(low, high); low < 0 {
 		return text + " (" + SignedSpan(ci.Low-1, ci.High-1) + ")"
 	}
-	if ratio >= nearlyNothing {
-		scale = 100 * max(low, high)
-	}
-	return text + rangeText(100*low, 100*high, scale, " %")
+	return text + rangeText(low, high, high, " %")
 }
 
-// PercentUp rounds a share up, for "within".
+// PercentUp rounds a share up to two digits, for "within".
 func PercentUp(share float64) string {
 	x := 100 * share
-	step := 1.0
-	for step > x && step > 0.001 {
-		step /= 10
-	}
-	if x >= 1 {
-		step = 0.1
-	}
-	if x >= 10 {
-		step = 1
-	}
+	step := math.Pow(10, math.Floor(math.Log10(max(x, 0.001)))-1)
 	return Number(math.Ceil(x/step-1e-9)*step).String() + " %"
 }
 
@@ -495,25 +420,12 @@ func ChoiceText(key string, values ...string) string {
 	return strings.ReplaceAll(key, "_", " ") + " " + text
 }
 
-// shownAlone are the keys of cases with values that need no key to be
-// understood.
-var shownAlone = []string{"format", "encryption", "filesystem", "place", "backend", "codec", "target"}
-
 // Case writes the id of a case as people write it: "UDSB, AES-256".
 func Case(id string) string {
 	parts := strings.Split(id, ",")
 	for i, p := range parts {
-		key, value, ok := strings.Cut(p, "=")
-		switch {
-		case !ok:
-		case key == "encryption" && value == "none":
-			parts[i] = "unencrypted"
-		case key == "baseline" && value == "true":
-			parts[i] = "native folder"
-		case slices.Contains(shownAlone, key):
-			parts[i] = value
-		default:
-			parts[i] = strings.ReplaceAll(key, "_", " ") + " " + value
+		if key, value, ok := strings.Cut(p, "="); ok {
+			parts[i] = ChoiceText(key, value)
 		}
 	}
 	return strings.Join(parts, ", ")
