@@ -221,11 +221,11 @@ func headlineOf(runs []*result.Result) string {
 	return aggregate
 }
 
-// opsOf are the quantities to compare: those that are asked for, or the rates,
+// opsOf are the quantities to compare: those that are given, or the rates,
 // or all where no rate was measured.
-func opsOf(runs []*result.Result, asked []plan.Quantity) []plan.Quantity {
-	if len(asked) > 0 {
-		return asked
+func opsOf(runs []*result.Result, given []plan.Quantity) []plan.Quantity {
+	if len(given) > 0 {
+		return given
 	}
 	var rates, all []plan.Quantity
 	for _, q := range plan.Quantities {
@@ -244,10 +244,10 @@ func opsOf(runs []*result.Result, asked []plan.Quantity) []plan.Quantity {
 // compareCell is one quantity of one case on one side: a value a round, the
 // rounds in their sessions.
 type compareCell struct {
-	side   string
-	key    cellKey
-	rounds []compareRound
-	n      int
+	sideName string
+	key      cellKey
+	rounds   []compareRound
+	n        int
 	// Of its runs, the most; see [stats.Looks]
 	looks int
 	work  work
@@ -276,7 +276,7 @@ func (c *comparer) collect(s *compareSide) {
 				}
 				ck := cellKey{c.caseID(k.Case), key.phase, key.cycle, q}
 				if s.cells[ck] == nil {
-					s.cells[ck] = &compareCell{side: s.name, key: ck, target: k.Target}
+					s.cells[ck] = &compareCell{sideName: s.name, key: ck, target: k.Target}
 					s.order = append(s.order, ck)
 				}
 				s.cells[ck].addRun(k.run, cell{sub, key}, sessions, c.out.Estimator)
@@ -314,7 +314,7 @@ func (x *compareCell) addRun(r *result.Result, of cell, sessions map[int]string,
 			x.work = w
 		}
 		if why := x.work.difference(w, "one round", "another"); why != "" {
-			x.weak = wording.Text("compare.mixed", x.side, why)
+			x.weak = wording.Text("compare.mixed", x.sideName, why)
 		}
 		value := stepsValue(x.key.op, est, own, nil)
 		if value.err != nil {
