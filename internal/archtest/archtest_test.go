@@ -45,11 +45,12 @@ var layers = [][]string{
 	{"internal/container/..."},
 	{"internal/container/codec"},
 	{"internal/gpt"},
-	{"internal/hostio", "internal/hostio/...", "internal/blockdev", "internal/blockdev/..."},
+	{"internal/blockdev", "internal/blockdev/..."},
 	{"internal/host"}, // fills in result.Host and reads what a plan requires of it
 	{"internal/result/export"},
 	{"internal/wording"}, // the sentences of results
 	{"internal/result"},
+	{"internal/hostio", "internal/hostio/..."},
 	{"internal/plan"},
 	{"internal/stats"},
 	{"internal/image"},

@@ -137,17 +137,16 @@ var warningHints = map[string]string{
 	"image-host":      "measure on a real disk: --on DIR",
 	"network":         "measure on a disk of this machine: --on DIR",
 	"virtual":         "compare only with runs on the same virtual machine",
+	"governor":        "cpupower frequency-set -g performance (as root) keeps the clock rate up",
+	"huge-pages": "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root) allows huge pages " +
+		"where they are asked for",
 }
 
 // Spoilers are what would disturb a measurement now. The result of a run has
 // the same warnings.
 func (d *doctor) Spoilers() (facts []fact) {
-	for _, w := range host.Warnings(d.Host) {
+	for _, w := range append(host.Warnings(d.Host), d.Tuning.Warnings()...) {
 		facts = append(facts, fact{"spoiler", w.Text, warningHints[w.Kind]})
-	}
-	hints := d.Tuning.Hints()
-	for i, w := range d.Tuning.Warnings() {
-		facts = append(facts, fact{"spoiler", w.Text, hints[i]})
 	}
 	if len(facts) == 0 {
 		return []fact{{"spoilers", "none found", ""}}

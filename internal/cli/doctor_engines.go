@@ -12,7 +12,7 @@ import (
 
 	"dmgbench/internal/attach"
 	"dmgbench/internal/engine"
-	"dmgbench/internal/hostio"
+	"dmgbench/internal/host"
 	"dmgbench/internal/image"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/runner"
@@ -144,7 +144,7 @@ func supportedImages(e engine.Engine) string {
 // its own.
 func (d *doctor) counters() []fact {
 	disk := "can read the number of bytes that the disk transferred, which shows cached reads"
-	if _, _, err := hostio.DeviceBytes(existing(".")); err != nil {
+	if _, _, err := host.DeviceBytes(existing(".")); err != nil {
 		disk = "cannot read the number of bytes that the disk transferred: " + err.Error()
 	}
 	apfs := "none: only macOS logs trims of APFS"

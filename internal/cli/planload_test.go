@@ -21,7 +21,7 @@ func TestThePlanOfARunFolderKeepsItsName(t *testing.T) {
 	d, err := result.CreateRun(dir, "r1")
 	require.NoError(t, err)
 	require.NoError(t, d.WriteFile(result.PlanFile, quick.Canonical()))
-	require.NoError(t, d.Append(result.Record{At: time.Unix(0, 0), Kind: result.KindRun, Run: &result.RunStart{ID: "r1", Rounds: 3,
+	require.NoError(t, d.Append(result.Record{At: time.Unix(0, 0), Run: &result.RunStart{ID: "r1", Rounds: 3,
 		Plan: result.PlanRef{Name: quick.Name, Title: quick.Title, Digest: quick.Digest()}}}))
 	require.NoError(t, d.Close())
 	path := filepath.Join(dir, result.PlanFile)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,7 @@ func (t tree) mountOf(name string) (best Mount, found bool) {
 	return best, found
 }
 
+// below reports whether the path name is dir or inside of it.
 func below(name, dir string) bool {
 	return dir == "/" || name == dir || strings.HasPrefix(name, dir+"/")
 }
@@ -43,8 +45,7 @@ func Unescape(s string) string {
 }
 
 // remote are file systems with their data on another machine.
-var remote = map[string]bool{"nfs": true, "nfs4": true, "cifs": true, "smb3": true, "smbfs": true, "afpfs": true, "webdav": true, "ceph": true,
-	"glusterfs": true, "fuse.sshfs": true, "fuse.glusterfs": true, "afs": true}
+var remote = strings.Fields("nfs nfs4 cifs smb3 smbfs afpfs webdav ceph glusterfs fuse.sshfs fuse.glusterfs afs")
 
 // under describes the disk of a path.
 func (t tree) under(name string) result.Disk {
@@ -56,14 +57,15 @@ func (t tree) under(name string) result.Disk {
 	switch {
 	case m.Type == "tmpfs" || m.Type == "ramfs":
 		d.Medium = "memory"
-	case remote[m.Type]:
+	case slices.Contains(remote, m.Type):
 		d.Medium, d.Bus = "network", "network"
 	default:
 		// A file system of several devices (btrfs) has a number that is not a
 		// block device.
 		dir := t.blockDir(fmt.Sprintf("sys/dev/block/%d:%d", m.Major, m.Minor))
 		if dir == "" && strings.HasPrefix(m.Source, "/dev/") {
-			dir = t.blockDir("sys/class/block/" + strings.ReplaceAll(strings.TrimPrefix(path.Clean(m.Source), "/dev/"), "/", "!"))
+			name := strings.TrimPrefix(path.Clean(m.Source), "/dev/")
+			dir = t.blockDir("sys/class/block/" + strings.ReplaceAll(name, "/", "!"))
 		}
 		t.block(&d, dir, 8)
 	}
@@ -140,18 +142,25 @@ func (t tree) model(dir string) string {
 	return clean(vendor + " " + t.text(path.Join(dir, "model")))
 }
 
+// busByName and busByFolder are how the name of a device starts, and what its
+// sysfs folder contains.
+var (
+	busByName = [][2]string{
+		{"loop", "loop"}, {"nbd", "nbd"}, {"rbd", "rbd"}, {"nvme", "nvme"}, {"mmcblk", "mmc"}, {"xvd", "xen"},
+	}
+	busByFolder = [][2]string{
+		{"/usb", "usb"}, {"/virtio", "virtio"}, {"/ata", "sata"}, {"/mmc", "mmc"}, {"/target", "scsi"},
+	}
+)
+
+// bus is how a device is connected, "" if that is unknown.
 func bus(dir, name string) string {
-	for _, b := range [][2]string{{"loop", "loop"}, {"nbd", "nbd"}, {"rbd", "rbd"}, {"nvme", "nvme"}, {"mmcblk", "mmc"}, {"xvd", "xen"}} {
+	for _, b := range busByName {
 		if strings.HasPrefix(name, b[0]) {
 			return b[1]
 		}
 	}
-	for _, b := range [][2]string{{"/usb", "usb"}, {"/virtio", "virtio"}, {"/ata", "sata"}, {"/mmc", "mmc"}, {"/target", "scsi"}} {
-		if strings.Contains(dir, b[0]) {
-			return b[1]
-		}
-	}
-	return ""
+	return firstNamed(dir, busByFolder)
 }
 
 // Mount is one line of the table of mounts.

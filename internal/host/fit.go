@@ -13,167 +13,151 @@ import (
 
 // Problem is a requirement of a plan that the machine does not meet.
 type Problem struct {
-	Text string // what is asked and what is there
+	Text string // what is required and what was found
 	Hint string // what the user can do about it
 }
 
-// Fit checks the host against what a plan requires: power, low_power, os, cpus,
-// memory, thermal, memory_pressure, virtual, translated, busy, medium and
-// location; the last two of the disk under every place. A fact that is not
-// known does not meet a requirement, and neither does a key that is not known.
-// cpus and memory are least amounts.
+// requirement is one key of run.require: what the machine has, and what the user
+// can do if that is something else.
+type requirement struct {
+	have func(h result.Host) string
+	hint string
+}
+
+// anotherDisk is the hint of a requirement of the disks.
+const anotherDisk = "measure on another disk: --on [NAME=]DIR"
+
+var requirements = map[string]requirement{
+	"power": {func(h result.Host) string { return h.Power },
+		"connect or disconnect the power supply, or run without this requirement"},
+	"low_power": {func(h result.Host) string { return choose(h.LowPower, "on", "off") },
+		"switch low power mode on or off in the system's settings"},
+	"thermal":         {func(h result.Host) string { return h.Thermal }, "let the machine cool down"},
+	"memory_pressure": {func(h result.Host) string { return h.MemoryPressure }, "end other programs"},
+	"virtual":         {func(h result.Host) string { return yesNo(Virtual(h)) }, "run this plan on the machine itself"},
+	"translated": {func(h result.Host) string { return yesNo(h.Translated) },
+		"use the program for this processor: see `dmgbench version`"},
+	"busy": {func(h result.Host) string { return yesNo(len(h.Busy) > 0) },
+		"wait until other programs are done: `dmgbench doctor` names them"},
+	"os": {func(h result.Host) string { return choose(h.OS == "darwin", "macos", h.OS) },
+		"run this plan on a machine with this system"},
+	"medium":   {diskFact(func(d result.Disk) string { return d.Medium }), anotherDisk},
+	"location": {diskFact(func(d result.Disk) string { return d.Location }), anotherDisk},
+}
+
+// yesNo is a fact that a plan requires as "yes" or "no".
+func yesNo(yes bool) string { return choose(yes, "yes", "no") }
+
+// diskFact is the fact of the only disk; Fit asks for one disk after another.
+func diskFact(have func(result.Disk) string) func(result.Host) string {
+	return func(h result.Host) string {
+		if len(h.Disks) == 0 {
+			return ""
+		}
+		return have(h.Disks[0])
+	}
+}
+
+// Fit checks the host against what a plan requires: [requirements], of which
+// medium and location are of the disk below every place, and cpus and memory,
+// which are least amounts. A fact that is not known does not meet a
+// requirement, and neither does a key that is not known.
 func Fit(h result.Host, require []plan.KeyValue) []Problem {
 	var out []Problem
 	for _, r := range require {
-		if p, ok := fit(h, r); !ok {
-			out = append(out, p)
+		key, known := requirements[r.Key]
+		switch {
+		case r.Key == "cpus" || r.Key == "memory":
+			out = append(out, tooSmall(h, r)...)
+		case !known:
+			out = append(out, Problem{Hint: "see run.require in the description of the plan language",
+				Text: fmt.Sprintf("the plan requires %s = %q, which is no fact known of a machine", r.Key, r.Value)})
+		case key.hint == anotherDisk && len(h.Disks) > 0:
+			for _, d := range h.Disks {
+				one := h
+				one.Disks = []result.Disk{d}
+				out = append(out, differs(one, r, key, d.Place)...)
+			}
+		default:
+			out = append(out, differs(h, r, key, "")...)
 		}
 	}
 	return out
 }
 
-func fit(h result.Host, r plan.KeyValue) (Problem, bool) {
-	switch r.Key {
-	case "power":
-		return differs(r, h.Power, "connect or disconnect the power supply, or run without this requirement")
-	case "low_power":
-		return differs(r, onOff(h.LowPower), "switch low power mode "+r.Value+" in the system's settings")
-	case "thermal":
-		return differs(r, h.Thermal, "let the machine cool down")
-	case "memory_pressure":
-		return differs(r, h.MemoryPressure, "end other programs")
-	case "virtual":
-		return differs(r, yesNo(Virtual(h)), "run this plan on the machine itself")
-	case "translated":
-		return differs(r, yesNo(h.Translated), "use the program for this processor: see `dmgbench version`")
-	case "busy":
-		return differs(r, yesNo(len(h.Busy) > 0), "wait until it is done: "+strings.Join(h.Busy, ", "))
-	case "medium", "location":
-		return disks(r, h.Disks)
-	case "os":
-		name := h.OS
-		if name == "darwin" {
-			name = "macos"
-		}
-		return differs(r, name, "run this plan on a machine with this system")
-	case "cpus":
-		have := h.CPUs
-		if h.CPUQuota > 0 {
-			have = min(have, int(h.CPUQuota))
-		}
-		want, err := strconv.Atoi(r.Value)
-		return least(r, strconv.Itoa(have), err == nil && have >= want)
-	case "memory":
-		have := lesser(h.Memory, h.MemoryLimit)
-		want, err := units.ParseBytes(r.Value)
-		return least(r, units.Bytes(have).Human(), err == nil && units.Bytes(have) >= want)
-	}
-	return Problem{Text: fmt.Sprintf("the plan requires %s = %q, which is no fact known of a machine", r.Key, r.Value),
-		Hint: "see run.require in the description of the plan language"}, false
-}
-
-// disks checks the disk of every place.
-func disks(r plan.KeyValue, list []result.Disk) (Problem, bool) {
-	for _, d := range list {
-		have := d.Medium
-		if r.Key == "location" {
-			have = d.Location
-		}
-		if p, ok := differs(r, have, "measure on another disk: --on [NAME=]DIR"); !ok {
-			if d.Place != "" {
-				p.Text += fmt.Sprintf(" at place %q", d.Place)
-			}
-			return p, false
-		}
-	}
-	return Problem{}, len(list) > 0
-}
-
-func yesNo(yes bool) string {
-	if yes {
-		return "yes"
-	}
-	return "no"
-}
-
-func differs(r plan.KeyValue, have, hint string) (Problem, bool) {
+// differs is the problem with a requirement that is not met, of the disk at that
+// place if it is named.
+func differs(h result.Host, r plan.KeyValue, key requirement, place string) []Problem {
+	have := key.have(h)
 	if have == r.Value {
-		return Problem{}, true
+		return nil
 	}
 	if have == "" {
 		have = "not known here"
 	}
-	return Problem{Text: fmt.Sprintf("the plan requires %s = %q; it is %s", r.Key, r.Value, have), Hint: hint}, false
+	text := fmt.Sprintf("the plan requires %s = %q; it is %s", r.Key, r.Value, have)
+	if place != "" {
+		text += fmt.Sprintf(" at place %q", place)
+	}
+	return []Problem{{Text: text, Hint: key.hint}}
 }
 
-func least(r plan.KeyValue, have string, ok bool) (Problem, bool) {
+// tooSmall is the problem with a least amount that is not met.
+func tooSmall(h result.Host, r plan.KeyValue) []Problem {
+	have, ok := "", false
+	if r.Key == "cpus" {
+		n := h.CPUs
+		if h.CPUQuota > 0 {
+			n = min(n, int(h.CPUQuota))
+		}
+		want, err := strconv.Atoi(r.Value)
+		have, ok = strconv.Itoa(n), err == nil && n >= want
+	} else {
+		n := units.Bytes(lesser(h.Memory, h.MemoryLimit))
+		want, err := units.ParseBytes(r.Value)
+		have, ok = n.Human(), err == nil && n >= want
+	}
 	if ok {
-		return Problem{}, true
+		return nil
 	}
-	return Problem{Text: fmt.Sprintf("the plan requires %s of at least %s; usable are %s", r.Key, r.Value, have),
-		Hint: "run this plan on a larger machine, or raise the limits of its container"}, false
-}
-
-func onOff(on bool) string {
-	if on {
-		return "on"
-	}
-	return "off"
-}
-
-// Warnings are the facts of a host that weaken whatever is measured on it.
-func Warnings(h result.Host) []result.Warning {
-	var out []result.Warning
-	add := func(kind, text string) { out = append(out, result.Warning{Kind: kind, Text: text}) }
-	if h.Power == "battery" {
-		add("battery", "the machine ran on battery")
-	}
-	if h.LowPower {
-		add("low-power", "low power mode was on")
-	}
-	if t := strings.ToLower(h.Thermal); t != "" && t != "nominal" && t != "none" {
-		add("thermal", "thermal pressure: "+h.Thermal)
-	}
-	if h.CPUQuota > 0 {
-		add("cpu-quota", fmt.Sprintf("a quota allows %.3g of the machine's processors", h.CPUQuota))
-	}
-	if len(h.Busy) > 0 {
-		add("busy", "other work was going on: "+strings.Join(h.Busy, ", "))
-	}
-	if h.Translated {
-		add("translated", "the program was made for another processor and runs translated")
-	}
-	if p := h.MemoryPressure; p != "" && p != "normal" {
-		add("memory-pressure", "memory was short: "+p)
-	}
-	for _, d := range h.Disks {
-		diskWarnings(d, add)
-	}
-	if Virtual(h) {
-		add("virtual", "this is a virtual machine ("+h.Virtual+"): the host may cache disk access")
-	}
-	return out
+	return []Problem{{Text: fmt.Sprintf("the plan requires %s of at least %s; usable are %s", r.Key, r.Value, have),
+		Hint: "run this plan on a larger machine, or raise the limits of its container"}}
 }
 
 // scarce is the free share of a disk below which it may slow down: allocation
 // gets scattered, and SSDs run out of erased blocks.
 const scarce = 0.1
 
-// diskWarnings are the facts of a disk that weaken whatever is measured on it.
-func diskWarnings(d result.Disk, add func(kind, text string)) {
-	at := "the disk measured on"
-	if d.Place != "" {
-		at = fmt.Sprintf("the disk at place %q", d.Place)
+// Warnings are the facts of a host that weaken whatever is measured on it.
+func Warnings(h result.Host) []result.Warning {
+	var out []result.Warning
+	add := func(when bool, kind, format string, args ...any) {
+		if when {
+			out = append(out, result.Warning{Kind: kind, Text: fmt.Sprintf(format, args...)})
+		}
 	}
-	switch {
-	case d.Medium == "network":
-		add("network", at+" is another machine's, reached by "+d.Filesystem)
-	case d.Bus == "Disk Image" || d.Bus == "loop":
-		add("image-host", at+" is a disk image itself")
+	add(h.Power == "battery", "battery", "the machine ran on battery")
+	add(h.LowPower, "low-power", "low power mode was on")
+	calm := []string{"", "nominal", "none"}
+	add(!slices.Contains(calm, strings.ToLower(h.Thermal)), "thermal", "thermal pressure: %s", h.Thermal)
+	add(h.CPUQuota > 0, "cpu-quota", "a quota allows %.3g of the machine's processors", h.CPUQuota)
+	add(len(h.Busy) > 0, "busy", "other work was going on: %s", strings.Join(h.Busy, ", "))
+	add(h.Translated, "translated", "the program was made for another processor and runs translated")
+	add(h.MemoryPressure != "" && h.MemoryPressure != "normal", "memory-pressure", "memory was short: %s",
+		h.MemoryPressure)
+	for _, d := range h.Disks {
+		at := "the disk measured on"
+		if d.Place != "" {
+			at = fmt.Sprintf("the disk at place %q", d.Place)
+		}
+		isNetwork := d.Medium == "network"
+		add(isNetwork, "network", "%s is another machine's, reached by %s", at, d.Filesystem)
+		add(!isNetwork && (d.Bus == "Disk Image" || d.Bus == "loop"), "image-host", "%s is a disk image itself", at)
+		add(d.Total > 0 && float64(d.Free) < scarce*float64(d.Total), "nearly-full", "%s had %.0f %% free space", at,
+			100*float64(d.Free)/float64(d.Total))
 	}
-	if d.Total > 0 && float64(d.Free) < scarce*float64(d.Total) {
-		add("nearly-full", fmt.Sprintf("%s had %.0f %% free space", at, 100*float64(d.Free)/float64(d.Total)))
-	}
+	add(Virtual(h), "virtual", "this is a virtual machine (%s): the host may cache disk access", h.Virtual)
+	return out
 }
 
 // swapGrowth is how much more swap space, in bytes, counts as a shortage of
@@ -184,26 +168,29 @@ const swapGrowth = 64 << 20
 // weakens what was measured in between.
 func Changes(before, after result.Host) []result.Warning {
 	var out []result.Warning
-	add := func(kind, text string) { out = append(out, result.Warning{Kind: kind, Text: text}) }
+	add := func(kind, format string, args ...any) {
+		out = append(out, result.Warning{Kind: kind, Text: fmt.Sprintf(format, args...)})
+	}
 	was := Warnings(before)
 	for _, w := range Warnings(after) {
 		news := !slices.ContainsFunc(was, func(o result.Warning) bool { return o.Kind == w.Kind })
-		if news && slices.Contains([]string{"battery", "low-power", "thermal", "memory-pressure", "nearly-full"}, w.Kind) {
-			add(w.Kind, "at the end of the session, not at its beginning: "+w.Text)
+		kinds := []string{"battery", "low-power", "thermal", "memory-pressure", "nearly-full"}
+		if news && slices.Contains(kinds, w.Kind) {
+			add(w.Kind, "at the end of the session, not at its beginning: %s", w.Text)
 		}
 	}
 	for _, kind := range []string{"Spotlight", "Time Machine"} {
 		if slices.Contains(after.Busy, kind) && !slices.Contains(before.Busy, kind) {
-			add("busy", "at the end of the session, not at its beginning: other work was going on: "+kind)
+			add("busy", "at the end of the session, not at its beginning: other work was going on: %s", kind)
 		}
 	}
 	if grown := after.SwapUsed - before.SwapUsed; grown >= swapGrowth {
-		add("swap", "during the session "+units.Bytes(grown).Human()+" of memory were swapped out")
+		add("swap", "during the session %s of memory were swapped out", units.Bytes(grown).Human())
 	}
 	for i, d := range after.Disks {
 		if i < len(before.Disks) && before.Disks[i].Place == d.Place && d.Snapshots > before.Disks[i].Snapshots {
-			add("snapshots", fmt.Sprintf("local snapshots were made during the session, %d before and %d after: they keep the space of what was deleted",
-				before.Disks[i].Snapshots, d.Snapshots))
+			add("snapshots", "local snapshots were made during the session, %d before and %d after: "+
+				"they keep the space of what was deleted", before.Disks[i].Snapshots, d.Snapshots)
 		}
 	}
 	return out

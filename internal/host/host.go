@@ -98,7 +98,9 @@ func Memory() int64 {
 
 // containers are the kinds of Host.Virtual that share the kernel, and so the
 // caches, of the machine they run on.
-var containers = map[string]bool{"docker": true, "podman": true, "lxc": true, "systemd-nspawn": true, "kubernetes": true, "container": true}
+var containers = map[string]bool{
+	"docker": true, "podman": true, "lxc": true, "systemd-nspawn": true, "kubernetes": true, "container": true,
+}
 
 // Virtual reports whether the machine is virtual, so that what its disk and
 // caches do is up to a hypervisor. A container alone is not a virtual machine.

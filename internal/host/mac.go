@@ -15,6 +15,72 @@ import (
 // What the tools of macOS print, read on any system so that it can be tested on
 // any.
 
+// macFact is one fact of the whole machine that a tool prints.
+type macFact struct {
+	name, command string
+	set           func(h *result.Host, value string)
+	// patterns are regular expressions and the values they stand for; the first
+	// that matches decides. Without a match the fact is unknown.
+	patterns [][2]string
+}
+
+var macFacts = []macFact{
+	{"power", "/usr/bin/pmset -g batt", func(h *result.Host, v string) { h.Power = v },
+		// The first line is "Now drawing from 'AC Power'".
+		[][2]string{{`'AC Power'`, "ac"}, {`'(Battery|UPS) Power'`, "battery"}}},
+	{"low_power", "/usr/bin/pmset -g", func(h *result.Host, v string) { h.LowPower = v == "on" },
+		// Since macOS 12 some models have "powermode", where 2 is high power.
+		[][2]string{{`(?m)^\s*(low)?powermode\s+1\b`, "on"}}},
+	{"thermal", "/usr/bin/pmset -g therm", func(h *result.Host, v string) { h.Thermal = v },
+		// Limits below 100 % are throttling (Intel); a warning level that was
+		// recorded is pressure; none is nominal.
+		[][2]string{
+			{`(?m)CPU_(Speed|Scheduler)_Limit\s*=\s*([1-9]\d?)\s*$`, "throttled to $2 %"},
+			{`(?im)thermal.*=\s*([1-9]\d*)`, "warning level $1"},
+			{`No thermal warning level has been recorded|CPU_Speed_Limit`, "nominal"},
+		}},
+	{"pressure", "/usr/bin/notifyutil -g com.apple.system.thermalpressurelevel",
+		// On Apple silicon this reports what pmset does not.
+		func(h *result.Host, v string) { h.Thermal = hotter(h.Thermal, v) },
+		[][2]string{ // levels of <libkern/OSThermalNotification.h>
+			{`^com\.apple\.system\.thermalpressurelevel 0\s*$`, "nominal"},
+			{`^com\.apple\.system\.thermalpressurelevel 1\s*$`, "moderate"},
+			{`^com\.apple\.system\.thermalpressurelevel 2\s*$`, "heavy"},
+			{`^com\.apple\.system\.thermalpressurelevel 3\s*$`, "trapping"},
+			{`^com\.apple\.system\.thermalpressurelevel 4\s*$`, "sleeping"},
+		}},
+	{"filevault", "/usr/bin/fdesetup status", func(h *result.Host, v string) { h.FileVault = v },
+		[][2]string{{`FileVault is On`, "on"}, {`FileVault is Off`, "off"}}},
+	{"backup", "/usr/bin/tmutil status", addBusy,
+		[][2]string{{`(?m)^\s*Running\s*=\s*1\s*;?\s*$`, "Time Machine"}}},
+}
+
+// addBusy adds other work of the machine.
+func addBusy(h *result.Host, what string) {
+	if what != "" {
+		h.Busy = append(h.Busy, what)
+	}
+}
+
+// firstMatch is the value of the first pattern that matches, "" if none does.
+func firstMatch(out string, patterns [][2]string) string {
+	for _, p := range patterns {
+		re := regexp.MustCompile(p[0])
+		if m := re.FindStringSubmatchIndex(out); m != nil {
+			return string(re.ExpandString(nil, p[1], out, m))
+		}
+	}
+	return ""
+}
+
+// hotter combines two sources: the one that reports pressure wins.
+func hotter(pmset, pressure string) string {
+	if pressure == "" || pressure == "nominal" && pmset != "" {
+		return pmset
+	}
+	return pressure
+}
+
 // macBoot distinguishes a boot from others: by the session's identifier, since
 // the boot time moves when the clock is set, and by the boot time in seconds
 // where the system has no identifier; "" if it has neither.
@@ -28,75 +94,13 @@ func macBoot(session string, bootTime func() (seconds int64, err error)) string 
 	return ""
 }
 
-// macPower reads `pmset -g batt`, with the first line "Now drawing from 'AC
-// Power'".
-func macPower(out string) string {
-	switch {
-	case strings.Contains(out, "'AC Power'"):
-		return "ac"
-	case strings.Contains(out, "'Battery Power'"), strings.Contains(out, "'UPS Power'"):
-		return "battery"
-	}
-	return ""
-}
-
-// macLowPower reads `pmset -g`: "lowpowermode 1", or since macOS 12 on some
-// models "powermode 1", where 2 is high power.
-func macLowPower(out string) bool {
-	for line := range strings.Lines(out) {
-		if f := strings.Fields(line); len(f) >= 2 && (f[0] == "lowpowermode" || f[0] == "powermode") && f[1] == "1" {
-			return true
-		}
-	}
-	return false
-}
-
-// macThermal reads `pmset -g therm`: limits below 100 % are throttling (Intel);
-// a warning level that was recorded is pressure; none is nominal.
-func macThermal(out string) string {
-	state := ""
-	for line := range strings.Lines(out) {
-		k, v, ok := strings.Cut(line, "=")
-		if !ok {
-			if strings.Contains(line, "No thermal warning level has been recorded") && state == "" {
-				state = "nominal"
-			}
-			continue
-		}
-		n, err := strconv.Atoi(strings.TrimSpace(v))
-		switch k = strings.TrimSpace(k); {
-		case err != nil:
-		case (k == "CPU_Speed_Limit" || k == "CPU_Scheduler_Limit") && n > 0 && n < 100:
-			return fmt.Sprintf("throttled to %d %%", n)
-		case k == "CPU_Speed_Limit":
-			state = "nominal"
-		case strings.Contains(strings.ToLower(k), "thermal") && n > 0:
-			return fmt.Sprintf("warning level %d", n)
-		}
-	}
-	return state
-}
-
-// macBackup reads `tmutil status`.
-func macBackup(out string) bool {
-	for line := range strings.Lines(out) {
-		if k, v, ok := strings.Cut(line, "="); ok && strings.TrimSpace(k) == "Running" {
-			return strings.TrimSpace(strings.Trim(strings.TrimSpace(v), ";")) == "1"
-		}
-	}
-	return false
-}
+var indexer = regexp.MustCompile(`(?m)^\s*([\d.,]+)\s+(mds|mds_stores|mdworker.*)\s*$`)
 
 // macSpotlight adds up what the indexers take in `ps -Aceo pcpu,comm`, in
 // percent of one processor.
-func macSpotlight(out string) float64 {
-	var sum float64
-	for line := range strings.Lines(out) {
-		f := strings.Fields(line)
-		if len(f) < 2 || f[1] != "mds" && f[1] != "mds_stores" && !strings.HasPrefix(f[1], "mdworker") {
-			continue
-		}
-		if v, err := strconv.ParseFloat(strings.Replace(f[0], ",", ".", 1), 64); err == nil && v > 0 && v < 1e6 {
+func macSpotlight(out string) (sum float64) {
+	for _, m := range indexer.FindAllStringSubmatch(out, -1) {
+		if v, err := strconv.ParseFloat(strings.Replace(m[1], ",", ".", 1), 64); err == nil && v < 1e6 {
 			sum += v
 		}
 	}
@@ -120,7 +124,6 @@ func loadAverage(raw []byte) float64 {
 type macVolume struct {
 	MediaName      string `plist:"MediaName"`
 	BusProtocol    string `plist:"BusProtocol"`
-	Virtual        string `plist:"VirtualOrPhysical"`
 	SolidState     *bool  `plist:"SolidState"`
 	Internal       *bool  `plist:"Internal"`
 	FileVault      bool   `plist:"FileVault"`
@@ -132,16 +135,20 @@ type macVolume struct {
 	} `plist:"APFSPhysicalStores"`
 }
 
-func readVolume(out []byte) (v macVolume, ok bool) {
+// readPlist decodes a property list in XML.
+func readPlist(out []byte, into any) (err error) {
 	// The decoder panics on some malformed input instead of returning an error.
 	defer func() {
-		if recover() != nil {
-			v, ok = macVolume{}, false
+		if r := recover(); r != nil {
+			err = fmt.Errorf("reading a property list: %v", r)
 		}
 	}()
 	// An empty or plain text would pass as a property list of the old format.
-	format, err := plist.Unmarshal(out, &v)
-	return v, err == nil && format == plist.XMLFormat
+	format, err := plist.Unmarshal(out, into)
+	if err == nil && format != plist.XMLFormat {
+		err = fmt.Errorf("reading a property list: it is not XML")
+	}
+	return err
 }
 
 var wholeDisk = regexp.MustCompile(`^disk[0-9]{1,5}`)
@@ -167,52 +174,27 @@ func (v macVolume) describe(d *result.Disk, below macVolume) {
 	case v.Encryption:
 		d.Encrypted = "yes"
 	}
-	switch {
-	case v.Internal == nil:
-	case *v.Internal:
-		d.Location = "internal"
-	default:
-		d.Location = "external"
+	if v.Internal != nil {
+		d.Location = choose(*v.Internal, "internal", "external")
 	}
-	switch solid := v.SolidState; {
+	switch {
 	case v.BusProtocol == "Disk Image":
 		d.Medium = "unknown"
-	case solid != nil && *solid:
-		d.Medium = "ssd"
-	case solid != nil:
-		d.Medium = "hdd"
+	case v.SolidState != nil:
+		d.Medium = choose(*v.SolidState, "ssd", "hdd")
 	}
 }
 
-// macPressure reads `notifyutil -g com.apple.system.thermalpressurelevel`,
-// which reports on Apple silicon what pmset does not: "<name> <level>". "" if
-// it is not a level.
-func macPressure(out string) string {
-	f := strings.Fields(out)
-	if len(f) != 2 || f[0] != "com.apple.system.thermalpressurelevel" {
-		return ""
+// choose is one of two texts.
+func choose(which bool, yes, no string) string {
+	if which {
+		return yes
 	}
-	// Levels of <libkern/OSThermalNotification.h>.
-	levels := []string{"nominal", "moderate", "heavy", "trapping", "sleeping"}
-	n, err := strconv.Atoi(f[1])
-	if err != nil || n < 0 || n >= len(levels) {
-		return ""
-	}
-	return levels[n]
+	return no
 }
 
-// hotter combines two sources: the one that reports pressure wins.
-func hotter(pmset, pressure string) string {
-	if pressure == "" || pressure == "nominal" && pmset != "" {
-		return pmset
-	}
-	return pressure
-}
-
-// macMemory names the level of kern.memorystatus_vm_pressure_level.
-func macMemory(level int) string {
-	return map[int]string{1: "normal", 2: "warning", 4: "critical"}[level]
-}
+// macMemory names the levels of kern.memorystatus_vm_pressure_level.
+var macMemory = map[int]string{1: "normal", 2: "warning", 4: "critical"}
 
 // macSwap reads vm.swapusage (struct xsw_usage: total, available and used
 // bytes, each a uint64) and gives the bytes in use; 0 if it is none.
@@ -220,8 +202,7 @@ func macSwap(raw []byte) int64 {
 	if len(raw) < 24 {
 		return 0
 	}
-	used := int64(binary.LittleEndian.Uint64(raw[16:]))
-	return max(0, used)
+	return max(0, int64(binary.LittleEndian.Uint64(raw[16:])))
 }
 
 // macVersion is the version of macOS. The kernel gives programs that were
@@ -236,53 +217,25 @@ func macVersion(product string, swVers func() string) string {
 	return product
 }
 
+// indexing are the states that `mdutil -s PATH` prints after the path.
+var indexing = [][2]string{{`Indexing enabled`, "on"}, {`Indexing (and searching )?disabled`, "off"}}
+
 // macDisk fills in what the system's tools report of the volume on the device
 // ("disk3s5") that is mounted on point. mdutil(1) and tmutil(8) are asked by
 // the mount point: they take volumes, not the folders in them.
 func macDisk(d *result.Disk, device, point string, ask func(tool string, args ...string) []byte) {
-	if v, ok := readVolume(ask("/usr/sbin/diskutil", "info", "-plist", device)); ok {
-		below := v
-		if whole := v.whole(); whole != "" {
-			below, _ = readVolume(ask("/usr/sbin/diskutil", "info", "-plist", whole))
+	var volume, below macVolume
+	if readPlist(ask("/usr/sbin/diskutil", "info", "-plist", device), &volume) == nil {
+		below = volume
+		if whole := volume.whole(); whole != "" {
+			below = macVolume{}
+			_ = readPlist(ask("/usr/sbin/diskutil", "info", "-plist", whole), &below) // then the model is unknown
 		}
-		v.describe(d, below)
+		volume.describe(d, below)
 	}
-	d.Indexed = macIndexing(string(ask("/usr/bin/mdutil", "-s", point)))
-	d.Snapshots = macSnapshots(string(ask("/usr/bin/tmutil", "listlocalsnapshots", point)))
-}
-
-// macIndexing reads `mdutil -s PATH`: a line with the path, then the state.
-func macIndexing(out string) string {
-	switch {
-	case strings.Contains(out, "Indexing enabled"):
-		return "on"
-	case strings.Contains(out, "Indexing disabled"), strings.Contains(out, "Indexing and searching disabled"):
-		return "off"
-	}
-	return ""
-}
-
-// macSnapshots counts the local snapshots in `tmutil listlocalsnapshots PATH`:
-// a heading, then a name in each line.
-func macSnapshots(out string) int {
-	n := 0
-	for line := range strings.Lines(out) {
-		if strings.HasPrefix(strings.TrimSpace(line), "com.apple.") {
-			n++
-		}
-	}
-	return n
-}
-
-// macFileVault reads `fdesetup status`: "FileVault is On." or "Off.".
-func macFileVault(out string) string {
-	switch {
-	case strings.Contains(out, "FileVault is On"):
-		return "on"
-	case strings.Contains(out, "FileVault is Off"):
-		return "off"
-	}
-	return ""
+	d.Indexed = firstMatch(string(ask("/usr/bin/mdutil", "-s", point)), indexing)
+	// A heading, then the name of a snapshot in each line.
+	d.Snapshots = strings.Count(string(ask("/usr/bin/tmutil", "listlocalsnapshots", point)), "\ncom.apple.")
 }
 
 // coreLevel names a level of processors as the system does ("Performance"), in
@@ -291,8 +244,5 @@ func coreLevel(name string, i int) string {
 	if name != "" {
 		return strings.ToLower(name)
 	}
-	if i == 0 {
-		return "performance"
-	}
-	return "efficiency"
+	return choose(i == 0, "performance", "efficiency")
 }

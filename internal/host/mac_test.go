@@ -11,15 +11,31 @@ import (
 	"dmgbench/internal/result"
 )
 
+// macFactOf is a fact as read from what its tool printed.
+func macFactOf(name, out string) string {
+	for _, f := range macFacts {
+		if f.name == name {
+			return firstMatch(out, f.patterns)
+		}
+	}
+	return "no fact " + name
+}
+
+// readVolume decodes the facts of a volume.
+func readVolume(out []byte) (v macVolume, ok bool) {
+	err := readPlist(out, &v)
+	return v, err == nil
+}
+
 func TestMacTools(t *testing.T) {
-	assert.Equal(t, "ac", macPower("Now drawing from 'AC Power'\n"))
-	assert.Equal(t, "battery", macPower("Now drawing from 'Battery Power'\n -InternalBattery-0 (id=1)\t80%; discharging\n"))
-	assert.Empty(t, macPower(""))
-	assert.True(t, macLowPower(" sleep                1\n lowpowermode         1\n"))
-	assert.True(t, macLowPower(" powermode            1\n"))
-	assert.False(t, macLowPower(" powermode            2\n lowpowermode         0\n"))
-	assert.True(t, macBackup("Backup session status:\n{\n    ClientID = \"x\";\n    Running = 1;\n}\n"))
-	assert.False(t, macBackup("{\n    Running = 0;\n}\n"))
+	assert.Equal(t, "ac", macFactOf("power", "Now drawing from 'AC Power'\n"))
+	assert.Equal(t, "battery", macFactOf("power", "Now drawing from 'Battery Power'\n -InternalBattery-0 (id=1)\t80%; discharging\n"))
+	assert.Empty(t, macFactOf("power", ""))
+	assert.Equal(t, "on", macFactOf("low_power", " sleep                1\n lowpowermode         1\n"))
+	assert.Equal(t, "on", macFactOf("low_power", " powermode            1\n"))
+	assert.Empty(t, macFactOf("low_power", " powermode            2\n lowpowermode         0\n"))
+	assert.NotEmpty(t, macFactOf("backup", "Backup session status:\n{\n    ClientID = \"x\";\n    Running = 1;\n}\n"))
+	assert.Empty(t, macFactOf("backup", "{\n    Running = 0;\n}\n"))
 	assert.InDelta(t, 53.5, macSpotlight(" %CPU COMM\n 40.0 mds_stores\n 12,5 mdworker_shared\n  1.0 mds\n 99.0 mdsync\n nan mds\n"), 1e-9)
 }
 
@@ -31,7 +47,7 @@ func TestMacThermal(t *testing.T) {
 		"Note: No thermal warning level has been recorded\n\tCPU_Speed_Limit \t= 62\n":                             "throttled to 62 %",
 		"Thermal Warning Level = 2\n": "warning level 2",
 	} {
-		assert.Equal(t, want, macThermal(out), out)
+		assert.Equal(t, want, macFactOf("thermal", out), out)
 	}
 }
 
@@ -72,7 +88,9 @@ func FuzzMac(f *testing.F) {
 			assert.Regexp(t, `^(disk[0-9]+)?$`, v.whole())
 		}
 		s := string(p)
-		_, _, _, _ = macPower(s), macLowPower(s), macThermal(s), macBackup(s)
+		for _, fact := range macFacts {
+			fact.set(&result.Host{}, firstMatch(s, fact.patterns))
+		}
 		assert.GreaterOrEqual(t, macSpotlight(s), 0.0)
 		assert.GreaterOrEqual(t, loadAverage(p), 0.0)
 	})

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"math"
 	"path"
 	"slices"
@@ -14,20 +15,13 @@ import (
 // set.
 func (t tree) machine(h *result.Host) {
 	rel := fields(t.read("etc/os-release"), "=")
-	if h.OSVersion = clean(unquote(rel["PRETTY_NAME"])); h.OSVersion == "" {
-		h.OSVersion = clean(unquote(rel["NAME"]) + " " + unquote(rel["VERSION_ID"]))
-	}
+	h.OSVersion = cmp.Or(clean(unquote(rel["PRETTY_NAME"])), clean(unquote(rel["NAME"])+" "+unquote(rel["VERSION_ID"])))
 	h.OSBuild = clean(unquote(rel["BUILD_ID"]))
 	h.Kernel = t.text("proc/sys/kernel/osrelease")
-	if h.Model = clean(t.text("sys/class/dmi/id/sys_vendor") + " " + t.text("sys/class/dmi/id/product_name")); h.Model == "" {
-		h.Model = clean(strings.Trim(t.read("proc/device-tree/model"), "\x00"))
-	}
+	h.Model = cmp.Or(clean(t.text("sys/class/dmi/id/sys_vendor")+" "+t.text("sys/class/dmi/id/product_name")),
+		clean(strings.Trim(t.read("proc/device-tree/model"), "\x00")))
 	info := fields(t.read("proc/cpuinfo"), ":")
-	for _, key := range []string{"model name", "Model", "Processor", "cpu"} {
-		if h.CPU == "" {
-			h.CPU = clean(info[key])
-		}
-	}
+	h.CPU = clean(cmp.Or(info["model name"], info["Model"], info["Processor"], info["cpu"]))
 	h.Cores = t.cores()
 	h.Memory, h.MemoryLimit = t.memory()
 	h.CPUQuota = t.cpuQuota()
@@ -117,7 +111,8 @@ func (t tree) cpuQuota() float64 {
 		}
 	}
 	for _, dir := range t.groups("cpu", "sys/fs/cgroup/cpu") {
-		quota = lesser(quota, share(t.read(path.Join(dir, "cpu.cfs_quota_us")), t.read(path.Join(dir, "cpu.cfs_period_us"))))
+		period := t.read(path.Join(dir, "cpu.cfs_period_us"))
+		quota = lesser(quota, share(t.read(path.Join(dir, "cpu.cfs_quota_us")), period))
 	}
 	return quota
 }
@@ -136,7 +131,7 @@ func (t tree) groups(controller, mount string) []string {
 	var own string
 	for line := range strings.Lines(t.read("proc/self/cgroup")) {
 		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(f) == 3 && (f[1] == controller || controller != "" && strings.Contains(","+f[1]+",", ","+controller+",")) {
+		if len(f) == 3 && slices.Contains(strings.Split(f[1], ","), controller) {
 			own = path.Clean("/" + f[2])
 		}
 	}
@@ -231,70 +226,71 @@ func (t tree) pressure() string {
 
 // makers are what virtual machines write in their DMI tables, as
 // systemd-detect-virt(1) knows them.
-var makers = []struct{ mark, kind string }{
-	{"KVM", "kvm"}, {"QEMU", "qemu"}, {"VMware", "vmware"}, {"VMW", "vmware"}, {"innotek", "virtualbox"}, {"VirtualBox", "virtualbox"},
-	{"Xen", "xen"}, {"Bochs", "bochs"}, {"Parallels", "parallels"}, {"BHYVE", "bhyve"}, {"Hyper-V", "hyper-v"},
-	{"Microsoft Corporation Virtual Machine", "hyper-v"}, {"Apple Virtualization", "apple"}, {"Google Compute Engine", "google"},
-	{"OpenStack", "openstack"}, {"Firecracker", "firecracker"},
+var makers = [][2]string{
+	{"KVM", "kvm"}, {"QEMU", "qemu"}, {"VMware", "vmware"}, {"VMW", "vmware"}, {"innotek", "virtualbox"},
+	{"VirtualBox", "virtualbox"}, {"Xen", "xen"}, {"Bochs", "bochs"}, {"Parallels", "parallels"}, {"BHYVE", "bhyve"},
+	{"Hyper-V", "hyper-v"}, {"Microsoft Corporation Virtual Machine", "hyper-v"}, {"Apple Virtualization", "apple"},
+	{"Google Compute Engine", "google"}, {"OpenStack", "openstack"}, {"Firecracker", "firecracker"},
+}
+
+// containerGroups are parts of the names of control groups of containers.
+var containerGroups = [][2]string{
+	{"kubepods", "kubernetes"}, {"/docker/", "docker"}, {"/libpod", "podman"}, {"/lxc/", "lxc"},
+}
+
+// firstNamed is the second text of the first pair of which s contains the first,
+// "" if there is none.
+func firstNamed(s string, pairs [][2]string) string {
+	for _, p := range pairs {
+		if strings.Contains(s, p[0]) {
+			return p[1]
+		}
+	}
+	return ""
 }
 
 // virtual names the hypervisor and the container that are seen, in this order.
 func (t tree) virtual(flags string) string {
-	var kinds []string
-	if k := t.hypervisor(flags); k != "" {
-		kinds = append(kinds, k)
-	}
-	if k := t.container(); k != "" {
-		kinds = append(kinds, k)
-	}
-	return strings.Join(kinds, ", ")
+	kinds := []string{t.hypervisor(flags), t.container()}
+	return strings.Join(slices.DeleteFunc(kinds, func(k string) bool { return k == "" }), ", ")
 }
 
+// hypervisor is the kind of virtual machine, "" for none.
 func (t tree) hypervisor(flags string) string {
 	// The privileged domain of Xen has the disks of the machine itself.
-	if k := t.text("sys/hypervisor/type"); k != "" && !strings.Contains(t.read("proc/xen/capabilities"), "control_d") {
+	k := t.text("sys/hypervisor/type")
+	if k != "" && !strings.Contains(t.read("proc/xen/capabilities"), "control_d") {
 		return strings.ReplaceAll(k, ",", " ")
 	}
-	if strings.Contains(strings.ToLower(t.read("proc/sys/kernel/osrelease")), "microsoft") {
-		return "wsl"
-	}
-	dmi := t.text("sys/class/dmi/id/sys_vendor") + " " + t.text("sys/class/dmi/id/product_name") + " " + t.text("sys/class/dmi/id/bios_vendor")
-	for _, m := range makers {
-		if strings.Contains(dmi, m.mark) {
-			return m.kind
-		}
-	}
-	seen := strings.Contains(" "+flags+" ", " hypervisor ")
+	dmi := t.text("sys/class/dmi/id/sys_vendor") + " " + t.text("sys/class/dmi/id/product_name") + " " +
+		t.text("sys/class/dmi/id/bios_vendor")
+	hasFlag := strings.Contains(" "+flags+" ", " hypervisor ")
 	switch {
-	case seen && strings.Contains(dmi, "Amazon EC2"):
+	case strings.Contains(strings.ToLower(t.read("proc/sys/kernel/osrelease")), "microsoft"):
+		return "wsl"
+	case firstNamed(dmi, makers) != "":
+		return firstNamed(dmi, makers)
+	case hasFlag && strings.Contains(dmi, "Amazon EC2"): // on its own machines they have no flag
 		return "amazon"
 	case strings.Contains(t.read("proc/device-tree/hypervisor/compatible"), "kvm"):
 		return "kvm"
-	case seen:
-		return "virtual machine"
 	}
-	return ""
+	return choose(hasFlag, "virtual machine", "")
 }
 
+// container is the kind of container, "" for none.
 func (t tree) container() string {
-	switch {
+	switch kind := t.text("run/systemd/container"); {
 	case t.exists("run/.containerenv"):
 		return "podman"
 	case t.exists(".dockerenv"):
 		return "docker"
-	}
-	if k := t.text("run/systemd/container"); containers[k] {
-		return k
-	} else if k != "" {
+	case containers[kind]:
+		return kind
+	case kind != "":
 		return "container"
 	}
-	groups := t.read("proc/1/cgroup")
-	for _, m := range [][2]string{{"kubepods", "kubernetes"}, {"/docker/", "docker"}, {"/libpod", "podman"}, {"/lxc/", "lxc"}} {
-		if strings.Contains(groups, m[0]) {
-			return m[1]
-		}
-	}
-	return ""
+	return firstNamed(t.read("proc/1/cgroup"), containerGroups)
 }
 
 // Tuning is how the system is set where that changes rates; "" where there is
@@ -332,25 +328,12 @@ var scaled = []string{"intel_pstate", "amd-pstate", "amd-pstate-epp", "amd_pstat
 func (u Tuning) Warnings() []result.Warning {
 	var out []result.Warning
 	if strings.Contains(u.Governor, "powersave") && !slices.Contains(scaled, u.Driver) {
-		out = append(out, result.Warning{Kind: "governor", Text: "the governor powersave held the processors at their lowest clock rate"})
+		out = append(out, result.Warning{Kind: "governor",
+			Text: "the governor powersave held the processors at their lowest clock rate"})
 	}
 	if u.HugePages == "never" {
-		out = append(out, result.Warning{Kind: "huge-pages",
-			Text: "transparent huge pages are switched off: direct transfers go out in small pieces, at a third of the rate on some disks"})
-	}
-	return out
-}
-
-// Hints are what can be done against the warnings, in the same order.
-func (u Tuning) Hints() []string {
-	var out []string
-	for _, w := range u.Warnings() {
-		switch w.Kind {
-		case "governor":
-			out = append(out, "cpupower frequency-set -g performance (as root) keeps the clock rate up")
-		case "huge-pages":
-			out = append(out, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root) allows huge pages where they are asked for")
-		}
+		out = append(out, result.Warning{Kind: "huge-pages", Text: "transparent huge pages are switched off: " +
+			"direct transfers go out in small pieces, at a third of the rate on some disks"})
 	}
 	return out
 }

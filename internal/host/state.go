@@ -6,9 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
 
-	"golang.org/x/sys/unix"
+	"dmgbench/internal/hostio"
 )
 
 // ErrBusy is returned by [Lock] while another run measures on this machine.
@@ -57,26 +56,21 @@ func Lock(stateDir string) (release func(), err error) {
 	if err := os.MkdirAll(stateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("making state directory: %w", err)
 	}
-	name := filepath.Join(stateDir, lockName)
-	// It is never written to, and so neither is what a link leads to.
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+	dir, err := hostio.OpenDir(stateDir)
 	if err != nil {
-		return nil, fmt.Errorf("opening lock: %w", err)
+		return nil, err
 	}
-	if err := flock(f); err != nil {
+	defer dir.Close()
+	f, err := dir.Open(lockName, hostio.OpenOptions{Write: true, Create: true, Perm: 0o600})
+	if err != nil {
+		return nil, err
+	}
+	if err := f.TryLock(); err != nil {
 		_ = f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
+		if errors.Is(err, hostio.ErrLocked) {
 			err = ErrBusy
 		}
-		return nil, fmt.Errorf("locking %q: %w", name, err)
+		return nil, fmt.Errorf("locking %q: %w", filepath.Join(stateDir, lockName), err)
 	}
-	return sync.OnceFunc(func() { _ = f.Close() }), nil
-}
-
-func flock(f *os.File) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
+	return func() { _ = f.Close() }, nil
 }

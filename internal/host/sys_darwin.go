@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,20 +18,19 @@ import (
 	"dmgbench/internal/result"
 )
 
-// indexing is the processor share of its indexers, in percent, from which
+// indexingShare is the processor share of its indexers, in percent, from which
 // Spotlight counts as busy.
-const indexing = 10
+const indexingShare = 10
 
-// toolDeadline bounds each command that is asked for facts.
+// toolDeadline bounds each command that reports facts.
 const toolDeadline = 5 * time.Second
+
+// toolOutput is how many bytes of a tool's output are read; the I/O registry has
+// some megabytes.
+const toolOutput = 32 << 20
 
 // ask runs a tool of the system and returns what it prints, nil if it fails.
 func ask(ctx context.Context, tool string, args ...string) []byte {
-	return askLong(ctx, fileLimit, tool, args...)
-}
-
-// askLong is ask with another bound for the answer, in bytes.
-func askLong(ctx context.Context, limit int, tool string, args ...string) []byte {
 	ctx, cancel := context.WithTimeout(ctx, toolDeadline)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, tool, args...)
@@ -39,9 +39,10 @@ func askLong(ctx context.Context, limit int, tool string, args ...string) []byte
 	if err != nil {
 		return nil
 	}
-	return out[:min(len(out), limit)]
+	return out[:min(len(out), toolOutput)]
 }
 
+// sysctl is a text of the kernel, "" if it is unknown.
 func sysctl(name string) string {
 	s, err := unix.Sysctl(name)
 	if err != nil {
@@ -50,6 +51,7 @@ func sysctl(name string) string {
 	return clean(s)
 }
 
+// sysctlInt is a number of the kernel, 0 if it is unknown.
 func sysctlInt(name string) int {
 	n, err := unix.SysctlUint32(name)
 	if err != nil {
@@ -65,27 +67,24 @@ func gather(ctx context.Context, h *result.Host) {
 	if n := sysctlInt("hw.nperflevels"); n > 1 {
 		for i := range min(n, 8) {
 			level := "hw.perflevel" + strconv.Itoa(i)
-			h.Cores = append(h.Cores, result.Cores{Level: coreLevel(sysctl(level+".name"), i), Count: sysctlInt(level + ".logicalcpu")})
+			h.Cores = append(h.Cores, result.Cores{Level: coreLevel(sysctl(level+".name"), i),
+				Count: sysctlInt(level + ".logicalcpu")})
 		}
 	}
 	h.Translated = sysctlInt("sysctl.proc_translated") == 1
-	h.MemoryPressure = macMemory(sysctlInt("kern.memorystatus_vm_pressure_level"))
+	h.MemoryPressure = macMemory[sysctlInt("kern.memorystatus_vm_pressure_level")]
 	if raw, err := unix.SysctlRaw("vm.swapusage"); err == nil {
 		h.SwapUsed = macSwap(raw)
 	}
 	if sysctlInt("kern.hv_vmm_present") == 1 {
 		h.Virtual = "virtual machine"
 	}
-	h.Power = macPower(string(ask(ctx, "/usr/bin/pmset", "-g", "batt")))
-	h.LowPower = macLowPower(string(ask(ctx, "/usr/bin/pmset", "-g")))
-	h.Thermal = hotter(macThermal(string(ask(ctx, "/usr/bin/pmset", "-g", "therm"))),
-		macPressure(string(ask(ctx, "/usr/bin/notifyutil", "-g", "com.apple.system.thermalpressurelevel"))))
-	h.FileVault = macFileVault(string(ask(ctx, "/usr/bin/fdesetup", "status")))
-	if macSpotlight(string(ask(ctx, "/bin/ps", "-Aceo", "pcpu,comm"))) >= indexing {
-		h.Busy = append(h.Busy, "Spotlight")
+	for _, f := range macFacts {
+		argv := strings.Fields(f.command)
+		f.set(h, firstMatch(string(ask(ctx, argv[0], argv[1:]...)), f.patterns))
 	}
-	if macBackup(string(ask(ctx, "/usr/bin/tmutil", "status"))) {
-		h.Busy = append(h.Busy, "Time Machine")
+	if macSpotlight(string(ask(ctx, "/bin/ps", "-Aceo", "pcpu,comm"))) >= indexingShare {
+		h.Busy = append(h.Busy, "Spotlight")
 	}
 	if raw, err := unix.SysctlRaw("vm.loadavg"); err == nil {
 		h.Busy = append(h.Busy, loadBusy(loadAverage(raw), h.CPUs)...)
@@ -97,15 +96,17 @@ func disk(ctx context.Context, name string) result.Disk {
 	if err := unix.Statfs(name, &st); err != nil {
 		return result.Disk{}
 	}
-	d := result.Disk{Filesystem: clean(unix.ByteSliceToString(st.Fstypename[:])), Free: product(st.Bavail, st.Bsize), Total: product(st.Blocks, st.Bsize)}
+	d := result.Disk{Filesystem: clean(unix.ByteSliceToString(st.Fstypename[:])),
+		Free: product(st.Bavail, st.Bsize), Total: product(st.Blocks, st.Bsize)}
 	device := unix.ByteSliceToString(st.Mntfromname[:])
 	switch {
-	case remote[d.Filesystem]:
+	case slices.Contains(remote, d.Filesystem):
 		d.Medium, d.Bus = "network", "network"
 	case d.Filesystem == "tmpfs":
 		d.Medium = "memory"
 	case strings.HasPrefix(device, "/dev/disk"):
-		macDisk(&d, filepath.Base(device), unix.ByteSliceToString(st.Mntonname[:]), func(tool string, args ...string) []byte {
+		mount := unix.ByteSliceToString(st.Mntonname[:])
+		macDisk(&d, filepath.Base(device), mount, func(tool string, args ...string) []byte {
 			return ask(ctx, tool, args...)
 		})
 	}
@@ -176,7 +177,7 @@ func DeviceBytes(path string) (read, written int64, err error) {
 		return 0, 0, err
 	}
 	// Without -l only the drivers themselves have their properties shown.
-	out := askLong(context.Background(), registryOutput, "/usr/sbin/ioreg", "-a", "-l", "-r", "-c", storageDriver, "-w", "0")
+	out := ask(context.Background(), "/usr/sbin/ioreg", "-a", "-l", "-r", "-c", storageDriver, "-w", "0")
 	if out == nil {
 		return 0, 0, fmt.Errorf("ioreg did not answer: %w", ErrUnsupported)
 	}

@@ -70,7 +70,8 @@ func InhibitSleep() (release func(), how string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("inhibiting sleep: systemd-inhibit is not installed: %w", ErrUnsupported)
 	}
-	return hold(exec.Command(exe, "--what=sleep:idle", "--who=dmgbench", "--why=a benchmark is measuring", "--mode=block", "cat"), 5*time.Second)
+	return hold(exec.Command(exe, "--what=sleep:idle", "--who=dmgbench", "--why=a benchmark is measuring",
+		"--mode=block", "cat"), 5*time.Second)
 }
 
 // hold starts a command that holds a lock around cat. An echo shows that the
@@ -106,3 +107,52 @@ func hold(cmd *exec.Cmd, patience time.Duration) (func(), string, error) {
 
 // Tune reads how this system is set.
 func Tune() Tuning { return root.tuning() }
+
+// DeviceBytes returns the bytes that the disk below path has read and written
+// since boot, by everybody, from /sys/dev/block/M:m/stat. A partition counts as
+// its disk. The error matches [ErrUnsupported] for file systems without a block
+// device (tmpfs, overlay, network).
+func DeviceBytes(path string) (read, written int64, err error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return 0, 0, err
+	}
+	dev := uint64(st.Dev)
+	if unix.Major(dev) == 0 { // anonymous: btrfs has one per subvolume
+		if dev, err = mountedDevice(dev); err != nil {
+			return 0, 0, err
+		}
+	}
+	dir := root.blockDir(fmt.Sprintf("sys/dev/block/%d:%d", unix.Major(dev), unix.Minor(dev)))
+	if root.exists(filepath.Join(dir, "partition")) {
+		dir = filepath.Dir(dir)
+	}
+	return parseDiskStat(root.read(filepath.Join(dir, "stat")))
+}
+
+// mountedDevice finds the block device of an anonymous device number.
+func mountedDevice(dev uint64) (uint64, error) {
+	for _, m := range ParseMounts(root.read("proc/self/mountinfo")) {
+		var st unix.Stat_t
+		if unix.Mkdev(m.Major, m.Minor) == dev && filepath.IsAbs(m.Source) && unix.Stat(m.Source, &st) == nil &&
+			st.Mode&unix.S_IFMT == unix.S_IFBLK {
+			return uint64(st.Rdev), nil
+		}
+	}
+	return 0, fmt.Errorf("no block device below it: %w", ErrUnsupported)
+}
+
+// sector is the unit of /sys/dev/block/M:m/stat in bytes, on any disk.
+const sector = 512
+
+// parseDiskStat reads a block device's stat file, as the kernel's
+// Documentation/block/stat.rst lists its fields: the third and seventh are the
+// sectors that were read and written.
+func parseDiskStat(text string) (read, written int64, err error) {
+	var skip int64
+	_, err = fmt.Sscan(text, &skip, &skip, &read, &skip, &skip, &skip, &written)
+	if err != nil || read < 0 || written < 0 {
+		return 0, 0, fmt.Errorf("the disk has no statistics: %w", ErrUnsupported)
+	}
+	return read * sector, written * sector, nil
+}

@@ -233,9 +233,6 @@ func TestTmpfsIsNeverDirect(t *testing.T) {
 	}
 	f := create(t, d, "f", CacheDirect)
 	assert.Equal(t, CacheBuffered, f.Cache(), "tmpfs accepts O_DIRECT and ignores it")
-	_, _, err = DeviceBytes(home)
-	assert.ErrorIs(t, err, ErrUnsupported)
-	assert.ErrorIs(t, err, errors.ErrUnsupported)
 }
 
 func TestRefusedDirectTransferFallsBack(t *testing.T) {
@@ -364,21 +361,4 @@ func TestOpenRefusesWhatIsNoRegularFile(t *testing.T) {
 	got, err := os.ReadFile(outside)
 	require.NoError(t, err)
 	assert.Equal(t, "foreign", string(got))
-}
-
-func TestDeviceBytesCountsADirectWrite(t *testing.T) {
-	d := tempDir(t)
-	_, before, err := DeviceBytes(d.Path())
-	if errors.Is(err, errors.ErrUnsupported) {
-		t.Skip(err)
-	}
-	require.NoError(t, err)
-	f := create(t, d, "f", CacheBuffered)
-	_, err = f.WriteAt(pattern(8<<20, 5), 0)
-	require.NoError(t, err)
-	_, err = f.Sync(SyncFull)
-	require.NoError(t, err)
-	_, after, err := DeviceBytes(d.Path())
-	require.NoError(t, err)
-	assert.GreaterOrEqual(t, after-before, int64(8<<20))
 }

@@ -53,19 +53,19 @@ func TestChecksumNoticesEachBitOfALine(t *testing.T) {
 // A journal of an older version gives the same records, and it is said that nothing guards them.
 func TestJournalWithoutChecksums(t *testing.T) {
 	good := string(journalOf(t, sampleRecords()...))
-	want, err := readJournal(strings.NewReader(good), JournalFile)
+	want, err := readJournal([]byte(good), JournalFile)
 	require.NoError(t, err)
 	assert.Nil(t, want.unchecked)
 
 	old := withoutChecksums(good)
 	require.NotContains(t, old, "crc32c")
-	got, err := readJournal(strings.NewReader(old), JournalFile)
+	got, err := readJournal([]byte(old), JournalFile)
 	require.NoError(t, err)
 	assert.Equal(t, want.records, got.records)
 	assert.Contains(t, got.unchecked.Text, "13 of 13 records in the journal have no checksum")
 
 	lines := strings.SplitAfter(good, "\n") // an old run that this version resumed
-	got, err = readJournal(strings.NewReader(withoutChecksums(strings.Join(lines[:4], ""))+strings.Join(lines[4:], "")), JournalFile)
+	got, err = readJournal([]byte(withoutChecksums(strings.Join(lines[:4], ""))+strings.Join(lines[4:], "")), JournalFile)
 	require.NoError(t, err)
 	assert.Contains(t, got.unchecked.Text, "4 of 13 records")
 
@@ -82,7 +82,7 @@ func TestRunFolderTellsOfMissingChecksums(t *testing.T) {
 	require.Empty(t, d.Warnings())
 	text, err := d.ReadFile(JournalFile, math.MaxInt32)
 	require.NoError(t, err)
-	require.NoError(t, d.root.WriteFile(JournalFile, []byte(withoutChecksums(string(text))), 0o644))
+	require.NoError(t, d.dir.WriteFileAtomic(JournalFile, []byte(withoutChecksums(string(text))), 0o644))
 	for range 2 {
 		_, err = d.Journal()
 		require.NoError(t, err)

@@ -3,6 +3,7 @@ package result
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -44,53 +45,37 @@ func Fold(recs []Record) (*Result, error) {
 	return r, nil
 }
 
-// finals are the attempts that count, by case, in order of rounds.
-func (s *State) finals() map[string][]*Attempt {
-	best := map[caseRound]*Attempt{}
+// finals are the attempts that count, by case and round.
+func (s *State) finals() map[string]map[int]*Attempt {
+	best := map[string]map[int]*Attempt{}
 	for _, a := range s.Attempts {
-		key := caseRound{a.Start.Case, a.Start.Round}
-		best[key] = better(best[key], a)
+		rounds := best[a.Start.Case]
+		if rounds == nil {
+			rounds = map[int]*Attempt{}
+			best[a.Start.Case] = rounds
+		}
+		if old := rounds[a.Start.Round]; old == nil || a.rank() >= old.rank() {
+			rounds[a.Start.Round] = a
+		}
 	}
-	final := map[string][]*Attempt{}
-	for key, a := range best {
-		final[key.id] = append(final[key.id], a)
-	}
-	for _, list := range final {
-		slices.SortFunc(list, func(a, b *Attempt) int { return cmp.Compare(a.Start.Round, b.Start.Round) })
-	}
-	return final
+	return best
 }
 
-// caseRound is one case in one round.
-type caseRound struct {
-	id    string
-	round int
-}
-
-// foldCase is a case with the steps of its attempts.
-func (s *State) foldCase(pc PlanCase, attempts []*Attempt) Case {
+// foldCase is a case with the steps of its attempts, by round.
+func (s *State) foldCase(pc PlanCase, attempts map[int]*Attempt) Case {
 	c := Case{ID: pc.ID, Keys: pc.Keys, Baseline: pc.Baseline, Target: pc.Target}
-	for _, a := range attempts {
+	for _, round := range slices.Sorted(maps.Keys(attempts)) {
+		a := attempts[round]
 		c.Rounds = append(c.Rounds, a.outcome())
 		c.Steps = append(c.Steps, a.Steps...)
-		if t := a.target(); t != nil {
-			c.Target = *t
+		if a.End != nil && a.End.Target != nil {
+			c.Target = *a.End.Target // as made
+		} else if a.Start.Target != (Target{}) {
+			c.Target = a.Start.Target
 		}
 	}
 	c.Status, c.Reason = caseStatus(c.Rounds, s.rounds())
 	return c
-}
-
-// target is the target as made, else as planned; nil if the attempt never
-// started.
-func (a *Attempt) target() *Target {
-	switch {
-	case a.End != nil && a.End.Target != nil:
-		return a.End.Target
-	case a.Start.Target != Target{}:
-		return &a.Start.Target
-	}
-	return nil
 }
 
 // outcome is how the round ended, with a reason for an interrupted one.

@@ -1,7 +1,6 @@
 package result
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -9,10 +8,9 @@ import (
 	"hash/crc32"
 	"io"
 	"sync"
-)
 
-// MaxLine is the longest line of a journal in bytes, its end included.
-const MaxLine = 64 << 20
+	"dmgbench/internal/hostio"
+)
 
 // journal is the content of a journal file.
 //
@@ -26,183 +24,90 @@ type journal struct {
 	unchecked *Warning // about records without a checksum, nil if there are none
 }
 
-// readJournal reads a journal; name is used in errors.
-func readJournal(in io.Reader, name string) (j journal, err error) {
-	r := &journalReader{br: bufio.NewReaderSize(in, 64<<10), name: name, max: MaxLine}
-	for {
-		rec, err := r.next()
-		if errors.Is(err, io.EOF) {
+const hintDamaged = "only the last line of a journal may be damaged; restore the file from a copy or start a new run"
+
+// readJournal reads the content of a journal; name is used in errors.
+func readJournal(data []byte, name string) (j journal, err error) {
+	unchecked := 0
+	for line := range bytes.Lines(data) {
+		number := len(j.records) + 1
+		rec, checked, err := decodeLine(line)
+		_, isSyntax := errors.AsType[*json.SyntaxError](err)
+		if isLast := j.whole+int64(len(line)) == int64(len(data)); isLast && (isSyntax || line[len(line)-1] != '\n') {
+			j.torn = &Warning{Kind: "journal", Text: fmt.Sprintf(
+				"the last line of the journal (line %d, %d bytes) is incomplete and was omitted", number, len(line))}
 			break
 		}
-		if err != nil {
-			return journal{}, err
+		switch {
+		case err != nil:
+		case !checked && unchecked < len(j.records):
+			err = errors.New("the line has no checksum, but lines before it have one")
+		case rec.Seq != number:
+			err = fmt.Errorf("record number %d follows number %d", rec.Seq, number-1)
 		}
-		j.records = append(j.records, rec)
+		if err != nil {
+			hint := hintDamaged
+			if errors.Is(err, errSchema) || errors.Is(err, errKind) {
+				hint = "it was written by another version of dmgbench: use that one"
+			}
+			return journal{}, &Error{Doing: "reading journal", File: name, Line: number, Err: err, Hint: hint}
+		}
+		if !checked {
+			unchecked++
+		}
+		j.records, j.whole = append(j.records, rec), j.whole+int64(len(line))
 	}
-	j.whole, j.torn = r.good, r.torn
-	if r.unchecked > 0 {
+	if unchecked > 0 {
 		j.unchecked = &Warning{Kind: "journal", Text: fmt.Sprintf("%d of %d records in the journal have no checksum, "+
-			"as an older version wrote them: damage to them may not be noticed", r.unchecked, len(j.records))}
+			"as an older version wrote them: damage to them may not be noticed", unchecked, len(j.records))}
 	}
 	return j, nil
 }
 
-// journalReader reads a journal record by record.
-type journalReader struct {
-	br   *bufio.Reader
-	name string
-	max  int // longest line in bytes
-	line int
-	seq  int   // of the last record
-	good int64 // bytes of whole records
-	torn *Warning
-
-	hasChecksums bool // a line with a checksum was read
-	unchecked    int  // records without one
-}
-
-// next is the next record, or [io.EOF] after the last whole one.
-func (r *journalReader) next() (Record, error) {
-	line, err := r.readLine()
-	if err != nil {
-		return Record{}, err
+// decodeLine decodes and checks one line. checked reports that it has a
+// checksum. Journals of older versions have none; a resume by this version adds
+// one to every later line. Without a checksum the content is a record's last
+// key, so that a line with another end had a checksum that is damaged.
+func decodeLine(line []byte) (rec Record, checked bool, err error) {
+	if err := json.Unmarshal(line, &rec); err != nil {
+		return rec, false, fmt.Errorf("not a record: %w", err)
 	}
-	var rec Record
-	err = json.Unmarshal(line, &rec)
-	if _, isSyntax := errors.AsType[*json.SyntaxError](err); isSyntax && r.atEnd() {
-		return Record{}, r.tear(len(line))
-	}
-	if err != nil {
-		return Record{}, r.fail(fmt.Errorf("not a record: %w", err), hintDamaged)
-	}
-	if err := r.checkLine(line); err != nil {
-		return Record{}, r.fail(err, hintDamaged)
-	}
-	if err := rec.check(); err != nil {
-		hint := "the journal was edited, or it is not one of this program's: start a new run"
-		if errors.Is(err, errSchema) || errors.Is(err, errKind) {
-			hint = "it was written by another version of dmgbench: use that one"
+	if at := len(line) - sumLen; at > 0 && bytes.HasPrefix(line[at:], []byte(sumKey)) {
+		checked = true
+		if !bytes.Equal(line[at:], sumOf(line[:at])) {
+			return rec, true, errors.New("the checksum does not match: the line was damaged or edited")
 		}
-		return Record{}, r.fail(err, hint)
+	} else if !bytes.HasSuffix(line, []byte("}}\n")) {
+		return rec, false, errors.New("the line ends neither with a checksum nor with a record's content")
 	}
-	if rec.Seq != r.seq+1 {
-		return Record{}, r.fail(fmt.Errorf("record number %d follows number %d", rec.Seq, r.seq), hintDamaged)
-	}
-	r.seq++
-	r.good += int64(len(line))
-	return rec, nil
-}
-
-const hintDamaged = "only the last line of a journal may be damaged; restore the file from a copy or start a new run"
-
-// readLine returns a line with its end. A line without end is torn.
-func (r *journalReader) readLine() ([]byte, error) {
-	r.line++
-	var line []byte
-	for {
-		part, err := r.br.ReadSlice('\n')
-		if len(line)+len(part) > r.max {
-			return nil, r.fail(fmt.Errorf("line is longer than %d bytes", r.max), hintDamaged)
-		}
-		switch {
-		case err == nil && line == nil:
-			return part, nil // valid until the next read, and decoded before it
-		case err == nil:
-			return append(line, part...), nil
-		case errors.Is(err, bufio.ErrBufferFull):
-			line = append(line, part...)
-		case errors.Is(err, io.EOF) && len(line)+len(part) == 0:
-			return nil, io.EOF
-		case errors.Is(err, io.EOF):
-			return nil, r.tear(len(line) + len(part))
-		default:
-			return nil, r.fail(err, "")
-		}
-	}
-}
-
-// atEnd reports whether the journal ends here.
-func (r *journalReader) atEnd() bool {
-	_, err := r.br.Peek(1)
-	return errors.Is(err, io.EOF)
-}
-
-// tear records that the last line is torn, which ends the journal.
-func (r *journalReader) tear(n int) error {
-	r.torn = &Warning{Kind: "journal", Text: fmt.Sprintf(
-		"the last line of the journal (line %d, %d bytes) is incomplete and was omitted", r.line, n)}
-	return io.EOF
-}
-
-// fail is an error about the current line.
-func (r *journalReader) fail(err error, hint string) error {
-	return &Error{Doing: "reading journal", File: r.name, Line: r.line, Err: err, Hint: hint}
+	return rec, checked, rec.check()
 }
 
 // Each line of a journal ends with the CRC-32C of the bytes before it as its
 // last key, in hexadecimal: ,"crc32c":"0123abcd"}. That finds every damage of
 // up to 32 bits in a row, and costs less than encoding the record.
 const (
-	sumKey    = `,"crc32c":"`
-	sumDigits = 8
-	sumEnd    = "\"}\n"
-	sumLen    = len(sumKey) + sumDigits + len(sumEnd)
+	sumKey = `,"crc32c":"`
+	sumLen = len(sumKey) + len("0123abcd\"}\n")
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-var (
-	errChecksum   = errors.New("the checksum does not match: the line was damaged or edited")
-	errNoChecksum = errors.New("the line has no checksum, but lines before it have one")
-	errLineEnd    = errors.New("the line ends neither with a checksum nor with a record's content")
-)
+// sumOf is the end of a line that starts with these bytes.
+func sumOf(line []byte) []byte {
+	return fmt.Appendf(nil, "%s%08x\"}\n", sumKey, crc32.Checksum(line, castagnoli))
+}
 
 // addChecksum adds the checksum to an encoded record, which ends with "}\n".
 func addChecksum(line []byte) []byte {
 	line = bytes.TrimSuffix(line, []byte("}\n"))
-	return fmt.Appendf(line, "%s%08x%s", sumKey, crc32.Checksum(line, castagnoli), sumEnd)
-}
-
-// verifyChecksum reports whether a line has a checksum; one that does not match
-// is an error.
-func verifyChecksum(line []byte) (has bool, err error) {
-	at := len(line) - sumLen
-	if at < 0 || !bytes.HasPrefix(line[at:], []byte(sumKey)) || !bytes.HasSuffix(line, []byte(sumEnd)) {
-		return false, nil
-	}
-	want := fmt.Appendf(nil, "%08x", crc32.Checksum(line[:at], castagnoli))
-	if !bytes.Equal(want, line[at+len(sumKey):][:sumDigits]) {
-		return true, errChecksum
-	}
-	return true, nil
-}
-
-// checkLine verifies the checksum of a line. Journals of older versions have
-// none; a resume by this version adds one to every later line. Without a
-// checksum the content is a record's last key, so that a line with another end
-// had a checksum that is damaged.
-func (r *journalReader) checkLine(line []byte) error {
-	has, err := verifyChecksum(line)
-	switch {
-	case err != nil:
-		return err
-	case has:
-		r.hasChecksums = true
-	case r.hasChecksums:
-		return errNoChecksum
-	case !bytes.HasSuffix(line, []byte("}}\n")):
-		return errLineEnd
-	default:
-		r.unchecked++
-	}
-	return nil
+	return append(line, sumOf(line)...)
 }
 
 // journalFile is the file of a writer.
 type journalFile interface {
-	io.ReaderAt
 	io.WriterAt
-	Sync() error
+	Sync(hostio.SyncMode) (hostio.SyncMode, error)
 }
 
 // writer appends records at a known offset. After a write that fails, its bytes
@@ -210,79 +115,100 @@ type journalFile interface {
 // overwrites the torn piece. The same holds for a flush that fails: the system
 // may have dropped what it could not write, and reports that only once
 // (fsync(2)). An earlier process may have been killed by that, with its records
-// only in the system's memory: the first flush of a later process writes all
-// earlier records again.
+// only in the system's memory: the first record of a later process writes all
+// earlier ones again.
+//
+// Its methods may be called from several goroutines. Those of a nil writer fail:
+// the run folder was opened for reading.
 type writer struct {
 	mu       sync.Mutex
 	f        journalFile
-	off      int64 // bytes that are durable
-	doubtful int64 // bytes before off that may not be durable, as an earlier process wrote them
+	off      int64  // bytes that are durable
+	earlier  []byte // records of earlier processes until the first record of this one
 	seq      int
 	pending  []byte // from off on
 	handed   int    // bytes of pending that the system has
-	volatile bool   // sync only flushes
+	volatile bool   // Sync only flushes
 	private  bool   // remove what only --identify may record
 	hide     []hiddenPath
 }
 
-func (w *writer) append(rec Record) error {
+// newWriter continues a journal after the bytes of seq earlier records. It hides
+// the run folder's own path in every record if private is set.
+func newWriter(f journalFile, path string, earlier []byte, seq int, private bool) *writer {
+	return &writer{f: f, off: int64(len(earlier)), earlier: earlier, seq: seq, private: private,
+		hide: addHidden(nil, path, "<run>")}
+}
+
+var errReadOnly = errors.New("writing the journal: the run folder was opened for reading")
+
+// Append adds a record. At must be set; Append sets Seq, Schema, and Kind by
+// the payload. The record is only in memory until Flush or Sync, so that Append
+// may be called during a timed span. Unless the run record has identify, Append
+// removes host names, users and paths.
+func (w *writer) Append(rec Record) error {
+	if w == nil {
+		return errReadOnly
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	rec.Schema, rec.Seq, rec.At = SchemaVersion, w.seq+1, rec.At.UTC().Round(0)
-	rec.setKind()
 	if rec.Run != nil {
 		w.private = !rec.Run.Identify
 	}
 	if w.private {
 		rec = withoutIdentity(rec)
 	}
-	line, err := encodeLine(rec)
+	line, err := encodeLine(&rec)
 	if err != nil {
 		return fmt.Errorf("appending %s record to the journal: %w", rec.Kind, err)
 	}
 	if w.private {
 		line = hidePaths(line, w.hide)
 	}
-	if line = addChecksum(line); len(line) > MaxLine {
-		return fmt.Errorf("appending %s record to the journal: %d bytes are more than the %d that a line may have",
-			rec.Kind, len(line), MaxLine)
+	if w.earlier != nil {
+		w.off, w.pending, w.earlier = 0, w.earlier, nil
 	}
-	w.pending, w.seq = append(w.pending, line...), rec.Seq
+	w.pending, w.seq = append(w.pending, addChecksum(line)...), rec.Seq
 	return nil
 }
 
-// encodeLine is the record as one line with its end, without a checksum.
-func encodeLine(rec Record) ([]byte, error) {
+// encodeLine is the record as one line with its end, without a checksum. It
+// completes the record.
+func encodeLine(rec *Record) ([]byte, error) {
+	rec.setKind()
 	if err := rec.check(); err != nil {
 		return nil, err
 	}
-	if (rec.Kind == KindRun) != (rec.Seq == 1) {
+	if (rec.Run != nil) != (rec.Seq == 1) {
 		return nil, errors.New("the first record of a journal, and no other, is a run record")
 	}
-	whole, err := complete(&rec)
-	if err != nil {
+	if err := complete(rec); err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
-	if err := json.NewEncoder(&b).Encode(whole); err != nil {
+	if err := json.NewEncoder(&b).Encode(rec); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil
 }
 
-// flush hands all records to the operating system: they survive the death of
-// the process.
-func (w *writer) flush() error {
+// Flush hands the records to the operating system: they survive kill -9. After
+// an error no record is lost, and a later Flush tries again.
+func (w *writer) Flush() error {
+	if w == nil {
+		return errReadOnly
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.hand()
 }
 
-// hand is flush for a caller with the lock.
+// hand is Flush for a caller with the lock.
 func (w *writer) hand() error {
 	if w.handed < len(w.pending) {
 		if _, err := w.f.WriteAt(w.pending[w.handed:], w.off+int64(w.handed)); err != nil {
-			return fmt.Errorf("writing the journal: %w", err)
+			return fmt.Errorf("writing the journal: %w", withoutPath(err))
 		}
 		w.handed = len(w.pending)
 	}
@@ -295,49 +221,34 @@ func (w *writer) hand() error {
 // dropPending releases the records that need not be written again.
 func (w *writer) dropPending() {
 	w.off += int64(len(w.pending))
-	w.pending, w.handed = w.pending[:0], 0
+	w.pending, w.handed = nil, 0
 }
 
-// sync makes all records durable: they survive the death of the machine.
-func (w *writer) sync() error {
+// Sync makes all records durable: they survive a power cut.
+func (w *writer) Sync() error {
+	if w == nil {
+		return errReadOnly
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.hand(); err != nil || w.volatile {
 		return err
 	}
-	again := w.doubtful > 0 && len(w.pending) > 0
-	var err error
-	if again {
-		err = w.rewrite()
-	}
-	if err == nil {
-		err = w.f.Sync()
-	}
-	if err != nil {
+	if _, err := w.f.Sync(hostio.SyncFull); err != nil {
 		w.handed = 0
-		return fmt.Errorf("flushing the journal: %w", err)
-	}
-	if again {
-		w.doubtful = 0
+		return fmt.Errorf("flushing the journal: %w", withoutPath(err))
 	}
 	w.dropPending()
 	return nil
 }
 
-// rewriteBlock is how many bytes rewrite reads and writes at a time.
-const rewriteBlock = 1 << 20
+// Volatile makes Sync only hand records to the operating system, as Flush does.
+func (w *writer) Volatile() { w.volatile = true }
 
-// rewrite writes the records of an earlier process again, in their place.
-func (w *writer) rewrite() error {
-	buf := make([]byte, min(w.doubtful, rewriteBlock))
-	for at := int64(0); at < w.doubtful; at += int64(len(buf)) {
-		buf = buf[:min(int64(len(buf)), w.doubtful-at)]
-		if n, err := w.f.ReadAt(buf, at); n < len(buf) {
-			return err
-		}
-		if _, err := w.f.WriteAt(buf, at); err != nil {
-			return err
-		}
-	}
-	return nil
+// Hide replaces path in every later record, such as the folder of a place by
+// "<external>". It has no effect with --identify.
+func (w *writer) Hide(path, instead string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hide = addHidden(w.hide, path, instead)
 }

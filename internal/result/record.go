@@ -1,6 +1,10 @@
 package result
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
 	"time"
 )
 
@@ -12,27 +16,97 @@ const (
 	Lost        = "lost" // no session_end was written: killed, or the machine went down
 )
 
-// Record is one line of the journal. Exactly the payload that Kind names is
-// set.
+// Record is one line of the journal: an event, its time, and exactly one
+// payload, the JSON key of which is the kind of the record. A reader rejects an
+// unknown kind: the record may be damaged, and a result without it may lack
+// measured data.
 type Record struct {
-	Schema       int            `json:"schema"` // SchemaVersion; set by [RunDir.Append]
-	Seq          int            `json:"seq"`    // from 1 without gaps; set by [RunDir.Append]
-	At           time.Time      `json:"at"`     // wall clock, UTC
-	Kind         string         `json:"kind"`
-	Run          *RunStart      `json:"run,omitempty"`
-	Session      *Session       `json:"session,omitempty"` // its start facts; Finished and End are empty
-	Round        *RoundStart    `json:"round,omitempty"`
-	CaseStart    *CaseStart     `json:"case_start,omitempty"`
-	StepStart    *StepStart     `json:"step_start,omitempty"`
-	Step         *StepEnd       `json:"step,omitempty"`
-	CaseEnd      *CaseEnd       `json:"case_end,omitempty"`
-	Pause        *Pause         `json:"pause,omitempty"`
-	Departure    *Departure     `json:"departure,omitempty"`
-	Warning      *WarningRecord `json:"warning,omitempty"`
-	SessionEnd   *SessionEnd    `json:"session_end,omitempty"`
-	RunEnd       *RunEnd        `json:"run_end,omitempty"`
-	Look         *Look          `json:"look,omitempty"`
-	Precondition *Precondition  `json:"precondition,omitempty"`
+	Schema int       `json:"schema"` // SchemaVersion; set by [RunDir.Append]
+	Seq    int       `json:"seq"`    // from 1 without gaps; set by [RunDir.Append]
+	At     time.Time `json:"at"`     // wall clock, UTC
+	Kind   string    `json:"kind"`   // set by [RunDir.Append]
+
+	// Run is the first record of every journal, and only there.
+	Run *RunStart `json:"run,omitempty"`
+	// Session has the facts from its start; Finished and End are empty.
+	Session *Session `json:"session,omitempty"`
+	// Round is the order of the cases in one round.
+	Round *RoundStart `json:"round,omitempty"`
+	// CaseStart starts a case-round with a fresh container.
+	CaseStart *CaseStart `json:"case_start,omitempty"`
+	// StepStart is about a step that a crash may interrupt.
+	StepStart *StepStart `json:"step_start,omitempty"`
+	// Step has ended, with or without an error.
+	Step *StepEnd `json:"step,omitempty"`
+	// CaseEnd ends a case-round; without it its steps do not count.
+	CaseEnd *CaseEnd `json:"case_end,omitempty"`
+	// Pause waits for the user; the next session continues here.
+	Pause *Pause `json:"pause,omitempty"`
+	// Departure is a deviation that was found during the run.
+	Departure  *Departure     `json:"departure,omitempty"`
+	Warning    *WarningRecord `json:"warning,omitempty"`
+	SessionEnd *SessionEnd    `json:"session_end,omitempty"`
+	// RunEnd is written when the run has no work left.
+	RunEnd *RunEnd `json:"run_end,omitempty"`
+	// Look decides on another round, where the run does so.
+	Look *Look `json:"look,omitempty"`
+	// Precondition was written to a place until its rate settled.
+	Precondition *Precondition `json:"precondition,omitempty"`
+}
+
+var (
+	errSchema = errors.New("foreign schema")
+	errKind   = errors.New("unknown kind of record")
+)
+
+// payload is the only payload of the record, its kind, and whether the record's
+// own kind exists.
+func (r *Record) payload() (kind string, payload any, known bool) {
+	v := reflect.ValueOf(r).Elem()
+	for i := range v.NumField() {
+		f := v.Field(i)
+		if f.Kind() != reflect.Pointer {
+			continue
+		}
+		name, _ := jsonName(v.Type().Field(i))
+		known = known || name == r.Kind
+		switch {
+		case f.IsNil():
+		case payload != nil:
+			return "", nil, known // there is another one
+		default:
+			kind, payload = name, f.Interface()
+		}
+	}
+	return kind, payload, known
+}
+
+// setKind sets the kind by the payload, unless it is set.
+func (r *Record) setKind() {
+	kind, _, _ := r.payload()
+	r.Kind = cmp.Or(r.Kind, kind)
+}
+
+// check rejects a record that cannot be true or names files outside of the
+// run's folders.
+func (r *Record) check() error {
+	kind, payload, known := r.payload()
+	switch {
+	case r.Schema != SchemaVersion:
+		return fmt.Errorf("schema %d, this program knows %d: %w", r.Schema, SchemaVersion, errSchema)
+	case !known:
+		return fmt.Errorf("%w %q", errKind, r.Kind)
+	case kind != r.Kind:
+		return fmt.Errorf("record of kind %q does not contain that and only that", r.Kind)
+	case r.At.IsZero():
+		return fmt.Errorf("record of kind %q has no time", r.Kind)
+	}
+	if p, ok := payload.(interface{ check() error }); ok {
+		if err := p.check(); err != nil {
+			return fmt.Errorf("%s record: %w", kind, err)
+		}
+	}
+	return nil
 }
 
 // RunStart is what is fixed for the whole run.

@@ -36,7 +36,7 @@ type Attempt struct {
 	End *CaseEnd
 }
 
-// replay is a state that records are added to, by [recordKinds].
+// replay is a state that records are added to.
 type replay struct {
 	State
 	cases map[string]bool // of the plan, by id
@@ -49,9 +49,7 @@ type replay struct {
 // written: a step outside of a case, a case that the plan does not have.
 func Replay(recs []Record) (*State, error) {
 	if len(recs) == 0 || recs[0].Run == nil {
-		return nil, &Error{Doing: "reading journal", File: JournalFile, Line: 1, Err: errors.New("no run record"),
-			Hint: "the run was interrupted before it started: start it again with `dmgbench run`, " +
-				"which reuses the folder of --out"}
+		return nil, errNeverStarted("reading journal", JournalFile)
 	}
 	r := replay{State: State{Run: *recs[0].Run, Orders: map[int][]string{}}, cases: map[string]bool{}}
 	for _, c := range r.Run.Cases {
@@ -67,24 +65,57 @@ func Replay(recs []Record) (*State, error) {
 	return &r.State, nil
 }
 
-// add adds one record by the row of its kind.
-func (r *replay) add(rec *Record) error {
+// add adds one record.
+func (r *replay) add(rec *Record) (err error) {
 	r.at = rec.At.UTC()
-	if rec.Kind != KindSession { // the session before ended with its last record
+	if rec.Session == nil { // the session before ended with its last record
 		r.last = r.at
 	}
-	kind, err := rec.kind()
-	if err != nil {
-		return err
+	_, payload, _ := rec.payload()
+	switch p := payload.(type) {
+	case *Session:
+		err = r.addSession(*p)
+	case *RoundStart:
+		r.Orders[p.Round] = p.Order
+	case *CaseStart: // an open attempt stays without an end
+		err = r.checkCase(p.Case)
+		r.open = &Attempt{Start: *p}
+		r.Attempts, r.Paused = append(r.Attempts, r.open), nil
+	case *StepStart: // ends a pause: a step after it has started
+		if err = r.checkOpen("step", p.Case, p.Round); err == nil {
+			r.open.Started, r.Paused = p, nil
+		}
+	case *StepEnd:
+		if err = r.checkOpen("step", p.Case, p.Round); err == nil {
+			r.open.Steps, r.open.Started, r.Paused = append(r.open.Steps, p.Step), nil, nil
+		}
+	case *CaseEnd:
+		err = r.addCaseEnd(p)
+	case *Pause:
+		r.Paused = p
+	case *Departure:
+		r.Departures = append(r.Departures, *p)
+	case *WarningRecord:
+		r.Warnings = append(r.Warnings, *p)
+	case *SessionEnd:
+		r.closeSession(r.at, p.End, p.Reason)
+	case *RunEnd:
+		r.Ended = p
+	case *Look:
+		if n := len(r.Looks); r.Run.Auto == nil || r.Stopped() != nil || n > 0 && p.Round <= r.Looks[n-1].Round {
+			return fmt.Errorf("a decision after round %d that no run makes there", p.Round)
+		}
+		r.Looks = append(r.Looks, *p)
+	case *Precondition:
+		r.Preconditions = append(r.Preconditions, *p)
+	default:
+		err = errors.New("a second run record")
 	}
-	return kind.replay(r, rec)
+	return err
 }
 
-func (r *replay) addRun(*RunStart) error { return errors.New("a second run record") }
-
 // addSession starts a session. An open attempt continues only after a pause.
-func (r *replay) addSession(start *Session) error {
-	s := *start
+func (r *replay) addSession(s Session) error {
 	if n := len(r.Sessions); n > 0 && s.Index <= r.Sessions[n-1].Index {
 		return fmt.Errorf("session %d follows session %d", s.Index, r.Sessions[n-1].Index)
 	}
@@ -113,110 +144,37 @@ func (r *replay) closeSession(at time.Time, end, reason string) {
 	}
 }
 
-func (r *replay) addSessionEnd(s *SessionEnd) error {
-	r.closeSession(r.at, s.End, s.Reason)
-	return nil
-}
-
-func (r *replay) addRound(s *RoundStart) error {
-	r.Orders[s.Round] = s.Order
-	return nil
-}
-
-// addCaseStart opens an attempt; an open one stays without an end.
-func (r *replay) addCaseStart(c *CaseStart) error {
-	if !r.cases[c.Case] {
-		return fmt.Errorf("case %q is not one of the run's", c.Case)
+// checkCase fails for a case that the plan does not have.
+func (r *replay) checkCase(id string) error {
+	if !r.cases[id] {
+		return fmt.Errorf("case %q is not one of the run's", id)
 	}
-	r.open = &Attempt{Start: *c}
-	r.Attempts, r.Paused = append(r.Attempts, r.open), nil
 	return nil
 }
 
-// attempt is the open one if it is of this case and round.
-func (r *replay) attempt(what, id string, round int) (*Attempt, error) {
+// checkOpen fails unless the open attempt is of this case and round.
+func (r *replay) checkOpen(what, id string, round int) error {
 	if r.open == nil || r.open.Start.Case != id || r.open.Start.Round != round {
-		return nil, fmt.Errorf("%s of case %q, round %d, which was not started", what, id, round)
+		return fmt.Errorf("%s of case %q, round %d, which was not started", what, id, round)
 	}
-	return r.open, nil
-}
-
-// addStepStart ends a pause: a step after it has started.
-func (r *replay) addStepStart(s *StepStart) error {
-	a, err := r.attempt("step", s.Case, s.Round)
-	if err != nil {
-		return err
-	}
-	a.Started, r.Paused = s, nil
-	return nil
-}
-
-func (r *replay) addStep(s *StepEnd) error {
-	a, err := r.attempt("step", s.Case, s.Round)
-	if err != nil {
-		return err
-	}
-	a.Steps, a.Started, r.Paused = append(a.Steps, s.Step), nil, nil
 	return nil
 }
 
 // addCaseEnd ends the open attempt, or is the only record of a case that was
-// skipped or failed before it started.
+// skipped or failed before it could start.
 func (r *replay) addCaseEnd(c *CaseEnd) error {
-	if !r.cases[c.Case] {
-		return fmt.Errorf("case %q is not one of the run's", c.Case)
+	if err := r.checkCase(c.Case); err != nil {
+		return err
 	}
-	r.Paused = nil
-	a, err := r.attempt("end", c.Case, c.Round)
-	if err != nil {
+	if err := r.checkOpen("end", c.Case, c.Round); err != nil {
 		if c.Status == Done {
 			return err
 		}
-		a = &Attempt{Start: CaseStart{Case: c.Case, Round: c.Round}}
-		r.Attempts = append(r.Attempts, a)
+		r.Attempts = append(r.Attempts, &Attempt{Start: CaseStart{Case: c.Case, Round: c.Round}, End: c})
 	} else {
-		r.open = nil
+		r.open.End, r.open = c, nil
 	}
-	a.End = c
-	return nil
-}
-
-func (r *replay) addPause(p *Pause) error {
-	r.Paused = p
-	return nil
-}
-
-func (r *replay) addDeparture(d *Departure) error {
-	r.Departures = append(r.Departures, *d)
-	return nil
-}
-
-func (r *replay) addWarning(w *WarningRecord) error {
-	r.Warnings = append(r.Warnings, *w)
-	return nil
-}
-
-func (r *replay) addPrecondition(p *Precondition) error {
-	r.Preconditions = append(r.Preconditions, *p)
-	return nil
-}
-
-func (r *replay) addRunEnd(e *RunEnd) error {
-	r.Ended = e
-	return nil
-}
-
-// addLook adds a decision on another round.
-func (r *replay) addLook(l *Look) error {
-	switch n := len(r.Looks); {
-	case r.Run.Auto == nil:
-		return errors.New("a decision on rounds in a run with a fixed number")
-	case r.Stopped() != nil:
-		return fmt.Errorf("a decision after the one of round %d, which ended the run", r.Stopped().Round)
-	case n > 0 && l.Round <= r.Looks[n-1].Round:
-		return fmt.Errorf("a decision after round %d follows one after round %d", l.Round, r.Looks[n-1].Round)
-	}
-	r.Looks = append(r.Looks, *l)
+	r.Paused = nil
 	return nil
 }
 
@@ -230,22 +188,13 @@ func (s *State) Stopped() *Look {
 
 // Final is the attempt at a case-round that counts: the last that is done, else
 // the last that ended, else the last. It is nil if there was none.
-func (s *State) Final(id string, round int) *Attempt {
-	var best *Attempt
+func (s *State) Final(id string, round int) (best *Attempt) {
 	for _, a := range s.Attempts {
-		if a.Start.Case == id && a.Start.Round == round {
-			best = better(best, a)
+		if a.Start.Case == id && a.Start.Round == round && (best == nil || a.rank() >= best.rank()) {
+			best = a
 		}
 	}
 	return best
-}
-
-// better is one of two attempts at a case-round, b being the later one.
-func better(a, b *Attempt) *Attempt {
-	if a == nil || b.rank() >= a.rank() {
-		return b
-	}
-	return a
 }
 
 // rank orders attempts by how much they count.
@@ -267,8 +216,8 @@ func (a *Attempt) Failed() bool {
 // FailedRounds is how many case-rounds failed or were discarded, and were not
 // measured since.
 func (s *State) FailedRounds() (n int) {
-	for _, list := range s.finals() {
-		for _, a := range list {
+	for _, rounds := range s.finals() {
+		for _, a := range rounds {
 			if a.Failed() {
 				n++
 			}

@@ -1,12 +1,15 @@
 package result
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/hostio"
 )
 
 // forgetful is a file whose system takes writes and drops what it could not flush, as network file systems do on a full
@@ -22,13 +25,13 @@ func (f *forgetful) ReadAt(p []byte, off int64) (int, error) { return f.cached.R
 
 func (f *forgetful) WriteAt(p []byte, off int64) (int, error) { return f.cached.WriteAt(p, off) }
 
-func (f *forgetful) Sync() error {
+func (f *forgetful) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) {
 	if f.full {
 		f.cached.data = append([]byte(nil), f.kept.data...)
-		return errQuota
+		return hostio.SyncNone, errQuota
 	}
 	f.kept.data = append([]byte(nil), f.cached.data...)
-	return nil
+	return mode, nil
 }
 
 func TestWriterWritesAgainWhatAFailedFlushLost(t *testing.T) {
@@ -37,21 +40,21 @@ func TestWriterWritesAgainWhatAFailedFlushLost(t *testing.T) {
 	for from := range recs {
 		f := &forgetful{}
 		f.cached.room = len(want)
-		w := newWriter(f, "", 0, 0, true)
+		w := newWriter(f, "", nil, 0, true)
 		for i, r := range recs {
 			r.At = start.Add(time.Duration(i) * time.Second)
-			require.NoError(t, w.append(r))
+			require.NoError(t, w.Append(r))
 			if i%2 == 1 {
-				require.NoError(t, w.flush())
+				require.NoError(t, w.Flush())
 			}
 			if f.full = i == from || i == from+1; f.full {
-				require.ErrorIs(t, w.sync(), errQuota)
+				require.ErrorIs(t, w.Sync(), errQuota)
 			} else {
-				require.NoError(t, w.sync())
+				require.NoError(t, w.Sync())
 			}
 		}
 		f.full = false
-		require.NoError(t, w.sync())
+		require.NoError(t, w.Sync())
 		assert.Equal(t, string(want), string(f.kept.data), "failed from record %d on", from+1)
 	}
 }
@@ -73,7 +76,7 @@ func (f *remembering) WriteAt(p []byte, off int64) (int, error) {
 	return f.cached.WriteAt(p, off)
 }
 
-func (f *remembering) Sync() error {
+func (f *remembering) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) {
 	if !f.full {
 		f.kept.data = append(f.kept.data, make([]byte, len(f.cached.data)-len(f.kept.data))...)
 		for i := range f.dirty {
@@ -82,9 +85,9 @@ func (f *remembering) Sync() error {
 	}
 	clear(f.dirty)
 	if f.full {
-		return errQuota
+		return hostio.SyncNone, errQuota
 	}
-	return nil
+	return mode, nil
 }
 
 // Whoever goes on with a run cannot tell what of its journal lies in the system's memory alone.
@@ -94,21 +97,20 @@ func TestWriterWritesAgainWhatAnEarlierProcessCouldNotFlush(t *testing.T) {
 	for from := 1; from < len(recs); from++ {
 		f := &remembering{dirty: map[int]bool{}}
 		f.cached.room = len(want)
-		w := newWriter(f, "", 0, 0, true)
+		w := newWriter(f, "", nil, 0, true)
 		for i, r := range recs {
 			if i == from {
 				f.full = true
-				require.ErrorIs(t, w.sync(), errQuota)
+				require.ErrorIs(t, w.Sync(), errQuota)
 				f.full = false
-				w = newWriter(f, "", int64(len(f.cached.data)), i, true)
-				w.doubtful = w.off
-				require.NoError(t, w.sync(), "nothing to write")
+				w = newWriter(f, "", bytes.Clone(f.cached.data), i, true)
+				require.NoError(t, w.Sync(), "nothing to write")
 			}
 			r.At = start.Add(time.Duration(i) * time.Second)
-			require.NoError(t, w.append(r))
-			require.NoError(t, w.flush())
+			require.NoError(t, w.Append(r))
+			require.NoError(t, w.Flush())
 		}
-		require.NoError(t, w.sync())
+		require.NoError(t, w.Sync())
 		assert.Equal(t, string(want), string(f.kept.data), "went on at record %d", from+1)
 	}
 }

@@ -2,14 +2,14 @@ package result
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"dmgbench/internal/hostio"
 )
 
 // Files of a run folder.
@@ -25,8 +25,21 @@ const (
 // writtenFiles are the files that [RunDir.WriteFile] writes.
 var writtenFiles = []string{PlanFile, ResultFile, SummaryFile, ReportFile}
 
+// startFiles are the files that the start of a run makes.
+var startFiles = []string{markerFile, JournalFile, PlanFile}
+
 // maxFile is the largest file of a run folder that is read, in bytes.
 const maxFile = 1 << 30
+
+// RunDir is an open run folder. It opens only regular files in it: a link or
+// FIFO in their place is an error. Append, Flush and Sync may be called from
+// several goroutines.
+type RunDir struct {
+	*writer  // nil when the folder was opened for reading
+	dir      *hostio.Dir
+	journal  *hostio.File // locked; nil when the folder was opened for reading
+	warnings []Warning
+}
 
 // CreateRun makes the run folder for the run with this id and locks it. It
 // makes the folders above it. An existing folder must be empty, or contain only
@@ -43,83 +56,126 @@ func CreateRun(dir, id string) (*RunDir, error) {
 	}
 	d, err := openDir(dir)
 	if err != nil {
-		return fail(err, "")
+		return fail(withoutPath(err), "")
 	}
-	if err = d.create(id); errors.Is(err, ErrNotEmpty) {
-		if err = d.reclaim(); err == nil {
-			err = d.create(id)
-		}
+	if err = d.create(id); err != nil {
+		d.Close()
 	}
 	switch {
 	case err == nil:
 		return d, nil
 	case errors.Is(err, ErrNotEmpty), errors.Is(err, fs.ErrExist):
-		d.Close()
 		return fail(ErrNotEmpty,
 			"choose another folder with --out, or continue an interrupted run with `dmgbench resume`")
-	default:
-		d.Close()
-		return fail(withoutPath(err), "")
 	}
+	return fail(withoutPath(err), "")
 }
 
 // create writes the marker before the journal: a folder with only a marker is
 // known as that of a run that was killed here.
 func (d *RunDir) create(id string) error {
-	if names, err := d.names(); err != nil || len(names) > 0 {
-		return cmp.Or(err, ErrNotEmpty)
+	if err := d.reclaim(); err != nil {
+		return err
 	}
-	m, err := d.root.OpenFile(markerFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err := d.dir.WriteFileAtomic(markerFile, []byte(id+"\n"), 0o644); err != nil {
+		return err
+	}
+	f, err := d.dir.Open(JournalFile, hostio.OpenOptions{Write: true, Create: true, Exclusive: true})
 	if err != nil {
 		return err
 	}
-	_, err = m.WriteString(id + "\n")
-	if err = errors.Join(err, durable{m}.Sync(), m.Close()); err != nil {
+	if err := d.lock(f); err != nil {
 		return err
 	}
-	f, err := d.root.OpenFile(JournalFile, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	if err := d.lockJournal(f); err != nil {
-		return err
-	}
-	d.w = newWriter(durable{f}, d.path, 0, 0, true)
-	return d.syncDir()
+	d.writer = newWriter(f, d.Path(), nil, 0, true)
+	return d.dir.Sync()
 }
 
-// newWriter continues a journal after off bytes and seq records. It hides the
-// run folder's own path in every record if private is set.
-func newWriter(f journalFile, path string, off int64, seq int, private bool) *writer {
-	return &writer{f: f, off: off, seq: seq, private: private, hide: addHidden(nil, path, "<run>")}
+// reclaim empties a folder in which a run was killed before its first record:
+// it has a marker, no locked journal, and only files that the start of a run
+// makes. It does not change other folders; for them the error is [ErrNotEmpty].
+func (d *RunDir) reclaim() error {
+	names, err := d.names()
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	var found []string
+	for _, name := range names {
+		i := slices.IndexFunc(startFiles, func(file string) bool {
+			return name == file || strings.HasPrefix(name, tempPrefix(file))
+		})
+		if i < 0 {
+			return ErrNotEmpty
+		}
+		found = append(found, startFiles[i])
+	}
+	hasJournal := slices.Contains(found, JournalFile)
+	if !slices.Contains(found, markerFile) || slices.Contains(found, PlanFile) && !hasJournal {
+		return ErrNotEmpty
+	}
+	if hasJournal {
+		f, err := d.dir.Open(JournalFile, hostio.OpenOptions{Write: true})
+		if err != nil {
+			return ErrNotEmpty
+		}
+		defer f.Close()
+		if err := f.TryLock(); errors.Is(err, hostio.ErrLocked) {
+			return ErrBusy
+		}
+		if j, err := d.readJournal(); err != nil || len(j.records) > 0 {
+			return ErrNotEmpty
+		}
+	}
+	return d.removeAll(names)
+}
+
+// removeAll removes files, up to the first error. The names are in order, so that
+// the marker is the last: what an interruption leaves is still recognized.
+func (d *RunDir) removeAll(names []string) error {
+	for _, name := range slices.Backward(names) {
+		if err := d.dir.Remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// names are the names of all files in the folder, in order.
+func (d *RunDir) names() (names []string, err error) {
+	list, err := d.dir.ReadDir(".")
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names, err
 }
 
 // OpenRun opens a run folder to read it and to write results and reports. It
 // takes no lock: a report of an active run is allowed.
 func OpenRun(dir string) (*RunDir, error) {
+	fail := func(err error) (*RunDir, error) {
+		return nil, &Error{Doing: "opening run folder", File: dir, Err: err,
+			Hint: "give the folder that `dmgbench run` made"}
+	}
 	d, err := openDir(dir)
 	if err != nil {
-		return nil, &Error{Doing: "opening run folder", File: dir, Err: err, Hint: hintFolder}
+		return fail(withoutPath(err))
 	}
-	fi, err := d.root.Lstat(JournalFile)
+	fi, err := d.dir.Lstat(JournalFile)
 	if err == nil && fi.Mode().IsRegular() {
 		return d, nil
 	}
-	_, marked := d.root.Lstat(markerFile)
+	_, marked := d.dir.Lstat(markerFile)
 	d.Close()
 	if errors.Is(err, fs.ErrNotExist) && marked == nil {
 		return nil, errNeverStarted("opening run folder", dir)
 	}
-	return nil, &Error{Doing: "opening run folder", File: dir, Hint: hintFolder,
-		Err: fmt.Errorf("it has no %s: %w", JournalFile, ErrNotRun)}
+	return fail(fmt.Errorf("it has no %s: %w", JournalFile, ErrNotRun))
 }
-
-const hintFolder = "give the folder that `dmgbench run` made"
 
 // errNeverStarted is the error of a run that was killed before its first
 // record.
-func errNeverStarted(doing, dir string) error {
-	return &Error{Doing: doing, File: dir, Err: fmt.Errorf("the run was interrupted before it started: %w", ErrNotRun),
+func errNeverStarted(doing, name string) error {
+	return &Error{Doing: doing, File: name, Err: fmt.Errorf("the run was interrupted before it started: %w", ErrNotRun),
 		Hint: "start it again with `dmgbench run`, which reuses the folder of --out"}
 }
 
@@ -131,18 +187,18 @@ func ResumeRun(dir string) (*RunDir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.resume(); err != nil {
-		d.Close()
-		if _, complete := errors.AsType[*Error](err); complete {
-			return nil, err
-		}
-		hint := ""
-		if errors.Is(err, ErrBusy) {
-			hint = "wait until it ends, or end it"
-		}
-		return nil, &Error{Doing: "resuming run", File: dir, Err: withoutPath(err), Hint: hint}
+	if err = d.resume(); err == nil {
+		return d, nil
 	}
-	return d, nil
+	d.Close()
+	if _, complete := errors.AsType[*Error](err); complete {
+		return nil, err
+	}
+	hint := ""
+	if errors.Is(err, ErrBusy) {
+		hint = "wait until it ends, or end it"
+	}
+	return nil, &Error{Doing: "resuming run", File: dir, Err: err, Hint: hint}
 }
 
 // Running reports whether a process is executing the run in this folder. It is
@@ -153,59 +209,57 @@ func Running(dir string) bool {
 		return false
 	}
 	defer d.Close()
-	f, err := d.openRegular(JournalFile, os.O_RDWR)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	return errors.Is(lock(f), ErrBusy)
+	f, err := d.dir.Open(JournalFile, hostio.OpenOptions{Write: true})
+	return err == nil && errors.Is(d.lock(f), ErrBusy)
 }
 
 // resume locks and checks the folder, then repairs what a killed process left.
 func (d *RunDir) resume() error {
-	f, err := d.openRegular(JournalFile, os.O_RDWR)
+	f, err := d.dir.Open(JournalFile, hostio.OpenOptions{Write: true})
+	if err != nil {
+		return withoutPath(err)
+	}
+	if err := d.lock(f); err != nil {
+		return err
+	}
+	data, err := d.ReadFile(JournalFile, maxFile)
 	if err != nil {
 		return err
 	}
-	if err := d.lockJournal(f); err != nil {
+	j, err := readJournal(data, JournalFile)
+	switch {
+	case err != nil:
 		return err
-	}
-	j, err := readJournal(f, JournalFile)
-	if err != nil {
-		return err
-	}
-	recs := j.records
-	if len(recs) == 0 {
-		return errNeverStarted("resuming run", d.path)
-	}
-	if recs[0].Run == nil {
+	case len(j.records) == 0:
+		return errNeverStarted("resuming run", d.Path())
+	case j.records[0].Run == nil:
 		return fmt.Errorf("the first record of the journal is not a run: %w", ErrNotRun)
 	}
-	if err := d.checkMarker(recs[0].Run.ID); err != nil {
+	run := j.records[0].Run
+	if err := d.checkMarker(run.ID); err != nil {
 		return err
 	}
-	if torn := j.torn; torn != nil {
-		d.warnings = append(d.warnings, *torn)
+	if j.torn != nil {
+		d.warnings = append(d.warnings, *j.torn)
 		if err := f.Truncate(j.whole); err != nil {
 			return fmt.Errorf("cutting off the torn line: %w", withoutPath(err))
 		}
 	}
-	d.w = newWriter(durable{f}, d.path, j.whole, len(recs), !recs[0].Run.Identify)
-	d.w.doubtful = j.whole
+	d.writer = newWriter(f, d.Path(), data[:j.whole], len(j.records), !run.Identify)
 	return d.removeTemporary()
 }
 
 // checkMarker fails for a folder that this program did not make for this run
 // and user.
 func (d *RunDir) checkMarker(id string) error {
-	text, err := d.ReadFile(markerFile, maxName+1)
+	text, err := d.dir.ReadFile(markerFile, maxName+1)
 	if err != nil {
 		return fmt.Errorf("the folder is not marked as a run's (%w): %w", withoutPath(err), ErrNotRun)
 	}
 	if strings.TrimSuffix(string(text), "\n") != id {
 		return fmt.Errorf("the folder is marked for another run than the journal's: %w", ErrNotRun)
 	}
-	fi, err := d.root.Lstat(markerFile)
+	fi, err := d.dir.Lstat(markerFile)
 	if err != nil {
 		return err
 	}
@@ -215,118 +269,66 @@ func (d *RunDir) checkMarker(id string) error {
 	return nil
 }
 
-// lockJournal locks the journal while the folder is open.
-func (d *RunDir) lockJournal(f *os.File) error {
+// lock locks the journal while the folder is open, also if the process is
+// killed. The folder closes the file.
+func (d *RunDir) lock(f *hostio.File) error {
 	d.journal = f
-	switch err := lock(f); {
-	case errors.Is(err, errors.ErrUnsupported):
+	switch err := f.TryLock(); {
+	case errors.Is(err, hostio.ErrLocked):
+		return ErrBusy
+	case errors.Is(err, hostio.ErrUnsupported):
 		d.warnings = append(d.warnings, Warning{Kind: "lock",
 			Text: "the file system of the run folder has no locks: do not resume the run twice at once"})
-	case err != nil:
-		return err
+		return nil
+	default:
+		return withoutPath(err)
 	}
-	return nil
 }
 
 // openDir opens a folder without checks.
 func openDir(dir string) (*RunDir, error) {
-	abs, err := filepath.Abs(dir)
+	opened, err := hostio.OpenDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(abs)
-	if err != nil {
-		return nil, withoutPath(err)
-	}
-	return &RunDir{root: root, path: abs}, nil
+	return &RunDir{dir: opened}, nil
 }
 
 // Path is the absolute path of the folder.
-func (d *RunDir) Path() string { return d.path }
+func (d *RunDir) Path() string { return d.dir.Path() }
 
 // Close writes pending records and releases the lock.
 func (d *RunDir) Close() error {
 	var errs []error
-	if d.w != nil {
-		errs = append(errs, d.w.sync())
+	if d.writer != nil {
+		errs = append(errs, d.Sync())
 	}
 	if d.journal != nil {
 		errs = append(errs, d.journal.Close())
 	}
-	d.w, d.journal = nil, nil
-	return errors.Join(append(errs, d.root.Close())...)
-}
-
-// Append adds a record. At must be set; Append sets Seq, Schema, and Kind by
-// the payload. The record is only in memory until Flush or Sync, so that Append
-// may be called during a timed span. Unless the run record has identify, Append
-// removes host names, users and paths.
-func (d *RunDir) Append(rec Record) error {
-	if d.w == nil {
-		return errReadOnly
-	}
-	return d.w.append(rec)
-}
-
-var errReadOnly = errors.New("writing the journal: the run folder was opened for reading")
-
-// Flush hands the records to the operating system: they survive kill -9. After
-// an error no record is lost, and a later Flush tries again.
-func (d *RunDir) Flush() error {
-	if d.w == nil {
-		return errReadOnly
-	}
-	return d.w.flush()
-}
-
-// Volatile makes Sync only hand records to the operating system, as Flush does.
-func (d *RunDir) Volatile() {
-	if d.w != nil {
-		d.w.volatile = true
-	}
-}
-
-// Sync makes the records durable: they survive a power cut.
-func (d *RunDir) Sync() error {
-	if d.w == nil {
-		return errReadOnly
-	}
-	return d.w.sync()
-}
-
-// Hide replaces path in every later record, such as the folder of a place by
-// "<external>". It has no effect with --identify.
-func (d *RunDir) Hide(path, instead string) {
-	if d.w == nil {
-		return
-	}
-	d.w.mu.Lock()
-	defer d.w.mu.Unlock()
-	d.w.hide = addHidden(d.w.hide, path, instead)
+	d.writer, d.journal = nil, nil
+	return errors.Join(append(errs, d.dir.Close())...)
 }
 
 // Journal reads all whole records of the file. It omits a torn last line, with
 // a warning in [RunDir.Warnings].
 func (d *RunDir) Journal() ([]Record, error) {
-	f, err := d.openRegular(JournalFile, os.O_RDONLY)
-	if err != nil {
-		return nil, &Error{Doing: "reading journal", File: JournalFile, Err: withoutPath(err)}
-	}
-	defer f.Close()
-	fi, err := f.Stat()
-	if err == nil && fi.Size() > maxFile {
-		err = fmt.Errorf("larger than %d bytes", maxFile)
-	}
-	if err != nil {
-		return nil, &Error{Doing: "reading journal", File: JournalFile, Err: withoutPath(err)}
-	}
-	j, err := readJournal(f, JournalFile)
+	j, err := d.readJournal()
 	for _, w := range []*Warning{j.torn, j.unchecked} {
-		if err == nil && w != nil && !slices.Contains(d.warnings, *w) {
+		if w != nil && !slices.Contains(d.warnings, *w) {
 			d.warnings = append(d.warnings, *w)
 		}
 	}
 	return j.records, err
+}
+
+// readJournal reads and decodes the journal.
+func (d *RunDir) readJournal() (journal, error) {
+	data, err := d.ReadFile(JournalFile, maxFile)
+	if err != nil {
+		return journal{}, err
+	}
+	return readJournal(data, JournalFile)
 }
 
 // Warnings are about the folder itself: a torn line, no checksums, no locks.
@@ -334,11 +336,11 @@ func (d *RunDir) Warnings() []Warning { return slices.Clone(d.warnings) }
 
 // ReadFile reads a file of the folder that has at most limit bytes.
 func (d *RunDir) ReadFile(name string, limit int64) ([]byte, error) {
-	var b bytes.Buffer
-	if err := d.readInto(&b, name, limit); err != nil {
-		return nil, err
+	data, err := d.dir.ReadFile(name, limit)
+	if err != nil {
+		return nil, &Error{Doing: "reading", File: name, Err: withoutPath(err)}
 	}
-	return b.Bytes(), nil
+	return data, nil
 }
 
 // WriteFile replaces plan.toml, result.json, summary.json or report.html
@@ -352,28 +354,78 @@ func (d *RunDir) WriteFile(name string, data []byte) error {
 	if old, err := d.ReadFile(name, int64(len(data))); err == nil && bytes.Equal(old, data) {
 		return nil
 	}
-	if err := d.replace(name, data); err != nil {
+	if err := d.dir.WriteFileAtomic(name, data, 0o644); err != nil {
 		return &Error{Doing: "writing", File: name, Err: withoutPath(err)}
 	}
 	return nil
 }
 
+// tempPrefix is the prefix of the temporary names of a file, see
+// [hostio.Dir.WriteFileAtomic].
+func tempPrefix(name string) string { return "." + name + ".tmp-" }
+
 // removeTemporary removes what an interrupted WriteFile left.
 func (d *RunDir) removeTemporary() error {
-	entries, err := fs.ReadDir(d.root.FS(), ".")
+	names, err := d.names()
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		for _, name := range writtenFiles {
-			if strings.HasPrefix(e.Name(), tempPrefix(name)) && e.Type().IsRegular() {
-				if err := d.root.Remove(e.Name()); err != nil {
-					return err
-				}
-			}
-		}
+	return d.removeAll(slices.DeleteFunc(names, func(file string) bool {
+		return !slices.ContainsFunc(writtenFiles, func(name string) bool {
+			return strings.HasPrefix(file, tempPrefix(name))
+		})
+	}))
+}
+
+// Discard deletes the folder of a run that has ended. The folder must have the
+// marker of the run that its journal and id name, belong to this user, not be
+// locked by a process, and contain only files of a run folder; else Discard
+// does not change it.
+func Discard(dir, id string) error {
+	d, err := ResumeRun(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.discard(id); err != nil {
+		return &Error{Doing: "deleting run", File: dir, Err: err}
 	}
 	return nil
+}
+
+// discard checks and deletes a locked folder.
+func (d *RunDir) discard(id string) error {
+	recs, err := d.Journal()
+	if err != nil {
+		return err
+	}
+	s, err := Replay(recs)
+	switch {
+	case err != nil:
+		return err
+	case s.Run.ID != id:
+		return fmt.Errorf("it is run %q, not %q: %w", s.Run.ID, id, ErrNotRun)
+	case s.Ended == nil:
+		return ErrNotEnded
+	}
+	names, err := d.names()
+	if err != nil {
+		return err
+	}
+	own := append([]string{JournalFile, markerFile}, writtenFiles...)
+	for _, name := range names {
+		fi, err := d.dir.Lstat(name)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(own, name) || !fi.Mode().IsRegular() {
+			return fmt.Errorf("%w: %s", ErrHoldsMore, strings.ToValidUTF8(name, "\uFFFD"))
+		}
+	}
+	if err := d.removeAll(names); err != nil {
+		return err
+	}
+	return os.Remove(d.Path())
 }
 
 // Conditions that callers branch on.
@@ -384,4 +436,9 @@ var (
 	ErrNotRun = errors.New("not a run folder")
 	// ErrBusy is returned while another process writes the run.
 	ErrBusy = errors.New("another process is running it")
+	// ErrNotEnded is returned by [Discard] for a run that can be resumed.
+	ErrNotEnded = errors.New("the run has not ended")
+	// ErrHoldsMore is returned by [Discard] for a run folder with files that no
+	// run makes there, such as kept images.
+	ErrHoldsMore = errors.New("it contains other files")
 )

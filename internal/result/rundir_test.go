@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"dmgbench/internal/hostio"
 )
 
 // newRun makes a run folder with some records in it and closes it.
@@ -64,7 +66,7 @@ func TestRunFolder(t *testing.T) {
 		require.Equal(t, text, string(got))
 	}
 	_, err = d.ReadFile(PlanFile, 3)
-	require.ErrorContains(t, err, "larger than 3 bytes")
+	require.ErrorContains(t, err, "larger than the limit of 3 bytes")
 	for _, name := range []string{JournalFile, "../x", "notes.txt", ""} {
 		require.Error(t, d.WriteFile(name, nil))
 	}
@@ -208,7 +210,7 @@ func TestWriteFileHostile(t *testing.T) {
 	require.NoError(t, err)
 	defer d.Close()
 	_, err = d.ReadFile(ReportFile, 100)
-	require.ErrorIs(t, err, ErrNotRun)
+	require.ErrorIs(t, err, hostio.ErrNotRegular)
 	require.NoError(t, d.WriteFile(ReportFile, []byte("<html>")))
 	require.Equal(t, "precious", contentsOf(t, outside))
 	require.Equal(t, "<html>", contentsOf(t, filepath.Join(dir, ReportFile)))

@@ -23,52 +23,31 @@ var describeText string
 func JSONSchema() []byte { return schemaOnce() }
 
 var schemaOnce = sync.OnceValue(func() []byte {
-	s, err := buildSchema()
-	if err == nil {
-		var b []byte
-		if b, err = json.MarshalIndent(s, "", "  "); err == nil {
-			return append(b, '\n')
-		}
+	b, err := SchemaOf[Result]("dmgbench result", "What one run of one plan measured, and conclusions from it. "+
+		"Times are integer nanoseconds, sizes integer bytes, rates bytes per second.", "", nil)
+	if err != nil {
+		panic(fmt.Sprintf("building the schema of result.json: %v", err)) // the types are fixed: a test calls this
 	}
-	panic(fmt.Sprintf("building the schema of result.json: %v", err)) // the types are fixed: a test calls this
+	return b
 })
 
-// buildSchema is the schema of [Result].
-func buildSchema() (*jsonschema.Schema, error) {
-	return schemaOf[Result]("dmgbench result", "What one run of one plan measured, and conclusions from it. "+
-		"Times are integer nanoseconds, sizes integer bytes, rates bytes per second.",
-		descriptions(describeText), enums)
-}
-
-// SchemaOf is the JSON Schema of another document of schema version 1 that is
-// made from results. describe has a line "Type.property text" for each property
-// that result.json does not have; closed are the accepted values of such
-// properties.
-func SchemaOf[T any](title, description, describe string, closed map[string][]any) ([]byte, error) {
-	texts, accepted := descriptions(describeText), maps.Clone(enums)
-	maps.Copy(texts, descriptions(describe))
-	maps.Copy(accepted, closed)
-	s, err := schemaOf[T](title, description, texts, accepted)
-	if err != nil {
-		return nil, err
-	}
-	b, err := json.MarshalIndent(s, "", "  ")
-	return append(b, '\n'), err
-}
-
-// schemaOf infers the schema of T and adds texts and accepted values.
-func schemaOf[T any](
-	title, description string, texts map[string]string, closed map[string][]any,
-) (*jsonschema.Schema, error) {
+// SchemaOf is the JSON Schema of a document of schema version 1 that is made
+// from results. text has a line "Type.property text" for each property that
+// result.json does not have; closed are the accepted values of such properties.
+func SchemaOf[T any](title, description, text string, closed map[string][]any) ([]byte, error) {
 	s, err := jsonschema.For[T](nil)
 	if err != nil {
 		return nil, err
 	}
-	describe(s, reflect.TypeFor[T](), texts, closed)
+	texts, accepted := descriptions(describeText), maps.Clone(enums)
+	maps.Copy(texts, descriptions(text))
+	maps.Copy(accepted, closed)
+	describe(s, reflect.TypeFor[T](), texts, accepted)
 	s.Schema = "https://json-schema.org/draft/2020-12/schema"
 	s.Title, s.Description = title, description
 	s.Properties["schema"].Const = jsonschema.Ptr[any](SchemaVersion)
-	return s, nil
+	b, err := json.MarshalIndent(s, "", "  ")
+	return append(b, '\n'), err
 }
 
 // descriptions are lines such as those of describe.txt by "Type.property".

@@ -7,21 +7,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
+	"slices"
+
+	"dmgbench/internal/hostio"
 )
 
-// MarshalIndent is the content of result.json. Equal results give equal bytes:
-// fields have a fixed order, and a missing list is []. A number that JSON
-// cannot represent is an error that names it.
+// MarshalIndent completes the result and returns the content of result.json.
+// Equal results give equal bytes: fields have a fixed order, and a missing list
+// is []. A number that JSON cannot represent is an error that names it.
 func (r *Result) MarshalIndent() ([]byte, error) {
+	err := complete(r)
 	var b []byte
-	whole, err := complete(r)
 	if err == nil {
-		b, err = json.MarshalIndent(whole, "", "  ")
+		b, err = json.MarshalIndent(r, "", "  ")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("encoding the result: %w", err)
@@ -31,10 +32,7 @@ func (r *Result) MarshalIndent() ([]byte, error) {
 
 // CheckFinite fails if a number of the result is not finite, and names the
 // number.
-func (r *Result) CheckFinite() error {
-	_, err := complete(r)
-	return err
-}
+func (r *Result) CheckFinite() error { return complete(r) }
 
 // WriteResult writes the result to the run folder dir.
 func (r *Result) WriteResult(dir string) error {
@@ -56,45 +54,41 @@ func (d *RunDir) WriteResult(r *Result) error {
 	if err := d.WriteFile(ResultFile, b); err != nil {
 		return err
 	}
-	if s, err := encodeSummary(r, b); err == nil {
-		_ = d.WriteFile(SummaryFile, s)
+	c := *r // summarize changes the lists of its argument
+	s := summaryFile{SchemaVersion, digestOf(b), summarize(&c)}
+	if complete(s.Summary) == nil {
+		if b, err := json.Marshal(s); err == nil {
+			_ = d.WriteFile(SummaryFile, b)
+		}
 	}
 	return nil
 }
 
 // ReadResult reads a result. path is a run folder or a result.json.
 func ReadResult(path string) (*Result, error) {
-	fi, err := os.Stat(path)
-	if err == nil && fi.IsDir() {
+	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
 		path = filepath.Join(path, ResultFile)
-		fi, err = os.Stat(path)
 	}
-	hint := "give a run folder, or its result.json"
-	if err == nil && !fi.Mode().IsRegular() {
-		err = errors.New("not a regular file")
-	}
+	b, err := readFile(path)
 	if err != nil {
-		return nil, &Error{Doing: "reading result", File: path, Err: withoutPath(err), Hint: hint}
-	}
-	b, err := readBounded(path, maxFile)
-	if err != nil {
-		return nil, &Error{Doing: "reading result", File: path, Err: withoutPath(err), Hint: hint}
+		return nil, &Error{Doing: "reading result", File: path, Err: withoutPath(err),
+			Hint: "give a run folder, or its result.json"}
 	}
 	return ParseResult(path, b)
 }
 
-// readBounded reads a file of at most limit bytes.
-func readBounded(path string, limit int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
+// readFile reads a file of any folder, also through a link.
+func readFile(path string) ([]byte, error) {
+	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(b)) > limit {
-		err = fmt.Errorf("larger than %d bytes", limit)
+	dir, err := hostio.OpenDir(filepath.Dir(path))
+	if err != nil {
+		return nil, err
 	}
-	return b, err
+	defer dir.Close()
+	return dir.ReadFile(filepath.Base(path), maxFile)
 }
 
 const hintRemake = "it is damaged, or not a result.json; `dmgbench report` on the run folder makes it again"
@@ -121,7 +115,7 @@ func ParseResult(name string, data []byte) (*Result, error) {
 			return fail(fmt.Errorf("cases[%d]: %w", i, err), hintRemake)
 		}
 	}
-	return complete(&r)
+	return &r, complete(&r)
 }
 
 // lineOf is the line of a JSON error, 0 if it has none.
@@ -147,57 +141,123 @@ type Sources struct {
 
 // Sources are the digests of plan.toml and journal.jsonl as they are now.
 func (d *RunDir) Sources() (*Sources, error) {
-	plan, err := d.digest(PlanFile)
+	plan, err := d.ReadFile(PlanFile, maxFile)
 	if err != nil {
 		return nil, err
 	}
-	journal, err := d.digest(JournalFile)
-	return &Sources{Plan: plan, Journal: journal}, err
+	journal, err := d.ReadFile(JournalFile, maxFile)
+	return &Sources{Plan: digestOf(plan), Journal: digestOf(journal)}, err
 }
 
-// digest is the SHA-256 of a file in hexadecimal.
-func (d *RunDir) digest(name string) (string, error) {
-	f, err := d.openRegular(name, os.O_RDONLY)
-	if err != nil {
-		return "", &Error{Doing: "reading", File: name, Err: withoutPath(err)}
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", &Error{Doing: "reading", File: name, Err: withoutPath(err)}
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+// digestOf is the SHA-256 in hexadecimal.
+func digestOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }
 
 // Outdated reports whether plan or journal in the run folder dir have changed
-// since r, its result.json, was made. It is false for a folder without a
-// journal, which contains only a result, such as a pooled one, and for one
-// without a plan, which cannot be analysed again. Results of older versions do
-// not name their sources: for them the modification times of the files decide.
+// since r, its result.json, was made, also if r does not name its sources. It is
+// false for a folder without a journal, which contains only a result, such as a
+// pooled one, and for one without a plan, which cannot be analysed again.
 func Outdated(dir string, r *Result) (bool, error) {
 	d, err := openDir(dir)
 	if err != nil {
-		return false, &Error{Doing: "opening run folder", File: dir, Err: err}
+		return false, &Error{Doing: "opening run folder", File: dir, Err: withoutPath(err)}
 	}
 	defer d.Close()
-	for _, name := range []string{PlanFile, JournalFile} {
-		if _, err := d.root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-			return false, nil
-		}
-	}
-	if r.Sources == nil {
-		made := d.modified(ResultFile)
-		return d.modified(JournalFile).After(made) || d.modified(PlanFile).After(made), nil
-	}
 	now, err := d.Sources()
-	return err == nil && *now != *r.Sources, err
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && (r.Sources == nil || *now != *r.Sources), err
 }
 
-// modified is when a file was modified, the zero time if that is unknown.
-func (d *RunDir) modified(name string) time.Time {
-	fi, err := d.root.Lstat(name)
+// summaryFile is the content of summary.json: the part of a result.json that
+// lists of many runs show; the whole may be a hundred times as long. It is used
+// only while its digest is that of result.json.
+type summaryFile struct {
+	Schema  int     `json:"schema"`
+	Digest  string  `json:"result_sha256"`
+	Summary *Result `json:"summary"`
+}
+
+// ReadSummary reads from a run folder what lists of many runs show. Of the
+// cases that is ID, status, reason, target and whether they are the baseline.
+// Of the summaries it is the headline estimate, with the published figures and
+// warnings: of rates, of sizes on disk and of quantities with published
+// figures, or of all if the run has no rate. Claims, sessions, departures and
+// warnings are complete; fits, relations and tables are omitted.
+//
+// Without a result.json it reads the journal; then there are neither summaries
+// nor claims. It may be called from several goroutines; each call has one file
+// in memory.
+func ReadSummary(dir string) (*Result, error) {
+	d, err := openDir(dir)
 	if err != nil {
-		return time.Time{}
+		return nil, &Error{Doing: "opening run folder", File: dir, Err: withoutPath(err)}
 	}
-	return fi.ModTime()
+	defer d.Close()
+	var r *Result
+	b, err := d.ReadFile(ResultFile, maxFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		var recs []Record
+		if recs, err = d.Journal(); err == nil {
+			r, err = Fold(recs)
+		}
+	case err == nil:
+		if r := d.readSummaryFile(b); r != nil {
+			return r, nil
+		}
+		r, err = ParseResult(ResultFile, b)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return summarize(r), nil
+}
+
+// readSummaryFile reads summary.json, nil unless it belongs to the result.json
+// with this content.
+func (d *RunDir) readSummaryFile(result []byte) *Result {
+	var f summaryFile
+	b, err := d.ReadFile(SummaryFile, maxFile)
+	if err != nil || json.Unmarshal(b, &f) != nil || f.Schema != SchemaVersion || f.Summary == nil ||
+		f.Digest != digestOf(result) || complete(f.Summary) != nil {
+		return nil
+	}
+	return f.Summary
+}
+
+// rateUnit is the unit of rates, sizeOnDisk the quantity of a container's size
+// on the host.
+const (
+	rateUnit   = "B/s"
+	sizeOnDisk = "allocated"
+)
+
+// summarize replaces the lists of r by those that [ReadSummary] returns.
+func summarize(r *Result) *Result {
+	cases := make([]Case, len(r.Cases))
+	for i, c := range r.Cases {
+		cases[i] = Case{ID: c.ID, Status: c.Status, Baseline: c.Baseline, Reason: c.Reason, Target: c.Target}
+	}
+	all, main := []Summary{}, []Summary{}
+	rates := false
+	for _, s := range r.Summaries {
+		i := slices.IndexFunc(s.Estimates, func(e Estimate) bool { return e.Name == s.Headline })
+		if i < 0 {
+			continue
+		}
+		s.Bytes, s.Departures, s.BySession, s.Estimates = 0, nil, nil, s.Estimates[i:i+1]
+		all = append(all, s)
+		if rate := s.Estimates[0].Unit == rateUnit; rate || s.Op == sizeOnDisk || len(s.Published) > 0 {
+			main, rates = append(main, s), rates || rate
+		}
+	}
+	if rates {
+		all = main
+	}
+	r.Cases, r.Summaries, r.Fits, r.Relations, r.Tables = cases, all, []Fit{}, []Relation{}, nil
+	return r
 }

@@ -141,7 +141,7 @@ func endedRun(t *testing.T, ended bool) string {
 	require.NoError(t, err)
 	s := begin(1, "a").whole("a", 1)
 	if ended {
-		s.end(1, "clean").add(Record{Kind: KindRunEnd, RunEnd: &RunEnd{Status: Done}})
+		s.end(1, "clean").add(Record{RunEnd: &RunEnd{Status: Done}})
 	}
 	for i, rec := range s.recs {
 		rec.At = time.Unix(1767225600+int64(i), 0)

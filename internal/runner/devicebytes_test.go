@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/hostio"
+	"dmgbench/internal/host"
 	"dmgbench/internal/runner"
 )
 
@@ -22,7 +22,7 @@ func TestDeviceBytesThatCannotBeTold(t *testing.T) {
 	defer os.RemoveAll(at)
 	c := lived(t, once)
 	c.Places = []runner.Place{{Path: at}}
-	_, _, known := hostio.DeviceBytes(at)
+	_, _, known := host.DeviceBytes(at)
 	_, err = runner.Run(t.Context(), c)
 	require.NoError(t, err)
 	seen := 0

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"dmgbench/internal/host"
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
@@ -84,14 +85,11 @@ func (x *caseRun) deviceBytes() (*result.DeviceBytes, string) {
 	case isSimulated(x.r.c.Engine):
 		return nil, "the simulated engine has no disk"
 	}
-	rd, wr, err := hostio.DeviceBytes(x.place.dir.Path())
-	if err == nil {
-		return &result.DeviceBytes{Read: rd, Written: wr}, ""
+	rd, wr, err := host.DeviceBytes(x.place.dir.Path())
+	if err != nil {
+		return nil, err.Error()
 	}
-	if cause := errors.Unwrap(err); cause != nil { // the outer error names the path, which results do not contain
-		err = cause
-	}
-	return nil, err.Error()
+	return &result.DeviceBytes{Read: rd, Written: wr}, ""
 }
 
 // key identifies a random choice of the step: the same in every case, so that

@@ -47,32 +47,20 @@ func writeBenchfmt(w io.Writer, runs []*result.Result, _ string) error {
 		for _, r := range runs {
 			fmt.Fprintf(w, "# run: %s, seed %d, plan digest %s\n", oneLine(r.Run), r.Seed, oneLine(r.Plan.Digest))
 			names := benchNames(r)
-			for _, index := range benchSessions(r) {
-				writeSession(w, config, r, names, index, rated)
+			for ci := range r.Cases {
+				c := &r.Cases[ci]
+				for si := range c.Steps {
+					s := &c.Steps[si]
+					if (benchRate(s) != "") != rated || !c.Counts(s.Round) || s.Error != "" || s.Expect == "fail" {
+						continue
+					}
+					writeConfig(w, config, benchConfig(r, c, s))
+					writeBench(w, names[ci], s)
+				}
 			}
 		}
 	}
 	return nil
-}
-
-// writeSession writes the steps of one session that have a rate, or those that
-// have none.
-func writeSession(w io.Writer, config map[string]string, r *result.Result, names []string, index int, rated bool) {
-	writeConfig(w, config, benchConfig(r, index))
-	for ci := range r.Cases {
-		c := &r.Cases[ci]
-		for si := range c.Steps {
-			s := &c.Steps[si]
-			if s.Session != index || (benchRate(s) != "") != rated || !c.Counts(s.Round) {
-				continue
-			}
-			if s.Error != "" || s.Expect == "fail" {
-				continue
-			}
-			writeConfig(w, config, stepConfig(c, s))
-			writeBench(w, names[ci], s)
-		}
-	}
 }
 
 // benchRate is the rate of a step with workers, from gate to last done; "" if
@@ -86,43 +74,24 @@ func benchRate(s *result.Step) string {
 	return ""
 }
 
-// benchSessions are the sessions that steps belong to, in order.
-func benchSessions(r *result.Result) []int {
-	var out []int
-	for _, c := range r.Cases {
-		for _, s := range c.Steps {
-			if !slices.Contains(out, s.Session) {
-				out = append(out, s.Session)
-			}
+// benchConfig are the configuration lines of a step, as pairs: its session, and
+// what was achieved, where the name of the benchmark does not contain it. The
+// plan goes by its title: a run that is repeated from its plan.toml has another
+// file name, and benchstat sets side by side only what has the same
+// configuration.
+func benchConfig(r *result.Result, c *result.Case, s *result.Step) [][2]string {
+	at := sessionOf(r, s.Session)
+	achieved := func(key string, a *result.Achieved) [2]string {
+		if a == nil || keyValue(c, key) != "" {
+			return [2]string{key, ""}
 		}
+		return [2]string{key, a.Achieved}
 	}
-	slices.Sort(out)
-	return out
-}
-
-// benchConfig are the configuration lines of a session, as pairs. The plan goes
-// by its title: a run that is repeated from its plan.toml has another file
-// name, and benchstat sets side by side only what has the same configuration.
-func benchConfig(r *result.Result, index int) [][2]string {
-	s := sessionOf(r, index)
-	engine := strings.TrimSpace(s.Engine.Title + " " + s.Engine.Version)
-	model := strings.TrimSpace(s.Host.Model + " " + s.Host.CPU)
 	return [][2]string{
-		{"plan", cmp.Or(r.Plan.Title, r.Plan.Name)}, {"engine", engine}, {"os", osName(s.Host)}, {"arch", s.Host.Arch},
-		{"host", model},
+		{"plan", cmp.Or(r.Plan.Title, r.Plan.Name)}, {"engine", at.Engine.Title + " " + at.Engine.Version},
+		{"os", osName(at.Host)}, {"arch", at.Host.Arch}, {"host", at.Host.Model + " " + at.Host.CPU},
+		achieved("sync", s.Sync), achieved("cache", s.Cache),
 	}
-}
-
-// stepConfig is what was achieved, where the name of the benchmark does not
-// contain it.
-func stepConfig(c *result.Case, s *result.Step) [][2]string {
-	out := [][2]string{{"sync", ""}, {"cache", ""}}
-	for i, a := range []*result.Achieved{s.Sync, s.Cache} {
-		if a != nil && keyValue(c, out[i][0]) == "" {
-			out[i][1] = a.Achieved
-		}
-	}
-	return out
 }
 
 // writeConfig writes the lines that changed; an empty value takes a key away.

@@ -1,8 +1,11 @@
 package export
 
 import (
+	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"io"
 	"reflect"
@@ -26,7 +29,7 @@ type Column struct {
 	Doc  string // meaning, with the unit where the name does not contain it
 	// value is the content of the cell: text, number, boolean, list, or nil for
 	// an empty cell.
-	value func(row *csvRow) any
+	value func(row *tableRow) any
 }
 
 // columnGroups are the columns of columns.txt by section.
@@ -53,16 +56,16 @@ func parseColumns(text string) map[string][]Column {
 }
 
 // cellValue is the function that follows a path of columns.txt.
-func cellValue(path string) func(row *csvRow) any {
+func cellValue(path string) func(row *tableRow) any {
 	if name, ok := strings.CutSuffix(path, "()"); ok {
-		m, ok := reflect.TypeFor[*csvRow]().MethodByName(name)
+		m, ok := reflect.TypeFor[*tableRow]().MethodByName(name)
 		if !ok {
 			panic("csv column: no method " + path)
 		}
-		return m.Func.Interface().(func(*csvRow) any)
+		return m.Func.Interface().(func(*tableRow) any)
 	}
 	var fields [][]int
-	t := reflect.TypeFor[csvRow]()
+	t := reflect.TypeFor[tableRow]()
 	for name := range strings.SplitSeq(path, ".") {
 		f, ok := t.FieldByName(name)
 		if !ok {
@@ -73,7 +76,7 @@ func cellValue(path string) func(row *csvRow) any {
 			t = t.Elem()
 		}
 	}
-	return func(row *csvRow) any {
+	return func(row *tableRow) any {
 		v := reflect.ValueOf(row)
 		for _, f := range fields {
 			if v.Kind() == reflect.Pointer {
@@ -98,7 +101,7 @@ func Columns(r *result.Result, table string) []Column {
 	cols := slices.Clone(columnGroups["run"])
 	for _, k := range keyNames(r) {
 		doc := "value of the case's key " + k + ", as the plan writes it"
-		cols = append(cols, Column{"key_" + k, doc, func(row *csvRow) any { return keyValue(row.Case, k) }})
+		cols = append(cols, Column{"key_" + k, doc, func(row *tableRow) any { return keyValue(row.Case, k) }})
 	}
 	return slices.Concat(cols, columnGroups["case"], own)
 }
@@ -114,10 +117,11 @@ func ownColumns(table string) []Column {
 	return columnGroups[table]
 }
 
-// csvRow is what a row is about. The table decides which fields are set.
-// Methods without parameters compute cells.
-type csvRow struct {
+// tableRow is what a row of csv or a line of jsonl is about. The table decides
+// which fields are set. Methods without parameters compute cells.
+type tableRow struct {
 	Run      *result.Result
+	Session  *result.Session // of the step
 	Case     *result.Case
 	Step     *result.Step
 	Sample   *result.Sample
@@ -129,15 +133,35 @@ type csvRow struct {
 	Cell        *result.TableCell
 }
 
-// Methods of csvRow are used by columns.txt.
+// Methods of tableRow are used by columns.txt.
 
-func (x *csvRow) Counts() any     { return x.Case.Counts(x.Step.Round) }
-func (x *csvRow) IsHeadline() any { return x.Estimate.Name == x.Summary.Headline }
-func (x *csvRow) TableOp() any    { return x.Row.Op + x.Column.Op }
-func (x *csvRow) SampleRate() any { return rateCell(x.Sample.Bytes, x.Sample.DurationNS) }
+func (x *tableRow) Counts() any     { return x.Case.Counts(x.Step.Round) }
+func (x *tableRow) IsHeadline() any { return x.Estimate.Name == x.Summary.Headline }
+func (x *tableRow) TableOp() any    { return x.Row.Op + x.Column.Op }
+func (x *tableRow) SampleRate() any { return rateCell(x.Sample.Bytes, x.Sample.DurationNS) }
+
+func (x *tableRow) ToolName() any { return x.Run.Tool.Name + " " + x.Run.Tool.Version }
+func (x *tableRow) OSName() any   { return osName(x.Session.Host) }
+
+// Keys are the case's keys as one object.
+func (x *tableRow) Keys() any {
+	keys := map[string]string{}
+	for _, kv := range x.Case.Keys {
+		keys[kv[0]] = kv[1]
+	}
+	return keys
+}
+
+// CacheFound is empty for a step without a cache mode, as SyncFound is without a
+// flush.
+func (x *tableRow) CacheFound() any { return cmp.Or(x.Step.Cache, &result.Achieved{}).Achieved }
+func (x *tableRow) SyncFound() any  { return cmp.Or(x.Step.Sync, &result.Achieved{}).Achieved }
+
+// Warnings are never nil.
+func (x *tableRow) Warnings() any { return append([]result.Warning{}, x.Step.Warnings...) }
 
 // SpanNS is nil for a step without workers, as are FirstDoneNS and SpanRate.
-func (x *csvRow) SpanNS() any {
+func (x *tableRow) SpanNS() any {
 	if p := x.Step.Span; p != nil {
 		return p.LastDoneNS - p.GateNS
 	}
@@ -145,7 +169,7 @@ func (x *csvRow) SpanNS() any {
 }
 
 // FirstDoneNS is from the gate to the first worker without work.
-func (x *csvRow) FirstDoneNS() any {
+func (x *tableRow) FirstDoneNS() any {
 	if p := x.Step.Span; p != nil {
 		return p.FirstDoneNS - p.GateNS
 	}
@@ -153,7 +177,7 @@ func (x *csvRow) FirstDoneNS() any {
 }
 
 // SpanRate is all bytes over gate to last done.
-func (x *csvRow) SpanRate() any {
+func (x *tableRow) SpanRate() any {
 	if p := x.Step.Span; p != nil {
 		return rateCell(p.Bytes, p.LastDoneNS-p.GateNS)
 	}
@@ -161,7 +185,7 @@ func (x *csvRow) SpanRate() any {
 }
 
 // VolumeFree is nil while it is unknown, as is HostFree.
-func (x *csvRow) VolumeFree() any {
+func (x *tableRow) VolumeFree() any {
 	if d := x.Step.Disk; d != nil && d.VolumeFree >= 0 {
 		return d.VolumeFree
 	}
@@ -169,7 +193,7 @@ func (x *csvRow) VolumeFree() any {
 }
 
 // HostFree is nil on the simulated device.
-func (x *csvRow) HostFree() any {
+func (x *tableRow) HostFree() any {
 	if d := x.Step.Disk; d != nil && d.HostFree >= 0 {
 		return d.HostFree
 	}
@@ -177,7 +201,7 @@ func (x *csvRow) HostFree() any {
 }
 
 // PublishedRatio is nil without a published figure or a measured value.
-func (x *csvRow) PublishedRatio() any {
+func (x *tableRow) PublishedRatio() any {
 	if p := x.Cell.Published; p != nil && p.Ratio > 0 {
 		return p.Ratio
 	}
@@ -185,7 +209,7 @@ func (x *csvRow) PublishedRatio() any {
 }
 
 // Comparable is nil where no value is compared.
-func (x *csvRow) Comparable() any {
+func (x *tableRow) Comparable() any {
 	if p := x.Cell.Published; p != nil && x.Cell.Estimate != nil {
 		return p.Comparable
 	}
@@ -215,25 +239,19 @@ func formatCell(v any) string {
 	case []string:
 		return PlainCell(strings.Join(v, "; "))
 	case []result.Warning:
-		return joinCell(v, func(w result.Warning) string { return w.Kind + ": " + w.Text })
+		var texts []string
+		for _, w := range v {
+			texts = append(texts, w.Kind+": "+w.Text)
+		}
+		return formatCell(texts)
 	case []result.PublishedValue:
-		return joinCell(v, func(p result.PublishedValue) string {
-			if p.Statistic == "" {
-				return p.Text
-			}
-			return p.Text + " (" + p.Statistic + ")"
-		})
+		var texts []string
+		for _, p := range v {
+			texts = append(texts, strings.TrimSuffix(p.Text+" ("+p.Statistic+")", " ()"))
+		}
+		return formatCell(texts)
 	}
 	return fmt.Sprint(v) // integers
-}
-
-// joinCell is a list as one cell.
-func joinCell[T any](list []T, format func(T) string) string {
-	texts := make([]string, len(list))
-	for i, v := range list {
-		texts[i] = format(v)
-	}
-	return PlainCell(strings.Join(texts, "; "))
 }
 
 // PlainCell makes text a cell that a spreadsheet does not take for a formula:
@@ -276,7 +294,7 @@ func writeCSV(w io.Writer, rs []*result.Result, table string) error {
 	}
 	err := cw.Write(cells)
 	for _, r := range rs {
-		forEachRow(r, table, func(x *csvRow) {
+		forEachRow(r, table, func(x *tableRow) {
 			for i, c := range cols {
 				cells[i] = formatCell(c.value(x))
 			}
@@ -292,7 +310,7 @@ func writeCSV(w io.Writer, rs []*result.Result, table string) error {
 }
 
 // forEachRow calls do with each row of a table.
-func forEachRow(r *result.Result, table string, do func(x *csvRow)) {
+func forEachRow(r *result.Result, table string, do func(x *tableRow)) {
 	switch table {
 	case "tables":
 		forEachTableCell(r, do)
@@ -307,7 +325,7 @@ func forEachRow(r *result.Result, table string, do func(x *csvRow)) {
 				c = &r.Cases[i]
 			}
 			for ei := range s.Estimates {
-				do(&csvRow{Run: r, Case: c, Summary: s, Estimate: &s.Estimates[ei]})
+				do(&tableRow{Run: r, Case: c, Summary: s, Estimate: &s.Estimates[ei]})
 			}
 		}
 		return
@@ -315,7 +333,7 @@ func forEachRow(r *result.Result, table string, do func(x *csvRow)) {
 	for ci := range r.Cases {
 		c := &r.Cases[ci]
 		for si := range c.Steps {
-			row := csvRow{Run: r, Case: c, Step: &c.Steps[si]}
+			row := tableRow{Run: r, Session: sessionOf(r, c.Steps[si].Session), Case: c, Step: &c.Steps[si]}
 			if table == "steps" {
 				do(&row)
 				continue
@@ -331,7 +349,7 @@ func forEachRow(r *result.Result, table string, do func(x *csvRow)) {
 // forEachTableCell calls do with the cells of the plan's tables. A cell without
 // an estimate gets an empty one, with the reason. Cells without headings, in
 // results of other programs, are omitted.
-func forEachTableCell(r *result.Result, do func(x *csvRow)) {
+func forEachTableCell(r *result.Result, do func(x *tableRow)) {
 	for ti := range r.Tables {
 		t := &r.Tables[ti]
 		for i, cells := range t.Cells[:min(len(t.Cells), len(t.Rows))] {
@@ -344,8 +362,33 @@ func forEachTableCell(r *result.Result, do func(x *csvRow)) {
 						e.Unit = c.Published.Unit
 					}
 				}
-				do(&csvRow{Run: r, Table: t, Row: &t.Rows[i], Column: &t.Columns[k], Cell: c, Estimate: e})
+				do(&tableRow{Run: r, Table: t, Row: &t.Rows[i], Column: &t.Columns[k], Cell: c, Estimate: e})
 			}
 		}
 	}
+}
+
+// writeJSONL writes one line for each timed file. A line can be understood
+// without the others. Lines of rounds that do not count have "counts": false.
+func writeJSONL(w io.Writer, rs []*result.Result, _ string) (err error) {
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false) // names stay readable: the lines are not for HTML
+	for _, r := range rs {
+		forEachRow(r, Tables[0], func(x *tableRow) {
+			line.Reset()
+			separator := "{"
+			for _, c := range columnGroups["jsonl"] {
+				fmt.Fprintf(&line, "%s%q:", separator, c.Name)
+				separator = ","
+				err = cmp.Or(err, enc.Encode(c.value(x)))
+				line.Truncate(line.Len() - 1) // without the line end of Encode
+			}
+			line.WriteString("}\n")
+			if err == nil {
+				_, err = w.Write(line.Bytes())
+			}
+		})
+	}
+	return err
 }

@@ -20,33 +20,14 @@ import (
 	"dmgbench/internal/result"
 )
 
-// format is one row of [formats].
-type format struct {
-	name   string
-	single bool // contains one run
-	// write writes one or more runs. The table is that of csv, else "".
-	write func(w io.Writer, rs []*result.Result, table string) error
-}
-
-var formats = []format{
-	{"csv", false, writeCSV},
-	{"json", true, writeJSON},
-	{"jsonl", false, writeJSONL},
-	{"benchfmt", false, writeBenchfmt},
-	{"openmetrics", true, writeOpenMetrics},
+// formats write one or more runs by name of the format. The table is that of
+// csv, else "".
+var formats = map[string]func(w io.Writer, rs []*result.Result, table string) error{
+	"csv": writeCSV, "json": writeJSON, "jsonl": writeJSONL, "benchfmt": writeBenchfmt, "openmetrics": writeOpenMetrics,
 }
 
 // Formats are the names of the formats that [Write] accepts.
-var Formats = formatNames()
-
-// formatNames is in the order of the table.
-func formatNames() []string {
-	var names []string
-	for _, f := range formats {
-		names = append(names, f.name)
-	}
-	return names
-}
+var Formats = []string{"csv", "json", "jsonl", "benchfmt", "openmetrics"}
 
 // ErrOneRun is the error of an export of several runs that can contain only
 // one.
@@ -58,13 +39,14 @@ var ErrOneRun = errors.New("export each run separately")
 // number that is not finite is an error that names it: no format can represent
 // it.
 func Write(w io.Writer, rs []*result.Result, formatName, table string) error {
-	i := slices.IndexFunc(formats, func(f format) bool { return f.name == formatName })
+	write, known := formats[formatName]
+	isSingle := formatName == "json" || formatName == "openmetrics" || table == "tables"
 	switch {
-	case i < 0:
+	case !known:
 		return fmt.Errorf("exporting %q: not one of %s", formatName, strings.Join(Formats, ", "))
 	case table != "" && formatName != "csv":
 		return fmt.Errorf("exporting %s: only csv has tables", formatName)
-	case len(rs) > 1 && (formats[i].single || table == "tables"):
+	case len(rs) > 1 && isSingle:
 		return fmt.Errorf("exporting %d runs: %s contains one run: %w", len(rs), cmp.Or(table, formatName), ErrOneRun)
 	}
 	// Before the first byte, so that an error leaves no half-written file.
@@ -74,7 +56,7 @@ func Write(w io.Writer, rs []*result.Result, formatName, table string) error {
 		}
 	}
 	b := bufio.NewWriter(w)
-	err := formats[i].write(b, rs, table)
+	err := write(b, rs, table)
 	if err == nil {
 		err = b.Flush()
 	}

@@ -176,7 +176,13 @@ func TestJSONLines(t *testing.T) {
 	require.Len(t, lines, 8)
 	counting := 0
 	for _, l := range lines {
-		var s sampleLine
+		var s struct {
+			Engine     string
+			Counts     bool
+			Bytes      int64
+			DurationNS int64 `json:"duration_ns"`
+			Rate       *float64
+		}
 		require.NoError(t, json.Unmarshal([]byte(l), &s))
 		require.Equal(t, "in-process", s.Engine)
 		require.InEpsilon(t, float64(s.Bytes)/float64(s.DurationNS)*1e9, *s.Rate, 1e-12)

@@ -15,32 +15,19 @@ type family struct {
 	name, help, unit string
 	labels           []string // names, of the samples that were added
 	lines            []string
-	seen             map[string]bool
 }
 
-// add adds a sample; a second one with the same labels would spoil the whole
-// file and is left out.
+// add adds a sample with labels, as pairs; a second one with the same labels
+// would spoil the whole file and is left out.
 func (f *family) add(value string, labels ...string) {
-	var b strings.Builder
-	for i := 0; i < len(labels); i += 2 {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(labels[i] + `="` + escapeLabel(labels[i+1]) + `"`)
+	var names, pairs []string
+	for pair := range slices.Chunk(labels, 2) {
+		names, pairs = append(names, pair[0]), append(pairs, pair[0]+`="`+escapeLabel(pair[1])+`"`)
 	}
-	if f.seen[b.String()] {
-		return
+	series := f.name + "{" + strings.Join(pairs, ",") + "} "
+	if !slices.ContainsFunc(f.lines, func(l string) bool { return strings.HasPrefix(l, series) }) {
+		f.labels, f.lines = names, append(f.lines, series+value)
 	}
-	if f.seen == nil {
-		f.seen = map[string]bool{}
-	}
-	f.seen[b.String()] = true
-	f.labels = f.labels[:0]
-	for i := 0; i < len(labels); i += 2 {
-		f.labels = append(f.labels, labels[i])
-	}
-	// Samples of a family are adjacent in the file, as the format requires.
-	f.lines = append(f.lines, f.name+"{"+b.String()+"} "+value)
 }
 
 // labelEscapes are those of the text format; other characters are valid in
@@ -73,30 +60,18 @@ func writeOpenMetrics(w io.Writer, rs []*result.Result, _ string) error {
 // metricFamilies are all families in the order of the file, also those without
 // samples.
 func metricFamilies(r *result.Result) []*family {
-	return slices.Concat([]*family{runInfo(r), runTimes(r)}, estimateFamilies(r), stateFamilies(r))
-}
-
-// runInfo is a metric with the facts of the run as labels, the usual form for text
-// in Prometheus.
-func runInfo(r *result.Result) *family {
-	f := &family{name: "dmgbench_run_info", help: "The run, always 1."}
-	s := &result.Session{}
-	if len(r.Sessions) > 0 {
-		s = &r.Sessions[0]
-	}
-	f.add("1", "plan", r.Plan.Name, "digest", r.Plan.Digest, "run", r.Run, "status", r.Status,
+	// A metric with the facts of the run as labels is the usual form for text in
+	// Prometheus.
+	info := &family{name: "dmgbench_run_info", help: "The run, always 1."}
+	s := append(slices.Clone(r.Sessions), result.Session{})[0]
+	info.add("1", "plan", r.Plan.Name, "digest", r.Plan.Digest, "run", r.Run, "status", r.Status,
 		"version", r.Tool.Version, "engine", s.Engine.Title, "os", osName(s.Host), "model", s.Host.Model)
-	return f
-}
-
-// runTimes is when the run ended; a run that has not ended has no sample.
-func runTimes(r *result.Result) *family {
-	f := &family{name: "dmgbench_run_end_timestamp_seconds", unit: "seconds",
+	end := &family{name: "dmgbench_run_end_timestamp_seconds", unit: "seconds",
 		help: "When the last session ended, Unix time."}
 	if n := len(r.Sessions); n > 0 && !r.Sessions[n-1].Finished.IsZero() {
-		f.add(strconv.FormatInt(r.Sessions[n-1].Finished.Unix(), 10), "plan", r.Plan.Name)
+		end.add(strconv.FormatInt(r.Sessions[n-1].Finished.Unix(), 10), "plan", r.Plan.Name)
 	}
-	return f
+	return slices.Concat([]*family{info, end}, estimateFamilies(r), stateFamilies(r))
 }
 
 // metricOf are name and unit by the unit of an estimate.
