@@ -182,9 +182,7 @@ func (a *app) newHdiutil(ctx context.Context, c engineConfig) (engine.Engine, er
 	if err != nil {
 		return nil, errors.Join(err, remove())
 	}
-	// In reverse order: the engine detaches its images before their folder
-	// goes.
-	a.atExit = append(a.atExit, remove, e.Close)
+	a.atExit = append(a.atExit, remove)
 	return e, nil
 }
 

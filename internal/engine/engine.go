@@ -15,7 +15,9 @@ import (
 	"strings"
 	"time"
 
+	"dmgbench/internal/container"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/image"
 	"dmgbench/internal/workload"
 )
 
@@ -40,6 +42,23 @@ type Spec struct {
 	Cache       hostio.CacheMode // how the container's host files are opened
 	Preallocate bool             // directory: reserve a file's space before its timed write
 	Passphrase  []byte
+}
+
+// Encrypted reports whether the image is to be encrypted.
+func (s Spec) Encrypted() bool { return s.Encryption != "" && s.Encryption != image.NotEncrypted }
+
+// WithPassphrase returns the spec with a passphrase: that of the spec, else
+// pass, and none for an image that is not encrypted.
+func (s Spec) WithPassphrase(pass []byte) (Spec, error) {
+	switch {
+	case !s.Encrypted():
+		s.Passphrase = nil
+	case len(s.Passphrase) == 0 && len(pass) == 0:
+		return s, fmt.Errorf("encryption %s without a passphrase: %w", s.Encryption, container.ErrPassphrase)
+	case len(s.Passphrase) == 0:
+		s.Passphrase = pass
+	}
+	return s, nil
 }
 
 // Action is what a step does to an existing container, as far as engines differ
@@ -108,7 +127,9 @@ type Made struct {
 	Size       int64
 	BandSize   int64 // 0: no bands
 	Backend    string
-	ServedBy   string // when it was attached last: loop, fuse+loop, fuse, or as asked kernel or helper; "" where that is not known
+	// ServedBy is what served it when it was attached last: loop, fuse+loop,
+	// fuse, or as requested kernel or helper; "" where that is not known.
+	ServedBy string
 }
 
 // AttachOptions of one attach.
@@ -144,6 +165,43 @@ type Report struct {
 	// Retried is the time that failed tries and the pauses after them took, as
 	// part of the action.
 	Retried time.Duration
+}
+
+// Warn adds a warning.
+func (r *Report) Warn(format string, args ...any) {
+	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
+}
+
+// Find adds a finding of a check.
+func (r *Report) Find(text string) { r.Findings = append(r.Findings, text) }
+
+// Note sets a reported figure; an empty value is left out.
+func (r *Report) Note(key, value string) {
+	if value == "" {
+		return
+	}
+	if r.Reported == nil {
+		r.Reported = map[string]string{}
+	}
+	r.Reported[key] = value
+}
+
+// Add appends another report.
+func (r *Report) Add(o Report) {
+	r.Freed += o.Freed
+	r.Retried += o.Retried
+	r.Findings = append(r.Findings, o.Findings...)
+	r.Warnings = append(r.Warnings, o.Warnings...)
+	for k, v := range o.Reported {
+		r.Note(k, v)
+	}
+}
+
+// Take returns the report and empties it.
+func (r *Report) Take() Report {
+	taken := *r
+	*r = Report{}
+	return taken
 }
 
 // Attachment is an attached image.
@@ -251,35 +309,30 @@ func Probe(ctx context.Context, e Engine, dir *hostio.Dir) (err error) {
 		s = Spec{}
 	}
 	c, err := e.Create(ctx, dir, ".dmgbench-probe", s)
-	if err != nil {
-		return fmt.Errorf("probing engine %q: %w", e.Info().Name, err)
+	if err == nil {
+		clean := context.WithoutCancel(ctx)
+		err = errors.Join(probeFile(ctx, clean, c), c.Remove(clean))
 	}
-	clean := context.WithoutCancel(ctx)
-	err = errors.Join(probeFile(ctx, clean, c), c.Remove(clean))
 	if err != nil {
 		return fmt.Errorf("probing engine %q: %w", e.Info().Name, err)
 	}
 	return nil
 }
 
+// probeFile writes a file while c is attached.
 func probeFile(ctx, clean context.Context, c Container) error {
 	a, err := c.Attach(ctx, AttachOptions{})
 	if err != nil {
 		return err
 	}
-	err = probeWriting(a.Volume())
+	f, err := a.Volume().Create("probe", probeWrite, workload.FileOptions{})
+	if err == nil {
+		_, err = f.WriteAt(make([]byte, probeWrite), 0)
+		if err == nil {
+			_, err = f.Sync(hostio.SyncFull)
+		}
+		err = errors.Join(err, f.Close())
+	}
 	_, e := a.Detach(clean, err != nil)
 	return errors.Join(err, e)
-}
-
-func probeWriting(v workload.Volume) error {
-	f, err := v.Create("probe", probeWrite, workload.FileOptions{})
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(make([]byte, probeWrite), 0)
-	if err == nil {
-		_, err = f.Sync(hostio.SyncFull)
-	}
-	return errors.Join(err, f.Close())
 }

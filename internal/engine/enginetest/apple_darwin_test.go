@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/clock"
@@ -23,7 +22,6 @@ func TestApple(t *testing.T) {
 	require.NoError(t, err)
 	e, err := hdiutil.New(t.Context(), hdiutil.Apple("macOS "+strings.TrimSpace(string(version)), clock.NewReal()))
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, e.Close()) })
 	const keeps = "Apple's tools decide when freed space goes back to the host"
 	readOnly := []string{"UDRO", "UDCO", "UDZO", "UDBZ", "ULFO", "ULMO", "UDTO", "UFBI"}
 	for _, c := range []struct {

@@ -6,14 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil/command"
+	"dmgbench/internal/host"
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/workload"
 	"dmgbench/internal/workload/folder"
@@ -28,12 +29,12 @@ type attachment struct {
 	disk     string         // the image's whole disk, which is detached
 	device   command.Entity // that carries the volume
 	point    string         // our mount point, "" if attached without mounting
-	mounted  Mount          // as in the system's table
+	mounted  host.Mount     // as in the system's table
 	root     *hostio.Dir
 	vol      *folder.Volume
 	readOnly bool
 	start    time.Time // of attaching
-	report   reportBuilder
+	report   engine.Report
 	detached bool
 	foreign  bool // another process had attached the image: not ours to detach
 }
@@ -48,14 +49,14 @@ var (
 // error the image is not attached, or the error says so and Remove refuses. An
 // image that another process has attached is an error and stays attached.
 func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Attachment, error) {
-	if err := c.checkDetached(ctx, "attaching"); err != nil {
+	if err := c.CheckDetached(ctx, "attaching"); err != nil {
 		return nil, err
 	}
-	a := &attachment{c: c, readOnly: o.ReadOnly || c.format.ReadOnly, start: c.e.d.clock.Wall()}
+	a := &attachment{c: c, readOnly: o.ReadOnly || c.format.ReadOnly, start: c.e.o.Clock.Wall()}
 	if !o.NoMount {
 		var err error
-		if a.point, err = c.e.makeMountPoint(); err != nil {
-			return nil, err
+		if a.point, err = os.MkdirTemp(c.e.o.WorkDir, mountPointPattern); err != nil {
+			return nil, fmt.Errorf("making a mount point: %w", err)
 		}
 	}
 	if err := a.attach(ctx, o); err != nil {
@@ -65,97 +66,80 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 		c.left = left != nil || a.foreign
 		return nil, errors.Join(err, left)
 	}
-	c.open = a
+	c.open, c.Attached = a, true
 	return a, nil
 }
 
-// makeMountPoint makes an empty folder for one mount.
-func (e *Engine) makeMountPoint() (string, error) {
-	e.mounts++
-	dir := filepath.Join(e.o.WorkDir, "mnt"+strconv.Itoa(e.mounts))
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return "", fmt.Errorf("making a mount point: %w", err)
-	}
-	return dir, nil
-}
+// mountPointPattern names the mount points in the working folder.
+const mountPointPattern = "mnt*"
 
 func (a *attachment) attach(ctx context.Context, o engine.AttachOptions) error {
-	c := a.c
-	served := c.spec.ServedBy
-	if served == auto {
-		served = ""
-	}
-	verify := !o.NoVerify && c.format.UDIF
-	ao := command.AttachOptions{Image: c.path(), MountPoint: a.point, ReadOnly: a.readOnly, Verify: verify,
-		ServedBy: served, Passphrase: c.passphrase()}
-	k := call{doing: "attaching", object: c.File, cmd: command.Attach(ao)}
+	c, line := a.c, "hdiutil attach"
 	if c.backend == backendDiskutil {
-		k.cmd = command.AttachDiskutil(ao)
+		line = "diskutil image attach"
 	}
-	if verify {
-		k.bytes = c.size
-	}
+	args := command.Args{Image: c.path, MountPoint: a.point, ReadOnly: a.readOnly, Secrets: c.secrets(),
+		Verify: !o.NoVerify && c.format.UDIF, Kernel: c.spec.ServedBy == kernel, Helper: c.spec.ServedBy == helper}
 	var got command.Attached
-	k.check = func(out []byte) (err error) {
+	k := call{doing: "attaching", object: c.File, cmd: command.New(line, args), check: func(out []byte) (err error) {
 		var around string
 		got, around, err = command.ParseAttach(out)
-		a.report.note("attach_around", strings.Join(command.ParseMessages(around).Lines, "\n"))
+		a.report.Note("attach_around", strings.Join(command.ParseMessages(around).Lines, "\n"))
+		return err
+	}}
+	if args.Verify {
+		k.bytes = c.size
+	}
+	if err := c.e.run(ctx, &a.report, k); err != nil {
 		return err
 	}
-	if _, err := c.e.d.run(ctx, &a.report, k); err != nil {
-		return err
+	a.disk, _ = got.Disk() // which the parser found
+	a.device = got.Candidate()
+	a.report.Note("device", a.disk)
+	a.report.Note("scheme", got.Scheme())
+	if c.servedBy = c.spec.ServedBy; c.servedBy == auto {
+		c.servedBy = ""
 	}
-	var err error
-	if a.disk, err = got.Disk(); err != nil {
-		return err
-	}
-	a.report.note("device", a.disk)
-	a.report.note("scheme", got.Scheme())
-	a.device, _ = got.Candidate()
-	c.servedBy = served
-	if a.point != "" {
-		return a.openMount(got)
-	}
-	if elsewhere := got.MountPoints(); len(elsewhere) > 0 {
-		return a.foreignError(elsewhere[0])
+	points := got.MountPoints()
+	switch at := slices.IndexFunc(got.Entities, func(e command.Entity) bool { return a.isPoint(e.MountPoint) }); {
+	case at >= 0:
+		a.device = got.Entities[at]
+		return a.openMount()
+	case len(points) > 0:
+		a.foreign = true
+		return a.failed(fmt.Errorf("%w: it was attached already and is mounted on %q", ErrNoResult, points[0]))
+	case a.point != "":
+		return a.failed(fmt.Errorf("%w: the image was attached without a mount", ErrNoResult))
 	}
 	return nil
 }
 
-// foreignError is the error of an image that another process has attached.
-func (a *attachment) foreignError(where string) error {
-	a.foreign = true
-	return fmt.Errorf("attaching %q: %w: it was attached already and is mounted on %q", a.c.File, ErrNoResult, where)
+// isPoint reports whether a path is that of our mount point.
+func (a *attachment) isPoint(path string) bool {
+	return a.point != "" && path != "" && sameFile(path, a.point)
 }
 
+func (a *attachment) failed(err error) error { return fmt.Errorf("attaching %q: %w", a.c.File, err) }
+
 // openMount checks that the volume is mounted as requested, and opens it.
-func (a *attachment) openMount(got command.Attached) error {
+func (a *attachment) openMount() error {
 	c := a.c
-	v, ok := got.Volume(func(p string) bool { return sameFile(p, a.point) })
-	switch elsewhere := got.MountPoints(); {
-	case len(elsewhere) == 0:
-		return fmt.Errorf("attaching %q: %w: the image was attached without a mount", c.File, ErrNoResult)
-	case !ok || !sameFile(v.MountPoint, a.point):
-		return a.foreignError(elsewhere[0])
-	}
-	a.device = v
 	m, ok, err := c.e.host.mountedOn(a.point)
 	switch {
 	case err != nil:
-		return fmt.Errorf("attaching %q: %w", c.File, err)
+		return a.failed(err)
 	case !ok:
-		return fmt.Errorf("attaching %q: %w: the tool reports a mount that the system's table does not have", c.File,
-			ErrNoResult)
+		return a.failed(fmt.Errorf("%w: the tool reports a mount that the system's table does not have", ErrNoResult))
 	case m.ReadOnly && !a.readOnly:
-		return fmt.Errorf("attaching %q: %w: the volume was mounted read-only", c.File, ErrNoResult)
+		return a.failed(fmt.Errorf("%w: the volume was mounted read-only", ErrNoResult))
 	}
 	a.mounted = m
 	if c.e.host.ServedBy != nil {
-		c.servedBy = cmp.Or(c.e.host.ServedBy(a.disk, m.Kind, c.path()), c.servedBy)
+		c.servedBy = cmp.Or(c.e.host.ServedBy(a.disk, m.Type, c.path), c.servedBy)
 	}
-	a.report.note("mounted_as", m.Kind)
-	if len(c.fs.types) > 0 && !slices.Contains(c.fs.types, m.Kind) && !strings.HasPrefix(m.Kind, "fuse") {
-		a.report.warn("the volume is mounted as %s, %s was asked for", m.Kind, c.fs.name)
+	a.report.Note("mounted_as", m.Type)
+	if len(c.fs.types) > 0 && !slices.Contains(c.fs.types, m.Type) && !strings.HasPrefix(m.Type, "fuse") {
+		a.report.Warn("the volume is mounted as %s, %s was asked for", m.Type, c.fs.name)
 	}
 	return a.openVolume()
 }
@@ -165,7 +149,7 @@ func (a *attachment) openVolume() error {
 	if err != nil {
 		return fmt.Errorf("opening the volume of %q: %w", a.c.File, err)
 	}
-	if err := checkWritable(a.point); err != nil && !a.readOnly {
+	if err := unix.Access(a.point, unix.W_OK|unix.X_OK); err != nil && !a.readOnly {
 		root.Close()
 		return fmt.Errorf("opening the volume of %q: this user may not write to it: %w", a.c.File, err)
 	}
@@ -191,7 +175,4 @@ func (a *attachment) Volume() workload.Volume {
 
 // TakeReport returns what attaching reported: retries as warnings, figures and
 // messages of the tool.
-func (a *attachment) TakeReport() engine.Report { return a.report.take() }
-
-// Device is the device that carries the volume.
-func (a *attachment) Device() string { return a.device.Device }
+func (a *attachment) TakeReport() engine.Report { return a.report.Take() }

@@ -22,12 +22,16 @@ var readers = map[string]func(out []byte) error{
 		}
 		return err
 	},
-	"info":        func(out []byte) error { _, err := command.ParseInfo(out); return err },
+	"info":        func(out []byte) error { _, _, _, err := command.ParseInfo(out); return err },
 	"imageinfo":   func(out []byte) error { _, err := command.ParseImageInfo(out); return err },
 	"isencrypted": func(out []byte) error { _, err := command.ParseIsEncrypted(out); return err },
-	"limits":      func(out []byte) error { _, err := command.ParseLimits(out); return err },
 	"trims":       func(out []byte) error { _, err := command.ParseTrims(out, "/dev/disk0"); return err },
-	"compact":     func(out []byte) error { _, err := command.ParseCompact(out); return err },
+	"compact": func(out []byte) error {
+		if command.ParseCompact(out) == "" {
+			return command.ErrNoResult
+		}
+		return nil
+	},
 }
 
 // known are the classes that failures of these answers have to be given.

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil/command"
@@ -20,57 +19,54 @@ import (
 // Check checks the container ("container"), the volume ("volume"), or both
 // (""). The image may be attached without a mount: then the volume is checked
 // on the device of that attachment.
-func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report, error) {
-	check := c.checkDetached
+func (c *image) Check(ctx context.Context, o engine.CheckOptions) (t engine.Report, err error) {
+	check := c.CheckDetached
 	if c.open != nil && c.open.point == "" {
 		check = c.CheckSame
 	}
 	if err := check(ctx, "checking"); err != nil {
-		return engine.Report{}, err
+		return t, err
 	}
-	var t reportBuilder
-	var err error
-	switch o.What {
-	case "container", "":
-		if err = c.checkContainer(ctx, &t); err == nil && o.What == "" {
-			err = c.checkVolume(ctx, &t, o.Repair)
-		}
-	case "volume":
+	if !slices.Contains([]string{"", "container", "volume"}, o.What) {
+		return t, c.e.refuse(c.backend, "checking "+o.What, "check the container or the volume")
+	}
+	if o.What != "volume" {
+		err = c.checkContainer(ctx, &t)
+	}
+	if o.What != "container" && err == nil {
 		err = c.checkVolume(ctx, &t, o.Repair)
-	default:
-		err = c.e.refuse(c.backend, "checking "+o.What, "check the container or the volume")
 	}
-	return t.take(), err
+	return t, err
 }
 
 // checkContainer verifies the stored checksum of formats that have one. Of the
 // others it checks encryption and structure, and whether the tool can read what
 // describes the image.
-func (c *image) checkContainer(ctx context.Context, t *reportBuilder) error {
-	if c.format.UDIF && c.e.can.hdiutil {
-		return c.ask(ctx, t, call{doing: "verifying", cmd: command.Verify(c.path(), c.passphrase()), bytes: c.size})
+func (c *image) checkContainer(ctx context.Context, t *engine.Report) error {
+	byHdiutil := c.e.can.present[backendHdiutil]
+	if c.format.UDIF && byHdiutil {
+		return c.ask(ctx, t, call{doing: "verifying", cmd: c.command("hdiutil verify"), bytes: c.size})
 	}
-	t.note("verify", "not applicable: "+c.format.Name+" stores no checksum")
-	if c.passphrase() != nil && c.e.can.hdiutil && c.format.Name != diskimage.ASIF {
-		encrypted := true
-		err := c.ask(ctx, t,
-			call{doing: "checking", cmd: command.IsEncrypted(c.path()), check: func(out []byte) (err error) {
-				encrypted, err = command.ParseIsEncrypted(out)
+	t.Note("verify", "not applicable: "+c.format.Name+" stores no checksum")
+	if c.spec.Encrypted() && byHdiutil && c.format.Name != diskimage.ASIF {
+		err := c.ask(ctx, t, call{doing: "checking", cmd: c.command("hdiutil isencrypted"),
+			check: func(out []byte) error {
+				encrypted, err := command.ParseIsEncrypted(out)
+				if err == nil && !encrypted {
+					t.Find("the tool finds the image not encrypted")
+				}
 				return err
 			}})
 		if err != nil || len(t.Findings) > 0 {
 			return err
 		}
-		if !encrypted {
-			t.addFinding("the tool finds the image not encrypted")
-		}
 	}
 	if err := c.checkStructure(t); err != nil {
 		return err
 	}
-	cmd := command.ImageInfo(c.path(), c.passphrase())
-	if c.backend == backendDiskutil || !c.e.can.hdiutil {
-		cmd = command.ImageInfoDiskutil(c.path(), c.passphrase())
+	cmd := c.command("hdiutil imageinfo")
+	if c.backend == backendDiskutil || !byHdiutil {
+		cmd = c.command("diskutil image info") // the only command that reads ASIF
 	}
 	return c.ask(ctx, t, call{doing: "checking", cmd: cmd, check: func(out []byte) error {
 		i, err := command.ParseImageInfo(out)
@@ -81,29 +77,29 @@ func (c *image) checkContainer(ctx context.Context, t *reportBuilder) error {
 	}})
 }
 
-func (c *image) reportInfo(t *reportBuilder, i command.Image) {
-	t.note("format", i.Format)
-	t.note("scheme", i.Scheme)
+func (c *image) reportInfo(t *engine.Report, i command.Image) {
+	t.Note("format", i.Format)
+	t.Note("scheme", i.Scheme)
 	if i.Encrypted {
-		t.note("encrypted", "yes")
+		t.Note("encrypted", "yes")
 	}
 	if i.Size != 0 {
-		t.note("size", strconv.FormatInt(i.Size, 10))
+		t.Note("size", strconv.FormatInt(i.Size, 10))
 	}
 	if i.Size != 0 && c.info.size != 0 && i.Size != c.info.size {
-		t.addFinding(fmt.Sprintf("the tool finds a device of %d bytes, the container %d", i.Size, c.info.size))
+		t.Find(fmt.Sprintf("the tool finds a device of %d bytes, the container %d", i.Size, c.info.size))
 	}
 }
 
 // ask runs a command that reads the container; a verdict on the image is a
 // finding. While the image is attached it is run once, since the system keeps
 // the file locked as long ("Resource temporarily unavailable").
-func (c *image) ask(ctx context.Context, t *reportBuilder, k call) error {
+func (c *image) ask(ctx context.Context, t *engine.Report, k call) error {
 	k.object = c.File
 	if c.open != nil {
 		k.tries = 1
 	}
-	_, err := c.e.d.run(ctx, t, k)
+	err := c.e.run(ctx, t, k)
 	if e, ok := errors.AsType[*ToolError](err); ok && c.open != nil && isTransient(err) {
 		e.Hint = "detach the image before its container is checked"
 	}
@@ -112,7 +108,7 @@ func (c *image) ask(ctx context.Context, t *reportBuilder, k call) error {
 
 // addVerdict turns a tool's verdict on the image into a finding. Errors that
 // prevented the check stay errors.
-func addVerdict(t *reportBuilder, err error) error {
+func addVerdict(t *engine.Report, err error) error {
 	e, ok := errors.AsType[*ToolError](err)
 	if !ok {
 		return err
@@ -121,64 +117,54 @@ func addVerdict(t *reportBuilder, err error) error {
 	case Busy, Locked, Missing, Deadline, Killed, Canceled, Permission, NotPermitted, NoHelper, NoDevice, NoSpace, Auth:
 		return err
 	}
-	t.addFinding(e.Error())
+	t.Find(e.Error())
 	return nil
 }
 
 // checkStructure checks the container's files and both partition tables of
 // images of dmgbench. Apple's attach verifies them; here the check also finds a
 // damaged table that a copy replaces.
-func (c *image) checkStructure(t *reportBuilder) error {
+func (c *image) checkStructure(t *engine.Report) error {
 	if c.e.isApple() || c.open != nil { // the tool has open what is attached
 		return nil
 	}
-	list, err := container.Verify(c.Dir, c.File, container.OpenOptions{Passphrase: c.passphrase()})
-	if errors.Is(err, errors.ErrUnsupported) { // a format without a check
-		return nil
-	}
-	if err != nil {
-		return engine.Gone(err)
-	}
+	o := container.OpenOptions{ReadOnly: true, Passphrase: c.spec.Passphrase}
+	list, err := container.Verify(c.Dir, c.File, o)
 	for _, f := range list {
-		t.addFinding(f.String())
+		t.Find(f.String())
 	}
-	img, err := container.Open(c.Dir, c.File, container.OpenOptions{ReadOnly: true, Passphrase: c.passphrase()})
+	var img container.Image
+	if err == nil {
+		img, err = container.Open(c.Dir, c.File, o)
+	}
 	switch {
-	case err == nil:
-		return errors.Join(c.checkTable(t, img), img.Close())
-	case errors.Is(err, errors.ErrUnsupported):
+	case errors.Is(err, errors.ErrUnsupported): // a format without a check
 		return nil
-	case !errors.Is(err, container.ErrCorrupt):
-		return engine.Gone(err)
-	case len(list) == 0:
-		t.addFinding(err.Error())
-	}
-	return nil
-}
-
-func (c *image) checkTable(t *reportBuilder, img blockdev.Device) error {
-	if c.fs.name == "none" {
-		return nil
-	}
-	_, warnings, err := gpt.Read(img)
-	switch {
-	case errors.Is(err, gpt.ErrNoTable), errors.Is(err, gpt.ErrDamaged),
-		errors.Is(err, gpt.ErrInvalid), errors.Is(err, gpt.ErrTooSmall):
-		t.addFinding(err.Error())
+	case errors.Is(err, container.ErrCorrupt):
+		if len(list) == 0 {
+			t.Find(err.Error())
+		}
 		return nil
 	case err != nil:
-		return err
+		return engine.Gone(err)
 	}
-	for _, w := range warnings {
-		t.addFinding(string(w))
+	if c.fs.name != none {
+		var warnings []gpt.Warning
+		if _, warnings, err = gpt.Read(img); engine.IsTableDefect(err) {
+			t.Find(err.Error())
+			err = nil
+		}
+		for _, w := range warnings {
+			t.Find(string(w))
+		}
 	}
-	return nil
+	return errors.Join(err, img.Close())
 }
 
 // checkVolume attaches the image without mounting it, unless it is attached,
 // checks the file system, and detaches again, whatever the check found.
-func (c *image) checkVolume(ctx context.Context, t *reportBuilder, repair bool) error {
-	if c.fs.name == "none" {
+func (c *image) checkVolume(ctx context.Context, t *engine.Report, repair bool) error {
+	if c.fs.name == none {
 		return c.e.refuse(c.backend, "checking the volume of an image without one",
 			"check the container, or give the image a file system")
 	}
@@ -190,42 +176,46 @@ func (c *image) checkVolume(ctx context.Context, t *reportBuilder, repair bool) 
 		return addVerdict(t, err)
 	}
 	a := at.(*attachment)
-	t.add(a.TakeReport())
+	t.Add(a.TakeReport())
 	err = c.checkDevice(ctx, t, a, repair)
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	r, e := a.Detach(clean, false)
-	t.add(r)
+	t.Add(r)
 	if e != nil {
 		r, e = a.Detach(clean, true)
-		t.add(r)
+		t.Add(r)
 	}
 	return errors.Join(err, e)
 }
 
-func (c *image) checkDevice(ctx context.Context, t *reportBuilder, a *attachment, repair bool) error {
-	if a.device.Device == "" {
-		t.addFinding("the image has no volume")
+func (c *image) checkDevice(ctx context.Context, t *engine.Report, a *attachment, repair bool) error {
+	device := a.device.Device
+	if device == "" {
+		t.Find("the image has no volume")
 		return nil
 	}
 	if a.device.IsStore() { // fsck_apfs, which diskutil runs, accepts it as well
-		text := fmt.Sprintf("the APFS container on %s is damaged: the system made no disk of it", a.device.Device)
+		text := fmt.Sprintf("the APFS container on %s is damaged: the system made no disk of it", device)
 		if repair {
-			t.warn("%s", text)
+			t.Warn("%s", text)
 		} else {
-			t.addFinding(text)
+			t.Find(text)
 		}
 	}
-	if c.e.isApple() {
-		_, err := c.e.d.run(ctx, t, call{doing: "checking the volume of", object: c.File, bytes: c.size,
-			cmd: command.VerifyVolume(a.device.Device, repair)})
-		return addVerdict(t, err)
+	if !c.e.isApple() {
+		return c.fsck(ctx, t, device, repair)
 	}
-	return c.fsck(ctx, t, a.device.Device, repair)
+	line := "diskutil verifyVolume"
+	if repair {
+		line = "diskutil repairVolume"
+	}
+	return addVerdict(t, c.e.run(ctx, t, call{doing: "checking the volume of", object: c.File, bytes: c.size,
+		cmd: command.New(line, command.Args{Device: device})}))
 }
 
 // fsck checks the volume by the file system's own program.
-func (c *image) fsck(ctx context.Context, t *reportBuilder, device string, repair bool) error {
+func (c *image) fsck(ctx context.Context, t *engine.Report, device string, repair bool) error {
 	if c.fs.fsck.program == "" {
 		return c.e.refuse(c.backend, "checking "+c.fs.name,
 			"check the container, or use ext4, XFS, btrfs, exFAT, FAT32 or HFS+")
@@ -247,24 +237,23 @@ func (c *image) fsck(ctx context.Context, t *reportBuilder, device string, repai
 }
 
 // runFsck runs the program once and reports whether it left the volume sound.
-func (c *image) runFsck(ctx context.Context, t *reportBuilder, program string, run repairCommand,
+func (c *image) runFsck(ctx context.Context, t *engine.Report, program string, run repairCommand,
 	device string) (sound bool, err error) {
 	args := append(strings.Fields(run.args), device)
-	r, err := command.Run(ctx, command.Job{Path: program, Args: args, Dir: c.e.d.dir,
-		Deadline: c.e.d.deadline("verifyVolume", c.size), Grace: c.e.d.grace})
+	r, err := c.e.runProgram(ctx, "verifyVolume", c.size, program, args, nil)
 	k := call{doing: "checking the volume of", object: c.File,
 		cmd: command.Command{Tool: command.Tool(c.fs.fsck.program), Verb: "fsck", Args: args}}
-	t.addRun("fsck", 1, r, 0)
+	addRun(t, "fsck", 1, r, 0)
 	last := command.ParseMessages(string(r.Stdout)).Last()
-	t.note("fsck_output", last)
+	t.Note("fsck_output", last)
 	switch {
 	case err != nil:
 		return false, newToolError(k, r, err)
 	case r.Status == 0:
 	case slices.Contains(run.fixed, r.Status):
-		t.warn("the volume was repaired: %s", last)
+		t.Warn("the volume was repaired: %s", last)
 	default:
-		t.addFinding(newToolError(k, r, nil).Error())
+		t.Find(newToolError(k, r, nil).Error())
 		return false, nil
 	}
 	return true, nil

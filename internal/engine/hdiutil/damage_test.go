@@ -48,9 +48,7 @@ func TestDamageOfVolumes(t *testing.T) {
 		require.NoError(t, img.Close())
 		assert.Equal(t, bytes.Repeat([]byte{0xdb}, 8), got, name)
 	}
-	var no *engine.UnsupportedError
-	require.ErrorAs(t, r.openRaw("little", 48<<20, "ext4").Damage(t.Context(), "volume"), &no)
-	assert.Contains(t, no.Hint, "at least 160 MB")
+	require.ErrorAs(t, r.openRaw("little", 48<<20, "ext4").Damage(t.Context(), "volume"), new(*engine.UnsupportedError))
 }
 
 // A read-only image is harmed in what it stores of the volume; its tables lie in no sectors of their own.

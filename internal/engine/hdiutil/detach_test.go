@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"dmgbench/internal/container"
 	"dmgbench/internal/engine"
+	"dmgbench/internal/host"
 )
 
 func (r *rig) attachedImage(s engine.Spec) (*image, *attachment) {
@@ -52,7 +54,7 @@ func TestDetachHeld(t *testing.T) {
 	require.NotNil(t, a.Volume())
 	there(t, a.Volume(), "x")
 	_, err = c.Resize(t.Context(), 64<<20)
-	require.ErrorIs(t, err, syscall.EBUSY, "it is attached")
+	require.ErrorIs(t, err, container.ErrInUse, "it is attached")
 	rep, err = a.Detach(t.Context(), true)
 	require.NoError(t, err)
 	assert.Equal(t, "hdiutil detach "+a.disk+" -force", r.last("detach"))
@@ -159,7 +161,7 @@ func TestAttachedElsewhere(t *testing.T) {
 func TestFailedAttachThatStays(t *testing.T) {
 	r := newRig(t, rules(FakeRule{Verb: "detach", From: 1, Do: "busy"}, FakeRule{Verb: "eject", From: 1, Do: "busy"}))
 	c := r.create("x", spec("UDRW"))
-	r.e.host.Mounts = func() ([]Mount, error) { return nil, nil }
+	r.e.host.Mounts = func() ([]host.Mount, error) { return nil, nil }
 	_, err := c.Attach(t.Context(), engine.AttachOptions{})
 	require.ErrorIs(t, err, ErrNoResult)
 	require.Len(t, r.attached(), 1)
@@ -183,11 +185,11 @@ func TestMountedIsNotDetached(t *testing.T) {
 func TestMountTableDecides(t *testing.T) {
 	r := newRig(t, FakeConfig{})
 	c := r.create("x", spec("UDRW"))
-	r.e.host.Mounts = func() ([]Mount, error) { return nil, nil }
+	r.e.host.Mounts = func() ([]host.Mount, error) { return nil, nil }
 	_, err := c.Attach(t.Context(), engine.AttachOptions{})
 	require.ErrorIs(t, err, ErrNoResult)
 	r.clean()
-	r.e.host.Mounts = func() ([]Mount, error) {
+	r.e.host.Mounts = func() ([]host.Mount, error) {
 		list, err := r.mounts()
 		for i := range list {
 			list[i].ReadOnly = true
@@ -197,10 +199,10 @@ func TestMountTableDecides(t *testing.T) {
 	_, err = c.Attach(t.Context(), engine.AttachOptions{})
 	require.ErrorContains(t, err, "read-only")
 	r.clean()
-	r.e.host.Mounts = func() ([]Mount, error) {
+	r.e.host.Mounts = func() ([]host.Mount, error) {
 		list, err := r.mounts()
 		for i := range list {
-			list[i].Kind = "hfs"
+			list[i].Type = "hfs"
 		}
 		return list, err
 	}
@@ -209,26 +211,6 @@ func TestMountTableDecides(t *testing.T) {
 	_, err = a.Detach(t.Context(), false)
 	require.NoError(t, err)
 	r.clean()
-}
-
-func TestParseMountinfo(t *testing.T) {
-	list := parseMountinfo(`36 35 98:0 /mnt1 /mnt/a\040b rw,noatime master:1 - ext4 /dev/root rw,errors=continue
-37 35 0:5 / /mnt/ro ro shared:2 - fuse.x dmg\134bench rw
-broken line
-38 35 0:5 / /x rw - tmpfs
-`)
-	assert.Equal(t, []Mount{{"/dev/root", "/mnt/a b", "ext4", false}, {`dmg\bench`, "/mnt/ro", "fuse.x", true}}, list)
-}
-
-func FuzzMountinfo(f *testing.F) {
-	f.Add(`36 35 98:0 /mnt1 /mnt/a\040b rw,noatime master:1 - ext4 /dev/root rw`)
-	f.Fuzz(func(t *testing.T, text string) {
-		for _, m := range parseMountinfo(text) {
-			if m.Kind == "" || m.On == "" {
-				t.Fatalf("%+v", m)
-			}
-		}
-	})
 }
 
 // The system's own table lists the root.
@@ -250,13 +232,13 @@ func TestMountPointByAnotherName(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(real, "mnt1"), 0o700))
 	require.NoError(t, os.Mkdir(filepath.Join(real, "mnt2"), 0o700))
 	require.NoError(t, os.Symlink(real, other))
-	h := Host{Mounts: func() ([]Mount, error) {
-		return []Mount{{From: "/dev/disk9s1", On: filepath.Join(real, "mnt1"), Kind: "apfs"}, {From: "//server/share", On: "/elsewhere/mnt1"}}, nil
+	h := Host{Mounts: func() ([]host.Mount, error) {
+		return []host.Mount{{Source: "/dev/disk9s1", Point: filepath.Join(real, "mnt1"), Type: "apfs"}, {Source: "//server/share", Point: "/elsewhere/mnt1"}}, nil
 	}}
 	m, ok, err := h.mountedOn(filepath.Join(other, "mnt1"))
 	require.NoError(t, err)
 	assert.True(t, ok)
-	assert.Equal(t, "/dev/disk9s1", m.From)
+	assert.Equal(t, "/dev/disk9s1", m.Source)
 	_, ok, err = h.mountedOn(filepath.Join(other, "mnt2"))
 	require.NoError(t, err)
 	assert.False(t, ok)
@@ -277,7 +259,7 @@ func TestTrim(t *testing.T) {
 	_, a = r.attachedImage(spec("UDRW", on("ext4")))
 	_, err = a.Trim(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, "hdiutil trim WORK/mnt1", r.last("trim"))
+	assert.Equal(t, "hdiutil trim WORK/mnt", r.last("trim"))
 	r.trim = func(dir string) (int64, error) {
 		assert.Equal(t, a.point, dir)
 		return 12345, nil
@@ -287,7 +269,7 @@ func TestTrim(t *testing.T) {
 	assert.Equal(t, "12345", rep.Reported["trimmed"])
 	assert.Len(t, r.verbs("trim"), 1)
 	r.trim = func(string) (int64, error) { t.Error("the host was trimmed"); return 0, nil }
-	r.e.host.Mounts = func() ([]Mount, error) { return nil, nil }
+	r.e.host.Mounts = func() ([]host.Mount, error) { return nil, nil }
 	_, err = a.Trim(t.Context())
 	require.ErrorContains(t, err, "no longer mounted")
 	r.e.host.Mounts = r.mounts

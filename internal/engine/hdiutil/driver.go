@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"dmgbench/internal/clock"
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil/command"
 )
@@ -17,15 +16,6 @@ import (
 // firstPause is the pause before the second try; each further one is twice as
 // long.
 const firstPause = 500 * time.Millisecond
-
-// driver runs the tools.
-type driver struct {
-	tools    map[command.Tool][]string // program and the arguments before a command's own
-	clock    clock.Clock
-	deadline func(verb string, bytes int64) time.Duration
-	grace    time.Duration
-	dir      string // working directory
-}
 
 // call is one command with what is known of its result.
 type call struct {
@@ -60,16 +50,17 @@ func deadlineOf(verb string, bytes int64) time.Duration {
 // run runs a command until it succeeds or triesFor allows no further try. It
 // reports figures, messages and retries to t, with the time that failed tries
 // and the pauses after them took, and wipes the input.
-func (d *driver) run(ctx context.Context, t *reportBuilder, c call) (command.Result, error) {
+func (e *Engine) run(ctx context.Context, t *engine.Report, c call) error {
 	if c.cmd.Err != nil {
-		return command.Result{}, fmt.Errorf("%s %q: %w", c.doing, c.object, c.cmd.Err)
+		return fmt.Errorf("%s %q: %w", c.doing, c.object, c.cmd.Err)
 	}
 	defer c.cmd.Wipe()
-	pause, start := firstPause, d.clock.Now()
+	clock := e.o.Clock
+	pause, start := firstPause, clock.Now()
 	for try := 1; ; try++ {
-		lost := d.clock.Now() - start
-		r, err := d.runOnce(ctx, c)
-		t.addRun(c.cmd.Verb, try, r, d.clock.Now()-start)
+		lost := clock.Now() - start
+		r, err := e.runOnce(ctx, c)
+		addRun(t, c.cmd.Verb, try, r, clock.Now()-start)
 		limit := triesFor(c.cmd.Verb, err)
 		if c.tries != 0 {
 			limit = min(limit, c.tries)
@@ -79,16 +70,18 @@ func (d *driver) run(ctx context.Context, t *reportBuilder, c call) (command.Res
 				e.Tries = try
 			}
 			t.Retried += lost
-			return r, err
+			return err
 		}
-		t.warn("%s %s failed and was tried again after %s: %s", c.cmd.Tool, c.cmd.Verb, pause, reasonOf(err))
+		t.Warn("%s %s failed and was tried again after %s: %s", c.cmd.Tool, c.cmd.Verb, pause, reasonOf(err))
+		var failed error
 		if c.undo != nil {
-			if e := c.undo(); e != nil {
-				return r, errors.Join(err, e)
-			}
+			failed = c.undo()
 		}
-		if e := d.clock.Sleep(ctx, pause); e != nil {
-			return r, errors.Join(err, e)
+		if failed == nil {
+			failed = clock.Sleep(ctx, pause)
+		}
+		if failed != nil {
+			return errors.Join(err, failed)
 		}
 		pause *= 2
 	}
@@ -103,16 +96,13 @@ func reasonOf(err error) string {
 }
 
 // runOnce runs a command one time.
-func (d *driver) runOnce(ctx context.Context, c call) (command.Result, error) {
-	prefix := d.tools[c.cmd.Tool]
+func (e *Engine) runOnce(ctx context.Context, c call) (r command.Result, err error) {
+	prefix := map[command.Tool][]string{
+		command.Hdiutil: e.o.Hdiutil, command.Diskutil: e.o.Diskutil, command.Log: e.o.Log}[c.cmd.Tool]
 	if len(prefix) == 0 {
-		return command.Result{}, newToolError(c, command.Result{},
-			fmt.Errorf("no %s: %w", c.cmd.Tool, command.ErrMissing))
+		return r, newToolError(c, r, fmt.Errorf("no %s: %w", c.cmd.Tool, command.ErrMissing))
 	}
-	r, err := command.Run(ctx, command.Job{
-		Path: prefix[0], Args: slices.Concat(prefix[1:], c.cmd.Args), Input: c.cmd.Input, Dir: d.dir,
-		Deadline: d.deadline(c.cmd.Verb, c.bytes), Grace: d.grace,
-	})
+	r, err = e.runProgram(ctx, c.cmd.Verb, c.bytes, prefix[0], slices.Concat(prefix[1:], c.cmd.Args), c.cmd.Input)
 	if err != nil || r.Status != 0 {
 		return r, newToolError(c, r, err)
 	}
@@ -126,62 +116,27 @@ func (d *driver) runOnce(ctx context.Context, c call) (command.Result, error) {
 	return r, nil
 }
 
-// reportBuilder collects the report of an action.
-type reportBuilder struct{ engine.Report }
-
-func (t *reportBuilder) warn(format string, args ...any) {
-	t.Warnings = append(t.Warnings, fmt.Sprintf(format, args...))
-}
-
-func (t *reportBuilder) addFinding(text string) { t.Findings = append(t.Findings, text) }
-
-// note sets a reported figure; an empty value is left out.
-func (t *reportBuilder) note(key, value string) {
-	if value == "" {
-		return
-	}
-	if t.Reported == nil {
-		t.Reported = map[string]string{}
-	}
-	t.Reported[key] = value
+// runProgram runs a program with the deadline of a verb that moves so many
+// bytes.
+func (e *Engine) runProgram(ctx context.Context, verb string, bytes int64, program string, args []string,
+	input []byte) (command.Result, error) {
+	return command.Run(ctx, command.Job{Path: program, Args: args, Input: input, Dir: e.o.WorkDir,
+		Deadline: e.o.Deadline(verb, bytes), Grace: e.o.Grace})
 }
 
 // addRun reports the duration of the last run of a verb in nanoseconds, after
 // several tries also their number and the time of all, and the messages of the
 // tool.
-func (t *reportBuilder) addRun(verb string, try int, r command.Result, total time.Duration) {
+func addRun(t *engine.Report, verb string, try int, r command.Result, total time.Duration) {
 	key := strings.ReplaceAll(verb, " ", "_")
-	t.note(key+"_ns", strconv.FormatInt(int64(r.Duration), 10))
+	t.Note(key+"_ns", strconv.FormatInt(int64(r.Duration), 10))
 	if try > 1 {
-		t.note(key+"_tries", strconv.Itoa(try))
-		t.note(key+"_all_ns", strconv.FormatInt(int64(total), 10))
+		t.Note(key+"_tries", strconv.Itoa(try))
+		t.Note(key+"_all_ns", strconv.FormatInt(int64(total), 10))
 	}
 	m := command.ParseMessages(string(r.Stderr))
 	if r.Status == 0 {
-		t.note(key+"_said", strings.Join(m.Lines, "\n"))
+		t.Note(key+"_said", strings.Join(m.Lines, "\n"))
 	}
-	t.note("deprecated", strings.Join(m.Deprecated, "\n"))
-}
-
-// addRetries adds warnings and retries of another report, without its figures.
-func (t *reportBuilder) addRetries(r engine.Report) {
-	t.add(engine.Report{Warnings: r.Warnings, Retried: r.Retried})
-}
-
-// take returns the report and empties the builder.
-func (t *reportBuilder) take() engine.Report {
-	r := t.Report
-	t.Report = engine.Report{}
-	return r
-}
-
-// add appends another report.
-func (t *reportBuilder) add(r engine.Report) {
-	t.Freed += r.Freed
-	t.Retried += r.Retried
-	t.Findings = append(t.Findings, r.Findings...)
-	t.Warnings = append(t.Warnings, r.Warnings...)
-	for k, v := range r.Reported {
-		t.note(k, v)
-	}
+	t.Note("deprecated", strings.Join(m.Deprecated, "\n"))
 }

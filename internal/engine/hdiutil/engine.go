@@ -17,17 +17,15 @@
 package hdiutil
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"dmgbench/internal/clock"
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil/command"
 	"dmgbench/internal/hostio"
 	diskimage "dmgbench/internal/image"
 )
@@ -56,8 +54,8 @@ type Options struct {
 	System            string   // for titles: "macOS 26.4"
 	Version           string   // "": the tool is asked
 	Clock             clock.Clock
-	// WorkDir is an existing private folder for mount points; "": New makes a
-	// temporary one, which Close removes.
+	// WorkDir is an existing folder for mount points, each a private folder of
+	// its own; "": that for temporary files.
 	WorkDir string
 	// Deadline is how long a verb may take that moves so many bytes; nil: the
 	// default.
@@ -88,13 +86,10 @@ func WorkAlike(c clock.Clock, program string, args ...string) Options {
 // Engine makes images through the tools. Its methods are not safe for
 // concurrent use.
 type Engine struct {
-	d      *driver
-	host   Host
-	can    capabilities
-	o      Options
-	mounts int    // mount points made so far
-	owned  bool   // Close removes the working folder
-	noLog  string // why the system's log cannot be read, once that is known
+	o     Options
+	host  Host
+	can   capabilities
+	noLog string // why the system's log cannot be read, once that is known
 }
 
 var (
@@ -105,70 +100,33 @@ var (
 // New asks the tools for their features. It fails when no tool answers.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e, err := newUnprobed(o)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = e.probe(ctx)
 	}
-	if err := e.probe(ctx); err != nil {
-		return nil, errors.Join(err, e.Close())
-	}
-	return e, nil
+	return e, err
 }
 
 // newUnprobed makes an engine without asking the tools.
-func newUnprobed(o Options) (e *Engine, err error) {
+func newUnprobed(o Options) (*Engine, error) {
 	if o.Clock == nil {
 		o.Clock = clock.NewReal()
 	}
 	if o.Deadline == nil {
 		o.Deadline = deadlineOf
 	}
-	if o.Grace == 0 {
-		o.Grace = 10 * time.Second
-	}
 	if o.Host == nil {
 		o.Host = systemHost()
 	}
-	e = &Engine{host: *o.Host}
-	dir := o.WorkDir
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "dmgbench-"); err != nil {
-			return nil, fmt.Errorf("making a folder for mount points: %w", err)
-		}
-		e.owned = true
-	}
+	o.Grace = cmp.Or(o.Grace, 10*time.Second)
 	// Tools print resolved paths.
-	if o.WorkDir, err = filepath.EvalSymlinks(dir); err == nil {
-		o.WorkDir, err = filepath.Abs(o.WorkDir)
+	dir, err := filepath.EvalSymlinks(cmp.Or(o.WorkDir, os.TempDir()))
+	if err == nil {
+		o.WorkDir, err = filepath.Abs(dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the folder for mount points: %w", err)
 	}
-	e.o = o
-	e.d = &driver{
-		tools: map[command.Tool][]string{command.Hdiutil: o.Hdiutil, command.Diskutil: o.Diskutil, command.Log: o.Log},
-		clock: o.Clock, deadline: o.Deadline, grace: o.Grace, dir: o.WorkDir,
-	}
-	return e, nil
-}
-
-// Close removes the folder for mount points if New made it. Mount points in use
-// stay.
-func (e *Engine) Close() error {
-	if !e.owned {
-		return nil
-	}
-	list, err := os.ReadDir(e.o.WorkDir)
-	if err != nil {
-		return fmt.Errorf("removing the folder for mount points: %w", err)
-	}
-	for _, entry := range list {
-		_ = os.Remove(filepath.Join(e.o.WorkDir, entry.Name())) // fails for a mount point in use
-	}
-	if err := os.Remove(e.o.WorkDir); err != nil {
-		return fmt.Errorf("removing the folder for mount points: %w", err)
-	}
-	e.owned = false
-	return nil
+	return &Engine{o: o, host: *o.Host}, nil
 }
 
 // isApple reports whether Apple's tools are driven, and not those of dmgbench.
@@ -176,17 +134,19 @@ func (e *Engine) isApple() bool { return e.o.Vendor != vendorOwn }
 
 // Info names the engine and the vendor of its tools.
 func (e *Engine) Info() engine.Info {
-	version := e.o.Version
-	if version == "" {
-		version = e.o.System
-	}
-	return engine.Info{Name: "hdiutil", Vendor: e.o.Vendor, Version: version, Title: e.title(backendHdiutil)}
+	return engine.Info{Name: "hdiutil", Vendor: e.o.Vendor, Version: cmp.Or(e.o.Version, e.o.System),
+		Title: e.title(backendHdiutil)}
 }
 
-// title is a backend's name for output, which never prints plain "hdiutil".
+// title is a backend's name for output, which never prints plain "hdiutil", or
+// that of the other backend if this one is missing.
 func (e *Engine) title(backend string) string {
-	if backend == backendHdiutil && !e.can.hdiutil {
+	switch {
+	case e.can.present[backend]:
+	case backend == backendHdiutil:
 		backend = backendDiskutil
+	default:
+		backend = backendHdiutil
 	}
 	switch {
 	case !e.isApple():
@@ -226,45 +186,11 @@ func (e *Engine) PeakBytes(s engine.Spec, live int64) int64 {
 // Open opens a container that Create, Convert or Transfer made; name may end in
 // the extension.
 func (e *Engine) Open(_ context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
-	f, _ := diskimage.FormatNamed(s.Format)
-	c, err := e.chooseFormat(s, f)
+	c, err := e.chooseFormat(s)
 	if err != nil {
 		return nil, err
 	}
-	return asContainer(e.openImage(dir, withExtension(name, c.format.Extension), e.withPassphrase(s), c))
-}
-
-// withPassphrase gives a spec without a passphrase that of the run.
-func (e *Engine) withPassphrase(s engine.Spec) engine.Spec {
-	if len(s.Passphrase) == 0 {
-		s.Passphrase = e.o.Passphrase
-	}
-	return s
+	return asContainer(e.openImage(dir, engine.FileName(name, c.format), s, c))
 }
 
 func roundUp(v, unit int64) int64 { return (v + unit - 1) / unit * unit }
-
-func withExtension(name, ext string) string { return strings.TrimSuffix(name, ext) + ext }
-
-// Values of the plan's keys backend and served_by.
-const (
-	backendHdiutil  = "hdiutil"
-	backendDiskutil = "diskutil"
-	auto            = "auto"
-	kernel          = "kernel"
-	helper          = "helper"
-)
-
-// capabilities are the features of the tools, as their answers and help texts
-// name them.
-type capabilities struct {
-	hdiutil, diskutil bool              // the tool answers
-	hdiutilFormats    map[string]bool   // formats that `hdiutil create` and `hdiutil convert` make
-	diskutilFormats   map[string]bool   // formats that `diskutil image create` makes
-	filesystems       map[string]bool   // by the names of plans
-	missing           map[string]string // by the names of plans: what to install for a file system
-	noFUSE            string            // what helps where images cannot be served by FUSE
-	encrypts          bool
-	diskutilFS        bool // `diskutil image create` has --fs: that of macOS 15 makes only APFS
-	noSpotlight       bool // `hdiutil create` has -nospotlight
-}

@@ -54,6 +54,58 @@ var (
 	ErrNoResult = command.ErrNoResult
 )
 
+const hintHelper = "the system's disk image helper is overloaded or gone: try again after a restart"
+
+// classRow is what is known of a class.
+type classRow struct {
+	class   Class
+	wraps   error
+	numbers []int    // macOS error numbers that tools print after their message
+	words   []string // of messages, in lower case
+	hint    string   // what a person can do
+}
+
+// classRows have more specific words first. Tools print in the user's language,
+// in any environment; for the classes that are tried again, messages seen in
+// other languages are here as well, since no status distinguishes them.
+var classRows = []classRow{
+	{Busy, syscall.EBUSY, []int{16}, []string{"resource busy", "drive not detached",
+		"timeout for diskarbitration expired", "dissented", "at least one volume could not be unmounted",
+		"ressource ist belegt", "资源忙", "リソースが使用中"},
+		"close what uses the image: Spotlight, a shell whose folder is on the volume, another run"},
+	{Locked, syscall.EAGAIN, []int{35}, []string{"resource temporarily unavailable", "资源暂时不可用",
+		"risorsa momentaneamente non disponibile", "리소스 일시 사용 불가"},
+		"another process holds the image: `hdiutil info` lists what is attached"},
+	{Auth, ErrAuth, []int{80}, []string{"authentication error"},
+		"give the passphrase that the image was made with: DMGBENCH_PASSPHRASE_FILE names a file that holds it"},
+	{NoSpace, syscall.ENOSPC, []int{28}, []string{"no space left on device"},
+		"make room on the host, or run with --scale"},
+	{TooLarge, syscall.EFBIG, []int{27}, []string{"file too large"},
+		"the host's file system limits the size of files: use a place on another one"},
+	{Exists, fs.ErrExist, []int{17}, []string{"file exists"}, ""},
+	{NotFound, fs.ErrNotExist, []int{2}, []string{"no such file or directory"}, ""},
+	{Permission, fs.ErrPermission, []int{13}, []string{"permission denied"},
+		"use a folder that this user may write to"},
+	{NotPermitted, fs.ErrPermission, []int{1}, []string{"operation not permitted"},
+		"allow the terminal full disk access in System Settings, Privacy & Security, or use another folder"},
+	{NoFileSystem, ErrNoFileSystem, nil, []string{"no mountable file systems"}, ""},
+	{Damaged, container.ErrCorrupt, nil, []string{"corrupt image", "image data corrupted"},
+		"make the image again, or use a copy of it"},
+	{NotImage, ErrNotImage, nil, []string{"not recognized", "unable to recognize"}, ""},
+	{Unsupported, errors.ErrUnsupported, []int{45, 102}, []string{"operation not supported", "is not supported",
+		"not compactable", "did not recognize"}, ""},
+	{NoDevice, syscall.ENXIO, []int{6}, []string{"device not configured"}, hintHelper},
+	{NoHelper, syscall.ECHILD, []int{10}, []string{"no child processes", "communicate with a helper"}, hintHelper},
+	{Battery, nil, nil, []string{"battery"}, "connect the power adapter, or set in the step battery = \"allow\""},
+	{Internal, nil, nil, []string{"internal error"}, ""},
+	{Invalid, syscall.EINVAL, []int{22}, []string{"invalid argument", "unknown option", "usage:"}, ""},
+	{Deadline, command.ErrDeadline, nil, nil,
+		"the tool hung: `hdiutil info` lists an image that it left attached"},
+	{Killed, command.ErrSignal, nil, nil, "look in the system's log: memory may have run short"},
+	{Missing, command.ErrMissing, nil, nil, "dmgbench doctor lists the tools of this machine"},
+	{NoResult, ErrNoResult, nil, nil, ""},
+}
+
 // ToolError is a tool's failure.
 type ToolError struct {
 	Doing   string // "attaching"
@@ -94,18 +146,19 @@ func (e *ToolError) Error() string {
 // Advice is the hint.
 func (e *ToolError) Advice() string { return e.Hint }
 
-// Unwrap returns the cause and the error of the standard library that the class
-// corresponds to.
+// Unwrap returns the cause and the error that the class wraps.
 func (e *ToolError) Unwrap() []error {
-	return slices.DeleteFunc([]error{e.Err, sentinels[e.Class]}, func(err error) bool { return err == nil })
+	return slices.DeleteFunc([]error{e.Err, rowOf(e.Class).wraps}, func(err error) bool { return err == nil })
 }
 
-var sentinels = map[Class]error{
-	Busy: syscall.EBUSY, Locked: syscall.EAGAIN, NoDevice: syscall.ENXIO, NoHelper: syscall.ECHILD,
-	Exists: fs.ErrExist, NotFound: fs.ErrNotExist, Permission: fs.ErrPermission, NotPermitted: fs.ErrPermission,
-	Auth: ErrAuth, NoSpace: syscall.ENOSPC, TooLarge: syscall.EFBIG, Invalid: syscall.EINVAL,
-	NotImage: ErrNotImage, Damaged: container.ErrCorrupt, NoFileSystem: ErrNoFileSystem, Unsupported: errors.ErrUnsupported,
-	NoResult: ErrNoResult, Deadline: command.ErrDeadline, Killed: command.ErrSignal, Missing: command.ErrMissing,
+// rowOf is the row of a class, the zero row if it has none.
+func rowOf(c Class) classRow {
+	for _, row := range classRows {
+		if row.class == c {
+			return row
+		}
+	}
+	return classRow{}
 }
 
 // isTransient reports whether waiting may help.
@@ -145,75 +198,24 @@ func classOf(err error) Class {
 	return Unknown
 }
 
-// byNumber are the classes of macOS error numbers, which tools print after
-// their message.
-var byNumber = map[int]Class{
-	1: NotPermitted, 2: NotFound, 6: NoDevice, 10: NoHelper, 13: Permission, 16: Busy, 17: Exists, 22: Invalid,
-	27: TooLarge, 28: NoSpace, 35: Locked, 45: Unsupported, 80: Auth, 102: Unsupported,
-}
-
-// byWords are the classes of messages, the most specific first. Tools print in
-// the user's language, in any environment; for the classes that are tried
-// again, messages seen in other languages are here as well, since no status
-// distinguishes them.
-var byWords = []struct {
-	words string
-	class Class
-}{
-	{"resource busy", Busy}, {"resource temporarily unavailable", Locked}, {"authentication error", Auth},
-	{"no space left on device", NoSpace}, {"file too large", TooLarge}, {"file exists", Exists},
-	{"no such file or directory", NotFound}, {"permission denied", Permission},
-	{"operation not permitted", NotPermitted},
-	{"no mountable file systems", NoFileSystem}, {"corrupt image", Damaged},
-	{"image data corrupted", Damaged}, {"image not recognized", NotImage}, {"unable to recognize", NotImage},
-	{"not recognized", NotImage}, {"operation not supported", Unsupported}, {"is not supported", Unsupported},
-	{"not compactable", Unsupported}, {"did not recognize", Unsupported}, {"device not configured", NoDevice},
-	{"no child processes", NoHelper}, {"communicate with a helper", NoHelper}, {"drive not detached", Busy},
-	{"timeout for diskarbitration expired", Busy}, {"dissented", Busy},
-	{"at least one volume could not be unmounted", Busy},
-	{"ressource ist belegt", Busy}, {"资源忙", Busy}, {"リソースが使用中", Busy}, {"资源暂时不可用", Locked},
-	{"risorsa momentaneamente non disponibile", Locked}, {"리소스 일시 사용 불가", Locked},
-	{"battery", Battery}, {"internal error", Internal}, {"invalid argument", Invalid},
-	{"unknown option", Invalid}, {"usage:", Invalid},
-}
-
 // classify finds the class of a failure: from a status that means busy, else
 // from the error number in the message, else from its words.
 func classify(status int, m command.Messages) Class {
-	switch status {
-	case 16:
-		return Busy
-	case 35:
-		return Locked
+	number, text := m.Errno(), strings.ToLower(strings.Join(m.Lines, "\n"))
+	if status == 16 || status == 35 {
+		number = status
 	}
-	if c, ok := byNumber[m.Errno()]; ok {
-		return c
+	for _, row := range classRows {
+		if slices.Contains(row.numbers, number) {
+			return row.class
+		}
 	}
-	text := strings.ToLower(strings.Join(m.Lines, "\n"))
-	for _, w := range byWords {
-		if strings.Contains(text, w.words) {
-			return w.class
+	for _, row := range classRows {
+		if slices.ContainsFunc(row.words, func(w string) bool { return strings.Contains(text, w) }) {
+			return row.class
 		}
 	}
 	return Unknown
-}
-
-// hints are what a person can do.
-var hints = map[Class]string{
-	Busy:         "close what uses the image: Spotlight, a shell whose folder is on the volume, another run",
-	Locked:       "another process holds the image: `hdiutil info` lists what is attached",
-	NotPermitted: "allow the terminal full disk access in System Settings, Privacy & Security, or use another folder",
-	Permission:   "use a folder that this user may write to",
-	Auth:         "give the passphrase that the image was made with: DMGBENCH_PASSPHRASE_FILE names a file that holds it",
-	NoSpace:      "make room on the host, or run with --scale",
-	TooLarge:     "the host's file system limits the size of files: use a place on another one",
-	Damaged:      "make the image again, or use a copy of it",
-	Battery:      "connect the power adapter, or set in the step battery = \"allow\"",
-	Missing:      "dmgbench doctor lists the tools of this machine",
-	NoDevice:     "the system's disk image helper is overloaded or gone: try again after a restart",
-	NoHelper:     "the system's disk image helper is overloaded or gone: try again after a restart",
-	Killed:       "look in the system's log: memory may have run short",
-	Deadline:     "the tool hung: `hdiutil info` lists an image that it left attached",
 }
 
 // newToolError makes the error of a command that failed or did not run.
@@ -223,26 +225,25 @@ func newToolError(c call, r command.Result, err error) *ToolError {
 		text, _, _ := strings.Cut(string(r.Stdout), "<?xml") // a property list is not a message
 		m = command.ParseMessages(text)
 	}
-	e := &ToolError{Doing: c.doing, Object: c.object, Command: c.cmd.String(), Status: -1, Message: m.Last(), Err: err}
+	e := &ToolError{Doing: c.doing, Object: c.object, Command: c.cmd.String(), Status: -1, Message: m.Last(),
+		Class: Unknown, Err: err}
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		e.Class = Canceled
-	case errors.Is(err, command.ErrDeadline):
-		e.Class = Deadline
-	case errors.Is(err, command.ErrSignal):
-		e.Class = Killed
-	case errors.Is(err, command.ErrMissing):
-		e.Class = Missing
+	case err == nil:
+		e.Class, e.Status = classify(r.Status, m), r.Status
 	case errors.Is(err, ErrNoResult):
 		e.Class, e.Status = NoResult, r.Status
 		if classify(0, m) == Auth { // one was seen to fail with status 0 and this message
 			e.Class = Auth
 		}
-	case err != nil && r.Status == 0:
-		e.Class = Unknown
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		e.Class = Canceled
 	default:
-		e.Class, e.Status = classify(r.Status, m), r.Status
+		for _, class := range []Class{Deadline, Killed, Missing} {
+			if errors.Is(err, rowOf(class).wraps) {
+				e.Class = class
+			}
+		}
 	}
-	e.Hint = hints[e.Class]
+	e.Hint = rowOf(e.Class).hint
 	return e
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"dmgbench/internal/attach"
 	"dmgbench/internal/host"
 )
@@ -17,7 +15,7 @@ import (
 // Host is what the engine reads from the system without the tools. Tests
 // replace it.
 type Host struct {
-	Mounts func() ([]Mount, error)
+	Mounts func() ([]host.Mount, error)
 	Exists func(device string) bool // the device has a node
 	// CommandLines are those of all other processes, with arguments that end
 	// with a zero byte or a blank; nil: not known.
@@ -38,52 +36,22 @@ type Host struct {
 	ServedBy func(device, kind, image string) string
 }
 
-func systemHost() *Host {
-	return &Host{
-		Mounts: systemMounts, Exists: exists,
-		CommandLines: commandLines, Trim: trimVolume, MissingFor: missingFor, MissingForFUSE: missingForFUSE, ServedBy: servedBy,
-	}
-}
-
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// Mount is one line of the system's mount table.
-type Mount struct {
-	From, On, Kind string // device, mount point, type as the system names it
-	ReadOnly       bool
-}
-
-// parseMountinfo parses /proc/self/mountinfo (proc(5)). Malformed lines are
-// left out.
-func parseMountinfo(text string) []Mount {
-	var list []Mount
-	for line := range strings.Lines(text) {
-		head, tail, ok := strings.Cut(line, " - ")
-		h, t := strings.Fields(head), strings.Fields(tail)
-		if !ok || len(h) < 6 || len(t) < 2 {
-			continue
-		}
-		list = append(list,
-			Mount{From: host.Unescape(t[1]), On: host.Unescape(h[4]), Kind: t[0],
-				ReadOnly: strings.HasPrefix(h[5]+",", "ro,")})
-	}
-	return list
 }
 
 // mountedOn is the last mount on the folder. The table has the folder's path
 // with links followed and in the case that the disk stores: where the last part
 // agrees, the folders are compared. Other mounts are not touched, since a share
 // without its server would hang.
-func (h Host) mountedOn(dir string) (found Mount, ok bool, err error) {
+func (h Host) mountedOn(dir string) (found host.Mount, ok bool, err error) {
 	list, err := h.Mounts()
 	if err != nil {
-		return Mount{}, false, err
+		return found, false, err
 	}
 	for _, m := range list {
-		if m.On == dir || filepath.Base(m.On) == filepath.Base(dir) && sameFile(m.On, dir) {
+		if m.Point == dir || filepath.Base(m.Point) == filepath.Base(dir) && sameFile(m.Point, dir) {
 			found, ok = m, true
 		}
 	}
@@ -95,12 +63,9 @@ func sameFile(a, b string) bool {
 	if a == b {
 		return true
 	}
-	x, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	y, err := os.Stat(b)
-	return err == nil && os.SameFile(x, y)
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 // How long to wait for tools that a killed run had started, and how often to
@@ -119,7 +84,7 @@ func (e *Engine) waitForTools(ctx context.Context, folder ...string) error {
 	if e.host.CommandLines == nil {
 		return nil
 	}
-	c := e.d.clock
+	c := e.o.Clock
 	for until := c.Now() + orphanTime; c.Now() < until && hasToolAtWork(e.host.CommandLines(ctx), folder...); {
 		if err := c.Sleep(ctx, orphanPoll); err != nil {
 			return err
@@ -140,6 +105,3 @@ func hasToolAtWork(lines []string, folder ...string) bool {
 	}
 	return false
 }
-
-// checkWritable reports why this user may not make files in the folder.
-func checkWritable(dir string) error { return unix.Access(dir, unix.W_OK|unix.X_OK) }

@@ -10,10 +10,18 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"dmgbench/internal/host"
 )
 
+// systemHost has no more: the system's own tools make what it mounts, attach
+// images without FUSE, and trim by themselves.
+func systemHost() *Host {
+	return &Host{Mounts: systemMounts, Exists: exists, CommandLines: commandLines}
+}
+
 // systemMounts asks getfsstat(2) without waiting for file systems that hang.
-func systemMounts() ([]Mount, error) {
+func systemMounts() ([]host.Mount, error) {
 	n, err := unix.Getfsstat(nil, unix.MNT_NOWAIT)
 	if err != nil {
 		return nil, fmt.Errorf("reading the mount table: %w", err)
@@ -23,11 +31,11 @@ func systemMounts() ([]Mount, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the mount table: %w", err)
 	}
-	list := make([]Mount, 0, n)
+	list := make([]host.Mount, 0, n)
 	for _, s := range table[:min(n, len(table))] {
-		list = append(list, Mount{
-			From: unix.ByteSliceToString(s.Mntfromname[:]), On: unix.ByteSliceToString(s.Mntonname[:]),
-			Kind: unix.ByteSliceToString(s.Fstypename[:]), ReadOnly: s.Flags&unix.MNT_RDONLY != 0,
+		list = append(list, host.Mount{
+			Source: unix.ByteSliceToString(s.Mntfromname[:]), Point: unix.ByteSliceToString(s.Mntonname[:]),
+			Type: unix.ByteSliceToString(s.Fstypename[:]), ReadOnly: s.Flags&unix.MNT_RDONLY != 0,
 		})
 	}
 	return list, nil
@@ -56,13 +64,3 @@ func parseProcesses(list string, without int) (lines []string) {
 	}
 	return lines
 }
-
-func trimVolume(string) (int64, error) { return 0, errNoTrim }
-
-// The system's own tools make what it mounts and attach images without FUSE.
-func missingFor(string) string { return "" }
-
-func missingForFUSE() string { return "" }
-
-// servedBy is not known here.
-func servedBy(_, _, _ string) string { return "" }

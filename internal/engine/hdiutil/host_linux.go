@@ -14,14 +14,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dmgbench/internal/attach"
+	"dmgbench/internal/host"
 )
 
-func systemMounts() ([]Mount, error) {
-	text, err := os.ReadFile("/proc/self/mountinfo")
+func systemHost() *Host {
+	return &Host{Mounts: systemMounts, Exists: exists, CommandLines: commandLines, Trim: trimVolume,
+		MissingFor: missingFor, MissingForFUSE: missingForFUSE, ServedBy: servedBy}
+}
+
+func systemMounts() ([]host.Mount, error) {
+	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, fmt.Errorf("reading the mount table: %w", err)
 	}
-	return parseMountinfo(string(text)), nil
+	return host.ParseMounts(string(table)), nil
 }
 
 // commandLines are those of all other processes that can be read.

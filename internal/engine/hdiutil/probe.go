@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil/command"
 	diskimage "dmgbench/internal/image"
 )
@@ -16,14 +17,13 @@ import (
 // probe asks the tools. In a help text that is plainly a list, what is missing
 // is not supported. Any other text proves little: then the manual pages decide.
 func (e *Engine) probe(ctx context.Context) error {
-	e.can = capabilities{hdiutilFormats: map[string]bool{}, diskutilFormats: map[string]bool{},
-		filesystems: map[string]bool{}, missing: map[string]string{}}
+	e.can = newCapabilities()
 	errHdiutil := e.probeHdiutil(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	errDiskutil := e.probeDiskutil(ctx)
-	if !e.can.hdiutil && !e.can.diskutil {
+	if !e.can.present[backendHdiutil] && !e.can.present[backendDiskutil] {
 		return fmt.Errorf("asking the disk image tools: %w", errors.Join(errHdiutil, errDiskutil))
 	}
 	return ctx.Err()
@@ -31,50 +31,77 @@ func (e *Engine) probe(ctx context.Context) error {
 
 func (e *Engine) probeHdiutil(ctx context.Context) error {
 	var vendor, version string
-	c := call{doing: "asking", object: "hdiutil info", cmd: command.Info(), check: func(out []byte) (err error) {
-		vendor, version, err = command.ParseVendor(out)
-		return err
-	}}
-	if _, err := e.d.run(ctx, &reportBuilder{}, c); err != nil {
+	c := call{doing: "asking", object: "hdiutil info", cmd: command.New("hdiutil info", command.Args{}),
+		check: func(out []byte) (err error) {
+			_, vendor, version, err = command.ParseInfo(out)
+			return err
+		}}
+	if err := e.run(ctx, &engine.Report{}, c); err != nil {
 		return err
 	}
-	e.can.hdiutil = true
+	e.can.present[backendHdiutil] = true
 	if e.o.Vendor == "" {
 		e.o.Vendor = vendor
 	}
-	if e.o.Version == "" && e.isApple() {
-		version = strings.TrimSpace(e.o.System + " (DiskImages " + version + ")")
-	}
-	if e.o.Version == "" {
+	switch {
+	case e.o.Version != "":
+	case e.isApple():
+		e.o.Version = strings.TrimSpace(e.o.System + " (DiskImages " + version + ")")
+	default:
 		e.o.Version = version
 	}
-	e.readCreateHelp(e.help(ctx, "create"))
-	e.readConvertHelp(e.help(ctx, "convert"))
+	create, _, _ := e.help(ctx, "hdiutil create")
+	convert, _, _ := e.help(ctx, "hdiutil convert")
+	e.readHelp(create, convert)
+	e.readFilesystems(create)
+	e.can.encrypts = e.isApple() || len(command.FindNames(create, []string{"AES-256"})) > 0
+	e.can.noSpotlight = strings.Contains(create, "-nospotlight") || strings.Contains(create, "-[no]spotlight")
 	return nil
 }
 
-// help is a help text of hdiutil; tools print it to either output, and with any
-// status.
-func (e *Engine) help(ctx context.Context, verb string) string {
-	r, _ := e.d.runOnce(ctx, call{doing: "asking", object: "help", cmd: command.Help(verb)})
-	return string(r.Stdout) + "\n" + string(r.Stderr)
+// help is a help text and whether its status was 0: tools print it to either
+// output, and with any status. The error is that of a tool that did not answer.
+func (e *Engine) help(ctx context.Context, line string) (text string, ok bool, err error) {
+	r, err := e.runOnce(ctx, call{doing: "asking", object: line, cmd: command.Help(line)})
+	if c := classOf(err); c != Missing && c != Deadline {
+		err = nil
+	}
+	return string(r.Stdout) + "\n" + string(r.Stderr), r.Status == 0, err
 }
 
-func (e *Engine) readCreateHelp(help string) {
-	all := []string{"UDIF", "SPARSE", "SPARSEBUNDLE"}
-	types := command.FindNames(command.FindSection(help, "-type"), all)
-	if len(types) == 0 {
-		types = all
+// readHelp looks for formats in the help of `hdiutil create` and `hdiutil
+// convert`. Apple's makes all of them where the help lists none.
+func (e *Engine) readHelp(create, convert string) {
+	types := command.FindNames(command.FindSection(create, "-type"), []string{"UDIF", "SPARSE", "SPARSEBUNDLE"})
+	names := diskimage.FormatNames(nil)
+	made := command.FindNames(command.FindSection(convert, "-format"), names)
+	if len(made) == 0 {
+		made = command.FindNames(convert, names)
 	}
 	for _, f := range diskimage.Formats {
-		e.can.hdiutilFormats[f.Name] = e.can.hdiutilFormats[f.Name] || slices.Contains(types, f.CreateType)
+		listed, all := slices.Contains(types, f.CreateType), len(types) == 0 && f.CreateType != ""
+		if f.ReadOnly {
+			listed, all = slices.Contains(made, f.Name), len(made) == 0 && e.isApple()
+		}
+		e.can.formats[backendHdiutil][f.Name] = listed || all
 	}
-	listed := findFilesystems(command.FindSection(help, "-fs"))
+}
+
+// readFilesystems looks for file systems in the help of `hdiutil create`.
+// Apple's makes all of its own where the help lists none.
+func (e *Engine) readFilesystems(help string) {
+	var names []string
+	for _, f := range filesystems {
+		if f.hdiutil != "" {
+			names = append(names, f.hdiutil)
+		}
+	}
+	listed := command.FindNames(command.FindSection(help, "-fs"), names)
 	if len(listed) == 0 {
-		listed = findFilesystems(help)
+		listed = command.FindNames(help, names)
 	}
 	for _, f := range filesystems {
-		made := slices.Contains(listed, f.name) || f.name == "none" || len(listed) == 0 && f.apple && e.isApple()
+		made := slices.Contains(listed, f.hdiutil) || f.name == none || len(listed) == 0 && f.apple && e.isApple()
 		if !e.isApple() && e.host.MissingFor != nil {
 			e.can.missing[f.name] = e.host.MissingFor(f.name)
 			made = made && e.can.missing[f.name] == ""
@@ -83,34 +110,6 @@ func (e *Engine) readCreateHelp(help string) {
 	}
 	if !e.isApple() && e.host.MissingForFUSE != nil {
 		e.can.noFUSE = e.host.MissingForFUSE()
-	}
-	e.can.encrypts = e.isApple() || len(command.FindNames(help, []string{"AES-256"})) > 0
-	e.can.noSpotlight = strings.Contains(help, "-nospotlight") || strings.Contains(help, "-[no]spotlight")
-}
-
-// findFilesystems are the file systems that a text names.
-func findFilesystems(text string) (list []string) {
-	for _, f := range filesystems {
-		if f.hdiutil != "" && len(command.FindNames(text, []string{f.hdiutil})) > 0 {
-			list = append(list, f.name)
-		}
-	}
-	return list
-}
-
-func (e *Engine) readConvertHelp(help string) {
-	var names []string
-	for _, f := range diskimage.Formats {
-		names = append(names, f.Name)
-	}
-	listed := command.FindNames(command.FindSection(help, "-format"), names)
-	if len(listed) == 0 {
-		listed = command.FindNames(help, names)
-	}
-	for _, f := range diskimage.Formats {
-		if f.ReadOnly {
-			e.can.hdiutilFormats[f.Name] = slices.Contains(listed, f.Name) || len(listed) == 0 && e.isApple()
-		}
 	}
 }
 
@@ -133,62 +132,48 @@ func (e *Engine) probeDiskutil(ctx context.Context) error {
 	if len(e.o.Diskutil) == 0 {
 		return nil
 	}
-	help, ok, err := e.helpDiskutil(ctx, "image create blank")
-	if err != nil {
-		return err
+	for _, line := range []string{"diskutil image create blank", "diskutil image create from"} {
+		help, ok, err := e.help(ctx, line)
+		readOnly := strings.HasSuffix(line, "from")
+		switch {
+		case err != nil && !readOnly:
+			return err
+		case strings.Contains(help, "did not recognize"):
+			return fmt.Errorf("asking diskutil: it has no verb image")
+		}
+		listed := e.readDiskutilHelp(help, ok, readOnly)
+		if !readOnly {
+			e.can.diskutilFS = strings.Contains(help, "-fs") || ok && !listed && e.macOS() >= withDiskutilFS
+		}
 	}
-	if strings.Contains(help, "did not recognize") {
-		return fmt.Errorf("asking diskutil: it has no verb image")
-	}
-	e.can.diskutilFS = strings.Contains(help, "-fs")
-	if !e.readDiskutilHelp(help, false) && ok {
-		e.assumeDiskutil(false)
-		e.can.diskutilFS = e.macOS() >= withDiskutilFS
-	}
-	help, ok, _ = e.helpDiskutil(ctx, "image create from")
-	if !e.readDiskutilHelp(help, true) && ok {
-		e.assumeDiskutil(true)
-	}
-	if e.can.diskutil = slices.Contains(slices.Collect(maps.Values(e.can.diskutilFormats)), true); !e.can.diskutil {
+	if !slices.Contains(slices.Collect(maps.Values(e.can.formats[backendDiskutil])), true) {
 		return fmt.Errorf("asking diskutil: its help names no format")
 	}
-	if !e.can.hdiutil {
+	e.can.present[backendDiskutil] = true
+	if !e.can.present[backendHdiutil] {
 		e.can.encrypts = true
-		for _, name := range []string{"APFS", "exFAT", "FAT32", "none"} {
+		for _, name := range []string{"APFS", "exFAT", "FAT32", none} {
 			e.can.filesystems[name] = true
 		}
 	}
 	return nil
 }
 
-// helpDiskutil is a help text of diskutil and whether its status was 0. The
-// error is that of a tool that did not answer.
-func (e *Engine) helpDiskutil(ctx context.Context, verb string) (help string, ok bool, err error) {
-	r, err := e.d.runOnce(ctx, call{doing: "asking", object: "diskutil image", cmd: command.HelpDiskutil(verb)})
-	if c := classOf(err); c != Missing && c != Deadline {
-		err = nil
-	}
-	return string(r.Stdout) + "\n" + string(r.Stderr), r.Status == 0, err
-}
-
 // readDiskutilHelp looks for formats, read-only ones or others, in a help text
-// of `diskutil image create`, and reports whether it names any.
-func (e *Engine) readDiskutilHelp(help string, readOnly bool) (found bool) {
+// of `diskutil image create`, and reports whether it names any. If it succeeded
+// without naming any, it takes those of the manual page: the command that makes
+// an image decides.
+func (e *Engine) readDiskutilHelp(help string, ok, readOnly bool) (listed bool) {
+	formats := e.can.formats[backendDiskutil]
 	for _, f := range diskimage.Formats {
-		if f.ReadOnly == readOnly && f.ImageType != "" && len(command.FindNames(help,
-			[]string{f.ImageType})) > 0 {
-			e.can.diskutilFormats[f.Name], found = true, true
+		if f.ReadOnly == readOnly && f.ImageType != "" && len(command.FindNames(help, []string{f.ImageType})) > 0 {
+			formats[f.Name], listed = true, true
 		}
 	}
-	return found
-}
-
-// assumeDiskutil takes the formats of the manual page, since the help succeeded
-// without naming any: the command that makes an image decides.
-func (e *Engine) assumeDiskutil(readOnly bool) {
 	for _, f := range diskimage.Formats {
-		if f.ReadOnly == readOnly && f.ImageType != "" && e.macOS() >= f.MacOS {
-			e.can.diskutilFormats[f.Name] = true
+		if f.ReadOnly == readOnly && f.ImageType != "" && ok && !listed {
+			formats[f.Name] = e.macOS() >= f.MacOS
 		}
 	}
+	return listed
 }

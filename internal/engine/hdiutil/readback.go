@@ -10,6 +10,7 @@ import (
 	"path"
 	"strconv"
 
+	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil/command"
 	"dmgbench/internal/hostio"
 	diskimage "dmgbench/internal/image"
@@ -23,12 +24,26 @@ type fileInfo struct {
 	band    int64  // bytes
 	version int64  // backing store of a bundle
 	mapped  bool   // a bundle has the folder mapped/
-	cipher  string // "AES-256"; "encrypted" where the key length cannot be seen; "": not encrypted
+	cipher  string // "AES-256"; encryptedUnknown where the key length cannot be seen; "": not encrypted
 	layout  string // "GPT", "none"; "" where it cannot be seen
 }
 
-// maxInfoPlist bounds Info.plist, in bytes.
-const maxInfoPlist = 64 << 10
+const (
+	formatUDIF       = "UDIF"
+	encryptedUnknown = "encrypted"
+	// maxInfoPlist bounds Info.plist, in bytes.
+	maxInfoPlist = 64 << 10
+)
+
+// inspect inspects the files now. An ASIF image without a magic number shows
+// neither size nor layout: the length of such a file is never the device's.
+func (c *image) inspect() (fileInfo, error) {
+	i, err := inspectContainer(c.Dir, c.File)
+	if c.format.Name == diskimage.ASIF && i.format == diskimage.UDRW {
+		i.size, i.layout = 0, ""
+	}
+	return i, err
+}
 
 // inspectContainer inspects the file or bundle of a name. A missing one is
 // fs.ErrNotExist.
@@ -39,121 +54,21 @@ func inspectContainer(dir *hostio.Dir, name string) (fileInfo, error) {
 		return fileInfo{}, err
 	case fi.IsDir():
 		return inspectBundle(dir, name)
-	case !fi.Mode().IsRegular():
-		return fileInfo{}, fmt.Errorf("inspecting %q: %w", name, hostio.ErrNotRegular)
 	}
+	return openAndInspect(dir, name)
+}
+
+func openAndInspect(dir *hostio.Dir, name string) (fileInfo, error) {
 	f, err := dir.Open(name, hostio.OpenOptions{})
 	if err != nil {
 		return fileInfo{}, err
 	}
 	defer f.Close()
-	return inspectFile(f, fi.Size())
-}
-
-// inspectFile identifies a file by its magic numbers, encryption first, as
-// Apple's tools do.
-func inspectFile(r io.ReaderAt, size int64) (fileInfo, error) {
-	head, err := readPart(r, 0, 1024)
+	st, err := f.Stat()
 	if err != nil {
 		return fileInfo{}, err
 	}
-	tail, err := readPart(r, max(0, size-512), 512)
-	if err != nil {
-		return fileInfo{}, err
-	}
-	switch {
-	case bytes.HasPrefix(head, []byte("encrcdsa")):
-		return fileInfo{cipher: cipherOf(head)}, nil
-	case bytes.HasSuffix(tail, []byte("cdsaencr")):
-		return fileInfo{cipher: "encrypted"}, nil
-	case bytes.HasPrefix(head, []byte("sprs")):
-		return fileInfo{format: diskimage.UDSP}, nil
-	case bytes.HasPrefix(head, []byte("shdw")):
-		return fileInfo{format: diskimage.ASIF}, nil
-	case len(tail) == 512 && bytes.HasPrefix(tail, []byte("koly")):
-		return inspectTrailer(head, tail, size), nil
-	}
-	return fileInfo{format: diskimage.UDRW, size: size, layout: layoutOf(head)}, nil
-}
-
-// inspectTrailer distinguishes read-only formats from raw data with an empty
-// trailer, as old tools wrote it after UDRW: without property list and resource
-// fork, and after as many bytes of data as it names.
-func inspectTrailer(head, tail []byte, size int64) fileInfo {
-	u64 := func(at int) uint64 { return binary.BigEndian.Uint64(tail[at:]) }
-	if data := u64(32); u64(48) == 0 && u64(224) == 0 && data > 0 && data <= uint64(size-512) {
-		return fileInfo{format: diskimage.UDRW, size: int64(data), layout: layoutOf(head)}
-	}
-	return fileInfo{format: "UDIF"}
-}
-
-// layoutOf looks for a GUID partition table after the protective boot record
-// (UEFI, section 5).
-func layoutOf(head []byte) string {
-	switch {
-	case len(head) < 1024:
-		return ""
-	case bytes.Equal(head[512:520], []byte("EFI PART")):
-		return "GPT"
-	}
-	return "none"
-}
-
-// cipherOf reads the key length from an encrcdsa header of version 2.
-func cipherOf(head []byte) string {
-	if len(head) >= 0x1c && binary.BigEndian.Uint32(head[8:]) == 2 {
-		if bits := binary.BigEndian.Uint32(head[0x18:]); bits == 128 || bits == 256 {
-			return "AES-" + strconv.Itoa(int(bits))
-		}
-	}
-	return "encrypted"
-}
-
-func inspectBundle(dir *hostio.Dir, name string) (fileInfo, error) {
-	list := path.Join(name, "Info.plist")
-	text, err := dir.ReadFile(list, maxInfoPlist)
-	if err != nil {
-		return fileInfo{}, err
-	}
-	d, err := command.ParsePlist(text)
-	if err != nil {
-		return fileInfo{}, fmt.Errorf("reading %q: %w", list, err)
-	}
-	b := fileInfo{format: diskimage.UDSB}
-	b.size, _ = d.Int("size")
-	b.band, _ = d.Int("band-size")
-	b.version, _ = d.Int("bundle-backingstore-version")
-	if d.String("diskimage-bundle-type") != "com.apple.diskimage.sparsebundle" || b.size <= 0 || b.band <= 0 {
-		return fileInfo{}, fmt.Errorf("reading %q: not the property list of a sparse bundle", list)
-	}
-	if fi, err := dir.Lstat(path.Join(name, "mapped")); err == nil {
-		b.mapped = fi.IsDir()
-	}
-	head, err := readHead(dir, path.Join(name, "token"))
-	if err != nil {
-		return b, err
-	}
-	if bytes.HasPrefix(head, []byte("encrcdsa")) {
-		b.cipher = cipherOf(head)
-		return b, nil
-	}
-	if head, err = readHead(dir, path.Join(name, "bands", "0")); len(head) > 0 {
-		b.layout = layoutOf(head)
-	}
-	return b, err
-}
-
-// readHead reads the first kilobyte of a file; a missing file has none.
-func readHead(dir *hostio.Dir, name string) ([]byte, error) {
-	f, err := dir.Open(name, hostio.OpenOptions{})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return readPart(f, 0, 1024)
+	return inspectFile(f, st.Size)
 }
 
 // readPart reads up to n bytes.
@@ -166,43 +81,128 @@ func readPart(r io.ReaderAt, off int64, n int) ([]byte, error) {
 	return p[:m], err
 }
 
+// inspectFile identifies a file by its magic numbers, encryption first, as
+// Apple's tools do.
+func inspectFile(r io.ReaderAt, size int64) (fileInfo, error) {
+	head, err1 := readPart(r, 0, 1024)
+	tail, err2 := readPart(r, max(0, size-512), 512)
+	if err := errors.Join(err1, err2); err != nil {
+		return fileInfo{}, err
+	}
+	starts := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
+	switch {
+	case starts("encrcdsa"):
+		return fileInfo{cipher: cipherOf(head)}, nil
+	case bytes.HasSuffix(tail, []byte("cdsaencr")):
+		return fileInfo{cipher: encryptedUnknown}, nil
+	case starts("sprs"):
+		return fileInfo{format: diskimage.UDSP}, nil
+	case starts("shdw"):
+		return fileInfo{format: diskimage.ASIF}, nil
+	case len(tail) == 512 && bytes.HasPrefix(tail, []byte("koly")):
+		// Raw data may have an empty trailer, as old tools wrote it after UDRW:
+		// without property list and resource fork, and after as many bytes of
+		// data as it names.
+		u64 := func(at int) uint64 { return binary.BigEndian.Uint64(tail[at:]) }
+		data := u64(32)
+		if u64(48) != 0 || u64(224) != 0 || data == 0 || data > uint64(size-512) {
+			return fileInfo{format: formatUDIF}, nil
+		}
+		size = int64(data)
+	}
+	i := fileInfo{format: diskimage.UDRW, size: size}
+	// A GUID partition table follows the protective boot record (UEFI, section
+	// 5).
+	switch {
+	case len(head) < 1024:
+	case bytes.Equal(head[512:520], []byte("EFI PART")):
+		i.layout = "GPT"
+	default:
+		i.layout = "none"
+	}
+	return i, nil
+}
+
+// cipherOf reads the key length from an encrcdsa header of version 2.
+func cipherOf(head []byte) string {
+	if len(head) >= 0x1c && binary.BigEndian.Uint32(head[8:]) == 2 {
+		if bits := binary.BigEndian.Uint32(head[0x18:]); bits == 128 || bits == 256 {
+			return "AES-" + strconv.Itoa(int(bits))
+		}
+	}
+	return encryptedUnknown
+}
+
+func inspectBundle(dir *hostio.Dir, name string) (fileInfo, error) {
+	list := path.Join(name, "Info.plist")
+	text, err := dir.ReadFile(list, maxInfoPlist)
+	if err != nil {
+		return fileInfo{}, err
+	}
+	d, err := command.ParsePlist(text)
+	if err != nil {
+		return fileInfo{}, fmt.Errorf("reading %q: %w", list, err)
+	}
+	b := fileInfo{format: diskimage.UDSB, size: d.Int("size"), band: d.Int("band-size"),
+		version: d.Int("bundle-backingstore-version")}
+	if d.String("diskimage-bundle-type") != "com.apple.diskimage.sparsebundle" || b.size == 0 || b.band == 0 {
+		return fileInfo{}, fmt.Errorf("reading %q: not the property list of a sparse bundle", list)
+	}
+	if fi, err := dir.Lstat(path.Join(name, "mapped")); err == nil {
+		b.mapped = fi.IsDir()
+	}
+	// The token has the header of an encrypted bundle, band 0 the start of the
+	// device. Either may be missing.
+	token, err1 := openAndInspect(dir, path.Join(name, "token"))
+	first, err2 := openAndInspect(dir, path.Join(name, "bands", "0"))
+	for _, err := range []error{err1, err2} {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return b, err
+		}
+	}
+	if b.cipher = token.cipher; b.cipher == "" {
+		b.layout = first.layout
+	}
+	return b, nil
+}
+
 // checkMade compares the files with what was requested.
 func (i fileInfo) checkMade(f format, encryption string) error {
-	encrypted := encryption != "" && encryption != "none"
+	encrypted := engine.Spec{Encryption: encryption}.Encrypted()
+	found := i.format
 	switch {
 	case encrypted && i.cipher == "" && f.Name != diskimage.ASIF: // where ASIF keeps its keys is not known
 		return fmt.Errorf("%w: the image is not encrypted", ErrNoResult)
 	case !encrypted && i.cipher != "":
 		return fmt.Errorf("%w: the image is encrypted", ErrNoResult)
-	case encrypted && i.cipher != "" && i.cipher != "encrypted" && i.cipher != encryption:
+	case encrypted && i.cipher != "" && i.cipher != encryptedUnknown && i.cipher != encryption:
 		return fmt.Errorf("%w: the image is encrypted with %s", ErrNoResult, i.cipher)
-	case i.format == "" || i.format == f.Name:
+	case found == "" || found == f.Name || found == formatUDIF && f.UDIF:
 		return nil
-	// encrypted ASIF has no known magic number
-	case encrypted && f.Name == diskimage.ASIF && i.format == diskimage.UDRW && i.layout != "GPT":
+	case found == diskimage.UDRW && f.Name == diskimage.UDTO:
 		return nil
-	case f.Name == diskimage.UDTO && i.format == diskimage.UDRW, f.ReadOnly && f.Name != diskimage.UDTO && i.format == "UDIF":
-		return nil
+	case found == diskimage.UDRW && f.Name == diskimage.ASIF && encrypted && i.layout != "GPT":
+		return nil // encrypted ASIF has no known magic number
 	}
-	return fmt.Errorf("%w: the image is %s", ErrNoResult, i.format)
+	return fmt.Errorf("%w: the image is %s", ErrNoResult, found)
 }
 
 // reportTo reports what was made; requested is the band size of the plan.
-func (i fileInfo) reportTo(t *reportBuilder, requested int64) {
-	t.note("layout", i.layout)
-	t.note("cipher", i.cipher)
+func (i fileInfo) reportTo(t *engine.Report, requested int64) {
+	t.Note("layout", i.layout)
+	t.Note("cipher", i.cipher)
 	if i.band > 0 {
-		t.note("band_size_used", strconv.FormatInt(i.band, 10))
-		t.note("bundle_version", strconv.FormatInt(i.version, 10))
-		t.note("mapped", strconv.FormatBool(i.mapped))
+		t.Note("band_size_used", strconv.FormatInt(i.band, 10))
+		t.Note("bundle_version", strconv.FormatInt(i.version, 10))
+		t.Note("mapped", strconv.FormatBool(i.mapped))
 	}
 	if requested > 0 {
-		t.note("band_size_asked", strconv.FormatInt(requested, 10))
+		t.Note("band_size_asked", strconv.FormatInt(requested, 10))
 		if i.band != requested {
-			t.warn("bands are %d bytes, %d were asked for", i.band, requested)
+			t.Warn("bands are %d bytes, %d were asked for", i.band, requested)
 		}
 	}
 	if i.version > 1 {
-		t.note("bundle_note", "backing-store version 2 keeps track of unmapped space in mapped/")
+		t.Note("bundle_note", "backing-store version 2 keeps track of unmapped space in mapped/")
 	}
 }

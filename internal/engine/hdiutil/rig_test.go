@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"dmgbench/internal/clock"
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil/command"
+	"dmgbench/internal/host"
 	"dmgbench/internal/hostio"
 	diskimage "dmgbench/internal/image"
 	"dmgbench/internal/workload"
@@ -105,11 +107,11 @@ func (r *rig) attached() []FakeMount {
 	return list
 }
 
-func (r *rig) mounts() ([]Mount, error) {
-	var list []Mount
+func (r *rig) mounts() ([]host.Mount, error) {
+	var list []host.Mount
 	for _, a := range r.attached() {
 		if a.Point != "" {
-			list = append(list, Mount{From: fmt.Sprintf("/dev/disk%ds1", a.Disk+100), On: a.Point, Kind: a.Kind, ReadOnly: a.ReadOnly})
+			list = append(list, host.Mount{Source: fmt.Sprintf("/dev/disk%ds1", a.Disk+100), Point: a.Point, Type: a.Kind, ReadOnly: a.ReadOnly})
 		}
 	}
 	return list, nil
@@ -154,6 +156,8 @@ func (r *rig) attach(c engine.Container, o engine.AttachOptions) *attachment {
 	return a.(*attachment)
 }
 
+var mountPointNumber = regexp.MustCompile(`WORK/mnt\d+`)
+
 // verbs are the commands of one verb so far, paths shortened.
 func (r *rig) verbs(verb string) []string {
 	calls, err := r.tool.Calls()
@@ -163,7 +167,8 @@ func (r *rig) verbs(verb string) []string {
 		if c.Verb() == verb {
 			line := command.Command{Tool: command.Tool(c.Tool), Args: c.Args}.String()
 			line = strings.ReplaceAll(line, r.dir.Path(), "PLACE")
-			out = append(out, strings.ReplaceAll(line, r.e.o.WorkDir, "WORK"))
+			line = strings.ReplaceAll(line, r.e.o.WorkDir, "WORK")
+			out = append(out, mountPointNumber.ReplaceAllString(line, "WORK/mnt"))
 		}
 	}
 	return out

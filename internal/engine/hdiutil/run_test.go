@@ -14,6 +14,7 @@ import (
 
 	"dmgbench/internal/clock"
 	"dmgbench/internal/engine/hdiutil"
+	"dmgbench/internal/host"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/runner"
@@ -55,12 +56,12 @@ const runSecret = "a secret of one run"
 func drive(t *testing.T, c hdiutil.FakeConfig) (*result.Result, *hdiutil.FakeTool, string) {
 	tool, err := hdiutil.NewFakeTool(t.TempDir(), c)
 	require.NoError(t, err)
-	host := &hdiutil.Host{
-		Mounts: func() (list []hdiutil.Mount, err error) {
+	system := &hdiutil.Host{
+		Mounts: func() (list []host.Mount, err error) {
 			all, err := tool.Attached()
 			for _, a := range all {
 				if a.Point != "" {
-					list = append(list, hdiutil.Mount{From: fmt.Sprint("/dev/disk", a.Disk), On: a.Point, Kind: a.Kind, ReadOnly: a.ReadOnly})
+					list = append(list, host.Mount{Source: fmt.Sprint("/dev/disk", a.Disk), Point: a.Point, Type: a.Kind, ReadOnly: a.ReadOnly})
 				}
 			}
 			return list, err
@@ -69,7 +70,7 @@ func drive(t *testing.T, c hdiutil.FakeConfig) (*result.Result, *hdiutil.FakeToo
 	}
 	now, work := clock.NewVirtual(time.Unix(0, 0)), t.TempDir()
 	o := hdiutil.Apple("macOS 26.4", now)
-	o.Hdiutil, o.Diskutil, o.Host, o.WorkDir, o.Passphrase = tool.Command("hdiutil"), tool.Command("diskutil"), host, work, []byte(runSecret)
+	o.Hdiutil, o.Diskutil, o.Host, o.WorkDir, o.Passphrase = tool.Command("hdiutil"), tool.Command("diskutil"), system, work, []byte(runSecret)
 	o.Log = tool.Command("log")
 	e, err := hdiutil.New(t.Context(), o)
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ func TestServedBy(t *testing.T) {
 		r.e.host.ServedBy = func(device, kind, image string) string {
 			assert.Contains(t, device, "/dev/disk")
 			assert.NotEmpty(t, kind)
-			assert.Equal(t, c.path(), image)
+			assert.Equal(t, c.path, image)
 			return test.seen
 		}
 		assert.Empty(t, c.Made().ServedBy, "nothing is attached yet")

@@ -19,48 +19,47 @@ var errNoTrim = fmt.Errorf("the system does not trim this volume: %w", errors.Er
 // Trim gives the volume's free space back to the container: by a system call
 // where there is one, else by `hdiutil trim` for Linux. macOS has neither: it
 // trims while mounting, and the report says so.
-func (a *attachment) Trim(ctx context.Context) (engine.Report, error) {
+func (a *attachment) Trim(ctx context.Context) (t engine.Report, err error) {
 	c := a.c
 	if err := c.CheckSame(ctx, "trimming"); err != nil {
-		return engine.Report{}, err
+		return t, err
 	}
 	if a.vol == nil || a.readOnly {
-		return engine.Report{}, fmt.Errorf("trimming %q: the volume is not mounted for writing", c.File)
+		return t, fmt.Errorf("trimming %q: the volume is not mounted for writing", c.File)
 	}
 	if c.e.isApple() {
-		const reason = "not asked for: macOS trims a volume of its own accord, when it mounts it"
-		return engine.Report{Reported: map[string]string{"trim": reason}}, nil
+		t.Note("trim", "not asked for: macOS trims a volume of its own accord, when it mounts it")
+		return t, nil
 	}
 	// If our volume were gone, the call would trim the file system of the mount
 	// point.
-	if m, ok, err := c.e.host.mountedOn(a.point); err != nil || !ok || m.From != a.mounted.From {
-		return engine.Report{}, errors.Join(fmt.Errorf("trimming %q: its volume is no longer mounted", c.File), err)
+	if !a.isMounted() {
+		return t, fmt.Errorf("trimming %q: its volume is no longer mounted", c.File)
 	}
 	before, err := c.Usage(ctx)
 	if err != nil {
-		return engine.Report{}, err
+		return t, err
 	}
-	var t reportBuilder
 	n, err := int64(0), errNoTrim
 	if c.e.host.Trim != nil {
 		n, err = c.e.host.Trim(a.point)
 	}
-	unsupported := errors.Is(err, errors.ErrUnsupported)
-	switch {
-	case unsupported && c.passphrase() != nil && c.format.Name == diskimage.UDRW:
-		t.warn("free space was not given back: every block of an encrypted raw image is written when it is made")
+	switch unsupported := errors.Is(err, errors.ErrUnsupported); {
+	case unsupported && c.spec.Encrypted() && c.format.Name == diskimage.UDRW:
+		t.Warn("free space was not given back: every block of an encrypted raw image is written when it is made")
 		err = nil
 	case unsupported:
-		_, err = c.e.d.run(ctx, &t, call{doing: "trimming", object: c.File, cmd: command.Trim(a.point)})
+		err = c.e.run(ctx, &t, call{doing: "trimming", object: c.File,
+			cmd: command.New("hdiutil trim", command.Args{MountPoint: a.point})})
 	case err == nil:
-		t.note("trimmed", strconv.FormatInt(n, 10))
+		t.Note("trimmed", strconv.FormatInt(n, 10))
 	}
 	if err != nil {
-		return t.take(), fmt.Errorf("trimming %q: %w", c.File, err)
+		return t, fmt.Errorf("trimming %q: %w", c.File, err)
 	}
 	after, err := c.Usage(ctx)
 	t.Freed = max(0, before.Allocated-after.Allocated)
-	return t.take(), err
+	return t, err
 }
 
 // logMargin is how long before the attach the log is read from: its times are
@@ -72,12 +71,11 @@ const logMargin = time.Second
 // accounts without administrator rights may not read the log. The log takes
 // seconds to read, so that it is read once for each attachment, outside of
 // timed steps, and no more in this engine after it refused.
-func (a *attachment) ReportAfterDetach(ctx context.Context) engine.Report {
+func (a *attachment) ReportAfterDetach(ctx context.Context) (t engine.Report) {
 	e := a.c.e
-	if len(e.o.Log) == 0 || a.mounted.Kind != "apfs" || a.readOnly {
-		return engine.Report{}
+	if len(e.o.Log) == 0 || a.mounted.Type != "apfs" || a.readOnly {
+		return t
 	}
-	var t reportBuilder
 	if e.noLog == "" {
 		list, err := e.readTrimLog(ctx, a.start.Add(-logMargin), a.device.Device)
 		switch {
@@ -88,12 +86,12 @@ func (a *attachment) ReportAfterDetach(ctx context.Context) engine.Report {
 				e.noLog += ": " + te.Message
 			}
 		case len(list) == 0:
-			t.note("trim_log_unknown", "the system's log has no line of trimming this volume")
+			t.Note("trim_log_unknown", "the system's log has no line of trimming this volume")
 		}
-		t.note("trim_log", strings.Join(list, "\n"))
+		t.Note("trim_log", strings.Join(list, "\n"))
 	}
-	t.note("trim_log_unknown", e.noLog)
-	return t.take()
+	t.Note("trim_log_unknown", e.noLog)
+	return t
 }
 
 // ReadsLog tries to read APFS's messages of the last second, as
@@ -103,16 +101,15 @@ func (e *Engine) ReadsLog(ctx context.Context) error {
 	if len(e.o.Log) == 0 {
 		return fmt.Errorf("reading the system's log: this system does not log trims: %w", errors.ErrUnsupported)
 	}
-	_, err := e.readTrimLog(ctx, e.d.clock.Wall().Add(-logMargin), "/dev/disk0")
+	_, err := e.readTrimLog(ctx, e.o.Clock.Wall().Add(-logMargin), "/dev/disk0")
 	return err
 }
 
 func (e *Engine) readTrimLog(ctx context.Context, since time.Time, device string) (list []string, err error) {
-	_, err = e.d.run(ctx, &reportBuilder{},
-		call{doing: "reading", object: "the system's log", tries: 1, cmd: command.TrimLog(since),
-			check: func(out []byte) (err error) {
-				list, err = command.ParseTrims(out, device)
-				return err
-			}})
+	err = e.run(ctx, &engine.Report{}, call{doing: "reading", object: "the system's log", tries: 1,
+		cmd: command.TrimLog(since), check: func(out []byte) (err error) {
+			list, err = command.ParseTrims(out, device)
+			return err
+		}})
 	return list, err
 }

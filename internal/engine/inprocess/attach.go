@@ -1,6 +1,7 @@
 package inprocess
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ type attachment struct {
 	img      container.Image // nil once closed
 	vol      *volume         // nil when not mounted, or no longer
 	readOnly bool
-	warnings []string // for the next report
+	report   engine.Report // warnings for the report of Detach
 }
 
 // Attach opens the container and mounts its volume. From the second time on
@@ -30,45 +31,53 @@ type attachment struct {
 // Read-only formats are attached read-only, and before that their checksums are
 // computed, unless NoVerify is set; the others carry none.
 func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Attachment, error) {
-	if err := c.checkDetached(ctx, "attaching"); err != nil {
+	if err := c.CheckDetached(ctx, "attaching"); err != nil {
 		return nil, err
 	}
-	cache := o.Cache
-	if cache == "" {
-		cache = c.spec.Cache
-	}
-	readOnly := o.ReadOnly || formatOf(c.spec.Format).ReadOnly
+	a := &attachment{image: c, readOnly: o.ReadOnly || formatOf(c.spec.Format).ReadOnly}
+	var err error
 	if !o.NoVerify {
-		if err := c.verifyChecksums(ctx); err != nil {
-			return nil, fmt.Errorf("attaching %q: %w", c.File, engine.Gone(err))
-		}
+		err = c.verifyChecksums(ctx)
 	}
-	img, err := container.Open(c.Dir, c.File,
-		container.OpenOptions{ReadOnly: readOnly, Cache: cache, Sync: hostio.SyncFull,
-			Passphrase: passphraseOf(c.spec)})
+	if err == nil {
+		a.img, err = container.Open(c.Dir, c.File, container.OpenOptions{ReadOnly: a.readOnly,
+			Cache: cmp.Or(o.Cache, c.spec.Cache), Sync: hostio.SyncFull, Passphrase: c.spec.Passphrase})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("attaching %q: %w", c.File, engine.Gone(err))
 	}
-	a := &attachment{image: c, img: img, readOnly: readOnly}
-	if w, ok := img.(container.Warner); ok {
-		a.warnings = w.Warnings()
+	if w, ok := a.img.(container.Warner); ok {
+		a.report.Warnings = w.Warnings()
 	}
 	if !o.NoMount {
 		if err := a.mount(); err != nil {
-			return nil, errors.Join(fmt.Errorf("attaching %q: %w", c.File, err), img.Close())
+			return nil, errors.Join(fmt.Errorf("attaching %q: %w", c.File, err), a.img.Close())
 		}
 		c.mounted = true
 	}
-	c.open = a
+	c.open, c.Attached = a, true
 	return a, nil
 }
 
+// verifyChecksums computes the checksums that UDIF images carry; other images
+// have none.
+func (c *image) verifyChecksums(ctx context.Context) error {
+	if !formatOf(c.spec.Format).UDIF {
+		return nil
+	}
+	list, err := container.Verify(c.Dir, c.File, container.OpenOptions{Passphrase: c.spec.Passphrase})
+	if err == nil && len(list) > 0 {
+		err = fmt.Errorf("%s: %w", list[0], container.ErrCorrupt)
+	}
+	return errors.Join(err, ctx.Err())
+}
+
+// mount mounts the volume, with warnings about its state.
 func (a *attachment) mount() error {
 	p, part, warnings, err := openPartition(a.img)
 	if err != nil {
 		return err
 	}
-	a.warnings = append(a.warnings, warnings...)
 	flush := hostio.SyncNone
 	if !a.readOnly { // a read-only attachment writes no bytes that need a flush
 		if flush, err = a.image.tryFlush(); err != nil {
@@ -80,40 +89,33 @@ func (a *attachment) mount() error {
 		return err
 	}
 	a.vol = &volume{image: a.image, vol: vol, img: a.img, start: p.Offset(), flush: flush, open: map[*file]bool{}}
-	a.warnings = append(a.warnings, stateWarnings(vol.State())...)
+	a.report.Warnings = append(a.report.Warnings, warnings...)
+	state := vol.State()
+	if state.Dirty {
+		a.report.Warn("the volume was not unmounted cleanly")
+	}
+	if state.MediaFailure {
+		a.report.Warn("the volume is marked as stored on failing media")
+	}
+	if state.BackupBoot {
+		a.report.Warn("the volume's main boot region is damaged, the backup was used")
+	}
 	if !a.image.mounted || a.readOnly {
 		return nil
 	}
 	r, err := a.trim()
-	a.warnings = append(a.warnings, r.Warnings...)
 	if err != nil {
 		return errors.Join(err, vol.Unmount())
 	}
+	a.report.Warnings = append(a.report.Warnings, r.Warnings...)
 	return nil
-}
-
-// stateWarnings are warnings for whoever mounts the volume.
-func stateWarnings(s exfat.State) (warnings []string) {
-	for _, w := range []struct {
-		is   bool
-		text string
-	}{
-		{s.Dirty, "the volume was not unmounted cleanly"},
-		{s.MediaFailure, "the volume is marked as stored on failing media"},
-		{s.BackupBoot, "the volume's main boot region is damaged, the backup was used"},
-	} {
-		if w.is {
-			warnings = append(warnings, w.text)
-		}
-	}
-	return warnings
 }
 
 // tryFlush returns what a full flush achieves on this host, tried on a file of
 // the container: images do not report it.
 func (c *image) tryFlush() (hostio.SyncMode, error) {
 	name := c.File
-	if c.isBundle() {
+	if formatOf(c.spec.Format).Folder {
 		name = path.Join(name, "Info.plist")
 	}
 	f, err := c.Dir.Open(name, hostio.OpenOptions{})
@@ -139,22 +141,20 @@ func (a *attachment) Trim(ctx context.Context) (engine.Report, error) {
 		return engine.Report{}, err
 	}
 	if a.vol == nil {
-		return engine.Report{}, fmt.Errorf("trimming %q: %w", a.image.File, errNotMounted)
+		return engine.Report{}, fmt.Errorf("trimming %q: the volume is not mounted", a.image.File)
 	}
 	return a.trim()
 }
 
-var errNotMounted = errors.New("the volume is not mounted")
-
-func (a *attachment) trim() (engine.Report, error) {
+func (a *attachment) trim() (r engine.Report, err error) {
 	before, err := a.img.Usage()
 	if err != nil {
-		return engine.Report{}, engine.Gone(err)
+		return r, engine.Gone(err)
 	}
 	n, err := a.vol.vol.Trim(0)
-	r := engine.Report{Reported: map[string]string{"trimmed": fmt.Sprint(n)}}
+	r.Note("trimmed", fmt.Sprint(n))
 	if errors.Is(err, errors.ErrUnsupported) {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("free space was not given back: %v", err))
+		r.Warn("free space was not given back: %v", err)
 		err = nil
 	}
 	if err != nil {
@@ -169,25 +169,24 @@ func (a *attachment) trim() (engine.Report, error) {
 // unless force closes them. With force it closes the container even if the
 // volume could not write everything back. Further calls have no effect.
 func (a *attachment) Detach(_ context.Context, force bool) (engine.Report, error) {
-	r := engine.Report{Warnings: a.warnings}
 	if a.img == nil {
 		return engine.Report{}, nil
 	}
 	var err error
 	if a.vol != nil {
 		if force {
-			r.Warnings = append(r.Warnings, a.vol.closeAll()...)
+			a.report.Warnings = append(a.report.Warnings, a.vol.closeAll()...)
 		}
 		if err = a.vol.vol.Unmount(); err != nil && !force {
 			return engine.Report{}, fmt.Errorf("detaching %q: %w", a.image.File, goneIfReplaced(err))
 		}
 	}
 	err = errors.Join(err, a.img.Close())
-	a.img, a.vol, a.warnings, a.image.open = nil, nil, nil, nil
+	a.img, a.vol, a.image.open, a.image.Attached = nil, nil, nil, false
 	if err != nil {
-		return r, fmt.Errorf("detaching %q: %w", a.image.File, goneIfReplaced(err))
+		err = fmt.Errorf("detaching %q: %w", a.image.File, goneIfReplaced(err))
 	}
-	return r, nil
+	return a.report.Take(), err
 }
 
 // goneIfReplaced is engine.Gone for errors in which a missing file is one of

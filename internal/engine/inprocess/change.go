@@ -21,7 +21,7 @@ func (c *image) Resize(ctx context.Context, size int64) (engine.Report, error) {
 	if err := c.engine.Allows(c.spec, engine.Action{Do: "resize"}); err != nil {
 		return engine.Report{}, err
 	}
-	size = (size + container.SectorSize - 1) / container.SectorSize * container.SectorSize
+	size = roundUp(size, container.SectorSize)
 	err := c.with(ctx, "resizing", false, func(img container.Image) error {
 		old, part, _, err := openPartition(img)
 		if err != nil {
@@ -35,7 +35,7 @@ func (c *image) Resize(ctx context.Context, size int64) (engine.Report, error) {
 		if size >= img.Size() {
 			return c.grow(img, part, size, end, old.Index)
 		}
-		if err := c.volumeSize(part, end); err != nil {
+		if err := c.resizeVolume(part, end); err != nil {
 			return err
 		}
 		if _, err := gpt.Resize(img, size, old.Index); err != nil {
@@ -74,59 +74,47 @@ func (c *image) grow(img container.Image, part blockdev.Device, size, end int64,
 	if err != nil {
 		return err
 	}
-	return c.volumeSize(part, part.Size())
+	return c.resizeVolume(part, part.Size())
 }
 
-func (c *image) volumeSize(part blockdev.Device, size int64) error {
+func (c *image) resizeVolume(part blockdev.Device, size int64) error {
 	vol, err := exfat.Mount(part, exfat.MountOptions{Now: c.engine.Now})
 	if err != nil {
 		return err
 	}
-	err = vol.Resize(size)
-	if e := vol.Unmount(); err == nil {
-		err = e
-	}
-	return err
+	return errors.Join(vol.Resize(size), vol.Unmount())
 }
 
 // Compact deletes the bands without data of the volume, as `hdiutil compact`
 // does; UDRW has no bands. Free parts of bands in use stay allocated: Trim
 // frees those.
-func (c *image) Compact(ctx context.Context, _ engine.CompactOptions) (engine.Report, error) {
-	if err := c.checkDetached(ctx, "compacting"); err != nil {
-		return engine.Report{}, err
+func (c *image) Compact(ctx context.Context, _ engine.CompactOptions) (r engine.Report, err error) {
+	if err := c.CheckDetached(ctx, "compacting"); err != nil {
+		return r, err
 	}
 	if err := c.engine.Allows(c.spec, engine.Action{Do: "compact"}); err != nil {
-		return engine.Report{}, err
+		return r, err
 	}
-	var r engine.Report
-	err := c.with(ctx, "compacting", false, func(img container.Image) error {
-		free, err := freeSpans(img)
+	err = c.with(ctx, "compacting", false, func(img container.Image) error {
+		p, part, _, err := openPartition(img)
+		if err != nil {
+			return err
+		}
+		free, _, err := exfat.FreeSpace(part, p.Offset())
 		if err != nil {
 			return err
 		}
 		used := free.Used
-		if free == nil { // data of files may be marked free in the bitmap: delete only zeros
+		if free == nil { // not unmounted cleanly, data of files may be marked free in the bitmap: delete only zeros
 			used = nil
 		}
 		r.Freed, err = img.Compact(used)
 		return err
 	})
 	if err != nil {
-		return r, fmt.Errorf("compacting %q: %w", c.File, err)
+		err = fmt.Errorf("compacting %q: %w", c.File, err)
 	}
-	return r, nil
-}
-
-// freeSpans are the free parts of the volume; nil if it was not unmounted
-// cleanly.
-func freeSpans(img container.Image) (exfat.Spans, error) {
-	p, part, _, err := openPartition(img)
-	if err != nil {
-		return nil, err
-	}
-	free, _, err := exfat.FreeSpace(part, p.Offset())
-	return free, err
+	return r, err
 }
 
 // Convert makes another container of the other (or the same) format with the
@@ -136,12 +124,12 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 	s.Size = c.spec.Size
 	s, err := normalize(s)
 	if err == nil {
-		s, err = c.engine.withPassphrase(s)
+		s, err = s.WithPassphrase(c.engine.Passphrase)
 	}
 	if err != nil {
 		return nil, err
 	}
-	file := withExtension(name, s.Format)
+	file := engine.FileName(name, formatOf(s.Format))
 	err = c.with(ctx, "converting", true, func(src container.Image) error {
 		return c.engine.convert(ctx, src, dir, file, name, s)
 	})
@@ -170,17 +158,14 @@ func (e *Engine) convert(ctx context.Context, src container.Image, dir *hostio.D
 	if err := container.Create(dir, file, spec); err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, container.Remove(dir, file))
-		}
-	}()
-	dst, err := container.Open(dir, file, container.OpenOptions{Cache: s.Cache, Passphrase: passphraseOf(s)})
-	if err != nil {
-		return err
+	dst, err := container.Open(dir, file, container.OpenOptions{Cache: s.Cache, Passphrase: s.Passphrase})
+	if err == nil {
+		err = errors.Join(container.Copy(ctx, dst, src, container.CopyOptions{}), dst.Close())
 	}
-	err = container.Copy(ctx, dst, src, container.CopyOptions{})
-	return errors.Join(err, dst.Close())
+	if err != nil {
+		err = errors.Join(err, container.Remove(dir, file))
+	}
+	return err
 }
 
 // Damage damages the container on purpose: "header" (the file's first sectors,
@@ -189,22 +174,20 @@ func (e *Engine) convert(ctx context.Context, src container.Image, dir *hostio.D
 // (the main boot region, what UDIF stores of it), and but for UDIF "table"
 // (both partition tables).
 func (c *image) Damage(ctx context.Context, kind string) error {
-	if err := c.checkDetached(ctx, "damaging"); err != nil {
+	if err := c.CheckDetached(ctx, "damaging"); err != nil {
 		return err
 	}
 	if err := c.engine.Allows(c.spec, engine.Action{Do: "damage", Kind: kind}); err != nil {
 		return err
 	}
+	firstSector := func(img container.Image) (offsets []int64, n int, err error) {
+		p, _, _, err := openPartition(img)
+		return []int64{p.Offset()}, container.SectorSize, err
+	}
 	err := container.Corrupt(c.Dir, c.File, container.Corruption{Kind: kind, UDIF: formatOf(c.spec.Format).UDIF,
-		Passphrase: passphraseOf(c.spec), Places: volumeStart})
+		Passphrase: c.spec.Passphrase, Places: firstSector})
 	if err != nil {
 		return fmt.Errorf("damaging %q: %w", c.File, engine.Gone(err))
 	}
 	return nil
-}
-
-// volumeStart is the first sector of the volume.
-func volumeStart(img container.Image) (offsets []int64, n int, err error) {
-	p, _, _, err := openPartition(img)
-	return []int64{p.Offset()}, 512, err
 }

@@ -16,10 +16,9 @@ import (
 // Check checks the container and its partition table ("container"), the volume
 // ("volume"), or both (""). The container may be attached without a mount, as
 // when fsck runs on the device of a Mac's image.
-func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report, error) {
-	var r engine.Report
+func (c *image) Check(ctx context.Context, o engine.CheckOptions) (r engine.Report, err error) {
 	unmounted := c.open != nil && c.open.vol == nil
-	check := c.checkDetached
+	check := c.CheckDetached
 	if unmounted {
 		check = c.CheckSame
 	}
@@ -29,26 +28,25 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report
 	if err := c.engine.Allows(c.spec, engine.Action{Do: "check", Repair: o.Repair}); err != nil {
 		return r, err
 	}
-	if o.What != "" && o.What != "container" && o.What != "volume" {
+	if !slices.Contains([]string{"", "container", "volume"}, o.What) {
 		return r, refuse("checking "+o.What, "check the container or the volume")
 	}
 	if o.What != "volume" {
-		if err := c.verify(o.Repair && !unmounted, &r); err != nil {
-			return r, fmt.Errorf("checking %q: %w", c.File, engine.Gone(err))
-		}
-	}
-	look := func(img container.Image) error { return inspect(img, o, &r) }
-	var err error
-	if unmounted {
-		err = engine.Gone(errors.Join(look(c.open.img), c.open.img.Flush()))
-	} else {
-		err = c.with(ctx, "checking", !o.Repair, look)
+		err = c.verify(o.Repair && !unmounted, &r)
 	}
 	switch {
-	case errors.Is(err, container.ErrCorrupt):
-		r.Findings, err = append(r.Findings, err.Error()), nil
 	case err != nil:
-		err = fmt.Errorf("checking %q: %w", c.File, err)
+	case unmounted:
+		err = errors.Join(inspect(c.open.img, o, &r), c.open.img.Flush())
+	default:
+		err = c.with(ctx, "opening", !o.Repair, func(img container.Image) error { return inspect(img, o, &r) })
+		if errors.Is(err, container.ErrCorrupt) {
+			r.Find(err.Error())
+			err = nil
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("checking %q: %w", c.File, engine.Gone(err))
 	}
 	return r, err
 }
@@ -56,59 +54,62 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report
 // verify checks the container's structure, and repairs it unless it is
 // attached.
 func (c *image) verify(repair bool, r *engine.Report) error {
-	list, err := container.Verify(c.Dir, c.File, container.OpenOptions{Passphrase: passphraseOf(c.spec)})
+	o := container.OpenOptions{Passphrase: c.spec.Passphrase}
+	list, err := container.Verify(c.Dir, c.File, o)
 	if err != nil {
 		return err
 	}
 	left := list
 	if repair && len(list) > 0 && !slices.ContainsFunc(list, func(f container.Finding) bool { return f.Fatal }) {
-		if err := container.Repair(c.Dir, c.File,
-			container.OpenOptions{Passphrase: passphraseOf(c.spec)}); err != nil {
+		if err := container.Repair(c.Dir, c.File, o); err != nil {
 			return err
 		}
-		if left, err = container.Verify(c.Dir, c.File,
-			container.OpenOptions{Passphrase: passphraseOf(c.spec)}); err != nil {
+		if left, err = container.Verify(c.Dir, c.File, o); err != nil {
 			return err
 		}
 	}
 	for _, f := range list {
-		if slices.Contains(left, f) {
-			r.Findings = append(r.Findings, f.String())
-		} else {
-			r.Warnings = append(r.Warnings, "repaired: "+f.String())
-		}
+		addFinding(r, f.String(), !slices.Contains(left, f))
 	}
 	return nil
 }
 
+// addFinding adds a finding, or a warning that it was repaired.
+func addFinding(r *engine.Report, text string, repaired bool) {
+	if repaired {
+		r.Warn("repaired: %s", text)
+	} else {
+		r.Find(text)
+	}
+}
+
+// inspect checks the partition table and the volume.
 func inspect(img container.Image, o engine.CheckOptions, r *engine.Report) error {
 	t, list, err := gpt.Read(img)
-	if errors.Is(err, gpt.ErrNoTable) || errors.Is(err, gpt.ErrDamaged) || errors.Is(err,
-		gpt.ErrInvalid) || errors.Is(err, gpt.ErrTooSmall) {
-		r.Findings = append(r.Findings, err.Error())
+	switch {
+	case engine.IsTableDefect(err):
+		r.Find(err.Error())
 		return nil
+	case err != nil:
+		return err
+	case !o.Repair:
+	case slices.Contains(list, gpt.WarnBackupMoved): // the second table belongs at the end of the device
+		_, err = gpt.Resize(img, img.Size(), -1)
+	case len(list) > 0:
+		err = gpt.Write(img, t)
 	}
 	if err != nil {
 		return err
 	}
-	if o.Repair && len(list) > 0 {
-		if err := repairTable(img, t, list); err != nil {
-			return err
-		}
-	}
 	for _, w := range list {
-		if o.Repair {
-			r.Warnings = append(r.Warnings, "repaired: "+string(w))
-		} else {
-			r.Findings = append(r.Findings, string(w))
-		}
+		addFinding(r, string(w), o.Repair)
 	}
 	if o.What == "container" {
 		return nil
 	}
 	_, part, _, err := openPartition(img)
 	if errors.Is(err, gpt.ErrInvalid) || errors.Is(err, blockdev.ErrOutOfRange) {
-		r.Findings = append(r.Findings, err.Error())
+		r.Find(err.Error())
 		return nil
 	}
 	if err != nil {
@@ -117,48 +118,27 @@ func inspect(img container.Image, o engine.CheckOptions, r *engine.Report) error
 	return inspectVolume(part, o, r)
 }
 
-// repairTable writes both tables anew, the second one at the end of the device.
-func repairTable(img container.Image, t *gpt.Table, list []gpt.Warning) error {
-	if slices.Contains(list, gpt.WarnBackupMoved) {
-		_, err := gpt.Resize(img, img.Size(), -1)
-		return err
-	}
-	return gpt.Write(img, t)
-}
-
 func inspectVolume(part blockdev.Device, o engine.CheckOptions, r *engine.Report) error {
 	found, err := exfat.Check(part, exfat.CheckOptions{Repair: o.Repair})
 	if errors.Is(err, exfat.ErrNotExFAT) || errors.Is(err, exfat.ErrCorrupt) {
-		r.Findings = append(r.Findings, err.Error())
+		r.Find(err.Error())
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	for _, f := range found.Findings {
-		if f.Repaired {
-			r.Warnings = append(r.Warnings, f.String())
+		if f.Repaired { // which its text says
+			r.Warn("%s", f)
 		} else {
-			r.Findings = append(r.Findings, f.String())
+			r.Find(f.String())
 		}
 	}
 	if found.More > 0 {
-		r.Findings = append(r.Findings, fmt.Sprintf("%d more", found.More))
+		r.Find(fmt.Sprintf("%d more", found.More))
 	}
-	r.Reported = map[string]string{"files": fmt.Sprint(found.Files), "folders": fmt.Sprint(found.Dirs),
-		"used": fmt.Sprint(found.Used), "free": fmt.Sprint(found.Free)}
+	for key, n := range map[string]any{"files": found.Files, "folders": found.Dirs, "used": found.Used, "free": found.Free} {
+		r.Note(key, fmt.Sprint(n))
+	}
 	return nil
-}
-
-// verifyChecksums computes the checksums that the image carries; other images
-// have none.
-func (c *image) verifyChecksums(ctx context.Context) error {
-	if !formatOf(c.spec.Format).UDIF {
-		return nil
-	}
-	list, err := container.Verify(c.Dir, c.File, container.OpenOptions{Passphrase: passphraseOf(c.spec)})
-	if err == nil && len(list) > 0 {
-		err = fmt.Errorf("%s: %w", list[0], container.ErrCorrupt)
-	}
-	return errors.Join(err, ctx.Err())
 }

@@ -9,7 +9,6 @@
 package inprocess
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -82,45 +81,37 @@ func (*Engine) Allows(s engine.Spec, a engine.Action) error {
 	if err != nil {
 		return err
 	}
-	switch a.Do {
-	case "compact":
-		if !formatOf(s.Format).Grows() {
-			err = refuse("compacting "+s.Format, "use a sparse format, or let attaching trim the image")
-		}
-	case "resize":
-		if formatOf(s.Format).ReadOnly {
-			err = refuse("resizing "+s.Format, "convert it to UDRW first")
-		}
-	case "check":
-		if a.Repair && formatOf(s.Format).ReadOnly {
-			err = refuse("repairing "+s.Format, "convert it to UDRW first")
-		}
-	case "convert":
+	f := formatOf(s.Format)
+	switch {
+	case a.Do == "compact" && !f.Grows():
+		return refuse("compacting "+f.Name, "use a sparse format, or let attaching trim the image")
+	case a.Do == "resize" && f.ReadOnly:
+		return refuse("resizing "+f.Name, hintConvert)
+	case a.Do == "check" && a.Repair && f.ReadOnly:
+		return refuse("repairing "+f.Name, hintConvert)
+	case a.Do == "convert":
 		_, err = normalize(a.To)
-	case "damage":
-		if !canDamage(s.Format, a.Kind) {
-			err = refuse("damage "+a.Kind+" of "+s.Format,
-				"the kinds are header, table, volume, truncated, and band-missing for UDSB; images with tables have no table of their own to damage")
-		}
-	case "stream":
-		if a.Kind == workload.CodecLZFSE {
-			err = refuse("codec "+a.Kind+", which takes a mounted volume and macOS",
-				"use zstd, s2 or gzip, or --engine hdiutil on a Mac")
-		}
+		return err
+	case a.Do == "damage" && !engine.CanDamage(f, a.Kind):
+		return refuse("damage "+a.Kind+" of "+f.Name, engine.DamageHint)
+	case a.Do == "stream" && a.Kind == workload.CodecLZFSE:
+		return refuse("codec "+a.Kind+", which takes a mounted volume and macOS",
+			"use zstd, s2 or gzip, or --engine hdiutil on a Mac")
 	}
-	return err
+	return nil
 }
 
-// canDamage reports whether an image of the format contains what this kind of
-// damage changes.
-func canDamage(format, kind string) bool {
-	switch kind {
-	case "header", "truncated", "volume":
-		return true
-	case "table":
-		return !formatOf(format).UDIF
-	}
-	return kind == "band-missing" && formatOf(format).Folder
+// Hints of several refusals.
+const (
+	hintConvert = "convert it to UDRW first"
+	hintHdiutil = "use --engine hdiutil, which on Linux needs root: sudo dmgbench …"
+)
+
+// formatOf is the registry's row of a format; an unknown format gives the zero
+// row.
+func formatOf(name string) diskimage.Format {
+	f, _ := diskimage.FormatNamed(name)
+	return f
 }
 
 // normalizeEmpty is normalize for an image that is made empty.
@@ -135,44 +126,33 @@ func normalizeEmpty(s engine.Spec) (engine.Spec, error) {
 // normalize returns the spec with format, size and band size as they are made,
 // or refuses it.
 func normalize(s engine.Spec) (engine.Spec, error) {
-	f, known := diskimage.FormatNamed(s.Format)
-	if !known {
+	f := formatOf(s.Format)
+	acceptsExFAT := slices.ContainsFunc(s.Filesystems, func(n string) bool { return strings.EqualFold(n, filesystem) })
+	switch {
+	case f.Name == "":
 		return s, refuse("format "+s.Format, "this engine makes "+
 			strings.Join(diskimage.FormatNames(diskimage.Format.Writable), ", ")+", and converts to UDIF and UDTO")
-	}
-	s.Format = f.Name
-	if e, err := container.ParseEncryption(cmp.Or(s.Encryption, container.EncryptionNone)); err != nil {
+	case s.Encrypted() && !slices.Contains(diskimage.Encryptions, s.Encryption):
 		return s, refuse("encryption "+s.Encryption, container.AES128+" or "+container.AES256)
-	} else if e != container.EncryptionNone && !f.Encrypted {
+	case s.Encrypted() && !f.Encrypted:
 		return s, refuse("encrypted "+f.Name+", which has no published layout",
 			"use UDSB, UDRW or UDSP, or Apple's diskutil on a Mac")
-	}
-	if b := s.Backend; b != "" && b != "auto" && b != backend {
-		return s, refuse("backend "+b, "use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
-	}
-	if s.ServedBy != "" && s.ServedBy != "auto" {
-		return s, refuse("choosing what serves an image",
-			"this engine mounts no volumes: use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
-	}
-	if !offers(s.Filesystems) {
+	case s.Backend != "" && s.Backend != "auto" && s.Backend != backend:
+		return s, refuse("backend "+s.Backend, hintHdiutil)
+	case s.ServedBy != "" && s.ServedBy != "auto":
+		return s, refuse("choosing what serves an image", "this engine mounts no volumes: "+hintHdiutil)
+	case len(s.Filesystems) > 0 && !acceptsExFAT:
 		return s, refuse("file system "+strings.Join(s.Filesystems, ", "),
-			"add exFAT to the file systems that are accepted, or use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
+			"add exFAT to the file systems that are accepted, or "+hintHdiutil)
 	}
-	s.Size = (s.Size + container.SectorSize - 1) / container.SectorSize * container.SectorSize
+	s.Format, s.Size = f.Name, roundUp(s.Size, container.SectorSize)
 	if s.BandSize = f.BandSize(s.BandSize); !f.AnyBand {
 		s.BandSize = 0 // the format has no choice
 	}
 	return s, nil
 }
 
-func offers(preference []string) bool {
-	for _, name := range preference {
-		if strings.EqualFold(name, filesystem) {
-			return true
-		}
-	}
-	return len(preference) == 0
-}
+func roundUp(v, unit int64) int64 { return (v + unit - 1) / unit * unit }
 
 // PeakBytes is the whole size for formats that do not grow. The others
 // occupy their live bytes in whole bands, at most their size, and in addition
@@ -188,8 +168,7 @@ func (*Engine) PeakBytes(s engine.Spec, live int64) int64 {
 	if s.Format == container.ASIF {
 		fixed = 5 * band
 	}
-	bands := (live + band - 1) / band * band
-	return min(s.Size, bands) + 4*band + s.Size/1000 + fixed
+	return min(s.Size, roundUp(live, band)) + 4*band + s.Size/1000 + fixed
 }
 
 // Create makes name with the extension of the format, its partition table and
@@ -198,25 +177,23 @@ func (*Engine) PeakBytes(s engine.Spec, live int64) int64 {
 func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
 	s, err := normalizeEmpty(s)
 	if err == nil {
-		s, err = e.withPassphrase(s)
+		s, err = s.WithPassphrase(e.Passphrase)
+	}
+	if err == nil {
+		err = ctx.Err()
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	file := withExtension(name, s.Format)
+	file := engine.FileName(name, formatOf(s.Format))
 	if err := container.Create(dir, file, e.containerSpec(name, s)); err != nil {
 		return nil, err
 	}
-	if err := format(dir, file, name, s); err != nil {
-		if e := container.Remove(dir, file); e != nil {
-			return nil, fmt.Errorf("%w (and %q remains: %w)", err, file, e)
-		}
-		return nil, err
+	err = format(dir, file, name, s)
+	var c *image
+	if err == nil {
+		c, err = e.openImage(dir, file, s)
 	}
-	c, err := e.openImage(dir, file, s)
 	if err != nil {
 		return nil, errors.Join(err, container.Remove(dir, file))
 	}
@@ -226,38 +203,36 @@ func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s eng
 
 // format writes the partition table and the volume of a new container.
 func format(dir *hostio.Dir, file, seed string, s engine.Spec) (err error) {
-	img, err := container.Open(dir, file, container.OpenOptions{Passphrase: passphraseOf(s)})
+	img, err := container.Open(dir, file, container.OpenOptions{Passphrase: s.Passphrase})
 	if err != nil {
 		return err
 	}
-	defer func() {
-		err = errors.Join(err, img.Close())
-	}()
+	defer func() { err = errors.Join(err, img.Close()) }()
 	// Identifiers come from name and spec, not from chance: images made twice
 	// are equal.
 	sum := digest(seed, s)
 	t, err := gpt.Single(img.Size(), guid(sum[:16]), gpt.BasicData, guid(sum[8:24]), partitionName, gpt.FirstDefault)
-	if err != nil {
-		return fmt.Errorf("partitioning %q: %w", file, err)
+	if err == nil {
+		err = gpt.Write(img, t)
 	}
-	if err := gpt.Write(img, t); err != nil {
+	if err != nil {
 		return fmt.Errorf("partitioning %q: %w", file, err)
 	}
 	p := t.Partitions[0]
 	part, err := blockdev.Section(img, p.Offset(), p.Size())
-	if err != nil {
-		return err
+	if err == nil {
+		err = exfat.Format(part, exfat.FormatOptions{
+			Label: label(s.VolumeName), Serial: binary.LittleEndian.Uint32(sum[24:]),
+			PartitionOffset: p.Offset(), MaxSize: growth * p.Size(),
+		})
 	}
-	err = exfat.Format(part, exfat.FormatOptions{
-		Label: label(s.VolumeName), Serial: binary.LittleEndian.Uint32(sum[24:]),
-		PartitionOffset: p.Offset(), MaxSize: growth * p.Size(),
-	})
 	if err != nil {
 		return fmt.Errorf("formatting %q: %w", file, err)
 	}
 	return img.Flush()
 }
 
+// digest identifies what an image is made of.
 func digest(seed string, s engine.Spec) [32]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%d\x00%s", seed, s.Format, s.Size, s.BandSize,
 		s.VolumeName))
@@ -266,7 +241,7 @@ func digest(seed string, s engine.Spec) [32]byte {
 func (e *Engine) containerSpec(seed string, s engine.Spec) container.Spec {
 	sum := digest("container "+seed, s)
 	return container.Spec{Format: s.Format, Size: s.Size, BandSize: s.BandSize, ID: [16]byte(sum[:16]),
-		Encryption: container.Encryption{Cipher: s.Encryption, Passphrase: passphraseOf(s), Iterations: e.Iterations}}
+		Encryption: container.Encryption{Cipher: s.Encryption, Passphrase: s.Passphrase, Iterations: e.Iterations}}
 }
 
 // guid makes b a version 4 identifier as RFC 9562 lays it out, in the mixed
@@ -295,44 +270,12 @@ func label(name string) string {
 func (e *Engine) Open(_ context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
 	s, err := normalize(s)
 	if err == nil {
-		s, err = e.withPassphrase(s)
+		s, err = s.WithPassphrase(e.Passphrase)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return e.openImage(dir, withExtension(name, s.Format), s)
-}
-
-// openImage opens a container that exists and checks that it is as in the spec.
-func (e *Engine) openImage(dir *hostio.Dir, file string, s engine.Spec) (*image, error) {
-	c := &image{engine: e, spec: s, mounted: true}
-	c.spec.Passphrase = slices.Clone(passphraseOf(s)) // Remove wipes it
-	var err error
-	if c.HostFile, err = engine.OpenHostFile(dir, file); err != nil {
-		return nil, err
-	}
-	if err := c.checkEncryption(); err != nil {
-		return nil, err
-	}
-	img, err := container.Open(dir, file, container.OpenOptions{ReadOnly: true, Passphrase: passphraseOf(s)})
-	if err != nil {
-		return nil, err
-	}
-	c.spec.Size, c.spec.BandSize = img.Size(), img.BandSize()
-	kind, right := img.Format(), hasFormat(img, s.Format)
-	if err := img.Close(); err != nil {
-		return nil, err
-	}
-	if !right {
-		return nil, fmt.Errorf("opening %q: it is %s, not %s", file, kind, s.Format)
-	}
-	return c, nil
-}
-
-// withExtension adds the extension of the format unless the name has it.
-func withExtension(name, format string) string {
-	ext := formatOf(format).Extension
-	return strings.TrimSuffix(name, ext) + ext
+	return e.openImage(dir, engine.FileName(name, formatOf(s.Format)), s)
 }
 
 func refuse(what, hint string) error {

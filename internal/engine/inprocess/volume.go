@@ -3,16 +3,16 @@ package inprocess
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 
 	"dmgbench/internal/container"
+	"dmgbench/internal/container/files"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/workload"
@@ -76,13 +76,12 @@ func (v *volume) List(dir string) ([]workload.Entry, error) {
 	if err != nil {
 		return nil, volumeError(err)
 	}
-	entries := make([]workload.Entry, 0, len(list))
-	for _, i := range list {
-		e := workload.Entry{Name: i.Name, Dir: i.Dir}
+	entries := make([]workload.Entry, len(list))
+	for k, i := range list {
+		entries[k] = workload.Entry{Name: i.Name, Dir: i.Dir}
 		if !i.Dir {
-			e.Size = i.Size
+			entries[k].Size = i.Size
 		}
-		entries = append(entries, e)
 	}
 	slices.SortFunc(entries, func(a, b workload.Entry) int { return strings.Compare(a.Name, b.Name) })
 	return entries, nil
@@ -100,10 +99,7 @@ func (v *volume) Sync() error {
 // closeAll closes files that are still open and returns a warning for each.
 func (v *volume) closeAll() (warnings []string) {
 	v.mu.Lock()
-	forgotten := make([]*file, 0, len(v.open))
-	for f := range v.open {
-		forgotten = append(forgotten, f)
-	}
+	forgotten := slices.Collect(maps.Keys(v.open))
 	v.mu.Unlock()
 	for _, f := range forgotten {
 		warnings = append(warnings, fmt.Sprintf("file %q was still open", f.Name()))
@@ -123,18 +119,12 @@ type file struct {
 
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	n, err := f.File.WriteAt(p, off)
-	if err != nil {
-		err = trimName(err)
-	}
-	return n, err
+	return n, trimName(err)
 }
 
 func (f *file) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.File.ReadAt(p, off)
-	if err != nil && err != io.EOF {
-		err = trimName(err)
-	}
-	return n, err
+	return n, trimName(err)
 }
 
 // Sync flushes to the medium for both "fsync" and "full", and returns what the
@@ -167,10 +157,7 @@ func (f *file) Resident() (float64, error) {
 		}
 		sum, total, left = sum+share*float64(n), total+float64(n), left-n
 	}
-	if total == 0 {
-		return 0, nil
-	}
-	return sum / total, nil
+	return sum / max(total, 1), nil
 }
 
 // resident is the cached share of n bytes from off of the device. A band that
@@ -181,14 +168,14 @@ func (c *image) resident(off, n int64) (float64, error) {
 			return img.Resident(off, n)
 		}
 	}
-	if !c.isBundle() {
+	if !formatOf(c.spec.Format).Folder {
 		return c.pages(c.File, off, n)
 	}
 	var sum float64
 	for at := off; at < off+n; {
 		band, in := at/c.spec.BandSize, at%c.spec.BandSize
 		part := min(c.spec.BandSize-in, off+n-at)
-		share, err := c.pages(path.Join(c.File, "bands", strconv.FormatInt(band, 16)), in, part)
+		share, err := c.pages(path.Join(c.File, "bands", files.BandName(band)), in, part)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return 0, err
 		}

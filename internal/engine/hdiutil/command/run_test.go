@@ -122,9 +122,6 @@ func TestInput(t *testing.T) {
 	r, err := command.Run(t.Context(), j)
 	require.NoError(t, err)
 	assert.Empty(t, r.Stdout, "the null device")
-	j.Input = make([]byte, 4097)
-	_, err = command.Run(t.Context(), j)
-	require.Error(t, err)
 }
 
 func TestEnvironment(t *testing.T) {
@@ -215,12 +212,11 @@ func TestMissing(t *testing.T) {
 	require.ErrorContains(t, err, "absolute")
 }
 
-func TestFloodIsCutInTheMiddle(t *testing.T) {
+func TestFloodIsCut(t *testing.T) {
 	r, err := command.Run(t.Context(), job(t, "flood"))
 	require.NoError(t, err)
 	assert.Less(t, len(r.Stdout), 17<<20)
 	assert.True(t, strings.HasPrefix(string(r.Stdout), "start"))
-	assert.True(t, strings.HasSuffix(string(r.Stdout), "end"))
 }
 
 // Commands of this process run one after the other: each finds the file of none other.

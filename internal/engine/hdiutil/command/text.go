@@ -1,12 +1,12 @@
 package command
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Messages are the lines that a tool printed besides its result.
@@ -48,11 +48,7 @@ func cleanLine(line string) string {
 		return r
 	}, line)
 	if len(line) > maxLine {
-		cut := maxLine
-		for !utf8.RuneStart(line[cut]) {
-			cut--
-		}
-		line = line[:cut] + "…"
+		line = strings.ToValidUTF8(line[:maxLine], "") + "…"
 	}
 	return strings.TrimSpace(line)
 }
@@ -77,11 +73,11 @@ func (m Messages) Errno() int {
 }
 
 // FindNames returns the candidates that occur in a help text as words of their
-// own.
-func FindNames(help string, candidates []string) []string {
-	var found []string
+// own. "+" counts as a letter: "HFS" is not a word of "HFS+".
+func FindNames(help string, candidates []string) (found []string) {
 	for _, c := range candidates {
-		if hasWord(help, c) {
+		word := regexp.MustCompile(`(^|[^\pL\pN+])` + regexp.QuoteMeta(c) + `($|[^\pL\pN+])`)
+		if word.MatchString(help) {
 			found = append(found, c)
 		}
 	}
@@ -92,42 +88,16 @@ func FindNames(help string, candidates []string) []string {
 // line that starts with it up to the next line that starts with another option.
 // Without such a line it is the whole text.
 func FindSection(help, option string) string {
+	own := regexp.MustCompile(`^\s*` + option + `($|[^\pL\pN+])`)
 	var b strings.Builder
 	for line := range strings.Lines(help) {
-		text := strings.TrimSpace(line)
-		rest, own := strings.CutPrefix(text, option)
-		if next, _ := utf8.DecodeRuneInString(rest); rest != "" && isWordRune(next) {
-			own = false
-		}
-		switch {
-		case b.Len() == 0 && !own:
+		switch isOwn := own.MatchString(line); {
+		case b.Len() == 0 && !isOwn:
 			continue
-		case b.Len() > 0 && strings.HasPrefix(text, "-") && !own:
+		case b.Len() > 0 && !isOwn && strings.HasPrefix(strings.TrimSpace(line), "-"):
 			return b.String()
 		}
 		b.WriteString(line)
 	}
-	if b.Len() == 0 {
-		return help
-	}
-	return b.String()
+	return cmp.Or(b.String(), help)
 }
-
-func hasWord(text, word string) bool {
-	for at := 0; ; {
-		i := strings.Index(text[at:], word)
-		if i < 0 {
-			return false
-		}
-		start, end := at+i, at+i+len(word)
-		before, _ := utf8.DecodeLastRuneInString(text[:start])
-		after, _ := utf8.DecodeRuneInString(text[end:])
-		if (start == 0 || !isWordRune(before)) && (end == len(text) || !isWordRune(after)) {
-			return true
-		}
-		at = start + 1
-	}
-}
-
-// isWordRune counts "+" as a letter: "HFS" is not a word of "HFS+".
-func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '+' }
