@@ -6,6 +6,7 @@ PLAN     ?= quick
 FUZZTIME ?= 10s
 FUZZFOR  ?= 3600
 BENCH    ?= .
+COUNT    ?= 9
 # No cgo anywhere: one static binary, and the same code on every machine. Only the race detector needs it.
 CGO_ENABLED ?= 0
 export CGO_ENABLED
@@ -21,7 +22,7 @@ REPRODUCE := $(patsubst plans/%.toml,reproduce-%,$(sort $(wildcard plans/*.toml)
 
 .DEFAULT_GOAL := help
 .PHONY: help need-go build run test test-race test-long test-interop lint lint-format lint-vet lint-static lint-darwin lint-modules \
-	lint-tree fuzz fuzz-hours accuracy bench bench-mounted bench-formats bench-go crosscheck assets clean $(REPRODUCE)
+	lint-tree fuzz fuzz-hours accuracy bench bench-mounted bench-formats bench-cipher bench-go crosscheck assets clean $(REPRODUCE)
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "%-13s %s\n", $$1, $$2 }'
@@ -117,10 +118,10 @@ fuzz-hours: need-go ## fuzz for FUZZFOR seconds, least CPU time first, and add i
 
 .PHONY: docs
 docs: need-go ## the pages of docs that are generated from the program's registries
-	@$(GO) run ./tools/docs -o docs
+	@$(GO) run ./tools/docs
 
 accuracy: need-go ## every study of docs/accuracy.md, in full: some minutes; the page is made anew
-	@$(GO) run ./tools/accuracy -o docs
+	@$(GO) run ./tools/docs -accuracy
 
 bench: build ## the in-process engine against native folders; ON= folder on the disk to use, FLAGS= flags of dmgbench run
 	@bin/dmgbench run tools/bench/engines.toml --engine inprocess $(if $(ON),--on "$(ON)") $(FLAGS)
@@ -131,8 +132,15 @@ bench-mounted: build ## Linux, root: mounted images against native folders; ON= 
 crosscheck: need-go ## the native folder against fio, the same files, calls and flushes; ON= folder, FLAGS= see docs/benchmarks.md
 	@$(GO) run ./tools/sidebyside fio $(if $(ON),--dir "$(ON)") $(FLAGS)
 
-bench-formats: need-go ## conversions against qemu-img, dmg2img, 7zz and fstool, the cipher against OpenSSL; ON= and FLAGS= as for crosscheck
+bench-formats: need-go ## conversions against qemu-img, dmg2img, 7zz and fstool; ON= and FLAGS= as for crosscheck
 	@$(GO) run ./tools/sidebyside formats $(if $(ON),--dir "$(ON)") $(FLAGS)
+
+# The runs take turns, so that what the machine does to one implementation it does to all.
+bench-cipher: need-go ## AES-CBC against OpenSSL, COUNT (9) turns of each
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && $(GO) test -c -o "$$dir/test" ./internal/container/crypt/aescbc && \
+	for turn in $$(seq $(COUNT)); do "$$dir/test" -test.run '^$$' -test.bench 'Cipher/impl=openssl' -test.benchtime 1x && \
+		"$$dir/test" -test.run '^$$' -test.bench 'Cipher/impl=[^o]' -test.benchtime 60ms || exit 1; done >"$$dir/out" && \
+	$(GO) tool benchstat -filter '.unit:B/cpu-s' -col '/impl@(openssl vaes-512 aes-ni generic)' "$$dir/out"
 
 bench-go: need-go ## Go benchmarks of the containers, the file system and the timed work; BENCH= selects
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m -p 1 \

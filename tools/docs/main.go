@@ -1,18 +1,24 @@
-// The command docs writes the pages of docs/ that the registries of the program
-// declare: go run ./tools/docs -o docs.
+// Command docs writes generated pages of docs/. It is a tool for developers of
+// this project:
+//
+//	go run ./tools/docs             the pages that the registries of the program declare (make docs)
+//	go run ./tools/docs -accuracy   docs/accuracy.md and its figure: every study in full, some minutes (make accuracy)
 package main
 
 import (
+	"context"
 	"embed"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"text/template"
 
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/selftest"
 )
 
 //go:embed *.tmpl
@@ -26,18 +32,34 @@ var pages = map[string]func() any{
 }
 
 func main() {
-	folder := flag.String("o", "docs", "folder to write to")
+	folder := flag.String("o", "docs", "`folder` to write to")
+	accuracy := flag.Bool("accuracy", false, "write the page about accuracy instead")
 	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var err error
+	if *accuracy {
+		err = writeAccuracy(ctx, *folder, selftest.Options{Seed: 1, Full: true})
+	} else {
+		err = writePages(*folder)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "docs:", err)
+		os.Exit(1)
+	}
+}
+
+func writePages(folder string) error {
 	for name := range pages {
 		text, err := render(name)
 		if err == nil {
-			err = os.WriteFile(filepath.Join(*folder, name), text, 0o644)
+			err = os.WriteFile(filepath.Join(folder, name), text, 0o644)
 		}
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "docs:", err)
-			os.Exit(1)
+			return err
 		}
 	}
+	return nil
 }
 
 // render is the text of a page.

@@ -68,19 +68,18 @@ func mutatePackage(ctx context.Context, w io.Writer, folder string, n int, seed 
 		if tested == n {
 			break
 		}
-		result, err := testMutation(ctx, folder, m, limit)
+		compiles, passes, err := testMutation(ctx, folder, m, limit)
 		if err != nil {
 			return err
 		}
-		switch result {
-		case doesNotCompile:
-			continue
-		case testsFail:
-			noticed++
-		case testsPass:
+		if passes {
 			fmt.Fprintf(w, "survives  %s:%d  %s\n", m.file, m.line, m.text)
+		} else if compiles {
+			noticed++
 		}
-		tested++
+		if compiles {
+			tested++
+		}
 	}
 	fmt.Fprintf(w, "%s: the tests notice %d of %d mutations\n", folder, noticed, tested)
 	return nil
@@ -96,20 +95,11 @@ func sourceFiles(ctx context.Context, folder string) ([]string, error) {
 	return strings.Fields(string(out)), nil
 }
 
-// outcome is what the tests made of a mutation.
-type outcome int
-
-const (
-	doesNotCompile outcome = iota
-	testsFail
-	testsPass
-)
-
-// testMutation runs the tests of a package with one mutation.
-func testMutation(ctx context.Context, folder string, m mutation, limit time.Duration) (outcome, error) {
+// testMutation runs the tests of a package with one mutation, if it compiles.
+func testMutation(ctx context.Context, folder string, m mutation, limit time.Duration) (compiles, passes bool, err error) {
 	dir, err := os.MkdirTemp("", "mutate-")
 	if err != nil {
-		return 0, err
+		return false, false, err
 	}
 	defer os.RemoveAll(dir)
 	changed, overlay := filepath.Join(dir, "mutated.go"), filepath.Join(dir, "overlay.json")
@@ -118,19 +108,17 @@ func testMutation(ctx context.Context, folder string, m mutation, limit time.Dur
 		err = errors.Join(os.WriteFile(changed, m.source, 0o600), os.WriteFile(overlay, text, 0o600))
 	}
 	if err != nil {
-		return 0, err
+		return false, false, err
 	}
 	build := exec.CommandContext(ctx, "go", "test", "-vet=off", "-overlay", overlay, "-run", "^$", folder)
 	if build.Run() != nil {
-		return doesNotCompile, ctx.Err()
+		return false, false, ctx.Err()
 	}
 	short, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	test := exec.CommandContext(short, "go", "test", "-vet=off", "-failfast", "-overlay", overlay, folder)
-	if test.Run() != nil {
-		return testsFail, ctx.Err()
-	}
-	return testsPass, nil
+	passes = test.Run() == nil
+	return true, passes, ctx.Err()
 }
 
 // mutation is a source file with one change.
@@ -198,9 +186,7 @@ func edits(n ast.Node, print func(ast.Node) string) []edit {
 		if last, ok := n.Results[len(n.Results)-1].(*ast.Ident); ok && last.Name == "err" {
 			return []edit{{last.Pos(), last.End(), "nil"}}
 		}
-	case *ast.ExprStmt:
-		return []edit{{n.Pos(), n.End(), ""}}
-	case *ast.IncDecStmt:
+	case *ast.ExprStmt, *ast.IncDecStmt:
 		return []edit{{n.Pos(), n.End(), ""}}
 	case *ast.AssignStmt:
 		if n.Tok != token.DEFINE {

@@ -50,7 +50,6 @@ type fioSetup struct {
 	pairs     int
 	cache     string
 	sync      hostio.SyncMode
-	block     int64 // bytes per call, 0: the whole file
 }
 
 func parseFio(args []string, stderr io.Writer) (*fioSetup, error) {
@@ -64,7 +63,6 @@ func parseFio(args []string, stderr io.Writer) (*fioSetup, error) {
 	sizes := f.String("sizes", "2 MiB,20 MiB,100 MiB", "sizes of the files, comma-separated")
 	workers := f.String("workers", "1,2", "numbers of workers, comma-separated")
 	sync := f.String("sync", string(hostio.SyncFull), "flush at the end of each written file: none, fsync or full")
-	block := f.String("block", "0 B", "bytes per call; 0 B is one call per file")
 	if err := parseFlags(f, args, stderr); err != nil {
 		return nil, err
 	}
@@ -79,10 +77,8 @@ func parseFio(args []string, stderr io.Writer) (*fioSetup, error) {
 		err = errors.Join(err, parseErr)
 		s.workers = append(s.workers, n)
 	}
-	n, parseErr := units.ParseBytes(*block)
-	s.block = int64(n)
-	if err = errors.Join(err, parseErr, s.check()); err != nil {
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	if err = errors.Join(err, s.check()); err != nil {
+		return nil, fmt.Errorf("reading the flags: %w", err)
 	}
 	return s, nil
 }
@@ -99,8 +95,8 @@ func (s *fioSetup) check() error {
 		return fmt.Errorf("workers %v: want 1 to 64", s.workers)
 	}
 	for _, n := range s.sizes {
-		if n < 4096 || n > workload.MaxCall || n%4096 != 0 || s.block > 0 && n%s.block != 0 {
-			return fmt.Errorf("files of %d bytes: want 4096 B to 1 GiB, a multiple of 4096 B and of the block", n)
+		if n < 4096 || n > workload.MaxCall || n%4096 != 0 {
+			return fmt.Errorf("files of %d bytes: want 4096 B to 1 GiB, a multiple of 4096 B", n)
 		}
 	}
 	return nil
@@ -110,12 +106,8 @@ func (s *fioSetup) check() error {
 // that fio times one flush.
 func (s *fioSetup) job(size int64, workers int) fioJob {
 	each := size * int64(workers)
-	j := fioJob{size: size, block: s.block, workers: workers, files: int(max(2, (int64(s.megabytes)*1e6+each-1)/each)),
+	return fioJob{size: size, workers: workers, files: int(max(2, (int64(s.megabytes)*1e6+each-1)/each)),
 		direct: s.cache == workload.CacheDirect, flush: s.sync != hostio.SyncNone}
-	if j.block == 0 {
-		j.block = size
-	}
-	return j
 }
 
 // fioBench is one run of the comparison.
@@ -165,12 +157,12 @@ func (b *fioBench) measure(ctx context.Context, version string, stderr io.Writer
 			b.megabytes, b.cache, b.sync, version),
 		method: fmt.Sprintf("A-B-B-A in each of %d rounds after a discarded one; median of the ratios of the rounds, exact "+
 			"interval between order statistics; time: calls and flushes of the busiest worker; cpu: user and system time of the "+
-			"I/O threads from opening to closing a file; gross: of the whole process", b.pairs),
+			"I/O threads from opening to closing a file", b.pairs),
 	}
 	for _, workers := range b.workers {
 		for _, size := range b.sizes {
 			j := b.job(size, workers)
-			loads, err := b.measureRounds(ctx, j)
+			loads, err := b.measureJob(ctx, j)
 			if err != nil {
 				return r, err
 			}
@@ -185,87 +177,65 @@ func (b *fioBench) measure(ctx context.Context, version string, stderr io.Writer
 	return r, nil
 }
 
-// sideLoads are loads by side (ours, fio) and operation (write, read), one per
-// round.
-type sideLoads [2][2][]load
-
-// measureRounds runs the rounds of one job; the first is discarded.
-func (b *fioBench) measureRounds(ctx context.Context, j fioJob) (all sideLoads, err error) {
+// measureJob runs the rounds of one job: each turn writes, then reads, in a
+// folder of its own. The files of a round are deleted at its end.
+func (b *fioBench) measureJob(ctx context.Context, j fioJob) ([][][]load, error) {
 	free, _, _, err := b.place.FreeSpace()
 	if need := 5 * j.size * int64(j.files*j.workers); err == nil && free < need {
 		err = fmt.Errorf("measuring in %q: %s free, a round needs %s: choose another --dir or smaller --sizes",
 			b.place.Path(), units.Bytes(free).Human(), units.Bytes(need).Human())
 	}
 	if err != nil {
-		return all, err
+		return nil, err
 	}
-	for round := range b.pairs + 1 {
-		sums, err := b.measureRound(ctx, j, round)
-		if err != nil {
-			return all, err
-		}
-		for side := range sums {
-			for op := range sums[side] {
-				if round > 0 {
-					all[side][op] = append(all[side][op], sums[side][op])
+	var names []string
+	turn := func(run func(context.Context, string, fioJob) (load, error)) side {
+		return func(ctx context.Context, round int) (loads []load, err error) {
+			name := fmt.Sprintf("turn%02d", len(names))
+			names = append(names, name)
+			if err := b.place.Mkdir(name); err != nil {
+				return nil, err
+			}
+			j.seed, j.dir = uint64(round)+1, filepath.Join(b.place.Path(), name)
+			for _, op := range ops {
+				j.op = op
+				l, err := run(ctx, name, j)
+				if err != nil {
+					return nil, err
 				}
+				loads = append(loads, l)
 			}
+			return loads, nil
 		}
 	}
-	return all, nil
+	return measureRounds(ctx, b.pairs, []side{turn(b.runOurs), turn(b.runFio)}, func(int) (err error) {
+		for _, name := range names {
+			err = errors.Join(err, b.place.RemoveAll(name))
+		}
+		names = nil
+		unix.Sync()
+		return errors.Join(err, b.clock.Sleep(ctx, pauseAfterDelete))
+	})
 }
 
-// measureRound runs A-B-B-A, each turn written and read, then deletes all files
-// outside of any timed span.
-func (b *fioBench) measureRound(ctx context.Context, j fioJob, round int) (sums [2][2]load, err error) {
-	sides := []func(context.Context, string, fioJob) (load, error){b.runOurs, b.runFio}
-	j.seed = uint64(round) + 1
-	order := schedule(2, round)
-	for turn, side := range order {
-		name := fmt.Sprintf("turn%02d", turn)
-		if err := b.place.Mkdir(name); err != nil {
-			return sums, err
-		}
-		for op := range ops {
-			j.op, j.dir = ops[op], filepath.Join(b.place.Path(), name)
-			l, err := sides[side](ctx, name, j)
-			if err != nil {
-				return sums, err
-			}
-			sums[side][op] = sums[side][op].plus(l)
-		}
-	}
-	for turn := range order {
-		err = errors.Join(err, b.place.RemoveAll(fmt.Sprintf("turn%02d", turn)))
-	}
-	unix.Sync()
-	return sums, errors.Join(err, b.clock.Sleep(ctx, pauseAfterDelete))
-}
-
-// fioRows makes the ratios of rate and processor time of one size.
-func fioRows(j fioJob, loads sideLoads) (rows []row, err error) {
+// fioRows makes the ratios of rate and processor time of one size, of loads by
+// side (ours, fio), operation and round.
+func fioRows(j fioJob, loads [][][]load) (rows []row, err error) {
 	for op := range ops {
 		for _, q := range []struct {
 			quantity quantity
 			aim      float64
-			value    func(load) float64
-		}{{quantityRate, aimRate, load.rate}, {quantityCPU, aimCPU, load.cost}, {quantityGross, 0, load.gross}} {
-			var values [2][]float64
-			for side := range values {
-				for _, l := range loads[side][op] {
-					values[side] = append(values[side], q.value(l))
-				}
-			}
-			r := row{workers: j.workers, op: ops[op], size: j.size, subject: "native folder", baseline: "fio",
-				quantity: q.quantity, aim: q.aim}
-			err := r.compare(values[0], values[1])
+		}{{quantityRate, aimRate}, {quantityCPU, aimCPU}} {
+			r := row{workers: j.workers, op: ops[op] + " " + units.Bytes(j.size).Human(), subject: "native folder",
+				baseline: "fio", quantity: q.quantity, aim: q.aim}
+			err := r.compare(loads[0][op], loads[1][op])
 			if q.quantity == quantityCPU && errors.Is(err, stats.ErrRange) {
 				rows[len(rows)-1].note("fio counted no processor time in some round: too little work for its milliseconds, " +
 					"see --megabytes")
 				continue
 			}
 			if err != nil {
-				return nil, fmt.Errorf("comparing the %s of %s: %w", q.quantity, ops[op], err)
+				return nil, fmt.Errorf("comparing the %s of %s: %w", q.quantity, r.op, err)
 			}
 			rows = append(rows, r)
 		}
@@ -295,14 +265,12 @@ func (b *fioBench) runOurs(ctx context.Context, name string, j fioJob) (l load, 
 		do = workload.Read
 	}
 	var cpu atomic.Int64
-	before := processCPU()
 	out, err := do(ctx, metered{a.Volume(), &cpu}, j.items(), o)
-	after := processCPU()
 	if _, detachErr := a.Detach(context.WithoutCancel(ctx), err != nil); err != nil || detachErr != nil {
 		return l, errors.Join(err, detachErr)
 	}
 	l = busiestWorker(out)
-	l.cpu, l.all = float64(cpu.Load())/1e9, (after - before).Seconds()
+	l.cpu = float64(cpu.Load()) / 1e9
 	return l, nil
 }
 
@@ -318,25 +286,11 @@ func busiestWorker(out workload.Outcome) load {
 	return l
 }
 
-// processCPU is the processor time of this process so far, 0 if the system does
-// not report it.
-func processCPU() time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // runFio does the job with fio.
 func (b *fioBench) runFio(ctx context.Context, _ string, j fioJob) (load, error) {
-	text, err := j.text()
-	if err != nil {
-		return load{}, err
-	}
 	c := exec.CommandContext(ctx, b.program, "--output-format=json", "-")
 	c.Dir = b.place.Path()
-	c.Stdin = strings.NewReader(text)
+	c.Stdin = strings.NewReader(j.text())
 	// The workload's buffers are made of huge pages; this makes fio's malloc
 	// ask for them, too.
 	c.Env = append(os.Environ(), "GLIBC_TUNABLES=glibc.malloc.hugetlb=1")
@@ -345,9 +299,17 @@ func (b *fioBench) runFio(ctx context.Context, _ string, j fioJob) (load, error)
 	if err := c.Run(); err != nil {
 		return load{}, fmt.Errorf("running fio: %w: %.300s", err, bytes.TrimSpace(stderr.Bytes()))
 	}
-	l, err := parseFioOutput(stdout.Bytes(), j)
-	l.all = (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()
-	return l, err
+	return parseFioOutput(stdout.Bytes(), j)
+}
+
+// threadCPU is the processor time of the calling thread, 0 if the system does
+// not report it.
+func threadCPU() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
 }
 
 // metered adds up the processor time of files, from their creation or opening

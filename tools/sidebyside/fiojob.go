@@ -13,12 +13,11 @@ import (
 )
 
 // fioJob is one run of fio: workers that each write or read files of one size,
-// one after the other.
+// one after the other, each file in one call.
 type fioJob struct {
 	dir     string // existing folder
 	op      string // write | read
 	size    int64  // of a file, bytes
-	block   int64  // a call, bytes; divides size
 	workers int
 	files   int // of each worker
 	direct  bool
@@ -28,9 +27,6 @@ type fioJob struct {
 
 // fioName is the i-th file of a worker.
 func fioName(worker, i int) string { return fmt.Sprintf("%d-%03d", worker, i) }
-
-// maxFioLine is the longest line of a job file that fio reads.
-const maxFioLine = 4000
 
 // fioAlign is what fio's buffers start at: with files of whole huge pages
 // theirs are made of huge pages, as ours are.
@@ -42,19 +38,22 @@ const fioAlign = 2 << 20
 // after every so many calls, which it times, not end_fsync, which it does not.
 // Reads are a mix of 100 % reads: for a job that might write, fio touches its
 // buffers before the clock, otherwise page by page inside its first call.
-func (j fioJob) text() (string, error) {
-	calls, pattern := j.size/j.block, j.op
+func (j fioJob) text() string {
+	pattern, direct := j.op, 0
 	if pattern == "read" {
 		pattern = "rw\nrwmixread=100"
 	}
+	if j.direct {
+		direct = 1
+	}
 	b := fmt.Appendf(nil, "[global]\nioengine=psync\nthread=1\nclocksource=clock_gettime\nrandrepeat=1\n")
-	b = fmt.Appendf(b, "randseed=%d\nrw=%s\ndirect=%d\n", j.seed, pattern, number(j.direct))
+	b = fmt.Appendf(b, "randseed=%d\nrw=%s\ndirect=%d\n", j.seed, pattern, direct)
 	b = fmt.Appendf(b, "bs=%d\nfilesize=%d\nsize=%d\nnrfiles=%d\nfile_service_type=sequential\n",
-		j.block, j.size, j.size*int64(j.files), j.files)
+		j.size, j.size, j.size*int64(j.files), j.files)
 	b = fmt.Append(b, "fallocate=none\ncreate_on_open=1\nrefill_buffers=0\nscramble_buffers=0\ninvalidate=1\n")
 	b = fmt.Appendf(b, "iomem_align=%d\n", fioAlign)
 	if j.op == "write" && j.flush {
-		b = fmt.Appendf(b, "fsync=%d\n", calls)
+		b = fmt.Append(b, "fsync=1\n")
 	}
 	b = fmt.Appendf(b, "directory=%s\n", strings.ReplaceAll(j.dir, ":", `\:`))
 	for w := range j.workers {
@@ -64,19 +63,7 @@ func (j fioJob) text() (string, error) {
 		}
 		b = fmt.Appendf(b, "\n[worker%d]\nfilename=%s\n", w, strings.Join(names, ":"))
 	}
-	for line := range bytes.Lines(b) {
-		if len(line) > maxFioLine {
-			return "", fmt.Errorf("writing a job for fio: a line of %d bytes, fio reads %d: want fewer files", len(line), maxFioLine)
-		}
-	}
-	return string(b), nil
-}
-
-func number(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+	return string(b)
 }
 
 // fioLatency is a distribution of durations in nanoseconds, as fio summarises
@@ -95,8 +82,7 @@ type fioSide struct {
 
 // fioOutput is the part of fio's JSON that is used (format version of fio 3.x).
 type fioOutput struct {
-	Version string `json:"fio version"`
-	Jobs    []struct {
+	Jobs []struct {
 		Name   string  `json:"jobname"`
 		Error  int     `json:"error"`
 		User   float64 `json:"usr_cpu"` // per cent of Time
@@ -138,10 +124,9 @@ func parseFioOutput(data []byte, j fioJob) (load, error) {
 			side = job.Read
 		}
 		files := int64(j.files)
-		calls := files * (j.size / j.block)
-		if job.Error != 0 || side.Bytes != files*j.size || side.Calls != calls || side.Latency.N != calls {
+		if job.Error != 0 || side.Bytes != files*j.size || side.Calls != files || side.Latency.N != files {
 			return l, fmt.Errorf("%w: job %.40q ended with error %d after %d bytes in %d calls (%d timed), want %d in %d",
-				errFio, job.Name, job.Error, side.Bytes, side.Calls, side.Latency.N, files*j.size, calls)
+				errFio, job.Name, job.Error, side.Bytes, side.Calls, side.Latency.N, files*j.size, files)
 		}
 		ns := side.Latency.Mean * float64(side.Latency.N)
 		if j.op == "write" && j.flush {
@@ -176,7 +161,7 @@ func (j fioJob) items() []workload.Item {
 
 // options are the same work for the workload.
 func (j fioJob) options(s *fioSetup) workload.Options {
-	o := workload.Options{Workers: j.workers, Block: s.block, Sync: hostio.SyncNone, Cache: s.cache}
+	o := workload.Options{Workers: j.workers, Sync: hostio.SyncNone, Cache: s.cache}
 	if j.flush {
 		o.Sync = s.sync
 	}

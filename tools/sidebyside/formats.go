@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -41,11 +40,10 @@ const (
 type formatBench struct {
 	dir        string // a temporary folder is made in it
 	place      string // that folder
-	parts      []string
-	size       int64 // bytes of the test image
-	encodeSize int64 // bytes of its beginning that are encoded
+	size       int64  // bytes of the test image
+	encodeSize int64  // bytes of its beginning that are encoded
 	pairs      int
-	image      string // raw image to take instead of the generated one
+	image      string // raw image to take instead of the files of Go
 	hdiutil    string // our program; empty: it is built
 	stderr     io.Writer
 	report     report
@@ -59,31 +57,24 @@ func parseFormats(args []string, stderr io.Writer) (*formatBench, error) {
 	}
 	f := flag.NewFlagSet("sidebyside formats", flag.ContinueOnError)
 	f.StringVar(&b.dir, "dir", dir, "put files in this `folder`; one in memory leaves the disk out")
-	parts := f.String("parts", "decode,encode,aes", "what to measure, comma-separated")
 	size := f.String("size", "1 GiB", "size of the image to decode")
 	encode := f.String("encode", "128 MiB", "how much of it to encode")
 	f.IntVar(&b.pairs, "pairs", minPairs, "pairs to keep, after one that is discarded")
-	f.StringVar(&b.image, "image", "", "take the beginning of this raw image `file` instead of generating one")
+	f.StringVar(&b.image, "image", "", "take the beginning of this raw image `file` instead of the files of Go")
 	f.StringVar(&b.hdiutil, "hdiutil", "", "our hdiutil `program`; empty: build it")
 	if err := parseFlags(f, args, stderr); err != nil {
 		return nil, err
 	}
-	b.parts = strings.Split(*parts, ",")
 	n, err := units.ParseBytes(*size)
 	m, encodeErr := units.ParseBytes(*encode)
 	b.size, b.encodeSize = int64(n)&^(imageBlock-1), int64(m)&^(imageBlock-1)
 	if err = errors.Join(err, encodeErr, b.check()); err != nil {
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
+		return nil, fmt.Errorf("reading the flags: %w", err)
 	}
 	return b, nil
 }
 
 func (b *formatBench) check() error {
-	for _, part := range b.parts {
-		if !slices.Contains([]string{"decode", "encode", "aes"}, part) {
-			return fmt.Errorf("part %q: want decode, encode or aes", part)
-		}
-	}
 	switch {
 	case b.pairs < minPairs:
 		return fmt.Errorf("%d pairs: want at least %d", b.pairs, minPairs)
@@ -95,8 +86,7 @@ func (b *formatBench) check() error {
 	return nil
 }
 
-// compareFormats compares conversions with other tools, and the cipher with
-// OpenSSL.
+// compareFormats compares conversions with other tools.
 func compareFormats(ctx context.Context, args []string, stderr io.Writer) (r report, err error) {
 	b, err := parseFormats(args, stderr)
 	if err != nil {
@@ -111,7 +101,7 @@ func compareFormats(ctx context.Context, args []string, stderr io.Writer) (r rep
 	}
 	source := b.image
 	if source == "" {
-		source = "generated (seed 1)"
+		source = "the files of " + runtime.Version()
 	}
 	b.report = report{
 		machine: machineText(host.Gather(ctx, nil, false)),
@@ -119,15 +109,15 @@ func compareFormats(ctx context.Context, args []string, stderr io.Writer) (r rep
 		files: fmt.Sprintf("an image of %s to decode, its first %s to encode: %s", units.Bytes(b.size).Human(),
 			units.Bytes(b.encodeSize).Human(), source),
 		method: fmt.Sprintf("whole commands with their default number of threads, input in the page cache; A-B-B-A in each of "+
-			"%d rounds after one in which all output is checked; median of the ratios, exact interval between order statistics; "+
-			"cipher: processor time of one thread, our IVs included", b.pairs),
+			"%d rounds after one in which all output is checked; median of the ratios, exact interval between order statistics",
+			b.pairs),
 		costs: [][]string{{"", "op", "tool", "made", "of the image", "rate", "cpu", "most memory"}},
 	}
-	for _, part := range b.parts {
-		measure := map[string]func(context.Context) error{"decode": b.decode, "encode": b.encode, "aes": b.compareCiphers}[part]
-		if err := measure(ctx); err != nil {
-			return r, fmt.Errorf("measuring %s: %w", part, err)
-		}
+	if err := b.decode(ctx); err != nil {
+		return r, fmt.Errorf("measuring decoding: %w", err)
+	}
+	if err := b.encode(ctx); err != nil {
+		return r, fmt.Errorf("measuring encoding: %w", err)
 	}
 	return b.report, nil
 }
@@ -135,7 +125,7 @@ func compareFormats(ctx context.Context, args []string, stderr io.Writer) (r rep
 func (b *formatBench) path(name string) string { return filepath.Join(b.place, name) }
 
 func (b *formatBench) buildHdiutil(ctx context.Context) error {
-	if b.hdiutil != "" || !slices.Contains(b.parts, "decode") && !slices.Contains(b.parts, "encode") {
+	if b.hdiutil != "" {
 		return nil
 	}
 	b.hdiutil = b.path("hdiutil")
@@ -154,7 +144,11 @@ func (b *formatBench) writeInput(n int64) (err error) {
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	if b.image == "" {
-		return writeTestImage(out, n, 1)
+		root, err := exec.Command("go", "env", "GOROOT").Output()
+		if err != nil {
+			return fmt.Errorf("finding the folder of Go: %w", err)
+		}
+		return writeTestImage(out, string(bytes.TrimSpace(root)), n)
 	}
 	in, err := os.Open(b.image)
 	if err != nil {
@@ -270,109 +264,96 @@ func (b *formatBench) run(ctx context.Context, device int64, j job) (load, error
 	return l, nil
 }
 
-// toolResult is what one tool did in all rounds.
-type toolResult struct {
-	job
-	rounds []load
-	made   int64 // bytes of the output
+// isInstalled reports whether a program is installed, and adds a row that it is
+// missing otherwise.
+func (b *formatBench) isInstalled(op, program string) bool {
+	_, err := exec.LookPath(program)
+	if err != nil {
+		name := filepath.Base(program)
+		b.report.rows = append(b.report.rows, row{workers: runtime.NumCPU(), op: op, subject: "hdiutil", baseline: name,
+			quantity: quantityRate, missing: "not measured: " + name + " is not installed"})
+	}
+	return err == nil
 }
 
 // compare runs the installed tools in rounds, and adds rows and costs to the
 // report.
 func (b *formatBench) compare(ctx context.Context, c conversion) error {
-	var tools []toolResult
-	var missing []row
-	for _, j := range c.jobs {
-		if _, err := exec.LookPath(j.program); err != nil {
-			missing = append(missing, row{workers: runtime.NumCPU(), op: c.op, subject: "hdiutil", baseline: j.tool(),
-				quantity: quantityRate, missing: "not measured: " + j.tool() + " is not installed"})
-			continue
+	jobs := slices.DeleteFunc(c.jobs, func(j job) bool { return !b.isInstalled(c.op, j.program) })
+	made, sides := make([]int64, len(jobs)), make([]side, len(jobs))
+	for i, j := range jobs {
+		sides[i] = func(ctx context.Context, round int) ([]load, error) {
+			l, err := b.runTurn(ctx, c, j, round, &made[i])
+			return []load{l}, err
 		}
-		tools = append(tools, toolResult{job: j})
 	}
-	for round := range b.pairs + 1 {
-		order := schedule(len(tools), round)
-		if round == 0 {
-			order = order[:len(tools)] // the round that warms up goes one way
-		}
-		sums := make([]load, len(tools))
-		for _, i := range order {
-			l, err := b.runTurn(ctx, c, &tools[i], round == 0)
-			if err != nil {
-				return err
-			}
-			sums[i] = sums[i].plus(l)
-		}
-		for i := range sums {
-			if round > 0 {
-				tools[i].rounds = append(tools[i].rounds, sums[i])
-			}
-		}
-		fmt.Fprintf(b.stderr, "%s: round %d of %d\n", c.op, round, b.pairs)
-	}
-	if err := b.addRows(c, tools); err != nil {
+	loads, err := measureRounds(ctx, b.pairs, sides, func(round int) error {
+		_, err := fmt.Fprintf(b.stderr, "%s: round %d of %d\n", c.op, round, b.pairs)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	b.report.rows = append(b.report.rows, missing...)
-	return nil
+	return b.addRows(c, jobs, loads, made)
 }
 
-// runTurn runs one tool once. The last output is deleted outside of the clock.
-func (b *formatBench) runTurn(ctx context.Context, c conversion, t *toolResult, check bool) (l load, err error) {
-	output := b.path(t.output)
-	defer func() { err = errors.Join(err, os.RemoveAll(output)) }()
-	if l, err = b.run(ctx, c.bytes, t.job); err != nil {
+// runTurn runs one tool once. In its first turn it checks the output and sets
+// made, its size in bytes. The output is deleted outside of the clock.
+func (b *formatBench) runTurn(ctx context.Context, c conversion, j job, round int, made *int64) (l load, err error) {
+	output := b.path(j.output)
+	defer func() { err = errors.Join(err, os.RemoveAll(b.path(j.output))) }()
+	if l, err = b.run(ctx, c.bytes, j); err != nil || round > 0 || *made > 0 {
 		return l, err
 	}
-	if t.output == outputDir {
+	if j.output == outputDir {
 		names, err := filepath.Glob(filepath.Join(output, "*"))
 		if err != nil || len(names) != 1 {
-			return l, fmt.Errorf("checking the output of %s: %d files: %w", t.tool(), len(names), err)
+			return l, fmt.Errorf("checking the output of %s: %d files: %w", j.tool(), len(names), err)
 		}
 		output = names[0]
 	}
 	info, err := os.Stat(output)
-	if err == nil && check {
-		t.made, err = info.Size(), c.verify(ctx, t.job, output)
+	if err == nil {
+		*made, err = info.Size(), c.verify(ctx, j, output)
 	}
 	if err != nil {
-		return l, fmt.Errorf("checking the output of %s: %w", t.tool(), err)
+		return l, fmt.Errorf("checking the output of %s: %w", j.tool(), err)
 	}
-	return l, os.RemoveAll(b.path(t.output))
+	return l, nil
 }
 
 // addRows adds the ratios of our tool to the others, and what each made and
 // cost.
-func (b *formatBench) addRows(c conversion, tools []toolResult) error {
-	rates, medians := make([][]float64, len(tools)), make([]float64, len(tools))
-	for i, t := range tools {
+func (b *formatBench) addRows(c conversion, jobs []job, loads [][][]load, made []int64) error {
+	rates := make([]float64, len(jobs))
+	for i, j := range jobs {
 		var cpu []float64
 		var sum load
-		for _, l := range t.rounds {
-			rates[i], cpu, sum = append(rates[i], l.rate()), append(cpu, l.cpu/2), sum.plus(l)
+		for _, l := range loads[i][0] {
+			cpu, sum = append(cpu, l.cpu/2), sum.plus(l) // a round has two turns
 		}
 		var err error
-		if medians[i], err = stats.Median(rates[i]); err != nil {
+		if rates[i], err = stats.Median(quantityRate.values(loads[i][0])); err != nil {
 			return err
 		}
 		seconds, err := stats.Median(cpu)
 		if err != nil {
 			return err
 		}
-		b.report.costs = append(b.report.costs, []string{"", c.op, t.tool(), units.Bytes(t.made).Human(),
-			fmt.Sprintf("%.1f %%", 100*float64(t.made)/float64(c.bytes)), units.Rate(medians[i]).Human(),
+		b.report.costs = append(b.report.costs, []string{"", c.op, j.tool(), units.Bytes(made[i]).Human(),
+			fmt.Sprintf("%.1f %%", 100*float64(made[i])/float64(c.bytes)), units.Rate(rates[i]).Human(),
 			units.Significant(seconds, 3) + " s", units.Bytes(sum.peak).Human()})
 	}
-	for i := 1; i < len(tools); i++ {
-		r := row{workers: runtime.NumCPU(), op: c.op, subject: "hdiutil", baseline: tools[i].tool(), quantity: quantityRate}
-		if medians[i] == slices.Max(medians[1:]) {
+	for i := 1; i < len(jobs); i++ {
+		r := row{workers: runtime.NumCPU(), op: c.op, subject: "hdiutil", baseline: jobs[i].tool(), quantity: quantityRate}
+		if rates[i] == slices.Max(rates[1:]) {
 			r.aim = c.aim
 		}
-		if err := r.compare(rates[0], rates[i]); err != nil {
+		if err := r.compare(loads[0][0], loads[i][0]); err != nil {
 			return fmt.Errorf("comparing %s: %w", c.op, err)
 		}
 		if c.compresses {
-			r.compareSizes(tools[0].made, tools[i].made)
+			r.compareSizes(made[0], made[i])
 		}
 		b.report.rows = append(b.report.rows, r)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,22 +17,23 @@ func TestCommandLine(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"disks"}, {"fio", "--pairs", "6"}, {"fio", "--sizes", "5"}, {"fio", "--sizes", "100 B"}, {"fio", "--sizes", "2 GiB"},
 		{"fio", "--workers", "0"}, {"fio", "--workers", "x"}, {"fio", "--cache", "cold"}, {"fio", "--sync", "never"},
-		{"fio", "--block", "x"}, {"fio", "--sizes", "2 MB"}, {"fio", "--sizes", "2 MiB", "--block", "3 MiB"}, {"fio", "extra"},
+		{"fio", "--sizes", "2 MB"}, {"fio", "extra"},
 		{"formats", "--pairs", "6"}, {"formats", "--size", "100 kB"}, {"formats", "--size", "2 MiB", "--encode", "4 MiB"},
-		{"formats", "--size", "x"}, {"formats", "--parts", "decode,sleep"}, {"formats", "extra"}, {"formats", "--nonsense"},
+		{"formats", "--size", "x"}, {"formats", "extra"}, {"formats", "--nonsense"},
 	} {
 		var stdout, stderr bytes.Buffer
-		assert.Equal(t, 2, run(t.Context(), args, &stdout, &stderr), "%q: %s", args, &stderr)
+		assert.Error(t, run(t.Context(), args, &stdout, &stderr), args)
 		assert.Empty(t, stdout.String())
 	}
-	assert.Zero(t, run(t.Context(), []string{"fio", "-h"}, &bytes.Buffer{}, &bytes.Buffer{}))
-	assert.Zero(t, run(t.Context(), []string{"formats", "-h"}, &bytes.Buffer{}, &bytes.Buffer{}))
+	for _, command := range []string{"fio", "formats"} {
+		assert.ErrorIs(t, run(t.Context(), []string{command, "-h"}, &bytes.Buffer{}, &bytes.Buffer{}), flag.ErrHelp)
+	}
 }
 
 func TestMissingFio(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	assert.Equal(t, 1, run(t.Context(), []string{"fio", "--fio", filepath.Join(t.TempDir(), "fio")}, &stdout, &stderr))
-	assert.Contains(t, stderr.String(), "apt-get install fio")
+	err := run(t.Context(), []string{"fio", "--fio", filepath.Join(t.TempDir(), "fio")}, &stdout, &stderr)
+	assert.ErrorContains(t, err, "apt-get install fio")
 	assert.Empty(t, stdout.String())
 }
 
@@ -47,7 +49,8 @@ func TestInterrupted(t *testing.T) {
 	cancel()
 	var stdout, stderr bytes.Buffer
 	dir := t.TempDir()
-	assert.Equal(t, 130, run(ctx, []string{"fio", "--fio", fakeFio(t), "--dir", dir, "--sizes", "64 KiB"}, &stdout, &stderr))
+	err := run(ctx, []string{"fio", "--fio", fakeFio(t), "--dir", dir, "--sizes", "64 KiB"}, &stdout, &stderr)
+	assert.ErrorIs(t, err, context.Canceled)
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Empty(t, left)
@@ -64,7 +67,7 @@ func TestFioComparesAndRemovesItsFiles(t *testing.T) {
 	r, err := compareFio(t.Context(), []string{"--dir", dir, "--pairs", "7", "--sizes", "64 KiB", "--megabytes", "1",
 		"--cache", "buffered"}, &bytes.Buffer{})
 	require.NoError(t, err)
-	assert.GreaterOrEqual(t, len(r.rows), 2*2*2, "rate and gross cost; so little work may cost fio no time that it counts")
+	assert.GreaterOrEqual(t, len(r.rows), 2*2, "rate; so little work may cost fio no time that it counts")
 	for _, row := range r.rows {
 		assert.Positive(t, row.ratio.Median)
 		assert.Equal(t, 7, row.ratio.Pairs)

@@ -23,17 +23,14 @@ const stream = `{"Action":"start","Package":"p"}
 
 func runGate(text, could string) (string, error) {
 	var w strings.Builder
-	g := gate{w: &w}
-	if could != "" {
-		g.could = regexp.MustCompile(could)
-	}
+	g := gate{w: &w, could: regexp.MustCompile(could)}
 	err := g.read(strings.NewReader(text))
 	return w.String(), err
 }
 
 func TestSkipThatCouldHaveRunFails(t *testing.T) {
 	const plain = "ok  \tp\t0.1s\n?   \tq\t[no test files]\n"
-	out, err := runGate(stream, "")
+	out, err := runGate(stream, "$.")
 	assert.NoError(t, err)
 	assert.Equal(t, plain, out)
 	out, err = runGate(stream, "needs root")
@@ -53,20 +50,20 @@ func TestFailuresArePrinted(t *testing.T) {
 {"Action":"output","Package":"p","Output":"FAIL\tp\t0.1s\n"}
 {"Action":"fail","Package":"p"}
 `
-	out, err := runGate(text+stream, "")
+	out, err := runGate(text+stream, "$.")
 	assert.EqualError(t, err, "1 packages did not pass")
 	assert.Equal(t, "    x_test.go:3: two is not one\n--- FAIL: TestX (0.00s)\nFAIL\nFAIL\tp\t0.1s\nok  \tp\t0.1s\n?   \tq\t[no test files]\n", out)
 
-	out, err = runGate(`{"ImportPath":"p","Action":"build-output","Output":"p.go:1: syntax\n"}`+"\n"+`{"ImportPath":"p","Action":"build-fail"}`+"\n", "")
+	out, err = runGate(`{"ImportPath":"p","Action":"build-output","Output":"p.go:1: syntax\n"}`+"\n"+`{"ImportPath":"p","Action":"build-fail"}`+"\n", "$.")
 	assert.Error(t, err)
 	assert.Equal(t, "p.go:1: syntax\n", out)
 }
 
 func TestNoPackageIsAnError(t *testing.T) {
 	for _, text := range []string{"", "go: no such tool\n", `{"Action":"start","Package":"p"}`} {
-		_, err := runGate(text, "")
+		_, err := runGate(text, "$.")
 		assert.ErrorContains(t, err, "no package was tested", text)
 	}
-	out, _ := runGate("go: no such tool\n", "")
+	out, _ := runGate("go: no such tool\n", "$.")
 	assert.Equal(t, "go: no such tool\n", out)
 }

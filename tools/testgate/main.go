@@ -9,7 +9,7 @@
 //	go test -json ./... | testgate -could 'is not installed|needs root'
 //
 // Exit status: 0 all passed, 1 a failure or a test that skipped though it could
-// have run, 2 bad usage.
+// have run.
 package main
 
 import (
@@ -25,21 +25,9 @@ import (
 )
 
 func main() {
-	could := flag.String("could", "", "regular `expression` of the reasons to skip that do not apply here; empty: all apply")
+	could := flag.String("could", "$.", "regular `expression` of the reasons to skip that do not apply here; by default all apply")
 	flag.Parse()
-	if flag.NArg() > 0 {
-		flag.Usage()
-		os.Exit(2)
-	}
-	g := gate{w: os.Stdout}
-	if *could != "" {
-		expression, err := regexp.Compile(*could)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "testgate: reading -could:", err)
-			os.Exit(2)
-		}
-		g.could = expression
-	}
+	g := gate{w: os.Stdout, could: regexp.MustCompile(*could)}
 	if err := g.read(os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, "testgate:", err)
 		os.Exit(1)
@@ -54,7 +42,7 @@ type event struct {
 // gate holds the output of each test until the test has ended.
 type gate struct {
 	w       io.Writer
-	could   *regexp.Regexp // nil: every reason to skip applies
+	could   *regexp.Regexp // reasons to skip that do not apply
 	output  map[[2]string]*strings.Builder
 	ended   int      // packages
 	failed  int      // packages and builds
@@ -129,7 +117,7 @@ func (g *gate) endTest(e event, text string) {
 			}
 		}
 	case "skip":
-		if why := reason(text); g.could != nil && g.could.MatchString(why) {
+		if why := reason(text); g.could.MatchString(why) {
 			g.skipped = append(g.skipped, fmt.Sprintf("  %s %s: %s", e.Package, e.Test, why))
 		}
 	}

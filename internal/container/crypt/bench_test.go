@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
-
-	"dmgbench/internal/container/crypt/aescbc"
 )
 
 // processor is the processor time of the process in seconds. `openssl speed` divides by it, too, so that neighbours on
@@ -20,10 +18,8 @@ func processor(b *testing.B) float64 {
 
 // BenchmarkCipher measures whole calls, IVs included, in requests of 256 KiB. "kept" is a bundle, where the block
 // number restarts in every band and the IVs are there; "fresh" is a single file, where every block has a new number.
-// Set it beside `openssl speed -evp aes-256-cbc -bytes 512` (and -decrypt), which has no IVs to make.
 func BenchmarkCipher(b *testing.B) {
 	const length = 256 << 10
-	b.Logf("AES by %s, IVs by %s", aescbc.Implementations()[0], aescbc.IVImplementations()[0])
 	for _, bits := range []int{128, 256} {
 		for _, block := range []int{512, 4096} {
 			c, err := newCipher(keys{make([]byte, bits/8), make([]byte, hmacKeySize)}, block)

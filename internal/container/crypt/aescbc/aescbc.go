@@ -69,26 +69,6 @@ func newKey(key []byte, use set) (*Key, error) {
 	return k, nil
 }
 
-// Implementations lists the names of all sets of this CPU, the best first: of
-// "vaes-512", "aes-ni", "armv8-aes" and "generic". New keys use the best.
-func Implementations() (names []string) {
-	for _, s := range supported() {
-		names = append(names, s.name)
-	}
-	return names
-}
-
-// NewKeyFor is NewKey with the named one of Implementations, for measuring and
-// testing: NewKey takes the best.
-func NewKeyFor(implementation string, key []byte) (*Key, error) {
-	for _, s := range supported() {
-		if s.name == implementation {
-			return newKey(key, s)
-		}
-	}
-	return nil, fmt.Errorf("expanding an AES key: this CPU has no %q", implementation)
-}
-
 // Encrypt encrypts len(src)/unit blocks of unit bytes, each with its own IV in
 // ivs. dst may be src.
 func (k *Key) Encrypt(dst, src, ivs []byte, unit int) {

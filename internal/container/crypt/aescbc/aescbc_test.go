@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -280,34 +279,4 @@ func TestAllocations(t *testing.T) {
 			assert.Zero(t, testing.AllocsPerRun(5, func() { v.Fill(ivs[:33*Size], 1) }), use.name)
 		}
 	}
-}
-
-// TestNamed asks for every implementation by its name, and for one that no CPU has.
-func TestNamed(t *testing.T) {
-	src, ivs := make([]byte, 1024), make([]byte, 2*Size)
-	var want, wantIVs []byte
-	for _, name := range IVImplementations() {
-		v, err := NewIVKeyFor(name, []byte("key"))
-		require.NoError(t, err)
-		v.Fill(ivs, 7)
-		if wantIVs == nil {
-			wantIVs = slices.Clone(ivs)
-		}
-		assert.Equal(t, wantIVs, ivs, name)
-	}
-	for _, name := range Implementations() {
-		k, err := NewKeyFor(name, make([]byte, 32))
-		require.NoError(t, err)
-		assert.Equal(t, name, k.use.name)
-		dst := make([]byte, len(src))
-		k.Encrypt(dst, src, ivs, 512)
-		if want == nil {
-			want = dst
-		}
-		assert.Equal(t, want, dst, name)
-	}
-	_, err := NewKeyFor("none", make([]byte, 32))
-	require.Error(t, err)
-	_, err = NewIVKeyFor("none", nil)
-	require.Error(t, err)
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha1"
 	"encoding/binary"
-	"fmt"
 	"hash"
 	"slices"
 	"sync"
@@ -42,25 +41,6 @@ func newIVKey(key []byte, use ivSet) *IVKey {
 	v.own = slices.Clone(key)
 	v.pool.New = func() any { return hmac.New(sha1.New, v.own) }
 	return v
-}
-
-// IVImplementations lists the names of all sets of this CPU, the best first: of
-// "sha-ni", "armv8-sha1" and "generic". New keys use the best.
-func IVImplementations() (names []string) {
-	for _, s := range supportedIVs() {
-		names = append(names, s.name)
-	}
-	return names
-}
-
-// NewIVKeyFor is NewIVKey with the named one of IVImplementations.
-func NewIVKeyFor(implementation string, key []byte) (*IVKey, error) {
-	for _, s := range supportedIVs() {
-		if s.name == implementation {
-			return newIVKey(key, s), nil
-		}
-	}
-	return nil, fmt.Errorf("making a key of IVs: this CPU has no %q", implementation)
 }
 
 // Fill writes the IVs of len(dst)/Size blocks with rising numbers from first;

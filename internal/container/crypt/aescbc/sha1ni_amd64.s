@@ -1,12 +1,15 @@
 #include "textflag.h"
 
-// HMAC-SHA1 of block numbers with the SHA instructions of x86: four at once, since a SHA1RNDS4 takes six cycles and the next
-// of the same hash waits for it, while others can start. A state has a to d in one register and e in the upper quarter of
-// another, a message its words from the upper quarter downwards. See sha1avx512_amd64.s for the messages.
+// HMAC-SHA1 of block numbers with the SHA instructions of x86, four at a time: a SHA1RNDS4 takes six cycles and the next one
+// of the same hash waits for it, while those of other hashes can start. A state has a to d in one register and e in the
+// upper quarter of another; a register of message words has the first word in its upper quarter.
 //
-// For hash l of the four, X(l) is a to d, X(4+l) e, and X(8+l) and X(12+l) by turns the last four words of the schedule.
-// The frame has, from the first multiple of 16 on: the inner and the outer state, in the form of the instructions; the
-// last sixteen words of each hash; a to d of each before the last four rounds, of which the next e is made; the numbers.
+// The inner message is the 4 bytes of the number after 64 bytes of padded key: 544 bits. The outer one is the 20 bytes of
+// the inner digest after 64 bytes of padded key: 672 bits. The states after the padded keys come from the caller.
+//
+// For hash l of the four, X(l) is a to d, X(4+l) e, and X(8+l) and X(12+l) alternate as the last four words of the schedule.
+// The frame has, from the first multiple of 16: the inner and the outer state, as the instructions use them; the last
+// sixteen words of each hash; a to d of each before the last four rounds, of which the next e is made; the numbers.
 
 DATA shaPad<>+0x00(SB)/8, $0
 DATA shaPad<>+0x08(SB)/8, $0x0000000080000000
@@ -33,7 +36,7 @@ GLOBL shaReverse<>(SB), RODATA|NOPTR, $16
 	MOVO a, (BEFORE+16*l)(R12); \
 	SHA1RNDS4 f, e, a
 
-// FIRST, to which e is added as it is, and GIVEN are those of the words of the message.
+// FIRST, which adds e unchanged, and GIVEN are rounds with words of the message.
 #define FIRST(l, m, a, e) \
 	MOVO (WORDS+16*l)(R12), m; \
 	PADDL m, e; \
@@ -43,7 +46,8 @@ GLOBL shaReverse<>(SB), RODATA|NOPTR, $16
 	MOVO (WORDS+64*at+16*l)(R12), m; \
 	ROUNDS($0, l, m, a, e)
 
-// MADE are those of words to make, in m, from the last four in last and those at the places w0 to w2; they go to w0.
+// MADE are rounds with new words of the schedule: m gets them, from the last four in last and those at w0 to w2, and
+// stores them at w0.
 #define MADE(f, w0, w1, w2, l, m, last, a, e) \
 	MOVO (WORDS+64*w0+16*l)(R12), m; \
 	SHA1MSG1 (WORDS+64*w1+16*l)(R12), m; \
@@ -52,7 +56,7 @@ GLOBL shaReverse<>(SB), RODATA|NOPTR, $16
 	MOVO m, (WORDS+64*w0+16*l)(R12); \
 	ROUNDS(f, l, m, a, e)
 
-// EVEN and ODD are MADE of all hashes, by which of the registers the words go to.
+// EVEN and ODD are MADE for all four hashes: the words go to X8 to X11, or to X12 to X15.
 #define EVEN(f, w0, w1, w2) \
 	MADE(f, w0, w1, w2, 0, X8, X12, X0, X4); \
 	MADE(f, w0, w1, w2, 1, X9, X13, X1, X5); \

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -41,10 +43,38 @@ func TestLinearDriftCancels(t *testing.T) {
 	assert.InDelta(t, times[0], times[1], 1e-9)
 }
 
-func TestRatiosArePairwise(t *testing.T) {
-	pairs, err := ratios([]float64{1, 20, 3, 40, 5, 60, 7}, []float64{2, 40, 6, 80, 10, 120, 7})
+// Sides with the same drift get the same time, and the round that warms up does not count.
+func TestMeasureRounds(t *testing.T) {
+	clock := 0.0
+	work := func(seconds float64) side {
+		return func(_ context.Context, round int) ([]load, error) {
+			clock++
+			if round == 0 {
+				seconds += 100
+				defer func() { seconds -= 100 }()
+			}
+			return []load{{bytes: 1, seconds: seconds + clock}, {bytes: 2, peak: int64(clock)}}, nil
+		}
+	}
+	ends := 0
+	loads, err := measureRounds(t.Context(), 3, []side{work(10), work(10)}, func(round int) error { ends++; return nil })
 	require.NoError(t, err)
-	e, err := median(pairs)
+	assert.Equal(t, 4, ends)
+	require.Len(t, loads[0][0], 3)
+	assert.Equal(t, loads[0][0], loads[1][0])
+	assert.Equal(t, load{bytes: 2, seconds: 2*10 + 5 + 8}, loads[0][0][0])
+	assert.EqualValues(t, 8, max(loads[0][1][0].peak, loads[1][1][0].peak))
+
+	broken := errors.New("broken")
+	_, err = measureRounds(t.Context(), 3, []side{work(1), func(context.Context, int) ([]load, error) { return nil, broken }},
+		func(int) error { return nil })
+	require.ErrorIs(t, err, broken)
+	_, err = measureRounds(t.Context(), 3, []side{work(1)}, func(int) error { return broken })
+	require.ErrorIs(t, err, broken)
+}
+
+func TestRatiosArePairwise(t *testing.T) {
+	e, err := compareRounds([]float64{1, 20, 3, 40, 5, 60, 7}, []float64{2, 40, 6, 80, 10, 120, 7})
 	require.NoError(t, err)
 	assert.Equal(t, 0.5, e.Median)
 	assert.Equal(t, 7, e.Pairs)
@@ -53,13 +83,13 @@ func TestRatiosArePairwise(t *testing.T) {
 	assert.InDelta(t, 1-2.0/128, e.Interval.Level, 1e-12)
 	assert.Equal(t, [2]float64{0.5, 1}, [2]float64{e.Interval.Low, e.Interval.High})
 
-	few, err := median([]float64{1, 2, 3})
+	few, err := compareRounds([]float64{1, 2, 3}, []float64{1, 1, 1})
 	require.NoError(t, err)
 	assert.Nil(t, few.Interval)
 	assert.Equal(t, unclear, few.verdict(0.1, false))
 
-	for _, bad := range [][2][]float64{{{1}, {1, 2}}, {{0}, {1}}, {{1}, {0}}, {{1}, {-1}}, {{1e308}, {1e-308}}} {
-		_, err := ratios(bad[0], bad[1])
+	for _, bad := range [][2]float64{{0, 1}, {1, 0}, {1, -1}, {1e308, 1e-308}} {
+		_, err := compareRounds([]float64{bad[0]}, []float64{bad[1]})
 		assert.ErrorIs(t, err, stats.ErrRange, "%v", bad)
 	}
 }
@@ -79,29 +109,36 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestLoads(t *testing.T) {
-	l := load{100, 2, 0.5, 1, 7}.plus(load{300, 2, 0.5, 3, 5})
-	assert.Equal(t, load{400, 4, 1, 4, 7}, l)
-	assert.Equal(t, 100.0, l.rate())
-	assert.Equal(t, 0.0025, l.cost())
-	assert.Equal(t, 0.01, l.gross())
-	assert.InDelta(t, 0.5, spread([]float64{2, 1.5, 2.5, 2}), 1e-12)
+	l := load{100, 2, 0.5, 7}.plus(load{300, 2, 0.5, 5})
+	assert.Equal(t, load{400, 4, 1, 7}, l)
+	assert.Equal(t, 100.0, quantityRate.value(l))
+	assert.Equal(t, 0.0025, quantityCPU.value(l))
+}
+
+// atRates are loads of a second each.
+func atRates(rates ...int64) (loads []load) {
+	for _, r := range rates {
+		loads = append(loads, load{bytes: r, seconds: 1, cpu: float64(r) / 1e10})
+	}
+	return loads
 }
 
 func TestReportText(t *testing.T) {
-	base := []float64{2e9, 2.1e9, 1.9e9, 2e9, 2e9, 2.2e9, 1e9}
-	ours := []float64{1.9e9, 2e9, 1.8e9, 1.9e9, 2e9, 2.1e9, 1e9}
+	base := atRates(2e9, 2.1e9, 1.9e9, 2e9, 2e9, 2.2e9, 1e9)
+	ours := atRates(1.9e9, 2e9, 1.8e9, 1.9e9, 2e9, 2.1e9, 1e9)
 	r := row{workers: 2, op: "write", subject: "native folder", baseline: "fio", quantity: quantityRate, aim: 0.85}
 	require.NoError(t, r.compare(ours, base))
+	assert.InDelta(t, 1.2/2, r.spread, 1e-12)
 	r.compareSizes(206, 100)
-	cost := row{workers: 1, op: "read", size: 2 << 20, quantity: quantityGross}
-	require.NoError(t, cost.compare([]float64{1e-10, 1e-10, 1e-10}, []float64{2e-10, 2e-10, 2e-10}))
+	cost := row{workers: 1, op: "read", quantity: quantityCPU, aim: 2}
+	require.NoError(t, cost.compare(ours[:3], base[:3]))
 	missing := row{workers: 1, op: "read", missing: "not measured: no tool"}
 	rep := report{machine: "m", place: "ext4", rows: []row{r, cost, missing}, costs: [][]string{{"tool", "made"}}}
 
 	var text bytes.Buffer
 	require.NoError(t, rep.write(&text))
 	for _, want := range []string{"0.952", "0.95–1.00", "98.4 %", "≥ 0.85", verdictLarger, "2.060", "[1][2]", "[1] noise:", "[2] size:",
-		"1.90 GB/s", "read 2.10 MB", "100 ns/kB", "none", "not measured: no tool", "tool"} {
+		"1.90 GB/s", "100 ns/kB", "≤ 2.00", "none", "not measured: no tool", "tool"} {
 		assert.Contains(t, text.String(), want)
 	}
 }
