@@ -30,7 +30,7 @@ const MinInGroup = 3
 // scatters about normally; rare far values that the sample may lack break it.
 func JackknifeByGroup(x, y []float64, statistic func(x, y []float64) float64, keep, level float64) (Interval, error) {
 	const doing = "computing interval by groups"
-	x, y, groups, err := grouped(doing, x, y, level)
+	x, y, groups, err := grouped(doing, x, y)
 	if err != nil {
 		return Interval{}, err
 	}
@@ -60,19 +60,14 @@ func JackknifeByGroup(x, y []float64, statistic func(x, y []float64) float64, ke
 
 // grouped checks what an interval by groups is given, and sorts the pairs by x;
 // groups are how many share each x.
-func grouped(doing string, x, y []float64, level float64) (sx, sy []float64, groups []int, err error) {
-	if err := checkLevel(doing, level); err != nil {
-		return nil, nil, nil, err
-	}
+func grouped(doing string, x, y []float64) (sx, sy []float64, groups []int, err error) {
 	if err := checkPairs(doing, x, y, MinInGroup); err != nil {
 		return nil, nil, nil, err
 	}
 	sx, sy = sortedPairs(x, y)
 	groups = tieSizes(sx)
-	for _, g := range groups {
-		if g < MinInGroup {
-			return nil, nil, nil, &TooFewError{Doing: doing + ": group of equal x", Have: g, Need: MinInGroup}
-		}
+	if least := slices.Min(groups); least < MinInGroup {
+		return nil, nil, nil, tooFew(doing+": group of equal x", least, MinInGroup)
 	}
 	return sx, sy, groups, nil
 }

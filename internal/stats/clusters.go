@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 )
@@ -26,10 +25,7 @@ type TwoClusters struct {
 // evenly, the flattest distribution with one mode; its smallest value is 0.001.
 func FitTwoClusters(xs []float64, minSide int) (TwoClusters, error) {
 	const doing = "fitting two clusters"
-	if minSide < 2 || minSide > len(xs)/2 {
-		return TwoClusters{}, fmt.Errorf("%s: %d values a side of %d: %w", doing, minSide, len(xs), ErrRange)
-	}
-	if err := checkValues(doing, xs, 4); err != nil {
+	if err := checkValues(doing, xs, max(4, 2*minSide)); err != nil {
 		return TwoClusters{}, err
 	}
 	s := sorted(xs)

@@ -33,11 +33,7 @@ func (c Contrast) P(at float64) float64 {
 
 // Interval is Student's t interval of the difference.
 func (c Contrast) Interval(level float64) (Interval, error) {
-	const doing = "computing interval of a difference"
-	if err := checkLevel(doing, level); err != nil {
-		return Interval{}, err
-	}
-	return around(doing, c.Estimate, c.SE, c.DF, level, c.Method)
+	return around("computing interval of a difference", c.Estimate, c.SE, c.DF, level, c.Method)
 }
 
 // MeanContrast is the mean of at least [MinForT] paired differences.
@@ -56,10 +52,7 @@ func MeanContrast(d []float64) (Contrast, error) {
 // Samples that do not vary have a standard error of zero.
 func WelchContrast(a, b []float64) (Contrast, error) {
 	const doing = "comparing means"
-	if err := checkValues(doing, a, MinForT); err != nil {
-		return Contrast{}, err
-	}
-	if err := checkValues(doing, b, MinForT); err != nil {
+	if err := checkPairs(doing, a, b, MinForT); err != nil {
 		return Contrast{}, err
 	}
 	na, nb := float64(len(a)), float64(len(b))
@@ -78,23 +71,18 @@ func WelchContrast(a, b []float64) (Contrast, error) {
 // that the spread has the two degrees of freedom that three values give it.
 func PooledContrast(a, b []float64) (Contrast, error) {
 	const doing = "comparing means of alike spread"
-	for _, xs := range [][]float64{a, b} {
-		if err := checkValues(doing, xs, 1); err != nil {
-			return Contrast{}, err
-		}
+	if err := checkPairs(doing, a, b, 1); err != nil {
+		return Contrast{}, err
 	}
 	na, nb := float64(len(a)), float64(len(b))
 	df := na + nb - 2
 	if df < MinForT-1 {
-		return Contrast{}, &TooFewError{Doing: doing, Have: len(a) + len(b), Need: MinForT + 1}
+		return Contrast{}, tooFew(doing, len(a)+len(b), MinForT+1)
 	}
 	ma, mb := mean(a), mean(b)
 	sd := math.Sqrt((squaresAbout(a, ma) + squaresAbout(b, mb)) / df)
 	c := Contrast{Estimate: ma - mb, SE: sd * math.Sqrt(1/na+1/nb), DF: df, Method: MethodPooled}
-	if err := checkResult(doing, c.Estimate, c.SE); err != nil {
-		return Contrast{}, err
-	}
-	return c, nil
+	return c, checkResult(doing, c.Estimate, c.SE)
 }
 
 // Holm returns the p values of a family of tests adjusted so that the chance of

@@ -6,32 +6,6 @@ import "math"
 // z, with full relative precision in the lower tail. It is NaN for NaN.
 func NormalCDF(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
 
-// lowerNormal is the normal quantile for p ≤ ½. Towards the tail math.Erfinv
-// loses its digits to the subtraction 1-2p, so there Newton steps on log(CDF)
-// polish it.
-func lowerNormal(p float64) float64 {
-	switch {
-	case p == 0:
-		return math.Inf(-1)
-	case p > 0.1:
-		return math.Sqrt2 * math.Erfinv(2*p-1)
-	}
-	z := -math.Sqrt(-2 * math.Log(p))
-	for range 20 {
-		cdf := NormalCDF(z)
-		density := math.Exp(-z*z/2) / math.Sqrt(2*math.Pi)
-		step := cdf / density * math.Log(cdf/p)
-		if !isFinite(step) {
-			break
-		}
-		z -= step
-		if math.Abs(step) <= 1e-16*math.Abs(z) {
-			break
-		}
-	}
-	return z
-}
-
 // StudentCDF returns the probability that a variable with Student's t
 // distribution with df degrees of freedom is at most t. The degrees need not be
 // whole (Welch's are not). It is NaN for NaN and for df < 1.
@@ -56,16 +30,6 @@ func studentTail(t, df float64) float64 {
 	}
 	x, y := studentXY(t, df)
 	return betaInc(df/2, 0.5, x, y) / 2
-}
-
-// studentBody is P(0 < T < t), the complement of studentTail to one half, with
-// full relative precision for small t.
-func studentBody(t, df float64) float64 {
-	if df > manyDegrees {
-		return math.Erf(studentAsNormal(t, df)/math.Sqrt2) / 2
-	}
-	x, y := studentXY(t, df)
-	return betaInc(0.5, df/2, y, x) / 2
 }
 
 // studentAsNormal returns the normal deviate with the same tail as t ≥ 0 (Hill,
@@ -107,24 +71,16 @@ func StudentQuantile(p, df float64) float64 {
 
 // studentUpper returns the t ≥ 0 that is exceeded with probability q ≤ ½.
 func studentUpper(q, df float64) float64 {
-	switch {
-	case q == 0:
+	switch q {
+	case 0:
 		return math.Inf(1)
-	case q == 0.5:
+	case 0.5:
 		return 0
-	case math.IsInf(df, 1):
-		return -lowerNormal(q)
-	case df == 1:
-		return 1 / math.Tan(math.Pi*q)
 	}
-	// The equation is solved for u = log t, in the half of the distribution
-	// that keeps the relative precision: by the tail for small q, by the body
-	// for q near one half. excess falls with u in both.
+	// Solved for u = log t, which keeps the relative precision of small q. excess
+	// falls with u.
 	excess := func(u float64) float64 { return math.Log(studentTail(math.Exp(u), df) / q) }
-	if q > 0.25 {
-		excess = func(u float64) float64 { return -math.Log(studentBody(math.Exp(u), df) / (0.5 - q)) }
-	}
-	return math.Exp(fallingRoot(excess, math.Log(-lowerNormal(q))))
+	return math.Exp(fallingRoot(excess, 0))
 }
 
 // fallingRoot returns the u where the falling function f crosses zero, looking
@@ -221,31 +177,10 @@ func betaFraction(a, b, x float64) float64 {
 	return h
 }
 
-// logBeta is log B(a, b). Three log-gammas of a large sample cancel to noise,
-// so from 10 on the Stirling form is used, with its correction terms (as R's
-// lbeta does, after Fullerton's SLATEC routine ALBETA).
+// logBeta is log B(a, b), to about 1e-16 of the largest of its terms.
 func logBeta(a, b float64) float64 {
-	p, q := min(a, b), max(a, b)
-	switch {
-	case p >= 10:
-		corr := stirling(p) + stirling(q) - stirling(p+q)
-		return -math.Log(q)/2 + math.Log(2*math.Pi)/2 + corr +
-			(p-0.5)*math.Log(p/(p+q)) + q*math.Log1p(-p/(p+q))
-	case q >= 10:
-		corr := stirling(q) - stirling(p+q)
-		return logGamma(p) + corr + p - p*math.Log(p+q) + (q-0.5)*math.Log1p(-p/(p+q))
-	}
-	return logGamma(p) + logGamma(q) - logGamma(p+q)
-}
-
-// stirling is log Γ(x) - [(x-½)·log x - x + ½·log 2π] for x ≥ 10, to the last
-// bit of its sum with the rest (Abramowitz and Stegun 6.1.41).
-func stirling(x float64) float64 {
-	r := 1 / (x * x)
-	return (1.0/12 - r*(1.0/360-r*(1.0/1260-r*(1.0/1680-r*(1.0/1188-r*691.0/360360))))) / x
-}
-
-func logGamma(x float64) float64 {
-	v, _ := math.Lgamma(x)
-	return v
+	p, _ := math.Lgamma(a)
+	q, _ := math.Lgamma(b)
+	both, _ := math.Lgamma(a + b)
+	return p + q - both
 }

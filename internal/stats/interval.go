@@ -12,8 +12,7 @@
 //     architectures, where the compiler may fuse a multiplication and an
 //     addition.
 //   - Whatever is returned together with a nil error is finite. NaN, an
-//     infinity, an empty or short sample, slices of different lengths and
-//     results too large for a float64 are errors, never silent numbers; see
+//     infinity, an empty or short sample and results too large for a float64 are errors, never silent numbers; see
 //     [ErrTooFew] and its neighbours. The bare distribution functions
 //     ([StudentCDF], [NormalCDF] …) and the At methods of the fits have no
 //     error result and give NaN outside of their domain.
@@ -24,7 +23,7 @@
 // It does not give an interval that the sample is too small for. A method with
 // an exact level reports the level that it has (a median of ten values has an
 // interval of 97.9 %, not of 95 %); where no interval reaches the level asked
-// for, the interval is withheld with a [TooFewError] that names the n needed.
+// for, the interval is withheld with an [ErrTooFew] that names the n needed.
 // It removes no outliers: [Outliers] returns their indices, and the robust
 // estimators bear with them.
 //
@@ -72,11 +71,7 @@ const MinForT = 3
 // The level is exact for independent draws of a continuous distribution and a
 // lower bound where values tie.
 func MedianInterval(xs []float64, level float64) (Interval, error) {
-	const doing = "computing median interval"
-	if err := checkLevel(doing, level); err != nil {
-		return Interval{}, err
-	}
-	if err := checkValues(doing, xs, medianNeeds(level)); err != nil {
+	if err := checkValues("computing median interval", xs, medianNeeds(level)); err != nil {
 		return Interval{}, err
 	}
 	n := len(xs)
@@ -118,9 +113,6 @@ func orderFor(n int, level float64, cdf func(k int) float64) (k int, real float6
 // formula, and the resolution of the measurement is then the real limit.
 func MeanInterval(xs []float64, level float64) (Interval, error) {
 	const doing = "computing mean interval"
-	if err := checkLevel(doing, level); err != nil {
-		return Interval{}, err
-	}
 	if err := checkValues(doing, xs, MinForT); err != nil {
 		return Interval{}, err
 	}
@@ -135,10 +127,7 @@ func around(doing string, estimate, se, df, level float64, method string) (Inter
 		half = tCritical(level, df) * se
 	}
 	iv := Interval{Low: estimate - half, High: estimate + half, Level: level, Method: method}
-	if err := checkResult(doing, iv.Low, iv.High); err != nil {
-		return Interval{}, err
-	}
-	return iv, nil
+	return iv, checkResult(doing, iv.Low, iv.High)
 }
 
 // MinForLook is the number of values from which on a sequential sample is first

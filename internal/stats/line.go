@@ -8,16 +8,15 @@ import (
 
 // Line is a straight line y = Intercept + Slope·x fitted by least squares.
 type Line struct {
-	Slope       float64   // change of y per unit of x
-	Intercept   float64   // y at x = 0
-	SlopeSE     float64   // standard error of Slope
-	InterceptSE float64   // standard error of Intercept
-	R2          float64   // share of the (weighted) squares of y explained, 0 … 1; 0 where y does not vary
-	ResidualSD  float64   // of an observation of weight 1, with N-2 degrees of freedom
-	SSE         float64   // (weighted) sum of squared residuals
-	Residuals   []float64 // y - fitted y, in the order of the input
-	N           int       // number of points
-	MinX, MaxX  float64   // range of the x fitted; a prediction outside is an extrapolation
+	Slope       float64 // change of y per unit of x
+	Intercept   float64 // y at x = 0
+	SlopeSE     float64 // standard error of Slope
+	InterceptSE float64 // standard error of Intercept
+	R2          float64 // share of the (weighted) squares of y explained, 0 … 1; 0 where y does not vary
+	ResidualSD  float64 // of an observation of weight 1, with N-2 degrees of freedom
+	SSE         float64 // (weighted) sum of squared residuals
+	N           int     // number of points
+	MinX, MaxX  float64 // range of the x fitted; a prediction outside is an extrapolation
 
 	meanX, sxx, weight float64 // weighted mean of x, squares about it, sum of weights
 }
@@ -42,14 +41,7 @@ func FitLine(x, y []float64) (Line, error) {
 // weights trust the smallest files too much, and the intervals come out too
 // narrow.
 func FitWeightedLine(x, y, weights []float64) (Line, error) {
-	const doing = "fitting weighted line"
-	if err := checkPairs(doing, x, weights, 0); err != nil {
-		return Line{}, err
-	}
-	if err := checkPositive(doing, weights); err != nil {
-		return Line{}, err
-	}
-	return fitLine(doing, x, y, weights)
+	return fitLine("fitting weighted line", x, y, weights)
 }
 
 func fitLine(doing string, x, y, w []float64) (Line, error) {
@@ -65,7 +57,7 @@ func fitLine(doing string, x, y, w []float64) (Line, error) {
 		}
 		return w[i]
 	}
-	l := Line{N: len(x), MinX: slices.Min(x), MaxX: slices.Max(x), Residuals: make([]float64, len(x))}
+	l := Line{N: len(x), MinX: slices.Min(x), MaxX: slices.Max(x)}
 	meanY := 0.0
 	for i := range x { // running weighted means: no sum that could overflow first
 		wi := at(i)
@@ -83,8 +75,8 @@ func fitLine(doing string, x, y, w []float64) (Line, error) {
 	l.Slope = sxy / l.sxx
 	l.Intercept = meanY - l.Slope*l.meanX
 	for i := range x {
-		l.Residuals[i] = (y[i] - meanY) - l.Slope*(x[i]-l.meanX)
-		l.SSE += at(i) * l.Residuals[i] * l.Residuals[i]
+		residual := (y[i] - meanY) - l.Slope*(x[i]-l.meanX)
+		l.SSE += at(i) * residual * residual
 	}
 	if syy > 0 && !constant(y) {
 		l.R2 = min(max(1-l.SSE/syy, 0), 1)
@@ -92,12 +84,8 @@ func fitLine(doing string, x, y, w []float64) (Line, error) {
 	l.ResidualSD = math.Sqrt(l.SSE / float64(l.N-2))
 	l.SlopeSE = l.ResidualSD / math.Sqrt(l.sxx)
 	l.InterceptSE = l.ResidualSD * math.Sqrt(1/l.weight+l.meanX*l.meanX/l.sxx)
-	err := checkResult(doing, append(slices.Clone(l.Residuals), l.Slope, l.Intercept, l.SlopeSE, l.InterceptSE,
-		l.R2, l.ResidualSD, l.SSE, l.weight, l.sxx)...)
-	if err != nil {
-		return Line{}, err
-	}
-	return l, nil
+	return l, checkResult(doing, l.Slope, l.Intercept, l.SlopeSE, l.InterceptSE, l.R2, l.ResidualSD, l.SSE, l.weight,
+		l.sxx)
 }
 
 // At returns the fitted y at x.
@@ -105,25 +93,12 @@ func (l Line) At(x float64) float64 { return l.Intercept + l.Slope*x }
 
 // SlopeInterval returns the t interval of the slope.
 func (l Line) SlopeInterval(level float64) (Interval, error) {
-	return l.interval("computing slope interval", l.Slope, l.SlopeSE, level)
+	return around("computing slope interval", l.Slope, l.SlopeSE, float64(l.N-2), level, MethodT)
 }
 
 // InterceptInterval returns the t interval of the intercept.
 func (l Line) InterceptInterval(level float64) (Interval, error) {
-	return l.interval("computing intercept interval", l.Intercept, l.InterceptSE, level)
-}
-
-func (l Line) interval(doing string, estimate, se, level float64) (Interval, error) {
-	if err := checkLevel(doing, level); err != nil {
-		return Interval{}, err
-	}
-	if l.N < MinForLine { // the zero Line, or one that was not fitted here
-		return Interval{}, &TooFewError{Doing: doing, Have: l.N, Need: MinForLine}
-	}
-	if err := checkResult(doing, estimate, se); err != nil {
-		return Interval{}, err
-	}
-	return around(doing, estimate, se, float64(l.N-2), level, MethodT)
+	return around("computing intercept interval", l.Intercept, l.InterceptSE, float64(l.N-2), level, MethodT)
 }
 
 // Power is a power law y = Coefficient · x^Exponent.
@@ -144,10 +119,7 @@ func FitPower(x, y []float64) (Power, error) {
 	if err := checkPairs(doing, x, y, MinForLine); err != nil {
 		return Power{}, err
 	}
-	if err := checkPositive(doing, x); err != nil {
-		return Power{}, err
-	}
-	if err := checkPositive(doing, y); err != nil {
+	if err := checkPositive(doing, slices.Concat(x, y)); err != nil {
 		return Power{}, err
 	}
 	l, err := fitLine(doing, logs(x), logs(y), nil)
@@ -171,13 +143,6 @@ func (p Power) CoefficientInterval(level float64) (Interval, error) {
 	if err != nil {
 		return Interval{}, err
 	}
-	return exponential("computing coefficient interval", iv)
-}
-
-func exponential(doing string, iv Interval) (Interval, error) {
 	iv.Low, iv.High = math.Exp(iv.Low), math.Exp(iv.High)
-	if err := checkResult(doing, iv.Low, iv.High); err != nil {
-		return Interval{}, err
-	}
-	return iv, nil
+	return iv, checkResult("computing coefficient interval", iv.Low, iv.High)
 }

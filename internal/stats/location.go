@@ -85,12 +85,8 @@ func midpoint(a, b float64) float64 {
 // type 7 of Hyndman and Fan (The American Statistician 50, 1996), the default
 // of R and NumPy.
 func Quantile(xs []float64, p float64) (float64, error) {
-	const doing = "computing quantile"
-	if err := checkValues(doing, xs, 1); err != nil {
+	if err := checkValues("computing quantile", xs, 1); err != nil {
 		return 0, err
-	}
-	if !(p >= 0 && p <= 1) {
-		return 0, fmt.Errorf("%s: p %v is not between 0 and 1: %w", doing, p, ErrRange)
 	}
 	return quantileSorted(sorted(xs), p), nil
 }
@@ -115,22 +111,11 @@ func TrimmedMean(xs []float64, share float64) (float64, error) {
 	if err := checkValues(doing, xs, 1); err != nil {
 		return 0, err
 	}
-	cut, err := trimCount(doing, len(xs), share)
-	if err != nil {
-		return 0, err
-	}
+	// The small addend keeps a share such as 0.29 of 100, which is 28.999… in
+	// binary, at 29; one just below one half must still leave a value.
+	cut := min(int(share*float64(len(xs))+1e-9), (len(xs)-1)/2)
 	m := mean(sorted(xs)[cut : len(xs)-cut])
 	return m, checkResult(doing, m)
-}
-
-// trimCount is the number of values cut from each end. The small addend keeps
-// a share such as 0.29 of 100, which is 28.999… in binary, at 29.
-func trimCount(doing string, n int, share float64) (int, error) {
-	if !(share >= 0 && share < 0.5) {
-		return 0, fmt.Errorf("%s: share %v is not in [0, 0.5): %w", doing, share, ErrRange)
-	}
-	// A share just below one half must still leave a value.
-	return min(int(share*float64(n)+1e-9), (n-1)/2), nil
 }
 
 // sorted returns an ascending copy.

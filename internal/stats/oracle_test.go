@@ -46,12 +46,6 @@ func TestNormalAgainstGonum(t *testing.T) {
 	for z := -37.0; z < 9; z += 0.173 {
 		want := distuv.UnitNormal.CDF(z)
 		assert.InEpsilon(t, want, stats.NormalCDF(z), 1e-12, "z %v", z)
-		if z < 5 { // above, the CDF is too near 1 to carry z
-			assert.InDelta(t, z, stats.NormalQuantile(stats.NormalCDF(z)), 1e-9, "z %v", z)
-		}
-	}
-	for p := 0.0005; p < 1; p += 0.0111 {
-		assert.InDelta(t, distuv.UnitNormal.Quantile(p), stats.NormalQuantile(p), 1e-13, "p %v", p)
 	}
 }
 

@@ -14,11 +14,8 @@ const maxTheilSen = 4000
 type TheilSen struct {
 	Slope     float64 // median of the slopes between all pairs of points with different x
 	Intercept float64 // median of y - Slope·x over all points
-	Pairs     int     // pairs used
-	LeftOut   int     // pairs left out because their x is equal
-	N         int     // number of points
 
-	slopes []float64 // ascending
+	slopes []float64 // of the pairs, ascending
 }
 
 // FitTheilSen fits a line by the method of Theil (1950) as Sen extended it to
@@ -39,21 +36,18 @@ func FitTheilSen(x, y []float64) (TheilSen, error) {
 		return TheilSen{}, fmt.Errorf("%s: every x is %v: %w", doing, x[0], ErrNoSpread)
 	}
 	n := len(x)
-	t := TheilSen{N: n, slopes: make([]float64, 0, n*(n-1)/2)}
+	t := TheilSen{slopes: make([]float64, 0, n*(n-1)/2)}
 	for i := range n {
 		for j := range i {
-			if x[i] == x[j] {
-				t.LeftOut++
-				continue
+			if x[i] != x[j] {
+				t.slopes = append(t.slopes, (y[i]-y[j])/(x[i]-x[j]))
 			}
-			t.slopes = append(t.slopes, (y[i]-y[j])/(x[i]-x[j]))
 		}
 	}
 	if err := checkResult(doing, t.slopes...); err != nil {
 		return TheilSen{}, err
 	}
 	slices.Sort(t.slopes)
-	t.Pairs = len(t.slopes)
 	t.Slope = medianSorted(t.slopes)
 	rest := make([]float64, n)
 	for i := range rest {
@@ -92,7 +86,7 @@ func tieSizes(xs []float64) []int {
 // degrees of freedom follow from that. x and y are those of the fit.
 func (t TheilSen) SlopeIntervalByGroup(x, y []float64, level float64) (Interval, error) {
 	const doing = "computing Theil-Sen slope interval by groups"
-	x, y, groups, err := grouped(doing, x, y, level)
+	x, y, groups, err := grouped(doing, x, y)
 	if err != nil {
 		return Interval{}, err
 	}
@@ -106,11 +100,12 @@ func (t TheilSen) SlopeIntervalByGroup(x, y []float64, level float64) (Interval,
 	}
 	variance, df := satterthwaite(shares, groups)
 	reach := tCritical(level, df) * math.Sqrt(variance)
-	k := int(math.Floor((float64(t.Pairs) - reach) / 2))
+	pairs := len(t.slopes)
+	k := int(math.Floor((float64(pairs) - reach) / 2))
 	if k < 1 {
-		return Interval{}, &TooFewError{Doing: doing, Have: t.N, Need: t.N + len(groups)}
+		return Interval{}, tooFew(doing, len(x), len(x)+len(groups))
 	}
-	return Interval{Low: t.slopes[k-1], High: t.slopes[t.Pairs-k], Level: level, Method: MethodSenByGroup}, nil
+	return Interval{Low: t.slopes[k-1], High: t.slopes[pairs-k], Level: level, Method: MethodSenByGroup}, nil
 }
 
 // terms are, for each point, how many others the slope between them is above

@@ -31,13 +31,6 @@ type TwoLines struct {
 // value is 0.001. It assumes errors of one size over all x.
 func FitTwoLines(x, y []float64, minSide int) (TwoLines, error) {
 	const doing = "fitting two lines"
-	if minSide < MinForLine {
-		return TwoLines{}, fmt.Errorf("%s: %d points a side, need at least %d: %w", doing, minSide, MinForLine,
-			ErrRange)
-	}
-	if minSide > math.MaxInt/2 {
-		return TwoLines{}, fmt.Errorf("%s: %d points a side: %w", doing, minSide, ErrRange)
-	}
 	if err := checkPairs(doing, x, y, 2*minSide); err != nil {
 		return TwoLines{}, err
 	}
