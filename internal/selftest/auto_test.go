@@ -24,11 +24,11 @@ func TestAutoRoundsKeepTheirCoverage(t *testing.T) {
 	m := law("write = 5 GB/s; read = 5 GB/s; mount_noise = 5%")
 	for _, precision := range []string{"5", "10"} {
 		own := autoDesign(precision, "")
-		own.formats, own.sizes = fourFormats[:2], []int64{2e9}
+		own.Formats, own.Sizes = fourFormats[:2], []int64{2e9}
 		var held share
 		early, rounds := 0, 0
 		for _, r := range x.play(trial{design: own, law: m, runs: runs}) {
-			for _, kind := range own.formats {
+			for _, kind := range own.Formats {
 				held.add(holds(estimate(r, kind, "aggregate").CI, 5e9))
 			}
 			if last := r.Auto.Decisions[len(r.Auto.Decisions)-1]; last.Stop == result.StopPrecise {

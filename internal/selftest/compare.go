@@ -80,7 +80,7 @@ func (x *exam) comparisons(s *Study) {
 	alike := newGrid("Comparisons of equal sides with any row called changed, %", "scatter")
 	slower := newGrid("Comparisons in which the later side is 10 % slower, with any row called changed, %", "scatter")
 	exits := newGrid("Of the same comparisons, those that end with 5 (slower by more than 5 %), %", "scatter")
-	own := design{formats: fourFormats[:2], sizes: fewSizes, sets: 1, rounds: 3, read: true}
+	own := design{Formats: fourFormats[:2], Sizes: fewSizes, Sets: 1, Rounds: 3, Read: true}
 	for _, scatter := range choose(x, []string{"0", "1", "3", "10"}, []string{"3"}) {
 		for _, n := range x.comparedSessions() {
 			compare := func(rate string) compareOutcome { // of 5 GB/s with another rate

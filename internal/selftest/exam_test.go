@@ -95,7 +95,7 @@ func TestStudiesCanFail(t *testing.T) {
 	x, err := newExam(t.Context(), Options{Seed: 1})
 	require.NoError(t, err)
 	defer x.close()
-	sample := design{sizes: []int64{100e6}, sets: 20, rounds: 1}
+	sample := design{Sizes: []int64{100e6}, Sets: 20, Rounds: 1}
 	covered, given := newGrid("", ""), newGrid("", "")
 	x.coverFiles([]string{"x", "file_noise = 3%", "outliers = 20% x 8"}, sample, covered, given)
 	require.NoError(t, x.err)

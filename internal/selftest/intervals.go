@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dmgbench/internal/result"
@@ -43,7 +44,7 @@ func (x *exam) recovery(s *Study) {
 			continue
 		}
 		off := make([]moments, len(names)) // relative errors in per cent
-		for _, r := range x.play(trial{design: design{sizes: oneCall, sets: 10, rounds: 1}, runs: runs,
+		for _, r := range x.play(trial{design: design{Sizes: oneCall, Sets: 10, Rounds: 1}, runs: runs,
 			law: law("write = 5 GB/s;read = 6 GB/s;latency = 200 us;" + text), seed: []any{"dirty", name}}) {
 			for k, n := range names {
 				off[k].add(100 * (estimate(r, "", n).Value/nominal[n] - 1))
@@ -69,7 +70,7 @@ func (x *exam) recovery(s *Study) {
 func (x *exam) offExact(text string) (worst float64, name string) {
 	m := law(text)
 	truth := truths(m.Law, oneCall)
-	for _, r := range x.play(trial{design: design{sizes: oneCall, sets: 3, rounds: 1}, law: m, runs: 1}) {
+	for _, r := range x.play(trial{design: design{Sizes: oneCall, Sets: 3, Rounds: 1}, law: m, runs: 1}) {
 		for _, n := range fileEstimates {
 			off := 1e6 * math.Abs(estimate(r, "", n).Value/truth[n]-1)
 			if worst = max(worst, off); off == worst {
@@ -86,10 +87,10 @@ func (x *exam) fileIntervals(s *Study) {
 	// Samples of one size, and of the sixteen of the gold standard
 	var samples []design
 	for _, n := range choose(x, []int{2, 3, 6, 20, 40}, []int{2, 20}) {
-		samples = append(samples, design{sizes: []int64{100e6}, sets: n, rounds: 1})
+		samples = append(samples, design{Sizes: []int64{100e6}, Sets: n, Rounds: 1})
 	}
 	for _, n := range choose(x, []int{2, 3, 5, 10}, []int{3}) {
-		samples = append(samples, design{sizes: goldSizes, sets: n, rounds: 1})
+		samples = append(samples, design{Sizes: goldSizes, Sets: n, Rounds: 1})
 	}
 	for _, l := range s.Laws {
 		covered := newGrid("Coverage in %: "+l[0], "estimate")
@@ -112,7 +113,7 @@ func (x *exam) fileIntervals(s *Study) {
 func (x *exam) coverFiles(row []string, own design, covered, given *grid) map[string]float64 {
 	name, calmLaw, outliers := row[0], row[1], row[2]
 	m := law(withLatency + calmLaw + ";" + outliers)
-	truth, calm := truths(m.Law, own.sizes), truths(law(withLatency+calmLaw).Law, own.sizes)
+	truth, calm := truths(m.Law, own.Sizes), truths(law(withLatency+calmLaw).Law, own.Sizes)
 	column, levels := own.sample(), map[string]float64{}
 	results := x.play(trial{design: own, law: m, runs: choose(x, 1000, 60), seed: []any{"files", name, column}})
 	for _, e := range fileEstimates {
@@ -162,42 +163,25 @@ func isTooFew(estimate, sample string) bool {
 	return false
 }
 
-// roundRow is where an interval over rounds is tried.
-type roundRow struct {
-	name, noise      string
-	rounds, sessions int
-}
-
 // roundIntervals: do the intervals over rounds and sessions cover the truth?
+// The rows of laws end with the number of rounds and of sessions.
 func (x *exam) roundIntervals(s *Study) {
 	runs := choose(x, 1000, 60)
 	s.fillHow(runs)
-	var rows []roundRow
-	for _, n := range []int{3, 5, 10} {
-		for _, m := range []string{"1", "10"} {
-			name := fmt.Sprintf("%d rounds, mounts %s %%", n, m)
-			rows = append(rows, roundRow{name, "mount_noise = " + m + "%", n, 1})
-		}
-	}
-	for _, n := range []int{3, 5} {
-		for _, m := range []string{"3", "10"} {
-			rows = append(rows, roundRow{fmt.Sprintf("%d sessions of 3 rounds, sessions %s %%", n, m),
-				"mount_noise = 2%;session_noise = " + m + "%", 3, n})
-		}
-	}
 	g := newGrid("Coverage in %", "design", fileEstimates...)
-	for _, row := range choose(x, rows, []roundRow{{"5 rounds, mounts 3 %", "mount_noise = 3%", 5, 1}}) {
-		m := law(withLatency + "file_noise = 3%;" + row.noise)
+	last := len(s.Laws) - 1 // of the short form
+	for _, l := range choose(x, s.Laws[:last], s.Laws[last:]) {
+		row, m := l[0], law(withLatency+"file_noise = 3%;"+l[1])
 		truth := truths(m.Law, goldSizes)
-		results := x.play(trial{design: design{sizes: goldSizes, sets: 3, rounds: row.rounds}, law: m, runs: runs,
-			seed: []any{"rounds", row.name}, pooled: row.sessions})
+		results := x.play(trial{design: design{Sizes: goldSizes, Sets: 3, Rounds: number(l[2])}, law: m, runs: runs,
+			seed: []any{"rounds", row}, pooled: number(l[3])})
 		for _, e := range fileEstimates {
 			for _, r := range results {
 				if ci := estimate(r, "", e).CI; ci != nil && ci.Unit != "file within one mount" {
-					g.at(row.name, e).add(holds(ci, truth[e]))
+					g.at(row, e).add(holds(ci, truth[e]))
 				}
 			}
-			g.check(&s.Promises[0], row.name, e)
+			g.check(&s.Promises[0], row, e)
 		}
 	}
 	s.add(g)
@@ -231,6 +215,15 @@ func (x *exam) twoSpeedIntervals(s *Study) {
 	s.add(g)
 }
 
+// number is a number of studies.toml.
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		panic(fmt.Sprintf("reading a number of the selftest: %v", err))
+	}
+	return n
+}
+
 func roundsText(n int) string { return fmt.Sprintf("%d rounds", n) }
 
 // coverSpeeds plays runs of n rounds under a law, and counts labels and the
@@ -238,7 +231,7 @@ func roundsText(n int) string { return fmt.Sprintf("%d rounds", n) }
 func (x *exam) coverSpeeds(name, slow string, n int, g *grid) {
 	m := law(withLatency + "file_noise = 5%;" + slow)
 	truth := truths(m.Law, goldSizes)
-	results := x.play(trial{design: design{sizes: goldSizes, sets: 10, rounds: n}, law: m, runs: choose(x, 1000, 60),
+	results := x.play(trial{design: design{Sizes: goldSizes, Sets: 10, Rounds: n}, law: m, runs: choose(x, 1000, 60),
 		seed: []any{"speeds", name, n}})
 	for _, e := range orderEstimates {
 		row, column := e+", "+name, roundsText(n)
@@ -258,38 +251,9 @@ func (x *exam) coverSpeeds(name, slow string, n int, g *grid) {
 	}
 }
 
-// autoRule is where rounds = "auto" is tried.
-type autoRule struct {
-	// In per cent
-	precision, mounts string
-	// Limit is TOML of [run], "" for the default of 30 rounds
-	limit, limitText string
-}
-
-func (r autoRule) name() string {
-	return fmt.Sprintf("± %s %%, mounts %s %%, %s", r.precision, r.mounts, r.limitText)
-}
-
 // autoDesign is a plan whose intervals end its rounds.
 func autoDesign(precision, limit string) design {
-	return design{sizes: fewSizes, sets: 1, auto: fmt.Sprintf("precision = \"%s%%\"\n%s", precision, limit)}
-}
-
-// autoRules are from ones that stop at the first look to ones that a limit
-// ends.
-func (x *exam) autoRules() (out []autoRule) {
-	limits := [][2]string{{"", "30 rounds"}, {"max_rounds = 12", "12 rounds"}, {`max_time = "15 s"`, "15 s"}}
-	for _, limit := range limits {
-		for _, precision := range []string{"2", "5"} {
-			for _, mounts := range []string{"1", "3", "10"} {
-				// At 5 % few runs get to that limit
-				if limit[1] != "15 s" || precision == "2" {
-					out = append(out, autoRule{precision, mounts, limit[0], limit[1]})
-				}
-			}
-		}
-	}
-	return choose(x, out, []autoRule{{"5", "3", "", "30 rounds"}})
+	return design{Sizes: fewSizes, Sets: 1, Auto: fmt.Sprintf("precision = \"%s%%\"\n%s", precision, limit)}
 }
 
 // autoEstimates have an interval over rounds in addition to the headline. The
@@ -298,17 +262,19 @@ func (x *exam) autoRules() (out []autoRule) {
 var autoEstimates = []string{"median", "theil-sen", "mean", "weighted", "latency"}
 
 // autoRounds: do intervals keep their level where they themselves ended the
-// run?
+// run? The rows of laws are rules to stop, from ones that stop at the first look
+// to ones that a limit ends: a name, a law, the precision in per cent and the
+// limit, TOML.
 func (x *exam) autoRounds(s *Study) {
 	s.fillHow(choose(x, 500, 60))
 	heads := Table{Title: "Coverage of the headlines (aggregate) in %, and how the runs ended",
 		Head: []string{"wanted, scatter, limit", "all runs", "ended because precise", "ended by the limit",
 			"runs ended because precise", "rounds, mean"}}
 	others := newGrid("Coverage of the other estimates in %, which no rule waits for", heads.Head[0], autoEstimates...)
-	for _, rule := range x.autoRules() {
+	for _, rule := range choose(x, s.Laws, [][]string{s.Laws[4]}) {
 		heads.Rows = append(heads.Rows, x.playRule(rule, others, &s.Promises[0]))
 		for _, e := range autoEstimates {
-			others.check(&s.Promises[0], rule.name(), e)
+			others.check(&s.Promises[0], rule[0], e)
 		}
 	}
 	s.Tables = append(s.Tables, heads)
@@ -318,18 +284,17 @@ func (x *exam) autoRounds(s *Study) {
 // playRule plays the runs of a rule, counts the other estimates in others, and
 // returns the row about the headlines. Of both headlines of a run, which ended
 // together, the mean counts.
-func (x *exam) playRule(rule autoRule, others *grid, promise *Promise) []string {
-	name, own := rule.name(), autoDesign(rule.precision, rule.limit)
-	own.formats = fourFormats[:2]
-	m := law(withLatency + "file_noise = 3%;mount_noise = " + rule.mounts + "%")
+func (x *exam) playRule(rule []string, others *grid, promise *Promise) []string {
+	name, m, own := rule[0], law(withLatency+"file_noise = 3%;"+rule[1]), autoDesign(rule[2], rule[3])
+	own.Formats = fourFormats[:2]
 	truth := truths(m.Law, fewSizes)
 	var all, early, late, rounds moments
 	var precise share
 	for _, r := range x.play(trial{design: own, law: m, runs: choose(x, 500, 60), seed: []any{"auto", name}}) {
 		held := 0.0 // share of the headlines whose interval holds the truth, in per cent
-		for _, kind := range own.formats {
+		for _, kind := range own.Formats {
 			if holds(estimate(r, kind, "aggregate").CI, truth["aggregate"]) {
-				held += 100 / float64(len(own.formats))
+				held += 100 / float64(len(own.Formats))
 			}
 			for _, e := range autoEstimates {
 				others.at(name, e).add(holds(estimate(r, kind, e).CI, truth[e]))
@@ -365,7 +330,7 @@ func (x *exam) autoAlarms(promise *Promise) *grid {
 	for _, noise := range choose(x, []string{"1", "3", "10"}, []string{"3"}) {
 		for _, precision := range choose(x, []string{"2", "5"}, []string{"5"}) {
 			row, column, own := "mounts "+noise+" %", "± "+precision+" %", autoDesign(precision, "")
-			own.formats, own.sizes, own.claims = fourFormats, fewSizes[2:3], nullClaims
+			own.Formats, own.Sizes, own.Claims = fourFormats, fewSizes[2:3], nullClaims
 			for _, r := range x.play(trial{design: own, law: nullLaw("file_noise = 3%;mount_noise = " + noise + "%"),
 				runs: runs, seed: []any{"auto verdicts", precision, noise}, varied: true}) {
 				decided, _ := decidedClaims(r)

@@ -10,11 +10,11 @@ import (
 	"text/template"
 )
 
-//go:embed page.md.tmpl power.svg.tmpl
+//go:embed *.tmpl
 var templateFiles embed.FS
 
-// templates are docs/accuracy.md ("accuracy"), its figure ("power") and what a
-// terminal shows ("terminal").
+// templates are docs/accuracy.md ("accuracy"), its figure ("power"), what a
+// terminal shows ("terminal"), and the plan of a design.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"anchor": anchor,
 	"join":   func(cells []string) string { return strings.Join(cells, " | ") },

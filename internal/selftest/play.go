@@ -34,58 +34,25 @@ var fewSizes = []int64{10e6, 100e6, 400e6, 1000e6}
 // fourFormats are the cases of the plans that claims are judged on.
 var fourFormats = []string{"UDRW", "UDSB", "UDSP", "ASIF"}
 
-// design is the part of a plan that studies vary.
+// design is the part of a plan that studies vary; plan.toml.tmpl has the rest.
 type design struct {
 	// Nil is UDRW alone
-	formats []string
+	Formats []string
 	// In bytes, ascending
-	sizes  []int64
-	sets   int
-	rounds int
-	// Keys of [run] for rounds = "auto" instead of rounds, TOML
-	auto   string
-	canary bool
-	read   bool
+	Sizes  []int64
+	Sets   int
+	Rounds int
+	// Keys of [run] for rounds = "auto" instead of Rounds, TOML
+	Auto   string
+	Canary bool
+	Read   bool
 	// TOML
-	claims string
+	Claims string
 }
 
 // plan is the plan of a design.
 func (d design) plan() (*plan.Plan, error) {
-	formats, sizes := d.formats, make([]string, len(d.sizes))
-	if formats == nil {
-		formats = fourFormats[:1]
-	}
-	for i, n := range d.sizes {
-		sizes[i] = fmt.Sprintf("%d B", n)
-	}
-	quoted := func(s []string) string { return `"` + strings.Join(s, `", "`) + `"` }
-	read := ""
-	if d.read {
-		read = `{ do = "read", phase = "new" },`
-	}
-	rounds := fmt.Sprintf("rounds = %d", d.rounds)
-	if d.auto != "" {
-		rounds = "rounds = \"auto\"\n" + d.auto
-	}
-	text := fmt.Sprintf(`schema = 1
-title = "A plan of the selftest"
-[image]
-size = "200 GB"
-filesystem_preference = ["exFAT"]
-[run]
-%s
-canary = %v
-baseline = false
-[matrix]
-format = [%s]
-[files.all]
-sizes = [%s]
-sets = %d
-[[protocol]]
-steps = [{ do = "create" }, { do = "attach" }, { do = "write", phase = "new" }, %s { do = "detach" }]
-%s`, rounds, d.canary, quoted(formats), quoted(sizes), d.sets, read, d.claims)
-	p, problems := plan.Parse("selftest", []byte(text))
+	p, problems := plan.Parse("selftest", []byte(render("plan.toml.tmpl", d)))
 	if problems != nil {
 		return nil, fmt.Errorf("reading a plan of the selftest: %w", problems)
 	}
@@ -94,8 +61,8 @@ steps = [{ do = "create" }, { do = "attach" }, { do = "write", phase = "new" }, 
 
 // sample names the files of a step: "20 of one size", "48 of 16 sizes".
 func (d design) sample() string {
-	n := len(d.sizes) * d.sets
-	if len(d.sizes) == 1 {
+	n := len(d.Sizes) * d.Sets
+	if len(d.Sizes) == 1 {
 		return fmt.Sprintf("%d of one size", n)
 	}
 	return fmt.Sprintf("%d of 16 sizes", n)

@@ -46,7 +46,7 @@ func udsbLaw(noise, rate string) simulated.Machine {
 
 // claimDesign is a plan that judges claims.
 func claimDesign(rounds int, claims string) design {
-	return design{formats: fourFormats, sizes: fewSizes, sets: 1, rounds: rounds, claims: claims}
+	return design{Formats: fourFormats, Sizes: fewSizes, Sets: 1, Rounds: rounds, Claims: claims}
 }
 
 // decidedClaims reports whether any claim of a plan whose truths are on their
@@ -109,7 +109,7 @@ func (x *exam) power(s *Study) {
 				m := udsbLaw("file_noise = 5%;session_noise = 3%;mount_noise = "+noise+"%", faster[1])
 				t := trial{design: claimDesign(n, fasterClaim), law: m, runs: runs,
 					seed: []any{"power", faster[0], noise, n}, varied: true}
-				t.design.formats = fourFormats[:2]
+				t.design.Formats = fourFormats[:2]
 				column, opposite := roundsText(n), share{}
 				for _, r := range x.play(t) {
 					g.at(row, column).add(r.Claims[0].Verdict == result.Holds)
@@ -138,7 +138,7 @@ func (x *exam) fileWarnings(s *Study) {
 		// Kind is the warning to be given; sure: nine of ten have to be found
 		name, kind, sure := l[0], l[2], l[3] != ""
 		var some, broken share // with any warning, and with one of a change of speed
-		for _, r := range x.play(trial{design: design{sizes: goldSizes, sets: 10, rounds: 1}, runs: runs,
+		for _, r := range x.play(trial{design: design{Sizes: goldSizes, Sets: 10, Rounds: 1}, runs: runs,
 			law: law(withLatency + l[1]), seed: []any{"warnings", name}}) {
 			given := writeWarnings(r)
 			some.add(len(given) > 0)
@@ -181,7 +181,7 @@ func (x *exam) drift(s *Study) {
 	g := newGrid("Runs with the warning \"drift\", %", "times grow by")
 	isDrift := func(w result.Warning) bool { return w.Kind == "drift" }
 	// Per case: two steps of the canary's mount and three of the image's.
-	own := design{formats: fourFormats, sizes: fewSizes[:1], sets: 1, rounds: 5, canary: true}
+	own := design{Formats: fourFormats, Sizes: fewSizes[:1], Sets: 1, Rounds: 5, Canary: true}
 	for _, drift := range choose(x, []string{"0", "5", "10", "20", "40"}, []string{"0", "20"}) {
 		for _, noise := range choose(x, []string{"1", "3", "10"}, []string{"3"}) {
 			m := law("write = 5 GB/s;read = 5 GB/s;step = 30 s;file_noise = 3%;" +
