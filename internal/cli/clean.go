@@ -44,19 +44,18 @@ type leftover struct {
 func (a *app) leftovers(ctx context.Context, state string) (list []leftover) {
 	for _, r := range runner.Leftovers(state) {
 		name := quoted(shortPath(r.Folder))
-		one := leftover{folder: r.Folder, hint: "dmgbench clean deletes it"}
-		if r.Paused || r.Resumes {
-			one.hint = "dmgbench resume " + name + " continues it; dmgbench clean deletes its images"
-		}
+		one := leftover{folder: r.Folder, text: "cannot be read", hint: "dmgbench clean deletes it"}
 		switch {
 		case r.Ended:
-			one.text, one.hint = "kept its images", "dmgbench clean deletes it"
+			one.text = "kept its images"
 		case r.Paused:
 			one.text = "is paused"
 		case r.Resumes:
-			one.text, one.killed = "was killed", true
-		default:
-			one.text, one.killed = "cannot be read", true
+			one.text = "was killed"
+		}
+		one.killed = !r.Ended && !r.Paused
+		if !r.Ended && (r.Paused || r.Resumes) {
+			one.hint = "dmgbench resume " + name + " continues it; dmgbench clean deletes its images"
 		}
 		var images, attached []string
 		for _, dir := range r.Images {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"dmgbench/internal/analysis"
@@ -14,6 +13,7 @@ import (
 	"dmgbench/internal/report/text"
 	"dmgbench/internal/result"
 	"dmgbench/internal/runfolders"
+	"dmgbench/internal/units"
 )
 
 // compareRuns is the command "compare". A regression is exit status 5 even
@@ -58,20 +58,12 @@ func (a *app) compareOptions() (o analysis.CompareOptions, err error) {
 	for _, op := range ops {
 		o.Ops = append(o.Ops, plan.Quantity(op))
 	}
-	o.Threshold, err = a.threshold()
-	return o, err
-}
-
-// threshold parses --threshold as a share of 1, between 0 and 1.
-func (a *app) threshold() (float64, error) {
-	text := a.text("threshold")
-	digits, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
-	share, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
-	if err != nil || !percent || !(share > 0 && share < 100) {
-		return 0, usageError("more than 0% and less than 100%",
-			"reading --threshold: %q is not a percentage such as 5%%", text)
+	threshold, err := positiveQuantity(a, "threshold", units.ParseShare)
+	if err == nil && (threshold == 0 || threshold >= 1) {
+		err = usageError("", "reading --threshold: %q is not more than 0%% and less than 100%%", a.text("threshold"))
 	}
-	return share / 100, nil
+	o.Threshold = float64(threshold)
+	return o, err
 }
 
 // readSides reads the runs of all paths. Each path is a side: a run, or a
@@ -80,15 +72,15 @@ func (a *app) threshold() (float64, error) {
 // it is among the paths.
 func (a *app) readSides(paths []string, o analysis.CompareOptions) ([]*result.Result, analysis.CompareOptions, error) {
 	baseline := a.text("baseline")
+	isBaseline := func(path string) bool { return filepath.Clean(path) == filepath.Clean(baseline) }
 	if a.text("against") != "" {
 		path, err := a.againstPath(paths[0])
 		if err != nil {
 			return nil, o, err
 		}
-		if !slices.ContainsFunc(paths, func(p string) bool { return filepath.Clean(p) == filepath.Clean(path) }) {
+		if baseline = path; !slices.ContainsFunc(paths, isBaseline) {
 			paths = append(slices.Clone(paths), path)
 		}
-		baseline = path
 	}
 	var all, heads []*result.Result // heads are the first runs of the sides
 	var folders [][]string
@@ -112,10 +104,8 @@ func (a *app) readSides(paths []string, o analysis.CompareOptions) ([]*result.Re
 		}
 	}
 	o.Baseline = baseline
-	for i, path := range paths {
-		if baseline != "" && filepath.Clean(path) == filepath.Clean(baseline) { // a path instead of a name
-			o.Baseline = heads[i].Run
-		}
+	if i := slices.IndexFunc(paths, isBaseline); i >= 0 && baseline != "" { // a path instead of a name
+		o.Baseline = heads[i].Run
 	}
 	o.Names, o.Sides = runNames(sideNames(paths, heads), folders)
 	return all, o, nil
@@ -164,25 +154,26 @@ func (a *app) againstPath(first string) (string, error) {
 }
 
 // sideNames are the names of the folders, and whole paths where two of them
-// have the same name. A path without a name, such as ".", gets the id of its
-// run; heads are the first runs of the paths.
+// have the same name, as in a/run and b/run. A path without a name, such as
+// ".", gets the id of its run; heads are the first runs of the paths.
 func sideNames(paths []string, heads []*result.Result) []string {
-	out := make([]string, len(paths))
-	for i, p := range paths {
-		p = filepath.Clean(p)
-		if filepath.Base(p) == result.ResultFile {
-			p = filepath.Dir(p)
+	names, whole := make([]string, len(paths)), make([]string, len(paths))
+	for i, path := range paths {
+		whole[i] = filepath.Clean(path)
+		folder := whole[i]
+		if filepath.Base(folder) == result.ResultFile {
+			folder = filepath.Dir(folder)
 		}
-		out[i] = strings.TrimSuffix(filepath.Base(p), ".json")
-		if out[i] == "." || out[i] == string(filepath.Separator) {
-			out[i] = heads[i].Run
+		names[i] = strings.TrimSuffix(filepath.Base(folder), ".json")
+		if names[i] == "." || names[i] == string(filepath.Separator) {
+			names[i] = heads[i].Run
 		}
 	}
-	// Folders of different paths may have the same name, as in a/run and b/run.
-	for i, n := range out {
-		for k := range out[:i] {
-			if out[k] == n && filepath.Clean(paths[k]) != filepath.Clean(paths[i]) {
-				out[k], out[i] = filepath.Clean(paths[k]), filepath.Clean(paths[i])
+	out := slices.Clone(names)
+	for i := range names {
+		for k := range names {
+			if names[k] == names[i] && whole[k] != whole[i] {
+				out[i] = whole[i]
 			}
 		}
 	}

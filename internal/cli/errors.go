@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 	"syscall"
 
 	"dmgbench/internal/engine"
@@ -67,10 +68,16 @@ func status(code int) error {
 // explains what was and was not done. Other errors, and statuses of runs that
 // cleaned up themselves, stay.
 func explainInterrupt(err error, text string) error {
-	if _, ok := errors.AsType[*statusError](err); !ok && errors.Is(err, context.Canceled) {
+	if !is[*statusError](err) && errors.Is(err, context.Canceled) {
 		return &hintedError{err: errors.New(text), exit: exitInterrupted}
 	}
 	return err
+}
+
+// is reports whether an error has a cause of a type.
+func is[T error](err error) bool {
+	_, ok := errors.AsType[T](err)
+	return ok
 }
 
 // exitStatus is the exit status of an error, 0 for nil. All other code leaves
@@ -87,31 +94,17 @@ func exitStatus(err error) int {
 		return e.exit
 	}
 	switch {
-	case isNotFit(err):
+	// The host or a place cannot be measured on now: the same command may
+	// succeed later, or dmgbench resume can continue the run.
+	case is[*runner.NotFitError](err), runner.Stopped(err), errors.Is(err, result.ErrBusy), errors.Is(err, host.ErrBusy):
 		return exitNotFit
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case isPlanError(err):
+	// A plan, or flags that do not fit the plan.
+	case is[*plan.Problems](err), is[*plan.OverrideError](err), is[*plan.SelectorError](err):
 		return exitUsage
 	}
 	return exitError
-}
-
-// isNotFit reports whether an error means that the host or a place cannot be
-// measured on now: the same command may succeed later, or dmgbench resume can
-// continue the run.
-func isNotFit(err error) bool {
-	_, notFit := errors.AsType[*runner.NotFitError](err)
-	return notFit || runner.Stopped(err) || errors.Is(err, result.ErrBusy) || errors.Is(err, host.ErrBusy)
-}
-
-// isPlanError reports whether an error is about a plan, or about flags that do
-// not fit the plan.
-func isPlanError(err error) bool {
-	_, problems := errors.AsType[*plan.Problems](err)
-	_, override := errors.AsType[*plan.OverrideError](err)
-	_, selector := errors.AsType[*plan.SelectorError](err)
-	return problems || override || selector
 }
 
 // notice is a line of JSON on stderr that is not about the progress of a run.
@@ -126,21 +119,21 @@ type notice struct {
 // printError prints an error and its hint; of an invalid plan, all problems,
 // which have their own hints. Statuses print no text.
 func (a *app) printError(err error) {
-	if _, ok := errors.AsType[*statusError](err); ok || err == nil {
+	if err == nil || is[*statusError](err) {
 		return
 	}
+	text, advice := err.Error(), a.hint(err)
 	if a.json {
-		printJSON(a.stderr, notice{Kind: "error", Text: err.Error(), Hint: a.hint(err), Exit: exitStatus(err)})
+		printJSON(a.stderr, notice{Kind: "error", Text: text, Hint: advice, Exit: exitStatus(err)})
 		return
 	}
-	if problems, ok := errors.AsType[*plan.Problems](err); ok {
-		fmt.Fprintln(a.stderr, printable(problems.Error()))
-		return
+	if !is[*plan.Problems](err) {
+		text = "dmgbench: " + text
+		if advice != "" {
+			text += "\nhint: " + advice
+		}
 	}
-	fmt.Fprintf(a.stderr, "dmgbench: %s\n", printable(err.Error()))
-	if h := a.hint(err); h != "" {
-		fmt.Fprintf(a.stderr, "hint: %s\n", printable(h))
-	}
+	fmt.Fprintln(a.stderr, printable(text))
 }
 
 // warn prints a warning about a plan, a run folder or the program's own files.
@@ -163,15 +156,10 @@ func printJSON(w io.Writer, v any) {
 // hint is the advice for an error. For a bad value from the environment or the
 // settings file it also names the source.
 func (a *app) hint(err error) string {
-	h := hint(err)
 	if exitStatus(err) != exitUsage {
-		return h
+		return hint(err)
 	}
-	source := a.valueSource(err.Error())
-	if h != "" && source != "" {
-		h += "; "
-	}
-	return h + source
+	return strings.Join(nonempty(hint(err), a.valueSource(err.Error())), "; ")
 }
 
 // hint is the advice that an error carries, else the usual one for its cause,
@@ -214,10 +202,11 @@ func hint(err error) string {
 // result may be worse than the outcome of its last session: earlier sessions
 // may have failed cases.
 func outcomeStatus(o runner.Outcome, r *result.Result) int {
-	switch o.Status {
-	case runner.StatusInterrupted, runner.StatusPaused:
+	switch {
+	case o.Status == runner.StatusInterrupted, o.Status == runner.StatusPaused:
 		return exitInterrupted
+	case o.Status == runner.StatusFailed, o.Status == runner.StatusSkipped, r.Outcome() != result.Done:
+		return exitCases
 	}
-	failed := o.Status == runner.StatusFailed || o.Status == runner.StatusSkipped || r.Outcome() != result.Done
-	return map[bool]int{true: exitCases}[failed]
+	return 0
 }

@@ -139,13 +139,8 @@ func existing(path string) string {
 }
 
 // nonempty are the texts that are not empty.
-func nonempty(parts ...string) (kept []string) {
-	for _, p := range parts {
-		if p != "" {
-			kept = append(kept, p)
-		}
-	}
-	return kept
+func nonempty(parts ...string) []string {
+	return slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" })
 }
 
 // unique are the different texts in the order of their first occurrence,

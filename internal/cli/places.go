@@ -65,10 +65,10 @@ func parseInputs(args []string) (map[string]string, error) {
 	inputs := map[string]string{}
 	for _, arg := range args {
 		name, path, _ := strings.Cut(arg, "=")
-		if name == "" || path == "" {
+		switch {
+		case name == "" || path == "":
 			return nil, usageError("", "reading --input: %q is not NAME=PATH", arg)
-		}
-		if inputs[name] != "" {
+		case inputs[name] != "":
 			return nil, usageError("", "reading --input: %q is given twice", name)
 		}
 		inputs[name] = path
@@ -106,7 +106,9 @@ func matchPlaces(p *plan.Plan, given []runner.Place) ([]runner.Place, error) {
 			}
 			return nil, usageError(hint, "running plan %q: no case of it is at place %q", p.Name, place.Name)
 		}
-		if place.Name == "" && len(given) == 1 && len(names) == 1 && !isHere(names[0]) && !usesRunFolder(p) {
+		inRunFolder := func(c plan.Case) bool { return c.Settings.Place == "" }
+		if place.Name == "" && len(given) == 1 && len(names) == 1 && !isHere(names[0]) &&
+			!slices.ContainsFunc(p.Cases(), inRunFolder) {
 			out[i].Name = names[0]
 		}
 	}
@@ -118,11 +120,6 @@ func matchPlaces(p *plan.Plan, given []runner.Place) ([]runner.Place, error) {
 func isHere(place string) bool {
 	_, here := plan.HereFor(place)
 	return here
-}
-
-// usesRunFolder reports whether a case of the plan has no named place.
-func usesRunFolder(p *plan.Plan) bool {
-	return slices.ContainsFunc(p.Cases(), func(c plan.Case) bool { return c.Settings.Place == "" })
 }
 
 // missingPlaces are the places of a plan without a folder, in the order of the
@@ -153,21 +150,11 @@ func requirePlaces(p *plan.Plan, have []runner.Place) error {
 // onFlags are the flags that give every place the folder dir, for hints: "--on
 // a=DIR --on b=DIR".
 func onFlags(names []string, dir string) string {
-	flags := make([]string, len(names))
-	for i, name := range names {
-		flags[i] = "--on " + name + "=" + dir
-	}
-	return strings.Join(flags, " ")
+	return "--on " + strings.Join(names, "="+dir+" --on ") + "=" + dir
 }
 
 // quotedList is `"a" and "b"`.
-func quotedList(names []string) string {
-	quoted := make([]string, len(names))
-	for i, name := range names {
-		quoted[i] = fmt.Sprintf("%q", name)
-	}
-	return strings.Join(quoted, " and ")
-}
+func quotedList(names []string) string { return `"` + strings.Join(names, `" and "`) + `"` }
 
 // resumePlaces gives the folders of --on the names that a run has for them. A
 // place cannot change to the run folder or back.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -61,7 +60,7 @@ func (a *app) loadPlans(names []string) ([]*plan.Plan, error) {
 // preferred to a file of that name. It returns the warnings of the plan; its
 // problems are an error of type plan.Problems.
 func loadPlan(name string) (*plan.Plan, []plan.Problem, error) {
-	if text, ok := plans.Get(name); ok && !isPath(name) {
+	if text, ok := builtIn(name); ok {
 		p, problems := plan.Parse(name+".toml", text)
 		if len(problems.Errors()) > 0 {
 			return nil, nil, problems
@@ -69,17 +68,24 @@ func loadPlan(name string) (*plan.Plan, []plan.Problem, error) {
 		return p, problems.Warnings(), nil
 	}
 	// A name without a file is a misspelt built-in plan more often than a path.
-	if _, err := os.Stat(name); err != nil && !isPath(name) {
+	if !isPath(name) && !exists(name) {
 		return nil, nil, unknownPlan(name)
 	}
 	p, warnings, err := plan.LoadAll(name)
 	if err == nil {
 		restoreName(p, name)
-	}
-	if _, ok := errors.AsType[*plan.Problems](err); err != nil && !ok {
+	} else if !is[*plan.Problems](err) {
 		err = usageError("", "%w", err)
 	}
 	return p, warnings, err
+}
+
+// builtIn is the text of a built-in plan, unless its argument is a path.
+func builtIn(name string) ([]byte, bool) {
+	if isPath(name) {
+		return nil, false
+	}
+	return plans.Get(name)
 }
 
 // restoreName gives the plan of a run folder, where the file is always
@@ -98,15 +104,6 @@ func restoreName(p *plan.Plan, path string) {
 	if ran := state.Run.Plan; err == nil && p.Is(ran.Digest, text) && result.SafeName(ran.Name) == nil {
 		p.Name = ran.Name
 	}
-}
-
-// builtInPlan is the text of a built-in plan.
-func builtInPlan(name string) ([]byte, error) {
-	text, ok := plans.Get(name)
-	if !ok {
-		return nil, unknownPlan(name)
-	}
-	return text, nil
 }
 
 // unknownPlan suggests the built-in plan that has the text in its name, or the
@@ -208,7 +205,13 @@ func unsupportedByAll(name string, p *plan.Plan) (problems []plan.Problem) {
 	})
 	images := slices.DeleteFunc(p.Cases(), func(c plan.Case) bool { return !isImage(c) })
 	warning := len(list) < len(images) || len(p.Changes) > 0
-	file, text := planText(name)
+	file, text := name+".toml", []byte(nil) // for the excerpt of a problem
+	if builtIn, ok := builtIn(name); ok {
+		text = builtIn
+	} else {
+		file = name
+		text, _ = os.ReadFile(name) // nil if the file was deleted since
+	}
 	for len(list) > 0 {
 		first, ids := list[0], []string{}
 		list = slices.DeleteFunc(list, func(u *runner.Unsupported) bool {
@@ -229,14 +232,4 @@ func unsupportedByAll(name string, p *plan.Plan) (problems []plan.Problem) {
 		problems = append(problems, problem.In(file, text))
 	}
 	return problems
-}
-
-// planText is the file name and the text of a plan that was loaded, for the
-// excerpt of a problem; the text is nil if the file was deleted since.
-func planText(name string) (file string, text []byte) {
-	if text, ok := plans.Get(name); ok && !isPath(name) {
-		return name + ".toml", text
-	}
-	text, _ = os.ReadFile(name)
-	return name, text
 }

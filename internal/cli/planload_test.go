@@ -11,6 +11,7 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
+	"dmgbench/internal/runner"
 )
 
 // The plan of a run folder keeps the name it was run under, unless it was changed.
@@ -37,10 +38,10 @@ func TestThePlanOfARunFolderKeepsItsName(t *testing.T) {
 // A run of less than a second leaves its second, and so its name, to the next one.
 func TestAFolderThatNobodyChoseIsANewOne(t *testing.T) {
 	t.Chdir(t.TempDir())
-	ps := []*plan.Plan{{Name: "quick"}, {Name: "quick"}}
+	runs := []runner.Config{{Plan: &plan.Plan{Name: "quick"}}, {Plan: &plan.Plan{Name: "quick"}}}
 	want := []string{filepath.Join("runs", "quick-now"), filepath.Join("runs", "quick-now-2")}
-	assert.Equal(t, want, outFolders("", ps, "now"))
+	assert.Equal(t, want, outFolders("", runs, "now"))
 	require.NoError(t, os.MkdirAll(want[0], 0o755))
-	assert.Equal(t, []string{want[1], filepath.Join("runs", "quick-now-3")}, outFolders("", ps, "now"))
-	assert.Equal(t, []string{want[0]}, outFolders(want[0], ps[:1], "now"), "one that somebody chose is taken or refused")
+	assert.Equal(t, []string{want[1], filepath.Join("runs", "quick-now-3")}, outFolders("", runs, "now"))
+	assert.Equal(t, []string{want[0]}, outFolders(want[0], runs[:1], "now"), "one that somebody chose is taken or refused")
 }

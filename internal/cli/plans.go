@@ -35,11 +35,11 @@ func (a *app) listPlans(context.Context, []string) error {
 // accepted: the text of others is in their own file.
 func (a *app) showPlan(_ context.Context, args []string) error {
 	if a.isSet("toml") {
-		text, err := builtInPlan(args[0])
-		if err != nil {
-			return err
+		text, ok := plans.Get(args[0])
+		if !ok {
+			return unknownPlan(args[0])
 		}
-		_, err = a.stdout.Write(text)
+		_, err := a.stdout.Write(text)
 		return err
 	}
 	p, _, err := loadPlan(args[0])
@@ -56,9 +56,9 @@ func (a *app) showPlan(_ context.Context, args []string) error {
 // copyPlan is the command "plans copy". The copy has a directive for editors
 // before the text of the plan, which does not change its digest.
 func (a *app) copyPlan(_ context.Context, args []string) error {
-	text, err := builtInPlan(args[0])
-	if err != nil {
-		return err
+	text, ok := plans.Get(args[0])
+	if !ok {
+		return unknownPlan(args[0])
 	}
 	path := append(args, args[0]+".toml")[1]
 	return a.writePlan(path, append([]byte(schemaLine), text...), fmt.Sprintf("copying plan %q", args[0]),
@@ -153,21 +153,20 @@ func tomlText(s string) string {
 }
 
 // splitList are the items of a list with commas.
-func splitList(s string) []string {
-	list := strings.Split(s, ",")
-	for i := range list {
-		list[i] = strings.TrimSpace(list[i])
+func splitList(s string) (items []string) {
+	for item := range strings.SplitSeq(s, ",") {
+		items = append(items, strings.TrimSpace(item))
 	}
-	return nonempty(list...)
+	return nonempty(items...)
 }
 
 // tomlList is a TOML array of the items of a list with commas.
 func tomlList(s string) string {
-	list := splitList(s)
-	for i, item := range list {
-		list[i] = tomlText(item)
+	items := splitList(s)
+	for i, item := range items {
+		items[i] = tomlText(item)
 	}
-	return "[" + strings.Join(list, ", ") + "]"
+	return "[" + strings.Join(items, ", ") + "]"
 }
 
 // tomlNumber quotes values other than numbers, so that the check of the plan
@@ -185,32 +184,21 @@ func tomlNumber(s string) string {
 // only where no flag is wrong alone.
 func badPlanFlags(text string, problems []plan.Problem) error {
 	lines := strings.Split(text, "\n")
-	var wrong, other, hints, allHints []string
+	var wrong, hints, other, otherHints []string
 	// The problem is in the line of a key; the template has one key a line.
 	for _, p := range problems {
-		key := ""
-		if p.Line >= 1 && p.Line <= len(lines) {
-			key, _, _ = strings.Cut(lines[p.Line-1], "=")
-			key = strings.TrimSpace(key)
-		}
-		allHints = append(allHints, p.Hint)
-		flag, ok := newPlanKeys[key]
-		if !ok {
-			other = append(other, p.Message)
-			continue
-		}
-		message := strings.TrimPrefix(strings.TrimPrefix(p.Message, key+": "), key+" ")
-		wrong = append(wrong, fmt.Sprintf("reading --%s: %s", flag, message))
-		if p.Hint != "" {
-			hints = append(hints, "--"+flag+": "+p.Hint)
+		key, _, _ := strings.Cut(lines[min(max(p.Line, 1), len(lines))-1], "=")
+		key = strings.TrimSpace(key)
+		if flag, ok := newPlanKeys[key]; ok {
+			message := strings.TrimPrefix(strings.TrimPrefix(p.Message, key+": "), key+" ")
+			wrong, hints = append(wrong, fmt.Sprintf("reading --%s: %s", flag, message)), append(hints, p.Hint)
+		} else {
+			other, otherHints = append(other, p.Message), append(otherHints, p.Hint)
 		}
 	}
 	if len(wrong) == 0 {
-		return usageError(joinUnique(allHints), "making the plan: these flags together cannot be run: %s",
+		return usageError(joinUnique(otherHints), "making the plan: these flags together cannot be run: %s",
 			joinUnique(other))
-	}
-	if len(wrong) == 1 && len(hints) == 1 { // the message names the flag
-		_, hints[0], _ = strings.Cut(hints[0], ": ")
 	}
 	return usageError(joinUnique(hints), "%s", joinUnique(wrong))
 }

@@ -230,8 +230,8 @@ func (p *progress) statusText(s runner.Status, width int) string {
 	if s.OfFiles > 0 {
 		step += fmt.Sprintf(" %d/%d", s.Files, s.OfFiles)
 	}
-	if rate := p.rates.current(s); rate > 0 {
-		step += "  " + units.Rate(rate).Human()
+	if n := len(p.rates); n > 0 {
+		step += "  " + units.Rate(p.rates[n-1]).Human()
 	}
 	end := "  " + roughTime(time.Duration(s.ElapsedNS)) + " so far"
 	if left := p.left(s); left > 0 {
@@ -265,8 +265,7 @@ func (p *progress) statusText(s runner.Status, width int) string {
 }
 
 // summary is the end of a run in one line: cases by status, rounds, bytes
-// written, and the time of the session. Bytes before the rounds are those of
-// --precondition.
+// written, and the time of the session.
 func (p *progress) summary(r *result.Result) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -287,17 +286,6 @@ func (p *progress) summary(r *result.Result) string {
 	if n := bytesWritten(p.now); n > 0 {
 		text += ", " + units.Bytes(n).Human() + " written"
 	}
-	preconditioned := units.Bytes(0) // by the last session
-	for _, c := range r.Preconditions {
-		for _, s := range c.Samples {
-			if c.Session == len(r.Sessions) {
-				preconditioned += units.Bytes(s.Bytes)
-			}
-		}
-	}
-	if preconditioned > 0 {
-		text += ", " + preconditioned.Human() + " before the rounds"
-	}
 	return text + ", in " + roughTime(time.Duration(p.now.ElapsedNS))
 }
 
@@ -310,17 +298,8 @@ func bytesWritten(s runner.Status) int64 {
 	return s.RunBytes
 }
 
-// roughTime is a duration in the precision of an estimate: "1h02m", "1m01s" or
-// "59s".
-func roughTime(d time.Duration) string {
-	switch {
-	case d >= time.Hour:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-	case d >= time.Minute:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	}
-	return fmt.Sprintf("%ds", int(d.Seconds()))
-}
+// roughTime is a duration in seconds: "1h2m3s" or "59s".
+func roughTime(d time.Duration) string { return d.Truncate(time.Second).String() }
 
 // rates are the last rates of the current step, in bytes per second, the oldest
 // first.
@@ -341,18 +320,6 @@ func (r *rates) add(before, now runner.Status) {
 		*r = slices.Delete(*r, 0, 1)
 	}
 	*r = append(*r, float64(bytes)/float64(ns)*1e9)
-}
-
-// current is the last rate, or that of the whole step; 0 before the first
-// transfer.
-func (r rates) current(s runner.Status) float64 {
-	switch {
-	case len(r) > 0:
-		return r[len(r)-1]
-	case s.TimedNS > 0 && s.Bytes > 0:
-		return float64(s.Bytes) / float64(s.TimedNS) * 1e9
-	}
-	return 0
 }
 
 // spark draws the rates on a scale from 0 to the highest, after a blank; "" for

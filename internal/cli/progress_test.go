@@ -92,15 +92,15 @@ func TestStatusLine(t *testing.T) {
 	assert.NotContains(t, statusText(named, four, n-7), "written")
 	assert.Contains(t, statusText(named, four, n-38), "▅█▂▅")
 	assert.Equal(t, "[3/9] format=UDSB,encryption=AES-256,band_size=8 MiB  write new 12/45  500 MB/s  25 %, 2.00 GB of 8.00 GB written  1m30s left",
-		statusText(someStatus, nil, 200))
+		statusText(someStatus, rates{500e6}, 200))
 	for width := 20; width < 120; width++ {
 		line := statusText(someStatus, rates{1, 2, 3}, width)
 		assert.LessOrEqual(t, utf8.RuneCountInString(line), width)
 	}
-	assert.Equal(t, "[3/9] format=UDSB,encryption=AES…  write new 12/45  500 MB/s  1m30s left", statusText(someStatus, nil, 72))
+	assert.Equal(t, "[3/9] format=UDSB,encryption=AES…  write new 12/45  500 MB/s  1m30s left", statusText(someStatus, rates{500e6}, 72))
 	hostile := runner.Status{Case: "a\x1b]0;b", Do: "write", OfRounds: 1, ElapsedNS: 5e9}
 	assert.Equal(t, "[1/1] a\ufffd]0;b  write  5s so far", (&progress{}).statusText(hostile, 80))
-	for d, want := range map[time.Duration]string{59 * time.Second: "59s", 61 * time.Second: "1m01s", 3725 * time.Second: "1h02m"} {
+	for d, want := range map[time.Duration]string{59 * time.Second: "59s", 61 * time.Second: "1m1s", 3725*time.Second + 9e8: "1h2m5s"} {
 		assert.Equal(t, want, roughTime(d))
 	}
 }
@@ -114,7 +114,7 @@ func TestRatesAreOfOneStep(t *testing.T) {
 		r.add(before, s)
 	}
 	add(100, 1e9)
-	assert.Equal(t, 100., r.current(s))
+	assert.Equal(t, rates{100}, r)
 	assert.Empty(t, r.spark())
 	add(100, 1e9) // nothing new
 	add(500, 2e9)
@@ -156,9 +156,6 @@ func TestAsked(t *testing.T) {
 	assert.Contains(t, p.summary(paused), "1 discarded, 1 done, 1 not finished of 3 cases")
 	paused.Status = result.Failed
 	assert.Contains(t, p.summary(paused), "2 discarded, 1 done of 3 cases")
-	r.Sessions = make([]result.Session, 2)
-	r.Preconditions = []result.Precondition{{Session: 1, Samples: []result.SteadySample{{Bytes: 5e9}}}, {Session: 2, Samples: []result.SteadySample{{Bytes: 2e9}, {Bytes: 2e9}}}}
-	assert.Equal(t, "2 done, 1 skipped of 3 cases, 1 round, 1.50 GB written, 4.00 GB before the rounds, in 30s", p.summary(r), "of this session alone, as the rest")
 }
 
 func TestTimeLeft(t *testing.T) {

@@ -25,13 +25,25 @@ func (a *app) reportRuns(_ context.Context, dirs []string) error {
 		return err
 	}
 	if dir := a.text("ledger"); dir != "" {
-		return a.printLedger(dir)
+		l, err := a.runs.Ledger(dir)
+		if err != nil {
+			return err
+		}
+		return a.printDocument(report.LedgerDocument(l))
 	}
 	out, format, methods := a.text("out"), a.text("format"), a.isSet("methods")
 	for _, path := range append(slices.Clone(dirs), out, a.text("svg"), a.text("tables")) {
 		a.chownAtExit(path)
 	}
-	p, r, err := reportedResult(dirs, out)
+	var p *plan.Plan
+	var r *result.Result
+	var err error
+	if len(dirs) == 1 {
+		out = dirs[0]
+		p, r, err = runfolders.Update(out)
+	} else {
+		p, r, err = runfolders.Pool(dirs, out)
+	}
 	if err != nil {
 		return err
 	}
@@ -40,46 +52,21 @@ func (a *app) reportRuns(_ context.Context, dirs []string) error {
 	if !saved || methods { // another document is printed there
 		counts = a.stderr
 	}
-	if err := a.saveForms(counts, p, r); err != nil {
+	err = errors.Join(saveFiles(counts, a.text("svg"), "pictures", p, r, chart.SVG),
+		saveFiles(counts, a.text("tables"), "tables", p, r, text.Tables))
+	switch {
+	case err != nil:
 		return err
-	}
-	if methods {
+	case methods:
 		return text.Methods(a.stdout, p, r)
-	}
-	if saved {
+	case saved:
 		return nil
 	}
-	if err := a.render(p, r, format); err != nil || format != "text" {
-		return err
-	}
-	if len(dirs) == 1 {
-		out = dirs[0]
-	}
-	if out != "" {
+	err = a.render(p, r, format)
+	if err == nil && format == "text" && out != "" {
 		a.printReportPath(out)
 	}
-	return nil
-}
-
-// saveForms saves the forms that articles need: charts as pictures, and the
-// tables of the plan. Their numbers are printed to counts.
-func (a *app) saveForms(counts io.Writer, p *plan.Plan, r *result.Result) error {
-	save := func(flag, what string, files func(*plan.Plan, *result.Result, saveFunc) error) error {
-		if a.text(flag) == "" {
-			return nil
-		}
-		return saveFiles(counts, a.text(flag), what, func(save saveFunc) error { return files(p, r, save) })
-	}
-	return errors.Join(save("svg", "pictures", chart.SVG), save("tables", "tables", text.Tables))
-}
-
-// reportedResult is the result of one run (this updates its folder) or the
-// pooled result of several.
-func reportedResult(dirs []string, out string) (*plan.Plan, *result.Result, error) {
-	if len(dirs) == 1 {
-		return runfolders.Update(dirs[0])
-	}
-	return runfolders.Pool(dirs, out)
+	return err
 }
 
 // checkReportFlags refuses combinations of flags and numbers of runs that would
@@ -104,10 +91,15 @@ func (a *app) checkReportFlags(runs int) error {
 // saveFunc writes one file.
 type saveFunc = func(name string, data []byte) error
 
-// saveFiles writes files into a folder, replaces those of the same names, and
-// prints their number to w. Names cannot lead out of the folder. The folder
-// above it has to exist.
-func saveFiles(w io.Writer, dir, what string, write func(saveFunc) error) error {
+// saveFiles writes a form of the report that articles need into a folder,
+// replaces files of the same names, and prints their number to w. Names cannot
+// lead out of the folder. The folder above it has to exist. "" saves nothing.
+func saveFiles(w io.Writer, dir, what string, p *plan.Plan, r *result.Result,
+	files func(*plan.Plan, *result.Result, saveFunc) error,
+) error {
+	if dir == "" {
+		return nil
+	}
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("making the folder of %s: %w", what, err)
 	}
@@ -117,14 +109,13 @@ func saveFiles(w io.Writer, dir, what string, write func(saveFunc) error) error 
 	}
 	defer root.Close()
 	n := 0
-	err = write(func(name string, data []byte) error {
+	err = files(p, r, func(name string, data []byte) error {
 		n++
 		return root.WriteFile(name, data, 0o644)
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s in %s\n", count(n, "file"), printable(dir))
 	}
-	_, err = fmt.Fprintf(w, "%s in %s\n", count(n, "file"), printable(dir))
 	return err
 }
 
@@ -137,15 +128,6 @@ func (a *app) render(p *plan.Plan, r *result.Result, format string) error {
 		return text.RunMarkdown(a.stdout, p, r)
 	}
 	return text.Run(a.stdout, p, r, a.textOptions())
-}
-
-// printLedger prints the verdicts of all runs below a folder.
-func (a *app) printLedger(dir string) error {
-	l, err := a.runs.Ledger(dir)
-	if err != nil {
-		return err
-	}
-	return a.printDocument(report.LedgerDocument(l))
 }
 
 // printDocument prints a document as HTML, Markdown or text, as --format

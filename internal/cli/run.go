@@ -40,7 +40,8 @@ func (a *app) runPlans(ctx context.Context, args []string) error {
 // prepareRuns loads the plans and applies the flags to them, then executes the
 // plans or, with --dry-run, prints what a run would do.
 func (a *app) prepareRuns(ctx context.Context, names []string) error {
-	if a.isSet("dry-run") && a.json {
+	dry := a.isSet("dry-run")
+	if dry && a.json {
 		return usageError("", "reading --format: --dry-run prints text only")
 	}
 	s, err := a.sessionPlan()
@@ -55,24 +56,37 @@ func (a *app) prepareRuns(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
+	var runs []runner.Config
 	// Selectors of --only depend on the plan, so the flags are parsed for each.
-	for i, p := range ps {
+	for _, p := range ps {
 		o, err := a.overrides(p, given)
 		if err != nil {
 			return err
 		}
-		if ps[i], _, err = p.Apply(o); err != nil {
+		if p, _, err = p.Apply(o); err == nil {
+			err = checkRunnable(p)
+		}
+		if err == nil && (!dry || len(given.inputs) > 0) { // a plan is shown without its files, too
+			err = matchInputs(p, given.inputs)
+		}
+		var places []runner.Place
+		if err == nil {
+			places, err = matchPlaces(p, given.places)
+		}
+		if err == nil && !dry {
+			err = requirePlaces(p, places)
+		}
+		if err != nil {
 			return err
 		}
-		if err := checkRunnable(ps[i]); err != nil {
-			return err
-		}
+		out := cmp.Or(a.text("out"), runsDir)
+		runs = append(runs, runner.Config{Plan: p, Places: places, Out: out, Keep: a.isSet("keep")})
 	}
-	if !a.isSet("dry-run") {
-		return a.execute(ctx, ps, given, s)
+	if !dry {
+		return a.execute(ctx, runs, given, s)
 	}
-	for _, p := range ps {
-		if err := a.dryRun(ctx, p, given, s); err != nil {
+	for _, c := range runs {
+		if err := a.dryRun(ctx, c, s); err != nil {
 			return err
 		}
 	}
@@ -97,12 +111,8 @@ func (a *app) overrides(p *plan.Plan, given locations) (o plan.Overrides, err er
 			return o, usageError("", "reading --rounds: %d is not greater than 0", o.Rounds)
 		}
 	}
-	if seed := a.text("seed"); seed != "" {
-		n, err := strconv.ParseUint(seed, 10, 64)
-		if err != nil {
-			return o, usageError("", "reading --seed: %q is not a whole number of 0 or more", seed)
-		}
-		o.Seed = &n
+	if seed, _ := a.command.Flags().GetUint64("seed"); a.isGiven("seed") {
+		o.Seed = &seed
 	}
 	var errs [4]error
 	o.Precision, errs[0] = positiveQuantity(a, "precision", units.ParseShare)
@@ -131,23 +141,19 @@ func positiveQuantity[T ~int64 | ~float64](a *app, name string, parse func(strin
 	return v, nil
 }
 
-// dryRun prints what a run of the plan would do to stdout, and what depends on
-// this machine to stderr.
-func (a *app) dryRun(ctx context.Context, p *plan.Plan, given locations, s sessionPlan) error {
-	if len(given.inputs) > 0 { // a plan is shown without its files, too
-		if err := matchInputs(p, given.inputs); err != nil {
+// dryRun prints what a run would do to stdout, and what depends on this machine
+// to stderr.
+func (a *app) dryRun(ctx context.Context, c runner.Config, s sessionPlan) error {
+	if err := runner.DryRun(a.stdout, c.Plan, assumedRate); err != nil {
+		return err
+	}
+	e, err := a.likelyEngine(ctx, a.text("engine"))
+	if err != nil {
+		a.warn(fmt.Sprintf("warning: cannot list the cases that would be skipped: %v", err))
+	} else if text := runner.DescribeUnsupported(runner.UnsupportedCases(c.Plan, e), len(c.Plan.Cases())); text != "" {
+		if _, err := fmt.Fprintln(a.stdout, printable(text)); err != nil {
 			return err
 		}
-	}
-	places, err := matchPlaces(p, given.places)
-	if err != nil {
-		return err
-	}
-	if err := runner.DryRun(a.stdout, p, assumedRate); err != nil {
-		return err
-	}
-	if err := a.printUnsupported(ctx, p); err != nil {
-		return err
 	}
 	if s.count > 1 {
 		const format = "\nSESSIONS: all of this %d times, with a pause of %s in between\n"
@@ -155,24 +161,22 @@ func (a *app) dryRun(ctx context.Context, p *plan.Plan, given locations, s sessi
 			return err
 		}
 	}
-	return a.printSpace(p, places)
+	return a.printSpace(c)
 }
 
 // printSpace prints what the plan needs and what is free at each place, and why
-// the run would be refused. It goes to stderr, so that stdout depends on the
-// plan alone.
-func (a *app) printSpace(p *plan.Plan, places []runner.Place) error {
-	spaces, err := runner.Spaces(runner.Config{Plan: p, Places: places, Out: cmp.Or(a.text("out"), runsDir),
-		Keep: a.isSet("keep")})
+// the run would be refused.
+func (a *app) printSpace(c runner.Config) error {
+	spaces, err := runner.Spaces(c)
 	if err != nil {
 		return err
 	}
-	missing := missingPlaces(p, places)
+	missing := missingPlaces(c.Plan, c.Places)
 	spaces = slices.DeleteFunc(spaces, func(s runner.Space) bool { return slices.Contains(missing, s.Place.Name) })
 	for _, s := range spaces {
 		fmt.Fprintln(a.stderr, printable(s.String()))
 	}
-	for _, err := range []error{requirePlaces(p, places), runner.CheckSpace(spaces)} {
+	for _, err := range []error{requirePlaces(c.Plan, c.Places), runner.CheckSpace(spaces)} {
 		if err != nil {
 			text := fmt.Sprintf("this run would be refused: %v\nhint: %s", err, hint(err))
 			fmt.Fprintln(a.stderr, printable(text))
@@ -181,43 +185,32 @@ func (a *app) printSpace(p *plan.Plan, places []runner.Place) error {
 	return nil
 }
 
-// execute runs the plans, in several sessions if --sessions asks for them. One
-// engine and one passphrase serve all of them.
-func (a *app) execute(ctx context.Context, ps []*plan.Plan, given locations, s sessionPlan) error {
-	for _, p := range ps {
-		if err := matchInputs(p, given.inputs); err != nil {
-			return err
-		}
-		places, err := matchPlaces(p, given.places)
-		if err != nil {
-			return err
-		}
-		if err := requirePlaces(p, places); err != nil {
-			return err
-		}
-	}
+// execute executes the runs, in several sessions if --sessions asks for them.
+// One engine and one passphrase serve all of them.
+func (a *app) execute(ctx context.Context, runs []runner.Config, given locations, s sessionPlan) error {
 	// The engine is chosen last, as a probe takes seconds and writes files.
 	c, err := a.runConfig(ctx, given, a.text("engine"))
 	if err != nil {
 		return err
 	}
 	c.Identify = a.isSet("identify")
-	if err := a.confirmLargeRun(ctx, ps, s); err != nil {
+	if err := a.confirmLargeRun(ctx, runs, s); err != nil {
 		return err
 	}
-	dirs := outFolders(a.text("out"), ps, c.Clock.Wall().Format("20060102T150405Z"))
-	return a.runSessions(ctx, s, dirs, func(dirs []string) (int, error) { return a.runAll(ctx, c, ps, dirs) })
+	dirs := outFolders(a.text("out"), runs, c.Clock.Wall().Format("20060102T150405Z"))
+	return a.runSessions(ctx, s, dirs, func(dirs []string) (int, error) { return a.runAll(ctx, c, runs, dirs) })
 }
 
 // confirmLargeRun asks a user at a terminal before a large run. The bytes are
 // those of all plans, rounds and sessions, with --rounds auto at most.
-func (a *app) confirmLargeRun(ctx context.Context, ps []*plan.Plan, s sessionPlan) error {
+func (a *app) confirmLargeRun(ctx context.Context, runs []runner.Config, s sessionPlan) error {
 	if !a.canAsk() || a.isSet("yes") {
 		return nil
 	}
 	var total units.Bytes
 	upTo := ""
-	for _, p := range ps {
+	for _, run := range runs {
+		p := run.Plan
 		if p.Run.Auto {
 			upTo = "up to "
 		}
@@ -235,16 +228,12 @@ func (a *app) confirmLargeRun(ctx context.Context, ps []*plan.Plan, s sessionPla
 	return usageError("--dry-run shows what it would do, --sets 1 shortens it, --yes does not ask", "aborted")
 }
 
-// runAll runs each plan into its folder and returns the highest exit status. It
-// stops after an interrupted run, which the remaining plans would not be
-// compared with.
-func (a *app) runAll(ctx context.Context, c runner.Config, ps []*plan.Plan, dirs []string) (code int, err error) {
-	given := c.Places
+// runAll executes each run, with what c has in common for all, into its folder
+// and returns the highest exit status. It stops after an interrupted run, which
+// the remaining plans would not be compared with.
+func (a *app) runAll(ctx context.Context, c runner.Config, runs []runner.Config, dirs []string) (code int, err error) {
 	for i, dir := range dirs {
-		c.Plan, c.Out = ps[i], dir
-		if c.Places, err = matchPlaces(c.Plan, given); err != nil {
-			return code, err
-		}
+		c.Plan, c.Places, c.Out = runs[i].Plan, runs[i].Places, dir
 		if err := a.printCost(c); err != nil {
 			return code, err
 		}
@@ -280,15 +269,11 @@ func (a *app) printCost(c runner.Config) error {
 // outFolders are the run folders of the plans. Default names get a number where
 // the folder exists, as a run of less than a second leaves its name to the next
 // run.
-func outFolders(out string, ps []*plan.Plan, now string) []string {
-	var dirs []string
-	for _, p := range ps {
-		dir := filepath.Join(runsDir, p.Name+"-"+now)
-		if out != "" {
-			dir = out
-			if len(ps) > 1 {
-				dir = filepath.Join(out, p.Name)
-			}
+func outFolders(out string, runs []runner.Config, now string) (dirs []string) {
+	for _, run := range runs {
+		dir := cmp.Or(out, filepath.Join(runsDir, run.Plan.Name+"-"+now))
+		if out != "" && len(runs) > 1 {
+			dir = filepath.Join(out, run.Plan.Name)
 		}
 		name := dir
 		for n := 2; slices.Contains(dirs, name) || out == "" && exists(name); n++ {
@@ -303,18 +288,4 @@ func outFolders(out string, ps []*plan.Plan, now string) []string {
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
-}
-
-// printUnsupported prints which cases of a plan a run would skip.
-func (a *app) printUnsupported(ctx context.Context, p *plan.Plan) error {
-	e, err := a.likelyEngine(ctx, a.text("engine"))
-	if err != nil {
-		a.warn(fmt.Sprintf("warning: cannot list the cases that would be skipped: %v", err))
-		return nil
-	}
-	text := runner.DescribeUnsupported(runner.UnsupportedCases(p, e), len(p.Cases()))
-	if text != "" {
-		_, err = fmt.Fprintln(a.stdout, printable(text))
-	}
-	return err
 }

@@ -122,17 +122,13 @@ func (a *app) settingKeys() (keys []string) {
 // error, because a misspelt setting that is ignored changes a measurement
 // without notice.
 func (a *app) readSettings() error {
-	path, required := a.settingsPath()
+	path := a.settingsPath()
 	if path == "" {
 		return nil
 	}
 	a.settings.SetConfigFile(path)
 	a.settings.SetConfigType("toml")
-	err := a.settings.ReadInConfig()
-	switch {
-	case err != nil && !required && errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
+	if err := a.settings.ReadInConfig(); err != nil {
 		return usageError("", "reading settings %q: %w", path, err)
 	}
 	known := a.settingKeys()
@@ -145,13 +141,12 @@ func (a *app) readSettings() error {
 	return nil
 }
 
-// settingsPath is the path of the settings file, "" without one, and whether
-// the user requires the file by naming it in DMGBENCH_CONFIG. The folder
-// follows the XDG Base Directory Specification, on macOS the folder for
-// application support.
-func (a *app) settingsPath() (path string, required bool) {
+// settingsPath is the path of the settings file, "" without one. The user
+// requires the file by naming it in DMGBENCH_CONFIG. The folder follows the XDG
+// Base Directory Specification, on macOS the folder for application support.
+func (a *app) settingsPath() string {
 	if p := a.env["DMGBENCH_CONFIG"]; p != "" {
-		return p, true
+		return p
 	}
 	dir := a.env["XDG_CONFIG_HOME"]
 	if home := a.env["HOME"]; dir == "" && home != "" {
@@ -160,14 +155,11 @@ func (a *app) settingsPath() (path string, required bool) {
 			dir = filepath.Join(home, "Library", "Application Support")
 		}
 	}
-	if dir == "" {
-		return "", false
+	path := filepath.Join(dir, "dmgbench", "config.toml")
+	if _, err := os.Stat(path); dir == "" || errors.Is(err, fs.ErrNotExist) {
+		return ""
 	}
-	path = filepath.Join(dir, "dmgbench", "config.toml")
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return "", false
-	}
-	return path, false
+	return path
 }
 
 // flagName finds the flags that an error message names.
@@ -178,14 +170,12 @@ var flagName = regexp.MustCompile(`--([a-z][a-z-]*)`)
 // who never typed that flag.
 func (a *app) valueSource(text string) string {
 	var out []string
-	// One message may name several flags, or one of them twice.
-	for _, m := range flagName.FindAllStringSubmatch(text, -1) {
+	for _, m := range flagName.FindAllStringSubmatch(text, -1) { // one message may name several flags
 		if source, ok := a.valueSources[m[1]]; ok {
 			out = append(out, m[0]+" comes from "+source)
 		}
 	}
-	slices.Sort(out)
-	return strings.Join(slices.Compact(out), "; ")
+	return joinUnique(out)
 }
 
 // Settings are the settings in effect and where each comes from: what was typed
@@ -194,7 +184,7 @@ func (a *app) valueSource(text string) string {
 // misspelt in most cases.
 func (d *doctor) Settings() []fact {
 	file := "none"
-	if path, _ := d.settingsPath(); path != "" {
+	if path := d.settingsPath(); path != "" {
 		file = d.redacted(path)
 	}
 	facts := []fact{{"settings file", file, ""}}

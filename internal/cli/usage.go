@@ -16,7 +16,7 @@ import (
 // into one of this program with a hint. Unknown commands get the most similar
 // name as their hint.
 func commandLineError(root *cobra.Command, args []string, err error) error {
-	if _, ok := errors.AsType[*hintedError](err); ok {
+	if is[*hintedError](err) {
 		return err
 	}
 	if len(args) == 0 || !strings.HasPrefix(err.Error(), "unknown command") {
@@ -111,23 +111,19 @@ func wrongValue(f *pflag.Flag, value string, err error) error {
 // checkArgs checks the number of arguments of a command. It is used instead of
 // the checks of cobra: their messages name neither argument nor example.
 func (row commandRow) checkArgs(cmd *cobra.Command, args []string) error {
-	name := commandPath(cmd)
+	example, _, _ := strings.Cut(cmd.Example, "\n")
+	hint, name := "for example:"+strings.TrimPrefix(example, " "), commandPath(cmd)
 	switch {
 	case len(args) < row.min:
 		missing, _, _ := strings.Cut(row.args, " ")
-		example, _, _ := strings.Cut(cmd.Example, "\n")
-		return usageError("for example:"+strings.TrimPrefix(example, " "), "reading the arguments of %s: %s is missing",
-			name, strings.TrimSuffix(missing, "..."))
-	case row.max != unlimited && len(args) > row.max:
-		example, _, _ := strings.Cut(cmd.Example, "\n")
-		hint := "for example:" + strings.TrimPrefix(example, " ")
-		if cmd.HasAvailableSubCommands() {
-			hint = cmd.CommandPath() + " --help lists its commands"
-			if near := nearestCommand(cmd, args[row.max]); near != "" {
-				hint = "did you mean " + cmd.CommandPath() + " " + near + "?"
-			}
-		}
-		return usageError(hint, "reading the arguments of %s: %q is one too many", name, args[row.max])
+		return usageError(hint, "reading the arguments of %s: %s is missing", name, strings.TrimSuffix(missing, "..."))
+	case row.max == unlimited || len(args) <= row.max:
+		return nil
 	}
-	return nil
+	if near := nearestCommand(cmd, args[row.max]); near != "" {
+		hint = "did you mean " + cmd.CommandPath() + " " + near + "?"
+	} else if cmd.HasAvailableSubCommands() {
+		hint = cmd.CommandPath() + " --help lists its commands"
+	}
+	return usageError(hint, "reading the arguments of %s: %q is one too many", name, args[row.max])
 }

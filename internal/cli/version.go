@@ -52,17 +52,16 @@ func versionOf(stamped, sources string) string {
 // commit is the revision of the build, marked as changed unless the sources
 // were unchanged.
 func commit() string {
-	b, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+	revision, mark := "unknown", ""
+	if b, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range b.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				revision = s.Value
+			case s.Key == "vcs.modified" && s.Value == "true" && sources != "unchanged":
+				mark = " (changed)"
+			}
+		}
 	}
-	known := map[string]string{}
-	for _, s := range b.Settings {
-		known[s.Key] = s.Value
-	}
-	text := cmp.Or(known["vcs.revision"], "unknown")
-	if known["vcs.modified"] == "true" && sources != "unchanged" {
-		text += " (changed)"
-	}
-	return text
+	return revision + mark
 }
