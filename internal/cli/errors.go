@@ -96,7 +96,8 @@ func exitStatus(err error) int {
 	switch {
 	// The host or a place cannot be measured on now: the same command may
 	// succeed later, or dmgbench resume can continue the run.
-	case is[*runner.NotFitError](err), runner.Stopped(err), errors.Is(err, result.ErrBusy), errors.Is(err, host.ErrBusy):
+	case is[*runner.NotFitError](err), runner.Stopped(err),
+		errors.Is(err, result.ErrBusy), errors.Is(err, host.ErrBusy):
 		return exitNotFit
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
