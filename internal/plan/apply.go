@@ -38,21 +38,14 @@ type Overrides struct {
 }
 
 // Change is one way in which the plan as executed deviates from the plan as
-// published: fewer sets, other sizes, another file system.
+// published: fewer sets, other sizes, another file system. Only the canonical
+// form of an executed plan has them: `report` and `resume` read the deviations
+// from it.
 type Change struct {
-	// Kind: sets | scale | rounds | precondition | workers | fs | only | place
-	Kind string
+	Kind string `plan:"kind sets|scale|rounds|precondition|workers|fs|only|place !"`
 	// Text: one sentence for people
-	Text string
+	Text string `plan:"text words !"`
 }
-
-// changeTable describes [[change]], which only the canonical form of an
-// executed plan has: `report` and `resume` read the deviations from it.
-var changeTable = table[Change]{name: "[[change]]", keys: []key[Change]{
-	field("kind", enum("sets", "scale", "rounds", "precondition", "workers", "fs", "only", "place"),
-		func(c *Change) *string { return &c.Kind }).must(),
-	field("text", someText, func(c *Change) *string { return &c.Text }).must(),
-}}
 
 // Apply gives the plan as executed and its changes against the published one; p
 // stays as it is. A flag that cannot be applied is an *OverrideError, a

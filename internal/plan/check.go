@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"dmgbench/internal/units"
+	"dmgbench/internal/image"
 )
 
 // safeBands is the number of bands above which Apple's sparse bundles were
@@ -33,16 +33,32 @@ type checker struct {
 // follow from these errors.
 func (r *reader) check(root *node, p *Plan) {
 	c := &checker{reader: r, root: root, p: p, once: map[string]bool{}}
-	c.checkNames()
-	if !r.invalid["matrix"] && !r.invalid["case"] && !r.invalid["manual"] && !r.invalid["settings"] && !c.checkCases() {
-		return
+	if p.Run.Auto && len(p.Manual) > 0 {
+		c.bad(root.at("run", "rounds"), `rounds: "auto" is not possible with the manual axis %q, which the user would `+
+			`have to set in every round`, p.Manual[0].Name).hintf("write a number")
 	}
-	c.whole = c.cases != nil && !r.invalid["protocol"] && !r.invalid["files"] && len(p.Changes) == 0
+	if c.isValid("matrix", "case", "manual", "target", "image", "io", "stream") {
+		if !c.checkCases() {
+			return
+		}
+		c.whole = c.isValid("protocol", "files", "inputs") && len(p.Changes) == 0
+	}
+	for _, part := range []string{"manual", "fit", "relation", "table"} {
+		c.checkUnique(part)
+	}
 	c.checkPublished()
 	c.checkFits()
 	c.checkClaims()
 	c.checkRelations()
 	c.checkTables()
+}
+
+// isValid reports whether decoding found no error in these parts of the plan.
+func (c *checker) isValid(parts ...string) bool {
+	return !slices.ContainsFunc(parts, func(part string) bool {
+		n := c.root.get(part)
+		return n != nil && n.invalid
+	})
 }
 
 // checkChanged is the first error of a plan that flags have changed, nil if
@@ -62,9 +78,13 @@ func (c *checker) checkCases() bool {
 	if !c.expand() {
 		return false
 	}
-	c.checkSettings()
-	if !c.invalid["protocol"] {
-		c.checkBlocks()
+	for i := range c.cases {
+		if s := &c.cases[i].Settings; s.Target != "directory" {
+			c.checkImage(s, c.cases[i].ID)
+		}
+	}
+	if c.isValid("protocol", "files", "inputs") {
+		c.checkUse()
 		c.checkProtocols()
 	}
 	return true
@@ -100,18 +120,19 @@ func (c *checker) expand() bool {
 		return false
 	}
 	for i, s := range c.p.Exclude {
-		if len(s) > 0 && !c.p.excludes(s) {
-			c.problem(c.root.at("matrix", "exclude", i).off, "exclude", "exclude: no cell of the matrix is %s", s).
+		if !c.p.excludes(s) {
+			c.bad(c.root.at("matrix", "exclude", i), "exclude: no cell of the matrix is %s", s).
 				hintf("remove it, or compare its values with the axes")
 		}
 	}
 	seen := map[string]bool{}
 	for i := range c.cases {
-		if id := c.cases[i].ID; seen[id] && c.first("twice", id) {
-			c.problem(c.findExtra(id).key, "case", "the case %q occurs twice", id).
+		id := c.cases[i].ID
+		if seen[id] {
+			c.badKey(c.root.at("case"), "the case %q occurs twice", id).
 				hintf("a [[case]] repeats a cell of the matrix or another [[case]]")
 		}
-		seen[c.cases[i].ID] = true
+		seen[id] = true
 	}
 	return true
 }
@@ -128,121 +149,57 @@ func (p *Plan) excludes(s Selector) bool {
 	return false
 }
 
-// findExtra is the last [[case]] table that makes the case of that name.
-func (c *checker) findExtra(id string) *node {
-	for i := range slices.Backward(c.p.Extra) {
-		for _, manual := range c.p.manualCells() {
-			if k, ok := c.p.makeExtra(c.p.Extra[i], manual); ok && k.ID == id {
-				return c.root.at("case", i)
-			}
-		}
-	}
-	return c.root.at("case")
-}
-
-// checkNames reports references to what does not exist, and names given twice.
-func (c *checker) checkNames() {
-	c.checkManualRounds()
-	c.checkUnique("manual", "manual axis", len(c.p.Manual), func(i int) string { return c.p.Manual[i].Name })
-	if n := c.root.get("io").get("files"); n != nil {
-		c.checkFileSet(n, c.p.Defaults.Files)
-	}
-	for _, a := range c.p.Axes {
-		for i, v := range a.Values {
-			if a.Key == "files" {
-				c.checkFileSet(c.root.at("matrix", "files", i), v)
-			}
-		}
-	}
-	for i, s := range c.p.Extra {
-		if k := s.find("files"); k != nil {
-			c.checkFileSet(c.root.at("case", i, "files"), k.Values[0])
-		}
-	}
-}
-
 // checkUnique reports names that two tables of a list have.
-func (c *checker) checkUnique(key, what string, n int, name func(i int) string) {
+func (c *checker) checkUnique(part string) {
 	seen := map[string]bool{}
-	for i := range n {
-		if id := name(i); seen[id] && id != "" {
-			c.problem(c.root.at(key, i, "name").off, "name", "the %s %q is given twice", what, id)
+	for i := range c.root.at(part).items {
+		at := c.root.at(part, i, "name")
+		if at.kind == stringNode && seen[at.text] {
+			c.bad(at, "the %s %q is given twice", part, at.text)
 		}
-		seen[name(i)] = true
+		seen[at.text] = true
 	}
-}
-
-// checkFileSet reports a file set that does not exist.
-func (c *checker) checkFileSet(n *node, name string) {
-	if name != "" && c.p.fileSet(name) == nil {
-		c.hintName(c.problem(n.off, "files", "there is no file set %q", name), name, "file sets", c.fileSetNames())
-	}
-}
-
-// fileSetNames are the names of the file sets, for hints.
-func (c *checker) fileSetNames() []string {
-	var out []string
-	for _, f := range c.p.Files {
-		out = append(out, f.Name)
-	}
-	return out
 }
 
 // hintName hints at the existing name that was probably meant.
-func (c *checker) hintName(p *Problem, name, what string, have []string) {
+func (p *Problem) hintName(name, what string, have []string) *Problem {
 	if len(have) == 0 {
-		p.hintf("the plan has no %s", what)
-		return
+		return p.hintf("the plan has no %s", what)
 	}
-	p.suggest(name, what+": ", have)
+	return p.suggest(name, what+": ", func() []string { return have })
 }
 
-// checkSettings reports cases with settings that are incomplete or contradict
+// checkImage reports settings of an image that are incomplete or contradict
 // each other.
-func (c *checker) checkSettings() {
-	for i := range c.cases {
-		s := &c.cases[i].Settings
-		if s.Target == "directory" {
-			continue
-		}
-		for name, missing := range map[string]bool{"format": s.Format == "", "size": s.Size == 0} {
-			if missing && c.first("missing", name) {
-				which := fmt.Sprintf("the image of the case %q", c.cases[i].ID)
-				if len(c.p.Axes)+len(c.p.Extra)+len(c.p.Manual) == 0 { // there is only one
-					which = "the image"
-				}
-				c.problem(c.root.at("image").key, name, "%s has no %s", which, name).
-					hintf("set it in [image], or make it an axis of [matrix]")
-			}
-		}
-		c.checkBands(s)
-		c.checkImageSize(s)
-		f := formatOf(s.Format)
-		if f.ImageType != "" && f.CreateType == "" && !f.ReadOnly && s.Backend == "hdiutil" && c.first("backend", "") {
-			c.problem(c.settingAt("backend").off, "backend", "hdiutil cannot make %s, the format of the case %q",
-				s.Format,
-				c.cases[i].ID).hintf("backend = \"diskutil\" or \"auto\"")
+func (c *checker) checkImage(s *Settings, id string) {
+	for name, missing := range map[string]bool{"format": s.Format == "", "size": s.Size == 0} {
+		if missing && c.first("missing", name) {
+			c.problem(c.root.at("image").key, name, "the image of the case %q has no %s", id, name).
+				hintf("set it in [image], or make it an axis of [matrix]")
 		}
 	}
-}
-
-// checkBands warns of bundles with very many bands, and of band sizes without a
-// bundle.
-func (c *checker) checkBands(s *Settings) {
-	at, f := c.settingAt("band_size"), formatOf(s.Format)
-	if !f.Folder {
-		if s.BandSize > 0 && c.first("no bands", s.Format) {
-			c.warn(at.key, "band_size", "band_size has no meaning for %s", s.Format).
-				hintf("leave these cells out with exclude, or use [[case]]")
-		}
+	f, at := formatOf(s.Format), c.settingAt("band_size")
+	band := bandSizeOf(f, s.BandSize)
+	switch {
+	case s.BandSize > 0 && !f.Folder && c.first("no bands", s.Format):
+		c.warn(at.key, "band_size", "band_size has no meaning for %s", s.Format).
+			hintf("leave these cells out with exclude, or use [[case]]")
+	case f.Folder && roundUp(s.Size, band)/band > safeBands && !s.ManyBands:
+		c.warn(at.off, "band_size", "%s in bands of %s are %d bands when full; sparse bundles of more than "+
+			"about 100,000 bands have been found unsafe", s.Size, band, roundUp(s.Size, band)/band).
+			hintf("use larger bands, or set allow_many_bands = true in [image]")
+	}
+	if s.Size == 0 || !c.first("size", [2]any{s.Size, s.Filesystems}) {
 		return
 	}
-	band := bandSizeOf(f, s.BandSize)
-	if n := roundUp(s.Size, band) / band; n > safeBands && !s.ManyBands &&
-		c.first("many", [2]units.Bytes{s.Size, band}) {
-		c.warn(at.off, "band_size", "%s in bands of %s are %d bands when full; sparse bundles of more than "+
-			"about 100,000 bands have been found unsafe", s.Size, band, n).
-			hintf("use larger bands, or set allow_many_bands = true in [image]")
+	least := smallestImage(s.Filesystems...)
+	for _, fs := range s.Filesystems {
+		if needs := smallestImage(fs); s.Size < needs {
+			p := c.warn(c.settingAt("size").off, "size", "an image of %s is too small for %s", s.Size, fs).
+				hintf("at least %d B: %s for the volume and the rest for the partition table", needs,
+					needs-image.PartitionTableSize)
+			p.Warning = s.Size >= least // another file system of the preference can be made
+		}
 	}
 }
 
@@ -253,22 +210,20 @@ func (c *checker) settingAt(name string) *node {
 		return n
 	}
 	group := c.root.at(s.group)
-	if n := group.get(s.nameInTable()); n != nil {
+	if n := group.get(s.own); n != nil {
 		return n
 	}
-	if cases := c.root.get("case"); cases != nil {
-		for _, it := range cases.items {
-			if n := it.get(name); n != nil {
-				return n
-			}
+	for _, it := range c.root.at("case").items {
+		if n := it.get(name); n != nil {
+			return n
 		}
 	}
 	return group
 }
 
-// checkBlocks reports protocol blocks for no case, cases without steps, and
-// file sets and inputs that no step uses.
-func (c *checker) checkBlocks() {
+// checkUse reports protocol blocks for no case, cases without steps, and file
+// sets and inputs that no step uses.
+func (c *checker) checkUse() {
 	if len(c.p.Changes) > 0 {
 		return
 	}
@@ -292,33 +247,23 @@ func (c *checker) checkBlocks() {
 			}
 		})
 	}
-	for _, f := range c.p.Files {
-		if !used["files "+f.Name] && !c.invalid["files"] {
-			c.warn(c.root.at("files", f.Name).key, f.Name, "no step writes the file set %q", f.Name)
+	for _, part := range []string{"files", "inputs"} {
+		n := c.root.get(part)
+		if n == nil {
+			continue
 		}
-	}
-	for _, in := range c.p.Inputs {
-		if !used["inputs "+in.Name] && !c.invalid["files"] {
-			c.warn(c.root.at("inputs", in.Name).key, in.Name, "no step uses the input %q", in.Name)
+		for _, one := range n.pairs {
+			if !used[part+" "+one.name] {
+				c.warn(one.key, one.name, "no step uses %s.%s", part, one.name)
+			}
 		}
-	}
-}
-
-// checkManualRounds refuses rounds = "auto" with manual axes: the user would
-// have to set the axis in every round, since all cases of a round have to be
-// measured before the next round is decided on.
-func (c *checker) checkManualRounds() {
-	if c.p.Run.Auto && len(c.p.Manual) > 0 {
-		c.bad(c.root.at("run", "rounds"),
-			`rounds: "auto" is not possible with the manual axis %q, which the user would have `+
-				`to set in every round`, c.p.Manual[0].Name).hintf("write a number")
 	}
 }
 
 // listShort names the first few of a list.
 func listShort(list []string, most int) string {
 	if len(list) <= most {
-		return strings.Join(list, "; ")
+		return strings.Join(list, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], "; "), len(list)-most)
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
 }

@@ -212,7 +212,7 @@ func (p place) set(toml string) (undo func()) {
 		hold = &p.parent.pairs
 	}
 	old := (*hold)[p.at]
-	v := *constant(toml)
+	v := *newReader("", []byte("v = "+toml)).parseTree().get("v")
 	v.name = old.name
 	(*hold)[p.at] = &v
 	return func() { (*hold)[p.at] = old }

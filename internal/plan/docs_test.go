@@ -2,6 +2,7 @@ package plan
 
 import (
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ func TestDocsExamples(t *testing.T) {
 		r := newReader("example", m[1])
 		root := r.parseTree()
 		r.manual = []string{"cores"}
-		rootTable.read(r, root, &Plan{})
+		rootTable.read(r, root, reflect.ValueOf(&Plan{}).Elem())
 		for _, p := range r.found {
 			if !strings.HasPrefix(p.Message, "plan: ") { // an example leaves out what every plan must have
 				t.Error(p.String())

@@ -51,7 +51,7 @@ type StepTotal struct {
 // in full; formats that grow occupy what was written since free space was last
 // given back, in whole bands, and never more than their size.
 func Estimate(p *Plan, c Case) Totals {
-	e := newEstimator(p, c)
+	e := newEstimator(p, &c)
 	e.addSteps(c.Steps, 0)
 	e.Files = e.written
 	return e.Totals
@@ -63,44 +63,53 @@ type liveFile struct {
 	set, batch int
 }
 
-// containerEstimate is one container with its files.
-type containerEstimate struct {
+// container is what is known of one container while steps are followed.
+type container struct {
 	native bool
 	format image.Format
 	// size: nominal
-	size  units.Bytes
-	band  units.Bytes
-	files []liveFile
+	size, band units.Bytes
+	files      []liveFile
 	// named: made by copy and stream
-	named map[string]units.Bytes
+	named   map[string]units.Bytes
+	folders map[string]bool
+	batches int
 	// live: bytes of files
 	live units.Bytes
 	// held: written and not given back to the host
 	held units.Bytes
 	// peak: largest held
 	peak units.Bytes
+
+	made, attached, mounted, readOnly bool
+	// unsure: after a block that has to fail: its last step is unknown
+	unsure bool
 }
 
-// estimator adds up the steps of one case. The checker uses it to know which
-// files exist at a step.
+// estimator follows the steps of one case.
 type estimator struct {
 	Totals
 	p *Plan
-	c Case
+	c *Case
 	// containers: by the name that steps use
-	containers map[string]*containerEstimate
+	containers map[string]*container
 	batch      int
 	// written: files
 	written int
 	draws   map[string][][]units.Bytes
+	// before: accept decides whether a step is followed; nil: all are
+	before func(s *Step) (accept bool)
+	// after: is called after each step that was followed
+	after func(s *Step)
+	// stop: no further step is followed
+	stop bool
 }
 
 // newEstimator starts with the case's own container, which steps name by "".
-func newEstimator(p *Plan, c Case) *estimator {
-	own := &containerEstimate{native: c.Settings.Target == "directory", format: formatOf(c.Settings.Format),
-		size: c.Settings.Size, band: c.Settings.BandSize, named: map[string]units.Bytes{}}
-	return &estimator{p: p, c: c, containers: map[string]*containerEstimate{"": own},
-		draws: map[string][][]units.Bytes{}}
+func newEstimator(p *Plan, c *Case) *estimator {
+	own := &container{native: c.Settings.Target == "directory", format: formatOf(c.Settings.Format),
+		size: c.Settings.Size, band: c.Settings.BandSize, named: map[string]units.Bytes{}, folders: map[string]bool{}}
+	return &estimator{p: p, c: c, containers: map[string]*container{"": own}, draws: map[string][][]units.Bytes{}}
 }
 
 // addSteps adds a list of steps, cycles unrolled. A parallel block that has to
@@ -108,17 +117,31 @@ func newEstimator(p *Plan, c Case) *estimator {
 func (e *estimator) addSteps(steps []Step, cycle int) {
 	for i := range steps {
 		switch s := &steps[i]; {
+		case e.stop:
+			return
 		case s.Do == "repeat" && s.Expect == "fail":
 			e.addFailing(s)
 		case s.Do == "repeat":
-			for n := range s.Times {
+			for n := 0; n < s.Times && !e.stop; n++ {
 				e.addSteps(s.Steps, n+1)
 			}
 		case s.Do == "parallel" && s.Expect != "fail":
-			e.addSteps(s.Steps, cycle)
+			e.addParallel(s.Steps, cycle)
 		case s.Do != "parallel":
-			e.addStep(s, cycle)
+			e.addStep(s, cycle, e.before == nil || e.before(s))
 		}
+	}
+}
+
+// addParallel adds steps that start at the same time: none of them meets what
+// another one writes.
+func (e *estimator) addParallel(steps []Step, cycle int) {
+	accepted := make([]bool, len(steps))
+	for i := range steps {
+		accepted[i] = e.before == nil || e.before(&steps[i])
+	}
+	for i := range steps {
+		e.addStep(&steps[i], cycle, accepted[i])
 	}
 }
 
@@ -126,33 +149,34 @@ func (e *estimator) addSteps(steps []Step, cycle int) {
 // occupy counts, up to the cycle in which one of them is overfull, so that a
 // step has failed for certain. Its result is not known.
 func (e *estimator) addFailing(s *Step) {
-	live, before := e.LivePeak, map[string]*containerEstimate{}
-	for name, b := range e.containers {
-		before[name] = b.clone()
+	live, before := e.LivePeak, map[string]*container{}
+	for name, c := range e.containers {
+		c.unsure = true
+		before[name] = c.clone()
 	}
 	e.Approximate = true
 	for n := range s.Times {
 		e.addSteps(s.Steps, n+1)
 		overfull := false
-		for _, b := range e.containers {
-			overfull = overfull || !b.native && b.live > b.size
+		for _, c := range e.containers {
+			overfull = overfull || !c.native && c.live > c.size
 		}
 		if overfull || n >= maxFailingCycles || e.written >= maxWork {
 			break
 		}
 	}
 	e.LivePeak = live
-	for name, b := range before {
-		b.peak = e.containers[name].peak
-		e.containers[name] = b
+	for name, c := range before {
+		c.peak = e.containers[name].peak
+		e.containers[name] = c
 	}
 }
 
 // clone is a copy with files of its own.
-func (b *containerEstimate) clone() *containerEstimate {
-	c := *b
-	c.files, c.named = slices.Clone(b.files), maps.Clone(b.named)
-	return &c
+func (c *container) clone() *container {
+	out := *c
+	out.files, out.named, out.folders = slices.Clone(c.files), maps.Clone(c.named), maps.Clone(c.folders)
+	return &out
 }
 
 // cost is roughly how many files must be looked at to follow a step.
@@ -161,8 +185,8 @@ func (e *estimator) cost(s *Step) int {
 	if set := e.fileSet(s); s.Do == "write" && set != nil {
 		n += set.count()
 	}
-	if b := e.containers[s.On]; b != nil && (s.Batch != "" || s.As != "") {
-		n += len(b.files)
+	if c := e.containers[s.On]; c != nil && (s.Batch != "" || s.As != "") {
+		n += len(c.files)
 	}
 	return n
 }
@@ -172,96 +196,108 @@ func (e *estimator) fileSet(s *Step) *FileSet {
 	return e.p.fileSet(cmp.Or(s.Files, e.c.Settings.Files))
 }
 
-// addStep adds one step.
-func (e *estimator) addStep(s *Step, cycle int) {
+// addStep adds one step; one that is not accepted has no effect.
+func (e *estimator) addStep(s *Step, cycle int, accepted bool) {
 	t := StepTotal{Do: s.Do, Phase: s.Phase, Cycle: cycle, Wait: s.AtLeast * units.Duration(max(s.Times, 1))}
-	b := e.containers[s.On]
-	if b == nil {
+	c := e.containers[s.On]
+	if c == nil {
 		return
 	}
-	if k := findStepKind(s.Do); k.estimate != nil && s.Expect != "fail" {
-		k.estimate(e, s, b, &t)
+	if k := findStepKind(s.Do); accepted && k.follow != nil && s.Expect != "fail" {
+		k.follow(e, s, c, &t)
 	}
-	t.Live = b.live
+	t.Live = c.live
 	e.Steps = append(e.Steps, t)
 	e.LivePeak = max(e.LivePeak, e.containers[""].live)
 	var host units.Bytes
-	for _, b := range e.containers {
-		host = plus(host, b.hostBytes())
+	for _, c := range e.containers {
+		host = plus(host, c.hostBytes())
 	}
 	e.HostPeak = max(e.HostPeak, host)
+	if accepted && e.after != nil {
+		e.after(s)
+	}
 }
+
+// followAttach attaches and mounts. File systems give free space back to the
+// host when they are mounted.
+func followAttach(e *estimator, s *Step, c *container, t *StepTotal) {
+	c.attached, c.mounted = true, s.Mount == nil || *s.Mount
+	c.readOnly = s.ReadOnly != nil && *s.ReadOnly
+	followTrim(e, s, c, t)
+}
+
+// followTrim gives free space back to the host.
+func followTrim(_ *estimator, _ *Step, c *container, _ *StepTotal) { c.held = c.live }
 
 // write adds the files of a set as a new batch. The sizes of a set are drawn
 // once and then kept.
-func (e *estimator) write(s *Step, b *containerEstimate, t *StepTotal) {
+func (e *estimator) write(s *Step, c *container, t *StepTotal) {
 	set := e.fileSet(s)
 	if set == nil {
 		return
 	}
 	e.batch++
+	c.batches++
 	if e.draws[set.Name] == nil {
 		e.draws[set.Name] = set.Draw(e.p.Run.Seed)
 	}
 	for i, sizes := range e.draws[set.Name] {
 		for _, size := range sizes {
-			b.files = append(b.files, liveFile{size, i + 1, e.batch})
+			c.files = append(c.files, liveFile{size, i + 1, e.batch})
 			t.Files++
 			t.Bytes = plus(t.Bytes, size)
 		}
 	}
-	b.add(t.Bytes)
+	c.add(t.Bytes)
 	e.written += t.Files
 	e.BytesWritten = plus(e.BytesWritten, t.Bytes)
 }
 
 // add adds bytes of files. They stay held after the files are deleted, until
 // free space is given back.
-func (b *containerEstimate) add(n units.Bytes) {
-	b.live, b.held = plus(b.live, n), plus(b.held, n)
-	b.peak = max(b.peak, b.held)
+func (c *container) add(n units.Bytes) {
+	c.live, c.held = plus(c.live, n), plus(c.held, n)
+	c.peak = max(c.peak, c.held)
 }
 
 // read is read and verify.
-func (e *estimator) read(s *Step, b *containerEstimate, t *StepTotal) {
-	for _, f := range b.pool(s.Batch) {
+func (e *estimator) read(s *Step, c *container, t *StepTotal) {
+	for _, f := range c.pool(s.Batch) {
 		t.Files++
 		t.Bytes = plus(t.Bytes, f.size)
 	}
 	e.BytesRead = plus(e.BytesRead, t.Bytes)
 }
 
-// trim is every step that gives free space back to the host.
-func (*estimator) trim(_ *Step, b *containerEstimate, _ *StepTotal) { b.held = b.live }
-
 // pool is the files of the last batch that has any, or all.
-func (b *containerEstimate) pool(batch string) []liveFile {
+func (c *container) pool(batch string) []liveFile {
 	if batch != "last" {
-		return b.files
+		return c.files
 	}
 	last := 0
-	for _, f := range b.files {
+	for _, f := range c.files {
 		last = max(last, f.batch)
 	}
-	return slices.DeleteFunc(slices.Clone(b.files), func(f liveFile) bool { return f.batch != last })
+	return slices.DeleteFunc(slices.Clone(c.files), func(f liveFile) bool { return f.batch != last })
 }
 
 // remove deletes files. A random share is taken evenly over the sizes, and
 // makes the totals approximate.
-func (e *estimator) remove(s *Step, b *containerEstimate, t *StepTotal) {
-	pool := slices.Clone(b.pool(s.Batch))
+func (e *estimator) remove(s *Step, c *container, t *StepTotal) {
+	pool := slices.Clone(c.pool(s.Batch))
 	slices.SortStableFunc(pool, func(x, y liveFile) int { return cmp.Compare(y.size, x.size) })
 	var removed []liveFile
 	switch {
 	case s.All:
 		removed = pool
 		if s.Batch != "last" {
-			for _, size := range b.named {
+			for _, size := range c.named {
 				t.Bytes += size
 				t.Files++
 			}
-			b.live -= t.Bytes
-			clear(b.named)
+			c.live -= t.Bytes
+			clear(c.named)
 		}
 	case s.LastSets > 0:
 		top := 0
@@ -281,23 +317,23 @@ func (e *estimator) remove(s *Step, b *containerEstimate, t *StepTotal) {
 			removed = append(removed, pool[(2*i+1)*len(pool)/(2*n)])
 		}
 	}
-	b.drop(removed, t)
-	if b.native { // a folder gives space back at once, an image when it is trimmed
-		b.held = b.live
+	c.drop(removed, t)
+	if c.native { // a folder gives space back at once, an image when it is trimmed
+		c.held = c.live
 	}
 }
 
 // drop removes files, each as often as it is listed: files of one size and
 // batch cannot be distinguished.
-func (b *containerEstimate) drop(removed []liveFile, t *StepTotal) {
+func (c *container) drop(removed []liveFile, t *StepTotal) {
 	left := map[liveFile]int{}
 	for _, f := range removed {
 		left[f]++
 		t.Files++
 		t.Bytes += f.size
-		b.live -= f.size
+		c.live -= f.size
 	}
-	b.files = slices.DeleteFunc(b.files, func(f liveFile) bool {
+	c.files = slices.DeleteFunc(c.files, func(f liveFile) bool {
 		left[f]--
 		return left[f] >= 0
 	})
@@ -305,8 +341,8 @@ func (b *containerEstimate) drop(removed []liveFile, t *StepTotal) {
 
 // copyFile is copy and stream. The output of a stream counts with the size of
 // its input, which is the most it can be.
-func (e *estimator) copyFile(s *Step, b *containerEstimate, t *StepTotal) {
-	size, onVolume := b.named[s.From]
+func (e *estimator) copyFile(s *Step, c *container, t *StepTotal) {
+	size, onVolume := c.named[s.From]
 	if in := e.p.input(s.From); s.Do == "copy" && in != nil {
 		size, onVolume = in.Size, false // names of inputs take precedence
 	}
@@ -317,37 +353,38 @@ func (e *estimator) copyFile(s *Step, b *containerEstimate, t *StepTotal) {
 	e.Approximate = e.Approximate || s.Do == "stream"
 	e.BytesWritten = plus(e.BytesWritten, size)
 	e.written++
-	b.live -= b.named[s.To]
-	b.named[s.To] = size
-	b.add(size)
+	c.live -= c.named[s.To]
+	c.named[s.To] = size
+	c.add(size)
 }
 
 // deriveContainer is a step that makes a container from another one.
-func (e *estimator) deriveContainer(s *Step, b *containerEstimate, t *StepTotal) {
-	made := b.clone()
+func (e *estimator) deriveContainer(s *Step, c *container, t *StepTotal) {
+	made := c.clone()
+	made.made, made.attached, made.mounted, made.readOnly = true, false, false, false
 	if s.Do == "convert" {
 		made.format, made.band = formatOf(s.makes(&e.c.Settings)), s.BandSize
 	}
-	made.held, made.peak = b.live, b.live
+	made.held, made.peak = c.live, c.live
 	t.Bytes = made.hostBytes()
 	e.containers[s.As] = made
 }
 
 // hostBytes is what a container can have occupied at most so far.
-func (b *containerEstimate) hostBytes() units.Bytes {
+func (c *container) hostBytes() units.Bytes {
 	switch {
-	case b.native:
-		return b.peak
-	case b.format.Name == "" || b.format.Allocation == image.AllocateContent:
-		return b.live
-	case b.format.Allocation == image.AllocateAll:
-		return b.size
+	case c.native:
+		return c.peak
+	case c.format.Name == "" || c.format.Allocation == image.AllocateContent:
+		return c.live
+	case c.format.Allocation == image.AllocateAll:
+		return c.size
 	}
-	unit := units.Bytes(b.format.Unit)
-	if b.format.Folder { // band_size is for bundles; tools choose the bands of sparse images
-		unit = bandSizeOf(b.format, b.band)
+	unit := units.Bytes(c.format.Unit)
+	if c.format.Folder { // band_size is for bundles; tools choose the bands of sparse images
+		unit = bandSizeOf(c.format, c.band)
 	}
-	return roundUp(min(b.peak, b.size), unit)
+	return roundUp(min(c.peak, c.size), unit)
 }
 
 // roundUp is the next multiple of to.

@@ -1,12 +1,11 @@
 package plan
 
 import (
-	"fmt"
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
-	"strings"
 
 	"dmgbench/internal/units"
 )
@@ -94,66 +93,36 @@ func (fs FileSet) count() int {
 	return n
 }
 
-// fileForm is a file set as written: sizes are in the table itself or in parts.
-type fileForm struct {
-	FileSet
-	one FilePart
-}
-
-// rangeField is the range of a part: two sizes.
-func rangeField[T any](at func(*T) *FilePart) key[T] {
-	sizes := listField("range", sizeKind, 0, func(s *[]units.Bytes) *[]units.Bytes { return s })
-	return key[T]{name: "range", typ: "two sizes", json: sizes.json,
-		decode: func(r *reader, n *node, dst *T) {
-			var s []units.Bytes
-			if sizes.decode(r, n, &s); len(s) == 2 {
-				at(dst).Low, at(dst).High = s[0], s[1]
-			}
-		},
-		encode: func(src *T) (string, bool) {
-			p := at(src)
-			text, _ := sizes.encode(&[]units.Bytes{p.Low, p.High})
-			return text, p.High > 0
-		}}
-}
-
-// partKeys are the keys of a part, which a file set of one part has in its own
-// table.
-func partKeys[T any](at func(*T) *FilePart) []key[T] {
-	return []key[T]{
-		listField("sizes", sizeKind, 1, func(t *T) *[]units.Bytes { return &at(t).Sizes }),
-		rangeField(at),
-		field("count", number[int](1, 1000000), func(t *T) *int { return &at(t).Count }),
-		field("spread", enum("log", "linear"), func(t *T) *string { return &at(t).Spread }),
-		field("sets", number[int](1, 100000), func(t *T) *int { return &at(t).Sets }),
+// rangeCodec is the range of a part: two sizes.
+func rangeCodec() codec {
+	sizes := listCodec(kindCodec(sizeKind), 2, 2)
+	sizes.typ, sizes.whole = "two sizes", true
+	decode, encode := sizes.decode, sizes.encode
+	sizes.decode = func(r *reader, n *node, v reflect.Value) {
+		var both []units.Bytes
+		if decode(r, n, reflect.ValueOf(&both).Elem()); len(both) == 2 {
+			p := v.Addr().Interface().(*FilePart)
+			p.Low, p.High = both[0], both[1]
+		}
 	}
+	sizes.encode = func(v reflect.Value) (string, bool) {
+		p := v.Interface().(FilePart)
+		text, _ := encode(reflect.ValueOf([]units.Bytes{p.Low, p.High}))
+		return text, p.High > 0
+	}
+	return sizes
 }
-
-var partTable = table[FilePart]{name: "part", keys: partKeys(func(p *FilePart) *FilePart { return p }),
-	finish: finishPart}
 
 // finishPart checks that a part has either sizes or a range with a count, and
 // fills in sets and spread.
 func finishPart(r *reader, n *node, p *FilePart) {
-	sizes, span := n.get("sizes"), n.get("range")
+	sizes, span, count := n.get("sizes"), n.get("range"), n.get("count")
 	switch {
-	case r.broken:
-	case sizes == nil && span == nil:
-		r.problem(n.key, "sizes", "no file sizes").hintf("give sizes = [ … ], or range = [ … ] and count")
-	case sizes != nil && span != nil:
-		r.badKey(span, "sizes and range contradict each other").
-			hintf("use parts = [ { sizes = … }, { range = … } ] for a mixture")
-	case span != nil && span.kind == arrayNode && len(span.items) != 2:
-		r.bad(span, "range: want two sizes, these are %d", len(span.items))
-	case span != nil && p.Low > p.High:
+	case (sizes == nil) == (span == nil) || (count == nil) != (span == nil):
+		r.problem(n.key, "sizes", "a file set has either sizes, or range and count").
+			hintf("use parts = [ { sizes = … }, { range = …, count = … } ] for a mixture")
+	case p.Low > p.High:
 		r.bad(span, "range: %s is more than %s", p.Low, p.High)
-	case span != nil && n.get("count") == nil:
-		r.problem(n.key, "count", "range needs count, the number of draws")
-	}
-	for _, name := range []string{"count", "spread"} {
-		if k := n.get(name); k != nil && span == nil {
-			r.badKey(k, "%s has no meaning without range", name)
-		}
 	}
 	p.Sets = max(p.Sets, 1)
 	if span != nil && p.Spread == "" {
@@ -161,32 +130,17 @@ func finishPart(r *reader, n *node, p *FilePart) {
 	}
 }
 
-var fileTable = table[fileForm]{name: "file set", keys: append(partKeys(func(f *fileForm) *FilePart { return &f.one }),
-	tables("parts", "tables", &partTable, func(f *fileForm) *[]FilePart { return &f.Parts }).key(),
-	field("order", enum("shuffled", "as-listed", "shuffled-all"), func(f *fileForm) *string { return &f.Order }).
-		or(`"shuffled"`),
-	field("data", enum("random", "zero", "mixed", "text"), func(f *fileForm) *string { return &f.Data }).or(`"random"`),
-	field("compressible", shareKind, func(f *fileForm) *units.Share { return &f.Compressible }),
-), finish: finishFiles}
-
 // maxFiles bounds one file set, since its draws are kept in memory.
 const maxFiles = 1_000_000
 
 // finishFiles checks that sizes are in the table or in parts, and bounds the
 // number of files and bytes.
-func finishFiles(r *reader, n *node, f *fileForm) {
-	if parts := n.get("parts"); parts == nil {
-		finishPart(r, n, &f.one)
-		f.Parts = []FilePart{f.one}
-	} else {
-		for _, name := range []string{"sizes", "range", "count", "spread", "sets"} {
-			if k := n.get(name); k != nil {
-				r.badKey(k, "%s and parts contradict each other", name).hintf("move %s into a part", name)
-			}
-		}
-		if len(parts.items) == 0 && parts.kind == arrayNode {
-			r.bad(parts, "parts: the list is empty")
-		}
+func finishFiles(r *reader, n *node, f *FileSet) {
+	if n.get("parts") == nil {
+		finishPart(r, n, &f.Single)
+		f.Parts, f.Single = []FilePart{f.Single}, FilePart{}
+	} else if !reflect.ValueOf(f.Single).IsZero() || len(f.Parts) == 0 {
+		r.badKey(n.get("parts"), "parts contain all sizes, ranges and sets of a file set, or are left out")
 	}
 	files, size := 0, 0.0 // the sum of a careless plan may not be an integer
 	for _, p := range f.Parts {
@@ -197,64 +151,27 @@ func finishFiles(r *reader, n *node, f *fileForm) {
 		}
 		size += one * float64(p.Sets)
 	}
-	if size > float64(maxSize) {
-		r.problem(n.key, n.name, "file set %q has up to %.3g EB, more than %s", n.name, size/1e18, maxSize)
+	if size > float64(maxSize) || files > maxFiles {
+		r.badKey(n, "file set %q has %d files with up to %.3g EB, more than %d files or %s", n.name, files, size/1e18,
+			maxFiles, maxSize)
 	}
-	if files > maxFiles {
-		r.problem(n.key, n.name, "file set %q has %d files, more than %d", n.name, files, maxFiles)
-	}
-	share := n.get("compressible")
-	switch {
-	case f.Data == "mixed" && f.Compressible == 0:
-		r.problem(n.key, "compressible", "data = \"mixed\" needs compressible, the share of zeros")
-	case f.Data != "mixed" && share != nil && f.Compressible != 0:
-		r.badKey(share, "compressible has no meaning with data = %q", f.Data).hintf("set data = \"mixed\"")
-	case f.Compressible > 1:
-		r.bad(share, "compressible: %s is more than all", f.Compressible)
+	if (f.Data == "mixed") != (f.Compressible > 0) || f.Compressible > 1 {
+		r.badKey(n, "data = \"mixed\" needs compressible, the share of zeros up to 100%%, and other data has none")
 	}
 }
 
-// lines are the lines of the canonical form.
-func (fs FileSet) lines() []string {
-	f := fileForm{FileSet: fs}
-	if len(fs.Parts) == 1 {
-		f.one, f.Parts = fs.Parts[0], nil
+// fileForm is a file set as the canonical form writes it: one part in the table
+// itself.
+func fileForm(v reflect.Value) reflect.Value {
+	f := v.Interface().(FileSet)
+	if len(f.Parts) == 1 {
+		f.Single, f.Parts = f.Parts[0], nil
 	}
-	return fileTable.lines(&f)
+	return reflect.ValueOf(&f).Elem()
 }
+
+// largest is the size of the largest file that the part can have.
+func (p FilePart) largest() units.Bytes { return slices.Max(append(slices.Clone(p.Sizes), p.High)) }
 
 // Prose describes a file set: number, sizes, order and data of its files.
-func (f *FileSet) Prose() string {
-	parts := make([]string, len(f.Parts))
-	for i := range f.Parts {
-		parts[i] = f.Parts[i].prose()
-	}
-	data := "; of random bytes"
-	switch f.Data {
-	case "mixed":
-		data = fmt.Sprintf("; %s of each 4 KiB zeros, the rest random", f.Compressible)
-	case "zero":
-		data = "; of zeros"
-	case "text":
-		data = "; of words, which compress"
-	}
-	return strings.Join(parts, "; ") + map[string]string{"shuffled": "; in random order within each set",
-		"shuffled-all": "; in random order", "as-listed": "; in the order of the list"}[f.Order] + data
-}
-
-// prose describes a part: "10 sets of 3 files of 3 MB to 1 GB".
-func (p *FilePart) prose() string {
-	sets := ""
-	if p.Sets > 1 {
-		sets = fmt.Sprintf("%d sets of ", p.Sets)
-	}
-	switch {
-	case len(p.Sizes) == 0:
-		return fmt.Sprintf("%s%d files of random size from %s to %s (%s)", sets, p.Count, p.Low, p.High, p.Spread)
-	case len(p.Sizes) > 1:
-		return fmt.Sprintf("%s%d files of %s to %s", sets, len(p.Sizes), slices.Min(p.Sizes), slices.Max(p.Sizes))
-	case p.Sets > 1:
-		return fmt.Sprintf("%d files of %s", p.Sets, p.Sizes[0])
-	}
-	return "one file of " + p.Sizes[0].String()
-}
+func (f *FileSet) Prose() string { return executeProse("files", f) }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -59,31 +60,20 @@ func CoefficientUnit(f Fit, name string) (unit string, inverse bool) {
 	return f.Quantity.Unit(), false
 }
 
-var fitTable = table[Fit]{name: "[[fit]]", finish: finishFit}
-
-// fitKeys are the keys of a fit.
-func fitKeys() []key[Fit] {
-	return []key[Fit]{
-		field("name", nameText, func(f *Fit) *string { return &f.Name }).must(),
-		field("quantity", enum(quantityNames()...), func(f *Fit) *string { return (*string)(&f.Quantity) }).must(),
-		selectorField("where", true, func(f *Fit) *Selector { return &f.Where }),
-		field("along", nameText, func(f *Fit) *string { return &f.Along }).must(),
-		listField("points", looseKind, 0, func(f *Fit) *[]string { return &f.Points }),
-		field("model", enum("line", "power", "two-lines"), func(f *Fit) *string { return &f.Model }).must(),
-		listField("predict", looseKind, 0, func(f *Fit) *[]string { return &f.Predict }),
-		{name: "published", typ: "table",
-			decode: func(*reader, *node, *Fit) {}, // by finishFit, which knows model and quantity
-			encode: func(f *Fit) (string, bool) {
-				var lines []string
-				for _, c := range f.Published {
-					lines = append(lines, c.Name+" = "+tomlString(c.Text))
-				}
-				return inlineOf(lines), len(lines) > 0
-			},
-			json: func() map[string]any {
-				return map[string]any{"type": "object", "additionalProperties": schemaReference("figure")}
-			}},
-	}
+// coefficientsCodec writes coefficients as printed. They are read by finishFit,
+// which knows model and quantity.
+func coefficientsCodec() codec {
+	return codec{typ: "table", decode: func(*reader, *node, reflect.Value) {},
+		encode: func(v reflect.Value) (string, bool) {
+			var lines []string
+			for _, c := range v.Interface().([]Coefficient) {
+				lines = append(lines, c.Name+" = "+tomlString(c.Text))
+			}
+			return inlineOf(lines), len(lines) > 0
+		},
+		json: func() map[string]any {
+			return map[string]any{"type": "object", "additionalProperties": schemaReference("figure")}
+		}}
 }
 
 // finishFit reads the published coefficients, for which model and quantity have
@@ -117,49 +107,38 @@ func (c *checker) findFit(n *node, name string) *Fit {
 		}
 		names = append(names, c.p.Fits[i].Name)
 	}
-	if name != "" {
-		c.hintName(c.problem(n.at("fit").off, "fit", "there is no fit %q", name), name, "fits", names)
+	if c.isValid("fit") {
+		c.bad(n.at("fit"), "there is no fit %q", name).hintName(name, "fits", names)
 	}
 	return nil
 }
 
-// checkFits checks the names, axes and selections of fits.
+// checkFits checks the axes and selections of fits.
 func (c *checker) checkFits() {
-	c.checkUnique("fit", "fit", len(c.p.Fits), func(i int) string { return c.p.Fits[i].Name })
 	for i := range c.p.Fits {
 		f, n := &c.p.Fits[i], c.root.at("fit", i)
-		along := n.at("along")
-		manual := slices.ContainsFunc(c.p.Manual, func(m Manual) bool { return m.Name == f.Along })
-		switch {
-		case f.Along == "":
-		case !manual && !slices.Contains(numericAxes, f.Along):
-			c.hintName(c.bad(along, "a fit cannot run along %q", f.Along), f.Along, "numeric axes", numericAxes)
-		case c.whole:
-			c.checkAxis(along, f.Along, f.Points, n.at("points"), "file_size", "cycle")
+		if n.invalid {
+			continue
 		}
-		c.checkSelected(n.at("where"), f.Where, f.Quantity)
+		if !slices.Contains(c.manual, f.Along) && !slices.Contains(numericAxes, f.Along) {
+			c.bad(n.at("along"), "a fit cannot run along %q", f.Along).hintName(f.Along, "numeric axes", numericAxes)
+		} else if r := c.checkQuantity(n.at("where"), f.Where, f.Quantity); r != nil {
+			c.checkAlong(n.at("along"), f.Where, r, f.Along, f.Points)
+		}
 	}
 }
 
 // checkCoefficient checks a claim about a coefficient.
 func (c *checker) checkCoefficient(detail *node, a *Assert, _ string) {
 	f := c.findFit(detail, a.Fit)
-	if f == nil || !c.checkCoefficientName(detail.at("name"), f, a.Coefficient) {
+	if f == nil {
 		return
 	}
-	c.readBound(detail.at("bound"), a, figureUnit(a.Coefficient, f.Quantity))
-}
-
-// checkCoefficientName checks that the model of a fit has the coefficient.
-func (c *checker) checkCoefficientName(n *node, f *Fit, name string) bool {
-	have := coefficients[f.Model]
-	if have == nil || name == "" || slices.Contains(have, name) {
-		return true
+	if have := coefficients[f.Model]; !slices.Contains(have, a.Coefficient) {
+		c.bad(detail.at("name"), "the model %s of the fit %q has no coefficient %q", f.Model, f.Name, a.Coefficient).
+			hintName(a.Coefficient, "coefficients", have)
 	}
-	c.hintName(c.bad(n, "the model %s of the fit %q has no coefficient %q", f.Model, f.Name, name), name,
-		"coefficients",
-		have)
-	return false
+	c.readBound(detail, a, figureUnit(a.Coefficient, f.Quantity))
 }
 
 // checkPrediction checks a claim about a value that a fit predicts.
@@ -168,45 +147,28 @@ func (c *checker) checkPrediction(detail *node, a *Assert, unit string) {
 	if f == nil {
 		return
 	}
-	for _, v := range a.At {
-		if !(Choice{f.Along, f.Predict}).matches(v) {
-			c.bad(detail.at("at"), "the fit %q has no prediction at %s", f.Name, v).
-				hintf("its predict: [%s]", strings.Join(f.Predict, ", "))
-		}
+	if len(a.At) != 1 || !(Choice{f.Along, f.Predict}).matches(a.At[0]) {
+		c.bad(detail.at("at"), "the fit %q has no prediction at %s", f.Name, strings.Join(a.At, ", ")).
+			hintf("one of its predict: [%s]", strings.Join(f.Predict, ", "))
 	}
-	if len(a.At) != 1 {
-		c.bad(detail.at("at"), "a prediction is for one value")
-	}
-	if own := f.Quantity.Unit(); unit != "" && own != "" && unit != own {
+	if own := f.Quantity.Unit(); unit != own {
 		c.bad(detail, "the fit %q predicts a %s, the operand is a %s", f.Name, unitWords[own], unitWords[unit])
 	}
-	c.readBound(detail.at("bound"), a, "1")
-}
-
-var relationTable = table[Relation]{name: "[[relation]]"}
-
-// relationKeys are the keys of a relation.
-func relationKeys() []key[Relation] {
-	always := func(*Relation) bool { return true }
-	return []key[Relation]{
-		field("name", nameText, func(l *Relation) *string { return &l.Name }).must(),
-		field("says", anyText, func(l *Relation) *string { return &l.Says }),
-		operandField("x", func(l *Relation) *Operand { return &l.X }, always).must(),
-		operandField("y", func(l *Relation) *Operand { return &l.Y }, always).must(),
-		selectorList("over", 2, true, func(l *Relation) *[]Selector { return &l.Over }).key().must(),
-	}
+	c.readBound(detail, a, "1")
 }
 
 // checkRelations checks that each point of a relation selects cases with both
 // quantities, and no point occurs twice.
 func (c *checker) checkRelations() {
-	c.checkUnique("relation", "relation", len(c.p.Relations), func(i int) string { return c.p.Relations[i].Name })
 	for i := range c.p.Relations {
 		l := &c.p.Relations[i]
 		for j, s := range l.Over {
 			at := c.root.at("relation", i, "over", j)
+			if c.root.at("relation", i).invalid {
+				continue
+			}
 			if slices.ContainsFunc(l.Over[:j], func(other Selector) bool { return other.String() == s.String() }) {
-				c.problem(at.off, "over", "over: the point %s is given twice", s)
+				c.bad(at, "over: the point %s is given twice", s)
 			}
 			for _, o := range []Operand{l.X, l.Y} {
 				o.Where = slices.Concat(o.Where, s)

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,49 +17,58 @@ import (
 // invalid is why a value is refused, and what is accepted.
 type invalid struct{ message, hint string }
 
-// scalar is a type of single values. Axes, selectors and case names hold values
+// kind is a type of single values. Axes, selectors and case names hold values
 // as canonical texts.
-type scalar struct {
+type kind struct {
 	// name: as docs/plan-language.md names it
 	name string
 	// words: all accepted words of an enumeration
 	words []string
+	// word: what means 0 bytes, "" if there is none
+	word string
 	// node: how TOML writes the canonical text
 	node nodeKind
 	// JSON Schema of the value
 	json map[string]any
-	read func(n *node) (text string, bad *invalid)
+	// parse accepts the canonical text, too.
+	parse func(n *node) (any, *invalid)
 }
 
-// kind is a scalar with the Go type of its values.
-type kind[V any] struct {
-	*scalar
-	parse func(n *node) (V, *invalid)
-	// text: canonical
-	text func(v V) string
-}
-
-// newKind makes a kind. parse must accept the canonical text that text writes.
-func newKind[V any](s scalar, parse func(*node) (V, *invalid), text func(V) string) kind[V] {
-	s.read = func(n *node) (string, *invalid) {
-		v, bad := parse(n)
-		if bad != nil {
-			return "", bad
+// text is the canonical text of a value.
+func (k *kind) text(v any) string {
+	switch v := v.(type) {
+	case time.Time:
+		return v.Format(time.DateOnly)
+	case units.Bytes:
+		if v == 0 && (k.word != "" || k == sizeKind) {
+			return k.word
 		}
-		return text(v), nil
+		return v.String()
 	}
-	return kind[V]{&s, parse, text}
+	return fmt.Sprint(v)
+}
+
+// read is the canonical text of a value of the plan.
+func (k *kind) read(n *node) (string, *invalid) {
+	v, bad := k.parse(n)
+	if bad != nil {
+		return "", bad
+	}
+	return k.text(v), nil
 }
 
 // of is the value of a canonical text.
-func (k kind[V]) of(text string) V {
-	v, _ := k.parse(&node{kind: k.node, text: text})
+func (k *kind) of(text string) any {
+	v, _ := k.parse(k.nodeOf(text))
 	return v
 }
 
+// nodeOf is a canonical text as the tree of a plan has it.
+func (k *kind) nodeOf(text string) *node { return &node{kind: k.node, text: text} }
+
 // toml writes a canonical text as a TOML value.
-func (s *scalar) toml(text string) string {
-	if s.node != stringNode {
+func (k *kind) toml(text string) string {
+	if k.node != stringNode {
 		return text
 	}
 	return tomlString(text)
@@ -69,24 +79,19 @@ func wrongType(n *node, want, hint string) *invalid {
 	return &invalid{fmt.Sprintf("want %s, this is %s", want, n.kind), hint}
 }
 
-// sameText is the canonical text of strings, which is the string itself.
-func sameText(s string) string { return s }
-
 // textKind accepts the strings that pass ok; want describes them.
-func textKind(want string, ok func(string) bool) kind[string] {
-	return newKind(scalar{name: "text", json: map[string]any{"type": "string"}}, func(n *node) (string, *invalid) {
+func textKind(want string, ok func(string) bool) *kind {
+	return &kind{name: "text", json: map[string]any{"type": "string"}, parse: func(n *node) (any, *invalid) {
 		switch {
 		case n.kind != stringNode:
-			return "", wrongType(n, "text", "write "+want+", in quotes")
+			return nil, wrongType(n, "text", "write "+want+", in quotes")
 		case !isPrintable(n.text):
-			return "", &invalid{fmt.Sprintf("%q contains control characters", n.text), ""}
-		case ok(n.text):
-			return n.text, nil
-		case strings.TrimSpace(n.text) == "":
-			return "", &invalid{"the text is empty", "want " + want}
+			return nil, &invalid{fmt.Sprintf("%q contains control characters", n.text), ""}
+		case !ok(n.text):
+			return nil, &invalid{fmt.Sprintf("%q is not %s", n.text, want), ""}
 		}
-		return "", &invalid{fmt.Sprintf("%q is not %s", n.text, want), ""}
-	}, sameText)
+		return n.text, nil
+	}}
 }
 
 var (
@@ -112,83 +117,69 @@ func isLocalPath(s string) bool {
 
 const nameWords = "a name of letters, digits and . _ + -, at most 64"
 
-var (
-	anyText    = textKind("text", isPrintable)
-	someText   = textKind("at least a word", hasWord)
-	lineText   = textKind("one line of text", func(s string) bool { return hasWord(s) && !strings.Contains(s, "\n") })
-	nameText   = textKind(nameWords, nameRule.MatchString)
-	volumeText = textKind("a label of at most 11 letters, digits, _ or -", volumeRule.MatchString)
-	pathText   = textKind("a relative path inside the volume, such as \"folder/file\"", isLocalPath)
-	placeText  = textKind(nameWords, func(s string) bool {
-		_, here := HereFor(s)
-		return s == "" || here || nameRule.MatchString(s)
-	})
-)
-
 // enum accepts the listed words.
-func enum(words ...string) kind[string] { return enumWithAliases(nil, words) }
+func enum(words ...string) *kind { return enumWithAliases(nil, words) }
 
 // enumWithAliases also accepts the keys of aliases, and reads them as their
 // values.
-func enumWithAliases(aliases map[string]string, words []string) kind[string] {
-	s := scalar{name: "enum", words: words, json: map[string]any{"type": "string", "enum": words}}
+func enumWithAliases(aliases map[string]string, words []string) *kind {
 	accepted := "accepted: " + strings.Join(words, ", ")
-	return newKind(s, func(n *node) (string, *invalid) {
-		if n.kind != stringNode {
-			return "", wrongType(n, "text", accepted)
-		}
-		if slices.Contains(words, n.text) {
-			return n.text, nil
-		}
-		if word, ok := aliases[n.text]; ok {
-			return word, nil
-		}
-		bad := &invalid{fmt.Sprintf("%q is not accepted here", n.text), accepted}
-		if near := Nearest(n.text, words); near != "" {
-			bad.hint = fmt.Sprintf("did you mean %q? %s", near, accepted)
-		}
-		return "", bad
-	}, sameText)
+	return &kind{name: "enum", words: words, json: map[string]any{"type": "string", "enum": words},
+		parse: func(n *node) (any, *invalid) {
+			if n.kind != stringNode {
+				return nil, wrongType(n, "text", accepted)
+			}
+			if slices.Contains(words, n.text) {
+				return n.text, nil
+			}
+			if word, ok := aliases[n.text]; ok {
+				return word, nil
+			}
+			bad := &invalid{fmt.Sprintf("%q is not accepted here", n.text), accepted}
+			if near := Nearest(n.text, words); near != "" {
+				bad.hint = fmt.Sprintf("did you mean %q? %s", near, accepted)
+			}
+			return nil, bad
+		}}
 }
 
 // number accepts whole numbers in [low, high].
-func number[V int | uint64](low, high int64) kind[V] {
-	s := scalar{name: "number", node: intNode, json: map[string]any{"type": "integer", "minimum": low, "maximum": high}}
-	return newKind(s, func(n *node) (V, *invalid) {
-		v, err := strconv.ParseInt(n.text, 0, 64)
-		switch {
-		case n.kind == stringNode && err == nil:
-			return 0, wrongType(n, "a whole number", "write it without quotes")
-		case n.kind != intNode:
-			return 0, wrongType(n, "a whole number", "")
-		case err != nil || v < low || v > high:
-			return 0, &invalid{n.text + " is out of range", fmt.Sprintf("want %d to %d", low, high)}
-		}
-		return V(v), nil
-	}, func(v V) string { return strconv.FormatUint(uint64(v), 10) })
+func number(low, high int64) *kind {
+	return &kind{name: "number", node: intNode,
+		json: map[string]any{"type": "integer", "minimum": low, "maximum": high},
+		parse: func(n *node) (any, *invalid) {
+			v, err := strconv.ParseInt(n.text, 0, 64)
+			switch {
+			case n.kind == stringNode && err == nil:
+				return nil, wrongType(n, "a whole number", "write it without quotes")
+			case n.kind != intNode:
+				return nil, wrongType(n, "a whole number", "")
+			case err != nil || v < low || v > high:
+				return nil, &invalid{n.text + " is out of range", fmt.Sprintf("want %d to %d", low, high)}
+			}
+			return v, nil
+		}}
 }
 
-var (
-	flagKind = newKind(scalar{name: "yes/no", node: boolNode, json: map[string]any{"type": "boolean"}},
-		func(n *node) (bool, *invalid) {
-			if n.kind != boolNode {
-				return false, wrongType(n, "true or false", "")
-			}
-			return n.text == "true", nil
-		}, strconv.FormatBool)
-	// dateKind accepts a TOML date without a time.
-	dateKind = newKind(scalar{name: "date", node: dateNode, json: map[string]any{"type": "string", "format": "date"}},
-		func(n *node) (time.Time, *invalid) {
-			d, err := time.Parse(time.DateOnly, n.text)
-			switch {
-			case n.kind != dateNode:
-				return d, wrongType(n, "a date", "write it as 2026-03-23, without quotes and time")
-			case err != nil:
-				return d, &invalid{n.text + " is not a day of the calendar", ""}
-			}
-			return d, nil
-		}, func(d time.Time) string { return d.Format(time.DateOnly) })
-)
+// parseFlag reads true or false.
+func parseFlag(n *node) (any, *invalid) {
+	if n.kind != boolNode {
+		return nil, wrongType(n, "true or false", "")
+	}
+	return n.text == "true", nil
+}
+
+// parseDate reads a TOML date without a time.
+func parseDate(n *node) (any, *invalid) {
+	d, err := time.Parse(time.DateOnly, n.text)
+	switch {
+	case n.kind != dateNode:
+		return nil, wrongType(n, "a date", "write it as 2026-03-23, without quotes and time")
+	case err != nil:
+		return nil, &invalid{n.text + " is not a day of the calendar", ""}
+	}
+	return d, nil
+}
 
 // quantityValue is a number with a unit.
 type quantityValue interface {
@@ -196,27 +187,28 @@ type quantityValue interface {
 	String() string
 }
 
-// unitKind accepts strings that parse understands and check accepts.
-func unitKind[V quantityValue](name, example string, parse func(string) (V, error), check func(V) error) kind[V] {
-	s := scalar{name: name, json: map[string]any{"type": "string"}}
-	return newKind(s, func(n *node) (V, *invalid) {
-		switch n.kind {
-		case intNode, floatNode:
-			return 0, &invalid{n.text + " has no unit", "write the value with its unit, in quotes: " + example}
-		case stringNode:
-		default:
-			return 0, wrongType(n, "a "+name+" such as "+example, "")
+// unitKind accepts strings that parse understands and check accepts, and the
+// word that means 0.
+func unitKind[V quantityValue](name, word, example string, parse func(string) (V, error), check func(V) error) *kind {
+	return &kind{name: name, word: word, json: map[string]any{"type": "string"}, parse: func(n *node) (any, *invalid) {
+		switch {
+		case n.kind == intNode || n.kind == floatNode:
+			return nil, &invalid{n.text + " has no unit", "write the value with its unit, in quotes: " + example}
+		case n.kind != stringNode:
+			return nil, wrongType(n, "a "+name+" such as "+example, "")
+		case n.text == word && word != "":
+			return V(0), nil
 		}
 		v, err := parse(n.text)
 		if err == nil && check != nil {
 			err = check(v)
 		}
 		if err != nil {
-			return 0, splitWant(err)
+			return nil, splitWant(err)
 		}
 		v, _ = parse(v.String()) // the value of the canonical text, which is rounded
 		return v, nil
-	}, V.String)
+	}}
 }
 
 // splitWant divides the text of an error into what is wrong and, after "want",
@@ -254,51 +246,24 @@ func checkSize(v units.Bytes) error {
 	return checkPositive(v)
 }
 
-// sizeWithWord is a size that also accepts a word, which means 0 bytes: the
-// default.
-func sizeWithWord(word string, check func(units.Bytes) error) kind[units.Bytes] {
-	size := unitKind("size", `"8 MiB"`, units.ParseBytes, check)
-	return newKind(*size.scalar, func(n *node) (units.Bytes, *invalid) {
-		if n.kind == stringNode && n.text == word && word != "" {
-			return 0, nil
+// parseLoose reads what a manual axis can have as a value: a name or a number.
+func parseLoose(n *node) (any, *invalid) {
+	switch n.kind {
+	case stringNode:
+		if n.text == "" || len(n.text) > 64 || !isPrintable(n.text) || strings.ContainsAny(n.text, ",=\n\t") {
+			return nil, &invalid{strconv.Quote(n.text) + " cannot name a value",
+				"want 1 to 64 characters, without , and ="}
 		}
-		return size.parse(n)
-	}, func(v units.Bytes) string {
-		if v == 0 {
-			return word
+		return n.text, nil
+	case intNode, floatNode:
+		text := numberToken(n)
+		if !isPlainNumber(strings.TrimPrefix(text, "-")) {
+			return nil, &invalid{n.text + " is not a plain number", ""}
 		}
-		return v.String()
-	})
+		return text, nil
+	}
+	return nil, wrongType(n, "text or a number", "")
 }
-
-var (
-	sizeKind  = sizeWithWord("", checkSize)
-	blockKind = sizeWithWord("whole", checkSize)
-	bandKind  = sizeWithWord("default", func(v units.Bytes) error { return image.CheckBandSize(int64(v)) })
-	timeKind  = unitKind("time", `"10 s"`, units.ParseDuration, nil)
-	spanKind  = unitKind("time", `"10 s"`, units.ParseDuration, checkPositive[units.Duration])
-	shareKind = unitKind("share", `"20%"`, units.ParseShare, nil)
-)
-
-// looseKind accepts what a manual axis can have as a value: a name or a number.
-var looseKind = newKind(scalar{name: "text or number", json: map[string]any{"type": []string{"string", "number"}}},
-	func(n *node) (string, *invalid) {
-		switch n.kind {
-		case stringNode:
-			if n.text == "" || len(n.text) > 64 || !isPrintable(n.text) || strings.ContainsAny(n.text, ",=\n\t") {
-				return "", &invalid{strconv.Quote(n.text) + " cannot name a value",
-					"want 1 to 64 characters, without , and ="}
-			}
-			return n.text, nil
-		case intNode, floatNode:
-			text := numberToken(n)
-			if !isPlainNumber(strings.TrimPrefix(text, "-")) {
-				return "", &invalid{n.text + " is not a plain number", ""}
-			}
-			return text, nil
-		}
-		return "", wrongType(n, "text or a number", "")
-	}, sameText)
 
 // numberToken is a TOML number without what only TOML writes: "+" and "_".
 func numberToken(n *node) string { return strings.TrimPrefix(strings.ReplaceAll(n.text, "_", ""), "+") }
@@ -310,6 +275,84 @@ func isPlainNumber(s string) bool {
 		return false
 	}
 	return !strings.ContainsFunc(s, func(c rune) bool { return (c < '0' || c > '9') && c != '.' })
+}
+
+// formatAliases are the names that diskutil has for formats, where they differ.
+var formatAliases = func() map[string]string {
+	out := map[string]string{}
+	for _, f := range image.Formats {
+		if f.ImageType != "" && f.ImageType != f.Name {
+			out[f.ImageType] = f.Name
+		}
+	}
+	return out
+}()
+
+var (
+	flagKind  = &kind{name: "yes/no", node: boolNode, json: map[string]any{"type": "boolean"}, parse: parseFlag}
+	sizeKind  = unitKind("size", "", `"8 MiB"`, units.ParseBytes, checkSize)
+	bandKind  = unitKind("size", "default", `"8 MiB"`, units.ParseBytes, checkBand)
+	countKind = number(0, 1<<40)
+	looseKind = &kind{name: "text or number", json: map[string]any{"type": []string{"string", "number"}},
+		parse: parseLoose}
+	nameText       = textKind(nameWords, nameRule.MatchString)
+	anyFormat      = enumWithAliases(formatAliases, image.FormatNames(nil))
+	writableFormat = enumWithAliases(formatAliases, image.FormatNames(image.Format.Writable))
+)
+
+func checkBand(v units.Bytes) error { return image.CheckBandSize(int64(v)) }
+
+// kinds are the types that the tags of keys name; init adds those that depend
+// on registries.
+var kinds = map[string]*kind{
+	"text":  textKind("text", isPrintable),
+	"words": textKind("a text of at least one word", hasWord),
+	"line":  textKind("one line of text", func(s string) bool { return hasWord(s) && !strings.Contains(s, "\n") }),
+	"name":  nameText,
+	"label": textKind("a label of at most 11 letters, digits, _ or -", volumeRule.MatchString),
+	"path":  textKind("a relative path inside the volume, such as \"folder/file\"", isLocalPath),
+	"place": textKind(nameWords, func(s string) bool {
+		_, here := HereFor(s)
+		return s == "" || here || nameRule.MatchString(s)
+	}),
+	"flag": flagKind, "loose": looseKind, "size": sizeKind, "band": bandKind,
+	"date": {name: "date", node: dateNode, json: map[string]any{"type": "string", "format": "date"},
+		parse: parseDate},
+	"block": unitKind("size", "whole", `"8 MiB"`, units.ParseBytes, checkSize),
+	"time":  unitKind("time", "", `"10 s"`, units.ParseDuration, nil),
+	"span":  unitKind("time", "", `"10 s"`, units.ParseDuration, checkPositive[units.Duration]),
+	"share": unitKind("share", "", `"20%"`, units.ParseShare, nil), "writable": writableFormat, "format": anyFormat,
+	"encryption": enum(image.Encryptions...), "filesystem": enum(image.FilesystemNames()...),
+	"sync": enum("none", "fsync", "full"), "cache": enum("direct", "buffered", "cold"),
+	"codec": enum("zstd", "s2", "gzip", "lzfse"), "estimator": enum(estimators...),
+	"statistic": enum(append(slices.Clone(estimators), "minimum", "maximum")...),
+	"unit":      enum(displayUnitNames()...), "coefficient": enum(coefficientNames()...),
+}
+
+// kindsOfTypes are the kinds of Go types whose tags name none.
+var kindsOfTypes = map[reflect.Type]*kind{
+	reflect.TypeFor[bool](): flagKind, reflect.TypeFor[units.Bytes](): sizeKind,
+	reflect.TypeFor[units.Share](): kinds["share"], reflect.TypeFor[time.Time](): kinds["date"],
+}
+
+// findKind is the kind of a tag: a name, the words of an enumeration
+// ("ok|fail", "nominal|"), limits ("1..9"), or "" for that of the Go type.
+func findKind(tag string, t reflect.Type) *kind {
+	if k := kinds[tag]; k != nil {
+		return k
+	}
+	if strings.Contains(tag, "|") {
+		return enum(strings.Split(strings.TrimSuffix(tag, "|"), "|")...)
+	}
+	if low, high, ok := strings.Cut(tag, ".."); ok {
+		least, _ := strconv.ParseInt(low, 10, 64)
+		most, _ := strconv.ParseInt(high, 10, 64)
+		return number(least, most)
+	}
+	if k := kindsOfTypes[t]; k != nil && tag == "" {
+		return k
+	}
+	panic(fmt.Sprintf("no kind of value %q for %s", tag, t))
 }
 
 // Nearest is the word of words that is within a third of its length in edits of
@@ -327,34 +370,27 @@ func Nearest(word string, words []string) string {
 	return best
 }
 
-// editDistance is the Damerau-Levenshtein distance (adjacent swaps count one)
-// of two short words.
+// editDistance is the Levenshtein distance of two short words.
 func editDistance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 64
 	}
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
+	row := make([]int, len(b)+1) // distances of a[:i] from every b[:j]
+	for j := range row {
+		row[j] = j
 	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			d := min(row[j]+1, row[j+1]+1, diagonal+1)
+			if a[i] == b[j] {
+				d = diagonal
 			}
-			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				d = min(d, rows[i-2][j-2]+1)
-			}
-			rows[i][j] = d
+			diagonal, row[j+1] = row[j+1], d
 		}
 	}
-	return rows[len(a)][len(b)]
+	return row[len(b)]
 }
 
 // plural counts things: "1 round", "3 rounds".

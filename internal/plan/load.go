@@ -17,21 +17,17 @@ const MaxSize = 1 << 20
 // *Problems; a file that cannot be read as another error. Only regular
 // files are read, and none larger than MaxSize.
 func Load(path string) (*Plan, error) {
-	text, err := readFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading plan %q: %w", path, err)
-	}
-	p, problems := Parse(path, text)
-	if len(problems.Errors()) > 0 {
-		return nil, problems
-	}
-	return p, nil
+	p, _, err := LoadAll(path)
+	return p, err
 }
 
 // LoadAll is Load that also gives the warnings of a plan that can be run.
 func LoadAll(path string) (*Plan, []Problem, error) {
 	text, err := readFile(path)
 	if err != nil {
+		if pe, ok := errors.AsType[*os.PathError](err); ok {
+			err = pe.Err // the path is named once
+		}
 		return nil, nil, fmt.Errorf("reading plan %q: %w", path, err)
 	}
 	p, problems := Parse(path, text)
@@ -46,13 +42,13 @@ func LoadAll(path string) (*Plan, []Problem, error) {
 func readFile(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, cause(err)
+		return nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return nil, cause(err)
+		return nil, err
 	case info.IsDir():
 		return nil, fmt.Errorf("it is a directory, want a TOML file")
 	case !info.Mode().IsRegular():
@@ -60,27 +56,12 @@ func readFile(path string) ([]byte, error) {
 	case info.Size() > MaxSize:
 		return nil, tooLarge(info.Size())
 	}
-	text, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
-	if err != nil {
-		return nil, cause(err)
-	}
-	if len(text) > MaxSize {
-		return nil, tooLarge(int64(len(text)))
-	}
-	return text, nil
+	return io.ReadAll(io.LimitReader(f, MaxSize+1)) // one that grows meanwhile is refused by Parse
 }
 
 // tooLarge is the error for a text of n bytes.
 func tooLarge(n int64) error {
 	return fmt.Errorf("it holds %d bytes, plans are at most %d", n, MaxSize)
-}
-
-// cause drops the path that os errors repeat.
-func cause(err error) error {
-	if pe, ok := errors.AsType[*os.PathError](err); ok {
-		return pe.Err
-	}
-	return err
 }
 
 // nameOf is the plan's name: the file's without ".toml".

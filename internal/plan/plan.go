@@ -2,14 +2,15 @@
 // the author published.
 //
 // A plan is one TOML file. [Parse] reads it in three passes: the text becomes a
-// tree that keeps positions (tree.go), the rows of the tables of keys (key.go)
-// decode the tree into a [Plan], and the plan is checked as a whole (check.go).
-// All errors are reported at once, each with file, line and column.
+// tree that keeps positions (tree.go), the keys that the tags of plan's structs
+// declare decode the tree into a [Plan] (codec.go), and the plan is checked as a
+// whole (check.go). All errors are reported at once, each with file, line and
+// column.
 //
-// The language is declared in registries: value types (kind.go), settings and
-// axes (settings.go), kinds of step (stepkinds.go), quantities (quantity.go),
-// tests of claims (claim.go). Decoder, hints, canonical form, JSON Schema and
-// docs/plan-language.md all derive from their rows.
+// The language is declared in registries: types of values (kind.go), kinds of
+// step (stepkinds.go), tests of claims (claim.go), and keys.md, which has the
+// quantities and the meaning of every key. Decoder, hints, canonical form, JSON
+// Schema and docs/plan-language.md all derive from them.
 package plan
 
 import (
@@ -25,96 +26,101 @@ const Schema = 1
 type Plan struct {
 	// Name is the file's name without ".toml"; it names run folders.
 	Name    string
-	Title   string
-	Summary string
-	Source  *Source
+	Title   string `plan:"title line !"`
+	Summary string `plan:"summary text"`
+	// Choices are what the source leaves open and this plan chose; each is a
+	// deviation.
+	Choices []string `plan:"choices text"`
+	Source  *Source  `plan:"source"`
 	// Defaults are the values of [image], [io] and [stream]; an axis or a case
 	// overrides single keys.
 	Defaults Settings
-	Axes     []Axis
+	Axes     []Axis `plan:"matrix matrix"`
 	Exclude  []Selector
-	// [[case]]: combinations in addition to the product
-	Extra    []Selector
-	Manual   []Manual
-	Files    []FileSet
-	Protocol []Block
-	Run      RunOptions
+	// Extra: [[case]], combinations in addition to the product
+	Extra  []Selector `plan:"case cases"`
+	Manual []Manual   `plan:"manual"`
 	// Inputs are files the user has to bring with --input NAME=PATH.
-	Inputs []Input
-	// Choices are what the source leaves open and this plan chose; each is a
-	// deviation.
-	Choices   []string
-	Published []Published
-	Claims    []Claim
-	Fits      []Fit
-	Relations []Relation
-	Tables    []Table
+	Inputs    []Input     `plan:"inputs inputs"`
+	Files     []FileSet   `plan:"files files"`
+	Protocol  []Block     `plan:"protocol !"`
+	Run       RunOptions  `plan:"run ={}"`
+	Published []Published `plan:"published published"`
+	Claims    []Claim     `plan:"claim"`
+	Fits      []Fit       `plan:"fit"`
+	Relations []Relation  `plan:"relation"`
+	Tables    []Table     `plan:"table"`
 	// Changes are how this plan deviates from the published one; [Plan.Apply]
 	// makes them.
-	Changes []Change
+	Changes []Change `plan:"change"`
 }
 
 // Source names where the protocol and the figures were published.
 type Source struct {
-	Title, Author, URL string
+	Title  string `plan:"title line !"`
+	Author string `plan:"author text"`
+	URL    string `plan:"url text"`
 	// Date: day only
-	Date time.Time
-	On   On
+	Date time.Time `plan:"date"`
+	On   On        `plan:"on"`
 }
 
 // On is the machine, system and tool that figures were taken with.
 type On struct {
-	Machine, OS, Tool string
-	Date              time.Time
+	Machine string    `plan:"machine text"`
+	OS      string    `plan:"os text"`
+	Tool    string    `plan:"tool text"`
+	Date    time.Time `plan:"date"`
 }
 
-// Settings are the keys that make a case. Every key is a possible axis.
-// The zero value of a field means "not set" before defaults are filled in.
+// Settings are the keys that make a case. Every key with a table (in) is a
+// possible axis; the table may have another name for it. The zero value of a
+// field means "not set" before defaults are filled in.
 type Settings struct {
 	// Target: image | directory
-	Target string
+	Target string `plan:"target image|directory =image" in:"target kind"`
 	// Place: named folder; "" is the run folder
-	Place string
-	// UDRW, UDSB, UDSP, ASIF, …
-	Format string
-	// ConvertTo: what convert steps without a format make; "": each has one
-	ConvertTo string
-	// Encryption: none | AES-128 | AES-256
-	Encryption string
-	// Filesystems: preference: the first one that the engine can make is used
-	Filesystems []string
-	// Size: nominal size of the image
-	Size units.Bytes
-	// BandSize: 0: the tool's default
-	BandSize units.Bytes
-	// VolumeName: label of the file system
-	VolumeName string
-	// Backend: auto | hdiutil | diskutil
-	Backend string
-	// ServedBy: auto | kernel | helper
-	ServedBy string
+	Place string `plan:"place place" in:"target"`
 	// Preallocate: reserve a file's space before its timed write
-	Preallocate bool
+	Preallocate bool `plan:"preallocate =false" in:"target"`
+	// UDRW, UDSB, UDSP, ASIF, …
+	Format string `plan:"format writable" in:"image"`
+	// ConvertTo: what convert steps without a format make; "": each has one
+	ConvertTo string `plan:"convert_to format" in:"image"`
+	// Encryption: none | AES-128 | AES-256
+	Encryption string `plan:"encryption encryption =none" in:"image"`
+	// Filesystems: preference: the first one that the engine can make is used
+	Filesystems []string `plan:"filesystem exact" in:"image"`
+	// Size: nominal size of the image
+	Size units.Bytes `plan:"size" in:"image"`
+	// BandSize: 0: the tool's default
+	BandSize units.Bytes `plan:"band_size band =default" in:"image"`
+	// VolumeName: label of the file system
+	VolumeName string `plan:"volume_name label =BENCH" in:"image"`
+	// Backend: auto | hdiutil | diskutil
+	Backend string `plan:"backend auto|hdiutil|diskutil =auto" in:"image"`
+	// ServedBy: auto | kernel | helper
+	ServedBy string `plan:"served_by auto|kernel|helper =auto quiet" in:"image"`
 	// ManyBands: allow_many_bands: silences the warning past 100,000
 	ManyBands bool
 	// Files: the file set that steps use unless they name one
-	Files string
+	Files string `plan:"files name" in:"io"`
 	// Workers: goroutines doing file I/O
-	Workers int
+	Workers int `plan:"workers 1..1024 =1" in:"io"`
 	// Sync: none | fsync | full
-	Sync string
+	Sync string `plan:"sync sync =fsync" in:"io"`
 	// Cache: direct | buffered | cold
-	Cache string
+	Cache string `plan:"cache cache =direct" in:"io"`
 	// Block: bytes a call; 0: one call a file up to 1 GiB
-	Block units.Bytes
+	Block units.Bytes `plan:"block block =whole" in:"io"`
 	// QoS: default | utility | background
-	QoS string
+	QoS string `plan:"qos default|utility|background =default" in:"io"`
 	// Codec: stream: zstd | s2 | gzip | lzfse
-	Codec string
+	Codec string `plan:"codec codec =zstd" in:"stream"`
 	// Level: stream: codec's own level, 0 its default
-	Level int
+	Level int `plan:"level 0..22 =0" in:"stream"`
 	// Threads: stream: compressing threads
-	Threads int
+	Threads int `plan:"threads 0..1024 =0" in:"stream"`
 	// Manual: values of manual axes, in plan order
 	Manual []KeyValue
 }
@@ -131,112 +137,112 @@ type Axis struct {
 // Manual is an axis that the user sets (number of virtual cores): the run
 // pauses before each value.
 type Manual struct {
-	Name   string
-	Values []string
+	Name   string   `plan:"name name !"`
+	Values []string `plan:"values loose min=1 !"`
 	// Instructions: what to do, with {value}
-	Instructions string
-	// Check: host fact that must equal the value on resume: "cpus", "memory",
-	// "none"
-	Check string
+	Instructions string `plan:"instructions words !"`
+	// Check: host fact that must equal the value on resume
+	Check string `plan:"check cpus|memory|none =none"`
 }
 
 // Input is a file that the user brings.
 type Input struct {
-	Name, About string
+	Name  string
+	About string `plan:"about words !"`
 	// Size: expected, 0 if any will do
-	Size units.Bytes
+	Size units.Bytes `plan:"size"`
 	// Optional: without it a generated file of Size is used, a deviation
-	Optional bool
-
+	Optional bool `plan:"optional"`
 	// PublishedSize is the size of the author's file where Size is another one,
 	// else 0: printed times belong to it.
-	PublishedSize units.Bytes
+	PublishedSize units.Bytes `plan:"published_size"`
 }
 
 // FileSet is a population of files.
 type FileSet struct {
-	Name  string
-	Parts []FilePart
+	Name string
+	// Single: of a text without parts; [Parse] moves it into Parts
+	Single FilePart   `plan:"inline"`
+	Parts  []FilePart `plan:"parts"`
 	// Order: shuffled (within each set) | as-listed | shuffled-all
-	Order string
+	Order string `plan:"order shuffled|as-listed|shuffled-all =shuffled"`
 	// Data: random | zero | mixed | text
-	Data string
+	Data string `plan:"data random|zero|mixed|text =random"`
 	// Compressible is the share of each 4 KiB that is filled with zeros (data =
 	// "mixed").
-	Compressible units.Share
+	Compressible units.Share `plan:"compressible"`
 }
 
 // FilePart is explicit sizes times sets, or Count draws from a range times
 // sets.
 type FilePart struct {
-	Sizes []units.Bytes
+	Sizes []units.Bytes `plan:"sizes min=1"`
 	// Low: range draws: log-uniform in [Low, High]
-	Low   units.Bytes
+	Low   units.Bytes `plan:"range range"`
 	High  units.Bytes
-	Count int
-	Sets  int
+	Count int `plan:"count 1..1000000"`
 	// Spread: of draws: "log" (default) or "linear"
-	Spread string
+	Spread string `plan:"spread log|linear"`
+	Sets   int    `plan:"sets 1..100000"`
 }
 
 // Block is one [[protocol]] table: steps for the cases that When selects.
 type Block struct {
-	When  Selector
-	Steps []Step
+	When  Selector `plan:"when cases-selector"`
+	Steps []Step   `plan:"steps min=1 !"`
 }
 
 // RunOptions are the table [run]: how the plan is run.
 type RunOptions struct {
 	// Rounds: with Auto the smallest number: that of the first look
-	Rounds int
+	Rounds int `plan:"rounds rounds =3"`
 	// Auto: rounds are added until every interval is as narrow as Precision
 	Auto bool
 	// MaxRounds: limit of Auto, as are the next two, which 0 turns off
-	MaxRounds  int
-	MaxTime    units.Duration
-	MaxWritten units.Bytes
+	MaxRounds  int            `plan:"max_rounds 1..10000"`
+	MaxTime    units.Duration `plan:"max_time span"`
+	MaxWritten units.Bytes    `plan:"max_written"`
 	// Baseline: a native directory case in addition to the images of each place
-	Baseline bool
+	Baseline bool `plan:"baseline =true always"`
 	// Canary: a short native write and read before each case
-	Canary bool
-	Seed   uint64
+	Canary bool   `plan:"canary =true always"`
+	Seed   uint64 `plan:"seed 0..9223372036854775807 =1 always"`
 	// Require: host facts: power = "ac" …
-	Require []KeyValue
-	// Estimator: headline: aggregate | mean | median | trimmed | theil-sen |
-	// least-squares | weighted
-	Estimator string
+	Require []KeyValue `plan:"require require"`
+	// Estimator: headline
+	Estimator string `plan:"estimator estimator =aggregate"`
 	// FitsIn is the share of the volume that live files may fill.
-	FitsIn units.Share
+	FitsIn units.Share `plan:"fits_in =98%"`
 	// Precision is the target half-width of the headline's interval as a share
 	// of it; 0: none.
-	Precision units.Share
+	Precision units.Share `plan:"precision"`
 	// Precondition is [Steady] if places are written to before the rounds until
 	// their rate is steady, else "".
-	Precondition string
+	Precondition string `plan:"precondition none|steady"`
 	// SteadyWindow: samples over which the slope is computed
-	SteadyWindow int
+	SteadyWindow int `plan:"steady_window 5..1000"`
 	// SteadyLimit: slope by sample as a share of the mean, below which the rate
 	// is steady
-	SteadyLimit units.Share
+	SteadyLimit units.Share `plan:"steady_limit"`
 	// SteadyFile: size of a sample
-	SteadyFile    units.Bytes
-	SteadyTime    units.Duration
-	SteadyWritten units.Bytes
+	SteadyFile    units.Bytes    `plan:"steady_file"`
+	SteadyTime    units.Duration `plan:"steady_max_time span"`
+	SteadyWritten units.Bytes    `plan:"steady_max_written"`
 }
 
 // Published is one published figure.
 type Published struct {
 	Quantity Quantity
-	Where    Selector
+	Where    Selector `plan:"where"`
 	// Statistic: as the source names it, "" if it names none
-	Statistic string
+	Statistic string `plan:"statistic statistic"`
 	Value     Figure
 	// On: where it differs from that of the source
-	On   On
-	Note string
+	On   On     `plan:"on"`
+	Note string `plan:"note text"`
 	// Unmeasured figures belong to no case: they serve claims about published
 	// figures.
-	Unmeasured bool
+	Unmeasured bool `plan:"unmeasured"`
 }
 
 // Figure is a number as printed: exact, about, below, above or a range, in base
@@ -255,32 +261,32 @@ type Figure struct {
 // Operand is one side of a claim: a quantity of a selection, measured or
 // published, or a constant.
 type Operand struct {
-	Quantity Quantity
+	Quantity Quantity `plan:"* quantity"`
 	Where    Selector
+	Constant *Figure `plan:"value figure"`
 	// Statistic: overrides the headline estimator
-	Statistic string
+	Statistic string `plan:"statistic statistic"`
 	// Published: the published figure, not the measured one
-	Published bool
+	Published bool `plan:"published"`
 	// On: with Published: the figure that was taken there; zero: that of the
 	// source
-	On       On
-	Constant *Figure
+	On On `plan:"on"`
 }
 
 // Claim is one sentence that a run can confirm or refute.
 type Claim struct {
-	// ID: stable; made from the sentence when not given
-	ID   string
-	Says string
+	Says string `plan:"says words !"`
 	// By: author | us
-	By string
+	By string `plan:"by author|us !"`
 	// Scope: apple | any
-	Scope string
-	Note  string
+	Scope string `plan:"scope apple|any"`
+	// ID: stable; made from the sentence when not given
+	ID   string `plan:"id name"`
+	Note string `plan:"note text"`
 	// Require makes a comparison of runs fail where the verdict is the
 	// opposite.
-	Require bool
-	Assert  Assert
+	Require bool   `plan:"require"`
+	Assert  Assert `plan:"inline"`
 }
 
 // Assert is the test inside a claim. Kind decides which fields matter:
@@ -300,7 +306,8 @@ type Claim struct {
 //	all, any    of Parts
 type Assert struct {
 	Kind        string
-	Left, Right Operand
+	Left        Operand `plan:"left"`
+	Right       Operand `plan:"right"`
 	Of          []Operand
 	Bound       Bound
 	Within      units.Share
@@ -328,19 +335,19 @@ type Bound struct {
 
 // Fit is a model of one quantity along an axis.
 type Fit struct {
-	Name     string
-	Quantity Quantity
-	Where    Selector
+	Name     string   `plan:"name name !"`
+	Quantity Quantity `plan:"quantity quantities !"`
+	Where    Selector `plan:"where"`
 	// Along: numeric axis: threads, workers, band_size, file_size, cycle, a
 	// manual axis
-	Along  string
-	Points []string
+	Along  string   `plan:"along name !"`
+	Points []string `plan:"points loose"`
 	// Model: line | power | two-lines
-	Model   string
-	Predict []string
+	Model   string   `plan:"model line|power|two-lines !"`
+	Predict []string `plan:"predict loose"`
 	// Published are coefficients as printed: intercept, slope, factor,
 	// exponent, r2.
-	Published []Coefficient
+	Published []Coefficient `plan:"published coefficients"`
 }
 
 // Coefficient is one printed coefficient of a fit.
@@ -352,14 +359,16 @@ type Coefficient struct {
 
 // Relation compares one quantity with another over cases.
 type Relation struct {
-	Name string
-	Says string
-	X, Y Operand
+	Name string  `plan:"name name !"`
+	Says string  `plan:"says text"`
+	X    Operand `plan:"x !"`
+	Y    Operand `plan:"y !"`
 	// Over: one point each, in plan order
-	Over []Selector
+	Over []Selector `plan:"over min=2 !"`
 }
 
-// Step is one action of the protocol. Do decides which fields matter.
+// Step is one action of the protocol. Do decides which fields matter: the row of
+// its kind declares their keys.
 type Step struct {
 	Do    string
 	Phase string

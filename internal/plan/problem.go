@@ -30,6 +30,8 @@ type Problem struct {
 	// Refused: of a warning: check and run refuse the plan, a report of an
 	// earlier run does not
 	Refused bool
+	// omitted: there are more findings than are kept
+	omitted bool
 }
 
 // String is "file:line:column: message" with excerpt and hint on lines of their
@@ -107,13 +109,11 @@ type reader struct {
 	seen map[string]bool
 	// omitted: findings after maxProblems
 	omitted int
-	// invalid: parts of the plan with errors, see recordErrors
-	invalid map[string]bool
 }
 
 // newReader indexes the lines of a text.
 func newReader(file string, text []byte) *reader {
-	r := &reader{file: file, text: text, lines: []int{0}, seen: map[string]bool{}, invalid: map[string]bool{}}
+	r := &reader{file: file, text: text, lines: []int{0}, seen: map[string]bool{}}
 	for i, c := range text {
 		if c == '\n' {
 			r.lines = append(r.lines, i+1)
@@ -130,8 +130,8 @@ func (r *reader) place(off int) (line, column int) {
 		i--
 	}
 	start := r.lines[i]
-	if i == 0 && off >= r.bom {
-		start = r.bom
+	if i == 0 {
+		start = min(r.bom, off)
 	}
 	return i + 1, utf8.RuneCount(r.text[start:off]) + 1
 }
@@ -163,17 +163,17 @@ func (r *reader) warn(off int, key, format string, args ...any) *Problem {
 // many.
 func (r *reader) report(p *Problem) *Problem {
 	id := fmt.Sprintf("%d:%d:%s", p.Line, p.Column, p.Message)
-	if r.seen[id] {
-		return p
+	p.omitted = len(r.found) >= maxProblems
+	switch {
+	case r.seen[id]:
+	case p.omitted:
+		r.omitted++
+	default:
+		p.Message = shorten(p.Message)
+		p.File, p.Excerpt = r.file, r.excerpt(p.Line, p.Column)
+		r.found = append(r.found, p)
 	}
 	r.seen[id] = true
-	if len(r.found) >= maxProblems {
-		r.omitted++
-		return p
-	}
-	p.Message = shorten(p.Message)
-	p.File, p.Excerpt = r.file, r.excerpt(p.Line, p.Column)
-	r.found = append(r.found, p)
 	return p
 }
 
@@ -191,22 +191,6 @@ func shorten(s string) string {
 		return s
 	}
 	return string(runes[:most/2]) + " … " + string(runes[len(runes)-most/2:])
-}
-
-// columnsOf is how many columns of a terminal a character takes: none if it
-// combines with the one before it, two if it is wide (Unicode, UAX #11).
-func columnsOf(c rune) int {
-	switch {
-	case unicode.In(c, unicode.Mn, unicode.Me):
-		return 0
-	case c >= 0x1100 && c <= 0x115f, c >= 0x2e80 && c <= 0xa4cf && c != 0x303f, c >= 0xac00 && c <= 0xd7a3,
-		c >= 0xf900 && c <= 0xfaff,
-		c >= 0xfe30 && c <= 0xfe6f, c >= 0xff00 && c <= 0xff60, c >= 0xffe0 && c <= 0xffe6, c >= 0x1f300 &&
-			c <= 0x1faff,
-		c >= 0x20000 && c <= 0x3fffd:
-		return 2
-	}
-	return 1
 }
 
 // excerpt shows the line with a caret below the column. Long lines are cut
@@ -228,10 +212,9 @@ func (r *reader) excerpt(line, column int) string {
 		return ""
 	}
 	const before, width = 70, 110
-	cut := ""
 	if column > before+20 && len(runes) > width {
 		drop := min(column-before, len(runes))
-		runes, column, cut = runes[drop:], column-drop, "…"
+		runes, column = append([]rune("…"), runes[drop:]...), column-drop+1
 	}
 	if len(runes) > width {
 		runes = append(slices.Clone(runes[:width]), '…')
@@ -239,24 +222,11 @@ func (r *reader) excerpt(line, column int) string {
 	for i, c := range runes {
 		if c == '\t' {
 			runes[i] = ' '
-		} else if c < ' ' || c == utf8.RuneError || c >= 0x7f && c < 0xa0 || c >= 0x200b && c <= 0x200f ||
-			c >= 0x202a &&
-				c <= 0x202e || c >= 0x2066 && c <= 0x2069 {
+		} else if c == utf8.RuneError || !unicode.IsPrint(c) {
 			runes[i] = '·'
 		}
 	}
-	margin := strings.Repeat(" ", utf8.RuneCountInString(cut)+widthBefore(runes, column))
-	return "    " + cut + string(runes) + "\n    " + margin + "^"
-}
-
-// widthBefore is the width of the text before a column; past the end of the
-// line every character counts one.
-func widthBefore(line []rune, column int) int {
-	width := max(column-1-len(line), 0)
-	for _, c := range line[:min(max(column-1, 0), len(line))] {
-		width += columnsOf(c)
-	}
-	return width
+	return "    " + string(runes) + "\n    " + strings.Repeat(" ", column-1) + "^"
 }
 
 // problems returns the findings sorted by place, nil if there are none.

@@ -1,19 +1,23 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 
 	"dmgbench/internal/units"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestEveryKindOfStepIsComplete(t *testing.T) {
 	for _, k := range stepKinds {
 		assert.NotEmpty(t, (&Step{Do: k.do}).Prose(), k.do)
 		assert.NotEqual(t, k.do, (&Step{Do: k.do}).Prose())
-		assert.NotEmpty(t, k.about, k.do)
-		for _, key := range k.table().reference() {
+		about := slices.IndexFunc(docRows["kinds of step"], func(row []string) bool { return row[0] == k.do })
+		require.GreaterOrEqual(t, about, 0, "keys.md has no meaning of %s", k.do)
+		assert.NotEmpty(t, docRows["kinds of step"][about][1], k.do)
+		for _, key := range (&table{name: "step", keys: k.table.keys}).reference() {
 			assert.NotEmpty(t, key.About, "%s: %s", k.do, key.Name)
 		}
 	}

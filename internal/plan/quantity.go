@@ -1,5 +1,7 @@
 package plan
 
+import "slices"
+
 // Quantity names what is measured: a rate (write, read, stream), a time
 // (attach_time …), a size (allocated, free, reclaimed …), a count (bands) or a
 // pure number (ratio, saving, a fit's coefficient). [Quantities] lists them.
@@ -17,44 +19,25 @@ type QuantityInfo struct {
 }
 
 // Quantities lists every quantity that figures, claims, fits and summaries can
-// name. Each timed kind of step has the quantity DO_time. Initialized by init
-// of registry.go.
+// name: the rows of keys.md and, after the rates, DO_time for each timed kind of
+// step.
 var Quantities []QuantityInfo
 
 var quantityIndex = map[Quantity]QuantityInfo{}
 
-// registerQuantities fills the registry, for which the kinds of step have to be
+// readQuantities fills the registry, for which the kinds of step have to be
 // known.
-func registerQuantities() {
-	Quantities = []QuantityInfo{
-		{"write", "B/s", "write", true, "rate of writing files"},
-		{"read", "B/s", "read", true, "rate of reading files"},
-		{"stream", "B/s", "stream", true, "rate of compressing or decompressing: input bytes over time"},
+func readQuantities() {
+	for _, row := range docRows["quantities"] {
+		Quantities = append(Quantities, QuantityInfo{Quantity(row[0]), row[1], row[2], row[3] == "higher", row[4]})
 	}
-	for _, k := range stepKinds {
+	times := slices.IndexFunc(Quantities, func(q QuantityInfo) bool { return q.Do == "convert" })
+	for _, k := range slices.Backward(stepKinds) {
 		if !k.untimed {
-			Quantities = append(Quantities,
+			Quantities = slices.Insert(Quantities, times,
 				QuantityInfo{Quantity(k.do + "_time"), "s", k.do, false, "time of the step " + k.do})
 		}
 	}
-	Quantities = append(Quantities, []QuantityInfo{
-		{"convert", "B/s", "convert", true, "rate of converting: bytes of the files on the volume over time"},
-		{"convert_ratio", "1", "convert", true,
-			"bytes of the files on the volume over bytes that the new container occupies"},
-		{"allocated", "B", "measure", false, "bytes that the container occupies on the host"},
-		{"apparent", "B", "measure", false, "bytes that the container pretends to have"},
-		{"free", "B", "measure", true, "free space of the volume"},
-		{"host_free", "B", "measure", true, "free space of the host's file system"},
-		{"live", "B", "measure", false, "bytes of the files on the volume"},
-		{"bands", "1", "measure", false, "band files"},
-		{"bands_full", "1", "measure", false, "band files of full size"},
-		{"overhead", "1", "measure", false, "allocated over live bytes"},
-		{"reclaimed", "B", "compact", true, "bytes that compacting gave back to the host"},
-		{"trimmed", "B", "trim", true, "bytes that trimming gave back to the host"},
-		{"stream_out", "B", "stream", false, "bytes of output"},
-		{"ratio", "1", "stream", true, "compression ratio: original over compressed bytes"},
-		{"saving", "1", "stream", true, "share saved by compression: 1 - compressed over original"},
-	}...)
 	for _, q := range Quantities {
 		quantityIndex[q.Name] = q
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	_ "embed"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -34,103 +35,104 @@ type Reference struct {
 // LanguageReference reads the registries.
 func LanguageReference() Reference {
 	r := Reference{Quantities: Quantities, Settings: settingNames(), Tables: map[string][]KeyDoc{
-		"plan": rootTable.reference(), "[source]": sourceTable.reference(), "[[manual]]": manualTable.reference(),
-		"[inputs.NAME]": inputTable.reference(), "[files.NAME]": fileTable.reference(),
-		"[[protocol]]": blockTable.reference(), "[run]": runTable.reference(),
-		"[[published]]": publishedTable.reference(),
-		"[[claim]]":     claimReference(), "operand": operandTable.reference(), "[[fit]]": fitTable.reference(),
-		"[[relation]]": relationTable.reference(), "[[table]]": tableTable.reference(), "line": lineTable.reference(),
-		"outcome": outcomeTable.reference(), "[[change]]": changeTable.reference(),
-		"step": (&table[Step]{keys: commonStepKeys(nil)}).reference(),
+		"plan": rootTable.reference(), "[inputs.NAME]": tables[reflect.TypeFor[Input]()].reference(),
+		"[files.NAME]": tables[reflect.TypeFor[FileSet]()].reference(),
+		"step":         (&table{name: "step", keys: stepKeys(commonStepKeys(&stepKind{}))}).reference(),
+		"steps":        nil, "tests": nil,
 	}}
-	for group, t := range settingTables {
-		r.Tables["["+group+"]"] = t.reference()
+	for t, one := range tables {
+		if t != reflect.TypeFor[Published]() && t != reflect.TypeFor[Assert]() && t != reflect.TypeFor[FilePart]() {
+			r.Tables[one.name] = one.reference()
+		}
 	}
-	for _, k := range stepKinds {
-		doc := StepDoc{Do: k.do, State: string(k.needs), About: k.about}
-		for _, own := range (&table[Step]{keys: k.keys}).reference() {
+	for _, t := range settingTables {
+		r.Tables[t.name] = t.reference()
+	}
+	r.Tables["outcome"] = (&table{name: "outcome", keys: tables[reflect.TypeFor[TableLine]()].key("outcome").inner}).
+		reference()
+	isTest := func(k KeyDoc) bool { return tables[reflect.TypeFor[Assert]()].key(k.Name) != nil }
+	r.Tables["[[claim]]"] = slices.DeleteFunc(r.Tables["[[claim]]"], isTest) // described separately
+	for _, row := range docRows["kinds of step"] {
+		k := findStepKind(row[0])
+		doc := StepDoc{Do: k.do, State: string(k.needs), About: row[1]}
+		for _, own := range (&table{name: "step", keys: stepKeys(k.keys)}).reference() {
 			doc.Keys = append(doc.Keys, own.Name)
-			r.Tables["steps"] = addKey(r.Tables["steps"], own)
+			r.addKey("steps", own)
 		}
 		r.Steps = append(r.Steps, doc)
 	}
-	for _, t := range tests {
+	for _, row := range docRows["tests"] {
+		t := findTest(row[0])
 		operands := map[[2]bool]string{{true, true}: "`left`, `right`",
 			{true, false}: "`left`"}[[2]bool{t.left, t.right}]
-		r.Tests = append(r.Tests, TestDoc{t.name, operands, t.example})
-		for _, own := range t.inner {
-			r.Tables["tests"] = addKey(r.Tables["tests"], own)
+		r.Tests = append(r.Tests, TestDoc{t.name, operands, row[1]})
+		for _, own := range (&table{name: "test", keys: t.key.inner}).reference() {
+			if own.Name == "is" {
+				own.Type = "see meaning"
+			}
+			r.addKey("tests", own)
 		}
 	}
 	return r
 }
 
-// claimReference is the keys of a claim without its test, which is described
-// separately.
-func claimReference() []KeyDoc {
-	return slices.DeleteFunc(claimTable.reference(), func(k KeyDoc) bool { return assertTable.key(k.Name) != nil })
-}
-
-// addKey adds a key unless the list has its name.
-func addKey(list []KeyDoc, k KeyDoc) []KeyDoc {
-	if slices.ContainsFunc(list, func(have KeyDoc) bool { return have.Name == k.Name }) {
-		return list
+// addKey adds a key to a table unless it has the name.
+func (r *Reference) addKey(table string, k KeyDoc) {
+	if !slices.ContainsFunc(r.Tables[table], func(have KeyDoc) bool { return have.Name == k.Name }) {
+		r.Tables[table] = append(r.Tables[table], k)
 	}
-	return append(list, k)
 }
 
 // reference describes the keys with a meaning of their own; tables are
 // described under their headers.
-func (t *table[T]) reference() []KeyDoc {
+func (t *table) reference() []KeyDoc {
 	var out []KeyDoc
-	section := t.name
-	switch any(t).(type) {
-	case *table[Assert]:
-		section = "test" // for all kinds of test
-	case *table[Step]:
-		section = "step"
-	}
 	for _, k := range t.keys {
-		if k.sections != nil {
+		if k.names != nil || t == rootTable && k.sections != nil {
 			continue
 		}
-		d := keyDocs[section+" "+k.name]
-		d.Name, d.Type = k.name, k.typ
-		switch {
-		case d.Type == "" && k.value.words != nil:
+		d := KeyDoc{Name: k.name, Type: k.typ}
+		if k.value != nil && k.value.words != nil && k.typ == k.value.name {
 			d.Type = "`" + strings.Join(k.value.words, "`, `") + "`"
-		case d.Type == "":
-			d.Type = k.value.name
+		}
+		i := slices.IndexFunc(docRows[t.name], func(row []string) bool { return row[0] == k.name })
+		if i >= 0 {
+			d.Default, d.About = docRows[t.name][i][1], docRows[t.name][i][2]
 		}
 		switch {
 		case d.Default != "":
 		case k.required:
 			d.Default = "required"
-		case k.fallback != "":
-			d.Default = "`" + strings.Trim(k.fallback, `"`) + "`"
+		case k.fallback != nil && k.fallback.kind != tableNode:
+			d.Default = "`" + k.fallback.text + "`"
 		}
 		out = append(out, d)
 	}
 	return out
 }
 
-// keyTexts describes the keys of all tables.
+// keyTexts has the quantities and the meanings of keys, steps and tests.
 //
 //go:embed keys.md
 var keyTexts string
 
-// keyDocs are the rows of keyTexts by table and key.
-var keyDocs = func() map[string]KeyDoc {
-	out, table := map[string]KeyDoc{}, ""
+// docRows are the rows of the tables of keyTexts, by their headers.
+var docRows = func() map[string][][]string {
+	out, header := map[string][][]string{}, ""
 	for line := range strings.Lines(keyTexts) {
 		line = strings.TrimSpace(line)
-		if header, ok := strings.CutPrefix(line, "## "); ok {
-			table = header
-		} else if cells := strings.Split(strings.Trim(line, "| "), " | "); len(cells) > 1 {
-			cells = append(strings.SplitN(strings.TrimPrefix(line, "| "), " | ", 3), "", "")
-			out[table+" "+cells[0]] = KeyDoc{Default: strings.TrimSpace(cells[1]),
-				About: strings.TrimSuffix(cells[2], " |")}
+		if name, ok := strings.CutPrefix(line, "## "); ok {
+			header = name
+		} else if row, ok := strings.CutPrefix(line, "| "); ok {
+			cells := strings.Split(strings.TrimSuffix(row, "|"), "|")
+			for i := range cells {
+				cells[i] = strings.TrimSpace(cells[i])
+			}
+			out[header] = append(out[header], cells)
 		}
+	}
+	for header := range out {
+		out[header] = out[header][1:] // without the names of the columns
 	}
 	return out
 }()

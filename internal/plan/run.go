@@ -2,8 +2,7 @@ package plan
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
+	"reflect"
 
 	"dmgbench/internal/stats"
 	"dmgbench/internal/units"
@@ -16,7 +15,7 @@ const auto = "auto"
 const (
 	autoPrecision = units.Share(0.05)
 	autoRounds    = 30
-	maxRounds     = 10000
+	maxRounds     = 10000 // as the tags of [RunOptions] have it
 )
 
 // Steady is the value of precondition that writes to places until their rate is
@@ -67,125 +66,74 @@ func setDefault[V comparable](at *V, value V) {
 	}
 }
 
-var roundsKind = number[int](1, maxRounds)
-
-// roundsKey is a number of rounds, or "auto".
-func roundsKey() key[RunOptions] {
-	k := field("rounds", roundsKind, func(o *RunOptions) *int { return &o.Rounds }).or("3")
-	decode, encode := k.decode, k.encode
-	k.typ = "number or `\"auto\"`"
-	k.decode = func(r *reader, n *node, o *RunOptions) {
-		_, err := strconv.Atoi(n.text)
+// roundsCodec is a number of rounds, or "auto".
+func roundsCodec() codec {
+	out := kindCodec(number(1, maxRounds))
+	decode, encode := out.decode, out.encode
+	out.typ, out.whole = "number or `\"auto\"`", true
+	out.decode = func(r *reader, n *node, v reflect.Value) {
 		switch {
-		case n.kind == stringNode && n.text == auto:
-			o.Auto = true
-		case n.kind == stringNode && err != nil:
-			r.problem(n.off, "rounds", "rounds: %q is not accepted here", n.text).
-				hintf(`accepted: a whole number, or "auto"`)
+		case n.kind != stringNode:
+			decode(r, n, v.FieldByName("Rounds"))
+		case n.text == auto:
+			v.FieldByName("Auto").SetBool(true)
 		default:
-			decode(r, n, o)
+			r.bad(n, `rounds: want a whole number or "auto", this is %q`, n.text)
 		}
 	}
-	k.encode = func(o *RunOptions) (string, bool) {
-		if o.Auto {
+	out.encode = func(v reflect.Value) (string, bool) {
+		if v.FieldByName("Auto").Bool() {
 			return tomlString(auto), true
 		}
-		return encode(o)
+		return encode(v.FieldByName("Rounds"))
 	}
-	k.json = func() map[string]any {
-		return map[string]any{"anyOf": []any{roundsKind.json, map[string]any{"const": auto}}}
+	out.json = func() map[string]any {
+		return map[string]any{"anyOf": []any{out.value.json, map[string]any{"const": auto}}}
 	}
-	return k
+	return out
 }
 
-// requirements are the host facts that a plan may require.
-var requirements = []struct {
-	name  string
-	value *scalar
-}{
-	{"power", enum("ac", "battery").scalar}, {"low_power", enum("off", "on").scalar},
-	{"thermal", enum("nominal").scalar}, {"os", enum("macos", "linux").scalar},
-	{"memory_pressure", enum("normal").scalar}, {"virtual", enum("no", "yes").scalar},
-	{"translated", enum("no", "yes").scalar}, {"busy", enum("no").scalar},
-	{"medium", enum("ssd", "hdd", "memory").scalar}, {"location", enum("internal", "external").scalar},
-	{"cpus", number[int](1, 4096).scalar}, {"memory", sizeKind.scalar},
+// requirements are the host facts that a plan may require, with their kinds as
+// tags name them.
+var requirements = [][2]string{
+	{"power", "ac|battery"}, {"low_power", "off|on"}, {"thermal", "nominal|"}, {"os", "macos|linux"},
+	{"memory_pressure", "normal|"}, {"virtual", "no|yes"}, {"translated", "no|yes"}, {"busy", "no|"},
+	{"medium", "ssd|hdd|memory"}, {"location", "internal|external"}, {"cpus", "1..4096"}, {"memory", "size"},
 }
 
-// findRequirement is the type of a requirement, nil for an unknown name.
-func findRequirement(name string) *scalar {
-	for _, q := range requirements {
-		if q.name == name {
-			return q.value
-		}
-	}
-	return nil
-}
-
-var requireTable = table[RunOptions]{name: "require", open: &openKeys[RunOptions]{
-	names: func() []string {
-		out := make([]string, len(requirements))
-		for i, q := range requirements {
-			out[i] = q.name
-		}
-		return out
-	},
-	read: func(r *reader, n *node, o *RunOptions) bool {
-		value := findRequirement(n.name)
-		if value == nil {
-			return false
-		}
-		if text, ok := r.scalar(n, n.name, value); ok {
-			o.Require = append(o.Require, KeyValue{n.name, text})
-		}
-		return true
-	},
-	json: func(name string) map[string]any { return findRequirement(name).json },
-}}
-
-// requireKey is the table of requirements. Its canonical form keeps the order
+// requireCodec is the table of requirements. Its canonical form keeps the order
 // in which the plan has them.
-func requireKey() key[RunOptions] {
-	k := tableField("require", &requireTable, func(o *RunOptions) *RunOptions { return o },
-		func(o *RunOptions) bool { return len(o.Require) > 0 })
-	k.encode = func(o *RunOptions) (string, bool) {
-		var lines []string
-		for _, kv := range o.Require {
-			lines = append(lines, kv.Key+" = "+findRequirement(kv.Key).toml(kv.Value))
-		}
-		return inlineOf(lines), len(lines) > 0
+func requireCodec() codec {
+	t := &table{name: "require"}
+	for _, q := range requirements {
+		k := findKind(q[1], nil)
+		t.keys = append(t.keys, key{name: q[0], codec: codec{value: k, json: func() map[string]any { return k.json },
+			decode: func(r *reader, n *node, v reflect.Value) {
+				text, bad := k.read(n)
+				if bad != nil {
+					r.invalidValue(n, bad)
+				}
+				v.Set(reflect.Append(v, reflect.ValueOf(KeyValue{n.name, text})))
+			}}})
 	}
-	return k
+	return codec{typ: "table", decode: t.read, json: t.schema,
+		encode: func(v reflect.Value) (string, bool) {
+			var lines []string
+			for _, kv := range v.Interface().([]KeyValue) {
+				lines = append(lines, kv.Key+" = "+t.key(kv.Key).value.toml(kv.Value))
+			}
+			return inlineOf(lines), len(lines) > 0
+		}}
 }
 
 var estimators = []string{"aggregate", "mean", "median", "trimmed", "theil-sen", "least-squares", "weighted"}
-
-var runTable = table[RunOptions]{name: "[run]", keys: []key[RunOptions]{
-	roundsKey(),
-	field("max_rounds", roundsKind, func(o *RunOptions) *int { return &o.MaxRounds }),
-	field("max_time", spanKind, func(o *RunOptions) *units.Duration { return &o.MaxTime }),
-	field("max_written", sizeKind, func(o *RunOptions) *units.Bytes { return &o.MaxWritten }),
-	field("baseline", flagKind, func(o *RunOptions) *bool { return &o.Baseline }).or("true").always(),
-	field("canary", flagKind, func(o *RunOptions) *bool { return &o.Canary }).or("true").always(),
-	field("seed", number[uint64](0, 1<<63-1), func(o *RunOptions) *uint64 { return &o.Seed }).or("1").always(),
-	requireKey(),
-	field("estimator", enum(estimators...), func(o *RunOptions) *string { return &o.Estimator }).or(`"aggregate"`),
-	field("fits_in", shareKind, func(o *RunOptions) *units.Share { return &o.FitsIn }).or(`"98%"`),
-	field("precision", shareKind, func(o *RunOptions) *units.Share { return &o.Precision }),
-	field("precondition", enum("none", Steady), func(o *RunOptions) *string { return &o.Precondition }),
-	field("steady_window", number[int](5, 1000), func(o *RunOptions) *int { return &o.SteadyWindow }),
-	field("steady_limit", shareKind, func(o *RunOptions) *units.Share { return &o.SteadyLimit }),
-	field("steady_file", sizeKind, func(o *RunOptions) *units.Bytes { return &o.SteadyFile }),
-	field("steady_max_time", spanKind, func(o *RunOptions) *units.Duration { return &o.SteadyTime }),
-	field("steady_max_written", sizeKind, func(o *RunOptions) *units.Bytes { return &o.SteadyWritten }),
-}, finish: finishRun}
 
 // finishRun fills in what rounds = "auto" and precondition = "steady" need, and
 // refuses their limits without them.
 func finishRun(r *reader, n *node, o *RunOptions) {
 	if o.Auto {
-		if at := n.get("precision"); at != nil && o.Precision == 0 && at.kind == stringNode {
-			r.bad(at, `precision: rounds = "auto" continues until intervals are narrow, and no interval is as narrow `+
-				`as 0%%`).
+		if at := n.get("precision"); at != nil && o.Precision == 0 {
+			r.bad(at, `precision: no interval is as narrow as 0%%, at which rounds = "auto" would end`).
 				hintf(`want more than 0%%, or a number of rounds`)
 		}
 		o.setAuto()
@@ -199,11 +147,8 @@ func finishRun(r *reader, n *node, o *RunOptions) {
 		r.refuseKeys(n, `precondition = "steady"`, "steady_window", "steady_limit", "steady_file", "steady_max_time",
 			"steady_max_written")
 	}
-	switch at := n.get("fits_in"); {
-	case at != nil && o.FitsIn > 1:
-		r.bad(at, "fits_in: %s is more than the volume", o.FitsIn)
-	case at != nil && o.FitsIn == 0 && at.kind == stringNode && strings.Trim(at.text, "0.% ") == "":
-		r.bad(at, "fits_in: %s leaves no room for files", o.FitsIn)
+	if at := n.get("fits_in"); at != nil && (o.FitsIn > 1 || o.FitsIn == 0) {
+		r.bad(at, "fits_in: want more than 0%% and at most 100%%")
 	}
 }
 

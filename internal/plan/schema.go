@@ -3,25 +3,26 @@ package plan
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
 	"strconv"
 )
 
 // schema is the JSON Schema of a table.
-func (t *table[T]) schema() map[string]any {
+func (t *table) schema() map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, k := range t.keys {
 		s := maps.Clone(k.json())
-		if k.fallback != "" {
-			s["default"] = jsonOf(constant(k.fallback))
+		if k.fallback != nil {
+			s["default"] = jsonOf(k.fallback)
 		}
 		if k.required {
 			required = append(required, k.name)
 		}
-		properties[k.name] = s
-	}
-	if t.open != nil {
-		for _, name := range t.open.names() {
-			properties[name] = t.open.json(name)
+		if k.names == nil {
+			properties[k.name] = s
+		}
+		for _, name := range k.names {
+			properties[name] = s
 		}
 	}
 	out := objectSchema(properties, false)
@@ -30,6 +31,9 @@ func (t *table[T]) schema() map[string]any {
 	}
 	return out
 }
+
+// schemaReference is the JSON Schema of a value that $defs describes.
+func schemaReference(name string) map[string]any { return map[string]any{"$ref": "#/$defs/" + name} }
 
 // objectSchema describes a table; additional is false, or the schema of all
 // other keys.
@@ -106,7 +110,7 @@ func selectorSchema() map[string]any {
 func stepSchema() map[string]any {
 	var shapes []any
 	for i := range stepKinds {
-		shape := stepKinds[i].table().schema()
+		shape := stepKinds[i].table.schema()
 		shape["properties"].(map[string]any)["do"] = map[string]any{"const": stepKinds[i].do}
 		shapes = append(shapes, shape)
 	}
@@ -124,9 +128,9 @@ func JSONSchema() []byte {
 	root["$defs"] = map[string]any{
 		"figure":   map[string]any{"type": []string{"string", "number"}},
 		"selector": selectorSchema(),
-		"operand":  operandTable.schema(),
-		"line":     lineTable.schema(),
-		"test":     assertTable.schema(),
+		"operand":  tables[reflect.TypeFor[Operand]()].schema(),
+		"line":     tables[reflect.TypeFor[TableLine]()].schema(),
+		"test":     tables[reflect.TypeFor[Assert]()].schema(),
 		"step":     stepSchema(),
 	}
 	out, err := json.MarshalIndent(root, "", "  ")

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,16 +24,13 @@ type Choice struct {
 // selectorKey is a key of selectors with the type of its values.
 type selectorKey struct {
 	name  string
-	value *scalar
+	value *kind
 	// samples: picks steps or samples of a case, not cases
 	samples bool
 }
 
-var countKind = number[int](0, 1<<40)
-
 var sampleKeys = []selectorKey{
-	{"phase", nameText.scalar, true}, {"cycle", countKind.scalar, true}, {"file_size", sizeKind.scalar, true},
-	{"set", countKind.scalar, true},
+	{"phase", nameText, true}, {"cycle", countKind, true}, {"file_size", sizeKind, true}, {"set", countKind, true},
 }
 
 // findSelectorKey is the key of that name; manual are the manual axes of the
@@ -40,13 +38,13 @@ var sampleKeys = []selectorKey{
 func findSelectorKey(name string, manual []string) (k selectorKey, ok bool) {
 	switch s := findSetting(name); {
 	case name == "baseline":
-		return selectorKey{name, flagKind.scalar, false}, true
+		return selectorKey{name, flagKind, false}, true
 	case name == "format":
-		return selectorKey{name, anyFormat.scalar, false}, true
+		return selectorKey{name, anyFormat, false}, true
 	case s != nil:
 		return selectorKey{name, s.value, false}, true
 	case slices.Contains(manual, name):
-		return selectorKey{name, looseKind.scalar, false}, true
+		return selectorKey{name, looseKind, false}, true
 	}
 	if i := slices.IndexFunc(sampleKeys, func(k selectorKey) bool { return k.name == name }); i >= 0 {
 		return sampleKeys[i], true
@@ -56,11 +54,11 @@ func findSelectorKey(name string, manual []string) (k selectorKey, ok bool) {
 
 // valueKind is the type of a selector key's values; a key that is unknown is a
 // manual axis.
-func valueKind(key string) *scalar {
+func valueKind(key string) *kind {
 	if k, ok := findSelectorKey(key, nil); ok {
 		return k.value
 	}
-	return looseKind.scalar
+	return looseKind
 }
 
 // selectorNames are the keys that a selector may have, for hints.
@@ -74,27 +72,29 @@ func (r *reader) selectorNames(samples bool) []string {
 	return append(out, r.manual...)
 }
 
-// selector reads a table of choices; samples is whether keys such as phase are
-// accepted.
-func (r *reader) selector(n *node, what string, samples bool) Selector {
+// selectorCodec reads a table of choices; samples is whether keys such as phase
+// are accepted.
+func selectorCodec(samples bool) codec {
+	return codec{typ: "selector", plural: "selectors",
+		decode: func(r *reader, n *node, v reflect.Value) { v.Set(reflect.ValueOf(r.selector(n, samples))) },
+		encode: func(v reflect.Value) (string, bool) { return v.Interface().(Selector).toml(), v.Len() > 0 },
+		json:   func() map[string]any { return schemaReference("selector") }}
+}
+
+// selector reads a table of choices.
+func (r *reader) selector(n *node, samples bool) Selector {
 	if n.kind != tableNode {
-		r.bad(n, "%s: want a selector such as { format = \"UDSB\" }, this is %s", what, n.kind)
+		r.bad(n, "%s: want a selector such as { format = \"UDSB\" }, this is %s", n.name, n.kind)
 		return nil
 	}
 	var out Selector
 	for _, p := range n.pairs {
 		k, ok := findSelectorKey(p.name, r.manual)
-		switch {
-		case !ok:
-			r.badKey(p, "%s: unknown selector key %q", what, p.name).
-				suggest(p.name, "accepted: ", r.selectorNames(samples))
-		case k.samples && !samples:
-			r.badKey(p, "%s: %q picks samples, not cases", what, p.name).
-				hintf("accepted: %s", strings.Join(r.selectorNames(false), ", "))
-		default:
-			if c, ok := r.choice(p, k); ok {
-				out = append(out, c)
-			}
+		if !ok || k.samples && !samples {
+			r.badKey(p, "%s: unknown selector key %q", n.name, p.name).
+				suggest(p.name, "accepted: ", func() []string { return r.selectorNames(samples) })
+		} else if c, ok := r.choice(p, k); ok {
+			out = append(out, c)
 		}
 	}
 	return out
@@ -109,13 +109,16 @@ func (r *reader) choice(n *node, k selectorKey) (Choice, bool) {
 			r.bad(n, "%s: an empty list matches no case", n.name)
 			return Choice{}, false
 		}
-		r.checkDistinct(n, n.name)
+		r.checkDistinct(n)
 	}
 	c := Choice{Key: k.name}
 	for _, it := range items {
-		if text, ok := r.scalar(it, k.name, k.value); ok {
-			c.Values = append(c.Values, text)
+		text, bad := k.value.read(it)
+		if bad != nil {
+			r.invalidValue(it, bad)
+			continue
 		}
+		c.Values = append(c.Values, text)
 	}
 	return c, len(c.Values) == len(items)
 }
@@ -235,13 +238,13 @@ func sameValue(key, a, b string) bool {
 		return true
 	}
 	switch t := valueKind(key); {
-	case t == bandKind.scalar:
+	case t == bandKind:
 		return sameSize(bandText(a), bandText(b))
 	case t.words != nil:
 		return strings.EqualFold(unalias(a), unalias(b))
 	case t.node == intNode:
 		return sameNumber(a, b)
-	case t == looseKind.scalar:
+	case t == looseKind:
 		return sameNumber(a, b) || sameSize(a, b)
 	case t.name == sizeKind.name:
 		return sameSize(a, b)
@@ -296,13 +299,12 @@ func (p *Plan) ParseSelector(text string) (Selector, error) {
 		if !ok || root.get(key) != nil {
 			return nil, &SelectorError{Text: text, Cause: "want key=value[,key=value…], each key once"}
 		}
-		values := &node{kind: arrayNode, name: key}
+		values := root.add(&node{kind: arrayNode, name: key})
 		for v := range strings.SplitSeq(value, "|") {
 			values.items = append(values.items, flagNode(key, strings.TrimSpace(v)))
 		}
-		root.add(values)
 	}
-	s := r.selector(root, "--only", false)
+	s := r.selector(root, false)
 	if ps := r.problems(); ps != nil {
 		cause := ps.Items[0].Message
 		if hint := ps.Items[0].Hint; hint != "" {
@@ -317,7 +319,7 @@ func (p *Plan) ParseSelector(text string) (Selector, error) {
 // type.
 func flagNode(key, value string) *node {
 	t := valueKind(key)
-	n := &node{kind: stringNode, text: value}
+	n := &node{kind: stringNode, name: key, text: value}
 	if t.node == boolNode && (value == "true" || value == "false") || t.node == intNode && isPlainNumber(value) {
 		n.kind = t.node
 	}

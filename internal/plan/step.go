@@ -1,9 +1,15 @@
 package plan
 
 import (
+	_ "embed"
 	"fmt"
+	"path"
+	"reflect"
 	"slices"
 	"strings"
+	"text/template"
+
+	"dmgbench/internal/units"
 )
 
 // need is the state in which a kind of step needs its container, as
@@ -29,26 +35,23 @@ const (
 	changesVolume         // files of the volume, and so the image
 )
 
-// stepKind is one row of the registry of steps.
+// stepKind is one row of the registry of steps. prose.tmpl has a sentence for
+// each, keys.md its meaning.
 type stepKind struct {
-	do string
-	// about: for docs/plan-language.md
-	about string
+	do    string
 	needs need
-	// keys: in addition to those of every step
-	keys []key[Step]
+	// keys: in addition to those of every step: a field of Step and its tag, see
+	// key
+	keys []string
 	// finish: finish checks conditions between keys and fills in defaults that
 	// depend on other keys.
 	finish func(r *reader, n *node, s *Step)
-	// prose: prose describes the step; image is the container that it acts on,
-	// in words.
-	prose func(s *Step, image string) string
-	// check, advance: check reports what is wrong with the step when it is
-	// reached, advance then changes the state. Both may be nil.
-	check, advance func(f *stepChecker, s *Step, b *containerState)
-	// estimate: estimate adds what the step moves to b and t, nil: it moves no
-	// bytes.
-	estimate func(e *estimator, s *Step, b *containerEstimate, t *StepTotal)
+	// check: check reports what is wrong with the step when it is reached; nil:
+	// nothing more than its state.
+	check func(f *stepChecker, s *Step, c *container)
+	// follow: follow changes the container and adds what the step moves to t;
+	// nil: it does neither.
+	follow func(e *estimator, s *Step, c *container, t *StepTotal)
 
 	changes change
 	// fills: may overfill the volume
@@ -65,10 +68,133 @@ type stepKind struct {
 	needsPhase bool
 	// noExpect: cannot be expected to fail
 	noExpect bool
+
+	table *table
 }
+
+// Keys that several kinds of step share.
+const (
+	stepWorkers = "Workers workers 1..1024"
+	stepSync    = "Sync sync sync"
+	stepCache   = "Cache cache cache"
+	stepBlock   = "Block block size"
+	stepBatch   = "Batch batch last|all"
+	stepAs      = "As as name !"
+	stepPlace   = "Place place place"
+	stepFrom    = "From from path !"
+	stepTo      = "To to path !"
+	stepTimes   = "Times times 1..100000"
+	innerSteps  = "Steps steps min=1 !"
+)
 
 // stepKinds is the registry, see stepRows.
 var stepKinds []stepKind
+
+// stepRows lists every kind of step. It is a function because the functions of
+// its rows refer to the registry.
+func stepRows() []stepKind {
+	return []stepKind{
+		{do: "create", needs: needsNew,
+			follow: func(_ *estimator, _ *Step, c *container, _ *StepTotal) { c.made = true }},
+		{do: "attach", needs: needsDetached,
+			keys: []string{"Mount mount =true", "Verify verify", "ReadOnly read_only =false"}, follow: followAttach},
+		{do: "detach", needs: needsAttached,
+			follow: func(_ *estimator, _ *Step, c *container, _ *StepTotal) {
+				c.attached, c.mounted, c.readOnly = false, false, false
+			}},
+		{do: "remount", needs: needsVolume, keys: []string{stepTimes + " =1", "AtLeast settle time"},
+			follow: followTrim},
+		{do: "settle", needs: needsCreated, finish: finishSettle,
+			keys: []string{"AtLeast at_least time", "UntilStable until_stable", "AtMost at_most span"}},
+		{do: "mkdir", needs: needsVolume, changes: changesVolume, keys: []string{"Dir dir path !"},
+			check:  (*stepChecker).checkFolder,
+			follow: func(_ *estimator, s *Step, c *container, _ *StepTotal) { c.folders[path.Clean(s.Dir)] = true }},
+		{do: "write", needs: needsVolume, changes: changesVolume, fills: true, files: true,
+			keys:  []string{"Files files name", stepWorkers, stepSync, stepCache, stepBlock},
+			check: (*stepChecker).checkFiles, follow: (*estimator).write},
+		{do: "read", needs: needsVolume, files: true,
+			keys: []string{stepBatch + " =last", "Order order same-as-written|shuffled|as-listed =same-as-written",
+				stepWorkers, stepCache, stepBlock},
+			check: (*stepChecker).checkPool, follow: (*estimator).read},
+		{do: "verify", needs: needsVolume, unique: true, keys: []string{stepBatch + " =last"},
+			check: (*stepChecker).checkPool, follow: (*estimator).read},
+		{do: "delete", needs: needsVolume, changes: changesVolume, finish: finishDelete,
+			keys: []string{"All all", "LastSets last_sets 1..100000", "Largest largest 1..1000000",
+				"Every every_other", "Share share", stepBatch},
+			check: (*stepChecker).checkPool, follow: (*estimator).remove},
+		{do: "trim", needs: needsVolume, changes: changesVolume, imageOnly: true, follow: followTrim},
+		{do: "compact", needs: needsDetached, changes: changesImage, imageOnly: true,
+			keys: []string{"Battery battery refuse|allow =refuse"}, follow: followTrim},
+		{do: "resize", needs: needsDetached, changes: changesImage, fills: true, imageOnly: true,
+			keys: []string{"Size size !"}, check: (*stepChecker).checkResize,
+			follow: func(_ *estimator, s *Step, c *container, _ *StepTotal) { c.size = s.Size }},
+		{do: "convert", needs: needsDetached, imageOnly: true,
+			keys: []string{stepAs, "Format format format", "Encryption encryption encryption =none",
+				"BandSize band_size band =default", stepPlace},
+			check: (*stepChecker).checkConvert, follow: (*estimator).deriveContainer},
+		{do: "transfer", needs: needsDetached, imageOnly: true, keys: []string{stepAs, stepPlace},
+			check: (*stepChecker).checkName, follow: (*estimator).deriveContainer},
+		{do: "check", needs: needsUnmounted, imageOnly: true,
+			keys: []string{"What what container|volume =volume", "Repair repair"}},
+		{do: "damage", needs: needsDetached, imageOnly: true, untimed: true,
+			keys:  []string{stepAs, "Kind kind header|band-missing|table|truncated|volume !"},
+			check: (*stepChecker).checkName, follow: (*estimator).deriveContainer},
+		{do: "xattr", needs: needsCreated, imageOnly: true, untimed: true, finish: finishXattr,
+			keys: []string{"Action action list|set|remove !", "Attr attr text", "Value value text"}},
+		{do: "measure", needs: needsCreated, untimed: true, needsPhase: true},
+		{do: "copy", needs: needsVolume, changes: changesVolume, fills: true, files: true,
+			keys:  []string{stepFrom, stepTo, stepSync, stepCache, stepBlock},
+			check: (*stepChecker).checkCopy, follow: (*estimator).copyFile},
+		{do: "stream", needs: needsVolume, changes: changesVolume, fills: true, files: true,
+			keys: []string{stepFrom, stepTo, "Direction direction compress|decompress =compress", "Codec codec codec",
+				"Level level 1..22", "Threads threads 1..1024"},
+			check: (*stepChecker).checkCopy, follow: (*estimator).copyFile},
+		{do: "pause", needs: needsNone, untimed: true, noExpect: true, keys: []string{"Message message words !"}},
+		{do: "repeat", needs: needsNone, untimed: true, keys: []string{stepTimes + " !", innerSteps}},
+		{do: "parallel", needs: needsNone, keys: []string{innerSteps}},
+	}
+}
+
+// addStepTables makes the table of keys of each kind of step.
+func addStepTables() {
+	for i := range stepKinds {
+		k := &stepKinds[i]
+		k.table = &table{name: k.do, keys: stepKeys(append(commonStepKeys(k), k.keys...))}
+		k.table.writes = func(v reflect.Value, name string, has bool) bool {
+			s := v.Addr().Interface().(*Step)
+			return has || name == "value" && s.Action == "set" // even if it is empty
+		}
+		if k.finish != nil {
+			k.table.finish = func(r *reader, n *node, v reflect.Value) { k.finish(r, n, v.Addr().Interface().(*Step)) }
+		}
+	}
+}
+
+// stepKeys are the keys of fields of Step with their tags.
+func stepKeys(tags []string) []key {
+	out := make([]key, len(tags))
+	for i, tag := range tags {
+		field, rest, _ := strings.Cut(tag, " ")
+		out[i] = newKey(reflect.TypeFor[Step](), field, rest)
+	}
+	return out
+}
+
+// commonStepKeys are keys of every step that k is no exception of; the zero row
+// gives all.
+func commonStepKeys(k *stepKind) []string {
+	out := []string{"Do do do !", "Phase phase name"}
+	if k.needsPhase {
+		out[1] += " !"
+	}
+	if !k.noExpect {
+		out = append(out, "Expect expect ok|fail =ok")
+	}
+	if k.do == "" || k.needs != needsNew && k.needs != needsNone {
+		out = append(out, "On on name")
+	}
+	return out
+}
 
 // findStepKind is the row of that name, or nil.
 func findStepKind(do string) *stepKind {
@@ -78,65 +204,42 @@ func findStepKind(do string) *stepKind {
 	return nil
 }
 
-// stepNames are all kinds of step, in the order of the registry.
-func stepNames() []string {
-	out := make([]string, len(stepKinds))
-	for i, k := range stepKinds {
-		out[i] = k.do
-	}
-	return out
-}
-
-// stepNamesWith are the kinds that have a property.
-func stepNamesWith(has func(k stepKind) bool) []string {
-	return slices.DeleteFunc(stepNames(), func(do string) bool { return !has(*findStepKind(do)) })
-}
-
-// commonStepKeys are keys of every step that k is no exception of; nil gives
-// all.
-func commonStepKeys(k *stepKind) []key[Step] {
-	phase := field("phase", nameText, func(s *Step) *string { return &s.Phase })
-	if k != nil && k.needsPhase {
-		phase = phase.must()
-	}
-	out := []key[Step]{field("do", enum(stepNames()...), func(s *Step) *string { return &s.Do }).must(), phase}
-	if k == nil || !k.noExpect {
-		out = append(out, field("expect", enum("ok", "fail"), func(s *Step) *string { return &s.Expect }).or(`"ok"`))
-	}
-	if k == nil || k.needs != needsNew && k.needs != needsNone {
-		out = append(out, field("on", nameText, func(s *Step) *string { return &s.On }))
-	}
-	return out
-}
-
-// table is the table of keys of one kind of step.
-func (k *stepKind) table() *table[Step] {
-	return &table[Step]{name: k.do, keys: append(commonStepKeys(k), k.keys...), finish: k.finish}
-}
-
-// stepsField is a key with a list of steps.
-func stepsField[T any](at func(*T) *[]Step) key[T] {
-	return list[T, Step]{name: "steps", items: "steps", low: 1, at: at, read: (*reader).step, lines: true,
-		write: func(s *Step) string { return findStepKind(s.Do).table().inline(s) },
-		json:  func() map[string]any { return schemaReference("step") }}.key().must()
-}
-
-// step reads one step by the table of its kind. A step with errors stays in the
-// list, so that the others keep their places.
-func (r *reader) step(n *node, s *Step) bool {
-	s.Line, s.Column = r.place(n.off)
-	do := n.get("do")
-	switch {
-	case n.kind != tableNode:
-		r.problem(n.off, "", "want a step such as { do = \"write\" }, this is %s", n.kind)
-	case do == nil:
-		r.problem(n.off, "do", "a step without \"do\"").hintf("kinds: %s", strings.Join(stepNames(), ", "))
-	default:
-		if name, ok := r.scalar(do, "do", enum(stepNames()...).scalar); ok {
-			findStepKind(name).table().read(r, n, s)
+// stepNames are the kinds of step that has accepts, in the order of the
+// registry; nil accepts all.
+func stepNames(has func(k *stepKind) bool) (out []string) {
+	for i := range stepKinds {
+		if has == nil || has(&stepKinds[i]) {
+			out = append(out, stepKinds[i].do)
 		}
 	}
-	return true
+	return out
+}
+
+// stepCodec reads a step by the table of its kind. A step with errors stays in
+// the list, so that the others keep their places.
+func stepCodec() codec {
+	return codec{typ: "step", plural: "steps",
+		decode: func(r *reader, n *node, v reflect.Value) {
+			s := v.Addr().Interface().(*Step)
+			s.Line, s.Column = r.place(n.off)
+			do := n.get("do")
+			switch {
+			case n.kind != tableNode:
+				r.bad(n, "want a step such as { do = \"write\" }, this is %s", n.kind)
+			case do == nil:
+				r.bad(n, "a step without \"do\"").hintf("kinds: %s", strings.Join(stepNames(nil), ", "))
+			default:
+				if name, bad := kinds["do"].read(do); bad != nil {
+					r.invalidValue(do, bad)
+				} else {
+					findStepKind(name).table.read(r, n, v)
+				}
+			}
+		},
+		encode: func(v reflect.Value) (string, bool) {
+			return inlineOf(findStepKind(v.FieldByName("Do").String()).table.lines(v)), true
+		},
+		json: func() map[string]any { return schemaReference("step") }}
 }
 
 // makes is the format that a convert step makes in a case, "" of other steps
@@ -167,48 +270,93 @@ func walkCycles(steps []Step, cycles int, visit func(s *Step, cycles int)) {
 	}
 }
 
+// finishSettle checks the limits of settle; until_stable without at_most stops
+// after five minutes.
+func finishSettle(r *reader, n *node, s *Step) {
+	switch {
+	case s.AtLeast == 0 && !s.UntilStable:
+		r.bad(n, "settle does not wait").hintf("give at_least, until_stable or both")
+	case n.get("at_most") != nil && !s.UntilStable:
+		r.badKey(n.get("at_most"), "at_most has no meaning without until_stable")
+	case s.AtMost > 0 && s.AtMost < s.AtLeast:
+		r.bad(n.get("at_most"), "at_most %s is shorter than at_least %s", s.AtMost, s.AtLeast)
+	}
+	if s.UntilStable && s.AtMost == 0 {
+		s.AtMost = max(units.Duration(5*60e9), s.AtLeast)
+	}
+}
+
+// finishDelete checks that files are chosen in one way, and fills in the batch
+// they are chosen from.
+func finishDelete(r *reader, n *node, s *Step) {
+	given := 0
+	for _, set := range []bool{s.All, s.LastSets > 0, s.Largest > 0, s.Every, s.Share > 0} {
+		if set {
+			given++
+		}
+	}
+	fromLast := s.LastSets > 0 || s.Largest > 0
+	switch {
+	case given != 1:
+		r.bad(n, "delete needs exactly one way to choose files, this has %d", given).
+			hintf("all = true, last_sets = 8, largest = 40, every_other = true or share = \"30%%\"")
+	case s.Share > 1:
+		r.bad(n.get("share"), "share: %s is more than all files", s.Share)
+	case s.Batch == "all" && fromLast:
+		r.bad(n.get("batch"), "delete: last_sets and largest choose from the last batch")
+	}
+	if s.Batch == "" {
+		s.Batch = map[bool]string{true: "last", false: "all"}[fromLast]
+	}
+}
+
+// finishXattr checks that the action has the name and value that it needs.
+func finishXattr(r *reader, n *node, s *Step) {
+	for name, missing := range map[string]bool{"attr": s.Attr == "" && s.Action != "list" && s.Action != "",
+		"value": s.Action == "set" && n.get("value") == nil} {
+		if missing {
+			r.bad(n, "xattr: %q needs %q", s.Action, name)
+		}
+	}
+}
+
+//go:embed prose.tmpl
+var proseText string
+
+// prose has a template for each kind of step and for parts of a plan.
+var prose = template.Must(template.New("prose").Funcs(template.FuncMap{
+	"yes": func(flag *bool) bool { return flag != nil && *flag },
+	"no":  func(flag *bool) bool { return flag != nil && !*flag },
+	// counted: without the number one: "set", "3 sets"
+	"counted": func(n int, noun string) string { return strings.TrimPrefix(plural(n, noun), "1 ") },
+	"trim":    strings.TrimSuffix, "smallest": slices.Min[[]units.Bytes], "largest": slices.Max[[]units.Bytes],
+}).Parse(proseText))
+
+// executeProse is the text of a template.
+func executeProse(name string, data any) string {
+	var b strings.Builder
+	if err := prose.ExecuteTemplate(&b, name, data); err != nil {
+		panic(fmt.Sprintf("describing %s: %v", name, err))
+	}
+	return b.String()
+}
+
 // Prose describes in a sentence what a step does, as a methods section prints
 // it, without number and full stop: "write 160 files to it". Settings of the
 // case (workers, sync, cache …) are mentioned where the step overrides them.
 // Steps inside a repeat or parallel are not described: the caller prints them
 // below it.
 func (s *Step) Prose() string {
-	k := findStepKind(s.Do)
-	if k == nil {
+	if findStepKind(s.Do) == nil {
 		return s.Do
 	}
 	image := "the image"
 	if s.On != "" {
 		image = "“" + s.On + "”"
 	}
-	text := k.prose(s, image)
-	if with := s.overrides(); len(with) > 0 {
-		text += ", with " + strings.Join(with, ", ")
-	}
-	if s.Expect == "fail" {
-		text += "; this has to fail"
-	}
-	return text
+	data := struct {
+		*Step
+		Image string
+	}{s, image}
+	return executeProse(s.Do, data) + executeProse("overrides", data)
 }
-
-// overrides are the settings of the case that the step has values of its own
-// for.
-func (s *Step) overrides() []string {
-	var with []string
-	add := func(set bool, format string, value any) {
-		if set {
-			with = append(with, fmt.Sprintf(format, value))
-		}
-	}
-	add(s.Workers > 0, "workers %d", s.Workers)
-	add(s.Sync != "", "sync %s", s.Sync)
-	add(s.Cache != "", "cache %s", s.Cache)
-	add(s.Block > 0, "block %s", s.Block)
-	add(s.Codec != "", "codec %s", s.Codec)
-	add(s.Level > 0, "level %d", s.Level)
-	add(s.Threads > 0, "%s", counted(s.Threads, "thread"))
-	return with
-}
-
-// counted is plural without the number one: "set", "3 sets".
-func counted(n int, noun string) string { return strings.TrimPrefix(plural(n, noun), "1 ") }

@@ -3,11 +3,7 @@ package plan
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"regexp"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2/unstable"
 )
@@ -41,13 +37,16 @@ type node struct {
 	off int
 	// key: byte offset of the key, or of the value where there is none
 	key int
-	// name: the key, "" for items of a list
+	// name: the key, of items that of their list
 	name  string
 	items []*node
 	// pairs: of a table, in the order written
 	pairs []*node
 	index map[string]*node
 
+	// invalid: decoding found errors inside: it is not checked further, since
+	// more findings would follow from these errors
+	invalid bool
 	// origin: decides what may still be added to a table
 	origin tableOrigin
 }
@@ -113,104 +112,40 @@ func (n *node) at(path ...any) *node {
 type treeBuilder struct {
 	r      *reader
 	parser unstable.Parser
-	// base: offset of the parser's input in the text
-	base int
 	// root: of the whole file
 	root *node
 	// table: that key-value lines go to; nil after an invalid header
 	table *node
 }
 
-// parseTree turns the text into a tree. After a syntax error, which is
-// reported, it continues at the next table header, so that one mistake does not
-// hide the others.
+// parseTree turns the text into a tree. It ends at the first syntax error,
+// which is reported.
 func (r *reader) parseTree() *node {
 	g := treeBuilder{r: r, root: &node{kind: tableNode, origin: headerTable}}
 	g.table = g.root
-	for g.base = r.bom; g.base < len(r.text); {
-		g.parser.Reset(r.text[g.base:])
-		for g.parser.NextExpression() {
-			g.addExpression(g.parser.Expression())
-		}
-		err := g.parser.Error()
-		if err == nil {
-			break
-		}
-		r.broken = true
-		at := g.reportSyntax(err)
-		next := nextHeader(r.text, at)
-		if next < 0 {
-			break
-		}
-		g.base = next
+	g.parser.Reset(r.text[r.bom:])
+	for g.parser.NextExpression() {
+		g.addExpression(g.parser.Expression())
+	}
+	if err := g.parser.Error(); err != nil {
+		g.reportSyntax(err)
 	}
 	return g.root
 }
 
-// syntax reports a parser error and returns its offset in the text.
-func (g *treeBuilder) reportSyntax(err error) int {
-	at := len(g.r.text)
-	message := err.Error()
+// reportSyntax reports a parser error.
+func (g *treeBuilder) reportSyntax(err error) {
+	at, message := len(g.r.text), err.Error()
 	if pe, ok := errors.AsType[*unstable.ParserError](err); ok {
 		message = pe.Message
-		if off, ok := subslice(g.parser.Data(), pe.Highlight); ok {
-			at = g.base + off
+		if off := cap(g.parser.Data()) - cap(pe.Highlight); pe.Highlight != nil && off >= 0 {
+			at = min(g.r.bom+off, at)
 		}
 	}
-	message = strings.TrimPrefix(message, "toml: ")
-	if c, n := utf8.DecodeRune(g.r.text[at:]); n > 1 { // the parser names the first byte of what is one character
-		message = oneByte.ReplaceAllLiteralString(message, fmt.Sprintf("%#U", c))
-	}
-	g.r.problem(at, "", "the text is not valid TOML: %s", message).Hint = syntaxHint(g.r.text, at, message)
-	return at
-}
-
-var oneByte = regexp.MustCompile(`U\+00[89A-F][0-9A-F]( '.')?`)
-
-// syntaxHint guesses what was meant from where the parser stopped.
-func syntaxHint(text []byte, at int, message string) string {
-	start := bytes.LastIndexByte(text[:at], '\n') + 1
-	line := strings.TrimSpace(string(text[start:at]))
-	c, n := utf8.DecodeRune(text[at:])
-	switch {
-	case n > 0 && strings.ContainsRune("“”„‘’", c):
-		return "write straight quotes: \""
-	case bytes.HasPrefix(text[at:], []byte("True")) || bytes.HasPrefix(text[at:], []byte("False")):
-		return "write true or false"
-	case strings.Contains(message, "expected newline") && unicode.IsLetter(c):
-		return "write a value of several words in quotes, such as \"100 GB\""
-	case strings.HasSuffix(line, "=") && (unicode.IsLetter(c) || unicode.IsDigit(c)):
-		return "write text in quotes: \"…\""
-	case (strings.Contains(message, "start of key") || strings.Contains(message, "after key")) && c > unicode.MaxASCII:
-		return "keys are made of letters a to z, digits, _ and -"
-	}
-	return ""
-}
-
-// subslice is the offset of part in whole, if part is inside it.
-func subslice(whole, part []byte) (int, bool) {
-	off := cap(whole) - cap(part)
-	if part == nil || off < 0 || off > len(whole) {
-		return 0, false
-	}
-	return off, true
-}
-
-// nextHeader finds the first line after at that opens a table, or -1.
-func nextHeader(text []byte, at int) int {
-	for at < len(text) {
-		i := bytes.IndexByte(text[at:], '\n')
-		if i < 0 {
-			return -1
-		}
-		at += i + 1
-		line, _, _ := bytes.Cut(text[at:], []byte("\n"))
-		line = bytes.TrimSpace(line)
-		if bytes.HasPrefix(line, []byte("[")) && bytes.HasSuffix(bytes.SplitN(line, []byte("#"), 2)[0], []byte("]")) {
-			return at
-		}
-	}
-	return -1
+	g.r.broken = true
+	g.r.problem(at, "", "the text is not valid TOML: %s", strings.TrimPrefix(message, "toml: ")).
+		hintf("text and values with units are in straight quotes, such as \"100 GB\"; flags are true or false; " +
+			"keys are made of letters a to z, digits, _ and -")
 }
 
 // addExpression adds one line of the text to the tree. Lines after an invalid
@@ -221,10 +156,12 @@ func (g *treeBuilder) addExpression(n *unstable.Node) {
 		if g.table != nil {
 			g.addKeyValue(g.table, n)
 		}
-	case unstable.Table:
-		g.table = g.openTable(n, false)
-	case unstable.ArrayTable:
-		g.table = g.openTable(n, true)
+	case unstable.Table, unstable.ArrayTable:
+		parts := g.keyParts(n.Key())
+		last := parts[len(parts)-1]
+		if g.table = g.descend(g.root, parts[:len(parts)-1], implicitTable); g.table != nil {
+			g.table = g.openTable(g.table, last, n.Kind == unstable.ArrayTable)
+		}
 	}
 }
 
@@ -239,57 +176,52 @@ func (g *treeBuilder) keyParts(it unstable.Iterator) []keyPart {
 	var out []keyPart
 	for it.Next() {
 		k := it.Node()
-		off := g.base + int(k.Raw.Offset)
+		off := g.r.bom + int(k.Raw.Offset)
 		out = append(out, keyPart{string(k.Data), off, off + int(k.Raw.Length)})
 	}
 	return out
 }
 
-// openTable opens [a.b] or adds an item to [[a.b]] and returns the table.
-func (g *treeBuilder) openTable(n *unstable.Node, list bool) *node {
-	parts := g.keyParts(n.Key())
-	t := g.root
-	for _, p := range parts[:len(parts)-1] {
+// descend follows the first parts of a dotted key from t and makes the tables
+// that are missing: implicit ones for a header, dotted ones for a value, which
+// cannot be inside other tables. It is nil where a part cannot be entered.
+func (g *treeBuilder) descend(t *node, parts []keyPart, origin tableOrigin) *node {
+	for _, p := range parts {
 		next := t.get(p.name)
 		switch {
 		case next == nil:
-			next = t.add(&node{kind: tableNode, name: p.name, key: p.off, off: p.off})
-		case next.origin == tableList:
+			next = t.add(&node{kind: tableNode, name: p.name, key: p.off, off: p.off, origin: origin})
+		case origin == implicitTable && next.origin == tableList:
 			next = next.items[len(next.items)-1]
-		case next.kind != tableNode || next.origin == inlineTable:
+		case next.kind != tableNode, next.origin == inlineTable,
+			origin == dottedTable && next.origin != dottedTable:
 			g.reportTaken(p, next)
 			return nil
 		}
 		t = next
 	}
-	last := parts[len(parts)-1]
-	old := t.get(last.name)
-	if list {
-		return g.addItem(t, old, last)
-	}
-	if old == nil {
-		return t.add(&node{kind: tableNode, name: last.name, key: last.off, off: last.off, origin: headerTable})
-	}
-	if old.kind != tableNode || old.origin != implicitTable {
-		g.reportTaken(last, old)
-		return nil
-	}
-	old.origin, old.key, old.off = headerTable, last.off, last.off
-	return old
+	return t
 }
 
-// addItem adds a table to a list of tables [[a]].
-func (g *treeBuilder) addItem(t, old *node, p keyPart) *node {
-	if old == nil {
+// openTable opens the table [p] of t, or adds an item to the list [[p]].
+func (g *treeBuilder) openTable(t *node, p keyPart, list bool) *node {
+	old, opened := t.get(p.name), &node{kind: tableNode, name: p.name, key: p.off, off: p.off, origin: headerTable}
+	switch {
+	case list && old == nil:
 		old = t.add(&node{kind: arrayNode, name: p.name, key: p.off, off: p.off, origin: tableList})
-	}
-	if old.origin != tableList {
+		fallthrough
+	case list && old.origin == tableList:
+		old.items = append(old.items, opened)
+	case !list && old == nil:
+		t.add(opened)
+	case !list && old.kind == tableNode && old.origin == implicitTable:
+		old.origin, old.key, old.off = headerTable, p.off, p.off
+		return old
+	default:
 		g.reportTaken(p, old)
 		return nil
 	}
-	it := &node{kind: tableNode, key: p.off, off: p.off, origin: headerTable}
-	old.items = append(old.items, it)
-	return it
+	return opened
 }
 
 // reportTaken reports a key or table that the text has twice.
@@ -301,41 +233,25 @@ func (g *treeBuilder) reportTaken(p keyPart, old *node) {
 // addKeyValue adds key = value to table t; the key may be dotted.
 func (g *treeBuilder) addKeyValue(t *node, n *unstable.Node) {
 	parts := g.keyParts(n.Key())
-	for _, p := range parts[:len(parts)-1] {
-		next := t.get(p.name)
-		switch {
-		case next == nil:
-			next = t.add(&node{kind: tableNode, name: p.name, key: p.off, off: p.off, origin: dottedTable})
-		case next.kind != tableNode || next.origin != dottedTable:
-			g.reportTaken(p, next)
-			return
-		}
-		t = next
-	}
 	last := parts[len(parts)-1]
+	if t = g.descend(t, parts[:len(parts)-1], dottedTable); t == nil {
+		return
+	}
 	if old := t.get(last.name); old != nil {
 		g.reportTaken(last, old)
 		return
 	}
-	v := g.convert(n.Value(), g.afterEquals(last.end))
-	v.name, v.key = last.name, last.off
+	v := g.convert(n.Value(), last.name, g.afterEquals(last.end))
+	v.key = last.off
 	t.add(v)
 }
 
 // afterEquals is where the value of a key that ends at off begins; the parser
 // gives lists no position of their own.
 func (g *treeBuilder) afterEquals(off int) int {
-	text := g.r.text
-	for off < len(text) && (text[off] == ' ' || text[off] == '\t') {
-		off++
-	}
-	if off < len(text) && text[off] == '=' {
-		off++
-	}
-	for off < len(text) && (text[off] == ' ' || text[off] == '\t') {
-		off++
-	}
-	return off
+	rest := bytes.TrimLeft(g.r.text[off:], " \t")
+	rest = bytes.TrimLeft(bytes.TrimPrefix(rest, []byte("=")), " \t")
+	return len(g.r.text) - len(rest)
 }
 
 var scalarKinds = map[unstable.Kind]nodeKind{
@@ -344,23 +260,26 @@ var scalarKinds = map[unstable.Kind]nodeKind{
 	unstable.DateTime: timeNode,
 }
 
-// convert copies one value out of the parser's memory.
-func (g *treeBuilder) convert(n *unstable.Node, off int) *node {
+// convert copies one value out of the parser's memory. The items of a list have
+// its name; off is the place of a list.
+func (g *treeBuilder) convert(n *unstable.Node, name string, off int) *node {
+	out := &node{kind: arrayNode, name: name, origin: plainList}
+	if n.Kind != unstable.Array {
+		off = g.r.bom + int(n.Raw.Offset)
+	}
+	out.off, out.key = off, off
 	switch n.Kind {
 	case unstable.Array:
-		out := &node{kind: arrayNode, off: off, key: off, origin: plainList}
 		for it := n.Children(); it.Next(); {
-			out.items = append(out.items, g.convert(it.Node(), off))
+			out.items = append(out.items, g.convert(it.Node(), name, off))
 		}
-		return out
 	case unstable.InlineTable:
-		off = g.base + int(n.Raw.Offset)
-		out := &node{kind: tableNode, off: off, key: off, origin: inlineTable}
+		out.kind, out.origin = tableNode, inlineTable
 		for it := n.Children(); it.Next(); {
 			g.addKeyValue(out, it.Node())
 		}
-		return out
+	default:
+		out.kind, out.text = scalarKinds[n.Kind], string(n.Data)
 	}
-	off = g.base + int(n.Raw.Offset)
-	return &node{kind: scalarKinds[n.Kind], text: string(n.Data), off: off, key: off}
+	return out
 }
