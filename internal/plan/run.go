@@ -78,7 +78,7 @@ func roundsCodec() codec {
 		case n.text == auto:
 			v.FieldByName("Auto").SetBool(true)
 		default:
-			r.bad(n, `rounds: want a whole number or "auto", this is %q`, n.text)
+			r.bad(n, "rounds: %q is not accepted here", n.text).hintf(`accepted: a whole number, or "auto"`)
 		}
 	}
 	out.encode = func(v reflect.Value) (string, bool) {
