@@ -18,6 +18,10 @@ type State struct {
 	Warnings      []WarningRecord
 	Looks         []Look         // decisions on another round, in order
 	Preconditions []Precondition // in order
+	// Manual are the values of manual axes that pauses requested, by axis: a user
+	// who resumes after a pause has set them. After an interrupted session the
+	// positions are unknown, and every axis is requested again.
+	Manual map[string]string
 	// Paused is the pause after which the next session continues, nil if the
 	// run is not at one.
 	Paused *Pause
@@ -51,7 +55,8 @@ func Replay(recs []Record) (*State, error) {
 	if len(recs) == 0 || recs[0].Run == nil {
 		return nil, errNeverStarted("reading journal", JournalFile)
 	}
-	r := replay{State: State{Run: *recs[0].Run, Orders: map[int][]string{}}, cases: map[string]bool{}}
+	state := State{Run: *recs[0].Run, Orders: map[int][]string{}, Manual: map[string]string{}}
+	r := replay{State: state, cases: map[string]bool{}}
 	for _, c := range r.Run.Cases {
 		r.cases[c.ID] = true
 	}
@@ -92,7 +97,9 @@ func (r *replay) add(rec *Record) (err error) {
 	case *CaseEnd:
 		err = r.addCaseEnd(p)
 	case *Pause:
-		r.Paused = p
+		if r.Paused = p; p.Key != "" {
+			r.Manual[p.Key] = p.Value
+		}
 	case *Departure:
 		r.Departures = append(r.Departures, *p)
 	case *WarningRecord:
@@ -141,6 +148,9 @@ func (r *replay) closeSession(at time.Time, end, reason string) {
 	s := &r.Sessions[len(r.Sessions)-1]
 	if s.End == "" {
 		s.Finished, s.End, s.Reason = at, end, reason
+	}
+	if s.End != Paused {
+		clear(r.Manual)
 	}
 }
 

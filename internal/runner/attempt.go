@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"syscall"
 
 	"dmgbench/internal/engine"
@@ -16,29 +15,21 @@ import (
 // stopError ends the session because a place is full or gone, as an interrupt
 // does: no other case could be measured, and the run can be resumed when the
 // place is back or has space.
-type stopError struct{ err error }
-
-// Error is the text of the cause.
-func (e *stopError) Error() string { return e.err.Error() }
+type stopError struct{ error }
 
 // Unwrap is the cause, such as ENOSPC.
-func (e *stopError) Unwrap() error { return e.err }
+func (e *stopError) Unwrap() error { return e.error }
 
 // Stopped reports whether a run ended early because a place was full or gone.
 // Its folder contains what was measured.
-func Stopped(err error) bool {
-	_, ok := errors.AsType[*stopError](err)
-	return ok
-}
+func Stopped(err error) bool { return errors.As(err, new(*stopError)) }
 
-// Error names the action once, also if the cause does so.
-func (e *journalError) Error() string {
-	const doing = "writing the journal: "
-	return doing + strings.TrimPrefix(e.err.Error(), doing)
-}
+// journalError is a journal that cannot be written: the run stops, and the case
+// does not count.
+type journalError struct{ error }
 
 // Unwrap is the error of the run folder.
-func (e *journalError) Unwrap() error { return e.err }
+func (e *journalError) Unwrap() error { return e.error }
 
 // runCaseRound measures one case in one round, a second time if the machine
 // slept meanwhile.
@@ -93,10 +84,7 @@ func (r *run) attempt(ctx context.Context, c plan.Case, end *result.CaseEnd, pau
 		}
 	}
 	caseErr := x.run(ctx, pause)
-	// Before containers are removed: what was made, and whether a place was
-	// full.
-	end.Target = x.actualTarget()
-	full := x.fullPlace(caseErr)
+	end.Target = x.actualTarget() // before containers are removed
 	if _, ok := errors.AsType[*pausedError](caseErr); ok {
 		return caseErr
 	}
@@ -104,10 +92,7 @@ func (r *run) attempt(ctx context.Context, c plan.Case, end *result.CaseEnd, pau
 		return &pausedError{pause.Message} // no step was executed after the pause: it is still valid
 	}
 	x.finish()
-	if full == "" && caseErr != nil {
-		full = x.missingSpace()
-	}
-	if err := x.stopReason(ctx, caseErr, full); err != nil {
+	if err := x.stopReason(ctx, caseErr); err != nil {
 		return err
 	}
 	switch {
@@ -127,31 +112,31 @@ func (r *run) attempt(ctx context.Context, c plan.Case, end *result.CaseEnd, pau
 }
 
 // stopReason is the error that ends the session after a case, or errSlept; nil
-// where the error concerns only the case. full describes a place without space.
-func (x *caseRun) stopReason(ctx context.Context, caseErr error, full string) error {
-	stop := func(why string) error {
-		return &stopError{fmt.Errorf("measuring case %q: %s: %w", x.c.ID, why, caseErr)}
-	}
+// where the error concerns only the case. The containers have been removed.
+func (x *caseRun) stopReason(ctx context.Context, caseErr error) error {
 	// The order matters: after an interrupt or a sleep, other errors of the
 	// case are likely to be their effects.
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case full != "" && !x.hasSlept():
-		return stop(full)
-	case errors.As(caseErr, new(*journalError)):
-		return nil
 	case x.hasSlept():
 		return errSlept
 	case caseErr == nil:
 		return nil
 	}
+	why := x.fullPlace(caseErr)
+	if why == "" && errors.As(caseErr, new(*journalError)) {
+		return nil
+	}
 	for _, f := range x.usedPlaces() {
-		if f.isGone() {
-			return stop(f.title + " is gone")
+		if why == "" && f.isGone() {
+			why = f.title + " is gone"
 		}
 	}
-	return nil
+	if why == "" {
+		return nil
+	}
+	return &stopError{fmt.Errorf("measuring case %q: %s: %w", x.c.ID, why, caseErr)}
 }
 
 // usedPlaces are the places with containers of the case.
@@ -163,31 +148,13 @@ func (x *caseRun) usedPlaces() []*workFolder {
 	return out
 }
 
-// fullBelow is the number of free bytes that a disk may report while it refuses
-// to write: it allocates in blocks and extents.
-const fullBelow = 1 << 20
-
-// fullPlace describes the place of the case that is full, after an error and
-// before containers are removed; "" if none is. A volume inside an image may
-// also be full: then the place has space.
+// fullPlace describes the place of a failed case if it has too little space for
+// the case, although its containers were removed; else "". A volume inside an
+// image may also be full: then the place has space.
 func (x *caseRun) fullPlace(err error) string {
 	if errors.Is(err, syscall.EDQUOT) {
 		return x.place.title + " is at its quota"
 	}
-	if !errors.Is(err, syscall.ENOSPC) || isSimulated(x.r.c.Engine) {
-		return ""
-	}
-	for _, f := range x.usedPlaces() {
-		if free, _, _, err := f.dir.FreeSpace(); err == nil && free < fullBelow {
-			return f.title + " is full"
-		}
-	}
-	return ""
-}
-
-// missingSpace describes the place of a failed case if it has too little space
-// for the case, although its containers were removed; else "".
-func (x *caseRun) missingSpace() string {
 	if isSimulated(x.r.c.Engine) {
 		return ""
 	}

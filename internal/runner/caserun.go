@@ -344,10 +344,6 @@ func (x *caseRun) reportStatus(st plan.Step, p workload.Progress) {
 	r.c.Progress.Status(s)
 }
 
-// journalError is a journal that cannot be written: the run stops, and the case
-// does not count.
-type journalError struct{ err error }
-
 // errSlept is an attempt that does not count, because the machine slept in it.
 var errSlept = errors.New("the machine slept")
 

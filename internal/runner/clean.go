@@ -109,7 +109,7 @@ func (c *cleaner) cleanRun(ctx context.Context, id string) error {
 			}
 			continue
 		}
-		if err := c.cleanPlace(ctx, at, id, "leftover images in "+at.title(e.Folder)+" deleted"); err != nil {
+		if err := c.cleanFolder(ctx, at, id, "leftover images in "+at.title(e.Folder)+" deleted"); err != nil {
 			errs = append(errs, fmt.Errorf("cleaning run %q: %w", id, err))
 		}
 	}
@@ -120,9 +120,10 @@ func (c *cleaner) cleanRun(ctx context.Context, id string) error {
 	return nil
 }
 
-// cleanPlace detaches the images in a run's work folder at one place and
-// removes the folder, if it exists.
-func (c *cleaner) cleanPlace(ctx context.Context, at Place, id, done string) error {
+// cleanFolder detaches the images in a work folder and removes it, unless it does
+// not exist or a probe holds its lock. The lock of a killed probe ended with its
+// process.
+func (c *cleaner) cleanFolder(ctx context.Context, at Place, id, done string) error {
 	if _, err := os.Lstat(filepath.Join(at.Path, workFolderName(id))); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -130,12 +131,15 @@ func (c *cleaner) cleanPlace(ctx context.Context, at Place, id, done string) err
 	if err != nil {
 		return err
 	}
-	return c.removeFolder(ctx, f, id, done)
-}
-
-// removeFolder detaches the images in a work folder, then removes and closes
-// it.
-func (c *cleaner) removeFolder(ctx context.Context, f *workFolder, id, done string) error {
+	lock, err := f.lock()
+	if err != nil {
+		f.close()
+		if errors.Is(err, hostio.ErrLocked) {
+			return nil
+		}
+		return fmt.Errorf("locking %q: %w", id, err)
+	}
+	defer lock.Close()
 	if c.Release != nil {
 		names, err := c.Release(ctx, f.dir.Path())
 		for _, name := range names {
@@ -149,7 +153,7 @@ func (c *cleaner) removeFolder(ctx context.Context, f *workFolder, id, done stri
 	if err := f.remove(id); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(c, "%s: %s\n", id, done)
+	_, err = fmt.Fprintf(c, "%s: %s\n", id, done)
 	return err
 }
 
@@ -188,32 +192,14 @@ func (c *cleaner) cleanProbes(ctx context.Context) error {
 	for _, f := range list {
 		id, ok := strings.CutPrefix(f.Name(), workFolderName(""))
 		if ok && strings.HasPrefix(id, "probe-") {
-			errs = append(errs, c.cleanProbe(ctx, path, id))
+			at := Place{Name: probesFolder, Path: path}
+			err := c.cleanFolder(ctx, at, id, "removed its leftovers")
+			if !errors.Is(err, fs.ErrNotExist) { // it has no marker: it is not a probe's, or was removed meanwhile
+				errs = append(errs, err)
+			}
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// cleanProbe removes the folder of one probe unless its process holds the lock.
-func (c *cleaner) cleanProbe(ctx context.Context, path, id string) error {
-	f, err := openWorkFolder(Place{Name: probesFolder, Path: path}, id, nil)
-	if errors.Is(err, fs.ErrNotExist) { // the probe has ended meanwhile
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	// The lock of a killed probe ended with its process.
-	lock, err := f.lock()
-	if err != nil {
-		f.close()
-		if errors.Is(err, hostio.ErrLocked) || errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return fmt.Errorf("locking the folder of a probe: %w", err)
-	}
-	defer lock.Close()
-	return c.removeFolder(ctx, f, id, "removed its leftovers")
 }
 
 // WithProbeFolder calls probe with a new marked folder in the state folder,

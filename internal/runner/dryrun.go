@@ -60,7 +60,7 @@ func EstimateCost(p *plan.Plan, rate units.Rate) Cost {
 		t := plan.Estimate(p, cs)
 		c.Cases++
 		c.Written, c.Read = c.Written+n*t.BytesWritten, c.Read+n*t.BytesRead
-		c.Waiting += units.Duration(n) * units.Duration(waiting(cs.Steps))
+		c.Waiting += units.Duration(n) * units.Duration(waiting(t))
 	}
 	c.Transfer = units.Duration(float64(c.Written+c.Read) / float64(max(rate, 1)) * float64(time.Second))
 	return c
@@ -189,24 +189,19 @@ const (
 
 // caseForecast is how long one round of a case takes at the assumed speeds.
 type caseForecast struct {
-	work []time.Duration // until the end of each step, without waiting
+	work []time.Duration // before the first step and until the end of each, without waiting
 	wait time.Duration   // that the protocol prescribes
 }
 
 // until is the work of the first n steps and a share of the next one.
 func (f caseForecast) until(n int, share float64) time.Duration {
-	var before time.Duration
-	if n > 0 && len(f.work) > 0 {
-		before = f.work[min(n, len(f.work))-1]
-	}
-	if n >= len(f.work) {
-		return before
-	}
-	return before + time.Duration(share*float64(f.work[n]-before))
+	last := len(f.work) - 1
+	before, next := f.work[min(n, last)], f.work[min(n+1, last)]
+	return before + time.Duration(share*float64(next-before))
 }
 
 // total is the work of all steps.
-func (f caseForecast) total() time.Duration { return f.until(len(f.work), 0) }
+func (f caseForecast) total() time.Duration { return f.work[len(f.work)-1] }
 
 // forecast adds up what a run has to do and has done. Work is the time at the
 // assumed speeds; progress corrects it by the ratio of the time that the work
@@ -223,9 +218,10 @@ type forecast struct {
 func newForecast(p *plan.Plan, cases []plan.Case) forecast {
 	f := forecast{cases: map[string]caseForecast{}}
 	for _, c := range cases {
-		cf := caseForecast{wait: waiting(c.Steps)}
+		t := plan.Estimate(p, c)
+		cf := caseForecast{work: []time.Duration{0}, wait: waiting(t)}
 		var sum time.Duration
-		for _, s := range plan.Estimate(p, c).Steps {
+		for _, s := range t.Steps {
 			sum += assumedStep
 			switch s.Do {
 			case "write", "read", "verify", "copy", "stream":
@@ -260,14 +256,10 @@ func (f *forecast) fill(s *Status, steps int, p workload.Progress, goal int) {
 	s.OfWaitNS = int64(f.wait) * int64(goal)
 }
 
-// waiting is how long steps wait at least, however fast the disk is.
-func waiting(steps []plan.Step) (sum time.Duration) {
-	for _, st := range steps {
-		times := time.Duration(1)
-		if st.Do != "settle" { // remount and repeat
-			times = time.Duration(max(st.Times, 1))
-		}
-		sum += (st.AtLeast.Std() + waiting(st.Steps)) * times
+// waiting is how long the steps wait at least, however fast the disk is.
+func waiting(t plan.Totals) (sum time.Duration) {
+	for _, s := range t.Steps {
+		sum += s.Wait.Std()
 	}
 	return sum
 }

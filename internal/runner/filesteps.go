@@ -154,7 +154,7 @@ func (s *stepRun) drawBatch() []workload.Item {
 }
 
 // batch are the files that a read or verify step reads, in order.
-func (s *stepRun) batch() ([]workload.Item, error) {
+func (s *stepRun) batch() []workload.Item {
 	items := s.h.live
 	if s.st.Batch != "all" {
 		items = workload.LastBatch(items)
@@ -164,17 +164,13 @@ func (s *stepRun) batch() ([]workload.Item, error) {
 
 // read reads a batch in the order that the step names.
 func (s *stepRun) read(ctx context.Context, o workload.Options) (workload.Outcome, error) {
-	items, err := s.batch()
-	if err != nil {
-		return workload.Outcome{}, err
-	}
-	return workload.Read(ctx, s.volume(), items, o)
+	return workload.Read(ctx, s.volume(), s.batch(), o)
 }
 
 // verify compares files with the data of the file set from which each was
 // written, which may not be that of the case.
 func (s *stepRun) verify(ctx context.Context, o workload.Options) (all workload.Outcome, err error) {
-	items, err := s.batch()
+	items := s.batch()
 	for len(items) > 0 && err == nil {
 		n := 1
 		for n < len(items) && items[n].Batch == items[0].Batch {

@@ -128,14 +128,21 @@ func checkWritable(c Config) error {
 	return nil
 }
 
+// findPlaces fails if the folder of a place does not exist.
+func (r *run) findPlaces() error {
+	for _, p := range allPlaces(r.c) {
+		if _, err := os.Stat(p.Path); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("opening %s: no such folder", p.title(r.c.Out))
+		}
+	}
+	return nil
+}
+
 // openPlaces opens the work folder of every place. Names of one folder share
 // it.
 func (r *run) openPlaces(undo *undoStack) error {
 	r.places = map[string]*workFolder{}
 	for _, p := range allPlaces(r.c) {
-		if _, err := os.Stat(p.Path); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("opening %s: no such folder", p.title(r.c.Out))
-		}
 		if f := r.placeIn(p.Path); f != nil {
 			r.places[p.Name] = f
 			continue
@@ -173,19 +180,6 @@ func (r *run) titleOf(name string) string {
 		}
 	}
 	return name
-}
-
-// detachBeforeRemoval detaches, where the engine can, all images below the
-// folders that are about to be removed.
-func (r *run) detachBeforeRemoval(ctx context.Context) {
-	n, err := r.detachImages(ctx)
-	switch {
-	case err != nil:
-		r.stillAttached = true
-		r.warn("", "cleanup", err.Error())
-	case n > 0: // an engine that names no image may have overlooked the one that could not be detached
-		r.stillAttached = false
-	}
 }
 
 // detachImages detaches the images below the run's folders, whichever session

@@ -82,15 +82,7 @@ func (r *run) register() error {
 		before, _ = readEntry(r.c.StateDir, r.id) // without one there are no former folders
 	}
 	for _, p := range allPlaces(r.c) {
-		path := absolute(p.Path)
-		// A mistyped folder that does not exist contains no images; the former
-		// one may.
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !before.hasFolder(path) {
-			if path = before.Places[p.Name]; path == "" {
-				continue
-			}
-		}
-		e.Places[p.Name] = path
+		e.Places[p.Name] = absolute(p.Path)
 	}
 	for _, p := range before.folders() {
 		if !e.hasFolder(p.Path) && before.mayContainImages(p) {
@@ -245,11 +237,10 @@ func Leftovers(stateDir string) (all []Leftover) {
 // read or is of another run.
 func stateOf(d *result.RunDir, id string) *result.State {
 	recs, err := d.Journal()
-	if err != nil {
-		return nil
-	}
-	if s, err := result.Replay(recs); err == nil && s.Run.ID == id {
-		return s
+	if err == nil {
+		if s, err := result.Replay(recs); err == nil && s.Run.ID == id {
+			return s
+		}
 	}
 	return nil
 }

@@ -147,23 +147,16 @@ func (r *run) findInputs() (map[string]string, error) {
 	// In the order of the plan, so that the first error is always the same.
 	for _, in := range r.p.Inputs {
 		path := r.c.Inputs[in.Name]
-		generated := slices.ContainsFunc(r.state.Run.Departures, func(d result.Departure) bool {
-			return d.Kind == "input" && strings.HasPrefix(d.Text, fmt.Sprintf("no file %q was given", in.Name))
-		})
-		if generated && path != "" {
-			return nil, r.resumeError("omit --input "+in.Name+", or start a new run",
-				"it was started without the file %q, with generated data instead", in.Name)
-		}
-		if generated {
+		if isGenerated := in.Optional && !slices.Contains(r.state.Run.Inputs, in.Name); isGenerated {
+			if path != "" {
+				return nil, r.resumeError("omit --input "+in.Name+", or start a new run",
+					"it was started without the file %q, with generated data instead", in.Name)
+			}
 			continue
 		}
 		again := "give it again with --input " + in.Name + "=PATH"
-		path = cmp.Or(path, known.Inputs[in.Name])
-		if path == "" && (!in.Optional || slices.Contains(r.state.Run.Inputs, in.Name)) {
+		if path = cmp.Or(path, known.Inputs[in.Name]); path == "" {
 			return nil, r.resumeError(again, "the file %q is not known any more", in.Name)
-		}
-		if path == "" {
-			continue
 		}
 		if err := CheckInput(path); err != nil {
 			return nil, r.resumeError(again, "opening the file %q: %w", in.Name, err)

@@ -180,31 +180,8 @@ func (r *run) isSet(m plan.Manual, value string) bool {
 			return strconv.FormatInt(r.c.Host.Memory, 10) == value
 		}
 	}
-	v, ok := r.manualSet[m.Name]
+	v, ok := r.state.Manual[m.Name]
 	return ok && v == value
-}
-
-// manualSettings are the values of manual axes that pauses requested, by axis:
-// a user who resumes after a pause has set it. After an interrupted session the
-// positions are unknown, and every axis is requested again.
-func manualSettings(recs []result.Record) map[string]string {
-	set, paused := map[string]string{}, true
-	for _, rec := range recs {
-		switch {
-		case rec.Session != nil && !paused:
-			clear(set)
-		case rec.Session != nil:
-			paused = false
-		case rec.Pause != nil && rec.Pause.Key != "":
-			set[rec.Pause.Key] = rec.Pause.Value
-		case rec.SessionEnd != nil:
-			paused = rec.SessionEnd.End == result.Paused
-		}
-	}
-	if !paused {
-		clear(set)
-	}
-	return set
 }
 
 // isContainerName reports whether name is the container base, with an extension

@@ -90,9 +90,7 @@ func resumeRun(ctx context.Context, dir string, c Config) (*run, error) {
 	}
 	c.Out, c.Identify, c.Keep = dir, state.Run.Identify, c.Keep || state.Run.Keep
 	c.RetryFailed = c.RetryFailed || state.Retrying()
-	r := newRun(c, nil, d, state)
-	r.manualSet = manualSettings(recs)
-	return r, nil
+	return newRun(c, nil, d, state), nil
 }
 
 // runStart is the first record of the journal. It contains everything that is

@@ -45,7 +45,6 @@ type run struct {
 	finished     int                   // case-rounds, for the progress
 	done         map[caseRoundKey]bool // ended in this session
 	warned       map[string]bool       // texts that Progress has received
-	manualSet    map[string]string     // values of manual axes that the user set during a pause, by axis
 }
 
 // caseRoundKey names one case in one round.

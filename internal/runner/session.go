@@ -14,6 +14,9 @@ import (
 func (r *run) runSession(ctx context.Context) (Outcome, error) {
 	r.started = r.c.Clock.Now()
 	r.hidePaths()
+	if err := r.findPlaces(); err != nil {
+		return Outcome{}, r.sessionError(err)
+	}
 	// The registry contains the run before its journal does: a run that is
 	// killed in between leaves a needless entry, never images at a place that
 	// the registry does not know.
@@ -47,12 +50,17 @@ func (r *run) runSession(ctx context.Context) (Outcome, error) {
 	clean := r.cleanUp(&undo, out.Status == StatusPaused)
 	err = errors.Join(err, r.endSession(end, status, err))
 	if err != nil {
-		err = &result.Error{Doing: "running", File: r.dir.Path(), Err: err,
-			Hint: "all measured data is kept; continue with: " + r.resumeCommand()}
+		err = r.sessionError(err)
 	} else if status != "" && clean {
 		unregisterEnded(r.c.StateDir, r.id)
 	}
 	return out, err
+}
+
+// sessionError is an error that ends the session, with what to do next.
+func (r *run) sessionError(err error) error {
+	return &result.Error{Doing: "running", File: r.dir.Path(), Err: err,
+		Hint: "all measured data is kept; continue with: " + r.resumeCommand()}
 }
 
 // sessionOutcome is how the session ended, by the error of its rounds. A pause
@@ -154,7 +162,13 @@ func (r *run) cleanUp(undo *undoStack, paused bool) bool {
 	// was not continued, and by --keep.
 	keep := paused || r.c.Keep || r.pauseHeld
 	if r.maybeAttached && !keep {
-		r.detachBeforeRemoval(ctx)
+		n, err := r.detachImages(ctx)
+		if err != nil {
+			r.warn("", "cleanup", err.Error())
+		}
+		// An engine that names no image may have overlooked the one that could not
+		// be detached.
+		r.stillAttached = err != nil || r.stillAttached && n == 0
 	}
 	if r.stillAttached {
 		r.warn("", "cleanup", "an image may still be attached and was not deleted: close the programs that use "+

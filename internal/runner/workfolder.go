@@ -52,74 +52,53 @@ func openWorkFolder(p Place, id string, hook hostio.Hook) (*workFolder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", title, err)
 	}
-	fail := func(doing string, err error) (*workFolder, error) {
-		root.Close()
-		return nil, fmt.Errorf("%s in %s: %w", doing, title, err)
+	f := &workFolder{name: p.Name, title: title, root: root}
+	if err = root.Mkdir(workFolderName(id)); err == nil || errors.Is(err, fs.ErrExist) {
+		f.dir, err = root.Sub(workFolderName(id))
 	}
-	name := workFolderName(id)
-	err = root.Mkdir(name)
 	if err == nil {
-		if err := writeMarker(root, name, id); err != nil {
-			return fail("marking the run's own folder", err)
-		}
-	} else if !errors.Is(err, fs.ErrExist) {
-		return fail("making a folder", err)
-	}
-	dir, err := root.Sub(name)
-	if err == nil {
-		if err = errors.Join(repairMarker(root, dir, name, id), checkOwn(root, dir, name, id)); err != nil {
-			dir.Close()
-		}
+		err = errors.Join(f.mark(id), f.checkOwn(id))
 	}
 	if err != nil {
-		return fail("opening the run's own folder", err)
+		f.close()
+		return nil, fmt.Errorf("opening the run's own folder in %s: %w", title, err)
 	}
-	return &workFolder{name: p.Name, title: title, root: root, dir: dir}, nil
+	return f, nil
 }
 
-// repairMarker marks a folder that a killed run had made and not yet marked, or
-// unmarked and not yet removed. Such a folder is empty; others stay as they
+// mark marks a folder that is empty: a new one, or one that a killed run had
+// made and not yet marked, or unmarked and not yet removed. Others stay as they
 // are.
-func repairMarker(root, dir *hostio.Dir, name, id string) error {
-	list, err := dir.ReadDir(".")
+func (f *workFolder) mark(id string) error {
+	list, err := f.dir.ReadDir(".")
 	if err != nil {
 		return err
 	}
-	for _, f := range list {
-		if !strings.HasPrefix(f.Name(), markerTemp) {
+	for _, e := range list {
+		if !strings.HasPrefix(e.Name(), markerTemp) {
 			return nil
 		}
 	}
-	if err := checkOwner(root, name); err != nil {
+	if err := f.checkOwner(id); err != nil {
 		return err
 	}
-	return writeMarker(root, name, id)
-}
-
-// writeMarker marks the folder name in root as that of run id.
-func writeMarker(root *hostio.Dir, name, id string) error {
-	dir, err := root.Sub(name)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
 	// Bands and files spread over fresh regions of the disk. Only ext4 supports
 	// the hint.
-	if err := dir.Spread(); err != nil && !errors.Is(err, hostio.ErrUnsupported) {
+	if err := f.dir.Spread(); err != nil && !errors.Is(err, hostio.ErrUnsupported) {
 		return err
 	}
 	text, err := json.Marshal(marker{Run: id})
 	if err != nil {
 		return err
 	}
-	return dir.WriteFileAtomic(markerName, append(text, '\n'), 0o600)
+	return f.dir.WriteFileAtomic(markerName, append(text, '\n'), 0o600)
 }
 
 // checkOwn fails unless the folder has the marker of run id and belongs to this
 // user.
-func checkOwn(root, dir *hostio.Dir, name, id string) error {
+func (f *workFolder) checkOwn(id string) error {
 	var m marker
-	text, err := dir.ReadFile(markerName, maxMarker)
+	text, err := f.dir.ReadFile(markerName, maxMarker)
 	if err == nil {
 		err = json.Unmarshal(text, &m)
 	}
@@ -129,20 +108,17 @@ func checkOwn(root, dir *hostio.Dir, name, id string) error {
 	if m.Run != id {
 		return fmt.Errorf("it belongs to run %q", m.Run)
 	}
-	return checkOwner(root, name)
+	return f.checkOwner(id)
 }
 
 // checkOwner fails unless the folder belongs to this user, or to the user who
 // called sudo.
-func checkOwner(root *hostio.Dir, name string) error {
-	info, err := root.Lstat(name)
-	if err != nil {
-		return err
+func (f *workFolder) checkOwner(id string) error {
+	info, err := f.root.Lstat(workFolderName(id))
+	if err == nil && !result.OwnedByUs(info) {
+		err = errors.New("it belongs to another user")
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok && !result.OwnedByUs(info) {
-		return fmt.Errorf("it belongs to user %d", st.Uid)
-	}
-	return nil
+	return err
 }
 
 // isGone reports whether the place itself is gone: its disk was removed, or
@@ -161,36 +137,33 @@ func (f *workFolder) isGone() bool {
 // leaves a folder that is recognized as its own.
 func (f *workFolder) remove(id string) error {
 	defer f.close()
-	err := checkOwn(f.root, f.dir, workFolderName(id), id)
+	name := workFolderName(id)
 	for _, step := range []func() error{
-		func() error { return f.dir.Verify(f.root, workFolderName(id)) },
-		func() error { return f.clear(nil) },
+		func() error { return f.checkOwn(id) },
+		func() error { return f.dir.Verify(f.root, name) },
+		func() error { return f.clear(func(string) bool { return false }) },
 		func() error { return f.dir.Remove(markerName) },
-		func() error { return f.root.Remove(workFolderName(id)) },
+		func() error { return f.root.Remove(name) },
 	} {
-		if err == nil {
-			err = step()
+		if err := step(); err != nil {
+			return fmt.Errorf("removing the run's own folder in %s: %w", f.title, err)
 		}
-	}
-	if err != nil {
-		return fmt.Errorf("removing the run's own folder in %s: %w", f.title, err)
 	}
 	return nil
 }
 
-// clear removes every file except the marker and those that keep, which may be
-// nil, reports true for.
+// clear removes every file except the marker and those that keep reports true
+// for.
 func (f *workFolder) clear(keep func(name string) bool) error {
 	list, err := f.dir.ReadDir(".")
 	if err != nil {
 		return err
 	}
 	for _, e := range list {
-		if e.Name() == markerName || keep != nil && keep(e.Name()) {
-			continue
-		}
-		if err := f.dir.RemoveAll(e.Name()); err != nil {
-			return err
+		if e.Name() != markerName && !keep(e.Name()) {
+			if err := f.dir.RemoveAll(e.Name()); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -212,7 +185,9 @@ func (f *workFolder) lock() (*hostio.File, error) {
 
 // close closes the handles; the folder stays.
 func (f *workFolder) close() {
-	f.dir.Close()
+	if f.dir != nil {
+		f.dir.Close()
+	}
 	f.root.Close()
 }
 

@@ -283,30 +283,39 @@ func (f *framer) input(dst []byte) ([]byte, error) {
 	return dst[:n], err
 }
 
-// zstd finds frames by the skippable frames of [zstdCodec].
-func (f *framer) zstd(dst []byte) ([]byte, error) {
-	p, err := f.peek(zstdPrefix)
+// frame appends the next frame of a file of which each frame starts with a
+// prefix of so many bytes. length is that of the whole frame by its prefix, 0 if
+// encode did not make it.
+func (f *framer) frame(dst []byte, prefix int, length func(p []byte) int) ([]byte, error) {
+	p, err := f.peek(prefix)
 	if err != nil {
 		return nil, err
 	}
-	if binary.LittleEndian.Uint32(p) != zstdSkip || binary.LittleEndian.Uint32(p[4:]) != 4 {
+	n := length(p)
+	if n < prefix {
 		return nil, errForeign
 	}
-	return f.take(dst, zstdPrefix+int(binary.LittleEndian.Uint32(p[8:])))
+	return f.take(dst, n)
+}
+
+// zstd finds frames by the skippable frames of [zstdCodec].
+func (f *framer) zstd(dst []byte) ([]byte, error) {
+	return f.frame(dst, zstdPrefix, func(p []byte) int {
+		if binary.LittleEndian.Uint32(p) != zstdSkip || binary.LittleEndian.Uint32(p[4:]) != 4 {
+			return 0
+		}
+		return zstdPrefix + int(binary.LittleEndian.Uint32(p[8:]))
+	})
 }
 
 // gzip finds members by the extra field of [gzipCodec].
 func (f *framer) gzip(dst []byte) ([]byte, error) {
-	p, err := f.peek(gzipPrefix)
-	if err != nil {
-		return nil, err
-	}
-	n := int(binary.LittleEndian.Uint32(p[16:]))
-	if p[0] != 0x1f || p[1] != 0x8b || p[3] != 4 || p[10] != 8 || p[11] != 0 || string(p[12:16]) != "DB\x04\x00" ||
-		n < gzipPrefix+8 {
-		return nil, errForeign
-	}
-	return f.take(dst, n)
+	return f.frame(dst, gzipPrefix, func(p []byte) int {
+		if p[0] != 0x1f || p[1] != 0x8b || p[3] != 4 || p[10] != 8 || p[11] != 0 || string(p[12:16]) != "DB\x04\x00" {
+			return 0
+		}
+		return int(binary.LittleEndian.Uint32(p[16:]))
+	})
 }
 
 // The framing format that Snappy and S2 share (google/snappy

@@ -73,10 +73,7 @@ func (g generated) ReadAt(p []byte, off int64) (int, error) {
 // outside. It makes the folder of the file if that is missing.
 func Copy(ctx context.Context, src Source, vol Volume, to string, o Options) (Outcome, error) {
 	defer o.Gate.Leave()
-	o, err := o.withDefaults()
-	if err != nil {
-		return Outcome{}, err
-	}
+	o = o.withDefaults()
 	to = path.Clean(to)
 	if err := makeFolders(vol, []Item{{Name: to}}); err != nil {
 		return Outcome{}, err

@@ -12,12 +12,10 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/clock"
 	"dmgbench/internal/hostio"
 )
 
@@ -274,21 +272,6 @@ func TestGateStartsTogether(t *testing.T) {
 	var none *Gate
 	none.Leave()
 	require.NoError(t, none.wait(ctx))
-}
-
-func TestOptionsRefuseNonsense(t *testing.T) {
-	c := clock.NewVirtual(time.Time{})
-	for want, o := range map[string]Options{
-		"no clock was given":                     {},
-		"block of -1 bytes":                      {Clock: c, Block: -1},
-		`unknown cache mode "warm"`:              {Clock: c, Cache: "warm"},
-		`unknown quality of service "important"`: {Clock: c, QoS: "important"},
-	} {
-		_, err := Read(t.Context(), newFake(), nil, o)
-		require.EqualError(t, err, "preparing file I/O: "+want)
-	}
-	_, err := Write(t.Context(), newFake(), nil, Options{Clock: c})
-	require.EqualError(t, err, "preparing file I/O: no data to write")
 }
 
 func TestQoSIsSetOnThreadsThatEnd(t *testing.T) {

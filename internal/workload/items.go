@@ -77,31 +77,26 @@ func itemName(it Item, size units.Bytes) string {
 // ReadOrder arranges items, given in the order in which they were written, for
 // reading: [OrderSameAsWritten] (also ""), [OrderAsListed], [OrderShuffledAll]
 // or [OrderShuffled], which shuffles anew within each set.
-func ReadOrder(items []Item, order string, key Key) ([]Item, error) {
+func ReadOrder(items []Item, order string, key Key) []Item {
 	list := slices.Clone(items)
 	if order == OrderSameAsWritten || order == "" {
-		return list, nil
+		return list
 	}
 	slices.SortStableFunc(list, asListed)
-	switch order {
-	case OrderAsListed:
-	case OrderShuffledAll:
+	if order == OrderShuffledAll {
 		shuffle(list, key.source("read", 0))
-	case OrderShuffled:
-		for from := 0; from < len(list); {
-			to := from
-			for to < len(list) && list[to].Set == list[from].Set && list[to].Batch == list[from].Batch {
-				to++
-			}
-			k := key
-			k.Batch = list[from].Batch
-			shuffle(list[from:to], k.source("read", list[from].Set))
-			from = to
-		}
-	default:
-		return nil, fmt.Errorf("ordering files: unknown order %q", order)
 	}
-	return list, nil
+	for from := 0; from < len(list) && order == OrderShuffled; {
+		to := from
+		for to < len(list) && list[to].Set == list[from].Set && list[to].Batch == list[from].Batch {
+			to++
+		}
+		k := key
+		k.Batch = list[from].Batch
+		shuffle(list[from:to], k.source("read", list[from].Set))
+		from = to
+	}
+	return list
 }
 
 // asListed orders items as the plan lists them.
@@ -164,63 +159,31 @@ func Select(live []Item, st plan.Step, key Key) []Item {
 	if st.Batch == "last" || st.LastSets > 0 || st.Largest > 0 {
 		pool = LastBatch(live)
 	}
-	switch {
-	case st.LastSets > 0:
-		return lastSets(pool, st.LastSets)
-	case st.Largest > 0:
-		return largest(pool, st.Largest)
-	case st.Every:
-		var picked []Item
-		for i := 1; i < len(pool); i += 2 {
-			picked = append(picked, pool[i])
-		}
-		return picked
-	case st.Share > 0:
-		return randomShare(pool, float64(st.Share), key)
-	case st.All:
-		return slices.Clone(pool)
-	}
-	return nil
-}
-
-// lastSets is the items of the n sets with the highest numbers.
-func lastSets(pool []Item, n int) []Item {
-	top := 0
-	for _, it := range pool {
-		top = max(top, it.Set)
-	}
-	return slices.DeleteFunc(slices.Clone(pool), func(it Item) bool { return it.Set <= top-n })
-}
-
-// largest is the n largest items.
-func largest(pool []Item, n int) []Item {
-	at := positions(len(pool))
-	slices.SortFunc(at, func(a, b int) int {
-		return cmp.Or(cmp.Compare(pool[b].Size, pool[a].Size), cmp.Compare(b, a))
-	})
-	return pick(pool, at[:min(n, len(at))])
-}
-
-// randomShare is round(share × n) items, chosen by the key.
-func randomShare(pool []Item, share float64, key Key) []Item {
-	at := positions(len(pool))
-	shuffle(at, key.source("delete", 0))
-	n := int(math.Round(min(share, 1) * float64(len(pool))))
-	return pick(pool, at[:n])
-}
-
-// positions is the list 0 … n-1.
-func positions(n int) []int {
-	at := make([]int, n)
+	at := make([]int, len(pool)) // positions in the pool; those that remain are selected
 	for i := range at {
 		at[i] = i
 	}
-	return at
-}
-
-// pick is the items at the positions, in the order of the pool.
-func pick(pool []Item, at []int) []Item {
-	at = slices.Sorted(slices.Values(at))
+	switch {
+	case st.LastSets > 0:
+		top := 0
+		for _, it := range pool {
+			top = max(top, it.Set)
+		}
+		at = slices.DeleteFunc(at, func(i int) bool { return pool[i].Set <= top-st.LastSets })
+	case st.Largest > 0:
+		slices.SortFunc(at, func(a, b int) int {
+			return cmp.Or(cmp.Compare(pool[b].Size, pool[a].Size), cmp.Compare(b, a))
+		})
+		at = at[:min(st.Largest, len(at))]
+	case st.Every:
+		at = slices.DeleteFunc(at, func(i int) bool { return i%2 == 0 })
+	case st.Share > 0:
+		shuffle(at, key.source("delete", 0))
+		at = at[:int(math.Round(min(float64(st.Share), 1)*float64(len(at))))]
+	case !st.All:
+		return nil
+	}
+	slices.Sort(at)
 	picked := make([]Item, len(at))
 	for i, p := range at {
 		picked[i] = pool[p]

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -79,28 +78,14 @@ func (o *Outcome) warn(kind, format string, args ...any) {
 	}
 }
 
-// withDefaults fills in defaults and rejects invalid options.
-func (o Options) withDefaults() (Options, error) {
+// withDefaults fills in defaults. A plan has no invalid options.
+func (o Options) withDefaults() Options {
 	o.Workers = max(o.Workers, 1)
 	o.Memory = cmp.Or(max(o.Memory, 0), DefaultMemory)
 	o.Cache = cmp.Or(o.Cache, CacheBuffered)
 	o.Sync = cmp.Or(o.Sync, hostio.SyncNone)
 	o.QoS = cmp.Or(o.QoS, QoSDefault)
-	var err error
-	switch {
-	case o.Clock == nil:
-		err = errors.New("no clock was given")
-	case o.Block < 0:
-		err = fmt.Errorf("block of %d bytes", o.Block)
-	case o.Cache != CacheDirect && o.Cache != CacheBuffered && o.Cache != CacheCold:
-		err = fmt.Errorf("unknown cache mode %q", o.Cache)
-	case o.QoS != QoSDefault && o.QoS != QoSUtility && o.QoS != QoSBackground:
-		err = fmt.Errorf("unknown quality of service %q", o.QoS)
-	}
-	if err != nil {
-		err = fmt.Errorf("preparing file I/O: %w", err)
-	}
-	return o, err
+	return o
 }
 
 // budget is how many bytes the buffers of the step may take: a quarter of the

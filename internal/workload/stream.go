@@ -40,13 +40,10 @@ type StreamSpec struct {
 // input, so that bytes over time is the rate of methodology.md P-G.
 func Stream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Outcome, error) {
 	defer o.Gate.Leave()
-	o, err := o.withDefaults()
-	if err != nil {
-		return Outcome{}, err
-	}
-	if spec, err = spec.withDefaults(); err != nil {
-		return Outcome{}, fmt.Errorf("streaming file %q: %w", spec.From, err)
-	}
+	o = o.withDefaults()
+	spec.Threads = max(spec.Threads, 1)
+	spec.From, spec.To = path.Clean(spec.From), path.Clean(spec.To)
+	spec.Direction = cmp.Or(spec.Direction, Compress)
 	if err := makeFolders(vol, []Item{{Name: spec.To}}); err != nil {
 		return Outcome{}, err
 	}
@@ -65,23 +62,11 @@ func Stream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Outcom
 	return out, syncVolume(vol)
 }
 
-// withDefaults fills in defaults and rejects an invalid spec.
-func (s StreamSpec) withDefaults() (StreamSpec, error) {
-	s.Threads = max(s.Threads, 1)
-	s.From, s.To = path.Clean(s.From), path.Clean(s.To)
-	s.Direction = cmp.Or(s.Direction, Compress)
-	if s.Direction != Compress && s.Direction != Decompress {
-		return s, fmt.Errorf("unknown direction %q", s.Direction)
-	}
-	if s.Codec == CodecLZFSE {
-		return s, nil
-	}
-	_, err := newCodec(s.Codec, s.Level)
-	return s, err
-}
-
 // streamCodec runs a codec of this program.
 func streamCodec(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Outcome, error) {
+	if _, err := newCodec(spec.Codec, spec.Level); err != nil { // before a file is made
+		return Outcome{}, err
+	}
 	src, err := OpenSource(vol, spec.From, o)
 	if err != nil {
 		return Outcome{}, err

@@ -139,11 +139,10 @@ func TestStreamFaults(t *testing.T) {
 	_, err := Copy(t.Context(), Generated(d, "s", 20<<20), v, "s", o)
 	require.NoError(t, err)
 	for want, spec := range map[string]StreamSpec{
-		`streaming file "s": unknown codec "rar"`:                          {From: "s", To: "t", Codec: "rar"},
-		`streaming file "s": zstd has levels 1 to 22, not 23`:              {From: "s", To: "t", Codec: CodecZstd, Level: 23},
-		`streaming file "s": gzip has levels 1 to 9, not -1`:               {From: "s", To: "t", Codec: CodecGzip, Level: -1},
-		`streaming file "s": s2 has levels 1 to 3, not 4`:                  {From: "s", To: "t", Codec: CodecS2, Level: 4},
-		`streaming file "s": unknown direction "up"`:                       {From: "s", To: "t", Codec: CodecS2, Direction: "up"},
+		`streaming file "s" to "t": unknown codec "rar"`:                   {From: "s", To: "t", Codec: "rar"},
+		`streaming file "s" to "t": zstd has levels 1 to 22, not 23`:       {From: "s", To: "t", Codec: CodecZstd, Level: 23},
+		`streaming file "s" to "t": gzip has levels 1 to 9, not -1`:        {From: "s", To: "t", Codec: CodecGzip, Level: -1},
+		`streaming file "s" to "t": s2 has levels 1 to 3, not 4`:           {From: "s", To: "t", Codec: CodecS2, Level: 4},
 		`streaming file "x" to "t": opening file "x": file does not exist`: {From: "x", To: "t", Codec: CodecS2},
 		`streaming file "s" to "s": creating: file already exists`:         {From: "s", To: "s", Codec: CodecS2},
 	} {

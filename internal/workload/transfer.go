@@ -21,13 +21,7 @@ import (
 // outcome contains the files that were complete before.
 func Write(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, error) {
 	defer o.Gate.Leave()
-	o, err := o.withDefaults()
-	if err != nil {
-		return Outcome{}, err
-	}
-	if o.Data == nil {
-		return Outcome{}, errors.New("preparing file I/O: no data to write")
-	}
+	o = o.withDefaults()
 	if err := makeFolders(vol, items); err != nil {
 		return Outcome{}, err
 	}
@@ -48,10 +42,7 @@ func Write(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, e
 // compared: that is [Verify].
 func Read(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, error) {
 	defer o.Gate.Leave()
-	o, err := o.withDefaults()
-	if err != nil {
-		return Outcome{}, err
-	}
+	o = o.withDefaults()
 	s := &step{vol: vol, o: o, items: items, l: layoutRead(items, o)}
 	if isDataless(vol) {
 		s.l = layoutDataless(items, o)
@@ -189,13 +180,7 @@ const verifyBlock = 1 << 20
 // itself failed.
 func Verify(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, error) {
 	defer o.Gate.Leave()
-	o, err := o.withDefaults()
-	if err != nil {
-		return Outcome{}, err
-	}
-	if o.Data == nil {
-		return Outcome{}, errors.New("verifying files: no data to compare with")
-	}
+	o = o.withDefaults()
 	sizes, err := fileSizes(vol, items)
 	if err != nil {
 		return Outcome{}, err
