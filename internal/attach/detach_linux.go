@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -139,11 +140,9 @@ func (d *detachment) unmountVolumes(context.Context) error {
 	for _, point := range points {
 		switch {
 		case d.force && d.r.Mode == ModeFUSE:
-			for _, h := range holders(point) {
-				d.lost = append(d.lost, describeOpenFiles(h, point))
-			}
+			d.addHolders(point)
 		case d.force:
-			d.lost = append(d.lost, forceUnmount(point, !d.dead)...)
+			d.forceUnmount(point)
 		default:
 			// unmount(2) flushes too, but does not report failed writes. A
 			// serving process has them in its report.
@@ -161,18 +160,15 @@ func (d *detachment) unmountVolumes(context.Context) error {
 // addUnsaved adds a failed flush to what is lost.
 func (d *detachment) addUnsaved(what string, err error) {
 	if err != nil {
-		d.lost = append(d.lost, describeUnsaved(what, err))
+		d.lost = append(d.lost, fmt.Sprintf("what was written last to %q may not be in the image: %v", what, err))
 	}
 }
 
-// describeUnsaved is the loss of a failed flush.
-func describeUnsaved(what string, err error) string {
-	return fmt.Sprintf("what was written last to %q may not be in the image: %v", what, err)
-}
-
-// describeOpenFiles is the loss of a process with open files.
-func describeOpenFiles(h Holder, point string) string {
-	return fmt.Sprintf("files that %s (process %d) has open on %q", h.Command, h.PID, point)
+// addHolders adds the open files of a volume to what is lost.
+func (d *detachment) addHolders(point string) {
+	for _, h := range holders(point) {
+		d.lost = append(d.lost, fmt.Sprintf("files that %s (process %d) has open on %q", h.Command, h.PID, point))
+	}
 }
 
 // flushDevice flushes what unmounting wrote to the device, or programs if it
@@ -186,11 +182,7 @@ func (d *detachment) flushDevice() {
 		if d.r.ReadOnly {
 			continue
 		}
-		f, err := os.Open(node)
-		if err == nil {
-			err = errors.Join(retryEINTR(f.Sync), f.Close())
-		}
-		d.addUnsaved(node, err)
+		d.addUnsaved(node, withFile(node, (*os.File).Sync))
 	}
 }
 
@@ -308,29 +300,21 @@ func unmountLazily(point string) {
 // forceUnmount unmounts a volume that is in use. It flushes first, and then
 // shuts the file system down: until the last user has closed it, it stays
 // mounted without a mount point, and must not write to an image that is free.
-func forceUnmount(point string, flush bool) (lost Lost) {
-	if flush {
-		if err := within(30*time.Second, func() error { return syncVolume(point) }); err != nil {
-			lost = append(lost, describeUnsaved(point, err))
-		}
+func (d *detachment) forceUnmount(point string) {
+	if !d.dead {
+		d.addUnsaved(point, within(30*time.Second, func() error { return syncVolume(point) }))
 	}
-	if err := unix.Unmount(point, unix.UMOUNT_NOFOLLOW); err == nil {
-		return lost
+	if unix.Unmount(point, unix.UMOUNT_NOFOLLOW) == nil {
+		return
 	}
-	for _, h := range holders(point) {
-		lost = append(lost, describeOpenFiles(h, point))
-	}
+	d.addHolders(point)
 	_ = within(10*time.Second, func() error { return shutDown(point) })
 	unmountLazily(point)
-	return lost
 }
 
 // fusermount unmounts for a user who may not.
 func fusermount(point string, flags ...string) error {
-	tool := findTool("fusermount3")
-	if tool == "" {
-		tool = findTool("fusermount")
-	}
+	tool := cmp.Or(findTool("fusermount3"), findTool("fusermount"))
 	if tool == "" {
 		return fmt.Errorf("unmounting %q: fusermount3 is missing (package fuse3): %w", point, unix.EPERM)
 	}

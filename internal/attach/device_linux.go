@@ -186,13 +186,12 @@ func (d *deviceFS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 }
 
 // Fallocate frees ranges, both holes and ranges of zeros: a container does not
-// distinguish them.
+// distinguish them. Where it cannot, the kernel writes the zeros.
 func (d *deviceFS) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
 	n := d.node(in.NodeId)
 	if n == nil {
 		return fuse.EISDIR
 	}
-	off, length := int64(in.Offset), int64(in.Length)
 	switch in.Mode {
 	case unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE,
 		unix.FALLOC_FL_ZERO_RANGE | unix.FALLOC_FL_KEEP_SIZE, unix.FALLOC_FL_ZERO_RANGE:
@@ -201,28 +200,7 @@ func (d *deviceFS) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Statu
 	default:
 		return fuse.Status(unix.EOPNOTSUPP)
 	}
-	err := n.dev.Discard(off, length)
-	if errors.Is(err, errors.ErrUnsupported) && in.Mode&unix.FALLOC_FL_ZERO_RANGE != 0 {
-		err = writeZeros(n.dev, off, length)
-	}
-	return fuse.Status(d.fails.change("discarding", err))
-}
-
-// writeZeros overwrites a range of a device that cannot discard.
-func writeZeros(dev blockdev.Device, off, n int64) error {
-	zero, err := hostio.AlignedBuffer(int(min(n, 1<<20)))
-	if err != nil {
-		return err
-	}
-	defer zero.Free()
-	for n > 0 {
-		part := zero.Bytes()[:min(n, int64(len(zero.Bytes())))]
-		if _, err := dev.WriteAt(part, off); err != nil {
-			return err
-		}
-		off, n = off+int64(len(part)), n-int64(len(part))
-	}
-	return nil
+	return fuse.Status(d.fails.change("discarding", n.dev.Discard(int64(in.Offset), int64(in.Length))))
 }
 
 // StatFs reports the block size, which a loop device uses as the granularity of

@@ -201,7 +201,7 @@ func mountOptions(r serveRequest, readOnly bool) *fuse.MountOptions {
 		DisableXAttrs:       true,
 		DisableReadDirPlus:  !r.Volume, // deviceFS has few files
 		EnableLocks:         false,
-		FsName:              "dmgbench:" + strings.Map(mountOptionRune, filepath.Base(r.Image)),
+		FsName:              "dmgbench",
 		Name:                "dmgbench",
 		ExtraCapabilities:   fuse.CAP_ASYNC_DIO | fuse.CAP_IOCTL_DIR,
 		DirectMountStrict:   os.Geteuid() == 0,
@@ -219,14 +219,6 @@ func mountOptions(r serveRequest, readOnly bool) *fuse.MountOptions {
 		}
 	}
 	return options
-}
-
-// mountOptionRune replaces characters that have a meaning in mount options.
-func mountOptionRune(r rune) rune {
-	if r == ',' || r == '\\' || r < ' ' {
-		return '_'
-	}
-	return r
 }
 
 // run serves until the mount is gone, and writes the report to the file end.

@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -218,13 +219,8 @@ func makeMountPoint(req Request, label, image string) (string, error) {
 	if req.RandomName {
 		return os.MkdirTemp(root, "dmg.")
 	}
-	name := folderName(label)
-	if name == "" {
-		name = folderName(strings.TrimSuffix(filepath.Base(image), filepath.Ext(image)))
-	}
-	if name == "" {
-		name = "untitled"
-	}
+	file := strings.TrimSuffix(filepath.Base(image), filepath.Ext(image))
+	name := cmp.Or(folderName(label), folderName(file), "untitled")
 	path := filepath.Join(root, name)
 	err := os.Mkdir(path, 0o755)
 	for i := 1; i < 1000 && errors.Is(err, os.ErrExist); i++ {
@@ -308,14 +304,20 @@ func chownEmptyRoot(point string) {
 	}
 }
 
-// syncVolume flushes the mounted file system.
-func syncVolume(point string) error {
-	f, err := os.Open(point)
+// withFile opens a file, folder or device for a call that a signal may
+// interrupt.
+func withFile(path string, call func(f *os.File) error) error {
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return retryEINTR(func() error { return unix.Syncfs(int(f.Fd())) })
+	return retryEINTR(func() error { return call(f) })
+}
+
+// syncVolume flushes the mounted file system.
+func syncVolume(point string) error {
+	return withFile(point, func(f *os.File) error { return unix.Syncfs(int(f.Fd())) })
 }
 
 // Requests of <linux/fs.h> and of ext4 and XFS. goingDown is EXT4_IOC_SHUTDOWN
@@ -333,13 +335,8 @@ type trimArgument struct{ start, length, smallest uint64 }
 // shutDown makes a file system write back its log and fail all further writes.
 // Only ext4, XFS and a few others can.
 func shutDown(point string) error {
-	f, err := os.Open(point)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
 	how := uint32(1) // writes the log back first
-	return ioctl(f, goingDown, unsafe.Pointer(&how))
+	return withFile(point, func(f *os.File) error { return ioctl(f, goingDown, unsafe.Pointer(&how)) })
 }
 
 // Trim discards the unused blocks of the mounted volume and returns their size
@@ -349,14 +346,9 @@ func Trim(ctx context.Context, mountpoint string) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	f, err := os.Open(mountpoint)
-	if err != nil {
-		return 0, fmt.Errorf("trimming %q: %w", mountpoint, err)
-	}
-	defer f.Close()
 	arg := trimArgument{length: ^uint64(0)}
-	err = ioctl(f, fitrim, unsafe.Pointer(&arg))
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOTTY) {
+	err := withFile(mountpoint, func(f *os.File) error { return ioctl(f, fitrim, unsafe.Pointer(&arg)) })
+	if errors.Is(err, unix.ENOTTY) { // EOPNOTSUPP matches errors.ErrUnsupported already
 		err = fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 	}
 	if err != nil {
@@ -367,10 +359,10 @@ func Trim(ctx context.Context, mountpoint string) (int64, error) {
 
 // Make makes an empty file system of the given name (see [FilesystemOf]) that a
 // program of the host can make, on a device or file: the Partition of an image
-// that is attached without mounting.
-// It writes all structures in full and discards no blocks, so that no later
-// initialisation disturbs a measurement. A label that is too long for the file
-// system is cut. The error for a missing program names its package.
+// that is attached without mounting. It writes all structures in full and
+// discards no blocks, so that no later initialisation disturbs a measurement. A
+// label that is too long for the file system is cut. The error for a missing
+// program names its package.
 func Make(ctx context.Context, path, filesystem, label string) error {
 	fs, ok := FilesystemOf(filesystem)
 	if !ok || fs.Tool == "" {

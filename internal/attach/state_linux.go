@@ -2,6 +2,7 @@ package attach
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/gob"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,7 +101,7 @@ func openStore(ctx context.Context) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.lock, err = takeLock(ctx, s.path("lock")); err != nil {
+	if err = s.takeLock(ctx); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -136,27 +138,22 @@ func openUnlocked() (*store, error) {
 	return &store{dir: dir}, nil
 }
 
-// takeLock locks the file, and polls while another process has the lock.
-func takeLock(ctx context.Context, path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+// takeLock takes the lock, and polls while another process has it.
+func (s *store) takeLock(ctx context.Context) error {
+	f, err := os.OpenFile(s.path("lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("locking attachments: %w", err)
+		return fmt.Errorf("locking attachments: %w", err)
 	}
-	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		switch {
-		case err == nil:
-			return f, nil
-		case errors.Is(err, unix.EWOULDBLOCK):
-			err = wall.Sleep(ctx, 10*time.Millisecond)
-		case errors.Is(err, unix.EINTR):
-			continue
-		}
-		if err != nil {
-			f.Close()
-			return nil, fmt.Errorf("waiting for another attach or detach: %w", err)
-		}
+	waited := waitUntil(ctx, 24*time.Hour, func() bool {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		return !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR)
+	})
+	if err = cmp.Or(waited, err); err != nil {
+		f.Close()
+		return fmt.Errorf("waiting for another attach or detach: %w", err)
 	}
+	s.lock = f
+	return nil
 }
 
 // close releases the lock, if the store has it.
@@ -353,21 +350,24 @@ func List(ctx context.Context) ([]Attached, error) {
 	if _, err := os.Stat(RuntimeDir()); errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	if list, all, err := listAlive(); err != nil || all {
-		return list, err
-	}
-	s, err := openStore(ctx)
+	s, err := openUnlocked()
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
 	records, err := s.all()
+	isDead := func(r *record) bool { return !r.alive() }
+	if err == nil && slices.ContainsFunc(records, isDead) { // dead and unfinished ones wait for other commands
+		if err = s.takeLock(ctx); err == nil {
+			records, err = s.all()
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
 	var list []Attached
 	for _, r := range records {
-		if r.alive() {
+		if s.lock == nil || r.alive() {
 			list = append(list, r.present())
 			continue
 		}
@@ -380,25 +380,4 @@ func List(ctx context.Context) ([]Attached, error) {
 		}
 	}
 	return list, nil
-}
-
-// listAlive lists the attachments without the lock, and reports whether all are
-// alive: only dead and unfinished ones have to wait for another command.
-func listAlive() (list []Attached, all bool, err error) {
-	s, err := openUnlocked()
-	if err != nil {
-		return nil, false, err
-	}
-	defer s.close()
-	records, err := s.all()
-	if err != nil {
-		return nil, false, err
-	}
-	for _, r := range records {
-		if !r.alive() {
-			return nil, false, nil
-		}
-		list = append(list, r.present())
-	}
-	return list, true, nil
 }

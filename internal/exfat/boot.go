@@ -1,6 +1,7 @@
 package exfat
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -132,19 +133,22 @@ func (g *geometry) check(size int64) error {
 	return nil
 }
 
-// bootChecksum is the sum over the first 11 sectors of a region, without
-// VolumeFlags and PercentInUse, which change while the volume is in use
-// (section 3.4).
-func bootChecksum(region []byte) uint32 {
+// volatile reports whether a byte of a boot region is of VolumeFlags or
+// PercentInUse, which change while the volume is in use, in the main region
+// alone, and are not summed up (section 3.4).
+func volatile(at int) bool { return at == 106 || at == 107 || at == 112 }
+
+// checksumSector returns the last sector of a region: the sum over the others,
+// repeated.
+func checksumSector(region []byte, sector int) []byte {
 	var sum uint32
-	for i, c := range region {
-		if i == 106 || i == 107 || i == 112 {
-			continue
+	for i, c := range region[:11*sector] {
+		if !volatile(i) {
+			sum = sum<<31 | sum>>1
+			sum += uint32(c)
 		}
-		sum = sum<<31 | sum>>1
-		sum += uint32(c)
 	}
-	return sum
+	return bytes.Repeat(binary.LittleEndian.AppendUint32(nil, sum), sector/4)
 }
 
 // encodeRegion returns a whole boot region.
@@ -155,27 +159,8 @@ func (g *geometry) encodeRegion() []byte {
 	for i := 1; i <= 8; i++ {
 		copy(b[(i+1)*size-4:], "\x00\x00\x55\xAA")
 	}
-	sealRegion(b, size)
+	copy(b[11*size:], checksumSector(b, size))
 	return b
-}
-
-// sealRegion fills the checksum sector of a region.
-func sealRegion(b []byte, sector int) {
-	sum := bootChecksum(b[:11*sector])
-	for i := 11 * sector; i < 12*sector; i += 4 {
-		binary.LittleEndian.PutUint32(b[i:], sum)
-	}
-}
-
-// regionSealed reports whether every word of the checksum sector is right.
-func regionSealed(b []byte, sector int) bool {
-	sum := bootChecksum(b[:11*sector])
-	for i := 11 * sector; i < 12*sector; i += 4 {
-		if binary.LittleEndian.Uint32(b[i:]) != sum {
-			return false
-		}
-	}
-	return true
 }
 
 // readRegion reads and checks the boot region that starts at sector `first` of
@@ -198,7 +183,7 @@ func readRegion(dev blockdev.Device, first int, sector int64) (geometry, []byte,
 	if err := readFull(dev, b, int64(first)*g.sectorSize()); err != nil {
 		return g, nil, err
 	}
-	if !regionSealed(b, int(g.sectorSize())) {
+	if size := int(g.sectorSize()); !bytes.Equal(b[11*size:], checksumSector(b, size)) {
 		return g, nil, fmt.Errorf("checksum of the boot region: %w", ErrCorrupt)
 	}
 	return g, b, nil

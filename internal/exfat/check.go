@@ -123,7 +123,7 @@ func sameRegion(a, b []byte) bool {
 		return false
 	}
 	for i := range a {
-		if a[i] != b[i] && i != 106 && i != 107 && i != 112 {
+		if a[i] != b[i] && !volatile(i) {
 			return false
 		}
 	}
@@ -177,7 +177,7 @@ func (c *checker) compareBitmaps(disk *bitmap, extents []Extent) error {
 				right[i] |= disk.data[i]
 			}
 		}
-		return writeExtents(c.dev, extents, right)
+		return transfer(writeFull, c.dev, extents, right)
 	}
 	for at := uint32(0); at < c.g.Clusters; {
 		if disk.word(at&^63) == c.owned.word(at&^63) {

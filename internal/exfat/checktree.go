@@ -3,7 +3,6 @@ package exfat
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 )
@@ -14,42 +13,30 @@ import (
 // ends after as many steps as the volume has clusters, whatever the FAT
 // contains. The error is that of the device.
 func (c *checker) claim(first uint32, n int64, contiguous bool) (runs []run, problem Kind, err error) {
-	last := uint32(0)
-	at := first
-	for count := int64(0); n < 0 || count < n; count++ {
-		switch {
-		case !contiguous && at == endOfChain && count > 0:
-			if n < 0 {
-				return runs, "", nil
-			}
-			return runs, ChainShort, nil
-		case !c.g.valid(at):
-			return runs, ChainBad, nil
-		case c.owned.taken(at - firstData):
-			if slices.ContainsFunc(runs, func(r run) bool { return at >= r.first && at < r.end() }) {
-				return runs, ChainCycle, nil
-			}
-			return runs, CrossLink, nil
+	runs, count, next, err := c.follow(first, n, contiguous, func(cluster uint32, _ int64) bool {
+		ok := c.g.valid(cluster) && !c.owned.taken(cluster-firstData)
+		if ok {
+			c.owned.put(cluster-firstData, 1, true)
 		}
-		c.owned.put(at-firstData, 1, true)
-		if tail := len(runs) - 1; tail >= 0 && runs[tail].end() == at {
-			runs[tail].count++
-		} else {
-			runs = append(runs, run{at, 1})
+		return ok
+	})
+	ended := !contiguous && next == endOfChain
+	switch {
+	case err != nil, n < 0 && count > 0 && ended, n == 0:
+	case count == n:
+		if !contiguous && !ended {
+			problem = ChainLong
 		}
-		last = at
-		if contiguous {
-			at++
-			continue
-		}
-		if at, err = c.fat.next(last); err != nil {
-			return runs, "", err
-		}
+	case count > 0 && ended:
+		problem = ChainShort
+	case !c.g.valid(next):
+		problem = ChainBad
+	case slices.ContainsFunc(runs, func(r run) bool { return next >= r.first && next < r.end() }):
+		problem = ChainCycle
+	default:
+		problem = CrossLink
 	}
-	if !contiguous && n > 0 && at != endOfChain {
-		return runs, ChainLong, nil
-	}
-	return runs, "", nil
+	return runs, problem, err
 }
 
 // task is a directory to be read. Its clusters have been claimed.
@@ -124,24 +111,16 @@ func (c *checker) checkUpcase() error {
 		return err
 	}
 	detail := "missing"
-	for i := range root.used {
-		f := decodeSystem(root.data[i*entryLen:][:entryLen])
-		if root.data[i*entryLen] != typeUpcase {
-			continue
-		}
-		if f.size <= 0 || f.size > 2<<16 {
-			break
-		}
-		t, err := c.readUpcase(f)
-		switch {
-		case t != nil:
-			c.upcase = t
-			return nil
-		case err != nil && !structural(err):
+	if e, _ := root.system(typeUpcase); e != nil {
+		t, err := c.readUpcase(decodeSystem(e))
+		if err != nil && !structural(err) {
 			return err
 		}
+		if t != nil {
+			c.upcase = t
+			return nil
+		}
 		detail = "damaged"
-		break
 	}
 	c.report.add(Finding{Kind: Upcase, Detail: detail + "; names were judged by the standard table"})
 	return nil
@@ -259,8 +238,11 @@ func (d *checkDir) file(i int, set []byte, rec *record, problem setProblem) ([]t
 	if detail := fixed.fit(&c.g); detail != "" {
 		add(Finding{Kind: SizeInvalid, Path: path, Detail: detail, fix: store})
 	}
-	if err := d.vendor(set, path); err != nil || fixed.size == 0 {
-		return nil, err
+	for at := entryLen; at < len(set); at += entryLen {
+		c.unsure = c.unsure || set[at] == typeVendor // whose clusters are not followed
+	}
+	if fixed.size == 0 {
+		return nil, nil
 	}
 	runs, broken, err := c.claim(rec.first, c.g.clustersFor(fixed.size), rec.noChain)
 	if err != nil {
@@ -320,31 +302,6 @@ func (r *record) shorten(runs []run, g *geometry) {
 	if r.size == 0 {
 		r.first, r.noChain = 0, false
 	}
-}
-
-// vendor claims the clusters of vendor allocation entries (specification
-// section 7.9).
-func (d *checkDir) vendor(set []byte, path string) error {
-	for ; len(set) > 0; set = set[entryLen:] {
-		if set[0] != 0xE1 || set[1]&flagPossible == 0 {
-			continue
-		}
-		first, size := binary.LittleEndian.Uint32(set[20:]), binary.LittleEndian.Uint64(set[24:])
-		if size == 0 || size > math.MaxInt64/2 {
-			continue
-		}
-		clusters := min(d.c.g.clustersFor(int64(size)), int64(d.c.g.Clusters)+1)
-		runs, broken, err := d.c.claim(first, clusters, set[1]&flagNoChain != 0)
-		if err != nil {
-			return err
-		}
-		if broken != "" {
-			f := d.c.chainFinding(broken, path, runs, true, nil)
-			f.fix = nil
-			d.c.report.add(f)
-		}
-	}
-	return nil
 }
 
 // name reports what is wrong with the set as such.

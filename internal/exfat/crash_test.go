@@ -372,6 +372,6 @@ func requireUnder(t *testing.T, dev *blockdevtest.MemDevice, want []byte, names 
 			requireSame(t, want, readFile(t, v, at), at)
 		}
 		return nil
-	}))
+	}, nil))
 	require.NotZero(t, found, "%s is lost", names[0])
 }

@@ -107,8 +107,7 @@ func (d *directory) clearRest() {
 	}
 }
 
-// parse fills in the entries. Sets that do not hold together are left out, and
-// counted.
+// parse fills in the entries. Sets that do not hold together are left out.
 func (d *directory) parse() {
 	for i := 0; i < d.used; i++ {
 		b := d.data[i*entryLen : d.used*entryLen]
@@ -117,16 +116,11 @@ func (d *directory) parse() {
 		}
 		n := setLength(b)
 		if n == 0 {
-			d.v.state.BadEntries++
 			continue
 		}
 		rec, problem := decodeSet(b[:n*entryLen], d.v.upcase)
 		if problem == setStructure || problem == setSum {
-			d.v.state.BadEntries++
 			continue
-		}
-		if problem != "" {
-			d.v.state.BadEntries++
 		}
 		key := d.v.upcase.key(rec.name)
 		if d.entries[key] == nil {
@@ -134,6 +128,19 @@ func (d *directory) parse() {
 		}
 		i += n - 1
 	}
+}
+
+// system returns the first entry of a system file or of the label in the root
+// directory, and its index; nil if it has none. Of several bitmaps the second
+// belongs to TexFAT.
+func (d *directory) system(kind byte) (e []byte, index int) {
+	for i := range d.used {
+		e := d.data[i*entryLen:][:entryLen]
+		if e[0] == kind && (kind != typeBitmap || e[1]&1 == 0) {
+			return e, i
+		}
+	}
+	return nil, 0
 }
 
 // bytes is the entry set in the data of the directory.

@@ -7,7 +7,7 @@ import (
 )
 
 // Types of directory entries (section 6.2.1): allocation bitmap, up-case table,
-// volume label, file, stream extension and file name.
+// volume label, file, stream extension, file name and vendor allocation.
 const (
 	typeBitmap = 0x81
 	typeUpcase = 0x82
@@ -15,6 +15,7 @@ const (
 	typeFile   = 0x85
 	typeStream = 0xC0
 	typeName   = 0xC1
+	typeVendor = 0xE1
 	inUse      = 0x80
 	secondary  = 0xC0 // in use, and after another
 
@@ -141,12 +142,11 @@ func (r *record) encode(t *caseTable) []byte {
 	stream := set[entryLen:]
 	stream[0], stream[3] = typeStream, byte(len(r.name))
 	binary.LittleEndian.PutUint16(stream[4:], t.hash(r.name))
+	name := unitBytes(r.name)
 	for i := range n - 2 {
-		e := set[(2+i)*entryLen:]
+		e := set[(2+i)*entryLen:][:entryLen]
 		e[0] = typeName
-		for j, u := range r.name[i*perName : min(len(r.name), (i+1)*perName)] {
-			binary.LittleEndian.PutUint16(e[2+2*j:], u)
-		}
+		copy(e[2:], name[2*perName*i:])
 	}
 	r.patch(set)
 	return set
@@ -217,17 +217,16 @@ func decodeSet(set []byte, t *caseTable) (record, setProblem) {
 		size:     int64(le.Uint64(stream[24:])),
 		valid:    int64(le.Uint64(stream[8:])),
 		noChain:  stream[1]&flagNoChain != 0,
-		name:     make([]uint16, units),
 	}
+	var name []byte
 	for i := range names {
-		e := set[(2+i)*entryLen:]
+		e := set[(2+i)*entryLen:][:entryLen]
 		if e[0] != typeName {
 			return record{}, setStructure
 		}
-		for j := 0; j < perName && i*perName+j < units; j++ {
-			r.name[i*perName+j] = le.Uint16(e[2+2*j:])
-		}
+		name = append(name, e[2:]...)
 	}
+	r.name = unitsOf(name[:2*units])
 	switch {
 	case setChecksum(set) != le.Uint16(set[2:]):
 		return r, setSum

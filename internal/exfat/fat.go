@@ -225,72 +225,74 @@ func deviceOffset(extents []Extent, off int64) int64 {
 	return e.Device + off - e.File
 }
 
-// readExtents reads len(b) bytes from the start of the extents.
-func readExtents(dev blockdev.Device, extents []Extent, b []byte) error {
+// transfer reads or writes len(b) bytes at the start of the extents, with
+// readFull or writeFull.
+func transfer(
+	do func(blockdev.Device, []byte, int64) error, dev blockdev.Device, extents []Extent, b []byte,
+) error {
 	for _, x := range extents {
 		if x.File >= int64(len(b)) {
 			break
 		}
-		if err := readFull(dev, b[x.File:min(x.File+x.Length, int64(len(b)))], x.Device); err != nil {
+		if err := do(dev, b[x.File:min(x.File+x.Length, int64(len(b)))], x.Device); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writeExtents writes b to the start of the extents.
-func writeExtents(dev blockdev.Device, extents []Extent, b []byte) error {
-	for _, x := range extents {
-		if x.File >= int64(len(b)) {
-			break
+// follow collects the clusters of an allocation, contiguous or along the FAT,
+// until there are n (n < 0: without an end) or accept refuses the one that is
+// next, which it also returns. accept gets a cluster and the number of those
+// before it.
+func (v *Volume) follow(first uint32, n int64, contiguous bool, accept func(cluster uint32, count int64) bool) (
+	runs []run, count int64, next uint32, err error,
+) {
+	for next = first; (n < 0 || count < n) && accept(next, count); count++ {
+		if tail := len(runs) - 1; tail >= 0 && runs[tail].end() == next {
+			runs[tail].count++
+		} else {
+			runs = append(runs, run{next, 1})
 		}
-		if err := writeFull(dev, b[x.File:min(x.File+x.Length, int64(len(b)))], x.Device); err != nil {
-			return err
+		if contiguous {
+			next++
+		} else if next, err = v.fat.next(next); err != nil {
+			return runs, count, 0, err
 		}
 	}
-	return nil
+	return runs, count, next, nil
 }
 
 // chain collects the clusters of an allocation: n clusters from first,
-// contiguous or along the FAT; n < 0 follows the FAT to its end. It stops with
-// ErrCorrupt at a link that leads nowhere or at a chain longer than limit
+// contiguous or along the FAT; n < 0 follows the FAT to its end. It is
+// ErrCorrupt if a link leads nowhere, or the chain is longer than limit
 // clusters.
 func (v *Volume) chain(first uint32, n int64, contiguous bool, limit int64) ([]run, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	if !v.g.valid(first) || n > int64(v.g.Clusters) {
-		return nil, fmt.Errorf("chain of %d clusters from %d: %w", n, first, ErrCorrupt)
+	if n > int64(v.g.Clusters) || contiguous && (!v.g.valid(first) || int64(first-firstData)+n > int64(v.g.Clusters)) {
+		return nil, fmt.Errorf("%d clusters from %d: %w", n, first, ErrCorrupt)
 	}
 	if contiguous {
-		if n < 0 || int64(first-firstData)+n > int64(v.g.Clusters) {
-			return nil, fmt.Errorf("%d contiguous clusters from %d: %w", n, first, ErrCorrupt)
-		}
 		return []run{{first, uint32(n)}}, nil
 	}
-	runs := []run{{first, 1}}
-	last := first
+	limit = min(limit, int64(v.g.Clusters))
 	mark, lap := first, int64(1) // Brent: a chain that comes back to mark within a lap is a cycle
-	for count := int64(1); n < 0 || count < n; count++ {
-		next, err := v.fat.next(last)
-		if err != nil {
-			return nil, err
+	runs, count, next, err := v.follow(first, n, false, func(cluster uint32, count int64) bool {
+		if !v.g.valid(cluster) || count > 0 && cluster == mark || count >= limit {
+			return false
 		}
-		if n < 0 && next == endOfChain {
-			break
-		}
-		if !v.g.valid(next) || next == mark || count >= min(limit, int64(v.g.Clusters)) {
-			return nil, fmt.Errorf("chain from %d breaks after %d clusters at %#x: %w", first, count, next, ErrCorrupt)
-		}
-		if tail := &runs[len(runs)-1]; tail.end() == next {
-			tail.count++
-		} else {
-			runs = append(runs, run{next, 1})
-		}
-		last = next
 		if count == 2*lap {
-			mark, lap = next, count
+			mark, lap = cluster, count
 		}
+		return true
+	})
+	if err == nil && count != n && !(n < 0 && count > 0 && next == endOfChain) {
+		err = fmt.Errorf("chain from %d breaks after %d clusters at %#x: %w", first, count, next, ErrCorrupt)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return runs, nil
 }

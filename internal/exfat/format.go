@@ -170,9 +170,7 @@ func (g *geometry) writeHeap(dev blockdev.Device, firsts [3]uint32, used uint32,
 		root[0] &^= inUse
 	}
 	root[1] = byte(len(label))
-	for i, u := range label {
-		binary.LittleEndian.PutUint16(root[2+2*i:], u)
-	}
+	copy(root[2:], unitBytes(label))
 	root[entryLen], root[2*entryLen] = typeBitmap, typeUpcase
 	systemFile{first: firsts[0], size: bitmapLen}.encode(root[entryLen:])
 	systemFile{sum: tableChecksum(upcase), first: firsts[1], size: int64(len(upcase))}.encode(root[2*entryLen:])

@@ -71,7 +71,7 @@ func TestFuseReadsWhatWeWrote(t *testing.T) {
 				require.NoError(t, err)
 				requireSame(t, readFile(t, v, p), b, p)
 				return nil
-			}))
+			}, nil))
 			require.NoError(t, filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
 				if rel, _ := filepath.Rel(dir, p); rel != "." {
 					theirs = append(theirs, rel)

@@ -48,6 +48,24 @@ func checkName(units []uint16) error {
 	return nil
 }
 
+// unitBytes are UTF-16 units as they are on the disk.
+func unitBytes(units []uint16) []byte {
+	b := make([]byte, 0, 2*len(units))
+	for _, u := range units {
+		b = binary.LittleEndian.AppendUint16(b, u)
+	}
+	return b
+}
+
+// unitsOf reverses unitBytes.
+func unitsOf(b []byte) []uint16 {
+	units := make([]uint16, len(b)/2)
+	for i := range units {
+		units[i] = binary.LittleEndian.Uint16(b[2*i:])
+	}
+	return units
+}
+
 // key is the form of a name under which two names are the same file.
 func (t *caseTable) key(units []uint16) string {
 	b := make([]byte, 2*len(units))

@@ -291,16 +291,15 @@ func (v *Volume) listLocked(path string) (*directory, []Info, error) {
 }
 
 // Walk calls f for everything below a directory, parents before children; paths
-// have no leading slash. It ends with the first error, and with ErrCorrupt at a
-// directory that contains itself.
-func (v *Volume) Walk(path string, f func(path string, i Info) error) error {
-	return v.WalkAll(path, f, func(_ string, err error) error { return err })
-}
-
-// WalkAll is Walk that calls failed for a directory that cannot be listed, and
-// continues after it unless failed returns an error.
-func (v *Volume) WalkAll(path string, f func(path string, i Info) error,
+// have no leading slash. It ends with the first error, such as ErrCorrupt at a
+// directory that contains itself; but for a directory that cannot be listed it
+// calls failed, if that is not nil, and continues unless failed returns an
+// error.
+func (v *Volume) Walk(path string, f func(path string, i Info) error,
 	failed func(path string, err error) error) error {
+	if failed == nil {
+		failed = func(_ string, err error) error { return err }
+	}
 	return v.walk(strings.Join(splitPath(path), "/"), f, failed, map[int64]bool{})
 }
 

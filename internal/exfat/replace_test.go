@@ -120,6 +120,6 @@ func TestReplace(t *testing.T) {
 	v = mount(t, dev)
 	requireSame(t, append([]byte("new"), noise(1, 9000)[3:]...), readFile(t, v, "as rename"), "as rename")
 	var names []string
-	require.NoError(t, v.Walk("", func(name string, _ Info) error { names = append(names, name); return nil }))
+	require.NoError(t, v.Walk("", func(name string, _ Info) error { names = append(names, name); return nil }, nil))
 	assert.ElementsMatch(t, []string{"d", "d/full", "d/full/x", "as rename"}, names)
 }

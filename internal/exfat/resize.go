@@ -252,7 +252,7 @@ func (v *Volume) writeBoot() error {
 	g := v.g
 	g.Flags |= flagDirty
 	g.encode(region)
-	sealRegion(region, int(size))
+	copy(region[11*size:], checksumSector(region, int(size)))
 	if err := writeFlush(v.dev, region, bootSectors*size); err != nil {
 		return err
 	}

@@ -189,7 +189,7 @@ func TestReadsVolumeOfMkfs(t *testing.T) {
 	dev := fromImage(t, path)
 	v := mount(t, dev)
 	assert.Equal(t, "Theirs", v.Label())
-	assert.True(t, v.State().StandardUpcase)
+	assert.Same(t, standardCase(), v.upcase)
 	oddSizes(t, v)
 	require.NoError(t, v.Unmount())
 	fsck(t, dev)

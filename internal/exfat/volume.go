@@ -36,11 +36,6 @@ type State struct {
 	// BackupBoot: the main boot region is damaged; such a volume can only be
 	// mounted read-only.
 	BackupBoot bool
-	// StandardUpcase: the volume has the up-case table of the specification.
-	StandardUpcase bool
-	// BadEntries is the number of damaged entry sets that were found so far;
-	// directories are loaded when they are used.
-	BadEntries int
 }
 
 // Volume is a mounted volume. Its methods may be called from many goroutines.
@@ -151,36 +146,34 @@ func (v *Volume) load() error {
 // standard table; if the volume has another one they are read again. Of several
 // bitmaps only the first counts: the second belongs to TexFAT.
 func (v *Volume) loadSystem() error {
-	var bitmap, upcase []byte
-	for i := range v.root.used {
-		e := v.root.data[i*entryLen:][:entryLen]
-		switch {
-		case e[0] == typeBitmap && e[1]&1 == 0 && bitmap == nil:
-			bitmap, v.bmEntry = e, i
-		case e[0] == typeUpcase && upcase == nil:
-			upcase = e
-		case e[0] == typeLabel:
-			n := min(int(e[1]), labelMax)
-			units := make([]uint16, n)
-			for j := range units {
-				units[j] = binary.LittleEndian.Uint16(e[2+2*j:])
-			}
-			v.label = string(utf16.Decode(units))
-		}
+	if e, _ := v.root.system(typeLabel); e != nil {
+		v.label = string(utf16.Decode(unitsOf(e[2:][:2*min(int(e[1]), labelMax)])))
 	}
-	if bitmap == nil {
+	e, at := v.root.system(typeBitmap)
+	if e == nil {
 		return fmt.Errorf("no allocation bitmap in the root directory: %w", ErrCorrupt)
 	}
-	extents, data, err := v.readBitmap(decodeSystem(bitmap))
+	extents, data, err := v.readBitmap(decodeSystem(e))
 	if err != nil {
 		return fmt.Errorf("loading allocation bitmap: %w", err)
 	}
-	v.bmExtent = extents
+	v.bmExtent, v.bmEntry = extents, at
 	v.setBitmap(data)
-	if upcase == nil {
+	if e, _ = v.root.system(typeUpcase); e == nil {
 		return nil // tolerated: the standard table is used; Check reports it
 	}
-	return v.loadUpcase(decodeSystem(upcase))
+	f := decodeSystem(e)
+	if f.size == int64(len(upcaseData)) && f.sum == upcaseChecksum {
+		return nil
+	}
+	t, err := v.readUpcase(f)
+	if err != nil || t == nil {
+		return err
+	}
+	v.upcase = t
+	clear(v.root.entries)
+	v.root.parse()
+	return nil
 }
 
 // readBitmap reads the allocation bitmap, padded to 8 bytes.
@@ -194,7 +187,7 @@ func (v *Volume) readBitmap(f systemFile) ([]Extent, []byte, error) {
 		return nil, nil, err
 	}
 	extents, data := v.g.appendRuns(nil, runs), make([]byte, alignUp(need, 8))
-	return extents, data, readExtents(v.dev, extents, data[:need])
+	return extents, data, transfer(readFull, v.dev, extents, data[:need])
 }
 
 // setBitmap makes an allocator of the bitmap's bytes, which lie at bmExtent.
@@ -220,23 +213,6 @@ func (v *Volume) setBitmap(data []byte) {
 	v.alloc = a
 }
 
-// loadUpcase reads the up-case table; the standard one need not be read.
-func (v *Volume) loadUpcase(f systemFile) error {
-	if f.size == int64(len(upcaseData)) && f.sum == upcaseChecksum {
-		v.state.StandardUpcase = true
-		return nil
-	}
-	t, err := v.readUpcase(f)
-	if err != nil || t == nil {
-		return err
-	}
-	v.upcase = t
-	clear(v.root.entries)
-	v.state.BadEntries = 0
-	v.root.parse()
-	return nil
-}
-
 // readUpcase reads an up-case table. It is nil if its checksum differs.
 func (v *Volume) readUpcase(f systemFile) (*caseTable, error) {
 	if f.size < 0 || f.size > 2<<16 || f.size%2 != 0 {
@@ -245,7 +221,7 @@ func (v *Volume) readUpcase(f systemFile) (*caseTable, error) {
 	runs, err := v.chain(f.first, v.g.clustersFor(f.size), false, int64(v.g.Clusters))
 	b := make([]byte, f.size)
 	if err == nil {
-		err = readExtents(v.dev, v.g.appendRuns(nil, runs), b)
+		err = transfer(readFull, v.dev, v.g.appendRuns(nil, runs), b)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("loading up-case table: %w", err)
@@ -289,12 +265,8 @@ func (v *Volume) changed() uint64 {
 	return v.gen
 }
 
-// State returns what Mount, and loading directories since, found.
-func (v *Volume) State() State {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.state
-}
+// State returns what Mount found.
+func (v *Volume) State() State { return v.state }
 
 // Label is the volume label.
 func (v *Volume) Label() string { return v.label }

@@ -36,7 +36,7 @@ func TestRoundTripOverRemounts(t *testing.T) {
 			assert.Equal(t, "file 0.bin", infos[0].Name)
 			assert.True(t, epoch.Truncate(10e6).Equal(infos[3].Modified), infos[3].Modified)
 			var seen []string
-			require.NoError(t, v.Walk("/", func(p string, i Info) error { seen = append(seen, p); return nil }))
+			require.NoError(t, v.Walk("/", func(p string, i Info) error { seen = append(seen, p); return nil }, nil))
 			assert.Len(t, seen, len(sizes)+2)
 			require.NoError(t, v.Unmount())
 		})

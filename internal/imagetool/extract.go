@@ -87,7 +87,7 @@ func (c *call) list() error {
 		case c.has("r"):
 			return v.Walk(at, func(p string, i exfat.Info) error {
 				return errors.Join(c.printEntry(p, i), c.canceled())
-			})
+			}, nil)
 		}
 		entries, err := v.List(at)
 		if err != nil {
@@ -192,7 +192,7 @@ func (c *call) extractTo(v *exfat.Volume, folder string) error {
 		bad, count = unreadable, count+1
 		return nil
 	}
-	err = v.WalkAll(at, func(p string, i exfat.Info) error {
+	err = v.Walk(at, func(p string, i exfat.Info) error {
 		name := path.Join(base, strings.TrimPrefix(strings.TrimPrefix(p, at), "/"))
 		if i.Dir {
 			return makeFolder(to, name)
@@ -202,11 +202,7 @@ func (c *call) extractTo(v *exfat.Volume, folder string) error {
 	if err != nil || bad == nil {
 		return err
 	}
-	noun := "files"
-	if count == 1 {
-		noun = "file"
-	}
-	return fmt.Errorf("%d %s could not be read, the last one: %w", count, noun, bad)
+	return fmt.Errorf("unreadable files or folders: %d, the last one: %w", count, bad)
 }
 
 // openOrMake opens a folder of the host and makes it if only its last name is

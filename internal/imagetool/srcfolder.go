@@ -77,13 +77,11 @@ func readTree(ctx context.Context, folders []string) (t tree, err error) {
 			return t, err
 		}
 	}
-	switch t.lost.links {
-	case 0:
-		return t, nil
-	case 1:
-		return t, refuse("%q is a symbolic link, which %s cannot hold", t.lost.firstLink, ours)
+	if t.lost.links > 0 {
+		return t, refuse("%s cannot hold symbolic links: %d in the source, the first is %q", ours, t.lost.links,
+			t.lost.firstLink)
 	}
-	return t, refuse("%d symbolic links, which %s cannot hold; the first is %q", t.lost.links, ours, t.lost.firstLink)
+	return t, nil
 }
 
 // readFolder adds what is below a folder. Symbolic links are counted, so that
@@ -185,7 +183,7 @@ func (t tree) copyTo(c *call, part blockdev.Device) (err error) {
 		}
 		switch {
 		case errors.Is(err, fs.ErrExist):
-			return t.explainDuplicate(i)
+			return refuse("%q is there twice; %s does not distinguish capital letters from small ones", i.to, ours)
 		case errors.Is(err, exfat.ErrName):
 			return refuse("%q: %s forbids this name", i.to, ours)
 		case err != nil:
@@ -195,17 +193,6 @@ func (t tree) copyTo(c *call, part blockdev.Device) (err error) {
 		p.at(done)
 	}
 	return nil
-}
-
-// explainDuplicate is the error of an item with a name that exists already:
-// another folder has it too, or one that differs only in case. File systems of
-// Linux distinguish case, so that the second is common in source trees.
-func (t tree) explainDuplicate(i item) error {
-	same := slices.DeleteFunc(slices.Clone(t.items), func(other item) bool { return other.to != i.to })
-	if len(same) > 1 {
-		return refuse("%q is there twice: two of the folders have it", i.to)
-	}
-	return refuse("%q is there twice: %s does not distinguish capital letters from small ones", i.to, ours)
 }
 
 // copyTo copies a file.

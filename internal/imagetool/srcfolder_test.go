@@ -63,7 +63,7 @@ func TestSourceLosses(t *testing.T) {
 	for _, name := range []string{"src/l1", "src/l2"} {
 		require.NoError(t, os.Symlink("plain", m.path(name)))
 	}
-	m.refused(1, `2 symbolic links, which ExFAT cannot hold; the first is "DIR/src/l1"`, "create -srcfolder src -format UDRO c")
+	m.refused(1, `ExFAT cannot hold symbolic links: 2 in the source, the first is "DIR/src/l1"`, "create -srcfolder src -format UDRO c")
 }
 
 // TestLongNamesAreCutWithAWarning: programs of the host cut names of volumes.
