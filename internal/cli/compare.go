@@ -125,7 +125,7 @@ func runNames(sides []string, folders [][]string) (names, of []string) {
 		}
 	}
 	if len(names) == len(sides) {
-		of = nil
+		return names, nil
 	}
 	return names, of
 }

@@ -87,14 +87,15 @@ func noEngineError(errs []error) error {
 	return fmt.Errorf("choosing an engine: none works here: %w", errors.Join(errs...))
 }
 
-// makeEngine makes an engine and, for auto, probes it. The title is that of
+// makeEngine makes an engine and, for auto, probes it, unless it is only asked
+// what it supports. The title is that of
 // results where the engine could be made, as it names the tool and its version.
 func (a *app) makeEngine(ctx context.Context, choice engineChoice, c engineConfig) (engine.Engine, string, error) {
 	e, err := choice.make(a, ctx, c)
 	if err != nil {
 		return nil, choice.title, err
 	}
-	if c.auto {
+	if c.auto && c.state != "" {
 		err = a.probe(ctx, e, c.state)
 	}
 	return e, e.Info().Title, err
@@ -107,23 +108,6 @@ func (a *app) probe(ctx context.Context, e engine.Engine, state string) error {
 	return runner.WithProbeFolder(state, a.clock.Wall(), func(dir *hostio.Dir) error {
 		return engine.Probe(ctx, e, dir)
 	})
-}
-
-// likelyEngine is the engine that a run would try first. It is not probed: a
-// dry run leaves no files.
-func (a *app) likelyEngine(ctx context.Context, name string) (engine.Engine, error) {
-	var failed error
-	for _, choice := range engineChoices {
-		if name != "auto" && name != choice.name {
-			continue
-		}
-		e, err := choice.make(a, ctx, engineConfig{auto: name == "auto"})
-		if err == nil {
-			return e, nil
-		}
-		failed = err
-	}
-	return nil, failed
 }
 
 // executable is the path of this program, which is started again as hdiutil for

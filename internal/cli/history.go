@@ -36,11 +36,7 @@ func (a *app) listHistory(_ context.Context, args []string) error {
 	}
 	switch {
 	case page:
-		h, err := a.runs.History(dir, runs)
-		if err != nil {
-			return err
-		}
-		return a.printDocument(report.HistoryDocument(h))
+		return a.printDocument(report.HistoryDocument(a.runs.History(runs)))
 	case format == "json":
 		return a.writeJSON(append([]runfolders.Run{}, runs...)) // [] instead of null
 	case format == "csv":
@@ -236,10 +232,7 @@ func tally(counts map[string]int, noun string, kinds [][3]string) string {
 
 // markBaseline is the command "history baseline".
 func (a *app) markBaseline(_ context.Context, args []string) error {
-	run, err := filepath.Abs(args[0])
-	if err != nil {
-		return fmt.Errorf("finding run %q: %w", args[0], err)
-	}
+	run := absolute(args[0])
 	a.chownAtExit(filepath.Join(filepath.Dir(run), runfolders.BaselineFile))
 	remove := a.isSet("clear")
 	m, err := runfolders.MarkBaseline(run, remove)

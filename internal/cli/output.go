@@ -115,10 +115,17 @@ func quoted(path string) string {
 // shortPath is an absolute path relative to the working folder where it is
 // below that.
 func shortPath(path string) string {
-	if here, err := filepath.Abs("."); err == nil {
-		if rel, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(rel) {
-			return rel
-		}
+	if rel, err := filepath.Rel(absolute("."), path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// absolute is the absolute path, or path itself where the working folder is
+// gone.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
 	}
 	return path
 }
@@ -126,16 +133,14 @@ func shortPath(path string) string {
 // existing is path, or the nearest folder above it that exists, as an absolute
 // path: facts of a disk can be read before the run folder is made.
 func existing(path string) string {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return path
-	}
-	for {
-		if _, err := os.Stat(abs); err == nil || filepath.Dir(abs) == abs {
-			return abs
+	path = absolute(path)
+	for filepath.Dir(path) != path {
+		if _, err := os.Stat(path); err == nil {
+			break
 		}
-		abs = filepath.Dir(abs)
+		path = filepath.Dir(path)
 	}
+	return path
 }
 
 // nonempty are the texts that are not empty.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -47,11 +46,7 @@ func (a *app) locations() (l locations, err error) {
 		if err != nil {
 			return l, usageError("give an existing folder", "reading --on %q: %w", arg, err)
 		}
-		abs, err := filepath.Abs(dir)
-		if err != nil {
-			return l, err
-		}
-		l.places = append(l.places, runner.Place{Name: name, Path: abs})
+		l.places = append(l.places, runner.Place{Name: name, Path: absolute(dir)})
 	}
 	if a.command.Name() != "doctor" {
 		l.inputs, err = parseInputs(a.list("input"))

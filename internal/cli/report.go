@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"dmgbench/internal/report/html"
 	"dmgbench/internal/report/text"
 	"dmgbench/internal/result"
+	"dmgbench/internal/result/export"
 	"dmgbench/internal/runfolders"
 )
 
@@ -147,4 +149,35 @@ func (a *app) printDocument(d report.Document) error {
 func (a *app) warnOutdated(dir string) {
 	a.warn(fmt.Sprintf("%s: %s does not belong to the present plan and journal: analyzed again\n"+
 		"  hint: dmgbench report %s writes it again", dir, result.ResultFile, quoted(dir)))
+}
+
+// exportRuns is the command "export".
+func (a *app) exportRuns(_ context.Context, dirs []string) error {
+	format, table := a.text("format"), a.text("table")
+	if table != "" && format != "csv" {
+		return usageError("", "reading --table: %s has no tables, only csv has", format)
+	}
+	var all []*result.Result
+	for _, dir := range dirs {
+		_, r, err := runfolders.Analyze(dir)
+		if err != nil {
+			return err
+		}
+		all = append(all, r)
+	}
+	err := export.Write(a.stdout, all, format, table)
+	if errors.Is(err, export.ErrOneRun) {
+		return usageError("", "%w", err)
+	}
+	return err
+}
+
+// writeJSON prints a value as indented JSON.
+func (a *app) writeJSON(v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding JSON: %w", err)
+	}
+	_, err = a.stdout.Write(append(b, '\n'))
+	return err
 }

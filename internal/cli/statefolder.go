@@ -12,10 +12,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
+	"dmgbench/internal/attach"
+	"dmgbench/internal/engine/hdiutil"
 	"dmgbench/internal/host"
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/plan"
@@ -165,21 +168,13 @@ func (a *app) chownAtExit(path string) {
 	if !ok || path == "" {
 		return
 	}
-	top, err := filepath.Abs(path)
-	if err != nil {
-		return
+	above := existing(path)
+	// The topmost folder that is made, or the path itself.
+	if rel, err := filepath.Rel(above, absolute(path)); err == nil && rel != "." {
+		first, _, _ := strings.Cut(rel, string(filepath.Separator))
+		above = filepath.Join(above, first)
 	}
-	for above := filepath.Dir(top); above != top; above = filepath.Dir(top) {
-		if _, err := os.Stat(above); err == nil {
-			break
-		}
-		top = above
-	}
-	if slices.Contains(a.chowned, top) {
-		return
-	}
-	a.chowned = append(a.chowned, top)
-	a.atExit = append(a.atExit, func() error { return hostio.ChownTree(top, uid, gid) })
+	a.atExit = append(a.atExit, func() error { return hostio.ChownTree(above, uid, gid) })
 }
 
 const (
@@ -244,11 +239,7 @@ func readPassphrase(path string) ([]byte, error) {
 
 // passphraseName is the name of the file with the passphrase of a run folder.
 func passphraseName(dir string) string {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		abs = dir
-	}
-	sum := sha256.Sum256([]byte(abs))
+	sum := sha256.Sum256([]byte(absolute(dir)))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -355,4 +346,105 @@ func (a *app) cleanPassphrases(ctx context.Context, state string, w io.Writer) e
 	}
 	_, err = fmt.Fprintln(w, "removed the passphrases of runs")
 	return err
+}
+
+// clean is the command "clean". It waits for the lock of measuring where it
+// removes files that an active run may use.
+func (a *app) clean(ctx context.Context, _ []string) error {
+	state, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	return runner.Clean(ctx, state, runner.CleanOptions{
+		Release: a.detachBelow,
+		Clock:   a.clock,
+		Lock:    func() (func(), error) { return lockHost(ctx, runner.Config{StateDir: state, Clock: a.clock}, nil) },
+		Also: func(ctx context.Context, w io.Writer) error {
+			return errors.Join(a.cleanMountFolders(ctx, state, w), a.cleanPassphrases(ctx, state, w))
+		},
+	}, a.stdout)
+}
+
+// leftover describes the images of a run that is not active, with the command
+// that continues or removes them.
+type leftover struct {
+	folder     string // the run folder
+	text, hint string
+	killed     bool // not paused, and not kept on purpose
+}
+
+// leftovers lists the images of runs that are not active, and which of them are
+// attached. doctor prints all of them, run only those of killed runs.
+func (a *app) leftovers(ctx context.Context, state string) (list []leftover) {
+	for _, r := range runner.Leftovers(state) {
+		name := quoted(shortPath(r.Folder))
+		one := leftover{folder: r.Folder, text: "cannot be read", hint: "dmgbench clean deletes it"}
+		switch {
+		case r.Ended:
+			one.text = "kept its images"
+		case r.Paused:
+			one.text = "is paused"
+		case r.Resumes:
+			one.text = "was killed"
+		}
+		one.killed = !r.Ended && !r.Paused
+		if !r.Ended && (r.Paused || r.Resumes) {
+			one.hint = "dmgbench resume " + name + " continues it; dmgbench clean deletes its images"
+		}
+		var images, attached []string
+		for _, dir := range r.Images {
+			images = append(images, quoted(shortPath(dir)))
+			attached = append(attached, a.attachedBelow(ctx, dir)...)
+		}
+		where := "images in " + strings.Join(images, " and in ")
+		one.text = name + " " + one.text + ": " + strings.Join(append([]string{where}, attached...), "; ")
+		list = append(list, one)
+	}
+	return list
+}
+
+// attachedBelow describes the attached images below a folder. It is empty where
+// they cannot be listed, because that must not keep a run from starting.
+func (a *app) attachedBelow(ctx context.Context, dir string) (texts []string) {
+	if runtime.GOOS != "linux" {
+		o, err := a.hdiutilOptions()
+		if err != nil {
+			return nil
+		}
+		names, _ := hdiutil.Attached(ctx, o, dir)
+		for _, name := range names {
+			texts = append(texts, name+" is attached")
+		}
+		return texts
+	}
+	// The list has resolved paths.
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	list, _ := attach.List(ctx)
+	for _, at := range list {
+		if rel, err := filepath.Rel(dir, at.Image); err != nil || !filepath.IsLocal(rel) || at.Dead {
+			continue
+		}
+		text := filepath.Base(at.Image) + " is attached"
+		if at.MountPoint != "" {
+			text += " at " + quoted(at.MountPoint)
+		}
+		if at.HelperPID != 0 {
+			text += fmt.Sprintf(", served by process %d", at.HelperPID)
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// warnLeftovers warns at the start of a run of the images of other runs that
+// were killed: they take space, and attached images take memory. own is the
+// folder of the run that starts.
+func (a *app) warnLeftovers(ctx context.Context, state, own string) {
+	for _, l := range a.leftovers(ctx, state) {
+		if l.killed && l.folder != absolute(own) {
+			a.warn("earlier run " + l.text + "\n  hint: " + l.hint)
+		}
+	}
 }

@@ -39,6 +39,7 @@ type Run struct {
 
 	Path   string         `json:"-"` // of the run folder
 	Result *result.Result `json:"-"` // only with headlines, see [Reader.List]
+	report string         // path of the report as a link, "" for none
 }
 
 // Headline is the first rate of the first image, the one number that identifies
@@ -56,17 +57,13 @@ type Headline struct {
 // that cannot be read, with the reason. With headlines each run keeps the part
 // of its result that [Reader.History] needs.
 func (rd *Reader) List(dir string, headlines bool) (list []Run, unread []string, err error) {
-	root, err := resolveFolder(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	list, unread, err = walk(root, func(path string) (Run, error) {
+	list, unread, err = walk(dir, func(root, path string) (Run, error) {
 		r, err := rd.listed(path, headlines)
 		if err != nil {
 			return Run{}, err
 		}
 		run := newRun(r)
-		run.Path, run.Dir = path, slashPath(root, path)
+		run.Path, run.Dir, run.report = path, slashPath(root, path), reportLink(root, path)
 		run.Baseline, err = isBaseline(path)
 		if headlines {
 			run.Result = r
@@ -143,21 +140,17 @@ func findHeadline(r *result.Result) (headline *Headline) {
 	return headline
 }
 
-// History sorts listed runs into series of one plan, machine and engine. dir is
-// the folder that was listed.
-func (rd *Reader) History(dir string, list []Run) (*analysis.History, error) {
-	root, err := resolveFolder(dir)
-	if err != nil {
-		return nil, err
-	}
-	entries := make([]analysis.HistoryRun, len(list))
+// History sorts listed runs, which have headlines, into series of one plan,
+// machine and engine.
+func (rd *Reader) History(list []Run) *analysis.History {
+	entries, paths := make([]analysis.HistoryRun, len(list)), map[string]string{}
 	for i, run := range list {
-		entries[i] = analysis.HistoryRun{Result: run.Result, Name: run.Dir, Baseline: run.Baseline,
-			Path: reportLink(root, run.Path)}
+		entries[i] = analysis.HistoryRun{Result: run.Result, Name: run.Dir, Baseline: run.Baseline, Path: run.report}
+		paths[run.Dir] = run.Path
 	}
 	return analysis.NewHistory(entries, func(r analysis.HistoryRun) (*result.Result, error) {
-		return rd.Result(filepath.Join(root, filepath.FromSlash(r.Name)))
-	}), nil
+		return rd.Result(paths[r.Name])
+	})
 }
 
 // reportLink is the path of a run's report relative to root, "" where the run
@@ -173,11 +166,7 @@ func reportLink(root, run string) string {
 // included. Runs that cannot be read are listed as left out; an error is that
 // none can be.
 func (rd *Reader) Ledger(dir string) (*analysis.Ledger, error) {
-	root, err := resolveFolder(dir)
-	if err != nil {
-		return nil, err
-	}
-	list, unread, err := walk(root, func(path string) (analysis.LedgerRun, error) {
+	list, unread, err := walk(dir, func(root, path string) (analysis.LedgerRun, error) {
 		r, err := rd.Summary(path)
 		if err != nil {
 			return analysis.LedgerRun{}, err
