@@ -109,7 +109,7 @@ func TestSelector(t *testing.T) {
 	for _, s := range []plan.Selector{
 		nil,
 		{{Key: "format", Values: []string{"RAW"}}},
-		{{Key: "format", Values: []string{"UDSB", "udrw"}}},
+		{{Key: "format", Values: []string{"UDSB", "RAW"}}},
 		{{Key: "band_size", Values: []string{"8 MiB"}}},
 		{{Key: "band_size", Values: []string{"default"}}},
 		{{Key: "size", Values: []string{"1 GB"}}},

@@ -389,6 +389,8 @@ func (r *reader) list(n *node, items string, low, high int) []*node {
 	case n.kind != arrayNode:
 		r.bad(n, "%s: want a list of %s, this is %s", n.name, items, n.kind).hintf("write it in brackets: [ … ]")
 		return nil
+	case len(n.items) == 0 && low > 0:
+		r.bad(n, "%s: the list is empty", n.name)
 	case len(n.items) < low:
 		r.bad(n, "%s: want %d or more %s", n.name, low, items)
 	case high > 0 && len(n.items) > high:

@@ -117,22 +117,19 @@ func isLocalPath(s string) bool {
 
 const nameWords = "a name of letters, digits and . _ + -, at most 64"
 
-// enum accepts the listed words.
-func enum(words ...string) *kind { return enumWithAliases(nil, words) }
-
-// enumWithAliases also accepts the keys of aliases, and reads them as their
-// values.
-func enumWithAliases(aliases map[string]string, words []string) *kind {
+// enum accepts the listed words, and RAW, diskutil's name, for the format UDRW.
+func enum(words ...string) *kind {
 	accepted := "accepted: " + strings.Join(words, ", ")
 	return &kind{name: "enum", words: words, json: map[string]any{"type": "string", "enum": words},
 		parse: func(n *node) (any, *invalid) {
 			if n.kind != stringNode {
 				return nil, wrongType(n, "text", accepted)
 			}
-			if slices.Contains(words, n.text) {
-				return n.text, nil
+			word := n.text
+			if word == rawFormat {
+				word = image.UDRW
 			}
-			if word, ok := aliases[n.text]; ok {
+			if slices.Contains(words, word) {
 				return word, nil
 			}
 			bad := &invalid{fmt.Sprintf("%q is not accepted here", n.text), accepted}
@@ -277,16 +274,8 @@ func isPlainNumber(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return (c < '0' || c > '9') && c != '.' })
 }
 
-// formatAliases are the names that diskutil has for formats, where they differ.
-var formatAliases = func() map[string]string {
-	out := map[string]string{}
-	for _, f := range image.Formats {
-		if f.ImageType != "" && f.ImageType != f.Name {
-			out[f.ImageType] = f.Name
-		}
-	}
-	return out
-}()
+// rawFormat is the name that diskutil has for UDRW.
+const rawFormat = "RAW"
 
 var (
 	flagKind  = &kind{name: "yes/no", node: boolNode, json: map[string]any{"type": "boolean"}, parse: parseFlag}
@@ -296,8 +285,8 @@ var (
 	looseKind = &kind{name: "text or number", json: map[string]any{"type": []string{"string", "number"}},
 		parse: parseLoose}
 	nameText       = textKind(nameWords, nameRule.MatchString)
-	anyFormat      = enumWithAliases(formatAliases, image.FormatNames(nil))
-	writableFormat = enumWithAliases(formatAliases, image.FormatNames(image.Format.Writable))
+	anyFormat      = enum(image.FormatNames(nil)...)
+	writableFormat = enum(image.FormatNames(image.Format.Writable)...)
 )
 
 func checkBand(v units.Bytes) error { return image.CheckBandSize(int64(v)) }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // codecs are those that tags name, codecsOfTypes those of Go types without such
@@ -101,31 +103,24 @@ func Parse(name string, text []byte) (*Plan, *Problems) {
 	return p, problems
 }
 
-// checkEncoding refuses text that is not UTF-8 and skips a byte order mark.
+// checkEncoding refuses text that is too large or not UTF-8, and skips a byte
+// order mark.
 func (r *reader) checkEncoding() bool {
-	refuse := func(at int, hint, format string, args ...any) bool {
-		r.problem(at, "", format, args...).Hint = hint
+	if size := int64(len(r.text)); size > MaxSize {
+		r.text, r.lines = nil, []int{0}
+		r.problem(0, "", "%s", tooLarge(size))
 		return false
 	}
-	switch size := int64(len(r.text)); {
-	case size > MaxSize:
-		r.text, r.lines = nil, []int{0}
-		return refuse(0, "", "%s", tooLarge(size).Error())
-	case bytes.HasPrefix(r.text, []byte("\xff\xfe")) || bytes.HasPrefix(r.text, []byte("\xfe\xff")):
-		r.text, r.lines = nil, []int{0}
-		return refuse(0, "save the plan as UTF-8", "the text is UTF-16")
-	case bytes.HasPrefix(r.text, []byte("\ufeff")):
+	if bytes.HasPrefix(r.text, []byte("\ufeff")) {
 		r.bom = len("\ufeff")
 	}
-	if i := bytes.IndexByte(r.text, 0); i >= 0 {
-		return refuse(i, "a plan is a TOML file; this looks like something else", "the text contains a zero byte")
-	}
-	if valid := bytes.ToValidUTF8(r.text, nil); len(valid) < len(r.text) {
-		i := 0
-		for i < len(valid) && valid[i] == r.text[i] {
-			i++
+	for i := 0; i < len(r.text); {
+		c, n := utf8.DecodeRune(r.text[i:])
+		if c == utf8.RuneError && n <= 1 || c == 0 {
+			r.problem(i, "", "the file is not text in UTF-8: byte 0x%02x", r.text[i]).hintf("save the plan as UTF-8")
+			return false
 		}
-		return refuse(i, "save the plan as UTF-8", "the text is not UTF-8: byte 0x%02x", r.text[i])
+		i += n
 	}
 	return true
 }
@@ -345,27 +340,15 @@ func hexSum(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// tomlString writes a basic string of one line.
+// tomlString writes a basic string of one line, in which JSON and TOML agree.
 func tomlString(s string) string {
 	var b strings.Builder
-	b.WriteByte('"')
-	for _, c := range s {
-		switch {
-		case c == '"' || c == '\\':
-			b.WriteString(`\` + string(c))
-		case c == '\n':
-			b.WriteString(`\n`)
-		case c == '\t':
-			b.WriteString(`\t`)
-		case c == '\r':
-			b.WriteString(`\r`)
-		case c < ' ' || c == 0x7f:
-			fmt.Fprintf(&b, `\u%04X`, c)
-		default:
-			b.WriteRune(c)
-		}
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		panic("writing text: " + err.Error())
 	}
-	return b.String() + `"`
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)

@@ -234,55 +234,27 @@ func (s Selector) clone() Selector {
 
 // sameValue compares two texts of one key by meaning.
 func sameValue(key, a, b string) bool {
-	if a == b {
-		return true
-	}
-	switch t := valueKind(key); {
-	case t == bandKind:
-		return sameSize(bandText(a), bandText(b))
-	case t.words != nil:
-		return strings.EqualFold(unalias(a), unalias(b))
-	case t.node == intNode:
-		return sameNumber(a, b)
-	case t == looseKind:
-		return sameNumber(a, b) || sameSize(a, b)
-	case t.name == sizeKind.name:
-		return sameSize(a, b)
-	}
-	return false
+	return a == b || canonicalValue(key, a) == canonicalValue(key, b)
 }
 
-// sameSize compares two sizes with units.
-func sameSize(a, b string) bool {
-	if !strings.HasSuffix(a, "B") || !strings.HasSuffix(b, "B") {
-		return false
+// canonicalValue is the text of a key's value as its kind writes it: of a
+// manual axis, a number or a size. The default band is that of a sparse bundle.
+// A text that is no value stays.
+func canonicalValue(key, text string) string {
+	k := valueKind(key)
+	if k == looseKind {
+		if v, err := strconv.ParseFloat(text, 64); err == nil {
+			return strconv.FormatFloat(v, 'g', -1, 64)
+		}
+		k = sizeKind
 	}
-	x, errX := units.ParseBytes(a)
-	y, errY := units.ParseBytes(b)
-	return errX == nil && errY == nil && x == y
-}
-
-// sameNumber compares two plain numbers: 4 equals 4.0.
-func sameNumber(a, b string) bool {
-	p, errP := strconv.ParseFloat(a, 64)
-	q, errQ := strconv.ParseFloat(b, 64)
-	return errP == nil && errQ == nil && p == q
-}
-
-// bandText is the size of a band; the default is that of a sparse bundle.
-func bandText(s string) string {
-	if s == "default" || s == "" {
+	if k == bandKind && (text == "default" || text == "") {
 		return units.Bytes(formatOf(image.UDSB).Unit).String()
 	}
-	return s
-}
-
-// unalias is Apple's name of a format that diskutil names otherwise.
-func unalias(format string) string {
-	if to, ok := formatAliases[strings.ToUpper(format)]; ok {
-		return to
+	if canonical, bad := k.read(flagNode(key, text)); bad == nil {
+		return canonical
 	}
-	return format
+	return text
 }
 
 // ParseSelector reads "key=value[,key=value…]" as the flag --only takes it;
