@@ -77,14 +77,9 @@ func (c cell) axisValue(axis string) (string, bool) {
 // samplesAlong splits the files of cells by size or set.
 func samplesAlong(op plan.Operand, cells []cell, axis, est string) []point {
 	values := map[int64]string{}
-	var own sampleFilter
-	f := filterOf(op.Where)
-	if f != nil {
-		own = *f
-	}
 	for _, c := range cells {
 		for _, st := range c.steps() {
-			for _, sm := range f.apply(st.Samples) {
+			for _, sm := range filtered(st.Samples, filterOf(op.Where)) {
 				if axis == "set" {
 					values[int64(sm.Set)] = strconv.Itoa(sm.Set)
 				} else if _, ok := values[sm.Bytes]; !ok {
@@ -95,13 +90,8 @@ func samplesAlong(op plan.Operand, cells []cell, axis, est string) []point {
 	}
 	var out []point
 	for _, v := range sortedKeys(values) {
-		part, choice := own, plan.Choice{Key: axis, Values: []string{values[v]}}
-		if axis == "set" {
-			part.set = &choice
-		} else {
-			part.size = &choice
-		}
-		out = append(out, point{values[v], gatherValues(op.Quantity, cells, est, &part)})
+		part := filterOf(withChoice(op.Where, axis, values[v]))
+		out = append(out, point{values[v], gatherValues(op.Quantity, cells, est, part)})
 	}
 	return out
 }
@@ -156,36 +146,34 @@ func (j judge) extreme(a plan.Assert) finding {
 		}
 		return judgeGreater(x.operandValue, y.operandValue)
 	}
-	best, bestAt, named := -1, -1, 0
-	for i, p := range points {
-		if best < 0 || better(p, points[best]).dir > 0 {
-			best = i
+	bestOf := func(list []point) point {
+		best := list[0]
+		for _, p := range list[1:] {
+			if better(p, best).dir > 0 {
+				best = p
+			}
 		}
-		if !isAt(p) {
-			continue
-		}
-		named++
-		if bestAt < 0 || better(p, points[bestAt]).dir > 0 {
-			bestAt = i
-		}
+		return best
 	}
-	if bestAt < 0 {
+	named := slices.DeleteFunc(slices.Clone(points), func(p point) bool { return !isAt(p) })
+	if len(named) == 0 {
 		return missing("not-measured-at", wording.ChoiceText(a.Along, a.At...))
 	}
+	best, bestNamed := bestOf(points), bestOf(named)
 	var parts []finding
 	for _, p := range points {
 		if !isAt(p) {
-			parts = append(parts, better(points[bestAt], p))
+			parts = append(parts, better(bestNamed, p))
 		}
 	}
 	f := combineAll(parts)
 	// Having chosen the best of those named by looking costs a factor of their
 	// number (Bonferroni)
 	if f.dir > 0 {
-		f.p = min(1, f.p*float64(named))
+		f.p = min(1, f.p*float64(len(named)))
 	}
-	f.saw = wording.Say("seen.extreme", a.Along, QuantityName(a.Left.Quantity), a.Direction, points[best].at,
-		wording.Amount{Value: points[best].headline(), Unit: points[best].unit})
+	f.saw = wording.Say("seen.extreme", a.Along, QuantityName(a.Left.Quantity), a.Direction, best.at,
+		wording.Amount{Value: best.headline(), Unit: best.unit})
 	f.need, f.gap = wording.Say("text", wording.ChoiceText(a.Along, a.At...)), wording.Message{}
 	if f.dir == 0 || f.p > family {
 		f.gap = wording.Say("gap.close")

@@ -126,9 +126,7 @@ func ratioInterval(ct stats.Contrast, each replica, units string) *result.CI {
 		return nil
 	}
 	iv.Low, iv.High, iv.Level = math.Exp(iv.Low), math.Exp(iv.High), level
-	ci := ciOf(iv, units)
-	ci.Method = each.method(ci.Method)
-	return ci
+	return ciOf(iv, units, each.method(iv.Method))
 }
 
 // sharedBy is how many units of replication two cells have in common.

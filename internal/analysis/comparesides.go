@@ -322,7 +322,8 @@ func (x *compareCell) addRun(r *result.Result, of cell, sessions map[int]string,
 			continue
 		}
 		x.n += value.n
-		x.rounds = append(x.rounds, compareRound{sessions[own[0].Session], fmt.Sprintf("%s\x00%d", r.Run, round), value.v})
+		name := fmt.Sprintf("%s\x00%d", r.Run, round)
+		x.rounds = append(x.rounds, compareRound{sessions[own[0].Session], name, value.v})
 	}
 }
 

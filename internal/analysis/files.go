@@ -2,9 +2,9 @@ package analysis
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dmgbench/internal/plan"
@@ -55,37 +55,29 @@ var (
 // because is a sentence as an error.
 func because(key string, args ...any) error { return errors.New(wording.Text(key, args...)) }
 
-// sampleFilter picks files of a step by size and set; nil picks all.
-type sampleFilter struct{ size, set *plan.Choice }
+// sampleKeys are the selector keys that pick files of a step.
+var sampleKeys = []string{"file_size", "set"}
 
-func filterOf(sel plan.Selector) *sampleFilter {
-	var f sampleFilter
-	if c, ok := choiceOf(sel, "file_size"); ok {
-		f.size = &c
-	}
-	if c, ok := choiceOf(sel, "set"); ok {
-		f.set = &c
-	}
-	if f == (sampleFilter{}) {
-		return nil
-	}
-	return &f
+// filterOf is the part of a selector that picks files of a step; an empty one
+// picks all.
+func filterOf(sel plan.Selector) plan.Selector {
+	return slices.DeleteFunc(slices.Clone(sel), func(c plan.Choice) bool { return !slices.Contains(sampleKeys, c.Key) })
 }
 
-// text names the part of the files: "2 GB", "set 1".
-func (f *sampleFilter) text() string {
-	var size, set string
-	if f.size != nil {
-		size = strings.Join(f.size.Values, " or ")
+// filterText names the part of the files: "2 GB", "set 1".
+func filterText(f plan.Selector) string {
+	parts := make([]string, len(f))
+	for i, c := range f {
+		if parts[i] = strings.Join(c.Values, " or "); c.Key == "set" {
+			parts[i] = "set " + parts[i]
+		}
 	}
-	if f.set != nil {
-		set = "set " + strings.Join(f.set.Values, " or ")
-	}
-	return wording.NonEmpty(size, set)
+	return wording.NonEmpty(parts...)
 }
 
-func (f *sampleFilter) apply(samples []result.Sample) []result.Sample {
-	if f == nil {
+// filtered are the samples that a filter picks.
+func filtered(samples []result.Sample, f plan.Selector) []result.Sample {
+	if len(f) == 0 {
 		return samples
 	}
 	type part struct {
@@ -98,8 +90,12 @@ func (f *sampleFilter) apply(samples []result.Sample) []result.Sample {
 	for _, s := range samples {
 		k := part{s.Bytes, s.Set}
 		if _, ok := known[k]; !ok {
-			known[k] = (f.size == nil || accepts(*f.size, wording.Size(s.Bytes).String())) &&
-				(f.set == nil || accepts(*f.set, fmt.Sprint(s.Set)))
+			known[k] = f.Match(func(key string) (string, bool) {
+				if key == "set" {
+					return strconv.Itoa(s.Set), true
+				}
+				return wording.Size(s.Bytes).String(), true
+			})
 		}
 		if known[k] {
 			out = append(out, s)
@@ -116,10 +112,10 @@ type files struct {
 }
 
 // filesOf are the samples of steps that the filter picks and that took a time.
-func filesOf(steps []*result.Step, f *sampleFilter) (out files) {
+func filesOf(steps []*result.Step, f plan.Selector) (out files) {
 	for _, st := range steps {
 		out.workers = max(out.workers, workers(st))
-		for _, s := range f.apply(st.Samples) {
+		for _, s := range filtered(st.Samples, f) {
 			if isTimed(s) {
 				out.add(s)
 			}
@@ -189,7 +185,7 @@ func (f files) fitted(est string) (float64, error) {
 
 // stepRate is the rate of the steps of one round under an estimator, in bytes
 // per second (the latency in seconds), with the number of its files.
-func stepRate(est string, steps []*result.Step, f *sampleFilter) (x stepsResult) {
+func stepRate(est string, steps []*result.Step, f plan.Selector) (x stepsResult) {
 	fs := filesOf(steps, f)
 	x.n = len(fs.rate)
 	of, known := ofFiles[est]
@@ -208,10 +204,10 @@ func stepRate(est string, steps []*result.Step, f *sampleFilter) (x stepsResult)
 
 // aggregateRate is all bytes over gate to last done. Of a part of the files it
 // is their bytes over the sum of their times, which only one worker allows.
-func aggregateRate(steps []*result.Step, f *sampleFilter, fs files) (float64, error) {
+func aggregateRate(steps []*result.Step, f plan.Selector, fs files) (float64, error) {
 	var bytes, seconds float64
 	switch {
-	case f == nil:
+	case len(f) == 0:
 		for _, st := range steps {
 			bytes += float64(spanBytes(st))
 			seconds += float64(spanNS(st)) / 1e9
@@ -229,13 +225,23 @@ func aggregateRate(steps []*result.Step, f *sampleFilter, fs files) (float64, er
 
 // stepsValue is the quantity in the steps of one round: a rate under the
 // estimator, anything else as the mean of the steps.
-func stepsValue(q plan.Quantity, est string, steps []*result.Step, f *sampleFilter) (x stepsResult) {
+func stepsValue(q plan.Quantity, est string, steps []*result.Step, f plan.Selector) (x stepsResult) {
 	if isPerFile(q) {
-		return stepRate(est, steps, f)
+		x = stepRate(est, steps, f)
+	} else {
+		x = stepMean(q, est, steps, f)
 	}
+	if x.err == nil && !finite(x.v) {
+		x.err = because("not-finite")
+	}
+	return x
+}
+
+// stepMean is the mean of the values of steps, or their smallest or largest.
+func stepMean(q plan.Quantity, est string, steps []*result.Step, f plan.Selector) (x stepsResult) {
 	var values []float64
 	isLive := false
-	if f != nil && isFileTime(q) {
+	if len(f) > 0 && isFileTime(q) {
 		values = filesOf(steps, f).time
 	} else {
 		for _, st := range steps {
@@ -282,10 +288,10 @@ func fileInterval(e *result.Estimate, f files, steps []*result.Step) {
 		e.Why = wording.Text("one-round.files", minRounds, err)
 		return
 	}
-	e.CI = ciOf(iv, fileUnit)
 	if (e.Name == medianRate || e.Name == theilSen) && slices.ContainsFunc(steps, hasTwoSpeeds) {
-		e.CI.Method = wording.Text("method.two-speeds", e.CI.Method)
+		iv.Method = wording.Text("method.two-speeds", iv.Method)
 	}
+	e.CI = ciOf(iv, fileUnit, iv.Method)
 }
 
 // hasTwoSpeeds reports whether the files of a step are of two speeds. Files
@@ -419,7 +425,11 @@ func invertInterval(iv stats.Interval, err error) (stats.Interval, error) {
 	return iv, err
 }
 
-// ciOf is an interval as results have it; unit is what was replicated.
-func ciOf(iv stats.Interval, unit string) *result.CI {
-	return &result.CI{Low: iv.Low, High: iv.High, Level: iv.Level, Method: iv.Method, Unit: unit}
+// ciOf is an interval as results have it, made by a method over a unit of
+// replication; nil where it is not finite, which JSON does not have.
+func ciOf(iv stats.Interval, unit, method string) *result.CI {
+	if !finite(iv.Low, iv.High) {
+		return nil
+	}
+	return &result.CI{Low: iv.Low, High: iv.High, Level: iv.Level, Method: method, Unit: unit}
 }

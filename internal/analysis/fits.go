@@ -194,18 +194,15 @@ func (j judge) filePoints(f plan.Fit) (map[int][][2]float64, string) {
 	if missing != "" {
 		return nil, missing
 	}
-	wanted := map[float64]bool{}
-	// 2000 MB is 2 GB
-	for _, text := range f.Points {
-		if x, ok := number(text); ok {
-			wanted[x] = true
-		}
+	filter := filterOf(f.Where)
+	if len(f.Points) > 0 {
+		filter = filterOf(withChoice(f.Where, "file_size", f.Points...))
 	}
 	out := map[int][][2]float64{}
 	for _, c := range cells {
 		rounds, steps := c.replicates()
 		for _, r := range rounds {
-			fs := filesOf(steps[r], filterOf(f.Where))
+			fs := filesOf(steps[r], filter)
 			// A slope would be the rate that each got while the others ran
 			if fs.workers > 1 {
 				return nil, errWorkers.Error()
@@ -215,9 +212,7 @@ func (j judge) filePoints(f plan.Fit) (map[int][][2]float64, string) {
 				ys = fs.rate
 			}
 			for i, size := range fs.size {
-				if len(f.Points) == 0 || wanted[size] {
-					out[r] = append(out[r], [2]float64{size, ys[i]})
-				}
+				out[r] = append(out[r], [2]float64{size, ys[i]})
 			}
 		}
 	}
@@ -274,7 +269,8 @@ func fitResult(f plan.Fit, x fitted) result.Fit {
 		out.Coefficients = append(out.Coefficients, c)
 	}
 	for _, at := range f.Predict {
-		if v, ok := number(at); ok {
+		// A power law, for instance, has no number at zero
+		if v, ok := number(at); ok && finite(x.at(v)) {
 			out.Predictions = append(out.Predictions, [2]float64{v, x.at(v)})
 		}
 	}
@@ -304,11 +300,12 @@ func (x fitted) interval(c *result.Coefficient, own func(level float64) (stats.I
 	case len(x.curves) >= minRounds:
 		x.roundInterval(c)
 	case own != nil && !(x.files && len(x.curves) > 1):
+		unit := "point of the fit"
+		if x.files {
+			unit = fileUnit
+		}
 		if iv, err := own(level); err == nil {
-			c.CI = ciOf(iv, "point of the fit")
-			if x.files {
-				c.CI.Unit = fileUnit
-			}
+			c.CI = ciOf(iv, unit, iv.Method)
 		}
 	}
 }
@@ -323,8 +320,7 @@ func (x fitted) roundInterval(c *result.Coefficient) {
 	}
 	for _, sc := range []scale{plainScale.over(x.per), logScale.over(x.per)} {
 		if iv, err := sc.interval(vs); err == nil {
-			c.Value, c.CI = sc.centre(vs), ciOf(iv, x.per.name())
-			c.CI.Method = x.per.method(sc.name)
+			c.Value, c.CI = sc.centre(vs), ciOf(iv, x.per.name(), x.per.method(sc.name))
 		}
 		if c.Name != "factor" || c.CI == nil || c.CI.Low > 0 || slices.Min(vs) <= 0 {
 			return

@@ -75,70 +75,23 @@ func judgeDifference(a, b operandValue, bound plan.Bound) finding {
 	return t.judge(a, b)
 }
 
-// ratioRounds compares paired rounds through their logarithms. Where a value is
-// zero there is no logarithm: two zeros are equal, and with one zero there is
-// no ratio.
+// ratioRounds compares paired rounds through their logarithms, which a value of
+// zero does not have.
 func ratioRounds(a, b operandValue, bound plan.Bound, phrase wording.Message) finding {
 	x, y := paired(a, b)
 	if len(x) == 0 {
 		return weak("no-pairs")
 	}
-	r := make([]float64, len(x))
-	for i := range x {
-		r[i] = ratioOf(x[i], y[i])
-	}
 	sc := logScale.over(firstReplica(a.per, b.per))
 	if a.fixed || b.fixed {
 		sc = sc.absolute(a.unit)
 	}
-	if slices.Min(r) <= 0 || !finite(r...) {
-		return judgeEdge(sc, r, bound, phrase)
-	}
-	return judgeRounds(sc, "1", r, bound, phrase)
-}
-
-// ratioOf is x / y of values that are not negative; NaN where neither is
-// positive.
-func ratioOf(x, y float64) float64 {
-	switch {
-	case x == y:
-		return 1
-	case math.IsInf(y, 1) || x == 0 && y > 0:
-		return 0
-	case x > 0 && y > 0:
-		return x / y
-	case x > 0:
-		return math.Inf(1)
-	}
-	return math.NaN()
-}
-
-// judgeEdge judges ratios when some are zero or infinite: they decide only
-// where all rounds agree.
-func judgeEdge(sc scale, r []float64, bound plan.Bound, phrase wording.Message) finding {
-	if slices.ContainsFunc(r, math.IsNaN) {
-		return weak("not-positive.ratio")
-	}
-	f := finding{sampled: true, need: needs(bound), p: 1, per: sc.per, few: len(r) < minRounds}
-	value := wording.Say("infinite")
-	if slices.Max(r) == 0 {
-		value = wording.Say("zero")
-	}
-	f.saw = wording.Say("seen.few", phrase.With(value), sc.times(len(r)))
-	f.evidence = []wording.Message{f.saw}
-	in := 0
-	for _, v := range r {
-		if holdsAbout(bound, v) || math.IsInf(v, 1) && math.IsInf(bound.High, 1) {
-			in++
+	for i := range x {
+		if x[i] /= y[i]; !finite(x[i]) || x[i] <= 0 {
+			return weak("not-positive.ratio")
 		}
 	}
-	switch in {
-	case len(r):
-		f.dir, f.p = 1, 0
-	case 0:
-		f.dir, f.p = -1, 0
-	}
-	return f
+	return judgeRounds(sc, "1", x, bound, phrase)
 }
 
 // paired are the values of the rounds that both operands have.

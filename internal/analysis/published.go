@@ -207,17 +207,12 @@ func (s *runData) streamInput(sel plan.Selector) float64 {
 	return 0
 }
 
-// isOf reports whether a published figure is one of a quantity, or leads to
-// one.
-func isOf(p plan.Published, q plan.Quantity) bool {
-	return p.Quantity == q || q == "stream" && p.Quantity == "stream_time"
-}
-
 // publishedAlong spreads the author's figures over the values of an axis.
 func (s *runData) publishedAlong(op plan.Operand, axis string) ([]point, finding) {
 	var values []string
 	for _, p := range s.p.Published {
-		if c, ok := choiceOf(p.Where, axis); ok && isOf(p, op.Quantity) {
+		isOf := p.Quantity == op.Quantity || op.Quantity == "stream" && p.Quantity == "stream_time"
+		if c, ok := choiceOf(p.Where, axis); ok && isOf {
 			for _, v := range c.Values {
 				if !slices.ContainsFunc(values, func(w string) bool { return sameValue(axis, v, w) }) {
 					values = append(values, v)
@@ -232,19 +227,18 @@ func (s *runData) publishedAlong(op plan.Operand, axis string) ([]point, finding
 			continue
 		}
 		at := op
-		at.Where = append(withoutKey(op.Where, axis), plan.Choice{Key: axis, Values: []string{v}})
-		x := s.publishedValue(at)
-		if x.weak != "" {
-			return nil, finding{weak: x.weak}
+		at.Where = withChoice(op.Where, axis, v)
+		figures, why := s.figures(at)
+		if why.weak != "" {
+			return nil, finding{weak: why.weak}
 		}
 		// A figure that names no value of the axis is not a point on it
-		isNamed := slices.ContainsFunc(s.p.Published, func(p plan.Published) bool {
-			_, ok := compatible(p.Where, at.Where)
+		isNamed := func(p plan.Published) bool {
 			_, named := choiceOf(p.Where, axis)
-			return ok && named && isOf(p, op.Quantity)
-		})
-		if x.missing == "" && isNamed {
-			out = append(out, point{v, x})
+			return named
+		}
+		if slices.ContainsFunc(figures, isNamed) {
+			out = append(out, point{v, meanOf(op.Quantity, figures)})
 		}
 	}
 	if len(out) == 0 && axis == "cycle" && !isFixed {
@@ -319,8 +313,8 @@ func (s *runData) comparePublished(
 		}
 		name := cmp.Or(p.Statistic, headline)
 		e, ok := findEstimate(list, name)
-		if f := filterOf(p.Where); f != nil {
-			name += "@" + f.text()
+		if f := filterOf(p.Where); len(f) > 0 {
+			name += "@" + filterText(f)
 			if e, ok = findEstimate(list, name); !ok {
 				if e, ok = partEstimate(c, q, cmp.Or(p.Statistic, aggregate), name, f); ok {
 					list = append(list, e)
@@ -344,7 +338,7 @@ func (s *runData) publishedResult(p plan.Published) result.PublishedValue {
 }
 
 // partEstimate is the estimate of a part of the files of a cell.
-func partEstimate(c cell, q plan.Quantity, est, name string, f *sampleFilter) (result.Estimate, bool) {
+func partEstimate(c cell, q plan.Quantity, est, name string, f plan.Selector) (result.Estimate, bool) {
 	x := gatherValues(q, []cell{c}, est, f)
 	if x.weak != "" {
 		return result.Estimate{}, false

@@ -54,7 +54,7 @@ func (j judge) relation(rel plan.Relation) result.Relation {
 // keys.
 func narrowed(op plan.Operand, sel plan.Selector) plan.Operand {
 	for _, c := range sel {
-		op.Where = append(withoutKey(op.Where, c.Key), c)
+		op.Where = withChoice(op.Where, c.Key, c.Values...)
 	}
 	return op
 }

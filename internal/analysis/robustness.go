@@ -1,9 +1,7 @@
 package analysis
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
@@ -170,19 +168,6 @@ func robustText(r *result.Robustness) string {
 	}
 	if r.CannotTell == n {
 		text += wording.Text("robust.toward", r.Toward)
-	}
-	var odd []string
-	for _, w := range r.Odd {
-		if w.Verdict != result.NotMeasured {
-			parts := slices.DeleteFunc([]string{w.Estimator, w.Outliers, w.Rounds}, func(t string) bool {
-				return t == "" || t == ruleNone || t == roundsAll
-			})
-			// Of a claim that has only the choice of rounds
-			odd = append(odd, cmp.Or(strings.Join(parts, " "), roundsAll))
-		}
-	}
-	if len(odd) > 0 && len(odd) <= 3 {
-		text = wording.Text("robust.otherwise", text, strings.Join(odd, "; "))
 	}
 	if r.LeftOut > 0 {
 		text += wording.Text("robust.left-out", r.LeftOut)

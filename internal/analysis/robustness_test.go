@@ -110,13 +110,6 @@ bound = "< 1 s"
 	assert.Equal(t, "holds in 2 of 2 analyses", c.Robustness.Text)
 }
 
-// Where only the first round is unlike the rest, the way that is odd is the one with all rounds.
-func TestMultiverseNamesAllRounds(t *testing.T) {
-	r := &result.Robustness{Holds: 1, CannotTell: 1, Odd: []result.Way{{Rounds: roundsAll, Verdict: result.CannotTell}, {Rounds: roundsLater, Verdict: result.Holds}}}
-	summarizeRobustness(r)
-	assert.Equal(t, "holds in 1 of 2 analyses, undecided in 1 (otherwise: all rounds)", r.Text)
-}
-
 // What was not judged has no such evidence, and judging changes no verdict.
 func TestMultiverseOfWhatIsNotJudged(t *testing.T) {
 	l := steady(map[string]float64{"UDSB": 5e9, "UDRW": 2e9}, 0.01)

@@ -157,6 +157,11 @@ func withoutKey(sel plan.Selector, key string) plan.Selector {
 	return slices.DeleteFunc(slices.Clone(sel), func(c plan.Choice) bool { return c.Key == key })
 }
 
+// withChoice is a selector with another choice for a key.
+func withChoice(sel plan.Selector, key string, values ...string) plan.Selector {
+	return append(withoutKey(sel, key), plan.Choice{Key: key, Values: values})
+}
+
 // accepts reports whether a choice allows a text.
 func accepts(c plan.Choice, text string) bool {
 	return plan.Selector{c}.Match(func(key string) (string, bool) { return text, key == c.Key })

@@ -121,8 +121,9 @@ func (sc scale) roundInterval(e *result.Estimate, values []float64) {
 		e.Why = wording.Text("few-rounds.interval", sc.times(len(values)), minRounds)
 		return
 	}
-	e.CI = ciOf(iv, sc.per.name())
-	e.CI.Method = sc.per.method(sc.name)
+	if e.CI = ciOf(iv, sc.per.name(), sc.per.method(sc.name)); e.CI == nil {
+		e.Why = wording.Text("not-finite")
+	}
 }
 
 // scalars are the estimates of a quantity of the whole step: the mean of the

@@ -131,21 +131,17 @@ func (s *runData) measuredCell(op plan.Operand, at map[summaryKey]*result.Summar
 	e, ok := findEstimate(sum.Estimates, name)
 	why := wording.Say("cell.no-statistic", name)
 	switch {
-	case f != nil && !isPerFile(op.Quantity):
+	case len(f) > 0 && !isPerFile(op.Quantity):
 		why, ok = wording.Say("cell.not-of-files"), false
-	case f != nil:
+	case len(f) > 0:
 		why = wording.Say("cell.no-file")
-		e, ok = partEstimate(c, op.Quantity, name, name+"@"+f.text(), f)
+		e, ok = partEstimate(c, op.Quantity, name, name+"@"+filterText(f), f)
 	}
-	switch {
-	case !ok:
+	if !ok {
 		out.Why = why.String()
-	case !finite(e.Value):
-		out.Why = wording.Text("not-finite")
-	default:
-		removeNonFiniteCI(&e)
-		out.Estimate = &e
+		return out
 	}
+	out.Estimate = &e
 	return out
 }
 

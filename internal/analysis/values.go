@@ -55,8 +55,8 @@ func (s *runData) measured(q plan.Quantity, sel plan.Selector, est string, stric
 
 // stepsValue is a quantity of the steps of one round, kept where that is a single
 // step.
-func (sub *caseData) stepsValue(q plan.Quantity, est string, steps []*result.Step, f *sampleFilter) stepsResult {
-	if len(steps) != 1 || f != nil {
+func (sub *caseData) stepsValue(q plan.Quantity, est string, steps []*result.Step, f plan.Selector) stepsResult {
+	if len(steps) != 1 || len(f) > 0 {
 		return stepsValue(q, est, steps, f)
 	}
 	k := stepValueKey{steps[0], q, est}
@@ -69,7 +69,7 @@ func (sub *caseData) stepsValue(q plan.Quantity, est string, steps []*result.Ste
 }
 
 // gatherValues is the mean of cells in the rounds that all of them have.
-func gatherValues(q plan.Quantity, cells []cell, est string, f *sampleFilter) operandValue {
+func gatherValues(q plan.Quantity, cells []cell, est string, f plan.Selector) operandValue {
 	out := operandValue{q: q, unit: q.Unit(), est: est}
 	sum, have := map[int]float64{}, map[int]int{}
 	for _, c := range cells {
@@ -87,8 +87,8 @@ func gatherValues(q plan.Quantity, cells []cell, est string, f *sampleFilter) op
 		}
 	}
 	for _, r := range sortedKeys(have) {
-		if have[r] == len(cells) {
-			out.rounds, out.values = append(out.rounds, r), append(out.values, sum[r]/float64(len(cells)))
+		if v := sum[r] / float64(len(cells)); have[r] == len(cells) && finite(v) {
+			out.rounds, out.values = append(out.rounds, r), append(out.values, v)
 		}
 	}
 	switch {
