@@ -239,26 +239,6 @@ func TestWipe(t *testing.T) {
 	}
 }
 
-// TestPadStates hashes the rest of a message by hand from the kept states.
-func TestPadStates(t *testing.T) {
-	key := fill(3, 20)
-	states := padStates(key)
-	var inner, outer [sha1.BlockSize]byte
-	binary.BigEndian.PutUint32(inner[:], 77)
-	inner[4], outer[20] = 0x80, 0x80
-	binary.BigEndian.PutUint64(inner[56:], 8*(64+4))
-	binary.BigEndian.PutUint64(outer[56:], 8*(64+20))
-	compress(&states[0], &inner)
-	for i, word := range states[0] {
-		binary.BigEndian.PutUint32(outer[4*i:], word)
-	}
-	compress(&states[1], &outer)
-	want := ivsOf(key, 77, 1)
-	for i, word := range states[1][:4] {
-		assert.Equal(t, binary.BigEndian.Uint32(want[4*i:]), word)
-	}
-}
-
 // TestAllocations holds that no call allocates on a CPU with AES instructions.
 func TestAllocations(t *testing.T) {
 	b, ivs := make([]byte, 40*4096), make([]byte, 400*Size)

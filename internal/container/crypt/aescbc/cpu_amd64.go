@@ -5,8 +5,11 @@ import (
 )
 
 var (
-	aesNI   = set{"aes-ni", (*Key).encryptNI, (*Key).decryptNI}
+	aesNI   = set{"aes-ni", (*Key).encryptNI, (*Key).decryptUnitByUnit}
 	vaes512 = set{"vaes-512", (*Key).encryptVAES, (*Key).decryptVAES}
+
+	lanesNI   = lanes{slots: 12, width: 1}
+	lanesVAES = lanes{slots: 8, width: 4}
 )
 
 // supported lists the sets of this CPU. Package cpu reports AVX only if the
@@ -58,16 +61,19 @@ func (k *Key) encryptVAES(dst, src, ivs []byte, unit int) {
 	}
 }
 
-// decryptNI decrypts one block after the other: inside a block all steps are
-// independent.
-func (k *Key) decryptNI(dst, src, ivs []byte, unit int) {
-	decryptUnits(&k.dec[0], k.rounds, &dst[0], &src[0], &ivs[0], unit, len(ivs)/Size)
+// runLanes runs the kernel of l over whole blocks of all slots.
+func (k *Key) runLanes(l lanes, dst, src, ivs *byte, unit int, at *[mostSlots]int) {
+	if l.width > 1 {
+		encryptVAES(&k.enc[0], k.rounds, dst, src, ivs, unit, unit, (*[8]int)(at[:]))
+		return
+	}
+	encryptTwelve(&k.enc[0], k.rounds, dst, src, ivs, unit, at)
 }
 
 // decryptVAES uses the wide kernel for blocks of a multiple of 512 bytes.
 func (k *Key) decryptVAES(dst, src, ivs []byte, unit int) {
 	if unit%512 != 0 {
-		k.decryptNI(dst, src, ivs, unit)
+		k.decryptUnitByUnit(dst, src, ivs, unit)
 		return
 	}
 	decryptVAES(&k.dec[0], k.rounds, &dst[0], &src[0], &ivs[0], unit, len(ivs)/Size)

@@ -17,37 +17,17 @@ const (
 	decrypting
 )
 
-// mode takes a CBC object from the pool, or makes one.
+// mode takes a CBC object from the pool, or makes one. All that the standard
+// library makes of its own AES have SetIV.
 func (k *Key) mode(direction int) blockMode {
 	if m, ok := k.modes[direction].Get().(blockMode); ok {
 		return m
 	}
 	zero := make([]byte, Size)
-	m := cipher.NewCBCEncrypter(k.block, zero)
 	if direction == decrypting {
-		m = cipher.NewCBCDecrypter(k.block, zero)
+		return cipher.NewCBCDecrypter(k.block, zero).(blockMode)
 	}
-	if settable, ok := m.(blockMode); ok {
-		return settable
-	}
-	return &renewed{k: k, direction: direction}
-}
-
-// renewed is for a standard library without SetIV in its modes: its
-// documentation does not promise the method.
-type renewed struct {
-	cipher.BlockMode
-	k         *Key
-	direction int
-}
-
-// SetIV makes a new mode.
-func (r *renewed) SetIV(iv []byte) {
-	if r.direction == decrypting {
-		r.BlockMode = cipher.NewCBCDecrypter(r.k.block, iv)
-		return
-	}
-	r.BlockMode = cipher.NewCBCEncrypter(r.k.block, iv)
+	return cipher.NewCBCEncrypter(k.block, zero).(blockMode)
 }
 
 // encryptGeneric is a kernel of the standard library.

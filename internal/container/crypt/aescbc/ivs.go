@@ -3,6 +3,7 @@ package aescbc
 import (
 	"crypto/hmac"
 	"crypto/sha1"
+	"encoding"
 	"encoding/binary"
 	"hash"
 	"slices"
@@ -93,44 +94,17 @@ func padStates(key []byte) (states [2][5]uint32) {
 		for j := range block {
 			block[j] ^= pad
 		}
-		states[i] = [5]uint32{0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0}
-		compress(&states[i], &block)
+		h := sha1.New()
+		h.Write(block[:])
+		// The state follows four bytes of version.
+		saved, _ := h.(encoding.BinaryMarshaler).MarshalBinary()
+		for j := range states[i] {
+			states[i][j] = binary.BigEndian.Uint32(saved[4+4*j:])
+		}
+		h.Reset()
+		clear(saved)
 		clear(block[:])
 	}
 	clear(padded[:])
 	return states
-}
-
-// compress is the compression function of SHA-1, FIPS 180-4 section 6.1.2. The
-// standard library has it too, but gives no access to the state between two
-// blocks other than by an encoding with a copy.
-func compress(state *[5]uint32, block *[sha1.BlockSize]byte) {
-	var w [80]uint32
-	for i := range w {
-		if i < 16 {
-			w[i] = binary.BigEndian.Uint32(block[4*i:])
-			continue
-		}
-		x := w[i-3] ^ w[i-8] ^ w[i-14] ^ w[i-16]
-		w[i] = x<<1 | x>>31
-	}
-	a, b, c, d, e := state[0], state[1], state[2], state[3], state[4]
-	for i, word := range w {
-		var f, k uint32
-		switch i / 20 {
-		case 0:
-			f, k = b&c|^b&d, 0x5a827999
-		case 1:
-			f, k = b^c^d, 0x6ed9eba1
-		case 2:
-			f, k = b&c|b&d|c&d, 0x8f1bbcdc
-		default:
-			f, k = b^c^d, 0xca62c1d6
-		}
-		a, b, c, d, e = (a<<5|a>>27)+f+e+k+word, a, b<<30|b>>2, c, d
-	}
-	for i, v := range [5]uint32{a, b, c, d, e} {
-		state[i] += v
-	}
-	clear(w[:])
 }
