@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -35,11 +36,10 @@ type bandFile interface {
 type band struct {
 	index     int64
 	mu        sync.RWMutex
-	f         bandFile     // nil: not open
-	missing   bool         // no such file; known only after an attempt to open it
-	dirty     atomic.Bool  // on the bundle's list for the next flush
-	unaligned atomic.Bool  // its length may be no multiple of bandAlign
-	used      atomic.Int64 // value of the bundle's count of uses at the last one
+	f         bandFile    // nil: not open
+	missing   bool        // no such file; known only after an attempt to open it
+	dirty     atomic.Bool // on the bundle's list for the next flush
+	unaligned atomic.Bool // its length may be no multiple of bandAlign
 }
 
 // read fills p from in; what the file lacks is zeros.
@@ -86,7 +86,6 @@ func (bd *band) share(b *bundle, create bool) (bandFile, error) {
 	for {
 		bd.mu.RLock()
 		if bd.f != nil {
-			bd.used.Store(b.open.uses.Add(1))
 			return bd.f, nil
 		}
 		if bd.missing && !create {
@@ -133,7 +132,6 @@ func (bd *band) openLocked(b *bundle, create bool) error {
 		bd.f = encryptedBand{f, b.encrypter, bd.index}
 	}
 	b.cacheMode.Store(f.Cache())
-	bd.used.Store(b.open.uses.Add(1))
 	// A failure to close another band does not concern this transfer, but may
 	// mean lost writes: the next flush reports it.
 	if err := b.open.add(bd); err != nil {
@@ -171,7 +169,7 @@ func (bd *band) deleteLocked(b *bundle) error {
 }
 
 // discard makes n bytes from in read as zeros; capacity is the band's share of
-// the device.
+// the device. A file that ends in the range is cut.
 func (bd *band) discard(b *bundle, in, n, capacity int64) error {
 	bd.mu.Lock()
 	defer bd.mu.Unlock()
@@ -199,22 +197,6 @@ func (bd *band) discard(b *bundle, in, n, capacity int64) error {
 		return bd.f.Truncate(aligned)
 	}
 	return nil
-}
-
-// shorten cuts the file at the band's share of the device, and deletes a band
-// without one.
-func (bd *band) shorten(b *bundle, capacity int64) error {
-	bd.mu.Lock()
-	defer bd.mu.Unlock()
-	if capacity == 0 {
-		return bd.deleteLocked(b)
-	}
-	st, missing, err := bd.statLocked(b)
-	if missing || err != nil || st.Size <= capacity {
-		return err
-	}
-	b.markDirty(bd)
-	return bd.f.Truncate(capacity)
 }
 
 // align lengthens a band that ends inside a block, as Apple's bands never do.
@@ -295,67 +277,42 @@ func (bd *band) evict(b *bundle, in, n int64) error {
 const maxOpenBands = 256
 
 // openBands is the bands with an open file. When there are more than the limit,
-// those that were not used for longest and are in no transfer are closed.
+// those that were opened first and are in no transfer are closed.
 type openBands struct {
-	uses  atomic.Int64
 	limit int
 	mu    sync.Mutex
-	set   map[*band]struct{}
+	list  []*band // in the order of opening
 }
 
-// add is called with bd.mu held; it never waits for another band's lock.
-func (s *openBands) add(bd *band) error {
+// add is called with bd.mu held; it never waits for another band's lock. Bands
+// in use are passed over: the limit may be exceeded by as many as there are
+// transfers. No data is lost with a descriptor: the band stays on the list for
+// the next flush, and fsync through a new descriptor covers the same file.
+func (s *openBands) add(bd *band) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.set == nil {
-		s.set = map[*band]struct{}{}
-	}
-	s.set[bd] = struct{}{}
-	var errs error
-	for len(s.set) > s.limit {
-		closed, err := s.closeOldest(bd)
-		if errs = errors.Join(errs, err); !closed {
-			break
-		}
-	}
-	return errs
-}
-
-// closeOldest closes one band other than keep. Bands in use are skipped: the
-// limit may be exceeded by as many as there are transfers.
-func (s *openBands) closeOldest(keep *band) (closed bool, err error) {
-	for skip := int64(-1); ; {
-		var oldest *band
-		for bd := range s.set {
-			if u := bd.used.Load(); bd != keep && u > skip && (oldest == nil || u < oldest.used.Load()) {
-				oldest = bd
-			}
-		}
-		if oldest == nil {
-			return false, nil
-		}
-		skip = oldest.used.Load()
+	for k := 0; k < len(s.list) && len(s.list) >= s.limit; {
+		oldest := s.list[k]
 		if !oldest.mu.TryLock() {
+			k++
 			continue
 		}
-		// No data is lost with the descriptor: the band stays on the list for
-		// the next flush, and fsync through a new descriptor covers the same
-		// file.
 		if oldest.f != nil {
-			err = oldest.f.Close()
+			err = errors.Join(err, oldest.f.Close())
 			oldest.f = nil
 		}
-		delete(s.set, oldest)
 		oldest.mu.Unlock()
-		return true, err
+		s.list = slices.Delete(s.list, k, k+1)
 	}
+	s.list = append(s.list, bd)
+	return err
 }
 
-// remove takes a closed band from the set.
+// remove takes a closed band from the list.
 func (s *openBands) remove(bd *band) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.set, bd)
+	s.list = slices.DeleteFunc(s.list, func(o *band) bool { return o == bd })
 }
 
 // bundle is a UDSB sparse bundle: the device in band files, which are opened at
@@ -381,9 +338,9 @@ type bundle struct {
 	cacheMode atomic.Value // hostio.CacheMode, of the band opened last
 
 	dirtyMu sync.Mutex
-	dirty   []*band        // what the next flush syncs
-	flushes []*bundleFlush // those that run
-	entries atomic.Bool    // bands were created or deleted since the last flush
+	dirty   []*band       // what the next flush syncs
+	flushed chan struct{} // closed when the flush that started last has ended; nil without one
+	entries atomic.Bool   // bands were created or deleted since the last flush
 }
 
 // perm are the permissions of the bundle's new files.

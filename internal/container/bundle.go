@@ -252,8 +252,6 @@ func (b *bundle) writeAt(p []byte, off int64, pad int) (int, error) {
 }
 
 // transfer moves p at off band by band, with pad zeros after the last byte.
-// After an error it returns the bytes that were moved before the first byte
-// that was not.
 func (b *bundle) transfer(p []byte, off int64, pad int,
 	move func(bd *band, b *bundle, p []byte, in int64, pad int) (int, error)) (int, error) {
 	first, in, n := b.locate(off, int64(len(p)))
@@ -264,21 +262,10 @@ func (b *bundle) transfer(p []byte, off int64, pad int,
 	if len(p) >= minParallel {
 		helpers = min(ioHelpers, b.open.limit/8) // each helper may keep one band open in addition to the limit
 	}
-	last := (off + int64(len(p)) - 1) / b.chunk
-	moved, err := runPieces(helpers, last-first+1, func(k int64) (int64, error) {
-		at := max((first+k)*b.chunk, off)
-		i, in, n := b.locate(at, off+int64(len(p))-at)
-		zeros := 0
-		if i == last {
-			zeros = pad
-		}
-		m, err := move(b.band(i), b, p[at-off:][:n], in, zeros)
-		return at - off + int64(m), err
+	return inPieces(helpers, p, off, pad, (first+1)*b.chunk, b.chunk, func(p []byte, off int64, pad int) (int, error) {
+		i, in, _ := b.locate(off, int64(len(p)))
+		return move(b.band(i), b, p, in, pad)
 	})
-	if err != nil {
-		return int(moved), err
-	}
-	return len(p), nil
 }
 
 // eachBand calls do for the parts of n bytes from off in each band.
@@ -308,67 +295,38 @@ func (b *bundle) evict(off, n int64) error {
 // file system merges what arrives together.
 var flushWorkers = max(4, 2*runtime.GOMAXPROCS(0))
 
-// bundleFlush is one flush that runs, with the bands that it took from the
-// list. A flush that starts meanwhile waits for it, since it may have taken
-// bands that the other caller wrote.
-type bundleFlush struct {
-	dirty   []*band
-	entries bool
-	before  []*bundleFlush
-	done    chan struct{}
-}
-
 // flush syncs the bands written since the last flush, in parallel, and then the
-// folder that lists them.
+// folder that lists them. Flushes run at the same time, and each returns after
+// those that started before it: they may have taken bands from the list that
+// its caller wrote.
 func (b *bundle) flush() error {
 	if err := b.failed.get(); err != nil {
 		return err
 	}
-	f := b.startFlush()
-	if err := f.run(b); err != nil {
-		b.failed.set(err)
-		b.endFlush(f)
-		return err
+	done := make(chan struct{})
+	defer close(done)
+	b.dirtyMu.Lock()
+	dirty, before, entries := b.dirty, b.flushed, b.entries.Swap(false)
+	b.dirty, b.flushed = nil, done
+	b.dirtyMu.Unlock()
+	err := inParallel(flushWorkers, int64(len(dirty)), func(i int64) error { return dirty[i].flush(b) })
+	if err == nil && entries {
+		err = b.bands.Sync()
 	}
-	b.endFlush(f)
-	for _, other := range f.before {
-		<-other.done
+	if err != nil {
+		err = b.failed.set(err)
+	}
+	if before != nil {
+		<-before
+	}
+	if err != nil {
+		return err
 	}
 	// Writes of the caller that another flush had taken may be lost.
 	if err := b.failed.get(); err != nil {
 		return err
 	}
 	return b.check()
-}
-
-// startFlush takes the dirty bands from the list, and finds the flushes that
-// run.
-func (b *bundle) startFlush() *bundleFlush {
-	f := &bundleFlush{done: make(chan struct{})}
-	b.dirtyMu.Lock()
-	defer b.dirtyMu.Unlock()
-	f.dirty, b.dirty = b.dirty, nil
-	f.entries = b.entries.Swap(false)
-	f.before = slices.Clone(b.flushes)
-	b.flushes = append(b.flushes, f)
-	return f
-}
-
-// run syncs the bands, and then the folder if bands were created or deleted.
-func (f *bundleFlush) run(b *bundle) error {
-	err := inParallel(flushWorkers, int64(len(f.dirty)), func(i int64) error { return f.dirty[i].flush(b) })
-	if err == nil && f.entries {
-		err = b.bands.Sync()
-	}
-	return err
-}
-
-// endFlush lets the flushes that wait for f continue.
-func (b *bundle) endFlush(f *bundleFlush) {
-	b.dirtyMu.Lock()
-	defer b.dirtyMu.Unlock()
-	b.flushes = slices.DeleteFunc(b.flushes, func(o *bundleFlush) bool { return o == f })
-	close(f.done)
 }
 
 // close implements layout. Bands that end inside a block are lengthened before
@@ -471,7 +429,7 @@ func (b *bundle) deleteAfterEnd() error {
 	}
 	for _, i := range list {
 		if capacity := b.capacity(i); capacity < b.chunk {
-			if err := b.band(i).shorten(b, capacity); err != nil {
+			if err := b.band(i).discard(b, capacity, math.MaxInt64-capacity, capacity); err != nil {
 				return err
 			}
 		}

@@ -74,11 +74,9 @@ func (e *encrypter) regionEnd(c *cipherFile, off int64) int64 {
 // read fills p from off.
 func (e *encrypter) read(c cipherFile, p []byte, off int64) (int, error) {
 	if off+int64(len(p)) <= e.regionEnd(&c, off) {
-		return e.readRegion(&c, p, off)
+		return e.readRegion(&c, p, off, 0)
 	}
-	return e.eachRegion(c, p, off, func(c *cipherFile, p []byte, off int64, _ bool) (int, error) {
-		return e.readRegion(c, p, off)
-	})
+	return e.eachRegion(c, p, off, 0, e.readRegion)
 }
 
 // write writes p and then pad zeros at off; it does not change p.
@@ -86,37 +84,14 @@ func (e *encrypter) write(c cipherFile, p []byte, off int64, pad int) (int, erro
 	if off+int64(len(p)+pad) <= e.regionEnd(&c, off) {
 		return e.writeRegion(&c, p, off, pad)
 	}
-	n, err := e.eachRegion(c, p, off, func(c *cipherFile, p []byte, off int64, last bool) (int, error) {
-		if last && off+int64(len(p)+pad) <= e.regionEnd(c, off) {
-			return e.writeRegion(c, p, off, pad)
-		}
-		return e.writeRegion(c, p, off, 0)
-	})
-	if end := off + int64(len(p)); err == nil && pad > 0 && end+int64(pad) > e.regionEnd(&c, max(end-1, off)) {
-		// Padding is less than a page: it reaches into the next region only.
-		_, err = e.write(c, zeroBlock[:pad], end, 0)
-	}
-	return n, err
+	return e.eachRegion(c, p, off, pad, e.writeRegion)
 }
 
-// eachRegion moves p region by region. After an error it returns the bytes that
-// were moved before the first byte that was not.
-func (e *encrypter) eachRegion(c cipherFile, p []byte, off int64,
-	move func(c *cipherFile, p []byte, off int64, last bool) (int, error)) (int, error) {
-	first, end := e.regionEnd(&c, off), off+int64(len(p))
-	n := 1 + ceil(max(end-first, 0), regionSize)
-	moved, err := runPieces(ioHelpers, n, func(i int64) (int64, error) {
-		from, to := off, min(first, end)
-		if i > 0 {
-			from, to = first+(i-1)*regionSize, min(first+i*regionSize, end)
-		}
-		m, err := move(&c, p[from-off:to-off], from, to == end)
-		return from - off + int64(m), err
-	})
-	if err != nil {
-		return int(moved), err
-	}
-	return len(p), nil
+// eachRegion moves p, with pad zeros after it, region by region.
+func (e *encrypter) eachRegion(c cipherFile, p []byte, off int64, pad int,
+	move func(c *cipherFile, p []byte, off int64, pad int) (int, error)) (int, error) {
+	return inPieces(ioHelpers, p, off, pad, e.regionEnd(&c, off), regionSize,
+		func(p []byte, off int64, pad int) (int, error) { return move(&c, p, off, pad) })
 }
 
 // readCiphertext reads whole blocks.
@@ -152,7 +127,7 @@ func (e *encrypter) decrypt(c *cipherFile, p []byte, at int64) error {
 
 // readRegion reads whole blocks into p, and those at its ends by way of an own
 // buffer. After an error it returns the bytes that were read before it.
-func (e *encrypter) readRegion(c *cipherFile, p []byte, off int64) (int, error) {
+func (e *encrypter) readRegion(c *cipherFile, p []byte, off int64, _ int) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}

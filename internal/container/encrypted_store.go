@@ -49,7 +49,8 @@ func (s *encryptedStore) probe(fileSize int64) (contents, error) {
 		size = min(cmp.Or(size, have), have/block*block)
 	}
 	s.size.Store(size)
-	c, err := probeContent(s, size)
+	end, err := readEnds(s, size)
+	c := end.contents()
 	switch s.sparse = c.format == UDSP; {
 	case s.sparse:
 		size = have / block * block

@@ -115,7 +115,7 @@ func TestFlushCoversWhatTheRecyclerClosed(t *testing.T) {
 	img.(*bundle).open.limit = 2
 	_, err = img.WriteAt(pattern(16<<20, 1), 0)
 	require.NoError(t, err)
-	assert.LessOrEqual(t, len(img.(*bundle).open.set), 2)
+	assert.LessOrEqual(t, len(img.(*bundle).open.list), 2)
 	rec.Reset()
 	require.NoError(t, img.Flush())
 	synced := map[string]bool{}

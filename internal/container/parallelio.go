@@ -68,3 +68,22 @@ func inParallel(workers int, n int64, do func(i int64) error) error {
 	_, err := runPieces(workers-1, n, func(i int64) (int64, error) { return i, do(i) })
 	return err
 }
+
+// inPieces moves p, with pad zeros after it, from off in pieces that end at
+// first and at every unit after it. After an error it returns the bytes of p
+// that were moved before the first byte that was not.
+func inPieces(helpers int, p []byte, off int64, pad int, first, unit int64,
+	move func(p []byte, off int64, pad int) (int, error)) (int, error) {
+	n := int64(len(p))
+	end := off + n + int64(pad)
+	moved, err := runPieces(helpers, 1+ceil(max(end-first, 0), unit), func(i int64) (int64, error) {
+		from, to := max(off, first+(i-1)*unit), min(first+i*unit, end)
+		part := p[min(from-off, n):min(to-off, n)]
+		m, err := move(part, from, int(to-from)-len(part))
+		return from - off + int64(m), err
+	})
+	if err != nil {
+		return int(min(moved, n)), err
+	}
+	return len(p), nil
+}

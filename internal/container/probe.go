@@ -2,6 +2,7 @@ package container
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -95,7 +96,8 @@ func probeBundle(dir *hostio.Dir) (contents, error) {
 	if err != nil {
 		return contents{}, err
 	}
-	c.encryption, err = probeEncryption(token, st.Size)
+	e, err := readEnds(token, st.Size)
+	c.encryption = e.encryption()
 	return c, err
 }
 
@@ -110,21 +112,59 @@ func isUnusablePlist(err error) bool {
 	return false
 }
 
-// probeEncryption looks for Apple's encryption headers: encrcdsa (version 2) at
-// the start, cdsaencr (version 1) at the end.
-func probeEncryption(r io.ReaderAt, size int64) (string, error) {
-	head, err := readExactly(r, 0, min(size, 8))
-	if err != nil {
-		return "", err
+// ends are the first and the last bytes of a file, at most a sector of each:
+// what identifies a format.
+type ends struct {
+	head, tail []byte
+	size       int64 // of the file
+}
+
+// readEnds reads the ends of a file of size bytes.
+func readEnds(r io.ReaderAt, size int64) (ends, error) {
+	n := min(size, SectorSize)
+	e := ends{make([]byte, n), make([]byte, n), size}
+	if m, err := r.ReadAt(e.head, 0); m < len(e.head) {
+		return ends{}, cmp.Or(err, io.ErrUnexpectedEOF)
 	}
-	if string(head) == "encrcdsa" {
-		return encryptionV2, nil
+	if m, err := r.ReadAt(e.tail, size-n); m < len(e.tail) {
+		return ends{}, cmp.Or(err, io.ErrUnexpectedEOF)
 	}
-	tail, err := readExactly(r, max(size-8, 0), min(size, 8))
-	if err == nil && string(tail) == "cdsaencr" {
-		return encryptionV1, nil
+	return e, nil
+}
+
+// encryption looks for Apple's encryption headers: encrcdsa (version 2) at the
+// start, cdsaencr (version 1) at the end.
+func (e ends) encryption() string {
+	switch {
+	case bytes.HasPrefix(e.head, []byte("encrcdsa")):
+		return encryptionV2
+	case bytes.HasSuffix(e.tail, []byte("cdsaencr")):
+		return encryptionV1
 	}
-	return "", err
+	return ""
+}
+
+// contents identifies an unencrypted file, or the content of an encrypted one.
+func (e ends) contents() contents {
+	switch string(e.head[:min(4, len(e.head))]) {
+	case "sprs":
+		return contents{format: UDSP}
+	case "shdw":
+		return contents{format: ASIF}
+	case "koly":
+		return contents{unsupported: "very old UDIF with its trailer in front"}
+	}
+	switch {
+	case bytes.HasPrefix(e.tail, []byte("koly")) && len(e.tail) == SectorSize:
+		return contents{format: formatUDIF}
+	case e.size == 0:
+		return contents{unsupported: "file of 0 bytes"}
+	case e.size%SectorSize == 0:
+		return contents{format: UDRW, size: e.size}
+	case e.foreign() != "":
+		return contents{unsupported: e.foreign(), foreign: true}
+	}
+	return contents{unsupported: fmt.Sprintf("file of %d bytes, no multiple of %d", e.size, SectorSize)}
 }
 
 // probeFile identifies a container of one file.
@@ -133,57 +173,14 @@ func probeFile(f *hostio.File) (contents, error) {
 	if err != nil {
 		return contents{}, err
 	}
-	encryption, err := probeEncryption(f, st.Size)
+	e, err := readEnds(f, st.Size)
 	if err != nil {
 		return contents{}, err
 	}
-	if encryption != "" {
+	if encryption := e.encryption(); encryption != "" {
 		return contents{encryption: encryption}, nil
 	}
-	return probeContent(f, st.Size)
-}
-
-// probeContent identifies an unencrypted file, or the content of an encrypted
-// one.
-func probeContent(f io.ReaderAt, size int64) (contents, error) {
-	head, err := readExactly(f, 0, min(size, 4))
-	if err != nil {
-		return contents{}, err
-	}
-	switch string(head) {
-	case "sprs":
-		return contents{format: UDSP}, nil
-	case "shdw":
-		return contents{format: ASIF}, nil
-	case "koly":
-		return contents{unsupported: "very old UDIF with its trailer in front"}, nil
-	}
-	trailer, err := readExactly(f, max(size-512, 0), min(size, 512))
-	if err != nil {
-		return contents{}, err
-	}
-	if bytes.HasPrefix(trailer, []byte("koly")) && len(trailer) == 512 {
-		return contents{format: formatUDIF}, nil
-	}
-	if size == 0 {
-		return contents{unsupported: "file of 0 bytes"}, nil
-	}
-	if size%SectorSize != 0 {
-		if name, err := foreignFormat(f, size); err != nil || name != "" {
-			return contents{unsupported: name, foreign: true}, err
-		}
-		return contents{unsupported: fmt.Sprintf("file of %d bytes, no multiple of %d", size, SectorSize)}, nil
-	}
-	return contents{format: UDRW, size: size}, nil
-}
-
-// readExactly reads n bytes, or fails.
-func readExactly(r io.ReaderAt, off, n int64) ([]byte, error) {
-	p := make([]byte, n)
-	if m, err := r.ReadAt(p, off); err != nil && m < len(p) {
-		return nil, err
-	}
-	return p, nil
+	return e.contents(), nil
 }
 
 // foreignFormats are disk image formats of other programs, by a mark in the
@@ -212,29 +209,19 @@ var foreignFormats = []struct {
 // vhdVersion is the only version of the footer of VHD images, at byte 12 of it.
 const vhdVersion = 0x00010000
 
-// foreignFormat names the format of another program that a file has, "" if
-// none. A VHD image of fixed size has its mark only at the end.
-func foreignFormat(f io.ReaderAt, size int64) (string, error) {
-	head, err := readExactly(f, 0, min(size, 128))
-	if err != nil {
-		return "", err
-	}
+// foreign names the format of another program that the file has, "" if none. A
+// VHD image of fixed size has its mark only at the end.
+func (e ends) foreign() string {
 	for _, k := range foreignFormats {
-		if len(head) >= k.at && bytes.HasPrefix(head[k.at:], []byte(k.mark)) {
-			return k.name, nil
+		if len(e.head) >= k.at && bytes.HasPrefix(e.head[k.at:], []byte(k.mark)) {
+			return k.name
 		}
 	}
-	if size < SectorSize {
-		return "", nil
+	if len(e.tail) == SectorSize && bytes.HasPrefix(e.tail, []byte("conectix")) &&
+		binary.BigEndian.Uint32(e.tail[12:]) == vhdVersion {
+		return "Virtual PC image (VHD of fixed size)"
 	}
-	foot, err := readExactly(f, size-SectorSize, 16)
-	if err != nil {
-		return "", err
-	}
-	if string(foot[:8]) == "conectix" && binary.BigEndian.Uint32(foot[12:]) == vhdVersion {
-		return "Virtual PC image (VHD of fixed size)", nil
-	}
-	return "", nil
+	return ""
 }
 
 // ForeignFormat names the format of another program that the content of a raw
@@ -245,9 +232,9 @@ func ForeignFormat(img Image) (string, error) {
 	if !ok {
 		return "", nil
 	}
-	name, err := foreignFormat(r, r.Size())
+	e, err := readEnds(r, r.Size())
 	if err != nil {
 		return "", fmt.Errorf("reading %q: %w", r.path, err)
 	}
-	return name, nil
+	return e.foreign(), nil
 }

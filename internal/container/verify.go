@@ -127,18 +127,13 @@ func (v *bundleVerifier) run() error {
 
 // checkPlists compares both property lists, which are equal after every change.
 func (v *bundleVerifier) checkPlists() {
-	if v.backup {
-		v.report("Info.plist", false, "missing or unreadable; Info.bckup is used")
-		return
-	}
-	a, errA := v.dir.ReadFile("Info.plist", infoLimit)
-	b, errB := v.dir.ReadFile("Info.bckup", infoLimit)
+	second, err := v.dir.ReadFile("Info.bckup", infoLimit)
 	switch {
-	case errA != nil:
-		v.report("Info.plist", false, "%v", errA)
-	case errB != nil:
+	case v.backup:
+		v.report("Info.plist", false, "missing or unreadable; Info.bckup is used")
+	case err != nil:
 		v.report("Info.bckup", false, "missing or unreadable")
-	case !bytes.Equal(a, b):
+	case !bytes.Equal(v.plist, second):
 		v.report("Info.bckup", false, "differs from Info.plist")
 	}
 }
@@ -168,15 +163,14 @@ func (v *bundleVerifier) checkToken() error {
 // checkBands checks the names and lengths of the band files.
 func (v *bundleVerifier) checkBands() error {
 	bands, err := v.dir.Sub("bands")
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		v.report("bands", false, "missing: every byte reads as zero")
 		return nil
-	}
-	if errors.Is(err, hostio.ErrNotRegular) {
+	case errors.Is(err, hostio.ErrNotRegular):
 		v.report("bands", true, "no folder")
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	defer bands.Close()
@@ -185,19 +179,18 @@ func (v *bundleVerifier) checkBands() error {
 		return err
 	}
 	for _, e := range list {
-		n, ok := files.ParseBand(appleDoubleOwner(e.Name()))
-		if !ok {
+		owner := appleDoubleOwner(e.Name())
+		n, ok := files.ParseBand(owner)
+		switch {
+		case !ok:
 			v.report(filepath.Join("bands", e.Name()), false, "no band number in lower-case hexadecimal")
-			continue
+		case owner == e.Name():
+			fi, err := bands.Lstat(e.Name())
+			if err != nil {
+				return err
+			}
+			v.checkBand("bands/"+e.Name(), n, fi)
 		}
-		if appleDoubleOwner(e.Name()) != e.Name() {
-			continue
-		}
-		fi, err := bands.Lstat(e.Name())
-		if err != nil {
-			return err
-		}
-		v.checkBand("bands/"+e.Name(), n, fi)
 	}
 	return nil
 }
