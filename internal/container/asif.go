@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"sync/atomic"
 
 	"dmgbench/internal/hostio"
 )
@@ -58,52 +57,6 @@ func openASIF(s syncStore, readOnly bool) (chunks chunkMap, chunk, size int64, e
 // format implements chunkMap.
 func (a *asif) format() string { return ASIF }
 
-// group returns group n, nil if none of its chunks was ever mapped.
-func (a *asif) group(n int64) asifGroup {
-	a.groupsMu.RLock()
-	defer a.groupsMu.RUnlock()
-	return a.groups[n]
-}
-
-// ensureGroup makes group n.
-func (a *asif) ensureGroup(n int64) {
-	if a.group(n) != nil {
-		return
-	}
-	a.groupsMu.Lock()
-	defer a.groupsMu.Unlock()
-	a.groups[n] = make(asifGroup, a.head.perGroup+1)
-}
-
-// find implements chunkMap.
-func (a *asif) find(i int64) (at int64, partial bool) {
-	g := a.group(i / a.head.perGroup)
-	if g == nil {
-		return 0, false
-	}
-	state, n := splitEntry(g[i%a.head.perGroup].Load())
-	return n * a.head.chunk, state == asifPartial
-}
-
-// list implements chunkMap.
-func (a *asif) list() (list []int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.eachUsed(func(slot, _ int64) {
-		if i, bitmap := a.chunkOf(slot); !bitmap && i < a.chunksOfDevice() {
-			list = append(list, i)
-		}
-	})
-	return list
-}
-
-// count implements chunkMap; the chunk of the metadata is not counted.
-func (a *asif) count() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.chunks
-}
-
 // slot is the number of the entry of chunk i. Slots count the entries of all
 // groups, with those of bitmaps.
 func (a *asif) slot(i int64) int64 {
@@ -116,18 +69,37 @@ func (a *asif) chunkOf(slot int64) (i int64, bitmap bool) {
 	return g*a.head.perGroup + k, k == a.head.perGroup
 }
 
-// chunksOfDevice is how many chunks the device has.
-func (a *asif) chunksOfDevice() int64 { return ceil(a.head.size(), a.head.chunk) }
-
-// entry is the entry of a slot in memory; a.mu is held, or no other call runs.
-func (a *asif) entry(slot int64) *atomic.Uint64 {
-	return &a.groups[slot/(a.head.perGroup+1)][slot%(a.head.perGroup+1)]
+// entry is the entry of a slot.
+func (a *asif) entry(slot int64) (state uint64, n int64) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return splitEntry(a.entries[slot])
 }
 
 // setEntry changes an entry; a.mu is held.
 func (a *asif) setEntry(slot int64, v uint64) {
-	a.entry(slot).Store(v)
-	a.changed[slot] = struct{}{}
+	a.changed[slot] = v
+	if a.entries[slot] = v; v == asifUnmapped {
+		delete(a.entries, slot)
+	}
+}
+
+// find implements chunkMap.
+func (a *asif) find(i int64) (at int64, partial bool) {
+	state, n := a.entry(a.slot(i))
+	return n * a.head.chunk, state == asifPartial
+}
+
+// list implements chunkMap.
+func (a *asif) list() (list []int64) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	a.eachUsed(func(slot, _ int64) {
+		if i, bitmap := a.chunkOf(slot); !bitmap && i < ceil(a.head.size(), a.head.chunk) {
+			list = append(list, i)
+		}
+	})
+	return list
 }
 
 // allocate takes chunks that were unmapped, and then new ones after the end of
@@ -139,7 +111,7 @@ func (a *asif) allocate(first, last int64) error {
 	tables := map[int64]int64{}
 	var made []int64
 	for i := first; i <= last; i++ {
-		if at, _ := a.find(i); at != 0 {
+		if a.entries[a.slot(i)] != 0 {
 			made = append(made, 0)
 			continue
 		}
@@ -159,9 +131,7 @@ func (a *asif) allocate(first, last int64) error {
 	}
 	for k, n := range made {
 		if n != 0 {
-			a.ensureGroup((first + int64(k)) / a.head.perGroup)
 			a.setEntry(a.slot(first+int64(k)), asifWhole|uint64(n))
-			a.chunks++
 		}
 	}
 	return nil
@@ -191,7 +161,6 @@ func (a *asif) drop(i int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.setEntry(a.slot(i), asifUnmapped)
-	a.chunks--
 	if err == nil {
 		a.dropped = append(a.dropped, at/a.head.chunk)
 	}
@@ -260,12 +229,8 @@ type asifChanges struct {
 func (a *asif) takeChanges() asifChanges {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := asifChanges{slots: slices.Sorted(maps.Keys(a.changed)), values: map[int64]uint64{}, dropped: a.dropped}
-	for _, s := range c.slots {
-		c.values[s] = a.entry(s).Load()
-	}
-	clear(a.changed)
-	a.dropped = nil
+	c := asifChanges{slots: slices.Sorted(maps.Keys(a.changed)), values: a.changed, dropped: a.dropped}
+	a.changed, a.dropped = map[int64]uint64{}, nil
 	if a.moved {
 		c.dir, a.moved = slices.Clone(a.dir), false
 	}
@@ -335,8 +300,8 @@ func (a *asif) putEntries(c asifChanges) error {
 
 // offsetOf is the offset in the file of the entry of a slot.
 func (a *asif) offsetOf(slot int64) int64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.mu.RLock()
+	defer a.mu.RUnlock()
 	group, i := slot/(a.head.perGroup+1), slot%(a.head.perGroup+1)
 	return a.dir[group/a.head.groups]*a.head.chunk + group%a.head.groups*a.head.groupLen + 8*i
 }

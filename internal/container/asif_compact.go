@@ -20,7 +20,6 @@ func (a *asif) compact(keep func(i int64) (bool, error)) error {
 		if !ok { // the place is cut off or overwritten: drop would punch it
 			a.mu.Lock()
 			a.setEntry(a.slot(i), asifUnmapped)
-			a.chunks--
 			a.mu.Unlock()
 		}
 	}
@@ -30,18 +29,11 @@ func (a *asif) compact(keep func(i int64) (bool, error)) error {
 	return a.moveDown(a.planMoves())
 }
 
-// groupNumbers are the groups in use, in order.
-func (a *asif) groupNumbers() []int64 { return slices.Sorted(maps.Keys(a.groups)) }
-
-// eachUsed calls do for every entry with a chunk of the file.
+// eachUsed calls do for every entry with a chunk of the file, in order.
 func (a *asif) eachUsed(do func(slot, n int64)) {
-	for _, g := range a.groupNumbers() {
-		for k := range a.head.perGroup + 1 {
-			slot := g*(a.head.perGroup+1) + k
-			if _, n := splitEntry(a.entry(slot).Load()); n != 0 {
-				do(slot, n)
-			}
-		}
+	for _, slot := range slices.Sorted(maps.Keys(a.entries)) {
+		_, n := splitEntry(a.entries[slot])
+		do(slot, n)
 	}
 }
 
@@ -90,7 +82,7 @@ func (a *asif) planMoves() asifMoves {
 func (a *asif) moveDown(m asifMoves) error {
 	free := m.free
 	for k, slot := range m.slots {
-		state, n := splitEntry(a.entry(slot).Load())
+		state, n := a.entry(slot)
 		if err := a.copyBytes(free[k]*a.head.chunk, n*a.head.chunk, a.head.chunk); err != nil {
 			return fmt.Errorf("moving chunk %d: %w", n, err)
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"dmgbench/internal/image"
 )
@@ -237,10 +236,6 @@ func (h *asifHead) blank() map[int64][]byte {
 	}
 }
 
-// asifGroup is one group of a table: its data entries, and after them the entry
-// of the bitmap.
-type asifGroup []atomic.Uint64
-
 // asifLoader reads the tables of an image and checks them.
 type asifLoader struct {
 	*asif
@@ -253,7 +248,7 @@ type asifLoader struct {
 // reserved bits, a chunk in a state without chunks, chunks outside the file or
 // in the directories, and two entries with one chunk.
 func loadASIF(s syncStore) (*asif, error) {
-	a := &asif{syncStore: s, groups: map[int64]asifGroup{}, changed: map[int64]struct{}{}}
+	a := &asif{syncStore: s, entries: map[int64]uint64{}, changed: map[int64]uint64{}}
 	l := asifLoader{asif: a}
 	if err := l.load(); err != nil {
 		return nil, fmt.Errorf("reading %q: %w", s.f.Path(), err)
@@ -368,7 +363,7 @@ func (l *asifLoader) loadTable(t, number int64) error {
 
 // loadGroup reads one group. Its first room entries can be in use.
 func (l *asifLoader) loadGroup(p []byte, group, room int64) error {
-	entries := make(asifGroup, l.head.perGroup+1)
+	first := group * (l.head.perGroup + 1) // slot
 	bitmap := binary.BigEndian.Uint64(p[8*l.head.perGroup:])
 	if bitmap > asifNumber {
 		return unknownASIF("bitmap entry %#x", bitmap)
@@ -387,23 +382,20 @@ func (l *asifLoader) loadGroup(p []byte, group, room int64) error {
 		case state == asifPartial && bitmap == 0:
 			return corrupt("entry %d is of a partial chunk, and the group has no bitmap", i)
 		}
-		if state != asifUnmapped {
-			if err := l.takeChunk(uint64(n), state == asifPartial); err != nil {
-				return fmt.Errorf("entry %d: %w", i, err)
-			}
-			if group*l.head.perGroup+i != l.head.meta {
-				l.chunks++
-			}
+		if state == asifUnmapped {
+			continue
 		}
-		entries[i].Store(v)
+		if err := l.takeChunk(uint64(n), state == asifPartial); err != nil {
+			return fmt.Errorf("entry %d: %w", i, err)
+		}
+		l.entries[first+i] = v
 	}
 	if bitmap != 0 {
 		if err := l.takeChunk(bitmap, true); err != nil {
 			return fmt.Errorf("bitmap: %w", err)
 		}
-		entries[l.head.perGroup].Store(bitmap)
+		l.entries[first+l.head.perGroup] = bitmap
 	}
-	l.groups[group] = entries
 	return nil
 }
 
@@ -441,19 +433,17 @@ type asif struct {
 	syncStore
 	head asifHead
 
-	groupsMu   sync.RWMutex
-	groups     map[int64]asifGroup
 	completing sync.Mutex
 
-	mu      sync.Mutex // of the fields below, and of changes of entries
-	dir     []int64    // chunk of the file of each table, 0 for none
-	next    int64      // chunk after the file's last
-	cut     bool       // the file ended inside its last chunk, which is in use
-	chunks  int        // of data, in use
-	changed map[int64]struct{}
-	moved   bool    // dir differs from the directory in the file
-	dropped []int64 // chunks of the file that were unmapped since the last commit, all zeros
-	free    []int64 // chunks that were unmapped before it, all zeros
+	mu      sync.RWMutex     // of the fields below
+	entries map[int64]uint64 // by slot, those with a chunk of the file
+	changed map[int64]uint64 // since the last commit
+	dir     []int64          // chunk of the file of each table, 0 for none
+	next    int64            // chunk after the file's last
+	cut     bool             // the file ended inside its last chunk, which is in use
+	moved   bool             // dir differs from the directory in the file
+	dropped []int64          // chunks of the file that were unmapped since the last commit, all zeros
+	free    []int64          // chunks that were unmapped before it, all zeros
 
 	// Of the directory in the file; used by the one commit that runs.
 	version uint64
@@ -464,11 +454,11 @@ type asif struct {
 // as written or not, in bytes from the start of the chunk. strict refuses the
 // code that is in no image so far; otherwise it counts as not written.
 func (a *asif) eachWritten(i int64, strict bool, do func(in, n int64, written bool) error) error {
-	group := a.group(i / a.head.perGroup)
+	_, bitmap := a.entry(i/a.head.perGroup*(a.head.perGroup+1) + a.head.perGroup)
 	blocks := a.head.chunk / a.head.block
 	first := i % a.head.perGroup * blocks
 	p := make([]byte, (first+blocks-1)/4-first/4+1)
-	if n, err := a.f.ReadAt(p, int64(group[a.head.perGroup].Load())*a.head.chunk+first/4); n < len(p) {
+	if n, err := a.f.ReadAt(p, bitmap*a.head.chunk+first/4); n < len(p) {
 		return unexpectedEOF(err)
 	}
 	isWritten := func(b int64) (bool, error) {

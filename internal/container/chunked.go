@@ -45,8 +45,6 @@ type chunkMap interface {
 	// an order in which the file is a valid container at any moment. One call
 	// at a time.
 	commit() error
-	// count is how many chunks have a place.
-	count() int
 	// compact drops the chunks for which keep returns false, moves chunks from
 	// the end of the file forward and cuts the file. Called alone and after
 	// commit.
@@ -284,7 +282,7 @@ func (c *chunked) usage() (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	u.Bands = c.chunks.count()
+	u.Bands = len(c.chunks.list())
 	if u.Allocated >= u.Apparent {
 		u.BandsFull = u.Bands
 	}

@@ -55,7 +55,7 @@ func copyUDIF(ctx context.Context, dst blockdev.Device, im *udif.Image, o CopyOp
 		if p.Data == nil {
 			return nil
 		}
-		return writeNonZero(dst, p.Data, p.Offset)
+		return files.WriteData(dst, p.Data, p.Offset)
 	}
 	options := udif.StreamOptions{Progress: func(done, _ int64) { o.Progress(done) }}
 	pass := im.Stream
@@ -98,21 +98,8 @@ func copyDevice(ctx context.Context, dst, src blockdev.Device, o CopyOptions) er
 		if n, err := src.ReadAt(part, off); err != nil && (n < len(part) || !errors.Is(err, io.EOF)) {
 			return fmt.Errorf("reading %d bytes at %d: %w", len(part), off, err)
 		}
-		if err := writeNonZero(dst, part, off); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// writeNonZero writes runs of blocks that are not zero, each with one call.
-func writeNonZero(dst blockdev.Device, p []byte, off int64) error {
-	for run, zero := range files.ZeroRuns(p) {
-		if zero {
-			continue
-		}
-		if _, err := dst.WriteAt(p[run.From:run.To], off+int64(run.From)); err != nil {
-			return fmt.Errorf("writing %d bytes at %d: %w", run.To-run.From, off+int64(run.From), err)
+		if err := files.WriteData(dst, part, off); err != nil {
+			return fmt.Errorf("writing %d bytes at %d: %w", len(part), off, err)
 		}
 	}
 	return nil

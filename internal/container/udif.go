@@ -9,27 +9,9 @@ import (
 	"path/filepath"
 
 	"dmgbench/internal/blockdev"
-	"dmgbench/internal/container/codec"
 	"dmgbench/internal/container/udif"
 	"dmgbench/internal/hostio"
 )
-
-// chunkCodec adapts package codec to package udif.
-type chunkCodec struct{}
-
-// Decode implements [udif.Codec].
-func (chunkCodec) Decode(id uint32, dst, src []byte) (int, error) {
-	return codec.Decode(codec.ID(id), dst, src)
-}
-
-// Encode implements [udif.Codec].
-func (chunkCodec) Encode(id uint32, dst, src []byte, level int) ([]byte, error) {
-	out, err := codec.Encode(codec.ID(id), dst, src, level)
-	if errors.Is(err, codec.ErrIncompressible) {
-		err = udif.ErrIncompressible
-	}
-	return out, err
-}
 
 // UDIFImage is implemented by UDIF images. The result gives access to their
 // tables and checksums until the image is closed.
@@ -52,7 +34,7 @@ func openUDIF(f store) (*udifImage, error) {
 	if err != nil {
 		return nil, err
 	}
-	im, err := udif.Open(f, size, udif.Options{Codec: chunkCodec{}})
+	im, err := udif.Open(f, size, udif.Options{})
 	switch {
 	case errors.Is(err, udif.ErrUnsupported), errors.Is(err, udif.ErrSegmented):
 		return nil, &UnsupportedError{Path: f.Path(), Found: err.Error(), Doing: "opening"}
@@ -121,7 +103,7 @@ type UDIFSpec struct {
 // when it fails it leaves no image. name must not exist. No other call may
 // write to dev meanwhile. Space that the source marks as free stays free.
 func CreateUDIF(ctx context.Context, dir *hostio.Dir, name string, dev blockdev.Device, s UDIFSpec) error {
-	o := udif.WriteOptions{Format: udif.Format(s.Format), Codec: chunkCodec{}, Level: s.Level, Workers: s.Workers,
+	o := udif.WriteOptions{Format: udif.Format(s.Format), Level: s.Level, Workers: s.Workers,
 		Progress: s.Progress, Map: mapOf(dev)}
 	path := filepath.Join(dir.Path(), name)
 	if err := s.Encryption.check(s.Format, 0); err != nil {

@@ -367,13 +367,6 @@ func (u *udsp) list() []int64 {
 	return slices.Sorted(maps.Keys(u.places))
 }
 
-// count implements chunkMap.
-func (u *udsp) count() int {
-	u.mu.RLock()
-	defer u.mu.RUnlock()
-	return len(u.places)
-}
-
 // findings leaves out bytes after the last band: every crash may leave them,
 // and opening for writing cuts them off.
 func (u *udsp) findings() (list []Finding, err error) {

@@ -1,6 +1,7 @@
 package crypt
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -144,29 +145,24 @@ func ReadHeader(r io.ReaderAt, size int64) (*Header, error) {
 
 // readHeader looks for the mark of either version.
 func readHeader(r io.ReaderAt, size int64) (*Header, error) {
-	if hasMark(r, 0, size, markV2) {
-		return readV2(r, size)
+	start := make([]byte, min(size, fixedSize))
+	if err := readFull(r, start, 0); err != nil {
+		return nil, err
 	}
-	if size >= trailerSize && hasMark(r, size-int64(len(markV1)), size, markV1) {
-		return readV1(r, size)
+	if bytes.HasPrefix(start, markV2) {
+		return readV2(r, start, size)
 	}
-	// A file that cannot be read differs from one without a mark.
-	if size > 0 {
-		if _, err := r.ReadAt(make([]byte, 1), 0); err != nil && err != io.EOF {
-			return nil, err
-		}
+	if size < trailerSize {
+		return nil, ErrNotEncrypted
 	}
-	return nil, ErrNotEncrypted
-}
-
-// hasMark reports whether the mark is at off.
-func hasMark(r io.ReaderAt, off, size int64, mark []byte) bool {
-	if off < 0 || off > size-int64(len(mark)) {
-		return false
+	trailer := make([]byte, trailerSize)
+	if err := readFull(r, trailer, size-trailerSize); err != nil {
+		return nil, err
 	}
-	b := make([]byte, len(mark))
-	n, _ := r.ReadAt(b, off)
-	return n == len(b) && string(b) == string(mark)
+	if !bytes.HasSuffix(trailer, markV1) {
+		return nil, ErrNotEncrypted
+	}
+	return parseV1(trailer, size-trailerSize)
 }
 
 // readFull fills b; the end of the file is a damaged header.
@@ -181,15 +177,11 @@ func readFull(r io.ReaderAt, b []byte, off int64) error {
 	return err
 }
 
-// readV2 reads the bytes before the data, after it has checked how many there
-// are.
-func readV2(r io.ReaderAt, size int64) (*Header, error) {
+// readV2 reads the bytes before the data, which start with fixed, after it has
+// checked how many there are.
+func readV2(r io.ReaderAt, fixed []byte, size int64) (*Header, error) {
 	if size < fixedSize {
 		return nil, damaged("%d bytes are too few for a header", size)
-	}
-	fixed := make([]byte, fixedSize)
-	if err := readFull(r, fixed, 0); err != nil {
-		return nil, err
 	}
 	var f fixedFields
 	decodeFields(fixed, &f)

@@ -108,7 +108,7 @@ func create(o Options) (*Header, *Cipher, error) {
 }
 
 // layout writes the bytes in front of the data.
-func (o *Options) layout(uuid [16]byte, p passRecord) []byte {
+func (o *Options) layout(uuid [16]byte, p recordFields) []byte {
 	offset := DataOffset
 	if o.BlockSize == 4096 {
 		offset = dataOffset4096
@@ -119,7 +119,7 @@ func (o *Options) layout(uuid [16]byte, p passRecord) []byte {
 		IVKeyBits: hmacKeySize * 8, UUID: uuid, BlockSize: uint32(o.BlockSize), DataLength: uint64(o.DataLength),
 		DataOffset: uint64(offset), Records: 1})
 	encodeFields(raw[fixedSize:], entryFields{Kind: passphrase, Offset: fixedSize + entrySize, Length: recordSize})
-	p.encode(raw[fixedSize+entrySize:][:recordSize])
+	encodeFields(raw[fixedSize+entrySize:], p)
 	return raw
 }
 
@@ -175,12 +175,12 @@ func (h *Header) rewrap(old, next []byte, fewest int, random io.Reader) error {
 	if err != nil {
 		return err
 	}
-	p, err := wrapKeys(k, next, was.wrap, max(was.iterations, fewest), random)
+	p, err := wrapKeys(k, next, wraps[was.WrapAlgorithm], max(int(was.Iterations), fewest), random)
 	if err != nil {
 		return err
 	}
 	before := bytes.Clone(h.bytes(record))
-	p.encode(h.bytes(record)[:recordSize])
+	encodeFields(h.bytes(record), p)
 	if err := h.summarise(); err != nil {
 		copy(h.bytes(record), before)
 		return errors.Join(err, h.summarise())

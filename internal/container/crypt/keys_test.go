@@ -158,8 +158,8 @@ func TestChangePassphrase(t *testing.T) {
 			record := again.Records[len(again.Records)-1]
 			p, err := decodeRecord(again.bytes(record))
 			require.NoError(t, err)
-			assert.Equal(t, max(fewest, m.Iterations), p.iterations)
-			assert.Equal(t, m.Wrap, p.wrap)
+			assert.EqualValues(t, max(fewest, m.Iterations), p.Iterations)
+			assert.Equal(t, m.Wrap, wraps[p.WrapAlgorithm])
 			clear(before[record.Offset:][:recordSize])
 			after := again.Marshal()
 			clear(after[record.Offset:][:recordSize])

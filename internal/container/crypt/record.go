@@ -11,14 +11,6 @@ const (
 	kekSize    = 24 // 192 bits for both wraps
 )
 
-// passRecord is the content of a passphrase record.
-type passRecord struct {
-	iterations int
-	wrap       Wrap
-	salt, iv   []byte
-	blob       []byte
-}
-
 // recordFields is a passphrase record as it is in the file.
 type recordFields struct {
 	KDF, PRF      uint32
@@ -35,40 +27,34 @@ type recordFields struct {
 	Blob          [blobField]byte
 }
 
-// wrapAlgorithms are the codes of the wraps.
-var wrapAlgorithms = map[Wrap]uint32{Wrap3DES: algorithm3DES, WrapAES192: algorithmAES}
+// wraps are the key wraps by their codes.
+var wraps = map[uint32]Wrap{algorithm3DES: Wrap3DES, algorithmAES: WrapAES192}
 
 // decodeRecord reads the passphrase record b; the error wraps ErrDamaged or
 // ErrUnsupported.
-func decodeRecord(b []byte) (passRecord, error) {
+func decodeRecord(b []byte) (f recordFields, err error) {
 	if len(b) < recordSize {
-		return passRecord{}, damaged("a passphrase record of %d bytes, not %d", len(b), recordSize)
+		return f, damaged("a passphrase record of %d bytes, not %d", len(b), recordSize)
 	}
-	var f recordFields
 	decodeFields(b, &f)
 	if err := checkExpected(expected{"key derivation", f.KDF, kdfPBKDF2}, expected{"pseudo-random function", f.PRF, 0},
 		expected{"wrap IV length", f.IVSize, wrapIVSize}, expected{"wrap key bits", f.WrapBits, kekSize * 8},
 		expected{"wrap padding", f.WrapPadding, paddingPKCS7},
 		expected{"wrap mode", f.WrapMode, modeCBCPadded}); err != nil {
-		return passRecord{}, err
+		return f, err
 	}
-	iterations, err := iterationsOf(f.Iterations)
+	if _, err := iterationsOf(f.Iterations); err != nil {
+		return f, err
+	}
 	switch {
-	case err != nil:
-		return passRecord{}, err
 	case f.SaltSize > saltField:
-		return passRecord{}, damaged("a salt of %d bytes, more than %d", f.SaltSize, saltField)
+		return f, damaged("a salt of %d bytes, more than %d", f.SaltSize, saltField)
 	case f.BlobSize == 0 || f.BlobSize > blobField:
-		return passRecord{}, damaged("%d bytes of wrapped keys, not 1 to %d", f.BlobSize, blobField)
+		return f, damaged("%d bytes of wrapped keys, not 1 to %d", f.BlobSize, blobField)
+	case wraps[f.WrapAlgorithm] == "":
+		return f, unsupported("wrap algorithm %#x", f.WrapAlgorithm)
 	}
-	p := passRecord{iterations: iterations, salt: f.Salt[:f.SaltSize], iv: f.IV[:wrapIVSize], blob: f.Blob[:f.BlobSize]}
-	for wrap, algorithm := range wrapAlgorithms {
-		if algorithm == f.WrapAlgorithm {
-			p.wrap = wrap
-			return p, nil
-		}
-	}
-	return passRecord{}, unsupported("wrap algorithm %#x", f.WrapAlgorithm)
+	return f, nil
 }
 
 // iterationsOf checks the rounds of one record.
@@ -80,17 +66,6 @@ func iterationsOf(n uint32) (int, error) {
 		return 0, unsupported("%d iterations of the key derivation, more than %d", n, MaxIterations)
 	}
 	return int(n), nil
-}
-
-// encode fills b, of recordSize bytes.
-func (p passRecord) encode(b []byte) {
-	f := recordFields{KDF: kdfPBKDF2, Iterations: uint32(p.iterations), SaltSize: uint32(len(p.salt)),
-		IVSize: wrapIVSize, WrapBits: kekSize * 8, WrapAlgorithm: wrapAlgorithms[p.wrap], WrapPadding: paddingPKCS7,
-		WrapMode: modeCBCPadded, BlobSize: uint32(len(p.blob))}
-	copy(f.Salt[:], p.salt)
-	copy(f.IV[:], p.iv)
-	copy(f.Blob[:], p.blob)
-	encodeFields(b, f)
 }
 
 // bytes returns the record in the header.
@@ -110,9 +85,9 @@ func (h *Header) summarise() error {
 		if err != nil {
 			continue
 		}
-		sum += p.iterations
+		sum += int(p.Iterations)
 		if h.Iterations == 0 {
-			h.Iterations, h.Wrap = p.iterations, p.wrap
+			h.Iterations, h.Wrap = int(p.Iterations), wraps[p.WrapAlgorithm]
 		}
 	}
 	if sum > MaxIterations {

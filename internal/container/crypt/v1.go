@@ -5,7 +5,6 @@ import (
 	"crypto/des"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"slices"
 )
 
@@ -20,17 +19,8 @@ const (
 // 3.
 var rfc3217IV = []byte{0x4a, 0xdd, 0xa2, 0x2c, 0x79, 0xe8, 0x21, 0x05}
 
-// readV1 reads the trailer at the end of size bytes. A file of only the trailer
-// is the token of a bundle.
-func readV1(r io.ReaderAt, size int64) (*Header, error) {
-	raw := make([]byte, trailerSize)
-	if err := readFull(r, raw, size-trailerSize); err != nil {
-		return nil, err
-	}
-	return parseV1(raw, size-trailerSize)
-}
-
-// parseV1 takes over raw, a trailer at byte start of its file.
+// parseV1 takes over raw, a trailer at byte start of its file. A file of only
+// the trailer is the token of a bundle.
 func parseV1(raw []byte, start int64) (*Header, error) {
 	u32 := func(off int) uint32 { return binary.BigEndian.Uint32(raw[off:]) }
 	if err := checkExpected(expected{"cdsaencr trailer version", u32(0x4F0), 1},

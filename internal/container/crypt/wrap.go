@@ -1,6 +1,7 @@
 package crypt
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/des"
@@ -41,7 +42,7 @@ func derive(pass, salt []byte, iterations int) ([]byte, error) {
 // eight bytes extended by zeros.
 func blockOf(wrap Wrap, kek, iv []byte) (cipher.Block, []byte, error) {
 	full := make([]byte, des.BlockSize, aes.BlockSize)
-	copy(full, iv)
+	copy(full, iv[:wrapIVSize])
 	if wrap == Wrap3DES {
 		block, err := des.NewTripleDESCipher(kek)
 		return block, full, err
@@ -52,28 +53,28 @@ func blockOf(wrap Wrap, kek, iv []byte) (cipher.Block, []byte, error) {
 
 // unwrap returns the keys of the record with an AES key of aesSize bytes.
 // ErrPassphrase means that the passphrase is not that of this record.
-func (p passRecord) unwrap(pass []byte, aesSize int) (keys, error) {
-	kek, err := derive(pass, p.salt, p.iterations)
+func (f *recordFields) unwrap(pass []byte, aesSize int) (keys, error) {
+	kek, err := derive(pass, f.Salt[:f.SaltSize], int(f.Iterations))
 	if err != nil {
 		return keys{}, err
 	}
 	defer clear(kek)
-	block, iv, err := blockOf(p.wrap, kek, p.iv)
+	block, iv, err := blockOf(wraps[f.WrapAlgorithm], kek, f.IV[:])
 	if err != nil {
 		return keys{}, fmt.Errorf("unwrapping the keys: %w", err)
 	}
-	if len(p.blob)%block.BlockSize() != 0 {
-		return keys{}, damaged("%d bytes of wrapped keys are not whole blocks of %s", len(p.blob), p.wrap)
+	if int(f.BlobSize)%block.BlockSize() != 0 {
+		return keys{}, damaged("%d bytes of wrapped keys are no whole blocks", f.BlobSize)
 	}
-	plain := make([]byte, len(p.blob))
+	plain := make([]byte, f.BlobSize)
 	defer clear(plain)
-	cipher.NewCBCDecrypter(block, iv).CryptBlocks(plain, p.blob)
+	cipher.NewCBCDecrypter(block, iv).CryptBlocks(plain, f.Blob[:f.BlobSize])
 	body, ok := unpad(plain, block.BlockSize())
 	if !ok || len(body) != aesSize+hmacKeySize+len(tail) ||
 		subtle.ConstantTimeCompare(body[aesSize+hmacKeySize:], tail) != 1 {
 		return keys{}, ErrPassphrase
 	}
-	return keys{append([]byte(nil), body[:aesSize]...), append([]byte(nil), body[aesSize:aesSize+hmacKeySize]...)}, nil
+	return keys{bytes.Clone(body[:aesSize]), bytes.Clone(body[aesSize : aesSize+hmacKeySize])}, nil
 }
 
 // unpad removes PKCS#7 padding of blocks of size bytes.
@@ -104,27 +105,31 @@ func pad(b []byte, size int) []byte {
 
 // wrapKeys makes a record with new salt and IV from random that opens with the
 // passphrase and holds the keys.
-func wrapKeys(k keys, pass []byte, wrap Wrap, iterations int, random io.Reader) (passRecord, error) {
-	p := passRecord{iterations: iterations, wrap: wrap, salt: make([]byte, saltSize), iv: make([]byte, wrapIVSize)}
-	for _, b := range [][]byte{p.salt, p.iv} {
+func wrapKeys(k keys, pass []byte, wrap Wrap, iterations int, random io.Reader) (f recordFields, err error) {
+	f = recordFields{KDF: kdfPBKDF2, Iterations: uint32(iterations), SaltSize: saltSize, IVSize: wrapIVSize,
+		WrapBits: kekSize * 8, WrapAlgorithm: algorithmAES, WrapPadding: paddingPKCS7, WrapMode: modeCBCPadded}
+	if wrap == Wrap3DES {
+		f.WrapAlgorithm = algorithm3DES
+	}
+	for _, b := range [][]byte{f.Salt[:saltSize], f.IV[:wrapIVSize]} {
 		if _, err := io.ReadFull(random, b); err != nil {
-			return passRecord{}, fmt.Errorf("drawing a salt: %w", err)
+			return f, fmt.Errorf("drawing a salt: %w", err)
 		}
 	}
-	kek, err := derive(pass, p.salt, iterations)
+	kek, err := derive(pass, f.Salt[:saltSize], iterations)
 	if err != nil {
-		return passRecord{}, err
+		return f, err
 	}
 	defer clear(kek)
-	block, iv, err := blockOf(wrap, kek, p.iv)
+	block, iv, err := blockOf(wrap, kek, f.IV[:])
 	if err != nil {
-		return passRecord{}, fmt.Errorf("wrapping the keys: %w", err)
+		return f, fmt.Errorf("wrapping the keys: %w", err)
 	}
 	plain := make([]byte, 0, 128) // enough that no append allocates and leaves a copy
 	plain = append(append(append(plain, k.aes...), k.hmac...), tail...)
 	plain = pad(plain, block.BlockSize())
 	defer clear(plain)
-	p.blob = make([]byte, len(plain))
-	cipher.NewCBCEncrypter(block, iv).CryptBlocks(p.blob, plain)
-	return p, nil
+	f.BlobSize = uint32(len(plain))
+	cipher.NewCBCEncrypter(block, iv).CryptBlocks(f.Blob[:f.BlobSize], plain)
+	return f, nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"path"
@@ -96,7 +97,12 @@ func copyFile(ctx context.Context, from *hostio.Dir, name string, to *hostio.Dir
 		if _, err := src.ReadAt(part, off); err != nil {
 			return err
 		}
-		if err := writeBlocks(dst, part, off, holes); err != nil {
+		if holes {
+			err = WriteData(dst, part, off)
+		} else {
+			_, err = dst.WriteAt(part, off)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -107,12 +113,9 @@ func copyFile(ctx context.Context, from *hostio.Dir, name string, to *hostio.Dir
 	return err
 }
 
-// writeBlocks writes p at an offset; with holes, blocks of zeros are left out.
-func writeBlocks(dst *hostio.File, p []byte, off int64, holes bool) error {
-	if !holes {
-		_, err := dst.WriteAt(p, off)
-		return err
-	}
+// WriteData writes the runs of p at an offset that are not zeros, each with one
+// call.
+func WriteData(dst io.WriterAt, p []byte, off int64) error {
 	for run, zero := range ZeroRuns(p) {
 		if zero {
 			continue

@@ -30,7 +30,7 @@ func BenchmarkRawToUDZO(b *testing.B) {
 	device := benchDevice()
 	b.SetBytes(int64(len(device)))
 	for b.Loop() {
-		_, err := Write(b.Context(), io.Discard, bytes.NewReader(device), int64(len(device)), WriteOptions{Format: UDZO, Codec: testCodec{}})
+		_, err := Write(b.Context(), io.Discard, bytes.NewReader(device), int64(len(device)), WriteOptions{Format: UDZO})
 		require.NoError(b, err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+
+	"dmgbench/internal/container/codec"
 )
 
 // Shortest stretches of zero sectors that are worth a run of their own, which
@@ -80,12 +82,12 @@ func (w *writer) storeData(c *chunk, first, count int) error {
 	s := stored{run: run{start: c.first + uint64(first), count: uint64(count), kind: KindRaw}, payload: plain}
 	if w.kind.Compressed() {
 		from := len(c.encoded)
-		encoded, err := w.options.Codec.Encode(uint32(w.kind), c.encoded, plain, w.options.Level)
+		encoded, err := codec.Encode(codec.ID(w.kind), c.encoded, plain, w.options.Level)
 		switch {
-		case errors.Is(err, ErrIncompressible):
+		case errors.Is(err, codec.ErrIncompressible):
 		case err != nil:
 			return fmt.Errorf("encoding the chunk at sector %d: %w", s.run.start, err)
-		case len(encoded) > from && len(encoded)-from < len(plain):
+		default:
 			c.encoded = encoded
 			s.payload, s.run.kind = encoded[from:], w.kind
 		}

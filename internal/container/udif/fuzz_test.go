@@ -142,7 +142,7 @@ func FuzzTables(f *testing.F) {
 
 // fuzzImage makes sure that reading an image in both ways gives the same, whatever it is.
 func fuzzImage(t *testing.T, file []byte) {
-	im, err := Open(bytes.NewReader(file), int64(len(file)), Options{Codec: testCodec{}, Workers: 2, Cache: 1 << 20})
+	im, err := Open(bytes.NewReader(file), int64(len(file)), Options{Workers: 2, Cache: 1 << 20})
 	if err != nil {
 		return
 	}

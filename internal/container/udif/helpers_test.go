@@ -49,9 +49,6 @@ func content(size int, seed uint64) []byte {
 // write makes an image of the device in memory.
 func write(t testing.TB, device []byte, o WriteOptions) []byte {
 	t.Helper()
-	if o.Codec == nil {
-		o.Codec = testCodec{}
-	}
 	var out bytes.Buffer
 	written, err := Write(context.Background(), &out, bytes.NewReader(device), int64(len(device)), o)
 	require.NoError(t, err)
@@ -61,9 +58,6 @@ func write(t testing.TB, device []byte, o WriteOptions) []byte {
 
 func open(t testing.TB, file []byte, o Options) *Image {
 	t.Helper()
-	if o.Codec == nil {
-		o.Codec = testCodec{}
-	}
 	im, err := Open(bytes.NewReader(file), int64(len(file)), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, im.Close()) })

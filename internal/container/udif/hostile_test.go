@@ -246,7 +246,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 	assert.Equal(t, []Result{Agrees, Agrees, Differs}, got)
 
 	unread := damagedAt{bytes.NewReader(file), int64(payload.offset), int64(payload.offset) + 1}
-	bad, err := Open(unread, int64(len(file)), Options{Codec: testCodec{}})
+	bad, err := Open(unread, int64(len(file)), Options{})
 	require.NoError(t, err)
 	assert.Equal(t, []Result{Unreadable, Unreadable, Agrees}, results(bad))
 	report, err := bad.Verify(context.Background(), StreamOptions{})

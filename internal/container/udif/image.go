@@ -7,13 +7,12 @@ import (
 	"io"
 	"runtime"
 	"slices"
+
+	"dmgbench/internal/container/codec"
 )
 
-// Options are the choices of Open. The zero value reads everything but
-// compressed runs.
+// Options are the choices of Open.
 type Options struct {
-	// Codec decodes compressed runs.
-	Codec Codec
 	// Workers is how many chunks are decoded at once; 0 takes GOMAXPROCS.
 	Workers int
 	// Cache bounds the decoded chunks that random access keeps, in bytes; 0
@@ -25,6 +24,9 @@ type Options struct {
 	// advance, at most half of the cache; 0 takes 2·Workers, negative turns it
 	// off.
 	ReadAhead int
+
+	// decode is [codec.Decode]; tests replace it.
+	decode func(id codec.ID, dst, src []byte) (int, error)
 }
 
 // defaultCache is the usual size of the cache, in bytes: 64 chunks of the
@@ -75,6 +77,9 @@ func Open(src io.ReaderAt, size int64, o Options) (*Image, error) {
 	}
 	if o.Cache <= 0 {
 		o.Cache = defaultCache
+	}
+	if o.decode == nil {
+		o.decode = codec.Decode
 	}
 	im := &Image{src: src, options: o, trailer: trailer}
 	if err := im.load(); err != nil {

@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+
+	"dmgbench/internal/container/codec"
 )
 
 // reader is the part of an Image that serves random access.
@@ -129,9 +131,6 @@ func (im *Image) fill(e *entry, tokens chan struct{}) {
 // decode decodes a compressed run into dst, which has its length. stored is a
 // buffer for the payload, made larger if needed.
 func (im *Image) decode(r *run, dst []byte, stored *[]byte) error {
-	if im.options.Codec == nil {
-		return fmt.Errorf("decoding the chunk at sector %d: no codec for %s: %w", r.start, r.kind, ErrUnsupported)
-	}
 	if uint64(cap(*stored)) < r.length {
 		*stored = make([]byte, r.length)
 	}
@@ -139,11 +138,7 @@ func (im *Image) decode(r *run, dst []byte, stored *[]byte) error {
 	if err := readFull(im.src, payload, int64(r.offset)); err != nil {
 		return fmt.Errorf("reading the chunk at sector %d: %w", r.start, err)
 	}
-	n, err := im.options.Codec.Decode(uint32(r.kind), dst, payload)
-	if err == nil && n != len(dst) {
-		err = fmt.Errorf("%d bytes of %d", n, len(dst))
-	}
-	if err != nil {
+	if _, err := im.options.decode(codec.ID(r.kind), dst, payload); err != nil {
 		return fmt.Errorf("decoding the %s chunk at sector %d: %w: %w", r.kind, r.start, ErrCorrupt, err)
 	}
 	return nil

@@ -49,7 +49,7 @@ func TestVerifyRead(t *testing.T) {
 						change(t, file)
 					}
 					src := &countingReader{ReaderAt: bytes.NewReader(file)}
-					im, err := Open(src, int64(len(file)), Options{Codec: testCodec{}})
+					im, err := Open(src, int64(len(file)), Options{})
 					require.NoError(t, err)
 					im.KeepSums()
 					if err := read(im); err != nil {

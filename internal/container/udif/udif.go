@@ -4,9 +4,8 @@
 // three layers of checksums, and gives random access, a parallel stream and a
 // parallel writer on top of them.
 //
-// It does not compress: the caller that opens or writes an image brings a
-// Codec. It works on an io.ReaderAt and an io.Writer, so the layer below may be
-// encrypted, and it neither opens nor names files.
+// It works on an io.ReaderAt and an io.Writer, so the layer below may be
+// encrypted, and it neither opens nor names files. Package codec compresses.
 //
 // Images are hostile. Everything is checked before it is used: runs must cover
 // their region exactly, payloads must be inside the data fork and must not
@@ -25,6 +24,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"dmgbench/internal/container/codec"
 )
 
 // Sizes in bytes, and limits of accepted images.
@@ -43,27 +44,13 @@ const (
 // Errors that callers branch on; every error about the image itself wraps one
 // of them.
 var (
-	ErrNotUDIF        = errors.New("not a UDIF image")
-	ErrCorrupt        = errors.New("damaged UDIF image")
-	ErrUnsupported    = errors.New("unsupported UDIF image")
-	ErrSegmented      = errors.New("segmented UDIF images (.dmgpart) are not supported")
-	ErrChecksum       = errors.New("checksum differs")
-	ErrClosed         = errors.New("image is closed")
-	ErrIncompressible = errors.New("data does not shrink")
+	ErrNotUDIF     = errors.New("not a UDIF image")
+	ErrCorrupt     = errors.New("damaged UDIF image")
+	ErrUnsupported = errors.New("unsupported UDIF image")
+	ErrSegmented   = errors.New("segmented UDIF images (.dmgpart) are not supported")
+	ErrChecksum    = errors.New("checksum differs")
+	ErrClosed      = errors.New("image is closed")
 )
-
-// Codec decodes and encodes the payloads of compressed runs, each one a
-// complete, independent stream. Both methods are called from many goroutines at
-// once.
-type Codec interface {
-	// Decode decodes src into dst, which has the expected length, and returns
-	// how many bytes it gave. It must be bounded by len(dst) for any src.
-	Decode(id uint32, dst, src []byte) (int, error)
-	// Encode appends the encoded src to dst. An error that wraps
-	// ErrIncompressible, or a result that is not shorter than src, makes the
-	// writer store the chunk as it is.
-	Encode(id uint32, dst, src []byte, level int) ([]byte, error)
-}
 
 // Kind is the type of a run in a block table.
 type Kind uint32
@@ -74,16 +61,16 @@ const (
 	KindZero       Kind = 0
 	KindRaw        Kind = 1
 	KindIgnore     Kind = 2
-	KindADC        Kind = 0x80000004
-	KindZlib       Kind = 0x80000005
-	KindBzip2      Kind = 0x80000006
-	KindLZFSE      Kind = 0x80000007
-	KindLZMA       Kind = 0x80000008
+	KindADC             = Kind(codec.ADC)
+	KindZlib            = Kind(codec.Zlib)
+	KindBzip2           = Kind(codec.Bzip2)
+	KindLZFSE           = Kind(codec.LZFSE)
+	KindLZMA            = Kind(codec.LZMA)
 	kindComment    Kind = 0x7FFFFFFE
 	kindTerminator Kind = 0xFFFFFFFF
 )
 
-// Compressed reports whether runs of this kind need the Codec.
+// Compressed reports whether runs of this kind are decoded by package codec.
 func (k Kind) Compressed() bool { return k >= KindADC && k <= KindLZMA }
 
 // hole reports whether runs of this kind have no payload.

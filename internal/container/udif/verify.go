@@ -135,39 +135,21 @@ func (im *Image) checkData(ctx context.Context) (Check, error) {
 	return c, nil
 }
 
-// sumFork computes a checksum of the data fork, nil for an unknown type. It
-// reads the whole sectors of the fork like the device of an image with one raw
-// run.
+// sumFork computes a checksum of the data fork, nil for an unknown type.
 func (im *Image) sumFork(ctx context.Context, typ uint32) ([]byte, error) {
-	if typ != ChecksumCRC32 && typ != ChecksumMD5 {
+	sum := map[uint32]hash.Hash{ChecksumCRC32: crc32.NewIEEE(), ChecksumMD5: md5.New()}[typ]
+	if sum == nil {
 		return nil, nil
 	}
-	t, sum, digest := im.trailer, uint32(0), md5.New()
-	fork := &Image{src: im.src, options: im.options, sectors: t.DataLength / SectorSize}
-	fork.runs = []run{{count: fork.sectors, offset: t.DataOffset, length: t.DataLength, kind: KindRaw}}
-	err := fork.pass(ctx, StreamOptions{}, func(s *slot) {
-		if s.err = fork.loadSlot(s); s.err == nil && typ == ChecksumCRC32 {
-			s.crc = crc32.ChecksumIEEE(s.Data)
+	t, piece := im.trailer, make([]byte, pieceSize)
+	for at := int64(0); at < int64(t.DataLength) && ctx.Err() == nil; at += pieceSize {
+		part := piece[:min(pieceSize, int64(t.DataLength)-at)]
+		if err := readFull(im.src, part, int64(t.DataOffset)+at); err != nil {
+			return nil, err
 		}
-	}, func(s *slot) error {
-		if s.err == nil && typ == ChecksumMD5 {
-			digest.Write(s.Data)
-		}
-		sum = combineCRC(sum, s.crc, s.Length)
-		return s.err
-	})
-	if err != nil {
-		return nil, err
+		sum.Write(part)
 	}
-	tail := make([]byte, t.DataLength%SectorSize)
-	if err := readFull(im.src, tail, int64(t.DataOffset)+fork.Size()); err != nil {
-		return nil, err
-	}
-	if typ == ChecksumMD5 {
-		digest.Write(tail)
-		return digest.Sum(nil), nil
-	}
-	return crcBytes(crc32.Update(sum, crc32.IEEETable, tail)), nil
+	return sum.Sum(nil), nil
 }
 
 // checkMaster checks the checksum over the regions' checksums as they are

@@ -31,8 +31,7 @@ type WriteOptions struct {
 	// are not part of any checksum and read as zeros, whatever the device has
 	// there; of short ones the data is stored. UFBI ignores it.
 	Map Map
-	// Codec encodes chunks; UDRO and UFBI need none. Level goes to it as it is.
-	Codec Codec
+	// Level is that of [codec.Encode].
 	Level int
 	// ChunkSectors is the length of a chunk, at most MaxChunk; 0 takes 2048
 	// sectors, Apple's choice.
@@ -54,7 +53,6 @@ type WriteOptions struct {
 type Written struct {
 	Length  int64 // of the file, in bytes
 	Trailer *Trailer
-	Usage   map[Kind]Usage
 }
 
 // writer is one Write.
@@ -104,9 +102,6 @@ func (w *writer) prepare() error {
 	}
 	if w.size <= 0 || w.size%SectorSize != 0 {
 		return fmt.Errorf("a device of %d bytes is not a number of sectors", w.size)
-	}
-	if w.kind.Compressed() && o.Codec == nil {
-		return fmt.Errorf("no codec for %s: %w", w.kind, ErrUnsupported)
 	}
 	if o.ChunkSectors == 0 {
 		o.ChunkSectors = defaultSectors
@@ -240,7 +235,6 @@ func (w *writer) finish() (*Written, error) {
 	count := &counter{w: w.out}
 	list := newPlistWriter(count)
 	var sums []byte
-	usage := map[Kind]Usage{}
 	for i := range w.layout.Regions {
 		g, b := w.layout.Regions[i], &w.builders[i]
 		sum := crcBytes(b.crc)
@@ -254,11 +248,6 @@ func (w *writer) finish() (*Written, error) {
 			buffers = uint32(min(uint64(w.options.ChunkSectors), g.Sectors)) + 8
 		}
 		list.table(&g, buffers, b.runs, w.offset)
-		for _, r := range b.runs {
-			u := usage[r.kind]
-			u.Runs, u.Bytes, u.Stored = u.Runs+1, u.Bytes+r.bytes(), u.Stored+int64(r.length)
-			usage[r.kind] = u
-		}
 	}
 	err := list.end()
 	t := &Trailer{
@@ -271,7 +260,7 @@ func (w *writer) finish() (*Written, error) {
 	if err = errors.Join(err, last, w.out.Flush()); err != nil {
 		return nil, err
 	}
-	return &Written{Length: int64(w.offset) + count.n + TrailerSize, Trailer: t, Usage: usage}, nil
+	return &Written{Length: int64(w.offset) + count.n + TrailerSize, Trailer: t}, nil
 }
 
 // counter counts what goes through.

@@ -127,7 +127,7 @@ func TestRoundTrips(t *testing.T) {
 		sectors := rapid.IntRange(1, 1500).Draw(t, "device")
 		device := content(sectors*SectorSize, rapid.Uint64().Draw(t, "seed"))
 		o := WriteOptions{
-			Format: rapid.SampledFrom(written).Draw(t, "format"), Layout: drawLayout(t, uint64(sectors)), Codec: testCodec{},
+			Format: rapid.SampledFrom(written).Draw(t, "format"), Layout: drawLayout(t, uint64(sectors)),
 			ChunkSectors: rapid.IntRange(1, 700).Draw(t, "chunk"), Workers: rapid.IntRange(1, 4).Draw(t, "workers"),
 			Memory: rapid.Int64Range(1, 4<<20).Draw(t, "memory"),
 		}
@@ -148,7 +148,7 @@ func TestRoundTrips(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, len(device), done)
 		im, err := Open(bytes.NewReader(out.Bytes()), int64(out.Len()), Options{
-			Codec: testCodec{}, Workers: o.Workers, Cache: rapid.Int64Range(1, 1<<20).Draw(t, "cache"), ReadAhead: rapid.IntRange(-1, 8).Draw(t, "ahead"),
+			Workers: o.Workers, Cache: rapid.Int64Range(1, 1<<20).Draw(t, "cache"), ReadAhead: rapid.IntRange(-1, 8).Draw(t, "ahead"),
 		})
 		require.NoError(t, err)
 		defer im.Close()
@@ -173,7 +173,7 @@ func requireMapCopies(t require.TestingT, im *Image, device []byte, o WriteOptio
 	var out bytes.Buffer
 	_, err := Write(context.Background(), &out, im, im.Size(), o)
 	require.NoError(t, err)
-	again, err := Open(bytes.NewReader(out.Bytes()), int64(out.Len()), Options{Codec: testCodec{}})
+	again, err := Open(bytes.NewReader(out.Bytes()), int64(out.Len()), Options{})
 	require.NoError(t, err)
 	defer again.Close()
 	var got bytes.Buffer
@@ -191,7 +191,6 @@ func TestWriteRefuses(t *testing.T) {
 		"half a sector":   {300, WriteOptions{Format: UDRO}, "not a number of sectors"},
 		"nothing":         {0, WriteOptions{Format: UDRO}, "not a number of sectors"},
 		"format":          {4096, WriteOptions{Format: "UDRW"}, `format "UDRW"`},
-		"no codec":        {4096, WriteOptions{Format: UDZO}, "no codec for zlib"},
 		"chunk":           {4096, WriteOptions{Format: UDRO, ChunkSectors: 1 << 20}, "chunks of 1048576 sectors"},
 		"layout":          {4096, WriteOptions{Format: UDRO, Layout: WholeDevice(7, "x")}, "sector 7 of 8"},
 		"short device":    {8192, WriteOptions{Format: UDRO}, "unexpected EOF"},
@@ -222,13 +221,13 @@ func TestWriteEnds(t *testing.T) {
 	device := content(8<<20, 4)
 	file := write(t, device, WriteOptions{Format: UDZO})
 	for _, room := range []int{0, 1000, len(file) / 2, len(file) - 1} {
-		_, err := Write(context.Background(), &failingWriter{room}, bytes.NewReader(device), int64(len(device)), WriteOptions{Format: UDZO, Codec: testCodec{}})
+		_, err := Write(context.Background(), &failingWriter{room}, bytes.NewReader(device), int64(len(device)), WriteOptions{Format: UDZO})
 		require.ErrorIs(t, err, errFull)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	reason := errors.New("enough")
 	_, err := Write(ctx, io.Discard, bytes.NewReader(device), int64(len(device)), WriteOptions{
-		Format: UDZO, Codec: testCodec{}, Progress: func(done, _ int64) { cancel(reason) },
+		Format: UDZO, Progress: func(done, _ int64) { cancel(reason) },
 	})
 	require.ErrorIs(t, err, reason)
 }
