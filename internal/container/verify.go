@@ -57,38 +57,20 @@ func findingOf(err error) ([]Finding, error) {
 }
 
 // verifyFile verifies a container of one file, and the content of an encrypted
-// one.
+// one. Opening reads the whole table of a sparse image; for a raw one the probe
+// has checked everything.
 func verifyFile(dir *hostio.Dir, name string, c contents, o OpenOptions) (list []Finding, err error) {
-	o = OpenOptions{ReadOnly: true, Passphrase: o.Passphrase, Keys: o.Keys}
-	host, err := openStore(dir, name, o)
-	if err != nil {
-		return nil, err
-	}
-	var f store = host
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if c.encryption != "" {
-		s, inner, err := decryptStore(host, c.encryption, o)
-		if err != nil {
-			return findingOf(err)
-		}
-		f, c = s, inner
-	}
-	switch c.format {
-	case UDRW:
-		return nil, nil // the probe checked everything
-	case formatUDIF:
-		img, err := openUDIF(f)
-		if err != nil {
-			return findingOf(err)
-		}
-		defer img.im.Close()
-		return checksumFindings(img.im)
-	}
-	img, err := openChunked(f, c.format, o) // reads the whole table
+	img, err := openFile(dir, name, c, OpenOptions{ReadOnly: true, Passphrase: o.Passphrase, Keys: o.Keys})
 	if err != nil {
 		return findingOf(err)
 	}
-	return img.chunks.findings()
+	switch img := img.(type) {
+	case *udifImage:
+		list, err = checksumFindings(img.im)
+	case *chunked:
+		list, err = img.chunks.findings()
+	}
+	return list, errors.Join(err, img.Close())
 }
 
 // bundleVerifier collects the findings about one bundle.

@@ -121,20 +121,22 @@ func (e *lzfseEncoder) find(at, last int) (best found) {
 			best = found{from, n, s}
 		}
 	}
+	remember(row, at)
+	return best
+}
+
+// remember makes a position the latest one of its row.
+func remember(row *[rowLength]uint32, at int) {
 	if row[0] != uint32(at) {
 		row[3], row[2], row[1], row[0] = row[2], row[1], row[0], uint32(at)
 	}
-	return best
 }
 
 // insert makes positions known to the match finder: of a long match only some.
 func (e *lzfseEncoder) insert(from, to int) {
 	step := 1 + (to-from)>>6
 	for at := from; at < to; at += step {
-		row := &e.rows[hash(binary.LittleEndian.Uint32(e.src[at:]))]
-		if row[0] != uint32(at) {
-			row[3], row[2], row[1], row[0] = row[2], row[1], row[0], uint32(at)
-		}
+		remember(&e.rows[hash(binary.LittleEndian.Uint32(e.src[at:]))], at)
 	}
 }
 
