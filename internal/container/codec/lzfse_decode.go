@@ -94,23 +94,14 @@ func (d *lzfseDecoder) readMatches(dst []byte, at int, src []byte) bool {
 		le, me, de := d.l[ls&(lStates-1)], d.m[ms&(mStates-1)], d.d[ds&(dStates-1)]
 		used += le&63 + me&63 + de&63
 
-		acc = bits.RotateLeft64(acc, int(le&63))
-		x, extra := acc&(1<<(le&63)-1), le>>8&63
-		ls = x>>extra + uint64(uint16(le>>16))
-		l := int(le>>32 + x&(1<<extra-1))
-
-		acc = bits.RotateLeft64(acc, int(me&63))
-		x, extra = acc&(1<<(me&63)-1), me>>8&63
-		ms = x>>extra + uint64(uint16(me>>16))
-		m := int(me>>32 + x&(1<<extra-1))
-
-		acc = bits.RotateLeft64(acc, int(de&63))
-		x, extra = acc&(1<<(de&63)-1), de>>8&63
-		ds = x>>extra + uint64(uint16(de>>16))
-		if v := int(de>>32 + x&(1<<extra-1)); v != 0 {
-			distance = v
+		var v, l64, m64 uint64
+		acc, ls, l64 = pull(acc, le)
+		acc, ms, m64 = pull(acc, me)
+		_, ds, v = pull(acc, de)
+		if v != 0 {
+			distance = int(v)
 		}
-
+		l, m := int(l64), int(m64)
 		if l > len(literals)-wide || l+m > len(dst)-at {
 			return false
 		}
@@ -134,4 +125,12 @@ func (d *lzfseDecoder) readMatches(dst []byte, at int, src []byte) bool {
 		}
 	}
 	return at == len(dst) && p-int(used>>3)+8 >= 0
+}
+
+// pull takes the bits of an entry of a table for L, M or D from the top of acc,
+// and returns the rest, the next state and the value.
+func pull(acc, e uint64) (rest, state, value uint64) {
+	acc = bits.RotateLeft64(acc, int(e&63))
+	x, extra := acc&(1<<(e&63)-1), e>>8&63
+	return acc, x>>extra + uint64(uint16(e>>16)), e>>32 + x&(1<<extra-1)
 }
