@@ -76,7 +76,7 @@ func (a *app) runDoctor(ctx context.Context, _ []string) error {
 	cancel()
 	page := template.Must(template.New("doctor").Funcs(template.FuncMap{
 		"fact":  func(name, value string) string { return factText([]fact{{name: name, value: value}}) },
-		"facts": factText, "count": count, "trim": strings.Trim,
+		"facts": factText, "count": units.Count, "trim": strings.Trim,
 		"words": func(parts ...string) string { return strings.Join(nonempty(parts...), " ") },
 		"human": func(bytes int64) string { // "" for an unknown size
 			if bytes <= 0 {
@@ -244,7 +244,7 @@ func (d *doctor) Attaching() []fact {
 	if list, err := attach.List(d.ctx); err != nil {
 		facts = append(facts, fact{"attached", "unknown: " + err.Error(), ""})
 	} else if len(list) > 0 {
-		facts = append(facts, fact{"attached", count(len(list), "image") + "; dmgbench hdiutil info lists them", ""})
+		facts = append(facts, fact{"attached", units.Count(len(list), "image") + "; dmgbench hdiutil info lists them", ""})
 	}
 	return facts
 }

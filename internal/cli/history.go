@@ -66,7 +66,7 @@ func (a *app) filteredRuns(dir string, headlines bool) ([]runfolders.Run, error)
 	case all == 0:
 		a.warn(fmt.Sprintf("no run found below %q", dir))
 	case len(runs) == 0:
-		a.warn(fmt.Sprintf("none of %s below %q passes the filters", count(all, "run"), dir))
+		a.warn(fmt.Sprintf("none of %s below %q passes the filters", units.Count(all, "run"), dir))
 	}
 	return runs, nil
 }
@@ -227,7 +227,7 @@ func tally(counts map[string]int, noun string, kinds [][3]string) string {
 	if total == 0 {
 		return "no " + noun + "s"
 	}
-	return count(total, noun) + " (" + strings.Join(parts, ", ") + ")"
+	return units.Count(total, noun) + " (" + strings.Join(parts, ", ") + ")"
 }
 
 // markBaseline is the command "history baseline".
@@ -316,7 +316,7 @@ func (a *app) confirmPrune(ctx context.Context, old []runfolders.Run) error {
 	for _, r := range old {
 		fmt.Fprintln(a.stderr, printable(r.Path))
 	}
-	folders := count(len(old), "run folder")
+	folders := units.Count(len(old), "run folder")
 	if !a.canAsk() {
 		return usageError("--yes deletes the folders listed above",
 			"deleting %s: no terminal to ask on; add --yes", folders)

@@ -91,14 +91,6 @@ func cut(text string, n int) string {
 	return string(r[:max(n-1, 0)]) + "…"
 }
 
-// count is "1 case" or "2 cases".
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // quoted is a path as a shell takes it, without quotes where none are needed,
 // for commands that users copy.
 func quoted(path string) string {

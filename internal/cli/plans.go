@@ -463,5 +463,5 @@ func countCases(p *plan.Plan) string {
 		}
 		n++
 	}
-	return count(n, "case") + baseline
+	return units.Count(n, "case") + baseline
 }

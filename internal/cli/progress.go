@@ -269,7 +269,7 @@ func (p *progress) statusText(s runner.Status, width int) string {
 func (p *progress) summary(r *result.Result) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	by, cases := casesByStatus(r), count(len(r.Cases), "case")
+	by, cases := casesByStatus(r), units.Count(len(r.Cases), "case")
 	delete(by, "")
 	var parts []string
 	for _, status := range slices.Sorted(maps.Keys(by)) {
@@ -282,7 +282,7 @@ func (p *progress) summary(r *result.Result) string {
 	case by[result.Done] == len(r.Cases):
 		text = fmt.Sprintf("%d of %s done", by[result.Done], cases)
 	}
-	text += ", " + count(r.Rounds, "round")
+	text += ", " + units.Count(r.Rounds, "round")
 	if n := bytesWritten(p.now); n > 0 {
 		text += ", " + units.Bytes(n).Human() + " written"
 	}

@@ -18,6 +18,7 @@ import (
 	"dmgbench/internal/result"
 	"dmgbench/internal/result/export"
 	"dmgbench/internal/runfolders"
+	"dmgbench/internal/units"
 )
 
 // reportRuns is the command "report". One run folder is brought up to date
@@ -116,7 +117,7 @@ func saveFiles(w io.Writer, dir, what string, p *plan.Plan, r *result.Result,
 		return root.WriteFile(name, data, 0o644)
 	})
 	if err == nil {
-		_, err = fmt.Fprintf(w, "%s in %s\n", count(n, "file"), printable(dir))
+		_, err = fmt.Fprintf(w, "%s in %s\n", units.Count(n, "file"), printable(dir))
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"dmgbench/internal/image"
+	"dmgbench/internal/units"
 )
 
 // The format of ASIF, all big-endian. Sources: blank images of macOS 26 for
@@ -89,7 +90,7 @@ func (h *asifHead) setGeometry() {
 		return
 	}
 	h.tables = ceil(ceil(h.most*h.block, h.chunk), h.groups*h.perGroup)
-	h.dirLen = roundUp(8*(h.tables+1), h.block)
+	h.dirLen = units.RoundUp(8*(h.tables+1), h.block)
 	h.firstFree = ceil(max(h.dirs[0], h.dirs[1])+h.dirLen, h.chunk)
 }
 

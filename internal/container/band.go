@@ -11,6 +11,7 @@ import (
 
 	"dmgbench/internal/container/files"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/units"
 )
 
 // bandAlign is what the lengths of Apple's band files are multiples of, in
@@ -193,7 +194,7 @@ func (bd *band) discard(b *bundle, in, n, capacity int64) error {
 	if err := bd.f.Truncate(in); err != nil {
 		return err
 	}
-	if aligned := min(roundUp(in, bandAlign), capacity); aligned > in {
+	if aligned := min(units.RoundUp(in, bandAlign), capacity); aligned > in {
 		return bd.f.Truncate(aligned)
 	}
 	return nil
@@ -209,7 +210,7 @@ func (bd *band) align(b *bundle) error {
 	if missing || err != nil {
 		return err
 	}
-	aligned := min(roundUp(st.Size, bandAlign), b.capacity(bd.index))
+	aligned := min(units.RoundUp(st.Size, bandAlign), b.capacity(bd.index))
 	if aligned <= st.Size {
 		return nil
 	}

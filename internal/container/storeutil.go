@@ -112,8 +112,6 @@ func ceil(v, unit int64) int64 {
 	return n
 }
 
-func roundUp(v, unit int64) int64 { return (v + unit - 1) / unit * unit }
-
 // unexpectedEOF turns the end of a file where content should be into a damaged
 // container.
 func unexpectedEOF(err error) error {

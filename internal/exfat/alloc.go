@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/units"
 )
 
 // errFragments reports that there is room, but not in one piece, or only after
@@ -132,7 +133,7 @@ func (a *allocator) span(e int64, n uint32) (from, to uint32) {
 		return a.n, a.n
 	}
 	bytes := a.phase + (first+int64(n))*a.cluster
-	end := (alignUp(bytes, a.extent) - a.phase) / a.cluster
+	end := (units.RoundUp(bytes, a.extent) - a.phase) / a.cluster
 	return uint32(first), uint32(min(max(end, first+int64(n)), int64(a.n)))
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/blockdev/blockdevtest"
+	"dmgbench/internal/units"
 )
 
 // TestAllocatorProperty allocates and frees at random and looks at the bitmap, the counters and the arenas after each
@@ -16,7 +17,7 @@ import (
 func TestAllocatorProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Uint32Range(1, 3000).Draw(t, "clusters")
-		b := newBitmap(make([]byte, alignUp(int64(n+7)/8, 8)), n)
+		b := newBitmap(make([]byte, units.RoundUp(int64(n+7)/8, 8)), n)
 		b.page = block
 		a := &allocator{bitmap: b, cluster: 4096, arenas: map[int]*arena{}}
 		a.extent = 4096 * rapid.SampledFrom([]int64{0, 1, 16, 100, 256}).Draw(t, "extent")

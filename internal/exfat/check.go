@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/units"
 )
 
 // CheckOptions are the choices of Check.
@@ -64,7 +65,7 @@ func (c *checker) run() error {
 		return err
 	}
 	c.fat = newFAT(c.dev, &c.g)
-	c.owned = newBitmap(make([]byte, alignUp((int64(c.g.Clusters)+7)/8, 8)), c.g.Clusters)
+	c.owned = newBitmap(make([]byte, units.RoundUp((int64(c.g.Clusters)+7)/8, 8)), c.g.Clusters)
 	c.owned.page = block
 	for _, step := range []func() error{c.checkFATHead, c.checkUpcase, c.walkTree, c.checkBitmap} {
 		if err := step(); err != nil {

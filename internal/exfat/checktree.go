@@ -1,6 +1,7 @@
 package exfat
 
 import (
+	"dmgbench/internal/units"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -275,7 +276,7 @@ func (r *record) fit(g *geometry) (detail string) {
 	size, valid, first := r.size, r.valid, r.first
 	r.size = max(0, min(r.size, int64(g.Clusters)*g.clusterSize()))
 	if r.isDir() {
-		r.size = min(alignUp(r.size, g.clusterSize()), maxDirSize)
+		r.size = min(units.RoundUp(r.size, g.clusterSize()), maxDirSize)
 		r.valid = r.size
 	}
 	r.valid = max(0, min(r.valid, r.size))

@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/units"
 )
 
 // fatChunk is how much of the FAT is read at once, in bytes: 16,384 entries.
@@ -51,7 +52,7 @@ func (f *fat) load(cluster uint32) (*paged, int, error) {
 	i := int64(cluster) * 4 / fatChunk
 	if f.chunks[i] == nil {
 		base := f.start + i*fatChunk
-		n := min(fatChunk, alignUp(int64(f.entries)*4, 512)-i*fatChunk)
+		n := min(fatChunk, units.RoundUp(int64(f.entries)*4, 512)-i*fatChunk)
 		p := &paged{data: make([]byte, n), page: block, at: func(off int64) int64 { return base + off }}
 		if err := readFull(f.dev, p.data, base); err != nil {
 			return nil, 0, fmt.Errorf("loading FAT: %w", err)

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/units"
 )
 
 // File is a handle of an open file. Its methods may be called from many
@@ -314,7 +315,7 @@ func (n *node) put(p []byte, off int64) (int, error) {
 func (n *node) putPadded(p []byte, off, end int64) (int, error) {
 	extents := *n.extents.Load()
 	e := &extents[find(extents, off)]
-	in, pad := off-e.File, alignUp(end, block)-end
+	in, pad := off-e.File, units.RoundUp(end, block)-end
 	if n.v.padder == nil || e.Length-in < int64(len(p))+pad {
 		return 0, errors.ErrUnsupported
 	}

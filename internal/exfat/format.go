@@ -8,6 +8,7 @@ import (
 	"unicode/utf16"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/units"
 )
 
 // FormatOptions are the choices that Format leaves open. The same options on
@@ -81,8 +82,8 @@ func (o FormatOptions) geometry(size int64) (geometry, error) {
 		Drive: 0x80, RevisionMajor: 1, Serial: o.Serial,
 	}
 	entries := min(max(size, o.MaxSize)/cluster, maxClusters) + firstData
-	fat := alignUp(entries*4, block)
-	heap := alignUp(g.fatStart()+fat, align)
+	fat := units.RoundUp(entries*4, block)
+	heap := units.RoundUp(g.fatStart()+fat, align)
 	if heap+8*cluster > size {
 		return geometry{}, fmt.Errorf("%d bytes leave no room for clusters of %d aligned to %d", size, cluster, align)
 	}
@@ -91,9 +92,6 @@ func (o FormatOptions) geometry(size int64) (geometry, error) {
 	g.Clusters = uint32(min((size-heap)/cluster, maxClusters))
 	return g, nil
 }
-
-// alignUp rounds n up to a multiple of to.
-func alignUp(n, to int64) int64 { return (n + to - 1) / to * to }
 
 // Format makes a new, empty volume that takes the whole device. Only metadata
 // is written; parts of the FAT that read as zeros are left alone, so that

@@ -2,6 +2,7 @@ package exfat
 
 import (
 	"bytes"
+	"dmgbench/internal/units"
 	"errors"
 	"fmt"
 )
@@ -124,7 +125,7 @@ func (v *Volume) resized(size int64) (geometry, error) {
 func (v *Volume) setClusters(next geometry) (err error) {
 	need := (int64(next.Clusters) + 7) / 8
 	bits := append([]byte(nil), v.alloc.data...)
-	if grown := alignUp(need, 8) - int64(len(bits)); grown > 0 {
+	if grown := units.RoundUp(need, 8) - int64(len(bits)); grown > 0 {
 		bits = append(bits, make([]byte, grown)...)
 	}
 	var taken, former []run
@@ -165,7 +166,7 @@ func (v *Volume) setClusters(next geometry) (err error) {
 	// change.
 	v.g.Sectors, v.g.Clusters, v.bmExtent = next.Sectors, next.Clusters, extents
 	v.fat = newFAT(v.dev, &v.g)
-	v.setBitmap(bits[:alignUp(need, 8)])
+	v.setBitmap(bits[:units.RoundUp(need, 8)])
 	v.alloc.clearBeyond()
 	v.alloc.mark(0, len(v.alloc.data))
 	if err := v.writeNow(v.alloc); err != nil {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf16"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/units"
 )
 
 // DefaultMetadataLimit bounds the memory for FAT and bitmap, and again for
@@ -186,7 +187,7 @@ func (v *Volume) readBitmap(f systemFile) ([]Extent, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	extents, data := v.g.appendRuns(nil, runs), make([]byte, alignUp(need, 8))
+	extents, data := v.g.appendRuns(nil, runs), make([]byte, units.RoundUp(need, 8))
 	return extents, data, transfer(readFull, v.dev, extents, data[:need])
 }
 
@@ -195,7 +196,7 @@ func (v *Volume) readBitmap(f systemFile) ([]Extent, []byte, error) {
 // to it.
 func (v *Volume) setBitmap(data []byte) {
 	page := int(min(block, v.g.clusterSize()))
-	padded := make([]byte, alignUp(int64(len(data)), int64(page)))
+	padded := make([]byte, units.RoundUp(int64(len(data)), int64(page)))
 	copy(padded, data)
 	b := newBitmap(padded, v.g.Clusters)
 	b.page = page

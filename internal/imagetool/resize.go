@@ -12,6 +12,7 @@ import (
 	"dmgbench/internal/container/udif"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/gpt"
+	"dmgbench/internal/units"
 )
 
 // resize is the verb of both tools: it resizes the image or prints the limits
@@ -144,7 +145,7 @@ func (c *call) shapeOf(i *imageFile, imageOnly bool) (s shape, err error) {
 	kind := info.Whole.AppleName
 	if t := info.Table; t != nil {
 		s.table = int64(t.EntrySectors()+1) * sector
-		s.min = roundUp(sector+s.table, 4096) + s.table + 4096
+		s.min = units.RoundUp(sector+s.table, 4096) + s.table + 4096
 		s.backup = slices.Contains(info.Warnings, gpt.WarnPrimary)
 		if err := checkStaleTable(i, info); err != nil {
 			return s, err
@@ -171,7 +172,7 @@ func (c *call) shapeOf(i *imageFile, imageOnly bool) (s shape, err error) {
 			return s, err
 		}
 		s.move, s.ours = true, true
-		s.min = roundUp(s.start()+v.MinSize(), 4096) + s.table
+		s.min = units.RoundUp(s.start()+v.MinSize(), 4096) + s.table
 		s.max = (s.start()+v.MaxSize())/4096*4096 + s.table
 		return s, v.Unmount()
 	case kind != "":

@@ -116,9 +116,6 @@ func (c *call) readSize() (size int64, smallest bool, err error) {
 	return size, false, nil
 }
 
-// roundUp returns the smallest multiple of unit that is at least v.
-func roundUp(v, unit int64) int64 { return (v + unit - 1) / unit * unit }
-
 // appleSize is a size as hdiutil prints it: binary multiples with at most one
 // decimal, "4 MB", "1023.6 GB", "0 bytes".
 func appleSize(n int64) string {

@@ -17,6 +17,7 @@ import (
 	"dmgbench/internal/container/files"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/units"
 )
 
 // tree lists the files of folders of the host that are to be copied into a
@@ -139,13 +140,13 @@ func (t tree) imageSize(bare bool) int64 {
 	} {
 		sum := total
 		for _, i := range t.items {
-			sum += roundUp(i.size, c.cluster) + c.cluster/8
+			sum += units.RoundUp(i.size, c.cluster) + c.cluster/8
 			if i.folder {
 				sum += c.cluster
 			}
 		}
 		if sum += sum / 50; sum <= c.limit {
-			return roundUp(sum, 4096)
+			return units.RoundUp(sum, 4096)
 		}
 	}
 	return total

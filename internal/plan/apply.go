@@ -228,7 +228,7 @@ func (p *Plan) applyWorkers(o Overrides) error {
 		})
 	}
 	if !p.setEverywhere("workers", strconv.Itoa(n)) || !same {
-		p.addChange("workers", "%s throughout", plural(n, "worker"))
+		p.addChange("workers", "%s throughout", units.Count(n, "worker"))
 	}
 	return nil
 }
@@ -391,7 +391,7 @@ func (p *Plan) applySets(o Overrides) error {
 		now := counts{f.sets(), f.count()}
 		before[f.Name], after[f.Name] = was, now
 		if now.sets != was.sets {
-			changes = append(changes, fmt.Sprintf("%s of %s, not %d", plural(now.sets, "set"), f.Name, was.sets))
+			changes = append(changes, fmt.Sprintf("%s of %s, not %d", units.Count(now.sets, "set"), f.Name, was.sets))
 		}
 	}
 	if len(changes) == 0 {

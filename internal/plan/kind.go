@@ -381,11 +381,3 @@ func editDistance(a, b string) int {
 	}
 	return row[len(b)]
 }
-
-// plural counts things: "1 round", "3 rounds".
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return strconv.Itoa(n) + " " + thing + "s"
-}

@@ -33,9 +33,9 @@ func (o RunOptions) AtMost() int {
 // RoundsText is the number of rounds in words: "3 rounds" or "5 to 30 rounds".
 func (o RunOptions) RoundsText() string {
 	if o.Auto && o.Rounds < o.MaxRounds {
-		return fmt.Sprintf("%d to %s", o.Rounds, plural(o.MaxRounds, "round"))
+		return fmt.Sprintf("%d to %s", o.Rounds, units.Count(o.MaxRounds, "round"))
 	}
-	return plural(o.AtMost(), "round")
+	return units.Count(o.AtMost(), "round")
 }
 
 // setAuto lets the run choose the number of rounds, with defaults for the

@@ -69,7 +69,7 @@ func (p *Plan) applyScale(o Overrides) error {
 	}
 	note := ""
 	if limited > 0 {
-		note = fmt.Sprintf(" (%d of %s stop at %s)", limited, plural(len(files), "file size"), minFile)
+		note = fmt.Sprintf(" (%d of %s stop at %s)", limited, units.Count(len(files), "file size"), minFile)
 	}
 	p.addChange("scale", "file and image sizes times %s%s", factor, note)
 	return nil

@@ -328,7 +328,7 @@ var prose = template.Must(template.New("prose").Funcs(template.FuncMap{
 	"yes": func(flag *bool) bool { return flag != nil && *flag },
 	"no":  func(flag *bool) bool { return flag != nil && !*flag },
 	// counted: without the number one: "set", "3 sets"
-	"counted": func(n int, noun string) string { return strings.TrimPrefix(plural(n, noun), "1 ") },
+	"counted": func(n int, noun string) string { return strings.TrimPrefix(units.Count(n, noun), "1 ") },
 	"trim":    strings.TrimSuffix, "smallest": slices.Min[[]units.Bytes], "largest": slices.Max[[]units.Bytes],
 }).Parse(proseText))
 

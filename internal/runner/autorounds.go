@@ -150,7 +150,7 @@ func describeLook(l result.Look, a *result.AutoRounds) string {
 		limit := units.Bytes(a.MaxWritten).Human()
 		reason = fmt.Sprintf("another would exceed the limit of %s written, and %s", limit, wide)
 	default:
-		return fmt.Sprintf("after %s %s: continuing", count(l.Round, "round"), wide)
+		return fmt.Sprintf("after %s %s: continuing", units.Count(l.Round, "round"), wide)
 	}
-	return "ended after " + count(l.Round, "round") + ": " + reason
+	return "ended after " + units.Count(l.Round, "round") + ": " + reason
 }

@@ -71,7 +71,7 @@ func (c Cost) Total() time.Duration { return c.Transfer.Std() + c.Waiting.Std() 
 
 // String is one line for people.
 func (c Cost) String() string {
-	text := fmt.Sprintf("%s × %s, %s written, %s read, about ", count(c.Cases, "case"), count(c.Rounds, "round"),
+	text := fmt.Sprintf("%s × %s, %s written, %s read, about ", units.Count(c.Cases, "case"), units.Count(c.Rounds, "round"),
 		c.Written.Human(), c.Read.Human())
 	if c.Waiting == 0 {
 		return text + fmt.Sprintf("%s at an assumed %s", c.Transfer.Human(), c.Rate)
@@ -91,7 +91,7 @@ func describeAuto(a *result.AutoRounds, c Cost) string {
 	}
 	text := fmt.Sprintf("at most: %s, %s written, %s read; looked at after %s%d rounds, "+
 		"until every interval is within ± %s",
-		count(a.Looks[last], "round"), (c.Written / each * times).Human(), (c.Read / each * times).Human(), looks,
+		units.Count(a.Looks[last], "round"), (c.Written / each * times).Human(), (c.Read / each * times).Human(), looks,
 		a.Looks[last], units.Share(a.Precision))
 	if a.MaxTimeNS > 0 {
 		text += fmt.Sprintf(", for at most %s", units.Duration(a.MaxTimeNS).Human())
@@ -149,7 +149,7 @@ func (g caseGroup) print(w io.Writer) error {
 		each = "each case: "
 	}
 	_, err := fmt.Fprintf(w, "  %s%s%s, %s written, %s read, at most %s of files at a time\n\n",
-		each, about, count(g.Files, "file"), g.BytesWritten.Human(), g.BytesRead.Human(), g.LivePeak.Human())
+		each, about, units.Count(g.Files, "file"), g.BytesWritten.Human(), g.BytesRead.Human(), g.LivePeak.Human())
 	return err
 }
 
@@ -162,7 +162,7 @@ func describeStep(s plan.StepTotal) string {
 	}
 	switch {
 	case s.Files > 0:
-		cells += "\t" + count(s.Files, "file")
+		cells += "\t" + units.Count(s.Files, "file")
 	case s.Bytes > 0:
 		cells += "\t"
 	case s.Wait > 0:
@@ -171,14 +171,6 @@ func describeStep(s plan.StepTotal) string {
 		return cells
 	}
 	return cells + fmt.Sprintf("\t%s\t%s in use", s.Bytes.Human(), s.Live.Human())
-}
-
-// count is a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // Speeds that a forecast assumes until the run has measured its own.

@@ -8,6 +8,7 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
+	"dmgbench/internal/units"
 )
 
 // Run executes a plan from the start. The error is about the run as a whole;
@@ -144,7 +145,7 @@ func completeOutcome(dir string, s *result.State) Outcome {
 	out := Outcome{Dir: dir, Status: s.Ended.Status, Complete: true, Message: "the run is complete; no work is left"}
 	if n := s.FailedRounds(); n > 0 {
 		out.Message = fmt.Sprintf("the run has ended; %s failed; repeat with: dmgbench resume --retry-failed %s",
-			count(n, "case-round"), dir)
+			units.Count(n, "case-round"), dir)
 	}
 	return out
 }

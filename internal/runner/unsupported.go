@@ -10,6 +10,7 @@ import (
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/directory"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/units"
 )
 
 // Unsupported is why an engine cannot measure a case: it cannot make the image,
@@ -58,7 +59,7 @@ func DescribeUnsupported(list []*Unsupported, of int) string {
 		}
 		ids[text] = append(ids[text], u.Case.ID)
 	}
-	text := fmt.Sprintf("%d of %s will be skipped:", len(list), count(of, "case"))
+	text := fmt.Sprintf("%d of %s will be skipped:", len(list), units.Count(of, "case"))
 	for _, reason := range reasons {
 		text += fmt.Sprintf("\n  %s: %s", strings.Join(ids[reason], " and "), reason)
 	}

@@ -94,3 +94,10 @@ func FuzzParse(f *testing.F) {
 		_, _ = units.ParseShare(s)
 	})
 }
+
+func TestRoundUpAndCount(t *testing.T) {
+	for v, want := range map[int64]int64{0: 0, 1: 512, 511: 512, 512: 512, 513: 1024} {
+		assert.Equal(t, want, units.RoundUp(v, 512))
+	}
+	assert.Equal(t, []string{"0 rounds", "1 round", "2 rounds"}, []string{units.Count(0, "round"), units.Count(1, "round"), units.Count(2, "round")})
+}

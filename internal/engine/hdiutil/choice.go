@@ -133,7 +133,7 @@ func (e *Engine) chooseBackend(backend string, s engine.Spec, f format) (c choic
 	if backend == backendDiskutil {
 		unit = command.DiskutilUnit
 	}
-	c = choice{backend: backend, format: f, size: roundUp(s.Size, unit)}
+	c = choice{backend: backend, format: f, size: units.RoundUp(s.Size, unit)}
 	c.fs, err = e.chooseFilesystem(backend, s.Filesystems)
 	return c, err
 }

@@ -28,6 +28,7 @@ import (
 	"dmgbench/internal/engine"
 	"dmgbench/internal/hostio"
 	diskimage "dmgbench/internal/image"
+	"dmgbench/internal/units"
 )
 
 // Paths of Apple's tools.
@@ -180,7 +181,7 @@ func (e *Engine) PeakBytes(s engine.Spec, live int64) int64 {
 		unit = f.BandSize(s.BandSize)
 	}
 	tables := s.Size/1000 + slack
-	return min(roundUp(live, unit)+4*unit, s.Size) + tables
+	return min(units.RoundUp(live, unit)+4*unit, s.Size) + tables
 }
 
 // Open opens a container that Create, Convert or Transfer made; name may end in
@@ -192,5 +193,3 @@ func (e *Engine) Open(_ context.Context, dir *hostio.Dir, name string, s engine.
 	}
 	return asContainer(e.openImage(dir, engine.FileName(name, c.format), s, c))
 }
-
-func roundUp(v, unit int64) int64 { return (v + unit - 1) / unit * unit }

@@ -15,6 +15,7 @@ import (
 	"dmgbench/internal/engine/hdiutil/command"
 	"dmgbench/internal/gpt"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/units"
 )
 
 // image is one container in a place.
@@ -295,7 +296,7 @@ func (c *image) Resize(ctx context.Context, size int64) (t engine.Report, err er
 	default:
 		t.Note("resize_note", "resized by diskutil image: hdiutil resizes HFS+ only")
 	}
-	size = roundUp(size, unit)
+	size = units.RoundUp(size, unit)
 	a := command.Args{Image: c.path, Secrets: c.secrets(), Size: size, ImageOnly: c.fs.name == none}
 	err = c.change(ctx, &t, call{doing: "resizing", cmd: command.New(line, a), bytes: max(size, c.size),
 		check: func([]byte) error { return c.checkResized(size) }})

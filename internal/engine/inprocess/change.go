@@ -12,6 +12,7 @@ import (
 	"dmgbench/internal/gpt"
 	"dmgbench/internal/hostio"
 	diskimage "dmgbench/internal/image"
+	"dmgbench/internal/units"
 )
 
 // Resize changes the length of device, partition and volume to size bytes,
@@ -21,7 +22,7 @@ func (c *image) Resize(ctx context.Context, size int64) (engine.Report, error) {
 	if err := c.engine.Allows(c.spec, engine.Action{Do: "resize"}); err != nil {
 		return engine.Report{}, err
 	}
-	size = roundUp(size, container.SectorSize)
+	size = units.RoundUp(size, container.SectorSize)
 	err := c.with(ctx, "resizing", false, func(img container.Image) error {
 		old, part, _, err := openPartition(img)
 		if err != nil {

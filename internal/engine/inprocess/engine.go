@@ -26,6 +26,7 @@ import (
 	"dmgbench/internal/gpt"
 	"dmgbench/internal/hostio"
 	diskimage "dmgbench/internal/image"
+	"dmgbench/internal/units"
 	"dmgbench/internal/workload"
 )
 
@@ -145,14 +146,12 @@ func normalize(s engine.Spec) (engine.Spec, error) {
 		return s, refuse("file system "+strings.Join(s.Filesystems, ", "),
 			"add exFAT to the file systems that are accepted, or "+hintHdiutil)
 	}
-	s.Format, s.Size = f.Name, roundUp(s.Size, container.SectorSize)
+	s.Format, s.Size = f.Name, units.RoundUp(s.Size, container.SectorSize)
 	if s.BandSize = f.BandSize(s.BandSize); !f.AnyBand {
 		s.BandSize = 0 // the format has no choice
 	}
 	return s, nil
 }
-
-func roundUp(v, unit int64) int64 { return (v + unit - 1) / unit * unit }
 
 // PeakBytes is the whole size for formats that do not grow. The others
 // occupy their live bytes in whole bands, at most their size, and in addition
@@ -168,7 +167,7 @@ func (*Engine) PeakBytes(s engine.Spec, live int64) int64 {
 	if s.Format == container.ASIF {
 		fixed = 5 * band
 	}
-	return min(s.Size, roundUp(live, band)) + 4*band + s.Size/1000 + fixed
+	return min(s.Size, units.RoundUp(live, band)) + 4*band + s.Size/1000 + fixed
 }
 
 // Create makes name with the extension of the format, its partition table and
