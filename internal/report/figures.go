@@ -302,7 +302,7 @@ func TextOf(s *result.Summary, sc Scale) FigureText {
 // with warnings.
 func FigureTip(s *result.Summary, sc Scale) string {
 	name := QuantityName(s.Op) + ": " + TextIf(len(s.Warnings) > 0, "! ")
-	return strings.Join(linesOf("figure-tip", map[string]any{"Name": name, "Figure": TextOf(s, sc)}), "\n")
+	return strings.Join(Lines("figure-tip", map[string]any{"Name": name, "Figure": TextOf(s, sc)}), "\n")
 }
 
 // ComparableValue is the published value that a figure is drawn with, 0 without

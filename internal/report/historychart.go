@@ -171,7 +171,7 @@ func (v *seriesView) tip(row analysis.HistoryRow, run int, why string) string {
 	for i := range all {
 		all[i] = i
 	}
-	return strings.Join(linesOf("run-tip", map[string]any{"Run": v.runName(run), "Figure": text, "Why": why,
+	return strings.Join(Lines("run-tip", map[string]any{"Run": v.runName(run), "Figure": text, "Why": why,
 		"Version": p.Version + 1, "VersionName": Plain(v.S.VersionName(p.Version, all...), 60), "Baseline": p.Baseline,
 		"Doubts": v.doubts(row, run)}), "\n")
 }

@@ -133,7 +133,7 @@ func (v *seriesView) open(run int, id string) string {
 
 // sections are all sections of one series.
 func (v *seriesView) sections() []Section {
-	head := Section{ID: v.id, Heading: v.name, Lead: linesOf("series-lead", v), After: linesOf("series-limits", v)}
+	head := Section{ID: v.id, Heading: v.name, Lead: Lines("series-lead", v), After: Lines("series-limits", v)}
 	for _, p := range v.Parts {
 		head.Charts = append(head.Charts, v.charts(p)...)
 	}

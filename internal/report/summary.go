@@ -178,7 +178,7 @@ func withoutExplanation(s string) string {
 // full lists.
 func (v *View) weaknessCounts() []string {
 	choices := countIf(v.Deviations, func(d Deviation) bool { return d.Kind == "choice" })
-	return linesOf("counts", map[string]any{"Source": v.Source, "Choices": choices,
+	return Lines("counts", map[string]any{"Source": v.Source, "Choices": choices,
 		"Departed": len(v.Deviations) - choices, "OfRun": len(v.Warnings) - v.OfFigures(), "OfFigures": v.OfFigures()})
 }
 

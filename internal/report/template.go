@@ -26,7 +26,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"contains": strings.Contains, "lower": strings.ToLower, "xml": escapeXML, "prose": stepProse,
 	"count": Count, "grouped": Grouped, "percent": Percent, "significant": units.Significant,
 	"bytes": func(n int64) string { return Human(float64(n), "B") },
-	"human": Human, "markdown": EscapeMarkdown, "items": itemsMarkdown, "fence": fence,
+	"human": Human, "interval": DescribeInterval, "markdown": EscapeMarkdown, "items": itemsMarkdown, "fence": fence,
 	"cell": func(s string) string { return export.PlainCell(strings.Join(strings.Fields(s), " ")) },
 	"size": func(n int64) string { return TextIf(n > 0, units.Bytes(n).Human()) },
 	"less": func(a, b int) int { return a - b },
@@ -53,8 +53,8 @@ func Phrase(name string, data any) string {
 	return strings.TrimSpace(blanks.ReplaceAllString(Render(name, data), " "))
 }
 
-// linesOf are the lines of a template that are not empty.
-func linesOf(name string, data any) []string {
+// Lines are the lines of a template that are not empty.
+func Lines(name string, data any) []string {
 	var out []string
 	for line := range strings.Lines(Render(name, data)) {
 		if text := strings.TrimSpace(line); text != "" {

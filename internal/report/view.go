@@ -159,7 +159,7 @@ func (v *View) Steps() iter.Seq2[*result.Case, *result.Step] {
 func (v *View) distinct(template string) []string {
 	var out []string
 	for _, s := range v.Result.Sessions {
-		for _, fact := range linesOf(template, s) {
+		for _, fact := range Lines(template, s) {
 			out = AppendNew(out, fact)
 		}
 	}

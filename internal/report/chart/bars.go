@@ -75,26 +75,18 @@ func addBars(c *report.Chart, heads [2]string, rows []string, offset int, groups
 			if figure == nil {
 				continue
 			}
-			h := report.Headline(figure)
-			m := figureMark(figure, sc)
-			m.X, m.Y = h.Value, float64(i)
+			m := addFigure(c, figure, sc, row, g.name)
+			m.X, m.Y = report.Headline(figure).Value, float64(i)
 			published = published || m.Published > 0 && m.Comparable
 			uncomparable = uncomparable || m.Published > 0 && !m.Comparable
-			statistics, ns = report.AppendNew(statistics, report.StatisticName(h.Name)), report.AppendNew(ns, m.N)
+			statistics = report.AppendNew(statistics, report.StatisticName(report.Headline(figure).Name))
+			ns = report.AppendNew(ns, m.N)
 			s.Marks = append(s.Marks, m)
-			t := report.TextOf(figure, sc)
-			cells := report.TextRow(row, g.name, m.Label, t.Interval, t.Published, t.N)
-			cells[5].Class = "muted"
-			c.Table.Rows = append(c.Table.Rows, cells)
 		}
 		c.Series = append(c.Series, s)
 	}
-	if c.Sub == "" {
-		c.Sub = report.Capitalize(strings.Join(statistics, " / "))
-	}
-	c.Sub += "; " + strings.Join(ns, " / ") + "."
-	c.Notes = []string{c.IntervalNote("Whiskers") + report.TextIf(uncomparable,
-		" Grey marks were published for other conditions (see deviations); those off the scale are at its edge.")}
+	caption(c, "bars", data{"Sub": c.Sub, "Statistics": statistics, "Ns": ns, "Uncomparable": uncomparable,
+		"Intervals": c.IntervalNote("Whiskers")})
 	if published { // entries of the legend; the marks are in the series of the bars
 		c.Series = append(c.Series, report.Series{Role: "published", Name: "published"})
 	}
@@ -103,43 +95,17 @@ func addBars(c *report.Chart, heads [2]string, rows []string, offset int, groups
 	}
 }
 
-// figureMark is a figure as a mark that has no place yet.
-func figureMark(s *result.Summary, sc report.Scale) report.Mark {
-	h := report.Headline(s)
-	m := report.Mark{CI: h.CI, Label: sc.Number(h.Value), Tip: report.FigureTip(s, sc), N: report.SampleSize(s)}
+// addFigure is a figure as a mark that has no place yet, with its row of the
+// table; heads are the first cells of the row.
+func addFigure(c *report.Chart, s *result.Summary, sc report.Scale, heads ...string) report.Mark {
+	t := report.TextOf(s, sc)
+	number := sc.Number(report.Headline(s).Value)
+	row := report.TextRow(heads[0], append(heads[1:], number, t.Interval, t.Published, t.N)...)
+	row[len(row)-1].Class = "muted"
+	c.Table.Rows = append(c.Table.Rows, row)
+	m := report.Mark{CI: report.Headline(s).CI, Label: number, Tip: report.FigureTip(s, sc), N: t.N}
 	m.Published, m.Comparable = report.ComparableValue(s)
 	return m
-}
-
-// figureBars draws the figures of one or more groups for every case that has
-// one of them.
-func (r *run) figureBars(c report.Chart, f report.Figures, ops []string, groups []figureGroup) []report.Chart {
-	var cases, rows []string
-	for _, k := range f.Keys {
-		if slices.ContainsFunc(groups, func(g figureGroup) bool { return g.of(f, k.CaseID) != nil }) &&
-			!slices.Contains(cases, k.CaseID) {
-			cases, rows = append(cases, k.CaseID), append(rows, r.CaseName(k.CaseID))
-		}
-	}
-	var list []barGroup
-	rates := false
-	for _, g := range groups {
-		list = append(list, barGroup{g.name, func(row int) *result.Summary { return g.of(f, cases[row]) }})
-		if len(cases) > 0 {
-			rates = rates || f.Any(g.op, func(s *result.Summary) bool { return report.Headline(s).Unit == "B/s" })
-		}
-	}
-	names := make([]string, len(ops))
-	for i, op := range ops {
-		names[i] = report.QuantityName(op)
-	}
-	few := report.TextIf(len(ops) < 3, strings.Join(names, " and "))
-	c.Heading = report.Capitalize(strings.TrimSpace(few+report.TextIf(rates, " speed")+" of each case")) + c.Heading
-	c.X.Name = "speed"
-	if !rates {
-		c.X.Name = strings.Join(names, ", ")
-	}
-	return bars(c, [2]string{"<case", "<bars"}, rows, list)
 }
 
 // figureGroup chooses the figure of a case that is drawn in one colour.
@@ -150,6 +116,32 @@ type figureGroup struct {
 
 func (g figureGroup) of(f report.Figures, caseID string) *result.Summary {
 	return f.By[report.FigureKey{CaseID: caseID, Phase: g.phase, Cycle: g.cycle}][g.op]
+}
+
+// figureBars draws the figures of one or more groups for every case that has
+// one of them. The heading names up to two quantities; place is its end.
+func (r *run) figureBars(id, place string, f report.Figures, groups []figureGroup) []report.Chart {
+	var cases, rows, names []string
+	var list []barGroup
+	rates := false
+	for _, g := range groups {
+		list = append(list, barGroup{g.name, func(row int) *result.Summary { return g.of(f, cases[row]) }})
+		names = report.AppendNew(names, report.QuantityName(g.op))
+		rates = rates || f.Any(g.op, func(s *result.Summary) bool { return report.Headline(s).Unit == "B/s" })
+	}
+	for _, k := range f.Keys {
+		if slices.ContainsFunc(groups, func(g figureGroup) bool { return g.of(f, k.CaseID) != nil }) &&
+			!slices.Contains(cases, k.CaseID) {
+			cases, rows = append(cases, k.CaseID), append(rows, r.CaseName(k.CaseID))
+		}
+	}
+	few := report.TextIf(len(names) < 3, strings.Join(names, " and "))
+	c := report.Chart{ID: id, X: report.Axis{Name: strings.Join(names, ", ")}}
+	c.Heading = report.Capitalize(strings.TrimSpace(few+report.TextIf(rates, " speed")+" of each case")) + place
+	if rates {
+		c.X.Name = "speed"
+	}
+	return bars(c, [2]string{"<case", "<bars"}, rows, list)
 }
 
 // firstChart draws the main numbers. Where one of the charts of speeds shows
@@ -167,8 +159,7 @@ func firstChart(r *run) []report.Chart {
 	if phase := report.Plain(key.Phase, 40); len(groups) == 1 && phase != "" {
 		groups[0].name = phase
 	}
-	c := report.Chart{ID: "first", Heading: report.PhaseSuffix(report.PhaseName(key.Phase, key.Cycle))}
-	first := r.figureBars(c, part, part.Ops, groups)[0]
+	first := r.figureBars("first", report.PhaseSuffix(report.PhaseName(key.Phase, key.Cycle)), part, groups)[0]
 	others := speedCharts(r)
 	if at := slices.IndexFunc(others, func(c report.Chart) bool { return sameFigures(c, first) }); at >= 0 {
 		first = others[at]
@@ -203,7 +194,7 @@ func speedCharts(r *run) []report.Chart {
 		for _, op := range f.Ops {
 			groups = append(groups, figureGroup{name: report.QuantityName(op), op: op, phase: phases[0]})
 		}
-		return r.figureBars(report.Chart{ID: "speed", Heading: report.PhaseSuffix(phases[0])}, f, f.Ops, groups)
+		return r.figureBars("speed", report.PhaseSuffix(phases[0]), f, groups)
 	}
 	var out []report.Chart
 	for _, op := range f.Ops {
@@ -215,7 +206,7 @@ func speedCharts(r *run) []report.Chart {
 			}
 		}
 		if len(groups) > 0 {
-			out = append(out, r.figureBars(report.Chart{ID: "speed-" + report.Slug(op)}, f, []string{op}, groups)...)
+			out = append(out, r.figureBars("speed-"+report.Slug(op), "", f, groups)...)
 		}
 	}
 	return out
@@ -238,39 +229,29 @@ func encryptionCharts(r *run) []report.Chart {
 	f := r.speeds()
 	for _, op := range f.Ops {
 		for _, p := range f.Phases([]string{op}) {
-			rows, values := r.encryptionRows(op, p, f)
-			if len(rows) == 0 {
-				continue
-			}
-			var names []string
-			for _, row := range rows {
-				names = append(names, row.name)
-			}
+			rows, by, values := r.encryptionRows(op, p, f)
 			var groups []barGroup
 			for _, value := range values {
-				groups = append(groups, barGroup{value, func(i int) *result.Summary { return rows[i].by[value] }})
+				groups = append(groups, barGroup{value, func(i int) *result.Summary { return by[rows[i]][value] }})
 			}
 			phase := report.PhaseName(p.Phase, p.Cycle)
 			c := report.Chart{ID: "encryption-" + report.Slug(op) + "-" + report.Slug(phase),
 				X:       report.Axis{Name: "speed"},
 				Heading: "What encryption costs: " + report.QuantityName(op) + report.PhaseSuffix(phase),
 				Sub:     "Images that differ in encryption alone"}
-			out = append(out, bars(c, [2]string{"<image", "<encryption"}, names, groups)...)
+			out = append(out, bars(c, [2]string{"<image", "<encryption"}, rows, groups)...)
 		}
 	}
 	return out
 }
 
-// encryptedRow is one row of the picture of the cost of encryption: cases that
-// differ only in their encryption.
-type encryptedRow struct {
-	name string
-	by   map[string]*result.Summary // by the value of the key
-}
-
-// encryptionRows pairs the cases; a row needs at least two values.
-func (r *run) encryptionRows(op string, p report.FigureKey, f report.Figures) (rows []encryptedRow, values []string) {
-	at := map[string]int{}
+// encryptionRows pairs the figures of cases that differ only in their
+// encryption, by the name of the pair and by the value of the key; a row needs
+// at least two values.
+func (r *run) encryptionRows(op string, p report.FigureKey, f report.Figures) (
+	rows []string, by map[string]map[string]*result.Summary, values []string,
+) {
+	by = map[string]map[string]*result.Summary{}
 	for _, k := range f.Keys {
 		s, c := f.By[k][op], r.caseOf(k.CaseID)
 		if s == nil || c == nil || k.Phase != p.Phase || k.Cycle != p.Cycle {
@@ -288,14 +269,13 @@ func (r *run) encryptionRows(op string, p report.FigureKey, f report.Figures) (r
 			continue
 		}
 		name := report.FirstOf(strings.Join(report.NonEmpty(rest), " · "), "image")
-		if _, ok := at[name]; !ok {
-			at[name] = len(rows)
-			rows = append(rows, encryptedRow{name, map[string]*result.Summary{}})
+		if by[name] == nil {
+			rows, by[name] = append(rows, name), map[string]*result.Summary{}
 		}
-		rows[at[name]].by[value] = s
+		by[name][value] = s
 		values = report.AppendNew(values, value)
 	}
-	return slices.DeleteFunc(rows, func(row encryptedRow) bool { return len(row.by) < 2 }), values
+	return slices.DeleteFunc(rows, func(row string) bool { return len(by[row]) < 2 }), by, values
 }
 
 // caseOf is the case with an id, nil if the result has none.

@@ -77,3 +77,15 @@ func fileName(heading string) string {
 	}
 	return name
 }
+
+// data is what a template reads.
+type data = map[string]any
+
+// caption sets what is printed above a picture and inside it, from the
+// templates of that name with -sub and -note.
+func caption(c *report.Chart, name string, d data) {
+	c.Sub, c.Notes = report.Phrase(name+"-sub", d), []string{report.Phrase(name+"-note", d)}
+}
+
+// tip is a template with a line for each thing that is known of a mark.
+func tip(name string, d data) string { return strings.Join(report.Lines(name, d), "\n") }

@@ -116,14 +116,6 @@ func TestDriftCountsFromTheFirstSession(t *testing.T) {
 	assert.InDelta(t, 180*60, highest, 60)
 }
 
-func TestTransposedTables(t *testing.T) {
-	in := report.Table{Columns: report.Columns("<step", "a", "b"), Rows: [][]report.Cell{report.TextRow("x", "1", "2")}}
-	out := transpose(in)
-	assert.Equal(t, "x", out.Columns[1].Title)
-	require.Len(t, out.Rows, 2)
-	assert.Equal(t, []string{"b", "2"}, texts(out.Rows[1]))
-}
-
 // What must be inside of every picture, in case it is the only one that somebody sees.
 func TestPicturesNameTheirOrigin(t *testing.T) {
 	charts := NewView(reporttest.Sample()).Charts

@@ -202,30 +202,24 @@ func (r *run) costChart(p picture, cases []costCase) report.Chart {
 	}
 	c.Height = 30 + len(cases)*(18*slots+14)
 	c.X.High = new(report.RoundUp(1.12 * top))
-	w := cases[0].work // of all rounds and cases
-	c.Sub = "The same " + report.Count(w.files, "file") + " (" + report.Human(float64(w.bytes), "B") +
-		") in the native folder and in each image; mean of " + strings.Join(ns, " / ") + "."
-	c.Notes = []string{"Each part is what one thing more took in the same rounds; hollow parts took less. Outside " +
-		"the clock the program opens and closes files and makes their data: that is in no rate. " + costIntervals(&c) + r.engineNotes() +
-		unsplitNote(cases)}
+	d := data{"Files": cases[0].work.files, "Bytes": float64(cases[0].work.bytes), "Ns": ns, "Engines": r.engines(),
+		"Unsplit": unsplitOf(cases)} // the work is that of all rounds and cases
+	describeIntervals(&c, d)
+	caption(&c, "cost", d)
 	return c
 }
 
-// costIntervals is the note about the whiskers of a waterfall.
-func costIntervals(c *report.Chart) string {
+// describeIntervals lists the kinds of the whiskers of a waterfall, and whether
+// some of them are cut at its edges.
+func describeIntervals(c *report.Chart, d data) {
 	var kinds []string
-	cut := false
 	for _, m := range c.Marks() {
 		if m.CI != nil {
 			kinds = report.AppendNew(kinds, report.DescribeInterval(m.CI))
-			cut = cut || m.CI.Low < 0 || m.CI.High > *c.X.High
+			d["Cut"] = d["Cut"] == true || m.CI.Low < 0 || m.CI.High > *c.X.High
 		}
 	}
-	if len(kinds) == 0 {
-		return "No interval: too few rounds."
-	}
-	return "Whiskers, at the end of each part: " + strings.Join(kinds, "; ") + ", of that part." +
-		report.TextIf(cut, " One without a cap goes on beyond the scale.")
+	d["Kinds"] = kinds
 }
 
 // partNames are the parts of all cases in the order of pictures and tables:
@@ -260,9 +254,8 @@ func addPart(c *report.Chart, one costCase, row, slot int, at float64) report.Ma
 	if part.name != partOutside && one.inside > 0 {
 		share = report.Percent(part.time.Value / one.inside)
 	}
-	m.Tip = strings.Join(report.NonEmpty([]string{name, part.name,
-		m.Label + report.TextIf(share != "", ", "+share+" of the time inside the clock"),
-		report.TextIf(m.CI != nil, interval), report.Count(one.rounds, "round")}), "\n")
+	m.Tip = tip("cost-tip", data{"Case": name, "Part": part.name, "Time": m.Label, "Share": share,
+		"Interval": report.TextIf(m.CI != nil, interval), "Rounds": one.rounds})
 	s := &c.Series[slices.IndexFunc(c.Series, func(s report.Series) bool { return s.Name == part.name })]
 	s.Marks = append(s.Marks, m)
 	c.Table.Rows = append(c.Table.Rows, report.TextRow(name, part.name, m.Label, share, interval,
@@ -279,69 +272,37 @@ func signedTime(seconds float64, plus bool) string {
 	return strings.Replace(text, "-", "−", 1)
 }
 
-// engineNotes describe what is between a file and the container with the
-// engines of this run.
-func (r *run) engineNotes() string {
-	var notes []string
+// engines are the engines of the run, as the template that describes what is
+// between a file and the container with them calls them.
+func (r *run) engines() []string {
+	var out []string
 	for _, s := range r.Result.Sessions {
+		name := s.Engine.Name
 		switch {
-		case s.Engine.Name == "simulated":
-			notes = report.AppendNew(notes, " The times were drawn from stated laws: no disk was measured.")
-		case s.Engine.Vendor == "Apple":
-			notes = report.AppendNew(notes, " macOS mounts the images: its driver, its mount and the file system "+
-				"cannot be told apart from outside, "+
-				"and there is no FUSE.")
-		case s.Engine.Name == "inprocess":
-			notes = report.AppendNew(notes, " In process there is no mount and no FUSE: the file system and the "+
-				"format run in this program. "+
-				"The engine hdiutil on Linux has both.")
-		case s.Engine.Name == "hdiutil":
-			unknown := slices.ContainsFunc(r.Result.Cases, func(c result.Case) bool {
-				return c.Target.Kind == "image" && c.Target.ServedBy == ""
-			})
-			notes = report.AppendNew(notes, " On Linux an unencrypted raw image is a loop device without a helper "+
-				"unless the plan requests one, and "+
-				"every other container is served by FUSE, usually to a loop device"+
-				report.TextIf(unknown, ": FUSE is part of the format, and of the encryption of a raw image")+". "+
-				"The engine inprocess has neither FUSE nor mount.")
+		case name != "simulated" && s.Engine.Vendor == "Apple":
+			name = "Apple"
+		case name == "hdiutil" && slices.ContainsFunc(r.Result.Cases, func(c result.Case) bool {
+			return c.Target.Kind == "image" && c.Target.ServedBy == ""
+		}):
+			name = "unknown helper"
+		case !slices.Contains([]string{"simulated", "inprocess", "hdiutil"}, name):
+			continue
 		}
+		out = report.AppendNew(out, name)
 	}
-	return strings.Join(notes, "")
+	return out
 }
 
 // costLacking explains why the report cannot separate where the time went, ""
 // where no files were in images.
 func (r *run) costLacking() string {
-	images, directories := 0, 0
+	images, folders := 0, 0
 	for _, s := range r.sets {
 		if c := r.caseOf(s.caseID); c != nil && c.Target.Kind == "image" {
 			images++
 		} else if c != nil && isNativeFolder(c) {
-			directories++
+			folders++
 		}
 	}
-	switch {
-	case images == 0:
-		return ""
-	case directories == 0:
-		return "This run has no native folder to compare its " + strconv.Itoa(images) +
-			" sets of files in images with, so that the costs of harness, " +
-			"format and file system cannot be told apart: baseline = true in the plan's [run] adds one."
-	}
-	return "No round of this run has the same files in the native folder and in an image, so that the costs of " +
-		"harness, format and file system " +
-		"cannot be told apart."
-}
-
-// unsplitNote names the layers that the cases of a picture have in one part,
-// and what would separate them.
-func unsplitNote(cases []costCase) (note string) {
-	for _, u := range unsplit {
-		if slices.ContainsFunc(cases, func(c costCase) bool {
-			return slices.ContainsFunc(c.parts, func(p costPart) bool { return u.isPart(p.layers) })
-		}) {
-			note += u.note
-		}
-	}
-	return note
+	return report.Phrase("cost-lacking", data{"Images": images, "Folders": folders})
 }

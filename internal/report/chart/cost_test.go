@@ -162,7 +162,7 @@ func TestEveryEngineSaysWhatItsPartsAre(t *testing.T) {
 		{Name: "hdiutil", Vendor: "Apple"}: "macOS mounts", {Name: "hdiutil", Vendor: "dmgbench"}: "served by FUSE", {Name: "simulated"}: "stated laws",
 	} {
 		r.Sessions[0].Engine = engine
-		assert.Contains(t, (&run{View: report.NewView(p, r)}).engineNotes(), want)
+		assert.Contains(t, chartOf(t, p, r, "cost-1-1").Notes[0], want)
 	}
 }
 

@@ -53,38 +53,30 @@ func (s *curveSet) long() []curve {
 
 // drawCurves draws curves along an axis and ends the y axis where intervals
 // would press the values flat. role is line, or dots where fits are the lines.
-func drawCurves(id, op, along, xUnit, role string, curves []curve) report.Chart {
+func drawCurves(id, op, along, xUnit, role string, curves []curve) (c report.Chart, ns []string) {
 	unit := report.Headline(curves[0].points[0].figure).Unit
-	c := report.Chart{ID: id, Height: 320, Heading: report.Capitalize(report.QuantityName(op)) + " along " + along,
+	var values []float64
+	for _, one := range curves {
+		for _, p := range one.points {
+			values = append(values, report.Headline(p.figure).Value)
+		}
+	}
+	sc := report.ColumnScale(unit, values...)
+	c = report.Chart{ID: id, Height: 320, Heading: report.Capitalize(report.QuantityName(op)) + " along " + along,
 		Y: report.Axis{Name: report.QuantityName(op), Unit: unit, Low: new(0.0)}}
-	c.Table.Columns = report.Columns("<curve", along, "measured", "interval", "published", "<n")
-	var ns []string
+	c.Table.Columns = report.Columns("<curve", along, report.WithUnit("measured", sc), "interval", "published", "<n")
 	for _, one := range curves {
 		s := report.Series{Role: role, Name: one.name}
 		for _, p := range one.points {
-			value, x := report.Headline(p.figure).Value, report.Human(p.x, xUnit)
-			sc := report.ScaleOf(unit, value)
-			m := figureMark(p.figure, sc)
-			m.X, m.Y, m.Tip = p.x, value, along+" "+x+"\n"+m.Tip
+			x := report.Human(p.x, xUnit)
+			m := addFigure(&c, p.figure, sc, one.name, x)
+			m.X, m.Y, m.Tip = p.x, report.Headline(p.figure).Value, along+" "+x+"\n"+m.Tip
 			s.Marks, ns = append(s.Marks, m), report.AppendNew(ns, m.N)
-			row := report.TextRow(one.name, x, report.Human(value, unit), rangeOf(m.CI, unit),
-				report.TextOf(p.figure, sc).Published, m.N)
-			row[5].Class = "muted"
-			c.Table.Rows = append(c.Table.Rows, row)
 		}
 		c.Series = append(c.Series, s)
 	}
-	c.Sub = strings.Join(ns, " / ") + " a point."
 	capIntervals(&c, intervalRoom)
-	return c
-}
-
-// rangeOf is an interval in words, "" where there is none.
-func rangeOf(ci *result.CI, unit string) string {
-	if ci == nil || !report.IsFinite(ci.Low) || !report.IsFinite(ci.High) {
-		return ""
-	}
-	return report.Human(ci.Low, unit) + "–" + report.Human(ci.High, unit)
+	return c, ns
 }
 
 // capIntervals ends the y axis at a multiple of the largest value where an
@@ -106,12 +98,10 @@ func capIntervals(c *report.Chart, times float64) {
 // the time that it is the inverse of, what axes are varied for (bands, size,
 // ratio), and what a fit or a published figure is about.
 func (r *run) isSwept(key, op string, s report.FigureSection) bool {
-	if s.ID == "speeds" || slices.Contains([]string{"bands", "allocated", "ratio", "stream_time", "write_time",
-		"read_time"}, op) ||
-		slices.ContainsFunc(r.Result.Fits, func(f result.Fit) bool { return isFitAlong(f, key, op) }) {
-		return true
-	}
-	return s.ID == "times" && s.Figures.Any(op, func(sum *result.Summary) bool { return len(sum.Published) > 0 })
+	return s.ID == "speeds" ||
+		slices.Contains(strings.Fields("bands allocated ratio stream_time write_time read_time"), op) ||
+		slices.ContainsFunc(r.Result.Fits, func(f result.Fit) bool { return isFitAlong(f, key, op) }) ||
+		s.ID == "times" && len(s.Figures.PublishedOn(op)) > 0
 }
 
 // isFitAlong reports whether a fit can be drawn along this axis.
@@ -121,15 +111,12 @@ func isFitAlong(f result.Fit, key, op string) bool {
 
 // numericKeys are the keys with at least minCurve different numbers as values.
 func (r *run) numericKeys() []string {
-	values := map[string]map[float64]bool{}
+	values := map[string][]float64{}
 	var order []string
 	for i := range r.Result.Cases {
 		for _, kv := range r.Result.Cases[i].Keys {
 			if x, _, ok := parseNumber(kv[0], kv[1]); ok {
-				if values[kv[0]] == nil {
-					values[kv[0]], order = map[float64]bool{}, append(order, kv[0])
-				}
-				values[kv[0]][x] = true
+				order, values[kv[0]] = report.AppendNew(order, kv[0]), report.AppendNew(values[kv[0]], x)
 			}
 		}
 	}
@@ -188,30 +175,34 @@ func (r *run) sweepCurves(key, op string, f report.Figures) (curves []curve, uni
 // keyName writes a key of the plan in words.
 func keyName(key string) string { return report.Plain(strings.ReplaceAll(key, "_", " "), 40) }
 
-// cycleChart draws a rate along the cycles of a repeat block.
-func (r *run) cycleChart(op string) []report.Chart {
-	var set curveSet
+// cycleCharts draw each rate along the cycles of a repeat block.
+func cycleCharts(r *run) []report.Chart {
+	var out []report.Chart
 	f := r.speeds()
-	for _, k := range f.Keys {
-		if s := f.By[k][op]; s != nil && k.Cycle > 0 {
-			parts := report.NonEmpty([]string{r.CaseName(k.CaseID), report.Plain(k.Phase, 40)})
-			set.add(strings.Join(parts, " · "), float64(k.Cycle), s)
+	for _, op := range f.Ops {
+		var set curveSet
+		for _, k := range f.Keys {
+			if s := f.By[k][op]; s != nil && k.Cycle > 0 {
+				parts := report.NonEmpty([]string{r.CaseName(k.CaseID), report.Plain(k.Phase, 40)})
+				set.add(strings.Join(parts, " · "), float64(k.Cycle), s)
+			}
 		}
-	}
-	curves := set.long()
-	if len(curves) == 0 {
-		return nil
-	}
-	c := drawCurves("cycles-"+report.Slug(op), op, "cycle", "1", "line", curves)
-	c.Heading = report.Capitalize(report.QuantityName(op)) + " along the cycles"
-	c.X, c.Y.High = report.Axis{Name: "cycle", Unit: "1"}, nil
-	for _, s := range c.Series { // as many intervals as cycles would hide the lines
-		for i := range s.Marks {
-			s.Marks[i].CI = nil
+		curves := set.long()
+		if len(curves) == 0 {
+			continue
 		}
+		c, ns := drawCurves("cycles-"+report.Slug(op), op, "cycle", "1", "line", curves)
+		c.Heading = report.Capitalize(report.QuantityName(op)) + " along the cycles"
+		c.X, c.Y.High = report.Axis{Name: "cycle", Unit: "1"}, nil
+		for _, s := range c.Series { // as many intervals as cycles would hide the lines
+			for i := range s.Marks {
+				s.Marks[i].CI = nil
+			}
+		}
+		caption(&c, "curves", data{"Ns": ns, "Cycles": true})
+		out = append(out, c)
 	}
-	c.Notes = []string{"The intervals are in the table."}
-	return []report.Chart{c}
+	return out
 }
 
 // numberAxis is logarithmic, with a tick at each value, where the values span a
@@ -250,25 +241,24 @@ var parallelKeys = []string{"threads", "workers", "cores"}
 
 // addIdeal draws, for each curve along a number of threads, workers or cores,
 // what its first point would become if every further one did as much: the rate
-// in proportion, the time inversely. It returns a sentence about the lines, ""
-// where there are none.
-func addIdeal(c *report.Chart, key string, curves []curve) string {
+// in proportion, the time inversely. It reports whether there are such lines.
+func addIdeal(c *report.Chart, key string, curves []curve) bool {
 	if !slices.Contains(parallelKeys, key) || c.Y.Unit != "B/s" && c.Y.Unit != "s" {
-		return ""
+		return false
 	}
 	top, most := 0.0, 0.0
 	for _, m := range c.Marks() {
 		top = max(top, m.Y)
 	}
 	for _, one := range curves {
-		first := one.points[0]
+		first, last := one.points[0], one.points[len(one.points)-1]
 		if first.x <= 0 {
 			continue
 		}
 		value := report.Headline(first.figure).Value
 		// One name for all: the legend hides them together.
-		s := report.Series{Role: "ideal", Name: "ideal", Marks: sample(40, first.x, one.points[len(one.points)-1].x,
-			false, func(x float64) float64 {
+		s := report.Series{Role: "ideal", Name: "ideal", Marks: sample(40, first.x, last.x, false,
+			func(x float64) float64 {
 				if c.Y.Unit == "s" {
 					return value * first.x / x
 				}
@@ -282,11 +272,5 @@ func addIdeal(c *report.Chart, key string, curves []curve) string {
 	if c.Y.High == nil && top > 0 && most > 2*top { // the axis ends where the measured values are not pressed flat
 		c.Y.High = new(report.RoundUp(2 * top))
 	}
-	switch {
-	case most == 0:
-		return ""
-	case c.Y.Unit == "s":
-		return " Dotted: the first point’s time divided (ideal scaling)."
-	}
-	return " Dotted: the first point’s rate in proportion (ideal scaling)."
+	return most > 0
 }

@@ -33,27 +33,20 @@ func (s driftStep) tip() string { return s.name + "\n" + report.Human(s.rate, "B
 func (r *run) driftSteps() []driftStep {
 	var out []driftStep
 	starts := r.sessionStarts()
-	for i := range r.Result.Cases {
-		c := &r.Result.Cases[i]
-		for j := range c.Steps {
-			s := &c.Steps[j]
-			rate, ok := stepRate(s)
-			if !ok || s.Error != "" {
-				continue
-			}
-			step := driftStep{r.CaseName(c.ID), report.StepName(*s), "", float64(s.StartNS-starts[s.Session]) / 1e9,
-				rate, s.Round, analysis.StepWarnings(s)}
-			step.kind = c.ID + "\x00" + s.Op + "\x00" + step.name
-			switch {
-			case report.IsCanary(s):
-				op := report.FirstOf(s.Op, s.Do)
-				step.series, step.name, step.kind = canaryName, "canary "+report.QuantityName(op),
-					canaryName+"\x00"+c.Target.Place+"\x00"+op
-			case !report.IsShown(c, s):
-				continue
-			}
-			out = append(out, step)
+	for c, s := range r.Steps() {
+		rate, ok := stepRate(s)
+		if !ok || s.Error != "" || !report.IsCanary(s) && !report.IsShown(c, s) {
+			continue
 		}
+		step := driftStep{r.CaseName(c.ID), report.StepName(*s), "", float64(s.StartNS-starts[s.Session]) / 1e9,
+			rate, s.Round, analysis.StepWarnings(s)}
+		step.kind = c.ID + "\x00" + s.Op + "\x00" + step.name
+		if report.IsCanary(s) {
+			op := report.FirstOf(s.Op, s.Do)
+			step.series, step.name, step.kind = canaryName, "canary "+report.QuantityName(op),
+				canaryName+"\x00"+c.Target.Place+"\x00"+op
+		}
+		out = append(out, step)
 	}
 	return out
 }
@@ -62,11 +55,9 @@ func (r *run) driftSteps() []driftStep {
 // first session, in nanoseconds on the clock of the session.
 func (r *run) sessionStarts() map[int]int64 {
 	out := map[int]int64{}
-	for i := range r.Result.Cases {
-		for _, s := range r.Result.Cases[i].Steps {
-			if first, ok := out[s.Session]; !ok || s.StartNS < first {
-				out[s.Session] = s.StartNS
-			}
+	for _, s := range r.Steps() {
+		if first, ok := out[s.Session]; !ok || s.StartNS < first {
+			out[s.Session] = s.StartNS
 		}
 	}
 	for _, s := range r.Result.Sessions {
@@ -114,18 +105,12 @@ func driftChart(r *run) []report.Chart {
 	rings := warnedMarks(steps, rates)
 	c.Add(report.Series{Role: "warned", Name: "warning", Marks: rings})
 	c.Y.Low, c.Y.High = driftRange(&c)
-	c.Sub = report.Count(drawn, "timed step") + " that were done more than once; 1 is the median of the same step. "
-	switch len(rings) {
-	case 0:
-		c.Sub += "No step has a warning of its own."
-	case 1:
-		c.Sub += "Rings: 1 step with a warning of its own."
-	default:
-		c.Sub += "Rings: " + report.Count(len(rings), "step") + ", each with a warning of its own."
+	var ofRun []string
+	for _, w := range r.Result.Warnings {
+		ofRun = report.AppendNew(ofRun, report.Plain(w.Kind, 40))
 	}
-	c.Notes = []string{"A slope or a jump that all cases share is the machine, not the images." +
-		report.TextIf(canaries, " The canary is a short native write and read before each case.") +
-		r.runWarnings(common)}
+	caption(&c, "drift", data{"Steps": drawn, "Rings": len(rings), "Canaries": canaries, "Common": common,
+		"OfRun": ofRun})
 	return []report.Chart{c}
 }
 
@@ -147,20 +132,6 @@ func dropCommonWarnings(steps []driftStep) []result.Warning {
 		})
 	}
 	return common
-}
-
-// runWarnings names the warnings that have no place of their own: those of most
-// steps, and those of the whole run.
-func (r *run) runWarnings(common []result.Warning) string {
-	var texts, kinds []string
-	for _, w := range common {
-		texts = append(texts, report.Plain(w.Text, 120))
-	}
-	for _, w := range r.Result.Warnings {
-		kinds = report.AppendNew(kinds, report.Plain(w.Kind, 40))
-	}
-	return report.TextIf(len(texts) > 0, " On half of the steps or more: "+strings.Join(texts, "; ")+".") +
-		report.TextIf(len(kinds) > 0, " About the run as a whole: "+strings.Join(kinds, ", ")+".")
 }
 
 // addDrift adds the points of one series, and a row for each kind of its steps.
@@ -209,12 +180,10 @@ func warnedMarks(steps []driftStep, rates map[string][]float64) []report.Mark {
 		if len(s.warnings) == 0 {
 			continue
 		}
-		m := report.Mark{X: s.seconds, Y: 1, Tip: s.series + ", " + s.name + ", " + report.Human(s.rate, "B/s")}
+		m := report.Mark{X: s.seconds, Y: 1, Tip: tip("drift-tip", data{"Series": s.series, "Name": s.name,
+			"Rate": s.rate, "Warnings": s.warnings})}
 		if median, err := stats.Median(rates[s.kind]); err == nil && len(rates[s.kind]) > 1 {
 			m.Y = s.rate / median
-		}
-		for _, w := range s.warnings {
-			m.Tip += "\n" + report.Plain(w.Text, 200)
 		}
 		out = append(out, m)
 	}

@@ -68,23 +68,20 @@ func valuesOf(files []timedFile, of func(timedFile) float64) []float64 {
 // and of the protocol.
 func fileSets(v *report.View) []fileSet {
 	var out []fileSet
-	for i := range v.Result.Cases {
-		c := &v.Result.Cases[i]
-		for _, s := range c.Steps {
-			if len(s.Samples) == 0 || !report.IsShown(c, &s) || s.Op != "write" && s.Op != "read" {
-				continue
-			}
-			p := picture{s.Op, s.Phase}
-			at := slices.IndexFunc(out, func(o fileSet) bool { return o.caseID == c.ID && o.picture == p })
-			if at < 0 {
-				at, out = len(out), append(out, fileSet{picture: p, caseID: c.ID})
-			}
-			set := &out[at]
-			set.workers = max(set.workers, s.Workers)
-			for _, f := range s.Samples {
-				if f.Bytes > 0 && f.DurationNS > 0 {
-					set.files = append(set.files, timedFile{float64(f.Bytes), float64(f.DurationNS) / 1e9, s.Round})
-				}
+	for c, s := range v.Steps() {
+		if len(s.Samples) == 0 || !report.IsShown(c, s) || s.Op != "write" && s.Op != "read" {
+			continue
+		}
+		p := picture{s.Op, s.Phase}
+		at := slices.IndexFunc(out, func(o fileSet) bool { return o.caseID == c.ID && o.picture == p })
+		if at < 0 {
+			at, out = len(out), append(out, fileSet{picture: p, caseID: c.ID})
+		}
+		set := &out[at]
+		set.workers = max(set.workers, s.Workers)
+		for _, f := range s.Samples {
+			if f.Bytes > 0 && f.DurationNS > 0 {
+				set.files = append(set.files, timedFile{float64(f.Bytes), float64(f.DurationNS) / 1e9, s.Round})
 			}
 		}
 	}
@@ -158,13 +155,14 @@ func thin(files []timedFile, limit int) (kept []timedFile, every int) {
 	return kept, every
 }
 
-// countFiles is "480 files" of some sets.
-func countFiles(sets []fileSet) string {
-	n := 0
+// setData is what captions say of some sets: their number, the files in them,
+// and how many of these were under way at once.
+func setData(sets []fileSet) data {
+	files, workers := 0, 0
 	for _, s := range sets {
-		n += len(s.files)
+		files, workers = files+len(s.files), max(workers, s.workers)
 	}
-	return report.Count(n, "file")
+	return data{"Cases": len(sets), "Files": files, "Workers": workers}
 }
 
 // sizeAxis is file size on a logarithmic scale with round ticks.
@@ -185,16 +183,6 @@ func logAxis(name, unit string, sets []fileSet, of func(timedFile) float64, room
 	low, high = report.RoundDigits(low/room), report.RoundDigits(high*room)
 	return report.Axis{Name: name, Unit: unit, Log: true, Human: true, Low: &low, High: &high,
 		Ticks: report.RoundTicks(low, high)}
-}
-
-// workersNote warns that the speed of a single file is not that of the volume.
-func workersNote(sets []fileSet) string {
-	n := 0
-	for _, s := range sets {
-		n = max(n, s.workers)
-	}
-	return report.TextIf(n > 1, " Up to "+strconv.Itoa(n)+" files were under way at once: the speed of one file "+
-		"is not that of the volume.")
 }
 
 // sizeClass is what the files of one size, or of one class of sizes, did.
@@ -246,21 +234,7 @@ func (r *run) middle(files []timedFile) sizeClass {
 
 // tip is a class of sizes in lines.
 func (c sizeClass) tip() string {
-	out := report.Human(c.middle, "B/s") + ", " + report.Count(c.n, "file")
-	if c.ci != nil {
-		out += "\n" + report.Human(c.ci.Low, "B/s") + "–" + report.Human(c.ci.High, "B/s") + ", " +
-			report.DescribeInterval(c.ci)
-	}
-	return out + report.TextIf(c.n > 1,
-		"\nslowest "+report.Human(c.low, "B/s")+", fastest "+report.Human(c.high, "B/s"))
-}
-
-// middleName describes [run.middle] in this run.
-func (r *run) middleName() string {
-	if r.Result.Rounds >= minRounds {
-		return "geometric mean over " + report.Count(r.Result.Rounds, "round") + " of the median file of each size"
-	}
-	return "median file of each size"
+	return tip("class-tip", data{"Middle": c.middle, "N": c.n, "CI": c.ci, "Low": c.low, "High": c.high})
 }
 
 // sizeClasses are the sizes of all sets in order, or thirds of an octave where
@@ -314,7 +288,10 @@ func (c sizeClasses) split(files []timedFile) [][]timedFile {
 	return out
 }
 
-// note explains classes of several sizes.
-func (c sizeClasses) note() string {
-	return report.TextIf(c.binned, " (sizes taken together by thirds of an octave)")
+// describe adds to data how [run.middle] of these classes was made.
+func (c sizeClasses) describe(r *run, d data) {
+	d["Binned"] = c.binned
+	if r.Result.Rounds >= minRounds {
+		d["Rounds"] = r.Result.Rounds
+	}
 }

@@ -10,6 +10,29 @@ import (
 	"dmgbench/internal/result"
 )
 
+// drawnFit is a fit of the plan with its functions, which are nil where
+// coefficients are missing.
+type drawnFit struct {
+	result.Fit
+	measured, published func(x float64) float64
+	OffScale            bool // the published curve would press the measured points flat
+}
+
+func newDrawnFit(f result.Fit) drawnFit {
+	d := drawnFit{Fit: f,
+		measured:  modelOf(f, func(c result.Coefficient) *float64 { return &c.Value }),
+		published: modelOf(f, func(c result.Coefficient) *float64 { return c.Published })}
+	top, most := 0.0, 0.0
+	for _, p := range f.Points {
+		top = max(top, p[1])
+		if d.published != nil {
+			most = max(most, d.published(p[0]))
+		}
+	}
+	d.OffScale = top > 0 && most > 3*top
+	return d
+}
+
 // modelOf is the function of a fit, or nil where coefficients are missing.
 func modelOf(f result.Fit, value func(result.Coefficient) *float64) func(x float64) float64 {
 	k := map[string]float64{}
@@ -37,84 +60,58 @@ func modelOf(f result.Fit, value func(result.Coefficient) *float64) func(x float
 	return nil
 }
 
-func measuredModel(f result.Fit) func(float64) float64 {
-	return modelOf(f, func(c result.Coefficient) *float64 { return &c.Value })
-}
-
-func publishedModel(f result.Fit) func(float64) float64 {
-	return modelOf(f, func(c result.Coefficient) *float64 { return c.Published })
-}
-
-// isOffScale reports whether a published curve would press the measured points
-// flat.
-func isOffScale(f result.Fit) bool {
-	top, most := 0.0, 0.0
-	at := publishedModel(f)
-	for _, p := range f.Points {
-		top = max(top, p[1])
-		if at != nil {
-			most = max(most, at(p[0]))
+// draw adds the curve of a fit, the published one and the predictions, and
+// returns their range on the x axis.
+func (f drawnFit) draw(c *report.Chart) []float64 {
+	var xs []float64
+	name := "fit " + report.Plain(f.Name, 60)
+	for _, p := range slices.Concat(f.Points, f.Predictions) {
+		if report.IsFinite(p[0]) {
+			xs = append(xs, p[0])
 		}
 	}
-	return top > 0 && most > 3*top
-}
-
-func offScaleText(f result.Fit) string {
-	return report.TextIf(isOffScale(f), " The published curve is off this scale; its coefficients are in the table.")
-}
-
-// addFit draws the curve of a fit, the published one and the predictions, and
-// returns the range of x.
-func addFit(c *report.Chart, f result.Fit) (low, high float64) {
-	name := "fit " + report.Plain(f.Name, 60)
-	low, high = math.Inf(1), math.Inf(-1)
-	for _, p := range slices.Concat(f.Points, f.Predictions) {
-		low, high = min(low, p[0]), max(high, p[0])
-	}
-	draw := func(role, name string, at func(float64) float64) {
-		if at != nil && report.IsFinite(low) && report.IsFinite(high) {
+	curve := func(role, name string, at func(float64) float64) {
+		if at != nil && len(xs) > 0 {
+			low, high := slices.Min(xs), slices.Max(xs)
 			c.Add(report.Series{Role: role, Name: name, Marks: sample(60, low, high, isWide(low, high), at)})
 		}
 	}
-	draw("fit", name, measuredModel(f))
-	if !isOffScale(f) {
-		draw("faint", "published "+name, publishedModel(f))
+	curve("fit", name, f.measured)
+	if !f.OffScale {
+		curve("faint", "published "+name, f.published)
 	}
 	s := report.Series{Role: "prediction", Name: "prediction of " + name}
 	for _, p := range f.Predictions {
 		s.Marks = append(s.Marks, report.Point(p[0], p[1]))
 	}
 	c.Add(s)
-	return low, high
+	if len(xs) == 0 {
+		return nil
+	}
+	return []float64{slices.Min(xs), slices.Max(xs)}
 }
 
 // fitChart draws a fit on its own points, for axes that are not keys of cases
 // (file size, cycle).
-func (r *run) fitChart(i int, f result.Fit) report.Chart {
+func (r *run) fitChart(i int, f drawnFit) report.Chart {
 	along, name := keyName(f.Along), report.QuantityName(f.Op)
 	c := report.Chart{ID: "fit-" + strconv.Itoa(i+1), Height: 320, Heading: report.Capitalize(name) + " along " + along,
-		Y: report.Axis{Name: name, Unit: plan.Quantity(f.Op).Unit()}, Table: r.Fits[i]}
+		X: report.Axis{Name: along, Unit: "1"}, Y: report.Axis{Name: name, Unit: plan.Quantity(f.Op).Unit()},
+		Table: r.Fits[i]}
 	points := report.Series{Role: "points", Name: "measured"}
 	every := (len(f.Points) + pointsPerChart - 1) / pointsPerChart
-	var xs []float64
 	for n := 0; n < len(f.Points); n += every {
-		p := f.Points[n]
-		points.Marks, xs = append(points.Marks, report.Point(p[0], p[1])), append(xs, p[0])
+		points.Marks = append(points.Marks, report.Point(f.Points[n][0], f.Points[n][1]))
 	}
 	c.Add(points)
-	low, high := addFit(&c, f)
-	xs = slices.DeleteFunc(append(xs, low, high), func(x float64) bool { return !report.IsFinite(x) })
-	c.X = numberAxis(along, report.AxisUnit(f.Along), xs)
+	if ends := f.draw(&c); ends != nil {
+		c.X = numberAxis(along, report.AxisUnit(f.Along), ends)
+	}
 	if c.X.Log {
 		c.X.Ticks = report.RoundTicks(*c.X.Low, *c.X.High)
 	}
-	c.Sub = report.Count(len(f.Points), "point") + report.TextIf(every > 1, ", one of "+strconv.Itoa(every)+" drawn") +
-		". Model: " + report.ModelName(f.Model) + "."
-	note := "Thin line: the fit; hollow: what it predicts; dashed: as published."
-	if f.Reason != "" {
-		note = "No fit: " + report.Plain(f.Reason, 200) + "."
-	}
-	c.Notes = []string{note + offScaleText(f)}
+	caption(&c, "fit", data{"Points": len(f.Points), "Every": every, "Model": report.ModelName(f.Model),
+		"Reason": f.Reason, "OffScale": f.OffScale})
 	return c
 }
 
@@ -133,12 +130,11 @@ func sweepCharts(r *run) []report.Chart {
 			}
 		}
 	}
-	for _, op := range r.speeds().Ops {
-		out = append(out, r.cycleChart(op)...)
-	}
+	out = append(out, cycleCharts(r)...)
 	for i, f := range r.Result.Fits {
 		if !drawn[i] && len(f.Points) > 0 {
-			out = append(append(out, r.fitChart(i, f)), fitResiduals(i, f)...)
+			fit := newDrawnFit(f)
+			out = append(append(out, r.fitChart(i, fit)), fitResiduals(i, fit)...)
 		}
 	}
 	return out
@@ -151,31 +147,27 @@ func (r *run) sweepChart(key, op string, f report.Figures, drawn map[int]bool) [
 	if len(curves) == 0 {
 		return nil
 	}
-	var fits []result.Fit
+	var fits []drawnFit
 	for i, fit := range r.Result.Fits {
 		if isFitAlong(fit, key, op) {
-			fits, drawn[i] = append(fits, fit), true
+			fits, drawn[i] = append(fits, newDrawnFit(fit)), true
 		}
 	}
 	role := "line"
 	if len(fits) >= len(curves) {
 		role = "dots"
 	}
-	along := keyName(key)
-	c := drawCurves("sweep-"+report.Slug(key)+"-"+report.Slug(op), op, along, xUnit, role, curves)
+	c, ns := drawCurves("sweep-"+report.Slug(key)+"-"+report.Slug(op), op, keyName(key), xUnit, role, curves)
 	var xs []float64
 	for _, m := range c.Marks() {
 		xs = append(xs, m.X)
 	}
-	note := c.IntervalNote("Bars")
-	ideal := addIdeal(&c, key, curves)
+	d := data{"Ns": ns, "Fits": fits, "Unit": c.Y.Unit, "Intervals": c.IntervalNote("Bars"),
+		"Ideal": addIdeal(&c, key, curves)}
 	for _, fit := range fits {
-		low, high := addFit(&c, fit)
-		xs, note = append(xs, low, high), note+offScaleText(fit)
+		xs = append(xs, fit.draw(&c)...)
 	}
-	c.X = numberAxis(along, xUnit, xs)
-	c.Sub += report.TextIf(len(fits) > 0, " Thin line: the fit; hollow: what it predicts; dashed: as published.") +
-		ideal
-	c.Notes = []string{note}
+	c.X = numberAxis(keyName(key), xUnit, xs)
+	caption(&c, "curves", d)
 	return []report.Chart{c}
 }

@@ -55,11 +55,11 @@ func (l layer) name(c *result.Case) string {
 			words = append(words, word)
 		}
 	}
-	last := words[len(words)-1]
-	if len(words) == 1 {
-		return last
+	text := strings.Join(words, ", ")
+	if at := strings.LastIndex(text, ", "); at >= 0 {
+		text = text[:at] + " and " + text[at+2:]
 	}
-	return strings.Join(words[:len(words)-1], ", ") + " and " + last
+	return text
 }
 
 // link is one part of the time of a case: what the case c of the link took more
@@ -122,16 +122,19 @@ func agree(a, b *result.Case, except ...string) bool {
 	})
 }
 
-// unsplit are the kinds of parts that a run with more cases would split, with
-// the sentence that names the case.
-var unsplit = []struct {
-	isPart func(l layer) bool
-	note   string
-}{
-	{func(l layer) bool { return l&layerRaw != 0 && l&(layerFormat|layerEncryption) != 0 },
-		" This run has no unencrypted raw image (UDRW) with the same files: image and file system are one part."},
-	{func(l layer) bool { return l&(layerRaw|layerHelper) == layerHelper && l != layerHelper },
-		" It has no raw image that a helper process serves (served_by = \"helper\"): the helper is one part with the rest."},
-	{func(l layer) bool { return l&layerRaw == 0 && l&layerFormat != 0 && l&layerEncryption != 0 },
-		" It has no unencrypted image of the same format: format and encryption are one part."},
+// unsplit are the layers that some cases of a picture have in one part, which a
+// run with more cases would split: image and file system, helper process, and
+// format.
+type unsplit struct{ Raw, Helper, Format bool }
+
+func unsplitOf(cases []costCase) (u unsplit) {
+	for _, c := range cases {
+		for _, p := range c.parts {
+			l := p.layers
+			u.Raw = u.Raw || l&layerRaw != 0 && l&(layerFormat|layerEncryption) != 0
+			u.Helper = u.Helper || l&(layerRaw|layerHelper) == layerHelper && l != layerHelper
+			u.Format = u.Format || l&layerRaw == 0 && l&layerFormat != 0 && l&layerEncryption != 0
+		}
+	}
+	return u
 }

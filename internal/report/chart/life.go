@@ -14,8 +14,7 @@ import (
 
 // Bounds of the charts of space.
 const (
-	maxLives     = 12 // cases with a chart of their own; the charts that compare them have all
-	maxStepNames = 12 // steps that head columns of a table; more of them head rows
+	maxLives = 12 // cases with a chart of their own; the charts that compare them have all
 )
 
 // quantity is a line of the charts of space: a size or a count after a step,
@@ -103,13 +102,8 @@ func (r *run) lifeOf(c *result.Case, number int) []report.Chart {
 		return nil
 	}
 	addGaps(&out)
-	out.Sub = "Median of " + report.Count(r.Result.Rounds, "round") + " at " + report.Count(len(indexes), "step") +
-		" at which sizes were taken or files came or went."
-	out.Notes = []string{"Marks: where sizes were taken; dotted in between: not known. Live files are known at " +
-		"every step. Intervals are in " +
-		"the tables of figures." + report.TextIf(banded, " Bands are drawn as what they can hold, "+
-		report.Human(out.BandBytes, "B")+
-		" each; their number is next to the mark.")}
+	caption(&out, "life", data{"Rounds": r.Result.Rounds, "Steps": len(indexes), "Banded": banded,
+		"BandBytes": out.BandBytes})
 	return []report.Chart{out}
 }
 
@@ -279,29 +273,8 @@ func (r *run) compareLives(q quantity, moments []moment) []report.Chart {
 	if len(c.Series) == 0 {
 		return nil
 	}
-	if len(moments) <= maxStepNames {
-		c.Table = transpose(c.Table)
-	}
-	c.Sub = "Median of " + report.Count(r.Result.Rounds, "round") + " at each point where sizes were taken."
-	c.Notes = []string{"Points are medians without an interval. Cases that differ by less than 0.5 % of the " +
-		"largest value share a line."}
+	caption(&c, "lives", data{"Rounds": r.Result.Rounds})
 	return []report.Chart{c}
-}
-
-// transpose gives a table of steps a row for each case.
-func transpose(t report.Table) report.Table {
-	out := report.Table{Columns: report.Columns("<case")}
-	for _, row := range t.Rows {
-		out.Columns = append(out.Columns, report.Column{Title: row[0].Text})
-	}
-	for i, c := range t.Columns[1:] {
-		row := report.TextRow(c.Title)
-		for _, old := range t.Rows {
-			row = append(row, old[i+1])
-		}
-		out.Rows = append(out.Rows, row)
-	}
-	return out
 }
 
 // mergeLines lets cases with almost the same values share a line, so that none

@@ -10,7 +10,6 @@ import (
 	"dmgbench/internal/report"
 	"dmgbench/internal/result"
 	"dmgbench/internal/stats"
-	"dmgbench/internal/units"
 )
 
 // relationCharts draw one quantity against another: a named point for each case
@@ -63,14 +62,8 @@ func relationChart(rel result.Relation) report.Chart {
 	c.Add(rings)
 	fitAround(&c.X, xs)
 	fitAround(&c.Y, ys)
-	c.Sub = report.Count(len(rel.Points), "case") + "; in brackets the rank by " + x + " → by " + y +
-		", 1 is the largest; " +
-		report.FirstOf(report.Plain(rel.Reason, 200),
-			"Spearman’s rank correlation "+units.Significant(rel.Spearman, 3)) + "."
-	c.Notes = []string{"Points are headline figures; their intervals are in the tables of figures. The axes need " +
-		"not begin at 0." +
-		report.TextIf(drawn, " Line: Theil–Sen without what lies off it.") +
-		report.TextIf(len(rings.Marks) > 0, " Rings: off that line, which is a description and no test.")}
+	caption(&c, "relation", data{"Cases": len(rel.Points), "X": x, "Y": y, "Reason": rel.Reason,
+		"Spearman": rel.Spearman, "Line": drawn, "Rings": len(rings.Marks)})
 	return c
 }
 

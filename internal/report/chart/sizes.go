@@ -21,14 +21,14 @@ func sizeCharts(r *run) []report.Chart {
 			Y:       report.Axis{Name: "speed of a file", Unit: "B/s", Low: new(0.0)},
 			Heading: p.heading(" speed against file size")}
 		c.Table.Columns = report.Columns("<case", "file size", "middle", "interval", "slowest", "fastest", "files")
-		reasons, note, intervals := []string{}, "", 0
+		reasons, intervals, d := []string{}, 0, setData(sets)
 		for i, s := range sets {
 			// A little apart sideways, so that intervals do not hide each
 			// other.
 			apart := math.Pow(1.025, float64(i)-float64(len(sets)-1)/2)
 			line := report.Series{Role: "line", Name: r.CaseName(s.caseID)}
 			classes := newSizeClasses([]fileSet{s})
-			note = report.FirstOf(note, classes.note())
+			classes.describe(r, d)
 			for k, files := range classes.split(s.files) {
 				class := r.middle(files)
 				size := report.Brief(classes.sizes[k], "B")
@@ -51,9 +51,8 @@ func sizeCharts(r *run) []report.Chart {
 			}
 		}
 		capIntervals(&c, room)
-		c.Sub = "Each point: " + r.middleName() + note + "; " + countFiles(sets) + "."
-		c.Notes = []string{sizeIntervalNote(&c, reasons) +
-			report.TextIf(len(sets) > 1, " Cases are drawn a little apart.") + workersNote(sets)}
+		d["Intervals"] = sizeIntervalNote(&c, reasons)
+		caption(&c, "size", d)
 		return []report.Chart{c}
 	})
 }
@@ -71,12 +70,13 @@ func sizeIntervalNote(c *report.Chart, reasons []string) string {
 
 // row is a class of sizes in the table.
 func (c sizeClass) row(name, size string) []report.Cell {
-	row := report.TextRow(name, size, report.Human(c.middle, "B/s"), rangeOf(c.ci, "B/s"), report.Human(c.low, "B/s"),
+	row := report.TextRow(name, size, report.Human(c.middle, "B/s"), "—", report.Human(c.low, "B/s"),
 		report.Human(c.high, "B/s"), strconv.Itoa(c.n))
-	if row[3].Text != "" {
-		row[3].Title = report.DescribeInterval(c.ci)
+	if c.ci != nil {
+		text := report.Human(c.ci.Low, "B/s") + "–" + report.Human(c.ci.High, "B/s")
+		row[3] = report.Cell{Text: text, Title: report.DescribeInterval(c.ci)}
 	} else {
-		row[3] = report.Cell{Text: "—", Class: "muted", Title: c.reason}
+		row[3].Class, row[3].Title = "muted", c.reason
 	}
 	return row
 }
@@ -112,10 +112,10 @@ func heatCharts(r *run) []report.Chart {
 		}
 		sc := report.ColumnScale("B/s", medians...)
 		addHeat(&c, cells, sc, heatLimits(slices.Min(medians), slices.Max(medians)))
-		c.Sub = "Colour and number: " + r.middleName() + classes.note() +
-			report.TextIf(sc.Suffix != "", ", in "+sc.Suffix) + "; " + countFiles(sets) + "."
-		c.Notes = []string{"A step of colour is the same factor everywhere. The intervals are in the chart of " +
-			"speed against file size." + workersNote(sets)}
+		d := setData(sets)
+		d["Unit"] = sc.Suffix
+		classes.describe(r, d)
+		caption(&c, "heat", d)
 		return []report.Chart{c}
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"dmgbench/internal/report"
-	"dmgbench/internal/result"
 	"dmgbench/internal/stats"
 )
 
@@ -27,13 +26,9 @@ func timeCharts(r *run) []report.Chart {
 			c.Add(report.Series{Role: "points", Name: name, Marks: marks})
 			addLines(&c, name, s)
 		}
-		c.Sub = "Every file as a point; " + countFiles(sets) + report.TextIf(every > 1,
-			", one of "+strconv.Itoa(every)+" drawn (the lines use all)") + "."
-		c.Notes = []string{"Solid: least squares weighted by 1/size². Dashed: plain least squares, which the " +
-			"largest files decide. " +
-			"A line is bent by the logarithmic scales. R² has the weights of its line: that of the weighted line " +
-			"is a share of the " +
-			"squares weighted by 1/size², and cannot be compared with that of the plain one." + workersNote(sets)}
+		d := setData(sets)
+		d["Every"] = every
+		caption(&c, "time", d)
 		return []report.Chart{c}
 	})
 }
@@ -97,22 +92,20 @@ const residualRange = 1.25
 func residualCharts(r *run) []report.Chart {
 	limit := r.pointLimit()
 	return r.perPicture("residuals", casesPerChart, func(p picture, sets []fileSet) []report.Chart {
-		c := newResiduals(report.Capitalize(report.QuantityName(p.op))+" time over the fitted "+
-			"line"+report.PhaseSuffix(p.phase), sets)
+		c := newResiduals(p.heading(" time over the fitted line"), sets)
 		for _, s := range sets {
 			if l, err := fitBySize(s.columns()); err == nil { // without a line the chart of time explains it
 				c.add(r.CaseName(s.caseID), s.files, l.At, limit/len(sets))
 			}
 		}
-		return c.finish("weighted by 1/size²", workersNote(sets))
+		return c.finish("weighted by 1/size²")
 	})
 }
 
 // fitResiduals draw the same for a fit of the plan along the file size, which
 // has another line.
-func fitResiduals(i int, f result.Fit) []report.Chart {
-	at := measuredModel(f)
-	if at == nil || f.Along != "file_size" || f.Op != "write_time" && f.Op != "read_time" || f.Reason != "" {
+func fitResiduals(i int, f drawnFit) []report.Chart {
+	if f.measured == nil || f.Along != "file_size" || f.Op != "write_time" && f.Op != "read_time" || f.Reason != "" {
 		return nil
 	}
 	var files []timedFile
@@ -127,19 +120,20 @@ func fitResiduals(i int, f result.Fit) []report.Chart {
 	heading := report.Capitalize(report.QuantityName(f.Op)) + " over the fit “" + report.Plain(f.Name, 60) + "”"
 	c := newResiduals(heading, []fileSet{{files: files}})
 	c.ID = "fit-" + strconv.Itoa(i+1) + "-residuals"
-	c.add("measured", files, at, pointsPerChart)
-	return c.finish("of the fit", "")
+	c.add("measured", files, f.measured, pointsPerChart)
+	return c.finish("of the fit")
 }
 
 // residuals is a chart of residuals under construction.
 type residuals struct {
 	report.Chart
+	data   data
 	ratios []float64 // of all files, drawn or not
 }
 
 func newResiduals(heading string, sets []fileSet) *residuals {
 	c := &residuals{Chart: report.Chart{Height: 240, Heading: heading, X: sizeAxis(sets),
-		Y: report.Axis{Name: "time ÷ time of the line", Unit: "1"}}}
+		Y: report.Axis{Name: "time ÷ time of the line", Unit: "1"}}, data: setData(sets)}
 	c.Table.Columns = report.Columns("<case", "least", "5 % are below", "median", "5 % are above", "most", "at",
 		"files")
 	return c
@@ -182,18 +176,15 @@ func spread(values []float64, write func(float64) string) []report.Cell {
 
 // finish sets the scale, the line at 1 and the notes; without points it returns
 // none.
-func (c *residuals) finish(line, workers string) []report.Chart {
+func (c *residuals) finish(line string) []report.Chart {
 	if len(c.ratios) == 0 {
 		return nil
 	}
-	low, high := min(slices.Min(c.ratios), 1/residualRange), max(slices.Max(c.ratios), residualRange)
-	c.Y.FitRatios(low, high)
+	c.Y.FitRatios(min(slices.Min(c.ratios), 1/residualRange), max(slices.Max(c.ratios), residualRange))
 	c.Add(report.Series{Role: "level", Name: "the line", Marks: []report.Mark{report.Point(*c.X.Low, 1),
 		report.Point(*c.X.High, 1)}})
-	c.Sub = report.Count(len(c.ratios), "file") + "; 1 is what the line gives, above it is slower."
-	c.Notes = []string{"Line: least squares " + line + ". Points scattered evenly about 1 at every size mean that " +
-		"latency and rate describe " +
-		"the times; a bend or a second band means that they do not." + workers}
+	c.data["Files"], c.data["Line"] = len(c.ratios), line
+	caption(&c.Chart, "residuals", c.data)
 	return []report.Chart{c.Chart}
 }
 
@@ -253,10 +244,9 @@ func (r *run) stripChart(op string, cases, phases []string) report.Chart {
 		}
 		c.Add(points)
 	}
-	c.Sub = countFiles(sets) + report.TextIf(every > 1, ", one of "+strconv.Itoa(every)+" drawn") +
-		"; the height inside a lane means nothing."
-	c.Notes = []string{"One point is one file. Small files are slower, so the spread is not an error of the " +
-		"measurement." + workersNote(sets)}
+	d := setData(sets)
+	d["Every"] = every
+	caption(&c, "strip", d)
 	return c
 }
 
