@@ -1,17 +1,17 @@
-// Package reporttest makes results for the tests of packages that read results.
-// Every figure follows from a formula, without measurement, clock or
-// randomness: a call gives the same result every time.
-//
-// The rest (machine, cases, claims, deviations, tables) is in the files of the
-// folder data, in the form of result.json.
+// Package reporttest has results for the tests of packages that read results: a
+// call gives the same result every time. The files of the folder runs are
+// result.json files that TestRunsAreMade makes from formulas, without
+// measurement, clock or randomness.
 package reporttest
 
 import (
+	"compress/gzip"
 	"embed"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -20,209 +20,80 @@ import (
 	"dmgbench/internal/result"
 )
 
-//go:embed data
-var data embed.FS
+//go:embed runs
+var runs embed.FS
 
-const mb = 1_000_000
-
-// sizes is the published set of 16 sizes, a hundredth of them.
-var sizes = []int64{20_000, 40_000, 60_000, 80_000, 100_000, 200_000, 400_000, 600_000, 800_000,
-	1 * mb, 2 * mb, 4 * mb, 6 * mb, 8 * mb, 10 * mb, 20 * mb}
-
-// rates are those of a case without any noise: a file takes latency +
-// bytes/rate.
-type rates struct {
-	write, read float64 // B/s
-	latency     float64 // s
-}
-
-// run builds a result step by step, on a clock that only the formulas advance.
-type run struct {
-	p   *plan.Plan
-	r   *result.Result
-	now int64 // ns
-}
-
-// noise is a number in [-1, 1) that depends on its arguments alone.
-func noise(parts ...any) float64 {
-	h := fnv.New64a()
-	fmt.Fprint(h, parts...)
-	x := h.Sum64()
-	x ^= x >> 31
-	x *= 0x9e3779b97f4a7c15
-	x ^= x >> 29
-	return float64(x>>11)/(1<<52) - 1
-}
-
-func newRun(name, title string, rounds int) *run {
-	b := &run{r: &result.Result{Run: "k3v9x2", Rounds: rounds}, p: &plan.Plan{Name: name, Title: title,
+// load reads one of the results, with a plan of its name.
+func load(name string) (*plan.Plan, *result.Result) {
+	r := &result.Result{}
+	f, err := runs.Open("runs/" + name + ".json.gz")
+	if err == nil {
+		var text *gzip.Reader
+		if text, err = gzip.NewReader(f); err == nil {
+			err = json.NewDecoder(text).Decode(r)
+		}
+	}
+	if err != nil {
+		panic("reading the data of a test: " + err.Error())
+	}
+	return &plan.Plan{Name: r.Plan.Name, Title: r.Plan.Title,
 		Source: &plan.Source{
 			Title:  "Disk image performance: the cost of encryption rises",
 			Author: "Howard Oakley, The Eclectic Light Company",
 			Date:   time.Date(2026, 3, 23, 0, 0, 0, 0, time.UTC),
 			On:     plan.On{Machine: "Mac mini M4 Pro, 2 TB", OS: "macOS 26.3.1"},
-		}, Run: plan.RunOptions{Rounds: rounds, Baseline: true, Canary: true}}}
-	b.load("run")
-	b.r.Plan.Name, b.r.Plan.Title = name, title
-	return b
+		}, Run: plan.RunOptions{Rounds: r.Rounds, Baseline: true, Canary: true}}, r
 }
-
-// load fills in what a file of the folder data has.
-func (b *run) load(name string) {
-	text, err := data.ReadFile("data/" + name + ".json")
-	if err == nil {
-		err = json.Unmarshal(text, b.r)
-	}
-	if err != nil {
-		panic("reading the data of a test: " + err.Error())
-	}
-}
-
-var throttled = result.Warning{Kind: "throttled", Text: "the last round was 9 % slower than the first"}
 
 // Sample is a run of four image cases and the native baseline over three phases
 // and three rounds, with deviations, verdicts of every kind, warnings, a failed
 // and a skipped case, and a table of the plan.
 func Sample() (*plan.Plan, *result.Result) {
-	b := newRun("performance-2024", "Performance of disk images by format and encryption", 3)
-	b.p.Summary = "Writes, reads and sizes of images as they are new, part full and emptied."
-	b.load("sample")
-	for i, law := range []rates{{2.41e9, 3.05e9, 60e-6}, {1.12e9, 1.58e9, 75e-6}, {2.18e9, 2.87e9, 140e-6},
-		{1.71e9, 1.92e9, 170e-6}, {2.6e9, 3.4e9, 45e-6}} {
-		b.measure(&b.r.Cases[i], law, "new", "part-full", "emptied")
-	}
-	b.summarise()
-	b.publish()
-	for i := range b.r.Summaries {
-		s := &b.r.Summaries[i]
-		if s.Case == "format=UDSB,encryption=none" && s.Op == "write" && s.Phase == "emptied" {
-			s.Warnings = []result.Warning{throttled}
-		}
-	}
-	b.r.Cases[4].Steps[2].Warnings = []result.Warning{{Kind: "slow-first",
-		Text: "the first file took 4 times as long as others of its size"}}
-	b.fillTables()
-	return b.p, b.r
-}
-
-// publish adds published figures to the measured ones; none of them is
-// comparable.
-func (b *run) publish() {
-	figures := map[string]map[string]string{
-		"format=UDRW,encryption=none":    {"write": "5.5", "read": "5.3"},
-		"format=UDRW,encryption=AES-256": {"write": "2.6", "read": "3.4"},
-		"format=UDSB,encryption=none":    {"write": "7.62", "read": "6.13"},
-		"format=UDSB,encryption=AES-256": {"write": "5.1", "read": "4.4"},
-	}
-	for i := range b.r.Summaries {
-		s := &b.r.Summaries[i]
-		text, ok := figures[s.Case][s.Op]
-		if !ok || s.Phase != "new" {
-			continue
-		}
-		var v float64
-		if _, err := fmt.Sscan(text+"e9", &v); err != nil {
-			panic(err)
-		}
-		s.Departures = []string{"file system exFAT instead of APFS", "in-process engine instead of Apple’s hdiutil"}
-		s.Published = []result.PublishedValue{{Text: text + " GB/s", Kind: "is", Low: v, High: v, Unit: "B/s",
-			Statistic: "theil-sen", On: "Mac mini M4 Pro, macOS 26.3.1", Ratio: s.Estimates[0].Value / v}}
-	}
-}
-
-// fillTables gives the cells of the tables that name a case their figures.
-func (b *run) fillTables() {
-	for _, t := range b.r.Tables {
-		for _, row := range t.Cells {
-			for k := range row {
-				for i := range b.r.Summaries {
-					s, c := &b.r.Summaries[i], &row[k]
-					if c.Case == "" || s.Case != c.Case || s.Phase != c.Phase || s.Op != t.Columns[k].Op {
-						continue
-					}
-					c.Rounds, c.Estimate, c.Warnings = s.Rounds, &s.Estimates[0], s.Warnings
-					if len(s.Published) > 0 {
-						c.Published = &s.Published[0]
-					}
-				}
-			}
-		}
-	}
+	p, r := load("sample")
+	p.Summary = "Writes, reads and sizes of images as they are new, part full and emptied."
+	return p, r
 }
 
 // Sweep is a run over a numeric axis (threads 1 to 14) with a line through its
 // points, the coefficients of the author and a prediction.
 func Sweep() (*plan.Plan, *result.Result) {
-	b := newRun("thread-scaling-2024", "Compression against the number of threads", 3)
-	b.load("sweep")
+	p, r := load("sweep")
 	axis := plan.Axis{Key: "threads"}
-	for _, n := range []int{1, 2, 3, 4, 6, 8, 10, 12, 14} {
-		axis.Values = append(axis.Values, fmt.Sprint(n))
-		v := (0.31 + 0.29*float64(n)) * 1e9 * (1 + 0.02*noise("sweep", n))
-		c := newCase("exFAT", "threads", fmt.Sprint(n))
-		c.Target.Format = "UDSB"
-		for round := 1; round <= 3; round++ {
-			ns := int64(15e9 / v * 1e9)
-			c.Rounds = append(c.Rounds, result.CaseRound{Round: round, Status: result.Done})
-			c.Steps = append(c.Steps, result.Step{Do: "stream", Phase: "compress", Op: "stream", Round: round,
-				Session: 1, StartNS: b.now, DurationNS: ns,
-				Stream: &result.Stream{Codec: "zstd", Threads: n, In: 15e9, Out: 9e9, Ratio: 1.67, Saving: 0.4}})
-			b.now += ns
-		}
-		b.r.Cases = append(b.r.Cases, c)
-		sum := newSummary(c.ID, "compress", "stream", []float64{v, v, v}, 3)
-		sum.Estimates[0].Why = ""
-		sum.Estimates[0].CI = &result.CI{Low: v * 0.97, High: v * 1.03, Level: 0.95, Method: "t", Unit: "round"}
-		b.r.Summaries = append(b.r.Summaries, sum)
-		b.r.Fits[0].Points = append(b.r.Fits[0].Points, [2]float64{float64(n), v})
+	for _, c := range r.Cases {
+		axis.Values = append(axis.Values, c.Keys[0][1])
 	}
-	b.p.Axes = []plan.Axis{axis}
-	return b.p, b.r
+	p.Axes = []plan.Axis{axis}
+	return p, r
 }
 
-// newCase is a complete image case with the value of each key.
-func newCase(filesystem string, keys ...string) result.Case {
-	c := result.Case{Status: result.Done, Target: result.Target{Kind: "image", Filesystem: filesystem, Size: 4e9}}
-	for pair := range slices.Chunk(keys, 2) {
-		c.ID = strings.TrimPrefix(c.ID+","+pair[0]+"="+pair[1], ",")
-		c.Keys = append(c.Keys, [2]string{pair[0], pair[1]})
-		switch pair[0] {
-		case "format":
-			c.Target.Format = pair[1]
-		case "encryption":
-			c.Target.Encryption = pair[1]
-		}
-	}
-	return c
-}
+// Aging is one case over ten cycles in which writing becomes slower.
+func Aging() (*plan.Plan, *result.Result) { return load("aging") }
 
 // Large is one case with at least n timed files, over as many rounds as that
 // takes.
 func Large(n int) (*plan.Plan, *result.Result) {
-	b := newRun("large", "Many files", n/(4*len(sizes))+1)
-	b.r.Cases = []result.Case{newCase("", "format", "UDSB")}
-	b.measure(&b.r.Cases[0], rates{2e9, 3e9, 1e-4}, "new")
-	b.summarise()
-	return b.p, b.r
-}
-
-// Aging is one case over ten cycles in which writing becomes slower.
-func Aging() (*plan.Plan, *result.Result) {
-	b := newRun("aging", "Hundreds of cycles", 1)
-	c := newCase("", "format", "UDSB")
-	c.Rounds = []result.CaseRound{{Round: 1, Status: result.Done}}
-	for cycle := 1; cycle <= 10; cycle++ {
-		s := result.Step{Index: cycle, Do: "write", Phase: "aged", Round: 1, Cycle: cycle, Session: 1,
-			StartNS: b.now, Expect: "ok"}
-		b.files(&s, "write", c.ID, 2e9*(1-0.03*float64(cycle)), 1e-4)
-		c.Steps = append(c.Steps, s)
-		rate := float64(s.Span.Bytes) / float64(s.Span.BusyNS) * 1e9
-		sum := newSummary(c.ID, "aged", "write", []float64{rate}, len(s.Samples))
-		sum.Cycle = cycle
-		b.r.Summaries = append(b.r.Summaries, sum)
+	p, r := load("large") // one round
+	c, files := &r.Cases[0], 0
+	steps := c.Steps
+	for _, s := range steps {
+		if s.Do != "canary" {
+			files += len(s.Samples)
+		}
 	}
-	b.r.Cases = []result.Case{c}
-	return b.p, b.r
+	for r.Rounds*files < n {
+		r.Rounds++
+		c.Rounds = append(c.Rounds, result.CaseRound{Round: r.Rounds, Status: result.Done})
+		for _, s := range steps {
+			s.Round = r.Rounds
+			s.Samples = slices.Clone(s.Samples)
+			for i := range s.Samples { // no round is like the one before
+				s.Samples[i].DurationNS += s.Samples[i].DurationNS * int64(r.Rounds%7) / 100
+			}
+			c.Steps = append(c.Steps, s)
+		}
+	}
+	p.Run.Rounds = r.Rounds
+	return p, r
 }
 
 // era is a stretch of runs of one version, and the share of the usual rate that
@@ -249,55 +120,127 @@ func Past() []*result.Result {
 	}
 	for i := range out[6].Summaries {
 		if s := &out[6].Summaries[i]; s.Op == "write" && s.Phase == "new" && s.Case == "format=UDSB,encryption=none" {
-			s.Warnings = append(s.Warnings, throttled)
+			s.Warnings = append(s.Warnings, result.Warning{Kind: "throttled",
+				Text: "the last round was 9 % slower than the first"})
 		}
 	}
 	out[15].Status = result.Unfinished
 	return out
 }
 
+// pastRun is the first run of the past as the n-th, counted from 1.
 func pastRun(e era, n int) *result.Result {
-	b := newRun("encryption-cost-2026", "The cost of encryption rises", 3)
-	b.r.Sessions = nil
-	b.load("past")
-	b.r.Run, b.r.Tool.Version = fmt.Sprintf("p%03d", n), e.tool
-	s := &b.r.Sessions[0]
+	_, r := load("past")
+	r.Run, r.Tool.Version = fmt.Sprintf("p%03d", n), e.tool
+	s := &r.Sessions[0]
 	s.Started = time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC).AddDate(0, 0, 7*n)
 	s.Finished = s.Started.Add(20 * time.Minute)
 	s.Engine.Version, s.Engine.Title = "macOS "+e.system, "hdiutil (Apple, macOS "+e.system+")"
 	s.Host.OSVersion, s.Host.OSBuild = e.system, e.build
-	laws := map[string]rates{"UDRW none": {5.61e9, 6.05e9, 6e-6}, "UDRW AES-256": {2.62e9, 3.58e9, 7e-6},
-		"UDSB none": {6.18e9, 6.27e9, 14e-6}, "UDSB AES-256": {4.51e9 * e.encrypted, 4.92e9, 17e-6}}
-	for _, name := range []string{"UDRW none", "UDRW AES-256", "UDSB none", "UDSB AES-256"} {
-		format, encryption, _ := strings.Cut(name, " ")
-		law, session := laws[name], 1+0.01*noise("session", n, format, encryption)
-		law.write, law.read = law.write*session, law.read*session
-		b.r.Cases = append(b.r.Cases, newCase("APFS", "format", format, "encryption", encryption))
-		b.measure(&b.r.Cases[len(b.r.Cases)-1], law, "new", "part-full")
+	for _, c := range r.Cases {
+		session := 1 + 0.01*noise("session", n, c.Target.Format, c.Target.Encryption)
+		for _, op := range []string{"write", "read"} {
+			factor := session
+			if op == "write" && c.ID == "format=UDSB,encryption=AES-256" {
+				factor *= e.encrypted
+			}
+			speedUp(r, c, op, factor)
+		}
 	}
-	b.summarise()
-	return b.r
+	return r
 }
 
-// newSummary is the mean of the rounds with a t interval.
-func newSummary(id, phase, op string, vs []float64, n int) result.Summary {
-	mean, squares := 0.0, 0.0
-	for _, v := range vs {
-		mean += v / float64(len(vs))
+// noise is a number in [-1, 1) that depends on its arguments alone.
+func noise(parts ...any) float64 {
+	h := fnv.New64a()
+	fmt.Fprint(h, parts...)
+	x := h.Sum64()
+	x ^= x >> 31
+	x *= 0x9e3779b97f4a7c15
+	x ^= x >> 29
+	return float64(x>>11)/(1<<52) - 1
+}
+
+// speedUp makes the files of a case and direction faster by a factor.
+func speedUp(r *result.Result, c result.Case, op string, factor float64) {
+	faster := func(ns *int64) { *ns = int64(float64(*ns) / factor) }
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if s.Op != op || s.Span == nil {
+			continue
+		}
+		faster(&s.Span.BusyNS)
+		s.Span.LastDoneNS -= s.Span.GateNS
+		faster(&s.Span.LastDoneNS)
+		s.Span.LastDoneNS += s.Span.GateNS
+		for k := range s.Samples {
+			faster(&s.Samples[k].DurationNS)
+		}
 	}
-	for _, v := range vs {
-		squares += (v - mean) * (v - mean)
+	for i := range r.Summaries {
+		if s := &r.Summaries[i]; s.Case == c.ID && s.Op == op {
+			e := &s.Estimates[0]
+			e.Value, e.CI.Low, e.CI.High = e.Value*factor, e.CI.Low*factor, e.CI.High*factor
+		}
 	}
-	e := result.Estimate{Name: "aggregate", Value: mean, Unit: plan.Quantity(op).Unit(), N: len(vs)}
-	switch {
-	case len(vs) < 3:
-		e.Why = "fewer than 3 rounds"
-	case squares == 0:
-		e.Why = "every round gave the same value"
-	default: // 4.303: Student's t for 2 degrees of freedom and 95 %
-		half := 4.303 * math.Sqrt(squares/2/3)
-		e.CI = &result.CI{Low: max(mean-half, 0), High: mean + half, Level: 0.95, Method: "t", Unit: "round"}
+}
+
+// Nasty are texts that try to break out of where they are printed.
+var Nasty = []string{
+	`</script><script>alert(1)</script>`, `<img src=x onerror=alert(1)>`, `"><svg onload=alert(1)>`,
+	"__f__alert(2)__f__", "fn:tip",
+	"{{.}} ${x} `code`", "a|b\nc\x1b[31mred\x07", "\u202Egpj.exe\u202C \u200F\u2066", "עברית العربية",
+	"👩‍🚀🏴‍☠️ café ñ 漢字", "=HYPERLINK(1)", "'; DROP--", "\xff\xfe", strings.Repeat("long ", 60), "<!--", "]]>",
+	"&lt;b&gt;", "javascript:alert(1)", "{a|rich} {b}", "url(http://example.org/x)",
+}
+
+// codes are the fields that have codes of the program, no foreign text.
+var codes = strings.Fields(`Status Do Op Unit Verdict Expect Scope End OS Format Encryption Digest Headline Method
+	Target.Kind Estimate.Name PublishedValue.Kind PublishedValue.Estimate`)
+
+// Hostile is Sample with a nasty text in every place that takes a foreign name.
+// Equal names stay equal.
+func Hostile() (*plan.Plan, *result.Result) {
+	p, r := Sample()
+	r.Tables[0].Columns[0].Op, r.Tables[0].Columns[1].Unit = Nasty[0], Nasty[1]
+	r.Fits = []result.Fit{{Name: "fit", Model: "model", Along: "along", Op: Nasty[2],
+		Points:       [][2]float64{{1, 2}, {2, 3}, {3, 5}},
+		Coefficients: []result.Coefficient{{Name: "slope", Value: math.NaN()}}}}
+	r.Relations = []result.Relation{{Name: "relation", XOp: "x", YOp: "y",
+		Points: []result.RelationPoint{{Label: "point", X: 1, Y: math.Inf(1)}}}}
+	names := map[string]string{}
+	spoil(reflect.ValueOf(p).Elem(), names)
+	spoil(reflect.ValueOf(r).Elem(), names)
+	r.Tables[0].Cells = append(r.Tables[0].Cells, nil, r.Tables[0].Cells[0][:1])
+	return p, r
+}
+
+// spoil replaces the texts below a value, other than codes.
+func spoil(v reflect.Value, names map[string]string) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			spoil(v.Elem(), names)
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			spoil(v.Index(i), names)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			code := slices.Contains(codes, f.Name) || slices.Contains(codes, v.Type().Name()+"."+f.Name)
+			if f.IsExported() && !code {
+				spoil(v.Field(i), names)
+			}
+		}
+	case reflect.String:
+		if text := v.String(); text != "" && v.CanSet() {
+			if names[text] == "" {
+				n := len(names) + 1
+				names[text] = Nasty[n%len(Nasty)] + " " + Nasty[(n*11+5+n/len(Nasty))%len(Nasty)]
+			}
+			v.SetString(names[text])
+		}
 	}
-	return result.Summary{Case: id, Phase: phase, Op: op, N: n, Rounds: len(vs), Headline: "aggregate",
-		Estimates: []result.Estimate{e}}
 }
