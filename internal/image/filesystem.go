@@ -14,21 +14,18 @@ type Filesystem struct {
 	// RepairableSize is the smallest image with a volume that can be repaired
 	// after its start is overwritten, 0: UsefulSize.
 	RepairableSize int64
-	// MaxFile: largest file, 0: larger than any volume
-	MaxFile int64
 }
 
 // Filesystems are all file systems that a plan can name. Smallest sizes:
 // mkfs.xfs (xfsprogs 5.19 and later) refuses less than 300 MiB, mkfs.btrfs
 // 114,294,784 B with its default profiles; FAT32 needs 65,525 clusters of 512 B
 // and its two tables (Microsoft, FAT32 File System Specification 1.03), with
-// alignment 34 MiB, and its files have lengths of 32 bits (DIR_FileSize there);
-// the others can be made in 1 MiB.
+// alignment 34 MiB; the others can be made in 1 MiB.
 var Filesystems = []Filesystem{
 	{Name: "APFS", MinSize: mib, UsefulSize: 32 * mib},
 	{Name: "HFS+", MinSize: mib, UsefulSize: 32 * mib},
 	{Name: "exFAT", MinSize: mib, UsefulSize: 8 * mib},
-	{Name: "FAT32", MinSize: 34 * mib, UsefulSize: 40 * mib, MaxFile: 1<<32 - 1},
+	{Name: "FAT32", MinSize: 34 * mib, UsefulSize: 40 * mib},
 	{Name: "ext4", MinSize: mib, UsefulSize: 16 * mib, RepairableSize: 160 * mib},
 	{Name: "XFS", MinSize: 300 * mib, UsefulSize: 384 * mib},
 	{Name: "btrfs", MinSize: 114_294_784, UsefulSize: 128 * mib},

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"reflect"
@@ -51,6 +52,15 @@ type Change struct {
 // stays as it is. A flag that cannot be applied is an *OverrideError, a
 // selection of no case a *SelectorError: both are bad usage.
 func (p *Plan) Apply(o Overrides) (*Plan, []Change, error) {
+	for _, flag := range []struct {
+		name    string
+		n, high int
+	}{{"sets", o.Sets, 100_000}, {"rounds", o.Rounds, maxRounds}, {"max-rounds", o.MaxRounds, maxRounds},
+		{"workers", o.Workers, 1024}} {
+		if flag.n < 0 || flag.n > flag.high { // 0 is a flag that is not given
+			return nil, nil, &OverrideError{flag.name, strconv.Itoa(flag.n), fmt.Sprintf("want 1 to %d", flag.high)}
+		}
+	}
 	q := *p
 	deepCopy(reflect.ValueOf(&q).Elem())
 	for _, apply := range []func(*Plan, Overrides) error{
@@ -99,15 +109,6 @@ func (p *Plan) addChange(kind, format string, args ...any) {
 	p.Changes = append(p.Changes, Change{Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
-// checkNumber refuses a flag outside of [1, high]; 0 is a flag that is not
-// given.
-func checkNumber(flag string, n, high int) error {
-	if n < 0 || n > high {
-		return &OverrideError{flag, strconv.Itoa(n), fmt.Sprintf("want 1 to %d", high)}
-	}
-	return nil
-}
-
 // applySeed applies --seed. TOML has no unsigned integers, so that a seed ends
 // at 1<<63 - 1.
 func (p *Plan) applySeed(o Overrides) error {
@@ -124,35 +125,20 @@ func (p *Plan) applySeed(o Overrides) error {
 // applyRounds applies the flags about rounds.
 func (p *Plan) applyRounds(o Overrides) error {
 	before, run := p.Run, &p.Run
-	if o.Auto && o.Rounds > 0 {
-		return &OverrideError{"rounds", strconv.Itoa(o.Rounds), "want a number or auto"}
-	}
-	if err := checkNumber("rounds", o.Rounds, maxRounds); err != nil {
-		return err
-	}
-	if err := checkNumber("max-rounds", o.MaxRounds, maxRounds); err != nil {
-		return err
-	}
 	if o.Rounds > 0 {
 		run.Auto, run.Rounds, run.MaxRounds, run.MaxTime, run.MaxWritten = false, o.Rounds, 0, 0, 0
 	}
-	overrideBy(&run.Precision, o.Precision)
+	run.Precision = cmp.Or(o.Precision, run.Precision)
 	if o.Auto || run.Auto {
-		if len(p.Manual) > 0 {
-			return &OverrideError{"rounds", auto,
-				"the plan has a manual axis, which the user would have to set in every round"}
-		}
-		overrideBy(&run.MaxRounds, o.MaxRounds)
-		overrideBy(&run.MaxTime, o.MaxTime)
-		overrideBy(&run.MaxWritten, o.MaxWritten)
+		run.MaxRounds = cmp.Or(o.MaxRounds, run.MaxRounds)
+		run.MaxTime = cmp.Or(o.MaxTime, run.MaxTime)
+		run.MaxWritten = cmp.Or(o.MaxWritten, run.MaxWritten)
 		run.setAuto()
 	} else {
-		for _, limit := range []struct {
-			flag  string
-			given bool
-		}{{"max-rounds", o.MaxRounds > 0}, {"max-time", o.MaxTime > 0}, {"max-written", o.MaxWritten > 0}} {
-			if limit.given {
-				return &OverrideError{limit.flag, "", fmt.Sprintf(
+		for flag, given := range map[string]bool{"max-rounds": o.MaxRounds > 0, "max-time": o.MaxTime > 0,
+			"max-written": o.MaxWritten > 0} {
+			if given {
+				return &OverrideError{flag, "", fmt.Sprintf(
 					"it is a limit of --rounds auto, and the plan has %s; add --rounds auto", run.RoundsText())}
 			}
 		}
@@ -165,14 +151,6 @@ func (p *Plan) applyRounds(o Overrides) error {
 		p.addChange("rounds", "%s, not %s", now, was)
 	}
 	return nil
-}
-
-// overrideBy sets the value of a flag, if it is given.
-func overrideBy[V comparable](at *V, flag V) {
-	var zero V
-	if flag != zero {
-		*at = flag
-	}
 }
 
 // describeRounds is the number of rounds with all limits of rounds = "auto".
@@ -214,8 +192,8 @@ func (p *Plan) applyPrecondition(o Overrides) error {
 // a number of its own.
 func (p *Plan) applyWorkers(o Overrides) error {
 	n := o.Workers
-	if err := checkNumber("workers", n, 1024); err != nil || n == 0 {
-		return err
+	if n == 0 {
+		return nil
 	}
 	same := p.Defaults.Workers == n
 	p.Defaults.Workers = n
@@ -311,27 +289,13 @@ func (p *Plan) applyOnly(o Overrides) error {
 	}
 	switch {
 	case kept == 0:
-		cause := "no case of the plan matches"
-		if values := p.selectable(o.Only); len(values) > 0 {
-			cause += "; there are " + values.String()
-		}
-		return &SelectorError{o.Only.String(), cause}
+		return &SelectorError{o.Only.String(), fmt.Sprintf("no case of the plan matches; there are %s",
+			Selector(p.CaseValues()))}
 	case kept < all:
 		p.keepOnly(o.Only)
 		p.addChange("only", "only %s: %d of %d cases", o.Only, kept, all)
 	}
 	return nil
-}
-
-// selectable is the values of the keys of a selector that cases have, or of all
-// keys where they have none of these.
-func (p *Plan) selectable(only Selector) Selector {
-	all := p.CaseValues()
-	named := slices.DeleteFunc(slices.Clone(all), func(c Choice) bool { return !only.names(c.Key) })
-	if len(named) > 0 {
-		return named
-	}
-	return all
 }
 
 // keepOnly drops values of axes, which is the same as dropping cases: every key
@@ -374,9 +338,6 @@ func (p *Plan) varies(key string) bool {
 // applySets lowers the number of sets. Steps that delete a number of sets or of
 // the largest files delete the same share of the smaller number.
 func (p *Plan) applySets(o Overrides) error {
-	if o.Sets < 0 {
-		return &OverrideError{"sets", strconv.Itoa(o.Sets), "want 1 or more"}
-	}
 	if o.Sets == 0 {
 		return nil
 	}

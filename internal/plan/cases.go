@@ -144,20 +144,20 @@ func product(axes []Axis) [][]KeyValue {
 	return out
 }
 
-// cellCount is the number of cells before exclude; it stops growing above
-// maxCases.
-func (p *Plan) cellCount() int {
-	manual, cells := 1, 1
+// cellCount is the number of cells before exclude, which may be too large for
+// an integer.
+func (p *Plan) cellCount() float64 {
+	manual, cells := 1.0, 1.0
 	for _, m := range p.Manual {
-		manual = min(manual*max(len(m.Values), 1), maxCases*10)
+		manual *= float64(len(m.Values))
 	}
 	for _, a := range p.Axes {
-		cells = min(cells*len(a.Values), maxCases*10)
+		cells *= float64(len(a.Values))
 	}
 	if len(p.Axes) == 0 && len(p.Extra) > 0 {
 		cells = 0
 	}
-	return manual * (cells + len(p.Extra))
+	return manual * (cells + float64(len(p.Extra)))
 }
 
 // makeCase is the case of some keys; the settings that they do not name are the

@@ -33,10 +33,6 @@ type checker struct {
 // follow from these errors.
 func (r *reader) check(root *node, p *Plan) {
 	c := &checker{reader: r, root: root, p: p, once: map[string]bool{}}
-	if p.Run.Auto && len(p.Manual) > 0 {
-		c.bad(root.at("run", "rounds"), `rounds: "auto" is not possible with the manual axis %q, which the user would `+
-			`have to set in every round`, p.Manual[0].Name).hintf("write a number")
-	}
 	if c.isValid("matrix", "case", "manual", "target", "image", "io", "stream") {
 		if !c.checkCases() {
 			return
@@ -75,6 +71,10 @@ func (p *Plan) checkChanged() *Problem {
 // checkCases expands the cases and checks their settings and steps; false:
 // there are too many or none.
 func (c *checker) checkCases() bool {
+	if c.p.Run.Auto && len(c.p.Manual) > 0 {
+		c.bad(c.root.at("run", "rounds"), `rounds: "auto" is not possible with the manual axis %q, which the user `+
+			`would have to set in every round`, c.p.Manual[0].Name).hintf("write a number")
+	}
 	if !c.expand() {
 		return false
 	}

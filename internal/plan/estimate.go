@@ -72,7 +72,6 @@ type container struct {
 	files      []liveFile
 	// named: made by copy and stream
 	named   map[string]units.Bytes
-	folders map[string]bool
 	batches int
 	// live: bytes of files
 	live units.Bytes
@@ -108,7 +107,7 @@ type estimator struct {
 // newEstimator starts with the case's own container, which steps name by "".
 func newEstimator(p *Plan, c *Case) *estimator {
 	own := &container{native: c.Settings.Target == "directory", format: formatOf(c.Settings.Format),
-		size: c.Settings.Size, band: c.Settings.BandSize, named: map[string]units.Bytes{}, folders: map[string]bool{}}
+		size: c.Settings.Size, band: c.Settings.BandSize, named: map[string]units.Bytes{}}
 	return &estimator{p: p, c: c, containers: map[string]*container{"": own}, draws: map[string][][]units.Bytes{}}
 }
 
@@ -175,7 +174,7 @@ func (e *estimator) addFailing(s *Step) {
 // clone is a copy with files of its own.
 func (c *container) clone() *container {
 	out := *c
-	out.files, out.named, out.folders = slices.Clone(c.files), maps.Clone(c.named), maps.Clone(c.folders)
+	out.files, out.named = slices.Clone(c.files), maps.Clone(c.named)
 	return &out
 }
 

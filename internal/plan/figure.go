@@ -13,38 +13,36 @@ import (
 const aboutMargin = 0.15
 
 // parseValue reads one number in a unit: B/s, s, B, or 1 (a number or a
-// percentage).
-func parseValue(text, unit string) (float64, error) {
+// percentage). Seconds are parsed as nanoseconds, in which durations are exact.
+func parseValue(text, unit string) (v float64, err error) {
 	text = strings.TrimSpace(text)
-	for _, minus := range []string{"-", "−"} {
-		if rest, ok := strings.CutPrefix(text, minus); ok {
-			v, err := parseMagnitude(strings.TrimSpace(rest), unit)
-			return -v, err
-		}
-	}
-	return parseMagnitude(text, unit)
-}
-
-// parseMagnitude is parseValue without a sign. Seconds are parsed as
-// nanoseconds, in which durations are exact.
-func parseMagnitude(text, unit string) (float64, error) {
+	number := strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(text, "-"), "−"))
 	switch {
 	case unit == "B/s":
-		v, err := units.ParseRate(text)
-		return float64(v), err
+		var rate units.Rate
+		rate, err = units.ParseRate(number)
+		v = float64(rate)
 	case unit == "s":
-		v, err := units.ParseDuration(text)
-		return float64(v) / 1e9, err
+		var time units.Duration
+		time, err = units.ParseDuration(number)
+		v = float64(time) / 1e9
 	case unit == "B":
-		v, err := units.ParseBytes(text)
-		return float64(v), err
-	case strings.HasSuffix(text, "%"):
-		v, err := units.ParseShare(text)
-		return float64(v), err
-	case !isPlainNumber(text):
-		return 0, fmt.Errorf("parsing %q: want a pure number such as 2, 0.78 or \"57%%\"", text)
+		var size units.Bytes
+		size, err = units.ParseBytes(number)
+		v = float64(size)
+	case strings.HasSuffix(number, "%"):
+		var share units.Share
+		share, err = units.ParseShare(number)
+		v = float64(share)
+	case isPlainNumber(number):
+		v, err = strconv.ParseFloat(number, 64)
+	default:
+		err = fmt.Errorf("parsing %q: want a pure number such as 2, 0.78 or \"57%%\"", number)
 	}
-	return strconv.ParseFloat(text, 64)
+	if number != text {
+		v = -v
+	}
+	return v, err
 }
 
 // ParseFigure reads a number as an author prints it, in the unit of its

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
-	"slices"
 
 	"dmgbench/internal/units"
 )
@@ -169,9 +168,6 @@ func fileForm(v reflect.Value) reflect.Value {
 	}
 	return reflect.ValueOf(&f).Elem()
 }
-
-// largest is the size of the largest file that the part can have.
-func (p FilePart) largest() units.Bytes { return slices.Max(append(slices.Clone(p.Sizes), p.High)) }
 
 // Prose describes a file set: number, sizes, order and data of its files.
 func (f *FileSet) Prose() string { return executeProse("files", f) }

@@ -158,7 +158,7 @@ func (c *checker) checkPrediction(detail *node, a *Assert, unit string) {
 }
 
 // checkRelations checks that each point of a relation selects cases with both
-// quantities, and no point occurs twice.
+// quantities.
 func (c *checker) checkRelations() {
 	for i := range c.p.Relations {
 		l := &c.p.Relations[i]
@@ -166,9 +166,6 @@ func (c *checker) checkRelations() {
 			at := c.root.at("relation", i, "over", j)
 			if c.root.at("relation", i).invalid {
 				continue
-			}
-			if slices.ContainsFunc(l.Over[:j], func(other Selector) bool { return other.String() == s.String() }) {
-				c.bad(at, "over: the point %s is given twice", s)
 			}
 			for _, o := range []Operand{l.X, l.Y} {
 				o.Where = slices.Concat(o.Where, s)

@@ -129,10 +129,7 @@ type Settings struct {
 type KeyValue struct{ Key, Value string }
 
 // Axis is one key of the matrix with its values, in plan order.
-type Axis struct {
-	Key    string
-	Values []string
-}
+type Axis = Choice
 
 // Manual is an axis that the user sets (number of virtual cores): the run
 // pauses before each value.

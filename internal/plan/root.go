@@ -204,7 +204,7 @@ func matrixCodec() codec {
 		sections: func(_ string, v reflect.Value) []section {
 			var lines []string
 			for _, a := range v.Interface().(Plan).Axes {
-				lines = append(lines, a.Key+" = ["+Choice(a).valuesTOML()+"]")
+				lines = append(lines, a.Key+" = ["+a.valuesTOML()+"]")
 			}
 			if cells := v.Interface().(Plan).Exclude; len(cells) > 0 {
 				out := "exclude = [\n"

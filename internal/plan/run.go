@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 
@@ -42,8 +43,8 @@ func (o RunOptions) RoundsText() string {
 // limits that are not given.
 func (o *RunOptions) setAuto() {
 	o.Auto = true
-	setDefault(&o.Precision, autoPrecision)
-	setDefault(&o.MaxRounds, autoRounds)
+	o.Precision = cmp.Or(o.Precision, autoPrecision)
+	o.MaxRounds = cmp.Or(o.MaxRounds, autoRounds)
 	o.Rounds = stats.Looks(o.MaxRounds)[0]
 }
 
@@ -51,19 +52,11 @@ func (o *RunOptions) setAuto() {
 // limit is that of fio's own examples of steadystate=bw_slope.
 func (o *RunOptions) setSteady() {
 	o.Precondition = Steady
-	setDefault(&o.SteadyWindow, 20)
-	setDefault(&o.SteadyLimit, 0.003)
-	setDefault(&o.SteadyFile, 256_000_000)
-	setDefault(&o.SteadyTime, 600e9)
-	setDefault(&o.SteadyWritten, 100_000_000_000)
-}
-
-// setDefault sets a value that is not given.
-func setDefault[V comparable](at *V, value V) {
-	var zero V
-	if *at == zero {
-		*at = value
-	}
+	o.SteadyWindow = cmp.Or(o.SteadyWindow, 20)
+	o.SteadyLimit = cmp.Or(o.SteadyLimit, 0.003)
+	o.SteadyFile = cmp.Or(o.SteadyFile, 256_000_000)
+	o.SteadyTime = cmp.Or(o.SteadyTime, 600e9)
+	o.SteadyWritten = cmp.Or(o.SteadyWritten, 100_000_000_000)
 }
 
 // roundsCodec is a number of rounds, or "auto".

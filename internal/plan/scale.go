@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -50,7 +51,7 @@ func (p *Plan) applyScale(o Overrides) error {
 	for i := range p.Inputs {
 		in := &p.Inputs[i]
 		if to := files.of(in.Size); to != in.Size {
-			setDefault(&in.PublishedSize, in.Size)
+			in.PublishedSize = cmp.Or(in.PublishedSize, in.Size)
 			in.Size = to
 		}
 	}
@@ -170,10 +171,6 @@ func (p *Plan) replaceValues(key string, change func(string) string) {
 	}
 	visit(reflect.ValueOf(p).Elem(), func(part any) bool {
 		switch x := part.(type) {
-		case *Axis:
-			if x.Key == key {
-				all(x.Values)
-			}
 		case *Choice:
 			if x.Key == key {
 				all(x.Values)

@@ -3,7 +3,6 @@ package plan
 import (
 	_ "embed"
 	"fmt"
-	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -106,9 +105,7 @@ func stepRows() []stepKind {
 			follow: followTrim},
 		{do: "settle", needs: needsCreated, finish: finishSettle,
 			keys: []string{"AtLeast at_least time", "UntilStable until_stable", "AtMost at_most span"}},
-		{do: "mkdir", needs: needsVolume, changes: changesVolume, keys: []string{"Dir dir path !"},
-			check:  (*stepChecker).checkFolder,
-			follow: func(_ *estimator, s *Step, c *container, _ *StepTotal) { c.folders[path.Clean(s.Dir)] = true }},
+		{do: "mkdir", needs: needsVolume, changes: changesVolume, keys: []string{"Dir dir path !"}},
 		{do: "write", needs: needsVolume, changes: changesVolume, fills: true, files: true,
 			keys:  []string{"Files files name", stepWorkers, stepSync, stepCache, stepBlock},
 			check: (*stepChecker).checkFiles, follow: (*estimator).write},
@@ -126,7 +123,7 @@ func stepRows() []stepKind {
 		{do: "compact", needs: needsDetached, changes: changesImage, imageOnly: true,
 			keys: []string{"Battery battery refuse|allow =refuse"}, follow: followTrim},
 		{do: "resize", needs: needsDetached, changes: changesImage, fills: true, imageOnly: true,
-			keys: []string{"Size size !"}, check: (*stepChecker).checkResize,
+			keys:   []string{"Size size !"},
 			follow: func(_ *estimator, s *Step, c *container, _ *StepTotal) { c.size = s.Size }},
 		{do: "convert", needs: needsDetached, imageOnly: true,
 			keys: []string{stepAs, "Format format format", "Encryption encryption encryption =none",
@@ -278,8 +275,6 @@ func finishSettle(r *reader, n *node, s *Step) {
 		r.bad(n, "settle does not wait").hintf("give at_least, until_stable or both")
 	case n.get("at_most") != nil && !s.UntilStable:
 		r.badKey(n.get("at_most"), "at_most has no meaning without until_stable")
-	case s.AtMost > 0 && s.AtMost < s.AtLeast:
-		r.bad(n.get("at_most"), "at_most %s is shorter than at_least %s", s.AtMost, s.AtLeast)
 	}
 	if s.UntilStable && s.AtMost == 0 {
 		s.AtMost = max(units.Duration(5*60e9), s.AtLeast)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -181,11 +180,6 @@ func (f *stepChecker) checkFiles(s *Step, _ *container) {
 	set := f.p.fileSet(name)
 	switch {
 	case set != nil:
-		var largest units.Bytes
-		for _, p := range set.Parts {
-			largest = max(largest, p.largest())
-		}
-		f.checkFileLimit(s, largest, name)
 		return
 	case name == "":
 		f.atStep(s, "files", "write: the case %q names no file set", f.c.ID).
@@ -198,13 +192,6 @@ func (f *stepChecker) checkFiles(s *Step, _ *container) {
 		f.atStep(s, "files", "there is no file set %q", name).hintName(name, "file sets", have)
 	}
 	f.e.stop = true
-}
-
-// checkFolder refuses a folder that exists already.
-func (f *stepChecker) checkFolder(s *Step, c *container) {
-	if c.folders[path.Clean(s.Dir)] {
-		f.atStep(s, "dir", "mkdir: the folder %q exists already", s.Dir)
-	}
 }
 
 // checkName checks the name of the container that a step makes.
@@ -250,9 +237,7 @@ func (f *stepChecker) checkPool(s *Step, c *container) {
 func (f *stepChecker) checkCopy(s *Step, c *container) {
 	_, onVolume := c.named[s.From]
 	_, exists := c.named[s.To]
-	if in := f.p.input(s.From); !onVolume && s.Do == "copy" && in != nil {
-		f.checkFileLimit(s, in.Size, s.From)
-	} else if !onVolume {
+	if !onVolume && (s.Do != "copy" || f.p.input(s.From) == nil) {
 		have := slices.Sorted(maps.Keys(c.named))
 		for _, in := range f.p.Inputs {
 			if s.Do == "copy" {
@@ -267,19 +252,6 @@ func (f *stepChecker) checkCopy(s *Step, c *container) {
 	}
 }
 
-// checkFileLimit reports files that the only file system of the case cannot
-// contain at any size of the volume.
-func (f *stepChecker) checkFileLimit(s *Step, size units.Bytes, name string) {
-	fs := f.c.Settings.Filesystems
-	if len(fs) != 1 {
-		return
-	}
-	if most := units.Bytes(image.FilesystemNamed(fs[0]).MaxFile); most > 0 && size > most {
-		f.atStep(s, "file limit", "%s: %q has files of %s, the largest file of %s has %s", s.Do, name, size, fs[0],
-			most).hintf("use exFAT, or smaller files")
-	}
-}
-
 // smallestImage is the smallest image that one of the file systems can be made
 // in.
 func smallestImage(filesystems ...string) units.Bytes {
@@ -288,13 +260,4 @@ func smallestImage(filesystems ...string) units.Bytes {
 		least = min(least, units.Bytes(image.FilesystemNamed(name).MinSize+image.PartitionTableSize))
 	}
 	return least
-}
-
-// checkResize reports a resize below the smallest image.
-func (f *stepChecker) checkResize(s *Step, _ *container) {
-	list := f.c.Settings.Filesystems
-	if least := smallestImage(list...); s.Size > 0 && s.Size < least {
-		f.atStep(s, "size", "resize: an image of %s is too small for %s", s.Size, strings.Join(list, ", ")).
-			hintf("at least %d B", least)
-	}
 }

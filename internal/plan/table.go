@@ -226,9 +226,8 @@ func finishLine(r *reader, n *node, l *TableLine) {
 	}
 }
 
-// checkTables checks that one side of each table names values, that no key is
-// selected by both sides, and that the fits exist. The report gives the reason
-// for each cell that has no figure.
+// checkTables checks that one side of each table names values, and that the
+// fits exist. The report gives the reason for each cell that has no figure.
 func (c *checker) checkTables() {
 	for i := range c.p.Tables {
 		t, n := &c.p.Tables[i], c.root.at("table", i)
@@ -238,20 +237,14 @@ func (c *checker) checkTables() {
 		if cells := len(t.Rows) * len(t.Columns); cells > maxCells {
 			c.badKey(n, "the table %q has %d cells, more than %d", t.Name, cells, maxCells)
 		}
-		headings, values := map[string]bool{}, map[string]int{}
+		values := map[string]int{}
 		for side, lines := range map[string][]TableLine{"rows": t.Rows, "columns": t.Columns} {
 			for j := range lines {
-				l, at := &lines[j], n.at(side, j)
-				heading := side + l.Group + "\n" + l.Heading()
-				if headings[heading] {
-					c.bad(at, "two of the %s have the heading %q", side, l.Heading()).
-						hintf("give them a title or group of their own")
-				}
-				if headings[heading] = true; l.HasValue() {
+				if lines[j].HasValue() {
 					values[side]++
 				}
-				if l.Fit != "" {
-					c.findFit(at, l.Fit)
+				if lines[j].Fit != "" {
+					c.findFit(n.at(side, j), lines[j].Fit)
 				}
 			}
 		}
