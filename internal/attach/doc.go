@@ -117,7 +117,7 @@ type Request struct {
 	// Keys of an encrypted image, in place of the passphrase, for a caller that
 	// has derived them already. They, or those that are derived here once,
 	// reach the serving process through a pipe, and are left as they are.
-	Keys *crypt.Keys
+	Keys crypt.Keys
 	// HelperArgs is how the program is called to reach [HelperMain]; nil for
 	// its own name and HelperVerb.
 	HelperArgs []string

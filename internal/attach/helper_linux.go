@@ -153,12 +153,7 @@ func (s *server) mount(raw fuse.RawFileSystem, r serveRequest, readOnly bool) er
 func openImage(dir *hostio.Dir, r serveRequest, secret []byte) (container.Image, serveReply, error) {
 	options := container.OpenOptions{ReadOnly: r.ReadOnly, Hold: true, Cache: hostio.CacheDirect}
 	if len(secret) > 0 {
-		keys, err := crypt.ParseKeys(secret)
-		if err != nil {
-			return nil, serveReply{}, err
-		}
-		defer keys.Wipe()
-		options.Keys = keys
+		options.Keys = secret
 	}
 	image, err := container.Open(dir, filepath.Base(r.Image), options)
 	reply := serveReply{ReadOnly: r.ReadOnly}
@@ -340,7 +335,7 @@ func (e inUseError) Unwrap() error { return unix.EAGAIN }
 // spawn starts the process that serves an image in a session of its own, and
 // waits until it serves.
 func (s *store) spawn(
-	ctx context.Context, r *record, args []string, req serveRequest, keys *crypt.Keys,
+	ctx context.Context, r *record, args []string, req serveRequest, keys crypt.Keys,
 ) (reply serveReply, err error) {
 	defer func() {
 		if err != nil {
@@ -419,13 +414,11 @@ func helperEnv() []string {
 
 // handshake sends the request and the keys, and waits for the reply.
 func handshake(
-	ctx context.Context, to, from *os.File, req serveRequest, keys *crypt.Keys,
+	ctx context.Context, to, from *os.File, req serveRequest, keys crypt.Keys,
 ) (reply serveReply, err error) {
 	err = gob.NewEncoder(to).Encode(req)
 	if err == nil && keys != nil {
-		secret := keys.Marshal()
-		_, err = to.Write(secret)
-		clear(secret)
+		_, err = to.Write(keys)
 	}
 	if err = errors.Join(err, to.Close(), from.SetReadDeadline(time.Now().Add(helperTimeout))); err != nil {
 		return reply, err

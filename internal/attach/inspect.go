@@ -44,7 +44,7 @@ type ImageInfo struct {
 	mount  int   // index in Regions of the partition to be mounted; -1: the whole device
 	// keys are those of an encrypted image, derived once for all that is
 	// opened; the caller's own, or ours to wipe.
-	keys *crypt.Keys
+	keys crypt.Keys
 }
 
 // Schemes that callers branch on.
@@ -222,7 +222,7 @@ func (s *ImageInfo) notes() (list []string) {
 // openAndInspect opens the container read-only, even if another process has it
 // open, and inspects it. It derives the keys of an encrypted image unless the
 // caller has them.
-func openAndInspect(path string, pass []byte, keys *crypt.Keys) (info *ImageInfo, err error) {
+func openAndInspect(path string, pass []byte, keys crypt.Keys) (info *ImageInfo, err error) {
 	dir, err := hostio.OpenDir(filepath.Dir(path))
 	if err != nil {
 		return nil, err

@@ -48,10 +48,10 @@ type asifMoves struct {
 // planMoves counts the chunks of the file that are in use, and finds those that
 // are too far at the end and the free places for them.
 func (a *asif) planMoves() asifMoves {
-	var used bitSet
+	used := map[int64]bool{}
 	m := asifMoves{limit: a.head.firstFree}
 	take := func(_, n int64) {
-		used.add(n)
+		used[n] = true
 		m.limit++
 	}
 	a.eachUsed(take)
@@ -71,7 +71,7 @@ func (a *asif) planMoves() asifMoves {
 		}
 	}
 	for n := a.head.firstFree; n < m.limit; n++ {
-		if !used.has(n) {
+		if !used[n] {
 			m.free = append(m.free, n)
 		}
 	}

@@ -242,7 +242,7 @@ type asifLoader struct {
 	*asif
 	size   int64 // of the file
 	tables int
-	seen   bitSet
+	seen   map[int64]bool // chunks of the file in use
 }
 
 // loadASIF reads header, the newer directory and all tables. It refuses
@@ -250,7 +250,7 @@ type asifLoader struct {
 // in the directories, and two entries with one chunk.
 func loadASIF(s syncStore) (*asif, error) {
 	a := &asif{syncStore: s, entries: map[int64]uint64{}, changed: map[int64]uint64{}}
-	l := asifLoader{asif: a}
+	l := asifLoader{asif: a, seen: map[int64]bool{}}
 	if err := l.load(); err != nil {
 		return nil, fmt.Errorf("reading %q: %w", s.f.Path(), err)
 	}
@@ -289,7 +289,7 @@ func (l *asifLoader) load() (err error) {
 			return fmt.Errorf("table %d: %w", t, err)
 		}
 	}
-	l.cut = l.size%l.head.chunk != 0 && l.seen.has(l.next-1)
+	l.cut = l.size%l.head.chunk != 0 && l.seen[l.next-1]
 	return nil
 }
 
@@ -336,9 +336,10 @@ func (l *asifLoader) takeChunk(v uint64, cut bool) error {
 	if v < uint64(l.head.firstFree) || v >= uint64(chunks) {
 		return corrupt("chunk %d, want one from %d to %d", v, l.head.firstFree, chunks-1)
 	}
-	if l.seen.add(int64(v)) {
+	if l.seen[int64(v)] {
 		return corrupt("chunk %d for the second time", v)
 	}
+	l.seen[int64(v)] = true
 	return nil
 }
 
@@ -398,30 +399,6 @@ func (l *asifLoader) loadGroup(p []byte, group, room int64) error {
 		l.entries[first+l.head.perGroup] = bitmap
 	}
 	return nil
-}
-
-// bitSet is a set of numbers that takes memory only around its members.
-type bitSet map[int64]*[512]uint64
-
-// add adds i and reports whether it was a member.
-func (s *bitSet) add(i int64) bool {
-	if *s == nil {
-		*s = bitSet{}
-	}
-	p := (*s)[i>>15]
-	if p == nil {
-		p = new([512]uint64)
-		(*s)[i>>15] = p
-	}
-	had := p[i>>6&511]&(1<<(i&63)) != 0
-	p[i>>6&511] |= 1 << (i & 63)
-	return had
-}
-
-// has reports whether i is a member.
-func (s bitSet) has(i int64) bool {
-	p := s[i>>15]
-	return p != nil && p[i>>6&511]&(1<<(i&63)) != 0
 }
 
 // asif is the chunk map of an ASIF image.

@@ -123,7 +123,7 @@ type OpenOptions struct {
 	Passphrase []byte
 	// Keys, from [UnwrapKeys], open an encrypted container in place of the
 	// passphrase and without its derivation. The caller wipes them, too.
-	Keys *crypt.Keys
+	Keys crypt.Keys
 }
 
 // sync is Sync with its default.

@@ -210,7 +210,7 @@ func unlockHeader(h *crypt.Header, path, encryption string, o OpenOptions) (c *c
 // for callers that open it more than once ([OpenOptions].Keys). It returns nil
 // and no error for an unencrypted container, and [ErrPassphrase] for a missing
 // or wrong passphrase. The caller wipes the keys.
-func UnwrapKeys(dir *hostio.Dir, name string, pass []byte) (*crypt.Keys, error) {
+func UnwrapKeys(dir *hostio.Dir, name string, pass []byte) (crypt.Keys, error) {
 	h, err := EncryptionOf(dir, name)
 	if h == nil || err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ type secrets struct {
 	encrypted bool
 	// keys are those of the images that have been opened, by path: deriving
 	// them takes up to seconds by design.
-	keys map[string]*crypt.Keys
+	keys map[string]crypt.Keys
 }
 
 // wipe overwrites them.
@@ -129,7 +129,7 @@ func (c *call) deriveKeys(p place, pass []byte) error {
 		return err
 	}
 	if c.secrets.keys == nil {
-		c.secrets.keys = map[string]*crypt.Keys{}
+		c.secrets.keys = map[string]crypt.Keys{}
 	}
 	c.secrets.keys[p.path] = keys
 	return nil

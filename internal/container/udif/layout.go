@@ -103,22 +103,6 @@ func printable(name string) string {
 	}, strings.ToValidUTF8(name, "?"))
 }
 
-// check makes sure that the regions cover a device of so many sectors in order.
-func (l *Layout) check(sectors uint64) error {
-	at := uint64(0)
-	for _, g := range l.Regions {
-		if g.First != at || g.Sectors == 0 || g.Sectors > sectors-at {
-			return fmt.Errorf("region %q of %d sectors at %d does not follow sector %d of %d", g.Name, g.Sectors,
-				g.First, at, sectors)
-		}
-		at += g.Sectors
-	}
-	if at != sectors || len(l.Regions) > maxRegions {
-		return fmt.Errorf("%d regions end at sector %d of %d", len(l.Regions), at, sectors)
-	}
-	return nil
-}
-
 // variant is the variant of the trailer.
 func (l *Layout) variant() uint32 {
 	if l.Scheme == SchemeNone {

@@ -24,8 +24,8 @@ type Map interface {
 type WriteOptions struct {
 	// Format is one of the package's formats.
 	Format Format
-	// Layout is how the device is cut into regions; one without regions is
-	// found out with ProbeLayout.
+	// Layout is how the device is cut into regions, which cover it; one without
+	// regions is found out with ProbeLayout.
 	Layout Layout
 	// Map, if set, spares reading holes. Unallocated stretches become runs that
 	// are not part of any checksum and read as zeros, whatever the device has
@@ -116,9 +116,6 @@ func (w *writer) prepare() error {
 		if w.layout, err = ProbeLayout(w.dev, w.size); err != nil {
 			return err
 		}
-	}
-	if err := w.layout.check(uint64(w.size) / SectorSize); err != nil {
-		return err
 	}
 	if o.SegmentID == [16]byte{} {
 		_, _ = rand.Read(o.SegmentID[:])            // never fails
