@@ -16,37 +16,35 @@ import (
 // leaves out what has several names or is on another file system, as the user
 // may have put those there. A missing path is not an error.
 func ChownTree(path string, uid, gid int) error {
-	fail := func(err error) error { return fmt.Errorf("giving %q to user %d: %w", path, uid, bare(err)) }
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return fail(err)
-	}
-	above, err := os.OpenRoot(filepath.Dir(abs))
-	if errors.Is(err, fs.ErrNotExist) {
+	err := chownTree(path, uid, gid)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	return fmt.Errorf("giving %q to user %d: %w", path, uid, bare(err))
+}
+
+func chownTree(path string, uid, gid int) error {
+	abs, err := filepath.Abs(path)
 	if err != nil {
-		return fail(err)
+		return err
+	}
+	above, err := os.OpenRoot(filepath.Dir(abs))
+	if err != nil {
+		return err
 	}
 	defer above.Close()
 	in, err := above.Stat(".")
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	if owner, ok := Owner(in); !ok || owner != uid {
 		return nil
 	}
 	top, err := above.Lstat(filepath.Base(abs))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fail(err)
-	case top.Mode()&fs.ModeSymlink != 0:
-		return nil // walking begins behind a link
+	if err != nil || top.Mode()&fs.ModeSymlink != 0 {
+		return err // walking begins behind a link
 	}
-	var device uint64
-	err = fs.WalkDir(above.FS(), filepath.Base(abs), func(name string, d fs.DirEntry, err error) error {
+	return fs.WalkDir(above.FS(), filepath.Base(abs), func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -57,28 +55,17 @@ func ChownTree(path string, uid, gid int) error {
 		if err != nil {
 			return err
 		}
-		st, ok := info.Sys().(*syscall.Stat_t)
-		if !ok {
+		owner, known := Owner(info)
+		switch st := StatOf(info); {
+		case !known:
 			return errors.ErrUnsupported
-		}
-		switch {
-		case os.SameFile(info, top):
-			device = uint64(st.Dev) //nolint:unconvert // a signed number on darwin
-		case uint64(st.Dev) != device:
-			if info.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if st.Uid != 0 || !info.IsDir() && (!info.Mode().IsRegular() || st.Nlink > 1) {
+		case st.Dev != StatOf(top).Dev && info.IsDir():
+			return fs.SkipDir
+		case st.Dev != StatOf(top).Dev, owner != 0, !info.IsDir() && (!info.Mode().IsRegular() || st.Links > 1):
 			return nil
 		}
 		return above.Lchown(name, uid, gid)
 	})
-	if err != nil {
-		return fail(err)
-	}
-	return nil
 }
 
 // Owner is the user whom a file or folder belongs to.

@@ -24,31 +24,27 @@ func (d *Dir) WriteFileAtomic(name string, data []byte, perm fs.FileMode) error 
 		home = sub
 	}
 	tmp := "." + base + ".tmp-" + rand.Text()[:10]
-	if err := home.writeSynced(tmp, data, perm); err != nil {
-		home.root.Remove(tmp)
-		return err
+	err := home.writeSynced(tmp, data, perm)
+	if err == nil {
+		err = home.Rename(tmp, base)
 	}
-	if err := home.Rename(tmp, base); err != nil {
+	if err != nil {
 		home.root.Remove(tmp)
 		return err
 	}
 	return home.Sync()
 }
 
+// writeSynced makes a file and flushes it.
 func (d *Dir) writeSynced(name string, data []byte, perm fs.FileMode) error {
 	f, err := d.Open(name, OpenOptions{Write: true, Create: true, Exclusive: true, Perm: perm})
 	if err != nil {
 		return err
 	}
-	if _, err := f.WriteAt(data, 0); err != nil {
-		f.Close()
-		return err
+	if _, err = f.WriteAt(data, 0); err == nil {
+		_, err = f.Sync(SyncFull)
 	}
-	if _, err := f.Sync(SyncFull); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
+	return errors.Join(err, f.Close())
 }
 
 // ReadFile reads a whole file. One of more than limit bytes is refused with

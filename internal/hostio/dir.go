@@ -68,11 +68,7 @@ func (d *Dir) Path() string { return d.path }
 
 // Close releases the folder. Files opened through it stay open.
 func (d *Dir) Close() error {
-	err := d.self.Close()
-	if e := d.root.Close(); err == nil {
-		err = e
-	}
-	return err
+	return errors.Join(d.self.Close(), d.root.Close())
 }
 
 // Sub opens a folder inside d. A symbolic link as the last component is
@@ -102,10 +98,17 @@ func (d *Dir) Sub(name string) (*Dir, error) {
 	return s, nil
 }
 
+// do runs an operation on a name between the hook's calls.
+func (d *Dir) do(doing string, op Op, name string, do func() error) error {
+	if d.hook != nil {
+		op.Path = path.Join(d.rel, filepath.ToSlash(name))
+	}
+	return d.fail(doing, name, guard(d.hook, op, do))
+}
+
 // Mkdir makes one folder with mode 0o755 (before umask).
 func (d *Dir) Mkdir(name string) error {
-	err := guard(d.hook, d.op(OpMkdir, name), func() error { return d.root.Mkdir(name, 0o755) })
-	return d.fail("making folder", name, err)
+	return d.do("making folder", Op{Kind: OpMkdir}, name, func() error { return d.root.Mkdir(name, 0o755) })
 }
 
 // MkdirAll makes a folder and those above it that are missing.
@@ -125,23 +128,19 @@ func (d *Dir) MkdirAll(name string) error {
 
 // Remove deletes a file, a link (not what it leads to) or an empty folder.
 func (d *Dir) Remove(name string) error {
-	err := guard(d.hook, d.op(OpRemove, name), func() error { return d.root.Remove(name) })
-	return d.fail("removing", name, err)
+	return d.do("removing", Op{Kind: OpRemove}, name, func() error { return d.root.Remove(name) })
 }
 
 // RemoveAll deletes a tree without following links. A missing one is not an
 // error.
 func (d *Dir) RemoveAll(name string) error {
-	err := guard(d.hook, d.op(OpRemoveAll, name), func() error { return d.root.RemoveAll(name) })
-	return d.fail("removing", name, err)
+	return d.do("removing", Op{Kind: OpRemoveAll}, name, func() error { return d.root.RemoveAll(name) })
 }
 
 // Rename moves old to new, both inside d, replacing a file of that name.
 func (d *Dir) Rename(old, new string) error {
-	op := d.op(OpRename, old)
-	op.To = path.Join(d.rel, filepath.ToSlash(new))
-	err := guard(d.hook, op, func() error { return d.root.Rename(old, new) })
-	return d.fail("renaming", old, err)
+	op := Op{Kind: OpRename, To: path.Join(d.rel, filepath.ToSlash(new))}
+	return d.do("renaming", op, old, func() error { return d.root.Rename(old, new) })
 }
 
 // ReadDir lists a folder inside d ("." is d itself), sorted by name.
@@ -170,12 +169,11 @@ func (d *Dir) Lstat(name string) (fs.FileInfo, error) {
 
 // Sync flushes the folder's entries: creations, renames and removals in it.
 func (d *Dir) Sync() error {
-	err := guard(d.hook, d.op(OpDirSync, "."), func() error {
+	return d.do("flushing folder", Op{Kind: OpDirSync}, ".", func() error {
 		flushes.Add(1)
 		_, err := sysSync(d.fd, SyncFsync)
 		return err
 	})
-	return d.fail("flushing folder", ".", err)
 }
 
 // FreeSpace returns the bytes an unprivileged user may still write and the
@@ -189,28 +187,18 @@ func (d *Dir) FreeSpace() (free, total int64, fsType string, err error) {
 // Verify checks that name inside parent still leads to the folder d, and not
 // to a link or to something put in its place: [ErrReplaced] if not.
 func (d *Dir) Verify(parent *Dir, name string) error {
-	at, err := sysLstatat(parent.fd, name)
+	at, err := parent.root.Lstat(name)
 	if err != nil {
-		return parent.fail("finding", name, fmt.Errorf("%w: %w", ErrReplaced, err))
+		return parent.fail("finding", name, fmt.Errorf("%w: %w", ErrReplaced, bare(err)))
 	}
-	own, err := sysFstat(d.fd)
-	if err != nil {
-		return parent.fail("finding", name, err)
+	own, err := d.self.Stat()
+	if err == nil && !os.SameFile(own, at) {
+		err = ErrReplaced
 	}
-	if !own.Same(at) {
-		return parent.fail("finding", name, ErrReplaced)
-	}
-	return nil
+	return parent.fail("finding", name, err)
 }
 
 func (d *Dir) join(name string) string { return filepath.Join(d.path, name) }
-
-func (d *Dir) op(k Kind, name string) Op {
-	if d.hook == nil {
-		return Op{}
-	}
-	return Op{Kind: k, Path: path.Join(d.rel, filepath.ToSlash(name))}
-}
 
 // fail adds what was being done and the whole path; nil stays nil.
 func (d *Dir) fail(doing, name string, err error) error {

@@ -187,17 +187,6 @@ func TestFaultsFollowTheirScript(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestModesReadTheirNames(t *testing.T) {
-	var s SyncMode
-	require.NoError(t, s.UnmarshalText([]byte("full")))
-	assert.Equal(t, SyncFull, s)
-	assert.ErrorContains(t, s.UnmarshalText([]byte("maybe")), `"none", "fsync" or "full"`)
-	var c CacheMode
-	require.NoError(t, c.UnmarshalText([]byte("direct")))
-	assert.Equal(t, CacheDirect, c)
-	assert.Error(t, c.UnmarshalText([]byte("odirect")))
-}
-
 var (
 	_ io.ReaderAt = (*File)(nil)
 	_ io.WriterAt = (*File)(nil)

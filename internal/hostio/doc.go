@@ -37,16 +37,6 @@ const (
 	SyncFull SyncMode = "full"
 )
 
-// UnmarshalText accepts "none", "fsync" and "full".
-func (m *SyncMode) UnmarshalText(b []byte) error {
-	switch v := SyncMode(b); v {
-	case SyncNone, SyncFsync, SyncFull:
-		*m = v
-		return nil
-	}
-	return fmt.Errorf("reading sync mode %q: want %q, %q or %q", b, SyncNone, SyncFsync, SyncFull)
-}
-
 // CacheMode is whether transfers pass through the host's page cache.
 type CacheMode string
 
@@ -56,16 +46,6 @@ const (
 	// CacheDirect goes past it: O_DIRECT on Linux, F_NOCACHE on macOS.
 	CacheDirect CacheMode = "direct"
 )
-
-// UnmarshalText accepts "buffered" and "direct".
-func (m *CacheMode) UnmarshalText(b []byte) error {
-	switch v := CacheMode(b); v {
-	case CacheBuffered, CacheDirect:
-		*m = v
-		return nil
-	}
-	return fmt.Errorf("reading cache mode %q: want %q or %q", b, CacheBuffered, CacheDirect)
-}
 
 // Conditions that callers branch on.
 var (
@@ -100,9 +80,9 @@ type Stat struct {
 	Allocated int64  // bytes allocated on the host, from st_blocks
 	Inode     uint64 // together with Dev the identity of the file
 	Dev       uint64
-	Links     uint64 // 0 once the file was deleted
-	BlockSize int64  // preferred transfer size, st_blksize
-	Mode      fs.FileMode
+	Links     uint64      // 0 once the file was deleted
+	BlockSize int64       // preferred transfer size, st_blksize
+	Mode      fs.FileMode // of an open file: the permissions, and whether it is regular
 }
 
 // Same reports whether both describe one and the same file.

@@ -64,10 +64,8 @@ func (d *Dir) walk(folder string) (int, error) {
 
 func (f *File) open(dir int, base string, o OpenOptions) error {
 	op := Op{Kind: OpOpen, Path: f.rel}
-	if f.hook != nil && o.Create {
-		if _, err := sysLstatat(dir, base); err != nil {
-			op.Kind = OpCreate
-		}
+	if f.hook != nil && o.Create && !sysExists(dir, base) {
+		op.Kind = OpCreate
 	}
 	return guard(f.hook, op, func() (err error) {
 		if f.fd, err = sysOpenat(dir, base, o); err != nil {
@@ -89,7 +87,7 @@ func (f *File) prepare(dir int, base string, o OpenOptions) error {
 		return err
 	}
 	if !st.Mode.IsRegular() {
-		return fmt.Errorf("%w: %s", ErrNotRegular, st.Mode.Type())
+		return ErrNotRegular
 	}
 	if o.Cache != CacheDirect || !align.possible {
 		return nil
@@ -126,16 +124,6 @@ func (f *File) Cache() CacheMode {
 		return CacheBuffered
 	}
 	return f.cache
-}
-
-// Align returns the alignment in bytes that direct transfers want of memory and
-// of offsets and lengths; 4096 where Linux does not report it, 512 of a file
-// without them. A File accepts anything else too, more slowly.
-func (f *File) Align() (mem, off int) {
-	if f.direct < 0 {
-		return 512, 512
-	}
-	return f.mem, f.off
 }
 
 // Path returns the absolute path under which the file was opened.

@@ -38,20 +38,20 @@ func (f *File) Truncate(size int64) error {
 // cover them; its content does not change, new space reads as zeros.
 // ErrUnsupported where the file system has no such call.
 func (f *File) Allocate(off, n int64) error {
-	if err := f.checkRange("allocating", off, n); err != nil || n == 0 {
-		return err
+	if n == 0 {
+		return nil
 	}
-	return f.use("allocating", Op{Kind: OpAllocate, Off: off, Len: n}, func() error { return sysAllocate(f.fd, off, n) })
+	return f.useRange("allocating", OpAllocate, off, n, func() error { return sysAllocate(f.fd, off, n) })
 }
 
 // PunchHole gives the host space of n bytes from off back as far as the file
 // system's blocks allow; the whole range reads as zeros afterwards and the
 // length stays. ErrUnsupported leaves the content as it was.
 func (f *File) PunchHole(off, n int64) error {
-	if err := f.checkRange("punching", off, n); err != nil || n == 0 {
-		return err
+	if n == 0 {
+		return nil
 	}
-	return f.use("punching", Op{Kind: OpPunch, Off: off, Len: n}, func() error { return sysPunch(f.fd, off, n) })
+	return f.useRange("punching", OpPunch, off, n, func() error { return sysPunch(f.fd, off, n) })
 }
 
 // Evict writes back and then drops the file's cached pages, so that the next
@@ -61,73 +61,57 @@ func (f *File) Evict() error { return f.EvictRange(0, 0) }
 
 // EvictRange is Evict for n bytes from off; n = 0 means to the end.
 func (f *File) EvictRange(off, n int64) error {
-	if err := f.checkRange("evicting", off, n); err != nil {
-		return err
-	}
-	return f.use("evicting", Op{Kind: OpEvict, Off: off, Len: n}, func() error { return sysEvict(f.fd, off, n) })
+	return f.useRange("evicting", OpEvict, off, n, func() error { return sysEvict(f.fd, off, n) })
 }
 
 // Resident returns the share, 0 to 1, of the pages of n bytes from off that
 // the host's cache holds; n = 0 means to the end. An empty range gives 0.
 // Linux answers 1 for files that the caller may not write.
 func (f *File) Resident(off, n int64) (share float64, err error) {
-	if err := f.checkRange("measuring residency of", off, n); err != nil {
-		return 0, err
-	}
-	if err := f.acquire(); err != nil {
-		return 0, err
-	}
-	defer f.release()
-	st, err := sysFstat(f.fd)
-	if err != nil {
-		return 0, f.fail("measuring residency of", err)
-	}
-	if n == 0 || n > st.Size-off {
-		n = st.Size - off
-	}
-	if n <= 0 {
-		return 0, nil
-	}
-	share, err = sysResident(f.fd, off, n)
-	return share, f.fail("measuring residency of", err)
+	err = f.useRange("measuring residency of", opUnseen, off, n, func() error {
+		st, err := sysFstat(f.fd)
+		if err != nil {
+			return err
+		}
+		if n == 0 || n > st.Size-off {
+			n = st.Size - off
+		}
+		if n > 0 {
+			share, err = sysResident(f.fd, off, n)
+		}
+		return err
+	})
+	return share, err
 }
 
 // Stat describes the open file, whatever its name leads to now.
-func (f *File) Stat() (Stat, error) {
-	if err := f.acquire(); err != nil {
-		return Stat{}, err
-	}
-	defer f.release()
-	st, err := sysFstat(f.fd)
-	return st, f.fail("looking at", err)
+func (f *File) Stat() (st Stat, err error) {
+	err = f.use("looking at", Op{}, func() (err error) {
+		st, err = sysFstat(f.fd)
+		return err
+	})
+	return st, err
 }
 
 // TryLock takes an exclusive flock(2) on the file, held until Close, or
 // returns [ErrLocked]. It also excludes a second open in the same process.
 func (f *File) TryLock() error {
-	if err := f.acquire(); err != nil {
-		return err
-	}
-	defer f.release()
-	return f.fail("locking", sysFlock(f.fd, false))
+	return f.use("locking", Op{}, func() error { return sysFlock(f.fd, false) })
 }
 
 // TryLockShared is TryLock for those who only have to keep writers away: many
 // may hold it at once, and TryLock fails meanwhile. The file need not be open
 // for writing.
 func (f *File) TryLockShared() error {
-	if err := f.acquire(); err != nil {
-		return err
-	}
-	defer f.release()
-	return f.fail("locking", sysFlock(f.fd, true))
+	return f.use("locking", Op{}, func() error { return sysFlock(f.fd, true) })
 }
 
-func (f *File) checkRange(doing string, off, n int64) error {
+// useRange is use for n bytes from off.
+func (f *File) useRange(doing string, k Kind, off, n int64, do func() error) error {
 	if off < 0 || n < 0 || off+n < 0 {
 		return f.fail(doing, fmt.Errorf("range of %d bytes at %d: %w", n, off, fs.ErrInvalid))
 	}
-	return nil
+	return f.use(doing, Op{Kind: k, Off: off, Len: n}, do)
 }
 
 // Kind names a host operation as hooks see it.
@@ -150,6 +134,8 @@ const (
 	OpRemove    Kind = "remove"    // a file or an empty folder
 	OpRemoveAll Kind = "removeall" // a tree
 	OpMkdir     Kind = "mkdir"     // one folder
+
+	opUnseen Kind = "" // changes and flushes nothing, which no hook sees
 )
 
 // Op is one host operation. Path and To are relative to the folder that was
@@ -184,7 +170,7 @@ type Shortener interface {
 // guard runs do between the hook's Before and After. The caller checks that
 // the hook is not nil where the extra call would cost.
 func guard(h Hook, op Op, do func() error) error {
-	if h == nil {
+	if h == nil || op.Kind == opUnseen {
 		return do()
 	}
 	if err := h.Before(op); err != nil {

@@ -78,38 +78,34 @@ func sysFlock(fd int, shared bool) error {
 }
 
 func sysFstat(fd int) (Stat, error) {
-	var st unix.Stat_t
-	err := retryEINTR(func() error { return unix.Fstat(fd, &st) })
+	var st syscall.Stat_t
+	err := retryEINTR(func() error { return syscall.Fstat(fd, &st) })
 	return statOf(&st), err
 }
 
-func sysLstatat(dir int, name string) (Stat, error) {
+// sysExists reports whether a name, or a link of it, is in a folder.
+func sysExists(dir int, name string) bool {
 	var st unix.Stat_t
-	err := retryEINTR(func() error { return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
-	return statOf(&st), err
+	return retryEINTR(func() error { return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) }) == nil
 }
 
-func statOf(st *unix.Stat_t) Stat {
-	return Stat{Size: st.Size, Allocated: int64(st.Blocks) * 512, Inode: uint64(st.Ino), Dev: uint64(st.Dev),
-		Links: uint64(st.Nlink), BlockSize: int64(st.Blksize), Mode: modeOf(uint32(st.Mode))}
-}
-
-func modeOf(m uint32) fs.FileMode {
-	mode := fs.FileMode(m & 0o777)
-	switch m & unix.S_IFMT {
-	case unix.S_IFREG:
-	case unix.S_IFDIR:
-		mode |= fs.ModeDir
-	case unix.S_IFLNK:
-		mode |= fs.ModeSymlink
-	case unix.S_IFIFO:
-		mode |= fs.ModeNamedPipe
-	case unix.S_IFSOCK:
-		mode |= fs.ModeSocket
-	default:
-		mode |= fs.ModeDevice
+func statOf(st *syscall.Stat_t) Stat {
+	mode := fs.FileMode(st.Mode) & fs.ModePerm
+	if st.Mode&syscall.S_IFMT != syscall.S_IFREG {
+		mode |= fs.ModeIrregular
 	}
-	return mode
+	return Stat{Size: st.Size, Allocated: int64(st.Blocks) * 512, Inode: uint64(st.Ino), Dev: uint64(st.Dev),
+		Links: uint64(st.Nlink), BlockSize: int64(st.Blksize), Mode: mode}
+}
+
+// StatOf turns what Dir.Stat and Dir.Lstat return into a [Stat].
+func StatOf(fi fs.FileInfo) Stat {
+	st := Stat{Size: fi.Size()}
+	if sys, ok := fi.Sys().(*syscall.Stat_t); ok {
+		st = statOf(sys)
+	}
+	st.Mode = fi.Mode()
+	return st
 }
 
 // hugePage is the size of a transparent huge page on amd64 and arm64.
@@ -175,16 +171,6 @@ func sysResident(fd int, off, n int64) (float64, error) {
 		return 0, err
 	}
 	return float64(held) / float64(total), nil
-}
-
-// StatOf turns what Dir.Stat and Dir.Lstat return into a [Stat].
-func StatOf(fi fs.FileInfo) Stat {
-	sys, ok := fi.Sys().(*syscall.Stat_t)
-	if !ok {
-		return Stat{Size: fi.Size(), Mode: fi.Mode()}
-	}
-	return Stat{Size: sys.Size, Allocated: int64(sys.Blocks) * 512, Inode: uint64(sys.Ino), Dev: uint64(sys.Dev),
-		Links: uint64(sys.Nlink), BlockSize: int64(sys.Blksize), Mode: fi.Mode()}
 }
 
 // refused reports whether a file system does not know a command of fcntl(2):

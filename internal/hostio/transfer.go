@@ -86,12 +86,12 @@ func (f *File) loop(k Kind, fd int, p []byte, off int64) (n int, err error) {
 		switch {
 		case err == nil && m > 0:
 			if fd == f.direct && m%f.off != 0 {
-				fd = f.buffered(k)
+				fd = f.buffered()
 			}
 		case errors.Is(err, syscall.EINTR):
 		case errors.Is(err, syscall.EINVAL) && fd == f.direct:
 			f.degraded.Store(true)
-			fd = f.buffered(k)
+			fd = f.buffered()
 		case err != nil:
 			return n, err
 		case k == OpRead:
@@ -105,7 +105,7 @@ func (f *File) loop(k Kind, fd int, p []byte, off int64) (n int, err error) {
 
 // buffered returns the descriptor of the page cache and notes that closing
 // has to drop what goes through it.
-func (f *File) buffered(Kind) int {
+func (f *File) buffered() int {
 	f.tail.Store(true)
 	return f.fd
 }
@@ -133,28 +133,16 @@ func (f *File) hooked(k Kind, fd int, p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// readUnaligned reads past the page cache through bounce memory where the
-// offset, the length or the memory of p forbids the direct way.
+// readUnaligned reads past the page cache where the offset, the length or the
+// memory of p forbids the direct way: in one call, or through bounce memory.
 func (f *File) readUnaligned(p []byte, off int64) (n int, err error) {
 	n, done, err := f.readScattered(p, off)
-	if done {
-		return n, err
+	for !done && err == nil && n < len(p) {
+		var m int
+		m, err = f.bounceRead(p[n:], off+int64(n))
+		n += m
 	}
-	for n < len(p) {
-		at, rest := off+int64(n), p[n:]
-		if body := len(rest) - len(rest)%f.off; at%int64(f.off) == 0 && body > 0 && memAligned(rest, f.mem) {
-			m, err := f.loop(OpRead, f.direct, rest[:body], at)
-			if n += m; err != nil {
-				return n, err
-			}
-			continue
-		}
-		m, err := f.bounceRead(rest, at)
-		if n += m; err != nil {
-			return n, err
-		}
-	}
-	return n, nil
+	return n, err
 }
 
 // readScattered reads p in one system call, the blocks that p has a part of
@@ -203,14 +191,11 @@ func (f *File) readScattered(p []byte, off int64) (n int, done bool, err error) 
 func (f *File) bounceRead(p []byte, off int64) (int, error) {
 	b, err := getBounce()
 	if err != nil {
-		return f.loop(OpRead, f.buffered(OpRead), p, off)
+		return f.loop(OpRead, f.buffered(), p, off)
 	}
 	defer putBounce(b)
 	skip := int(off % int64(f.off))
 	whole := min(roundUp(skip+len(p), f.off), bounceSize)
-	if body := roundUp(off, int64(f.off)) - off; body > 0 && int(body) < len(p) && memAligned(p[body:], f.mem) {
-		whole = f.off // only the head: what follows can go directly
-	}
 	m, err := f.loop(OpRead, f.direct, b.Bytes()[:whole], off-int64(skip))
 	m = min(max(m-skip, 0), len(p))
 	copy(p[:m], b.Bytes()[skip:])
@@ -227,11 +212,11 @@ func (f *File) writeUnaligned(p []byte, off int64) (n int, err error) {
 	end := off + int64(len(p))
 	first, last := roundUp(off, unit), end-end%unit
 	if first >= last {
-		return f.loop(OpWrite, f.buffered(OpWrite), p, off)
+		return f.loop(OpWrite, f.buffered(), p, off)
 	}
 	head, body := p[:first-off], p[first-off:last-off]
 	if len(head) > 0 {
-		if n, err = f.loop(OpWrite, f.buffered(OpWrite), head, off); err != nil {
+		if n, err = f.loop(OpWrite, f.buffered(), head, off); err != nil {
 			return n, err
 		}
 	}
@@ -244,14 +229,14 @@ func (f *File) writeUnaligned(p []byte, off int64) (n int, err error) {
 	if n += m; err != nil || last == end {
 		return n, err
 	}
-	m, err = f.loop(OpWrite, f.buffered(OpWrite), p[last-off:], last)
+	m, err = f.loop(OpWrite, f.buffered(), p[last-off:], last)
 	return n + m, err
 }
 
 func (f *File) bounceWrite(p []byte, off int64) (n int, err error) {
 	b, err := getBounce()
 	if err != nil {
-		return f.loop(OpWrite, f.buffered(OpWrite), p, off)
+		return f.loop(OpWrite, f.buffered(), p, off)
 	}
 	defer putBounce(b)
 	for n < len(p) {

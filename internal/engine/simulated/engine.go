@@ -76,10 +76,11 @@ func (e *Engine) Create(ctx context.Context, _ *hostio.Dir, name string, s engin
 	if e.made[name] != nil {
 		return nil, fmt.Errorf("creating simulated container %q: it exists", name)
 	}
-	c := &container{e: e, name: name, spec: s, kind: Kind(s.Format, s.Encryption), sizes: map[string]int64{}}
-	c.law = e.machine.Of(c.kind)
 	e.births[name]++
-	c.birth = e.births[name]
+	kind := Kind(s.Format, s.Encryption)
+	c := &container{e: e, name: name, spec: s, kind: kind, law: e.machine.Of(kind), sizes: map[string]int64{},
+		birth:   e.births[name],
+		NoImage: engine.NoImage{Refuse: func(a engine.Action) error { return e.Allows(s, a) }}}
 	if err := e.pass(ctx, c.law.Step); err != nil {
 		return nil, err
 	}
@@ -112,6 +113,7 @@ func (e *Engine) pass(ctx context.Context, d time.Duration) error {
 
 // container is one image: names, lengths and a high-water mark.
 type container struct {
+	engine.NoImage
 	e      *Engine
 	name   string
 	kind   string
@@ -176,28 +178,12 @@ func (c *container) Remove(context.Context) error {
 	return nil
 }
 
-func (c *container) Resize(context.Context, int64) (engine.Report, error) {
-	return engine.Report{}, c.e.Allows(c.spec, engine.Action{Do: "resize"})
-}
-
-func (c *container) Convert(context.Context, *hostio.Dir, string, engine.Spec) (engine.Container, error) {
-	return nil, c.e.Allows(c.spec, engine.Action{Do: "convert"})
-}
-
 func (c *container) Transfer(context.Context, *hostio.Dir, string) (engine.Container, error) {
-	return nil, c.e.Allows(c.spec, engine.Action{Do: "transfer"})
+	return nil, c.Refuse(engine.Action{Do: "transfer"})
 }
 
 func (c *container) Check(context.Context, engine.CheckOptions) (engine.Report, error) {
-	return engine.Report{}, c.e.Allows(c.spec, engine.Action{Do: "check"})
-}
-
-func (c *container) Damage(_ context.Context, kind string) error {
-	return c.e.Allows(c.spec, engine.Action{Do: "damage", Kind: kind})
-}
-
-func (c *container) Xattr(context.Context, string, string, string) (engine.Report, error) {
-	return engine.Report{}, c.e.Allows(c.spec, engine.Action{Do: "xattr"})
+	return engine.Report{}, c.Refuse(engine.Action{Do: "check"})
 }
 
 func refuse(what string) error { return &engine.UnsupportedError{Engine: title, What: what} }

@@ -45,10 +45,13 @@ func NewFaults(clk clock.Clock) *Faults {
 // NoSpaceAfter makes writes and allocations fail with ENOSPC once n more
 // bytes were written; the write that crosses the limit is short first, as on a
 // full disk. A negative n takes the limit away.
-func (f *Faults) NoSpaceAfter(n int64) {
+func (f *Faults) NoSpaceAfter(n int64) { f.set(func() { f.budget = n }) }
+
+// set changes the script.
+func (f *Faults) set(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.budget = n
+	change()
 }
 
 // FailNth makes the k-th call of a kind from now (1 is the next) fail with
@@ -62,24 +65,14 @@ func (f *Faults) FailFrom(kind hostio.Kind, glob string, k int, err error) {
 	f.add(&faultRule{kind: kind, glob: glob, left: k, err: err, forever: true})
 }
 
-func (f *Faults) add(r *faultRule) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.rules = append(f.rules, r)
-}
+func (f *Faults) add(r *faultRule) { f.set(func() { f.rules = append(f.rules, r) }) }
 
 // ShortTransfers lets no system call move more than n bytes; 0 lifts that.
-func (f *Faults) ShortTransfers(n int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.short = n
-}
+func (f *Faults) ShortTransfers(n int) { f.set(func() { f.short = n }) }
 
 // SlowCalls delays every call of a kind by d on the clock; 0 lifts that.
 func (f *Faults) SlowCalls(kind hostio.Kind, d time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.slow[kind] = d
+	f.set(func() { f.slow[kind] = d })
 }
 
 // Shorten implements [hostio.Shortener].

@@ -1,6 +1,7 @@
 package hostiotest
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -44,10 +45,8 @@ func (r *Recorder) After(op hostio.Op, n int, err error) {
 			return
 		}
 	}
-	if op.Data != nil {
-		if op.Data = slices.Clone(op.Data); !r.data {
-			op.Data = nil
-		}
+	if op.Data = slices.Clone(op.Data); !r.data {
+		op.Data = nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,46 +77,35 @@ func (r *Recorder) Replay(upTo int, dst *hostio.Dir) error {
 // ReplayNext does only operation n, counted from 0, on a dst to which Replay
 // or ReplayNext has done all before it: tests look at every prefix this way.
 func (r *Recorder) ReplayNext(n int, dst *hostio.Dir) error {
-	ops := r.Ops()
-	if n < 0 || n >= len(ops) {
-		return fmt.Errorf("replaying operation %d of %d: %w", n, len(ops), fs.ErrInvalid)
-	}
-	if ops[n].Kind == hostio.OpWrite && !r.data {
-		return fmt.Errorf("replaying a write to %q: the recorder kept no data: %w", ops[n].Path, fs.ErrInvalid)
-	}
-	if err := replay(ops[n], dst); err != nil {
-		return fmt.Errorf("replaying operation %d: %w", n, err)
-	}
-	return nil
+	return r.replayRange(n, n+1, dst, func(int, hostio.Op) bool { return true })
 }
 
 // ReplayOnly is Replay of those among the first upTo operations for which
 // keep is true; tests drop writes that no later flush covered, as a crash may.
 // If the creation of a file is dropped, so are the operations on it.
 func (r *Recorder) ReplayOnly(upTo int, dst *hostio.Dir, keep func(i int, op hostio.Op) bool) error {
+	return r.replayRange(0, upTo, dst, keep)
+}
+
+func (r *Recorder) replayRange(from, to int, dst *hostio.Dir, keep func(i int, op hostio.Op) bool) error {
 	ops := r.Ops()
-	if upTo < 0 || upTo > len(ops) {
-		return fmt.Errorf("replaying %d of %d operations: %w", upTo, len(ops), fs.ErrInvalid)
+	if from < 0 || to < from || to > len(ops) {
+		return fmt.Errorf("replaying operations %d to %d of %d: %w", from, to, len(ops), fs.ErrInvalid)
 	}
 	lost := map[string]bool{}
-	for i, op := range ops[:upTo] {
-		if !keep(i, op) {
-			if op.Kind == hostio.OpCreate || op.Kind == hostio.OpMkdir {
-				lost[op.Path] = true
-			}
-			continue
-		}
+	for i, op := range ops[from:to] {
+		kept := keep(i, op)
 		if op.Kind == hostio.OpCreate || op.Kind == hostio.OpMkdir {
-			delete(lost, op.Path)
+			lost[op.Path] = !kept
 		}
-		if lost[op.Path] || lost[path.Dir(op.Path)] {
+		if !kept || lost[op.Path] || lost[path.Dir(op.Path)] {
 			continue
 		}
 		if op.Kind == hostio.OpWrite && !r.data {
 			return fmt.Errorf("replaying a write to %q: the recorder kept no data: %w", op.Path, fs.ErrInvalid)
 		}
 		if err := replay(op, dst); err != nil {
-			return fmt.Errorf("replaying operation %d: %w", i, err)
+			return fmt.Errorf("replaying operation %d: %w", from+i, err)
 		}
 	}
 	return nil
@@ -150,8 +138,5 @@ func replay(op hostio.Op, dst *hostio.Dir) error {
 	case hostio.OpPunch:
 		err = f.PunchHole(op.Off, op.Len)
 	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	return err
+	return errors.Join(err, f.Close())
 }
