@@ -135,7 +135,7 @@ const (
 	OpRemoveAll Kind = "removeall" // a tree
 	OpMkdir     Kind = "mkdir"     // one folder
 
-	opUnseen Kind = "" // changes and flushes nothing, which no hook sees
+	opUnseen Kind = "" // neither changes nor flushes: no hook sees it
 )
 
 // Op is one host operation. Path and To are relative to the folder that was

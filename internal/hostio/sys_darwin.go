@@ -60,7 +60,8 @@ func sysAllocate(fd int, off, n int64) error {
 	if want > 0 {
 		reserve := func(flags uint32) func() error {
 			return func() error {
-				return unix.FcntlFstore(uintptr(fd), unix.F_PREALLOCATE, &unix.Fstore_t{Flags: flags, Posmode: unix.F_PEOFPOSMODE, Length: want})
+				store := &unix.Fstore_t{Flags: flags, Posmode: unix.F_PEOFPOSMODE, Length: want}
+				return unix.FcntlFstore(uintptr(fd), unix.F_PREALLOCATE, store)
 			}
 		}
 		if err := firstOf(reserve(unix.F_ALLOCATECONTIG|unix.F_ALLOCATEALL), reserve(unix.F_ALLOCATEALL)); err != nil {

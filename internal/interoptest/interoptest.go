@@ -6,7 +6,7 @@
 // A tool that is not installed is a reason to skip, except under `make
 // test-interop`, which installs all of them and sets DMGBENCH_INTEROP=1: there
 // it is a failure. What comes by other ways than the package manager of the
-// system is looked for, in this order, where the environment says
+// system is looked for, in this order, where the environment names it
 // (DMGBENCH_INTEROP_PYTHON, an interpreter that has the modules of
 // scripts/interop/requirements.txt, and DMGBENCH_INTEROP_FSTOOL), in the folder
 // that scripts/interop/setup.sh fills, and on the path.
@@ -22,7 +22,7 @@ import (
 	"testing"
 )
 
-// Required says whether a missing tool is a failure.
+// Required reports whether a missing tool is a failure.
 func Required() bool { return os.Getenv("DMGBENCH_INTEROP") != "" }
 
 // Missing ends a test for want of something.
@@ -118,7 +118,7 @@ func Script(t testing.TB, name string) string {
 
 func exists(name string) bool { _, err := os.Stat(name); return err == nil }
 
-// Run runs a program, which has to succeed, and returns what it said on both
+// Run runs a program, which has to succeed, and returns what it printed on both
 // outputs.
 func Run(t testing.TB, name string, args ...string) string {
 	t.Helper()

@@ -66,7 +66,11 @@ func parseFio(args []string, stderr io.Writer) (*fioSetup, error) {
 	if err := parseFlags(f, args, stderr); err != nil {
 		return nil, err
 	}
-	err := s.sync.UnmarshalText([]byte(*sync))
+	var err error
+	s.sync = hostio.SyncMode(*sync)
+	if !slices.Contains([]hostio.SyncMode{hostio.SyncNone, hostio.SyncFsync, hostio.SyncFull}, s.sync) {
+		err = fmt.Errorf("reading sync mode %q: want none, fsync or full", *sync)
+	}
 	for text := range strings.SplitSeq(*sizes, ",") {
 		n, parseErr := units.ParseBytes(strings.TrimSpace(text))
 		err = errors.Join(err, parseErr)

@@ -172,7 +172,7 @@ func (c *container) Identity(context.Context) (string, error) {
 	return fmt.Sprintf("dir-%x-%x", st.Dev, st.Inode), nil
 }
 
-// check fails if the folder is no longer the one that was made.
+// check fails if another folder, or none, has the name of the one that was made.
 func (c *container) check(ctx context.Context) error {
 	root, err := c.open(ctx)
 	if err == nil {
@@ -193,8 +193,8 @@ func (*container) OpenWith(path string) []string {
 	return []string{"ls -lR " + engine.ShellQuote(path)}
 }
 
-// Check reports that there is no file system to check: that of a folder is the
-// host's, and mounted.
+// Check has no effect, which the report notes: the file system of a folder is
+// the host's, and mounted.
 func (c *container) Check(_ context.Context, o engine.CheckOptions) (r engine.Report, err error) {
 	r.Note("check", "not applicable: a native folder has no "+o.What+" of its own")
 	return r, nil

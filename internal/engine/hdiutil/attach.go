@@ -46,7 +46,7 @@ var (
 )
 
 // Attach attaches the image and mounts its volume on a private folder. After an
-// error the image is not attached, or the error says so and Remove refuses. An
+// error the image is not attached, or the error names it and Remove refuses. An
 // image that another process has attached is an error and stays attached.
 func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Attachment, error) {
 	if err := c.CheckDetached(ctx, "attaching"); err != nil {
@@ -73,6 +73,8 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 // mountPointPattern names the mount points in the working folder.
 const mountPointPattern = "mnt*"
 
+// attach runs the tool, finds out what it attached, and opens the volume. After
+// an error abandon has to detach what is left.
 func (a *attachment) attach(ctx context.Context, o engine.AttachOptions) error {
 	c, line := a.c, "hdiutil attach"
 	if c.backend == backendDiskutil {
@@ -119,6 +121,7 @@ func (a *attachment) isPoint(path string) bool {
 	return a.point != "" && path != "" && sameFile(path, a.point)
 }
 
+// failed is the error of this attach.
 func (a *attachment) failed(err error) error { return fmt.Errorf("attaching %q: %w", a.c.File, err) }
 
 // openMount checks that the volume is mounted as requested, and opens it.
@@ -144,6 +147,8 @@ func (a *attachment) openMount() error {
 	return a.openVolume()
 }
 
+// openVolume opens the mount point for files. A volume that only another user
+// may write to is refused here, and not by the first file of a timed step.
 func (a *attachment) openVolume() error {
 	root, err := hostio.OpenDir(a.point)
 	if err != nil {
@@ -158,6 +163,7 @@ func (a *attachment) openVolume() error {
 	return nil
 }
 
+// closeVolume closes the mount point; files that are open on it stay open.
 func (a *attachment) closeVolume() {
 	if a.root != nil {
 		a.root.Close()

@@ -77,6 +77,8 @@ func (c *image) checkContainer(ctx context.Context, t *engine.Report) error {
 	}})
 }
 
+// reportInfo reports what the tool finds in the container; a size that differs
+// from that of the files is a finding.
 func (c *image) reportInfo(t *engine.Report, i command.Image) {
 	t.Note("format", i.Format)
 	t.Note("scheme", i.Scheme)
@@ -189,6 +191,8 @@ func (c *image) checkVolume(ctx context.Context, t *engine.Report, repair bool) 
 	return errors.Join(err, e)
 }
 
+// checkDevice checks the file system on the device of an attachment: by diskutil
+// on a Mac, by the file system's own program on Linux.
 func (c *image) checkDevice(ctx context.Context, t *engine.Report, a *attachment, repair bool) error {
 	device := a.device.Device
 	if device == "" {

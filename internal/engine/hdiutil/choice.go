@@ -38,6 +38,7 @@ type capabilities struct {
 	noSpotlight bool // `hdiutil create` has -nospotlight
 }
 
+// newCapabilities are those of no tool.
 func newCapabilities() capabilities {
 	return capabilities{
 		present: map[string]bool{}, filesystems: map[string]bool{}, missing: map[string]string{},
@@ -206,6 +207,7 @@ func (e *Engine) chooseFilesystem(backend string, preference []string) (filesyst
 		"it makes "+strings.Join(names, ", ")+install)
 }
 
+// refuse is the error for something that a backend cannot do, with a hint.
 func (e *Engine) refuse(backend, what, hint string) error {
 	return &engine.UnsupportedError{Engine: e.title(backend), What: what, Hint: hint}
 }
@@ -239,7 +241,7 @@ func (e *Engine) allows(c choice, a engine.Action) error {
 		return e.refuse(c.backend, "damage "+a.Kind+" of "+f.Name, engine.DamageHint)
 	case a.Do == "damage" && a.Kind == "volume" && !f.ReadOnly && c.size < repairable:
 		return e.refuse(c.backend, fmt.Sprintf("damage volume of %s below %s", c.fs.name, units.Bytes(repairable)),
-			"make the image larger: a smaller volume has no copy of what is overwritten and cannot be repaired")
+			"make the image larger: a smaller volume has no copy of its first blocks and cannot be repaired")
 	case a.Do == "stream" && a.Kind == workload.CodecLZFSE && !e.isApple():
 		return e.refuse(c.backend, "codec "+a.Kind+", which takes macOS", "use zstd, s2 or gzip")
 	}

@@ -65,6 +65,8 @@ type attempt struct {
 
 const again = "again"
 
+// attempts are the ways to detach, the gentlest first: force may lose what was
+// not written yet.
 func (a *attachment) attempts(force bool) []attempt {
 	list, pause := []attempt{{line: "hdiutil detach"}}, firstPause
 	if len(a.c.e.o.Diskutil) > 0 {
@@ -80,8 +82,8 @@ func (a *attachment) attempts(force bool) []attempt {
 	return list
 }
 
-// detach makes the attempts, and in the end checks once more whether the image
-// is attached: a tool may fail and yet detach it. After a failure of hdiutil
+// detach makes the attempts, and then checks once more whether the image is
+// attached: a tool may fail and yet detach it. After a failure of hdiutil
 // that is not "busy" it is not asked again without force. The time before the
 // last attempt counts as retries.
 func (a *attachment) detach(ctx context.Context, force bool) error {
@@ -245,7 +247,8 @@ func (e *Engine) attachedBelow(ctx context.Context, dir string) ([]command.Attac
 	}
 	dir = resolve(dir)
 	return e.listAttached(ctx, &engine.Report{}, false, func(one command.Attached) bool {
-		return slices.ContainsFunc(append(one.MountPoints(), one.Image), func(name string) bool { return isBelow(name, dir) })
+		return slices.ContainsFunc(append(one.MountPoints(), one.Image),
+			func(name string) bool { return isBelow(name, dir) })
 	})
 }
 
@@ -285,7 +288,7 @@ func (e *Engine) Release(ctx context.Context, dir string) (names []string, err e
 	return names, err
 }
 
-// Release is [Engine.Release] by tools whose features need not be known.
+// Release is [Engine.Release] without asking the tools for their features.
 func Release(ctx context.Context, o Options, dir string) ([]string, error) {
 	e, err := newUnprobed(o)
 	if err != nil {

@@ -164,7 +164,7 @@ func (e *Engine) Supports(s engine.Spec) error {
 	return err
 }
 
-// slack is what tables, journals and partly used bands may take besides live
+// slack is what tables, journals and partly used bands may take in addition to live
 // bytes.
 const slack = 64 << 20
 

@@ -36,6 +36,7 @@ type Host struct {
 	ServedBy func(device, kind, image string) string
 }
 
+// exists reports whether a file, folder or device is there.
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

@@ -15,7 +15,7 @@ import (
 )
 
 // systemHost has no more: the system's own tools make what it mounts, attach
-// images without FUSE, and trim by themselves.
+// images without FUSE, and trim volumes when they mount them.
 func systemHost() *Host {
 	return &Host{Mounts: systemMounts, Exists: exists, CommandLines: commandLines}
 }

@@ -17,11 +17,13 @@ import (
 	"dmgbench/internal/host"
 )
 
+// systemHost asks the kernel, and package attach what hdiutil for Linux needs.
 func systemHost() *Host {
 	return &Host{Mounts: systemMounts, Exists: exists, CommandLines: commandLines, Trim: trimVolume,
 		MissingFor: missingFor, MissingForFUSE: missingForFUSE, ServedBy: servedBy}
 }
 
+// systemMounts reads the table of this process.
 func systemMounts() ([]host.Mount, error) {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -83,7 +85,8 @@ func servedBy(device, kind, image string) string {
 // missingForFUSE returns what to do before images can be served by FUSE.
 func missingForFUSE() string {
 	if !exists("/dev/fuse") {
-		return "they are served by FUSE: load its module (modprobe fuse), or let the container have /dev/fuse; or use --engine inprocess"
+		return "they are served by FUSE: load its module (modprobe fuse), or let the container have /dev/fuse; " +
+			"or use --engine inprocess"
 	}
 	return ""
 }

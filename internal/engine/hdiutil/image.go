@@ -58,8 +58,8 @@ func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s eng
 	return e.makeImage(ctx, dir, name, s, c, call{doing: "creating"}, line, a)
 }
 
-// makeImage runs a command that makes a new image, and opens it. It adds to the
-// arguments what the spec says. A failed try leaves no file.
+// makeImage runs a command that makes a new image, and opens it. It adds file,
+// band size and encryption of the spec to the arguments. A failed try leaves no file.
 func (e *Engine) makeImage(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec, c choice, k call,
 	line string, a command.Args) (engine.Container, error) {
 	file := engine.FileName(name, c.format)
@@ -283,7 +283,7 @@ func (c *image) Compact(ctx context.Context, o engine.CompactOptions) (t engine.
 }
 
 // Resize changes the length of device, partition and volume. Apple's hdiutil
-// resizes only HFS+; APFS is resized by diskutil, and the report says so.
+// resizes only HFS+; APFS is resized by diskutil, which the report notes.
 func (c *image) Resize(ctx context.Context, size int64) (t engine.Report, err error) {
 	if err := c.prepare(ctx, "resizing", engine.Action{Do: "resize"}); err != nil {
 		return t, err

@@ -29,6 +29,8 @@ func (e *Engine) probe(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// probeHdiutil asks hdiutil for its vendor, its version and its features. If its
+// list of images cannot be read, it counts as missing.
 func (e *Engine) probeHdiutil(ctx context.Context) error {
 	var vendor, version string
 	c := call{doing: "asking", object: "hdiutil info", cmd: command.New("hdiutil info", command.Args{}),

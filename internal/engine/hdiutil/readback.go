@@ -58,6 +58,7 @@ func inspectContainer(dir *hostio.Dir, name string) (fileInfo, error) {
 	return openAndInspect(dir, name)
 }
 
+// openAndInspect inspects a file. A link or a device is hostio.ErrNotRegular.
 func openAndInspect(dir *hostio.Dir, name string) (fileInfo, error) {
 	f, err := dir.Open(name, hostio.OpenOptions{})
 	if err != nil {
@@ -133,6 +134,8 @@ func cipherOf(head []byte) string {
 	return encryptedUnknown
 }
 
+// inspectBundle reads the property list of a bundle, and the start of the files
+// that show encryption and layout.
 func inspectBundle(dir *hostio.Dir, name string) (fileInfo, error) {
 	list := path.Join(name, "Info.plist")
 	text, err := dir.ReadFile(list, maxInfoPlist)

@@ -18,7 +18,7 @@ var errNoTrim = fmt.Errorf("the system does not trim this volume: %w", errors.Er
 
 // Trim gives the volume's free space back to the container: by a system call
 // where there is one, else by `hdiutil trim` for Linux. macOS has neither: it
-// trims while mounting, and the report says so.
+// trims while mounting, which the report notes.
 func (a *attachment) Trim(ctx context.Context) (t engine.Report, err error) {
 	c := a.c
 	if err := c.CheckSame(ctx, "trimming"); err != nil {
@@ -105,6 +105,7 @@ func (e *Engine) ReadsLog(ctx context.Context) error {
 	return err
 }
 
+// readTrimLog asks log(1) once: more tries would keep the run waiting.
 func (e *Engine) readTrimLog(ctx context.Context, since time.Time, device string) (list []string, err error) {
 	err = e.run(ctx, &engine.Report{}, call{doing: "reading", object: "the system's log", tries: 1,
 		cmd: command.TrimLog(since), check: func(out []byte) (err error) {

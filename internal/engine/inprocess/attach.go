@@ -146,6 +146,7 @@ func (a *attachment) Trim(ctx context.Context) (engine.Report, error) {
 	return a.trim()
 }
 
+// trim is Trim for a volume that is mounted, also while it is being mounted.
 func (a *attachment) trim() (r engine.Report, err error) {
 	before, err := a.img.Usage()
 	if err != nil {

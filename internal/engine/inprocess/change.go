@@ -78,6 +78,8 @@ func (c *image) grow(img container.Image, part blockdev.Device, size, end int64,
 	return c.resizeVolume(part, part.Size())
 }
 
+// resizeVolume mounts the volume of a partition, changes its size in bytes, and
+// unmounts it.
 func (c *image) resizeVolume(part blockdev.Device, size int64) error {
 	vol, err := exfat.Mount(part, exfat.MountOptions{Now: c.engine.Now})
 	if err != nil {

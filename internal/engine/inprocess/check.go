@@ -83,7 +83,8 @@ func addFinding(r *engine.Report, text string, repaired bool) {
 	}
 }
 
-// inspect checks the partition table and the volume.
+// inspect checks the partition table and the volume of an open image. It checks
+// the volume only if a table leads to it: otherwise the table is the finding.
 func inspect(img container.Image, o engine.CheckOptions, r *engine.Report) error {
 	t, list, err := gpt.Read(img)
 	switch {
@@ -118,6 +119,8 @@ func inspect(img container.Image, o engine.CheckOptions, r *engine.Report) error
 	return inspectVolume(part, o, r)
 }
 
+// inspectVolume checks the exFAT volume of a partition. A volume that cannot be
+// recognized is a finding.
 func inspectVolume(part blockdev.Device, o engine.CheckOptions, r *engine.Report) error {
 	found, err := exfat.Check(part, exfat.CheckOptions{Repair: o.Repair})
 	if errors.Is(err, exfat.ErrNotExFAT) || errors.Is(err, exfat.ErrCorrupt) {
@@ -137,7 +140,9 @@ func inspectVolume(part blockdev.Device, o engine.CheckOptions, r *engine.Report
 	if found.More > 0 {
 		r.Find(fmt.Sprintf("%d more", found.More))
 	}
-	for key, n := range map[string]any{"files": found.Files, "folders": found.Dirs, "used": found.Used, "free": found.Free} {
+	for key, n := range map[string]any{
+		"files": found.Files, "folders": found.Dirs, "used": found.Used, "free": found.Free,
+	} {
 		r.Note(key, fmt.Sprint(n))
 	}
 	return nil

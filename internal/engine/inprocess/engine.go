@@ -237,6 +237,8 @@ func digest(seed string, s engine.Spec) [32]byte {
 		s.VolumeName))
 }
 
+// containerSpec is what package container makes of a spec. Its identifier, like
+// those of format, comes from name and spec.
 func (e *Engine) containerSpec(seed string, s engine.Spec) container.Spec {
 	sum := digest("container "+seed, s)
 	return container.Spec{Format: s.Format, Size: s.Size, BandSize: s.BandSize, ID: [16]byte(sum[:16]),
@@ -277,6 +279,7 @@ func (e *Engine) Open(_ context.Context, dir *hostio.Dir, name string, s engine.
 	return e.openImage(dir, engine.FileName(name, formatOf(s.Format)), s)
 }
 
+// refuse is the error for something that this engine cannot do, with a hint.
 func refuse(what, hint string) error {
 	return &engine.UnsupportedError{Engine: title, What: what, Hint: hint}
 }

@@ -51,10 +51,14 @@ func (v *volume) Create(name string, size int64, o workload.FileOptions) (worklo
 	return v.handle(v.vol.CreateStriped(name, size, o.Worker+1))
 }
 
+// Open opens a file. Cache and placement are those of the container: the options
+// change neither.
 func (v *volume) Open(name string, _ workload.FileOptions) (workload.File, error) {
 	return v.handle(v.vol.Open(name))
 }
 
+// handle is an open file of the volume, remembered until it is closed: a detach
+// by force closes what was forgotten.
 func (v *volume) handle(f *exfat.File, err error) (workload.File, error) {
 	if err != nil {
 		return nil, trimName(err)
@@ -66,8 +70,10 @@ func (v *volume) handle(f *exfat.File, err error) (workload.File, error) {
 	return h, nil
 }
 
+// Remove deletes a file or an empty folder.
 func (v *volume) Remove(name string) error { return volumeError(v.vol.Remove(name)) }
 
+// List returns the entries of a folder, sorted by name in bytes: exFAT sorts none.
 func (v *volume) List(dir string) ([]workload.Entry, error) {
 	if dir = path.Clean(dir); dir == "." {
 		dir = "/"
@@ -87,8 +93,10 @@ func (v *volume) List(dir string) ([]workload.Entry, error) {
 	return entries, nil
 }
 
+// Free is the free space of the volume in bytes, all of it for files.
 func (v *volume) Free() (int64, error) { return v.vol.Free(), nil }
 
+// Sync makes names and sizes durable. A read-only volume has none that changed.
 func (v *volume) Sync() error {
 	if err := v.vol.Sync(); !errors.Is(err, exfat.ErrReadOnly) {
 		return volumeError(err)
@@ -117,11 +125,14 @@ type file struct {
 	vol *volume
 }
 
+// WriteAt writes past the end, too: the file grows. The volume serves several
+// workers at once and keeps no copy of p.
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	n, err := f.File.WriteAt(p, off)
 	return n, trimName(err)
 }
 
+// ReadAt returns io.EOF as it is: callers compare it.
 func (f *file) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.File.ReadAt(p, off)
 	return n, trimName(err)
@@ -193,19 +204,18 @@ func (c *image) pages(name string, off, n int64) (float64, error) {
 		return 0, err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil || off >= st.Size {
-		return 0, err
-	}
-	return f.Resident(off, min(n, st.Size-off))
+	return f.Resident(off, n)
 }
 
 // Cache is what the container's files achieved: the volume has no cache of
 // data.
 func (f *file) Cache() hostio.CacheMode { return f.vol.img.Cache() }
 
+// Truncate sets the length in bytes; new space reads as zeros.
 func (f *file) Truncate(size int64) error { return volumeError(f.File.Truncate(size)) }
 
+// Close releases the file. What was not flushed is written back later, at the
+// latest when the volume is unmounted.
 func (f *file) Close() error {
 	f.vol.mu.Lock()
 	delete(f.vol.open, f)

@@ -151,7 +151,8 @@ func (c *container) Attach(ctx context.Context, o engine.AttachOptions) (engine.
 		mount = mount.of("birth", strconv.Itoa(c.birth))
 	}
 	v := &volume{c: c, source: mount, readOnly: o.ReadOnly}
-	v.factor = mount.lognormal(c.law.MountNoise) * session.lognormal(c.law.SessionNoise) * session.of(c.kind).lognormal(c.law.OwnNoise)
+	v.factor = mount.lognormal(c.law.MountNoise) * session.lognormal(c.law.SessionNoise) *
+		session.of(c.kind).lognormal(c.law.OwnNoise)
 	return &attachment{c: c, vol: v}, nil
 }
 

@@ -46,7 +46,7 @@ type Law struct {
 	Outliers      float64 // share of files that take OutlierFactor times as long
 	OutlierFactor float64
 	First         float64 // factor of the first file of each direction after an attach; 0 is 1
-	CliffAfter    int64   // bytes written since the attach from which on transfers take CliffFactor times as long; 0: none
+	CliffAfter    int64   // bytes written since the attach after which writes take CliffFactor times as long; 0: none
 	CliffFactor   float64
 	Slow          float64 // share of stretches of SlowFiles files that take SlowFactor times as long
 	SlowFactor    float64

@@ -83,7 +83,8 @@ func findPlist(out []byte) (d Dict, around string, err error) {
 		head, list := out[:at[0]], out[at[0]:]
 		end := bytes.Index(list, plistEnd)
 		if end < 0 {
-			return nil, string(out), fmt.Errorf("reading property list: cut off after %d bytes: %w", len(list), ErrBadPlist)
+			return nil, string(out), fmt.Errorf("reading property list: cut off after %d bytes: %w", len(list),
+				ErrBadPlist)
 		}
 		end += len(plistEnd)
 		if d, err = ParsePlist(list[:end]); err == nil {

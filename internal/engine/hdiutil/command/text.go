@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// Messages are the lines that a tool printed besides its result.
+// Messages are the lines that a tool printed in addition to its result.
 type Messages struct {
 	Deprecated []string // announcements of another command
 	Lines      []string // all others, without progress
