@@ -244,7 +244,8 @@ func (d *doctor) Attaching() []fact {
 	if list, err := attach.List(d.ctx); err != nil {
 		facts = append(facts, fact{"attached", "unknown: " + err.Error(), ""})
 	} else if len(list) > 0 {
-		facts = append(facts, fact{"attached", units.Count(len(list), "image") + "; dmgbench hdiutil info lists them", ""})
+		text := units.Count(len(list), "image") + "; dmgbench hdiutil info lists them"
+		facts = append(facts, fact{"attached", text, ""})
 	}
 	return facts
 }
@@ -367,7 +368,7 @@ func (d *doctor) plans() (facts []fact) {
 }
 
 // imageTools are the programs that open or check images which --keep left: the
-// operating system, the names of which one is enough, what it does, and its
+// operating system, names (one is enough), what the program does, and its
 // Debian package.
 var imageTools = [][4]string{
 	{"linux", "7zz 7z", "lists and unpacks images", "7zip"},

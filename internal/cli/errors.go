@@ -152,11 +152,7 @@ func (a *app) warn(text string) {
 }
 
 // printJSON prints a value in one line.
-func printJSON(w io.Writer, v any) {
-	if b, err := json.Marshal(v); err == nil {
-		fmt.Fprintf(w, "%s\n", b)
-	}
-}
+func printJSON(w io.Writer, v any) { _ = json.NewEncoder(w).Encode(v) }
 
 // hint is the advice for an error. For a bad value from the environment or the
 // settings file it also names the source.

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"dmgbench/internal/engine"
+	"dmgbench/internal/report"
 	"dmgbench/internal/report/text"
 
 	"golang.org/x/term"
@@ -61,25 +62,24 @@ func wrap(prefix, text string, indent, width int) string {
 // them. Lines are cut at width characters; 0 does not cut, which is for output
 // that is not a terminal.
 func printTable(w io.Writer, rows [][]string, width int) error {
-	var text strings.Builder
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	var aligned, lines strings.Builder
+	table := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		for i, cell := range row {
-			row[i] = strings.NewReplacer("\n", " ", "\t", " ").Replace(printable(cell))
+			row[i] = report.Clean(cell)
 		}
 		fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
 	table.Flush()
-	for line := range strings.Lines(text.String()) {
+	for line := range strings.Lines(aligned.String()) {
 		line = strings.TrimRight(line, " \n")
 		if width > 0 {
 			line = cut(line, width)
 		}
-		if _, err := fmt.Fprintln(w, line); err != nil {
-			return err
-		}
+		lines.WriteString(line + "\n")
 	}
-	return nil
+	_, err := io.WriteString(w, lines.String())
+	return err
 }
 
 // cut shortens text to n characters; an ellipsis marks what was removed.
@@ -136,17 +136,13 @@ func existing(path string) string {
 }
 
 // nonempty are the texts that are not empty.
-func nonempty(parts ...string) []string {
-	return slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" })
-}
+func nonempty(parts ...string) []string { return report.NonEmpty(slices.Clone(parts)) }
 
 // unique are the different texts in the order of their first occurrence,
 // without empty ones.
 func unique(texts []string) (out []string) {
 	for _, text := range nonempty(texts...) {
-		if !slices.Contains(out, text) {
-			out = append(out, text)
-		}
+		out = report.AppendNew(out, text)
 	}
 	return out
 }

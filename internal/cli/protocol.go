@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
 	"dmgbench/internal/units"
 )
 
@@ -59,18 +60,10 @@ func (t *protocol) onlyFolders() bool {
 // image describes the image that cases have unless an axis changes it, "" if
 // the axes determine all of it.
 func (t *protocol) image() string {
-	d, size, bands, place := t.plan.Defaults, "", "", ""
-	if d.Size > 0 {
-		size = d.Size.String()
-	}
-	if d.BandSize > 0 {
-		bands = "bands of " + d.BandSize.String()
-	}
-	if d.Place != "" {
-		place = "at the place “" + d.Place + "”"
-	}
-	return joinNonempty(d.Format, size, strings.TrimPrefix(d.Encryption, "none"), bands,
-		strings.Join(d.Filesystems, ", else "), place)
+	d := t.plan.Defaults
+	return joinNonempty(d.Format, report.TextIf(d.Size > 0, d.Size.String()), strings.TrimPrefix(d.Encryption, "none"),
+		report.TextIf(d.BandSize > 0, "bands of "+d.BandSize.String()), strings.Join(d.Filesystems, ", else "),
+		report.TextIf(d.Place != "", "at the place “"+d.Place+"”"))
 }
 
 // has reports whether the protocol contains a step of one of these kinds.
@@ -165,11 +158,8 @@ func (t *protocol) step(number string, s *plan.Step) {
 	if t.onlyFolders() {
 		text = strings.ReplaceAll(cmp.Or(folderProse[s.Do], text), "the image", "the folder")
 	}
-	if s.Phase != "" {
-		text += " (" + s.Phase + ")"
-	}
-	first, size := utf8.DecodeRuneInString(text)
-	t.text.WriteString(t.item(number, strings.ToUpper(string(first))+text[size:]+end))
+	text += report.TextIf(s.Phase != "", " ("+s.Phase+")")
+	t.text.WriteString(t.item(number, report.Capitalize(text)+end))
 	for i := range s.Steps {
 		t.step(strings.Repeat(" ", len(number))+string(rune('a'+i%26))+". ", &s.Steps[i])
 	}
@@ -181,13 +171,8 @@ func fitText(f plan.Fit) string {
 	of := strings.ReplaceAll(fmt.Sprintf("%s over %s", f.Quantity, f.Along), "_", " ")
 	points := strings.Join(f.Points, ", ")
 	text := strings.TrimSpace(fmt.Sprintf("%s: %s of %s %s", f.Name, models[f.Model], of, points))
-	if len(f.Where) > 0 {
-		text += ", where " + f.Where.Prose()
-	}
-	if len(f.Predict) > 0 {
-		text += "; it predicts " + strings.Join(f.Predict, ", ")
-	}
-	return text
+	return text + report.TextIf(len(f.Where) > 0, ", where "+f.Where.Prose()) +
+		report.TextIf(len(f.Predict) > 0, "; it predicts "+strings.Join(f.Predict, ", "))
 }
 
 // headings are the headings of the columns or rows of a table.

@@ -67,7 +67,7 @@ func (a *app) reportRuns(_ context.Context, dirs []string) error {
 	}
 	err = a.render(p, r, format)
 	if err == nil && format == "text" && out != "" {
-		a.printReportPath(out)
+		fmt.Fprintln(a.stderr, printable(a.reportPath(out)))
 	}
 	return err
 }
@@ -96,7 +96,7 @@ type saveFunc = func(name string, data []byte) error
 
 // saveFiles writes a form of the report that articles need into a folder,
 // replaces files of the same names, and prints their number to w. Names cannot
-// lead out of the folder. The folder above it has to exist. "" saves nothing.
+// lead out of the folder. The folder above it has to exist. "" saves no files.
 func saveFiles(w io.Writer, dir, what string, p *plan.Plan, r *result.Result,
 	files func(*plan.Plan, *result.Result, saveFunc) error,
 ) error {
@@ -175,10 +175,7 @@ func (a *app) exportRuns(_ context.Context, dirs []string) error {
 
 // writeJSON prints a value as indented JSON.
 func (a *app) writeJSON(v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encoding JSON: %w", err)
-	}
-	_, err = a.stdout.Write(append(b, '\n'))
-	return err
+	encoder := json.NewEncoder(a.stdout)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(v)
 }

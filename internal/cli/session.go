@@ -105,13 +105,8 @@ func (a *app) printOutcome(c runner.Config, out runner.Outcome, pr *progress, se
 		by := casesByStatus(r)
 		counts := caseCounts{by[result.Done], by[result.Failed], by[result.Skipped], by[result.Discarded],
 			by[result.NotFinished]}
-		b, err := json.Marshal(answer{r.Run, c.Out, out.Status, counts, out.Message, endOfRounds(r), out.Kept, secret,
-			code})
-		if err != nil {
-			return 0, err
-		}
-		_, err = fmt.Fprintf(a.stdout, "%s\n", b)
-		return code, err
+		return code, json.NewEncoder(a.stdout).Encode(answer{r.Run, c.Out, out.Status, counts, out.Message,
+			endOfRounds(r), out.Kept, secret, code})
 	}
 	// A run that had ended before has no new figures to print.
 	if out.Complete {
@@ -121,31 +116,17 @@ func (a *app) printOutcome(c runner.Config, out runner.Outcome, pr *progress, se
 	}
 	// An error of stdout is returned at the end: what to do next goes to stderr
 	// nevertheless.
-	unprinted := a.render(p, r, "text")
-	if text := endOfRounds(r); text != "" {
-		fmt.Fprintln(a.stderr, printable(text))
-	}
-	fmt.Fprintln(a.stderr, pr.summary(r))
-	a.printReportPath(c.Out)
-	if out.Message != "" {
-		fmt.Fprintln(a.stderr, printable(out.Message))
-	}
-	a.printKept(out.Kept, secret)
-	return code, unprinted
-}
-
-// printKept prints the commands that open kept images, and where their
-// passphrase is.
-func (a *app) printKept(commands []string, secret string) {
-	if len(commands) > 0 {
-		fmt.Fprintln(a.stderr, "The images are kept until dmgbench clean. To open them:")
-	}
-	for _, command := range commands {
-		fmt.Fprintf(a.stderr, "  %s\n", printable(command))
+	err = a.render(p, r, "text")
+	lines := []string{endOfRounds(r), pr.summary(r), a.reportPath(c.Out), out.Message}
+	if len(out.Kept) > 0 {
+		lines = append(lines, "The images are kept until dmgbench clean. To open them:\n  "+
+			strings.Join(out.Kept, "\n  "))
 	}
 	if secret != "" {
-		fmt.Fprintf(a.stderr, "The passphrase of the encrypted images is in %s\n", printable(secret))
+		lines = append(lines, "The passphrase of the encrypted images is in "+secret)
 	}
+	fmt.Fprintln(a.stderr, printable(strings.Join(nonempty(lines...), "\n")))
+	return code, err
 }
 
 // casesByStatus counts the cases of a result; see
@@ -170,13 +151,14 @@ func endOfRounds(r *result.Result) string {
 	return ""
 }
 
-// printReportPath prints where the report of a run is, and the command that
-// prints all of it.
-func (a *app) printReportPath(dir string) {
-	fmt.Fprintf(a.stderr, "report: %s\n", printable(filepath.Join(dir, result.ReportFile)))
+// reportPath is where the report of a run is, and the command that prints all
+// of it.
+func (a *app) reportPath(dir string) string {
+	text := "report: " + filepath.Join(dir, result.ReportFile)
 	if !a.isSet("verbose") {
-		fmt.Fprintf(a.stderr, "all figures: dmgbench report %s --verbose\n", printable(quoted(dir)))
+		text += "\nall figures: dmgbench report " + quoted(dir) + " --verbose"
 	}
+	return text
 }
 
 // withGivenFolder names the run folder in an error and its hint as the user

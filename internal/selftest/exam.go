@@ -145,7 +145,7 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 			return r, fmt.Errorf("study %q: %w", s.ID, x.err)
 		}
 		for k := range s.Promises {
-			s.Promises[k].Where = cmp.Or(s.Promises[k].Where, "nothing was measured")
+			s.Promises[k].Where = cmp.Or(s.Promises[k].Where, "no figure")
 			r.Kept = r.Kept && s.Promises[k].Kept
 		}
 		r.Studies = append(r.Studies, s)

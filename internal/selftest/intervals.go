@@ -251,7 +251,7 @@ func (x *exam) coverSpeeds(name, slow string, n int, g *grid) {
 	}
 }
 
-// autoDesign is a plan whose intervals end its rounds.
+// autoDesign is a plan that ends its rounds by its intervals.
 func autoDesign(precision, limit string) design {
 	return design{Sizes: fewSizes, Sets: 1, Auto: fmt.Sprintf("precision = \"%s%%\"\n%s", precision, limit)}
 }

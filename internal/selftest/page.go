@@ -86,7 +86,7 @@ func columnPixel(k int, columns []string) int {
 	return plotLeft + plotWidth*(2*k+1)/(2*len(columns))
 }
 
-// figurePoints are the points of a row, whose cells are a name and shares such
+// figurePoints are the points of a row: its cells are a name and shares such
 // as "94.8 ± 0.7". Rows are moved apart.
 func figurePoints(row int, cells []string) (points []figurePoint) {
 	pixel := func(percent float64) string {

@@ -39,7 +39,7 @@ type Promise struct {
 	Where string `json:"where"`
 	// The figure that is farthest from keeping it, in Unit
 	Worst float64 `json:"worst"`
-	// Its Monte Carlo standard error; 0 where nothing is drawn
+	// Its Monte Carlo standard error; 0 for figures that are not drawn
 	Error float64 `json:"error"`
 	// Low and High are the bound, in Unit; nil is an open side.
 	Low  *float64 `json:"low,omitempty"`
