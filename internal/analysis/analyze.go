@@ -9,7 +9,7 @@
 //
 // runData indexes the steps of each case (rundata.go). A quantity has one value
 // a round ([plan.Quantities], quantity.go; rates of files under an estimator,
-// files.go), and an operand of a claim has the rounds of its cells (values.go).
+// files.go), and an operand of a claim has the rounds of its cells.
 // A scale averages rounds and tests their centre against a bound (scale.go);
 // what that shows is a finding (finding.go), and findings become verdicts after
 // Holm's correction over the claims of the plan (claims.go). Comparisons,
@@ -54,7 +54,6 @@ func Analyze(p *plan.Plan, r *result.Result, o Options) error {
 		return err
 	}
 	r.Departures = mergeDepartures(r.Departures, s.departures())
-	s.indexDepartures(r.Departures)
 	s.runWarnings()
 	r.Summaries = s.summaries()
 	r.Fits = s.fits()

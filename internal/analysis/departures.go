@@ -205,16 +205,16 @@ func mergeDepartures(known, more []result.Departure) []result.Departure {
 	return out
 }
 
-// indexDepartures notes which deviations concern which case; "" is all cases.
-func (s *runData) indexDepartures(list []result.Departure) {
-	s.departed = map[string][]result.Departure{}
-	for _, d := range list {
-		ids := d.Cases
-		if len(ids) == 0 {
-			ids = []string{""}
-		}
-		for _, id := range ids {
-			s.departed[id] = append(s.departed[id], d)
+// departuresOf are the deviations of all cases and those of one; of "" those of
+// all cases alone.
+func (s *runData) departuresOf(id string) []result.Departure {
+	var all, own []result.Departure
+	for _, d := range s.r.Departures {
+		if len(d.Cases) == 0 {
+			all = append(all, d)
+		} else if slices.Contains(d.Cases, id) {
+			own = append(own, d)
 		}
 	}
+	return append(all, own...)
 }

@@ -28,8 +28,8 @@ var tests map[string]func(judge, plan.Assert) finding
 // tests of tests refer to the table
 func init() {
 	tests = map[string]func(judge, plan.Assert) finding{
-		"ratio":       judge.ratio,
-		"difference":  judge.difference,
+		"ratio":       func(j judge, a plan.Assert) finding { return j.pair(a, judgeRatio) },
+		"difference":  func(j judge, a plan.Assert) finding { return j.pair(a, judgeDifference) },
 		"equal":       judge.equal,
 		"bound":       judge.bound,
 		"order":       judge.order,
@@ -102,16 +102,10 @@ func (j judge) operand(op plan.Operand) operandValue {
 	return j.s.measured(op.Quantity, op.Where, cmp.Or(op.Statistic, j.est), j.strict)
 }
 
-// ratio bounds left / right.
-func (j judge) ratio(a plan.Assert) finding {
+// pair tests left against right.
+func (j judge) pair(a plan.Assert, test func(a, b operandValue, bound plan.Bound) finding) finding {
 	x := j.operandValues(a.Left, a.Right)
-	return judgeRatio(x[0], x[1], a.Bound)
-}
-
-// difference bounds left - right.
-func (j judge) difference(a plan.Assert) finding {
-	x := j.operandValues(a.Left, a.Right)
-	return judgeDifference(x[0], x[1], a.Bound)
+	return test(x[0], x[1], a.Bound)
 }
 
 // equal wants left and right to differ by at most a share of the larger one.

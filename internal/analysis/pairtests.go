@@ -75,8 +75,9 @@ func judgeDifference(a, b operandValue, bound plan.Bound) finding {
 	return t.judge(a, b)
 }
 
-// ratioRounds compares paired rounds through their logarithms, which a value of
-// zero does not have.
+// ratioRounds compares paired rounds through their logarithms. Where a value is
+// zero there is no logarithm: two zeros are equal, and with one zero there is
+// no ratio.
 func ratioRounds(a, b operandValue, bound plan.Bound, phrase wording.Message) finding {
 	x, y := paired(a, b)
 	if len(x) == 0 {
@@ -87,11 +88,37 @@ func ratioRounds(a, b operandValue, bound plan.Bound, phrase wording.Message) fi
 		sc = sc.absolute(a.unit)
 	}
 	for i := range x {
-		if x[i] /= y[i]; !finite(x[i]) || x[i] <= 0 {
-			return weak("not-positive.ratio")
-		}
+		x[i] = divide(x[i], y[i])
+	}
+	switch {
+	case slices.ContainsFunc(x, math.IsNaN) || slices.Min(x) < 0:
+		return weak("not-positive.ratio")
+	case slices.Min(x) == 0 || !finite(x...):
+		return judgeEdge(sc, x, bound, phrase)
 	}
 	return judgeRounds(sc, "1", x, bound, phrase)
+}
+
+// judgeEdge judges ratios when some are zero or infinite: they decide only
+// where all rounds agree.
+func judgeEdge(sc scale, r []float64, bound plan.Bound, phrase wording.Message) finding {
+	f := finding{sampled: true, need: needs(bound), p: 1, per: sc.per, few: len(r) < minRounds}
+	seen := wording.Span{Low: slices.Min(r), High: slices.Max(r), Unit: "1"}
+	f.saw = wording.Say("seen.few", phrase.With(seen), sc.times(len(r)))
+	f.evidence = []wording.Message{f.saw}
+	in := 0
+	for _, v := range r {
+		if holdsAbout(bound, v) || math.IsInf(v, 1) && math.IsInf(bound.High, 1) {
+			in++
+		}
+	}
+	switch in {
+	case len(r):
+		f.dir, f.p = 1, 0
+	case 0:
+		f.dir, f.p = -1, 0
+	}
+	return f
 }
 
 // paired are the values of the rounds that both operands have.
@@ -134,6 +161,7 @@ func judgeEnds(f operandValue, judge func(v float64) finding) finding {
 
 func first(x, _ float64) float64 { return x }
 
+// divide is x / y, of equal finite numbers 1, also of zeros.
 func divide(x, y float64) float64 {
 	switch {
 	case x == y && !math.IsInf(x, 0):

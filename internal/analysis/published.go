@@ -353,7 +353,7 @@ var incomparable = []string{"engine", "filesystem", "scale", "sets", "machine", 
 	"band-size", "cache", "sync", "workers", "files", "size", "encryption", "backend", "place"}
 
 func (s *runData) isComparable(id string) bool {
-	return !slices.ContainsFunc(slices.Concat(s.departed[""], s.departed[id]), func(d result.Departure) bool {
+	return !slices.ContainsFunc(s.departuresOf(id), func(d result.Departure) bool {
 		return slices.Contains(incomparable, d.Kind)
 	})
 }
@@ -383,7 +383,7 @@ func (s *runData) ofAnotherMachine(op plan.Operand) string {
 	}
 	figures, _ := s.figures(op)
 	isOwn := func(p plan.Published) bool { return s.origin(p).Machine == s.p.Source.On.Machine }
-	d, isOther := find(s.departed[""], func(d result.Departure) bool { return d.Kind == "machine" })
+	d, isOther := find(s.departuresOf(""), func(d result.Departure) bool { return d.Kind == "machine" })
 	if !isOther || !slices.ContainsFunc(figures, isOwn) {
 		return ""
 	}

@@ -275,6 +275,6 @@ func TestAPlaceThatIsHereIsOneDepartureAndNotComparable(t *testing.T) {
 		cases: []*caseData{at("a", plan.HereName("usb4")), at("b", "internal"), at("c", plan.HereName("tb3"))}}
 	list := []result.Departure(s.departures())
 	assert.Equal(t, []result.Departure{{Kind: "place", Text: "elsewhere", Cases: []string{"a", "c"}}}, list)
-	s.indexDepartures(list)
+	s.r.Departures = list
 	assert.Equal(t, []bool{false, true, false}, []bool{s.isComparable("a"), s.isComparable("b"), s.isComparable("c")})
 }

@@ -53,7 +53,7 @@ func (s *runData) summary(c cell, q plan.Quantity) (result.Summary, bool) {
 		out.Headline, out.Estimates = scalars(c, q)
 	}
 	out.Published, out.Estimates = s.comparePublished(c, q, out.Headline, out.Estimates)
-	for _, d := range slices.Concat(s.departed[""], s.departed[k.ID]) {
+	for _, d := range s.departuresOf(k.ID) {
 		out.Departures = append(out.Departures, d.Text)
 	}
 	out.BySession = s.bySession(c, q, out.Headline)

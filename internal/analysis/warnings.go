@@ -119,26 +119,25 @@ func addToCase(c *result.Case, k stepKey, x result.Warning) {
 var hostKinds = []string{"battery", "low-power", "thermal", "cpu-quota", "busy", "virtual", "sleep",
 	"translated", "memory-pressure", "network", "image-host", "nearly-full", "swap", "snapshots"}
 
-// hostConditions are the facts of a session's host that weaken its numbers,
-// with what their sentences need.
-var hostConditions = []struct {
-	kind string
-	is   func(h result.Host) (weakens bool, args []any)
-}{
-	{"battery", func(h result.Host) (bool, []any) { return h.Power == "battery", nil }},
-	{"low-power", func(h result.Host) (bool, []any) { return h.LowPower, nil }},
-	{"thermal", func(h result.Host) (bool, []any) { return isHot(h), []any{h.Thermal} }},
-	{"cpu-quota", func(h result.Host) (bool, []any) { return h.CPUQuota > 0, []any{h.CPUQuota} }},
-	{"busy", func(h result.Host) (bool, []any) { return len(h.Busy) > 0, []any{strings.Join(h.Busy, ", ")} }},
-}
-
-func hostWarnings(h result.Host) (out []result.Warning) {
-	for _, c := range hostConditions {
-		if weakens, args := c.is(h); weakens {
-			out = append(out, warn(c.kind, args...))
-		}
+// hostWarnings are the facts of a session's host that weaken its numbers.
+func hostWarnings(h result.Host) []result.Warning {
+	var w warningList
+	if h.Power == "battery" {
+		w.add("battery")
 	}
-	return out
+	if h.LowPower {
+		w.add("low-power")
+	}
+	if isHot(h) {
+		w.add("thermal", h.Thermal)
+	}
+	if h.CPUQuota > 0 {
+		w.add("cpu-quota", h.CPUQuota)
+	}
+	if len(h.Busy) > 0 {
+		w.add("busy", strings.Join(h.Busy, ", "))
+	}
+	return w
 }
 
 // runWarnings adds to the run the warnings of its hosts, sessions and canaries.
@@ -290,17 +289,6 @@ func (s *runData) precisionWarning(w *warningList, sum result.Summary) {
 		return
 	}
 	if half := halfWidth(e); half > want && !math.IsInf(half, 0) {
-		w.add("precision", wording.Percent(half), wording.Percent(want), s.whatNarrows())
+		w.add("precision", wording.Percent(half), wording.Percent(want))
 	}
-}
-
-// whatNarrows names what would narrow an interval.
-func (s *runData) whatNarrows() wording.Message {
-	if a := s.r.Auto; a != nil && len(a.Decisions) > 0 {
-		switch stop := a.Decisions[len(a.Decisions)-1].Stop; stop {
-		case result.StopTime, result.StopWritten, result.StopRounds:
-			return wording.Say("ended-by." + stop)
-		}
-	}
-	return wording.Say("more-rounds")
 }

@@ -26,7 +26,7 @@ var keyed = map[string]struct {
 }
 
 // prefixes are of keys that are put together where they are used.
-var prefixes = []string{"estimators.", "verdict.", "work.", "answer.", "row.", "ended-by.",
+var prefixes = []string{"estimators.", "verdict.", "work.", "answer.", "row.",
 	"system.", "medium.", "ended.", "claimant.", "scope.", "statistic.", "model.", "quantity.", "doubt."}
 
 var verb = regexp.MustCompile(`%(?:\[(\d+)\])?[+.\d]*[a-zA-Z]`)
