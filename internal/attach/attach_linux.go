@@ -14,9 +14,9 @@ import (
 
 // Attach makes a block device of the container and mounts its volume. For a
 // container that is attached already it returns the existing attachment
-// unchanged. Errors: EAGAIN for a container that another process has open or
-// has attached, [ErrNoFileSystem], [ErrNoLoop], [ErrNoFUSE], those of package
-// container. After an error everything is undone.
+// unchanged. Errors: [ErrNoFileSystem], [ErrNoLoop], [ErrNoFUSE], and those of
+// package container, such as [container.ErrInUse] for a container that another
+// process has open or has attached. After an error everything is undone.
 func Attach(ctx context.Context, req Request) (Attached, error) {
 	if !filepath.IsAbs(req.Image) {
 		return Attached{}, fmt.Errorf("attaching %q: the path is not absolute", req.Image)
@@ -171,7 +171,7 @@ func openRaw(r *record) (file *os.File, direct bool, err error) {
 	}
 	err = retryEINTR(func() error { return unix.Flock(int(file.Fd()), lock|unix.LOCK_NB) })
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = inUseError{fmt.Errorf("locking %q: %w", r.Image, container.ErrInUse)}
+		err = fmt.Errorf("locking %q: %w", r.Image, container.ErrInUse)
 	}
 	if id, e := identity(r.Image); err == nil && (e != nil || id != r.ID) {
 		err = fmt.Errorf("opening %q: it was replaced by something else", r.Image)

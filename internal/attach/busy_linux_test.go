@@ -56,7 +56,7 @@ func TestBusy(t *testing.T) {
 			if test.format == container.UDRW {
 				// The loop device, and the lock that it holds, end with the process.
 				_, err = Attach(t.Context(), Request{Image: path})
-				require.ErrorIs(t, err, unix.EAGAIN)
+				require.ErrorIs(t, err, container.ErrInUse)
 				end()
 				require.NoError(t, waitUntil(t.Context(), helperTimeout, func() bool { return !anyLoopOf(path) }))
 			}
@@ -127,7 +127,7 @@ func TestLocked(t *testing.T) {
 			image, err := container.Open(dir, filepath.Base(path), container.OpenOptions{})
 			require.NoError(t, err)
 			_, err = Attach(t.Context(), Request{Image: path})
-			require.ErrorIs(t, err, unix.EAGAIN)
+			require.ErrorIs(t, err, container.ErrInUse)
 			require.NoError(t, image.Close())
 			list, err := List(t.Context())
 			require.NoError(t, err)

@@ -111,19 +111,6 @@ func (d *deviceFS) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.Attr
 	return d.attr(in.NodeId, &out.Attr)
 }
 
-// SetAttr lets times be set and forgets them; a device has one size.
-func (d *deviceFS) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
-	if size, ok := in.GetSize(); ok {
-		if n := d.node(in.NodeId); n == nil || int64(size) != n.dev.Size() {
-			return fuse.EPERM
-		}
-	}
-	if in.Valid&(fuse.FATTR_MODE|fuse.FATTR_UID|fuse.FATTR_GID) != 0 {
-		return fuse.EPERM
-	}
-	return d.attr(in.NodeId, &out.Attr)
-}
-
 func (d *deviceFS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, _ *fuse.OpenOut) fuse.Status {
 	if in.NodeId != fuse.FUSE_ROOT_ID {
 		return fuse.ENOTDIR

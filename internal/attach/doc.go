@@ -16,7 +16,7 @@
 // is started, and reach it through a pipe.
 //
 // The state of attachments is in the runtime folder (see [RuntimeDir]), one
-// JSON file each, all under one lock; it is compared with the kernel before
+// file each, all under one lock; it is compared with the kernel before
 // anything is done to a device. A serving process that died is noticed by the
 // next call of [List], [Attach] or [Detach], and its device and mounts are
 // removed.

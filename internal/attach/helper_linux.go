@@ -46,8 +46,7 @@ func HelperMain([]string) int {
 	clear(secret)
 	if err != nil {
 		reply.Error = err.Error()
-		reply.InUse = errors.Is(err, container.ErrInUse)
-		reply.NoFUSE = errors.Is(err, ErrNoFUSE)
+		reply.Kind = slices.IndexFunc(replyKinds, func(kind error) bool { return errors.Is(err, kind) })
 	}
 	// The process that started this one may be dead; then the image would stay
 	// served for ever.
@@ -307,12 +306,14 @@ type serveRequest struct {
 	UID, GID uint32    // of the files of a volume
 }
 
+// replyKinds are the errors that callers of the parent process branch on.
+var replyKinds = []error{container.ErrInUse, ErrNoFUSE}
+
 // serveReply is what the process writes once to descriptor 4, when it serves or
 // has failed.
 type serveReply struct {
 	Error    string // verbatim; empty: it serves
-	InUse    bool   // the error is that another process has the container open
-	NoFUSE   bool   // the error is that the system has no FUSE
+	Kind     int    // of the error: an index in replyKinds, -1 for others
 	ReadOnly bool   // it could only be opened for reading
 	Warnings []string
 }
@@ -325,12 +326,6 @@ const helperTimeout = 60 * time.Second
 // that does not dispatch to HelperMain, such as a test program of another
 // package, would otherwise do its own work there, and start the next process.
 const helperMark = "DMGBENCH_ATTACH_HELPER"
-
-// inUseError marks an error as that of a container which another process has
-// open.
-type inUseError struct{ error }
-
-func (e inUseError) Unwrap() error { return unix.EAGAIN }
 
 // spawn starts the process that serves an image in a session of its own, and
 // waits until it serves.
@@ -435,11 +430,8 @@ func handshake(
 		return reply, err
 	}
 	err = errors.New(strings.TrimSpace(reply.Error))
-	if reply.InUse {
-		err = inUseError{err}
-	}
-	if reply.NoFUSE {
-		err = fmt.Errorf("%w%.0w", err, ErrNoFUSE)
+	if reply.Kind >= 0 && reply.Kind < len(replyKinds) {
+		err = fmt.Errorf("%w%.0w", err, replyKinds[reply.Kind])
 	}
 	return reply, err
 }

@@ -160,8 +160,8 @@ func hasFile(n int) bool {
 
 // loopSequence is the number of the present use of a loop device, 0 where the
 // kernel gives none.
-func loopSequence(n int) int64 {
-	seq, _ := readNumber(sysfs(n, "diskseq"))
+func loopSequence(n int) (seq int64) {
+	_ = scanFile(sysfs(n, "diskseq"), "%d", &seq)
 	return seq
 }
 
@@ -261,14 +261,15 @@ func loopParts(n int) ([]part, error) {
 		if err != nil {
 			continue
 		}
-		start, err1 := readNumber(filepath.Join(dir, "start"))
-		size, err2 := readNumber(filepath.Join(dir, "size"))
-		dev, err3 := readDev(filepath.Join(dir, "dev"))
-		p := part{index: index, path: "/dev/" + name, dev: dev, offset: start * 512, size: size * 512}
-		if err := errors.Join(err1, err2, err3); err != nil {
-			return nil, fmt.Errorf("reading partition %q: %w", p.path, err)
+		var start, size int64
+		var major, minor uint32
+		err = errors.Join(scanFile(dir+"/start", "%d", &start), scanFile(dir+"/size", "%d", &size),
+			scanFile(dir+"/dev", "%d:%d", &major, &minor))
+		if err != nil {
+			return nil, fmt.Errorf("reading partition %q: %w", dir, err)
 		}
-		if err := ensureNode(p.path, dev); err != nil {
+		p := part{index, "/dev/" + name, unix.Mkdev(major, minor), start * 512, size * 512}
+		if err := ensureNode(p.path, p.dev); err != nil {
 			return nil, err
 		}
 		list = append(list, p)
@@ -277,25 +278,13 @@ func loopParts(n int) ([]part, error) {
 	return list, nil
 }
 
-// readNumber reads a file of sysfs with one decimal number.
-func readNumber(path string) (int64, error) {
+// scanFile reads a file of sysfs as fmt.Sscanf does.
+func scanFile(path, format string, values ...any) error {
 	b, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
+	if err == nil {
+		_, err = fmt.Sscanf(string(b), format, values...)
 	}
-	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
-}
-
-// readDev reads a file of sysfs with a device number, as in "7:0".
-func readDev(path string) (uint64, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
-	major, minor, _ := strings.Cut(strings.TrimSpace(string(b)), ":")
-	a, err1 := strconv.ParseUint(major, 10, 32)
-	c, err2 := strconv.ParseUint(minor, 10, 32)
-	return unix.Mkdev(uint32(a), uint32(c)), errors.Join(err1, err2)
+	return err
 }
 
 // blkpgPartition is struct blkpg_partition of <linux/blkpg.h>.

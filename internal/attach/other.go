@@ -10,10 +10,9 @@ import (
 	"runtime"
 )
 
-// refuse is the error of all that needs Linux.
-func refuse(doing string) error {
-	return fmt.Errorf("%s on %s: %w: use the system's own hdiutil", doing, runtime.GOOS, errors.ErrUnsupported)
-}
+// errElsewhere is the error of all that needs Linux.
+var errElsewhere = fmt.Errorf("attaching and mounting images on %s: %w: use the system's own hdiutil", runtime.GOOS,
+	errors.ErrUnsupported)
 
 // RuntimeDir is empty: images are not attached here.
 func RuntimeDir() string { return "" }
@@ -25,43 +24,35 @@ func DefaultMountRoot() string { return "" }
 func Loops() bool { return false }
 
 // Attach refuses.
-func Attach(context.Context, Request) (Attached, error) {
-	return Attached{}, refuse("attaching an image")
-}
+func Attach(context.Context, Request) (Attached, error) { return Attached{}, errElsewhere }
 
 // Detach refuses.
-func Detach(context.Context, Attached, bool) (Lost, error) {
-	return nil, refuse("detaching an image")
-}
+func Detach(context.Context, Attached, bool) (Lost, error) { return nil, errElsewhere }
 
 // List returns an empty list.
 func List(context.Context) ([]Attached, error) { return nil, nil }
 
 // Mount refuses.
-func Mount(context.Context, Attached, Request) (Attached, error) {
-	return Attached{}, refuse("mounting a volume")
-}
+func Mount(context.Context, Attached, Request) (Attached, error) { return Attached{}, errElsewhere }
 
 // Unmount refuses.
-func Unmount(context.Context, Attached, bool) error { return refuse("unmounting a volume") }
+func Unmount(context.Context, Attached, bool) error { return errElsewhere }
 
 // Trim refuses.
-func Trim(context.Context, string) (int64, error) { return 0, refuse("trimming a volume") }
+func Trim(context.Context, string) (int64, error) { return 0, errElsewhere }
 
 // Make refuses.
-func Make(context.Context, string, string, string) error {
-	return refuse("making a file system")
-}
+func Make(context.Context, string, string, string) error { return errElsewhere }
 
 // Grow refuses.
-func Grow(context.Context, Attached) error { return refuse("growing a file system") }
+func Grow(context.Context, Attached) error { return errElsewhere }
 
 // CanGrow refuses.
-func CanGrow(string) error { return refuse("growing a file system") }
+func CanGrow(string) error { return errElsewhere }
 
 // HelperMain refuses.
 func HelperMain([]string) int {
-	fmt.Fprintln(os.Stderr, refuse("serving an image"))
+	fmt.Fprintln(os.Stderr, errElsewhere)
 	return 1
 }
 

@@ -47,11 +47,10 @@ func (v *Volume) commit(want uint64) error {
 	}
 	if err != nil {
 		v.pending = append(freed, v.pending...)
-		v.fat.remark(space)
-		v.alloc.remark(space)
+		v.fat.markAll()
+		v.alloc.markAll()
 		for d := range v.dirs {
-			d.remark(movedIn)
-			d.remark(entries)
+			d.markAll()
 		}
 		return err
 	}
@@ -190,16 +189,5 @@ func (p *paged) take(chunks []chunk) []chunk {
 	return chunks
 }
 
-// remark makes the pages that a failed write took dirty again; chunks that are
-// not of this metadata do not matter.
-func (p *paged) remark(chunks []chunk) {
-	for off := 0; off < len(p.data); off += p.page {
-		at := p.at(int64(off))
-		for _, c := range chunks {
-			if at >= c.off && at < c.off+int64(len(c.data)) {
-				p.mark(off, 1)
-				break
-			}
-		}
-	}
-}
+// markAll makes all pages dirty, after a write of some failed.
+func (p *paged) markAll() { p.mark(0, len(p.data)) }

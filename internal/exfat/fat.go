@@ -128,11 +128,11 @@ func (f *fat) take(chunks []chunk) []chunk {
 	return chunks
 }
 
-// remark marks the pages dirty again that a failed write took.
-func (f *fat) remark(chunks []chunk) {
+// markAll makes all loaded pages dirty.
+func (f *fat) markAll() {
 	for _, p := range f.chunks {
 		if p != nil {
-			p.remark(chunks)
+			p.markAll()
 		}
 	}
 }

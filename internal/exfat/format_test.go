@@ -81,3 +81,11 @@ func TestFormatRefuses(t *testing.T) {
 		assert.ErrorContains(t, Format(blockdevtest.NewMem(c.size), c.o), "formatting volume: ", name)
 	}
 }
+
+// TestCutLabel: a name is shortened to be a label, never inside a character.
+func TestCutLabel(t *testing.T) {
+	for name, want := range map[string]string{"short": "short", "longer-than-eleven": "longer-than", "1234567890😀": "1234567890",
+		"123456789😀x": "123456789😀", "12345678901": "12345678901"} {
+		assert.Equal(t, want, CutLabel(name))
+	}
+}

@@ -48,6 +48,18 @@ func checkName(units []uint16) error {
 	return nil
 }
 
+// CutLabel returns the start of a name, whole characters of it, that fits as the
+// label of a volume.
+func CutLabel(name string) string {
+	units := 0
+	for i, r := range name {
+		if units += len(utf16.Encode([]rune{r})); units > labelMax {
+			return name[:i]
+		}
+	}
+	return name
+}
+
 // unitBytes are UTF-16 units as they are on the disk.
 func unitBytes(units []uint16) []byte {
 	b := make([]byte, 0, 2*len(units))

@@ -168,7 +168,7 @@ func (v *Volume) setClusters(next geometry) (err error) {
 	v.fat = newFAT(v.dev, &v.g)
 	v.setBitmap(bits[:units.RoundUp(need, 8)])
 	v.alloc.clearBeyond()
-	v.alloc.mark(0, len(v.alloc.data))
+	v.alloc.markAll()
 	if err := v.writeNow(v.alloc); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (v *Volume) checkpoint() (restore func()) {
 		v.g.Sectors, v.g.Clusters, v.bmExtent, v.fat, v.alloc = g.Sectors, g.Clusters, extents, fat, alloc
 		copy(v.bitmapEntry(), named)
 		v.root.mark(v.bmEntry*entryLen, entryLen)
-		v.alloc.mark(0, len(v.alloc.data))
+		v.alloc.markAll()
 		v.changed()
 	}
 }
@@ -215,19 +215,18 @@ func (v *Volume) nameBitmap(size int64) {
 // metadata is anything that remembers which of its pages the device lacks.
 type metadata interface {
 	take(chunks []chunk) []chunk
-	remark(chunks []chunk)
+	markAll()
 }
 
 // writeNow writes the dirty pages of m and flushes the device. They stay dirty
 // if that fails.
 func (v *Volume) writeNow(m metadata) error {
-	chunks := m.take(nil)
-	err := writeChunks(v.dev, chunks)
+	err := writeChunks(v.dev, m.take(nil))
 	if err == nil {
 		err = v.dev.Flush()
 	}
 	if err != nil {
-		m.remark(chunks)
+		m.markAll()
 	}
 	return err
 }

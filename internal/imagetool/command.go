@@ -65,8 +65,9 @@ type Env struct {
 const HelperVerb = attach.HelperVerb
 
 // Attacher has the functions of package attach that need privileges; tests
-// replace them. Errors wrap EBUSY for what is in use, EAGAIN for an image that
-// another process has open, and [attach.ErrNoFileSystem].
+// replace them. Errors wrap EBUSY for what is in use, package container's
+// ErrInUse for an image that another process has open, and
+// [attach.ErrNoFileSystem].
 type Attacher struct {
 	Attach      func(ctx context.Context, r attach.Request) (attach.Attached, error)
 	Detach      func(ctx context.Context, a attach.Attached, force bool) (attach.Lost, error)

@@ -9,7 +9,6 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"dmgbench/internal/attach"
@@ -128,10 +127,8 @@ func (c *call) imageFormat(operand string, name formatNamer) (image.Format, erro
 	return image.Formats[0], nil
 }
 
-// Longest labels of volumes. Package attach cuts those that are longer than
-// labelLimits, in bytes; maxExFATLabel is in UTF-16 units.
-const maxExFATLabel = 11
-
+// labelLimits are the longest labels of volumes, in bytes. Package attach cuts
+// those that are longer; of ExFAT they are errors.
 var labelLimits = map[string]int{"ext4": 16, "xfs": 12, "btrfs": 255, "FAT32": 11}
 
 // chooseContents chooses the file system and the label of the volume.
@@ -158,7 +155,8 @@ func (c *call) chooseContents(b *newImage) (err error) {
 	case c.has("volname") || c.has("volumename"):
 		b.label = cmp.Or(c.value("volname"), c.value("volumename"))
 	case len(b.folders) == 1:
-		b.label = folderLabel(b.folders[0])
+		// as Apple's tools name it
+		b.label = exfat.CutLabel(strings.ToValidUTF8(filepath.Base(b.folders[0]), "_"))
 	case c.tool == "diskutil":
 		b.label = "Untitled"
 	default:
@@ -186,7 +184,7 @@ func (c *call) makeImage(b newImage, operand string) (path string, err error) {
 			return "", err
 		}
 		defer t.close()
-		t.lost.warn(c)
+		c.warnOfLosses(t)
 		b.size = cmp.Or(b.size, t.imageSize(b.bare))
 	}
 	c.newProgress(0)
@@ -308,9 +306,6 @@ func (c *call) formatExFAT(part blockdev.Device, label string) error {
 	if !utf8.ValidString(label) {
 		return refuse("the name %q is not valid UTF-8", label)
 	}
-	if n := utf16Len(label); n > maxExFATLabel {
-		return refuse("the name %q is too long for %s: %d UTF-16 units, at most %d", label, ours, n, maxExFATLabel)
-	}
 	var serial [4]byte
 	if _, err := io.ReadFull(c.env.Random, serial[:]); err != nil {
 		return err
@@ -321,9 +316,6 @@ func (c *call) formatExFAT(part blockdev.Device, label string) error {
 	}
 	return exfat.Format(part, o)
 }
-
-// utf16Len is the length of a name in UTF-16 units.
-func utf16Len(s string) int { return len(utf16.Encode([]rune(s))) }
 
 // withDevice attaches an image without mounting it, calls f, and detaches it.
 // It is for programs of the host that need a device. doing describes the work
@@ -340,16 +332,4 @@ func (c *call) withDevice(r attach.Request, doing string, f func(a attach.Attach
 		}
 	}()
 	return f(a)
-}
-
-// folderLabel is the start of a folder's name that fits as the label of a
-// volume. Apple's tools name the volume after the folder too.
-func folderLabel(folder string) string {
-	name, fits := strings.ToValidUTF8(filepath.Base(folder), "_"), 0
-	for i, r := range name {
-		if end := i + len(string(r)); utf16Len(name[:end]) <= maxExFATLabel {
-			fits = end
-		}
-	}
-	return name[:fits]
 }

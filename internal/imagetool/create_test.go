@@ -71,7 +71,7 @@ func TestCreateRefuses(t *testing.T) {
 		{"file system JHFS+ cannot be made", "create -size 1m -fs JHFS+ a"},
 		{"file system zfs cannot be made", "create -size 1m -fs zfs a"},
 		{`the name "a\xff" is not valid UTF-8`, "create -size 8m -fs ExFAT -volname a\xff a"},
-		{`the name "twelve-chars" is too long for ExFAT`, "create -size 8m -fs ExFAT -volname twelve-chars a"},
+		{`label "twelve-chars" has 12 UTF-16 units`, "create -size 8m -fs ExFAT -volname twelve-chars a"},
 		{"image key sparse-band-size is for sparse bundles", "create -size 1m -imagekey sparse-band-size=2048 a"},
 		{`sparse-band-size "2047": want 2048 to 16777216`, "create -size 1m -imagekey sparse-band-size=2047 a.sparsebundle"},
 		{"image key zlib-level is for UDZO; this is UDSB", "create -size 1m -imagekey zlib-level=9 a.sparsebundle"},
@@ -210,11 +210,4 @@ func TestCreateFromFolders(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(m.path("src/fifo"), 0o600))
 	m.refused(1, "neither a file nor a folder", "create -srcfolder src -format UDRW c")
 	assert.Empty(t, m.leftovers())
-}
-
-// TestFolderNamesAsLabels: a folder's name is shortened and mended to be a label.
-func TestFolderNamesAsLabels(t *testing.T) {
-	for name, want := range map[string]string{"short": "short", "longer-than-eleven": "longer-than", "b\xffad": "b_ad", "x/12345678901": "12345678901"} {
-		assert.Equal(t, want, folderLabel(name))
-	}
 }

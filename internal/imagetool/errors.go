@@ -186,7 +186,8 @@ func (c *call) reportError(err error) int {
 	detail := err.Error()
 	if errno == syscall.ENOENT && len(c.operands) > 0 { // Apple's message names no file: it is about the first operand
 		path, _ := c.absolute(c.operands[0])
-		complete = !c.verb.extension && (!strings.Contains(detail, "/") || strings.Contains(detail, strconv.Quote(path)))
+		about := !strings.Contains(detail, "/") || strings.Contains(detail, strconv.Quote(path))
+		complete = about && !c.verb.Extension
 	}
 	name, status := c.verbName(), 1
 	switch {

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// support is what an option does here.
-type support int
+// support is what an option does here, as verbs.txt names it.
+type support string
 
 // The kinds of support.
 const (
-	works   support = iota
-	ignored         // accepted without effect; help has the reason
-	refused         // an option of Apple's tool that this one does not support; help has the reason
+	works   support = "option"
+	ignored support = "ignored" // accepted without effect; help has the reason
+	refused support = "refused" // an option of Apple's tool that this one does not support; help has the reason
 )
 
 // option is one option of a verb: one entry of a line of verbs.txt.
@@ -29,9 +29,9 @@ type option struct {
 	values []string
 	// optional means that the value may be left out: see isValue.
 	optional bool
-	// help is what the option does, or why it is ignored or refused.
-	help    string
-	support support
+	// Help is what the option does, or why it is ignored or refused.
+	Help    string
+	Support support
 }
 
 // key is the name of an option in this program: its first name in small letters
@@ -45,25 +45,25 @@ func keyOf(name string) string { return strings.ToLower(strings.ReplaceAll(name,
 // verb is one verb of one tool: one block of verbs.txt.
 type verb struct {
 	tool string
-	// name may have several words, such as "image create blank"; also are other
+	// Name may have several words, such as "image create blank"; Also are other
 	// names of the verb.
-	name string
-	also []string
-	// short is what the verb does, in a line of the list of verbs.
-	short string
+	Name string
+	Also []string
+	// Short is what the verb does, in a line of the list of verbs.
+	Short string
 	// operands are shown in the usage; min and max of them are accepted.
 	operands string
 	min, max int
-	options  []option
+	Options  []option
 	// needs is what has to be given, with the options that give it: "size:
 	// -size or -sectors".
 	needs []string
 	// excludes are options that exclude each other, separated by blanks.
 	excludes []string
-	// notes follow the options in the help and on the manual page.
-	notes string
-	// extension means that Apple's tool does not have the verb.
-	extension bool
+	// Notes follow the options in the help and on the manual page.
+	Notes string
+	// Extension means that Apple's tool does not have the verb.
+	Extension bool
 	run       func(*call) error
 }
 
@@ -99,45 +99,46 @@ func init() {
 		parseBlock(strings.Split(strings.TrimSpace(block), "\n"))
 	}
 	for _, v := range verbs {
-		v.options = append(v.options, groups[v.tool]...)
+		v.Options = append(v.Options, groups[v.tool]...)
 	}
 }
 
-// lineParsers take over the lines of a block, by their first word; verbs.txt
-// describes them.
-var lineParsers = map[string]func(v *verb, rest string){
-	"verb":      (*verb).parseNames,
-	"group":     func(v *verb, rest string) { v.name = rest },
-	"short":     func(v *verb, rest string) { v.short = rest },
-	"notes":     func(v *verb, rest string) { v.notes = rest },
-	"needs":     func(v *verb, rest string) { v.needs = append(v.needs, rest) },
-	"excludes":  func(v *verb, rest string) { v.excludes = append(v.excludes, rest) },
-	"extension": func(v *verb, _ string) { v.extension = true },
-	"option":    func(v *verb, rest string) { v.parseOptions(works, rest) },
-	"ignored":   func(v *verb, rest string) { v.parseOptions(ignored, rest) },
-	"refused":   func(v *verb, rest string) { v.parseOptions(refused, rest) },
-	"use": func(v *verb, rest string) {
-		for name := range strings.FieldsSeq(rest) {
-			v.options = append(v.options, groups[name]...)
-		}
-	},
-}
-
-// parseBlock reads a verb, or a group of options, which has no tool.
+// parseBlock reads a verb, or a group of options, which has no tool; verbs.txt
+// describes the lines.
 func parseBlock(lines []string) {
 	v := &verb{}
 	for _, line := range lines {
-		word, rest, _ := strings.Cut(line, " ")
-		if parse, ok := lineParsers[word]; ok {
-			parse(v, rest)
-		} else if !strings.HasPrefix(word, "#") {
-			panic(fmt.Sprintf("verbs.txt: unknown line %q", line))
+		switch word, rest, _ := strings.Cut(line, " "); word {
+		case "verb":
+			v.parseNames(rest)
+		case "group":
+			v.Name = rest
+		case "short":
+			v.Short = rest
+		case "notes":
+			v.Notes = rest
+		case "needs":
+			v.needs = append(v.needs, rest)
+		case "excludes":
+			v.excludes = append(v.excludes, rest)
+		case "extension":
+			v.Extension = true
+		case string(works), string(ignored), string(refused):
+			v.parseOptions(support(word), rest)
+		case "use":
+			for name := range strings.FieldsSeq(rest) {
+				v.Options = append(v.Options, groups[name]...)
+			}
+		default:
+			if !strings.HasPrefix(word, "#") {
+				panic(fmt.Sprintf("verbs.txt: unknown line %q", line))
+			}
 		}
 	}
 	if v.tool != "" {
 		verbs = append(verbs, v)
 	} else {
-		groups[v.name] = v.options
+		groups[v.Name] = v.Options
 	}
 }
 
@@ -147,8 +148,8 @@ func (v *verb) parseNames(text string) {
 	names, operands, _ := strings.Cut(text, ":")
 	v.tool, names, _ = strings.Cut(names, " ")
 	list := strings.Split(names, ", ")
-	v.name, v.also, v.operands = list[0], list[1:], strings.TrimSpace(operands)
-	v.run = handlers[v.tool+" "+v.name]
+	v.Name, v.Also, v.operands = list[0], list[1:], strings.TrimSpace(operands)
+	v.run = handlers[v.tool+" "+v.Name]
 	v.max = len(strings.Fields(operands))
 	v.min = v.max - strings.Count(operands, "[")
 	if strings.Contains(operands, "...") {
@@ -160,7 +161,7 @@ func (v *verb) parseNames(text string) {
 func (v *verb) parseOptions(kind support, line string) {
 	names, help, _ := strings.Cut(line, ": ")
 	for text := range strings.SplitSeq(names, "; ") {
-		o := option{help: help, support: kind}
+		o := option{Help: help, Support: kind}
 		for word := range strings.FieldsSeq(text) {
 			if strings.HasPrefix(word, "-") {
 				o.names = append(o.names, strings.TrimSuffix(word, ","))
@@ -174,14 +175,14 @@ func (v *verb) parseOptions(kind support, line string) {
 				o.values = strings.Split(values, "|")
 			}
 		}
-		v.options = append(v.options, o)
+		v.Options = append(v.Options, o)
 	}
 }
 
 // option returns the option of a name. hdiutil ignores case: munki, for one,
 // writes -mountRandom.
 func (v *verb) option(word string) (option, bool) {
-	i := slices.IndexFunc(v.options, func(o option) bool {
+	i := slices.IndexFunc(v.Options, func(o option) bool {
 		return slices.ContainsFunc(o.names, func(name string) bool {
 			return name == word || v.tool == "hdiutil" && strings.EqualFold(name, word)
 		})
@@ -189,13 +190,13 @@ func (v *verb) option(word string) (option, bool) {
 	if i < 0 {
 		return option{}, false
 	}
-	return v.options[i], true
+	return v.Options[i], true
 }
 
 // optionName is the name of an option in this tool, by its key; "" if the verb
 // does not have it.
 func (v *verb) optionName(key string) string {
-	for _, o := range v.options {
+	for _, o := range v.Options {
 		if o.key() == key {
 			return o.names[0]
 		}
@@ -208,7 +209,7 @@ func (v *verb) optionName(key string) string {
 // they stay in front.
 func findVerb(tool string, args []string) (*verb, []string) {
 	for _, v := range verbs {
-		for _, name := range append([]string{v.name}, v.also...) {
+		for _, name := range append([]string{v.Name}, v.Also...) {
 			if rest, ok := cutWords(strings.Fields(name), args); ok && v.tool == tool {
 				return v, rest
 			}
@@ -254,7 +255,7 @@ func (c *call) parse(args []string) error {
 		return c.unknownVerb(args)
 	}
 	if c.verb = v; slices.ContainsFunc(rest, c.isHelp) {
-		c.verb = &verb{tool: v.tool, name: v.name, run: func(c *call) error {
+		c.verb = &verb{tool: v.tool, Name: v.Name, run: func(c *call) error {
 			_, err := io.WriteString(c.out, c.helpText(v))
 			return err
 		}}
@@ -302,8 +303,8 @@ func (c *call) parseOptions(args []string) error {
 		switch {
 		case !ok:
 			return misused("unrecognized option `%s'", word)
-		case o.support == refused:
-			return refuse("option %s: %s", word, o.help)
+		case o.Support == refused:
+			return refuse("option %s: %s", word, o.Help)
 		case o.arg == "" && joined:
 			return misused("option %s takes no value", word)
 		case o.arg == "" || joined || o.optional && (len(args) == 0 || !o.isValue(args[0])): // no value follows
@@ -366,10 +367,10 @@ func (c *call) unknownVerb(args []string) error {
 	c.verb = &verb{tool: c.tool}
 	switch {
 	case c.isHelp(args[0]), args[0] == "-h":
-		c.verb = &verb{tool: c.tool, name: "help", run: (*call).help}
+		c.verb = &verb{tool: c.tool, Name: "help", run: (*call).help}
 		return nil
 	case c.tool == "hdiutil" && slices.Contains(unsupportedVerbs, args[0]):
-		c.verb.name = args[0]
+		c.verb.Name = args[0]
 		return refuse("the verb %s of Apple's hdiutil is not supported", args[0])
 	case c.tool == "diskutil":
 		return misused("did not recognize verb %q", strings.Join(args[:min(2, len(args))], " "))

@@ -17,27 +17,27 @@ func TestTable(t *testing.T) {
 	page := manualPage()
 	seen := map[string]bool{}
 	for _, v := range verbs {
-		require.NotNil(t, v.run, v.name)
-		for _, n := range append([]string{v.name}, v.also...) {
+		require.NotNil(t, v.run, v.Name)
+		for _, n := range append([]string{v.Name}, v.Also...) {
 			assert.False(t, seen[v.tool+" "+n], "%s twice", n)
 			seen[v.tool+" "+n] = true
 		}
-		assert.NotEmpty(t, v.short, v.name)
-		assert.GreaterOrEqual(t, v.max, v.min, v.name)
-		assert.GreaterOrEqual(t, len(strings.Fields(v.operands)), v.min, v.name)
-		assert.Contains(t, page, Roff(v.usage()), "manual page")
+		assert.NotEmpty(t, v.Short, v.Name)
+		assert.GreaterOrEqual(t, v.max, v.min, v.Name)
+		assert.GreaterOrEqual(t, len(strings.Fields(v.operands)), v.min, v.Name)
+		assert.Contains(t, page, Roff(v.Usage()), "manual page")
 		help := (&call{env: Env{}.withDefaults()}).helpText(v)
 		words := map[string]bool{}
-		for _, o := range v.options {
+		for _, o := range v.Options {
 			for _, w := range o.names {
 				assert.True(t, strings.HasPrefix(w, "-"), w)
-				assert.False(t, words[w], "%s: %s twice", v.name, w)
+				assert.False(t, words[w], "%s: %s twice", v.Name, w)
 				words[w] = true
-				assert.Contains(t, page, Roff(w), "manual page, %s", v.name)
-				assert.Equal(t, o.support != refused, strings.Contains(help, "\t"+w) || strings.Contains(help, ", "+w), "help of %s: %s", v.name, w)
+				assert.Contains(t, page, Roff(w), "manual page, %s", v.Name)
+				assert.Equal(t, o.Support != refused, strings.Contains(help, "\t"+w) || strings.Contains(help, ", "+w), "help of %s: %s", v.Name, w)
 			}
-			assert.NotEmpty(t, o.help, "%s %s", v.name, o.names[0])
-			assert.False(t, strings.HasSuffix(o.help, "."), "%s %s ends in a full stop", v.name, o.names[0])
+			assert.NotEmpty(t, o.Help, "%s %s", v.Name, o.names[0])
+			assert.False(t, strings.HasSuffix(o.Help, "."), "%s %s ends in a full stop", v.Name, o.names[0])
 		}
 	}
 	for _, v := range unsupportedVerbs {
@@ -54,9 +54,9 @@ func TestTable(t *testing.T) {
 // TestEveryOption: each option of each verb is accepted, ignored or refused as the table says, before and behind operands.
 func TestEveryOption(t *testing.T) {
 	for _, v := range verbs {
-		words := strings.Fields(v.name)
+		words := strings.Fields(v.Name)
 		operands := slices.Repeat([]string{"x"}, v.min)
-		for _, o := range v.options {
+		for _, o := range v.Options {
 			for _, name := range o.names {
 				option := []string{name}
 				if o.arg != "" && !o.optional {
@@ -69,7 +69,7 @@ func TestEveryOption(t *testing.T) {
 				for _, line := range [][]string{slices.Concat(words, option, operands), slices.Concat(words, operands, option)} {
 					c := &call{env: Env{}.withDefaults(), tool: v.tool, out: io.Discard, err: io.Discard}
 					err := c.parse(line)
-					if o.support == refused {
+					if o.Support == refused {
 						var r *refusal
 						require.ErrorAs(t, err, &r, "%v", line)
 						continue

@@ -1,24 +1,25 @@
 package imagetool
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"text/template"
 )
 
-// usage is the line of the synopsis.
-func (v *verb) usage() string {
-	line := v.tool + " " + v.name
-	if slices.ContainsFunc(v.options, func(o option) bool { return o.support == works }) {
+// Usage is the line of the synopsis.
+func (v *verb) Usage() string {
+	line := v.tool + " " + v.Name
+	if slices.ContainsFunc(v.Options, func(o option) bool { return o.Support == works }) {
 		line += " [options]"
 	}
 	return strings.TrimSpace(line + " " + v.operands)
 }
 
-// usage is the option with its names and its value.
-func (o option) usage() string {
+// Usage is the option with its names and its value.
+func (o option) Usage() string {
 	arg := o.arg
 	if o.values != nil {
 		arg = strings.Join(o.values, "|")
@@ -31,59 +32,61 @@ func (o option) usage() string {
 
 // usageText is the message about arguments that were not understood.
 func (c *call) usageText(problem string) string {
-	if c.verb == nil || c.verb.name == "" {
+	if c.verb == nil || c.verb.Name == "" {
 		names, _ := c.listVerbs()
 		return fmt.Sprintf("%s: %s\nUsage: %s <verb> <options>\n<verb> is one of: %s\nSee \"%s help\".\n",
 			c.tool, problem, c.tool, strings.Join(names, ", "), c.tool)
 	}
 	help := map[string]string{"hdiutil": "-help", "diskutil": "--help"}[c.tool]
 	return fmt.Sprintf("%s: %s: %s\nUsage: %s\nSee \"%s %s %s\".\n",
-		c.tool, c.verb.name, problem, c.verb.usage(), c.tool, c.verb.name, help)
+		c.tool, c.verb.Name, problem, c.verb.Usage(), c.tool, c.verb.Name, help)
 }
 
 // listVerbs returns the names of the tool's verbs, and a line about each.
 func (c *call) listVerbs() (names []string, lines string) {
 	for _, v := range verbs {
 		if v.tool == c.tool {
-			names = append(names, v.name)
-			lines += fmt.Sprintf("    %-14s %s\n", v.name, v.short)
+			names = append(names, v.Name)
+			lines += fmt.Sprintf("    %-14s %s\n", v.Name, v.Short)
 		}
 	}
 	return names, lines
 }
 
-// extensionText is about verbs of this program alone.
-const extensionText = "an extension: Apple's tool does not have it."
+// Of returns the options of one kind.
+func (v *verb) Of(kind support) []option {
+	return slices.DeleteFunc(slices.Clone(v.Options), func(o option) bool { return o.Support != kind })
+}
 
-// helpText is the help of one verb. It names only what is possible on this
-// machine: programs search it for what they can request.
-func (c *call) helpText(v *verb) string {
+// Own returns the options without those of every verb of the tool.
+func (v *verb) Own() []option { return v.Options[:len(v.Options)-len(groups[v.tool])] }
+
+//go:embed help.tmpl manual.roff
+var helpFiles embed.FS
+
+// helpTemplates are the help of a verb and the manual page, made from verbs.txt.
+var helpTemplates = template.Must(template.New("").Funcs(template.FuncMap{
+	"roff":  Roff,
+	"join":  func(words []string) string { return strings.Join(words, ", ") },
+	"title": func(text string) string { return strings.ToUpper(text[:1]) + text[1:] },
+	"group": func(name string) []option { return groups[name] },
+	"verbs": func(tool string) []*verb {
+		return slices.DeleteFunc(slices.Clone(verbs), func(v *verb) bool { return tool != "" && v.tool != tool })
+	},
+}).ParseFS(helpFiles, "*"))
+
+// formatHelp executes a template; an error in it is a mistake in the program.
+func formatHelp(name string, data any) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\nUsage: %s\n", v.name, v.short, v.usage())
-	if v.extension {
-		b.WriteString("This verb is " + extensionText + "\n")
-	}
-	if len(v.also) > 0 {
-		fmt.Fprintf(&b, "Also: %s\n", strings.Join(v.also, ", "))
-	}
-	idle := ""
-	b.WriteString("Options:\n") // every verb has -help
-	for _, o := range v.options {
-		switch o.support {
-		case works:
-			fmt.Fprintf(&b, "\t%s\n\t\t%s\n", o.usage(), c.fillIn(o.help))
-		case ignored:
-			idle += "\t" + o.usage() + "\n"
-		}
-	}
-	if idle != "" {
-		b.WriteString("Understood and without effect here:\n" + idle)
-	}
-	if v.notes != "" {
-		b.WriteString(c.fillIn(v.notes) + "\n")
+	if err := helpTemplates.ExecuteTemplate(&b, name, data); err != nil {
+		panic(err)
 	}
 	return b.String()
 }
+
+// helpText is the help of one verb. It names only what is possible on this
+// machine: programs search it for what they can request.
+func (c *call) helpText(v *verb) string { return c.fillIn(formatHelp("verb", v)) }
 
 // fillIn puts what this machine supports into a text of verbs.txt. The driver
 // of the hdiutil engine searches the help for the names of formats, file
@@ -122,9 +125,6 @@ func (c *call) help() error {
 	return err
 }
 
-//go:embed manual.roff
-var manualText string
-
 // manual prints the manual page.
 func (c *call) manual() error {
 	_, err := io.WriteString(c.out, manualPage())
@@ -132,42 +132,7 @@ func (c *call) manual() error {
 }
 
 // manualPage is manual.roff with the verbs and options filled in.
-func manualPage() string {
-	synopsis, pages := "", map[string]string{}
-	for _, v := range verbs {
-		synopsis += ".B " + Roff(v.usage()) + "\n.br\n"
-		pages[v.tool] += v.roff()
-	}
-	return strings.NewReplacer("{synopsis}", synopsis, "{hdiutil}", pages["hdiutil"], "{diskutil}", pages["diskutil"],
-		"{hdiutil options}", roffOptions(groups["hdiutil"]), "{diskutil options}", roffOptions(groups["diskutil"]),
-	).Replace(manualText)
-}
-
-// roff is the section of one verb.
-func (v *verb) roff() string {
-	text := strings.ToUpper(v.short[:1]) + v.short[1:] + "."
-	if v.extension {
-		text += " This is " + extensionText
-	}
-	if len(v.also) > 0 {
-		text += " Also: " + strings.Join(v.also, ", ") + "."
-	}
-	if v.notes != "" {
-		text += " " + generalize.Replace(v.notes)
-	}
-	own := len(v.options) - len(groups[v.tool])
-	return fmt.Sprintf(".SS \"%s\"\n%s\n%s", Roff(v.usage()), Roff(text), roffOptions(v.options[:own]))
-}
-
-// roffOptions are the options of a verb or group.
-func roffOptions(options []option) string {
-	var b strings.Builder
-	prefix := map[support]string{ignored: "Understood and without effect: ", refused: "Refused: "}
-	for _, o := range options {
-		fmt.Fprintf(&b, ".TP\n.B %s\n%s.\n", Roff(o.usage()), Roff(prefix[o.support]+generalize.Replace(o.help)))
-	}
-	return b.String()
-}
+func manualPage() string { return generalize.Replace(formatHelp("manual.roff", nil)) }
 
 // Roff escapes a text for a manual page, so that no line of it is taken for a
 // request, and dashes of options can be copied.

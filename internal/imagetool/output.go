@@ -41,7 +41,7 @@ func (c *call) printf(format string, args ...any) {
 func (c *call) warn(format string, args ...any) { c.printf("WARNING: "+format, args...) }
 
 // verbName is the verb in messages.
-func (c *call) verbName() string { return strings.TrimPrefix(c.verb.name, "image ") }
+func (c *call) verbName() string { return strings.TrimPrefix(c.verb.Name, "image ") }
 
 // printResult prints a result: as a property list where the options ask for
 // one, else as text.

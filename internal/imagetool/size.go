@@ -100,7 +100,7 @@ func (c *call) readSize() (size int64, smallest bool, err error) {
 		switch text := c.value(key); {
 		case !c.has(key):
 			continue
-		case text == "min" && strings.HasSuffix(c.verb.name, "resize"):
+		case text == "min" && strings.HasSuffix(c.verb.Name, "resize"):
 			return 0, true, nil
 		case key == "size":
 			size, err = parseSize(c.tool, text)

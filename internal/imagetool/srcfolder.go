@@ -28,8 +28,19 @@ type tree struct {
 	dirs []*hostio.Dir
 	// items are the files and folders below them, parents before children.
 	items []item
-	lost  losses
+	// lost counts what a volume without modes, owners, attributes and links
+	// does not keep of the items, by its name in lossNames.
+	lost map[string]int
+	// links is the number of symbolic links, which are refused; firstLink is
+	// the path of the first one.
+	links     int
+	firstLink string
 }
+
+// lossNames are the keys of tree.lost in the order of the warning: modes other
+// than 644 and 755, owners other than the user, files with extended attributes
+// or several names.
+var lossNames = []string{"modes", "owners", "extended attributes", "hard links"}
 
 // item is a file or folder that is copied.
 type item struct {
@@ -54,6 +65,7 @@ var bundleExtensions = []string{".app", ".appex", ".bundle", ".component", ".fra
 // volume, unless it is a bundle such as X.app; of several, each is a folder in
 // it. What the volume cannot hold is an error: no file is left out silently.
 func readTree(ctx context.Context, folders []string) (t tree, err error) {
+	t.lost = map[string]int{}
 	defer func() {
 		if err != nil {
 			t.close()
@@ -78,9 +90,9 @@ func readTree(ctx context.Context, folders []string) (t tree, err error) {
 			return t, err
 		}
 	}
-	if t.lost.links > 0 {
-		return t, refuse("%s cannot hold symbolic links: %d in the source, the first is %q", ours, t.lost.links,
-			t.lost.firstLink)
+	if t.links > 0 {
+		return t, refuse("%s cannot hold symbolic links: %d in the source, the first is %q", ours, t.links,
+			t.firstLink)
 	}
 	return t, nil
 }
@@ -100,8 +112,8 @@ func (t *tree) readFolder(ctx context.Context, d *hostio.Dir, name, to string) e
 		case err != nil:
 			return err
 		case fi.Mode()&fs.ModeSymlink != 0:
-			if t.lost.links++; t.lost.links == 1 {
-				t.lost.firstLink = filepath.Join(d.Path(), i.name)
+			if t.links++; t.links == 1 {
+				t.firstLink = filepath.Join(d.Path(), i.name)
 			}
 			continue
 		case !fi.IsDir() && !fi.Mode().IsRegular():
@@ -110,7 +122,7 @@ func (t *tree) readFolder(ctx context.Context, d *hostio.Dir, name, to string) e
 			i.size = fi.Size()
 		}
 		i.time = fi.ModTime()
-		t.lost.count(d, i.name, fi)
+		t.countLosses(d, i.name, fi)
 		if t.items = append(t.items, i); i.folder {
 			if err := t.readFolder(ctx, d, i.name, i.to); err != nil {
 				return err
@@ -217,53 +229,38 @@ func (i item) copyTo(c *call, v *exfat.Volume, buf []byte) error {
 	return errors.Join(err, to.Close())
 }
 
-// losses counts what a volume without modes, owners, attributes and links does
-// not keep of the files of a tree.
-type losses struct {
-	// modes other than 644 and 755, owners other than the user, files with
-	// extended attributes or several names.
-	modes, owners, attributes, hardLinks int
-	// links are symbolic links, which are refused; firstLink is the path of the
-	// first one.
-	links     int
-	firstLink string
-}
-
-// count adds one file or folder.
-func (l *losses) count(d *hostio.Dir, name string, fi fs.FileInfo) {
+// countLosses adds one file or folder to what is lost.
+func (t *tree) countLosses(d *hostio.Dir, name string, fi fs.FileInfo) {
 	usual := fs.FileMode(0o644)
 	if fi.IsDir() {
 		usual = 0o755
 	}
 	if fi.Mode()&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != usual {
-		l.modes++
+		t.lost["modes"]++
 	}
 	if !isOwn(fi) {
-		l.owners++
+		t.lost["owners"]++
 	}
 	if !fi.IsDir() && hostio.StatOf(fi).Links > 1 {
-		l.hardLinks++
+		t.lost["hard links"]++
 	}
 	list, _ := files.Xattr(d, name, "list", "", "") // none on a host without attributes
 	for name := range list {
 		// Security labels and access control lists belong to the host, not to
 		// the file.
 		if !strings.HasPrefix(name, "security.") && !strings.HasPrefix(name, "system.") {
-			l.attributes++
+			t.lost["extended attributes"]++
 			return
 		}
 	}
 }
 
-// warn prints the counts in one line.
-func (l *losses) warn(c *call) {
+// warnOfLosses prints the counts in one line.
+func (c *call) warnOfLosses(t tree) {
 	var list []string
-	for _, k := range []struct {
-		n    int
-		what string
-	}{{l.modes, "modes"}, {l.owners, "owners"}, {l.attributes, "extended attributes"}, {l.hardLinks, "hard links"}} {
-		if k.n > 0 {
-			list = append(list, fmt.Sprintf("%s of %d", k.what, k.n))
+	for _, what := range lossNames {
+		if n := t.lost[what]; n > 0 {
+			list = append(list, fmt.Sprintf("%s of %d", what, n))
 		}
 	}
 	if len(list) > 0 {

@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf16"
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
@@ -41,8 +40,6 @@ const (
 	growth = 4
 	// partitionName is what hdiutil calls the partition of an image.
 	partitionName = "disk image"
-	// labelUnits is the longest label that exFAT allows, in UTF-16 units.
-	labelUnits = 11
 )
 
 // Engine makes containers in this process.
@@ -221,7 +218,7 @@ func format(dir *hostio.Dir, file, seed string, s engine.Spec) (err error) {
 	part, err := blockdev.Section(img, p.Offset(), p.Size())
 	if err == nil {
 		err = exfat.Format(part, exfat.FormatOptions{
-			Label: label(s.VolumeName), Serial: binary.LittleEndian.Uint32(sum[24:]),
+			Label: exfat.CutLabel(s.VolumeName), Serial: binary.LittleEndian.Uint32(sum[24:]),
 			PartitionOffset: p.Offset(), MaxSize: growth * p.Size(),
 		})
 	}
@@ -252,18 +249,6 @@ func guid(b []byte) (g gpt.GUID) {
 	g[7] = g[7]&0x0f | 0x40
 	g[8] = g[8]&0x3f | 0x80
 	return g
-}
-
-// label shortens a name to what exFAT accepts, at a whole character.
-func label(name string) string {
-	units := 0
-	for i, r := range name {
-		units += len(utf16.Encode([]rune{r}))
-		if units > labelUnits {
-			return name[:i]
-		}
-	}
-	return name
 }
 
 // Open opens a container that Create, Convert or Transfer made; name may end in
