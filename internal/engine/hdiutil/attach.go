@@ -95,7 +95,7 @@ func (a *attachment) attach(ctx context.Context, o engine.AttachOptions) error {
 	if err := c.e.run(ctx, &a.report, k); err != nil {
 		return err
 	}
-	a.disk, _ = got.Disk() // which the parser found
+	a.disk, _ = got.Disk() // the parser refuses a list without it
 	a.device = got.Candidate()
 	a.report.Note("device", a.disk)
 	a.report.Note("scheme", got.Scheme())

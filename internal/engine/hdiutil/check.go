@@ -232,6 +232,8 @@ func (c *image) fsck(ctx context.Context, t *engine.Report, device string, repai
 	if repair {
 		runs = c.fs.fsck.repair
 	}
+	// After a failure the next program is not run: the second one of btrfs opens
+	// no volume without a superblock.
 	for _, run := range runs {
 		if sound, err := c.runFsck(ctx, t, program, run, device); err != nil || !sound {
 			return err

@@ -65,6 +65,7 @@ func (e *Engine) run(ctx context.Context, t *engine.Report, c call) error {
 		if c.tries != 0 {
 			limit = min(limit, c.tries)
 		}
+		// The last try is the one that is measured, not a retry.
 		if err == nil || try >= limit || ctx.Err() != nil {
 			if e, ok := errors.AsType[*ToolError](err); ok {
 				e.Tries = try

@@ -162,10 +162,7 @@ func rowOf(c Class) classRow {
 }
 
 // isTransient reports whether waiting may help.
-func isTransient(err error) bool {
-	e, ok := errors.AsType[*ToolError](err)
-	return ok && (e.Class == Busy || e.Class == Locked)
-}
+func isTransient(err error) bool { return classOf(err) == Busy || classOf(err) == Locked }
 
 const (
 	tries       = 5 // of a command that is busy

@@ -79,13 +79,14 @@ func (e *Engine) makeImage(ctx context.Context, dir *hostio.Dir, name string, s 
 	} else {
 		a.Target = path
 	}
-	if c.format.Folder {
+	if c.format.Folder { // the tools choose the bands of sparse images
 		a.Band = s.BandSize
 	}
 	if s.Encrypted() {
 		a.Encryption, a.Secrets = s.Encryption, append(a.Secrets, s.Passphrase)
 	}
 	k.object, k.bytes, k.cmd = file, c.size, command.New(line, a)
+	// The file did not exist before: whatever has the name now, the tool made.
 	k.undo = func() error { return dir.RemoveAll(file) }
 	k.check = func([]byte) error {
 		i, err := inspectContainer(dir, file)
@@ -143,6 +144,8 @@ func (e *Engine) openImage(dir *hostio.Dir, file string, s engine.Spec, c choice
 	if err != nil {
 		return nil, fmt.Errorf("opening %q: %w", file, err)
 	}
+	// Encrypted files and most read-only formats do not show the size: then it
+	// is what was requested.
 	if i.info.size != 0 {
 		i.size = i.info.size
 	}
@@ -288,6 +291,8 @@ func (c *image) Resize(ctx context.Context, size int64) (t engine.Report, err er
 	if err := c.prepare(ctx, "resizing", engine.Action{Do: "resize"}); err != nil {
 		return t, err
 	}
+	// `diskutil image resize` takes images with a GUID partition table, as all of
+	// ours, or a bare APFS.
 	line, unit := "diskutil image resize", int64(command.DiskutilUnit)
 	switch {
 	case c.backend == backendDiskutil:
@@ -347,7 +352,9 @@ func (c *image) volumeStart(img container.Image) (places []int64, n int, err err
 	if err != nil {
 		return nil, 0, err
 	}
-	last := len(t.Partitions) - 1 // an EFI partition would be the first
+	// Disk Utility may make an EFI partition, which comes first: the volume is in
+	// the last one.
+	last := len(t.Partitions) - 1
 	if last < 0 {
 		return nil, 0, gpt.ErrNoTable
 	}

@@ -71,15 +71,20 @@ func (e *Engine) help(ctx context.Context, line string) (text string, ok bool, e
 	return string(r.Stdout) + "\n" + string(r.Stderr), r.Status == 0, err
 }
 
+// findListed are the names in the part of a help text about an option, or in all
+// of it if the part has none.
+func findListed(help, option string, names []string) []string {
+	if found := command.FindNames(command.FindSection(help, option), names); len(found) > 0 {
+		return found
+	}
+	return command.FindNames(help, names)
+}
+
 // readHelp looks for formats in the help of `hdiutil create` and `hdiutil
 // convert`. Apple's makes all of them where the help lists none.
 func (e *Engine) readHelp(create, convert string) {
 	types := command.FindNames(command.FindSection(create, "-type"), []string{"UDIF", "SPARSE", "SPARSEBUNDLE"})
-	names := diskimage.FormatNames(nil)
-	made := command.FindNames(command.FindSection(convert, "-format"), names)
-	if len(made) == 0 {
-		made = command.FindNames(convert, names)
-	}
+	made := findListed(convert, "-format", diskimage.FormatNames(nil))
 	for _, f := range diskimage.Formats {
 		listed, all := slices.Contains(types, f.CreateType), len(types) == 0 && f.CreateType != ""
 		if f.ReadOnly {
@@ -98,10 +103,7 @@ func (e *Engine) readFilesystems(help string) {
 			names = append(names, f.hdiutil)
 		}
 	}
-	listed := command.FindNames(command.FindSection(help, "-fs"), names)
-	if len(listed) == 0 {
-		listed = command.FindNames(help, names)
-	}
+	listed := findListed(help, "-fs", names)
 	for _, f := range filesystems {
 		made := slices.Contains(listed, f.hdiutil) || f.name == none || len(listed) == 0 && f.apple && e.isApple()
 		if !e.isApple() && e.host.MissingFor != nil {

@@ -36,6 +36,7 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 	}
 	a := &attachment{image: c, readOnly: o.ReadOnly || formatOf(c.spec.Format).ReadOnly}
 	var err error
+	// As with Apple's attach, damage is found before the volume is mounted.
 	if !o.NoVerify {
 		err = c.verifyChecksums(ctx)
 	}
@@ -182,6 +183,8 @@ func (a *attachment) Detach(_ context.Context, force bool) (engine.Report, error
 			return engine.Report{}, fmt.Errorf("detaching %q: %w", a.image.File, goneIfReplaced(err))
 		}
 	}
+	// Closing also flushes: after it the container has every write that the
+	// volume made.
 	err = errors.Join(err, a.img.Close())
 	a.img, a.vol, a.image.open, a.image.Attached = nil, nil, nil, false
 	if err != nil {

@@ -92,9 +92,6 @@ func (c *image) resizeVolume(part blockdev.Device, size int64) error {
 // does; UDRW has no bands. Free parts of bands in use stay allocated: Trim
 // frees those.
 func (c *image) Compact(ctx context.Context, _ engine.CompactOptions) (r engine.Report, err error) {
-	if err := c.CheckDetached(ctx, "compacting"); err != nil {
-		return r, err
-	}
 	if err := c.engine.Allows(c.spec, engine.Action{Do: "compact"}); err != nil {
 		return r, err
 	}
@@ -162,6 +159,7 @@ func (e *Engine) convert(ctx context.Context, src container.Image, dir *hostio.D
 		return err
 	}
 	dst, err := container.Open(dir, file, container.OpenOptions{Cache: s.Cache, Passphrase: s.Passphrase})
+	// Close reports writes that failed later, as the host's cache may delay them.
 	if err == nil {
 		err = errors.Join(container.Copy(ctx, dst, src, container.CopyOptions{}), dst.Close())
 	}

@@ -59,6 +59,8 @@ func (c *image) verify(repair bool, r *engine.Report) error {
 	if err != nil {
 		return err
 	}
+	// Only lost property lists of bundles can be repaired, from their copies. What
+	// is fatal stays a finding.
 	left := list
 	if repair && len(list) > 0 && !slices.ContainsFunc(list, func(f container.Finding) bool { return f.Fatal }) {
 		if err := container.Repair(c.Dir, c.File, o); err != nil {

@@ -185,6 +185,7 @@ func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s eng
 	if err := container.Create(dir, file, e.containerSpec(name, s)); err != nil {
 		return nil, err
 	}
+	// A file that is not yet a whole image is removed: Open would take it for one.
 	err = format(dir, file, name, s)
 	var c *image
 	if err == nil {

@@ -34,7 +34,8 @@ var _ engine.Container = (*image)(nil)
 // openImage opens a container that exists and checks that it is as in the spec.
 func (e *Engine) openImage(dir *hostio.Dir, file string, s engine.Spec) (*image, error) {
 	c := &image{engine: e, spec: s, mounted: true}
-	c.spec.Passphrase = slices.Clone(s.Passphrase) // Remove wipes it
+	// Remove wipes the passphrase of this image; copies of it are open, too.
+	c.spec.Passphrase = slices.Clone(s.Passphrase)
 	var err error
 	if c.HostFile, err = engine.OpenHostFile(dir, file); err != nil {
 		return nil, err

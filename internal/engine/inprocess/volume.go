@@ -179,6 +179,7 @@ func (c *image) resident(off, n int64) (float64, error) {
 			return img.Resident(off, n)
 		}
 	}
+	// A raw image stores the device in order, a bundle in bands of equal size.
 	if !formatOf(c.spec.Format).Folder {
 		return c.pages(c.File, off, n)
 	}
