@@ -58,9 +58,9 @@ func diskFact(have func(result.Disk) string) func(result.Host) string {
 	}
 }
 
-// Fit checks the host against what a plan requires: [requirements], of which
-// medium and location are of the disk below every place, and cpus and memory,
-// which are least amounts. A fact that is not known does not meet a
+// Fit checks the host against what a plan requires: [requirements], and least
+// amounts of cpus and memory. Medium and location are those of the disk below
+// every place. A fact that is not known does not meet a
 // requirement, and neither does a key that is not known.
 func Fit(h result.Host, require []plan.KeyValue) []Problem {
 	var out []Problem
@@ -71,7 +71,7 @@ func Fit(h result.Host, require []plan.KeyValue) []Problem {
 			out = append(out, tooSmall(h, r)...)
 		case !known:
 			out = append(out, Problem{Hint: "see run.require in the description of the plan language",
-				Text: fmt.Sprintf("the plan requires %s = %q, which is no fact known of a machine", r.Key, r.Value)})
+				Text: fmt.Sprintf("the plan requires %s = %q, which is not a known fact of a machine", r.Key, r.Value)})
 		case key.hint == anotherDisk && len(h.Disks) > 0:
 			for _, d := range h.Disks {
 				one := h

@@ -19,8 +19,8 @@ import (
 type macFact struct {
 	name, command string
 	set           func(h *result.Host, value string)
-	// patterns are regular expressions and the values they stand for; the first
-	// that matches decides. Without a match the fact is unknown.
+	// patterns are regular expressions and their values; the first that matches
+	// decides. Without a match the fact is unknown.
 	patterns [][2]string
 }
 

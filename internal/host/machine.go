@@ -238,8 +238,8 @@ var containerGroups = [][2]string{
 	{"kubepods", "kubernetes"}, {"/docker/", "docker"}, {"/libpod", "podman"}, {"/lxc/", "lxc"},
 }
 
-// firstNamed is the second text of the first pair of which s contains the first,
-// "" if there is none.
+// firstNamed is the second text of the first pair with a first text that s
+// contains, "" if there is none.
 func firstNamed(s string, pairs [][2]string) string {
 	for _, p := range pairs {
 		if strings.Contains(s, p[0]) {

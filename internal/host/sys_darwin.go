@@ -164,7 +164,7 @@ func Tune() Tuning { return Tuning{} }
 // DeviceBytes returns the bytes that the disk below path has read and written
 // since boot, by everybody: the statistics of the storage drivers of the
 // volume's disks. An error that matches [ErrUnsupported] is why they are not
-// known. It asks ioreg(8), since without cgo there is no other way into the
+// known. It asks ioreg(8), since that is the only way without cgo into the
 // registry, which takes some tens of milliseconds: outside of whatever is
 // timed.
 func DeviceBytes(path string) (read, written int64, err error) {

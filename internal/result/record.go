@@ -17,7 +17,7 @@ const (
 )
 
 // Record is one line of the journal: an event, its time, and exactly one
-// payload, the JSON key of which is the kind of the record. A reader rejects an
+// payload. The payload's JSON key is the kind of the record. A reader rejects an
 // unknown kind: the record may be damaged, and a result without it may lack
 // measured data.
 type Record struct {

@@ -124,33 +124,28 @@ func (r *run) decideRounds(done int) (look result.Look, due bool, err error) {
 	return look, true, nil
 }
 
+// lookTexts are the lines about decisions by Look.Stop. Their values are the
+// rounds, the precision, how wide the intervals are, and the limits of rounds,
+// time and bytes.
+var lookTexts = map[string]string{
+	"":                 "after %[1]s %[3]s: continuing",
+	result.StopPrecise: "ended after %[1]s: every interval is within ± %[2]s",
+	result.StopNothing: "ended after %[1]s: no case gave a number that more rounds could make more certain",
+	result.StopRounds:  "ended after %[1]s: no more than %[4]d are allowed, and %[3]s",
+	result.StopTime:    "ended after %[1]s: another would end after the limit of %[5]s, and %[3]s",
+	result.StopWritten: "ended after %[1]s: another would exceed the limit of %[6]s written, and %[3]s",
+}
+
 // describeLook is one line about a decision.
 func describeLook(l result.Look, a *result.AutoRounds) string {
-	want := units.Share(a.Precision).String()
-	wide := fmt.Sprintf("%d of %d intervals are wider than ± %s", len(l.Wide), l.Judged, want)
-	widest := 0.0
+	want, widest := units.Share(a.Precision), 0.0
 	for _, w := range l.Wide {
 		widest = max(widest, w.Half)
 	}
+	wide := fmt.Sprintf("%d of %d intervals are wider than ± %s", len(l.Wide), l.Judged, want)
 	if widest > 0 {
 		wide += fmt.Sprintf(", the widest ± %.1f %%", 100*widest)
 	}
-	reason := ""
-	switch l.Stop {
-	case result.StopPrecise:
-		reason = "every interval is within ± " + want
-	case result.StopNothing:
-		reason = "no case gave a number that more rounds could make more certain"
-	case result.StopRounds:
-		reason = fmt.Sprintf("no more than %d are allowed, and %s", a.MaxRounds, wide)
-	case result.StopTime:
-		limit := units.Duration(a.MaxTimeNS).Human()
-		reason = fmt.Sprintf("another would end after the limit of %s, and %s", limit, wide)
-	case result.StopWritten:
-		limit := units.Bytes(a.MaxWritten).Human()
-		reason = fmt.Sprintf("another would exceed the limit of %s written, and %s", limit, wide)
-	default:
-		return fmt.Sprintf("after %s %s: continuing", units.Count(l.Round, "round"), wide)
-	}
-	return "ended after " + units.Count(l.Round, "round") + ": " + reason
+	return fmt.Sprintf(lookTexts[l.Stop], units.Count(l.Round, "round"), want, wide, a.MaxRounds,
+		units.Duration(a.MaxTimeNS).Human(), units.Bytes(a.MaxWritten).Human())
 }

@@ -18,7 +18,7 @@
 //
 // One attempt at one case in one round (attempt.go) is a caseRun (caserun.go):
 // it holds all state that the steps of the case share. Each kind of step is one
-// row of the table stepHandlers (steps.go): what the step needs, how it is
+// row of the table stepHandlers (stephandlers.go): what the step needs, how it is
 // executed, and how it is replayed.
 //
 // # What survives a crash

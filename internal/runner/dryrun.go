@@ -1,11 +1,15 @@
 package runner
 
 import (
+	_ "embed"
+	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"text/template"
 	"time"
 
 	"dmgbench/internal/plan"
@@ -13,6 +17,15 @@ import (
 	"dmgbench/internal/units"
 	"dmgbench/internal/workload"
 )
+
+//go:embed dryrun.tmpl
+var dryRunText string
+
+var dryRunTemplate = template.Must(template.New("").Funcs(template.FuncMap{
+	"add":   func(a, b int) int { return a + b },
+	"count": units.Count,
+	"human": func(d time.Duration) string { return units.Duration(d).Human() },
+}).Parse(dryRunText))
 
 // DryRun prints what a run of the plan would do: every step of each case, cases
 // with the same steps together, and for the whole run its bytes and its time at
@@ -22,22 +35,26 @@ func DryRun(w io.Writer, p *plan.Plan, rate units.Rate) error {
 	if err != nil {
 		return err
 	}
-	for _, g := range groupCases(p) {
-		if err := g.print(w); err != nil {
-			return err
-		}
-	}
-	if o := p.Run; o.Precondition == plan.Steady {
-		fmt.Fprintf(w, "before the rounds: files of %s at each place until the rate settles, "+
-			"at most %s and %s written\n", o.SteadyFile.Human(), o.SteadyTime.Human(), o.SteadyWritten.Human())
-	}
 	c := EstimateCost(p, rate)
-	if auto == nil {
-		_, err = fmt.Fprintf(w, "total: %s\n", c)
-	} else {
-		_, err = fmt.Fprintf(w, "at least: %s\n%s\n", c, describeAuto(auto, c))
+	data := struct {
+		Groups                []caseGroup
+		Run                   plan.RunOptions
+		Cost                  Cost
+		Auto                  *result.AutoRounds
+		Most                  int // rounds
+		MostWritten, MostRead units.Bytes
+		Looks                 string
+	}{Groups: groupCases(p), Run: p.Run, Cost: c, Auto: auto}
+	if auto != nil {
+		last := len(auto.Looks) - 1
+		data.Most = auto.Looks[last]
+		ratio := func(b units.Bytes) units.Bytes { return b / units.Bytes(c.Rounds) * units.Bytes(data.Most) }
+		data.MostWritten, data.MostRead = ratio(c.Written), ratio(c.Read)
+		data.Looks = strings.Trim(strings.ReplaceAll(fmt.Sprint(auto.Looks[:last]), " ", ", "), "[]")
+		data.Looks = strings.TrimPrefix(fmt.Sprintf("%s and %d", data.Looks, data.Most), " and ")
 	}
-	return err
+	tw := tabwriter.NewWriter(w, 2, 0, 2, ' ', 0)
+	return errors.Join(dryRunTemplate.ExecuteTemplate(tw, "run", data), tw.Flush())
 }
 
 // Cost is what a run takes, at the least number of rounds.
@@ -71,42 +88,21 @@ func (c Cost) Total() time.Duration { return c.Transfer.Std() + c.Waiting.Std() 
 
 // String is one line for people.
 func (c Cost) String() string {
-	text := fmt.Sprintf("%s × %s, %s written, %s read, about ", units.Count(c.Cases, "case"), units.Count(c.Rounds, "round"),
-		c.Written.Human(), c.Read.Human())
-	if c.Waiting == 0 {
-		return text + fmt.Sprintf("%s at an assumed %s", c.Transfer.Human(), c.Rate)
-	}
-	return text + fmt.Sprintf("%s: %s of transfer at an assumed %s, %s of waiting",
-		units.Duration(c.Total()).Human(), c.Transfer.Human(), c.Rate, c.Waiting.Human())
-}
-
-// describeAuto is the most that rounds = "auto" allows.
-func describeAuto(a *result.AutoRounds, c Cost) string {
-	last := len(a.Looks) - 1
-	times := units.Bytes(a.Looks[last])
-	each := units.Bytes(c.Rounds)
-	looks := strings.Trim(strings.ReplaceAll(fmt.Sprint(a.Looks[:last]), " ", ", "), "[]")
-	if looks != "" {
-		looks += " and "
-	}
-	text := fmt.Sprintf("at most: %s, %s written, %s read; looked at after %s%d rounds, "+
-		"until every interval is within ± %s",
-		units.Count(a.Looks[last], "round"), (c.Written / each * times).Human(), (c.Read / each * times).Human(), looks,
-		a.Looks[last], units.Share(a.Precision))
-	if a.MaxTimeNS > 0 {
-		text += fmt.Sprintf(", for at most %s", units.Duration(a.MaxTimeNS).Human())
-	}
-	if a.MaxWritten > 0 {
-		text += fmt.Sprintf(", writing at most %s (canaries included)", units.Bytes(a.MaxWritten).Human())
-	}
-	return text
+	var text strings.Builder
+	_ = dryRunTemplate.ExecuteTemplate(&text, "cost", c) // a builder takes everything
+	return text.String()
 }
 
 // caseGroup is the cases of a plan with the same steps.
 type caseGroup struct {
-	ids   []string
-	peaks []units.Bytes // of each case at its place
+	Cases []dryCase
 	plan.Totals
+}
+
+// dryCase is a case and the largest size of its containers at its place.
+type dryCase struct {
+	ID       string
+	HostPeak units.Bytes
 }
 
 // groupCases groups the cases that do the same with as many bytes.
@@ -114,63 +110,17 @@ func groupCases(p *plan.Plan) (groups []caseGroup) {
 	for _, c := range p.Cases() {
 		t := plan.Estimate(p, c)
 		i := slices.IndexFunc(groups, func(g caseGroup) bool {
-			return slices.Equal(g.Steps, t.Steps) && g.Files == t.Files && g.BytesWritten == t.BytesWritten &&
-				g.BytesRead == t.BytesRead && g.LivePeak == t.LivePeak && g.Approximate == t.Approximate
+			same := t // the peak on the host may differ
+			same.HostPeak = g.HostPeak
+			return reflect.DeepEqual(g.Totals, same)
 		})
 		if i < 0 {
 			i = len(groups)
 			groups = append(groups, caseGroup{Totals: t})
 		}
-		groups[i].ids, groups[i].peaks = append(groups[i].ids, c.ID), append(groups[i].peaks, t.HostPeak)
+		groups[i].Cases = append(groups[i].Cases, dryCase{c.ID, t.HostPeak})
 	}
 	return groups
-}
-
-// print prints the group: its cases, its steps, and what each case adds up to.
-func (g caseGroup) print(w io.Writer) error {
-	tw := tabwriter.NewWriter(w, 2, 0, 2, ' ', 0)
-	for i, id := range g.ids {
-		fmt.Fprintf(tw, "case %s\tup to %s on the disk\n", id, g.peaks[i].Human())
-	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	for i, s := range g.Steps {
-		fmt.Fprintf(tw, "  %d\t%s\n", i+1, describeStep(s))
-	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	about, each := "", ""
-	if g.Approximate {
-		about = "about "
-	}
-	if len(g.ids) > 1 {
-		each = "each case: "
-	}
-	_, err := fmt.Fprintf(w, "  %s%s%s, %s written, %s read, at most %s of files at a time\n\n",
-		each, about, units.Count(g.Files, "file"), g.BytesWritten.Human(), g.BytesRead.Human(), g.LivePeak.Human())
-	return err
-}
-
-// describeStep is one step in one line: what it does, to how much, and what is
-// live after it.
-func describeStep(s plan.StepTotal) string {
-	cells := strings.TrimSpace(s.Do + " " + s.Phase)
-	if s.Cycle > 0 {
-		cells += fmt.Sprintf(" (cycle %d)", s.Cycle)
-	}
-	switch {
-	case s.Files > 0:
-		cells += "\t" + units.Count(s.Files, "file")
-	case s.Bytes > 0:
-		cells += "\t"
-	case s.Wait > 0:
-		return cells + "\twaits " + s.Wait.Human()
-	default:
-		return cells
-	}
-	return cells + fmt.Sprintf("\t%s\t%s in use", s.Bytes.Human(), s.Live.Human())
 }
 
 // Speeds that a forecast assumes until the run has measured its own.

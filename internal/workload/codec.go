@@ -283,7 +283,7 @@ func (f *framer) input(dst []byte) ([]byte, error) {
 	return dst[:n], err
 }
 
-// frame appends the next frame of a file of which each frame starts with a
+// frame appends the next frame of a file in which each frame starts with a
 // prefix of so many bytes. length is that of the whole frame by its prefix, 0 if
 // encode did not make it.
 func (f *framer) frame(dst []byte, prefix int, length func(p []byte) int) ([]byte, error) {

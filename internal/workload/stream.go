@@ -145,15 +145,10 @@ func compressionArgs(spec StreamSpec, from, to string) []string {
 // streamTool runs Apple's compression_tool, which only macOS has. The sample
 // covers the whole run of the program and the flush of its output.
 func streamTool(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Outcome, error) {
-	unsupported := &UnsupportedError{What: "codec " + spec.Codec}
 	host, ok := vol.(HostPather)
-	switch {
-	case runtime.GOOS != "darwin":
-		unsupported.Why = compressionTool + " is part of macOS; use zstd, s2 or gzip"
-		return Outcome{}, unsupported
-	case !ok:
-		unsupported.Why = "the volume is not mounted, so that " + compressionTool + " cannot reach it"
-		return Outcome{}, unsupported
+	if !ok || runtime.GOOS != "darwin" {
+		return Outcome{}, fmt.Errorf("codec %s needs %s of macOS and a mounted volume; use zstd, s2 or gzip: %w",
+			spec.Codec, compressionTool, hostio.ErrUnsupported)
 	}
 	src, err := OpenSource(vol, spec.From, o)
 	if err != nil {

@@ -98,7 +98,7 @@ func (s *step) openJob(j *job, mem []byte) (err error) {
 	}
 	switch {
 	case s.l.dataless:
-		return s.openSkipper(j)
+		j.skipper = j.file.(Skipper)
 	case !s.write:
 	case j.item.Size > s.l.whole:
 		j.ring = newRing(s.o.Data, j.item, mem, s.l.block)
@@ -120,18 +120,6 @@ func (s *step) evict(j *job) error {
 		}
 	}
 	j.found = cacheBefore(j.file)
-	return nil
-}
-
-// openSkipper prepares a file that holds no bytes.
-func (s *step) openSkipper(j *job) error {
-	p, ok := j.file.(Skipper)
-	if !ok {
-		j.file.Close()
-		return fmt.Errorf("%s file %q: the volume holds no bytes, and its file is not a Skipper",
-			s.doing(), j.item.Name)
-	}
-	j.skipper = p
 	return nil
 }
 

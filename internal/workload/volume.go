@@ -19,7 +19,6 @@ package workload
 
 import (
 	"errors"
-	"fmt"
 	"io"
 
 	"dmgbench/internal/hostio"
@@ -75,7 +74,8 @@ type File interface {
 	Close() error
 }
 
-// Dataless is a [Volume] that may hold no bytes. Its files then receive only
+// Dataless is a [Volume] that may hold no bytes. Its files are then each a
+// [Skipper] and receive only
 // the lengths of calls ([Skipper]); no data and no buffers are made. Only a
 // simulated device is one: what is timed there is a given law.
 type Dataless interface {
@@ -103,17 +103,3 @@ var ErrUnknown = errors.New("not known on this volume")
 
 // HostPather is a [Volume] that the system's own programs can reach.
 type HostPather interface{ HostPath(name string) string }
-
-// UnsupportedError is a kind of stream that this system does not support.
-type UnsupportedError struct {
-	What string // "codec lzfse"
-	Why  string
-}
-
-// Error names what is not supported and why.
-func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("%s is not supported: %s", e.What, e.Why)
-}
-
-// Unwrap makes it match [hostio.ErrUnsupported].
-func (*UnsupportedError) Unwrap() error { return hostio.ErrUnsupported }

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"dmgbench/internal/result"
 )
@@ -105,16 +105,12 @@ func writeConfig(w io.Writer, have map[string]string, want [][2]string) {
 	}
 }
 
+// invisible are characters that no line of the format can have: separators and
+// control characters.
+var invisible = regexp.MustCompile(`[\pZ\pC]+`)
+
 // oneLine makes text fit for a configuration line.
-func oneLine(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, s)
-	return strings.Join(strings.Fields(s), " ")
-}
+func oneLine(s string) string { return strings.TrimSpace(invisible.ReplaceAllString(s, " ")) }
 
 // benchNames are the middle parts of the names, one per case. Two cases with
 // keys that become equal when made fit for a name get different numbers.
@@ -139,16 +135,11 @@ func benchNames(r *result.Result) []string {
 	return names
 }
 
-// bench makes text fit for a part of a benchmark's name: no spaces, no slashes.
-func bench(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r == '/' || unicode.IsSpace(r) || !unicode.IsPrint(r) || r == unicode.ReplacementChar {
-			return '_'
-		}
-		return r
-	}, s)
-	return cmp.Or(s, "_")
-}
+// notInName are characters that a part of a benchmark's name cannot have.
+var notInName = regexp.MustCompile(`[/\pZ\pC\x{FFFD}]`)
+
+// bench makes text fit for a part of a benchmark's name.
+func bench(s string) string { return cmp.Or(notInName.ReplaceAllString(s, "_"), "_") }
 
 // writeBench writes the line of one step. The name always ends with the cycle:
 // a name that ended in AES-256 would be read as a benchmark with GOMAXPROCS
@@ -187,17 +178,12 @@ func writeBench(w io.Writer, name string, s *result.Step) {
 	fmt.Fprintln(w)
 }
 
+// notInBase are characters that the base of a benchmark's name cannot have.
+var notInBase = regexp.MustCompile(`[^A-Za-z0-9]`)
+
 // benchBase is the action as the base of a benchmark's name: letters and
 // digits, capital first.
 func benchBase(do string) string {
-	var b strings.Builder
-	for _, r := range do {
-		if r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
-			if b.Len() == 0 {
-				r = unicode.ToUpper(r)
-			}
-			b.WriteRune(r)
-		}
-	}
-	return cmp.Or(b.String(), "Step")
+	base := cmp.Or(notInBase.ReplaceAllString(do, ""), "Step")
+	return strings.ToUpper(base[:1]) + base[1:]
 }
