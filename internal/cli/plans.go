@@ -455,13 +455,10 @@ func (a *app) checkPlans(_ context.Context, names []string) error {
 
 // countCases counts the cases of a plan in words, without the native baseline.
 func countCases(p *plan.Plan) string {
-	n, baseline := 0, ""
-	for _, c := range p.Cases() {
-		if c.Baseline {
-			baseline = " and the native baseline"
-			continue
-		}
-		n++
+	all := p.Cases()
+	images := slices.DeleteFunc(slices.Clone(all), func(c plan.Case) bool { return c.Baseline })
+	if len(images) < len(all) {
+		return units.Count(len(images), "case") + " and the native baseline"
 	}
-	return units.Count(n, "case") + baseline
+	return units.Count(len(images), "case")
 }
