@@ -103,8 +103,6 @@ type Request struct {
 	// Owners asks for the owners of files to count. nil and false leave that to
 	// the file system; true is an error if it has none.
 	Owners *bool
-	// Browse has no effect: Linux has no Finder from which to hide a volume.
-	Browse bool
 	// Temporary is for an attachment that only this process uses: when it has
 	// died, the image is released as if it had detached.
 	Temporary bool

@@ -38,13 +38,8 @@ func Mount(ctx context.Context, a Attached, req Request) (Attached, error) {
 	if err := s.identifyPart(r); err != nil {
 		return Attached{}, err
 	}
-	if fs, ok := FilesystemOf(r.Filesystem); ok {
-		r.Owners = fs.Owners
-	}
-	if r.Filesystem == "exfat" && !kernelMounts("exfat") {
-		return Attached{}, fmt.Errorf("mounting %q: the kernel has no exFAT; detach the image and attach it again: %w",
-			r.Image, ErrNoFileSystem)
-	}
+	fs, _ := FilesystemOf(r.Filesystem)
+	r.Owners = fs.Owners
 	if err := s.mount(r, req); err != nil {
 		return Attached{}, errors.Join(err, s.save(r))
 	}

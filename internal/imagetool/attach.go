@@ -93,7 +93,7 @@ func (c *call) attach() error {
 // is missing: the image has not been opened yet.
 func (c *call) attachRequest() (r attach.Request, policy string, err error) {
 	r, err = c.mountRequest()
-	r.ReadOnly, r.Browse = c.has("readonly"), !c.has("nobrowse")
+	r.ReadOnly = c.has("readonly") // -nobrowse has no effect: Linux has no Finder from which to hide a volume
 	policy = cmp.Or(strings.ToLower(c.value("mount")), mountPolicies[strings.ToLower(c.value("mountpolicy"))],
 		mountRequired)
 	r.NoMount = c.has("nomount") || policy == mountSuppressed
@@ -110,7 +110,6 @@ func (c *call) attachRequest() (r attach.Request, policy string, err error) {
 	for _, o := range strings.FieldsFunc(c.value("mountoptions"), func(r rune) bool { return r == ',' }) {
 		switch o {
 		case "nobrowse":
-			r.Browse = false
 		case "rdonly":
 			r.ReadOnly = true
 		case "owners", "noowners":
@@ -222,7 +221,7 @@ func (c *call) attachMade(path string, pass []byte) error {
 			return err
 		}
 	}
-	a, err := c.env.Attacher.Attach(c.ctx, attach.Request{Image: path, Browse: true, Keys: c.secrets.keys[path]})
+	a, err := c.env.Attacher.Attach(c.ctx, attach.Request{Image: path, Keys: c.secrets.keys[path]})
 	if err != nil {
 		return fmt.Errorf("%q was created and could not be attached: %w", path, err)
 	}

@@ -71,18 +71,18 @@ func TestAttachAsksForWhatIsMeant(t *testing.T) {
 		line string
 		want attach.Request
 	}{
-		{"attach a.dmg", attach.Request{Browse: true}},
+		{"attach a.dmg", attach.Request{}},
 		{"attach -readonly -nomount a.dmg -nobrowse", attach.Request{ReadOnly: true, NoMount: true}},
-		{"attach -kernel a.dmg", attach.Request{Browse: true, ServedBy: "kernel"}},
-		{"attach a.dmg -noKernel", attach.Request{Browse: true, ServedBy: "helper"}},
-		{"attach -mount suppressed a.dmg", attach.Request{NoMount: true, Browse: true}},
-		{"attach -mountpoint point a.dmg", attach.Request{MountPoint: m.path("point"), MakePoint: true, Browse: true}},
-		{"attach -mountpoint missing a.dmg", attach.Request{MountPoint: m.path("missing"), MakePoint: true, Browse: true}},
+		{"attach -kernel a.dmg", attach.Request{ServedBy: "kernel"}},
+		{"attach a.dmg -noKernel", attach.Request{ServedBy: "helper"}},
+		{"attach -mount suppressed a.dmg", attach.Request{NoMount: true}},
+		{"attach -mountpoint point a.dmg", attach.Request{MountPoint: m.path("point"), MakePoint: true}},
+		{"attach -mountpoint missing a.dmg", attach.Request{MountPoint: m.path("missing"), MakePoint: true}},
 		{"attach -mountRandom root -NOBROWSE a.dmg", attach.Request{MountRoot: m.path("root"), RandomName: true}},
-		{"attach -mountroot root a.dmg -owners on", attach.Request{MountRoot: m.path("root"), Browse: true}},
-		{"diskutil image attach --readOnly --mountPoint point a.dmg", attach.Request{ReadOnly: true, MountPoint: m.path("point"), MakePoint: true, Browse: true}},
+		{"attach -mountroot root a.dmg -owners on", attach.Request{MountRoot: m.path("root")}},
+		{"diskutil image attach --readOnly --mountPoint point a.dmg", attach.Request{ReadOnly: true, MountPoint: m.path("point"), MakePoint: true}},
 		{"diskutil image attach --mountOptions nobrowse,rdonly --mountPoint=made a.dmg", attach.Request{ReadOnly: true, MountPoint: m.path("made"), MakePoint: true}},
-		{"diskutil image attach --mountPolicy noMount a.dmg", attach.Request{NoMount: true, Browse: true}},
+		{"diskutil image attach --mountPolicy noMount a.dmg", attach.Request{NoMount: true}},
 	} {
 		m.at.requests = nil
 		m.do(test.line)
