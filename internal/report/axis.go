@@ -19,6 +19,8 @@ type Axis struct {
 
 // RoundDigits rounds to six significant digits: more than a picture shows, and
 // a smaller page.
+//
+// Six digits are enough for a plot of 4,000 pixels.
 func RoundDigits(v float64) float64 {
 	if !IsFinite(v) || v == 0 {
 		return v
@@ -45,10 +47,14 @@ func RoundUp(v float64) float64 {
 
 // maxTicks is the number of ticks beyond which [RoundTicks] has only the
 // decades.
+//
+// More labels overlap on a picture of 340 pixels.
 const maxTicks = 10
 
 // RoundTicks are the round values (1, 2 and 5 of each decade) from low to high
 // for a logarithmic axis, or the decades alone where these are too many.
+//
+// Ticks are at round values only: the library would label 1.7 GB/s.
 func RoundTicks(low, high float64) []float64 {
 	if low <= 0 || high < low {
 		return nil
@@ -87,7 +93,7 @@ func TickStep(span float64) float64 {
 }
 
 // Fit ends a linear axis on ticks, with a margin about the values: the library
-// would set ticks of its own next to an end that is none. An axis near 0 begins
+// would set ticks of its own next to an end that is not one. An axis near 0 begins
 // there. Values at the end of the range of numbers are left to the library.
 func (a *Axis) Fit(margin float64, values ...float64) {
 	if len(values) == 0 {

@@ -31,6 +31,9 @@ type Chart struct {
 // part, line, gap (over missing points of a line), bands, dots, outcome (its
 // name decides the colour), points, canary, warned, named, fit, fit2, faint,
 // level, ideal, live, published, uncomparable, prediction.
+//
+// A series has one colour and one entry in the legend; series with the same
+// name share both.
 type Series struct {
 	Role, Name string
 	Marks      []Mark
@@ -90,6 +93,8 @@ func (c *Chart) Size() int {
 
 // Marks are the marks of the series that show measured values, not lines that
 // guide the eye.
+//
+// Ends of axes follow measured values, not lines that may go far beyond them.
 func (c *Chart) Marks() []Mark {
 	var out []Mark
 	for _, s := range c.Series {
@@ -136,6 +141,8 @@ func (c *Chart) IntervalNote(drawn string) string {
 
 // Slug keeps the letters a to z and A to Z, digits and underscores of a name
 // for an id; it need not be unique.
+//
+// Ids are used in fragments of links and in selectors of scripts.
 func Slug(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {

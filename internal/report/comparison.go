@@ -9,6 +9,8 @@ import (
 	"dmgbench/internal/analysis"
 )
 
+// Texts of the analysis have foreign names in them, so that every one has a
+// bound.
 const (
 	manySides       = 6   // of so many sides a sentence names only the first
 	listedRuns      = 6   // runs of a side, and places of a reason

@@ -43,6 +43,9 @@ func ComparisonJUnit(w io.Writer, c *analysis.Comparison, o JUnitOptions) error 
 }
 
 // newJUnitSuite is the suite of the side at an index.
+//
+// The text of a failure is what the row rests on, so that a build server shows
+// it without the report.
 func newJUnitSuite(c *analysis.Comparison, at int, o JUnitOptions) junitSuite {
 	side := c.Sides[at].Name
 	s := junitSuite{ID: at - 1, Side: Plain(side, nameLength)}

@@ -116,6 +116,8 @@ func sidesTableSection(
 
 // changeMark is the change of a row in few signs: "(−14 %)", "(×2.08)", "(=)"
 // or "(~)".
+//
+// Percentages are for ratios between a half and 2; the others are factors.
 func changeMark(r analysis.CompareRow) string {
 	switch {
 	case r.Status == analysis.RowSame:
@@ -159,6 +161,8 @@ func changeClass(r analysis.CompareRow) string {
 }
 
 // rowBasis is what a row rests on: sessions, rounds, interval and p.
+//
+// p is two-sided, of "the ratio is 1", before and after Holm correction.
 func rowBasis(r analysis.CompareRow) string {
 	data := map[string]any{"Row": r}
 	if r.CI != nil {

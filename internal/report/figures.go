@@ -19,6 +19,8 @@ type FigureKey struct {
 
 // Figures is a set of quantities by row, in the order of cases, protocol and
 // cycles.
+//
+// By has no entry for a quantity that was not measured in a row.
 type Figures struct {
 	Keys []FigureKey
 	By   map[FigureKey]map[string]*result.Summary
@@ -141,6 +143,8 @@ func (f Figures) scaleFor(op string, published bool) Scale {
 
 // Headline is the estimate to quote, nil if there is none. The result names it;
 // where it does not, it is the first.
+//
+// Results with no estimate that is a number have no figure.
 func Headline(s *result.Summary) *result.Estimate {
 	for i := range s.Estimates {
 		if e := &s.Estimates[i]; (s.Headline == "" || s.Headline == e.Name) && IsFinite(e.Value) {
@@ -172,6 +176,8 @@ func replicated(unit string) string {
 }
 
 // RangeText is an interval in words.
+//
+// Intervals that touch 0 keep "0 to": a dash would look like a minus sign.
 func RangeText(s Scale, ci *result.CI, unit string) string {
 	if s.Mixed != "" {
 		s = ScaleOf(unit, ci.Low, ci.High)
@@ -308,6 +314,9 @@ func FigureTip(s *result.Summary, sc Scale) string {
 // ComparableValue is the published value that a figure is drawn with, 0 without
 // any: preferably one that may be compared. A value that was published for a
 // part of the files is not the same figure.
+//
+// A ratio is taken with a comparable value first: the reader sees the one that
+// may be compared.
 func ComparableValue(s *result.Summary) (value float64, comparable bool) {
 	for _, p := range s.Published {
 		v := Midpoint(p)

@@ -70,6 +70,9 @@ func (v *View) addTables() {
 
 // figureTables prints figures in tables that fit a page, each with the rows
 // that have a value in it.
+//
+// Four quantities with intervals and published values are as wide as a page;
+// speeds are the exception, as they belong next to each other.
 func (v *View) figureTables(s *FigureSection) []Table {
 	if s.ID == "speeds" {
 		t := v.figureTable(s.ID, s.Caption, s.Figures, false)
@@ -155,6 +158,9 @@ func (t *Table) nameSingleColumns() {
 
 // quantityColumns are the columns of one quantity: measured, interval, and for
 // each machine published and ratio.
+//
+// On the first screen figures have their unit with them: people read them
+// before the headings.
 type quantityColumns struct {
 	op       string
 	scale    Scale

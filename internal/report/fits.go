@@ -68,6 +68,9 @@ func isInverseRate(f result.Fit, name string) bool {
 }
 
 // coefficientText writes one coefficient with its unit, or as a plain number.
+//
+// Slopes of time on size are written as rates, which people compare; their unit
+// is that of bytes per second.
 func coefficientText(f result.Fit, name string, value float64) string {
 	unit := plan.Quantity(f.Op).Unit()
 	switch {

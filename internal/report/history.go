@@ -10,6 +10,8 @@ import (
 )
 
 // The bounds of a history. What is beyond them is counted, or named.
+//
+// 1,000 runs stay below 3 MB of HTML.
 const (
 	seriesDrawn  = 10   // the newest series
 	valuesDrawn  = 4500 // of the page: each is a mark with a tip, and a cell of a table

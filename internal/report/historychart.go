@@ -95,6 +95,8 @@ func (v *seriesView) nameVersions(x *Axis, runs int) {
 
 // versionName is a version in at most two lines: what differs from the one
 // before.
+//
+// Two lines of twenty characters fit between two versions of a picture.
 func versionName(was, now analysis.HistoryVersion) string {
 	lines := []string{}
 	add := func(text, was string) {

@@ -40,6 +40,8 @@ type seriesView struct {
 // newSeriesView chooses what is shown of a series. room is the number of values
 // that the page still takes, and is lowered by those of this series: a page of
 // many thousand marks is too slow for a browser.
+//
+// The newest series take what they need first.
 func newSeriesView(s *analysis.HistorySeries, name, id string, room *int) *seriesView {
 	v := &seriesView{S: s, name: name, id: id}
 	v.chooseParts()
@@ -115,6 +117,8 @@ func (v *seriesView) PlanName() string {
 }
 
 // doubts are the warnings of a value that are about the figure, not the run.
+//
+// Such as outliers; that a run was on a virtual machine would mark every value.
 func (v *seriesView) doubts(row analysis.HistoryRow, run int) []result.Warning {
 	return slices.DeleteFunc(slices.Clone(row.Values[run].Warnings), aboutRun)
 }

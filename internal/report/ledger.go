@@ -63,6 +63,8 @@ func ledgerGrid(l *analysis.Ledger) *Grid {
 
 // ledgerCell is the verdict of a cell, the runs that it is from, and their
 // evidence.
+//
+// Scaled runs never outvote unscaled ones: the analysis marks the entries that count.
 func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) GridCell {
 	if c.Verdict == "" {
 		return GridCell{}

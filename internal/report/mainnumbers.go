@@ -60,6 +60,9 @@ func (f Figures) Rows(key FigureKey) (part Figures, left int) {
 // MainFigures picks the section, up to two quantities and the phase of the
 // first screen. The section is that of speeds unless far more values of another
 // one are published.
+//
+// Articles about space publish many sizes and few speeds; there the sizes come
+// first.
 func (v *View) MainFigures() (Figures, FigureKey) {
 	var f Figures
 	most := -1

@@ -36,6 +36,9 @@ func (v *View) PrintsTables() bool {
 // planTable prints rows and columns as the plan has them. The scale and the
 // digits of a cell are those of its column, or of its row if the row has a
 // quantity of its own.
+//
+// A line of the plan may be of a quantity, an outcome or a coefficient of a
+// fit.
 func (v *View) planTable(from *result.Table) Table {
 	t := Table{ID: "published-" + Slug(from.Name), Caption: Plain(from.Title, 200), Columns: Columns("<"),
 		File: fileName(from.Name)}

@@ -51,21 +51,21 @@ func (v *View) sessionTable() Table {
 // while files were timed: they are most of the latency of a file. It is "" for
 // runs that did not count them.
 func (v *View) flushNote() string {
-	var counts []string // calls for each file, in the order of cases
-	names := map[string][]string{}
+	var measured [][2]string // calls for each file, and the case
 	for i := range v.Result.Cases {
 		c := &v.Result.Cases[i]
 		var files, flushes int64
 		for j := range c.Steps {
-			if s := &c.Steps[j]; s.Op == "write" && s.Flushes > 0 && !IsCanary(s) && IsShown(c, s) {
+			if s := &c.Steps[j]; s.Op == "write" && s.Flushes > 0 && IsShown(c, s) {
 				files, flushes = files+int64(len(s.Samples)), flushes+s.Flushes
 			}
 		}
 		if files > 0 {
 			calls := strconv.FormatFloat(math.Round(10*float64(flushes)/float64(files))/10, 'f', -1, 64)
-			counts, names[calls] = AppendNew(counts, calls), append(names[calls], v.CaseName(c.ID))
+			measured = append(measured, [2]string{calls, v.CaseName(c.ID)})
 		}
 	}
+	counts, names := groupBy(measured, func(m [2]string) (string, string) { return m[0], m[1] })
 	for i, calls := range counts {
 		counts[i] = calls + " (" + strings.Join(names[calls], "; ") + ")"
 	}

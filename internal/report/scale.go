@@ -11,6 +11,8 @@ import (
 // Scale is the unit that a whole column or axis is printed in, so that its
 // numbers can be compared at a glance. A column with values too different for
 // one unit has no suffix, and each cell its own: Mixed is their base unit.
+//
+// Values are stored in base units: bytes, bytes per second, seconds.
 type Scale struct {
 	Factor float64 // of the unit, in base units
 	Suffix string
@@ -68,6 +70,8 @@ func WithUnit(text string, s Scale) string {
 // ColumnScale is the scale of a column of a table: the unit of the largest
 // value if all the others can be read in it, else a unit for each cell. Nought
 // is "0 B" in any column.
+//
+// A reader compares digits of a column, not its units.
 func ColumnScale(unit string, values ...float64) Scale {
 	s := ScaleOf(unit, values...)
 	for _, v := range values {

@@ -10,6 +10,8 @@ import (
 
 // sharedNotes collects what the figures of a table have in common, so that a
 // note below the table states it once and only exceptions need a mark.
+//
+// Texts are kept once each, in the order of the figures.
 type sharedNotes struct {
 	figures, intervals       int
 	comparable, uncomparable int      // published values

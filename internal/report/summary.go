@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"dmgbench/internal/result"
-	"dmgbench/internal/wording"
 )
 
 // FirstScreen is the answer of a run in the order in which a reader asks for
@@ -37,7 +36,7 @@ func (f FirstScreen) Above() string {
 }
 
 func (v *View) firstScreen() FirstScreen {
-	f := FirstScreen{Notice: v.engineNotice(), Weak: v.weaknesses(), Missing: v.missingCases()}
+	f := FirstScreen{Notice: Phrase("notice", v), Weak: v.weaknesses(), Missing: Phrase("missing", v)}
 	f.Counts = NonEmpty(append(v.weaknessCounts(), f.Missing))
 	var claims, ours, published []ClaimView
 	for _, g := range v.Claims {
@@ -80,30 +79,8 @@ func claimsToRead(all []ClaimView) []ClaimView {
 	return out[:min(len(out), firstClaims)]
 }
 
-// engineNotice states that Apple's tools were not measured. Directories alone
-// need no tools.
-func (v *View) engineNotice() string {
-	apple, other, simulated := false, "", false
-	var systems []string
-	for _, s := range v.Result.Sessions {
-		if s.Engine.Vendor == "Apple" {
-			apple = true
-			continue
-		}
-		other = FirstOf(other, Plain(FirstOf(s.Engine.Title, s.Engine.Name), 80))
-		simulated = simulated || s.Engine.Name == "simulated"
-		systems = AppendNew(systems, FirstOf(named("system", s.Host.OS, 40), "this system"))
-	}
-	switch {
-	case simulated:
-		return wording.Text("notice-simulated")
-	case other == "" || !v.HasImages():
-		return ""
-	case apple:
-		return wording.Text("notice-some-sessions", other)
-	}
-	return wording.Text("notice-other-engine", other, strings.Join(systems, " and "))
-}
+// SystemNames are the systems of all sessions, without their versions.
+func (v *View) SystemNames() []string { return v.distinct("system-name") }
 
 // judgedLine is the tally of some claims: "Our 5 claims: 2 hold, 3 undecided.",
 // with the reason where none was judged.
@@ -123,6 +100,9 @@ func judgedLine(who, noun string, claims []ClaimView) string {
 
 // seriousKinds are the kinds of deviations and warnings that change an answer
 // most, worst first.
+//
+// Kinds that are not in the list are counted, and are in the lists of
+// deviations and warnings.
 var seriousKinds = strings.Fields(`scale filesystem input codec drift two-modes bimodal sessions changed few-rounds
 	faster-than-native thermal battery busy quota cpu-quota sets cache virtual`)
 
@@ -142,24 +122,15 @@ func (v *View) weaknesses() []string {
 	return out
 }
 
-// warningsOf is the first warning of a kind, and how many steps, or cases, or
-// runs have one, whichever is most.
+// warningsOf is the first warning of a kind, and at how many places there are
+// such warnings.
 func (v *View) warningsOf(kind string) (text string, n int) {
-	count := func(n *int, ws []result.Warning) {
-		if i := slices.IndexFunc(ws, func(w result.Warning) bool { return w.Kind == kind }); i >= 0 {
-			*n++
-			text = FirstOf(text, withoutExplanation(Plain(ws[i].Text, 160)))
+	for _, w := range v.Warnings {
+		if w.Kind == kind {
+			text, n = FirstOf(text, withoutExplanation(Plain(w.Text, 160))), n+w.places
 		}
 	}
-	var runs, cases, steps int
-	count(&runs, v.Result.Warnings)
-	for _, c := range v.Result.Cases {
-		count(&cases, c.Warnings)
-		for _, s := range c.Steps {
-			count(&steps, s.Warnings)
-		}
-	}
-	return text, max(runs, cases, steps)
+	return text, n
 }
 
 // withoutExplanation shortens a warning for the first screen: it leaves the
@@ -180,15 +151,4 @@ func (v *View) weaknessCounts() []string {
 	choices := countIf(v.Deviations, func(d Deviation) bool { return d.Kind == "choice" })
 	return Lines("counts", map[string]any{"Source": v.Source, "Choices": choices,
 		"Departed": len(v.Deviations) - choices, "OfRun": len(v.Warnings) - v.OfFigures(), "OfFigures": v.OfFigures()})
-}
-
-// missingCases counts and names the cases that were not measured in full.
-func (v *View) missingCases() string {
-	var names []string
-	for _, c := range v.Result.Cases {
-		if c.Status != result.Done {
-			names = append(names, v.CaseName(c.ID))
-		}
-	}
-	return Phrase("missing", map[string]any{"Missing": names, "Cases": len(v.Result.Cases)})
 }

@@ -76,6 +76,8 @@ func TextRow(head string, texts ...string) []Cell {
 }
 
 // keyedRows finds the rows of a table by a key.
+//
+// Names do not serve as keys: two hostile names may be cut to the same text.
 type keyedRows[K comparable] map[K]int
 
 // row is the row of a key. A new one has a name and empty cells.
@@ -197,6 +199,8 @@ const BelowClass = "below"
 
 // Unfold is a table with a row of its own for each kind of value that is below
 // figures: "interval", "published".
+//
+// For forms that have no small print.
 func (t Table) Unfold() Table {
 	out := t
 	out.Columns, out.Rows = nil, nil

@@ -21,6 +21,9 @@ var templateFiles embed.FS
 
 // templates are the texts of reports that are more than one sentence. What they
 // print of foreign names goes through plain or clean.
+//
+// A template that cannot be executed is a mistake of this program, which every
+// test of a page would meet: Render panics.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"plain": Plain, "clean": Clean, "named": named, "first": FirstOf, "when": textWhen, "capitalize": Capitalize,
 	"contains": strings.Contains, "lower": strings.ToLower, "xml": escapeXML, "prose": stepProse,
@@ -49,6 +52,8 @@ func Render(name string, data any) string {
 var blanks = regexp.MustCompile(`[ \n]+`)
 
 // Phrase is the text of a template as one line.
+//
+// Templates are wrapped for reading; their line feeds are blanks of the text.
 func Phrase(name string, data any) string {
 	return strings.TrimSpace(blanks.ReplaceAllString(Render(name, data), " "))
 }
@@ -65,6 +70,8 @@ func Lines(name string, data any) []string {
 }
 
 // pairs are the lines of a template that have a value after the tab.
+//
+// A tab cannot occur in a value: Clean removes control characters.
 func pairs(name string, data any) []Pair {
 	var out []Pair
 	for line := range strings.Lines(Render(name, data)) {
@@ -78,6 +85,9 @@ func pairs(name string, data any) []Pair {
 
 // named writes a code of a result in words, such as the name of a statistic;
 // sentences.txt has the words by "kind.code". Unknown codes are foreign text.
+//
+// The kinds are system, medium, ended, claimant, scope, statistic, model,
+// quantity and doubt.
 func named(kind, code string, limit int) string {
 	return FirstOf(wording.Text(kind+"."+code), Plain(code, limit))
 }

@@ -41,6 +41,8 @@ func AppendNew[T comparable](list []T, x T) []T {
 }
 
 // Count is a number with its noun: "1 case", "12 cases".
+//
+// The plural adds an s: all nouns of the report are regular.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -85,6 +87,9 @@ func countIf[T any](list []T, test func(T) bool) int {
 }
 
 // Grouped writes an integer with thin spaces between thousands.
+//
+// The narrow no-break space (U+202F) is the separator of ISO 80000-1, and is
+// read alike in all countries.
 func Grouped(n int) string {
 	s := strconv.Itoa(n)
 	out := ""

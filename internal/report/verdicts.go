@@ -44,6 +44,8 @@ type ClaimGroup struct {
 
 // claimGroups words the claims, and groups them in the order in which the plan
 // has the first of each.
+//
+// Claims with evidence of their own keep it.
 func claimGroups(claims []result.Claim) []ClaimGroup {
 	type key struct{ verdict, word, reason string }
 	at := map[key]int{}

@@ -29,6 +29,9 @@ import (
 
 // View is a result arranged for reading; the three renderers print the same
 // view.
+//
+// Fields are texts that are safe to print, see [Plain], apart from plan and
+// result.
 type View struct {
 	Plan   *plan.Plan
 	Result *result.Result
@@ -70,6 +73,9 @@ type Deviation struct{ Kind, Text, Cases string }
 
 // NewView arranges a result. It sorts, scales and words what the result has;
 // all estimates are made by the analysis.
+//
+// The order of the steps matters: warnings are collected from the result as it
+// is, and tables are made from the copy without those that are about the run.
 func NewView(p *plan.Plan, r *result.Result) *View {
 	v := &View{Plan: p, Result: r, names: caseNames(r.Cases), Order: caseOrder(r)}
 	v.head()
@@ -173,7 +179,8 @@ const (
 	minute     = "2006-01-02 15:04"
 )
 
-// when is the time of the first session, and how long all of them took.
+// when is the time of the first session, and how long all of them took,
+// without the pauses between them.
 func (v *View) when() string {
 	all := v.Result.Sessions
 	if len(all) == 0 || all[0].Started.IsZero() {
@@ -220,29 +227,6 @@ func (v *View) Achieved(kind string) string {
 	return strings.Join(out, "; ")
 }
 
-// CasesMeasured are the names of the cases that were measured.
-func (v *View) CasesMeasured() []string {
-	var out []string
-	for _, c := range v.Result.Cases {
-		if c.Status == result.Done {
-			out = append(out, v.CaseName(c.ID))
-		}
-	}
-	return out
-}
-
-// CasesMissing are the other cases, each with the reason.
-func (v *View) CasesMissing() []string {
-	var out []string
-	for _, c := range v.Result.Cases {
-		if c.Status != result.Done {
-			why := Plain(c.Status, 20) + TextIf(c.Reason != "", ": "+Plain(c.Reason, 300))
-			out = append(out, v.CaseName(c.ID)+" ("+why+")")
-		}
-	}
-	return out
-}
-
 // MethodNotes describe how the figures of the first table were measured.
 func (v *View) MethodNotes() []string {
 	if len(v.Sections) == 0 {
@@ -286,6 +270,9 @@ func (v *View) casesNotDone() []Pair {
 
 // caseList names the cases that something applies to; none is all of them, and
 // so is every one that was measured.
+//
+// "All images" is shorter than their names, and stays true where cases are
+// skipped.
 func (v *View) caseList(ids []string) string {
 	all, images := true, true
 	for _, c := range v.Result.Cases {
@@ -328,6 +315,8 @@ func IsCanary(s *result.Step) bool { return s.Do == "canary" }
 
 // IsShown reports whether the figures of a step are shown: those of its round
 // are, and the step did not fail.
+//
+// Older results have no rounds: there the status of the case decides.
 func IsShown(c *result.Case, s *result.Step) bool {
 	return !IsCanary(s) && s.Error == "" && (c.Shows(s.Round) || len(c.Rounds) == 0 && c.Status == result.Done)
 }

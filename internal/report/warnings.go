@@ -11,6 +11,7 @@ import (
 type Warning struct {
 	Where, Kind, Text string
 	Run               bool // about the run as a whole
+	places            int  // where it was found
 }
 
 // listedPlaces is how many places of a warning are named.
@@ -21,6 +22,8 @@ type warningKey struct{ kind, text string }
 
 // collectWarnings lists every warning of the run with its places, each warning
 // once.
+//
+// Places are named in the order of the result.
 func (v *View) collectWarnings() {
 	at := map[warningKey]int{}
 	var places [][]string
@@ -61,6 +64,7 @@ func (v *View) collectWarnings() {
 		}
 	}
 	for i, list := range places {
+		v.Warnings[i].places = len(list)
 		v.Warnings[i].Where = strings.Join(firstFew(list, listedPlaces, "places"), "; ")
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 // rowsPerChart keeps a picture short enough for a screen; more rows make more
 // pictures.
+//
+// A row of one bar takes 32 CSS pixels: 24 rows are some 800.
 const rowsPerChart = 24
 
 // barGroup is what the bars of one colour show: a figure for each row, nil
@@ -33,6 +35,9 @@ func bars(c report.Chart, heads [2]string, rows []string, groups []barGroup) []r
 			}
 			h := report.Headline(s)
 			c.X.Unit, values = h.Unit, append(values, h.Value)
+			// An interval of few rounds may reach many times the value: the
+			// axis ends at three times the largest bar, where whiskers get an
+			// arrow.
 			top = max(top, h.Value)
 			if h.CI != nil && report.IsFinite(h.CI.High) {
 				top = max(top, min(h.CI.High, 3*h.Value))
@@ -46,6 +51,8 @@ func bars(c report.Chart, heads [2]string, rows []string, groups []barGroup) []r
 	}
 	c.X.Low, c.X.High = new(0.0), new(report.RoundUp(1.03*top))
 	c.FixedLegend, c.Flipped = true, true
+	// One scale for all parts, so that pictures of one quantity can be
+	// compared.
 	sc := report.ColumnScale(c.X.Unit, append(values, top)...)
 	var out []report.Chart
 	parts := slices.Collect(slices.Chunk(rows, rowsPerChart))
@@ -159,6 +166,7 @@ func firstChart(r *run) []report.Chart {
 	if phase := report.Plain(key.Phase, 40); len(groups) == 1 && phase != "" {
 		groups[0].name = phase
 	}
+	// Few rows fit the first screen: they make a single picture.
 	first := r.figureBars("first", report.PhaseSuffix(report.PhaseName(key.Phase, key.Cycle)), part, groups)[0]
 	others := speedCharts(r)
 	if at := slices.IndexFunc(others, func(c report.Chart) bool { return sameFigures(c, first) }); at >= 0 {
@@ -170,6 +178,7 @@ func firstChart(r *run) []report.Chart {
 	return []report.Chart{first}
 }
 
+// Tables are compared, as headings and ids of equal charts may differ.
 func sameFigures(a, b report.Chart) bool { return reflect.DeepEqual(a.Table.Rows, b.Table.Rows) }
 
 // barCharts are the charts of speeds that are not on the first screen.
@@ -213,6 +222,8 @@ func speedCharts(r *run) []report.Chart {
 }
 
 // speeds are the figures with a unit of rates, if the run has any.
+//
+// The section is absent in a run that timed no files.
 func (r *run) speeds() report.Figures {
 	for _, s := range r.Sections {
 		if s.ID == "speeds" {

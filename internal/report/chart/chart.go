@@ -15,6 +15,9 @@ import (
 )
 
 // Section is one part of the page with its charts.
+//
+// The lead is printed below the heading; [report.View.ChartNotes] may add to
+// it.
 type Section struct{ ID, Heading, Lead string }
 
 // Sections are the parts of the page that have charts, in order; the charts of
@@ -35,6 +38,8 @@ var Sections = []Section{
 }
 
 // run is what the functions of the registry read.
+//
+// One run is made for each report, so that the samples are gathered once.
 type run struct {
 	*report.View
 	sets []fileSet
@@ -42,6 +47,9 @@ type run struct {
 }
 
 // maxFileName is the largest number of characters in the name of a picture.
+//
+// Names of files may have 255 bytes; 80 characters leave room for folders and
+// for the suffix, and can be read in a list.
 const maxFileName = 80
 
 // NameFiles gives every chart a file name of its own, made of its heading:
@@ -79,6 +87,8 @@ func fileName(heading string) string {
 }
 
 // data is what a template reads.
+//
+// The keys are the names that the templates use.
 type data = map[string]any
 
 // caption sets what is printed above a picture and inside it, from the

@@ -22,6 +22,8 @@ const (
 )
 
 // casesPerCost is how many waterfalls one picture has.
+//
+// A waterfall has up to seven bars, each of 18 CSS pixels.
 const casesPerCost = 8
 
 // work is what a case did in one round for one direction and phase.
@@ -58,6 +60,9 @@ func worksOf(c *result.Case, p picture) map[int]work {
 
 // costPart is one part of the time of a case: the mean over the rounds, in
 // seconds.
+//
+// Parts of one case add up to the time of the case, since they are plain means
+// over the same rounds.
 type costPart struct {
 	name   string
 	layers layer // 0 for directories and the harness
@@ -65,6 +70,8 @@ type costPart struct {
 }
 
 // costCase is one case with its parts, first to last.
+//
+// Only rounds in which every case of its chain did the same work count.
 type costCase struct {
 	c      *result.Case
 	parts  []costPart
@@ -111,6 +118,8 @@ func (r *run) costs(p picture) map[string][]costCase {
 	return out
 }
 
+// A preallocated folder is a case of its own: reserving space beforehand is one
+// of the parts.
 func isNativeFolder(c *result.Case) bool {
 	return c.Target.Kind == "directory" && !slices.Contains(c.Keys, [2]string{"preallocate", "true"})
 }
@@ -129,6 +138,8 @@ func (r *run) split(c *result.Case, chain []link, all map[string]map[int]work) (
 			rounds, out.work = append(rounds, round), own[round]
 		}
 	}
+	// Differences are taken within a round: what all cases of a round share,
+	// such as a busy machine, cancels.
 	out.rounds = len(rounds)
 	add := func(name string, layers layer, of func(round int) float64) {
 		values, known := map[int]float64{}, false
@@ -201,6 +212,7 @@ func (r *run) costChart(p picture, cases []costCase) report.Chart {
 		}
 	}
 	c.Height = 30 + len(cases)*(18*slots+14)
+	// The rest of the width is for the labels at the ends of the bars.
 	c.X.High = new(report.RoundUp(1.12 * top))
 	d := data{"Files": cases[0].work.files, "Bytes": float64(cases[0].work.bytes), "Ns": ns, "Engines": r.engines(),
 		"Unsplit": unsplitOf(cases)} // the work is that of all rounds and cases
@@ -225,6 +237,8 @@ func describeIntervals(c *report.Chart, d data) {
 // partNames are the parts of all cases in the order of pictures and tables:
 // from the lowest layer up, the harness last.
 func partNames(cases []costCase) []string {
+	// Layers are bits: the value of a part is larger than that of any part
+	// below it, and at most 15.
 	rank := map[string]int{report.NativeFolder: -2, partReserved: -1, partInside: 1 << 8, partOutside: 1 << 9}
 	var out []string
 	for _, c := range cases {
@@ -264,6 +278,9 @@ func addPart(c *report.Chart, one costCase, row, slot int, at float64) report.Ma
 }
 
 // signedTime writes a time; a part on top of others has its sign.
+//
+// The minus sign is the typographic one (U+2212), as in the tables of
+// comparisons.
 func signedTime(seconds float64, plus bool) string {
 	text := report.Human(seconds, "s")
 	if plus && seconds >= 0 {

@@ -13,9 +13,13 @@ import (
 )
 
 // canaryName is the series of the native writes and reads before the cases.
+//
+// It is a case of its own in picture and table.
 const canaryName = "native canary"
 
 // driftStep is one timed step.
+//
+// Times are in seconds since the start of the run.
 type driftStep struct {
 	series, name string
 	kind         string // steps of one kind are compared with each other
@@ -67,6 +71,9 @@ func (r *run) sessionStarts() map[int]int64 {
 }
 
 // stepRate is bytes over time from the gate to the last file, in B/s.
+//
+// The flush at the end of a file is within its time; the gate is the moment at
+// which all workers start.
 func stepRate(s *result.Step) (rate float64, ok bool) {
 	switch {
 	case s.Span != nil && s.Span.LastDoneNS > s.Span.GateNS && s.Span.Bytes > 0:
@@ -116,6 +123,9 @@ func driftChart(r *run) []report.Chart {
 
 // dropCommonWarnings removes from the steps the warnings that at least half of
 // them have, which mark nothing, and returns them.
+//
+// Such as the warning that the host may cache: a ring at every point would hide
+// the one that matters.
 func dropCommonWarnings(steps []driftStep) []result.Warning {
 	seen := map[result.Warning]int{}
 	var common []result.Warning

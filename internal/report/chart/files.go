@@ -90,6 +90,8 @@ func fileSets(v *report.View) []fileSet {
 
 // pictures lists direction × phase in the order of the protocol, writes before
 // reads of the same phase.
+//
+// The page has them in the order in which the protocol measures.
 func pictures(sets []fileSet) []picture {
 	var out []picture
 	for _, s := range sets {
@@ -147,6 +149,8 @@ func (r *run) pointLimit() int {
 
 // thin keeps every k-th file so that at most limit remain, always the same
 // ones.
+//
+// A fixed step instead of a random choice keeps the output the same.
 func thin(files []timedFile, limit int) (kept []timedFile, every int) {
 	every = max((len(files)+limit-1)/max(limit, 1), 1)
 	for i := 0; i < len(files); i += every {
@@ -155,7 +159,7 @@ func thin(files []timedFile, limit int) (kept []timedFile, every int) {
 	return kept, every
 }
 
-// setData is what captions say of some sets: their number, the files in them,
+// setData has the numbers of some sets for captions: their number, the files in them,
 // and how many of these were under way at once.
 func setData(sets []fileSet) data {
 	files, workers := 0, 0
@@ -173,6 +177,8 @@ func sizeAxis(sets []fileSet) report.Axis {
 }
 
 // logAxis holds a value of all files with some room on both sides.
+//
+// The room is a factor, as on a logarithmic axis.
 func logAxis(name, unit string, sets []fileSet, of func(timedFile) float64, room float64) report.Axis {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, s := range sets {
@@ -210,6 +216,8 @@ func (r *run) middle(files []timedFile) sizeClass {
 		byRound[f.round] = append(byRound[f.round], all[i])
 	}
 	c := sizeClass{n: len(files), low: slices.Min(all), high: slices.Max(all)}
+	// Rounds are the unit of replication: files of one mount are not
+	// independent.
 	if len(byRound) >= minRounds {
 		medians := map[int]float64{}
 		for round, rates := range byRound {
@@ -270,6 +278,7 @@ func newSizeClasses(sets []fileSet) (c sizeClasses) {
 	return c
 }
 
+// Thirds of an octave are steps of 26 %.
 func (c sizeClasses) key(bytes float64) float64 {
 	if c.binned {
 		return math.Floor(3 * math.Log2(bytes))

@@ -29,11 +29,15 @@ func newDrawnFit(f result.Fit) drawnFit {
 			most = max(most, d.published(p[0]))
 		}
 	}
+	// Values that were published for a faster machine.
 	d.OffScale = top > 0 && most > 3*top
 	return d
 }
 
 // modelOf is the function of a fit, or nil where coefficients are missing.
+//
+// The coefficients are those that package stats gives the models, in base
+// units.
 func modelOf(f result.Fit, value func(result.Coefficient) *float64) func(x float64) float64 {
 	k := map[string]float64{}
 	for _, c := range f.Coefficients {
@@ -76,6 +80,7 @@ func (f drawnFit) draw(c *report.Chart) []float64 {
 			c.Add(report.Series{Role: role, Name: name, Marks: sample(60, low, high, isWide(low, high), at)})
 		}
 	}
+	// The lines reach as far as the predictions, which lie beyond the points.
 	curve("fit", name, f.measured)
 	if !f.OffScale {
 		curve("faint", "published "+name, f.published)

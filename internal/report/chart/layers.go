@@ -21,6 +21,8 @@ const (
 
 // layersOf are the layers of an image. Where the run did not record what served
 // it, it is not a layer of its own.
+//
+// "loop" and "kernel" are served by the kernel alone: no process is between file and image.
 func layersOf(c *result.Case) layer {
 	out := layerRaw
 	if by := c.Target.ServedBy; by != "" && by != "loop" && by != "kernel" {
@@ -71,8 +73,7 @@ type link struct {
 }
 
 // chainOf is the way from the native folder to a case over the cases that have
-// only its lower layers, each as the case has them. A layer whose cost no case
-// tells is one part with the next one.
+// only its lower layers, each as the case has them. A layer that no case isolates is one part with the next one.
 func chainOf(c, native *result.Case, find func(*result.Case, func(*result.Case) bool) *result.Case) []link {
 	chain := []link{{name: report.NativeFolder, c: native}}
 	switch {
@@ -82,6 +83,7 @@ func chainOf(c, native *result.Case, find func(*result.Case, func(*result.Case) 
 		return append(chain, link{name: partReserved, c: c})
 	}
 	own, before := layersOf(c), layer(0)
+	// A case without the layer, or a layer that no case isolates, adds no link.
 	for _, top := range []layer{layerRaw, layerHelper, layerFormat, layerEncryption} {
 		below := own & (top | (top - 1))
 		if own&top == 0 {
@@ -100,6 +102,9 @@ func chainOf(c, native *result.Case, find func(*result.Case, func(*result.Case) 
 }
 
 // hasOnly reports whether d is c with no more than these of its layers.
+//
+// Keys that go with a layer that it lacks may differ: an unencrypted case has
+// no key size.
 func hasOnly(c, d *result.Case, layers layer) bool {
 	if d.Target.Kind != "image" || d.Target.Filesystem != c.Target.Filesystem || layersOf(d) != layers {
 		return false

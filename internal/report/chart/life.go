@@ -13,6 +13,8 @@ import (
 )
 
 // Bounds of the charts of space.
+//
+// Directories have such a chart only where no images were measured.
 const (
 	maxLives = 12 // cases with a chart of their own; the charts that compare them have all
 )
@@ -133,6 +135,9 @@ func addLine(c *report.Chart, role, name string, q quantity, values []float64) {
 
 // addGaps dots what is missing between two points of a line: a solid line would
 // show sizes that were not taken.
+//
+// The dotted line is a series of its own below the solid one, with the same
+// name, so that the legend hides both.
 func addGaps(c *report.Chart) {
 	var out []report.Series
 	for _, s := range c.Series {
@@ -152,6 +157,9 @@ func addGaps(c *report.Chart) {
 // lifeSteps are the steps with sizes, and those at which files came or went
 // that no sizes were taken after, in the order of the protocol, with their
 // names.
+//
+// Steps of several rounds share an index; the first round that has a step names
+// it.
 func lifeSteps(c *result.Case) (indexes []int, labels []string) {
 	var order []*result.Step
 	for i := range c.Steps {
@@ -192,6 +200,8 @@ func isMeasuredNext(rest []*result.Step, live int64) bool {
 
 // medianStep is the median of a quantity over the rounds that count of the
 // steps that match, NaN where none has it.
+//
+// A median, since a round that was disturbed should not move the line.
 func medianStep(c *result.Case, of func(*result.Step) float64, match func(*result.Step) bool) float64 {
 	var values []float64
 	for i := range c.Steps {
@@ -279,6 +289,8 @@ func (r *run) compareLives(q quantity, moments []moment) []report.Chart {
 
 // mergeLines lets cases with almost the same values share a line, so that none
 // is hidden under another. The table keeps them apart.
+//
+// 0.5 % of the height of a plot is one or two pixels.
 func mergeLines(c *report.Chart) {
 	top := 0.0
 	for _, m := range c.Marks() {

@@ -20,6 +20,9 @@ import (
 const canvasFrom = 2500
 
 // Spec is what the script of the page reads for one chart.
+//
+// The script binds functions (labels, tips, marks) to the option, which JSON
+// cannot carry.
 type Spec struct {
 	ID      string         `json:"id"`
 	File    string         `json:"file"`
@@ -33,7 +36,7 @@ type Spec struct {
 	X       *specAxis      `json:"x"`
 	Y       *specAxis      `json:"y"`
 	Tips    [][]string     `json:"tips"`   // by series and mark
-	Labels  [][]string     `json:"labels"` // the same, for the roles that write beside or into marks
+	Labels  [][]string     `json:"labels"` // the same, for the roles that write next to or into marks
 	Option  map[string]any `json:"option"`
 }
 
@@ -58,6 +61,9 @@ func Encode(c *report.Chart) ([]byte, error) {
 }
 
 // newSpec fills the structs of go-echarts.
+//
+// go-echarts knows the names and the nesting of the options of the library;
+// styles are set by the script, for light and dark.
 func newSpec(c *report.Chart) Spec {
 	x, xSpec := encodeAxis(c, c.X, func(m report.Mark) float64 { return m.X })
 	y, ySpec := encodeAxis(c, c.Y, func(m report.Mark) float64 { return m.Y })
@@ -152,6 +158,7 @@ var roleOptions = map[string]roleOption{
 // addSeries gives each series its data, its tips and its labels; the intervals
 // of bars and lines are series of their own.
 func (s *Spec) addSeries(c *report.Chart) (out []charts.SingleSeries) {
+	// Bars and parts of one row share its height in equal slots.
 	slots, steps := 0, map[float64]int{} // of the chart, and of each row
 	for _, one := range c.Series {
 		slots += bit(one.Role == "bar")
@@ -210,6 +217,8 @@ func ends(m report.Mark) []any {
 }
 
 // known is a number for JSON, nil if it is none.
+//
+// NaN and infinities have no form in JSON; the library leaves null out.
 func known(v float64) any {
 	if !report.IsFinite(v) {
 		return nil

@@ -12,6 +12,8 @@ import (
 // kinds is the registry: every kind of chart, in the order of the page, with
 // the section of the page that has it. build returns no chart where the kind
 // does not apply to the run; sections and provenance are added by [All].
+//
+// A new kind of chart is a row here, and its caption in templates/charts.tmpl.
 var kinds = []struct {
 	section string
 	build   func(*run) []report.Chart
@@ -33,6 +35,9 @@ var kinds = []struct {
 
 // NewView arranges a result with its charts, for every renderer. Each chart has
 // an id and a file name of its own.
+//
+// The order matters: the first chart decides which chart of speeds is on the
+// first screen and is not drawn again.
 func NewView(p *plan.Plan, r *result.Result) *report.View {
 	v := report.NewView(p, r)
 	in := &run{View: v, sets: fileSets(v)}

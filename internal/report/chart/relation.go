@@ -52,6 +52,8 @@ func relationChart(rel result.Relation) report.Chart {
 			rings.Marks = append(rings.Marks, m)
 		}
 	}
+	// Theil–Sen has no residuals that a single far point could dominate;
+	// outliers of the analysis are left out nevertheless.
 	line, err := stats.FitTheilSen(lineX, lineY)
 	drawn := len(lineX) >= 3 && err == nil
 	if drawn {
@@ -68,6 +70,8 @@ func relationChart(rel result.Relation) report.Chart {
 }
 
 // fitAround leaves room about points for their names.
+//
+// The script writes names to the right of their points.
 func fitAround(a *report.Axis, values []float64) {
 	if len(values) > 0 {
 		least, most := slices.Min(values), slices.Max(values)

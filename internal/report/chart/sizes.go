@@ -11,6 +11,8 @@ import (
 
 // manyIntervals is the number of intervals from which they are drawn thin and
 // light, so that the lines show through.
+//
+// Three cases with sixteen sizes each.
 const manyIntervals = 48
 
 // sizeCharts draw speed against file size: a line for each case, with an
@@ -82,6 +84,8 @@ func (c sizeClass) row(name, size string) []report.Cell {
 }
 
 // heatSteps is how many steps of colour a reader distinguishes at a glance.
+//
+// Six shades of one colour can be distinguished in print as well.
 const heatSteps = 6
 
 // heatCharts set case against file size, one picture a direction and phase; the
@@ -151,6 +155,9 @@ func addHeat(c *report.Chart, cells [][]sizeClass, sc report.Scale, limits []flo
 
 // heatLimits are the limits between steps of equal ratio, each of two digits;
 // at most one less than [heatSteps].
+//
+// Speeds differ by factors: equal ratios show a difference of slow cases as
+// well as one of fast cases.
 func heatLimits(low, high float64) []float64 {
 	var out []float64
 	if !(low > 0) || high/low < 1.1 {

@@ -16,6 +16,8 @@ import (
 )
 
 // pictureWidth is the width of a saved picture in CSS pixels.
+//
+// It fits a column of an article at twice its resolution.
 const pictureWidth = 900
 
 //go:embed script
@@ -85,6 +87,8 @@ type drawer struct {
 }
 
 // newDrawer prepares a drawer; console gets what the scripts log.
+//
+// The interpreter is a part of this program: no browser has to be installed.
 func newDrawer(console func(text string)) (*drawer, error) {
 	d := &drawer{Runtime: goja.New()}
 	log := func(call goja.FunctionCall) goja.Value {
@@ -124,6 +128,9 @@ func newDrawer(console func(text string)) (*drawer, error) {
 }
 
 // draw returns the picture of a chart as SVG. The theme is LIGHT or DARK.
+//
+// The text is the one that the page has, so that a saved picture is the picture
+// of the page.
 func (d *drawer) draw(c *report.Chart, width int, theme string) (string, error) {
 	text, err := Encode(c)
 	if err != nil {

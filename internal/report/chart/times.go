@@ -43,6 +43,8 @@ func fileMarks(files []timedFile, limit int, value func(timedFile) float64) (mar
 }
 
 // addLines fits time on size for one case, weighted and plain, and draws both.
+//
+// Files of one size have no slope; the table states that.
 func addLines(c *report.Chart, name string, s fileSet) {
 	sizes, seconds := s.columns()
 	for _, line := range []struct {
@@ -74,6 +76,8 @@ func addLines(c *report.Chart, name string, s fileSet) {
 
 // fitBySize is least squares weighted by 1/size², the line of the estimates
 // "weighted" and "latency".
+//
+// The weights make relative deviations count, so that small files, which show the latency, matter.
 func fitBySize(sizes, seconds []float64) (stats.Line, error) {
 	w := make([]float64, len(sizes))
 	for i, s := range sizes {
@@ -84,6 +88,8 @@ func fitBySize(sizes, seconds []float64) (stats.Line, error) {
 
 // residualRange is how far, as a factor, the scale of residuals reaches at
 // least: noise must not look like structure.
+//
+// A quarter either way is more than what rounds of a quiet machine differ by.
 const residualRange = 1.25
 
 // residualCharts draw what the weighted lines of the charts of time leave: the
@@ -165,6 +171,8 @@ func (c *residuals) add(name string, files []timedFile, at func(float64) float64
 }
 
 // spread is a distribution in five cells: least, 5 %, median, 95 % and most.
+//
+// Quantiles instead of a standard deviation: times of files are skewed.
 func spread(values []float64, write func(float64) string) []report.Cell {
 	var out []report.Cell
 	for _, p := range []float64{0, 0.05, 0.5, 0.95, 1} {
@@ -251,6 +259,8 @@ func (r *run) stripChart(op string, cases, phases []string) report.Chart {
 }
 
 // rowAxis names rows that have room between them.
+//
+// Categories of the library would have the points of a row on one line.
 func rowAxis(rows int, name func(int) string) report.Axis {
 	a := report.Axis{Unit: "1", Low: new(-0.5), High: new(float64(rows) - 0.5)}
 	for i := range rows {

@@ -21,12 +21,15 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
+// html/template escapes by context: text, attributes and script data.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{"rows": rows,
 	"forms": forms}).ParseFS(pageFiles, "page/*.tmpl"))
 
 // head is the data of the first and last lines of every page. Styles and
 // scripts are ours and are printed as they are; everything else is a string and
 // is escaped by html/template.
+//
+// Title is the only part of it that is foreign text.
 type head struct {
 	Title           string
 	Policy          string
@@ -60,6 +63,9 @@ func newHead(title string, hasCharts bool) head {
 }
 
 // figure is a chart as the page needs it.
+//
+// The height is reserved so that the page does not jump while its charts are
+// drawn.
 type figure struct {
 	report.Chart
 	Description string
@@ -67,6 +73,8 @@ type figure struct {
 	Spec        template.JS // JSON with <, > and & escaped: safe inside a script element
 }
 
+// 160 CSS pixels are what heading, legend and notes take above and below a
+// plot.
 func newFigure(c report.Chart) (figure, error) {
 	text, err := chart.Encode(&c)
 	return figure{c, c.Description(), c.Height + 160, template.JS(text)}, err
@@ -96,6 +104,8 @@ func write(w io.Writer, name, title string, page func() (any, error)) (err error
 }
 
 // documentPage is a document with the figures of its sections.
+//
+// A section id is unique within its document.
 type documentPage struct {
 	Head head
 	report.Document

@@ -10,6 +10,9 @@ import (
 )
 
 // runPage is the report of a run.
+//
+// The template reads the view itself; these are the parts that only a page
+// needs.
 type runPage struct {
 	Head head
 	*report.View
@@ -22,6 +25,8 @@ type runPage struct {
 }
 
 // section is a heading with its charts and tables.
+//
+// The order is that of [chart.Sections], with all figures at the end.
 type section struct {
 	chart.Section
 	Side    bool // charts are side by side where there is room

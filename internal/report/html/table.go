@@ -8,6 +8,8 @@ import (
 )
 
 // tableRow is a row with the classes of its cells.
+//
+// Classes are ours, whatever a result has: the style sheet knows no others.
 type tableRow struct {
 	Rule  bool // a line above: a new case begins
 	Cells []tableCell
@@ -57,6 +59,9 @@ func rows(t report.Table) []tableRow {
 
 // forms is what the copy buttons of a table of the plan give, as JSON; ""
 // leaves that to the script of the page.
+//
+// The text is JSON inside a script element, so that < is escaped by the
+// encoder.
 func forms(t report.Table) (template.JS, error) {
 	if t.File == "" {
 		return "", nil

@@ -26,6 +26,9 @@ const (
 )
 
 // pictures are the waterfalls and heat maps of a run for a terminal of a width.
+//
+// Other charts need more than a line of blocks; their tables are in the
+// sections of figures.
 func pictures(charts []report.Chart, width int) []report.Section {
 	var out []report.Section
 	more := 0
@@ -129,6 +132,8 @@ func waterfall(c report.Chart, columns int) report.Section {
 }
 
 // part is one bar of a waterfall; one that goes back is light.
+//
+// A part that is too short to be seen has one block.
 func part(from, to, top float64, columns int) string {
 	column := func(v float64) int { return int(math.Round(max(v, 0) / top * float64(columns))) }
 	a, b, block := column(from), column(to), "█"
@@ -139,6 +144,8 @@ func part(from, to, top float64, columns int) string {
 }
 
 // trendSection is a trend as lines of blocks, with their first and last values.
+//
+// The scale is that of the picture, so that both have the same shape.
 func trendSection(c report.Chart) report.Section {
 	t := report.Table{Columns: report.Columns("<", "<trend", "first", "last")}
 	changes := changePlaces(c)

@@ -13,6 +13,8 @@ import (
 
 // trendTableRows is how many rows of the table that follows a trend Markdown
 // has; the page has all.
+//
+// More rows would hide what follows.
 const trendTableRows = 20
 
 // DocumentMarkdown prints a document for a repository or an issue.

@@ -12,6 +12,8 @@ import (
 )
 
 // form is a set of forms of the report of a run.
+//
+// A bit for each, since a section may belong to several.
 type form int
 
 const (
@@ -240,6 +242,8 @@ func blockPictures(r run) []report.Section { return pictures(r.Charts, r.width) 
 // chartTables are the tables of the charts that show figures of their own.
 // Others draw what a table of figures has, or have so many rows that they
 // belong into an export.
+//
+// Cost, drift, heat maps and lives are in no table of figures.
 func chartTables(r run) []report.Section {
 	var out []report.Section
 	for _, c := range r.Charts {

@@ -17,6 +17,8 @@ import (
 )
 
 // Options describe the terminal.
+//
+// Output that goes to a file has 80 columns, so that it is the same on every machine.
 type Options struct {
 	Width   int  // columns; 0 is 80, fewer than 60 are taken as 60
 	Color   bool // ANSI colours for verdicts and headings
@@ -52,6 +54,7 @@ type terminal struct {
 	color bool
 }
 
+// Fewer than 60 columns leave no room for a table with intervals.
 func newTerminal(o Options) *terminal {
 	return &terminal{width: max(60, cmp.Or(o.Width, 80)), color: o.Color}
 }
@@ -186,6 +189,9 @@ func (w *terminal) paint(style, text string) string {
 
 // wrap prints text after a prefix; further lines are indented as far as the
 // prefix reaches.
+//
+// A word longer than a line is printed whole: paths and digests have to stay in
+// one piece.
 func (w *terminal) wrap(prefix, text string) {
 	if text == "" {
 		return
@@ -206,6 +212,8 @@ func (w *terminal) wrap(prefix, text string) {
 }
 
 // visibleWidth is the width of a text in columns without its ANSI styles.
+//
+// Only the sequences of paint occur: foreign escapes are removed before.
 func visibleWidth(s string) int {
 	plain, rest, found := strings.Cut(s, "\x1b[")
 	for found {

@@ -21,6 +21,8 @@ const (
 var eighths = []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
 
 // bar draws a share of a width in columns.
+//
+// At least an eighth, so that the smallest figure has a bar.
 func bar(percent float64, columns int) string {
 	n := min(max(int(percent/100*float64(columns*8)), 1), columns*8)
 	return strings.Repeat("█", n/8) + eighths[n%8]
@@ -82,6 +84,8 @@ func (w *terminal) cell(c report.Cell) string {
 
 // perQuantity is a table with a row for each row and group of columns of
 // another one; bars is the column of bars.
+//
+// A terminal is too narrow for several groups of columns side by side.
 func perQuantity(t report.Table) (out report.Table, bars int) {
 	var groups, titles []string
 	for _, c := range t.Columns {
@@ -166,6 +170,8 @@ func (l *layout) drop(i int) {
 }
 
 // measure removes empty columns, and sets the widths of the others.
+//
+// A group heading counts as one of its columns.
 func (l *layout) measure() {
 	l.widths = nil
 	for i := 0; i < len(l.columns); {
