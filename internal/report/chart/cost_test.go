@@ -67,6 +67,7 @@ func TestTimeIsSplitIntoWhatTheRunHolds(t *testing.T) {
 	assert.Equal(t, []string{native, raw, "encryption −10.0 ms", outside}, got["read-write image (UDRW) · AES-256"], "a part may take less")
 	assert.Contains(t, fmt.Sprint(got), "space reserved beforehand −10.0 ms")
 	assert.Contains(t, c.Notes[0], "In process there is no mount and no FUSE")
+	assert.Empty(t, NewView(p, r).ChartNotes["cost"], "what is drawn is not lacking")
 	assert.NotContains(t, c.Notes[0], "one part")
 	for _, row := range c.Table.Rows { // all rounds move together, so that differences do not vary
 		if row[1].Text == "format" {

@@ -3,6 +3,7 @@ package chart
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
@@ -53,6 +54,9 @@ func NewView(p *plan.Plan, r *result.Result) *report.View {
 		}
 	}
 	NameFiles(v.Charts)
-	v.ChartNotes = map[string]string{"size": in.undrawn(), "files": in.undrawn(), "cost": in.costLacking()}
+	v.ChartNotes = map[string]string{"size": in.undrawn(), "files": in.undrawn()}
+	if !slices.ContainsFunc(v.Charts, func(c report.Chart) bool { return c.Section == "cost" }) {
+		v.ChartNotes["cost"] = in.costLacking()
+	}
 	return v
 }
