@@ -75,7 +75,7 @@ func (v *View) addTables() {
 // speeds are the exception, as they belong next to each other.
 func (v *View) figureTables(s *FigureSection) []Table {
 	if s.ID == "speeds" {
-		t := v.figureTable(s.ID, s.Caption, s.Figures, false)
+		t := v.figureTable(s.Caption, s.Figures, false)
 		if note := v.flushNote(); note != "" {
 			t.Notes = slices.Insert(t.Notes, 0, Note{Text: note})
 		}
@@ -90,11 +90,8 @@ func (v *View) figureTables(s *FigureSection) []Table {
 				part.Keys = append(part.Keys, k)
 			}
 		}
-		id, caption := s.ID, s.Caption
-		if len(parts) > 1 {
-			id, caption = fmt.Sprintf("%s-%d", id, i+1), fmt.Sprintf("%s (%d of %d)", caption, i+1, len(parts))
-		}
-		out = append(out, v.figureTable(id, caption, part, false))
+		number := TextIf(len(parts) > 1, fmt.Sprintf(" (%d of %d)", i+1, len(parts)))
+		out = append(out, v.figureTable(s.Caption+number, part, false))
 	}
 	return out
 }
@@ -103,8 +100,8 @@ func (v *View) figureTables(s *FigureSection) []Table {
 // quantity. With main it is the table of the first screen: figures of one
 // phase, with their unit, a bar and the published value closest to the
 // headline.
-func (v *View) figureTable(id, caption string, f Figures, main bool) Table {
-	t := Table{ID: id, Caption: caption, Columns: Columns("<case", "<phase")}
+func (v *View) figureTable(caption string, f Figures, main bool) Table {
+	t := Table{Caption: caption, Columns: Columns("<case", "<phase")}
 	shared := f.sharedNotes()
 	shared.ratios = shared.ratios && (!main || shared.comparable > 0)
 	var notes footnotes
@@ -210,12 +207,10 @@ func (q quantityColumns) cells(s *result.Summary, shared *sharedNotes, notes *fo
 			measured.Bar = max(float64(int(h.Value/q.top*1000))/10, 0.5)
 		}
 	}
-	if len(shared.statistics) > 1 && s.Headline != "" && h.Unit == "B/s" {
-		measured.Marks = append(measured.Marks, notes.mark("Statistic: "+StatisticName(s.Headline)+"."))
-	}
+	other := len(shared.statistics) > 1 && s.Headline != "" && h.Unit == "B/s"
+	measured.Marks = notes.mark(TextIf(other, "Statistic: "+StatisticName(s.Headline)+"."))
 	if doubt := shared.doubt(s.Warnings); doubt != "" {
-		measured.Class = "warn"
-		measured.Marks = append(measured.Marks, notes.mark(doubt))
+		measured.Class, measured.Marks = "warn", append(measured.Marks, notes.mark(doubt)...)
 	}
 	var interval Cell
 	switch why := TextIf(h.Why != "" && len(shared.reasons) > 1, "No interval: "+Plain(h.Why, 200)+"."); {
@@ -224,16 +219,11 @@ func (q quantityColumns) cells(s *result.Summary, shared *sharedNotes, notes *fo
 		if q.main {
 			interval.Text = rangeWithUnit(q.scale, h.CI, h.Unit)
 		}
-		if len(shared.intervalKinds) > 1 {
-			interval.Marks = []int{notes.mark("Interval: " + interval.Title + ".")}
-		}
+		interval.Marks = notes.mark(TextIf(len(shared.intervalKinds) > 1, "Interval: "+interval.Title+"."))
 	case q.interval:
-		interval = Cell{Text: "none", Class: "muted"}
-		if why != "" {
-			interval.Marks = []int{notes.mark(why)}
-		}
-	case why != "":
-		measured.Marks = append(measured.Marks, notes.mark(why))
+		interval = Cell{Text: "none", Class: "muted", Marks: notes.mark(why)}
+	default:
+		measured.Marks = append(measured.Marks, notes.mark(why)...)
 	}
 	out := []Cell{measured, interval}
 	for _, on := range q.machines {
@@ -274,11 +264,12 @@ func (q quantityColumns) published(s *result.Summary, values []result.PublishedV
 		ratios = append(ratios, Ratio(p.Ratio))
 		if e := ComparedEstimate(s, p); comparesOther(s, p) {
 			ratio.Marks = append(ratio.Marks, notes.mark("Ratio of another statistic than the one shown: "+
-				StatisticName(e.Name)+", measured "+Human(e.Value, e.Unit)+"."))
+				StatisticName(e.Name)+", measured "+Human(e.Value, e.Unit)+".")...)
 		}
 		if !p.Comparable {
 			ratio.Class = "uncomparable"
-			ratio.Marks = append(ratio.Marks, notes.mark("Not comparable: "+uncomparableReason(s.Departures, p.On)+"."))
+			why := "Not comparable: " + uncomparableReason(s.Departures, p.On) + "."
+			ratio.Marks = append(ratio.Marks, notes.mark(why)...)
 		}
 	}
 	value.Text, value.Title = strings.Join(texts, "; "), strings.Join(titles, "; ")

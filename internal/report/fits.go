@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -15,9 +14,9 @@ import (
 // in its order.
 func (v *View) fitTables() []Table {
 	var out []Table
-	for i, f := range v.Result.Fits {
+	for _, f := range v.Result.Fits {
 		unit, along := plan.Quantity(f.Op).Unit(), Plain(strings.ReplaceAll(f.Along, "_", " "), 40)
-		t := Table{ID: fmt.Sprintf("fit-%d", i+1), Caption: "Fit “" + Plain(f.Name, 120) + "”: " +
+		t := Table{Caption: "Fit “" + Plain(f.Name, 120) + "”: " +
 			QuantityName(f.Op) + " along " + along,
 			Columns: Columns("<coefficient", "measured", "interval", "published")}
 		for _, c := range f.Coefficients {
@@ -131,7 +130,7 @@ func relationTable(r result.Relation) Table {
 	}
 	sx, sy := ColumnScale(plan.Quantity(r.XOp).Unit(), xs...), ColumnScale(plan.Quantity(r.YOp).Unit(), ys...)
 	x, y := QuantityName(r.XOp), QuantityName(r.YOp)
-	t := Table{ID: "relation-" + Plain(r.Name, 40), Caption: Plain(r.Name, 120) + ": " + y + " against " + x,
+	t := Table{Caption: Plain(r.Name, 120) + ": " + y + " against " + x,
 		Columns: Columns("<case", WithUnit(x, sx), "rank", WithUnit(y, sy), "rank", "<")}
 	for _, p := range r.Points {
 		row := TextRow(Plain(p.Label, 80), sx.Number(p.X), strconv.Itoa(p.RankX), sy.Number(p.Y),

@@ -77,20 +77,9 @@ func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) GridCell {
 			runs++
 		}
 	}
-	note := Count(runs, "run")
-	if len(counted) > 1 {
-		note = fmt.Sprintf("%d of %d runs", counted[c.Verdict], runs)
-		if h, n := counted[result.Holds], counted[result.DoesNotHold]; h > 0 && n > 0 {
-			note = wording.Text("ledger-contradiction", h, n)
-		}
-	}
-	notes := []string{note, TextIf(c.Scaled, "scaled")}
-	if n := len(c.Entries) - runs; n > 0 {
-		notes = append(notes, fmt.Sprintf("%d at another scale", n))
-	}
-	notes = append(notes, TextIf(len(l.Variants) > 1, strings.Join(c.Marks, " ")),
-		TextIf(c.Changed != "", "the opposite since "+Plain(c.Changed, 80)))
-	out := GridCell{Note: strings.Join(NonEmpty(notes), "; "), Entries: ledgerEvidence(c.Entries)}
+	note := Phrase("ledger-note", map[string]any{"Cell": c, "Runs": runs, "Agreeing": counted[c.Verdict],
+		"Hold": counted[result.Holds], "Fail": counted[result.DoesNotHold], "Plans": len(l.Variants)})
+	out := GridCell{Note: note, Entries: ledgerEvidence(c.Entries)}
 	out.Class, out.Word = verdictOf(c.Verdict)
 	return out
 }

@@ -23,7 +23,7 @@ func (v *View) mainNumbers() *Table {
 	case part.hasPublished():
 		caption = "Measured and published"
 	}
-	t := v.figureTable("main", caption+PhaseSuffix(PhaseName(key.Phase, key.Cycle)), part, true)
+	t := v.figureTable(caption+PhaseSuffix(PhaseName(key.Phase, key.Cycle)), part, true)
 	var further []string
 	if n := len(f.Phases(part.Ops)) - 1; n > 0 {
 		further = append(further, Count(n, "other phase"))

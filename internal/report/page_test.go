@@ -163,7 +163,7 @@ func TestTablesAreRectangles(t *testing.T) {
 		for _, s := range v.Sections {
 			for _, tb := range s.Tables {
 				for _, row := range tb.Rows {
-					assert.Len(t, row, len(tb.Columns), "%s %s", name, tb.ID)
+					assert.Len(t, row, len(tb.Columns), "%s %s", name, tb.Caption)
 				}
 			}
 		}

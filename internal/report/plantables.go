@@ -40,7 +40,7 @@ func (v *View) PrintsTables() bool {
 // A line of the plan may be of a quantity, an outcome or a coefficient of a
 // fit.
 func (v *View) planTable(from *result.Table) Table {
-	t := Table{ID: "published-" + Slug(from.Name), Caption: Plain(from.Title, 200), Columns: Columns("<"),
+	t := Table{Caption: Plain(from.Title, 200), Columns: Columns("<"),
 		File: fileName(from.Name)}
 	scales := make([]lineScale, len(from.Columns))
 	for i, c := range from.Columns {
@@ -176,10 +176,10 @@ func (s lineScale) cells(from *result.TableCell, printed bool, shared *sharedNot
 	figure, interval, published := &out[0], &out[1], &out[2]
 	switch e, p := from.Estimate, from.Published; {
 	case printed && p == nil:
-		*figure = Cell{Text: "—", Class: "muted", Marks: []int{notes.mark("Not printed by the source.")}}
+		*figure = Cell{Text: "—", Class: "muted", Marks: notes.mark("Not printed by the source.")}
 	case printed:
 		on := Plain(FirstOf(p.On, "by the source"), 200)
-		*figure = Cell{Text: s.published(p), Marks: []int{notes.mark("As printed: " + on + ".")}}
+		*figure = Cell{Text: s.published(p), Marks: notes.mark("As printed: " + on + ".")}
 	case from.Outcome != nil:
 		*figure = Cell{Text: Plain(from.Outcome.Text, 120), Title: Plain(from.Case, 300)}
 	case e != nil:
@@ -188,11 +188,11 @@ func (s lineScale) cells(from *result.TableCell, printed bool, shared *sharedNot
 			interval.Text = s.interval(e.CI, e.Unit)
 		}
 		if shared.doubt(from.Warnings) != "" {
-			figure.Class, figure.Marks = "warn", []int{notes.mark("Has warnings, see the full table.")}
+			figure.Class, figure.Marks = "warn", notes.mark("Has warnings, see the full table.")
 		}
 	case from.Why != "":
 		why := notes.mark("Not measured: " + Plain(from.Why, 300) + ".")
-		*figure = Cell{Text: "—", Class: "muted", Marks: []int{why}}
+		*figure = Cell{Text: "—", Class: "muted", Marks: why}
 	}
 	if p := from.Published; p != nil && !printed {
 		*published = Cell{Text: s.published(p), Class: TextIf(from.Estimate != nil && !p.Comparable, "uncomparable")}

@@ -14,7 +14,7 @@ import (
 // sessionTable shows the rates of each run of a pooled result, and the ratio of
 // the largest to the smallest. It has no rows where the result is of one run.
 func (v *View) sessionTable() Table {
-	t := Table{ID: "sessions", Caption: "Run by run", Columns: Columns("<case", "<figure"),
+	t := Table{Caption: "Run by run", Columns: Columns("<case", "<figure"),
 		Notes: []Note{{Text: "Each run alone, as in its own report."}}}
 	for i, run := range v.Result.Runs {
 		t.Columns = append(t.Columns, Column{Title: fmt.Sprintf("run %d: %s", i+1, Plain(run.Run, 40))})

@@ -10,11 +10,11 @@ import (
 // published forms print the same cells; they differ in where they put a column
 // that is [Column.Below] another, and in what they do on a narrow screen.
 type Table struct {
-	ID, Caption string
-	Columns     []Column
-	Rows        [][]Cell
-	Notes       []Note
-	File        string // name of the files of a table of the plan, without a suffix
+	Caption string
+	Columns []Column
+	Rows    [][]Cell
+	Notes   []Note
+	File    string // name of the files of a table of the plan, without a suffix
 	// PerQuantity is set where each group of columns is one quantity: a
 	// terminal prints a line for each of them.
 	PerQuantity bool
@@ -102,14 +102,17 @@ type footnotes struct {
 	general, marked []Note
 }
 
-// mark is the number of the footnote with this text.
-func (n *footnotes) mark(text string) int {
+// mark is the number of the footnote with this text, none for "".
+func (n *footnotes) mark(text string) []int {
+	if text == "" {
+		return nil
+	}
 	at := slices.IndexFunc(n.marked, func(have Note) bool { return have.Text == text })
 	if at < 0 {
 		at = len(n.marked)
 		n.marked = append(n.marked, Note{at + 1, text})
 	}
-	return at + 1
+	return []int{at + 1}
 }
 
 // add appends notes about the whole table; empty texts are left out.

@@ -110,23 +110,19 @@ func shortNames(names []string, columns int) []string {
 func waterfall(c report.Chart, columns int) report.Section {
 	t := report.Table{Columns: report.Columns("<", "<", "<", "time")}
 	type bar struct {
-		slot  int
-		cells []report.Cell
+		series string
+		mark   report.Mark
 	}
-	rows := make([][]bar, len(c.Y.Categories))
+	var bars []bar
 	for _, s := range c.Series {
-		for _, p := range s.Marks {
-			row := int(p.Y)
-			blocks := part(p.From, p.X, *c.X.High, columns)
-			rows[row] = append(rows[row], bar{p.Slot, []report.Cell{{Text: c.Y.Categories[row], Class: "head"},
-				{Text: s.Name}, {Text: blocks}, {Text: p.Label}}})
+		for _, m := range s.Marks {
+			bars = append(bars, bar{s.Name, m})
 		}
 	}
-	for _, bars := range rows {
-		slices.SortFunc(bars, func(a, b bar) int { return a.slot - b.slot })
-		for _, b := range bars {
-			t.Rows = append(t.Rows, b.cells)
-		}
+	slices.SortFunc(bars, func(a, b bar) int { return cmp.Or(cmp.Compare(a.mark.Y, b.mark.Y), a.mark.Slot-b.mark.Slot) })
+	for _, b := range bars {
+		t.Rows = append(t.Rows, report.TextRow(c.Y.Categories[int(b.mark.Y)], b.series,
+			part(b.mark.From, b.mark.X, *c.X.High, columns), b.mark.Label))
 	}
 	return report.Section{Heading: c.Heading, Table: &t, After: []string{c.Sub}}
 }
