@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
@@ -239,9 +238,7 @@ var comparisonText string
 
 // ComparisonSchema is the JSON Schema (draft 2020-12) of `compare --format
 // json`, every property described.
-func ComparisonSchema() []byte { return comparisonSchema() }
-
-var comparisonSchema = sync.OnceValue(func() []byte {
+func ComparisonSchema() []byte {
 	b, err := result.SchemaOf[Comparison]("dmgbench comparison", "Several runs against each other. "+
 		"Times are seconds, sizes bytes, rates bytes per second.", comparisonText, map[string][]any{
 		"CompareRow.status": {RowChanged, RowSame, RowUnclear, RowSessionUnknown},
@@ -252,12 +249,12 @@ var comparisonSchema = sync.OnceValue(func() []byte {
 		panic(fmt.Sprintf("building the schema of comparisons: %v", err))
 	}
 	return b
-})
+}
 
 // compareClaims compares the verdicts of the sides, unless the sides are cases
 // of the same runs.
 func (c *comparer) compareClaims() {
-	if len(c.keys) > 0 && !slices.ContainsFunc(c.o.By, isCompareFact) {
+	if len(c.keys) > 0 && len(c.facts) == 0 {
 		return
 	}
 	at := map[string]int{}

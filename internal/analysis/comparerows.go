@@ -242,14 +242,8 @@ func (c *comparer) decideRows() {
 			tested, ps, worse = append(tested, r), append(ps, *r.P), append(worse, *r.Worse)
 		}
 	}
-	adjusted, err := stats.Holm(ps)
-	past, errPast := stats.Holm(worse)
+	adjusted, past := stats.Holm(ps), stats.Holm(worse)
 	for i, r := range tested {
-		// One of the p values is NaN
-		if err != nil || errPast != nil {
-			r.P, r.Worse = nil, nil
-			continue
-		}
 		r.Holm, r.Worse = &adjusted[i], &past[i]
 		low, high := c.out.Within(plan.Quantity(r.Op))
 		switch {

@@ -62,21 +62,15 @@ func (f finding) verdict(p float64) string {
 // and counts these; others keep 0.
 func holm(list []finding) (adjusted []float64, tests int) {
 	adjusted = make([]float64, len(list))
+	var tested []int
 	var ps []float64
-	for _, f := range list {
-		if f.tested() {
-			ps = append(ps, f.p)
-		}
-	}
-	corrected, err := stats.Holm(ps)
-	k := 0
 	for i, f := range list {
 		if f.tested() {
-			if adjusted[i] = 1; err == nil {
-				adjusted[i] = corrected[k]
-			}
-			k++
+			tested, ps = append(tested, i), append(ps, f.p)
 		}
+	}
+	for k, p := range stats.Holm(ps) {
+		adjusted[tested[k]] = p
 	}
 	return adjusted, len(ps)
 }

@@ -2,7 +2,6 @@ package stats
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -85,20 +84,17 @@ func PooledContrast(a, b []float64) (Contrast, error) {
 	return c, checkResult(doing, c.Estimate, c.SE)
 }
 
-// Holm returns the p values of a family of tests adjusted so that the chance of
-// any false alarm among them is at most the level that each is compared with
-// (Holm, Scandinavian Journal of Statistics 6, 1979), in the order of the
-// input. Values outside [0, 1] are refused; an empty family is an empty result.
-func Holm(ps []float64) ([]float64, error) {
-	const doing = "adjusting p values"
-	for i, p := range ps {
-		if !(p >= 0 && p <= 1) {
-			return nil, fmt.Errorf("%s: value %d is %v, not a probability: %w", doing, i, p, ErrRange)
-		}
-	}
+// Holm returns the p values of a family of tests, each between 0 and 1, adjusted
+// so that the chance of any false alarm among them is at most the level that
+// each is compared with (Holm, Scandinavian Journal of Statistics 6, 1979), in
+// the order of the input. A test without a p value, NaN, counts as one of 1.
+func Holm(ps []float64) []float64 {
+	ps = slices.Clone(ps)
 	byP := make([]int, len(ps))
 	for i := range byP {
-		byP[i] = i
+		if byP[i] = i; math.IsNaN(ps[i]) {
+			ps[i] = 1
+		}
 	}
 	slices.SortStableFunc(byP, func(i, j int) int { return cmp.Compare(ps[i], ps[j]) })
 	out := make([]float64, len(ps))
@@ -107,5 +103,5 @@ func Holm(ps []float64) ([]float64, error) {
 		worst = max(worst, min(1, ps[i]*float64(len(ps)-done)))
 		out[i] = worst
 	}
-	return out, nil
+	return out
 }

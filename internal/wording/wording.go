@@ -10,6 +10,7 @@
 package wording
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"math"
@@ -348,47 +349,19 @@ func (s Selector) String() string {
 // Labels names selectors that are compared, each by what it differs in from the
 // others.
 func Labels(sels []plan.Selector) []string {
-	var shared []string
-	own := make([]string, len(sels))
-	for _, key := range keysOf(sels) {
-		texts := make([]string, len(sels))
-		same := true
-		for i, sel := range sels {
-			if k := slices.IndexFunc(sel, func(c plan.Choice) bool { return c.Key == key }); k >= 0 {
-				texts[i] = ChoiceText(key, sel[k].Values...)
-			}
-			same = same && texts[i] == texts[0]
-		}
-		if same {
-			shared = append(shared, texts[0])
-			continue
-		}
-		for i, t := range texts {
-			own[i] = NonEmpty(own[i], t)
-		}
-	}
-	for i := range own {
-		switch {
-		case own[i] != "":
-		case len(shared) > 0:
-			own[i] = strings.Join(shared, ", ")
-		case len(sels) == 1 || len(sels[i]) == 0:
-			own[i] = "every image"
-		default:
-			own[i] = "the same"
-		}
-	}
-	return own
-}
-
-// keysOf lists the keys of all selectors, in the order of first mention.
-func keysOf(sels []plan.Selector) (out []string) {
-	for _, sel := range sels {
+	all, uses := make([][]string, len(sels)), map[string]int{}
+	for i, sel := range sels {
 		for _, c := range sel {
-			if !slices.Contains(out, c.Key) {
-				out = append(out, c.Key)
-			}
+			text := ChoiceText(c.Key, c.Values...)
+			all[i] = append(all[i], text)
+			uses[text]++
 		}
+	}
+	out := make([]string, len(sels))
+	for i, texts := range all {
+		isShared := func(text string) bool { return uses[text] == len(sels) }
+		own := slices.DeleteFunc(slices.Clone(texts), isShared)
+		out[i] = cmp.Or(NonEmpty(own...), NonEmpty(texts...), "every image")
 	}
 	return out
 }
