@@ -1,6 +1,7 @@
 package hdiutil
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,21 +31,20 @@ type call struct {
 	tries int // at most; 0: triesFor decides
 }
 
-// deadlineOf is the time that a verb may take: what other programs grant it,
-// and more for many bytes, at 20 MB/s.
+// deadlines are the times that verbs may take without moving bytes: what other
+// programs grant them. Other verbs have two minutes.
+var deadlines = map[string]time.Duration{
+	"create": 5 * time.Minute, "image create blank": 5 * time.Minute, "image create from": 5 * time.Minute,
+	"convert": 5 * time.Minute, "resize": 5 * time.Minute, "image resize": 5 * time.Minute,
+	"compact": 10 * time.Minute, "verify": 10 * time.Minute,
+	"verifyVolume": 10 * time.Minute, "repairVolume": 10 * time.Minute, "info": time.Minute,
+	"show": 20 * time.Second, // the log: the run waits for it
+}
+
+// deadlineOf is the time that a verb may take, and more for many bytes, at 20
+// MB/s.
 func deadlineOf(verb string, bytes int64) time.Duration {
-	d := 2 * time.Minute
-	switch verb {
-	case "create", "image create blank", "image create from", "convert", "resize", "image resize":
-		d = 5 * time.Minute
-	case "compact", "verify", "checksum", "verifyVolume", "repairVolume":
-		d = 10 * time.Minute
-	case "info":
-		d = time.Minute
-	case "show": // the log: the run waits for it
-		d = 20 * time.Second
-	}
-	return d + time.Duration(bytes/20_000_000)*time.Second
+	return cmp.Or(deadlines[verb], 2*time.Minute) + time.Duration(bytes/20_000_000)*time.Second
 }
 
 // run runs a command until it succeeds or triesFor allows no further try. It

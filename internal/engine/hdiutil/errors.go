@@ -122,25 +122,21 @@ type ToolError struct {
 // Error is `<doing> <object>: <cause>` with the command, its status and its
 // message.
 func (e *ToolError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %q: ", e.Doing, e.Object)
+	var cause any = e.Class
 	if e.Err != nil {
-		b.WriteString(e.Err.Error())
-	} else {
-		b.WriteString(string(e.Class))
+		cause = e.Err
 	}
-	fmt.Fprintf(&b, " (%s", e.Command)
+	details := []string{e.Command}
 	if e.Status >= 0 {
-		fmt.Fprintf(&b, "; status %d", e.Status)
+		details = append(details, fmt.Sprintf("status %d", e.Status))
 	}
 	if e.Tries > 1 {
-		fmt.Fprintf(&b, "; tried %d times", e.Tries)
+		details = append(details, fmt.Sprintf("tried %d times", e.Tries))
 	}
 	if e.Message != "" {
-		fmt.Fprintf(&b, "; it printed %q", e.Message)
+		details = append(details, fmt.Sprintf("it printed %q", e.Message))
 	}
-	b.WriteString(")")
-	return b.String()
+	return fmt.Sprintf("%s %q: %v (%s)", e.Doing, e.Object, cause, strings.Join(details, "; "))
 }
 
 // Advice is the hint.

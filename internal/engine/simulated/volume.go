@@ -111,10 +111,9 @@ func (*volume) Sync() error { return nil }
 
 // file is one open file.
 type file struct {
-	v     *volume
-	name  string
-	known [2]bool
-	own   [2]float64 // the file's factor in each direction
+	v    *volume
+	name string
+	own  [2]float64 // the file's factor in each direction, 0 until it is drawn
 }
 
 var _ workload.Skipper = (*file)(nil)
@@ -131,7 +130,7 @@ func side(write bool) int {
 // in a direction.
 func (f *file) factor(write bool) float64 {
 	k := side(write)
-	if f.known[k] {
+	if f.own[k] != 0 {
 		return f.own[k]
 	}
 	law, from := f.v.c.law, f.v.source.of([]string{"read", "write"}[k])
@@ -144,7 +143,7 @@ func (f *file) factor(write bool) float64 {
 	if law.slow(from, n) {
 		own *= law.SlowFactor
 	}
-	f.own[k], f.known[k] = own, true
+	f.own[k] = own
 	return own
 }
 
