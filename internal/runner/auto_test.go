@@ -89,7 +89,7 @@ func TestAutoRoundsEndWhereTheyShould(t *testing.T) {
 				for _, w := range s.Warnings {
 					if w.Kind == "precision" {
 						wide++
-						assert.Contains(t, w.Text, "limit")
+						assert.Contains(t, w.Text, "more rounds would narrow it")
 					}
 				}
 			}
