@@ -3,9 +3,9 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"dmgbench/internal/image"
+	"dmgbench/internal/units"
 )
 
 // safeBands is the number of bands above which Apple's sparse bundles were
@@ -184,9 +184,9 @@ func (c *checker) checkImage(s *Settings, id string) {
 	case s.BandSize > 0 && !f.Folder && c.first("no bands", s.Format):
 		c.warn(at.key, "band_size", "band_size has no meaning for %s", s.Format).
 			hintf("leave these cells out with exclude, or use [[case]]")
-	case f.Folder && roundUp(s.Size, band)/band > safeBands && !s.ManyBands:
+	case f.Folder && units.RoundUp(s.Size, band)/band > safeBands && !s.ManyBands:
 		c.warn(at.off, "band_size", "%s in bands of %s are %d bands when full; sparse bundles of more than "+
-			"about 100,000 bands have been found unsafe", s.Size, band, roundUp(s.Size, band)/band).
+			"about 100,000 bands have been found unsafe", s.Size, band, units.RoundUp(s.Size, band)/band).
 			hintf("use larger bands, or set allow_many_bands = true in [image]")
 	}
 	if s.Size == 0 || !c.first("size", [2]any{s.Size, s.Filesystems}) {
@@ -203,22 +203,13 @@ func (c *checker) checkImage(s *Settings, id string) {
 	}
 }
 
-// settingAt is the place of a setting: axis, table or case.
+// settingAt is the place of a setting: its axis, or its table.
 func (c *checker) settingAt(name string) *node {
-	s := findSetting(name)
 	if n := c.root.get("matrix").get(name); n != nil {
 		return n
 	}
-	group := c.root.at(s.group)
-	if n := group.get(s.own); n != nil {
-		return n
-	}
-	for _, it := range c.root.at("case").items {
-		if n := it.get(name); n != nil {
-			return n
-		}
-	}
-	return group
+	s := findSetting(name)
+	return c.root.at(s.group, s.own)
 }
 
 // checkUse reports protocol blocks for no case, cases without steps, and file
@@ -258,12 +249,4 @@ func (c *checker) checkUse() {
 			}
 		}
 	}
-}
-
-// listShort names the first few of a list.
-func listShort(list []string, most int) string {
-	if len(list) <= most {
-		return strings.Join(list, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
 }

@@ -201,7 +201,7 @@ func (c *checker) checkAlong(at *node, where Selector, r *reach, along string, w
 	}
 	for _, v := range wanted {
 		if !r.has(along, v) {
-			c.bad(at, "the axis %q has no value %q", along, v).hintf("its values: %s", listShort(list, 20))
+			c.bad(at, "the axis %q has no value %q", along, v).hintName(v, "its values", list)
 		}
 	}
 }

@@ -95,10 +95,8 @@ func addClaims() {
 
 // findTest is the row of that name; an unknown name gives the zero row.
 func findTest(name string) test {
-	for _, t := range tests {
-		if t.name == name {
-			return t
-		}
+	if t := find(tests, func(t *test) bool { return t.name == name }); t != nil {
+		return *t
 	}
 	return test{}
 }

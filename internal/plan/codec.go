@@ -280,11 +280,7 @@ func fieldKeys(t reflect.Type) (out []key) {
 
 // key is the row of that name, or nil.
 func (t *table) key(name string) *key {
-	i := slices.IndexFunc(t.keys, func(k key) bool { return k.name == name || slices.Contains(k.names, name) })
-	if i < 0 {
-		return nil
-	}
-	return &t.keys[i]
+	return find(t.keys, func(k *key) bool { return k.name == name || slices.Contains(k.names, name) })
 }
 
 // keyNames are the names of all keys.
@@ -344,7 +340,8 @@ func (p *Problem) suggest(name, list string, names func() []string) *Problem {
 	if near := Nearest(name, names()); near != "" {
 		return p.hintf("did you mean %q?", near)
 	}
-	return p.hintf("%s%s", list, strings.Join(names(), ", "))
+	have := names()
+	return p.hintf("%s%s", list, strings.Join(have[:min(len(have), 100)], ", "))
 }
 
 // lines are the "key = value" lines of a struct.

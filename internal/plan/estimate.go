@@ -383,11 +383,8 @@ func (c *container) hostBytes() units.Bytes {
 	if c.format.Folder { // band_size is for bundles; tools choose the bands of sparse images
 		unit = bandSizeOf(c.format, c.band)
 	}
-	return roundUp(min(c.peak, c.size), unit)
+	return units.RoundUp(min(c.peak, c.size), unit)
 }
-
-// roundUp is the next multiple of to.
-func roundUp(n, to units.Bytes) units.Bytes { return plus(n, to-1) / to * to }
 
 // plus adds sizes and stops at the largest: a sum that never fits must not wrap
 // to a small one.
@@ -400,16 +397,20 @@ func plus(a, b units.Bytes) units.Bytes {
 
 // fileSet is the file set of that name, or nil.
 func (p *Plan) fileSet(name string) *FileSet {
-	if i := slices.IndexFunc(p.Files, func(f FileSet) bool { return f.Name == name }); i >= 0 {
-		return &p.Files[i]
-	}
-	return nil
+	return find(p.Files, func(f *FileSet) bool { return f.Name == name })
 }
 
 // input is the input of that name, or nil.
 func (p *Plan) input(name string) *Input {
-	if i := slices.IndexFunc(p.Inputs, func(in Input) bool { return in.Name == name }); i >= 0 {
-		return &p.Inputs[i]
+	return find(p.Inputs, func(in *Input) bool { return in.Name == name })
+}
+
+// find is the first item that matches, or nil.
+func find[T any](list []T, match func(*T) bool) *T {
+	for i := range list {
+		if match(&list[i]) {
+			return &list[i]
+		}
 	}
 	return nil
 }

@@ -38,23 +38,15 @@ func (p *Plan) applyScale(o Overrides) error {
 	if !(o.Scale > 0 && o.Scale <= 1000) {
 		return &OverrideError{"scale", factor, "want more than 0 and at most 1000"}
 	}
-	files := scaleSizes(p.fileSizes(), o.Scale, 1, fileStep, func(units.Bytes) units.Bytes { return minFile })
-	for i := range p.Files {
-		for j := range p.Files[i].Parts {
-			part := &p.Files[i].Parts[j]
-			part.Low, part.High = files.of(part.Low), files.of(part.High)
-			for k := range part.Sizes {
-				part.Sizes[k] = files.of(part.Sizes[k])
-			}
-		}
-	}
+	var sizes []units.Bytes
+	p.eachFileSize(func(n *units.Bytes) { sizes = append(sizes, *n) })
+	files := scaleSizes(sizes, o.Scale, 1, fileStep, func(units.Bytes) units.Bytes { return minFile })
 	for i := range p.Inputs {
-		in := &p.Inputs[i]
-		if to := files.of(in.Size); to != in.Size {
+		if in := &p.Inputs[i]; files.of(in.Size) != in.Size {
 			in.PublishedSize = cmp.Or(in.PublishedSize, in.Size)
-			in.Size = to
 		}
 	}
+	p.eachFileSize(func(n *units.Bytes) { *n = files.of(*n) })
 	p.replaceValues("file_size", files.text)
 	images := p.scaleImages(o.Scale)
 	p.Defaults.Size = images.of(p.Defaults.Size)
@@ -92,18 +84,21 @@ func (m sizeMap) text(value string) string {
 	return value
 }
 
-// fileSizes lists every size that files have.
-func (p *Plan) fileSizes() []units.Bytes {
-	var out []units.Bytes
-	for _, f := range p.Files {
-		for _, part := range f.Parts {
-			out = append(append(out, part.Sizes...), part.Low, part.High)
+// eachFileSize visits every size that files have.
+func (p *Plan) eachFileSize(visit func(*units.Bytes)) {
+	for i := range p.Files {
+		for j := range p.Files[i].Parts {
+			part := &p.Files[i].Parts[j]
+			for k := range part.Sizes {
+				visit(&part.Sizes[k])
+			}
+			visit(&part.Low)
+			visit(&part.High)
 		}
 	}
-	for _, in := range p.Inputs {
-		out = append(out, in.Size)
+	for i := range p.Inputs {
+		visit(&p.Inputs[i].Size)
 	}
-	return out
 }
 
 // scaleSizes maps sizes in rising order to multiples of unit: each is at least
@@ -114,7 +109,7 @@ func scaleSizes(sizes []units.Bytes, factor float64, unit, apart units.Bytes,
 	for _, n := range slices.Compact(slices.Sorted(slices.Values(sizes))) {
 		if n > 0 {
 			to := units.Bytes(math.Round(min(float64(n)*factor, 1<<60)))
-			out[n] = roundUp(max(to, least(n), next), unit)
+			out[n] = units.RoundUp(max(to, least(n), next), unit)
 			next = out[n] + apart
 		}
 	}

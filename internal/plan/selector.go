@@ -123,17 +123,27 @@ func (r *reader) choice(n *node, k selectorKey) (Choice, bool) {
 	return c, len(c.Values) == len(items)
 }
 
+// join writes each choice, with a separator between them.
+func (s Selector) join(separator string, write func(c Choice) string) string {
+	out := make([]string, len(s))
+	for i, c := range s {
+		out[i] = write(c)
+	}
+	return strings.Join(out, separator)
+}
+
 // toml is the selector as an inline table.
 func (s Selector) toml() string {
-	lines := make([]string, len(s))
-	for i, c := range s {
+	if len(s) == 0 {
+		return "{}"
+	}
+	return "{ " + s.join(", ", func(c Choice) string {
 		text := c.valuesTOML()
 		if len(c.Values) != 1 {
 			text = "[" + text + "]"
 		}
-		lines[i] = tomlKey(c.Key) + " = " + text
-	}
-	return inlineOf(lines)
+		return tomlKey(c.Key) + " = " + text
+	}) + " }"
 }
 
 // valuesTOML are the values as a plan writes them.
@@ -147,21 +157,13 @@ func (c Choice) valuesTOML() string {
 
 // String is the selector as --only takes it: "format=UDSB,phase=new".
 func (s Selector) String() string {
-	out := make([]string, len(s))
-	for i, c := range s {
-		out[i] = c.Key + "=" + strings.Join(c.Values, "|")
-	}
-	return strings.Join(out, ",")
+	return s.join(",", func(c Choice) string { return c.Key + "=" + strings.Join(c.Values, "|") })
 }
 
 // Prose writes the selector in words: "format is UDRW or UDSB, encryption is
 // none".
 func (s Selector) Prose() string {
-	parts := make([]string, len(s))
-	for i, c := range s {
-		parts[i] = c.Key + " is " + strings.Join(c.Values, " or ")
-	}
-	return strings.Join(parts, ", ")
+	return s.join(", ", func(c Choice) string { return c.Key + " is " + strings.Join(c.Values, " or ") })
 }
 
 // Match reports whether every choice matches what get returns for a case, step
@@ -193,10 +195,7 @@ func (c Choice) matches(value string) bool {
 
 // find is the choice of the key, or nil.
 func (s Selector) find(key string) *Choice {
-	if i := slices.IndexFunc(s, func(c Choice) bool { return c.Key == key }); i >= 0 {
-		return &s[i]
-	}
-	return nil
+	return find(s, func(c *Choice) bool { return c.Key == key })
 }
 
 // names reports whether the selector has the key.

@@ -195,10 +195,7 @@ func commonStepKeys(k *stepKind) []string {
 
 // findStepKind is the row of that name, or nil.
 func findStepKind(do string) *stepKind {
-	if i := slices.IndexFunc(stepKinds, func(k stepKind) bool { return k.do == do }); i >= 0 {
-		return &stepKinds[i]
-	}
-	return nil
+	return find(stepKinds, func(k *stepKind) bool { return k.do == do })
 }
 
 // stepNames are the kinds of step that has accepts, in the order of the

@@ -98,24 +98,3 @@ func Significant(v float64, digits int) string {
 	places := digits - 1 - int(math.Floor(math.Log10(math.Abs(rounded))))
 	return strconv.FormatFloat(rounded, 'f', max(places, 0), 64)
 }
-
-// MarshalText gives the exact form.
-func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
-
-// UnmarshalText reads what ParseBytes reads.
-func (b *Bytes) UnmarshalText(p []byte) (err error) { *b, err = ParseBytes(string(p)); return err }
-
-// MarshalText gives the exact form.
-func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// UnmarshalText reads what ParseRate reads.
-func (r *Rate) UnmarshalText(p []byte) (err error) { *r, err = ParseRate(string(p)); return err }
-
-// MarshalText gives the exact form.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
-
-// UnmarshalText reads what ParseDuration reads.
-func (d *Duration) UnmarshalText(p []byte) (err error) {
-	*d, err = ParseDuration(string(p))
-	return err
-}
