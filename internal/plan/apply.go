@@ -362,7 +362,7 @@ func (p *Plan) applySets(o Overrides) error {
 	for _, b := range p.Protocol {
 		walk(b.Steps, func(s *Step) {
 			if s.Do == "write" {
-				written = firstWord(s.Files, written)
+				written = cmp.Or(s.Files, written)
 			}
 			was, ok := before[written]
 			if s.Do != "delete" || !ok {

@@ -85,28 +85,23 @@ func (p *Plan) CaseValues() []Choice {
 	var out Selector
 	for _, c := range p.Cases() {
 		for _, kv := range c.Keys {
-			if out.find(kv.Key) == nil {
-				out = append(out, Choice{Key: kv.Key})
-			}
-			if k := out.find(kv.Key); !c.Baseline && !slices.Contains(k.Values, kv.Value) {
-				k.Values = append(k.Values, kv.Value)
+			if !c.Baseline {
+				out.addValue(kv.Key, kv.Value)
 			}
 		}
 	}
-	return slices.DeleteFunc(out, func(c Choice) bool { return len(c.Values) == 0 })
+	return out
 }
 
 // protocolID is the same for cases with the same steps.
 func (p *Plan) protocolID(c *Case) string {
-	id := []byte(c.Settings.Target)
-	for _, b := range p.Protocol {
-		selected := byte('0')
+	id := c.Settings.Target
+	for i, b := range p.Protocol {
 		if b.When.matchAll(c.Value) {
-			selected = '1'
+			id += " " + strconv.Itoa(i)
 		}
-		id = append(id, selected)
 	}
-	return string(id)
+	return id
 }
 
 // manualCells is every combination of the manual axes; one empty combination if

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -130,7 +131,7 @@ func (c *checker) expand() bool {
 		id := c.cases[i].ID
 		if seen[id] {
 			c.badKey(c.root.at("case"), "the case %q occurs twice", id).
-				hintf("a [[case]] repeats a cell of the matrix or another [[case]]")
+				hintf("an axis has a value twice, or a [[case]] repeats a cell of the matrix or another [[case]]")
 		}
 		seen[id] = true
 	}
@@ -232,7 +233,7 @@ func (c *checker) checkUse() {
 		walk(k.Steps, func(s *Step) {
 			switch s.Do {
 			case "write":
-				used["files "+firstWord(s.Files, k.Settings.Files)] = true
+				used["files "+cmp.Or(s.Files, k.Settings.Files)] = true
 			case "copy":
 				used["inputs "+s.From] = true
 			}

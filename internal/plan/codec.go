@@ -396,18 +396,3 @@ func (r *reader) list(n *node, items string, low, high int) []*node {
 	}
 	return n.items
 }
-
-// checkDistinct reports values that a list contains twice.
-func (r *reader) checkDistinct(n *node) {
-	if n == nil {
-		return
-	}
-	seen := map[string]bool{}
-	for _, it := range n.items {
-		id := it.kind.String() + it.text
-		if seen[id] && it.kind != tableNode {
-			r.bad(it, "%s: %s is listed twice", n.name, it.text)
-		}
-		seen[id] = true
-	}
-}

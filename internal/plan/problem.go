@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -154,9 +155,9 @@ func (r *reader) badKey(n *node, format string, args ...any) *Problem {
 
 // warn reports what does not keep the plan from being run.
 func (r *reader) warn(off int, key, format string, args ...any) *Problem {
-	line, column := r.place(off)
-	return r.report(&Problem{Line: line, Column: column, Key: key, Message: fmt.Sprintf(format, args...),
-		Warning: true})
+	p := r.problem(off, key, format, args...)
+	p.Warning = true
+	return p
 }
 
 // report keeps a finding, with its excerpt, unless it is known or there are too
@@ -203,11 +204,8 @@ func (r *reader) excerpt(line, column int) string {
 	if line == 1 {
 		start = r.bom
 	}
-	end := len(r.text)
-	if line < len(r.lines) {
-		end = r.lines[line] - 1
-	}
-	runes := []rune(strings.TrimRight(string(r.text[start:max(start, end)]), "\r"))
+	text, _, _ := bytes.Cut(r.text[start:], []byte("\n"))
+	runes := []rune(strings.TrimRight(string(text), "\r"))
 	if strings.TrimSpace(string(runes)) == "" {
 		return ""
 	}

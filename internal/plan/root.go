@@ -225,7 +225,7 @@ func matrixCodec() codec {
 		}}
 }
 
-// axis reads the values of one axis, each once.
+// axis reads the values of one axis.
 func (r *reader) axis(n *node, s *setting) Axis {
 	a := Axis{Key: s.name}
 	if n.kind != arrayNode {
@@ -234,14 +234,11 @@ func (r *reader) axis(n *node, s *setting) Axis {
 		return a
 	}
 	for _, it := range r.list(n, "values", 1, 0) {
-		switch text, bad := s.value.read(it); {
-		case bad != nil:
+		text, bad := s.value.read(it)
+		if bad != nil {
 			r.invalidValue(it, bad)
-		case slices.Contains(a.Values, text):
-			r.bad(it, "%s: the axis has %s twice", n.name, text)
-		default:
-			a.Values = append(a.Values, text)
 		}
+		a.Values = append(a.Values, text)
 	}
 	return a
 }
@@ -286,7 +283,6 @@ func extraCodec() codec {
 
 // finishManual refuses names that are keys of selectors already.
 func finishManual(r *reader, n *node, m *Manual) {
-	r.checkDistinct(n.get("values"))
 	if _, taken := findSelectorKey(m.Name, nil); taken || m.Name == "exclude" || m.Name == "do" {
 		r.bad(n.get("name"), "a manual axis cannot be called %q, which is another key", m.Name)
 	}

@@ -13,7 +13,7 @@ func (t *table) schema() map[string]any {
 	for _, k := range t.keys {
 		s := maps.Clone(k.json())
 		if k.fallback != nil {
-			s["default"] = jsonOf(k.fallback)
+			s["default"] = jsonDefault(k.fallback)
 		}
 		if k.required {
 			required = append(required, k.name)
@@ -41,29 +41,16 @@ func objectSchema(properties map[string]any, additional any) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "additionalProperties": additional}
 }
 
-// jsonOf is a TOML value as JSON has it; dates become text.
-func jsonOf(n *node) any {
+// jsonDefault is the default of a key as JSON has it.
+func jsonDefault(n *node) any {
 	switch n.kind {
 	case intNode:
-		v, _ := strconv.ParseInt(n.text, 0, 64)
-		return v
-	case floatNode:
-		v, _ := strconv.ParseFloat(numberToken(n), 64)
+		v, _ := strconv.Atoi(n.text)
 		return v
 	case boolNode:
 		return n.text == "true"
-	case arrayNode:
-		out := make([]any, len(n.items))
-		for i, it := range n.items {
-			out[i] = jsonOf(it)
-		}
-		return out
 	case tableNode:
-		out := map[string]any{}
-		for _, p := range n.pairs {
-			out[p.name] = jsonOf(p)
-		}
-		return out
+		return map[string]any{}
 	}
 	return n.text
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -29,6 +30,33 @@ func asJSON(t testing.TB, text []byte) any {
 	var out any
 	require.NoError(t, json.Unmarshal(raw, &out))
 	return out
+}
+
+// jsonOf is a TOML value as JSON has it; dates become text.
+func jsonOf(n *node) any {
+	switch n.kind {
+	case intNode:
+		v, _ := strconv.ParseInt(n.text, 0, 64)
+		return v
+	case floatNode:
+		v, _ := strconv.ParseFloat(numberToken(n), 64)
+		return v
+	case boolNode:
+		return n.text == "true"
+	case arrayNode:
+		out := make([]any, len(n.items))
+		for i, it := range n.items {
+			out[i] = jsonOf(it)
+		}
+		return out
+	case tableNode:
+		out := map[string]any{}
+		for _, p := range n.pairs {
+			out[p.name] = jsonOf(p)
+		}
+		return out
+	}
+	return n.text
 }
 
 // TestSchemaAccepts: what Parse accepts, and its canonical form, satisfy the schema.

@@ -109,7 +109,6 @@ func (r *reader) choice(n *node, k selectorKey) (Choice, bool) {
 			r.bad(n, "%s: an empty list matches no case", n.name)
 			return Choice{}, false
 		}
-		r.checkDistinct(n)
 	}
 	c := Choice{Key: k.name}
 	for _, it := range items {

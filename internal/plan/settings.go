@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"reflect"
-	"slices"
 	"strings"
 
 	"dmgbench/internal/image"
@@ -96,7 +95,6 @@ func settingSection(group string) key {
 		sections: func(_ string, v reflect.Value) []section { return []section{{t.name, t.lines(v)}} }}}
 }
 
-func firstWord(words ...string) string                     { return words[max(slices.IndexFunc(words, hasWord), 0)] }
 func formatOf(name string) image.Format                    { f, _ := image.FormatNamed(name); return f }
 func bandSizeOf(f image.Format, b units.Bytes) units.Bytes { return units.Bytes(f.BandSize(int64(b))) }
 
@@ -121,7 +119,6 @@ func finishImage(r *reader, n *node, s *Settings) {
 	if exact != nil && preference != nil {
 		r.badKey(exact, "filesystem and filesystem_preference contradict each other").hintf("keep one of them")
 	}
-	r.checkDistinct(preference)
 	if len(s.Filesystems) == 0 {
 		s.Filesystems = []string{"APFS", "ext4", "exFAT"}
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"reflect"
@@ -242,7 +243,7 @@ func (s *Step) makes(c *Settings) string {
 	if s.Do != "convert" {
 		return ""
 	}
-	return firstWord(s.Format, c.ConvertTo)
+	return cmp.Or(s.Format, c.ConvertTo)
 }
 
 // walk visits steps and the steps inside repeat and parallel.
