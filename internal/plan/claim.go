@@ -18,7 +18,7 @@ type test struct {
 	// one key of its own name has no table
 	keys []string
 	// check: check reports what is wrong with the test, and reads its bound,
-	// which is in the unit of the operands; nil: there is no more to check.
+	// which is in the unit of the operands; nil: operands alone are checked.
 	check func(c *checker, detail *node, a *Assert, unit string)
 	key   key
 }

@@ -318,7 +318,7 @@ var kinds = map[string]*kind{
 	"unit":      enum(displayUnitNames()...), "coefficient": enum(coefficientNames()...),
 }
 
-// kindsOfTypes are the kinds of Go types whose tags name none.
+// kindsOfTypes are the kinds of Go types, for tags that name none.
 var kindsOfTypes = map[reflect.Type]*kind{
 	reflect.TypeFor[bool](): flagKind, reflect.TypeFor[units.Bytes](): sizeKind,
 	reflect.TypeFor[units.Share](): kinds["share"], reflect.TypeFor[time.Time](): kinds["date"],

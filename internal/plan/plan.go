@@ -8,7 +8,7 @@
 // column.
 //
 // The language is declared in registries: types of values (kind.go), kinds of
-// step (stepkinds.go), tests of claims (claim.go), and keys.md, which has the
+// step (step.go), tests of claims (claim.go), and keys.md, which has the
 // quantities and the meaning of every key. Decoder, hints, canonical form, JSON
 // Schema and docs/plan-language.md all derive from them.
 package plan

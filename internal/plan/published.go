@@ -13,8 +13,8 @@ func (o On) includes(other On) bool {
 		(o.Tool == "" || o.Tool == other.Tool) && (o.Date.IsZero() || o.Date.Equal(other.Date))
 }
 
-// quantityCodec is a key named after a quantity, whose value is the selection
-// of an operand.
+// quantityCodec is a key named after a quantity. Its value is the selection of
+// an operand.
 func quantityCodec() codec {
 	return codec{typ: "selector", whole: true, names: quantityNames(),
 		decode: func(r *reader, n *node, v reflect.Value) {
@@ -39,7 +39,7 @@ type publishedForm struct {
 	figures   []Published
 }
 
-// publishedFigures is a key named after a quantity, whose value is a printed
+// publishedFigures is a key named after a quantity. Its value is a printed
 // figure.
 func publishedFigures() key {
 	return key{codec: codec{typ: "figure", names: quantityNames(),
@@ -194,8 +194,8 @@ func (o *Operand) unit() string {
 	return o.Quantity.Unit()
 }
 
-// checkOperand checks the selection of an operand, whose measured steps are the
-// result.
+// checkOperand checks the selection of an operand and returns its measured
+// steps.
 func (c *checker) checkOperand(n *node, o *Operand) *reach {
 	at := n.at(string(o.Quantity))
 	switch {

@@ -237,7 +237,7 @@ func sameValue(key, a, b string) bool {
 
 // canonicalValue is the text of a key's value as its kind writes it: of a
 // manual axis, a number or a size. The default band is that of a sparse bundle.
-// A text that is no value stays.
+// Any other text stays.
 func canonicalValue(key, text string) string {
 	k := valueKind(key)
 	if k == looseKind {

@@ -35,8 +35,8 @@ const (
 	changesVolume         // files of the volume, and so the image
 )
 
-// stepKind is one row of the registry of steps. prose.tmpl has a sentence for
-// each, keys.md its meaning.
+// stepKind is one row of the registry of steps. keys.md has the meaning of each
+// and the sentence that describes it.
 type stepKind struct {
 	do    string
 	needs need
@@ -47,7 +47,7 @@ type stepKind struct {
 	// depend on other keys.
 	finish func(r *reader, n *node, s *Step)
 	// check: check reports what is wrong with the step when it is reached; nil:
-	// nothing more than its state.
+	// only its state is checked.
 	check func(f *stepChecker, s *Step, c *container)
 	// follow: follow changes the container and adds what the step moves to t;
 	// nil: it does neither.
@@ -178,8 +178,8 @@ func stepKeys(tags []string) []key {
 	return out
 }
 
-// commonStepKeys are keys of every step that k is no exception of; the zero row
-// gives all.
+// commonStepKeys are keys of every step, without those that k excludes; the
+// zero row gives all.
 func commonStepKeys(k *stepKind) []string {
 	out := []string{"Do do do !", "Phase phase name"}
 	if k.needsPhase {
@@ -316,14 +316,23 @@ func finishXattr(r *reader, n *node, s *Step) {
 //go:embed prose.tmpl
 var proseText string
 
-// prose has a template for each kind of step and for parts of a plan.
+// prose has a template for each kind of step, for file sets and for parts of
+// both.
 var prose = template.Must(template.New("prose").Funcs(template.FuncMap{
 	"yes": func(flag *bool) bool { return flag != nil && *flag },
 	"no":  func(flag *bool) bool { return flag != nil && !*flag },
 	// counted: without the number one: "set", "3 sets"
 	"counted": func(n int, noun string) string { return strings.TrimPrefix(units.Count(n, noun), "1 ") },
 	"trim":    strings.TrimSuffix, "smallest": slices.Min[[]units.Bytes], "largest": slices.Max[[]units.Bytes],
-}).Parse(proseText))
+}).Parse(proseText + stepSentences()))
+
+// stepSentences are the templates of the kinds of step, from keys.md.
+func stepSentences() (text string) {
+	for _, row := range docRows["kinds of step"] {
+		text += `{{define "` + row[0] + `"}}` + row[2] + `{{end}}`
+	}
+	return text
+}
 
 // executeProse is the text of a template.
 func executeProse(name string, data any) string {

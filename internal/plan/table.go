@@ -248,7 +248,8 @@ func (c *checker) checkTables() {
 				}
 			}
 		}
-		if values["rows"] != len(t.Rows) && values["columns"] != len(t.Columns) || values["rows"]*values["columns"] > 0 {
+		rows, columns := values["rows"], values["columns"]
+		if rows != len(t.Rows) && columns != len(t.Columns) || rows*columns > 0 {
 			c.bad(n.at("columns"), "either all rows or all columns name a quantity, a coefficient or an outcome").
 				hintf("the lines of the other side only select: { where = { … } }")
 		}

@@ -246,7 +246,7 @@ func (g *treeBuilder) addKeyValue(t *node, n *unstable.Node) {
 	t.add(v)
 }
 
-// afterEquals is where the value of a key that ends at off begins; the parser
+// afterEquals is the place of the value of a key that ends at off; the parser
 // gives lists no position of their own.
 func (g *treeBuilder) afterEquals(off int) int {
 	rest := bytes.TrimLeft(g.r.text[off:], " \t")
