@@ -280,7 +280,9 @@ func fieldKeys(t reflect.Type) (out []key) {
 
 // key is the row of that name, or nil.
 func (t *table) key(name string) *key {
-	return find(t.keys, func(k *key) bool { return k.name == name || slices.Contains(k.names, name) })
+	return find(t.keys, func(k *key) bool {
+		return k.names == nil && k.name == name || slices.Contains(k.names, name)
+	})
 }
 
 // keyNames are the names of all keys.
