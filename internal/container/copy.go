@@ -17,9 +17,6 @@ const copyBlock = 4 << 20
 
 // CopyOptions are the options of Copy.
 type CopyOptions struct {
-	// Present, if set, reports whether a range of the source can have bytes
-	// other than zero.
-	Present func(off, n int64) bool
 	// Progress, if set, is called with the bytes of the device that are done,
 	// from one goroutine.
 	Progress func(done int64)
@@ -92,9 +89,6 @@ func copyDevice(ctx context.Context, dst, src blockdev.Device, o CopyOptions) er
 		}
 		part := buf.Bytes()[:min(copyBlock, src.Size()-off)]
 		o.Progress(off)
-		if o.Present != nil && !o.Present(off, int64(len(part))) {
-			continue
-		}
 		if n, err := src.ReadAt(part, off); err != nil && (n < len(part) || !errors.Is(err, io.EOF)) {
 			return fmt.Errorf("reading %d bytes at %d: %w", len(part), off, err)
 		}
