@@ -51,8 +51,9 @@ const (
 const SectorSize = image.SectorSize
 
 // Image is an open container as a block device. Reads, writes and discards are
-// safe for concurrent use, and no one of them waits for the data of another.
-// Offsets, lengths and sizes are bytes.
+// safe for concurrent use, and no one of them waits for the data of another,
+// apart from discards in ASIF, which run alone. Offsets, lengths and sizes are
+// bytes.
 //
 // Discard makes the range read as zeros and frees its space; on a host that
 // cannot punch holes it returns hostio.ErrUnsupported and the content stays.
