@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"sync"
+	"sync/atomic"
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/hostio"
@@ -272,6 +273,25 @@ func eof(cut bool, n int, err error) (int, error) {
 		err = io.EOF
 	}
 	return n, err
+}
+
+// stickyError keeps the first error of a flush. The kernel reports a lost write
+// once and then forgets it: a later flush that succeeds does not mean that the
+// earlier data is on the disk.
+type stickyError struct{ first atomic.Pointer[error] }
+
+// get returns the first error, or nil.
+func (s *stickyError) get() error {
+	if err := s.first.Load(); err != nil {
+		return fmt.Errorf("flushing after an earlier flush failed: %w", *err)
+	}
+	return nil
+}
+
+// set keeps err if it is the first, and returns it.
+func (s *stickyError) set(err error) error {
+	s.first.CompareAndSwap(nil, &err)
+	return err
 }
 
 // fileDevice is a device in one file.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"strings"
 
 	"dmgbench/internal/container/crypt"
 	"dmgbench/internal/hostio"
@@ -30,17 +29,6 @@ type Encryption struct {
 	Iterations int
 
 	block int // bytes; 0 means 512, as in Apple's tools today. Set by tests.
-}
-
-// ParseEncryption returns the cipher of [Encryption] that word names, in any
-// case.
-func ParseEncryption(word string) (string, error) {
-	for _, e := range image.Encryptions {
-		if strings.EqualFold(word, e) {
-			return e, nil
-		}
-	}
-	return "", errors.New("want AES-128 or AES-256")
 }
 
 // none reports whether the container is not encrypted.

@@ -257,6 +257,18 @@ func TestVerifyFindsDamage(t *testing.T) {
 	require.ErrorIs(t, bad.Copy(context.Background(), io.Discard, StreamOptions{}), errMedium)
 }
 
+// A host that fails to read is no damage of the image, wherever in the property list it fails.
+func TestListThatCannotBeRead(t *testing.T) {
+	file := write(t, noHoles(1<<20), WriteOptions{Format: UDZO, ChunkSectors: 1})
+	trailer := open(t, file, Options{}).Trailer()
+	for _, at := range []int64{0, 80 << 10} { // the first bytes, and those of data after a buffer
+		at += int64(trailer.PlistOffset)
+		_, err := Open(damagedAt{bytes.NewReader(file), at, at + 1}, int64(len(file)), Options{})
+		require.ErrorIs(t, err, errMedium)
+		assert.NotErrorIs(t, err, ErrCorrupt, "at %d", at)
+	}
+}
+
 // TestManyRuns opens an image with a million runs within the memory that the package states.
 func TestManyRuns(t *testing.T) {
 	const count = 1 << 20

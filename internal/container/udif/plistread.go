@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -175,8 +176,10 @@ func (p *plistReader) readData() error {
 		switch {
 		case err == io.EOF:
 			return nil
-		case err != nil:
+		case isBadText(err):
 			return xmlError("data: %w", err)
+		case err != nil:
+			return err
 		case len(p.data) > maxData:
 			return xmlError("more than %d bytes of data", maxData)
 		}
@@ -190,6 +193,13 @@ func (p *plistReader) readData() error {
 			p.data = slices.Grow(p.data, 1)
 		}
 	}
+}
+
+// isBadText reports whether err is about the text of a data element, rather
+// than about a file that cannot be read.
+func isBadText(err error) bool {
+	_, bad := errors.AsType[base64.CorruptInputError](err)
+	return bad || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // elementText reads the text of an element up to the next <, without blanks and
