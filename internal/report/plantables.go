@@ -10,16 +10,6 @@ import (
 	"dmgbench/internal/result"
 )
 
-// planTables are the tables that the plan declares as its article prints them:
-// each figure with its interval and the published value below it.
-func (v *View) planTables() []Table {
-	out := make([]Table, len(v.Result.Tables))
-	for i := range v.Result.Tables {
-		out[i] = v.planTable(&v.Result.Tables[i])
-	}
-	return out
-}
-
 // PrintsTables reports whether the source has printed any figure of the tables
 // of the plan, so that they are its own.
 func (v *View) PrintsTables() bool {
@@ -33,7 +23,8 @@ func (v *View) PrintsTables() bool {
 	return false
 }
 
-// planTable prints rows and columns as the plan has them. The scale and the
+// planTable prints a table that the plan declares as its article prints it, each
+// figure with its interval and the published value below it. The scale and the
 // digits of a cell are those of its column, or of its row if the row has a
 // quantity of its own.
 //

@@ -14,7 +14,7 @@ import (
 // the section of the page that has it. build returns no chart where the kind
 // does not apply to the run; sections and provenance are added by [All].
 //
-// A new kind of chart is a row here, and its caption in templates/charts.tmpl.
+// A new kind of chart is a row here; long captions are templates.
 var kinds = []struct {
 	section string
 	build   func(*run) []report.Chart

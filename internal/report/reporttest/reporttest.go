@@ -104,6 +104,8 @@ type era struct {
 	encrypted           float64
 }
 
+// eras change the system, the program, or both; the shares other than those of
+// 26.5 and 26.6 are within what sessions differ by.
 var eras = []era{{"26.2", "25C56", "0.4.0", 4, 1}, {"26.4", "25E241", "0.4.0", 5, 1.004},
 	{"26.4", "25E241", "0.5.0", 3, 1.002}, {"26.5", "25F71", "0.5.0", 5, 0.86}, {"26.6", "25G12", "0.5.0", 1, 0.85}}
 
@@ -199,7 +201,7 @@ var codes = strings.Fields(`Status Do Op Unit Verdict Expect Scope End OS Format
 	Target.Kind Estimate.Name PublishedValue.Kind PublishedValue.Estimate`)
 
 // Hostile is Sample with a nasty text in every place that takes a foreign name.
-// Equal names stay equal.
+// Equal names stay equal, so that cases keep their figures and their phases.
 func Hostile() (*plan.Plan, *result.Result) {
 	p, r := Sample()
 	r.Tables[0].Columns[0].Op, r.Tables[0].Columns[1].Unit = Nasty[0], Nasty[1]

@@ -119,7 +119,9 @@ func waterfall(c report.Chart, columns int) report.Section {
 			bars = append(bars, bar{s.Name, m})
 		}
 	}
-	slices.SortFunc(bars, func(a, b bar) int { return cmp.Or(cmp.Compare(a.mark.Y, b.mark.Y), a.mark.Slot-b.mark.Slot) })
+	slices.SortFunc(bars, func(a, b bar) int {
+		return cmp.Or(cmp.Compare(a.mark.Y, b.mark.Y), a.mark.Slot-b.mark.Slot)
+	})
 	for _, b := range bars {
 		t.Rows = append(t.Rows, report.TextRow(c.Y.Categories[int(b.mark.Y)], b.series,
 			part(b.mark.From, b.mark.X, *c.X.High, columns), b.mark.Label))
