@@ -72,7 +72,7 @@ test-interop: need-go ## others read what we write: installs 7-Zip, fstool and o
 	@scripts/interop/setup.sh
 	@DMGBENCH_INTEROP=1 $(GO) test -count=1 -p 2 -timeout 30m $(TESTFLAGS) ./internal/interoptest
 	@DMGBENCH_INTEROP=1 $(GO) test -count=1 -p 2 -timeout 10m -run 'Others|7Zip|QEMU|ReferenceProgram' $(TESTFLAGS) \
-		./internal/container ./internal/container/udif ./internal/container/codec ./internal/result/export
+		./internal/image/container ./internal/image/container/udif ./internal/image/container/codec ./internal/result/export
 	@PYTHONDONTWRITEBYTECODE=1 $$(scripts/interop/setup.sh --python) -m unittest discover -q -s scripts/interop
 
 lint: lint-format lint-vet lint-static lint-darwin lint-modules lint-tree ## format, vet on three targets, staticcheck, dead code, layers, lengths, names
@@ -137,14 +137,14 @@ bench-formats: need-go ## conversions against qemu-img, dmg2img, 7zz and fstool;
 
 # The runs take turns, so that what the machine does to one implementation it does to all.
 bench-cipher: need-go ## AES-CBC against OpenSSL, COUNT (9) turns of each
-	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && $(GO) test -c -o "$$dir/test" ./internal/container/crypt/aescbc && \
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && $(GO) test -c -o "$$dir/test" ./internal/image/container/crypt/aescbc && \
 	for turn in $$(seq $(COUNT)); do "$$dir/test" -test.run '^$$' -test.bench 'Cipher/impl=openssl' -test.benchtime 1x && \
 		"$$dir/test" -test.run '^$$' -test.bench 'Cipher/impl=[^o]' -test.benchtime 60ms || exit 1; done >"$$dir/out" && \
 	$(GO) tool benchstat -filter '.unit:B/cpu-s' -col '/impl@(openssl vaes-512 aes-ni generic)' "$$dir/out"
 
 bench-go: need-go ## Go benchmarks of the containers, the file system and the timed work; BENCH= selects
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m -p 1 \
-		./internal/container/... ./internal/exfat/... ./internal/hostio/... ./internal/workload/...
+		./internal/image/container/... ./internal/image/exfat/... ./internal/system/hostio/... ./internal/bench/workload/...
 
 .PHONY: man completions snapshot
 man: build ## manual pages of all commands: dist/man

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/plan"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 	"dmgbench/plans"
 )
 

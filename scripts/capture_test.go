@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/imagetool"
+	"dmgbench/internal/linuxhdiutil/imagetool"
 	"dmgbench/scripts"
 )
 

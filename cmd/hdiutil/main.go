@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"dmgbench/internal/imagetool"
+	"dmgbench/internal/linuxhdiutil/imagetool"
 )
 
 func main() {

@@ -2,7 +2,7 @@
 // summaries, fits, relations, deviations, warnings and verdicts.
 //
 // [Analyze] is a pure function of the two: no clock, no files, no random
-// numbers but those that internal/stats seeds from the data. The same input
+// numbers but those that internal/analysis/stats seeds from the data. The same input
 // gives the same output, and a second call makes no change.
 //
 // # From a sample to a verdict
@@ -14,7 +14,7 @@
 // what that shows is a finding (finding.go), and findings become verdicts after
 // Holm's correction over the claims of the plan (claims.go). Comparisons,
 // histories and ledgers of several runs use the same values (compare.go,
-// history.go, ledger.go). The sentences are in internal/wording.
+// history.go, ledger.go). The sentences are in internal/report/wording.
 //
 // # Principles
 //

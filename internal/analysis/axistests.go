@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/plan"
-	"dmgbench/internal/stats"
-	"dmgbench/internal/wording"
+	"dmgbench/internal/report/wording"
 )
 
 // along spreads an operand over the values of an axis, in the order of the

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/wording"
 )
 
 // Three ratios whose product is 1, and whose mean the rounding of logarithms puts

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/wording"
 )
 
 // claimJudgement is one claim under every estimator that it is judged under.

@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/wording"
 )
 
 // ErrCompare is wrapped by every error of [Compare]: the runs or the options do

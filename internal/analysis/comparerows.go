@@ -5,10 +5,10 @@ import (
 	"math"
 	"slices"
 
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/stats"
-	"dmgbench/internal/wording"
 )
 
 // unitValues are the means of the logarithms of the rounds of each unit of

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/result"
-	"dmgbench/internal/stats"
 )
 
 // Cases of two runs share two sessions, which are too few: the row is of their rounds,

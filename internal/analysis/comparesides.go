@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/wording"
 )
 
 // compareSide is a side with what was measured of it.

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/units"
-	"dmgbench/internal/wording"
+	"dmgbench/internal/system/units"
 )
 
 // departureList collects deviations by kind and text.

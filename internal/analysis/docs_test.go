@@ -23,8 +23,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	want = append(want, panel...)
 	want = append(want, weighted, latency, minimum, maximum)
-	want = append(want, inSource(t, "../wording/sentences.txt", `(?m)^warning\.([a-z-]+) `)...)
-	want = append(want, inSource(t, "../wording/sentences.txt", `(?m)^departure\.([a-z-]+) `)...)
+	want = append(want, inSource(t, "../report/wording/sentences.txt", `(?m)^warning\.([a-z-]+) `)...)
+	want = append(want, inSource(t, "../report/wording/sentences.txt", `(?m)^departure\.([a-z-]+) `)...)
 	want = append(want, recordedKinds(t)...)
 	require.Greater(t, len(want), 100)
 	named := map[string]bool{}
@@ -41,7 +41,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 // recordedKinds are the kinds of warnings and departures that stand in journals
 // already: what runner, workload, host and run folder say of a run.
 func recordedKinds(t *testing.T) (out []string) {
-	for _, dir := range []string{"runner", "workload", "host", "result", "cli"} {
+	for _, dir := range []string{"bench/runner", "bench/workload", "system/host", "result", "cli"} {
 		entries, err := os.ReadDir("../" + dir)
 		require.NoError(t, err)
 		before := len(out)
@@ -49,8 +49,8 @@ func recordedKinds(t *testing.T) (out []string) {
 			if name := e.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
 				out = append(out, inSource(t, "../"+dir+"/"+name, `(?:result\.|\b)(?:Warning|Departure)\{Kind: "([a-z-]+)"`)...)
 				out = append(out, inSource(t, "../"+dir+"/"+name, `\bwarn\((?:rec, |"", |id, |x\.c\.ID, )?"([a-z-]+)", `)...)
-				if dir == "host" {
-					out = append(out, inSource(t, "../host/"+name, `\badd\("([a-z-]+)", `)...)
+				if dir == "system/host" {
+					out = append(out, inSource(t, "../system/host/"+name, `\badd\("([a-z-]+)", `)...)
 				}
 			}
 		}

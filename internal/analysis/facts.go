@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/units"
-	"dmgbench/internal/wording"
+	"dmgbench/internal/system/units"
 )
 
 // Kinds of a [Difference].

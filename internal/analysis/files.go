@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/stats"
-	"dmgbench/internal/wording"
 )
 
 // The estimators of a rate. All but the aggregate look at files one by one.

@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
+	"dmgbench/internal/analysis/stats"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/stats"
-	"dmgbench/internal/wording"
 )
 
 // The limits of warnings about the files of one step.

@@ -5,10 +5,10 @@ import (
 	"math"
 	"slices"
 
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/stats"
-	"dmgbench/internal/wording"
 )
 
 // finding is what the numbers show about one test, before the verdict.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/wording"
 )
 
 // HistoryRun is a run for [NewHistory]; of the result everything but the steps

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"dmgbench/internal/plan"
-	"dmgbench/internal/wording"
+	"dmgbench/internal/report/wording"
 )
 
 // judge evaluates the tests of claims, either on what was measured, under one

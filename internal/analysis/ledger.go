@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/wording"
 )
 
 // LedgerRun is a run for [NewLedger]; of the result, claims, sessions,

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"dmgbench/internal/plan"
-	"dmgbench/internal/wording"
+	"dmgbench/internal/report/wording"
 )
 
 // pairTest is a test of two values: op computes the tested number, in unit,

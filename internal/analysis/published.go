@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/wording"
 )
 
 // publishedValue is the author's figure for an operand. Several cells give

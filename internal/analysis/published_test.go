@@ -9,7 +9,7 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 func figure(t require.TestingT, text, unit string) plan.Figure {

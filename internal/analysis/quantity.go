@@ -7,8 +7,8 @@ import (
 
 	"dmgbench/internal/image"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/wording"
 )
 
 // quantityRow is what the analysis knows of a quantity in addition to its row

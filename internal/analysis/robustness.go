@@ -3,10 +3,10 @@ package analysis
 import (
 	"slices"
 
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/stats"
-	"dmgbench/internal/wording"
 )
 
 // The outlier rules that a claim about files is judged under in addition to the

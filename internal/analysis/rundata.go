@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/units"
-	"dmgbench/internal/wording"
+	"dmgbench/internal/system/units"
 )
 
 // runData is a plan with its result, indexed.

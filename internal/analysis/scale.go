@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/stats"
-	"dmgbench/internal/wording"
 )
 
 // The level of every interval, and the family-wise error of all verdicts of a

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/wording"
 )
 
 // Rounds that a pause tears apart are named, unless the run went on at once on the same boot.

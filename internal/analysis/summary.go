@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/wording"
 )
 
 // summaries are what was measured, case by case in the order of the result,

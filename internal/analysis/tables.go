@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/wording"
 )
 
 // summaryKey finds a summary.

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/stats"
-	"dmgbench/internal/wording"
 )
 
 // The limits beyond which something is worth a warning.

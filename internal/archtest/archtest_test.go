@@ -27,34 +27,34 @@ const module = "dmgbench"
 var layers = [][]string{
 	{"cmd/...", "tools/..."},
 	{"internal/cli", "internal/cli/..."},
-	{"internal/runfolders"},
+	{"internal/result/runfolders"},
 	{"internal/report/..."}, // test support of the report: may use the report
 	{"internal/report/html", "internal/report/text"},
 	{"internal/report/chart"},
 	{"internal/report"},
-	{"internal/selftest"}, // plays whole runs and judges what comes out
-	{"internal/runner", "internal/runner/..."},
+	{"internal/bench/selftest"}, // plays whole runs and judges what comes out
+	{"internal/bench/runner", "internal/bench/runner/..."},
 	{"internal/analysis", "internal/analysis/..."},
-	{"internal/engine/..."},
-	{"internal/engine"},
-	{"internal/imagetool", "internal/imagetool/..."},
-	{"internal/attach", "internal/attach/..."},
-	{"internal/workload", "internal/workload/..."},
-	{"internal/exfat"},
-	{"internal/container"},
-	{"internal/container/..."},
-	{"internal/container/codec"},
-	{"internal/gpt"},
-	{"internal/blockdev", "internal/blockdev/..."},
-	{"internal/host"}, // fills in result.Host and reads what a plan requires of it
+	{"internal/bench/engine/..."},
+	{"internal/bench/engine"},
+	{"internal/linuxhdiutil/imagetool", "internal/linuxhdiutil/imagetool/..."},
+	{"internal/linuxhdiutil/attach", "internal/linuxhdiutil/attach/..."},
+	{"internal/bench/workload", "internal/bench/workload/..."},
+	{"internal/image/exfat"},
+	{"internal/image/container"},
+	{"internal/image/container/..."},
+	{"internal/image/container/codec"},
+	{"internal/image/gpt"},
+	{"internal/image/blockdev", "internal/image/blockdev/..."},
+	{"internal/system/host"}, // fills in result.Host and reads what a plan requires of it
 	{"internal/result/export"},
-	{"internal/wording"}, // the sentences of results
+	{"internal/report/wording"}, // the sentences of results
 	{"internal/result"},
-	{"internal/hostio", "internal/hostio/..."},
+	{"internal/system/hostio", "internal/system/hostio/..."},
 	{"internal/plan"},
-	{"internal/stats"},
+	{"internal/analysis/stats"},
 	{"internal/image"},
-	{"internal/units", "internal/clock", "plans", "scripts", "third_party/..."},
+	{"internal/system/units", "internal/system/clock", "plans", "scripts", "third_party/..."},
 	{"internal/archtest"},
 }
 
@@ -64,7 +64,7 @@ var reserved = map[string][]string{
 	"github.com/spf13/pflag":              {"internal/cli"},
 	"github.com/spf13/viper":              {"internal/cli"},
 	"github.com/go-echarts/go-echarts/v2": {"internal/report/chart"},
-	"github.com/pelletier/go-toml/v2":     {"internal/plan", "internal/selftest"},
+	"github.com/pelletier/go-toml/v2":     {"internal/plan", "internal/bench/selftest"},
 	"github.com/stretchr/testify":         nil,
 	"github.com/dop251/goja":              {"internal/report/chart"},
 	"golang.org/x/perf":                   nil,
@@ -185,7 +185,7 @@ func sameTree(a, b string) bool {
 
 func TestImportsGoDown(t *testing.T) {
 	for _, file := range goFiles(t) {
-		if file.test() || strings.HasSuffix(file.folder(), "test") && file.folder() != "internal/selftest" {
+		if file.test() || strings.HasSuffix(file.folder(), "test") && file.folder() != "internal/bench/selftest" {
 			continue
 		}
 		assert.GreaterOrEqual(t, layerOf(file.folder()), 0, "%s stands in no layer", file.folder())
@@ -202,19 +202,19 @@ func TestImportProblem(t *testing.T) {
 		from, imported string
 		wrong          bool
 	}{
-		{"internal/runner", "dmgbench/internal/plan", false},
-		{"internal/plan", "dmgbench/internal/runner", true},
-		{"internal/engine/directory", "dmgbench/internal/engine", false},
-		{"internal/engine", "dmgbench/internal/engine/directory", true},
-		{"internal/engine/inprocess", "dmgbench/internal/engine/directory", true},
-		{"internal/engine/hdiutil", "dmgbench/internal/engine/hdiutil/command", false},
-		{"internal/gpt", "dmgbench/internal/exfat", true},
-		{"internal/stats", "dmgbench/internal/nowhere", true},
+		{"internal/bench/runner", "dmgbench/internal/plan", false},
+		{"internal/plan", "dmgbench/internal/bench/runner", true},
+		{"internal/bench/engine/directory", "dmgbench/internal/bench/engine", false},
+		{"internal/bench/engine", "dmgbench/internal/bench/engine/directory", true},
+		{"internal/bench/engine/inprocess", "dmgbench/internal/bench/engine/directory", true},
+		{"internal/bench/engine/hdiutil", "dmgbench/internal/bench/engine/hdiutil/command", false},
+		{"internal/image/gpt", "dmgbench/internal/image/exfat", true},
+		{"internal/analysis/stats", "dmgbench/internal/nowhere", true},
 		{"internal/cli", "github.com/spf13/cobra", false},
-		{"internal/runner", "github.com/spf13/cobra/doc", true},
-		{"internal/stats", "gonum.org/v1/gonum/stat", true},
-		{"internal/hostio", "C", true},
-		{"internal/hostio", "os", false},
+		{"internal/bench/runner", "github.com/spf13/cobra/doc", true},
+		{"internal/analysis/stats", "gonum.org/v1/gonum/stat", true},
+		{"internal/system/hostio", "C", true},
+		{"internal/system/hostio", "os", false},
 	}
 	for _, test := range tests {
 		problem := importProblem(test.from, test.imported)

@@ -24,17 +24,17 @@ var refusedFunctions = strings.Fields("settle keep look again")
 
 // refusedBelow are identifiers that had another meaning in one package than the word has.
 var refusedBelow = map[string][]string{
-	"internal/analysis":       strings.Fields("beside side study subject worlds thinned OverRounds Decide"),
-	"internal/plan":           strings.Fields("grower grow floor box"),
-	"internal/hostio":         strings.Fields("Give again"),
-	"internal/attach":         strings.Fields("again sight polite lanes adopt"),
-	"internal/engine/hdiutil": strings.Fields("mend"),
-	"internal/runner":         strings.Fields("Going hear note another second"),
-	"internal/report":         strings.Fields("zero"),
-	"internal/imagetool":      strings.Fields("said standing voice"),
-	"internal/cli":            strings.Fields("said"),
-	"internal/container":      strings.Fields("ruin harm medium"),
-	"internal/exfat":          strings.Fields("supplant lose gave received"),
+	"internal/analysis":               strings.Fields("beside side study subject worlds thinned OverRounds Decide"),
+	"internal/plan":                   strings.Fields("grower grow floor box"),
+	"internal/system/hostio":          strings.Fields("Give again"),
+	"internal/linuxhdiutil/attach":    strings.Fields("again sight polite lanes adopt"),
+	"internal/bench/engine/hdiutil":   strings.Fields("mend"),
+	"internal/bench/runner":           strings.Fields("Going hear note another second"),
+	"internal/report":                 strings.Fields("zero"),
+	"internal/linuxhdiutil/imagetool": strings.Fields("said standing voice"),
+	"internal/cli":                    strings.Fields("said"),
+	"internal/image/container":        strings.Fields("ruin harm medium"),
+	"internal/image/exfat":            strings.Fields("supplant lose gave received"),
 }
 
 // refusedNames returns the identifiers that a file declares and that are refused in its folder.
@@ -50,7 +50,7 @@ func refusedNames(folder string, file *ast.File) (names []string) {
 	}
 	functions := maps.Clone(refused)
 	for _, name := range refusedFunctions {
-		functions[name] = folder != "internal/runner" || name != "settle" // the handler of the step settle
+		functions[name] = folder != "internal/bench/runner" || name != "settle" // the handler of the step settle
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -108,6 +108,6 @@ func (b box) keep(asked int) { fate := asked; _ = fate; var tale, fine int }
 `
 	file, err := parser.ParseFile(token.NewFileSet(), "x.go", source, 0)
 	require.NoError(t, err)
-	assert.Equal(t, []string{"told", "keep", "asked", "fate", "tale"}, refusedNames("internal/units", file))
+	assert.Equal(t, []string{"told", "keep", "asked", "fate", "tale"}, refusedNames("internal/system/units", file))
 	assert.Equal(t, []string{"box", "told", "keep", "asked", "fate", "tale"}, refusedNames("internal/plan", file))
 }

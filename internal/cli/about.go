@@ -18,10 +18,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"dmgbench/internal/analysis"
-	"dmgbench/internal/imagetool"
+	"dmgbench/internal/bench/selftest"
+	"dmgbench/internal/linuxhdiutil/imagetool"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
-	"dmgbench/internal/selftest"
 )
 
 //go:embed man.tmpl

@@ -2,7 +2,7 @@
 // file into calls of the packages below, and errors into exit statuses.
 //
 // It is the only package that uses cobra and viper; plans are never read
-// through viper. It does not measure and does not analyze: internal/runner
+// through viper. It does not measure and does not analyze: internal/bench/runner
 // executes runs, internal/analysis draws conclusions, internal/report renders.
 //
 // The answer goes to stdout; progress, warnings, questions and errors go to
@@ -24,11 +24,11 @@ import (
 	"github.com/spf13/viper"
 
 	"dmgbench/internal/analysis"
-	"dmgbench/internal/clock"
-	"dmgbench/internal/imagetool"
+	"dmgbench/internal/bench/selftest"
+	"dmgbench/internal/linuxhdiutil/imagetool"
 	"dmgbench/internal/result/export"
-	"dmgbench/internal/runfolders"
-	"dmgbench/internal/selftest"
+	"dmgbench/internal/result/runfolders"
+	"dmgbench/internal/system/clock"
 	"dmgbench/plans"
 )
 

@@ -12,8 +12,8 @@ import (
 	"dmgbench/internal/report"
 	"dmgbench/internal/report/text"
 	"dmgbench/internal/result"
-	"dmgbench/internal/runfolders"
-	"dmgbench/internal/units"
+	"dmgbench/internal/result/runfolders"
+	"dmgbench/internal/system/units"
 )
 
 // compareRuns is the command "compare". A regression is exit status 5 even

@@ -8,13 +8,13 @@ import (
 	"runtime"
 	"strings"
 
-	"dmgbench/internal/attach"
-	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil"
-	"dmgbench/internal/engine/inprocess"
-	"dmgbench/internal/host"
-	"dmgbench/internal/hostio"
-	"dmgbench/internal/runner"
+	"dmgbench/internal/bench/engine"
+	"dmgbench/internal/bench/engine/hdiutil"
+	"dmgbench/internal/bench/engine/inprocess"
+	"dmgbench/internal/bench/runner"
+	"dmgbench/internal/linuxhdiutil/attach"
+	"dmgbench/internal/system/host"
+	"dmgbench/internal/system/hostio"
 )
 
 // engineConfig is what engines are made with. Without a state folder they can

@@ -14,12 +14,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil"
-	"dmgbench/internal/host"
+	"dmgbench/internal/bench/engine"
+	"dmgbench/internal/bench/engine/hdiutil"
+	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
-	"dmgbench/internal/runner"
+	"dmgbench/internal/system/host"
 )
 
 // Exit statuses, as docs/architecture.md explains them.

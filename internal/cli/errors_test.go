@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/result"
-	"dmgbench/internal/runfolders"
+	"dmgbench/internal/result/runfolders"
 	"dmgbench/plans"
 )
 

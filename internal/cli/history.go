@@ -18,8 +18,8 @@ import (
 	"dmgbench/internal/report"
 	"dmgbench/internal/result"
 	"dmgbench/internal/result/export"
-	"dmgbench/internal/runfolders"
-	"dmgbench/internal/units"
+	"dmgbench/internal/result/runfolders"
+	"dmgbench/internal/system/units"
 )
 
 // runsDir is the folder of run folders unless the user chooses another one.

@@ -10,7 +10,7 @@ import (
 
 	"dmgbench/internal/report/reporttest"
 	"dmgbench/internal/result"
-	"dmgbench/internal/runfolders"
+	"dmgbench/internal/result/runfolders"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/attach"
+	"dmgbench/internal/linuxhdiutil/attach"
 )
 
 // attachedPlan is the life of images that are mounted for real.

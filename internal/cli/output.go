@@ -13,7 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"dmgbench/internal/engine"
+	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/report"
 	"dmgbench/internal/report/text"
 

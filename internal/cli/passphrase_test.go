@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/plan"
-	"dmgbench/internal/runner"
 )
 
 func TestSecretComesFromFileThenEnvironmentThenTheRun(t *testing.T) {

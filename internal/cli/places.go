@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
-	"dmgbench/internal/runner"
 )
 
 // locations are the parsed values of --on and --input. Places and inputs are

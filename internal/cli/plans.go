@@ -15,14 +15,14 @@ import (
 	"text/template"
 
 	"dmgbench/internal/analysis"
-	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil"
-	"dmgbench/internal/engine/inprocess"
+	"dmgbench/internal/bench/engine"
+	"dmgbench/internal/bench/engine/hdiutil"
+	"dmgbench/internal/bench/engine/inprocess"
+	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
-	"dmgbench/internal/runfolders"
-	"dmgbench/internal/runner"
-	"dmgbench/internal/units"
+	"dmgbench/internal/result/runfolders"
+	"dmgbench/internal/system/units"
 	"dmgbench/plans"
 )
 

@@ -15,10 +15,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"dmgbench/internal/clock"
+	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/result"
-	"dmgbench/internal/runner"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/clock"
+	"dmgbench/internal/system/units"
 
 	"golang.org/x/term"
 )

@@ -13,12 +13,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/clock"
-	"dmgbench/internal/engine/inprocess"
+	"dmgbench/internal/bench/engine/inprocess"
+	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
-	"dmgbench/internal/runfolders"
-	"dmgbench/internal/runner"
+	"dmgbench/internal/result/runfolders"
+	"dmgbench/internal/system/clock"
 )
 
 var someStatus = runner.Status{Case: "format=UDSB,encryption=AES-256,band_size=8 MiB", Do: "write", Phase: "new", Round: 1, Rounds: 3,

@@ -12,7 +12,7 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // protocolWidth is the width of the text in characters without a terminal,

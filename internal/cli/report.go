@@ -17,8 +17,8 @@ import (
 	"dmgbench/internal/report/text"
 	"dmgbench/internal/result"
 	"dmgbench/internal/result/export"
-	"dmgbench/internal/runfolders"
-	"dmgbench/internal/units"
+	"dmgbench/internal/result/runfolders"
+	"dmgbench/internal/system/units"
 )
 
 // reportRuns is the command "report". One run folder is brought up to date

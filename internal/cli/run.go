@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
-	"dmgbench/internal/runfolders"
-	"dmgbench/internal/runner"
-	"dmgbench/internal/units"
+	"dmgbench/internal/result/runfolders"
+	"dmgbench/internal/system/units"
 )
 
 const (

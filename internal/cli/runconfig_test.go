@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/clock"
-	"dmgbench/internal/host"
-	"dmgbench/internal/runner"
+	"dmgbench/internal/bench/runner"
+	"dmgbench/internal/system/clock"
+	"dmgbench/internal/system/host"
 )
 
 // letGo is a clock on whose third sleep somebody lets go of a lock.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"dmgbench/internal/cli/clitest"
-	"dmgbench/internal/host"
+	"dmgbench/internal/system/host"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"dmgbench/internal/host"
-	"dmgbench/internal/imagetool"
+	"dmgbench/internal/bench/runner"
+	"dmgbench/internal/linuxhdiutil/imagetool"
 	"dmgbench/internal/report"
 	"dmgbench/internal/result"
-	"dmgbench/internal/runfolders"
-	"dmgbench/internal/runner"
-	"dmgbench/internal/units"
+	"dmgbench/internal/result/runfolders"
+	"dmgbench/internal/system/host"
+	"dmgbench/internal/system/units"
 )
 
 // answer is the JSON of one run on stdout, in one line. Its keys are part of

@@ -17,13 +17,13 @@ import (
 	"strconv"
 	"strings"
 
-	"dmgbench/internal/attach"
-	"dmgbench/internal/engine/hdiutil"
-	"dmgbench/internal/host"
-	"dmgbench/internal/hostio"
+	"dmgbench/internal/bench/engine/hdiutil"
+	"dmgbench/internal/bench/runner"
+	"dmgbench/internal/linuxhdiutil/attach"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
-	"dmgbench/internal/runner"
+	"dmgbench/internal/system/host"
+	"dmgbench/internal/system/hostio"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // SectorSize is the unit of image sizes and band sizes, in bytes.

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/container"
-	"dmgbench/internal/hostio"
+	"dmgbench/internal/image/container"
 	"dmgbench/internal/interoptest"
+	"dmgbench/internal/system/hostio"
 )
 
 func dissect(t *testing.T, image, out string) {

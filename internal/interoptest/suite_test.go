@@ -16,9 +16,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/attach"
-	"dmgbench/internal/imagetool"
 	"dmgbench/internal/interoptest"
+	"dmgbench/internal/linuxhdiutil/attach"
+	"dmgbench/internal/linuxhdiutil/imagetool"
 )
 
 // TestMain lets this binary be hdiutil, diskutil and the process behind an attached image.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/image"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // Overrides are the flags of `run` that change a plan. Zero values have no

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dmgbench/internal/plan"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 func apply(t testing.TB, p *plan.Plan, o plan.Overrides) (*plan.Plan, []plan.Change) {

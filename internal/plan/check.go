@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"dmgbench/internal/image"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // safeBands is the number of bands above which Apple's sparse bundles were

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // reach is what a selector selects of the plan: the cases, and their steps of

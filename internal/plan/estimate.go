@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"dmgbench/internal/image"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // maxFailingCycles bounds how many cycles of a block that has to fail are

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/plan"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // TestEstimateGold is the gold standard set: 160 files, 53,300,000,000 bytes

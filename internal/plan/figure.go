@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // aboutMargin is the share that "about" accepts on either side in a bound.

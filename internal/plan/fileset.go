@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // Draw gives the sizes of each set in listed order. Explicit sizes stay as

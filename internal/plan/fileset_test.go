@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dmgbench/internal/plan"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // TestDrawFixed pins draws: what a seed gives is part of what a run can repeat.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"dmgbench/internal/image"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // invalid is why a value is refused, and what is accepted.

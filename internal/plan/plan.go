@@ -16,7 +16,7 @@ package plan
 import (
 	"time"
 
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // Schema is the version of the plan language that this program reads.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"reflect"
 
-	"dmgbench/internal/stats"
-	"dmgbench/internal/units"
+	"dmgbench/internal/analysis/stats"
+	"dmgbench/internal/system/units"
 )
 
 // auto is the value of rounds that lets the run choose their number.

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/image"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 const (

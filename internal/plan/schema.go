@@ -65,19 +65,6 @@ func settingsSchema(value func(s *setting) map[string]any, more map[string]any, 
 	return objectSchema(properties, additional)
 }
 
-// matrixSchema describes [matrix]: lists of different values.
-func matrixSchema() map[string]any {
-	return settingsSchema(func(s *setting) map[string]any {
-		return map[string]any{"type": "array", "minItems": 1, "uniqueItems": true, "items": s.value.json}
-	}, map[string]any{"exclude": map[string]any{"type": "array", "items": schemaReference("selector")}}, false)
-}
-
-// caseSchema describes [[case]]; manual axes are keys as well.
-func caseSchema() map[string]any {
-	return map[string]any{"type": "array",
-		"items": settingsSchema(func(s *setting) map[string]any { return s.value.json }, nil, looseKind.json)}
-}
-
 // oneOrMany is a value or a list of values.
 func oneOrMany(item map[string]any) map[string]any {
 	return map[string]any{"anyOf": []any{item, map[string]any{"type": "array", "minItems": 1, "items": item}}}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/image"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // Selector picks cases, steps or samples: every pair must match. Keys are

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/image"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // setting is one row of the settings: a key of a case, and so a possible axis.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"text/template"
 
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // need is the state in which a kind of step needs its container, as

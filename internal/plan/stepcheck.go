@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/image"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // maxWork bounds the file operations that are followed to see whether files

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/units"
-	"dmgbench/internal/wording"
+	"dmgbench/internal/system/units"
 )
 
 // namelessKeys are the keys with values that need no key next to them: "UDSB",

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/analysis"
-	"dmgbench/internal/wording"
+	"dmgbench/internal/report/wording"
 )
 
 // rowSections are a table for each quantity, with a column for each side.

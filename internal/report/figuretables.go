@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/wording"
 )
 
 // The bounds of a table of figures. What is left out is counted in a note, and

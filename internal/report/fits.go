@@ -7,7 +7,7 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // fitTables are the fitted models of a result with their coefficients in words,

@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/result"
-	"dmgbench/internal/stats"
 )
 
 // A slope of time on size is told as a rate; one whose interval reaches 0 has none at that end.

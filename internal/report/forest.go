@@ -7,7 +7,7 @@ import (
 
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/plan"
-	"dmgbench/internal/wording"
+	"dmgbench/internal/report/wording"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/analysis"
-	"dmgbench/internal/wording"
+	"dmgbench/internal/report/wording"
 )
 
 // The bounds of a history. What is beyond them is counted, or named.

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/wording"
 )
 
 // sessionTable shows the rates of each run of a pooled result, and the ratio of

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // Scale is the unit that a whole column or axis is printed in, so that its

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
-	"dmgbench/internal/wording"
 )
 
 // sharedNotes collects what the figures of a table have in common, so that a

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result/export"
-	"dmgbench/internal/units"
-	"dmgbench/internal/wording"
+	"dmgbench/internal/system/units"
 )
 
 //go:embed templates

@@ -4,7 +4,7 @@
 //
 // It reads results and plans and never measures, judges or repairs: every
 // number it prints is in the result, or is a mean, a median, a line or an
-// interval of the result's samples, by internal/stats and internal/analysis,
+// interval of the result's samples, by internal/analysis/stats and internal/analysis,
 // that is labelled so. A number is shown with its interval, its n and its
 // warnings, or it is not shown. The output depends on the input alone (no
 // clock, no randomness, no host), so the same run renders to the same bytes.
@@ -24,7 +24,7 @@ import (
 	"dmgbench/internal/image"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // View is a result arranged for reading; the three renderers print the same

@@ -9,7 +9,7 @@ import (
 	"io"
 	"sync"
 
-	"dmgbench/internal/hostio"
+	"dmgbench/internal/system/hostio"
 )
 
 // journal is the content of a journal file.

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"dmgbench/internal/hostio"
+	"dmgbench/internal/system/hostio"
 )
 
 // memory is a journal file; room is how many bytes it takes before it is full.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/hostio"
+	"dmgbench/internal/system/hostio"
 )
 
 // forgetful is a file whose system takes writes and drops what it could not flush, as network file systems do on a full

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"dmgbench/internal/hostio"
+	"dmgbench/internal/system/hostio"
 )
 
 // Files of a run folder.

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"dmgbench/internal/hostio"
+	"dmgbench/internal/system/hostio"
 )
 
 // newRun makes a run folder with some records in it and closes it.

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"dmgbench/internal/hostio"
+	"dmgbench/internal/system/hostio"
 )
 
 // MarshalIndent completes the result and returns the content of result.json.

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"dmgbench/internal/selftest"
+	"dmgbench/internal/bench/selftest"
 )
 
-// writeAccuracy runs all studies of internal/selftest and writes their page and
+// writeAccuracy runs all studies of internal/bench/selftest and writes their page and
 // its figure. It returns an error if a promise of the page is not kept.
 func writeAccuracy(ctx context.Context, folder string, o selftest.Options) error {
 	o.Done = func(s selftest.Study, took time.Duration) {

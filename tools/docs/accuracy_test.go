@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/selftest"
+	"dmgbench/internal/bench/selftest"
 )
 
 func TestWriteAccuracy(t *testing.T) {

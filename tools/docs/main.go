@@ -17,8 +17,8 @@ import (
 	"text/template"
 
 	"dmgbench/internal/analysis"
+	"dmgbench/internal/bench/selftest"
 	"dmgbench/internal/plan"
-	"dmgbench/internal/selftest"
 )
 
 //go:embed *.tmpl

@@ -1,7 +1,7 @@
 // Command mutate changes one line of a package at a time and reports how many
 // of the changes its tests notice. It is a tool for developers of this project:
 //
-//	go run ./tools/mutate -n 30 ./internal/gpt
+//	go run ./tools/mutate -n 30 ./internal/image/gpt
 //
 // Mutations negate a condition, swap an operator, replace a returned error by
 // nil, or drop a statement, at places drawn from a seed. Each runs `go test`

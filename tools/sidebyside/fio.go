@@ -18,14 +18,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"dmgbench/internal/clock"
-	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/directory"
-	"dmgbench/internal/host"
-	"dmgbench/internal/hostio"
-	"dmgbench/internal/stats"
-	"dmgbench/internal/units"
-	"dmgbench/internal/workload"
+	"dmgbench/internal/analysis/stats"
+	"dmgbench/internal/bench/engine"
+	"dmgbench/internal/bench/engine/directory"
+	"dmgbench/internal/bench/workload"
+	"dmgbench/internal/system/clock"
+	"dmgbench/internal/system/host"
+	"dmgbench/internal/system/hostio"
+	"dmgbench/internal/system/units"
 )
 
 // Aims of the comparison with fio.

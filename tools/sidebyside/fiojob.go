@@ -8,8 +8,8 @@ import (
 	"math"
 	"strings"
 
-	"dmgbench/internal/hostio"
-	"dmgbench/internal/workload"
+	"dmgbench/internal/bench/workload"
+	"dmgbench/internal/system/hostio"
 )
 
 // fioJob is one run of fio: workers that each write or read files of one size,

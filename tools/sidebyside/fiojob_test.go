@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/hostio"
-	"dmgbench/internal/workload"
+	"dmgbench/internal/bench/workload"
+	"dmgbench/internal/system/hostio"
 )
 
 var fioSample = fioJob{dir: "/a:b", op: "write", size: 2 << 20, workers: 2, files: 3,

@@ -15,9 +15,9 @@ import (
 	"syscall"
 	"time"
 
-	"dmgbench/internal/host"
-	"dmgbench/internal/stats"
-	"dmgbench/internal/units"
+	"dmgbench/internal/analysis/stats"
+	"dmgbench/internal/system/host"
+	"dmgbench/internal/system/units"
 )
 
 // Aims of the conversions, as ratios of rates.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"dmgbench/internal/host"
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/result"
-	"dmgbench/internal/stats"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/host"
+	"dmgbench/internal/system/units"
 )
 
 // report is what a comparison measured.

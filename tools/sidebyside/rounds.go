@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"dmgbench/internal/stats"
+	"dmgbench/internal/analysis/stats"
 )
 
 // level is the least confidence of the intervals.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"dmgbench/internal/stats"
+	"dmgbench/internal/analysis/stats"
 )
 
 func TestScheduleGoesThereAndBack(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"dmgbench/internal/report"
 	"dmgbench/internal/result"
-	"dmgbench/internal/units"
+	"dmgbench/internal/system/units"
 )
 
 // minCurve is the number of values from which an axis makes a curve.

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"dmgbench/internal/analysis"
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/report"
 	"dmgbench/internal/result"
-	"dmgbench/internal/stats"
 )
 
 // canaryName is the series of the native writes and reads before the cases.

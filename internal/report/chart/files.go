@@ -8,9 +8,9 @@ import (
 	"strconv"
 
 	"dmgbench/internal/analysis"
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/report"
 	"dmgbench/internal/result"
-	"dmgbench/internal/stats"
 )
 
 // Bounds of the charts of single files.

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/report"
 	"dmgbench/internal/report/reporttest"
-	"dmgbench/internal/stats"
 )
 
 func heats(t *testing.T, m maker) []report.Chart {

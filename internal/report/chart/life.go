@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/report"
 	"dmgbench/internal/result"
-	"dmgbench/internal/stats"
 )
 
 // Bounds of the charts of space.

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strconv"
 
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
 	"dmgbench/internal/result"
-	"dmgbench/internal/stats"
 )
 
 // relationCharts draw one quantity against another: a named point for each case

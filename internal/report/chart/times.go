@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/report"
-	"dmgbench/internal/stats"
 )
 
 // timeCharts draw every file as time against size, with the fitted lines.

@@ -9,7 +9,7 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
-	"dmgbench/internal/wording"
+	"dmgbench/internal/report/wording"
 )
 
 // This file prints charts as tables of blocks, from the definitions that the

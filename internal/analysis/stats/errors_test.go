@@ -1,0 +1,66 @@
+package stats_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/analysis/stats"
+)
+
+func TestRefusals(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(-1)
+	three := []float64{1, 2, 3}
+	fine := func(_ any, err error) error { return err }
+	for _, c := range []struct {
+		name string
+		err  error
+		want error
+		text string
+	}{
+		{"empty mean", fine(stats.Mean(nil)), stats.ErrTooFew, "computing mean: n is 0, need at least 1: too few values"},
+		{"NaN", fine(stats.Median([]float64{1, nan})), stats.ErrNotFinite, "computing median: value 1 is NaN: not a finite number"},
+		{"infinity", fine(stats.MAD([]float64{inf})), stats.ErrNotFinite, "computing median absolute deviation: value 0 is -Inf: not a finite number"},
+		{"one for SD", fine(stats.StdDev([]float64{1})), stats.ErrTooFew, "computing standard deviation: n is 1, need at least 2: too few values"},
+		{"CV of zero mean", fine(stats.CV([]float64{-1, 1})), stats.ErrRange, "computing coefficient of variation: mean 0 is not positive: out of range"},
+		{"two for t", fine(stats.MeanInterval(three[:2], 0.95)), stats.ErrTooFew, "computing mean interval: n is 2, need at least 3: too few values"},
+		{"overflow", fine(stats.StdDev([]float64{-1e308, 1e308})), stats.ErrOverflow, "computing standard deviation: result out of the range of float64"},
+		{"two outliers", fine(stats.Outliers(three[:2])), stats.ErrTooFew, "looking for outliers: n is 2, need at least 3: too few values"},
+		{"constant", fine(stats.Spearman(three, []float64{2, 2, 2})), stats.ErrNoSpread, "computing Spearman correlation: every value is 2: values do not vary"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.ErrorIs(t, c.err, c.want)
+			assert.EqualError(t, c.err, c.text)
+		})
+	}
+}
+
+// TestNeedIsEnough: the size that an ErrTooFew names is one with which the same
+// call succeeds, and one less is not.
+func TestNeedIsEnough(t *testing.T) {
+	distinct := func(n int) []float64 {
+		xs := make([]float64, n)
+		for i := range xs {
+			xs[i] = float64(i*i + i)
+		}
+		return xs
+	}
+	for _, level := range []float64{0.5, 0.8, 0.9, 0.95, 0.99, 0.999} {
+		for name, call := range map[string]func(n int) error{
+			"median": func(n int) error { _, err := stats.MedianInterval(distinct(n), level); return err },
+		} {
+			err := call(2)
+			if err == nil {
+				continue
+			}
+			need := 0
+			_, scanned := fmt.Sscanf(err.Error(), "computing median interval: n is 2, need at least %d:", &need)
+			require.NoError(t, scanned, "%s at %v", name, level)
+			require.NoError(t, call(need), "%s at %v: %d", name, level, need)
+			require.ErrorIs(t, call(need-1), stats.ErrTooFew, "%s at %v: %d", name, level, need-1)
+		}
+	}
+}

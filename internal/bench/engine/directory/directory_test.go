@@ -1,0 +1,207 @@
+package directory_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/bench/engine"
+	"dmgbench/internal/bench/engine/directory"
+	"dmgbench/internal/bench/workload"
+	"dmgbench/internal/system/clock"
+	"dmgbench/internal/system/hostio"
+)
+
+func place(t *testing.T, opts ...hostio.Option) *hostio.Dir {
+	d, err := hostio.OpenDir(t.TempDir(), opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+func attach(t *testing.T, c engine.Container) engine.Attachment {
+	a, err := c.Attach(t.Context(), engine.AttachOptions{})
+	require.NoError(t, err)
+	return a
+}
+
+func options(t *testing.T) workload.Options {
+	d, err := workload.NewData(3, 1, "case", workload.DataRandom, 0)
+	require.NoError(t, err)
+	return workload.Options{Clock: clock.NewReal(), Data: d, Sync: hostio.SyncFsync, Memory: 1 << 30}
+}
+
+// oddSizes are around the edges of sectors, pages and blocks.
+func oddSizes() []workload.Item {
+	var list []workload.Item
+	for i, n := range []int64{0, 1, 511, 512, 513, 4095, 4096, 4097, 65537, 1 << 20, 1<<20 + 4095, 2_000_000} {
+		list = append(list, workload.Item{Name: fmt.Sprintf("%s/f%02d", workload.BatchFolder(1), i), Size: n, Batch: 1, Set: 1, Index: i})
+	}
+	return list
+}
+
+// The whole workload on a real folder, in every mode, every byte checked.
+func TestWorkloadOnAFolder(t *testing.T) {
+	for _, cache := range []string{workload.CacheDirect, workload.CacheBuffered, workload.CacheCold} {
+		for _, workers := range []int{1, 3} {
+			for _, block := range []int64{0, 100_000} {
+				for _, preallocate := range []bool{false, true} {
+					name := fmt.Sprintf("%s/%d workers/block %d/preallocate %v", cache, workers, block, preallocate)
+					t.Run(name, func(t *testing.T) {
+						c, err := directory.Engine{}.Create(t.Context(), place(t), "base", engine.Spec{Preallocate: preallocate})
+						require.NoError(t, err)
+						exercise(t, c, cache, workers, block)
+					})
+				}
+			}
+		}
+	}
+}
+
+func exercise(t *testing.T, c engine.Container, cache string, workers int, block int64) {
+	a, list, o := attach(t, c), oddSizes(), options(t)
+	o.Cache, o.Workers, o.Block = cache, workers, block
+	out, err := workload.Write(t.Context(), a.Volume(), list, o)
+	require.NoError(t, err)
+	assert.Len(t, out.Samples, len(list))
+	assert.Equal(t, "fsync", out.Sync.Asked)
+	_, err = a.Detach(t.Context(), false)
+	require.NoError(t, err)
+
+	a = attach(t, c)
+	read, err := workload.Read(t.Context(), a.Volume(), list, o)
+	require.NoError(t, err)
+	assert.Equal(t, workload.Total(list), read.Bytes)
+	found, err := workload.Verify(t.Context(), a.Volume(), list, o)
+	require.NoError(t, err)
+	assert.Empty(t, found.Findings)
+	assert.Equal(t, workload.Total(list), found.Bytes)
+
+	u, err := c.Usage(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, workload.Total(list), u.Apparent)
+	assert.GreaterOrEqual(t, u.Allocated, u.Apparent)
+	require.NoError(t, c.Evict(t.Context()))
+	require.NoError(t, c.Remove(t.Context()))
+}
+
+func TestFolderIsRefusedWhatItIsNot(t *testing.T) {
+	e := directory.Engine{}
+	require.NoError(t, e.Supports(engine.Spec{Encryption: "none", Size: 1 << 40, Filesystems: []string{"APFS"}}))
+	for _, s := range []engine.Spec{{Format: "UDRW"}, {Encryption: "AES-256"}} {
+		var no *engine.UnsupportedError
+		require.ErrorAs(t, e.Supports(s), &no)
+		_, err := e.Create(t.Context(), place(t), "x", s)
+		require.ErrorAs(t, err, &no)
+	}
+	dir := place(t)
+	c, err := e.Create(t.Context(), dir, "base", engine.Spec{})
+	require.NoError(t, err)
+	_, err = c.Compact(t.Context(), engine.CompactOptions{})
+	require.EqualError(t, err, "native folder does not support compacting")
+	_, err = c.Resize(t.Context(), 1)
+	require.ErrorAs(t, err, new(*engine.UnsupportedError))
+	_, err = c.Convert(t.Context(), dir, "y", engine.Spec{})
+	require.ErrorAs(t, err, new(*engine.UnsupportedError))
+	require.ErrorAs(t, c.Damage(t.Context(), "header"), new(*engine.UnsupportedError))
+	r, err := c.Check(t.Context(), engine.CheckOptions{What: "volume"})
+	require.NoError(t, err)
+	assert.Empty(t, r.Findings)
+	_, err = e.Create(t.Context(), dir, "base", engine.Spec{})
+	require.ErrorIs(t, err, os.ErrExist)
+}
+
+// A folder that somebody swapped is neither opened nor removed.
+func TestSwappedFolderIsGone(t *testing.T) {
+	dir := place(t)
+	c, err := directory.Engine{}.Create(t.Context(), dir, "base", engine.Spec{})
+	require.NoError(t, err)
+	id, err := c.Identity(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, os.Rename(filepath.Join(dir.Path(), "base"), filepath.Join(dir.Path(), "old")))
+	_, err = c.Attach(t.Context(), engine.AttachOptions{})
+	require.ErrorIs(t, err, engine.ErrGone)
+	require.NoError(t, os.Mkdir(filepath.Join(dir.Path(), "base"), 0o755))
+	keep := filepath.Join(dir.Path(), "base", "foreign")
+	require.NoError(t, os.WriteFile(keep, []byte("x"), 0o644))
+	_, err = c.Attach(t.Context(), engine.AttachOptions{})
+	require.ErrorIs(t, err, engine.ErrGone)
+	require.ErrorIs(t, c.Remove(t.Context()), engine.ErrGone)
+	require.FileExists(t, keep)
+	require.NoError(t, os.RemoveAll(filepath.Join(dir.Path(), "base")))
+	require.NoError(t, os.Symlink("old", filepath.Join(dir.Path(), "base")))
+	require.ErrorIs(t, c.Remove(t.Context()), engine.ErrGone)
+	again, err := directory.Engine{}.Open(t.Context(), dir, "old", engine.Spec{})
+	require.NoError(t, err)
+	now, err := again.Identity(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, id, now)
+}
+
+func TestTransferCopiesEveryByte(t *testing.T) {
+	from, to := place(t), place(t)
+	c, err := directory.Engine{}.Create(t.Context(), from, "base", engine.Spec{})
+	require.NoError(t, err)
+	a, list, o := attach(t, c), oddSizes(), options(t)
+	_, err = workload.Write(t.Context(), a.Volume(), list, o)
+	require.NoError(t, err)
+	twin, err := c.Transfer(t.Context(), to, "copy")
+	require.NoError(t, err)
+	found, err := workload.Verify(t.Context(), attach(t, twin).Volume(), list, o)
+	require.NoError(t, err)
+	assert.Empty(t, found.Findings)
+	one, err := c.Identity(t.Context())
+	require.NoError(t, err)
+	two, err := twin.Identity(t.Context())
+	require.NoError(t, err)
+	assert.NotEqual(t, one, two)
+}
+
+func TestReadOnlyAndUnmounted(t *testing.T) {
+	c, err := directory.Engine{}.Create(t.Context(), place(t), "base", engine.Spec{})
+	require.NoError(t, err)
+	a, err := c.Attach(t.Context(), engine.AttachOptions{ReadOnly: true})
+	require.NoError(t, err)
+	_, err = a.Volume().Create("x", 1, workload.FileOptions{})
+	require.ErrorIs(t, err, syscall.EROFS)
+	require.ErrorIs(t, a.Volume().Mkdir("x"), syscall.EROFS)
+	require.ErrorIs(t, a.Volume().Remove("x"), syscall.EROFS)
+	a, err = c.Attach(t.Context(), engine.AttachOptions{NoMount: true})
+	require.NoError(t, err)
+	assert.Nil(t, a.Volume())
+	_, err = a.Detach(t.Context(), false)
+	require.NoError(t, err)
+}
+
+// A full disk ends the step with the file's name as the volume knows it, and
+// keeps the samples of the files before.
+func TestDiskFull(t *testing.T) {
+	for _, workers := range []int{1, 2} {
+		dir := place(t, hostio.WithHook(&full{after: 10}))
+		c, err := directory.Engine{}.Create(t.Context(), dir, "base", engine.Spec{})
+		require.NoError(t, err)
+		list, o := oddSizes(), options(t)
+		o.Workers = workers
+		out, err := workload.Write(t.Context(), attach(t, c).Volume(), list, o)
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		require.EqualError(t, err, `writing file "batch001/f11": no space left on device`)
+		assert.Len(t, out.Samples, 11)
+	}
+}
+
+// full is a disk on which a number of files have room.
+type full struct{ after int }
+
+func (f *full) Before(op hostio.Op) error {
+	if op.Kind == hostio.OpWrite && filepath.Base(op.Path) > fmt.Sprintf("f%02d", f.after) {
+		return syscall.ENOSPC
+	}
+	return nil
+}
+
+func (*full) After(hostio.Op, int, error) {}

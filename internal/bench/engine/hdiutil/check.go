@@ -1,0 +1,266 @@
+package hdiutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/bench/engine"
+	"dmgbench/internal/bench/engine/hdiutil/command"
+	diskimage "dmgbench/internal/image"
+	"dmgbench/internal/image/container"
+	"dmgbench/internal/image/gpt"
+)
+
+// Check checks the container ("container"), the volume ("volume"), or both
+// (""). The image may be attached without a mount: then the volume is checked
+// on the device of that attachment.
+func (c *image) Check(ctx context.Context, o engine.CheckOptions) (t engine.Report, err error) {
+	check := c.CheckDetached
+	if c.open != nil && c.open.point == "" {
+		check = c.CheckSame
+	}
+	if err := check(ctx, "checking"); err != nil {
+		return t, err
+	}
+	if !slices.Contains([]string{"", "container", "volume"}, o.What) {
+		return t, c.e.refuse(c.backend, "checking "+o.What, "check the container or the volume")
+	}
+	if o.What != "volume" {
+		err = c.checkContainer(ctx, &t)
+	}
+	if o.What != "container" && err == nil {
+		err = c.checkVolume(ctx, &t, o.Repair)
+	}
+	return t, err
+}
+
+// checkContainer verifies the stored checksum of formats that have one. Of the
+// others it checks encryption and structure, and whether the tool can read what
+// describes the image.
+func (c *image) checkContainer(ctx context.Context, t *engine.Report) error {
+	byHdiutil := c.e.can.present[backendHdiutil]
+	if c.format.UDIF && byHdiutil {
+		return c.ask(ctx, t, call{doing: "verifying", cmd: c.command("hdiutil verify"), bytes: c.size})
+	}
+	t.Note("verify", "not applicable: "+c.format.Name+" stores no checksum")
+	if c.spec.Encrypted() && byHdiutil && c.format.Name != diskimage.ASIF {
+		err := c.ask(ctx, t, call{doing: "checking", cmd: c.command("hdiutil isencrypted"),
+			check: func(out []byte) error {
+				encrypted, err := command.ParseIsEncrypted(out)
+				if err == nil && !encrypted {
+					t.Find("the tool finds the image not encrypted")
+				}
+				return err
+			}})
+		if err != nil || len(t.Findings) > 0 {
+			return err
+		}
+	}
+	if err := c.checkStructure(t); err != nil {
+		return err
+	}
+	cmd := c.command("hdiutil imageinfo")
+	if c.backend == backendDiskutil || !byHdiutil {
+		cmd = c.command("diskutil image info") // the only command that reads ASIF
+	}
+	return c.ask(ctx, t, call{doing: "checking", cmd: cmd, check: func(out []byte) error {
+		i, err := command.ParseImageInfo(out)
+		if err == nil {
+			c.reportInfo(t, i)
+		}
+		return err
+	}})
+}
+
+// reportInfo reports what the tool finds in the container; a size that differs
+// from that of the files is a finding.
+func (c *image) reportInfo(t *engine.Report, i command.Image) {
+	t.Note("format", i.Format)
+	t.Note("scheme", i.Scheme)
+	if i.Encrypted {
+		t.Note("encrypted", "yes")
+	}
+	if i.Size != 0 {
+		t.Note("size", strconv.FormatInt(i.Size, 10))
+	}
+	if i.Size != 0 && c.info.size != 0 && i.Size != c.info.size {
+		t.Find(fmt.Sprintf("the tool finds a device of %d bytes, the container %d", i.Size, c.info.size))
+	}
+}
+
+// ask runs a command that reads the container; a verdict on the image is a
+// finding. While the image is attached it is run once, since the system keeps
+// the file locked as long ("Resource temporarily unavailable").
+func (c *image) ask(ctx context.Context, t *engine.Report, k call) error {
+	k.object = c.File
+	if c.open != nil {
+		k.tries = 1
+	}
+	err := c.e.run(ctx, t, k)
+	if e, ok := errors.AsType[*ToolError](err); ok && c.open != nil && isTransient(err) {
+		e.Hint = "detach the image before its container is checked"
+	}
+	return addVerdict(t, err)
+}
+
+// addVerdict turns a tool's verdict on the image into a finding. Errors that
+// prevented the check stay errors.
+func addVerdict(t *engine.Report, err error) error {
+	e, ok := errors.AsType[*ToolError](err)
+	if !ok {
+		return err
+	}
+	switch e.Class {
+	case Busy, Locked, Missing, Deadline, Killed, Canceled, Permission, NotPermitted, NoHelper, NoDevice, NoSpace, Auth:
+		return err
+	}
+	t.Find(e.Error())
+	return nil
+}
+
+// checkStructure checks the container's files and both partition tables of
+// images of dmgbench. Apple's attach verifies them; here the check also finds a
+// damaged table that a copy replaces.
+func (c *image) checkStructure(t *engine.Report) error {
+	if c.e.isApple() || c.open != nil { // the tool has open what is attached
+		return nil
+	}
+	o := container.OpenOptions{ReadOnly: true, Passphrase: c.spec.Passphrase}
+	list, err := container.Verify(c.Dir, c.File, o)
+	for _, f := range list {
+		t.Find(f.String())
+	}
+	var img container.Image
+	if err == nil {
+		img, err = container.Open(c.Dir, c.File, o)
+	}
+	switch {
+	case errors.Is(err, errors.ErrUnsupported): // a format without a check
+		return nil
+	case errors.Is(err, container.ErrCorrupt):
+		if len(list) == 0 {
+			t.Find(err.Error())
+		}
+		return nil
+	case err != nil:
+		return engine.Gone(err)
+	}
+	if c.fs.name != none {
+		var warnings []gpt.Warning
+		if _, warnings, err = gpt.Read(img); engine.IsTableDefect(err) {
+			t.Find(err.Error())
+			err = nil
+		}
+		for _, w := range warnings {
+			t.Find(string(w))
+		}
+	}
+	return errors.Join(err, img.Close())
+}
+
+// checkVolume attaches the image without mounting it, unless it is attached,
+// checks the file system, and detaches again, whatever the check found.
+func (c *image) checkVolume(ctx context.Context, t *engine.Report, repair bool) error {
+	if c.fs.name == none {
+		return c.e.refuse(c.backend, "checking the volume of an image without one",
+			"check the container, or give the image a file system")
+	}
+	if c.open != nil {
+		return c.checkDevice(ctx, t, c.open, repair)
+	}
+	at, err := c.Attach(ctx, engine.AttachOptions{NoMount: true, NoVerify: true, ReadOnly: !repair})
+	if err != nil {
+		return addVerdict(t, err)
+	}
+	a := at.(*attachment)
+	t.Add(a.TakeReport())
+	err = c.checkDevice(ctx, t, a, repair)
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	r, e := a.Detach(clean, false)
+	t.Add(r)
+	if e != nil {
+		r, e = a.Detach(clean, true)
+		t.Add(r)
+	}
+	return errors.Join(err, e)
+}
+
+// checkDevice checks the file system on the device of an attachment: by diskutil
+// on a Mac, by the file system's own program on Linux.
+func (c *image) checkDevice(ctx context.Context, t *engine.Report, a *attachment, repair bool) error {
+	device := a.device.Device
+	if device == "" {
+		t.Find("the image has no volume")
+		return nil
+	}
+	if a.device.IsStore() { // fsck_apfs, which diskutil runs, accepts it as well
+		text := fmt.Sprintf("the APFS container on %s is damaged: the system made no disk of it", device)
+		if repair {
+			t.Warn("%s", text)
+		} else {
+			t.Find(text)
+		}
+	}
+	if !c.e.isApple() {
+		return c.fsck(ctx, t, device, repair)
+	}
+	line := "diskutil verifyVolume"
+	if repair {
+		line = "diskutil repairVolume"
+	}
+	return addVerdict(t, c.e.run(ctx, t, call{doing: "checking the volume of", object: c.File, bytes: c.size,
+		cmd: command.New(line, command.Args{Device: device})}))
+}
+
+// fsck checks the volume by the file system's own program.
+func (c *image) fsck(ctx context.Context, t *engine.Report, device string, repair bool) error {
+	if c.fs.fsck.program == "" {
+		return c.e.refuse(c.backend, "checking "+c.fs.name,
+			"check the container, or use ext4, XFS, btrfs, exFAT, FAT32 or HFS+")
+	}
+	program, err := exec.LookPath(c.fs.fsck.program)
+	if err != nil {
+		return c.e.refuse(c.backend, "checking "+c.fs.name, "install the package with "+c.fs.fsck.program)
+	}
+	runs := []repairCommand{{args: c.fs.fsck.check}}
+	if repair {
+		runs = c.fs.fsck.repair
+	}
+	// After a failure the next program is not run: the second one of btrfs opens
+	// no volume without a superblock.
+	for _, run := range runs {
+		if sound, err := c.runFsck(ctx, t, program, run, device); err != nil || !sound {
+			return err
+		}
+	}
+	return nil
+}
+
+// runFsck runs the program once and reports whether it left the volume sound.
+func (c *image) runFsck(ctx context.Context, t *engine.Report, program string, run repairCommand,
+	device string) (sound bool, err error) {
+	args := append(strings.Fields(run.args), device)
+	r, err := c.e.runProgram(ctx, "verifyVolume", c.size, program, args, nil)
+	k := call{doing: "checking the volume of", object: c.File,
+		cmd: command.Command{Tool: command.Tool(c.fs.fsck.program), Verb: "fsck", Args: args}}
+	addRun(t, "fsck", 1, r, 0)
+	last := command.ParseMessages(string(r.Stdout)).Last()
+	t.Note("fsck_output", last)
+	switch {
+	case err != nil:
+		return false, newToolError(k, r, err)
+	case r.Status == 0:
+	case slices.Contains(run.fixed, r.Status):
+		t.Warn("the volume was repaired: %s", last)
+	default:
+		t.Find(newToolError(k, r, nil).Error())
+		return false, nil
+	}
+	return true, nil
+}

@@ -1,0 +1,72 @@
+package hdiutil
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/bench/engine"
+	"dmgbench/internal/image/blockdev"
+	"dmgbench/internal/image/blockdev/blockdevtest"
+	"dmgbench/internal/image/container"
+	"dmgbench/internal/image/gpt"
+)
+
+// divided gives a device one partition with a text at its start.
+func divided(t *testing.T, dev blockdev.Device) (start int64) {
+	table, err := gpt.Single(dev.Size(), gpt.GUID{1}, gpt.LinuxData, gpt.GUID{2}, "v", 2048)
+	require.NoError(t, err)
+	require.NoError(t, gpt.Write(dev, table))
+	_, err = dev.WriteAt([]byte("a volume"), table.Partitions[0].Offset())
+	require.NoError(t, err)
+	return table.Partitions[0].Offset()
+}
+
+func (r *rig) openRaw(name string, size int64, fs string) *image {
+	require.NoError(r.t, container.Create(r.dir, name+".dmg", container.Spec{Format: "UDRW", Size: size}))
+	img, err := container.Open(r.dir, name+".dmg", container.OpenOptions{})
+	require.NoError(r.t, err)
+	divided(r.t, img)
+	require.NoError(r.t, img.Close())
+	c, err := r.e.Open(r.t.Context(), r.dir, name, spec("UDRW", on(fs)))
+	require.NoError(r.t, err)
+	return c.(*image)
+}
+
+// An ext4 volume that is too small for a copy of its superblock is not harmed: nobody could repair it.
+func TestDamageOfVolumes(t *testing.T) {
+	r := newRig(t, FakeConfig{Vendor: "dmgbench", Names: []string{"ext4", "ExFAT"}})
+	for name, c := range map[string]*image{"small": r.openRaw("small", 48<<20, "exFAT"), "large": r.openRaw("large", 160<<20, "ext4")} {
+		require.NoError(t, c.Damage(t.Context(), "volume"), name)
+		img, err := container.Open(r.dir, c.Name(), container.OpenOptions{ReadOnly: true})
+		require.NoError(t, err)
+		got := make([]byte, 8)
+		_, err = img.ReadAt(got, 2048*512)
+		require.NoError(t, err)
+		require.NoError(t, img.Close())
+		assert.Equal(t, bytes.Repeat([]byte{0xdb}, 8), got, name)
+	}
+	require.ErrorAs(t, r.openRaw("little", 48<<20, "ext4").Damage(t.Context(), "volume"), new(*engine.UnsupportedError))
+}
+
+// A read-only image is harmed in what it stores of the volume; its tables lie in no sectors of their own.
+func TestDamageOfSealedImages(t *testing.T) {
+	r := newRig(t, FakeConfig{Vendor: "dmgbench", Names: []string{"ext4", "ExFAT"}})
+	dev := blockdevtest.NewMem(8 << 20)
+	divided(t, dev)
+	for _, format := range []string{"UDRO", "UDZO"} {
+		require.NoError(t, container.CreateUDIF(t.Context(), r.dir, format+".dmg", dev, container.UDIFSpec{Format: format}))
+		c, err := r.e.Open(t.Context(), r.dir, format, spec(format, on("ext4")))
+		require.NoError(t, err)
+		require.ErrorAs(t, c.Damage(t.Context(), "table"), new(*engine.UnsupportedError))
+		found, err := container.Verify(r.dir, c.Name(), container.OpenOptions{})
+		require.NoError(t, err)
+		assert.Empty(t, found, "it was not touched")
+		require.NoError(t, c.Damage(t.Context(), "volume"))
+		found, err = container.Verify(r.dir, c.Name(), container.OpenOptions{})
+		require.NoError(t, err)
+		assert.NotEmpty(t, found, format)
+	}
+}

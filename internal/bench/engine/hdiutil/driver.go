@@ -1,0 +1,143 @@
+package hdiutil
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dmgbench/internal/bench/engine"
+	"dmgbench/internal/bench/engine/hdiutil/command"
+)
+
+// firstPause is the pause before the second try; each further one is twice as
+// long.
+const firstPause = 500 * time.Millisecond
+
+// call is one command with what is known of its result.
+type call struct {
+	doing, object string // for errors: "attaching", the container's name
+	cmd           command.Command
+	bytes         int64 // that the tool may have to move, for the deadline
+	// check looks for the result of a command that ended with status 0. Its
+	// error is or wraps [ErrNoResult].
+	check func(stdout []byte) error
+	// undo removes what a failed try may have left, before the next one.
+	undo  func() error
+	tries int // at most; 0: triesFor decides
+}
+
+// deadlines are the times that verbs may take without moving bytes: what other
+// programs grant them. Other verbs have two minutes.
+var deadlines = map[string]time.Duration{
+	"create": 5 * time.Minute, "image create blank": 5 * time.Minute, "image create from": 5 * time.Minute,
+	"convert": 5 * time.Minute, "resize": 5 * time.Minute, "image resize": 5 * time.Minute,
+	"compact": 10 * time.Minute, "verify": 10 * time.Minute,
+	"verifyVolume": 10 * time.Minute, "repairVolume": 10 * time.Minute, "info": time.Minute,
+	"show": 20 * time.Second, // the log: the run waits for it
+}
+
+// deadlineOf is the time that a verb may take, and more for many bytes, at 20
+// MB/s.
+func deadlineOf(verb string, bytes int64) time.Duration {
+	return cmp.Or(deadlines[verb], 2*time.Minute) + time.Duration(bytes/20_000_000)*time.Second
+}
+
+// run runs a command until it succeeds or triesFor allows no further try. It
+// reports figures, messages and retries to t, with the time that failed tries
+// and the pauses after them took, and wipes the input.
+func (e *Engine) run(ctx context.Context, t *engine.Report, c call) error {
+	if c.cmd.Err != nil {
+		return fmt.Errorf("%s %q: %w", c.doing, c.object, c.cmd.Err)
+	}
+	defer c.cmd.Wipe()
+	clock := e.o.Clock
+	pause, start := firstPause, clock.Now()
+	for try := 1; ; try++ {
+		lost := clock.Now() - start
+		r, err := e.runOnce(ctx, c)
+		addRun(t, c.cmd.Verb, try, r, clock.Now()-start)
+		limit := triesFor(c.cmd.Verb, err)
+		if c.tries != 0 {
+			limit = min(limit, c.tries)
+		}
+		// The last try is the one that is measured, not a retry.
+		if err == nil || try >= limit || ctx.Err() != nil {
+			if e, ok := errors.AsType[*ToolError](err); ok {
+				e.Tries = try
+			}
+			t.Retried += lost
+			return err
+		}
+		t.Warn("%s %s failed and was tried again after %s: %s", c.cmd.Tool, c.cmd.Verb, pause, reasonOf(err))
+		var failed error
+		if c.undo != nil {
+			failed = c.undo()
+		}
+		if failed == nil {
+			failed = clock.Sleep(ctx, pause)
+		}
+		if failed != nil {
+			return errors.Join(err, failed)
+		}
+		pause *= 2
+	}
+}
+
+// reasonOf is the message of a tool that failed, or the class of the error.
+func reasonOf(err error) string {
+	if e, ok := errors.AsType[*ToolError](err); ok && e.Message != "" {
+		return e.Message
+	}
+	return string(classOf(err))
+}
+
+// runOnce runs a command one time.
+func (e *Engine) runOnce(ctx context.Context, c call) (r command.Result, err error) {
+	prefix := map[command.Tool][]string{
+		command.Hdiutil: e.o.Hdiutil, command.Diskutil: e.o.Diskutil, command.Log: e.o.Log}[c.cmd.Tool]
+	if len(prefix) == 0 {
+		return r, newToolError(c, r, fmt.Errorf("no %s: %w", c.cmd.Tool, command.ErrMissing))
+	}
+	r, err = e.runProgram(ctx, c.cmd.Verb, c.bytes, prefix[0], slices.Concat(prefix[1:], c.cmd.Args), c.cmd.Input)
+	if err != nil || r.Status != 0 {
+		return r, newToolError(c, r, err)
+	}
+	if c.check != nil {
+		if err := c.check(r.Stdout); errors.Is(err, ErrNoResult) {
+			return r, newToolError(c, r, err)
+		} else if err != nil {
+			return r, fmt.Errorf("%s %q: %w", c.doing, c.object, err)
+		}
+	}
+	return r, nil
+}
+
+// runProgram runs a program with the deadline of a verb that moves so many
+// bytes.
+func (e *Engine) runProgram(ctx context.Context, verb string, bytes int64, program string, args []string,
+	input []byte) (command.Result, error) {
+	return command.Run(ctx, command.Job{Path: program, Args: args, Input: input, Dir: e.o.WorkDir,
+		Deadline: e.o.Deadline(verb, bytes), Grace: e.o.Grace})
+}
+
+// addRun reports the duration of the last run of a verb in nanoseconds, after
+// several tries also their number and the time of all, and the messages of the
+// tool.
+func addRun(t *engine.Report, verb string, try int, r command.Result, total time.Duration) {
+	key := strings.ReplaceAll(verb, " ", "_")
+	t.Note(key+"_ns", strconv.FormatInt(int64(r.Duration), 10))
+	if try > 1 {
+		t.Note(key+"_tries", strconv.Itoa(try))
+		t.Note(key+"_all_ns", strconv.FormatInt(int64(total), 10))
+	}
+	m := command.ParseMessages(string(r.Stderr))
+	if r.Status == 0 {
+		t.Note(key+"_said", strings.Join(m.Lines, "\n"))
+	}
+	t.Note("deprecated", strings.Join(m.Deprecated, "\n"))
+}

@@ -1,0 +1,195 @@
+// Package hdiutil is the engine that drives hdiutil and `diskutil image`:
+// Apple's on a Mac, those of dmgbench (package imagetool) on Linux. One driver
+// and one grammar serve both.
+//
+// It does not trust an exit status alone: a command succeeded if its result is
+// there (the file, the mount, the device that is gone), read back from the
+// host. It repeats only commands that fail for a passing reason, a bounded
+// number of times. Each retry is a warning of the report, since it is part of
+// the step that the runner times; the report also has the duration of the last
+// single run of the tool, as `<verb>_ns`. It asks the tools for their features
+// and does not conclude them from a version.
+//
+// It never leaves an image attached after an error, detaches a device that no
+// longer belongs to its image, deletes what it did not make, replaces the
+// requested file system by another one, or passes a passphrase in an argument
+// or the environment.
+package hdiutil
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"dmgbench/internal/bench/engine"
+	diskimage "dmgbench/internal/image"
+	"dmgbench/internal/system/clock"
+	"dmgbench/internal/system/hostio"
+	"dmgbench/internal/system/units"
+)
+
+// Paths of Apple's tools.
+const (
+	AppleHdiutil  = "/usr/bin/hdiutil"
+	AppleDiskutil = "/usr/sbin/diskutil"
+	AppleLog      = "/usr/bin/log"
+)
+
+// Vendors of tools.
+const (
+	vendorApple = "Apple"
+	vendorOwn   = "dmgbench"
+)
+
+// Options select the tools.
+type Options struct {
+	// Hdiutil and Diskutil are programs (absolute paths) with the arguments
+	// before a command's own: {"/usr/bin/hdiutil"}, or {self, "hdiutil"} and
+	// {self, "hdiutil", "diskutil"} on Linux. nil: missing.
+	Hdiutil, Diskutil []string
+	Log               []string // log(1), which reads the system's log; nil: missing
+	Vendor            string   // "Apple" or "dmgbench"; "": the tool is asked
+	System            string   // for titles: "macOS 26.4"
+	Version           string   // "": the tool is asked
+	Clock             clock.Clock
+	// WorkDir is an existing folder for mount points, each a private folder of
+	// its own; "": that for temporary files.
+	WorkDir string
+	// Deadline is how long a verb may take that moves so many bytes; nil: the
+	// default.
+	Deadline func(verb string, bytes int64) time.Duration
+	// Passphrase encrypts images that have none in their spec. A run that is
+	// resumed needs the same one.
+	Passphrase []byte
+	Host       *Host         // nil: this system
+	Grace      time.Duration // how long a tool has to end after SIGTERM, 0: 10 s
+}
+
+// Apple returns the options for Apple's tools on macOS of the named version,
+// e.g. "macOS 26.4".
+func Apple(system string, c clock.Clock) Options {
+	return Options{Hdiutil: []string{AppleHdiutil}, Diskutil: []string{AppleDiskutil}, Log: []string{AppleLog},
+		Vendor: vendorApple, System: system, Clock: c}
+}
+
+// WorkAlike returns the options for hdiutil of dmgbench: program is an absolute
+// path, and args come before the verb, e.g. ("/usr/bin/dmgbench", "hdiutil").
+func WorkAlike(c clock.Clock, program string, args ...string) Options {
+	prefix := append([]string{program}, args...)
+	return Options{
+		Hdiutil: prefix, Diskutil: append(prefix[:len(prefix):len(prefix)], "diskutil"), Vendor: vendorOwn, Clock: c,
+	}
+}
+
+// Engine makes images through the tools. Its methods are not safe for
+// concurrent use.
+type Engine struct {
+	o     Options
+	host  Host
+	can   capabilities
+	noLog string // why the system's log cannot be read, once that is known
+}
+
+var (
+	_ engine.Engine   = (*Engine)(nil)
+	_ engine.Releaser = (*Engine)(nil)
+)
+
+// New asks the tools for their features. It fails when no tool answers.
+func New(ctx context.Context, o Options) (*Engine, error) {
+	e, err := newUnprobed(o)
+	if err == nil {
+		err = e.probe(ctx)
+	}
+	return e, err
+}
+
+// newUnprobed makes an engine without asking the tools.
+func newUnprobed(o Options) (*Engine, error) {
+	if o.Clock == nil {
+		o.Clock = clock.NewReal()
+	}
+	if o.Deadline == nil {
+		o.Deadline = deadlineOf
+	}
+	if o.Host == nil {
+		o.Host = systemHost()
+	}
+	o.Grace = cmp.Or(o.Grace, 10*time.Second)
+	// Tools print resolved paths.
+	dir, err := filepath.EvalSymlinks(cmp.Or(o.WorkDir, os.TempDir()))
+	if err == nil {
+		o.WorkDir, err = filepath.Abs(dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the folder for mount points: %w", err)
+	}
+	return &Engine{o: o, host: *o.Host}, nil
+}
+
+// isApple reports whether Apple's tools are driven, and not those of dmgbench.
+func (e *Engine) isApple() bool { return e.o.Vendor != vendorOwn }
+
+// Info names the engine and the vendor of its tools.
+func (e *Engine) Info() engine.Info {
+	return engine.Info{Name: "hdiutil", Vendor: e.o.Vendor, Version: cmp.Or(e.o.Version, e.o.System),
+		Title: e.title(backendHdiutil)}
+}
+
+// title is a backend's name for output, which never prints plain "hdiutil", or
+// that of the other backend if this one is missing.
+func (e *Engine) title(backend string) string {
+	switch {
+	case e.can.present[backend]:
+	case backend == backendHdiutil:
+		backend = backendDiskutil
+	default:
+		backend = backendHdiutil
+	}
+	switch {
+	case !e.isApple():
+		return backend + " (dmgbench work-alike)"
+	case e.o.System != "":
+		return fmt.Sprintf("%s (%s, %s)", backend, e.o.Vendor, e.o.System)
+	}
+	return fmt.Sprintf("%s (%s)", backend, e.o.Vendor)
+}
+
+// Supports refuses a spec that neither tool can make.
+func (e *Engine) Supports(s engine.Spec) error {
+	_, err := e.choose(s)
+	return err
+}
+
+// slack is what tables, journals and partly used bands may take in addition to live
+// bytes.
+const slack = 64 << 20
+
+// PeakBytes is the whole size for formats that are written in full. For formats
+// that grow it is the live bytes in whole bands, with four bands, a thousandth
+// of the size and 64 MiB for tables.
+func (e *Engine) PeakBytes(s engine.Spec, live int64) int64 {
+	f, _ := diskimage.FormatNamed(s.Format)
+	if !f.Grows() {
+		return s.Size
+	}
+	unit := f.Unit
+	if f.Folder { // the tools choose the bands of sparse images
+		unit = f.BandSize(s.BandSize)
+	}
+	tables := s.Size/1000 + slack
+	return min(units.RoundUp(live, unit)+4*unit, s.Size) + tables
+}
+
+// Open opens a container that Create, Convert or Transfer made; name may end in
+// the extension.
+func (e *Engine) Open(_ context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
+	c, err := e.chooseFormat(s)
+	if err != nil {
+		return nil, err
+	}
+	return asContainer(e.openImage(dir, engine.FileName(name, c.format), s, c))
+}

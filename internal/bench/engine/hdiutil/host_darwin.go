@@ -1,0 +1,66 @@
+package hdiutil
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dmgbench/internal/system/host"
+)
+
+// systemHost has no more: the system's own tools make what it mounts, attach
+// images without FUSE, and trim volumes when they mount them.
+func systemHost() *Host {
+	return &Host{Mounts: systemMounts, Exists: exists, CommandLines: commandLines}
+}
+
+// systemMounts asks getfsstat(2) without waiting for file systems that hang.
+func systemMounts() ([]host.Mount, error) {
+	n, err := unix.Getfsstat(nil, unix.MNT_NOWAIT)
+	if err != nil {
+		return nil, fmt.Errorf("reading the mount table: %w", err)
+	}
+	table := make([]unix.Statfs_t, n+8) // some may come in between
+	n, err = unix.Getfsstat(table, unix.MNT_NOWAIT)
+	if err != nil {
+		return nil, fmt.Errorf("reading the mount table: %w", err)
+	}
+	list := make([]host.Mount, 0, n)
+	for _, s := range table[:min(n, len(table))] {
+		list = append(list, host.Mount{
+			Source: unix.ByteSliceToString(s.Mntfromname[:]), Point: unix.ByteSliceToString(s.Mntonname[:]),
+			Type: unix.ByteSliceToString(s.Fstypename[:]), ReadOnly: s.Flags&unix.MNT_RDONLY != 0,
+		})
+	}
+	return list, nil
+}
+
+// commandLines are those of all other processes, as ps(1) prints them; none if
+// it does not answer.
+func commandLines(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "/bin/ps", "-axww", "-o", "pid=,args=").Output()
+	if err != nil {
+		return nil
+	}
+	return parseProcesses(string(out), os.Getpid())
+}
+
+// parseProcesses returns the command lines in a list of processes, each line a
+// number and a command line, without that of one process.
+func parseProcesses(list string, without int) (lines []string) {
+	for line := range strings.Lines(list) {
+		number, command, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if n, err := strconv.Atoi(number); ok && err == nil && n != without {
+			lines = append(lines, strings.TrimSpace(command))
+		}
+	}
+	return lines
+}

@@ -1,0 +1,118 @@
+package hdiutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"dmgbench/internal/linuxhdiutil/attach"
+	"dmgbench/internal/system/host"
+)
+
+// systemHost asks the kernel, and package attach what hdiutil for Linux needs.
+func systemHost() *Host {
+	return &Host{Mounts: systemMounts, Exists: exists, CommandLines: commandLines, Trim: trimVolume,
+		MissingFor: missingFor, MissingForFUSE: missingForFUSE, ServedBy: servedBy}
+}
+
+// systemMounts reads the table of this process.
+func systemMounts() ([]host.Mount, error) {
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("reading the mount table: %w", err)
+	}
+	return host.ParseMounts(string(table)), nil
+}
+
+// commandLines are those of all other processes that can be read.
+func commandLines(context.Context) (lines []string) {
+	list, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	for _, e := range list {
+		if pid, err := strconv.Atoi(e.Name()); err != nil || pid == os.Getpid() {
+			continue
+		}
+		if line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")); err == nil && len(line) > 0 {
+			lines = append(lines, string(line))
+		}
+	}
+	return lines
+}
+
+// missingFor returns what to do before hdiutil for Linux can make and mount a
+// file system. It has an exFAT of its own.
+func missingFor(filesystem string) string {
+	f, ok := attach.FilesystemOf(filesystem)
+	switch {
+	case !ok || f.Kernel == "exfat":
+		return ""
+	case !f.MountableByKernel:
+		return "the kernel has no driver for " + f.Kernel
+	case !f.Present:
+		return "install " + f.Package + ", which has " + f.Tool
+	case !attach.Loops():
+		return "it needs root and loop devices: sudo dmgbench …"
+	}
+	return ""
+}
+
+// servedBy asks the kernel which file a loop device shows: the image itself, or
+// one that a process serves.
+func servedBy(device, kind, image string) string {
+	if strings.HasPrefix(kind, "fuse") {
+		return attach.ModeFUSE
+	}
+	shown, err := os.ReadFile("/sys/block/" + filepath.Base(device) + "/loop/backing_file")
+	switch {
+	case err != nil:
+		return ""
+	case strings.TrimSuffix(string(shown), "\n") == resolve(image):
+		return attach.ModeLoop
+	}
+	return attach.ModeFUSELoop
+}
+
+// missingForFUSE returns what to do before images can be served by FUSE.
+func missingForFUSE() string {
+	if !exists("/dev/fuse") {
+		return "they are served by FUSE: load its module (modprobe fuse), or let the container have /dev/fuse; " +
+			"or use --engine inprocess"
+	}
+	return ""
+}
+
+// fitrim is FITRIM of linux/fs.h, _IOWR('X', 121, struct fstrim_range).
+const fitrim = 0xc0185879
+
+// trimVolume discards what the file system mounted on dir does not use, and
+// returns the bytes that the kernel reports.
+func trimVolume(dir string) (int64, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	span := struct{ start, length, least uint64 }{length: math.MaxUint64}
+	for {
+		_, _, e := unix.Syscall(unix.SYS_IOCTL, f.Fd(), fitrim, uintptr(unsafe.Pointer(&span)))
+		switch {
+		case e == 0:
+			return int64(min(span.length, math.MaxInt64)), nil
+		case errors.Is(e, unix.EINTR):
+		case e == unix.EOPNOTSUPP, e == unix.ENOTTY, e == unix.EPERM, e == unix.EINVAL:
+			return 0, fmt.Errorf("%w: %w", errNoTrim, e)
+		default:
+			return 0, e
+		}
+	}
+}

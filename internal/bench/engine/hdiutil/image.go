@@ -1,0 +1,367 @@
+package hdiutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/bench/engine"
+	"dmgbench/internal/bench/engine/hdiutil/command"
+	"dmgbench/internal/image/container"
+	"dmgbench/internal/image/container/files"
+	"dmgbench/internal/image/gpt"
+	"dmgbench/internal/system/hostio"
+	"dmgbench/internal/system/units"
+)
+
+// image is one container in a place.
+type image struct {
+	engine.HostFile
+	choice          // its size is that of the device, as far as is known
+	path     string // absolute
+	e        *Engine
+	spec     engine.Spec // with a passphrase of its own if encrypted
+	info     fileInfo
+	open     *attachment   // nil while detached
+	left     bool          // a failed attach may have left it attached, or found it attached
+	report   engine.Report // of the command that made it
+	servedBy string        // at the last attach
+}
+
+var (
+	_ engine.Container = (*image)(nil)
+	_ engine.Reporter  = (*image)(nil)
+)
+
+// Create makes the image with its file system. It is not attached.
+func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
+	c, err := e.choose(s)
+	if err != nil {
+		return nil, err
+	}
+	a := command.Args{Format: c.format.CreateType, Filesystem: c.fs.hdiutil, Size: c.size,
+		Volume: c.fs.labelFor(s.VolumeName), NoSpotlight: e.can.noSpotlight}
+	line := "hdiutil create"
+	if c.backend == backendDiskutil {
+		line, a.Format, a.Filesystem = "diskutil image create blank", c.format.ImageType, c.fs.diskutil
+		if !e.can.diskutilFS {
+			if c.fs.name == none {
+				return nil, e.refuse(c.backend, "images without a file system", "backend = \"hdiutil\"")
+			}
+			a.Filesystem = ""
+		}
+	}
+	return e.makeImage(ctx, dir, name, s, c, call{doing: "creating"}, line, a)
+}
+
+// makeImage runs a command that makes a new image, and opens it. It adds file,
+// band size and encryption of the spec to the arguments. A failed try leaves no file.
+func (e *Engine) makeImage(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec, c choice, k call,
+	line string, a command.Args) (engine.Container, error) {
+	file := engine.FileName(name, c.format)
+	s, err := s.WithPassphrase(e.o.Passphrase)
+	if err == nil {
+		_, err = dir.Lstat(file)
+	}
+	switch {
+	case err == nil:
+		return nil, fmt.Errorf("%s %q: %w", k.doing, file, fs.ErrExist)
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s %q: %w", k.doing, file, err)
+	}
+	path := filepath.Join(dir.Path(), file)
+	if a.Image == "" {
+		a.Image = path
+	} else {
+		a.Target = path
+	}
+	if c.format.Folder { // the tools choose the bands of sparse images
+		a.Band = s.BandSize
+	}
+	if s.Encrypted() {
+		a.Encryption, a.Secrets = s.Encryption, append(a.Secrets, s.Passphrase)
+	}
+	k.object, k.bytes, k.cmd = file, c.size, command.New(line, a)
+	// The file did not exist before: whatever has the name now, the tool made.
+	k.undo = func() error { return dir.RemoveAll(file) }
+	k.check = func([]byte) error {
+		i, err := inspectContainer(dir, file)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrNoResult, err)
+		}
+		return i.checkMade(c.format, s.Encryption)
+	}
+	var t engine.Report
+	if err := e.run(ctx, &t, k); err != nil {
+		if classOf(err) == Exists { // another process made the file just now
+			return nil, err
+		}
+		return nil, errors.Join(err, k.undo())
+	}
+	i, err := e.openImage(dir, file, s, c)
+	if err != nil {
+		return nil, errors.Join(err, k.undo())
+	}
+	i.info.reportTo(&t, i.spec.BandSize)
+	i.report = t
+	return i, nil
+}
+
+// Convert makes another container of another format with the same content.
+func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
+	if err := c.CheckDetached(ctx, "converting"); err != nil {
+		return nil, err
+	}
+	to, err := c.e.chooseTarget(c.choice, s)
+	if err != nil {
+		return nil, err
+	}
+	line, a := "hdiutil convert", command.Args{Format: to.format.Name, Image: c.path, Secrets: c.secrets()}
+	if to.backend == backendDiskutil {
+		line, a.Format = "diskutil image create from", to.format.ImageType
+	}
+	return c.e.makeImage(ctx, dir, name, s, to, call{doing: "converting"}, line, a)
+}
+
+// openImage inspects an image that exists.
+func (e *Engine) openImage(dir *hostio.Dir, file string, s engine.Spec, c choice) (*image, error) {
+	s, err := s.WithPassphrase(e.o.Passphrase)
+	i := &image{e: e, spec: s, choice: c, path: filepath.Join(dir.Path(), file)}
+	i.spec.Passphrase = slices.Clone(s.Passphrase) // Remove wipes it
+	if err == nil {
+		i.HostFile, err = engine.OpenHostFile(dir, file)
+	}
+	if err == nil {
+		i.info, err = i.inspect()
+	}
+	if err == nil {
+		err = i.info.checkMade(c.format, s.Encryption)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening %q: %w", file, err)
+	}
+	// Encrypted files and most read-only formats do not show the size: then it
+	// is what was requested.
+	if i.info.size != 0 {
+		i.size = i.info.size
+	}
+	if !c.format.Folder {
+		i.spec.BandSize = 0
+	}
+	return i, nil
+}
+
+// asContainer turns a nil image into a nil interface.
+func asContainer(i *image, err error) (engine.Container, error) {
+	if err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// secrets are the passphrases of a command about the image.
+func (c *image) secrets() [][]byte { return [][]byte{c.spec.Passphrase} }
+
+// command is a command about the image alone.
+func (c *image) command(line string) command.Command {
+	return command.New(line, command.Args{Image: c.path, Secrets: c.secrets()})
+}
+
+// Made is what was made, read back from the files.
+func (c *image) Made() engine.Made {
+	return engine.Made{Filesystem: c.fs.name, Size: c.size, BandSize: c.info.band, Backend: c.backend,
+		ServedBy: c.servedBy}
+}
+
+// TakeReport returns figures and messages of the tool, layout and retries of
+// the command that made the image.
+func (c *image) TakeReport() engine.Report { return c.report.Take() }
+
+// Usage counts the files' blocks on the host, attached or not; the tools' own
+// figures are not used.
+func (c *image) Usage(ctx context.Context) (engine.Usage, error) {
+	if err := c.CheckSame(ctx, "measuring"); err != nil {
+		return engine.Usage{}, err
+	}
+	u, err := files.UsageOf(ctx, c.Dir, c.File, c.info.band, c.size)
+	if err != nil {
+		return engine.Usage{}, fmt.Errorf("measuring %q: %w", c.File, engine.Gone(err))
+	}
+	return engine.Usage(u), nil
+}
+
+// Transfer copies the container and opens the copy.
+func (c *image) Transfer(ctx context.Context, dir *hostio.Dir, name string) (engine.Container, error) {
+	to := engine.FileName(name, c.format)
+	if err := c.CopyTo(ctx, dir, to); err != nil {
+		return nil, err
+	}
+	return asContainer(c.e.openImage(dir, to, c.spec, c.choice))
+}
+
+// Remove deletes the container, unless another one took its place, and wipes
+// the passphrase.
+func (c *image) Remove(ctx context.Context) error {
+	if err := c.CheckDetached(ctx, "removing"); err != nil {
+		return err
+	}
+	if c.left { // processes that use a volume without its files hang
+		if _, still, err := c.e.findAttached(ctx, &engine.Report{}, c.path); err != nil || still {
+			return errors.Join(fmt.Errorf("removing %q: it is attached", c.File), err)
+		}
+	}
+	if err := c.Dir.RemoveAll(c.File); err != nil {
+		return err
+	}
+	clear(c.spec.Passphrase)
+	return nil
+}
+
+// OpenWith are commands of the tool that made the image; it prompts for a
+// passphrase.
+func (c *image) OpenWith(path string) []string {
+	path = engine.ShellQuote(path)
+	line := "hdiutil attach " + path
+	if c.backend == backendDiskutil {
+		line = "diskutil image attach " + path
+	}
+	if c.e.isApple() {
+		return []string{line}
+	}
+	lines := []string{"dmgbench hdiutil " + strings.TrimPrefix(line, "hdiutil ")}
+	if c.fs.name == "exFAT" { // which ls reads without mounting
+		lines = append(lines, "dmgbench hdiutil ls "+path)
+	}
+	return lines
+}
+
+// change runs a command that changes the container in place. Freed is computed
+// from the host's blocks, whatever the tool prints.
+func (c *image) change(ctx context.Context, t *engine.Report, k call) error {
+	before, err := c.Usage(ctx)
+	if err != nil {
+		return err
+	}
+	k.object = c.File
+	if err := c.e.run(ctx, t, k); err != nil {
+		return err
+	}
+	// The tool may have replaced files; the container was checked just before.
+	if err := c.Renew(); err != nil {
+		return fmt.Errorf("%s %q: %w", k.doing, c.File, err)
+	}
+	after, err := c.Usage(ctx)
+	t.Freed = max(0, before.Allocated-after.Allocated)
+	return err
+}
+
+// prepare checks that an action may be done to the image now.
+func (c *image) prepare(ctx context.Context, doing string, a engine.Action) error {
+	if err := c.CheckDetached(ctx, doing); err != nil {
+		return err
+	}
+	return c.e.allows(c.choice, a)
+}
+
+// Compact frees unused bands. hdiutil compacts bundles and sparse images with
+// APFS or HFS+; with other file systems it frees none.
+func (c *image) Compact(ctx context.Context, o engine.CompactOptions) (t engine.Report, err error) {
+	if err := c.prepare(ctx, "compacting", engine.Action{Do: "compact"}); err != nil {
+		return t, err
+	}
+	a := command.Args{Image: c.path, Secrets: c.secrets(), Battery: o.AllowBattery}
+	err = c.change(ctx, &t, call{
+		doing: "compacting", bytes: c.size, cmd: command.New("hdiutil compact", a),
+		check: func(out []byte) error {
+			t.Note("compact_output", command.ParseMessages(string(out)).Last())
+			t.Note("reclaimed", command.ParseCompact(out))
+			return nil
+		},
+	})
+	return t, err
+}
+
+// Resize changes the length of device, partition and volume. Apple's hdiutil
+// resizes only HFS+; APFS is resized by diskutil, which the report notes.
+func (c *image) Resize(ctx context.Context, size int64) (t engine.Report, err error) {
+	if err := c.prepare(ctx, "resizing", engine.Action{Do: "resize"}); err != nil {
+		return t, err
+	}
+	// `diskutil image resize` takes images with a GUID partition table, as all of
+	// ours, or a bare APFS.
+	line, unit := "diskutil image resize", int64(command.DiskutilUnit)
+	switch {
+	case c.backend == backendDiskutil:
+	case c.e.resizesByHdiutil(c.fs):
+		line, unit = "hdiutil resize", command.Sector
+	default:
+		t.Note("resize_note", "resized by diskutil image: hdiutil resizes HFS+ only")
+	}
+	size = units.RoundUp(size, unit)
+	a := command.Args{Image: c.path, Secrets: c.secrets(), Size: size, ImageOnly: c.fs.name == none}
+	err = c.change(ctx, &t, call{doing: "resizing", cmd: command.New(line, a), bytes: max(size, c.size),
+		check: func([]byte) error { return c.checkResized(size) }})
+	return t, err
+}
+
+// checkResized reads the new size back, where the files show it. Tools may
+// round to 4 KiB.
+func (c *image) checkResized(want int64) error {
+	i, err := c.inspect()
+	if err != nil {
+		return err
+	}
+	if off := i.size - want; i.size != 0 && (off <= -4096 || off >= 4096) {
+		return fmt.Errorf("%w: the image has %d bytes, %d were asked for", ErrNoResult, i.size, want)
+	}
+	c.info, c.size = i, want
+	if i.size != 0 {
+		c.size = i.size
+	}
+	return nil
+}
+
+// Damage damages the container on purpose. Kinds: "header" (the first sectors,
+// the trailer of read-only formats, the bundle's Info.plist), "table" (both
+// partition tables) of unencrypted writable formats, "volume" (the start of the
+// partition, as far as it can be repaired) of all unencrypted formats,
+// "band-missing", "truncated".
+func (c *image) Damage(ctx context.Context, kind string) error {
+	if err := c.prepare(ctx, "damaging", engine.Action{Do: "damage", Kind: kind}); err != nil {
+		return err
+	}
+	err := container.Corrupt(c.Dir, c.File, container.Corruption{Kind: kind, UDIF: c.format.UDIF,
+		Passphrase: c.spec.Passphrase, Places: c.volumeStart})
+	if _, ok := errors.AsType[*container.UnsupportedError](err); ok {
+		err = c.e.refuse(c.backend, "damage "+kind+" of this container", engine.DamageHint)
+	}
+	if err != nil {
+		return fmt.Errorf("damaging %q: %w", c.File, engine.Gone(err))
+	}
+	return nil
+}
+
+// volumeStart returns what to overwrite (n bytes at each offset) so that the
+// volume does not mount and can be repaired.
+func (c *image) volumeStart(img container.Image) (places []int64, n int, err error) {
+	t, _, err := gpt.Read(img)
+	if err != nil {
+		return nil, 0, err
+	}
+	// Disk Utility may make an EFI partition, which comes first: the volume is in
+	// the last one.
+	last := len(t.Partitions) - 1
+	if last < 0 {
+		return nil, 0, gpt.ErrNoTable
+	}
+	start := t.Partitions[last].Offset()
+	places = []int64{start}
+	if c.fs.name == "btrfs" { // its first superblock is at 64 KiB
+		places = append(places, start+64<<10)
+	}
+	return places, 4096, nil
+}

@@ -1,0 +1,246 @@
+package inprocess
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"dmgbench/internal/bench/workload"
+	"dmgbench/internal/image/container"
+	"dmgbench/internal/image/container/files"
+	"dmgbench/internal/image/exfat"
+	"dmgbench/internal/system/hostio"
+)
+
+// volume is the mounted exFAT volume as the workload wants it.
+type volume struct {
+	image *image
+	vol   *exfat.Volume
+	img   container.Image
+	start int64           // of the volume on the image's device, bytes
+	flush hostio.SyncMode // what a flush achieves
+	mu    sync.Mutex
+	open  map[*file]bool
+}
+
+var (
+	_ workload.Volume    = (*volume)(nil)
+	_ workload.Truncater = (*file)(nil)
+)
+
+// Mkdir makes a folder, with those above it that are missing.
+func (v *volume) Mkdir(name string) error {
+	if up := path.Dir(path.Clean(name)); up != "." && up != "/" {
+		if _, err := v.vol.Stat(up); errors.Is(err, fs.ErrNotExist) {
+			if err := v.Mkdir(up); err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+		}
+	}
+	return trimName(v.vol.Mkdir(name))
+}
+
+// Create makes the file size bytes long at once, in space of its worker's own.
+func (v *volume) Create(name string, size int64, o workload.FileOptions) (workload.File, error) {
+	return v.handle(v.vol.CreateStriped(name, size, o.Worker+1))
+}
+
+// Open opens a file. Cache and placement are those of the container: the options
+// change neither.
+func (v *volume) Open(name string, _ workload.FileOptions) (workload.File, error) {
+	return v.handle(v.vol.Open(name))
+}
+
+// handle is an open file of the volume, remembered until it is closed: a detach
+// by force closes what was forgotten.
+func (v *volume) handle(f *exfat.File, err error) (workload.File, error) {
+	if err != nil {
+		return nil, trimName(err)
+	}
+	h := &file{File: f, vol: v}
+	v.mu.Lock()
+	v.open[h] = true
+	v.mu.Unlock()
+	return h, nil
+}
+
+// Remove deletes a file or an empty folder.
+func (v *volume) Remove(name string) error { return volumeError(v.vol.Remove(name)) }
+
+// List returns the entries of a folder, sorted by name in bytes: exFAT sorts none.
+func (v *volume) List(dir string) ([]workload.Entry, error) {
+	if dir = path.Clean(dir); dir == "." {
+		dir = "/"
+	}
+	list, err := v.vol.List(dir)
+	if err != nil {
+		return nil, volumeError(err)
+	}
+	entries := make([]workload.Entry, len(list))
+	for k, i := range list {
+		entries[k] = workload.Entry{Name: i.Name, Dir: i.Dir}
+		if !i.Dir {
+			entries[k].Size = i.Size
+		}
+	}
+	slices.SortFunc(entries, func(a, b workload.Entry) int { return strings.Compare(a.Name, b.Name) })
+	return entries, nil
+}
+
+// Free is the free space of the volume in bytes, all of it for files.
+func (v *volume) Free() (int64, error) { return v.vol.Free(), nil }
+
+// Sync makes names and sizes durable. A read-only volume has none that changed.
+func (v *volume) Sync() error {
+	if err := v.vol.Sync(); !errors.Is(err, exfat.ErrReadOnly) {
+		return volumeError(err)
+	}
+	return nil
+}
+
+// closeAll closes files that are still open and returns a warning for each.
+func (v *volume) closeAll() (warnings []string) {
+	v.mu.Lock()
+	forgotten := slices.Collect(maps.Keys(v.open))
+	v.mu.Unlock()
+	for _, f := range forgotten {
+		warnings = append(warnings, fmt.Sprintf("file %q was still open", f.Name()))
+		if err := f.Close(); err != nil {
+			warnings = append(warnings, err.Error())
+		}
+	}
+	slices.Sort(warnings)
+	return warnings
+}
+
+// file is one open file of the volume.
+type file struct {
+	*exfat.File
+	vol *volume
+}
+
+// WriteAt writes past the end, too: the file grows. The volume serves several
+// workers at once and keeps no copy of p.
+func (f *file) WriteAt(p []byte, off int64) (int, error) {
+	n, err := f.File.WriteAt(p, off)
+	return n, trimName(err)
+}
+
+// ReadAt returns io.EOF as it is: callers compare it.
+func (f *file) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(p, off)
+	return n, trimName(err)
+}
+
+// Sync flushes to the medium for both "fsync" and "full", and returns what the
+// host achieved.
+func (f *file) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) {
+	if mode == hostio.SyncNone || mode == "" {
+		return hostio.SyncNone, nil
+	}
+	if err := f.File.Sync(); err != nil {
+		return hostio.SyncNone, trimName(err)
+	}
+	return f.vol.flush, nil
+}
+
+// Resident asks the host about the container's pages that hold the file.
+func (f *file) Resident() (float64, error) {
+	var sum, total float64
+	left := f.Size()
+	for _, e := range f.Extents() {
+		n := min(e.Length, left)
+		if n <= 0 {
+			break
+		}
+		share, err := f.vol.image.resident(f.vol.start+e.Device, n)
+		if errors.Is(err, errors.ErrUnsupported) {
+			return 0, workload.ErrUnknown
+		}
+		if err != nil {
+			return 0, err
+		}
+		sum, total, left = sum+share*float64(n), total+float64(n), left-n
+	}
+	return sum / max(total, 1), nil
+}
+
+// resident is the cached share of n bytes from off of the device. A band that
+// is missing has no pages.
+func (c *image) resident(off, n int64) (float64, error) {
+	if c.open != nil {
+		if img, ok := c.open.img.(container.ResidencyReporter); ok {
+			return img.Resident(off, n)
+		}
+	}
+	// A raw image stores the device in order, a bundle in bands of equal size.
+	if !formatOf(c.spec.Format).Folder {
+		return c.pages(c.File, off, n)
+	}
+	var sum float64
+	for at := off; at < off+n; {
+		band, in := at/c.spec.BandSize, at%c.spec.BandSize
+		part := min(c.spec.BandSize-in, off+n-at)
+		share, err := c.pages(path.Join(c.File, "bands", files.BandName(band)), in, part)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return 0, err
+		}
+		sum += share * float64(part)
+		at += part
+	}
+	return sum / float64(n), nil
+}
+
+// pages opens the file for writing: for other files Linux reports all pages as
+// resident.
+func (c *image) pages(name string, off, n int64) (float64, error) {
+	f, err := c.Dir.Open(name, hostio.OpenOptions{Write: true})
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return f.Resident(off, n)
+}
+
+// Cache is what the container's files achieved: the volume has no cache of
+// data.
+func (f *file) Cache() hostio.CacheMode { return f.vol.img.Cache() }
+
+// Truncate sets the length in bytes; new space reads as zeros.
+func (f *file) Truncate(size int64) error { return volumeError(f.File.Truncate(size)) }
+
+// Close releases the file. What was not flushed is written back later, at the
+// latest when the volume is unmounted.
+func (f *file) Close() error {
+	f.vol.mu.Lock()
+	delete(f.vol.open, f)
+	f.vol.mu.Unlock()
+	return trimName(f.File.Close())
+}
+
+// trimName removes the name of a file or folder from an error of the volume:
+// the caller adds it.
+func trimName(err error) error {
+	if cause := errors.Unwrap(err); cause != nil {
+		err = cause
+	}
+	return volumeError(err)
+}
+
+// volumeError adds to errors of the volume those that callers of any volume
+// test for.
+func volumeError(err error) error {
+	switch {
+	case errors.Is(err, exfat.ErrNoSpace):
+		return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
+	case errors.Is(err, exfat.ErrReadOnly):
+		return fmt.Errorf("%w: %w", syscall.EROFS, err)
+	}
+	return goneIfReplaced(err)
+}

@@ -1,0 +1,219 @@
+package simulated
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"dmgbench/internal/bench/engine"
+	"dmgbench/internal/bench/workload"
+	"dmgbench/internal/system/clock"
+	"dmgbench/internal/system/hostio"
+)
+
+const title = "simulated device"
+
+// Engine is the truth device. Its containers live as long as it does and leave
+// no files on the host. It is not safe for concurrent use.
+type Engine struct {
+	machine  Machine
+	clock    clock.Clock
+	dataless bool
+	session  int
+	source   source
+	made     map[string]*container
+	births   map[string]int // how often a name was created: the canary comes again and again
+	began    time.Duration
+}
+
+var _ engine.Simulator = (*Engine)(nil)
+
+// New gives a device that obeys the machine. On a virtual clock time is moved
+// on; any other clock is spun on. Two devices of one machine, seed and session
+// are alike; another session draws its session noise anew.
+func New(m Machine, c clock.Clock, seed uint64, session int) (*Engine, error) {
+	if err := m.Check(); err != nil {
+		return nil, err
+	}
+	_, dataless := c.(*clock.Virtual)
+	return &Engine{machine: m, clock: c, dataless: dataless, session: session,
+		source: source(seed).of("simulated device 1"),
+		made:   map[string]*container{}, births: map[string]int{}, began: c.Now()}, nil
+}
+
+// Info names the engine.
+func (e *Engine) Info() engine.Info {
+	return engine.Info{Name: "simulated", Vendor: "dmgbench", Version: "1", Title: title}
+}
+
+// Simulated is the law in one line.
+func (e *Engine) Simulated() string { return e.machine.String() }
+
+// Supports accepts every format and encryption: they are names of laws.
+func (*Engine) Supports(engine.Spec) error { return nil }
+
+// actions are what the device has no law for, as refusals name it.
+var actions = map[string]string{"resize": "resizing", "convert": "converting", "transfer": "transferring",
+	"check": "checking", "xattr": "extended attributes"}
+
+// Allows refuses what the device has no law for.
+func (*Engine) Allows(_ engine.Spec, a engine.Action) error {
+	switch {
+	case actions[a.Do] != "":
+		return refuse(actions[a.Do])
+	case a.Do == "damage":
+		return refuse("damage " + a.Kind)
+	}
+	return nil
+}
+
+// PeakBytes is 0: no byte is stored.
+func (*Engine) PeakBytes(engine.Spec, int64) int64 { return 0 }
+
+// Create enters a container under its name.
+func (e *Engine) Create(ctx context.Context, _ *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
+	if e.made[name] != nil {
+		return nil, fmt.Errorf("creating simulated container %q: it exists", name)
+	}
+	e.births[name]++
+	kind := Kind(s.Format, s.Encryption)
+	c := &container{e: e, name: name, spec: s, kind: kind, law: e.machine.Of(kind), sizes: map[string]int64{},
+		birth:   e.births[name],
+		NoImage: engine.NoImage{Refuse: func(a engine.Action) error { return e.Allows(s, a) }}}
+	if err := e.pass(ctx, c.law.Step); err != nil {
+		return nil, err
+	}
+	e.made[name] = c
+	return c, nil
+}
+
+// Open finds a container that this device made.
+func (e *Engine) Open(_ context.Context, _ *hostio.Dir, name string, _ engine.Spec) (engine.Container, error) {
+	if c := e.made[name]; c != nil {
+		return c, nil
+	}
+	return nil, fmt.Errorf("opening simulated container %q: %w", name, engine.ErrGone)
+}
+
+// pass lets d go by: a virtual clock is moved, a real one spun on, since a
+// sleep would wake up late by more than a small file takes.
+func (e *Engine) pass(ctx context.Context, d time.Duration) error {
+	if v, ok := e.clock.(*clock.Virtual); ok {
+		v.Advance(d)
+		return ctx.Err()
+	}
+	for until := e.clock.Now() + d; e.clock.Now() < until; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// container is one image: names, lengths and a high-water mark.
+type container struct {
+	engine.NoImage
+	e      *Engine
+	name   string
+	kind   string
+	spec   engine.Spec
+	law    Law
+	sizes  map[string]int64 // files; folders are -1
+	live   int64
+	peak   int64 // what it occupies until it is compacted
+	mounts int
+	birth  int // which of its name it is, from 1
+}
+
+func (c *container) Name() string { return c.name }
+
+func (c *container) Made() engine.Made {
+	m := engine.Made{Filesystem: "simulated", Size: c.spec.Size, BandSize: c.spec.BandSize, Backend: "simulated"}
+	if len(c.spec.Filesystems) > 0 {
+		m.Filesystem = c.spec.Filesystems[0]
+	}
+	return m
+}
+
+// Attach mounts the container: the noise of a mount is drawn here.
+func (c *container) Attach(ctx context.Context, o engine.AttachOptions) (engine.Attachment, error) {
+	if err := c.e.pass(ctx, c.law.Step); err != nil {
+		return nil, err
+	}
+	c.mounts++
+	if o.NoMount {
+		return &attachment{c: c}, nil
+	}
+	session := c.e.source.of("session", strconv.Itoa(c.e.session))
+	mount := c.e.source.of("session", strconv.Itoa(c.e.session), c.name, strconv.Itoa(c.mounts))
+	if c.birth > 1 {
+		mount = mount.of("birth", strconv.Itoa(c.birth))
+	}
+	v := &volume{c: c, source: mount, readOnly: o.ReadOnly}
+	v.factor = mount.lognormal(c.law.MountNoise) * session.lognormal(c.law.SessionNoise) *
+		session.of(c.kind).lognormal(c.law.OwnNoise)
+	return &attachment{c: c, vol: v}, nil
+}
+
+// Usage is the high-water mark of the live bytes.
+func (c *container) Usage(context.Context) (engine.Usage, error) {
+	return engine.Usage{Allocated: c.peak, Apparent: max(c.spec.Size, c.peak), Sparse: c.peak < c.spec.Size}, nil
+}
+
+// Compact gives back what is not live.
+func (c *container) Compact(ctx context.Context, _ engine.CompactOptions) (engine.Report, error) {
+	freed := c.peak - c.live
+	c.peak = c.live
+	return engine.Report{Freed: freed}, c.e.pass(ctx, c.law.Step)
+}
+
+func (c *container) Evict(context.Context) error { return nil }
+
+func (c *container) Identity(context.Context) (string, error) { return "simulated-" + c.name, nil }
+
+func (c *container) OpenWith(string) []string { return nil }
+
+func (c *container) Remove(context.Context) error {
+	delete(c.e.made, c.name)
+	return nil
+}
+
+func (c *container) Transfer(context.Context, *hostio.Dir, string) (engine.Container, error) {
+	return nil, c.Refuse(engine.Action{Do: "transfer"})
+}
+
+func (c *container) Check(context.Context, engine.CheckOptions) (engine.Report, error) {
+	return engine.Report{}, c.Refuse(engine.Action{Do: "check"})
+}
+
+func refuse(what string) error { return &engine.UnsupportedError{Engine: title, What: what} }
+
+// attachment is an attached container.
+type attachment struct {
+	c   *container
+	vol *volume
+}
+
+// Volume is nil when the container was attached without mounting.
+func (a *attachment) Volume() workload.Volume {
+	if a.vol == nil {
+		return nil
+	}
+	return a.vol
+}
+
+// Trim gives back what is not live, as compacting does.
+func (a *attachment) Trim(ctx context.Context) (engine.Report, error) {
+	return a.c.Compact(ctx, engine.CompactOptions{})
+}
+
+// Detach takes the time of one step. Further calls have no effect.
+func (a *attachment) Detach(ctx context.Context, _ bool) (engine.Report, error) {
+	if a.c == nil {
+		return engine.Report{}, nil
+	}
+	err := a.c.e.pass(ctx, a.c.law.Step)
+	a.c, a.vol = nil, nil
+	return engine.Report{}, err
+}

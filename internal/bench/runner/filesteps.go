@@ -1,0 +1,325 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"runtime"
+
+	"dmgbench/internal/bench/workload"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+	"dmgbench/internal/system/host"
+	"dmgbench/internal/system/hostio"
+)
+
+// fileStep is the handler of a step on the files of a volume: it times work and
+// records its outcome.
+func fileStep(
+	work func(*stepRun, context.Context, workload.Options) (workload.Outcome, error),
+) func(*stepRun, context.Context) error {
+	return func(s *stepRun, ctx context.Context) error {
+		o, err := s.x.options(s.st)
+		if err != nil {
+			return err
+		}
+		// Counters of the disk contain the traffic of other programs, too; the
+		// report compares them with the bytes of the files.
+		before, unknown := s.x.deviceBytes()
+		s.rec.DeviceWhy = unknown
+		var out workload.Outcome
+		err = s.timed(func() (err error) {
+			out, err = work(s, ctx, o)
+			return err
+		})
+		if err == nil && s.st.To != "" { // of copy and stream
+			err = s.h.addNamed(s.volume(), s.st.To)
+		}
+		s.recordFiles(out, o)
+		if before != nil {
+			after, unknown := s.x.deviceBytes()
+			if s.rec.DeviceWhy = unknown; after != nil {
+				after.Read, after.Written = after.Read-before.Read, after.Written-before.Written
+				s.rec.Device = after
+			}
+		}
+		if err == nil && len(out.Findings) > 0 {
+			return fmt.Errorf("%d files are not as written, first: %s", len(out.Findings), out.Findings[0])
+		}
+		return err
+	}
+}
+
+// volume is the mounted volume that the step works on.
+func (s *stepRun) volume() workload.Volume { return s.h.att.Volume() }
+
+// recordFiles adds the outcome of work on files to the record.
+func (s *stepRun) recordFiles(out workload.Outcome, o workload.Options) {
+	rec, start := s.rec, int64(s.x.r.started)
+	rec.Samples, rec.Span, rec.Cache, rec.Sync, rec.QoS = out.Samples, out.Span, out.Cache, out.Sync, out.QoS
+	for i := range rec.Samples { // the workload's clock is the program's, the record's is the session's
+		rec.Samples[i].StartNS -= start
+	}
+	if p := rec.Span; p != nil {
+		p.GateNS, p.FirstDoneNS, p.LastDoneNS = p.GateNS-start, p.FirstDoneNS-start, p.LastDoneNS-start
+	}
+	rec.Stream, rec.Workers = out.Stream, o.Workers
+	if s.x.gate == nil { // in a parallel block the counter contains the flushes of all its steps
+		rec.Flushes = out.Flushes
+	}
+	rec.Findings = append(rec.Findings, out.Findings...)
+	rec.Warnings = append(rec.Warnings, out.Warnings...)
+}
+
+// deviceBytes are what the disk of the place has transferred so far; nil and
+// the reason if that is unknown. It may start a program of the system, so it is
+// never called in a timed span.
+func (x *caseRun) deviceBytes() (*result.DeviceBytes, string) {
+	switch {
+	case x.gate != nil:
+		return nil, "several steps run at once"
+	case isSimulated(x.r.c.Engine):
+		return nil, "the simulated engine has no disk"
+	}
+	rd, wr, err := host.DeviceBytes(x.place.dir.Path())
+	if err != nil {
+		return nil, err.Error()
+	}
+	return &result.DeviceBytes{Read: rd, Written: wr}, ""
+}
+
+// key identifies a random choice of the step: the same in every case, so that
+// cases can be compared in pairs.
+func (s *stepRun) key() workload.Key {
+	return workload.Key{Seed: s.x.r.p.Run.Seed, Round: s.x.round, Step: cmp.Or(s.st.Phase, s.st.Do), Batch: s.h.batches}
+}
+
+// fileSet is the file set that a step uses: its own, that of the case, or the
+// first one of the plan.
+func (x *caseRun) fileSet(st plan.Step) plan.FileSet {
+	name := cmp.Or(st.Files, x.c.Settings.Files)
+	for _, f := range x.r.p.Files {
+		if f.Name == name {
+			return f
+		}
+	}
+	if name == "" && len(x.r.p.Files) > 0 {
+		return x.r.p.Files[0]
+	}
+	return plan.FileSet{Name: name}
+}
+
+// data are the bytes of a file set in this round of the case.
+func (x *caseRun) data(set plan.FileSet) (*workload.Data, error) {
+	return workload.NewData(x.r.p.Run.Seed, x.round, x.c.ID, set.Data, float64(set.Compressible))
+}
+
+// options are the settings of the case with the overrides of the step.
+func (x *caseRun) options(st plan.Step) (workload.Options, error) {
+	s := x.c.Settings
+	data, err := x.data(x.fileSet(st))
+	o := x.r.baseOptions(data)
+	o.Workers, o.Block = cmp.Or(st.Workers, s.Workers), int64(cmp.Or(st.Block, s.Block))
+	o.Sync, o.Cache = hostio.SyncMode(cmp.Or(st.Sync, s.Sync)), cmp.Or(st.Cache, s.Cache)
+	o.QoS, o.Preallocate, o.Gate = s.QoS, s.Preallocate, x.gate
+	o.Progress = func(p workload.Progress) { x.reportStatus(st, p) }
+	return o, err
+}
+
+// baseOptions are what all work on files has in common.
+func (r *run) baseOptions(data *workload.Data) workload.Options {
+	return workload.Options{Clock: r.c.Clock, Data: data, Workers: 1, Memory: r.c.Memory, Buffers: &r.buffers,
+		Virtual: r.c.Virtual}
+}
+
+// write draws and writes a new batch of files.
+func (s *stepRun) write(ctx context.Context, o workload.Options) (workload.Outcome, error) {
+	items := s.drawBatch()
+	out, err := workload.Write(ctx, s.volume(), items, o)
+	if err == nil {
+		s.h.addBatch(items, s.x.fileSet(s.st))
+	}
+	return out, err
+}
+
+// drawBatch starts a new batch and draws its files: names and sizes in the
+// order in which they are written.
+func (s *stepRun) drawBatch() []workload.Item {
+	s.h.batches++
+	return workload.Items(s.x.fileSet(s.st), s.key())
+}
+
+// batch are the files that a read or verify step reads, in order.
+func (s *stepRun) batch() []workload.Item {
+	items := s.h.live
+	if s.st.Batch != "all" {
+		items = workload.LastBatch(items)
+	}
+	return workload.ReadOrder(items, s.st.Order, s.key())
+}
+
+// read reads a batch in the order that the step names.
+func (s *stepRun) read(ctx context.Context, o workload.Options) (workload.Outcome, error) {
+	return workload.Read(ctx, s.volume(), s.batch(), o)
+}
+
+// verify compares files with the data of the file set from which each was
+// written, which may not be that of the case.
+func (s *stepRun) verify(ctx context.Context, o workload.Options) (all workload.Outcome, err error) {
+	items := s.batch()
+	for len(items) > 0 && err == nil {
+		n := 1
+		for n < len(items) && items[n].Batch == items[0].Batch {
+			n++
+		}
+		if o.Data, err = s.x.data(s.h.sets[items[0].Batch]); err != nil {
+			break
+		}
+		var out workload.Outcome
+		if out, err = workload.Verify(ctx, s.volume(), items[:n], o); err != nil {
+			break
+		}
+		all.Findings, all.Warnings = append(all.Findings, out.Findings...), append(all.Warnings, out.Warnings...)
+		all.Bytes += out.Bytes
+		items = items[n:]
+	}
+	return all, err
+}
+
+// delete deletes the selected files.
+func (s *stepRun) delete(ctx context.Context, o workload.Options) (workload.Outcome, error) {
+	gone := s.h.selected(s.st, s.key())
+	out, err := workload.Delete(ctx, s.volume(), gone, o)
+	if err == nil {
+		s.h.remove(gone)
+	}
+	return out, err
+}
+
+// stream compresses or decompresses a file of the volume into another one.
+func (s *stepRun) stream(ctx context.Context, o workload.Options) (workload.Outcome, error) {
+	st, c := s.st, s.x.c.Settings
+	return workload.Stream(ctx, s.volume(), workload.StreamSpec{
+		From: st.From, To: st.To, Direction: st.Direction,
+		Codec: cmp.Or(st.Codec, c.Codec), Level: cmp.Or(st.Level, c.Level),
+		Threads: cmp.Or(st.Threads, c.Threads, runtime.GOMAXPROCS(0)), // 0 in the plan: one for each processor
+	}, o)
+}
+
+// copy copies an input of the user, generated data in its place, or a file of
+// the volume to the volume.
+func (s *stepRun) copy(ctx context.Context, o workload.Options) (workload.Outcome, error) {
+	src, err := s.openSource(o)
+	if err != nil {
+		return workload.Outcome{}, err
+	}
+	out, err := workload.Copy(ctx, src, s.volume(), s.st.To, o)
+	if c, ok := src.(io.Closer); ok {
+		err = errors.Join(err, c.Close())
+	}
+	return out, err
+}
+
+// generatedShare is the compressible share of the data that replaces an
+// optional input.
+const generatedShare = 0.5
+
+// openSource opens what a copy step reads. The source may be an [io.Closer].
+func (s *stepRun) openSource(o workload.Options) (workload.Source, error) {
+	for _, in := range s.x.r.p.Inputs {
+		file := s.x.r.c.Inputs[in.Name]
+		switch {
+		case in.Name != s.st.From:
+		case file != "":
+			return openInput(file)
+		case !in.Optional:
+			return nil, fmt.Errorf("the plan needs the file %q: give it with --input %s=PATH", in.Name, in.Name)
+		default:
+			data, err := workload.NewData(s.x.r.p.Run.Seed, 1, in.Name, "mixed", generatedShare)
+			if err != nil {
+				return nil, err
+			}
+			return workload.Generated(data, in.Name, int64(in.Size)), nil
+		}
+	}
+	return workload.OpenSource(s.volume(), s.st.From, o)
+}
+
+// inputFile is a file of the host as the source of a copy.
+type inputFile struct {
+	*hostio.File
+	size int64
+}
+
+// Size is the size of the file in bytes when it was opened.
+func (f inputFile) Size() int64 { return f.size }
+
+// openInput opens a file that the user gave; it follows symbolic links.
+func openInput(name string) (workload.Source, error) {
+	name, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return nil, fmt.Errorf("opening the input file: %w", err)
+	}
+	dir, err := hostio.OpenDir(filepath.Dir(name))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	f, err := dir.Open(filepath.Base(name), hostio.OpenOptions{Cache: hostio.CacheBuffered})
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return inputFile{f, st.Size}, nil
+}
+
+// addBatch adds written files and the file set that their data came from.
+func (l *liveFiles) addBatch(items []workload.Item, set plan.FileSet) {
+	l.live = append(l.live[:len(l.live):len(l.live)], items...)
+	if l.sets == nil {
+		l.sets = map[int]plan.FileSet{}
+	}
+	for _, it := range items {
+		l.sets[it.Batch] = set
+	}
+}
+
+// addNamed adds the file that a copy or stream step has made, with its size on
+// the volume.
+func (l *liveFiles) addNamed(vol workload.Volume, name string) error {
+	name = path.Clean(name)
+	list, err := vol.List(path.Dir(name))
+	if err != nil {
+		return fmt.Errorf("listing folder %q: %w", path.Dir(name), err)
+	}
+	for _, e := range list {
+		if path.Join(path.Dir(name), e.Name) == name {
+			it := workload.Item{Name: name, Size: e.Size}
+			l.named = append(workload.Without(l.named, []workload.Item{it}), it)
+		}
+	}
+	return nil
+}
+
+// selected are the files that a delete step removes. "All" includes the files
+// of copy and stream steps; the other selections are among the files of
+// batches.
+func (l *liveFiles) selected(st plan.Step, key workload.Key) []workload.Item {
+	gone := workload.Select(l.live, st, key)
+	if st.All && st.Batch != "last" {
+		gone = append(gone, l.named...)
+	}
+	return gone
+}
+
+// remove removes files that were deleted from the volume.
+func (l *liveFiles) remove(gone []workload.Item) {
+	l.live, l.named = workload.Without(l.live, gone), workload.Without(l.named, gone)
+}

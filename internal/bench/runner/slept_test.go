@@ -1,0 +1,112 @@
+package runner_test
+
+import (
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/bench/runner"
+	"dmgbench/internal/result"
+)
+
+// asleep lets the machine of c sleep for an hour when a step begins of which when says so.
+func asleep(c *runner.Config, when func(runner.Status) bool) {
+	var slept int64
+	c.Suspended = func() (int64, error) { return slept, nil }
+	c.Progress = &at{when: when, do: func() { slept += 3600e9 }}
+}
+
+// attempts are how often each case was begun in all.
+func attempts(t *testing.T, c runner.Config) (n int) {
+	t.Helper()
+	text, err := os.ReadFile(c.Out + "/journal.jsonl")
+	require.NoError(t, err)
+	return strings.Count(string(text), `"kind":"case_start"`)
+}
+
+// What is measured again is made again, also where the images are kept: of the try that does not count none is.
+func TestACaseThatSleptIsMeasuredAgain(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		c := lived(t, once)
+		c.Keep = keep
+		asleep(&c, step("UDSB", "read", "new"))
+		out, err := runner.Run(t.Context(), c)
+		require.NoError(t, err)
+		for _, cs := range fold(t, c.Out).Cases {
+			require.Equal(t, result.Done, cs.Status, cs.Reason)
+		}
+		require.Equal(t, runner.StatusDone, out.Status)
+		assert.Equal(t, 3, attempts(t, c))
+		if !keep {
+			nothingLeft(t, c)
+			continue
+		}
+		list, err := os.ReadDir(work(t, c))
+		require.NoError(t, err)
+		assert.Len(t, list, 3, "the marker and two images")
+		assert.Equal(t, 1, strings.Count(strings.Join(out.Kept, "\n"), "dmgbench hdiutil attach -readonly '"+work(t, c)+"/case02"), "%q", out.Kept)
+	}
+}
+
+// A sleep before a pause is one in the middle of the case as well.
+func TestASleepBeforeAPauseCounts(t *testing.T) {
+	c := lived(t, paused)
+	asleep(&c, step("", "write", "new"))
+	out, err := runner.Run(t.Context(), c)
+	require.NoError(t, err)
+	require.Equal(t, runner.StatusPaused, out.Status)
+	assert.Equal(t, 2, attempts(t, c), "begun anew, and then paused")
+	c.Progress = nil
+	toTheEnd(t, c)
+	assert.Equal(t, 3, attempts(t, c), "the second case has one")
+}
+
+// A case whose images are kept has been measured when they are detached: what sleeps then, sleeps behind it.
+func TestASleepBehindWhatIsKeptDoesNotCount(t *testing.T) {
+	c := lived(t, once)
+	c.Keep = true
+	asked := 0
+	c.Suspended = func() (int64, error) {
+		if asked++; asked > 2 { // when the first case begins, and before it is kept
+			return 3600e9, nil
+		}
+		return 0, nil
+	}
+	out, err := runner.Run(t.Context(), c)
+	require.NoError(t, err)
+	assert.Equal(t, runner.StatusDone, out.Status)
+	assert.Equal(t, 2, attempts(t, c))
+}
+
+// Whoever goes on at another folder leaves what lies in the one before to clean, also while its disk is away.
+func TestCleanFindsTheFoldersOfEarlierSessions(t *testing.T) {
+	for _, away := range []bool{false, true} {
+		c, left := atPause(t)
+		before := c.Places
+		c.Plan, c.Places = nil, []runner.Place{{Path: t.TempDir()}}
+		if away {
+			require.NoError(t, os.Rename(before[0].Path, before[0].Path+" away"))
+		}
+		out, err := runner.Resume(t.Context(), c.Out, c)
+		require.NoError(t, err)
+		for out.Status == runner.StatusPaused { // the second case
+			out, err = resumed(t.Context(), t, c)
+			require.NoError(t, err)
+		}
+		if away {
+			require.NoError(t, os.Rename(before[0].Path+" away", before[0].Path))
+		}
+		_, err = os.Lstat(left)
+		require.NoError(t, err)
+		var said strings.Builder
+		require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.CleanOptions{}, &said))
+		_, err = os.Lstat(left)
+		assert.ErrorIs(t, err, fs.ErrNotExist, said.String())
+		c.Places = before
+		nothingLeft(t, c)
+	}
+}

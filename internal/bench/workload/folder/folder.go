@@ -1,0 +1,192 @@
+// Package folder implements a volume by a folder of the host: the native
+// baseline, and every image that the system has mounted. Transfers are calls on
+// the host's files without a layer between. Names cannot leave the folder; the
+// package neither mounts nor measures.
+package folder
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"syscall"
+
+	"dmgbench/internal/bench/workload"
+	"dmgbench/internal/system/hostio"
+)
+
+// Volume is a folder of the host as a [workload.Volume].
+type Volume struct {
+	dir *hostio.Dir
+	o   Options
+}
+
+// Options of a volume.
+type Options struct {
+	Preallocate bool // reserve a file's space before its timed write
+	ReadOnly    bool // refuse every change with EROFS
+}
+
+var (
+	_ workload.Volume     = (*Volume)(nil)
+	_ workload.HostPather = (*Volume)(nil)
+)
+
+// New makes a volume of an open folder. The caller closes the folder after the
+// last use of the volume.
+func New(dir *hostio.Dir, o Options) *Volume { return &Volume{dir: dir, o: o} }
+
+// HostPath is the path of a file of the volume on the host.
+func (v *Volume) HostPath(name string) string { return path.Join(v.dir.Path(), name) }
+
+// Mkdir makes a folder and the missing ones above it.
+func (v *Volume) Mkdir(name string) error {
+	if v.o.ReadOnly {
+		return syscall.EROFS
+	}
+	if up := path.Dir(path.Clean(name)); up != "." && up != "/" {
+		if err := v.dir.MkdirAll(up); err != nil {
+			return withoutPath(err)
+		}
+	}
+	return withoutPath(v.dir.Mkdir(name))
+}
+
+// Create makes a new file of an expected size in bytes, which it reserves if
+// the options request that.
+func (v *Volume) Create(name string, size int64, o workload.FileOptions) (workload.File, error) {
+	if v.o.ReadOnly {
+		return nil, syscall.EROFS
+	}
+	f, err := v.dir.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: true, Cache: o.Cache})
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	if (v.o.Preallocate || o.Preallocate) && size > 0 {
+		if err := f.Allocate(0, size); err != nil {
+			f.Close()
+			return nil, errors.Join(withoutPath(err), withoutPath(v.dir.Remove(name)))
+		}
+	}
+	return &file{f}, nil
+}
+
+// Open opens an existing file for reading.
+func (v *Volume) Open(name string, o workload.FileOptions) (workload.File, error) {
+	f, err := v.dir.Open(name, hostio.OpenOptions{Cache: o.Cache})
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	return &file{f}, nil
+}
+
+// Remove deletes a file or an empty folder.
+func (v *Volume) Remove(name string) error {
+	if v.o.ReadOnly {
+		return syscall.EROFS
+	}
+	return withoutPath(v.dir.Remove(name))
+}
+
+// List returns the entries of one folder, sorted by name.
+func (v *Volume) List(dir string) ([]workload.Entry, error) {
+	list, err := v.dir.ReadDir(path.Clean(dir))
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	entries := make([]workload.Entry, 0, len(list))
+	for _, e := range list {
+		fi, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		one := workload.Entry{Name: e.Name(), Dir: e.IsDir()}
+		if !one.Dir {
+			one.Size = fi.Size()
+		}
+		entries = append(entries, one)
+	}
+	return entries, nil
+}
+
+// Free is how many bytes an unprivileged user may still write.
+func (v *Volume) Free() (int64, error) {
+	free, _, _, err := v.dir.FreeSpace()
+	return free, withoutPath(err)
+}
+
+// Sync flushes every folder; the files are flushed by their writers.
+func (v *Volume) Sync() error {
+	if v.o.ReadOnly {
+		return nil
+	}
+	return SyncTree(v.dir)
+}
+
+// SyncTree flushes the entries of a folder and of all folders below it. It
+// omits folders that this user may not open or that disappear meanwhile:
+// systems have such folders on volumes (macOS ".fseventsd" and ".Trashes", ext4
+// "lost+found"), and they contain no files of this program.
+func SyncTree(d *hostio.Dir) error {
+	list, err := d.ReadDir(".")
+	if err != nil {
+		return withoutPath(err)
+	}
+	for _, e := range list {
+		if !e.IsDir() {
+			continue
+		}
+		sub, err := d.Sub(e.Name())
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return withoutPath(err)
+		}
+		err = SyncTree(sub)
+		sub.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return withoutPath(d.Sync())
+}
+
+// file is one host file.
+type file struct{ *hostio.File }
+
+func (f *file) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(p, off)
+	return n, withoutPath(err)
+}
+
+func (f *file) WriteAt(p []byte, off int64) (int, error) {
+	n, err := f.File.WriteAt(p, off)
+	return n, withoutPath(err)
+}
+
+func (f *file) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) {
+	done, err := f.File.Sync(mode)
+	return done, withoutPath(err)
+}
+
+func (f *file) Evict() error { return withoutPath(f.File.Evict()) }
+
+func (f *file) Resident() (float64, error) {
+	share, err := f.File.Resident(0, 0)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return 0, workload.ErrUnknown
+	}
+	return share, withoutPath(err)
+}
+
+// withoutPath removes the host's path from an error: the caller names the file
+// as the volume does, and results must not contain absolute paths.
+func withoutPath(err error) error {
+	if cause := errors.Unwrap(err); cause != nil && !errors.Is(cause, errors.ErrUnsupported) {
+		return cause
+	}
+	return err
+}

@@ -1,0 +1,467 @@
+package container
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"dmgbench/internal/image"
+	"dmgbench/internal/system/units"
+)
+
+// The format of ASIF, all big-endian. Sources: blank images of macOS 26 for
+// header, geometry and metadata; for the states of entries the notes in the
+// repository huven/asif-format, made while macOS wrote.
+const (
+	asifHeader = 0x200 // bytes
+	// What macOS writes into the header, and we write into new images.
+	asifChunk     = 1 << 20
+	asifBlock     = 512
+	asifMaxBlocks = 1 << 43
+	asifMeta      = 1<<32 - 1 // the logical chunk that contains the metadata: the last one
+
+	// Limits for reading. Only the values above are known from images.
+	asifMostChunk = 64 << 20
+	asifMostBlock = 64 << 10
+	asifMostDir   = 16 << 20 // bytes of a directory
+	// asifMostTables bounds the tables of an image. Each covers 126 GiB of the
+	// device in the images of macOS, and takes 1 MiB of memory at most, if all
+	// its groups are in use.
+	asifMostTables = 4096
+
+	// An entry of a table is the number of a chunk of the file, and in its two
+	// highest bits the state of the chunk.
+	asifNumber   = 1<<55 - 1
+	asifNone     = 0 << 62
+	asifWhole    = 1 << 62
+	asifUnmapped = 2 << 62 // by TRIM
+	asifPartial  = 3 << 62 // only what the bitmap marks is written
+)
+
+// splitEntry returns the state and the chunk of the file of an entry.
+func splitEntry(v uint64) (state uint64, number int64) {
+	return v & (3 << 62), int64(v & asifNumber)
+}
+
+// asifFields is the header as it is in the file.
+type asifFields struct {
+	Magic             [4]byte
+	Version           uint32
+	HeaderSize        uint32
+	Flags             uint32
+	Dirs              [2]uint64
+	UUID              [16]byte
+	Blocks, MaxBlocks uint64
+	Chunk             uint32
+	Block, Segments   uint16
+	Meta              uint64
+	Reserved          [asifHeader - 0x50]byte
+}
+
+// asifHead is the header with the geometry that follows from it.
+type asifHead struct {
+	dirs   [2]int64 // offsets of the directories
+	uuid   [16]byte
+	blocks int64 // of the device
+	most   int64 // blocks that the device can have
+	chunk  int64 // bytes
+	block  int64 // bytes
+	meta   int64 // logical chunk of the metadata
+
+	perGroup  int64 // data chunks in a group
+	groupLen  int64 // bytes of a group in a table
+	groups    int64 // in a table
+	tables    int64 // in a directory
+	dirLen    int64 // bytes of a directory
+	firstFree int64 // first chunk after header and directories
+}
+
+// size is the length of the device in bytes.
+func (h *asifHead) size() int64 { return h.blocks * h.block }
+
+// setGeometry computes the geometry.
+func (h *asifHead) setGeometry() {
+	h.perGroup = 4 * h.block
+	h.groupLen = 8 * (h.perGroup + 1)
+	h.groups = h.chunk / h.groupLen
+	if h.groups == 0 {
+		return
+	}
+	h.tables = ceil(ceil(h.most*h.block, h.chunk), h.groups*h.perGroup)
+	h.dirLen = units.RoundUp(8*(h.tables+1), h.block)
+	h.firstFree = ceil(max(h.dirs[0], h.dirs[1])+h.dirLen, h.chunk)
+}
+
+// newASIF is the header of a new image; an id of zeros means a random one.
+func newASIF(size int64, id [16]byte) asifHead {
+	h := asifHead{dirs: [2]int64{asifHeader, 0}, blocks: size / asifBlock, most: asifMaxBlocks, chunk: asifChunk,
+		block: asifBlock, meta: asifMeta}
+	h.setGeometry()
+	h.dirs[1] = h.dirs[0] + h.dirLen
+	h.setGeometry()
+	if h.uuid = id; id == [16]byte{} {
+		_, _ = rand.Read(h.uuid[:])
+	}
+	h.uuid[6], h.uuid[8] = h.uuid[6]&0x0f|0x40, h.uuid[8]&0x3f|0x80 // RFC 9562: a random UUID
+	return h
+}
+
+// unknownASIF is the error for an image with features that are not known.
+func unknownASIF(format string, args ...any) error {
+	return unknown("Apple sparse image format (ASIF) with "+format, args...)
+}
+
+// parseASIF reads the header. It refuses unknown versions and flags, segments,
+// and data in the reserved part.
+func parseASIF(b []byte) (h asifHead, err error) {
+	var f asifFields
+	if _, err := binary.Decode(b, binary.BigEndian, &f); err != nil || string(f.Magic[:]) != "shdw" {
+		return h, corrupt("reading ASIF image: no header")
+	}
+	for _, field := range []struct {
+		name      string
+		has, want uint32
+	}{
+		{"version", f.Version, 1}, {"header size", f.HeaderSize, asifHeader}, {"flags", f.Flags, 0},
+		{"segments", uint32(f.Segments), 0},
+	} {
+		if field.has != field.want {
+			return h, unknownASIF("%s %#x", field.name, field.has)
+		}
+	}
+	if f.Reserved != [len(f.Reserved)]byte{} {
+		return h, unknownASIF("data in the reserved part of its header")
+	}
+	for _, v := range []uint64{f.Dirs[0], f.Dirs[1], f.Blocks, f.MaxBlocks, f.Meta} {
+		if v > image.MaxSize {
+			return h, corrupt("reading ASIF image: %#x in its header", v)
+		}
+	}
+	h = asifHead{dirs: [2]int64{int64(f.Dirs[0]), int64(f.Dirs[1])}, uuid: f.UUID, blocks: int64(f.Blocks),
+		most: int64(f.MaxBlocks), chunk: int64(f.Chunk), block: int64(f.Block), meta: int64(f.Meta)}
+	return h, h.check()
+}
+
+// check refuses contradictions in the header and computes the geometry.
+func (h *asifHead) check() error {
+	switch {
+	case h.block == 0 || h.block%SectorSize != 0 || h.chunk == 0 || h.chunk%h.block != 0:
+		return corrupt("reading ASIF image: chunks of %d bytes and blocks of %d", h.chunk, h.block)
+	case h.chunk > asifMostChunk || h.block > asifMostBlock:
+		return unknownASIF("chunks of %d bytes and blocks of %d", h.chunk, h.block)
+	case h.most > image.MaxSize/h.block || h.blocks > h.most:
+		return corrupt("reading ASIF image: %d of at most %d blocks", h.blocks, h.most)
+	}
+	h.setGeometry()
+	low, high := min(h.dirs[0], h.dirs[1]), max(h.dirs[0], h.dirs[1])
+	switch {
+	case h.groups == 0:
+		return corrupt("reading ASIF image: chunks of %d bytes are too short for a table", h.chunk)
+	case h.dirLen > asifMostDir:
+		return unknownASIF("directories of %d bytes", h.dirLen)
+	case low < asifHeader || high < low+h.dirLen || low%SectorSize != 0 || high%SectorSize != 0:
+		return corrupt("reading ASIF image: directories at %d and %d", h.dirs[0], h.dirs[1])
+	case h.meta < ceil(h.size(), h.chunk) || h.meta >= ceil(h.most*h.block, h.chunk):
+		return corrupt("reading ASIF image: metadata in chunk %d", h.meta)
+	}
+	return nil
+}
+
+// encode is the header as it is in the file.
+func (h *asifHead) encode() []byte {
+	b, err := binary.Append(nil, binary.BigEndian, asifFields{Magic: [4]byte([]byte("shdw")), Version: 1,
+		HeaderSize: asifHeader, Dirs: [2]uint64{uint64(h.dirs[0]), uint64(h.dirs[1])}, UUID: h.uuid,
+		Blocks: uint64(h.blocks), MaxBlocks: uint64(h.most), Chunk: uint32(h.chunk), Block: uint16(h.block),
+		Meta: uint64(h.meta)})
+	if err != nil {
+		panic(err) // the fields have fixed sizes
+	}
+	return b
+}
+
+// metadata is the chunk of metadata of a new image: a header and a property
+// list of at most 512 bytes, because a field of the header is either its offset
+// or its padded length.
+func (h *asifHead) metadata() []byte {
+	b := make([]byte, 0x400)
+	copy(b, "meta")
+	be := binary.BigEndian
+	be.PutUint32(b[4:], 1)
+	be.PutUint32(b[8:], 0x200)
+	be.PutUint64(b[0xc:], 0x200)
+	u := h.uuid
+	copy(b[0x200:], fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+	<key>internal metadata</key>
+	<dict>
+		<key>stable uuid</key>
+		<string>%x-%x-%x-%x-%x</string>
+	</dict>
+	<key>user metadata</key>
+	<dict/>
+</dict>
+</plist>
+`, u[:4], u[4:6], u[6:8], u[8:10], u[10:]))
+	return b
+}
+
+// entryOf returns the table with the entry of logical chunk i, and the offset
+// of the entry in the table.
+func (h *asifHead) entryOf(i int64) (table, at int64) {
+	group := i / h.perGroup
+	return group / h.groups, group%h.groups*h.groupLen + i%h.perGroup*8
+}
+
+// blank is the content of a new image by offset: header, directories, one table
+// with the entry of the metadata, and the bitmap of its group, which marks two
+// sectors of the metadata as written.
+func (h *asifHead) blank() map[int64][]byte {
+	number := func(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }
+	t, at := h.entryOf(h.meta)
+	table, meta, bitmap := h.firstFree, h.firstFree+1, h.firstFree+2
+	sector := h.meta % h.perGroup * (h.chunk / h.block)
+	bitmapEntry := at - h.meta%h.perGroup*8 + h.perGroup*8
+	return map[int64][]byte{
+		0:                           h.encode(),
+		h.dirs[1]:                   number(1),
+		h.dirs[0] + 8 + 8*t:         number(uint64(table)),
+		h.dirs[1] + 8 + 8*t:         number(uint64(table)),
+		table*h.chunk + at:          number(asifPartial | uint64(meta)),
+		table*h.chunk + bitmapEntry: number(uint64(bitmap)),
+		meta * h.chunk:              h.metadata(),
+		bitmap*h.chunk + sector/4:   {0x05},
+	}
+}
+
+// asifLoader reads the tables of an image and checks them.
+type asifLoader struct {
+	*asif
+	size   int64 // of the file
+	tables int
+	seen   map[int64]bool // chunks of the file in use
+}
+
+// loadASIF reads header, the newer directory and all tables. It refuses
+// reserved bits, a chunk in a state without chunks, chunks outside the file or
+// in the directories, and two entries with one chunk.
+func loadASIF(s syncStore) (*asif, error) {
+	a := &asif{syncStore: s, entries: map[int64]uint64{}, changed: map[int64]uint64{}}
+	l := asifLoader{asif: a, seen: map[int64]bool{}}
+	if err := l.load(); err != nil {
+		return nil, fmt.Errorf("reading %q: %w", s.f.Path(), err)
+	}
+	return a, nil
+}
+
+// load reads the parts of the image in the order in which they refer to each
+// other.
+func (l *asifLoader) load() (err error) {
+	if l.size, err = l.f.Size(); err != nil {
+		return err
+	}
+	b, err := l.get(0, asifHeader, l.size)
+	if err != nil {
+		return err
+	}
+	if l.head, err = parseASIF(b); err != nil {
+		return err
+	}
+	if err := l.loadDir(); err != nil {
+		return err
+	}
+	l.next = ceil(l.size, l.head.chunk)
+	for t, table := range l.dir {
+		if table == 0 {
+			continue
+		}
+		if l.tables++; l.tables > asifMostTables {
+			return unknownASIF("more than %d tables", asifMostTables)
+		}
+		err := l.takeChunk(uint64(table), false)
+		if err == nil {
+			err = l.loadTable(int64(t), table)
+		}
+		if err != nil {
+			return fmt.Errorf("table %d: %w", t, err)
+		}
+	}
+	l.cut = l.size%l.head.chunk != 0 && l.seen[l.next-1]
+	return nil
+}
+
+// loadDir reads the directory with the higher version.
+func (l *asifLoader) loadDir() error {
+	var raw [2][]byte
+	var version [2]uint64
+	for i, at := range l.head.dirs {
+		var err error
+		if raw[i], err = l.get(at, l.head.dirLen, l.size); err != nil {
+			return err
+		}
+		version[i] = binary.BigEndian.Uint64(raw[i])
+	}
+	if version[0] == version[1] && !bytes.Equal(raw[0], raw[1]) {
+		return corrupt("both directories are of version %d, and differ", version[0])
+	}
+	if version[1] > version[0] {
+		l.active = 1
+	}
+	l.version = version[l.active]
+	if l.version == 1<<64-1 {
+		return corrupt("directory of version %d", l.version)
+	}
+	l.dir = make([]int64, l.head.tables)
+	for t := range l.dir {
+		v := binary.BigEndian.Uint64(raw[l.active][8+8*t:])
+		if v > asifNumber {
+			return unknownASIF("directory entry %#x", v)
+		}
+		l.dir[t] = int64(v)
+	}
+	return nil
+}
+
+// takeChunk records that chunk v of the file is in use. With cut it may be the
+// last one, cut off by the end of the file: whether macOS leaves such files is
+// not known. What they lack is found when it is read.
+func (l *asifLoader) takeChunk(v uint64, cut bool) error {
+	chunks := l.size / l.head.chunk
+	if cut {
+		chunks = l.next
+	}
+	if v < uint64(l.head.firstFree) || v >= uint64(chunks) {
+		return corrupt("chunk %d, want one from %d to %d", v, l.head.firstFree, chunks-1)
+	}
+	if l.seen[int64(v)] {
+		return corrupt("chunk %d for the second time", v)
+	}
+	l.seen[int64(v)] = true
+	return nil
+}
+
+// loadTable reads table t, which is in chunk number of the file.
+func (l *asifLoader) loadTable(t, number int64) error {
+	p := make([]byte, l.head.groupLen)
+	zero := make([]byte, len(p))
+	last := ceil(l.head.most*l.head.block, l.head.chunk) // chunks that a device can have
+	for g := range l.head.groups {
+		if n, err := l.f.ReadAt(p, number*l.head.chunk+g*l.head.groupLen); n < len(p) {
+			return unexpectedEOF(err)
+		}
+		if bytes.Equal(p, zero) {
+			continue
+		}
+		group := t*l.head.groups + g
+		if err := l.loadGroup(p, group, last-group*l.head.perGroup); err != nil {
+			return fmt.Errorf("group %d: %w", g, err)
+		}
+	}
+	return nil
+}
+
+// loadGroup reads one group. Its first room entries can be in use.
+func (l *asifLoader) loadGroup(p []byte, group, room int64) error {
+	first := group * (l.head.perGroup + 1) // slot
+	bitmap := binary.BigEndian.Uint64(p[8*l.head.perGroup:])
+	if bitmap > asifNumber {
+		return unknownASIF("bitmap entry %#x", bitmap)
+	}
+	for i := range l.head.perGroup {
+		v := binary.BigEndian.Uint64(p[8*i:])
+		if v == 0 {
+			continue
+		}
+		state, n := splitEntry(v)
+		switch {
+		case v&^uint64(3<<62|asifNumber) != 0, (state == asifNone || state == asifUnmapped) && n != 0:
+			return unknownASIF("table entry %#x", v)
+		case i >= room:
+			return corrupt("entry %d after the last chunk that a device can have", i)
+		case state == asifPartial && bitmap == 0:
+			return corrupt("entry %d is of a partial chunk, and the group has no bitmap", i)
+		}
+		if state == asifUnmapped {
+			continue
+		}
+		if err := l.takeChunk(uint64(n), state == asifPartial); err != nil {
+			return fmt.Errorf("entry %d: %w", i, err)
+		}
+		l.entries[first+i] = v
+	}
+	if bitmap != 0 {
+		if err := l.takeChunk(bitmap, true); err != nil {
+			return fmt.Errorf("bitmap: %w", err)
+		}
+		l.entries[first+l.head.perGroup] = bitmap
+	}
+	return nil
+}
+
+// asif is the chunk map of an ASIF image.
+//
+// All new chunks are written as "fully initialised": they are zeros in the file
+// from the start, so that they read as zeros in readers that ignore bitmaps,
+// too. Bitmaps are read, and a partial chunk is completed with zeros before it
+// is written.
+type asif struct {
+	syncStore
+	head asifHead
+
+	completing sync.Mutex
+
+	mu      sync.RWMutex     // of the fields below
+	entries map[int64]uint64 // by slot, those with a chunk of the file
+	changed map[int64]uint64 // since the last commit
+	dir     []int64          // chunk of the file of each table, 0 for none
+	next    int64            // chunk after the file's last
+	cut     bool             // the file ended inside its last chunk, which is in use
+	moved   bool             // dir differs from the directory in the file
+	dropped []int64          // chunks of the file that were unmapped since the last commit, all zeros
+	free    []int64          // chunks that were unmapped before it, all zeros
+
+	// Of the directory in the file; used by the one commit that runs.
+	version uint64
+	active  int // 0 or 1
+}
+
+// eachWritten calls do for the runs of blocks of chunk i that its bitmap marks
+// as written or not, in bytes from the start of the chunk. strict refuses the
+// code that is in no image so far; otherwise it counts as not written.
+func (a *asif) eachWritten(i int64, strict bool, do func(in, n int64, written bool) error) error {
+	_, bitmap := a.entry(i/a.head.perGroup*(a.head.perGroup+1) + a.head.perGroup)
+	blocks := a.head.chunk / a.head.block
+	first := i % a.head.perGroup * blocks
+	p := make([]byte, (first+blocks-1)/4-first/4+1)
+	if n, err := a.f.ReadAt(p, bitmap*a.head.chunk+first/4); n < len(p) {
+		return unexpectedEOF(err)
+	}
+	isWritten := func(b int64) (bool, error) {
+		code := p[(first+b)/4-first/4] >> ((first + b) % 4 * 2) & 3
+		if code > bitmapUnproven || strict && code == bitmapUnproven {
+			found := fmt.Sprintf("Apple sparse image format (ASIF) with bitmap code %d", code)
+			return false, &UnsupportedError{Path: a.f.Path(), Doing: "reading", Found: found}
+		}
+		return code == bitmapWritten, nil
+	}
+	for b := int64(0); b < blocks; {
+		written, err := isWritten(b)
+		from := b
+		for same := written; err == nil && same == written; {
+			if b++; b == blocks {
+				break
+			}
+			same, err = isWritten(b)
+		}
+		if err == nil {
+			err = do(from*a.head.block, (b-from)*a.head.block, written)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

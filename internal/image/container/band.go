@@ -1,0 +1,363 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"dmgbench/internal/image/container/files"
+	"dmgbench/internal/system/hostio"
+	"dmgbench/internal/system/units"
+)
+
+// bandAlign is what the lengths of Apple's band files are multiples of, in
+// bytes.
+const bandAlign = 4096
+
+// bandFile is an open band file: that of the host, or its decrypted content.
+type bandFile interface {
+	io.ReaderAt
+	WritePadded(p []byte, off int64, pad int) (int, error)
+	PunchHole(off, n int64) error
+	Truncate(n int64) error
+	EvictRange(off, n int64) error
+	Stat() (hostio.Stat, error)
+	Sync(mode hostio.SyncMode) (hostio.SyncMode, error)
+	Cache() hostio.CacheMode
+	Path() string
+	Close() error
+}
+
+// band is the state of one band file. mu is held shared for transfers, and
+// exclusively for changes of f, missing and the file's existence or length.
+type band struct {
+	index     int64
+	mu        sync.RWMutex
+	f         bandFile    // nil: not open
+	missing   bool        // no such file; known only after an attempt to open it
+	dirty     atomic.Bool // on the bundle's list for the next flush
+	unaligned atomic.Bool // its length may be no multiple of bandAlign
+}
+
+// read fills p from in; what the file lacks is zeros.
+func (bd *band) read(b *bundle, p []byte, in int64, _ int) (int, error) {
+	f, err := bd.share(b, false)
+	if err != nil {
+		return 0, err
+	}
+	defer bd.mu.RUnlock()
+	n := 0
+	if f != nil {
+		if n, err = f.ReadAt(p, in); err != nil && !errors.Is(err, io.EOF) {
+			return n, err
+		}
+	}
+	clear(p[n:])
+	return len(p), nil
+}
+
+// write writes p and then pad zeros into the band.
+func (bd *band) write(b *bundle, p []byte, in int64, pad int) (int, error) {
+	f, err := bd.share(b, true)
+	if err != nil {
+		return 0, err
+	}
+	defer bd.mu.RUnlock()
+	n, err := f.WritePadded(p, in, pad)
+	end := in + int64(n)
+	if n == len(p) {
+		end += int64(pad)
+	}
+	if end%bandAlign != 0 {
+		bd.unaligned.Store(true)
+	}
+	// After the transfer, so that a flush in between does not remove the mark
+	// without having covered the data.
+	b.markDirty(bd)
+	return n, err
+}
+
+// share returns the open file with bd.mu held shared, or nil for a band that is
+// missing and not to be made. After an error the lock is not held.
+func (bd *band) share(b *bundle, create bool) (bandFile, error) {
+	for {
+		bd.mu.RLock()
+		if bd.f != nil {
+			return bd.f, nil
+		}
+		if bd.missing && !create {
+			return nil, nil
+		}
+		bd.mu.RUnlock()
+		bd.mu.Lock()
+		err := bd.openLocked(b, create)
+		bd.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// openLocked opens the band file, or makes it, or finds that it is missing.
+func (bd *band) openLocked(b *bundle, create bool) error {
+	if bd.f != nil || bd.missing && !create {
+		return nil
+	}
+	if b.bands == nil {
+		bd.missing = true
+		return nil
+	}
+	o := hostio.OpenOptions{Write: !b.opts.ReadOnly, Cache: b.opts.Cache}
+	if bd.missing {
+		o.Create, o.Exclusive, o.Perm = true, true, b.perm()
+	}
+	f, err := b.bands.Open(files.BandName(bd.index), o)
+	if errors.Is(err, fs.ErrNotExist) && !bd.missing {
+		bd.missing = true
+		return bd.openLocked(b, create)
+	}
+	if err != nil {
+		return err
+	}
+	if bd.missing {
+		bd.missing = false
+		b.entries.Store(true)
+		b.markDirty(bd)
+	}
+	bd.f = f
+	if b.encrypter != nil {
+		bd.f = encryptedBand{f, b.encrypter, bd.index}
+	}
+	b.cacheMode.Store(f.Cache())
+	// A failure to close another band does not concern this transfer, but may
+	// mean lost writes: the next flush reports it.
+	if err := b.open.add(bd); err != nil {
+		b.failed.set(err)
+	}
+	return nil
+}
+
+// statLocked opens the file, unless the band is missing, and returns its state.
+func (bd *band) statLocked(b *bundle) (st hostio.Stat, missing bool, err error) {
+	if err := bd.openLocked(b, false); err != nil || bd.missing {
+		return st, true, err
+	}
+	st, err = bd.f.Stat()
+	return st, false, err
+}
+
+// deleteLocked deletes the band file.
+func (bd *band) deleteLocked(b *bundle) error {
+	err := b.bands.Remove(files.BandName(bd.index))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err == nil {
+		b.entries.Store(true)
+	}
+	bd.missing = true
+	if bd.f == nil {
+		return nil
+	}
+	b.open.remove(bd)
+	f := bd.f
+	bd.f = nil
+	return f.Close()
+}
+
+// discard makes n bytes from in read as zeros; capacity is the band's share of
+// the device. A file that ends in the range is cut.
+func (bd *band) discard(b *bundle, in, n, capacity int64) error {
+	bd.mu.Lock()
+	defer bd.mu.Unlock()
+	if in == 0 && n >= capacity {
+		if bd.missing {
+			return nil
+		}
+		return bd.deleteLocked(b)
+	}
+	st, missing, err := bd.statLocked(b)
+	switch {
+	case missing || err != nil || in >= st.Size:
+		return err
+	case in+n < st.Size:
+		b.markDirty(bd)
+		return bd.f.PunchHole(in, n)
+	case in == 0:
+		return bd.deleteLocked(b)
+	}
+	b.markDirty(bd)
+	if err := bd.f.Truncate(in); err != nil {
+		return err
+	}
+	if aligned := min(units.RoundUp(in, bandAlign), capacity); aligned > in {
+		return bd.f.Truncate(aligned)
+	}
+	return nil
+}
+
+// align lengthens a band that ends inside a block, as Apple's bands never do.
+// Until Close it may: a truncation at each flush would be measured as a part of
+// the write.
+func (bd *band) align(b *bundle) error {
+	bd.mu.Lock()
+	defer bd.mu.Unlock()
+	st, missing, err := bd.statLocked(b)
+	if missing || err != nil {
+		return err
+	}
+	aligned := min(units.RoundUp(st.Size, bandAlign), b.capacity(bd.index))
+	if aligned <= st.Size {
+		return nil
+	}
+	b.markDirty(bd)
+	return bd.f.Truncate(aligned)
+}
+
+// compact deletes the band and returns the bytes that it took; with onlyZeros
+// only if its content is zeros. The content is read for that: some hosts,
+// network shares above all, report of every file that it takes no blocks.
+func (bd *band) compact(b *bundle, onlyZeros bool) (int64, error) {
+	bd.mu.Lock()
+	defer bd.mu.Unlock()
+	st, missing, err := bd.statLocked(b)
+	if missing || err != nil {
+		return 0, err
+	}
+	if onlyZeros {
+		zero, err := readsAsZeros(bd.f, st.Size)
+		if err != nil || !zero {
+			return 0, err
+		}
+	}
+	return st.Allocated, bd.deleteLocked(b)
+}
+
+// flush makes the band durable. The mark is removed first, so that a write
+// during the sync marks the band again.
+func (bd *band) flush(b *bundle) error {
+	bd.dirty.Store(false)
+	f, err := bd.share(b, false)
+	if err != nil {
+		return err
+	}
+	defer bd.mu.RUnlock()
+	if f == nil {
+		return nil // deleted since; the folder's flush covers that
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if st.Links == 0 {
+		return fmt.Errorf("flushing %q: %w", f.Path(), hostio.ErrReplaced)
+	}
+	_, err = f.Sync(b.opts.sync())
+	return err
+}
+
+// evict drops the host's cached pages of n bytes from in.
+func (bd *band) evict(b *bundle, in, n int64) error {
+	f, err := bd.share(b, false)
+	if err != nil {
+		return err
+	}
+	defer bd.mu.RUnlock()
+	if f == nil {
+		return nil
+	}
+	return f.EvictRange(in, n)
+}
+
+// maxOpenBands bounds the band files open at once; in direct mode each has two
+// descriptors.
+const maxOpenBands = 256
+
+// openBands is the bands with an open file. When there are more than the limit,
+// those that were opened first and are in no transfer are closed.
+type openBands struct {
+	limit int
+	mu    sync.Mutex
+	list  []*band // in the order of opening
+}
+
+// add is called with bd.mu held; it never waits for another band's lock. Bands
+// in use are passed over: the limit may be exceeded by as many as there are
+// transfers. No data is lost with a descriptor: the band stays on the list for
+// the next flush, and fsync through a new descriptor covers the same file.
+func (s *openBands) add(bd *band) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := 0; k < len(s.list) && len(s.list) >= s.limit; {
+		oldest := s.list[k]
+		if !oldest.mu.TryLock() {
+			k++
+			continue
+		}
+		if oldest.f != nil {
+			err = errors.Join(err, oldest.f.Close())
+			oldest.f = nil
+		}
+		oldest.mu.Unlock()
+		s.list = slices.Delete(s.list, k, k+1)
+	}
+	s.list = append(s.list, bd)
+	return err
+}
+
+// remove takes a closed band from the list.
+func (s *openBands) remove(bd *band) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = slices.DeleteFunc(s.list, func(o *band) bool { return o == bd })
+}
+
+// bundle is a UDSB sparse bundle: the device in band files, which are opened at
+// their first use. A transfer holds the device's lock and its band's lock
+// shared, so that no transfer waits for another. A call that changes whether a
+// band exists or is open (first write, discard, closing of spare descriptors)
+// takes that band's lock exclusively.
+type bundle struct {
+	device
+	parent    *hostio.Dir
+	name      string
+	dir       *hostio.Dir
+	bands     *hostio.Dir // nil: a bundle without bands that is opened read-only
+	locks     []*hostio.File
+	plist     []byte     // the property list in use; guarded by device.mu
+	backup    bool       // plist is that of Info.bckup
+	encrypter *encrypter // nil for an unencrypted bundle
+
+	tableMu sync.RWMutex
+	table   map[int64]*band
+
+	open      openBands
+	cacheMode atomic.Value // hostio.CacheMode, of the band opened last
+
+	dirtyMu sync.Mutex
+	dirty   []*band       // what the next flush syncs
+	flushed chan struct{} // closed when the flush that started last has ended; nil without one
+	entries atomic.Bool   // bands were created or deleted since the last flush
+}
+
+// perm are the permissions of the bundle's new files.
+func (b *bundle) perm() fs.FileMode {
+	if b.encrypter != nil {
+		return encryptedPerm
+	}
+	return 0o644
+}
+
+// markDirty puts the band on the list for the next flush.
+func (b *bundle) markDirty(bd *band) {
+	if bd.dirty.Load() || !bd.dirty.CompareAndSwap(false, true) {
+		return
+	}
+	b.dirtyMu.Lock()
+	b.dirty = append(b.dirty, bd)
+	b.dirtyMu.Unlock()
+}

@@ -1,0 +1,464 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/image/blockdev"
+	"dmgbench/internal/image/container/files"
+	"dmgbench/internal/image/container/udif"
+	"dmgbench/internal/system/hostio"
+)
+
+var (
+	_ Image             = (*bundle)(nil)
+	_ Warner            = (*bundle)(nil)
+	_ blockdev.Geometry = (*bundle)(nil)
+	_ blockdev.Padder   = (*bundle)(nil)
+)
+
+// newBundle makes a bundle that has no files open.
+func newBundle(parent *hostio.Dir, name string, c contents, o OpenOptions) *bundle {
+	b := &bundle{parent: parent, name: name, table: map[int64]*band{}}
+	b.path, b.opts, b.layout = filepath.Join(parent.Path(), name), o, b
+	b.open.limit = maxOpenBands
+	b.setContents(c)
+	return b
+}
+
+// setContents takes over the result of a probe.
+func (b *bundle) setContents(c contents) {
+	b.chunk, b.size, b.plist, b.backup = c.info.bandSize, c.info.size, c.plist, c.backup
+}
+
+// openBundle opens the bundle, which a probe found to have these contents.
+func openBundle(parent *hostio.Dir, name string, c contents, o OpenOptions) (*bundle, error) {
+	b := newBundle(parent, name, c, o)
+	err := b.openFolders(c.encryption)
+	if err == nil && c.encryption != "" {
+		err = b.unlock(c)
+	}
+	b.opts.Passphrase, b.opts.Keys = nil, nil
+	if err != nil {
+		return nil, errors.Join(err, b.release())
+	}
+	return b, nil
+}
+
+// openFolders opens the folders and takes the locks. The property list is read
+// again under the lock: a resize may have come between probe and lock.
+func (b *bundle) openFolders(encryption string) (err error) {
+	if b.dir, err = b.parent.Sub(b.name); err != nil {
+		return err
+	}
+	if err := b.makeBandsFolder(); err != nil {
+		return err
+	}
+	b.bands, err = b.dir.Sub("bands")
+	if err != nil && !(b.opts.ReadOnly && errors.Is(err, fs.ErrNotExist)) { // without bands it is all zeros
+		return err
+	}
+	for _, name := range []string{"token", "lock"} {
+		if err := b.lockFile(name); err != nil {
+			return err
+		}
+	}
+	if len(b.locks) > 0 {
+		if err := b.probeAgain(encryption); err != nil {
+			return err
+		}
+	}
+	return b.probeCache()
+}
+
+// lockFile locks a file of the bundle as the options require. A writer makes a
+// missing token; older bundles have no lock.
+func (b *bundle) lockFile(name string) error {
+	write := !b.opts.ReadOnly
+	if !write && !b.opts.Hold {
+		return nil
+	}
+	f, err := b.dir.Open(name, hostio.OpenOptions{Write: write, Create: write && name == "token"})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	b.locks = append(b.locks, f)
+	if !write {
+		return lockForReading(f)
+	}
+	if err := lockExclusively(f, openingForWriting); err != nil {
+		return err
+	}
+	// A change of the passphrase replaces the token: the lock of the old one
+	// excludes no other writer.
+	locked, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	fi, err := b.dir.Lstat(name)
+	if err != nil || !locked.Same(hostio.StatOf(fi)) {
+		return fmt.Errorf("opening %q for writing: %q was replaced: %w", b.path, name, ErrInUse)
+	}
+	return nil
+}
+
+// probeAgain reads the property list under the lock.
+func (b *bundle) probeAgain(encryption string) error {
+	c, err := probeBundle(b.dir)
+	if err != nil {
+		return err
+	}
+	if c.unsupported != "" || c.encryption != encryption || c.info.version != 1 && !b.opts.ReadOnly {
+		return fmt.Errorf("opening %q: %w", b.path, hostio.ErrReplaced)
+	}
+	b.setContents(c)
+	return nil
+}
+
+// makeBandsFolder makes the folder that some tools leave out of a new bundle.
+func (b *bundle) makeBandsFolder() error {
+	if b.opts.ReadOnly {
+		return nil
+	}
+	_, err := b.dir.Lstat("bands")
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := b.dir.Mkdir("bands"); err != nil {
+		return err
+	}
+	return b.dir.Sync() // flushes sync the bands and their folder only
+}
+
+// probeCache finds out the achievable cache mode before the first band is
+// opened.
+func (b *bundle) probeCache() error {
+	f, err := b.dir.Open("Info.plist", hostio.OpenOptions{Cache: b.opts.Cache})
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = b.dir.Open("Info.bckup", hostio.OpenOptions{Cache: b.opts.Cache})
+	}
+	if err != nil {
+		return err
+	}
+	b.cacheMode.Store(f.Cache())
+	return f.Close()
+}
+
+// unlock opens the encryption of the bundle.
+func (b *bundle) unlock(c contents) error {
+	h, err := readHeader(b.dir, ".", c)
+	if err != nil {
+		return encryptionError(b.path, c.encryption, err)
+	}
+	block := int64(h.BlockSize)
+	if b.chunk%block != 0 || b.chunk/block > math.MaxUint32 {
+		found := fmt.Sprintf("%s: bands of %d bytes, blocks of %d", c.encryption, b.chunk, block)
+		return &UnsupportedError{Path: b.path, Doing: "opening", Found: found}
+	}
+	cipher, err := unlockHeader(h, b.path, c.encryption, b.opts)
+	if err != nil {
+		return err
+	}
+	cipher.KeepIVs(uint32(b.chunk / block))
+	b.encrypter = newEncrypter(cipher)
+	return nil
+}
+
+// release closes everything that is open.
+func (b *bundle) release() error {
+	var errs []error
+	for _, bd := range b.table {
+		if bd.f != nil {
+			errs = append(errs, bd.f.Close())
+			bd.f = nil
+		}
+	}
+	for _, f := range b.locks {
+		errs = append(errs, f.Close())
+	}
+	for _, d := range []*hostio.Dir{b.bands, b.dir} {
+		if d != nil {
+			errs = append(errs, d.Close())
+		}
+	}
+	if b.encrypter != nil {
+		b.encrypter.cipher.Wipe()
+	}
+	return errors.Join(errs...)
+}
+
+// check returns hostio.ErrReplaced when another file has replaced the bundle
+// since it was opened.
+func (b *bundle) check() error {
+	if err := b.dir.Verify(b.parent, b.name); err != nil {
+		return err
+	}
+	if b.bands == nil {
+		return nil
+	}
+	return b.bands.Verify(b.dir, "bands")
+}
+
+// Warnings implements [Warner].
+func (b *bundle) Warnings() []string {
+	if b.backup {
+		return []string{"Info.plist is missing or unreadable, Info.bckup was used"}
+	}
+	return nil
+}
+
+// Format implements [Image].
+func (b *bundle) Format() string { return UDSB }
+
+// Cache implements [Image].
+func (b *bundle) Cache() hostio.CacheMode { return b.cacheMode.Load().(hostio.CacheMode) }
+
+// PreferredExtent is the band size: two writers in one band share its inode.
+func (b *bundle) PreferredExtent() int64 { return b.chunk }
+
+// band returns the state of band i, which may not exist on the host.
+func (b *bundle) band(i int64) *band {
+	b.tableMu.RLock()
+	bd := b.table[i]
+	b.tableMu.RUnlock()
+	if bd != nil {
+		return bd
+	}
+	b.tableMu.Lock()
+	defer b.tableMu.Unlock()
+	if bd = b.table[i]; bd == nil {
+		bd = &band{index: i}
+		b.table[i] = bd
+	}
+	return bd
+}
+
+// readAt implements layout.
+func (b *bundle) readAt(p []byte, off int64) (int, error) { return b.transfer(p, off, 0, (*band).read) }
+
+// writeAt implements layout.
+func (b *bundle) writeAt(p []byte, off int64, pad int) (int, error) {
+	return b.transfer(p, off, pad, (*band).write)
+}
+
+// transfer moves p at off band by band, with pad zeros after the last byte.
+func (b *bundle) transfer(p []byte, off int64, pad int,
+	move func(bd *band, b *bundle, p []byte, in int64, pad int) (int, error)) (int, error) {
+	first, in, n := b.locate(off, int64(len(p)))
+	if n == int64(len(p)) {
+		return move(b.band(first), b, p, in, pad)
+	}
+	helpers := 0
+	if len(p) >= minParallel {
+		helpers = min(ioHelpers, b.open.limit/8) // each helper may keep one band open in addition to the limit
+	}
+	return inPieces(helpers, p, off, pad, (first+1)*b.chunk, b.chunk, func(p []byte, off int64, pad int) (int, error) {
+		i, in, _ := b.locate(off, int64(len(p)))
+		return move(b.band(i), b, p, in, pad)
+	})
+}
+
+// eachBand calls do for the parts of n bytes from off in each band.
+func (b *bundle) eachBand(off, n int64, do func(bd *band, in, n int64) error) error {
+	for n > 0 {
+		i, in, part := b.locate(off, n)
+		if err := do(b.band(i), in, part); err != nil {
+			return err
+		}
+		off, n = off+part, n-part
+	}
+	return nil
+}
+
+// discard deletes bands that are entirely in the range, and punches or cuts
+// others.
+func (b *bundle) discard(off, n int64) error {
+	return b.eachBand(off, n, func(bd *band, in, n int64) error { return bd.discard(b, in, n, b.capacity(bd.index)) })
+}
+
+// evict implements layout.
+func (b *bundle) evict(off, n int64) error {
+	return b.eachBand(off, n, func(bd *band, in, n int64) error { return bd.evict(b, in, n) })
+}
+
+// flushWorkers is how many bands are synced at once: the journal of the host's
+// file system merges what arrives together.
+var flushWorkers = max(4, 2*runtime.GOMAXPROCS(0))
+
+// flush syncs the bands written since the last flush, in parallel, and then the
+// folder that lists them. Flushes run at the same time, and each returns after
+// those that started before it: they may have taken bands from the list that
+// its caller wrote.
+func (b *bundle) flush() error {
+	if err := b.failed.get(); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	defer close(done)
+	b.dirtyMu.Lock()
+	dirty, before, entries := b.dirty, b.flushed, b.entries.Swap(false)
+	b.dirty, b.flushed = nil, done
+	b.dirtyMu.Unlock()
+	err := inParallel(flushWorkers, int64(len(dirty)), func(i int64) error { return dirty[i].flush(b) })
+	if err == nil && entries {
+		err = b.bands.Sync()
+	}
+	if err != nil {
+		err = b.failed.set(err)
+	}
+	if before != nil {
+		<-before
+	}
+	if err != nil {
+		return err
+	}
+	// Writes of the caller that another flush had taken may be lost.
+	if err := b.failed.get(); err != nil {
+		return err
+	}
+	return b.check()
+}
+
+// close implements layout. Bands that end inside a block are lengthened before
+// the last flush, unless an earlier one failed.
+func (b *bundle) close() error {
+	err := b.failed.get()
+	for _, bd := range b.table {
+		if err == nil && bd.unaligned.Load() {
+			err = bd.align(b)
+		}
+	}
+	err = errors.Join(err, b.flushLocked())
+	return errors.Join(err, b.release())
+}
+
+// listBands returns the numbers of the bands on the host, in order. Other names
+// are left out; Verify reports them. Case does not matter: a file system
+// without case may list a band by another name than it is opened by.
+func listBands(bands *hostio.Dir) ([]int64, error) {
+	names, err := bands.ReadDir(".")
+	if err != nil {
+		return nil, err
+	}
+	list := make([]int64, 0, len(names))
+	for _, e := range names {
+		if i, ok := files.ParseBand(strings.ToLower(e.Name())); ok {
+			list = append(list, i)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// Compact deletes bands; see [Image].
+func (b *bundle) Compact(used func(off, n int64) bool) (reclaimed int64, err error) {
+	if err := b.enterRange(0, 0, true); err != nil {
+		return 0, err
+	}
+	defer b.mu.RUnlock()
+	if err := b.check(); err != nil {
+		return 0, err
+	}
+	list, err := listBands(b.bands)
+	if err != nil {
+		return 0, err
+	}
+	for _, i := range list {
+		capacity := b.capacity(i)
+		if used != nil && capacity > 0 && used(i*b.chunk, capacity) {
+			continue
+		}
+		got, err := b.band(i).compact(b, used == nil && capacity > 0)
+		if reclaimed += got; err != nil {
+			return reclaimed, err
+		}
+	}
+	return reclaimed, b.flush()
+}
+
+// resize puts the size into both property lists and keeps their other keys.
+// What an earlier, larger size left after the end is deleted before a larger
+// size can show it, and after a smaller size has hidden it, so that a crash
+// shows neither.
+func (b *bundle) resize(size int64) error {
+	next := info{version: 1, bandSize: b.chunk, size: size}
+	if n := ceil(size, b.chunk); n > maxBands {
+		return fmt.Errorf("%d bands, more than %d", n, int64(maxBands))
+	}
+	plist, err := next.replaceSize(b.plist)
+	if err != nil {
+		return err
+	}
+	if err := b.check(); err != nil {
+		return err
+	}
+	if size > b.size {
+		// Durable first: the larger size must not outlive the deletions.
+		if err := errors.Join(b.deleteAfterEnd(), b.flush()); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"Info.plist", "Info.bckup"} {
+		if err := b.dir.WriteFileAtomic(name, plist, b.perm()); err != nil {
+			return err
+		}
+	}
+	b.size, b.plist = size, plist
+	if err := b.deleteAfterEnd(); err != nil {
+		return err
+	}
+	return b.flush()
+}
+
+// deleteAfterEnd deletes bands after the end of the device and cuts the one
+// across it.
+func (b *bundle) deleteAfterEnd() error {
+	list, err := listBands(b.bands)
+	if err != nil {
+		return err
+	}
+	for _, i := range list {
+		if capacity := b.capacity(i); capacity < b.chunk {
+			if err := b.band(i).discard(b, capacity, math.MaxInt64-capacity, capacity); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// usage counts all files of the bundle, not only the bands.
+func (b *bundle) usage() (Usage, error) {
+	if err := b.check(); err != nil {
+		return Usage{}, err
+	}
+	return files.UsageOf(context.Background(), b.parent, b.name, b.chunk, b.size)
+}
+
+// holes implements holeMapper: everything outside of the bands is zeros. A
+// bundle whose bands cannot be listed may have data everywhere.
+func (b *bundle) holes() udif.Map {
+	if b.enter() != nil {
+		return nil
+	}
+	defer b.mu.RUnlock()
+	m := &chunkList{size: b.size, chunk: b.chunk}
+	if b.bands == nil {
+		return m
+	}
+	var err error
+	if m.list, err = listBands(b.bands); err != nil {
+		return nil
+	}
+	return m
+}

@@ -1,0 +1,113 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"dmgbench/internal/image/blockdev"
+	"dmgbench/internal/image/container/files"
+	"dmgbench/internal/image/container/udif"
+	"dmgbench/internal/system/hostio"
+)
+
+// copyBlock is how many bytes are read at once.
+const copyBlock = 4 << 20
+
+// CopyOptions are the options of Copy.
+type CopyOptions struct {
+	// Progress, if set, is called with the bytes of the device that are done,
+	// from one goroutine.
+	Progress func(done int64)
+}
+
+// Copy copies the content of src to the start of dst, which must be as large
+// and read as zeros, and flushes dst. Zeros are not written, and ranges without
+// a place in a sparse source are not read. No other call may write to src
+// meanwhile. All processors decode the chunks of a UDIF image; into a raw image
+// each writes what it has decoded, in any order. Memory is that of
+// udif.StreamOptions, and 4 MiB for other sources.
+func Copy(ctx context.Context, dst, src blockdev.Device, o CopyOptions) error {
+	if o.Progress == nil {
+		o.Progress = func(int64) {}
+	}
+	var err error
+	if t, ok := src.(UDIFImage); ok {
+		err = copyUDIF(ctx, dst, t.UDIF(), o)
+	} else {
+		err = copyDevice(ctx, dst, src, o)
+	}
+	if err != nil {
+		return err
+	}
+	o.Progress(src.Size())
+	return dst.Flush()
+}
+
+// copyUDIF copies a UDIF image. Images that grow are written in order, so that
+// their chunks are in order in the file.
+func copyUDIF(ctx context.Context, dst blockdev.Device, im *udif.Image, o CopyOptions) error {
+	write := func(p udif.Piece) error {
+		if p.Data == nil {
+			return nil
+		}
+		return files.WriteData(dst, p.Data, p.Offset)
+	}
+	options := udif.StreamOptions{Progress: func(done, _ int64) { o.Progress(done) }}
+	pass := im.Stream
+	if _, isRaw := dst.(*raw); isRaw {
+		pass = im.Scatter
+	}
+	err := pass(ctx, options, write)
+	if errors.Is(err, udif.ErrCorrupt) {
+		err = fmt.Errorf("%w: %w", ErrData, err)
+	}
+	return err
+}
+
+// copyDevice copies from any device block by block.
+func copyDevice(ctx context.Context, dst, src blockdev.Device, o CopyOptions) error {
+	buf, err := hostio.AlignedBuffer(copyBlock)
+	if err != nil {
+		return err
+	}
+	defer buf.Free()
+	holes := mapOf(src)
+	for off := int64(0); off < src.Size(); off += copyBlock {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if holes != nil {
+			end, state := holes.Next(off)
+			if end == src.Size() && state != udif.StateData {
+				break
+			}
+			if end = end / copyBlock * copyBlock; end > off && state != udif.StateData {
+				off = end
+			}
+		}
+		part := buf.Bytes()[:min(copyBlock, src.Size()-off)]
+		o.Progress(off)
+		if n, err := src.ReadAt(part, off); err != nil && (n < len(part) || !errors.Is(err, io.EOF)) {
+			return fmt.Errorf("reading %d bytes at %d: %w", len(part), off, err)
+		}
+		if err := files.WriteData(dst, part, off); err != nil {
+			return fmt.Errorf("writing %d bytes at %d: %w", len(part), off, err)
+		}
+	}
+	return nil
+}
+
+// holeMapper is implemented by images that know of ranges without data. A
+// sparse image of a few bytes may have a device of exabytes, which takes too
+// long to read. No other call may write to the device while the map is in use.
+type holeMapper interface{ holes() udif.Map }
+
+// mapOf returns what is known of a device without reading it, or nil.
+func mapOf(dev blockdev.Device) udif.Map {
+	if d, ok := dev.(holeMapper); ok {
+		return d.holes()
+	}
+	return nil
+}

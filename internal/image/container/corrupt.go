@@ -1,0 +1,193 @@
+package container
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+
+	"dmgbench/internal/image/container/files"
+	"dmgbench/internal/system/hostio"
+)
+
+// Corruption describes damage to a closed container, for tests of programs with
+// damaged images.
+type Corruption struct {
+	// Kind is what is damaged: "header" (a bundle's Info.plist, the first 1 KiB
+	// of a file, the trailer of a UDIF image), "truncated" (half of the file,
+	// or of a bundle's longest band, is cut off), "band-missing" (the band in
+	// the middle of a bundle's list is deleted), "table" (both GUID partition
+	// tables), "volume" (what Places returns).
+	Kind string
+	UDIF bool // the container is a UDIF image: of its device only stored data can be damaged
+	// Passphrase opens an encrypted container for "table" and "volume". It
+	// stays the caller's.
+	Passphrase []byte
+	// Places returns what "volume" overwrites: n bytes at each offset of the
+	// device. Of a UDIF image the stored data at or after the first offset is
+	// damaged, so that its checksum differs.
+	Places func(img Image) (offsets []int64, n int, err error)
+}
+
+var corruptions = map[string]func(dir *hostio.Dir, name string, c Corruption) error{
+	"header": corruptHeader, "truncated": truncateHalf, "band-missing": removeBand, "table": corruptDevice,
+	"volume": corruptDevice,
+}
+
+// Corrupt damages a container and flushes it. A kind that the container does
+// not have is errors.ErrUnsupported.
+func Corrupt(dir *hostio.Dir, name string, c Corruption) error {
+	do := corruptions[c.Kind]
+	if do == nil {
+		return fmt.Errorf("corrupting %q: kind %q: %w", name, c.Kind, errors.ErrUnsupported)
+	}
+	return do(dir, name, c)
+}
+
+// garbage is n bytes that no known structure starts with.
+func garbage(n int64) []byte { return bytes.Repeat([]byte{0xdb}, int(n)) }
+
+// overwrite overwrites n bytes of a file.
+func overwrite(dir *hostio.Dir, name string, at, n int64) error {
+	return changeFile(dir, name, func(f *hostio.File) error {
+		_, err := f.WriteAt(garbage(n), at)
+		return err
+	})
+}
+
+// changeFile opens a file for writing, calls change, and flushes it.
+func changeFile(dir *hostio.Dir, name string, change func(*hostio.File) error) error {
+	f, err := dir.Open(name, hostio.OpenOptions{Write: true})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := change(f); err != nil {
+		return err
+	}
+	_, err = f.Sync(hostio.SyncFull)
+	return err
+}
+
+// corruptHeader is the kind "header".
+func corruptHeader(dir *hostio.Dir, name string, c Corruption) error {
+	fi, err := dir.Lstat(name)
+	switch {
+	case err != nil:
+		return err
+	case fi.IsDir():
+		return dir.WriteFileAtomic(path.Join(name, "Info.plist"), garbage(256), 0o644)
+	case c.UDIF:
+		return overwrite(dir, name, max(0, fi.Size()-SectorSize), min(SectorSize, fi.Size()))
+	}
+	return overwrite(dir, name, 0, min(1024, fi.Size()))
+}
+
+// ErrNoBands is returned for a bundle without bands to damage.
+var ErrNoBands = errors.New("it has no bands")
+
+// bandSize is a band file of a bundle: its path and its length in bytes.
+type bandSize struct {
+	path string
+	size int64
+}
+
+// bandSizes lists the band files of a bundle, which must have some.
+func bandSizes(dir *hostio.Dir, name string) (list []bandSize, err error) {
+	err = files.Walk(context.Background(), dir, name, func(inside string, fi fs.FileInfo) error {
+		if _, ok := files.Band(inside); ok {
+			list = append(list, bandSize{path.Join(name, inside), fi.Size()})
+		}
+		return nil
+	})
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("looking for bands of %q: %w", name, ErrNoBands)
+	}
+	return list, err
+}
+
+// removeBand is the kind "band-missing".
+func removeBand(dir *hostio.Dir, name string, _ Corruption) error {
+	list, err := bandSizes(dir, name)
+	if err != nil {
+		return err
+	}
+	return dir.Remove(list[len(list)/2].path)
+}
+
+// truncateHalf cuts at a whole sector.
+func truncateHalf(dir *hostio.Dir, name string, _ Corruption) error {
+	fi, err := dir.Lstat(name)
+	if err != nil {
+		return err
+	}
+	victim := bandSize{name, fi.Size()}
+	if fi.IsDir() {
+		list, err := bandSizes(dir, name)
+		if err != nil {
+			return err
+		}
+		victim = slices.MaxFunc(list, func(a, b bandSize) int { return cmp.Compare(a.size, b.size) })
+	}
+	return changeFile(dir, victim.path, func(f *hostio.File) error {
+		return f.Truncate(victim.size / 2 / SectorSize * SectorSize)
+	})
+}
+
+// tableSectors are the sectors of a GUID partition table with its header.
+const tableSectors = 33
+
+// corruptDevice is the kinds "table" and "volume".
+func corruptDevice(dir *hostio.Dir, name string, c Corruption) (err error) {
+	img, err := Open(dir, name, OpenOptions{ReadOnly: c.UDIF, Passphrase: c.Passphrase})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, img.Close()) }()
+	offsets, n := []int64{SectorSize, img.Size() - tableSectors*SectorSize}, tableSectors*SectorSize
+	if c.Kind != "table" {
+		if offsets, n, err = c.Places(img); err != nil {
+			return err
+		}
+	}
+	if c.UDIF {
+		return corruptStored(dir, name, img, c.Kind, offsets[0])
+	}
+	for _, off := range offsets {
+		if _, err := img.WriteAt(garbage(int64(n)), off); err != nil {
+			return err
+		}
+	}
+	return img.Flush()
+}
+
+// maxCorrupted is how much of a chunk [Corrupt] overwrites at most, in bytes.
+const maxCorrupted = 4096
+
+// corruptStored overwrites the stored data, in the file of a UDIF image, of the
+// first bytes with data at or after byte from of the device.
+func corruptStored(dir *hostio.Dir, name string, img Image, kind string, from int64) error {
+	t, ok := img.(UDIFImage)
+	if !ok || kind == "table" { // no stored data contains just the partition tables
+		return &UnsupportedError{Path: name, Found: img.Format(), Doing: "corrupting the " + kind + " of"}
+	}
+	h, err := EncryptionOf(dir, name)
+	if err != nil {
+		return err
+	}
+	base := int64(0)
+	if h != nil {
+		base = h.DataOffset
+	}
+	u := t.UDIF()
+	for off := from; off < u.Size(); off, _ = u.Next(off) {
+		if at, n := u.Stored(off); n > 0 {
+			return overwrite(dir, name, base+at, min(n, maxCorrupted))
+		}
+	}
+	return fmt.Errorf("corrupting %q: the image stores no data after byte %d", name, from)
+}

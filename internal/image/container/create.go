@@ -1,0 +1,133 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"dmgbench/internal/image"
+	"dmgbench/internal/system/hostio"
+)
+
+// creators make the writable formats of package image.
+var creators = map[string]func(dir *hostio.Dir, name string, s Spec) error{
+	UDRW: createRaw, UDSB: createBundle, UDSP: createUDSP, ASIF: createASIF,
+}
+
+// Create makes a container and flushes it. name must not exist; it is used as
+// given, [Extension] is the usual ending. UDRW is allocated in full on the
+// host; a sparse bundle has no bands at first. When Create fails it deletes
+// what it made.
+func Create(dir *hostio.Dir, name string, s Spec) error {
+	path := filepath.Join(dir.Path(), name)
+	create := creators[s.Format]
+	if create == nil {
+		return &UnsupportedError{Path: path, Found: fmt.Sprintf("format %.20q", s.Format), Doing: "creating"}
+	}
+	err := image.Spec{Format: s.Format, Size: s.Size, BandSize: s.BandSize}.Validate()
+	if err == nil {
+		err = s.Encryption.check(s.Format, s.Size)
+	}
+	if err != nil {
+		return fmt.Errorf("creating %q: %w", path, err)
+	}
+	f, _ := image.FormatNamed(s.Format)
+	s.BandSize = f.BandSize(s.BandSize)
+	return create(dir, name, s)
+}
+
+// createFile makes a container of one file with these permissions, or with 0
+// those of ordinary files.
+func createFile(dir *hostio.Dir, name string, perm fs.FileMode, write func(f *hostio.File) error) error {
+	o := hostio.OpenOptions{Write: true, Create: true, Exclusive: true, Cache: hostio.CacheDirect, Perm: perm}
+	f, err := dir.Open(name, o)
+	if err != nil {
+		return err
+	}
+	err = write(f)
+	if err == nil {
+		_, err = f.Sync(hostio.SyncFull)
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = dir.Sync()
+	}
+	if err != nil {
+		return errors.Join(err, dir.Remove(name))
+	}
+	return nil
+}
+
+// target is the file that a new container is written to.
+type target interface {
+	Allocate(off, n int64) error
+	WriteAt(p []byte, off int64) (int, error)
+}
+
+// fill gives n bytes from off space on the host that reads as zeros: by
+// preallocation, or on a host without by writing.
+func fill(f target, off, n int64) error {
+	err := f.Allocate(off, n)
+	if !errors.Is(err, hostio.ErrUnsupported) {
+		return err
+	}
+	const call = 8 << 20
+	zero, err := hostio.AlignedBuffer(call)
+	if err != nil {
+		return err
+	}
+	defer zero.Free()
+	return inParallel(4, (n+call-1)/call, func(i int64) error {
+		at := i * call
+		_, err := f.WriteAt(zero.Bytes()[:min(call, n-at)], off+at)
+		return err
+	})
+}
+
+// createBundle makes a bundle without bands.
+func createBundle(dir *hostio.Dir, name string, s Spec) error {
+	token, err := s.Encryption.token()
+	if err != nil {
+		return err
+	}
+	if err := dir.Mkdir(name); err != nil {
+		return err
+	}
+	err = fillBundle(dir, name, info{version: 1, bandSize: s.BandSize, size: s.Size}, token)
+	if err == nil {
+		err = dir.Sync()
+	}
+	if err != nil {
+		return errors.Join(err, dir.RemoveAll(name))
+	}
+	return nil
+}
+
+// fillBundle writes the property lists last: Open refuses a folder without
+// them, such as an interrupted Create leaves.
+func fillBundle(dir *hostio.Dir, name string, i info, token []byte) error {
+	b, err := dir.Sub(name)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if err := b.Mkdir("bands"); err != nil {
+		return err
+	}
+	perm := fs.FileMode(0o644)
+	if token != nil {
+		perm = encryptedPerm
+	}
+	for _, file := range []struct {
+		name string
+		data []byte
+	}{{"token", token}, {"lock", nil}, {"Info.bckup", i.encode()}, {"Info.plist", i.encode()}} {
+		if err := b.WriteFileAtomic(file.name, file.data, perm); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,304 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+
+	"dmgbench/internal/image"
+	"dmgbench/internal/image/container/crypt"
+	"dmgbench/internal/system/hostio"
+)
+
+// The ciphers of an [Encryption].
+const (
+	EncryptionNone = image.NotEncrypted
+	AES128         = "AES-128"
+	AES256         = "AES-256"
+)
+
+// Encryption configures the encryption of a new container.
+type Encryption struct {
+	Cipher string // AES128 or AES256; "" or EncryptionNone for none
+	// Passphrase opens an encrypted container. It is neither kept nor changed:
+	// the caller wipes it.
+	Passphrase []byte
+	// Iterations of the key derivation, as in [crypt.Options]; 0 means
+	// crypt.DefaultIterations.
+	Iterations int
+
+	block int // bytes; 0 means 512, as in Apple's tools today. Set by tests.
+}
+
+// none reports whether the container is not encrypted.
+func (e Encryption) none() bool { return e.Cipher == "" || e.Cipher == EncryptionNone }
+
+// options are the options of the header.
+func (e Encryption) options() (crypt.Options, error) {
+	bits, ok := map[string]int{AES128: 128, AES256: 256}[e.Cipher]
+	if !ok {
+		return crypt.Options{}, fmt.Errorf("encryption %.20q, want %s or %s", e.Cipher, AES128, AES256)
+	}
+	if len(e.Passphrase) == 0 {
+		return crypt.Options{}, fmt.Errorf("encryption %s: no passphrase given: %w", e.Cipher, ErrPassphrase)
+	}
+	return crypt.Options{KeyBits: bits, Passphrase: e.Passphrase, Iterations: e.Iterations, BlockSize: e.block}, nil
+}
+
+// check returns an error for a container that cannot be made.
+func (e Encryption) check(format string, size int64) error {
+	if e.none() {
+		return nil
+	}
+	if _, err := e.options(); err != nil {
+		return err
+	}
+	if format == ASIF {
+		return &UnsupportedError{Found: "encrypted ASIF, a layout that is not known", Doing: "creating"}
+	}
+	if format != UDSB && size > math.MaxUint32*SectorSize-image.MaxBandSize {
+		return fmt.Errorf("size of %d bytes: an encrypted file counts its blocks in 32 bits: %w", size, errBadSize)
+	}
+	return nil
+}
+
+// newHeader makes new keys, for a content of length bytes.
+func (e Encryption) newHeader(length int64) (*crypt.Header, *crypt.Cipher, error) {
+	o, err := e.options()
+	if err != nil {
+		return nil, nil, err
+	}
+	o.DataLength = length
+	return crypt.New(o)
+}
+
+// createFile makes a container of one file, encrypted if e requires that. write
+// fills it with a content of length bytes, all of them unless the content is
+// sparse: other blocks of an encrypted file are damage.
+func (e Encryption) createFile(dir *hostio.Dir, name string, length int64, write func(f target) error) error {
+	if e.none() {
+		return createFile(dir, name, 0, func(f *hostio.File) error { return write(f) })
+	}
+	h, c, err := e.newHeader(length)
+	if err != nil {
+		return err
+	}
+	defer c.Wipe()
+	return createFile(dir, name, encryptedPerm, func(f *hostio.File) error {
+		s := newEncryptedStore(&hostStore{File: f}, h, c)
+		s.size.Store(0) // write lengthens it
+		if _, err := f.WriteAt(h.Marshal(), 0); err != nil {
+			return err
+		}
+		if err := write(s); err != nil {
+			return err
+		}
+		_, err := s.Sync(hostio.SyncFull)
+		return err
+	})
+}
+
+// token is the header of a new bundle, nil for an unencrypted one.
+func (e Encryption) token() ([]byte, error) {
+	if e.none() {
+		return nil, nil
+	}
+	h, c, err := e.newHeader(0)
+	if err != nil {
+		return nil, err
+	}
+	c.Wipe()
+	return h.Marshal(), nil
+}
+
+// EncryptionOf reads the encryption header of a container, without a
+// passphrase. It returns nil and no error for an unencrypted container.
+func EncryptionOf(dir *hostio.Dir, name string) (*crypt.Header, error) {
+	c, err := probe(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir.Path(), name)
+	switch {
+	case c.encryption != "":
+		h, err := readHeader(dir, name, c)
+		return h, encryptionError(path, c.encryption, err)
+	case c.format == "":
+		return nil, c.openError(path)
+	}
+	return nil, nil
+}
+
+// readHeader reads the header of an encrypted file, or in the token of a
+// bundle.
+func readHeader(dir *hostio.Dir, name string, c contents) (*crypt.Header, error) {
+	if c.format == UDSB {
+		name = filepath.Join(name, "token")
+	}
+	f, err := dir.Open(name, hostio.OpenOptions{})
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readFileHeader(f)
+}
+
+// readFileHeader reads the header in an open file.
+func readFileHeader(f *hostio.File) (*crypt.Header, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return crypt.ReadHeader(f, st.Size)
+}
+
+// encryptionError makes an error of package crypt one about a container.
+func encryptionError(path, encryption string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, crypt.ErrUnsupported), errors.Is(err, crypt.ErrNotEncrypted):
+		return &UnsupportedError{Path: path, Found: fmt.Sprintf("%s: %v", encryption, err), Doing: "opening"}
+	case errors.Is(err, crypt.ErrDamaged):
+		return fmt.Errorf("opening %q: %s: %w: %w", path, encryption, ErrCorrupt, err)
+	}
+	return fmt.Errorf("opening %q: %s: %w", path, encryption, err)
+}
+
+// noPassphraseError is the error for an encrypted container without a
+// passphrase. It matches ErrPassphrase without its text, "wrong passphrase".
+type noPassphraseError struct{ path, encryption string }
+
+// Error implements error.
+func (e *noPassphraseError) Error() string {
+	return fmt.Sprintf("opening %q: %s: no passphrase given", e.path, e.encryption)
+}
+
+// Is makes the error match ErrPassphrase.
+func (e *noPassphraseError) Is(target error) bool { return target == ErrPassphrase }
+
+// unlockHeader makes the cipher of a container with the keys or the passphrase
+// in o.
+func unlockHeader(h *crypt.Header, path, encryption string, o OpenOptions) (c *crypt.Cipher, err error) {
+	switch {
+	case h.Version == 1 && !o.ReadOnly:
+		return nil, &UnsupportedError{Path: path, Found: encryption, Doing: "opening for writing"}
+	case o.Keys != nil:
+		c, err = h.UnlockWith(o.Keys)
+	case len(o.Passphrase) == 0:
+		return nil, &noPassphraseError{path, encryption}
+	default:
+		c, err = h.Unlock(o.Passphrase)
+	}
+	return c, encryptionError(path, encryption, err)
+}
+
+// UnwrapKeys derives the keys of an encrypted container from its passphrase,
+// for callers that open it more than once ([OpenOptions].Keys). It returns nil
+// and no error for an unencrypted container, and [ErrPassphrase] for a missing
+// or wrong passphrase. The caller wipes the keys.
+func UnwrapKeys(dir *hostio.Dir, name string, pass []byte) (crypt.Keys, error) {
+	h, err := EncryptionOf(dir, name)
+	if h == nil || err != nil {
+		return nil, err
+	}
+	path, encryption := filepath.Join(dir.Path(), name), encryptionV2
+	if h.Version == 1 {
+		encryption = encryptionV1
+	}
+	if len(pass) == 0 {
+		return nil, &noPassphraseError{path, encryption}
+	}
+	k, err := h.Unwrap(pass)
+	return k, encryptionError(path, encryption, err)
+}
+
+// ErrNotEncrypted is returned by [ChangePassphrase] for a container without a
+// passphrase.
+var ErrNotEncrypted = crypt.ErrNotEncrypted
+
+// ChangePassphrase replaces the passphrase old of a container by next. It wraps
+// the keys anew and leaves the data unchanged. After a crash one of the two
+// opens the container. A container that is open for writing is [ErrInUse], a
+// wrong old passphrase [ErrPassphrase]. Neither passphrase is kept or changed.
+func ChangePassphrase(dir *hostio.Dir, name string, old, next []byte) error {
+	c, err := probe(dir, name)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir.Path(), name)
+	switch {
+	case c.encryption == "" && c.unsupported != "":
+		return &UnsupportedError{Path: path, Found: c.unsupported, Doing: "opening"}
+	case c.encryption == "":
+		return fmt.Errorf("changing the passphrase of %q: %w", path, ErrNotEncrypted)
+	case c.format == UDSB:
+		if err := checkWritableBundle(path, c); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(old) == 0:
+		return &noPassphraseError{path, c.encryption}
+	case c.format == UDSB:
+		return changeTokenPassphrase(dir, name, c, old, next)
+	}
+	f, err := openStore(dir, name, OpenOptions{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(changeFilePassphrase(f, c.encryption, old, next), f.Close())
+}
+
+// changeFilePassphrase writes into the header of a file. Each step is durable
+// before the next.
+func changeFilePassphrase(f *hostStore, encryption string, old, next []byte) error {
+	h, err := readFileHeader(f.File)
+	var steps []crypt.Step
+	if err == nil {
+		was := h.Marshal()
+		if err = h.ChangePassphrase(old, next); err == nil {
+			steps, err = h.Steps(was)
+		}
+	}
+	if err != nil {
+		return encryptionError(f.Path(), encryption, err)
+	}
+	if err := f.Check(); err != nil {
+		return err
+	}
+	for _, s := range steps {
+		if _, err := f.WriteAt(s.Data, s.Off); err != nil {
+			return err
+		}
+		if _, err := f.Sync(hostio.SyncFull); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changeTokenPassphrase replaces the token of a bundle.
+func changeTokenPassphrase(parent *hostio.Dir, name string, c contents, old, next []byte) (err error) {
+	b := newBundle(parent, name, c, OpenOptions{})
+	defer func() { err = errors.Join(err, b.release()) }()
+	if err := b.openFolders(c.encryption); err != nil {
+		return err
+	}
+	h, err := readHeader(b.dir, ".", c)
+	if err == nil {
+		err = h.ChangePassphrase(old, next)
+	}
+	if err != nil {
+		return encryptionError(b.path, c.encryption, err)
+	}
+	if err := b.check(); err != nil {
+		return err
+	}
+	st, err := b.dir.Lstat("token")
+	if err != nil {
+		return err
+	}
+	return b.dir.WriteFileAtomic("token", h.Marshal(), st.Mode().Perm())
+}

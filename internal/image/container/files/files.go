@@ -1,0 +1,163 @@
+// Package files treats a container as what it is on the host: one regular file
+// or one folder of them, whatever its format and whether or not it is
+// encrypted.
+//
+// It reports identity and size, copies, evicts and damages containers, and
+// reads their attributes. It knows the names in a sparse bundle, but not the
+// contents of the device. Links are not followed, and anything but files and
+// folders is refused.
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+
+	"dmgbench/internal/system/hostio"
+)
+
+// Identity changes when somebody swaps the container: device and inode of the
+// file, or of the bundle's folder and of its token. Info.plist is left out: a
+// resize replaces it. A missing container is fs.ErrNotExist.
+func Identity(dir *hostio.Dir, name string) (string, error) {
+	fi, err := dir.Lstat(name)
+	if err != nil {
+		return "", err
+	}
+	st := hostio.StatOf(fi)
+	id := fmt.Sprintf("%x-%x", st.Dev, st.Inode)
+	switch {
+	case fi.Mode().IsRegular():
+		return id, nil
+	case !fi.IsDir():
+		return "", fmt.Errorf("identifying %q: %w", name, hostio.ErrNotRegular)
+	}
+	// A bundle without a token is damaged, but still the same bundle.
+	if fi, err := dir.Lstat(path.Join(name, "token")); err == nil && fi.Mode().IsRegular() {
+		st := hostio.StatOf(fi)
+		id += fmt.Sprintf("+%x-%x", st.Dev, st.Inode)
+	}
+	return id, nil
+}
+
+// Walk visits the container: a file once, with the name ""; a bundle's folders
+// and files, each folder before what is in it, with names inside the bundle.
+// What disappears meanwhile is left out.
+func Walk(ctx context.Context, dir *hostio.Dir, name string, visit func(inside string, fi fs.FileInfo) error) error {
+	fi, err := dir.Lstat(name)
+	if err != nil {
+		return err
+	}
+	return walk(ctx, dir, name, "", fi, visit)
+}
+
+// walk visits one entry of the container and, of a folder, everything below it.
+func walk(ctx context.Context, dir *hostio.Dir, name, inside string, fi fs.FileInfo,
+	visit func(string, fs.FileInfo) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !fi.IsDir() && !fi.Mode().IsRegular() {
+		return fmt.Errorf("visiting %q: %w", path.Join(name, inside), hostio.ErrNotRegular)
+	}
+	if err := visit(inside, fi); err != nil || !fi.IsDir() {
+		return err
+	}
+	list, err := dir.ReadDir(path.Join(name, inside))
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		below := path.Join(inside, e.Name())
+		fi, err := dir.Lstat(path.Join(name, below))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = walk(ctx, dir, name, below, fi, visit)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sparseFrom is the difference in bytes between length and allocation from
+// which a file counts as sparse: file systems inline and compress small ones.
+const sparseFrom = 64 << 10
+
+// Usage is the space that a container takes on the host, in bytes of its files.
+type Usage struct {
+	Allocated int64 // from st_blocks, as `du` counts
+	Apparent  int64 // the sum of the file lengths
+	Sparse    bool  // files have holes: allocated is below apparent by more than rounding
+	Bands     int   // band files in a bundle; bands or chunks of the device in a sparse image
+	BandsFull int   // of these, as long as a band can be and without holes; in a sparse image all or none
+}
+
+// Add counts a file.
+func (u *Usage) Add(st hostio.Stat) {
+	u.Allocated += st.Allocated
+	u.Apparent += st.Size
+	u.Sparse = u.Apparent-u.Allocated >= sparseFrom
+}
+
+// UsageOf is the space that the container takes on the host; folders are not
+// counted. bandSize and size (both in bytes) give the length of a full band;
+// with 0 none counts as full.
+func UsageOf(ctx context.Context, dir *hostio.Dir, name string, bandSize, size int64) (u Usage, err error) {
+	err = Walk(ctx, dir, name, func(inside string, fi fs.FileInfo) error {
+		if fi.IsDir() {
+			return nil
+		}
+		st := hostio.StatOf(fi)
+		u.Add(st)
+		n, ok := Band(inside)
+		if !ok {
+			return nil
+		}
+		u.Bands++
+		if full := min(bandSize, size-n*bandSize); bandSize > 0 && full > 0 && st.Size >= full && st.Allocated >= full {
+			u.BandsFull++
+		}
+		return nil
+	})
+	return u, err
+}
+
+// Band is the number of the band in a file of a bundle, by its name inside the
+// bundle.
+func Band(inside string) (int64, bool) {
+	folder, base := path.Split(inside)
+	n, ok := ParseBand(base)
+	return n, ok && folder == "bands/"
+}
+
+// BandName is the name of the file of band n: lower-case hexadecimal without
+// leading zeros.
+func BandName(n int64) string { return strconv.FormatInt(n, 16) }
+
+// ParseBand is the inverse of BandName.
+func ParseBand(name string) (int64, bool) {
+	n, err := strconv.ParseInt(name, 16, 64)
+	return n, err == nil && n >= 0 && BandName(n) == name
+}
+
+// Evict drops the host's cached pages of every file.
+func Evict(ctx context.Context, dir *hostio.Dir, name string) error {
+	return Walk(ctx, dir, name, func(inside string, fi fs.FileInfo) error {
+		if fi.IsDir() {
+			return nil
+		}
+		f, err := dir.Open(path.Join(name, inside), hostio.OpenOptions{})
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return f.Evict()
+	})
+}

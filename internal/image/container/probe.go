@@ -1,0 +1,240 @@
+package container
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"dmgbench/internal/system/hostio"
+)
+
+// contents is the result of a probe.
+type contents struct {
+	format      string // one that Create makes, or formatUDIF; "" if unsupported is set or the format is encrypted
+	info        info   // of a bundle
+	plist       []byte // the property list that info was read from
+	backup      bool   // plist is that of Info.bckup
+	size        int64  // of the device, for UDRW
+	unsupported string // why it cannot be opened; empty if it can
+	foreign     bool   // unsupported names the format of another program
+	encryption  string // how it is encrypted, "" if it is not; of an encrypted file the rest is unknown
+}
+
+// openError is the error for contents that cannot be opened.
+func (c *contents) openError(path string) error {
+	return &UnsupportedError{Path: path, Found: c.unsupported, Doing: "opening", Foreign: c.foreign}
+}
+
+// formatUDIF means any of the formats with a UDIF trailer; the runs in the file
+// show which one it is.
+const formatUDIF = "UDIF"
+
+// Descriptions of Apple's two encryptions.
+const (
+	encryptionV2 = "encrypted image (encrcdsa v2)"
+	encryptionV1 = "encrypted image (cdsaencr v1)"
+)
+
+// probe identifies a container by its content, not by its extension. The order
+// is that of Apple's tools: encryption first, then the formats.
+func probe(dir *hostio.Dir, name string) (contents, error) {
+	fi, err := dir.Lstat(name)
+	if err != nil {
+		return contents{}, err
+	}
+	switch {
+	case fi.IsDir():
+		sub, err := dir.Sub(name)
+		if err != nil {
+			return contents{}, err
+		}
+		defer sub.Close()
+		return probeBundle(sub)
+	case fi.Mode().IsRegular():
+		f, err := dir.Open(name, hostio.OpenOptions{})
+		if err != nil {
+			return contents{}, err
+		}
+		defer f.Close()
+		return probeFile(f)
+	}
+	return contents{}, fmt.Errorf("opening %q: %w: %s", dir.Path()+"/"+name, hostio.ErrNotRegular, fi.Mode().Type())
+}
+
+// probeBundle reads the property list of a bundle, or its copy where the list
+// is unusable, and looks for an encryption header in the token.
+func probeBundle(dir *hostio.Dir) (contents, error) {
+	c := contents{format: UDSB}
+	i, text, err := readInfo(dir, "Info.plist")
+	if err != nil && !isUnusablePlist(err) {
+		return contents{}, err
+	}
+	if err != nil {
+		var second error
+		if i, text, second = readInfo(dir, "Info.bckup"); second != nil {
+			if errors.Is(err, fs.ErrNotExist) && errors.Is(second, fs.ErrNotExist) || errors.Is(err, errNotBundle) {
+				return contents{unsupported: "folder that is not a sparse bundle"}, nil
+			}
+			return contents{}, fmt.Errorf("%w (and the copy: %w)", err, second)
+		}
+		c.backup = true
+	}
+	c.info, c.plist = i, text
+	token, err := dir.Open("token", hostio.OpenOptions{})
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err != nil {
+		return contents{}, err
+	}
+	defer token.Close()
+	st, err := token.Stat()
+	if err != nil {
+		return contents{}, err
+	}
+	e, err := readEnds(token, st.Size)
+	c.encryption = e.encryption()
+	return c, err
+}
+
+// isUnusablePlist reports whether err is about a property list itself. Only
+// then its copy is used: a host that fails to read is an error.
+func isUnusablePlist(err error) bool {
+	for _, kind := range []error{fs.ErrNotExist, ErrCorrupt, errNotBundle, hostio.ErrTooLarge, hostio.ErrNotRegular} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// ends are the first and the last bytes of a file, at most a sector of each:
+// what identifies a format.
+type ends struct {
+	head, tail []byte
+	size       int64 // of the file
+}
+
+// readEnds reads the ends of a file of size bytes.
+func readEnds(r io.ReaderAt, size int64) (ends, error) {
+	n := min(size, SectorSize)
+	e := ends{make([]byte, n), make([]byte, n), size}
+	if m, err := r.ReadAt(e.head, 0); m < len(e.head) {
+		return ends{}, cmp.Or(err, io.ErrUnexpectedEOF)
+	}
+	if m, err := r.ReadAt(e.tail, size-n); m < len(e.tail) {
+		return ends{}, cmp.Or(err, io.ErrUnexpectedEOF)
+	}
+	return e, nil
+}
+
+// encryption looks for Apple's encryption headers: encrcdsa (version 2) at the
+// start, cdsaencr (version 1) at the end.
+func (e ends) encryption() string {
+	switch {
+	case bytes.HasPrefix(e.head, []byte("encrcdsa")):
+		return encryptionV2
+	case bytes.HasSuffix(e.tail, []byte("cdsaencr")):
+		return encryptionV1
+	}
+	return ""
+}
+
+// contents identifies an unencrypted file, or the content of an encrypted one.
+func (e ends) contents() contents {
+	switch string(e.head[:min(4, len(e.head))]) {
+	case "sprs":
+		return contents{format: UDSP}
+	case "shdw":
+		return contents{format: ASIF}
+	case "koly":
+		return contents{unsupported: "very old UDIF with its trailer in front"}
+	}
+	switch {
+	case bytes.HasPrefix(e.tail, []byte("koly")) && len(e.tail) == SectorSize:
+		return contents{format: formatUDIF}
+	case e.size == 0:
+		return contents{unsupported: "file of 0 bytes"}
+	case e.size%SectorSize == 0:
+		return contents{format: UDRW, size: e.size}
+	case e.foreign() != "":
+		return contents{unsupported: e.foreign(), foreign: true}
+	}
+	return contents{unsupported: fmt.Sprintf("file of %d bytes, no multiple of %d", e.size, SectorSize)}
+}
+
+// probeFile identifies a container of one file.
+func probeFile(f *hostio.File) (contents, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return contents{}, err
+	}
+	e, err := readEnds(f, st.Size)
+	if err != nil {
+		return contents{}, err
+	}
+	if encryption := e.encryption(); encryption != "" {
+		return contents{encryption: encryption}, nil
+	}
+	return e.contents(), nil
+}
+
+// foreignFormats are disk image formats of other programs, by a mark in the
+// first 128 bytes of their files. Sources: QEMU's docs/interop (qcow2,
+// qed_spec, parallels) and block drivers, VMware's "Virtual Disk Format 5.0",
+// Microsoft's VHD 1.0 and MS-VHDX.
+var foreignFormats = []struct {
+	at   int
+	mark string
+	name string
+}{
+	{0, "QFI\xfb\x00\x00\x00\x01", "QEMU image (qcow, version 1)"},
+	{0, "QFI\xfb\x00\x00\x00\x02", "QEMU image (qcow2, version 2)"},
+	{0, "QFI\xfb\x00\x00\x00\x03", "QEMU image (qcow2, version 3)"},
+	{0, "QED\x00", "QEMU image (QED)"},
+	{0, "KDMV", "VMware image (VMDK)"},
+	{0, "COWD", "VMware image (VMDK of ESX)"},
+	{0, "# Disk DescriptorFile", "VMware image (VMDK descriptor)"},
+	{0x40, "\x7f\x10\xda\xbe", "VirtualBox image (VDI)"},
+	{0, "conectix", "Virtual PC image (VHD)"},
+	{0, "vhdxfile", "Hyper-V image (VHDX)"},
+	{0, "WithoutFreeSpace", "Parallels image"},
+	{0, "WithouFreSpacExt", "Parallels image"},
+}
+
+// vhdVersion is the only version of the footer of VHD images, at byte 12 of it.
+const vhdVersion = 0x00010000
+
+// foreign names the format of another program that the file has, "" if none. A
+// VHD image of fixed size has its mark only at the end.
+func (e ends) foreign() string {
+	for _, k := range foreignFormats {
+		if len(e.head) >= k.at && bytes.HasPrefix(e.head[k.at:], []byte(k.mark)) {
+			return k.name
+		}
+	}
+	if len(e.tail) == SectorSize && bytes.HasPrefix(e.tail, []byte("conectix")) &&
+		binary.BigEndian.Uint32(e.tail[12:]) == vhdVersion {
+		return "Virtual PC image (VHD of fixed size)"
+	}
+	return ""
+}
+
+// ForeignFormat names the format of another program that the content of a raw
+// image has, "" for other images. Such a file is a raw image only if the user
+// states that.
+func ForeignFormat(img Image) (string, error) {
+	r, ok := img.(*raw)
+	if !ok {
+		return "", nil
+	}
+	e, err := readEnds(r, r.Size())
+	if err != nil {
+		return "", fmt.Errorf("reading %q: %w", r.path, err)
+	}
+	return e.foreign(), nil
+}

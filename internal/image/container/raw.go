@@ -1,0 +1,86 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"dmgbench/internal/system/hostio"
+)
+
+// raw is a UDRW or UDTO image: the sectors of the device and no more.
+type raw struct{ fileDevice }
+
+var _ Image = (*raw)(nil)
+
+// openRaw takes f over.
+func openRaw(f store, size int64, o OpenOptions) (Image, error) {
+	r := &raw{fileDevice{device: device{path: f.Path(), opts: o, size: size}, f: f}}
+	r.layout = r
+	return r, nil
+}
+
+// createRaw writes every block of an encrypted image, as Apple's tools do: a
+// block that was never written decrypts to random bytes in other readers.
+func createRaw(dir *hostio.Dir, name string, s Spec) error {
+	return s.Encryption.createFile(dir, name, s.Size, func(f target) error { return fill(f, 0, s.Size) })
+}
+
+// Format implements [Image].
+func (r *raw) Format() string { return UDRW }
+
+// readAt implements layout.
+func (r *raw) readAt(p []byte, off int64) (int, error) {
+	n, err := r.f.ReadAt(p, off)
+	if n == len(p) {
+		return n, nil
+	}
+	if errors.Is(err, io.EOF) {
+		// The file was cut by another program: zeros would be invented data.
+		err = fmt.Errorf("reading %q: file ends at %d of %d: %w", r.path, off+int64(n), r.size, ErrCorrupt)
+	}
+	return n, err
+}
+
+// writeAt implements layout.
+func (r *raw) writeAt(p []byte, off int64, pad int) (int, error) {
+	if pad == 0 {
+		return r.f.WriteAt(p, off)
+	}
+	return r.f.WritePadded(p, off, pad)
+}
+
+// discard implements layout.
+func (r *raw) discard(off, n int64) error { return r.f.PunchHole(off, n) }
+func (r *raw) evict(off, n int64) error   { return r.f.EvictRange(off, n) }
+
+// flush implements layout.
+func (r *raw) flush() error {
+	if err := r.failed.get(); err != nil {
+		return err
+	}
+	if _, err := r.f.Sync(r.opts.sync()); err != nil {
+		return r.failed.set(err)
+	}
+	return r.f.Check()
+}
+
+// resize implements layout. New space is allocated in full.
+func (r *raw) resize(size int64) error {
+	if err := r.f.Check(); err != nil {
+		return err
+	}
+	if size < r.size {
+		if err := r.f.Truncate(size); err != nil {
+			return err
+		}
+	} else if err := checkEncryptedSize(r.f, size); err != nil {
+		return err
+	} else if err := fill(r.f, r.size, size-r.size); err != nil {
+		// Back to the old length: a probe would take a half-grown file for an
+		// image of a size in between.
+		return errors.Join(err, r.f.Truncate(r.size))
+	}
+	r.size = size
+	return r.flush()
+}

@@ -1,0 +1,121 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/system/hostio"
+)
+
+// bundleEntries are the names that tools put into a bundle.
+var bundleEntries = []string{"Info.plist", "Info.bckup", "token", "lock", "bands", "mapped"}
+
+// ErrPartlyRemoved is returned by Remove when the host failed after a part of a
+// bundle was deleted: the rest is not a container.
+var ErrPartlyRemoved = errors.New("container is partly removed")
+
+// Remove deletes a container, even an incomplete or damaged one. It refuses one
+// that is open for writing ([ErrInUse]), a link, and a folder with entries that
+// do not belong to a sparse bundle. A missing container is fs.ErrNotExist.
+// Unless the error wraps [ErrPartlyRemoved], the container is unchanged.
+func Remove(dir *hostio.Dir, name string) error {
+	fi, err := dir.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if fi.IsDir() {
+		return removeBundle(dir, name)
+	}
+	f, err := dir.Open(name, hostio.OpenOptions{Write: true})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := lockExclusively(f, removing); err != nil {
+		return err
+	}
+	return dir.Remove(name)
+}
+
+// removeBundle deletes a bundle after it has taken both locks of a writer.
+func removeBundle(dir *hostio.Dir, name string) error {
+	b, err := dir.Sub(name)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if err := checkBundleEntries(b); err != nil {
+		return fmt.Errorf("removing %q: %w", filepath.Join(dir.Path(), name), err)
+	}
+	for _, lock := range []string{"token", "lock"} {
+		f, err := b.Open(lock, hostio.OpenOptions{Write: true})
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := lockExclusively(f, removing); err != nil {
+			return err
+		}
+	}
+	if err := dir.RemoveAll(name); err != nil {
+		return fmt.Errorf("%w: %w", ErrPartlyRemoved, err)
+	}
+	return nil
+}
+
+// checkBundleEntries returns an error for a folder with entries that do not
+// belong to a sparse bundle.
+func checkBundleEntries(b *hostio.Dir) error {
+	list, err := b.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if !slices.Contains(bundleEntries, appleDoubleOwner(e.Name())) && !isTemporary(e.Name()) {
+			return fmt.Errorf("it contains %q, which does not belong to a sparse bundle: %w", e.Name(), fs.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// CheckRemovable reports, before its replacement exists, whether Remove would
+// refuse what has this name for its type: a link, or a folder with entries that
+// do not belong to a sparse bundle. It does not check whether the container is
+// in use.
+func CheckRemovable(dir *hostio.Dir, name string) error {
+	fi, err := dir.Lstat(name)
+	switch {
+	case err != nil:
+		return err
+	case fi.Mode().IsRegular():
+		return nil
+	case !fi.IsDir():
+		return hostio.ErrNotRegular
+	}
+	b, err := dir.Sub(name)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return checkBundleEntries(b)
+}
+
+// appleDoubleOwner returns the name of the file that the extended attributes in
+// "._name" belong to; other names are returned unchanged. macOS writes such
+// files (AppleDouble) on file systems without attributes, as exFAT.
+func appleDoubleOwner(name string) string { return strings.TrimPrefix(name, "._") }
+
+// isTemporary reports whether an interrupted atomic write of one of our files
+// may have left this name.
+func isTemporary(name string) bool {
+	rest, ok := strings.CutPrefix(name, ".")
+	base, _, tmp := strings.Cut(rest, ".tmp-")
+	return ok && tmp && slices.Contains(bundleEntries, base)
+}

@@ -1,0 +1,131 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"dmgbench/internal/system/hostio"
+)
+
+// store holds the bytes of one container file as its format sees them: the
+// host's file itself, or its decrypted content. Offsets and lengths are bytes
+// of that content. All methods may be called concurrently.
+type store interface {
+	io.ReaderAt
+	io.WriterAt
+	// WritePadded is [hostio.File.WritePadded].
+	WritePadded(p []byte, off int64, pad int) (int, error)
+	// Size is the length of the content, Stat the space that the file takes on
+	// the host.
+	Size() (int64, error)
+	Stat() (hostio.Stat, error)
+	// Truncate sets the length; new space reads as zeros, including what an
+	// earlier Truncate cut off.
+	Truncate(size int64) error
+	// Allocate is [hostio.File.Allocate].
+	Allocate(off, n int64) error
+	// PunchHole makes the range read as zeros, or returns hostio.ErrUnsupported
+	// and leaves the content unchanged.
+	PunchHole(off, n int64) error
+	EvictRange(off, n int64) error
+	// Resident is [hostio.File.Resident].
+	Resident(off, n int64) (float64, error)
+	// Sync makes everything durable that was written before, with length and
+	// holes.
+	Sync(mode hostio.SyncMode) (hostio.SyncMode, error)
+	// Check returns hostio.ErrReplaced when the name no longer leads to this
+	// file.
+	Check() error
+	Cache() hostio.CacheMode
+	Path() string
+	Close() error
+}
+
+// hostStore is a store in the host's file.
+type hostStore struct {
+	*hostio.File
+	dir  *hostio.Dir
+	name string
+	id   hostio.Stat
+}
+
+var _ store = (*hostStore)(nil)
+
+// openStore opens a container file, and locks it as the options require.
+func openStore(dir *hostio.Dir, name string, o OpenOptions) (*hostStore, error) {
+	f, err := dir.Open(name, hostio.OpenOptions{Write: !o.ReadOnly, Cache: o.Cache})
+	if err != nil {
+		return nil, err
+	}
+	s := &hostStore{File: f, dir: dir, name: name}
+	switch {
+	case !o.ReadOnly:
+		err = lockExclusively(f, openingForWriting)
+	case o.Hold:
+		err = lockForReading(f)
+	}
+	if err == nil {
+		s.id, err = f.Stat()
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return s, nil
+}
+
+// Size implements store.
+func (s *hostStore) Size() (int64, error) {
+	st, err := s.Stat()
+	return st.Size, err
+}
+
+// Check opens the name again and compares the files.
+func (s *hostStore) Check() error {
+	f, err := s.dir.Open(s.name, hostio.OpenOptions{})
+	path := filepath.Join(s.dir.Path(), s.name)
+	if err != nil {
+		return fmt.Errorf("finding %q: %w: %w", path, hostio.ErrReplaced, err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err == nil && !st.Same(s.id) {
+		err = fmt.Errorf("finding %q: %w", path, hostio.ErrReplaced)
+	}
+	return err
+}
+
+// lockExclusively takes the lock of a writer for an operation that is described
+// by a format for the path.
+func lockExclusively(f *hostio.File, doing string) error {
+	err := f.TryLock()
+	if errors.Is(err, hostio.ErrLocked) {
+		return fmt.Errorf(doing+": %w", f.Path(), ErrInUse)
+	}
+	return ignoreUnsupported(err)
+}
+
+// The operations of lockExclusively.
+const (
+	openingForWriting = "opening %q for writing"
+	removing          = "removing %q"
+)
+
+// ignoreUnsupported accepts a host without locks: there no other process holds
+// a lock either.
+func ignoreUnsupported(err error) error {
+	if errors.Is(err, hostio.ErrUnsupported) {
+		return nil
+	}
+	return err
+}
+
+// lockForReading takes the shared lock that keeps writers away from a file,
+// where the host has locks.
+func lockForReading(f *hostio.File) error {
+	if err := f.TryLockShared(); errors.Is(err, hostio.ErrLocked) {
+		return fmt.Errorf("holding %q for reading: %w", f.Path(), ErrInUse)
+	}
+	return nil
+}

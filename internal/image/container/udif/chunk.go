@@ -1,0 +1,163 @@
+package udif
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"dmgbench/internal/image/container/codec"
+)
+
+// Shortest stretches of zero sectors that are worth a run of their own, which
+// costs some 54 bytes of property list and ends a stream: at an edge of a
+// chunk, where no other run is split, and inside of one.
+const (
+	zeroEdge       = 8
+	zeroInRaw      = 64
+	zeroInChunk    = 256
+	minHole        = 128      // sectors of a hole of the Map that are worth leaving out
+	rawRun         = 16 << 10 // most sectors of a raw run; QEMU reads runs whole, and refuses more than 128 Ki
+	defaultSectors = 2048     // sectors of a chunk, as Apple's tools use since OS X 10.11
+)
+
+// chunk is a part of the device on its way into the image, with its buffers.
+type chunk struct {
+	region       int
+	first, count uint64
+	state        State
+	data         []byte   // as read
+	encoded      []byte   // payloads, one after the other
+	stored       []stored // what becomes of it, in order
+	crc          uint32   // of the sectors, without unallocated ones
+}
+
+// stored is a run and its payload.
+type stored struct {
+	run     run
+	payload []byte
+}
+
+// store reads the chunk, sums it up and encodes it.
+func (w *writer) store(c *chunk) error {
+	c.stored, c.encoded, c.crc = c.stored[:0], c.encoded[:0], 0
+	switch c.state {
+	case StateUnallocated:
+		c.stored = append(c.stored, stored{run: run{start: c.first, count: c.count, kind: KindIgnore}})
+		return nil
+	case StateZero:
+		c.crc = zeroCRC(int64(c.count) * SectorSize)
+		c.stored = append(c.stored, stored{run: run{start: c.first, count: c.count, kind: KindZero}})
+		return nil
+	}
+	size := int(c.count) * SectorSize
+	if cap(c.data) < size {
+		c.data = make([]byte, size)
+	}
+	c.data = c.data[:size]
+	if err := readFull(w.dev, c.data, int64(c.first)*SectorSize); err != nil {
+		return fmt.Errorf("reading sector %d: %w", c.first, err)
+	}
+	c.crc = crc32.ChecksumIEEE(c.data)
+	if w.options.Format == UFBI {
+		return w.storeData(c, 0, int(c.count))
+	}
+	inner := zeroInChunk
+	if w.kind == KindRaw {
+		inner = zeroInRaw
+	}
+	return split(c.data, zeroEdge, inner, func(first, count int, zero bool) error {
+		if zero {
+			r := run{start: c.first + uint64(first), count: uint64(count), kind: KindZero}
+			c.stored = append(c.stored, stored{run: r})
+			return nil
+		}
+		return w.storeData(c, first, count)
+	})
+}
+
+// storeData encodes count sectors of the chunk, or stores them as they are when
+// they do not shrink.
+func (w *writer) storeData(c *chunk, first, count int) error {
+	plain := c.data[first*SectorSize : (first+count)*SectorSize]
+	s := stored{run: run{start: c.first + uint64(first), count: uint64(count), kind: KindRaw}, payload: plain}
+	if w.kind.Compressed() {
+		from := len(c.encoded)
+		encoded, err := codec.Encode(codec.ID(w.kind), c.encoded, plain, w.options.Level)
+		switch {
+		case errors.Is(err, codec.ErrIncompressible):
+		case err != nil:
+			return fmt.Errorf("encoding the chunk at sector %d: %w", s.run.start, err)
+		default:
+			c.encoded = encoded
+			s.payload, s.run.kind = encoded[from:], w.kind
+		}
+	}
+	s.run.length = uint64(len(s.payload))
+	c.stored = append(c.stored, s)
+	return nil
+}
+
+// split calls each for the stretches of data in order: zeros that are long
+// enough, and the data between them. first and count are sectors.
+func split(data []byte, edge, inner int, each func(first, count int, zero bool) error) error {
+	n := len(data) / SectorSize
+	empty := func(i int) bool { return isZero(data[i*SectorSize : (i+1)*SectorSize]) }
+	from := 0
+	for i := 0; i < n; {
+		if !empty(i) {
+			i++
+			continue
+		}
+		end := i + 1
+		for end < n && empty(end) {
+			end++
+		}
+		limit := inner
+		switch {
+		case i == 0 && end == n:
+			limit = 1
+		case i == 0 || end == n:
+			limit = edge
+		}
+		if end-i >= limit {
+			if i > from {
+				if err := each(from, i-from, false); err != nil {
+					return err
+				}
+			}
+			if err := each(i, end-i, true); err != nil {
+				return err
+			}
+			from = end
+		}
+		i = end
+	}
+	if from < n {
+		return each(from, n-from, false)
+	}
+	return nil
+}
+
+// builder collects the runs of one region.
+type builder struct {
+	runs       []run
+	crc        uint32
+	compressed bool
+}
+
+// add appends a run, or lengthens the last one: by neighbouring holes, and by
+// raw data that follows it in the file. It returns how many runs that makes
+// more.
+func (b *builder) add(r run) int {
+	b.compressed = b.compressed || r.kind.Compressed()
+	if len(b.runs) > 0 {
+		last := &b.runs[len(b.runs)-1]
+		if last.kind == r.kind && !r.kind.Compressed() && (r.kind.hole() || last.count+r.count <= rawRun) {
+			last.count += r.count
+			last.length += r.length
+			return 0
+		}
+	}
+	b.runs = append(b.runs, r)
+	return 1
+}

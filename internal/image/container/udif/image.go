@@ -1,0 +1,374 @@
+package udif
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+
+	"dmgbench/internal/image/container/codec"
+)
+
+// Options are the choices of Open.
+type Options struct {
+	// Workers is how many chunks are decoded at once; 0 takes GOMAXPROCS.
+	Workers int
+	// Cache bounds the decoded chunks that random access keeps, in bytes; 0
+	// takes 64 MiB. A chunk in use is never dropped, so at least one stays
+	// however small this is. Beyond it random access takes at most 2·Workers
+	// chunks with their payloads while they are being decoded.
+	Cache int64
+	// ReadAhead is how many chunks sequential reading keeps decoding in
+	// advance, at most half of the cache; 0 takes 2·Workers, negative turns it
+	// off.
+	ReadAhead int
+
+	// decode is [codec.Decode]; tests replace it.
+	decode func(id codec.ID, dst, src []byte) (int, error)
+}
+
+// defaultCache is the usual size of the cache, in bytes: 64 chunks of the
+// length that Apple uses.
+const defaultCache = 64 << 20
+
+// Image is an open UDIF image: an io.ReaderAt of the device in it, for any
+// number of goroutines.
+type Image struct {
+	src     io.ReaderAt
+	options Options
+	trailer *Trailer
+	stub    bool      // raw data and a trailer without tables
+	listed  []*Region // as the image lists them: the master checksum is over this order
+	runs    []run     // the whole device without gaps, in order
+	sectors uint64
+	beyond  uint64 // sectors after all tables
+	license bool
+	chunk   int64 // largest decoded compressed run
+	payload int64 // and the largest stored one
+	sums    *readSums
+	reader
+}
+
+// Open reads the structure of the image in src, which is size bytes long. The
+// device itself is not read. See the package for what is refused and how much
+// memory it takes.
+func Open(src io.ReaderAt, size int64, o Options) (*Image, error) {
+	if size < TrailerSize {
+		return nil, fmt.Errorf("reading the trailer: a file of %d bytes: %w", size, ErrNotUDIF)
+	}
+	block := make([]byte, TrailerSize)
+	if err := readFull(src, block, size-TrailerSize); err != nil {
+		return nil, fmt.Errorf("reading the trailer: %w", err)
+	}
+	trailer, err := ParseTrailer(block)
+	if err != nil {
+		if readFull(src, block[:4], 0) == nil && string(block[:4]) == kolyMagic { // as in very old images
+			return nil, fmt.Errorf("reading the trailer: it is before the data: %w", ErrUnsupported)
+		}
+		return nil, err
+	}
+	if err := trailer.check(uint64(size)); err != nil {
+		return nil, err
+	}
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.Cache <= 0 {
+		o.Cache = defaultCache
+	}
+	if o.decode == nil {
+		o.decode = codec.Decode
+	}
+	im := &Image{src: src, options: o, trailer: trailer}
+	if err := im.load(); err != nil {
+		return nil, err
+	}
+	im.reader.init(im)
+	return im, nil
+}
+
+// load reads the tables, or makes do without them.
+func (im *Image) load() error {
+	t := im.trailer
+	l := loader{fork: t.DataOffset}
+	var err error
+	switch {
+	case t.PlistLength > 0:
+		list := io.NewSectionReader(im.src, int64(t.PlistOffset), int64(t.PlistLength))
+		err = parsePlist(list, l.add, func() { im.license = true })
+	case t.ForkLength > 0:
+		fork := make([]byte, t.ForkLength)
+		if err = readFull(im.src, fork, int64(t.ForkOffset)); err == nil {
+			err = parseFork(fork, l.add, func() { im.license = true })
+		}
+	default:
+		return im.loadStub()
+	}
+	if err != nil {
+		return fmt.Errorf("reading the block tables: %w", err)
+	}
+	if len(l.tables) == 0 {
+		return fmt.Errorf("reading the block tables: there are none: %w", ErrCorrupt)
+	}
+	if err := im.assemble(l.tables); err != nil {
+		return fmt.Errorf("reading the block tables: %w", err)
+	}
+	return im.checkPayloads()
+}
+
+// loadStub takes the data fork as the device: old images in the raw formats end
+// in a trailer without tables. Their data starts the file, which lets programs
+// that know raw images read them.
+func (im *Image) loadStub() error {
+	t := im.trailer
+	sectors := t.DataLength / SectorSize
+	if t.DataOffset != 0 || t.DataLength == 0 || t.DataLength%SectorSize != 0 ||
+		t.Sectors != 0 && t.Sectors != sectors {
+		return fmt.Errorf("reading the trailer: no tables, %d raw bytes at %d for %d sectors: %w", t.DataLength,
+			t.DataOffset, t.Sectors, ErrCorrupt)
+	}
+	im.stub, im.sectors = true, sectors
+	im.runs = []run{{count: sectors, length: t.DataLength, kind: KindRaw}}
+	return nil
+}
+
+// loader collects tables within the limits of one image.
+type loader struct {
+	fork   uint64
+	runs   int
+	tables []*table
+}
+
+// add parses the block table in a resource. The limits hold for all tables of
+// the image together.
+func (l *loader) add(r resource) error {
+	if len(l.tables) == maxRegions {
+		return fmt.Errorf("more than %d block tables: %w", maxRegions, ErrUnsupported)
+	}
+	t, err := parseMish(r.data, l.fork, MaxRuns-l.runs)
+	if err != nil {
+		return fmt.Errorf("%q: %w", r.name, err)
+	}
+	t.Name, t.ID = r.name, r.id
+	l.runs += len(t.runs)
+	l.tables = append(l.tables, t)
+	return nil
+}
+
+// assemble joins the tables to one list of runs over the whole device. Space
+// that no table describes reads as zeros.
+func (im *Image) assemble(tables []*table) error {
+	total := 0
+	for _, t := range tables {
+		im.listed = append(im.listed, &t.Region)
+		total += len(t.runs)
+	}
+	slices.SortStableFunc(tables, func(a, b *table) int {
+		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Sectors, b.Sectors))
+	})
+	im.runs = make([]run, 0, total+len(tables)+1)
+	at := uint64(0)
+	fill := func(end uint64) {
+		if end > at {
+			im.runs = append(im.runs, run{start: at, count: end - at, kind: KindIgnore})
+			at = end
+		}
+	}
+	for _, t := range tables {
+		if t.Sectors == 0 {
+			continue
+		}
+		if t.First < at {
+			return fmt.Errorf("%q overlaps the region before it at sector %d: %w", t.Name, t.First, ErrCorrupt)
+		}
+		fill(t.First)
+		im.runs = append(im.runs, t.runs...)
+		t.runs = nil
+		at = t.First + t.Sectors
+	}
+	im.sectors = im.trailer.Sectors
+	if im.sectors == 0 { // as libdmg-hfsplus writes it
+		im.sectors = at
+	}
+	im.beyond = im.sectors - min(at, im.sectors)
+	if at > im.sectors {
+		return fmt.Errorf("they describe %d sectors, the trailer %d: %w", at, im.sectors, ErrCorrupt)
+	}
+	fill(im.sectors)
+	if im.sectors == 0 {
+		return fmt.Errorf("a device of no sectors: %w", ErrCorrupt)
+	}
+	return nil
+}
+
+// checkPayloads makes sure that payloads lie in the data fork and that no two
+// share bytes: shared ones are how a small file would pretend to be a large
+// one, and no known writer makes them.
+func (im *Image) checkPayloads() error {
+	low, high := im.trailer.DataOffset, im.trailer.DataOffset+im.trailer.DataLength
+	order := make([]uint32, 0, len(im.runs))
+	sorted, last := true, uint64(0)
+	for i := range im.runs {
+		r := &im.runs[i]
+		if r.kind.hole() {
+			continue
+		}
+		if r.offset < low || r.offset > high || r.length > high-r.offset {
+			return fmt.Errorf("reading the block tables: payload of %d bytes at %d is outside of the "+
+				"data fork: %w", r.length, r.offset, ErrCorrupt)
+		}
+		if r.kind.Compressed() {
+			im.chunk, im.payload = max(im.chunk, r.bytes()), max(im.payload, int64(r.length))
+		}
+		sorted, last = sorted && r.offset >= last, r.offset
+		order = append(order, uint32(i))
+	}
+	if !sorted {
+		slices.SortFunc(order, func(a, b uint32) int { return cmp.Compare(im.runs[a].offset, im.runs[b].offset) })
+	}
+	end := uint64(0)
+	for _, i := range order {
+		r := &im.runs[i]
+		if r.offset < end {
+			return fmt.Errorf("reading the block tables: payloads overlap at byte %d: %w", r.offset, ErrCorrupt)
+		}
+		end = r.offset + r.length
+	}
+	return nil
+}
+
+// Size is the length of the device in bytes.
+func (im *Image) Size() int64 { return int64(im.sectors) * SectorSize }
+
+// License reports whether the image has a licence agreement.
+func (im *Image) License() bool { return im.license }
+
+// Beyond is how many sectors at the end of the device no table describes: only
+// the trailer counts them.
+func (im *Image) Beyond() int64 { return int64(im.beyond) }
+
+// Trailer is the image's trailer. It must not be changed.
+func (im *Image) Trailer() *Trailer { return im.trailer }
+
+// Regions are the regions of the device in the order in which the image lists
+// them; none for raw data without tables.
+func (im *Image) Regions() []Region {
+	regions := make([]Region, 0, len(im.listed))
+	for _, g := range im.listed {
+		regions = append(regions, *g)
+	}
+	return regions
+}
+
+// Usage is how much of an image is stored in one way.
+type Usage struct {
+	Runs          int
+	Bytes, Stored int64 // of the device, and in the file
+}
+
+// Usage sums up the runs by their kind.
+func (im *Image) Usage() map[Kind]Usage {
+	usage := map[Kind]Usage{}
+	for i := range im.runs {
+		r := &im.runs[i]
+		u := usage[r.kind]
+		u.Runs, u.Bytes, u.Stored = u.Runs+1, u.Bytes+r.bytes(), u.Stored+int64(r.length)
+		usage[r.kind] = u
+	}
+	return usage
+}
+
+// Format is the four-letter name of the image's format, by the kind of run that
+// stores most of the device; UDRO when no run is compressed, UFBI when the
+// checksums are of MD5, UDRW for raw data without tables.
+func (im *Image) Format() Format {
+	if im.stub {
+		return "UDRW"
+	}
+	if im.trailer.Master.Type == ChecksumMD5 {
+		return UFBI
+	}
+	best, most := UDRO, int64(0)
+	usage := im.Usage()
+	for format, kind := range formatKinds {
+		if u := usage[kind]; kind.Compressed() && (u.Bytes > most || u.Bytes == most && most > 0 && format < best) {
+			best, most = format, u.Bytes
+		}
+	}
+	return best
+}
+
+// State is what is known of a stretch of a device without reading it.
+type State int
+
+// The states of a stretch: it has data, or is all zeros, or belongs to no file
+// so that its content does not matter.
+const (
+	StateData State = iota
+	StateZero
+	StateUnallocated
+)
+
+// Next returns the state of the device at a byte offset inside it, and where
+// that stretch ends. An Image is a Map by it.
+func (im *Image) Next(off int64) (end int64, state State) {
+	r := &im.runs[im.find(off)]
+	end = int64(r.end()) * SectorSize
+	switch r.kind {
+	case KindZero:
+		return end, StateZero
+	case KindIgnore:
+		return end, StateUnallocated
+	}
+	return end, StateData
+}
+
+// Stored is the stretch of the image's file, in bytes, that holds the device's
+// data at a byte offset inside the device, in whatever form. n is 0 where there
+// is none: the device has zeros there, or bytes that belong to no file.
+func (im *Image) Stored(off int64) (at, n int64) {
+	r := &im.runs[im.find(off)]
+	if r.kind == KindZero || r.kind == KindIgnore {
+		return 0, 0
+	}
+	return int64(r.offset), int64(r.length)
+}
+
+// find is the index of the run that holds the byte, which must lie inside the
+// device.
+func (im *Image) find(off int64) int {
+	sector := uint64(off) / SectorSize
+	i, found := slices.BinarySearchFunc(im.runs, sector, func(r run, s uint64) int { return cmp.Compare(r.start, s) })
+	if !found {
+		i--
+	}
+	return i
+}
+
+// readFull fills p from off. A file that ends early is damaged.
+func readFull(src io.ReaderAt, p []byte, off int64) error {
+	n, err := src.ReadAt(p, off)
+	switch {
+	case n == len(p):
+		return nil
+	case err == nil || err == io.EOF:
+		return fmt.Errorf("%d bytes of %d at %d: %w", n, len(p), off, io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+// zeros is what holes are written from; it is never changed.
+var zeros [64 << 10]byte
+
+// isZero reports whether all of b is zero.
+func isZero(b []byte) bool {
+	for len(b) > len(zeros) {
+		if !bytes.Equal(b[:len(zeros)], zeros[:]) {
+			return false
+		}
+		b = b[len(zeros):]
+	}
+	return bytes.Equal(b, zeros[:len(b)])
+}

@@ -1,0 +1,197 @@
+package udif
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"dmgbench/internal/image/container/codec"
+)
+
+// reader is the part of an Image that serves random access.
+type reader struct {
+	cache   cache
+	decodes chan struct{} // a token for each chunk that is decoded on demand
+	aheads  chan struct{} // and in advance
+	window  int           // most chunks that are decoded in advance
+	latest  atomic.Int64  // the run read last, plus one
+	stored  sync.Pool     // of *[]byte: payloads
+	closed  atomic.Bool
+	closing sync.RWMutex // against starting work while Close waits
+	working sync.WaitGroup
+}
+
+// init sizes the cache and the read-ahead. The window of read-ahead takes at
+// most half of the cache, so that chunks that are read now are not dropped for
+// chunks that may be read later.
+func (r *reader) init(im *Image) {
+	r.cache.init(im.options.Cache)
+	r.decodes, r.aheads = make(chan struct{}, im.options.Workers), make(chan struct{}, im.options.Workers)
+	window := im.options.ReadAhead
+	if window == 0 {
+		window = 2 * im.options.Workers
+	}
+	if im.chunk > 0 {
+		window = int(min(int64(window), im.options.Cache/2/im.chunk))
+	}
+	r.window = max(window, 0)
+}
+
+// Close ends read-ahead and drops the cache. Reading afterwards fails with
+// ErrClosed. The source stays open.
+func (im *Image) Close() error {
+	im.closing.Lock()
+	im.closed.Store(true)
+	im.closing.Unlock()
+	im.working.Wait()
+	im.cache.clear()
+	return nil
+}
+
+// ReadAt reads from the device. It is an io.ReaderAt: io.EOF comes with the
+// bytes before the end.
+func (im *Image) ReadAt(p []byte, off int64) (int, error) {
+	switch {
+	case im.closed.Load():
+		return 0, ErrClosed
+	case off < 0:
+		return 0, fmt.Errorf("reading at %d: negative offset", off)
+	case off >= im.Size():
+		return 0, io.EOF
+	}
+	want := int64(len(p))
+	if rest := im.Size() - off; want > rest {
+		want = rest
+	}
+	n, last := int64(0), off+want
+	for i := im.find(off); n < want; i++ {
+		r := &im.runs[i]
+		inside := off + n - int64(r.start)*SectorSize
+		part := p[n:min(want, n+r.bytes()-inside)]
+		if err := im.readRun(i, part, inside, last); err != nil {
+			return int(n), err
+		}
+		n += int64(len(part))
+	}
+	if want < int64(len(p)) {
+		return int(n), io.EOF
+	}
+	return int(n), nil
+}
+
+// readRun fills p from byte inside of run i. The whole request ends at byte
+// last of the device.
+func (im *Image) readRun(i int, p []byte, inside, last int64) error {
+	r := &im.runs[i]
+	switch {
+	case r.kind.hole():
+		clear(p)
+		return nil
+	case r.kind == KindRaw:
+		if err := readFull(im.src, p, int64(r.offset)+inside); err != nil {
+			return fmt.Errorf("reading sector %d: %w", r.start+uint64(inside)/SectorSize, err)
+		}
+		im.keepSum(i, inside, p)
+		return nil
+	}
+	im.readAhead(i, last)
+	e, decode := im.cache.acquire(i)
+	defer im.cache.release(e)
+	if decode {
+		im.fill(e, im.decodes)
+	} else {
+		<-e.ready
+	}
+	if e.err == nil {
+		copy(p, e.data[inside:])
+	}
+	return e.err
+}
+
+// fill decodes the chunk of the entry when it gets one of the tokens.
+func (im *Image) fill(e *entry, tokens chan struct{}) {
+	tokens <- struct{}{}
+	defer func() { <-tokens }()
+	r := &im.runs[e.index]
+	data := im.cache.buffer(r.bytes())
+	stored, _ := im.stored.Get().(*[]byte)
+	if stored == nil {
+		stored = new([]byte)
+	}
+	defer im.stored.Put(stored)
+	if err := im.decode(r, data, stored); err != nil {
+		im.cache.publish(e, nil, err)
+		return
+	}
+	im.keepSum(e.index, 0, data)
+	im.cache.publish(e, data, nil)
+}
+
+// decode decodes a compressed run into dst, which has its length. stored is a
+// buffer for the payload, made larger if needed.
+func (im *Image) decode(r *run, dst []byte, stored *[]byte) error {
+	if uint64(cap(*stored)) < r.length {
+		*stored = make([]byte, r.length)
+	}
+	payload := (*stored)[:r.length]
+	if err := readFull(im.src, payload, int64(r.offset)); err != nil {
+		return fmt.Errorf("reading the chunk at sector %d: %w", r.start, err)
+	}
+	if _, err := im.options.decode(codec.ID(r.kind), dst, payload); err != nil {
+		return fmt.Errorf("decoding the %s chunk at sector %d: %w: %w", r.kind, r.start, ErrCorrupt, err)
+	}
+	return nil
+}
+
+// strideRuns is how many runs without payload a sequential reader may pass over
+// and still counts as one.
+const strideRuns = 3
+
+// readAhead starts decoding the rest of a request that reads run i and ends at
+// byte last, and what a sequential reader will want next. It never waits.
+func (im *Image) readAhead(i int, last int64) {
+	most := min(i+im.window, len(im.runs)-1)
+	to := i
+	for to < most && int64(im.runs[to].end())*SectorSize < last {
+		to++
+	}
+	if im.window == 0 || im.latest.Swap(int64(i)+1) == int64(i)+1 && to == i { // most reads stay in a run
+		return
+	}
+	if im.follows(i) {
+		to = most
+	}
+	for k := i + 1; k <= to; k++ {
+		if im.runs[k].kind.Compressed() && !im.cache.has(k) {
+			im.start(k)
+		}
+	}
+}
+
+// follows reports whether the compressed run before i was read lately, as by a
+// sequential reader.
+func (im *Image) follows(i int) bool {
+	for k := i - 1; k >= max(0, i-1-strideRuns); k-- {
+		if im.runs[k].kind.Compressed() {
+			return im.cache.has(k)
+		}
+	}
+	return false
+}
+
+// start decodes run i in the background, unless the image is being closed.
+func (im *Image) start(i int) {
+	im.closing.RLock()
+	defer im.closing.RUnlock()
+	if im.closed.Load() {
+		return
+	}
+	im.working.Go(func() {
+		e, decode := im.cache.acquire(i)
+		defer im.cache.release(e)
+		if decode {
+			im.fill(e, im.aheads)
+		}
+	})
+}

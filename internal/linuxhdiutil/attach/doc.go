@@ -1,0 +1,227 @@
+// Package attach makes an image on Linux what it is on a Mac: a block device
+// with partitions, and a mounted volume.
+//
+// # How
+//
+// A raw image (UDRW) becomes a loop device as it is. Every other container is
+// served by a process of its own as the one file of a FUSE file system, and
+// that file becomes the loop device. Partitions are the kernel's own scan of
+// the device. Without loop devices, or a driver for exFAT in the kernel, the
+// same process serves the files of an exFAT volume directly. [Attached].Mode is
+// one of these three.
+//
+// Encrypted images, raw ones too, are always served: their process has the
+// keys, the device shows the content. Their passphrases and keys are in no
+// argument, environment or file: the keys are derived once, before the process
+// is started, and reach it through a pipe.
+//
+// The state of attachments is in the runtime folder (see [RuntimeDir]), one
+// file each, all under one lock; it is compared with the kernel before
+// anything is done to a device. A serving process that died is noticed by the
+// next call of [List], [Attach] or [Detach], and its device and mounts are
+// removed.
+//
+// # What it decides
+//
+// Volumes are mounted nosuid, nodev and noatime, below /run/media/dmgbench for
+// root and below the runtime folder for others, in a folder named after the
+// volume ("Name 1" and so on where that is taken). Only the file systems of
+// [Filesystems] are mounted. Ownership is what the file system stores, since
+// Linux has no "noowners": for exFAT and FAT32 everything belongs to the user
+// who attached (under sudo: the one who called sudo), and the empty root of a
+// new volume is given to that user. From the second mount of a volume on it is
+// trimmed when it is attached, as macOS does.
+//
+// # What it refuses
+//
+// It attaches no image twice and touches no device, mount or process that is
+// not provably its own. It mounts no file system that is not on the list, and
+// never another one than is there. Other systems than Linux get
+// errors.ErrUnsupported.
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"dmgbench/internal/image/container/crypt"
+)
+
+// HelperVerb is the hidden first argument with which the program is started
+// again as the process that serves an image; see [HelperMain].
+const HelperVerb = "__attach-helper"
+
+// The modes of an attachment.
+const (
+	// ModeLoop means that the image file itself is a loop device.
+	ModeLoop = "loop"
+	// ModeFUSELoop means that a FUSE file over the container is a loop device.
+	ModeFUSELoop = "fuse+loop"
+	// ModeFUSE means that no block device exists: FUSE serves the files of an
+	// exFAT volume, or with NoMount the device as a file.
+	ModeFUSE = "fuse"
+)
+
+// Who serves the blocks of an attached image, as Apple's attach -kernel and
+// -nokernel request it.
+const (
+	// ServedByAny leaves it to the kernel where it can, else a helper process
+	// serves.
+	ServedByAny = ""
+	// ServedByKernel takes no helper process: only an unencrypted UDRW image
+	// can be attached so, as a loop device.
+	ServedByKernel = "kernel"
+	// ServedByHelper takes a process of this program, even for an image that
+	// the kernel could serve.
+	ServedByHelper = "helper"
+)
+
+// Request is an image to be attached, and how.
+type Request struct {
+	// Image is the absolute path of the container.
+	Image    string
+	ReadOnly bool
+	NoMount  bool
+	// ServedBy is ServedByAny, ServedByKernel or ServedByHelper.
+	ServedBy string
+	// NoTrim leaves the volume untrimmed, even from the second mount on.
+	NoTrim bool
+	// MountPoint is the folder to mount on. If it is empty, a new one is made
+	// below MountRoot.
+	MountPoint string
+	// MakePoint makes MountPoint if it is missing (but not its parent), and
+	// removes it when it is unmounted.
+	MakePoint bool
+	// MountRoot is an existing folder; empty for [DefaultMountRoot].
+	MountRoot string
+	// RandomName calls the new folder "dmg." and a random number, not like the
+	// volume.
+	RandomName bool
+	// Owners asks for the owners of files to count. nil and false leave that to
+	// the file system; true is an error if it has none.
+	Owners *bool
+	// Temporary is for an attachment that only this process uses: when it has
+	// died, the image is released as if it had detached.
+	Temporary bool
+	// Info is for a caller that has inspected the image already, so that Attach
+	// does not open it for that. Keys are needed with it for an encrypted
+	// image.
+	Info *ImageInfo
+	// Passphrase of an encrypted image. It is left as it is.
+	Passphrase []byte
+	// Keys of an encrypted image, in place of the passphrase, for a caller that
+	// has derived them already. They, or those that are derived here once,
+	// reach the serving process through a pipe, and are left as they are.
+	Keys crypt.Keys
+	// HelperArgs is how the program is called to reach [HelperMain]; nil for
+	// its own name and HelperVerb.
+	HelperArgs []string
+}
+
+// Attached is an image that is attached.
+type Attached struct {
+	// ID identifies the container's file or folder, on this boot.
+	ID string
+	// Image is the path of the request.
+	Image string
+	// Format is the four-letter name, such as UDSB.
+	Format string
+	// Device is the whole disk: /dev/loop3, or in mode fuse a path that only
+	// names it.
+	Device string
+	// Partition is the device of the volume: /dev/loop3p1, Device itself
+	// without partitions, or in mode fuse the FUSE file.
+	Partition string
+	// MountPoint is empty when the volume is not mounted.
+	MountPoint string
+	// Filesystem is the kernel's name: ext4, xfs, btrfs, exfat, vfat, hfsplus;
+	// empty when none was recognised.
+	Filesystem string
+	// VolumeName is the label in the file system.
+	VolumeName string
+	// HelperPID is the serving process, 0 in mode loop.
+	HelperPID int
+	ReadOnly  bool
+	// Size of the device in bytes.
+	Size int64
+	// Mode is ModeLoop, ModeFUSELoop or ModeFUSE.
+	Mode  string
+	Since time.Time
+	// Dead means that the serving process had died, or its device was gone;
+	// what was left has been cleaned up.
+	Dead bool
+	// Unfinished means, with Dead, that the command that attached died before
+	// it was done.
+	Unfinished bool
+	// DirectIO means that the loop device reads and writes its file past the
+	// host's page cache.
+	DirectIO bool
+	// Owners means that the file system has owners of files.
+	Owners    bool
+	Encrypted bool
+	// Trimmed is how many bytes the trim at this mount gave back, in TrimTime;
+	// 0 if there was none.
+	Trimmed  int64
+	TrimTime time.Duration
+	// Warnings are for the user who attached.
+	Warnings []string
+}
+
+// Lost lists what a detach could not save, in words; empty if everything
+// written before is in the container.
+type Lost []string
+
+// NoDriverError reports a file system that this kernel cannot mount. It is
+// [ErrNoFileSystem].
+type NoDriverError struct {
+	Filesystem string // as [Attached] has it
+}
+
+func (e *NoDriverError) Error() string {
+	return fmt.Sprintf("the volume is %s, and the kernel has no driver for it: %v", e.Filesystem, ErrNoFileSystem)
+}
+
+func (e *NoDriverError) Unwrap() error { return ErrNoFileSystem }
+
+// Conditions that callers branch on.
+var (
+	// ErrNoFileSystem: the image has no volume that can be mounted here.
+	ErrNoFileSystem = errors.New("no mountable file systems")
+	// ErrNotAttached: the attachment does not exist any more.
+	ErrNotAttached = errors.New("not attached")
+	// ErrNoFUSE: an image needs FUSE, and the system does not offer it.
+	ErrNoFUSE = errors.New("FUSE is not available: load the module fuse and let the user open /dev/fuse " +
+		"(package fuse3)")
+	// ErrNoLoop: an image needs a loop device, and the user cannot have one.
+	ErrNoLoop = errors.New("no loop device is available: it takes root and /dev/loop-control")
+)
+
+// Holder is a process that keeps a volume or an image busy.
+type Holder struct {
+	PID     int
+	Command string
+}
+
+// BusyError reports that a volume or an image is in use, and the processes that
+// use it as far as they are known. It matches syscall.EBUSY.
+type BusyError struct {
+	What    string
+	Holders []Holder
+}
+
+func (e *BusyError) Error() string {
+	by := make([]string, 0, len(e.Holders))
+	for _, h := range e.Holders {
+		by = append(by, fmt.Sprintf("%s (process %d)", h.Command, h.PID))
+	}
+	if len(by) == 0 {
+		return fmt.Sprintf("%q is busy", e.What)
+	}
+	return fmt.Sprintf("%q is busy: held by %s", e.What, strings.Join(by, ", "))
+}
+
+// Is makes the error match syscall.EBUSY.
+func (e *BusyError) Is(target error) bool { return target == syscall.EBUSY }

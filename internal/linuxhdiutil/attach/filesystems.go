@@ -1,0 +1,487 @@
+package attach
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"dmgbench/internal/image/blockdev"
+	"dmgbench/internal/image/container"
+	"dmgbench/internal/image/container/crypt"
+	"dmgbench/internal/image/container/udif"
+	"dmgbench/internal/image/exfat"
+	"dmgbench/internal/image/gpt"
+	"dmgbench/internal/system/hostio"
+)
+
+// FS is a file system that volumes can have: one row of the registry.
+// Everything else in this project ranges over the rows.
+type FS struct {
+	// Name is what -fs takes and what is shown; Aliases are other names that
+	// -fs takes.
+	Name    string
+	Aliases []string
+	// AppleName, Kind and Hint are in the lists of Apple's tools: the name, the
+	// volume-kind, and the content-hint of an unpartitioned volume.
+	AppleName string
+	Kind      string
+	Hint      string
+	// Kernel is the mount type, as in /proc/filesystems.
+	Kernel string
+	// Tool is the program that makes the file system, of the Debian package
+	// Package; empty if this process makes it.
+	Tool    string
+	Package string
+	// Type is that of a partition with the file system.
+	Type gpt.GUID
+	// Owners means that the file system stores owners and modes.
+	Owners bool
+	// MinSize is the smallest size that Tool accepts, in bytes.
+	MinSize int64
+
+	// Set by [Filesystems] for this machine:
+	Present           bool // it can be made
+	MountableByKernel bool // the kernel has a driver, loaded or as a module
+
+	marks       []mark
+	onlyNamed   bool                                      // recognised, and neither made nor mounted
+	makeArgs    func(label string, uid, gid int) []string // of Tool, without the device
+	mountData   string                                    // options of mount(2)
+	userOwned   bool                                      // mount(2) takes the owner of all files
+	replayless  string                                    // options for a read-only mount that does not replay the log
+	growTool    []string                                  // program, package, and arguments before the operand
+	growMounted bool                                      // the program takes the mount point, not the device
+}
+
+// mark is a signature in the first blocks of a volume, and where its label is.
+// Sources: the kernel's ext4/super, xfs_format.h and btrfs_tree.h; Microsoft's
+// exFAT and FAT (fatgen103) specifications; Apple's TN1150 and APFS reference.
+type mark struct {
+	at            int64
+	magic         string
+	label, length int64  // of the label; 0: none in these blocks
+	padding       string // after the label
+	appleName     string // where it differs from that of the file system
+}
+
+// filesystems is in the order of recognition: file systems come first that
+// leave signatures of earlier ones in place.
+var filesystems = []FS{
+	{Name: "ExFAT", AppleName: "ExFAT", Kind: "exfat", Kernel: "exfat",
+		Hint: "Windows_NTFS", // MBR type 7 is common to both
+		Type: gpt.BasicData, MinSize: 1 << 20, marks: []mark{{at: 3, magic: "EXFAT   "}}, userOwned: true},
+	{Name: "ext4", AppleName: "ext4", Kind: "ext4", Hint: "Linux", Kernel: "ext4",
+		Tool: "mkfs.ext4", Package: "e2fsprogs", Type: gpt.LinuxData, Owners: true, MinSize: 1 << 20,
+		marks: []mark{{at: 1080, magic: "\x53\xef", label: 1144, length: 16}},
+		// No initialisation after the first mount, no space kept back for root.
+		makeArgs: func(label string, uid, gid int) []string {
+			return []string{"-q", "-F", "-b", "4096", "-m", "0", "-L", cut(label, 16),
+				"-E", fmt.Sprintf("lazy_itable_init=0,lazy_journal_init=0,nodiscard,root_owner=%d:%d", uid, gid)}
+		},
+		replayless: "noload", growTool: []string{"resize2fs", "e2fsprogs"}},
+	{Name: "xfs", AppleName: "xfs", Kind: "xfs", Hint: "Linux", Kernel: "xfs", Tool: "mkfs.xfs", Package: "xfsprogs",
+		Type: gpt.LinuxData, Owners: true, MinSize: 300 << 20, marks: []mark{{magic: "XFSB", label: 108, length: 12}},
+		makeArgs: func(label string, _, _ int) []string {
+			return []string{"-q", "-f", "-K", "-s", "size=4096", "-L", cut(label, 12)}
+		},
+		// XFS refuses a second volume of the same identifier, such as a copy of
+		// the image, or one that a process still has open after a forced
+		// unmount.
+		mountData: "nouuid", replayless: "nouuid,norecovery",
+		growTool: []string{"xfs_growfs", "xfsprogs"}, growMounted: true},
+	{Name: "btrfs", AppleName: "btrfs", Kind: "btrfs", Hint: "Linux", Kernel: "btrfs",
+		Tool: "mkfs.btrfs", Package: "btrfs-progs", Type: gpt.LinuxData, Owners: true, MinSize: 114_294_784,
+		marks: []mark{{at: 64<<10 + 64, magic: "_BHRfS_M", label: 64<<10 + 299, length: 256}},
+		makeArgs: func(label string, _, _ int) []string {
+			return []string{"-q", "-f", "--nodiscard", "-L", cut(label, 255)}
+		},
+		replayless: "rescue=nologreplay",
+		growTool:   []string{"btrfs", "btrfs-progs", "filesystem", "resize", "max"}, growMounted: true},
+	{Name: "FAT32", Aliases: []string{"MS-DOS FAT32", "MS-DOS", "vfat"}, AppleName: "MS-DOS FAT32", Kind: "msdos",
+		Hint:   "DOS_FAT_32",
+		Kernel: "vfat", Tool: "mkfs.vfat", Package: "dosfstools", Type: gpt.BasicData, MinSize: 34 << 20, marks: []mark{
+			{at: 82, magic: "FAT32   ", label: 71, length: 11, padding: " "},
+			{at: 54, magic: "FAT16   ", label: 43, length: 11, padding: " ", appleName: "MS-DOS FAT16"},
+			{at: 54, magic: "FAT12   ", label: 43, length: 11, padding: " ", appleName: "MS-DOS FAT12"}},
+		makeArgs: func(label string, _, _ int) []string {
+			return []string{"-F", "32", "-n", strings.ToUpper(cut(label, 11))}
+		},
+		userOwned: true},
+	{Name: "HFS+", Aliases: []string{"hfsplus"}, AppleName: "HFS+", Kind: "hfs", Hint: "Apple_HFS", Kernel: "hfsplus",
+		Tool: "mkfs.hfsplus", Package: "hfsprogs", Type: gpt.AppleHFS, Owners: true, MinSize: 1 << 20,
+		marks:    []mark{{at: 1024, magic: "H+"}, {at: 1024, magic: "HX", appleName: "Case-sensitive HFS+"}},
+		makeArgs: func(label string, _, _ int) []string { return []string{"-v", label} }},
+	{Name: "APFS", AppleName: "APFS", Kind: "apfs", Hint: "Apple_APFS", Kernel: "apfs", Type: gpt.AppleAPFS,
+		Owners:    true,
+		onlyNamed: true, marks: []mark{{at: 32, magic: "NXSB"}}},
+}
+
+// What this machine has; variables for tests.
+var (
+	kernelMounts = kernelDriver
+	toolFolders  = []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} // in addition to PATH
+)
+
+// Filesystems lists the file systems that volumes can have, and which of them
+// this machine can make and mount.
+func Filesystems() []FS {
+	list := make([]FS, 0, len(filesystems))
+	for _, f := range filesystems {
+		if f.onlyNamed {
+			continue
+		}
+		f.Present = f.Tool == "" || findTool(f.Tool) != ""
+		f.MountableByKernel = kernelMounts(f.Kernel)
+		list = append(list, f)
+	}
+	return list
+}
+
+// FilesystemOf returns the file system of that name, in any case: [FS].Name,
+// one of its aliases, or the kernel's name.
+func FilesystemOf(name string) (FS, bool) {
+	for _, f := range Filesystems() {
+		for _, n := range append([]string{f.Name, f.Kernel}, f.Aliases...) {
+			if strings.EqualFold(n, name) {
+				return f, true
+			}
+		}
+	}
+	return FS{}, false
+}
+
+// AppleNames returns the volume-kind and the name that Apple's tools have for a
+// file system by the kernel's name; the kind is empty for an unknown one.
+func AppleNames(kernel string) (kind, name string) {
+	for _, f := range filesystems {
+		if strings.EqualFold(f.Kernel, kernel) || strings.EqualFold(f.Name, kernel) {
+			return f.Kind, f.AppleName
+		}
+	}
+	return "", kernel
+}
+
+// Volume describes a volume by its first blocks.
+type Volume struct {
+	FS           // the zero value if it was not recognised
+	Label string // valid UTF-8
+}
+
+// Identify recognises the volume on a device by its signature alone. The error
+// is that of a device that cannot be read.
+func Identify(dev blockdev.Device) (Volume, error) {
+	head := make([]byte, min(128<<10, dev.Size()))
+	n, err := dev.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Volume{}, err
+	}
+	head = head[:n]
+	for _, f := range filesystems {
+		for _, m := range f.marks {
+			if m.at >= int64(len(head)) || !bytes.HasPrefix(head[m.at:], []byte(m.magic)) {
+				continue
+			}
+			v := Volume{FS: f, Label: m.readLabel(head)}
+			if m.appleName != "" {
+				v.AppleName = m.appleName
+			}
+			if f.Kernel == "exfat" {
+				v.Label = exfatLabel(dev)
+			}
+			return v, nil
+		}
+	}
+	return Volume{}, nil
+}
+
+// readLabel returns the label up to the first zero; bytes that are not UTF-8
+// become U+FFFD.
+func (m mark) readLabel(head []byte) string {
+	if m.length == 0 || m.label+m.length > int64(len(head)) {
+		return ""
+	}
+	field, _, _ := bytes.Cut(head[m.label:m.label+m.length], []byte{0})
+	label := strings.ToValidUTF8(strings.TrimRight(string(field), m.padding), "\uFFFD")
+	if m.padding != "" && label == "NO NAME" { // FAT's way to have none
+		return ""
+	}
+	return label
+}
+
+// exfatLabel returns the label, which is in the root directory. A damaged
+// volume has none here: mounting it reports why.
+func exfatLabel(dev blockdev.Device) string {
+	v, err := exfat.Mount(dev, exfat.MountOptions{ReadOnly: true})
+	if err != nil {
+		return ""
+	}
+	defer v.Unmount()
+	return v.Label()
+}
+
+// cut shortens a label to n bytes, never inside a character.
+func cut(label string, n int) string {
+	for len(label) > n {
+		_, last := utf8.DecodeLastRuneInString(label)
+		label = label[:len(label)-last]
+	}
+	return label
+}
+
+// findTool returns the path of a program, empty if there is none. It also
+// searches the administrator's folders, which ordinary users do not have in
+// PATH.
+func findTool(name string) string {
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	for _, dir := range toolFolders {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && info.Mode()&0o111 != 0 && !info.IsDir() {
+			return path
+		}
+	}
+	return ""
+}
+
+// Region is a part of a device: a partition, a partition table, or free space.
+type Region struct {
+	Name, Hint   string         // as imageinfo prints them
+	First, Count int64          // sectors of 512 bytes
+	Number       int            // of a partition of a GUID table, from 1; 0 for others
+	Content      bool           // a partition, or the whole device if it has no partition map
+	Part         *gpt.Partition // of a GUID table
+	Volume       Volume         // of content
+	Err          error          // why the start of the content cannot be read
+}
+
+// Section is the region as a device.
+func (r Region) Section(dev blockdev.Device) (blockdev.Device, error) {
+	return blockdev.Section(dev, r.First*gpt.SectorSize, r.Count*gpt.SectorSize)
+}
+
+// ImageInfo is what [Inspect] found on a device.
+type ImageInfo struct {
+	Scheme   string        // that divides the device: SchemeGUID, "fdisk", "Apple" or SchemeNone
+	Regions  []Region      // all parts of the device, in order
+	Table    *gpt.Table    // nil if there is none
+	Warnings []gpt.Warning // about the table
+	Damage   error         // why a GUID table that is there cannot be used; nil if it can, or there is none
+	Whole    Volume        // without a usable GUID table: the volume that starts with the device
+
+	format string
+	size   int64 // bytes
+	mount  int   // index in Regions of the partition to be mounted; -1: the whole device
+	// keys are those of an encrypted image, derived once for all that is
+	// opened; the caller's own, or ours to wipe.
+	keys crypt.Keys
+}
+
+// Schemes that callers branch on.
+const (
+	SchemeGUID = "GUID"
+	SchemeNone = "none"
+)
+
+// otherSchemes are the names of the schemes that are shown but not changed.
+var otherSchemes = map[udif.Scheme]string{udif.SchemeMBR: "fdisk", udif.SchemeAPM: "Apple"}
+
+// Inspect finds out how a device is divided and which volumes it has. It reads
+// the partition tables and the first blocks of every partition, once. The error
+// is the device's.
+func Inspect(dev blockdev.Device) (info *ImageInfo, err error) {
+	info = &ImageInfo{Scheme: SchemeNone, size: dev.Size(), mount: -1}
+	if image, ok := dev.(container.Image); ok {
+		info.format = image.Format()
+	}
+	info.Table, info.Warnings, err = gpt.Read(dev)
+	switch {
+	case err == nil:
+		err = info.addPartitions()
+	case gpt.IsUnusable(err):
+		if !errors.Is(err, gpt.ErrNoTable) {
+			info.Damage = err
+		}
+		err = info.addOthers(dev)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for n := range info.Regions {
+		if r := &info.Regions[n]; r.Content && info.Scheme != SchemeNone {
+			part, err := r.Section(dev)
+			if err != nil {
+				return nil, err
+			}
+			r.Volume, r.Err = Identify(part)
+		}
+	}
+	info.chooseVolume()
+	return info, nil
+}
+
+// addPartitions lists the parts of a device with a GUID table.
+func (s *ImageInfo) addPartitions() error {
+	t := s.Table
+	s.Scheme = SchemeGUID
+	layout, err := udif.Partitioned(udif.SchemeGPT, uint64(s.size/gpt.SectorSize), udif.GPTParts(t))
+	for _, p := range layout.Parts {
+		r := Region{Name: p.Name, Hint: p.Type, First: int64(p.First), Count: int64(p.Sectors)}
+		i := slices.IndexFunc(t.Partitions, func(q gpt.Partition) bool { return q.First == p.First })
+		if i >= 0 {
+			r.Part, r.Content, r.Number = &t.Partitions[i], true, t.Partitions[i].Index+1
+			if r.Part.Type == gpt.EFISystem {
+				r.Hint = "EFI"
+			}
+		}
+		s.Regions = append(s.Regions, r)
+	}
+	return err
+}
+
+// addOthers lists the parts of a device without a usable GUID table.
+func (s *ImageInfo) addOthers(dev blockdev.Device) error {
+	layout, err := udif.ProbeLayout(dev, s.size)
+	if err != nil {
+		return err
+	}
+	var unreadable error
+	s.Whole, unreadable = Identify(dev)
+	scheme, ok := otherSchemes[layout.Scheme]
+	if !ok {
+		s.Regions = []Region{{Name: "whole disk", Hint: s.Whole.Hint, Count: s.size / gpt.SectorSize, Content: true,
+			Volume: s.Whole, Err: unreadable}}
+		return nil
+	}
+	s.Scheme = scheme
+	for _, p := range layout.Parts {
+		s.Regions = append(s.Regions, Region{
+			Name: p.Name, Hint: p.Type, First: int64(p.First), Count: int64(p.Sectors),
+			Content: p.First > 0 && p.Type != udif.FreeType && p.Type != "Apple_partition_map",
+		})
+	}
+	return nil
+}
+
+// chooseVolume takes the first partition with a file system that can be
+// mounted, else the first that is not for booting. Only GUID tables count: what
+// else divides a device is left to the kernel.
+func (s *ImageInfo) chooseVolume() {
+	for _, p := range s.partitions() {
+		if p.Type == gpt.EFISystem && len(s.Table.Partitions) > 1 {
+			continue
+		}
+		n := slices.IndexFunc(s.Regions, func(r Region) bool { return r.Number == p.Index+1 })
+		_, mountable := FilesystemOf(s.Regions[n].Volume.Kernel)
+		if s.mount < 0 || mountable {
+			s.mount = n
+		}
+		if mountable {
+			return
+		}
+	}
+}
+
+// Last returns the region of the last partition of a GUID table, which grows
+// and shrinks with the image; nil without a table or for one without
+// partitions.
+func (s *ImageInfo) Last() *Region {
+	for n := range slices.Backward(s.Regions) {
+		if s.Regions[n].Part != nil {
+			return &s.Regions[n]
+		}
+	}
+	return nil
+}
+
+// Owners reports whether the volume to be mounted has a file system with
+// owners.
+func (s *ImageInfo) Owners() bool { return s.volume().Owners }
+
+// volume is the volume to be mounted.
+func (s *ImageInfo) volume() Volume {
+	if s.mount < 0 {
+		return s.Whole
+	}
+	return s.Regions[s.mount].Volume
+}
+
+// extent is the offset and length of the volume to be mounted, in bytes.
+func (s *ImageInfo) extent() (off, n int64) {
+	if s.mount < 0 {
+		return 0, s.size
+	}
+	p := s.Regions[s.mount].Part
+	return p.Offset(), p.Size()
+}
+
+// partitions are those of the GUID table.
+func (s *ImageInfo) partitions() []gpt.Partition {
+	if s.Table == nil {
+		return nil
+	}
+	return s.Table.Partitions
+}
+
+// section is a part of the device that the serving process offers as a file of
+// its own.
+type section struct {
+	Name      string
+	Off, Size int64
+}
+
+// sectionOf is a partition under the name of its number.
+func sectionOf(p gpt.Partition) section {
+	return section{fmt.Sprintf("p%d", p.Index+1), p.Offset(), p.Size()}
+}
+
+// notes are the warnings of an attachment about the partition table. Data can
+// still be recovered from the device of an image with a damaged table, as on a
+// Mac, which shows it without partitions.
+func (s *ImageInfo) notes() (list []string) {
+	for _, w := range s.Warnings {
+		list = append(list, string(w))
+	}
+	if s.Damage != nil {
+		list = append(list, "the partition table and its backup cannot be used, and the device is shown without "+
+			"partitions: "+s.Damage.Error())
+	}
+	return list
+}
+
+// openAndInspect opens the container read-only, even if another process has it
+// open, and inspects it. It derives the keys of an encrypted image unless the
+// caller has them.
+func openAndInspect(path string, pass []byte, keys crypt.Keys) (info *ImageInfo, err error) {
+	dir, err := hostio.OpenDir(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	if keys == nil {
+		if keys, err = container.UnwrapKeys(dir, filepath.Base(path), pass); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err != nil {
+				keys.Wipe()
+			}
+		}()
+	}
+	image, err := container.Open(dir, filepath.Base(path), container.OpenOptions{ReadOnly: true, Keys: keys})
+	if err != nil {
+		return nil, err
+	}
+	defer image.Close()
+	if info, err = Inspect(image); err == nil {
+		info.keys = keys
+	}
+	return info, err
+}

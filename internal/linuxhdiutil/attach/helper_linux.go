@@ -1,0 +1,550 @@
+package attach
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"dmgbench/internal/image/blockdev"
+	"dmgbench/internal/image/container"
+	"dmgbench/internal/image/container/crypt"
+	"dmgbench/internal/image/exfat"
+	"dmgbench/internal/system/hostio"
+)
+
+// HelperMain is the process that serves one image; the program calls it when it
+// was started with [HelperVerb]. It ends when its mount is gone. It writes the
+// changes that failed to a file in the runtime folder; its exit status is 0 if
+// there are none. It reads its request from descriptor 3 and replies on 4.
+func HelperMain([]string) int {
+	log.SetFlags(log.LstdFlags | log.Lmicroseconds)
+	ready := os.NewFile(4, "ready")
+	r, secret, err := readServeRequest(os.NewFile(3, "request"))
+	if err != nil || ready == nil {
+		fmt.Fprintln(os.Stderr, "this entry is only for the program itself")
+		return 2
+	}
+	lockMemory()
+	s, reply, err := start(r, secret)
+	clear(secret)
+	if err != nil {
+		reply.Error = err.Error()
+		reply.Kind = slices.IndexFunc(replyKinds, func(kind error) bool { return errors.Is(err, kind) })
+	}
+	// The process that started this one may be dead; then the image would stay
+	// served for ever.
+	if e := json.NewEncoder(ready).Encode(reply); e != nil && s != nil {
+		_ = unmount(r.MountAt)
+	}
+	ready.Close()
+	if err != nil {
+		log.Print(err)
+		return 1
+	}
+	return s.run(r.End)
+}
+
+// readServeRequest reads request and keys with as few copies of the keys as
+// possible: the caller wipes the one there is.
+func readServeRequest(f *os.File) (r serveRequest, secret []byte, err error) {
+	if f == nil {
+		return r, nil, fs.ErrInvalid
+	}
+	defer f.Close()
+	all := make([]byte, maxServeRequest)
+	n, err := io.ReadFull(f, all)
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		return r, nil, errors.Join(err, fs.ErrInvalid)
+	}
+	rest := bytes.NewReader(all[:n])
+	err = gob.NewDecoder(rest).Decode(&r) // which reads no more than the request
+	return r, all[n-rest.Len() : n], err
+}
+
+// maxServeRequest is one more than the most bytes of a request and keys.
+const maxServeRequest = 1 << 20
+
+// server is a mounted FUSE file system with its container.
+type server struct {
+	// wait returns when the file system is unmounted.
+	wait func()
+	// image is the container, open in dir until release.
+	image container.Image
+	dir   *hostio.Dir
+	// volume is nil when the device is served.
+	volume *volumeFS
+	fails  *failures
+}
+
+// start opens the container and mounts the file system that serves it.
+func start(r serveRequest, secret []byte) (s *server, reply serveReply, err error) {
+	s = &server{fails: &failures{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.release())
+			s = nil
+		}
+	}()
+	if s.dir, err = hostio.OpenDir(filepath.Dir(r.Image)); err != nil {
+		return s, reply, err
+	}
+	if s.image, reply, err = openImage(s.dir, r, secret); err != nil {
+		return s, reply, err
+	}
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		return s, reply, fmt.Errorf("%w: %w", ErrNoFUSE, err)
+	}
+	var raw fuse.RawFileSystem
+	if r.Volume {
+		if s.volume, err = openVolume(s.image, r, reply.ReadOnly, s.fails); err != nil {
+			return s, reply, err
+		}
+		reply.Warnings = append(reply.Warnings, s.volume.warnings...)
+		raw = s.volume.raw()
+	} else if raw, err = newDeviceFS(s.image, r.Parts, reply.ReadOnly, s.fails); err != nil {
+		return s, reply, err
+	}
+	if err = s.mount(raw, r, reply.ReadOnly); err != nil {
+		err = fmt.Errorf("mounting on %q: %w", r.MountAt, err)
+	}
+	return s, reply, err
+}
+
+// mount shows the file system. A device that the kernel makes a disk of is
+// served by our own loop.
+func (s *server) mount(raw fuse.RawFileSystem, r serveRequest, readOnly bool) error {
+	options := mountOptions(r, readOnly)
+	if !r.Volume && os.Geteuid() == 0 {
+		f, err := newFuseServer(raw, r.MountAt, options)
+		if err == nil {
+			s.wait = f.wait
+		}
+		return err
+	}
+	f, err := fuse.NewServer(raw, r.MountAt, options)
+	if err != nil {
+		return err
+	}
+	s.wait = f.Wait
+	go f.Serve()
+	return f.WaitMount()
+}
+
+// openImage opens the container past the host's page cache; one that cannot be
+// written is opened for reading.
+func openImage(dir *hostio.Dir, r serveRequest, secret []byte) (container.Image, serveReply, error) {
+	options := container.OpenOptions{ReadOnly: r.ReadOnly, Hold: true, Cache: hostio.CacheDirect}
+	if len(secret) > 0 {
+		options.Keys = secret
+	}
+	image, err := container.Open(dir, filepath.Base(r.Image), options)
+	reply := serveReply{ReadOnly: r.ReadOnly}
+	if cannotWrite(err) && !r.ReadOnly {
+		options.ReadOnly = true
+		if second, e := container.Open(dir, filepath.Base(r.Image), options); e == nil {
+			reply.ReadOnly = true
+			if _, tabled := second.(container.UDIFImage); !tabled { // these are read-only by nature
+				reply.Warnings = []string{fmt.Sprintf("attached read-only: %v", err)}
+			}
+			image, err = second, nil
+		}
+	}
+	if err != nil {
+		return nil, reply, err
+	}
+	if w, ok := image.(container.Warner); ok {
+		reply.Warnings = append(reply.Warnings, w.Warnings()...)
+	}
+	return image, reply, nil
+}
+
+// cannotWrite reports whether a container can only be opened for reading.
+func cannotWrite(err error) bool {
+	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS)
+}
+
+// fuseType is the type of our mounts in the mount table.
+const fuseType = "fuse.dmgbench"
+
+// mountOptions are those that were measured to matter: large requests, many of
+// them at once, no splicing.
+func mountOptions(r serveRequest, readOnly bool) *fuse.MountOptions {
+	options := &fuse.MountOptions{
+		AllowOther:          r.Others,
+		MaxBackground:       64,
+		CongestionThreshold: 64,
+		MaxWrite:            maxRequest,
+		DisableSplice:       true,
+		DisableXAttrs:       true,
+		DisableReadDirPlus:  !r.Volume, // deviceFS has few files
+		EnableLocks:         false,
+		FsName:              "dmgbench",
+		Name:                "dmgbench",
+		ExtraCapabilities:   fuse.CAP_ASYNC_DIO | fuse.CAP_IOCTL_DIR,
+		DirectMountStrict:   os.Geteuid() == 0,
+		Options:             []string{"default_permissions"},
+	}
+	if os.Geteuid() == 0 {
+		options.DirectMountFlags = mountFlags
+		if readOnly {
+			options.DirectMountFlags |= unix.MS_RDONLY
+		}
+	} else {
+		options.Options = append(options.Options, "nosuid", "nodev")
+		if readOnly {
+			options.Options = append(options.Options, "ro")
+		}
+	}
+	return options
+}
+
+// run serves until the mount is gone, and writes the report to the file end.
+func (s *server) run(end string) int {
+	// The terminal and the session are not ours; a request to end would leave a
+	// mount without a file system.
+	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE)
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, unix.SIGTERM)
+	go func() {
+		for range term {
+			log.Print("asked to end: flushing, and serving until the image is detached")
+			s.fails.add("flushing", s.flush())
+		}
+	}()
+	s.wait()
+	s.fails.add("closing", s.release())
+	report := s.fails.report()
+	data, err := json.Marshal(report)
+	if err == nil {
+		err = os.WriteFile(end, data, 0o600)
+	}
+	if err != nil {
+		log.Print(err)
+	}
+	if report.Count > 0 || err != nil {
+		return 1
+	}
+	return 0
+}
+
+// flush makes durable what was written so far.
+func (s *server) flush() error {
+	if s.volume != nil {
+		return s.volume.volume.Sync()
+	}
+	return s.image.Flush()
+}
+
+// release closes volume, container and folder, each if it is open.
+func (s *server) release() (err error) {
+	if s.volume != nil {
+		err = s.volume.close()
+	}
+	if s.image != nil {
+		err = errors.Join(err, s.image.Close())
+	}
+	if s.dir != nil {
+		err = errors.Join(err, s.dir.Close())
+	}
+	return err
+}
+
+// lockMemory prevents deadlocks when memory is short: the pages of the process
+// stay in memory, the kernel does not write back through it to free memory for
+// it, and it is killed last. Failures are written to the log, and the image is
+// served in any case.
+func lockMemory() {
+	debug.SetGCPercent(400) // the buffers of requests are few and live long
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0); err != nil {
+		log.Printf("being killed last: %v", err)
+	}
+	err := error(unix.EPERM)
+	if hasUnlimitedLock() {
+		err = unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT)
+	}
+	if err != nil {
+		log.Printf("staying in memory: %v", err)
+	}
+}
+
+// hasUnlimitedLock reports whether memory can be locked without a limit
+// (CAP_IPC_LOCK): with one, later allocations would fail.
+func hasUnlimitedLock() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_IPC_LOCK) != 0
+}
+
+// serveRequest is what the serving process reads from descriptor 3, as gob,
+// because paths may be any bytes. The keys of an encrypted image follow, up to
+// the end.
+type serveRequest struct {
+	Image    string
+	ReadOnly bool
+	MountAt  string
+	Volume   bool      // serve the files of the exFAT volume in Parts[0], not the device
+	Parts    []section // the partitions
+	End      string    // the file for the exitReport
+	Others   bool      // all users may read the mount, not only the one who made it
+	UID, GID uint32    // of the files of a volume
+}
+
+// replyKinds are the errors that callers of the parent process branch on.
+var replyKinds = []error{container.ErrInUse, ErrNoFUSE}
+
+// serveReply is what the process writes once to descriptor 4, when it serves or
+// has failed.
+type serveReply struct {
+	Error    string // verbatim; empty: it serves
+	Kind     int    // of the error: an index in replyKinds, -1 for others
+	ReadOnly bool   // it could only be opened for reading
+	Warnings []string
+}
+
+// helperTimeout is how long a process may take to open a container and to
+// mount, and to end.
+const helperTimeout = 60 * time.Second
+
+// helperMark is a variable in the environment of a serving process. A program
+// that does not dispatch to HelperMain, such as a test program of another
+// package, would otherwise do its own work there, and start the next process.
+const helperMark = "DMGBENCH_ATTACH_HELPER"
+
+// spawn starts the process that serves an image in a session of its own, and
+// waits until it serves.
+func (s *store) spawn(
+	ctx context.Context, r *record, args []string, req serveRequest, keys crypt.Keys,
+) (reply serveReply, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("serving %q: %w", req.Image, err)
+		}
+	}()
+	if os.Getenv(helperMark) != "" {
+		return reply, fmt.Errorf("this process serves an image, and its program ignores %s", HelperVerb)
+	}
+	if len(args) == 0 {
+		args = []string{"/proc/self/exe", HelperVerb}
+	}
+	logFile, err := os.OpenFile(s.path(r.ID+".log"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return reply, err
+	}
+	defer logFile.Close()
+	requestEnd, toHelper, err := os.Pipe()
+	if err != nil {
+		return reply, err
+	}
+	defer toHelper.Close()
+	fromHelper, replyEnd, err := os.Pipe()
+	if err != nil {
+		requestEnd.Close()
+		return reply, err
+	}
+	defer fromHelper.Close()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Args = slices.Concat([]string{"dmgbench"}, args[1:], []string{req.Image}) // what a list of processes shows
+	cmd.Dir, cmd.Env = "/", helperEnv()
+	cmd.Stdout, cmd.Stderr = logFile, logFile
+	cmd.ExtraFiles = []*os.File{requestEnd, replyEnd}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = startAsFlusher(cmd)
+	requestEnd.Close()
+	replyEnd.Close()
+	if err != nil {
+		return reply, err
+	}
+	r.HelperPID = cmd.Process.Pid
+	r.HelperStart, _ = processStart(r.HelperPID)
+	go cmd.Wait() // a program that runs on after the attach must not keep its remains
+	if err = s.save(r); err == nil {
+		reply, err = handshake(ctx, toHelper, fromHelper, req, keys)
+	}
+	if err != nil && reply.Error == "" {
+		cmd.Process.Kill()
+	}
+	return reply, err
+}
+
+// startAsFlusher starts a process that the kernel does not let wait for its own
+// writing back. The mark is that of the thread which forks, passes to all
+// threads of the new process, and takes CAP_SYS_RESOURCE.
+func startAsFlusher(cmd *exec.Cmd) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if unix.Prctl(unix.PR_SET_IO_FLUSHER, 1, 0, 0, 0) == nil {
+		defer unix.Prctl(unix.PR_SET_IO_FLUSHER, 0, 0, 0, 0)
+	}
+	return cmd.Start()
+}
+
+// helperEnv is the environment of the process: only what it needs. It uses
+// every core, whatever limit a measuring program has.
+func helperEnv() []string {
+	env := []string{"LC_ALL=C", helperMark + "=1"}
+	for _, name := range []string{"PATH", "GOCOVERDIR", "DMGBENCH_RUNTIME_DIR"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// handshake sends the request and the keys, and waits for the reply.
+func handshake(
+	ctx context.Context, to, from *os.File, req serveRequest, keys crypt.Keys,
+) (reply serveReply, err error) {
+	err = gob.NewEncoder(to).Encode(req)
+	if err == nil && keys != nil {
+		_, err = to.Write(keys)
+	}
+	if err = errors.Join(err, to.Close(), from.SetReadDeadline(time.Now().Add(helperTimeout))); err != nil {
+		return reply, err
+	}
+	stop := context.AfterFunc(ctx, func() { from.SetReadDeadline(time.Now()) })
+	defer stop()
+	err = json.NewDecoder(from).Decode(&reply)
+	switch {
+	case ctx.Err() != nil:
+		return reply, ctx.Err()
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return reply, errors.New("the process ended without a reply")
+	case err != nil || reply.Error == "":
+		return reply, err
+	}
+	err = errors.New(strings.TrimSpace(reply.Error))
+	if reply.Kind >= 0 && reply.Kind < len(replyKinds) {
+		err = fmt.Errorf("%w%.0w", err, replyKinds[reply.Kind])
+	}
+	return reply, err
+}
+
+// maxFailures is how many failures a report describes.
+const maxFailures = 8
+
+// exitReport is what the serving process writes to a file when it ends.
+type exitReport struct {
+	Failures []string // writes and flushes that failed, at most maxFailures
+	Count    int      // how many there were
+}
+
+// failures collects what failed in a serving process: for its log, and changes
+// for the caller of Detach.
+type failures struct {
+	mu     sync.Mutex
+	exit   exitReport
+	logged int // failures that lost no data
+}
+
+// read logs a failure without data loss, such as that of a read, and returns
+// its number. The number of lines is limited.
+func (f *failures) read(doing string, err error) syscall.Errno {
+	errno := errnoOf(err)
+	if !isCausedByUsers(err, errno) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.logged++; f.logged <= 10*maxFailures {
+			log.Printf("%s: %v", doing, err)
+		}
+	}
+	return errno
+}
+
+// change returns the number of the error of a change, 0 for nil, and records it
+// unless users cause it.
+func (f *failures) change(doing string, err error) syscall.Errno {
+	errno := errnoOf(err)
+	if !isCausedByUsers(err, errno) {
+		f.add(doing, err)
+	}
+	return errno
+}
+
+// isCausedByUsers reports whether an error, of this number, comes from a
+// request rather than from a failing volume or host.
+func isCausedByUsers(err error, errno syscall.Errno) bool {
+	switch errno {
+	case 0, syscall.EOPNOTSUPP, syscall.ENOTEMPTY, syscall.EISDIR, syscall.ENOTDIR, syscall.EBUSY, syscall.EINVAL,
+		syscall.ENOENT, syscall.EEXIST, syscall.EINTR:
+		return true
+	case syscall.ENOSPC:
+		return errors.Is(err, exfat.ErrNoSpace) // the volume is full, not the host
+	}
+	return false
+}
+
+// add records a failed change, if err is one.
+func (f *failures) add(doing string, err error) {
+	if err == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.exit.Count++
+	if len(f.exit.Failures) < maxFailures {
+		text := doing + ": " + strings.ReplaceAll(err.Error(), "\n", "; ")
+		f.exit.Failures = append(f.exit.Failures, text)
+		log.Print(text)
+	}
+}
+
+// report returns what was recorded.
+func (f *failures) report() exitReport {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.exit
+}
+
+// errnos are the numbers of errors of the layers below. fs.ErrInvalid comes
+// after the numbers that errors carry.
+var errnos = []struct {
+	err   error
+	errno syscall.Errno
+}{
+	{exfat.ErrNoSpace, syscall.ENOSPC}, {exfat.ErrNotEmpty, syscall.ENOTEMPTY}, {exfat.ErrIsDir, syscall.EISDIR},
+	{exfat.ErrNotDir, syscall.ENOTDIR}, {exfat.ErrBusy, syscall.EBUSY}, {exfat.ErrName, syscall.EINVAL},
+	{exfat.ErrReadOnly, syscall.EROFS}, {container.ErrReadOnly, syscall.EROFS},
+	{errors.ErrUnsupported, syscall.EOPNOTSUPP},
+	{fs.ErrNotExist, syscall.ENOENT}, {fs.ErrExist, syscall.EEXIST}, {exfat.ErrCorrupt, syscall.EUCLEAN},
+	{blockdev.ErrOutOfRange, syscall.EINVAL}, {context.Canceled, syscall.EINTR},
+}
+
+// errnoOf is the system's error number of an error of the layers below, 0 of
+// nil and EIO of an unknown one.
+func errnoOf(err error) syscall.Errno {
+	if err == nil {
+		return 0
+	}
+	for _, known := range errnos {
+		if errors.Is(err, known.err) {
+			return known.errno
+		}
+	}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok && errno != 0 {
+		return errno
+	}
+	if errors.Is(err, fs.ErrInvalid) {
+		return syscall.EINVAL
+	}
+	return syscall.EIO
+}

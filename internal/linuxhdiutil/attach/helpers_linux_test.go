@@ -1,0 +1,207 @@
+package attach
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/image/blockdev"
+	"dmgbench/internal/image/container"
+	"dmgbench/internal/image/exfat"
+	"dmgbench/internal/image/gpt"
+	"dmgbench/internal/system/host"
+	"dmgbench/internal/system/hostio"
+)
+
+// TestMain is also the program that the tests start again to serve an image.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == HelperVerb {
+		os.Exit(HelperMain(os.Args[2:]))
+	}
+	if len(os.Args) > 2 && os.Args[1] == onceVerb {
+		_, err := Attach(context.Background(), Request{Image: os.Args[2], Temporary: len(os.Args) > 3, NoMount: len(os.Args) > 3})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) > 2 && os.Args[1] == userVerb {
+		if err := liveAsUser(os.Args[2]); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println("user: fine")
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// onceVerb makes the test program attach one image and end, as the command line does.
+const onceVerb = "attach-once"
+
+// privileged skips tests that take root, loop devices and FUSE, and gives the others a runtime folder of their own and
+// the promise that nothing is left behind.
+func privileged(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	if !Loops() {
+		t.Skip("no loop device")
+	}
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		t.Skip("no /dev/fuse")
+	}
+	ownRuntime(t)
+}
+
+func ownRuntime(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("DMGBENCH_RUNTIME_DIR", dir)
+	t.Cleanup(func() {
+		list, err := List(context.Background())
+		assert.NoError(t, err)
+		for _, a := range list {
+			if !a.Dead {
+				_, err := Detach(context.Background(), a, true)
+				assert.NoError(t, err)
+			}
+		}
+		left, err := mountPointsOf(func(m host.Mount) bool { return strings.HasPrefix(m.Point, dir) })
+		require.NoError(t, err)
+		assert.Empty(t, left, "still mounted")
+		files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+		for _, f := range files {
+			b, _ := os.ReadFile(f)
+			assert.NotContains(t, string(b), filepath.Dir(dir), "a loop device is left")
+		}
+		for _, h := range holders(dir) {
+			if h.PID != os.Getpid() {
+				assert.Fail(t, "a process is left", "%v", h)
+			}
+		}
+	})
+}
+
+// tool skips the test when the program is missing; DMGBENCH_REQUIRE_TOOLS=1 makes that a failure.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path := findTool(name)
+	if path == "" {
+		if os.Getenv("DMGBENCH_REQUIRE_TOOLS") == "1" {
+			t.Fatalf("%s is required", name)
+		}
+		t.Skipf("%s is not installed", name)
+	}
+	return path
+}
+
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	require.NoError(t, err, "%s %v: %s", name, args, out)
+	return string(out)
+}
+
+// newImage makes a container with a partition table for the file system, and the file system itself if that takes no
+// device.
+func newImage(t *testing.T, format, fs string, size int64) string {
+	t.Helper()
+	dir, err := hostio.OpenDir(t.TempDir())
+	require.NoError(t, err)
+	defer dir.Close()
+	name := "image" + container.Extension(format)
+	spec := container.Spec{Format: format, Size: size}
+	if format == container.UDSB {
+		spec.BandSize = 1 << 20
+	}
+	require.NoError(t, container.Create(dir, name, spec))
+	image, err := container.Open(dir, name, container.OpenOptions{})
+	require.NoError(t, err)
+	kind, ok := FilesystemOf(fs)
+	require.True(t, ok)
+	table, err := gpt.Single(size, gpt.GUID{1}, kind.Type, gpt.GUID{2}, "disk image", 0)
+	require.NoError(t, err)
+	require.NoError(t, gpt.Write(image, table))
+	if kind.Kernel == "exfat" {
+		part, err := blockdev.Section(image, table.Partitions[0].Offset(), table.Partitions[0].Size())
+		require.NoError(t, err)
+		require.NoError(t, exfat.Format(part, exfat.FormatOptions{Label: "Test"}))
+	}
+	require.NoError(t, image.Close())
+	return filepath.Join(dir.Path(), name)
+}
+
+// made is newImage with the file system on it.
+func made(t *testing.T, format, fs string, size int64) string {
+	t.Helper()
+	kind, _ := FilesystemOf(fs)
+	path := newImage(t, format, fs, size)
+	if kind.Tool == "" {
+		return path
+	}
+	tool(t, kind.Tool)
+	a, err := Attach(t.Context(), Request{Image: path, NoMount: true})
+	require.NoError(t, err)
+	require.NoError(t, Make(t.Context(), a.Partition, fs, "Test"))
+	detach(t, a)
+	return path
+}
+
+func attach(t *testing.T, path string) Attached {
+	t.Helper()
+	a, err := Attach(t.Context(), Request{Image: path})
+	require.NoError(t, err)
+	require.NotEmpty(t, a.MountPoint)
+	return a
+}
+
+func detach(t *testing.T, a Attached) {
+	t.Helper()
+	lost, err := Detach(t.Context(), a, false)
+	require.NoError(t, err)
+	require.Empty(t, lost)
+}
+
+func noise(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails
+	return b
+}
+
+// put writes a file and flushes it.
+func put(t *testing.T, path string, data []byte) {
+	t.Helper()
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	_, err = f.Write(data)
+	require.NoError(t, err)
+	require.NoError(t, f.Sync())
+	require.NoError(t, f.Close())
+}
+
+func requireFile(t *testing.T, path string, data []byte) {
+	t.Helper()
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(data, got), "content of %s", path)
+}
+
+// bands counts the band files of a bundle.
+func bands(t *testing.T, path string) int {
+	t.Helper()
+	list, err := os.ReadDir(filepath.Join(path, "bands"))
+	require.NoError(t, err)
+	return len(list)
+}

@@ -1,0 +1,397 @@
+package imagetool
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"dmgbench/internal/image"
+	"dmgbench/internal/image/container/udif"
+	"dmgbench/internal/linuxhdiutil/attach"
+)
+
+// Policies about images without a volume that can be mounted, as -mount of
+// hdiutil names them.
+const (
+	mountRequired   = "required"
+	mountOptional   = "optional"
+	mountSuppressed = "suppressed"
+)
+
+// mountPolicies are the policies of diskutil.
+var mountPolicies = map[string]string{"forcemount": mountRequired, "automount": mountOptional,
+	"nomount": mountSuppressed}
+
+// attach is the verb of both tools: it attaches the image that is named first
+// and prints its devices.
+//
+// The image is opened once, before anything is attached: for its partition map
+// and volumes, which the attacher and the list of devices take over, and for
+// its checksums. An image that is attached already is not attached again: its
+// present devices are printed, its volume is mounted if it is not, and warnings
+// name what differs from the request.
+func (c *call) attach() error {
+	r, policy, err := c.attachRequest()
+	if err != nil {
+		return err
+	}
+	p, err := c.existing(c.operands[0])
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	r.Image = p.path
+	a, err := c.findImage(p.path)
+	if err != nil {
+		return err
+	}
+	if a == nil || a.MountPoint == "" {
+		if err := c.checkPointFree(r.MountPoint); err != nil {
+			return err
+		}
+	}
+	var progress *progress
+	owners := a != nil && a.Owners
+	if a == nil {
+		progress = c.newProgress(0)
+	}
+	if a == nil || !a.Encrypted { // the devices of an attached encrypted image are printed without its passphrase
+		if r.Info, err = c.inspectForAttach(p, a == nil); err != nil {
+			return err
+		}
+		owners = r.Info.Owners()
+	}
+	if !owners {
+		r.Owners = nil // as on a Mac, -owners on has no effect on a file system without owners
+	}
+	r.Keys = c.secrets.keys[p.path]
+	if a != nil {
+		return c.attachAgain(*a, r, policy)
+	}
+	got, err := c.env.Attacher.Attach(c.ctx, r)
+	if policy == mountOptional && errors.Is(err, attach.ErrNoFileSystem) {
+		r.NoMount = true
+		got, err = c.env.Attacher.Attach(c.ctx, r)
+	}
+	if err != nil {
+		return err
+	}
+	progress.at(0)
+	if got.Image != p.path { // it was attached under another name
+		return c.attachAgain(got, r, policy)
+	}
+	return c.printAttached(got, r.Info)
+}
+
+// attachRequest reads the options of attach, of both tools, and the policy
+// about images without a volume to mount. An error is a misuse or a folder that
+// is missing: the image has not been opened yet.
+func (c *call) attachRequest() (r attach.Request, policy string, err error) {
+	r, err = c.mountRequest()
+	r.ReadOnly = c.has("readonly") // -nobrowse has no effect: Linux has no Finder from which to hide a volume
+	policy = cmp.Or(strings.ToLower(c.value("mount")), mountPolicies[strings.ToLower(c.value("mountpolicy"))],
+		mountRequired)
+	r.NoMount = c.has("nomount") || policy == mountSuppressed
+	switch {
+	case c.has("kernel"):
+		r.ServedBy = attach.ServedByKernel
+	case c.has("nokernel"):
+		r.ServedBy = attach.ServedByHelper
+	}
+	setOwners := func(on bool) { r.Owners = &on }
+	if c.has("owners") {
+		setOwners(strings.EqualFold(c.value("owners"), "on"))
+	}
+	for _, o := range strings.FieldsFunc(c.value("mountoptions"), func(r rune) bool { return r == ',' }) {
+		switch o {
+		case "nobrowse":
+		case "rdonly":
+			r.ReadOnly = true
+		case "owners", "noowners":
+			setOwners(o == "owners")
+		default:
+			return r, policy, refuse("mount option %q is not known: want nobrowse, rdonly, owners or noowners", o)
+		}
+	}
+	if r.NoMount && err == nil && (r.MountPoint != "" || c.has("mountoptions")) {
+		err = misused("a place to mount, and no mounting")
+	}
+	return r, policy, err
+}
+
+// mountRequest reads the options of where to mount; at most one is given.
+func (c *call) mountRequest() (r attach.Request, err error) {
+	switch {
+	case c.has("mountpoint"):
+		r.MakePoint = true
+		r.MountPoint, err = c.mountFolder(c.value("mountpoint"), true)
+	case c.has("mountroot"):
+		r.MountRoot, err = c.mountFolder(c.value("mountroot"), false)
+	case c.has("mountrandom"):
+		r.RandomName = true
+		r.MountRoot, err = c.mountFolder(c.value("mountrandom"), false)
+	}
+	return r, err
+}
+
+// mountFolder is the folder to mount on, with links followed, as the kernel's
+// table of mounts will have it. If it is to be made, only its parent must
+// exist.
+func (c *call) mountFolder(name string, make bool) (string, error) {
+	path, err := c.absolute(name)
+	if err != nil {
+		return "", err
+	}
+	real, err := evalLinks(path)
+	if make && errors.Is(err, fs.ErrNotExist) {
+		real, err = evalLinks(filepath.Dir(path))
+		real = filepath.Join(real, filepath.Base(path))
+	}
+	return real, err
+}
+
+// inspectForAttach opens the image once for everything that attach has to know:
+// whether it can be served, its partition map, its volumes, and for hdiutil,
+// which attaches no damaged data, its checksums.
+func (c *call) inspectForAttach(p place, verify bool) (info *attach.ImageInfo, err error) {
+	i, err := c.open(p, peek)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, i.Close()) }()
+	if i.Format() == image.ASIF && c.tool == "hdiutil" {
+		return nil, refuse("this image format is not supported by hdiutil. Please use 'diskutil image attach'")
+	}
+	if err := errors.Join(c.warnOfRaw(i), c.checkSourceKeys(i)); err != nil {
+		return nil, err
+	}
+	if info, err = i.inspect(); err != nil || !verify || c.tool != "hdiutil" || c.has("noverify") {
+		return info, err
+	}
+	bad, err := c.compareSums(i, "ignorebadchecksums", (*udif.Image).Verify)
+	if bad != nil {
+		err = &refusal{words: "corrupt image", err: bad}
+	}
+	return info, err
+}
+
+// attachAgain mounts an attached image if it is not mounted and should be, and
+// prints it. What the request wants otherwise, such as writing to an image that
+// is attached read-only, takes a detach first: that is a warning, because
+// programs attach an image again to find its mount point.
+func (c *call) attachAgain(a attach.Attached, r attach.Request, policy string) error {
+	const already = "it is attached already, "
+	if a.ReadOnly && c.has("readwrite") {
+		c.warn(already + "read-only: detach it first")
+	}
+	if r.ReadOnly && !a.ReadOnly {
+		c.warn(already + "and can be written to: detach it first")
+	}
+	if a.MountPoint != "" && r.MountPoint != "" && r.MountPoint != a.MountPoint {
+		c.warn(already+"and mounted on %q: detach it first", a.MountPoint)
+	}
+	if a.MountPoint == "" && !r.NoMount {
+		got, err := c.env.Attacher.Mount(c.ctx, a, r)
+		switch {
+		case err == nil:
+			a = got
+		case policy != mountOptional || !errors.Is(err, attach.ErrNoFileSystem):
+			return err
+		}
+	}
+	return c.printAttached(a, nil)
+}
+
+// attachMade attaches what create has made. If that fails, for instance since
+// the image has no volume to mount, the image stays, and the error reports that
+// it was created.
+func (c *call) attachMade(path string, pass []byte) error {
+	p, err := placeAt(path)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if len(pass) > 0 {
+		if err := c.deriveKeys(p, pass); err != nil {
+			return err
+		}
+	}
+	a, err := c.env.Attacher.Attach(c.ctx, attach.Request{Image: path, Keys: c.secrets.keys[path]})
+	if err != nil {
+		return fmt.Errorf("%q was created and could not be attached: %w", path, err)
+	}
+	if !c.has("plist") {
+		if err := c.printMade(path); err != nil {
+			return err
+		}
+	}
+	return c.printAttached(a, nil)
+}
+
+// checkPointFree refuses to mount over the volume of another image: its files
+// would disappear below the new mount, and programs that use them would not
+// notice. Mounts of other programs are left to the kernel.
+func (c *call) checkPointFree(folder string) error {
+	if folder == "" {
+		return nil
+	}
+	all, err := c.listLiving()
+	for _, a := range all {
+		if a.MountPoint == folder {
+			words := fmt.Sprintf("Resource busy: the volume of %q is mounted on %q", a.Image, folder)
+			return &refusal{words: words, err: syscall.EBUSY}
+		}
+	}
+	return err
+}
+
+// listLiving lists the attached images. The attacher reports each dead one
+// once, so this prints it.
+func (c *call) listLiving() (list []attach.Attached, err error) {
+	all, err := c.env.Attacher.List(c.ctx)
+	for _, a := range all {
+		if a.Dead {
+			fmt.Fprintf(c.err, "%s: lost: %q: %s\n", c.tool, a.Image, describeDeath(a))
+		} else {
+			list = append(list, a)
+		}
+	}
+	return list, err
+}
+
+// findImage returns the attachment of an image, or nil.
+func (c *call) findImage(path string) (*attach.Attached, error) {
+	list, err := c.listLiving()
+	for _, a := range list {
+		if a.Image == path {
+			return &a, nil
+		}
+	}
+	return nil, err
+}
+
+// findAttached returns the attachment of a device or a mount point; names of
+// devices may lack /dev/. The operand may be the whole disk, any of its
+// partitions, or in mode fuse the name by which attach and info print it. Links
+// in the path of a mount point are followed. The error is fs.ErrNotExist if no
+// attachment fits.
+func (c *call) findAttached(operand string) (attach.Attached, error) {
+	list, err := c.listLiving()
+	if err != nil {
+		return attach.Attached{}, err
+	}
+	device := operand
+	if !strings.HasPrefix(device, "/") {
+		device = "/dev/" + device
+	}
+	path, err := c.absolute(operand)
+	if err == nil {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+	}
+	for _, a := range list {
+		whole := deviceName(a)
+		if device == whole || device == a.Device || device == a.Partition || strings.HasPrefix(device, whole+"p") ||
+			a.MountPoint != "" && a.MountPoint == path {
+			return a, nil
+		}
+	}
+	return attach.Attached{}, fs.ErrNotExist
+}
+
+// detach is the verb of hdiutil, and eject of diskutil. It prints what was
+// lost, which is a failure without force: the image is detached, but not all of
+// the data is in it.
+func (c *call) detach() error {
+	a, err := c.findAttached(c.operands[0])
+	if err != nil {
+		return err
+	}
+	lost, err := c.env.Attacher.Detach(c.ctx, a, c.has("force"))
+	for i, l := range lost {
+		if !slices.Contains(lost[:i], l) {
+			c.printf("lost: %s", l)
+		}
+	}
+	switch {
+	case err != nil:
+		return c.reportBusy(a, err)
+	case len(lost) > 0 && !c.has("force"):
+		c.printf("%q is detached, but some writes were lost", shortName(a))
+		return &exitStatus{1}
+	case c.tool == "diskutil":
+		_, err = fmt.Fprintf(c.out, "Disk %s ejected\n", deviceName(a))
+	default:
+		_, err = fmt.Fprintf(c.out, "%q ejected.\n", shortName(a))
+	}
+	return err
+}
+
+// reportBusy prints the failure of hdiutil on a busy volume, which has a
+// message and a status of its own.
+func (c *call) reportBusy(a attach.Attached, err error) error {
+	text, errno, _ := describeError(err)
+	if c.tool != "hdiutil" || errno != syscall.EBUSY {
+		return err
+	}
+	fmt.Fprintf(c.err, "hdiutil: couldn't unmount %q - %s\n", shortName(a), text)
+	if c.has("verbose") {
+		fmt.Fprintf(c.err, "hdiutil: detach: %v\n", err)
+	}
+	return &exitStatus{statusBusy}
+}
+
+// unmount unmounts the volume and leaves the image attached.
+func (c *call) unmount() error {
+	a, err := c.findAttached(c.operands[0])
+	if err != nil {
+		return err
+	}
+	if a.MountPoint == "" {
+		return refuse("%s is not mounted", shortName(a))
+	}
+	if err := c.env.Attacher.Unmount(c.ctx, a, c.has("force")); err != nil {
+		return c.reportBusy(a, err)
+	}
+	_, err = fmt.Fprintf(c.out, "%q unmounted successfully.\n", a.MountPoint)
+	return err
+}
+
+// mountvol mounts the volume of an attached image; a mounted one is only
+// printed.
+func (c *call) mountvol() error {
+	r, err := c.mountRequest()
+	if err != nil {
+		return err
+	}
+	a, err := c.findAttached(c.operands[0])
+	if err == nil && a.MountPoint == "" {
+		if err = c.checkPointFree(r.MountPoint); err == nil {
+			a, err = c.env.Attacher.Mount(c.ctx, a, r)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return c.printAttached(a, nil)
+}
+
+// trim gives back the space that a mounted volume does not use.
+func (c *call) trim() error {
+	a, err := c.findAttached(c.operands[0])
+	if err != nil {
+		return err
+	}
+	n, err := c.env.Attacher.Trim(c.ctx, a.MountPoint)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.out, "%s: trimmed %d bytes\n", a.MountPoint, n)
+	return err
+}

@@ -1,0 +1,451 @@
+package imagetool
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"dmgbench/internal/image"
+	"dmgbench/internal/image/blockdev"
+	"dmgbench/internal/image/container"
+	"dmgbench/internal/image/exfat"
+	"dmgbench/internal/image/gpt"
+	"dmgbench/internal/linuxhdiutil/attach"
+)
+
+// newImage describes a new image, as the options of create and convert request
+// it.
+type newImage struct {
+	format image.Format
+	// size of the device and of its bands in bytes. A size of 0 is as large as
+	// the folders need, a band of 0 the usual.
+	size, band int64
+	// level of the compression of a read-only image, 0 for the usual.
+	level int
+	// bare means no partition table: the volume takes the whole device.
+	bare bool
+	// filesystem is a name of package attach or ours; "" for none.
+	filesystem string
+	label      string
+	// folders of the host that are copied into the volume, as absolute paths.
+	folders    []string
+	encryption container.Encryption
+}
+
+// create is the verb of hdiutil, and `diskutil image create blank`.
+func (c *call) create() error {
+	b, err := c.describeNew()
+	if err != nil {
+		return err
+	}
+	path, err := c.makeImage(b, c.operands[0])
+	if err != nil {
+		return err
+	}
+	if c.has("attach") {
+		return c.attachMade(path, b.encryption.Passphrase)
+	}
+	return c.printMade(path)
+}
+
+// printMade prints the path of a new image.
+func (c *call) printMade(path string) error {
+	if c.tool == "diskutil" {
+		return c.printResult(dict{"image-path": path}, "%s created\n", path)
+	}
+	return c.printResult([]string{path}, "created: %s\n", path)
+}
+
+// describeNew reads the options of create.
+func (c *call) describeNew() (b newImage, err error) {
+	if b.format, err = c.createFormat(); err != nil {
+		return b, err
+	}
+	if b.encryption, err = c.newEncryption(); err != nil {
+		return b, err
+	}
+	if err = c.setImageKeys(&b); err != nil {
+		return b, err
+	}
+	for _, folder := range c.opts["srcfolder"] {
+		path, err := c.absolute(folder)
+		if err != nil {
+			return b, err
+		}
+		b.folders = append(b.folders, path)
+	}
+	if b.size, _, err = c.readSize(); err != nil {
+		return b, err
+	}
+	switch layout := strings.ToUpper(c.value("layout")); layout {
+	case "", "GPTSPUD":
+	case "NONE":
+		b.bare = true
+	default:
+		return b, refuse("layout %s is not supported: want GPTSPUD or NONE", layout)
+	}
+	return b, c.chooseContents(&b)
+}
+
+// createFormat is the format of create. For hdiutil -type is for empty images,
+// -format for those with files.
+func (c *call) createFormat() (image.Format, error) {
+	f, filled := byExtension(c.operands[0]), c.has("srcfolder")
+	switch {
+	case c.tool == "diskutil":
+		return c.imageFormat(c.operands[0], byImage)
+	case c.has("format") && !filled:
+		return f, refuse("-format is for images with a -srcfolder; -type is for empty ones")
+	case c.has("type") && filled:
+		return f, refuse("-type is for empty images; -format is for those with a -srcfolder")
+	case c.has("format"):
+		return formatNamed(c.value("format"), byConversion)
+	case c.has("type"):
+		return formatNamed(c.value("type"), byType)
+	case filled && f.Name == image.UDRW:
+		return formatNamed(image.UDZO, byConversion)
+	case f.CreateType == "":
+		return f, refuse("format %s, of the name %q, is not made by this verb%s", f.Name, c.operands[0], otherMaker(f))
+	}
+	return f, nil
+}
+
+// imageFormat is the format of `diskutil image create`.
+func (c *call) imageFormat(operand string, name formatNamer) (image.Format, error) {
+	if c.has("format") {
+		return formatNamed(c.value("format"), name)
+	}
+	if f := byExtension(operand); f.ImageType != "" {
+		return f, nil
+	}
+	return image.Formats[0], nil
+}
+
+// labelLimits are the longest labels of volumes, in bytes. Package attach cuts
+// those that are longer; of ExFAT they are errors.
+var labelLimits = map[string]int{"ext4": 16, "xfs": 12, "btrfs": 255, "FAT32": 11}
+
+// chooseContents chooses the file system and the label of the volume.
+func (c *call) chooseContents(b *newImage) (err error) {
+	switch name := c.value("fs"); {
+	case c.tool == "diskutil" && strings.EqualFold(name, "none"):
+		b.bare = true
+		return nil
+	case c.has("fs"):
+		b.filesystem, err = c.chooseFilesystem(name)
+	case len(b.folders) > 0:
+		b.filesystem = ours
+	case !c.has("layout"):
+		b.filesystem = c.defaultFilesystem()
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(b.folders) > 0 && b.filesystem != ours:
+		return refuse("a -srcfolder can be copied only into %s, not into %s: attach an empty image and copy into that",
+			ours, b.filesystem)
+	case b.filesystem == "" && c.has("volname"):
+		return refuse("a volume's name without a file system: give -fs")
+	case c.has("volname") || c.has("volumename"):
+		b.label = cmp.Or(c.value("volname"), c.value("volumename"))
+	case len(b.folders) == 1:
+		// as Apple's tools name it
+		b.label = exfat.CutLabel(strings.ToValidUTF8(filepath.Base(b.folders[0]), "_"))
+	case c.tool == "diskutil":
+		b.label = "Untitled"
+	default:
+		b.label = "untitled"
+	}
+	if limit := labelLimits[b.filesystem]; limit > 0 && len(b.label) > limit {
+		c.warn("the name %q is too long for %s, which allows %d bytes: it is cut off", b.label, b.filesystem, limit)
+	}
+	return nil
+}
+
+// makeImage makes the image under a temporary name and gives it its own name
+// when it is complete. The folders are listed before anything is made, so that
+// a link in them, or a folder that is missing, leaves no trace. It returns the
+// absolute path of the image.
+func (c *call) makeImage(b newImage, operand string) (path string, err error) {
+	p, err := c.target(operand, b.format.Extension)
+	if err != nil {
+		return "", err
+	}
+	defer p.close()
+	var t tree
+	if len(b.folders) > 0 {
+		if t, err = readTree(c.ctx, b.folders); err != nil {
+			return "", err
+		}
+		defer t.close()
+		c.warnOfLosses(t)
+		b.size = cmp.Or(b.size, t.imageSize(b.bare))
+	}
+	c.newProgress(0)
+	err = c.replace(p, func(tmp place) error {
+		if b.format.UDIF {
+			return c.makeReadOnly(tmp, b, t)
+		}
+		return c.makeFilled(tmp, b, t)
+	})
+	return p.path, err
+}
+
+// makeReadOnly converts a raw image, which exists next to the new one
+// meanwhile.
+func (c *call) makeReadOnly(p place, b newImage, t tree) (err error) {
+	raw := p.sibling(p.name[:stemLength] + ".cdr")
+	defer func() {
+		err = errors.Join(err, removeIfExists(container.Remove, raw.dir, raw.name))
+	}()
+	rw := b
+	rw.format = image.Formats[0]
+	if err := c.makeFilled(raw, rw, t); err != nil {
+		return err
+	}
+	o := container.OpenOptions{ReadOnly: true, Passphrase: b.encryption.Passphrase}
+	img, err := container.Open(raw.dir, raw.name, o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.writeUDIF(p, img, b), img.Close())
+}
+
+// makeContainer makes the empty container.
+func (b newImage) makeContainer(p place) error {
+	spec := container.Spec{Format: b.format.Name, Size: b.size, BandSize: b.band, Encryption: b.encryption}
+	if spec.Format == image.UDTO { // the bytes of both are the same
+		spec.Format = image.UDRW
+	}
+	return container.Create(p.dir, p.name, spec)
+}
+
+// open opens what makeContainer has made.
+func (b newImage) open(p place) (container.Image, error) {
+	return container.Open(p.dir, p.name, container.OpenOptions{Passphrase: b.encryption.Passphrase})
+}
+
+// makeFilled makes a container, partitions and formats it, and copies the
+// folders into it. ExFAT is made in this process through the open container;
+// for other file systems the image is attached without mounting, and a program
+// of the host formats the partition.
+func (c *call) makeFilled(p place, b newImage, t tree) error {
+	if err := b.makeContainer(p); err != nil || b.bare && b.filesystem == "" {
+		return err
+	}
+	img, err := b.open(p)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(c.fill(img, b, t), img.Close())
+	if err != nil || b.filesystem == "" || b.filesystem == ours {
+		return err
+	}
+	r := attach.Request{Image: p.path, Passphrase: b.encryption.Passphrase}
+	return c.withDevice(r, "making its file system", func(a attach.Attached) error {
+		return c.env.Attacher.Make(c.ctx, a.Partition, b.filesystem, b.label)
+	})
+}
+
+// fill writes the partition table and what this process can make of the volume.
+func (c *call) fill(img container.Image, b newImage, t tree) error {
+	part, err := c.partition(img, b)
+	if err != nil {
+		return err
+	}
+	if b.filesystem == ours {
+		if err := c.formatExFAT(part, b.label); err != nil {
+			return err
+		}
+		return t.copyTo(c, part)
+	}
+	if f, ok := c.filesystem(b.filesystem); ok && part.Size() < f.MinSize {
+		return refuse("%s needs %d bytes at least, the image has %d for it", appleName(f), f.MinSize, part.Size())
+	}
+	return nil
+}
+
+// partition writes the partition table and returns its partition, or the whole
+// device where there is to be no table. The partition starts at 1 MiB (20 KiB
+// in images below 4 MiB) and ends on a multiple of 4096 bytes.
+func (c *call) partition(img container.Image, b newImage) (blockdev.Device, error) {
+	if b.bare {
+		return img, nil
+	}
+	var ids [2]gpt.GUID
+	for n := range ids {
+		if _, err := io.ReadFull(c.env.Random, ids[n][:]); err != nil {
+			return nil, err
+		}
+		ids[n][7], ids[n][8] = ids[n][7]&0x0f|0x40, ids[n][8]&0x3f|0x80 // version 4 of RFC 9562
+	}
+	t, err := gpt.Single(img.Size(), ids[0], c.partitionType(b.filesystem), ids[1], "disk image", 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := gpt.Write(img, t); err != nil {
+		return nil, err
+	}
+	return blockdev.Section(img, t.Partitions[0].Offset(), t.Partitions[0].Size())
+}
+
+// growth is how many times its first size an ExFAT volume can grow to: its FAT
+// is made that long.
+const growth = 4
+
+// formatExFAT makes an empty ExFAT volume with a random serial number. Its
+// allocation table has room for growth, because a resize cannot move the
+// clusters that follow the table.
+func (c *call) formatExFAT(part blockdev.Device, label string) error {
+	if !utf8.ValidString(label) {
+		return refuse("the name %q is not valid UTF-8", label)
+	}
+	var serial [4]byte
+	if _, err := io.ReadFull(c.env.Random, serial[:]); err != nil {
+		return err
+	}
+	o := exfat.FormatOptions{Label: label, Serial: binary.LittleEndian.Uint32(serial[:]), MaxSize: growth * part.Size()}
+	if ph, ok := part.(blockdev.Phaser); ok {
+		o.PartitionOffset = ph.ExtentPhase()
+	}
+	return exfat.Format(part, o)
+}
+
+// withDevice attaches an image without mounting it, calls f, and detaches it.
+// It is for programs of the host that need a device. doing describes the work
+// in errors.
+func (c *call) withDevice(r attach.Request, doing string, f func(a attach.Attached) error) (err error) {
+	r.NoMount, r.Temporary = true, true
+	a, err := c.env.Attacher.Attach(c.ctx, r)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if _, e := c.env.Attacher.Detach(context.WithoutCancel(c.ctx), a, err != nil); e != nil {
+			err = errors.Join(err, fmt.Errorf("detaching %q after %s: %w", r.Image, doing, e))
+		}
+	}()
+	return f(a)
+}
+
+// convert is the verb of hdiutil, and `diskutil image create from`: it makes
+// another image with the same device. Every byte of the device is copied, free
+// space of volumes included. Afterwards the checksums that a UDIF source stores
+// are compared with what was read; with a difference the new image is deleted,
+// unless -noverify keeps it.
+func (c *call) convert() (err error) {
+	b, to := newImage{}, c.value("o")
+	if c.tool == "diskutil" {
+		to = c.operands[1]
+		b.format, err = c.imageFormat(to, byFrom)
+	} else if b.format, err = formatNamed(c.value("format"), byConversion); err == nil {
+		err = c.setImageKeys(&b)
+	}
+	if err != nil {
+		return err
+	}
+	var made string
+	err = c.withImage(c.operands[0], read, func(src *imageFile) error {
+		if err := c.warnOfRaw(src); err != nil {
+			return err
+		}
+		p, err := c.target(to, b.format.Extension)
+		if err != nil {
+			return err
+		}
+		defer p.close()
+		if made = p.path; made == src.path {
+			return refuse("the new image is the old one")
+		}
+		b.size = src.Size()
+		if b.encryption, err = c.encryption(); err != nil {
+			return err
+		}
+		keepSums(src)
+		return c.replace(p, func(tmp place) error {
+			if b.format.UDIF {
+				err = c.writeUDIF(tmp, src.Image, b)
+			} else {
+				err = c.writeContainer(tmp, src, b)
+			}
+			return cmp.Or(err, c.checkRead(src))
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return c.printMade(made)
+}
+
+// writeContainer makes an image that can be written to, and copies what is not
+// zero.
+func (c *call) writeContainer(to place, src *imageFile, b newImage) error {
+	if err := b.makeContainer(to); err != nil {
+		return err
+	}
+	dst, err := b.open(to)
+	if err != nil {
+		return err
+	}
+	o := container.CopyOptions{Progress: c.newProgress(src.Size()).at}
+	return errors.Join(container.Copy(c.ctx, dst, src.Image, o), dst.Close())
+}
+
+// writeUDIF makes a read-only image of the device of img.
+func (c *call) writeUDIF(to place, img container.Image, b newImage) error {
+	tasks := 0 // as many as there are processors
+	if c.has("tasks") {
+		var err error
+		if tasks, err = strconv.Atoi(c.value("tasks")); err != nil || tasks < 1 || tasks > 1024 {
+			return refuse("tasks %q: want a number from 1 to 1024", c.value("tasks"))
+		}
+	}
+	p := c.newProgress(img.Size())
+	return container.CreateUDIF(c.ctx, to.dir, to.name, img, container.UDIFSpec{Format: b.format.Name, Level: b.level,
+		Workers: tasks, Encryption: b.encryption, Progress: func(done, _ int64) { p.at(done) }})
+}
+
+// imageKeys are the image keys of new images: the formats that have them, and
+// the range of their values, as of hdiutil(1). Sizes of bands are in sectors.
+var imageKeys = map[string]struct {
+	formats   string
+	low, high int64
+}{
+	"sparse-band-size": {"sparse bundles and sparse images", image.MinBandSize / sector, image.MaxBandSize / sector},
+	"zlib-level":       {image.UDZO, 1, 9},
+	"bzip2-level":      {image.UDBZ, 1, 9},
+}
+
+// setImageKeys takes over the image keys of a new image. Keys that do not fit
+// the format are errors: the user would measure or ship another image than
+// requested.
+func (c *call) setImageKeys(b *newImage) error {
+	for _, v := range c.opts["imagekey"] {
+		key, text, _ := strings.Cut(v, "=")
+		k, known := imageKeys[key]
+		n, err := strconv.ParseInt(text, 10, 64)
+		switch {
+		case !known:
+			return refuse("image key %q is not known: want %s", v,
+				strings.Join(slices.Sorted(maps.Keys(imageKeys)), ", "))
+		case k.formats != b.format.Name && !(key == "sparse-band-size" && b.format.AnyBand):
+			return refuse("image key %s is for %s; this is %s", key, k.formats, b.format.Name)
+		case err != nil || n < k.low || n > k.high:
+			return refuse("%s %q: want %d to %d", key, text, k.low, k.high)
+		case key == "sparse-band-size":
+			b.band = n * sector
+		default:
+			b.level = int(n)
+		}
+	}
+	return nil
+}

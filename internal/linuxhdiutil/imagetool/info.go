@@ -1,0 +1,441 @@
+package imagetool
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/image"
+	"dmgbench/internal/image/blockdev"
+	"dmgbench/internal/image/container"
+	"dmgbench/internal/image/container/files"
+	"dmgbench/internal/image/container/udif"
+	"dmgbench/internal/image/gpt"
+	"dmgbench/internal/linuxhdiutil/attach"
+)
+
+// entity is one device of an attached image, as both tools list them.
+type entity struct {
+	attach.Attached
+	// device is the path of the device; in mode fuse no such device exists, and
+	// the path only names it.
+	device string
+	// hint is Apple's content-hint, guid the type of the partition as it is on
+	// the disk.
+	hint, guid string
+	// volume is set for the device with the file system that is or can be
+	// mounted.
+	volume bool
+}
+
+// rawHint is the hint of the info list: GUIDs as they are on the disk.
+func (e entity) rawHint() string {
+	if e.guid == (gpt.GUID{}).String() {
+		return e.hint
+	}
+	return cmp.Or(e.guid, e.hint)
+}
+
+// entities are the devices of an attached image, the whole disk first. Where
+// neither the device nor the image can be read, or another file has the image's
+// name by now, they lack hints and GUIDs. info is what is known of the image,
+// or nil.
+func (c *call) entities(a attach.Attached, info *attach.ImageInfo) []entity {
+	if info == nil {
+		info = c.inspectAttached(a)
+	}
+	whole := deviceName(a)
+	scheme := schemes[info.Scheme].hint
+	list := []entity{{Attached: a, device: whole, hint: scheme, guid: scheme, volume: whole == a.Partition}}
+	if info.Scheme == attach.SchemeNone {
+		list[0].hint = info.Regions[0].Hint
+	}
+	for _, r := range info.Regions {
+		if r.Part != nil {
+			device := fmt.Sprintf("%sp%d", whole, r.Number)
+			list = append(list, entity{a, device, r.Hint, r.Part.Type.String(), device == a.Partition})
+		}
+	}
+	switch last := &list[len(list)-1]; {
+	case a.Partition == "" || a.Mode == attach.ModeFUSE: // no partition has a device of its own
+		last.volume = true
+	case !slices.ContainsFunc(list, func(e entity) bool { return e.volume }):
+		list = append(list, entity{Attached: a, device: a.Partition, volume: true})
+	}
+	return list
+}
+
+// inspectAttached finds out how an attached image is divided. Of an encrypted
+// one without keys, or one that was deleted or renamed, it reads the device.
+func (c *call) inspectAttached(a attach.Attached) *attach.ImageInfo {
+	if p, err := placeAt(a.Image); err == nil {
+		defer p.close()
+		o := container.OpenOptions{ReadOnly: true, Keys: c.secrets.keys[p.path]}
+		if img, err := container.Open(p.dir, p.name, o); err == nil {
+			defer img.Close()
+			if info, err := attach.Inspect(img); err == nil {
+				return info
+			}
+		}
+	}
+	info, err := inspectDevice(a.Device)
+	if err != nil {
+		return &attach.ImageInfo{}
+	}
+	return info
+}
+
+// inspectDevice inspects the device of an attached image. In mode fuse that is
+// a file which only the user who attached can read.
+func inspectDevice(path string) (*attach.ImageInfo, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, err
+	}
+	return attach.Inspect(blockdev.ReadOnly(f, size))
+}
+
+// deviceName is the device of the whole image. Without a loop device only a
+// process serves the image, which is then named by its number.
+func deviceName(a attach.Attached) string {
+	if a.Mode != attach.ModeFUSE {
+		return a.Device
+	}
+	return fmt.Sprintf("/dev/fuse%d", a.HelperPID)
+}
+
+// shortName is a device in messages.
+func shortName(a attach.Attached) string { return strings.TrimPrefix(deviceName(a), "/dev/") }
+
+// printAttached prints the warnings and the result of attach: a line for each
+// device, or the list in the tool's dialect. info is what an inspection of the
+// image found; nil reads the device or the image again.
+func (c *call) printAttached(a attach.Attached, info *attach.ImageInfo) error {
+	for _, w := range a.Warnings {
+		c.warn("%s", w)
+	}
+	if a.Mode == attach.ModeFUSE && a.MountPoint == "" {
+		c.printf("no loop device: the device is the file %s", a.Device)
+	}
+	var list []dict
+	var text strings.Builder
+	for n, e := range c.entities(a, info) {
+		if c.tool == "hdiutil" {
+			list = append(list, e.hdiutilDict())
+			text.WriteString(e.format(e.hint))
+		} else {
+			list = append(list, e.diskutilDict(n == 0))
+			fmt.Fprintln(&text, e.device)
+		}
+	}
+	return c.printResult(dict{"system-entities": list}, "%s", text.String())
+}
+
+// format is the line of a device in attach and info. Programs cut it at the
+// TABs; hints are cut at 31 characters, as hdiutil does it. hint is that of
+// attach for people, or the one of info.
+func (e entity) format(hint string) string {
+	point := ""
+	if e.volume {
+		point = e.MountPoint
+	}
+	return fmt.Sprintf("%-20s\t%-31.31s\t%s\n", e.device, hint, point)
+}
+
+// setVolume adds what is known of the volume of a device; keys without a value
+// are left out.
+func (e entity) setVolume(d dict, values dict) dict {
+	values["mount-point"] = e.MountPoint
+	for key, v := range values {
+		if e.volume && v != "" {
+			d[key] = v
+		}
+	}
+	return d
+}
+
+// hdiutilDict is an entry of system-entities in hdiutil's dialect.
+func (e entity) hdiutilDict() dict {
+	kind, _ := attach.AppleNames(e.Filesystem)
+	return e.setVolume(dict{"dev-entry": e.device, "content-hint": e.hint, "unmapped-content-hint": e.guid,
+		"potentially-mountable": e.volume && e.Filesystem != ""}, dict{"volume-kind": kind})
+}
+
+// diskutilDict is the same in diskutil's dialect: no /dev/, other keys.
+func (e entity) diskutilDict(first bool) dict {
+	d := dict{"dev-entry": filepath.Base(e.device), "content-hint": e.hint}
+	if first && e.Size > 0 {
+		d["size"] = e.Size
+	}
+	kind, name := attach.AppleNames(e.Filesystem)
+	return e.setVolume(d, dict{"filesystem-type": kind, "filesystem-name": name, "volume-name": e.VolumeName})
+}
+
+// info lists the attached images, and once those with a process that died.
+// Programs find their images by the key image-path and take the devices and
+// mount points from system-entities, so that keys and types are Apple's.
+func (c *call) info() error {
+	all, err := c.env.Attacher.List(c.ctx)
+	if err != nil {
+		return err
+	}
+	var lost []dict
+	images := []dict{}
+	text := fmt.Sprintf("framework       : %s\ndriver          : dmgbench\n", c.env.Version)
+	for _, a := range all {
+		text += strings.Repeat("=", 48) + "\n"
+		if a.Dead {
+			text += fmt.Sprintf("image-path      : %s\nlost            : %s\n", a.Image, describeDeath(a))
+			lost = append(lost, dict{"image-path": a.Image, "dev-entry": deviceName(a), "hdid-pid": a.HelperPID})
+			continue
+		}
+		lines, d := c.describeAttached(a)
+		text += lines
+		var list []dict
+		for _, e := range c.entities(a, nil) {
+			list = append(list, e.setVolume(dict{"dev-entry": e.device, "content-hint": e.rawHint()}, dict{}))
+			text += e.format(e.rawHint())
+		}
+		d["system-entities"] = list
+		images = append(images, d)
+	}
+	d := dict{"framework": c.env.Version, "revision": c.env.Version, "vendor": "dmgbench", "images": images}
+	if lost != nil {
+		d["dmgbench-lost"] = lost
+	}
+	return c.printResult(d, "%s", text)
+}
+
+// describeAttached is the text of one image in info, and its dictionary for
+// -plist, which has some keys more. Keys without a meaning on Linux have
+// Apple's usual values.
+func (c *call) describeAttached(a attach.Attached) (text string, d dict) {
+	f, _ := image.FormatNamed(a.Format)
+	name := strconv.Itoa(c.env.UID)
+	if u, err := user.LookupId(name); err == nil {
+		name = u.Username
+	}
+	d = dict{"diskimages2": false, "hdid-pid": a.HelperPID, "owner-uid": c.env.UID}
+	for _, l := range []struct {
+		key   string
+		value any
+		plist bool
+	}{
+		{"image-path", a.Image, true}, {"image-alias", a.Image, false}, {"shadow-path", "<none>", false},
+		{"icon-path", "<none>", false}, {"image-type", f.Attached, true}, {"system-image", false, false},
+		{"blockcount", a.Size / sector, true}, {"blocksize", sector, true}, {"writeable", !a.ReadOnly, true},
+		{"autodiskmount", true, true}, {"removable", true, true}, {"image-encrypted", a.Encrypted, true},
+		{"mounting user", name, false}, {"served by", a.Mode, false}, {"process ID", a.HelperPID, false},
+	} {
+		value := fmt.Sprint(l.value)
+		if _, ok := l.value.(bool); ok {
+			value = strings.ToUpper(value)
+		}
+		text += fmt.Sprintf("%-16s: %s\n", l.key, value)
+		if l.plist {
+			d[l.key] = l.value
+		}
+	}
+	return text, d
+}
+
+// describeDeath describes what a dead process has left of an attachment. The
+// attacher has released it by now.
+func describeDeath(a attach.Attached) string {
+	if a.Unfinished {
+		return "the command that attached it was ended before it was done; its device and mounts were removed"
+	}
+	return "the process that served " + deviceName(a) + " died; device and mount were released, unflushed data is lost"
+}
+
+// imageinfo describes an image file.
+func (c *call) imageinfo() error {
+	return c.withImage(c.operands[0], peek, func(i *imageFile) error {
+		if err := c.warnOfRaw(i); err != nil {
+			return err
+		}
+		switch {
+		case c.has("format"):
+			fmt.Fprintln(c.out, i.format().Name)
+			return nil
+		case c.has("checksum"):
+			_, value := storedChecksum(i)
+			fmt.Fprintln(c.out, cmp.Or(value, "none"))
+			return nil
+		}
+		d, err := describeImage(i)
+		if err != nil {
+			return err
+		}
+		return c.printTree(d)
+	})
+}
+
+// describeImage is the dictionary of imageinfo, with Apple's keys. What has no
+// meaning here has the value that Apple's tool prints for most images.
+func describeImage(i *imageFile) (dict, error) {
+	f := i.format()
+	full, err := nonEmptyBytes(i)
+	if err != nil {
+		return nil, err
+	}
+	info, err := i.inspect()
+	if err != nil {
+		return nil, err
+	}
+	store := dict{"Class Name": f.Store, "Name": i.name, "URL": (&url.URL{Scheme: "file", Path: i.path}).String()}
+	properties := dict{"Checksummed": false, "Compressed": "no", "Encrypted": false, "Kernel Compatible": true,
+		"Partitioned": info.Scheme != attach.SchemeNone, "Software License Agreement": false}
+	sizes := dict{"Total Bytes": i.Size(), "Sector Count": i.Size() / sector, "Total Non-Empty Bytes": full,
+		"Total Empty Bytes": i.Size() - full, "Compressed Bytes": full, "Compressed Ratio": 1.0}
+	d := dict{
+		"Format": f.Name, "Format Description": f.Description, "Class Name": f.Class, "Checksum Type": "none",
+		"Backing Store Information": store, "Properties": properties, "Size Information": sizes,
+		"partitions": dict{"partition-scheme": info.Scheme, "block-size": sector, "appendable": false,
+			"burnable": false, "partitions": describePartitions(info)},
+		"Segments": dict{"0": i.path},
+	}
+	if b := i.BandSize(); b > 0 {
+		d["band-size"] = b
+	}
+	if im := i.tables(); im != nil {
+		describeTables(im, properties, sizes)
+		kind, value := storedChecksum(i)
+		if d["Checksum Type"] = kind; value != "" {
+			d["Checksum Value"], properties["Checksummed"] = value, true
+		}
+	}
+	h, err := container.EncryptionOf(i.dir, i.name)
+	if err == nil && h != nil {
+		properties["Encrypted"] = true
+		store["Class Name"], store["Encryption"] = "CEncryptedEncoding", fmt.Sprintf("AES-%d", h.KeyBits)
+	}
+	return d, err
+}
+
+// describeTables fills in what the tables of a UDIF image contain: sizes are
+// sums over their runs, the ratio is of stored to full bytes.
+func describeTables(im *udif.Image, properties, sizes dict) {
+	var full, stored int64 // bytes
+	compressed := false
+	for k, u := range im.Usage() {
+		if k != udif.KindZero && k != udif.KindIgnore {
+			full, stored, compressed = full+u.Bytes, stored+u.Stored, compressed || k.Compressed()
+		}
+	}
+	properties["Compressed"], properties["Software License Agreement"] = compressed, im.License()
+	sizes["Total Non-Empty Bytes"], sizes["Total Empty Bytes"] = full, im.Size()-full
+	if sizes["Compressed Bytes"] = stored; full > 0 {
+		sizes["Compressed Ratio"] = float64(stored) / float64(full)
+	}
+}
+
+// nonEmptyBytes is how much of the device is stored: the bands of a bundle, the
+// file of other sparse kinds, and all of a raw image.
+func nonEmptyBytes(i *imageFile) (int64, error) {
+	name := i.name
+	switch {
+	case i.BandSize() == 0:
+		return i.Size(), nil
+	case i.Format() == image.UDSB:
+		name = filepath.Join(i.name, "bands")
+	}
+	usage, err := files.UsageOf(context.Background(), i.dir, name, 0, 0)
+	if errors.Is(err, fs.ErrNotExist) { // a bundle without bands is all zeros
+		err = nil
+	}
+	return min(i.Size(), usage.Apparent), err
+}
+
+// describePartitions is the list of the parts of a device in imageinfo.
+func describePartitions(info *attach.ImageInfo) (list []dict) {
+	for _, r := range info.Regions {
+		d := dict{"partition-name": r.Name, "partition-start": r.First, "partition-length": r.Count,
+			"partition-hint": r.Hint}
+		if !r.Content || info.Scheme == attach.SchemeNone {
+			d["partition-synthesized"] = true
+		}
+		if r.Part != nil {
+			d["partition-number"], d["partition-UUID"] = r.Number, r.Part.ID.String()
+		}
+		if r.Volume.AppleName != "" {
+			d["partition-filesystems"] = dict{r.Volume.AppleName: r.Volume.Label}
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// schemes are the partition schemes: their content hint in lists of devices,
+// and their line in pmap.
+var schemes = map[string]struct{ hint, title string }{
+	attach.SchemeGUID: {"GUID_partition_scheme", `1 GPT, "GPT Partition Scheme"`},
+	"fdisk":           {"FDisk_partition_scheme", `1 FDISK, "FDisk Partition Scheme"`},
+	"Apple":           {"Apple_partition_scheme", `1 APM, "Apple Partition Scheme"`},
+	attach.SchemeNone: {"", `0 NONE, "no partition map"`},
+}
+
+// pmap shows the partition map: with -simple only what has content, with
+// -complete types and identifiers too. Offsets are in sectors.
+func (c *call) pmap() error {
+	return c.withImage(c.operands[0], peek, func(i *imageFile) error {
+		info, err := i.inspect()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.out, "MEDIA: %q; Size %s [%d x %d]\nSCHEME: %s\n", i.name, appleSize(i.Size()), i.Size()/sector,
+			sector, schemes[info.Scheme].title)
+		fmt.Fprint(c.out, "ID Type                 Offset       Size             Name\n"+
+			"-- -------------------- ------------ ---------------- -------------------------\n")
+		for _, r := range info.Regions {
+			if c.has("simple") && !r.Content {
+				continue
+			}
+			id := ""
+			if r.Number > 0 {
+				id = fmt.Sprint(r.Number)
+			}
+			fmt.Fprintf(c.out, "%2s %-20s %12d %-16s %s\n", id, r.Hint, r.First, appleSize(r.Count*sector),
+				printable(r.Name))
+			if c.has("complete") && r.Part != nil {
+				fmt.Fprintf(c.out, "   type %s, identifier %s, attributes %#x, sectors %d to %d\n", r.Part.Type,
+					r.Part.ID, r.Part.Attributes, r.Part.First, r.Part.Last)
+			}
+		}
+		return nil
+	})
+}
+
+// infoImage is `diskutil image info`, which has other keys than imageinfo, and
+// partitions only with --extra.
+func (c *call) infoImage() error {
+	return c.withImage(c.operands[0], peek, func(i *imageFile) error {
+		f := i.format()
+		d := dict{"Image Format": cmp.Or(f.ImageType, f.Name), "Format Description": f.Description,
+			"Encryption Info": dict{"Is Encrypted": c.secrets.encrypted},
+			"Size Info":       dict{"Total Bytes": i.Size(), "Sector Count": i.Size() / sector}}
+		if c.has("extra") {
+			info, err := i.inspect()
+			if err != nil {
+				return err
+			}
+			d["Partition Info"] = dict{"partition-scheme": info.Scheme, "partitions": describePartitions(info)}
+		}
+		return c.printTree(d)
+	})
+}

@@ -1,0 +1,383 @@
+package imagetool
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"dmgbench/internal/image/blockdev"
+	"dmgbench/internal/image/container"
+	"dmgbench/internal/image/container/udif"
+	"dmgbench/internal/image/exfat"
+	"dmgbench/internal/image/gpt"
+	"dmgbench/internal/linuxhdiutil/attach"
+	"dmgbench/internal/system/units"
+)
+
+// resize is the verb of both tools: it resizes the image or prints the limits
+// of its size. A volume that a program of the host grows is attached after the
+// image and its partition have their new size.
+func (c *call) resize() error {
+	size, smallest, err := c.readSize()
+	if err != nil {
+		return err
+	}
+	if c.has("limits") || !c.has("size") && !c.has("sectors") {
+		return c.printLimits()
+	}
+	var s shape
+	var path string
+	progress := c.newProgress(0)
+	err = c.withImage(c.operands[0], change, func(i *imageFile) (err error) {
+		path = i.path
+		if s, err = c.shapeOf(i, c.has("imageonly")); err != nil {
+			return err
+		}
+		if smallest {
+			size = s.min
+		}
+		switch {
+		case size < s.min:
+			return refuse("%d sectors are too few: at least %d (%s)", size/sector, s.min/sector, s.reason())
+		case size > s.max:
+			return refuse("%d sectors are too many: at most %d (%s)", size/sector, s.max/sector, s.reason())
+		case size < s.current:
+			return s.shrink(c, i.Image, size)
+		}
+		return s.grow(c, i.Image, size)
+	})
+	if err == nil && s.foreign != "" { // at its present size, too: a killed resize may have left the volume smaller
+		err = c.growForeign(path)
+	}
+	if err != nil {
+		return err
+	}
+	progress.at(0)
+	if c.has("plist") {
+		return c.printLimits()
+	}
+	return nil
+}
+
+// growForeign grows the volume with a program of the host. The image is
+// attached for that, without mounting it; if the program fails, image and
+// partition keep their new size, and the same resize tries it again.
+func (c *call) growForeign(path string) error {
+	r := attach.Request{Image: path, Keys: c.secrets.keys[path]}
+	return c.withDevice(r, "growing its volume", func(a attach.Attached) error {
+		if err := c.env.Attacher.Grow(c.ctx, a); err != nil {
+			return fmt.Errorf("growing the volume (image and partition have their new size, the same resize "+
+				"tries again): %w", err)
+		}
+		return nil
+	})
+}
+
+// printLimits prints the limits of the size: in sectors for hdiutil, in bytes
+// for diskutil. A read-only image has one size.
+func (c *call) printLimits() error {
+	return c.withImage(c.operands[0], read, func(i *imageFile) error {
+		s, err := c.shapeOf(i, c.has("imageonly"))
+		if err != nil {
+			return err
+		}
+		if i.tables() != nil { // a read-only image
+			s.min, s.max = s.current, s.current
+		}
+		unit, format := int64(1), "current: %[2]d\nmin: %[1]d\nmax: %[3]d\n"
+		if c.tool == "hdiutil" {
+			unit, format = sector, "%d\t%d\t%d\n"
+		}
+		low, current, high := s.min/unit, s.current/unit, s.max/unit
+		return c.printResult(dict{"min": low, "current": current, "max": high}, format, low, current, high)
+	})
+}
+
+// shape is how an image is divided, and what that means for its size. From the
+// outside in an image has a container, a partition table with a backup at its
+// end, a last partition and a volume; some of them may be missing.
+type shape struct {
+	// min, current and max are sizes of the device in bytes.
+	min, current, max int64
+	// part is the last partition; nil if the volume takes the whole device.
+	part *gpt.Partition
+	// move means that the partition, or the volume without one, is resized with
+	// the image.
+	move bool
+	// ours means that this process resizes an ExFAT volume too.
+	ours bool
+	// foreign is a file system that a program of the host grows; "" for others.
+	foreign string
+	// table is how many bytes the backup table takes at the end of the device.
+	table int64
+	// backup means that the backup table is the only whole one.
+	backup bool
+}
+
+// reason is why the size of the image has limits.
+func (s shape) reason() string {
+	switch {
+	case s.ours:
+		return "the volume's used clusters, and the room in its allocation table"
+	case s.foreign != "":
+		return s.foreign + " volumes only grow"
+	}
+	return "the contents of the image"
+}
+
+// shapeOf finds the limits: an ExFAT volume shrinks to its highest used cluster
+// and grows as far as its allocation table has room; other volumes grow where a
+// program of the host can do it; -imageonly moves only the backup partition
+// table. Unknown contents are not cut: see usedSize.
+func (c *call) shapeOf(i *imageFile, imageOnly bool) (s shape, err error) {
+	s.current, s.max, s.min = i.Size(), maxSize, sector
+	defer func() { // the present size is always possible, and limits are whole sectors
+		s.min, s.max = min(s.min, s.current), max(s.max, s.current)/sector*sector
+	}()
+	info, err := i.inspect()
+	if err == nil {
+		err = info.Damage
+	}
+	if err != nil {
+		return s, err
+	}
+	kind := info.Whole.AppleName
+	if t := info.Table; t != nil {
+		s.table = int64(t.EntrySectors()+1) * sector
+		s.min = units.RoundUp(sector+s.table, 4096) + s.table + 4096
+		s.backup = slices.Contains(info.Warnings, gpt.WarnPrimary)
+		if err := checkStaleTable(i, info); err != nil {
+			return s, err
+		}
+		last := info.Last()
+		if last == nil {
+			return s, nil
+		}
+		s.part, kind = last.Part, last.Volume.AppleName
+	}
+	vol, err := s.volume(i.Image)
+	if err != nil {
+		return s, err
+	}
+	switch {
+	case s.part == nil && kind == "":
+		s.min, err = usedSize(i, info, imageOnly)
+		return s, err
+	case imageOnly:
+		s.min = s.start() + vol.Size() + s.table
+	case kind == ours:
+		v, err := exfat.Mount(vol, exfat.MountOptions{ReadOnly: true})
+		if err != nil {
+			return s, err
+		}
+		s.move, s.ours = true, true
+		s.min = units.RoundUp(s.start()+v.MinSize(), 4096) + s.table
+		s.max = (s.start()+v.MaxSize())/4096*4096 + s.table
+		return s, v.Unmount()
+	case kind != "":
+		if err := c.env.Attacher.CanGrow(kind); err != nil {
+			return s, refuse("%s volumes: %v; -imageonly resizes the image alone", kind, err)
+		}
+		s.move, s.foreign, s.min = true, kind, s.current
+	default:
+		s.move, s.min = true, s.start()+vol.Size()+s.table
+	}
+	return s, nil
+}
+
+// start is where the volume starts, in bytes.
+func (s shape) start() int64 {
+	if s.part == nil {
+		return 0
+	}
+	return s.part.Offset()
+}
+
+// volume is the device of the volume.
+func (s shape) volume(dev blockdev.Device) (blockdev.Device, error) {
+	if s.part == nil {
+		return dev, nil
+	}
+	return blockdev.Section(dev, s.part.Offset(), s.part.Size())
+}
+
+// usedSize is the smallest size of a device that is not a volume and has no
+// GUID table, in bytes. Unknown contents and partitions of another scheme are
+// cut only with -imageonly, as its user knows them, and never within a
+// partition; a blank device has no data to lose.
+func usedSize(i *imageFile, info *attach.ImageInfo, imageOnly bool) (int64, error) {
+	blank, err := isBlank(i, 128<<10)
+	if err != nil || !blank && !imageOnly {
+		return i.Size(), err
+	}
+	end := int64(sector)
+	for _, r := range info.Regions {
+		if info.Scheme != attach.SchemeNone && r.Hint != udif.FreeType {
+			end = max(end, (r.First+r.Count)*sector)
+		}
+	}
+	return end, nil
+}
+
+// checkStaleTable refuses a table if only its backup is left, with other data
+// in the place of the first: most likely the whole device was given a file
+// system, which restoring the table would overwrite.
+func checkStaleTable(i *imageFile, info *attach.ImageInfo) error {
+	if !slices.Contains(info.Warnings, gpt.WarnPrimary) || !slices.Contains(info.Warnings, gpt.WarnNoMBR) {
+		return nil
+	}
+	if blank, err := isBlank(i, int64(2+info.Table.EntrySectors())*sector); err != nil || blank {
+		return err
+	}
+	return refuse("only the backup of the partition table is left at the end, and the data at the start is not a " +
+		"table: repair one of them first")
+}
+
+// isBlank reports whether the first n bytes are zero, where file systems and
+// partition tables have their signatures.
+func isBlank(i *imageFile, n int64) (bool, error) {
+	head, err := readHead(i, n)
+	return err == nil && bytes.Count(head, []byte{0}) == len(head), err
+}
+
+// readHead reads the first n bytes of an image, or all of a shorter one.
+func readHead(i *imageFile, n int64) ([]byte, error) {
+	head := make([]byte, min(n, i.Size()))
+	if n, err := i.ReadAt(head, 0); n < len(head) {
+		return nil, err
+	}
+	return head, nil
+}
+
+// resizeTable moves the backup table to the end of a device of that size, and
+// with it the end of the last partition.
+func (s *shape) resizeTable(dev blockdev.Device, size int64) error {
+	if s.table == 0 {
+		return nil
+	}
+	index := -1 // no partition moves
+	if s.part != nil && s.move {
+		index = s.part.Index
+	}
+	t, err := gpt.Resize(dev, size, index)
+	if err == nil && index >= 0 {
+		n := slices.IndexFunc(t.Partitions, func(p gpt.Partition) bool { return p.Index == index })
+		s.part = &t.Partitions[n]
+	}
+	return err
+}
+
+// shrink goes from the inside out: volume, partition table, container. So no
+// layer ever reaches beyond the one below, and a resize that is killed between
+// two of them can be repeated.
+func (s *shape) shrink(c *call, img container.Image, size int64) error {
+	if s.ours {
+		length := size
+		if s.part != nil {
+			length = (size-s.table)/4096*4096 - s.part.Offset()
+		}
+		if err := s.resizeExFAT(c, img, length); err != nil {
+			return err
+		}
+	}
+	if err := s.resizeTable(img, size); err != nil {
+		return err
+	}
+	return img.Resize(size)
+}
+
+// grow goes from the outside in, for the same reason as shrink.
+func (s *shape) grow(c *call, img container.Image, size int64) error {
+	if s.backup { // it is found only at the end of the device, which will be elsewhere
+		if _, err := gpt.Resize(img, img.Size(), -1); err != nil {
+			return err
+		}
+	}
+	if err := img.Resize(size); err != nil {
+		return err
+	}
+	if err := s.resizeTable(img, size); err != nil || !s.ours {
+		return err
+	}
+	return s.resizeExFAT(c, img, 0)
+}
+
+// resizeExFAT resizes the volume, with size 0 to the whole partition.
+func (s *shape) resizeExFAT(c *call, img container.Image, size int64) error {
+	vol, err := s.volume(img)
+	if err != nil {
+		return err
+	}
+	v, err := exfat.Mount(vol, exfat.MountOptions{Now: c.env.Now})
+	if err != nil {
+		return err
+	}
+	if size == 0 {
+		size = vol.Size()
+	}
+	return errors.Join(v.Resize(size), v.Unmount())
+}
+
+// compact deletes unused bands: those that an ExFAT volume does not use, and of
+// other contents those that are all zeros. The three lines that it prints, and
+// the keys of its property list, are Apple's.
+func (c *call) compact() error {
+	return c.withImage(c.operands[0], change, func(i *imageFile) error {
+		if i.BandSize() == 0 {
+			_, err := i.Compact(nil) // the error of a format without bands
+			return err
+		}
+		text := func(format string, args ...any) {
+			if !c.has("plist") {
+				fmt.Fprintf(c.out, format, args...)
+			}
+		}
+		text("Starting to compact…\n")
+		progress := c.newProgress(0)
+		free, possible, err := freeSpace(i)
+		if err != nil {
+			return err
+		}
+		var used func(off, n int64) bool
+		if free != nil {
+			used = free.Used
+		} else if possible > 0 {
+			c.warn("the volume was not unmounted cleanly: only bands of zeros are given back. Check it first.")
+		}
+		text("Reclaiming free space…\n")
+		got, err := i.Compact(used)
+		if err != nil {
+			return err
+		}
+		progress.at(0)
+		possible = max(got, possible)
+		return c.printResult(dict{"reclaimed-bytes": got, "possible-bytes": possible},
+			"Finishing compaction…\nReclaimed %s out of %s possible.\n", appleSize(got), appleSize(possible))
+	})
+}
+
+// freeSpace is what the ExFAT volume of a device does not use, and how many
+// bytes that is. It is nil for other contents, and of a volume that was not
+// unmounted cleanly, because its bitmap may lack the clusters of a file: then
+// only zeros are known to be unused.
+func freeSpace(i *imageFile) (exfat.Spans, int64, error) {
+	info, err := i.inspect()
+	if err != nil || info.Damage != nil {
+		return nil, 0, nil // an unknown table or content is left as it is
+	}
+	var s shape
+	kind := info.Whole.AppleName
+	if last := info.Last(); last != nil {
+		s.part, kind = last.Part, last.Volume.AppleName
+	}
+	vol, err := s.volume(i.Image)
+	if err != nil || kind != ours {
+		return nil, 0, nil
+	}
+	free, possible, err := exfat.FreeSpace(vol, s.start())
+	if errors.Is(err, exfat.ErrNotExFAT) || errors.Is(err, exfat.ErrCorrupt) || errors.Is(err, exfat.ErrUnsupported) {
+		return nil, 0, nil
+	}
+	return free, possible, err
+}

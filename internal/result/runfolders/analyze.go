@@ -1,0 +1,288 @@
+// Package runfolders reads run folders: it computes the result of a run from
+// its plan and its journal, pools the runs of one plan, finds all runs below a
+// folder and keeps the list of baselines.
+//
+// A result follows from plan.toml and journal.jsonl alone. Because result.json
+// and summary.json are copies of it, a [Reader] uses them only while they are
+// newer than the two files. The package neither measures nor prints.
+package runfolders
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report/html"
+	"dmgbench/internal/result"
+	"dmgbench/internal/system/hostio"
+)
+
+// errPlanChanged is the cause where plan.toml is not the plan of the journal.
+var errPlanChanged = errors.New("it is not the plan that the journal names")
+
+// parse reads the plan and the journal of a run folder. The result has no
+// conclusions yet.
+func parse(d *result.RunDir) (*plan.Plan, *result.Result, error) {
+	// The digests come first: records that a running session appends later make
+	// the result outdated. Errors of the files themselves are reported before
+	// an error of the digests, as they have hints.
+	sources, unread := d.Sources()
+	records, err := d.Journal()
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := result.Fold(records)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Sources = sources
+	for _, w := range d.Warnings() {
+		if w.Kind != "lock" { // a lock is a fact of this moment, a torn line one of the journal
+			r.Warnings = append(r.Warnings, w)
+		}
+	}
+	text, err := d.ReadFile(result.PlanFile, plan.MaxSize)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, problems := plan.Parse(r.Plan.Name+".toml", text)
+	if len(problems.Errors()) > 0 {
+		return nil, nil, problems
+	}
+	if !p.Is(r.Plan.Digest, text) {
+		return nil, nil, &result.Error{Doing: "reading plan", File: result.PlanFile, Err: errPlanChanged,
+			Hint: "the journal was measured by another plan: put the run's own plan.toml back"}
+	}
+	return p, r, unread
+}
+
+// use calls do with an opened run folder, its plan and its result, which has no
+// conclusions yet.
+func use(dir string, do func(*result.RunDir, *plan.Plan, *result.Result) error) (*plan.Plan, *result.Result, error) {
+	d, err := result.OpenRun(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer d.Close()
+	p, r, err := parse(d)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, r, do(d, p, r)
+}
+
+// Analyze computes the result of a run folder. Equal files give an equal result
+// on every machine.
+func Analyze(dir string) (*plan.Plan, *result.Result, error) {
+	return use(dir, func(_ *result.RunDir, p *plan.Plan, r *result.Result) error {
+		return analysis.Analyze(p, r, analysis.Options{})
+	})
+}
+
+// Update computes the result of a run folder and writes result.json,
+// summary.json and report.html.
+func Update(dir string) (*plan.Plan, *result.Result, error) {
+	return use(dir, func(d *result.RunDir, p *plan.Plan, r *result.Result) error {
+		if err := analysis.Analyze(p, r, analysis.Options{}); err != nil {
+			return err
+		}
+		if err := d.WriteResult(r); err != nil {
+			return err
+		}
+		var page bytes.Buffer
+		if err := html.Run(&page, p, r); err != nil {
+			return err
+		}
+		return d.WriteFile(result.ReportFile, page.Bytes())
+	})
+}
+
+// State replays the journal of a run folder: which cases have ended, the pause,
+// the sessions and their engines.
+func State(dir string) (*result.State, error) {
+	d, err := result.OpenRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	records, err := d.Journal()
+	if err != nil {
+		return nil, err
+	}
+	state, err := result.Replay(records)
+	if err != nil {
+		return nil, fmt.Errorf("reading the journal of %q: %w", dir, err)
+	}
+	return state, nil
+}
+
+// Plan reads the plan that a run executed, nil where its folder does not have
+// it. path is a run folder or the result.json in it.
+func Plan(path string, r *result.Result) *plan.Plan {
+	if fi, err := os.Stat(path); err == nil && !fi.IsDir() {
+		path = filepath.Dir(path)
+	}
+	d, err := hostio.OpenDir(path)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	text, err := d.ReadFile(result.PlanFile, plan.MaxSize)
+	if err != nil {
+		return nil
+	}
+	p, problems := plan.Parse(r.Plan.Name+".toml", text)
+	if len(problems.Errors()) > 0 || !p.Is(r.Plan.Digest, text) {
+		return nil
+	}
+	return p
+}
+
+// Reader reads results, from result.json or summary.json where these belong to
+// plan and journal, and by analysis otherwise. The zero value is ready to use.
+// It may be used from several goroutines.
+type Reader struct {
+	Outdated func(dir string) // called once for each folder whose result.json was not used
+
+	outdated sync.Map // these folders
+}
+
+// Result is the whole result of a run folder or of a result.json. The error
+// names path.
+func (rd *Reader) Result(path string) (*result.Result, error) {
+	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
+		return result.ReadResult(path)
+	}
+	r, err := rd.read(path, result.ReadResult)
+	if err != nil && !strings.Contains(err.Error(), path) {
+		err = fmt.Errorf("reading run %q: %w", path, err)
+	}
+	return r, err
+}
+
+// Summary is the part of a result that lists of runs show; see
+// [result.ReadSummary].
+func (rd *Reader) Summary(path string) (*result.Result, error) {
+	return rd.read(path, result.ReadSummary)
+}
+
+// read analyzes the run without a result.json.
+func (rd *Reader) read(path string, read func(dir string) (*result.Result, error)) (*result.Result, error) {
+	if _, err := os.Lstat(filepath.Join(path, result.ResultFile)); errors.Is(err, os.ErrNotExist) {
+		_, r, err := Analyze(path)
+		return r, err
+	}
+	return rd.current(path, read)
+}
+
+// current analyzes the run where plan or journal changed after result.json was
+// written. Without a result.json, read falls back to the journal.
+func (rd *Reader) current(path string, read func(dir string) (*result.Result, error)) (*result.Result, error) {
+	r, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	if old, err := result.Outdated(path, r); err != nil || !old {
+		return r, err
+	}
+	if _, r, err = Analyze(path); err != nil {
+		return nil, err
+	}
+	if _, again := rd.outdated.LoadOrStore(path, true); !again && rd.Outdated != nil {
+		rd.Outdated(path)
+	}
+	return r, nil
+}
+
+// Pool analyzes several runs of one plan together, in the order of their start
+// whatever the order of dirs. With out, plan.toml, result.json and report.html
+// are written to that folder, which is made; existing files are an error. The
+// error matches [result.ErrNotPoolable] if the runs are not repetitions of one
+// another.
+func Pool(dirs []string, out string) (*plan.Plan, *result.Result, error) {
+	var p *plan.Plan
+	var list []*result.Result
+	// The plans are equal, or result.Pool refuses the runs: the last one is
+	// used.
+	for _, dir := range dirs {
+		own, r, err := use(dir, func(*result.RunDir, *plan.Plan, *result.Result) error { return nil })
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading run %q: %w", dir, err)
+		}
+		p, list = own, append(list, r)
+	}
+	slices.SortStableFunc(list, func(a, b *result.Result) int {
+		return cmp.Or(started(a).Compare(started(b)), cmp.Compare(a.Run, b.Run))
+	})
+	r, err := result.Pool(list)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := analysis.Analyze(p, r, analysis.Options{}); err != nil {
+		return nil, nil, err
+	}
+	if out != "" {
+		err = writePooled(p, r, out)
+	}
+	return p, r, err
+}
+
+// started is the start of the first session of a run, the zero time without
+// one.
+func started(r *result.Result) time.Time {
+	if len(r.Sessions) == 0 {
+		return time.Time{}
+	}
+	return r.Sessions[0].Started
+}
+
+// writePooled writes the three files of a pooled report. Such a folder has no
+// journal, and its result names its runs.
+func writePooled(p *plan.Plan, r *result.Result, out string) error {
+	var page bytes.Buffer
+	if err := html.Run(&page, p, r); err != nil {
+		return err
+	}
+	text, err := r.MarshalIndent()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name string
+		data []byte
+	}{{result.PlanFile, p.Canonical()}, {result.ResultFile, text}, {result.ReportFile, page.Bytes()}} {
+		path := filepath.Join(out, f.name)
+		if err := WriteNew(path, f.data); err != nil {
+			hint := ""
+			if errors.Is(err, fs.ErrExist) {
+				hint = "files are never replaced: give a new folder to --out"
+			}
+			return &result.Error{Doing: "writing", File: path, Err: err, Hint: hint}
+		}
+	}
+	return nil
+}
+
+// WriteNew makes a file; the error matches fs.ErrExist where there is one of
+// that name.
+func WriteNew(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,307 @@
+package runfolders
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"dmgbench/internal/result"
+	"dmgbench/internal/system/hostio"
+)
+
+// entry is a folder that a walk found: a run, or a folder that cannot be read.
+type entry struct {
+	path   string
+	reason string // why it cannot be read, "" for a run
+}
+
+// walk calls read for every run folder below dir, in as many goroutines as
+// there are processors; each holds one run in memory. The runs are in the order
+// of their paths. unread names the folders that could not be read, with the
+// reason. Links are not followed, except dir itself; root is the folder that it
+// leads to.
+func walk[T any](dir string, read func(root, path string) (T, error)) (runs []T, unread []string, err error) {
+	root, err := resolveFolder(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := findRuns(root)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading folder %q: %w", dir, pathCause(err))
+	}
+	found := make([]T, len(all))
+	var wg sync.WaitGroup
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := range all {
+		e := &all[i]
+		if e.reason != "" {
+			continue
+		}
+		free <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-free }()
+			run, err := read(root, e.path)
+			if found[i] = run; err != nil {
+				e.reason = err.Error()
+			}
+		})
+	}
+	wg.Wait()
+	for i, e := range all {
+		if e.reason == "" {
+			runs = append(runs, found[i])
+		} else {
+			unread = append(unread, slashPath(root, e.path)+": "+e.reason)
+		}
+	}
+	return runs, unread, nil
+}
+
+// findRuns lists the run folders below root, and what cannot be searched. The
+// content of a run folder is not searched: it may hold images with many bands.
+func findRuns(root string) (all []entry, err error) {
+	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil && path == root {
+			return err
+		}
+		holds, denied := holdsRun(path)
+		switch {
+		case e.Type()&fs.ModeSymlink != 0 && holds:
+			all = append(all, entry{path, "a link to a run, and links are not followed"})
+		case !e.IsDir():
+		case cmp.Or(err, denied) != nil:
+			all = append(all, entry{path, fmt.Sprintf("reading folder: %v", pathCause(cmp.Or(err, denied)))})
+			return fs.SkipDir
+		case holds:
+			all = append(all, entry{path: path})
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return all, err
+}
+
+// Folders lists the run folders of one argument: the path itself, or the runs
+// directly in it where it is not a run folder but contains some, as run
+// --sessions makes it. The list is never empty.
+func Folders(path string) (out []string) {
+	if holds, err := holdsRun(path); !holds && err == nil {
+		list, _ := os.ReadDir(path) // what cannot be read is reported as a run
+		for _, e := range list {
+			below := filepath.Join(path, e.Name())
+			if holds, err := holdsRun(below); e.IsDir() && holds && err == nil {
+				out = append(out, below)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return []string{path}
+	}
+	return out
+}
+
+// resolveFolder checks that dir is a folder or a link to one, and resolves the
+// link. The error has a hint.
+func resolveFolder(dir string) (string, error) {
+	path, err := filepath.EvalSymlinks(dir)
+	var fi fs.FileInfo
+	if err == nil {
+		fi, err = os.Stat(path)
+	}
+	if err == nil && !fi.IsDir() {
+		err = errors.New("not a folder")
+	}
+	if err != nil {
+		return "", &result.Error{Doing: "reading folder", File: dir, Err: pathCause(err),
+			Hint: "give the folder that contains run folders, such as runs"}
+	}
+	return path, nil
+}
+
+// pathCause is the cause inside a path error, for messages that name the path
+// already.
+func pathCause(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
+}
+
+// holdsRun reports whether a folder is a run folder: it has a result or a
+// journal that is a regular file. The error is that the folder may not be
+// searched.
+func holdsRun(dir string) (bool, error) {
+	for _, name := range []string{result.ResultFile, result.JournalFile} {
+		fi, err := os.Lstat(filepath.Join(dir, name))
+		if err == nil && fi.Mode().IsRegular() {
+			return true, nil
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			return false, pathCause(err)
+		}
+	}
+	return false, nil
+}
+
+// isFile reports whether path is a regular file and no link.
+func isFile(path string) bool {
+	fi, err := os.Lstat(path)
+	return err == nil && fi.Mode().IsRegular()
+}
+
+// slashPath is path relative to dir, with slashes.
+func slashPath(dir, path string) string {
+	if rel, err := filepath.Rel(dir, path); err == nil {
+		path = rel
+	}
+	return filepath.ToSlash(path)
+}
+
+// BaselineFile lists the baselines of the folder that it is in: the name of a
+// run folder a line, of each plan one.
+const BaselineFile = "baselines.txt"
+
+// maxBaselines is the largest list that is read, in bytes.
+const maxBaselines = 1 << 20
+
+// readBaselines are the names in the list of a folder, none where it has no
+// list. Lines that start with # are comments. The folder may be somebody
+// else's: no links, pipes or huge files are read.
+func readBaselines(dir string) (names []string, err error) {
+	path := filepath.Join(dir, BaselineFile)
+	fi, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && (!fi.Mode().IsRegular() || fi.Size() > maxBaselines) {
+		err = errors.New("it is not a list of baselines")
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading baselines %q: %w", path, err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if name := strings.TrimRight(line, "\r\n"); name != "" && !strings.HasPrefix(name, "#") {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// isBaseline reports whether a run folder is marked, or the folder of run
+// --sessions that contains it.
+func isBaseline(path string) (bool, error) {
+	for _, marked := range []string{path, filepath.Dir(path)} {
+		names, err := readBaselines(filepath.Dir(marked))
+		if err != nil || slices.Contains(names, filepath.Base(marked)) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// planName is the name of the plan of a run, or of the first of a folder of run
+// --sessions.
+func planName(path string) (string, error) {
+	r, err := result.ReadSummary(Folders(path)[0])
+	if err != nil {
+		return "", err
+	}
+	return r.Plan.Name, nil
+}
+
+// FindBaseline is the path of the marked run of the same plan in the folder
+// that contains the run folder path, "" where none is marked. name is the name
+// of the plan. Names in the list that lead out of the folder are ignored.
+func FindBaseline(path string) (baseline, name string, err error) {
+	if name, err = planName(path); err != nil {
+		return "", "", err
+	}
+	names, err := readBaselines(Parent(path))
+	for _, one := range names {
+		other := filepath.Join(Parent(path), one)
+		if plan, err := planName(other); filepath.IsLocal(one) && err == nil && plan == name {
+			return other, name, nil
+		}
+	}
+	return "", name, err
+}
+
+// Parent is the folder that contains a run folder; path may be "." or start
+// with "..".
+func Parent(path string) string {
+	if filepath.IsLocal(path) {
+		return filepath.Dir(filepath.Clean(path))
+	}
+	return filepath.Join(path, "..")
+}
+
+// Mark is what MarkBaseline changed.
+type Mark struct {
+	Run, Plan string   // names of the run folder and of its plan
+	Before    bool     // the run was marked before
+	Replaced  []string // baselines of the plan whose mark was removed
+}
+
+// MarkBaseline marks the run in a folder, given as an absolute path, as the
+// baseline of its plan, or removes the mark, in the list of the folder that
+// contains it. Runs that were deleted are dropped from the list.
+func MarkBaseline(run string, remove bool) (Mark, error) {
+	dir, name := filepath.Split(run)
+	plan, err := planName(run)
+	if err != nil {
+		return Mark{}, err
+	}
+	if strings.ContainsAny(name, "\r\n") || strings.HasPrefix(name, "#") {
+		return Mark{}, fmt.Errorf("marking run %q: %s cannot hold such a name", run, BaselineFile)
+	}
+	names, err := readBaselines(dir)
+	if err != nil {
+		return Mark{}, err
+	}
+	m := Mark{Run: name, Plan: plan, Before: slices.Contains(names, name)}
+	names = slices.DeleteFunc(names, func(other string) bool {
+		if other == name || !filepath.IsLocal(other) {
+			return true
+		}
+		plan, err := planName(filepath.Join(dir, other))
+		if !remove && err == nil && plan == m.Plan {
+			m.Replaced = append(m.Replaced, other)
+			return true
+		}
+		return errors.Is(err, os.ErrNotExist)
+	})
+	if !remove {
+		names = append(names, name)
+	}
+	return m, writeBaselines(dir, names)
+}
+
+// writeBaselines replaces the list of a folder atomically; an empty list is
+// removed.
+func writeBaselines(dir string, names []string) error {
+	d, err := hostio.OpenDir(dir)
+	if err == nil {
+		defer d.Close()
+		const head = "# Runs that history prune keeps, the name of a folder a line: dmgbench history baseline\n"
+		if len(names) > 0 {
+			err = d.WriteFileAtomic(BaselineFile, []byte(head+strings.Join(names, "\n")+"\n"), 0o644)
+		} else if err = d.Remove(BaselineFile); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("writing baselines in %q: %w", dir, err)
+	}
+	return nil
+}

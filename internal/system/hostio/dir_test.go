@@ -1,0 +1,193 @@
+package hostio_test
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/system/clock"
+	. "dmgbench/internal/system/hostio"
+	"dmgbench/internal/system/hostio/hostiotest"
+)
+
+func TestDirCannotBeLeft(t *testing.T) {
+	home := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(home, "in"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(home, "out"), []byte("x"), 0o600))
+	require.NoError(t, os.Symlink("..", filepath.Join(home, "in", "up")))
+	d, err := OpenDir(filepath.Join(home, "in"))
+	require.NoError(t, err)
+	defer d.Close()
+	for name, do := range map[string]func() error{
+		"remove":        func() error { return d.Remove("../out") },
+		"remove by up":  func() error { return d.Remove("up/out") },
+		"remove all":    func() error { return d.RemoveAll("up/out") },
+		"rename out":    func() error { return d.Rename("up", "../up") },
+		"read":          func() error { _, err := d.ReadFile("../out", 10); return err },
+		"sub by link":   func() error { _, err := d.Sub("up"); return err },
+		"sub":           func() error { _, err := d.Sub(".."); return err },
+		"mkdir":         func() error { return d.Mkdir("../made") },
+		"mkdirall":      func() error { return d.MkdirAll("up/made") },
+		"list":          func() error { _, err := d.ReadDir(".."); return err },
+		"atomic":        func() error { return d.WriteFileAtomic("../out", nil, 0o600) },
+		"atomic by up":  func() error { return d.WriteFileAtomic("up/out", nil, 0o600) },
+		"open absolute": func() error { _, err := d.Open(filepath.Join(home, "out"), OpenOptions{}); return err },
+	} {
+		assert.Error(t, do(), name)
+	}
+	got, err := os.ReadFile(filepath.Join(home, "out"))
+	require.NoError(t, err)
+	assert.Equal(t, "x", string(got))
+	names, err := os.ReadDir(home)
+	require.NoError(t, err)
+	assert.Len(t, names, 2)
+}
+
+func TestDirVerifyFindsReplacement(t *testing.T) {
+	home := tempDir(t)
+	require.NoError(t, home.MkdirAll("a/b/c"))
+	sub, err := home.Sub("a")
+	require.NoError(t, err)
+	defer sub.Close()
+	require.NoError(t, sub.Verify(home, "a"))
+	require.NoError(t, home.Rename("a", "moved"))
+	assert.ErrorIs(t, sub.Verify(home, "a"), ErrReplaced, "gone")
+	require.NoError(t, os.Symlink("moved", filepath.Join(home.Path(), "a")))
+	assert.ErrorIs(t, sub.Verify(home, "a"), ErrReplaced, "a link to the same folder")
+}
+
+func TestWriteFileAtomicSurvivesFaults(t *testing.T) {
+	for _, kind := range []Kind{OpCreate, OpWrite, OpSync, OpRename} {
+		t.Run(string(kind), func(t *testing.T) {
+			faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
+			d := tempDir(t, WithHook(faults))
+			require.NoError(t, d.WriteFileAtomic("f", []byte("old"), 0o600))
+			faults.FailNth(kind, "", 1, syscall.EIO)
+			require.ErrorIs(t, d.WriteFileAtomic("f", []byte("new"), 0o600), syscall.EIO)
+			got, err := d.ReadFile("f", 10)
+			require.NoError(t, err)
+			assert.Equal(t, "old", string(got))
+			list, err := d.ReadDir(".")
+			require.NoError(t, err)
+			assert.Len(t, list, 1, "no temporary file is left")
+			require.NoError(t, d.WriteFileAtomic("f", []byte("new"), 0o600))
+			got, err = d.ReadFile("f", 10)
+			require.NoError(t, err)
+			assert.Equal(t, "new", string(got))
+		})
+	}
+}
+
+func TestReadFileRefusesMoreThanTheLimit(t *testing.T) {
+	d := tempDir(t)
+	require.NoError(t, d.WriteFileAtomic("f", []byte(strings.Repeat("x", 11)), 0o600))
+	_, err := d.ReadFile("f", 10)
+	require.ErrorIs(t, err, ErrTooLarge)
+	_, err = d.ReadFile("f", 11)
+	require.NoError(t, err)
+	require.NoError(t, d.WriteFileAtomic("empty", nil, 0o600))
+	got, err := d.ReadFile("empty", 0)
+	require.NoError(t, err)
+	assert.Empty(t, got)
+}
+
+func TestRecorderReplaysEveryPrefix(t *testing.T) {
+	rec := hostiotest.NewRecorder(true)
+	d := tempDir(t, WithHook(rec))
+	require.NoError(t, d.MkdirAll("a/b"))
+	sub, err := d.Sub("a")
+	require.NoError(t, err)
+	defer sub.Close()
+	f := create(t, sub, "b/f", CacheDirect)
+	data := pattern(10_000, 9)
+	_, err = f.WriteAt(data, 100)
+	require.NoError(t, err)
+	_, err = f.Sync(SyncFull)
+	require.NoError(t, err)
+	require.NoError(t, f.Truncate(9_000))
+	_, err = f.ReadAt(data[:10], 0)
+	require.NoError(t, err)
+	require.NoError(t, sub.WriteFileAtomic("g", []byte("g"), 0o600))
+	require.NoError(t, sub.Rename("g", "h"))
+	require.NoError(t, sub.Remove("h"))
+	require.NoError(t, sub.Sync())
+	ops := rec.Ops()
+	for i := range len(ops) + 1 {
+		dst := tempDir(t)
+		require.NoError(t, rec.Replay(i, dst), "prefix %d", i)
+	}
+	dst := tempDir(t)
+	require.NoError(t, rec.Replay(len(ops), dst))
+	want, err := d.ReadFile("a/b/f", 1<<20)
+	require.NoError(t, err)
+	got, err := dst.ReadFile("a/b/f", 1<<20)
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+	_, err = dst.Lstat("a/h")
+	assert.ErrorIs(t, err, os.ErrNotExist)
+	assert.Error(t, rec.Replay(len(ops)+1, dst))
+	for _, op := range ops {
+		assert.NotEqual(t, OpRead, op.Kind)
+	}
+
+	// A crash may lose a file whose creation was not flushed, and all in it.
+	lossy := tempDir(t)
+	require.NoError(t, rec.ReplayOnly(len(ops)-5, lossy, func(_ int, op Op) bool { return op.Kind != OpCreate }))
+	_, err = lossy.Lstat("a/b/f")
+	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestFaultsFollowTheirScript(t *testing.T) {
+	clk := clock.NewVirtual(time.Time{})
+	faults, rec := hostiotest.NewFaults(clk), hostiotest.NewRecorder(false)
+	d := tempDir(t, WithHook(hostiotest.Chain(faults, rec)))
+	f := create(t, d, "f", CacheBuffered)
+
+	faults.NoSpaceAfter(10_000)
+	n, err := f.WriteAt(make([]byte, 16_000), 0)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	assert.Equal(t, 10_000, n, "a full disk takes what fits")
+	assert.Contains(t, err.Error(), f.Path())
+	faults.NoSpaceAfter(-1)
+
+	faults.FailNth(OpRead, "f", 2, syscall.EIO)
+	faults.FailNth(OpRead, "other", 1, syscall.EROFS)
+	_, err = f.ReadAt(make([]byte, 10), 0)
+	require.NoError(t, err)
+	_, err = f.ReadAt(make([]byte, 10), 0)
+	require.ErrorIs(t, err, syscall.EIO)
+	_, err = f.ReadAt(make([]byte, 10), 0)
+	require.NoError(t, err)
+
+	faults.FailNth(OpWrite, "", 1, syscall.EINTR)
+	faults.ShortTransfers(1000)
+	rec.Reset()
+	n, err = f.WriteAt(make([]byte, 5500), 0)
+	require.NoError(t, err, "an interrupted call is made again")
+	assert.Equal(t, 5500, n)
+	assert.Len(t, rec.Ops(), 6, "the retry loop went round")
+
+	faults.SlowCalls(OpSync, time.Minute)
+	_, err = f.Sync(SyncFsync)
+	require.NoError(t, err)
+	assert.Equal(t, time.Minute, clk.Now())
+	faults.FailFrom(OpSync, "", 1, syscall.EIO)
+	for range 3 {
+		_, err = f.Sync(SyncFsync)
+		require.ErrorIs(t, err, syscall.EIO)
+	}
+	_, err = f.Sync(SyncNone)
+	require.NoError(t, err)
+}
+
+var (
+	_ io.ReaderAt = (*File)(nil)
+	_ io.WriterAt = (*File)(nil)
+)

@@ -1,0 +1,119 @@
+package hostio_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	. "dmgbench/internal/system/hostio"
+)
+
+// opLog is a hook that notes the transfers it sees.
+type opLog struct{ seen []string }
+
+func (l *opLog) Before(op Op) error {
+	if op.Kind == OpRead || op.Kind == OpWrite {
+		l.seen = append(l.seen, fmt.Sprintf("%s %d+%d=%d", op.Kind, op.Off, op.Len, len(op.Data)))
+	}
+	return nil
+}
+
+func (*opLog) After(Op, int, error) {}
+
+func TestHooksSeeEverySystemCallOfALargeTransfer(t *testing.T) {
+	LowerMaxTransfer(t, 8192)
+	log := &opLog{}
+	d := tempDir(t, WithHook(log))
+	f := create(t, d, "f", CacheBuffered)
+	data, got := pattern(20_000, 1), make([]byte, 20_000)
+	n, err := f.WriteAt(data, 100)
+	require.NoError(t, err)
+	assert.Equal(t, len(data), n)
+	n, err = f.ReadAt(got, 100)
+	require.NoError(t, err)
+	assert.Equal(t, len(data), n)
+	assert.True(t, bytes.Equal(data, got))
+	assert.Equal(t, []string{"write 100+8192=8192", "write 8292+8192=8192", "write 16484+3616=3616",
+		"read 100+8192=8192", "read 8292+8192=8192", "read 16484+3616=3616"}, log.seen)
+}
+
+// directFile is a file of n bytes that is opened for direct transfers, with none of its pages in the cache.
+func directFile(t *testing.T, n int) (f *File, data []byte) {
+	t.Helper()
+	d := tempDir(t)
+	f = create(t, d, "f", CacheDirect)
+	if f.Cache() != CacheDirect {
+		t.Skip("this file system has no direct transfers")
+	}
+	data = pattern(n, 7)
+	_, err := f.WriteAt(data, 0)
+	require.NoError(t, err)
+	_, err = f.Sync(SyncFsync)
+	require.NoError(t, err)
+	require.NoError(t, f.Evict())
+	return f, data
+}
+
+func TestDirectReadsOfAnyAlignmentPassTheCache(t *testing.T) {
+	const size = 1<<20 + 5000
+	mem, err := AlignedBuffer(2 << 20)
+	require.NoError(t, err)
+	defer mem.Free()
+	for _, limit := range []int{1 << 30, 64 << 10} { // with one call, and with several
+		LowerMaxTransfer(t, limit)
+		f, data := directFile(t, size)
+		for _, c := range []struct{ mem, off, n int }{
+			{0, 0, 8192}, {0, 0, 5000}, {0, 100, 300}, {0, 100, 50_000}, {512 - 100, 100, 50_000}, {1, 0, 300_000}, {3, 700, 300_000},
+			{0, 0, size}, {0, 4096, size}, {0, size - 10, 10}, {0, size - 10, 100}, {0, size, 1}, {0, size + 9000, 5000},
+		} {
+			what := fmt.Sprintf("%+v in calls of at most %d", c, limit)
+			p := mem.Bytes()[c.mem:][:c.n]
+			clear(p)
+			n, err := f.ReadAt(p, int64(c.off))
+			want := data[min(c.off, size):min(c.off+c.n, size)]
+			require.Equal(t, len(want), n, what)
+			if n < c.n {
+				require.ErrorIs(t, err, io.EOF, what)
+			} else {
+				require.NoError(t, err, what)
+			}
+			require.True(t, bytes.Equal(want, p[:n]), what)
+			share, err := f.Resident(0, 0)
+			require.NoError(t, err)
+			require.Zero(t, share, "pages in the cache after reading %s", what)
+			require.Equal(t, CacheDirect, f.Cache(), what)
+		}
+	}
+}
+
+// A range that begins and ends inside of pages is dropped with these pages, and no others are.
+func TestEvictDropsThePagesThatARangeTouches(t *testing.T) {
+	d := tempDir(t)
+	if _, _, fsType, _ := d.FreeSpace(); fsType == "tmpfs" {
+		t.Skip("tmpfs is the cache")
+	}
+	f := create(t, d, "f", CacheBuffered)
+	const page = 4096
+	for i := range 8 {
+		_, err := f.WriteAt(pattern(page, uint64(i)), int64(i)*page)
+		require.NoError(t, err)
+		_, err = f.Sync(SyncFsync)
+		require.NoError(t, err)
+	}
+	cached := func() (pages string) {
+		for i := range int64(8) {
+			share, err := f.Resident(i*page, page)
+			require.NoError(t, err)
+			pages += fmt.Sprint(share)
+		}
+		return pages
+	}
+	require.NoError(t, f.EvictRange(2*page+100, page))
+	assert.Equal(t, "11001111", cached())
+	require.NoError(t, f.EvictRange(5*page+100, 0))
+	assert.Equal(t, "11001000", cached())
+}
