@@ -15,6 +15,12 @@ var (
 	_ partialChunks = (*asif)(nil)
 )
 
+func init() {
+	drivers[ASIF] = driver{create: createASIF, magic: "shdw", open: func(f store, _ contents, o OpenOptions) (Image, error) {
+		return openChunked(f, ASIF, o)
+	}}
+}
+
 // createASIF makes a blank image.
 func createASIF(dir *hostio.Dir, name string, s Spec) error {
 	h := newASIF(s.Size, s.ID)

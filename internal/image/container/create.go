@@ -10,10 +10,21 @@ import (
 	"dmgbench/internal/system/hostio"
 )
 
-// creators make the writable formats of package image.
-var creators = map[string]func(dir *hostio.Dir, name string, s Spec) error{
-	UDRW: createRaw, UDSB: createBundle, UDSP: createUDSP, ASIF: createASIF,
+// driver is how the package makes, identifies and opens images of one format.
+type driver struct {
+	// create makes an image, nil if the format is only opened
+	create func(dir *hostio.Dir, name string, s Spec) error
+	// magic: first bytes of a file of the format, "" if [ends.contents]
+	// identifies it otherwise
+	magic string
+	// open opens contents of the format in f, nil for folders; f stays the
+	// caller's after an error
+	open func(f store, c contents, o OpenOptions) (Image, error)
 }
+
+// drivers is the registry, by format. The file of each format adds its own, so
+// that a new format is a row in package image and one file here.
+var drivers = map[string]driver{}
 
 // Create makes a container and flushes it. name must not exist; it is used as
 // given, [Extension] is the usual ending. UDRW is allocated in full on the
@@ -21,7 +32,7 @@ var creators = map[string]func(dir *hostio.Dir, name string, s Spec) error{
 // what it made.
 func Create(dir *hostio.Dir, name string, s Spec) error {
 	path := filepath.Join(dir.Path(), name)
-	create := creators[s.Format]
+	create := drivers[s.Format].create
 	if create == nil {
 		return &UnsupportedError{Path: path, Found: fmt.Sprintf("format %.20q", s.Format), Doing: "creating"}
 	}
@@ -86,6 +97,8 @@ func fill(f target, off, n int64) error {
 		return err
 	})
 }
+
+func init() { drivers[UDSB] = driver{create: createBundle} }
 
 // createBundle makes a bundle without bands.
 func createBundle(dir *hostio.Dir, name string, s Spec) error {

@@ -93,15 +93,8 @@ func probeLocked(f *hostStore, before contents) (contents, error) {
 }
 
 // openContents opens the format in f and takes f over.
-func openContents(f store, c contents, o OpenOptions) (img Image, err error) {
-	switch c.format {
-	case UDRW:
-		return openRaw(f, c.size, o)
-	case formatUDIF:
-		img, err = openUDIF(f)
-	default:
-		img, err = openChunked(f, c.format, o)
-	}
+func openContents(f store, c contents, o OpenOptions) (Image, error) {
+	img, err := drivers[c.format].open(f, c, o)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

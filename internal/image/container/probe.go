@@ -146,15 +146,14 @@ func (e ends) encryption() string {
 
 // contents identifies an unencrypted file, or the content of an encrypted one.
 func (e ends) contents() contents {
-	switch string(e.head[:min(4, len(e.head))]) {
-	case "sprs":
-		return contents{format: UDSP}
-	case "shdw":
-		return contents{format: ASIF}
-	case "koly":
-		return contents{unsupported: "very old UDIF with its trailer in front"}
+	for format, d := range drivers {
+		if d.magic != "" && bytes.HasPrefix(e.head, []byte(d.magic)) {
+			return contents{format: format}
+		}
 	}
 	switch {
+	case bytes.HasPrefix(e.head, []byte("koly")):
+		return contents{unsupported: "very old UDIF with its trailer in front"}
 	case bytes.HasPrefix(e.tail, []byte("koly")) && len(e.tail) == SectorSize:
 		return contents{format: formatUDIF}
 	case e.size == 0:

@@ -13,9 +13,11 @@ type raw struct{ fileDevice }
 
 var _ Image = (*raw)(nil)
 
+func init() { drivers[UDRW] = driver{create: createRaw, open: openRaw} }
+
 // openRaw takes f over.
-func openRaw(f store, size int64, o OpenOptions) (Image, error) {
-	r := &raw{fileDevice{device: device{path: f.Path(), opts: o, size: size}, f: f}}
+func openRaw(f store, c contents, o OpenOptions) (Image, error) {
+	r := &raw{fileDevice{device: device{path: f.Path(), opts: o, size: c.size}, f: f}}
 	r.layout = r
 	return r, nil
 }

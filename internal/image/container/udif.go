@@ -28,6 +28,10 @@ var (
 	_ UDIFImage = (*udifImage)(nil)
 )
 
+func init() {
+	drivers[formatUDIF] = driver{open: func(f store, _ contents, _ OpenOptions) (Image, error) { return openUDIF(f) }}
+}
+
 // openUDIF opens the image in f, which stays the caller's after an error.
 func openUDIF(f store) (*udifImage, error) {
 	size, err := f.Size()

@@ -198,6 +198,12 @@ type udsp struct {
 
 var _ chunkMap = (*udsp)(nil)
 
+func init() {
+	drivers[UDSP] = driver{create: createUDSP, magic: "sprs", open: func(f store, _ contents, o OpenOptions) (Image, error) {
+		return openChunked(f, UDSP, o)
+	}}
+}
+
 // createUDSP makes an image without bands.
 func createUDSP(dir *hostio.Dir, name string, s Spec) error {
 	head := udspHead{band: s.BandSize, size: s.Size}
