@@ -83,7 +83,13 @@ func findListed(help, option string, names []string) []string {
 // readHelp looks for formats in the help of `hdiutil create` and `hdiutil
 // convert`. Apple's makes all of them where the help lists none.
 func (e *Engine) readHelp(create, convert string) {
-	types := command.FindNames(command.FindSection(create, "-type"), []string{"UDIF", "SPARSE", "SPARSEBUNDLE"})
+	var types []string
+	for _, f := range diskimage.Formats {
+		if f.CreateType != "" && !f.ReadOnly {
+			types = append(types, f.CreateType)
+		}
+	}
+	types = command.FindNames(command.FindSection(create, "-type"), types)
 	made := findListed(convert, "-format", diskimage.FormatNames(nil))
 	for _, f := range diskimage.Formats {
 		listed, all := slices.Contains(types, f.CreateType), len(types) == 0 && f.CreateType != ""
