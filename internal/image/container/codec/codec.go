@@ -96,6 +96,12 @@ func Decode(id ID, dst, src []byte) (n int, err error) {
 	return n, nil
 }
 
+// lzfseShortest is the shortest chunk in bytes that Encode compresses with
+// LZFSE. Apple's encoder writes bvxn below it; libmodi reads no bvx2 block of a
+// few bytes. Chunks of images are longer, apart from the last one and those at
+// holes.
+const lzfseShortest = 4096
+
 // Encode appends src, compressed, to dst and returns the extended slice, which
 // the caller owns; dst may be nil, and must not overlap src. When that would
 // not save at least one byte it returns dst and ErrIncompressible.
@@ -108,7 +114,10 @@ func Encode(id ID, dst, src []byte, level int) ([]byte, error) {
 	c, ok := codecs[id]
 	err := ErrUnknown
 	var out []byte
-	if ok {
+	switch {
+	case id == LZFSE && len(src) < lzfseShortest:
+		err = ErrIncompressible
+	case ok:
 		out, err = c.encode(dst, src, level)
 	}
 	if err == nil && len(out)-len(dst) >= len(src) {

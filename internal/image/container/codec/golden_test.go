@@ -53,6 +53,9 @@ func TestAppleChunks(t *testing.T) {
 // sameForm encodes a chunk of Apple's and compares what of the form does not depend on the compressor.
 func sameForm(t *testing.T, id ID, src, apple []byte) {
 	ours := roundTrip(t, id, src, 0)
+	if ours == nil && id == LZFSE && len(src) < lzfseShortest {
+		return
+	}
 	if ours == nil { // a fast compressor gives up on what shrinks by some percent only
 		assert.Greater(t, len(apple), len(src)*92/100, "%v: ours does not shrink it", id)
 		return

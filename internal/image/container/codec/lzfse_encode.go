@@ -30,9 +30,7 @@ type lzfseEncoder struct {
 var lzfseEncoders = sync.Pool{New: func() any { return new(lzfseEncoder) }}
 
 // lzfseEncode appends src as an LZFSE stream to dst: bvx2 blocks, or bvx- where
-// they do not shrink it, which makes it 12 bytes longer. Apple's encoder writes
-// bvxn instead of bvx2 under 4096 bytes; chunks of images are longer, apart
-// from the last one and those at holes.
+// they do not shrink it, which makes it 12 bytes longer.
 func lzfseEncode(dst, src []byte, _ int) ([]byte, error) {
 	if len(src) > math.MaxInt32 {
 		return nil, ErrIncompressible
