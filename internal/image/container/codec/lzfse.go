@@ -5,14 +5,15 @@ import (
 	"sync"
 )
 
-// A stream of LZFSE is a sequence of blocks that ends with bvx$: bvx2, LZVN
-// (bvxn) or stored bytes (bvx-). bvx1, which Apple's encoder uses in memory
-// only, is not read. The code is written from docs/formats.md and the
-// description of the format alone. The magic numbers are as read from the first
-// four bytes little-endian.
+// A stream of LZFSE is a sequence of blocks that ends with bvx$: bvx2, bvx1
+// (the same with a header that is not packed, which no known encoder writes),
+// LZVN (bvxn) or stored bytes (bvx-). The code is written from docs/formats.md
+// and the description of the format alone. The magic numbers are as read from
+// the first four bytes little-endian.
 const (
 	magicEnd          = 0x24787662 // bvx$
 	magicUncompressed = 0x2d787662 // bvx-
+	magicV1           = 0x31787662 // bvx1
 	magicV2           = 0x32787662 // bvx2
 	magicLZVN         = 0x6e787662 // bvxn
 )
@@ -46,7 +47,7 @@ func lzfseDecode(dst, src []byte) (int, error) {
 			return at, nil
 		}
 		decode := d.simple
-		if magic == magicV2 {
+		if magic == magicV1 || magic == magicV2 {
 			decode = d.compressed
 		}
 		made, used, err := decode(dst, at, src, in)

@@ -2,7 +2,7 @@ package codec
 
 import "encoding/binary"
 
-// lzfseHeader is the content of the header of a bvx2 block: counts, the
+// lzfseHeader is the content of the header of a bvx1 or bvx2 block: counts, the
 // start states of the entropy coder, the number of unused bits in the last byte
 // of either bit stream (−7..0), and the frequencies of all symbols.
 type lzfseHeader struct {
@@ -30,9 +30,36 @@ func (h *lzfseHeader) freqs() [4][]uint16 {
 	return [4][]uint16{h.lFreq[:], h.mFreq[:], h.dFreq[:], h.literalFreq[:]}
 }
 
-// parse reads the header at the start of src and reports whether it is
-// complete; valid checks its values.
+// lzfseV1 is the header of a bvx1 block after its magic.
+type lzfseV1 struct {
+	Raw, Payload, Literals, Matches, LiteralPayload, LMDPayload int32
+
+	LiteralBits            int32
+	LiteralState           [4]uint16
+	LMDBits                int32
+	LState, MState, DState uint16
+	LFreq                  [lSymbols]uint16
+	MFreq                  [mSymbols]uint16
+	DFreq                  [dSymbols]uint16
+	LiteralFreq            [literalSymbols]uint16
+}
+
+// parseV1 is parse for the header of a bvx1 block.
+func (h *lzfseHeader) parseV1(src []byte) bool {
+	var v lzfseV1
+	n, err := binary.Decode(src[4:], binary.LittleEndian, &v)
+	*h = lzfseHeader{4 + n, int(v.Raw), int(v.Literals), int(v.Matches), int(v.LiteralPayload), int(v.LMDPayload),
+		int(v.LiteralBits), int(v.LMDBits), v.LiteralState, v.LState, v.MState, v.DState,
+		v.LFreq, v.MFreq, v.DFreq, v.LiteralFreq}
+	return err == nil
+}
+
+// parse reads the header at the start of src, of a bvx2 or bvx1 block, and
+// reports whether it is complete; valid checks its values.
 func (h *lzfseHeader) parse(src []byte) bool {
+	if binary.LittleEndian.Uint32(src) == magicV1 {
+		return h.parseV1(src)
+	}
 	if len(src) < minSizeV2 {
 		return false
 	}

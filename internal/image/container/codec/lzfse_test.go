@@ -159,3 +159,29 @@ func BenchmarkLZFSEDecode(b *testing.B) {
 func BenchmarkLZFSEEncode(b *testing.B) {
 	benchEncode(b, func(dst, src []byte) ([]byte, error) { return lzfseEncode(dst, src, 0) })
 }
+
+// asV1 rewrites the first block of a stream, a bvx2, as bvx1, which no encoder at hand emits.
+func asV1(t *testing.T, stream []byte) []byte {
+	var h lzfseHeader
+	require.True(t, h.parse(stream))
+	b, err := binary.Append(binary.LittleEndian.AppendUint32(nil, magicV1), binary.LittleEndian, lzfseV1{int32(h.raw),
+		int32(h.literalPayload + h.lmdPayload), int32(h.literals), int32(h.matches), int32(h.literalPayload), int32(h.lmdPayload),
+		int32(h.literalBits), h.literalState, int32(h.lmdBits), h.lState, h.mState, h.dState, h.lFreq, h.mFreq, h.dFreq, h.literalFreq})
+	require.NoError(t, err)
+	require.Len(t, b, 50+2*(20+20+64+256), "docs of the format: 50 bytes before the tables")
+	return append(b, stream[h.size:]...)
+}
+
+func TestLZFSEV1(t *testing.T) {
+	for _, src := range [][]byte{Text(300000), Records(5000), make([]byte, 4096)} {
+		stream := asV1(t, encodeLZFSE(nil, src))
+		got := make([]byte, len(src))
+		_, err := decodeLZFSE(got, stream)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(src, got))
+		for i := 0; i < 770; i += 7 { // within the header
+			_, err := decodeLZFSE(got, stream[:i])
+			require.ErrorIs(t, err, ErrCorrupt)
+		}
+	}
+}
