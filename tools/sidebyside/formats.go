@@ -113,13 +113,10 @@ func compareFormats(ctx context.Context, args []string, stderr io.Writer) (r rep
 			b.pairs),
 		costs: [][]string{{"", "op", "tool", "made", "of the image", "rate", "cpu", "most memory"}},
 	}
-	if err := b.decode(ctx); err != nil {
-		return r, fmt.Errorf("measuring decoding: %w", err)
+	if err = b.decode(ctx); err == nil {
+		err = b.encode(ctx)
 	}
-	if err := b.encode(ctx); err != nil {
-		return r, fmt.Errorf("measuring encoding: %w", err)
-	}
-	return b.report, nil
+	return b.report, err
 }
 
 func (b *formatBench) path(name string) string { return filepath.Join(b.place, name) }

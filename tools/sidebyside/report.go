@@ -117,8 +117,7 @@ func (r report) write(w io.Writer) error {
 	for i, text := range texts {
 		fmt.Fprintf(w, "[%d] %s\n", i+1, text)
 	}
-	_, err := fmt.Fprintln(w)
-	return err
+	return nil
 }
 
 // cells are the columns of the row, without its notes.
