@@ -1,7 +1,7 @@
 package crypt
 
 import (
-	"encoding/binary"
+	"bytes"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -148,18 +148,8 @@ func (c *Cipher) Wipe() {
 	c.scratch = sync.Pool{}
 }
 
-// isZero reports whether b, of a multiple of eight bytes, is all zeros.
-func isZero(b []byte) bool {
-	for ; len(b) >= 32; b = b[32:] {
-		word := binary.NativeEndian.Uint64
-		if word(b)|word(b[8:])|word(b[16:])|word(b[24:]) != 0 {
-			return false
-		}
-	}
-	for _, v := range b {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
-}
+// zeros is as long as a block can be; it is never changed.
+var zeros [1 << 16]byte
+
+// isZero reports whether a block, or less, is all zeros.
+func isZero(b []byte) bool { return bytes.Equal(b, zeros[:len(b)]) }

@@ -70,8 +70,14 @@ const (
 	Wrap3DES Wrap = "3des-ede"
 )
 
-// damaged and unsupported are errors of the two kinds with the place and the
-// value that gave offence.
+// annotate adds to an error what was being done.
+func annotate(err *error, doing string) {
+	if *err != nil {
+		*err = fmt.Errorf("%s: %w", doing, *err)
+	}
+}
+
+// damaged makes an error that wraps ErrDamaged.
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
 }

@@ -3,9 +3,9 @@ package crypt
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"io"
 	"math"
+	"slices"
 )
 
 // Codes of Apple's CSSM interface that both versions use.
@@ -135,16 +135,8 @@ type Record struct {
 // ReadHeader reads the header of the image, or the token of a bundle, of size
 // bytes. The error wraps ErrNotEncrypted, ErrDamaged or ErrUnsupported, or is
 // that of r. It reads and keeps at most MaxHeader bytes.
-func ReadHeader(r io.ReaderAt, size int64) (*Header, error) {
-	h, err := readHeader(r, size)
-	if err != nil {
-		return nil, fmt.Errorf("reading the encryption header: %w", err)
-	}
-	return h, nil
-}
-
-// readHeader looks for the mark of either version.
-func readHeader(r io.ReaderAt, size int64) (*Header, error) {
+func ReadHeader(r io.ReaderAt, size int64) (h *Header, err error) {
+	defer annotate(&err, "reading the encryption header")
 	start := make([]byte, min(size, fixedSize))
 	if err := readFull(r, start, 0); err != nil {
 		return nil, err
@@ -279,8 +271,7 @@ func (h *Header) Fits(size int64) error {
 		need, room = h.CipherLength(need), size-h.DataOffset
 	}
 	if need > room {
-		return fmt.Errorf("checking the length: %w",
-			damaged("%d bytes of data from %d, in a file of %d", need, h.DataOffset, size))
+		return damaged("%d bytes of data from %d, in a file of %d", need, h.DataOffset, size)
 	}
 	return nil
 }
@@ -289,7 +280,7 @@ func (h *Header) Fits(size int64) error {
 // bytes), or the trailer of version 1. Everything but DataLength and what
 // ChangePassphrase changed is as it was read.
 func (h *Header) Marshal() []byte {
-	b := append([]byte(nil), h.raw...)
+	b := bytes.Clone(h.raw)
 	if h.Version == 2 {
 		binary.BigEndian.PutUint64(b[lengthAt:], uint64(h.DataLength))
 	}
@@ -300,4 +291,62 @@ func (h *Header) Marshal() []byte {
 // image that grows writes these eight bytes instead of the whole header.
 func (h *Header) LengthField() (off int64, b []byte) {
 	return lengthAt, binary.BigEndian.AppendUint64(nil, uint64(h.DataLength))
+}
+
+// sectorSize is the unit of bytes that disks write completely or not.
+const sectorSize = 512
+
+// Step is a write into the header of a file.
+type Step struct {
+	Off  int64
+	Data []byte
+}
+
+// Steps returns the writes that make the header of a file, which holds was,
+// that of h after ChangePassphrase. Each must be durable before the next
+// starts. A crash at any moment leaves a header that one of the two passphrases
+// opens, even if a write is cut off between two sectors: the new record is
+// written into unused space first, and the table, one sector, is made to lead
+// there while the old record is replaced. The error wraps ErrUnsupported where
+// the header has no such space.
+func (h *Header) Steps(was []byte) (steps []Step, err error) {
+	defer annotate(&err, "replacing the passphrase record")
+	if h.Version != 2 || len(was) != len(h.raw) {
+		return nil, unsupported("another header than the one that was read")
+	}
+	for i, r := range h.Records {
+		record := h.bytes(r)
+		if bytes.Equal(record, was[r.Offset:][:r.Length]) {
+			continue
+		}
+		line := int64(fixedSize + entrySize*i + 4)
+		if line/sectorSize != (line+7)/sectorSize {
+			return nil, unsupported("the table of records is cut by the end of a sector at the record to change")
+		}
+		spare := h.findSpare(was, r.Length)
+		if spare < 0 {
+			return nil, unsupported("no unused space of %d bytes in the header", r.Length)
+		}
+		at := func(off int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(off)) }
+		return []Step{
+			{spare, record}, {line, at(spare)}, // from here on the new passphrase
+			{r.Offset, record}, {line, at(r.Offset)},
+			{spare, make([]byte, r.Length)},
+		}, nil
+	}
+	return nil, nil
+}
+
+// findSpare finds n unused bytes that share no sector with the table, from the
+// end of the header; -1 if there are none.
+func (h *Header) findSpare(was []byte, n int64) int64 {
+	table := int64(fixedSize + entrySize*len(h.Records))
+	lowest := (table + sectorSize - 1) / sectorSize * sectorSize
+	for at := (int64(len(was)) - n) / sectorSize * sectorSize; at >= lowest; at -= sectorSize {
+		used := slices.ContainsFunc(h.Records, func(r Record) bool { return at < r.Offset+r.Length && r.Offset < at+n })
+		if !used && len(bytes.Trim(was[at:at+n], "\x00")) == 0 {
+			return at
+		}
+	}
+	return -1
 }

@@ -3,9 +3,12 @@ package crypt
 import (
 	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Options configure the encryption of a new image.
@@ -55,37 +58,23 @@ func (o *Options) complete() error {
 		return unsupported("key wrap %q, only %q and %q", o.Wrap, WrapAES192, Wrap3DES)
 	case o.DataLength < 0:
 		return unsupported("a plaintext of %d bytes", o.DataLength)
-	}
-	return checkPassphrase(o.Passphrase)
-}
-
-// errEmpty refuses an image that opens without a passphrase.
-var errEmpty = errors.New("the passphrase is empty")
-
-// checkPassphrase refuses an empty passphrase.
-func checkPassphrase(pass []byte) error {
-	if len(pass) == 0 {
+	case len(o.Passphrase) == 0:
 		return errEmpty
 	}
 	return nil
 }
 
+// errEmpty refuses an image that opens without a passphrase.
+var errEmpty = errors.New("the passphrase is empty")
+
 // New makes a version 2 header with new keys and one passphrase record, and the
 // cipher for its blocks. The error wraps ErrUnsupported where an option is out
 // of range.
-func New(o Options) (*Header, *Cipher, error) {
+func New(o Options) (h *Header, c *Cipher, err error) {
+	defer annotate(&err, "making an encryption header")
 	if err := o.complete(); err != nil {
-		return nil, nil, fmt.Errorf("making an encryption header: %w", err)
+		return nil, nil, err
 	}
-	h, c, err := create(o)
-	if err != nil {
-		return nil, nil, fmt.Errorf("making an encryption header: %w", err)
-	}
-	return h, c, nil
-}
-
-// create draws new keys and makes the header and the cipher.
-func create(o Options) (*Header, *Cipher, error) {
 	k := keys{make([]byte, o.KeyBits/8), make([]byte, hmacKeySize)}
 	defer k.wipe()
 	var uuid [16]byte
@@ -99,16 +88,6 @@ func create(o Options) (*Header, *Cipher, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	h, err := parseV2(o.layout(uuid, p))
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := newCipher(k, o.BlockSize)
-	return h, c, err
-}
-
-// layout writes the bytes in front of the data.
-func (o *Options) layout(uuid [16]byte, p recordFields) []byte {
 	offset := DataOffset
 	if o.BlockSize == 4096 {
 		offset = dataOffset4096
@@ -120,7 +99,11 @@ func (o *Options) layout(uuid [16]byte, p recordFields) []byte {
 		DataOffset: uint64(offset), Records: 1})
 	encodeFields(raw[fixedSize:], entryFields{Kind: passphrase, Offset: fixedSize + entrySize, Length: recordSize})
 	encodeFields(raw[fixedSize+entrySize:], p)
-	return raw
+	if h, err = parseV2(raw); err != nil {
+		return nil, nil, err
+	}
+	c, err = newCipher(k, o.BlockSize)
+	return h, c, err
 }
 
 // Unlock returns the cipher of the image. The error wraps ErrPassphrase when
@@ -152,19 +135,17 @@ func (h *Header) keys(pass []byte) (keys, error) {
 // fewer. Version 1 is refused with ErrUnsupported. The errors are those of
 // Unlock; on any error the header is as before.
 func (h *Header) ChangePassphrase(old, next []byte) error {
-	if err := h.rewrap(old, next, DefaultIterations, rand.Reader); err != nil {
-		return fmt.Errorf("changing the passphrase: %w", err)
-	}
-	return nil
+	return h.rewrap(old, next, DefaultIterations, rand.Reader)
 }
 
 // rewrap is ChangePassphrase with the fewest iterations to leave.
-func (h *Header) rewrap(old, next []byte, fewest int, random io.Reader) error {
-	if h.Version == 1 {
+func (h *Header) rewrap(old, next []byte, fewest int, random io.Reader) (err error) {
+	defer annotate(&err, "changing the passphrase")
+	switch {
+	case h.Version == 1:
 		return unsupported("cdsaencr version 1 is only read")
-	}
-	if err := checkPassphrase(next); err != nil {
-		return err
+	case len(next) == 0:
+		return errEmpty
 	}
 	record, k, err := h.open(old)
 	if err != nil {
@@ -187,3 +168,54 @@ func (h *Header) rewrap(old, next []byte, fewest int, random io.Reader) error {
 	}
 	return nil
 }
+
+// Keys are the keys of one image, out of their wrap: what the derivation from
+// the passphrase has cost its time for. Whoever has to open an image more than
+// once, or to have another process open it, derives once and passes the bytes
+// on, through a pipe too. They open the image as the passphrase does, and are to
+// be wiped like it. They start with a fingerprint of the records that they are
+// from; the AES key and that of the IVs follow.
+type Keys []byte
+
+// Unwrap derives the keys of the image from the passphrase. Errors and time are
+// those of Unlock, and pass stays the caller's.
+func (h *Header) Unwrap(pass []byte) (_ Keys, err error) {
+	defer annotate(&err, "unlocking the image")
+	k, err := h.keys(pass)
+	if err != nil {
+		return nil, err
+	}
+	defer k.wipe()
+	return slices.Concat(h.fingerprint(), k.aes, k.hmac), nil
+}
+
+// UnlockWith is Unlock with keys that Unwrap took from the same header, or from
+// another reading of it. Other bytes, such as the keys of another image, or of
+// before a change of the passphrase, are an error that wraps ErrPassphrase. It
+// keeps no reference to k.
+func (h *Header) UnlockWith(k Keys) (*Cipher, error) {
+	of, aes := h.fingerprint(), h.KeyBits/8
+	if len(k) != len(of)+aes+hmacKeySize || subtle.ConstantTimeCompare(of, k[:len(of)]) != 1 {
+		return nil, fmt.Errorf("unlocking the image: the keys are those of another header: %w", ErrPassphrase)
+	}
+	rest := k[len(of):]
+	return newCipher(keys{rest[:aes], rest[aes:]}, h.BlockSize)
+}
+
+// fingerprint identifies image and key records, whatever the length of the data
+// is now.
+func (h *Header) fingerprint() []byte {
+	d := sha256.New()
+	fmt.Fprintf(d, "%d %d %d %x\n", h.Version, h.KeyBits, h.BlockSize, h.UUID)
+	if h.Version == 1 {
+		d.Write(h.raw)
+	}
+	for _, r := range h.Records {
+		fmt.Fprintf(d, "%d %d\n", r.Kind, r.Length)
+		d.Write(h.bytes(r))
+	}
+	return d.Sum(nil)
+}
+
+// Wipe overwrites the keys.
+func (k Keys) Wipe() { clear(k) }

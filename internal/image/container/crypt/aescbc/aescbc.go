@@ -14,7 +14,6 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"fmt"
-	"sync"
 )
 
 // Size is the length in bytes of an AES block, and of an IV.
@@ -32,7 +31,7 @@ type set struct {
 	encrypt, decrypt kernel
 }
 
-var generic = set{"generic", (*Key).encryptGeneric, (*Key).decryptGeneric}
+var generic = set{"generic", genericKernel(cipher.NewCBCEncrypter), genericKernel(cipher.NewCBCDecrypter)}
 
 // Key is an expanded AES key. Its methods may be called at once from many
 // goroutines, Wipe excepted. Make one with NewKey: the zero Key has no key.
@@ -42,7 +41,6 @@ type Key struct {
 	dec    [15 * Size]byte // round keys of the equivalent inverse cipher in the order of decryption (FIPS 197, 5.3.5)
 	use    set
 	block  cipher.Block // of the generic set only
-	modes  [2]sync.Pool // of the generic set only: blockMode objects for encrypting and decrypting
 }
 
 // NewKey expands key, of 16, 24 or 32 bytes. The caller may wipe key
@@ -51,21 +49,19 @@ func NewKey(key []byte) (*Key, error) { return newKey(key, supported()[0]) }
 
 // newKey expands a key for one set.
 func newKey(key []byte, use set) (*Key, error) {
-	switch len(key) {
-	case 16, 24, 32:
-	default:
-		return nil, fmt.Errorf("expanding an AES key: %w", aes.KeySizeError(len(key)))
-	}
 	k := &Key{use: use, rounds: len(key)/4 + 6}
-	if use.name != generic.name {
+	var err error
+	switch {
+	case len(key) != 16 && len(key) != 24 && len(key) != 32:
+		err = aes.KeySizeError(len(key))
+	case use.name == generic.name:
+		k.block, err = aes.NewCipher(key)
+	default:
 		k.expand(key)
-		return k, nil
 	}
-	block, err := aes.NewCipher(key)
 	if err != nil {
 		return nil, fmt.Errorf("expanding an AES key: %w", err)
 	}
-	k.block = block
 	return k, nil
 }
 
@@ -109,12 +105,9 @@ func (k *Key) Wipe() {
 	clear(k.enc[:])
 	clear(k.dec[:])
 	k.rounds, k.block, k.use = 0, nil, wiped
-	k.modes = [2]sync.Pool{}
 }
 
 // wiped makes the use of a wiped key loud instead of encrypting with zeros.
-var wiped = set{
-	"wiped",
-	func(*Key, []byte, []byte, []byte, int) { panic("aescbc: key was wiped") },
-	func(*Key, []byte, []byte, []byte, int) { panic("aescbc: key was wiped") },
-}
+var wiped = set{"wiped", useWiped, useWiped}
+
+func useWiped(*Key, []byte, []byte, []byte, int) { panic("aescbc: key was wiped") }

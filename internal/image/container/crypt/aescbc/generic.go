@@ -5,49 +5,14 @@ import (
 	"unsafe"
 )
 
-// blockMode is what the CBC modes of crypto/cipher implement: reusing one for
-// every block saves an allocation each.
-type blockMode interface {
-	cipher.BlockMode
-	SetIV(iv []byte)
-}
-
-const (
-	encrypting = iota
-	decrypting
-)
-
-// mode takes a CBC object from the pool, or makes one. All that the standard
-// library makes of its own AES have SetIV.
-func (k *Key) mode(direction int) blockMode {
-	if m, ok := k.modes[direction].Get().(blockMode); ok {
-		return m
+// genericKernel is a kernel of the standard library. It allocates a mode for
+// every block: only CPUs without instructions for AES use it.
+func genericKernel(newMode func(b cipher.Block, iv []byte) cipher.BlockMode) kernel {
+	return func(k *Key, dst, src, ivs []byte, unit int) {
+		for i := range len(ivs) / Size {
+			newMode(k.block, ivs[i*Size:][:Size]).CryptBlocks(dst[i*unit:][:unit], src[i*unit:][:unit])
+		}
 	}
-	zero := make([]byte, Size)
-	if direction == decrypting {
-		return cipher.NewCBCDecrypter(k.block, zero).(blockMode)
-	}
-	return cipher.NewCBCEncrypter(k.block, zero).(blockMode)
-}
-
-// encryptGeneric is a kernel of the standard library.
-func (k *Key) encryptGeneric(dst, src, ivs []byte, unit int) {
-	k.crypt(encrypting, dst, src, ivs, unit)
-}
-
-// decryptGeneric is a kernel of the standard library.
-func (k *Key) decryptGeneric(dst, src, ivs []byte, unit int) {
-	k.crypt(decrypting, dst, src, ivs, unit)
-}
-
-// crypt runs the mode over block after block.
-func (k *Key) crypt(direction int, dst, src, ivs []byte, unit int) {
-	m := k.mode(direction)
-	for i := range len(ivs) / Size {
-		m.SetIV(ivs[i*Size : (i+1)*Size])
-		m.CryptBlocks(dst[i*unit:(i+1)*unit], src[i*unit:(i+1)*unit])
-	}
-	k.modes[direction].Put(m)
 }
 
 // overlap reports whether the slices, of one length, share memory without

@@ -5,9 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding"
 	"encoding/binary"
-	"hash"
 	"slices"
-	"sync"
 )
 
 // IVKey makes the IVs of blocks: the first 16 bytes of HMAC-SHA1 of the block's
@@ -17,7 +15,6 @@ type IVKey struct {
 	fill   func(v *IVKey, dst []byte, first uint32)
 	states [2][5]uint32 // SHA-1 after the inner and the outer pad of HMAC, for the sets with their own SHA-1
 	own    []byte       // the HMAC key, of the generic set only
-	pool   sync.Pool    // hash.Hash objects of the generic set
 }
 
 // ivSet is one way to make IVs; the sets of a CPU are listed by supportedIVs,
@@ -35,12 +32,11 @@ func NewIVKey(key []byte) *IVKey { return newIVKey(key, supportedIVs()[0]) }
 // newIVKey takes an HMAC key for one set.
 func newIVKey(key []byte, use ivSet) *IVKey {
 	v := &IVKey{fill: use.fill}
-	if use.name != genericIVs.name {
+	if use.name == genericIVs.name {
+		v.own = slices.Clone(key)
+	} else {
 		v.states = padStates(key)
-		return v
 	}
-	v.own = slices.Clone(key)
-	v.pool.New = func() any { return hmac.New(sha1.New, v.own) }
 	return v
 }
 
@@ -61,13 +57,12 @@ func (v *IVKey) Fill(dst []byte, first uint32) {
 func (v *IVKey) Wipe() {
 	v.states = [2][5]uint32{}
 	clear(v.own)
-	v.pool = sync.Pool{}
 	v.fill = func(*IVKey, []byte, uint32) { panic("aescbc: key was wiped") }
 }
 
 // fillGeneric uses the standard library.
 func (v *IVKey) fillGeneric(dst []byte, first uint32) {
-	h := v.pool.Get().(hash.Hash)
+	h := hmac.New(sha1.New, v.own)
 	var number [4]byte
 	var sum [sha1.Size]byte
 	for i := range len(dst) / Size {
@@ -76,7 +71,6 @@ func (v *IVKey) fillGeneric(dst []byte, first uint32) {
 		h.Write(number[:])
 		copy(dst[i*Size:], h.Sum(sum[:0])[:Size])
 	}
-	v.pool.Put(h)
 }
 
 // padStates hashes the two padded keys of HMAC (RFC 2104), the part of every IV
