@@ -23,7 +23,7 @@ func FuzzTrailer(f *testing.F) {
 		if err != nil || *again != *trailer {
 			t.Fatalf("%+v is written as %+v: %v", trailer, again, err)
 		}
-		if trailer.check(1<<20) == nil && (trailer.PlistLength > 1<<20 || trailer.ForkLength > 1<<20 || trailer.DataLength > 1<<20) {
+		if trailer.check(1<<20) == nil && (trailer.PlistLength > 1<<20 || trailer.DataLength > 1<<20) {
 			t.Fatalf("%+v passes for a file of 1 MiB", trailer)
 		}
 	})
@@ -91,43 +91,12 @@ func FuzzMish(f *testing.F) {
 	})
 }
 
-func FuzzFork(f *testing.F) {
-	f.Add(oldFork(mish(0, 8, 0, [5]uint64{zeroRun, 0, 8, 0, 0})))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		total := 0
-		_ = parseFork(b, func(r resource) error {
-			if total++; total > 1<<20 || len(r.data) > len(b) {
-				t.Fatalf("%d resources, %d bytes from %d", total, len(r.data), len(b))
-			}
-			return nil
-		}, func() {})
-	})
-}
-
-// oldFork is a binary resource fork with one block table.
-func oldFork(table []byte) []byte {
-	be := func(values ...uint32) (b []byte) {
-		for _, v := range values {
-			b = append(b, byte(v>>24), byte(v>>16), byte(v>>8), byte(v))
-		}
-		return b
-	}
-	data := append(be(uint32(len(table))), table...)
-	resources := bytes.Join([][]byte{make([]byte, 24), {0, 28, 0, 50, 0, 0}, []byte("blkx"), {0, 0, 0, 10},
-		{0xFF, 0xFF, 0, 0, 0x50, 0, 0, 0, 0, 0, 0, 0}, []byte("\x04disk")}, nil)
-	head := be(16, uint32(16+len(data)), uint32(len(data)), uint32(len(resources)))
-	return bytes.Join([][]byte{head, data, resources}, nil)
-}
-
 // FuzzImage opens, reads and verifies whole images. What reads in one way must read the same in the other.
 func FuzzImage(f *testing.F) {
 	device := content(20*SectorSize, 3)
 	for _, format := range written {
 		f.Add(write(f, device, WriteOptions{Format: format, ChunkSectors: 6}))
 	}
-	f.Add(forge{fork: oldFork(mish(0, 8, 0, [5]uint64{zeroRun, 0, 8, 0, 0})), list: " ", edit: func(t *Trailer) {
-		t.ForkLength, t.PlistLength = t.DataLength, 0
-	}}.file())
 	f.Fuzz(fuzzImage)
 }
 

@@ -95,7 +95,7 @@ func TestHostileImages(t *testing.T) {
 		"count of runs":          {forge{tables: [][]byte{mish(0, 8, 0)[:203]}}, ErrCorrupt, "no block table"},
 		"data fork outside":      {forge{fork: fork, edit: func(t *Trailer) { t.DataLength = huge }}, ErrCorrupt, "data fork"},
 		"list outside":           {forge{edit: func(t *Trailer) { t.PlistOffset = 1 << 40 }}, ErrCorrupt, "property list"},
-		"fork outside":           {forge{edit: func(t *Trailer) { t.ForkOffset, t.ForkLength = huge, 2 }}, ErrCorrupt, "resource fork"},
+		"fork alone":             {forge{fork: fork, edit: func(t *Trailer) { t.ForkLength, t.PlistLength = 512, 0 }}, ErrUnsupported, "resource fork alone"},
 		"segments":               {forge{edit: func(t *Trailer) { t.Segment, t.Segments = 1, 3 }}, ErrSegmented, "segment 1 of 3"},
 		"version":                {forge{edit: func(t *Trailer) { t.Version = 3 }}, ErrUnsupported, "version 3"},
 		"sectors":                {forge{edit: func(t *Trailer) { t.Sectors = huge }}, ErrUnsupported, "sectors"},

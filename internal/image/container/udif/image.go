@@ -99,10 +99,7 @@ func (im *Image) load() error {
 		list := io.NewSectionReader(im.src, int64(t.PlistOffset), int64(t.PlistLength))
 		err = parsePlist(list, l.add, func() { im.license = true })
 	case t.ForkLength > 0:
-		fork := make([]byte, t.ForkLength)
-		if err = readFull(im.src, fork, int64(t.ForkOffset)); err == nil {
-			err = parseFork(fork, l.add, func() { im.license = true })
-		}
+		err = fmt.Errorf("they are in a resource fork alone: %w", ErrUnsupported)
 	default:
 		return im.loadStub()
 	}

@@ -93,20 +93,3 @@ func TestAppleStructures(t *testing.T) {
 		})
 	}
 }
-
-// TestAppleResourceFork reads the tables of an image of 2003 from its binary resource fork, which repeats the list.
-func TestAppleResourceFork(t *testing.T) {
-	name := "dmgwiz/input_non_null_data_offset.dmg"
-	file, err := os.ReadFile(filepath.Join(images(t), name))
-	require.NoError(t, err)
-	im := open(t, file, Options{})
-	want := readAll(t, im)
-	trailer := *im.Trailer()
-	require.NotZero(t, trailer.ForkLength)
-	trailer.PlistLength = 0
-	old := append(bytes.Clone(file[:len(file)-TrailerSize]), trailer.Marshal()...)
-	fork := open(t, old, Options{})
-	assert.Equal(t, im.Regions(), fork.Regions())
-	requireSame(t, want, readAll(t, fork))
-	requireVerified(t, fork, 0)
-}

@@ -21,8 +21,12 @@ const (
 	maxData  = mishHeader + mishRun*MaxRuns // bytes of a resource: a block table of all the runs there may be
 )
 
-// resource is one entry of the property list's resource fork, or of a binary
-// one. Data is only valid until the next resource is read.
+// licenseType is the type of the resource with the languages of an image's
+// licence agreement, which is shown before it is attached.
+const licenseType = "LPic"
+
+// resource is one entry of the property list's resource fork. Data is only
+// valid until the next resource is read.
 type resource struct {
 	id   int
 	name string

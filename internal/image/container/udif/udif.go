@@ -34,7 +34,6 @@ const (
 	TrailerSize = 512       // length of the koly trailer
 	MaxChunk    = 64 << 20  // largest decoded length of one compressed run, QEMU's limit too
 	MaxPlist    = 1 << 30   // largest property list
-	MaxFork     = 32 << 20  // largest binary resource fork; its own offsets end at 16 MiB
 	MaxRuns     = 10 << 20  // most runs of all tables together
 	maxRegions  = 64 << 10  // most block tables of one image
 	maxPayload  = 68 << 20  // largest stored length of a compressed run: MaxChunk and what bzip2 adds at worst
@@ -152,7 +151,7 @@ type Trailer struct {
 	RunningOffset     uint64 // where this segment starts in the joined data fork of a set
 	DataOffset        uint64
 	DataLength        uint64
-	ForkOffset        uint64 // binary resource fork of old images
+	ForkOffset        uint64 // binary resource fork of old images, which is not read
 	ForkLength        uint64
 	Segment, Segments uint32
 	SegmentID         [16]byte
@@ -216,7 +215,6 @@ func (t *Trailer) check(size uint64) error {
 	}{
 		{"data fork", t.DataOffset, t.DataLength, body},
 		{"property list", t.PlistOffset, t.PlistLength, MaxPlist},
-		{"resource fork", t.ForkOffset, t.ForkLength, MaxFork},
 	} {
 		if r.length > 0 && (r.offset > body || r.length > body-r.offset) {
 			return fmt.Errorf("reading the trailer: %s at %d of %d bytes is outside of the file: %w", r.what, r.offset,

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/md5"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash"
@@ -85,10 +86,11 @@ func (im *Image) verify(ctx context.Context, o StreamOptions, fork bool) (*Repor
 		}
 		report.Checks = append(report.Checks, data)
 	}
-	v := &verifier{im: im, order: im.byStart()}
-	for _, g := range im.listed {
-		v.needsData = v.needsData || g.Checksum.Type == ChecksumMD5
-	}
+	v := &verifier{im: im, order: slices.Clone(im.listed), checks: map[*Region]Check{}}
+	slices.SortStableFunc(v.order, func(a, b *Region) int {
+		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Sectors, b.Sectors))
+	})
+	v.needsData = slices.ContainsFunc(v.order, func(g *Region) bool { return g.Checksum.Type == ChecksumMD5 })
 	if err := im.pass(ctx, o, v.work, v.take); err != nil {
 		return nil, fmt.Errorf("verifying the image: %w", err)
 	}
@@ -116,40 +118,30 @@ func check(what string, want *Checksum, got []byte) Check {
 	return c
 }
 
-// crcBytes is a CRC-32 as a checksum field stores it, in big-endian order.
-func crcBytes(sum uint32) []byte {
-	return []byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}
-}
+// crcBytes is a CRC-32 as a checksum field stores it.
+func crcBytes(sum uint32) []byte { return binary.BigEndian.AppendUint32(nil, sum) }
 
 // checkData checks the data fork as it is stored.
 func (im *Image) checkData(ctx context.Context) (Check, error) {
 	t := im.trailer
-	got, err := im.sumFork(ctx, t.DataChecksum.Type)
-	if ctx.Err() != nil {
-		return Check{}, fmt.Errorf("verifying the image: %w", context.Cause(ctx))
-	}
-	c := check(CheckData, &t.DataChecksum, got)
-	if err != nil {
-		c.Result, c.Err, c.Got = Unreadable, err, nil
-	}
-	return c, nil
-}
-
-// sumFork computes a checksum of the data fork, nil for an unknown type.
-func (im *Image) sumFork(ctx context.Context, typ uint32) ([]byte, error) {
-	sum := map[uint32]hash.Hash{ChecksumCRC32: crc32.NewIEEE(), ChecksumMD5: md5.New()}[typ]
+	sum := newHash(t.DataChecksum.Type)
 	if sum == nil {
-		return nil, nil
+		return check(CheckData, &t.DataChecksum, nil), nil
 	}
-	t, piece := im.trailer, make([]byte, pieceSize)
-	for at := int64(0); at < int64(t.DataLength) && ctx.Err() == nil; at += pieceSize {
+	piece := make([]byte, pieceSize)
+	for at := int64(0); at < int64(t.DataLength); at += pieceSize {
+		if ctx.Err() != nil {
+			return Check{}, fmt.Errorf("verifying the image: %w", context.Cause(ctx))
+		}
 		part := piece[:min(pieceSize, int64(t.DataLength)-at)]
 		if err := readFull(im.src, part, int64(t.DataOffset)+at); err != nil {
-			return nil, err
+			c := check(CheckData, &t.DataChecksum, nil)
+			c.Result, c.Err = Unreadable, err
+			return c, nil
 		}
 		sum.Write(part)
 	}
-	return sum.Sum(nil), nil
+	return check(CheckData, &t.DataChecksum, sum.Sum(nil)), nil
 }
 
 // checkMaster checks the checksum over the regions' checksums as they are
@@ -162,33 +154,33 @@ func (im *Image) checkMaster() Check {
 	return check(CheckMaster, &im.trailer.Master, sumOf(im.trailer.Master.Type, all))
 }
 
-// sumOf is the checksum of b, nil for a type that is not known.
-func sumOf(typ uint32, b []byte) []byte {
+// newHash computes checksums of a type, nil for one that is not known.
+func newHash(typ uint32) hash.Hash {
 	switch typ {
 	case ChecksumCRC32:
-		return crcBytes(crc32.ChecksumIEEE(b))
+		return crc32.NewIEEE()
 	case ChecksumMD5:
-		sum := md5.Sum(b)
-		return sum[:]
+		return md5.New()
 	}
 	return nil
 }
 
-// byStart are the regions with sectors in device order.
-func (im *Image) byStart() []*Region {
-	order := slices.Clone(im.listed)
-	slices.SortStableFunc(order, func(a, b *Region) int {
-		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Sectors, b.Sectors))
-	})
-	return order
+// sumOf is the checksum of b, nil for a type that is not known.
+func sumOf(typ uint32, b []byte) []byte {
+	h := newHash(typ)
+	if h == nil {
+		return nil
+	}
+	h.Write(b)
+	return h.Sum(nil)
 }
 
 // verifier joins the pieces of each region to its checksum.
 type verifier struct {
 	im        *Image
-	order     []*Region
-	needsData bool // a checksum is of MD5, which cannot be joined of sums
-	at        int  // region of order that is being summed
+	order     []*Region // as in the device
+	needsData bool      // a checksum is of MD5, which cannot be joined of sums
+	at        int       // region of order that is being summed
 	checks    map[*Region]Check
 	crc       uint32
 	md5       hash.Hash
@@ -253,9 +245,6 @@ func (v *verifier) take(s *slot) error {
 
 // flush ends the regions up to end, exclusively.
 func (v *verifier) flush(end int) {
-	if v.checks == nil {
-		v.checks = make(map[*Region]Check, len(v.order))
-	}
 	for ; v.at < end; v.at++ {
 		g := v.order[v.at]
 		var got []byte

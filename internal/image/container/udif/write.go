@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"hash/crc32"
 	"io"
 	"runtime"
 )
@@ -67,6 +66,7 @@ type writer struct {
 	offset   uint64 // bytes of payloads so far
 	builders []builder
 	runs     int         // of all builders
+	sums     uint32      // type of the checksums
 	sum      hash.Hash   // of the data fork
 	regions  []hash.Hash // of regions, for MD5 only
 }
@@ -76,20 +76,18 @@ type writer struct {
 // device, the property list, the trailer. Chunks are read and encoded by all
 // workers, which read dev at the same time. When it fails, what was written is
 // not an image.
-func Write(ctx context.Context, out io.Writer, dev io.ReaderAt, size int64, o WriteOptions) (*Written, error) {
+func Write(ctx context.Context, out io.Writer, dev io.ReaderAt, size int64, o WriteOptions) (done *Written, err error) {
 	w := &writer{dev: dev, size: size, options: o, out: bufio.NewWriterSize(out, 256<<10)}
-	err := w.prepare()
-	if err == nil {
+	if err = w.prepare(); err == nil {
 		err = w.payloads(ctx)
 	}
-	var written *Written
 	if err == nil {
-		written, err = w.finish()
+		done, err = w.finish()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("writing the image: %w", err)
 	}
-	return written, nil
+	return done, nil
 }
 
 // prepare checks the options and fills in what they leave open.
@@ -123,14 +121,14 @@ func (w *writer) prepare() error {
 		o.SegmentID[8] = o.SegmentID[8]&0x3F | 0x80
 	}
 	w.builders = make([]builder, len(w.layout.Regions))
-	w.sum = crc32.NewIEEE()
+	w.sums = ChecksumCRC32
 	if o.Format == UFBI {
-		o.Map = nil
-		w.sum, w.regions = md5.New(), make([]hash.Hash, len(w.layout.Regions))
-		for i := range w.regions {
-			w.regions[i] = md5.New()
+		o.Map, w.sums = nil, ChecksumMD5
+		for range w.builders {
+			w.regions = append(w.regions, md5.New())
 		}
 	}
+	w.sum = newHash(w.sums)
 	return nil
 }
 
@@ -225,10 +223,6 @@ func (w *writer) append(c *chunk) error {
 
 // finish writes the property list and the trailer.
 func (w *writer) finish() (*Written, error) {
-	typ := uint32(ChecksumCRC32)
-	if w.regions != nil {
-		typ = ChecksumMD5
-	}
 	count := &counter{w: w.out}
 	list := newPlistWriter(count)
 	var sums []byte
@@ -238,7 +232,7 @@ func (w *writer) finish() (*Written, error) {
 		if w.regions != nil {
 			sum = w.regions[i].Sum(nil)
 		}
-		g.Checksum = newChecksum(typ, sum)
+		g.Checksum = newChecksum(w.sums, sum)
 		sums = append(sums, sum...)
 		buffers := uint32(0)
 		if b.compressed {
@@ -250,8 +244,8 @@ func (w *writer) finish() (*Written, error) {
 	t := &Trailer{
 		Version: kolyVersion, Flags: FlagFlattened, DataLength: w.offset, Segment: 1, Segments: 1,
 		SegmentID:    w.options.SegmentID,
-		DataChecksum: newChecksum(typ, w.sum.Sum(nil)), PlistOffset: w.offset, PlistLength: uint64(count.n),
-		Master: newChecksum(typ, sumOf(typ, sums)), Variant: w.layout.variant(), Sectors: uint64(w.size) / SectorSize,
+		DataChecksum: newChecksum(w.sums, w.sum.Sum(nil)), PlistOffset: w.offset, PlistLength: uint64(count.n),
+		Master: newChecksum(w.sums, sumOf(w.sums, sums)), Variant: w.layout.variant(), Sectors: uint64(w.size) / SectorSize,
 	}
 	_, last := w.out.Write(t.Marshal())
 	if err = errors.Join(err, last, w.out.Flush()); err != nil {
