@@ -211,21 +211,15 @@ func bunzip2(dst, src []byte) (int, error) {
 	return n, err
 }
 
-// bzip2Level is the level digit that Apple's tools write in the header of n
-// bytes: the smallest one with blocks that hold them.
-func bzip2Level(n int) int {
-	return min(max(1, (n+bzip2Unit-1)/bzip2Unit), 9)
-}
-
 // bzip2Writers are the compressors by level, pooled because each keeps
 // megabytes of tables.
 var bzip2Writers [10]sync.Pool
 
 // bzip2Encode appends src to dst as one bzip2 stream. Level 1 to 9 sets the
-// block size; 0 selects bzip2Level.
+// block size; 0 is the smallest with blocks that hold src, as in Apple's tools.
 func bzip2Encode(dst, src []byte, level int) ([]byte, error) {
 	if level == 0 {
-		level = bzip2Level(len(src))
+		level = min(max(1, (len(src)+bzip2Unit-1)/bzip2Unit), 9)
 	}
 	if level < 1 || level > 9 {
 		return nil, fmt.Errorf("level %d is not 1 to 9", level)
@@ -291,19 +285,24 @@ func deflate(dst, src []byte, level int) ([]byte, error) {
 	if level < 0 || level > 9 {
 		return nil, fmt.Errorf("level %d is not 1 to 9", level)
 	}
+	var err error
 	n := strength[cmp.Or(level, defaultLevel)]
 	d, ok := deflaters[n].Get().(*deflater)
-	if ok {
+	switch {
+	case ok:
 		d.w.Reset(d)
-	} else {
-		var err error
-		if d, err = newDeflater(n); err != nil {
-			return nil, err
-		}
+	case n == 0:
+		d = new(deflater)
+		d.w, err = stdzlib.NewWriterLevel(d, stdzlib.BestSpeed)
+	default:
+		d = new(deflater)
+		d.w, err = zlib.NewWriterLevel(d, n)
+	}
+	if err != nil {
+		return nil, err
 	}
 	d.out = dst
-	_, err := d.w.Write(src)
-	if err == nil {
+	if _, err = d.w.Write(src); err == nil {
 		err = d.w.Close()
 	}
 	out := d.out
@@ -313,17 +312,6 @@ func deflate(dst, src []byte, level int) ([]byte, error) {
 	}
 	deflaters[n].Put(d)
 	return out, err
-}
-
-// newDeflater makes a compressor; strength is an element of the table strength.
-func newDeflater(strength int) (d *deflater, err error) {
-	d = new(deflater)
-	if strength == 0 {
-		d.w, err = stdzlib.NewWriterLevel(d, stdzlib.BestSpeed)
-	} else {
-		d.w, err = zlib.NewWriterLevel(d, strength)
-	}
-	return d, err
 }
 
 // inflater is a zlib decoder with its source, pooled: its window and tables

@@ -178,18 +178,13 @@ func normalize(freq []uint16, counts []uint32, n uint32) {
 		freq[most] = uint16(int(freq[most]) + rest)
 		return
 	}
-	for ; rest < 0; rest++ {
-		shave(freq)
-	}
-}
-
-// shave takes one from the most frequent symbol.
-func shave(freq []uint16) {
-	most := 0
-	for i, f := range freq {
-		if f > freq[most] {
-			most = i
+	for ; rest < 0; rest++ { // take one from the symbol that is the most frequent now
+		most = 0
+		for i, f := range freq {
+			if f > freq[most] {
+				most = i
+			}
 		}
+		freq[most]--
 	}
-	freq[most]--
 }
