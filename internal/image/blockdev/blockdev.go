@@ -97,14 +97,6 @@ type section struct {
 	padder  Padder  // likewise
 }
 
-var (
-	_ Device   = (*section)(nil)
-	_ Evicter  = (*section)(nil)
-	_ Padder   = (*section)(nil)
-	_ Geometry = (*section)(nil)
-	_ Phaser   = (*section)(nil)
-)
-
 // Section returns the n bytes at off of dev as a device of its own. Discard,
 // Flush and the optional interfaces are passed on: Evict and WritePadded report
 // errors.ErrUnsupported when dev cannot, PreferredExtent is 0 when dev has no

@@ -24,7 +24,6 @@ const (
 
 	// Limits for reading. Only the values above are known from images.
 	asifMostChunk = 64 << 20
-	asifMostBlock = 64 << 10
 	asifMostDir   = 16 << 20 // bytes of a directory
 	// asifMostTables bounds the tables of an image. Each covers 126 GiB of the
 	// device in the images of macOS, and takes 1 MiB of memory at most, if all
@@ -40,6 +39,9 @@ const (
 	asifPartial  = 3 << 62 // only what the bitmap marks is written
 )
 
+// asifMagic starts the header.
+var asifMagic = [4]byte{'s', 'h', 'd', 'w'}
+
 // splitEntry returns the state and the chunk of the file of an entry.
 func splitEntry(v uint64) (state uint64, number int64) {
 	return v & (3 << 62), int64(v & asifNumber)
@@ -51,61 +53,60 @@ type asifFields struct {
 	Version           uint32
 	HeaderSize        uint32
 	Flags             uint32
-	Dirs              [2]uint64
+	Dirs              [2]int64 // offsets of the directories
 	UUID              [16]byte
-	Blocks, MaxBlocks uint64
-	Chunk             uint32
-	Block, Segments   uint16
-	Meta              uint64
+	Blocks, MaxBlocks int64  // that the device has, and can have
+	Chunk             uint32 // bytes
+	Block, Segments   uint16 // bytes of a block
+	Meta              int64  // logical chunk of the metadata
 	Reserved          [asifHeader - 0x50]byte
 }
 
 // asifHead is the header with the geometry that follows from it.
 type asifHead struct {
-	dirs   [2]int64 // offsets of the directories
-	uuid   [16]byte
-	blocks int64 // of the device
-	most   int64 // blocks that the device can have
-	chunk  int64 // bytes
-	block  int64 // bytes
-	meta   int64 // logical chunk of the metadata
-
-	perGroup  int64 // data chunks in a group
-	groupLen  int64 // bytes of a group in a table
-	groups    int64 // in a table
-	tables    int64 // in a directory
-	dirLen    int64 // bytes of a directory
-	firstFree int64 // first chunk after header and directories
+	asifFields
+	chunk, block int64 // bytes
+	capacity     int64 // chunks that the device can have
+	perGroup     int64 // data chunks in a group
+	groupLen     int64 // bytes of a group in a table
+	groups       int64 // in a table
+	tables       int64 // in a directory
+	dirLen       int64 // bytes of a directory
+	firstFree    int64 // first chunk after header and directories
 }
 
 // size is the length of the device in bytes.
-func (h *asifHead) size() int64 { return h.blocks * h.block }
+func (h *asifHead) size() int64 { return h.Blocks * h.block }
 
-// setGeometry computes the geometry.
+// setGeometry computes the geometry of a header with valid sizes.
 func (h *asifHead) setGeometry() {
+	h.chunk, h.block = int64(h.Chunk), int64(h.Block)
+	h.capacity = ceil(h.MaxBlocks*h.block, h.chunk)
 	h.perGroup = 4 * h.block
 	h.groupLen = 8 * (h.perGroup + 1)
-	h.groups = h.chunk / h.groupLen
-	if h.groups == 0 {
-		return
-	}
-	h.tables = ceil(ceil(h.most*h.block, h.chunk), h.groups*h.perGroup)
+	h.groups = max(h.chunk/h.groupLen, 1)
+	h.tables = ceil(h.capacity, h.groups*h.perGroup)
 	h.dirLen = units.RoundUp(8*(h.tables+1), h.block)
-	h.firstFree = ceil(max(h.dirs[0], h.dirs[1])+h.dirLen, h.chunk)
+	h.firstFree = ceil(max(h.Dirs[0], h.Dirs[1])+h.dirLen, h.chunk)
 }
 
 // newASIF is the header of a new image; an id of zeros means a random one.
 func newASIF(size int64, id [16]byte) asifHead {
-	h := asifHead{dirs: [2]int64{asifHeader, 0}, blocks: size / asifBlock, most: asifMaxBlocks, chunk: asifChunk,
-		block: asifBlock, meta: asifMeta}
-	h.setGeometry()
-	h.dirs[1] = h.dirs[0] + h.dirLen
-	h.setGeometry()
-	if h.uuid = id; id == [16]byte{} {
-		_, _ = rand.Read(h.uuid[:])
+	h := asifHead{asifFields: asifFields{Magic: asifMagic, Version: 1, HeaderSize: asifHeader, UUID: id,
+		Blocks: size / asifBlock, MaxBlocks: asifMaxBlocks, Chunk: asifChunk, Block: asifBlock, Meta: asifMeta}}
+	h.placeDirs()
+	if id == [16]byte{} {
+		_, _ = rand.Read(h.UUID[:])
 	}
-	h.uuid[6], h.uuid[8] = h.uuid[6]&0x0f|0x40, h.uuid[8]&0x3f|0x80 // RFC 9562: a random UUID
+	h.UUID[6], h.UUID[8] = h.UUID[6]&0x0f|0x40, h.UUID[8]&0x3f|0x80 // RFC 9562: a random UUID
 	return h
+}
+
+// placeDirs computes the geometry with the directories after the header.
+func (h *asifHead) placeDirs() {
+	h.setGeometry()
+	h.Dirs = [2]int64{asifHeader, asifHeader + h.dirLen}
+	h.setGeometry()
 }
 
 // unknownASIF is the error for an image with features that are not known.
@@ -113,72 +114,40 @@ func unknownASIF(format string, args ...any) error {
 	return unknown("Apple sparse image format (ASIF) with "+format, args...)
 }
 
-// parseASIF reads the header. It refuses unknown versions and flags, segments,
-// and data in the reserved part.
+// parseASIF reads the header and computes the geometry. It refuses unknown
+// versions and flags, segments, data in the reserved part, and contradictions.
 func parseASIF(b []byte) (h asifHead, err error) {
-	var f asifFields
-	if _, err := binary.Decode(b, binary.BigEndian, &f); err != nil || string(f.Magic[:]) != "shdw" {
-		return h, corrupt("reading ASIF image: no header")
-	}
-	for _, field := range []struct {
-		name      string
-		has, want uint32
-	}{
-		{"version", f.Version, 1}, {"header size", f.HeaderSize, asifHeader}, {"flags", f.Flags, 0},
-		{"segments", uint32(f.Segments), 0},
-	} {
-		if field.has != field.want {
-			return h, unknownASIF("%s %#x", field.name, field.has)
-		}
-	}
-	if f.Reserved != [len(f.Reserved)]byte{} {
-		return h, unknownASIF("data in the reserved part of its header")
-	}
-	for _, v := range []uint64{f.Dirs[0], f.Dirs[1], f.Blocks, f.MaxBlocks, f.Meta} {
-		if v > image.MaxSize {
-			return h, corrupt("reading ASIF image: %#x in its header", v)
-		}
-	}
-	h = asifHead{dirs: [2]int64{int64(f.Dirs[0]), int64(f.Dirs[1])}, uuid: f.UUID, blocks: int64(f.Blocks),
-		most: int64(f.MaxBlocks), chunk: int64(f.Chunk), block: int64(f.Block), meta: int64(f.Meta)}
-	return h, h.check()
-}
-
-// check refuses contradictions in the header and computes the geometry.
-func (h *asifHead) check() error {
+	decodeFields(b, &h.asifFields)
+	known := asifFields{Magic: asifMagic, Version: 1, HeaderSize: asifHeader, Dirs: h.Dirs, UUID: h.UUID,
+		Blocks: h.Blocks, MaxBlocks: h.MaxBlocks, Chunk: h.Chunk, Block: h.Block, Meta: h.Meta}
+	chunk, block := int64(h.Chunk), int64(h.Block)
 	switch {
-	case h.block == 0 || h.block%SectorSize != 0 || h.chunk == 0 || h.chunk%h.block != 0:
-		return corrupt("reading ASIF image: chunks of %d bytes and blocks of %d", h.chunk, h.block)
-	case h.chunk > asifMostChunk || h.block > asifMostBlock:
-		return unknownASIF("chunks of %d bytes and blocks of %d", h.chunk, h.block)
-	case h.most > image.MaxSize/h.block || h.blocks > h.most:
-		return corrupt("reading ASIF image: %d of at most %d blocks", h.blocks, h.most)
+	case h.Magic != asifMagic:
+		return h, corrupt("reading ASIF image: no header")
+	case h.asifFields != known:
+		return h, unknownASIF("version %d, %d bytes of header, flags %#x, %d segments, or data in the reserved part",
+			h.Version, h.HeaderSize, h.Flags, h.Segments)
+	case block == 0 || block%SectorSize != 0 || chunk == 0 || chunk%block != 0:
+		return h, corrupt("reading ASIF image: chunks of %d bytes and blocks of %d", chunk, block)
+	case chunk > asifMostChunk:
+		return h, unknownASIF("chunks of %d bytes", chunk)
+	case min(h.Dirs[0], h.Dirs[1], h.Blocks) < 0 || max(h.Dirs[0], h.Dirs[1]) > image.MaxSize,
+		h.MaxBlocks > image.MaxSize/block || h.Blocks > h.MaxBlocks:
+		return h, corrupt("reading ASIF image: directories at %d, %d of at most %d blocks", h.Dirs, h.Blocks, h.MaxBlocks)
 	}
 	h.setGeometry()
-	low, high := min(h.dirs[0], h.dirs[1]), max(h.dirs[0], h.dirs[1])
+	low, high := min(h.Dirs[0], h.Dirs[1]), max(h.Dirs[0], h.Dirs[1])
 	switch {
-	case h.groups == 0:
-		return corrupt("reading ASIF image: chunks of %d bytes are too short for a table", h.chunk)
+	case h.groupLen > h.chunk:
+		return h, corrupt("reading ASIF image: chunks of %d bytes are too short for a table", h.chunk)
 	case h.dirLen > asifMostDir:
-		return unknownASIF("directories of %d bytes", h.dirLen)
+		return h, unknownASIF("directories of %d bytes", h.dirLen)
 	case low < asifHeader || high < low+h.dirLen || low%SectorSize != 0 || high%SectorSize != 0:
-		return corrupt("reading ASIF image: directories at %d and %d", h.dirs[0], h.dirs[1])
-	case h.meta < ceil(h.size(), h.chunk) || h.meta >= ceil(h.most*h.block, h.chunk):
-		return corrupt("reading ASIF image: metadata in chunk %d", h.meta)
+		return h, corrupt("reading ASIF image: directories at %d", h.Dirs)
+	case h.Meta < ceil(h.size(), h.chunk) || h.Meta >= h.capacity:
+		return h, corrupt("reading ASIF image: metadata in chunk %d", h.Meta)
 	}
-	return nil
-}
-
-// encode is the header as it is in the file.
-func (h *asifHead) encode() []byte {
-	b, err := binary.Append(nil, binary.BigEndian, asifFields{Magic: [4]byte([]byte("shdw")), Version: 1,
-		HeaderSize: asifHeader, Dirs: [2]uint64{uint64(h.dirs[0]), uint64(h.dirs[1])}, UUID: h.uuid,
-		Blocks: uint64(h.blocks), MaxBlocks: uint64(h.most), Chunk: uint32(h.chunk), Block: uint16(h.block),
-		Meta: uint64(h.meta)})
-	if err != nil {
-		panic(err) // the fields have fixed sizes
-	}
-	return b
+	return h, nil
 }
 
 // metadata is the chunk of metadata of a new image: a header and a property
@@ -191,7 +160,7 @@ func (h *asifHead) metadata() []byte {
 	be.PutUint32(b[4:], 1)
 	be.PutUint32(b[8:], 0x200)
 	be.PutUint64(b[0xc:], 0x200)
-	u := h.uuid
+	u := h.UUID
 	copy(b[0x200:], fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
@@ -221,15 +190,15 @@ func (h *asifHead) entryOf(i int64) (table, at int64) {
 // sectors of the metadata as written.
 func (h *asifHead) blank() map[int64][]byte {
 	number := func(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }
-	t, at := h.entryOf(h.meta)
+	t, at := h.entryOf(h.Meta)
 	table, meta, bitmap := h.firstFree, h.firstFree+1, h.firstFree+2
-	sector := h.meta % h.perGroup * (h.chunk / h.block)
-	bitmapEntry := at - h.meta%h.perGroup*8 + h.perGroup*8
+	sector := h.Meta % h.perGroup * (h.chunk / h.block)
+	bitmapEntry := at - h.Meta%h.perGroup*8 + h.perGroup*8
 	return map[int64][]byte{
-		0:                           h.encode(),
-		h.dirs[1]:                   number(1),
-		h.dirs[0] + 8 + 8*t:         number(uint64(table)),
-		h.dirs[1] + 8 + 8*t:         number(uint64(table)),
+		0:                           encodeFields(h.asifFields),
+		h.Dirs[1]:                   number(1),
+		h.Dirs[0] + 8 + 8*t:         number(uint64(table)),
+		h.Dirs[1] + 8 + 8*t:         number(uint64(table)),
 		table*h.chunk + at:          number(asifPartial | uint64(meta)),
 		table*h.chunk + bitmapEntry: number(uint64(bitmap)),
 		meta * h.chunk:              h.metadata(),
@@ -240,64 +209,61 @@ func (h *asifHead) blank() map[int64][]byte {
 // asifLoader reads the tables of an image and checks them.
 type asifLoader struct {
 	*asif
-	size   int64 // of the file
-	tables int
-	seen   map[int64]bool // chunks of the file in use
+	size int64          // of the file
+	seen map[int64]bool // chunks of the file in use
 }
 
-// loadASIF reads header, the newer directory and all tables. It refuses
-// reserved bits, a chunk in a state without chunks, chunks outside the file or
-// in the directories, and two entries with one chunk.
-func loadASIF(s syncStore) (*asif, error) {
-	a := &asif{syncStore: s, entries: map[int64]uint64{}, changed: map[int64]uint64{}}
+// loadASIF reads header, the newer directory and all tables, in the order in
+// which they refer to each other. It refuses reserved bits, a chunk in a state
+// without chunks, chunks outside the file or in the directories, and two
+// entries with one chunk.
+func loadASIF(s syncStore) (a *asif, err error) {
+	a = &asif{syncStore: s, entries: map[int64]uint64{}, changed: map[int64]uint64{}}
 	l := asifLoader{asif: a, seen: map[int64]bool{}}
-	if err := l.load(); err != nil {
-		return nil, fmt.Errorf("reading %q: %w", s.f.Path(), err)
-	}
-	return a, nil
-}
-
-// load reads the parts of the image in the order in which they refer to each
-// other.
-func (l *asifLoader) load() (err error) {
-	if l.size, err = l.f.Size(); err != nil {
-		return err
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("reading %q: %w", s.f.Path(), err)
+		}
+	}()
+	if l.size, err = s.f.Size(); err != nil {
+		return nil, err
 	}
 	b, err := l.get(0, asifHeader, l.size)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if l.head, err = parseASIF(b); err != nil {
-		return err
+	if a.head, err = parseASIF(b); err != nil {
+		return nil, err
 	}
 	if err := l.loadDir(); err != nil {
-		return err
+		return nil, err
 	}
-	l.next = ceil(l.size, l.head.chunk)
-	for t, table := range l.dir {
+	a.next = ceil(l.size, a.head.chunk)
+	tables := 0
+	for t, table := range a.dir {
 		if table == 0 {
 			continue
 		}
-		if l.tables++; l.tables > asifMostTables {
-			return unknownASIF("more than %d tables", asifMostTables)
+		if tables++; tables > asifMostTables {
+			return nil, unknownASIF("more than %d tables", asifMostTables)
 		}
 		err := l.takeChunk(uint64(table), false)
 		if err == nil {
 			err = l.loadTable(int64(t), table)
 		}
 		if err != nil {
-			return fmt.Errorf("table %d: %w", t, err)
+			return nil, fmt.Errorf("table %d: %w", t, err)
 		}
 	}
-	l.cut = l.size%l.head.chunk != 0 && l.seen[l.next-1]
-	return nil
+	a.cut = l.size%a.head.chunk != 0 && l.seen[a.next-1]
+	return a, nil
 }
 
 // loadDir reads the directory with the higher version.
 func (l *asifLoader) loadDir() error {
 	var raw [2][]byte
 	var version [2]uint64
-	for i, at := range l.head.dirs {
+	for i, at := range l.head.Dirs {
 		var err error
 		if raw[i], err = l.get(at, l.head.dirLen, l.size); err != nil {
 			return err
@@ -347,7 +313,6 @@ func (l *asifLoader) takeChunk(v uint64, cut bool) error {
 func (l *asifLoader) loadTable(t, number int64) error {
 	p := make([]byte, l.head.groupLen)
 	zero := make([]byte, len(p))
-	last := ceil(l.head.most*l.head.block, l.head.chunk) // chunks that a device can have
 	for g := range l.head.groups {
 		if n, err := l.f.ReadAt(p, number*l.head.chunk+g*l.head.groupLen); n < len(p) {
 			return unexpectedEOF(err)
@@ -356,7 +321,7 @@ func (l *asifLoader) loadTable(t, number int64) error {
 			continue
 		}
 		group := t*l.head.groups + g
-		if err := l.loadGroup(p, group, last-group*l.head.perGroup); err != nil {
+		if err := l.loadGroup(p, group, l.head.capacity-group*l.head.perGroup); err != nil {
 			return fmt.Errorf("group %d: %w", g, err)
 		}
 	}
@@ -420,8 +385,6 @@ type asif struct {
 	next    int64            // chunk after the file's last
 	cut     bool             // the file ended inside its last chunk, which is in use
 	moved   bool             // dir differs from the directory in the file
-	dropped []int64          // chunks of the file that were unmapped since the last commit, all zeros
-	free    []int64          // chunks that were unmapped before it, all zeros
 
 	// Of the directory in the file; used by the one commit that runs.
 	version uint64
@@ -439,27 +402,17 @@ func (a *asif) eachWritten(i int64, strict bool, do func(in, n int64, written bo
 	if n, err := a.f.ReadAt(p, bitmap*a.head.chunk+first/4); n < len(p) {
 		return unexpectedEOF(err)
 	}
-	isWritten := func(b int64) (bool, error) {
-		code := p[(first+b)/4-first/4] >> ((first + b) % 4 * 2) & 3
-		if code > bitmapUnproven || strict && code == bitmapUnproven {
-			found := fmt.Sprintf("Apple sparse image format (ASIF) with bitmap code %d", code)
-			return false, &UnsupportedError{Path: a.f.Path(), Doing: "reading", Found: found}
-		}
-		return code == bitmapWritten, nil
-	}
+	code := func(b int64) byte { return p[(first+b)/4-first/4] >> ((first + b) % 4 * 2) & 3 }
 	for b := int64(0); b < blocks; {
-		written, err := isWritten(b)
-		from := b
-		for same := written; err == nil && same == written; {
-			if b++; b == blocks {
-				break
-			}
-			same, err = isWritten(b)
+		from, c := b, code(b)
+		for b < blocks && code(b) == c {
+			b++
 		}
-		if err == nil {
-			err = do(from*a.head.block, (b-from)*a.head.block, written)
+		if c > bitmapUnproven || strict && c == bitmapUnproven {
+			found := fmt.Sprintf("Apple sparse image format (ASIF) with bitmap code %d", c)
+			return &UnsupportedError{Path: a.f.Path(), Doing: "reading", Found: found}
 		}
-		if err != nil {
+		if err := do(from*a.head.block, (b-from)*a.head.block, c == bitmapWritten); err != nil {
 			return err
 		}
 	}

@@ -31,7 +31,7 @@ func partlyAtEnd(t *testing.T, state uint64, written []int64, bitmapLast bool, c
 		require.NoError(t, err)
 	}
 	number := func(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }
-	put(number(uint64(table)), h.dirs[1]+8)
+	put(number(uint64(table)), h.Dirs[1]+8)
 	put(number(state|uint64(chunk)), table*h.chunk+8*3)
 	put(number(uint64(bitmap)), table*h.chunk+8*h.perGroup)
 	data = pattern(4096, 9)

@@ -107,10 +107,6 @@ func (bd *band) openLocked(b *bundle, create bool) error {
 	if bd.f != nil || bd.missing && !create {
 		return nil
 	}
-	if b.bands == nil {
-		bd.missing = true
-		return nil
-	}
 	o := hostio.OpenOptions{Write: !b.opts.ReadOnly, Cache: b.opts.Cache}
 	if bd.missing {
 		o.Create, o.Exclusive, o.Perm = true, true, b.perm()
@@ -237,31 +233,8 @@ func (bd *band) compact(b *bundle, onlyZeros bool) (int64, error) {
 	return st.Allocated, bd.deleteLocked(b)
 }
 
-// flush makes the band durable. The mark is removed first, so that a write
-// during the sync marks the band again.
-func (bd *band) flush(b *bundle) error {
-	bd.dirty.Store(false)
-	f, err := bd.share(b, false)
-	if err != nil {
-		return err
-	}
-	defer bd.mu.RUnlock()
-	if f == nil {
-		return nil // deleted since; the folder's flush covers that
-	}
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if st.Links == 0 {
-		return fmt.Errorf("flushing %q: %w", f.Path(), hostio.ErrReplaced)
-	}
-	_, err = f.Sync(b.opts.sync())
-	return err
-}
-
-// evict drops the host's cached pages of n bytes from in.
-func (bd *band) evict(b *bundle, in, n int64) error {
+// ifExists calls do with the open file, unless the band is missing.
+func (bd *band) ifExists(b *bundle, do func(f bandFile) error) error {
 	f, err := bd.share(b, false)
 	if err != nil {
 		return err
@@ -270,7 +243,25 @@ func (bd *band) evict(b *bundle, in, n int64) error {
 	if f == nil {
 		return nil
 	}
-	return f.EvictRange(in, n)
+	return do(f)
+}
+
+// flush makes the band durable. The mark is removed first, so that a write
+// during the sync marks the band again. The folder's flush covers a band that
+// was deleted since.
+func (bd *band) flush(b *bundle) error {
+	bd.dirty.Store(false)
+	return bd.ifExists(b, func(f bandFile) error {
+		st, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if st.Links == 0 {
+			return fmt.Errorf("flushing %q: %w", f.Path(), hostio.ErrReplaced)
+		}
+		_, err = f.Sync(b.opts.sync())
+		return err
+	})
 }
 
 // maxOpenBands bounds the band files open at once; in direct mode each has two
@@ -326,7 +317,7 @@ type bundle struct {
 	parent    *hostio.Dir
 	name      string
 	dir       *hostio.Dir
-	bands     *hostio.Dir // nil: a bundle without bands that is opened read-only
+	bands     *hostio.Dir
 	locks     []*hostio.File
 	plist     []byte     // the property list in use; guarded by device.mu
 	backup    bool       // plist is that of Info.bckup

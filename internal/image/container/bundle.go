@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,17 +12,9 @@ import (
 	"slices"
 	"strings"
 
-	"dmgbench/internal/image/blockdev"
 	"dmgbench/internal/image/container/files"
 	"dmgbench/internal/image/container/udif"
 	"dmgbench/internal/system/hostio"
-)
-
-var (
-	_ Image             = (*bundle)(nil)
-	_ Warner            = (*bundle)(nil)
-	_ blockdev.Geometry = (*bundle)(nil)
-	_ blockdev.Padder   = (*bundle)(nil)
 )
 
 // newBundle makes a bundle that has no files open.
@@ -29,6 +22,7 @@ func newBundle(parent *hostio.Dir, name string, c contents, o OpenOptions) *bund
 	b := &bundle{parent: parent, name: name, table: map[int64]*band{}}
 	b.path, b.opts, b.layout = filepath.Join(parent.Path(), name), o, b
 	b.open.limit = maxOpenBands
+	b.cacheMode.Store(cmp.Or(o.Cache, hostio.CacheBuffered)) // until a band is open
 	b.setContents(c)
 	return b
 }
@@ -52,68 +46,24 @@ func openBundle(parent *hostio.Dir, name string, c contents, o OpenOptions) (*bu
 	return b, nil
 }
 
-// openFolders opens the folders and takes the locks. The property list is read
-// again under the lock: a resize may have come between probe and lock.
+// openFolders opens the folders and takes the locks of the options. The
+// property list is read again under the locks: a resize may have come between
+// probe and lock.
 func (b *bundle) openFolders(encryption string) (err error) {
 	if b.dir, err = b.parent.Sub(b.name); err != nil {
 		return err
 	}
-	if err := b.makeBandsFolder(); err != nil {
+	if b.bands, err = b.dir.Sub("bands"); err != nil {
 		return err
 	}
-	b.bands, err = b.dir.Sub("bands")
-	if err != nil && !(b.opts.ReadOnly && errors.Is(err, fs.ErrNotExist)) { // without bands it is all zeros
-		return err
+	if b.opts.ReadOnly && !b.opts.Hold {
+		return nil
 	}
 	for _, name := range []string{"token", "lock"} {
 		if err := b.lockFile(name); err != nil {
 			return err
 		}
 	}
-	if len(b.locks) > 0 {
-		if err := b.probeAgain(encryption); err != nil {
-			return err
-		}
-	}
-	return b.probeCache()
-}
-
-// lockFile locks a file of the bundle as the options require. A writer makes a
-// missing token; older bundles have no lock.
-func (b *bundle) lockFile(name string) error {
-	write := !b.opts.ReadOnly
-	if !write && !b.opts.Hold {
-		return nil
-	}
-	f, err := b.dir.Open(name, hostio.OpenOptions{Write: write, Create: write && name == "token"})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	b.locks = append(b.locks, f)
-	if !write {
-		return lockForReading(f)
-	}
-	if err := lockExclusively(f, openingForWriting); err != nil {
-		return err
-	}
-	// A change of the passphrase replaces the token: the lock of the old one
-	// excludes no other writer.
-	locked, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	fi, err := b.dir.Lstat(name)
-	if err != nil || !locked.Same(hostio.StatOf(fi)) {
-		return fmt.Errorf("opening %q for writing: %q was replaced: %w", b.path, name, ErrInUse)
-	}
-	return nil
-}
-
-// probeAgain reads the property list under the lock.
-func (b *bundle) probeAgain(encryption string) error {
 	c, err := probeBundle(b.dir)
 	if err != nil {
 		return err
@@ -125,33 +75,23 @@ func (b *bundle) probeAgain(encryption string) error {
 	return nil
 }
 
-// makeBandsFolder makes the folder that some tools leave out of a new bundle.
-func (b *bundle) makeBandsFolder() error {
-	if b.opts.ReadOnly {
-		return nil
-	}
-	_, err := b.dir.Lstat("bands")
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := b.dir.Mkdir("bands"); err != nil {
-		return err
-	}
-	return b.dir.Sync() // flushes sync the bands and their folder only
-}
-
-// probeCache finds out the achievable cache mode before the first band is
-// opened.
-func (b *bundle) probeCache() error {
-	f, err := b.dir.Open("Info.plist", hostio.OpenOptions{Cache: b.opts.Cache})
+// lockFile locks a file of the bundle. A writer makes a missing one: a change
+// of the passphrase replaces the token, but never the lock, which older bundles
+// lack.
+func (b *bundle) lockFile(name string) error {
+	write := !b.opts.ReadOnly
+	f, err := b.dir.Open(name, hostio.OpenOptions{Write: write, Create: write})
 	if errors.Is(err, fs.ErrNotExist) {
-		f, err = b.dir.Open("Info.bckup", hostio.OpenOptions{Cache: b.opts.Cache})
+		return nil
 	}
 	if err != nil {
 		return err
 	}
-	b.cacheMode.Store(f.Cache())
-	return f.Close()
+	b.locks = append(b.locks, f)
+	if !write {
+		return lockError(f.TryLockShared(), f.Path(), "holding %q for reading")
+	}
+	return lockError(f.TryLock(), f.Path(), "opening %q for writing")
 }
 
 // unlock opens the encryption of the bundle.
@@ -202,9 +142,6 @@ func (b *bundle) release() error {
 func (b *bundle) check() error {
 	if err := b.dir.Verify(b.parent, b.name); err != nil {
 		return err
-	}
-	if b.bands == nil {
-		return nil
 	}
 	return b.bands.Verify(b.dir, "bands")
 }
@@ -288,7 +225,9 @@ func (b *bundle) discard(off, n int64) error {
 
 // evict implements layout.
 func (b *bundle) evict(off, n int64) error {
-	return b.eachBand(off, n, func(bd *band, in, n int64) error { return bd.evict(b, in, n) })
+	return b.eachBand(off, n, func(bd *band, in, n int64) error {
+		return bd.ifExists(b, func(f bandFile) error { return f.EvictRange(in, n) })
+	})
 }
 
 // flushWorkers is how many bands are synced at once: the journal of the host's
@@ -408,16 +347,24 @@ func (b *bundle) resize(size int64) error {
 			return err
 		}
 	}
-	for _, name := range []string{"Info.plist", "Info.bckup"} {
-		if err := b.dir.WriteFileAtomic(name, plist, b.perm()); err != nil {
-			return err
-		}
+	if err := b.writePlists(plist); err != nil {
+		return err
 	}
 	b.size, b.plist = size, plist
 	if err := b.deleteAfterEnd(); err != nil {
 		return err
 	}
 	return b.flush()
+}
+
+// writePlists replaces both property lists.
+func (b *bundle) writePlists(text []byte) error {
+	for _, name := range []string{"Info.plist", "Info.bckup"} {
+		if err := b.dir.WriteFileAtomic(name, text, b.perm()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // deleteAfterEnd deletes bands after the end of the device and cuts the one
@@ -452,13 +399,9 @@ func (b *bundle) holes() udif.Map {
 		return nil
 	}
 	defer b.mu.RUnlock()
-	m := &chunkList{size: b.size, chunk: b.chunk}
-	if b.bands == nil {
-		return m
-	}
-	var err error
-	if m.list, err = listBands(b.bands); err != nil {
+	list, err := listBands(b.bands)
+	if err != nil {
 		return nil
 	}
-	return m
+	return &chunkList{b.size, b.chunk, list}
 }

@@ -19,8 +19,9 @@ import (
 // runs.
 type chunked struct {
 	fileDevice
-	chunks  chunkMap
-	partial partialChunks // the same map, nil if the format has only whole chunks
+	format string
+	chunks chunkMap
+	asif   *asif // the same map, nil for UDSP, where no chunk is partial and none can be unmapped
 
 	calls   atomic.Int64 // of flush
 	commits sync.Mutex   // held by the commit that runs
@@ -31,10 +32,11 @@ type chunked struct {
 // callers ask only for those inside the device. Unless stated otherwise its
 // methods may be called concurrently.
 type chunkMap interface {
-	format() string
+	// geometry returns the bytes of a chunk and of the device. Called alone.
+	geometry() (chunk, size int64)
 	// find returns the offset in the file of chunk i, 0 for a chunk without a
-	// place, which reads as zeros, and whether the chunk is partial (see
-	// partialChunks).
+	// place, which reads as zeros, and whether the chunk is partial: a bitmap
+	// marks the written sectors.
 	find(i int64) (at int64, partial bool)
 	// list returns the numbers of the chunks that have a place, in order.
 	list() []int64
@@ -51,49 +53,26 @@ type chunkMap interface {
 	compact(keep func(i int64) (bool, error)) error
 	// resize is called alone and after commit.
 	resize(size int64) error
-	// findings are defects that opening ignores.
-	findings() ([]Finding, error)
 }
-
-// partialChunks is implemented by maps of formats with partial chunks, in which
-// a bitmap marks the written sectors; the others read as zeros whatever the
-// file contains. Such formats can unmap a chunk, too.
-type partialChunks interface {
-	readPartial(i int64, p []byte, in int64) error
-	// complete fills chunk i with zeros where it was not written, and marks it
-	// as whole. Reads of the chunk may run meanwhile.
-	complete(i int64) error
-	// drop unmaps chunk i. It is called alone.
-	drop(i int64) error
-}
-
-var (
-	_ Image             = (*chunked)(nil)
-	_ ResidencyReporter = (*chunked)(nil)
-	_ blockdev.Padder   = (*chunked)(nil)
-)
 
 // openChunked opens the map in f; f stays the caller's after an error.
 func openChunked(f store, format string, o OpenOptions) (*chunked, error) {
-	load := openUDSP
-	if format == ASIF {
-		load = openASIF
-	}
-	chunks, chunk, size, err := load(syncStore{f, o.sync()}, o.ReadOnly)
+	chunks, err := drivers[format].chunks(syncStore{f, o.sync()}, o.ReadOnly)
 	if what, ok := errors.AsType[*unknownError](err); ok {
 		return nil, &UnsupportedError{Path: f.Path(), Found: what.what, Doing: "opening"}
 	}
 	if err != nil {
 		return nil, err
 	}
-	c := &chunked{fileDevice: fileDevice{device{path: f.Path(), opts: o, chunk: chunk, size: size}, f}, chunks: chunks}
-	c.partial, _ = chunks.(partialChunks)
+	c := &chunked{fileDevice: fileDevice{device{path: f.Path(), opts: o}, f}, format: format, chunks: chunks}
+	c.chunk, c.size = chunks.geometry()
+	c.asif, _ = chunks.(*asif)
 	c.layout = c
 	return c, nil
 }
 
 // Format implements [Image].
-func (c *chunked) Format() string { return c.chunks.format() }
+func (c *chunked) Format() string { return c.format }
 
 // extent is how many of n bytes from off are adjacent in the file, and where;
 // at is 0 for bytes without a place.
@@ -123,7 +102,7 @@ func (c *chunked) readAt(p []byte, off int64) (done int, err error) {
 			clear(part)
 		case partial:
 			i, in, _ := c.locate(off+int64(done), n)
-			if err = c.partial.readPartial(i, part, in); err != nil {
+			if err = c.asif.readPartial(i, part, in); err != nil {
 				k = 0
 			}
 		default:
@@ -144,8 +123,21 @@ func (c *chunked) readAt(p []byte, off int64) (done int, err error) {
 
 // writeAt implements layout.
 func (c *chunked) writeAt(p []byte, off int64, pad int) (done int, err error) {
-	if err := c.prepare(off/c.chunk, (off+int64(len(p))-1)/c.chunk); err != nil {
-		return 0, err
+	missing := false
+	first, last := off/c.chunk, (off+int64(len(p))-1)/c.chunk
+	for i := first; i <= last; i++ {
+		at, partial := c.chunks.find(i)
+		missing = missing || at == 0
+		if partial {
+			if err := c.asif.complete(i); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if missing {
+		if err := c.chunks.allocate(first, last); err != nil {
+			return 0, err
+		}
 	}
 	for done < len(p) && err == nil {
 		at, n, _ := c.extent(off+int64(done), int64(len(p)-done))
@@ -160,28 +152,10 @@ func (c *chunked) writeAt(p []byte, off int64, pad int) (done int, err error) {
 	return done, err
 }
 
-// prepare makes sure that each chunk has a place and is not partial.
-func (c *chunked) prepare(first, last int64) error {
-	missing := false
-	for i := first; i <= last; i++ {
-		at, partial := c.chunks.find(i)
-		if partial {
-			if err := c.partial.complete(i); err != nil {
-				return err
-			}
-		}
-		missing = missing || at == 0
-	}
-	if !missing {
-		return nil
-	}
-	return c.chunks.allocate(first, last)
-}
-
 // Discard implements [blockdev.Device]. Unmapping a chunk changes its place:
 // formats that can do it discard alone.
 func (c *chunked) Discard(off, n int64) error {
-	if c.partial == nil {
+	if c.asif == nil {
 		return c.device.Discard(off, n)
 	}
 	if err := c.lockAlone("discarding in"); err != nil {
@@ -196,29 +170,19 @@ func (c *chunked) Discard(off, n int64) error {
 
 // discard drops the chunks that are entirely in the range, where the format
 // can, and punches the rest.
-func (c *chunked) discard(off, n int64) error {
-	for n > 0 {
-		part := n
-		if c.partial != nil {
-			i, in, inside := c.locate(off, n)
-			part = inside
-			if capacity := c.capacity(i); in == 0 && n >= capacity {
-				if err := c.partial.drop(i); err != nil {
-					return err
-				}
-				off, n = off+capacity, n-capacity
-				continue
-			}
-		}
-		at, part, _ := c.extent(off, part)
-		if at != 0 {
-			if err := c.f.PunchHole(at, part); err != nil {
-				return err
-			}
-		}
-		off, n = off+part, n-part
+func (c *chunked) discard(off, n int64) (err error) {
+	if c.asif == nil {
+		return c.eachExtent(off, n, c.f.PunchHole)
 	}
-	return nil
+	for part := int64(0); n > 0 && err == nil; off, n = off+part, n-part {
+		i, in, inside := c.locate(off, n)
+		if part = inside; in == 0 && part == c.capacity(i) {
+			err = c.asif.drop(i)
+		} else {
+			err = c.eachExtent(off, part, c.f.PunchHole)
+		}
+	}
+	return err
 }
 
 // flush makes the data durable before the table that refers to it. Calls that
@@ -260,10 +224,7 @@ func (c *chunked) evict(off, n int64) error { return c.eachExtent(off, n, c.f.Ev
 
 // Resident implements [ResidencyReporter].
 func (c *chunked) Resident(off, n int64) (share float64, err error) {
-	if err := c.enterRange(off, n, false); err != nil || n == 0 {
-		if err == nil {
-			c.mu.RUnlock()
-		}
+	if err := c.enterRange(off, n, false); err != nil {
 		return 0, err
 	}
 	defer c.mu.RUnlock()
@@ -272,7 +233,7 @@ func (c *chunked) Resident(off, n int64) (share float64, err error) {
 		share += s * float64(part)
 		return err
 	})
-	return share / float64(n), err
+	return share / float64(max(n, 1)), err
 }
 
 // usage counts chunks as bands. The host does not report which of them have
@@ -287,6 +248,12 @@ func (c *chunked) usage() (Usage, error) {
 		u.BandsFull = u.Bands
 	}
 	return u, nil
+}
+
+// interrupted reports a mark of a compaction in the file.
+func (c *chunked) interrupted() bool {
+	u, ok := c.chunks.(*udsp)
+	return ok && u.head.compacting
 }
 
 // Compact drops chunks and shortens the file; see [Image].

@@ -27,7 +27,7 @@ func TestCompactOnAFullDisk(t *testing.T) {
 	_, err = img.WriteAt(data, 0)
 	require.NoError(t, err)
 	require.NoError(t, img.Flush())
-	faults.FailNth(hostio.OpWrite, "i", 3, syscall.ENOSPC) // behind the table and the first copy
+	faults.FailNth(hostio.OpWrite, "i", 3, syscall.ENOSPC) // after the mark and the table
 	_, err = img.Compact(nil)
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.Error(t, img.Close())
@@ -36,7 +36,7 @@ func TestCompactOnAFullDisk(t *testing.T) {
 	again, err := hostio.OpenDir(d.Path(), hostio.WithHook(full))
 	require.NoError(t, err)
 	defer again.Close()
-	full.FailFrom(hostio.OpWrite, "i", 2, syscall.ENOSPC) // the table alone needs no space
+	full.FailFrom(hostio.OpWrite, "i", 3, syscall.ENOSPC) // the table and its mark need no space
 	img, err = Open(again, "i", OpenOptions{})
 	require.NoError(t, err)
 	got := make([]byte, len(data))

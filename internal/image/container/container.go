@@ -29,6 +29,7 @@
 package container
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -128,12 +129,7 @@ type OpenOptions struct {
 }
 
 // sync is Sync with its default.
-func (o OpenOptions) sync() hostio.SyncMode {
-	if o.Sync == "" {
-		return hostio.SyncFull
-	}
-	return o.Sync
-}
+func (o OpenOptions) sync() hostio.SyncMode { return cmp.Or(o.Sync, hostio.SyncFull) }
 
 // Conditions that callers branch on.
 var (

@@ -15,46 +15,39 @@ import (
 // copyBlock is how many bytes are read at once.
 const copyBlock = 4 << 20
 
-// CopyOptions are the options of Copy.
-type CopyOptions struct {
-	// Progress, if set, is called with the bytes of the device that are done,
-	// from one goroutine.
-	Progress func(done int64)
-}
-
 // Copy copies the content of src to the start of dst, which must be as large
 // and read as zeros, and flushes dst. Zeros are not written, and ranges without
 // a place in a sparse source are not read. No other call may write to src
 // meanwhile. All processors decode the chunks of a UDIF image; into a raw image
 // each writes what it has decoded, in any order. Memory is that of
-// udif.StreamOptions, and 4 MiB for other sources.
-func Copy(ctx context.Context, dst, src blockdev.Device, o CopyOptions) error {
-	if o.Progress == nil {
-		o.Progress = func(int64) {}
+// udif.StreamOptions, and 4 MiB for other sources. progress, if not nil, is
+// called with the bytes of the device that are done, from one goroutine.
+func Copy(ctx context.Context, dst, src blockdev.Device, progress func(done int64)) (err error) {
+	if progress == nil {
+		progress = func(int64) {}
 	}
-	var err error
 	if t, ok := src.(UDIFImage); ok {
-		err = copyUDIF(ctx, dst, t.UDIF(), o)
+		err = copyUDIF(ctx, dst, t.UDIF(), progress)
 	} else {
-		err = copyDevice(ctx, dst, src, o)
+		err = copyDevice(ctx, dst, src, progress)
 	}
 	if err != nil {
 		return err
 	}
-	o.Progress(src.Size())
+	progress(src.Size())
 	return dst.Flush()
 }
 
 // copyUDIF copies a UDIF image. Images that grow are written in order, so that
 // their chunks are in order in the file.
-func copyUDIF(ctx context.Context, dst blockdev.Device, im *udif.Image, o CopyOptions) error {
+func copyUDIF(ctx context.Context, dst blockdev.Device, im *udif.Image, progress func(int64)) error {
 	write := func(p udif.Piece) error {
 		if p.Data == nil {
 			return nil
 		}
 		return files.WriteData(dst, p.Data, p.Offset)
 	}
-	options := udif.StreamOptions{Progress: func(done, _ int64) { o.Progress(done) }}
+	options := udif.StreamOptions{Progress: func(done, _ int64) { progress(done) }}
 	pass := im.Stream
 	if _, isRaw := dst.(*raw); isRaw {
 		pass = im.Scatter
@@ -67,7 +60,7 @@ func copyUDIF(ctx context.Context, dst blockdev.Device, im *udif.Image, o CopyOp
 }
 
 // copyDevice copies from any device block by block.
-func copyDevice(ctx context.Context, dst, src blockdev.Device, o CopyOptions) error {
+func copyDevice(ctx context.Context, dst, src blockdev.Device, progress func(int64)) error {
 	buf, err := hostio.AlignedBuffer(copyBlock)
 	if err != nil {
 		return err
@@ -88,7 +81,7 @@ func copyDevice(ctx context.Context, dst, src blockdev.Device, o CopyOptions) er
 			}
 		}
 		part := buf.Bytes()[:min(copyBlock, src.Size()-off)]
-		o.Progress(off)
+		progress(off)
 		if n, err := src.ReadAt(part, off); err != nil && (n < len(part) || !errors.Is(err, io.EOF)) {
 			return fmt.Errorf("reading %d bytes at %d: %w", len(part), off, err)
 		}

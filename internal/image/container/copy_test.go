@@ -52,10 +52,10 @@ func TestCopy(t *testing.T) {
 			img, err := Open(d, format+name, OpenOptions{})
 			require.NoError(t, err)
 			last := int64(0)
-			require.NoError(t, Copy(t.Context(), img, src, CopyOptions{Progress: func(done int64) {
+			require.NoError(t, Copy(t.Context(), img, src, func(done int64) {
 				assert.GreaterOrEqual(t, done, last)
 				last = done
-			}}))
+			}))
 			assert.Equal(t, dev.Size(), last)
 			requireSame(t, dev, img)
 			require.NoError(t, img.Close())
@@ -73,7 +73,7 @@ func TestCopyLeavesOut(t *testing.T) {
 		}
 		return nil
 	}
-	require.NoError(t, Copy(t.Context(), dst, dev, CopyOptions{}))
+	require.NoError(t, Copy(t.Context(), dst, dev, nil))
 	assert.Positive(t, written)
 	assert.Less(t, written, int64(4<<20), "zeros are left out")
 }
@@ -94,7 +94,7 @@ func TestCopyEndsWithErrors(t *testing.T) {
 	img, err := Open(d, "raw", OpenOptions{})
 	require.NoError(t, err)
 	defer img.Close()
-	require.ErrorIs(t, Copy(t.Context(), img, packed, CopyOptions{}), ErrCorrupt)
+	require.ErrorIs(t, Copy(t.Context(), img, packed, nil), ErrCorrupt)
 
 	boom := errors.New("boom")
 	for _, bad := range []blockdevtest.Op{blockdevtest.OpRead, blockdevtest.OpWrite} {
@@ -109,11 +109,11 @@ func TestCopyEndsWithErrors(t *testing.T) {
 		if bad == blockdevtest.OpWrite {
 			src, dst = dev, failing
 		}
-		require.ErrorIs(t, Copy(t.Context(), dst, src, CopyOptions{}), boom)
+		require.ErrorIs(t, Copy(t.Context(), dst, src, nil), boom)
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, src := range []blockdev.Device{packed, dev} {
-		require.ErrorIs(t, Copy(canceled, img, src, CopyOptions{}), context.Canceled)
+		require.ErrorIs(t, Copy(canceled, img, src, nil), context.Canceled)
 	}
 }

@@ -2,13 +2,11 @@ package container
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 
 	"dmgbench/internal/image/container/files"
 	"dmgbench/internal/system/hostio"
@@ -33,19 +31,28 @@ type Corruption struct {
 	Places func(img Image) (offsets []int64, n int, err error)
 }
 
-var corruptions = map[string]func(dir *hostio.Dir, name string, c Corruption) error{
-	"header": corruptHeader, "truncated": truncateHalf, "band-missing": removeBand, "table": corruptDevice,
-	"volume": corruptDevice,
-}
-
 // Corrupt damages a container and flushes it. A kind that the container does
 // not have is errors.ErrUnsupported.
 func Corrupt(dir *hostio.Dir, name string, c Corruption) error {
-	do := corruptions[c.Kind]
-	if do == nil {
-		return fmt.Errorf("corrupting %q: kind %q: %w", name, c.Kind, errors.ErrUnsupported)
+	fi, err := dir.Lstat(name)
+	if err != nil {
+		return err
 	}
-	return do(dir, name, c)
+	switch c.Kind {
+	case "header":
+		switch {
+		case fi.IsDir():
+			return dir.WriteFileAtomic(path.Join(name, "Info.plist"), garbage(256), 0o644)
+		case c.UDIF:
+			return overwrite(dir, name, max(0, fi.Size()-SectorSize), min(SectorSize, fi.Size()))
+		}
+		return overwrite(dir, name, 0, min(1024, fi.Size()))
+	case "truncated", "band-missing":
+		return corruptFile(dir, name, fi, c.Kind)
+	case "table", "volume":
+		return corruptDevice(dir, name, c)
+	}
+	return fmt.Errorf("corrupting %q: kind %q: %w", name, c.Kind, errors.ErrUnsupported)
 }
 
 // garbage is n bytes that no known structure starts with.
@@ -73,69 +80,35 @@ func changeFile(dir *hostio.Dir, name string, change func(*hostio.File) error) e
 	return err
 }
 
-// corruptHeader is the kind "header".
-func corruptHeader(dir *hostio.Dir, name string, c Corruption) error {
-	fi, err := dir.Lstat(name)
-	switch {
-	case err != nil:
-		return err
-	case fi.IsDir():
-		return dir.WriteFileAtomic(path.Join(name, "Info.plist"), garbage(256), 0o644)
-	case c.UDIF:
-		return overwrite(dir, name, max(0, fi.Size()-SectorSize), min(SectorSize, fi.Size()))
+// errNoBands is returned for a bundle without bands to damage.
+var errNoBands = errors.New("it has no bands")
+
+// corruptFile is the kinds "truncated" and "band-missing". It cuts at a whole
+// sector.
+func corruptFile(dir *hostio.Dir, name string, fi fs.FileInfo, kind string) error {
+	var bands []string
+	longest, size := name, int64(0)
+	if !fi.IsDir() {
+		size = fi.Size()
 	}
-	return overwrite(dir, name, 0, min(1024, fi.Size()))
-}
-
-// ErrNoBands is returned for a bundle without bands to damage.
-var ErrNoBands = errors.New("it has no bands")
-
-// bandSize is a band file of a bundle: its path and its length in bytes.
-type bandSize struct {
-	path string
-	size int64
-}
-
-// bandSizes lists the band files of a bundle, which must have some.
-func bandSizes(dir *hostio.Dir, name string) (list []bandSize, err error) {
-	err = files.Walk(context.Background(), dir, name, func(inside string, fi fs.FileInfo) error {
+	err := files.Walk(context.Background(), dir, name, func(inside string, fi fs.FileInfo) error {
 		if _, ok := files.Band(inside); ok {
-			list = append(list, bandSize{path.Join(name, inside), fi.Size()})
+			bands = append(bands, path.Join(name, inside))
+			if fi.Size() > size {
+				longest, size = path.Join(name, inside), fi.Size()
+			}
 		}
 		return nil
 	})
-	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("looking for bands of %q: %w", name, ErrNoBands)
-	}
-	return list, err
-}
-
-// removeBand is the kind "band-missing".
-func removeBand(dir *hostio.Dir, name string, _ Corruption) error {
-	list, err := bandSizes(dir, name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case len(bands) == 0 && (fi.IsDir() || kind == "band-missing"):
+		return fmt.Errorf("looking for bands of %q: %w", name, errNoBands)
+	case kind == "band-missing":
+		return dir.Remove(bands[len(bands)/2])
 	}
-	return dir.Remove(list[len(list)/2].path)
-}
-
-// truncateHalf cuts at a whole sector.
-func truncateHalf(dir *hostio.Dir, name string, _ Corruption) error {
-	fi, err := dir.Lstat(name)
-	if err != nil {
-		return err
-	}
-	victim := bandSize{name, fi.Size()}
-	if fi.IsDir() {
-		list, err := bandSizes(dir, name)
-		if err != nil {
-			return err
-		}
-		victim = slices.MaxFunc(list, func(a, b bandSize) int { return cmp.Compare(a.size, b.size) })
-	}
-	return changeFile(dir, victim.path, func(f *hostio.File) error {
-		return f.Truncate(victim.size / 2 / SectorSize * SectorSize)
-	})
+	return changeFile(dir, longest, func(f *hostio.File) error { return f.Truncate(size / 2 / SectorSize * SectorSize) })
 }
 
 // tableSectors are the sectors of a GUID partition table with its header.

@@ -348,12 +348,13 @@ func createSmallASIF(d *hostio.Dir) error {
 	return createFile(d, "i", 0, func(f *hostio.File) error { return h.write(f) })
 }
 
-func smallASIF(size int64) asifHead {
+func smallASIF(size int64) asifHead { return shortASIF(size, 8<<30) }
+
+// shortASIF is the header of an image with short chunks for at most so many bytes.
+func shortASIF(size, most int64) asifHead {
 	h := newASIF(size, [16]byte{})
-	h.chunk, h.most = smallChunk, 8<<30/512
-	h.meta = h.most*h.block/h.chunk - 1
-	h.setGeometry()
-	h.dirs[1] = h.dirs[0] + h.dirLen
-	h.setGeometry()
+	h.Chunk, h.MaxBlocks = smallChunk, most/512
+	h.Meta = h.MaxBlocks*512/smallChunk - 1
+	h.placeDirs()
 	return h
 }

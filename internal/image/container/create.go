@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,9 +18,11 @@ type driver struct {
 	// magic: first bytes of a file of the format, "" if [ends.contents]
 	// identifies it otherwise
 	magic string
-	// open opens contents of the format in f, nil for folders; f stays the
-	// caller's after an error
+	// open opens contents of the format in f, nil for folders and for formats
+	// with chunks; f stays the caller's after an error
 	open func(f store, c contents, o OpenOptions) (Image, error)
+	// chunks reads the map of a format with chunks, nil for others
+	chunks func(s syncStore, readOnly bool) (chunkMap, error)
 }
 
 // drivers is the registry, by format. The file of each format adds its own, so
@@ -56,14 +59,10 @@ func createFile(dir *hostio.Dir, name string, perm fs.FileMode, write func(f *ho
 	if err != nil {
 		return err
 	}
-	err = write(f)
-	if err == nil {
+	if err = write(f); err == nil {
 		_, err = f.Sync(hostio.SyncFull)
 	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
+	if err = cmp.Or(err, f.Close()); err == nil {
 		err = dir.Sync()
 	}
 	if err != nil {
@@ -91,7 +90,7 @@ func fill(f target, off, n int64) error {
 		return err
 	}
 	defer zero.Free()
-	return inParallel(4, (n+call-1)/call, func(i int64) error {
+	return inParallel(4, ceil(n, call), func(i int64) error {
 		at := i * call
 		_, err := f.WriteAt(zero.Bytes()[:min(call, n-at)], off+at)
 		return err
@@ -100,8 +99,10 @@ func fill(f target, off, n int64) error {
 
 func init() { drivers[UDSB] = driver{create: createBundle} }
 
-// createBundle makes a bundle without bands.
-func createBundle(dir *hostio.Dir, name string, s Spec) error {
+// createBundle makes a bundle without bands. The property lists are written
+// last: Open refuses a folder without them, such as an interrupted Create
+// leaves.
+func createBundle(dir *hostio.Dir, name string, s Spec) (err error) {
 	token, err := s.Encryption.token()
 	if err != nil {
 		return err
@@ -109,19 +110,11 @@ func createBundle(dir *hostio.Dir, name string, s Spec) error {
 	if err := dir.Mkdir(name); err != nil {
 		return err
 	}
-	err = fillBundle(dir, name, info{version: 1, bandSize: s.BandSize, size: s.Size}, token)
-	if err == nil {
-		err = dir.Sync()
-	}
-	if err != nil {
-		return errors.Join(err, dir.RemoveAll(name))
-	}
-	return nil
-}
-
-// fillBundle writes the property lists last: Open refuses a folder without
-// them, such as an interrupted Create leaves.
-func fillBundle(dir *hostio.Dir, name string, i info, token []byte) error {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, dir.RemoveAll(name))
+		}
+	}()
 	b, err := dir.Sub(name)
 	if err != nil {
 		return err
@@ -134,13 +127,14 @@ func fillBundle(dir *hostio.Dir, name string, i info, token []byte) error {
 	if token != nil {
 		perm = encryptedPerm
 	}
+	list := info{version: 1, bandSize: s.BandSize, size: s.Size}.encode()
 	for _, file := range []struct {
 		name string
 		data []byte
-	}{{"token", token}, {"lock", nil}, {"Info.bckup", i.encode()}, {"Info.plist", i.encode()}} {
+	}{{"token", token}, {"lock", nil}, {"Info.bckup", list}, {"Info.plist", list}} {
 		if err := b.WriteFileAtomic(file.name, file.data, perm); err != nil {
 			return err
 		}
 	}
-	return nil
+	return dir.Sync()
 }

@@ -107,12 +107,7 @@ func (d *device) ReadAt(p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	defer d.mu.RUnlock()
-	p, cut, err := clip(p, off, d.size)
-	if err != nil || len(p) == 0 {
-		return eof(cut, 0, err)
-	}
-	n, err := d.layout.readAt(p, off)
-	return eof(cut, n, err)
+	return readClipped(p, off, d.size, d.layout.readAt)
 }
 
 // WriteAt implements [io.WriterAt].
@@ -147,9 +142,6 @@ func (d *device) Discard(off, n int64) error {
 		return err
 	}
 	defer d.mu.RUnlock()
-	if n == 0 {
-		return nil
-	}
 	return d.layout.discard(off, n)
 }
 
@@ -253,23 +245,18 @@ func chunkCapacity(size, chunk, i int64) int64 {
 	return min(chunk, size-i*chunk)
 }
 
-// clip limits a read to the device and reports whether it was cut.
-func clip(p []byte, off, size int64) ([]byte, bool, error) {
+// readClipped reads from a content of size bytes. What p has after its end is
+// not read, which is io.EOF.
+func readClipped(p []byte, off, size int64, read func(p []byte, off int64) (int, error)) (n int, err error) {
 	if off < 0 {
-		return nil, false, blockdev.CheckRange(off, 0, size)
+		return 0, blockdev.CheckRange(off, 0, size)
 	}
-	if off >= size {
-		return nil, len(p) > 0, nil
+	n = int(min(int64(len(p)), max(size-off, 0)))
+	part := p[:n]
+	if n > 0 {
+		n, err = read(part, off)
 	}
-	if int64(len(p)) > size-off {
-		return p[:size-off], true, nil
-	}
-	return p, false, nil
-}
-
-// eof gives a cut read its error.
-func eof(cut bool, n int, err error) (int, error) {
-	if err == nil && cut {
+	if err == nil && len(part) < len(p) {
 		err = io.EOF
 	}
 	return n, err

@@ -94,11 +94,11 @@ func (e *encrypter) eachRegion(c cipherFile, p []byte, off int64, pad int,
 		func(p []byte, off int64, pad int) (int, error) { return move(&c, p, off, pad) })
 }
 
-// readCiphertext reads whole blocks.
-func (e *encrypter) readCiphertext(c *cipherFile, p []byte, at int64) error {
-	have := min(int64(len(p)), max(c.end-at, 0))
+// decrypt reads whole blocks and decrypts them in place. Blocks of zeros were
+// never written: encryption practically never produces one.
+func (e *encrypter) decrypt(c *cipherFile, p []byte, at int64) error {
 	n := 0
-	if have > 0 {
+	if have := min(int64(len(p)), max(c.end-at, 0)); have > 0 {
 		var err error
 		n, err = c.f.ReadAt(p[:have], c.base+at)
 		switch {
@@ -112,15 +112,6 @@ func (e *encrypter) readCiphertext(c *cipherFile, p []byte, at int64) error {
 		}
 	}
 	clear(p[n:])
-	return nil
-}
-
-// decrypt reads whole blocks and decrypts them in place. Blocks of zeros were
-// never written: encryption practically never produces one.
-func (e *encrypter) decrypt(c *cipherFile, p []byte, at int64) error {
-	if err := e.readCiphertext(c, p, at); err != nil {
-		return err
-	}
 	e.cipher.DecryptSparse(p, p, uint32(at/e.block))
 	return nil
 }

@@ -2,7 +2,6 @@ package container
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -79,12 +78,9 @@ func (s *encryptedStore) Size() (int64, error) { return s.size.Load(), nil }
 // ReadAt implements store.
 func (s *encryptedStore) ReadAt(p []byte, off int64) (int, error) {
 	size := s.size.Load()
-	p, cut, err := clip(p, off, size)
-	if err != nil {
-		return 0, err
-	}
-	n, err := s.blocks.read(s.file(size), p, off)
-	return eof(cut, n, err)
+	return readClipped(p, off, size, func(p []byte, off int64) (int, error) {
+		return s.blocks.read(s.file(size), p, off)
+	})
 }
 
 // WriteAt implements store.
@@ -221,7 +217,7 @@ func (s *encryptedStore) Close() error {
 
 // decryptStore opens the encryption of f and identifies the content. f stays
 // the caller's after an error.
-func decryptStore(f store, encryption string, o OpenOptions) (*encryptedStore, contents, error) {
+func decryptStore(f store, encryption string, o OpenOptions) (store, contents, error) {
 	size, err := f.Size()
 	if err != nil {
 		return nil, contents{}, err
@@ -237,41 +233,22 @@ func decryptStore(f store, encryption string, o OpenOptions) (*encryptedStore, c
 	s := newEncryptedStore(f, h, cipher)
 	s.readOnly = o.ReadOnly
 	c, err := s.probe(size)
-	if err == nil {
-		err = s.checkContents(c, encryption, size)
+	if c.format == ASIF {
+		c.unsupported = ASIF
+	}
+	switch {
+	case err != nil:
+	case c.unsupported != "":
+		err = &UnsupportedError{Path: f.Path(), Found: encryption + ", inside " + c.unsupported, Doing: "opening"}
+	case !s.sparse:
+		err = encryptionError(f.Path(), encryption, h.Fits(size))
 	}
 	if err == nil && !o.ReadOnly {
-		err = checkWritableContents(f.Path(), c)
+		err = c.checkWritable(f.Path())
 	}
 	if err != nil {
 		cipher.Wipe()
 		return nil, contents{}, err
 	}
 	return s, c, nil
-}
-
-// checkContents returns an error for contents of a file of fileSize bytes that
-// cannot be opened.
-func (s *encryptedStore) checkContents(c contents, encryption string, fileSize int64) error {
-	inside := c.unsupported
-	if c.format == ASIF {
-		inside = ASIF
-	}
-	if inside != "" {
-		return &UnsupportedError{Path: s.Path(), Found: encryption + ", inside " + inside, Doing: "opening"}
-	}
-	if !s.sparse {
-		return encryptionError(s.Path(), encryption, s.header.Fits(fileSize))
-	}
-	return nil
-}
-
-// openEncrypted opens the content of the encrypted file f, and takes f over.
-func openEncrypted(f store, encryption string, o OpenOptions) (Image, error) {
-	s, c, err := decryptStore(f, encryption, o)
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	o.Passphrase, o.Keys = nil, nil
-	return openContents(s, c, o)
 }

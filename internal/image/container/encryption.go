@@ -34,30 +34,18 @@ type Encryption struct {
 // none reports whether the container is not encrypted.
 func (e Encryption) none() bool { return e.Cipher == "" || e.Cipher == EncryptionNone }
 
-// options are the options of the header.
-func (e Encryption) options() (crypt.Options, error) {
-	bits, ok := map[string]int{AES128: 128, AES256: 256}[e.Cipher]
-	if !ok {
-		return crypt.Options{}, fmt.Errorf("encryption %.20q, want %s or %s", e.Cipher, AES128, AES256)
-	}
-	if len(e.Passphrase) == 0 {
-		return crypt.Options{}, fmt.Errorf("encryption %s: no passphrase given: %w", e.Cipher, ErrPassphrase)
-	}
-	return crypt.Options{KeyBits: bits, Passphrase: e.Passphrase, Iterations: e.Iterations, BlockSize: e.block}, nil
-}
-
 // check returns an error for a container that cannot be made.
 func (e Encryption) check(format string, size int64) error {
-	if e.none() {
+	switch {
+	case e.none():
 		return nil
-	}
-	if _, err := e.options(); err != nil {
-		return err
-	}
-	if format == ASIF {
+	case e.Cipher != AES128 && e.Cipher != AES256:
+		return fmt.Errorf("encryption %.20q, want %s or %s", e.Cipher, AES128, AES256)
+	case len(e.Passphrase) == 0:
+		return fmt.Errorf("encryption %s: no passphrase given: %w", e.Cipher, ErrPassphrase)
+	case format == ASIF:
 		return &UnsupportedError{Found: "encrypted ASIF, a layout that is not known", Doing: "creating"}
-	}
-	if format != UDSB && size > math.MaxUint32*SectorSize-image.MaxBandSize {
+	case format != UDSB && size > math.MaxUint32*SectorSize-image.MaxBandSize:
 		return fmt.Errorf("size of %d bytes: an encrypted file counts its blocks in 32 bits: %w", size, errBadSize)
 	}
 	return nil
@@ -65,11 +53,11 @@ func (e Encryption) check(format string, size int64) error {
 
 // newHeader makes new keys, for a content of length bytes.
 func (e Encryption) newHeader(length int64) (*crypt.Header, *crypt.Cipher, error) {
-	o, err := e.options()
-	if err != nil {
-		return nil, nil, err
+	o := crypt.Options{KeyBits: 128, Passphrase: e.Passphrase, Iterations: e.Iterations, BlockSize: e.block,
+		DataLength: length}
+	if e.Cipher == AES256 {
+		o.KeyBits = 256
 	}
-	o.DataLength = length
 	return crypt.New(o)
 }
 
@@ -141,11 +129,6 @@ func readHeader(dir *hostio.Dir, name string, c contents) (*crypt.Header, error)
 		return nil, err
 	}
 	defer f.Close()
-	return readFileHeader(f)
-}
-
-// readFileHeader reads the header in an open file.
-func readFileHeader(f *hostio.File) (*crypt.Header, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -222,7 +205,7 @@ var ErrNotEncrypted = crypt.ErrNotEncrypted
 // the keys anew and leaves the data unchanged. After a crash one of the two
 // opens the container. A container that is open for writing is [ErrInUse], a
 // wrong old passphrase [ErrPassphrase]. Neither passphrase is kept or changed.
-func ChangePassphrase(dir *hostio.Dir, name string, old, next []byte) error {
+func ChangePassphrase(dir *hostio.Dir, name string, old, next []byte) (err error) {
 	c, err := probe(dir, name)
 	if err != nil {
 		return err
@@ -230,38 +213,47 @@ func ChangePassphrase(dir *hostio.Dir, name string, old, next []byte) error {
 	path := filepath.Join(dir.Path(), name)
 	switch {
 	case c.encryption == "" && c.unsupported != "":
-		return &UnsupportedError{Path: path, Found: c.unsupported, Doing: "opening"}
+		return c.openError(path)
 	case c.encryption == "":
 		return fmt.Errorf("changing the passphrase of %q: %w", path, ErrNotEncrypted)
-	case c.format == UDSB:
-		if err := checkWritableBundle(path, c); err != nil {
-			return err
-		}
 	}
-	switch {
-	case len(old) == 0:
+	if err := c.checkWritable(path); err != nil {
+		return err
+	}
+	if len(old) == 0 {
 		return &noPassphraseError{path, c.encryption}
-	case c.format == UDSB:
-		return changeTokenPassphrase(dir, name, c, old, next)
 	}
-	f, err := openStore(dir, name, OpenOptions{})
+	// The lock is held until the end.
+	var f *hostStore
+	var b *bundle
+	if c.format == UDSB {
+		b = newBundle(dir, name, c, OpenOptions{})
+		defer func() { err = errors.Join(err, b.release()) }()
+		err = b.openFolders(c.encryption)
+	} else if f, err = openStore(dir, name, OpenOptions{}); err == nil {
+		defer func() { err = errors.Join(err, f.Close()) }()
+	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(changeFilePassphrase(f, c.encryption, old, next), f.Close())
+	h, err := readHeader(dir, name, c)
+	if err != nil {
+		return encryptionError(path, c.encryption, err)
+	}
+	was := h.Marshal()
+	if err := h.ChangePassphrase(old, next); err != nil {
+		return encryptionError(path, c.encryption, err)
+	}
+	if b != nil {
+		return b.replaceToken(h)
+	}
+	return replaceHeader(f, c.encryption, h, was)
 }
 
-// changeFilePassphrase writes into the header of a file. Each step is durable
-// before the next.
-func changeFilePassphrase(f *hostStore, encryption string, old, next []byte) error {
-	h, err := readFileHeader(f.File)
-	var steps []crypt.Step
-	if err == nil {
-		was := h.Marshal()
-		if err = h.ChangePassphrase(old, next); err == nil {
-			steps, err = h.Steps(was)
-		}
-	}
+// replaceHeader writes into the header of a file, which was another. Each step
+// is durable before the next.
+func replaceHeader(f *hostStore, encryption string, h *crypt.Header, was []byte) error {
+	steps, err := h.Steps(was)
 	if err != nil {
 		return encryptionError(f.Path(), encryption, err)
 	}
@@ -279,20 +271,8 @@ func changeFilePassphrase(f *hostStore, encryption string, old, next []byte) err
 	return nil
 }
 
-// changeTokenPassphrase replaces the token of a bundle.
-func changeTokenPassphrase(parent *hostio.Dir, name string, c contents, old, next []byte) (err error) {
-	b := newBundle(parent, name, c, OpenOptions{})
-	defer func() { err = errors.Join(err, b.release()) }()
-	if err := b.openFolders(c.encryption); err != nil {
-		return err
-	}
-	h, err := readHeader(b.dir, ".", c)
-	if err == nil {
-		err = h.ChangePassphrase(old, next)
-	}
-	if err != nil {
-		return encryptionError(b.path, c.encryption, err)
-	}
+// replaceToken writes the header of a bundle.
+func (b *bundle) replaceToken(h *crypt.Header) error {
 	if err := b.check(); err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/system/hostio"
-	"dmgbench/internal/system/hostio/hostiotest"
 )
 
 // gated holds the first flush of a kind up until it is told how that ends.
@@ -67,33 +66,4 @@ func TestFlushWaitsForAFlushThatTookItsWrites(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestBandsFolderThatWasMissingIsDurable opens a bundle without bands, as tools leave new ones, and cuts the power after a
-// flush: what was flushed is there.
-func TestBandsFolderThatWasMissingIsDurable(t *testing.T) {
-	rec := hostiotest.NewRecorder(true)
-	d := tempDir(t, hostio.WithHook(rec))
-	require.NoError(t, Create(d, "i", Spec{Format: UDSB, Size: 4 << 20, BandSize: 1 << 20}))
-	require.NoError(t, d.Remove("i/bands"))
-	require.NoError(t, d.Sync())
-	first := len(rec.Ops())
-	img, err := Open(d, "i", OpenOptions{})
-	require.NoError(t, err)
-	_, err = img.WriteAt(pattern(5000, 1), 0)
-	require.NoError(t, err)
-	require.NoError(t, img.Flush())
-	ops := rec.Ops()
-	require.NoError(t, img.Close())
-	made, synced := -1, -1
-	for i, op := range ops[first:] {
-		switch {
-		case op.Kind == hostio.OpMkdir && op.Path == "i/bands":
-			made = i
-		case op.Kind == hostio.OpDirSync && op.Path == "i":
-			synced = i
-		}
-	}
-	assert.GreaterOrEqual(t, made, 0)
-	assert.Greater(t, synced, made)
 }

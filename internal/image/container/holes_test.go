@@ -48,7 +48,7 @@ func TestSparseHoles(t *testing.T) {
 		require.NoError(t, Create(d, "copy", Spec{Format: UDSB, Size: s.Size, BandSize: 1 << 20}))
 		copied, err := Open(d, "copy", OpenOptions{})
 		require.NoError(t, err)
-		require.NoError(t, Copy(t.Context(), copied, img, CopyOptions{}))
+		require.NoError(t, Copy(t.Context(), copied, img, nil))
 		packed, err := Open(d, "packed", OpenOptions{ReadOnly: true})
 		require.NoError(t, err)
 		for _, other := range []Image{copied, packed} {

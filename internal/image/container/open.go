@@ -22,22 +22,26 @@ func Open(dir *hostio.Dir, name string, o OpenOptions) (Image, error) {
 	if c.unsupported != "" {
 		return nil, c.openError(path)
 	}
-	if c.format != UDSB {
-		return openFile(dir, name, c, o)
-	}
 	if !o.ReadOnly {
-		if err := checkWritableBundle(path, c); err != nil {
+		if err := c.checkWritable(path); err != nil {
 			return nil, err
 		}
 	}
-	return openBundle(dir, name, c, o)
+	if c.format == UDSB {
+		return openBundle(dir, name, c, o)
+	}
+	return openFile(dir, name, c, o)
 }
 
-// checkWritableBundle refuses bundles that are opened read-only alone: those
-// with other backing stores, and backups of Time Machine.
-func checkWritableBundle(path string, c contents) error {
+// checkWritable refuses contents that are opened read-only alone: UDIF images,
+// bundles with other backing stores, and backups of Time Machine.
+func (c *contents) checkWritable(path string) error {
 	found := ""
 	switch {
+	case c.format == formatUDIF:
+		found = "UDIF image, which is read-only"
+	case c.format != UDSB:
+		return nil
 	case strings.HasSuffix(strings.ToLower(path), ".backupbundle"):
 		found = "backup bundle"
 	case c.info.version != 1:
@@ -48,53 +52,38 @@ func checkWritableBundle(path string, c contents) error {
 	return &UnsupportedError{Path: path, Found: found, Doing: "opening for writing"}
 }
 
-// checkWritableContents refuses contents of files that are opened read-only
-// alone.
-func checkWritableContents(path string, c contents) error {
-	if c.format == formatUDIF {
-		return &UnsupportedError{Path: path, Found: "UDIF image, which is read-only", Doing: "opening for writing"}
-	}
-	return nil
-}
-
-// openFile opens a container of one file.
+// openFile opens a container of one file. A raw image is probed again when its
+// size differs under the lock: another writer may have resized it between probe
+// and lock. Other formats record their size in the file.
 func openFile(dir *hostio.Dir, name string, c contents, o OpenOptions) (Image, error) {
-	if !o.ReadOnly {
-		if err := checkWritableContents(filepath.Join(dir.Path(), name), c); err != nil {
-			return nil, err
-		}
-	}
 	f, err := openStore(dir, name, o)
 	if err != nil {
 		return nil, err
 	}
-	if c, err = probeLocked(f, c); err != nil {
+	size, err := f.Size()
+	if err == nil && c.format == UDRW && size != c.size {
+		if c, err = probeFile(f.File); err == nil && c.format != UDRW {
+			err = fmt.Errorf("opening %q: %w", f.Path(), hostio.ErrReplaced)
+		}
+	}
+	var s store = f
+	if err == nil && c.encryption != "" {
+		s, c, err = decryptStore(f, c.encryption, o)
+		o.Passphrase, o.Keys = nil, nil
+	}
+	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if c.encryption != "" {
-		return openEncrypted(f, c.encryption, o)
-	}
-	return openContents(f, c, o)
-}
-
-// probeLocked probes a raw image again when its size differs under the lock:
-// another writer may have resized it between probe and lock. Other formats
-// record their size in the file.
-func probeLocked(f *hostStore, before contents) (contents, error) {
-	size, err := f.Size()
-	if err != nil || before.format != UDRW || size == before.size {
-		return before, err
-	}
-	c, err := probeFile(f.File)
-	if err == nil && c.format != UDRW {
-		err = fmt.Errorf("opening %q: %w", f.Path(), hostio.ErrReplaced)
-	}
-	return c, err
+	return openContents(s, c, o)
 }
 
 // openContents opens the format in f and takes f over.
-func openContents(f store, c contents, o OpenOptions) (Image, error) {
-	img, err := drivers[c.format].open(f, c, o)
+func openContents(f store, c contents, o OpenOptions) (img Image, err error) {
+	if d := drivers[c.format]; d.chunks != nil {
+		img, err = openChunked(f, c.format, o)
+	} else {
+		img, err = d.open(f, c, o)
+	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

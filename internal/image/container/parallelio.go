@@ -20,46 +20,39 @@ const (
 // that was started is completed, so that all pieces before the failed one are
 // complete. The result is that of the failed piece with the smallest progress.
 func runPieces(helpers int, n int64, do func(i int64) (progress int64, err error)) (progress int64, err error) {
-	p := pieces{n: n, do: do}
+	var s struct {
+		next   atomic.Int64
+		failed atomic.Bool
+		group  sync.WaitGroup
+
+		mu       sync.Mutex // of the result
+		progress int64
+		err      error
+	}
+	work := func() {
+		for !s.failed.Load() {
+			i := s.next.Add(1) - 1
+			if i >= n {
+				return
+			}
+			progress, err := do(i)
+			if err == nil {
+				continue
+			}
+			s.failed.Store(true)
+			s.mu.Lock()
+			if s.err == nil || progress < s.progress {
+				s.progress, s.err = progress, err
+			}
+			s.mu.Unlock()
+		}
+	}
 	for range min(int64(helpers), n-1) {
-		p.group.Go(p.work)
+		s.group.Go(work)
 	}
-	p.work()
-	p.group.Wait()
-	return p.progress, p.err
-}
-
-// pieces is one run of runPieces.
-type pieces struct {
-	n      int64
-	do     func(i int64) (progress int64, err error)
-	next   atomic.Int64
-	failed atomic.Bool
-	group  sync.WaitGroup
-
-	mu       sync.Mutex // of the result
-	progress int64
-	err      error
-}
-
-// work runs pieces until all are started, or one has failed.
-func (p *pieces) work() {
-	for !p.failed.Load() {
-		i := p.next.Add(1) - 1
-		if i >= p.n {
-			return
-		}
-		progress, err := p.do(i)
-		if err == nil {
-			continue
-		}
-		p.failed.Store(true)
-		p.mu.Lock()
-		if p.err == nil || progress < p.progress {
-			p.progress, p.err = progress, err
-		}
-		p.mu.Unlock()
-	}
+	work()
+	s.group.Wait()
+	return s.progress, s.err
 }
 
 // inParallel calls do(0) … do(n-1) on up to so many goroutines, starts no

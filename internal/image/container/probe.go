@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 
 	"dmgbench/internal/system/hostio"
 )
@@ -65,17 +66,21 @@ func probe(dir *hostio.Dir, name string) (contents, error) {
 	return contents{}, fmt.Errorf("opening %q: %w: %s", dir.Path()+"/"+name, hostio.ErrNotRegular, fi.Mode().Type())
 }
 
+// unusablePlist are the errors about a property list itself. Only then its copy
+// is used: a host that fails to read is an error.
+var unusablePlist = []error{fs.ErrNotExist, ErrCorrupt, errNotBundle, hostio.ErrTooLarge, hostio.ErrNotRegular}
+
 // probeBundle reads the property list of a bundle, or its copy where the list
 // is unusable, and looks for an encryption header in the token.
-func probeBundle(dir *hostio.Dir) (contents, error) {
-	c := contents{format: UDSB}
-	i, text, err := readInfo(dir, "Info.plist")
-	if err != nil && !isUnusablePlist(err) {
-		return contents{}, err
-	}
+func probeBundle(dir *hostio.Dir) (c contents, err error) {
+	c.format = UDSB
+	c.info, c.plist, err = readInfo(dir, "Info.plist")
 	if err != nil {
+		if !slices.ContainsFunc(unusablePlist, func(kind error) bool { return errors.Is(err, kind) }) {
+			return contents{}, err
+		}
 		var second error
-		if i, text, second = readInfo(dir, "Info.bckup"); second != nil {
+		if c.info, c.plist, second = readInfo(dir, "Info.bckup"); second != nil {
 			if errors.Is(err, fs.ErrNotExist) && errors.Is(second, fs.ErrNotExist) || errors.Is(err, errNotBundle) {
 				return contents{unsupported: "folder that is not a sparse bundle"}, nil
 			}
@@ -83,7 +88,6 @@ func probeBundle(dir *hostio.Dir) (contents, error) {
 		}
 		c.backup = true
 	}
-	c.info, c.plist = i, text
 	token, err := dir.Open("token", hostio.OpenOptions{})
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
@@ -92,24 +96,9 @@ func probeBundle(dir *hostio.Dir) (contents, error) {
 		return contents{}, err
 	}
 	defer token.Close()
-	st, err := token.Stat()
-	if err != nil {
-		return contents{}, err
-	}
-	e, err := readEnds(token, st.Size)
+	e, err := endsOf(token)
 	c.encryption = e.encryption()
 	return c, err
-}
-
-// isUnusablePlist reports whether err is about a property list itself. Only
-// then its copy is used: a host that fails to read is an error.
-func isUnusablePlist(err error) bool {
-	for _, kind := range []error{fs.ErrNotExist, ErrCorrupt, errNotBundle, hostio.ErrTooLarge, hostio.ErrNotRegular} {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-	return false
 }
 
 // ends are the first and the last bytes of a file, at most a sector of each:
@@ -119,7 +108,16 @@ type ends struct {
 	size       int64 // of the file
 }
 
-// readEnds reads the ends of a file of size bytes.
+// endsOf reads the ends of a file.
+func endsOf(f *hostio.File) (ends, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return ends{}, err
+	}
+	return readEnds(f, st.Size)
+}
+
+// readEnds reads the ends of size bytes.
 func readEnds(r io.ReaderAt, size int64) (ends, error) {
 	n := min(size, SectorSize)
 	e := ends{make([]byte, n), make([]byte, n), size}
@@ -168,11 +166,7 @@ func (e ends) contents() contents {
 
 // probeFile identifies a container of one file.
 func probeFile(f *hostio.File) (contents, error) {
-	st, err := f.Stat()
-	if err != nil {
-		return contents{}, err
-	}
-	e, err := readEnds(f, st.Size)
+	e, err := endsOf(f)
 	if err != nil {
 		return contents{}, err
 	}

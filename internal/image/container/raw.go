@@ -11,8 +11,6 @@ import (
 // raw is a UDRW or UDTO image: the sectors of the device and no more.
 type raw struct{ fileDevice }
 
-var _ Image = (*raw)(nil)
-
 func init() { drivers[UDRW] = driver{create: createRaw, open: openRaw} }
 
 // openRaw takes f over.
@@ -45,12 +43,7 @@ func (r *raw) readAt(p []byte, off int64) (int, error) {
 }
 
 // writeAt implements layout.
-func (r *raw) writeAt(p []byte, off int64, pad int) (int, error) {
-	if pad == 0 {
-		return r.f.WriteAt(p, off)
-	}
-	return r.f.WritePadded(p, off, pad)
-}
+func (r *raw) writeAt(p []byte, off int64, pad int) (int, error) { return r.f.WritePadded(p, off, pad) }
 
 // discard implements layout.
 func (r *raw) discard(off, n int64) error { return r.f.PunchHole(off, n) }
@@ -68,20 +61,21 @@ func (r *raw) flush() error {
 }
 
 // resize implements layout. New space is allocated in full.
-func (r *raw) resize(size int64) error {
+func (r *raw) resize(size int64) (err error) {
 	if err := r.f.Check(); err != nil {
 		return err
 	}
 	if size < r.size {
-		if err := r.f.Truncate(size); err != nil {
-			return err
+		err = r.f.Truncate(size)
+	} else if err = checkEncryptedSize(r.f, size); err == nil {
+		if err = fill(r.f, r.size, size-r.size); err != nil {
+			// Back to the old length: a probe would take a half-grown file for an
+			// image of a size in between.
+			err = errors.Join(err, r.f.Truncate(r.size))
 		}
-	} else if err := checkEncryptedSize(r.f, size); err != nil {
+	}
+	if err != nil {
 		return err
-	} else if err := fill(r.f, r.size, size-r.size); err != nil {
-		// Back to the old length: a probe would take a half-grown file for an
-		// image of a size in between.
-		return errors.Join(err, r.f.Truncate(r.size))
 	}
 	r.size = size
 	return r.flush()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,42 +28,28 @@ func Remove(dir *hostio.Dir, name string) error {
 	if err != nil {
 		return err
 	}
+	locks := []string{name}
 	if fi.IsDir() {
-		return removeBundle(dir, name)
+		if err := checkBundleEntries(dir, name); err != nil {
+			return fmt.Errorf("removing %q: %w", filepath.Join(dir.Path(), name), err)
+		}
+		locks = []string{path.Join(name, "token"), path.Join(name, "lock")}
 	}
-	f, err := dir.Open(name, hostio.OpenOptions{Write: true})
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := lockExclusively(f, removing); err != nil {
-		return err
-	}
-	return dir.Remove(name)
-}
-
-// removeBundle deletes a bundle after it has taken both locks of a writer.
-func removeBundle(dir *hostio.Dir, name string) error {
-	b, err := dir.Sub(name)
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	if err := checkBundleEntries(b); err != nil {
-		return fmt.Errorf("removing %q: %w", filepath.Join(dir.Path(), name), err)
-	}
-	for _, lock := range []string{"token", "lock"} {
-		f, err := b.Open(lock, hostio.OpenOptions{Write: true})
-		if errors.Is(err, fs.ErrNotExist) {
+	for _, lock := range locks {
+		f, err := dir.Open(lock, hostio.OpenOptions{Write: true})
+		if fi.IsDir() && errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
 		defer f.Close()
-		if err := lockExclusively(f, removing); err != nil {
+		if err := lockError(f.TryLock(), f.Path(), "removing %q"); err != nil {
 			return err
 		}
+	}
+	if !fi.IsDir() {
+		return dir.Remove(name)
 	}
 	if err := dir.RemoveAll(name); err != nil {
 		return fmt.Errorf("%w: %w", ErrPartlyRemoved, err)
@@ -72,8 +59,8 @@ func removeBundle(dir *hostio.Dir, name string) error {
 
 // checkBundleEntries returns an error for a folder with entries that do not
 // belong to a sparse bundle.
-func checkBundleEntries(b *hostio.Dir) error {
-	list, err := b.ReadDir(".")
+func checkBundleEntries(dir *hostio.Dir, name string) error {
+	list, err := dir.ReadDir(name)
 	if err != nil {
 		return err
 	}
@@ -94,17 +81,12 @@ func CheckRemovable(dir *hostio.Dir, name string) error {
 	switch {
 	case err != nil:
 		return err
-	case fi.Mode().IsRegular():
-		return nil
-	case !fi.IsDir():
+	case fi.IsDir():
+		return checkBundleEntries(dir, name)
+	case !fi.Mode().IsRegular():
 		return hostio.ErrNotRegular
 	}
-	b, err := dir.Sub(name)
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	return checkBundleEntries(b)
+	return nil
 }
 
 // appleDoubleOwner returns the name of the file that the extended attributes in

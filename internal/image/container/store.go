@@ -51,8 +51,6 @@ type hostStore struct {
 	id   hostio.Stat
 }
 
-var _ store = (*hostStore)(nil)
-
 // openStore opens a container file, and locks it as the options require.
 func openStore(dir *hostio.Dir, name string, o OpenOptions) (*hostStore, error) {
 	f, err := dir.Open(name, hostio.OpenOptions{Write: !o.ReadOnly, Cache: o.Cache})
@@ -62,9 +60,9 @@ func openStore(dir *hostio.Dir, name string, o OpenOptions) (*hostStore, error) 
 	s := &hostStore{File: f, dir: dir, name: name}
 	switch {
 	case !o.ReadOnly:
-		err = lockExclusively(f, openingForWriting)
+		err = lockError(f.TryLock(), f.Path(), "opening %q for writing")
 	case o.Hold:
-		err = lockForReading(f)
+		err = lockError(f.TryLockShared(), f.Path(), "holding %q for reading")
 	}
 	if err == nil {
 		s.id, err = f.Stat()
@@ -96,36 +94,15 @@ func (s *hostStore) Check() error {
 	return err
 }
 
-// lockExclusively takes the lock of a writer for an operation that is described
-// by a format for the path.
-func lockExclusively(f *hostio.File, doing string) error {
-	err := f.TryLock()
-	if errors.Is(err, hostio.ErrLocked) {
-		return fmt.Errorf(doing+": %w", f.Path(), ErrInUse)
-	}
-	return ignoreUnsupported(err)
-}
-
-// The operations of lockExclusively.
-const (
-	openingForWriting = "opening %q for writing"
-	removing          = "removing %q"
-)
-
-// ignoreUnsupported accepts a host without locks: there no other process holds
-// a lock either.
-func ignoreUnsupported(err error) error {
-	if errors.Is(err, hostio.ErrUnsupported) {
+// lockError is the error of taking a lock for an operation that is described by
+// a format for the path. A host without locks is accepted: there no other
+// process holds a lock either.
+func lockError(err error, path, doing string) error {
+	switch {
+	case errors.Is(err, hostio.ErrLocked):
+		return fmt.Errorf(doing+": %w", path, ErrInUse)
+	case errors.Is(err, hostio.ErrUnsupported):
 		return nil
 	}
 	return err
-}
-
-// lockForReading takes the shared lock that keeps writers away from a file,
-// where the host has locks.
-func lockForReading(f *hostio.File) error {
-	if err := f.TryLockShared(); errors.Is(err, hostio.ErrLocked) {
-		return fmt.Errorf("holding %q for reading: %w", f.Path(), ErrInUse)
-	}
-	return nil
 }

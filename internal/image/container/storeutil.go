@@ -2,6 +2,7 @@ package container
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,15 @@ type syncStore struct {
 func (s syncStore) sync() error {
 	_, err := s.f.Sync(s.mode)
 	return err
+}
+
+// syncAfter makes the whole file durable, unless a write before it failed with
+// err.
+func (s syncStore) syncAfter(err error) error {
+	if err != nil {
+		return err
+	}
+	return s.sync()
 }
 
 // put writes all of p.
@@ -103,14 +113,25 @@ func readsAsZeros(r io.ReaderAt, size int64) (bool, error) {
 	return true, nil
 }
 
-// ceil is v/unit, rounded up; roundUp is the next multiple of unit.
-func ceil(v, unit int64) int64 {
-	n := v / unit
-	if v%unit != 0 {
-		n++
+// decodeFields reads a struct of fixed size, big-endian, from the start of b,
+// which is long enough.
+func decodeFields(b []byte, to any) {
+	if _, err := binary.Decode(b, binary.BigEndian, to); err != nil {
+		panic(err)
 	}
-	return n
 }
+
+// encodeFields is a struct of fixed size as it is in a file, big-endian.
+func encodeFields(from any) []byte {
+	b, err := binary.Append(nil, binary.BigEndian, from)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// ceil is v/unit, rounded up, for a v of 0 or more.
+func ceil(v, unit int64) int64 { return v/unit + min(v%unit, 1) }
 
 // unexpectedEOF turns the end of a file where content should be into a damaged
 // container.

@@ -23,17 +23,10 @@ type udifImage struct {
 	im *udif.Image
 }
 
-var (
-	_ Image     = (*udifImage)(nil)
-	_ UDIFImage = (*udifImage)(nil)
-)
-
-func init() {
-	drivers[formatUDIF] = driver{open: func(f store, _ contents, _ OpenOptions) (Image, error) { return openUDIF(f) }}
-}
+func init() { drivers[formatUDIF] = driver{open: openUDIF} }
 
 // openUDIF opens the image in f, which stays the caller's after an error.
-func openUDIF(f store) (*udifImage, error) {
+func openUDIF(f store, _ contents, _ OpenOptions) (Image, error) {
 	size, err := f.Size()
 	if err != nil {
 		return nil, err
@@ -133,21 +126,24 @@ func CreateUDIF(ctx context.Context, dir *hostio.Dir, name string, dev blockdev.
 }
 
 // checksumFindings computes the checksums of the image.
-func checksumFindings(im *udif.Image) (list []Finding, err error) {
-	r, err := im.Verify(context.Background(), udif.StreamOptions{})
+func (u *udifImage) checksumFindings() (list []Finding, err error) {
+	r, err := u.im.Verify(context.Background(), udif.StreamOptions{})
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range r.Checks {
+		problem := ""
 		switch c.Result {
 		case udif.Differs:
-			problem := fmt.Sprintf("checksum is %x, not %x", c.Got, c.Want)
-			list = append(list, Finding{Path: c.What, Problem: problem, Fatal: true})
+			problem = fmt.Sprintf("checksum is %x, not %x", c.Got, c.Want)
 		case udif.Unreadable:
-			list = append(list, Finding{Path: c.What, Problem: c.Err.Error(), Fatal: true})
+			problem = c.Err.Error()
 		case udif.Unchecked:
-			list = append(list, Finding{Path: c.What, Problem: fmt.Sprintf("checksum of unknown type %d", c.Type)})
+			problem = fmt.Sprintf("checksum of unknown type %d", c.Type)
+		default:
+			continue
 		}
+		list = append(list, Finding{Path: c.What, Problem: problem, Fatal: c.Result != udif.Unchecked})
 	}
 	return list, nil
 }

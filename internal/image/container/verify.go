@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 
 	"dmgbench/internal/image/container/files"
@@ -25,24 +24,38 @@ func (f Finding) String() string {
 // encrypted file needs the passphrase or the keys in o, without which the error
 // is [ErrPassphrase]; the structure of a bundle is not encrypted. Other options
 // are ignored. An error means that the check could not be completed.
-func Verify(dir *hostio.Dir, name string, o OpenOptions) ([]Finding, error) {
+func Verify(dir *hostio.Dir, name string, o OpenOptions) (list []Finding, err error) {
 	c, err := probe(dir, name)
 	switch {
 	case err != nil:
 		return findingOf(err)
 	case c.unsupported != "":
 		return []Finding{{Problem: c.unsupported, Fatal: true}}, nil
-	case c.format != UDSB:
-		return verifyFile(dir, name, c, o)
+	case c.format == UDSB:
+		b, err := dir.Sub(name)
+		if err != nil {
+			return nil, err
+		}
+		defer b.Close()
+		v := bundleVerifier{dir: b, contents: c, block: 1}
+		err = v.run()
+		return v.list, err
 	}
-	b, err := dir.Sub(name)
+	// Opening reads the whole table of a sparse image; of a raw one the probe has
+	// checked everything.
+	img, err := openFile(dir, name, c, OpenOptions{ReadOnly: true, Passphrase: o.Passphrase, Keys: o.Keys})
 	if err != nil {
-		return nil, err
+		return findingOf(err)
 	}
-	defer b.Close()
-	v := bundleVerifier{dir: b, contents: c, block: 1}
-	err = v.run()
-	return v.list, err
+	switch img := img.(type) {
+	case *udifImage:
+		list, err = img.checksumFindings()
+	case *chunked:
+		if img.interrupted() {
+			list = append(list, Finding{Problem: "a compaction was interrupted; opening for writing ends it"})
+		}
+	}
+	return list, errors.Join(err, img.Close())
 }
 
 // findingOf makes an error of opening that is about the container a finding.
@@ -54,23 +67,6 @@ func findingOf(err error) ([]Finding, error) {
 		return []Finding{{Problem: err.Error(), Fatal: true}}, nil
 	}
 	return nil, err
-}
-
-// verifyFile verifies a container of one file, and the content of an encrypted
-// one. Opening reads the whole table of a sparse image; for a raw one the probe
-// has checked everything.
-func verifyFile(dir *hostio.Dir, name string, c contents, o OpenOptions) (list []Finding, err error) {
-	img, err := openFile(dir, name, c, OpenOptions{ReadOnly: true, Passphrase: o.Passphrase, Keys: o.Keys})
-	if err != nil {
-		return findingOf(err)
-	}
-	switch img := img.(type) {
-	case *udifImage:
-		list, err = checksumFindings(img.im)
-	case *chunked:
-		list, err = img.chunks.findings()
-	}
-	return list, errors.Join(err, img.Close())
 }
 
 // bundleVerifier collects the findings about one bundle.
@@ -86,9 +82,18 @@ func (v *bundleVerifier) report(path string, fatal bool, format string, args ...
 	v.list = append(v.list, Finding{Path: path, Problem: fmt.Sprintf(format, args...), Fatal: fatal})
 }
 
-// run checks all parts of the bundle.
+// run checks all parts of the bundle. Both property lists are equal after every
+// change.
 func (v *bundleVerifier) run() error {
-	v.checkPlists()
+	second, err := v.dir.ReadFile("Info.bckup", infoLimit)
+	switch {
+	case v.backup:
+		v.report("Info.plist", false, "missing or unreadable; Info.bckup is used")
+	case err != nil:
+		v.report("Info.bckup", false, "missing or unreadable")
+	case !bytes.Equal(v.plist, second):
+		v.report("Info.bckup", false, "differs from Info.plist")
+	}
 	if err := v.checkToken(); err != nil {
 		return err
 	}
@@ -105,19 +110,6 @@ func (v *bundleVerifier) run() error {
 		}
 	}
 	return v.checkBands()
-}
-
-// checkPlists compares both property lists, which are equal after every change.
-func (v *bundleVerifier) checkPlists() {
-	second, err := v.dir.ReadFile("Info.bckup", infoLimit)
-	switch {
-	case v.backup:
-		v.report("Info.plist", false, "missing or unreadable; Info.bckup is used")
-	case err != nil:
-		v.report("Info.bckup", false, "missing or unreadable")
-	case !bytes.Equal(v.plist, second):
-		v.report("Info.bckup", false, "differs from Info.plist")
-	}
 }
 
 // checkToken checks the encryption header. An unencrypted bundle has an empty
@@ -145,14 +137,11 @@ func (v *bundleVerifier) checkToken() error {
 // checkBands checks the names and lengths of the band files.
 func (v *bundleVerifier) checkBands() error {
 	bands, err := v.dir.Sub("bands")
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		v.report("bands", false, "missing: every byte reads as zero")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, hostio.ErrNotRegular) {
+		v.report("bands", true, "missing, or no folder")
 		return nil
-	case errors.Is(err, hostio.ErrNotRegular):
-		v.report("bands", true, "no folder")
-		return nil
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	defer bands.Close()
@@ -161,41 +150,38 @@ func (v *bundleVerifier) checkBands() error {
 		return err
 	}
 	for _, e := range list {
+		path := "bands/" + e.Name()
 		owner := appleDoubleOwner(e.Name())
 		n, ok := files.ParseBand(owner)
-		switch {
-		case !ok:
-			v.report(filepath.Join("bands", e.Name()), false, "no band number in lower-case hexadecimal")
-		case owner == e.Name():
-			fi, err := bands.Lstat(e.Name())
-			if err != nil {
-				return err
-			}
-			v.checkBand("bands/"+e.Name(), n, fi)
+		if !ok {
+			v.report(path, false, "no band number in lower-case hexadecimal")
+		}
+		if !ok || owner != e.Name() {
+			continue
+		}
+		fi, err := bands.Lstat(e.Name())
+		if err != nil {
+			return err
+		}
+		switch c := ceil(chunkCapacity(v.info.size, v.info.bandSize, n), v.block) * v.block; {
+		case !fi.Mode().IsRegular():
+			v.report(path, true, "no regular file")
+		case c == 0:
+			v.report(path, false, "beyond the size of %d bytes", v.info.size)
+		case fi.Size() > v.info.bandSize:
+			v.report(path, true, "%d bytes, longer than a band of %d", fi.Size(), v.info.bandSize)
+		case fi.Size()%v.block != 0:
+			v.report(path, true, "%d bytes, no whole blocks of the encryption", fi.Size())
+		case fi.Size() > c:
+			v.report(path, false, "%d bytes, beyond the size of %d bytes", fi.Size(), v.info.size)
 		}
 	}
 	return nil
 }
 
-// checkBand checks the file of band n.
-func (v *bundleVerifier) checkBand(path string, n int64, fi fs.FileInfo) {
-	switch c := ceil(chunkCapacity(v.info.size, v.info.bandSize, n), v.block) * v.block; {
-	case !fi.Mode().IsRegular():
-		v.report(path, true, "no regular file")
-	case c == 0:
-		v.report(path, false, "beyond the size of %d bytes", v.info.size)
-	case fi.Size() > v.info.bandSize:
-		v.report(path, true, "%d bytes, longer than a band of %d", fi.Size(), v.info.bandSize)
-	case fi.Size()%v.block != 0:
-		v.report(path, true, "%d bytes, no whole blocks of the encryption", fi.Size())
-	case fi.Size() > c:
-		v.report(path, false, "%d bytes, beyond the size of %d bytes", fi.Size(), v.info.size)
-	}
-}
-
 // Repair makes those repairs that have only one possible result: it writes both
-// property lists of a bundle anew from the readable one, and completes what a
-// crash interrupted in a sparse image, as every opening for writing does. Other
+// property lists of a bundle anew from the readable one, and ends what a crash
+// interrupted in a sparse image, as every opening for writing does. Other
 // containers stay unchanged. Of the options it uses the passphrase.
 func Repair(dir *hostio.Dir, name string, o OpenOptions) error {
 	img, err := Open(dir, name, OpenOptions{Passphrase: o.Passphrase})
@@ -203,20 +189,7 @@ func Repair(dir *hostio.Dir, name string, o OpenOptions) error {
 		return err
 	}
 	if b, ok := img.(*bundle); ok {
-		err = b.restorePlists()
+		err = b.writePlists(b.plist)
 	}
 	return errors.Join(err, img.Close())
-}
-
-// restorePlists writes those property lists that differ from the one in use.
-func (b *bundle) restorePlists() error {
-	for _, name := range []string{"Info.plist", "Info.bckup"} {
-		if text, err := b.dir.ReadFile(name, infoLimit); err == nil && bytes.Equal(text, b.plist) {
-			continue
-		}
-		if err := b.dir.WriteFileAtomic(name, b.plist, b.perm()); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -396,8 +396,7 @@ func (c *call) writeContainer(to place, src *imageFile, b newImage) error {
 	if err != nil {
 		return err
 	}
-	o := container.CopyOptions{Progress: c.newProgress(src.Size()).at}
-	return errors.Join(container.Copy(c.ctx, dst, src.Image, o), dst.Close())
+	return errors.Join(container.Copy(c.ctx, dst, src.Image, c.newProgress(src.Size()).at), dst.Close())
 }
 
 // writeUDIF makes a read-only image of the device of img.

@@ -161,7 +161,7 @@ func (e *Engine) convert(ctx context.Context, src container.Image, dir *hostio.D
 	dst, err := container.Open(dir, file, container.OpenOptions{Cache: s.Cache, Passphrase: s.Passphrase})
 	// Close reports writes that failed later, as the host's cache may delay them.
 	if err == nil {
-		err = errors.Join(container.Copy(ctx, dst, src, container.CopyOptions{}), dst.Close())
+		err = errors.Join(container.Copy(ctx, dst, src, nil), dst.Close())
 	}
 	if err != nil {
 		err = errors.Join(err, container.Remove(dir, file))

@@ -39,12 +39,6 @@ type MemDevice struct {
 	pages map[int64]*[memPage]byte
 }
 
-var (
-	_ blockdev.Device   = (*MemDevice)(nil)
-	_ blockdev.Evicter  = (*MemDevice)(nil)
-	_ blockdev.Geometry = (*MemDevice)(nil)
-)
-
 // NewMem returns a device of size bytes, all zero; memory is taken as it is
 // written.
 func NewMem(size int64) *MemDevice {
@@ -86,16 +80,13 @@ func (m *MemDevice) ReadAt(p []byte, off int64) (int, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	n := int(min(int64(len(p)), max(0, m.size-off)))
-	for done := 0; done < n; {
-		index, in := (off+int64(done))/memPage, (off+int64(done))%memPage
-		part := p[done:min(n, done+memPage-int(in))]
+	m.eachPage(off, int64(n), func(index, in, part, done int64) {
 		if page := m.pages[index]; page != nil {
-			copy(part, page[in:])
+			copy(p[done:][:part], page[in:])
 		} else {
-			clear(part)
+			clear(p[done:][:part])
 		}
-		done += len(part)
-	}
+	})
 	if n < len(p) {
 		return n, io.EOF
 	}
@@ -109,15 +100,12 @@ func (m *MemDevice) WriteAt(p []byte, off int64) (int, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for done := 0; done < len(p); {
-		index, in := (off+int64(done))/memPage, (off+int64(done))%memPage
-		page := m.pages[index]
-		if page == nil {
-			page = new([memPage]byte)
-			m.pages[index] = page
+	m.eachPage(off, int64(len(p)), func(index, in, _, done int64) {
+		if m.pages[index] == nil {
+			m.pages[index] = new([memPage]byte)
 		}
-		done += copy(page[in:], p[done:])
-	}
+		copy(m.pages[index][in:], p[done:])
+	})
 	return len(p), nil
 }
 
@@ -178,14 +166,21 @@ func (m *MemDevice) enter(op Op, off, n int64) error {
 }
 
 func (m *MemDevice) zero(off, n int64) {
-	for end := off + n; off < end; {
-		index, in := off/memPage, off%memPage
-		part := min(end-off, memPage-in)
+	m.eachPage(off, n, func(index, in, part, _ int64) {
 		if part == memPage {
 			delete(m.pages, index)
 		} else if page := m.pages[index]; page != nil {
 			clear(page[in : in+part])
 		}
-		off += part
+	})
+}
+
+// eachPage calls do for the part of n bytes from off in each page: the page,
+// where the part starts in it, its length, and the bytes before it.
+func (m *MemDevice) eachPage(off, n int64, do func(index, in, part, done int64)) {
+	for done, part := int64(0), int64(0); done < n; done += part {
+		index, in := (off+done)/memPage, (off+done)%memPage
+		part = min(n-done, memPage-in)
+		do(index, in, part, done)
 	}
 }

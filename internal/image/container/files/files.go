@@ -47,43 +47,32 @@ func Identity(dir *hostio.Dir, name string) (string, error) {
 // and files, each folder before what is in it, with names inside the bundle.
 // What disappears meanwhile is left out.
 func Walk(ctx context.Context, dir *hostio.Dir, name string, visit func(inside string, fi fs.FileInfo) error) error {
-	fi, err := dir.Lstat(name)
-	if err != nil {
-		return err
-	}
-	return walk(ctx, dir, name, "", fi, visit)
+	return walk(ctx, dir, name, "", visit)
 }
 
 // walk visits one entry of the container and, of a folder, everything below it.
-func walk(ctx context.Context, dir *hostio.Dir, name, inside string, fi fs.FileInfo,
-	visit func(string, fs.FileInfo) error) error {
-	if err := ctx.Err(); err != nil {
+func walk(ctx context.Context, dir *hostio.Dir, name, inside string, visit func(string, fs.FileInfo) error) error {
+	fi, err := dir.Lstat(path.Join(name, inside))
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case inside != "" && errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
 		return err
-	}
-	if !fi.IsDir() && !fi.Mode().IsRegular() {
+	case !fi.IsDir() && !fi.Mode().IsRegular():
 		return fmt.Errorf("visiting %q: %w", path.Join(name, inside), hostio.ErrNotRegular)
 	}
 	if err := visit(inside, fi); err != nil || !fi.IsDir() {
 		return err
 	}
 	list, err := dir.ReadDir(path.Join(name, inside))
-	if err != nil {
-		return err
-	}
 	for _, e := range list {
-		below := path.Join(inside, e.Name())
-		fi, err := dir.Lstat(path.Join(name, below))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
 		if err == nil {
-			err = walk(ctx, dir, name, below, fi, visit)
-		}
-		if err != nil {
-			return err
+			err = walk(ctx, dir, name, path.Join(inside, e.Name()), visit)
 		}
 	}
-	return nil
+	return err
 }
 
 // sparseFrom is the difference in bytes between length and allocation from
