@@ -184,7 +184,7 @@ func sideNames(paths []string, heads []*result.Result) []string {
 func (a *app) printComparison(c *analysis.Comparison) error {
 	switch a.text("format") {
 	case "junit":
-		return report.ComparisonJUnit(a.stdout, c, report.JUnitOptions{Time: a.clock.Wall(), Strict: a.isSet("strict")})
+		return report.ComparisonJUnit(a.stdout, c, a.clock.Wall(), a.isSet("strict"))
 	case "summary":
 		return text.DocumentMarkdown(a.stdout, report.SummaryDocument(c))
 	case "json":

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/analysis"
-	"dmgbench/internal/report/reporttest"
 	"dmgbench/internal/result"
 )
 
@@ -31,7 +30,7 @@ func Made(t *testing.T) map[string]string {
 		"report that was changed":     fewFiles(t, makers["hostile"]),
 		"comparison that was changed": string(rendered(t, func(w io.Writer) error { return Renderers.DocumentHTML(w, ComparisonDocument(c)) })),
 		"history that was changed":    historyPage(t, hostilePast()),
-		"history over versions":       historyPage(t, pastOf(reporttest.Past())),
+		"history over versions":       historyPage(t, pastOf(pastRuns())),
 	}
 }
 

@@ -106,7 +106,7 @@ func (c *Chart) Marks() []Mark {
 }
 
 // Description is the picture in one sentence, for people who do not see it.
-func (c *Chart) Description() string {
+func (c Chart) Description() string {
 	return c.Heading + ". " + c.Sub + " The figures are in the table below the chart; the arrow keys walk through " +
 		"its marks."
 }
@@ -137,17 +137,4 @@ func (c *Chart) IntervalNote(drawn string) string {
 	return drawn + ": " + strings.Join(kinds, "; ") + "." +
 		TextIf(bare, " No "+strings.ToLower(strings.TrimSuffix(drawn, "s"))+": no interval.") +
 		TextIf(clipped, " An arrow goes on beyond the scale.")
-}
-
-// Slug keeps the letters a to z and A to Z, digits and underscores of a name
-// for an id; it need not be unique.
-//
-// Ids are used in fragments of links and in selectors of scripts.
-func Slug(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {
-			return r
-		}
-		return -1
-	}, Shorten(s, 40))
 }

@@ -3,10 +3,14 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"io"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"dmgbench/internal/analysis"
+	"dmgbench/internal/report/wording"
 )
 
 // Texts of the analysis have foreign names in them, so that every one has a
@@ -50,7 +54,9 @@ func comparisonTitle(c *analysis.Comparison) string {
 // detailSections are the parts of a comparison that both documents have after
 // the answer.
 func detailSections(c *analysis.Comparison) []Section {
-	return slices.Concat(rowSections(c), claimSections(c), unpairedSections(c))
+	return slices.DeleteFunc(append(rowSections(c), claimsSection(c), unpairedSection(c)), func(s Section) bool {
+		return s.Table == nil && s.Items == nil
+	})
 }
 
 func sideNames(sides []analysis.CompareSide) []string {
@@ -73,17 +79,6 @@ func listNames(names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// groupBy lists the values of some things by a text, in the order in which the
-// texts come first.
-func groupBy[T any](all []T, of func(T) (text, value string)) (texts []string, values map[string][]string) {
-	values = map[string][]string{}
-	for _, x := range all {
-		text, value := of(x)
-		texts, values[text] = AppendNew(texts, text), AppendNew(values[text], value)
-	}
-	return texts, values
-}
-
 // answerSection is the outcome of each side against the baseline. Sides with
 // the same outcome share a line.
 func answerSection(c *analysis.Comparison) Section {
@@ -97,8 +92,11 @@ func answerSection(c *analysis.Comparison) Section {
 	switch {
 	case c.Regression:
 		s.After = []string{regressionText(c)}
-	case c.Undecided:
-		s.After = []string{undecidedText(c)}
+	case c.Undecided: // why a regression is not excluded
+		s.After = []string{Phrase("no-regression", map[string]any{"Threshold": c.Threshold, "All": len(c.Rows),
+			"Rows":   countIf(c.Rows, func(r analysis.CompareRow) bool { return r.Undecided }),
+			"Values": countIf(c.Unpaired, func(u analysis.Unpaired) bool { return u.Undecided }),
+			"Claims": countIf(c.Claims, func(k analysis.ClaimChange) bool { return k.Undecided })})}
 	}
 	return s
 }
@@ -108,14 +106,6 @@ func regressionText(c *analysis.Comparison) string {
 	return Phrase("regression", map[string]any{"Threshold": c.Threshold,
 		"Rows":   countIf(c.Rows, func(r analysis.CompareRow) bool { return r.Regressed }),
 		"Claims": countIf(c.Claims, func(k analysis.ClaimChange) bool { return k.Required && k.Changed })})
-}
-
-// undecidedText is why a regression is not excluded.
-func undecidedText(c *analysis.Comparison) string {
-	return Phrase("no-regression", map[string]any{"Threshold": c.Threshold, "All": len(c.Rows),
-		"Rows":   countIf(c.Rows, func(r analysis.CompareRow) bool { return r.Undecided }),
-		"Values": countIf(c.Unpaired, func(u analysis.Unpaired) bool { return u.Undecided }),
-		"Claims": countIf(c.Claims, func(k analysis.ClaimChange) bool { return k.Undecided })})
 }
 
 // sidesSection lists the sides with their runs. Sides have numbers where their
@@ -165,35 +155,29 @@ func differencesSection(c *analysis.Comparison) Section {
 	return s
 }
 
-// claimSections lists the claims with different verdicts on the sides. The
+// claimsSection lists the claims with different verdicts on the sides. The
 // others are counted.
-func claimSections(c *analysis.Comparison) []Section {
+func claimsSection(c *analysis.Comparison) Section {
 	t := &Table{Caption: "claims", Columns: Columns("<", "<")}
+	same := 0
 	for _, k := range c.Claims {
 		if k.Text != "" {
 			row := TextRow(Plain(k.Says, 200), Plain(k.Text, sentenceLength)+TextIf(k.Required, " (required)"))
 			row[1].Class = TextIf(k.Changed, "warn")
 			t.Rows = append(t.Rows, row)
+		} else if !slices.Contains(k.Verdicts, "") { // a side without a verdict is in the notes
+			same++
 		}
 	}
 	if len(t.Rows) == 0 {
-		return nil
+		return Section{}
 	}
-	s := Section{ID: "claims", Heading: "Verdicts that differ", Table: t}
-	same := countIf(c.Claims, func(k analysis.ClaimChange) bool {
-		return k.Text == "" && !slices.Contains(k.Verdicts, "") // a side without a verdict is in the notes
-	})
-	if same > 0 {
-		s.After = []string{Count(same, "more claim") + " with the same verdict on all sides."}
-	}
-	return []Section{s}
+	return Section{ID: "claims", Heading: "Verdicts that differ", Table: t, After: NonEmpty([]string{
+		TextIf(same > 0, Count(same, "more claim")+" with the same verdict on all sides.")})}
 }
 
-// unpairedSections is the values without a counterpart, by reason.
-func unpairedSections(c *analysis.Comparison) []Section {
-	if len(c.Unpaired) == 0 {
-		return nil
-	}
+// unpairedSection is the values without a counterpart, by reason.
+func unpairedSection(c *analysis.Comparison) Section {
 	reasons, values := groupBy(c.Unpaired, func(u analysis.Unpaired) (string, string) {
 		return Plain(u.Reason, sentenceLength),
 			joinFacts(caseText(u.Case), QuantityName(u.Op), PhaseName(u.Phase, u.Cycle))
@@ -203,5 +187,307 @@ func unpairedSections(c *analysis.Comparison) []Section {
 		list := strings.Join(firstFew(values[reason], listedRuns, ""), "; ")
 		s.Items = append(s.Items, Item{Text: reason + " (" + list + ")"})
 	}
-	return []Section{s}
+	return s
+}
+
+// rowSections are a table for each quantity, with a column for each side.
+func rowSections(c *analysis.Comparison) []Section {
+	var out []Section
+	name := rowNames(c.Rows)
+	for _, op := range c.Ops {
+		for sides := range slices.Chunk(c.Sides[1:], manySides-1) {
+			s := Section{ID: fmt.Sprintf("rows-%d", len(out)+1), Heading: Capitalize(QuantityName(op)),
+				Table: &Table{Caption: QuantityName(op)}}
+			if len(c.Sides) == 2 {
+				titles := columnTitles(sideNames(c.Sides))
+				if titles == nil {
+					titles = []string{"baseline", "compared"}
+				}
+				s.Table.Columns = Columns("<", titles[0], titles[1], "<change")
+				s.addPairRows(c, op, name)
+			} else {
+				s.addSideRows(c, op, sides, name)
+			}
+			if len(s.Table.Rows) == 0 {
+				continue
+			}
+			for i, side := range sides {
+				id := "forest-" + s.ID + TextIf(len(sides) > 1, fmt.Sprintf("-%d", i+1))
+				s.Charts = append(s.Charts, forests(c, op, side.Name, id, name)...)
+			}
+			out = append(out, s)
+		}
+	}
+	if len(out) > 0 {
+		out[len(out)-1].After = append(out[len(out)-1].After, comparisonLegend(c))
+	}
+	return out
+}
+
+// comparisonLegend explains the figures and signs of the tables. It is printed
+// once, below the last table.
+func comparisonLegend(c *analysis.Comparison) string {
+	rates := Plain(strings.ReplaceAll(c.Estimator, "-", " ")+" rates", 40)
+	return wording.Text("comparison-legend", rates, Percent(c.Threshold))
+}
+
+// addPairRows adds the rows of a quantity: baseline, other side, change; and
+// the notes on them.
+func (s *Section) addPairRows(c *analysis.Comparison, op string, name func(analysis.CompareRow) string) {
+	for _, r := range c.Rows {
+		if r.Op != op || r.Side != c.Sides[1].Name {
+			continue
+		}
+		row := TextRow(name(r), Human(r.Base.Value, r.Unit), Human(r.Value.Value, r.Unit), changeText(r))
+		row[3].Class, row[3].Title = changeClass(r), rowBasis(r)
+		s.Table.Rows = append(s.Table.Rows, row)
+		s.addRowNotes(r)
+	}
+}
+
+// addSideRows fills the table of a quantity of several sides: a column each,
+// with the change against the baseline. Sides have the numbers of the table of
+// sides where their names are too long for columns.
+func (s *Section) addSideRows(
+	c *analysis.Comparison, op string, sides []analysis.CompareSide, name func(analysis.CompareRow) string,
+) {
+	names := append([]string{c.Sides[0].Name}, sideNames(sides)...)
+	number := func(name string) int { return 1 + slices.Index(sideNames(c.Sides), name) }
+	titles := columnTitles(names)
+	if titles == nil {
+		for _, n := range names {
+			titles = append(titles, fmt.Sprintf("[%d]", number(n)))
+		}
+	}
+	s.Table.Columns = Columns(append([]string{"<"}, titles...)...)
+	if len(sides) < len(c.Sides)-1 {
+		s.Heading += fmt.Sprintf(", sides %d to %d", number(names[1]), number(names[len(names)-1]))
+	}
+	at := keyedRows[FigureKey]{}
+	for _, r := range c.Rows {
+		column := slices.Index(names, r.Side)
+		if r.Op != op || column < 1 {
+			continue
+		}
+		row := at.row(s.Table, FigureKey{r.Case, r.Phase, r.Cycle}, name(r))
+		row[1].Text = Human(r.Base.Value, r.Unit)
+		row[column+1] = Cell{Text: Human(r.Value.Value, r.Unit) + " " + changeMark(r),
+			Class: changeClass(r), Title: changeText(r) + "; " + rowBasis(r)}
+		s.addRowNotes(r)
+	}
+	for _, row := range s.Table.Rows {
+		for i := range row {
+			if row[i].Text == "" {
+				row[i] = Cell{Text: "–", Class: "muted", Title: "not compared"}
+			}
+		}
+	}
+	s.After = append(s.After, wording.Text("side-changes", Plain(c.Sides[0].Name, nameLength)))
+}
+
+// changeMark is the change of a row in few signs: "(−14 %)", "(×2.08)", "(=)"
+// or "(~)".
+//
+// Percentages are for ratios between a half and 2; the others are factors.
+func changeMark(r analysis.CompareRow) string {
+	switch {
+	case r.Status == analysis.RowSame:
+		return "(=)"
+	case r.Status != analysis.RowChanged:
+		return "(~)"
+	}
+	text := "×" + Human(r.Ratio, "1")
+	if r.Ratio < 2 && r.Ratio > 0.5 {
+		change, digits := 100*(r.Ratio-1), 0
+		if math.Abs(change) < 10 {
+			digits = 1
+		}
+		text = strings.Replace(fmt.Sprintf("%+.*f %%", digits, change), "-", "−", 1)
+	}
+	return "(" + text + TextIf(r.Regressed, " !") + ")"
+}
+
+// changeText is the change of a row in words.
+func changeText(r analysis.CompareRow) string {
+	effect := Plain(r.Effect, 100)
+	if r.Status == analysis.RowSessionUnknown {
+		_, seen, _ := strings.Cut(effect, "seen: ")
+		return "~ seen: " + seen
+	}
+	return effect + TextIf(r.Regressed, " !")
+}
+
+// changeClass is the class of the cell of a change: worse, better, or too
+// little known.
+func changeClass(r analysis.CompareRow) string {
+	switch {
+	case r.Regressed, r.Status == analysis.RowChanged && r.Better < 0:
+		return "warn"
+	case r.Status == analysis.RowChanged && r.Better > 0:
+		return "good"
+	case r.Status == analysis.RowSessionUnknown, r.Status == analysis.RowUnclear:
+		return "muted"
+	}
+	return ""
+}
+
+// rowBasis is what a row rests on: sessions, rounds, interval and p.
+//
+// p is two-sided, of "the ratio is 1", before and after Holm correction.
+func rowBasis(r analysis.CompareRow) string {
+	data := map[string]any{"Row": r}
+	if r.CI != nil {
+		data["Over"] = replicated(r.CI.Unit)
+	}
+	if r.P != nil && r.Holm != nil {
+		data["P"], data["Holm"] = wording.P(*r.P).String(), wording.P(*r.Holm).Short()
+	}
+	return Phrase("row-basis", data)
+}
+
+// addRowNotes adds what weakens a row, and why it is undecided, each text once.
+func (s *Section) addRowNotes(r analysis.CompareRow) {
+	notes := plainList(r.Warnings, 300)
+	if r.Status == analysis.RowUnclear && r.CI != nil && (r.CI.Low > 1 || r.CI.High < 1) {
+		notes = append(notes, wording.Text("row-undecided"))
+	}
+	if r.Status == analysis.RowSessionUnknown {
+		notes = append(notes, Plain(r.Reason, 300))
+	}
+	for _, note := range notes {
+		s.After = AppendNew(s.After, note)
+	}
+}
+
+// columnTitles are the names of sides as titles of columns; nil where one is
+// too long for a column of numbers, which is about ten characters wide.
+func columnTitles(names []string) []string {
+	out := plainList(names, nameLength)
+	if slices.ContainsFunc(out, func(n string) bool { return len([]rune(n)) > longColumnTitle }) {
+		return nil
+	}
+	return out
+}
+
+// rowNames names rows by what their cases differ in; what all cases share is
+// left out. The phase is added where rows are of several phases, or where no
+// other name is left.
+func rowNames(rows []analysis.CompareRow) func(analysis.CompareRow) string {
+	var shared []string
+	phases := map[string]bool{}
+	for i, r := range rows {
+		parts := strings.Split(r.Case, ",")
+		phases[fmt.Sprint(r.Phase, r.Cycle)] = true
+		if i == 0 {
+			shared = parts
+		}
+		shared = slices.DeleteFunc(slices.Clone(shared), func(p string) bool { return !slices.Contains(parts, p) })
+	}
+	return func(r analysis.CompareRow) string {
+		own := slices.DeleteFunc(strings.Split(r.Case, ","), func(p string) bool { return slices.Contains(shared, p) })
+		name := caseText(strings.Join(own, ","))
+		if name == "" && r.Case != analysis.EveryCase { // the only case keeps its name
+			name = caseText(r.Case)
+		}
+		if phase := PhaseName(r.Phase, r.Cycle); phase != "" && (len(phases) > 1 || name == "") {
+			name = glue(" · ", name, phase)
+		}
+		return FirstOf(name, Plain(r.Case, nameLength))
+	}
+}
+
+// caseText is the id of a case in words.
+func caseText(id string) string {
+	var out []string
+	for p := range strings.SplitSeq(id, ",") {
+		if key, value, ok := strings.Cut(p, "="); ok && key == "baseline" && value == "true" {
+			p = NativeFolder
+		} else if ok {
+			p = KeyValue(key, value)
+		}
+		out = append(out, Plain(p, nameLength))
+	}
+	return strings.Join(out, ", ")
+}
+
+// junitSuite is one side with its tests.
+type junitSuite struct {
+	ID                int
+	Side, Answer      string
+	Properties        []Pair // facts that differ between the sides
+	Cases             []junitCase
+	Failures, Skipped int // among the cases
+}
+
+// junitCase is one row, value or claim; it is failed, undecided or neither.
+type junitCase struct{ Name, Message, Basis, State, Type string }
+
+// ComparisonJUnit writes a comparison as JUnit XML: a test suite for each side,
+// a test for each row, each value without a counterpart and each required
+// claim. With strict, what is undecided is a failure, as for the exit status.
+//
+// The time of the suites is a parameter so that the same comparison gives the
+// same bytes.
+func ComparisonJUnit(w io.Writer, c *analysis.Comparison, at time.Time, strict bool) error {
+	var suites []junitSuite
+	for i := range c.Sides[1:] {
+		suites = append(suites, newJUnitSuite(c, i+1, strict))
+	}
+	text := Render("junit", map[string]any{"Suites": suites, "Baseline": Plain(c.Sides[0].Name, nameLength),
+		"Time": at.UTC().Format("2006-01-02T15:04:05")})
+	if _, err := io.WriteString(w, text); err != nil {
+		return fmt.Errorf("writing the comparison as JUnit XML: %w", err)
+	}
+	return nil
+}
+
+// newJUnitSuite is the suite of the side at an index.
+//
+// The text of a failure is what the row rests on, so that a build server shows
+// it without the report.
+func newJUnitSuite(c *analysis.Comparison, at int, strict bool) junitSuite {
+	side := c.Sides[at].Name
+	s := junitSuite{ID: at - 1, Side: Plain(side, nameLength)}
+	for _, d := range c.Differences {
+		change := factText(d.Values[0]) + " → " + factText(d.Values[at])
+		s.Properties = append(s.Properties, Pair{Plain(d.Fact, 40), change})
+	}
+	add := func(failed, undecided bool, name, message, basis string) {
+		k := junitCase{Name: name, Message: message, Basis: basis}
+		switch {
+		case failed || undecided && strict:
+			k.State, k.Type = "failed", FirstOf(TextIf(failed, "regression"), "undecided")
+			s.Failures++
+		case undecided:
+			k.State = "undecided"
+			s.Skipped++
+		}
+		s.Cases = append(s.Cases, k)
+	}
+	name := func(id, phase, op string, cycle int) string {
+		return joinFacts(caseText(id), PhaseName(phase, cycle), QuantityName(op))
+	}
+	for _, r := range c.Rows {
+		if r.Side == side {
+			message := changeText(r) + TextIf(r.Reason != "", " ("+Plain(r.Reason, 300)+")")
+			add(r.Regressed, r.Undecided, name(r.Case, r.Phase, r.Op, r.Cycle), message, rowBasis(r))
+		}
+	}
+	for _, u := range c.Unpaired {
+		if u.Undecided && u.Side == side {
+			add(false, true, name(u.Case, u.Phase, u.Op, u.Cycle), Plain(u.Reason, 300), "")
+		}
+	}
+	for _, k := range c.Claims {
+		if k.Required {
+			message := FirstOf(Plain(k.Text, 300), "its verdict is not decided on both sides")
+			add(k.Changed, k.Undecided, "claim: "+Plain(k.Says, 200), message, "")
+		}
+	}
+	for _, a := range c.Answers {
+		if a.Side == side {
+			s.Answer = Plain(a.Text, 600)
+		}
+	}
+	return s
 }

@@ -215,7 +215,7 @@ func TestComparisonJUnit(t *testing.T) {
 	c := comparison(t)
 	c.Claims[0].Required, c.Claims[0].Changed = true, true
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	text := rendered(t, func(w io.Writer) error { return ComparisonJUnit(w, c, JUnitOptions{Time: at}) })
+	text := rendered(t, func(w io.Writer) error { return ComparisonJUnit(w, c, at, false) })
 	type outcome struct {
 		Message string `xml:"message,attr"`
 	}
@@ -242,7 +242,7 @@ func TestComparisonJUnit(t *testing.T) {
 	assert.Nil(t, s.Cases[1].Failure)
 	order := regexp.MustCompile(`(?s)<testsuites>.*<testsuite id="0" package=".*<properties>.*</properties>.*<testcase name="[^"]*" classname="[^"]*" time="0">.*</testcase>\s*<system-out>[^<]+</system-out>\s*<system-err></system-err>`)
 	assert.Regexp(t, order, string(text))
-	strict := rendered(t, func(w io.Writer) error { return ComparisonJUnit(w, c, JUnitOptions{Time: at, Strict: true}) })
+	strict := rendered(t, func(w io.Writer) error { return ComparisonJUnit(w, c, at, true) })
 	assert.Equal(t, 3, strings.Count(string(strict), `type="undecided"`))
 	assert.NotContains(t, string(strict), "<skipped")
 }

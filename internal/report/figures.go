@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"iter"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +26,11 @@ type Figures struct {
 	Ops  []string
 }
 
+// quantityOrder has the quantities as people ask for them; others follow.
+var quantityOrder = strings.Fields(`write read stream convert
+	create_time attach_time write_time read_time detach_time convert_time check_time
+	allocated live overhead convert_ratio bands bands_full free reclaimed trimmed`)
+
 // FiguresOf gathers the summaries of the quantities that accept returns true
 // for. Summaries without a finite headline are left out.
 func (v *View) FiguresOf(accept func(op string) bool) Figures {
@@ -44,36 +48,18 @@ func (v *View) FiguresOf(accept func(op string) bool) Figures {
 		f.By[k][s.Op] = s
 		f.Ops = AppendNew(f.Ops, s.Op)
 	}
-	phases := v.phaseOrder()
+	phases := map[string]int{} // the first step of each, in the order of the protocol
+	for _, s := range v.Steps() {
+		if at, ok := phases[s.Phase]; !ok || s.Index < at {
+			phases[s.Phase] = s.Index
+		}
+	}
 	slices.SortStableFunc(f.Keys, func(a, b FigureKey) int {
 		return cmp.Or(v.Order[a.CaseID]-v.Order[b.CaseID], phases[a.Phase]-phases[b.Phase], a.Cycle-b.Cycle)
 	})
-	slices.SortStableFunc(f.Ops, func(a, b string) int { return quantityRank(a) - quantityRank(b) })
+	rank := func(op string) uint { return uint(slices.Index(quantityOrder, op)) } // -1, of others, becomes the largest
+	slices.SortStableFunc(f.Ops, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	return f
-}
-
-// quantityOrder has the quantities as people ask for them; others follow.
-var quantityOrder = strings.Fields(`write read stream convert
-	create_time attach_time write_time read_time detach_time convert_time check_time
-	allocated live overhead convert_ratio bands bands_full free reclaimed trimmed`)
-
-// quantityRank is the place of a quantity in quantityOrder.
-func quantityRank(op string) int {
-	if i := slices.Index(quantityOrder, op); i >= 0 {
-		return i
-	}
-	return len(quantityOrder)
-}
-
-// phaseOrder numbers the phases in the order of the protocol.
-func (v *View) phaseOrder() map[string]int {
-	first := map[string]int{}
-	for _, s := range v.Steps() {
-		if at, ok := first[s.Phase]; !ok || s.Index < at {
-			first[s.Phase] = s.Index
-		}
-	}
-	return first
 }
 
 // all yields the summaries of a quantity, row by row.
@@ -97,6 +83,11 @@ func (f Figures) Any(op string, test func(*result.Summary) bool) bool {
 	return false
 }
 
+// hasAny reports whether a row has one of some quantities.
+func (f Figures) hasAny(k FigureKey, ops []string) bool {
+	return slices.ContainsFunc(ops, func(op string) bool { return f.By[k][op] != nil })
+}
+
 // PublishedOn lists the machines that values of one quantity were published
 // for.
 func (f Figures) PublishedOn(op string) []string {
@@ -109,36 +100,82 @@ func (f Figures) PublishedOn(op string) []string {
 	return out
 }
 
-// hasPublished reports whether a published value belongs to any figure.
-func (f Figures) hasPublished() bool {
-	return slices.ContainsFunc(f.Ops, func(op string) bool { return len(f.PublishedOn(op)) > 0 })
-}
-
-// publishedCount is the number of published values of a quantity.
-func (f Figures) publishedCount(op string) int {
+// publishedCount is the number of published values of some quantities.
+func (f Figures) publishedCount(ops ...string) int {
 	n := 0
-	for s := range f.all(op) {
-		n += len(s.Published)
+	for _, op := range ops {
+		for s := range f.all(op) {
+			n += len(s.Published)
+		}
 	}
 	return n
 }
 
-// scaleFor is the scale of a quantity over all rows. With published it suits
-// the published values too, which keep the unit of their source: 649 MB/s next
-// to 10.11 GB/s would look like the larger one.
-func (f Figures) scaleFor(op string, published bool) Scale {
-	var values []float64
-	unit := ""
-	for s := range f.all(op) {
-		h := Headline(s)
-		unit, values = h.Unit, append(values, h.Value)
-		for _, p := range s.Published {
-			if published && p.Unit == unit && p.Low > 0 && IsFinite(p.Low) {
-				values = append(values, p.Low)
-			}
+// Phases are the phases in which any of the quantities was measured, in order.
+func (f Figures) Phases(ops []string) []FigureKey {
+	var out []FigureKey
+	for _, k := range f.Keys {
+		if f.hasAny(k, ops) {
+			out = AppendNew(out, FigureKey{Phase: k.Phase, Cycle: k.Cycle})
 		}
 	}
-	return ColumnScale(unit, values...)
+	return out
+}
+
+// mainRows is how many main numbers the first screen has.
+const mainRows = 7
+
+// Rows are those of a phase that the first screen has room for, and how many it
+// has not.
+func (f Figures) Rows(key FigureKey) (part Figures, left int) {
+	part.By = f.By
+	for _, k := range f.Keys {
+		if k.Phase == key.Phase && k.Cycle == key.Cycle && f.hasAny(k, f.Ops) {
+			part.Keys = append(part.Keys, k)
+		}
+	}
+	for _, op := range f.Ops { // some are measured in other phases only
+		if part.Any(op, func(*result.Summary) bool { return true }) {
+			part.Ops = append(part.Ops, op)
+		}
+	}
+	left = max(len(part.Keys)-mainRows, 0)
+	part.Keys = part.Keys[:len(part.Keys)-left]
+	return part, left
+}
+
+// MainFigures picks the section, up to two quantities and the phase of the
+// first screen. The section is that of speeds unless far more values of another
+// one are published.
+//
+// Articles about space publish many sizes and few speeds; there the sizes come
+// first.
+func (v *View) MainFigures() (Figures, FigureKey) {
+	var f Figures
+	most := 0
+	for i, s := range v.Sections {
+		n := s.Figures.publishedCount(s.Figures.Ops...)
+		if i == 0 || len(s.Figures.Keys) > 0 && n > 2*most {
+			most, f = n, s.Figures
+		}
+	}
+	if len(f.Keys) == 0 {
+		return Figures{}, FigureKey{}
+	}
+	f.Ops = slices.Clone(f.Ops)
+	slices.SortStableFunc(f.Ops, func(a, b string) int {
+		return min(f.publishedCount(b), 1) - min(f.publishedCount(a), 1)
+	})
+	f.Ops = f.Ops[:min(len(f.Ops), 2)]
+	at := slices.IndexFunc(f.Keys, func(k FigureKey) bool {
+		return slices.ContainsFunc(f.Ops, func(op string) bool {
+			return f.By[k][op] != nil && len(f.By[k][op].Published) > 0
+		})
+	})
+	if at < 0 {
+		at = slices.IndexFunc(f.Keys, func(k FigureKey) bool { return f.By[k][f.Ops[0]] != nil })
+	}
+	return f, f.Keys[max(at, 0)]
 }
 
 // Headline is the estimate to quote, nil if there is none. The result names it;
@@ -154,13 +191,10 @@ func Headline(s *result.Summary) *result.Estimate {
 	return nil
 }
 
-// IsFinite reports whether v is a number, and no infinity.
-func IsFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
 // DescribeInterval names level, method and unit of an interval: "95 % t over
 // rounds".
 func DescribeInterval(ci *result.CI) string {
-	return strings.Join(NonEmpty([]string{Percent(ci.Level), Plain(ci.Method, 80), "over " + replicated(ci.Unit)}), " ")
+	return glue(" ", Percent(ci.Level), Plain(ci.Method, 80), "over "+replicated(ci.Unit))
 }
 
 // replicated is the plural of the unit that an interval is over.
@@ -198,13 +232,6 @@ func RangeText(s Scale, ci *result.CI, unit string) string {
 	return low + "–" + high
 }
 
-// rangeWithUnit is [RangeText] with the unit of the scale, where its numbers
-// have none.
-func rangeWithUnit(s Scale, ci *result.CI, unit string) string {
-	text := RangeText(s, ci, unit)
-	return text + TextIf(s.Suffix != "" && s.legible(ci.Low) && s.legible(ci.High), " "+s.Suffix)
-}
-
 // PublishedText is the value as the source prints it.
 func PublishedText(p result.PublishedValue) string {
 	text := Human(Midpoint(p), p.Unit)
@@ -231,33 +258,39 @@ func Midpoint(p result.PublishedValue) float64 {
 	return (p.Low + p.High) / 2
 }
 
-// ComparedEstimate is the estimate that the ratio to a published value was
-// taken with, nil if it is not known: the source may name another statistic
-// than the headline, or files of a single size.
-func ComparedEstimate(s *result.Summary, p result.PublishedValue) *result.Estimate {
+// otherEstimate is the estimate that the ratio to a published value was taken
+// with, nil if it is not known or is the headline: the source may name another
+// statistic than the headline, or files of a single size.
+func otherEstimate(s *result.Summary, p result.PublishedValue) *result.Estimate {
 	for i := range s.Estimates {
-		if p.Estimate != "" && s.Estimates[i].Name == p.Estimate {
-			return &s.Estimates[i]
+		if e := &s.Estimates[i]; p.Estimate == e.Name && e.Name != "" && e.Name != Headline(s).Name {
+			return e
 		}
 	}
 	return nil
 }
 
-// comparesOther reports whether the ratio to a published value was taken with
-// another estimate than the headline.
-func comparesOther(s *result.Summary, p result.PublishedValue) bool {
-	e := ComparedEstimate(s, p)
-	return e != nil && e.Name != Headline(s).Name
+// ComparableValue is the published value that a figure is drawn with, 0 without
+// any: preferably one that may be compared. A value that was published for a
+// part of the files is not the same figure.
+func ComparableValue(s *result.Summary) (value float64, comparable bool) {
+	for _, p := range s.Published {
+		v := Midpoint(p)
+		if IsFinite(v) && v > 0 && !strings.Contains(p.Estimate, "@") && (value == 0 || p.Comparable && !comparable) {
+			value, comparable = v, p.Comparable
+		}
+	}
+	return value, comparable
 }
 
 // SampleSize is "480 files in 3 rounds" of a summary.
 func SampleSize(s *result.Summary) string {
+	noun := "value"
+	if s.Op == "write" || s.Op == "read" {
+		noun = "file"
+	}
 	switch {
 	case s.Rounds > 0 && s.N > s.Rounds:
-		noun := "value"
-		if s.Op == "write" || s.Op == "read" {
-			noun = "file"
-		}
 		return Count(s.N, noun) + " in " + Count(s.Rounds, "round")
 	case s.Rounds > 0:
 		return Count(s.Rounds, "round")
@@ -265,13 +298,11 @@ func SampleSize(s *result.Summary) string {
 	return strconv.Itoa(s.N)
 }
 
-// StatisticName is an estimator in words.
+// StatisticName is an estimator in words; a part after "@" names the files of
+// one size that it is of.
 func StatisticName(name string) string {
-	name, part, parted := strings.Cut(name, "@")
-	if parted { // of files of one size only
-		return StatisticName(name) + ", " + Plain(part, 60) + " files only"
-	}
-	return named("statistic", name, 60)
+	name, part, _ := strings.Cut(name, "@")
+	return named("statistic", name, 60) + TextIf(part != "", ", "+Plain(part, 60)+" files only")
 }
 
 // FigureText is one figure in words, as tips and rows of tables print it. Texts
@@ -280,25 +311,22 @@ type FigureText struct {
 	Value, Interval, Published string
 	Ratio                      string // measured ÷ published; in brackets where not comparable
 	N                          string
-	Comparable                 bool // no ratio is in brackets
 }
 
 // TextOf writes a figure in a scale.
 func TextOf(s *result.Summary, sc Scale) FigureText {
 	h := Headline(s)
-	t := FigureText{Value: sc.Text(h.Value), N: SampleSize(s), Comparable: true}
+	t := FigureText{Value: sc.Text(h.Value), N: SampleSize(s)}
 	if h.CI != nil {
 		t.Interval = RangeText(sc, h.CI, h.Unit)
 	}
 	var texts, ratios []string
 	for _, p := range s.Published {
-		texts = append(texts, PublishedText(p))
-		r := Ratio(p.Ratio)
-		r += TextIf(comparesOther(s, p), "*")
+		r := Ratio(p.Ratio) + TextIf(otherEstimate(s, p) != nil, "*")
 		if p.Ratio > 0 && !p.Comparable {
-			r, t.Comparable = "("+r+")", false
+			r = "(" + r + ")"
 		}
-		ratios = append(ratios, r)
+		texts, ratios = append(texts, PublishedText(p)), append(ratios, r)
 	}
 	t.Published, t.Ratio = strings.Join(texts, "; "), strings.Join(ratios, "; ")
 	return t
@@ -309,23 +337,4 @@ func TextOf(s *result.Summary, sc Scale) FigureText {
 func FigureTip(s *result.Summary, sc Scale) string {
 	name := QuantityName(s.Op) + ": " + TextIf(len(s.Warnings) > 0, "! ")
 	return strings.Join(Lines("figure-tip", map[string]any{"Name": name, "Figure": TextOf(s, sc)}), "\n")
-}
-
-// ComparableValue is the published value that a figure is drawn with, 0 without
-// any: preferably one that may be compared. A value that was published for a
-// part of the files is not the same figure.
-//
-// A ratio is taken with a comparable value first: the reader sees the one that
-// may be compared.
-func ComparableValue(s *result.Summary) (value float64, comparable bool) {
-	for _, p := range s.Published {
-		v := Midpoint(p)
-		if e := ComparedEstimate(s, p); e != nil && strings.Contains(e.Name, "@") {
-			continue
-		}
-		if IsFinite(v) && v > 0 && (value == 0 || p.Comparable && !comparable) {
-			value, comparable = v, p.Comparable
-		}
-	}
-	return value, comparable
 }

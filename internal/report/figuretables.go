@@ -3,7 +3,9 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dmgbench/internal/report/wording"
@@ -12,10 +14,12 @@ import (
 
 // The bounds of a table of figures. What is left out is counted in a note, and
 // is in the exports.
+//
+// Four quantities with intervals and published values are as wide as a page;
+// speeds are the exception, as they belong next to each other.
 const (
 	maxRows            = 240
 	quantitiesPerTable = 4 // of tables other than that of speeds, which has all of its quantities
-	mainRows           = 7 // of the main numbers on the first screen
 )
 
 // FigureSection is one kind of figures with its tables.
@@ -23,17 +27,6 @@ type FigureSection struct {
 	ID, Caption string
 	Figures     Figures
 	Tables      []Table // several where one would be too wide
-}
-
-// figureKinds are the tables of figures, by the units of their quantities.
-var figureKinds = []struct {
-	id, caption string
-	units       []string
-}{
-	{"speeds", "Speed", []string{"B/s"}},
-	{"sizes", "Sizes", []string{"B"}},
-	{"counts", "Bands and ratios", []string{"1"}},
-	{"times", "Times of steps", []string{"s"}},
 }
 
 // figureSections arranges the figures by kind, without tables.
@@ -45,8 +38,9 @@ func (v *View) figureSections() []FigureSection {
 		}
 	}
 	var out []FigureSection
-	for _, k := range figureKinds {
-		f := v.FiguresOf(func(op string) bool { return slices.Contains(k.units, unitOf[op]) })
+	for _, k := range []struct{ id, caption, unit string }{{"speeds", "Speed", "B/s"}, {"sizes", "Sizes", "B"},
+		{"counts", "Bands and ratios", "1"}, {"times", "Times of steps", "s"}} {
+		f := v.FiguresOf(func(op string) bool { return unitOf[op] == k.unit })
 		if len(f.Keys) > 0 {
 			out = append(out, FigureSection{ID: k.id, Caption: k.caption, Figures: f})
 		}
@@ -54,11 +48,27 @@ func (v *View) figureSections() []FigureSection {
 	return out
 }
 
-// addTables fills in the sections of figures and the tables of relations.
+// addTables fills in the sections of figures, each with tables that fit a page
+// and have the rows that have a value in them, and the tables of relations.
 func (v *View) addTables() {
 	v.Sections = v.figureSections()
 	for i := range v.Sections {
-		v.Sections[i].Tables = v.figureTables(&v.Sections[i])
+		s := &v.Sections[i]
+		if s.ID == "speeds" {
+			t := v.figureTable(s.Caption, s.Figures, false)
+			if note := v.flushNote(); note != "" {
+				t.Notes = slices.Insert(t.Notes, 0, Note{Text: note})
+			}
+			s.Tables = []Table{t}
+			continue
+		}
+		parts := slices.Collect(slices.Chunk(s.Figures.Ops, quantitiesPerTable))
+		for n, ops := range parts {
+			part := Figures{By: s.Figures.By, Ops: ops, Keys: slices.Clone(s.Figures.Keys)}
+			part.Keys = slices.DeleteFunc(part.Keys, func(k FigureKey) bool { return !part.hasAny(k, ops) })
+			number := TextIf(len(parts) > 1, fmt.Sprintf(" (%d of %d)", n+1, len(parts)))
+			s.Tables = append(s.Tables, v.figureTable(s.Caption+number, part, false))
+		}
 	}
 	if t := v.sessionTable(); len(t.Rows) > 0 {
 		v.Sections = append(v.Sections, FigureSection{ID: "sessions", Caption: t.Caption, Tables: []Table{t}})
@@ -68,32 +78,30 @@ func (v *View) addTables() {
 	}
 }
 
-// figureTables prints figures in tables that fit a page, each with the rows
-// that have a value in it.
-//
-// Four quantities with intervals and published values are as wide as a page;
-// speeds are the exception, as they belong next to each other.
-func (v *View) figureTables(s *FigureSection) []Table {
-	if s.ID == "speeds" {
-		t := v.figureTable(s.Caption, s.Figures, false)
-		if note := v.flushNote(); note != "" {
-			t.Notes = slices.Insert(t.Notes, 0, Note{Text: note})
-		}
-		return []Table{t}
+// mainNumbers is the table of the first screen, nil without figures: a row for
+// each case, and the one or two quantities that the source published most
+// about, or else the first two, in the first phase with a published value.
+func (v *View) mainNumbers() *Table {
+	f, key := v.MainFigures()
+	part, left := f.Rows(key)
+	if len(part.Ops) == 0 {
+		return nil
 	}
-	var out []Table
-	parts := slices.Collect(slices.Chunk(s.Figures.Ops, quantitiesPerTable))
-	for i, ops := range parts {
-		part := Figures{By: s.Figures.By, Ops: ops}
-		for _, k := range s.Figures.Keys {
-			if slices.ContainsFunc(ops, func(op string) bool { return part.By[k][op] != nil }) {
-				part.Keys = append(part.Keys, k)
-			}
-		}
-		number := TextIf(len(parts) > 1, fmt.Sprintf(" (%d of %d)", i+1, len(parts)))
-		out = append(out, v.figureTable(s.Caption+number, part, false))
+	caption := "Measured"
+	switch shared := part.sharedNotes(); {
+	case shared.allUncomparable():
+		caption = "Measured here, and published elsewhere"
+	case part.publishedCount(part.Ops...) > 0:
+		caption = "Measured and published"
 	}
-	return out
+	t := v.figureTable(caption+PhaseSuffix(PhaseName(key.Phase, key.Cycle)), part, true)
+	phases := len(f.Phases(part.Ops)) - 1
+	further := NonEmpty([]string{TextIf(phases > 0, Count(phases, "other phase")),
+		TextIf(left > 0, Count(left, "other case"))})
+	if len(further) > 0 {
+		t.Notes = slices.Insert(t.Notes, 0, Note{Text: "Further below: " + strings.Join(further, " and ") + "."})
+	}
+	return &t
 }
 
 // figureTable prints rows of case × phase, with a group of columns for each
@@ -101,7 +109,7 @@ func (v *View) figureTables(s *FigureSection) []Table {
 // phase, with their unit, a bar and the published value closest to the
 // headline.
 func (v *View) figureTable(caption string, f Figures, main bool) Table {
-	t := Table{Caption: caption, Columns: Columns("<case", "<phase")}
+	t := Table{Caption: caption, Columns: Columns("<case", "<phase"), PerQuantity: main}
 	shared := f.sharedNotes()
 	shared.ratios = shared.ratios && (!main || shared.comparable > 0)
 	var notes footnotes
@@ -124,15 +132,13 @@ func (v *View) figureTable(caption string, f Figures, main bool) Table {
 		}
 		t.Rows = append(t.Rows, append(row, Cell{Text: strings.Join(sizes, "; "), Class: "muted"}))
 	}
-	notes.add(shared.method(false)...)
-	notes.add(shared.publication()...)
-	notes.add(shared.weakness())
+	notes.addShared(shared, false)
 	if len(f.Keys) > maxRows {
 		notes.add(wording.Text("rows-left-out", maxRows, Grouped(len(f.Keys))))
 	}
 	t.Notes = notes.list()
-	t.dropEmptyColumns(false)
-	if t.PerQuantity = main; !main {
+	t.DropColumns(t.IsEmpty)
+	if !main {
 		t.nameSingleColumns()
 	}
 	return t
@@ -141,11 +147,14 @@ func (v *View) figureTable(caption string, f Figures, main bool) Table {
 // nameSingleColumns gives a quantity that needs one column the heading "bands"
 // instead of a group of its own.
 func (t *Table) nameSingleColumns() {
+	columns := map[string]int{} // by group
+	for _, c := range t.Columns {
+		columns[c.Group]++
+	}
 	for i, c := range t.Columns {
-		alone := func(k int) bool { return k < 0 || k == len(t.Columns) || t.Columns[k].Group != c.Group }
 		switch {
 		case c.Group == "":
-		case alone(i-1) && alone(i+1):
+		case columns[c.Group] == 1:
 			t.Columns[i].Title, t.Columns[i].Group = c.Group, ""
 		default:
 			t.PerQuantity = true
@@ -167,15 +176,27 @@ type quantityColumns struct {
 	top      float64 // figure whose bar has the full length
 }
 
-// newQuantityColumns chooses the columns that the figures of a quantity need.
+// newQuantityColumns chooses the columns that the figures of a quantity need,
+// and their scale. That of the first screen suits the published values too,
+// which keep the unit of their source: 649 MB/s next to 10.11 GB/s would look
+// like the larger one.
 func newQuantityColumns(f Figures, op string, main bool) quantityColumns {
-	q := quantityColumns{op: op, main: main, scale: f.scaleFor(op, main), machines: f.PublishedOn(op)}
+	q := quantityColumns{op: op, main: main, machines: f.PublishedOn(op)}
 	if main {
 		q.machines = q.machines[:min(len(q.machines), 1)]
 	}
+	unit, values := "", []float64{}
 	for s := range f.all(op) {
-		q.top, q.interval = max(q.top, Headline(s).Value), q.interval || Headline(s).CI != nil
+		h := Headline(s)
+		q.top, q.interval = max(q.top, h.Value), q.interval || h.CI != nil
+		unit, values = h.Unit, append(values, h.Value)
+		for _, p := range s.Published {
+			if main && p.Unit == unit && p.Low > 0 && IsFinite(p.Low) {
+				values = append(values, p.Low)
+			}
+		}
 	}
+	q.scale = ColumnScale(unit, values...)
 	return q
 }
 
@@ -202,7 +223,7 @@ func (q quantityColumns) cells(s *result.Summary, shared *sharedNotes, notes *fo
 	h := Headline(s)
 	measured := Cell{Text: q.scale.Number(h.Value)}
 	if q.main {
-		measured.Text = q.scale.Text(h.Value) // people read the figures of the first screen before its headings
+		measured.Text = q.scale.Text(h.Value)
 		if q.top > 0 && h.Value > 0 {
 			measured.Bar = max(float64(int(h.Value/q.top*1000))/10, 0.5)
 		}
@@ -215,10 +236,9 @@ func (q quantityColumns) cells(s *result.Summary, shared *sharedNotes, notes *fo
 	var interval Cell
 	switch why := TextIf(h.Why != "" && len(shared.reasons) > 1, "No interval: "+Plain(h.Why, 200)+"."); {
 	case h.CI != nil:
-		interval = Cell{Text: RangeText(q.scale, h.CI, h.Unit), Title: DescribeInterval(h.CI)}
-		if q.main {
-			interval.Text = rangeWithUnit(q.scale, h.CI, h.Unit)
-		}
+		named := q.main && q.scale.Suffix != "" && q.scale.legible(h.CI.Low) && q.scale.legible(h.CI.High)
+		interval = Cell{Title: DescribeInterval(h.CI),
+			Text: RangeText(q.scale, h.CI, h.Unit) + TextIf(named, " "+q.scale.Suffix)}
 		interval.Marks = notes.mark(TextIf(len(shared.intervalKinds) > 1, "Interval: "+interval.Title+"."))
 	case q.interval:
 		interval = Cell{Text: "none", Class: "muted", Marks: notes.mark(why)}
@@ -227,30 +247,22 @@ func (q quantityColumns) cells(s *result.Summary, shared *sharedNotes, notes *fo
 	}
 	out := []Cell{measured, interval}
 	for _, on := range q.machines {
-		out = append(out, q.published(s, q.chosen(s, on), notes)...)
+		out = append(out, q.published(s, on, notes)...)
 	}
 	return out
 }
 
-// chosen are the published values of a column. The first screen has one, which
-// is of the headline where there are more.
-func (q quantityColumns) chosen(s *result.Summary, on string) []result.PublishedValue {
-	if !q.main {
-		return slices.DeleteFunc(slices.Clone(s.Published), func(p result.PublishedValue) bool { return p.On != on })
-	}
-	for i, p := range s.Published {
-		if len(s.Published) == 1 || !comparesOther(s, p) {
-			return s.Published[i : i+1]
-		}
-	}
-	return nil
-}
-
-// published are the cells of published values and of the ratios to them.
-func (q quantityColumns) published(s *result.Summary, values []result.PublishedValue, notes *footnotes) []Cell {
+// published are the cells of the values that were published for a machine, and
+// of the ratios to them. The first screen has one value, which is of the
+// headline where there are more.
+func (q quantityColumns) published(s *result.Summary, on string, notes *footnotes) []Cell {
 	var texts, ratios, titles []string
 	var value, ratio Cell
-	for _, p := range values {
+	for _, p := range s.Published {
+		e := otherEstimate(s, p)
+		if !q.main && p.On != on || q.main && (len(texts) > 0 || len(s.Published) > 1 && e != nil) {
+			continue
+		}
 		texts = append(texts, PublishedText(p))
 		if p.Statistic != "" {
 			titles = append(titles, "published as "+StatisticName(p.Statistic))
@@ -262,7 +274,7 @@ func (q quantityColumns) published(s *result.Summary, values []result.PublishedV
 			continue
 		}
 		ratios = append(ratios, Ratio(p.Ratio))
-		if e := ComparedEstimate(s, p); comparesOther(s, p) {
+		if e != nil {
 			ratio.Marks = append(ratio.Marks, notes.mark("Ratio of another statistic than the one shown: "+
 				StatisticName(e.Name)+", measured "+Human(e.Value, e.Unit)+".")...)
 		}
@@ -281,11 +293,64 @@ func (q quantityColumns) published(s *result.Summary, values []result.PublishedV
 // comparable; a long list of deviations is on the first screen.
 func uncomparableReason(deviations []string, on string) string {
 	text := "published for " + cmp.Or(Plain(on, 200), "other conditions")
-	switch {
-	case len(deviations) > 4:
+	if len(deviations) > 4 {
 		return text + ", see the deviations"
-	case len(deviations) == 0:
-		return text
 	}
-	return text + "; " + Plain(strings.Join(deviations, "; "), 400)
+	return glue("; ", text, Plain(strings.Join(deviations, "; "), 400))
+}
+
+// sessionTable shows the rates of each run of a pooled result, and the ratio of
+// the largest to the smallest. It has no rows where the result is of one run.
+func (v *View) sessionTable() Table {
+	t := Table{Caption: "Run by run", Columns: Columns("<case", "<figure"),
+		Notes: []Note{{Text: "Each run alone, as in its own report."}}}
+	for i, run := range v.Result.Runs {
+		t.Columns = append(t.Columns, Column{Title: fmt.Sprintf("run %d: %s", i+1, Plain(run.Run, 40))})
+	}
+	t.Columns = append(t.Columns, Column{Title: "largest ÷ smallest"})
+	for i := range v.Result.Summaries {
+		s := &v.Result.Summaries[i]
+		h := Headline(s)
+		if len(v.Result.Runs) == 0 || h == nil || h.Unit != "B/s" || len(s.BySession) == 0 {
+			continue
+		}
+		row := TextRow(v.CaseName(s.Case), joinFacts(QuantityName(s.Op), PhaseName(s.Phase, s.Cycle)))
+		var values []float64
+		for _, run := range v.Result.Runs {
+			at := slices.IndexFunc(s.BySession, func(x result.SessionValue) bool { return x.Run == run.Run })
+			if at < 0 || !IsFinite(s.BySession[at].Value) {
+				row = append(row, Cell{Text: "none", Class: "muted"})
+				continue
+			}
+			values = append(values, s.BySession[at].Value)
+			row = append(row, Cell{Text: Human(s.BySession[at].Value, h.Unit)})
+		}
+		var spread Cell
+		if len(values) > 1 && slices.Min(values) > 0 {
+			spread.Text = Ratio(slices.Max(values) / slices.Min(values))
+		}
+		t.Rows = append(t.Rows, append(row, spread))
+	}
+	return t
+}
+
+// flushNote is how many flush calls the end of a written file took, as counted
+// while files were timed: they are most of the latency of a file. It is "" for
+// runs that did not count them.
+func (v *View) flushNote() string {
+	files, flushes := map[string]int64{}, map[string]int64{} // by case
+	for c, s := range v.Steps() {
+		if s.Op == "write" && s.Flushes > 0 && IsShown(c, s) {
+			files[c.ID], flushes[c.ID] = files[c.ID]+int64(len(s.Samples)), flushes[c.ID]+s.Flushes
+		}
+	}
+	cases := slices.DeleteFunc(slices.Clone(v.Result.Cases), func(c result.Case) bool { return files[c.ID] == 0 })
+	counts, names := groupBy(cases, func(c result.Case) (string, string) {
+		each := math.Round(10*float64(flushes[c.ID])/float64(files[c.ID])) / 10
+		return strconv.FormatFloat(each, 'f', -1, 64), v.CaseName(c.ID)
+	})
+	for i, calls := range counts {
+		counts[i] = calls + " (" + strings.Join(names[calls], "; ") + ")"
+	}
+	return TextIf(len(counts) > 0, wording.Text("flushes", strings.Join(counts, ", ")))
 }

@@ -7,6 +7,7 @@ import (
 
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/report/wording"
+	"dmgbench/internal/result"
 )
 
 // The bounds of a history. What is beyond them is counted, or named.
@@ -17,6 +18,13 @@ const (
 	valuesDrawn  = 4500 // of the page: each is a mark with a tip, and a cell of a table
 	othersListed = 40   // series that are only named, runs that are left out
 	changesNamed = 12   // changes of version in the answer, the newest
+
+	runsDrawn      = 400 // of a series, the newest
+	casesDrawn     = 24  // of a series
+	runsListed     = 120 // of a series
+	versionsListed = 40  // of a series, the newest
+	otherRows      = 12  // rows of a change besides those that are drawn
+	listedKinds    = 6   // kinds of warnings of a run
 )
 
 // HistoryDocument arranges a history: what changed comes before any picture.
@@ -60,24 +68,20 @@ func HistoryDocument(h *analysis.History) Document {
 // seriesNames calls each series by its title, and by what distinguishes it from
 // others of that title.
 func seriesNames(list []analysis.HistorySeries) []string {
-	facts := []func(analysis.HistorySeries) string{
-		func(s analysis.HistorySeries) string { return s.Plan },
-		func(s analysis.HistorySeries) string { return s.Machine },
-		func(s analysis.HistorySeries) string { return engineShort(s.Engine) },
-		func(s analysis.HistorySeries) string { return s.Filesystem },
-		func(s analysis.HistorySeries) string { return FirstOf(strings.Join(s.Departed, "; "), "not scaled") },
+	facts := func(s analysis.HistorySeries) []string {
+		return []string{s.Plan, s.Machine, engineShort(s.Engine), s.Filesystem,
+			FirstOf(strings.Join(s.Departed, "; "), "not scaled")}
 	}
 	out := make([]string, len(list))
 	same := map[string]int{}
 	for i, s := range list {
-		parts := []string{Plain(s.Title, 120)}
-		for _, fact := range facts {
-			differs := func(o analysis.HistorySeries) bool { return o.Title == s.Title && fact(o) != fact(s) }
+		out[i] = Plain(s.Title, 120)
+		for k, fact := range facts(s) {
+			differs := func(o analysis.HistorySeries) bool { return o.Title == s.Title && facts(o)[k] != fact }
 			if slices.ContainsFunc(list, differs) {
-				parts = append(parts, Plain(fact(s), 80))
+				out[i] += " · " + Plain(fact, 80)
 			}
 		}
-		out[i] = strings.Join(parts, " · ")
 		same[out[i]]++
 	}
 	for i, s := range list {
@@ -97,18 +101,15 @@ func engineShort(title string) string {
 // historyAnswers lists which changes of version changed a figure.
 func historyAnswers(list []analysis.HistorySeries, names []string) Section {
 	s := Section{ID: "answer", Heading: "Result", Alert: true}
-	compared := func(o analysis.HistorySeries) bool {
-		return slices.ContainsFunc(o.Changes, func(c analysis.HistoryChange) bool { return c.Comparison != nil })
-	}
-	if slices.ContainsFunc(list, compared) {
-		s.Lead = []string{wording.Text("history-answers")}
-	}
 	for i := range list {
 		series := &list[i]
 		head := TextIf(len(list) > 1, names[i]+": ")
 		var texts []string
 		for _, c := range slices.Backward(series.Changes) {
 			texts = append(texts, head+changeName(series, c)+": "+changeOutcome(c))
+			if c.Comparison != nil {
+				s.Lead = []string{wording.Text("history-answers")}
+			}
 		}
 		if len(texts) == 0 {
 			texts = []string{wording.Text("history-one-version", head, Count(len(series.Runs), "run"))}
@@ -155,4 +156,341 @@ func changeAnswer(c analysis.HistoryChange) string {
 		out = append(out, Plain(strings.TrimPrefix(a.Text, a.Side+" against "+c.Comparison.Sides[0].Name+": "), 600))
 	}
 	return strings.Join(out, "; ")
+}
+
+// seriesPart is one quantity of a series: a chart.
+type seriesPart struct {
+	op, phase string
+	cycle     int
+	rows      []analysis.HistoryRow
+}
+
+// seriesView is a series arranged for reading: its most important quantities
+// and its newest runs.
+type seriesView struct {
+	S        *analysis.HistorySeries
+	name, id string
+	Parts    []seriesPart
+	label    func(id string) string // of a case
+	First    int                    // the first run that is drawn
+	Cases    int                    // number of cases, drawn or not
+}
+
+// newSeriesView chooses what is shown of a series. room is the number of values
+// that the page still takes, and is lowered by those of this series: a page of
+// many thousand marks is too slow for a browser.
+//
+// The newest series take what they need first.
+func newSeriesView(s *analysis.HistorySeries, name, id string, room *int) *seriesView {
+	v := &seriesView{S: s, name: name, id: id}
+	v.chooseParts()
+	var rows []analysis.CompareRow
+	for _, p := range v.Parts {
+		for _, row := range p.rows {
+			rows = append(rows, analysis.CompareRow{Case: row.Case})
+		}
+	}
+	rowName := rowNames(rows)
+	v.label = func(id string) string {
+		if name := rowName(analysis.CompareRow{Case: id}); name != Plain(id, nameLength) {
+			return name
+		}
+		return caseText(id) // the only case shares all of its name
+	}
+	runs := min(len(s.Runs), runsDrawn, max(*room/max(len(rows), 1), 1))
+	*room -= runs * len(rows)
+	v.First = len(s.Runs) - runs
+	return v
+}
+
+// chooseParts takes the quantities and the phase of the first screen of the
+// newest report, and the size on disk, if need be in a phase of its own.
+func (v *seriesView) chooseParts() {
+	if v.S.Newest == nil {
+		return
+	}
+	newest := newView(v.S.Newest)
+	newest.Sections = newest.figureSections()
+	main, key := newest.MainFigures()
+	for _, op := range main.Ops {
+		v.addPart(op, key)
+	}
+	const space = "allocated"
+	if at := slices.IndexFunc(v.S.Rows, func(r analysis.HistoryRow) bool { return r.Op == space }); at >= 0 &&
+		!slices.Contains(main.Ops, space) && !v.addPart(space, key) {
+		v.addPart(space, FigureKey{Phase: v.S.Rows[at].Phase, Cycle: v.S.Rows[at].Cycle})
+	}
+}
+
+// addPart adds the rows of a quantity in a phase, if it has any.
+func (v *seriesView) addPart(op string, key FigureKey) bool {
+	p := seriesPart{op: op, phase: key.Phase, cycle: key.Cycle}
+	for _, row := range v.S.Rows {
+		if row.Op == op && row.Phase == key.Phase && row.Cycle == key.Cycle {
+			p.rows = append(p.rows, row)
+		}
+	}
+	if len(p.rows) == 0 {
+		return false
+	}
+	v.Cases = max(v.Cases, len(p.rows))
+	p.rows = p.rows[:min(len(p.rows), casesDrawn)]
+	v.Parts = append(v.Parts, p)
+	return true
+}
+
+// CasesDrawn is the bound for the text about it.
+func (v *seriesView) CasesDrawn() int { return casesDrawn }
+
+// PlanName is the plan with its digest.
+func (v *seriesView) PlanName() string {
+	return "plan “" + Plain(v.S.Plan, 60) + "”" + TextIf(v.S.Digest != "", ", SHA-256 "+Shorten(v.S.Digest, 13))
+}
+
+// doubts are the warnings of a value that are about the figure, not the run.
+//
+// Such as outliers; that a run was on a virtual machine would mark every value.
+func (v *seriesView) doubts(row analysis.HistoryRow, run int) []result.Warning {
+	if row.Values[run] == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(row.Values[run].Warnings), aboutRun)
+}
+
+// open is why a value is not final, or "".
+func (v *seriesView) open(run int, id string) string {
+	p := v.S.Runs[run]
+	if p.Status == result.Unfinished {
+		return "the run is not finished: it may change"
+	}
+	if c, ok := p.Cases[id]; ok && c.Status != result.Done {
+		return "the case was " + FirstOf(Plain(c.Status, 40), "not finished")
+	}
+	return ""
+}
+
+// sections are all sections of one series.
+func (v *seriesView) sections() []Section {
+	head := Section{ID: v.id, Heading: v.name, Lead: Lines("series-lead", v), After: Lines("series-limits", v)}
+	for _, p := range v.Parts {
+		head.Charts = append(head.Charts, v.charts(p)...)
+	}
+	if len(v.S.Runs) == 1 && len(v.Parts) > 0 { // a chart would be one column of marks
+		head.Table, head.Charts = v.single(), nil
+	}
+	out := []Section{head, v.versions()}
+	drawn := false
+	var last *analysis.Comparison
+	for i, c := range slices.Backward(v.S.Changes) {
+		if c.Comparison != nil {
+			out, last = append(out, v.change(c, i == len(v.S.Changes)-1, &drawn)), c.Comparison
+		}
+	}
+	if last != nil {
+		s := &out[len(out)-1]
+		s.After = append(s.After, wording.Text("change-legend", comparisonLegend(last)))
+	}
+	return append(out, v.runs())
+}
+
+// single is the table of a series of one run: a row a case, a column a quantity.
+func (v *seriesView) single() *Table {
+	t := &Table{Caption: v.name, Columns: Columns("<case")}
+	for _, p := range v.Parts {
+		title := joinFacts(QuantityName(p.op), PhaseName(p.phase, p.cycle))
+		t.Columns = append(t.Columns, Column{Title: title, Unit: v.scale(p.rows).Suffix})
+	}
+	at := keyedRows[string]{}
+	for k, p := range v.Parts {
+		for _, row := range p.rows {
+			at.row(t, row.Case, v.label(row.Case))[k+1] = v.figure(row, 0, v.scale(p.rows))
+		}
+	}
+	return t
+}
+
+// numbers are the values of some rows in the runs that are drawn, and the ends of
+// their intervals.
+func (v *seriesView) numbers(rows []analysis.HistoryRow) (values, ends []float64) {
+	for _, row := range rows {
+		for _, value := range row.Values[v.First:] {
+			if value == nil || !IsFinite(value.Value) {
+				continue
+			}
+			values = append(values, value.Value)
+			if ci := value.CI; ci != nil && IsFinite(ci.Low) && IsFinite(ci.High) {
+				ends = append(ends, ci.Low, ci.High)
+			}
+		}
+	}
+	return values, ends
+}
+
+// scale is that of the values of some rows, so that a row can be read across.
+func (v *seriesView) scale(rows []analysis.HistoryRow) Scale {
+	values, _ := v.numbers(rows)
+	return ColumnScale(rows[0].Unit, values...)
+}
+
+// figure is a value in a table, with a mark where it is not final or doubtful.
+func (v *seriesView) figure(row analysis.HistoryRow, run int, in Scale) (c Cell) {
+	value := row.Values[run]
+	if value == nil || !IsFinite(value.Value) {
+		return c
+	}
+	c.Text = in.Number(value.Value)
+	if value.CI != nil {
+		c.Text += " (" + RangeText(in, value.CI, row.Unit) + ")"
+	}
+	if why := v.open(run, row.Case); why != "" {
+		c.Class, c.Title = "muted", why
+		c.Text += " *"
+	} else if len(v.doubts(row, run)) > 0 {
+		c.Class = "warn"
+		c.Text += " †"
+	}
+	return c
+}
+
+// versions is the table of the versions by number.
+func (v *seriesView) versions() Section {
+	t := &Table{Caption: "versions",
+		Columns: Columns("<version", "<first run", "runs", "<system", "<program", "<engine")}
+	s := Section{ID: v.id + "-versions", Heading: "Versions", Sub: true, Table: t}
+	others := slices.ContainsFunc(v.S.Versions, func(o analysis.HistoryVersion) bool {
+		return !strings.Contains(o.Engine, "(Apple") // Apple's engine has the version of the system
+	})
+	for i, o := range slices.Backward(v.S.Versions) {
+		if len(t.Rows) == versionsListed {
+			s.After = append(s.After, Count(i+1, "older version")+" left out.")
+			break
+		}
+		system := joinFacts(Plain(o.System, 80), TextIf(o.Kernel != "", "kernel "+Plain(o.Kernel, 40)))
+		t.Rows = append(t.Rows, TextRow(fmt.Sprint(i+1), o.First.UTC().Format(dateFormat), Grouped(o.Runs), system,
+			Plain(o.Tool, 60), TextIf(others, Plain(o.Engine, 100))))
+	}
+	t.DropColumns(t.IsEmpty)
+	why, skipped := "", 0
+	for _, c := range v.S.Changes {
+		if c.Comparison == nil {
+			why, skipped = c.Why, skipped+1 // the reason is that of the newest
+		}
+	}
+	if skipped > 0 && len(v.S.Versions) > 1 {
+		changes := Count(len(v.S.Changes), "change")
+		s.After = append(s.After, wording.Text("changes-not-examined", changes, skipped, Plain(why, 300)))
+	}
+	return s
+}
+
+// change is what one version changed; what differs comes before any number. The
+// table of a change of no figure is left to the command compare, unless it is
+// the newest.
+func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) Section {
+	comparison := c.Comparison
+	s := Section{ID: fmt.Sprintf("%s-change-%d", v.id, c.To), Sub: true, Heading: changeName(v.S, c),
+		Items: differencesSection(comparison).Items}
+	lead := wording.Text("change-runs", Count(c.Used[0], "run"), Grouped(c.Used[1]))
+	if c.Used != c.Ended {
+		lead += wording.Text("change-runs-next", c.Ended[0], c.Ended[1])
+	}
+	s.Lead = []string{lead + ". " + Capitalize(changeAnswer(c)) + "."}
+	if comparison.Regression {
+		s.After = append(s.After, regressionText(comparison))
+	}
+	if countRows(c, analysis.RowChanged) == 0 && !newest {
+		s.After = append(s.After, wording.Text("change-no-rows", Count(len(comparison.Rows), "row")))
+		return s
+	}
+	name := rowNames(comparison.Rows)
+	part := *comparison
+	part.Rows = v.shownRows(comparison)
+	s.Table = &Table{Caption: s.Heading, Columns: Columns("<", "before", "after", "<change")}
+	for _, op := range comparison.Ops {
+		s.addPairRows(&part, op, func(r analysis.CompareRow) string { return QuantityName(op) + ": " + name(r) })
+		changed := func(r analysis.CompareRow) bool { return r.Op == op && r.Status == analysis.RowChanged }
+		if !*drawn && slices.ContainsFunc(part.Rows, changed) {
+			id := "forest-" + s.ID + "-" + Slug(op)
+			s.Charts = append(s.Charts, forests(&part, op, comparison.Sides[1].Name, id, name)...)
+		}
+	}
+	*drawn = *drawn || len(s.Charts) > 0
+	if more := len(comparison.Rows) - len(part.Rows); more > 0 {
+		s.After = append(s.After, wording.Text("change-more-rows", Count(more, "more row")))
+	}
+	if len(s.Table.Rows) == 0 {
+		s.Table = nil
+	}
+	return s
+}
+
+// shownRows are the rows of the quantities that are drawn, and the first
+// changed rows of other phases.
+func (v *seriesView) shownRows(c *analysis.Comparison) []analysis.CompareRow {
+	others := 0
+	return slices.DeleteFunc(slices.Clone(c.Rows), func(r analysis.CompareRow) bool {
+		for _, p := range v.Parts {
+			same := func(o analysis.HistoryRow) bool { return o.Case == r.Case }
+			if p.op == r.Op && p.phase == r.Phase && p.cycle == r.Cycle && slices.ContainsFunc(p.rows, same) {
+				return false
+			}
+		}
+		if r.Status == analysis.RowChanged {
+			others++
+		}
+		return r.Status != analysis.RowChanged || others > otherRows
+	})
+}
+
+// runs is the list of runs, the newest first.
+func (v *seriesView) runs() Section {
+	t := &Table{Caption: "runs", Columns: Columns("<run", "version", "<status", "sessions", "rounds", "<warnings")}
+	s := Section{ID: v.id + "-runs", Heading: "Runs", Sub: true, Page: true, Table: t}
+	for i, p := range slices.Backward(v.S.Runs) {
+		if len(t.Rows) >= runsListed && !p.Baseline {
+			continue
+		}
+		row := TextRow(v.runName(i)+TextIf(p.Baseline, " (baseline)"), fmt.Sprint(p.Version+1), runStatus(p),
+			Grouped(p.Sessions), Grouped(p.Rounds), v.runWarnings(i))
+		row[0].Link, row[2].Class = linkTo(p.Path), TextIf(p.Status != result.Done, "warn")
+		t.Rows = append(t.Rows, row)
+	}
+	if n := len(v.S.Runs) - len(t.Rows); n > 0 {
+		s.After = append(s.After, wording.Text("runs-not-listed", Count(n, "older run")))
+	}
+	return s
+}
+
+// runName is the start of a run and its name: no two of a history share it.
+func (v *seriesView) runName(run int) string {
+	p := v.S.Runs[run]
+	return p.Started.UTC().Format(minute) + " " + Plain(p.Name, 80)
+}
+
+// runStatus is how a run ended, with the cases that were not measured.
+func runStatus(p analysis.HistoryPoint) string {
+	counts := map[string]int{}
+	for _, c := range p.Cases {
+		counts[c.Status]++
+	}
+	return Phrase("run-status", map[string]any{"Status": p.Status, "Counts": counts,
+		"Statuses": []string{result.Failed, result.Discarded, result.Skipped}})
+}
+
+// runWarnings are the kinds of warnings of a run and of the figures that are
+// drawn.
+func (v *seriesView) runWarnings(run int) string {
+	var kinds []string
+	add := func(ws []result.Warning) {
+		for _, w := range ws {
+			kinds = AppendNew(kinds, Plain(w.Kind, 40))
+		}
+	}
+	add(v.S.Runs[run].Warnings)
+	for _, p := range v.Parts {
+		for _, row := range p.rows {
+			add(v.doubts(row, run))
+		}
+	}
+	return strings.Join(firstFew(kinds, listedKinds, ""), ", ")
 }

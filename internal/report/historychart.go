@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -136,18 +137,7 @@ func (v *seriesView) addUprights(c *Chart) {
 // fitValues gives an axis the range of every value, and of as much of the
 // intervals as does not press the values flat.
 func (v *seriesView) fitValues(a *Axis, rows []analysis.HistoryRow) {
-	var values, ends []float64
-	for _, row := range rows {
-		for _, value := range row.Values[v.First:] {
-			if value == nil || !IsFinite(value.Value) {
-				continue
-			}
-			values = append(values, value.Value)
-			if ci := value.CI; ci != nil && IsFinite(ci.Low) && IsFinite(ci.High) {
-				ends = append(ends, ci.Low, ci.High)
-			}
-		}
-	}
+	values, ends := v.numbers(rows)
 	if len(values) == 0 {
 		a.Fit(0, 0, 0.9)
 		return
@@ -182,7 +172,7 @@ func (v *seriesView) tip(row analysis.HistoryRow, run int, why string) string {
 // numbers come from.
 func (v *seriesView) notes(rows []analysis.HistoryRow) []string {
 	var estimators, intervals []string
-	var rounds []int
+	few, many := 0, 0 // rounds of a run; none in a series whose drawn runs have no values
 	for _, row := range rows {
 		for i, value := range row.Values[v.First:] {
 			if value == nil {
@@ -192,15 +182,15 @@ func (v *seriesView) notes(rows []analysis.HistoryRow) []string {
 			if value.CI != nil && value.CI.Low < value.CI.High {
 				intervals = AppendNew(intervals, DescribeInterval(value.CI))
 			}
-			rounds = append(rounds, v.S.Runs[v.First+i].Rounds)
+			rounds := v.S.Runs[v.First+i].Rounds
+			few, many = min(cmp.Or(few, rounds), rounds), max(many, rounds)
 		}
 	}
 	slices.Sort(estimators)
 	slices.Sort(intervals)
-	rounds = append(rounds, 0)[:max(len(rounds), 1)] // none in a series whose drawn runs have no values
 	return []string{
 		Phrase("series-notes", map[string]any{"Estimators": estimators, "Intervals": intervals,
-			"Drawn": len(v.S.Runs)-v.First <= intervalRuns, "Few": slices.Min(rounds), "Many": slices.Max(rounds)}),
+			"Drawn": len(v.S.Runs)-v.First <= intervalRuns, "Few": few, "Many": many}),
 		Phrase("series-origin", map[string]any{"S": v.S, "Engine": Plain(engineShort(v.S.Engine), 60),
 			"PlanName": v.PlanName()}),
 	}

@@ -90,7 +90,7 @@ func TestCleanInvariants(t *testing.T) {
 		require.Equal(t, out, Clean(out), "cleaning twice changes nothing")
 		require.LessOrEqual(t, utf8.RuneCountInString(Shorten(s, limit)), limit)
 		for _, r := range out {
-			require.False(t, unicode.IsControl(r) || hidden(r), "%U", r)
+			require.False(t, unicode.IsControl(r) || unicode.Is(hidden, r), "%U", r)
 		}
 		require.GreaterOrEqual(t, Width(out), 0)
 	})

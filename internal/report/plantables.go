@@ -2,25 +2,23 @@ package report
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
+	"dmgbench/internal/system/units"
 )
 
 // PrintsTables reports whether the source has printed any figure of the tables
 // of the plan, so that they are its own.
 func (v *View) PrintsTables() bool {
-	for _, t := range v.Result.Tables {
-		for _, row := range t.Cells {
-			if slices.ContainsFunc(row, func(c result.TableCell) bool { return c.Published != nil }) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.Result.Tables, func(t result.Table) bool {
+		isPublished := func(c result.TableCell) bool { return c.Published != nil }
+		return slices.ContainsFunc(slices.Concat(t.Cells...), isPublished)
+	})
 }
 
 // planTable prints a table that the plan declares as its article prints it, each
@@ -30,97 +28,91 @@ func (v *View) PrintsTables() bool {
 //
 // A line of the plan may be of a quantity, an outcome or a coefficient of a
 // fit.
-func (v *View) planTable(from *result.Table) Table {
+func (v *View) planTable(from result.Table) Table {
 	t := Table{Caption: Plain(from.Title, 200), Columns: Columns("<"),
-		File: fileName(from.Name)}
+		File: cmp.Or(strings.TrimLeft(keepLetters(from.Name, 64, "._+-"), ".-"), "table")}
+	rows := from.Rows
+	from.Rows, from.Cells = nil, slices.Clone(from.Cells)
+	for i, cells := range from.Cells { // a row of another length was not made by this program
+		if i < len(rows) && len(cells) == len(from.Columns) {
+			cells = slices.Clone(cells)
+			for k := range cells {
+				cells[k].Warnings = v.own(cells[k].Warnings)
+			}
+			from.Cells[len(from.Rows)], from.Rows = cells, append(from.Rows, rows[i])
+		}
+	}
+	from.Cells = from.Cells[:len(from.Rows)]
 	scales := make([]lineScale, len(from.Columns))
-	for i, c := range from.Columns {
+	for k, c := range from.Columns {
 		var cells []result.TableCell
 		for _, row := range from.Cells {
-			cells = append(cells, row[min(i, len(row)):min(i+1, len(row))]...)
+			cells = append(cells, row[k])
 		}
-		scales[i] = newLineScale(c, cells)
+		scales[k] = newLineScale(c, cells)
 		figure := Column{Group: Plain(c.Group, 80), Title: Plain(c.Title, 80), Text: c.Op == result.OpOutcome}
-		if c.Op != "" {
-			figure.Unit = scales[i].Suffix
-		}
+		figure.Unit = TextIf(c.Op != "", scales[k].Suffix)
 		t.Columns = append(t.Columns, figure, Column{Group: figure.Group, Title: "interval", Below: true},
 			Column{Group: figure.Group, Title: "published", Below: true})
 	}
 	shared := planTableNotes(from)
 	var notes footnotes
 	for i, l := range from.Rows {
-		if i >= len(from.Cells) || len(from.Cells[i]) != len(from.Columns) {
-			continue // the result was not made by this program
-		}
 		own := newLineScale(l, from.Cells[i])
-		name := Column{Title: strings.Join(NonEmpty([]string{Plain(l.Group, 80), Plain(l.Title, 120)}), " · ")}
-		if l.Op != "" {
-			name.Unit = own.Suffix
-		}
-		row := []Cell{{Text: name.Heading(), Class: "head"}}
-		for k := range from.Cells[i] {
-			s, printed := scales[k], from.Columns[k].Printed
+		title := glue(" · ", Plain(l.Group, 80), Plain(l.Title, 120))
+		row := TextRow(Column{Title: title, Unit: TextIf(l.Op != "", own.Suffix)}.Heading())
+		for k, cell := range from.Cells[i] {
 			if l.Op != "" {
-				s, printed = own, l.Printed
+				row = append(row, own.cells(cell, shared, &notes)...)
+			} else {
+				row = append(row, scales[k].cells(cell, shared, &notes)...)
 			}
-			row = append(row, s.cells(&from.Cells[i][k], printed, &shared, &notes)...)
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	notes.add(Plain(from.Caption, 600))
-	notes.add(shared.method(true)...)
-	notes.add(shared.publication()...)
-	notes.add(shared.weakness())
+	notes.addShared(shared, true)
 	notes.add(TextIf(len(shared.sizes)+len(shared.intervalKinds) > 0, "Measured on "+v.Provenance+"."))
 	t.Notes = notes.list()
-	t.dropEmptyColumns(true)
+	t.DropColumns(func(i int) bool { return t.Columns[i].Below && t.IsEmpty(i) })
 	return t
 }
 
-// planTableNotes is what the figures of a table of the plan share.
-func planTableNotes(t *result.Table) sharedNotes {
+// planTableNotes is what the figures of a table of the plan share. Rates of
+// files are the quantity with statistics to choose from.
+func planTableNotes(t result.Table) sharedNotes {
 	var n sharedNotes
 	for i, row := range t.Cells {
 		for k, c := range row {
-			size := TextIf(c.Rounds > 0, Count(c.Rounds, "round"))
-			if c.Estimate == nil {
-				n.sizes = appendText(n.sizes, size)
-				if c.Published != nil {
-					n.machines = AppendNew(n.machines, Plain(c.Published.On, 200))
-				}
-				continue
-			}
-			statistic, _, _ := strings.Cut(c.Estimate.Name, "@") // the title of the line has the files that it is of
 			var published []result.PublishedValue
 			if c.Published != nil {
 				published = append(published, *c.Published)
+				n.machines = AppendNew(n.machines, Plain(c.Published.On, 200))
 			}
-			n.add(c.Estimate, TextIf(isFileRate(t, i, k), StatisticName(statistic)), size, c.Warnings, published...)
+			size := TextIf(c.Rounds > 0, Count(c.Rounds, "round"))
+			if c.Estimate == nil {
+				n.sizes = appendText(n.sizes, size)
+				continue
+			}
+			statistic := ""
+			if op := t.Rows[i].Op + t.Columns[k].Op; op == "write" || op == "read" {
+				name, _, _ := strings.Cut(c.Estimate.Name, "@") // the title of the line has the files that it is of
+				statistic = StatisticName(name)
+			}
+			n.add(c.Estimate, statistic, size, c.Warnings, published...)
 		}
 	}
 	n.ratios = false // the table has none
 	return n
 }
 
-// isFileRate reports whether a cell is a rate of files, which is the quantity
-// with statistics to choose from.
-func isFileRate(t *result.Table, row, column int) bool {
-	op := ""
-	if row < len(t.Rows) {
-		op = t.Rows[row].Op
-	}
-	if column < len(t.Columns) {
-		op += t.Columns[column].Op
-	}
-	return op == "write" || op == "read"
-}
-
 // lineScale prints the figures of one row or column, with the digits that the
-// plan asks for.
+// plan asks for. With printed the figures are the published ones: the plan does
+// not measure them.
 type lineScale struct {
 	Scale
-	digits *int
+	digits  *int
+	printed bool
 }
 
 // newLineScale is the unit that the plan asks for, if it is one of the
@@ -140,10 +132,11 @@ func newLineScale(l result.TableLine, cells []result.TableCell) lineScale {
 			base = cmp.Or(base, unit)
 		}
 	}
+	s := lineScale{ColumnScale(base, values...), l.Digits, l.Printed}
 	if own, factor, ok := plan.DisplayUnit(l.Unit); ok && own == base {
-		return lineScale{Scale{Factor: factor, Suffix: TextIf(l.Unit != "1", l.Unit)}, l.Digits}
+		s.Scale = Scale{Factor: factor, Suffix: TextIf(l.Unit != "1", l.Unit)}
 	}
-	return lineScale{ColumnScale(base, values...), l.Digits}
+	return s
 }
 
 // number writes a value, in base units, with the digits of the line. A small
@@ -160,21 +153,26 @@ func (s lineScale) number(v float64) string {
 	return text
 }
 
-// cells are a figure, its interval and the published value. With printed the
-// figure is the published one: the plan does not measure it.
-func (s lineScale) cells(from *result.TableCell, printed bool, shared *sharedNotes, notes *footnotes) []Cell {
-	out := make([]Cell, 3)
-	figure, interval, published := &out[0], &out[1], &out[2]
+// cells are a figure, its interval and the published value.
+func (s lineScale) cells(from result.TableCell, shared sharedNotes, notes *footnotes) []Cell {
+	var figure, interval, published Cell
+	printed := ""
+	if from.Published != nil { // as the source prints it, without the unit of the column
+		printed = PublishedText(*from.Published)
+		if s.Suffix != "" && s.Mixed == "" {
+			printed = strings.ReplaceAll(printed, " "+s.Suffix, "")
+		}
+	}
 	switch e, p := from.Estimate, from.Published; {
-	case printed && p == nil:
-		*figure = Cell{Text: "—", Class: "muted", Marks: notes.mark("Not printed by the source.")}
-	case printed:
+	case s.printed && p == nil:
+		figure = Cell{Text: "—", Class: "muted", Marks: notes.mark("Not printed by the source.")}
+	case s.printed:
 		on := Plain(FirstOf(p.On, "by the source"), 200)
-		*figure = Cell{Text: s.published(p), Marks: notes.mark("As printed: " + on + ".")}
+		figure = Cell{Text: printed, Marks: notes.mark("As printed: " + on + ".")}
 	case from.Outcome != nil:
-		*figure = Cell{Text: Plain(from.Outcome.Text, 120), Title: Plain(from.Case, 300)}
+		figure = Cell{Text: Plain(from.Outcome.Text, 120), Title: Plain(from.Case, 300)}
 	case e != nil:
-		*figure = Cell{Text: s.number(e.Value), Title: Plain(from.Case, 300)}
+		figure = Cell{Text: s.number(e.Value), Title: Plain(from.Case, 300)}
 		if e.CI != nil {
 			interval.Text = s.interval(e.CI, e.Unit)
 		}
@@ -183,12 +181,13 @@ func (s lineScale) cells(from *result.TableCell, printed bool, shared *sharedNot
 		}
 	case from.Why != "":
 		why := notes.mark("Not measured: " + Plain(from.Why, 300) + ".")
-		*figure = Cell{Text: "—", Class: "muted", Marks: why}
+		figure = Cell{Text: "—", Class: "muted", Marks: why}
 	}
-	if p := from.Published; p != nil && !printed {
-		*published = Cell{Text: s.published(p), Class: TextIf(from.Estimate != nil && !p.Comparable, "uncomparable")}
+	if from.Published != nil && !s.printed {
+		published.Text = printed
+		published.Class = TextIf(from.Estimate != nil && !from.Published.Comparable, "uncomparable")
 	}
-	return out
+	return []Cell{figure, interval, published}
 }
 
 // interval is an interval with the digits of its figure.
@@ -203,11 +202,135 @@ func (s lineScale) interval(ci *result.CI, unit string) string {
 	return low + "–" + high
 }
 
-// published is a value as the source prints it, without the unit of its column.
-func (s lineScale) published(p *result.PublishedValue) string {
-	text := PublishedText(*p)
-	if s.Suffix != "" && s.Mixed == "" {
-		text = strings.ReplaceAll(text, " "+s.Suffix, "")
+// fitTables are the fitted models of a result with their coefficients in words,
+// in its order.
+func (v *View) fitTables() []Table {
+	var out []Table
+	for _, f := range v.Result.Fits {
+		unit, along := plan.Quantity(f.Op).Unit(), Plain(strings.ReplaceAll(f.Along, "_", " "), 40)
+		t := Table{Caption: "Fit “" + Plain(f.Name, 120) + "”: " + QuantityName(f.Op) + " along " + along,
+			Columns: Columns("<coefficient", "measured", "interval", "published")}
+		for _, c := range f.Coefficients {
+			row := TextRow(Plain(c.Name, 60), "", "", "")
+			if f.Reason == "" {
+				row[1].Text = coefficientText(f, c.Name, c.Value)
+			}
+			if c.CI != nil {
+				row[2] = Cell{Text: coefficientRange(f, c), Title: DescribeInterval(c.CI)}
+			}
+			if c.Published != nil {
+				row[3].Text = coefficientText(f, c.Name, *c.Published)
+			}
+			t.Rows = append(t.Rows, row)
+		}
+		for _, p := range f.Predictions {
+			t.Rows = append(t.Rows, TextRow("prediction at "+Human(p[0], AxisUnit(f.Along)), Human(p[1], unit), "", ""))
+		}
+		if f.Reason != "" {
+			t.Notes = append(t.Notes, Note{Text: "No fit: " + Plain(f.Reason, 300) + "."})
+		}
+		model := "Model: " + ModelName(f.Model) + ", x in " + FirstOf(TextIf(isByteAxis(f.Along), "bytes"), along) + "."
+		t.Notes = append(t.Notes, Note{Text: model})
+		out = append(out, t)
 	}
-	return text
+	return out
+}
+
+// isByteAxis reports whether the values of a key are in bytes.
+func isByteAxis(key string) bool {
+	return key == "file_size" || key == "band_size" || key == "size" || key == "block"
+}
+
+// AxisUnit is the base unit of the values of a key.
+func AxisUnit(key string) string {
+	if isByteAxis(key) {
+		return "B"
+	}
+	return "1"
+}
+
+// isInverseRate reports whether a coefficient is a slope of time on size; its
+// inverse is a rate.
+func isInverseRate(f result.Fit, name string) bool {
+	return strings.HasPrefix(name, "slope") && plan.Quantity(f.Op).Unit() == "s" && isByteAxis(f.Along)
+}
+
+// coefficientText writes one coefficient with its unit, or as a plain number.
+//
+// Slopes of time on size are written as rates, which people compare; their unit
+// is that of bytes per second.
+func coefficientText(f result.Fit, name string, value float64) string {
+	unit := plan.Quantity(f.Op).Unit()
+	switch {
+	case !IsFinite(value):
+		return "—"
+	case f.Model == "power" || name == "r2":
+	case strings.HasPrefix(name, "intercept"):
+		return Human(value, unit)
+	case name == "break":
+		return Human(value, AxisUnit(f.Along))
+	case isInverseRate(f, name) && value > 0:
+		return Human(1/value, "B/s") + " (as 1 ÷ slope)"
+	case strings.HasPrefix(name, "slope") && isByteAxis(f.Along):
+		return Human(value*1e6, unit) + " a MB"
+	case strings.HasPrefix(name, "slope"):
+		return Human(value, unit) + " per x"
+	}
+	return fourDigits(value)
+}
+
+// coefficientRange is the interval of a coefficient. A slope that is written as
+// its inverse has its ends swapped; one whose interval reaches 0 has no inverse
+// there and is written as a slope.
+func coefficientRange(f result.Fit, c result.Coefficient) string {
+	low, high := coefficientText(f, c.Name, c.CI.Low), coefficientText(f, c.Name, c.CI.High)
+	switch {
+	case !isInverseRate(f, c.Name):
+	case c.CI.Low <= 0:
+		return Human(c.CI.Low*1e6, "s") + " to " + Human(c.CI.High*1e6, "s") +
+			" a MB, which is no rate where it reaches 0"
+	default:
+		low, high = high, low
+	}
+	return low + " to " + high
+}
+
+// fourDigits has four significant digits, with a power of ten where zeros would
+// hide them.
+func fourDigits(v float64) string {
+	if a := math.Abs(v); v == 0 || a >= 1e-3 && a < 1e6 {
+		return units.Significant(v, 4)
+	}
+	mantissa, power, _ := strings.Cut(strconv.FormatFloat(v, 'e', 3, 64), "e")
+	n, _ := strconv.Atoi(power) // FormatFloat writes a number
+	return mantissa + " · 10^" + strconv.Itoa(n)
+}
+
+// ModelName is the name of a model with its formula.
+func ModelName(model string) string { return named("model", model, 60) }
+
+// relationTable lists the cases of a relation with both ranks.
+func relationTable(r result.Relation) Table {
+	var xs, ys []float64
+	for _, p := range r.Points {
+		xs, ys = append(xs, p.X), append(ys, p.Y)
+	}
+	sx, sy := ColumnScale(plan.Quantity(r.XOp).Unit(), xs...), ColumnScale(plan.Quantity(r.YOp).Unit(), ys...)
+	x, y := QuantityName(r.XOp), QuantityName(r.YOp)
+	t := Table{Caption: Plain(r.Name, 120) + ": " + y + " against " + x,
+		Columns: Columns("<case", WithUnit(x, sx), "rank", WithUnit(y, sy), "rank", "<")}
+	for _, p := range r.Points {
+		row := TextRow(Plain(p.Label, 80), sx.Number(p.X), strconv.Itoa(p.RankX), sy.Number(p.Y),
+			strconv.Itoa(p.RankY), "")
+		if p.Outlier {
+			row[5] = Cell{Text: "outlier", Class: "warn"}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	note := "Spearman’s rank correlation: " + units.Significant(r.Spearman, 3) + "."
+	if r.Reason != "" {
+		note = Plain(r.Reason, 300) + "."
+	}
+	t.Notes = []Note{{Text: note}}
+	return t
 }

@@ -37,18 +37,17 @@ func (f FirstScreen) Above() string {
 
 func (v *View) firstScreen() FirstScreen {
 	f := FirstScreen{Notice: Phrase("notice", v), Weak: v.weaknesses(), Missing: Phrase("missing", v)}
-	f.Counts = NonEmpty(append(v.weaknessCounts(), f.Missing))
-	var claims, ours, published []ClaimView
+	choices := countIf(v.Deviations, func(d Deviation) bool { return d.Kind == "choice" })
+	f.Counts = NonEmpty(append(Lines("counts", map[string]any{"Source": v.Source, "Choices": choices,
+		"Departed": len(v.Deviations) - choices, "OfRun": len(v.Warnings) - v.OfFigures(),
+		"OfFigures": v.OfFigures()}), f.Missing))
+	var claims []ClaimView
 	for _, g := range v.Claims {
-		for _, c := range g.Claims {
-			claims = append(claims, c)
-			if c.By == claimant("us") {
-				ours = append(ours, c)
-			} else {
-				published = append(published, c)
-			}
-		}
+		claims = append(claims, g.Claims...)
 	}
+	isOurs := func(c ClaimView) bool { return c.By == claimant("us") }
+	published := slices.DeleteFunc(slices.Clone(claims), isOurs)
+	ours := slices.DeleteFunc(slices.Clone(claims), func(c ClaimView) bool { return !isOurs(c) })
 	f.Judged = NonEmpty([]string{
 		judgedLine("The", "published conclusion", published), judgedLine("Our", "claim", ours)})
 	f.Claims = claimsToRead(claims)
@@ -72,8 +71,7 @@ func (v *View) firstScreen() FirstScreen {
 // the whole answer.
 func claimsToRead(all []ClaimView) []ClaimView {
 	order := []string{result.DoesNotHold, result.CannotTell, result.Holds, result.NotMeasured}
-	out := slices.Clone(all)
-	slices.SortStableFunc(out, func(a, b ClaimView) int {
+	out := slices.SortedStableFunc(slices.Values(all), func(a, b ClaimView) int {
 		return cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict))
 	})
 	return out[:min(len(out), firstClaims)]
@@ -106,8 +104,8 @@ func judgedLine(who, noun string, claims []ClaimView) string {
 var seriousKinds = strings.Fields(`scale filesystem input codec drift two-modes bimodal sessions changed few-rounds
 	faster-than-native thermal battery busy quota cpu-quota sets cache virtual`)
 
-// weaknesses are what weakens the answer most, worst first, each kind once and
-// with how often it was found.
+// weaknesses are what weakens the answer most, worst first, each kind once: the
+// first of its warnings, and at how many places there are such warnings.
 func (v *View) weaknesses() []string {
 	var out []string
 	for _, kind := range seriousKinds {
@@ -115,22 +113,17 @@ func (v *View) weaknesses() []string {
 		if i := slices.IndexFunc(v.Result.Departures, is); i >= 0 {
 			out = AppendNew(out, Plain(v.Result.Departures[i].Text, 160))
 		}
-		if text, n := v.warningsOf(kind); n > 0 {
+		text, n := "", 0
+		for _, w := range v.Warnings {
+			if w.Kind == kind {
+				text, n = FirstOf(text, withoutExplanation(Plain(w.Text, 160))), n+w.places
+			}
+		}
+		if n > 0 {
 			out = AppendNew(out, text+TextIf(n > 1, " ("+Grouped(n)+" times)"))
 		}
 	}
 	return out
-}
-
-// warningsOf is the first warning of a kind, and at how many places there are
-// such warnings.
-func (v *View) warningsOf(kind string) (text string, n int) {
-	for _, w := range v.Warnings {
-		if w.Kind == kind {
-			text, n = FirstOf(text, withoutExplanation(Plain(w.Text, 160))), n+w.places
-		}
-	}
-	return text, n
 }
 
 // withoutExplanation shortens a warning for the first screen: it leaves the
@@ -143,12 +136,4 @@ func withoutExplanation(s string) string {
 		}
 	}
 	return s
-}
-
-// weaknessCounts are the deviations and warnings in numbers; the report has
-// full lists.
-func (v *View) weaknessCounts() []string {
-	choices := countIf(v.Deviations, func(d Deviation) bool { return d.Kind == "choice" })
-	return Lines("counts", map[string]any{"Source": v.Source, "Choices": choices,
-		"Departed": len(v.Deviations) - choices, "OfRun": len(v.Warnings) - v.OfFigures(), "OfFigures": v.OfFigures()})
 }

@@ -5,8 +5,136 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
+
+// Clean makes text from plans, volumes and hosts safe to show: valid UTF-8 on
+// one line, without control characters (terminal escapes), without the
+// characters that reorder or hide the text around them. Escaping for HTML or
+// Markdown comes after.
+func Clean(s string) string {
+	var b strings.Builder
+	space := false
+	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
+		switch {
+		case unicode.IsSpace(r) || r == '\u2028' || r == '\u2029':
+			space = b.Len() > 0
+			continue
+		case unicode.IsControl(r) || unicode.Is(hidden, r):
+			continue
+		}
+		if space {
+			b.WriteByte(' ')
+			space = false
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// hidden are the characters that have no shape of their own but change what is
+// read: bidirectional controls, zero-width spaces, tags, interlinear marks, and
+// private use, which has no agreed shape. The joiner U+200D holds emoji together
+// and stays.
+//
+// The Unicode report UTR 36 describes how such characters are used to deceive.
+var hidden = &unicode.RangeTable{
+	R16: []unicode.Range16{{0xAD, 0xAD, 1}, {0x34F, 0x34F, 1}, {0x61C, 0x61C, 1}, {0x180E, 0x180E, 1},
+		{0x200B, 0x200C, 1}, {0x200E, 0x200F, 1}, {0x202A, 0x202E, 1}, {0x2060, 0x206F, 1}, {0xE000, 0xF8FF, 1},
+		{0xFEFF, 0xFEFF, 1}, {0xFFF9, 0xFFFB, 1}},
+	R32:         []unicode.Range32{{0xE0000, 0xE0FFF, 1}},
+	LatinOffset: 1,
+}
+
+// Shorten is clean text of at most limit characters, cut between characters and
+// marked by an ellipsis.
+func Shorten(s string, limit int) string {
+	s = Clean(s)
+	if utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	return strings.TrimRightFunc(string([]rune(s)[:limit-1]), func(last rune) bool {
+		return last == '\u200D' || last == ' ' || unicode.In(last, unicode.Mn, unicode.Me)
+	}) + "…"
+}
+
+// Plain is what pictures and terminals show of a foreign name: shortened, and
+// right-to-left text isolated from its neighbours, which it would reorder where
+// no element can prevent that.
+func Plain(s string, limit int) string {
+	s = Shorten(s, limit)
+	isRightToLeft := func(r rune) bool {
+		return unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko,
+			unicode.Samaritan, unicode.Mandaic, unicode.Adlam)
+	}
+	if strings.ContainsFunc(s, isRightToLeft) {
+		return "\u2068" + s + "\u2069"
+	}
+	return s
+}
+
+// plainList makes each text of a list safe to print, see [Plain].
+func plainList(list []string, limit int) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = Plain(s, limit)
+	}
+	return out
+}
+
+// wide are the characters of two columns: Hangul, CJK, full-width forms and
+// emoji.
+var wide = &unicode.RangeTable{
+	R16: []unicode.Range16{{0x1100, 0x115F, 1}, {0x2E80, 0xA4CF, 1}, {0xAC00, 0xD7A3, 1}, {0xF900, 0xFAFF, 1},
+		{0xFE30, 0xFE6F, 1}, {0xFF00, 0xFF60, 1}},
+	R32: []unicode.Range32{{0x1F300, 0x1FAFF, 1}, {0x20000, 0x3FFFD, 1}},
+}
+
+// Width is the number of terminal columns that s takes.
+func Width(s string) int {
+	n := 0
+	for _, r := range s {
+		switch {
+		case r == '\u200D' || r == '\u2068' || r == '\u2069' || unicode.In(r, unicode.Mn, unicode.Me):
+		case unicode.Is(wide, r):
+			n += 2
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// keepLetters keeps of a name what is harmless in the name of a file or in an id:
+// the letters a to z and A to Z, digits and some more characters.
+//
+// Ids are used in fragments of links and in selectors of scripts.
+func keepLetters(s string, limit int, more string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(more, r) {
+			return r
+		}
+		return -1
+	}, Shorten(s, limit))
+}
+
+// Slug is a name as a part of an id; it need not be unique.
+func Slug(s string) string { return keepLetters(s, 40, "_") }
+
+// Namer returns a function that keeps the first of several equal names, and
+// numbers the others after a separator: "size", "size-2".
+func Namer(separator string) func(name string) string {
+	taken := map[string]bool{}
+	return func(name string) string {
+		unique := name
+		for n := 2; taken[unique]; n++ {
+			unique = name + separator + strconv.Itoa(n)
+		}
+		taken[unique] = true
+		return unique
+	}
+}
 
 // FirstOf is the first text that is not blank, "" if there is none.
 func FirstOf(options ...string) string {
@@ -40,15 +168,11 @@ func AppendNew[T comparable](list []T, x T) []T {
 	return append(list, x)
 }
 
-// Count is a number with its noun: "1 case", "12 cases".
-//
-// The plural adds an s: all nouns of the report are regular.
-func Count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return Grouped(n) + " " + noun + "s"
-}
+// glue joins the texts that are not empty.
+func glue(separator string, texts ...string) string { return strings.Join(NonEmpty(texts), separator) }
+
+// joinFacts joins what is known of a thing with commas.
+func joinFacts(texts ...string) string { return glue(", ", texts...) }
 
 // firstFew are at most limit entries. Of a longer list the last of them is the
 // number of those left out: "and 4 more places".
@@ -60,20 +184,16 @@ func firstFew(list []string, limit int, noun string) []string {
 	return append(list[:limit-1:limit-1], strings.TrimRight(more, " "))
 }
 
-// plainList makes each text of a list safe to print, see [Plain].
-func plainList(list []string, limit int) []string {
-	out := make([]string, len(list))
-	for i, s := range list {
-		out[i] = Plain(s, limit)
+// groupBy lists the values of some things by a text, in the order in which the
+// texts come first.
+func groupBy[T any](all []T, of func(T) (text, value string)) (texts []string, values map[string][]string) {
+	values = map[string][]string{}
+	for _, x := range all {
+		text, value := of(x)
+		texts, values[text] = AppendNew(texts, text), AppendNew(values[text], value)
 	}
-	return out
+	return texts, values
 }
-
-// glue joins the texts that are not empty.
-func glue(separator string, texts ...string) string { return strings.Join(NonEmpty(texts), separator) }
-
-// joinFacts joins what is known of a thing with commas.
-func joinFacts(texts ...string) string { return glue(", ", texts...) }
 
 // countIf counts the elements that satisfy test.
 func countIf[T any](list []T, test func(T) bool) int {
@@ -84,6 +204,13 @@ func countIf[T any](list []T, test func(T) bool) int {
 		}
 	}
 	return n
+}
+
+// Count is a number with its noun: "1 case", "12 cases".
+//
+// The plural adds an s: all nouns of the report are regular.
+func Count(n int, noun string) string {
+	return Grouped(n) + " " + noun + TextIf(n != 1, "s")
 }
 
 // Grouped writes an integer with thin spaces between thousands.
@@ -102,9 +229,6 @@ func Grouped(n int) string {
 
 // Capitalize starts a text with a capital.
 func Capitalize(s string) string {
-	first, size := utf8.DecodeRuneInString(s)
-	if size == 0 {
-		return s
-	}
-	return strings.ToUpper(string(first)) + s[size:]
+	_, size := utf8.DecodeRuneInString(s)
+	return strings.ToUpper(s[:size]) + s[size:]
 }

@@ -35,8 +35,9 @@ import (
 type View struct {
 	Plan   *plan.Plan
 	Result *result.Result
-	names  map[string]string // case id → short name
-	Order  map[string]int    // case id → position
+	names  map[string]string                       // case id → short name
+	own    func([]result.Warning) []result.Warning // see keepOwnWarnings
+	Order  map[string]int                          // case id → position
 
 	Title, Summary string
 	Source         string // "after …": whose protocol this is
@@ -61,8 +62,8 @@ type View struct {
 	Legend                            []Pair
 	Settings                          []Pair
 	Hosts                             [][]Pair
-	Repeat                            string // commands that repeat the run and render it again
-	Canonical                         string
+	Repeat                            string            // commands that repeat the run and render it again
+	Canonical                         string            // the plan's own text, each line safe to print
 	Charts                            []Chart           // of package chart, in page order
 	ChartNotes                        map[string]string // by section: what its charts leave out
 }
@@ -77,42 +78,58 @@ type Deviation struct{ Kind, Text, Cases string }
 // The order of the steps matters: warnings are collected from the result as it
 // is, and tables are made from the copy without those that are about the run.
 func NewView(p *plan.Plan, r *result.Result) *View {
-	v := &View{Plan: p, Result: r, names: caseNames(r.Cases), Order: caseOrder(r)}
+	v := newView(r)
+	v.Plan, v.names, v.DeviationsHeading = p, caseNames(r.Cases), "Deviations from the plan as written"
 	v.head()
+	if v.Source != "" {
+		v.DeviationsHeading = "Deviations from what was published"
+	}
 	v.collectWarnings()
-	v.Result, v.SharedDoubts = withoutRunWarnings(r)
+	v.keepOwnWarnings()
 	for _, d := range r.Departures {
 		v.Deviations = append(v.Deviations, Deviation{Plain(d.Kind, 40), Plain(d.Text, 600), v.caseList(d.Cases)})
 	}
-	v.DeviationsHeading = "Deviations from what was published"
-	if v.Source == "" {
-		v.DeviationsHeading = "Deviations from the plan as written"
-	}
 	v.Claims = claimGroups(r.Claims)
 	v.addTables()
-	for i := range v.Result.Tables {
-		v.PlanTables = append(v.PlanTables, v.planTable(&v.Result.Tables[i]))
+	for _, t := range r.Tables {
+		v.PlanTables = append(v.PlanTables, v.planTable(t))
 	}
 	v.Fits = v.fitTables()
 	v.NotDone = v.casesNotDone()
-	v.Legend = formatLegend(r)
 	v.Settings = pairs("settings", v)
 	for _, s := range r.Sessions {
 		v.Hosts = append(v.Hosts, pairs("session", s))
 	}
+	used := map[string]bool{}
+	for _, c := range r.Cases {
+		used[c.Target.Format] = true
+		for _, kv := range c.Keys {
+			used[kv[1]] = true
+		}
+	}
+	for _, f := range image.Formats {
+		if used[f.Name] || f.ImageType != "" && used[f.ImageType] {
+			v.Legend = append(v.Legend, Pair{f.Name, f.Legend})
+		}
+	}
 	v.First = v.firstScreen()
 	v.Repeat = Render("repeat", v)
-	v.Canonical = canonical(p)
+	var lines []string
+	for line := range strings.Lines(string(p.Canonical())) {
+		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+		lines = append(lines, indent+Clean(line))
+	}
+	v.Canonical = strings.Join(lines, "\n")
 	return v
 }
 
-// caseOrder is the position of each case by its id.
-func caseOrder(r *result.Result) map[string]int {
-	out := map[string]int{}
+// newView is a view of a result without texts.
+func newView(r *result.Result) *View {
+	v := &View{Result: r, Order: map[string]int{}}
 	for i, c := range r.Cases {
-		out[c.ID] = i
+		v.Order[c.ID] = i
 	}
-	return out
+	return v
 }
 
 // OtherTables are the tables of the plan that are not on the first screen.
@@ -188,17 +205,11 @@ func (v *View) when() string {
 	}
 	last, busy := all[0].Finished, time.Duration(0)
 	for _, s := range all {
-		if s.Finished.After(last) {
-			last = s.Finished
-		}
+		last = slices.MaxFunc([]time.Time{last, s.Finished}, time.Time.Compare)
 		busy += max(s.Finished.Sub(s.Started), 0) // a lost session has no end
 	}
-	text := all[0].Started.UTC().Format(minute) + " UTC" +
-		TextIf(busy > 0, ", took "+units.Duration(busy).Human())
-	if len(all) > 1 {
-		text += " in " + Count(len(all), "session") + " up to " + last.UTC().Format(minute)
-	}
-	return text
+	text := all[0].Started.UTC().Format(minute) + " UTC" + TextIf(busy > 0, ", took "+units.Duration(busy).Human())
+	return text + TextIf(len(all) > 1, " in "+Count(len(all), "session")+" up to "+last.UTC().Format(minute))
 }
 
 // Preconditions are how the places were brought to a steady state before the
@@ -321,30 +332,63 @@ func IsShown(c *result.Case, s *result.Step) bool {
 	return !IsCanary(s) && s.Error == "" && (c.Shows(s.Round) || len(c.Rounds) == 0 && c.Status == result.Done)
 }
 
-// formatLegend explains the names that occur in the result.
-func formatLegend(r *result.Result) []Pair {
-	used := map[string]bool{}
-	for _, c := range r.Cases {
-		used[c.Target.Format] = true
-		for _, kv := range c.Keys {
-			used[kv[1]] = true
-		}
-	}
-	var out []Pair
-	for _, f := range image.Formats {
-		if used[f.Name] || f.ImageType != "" && used[f.ImageType] {
-			out = append(out, Pair{f.Name, f.Legend})
-		}
-	}
-	return out
+// Warning is a warning with the places where it was found.
+type Warning struct {
+	Where, Kind, Text string
+	Run               bool // about the run as a whole
+	places            int  // where it was found
 }
 
-// canonical is the plan's own text, each line safe to print.
-func canonical(p *plan.Plan) string {
-	var lines []string
-	for line := range strings.Lines(string(p.Canonical())) {
-		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
-		lines = append(lines, indent+Clean(line))
+// listedPlaces is how many places of a warning are named.
+const listedPlaces = 6
+
+// collectWarnings lists every warning of the run with its places, each warning
+// once. Those of steps and figures that a case or the run has as well are left
+// out: a case has "write new: …" where the figure has "…".
+//
+// Places are named in the order of the result.
+func (v *View) collectWarnings() {
+	var all []result.Warning
+	places, repeated := map[result.Warning][]string{}, map[result.Warning]bool{}
+	add := func(w result.Warning, where ...string) {
+		w = result.Warning{Kind: Plain(w.Kind, 40), Text: Plain(w.Text, 600)}
+		if places[w] == nil {
+			all = append(all, w)
+		}
+		places[w] = AppendNew(places[w], joinFacts(where...))
 	}
-	return strings.Join(lines, "\n")
+	for _, w := range v.Result.Warnings {
+		repeated[w] = true
+		add(w, "the run")
+	}
+	ofRun := len(all)
+	for _, c := range v.Result.Cases {
+		for _, w := range c.Warnings {
+			_, text, _ := strings.Cut(w.Text, ": ")
+			repeated[w], repeated[result.Warning{Kind: w.Kind, Text: text}] = true, true
+		}
+	}
+	for _, c := range v.Result.Cases {
+		for _, w := range c.Warnings {
+			add(w, v.CaseName(c.ID))
+		}
+		for _, s := range c.Steps {
+			for _, w := range s.Warnings {
+				if !repeated[w] {
+					add(w, v.CaseName(c.ID), StepName(s), "round "+strconv.Itoa(s.Round))
+				}
+			}
+		}
+	}
+	for _, s := range v.Result.Summaries {
+		for _, w := range s.Warnings {
+			if !repeated[w] {
+				add(w, v.CaseName(s.Case), QuantityName(s.Op), PhaseName(s.Phase, s.Cycle))
+			}
+		}
+	}
+	for i, w := range all {
+		where := strings.Join(firstFew(places[w], listedPlaces, "places"), "; ")
+		v.Warnings = append(v.Warnings, Warning{where, w.Kind, w.Text, i < ofRun, len(places[w])})
+	}
 }

@@ -19,8 +19,8 @@ const rowsPerChart = 24
 // barGroup is what the bars of one colour show: a figure for each row, nil
 // where it has none.
 type barGroup struct {
-	name   string
-	figure func(row int) *result.Summary
+	name    string
+	figures []*result.Summary
 }
 
 // bars draws a bar with its interval and its published value for each row and
@@ -28,8 +28,7 @@ type barGroup struct {
 func bars(c report.Chart, heads [2]string, rows []string, groups []barGroup) []report.Chart {
 	top, values := 0.0, []float64{}
 	for _, g := range groups {
-		for row := range rows {
-			s := g.figure(row)
+		for _, s := range g.figures {
 			if s == nil {
 				continue
 			}
@@ -62,23 +61,24 @@ func bars(c report.Chart, heads [2]string, rows []string, groups []barGroup) []r
 			one.ID += fmt.Sprintf("-%d", i+1)
 			one.Heading += fmt.Sprintf(" (%d of %d)", i+1, len(parts))
 		}
-		addBars(&one, heads, part, i*rowsPerChart, groups, sc)
+		one.Table.Columns = report.Columns(heads[0], heads[1], report.WithUnit("measured", sc), "interval", "published",
+			"<n")
+		addBars(&one, part, i*rowsPerChart, groups, sc)
 		out = append(out, one)
 	}
 	return out
 }
 
 // addBars draws some of the rows; offset is the number of the first one.
-func addBars(c *report.Chart, heads [2]string, rows []string, offset int, groups []barGroup, sc report.Scale) {
+func addBars(c *report.Chart, rows []string, offset int, groups []barGroup, sc report.Scale) {
 	c.Height = 34 + len(rows)*(14+18*len(groups))
 	c.Y.Categories = rows
-	c.Table.Columns = report.Columns(heads[0], heads[1], report.WithUnit("measured", sc), "interval", "published", "<n")
 	var statistics, ns []string
 	published, uncomparable := false, false
 	for _, g := range groups {
 		s := report.Series{Role: "bar", Name: g.name}
 		for i, row := range rows {
-			figure := g.figure(offset + i)
+			figure := g.figures[offset+i]
 			if figure == nil {
 				continue
 			}
@@ -129,18 +129,19 @@ func (g figureGroup) of(f report.Figures, caseID string) *result.Summary {
 // one of them. The heading names up to two quantities; place is its end.
 func (r *run) figureBars(id, place string, f report.Figures, groups []figureGroup) []report.Chart {
 	var cases, rows, names []string
-	var list []barGroup
-	rates := false
-	for _, g := range groups {
-		list = append(list, barGroup{g.name, func(row int) *result.Summary { return g.of(f, cases[row]) }})
-		names = report.AppendNew(names, report.QuantityName(g.op))
-		rates = rates || f.Any(g.op, func(s *result.Summary) bool { return report.Headline(s).Unit == "B/s" })
-	}
 	for _, k := range f.Keys {
 		if slices.ContainsFunc(groups, func(g figureGroup) bool { return g.of(f, k.CaseID) != nil }) &&
 			!slices.Contains(cases, k.CaseID) {
 			cases, rows = append(cases, k.CaseID), append(rows, r.CaseName(k.CaseID))
 		}
+	}
+	list, rates := make([]barGroup, len(groups)), false
+	for i, g := range groups {
+		list[i].name, names = g.name, report.AppendNew(names, report.QuantityName(g.op))
+		for _, id := range cases {
+			list[i].figures = append(list[i].figures, g.of(f, id))
+		}
+		rates = rates || f.Any(g.op, func(s *result.Summary) bool { return report.Headline(s).Unit == "B/s" })
 	}
 	few := report.TextIf(len(names) < 3, strings.Join(names, " and "))
 	c := report.Chart{ID: id, X: report.Axis{Name: strings.Join(names, ", ")}}
@@ -234,16 +235,33 @@ func (r *run) speeds() report.Figures {
 }
 
 // encryptionCharts compare cases that differ in encryption alone, one picture a
-// rate and phase.
+// rate and phase, with a row for each pair of cases.
 func encryptionCharts(r *run) []report.Chart {
 	var out []report.Chart
 	f := r.speeds()
 	for _, op := range f.Ops {
 		for _, p := range f.Phases([]string{op}) {
-			rows, by, values := r.encryptionRows(op, p, f)
-			var groups []barGroup
-			for _, value := range values {
-				groups = append(groups, barGroup{value, func(i int) *result.Summary { return by[rows[i]][value] }})
+			var rows, values []string                     // of the key
+			by := map[string]map[string]*result.Summary{} // by row and value
+			for _, k := range f.Keys {
+				if k.Phase == p.Phase && k.Cycle == p.Cycle && f.By[k][op] != nil {
+					row, value := r.withoutEncryption(k.CaseID)
+					if value == "" {
+						continue
+					}
+					if by[row] == nil {
+						rows, by[row] = append(rows, row), map[string]*result.Summary{}
+					}
+					by[row][value], values = f.By[k][op], report.AppendNew(values, value)
+				}
+			}
+			rows = slices.DeleteFunc(rows, func(row string) bool { return len(by[row]) < 2 })
+			groups := make([]barGroup, len(values))
+			for i, value := range values {
+				groups[i].name = value
+				for _, row := range rows {
+					groups[i].figures = append(groups[i].figures, by[row][value])
+				}
 			}
 			phase := report.PhaseName(p.Phase, p.Cycle)
 			c := report.Chart{ID: "encryption-" + report.Slug(op) + "-" + report.Slug(phase),
@@ -256,43 +274,20 @@ func encryptionCharts(r *run) []report.Chart {
 	return out
 }
 
-// encryptionRows pairs the figures of cases that differ only in their
-// encryption, by the name of the pair and by the value of the key; a row needs
-// at least two values.
-func (r *run) encryptionRows(op string, p report.FigureKey, f report.Figures) (
-	rows []string, by map[string]map[string]*result.Summary, values []string,
-) {
-	by = map[string]map[string]*result.Summary{}
-	for _, k := range f.Keys {
-		s, c := f.By[k][op], r.caseOf(k.CaseID)
-		if s == nil || c == nil || k.Phase != p.Phase || k.Cycle != p.Cycle {
-			continue
-		}
-		value, rest := "", []string{}
-		for _, kv := range c.Keys {
-			if text := report.KeyValue(kv[0], kv[1]); kv[0] == "encryption" {
-				value = text
-			} else {
-				rest = append(rest, text)
-			}
-		}
-		if value == "" {
-			continue
-		}
-		name := report.FirstOf(strings.Join(report.NonEmpty(rest), " · "), "image")
-		if by[name] == nil {
-			rows, by[name] = append(rows, name), map[string]*result.Summary{}
-		}
-		by[name][value] = s
-		values = report.AppendNew(values, value)
+// withoutEncryption is the name of a case without its encryption, and that; the
+// encryption is "" where the case has none of the key.
+func (r *run) withoutEncryption(id string) (name, encryption string) {
+	c := r.caseOf(id)
+	if c == nil {
+		return "", ""
 	}
-	return slices.DeleteFunc(rows, func(row string) bool { return len(by[row]) < 2 }), by, values
-}
-
-// caseOf is the case with an id, nil if the result has none.
-func (r *run) caseOf(id string) *result.Case {
-	if at, ok := r.Order[id]; ok && at < len(r.Result.Cases) && r.Result.Cases[at].ID == id {
-		return &r.Result.Cases[at]
+	var rest []string
+	for _, kv := range c.Keys {
+		if text := report.KeyValue(kv[0], kv[1]); kv[0] == "encryption" {
+			encryption = text
+		} else if text != "" {
+			rest = append(rest, text)
+		}
 	}
-	return nil
+	return report.FirstOf(strings.Join(rest, " · "), "image"), encryption
 }

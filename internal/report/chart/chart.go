@@ -3,15 +3,18 @@
 // SVG.
 //
 // The functions of the registry give series of marks, axes and captions;
-// everything about the library is in option.go.
+// everything about the library is in library.go.
 package chart
 
 import (
-	"fmt"
+	"cmp"
+	"slices"
 	"strings"
 	"unicode"
 
+	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
+	"dmgbench/internal/result"
 )
 
 // Section is one part of the page with its charts.
@@ -37,6 +40,30 @@ var Sections = []Section{
 	{"relations", "One quantity against another", ""},
 }
 
+// kinds is the registry: every kind of chart, in the order of the page, with
+// the section of the page that has it. build returns no chart where the kind
+// does not apply to the run; sections and provenance are added by [All].
+//
+// A new kind of chart is a row here; long captions are templates.
+var kinds = []struct {
+	section string
+	build   func(*run) []report.Chart
+}{
+	{"first", firstChart},
+	{"speed", barCharts},
+	{"encryption", encryptionCharts},
+	{"cost", costCharts},
+	{"sweep", sweepCharts},
+	{"size", sizeCharts},
+	{"size", heatCharts},
+	{"files", timeCharts},
+	{"files", residualCharts},
+	{"files", stripCharts},
+	{"life", lifeCharts},
+	{"drift", driftChart},
+	{"relations", relationCharts},
+}
+
 // run is what the functions of the registry read.
 //
 // One run is made for each report, so that the samples are gathered once.
@@ -46,44 +73,57 @@ type run struct {
 	main *report.Chart // chart of the first screen, nil without one
 }
 
+// NewView arranges a result with its charts, for every renderer. Each chart has
+// an id and a file name of its own.
+//
+// The order matters: the first chart decides which chart of speeds is on the
+// first screen and is not drawn again.
+func NewView(p *plan.Plan, r *result.Result) *report.View {
+	v := report.NewView(p, r)
+	in := &run{View: v, sets: fileSets(v)}
+	fileName, id := FileNamer(), report.Namer("-again-") // odd names of quantities may give the same id
+	for _, k := range kinds {
+		for _, c := range k.build(in) {
+			c.ID, c.File, c.Section = id(c.ID), fileName(c.Heading), k.section
+			c.Table.Caption, c.Notes = cmp.Or(c.Table.Caption, c.Heading), append(c.Notes, v.Provenance)
+			v.Charts = append(v.Charts, c)
+		}
+	}
+	v.ChartNotes = map[string]string{"size": in.undrawn(), "files": in.undrawn()}
+	if !slices.ContainsFunc(v.Charts, func(c report.Chart) bool { return c.Section == "cost" }) {
+		v.ChartNotes["cost"] = in.costLacking()
+	}
+	return v
+}
+
+// caseOf is the case with an id, nil if the result has none.
+func (r *run) caseOf(id string) *result.Case {
+	if at, ok := r.Order[id]; ok {
+		return &r.Result.Cases[at]
+	}
+	return nil
+}
+
 // maxFileName is the largest number of characters in the name of a picture.
 //
 // Names of files may have 255 bytes; 80 characters leave room for folders and
 // for the suffix, and can be read in a list.
 const maxFileName = 80
 
-// NameFiles gives every chart a file name of its own, made of its heading:
+// FileNamer returns a function that gives every chart a file name of its own,
+// made of the ASCII letters and digits of its heading:
 // "write-speed-of-each-case".
-func NameFiles(charts []report.Chart) {
-	taken := map[string]bool{}
-	for i := range charts {
-		name := fileName(charts[i].Heading)
-		unique := name
-		for n := 2; taken[unique]; n++ {
-			unique = fmt.Sprintf("%s-%d", name, n)
+func FileNamer() func(heading string) string {
+	unique := report.Namer("-")
+	return func(heading string) string {
+		words := strings.FieldsFunc(strings.ToLower(heading), func(r rune) bool {
+			return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)
+		})
+		for len(strings.Join(words, "-")) > maxFileName {
+			words = words[:len(words)-1]
 		}
-		taken[unique], charts[i].File = true, unique
+		return unique(cmp.Or(strings.Join(words, "-"), "chart"))
 	}
-}
-
-// fileName keeps the ASCII letters and digits of a heading, with hyphens
-// between its words.
-func fileName(heading string) string {
-	words := strings.FieldsFunc(strings.ToLower(heading), func(r rune) bool {
-		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	})
-	name := "chart"
-	for i, word := range words {
-		switch {
-		case i == 0:
-			name = word
-		case len(name)+1+len(word) > maxFileName:
-			return name
-		default:
-			name += "-" + word
-		}
-	}
-	return name
 }
 
 // data is what a template reads.

@@ -38,22 +38,24 @@ func (w work) isSame(o work) bool {
 	return w.bytes == o.bytes && w.files == o.files && w.workers == o.workers
 }
 
-// worksOf gathers what a case did, by round. Steps inside repeats are left out:
-// cycles do not replicate each other.
-func worksOf(c *result.Case, p picture) map[int]work {
-	out := map[int]work{}
-	for i := range c.Steps {
-		s := &c.Steps[i]
+// works gathers what each case did, by case and round. Steps inside repeats are
+// left out: cycles do not replicate each other.
+func (r *run) works(p picture) map[string]map[int]work {
+	out := map[string]map[int]work{}
+	for c, s := range r.Steps() {
 		if s.Op != p.op || s.Phase != p.phase || s.Cycle != 0 || s.Span == nil || !report.IsShown(c, s) ||
 			s.Span.LastDoneNS <= s.Span.GateNS {
 			continue
 		}
-		w, n := out[s.Round], max(s.Workers, 1)
+		if out[c.ID] == nil {
+			out[c.ID] = map[int]work{}
+		}
+		w, n := out[c.ID][s.Round], max(s.Workers, 1)
 		span, idle := float64(s.Span.LastDoneNS-s.Span.GateNS)/1e9, float64(s.Span.IdleNS)/1e9/float64(n)
 		w.bytes, w.files, w.workers = w.bytes+s.Span.Bytes, w.files+len(s.Samples), max(w.workers, n)
 		w.busy, w.inside = w.busy+span-idle, w.inside+idle
 		w.outside += max(float64(s.DurationNS)/1e9-span, 0)
-		out[s.Round] = w
+		out[c.ID][s.Round] = w
 	}
 	return out
 }
@@ -73,7 +75,7 @@ type costPart struct {
 //
 // Only rounds in which every case of its chain did the same work count.
 type costCase struct {
-	c      *result.Case
+	name   string
 	parts  []costPart
 	rounds int
 	inside float64 // seconds inside the clock
@@ -83,18 +85,12 @@ type costCase struct {
 // costs splits the time of every case that has the same files in a native
 // folder, by the number of that folder: cases of one folder belong together.
 func (r *run) costs(p picture) map[string][]costCase {
-	all := map[string]map[int]work{}
-	for i := range r.Result.Cases {
-		all[r.Result.Cases[i].ID] = worksOf(&r.Result.Cases[i], p)
-	}
+	all := r.works(p)
 	find := func(of *result.Case, accept func(c *result.Case) bool) *result.Case {
 		for i := range r.Result.Cases {
 			c := &r.Result.Cases[i]
-			if c.ID == of.ID || !accept(c) {
-				continue
-			}
 			for round, own := range all[of.ID] {
-				if w, ok := all[c.ID][round]; ok && w.isSame(own) {
+				if w, ok := all[c.ID][round]; ok && w.isSame(own) && c.ID != of.ID && accept(c) {
 					return c
 				}
 			}
@@ -111,7 +107,7 @@ func (r *run) costs(p picture) map[string][]costCase {
 		if len(all[c.ID]) == 0 || native == nil {
 			continue
 		}
-		if split, ok := r.split(c, chainOf(c, native, find), all); ok {
+		if split := r.split(c, chainOf(c, native, find), all); split.rounds > 0 {
 			out[native.ID] = append(out[native.ID], split)
 		}
 	}
@@ -126,9 +122,12 @@ func isNativeFolder(c *result.Case) bool {
 
 // split takes the rounds in which all cases of the chain did the same, and the
 // mean of each difference over them.
-func (r *run) split(c *result.Case, chain []link, all map[string]map[int]work) (costCase, bool) {
+//
+// Differences are taken within a round: what all cases of a round share, such as
+// a busy machine, cancels.
+func (r *run) split(c *result.Case, chain []link, all map[string]map[int]work) costCase {
 	own := all[c.ID]
-	out := costCase{c: c}
+	out := costCase{name: r.CaseName(c.ID)}
 	var rounds []int
 	for _, round := range slices.Sorted(maps.Keys(own)) {
 		if !slices.ContainsFunc(chain, func(l link) bool {
@@ -138,8 +137,6 @@ func (r *run) split(c *result.Case, chain []link, all map[string]map[int]work) (
 			rounds, out.work = append(rounds, round), own[round]
 		}
 	}
-	// Differences are taken within a round: what all cases of a round share,
-	// such as a busy machine, cancels.
 	out.rounds = len(rounds)
 	add := func(name string, layers layer, of func(round int) float64) {
 		values, known := map[int]float64{}, false
@@ -165,7 +162,7 @@ func (r *run) split(c *result.Case, chain []link, all map[string]map[int]work) (
 		out.inside += p.time.Value
 	}
 	add(partOutside, 0, func(round int) float64 { return own[round].outside })
-	return out, len(rounds) > 0
+	return out
 }
 
 // costCharts draw where the time of the same files went, one waterfall a case.
@@ -179,8 +176,8 @@ func costCharts(r *run) []report.Chart {
 				continue
 			}
 			for some := range slices.Chunk(group, casesPerCost) {
-				c := r.costChart(p, some)
 				part++
+				c := r.costChart(p, some)
 				c.ID = fmt.Sprintf("cost-%d-%d", n+1, part)
 				out = append(out, c)
 			}
@@ -198,15 +195,16 @@ func (r *run) costChart(p picture, cases []costCase) report.Chart {
 		c.Series = append(c.Series, report.Series{Role: "part", Name: name})
 	}
 	slots, top := 0, 0.0
-	var ns []string
+	var ns, kinds []string
 	for row, one := range cases {
-		c.Y.Categories = append(c.Y.Categories, r.CaseName(one.c.ID))
+		c.Y.Categories = append(c.Y.Categories, one.name)
 		slots, ns = max(slots, len(one.parts)), report.AppendNew(ns, report.Count(one.rounds, "round"))
 		at := 0.0
 		for slot, part := range one.parts {
 			m := addPart(&c, one, row, slot, at)
 			if at += part.time.Value; m.CI != nil {
 				top = max(top, min(m.CI.High, 1.5*at))
+				kinds = report.AppendNew(kinds, report.DescribeInterval(m.CI))
 			}
 			top = max(top, at)
 		}
@@ -214,24 +212,12 @@ func (r *run) costChart(p picture, cases []costCase) report.Chart {
 	c.Height = 30 + len(cases)*(18*slots+14)
 	// The rest of the width is for the labels at the ends of the bars.
 	c.X.High = new(report.RoundUp(1.12 * top))
-	d := data{"Files": cases[0].work.files, "Bytes": float64(cases[0].work.bytes), "Ns": ns, "Engines": r.engines(),
-		"Unsplit": unsplitOf(cases)} // the work is that of all rounds and cases
-	describeIntervals(&c, d)
-	caption(&c, "cost", d)
+	cut := slices.ContainsFunc(c.Marks(), func(m report.Mark) bool {
+		return m.CI != nil && (m.CI.Low < 0 || m.CI.High > *c.X.High)
+	})
+	caption(&c, "cost", data{"Files": cases[0].work.files, "Bytes": float64(cases[0].work.bytes), "Ns": ns,
+		"Engines": r.engines(), "Kinds": kinds, "Cut": cut}) // the work is that of all rounds and cases
 	return c
-}
-
-// describeIntervals lists the kinds of the whiskers of a waterfall, and whether
-// some of them are cut at its edges.
-func describeIntervals(c *report.Chart, d data) {
-	var kinds []string
-	for _, m := range c.Marks() {
-		if m.CI != nil {
-			kinds = report.AppendNew(kinds, report.DescribeInterval(m.CI))
-			d["Cut"] = d["Cut"] == true || m.CI.Low < 0 || m.CI.High > *c.X.High
-		}
-	}
-	d["Kinds"] = kinds
 }
 
 // partNames are the parts of all cases in the order of pictures and tables:
@@ -256,7 +242,7 @@ func partNames(cases []costCase) []string {
 // addPart adds one bar of a waterfall from a time in seconds on, with its row
 // of the table.
 func addPart(c *report.Chart, one costCase, row, slot int, at float64) report.Mark {
-	part, name := one.parts[slot], c.Y.Categories[row]
+	part := one.parts[slot]
 	m := report.Mark{X: at + part.time.Value, Y: float64(row), From: at, Slot: slot,
 		Label: signedTime(part.time.Value, slot > 0)}
 	interval, share := "—", ""
@@ -268,11 +254,11 @@ func addPart(c *report.Chart, one costCase, row, slot int, at float64) report.Ma
 	if part.name != partOutside && one.inside > 0 {
 		share = report.Percent(part.time.Value / one.inside)
 	}
-	m.Tip = tip("cost-tip", data{"Case": name, "Part": part.name, "Time": m.Label, "Share": share,
+	m.Tip = tip("cost-tip", data{"Case": one.name, "Part": part.name, "Time": m.Label, "Share": share,
 		"Interval": report.TextIf(m.CI != nil, interval), "Rounds": one.rounds})
 	s := &c.Series[slices.IndexFunc(c.Series, func(s report.Series) bool { return s.Name == part.name })]
 	s.Marks = append(s.Marks, m)
-	c.Table.Rows = append(c.Table.Rows, report.TextRow(name, part.name, m.Label, share, interval,
+	c.Table.Rows = append(c.Table.Rows, report.TextRow(one.name, part.name, m.Label, share, interval,
 		strconv.Itoa(one.rounds)))
 	return m
 }
@@ -294,18 +280,12 @@ func signedTime(seconds float64, plus bool) string {
 func (r *run) engines() []string {
 	var out []string
 	for _, s := range r.Result.Sessions {
-		name := s.Engine.Name
-		switch {
+		switch name := s.Engine.Name; {
 		case name != "simulated" && s.Engine.Vendor == "Apple":
-			name = "Apple"
-		case name == "hdiutil" && slices.ContainsFunc(r.Result.Cases, func(c result.Case) bool {
-			return c.Target.Kind == "image" && c.Target.ServedBy == ""
-		}):
-			name = "unknown helper"
-		case !slices.Contains([]string{"simulated", "inprocess", "hdiutil"}, name):
-			continue
+			out = report.AppendNew(out, "Apple")
+		case slices.Contains([]string{"simulated", "inprocess", "hdiutil"}, name):
+			out = report.AppendNew(out, name)
 		}
-		out = report.AppendNew(out, name)
 	}
 	return out
 }
@@ -315,11 +295,123 @@ func (r *run) engines() []string {
 func (r *run) costLacking() string {
 	images, folders := 0, 0
 	for _, s := range r.sets {
-		if c := r.caseOf(s.caseID); c != nil && c.Target.Kind == "image" {
-			images++
-		} else if c != nil && isNativeFolder(c) {
-			folders++
-		}
+		c := r.caseOf(s.caseID)
+		images, folders = images+bit(c.Target.Kind == "image"), folders+bit(isNativeFolder(c))
 	}
 	return report.Phrase("cost-lacking", data{"Images": images, "Folders": folders})
+}
+
+// layer is one thing that a file in an image passes through and a file in a
+// native folder does not.
+type layer uint8
+
+const (
+	layerRaw        layer = 1 << iota // an image and the file system in it: all images have these
+	layerHelper                       // a process that serves the image, where the kernel alone could serve a raw one
+	layerFormat                       // another format than the raw one
+	layerEncryption                   // encryption
+)
+
+// layersOf are the layers of an image. Where the run did not record what served
+// it, it is not a layer of its own.
+//
+// "loop" and "kernel" are served by the kernel alone: no process is between file and image.
+func layersOf(c *result.Case) layer {
+	out := layerRaw
+	if by := c.Target.ServedBy; by != "" && by != "loop" && by != "kernel" {
+		out |= layerHelper
+	}
+	if c.Target.Format != "UDRW" {
+		out |= layerFormat
+	}
+	if c.Target.Encryption != "none" && c.Target.Encryption != "" {
+		out |= layerEncryption
+	}
+	return out
+}
+
+// name names the layers that are one part of the time of a case.
+func (l layer) name(c *result.Case) string {
+	helper := "helper process"
+	if strings.HasPrefix(c.Target.ServedBy, "fuse") {
+		helper = "FUSE"
+	}
+	switch {
+	case l == layerRaw:
+		return "raw image and file system"
+	case l == layerRaw|layerHelper:
+		return "raw image, " + helper + " and file system"
+	case l&layerRaw != 0:
+		return "image as a whole"
+	}
+	words := []string{}
+	for i, word := range []string{helper, "format", "encryption"} {
+		if l&(layerHelper<<i) != 0 {
+			words = append(words, word)
+		}
+	}
+	return strings.Replace(strings.Join(words, " and "), " and ", ", ", len(words)-2)
+}
+
+// link is one part of the time of a case: what the case c of the link took more
+// than that of the link before.
+type link struct {
+	name   string
+	layers layer // that c has and the case before has not; 0 for directories
+	c      *result.Case
+}
+
+// chainOf is the way from the native folder to a case over the cases that have
+// only its lower layers, each as the case has them. A layer that no case isolates is one part with the next one.
+func chainOf(c, native *result.Case, find func(*result.Case, func(*result.Case) bool) *result.Case) []link {
+	chain := []link{{name: report.NativeFolder, c: native}}
+	switch {
+	case c == native:
+		return chain
+	case c.Target.Kind == "directory":
+		return append(chain, link{name: partReserved, c: c})
+	}
+	own, before := layersOf(c), layer(0)
+	// A case without the layer, or a layer that no case isolates, adds no link.
+	for _, top := range []layer{layerRaw, layerHelper, layerFormat, layerEncryption} {
+		below := own & (top | (top - 1))
+		if own&top == 0 {
+			continue
+		}
+		d := c
+		if below != own {
+			d = find(c, func(d *result.Case) bool { return hasOnly(c, d, below) })
+		}
+		if d != nil {
+			chain = append(chain, link{(below &^ before).name(c), below &^ before, d})
+			before = below
+		}
+	}
+	return chain
+}
+
+// hasOnly reports whether d is c with no more than these of its layers.
+//
+// Keys that go with a layer that it lacks may differ: an unencrypted case has
+// no key size.
+func hasOnly(c, d *result.Case, layers layer) bool {
+	if d.Target.Kind != "image" || d.Target.Filesystem != c.Target.Filesystem || layersOf(d) != layers {
+		return false
+	}
+	except := []string{"encryption", "served_by"}
+	if layers&layerFormat == 0 {
+		except = append(except, "format", "band_size")
+	} else if d.Target.Format != c.Target.Format {
+		return false
+	}
+	return (layers&layerHelper == 0 || c.Target.ServedBy == d.Target.ServedBy) && agree(c, d, except...)
+}
+
+// agree reports whether two cases agree in all keys that both have, with
+// exceptions.
+func agree(a, b *result.Case, except ...string) bool {
+	return a.Target.Place == b.Target.Place && !slices.ContainsFunc(b.Keys, func(kv [2]string) bool {
+		return !slices.Contains(except, kv[0]) &&
+			slices.ContainsFunc(a.Keys, func(own [2]string) bool { return own[0] == kv[0] && own[1] != kv[1] })
+	})
 }

@@ -2,11 +2,14 @@ package chart
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"dmgbench/internal/analysis/stats"
+	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/units"
@@ -33,25 +36,29 @@ type curvePoint struct {
 	figure *result.Summary
 }
 
-// curveSet collects curves by name, in the order in which they come.
-type curveSet struct{ curves []curve }
-
-// Curves are few: a search is as fast as a map, and keeps their order.
-func (s *curveSet) add(name string, x float64, figure *result.Summary) {
-	at := slices.IndexFunc(s.curves, func(c curve) bool { return c.name == name })
-	if at < 0 {
-		at, s.curves = len(s.curves), append(s.curves, curve{name: name})
+// curvesOf groups the figures of a quantity by name, in the order in which they
+// come, and keeps the groups with enough points, each sorted by x. place gives
+// the name and the x of a figure, and whether it is drawn.
+func curvesOf(
+	f report.Figures, op string, place func(k report.FigureKey) (name string, x float64, ok bool),
+) (curves []curve) {
+	for _, k := range f.Keys {
+		s := f.By[k][op]
+		name, x, ok := place(k)
+		if s == nil || !ok {
+			continue
+		}
+		at := slices.IndexFunc(curves, func(c curve) bool { return c.name == name })
+		if at < 0 {
+			at, curves = len(curves), append(curves, curve{name: name})
+		}
+		curves[at].points = append(curves[at].points, curvePoint{x, s})
 	}
-	s.curves[at].points = append(s.curves[at].points, curvePoint{x, figure})
-}
-
-// long are the curves with enough points, each sorted by x.
-func (s *curveSet) long() []curve {
-	out := slices.DeleteFunc(s.curves, func(c curve) bool { return len(c.points) < minCurve })
-	for _, c := range out {
+	curves = slices.DeleteFunc(curves, func(c curve) bool { return len(c.points) < minCurve })
+	for _, c := range curves {
 		slices.SortStableFunc(c.points, func(a, b curvePoint) int { return cmp.Compare(a.x, b.x) })
 	}
-	return out
+	return curves
 }
 
 // drawCurves draws curves along an axis and ends the y axis where intervals
@@ -82,19 +89,47 @@ func drawCurves(id, op, along, xUnit, role string, curves []curve) (c report.Cha
 	return c, ns
 }
 
+// top is the largest value of marks.
+func top(marks []report.Mark) (top float64) {
+	for _, m := range marks {
+		top = max(top, m.Y)
+	}
+	return top
+}
+
 // capIntervals ends the y axis at a multiple of the largest value where an
 // interval goes beyond.
 func capIntervals(c *report.Chart, times float64) {
-	top, most := 0.0, 0.0
-	for _, m := range c.Marks() {
-		top = max(top, m.Y)
-		if m.CI != nil && report.IsFinite(m.CI.High) {
-			most = max(most, m.CI.High)
+	end := times * top(c.Marks())
+	if end > 0 && slices.ContainsFunc(c.Marks(), func(m report.Mark) bool {
+		return m.CI != nil && report.IsFinite(m.CI.High) && m.CI.High > end
+	}) {
+		c.Y.High = new(report.RoundUp(end))
+	}
+}
+
+// sweepCharts draw each rate along each numeric axis of the plan, with the fits
+// that belong to it; then the rates along the cycles of a repeat block, and the
+// fits that found no axis.
+func sweepCharts(r *run) []report.Chart {
+	var out []report.Chart
+	drawn := map[int]bool{} // fits
+	for _, key := range r.numericKeys() {
+		for _, s := range r.Sections {
+			for _, op := range s.Figures.Ops {
+				if r.isSwept(key, op, s) {
+					out = append(out, r.sweepChart(key, op, s.Figures, drawn)...)
+				}
+			}
 		}
 	}
-	if top > 0 && most > times*top {
-		c.Y.High = new(report.RoundUp(times * top))
+	out = append(out, cycleCharts(r)...)
+	for i, f := range r.Result.Fits {
+		if !drawn[i] && len(f.Points) > 0 {
+			out = append(append(out, r.fitChart(i, newDrawnFit(f))), fitResiduals(i, newDrawnFit(f))...)
+		}
 	}
+	return out
 }
 
 // isSwept reports whether a quantity is drawn along an axis: every rate with
@@ -155,18 +190,14 @@ func keyNumber(c *result.Case, key string) (x float64, unit string, ok bool) {
 
 // sweepCurves groups the figures of a quantity by everything but the axis.
 func (r *run) sweepCurves(key, op string, f report.Figures) (curves []curve, unit string) {
-	var set curveSet
 	vary := slices.DeleteFunc(report.VaryingKeys(r.Result.Cases), func(k string) bool { return k == key })
-	for _, k := range f.Keys {
-		s, c := f.By[k][op], r.caseOf(k.CaseID)
-		if s == nil || c == nil || k.Cycle != 0 {
-			continue
+	curves = curvesOf(f, op, func(k report.FigureKey) (string, float64, bool) {
+		c := r.caseOf(k.CaseID)
+		if c == nil || k.Cycle != 0 {
+			return "", 0, false
 		}
-		x, u, ok := keyNumber(c, key)
-		if !ok {
-			continue
-		}
-		unit = u
+		x, own, ok := keyNumber(c, key)
+		unit = cmp.Or(own, unit)
 		parts := []string{report.TextIf(c.Baseline, report.NativeFolder)}
 		for _, kv := range c.Keys {
 			if slices.Contains(vary, kv[0]) {
@@ -174,9 +205,41 @@ func (r *run) sweepCurves(key, op string, f report.Figures) (curves []curve, uni
 			}
 		}
 		name := strings.Join(report.NonEmpty(append(parts, report.Plain(k.Phase, 40))), " · ")
-		set.add(report.FirstOf(name, report.QuantityName(op)), x, s)
+		return report.FirstOf(name, report.QuantityName(op)), x, ok
+	})
+	return curves, unit
+}
+
+// sweepChart is one quantity along one axis; the fits that are in the picture
+// are marked as drawn.
+func (r *run) sweepChart(key, op string, f report.Figures, drawn map[int]bool) []report.Chart {
+	curves, xUnit := r.sweepCurves(key, op, f)
+	if len(curves) == 0 {
+		return nil
 	}
-	return set.long(), unit
+	var fits []drawnFit
+	for i, fit := range r.Result.Fits {
+		if isFitAlong(fit, key, op) {
+			fits, drawn[i] = append(fits, newDrawnFit(fit)), true
+		}
+	}
+	role := "line"
+	if len(fits) >= len(curves) {
+		role = "dots"
+	}
+	c, ns := drawCurves("sweep-"+report.Slug(key)+"-"+report.Slug(op), op, keyName(key), xUnit, role, curves)
+	var xs []float64
+	for _, m := range c.Marks() {
+		xs = append(xs, m.X)
+	}
+	d := data{"Ns": ns, "Fits": fits, "Unit": c.Y.Unit, "Intervals": c.IntervalNote("Bars"),
+		"Ideal": addIdeal(&c, key, curves)}
+	for _, fit := range fits {
+		xs = append(xs, fit.draw(&c)...)
+	}
+	c.X = numberAxis(keyName(key), xUnit, xs)
+	caption(&c, "curves", d)
+	return []report.Chart{c}
 }
 
 // keyName writes a key of the plan in words.
@@ -187,14 +250,10 @@ func cycleCharts(r *run) []report.Chart {
 	var out []report.Chart
 	f := r.speeds()
 	for _, op := range f.Ops {
-		var set curveSet
-		for _, k := range f.Keys {
-			if s := f.By[k][op]; s != nil && k.Cycle > 0 {
-				parts := report.NonEmpty([]string{r.CaseName(k.CaseID), report.Plain(k.Phase, 40)})
-				set.add(strings.Join(parts, " · "), float64(k.Cycle), s)
-			}
-		}
-		curves := set.long()
+		curves := curvesOf(f, op, func(k report.FigureKey) (string, float64, bool) {
+			name := strings.Join(report.NonEmpty([]string{r.CaseName(k.CaseID), report.Plain(k.Phase, 40)}), " · ")
+			return name, float64(k.Cycle), k.Cycle > 0
+		})
 		if len(curves) == 0 {
 			continue
 		}
@@ -245,42 +304,211 @@ func sample(n int, low, high float64, log bool, f func(x float64) float64) []rep
 	return out
 }
 
-// parallelKeys are the axes along which one would like the rate to grow in
-// proportion.
-var parallelKeys = []string{"threads", "workers", "cores"}
-
 // addIdeal draws, for each curve along a number of threads, workers or cores,
 // what its first point would become if every further one did as much: the rate
 // in proportion, the time inversely. It reports whether there are such lines.
 func addIdeal(c *report.Chart, key string, curves []curve) bool {
-	if !slices.Contains(parallelKeys, key) || c.Y.Unit != "B/s" && c.Y.Unit != "s" {
+	isTime := c.Y.Unit == "s"
+	if !slices.Contains([]string{"threads", "workers", "cores"}, key) || c.Y.Unit != "B/s" && !isTime {
 		return false
 	}
-	top, most := 0.0, 0.0
-	for _, m := range c.Marks() {
-		top = max(top, m.Y)
-	}
+	measured, most := top(c.Marks()), 0.0
 	for _, one := range curves {
 		first, last := one.points[0], one.points[len(one.points)-1]
 		if first.x <= 0 {
 			continue
 		}
-		value := report.Headline(first.figure).Value
 		// One name for all: the legend hides them together.
 		s := report.Series{Role: "ideal", Name: "ideal", Marks: sample(40, first.x, last.x, false,
 			func(x float64) float64 {
-				if c.Y.Unit == "s" {
-					return value * first.x / x
+				share := x / first.x
+				if isTime {
+					share = first.x / x
 				}
-				return value * x / first.x
+				return report.Headline(first.figure).Value * share
 			})}
-		for _, m := range s.Marks {
-			most = max(most, m.Y)
-		}
-		c.Series = append(c.Series, s)
+		most, c.Series = max(most, top(s.Marks)), append(c.Series, s)
 	}
-	if c.Y.High == nil && top > 0 && most > 2*top { // the axis ends where the measured values are not pressed flat
-		c.Y.High = new(report.RoundUp(2 * top))
+	if c.Y.High == nil && measured > 0 && most > 2*measured { // measured values are not pressed flat
+		c.Y.High = new(report.RoundUp(2 * measured))
 	}
 	return most > 0
+}
+
+// drawnFit is a fit of the plan with its functions, which are nil where
+// coefficients are missing.
+type drawnFit struct {
+	result.Fit
+	measured, published func(x float64) float64
+	OffScale            bool // the published curve would press the measured points flat
+}
+
+func newDrawnFit(f result.Fit) drawnFit {
+	d := drawnFit{Fit: f,
+		measured:  modelOf(f, func(c result.Coefficient) *float64 { return &c.Value }),
+		published: modelOf(f, func(c result.Coefficient) *float64 { return c.Published })}
+	top, most := 0.0, 0.0
+	for _, p := range f.Points {
+		top = max(top, p[1])
+		if d.published != nil {
+			most = max(most, d.published(p[0]))
+		}
+	}
+	// Values that were published for a faster machine.
+	d.OffScale = top > 0 && most > 3*top
+	return d
+}
+
+// modelOf is the function of a fit, or nil where coefficients are missing.
+//
+// The coefficients are those that package stats gives the models, in base
+// units.
+func modelOf(f result.Fit, value func(result.Coefficient) *float64) func(x float64) float64 {
+	k := map[string]float64{}
+	for _, c := range f.Coefficients {
+		if v := value(c); v != nil && report.IsFinite(*v) {
+			k[c.Name] = *v
+		}
+	}
+	has := func(names ...string) bool {
+		return !slices.ContainsFunc(names, func(n string) bool { _, ok := k[n]; return !ok })
+	}
+	switch {
+	case f.Model == "line" && has("intercept", "slope"):
+		return func(x float64) float64 { return k["intercept"] + k["slope"]*x }
+	case f.Model == "power" && has("factor", "exponent"):
+		return func(x float64) float64 { return k["factor"] * math.Pow(x, k["exponent"]) }
+	case f.Model == "two-lines" && has("intercept", "slope", "break", "intercept_2", "slope_2"):
+		return func(x float64) float64 {
+			if x > k["break"] {
+				return k["intercept_2"] + k["slope_2"]*x
+			}
+			return k["intercept"] + k["slope"]*x
+		}
+	}
+	return nil
+}
+
+// draw adds the curve of a fit, the published one and the predictions, and
+// returns their range on the x axis.
+func (f drawnFit) draw(c *report.Chart) []float64 {
+	var xs []float64
+	name := "fit " + report.Plain(f.Name, 60)
+	s := report.Series{Role: "prediction", Name: "prediction of " + name}
+	for _, p := range f.Predictions {
+		s.Marks = append(s.Marks, report.Point(p[0], p[1]))
+	}
+	for _, p := range slices.Concat(f.Points, f.Predictions) {
+		if report.IsFinite(p[0]) {
+			xs = append(xs, p[0])
+		}
+	}
+	if len(xs) == 0 {
+		c.Add(s)
+		return nil
+	}
+	// The lines reach as far as the predictions, which lie beyond the points.
+	low, high := slices.Min(xs), slices.Max(xs)
+	curve := func(role, name string, at func(float64) float64) {
+		if at != nil {
+			c.Add(report.Series{Role: role, Name: name, Marks: sample(60, low, high, isWide(low, high), at)})
+		}
+	}
+	curve("fit", name, f.measured)
+	if !f.OffScale {
+		curve("faint", "published "+name, f.published)
+	}
+	c.Add(s)
+	return []float64{low, high}
+}
+
+// fitChart draws a fit on its own points, for axes that are not keys of cases
+// (file size, cycle).
+func (r *run) fitChart(i int, f drawnFit) report.Chart {
+	along, name := keyName(f.Along), report.QuantityName(f.Op)
+	c := report.Chart{ID: "fit-" + strconv.Itoa(i+1), Height: 320, Heading: report.Capitalize(name) + " along " + along,
+		X: report.Axis{Name: along, Unit: "1"}, Y: report.Axis{Name: name, Unit: plan.Quantity(f.Op).Unit()},
+		Table: r.Fits[i]}
+	points := report.Series{Role: "points", Name: "measured"}
+	every := (len(f.Points) + pointsPerChart - 1) / pointsPerChart
+	for n := 0; n < len(f.Points); n += every {
+		points.Marks = append(points.Marks, report.Point(f.Points[n][0], f.Points[n][1]))
+	}
+	c.Add(points)
+	if ends := f.draw(&c); ends != nil {
+		c.X = numberAxis(along, report.AxisUnit(f.Along), ends)
+	}
+	if c.X.Log {
+		c.X.Ticks = report.RoundTicks(*c.X.Low, *c.X.High)
+	}
+	caption(&c, "fit", data{"Points": len(f.Points), "Every": every, "Model": report.ModelName(f.Model),
+		"Reason": f.Reason, "OffScale": f.OffScale})
+	return c
+}
+
+// relationCharts draw one quantity against another: a named point for each case
+// with its two ranks, the line of the cases that are not outliers, and rings
+// around the outliers.
+func relationCharts(r *run) []report.Chart {
+	var out []report.Chart
+	for i, rel := range r.Result.Relations {
+		if len(rel.Points) > 0 {
+			c := relationChart(rel)
+			c.ID, c.Table = "relation-"+strconv.Itoa(i+1), r.Relations[i]
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func relationChart(rel result.Relation) report.Chart {
+	x, y := report.QuantityName(rel.XOp), report.QuantityName(rel.YOp)
+	c := report.Chart{Height: 340, Heading: report.Capitalize(y) + " against " + x,
+		X: report.Axis{Name: x, Unit: plan.Quantity(rel.XOp).Unit()},
+		Y: report.Axis{Name: y, Unit: plan.Quantity(rel.YOp).Unit()}}
+	rings := report.Series{Role: "warned", Name: "off the line"}
+	var xs, ys, lineX, lineY []float64
+	for _, p := range rel.Points {
+		name := fmt.Sprintf("%s (%d → %d)", report.Plain(p.Label, 60), p.RankX, p.RankY)
+		m := report.Point(p.X, p.Y)
+		m.Tip = fmt.Sprintf("%s %s, rank %d\n%s %s, rank %d", x, report.Human(p.X, c.X.Unit), p.RankX, y,
+			report.Human(p.Y, c.Y.Unit), p.RankY) +
+			report.TextIf(p.Outlier, "\noff the line of the others")
+		c.Add(report.Series{Role: "named", Name: name, Marks: []report.Mark{m}})
+		if m.Drawn() {
+			xs, ys = append(xs, p.X), append(ys, p.Y)
+			if !p.Outlier {
+				lineX, lineY = append(lineX, p.X), append(lineY, p.Y)
+			}
+		}
+		if p.Outlier {
+			m.Tip = name + "\n" + m.Tip
+			rings.Marks = append(rings.Marks, m)
+		}
+	}
+	// Theil–Sen has no residuals that a single far point could dominate;
+	// outliers of the analysis are left out nevertheless.
+	line, err := stats.FitTheilSen(lineX, lineY)
+	drawn := len(lineX) >= 3 && err == nil
+	if drawn {
+		low, high := slices.Min(lineX), slices.Max(lineX)
+		ends := []report.Mark{report.Point(low, line.At(low)), report.Point(high, line.At(high))}
+		c.Add(report.Series{Role: "faint", Name: "line", Marks: ends})
+	}
+	c.Add(rings)
+	fitAround(&c.X, xs)
+	fitAround(&c.Y, ys)
+	caption(&c, "relation", data{"Cases": len(rel.Points), "X": x, "Y": y, "Reason": rel.Reason,
+		"Spearman": rel.Spearman, "Line": drawn, "Rings": len(rings.Marks)})
+	return c
+}
+
+// fitAround leaves room about points for their names.
+//
+// The script writes names to the right of their points.
+func fitAround(a *report.Axis, values []float64) {
+	if len(values) > 0 {
+		least, most := slices.Min(values), slices.Max(values)
+		a.Fit(max((most-least)*0.25, math.Abs(most)*0.02), values...)
+	}
 }

@@ -25,34 +25,36 @@ type driftStep struct {
 	kind         string // steps of one kind are compared with each other
 	seconds      float64
 	rate         float64 // B/s
+	median       float64 // rate of the steps of its kind, in B/s
 	round        int
 	warnings     []result.Warning
 }
 
-// tip is the step in lines.
-func (s driftStep) tip() string { return s.name + "\n" + report.Human(s.rate, "B/s") }
-
-// driftSteps lists every timed step of the run. The canaries of one place are
-// one kind whatever case they were before: they should all be alike.
-func (r *run) driftSteps() []driftStep {
-	var out []driftStep
+// driftSteps lists every timed step of the run, and the rates of each kind. The
+// canaries of one place are one kind whatever case they were before: they should
+// all be alike.
+func (r *run) driftSteps() (out []driftStep, rates map[string][]float64) {
 	starts := r.sessionStarts()
+	rates = map[string][]float64{}
 	for c, s := range r.Steps() {
 		rate, ok := stepRate(s)
 		if !ok || s.Error != "" || !report.IsCanary(s) && !report.IsShown(c, s) {
 			continue
 		}
-		step := driftStep{r.CaseName(c.ID), report.StepName(*s), "", float64(s.StartNS-starts[s.Session]) / 1e9,
-			rate, s.Round, analysis.StepWarnings(s)}
+		step := driftStep{series: r.CaseName(c.ID), name: report.StepName(*s), rate: rate, round: s.Round,
+			seconds: float64(s.StartNS-starts[s.Session]) / 1e9, warnings: analysis.StepWarnings(s)}
 		step.kind = c.ID + "\x00" + s.Op + "\x00" + step.name
 		if report.IsCanary(s) {
 			op := report.FirstOf(s.Op, s.Do)
 			step.series, step.name, step.kind = canaryName, "canary "+report.QuantityName(op),
 				canaryName+"\x00"+c.Target.Place+"\x00"+op
 		}
-		out = append(out, step)
+		out, rates[step.kind] = append(out, step), append(rates[step.kind], rate)
 	}
-	return out
+	for i, s := range out {
+		out[i].median, _ = stats.Median(rates[s.kind]) // none is empty
+	}
+	return out, rates
 }
 
 // sessionStarts is, for each session, the monotonic time of the start of the
@@ -87,14 +89,17 @@ func stepRate(s *result.Step) (rate float64, ok bool) {
 // driftChart compares the speed of every step with the median of its own kind,
 // over the time of the run, and rings what has a warning.
 func driftChart(r *run) []report.Chart {
-	steps := r.driftSteps()
+	steps, rates := r.driftSteps()
 	common := dropCommonWarnings(steps)
-	rates := map[string][]float64{} // by kind
 	var names []string
+	rings := report.Series{Role: "warned", Name: "warning"}
 	for _, s := range steps {
-		rates[s.kind] = append(rates[s.kind], s.rate)
 		if s.series != canaryName {
 			names = report.AppendNew(names, s.series)
+		}
+		if len(s.warnings) > 0 { // a ring is at 1 where a step is the only one of its kind
+			rings.Marks = append(rings.Marks, report.Mark{X: s.seconds, Y: s.rate / s.median, Tip: tip("drift-tip",
+				data{"Series": s.series, "Name": s.name, "Rate": s.rate, "Warnings": s.warnings})})
 		}
 	}
 	c := report.Chart{ID: "drift", Height: 280, Heading: "Speed along the run",
@@ -109,14 +114,13 @@ func driftChart(r *run) []report.Chart {
 		return nil
 	}
 	canaries := c.Series[len(c.Series)-1].Role == "canary"
-	rings := warnedMarks(steps, rates)
-	c.Add(report.Series{Role: "warned", Name: "warning", Marks: rings})
+	c.Add(rings)
 	c.Y.Low, c.Y.High = driftRange(&c)
 	var ofRun []string
 	for _, w := range r.Result.Warnings {
 		ofRun = report.AppendNew(ofRun, report.Plain(w.Kind, 40))
 	}
-	caption(&c, "drift", data{"Steps": drawn, "Rings": len(rings), "Canaries": canaries, "Common": common,
+	caption(&c, "drift", data{"Steps": drawn, "Rings": len(rings.Marks), "Canaries": canaries, "Common": common,
 		"OfRun": ofRun})
 	return []report.Chart{c}
 }
@@ -145,6 +149,8 @@ func dropCommonWarnings(steps []driftStep) []result.Warning {
 }
 
 // addDrift adds the points of one series, and a row for each kind of its steps.
+// A warning is named by its kind and round; its text is the title of the cell
+// and in the list of warnings.
 func addDrift(c *report.Chart, name string, steps []driftStep, rates map[string][]float64) {
 	points := report.Series{Role: "points", Name: name}
 	if name == canaryName {
@@ -153,51 +159,28 @@ func addDrift(c *report.Chart, name string, steps []driftStep, rates map[string]
 	rows := map[string]int{} // by kind
 	for _, s := range steps {
 		all := rates[s.kind]
-		median, err := stats.Median(all)
-		if s.series != name || err != nil || len(all) < 2 && len(s.warnings) == 0 {
+		if s.series != name || len(all) < 2 && len(s.warnings) == 0 {
 			continue
 		}
 		if _, ok := rows[s.kind]; !ok {
 			rows[s.kind] = len(c.Table.Rows)
-			c.Table.Rows = append(c.Table.Rows, report.TextRow(name, s.name, report.Human(slices.Min(all)/median, "1"),
-				report.Human(slices.Max(all)/median, "1"), strconv.Itoa(len(all)), ""))
+			least, most := report.Human(slices.Min(all)/s.median, "1"), report.Human(slices.Max(all)/s.median, "1")
+			c.Table.Rows = append(c.Table.Rows, report.TextRow(name, s.name, least, most, strconv.Itoa(len(all)), ""))
 		}
+		cell := &c.Table.Rows[rows[s.kind]][5]
 		for _, w := range s.warnings {
-			addWarning(&c.Table.Rows[rows[s.kind]][5], w, s.round)
+			kind := report.Plain(w.Kind, 40) + " (round " + strconv.Itoa(s.round) + ")"
+			if !strings.Contains(cell.Text, kind) {
+				cell.Text += report.TextIf(cell.Text != "", ", ") + kind
+			}
+			cell.Title += report.TextIf(cell.Title != "", "; ") + report.Plain(w.Text, 300)
 		}
 		if len(all) > 1 {
-			points.Marks = append(points.Marks, report.Mark{X: s.seconds, Y: s.rate / median, Tip: s.tip()})
+			points.Marks = append(points.Marks, report.Mark{X: s.seconds, Y: s.rate / s.median,
+				Tip: s.name + "\n" + report.Human(s.rate, "B/s")})
 		}
 	}
 	c.Add(points)
-}
-
-// addWarning names a warning by its kind and round; its text is the title of
-// the cell and in the list of warnings.
-func addWarning(c *report.Cell, w result.Warning, round int) {
-	kind := report.Plain(w.Kind, 40) + " (round " + strconv.Itoa(round) + ")"
-	if !strings.Contains(c.Text, kind) {
-		c.Text += report.TextIf(c.Text != "", ", ") + kind
-	}
-	c.Title += report.TextIf(c.Title != "", "; ") + report.Plain(w.Text, 300)
-}
-
-// warnedMarks are rings around the steps with warnings, at 1 where a step is
-// the only one of its kind.
-func warnedMarks(steps []driftStep, rates map[string][]float64) []report.Mark {
-	var out []report.Mark
-	for _, s := range steps {
-		if len(s.warnings) == 0 {
-			continue
-		}
-		m := report.Mark{X: s.seconds, Y: 1, Tip: tip("drift-tip", data{"Series": s.series, "Name": s.name,
-			"Rate": s.rate, "Warnings": s.warnings})}
-		if median, err := stats.Median(rates[s.kind]); err == nil && len(rates[s.kind]) > 1 {
-			m.Y = s.rate / median
-		}
-		out = append(out, m)
-	}
-	return out
 }
 
 // driftRange keeps 1 in the middle and shows at least a tenth either way, so

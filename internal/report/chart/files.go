@@ -3,6 +3,7 @@ package chart
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -95,9 +96,7 @@ func fileSets(v *report.View) []fileSet {
 func pictures(sets []fileSet) []picture {
 	var out []picture
 	for _, s := range sets {
-		if !slices.Contains(out, s.picture) {
-			out = append(out, s.picture)
-		}
+		out = report.AppendNew(out, s.picture)
 	}
 	first := func(p picture) int { return slices.IndexFunc(sets, func(s fileSet) bool { return s.phase == p.phase }) }
 	slices.SortStableFunc(out, func(a, b picture) int { return cmp.Or(first(a)-first(b), -cmp.Compare(a.op, b.op)) })
@@ -118,14 +117,18 @@ func (r *run) undrawn() string {
 		"and phase; `export` has every file.", maxPictures, all))
 }
 
+// setsOf are the sets of a picture.
+func (r *run) setsOf(p picture) []fileSet {
+	return slices.DeleteFunc(slices.Clone(r.sets), func(s fileSet) bool { return s.picture != p })
+}
+
 // perPicture builds charts for each direction and phase, of at most so many
-// cases each. The charts get their ids here.
-func (r *run) perPicture(kind string, cases int, build func(p picture, sets []fileSet) []report.Chart) []report.Chart {
+// cases each. The charts get their ids here; one without series is left out.
+func (r *run) perPicture(kind string, cases int, build func(p picture, sets []fileSet) report.Chart) []report.Chart {
 	var out []report.Chart
 	for n, p := range r.drawnPictures() {
-		of := slices.DeleteFunc(slices.Clone(r.sets), func(s fileSet) bool { return s.picture != p })
-		for part, some := range slices.Collect(slices.Chunk(of, cases)) {
-			for _, c := range build(p, some) {
+		for part, some := range slices.Collect(slices.Chunk(r.setsOf(p), cases)) {
+			if c := build(p, some); len(c.Series) > 0 {
 				c.ID = fmt.Sprintf("%s-%d-%d", kind, n+1, part+1)
 				out = append(out, c)
 			}
@@ -138,11 +141,7 @@ func (r *run) perPicture(kind string, cases int, build func(p picture, sets []fi
 func (r *run) pointLimit() int {
 	charts := 0
 	for _, p := range r.drawnPictures() {
-		cases := 0
-		for _, s := range r.sets {
-			cases += bit(s.picture == p)
-		}
-		charts += 2 * ((cases + casesPerChart - 1) / casesPerChart) // times, and residuals
+		charts += 2 * ((len(r.setsOf(p)) + casesPerChart - 1) / casesPerChart) // times, and residuals
 	}
 	return min(pointsPerChart, pointsPerPage/max(charts, 1))
 }
@@ -171,9 +170,7 @@ func setData(sets []fileSet) data {
 
 // sizeAxis is file size on a logarithmic scale with round ticks.
 func sizeAxis(sets []fileSet) report.Axis {
-	a := logAxis("file size", "B", sets, timedFile.size, 1.15)
-	a.Human = true
-	return a
+	return logAxis("file size", "B", sets, timedFile.size, 1.15)
 }
 
 // logAxis holds a value of all files with some room on both sides.
@@ -254,24 +251,22 @@ type sizeClasses struct {
 
 func newSizeClasses(sets []fileSet) (c sizeClasses) {
 	distinct, logs := map[float64]bool{}, map[float64][]float64{}
+	var sizes []float64
 	for _, s := range sets {
-		for _, f := range s.files {
-			distinct[f.bytes] = true
-		}
+		sizes = append(sizes, valuesOf(s.files, timedFile.size)...)
+	}
+	for _, size := range sizes {
+		distinct[size] = true
 	}
 	c.binned = len(distinct) > maxSizes
-	for _, s := range sets {
-		for _, f := range s.files {
-			logs[c.key(f.bytes)] = append(logs[c.key(f.bytes)], math.Log(f.bytes))
-		}
+	for _, size := range sizes {
+		logs[c.key(size)] = append(logs[c.key(size)], math.Log(size))
 	}
-	for k := range logs {
-		c.keys = append(c.keys, k)
-	}
-	slices.Sort(c.keys)
+	c.keys = slices.Sorted(maps.Keys(logs))
 	c.sizes = slices.Clone(c.keys)
 	for i, k := range c.keys {
-		if mean, err := stats.Mean(logs[k]); c.binned && err == nil {
+		if c.binned {
+			mean, _ := stats.Mean(logs[k]) // none is empty
 			c.sizes[i] = math.Exp(mean)
 		}
 	}

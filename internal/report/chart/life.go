@@ -29,6 +29,17 @@ type quantity struct {
 	of          func(*result.Step) float64
 }
 
+var (
+	allocated = quantity{"allocated", "Size on disk over the steps", "size on disk", "line", "B", 1,
+		diskQuantity(func(d *result.DiskUse) (int64, bool) { return d.Allocated, true })}
+	bandFiles = quantity{"bands", "Band files over the steps", "band files", "line", "1", 1,
+		diskQuantity(func(d *result.DiskUse) (int64, bool) { return int64(d.Bands), d.Bands > 0 })}
+	volumeFree = quantity{"free", "Free space of the volume over the steps", "free on the volume", "line", "B", 1,
+		diskQuantity(func(d *result.DiskUse) (int64, bool) { return d.VolumeFree, d.VolumeFree >= 0 && d.Attached })}
+	liveFiles = quantity{"live", "", "live files", "live", "B", 1,
+		func(s *result.Step) float64 { return float64(s.Live) }}
+)
+
 // diskQuantity reads a quantity of the sizes that were taken.
 func diskQuantity(of func(*result.DiskUse) (value int64, known bool)) func(*result.Step) float64 {
 	return func(s *result.Step) float64 {
@@ -40,17 +51,6 @@ func diskQuantity(of func(*result.DiskUse) (value int64, known bool)) func(*resu
 		return math.NaN()
 	}
 }
-
-var (
-	allocated = quantity{"allocated", "Size on disk over the steps", "size on disk", "line", "B", 1,
-		diskQuantity(func(d *result.DiskUse) (int64, bool) { return d.Allocated, true })}
-	bandFiles = quantity{"bands", "Band files over the steps", "band files", "line", "1", 1,
-		diskQuantity(func(d *result.DiskUse) (int64, bool) { return int64(d.Bands), d.Bands > 0 })}
-	volumeFree = quantity{"free", "Free space of the volume over the steps", "free on the volume", "line", "B", 1,
-		diskQuantity(func(d *result.DiskUse) (int64, bool) { return d.VolumeFree, d.VolumeFree >= 0 && d.Attached })}
-	liveFiles = quantity{"live", "", "live files", "live", "B", 1,
-		func(s *result.Step) float64 { return float64(s.Live) }}
-)
 
 // lifeCharts draw what containers occupy over the steps of the protocol: each
 // container alone, and one quantity of all.
@@ -141,12 +141,16 @@ func addLine(c *report.Chart, role, name string, q quantity, values []float64) {
 func addGaps(c *report.Chart) {
 	var out []report.Series
 	for _, s := range c.Series {
-		first := slices.IndexFunc(s.Marks, report.Mark.Drawn)
-		last := len(s.Marks)
-		for last > first && !s.Marks[last-1].Drawn() {
-			last--
+		drawn, gaps := 0, 0 // points so far, and missing ones between two of them
+		missing := 0
+		for _, m := range s.Marks {
+			if !m.Drawn() {
+				missing += min(drawn, 1)
+				continue
+			}
+			drawn, gaps = drawn+1, missing
 		}
-		if slices.ContainsFunc(s.Marks[first:last], func(m report.Mark) bool { return !m.Drawn() }) {
+		if gaps > 0 {
 			out = append(out, report.Series{Role: "gap", Name: s.Name, Marks: s.Marks})
 		}
 		out = append(out, s)
@@ -174,10 +178,12 @@ func lifeSteps(c *result.Case) (indexes []int, labels []string) {
 	for i, s := range order {
 		changed, do := s.Live != live, report.Plain(s.Do, 30)
 		live = s.Live
+		// Sizes may be taken before files come or go again.
+		next := slices.IndexFunc(order[i+1:], func(o *result.Step) bool { return o.Live != live || o.Disk != nil })
 		switch {
 		case s.Disk != nil:
 			labels = append(labels, report.FirstOf(report.PhaseName(s.Phase, s.Cycle), do+" "+strconv.Itoa(s.Index+1)))
-		case changed && !isMeasuredNext(order[i+1:], live):
+		case changed && (next < 0 || order[i+1+next].Live != live):
 			phase := report.TextIf(s.Cycle == 0 && s.Phase != s.Do, s.Phase)
 			labels = append(labels, strings.TrimSpace(do+" "+report.PhaseName(phase, s.Cycle)))
 		default:
@@ -186,16 +192,6 @@ func lifeSteps(c *result.Case) (indexes []int, labels []string) {
 		indexes = append(indexes, s.Index)
 	}
 	return indexes, labels
-}
-
-// isMeasuredNext reports whether sizes are taken before files come or go again.
-func isMeasuredNext(rest []*result.Step, live int64) bool {
-	for _, s := range rest {
-		if s.Live != live || s.Disk != nil {
-			return s.Live == live
-		}
-	}
-	return false
 }
 
 // medianStep is the median of a quantity over the rounds that count of the

@@ -51,10 +51,3 @@ func TestSweepsHaveTimeAndRate(t *testing.T) {
 	r.Fits[0].Op, r.Fits[0].Along = "detach_time", "threads"
 	assert.GreaterOrEqual(t, index(NewView(p, r).Charts, "sweep-threads-detach_time"), 0)
 }
-
-func top(marks []report.Mark) (top float64) {
-	for _, m := range marks {
-		top = max(top, m.Y)
-	}
-	return top
-}

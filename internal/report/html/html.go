@@ -8,13 +8,15 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
-	"strings"
 
+	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
 	"dmgbench/internal/report/chart"
+	"dmgbench/internal/result"
 	"dmgbench/third_party/echarts"
 )
 
@@ -22,8 +24,19 @@ import (
 var pageFiles embed.FS
 
 // html/template escapes by context: text, attributes and script data.
-var templates = template.Must(template.New("").Funcs(template.FuncMap{"rows": rows,
-	"forms": forms}).ParseFS(pageFiles, "page/*.tmpl"))
+//
+// The data of a chart is JSON with <, > and & escaped: safe inside a script
+// element. 160 CSS pixels are what heading, legend and notes take above and
+// below a plot: they are reserved, so that the page does not jump while its
+// charts are drawn.
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"rows": rows, "forms": forms, "verdicts": report.CountVerdicts,
+	"spec": func(c report.Chart) (template.JS, error) {
+		text, err := chart.Encode(&c)
+		return template.JS(text), err
+	},
+	"reserved": func(c report.Chart) int { return c.Height + 160 },
+}).ParseFS(pageFiles, "page/*.tmpl"))
 
 // head is the data of the first and last lines of every page. Styles and
 // scripts are ours and are printed as they are; everything else is a string and
@@ -42,59 +55,37 @@ type head struct {
 // pictures that the page itself makes. Styles may be inline, as the charting
 // library sets style attributes; they can load nothing.
 func newHead(title string, hasCharts bool) head {
-	h := head{Title: title, Policy: "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action " +
-		"'none'"}
 	css, err := pageFiles.ReadFile("page/style.css")
 	if err != nil {
 		panic(err) // it is embedded
 	}
-	h.Style = template.CSS(css)
+	h := head{Title: title, Style: template.CSS(css)}
+	scripts, pictures := "", ""
 	if hasCharts {
 		h.Library, h.Script, h.Charts = template.JS(echarts.Script), template.JS(chart.Script), echarts.Version()
-		var hashes []string
+		scripts, pictures = "script-src", " img-src data: blob:;"
 		for _, script := range []string{echarts.Script, chart.Script} {
 			sum := sha256.Sum256([]byte(script))
-			hashes = append(hashes, "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
+			scripts += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 		}
-		h.Policy = "default-src 'none'; script-src " + strings.Join(hashes, " ") +
-			"; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+		scripts += "; "
 	}
+	h.Policy = "default-src 'none'; " + scripts + "style-src 'unsafe-inline';" + pictures +
+		" base-uri 'none'; form-action 'none'"
 	return h
-}
-
-// figure is a chart as the page needs it.
-//
-// The height is reserved so that the page does not jump while its charts are
-// drawn.
-type figure struct {
-	report.Chart
-	Description string
-	Reserved    int         // height in CSS pixels until the script draws
-	Spec        template.JS // JSON with <, > and & escaped: safe inside a script element
-}
-
-// 160 CSS pixels are what heading, legend and notes take above and below a
-// plot.
-func newFigure(c report.Chart) (figure, error) {
-	text, err := chart.Encode(&c)
-	return figure{c, c.Description(), c.Height + 160, template.JS(text)}, err
 }
 
 // write executes a template and writes its page at once, so that a page is
 // whole or not there. The charting library is known to panic on odd input; that
 // ends as an error.
-func write(w io.Writer, name, title string, page func() (any, error)) (err error) {
+func write(w io.Writer, name, title string, page func() any) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("rendering %q: building charts: %v", title, r)
 		}
 	}()
-	data, err := page()
 	var b bytes.Buffer
-	if err == nil {
-		err = templates.ExecuteTemplate(&b, name, data)
-	}
-	if err != nil {
+	if err := templates.ExecuteTemplate(&b, name, page()); err != nil {
 		return fmt.Errorf("rendering %q: %w", title, err)
 	}
 	if _, err := w.Write(b.Bytes()); err != nil {
@@ -103,33 +94,132 @@ func write(w io.Writer, name, title string, page func() (any, error)) (err error
 	return nil
 }
 
-// documentPage is a document with the figures of its sections.
-//
-// A section id is unique within its document.
-type documentPage struct {
-	Head head
-	report.Document
-	Figures map[string][]figure // by section
-}
-
 // Document writes a document as a page. A page without charts has no script.
 func Document(w io.Writer, d report.Document) error {
-	return write(w, "document.tmpl", d.Title, func() (any, error) {
-		var all []report.Chart
+	return write(w, "document.tmpl", d.Title, func() any {
+		fileName, charts := chart.FileNamer(), 0
 		for _, s := range d.Sections {
-			all = append(all, s.Charts...)
+			for i := range s.Charts {
+				s.Charts[i].File = fileName(s.Charts[i].Heading)
+			}
+			charts += len(s.Charts)
 		}
-		chart.NameFiles(all)
-		p := documentPage{newHead(d.Title, len(all) > 0), d, map[string][]figure{}}
-		for _, s := range d.Sections {
-			for range s.Charts {
-				f, err := newFigure(all[0])
-				if err != nil {
-					return nil, err
-				}
-				all, p.Figures[s.ID] = all[1:], append(p.Figures[s.ID], f)
+		return struct {
+			Head head
+			report.Document
+		}{newHead(d.Title, charts > 0), d}
+	})
+}
+
+// Run writes the report of a run as a page.
+func Run(w io.Writer, p *plan.Plan, r *result.Result) error {
+	return write(w, "run.tmpl", r.Run, func() any {
+		v := chart.NewView(p, r)
+		return struct {
+			Head head
+			*report.View
+			PageSections []section
+		}{newHead(v.Title, true), v, pageSections(v)}
+	})
+}
+
+// section is a heading with its charts and tables.
+type section struct {
+	chart.Section
+	Side   bool // charts are side by side where there is room
+	Charts []report.Chart
+	Tables []report.Table
+}
+
+// pageSections arranges charts and tables under headings, in the order of
+// [chart.Sections] with all figures at the end. A section without either is
+// left out, unless it explains what the run lacks.
+func pageSections(v *report.View) []section {
+	var out []section
+	add := func(head chart.Section, tables []report.Table) {
+		s := section{Section: head, Tables: tables}
+		for _, c := range v.Charts {
+			if c.Section == s.ID {
+				s.Charts = append(s.Charts, c)
 			}
 		}
-		return p, nil
-	})
+		if s.Lead += v.ChartNotes[s.ID]; s.ID == "cost" && len(s.Charts) == 0 {
+			s.Lead = v.ChartNotes[s.ID]
+		}
+		s.Side = s.ID != "speed" && len(s.Charts) > 1
+		if len(s.Charts)+len(s.Tables) > 0 || s.ID == "cost" && s.Lead != "" {
+			out = append(out, s)
+		}
+	}
+	for _, s := range chart.Sections {
+		add(s, map[string][]report.Table{"sweep": v.Fits, "relations": v.Relations}[s.ID])
+	}
+	var figures []report.Table
+	for _, s := range v.Sections {
+		figures = append(figures, s.Tables...)
+	}
+	add(chart.Section{ID: "figures", Heading: "All figures"}, figures[min(len(figures), 1):]) // the first is above
+	return out
+}
+
+// tableRow is a row with the classes of its cells.
+//
+// Classes are ours, whatever a result has: the style sheet knows no others.
+type tableRow struct {
+	Rule  bool // a line above: a new case begins
+	Cells []tableCell
+}
+
+type tableCell struct {
+	report.Cell
+	Class string
+	Head  bool
+	Below []report.BelowLine
+}
+
+// rows are the rows of a table; a case that is named in the row above is not
+// named again.
+func rows(t report.Table) []tableRow {
+	out := make([]tableRow, len(t.Rows))
+	last := ""
+	for i, row := range t.Rows {
+		r := &out[i]
+		for j, c := range row {
+			if j < len(t.Columns) && t.Columns[j].Below {
+				continue
+			}
+			h := tableCell{Cell: c, Class: c.Class, Below: t.Below(row, j)}
+			switch {
+			case c.Class == "head" && c.Text == last && j == 0:
+				h.Text, h.Class = "", ""
+			case c.Class == "head":
+				h.Head, r.Rule = true, i > 0
+				if j == 0 {
+					last = c.Text
+				}
+			case j < len(t.Columns) && !t.Columns[j].Text:
+				classes := map[string]string{"muted": " greyed", "uncomparable": " greyed", "warn": " warn"}
+				h.Class = "number" + classes[c.Class]
+			}
+			r.Cells = append(r.Cells, h)
+		}
+	}
+	return out
+}
+
+// forms is what the copy buttons of a table of the plan give, as JSON; ""
+// leaves that to the script of the page.
+//
+// The text is JSON inside a script element, so that < is escaped by the
+// encoder.
+func forms(t report.Table) (template.JS, error) {
+	if t.File == "" {
+		return "", nil
+	}
+	texts := map[string]string{}
+	for _, f := range t.Forms() {
+		texts[f.Name] = f.Text
+	}
+	text, err := json.Marshal(texts)
+	return template.JS(text), err
 }

@@ -129,7 +129,7 @@ func makeSweep() *result.Result {
 	b := newRun("thread-scaling-2024", "Compression against the number of threads", 3)
 	b.load("sweep")
 	for _, n := range []int{1, 2, 3, 4, 6, 8, 10, 12, 14} {
-		v := (0.31 + 0.29*float64(n)) * 1e9 * (1 + 0.02*noise("sweep", n))
+		v := (0.31 + 0.29*float64(n)) * 1e9 * (1 + 0.02*Noise("sweep", n))
 		c := newCase("exFAT", "threads", fmt.Sprint(n))
 		c.Target.Format = "UDSB"
 		for round := 1; round <= 3; round++ {

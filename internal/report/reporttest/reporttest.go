@@ -96,64 +96,14 @@ func Large(n int) (*plan.Plan, *result.Result) {
 	return p, r
 }
 
-// era is a stretch of runs of one version, and the share of the usual rate that
-// an encrypted sparse bundle is written with.
-type era struct {
-	system, build, tool string
-	runs                int
-	encrypted           float64
-}
-
-// eras change the system, the program, or both; the shares other than those of
-// 26.5 and 26.6 are within what sessions differ by.
-var eras = []era{{"26.2", "25C56", "0.4.0", 4, 1}, {"26.4", "25E241", "0.4.0", 5, 1.004},
-	{"26.4", "25E241", "0.5.0", 3, 1.002}, {"26.5", "25F71", "0.5.0", 5, 0.86}, {"26.6", "25G12", "0.5.0", 1, 0.85}}
-
-// Past are runs of one plan on one Mac over five versions, the oldest first: in
-// macOS 26.5 writing to an encrypted sparse bundle became slower by a seventh.
-// Sessions differ by two percent. One run has a warning of its own, and one is
-// unfinished.
-func Past() []*result.Result {
-	var out []*result.Result
-	for _, e := range eras {
-		for range e.runs {
-			out = append(out, pastRun(e, len(out)+1))
-		}
-	}
-	for i := range out[6].Summaries {
-		if s := &out[6].Summaries[i]; s.Op == "write" && s.Phase == "new" && s.Case == "format=UDSB,encryption=none" {
-			s.Warnings = append(s.Warnings, result.Warning{Kind: "throttled",
-				Text: "the last round was 9 % slower than the first"})
-		}
-	}
-	out[15].Status = result.Unfinished
-	return out
-}
-
-// pastRun is the first run of the past as the n-th, counted from 1.
-func pastRun(e era, n int) *result.Result {
+// Past is a run of one plan on one Mac, of which tests make a history.
+func Past() *result.Result {
 	_, r := load("past")
-	r.Run, r.Tool.Version = fmt.Sprintf("p%03d", n), e.tool
-	s := &r.Sessions[0]
-	s.Started = time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC).AddDate(0, 0, 7*n)
-	s.Finished = s.Started.Add(20 * time.Minute)
-	s.Engine.Version, s.Engine.Title = "macOS "+e.system, "hdiutil (Apple, macOS "+e.system+")"
-	s.Host.OSVersion, s.Host.OSBuild = e.system, e.build
-	for _, c := range r.Cases {
-		session := 1 + 0.01*noise("session", n, c.Target.Format, c.Target.Encryption)
-		for _, op := range []string{"write", "read"} {
-			factor := session
-			if op == "write" && c.ID == "format=UDSB,encryption=AES-256" {
-				factor *= e.encrypted
-			}
-			speedUp(r, c, op, factor)
-		}
-	}
 	return r
 }
 
-// noise is a number in [-1, 1) that depends on its arguments alone.
-func noise(parts ...any) float64 {
+// Noise is a number in [-1, 1) that depends on its arguments alone.
+func Noise(parts ...any) float64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, parts...)
 	x := h.Sum64()
@@ -161,30 +111,6 @@ func noise(parts ...any) float64 {
 	x *= 0x9e3779b97f4a7c15
 	x ^= x >> 29
 	return float64(x>>11)/(1<<52) - 1
-}
-
-// speedUp makes the files of a case and direction faster by a factor.
-func speedUp(r *result.Result, c result.Case, op string, factor float64) {
-	faster := func(ns *int64) { *ns = int64(float64(*ns) / factor) }
-	for i := range c.Steps {
-		s := &c.Steps[i]
-		if s.Op != op || s.Span == nil {
-			continue
-		}
-		faster(&s.Span.BusyNS)
-		s.Span.LastDoneNS -= s.Span.GateNS
-		faster(&s.Span.LastDoneNS)
-		s.Span.LastDoneNS += s.Span.GateNS
-		for k := range s.Samples {
-			faster(&s.Samples[k].DurationNS)
-		}
-	}
-	for i := range r.Summaries {
-		if s := &r.Summaries[i]; s.Case == c.ID && s.Op == op {
-			e := &s.Estimates[0]
-			e.Value, e.CI.Low, e.CI.High = e.Value*factor, e.CI.Low*factor, e.CI.High*factor
-		}
-	}
 }
 
 // Nasty are texts that try to break out of where they are printed.

@@ -20,7 +20,7 @@ func (b *run) measure(c *result.Case, law rates, phases ...string) {
 		}
 		timed := func(do string, seconds, spread float64) {
 			s := next(do, "")
-			s.DurationNS = int64((seconds + spread*noise(c.ID, do, round)) * 1e9)
+			s.DurationNS = int64((seconds + spread*Noise(c.ID, do, round)) * 1e9)
 			b.now += s.DurationNS
 		}
 		b.files(next("canary", "canary"), "write", "", 2.5e9, 50e-6)
@@ -62,12 +62,12 @@ func (b *run) files(s *result.Step, op, id string, rate, latency float64) {
 	s.Cache = &result.Achieved{Asked: "direct", Achieved: "direct"}
 	s.Sync = &result.Achieved{Asked: "fsync", Achieved: "full"}
 	span := &result.Span{GateNS: b.now}
-	day := 1 + 0.03*noise(id, op, s.Round)
+	day := 1 + 0.03*Noise(id, op, s.Round)
 	for set := range 2 {
 		for i := range sizes {
 			at := (i*7 + set*5 + s.Round*3) % len(sizes)
 			size := sizes[at]
-			t := (latency + float64(size)/(rate*day)) * (1 + 0.08*noise(id, op, s.Phase, s.Round, set, size))
+			t := (latency + float64(size)/(rate*day)) * (1 + 0.08*Noise(id, op, s.Phase, s.Round, set, size))
 			ns := int64(math.Round(t * 1e9))
 			s.Samples = append(s.Samples, result.Sample{File: fmt.Sprintf("gold-%d-%02d", set+1, at+1), Bytes: size,
 				StartNS: b.now, DurationNS: ns, Order: len(s.Samples), Set: set + 1})

@@ -30,33 +30,24 @@ const (
 // Other charts need more than a line of blocks; their tables are in the
 // sections of figures.
 func pictures(charts []report.Chart, width int) []report.Section {
-	var out []report.Section
-	more := 0
-	add := func(section string, draw func(report.Chart) report.Section) (last *report.Section) {
-		n := 0
-		for _, c := range charts {
-			if c.Section != section && !strings.HasPrefix(c.ID, section) {
-				continue
-			}
-			if n++; n > picturesPerKind {
-				more++
-				continue
-			}
-			out = append(out, draw(c))
-			last = &out[len(out)-1]
+	var out, heats []report.Section
+	note, more := "", 0
+	for _, c := range charts {
+		switch isHeat := strings.HasPrefix(c.ID, "heat-"); {
+		case isHeat && len(heats) < picturesPerKind:
+			heats = append(heats, heatMap(c, width))
+		case c.Section == "cost" && len(out) < picturesPerKind:
+			out = append(out, waterfall(c, min(waterfallWidth, width-besideWaterfall)))
+			note = "░ took less. " + c.Notes[0]
+		case isHeat || c.Section == "cost":
+			more++
 		}
-		return last
 	}
-	var note string
-	last := add("cost", func(c report.Chart) report.Section {
-		note = "░ took less. " + c.Notes[0]
-		return waterfall(c, min(waterfallWidth, width-besideWaterfall))
-	})
-	if last != nil {
-		last.After = append(last.After, note)
+	if len(out) > 0 {
+		out[len(out)-1].After = append(out[len(out)-1].After, note)
 	}
-	last = cmp.Or(add("heat-", func(c report.Chart) report.Section { return heatMap(c, width) }), last)
-	if more > 0 {
+	if out = append(out, heats...); more > 0 {
+		last := &out[len(out)-1]
 		last.After = append(last.After, report.Count(more, "picture")+" like these in the report.")
 	}
 	return out
@@ -109,22 +100,14 @@ func shortNames(names []string, columns int) []string {
 // the one before. columns is the width of the bars.
 func waterfall(c report.Chart, columns int) report.Section {
 	t := report.Table{Columns: report.Columns("<", "<", "<", "time")}
-	type bar struct {
-		series string
-		mark   report.Mark
-	}
-	var bars []bar
-	for _, s := range c.Series {
-		for _, m := range s.Marks {
-			bars = append(bars, bar{s.Name, m})
-		}
-	}
-	slices.SortFunc(bars, func(a, b bar) int {
-		return cmp.Or(cmp.Compare(a.mark.Y, b.mark.Y), a.mark.Slot-b.mark.Slot)
-	})
-	for _, b := range bars {
-		t.Rows = append(t.Rows, report.TextRow(c.Y.Categories[int(b.mark.Y)], b.series,
-			part(b.mark.From, b.mark.X, *c.X.High, columns), b.mark.Label))
+	drawn := map[string]int{} // marks of each series: they are in the order of the rows of the chart's table
+	for _, row := range c.Table.Rows {
+		name := row[1].Text
+		s := c.Series[slices.IndexFunc(c.Series, func(s report.Series) bool { return s.Name == name })]
+		m := s.Marks[drawn[name]]
+		drawn[name]++
+		bar := part(m.From, m.X, *c.X.High, columns)
+		t.Rows = append(t.Rows, report.TextRow(row[0].Text, name, bar, m.Label))
 	}
 	return report.Section{Heading: c.Heading, Table: &t, After: []string{c.Sub}}
 }
@@ -146,48 +129,37 @@ func part(from, to, top float64, columns int) string {
 // The scale is that of the picture, so that both have the same shape.
 func trendSection(c report.Chart) report.Section {
 	t := report.Table{Columns: report.Columns("<", "<trend", "first", "last")}
-	changes := changePlaces(c)
-	longest := 0
+	changes, most := changePlaces(c), 1 // the most points of a block
 	for _, s := range c.Series {
 		if s.Role != "line" {
 			continue
 		}
-		longest = max(longest, len(s.Marks))
+		each, changed := max((len(s.Marks)+trendBlocks-1)/trendBlocks, 1), false
+		most = max(most, each)
 		row := make([]report.Cell, 4)
 		row[0].Text = s.Name
-		each, changed := pointsPerBlock(len(s.Marks)), false
 		for i, p := range s.Marks {
 			changed = changed || i > 0 && slices.Contains(changes, i)
 			if (len(s.Marks)-1-i)%each != 0 {
 				continue // the newest is always among the blocks
 			}
-			if changed && row[1].Text != "" {
-				row[1].Text += "│"
-			}
-			changed = false
-			y := p.Y
-			if !p.Drawn() {
+			row[1].Text += report.TextIf(changed && row[1].Text != "", "│")
+			if changed = false; !p.Drawn() {
 				row[1].Text += "·"
 				continue
 			}
-			height := math.Round((y - *c.Y.Low) / (*c.Y.High - *c.Y.Low) * float64(len(heights)-1))
+			height := math.Round((p.Y - *c.Y.Low) / (*c.Y.High - *c.Y.Low) * float64(len(heights)-1))
 			row[1].Text += string(heights[min(max(int(height), 0), len(heights)-1)])
-			row[3].Text = report.Human(y, c.Y.Unit)
+			row[3].Text = report.Human(p.Y, c.Y.Unit)
 			row[2].Text = cmp.Or(row[2].Text, row[3].Text)
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	blocks := ""
-	if each := pointsPerBlock(longest); each > 1 {
-		blocks = wording.Text("trend-blocks", each)
-	}
+	blocks := report.TextIf(most > 1, wording.Text("trend-blocks", most))
 	low, high := report.Human(*c.Y.Low, c.Y.Unit), report.Human(*c.Y.High, c.Y.Unit)
 	return report.Section{Heading: c.Heading, Sub: true, Table: &t,
 		After: []string{wording.Text("trend-scale", low, high, blocks)}}
 }
-
-// pointsPerBlock is of how many points a line of blocks has one.
-func pointsPerBlock(points int) int { return max((points+trendBlocks-1)/trendBlocks, 1) }
 
 // changePlaces are the runs that another version starts with: a vertical line
 // is printed before them.

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -11,163 +12,107 @@ import (
 	"dmgbench/internal/result"
 )
 
-// form is a set of forms of the report of a run.
-//
-// A bit for each, since a section may belong to several.
-type form int
-
-const (
-	screen   form = 1 << iota // one screen of a terminal
-	verbose                   // a terminal, in full
-	document                  // Markdown
-)
-
-// The most that the report on one screen has of each.
+// The most that a form has of each: one screen, a terminal in full, and
+// Markdown.
 const (
 	screenRows       = 6
 	screenNotDone    = 3
 	screenWeaknesses = 2
+	terminalWarnings = 8
+	trendTableRows   = 20 // of the table that follows a trend in Markdown; more rows would hide what follows
 )
-
-// terminalWarnings is the most warnings that a terminal shows.
-const terminalWarnings = 8
-
-// run is what the sections of a run's report are made from.
-type run struct {
-	*report.View
-	form  form
-	width int // of the terminal, in columns
-}
-
-// sections is the registry of the sections of a run's report, in order, with
-// the forms that have them. A section that has neither contents nor an id is
-// not printed.
-var sections = []struct {
-	forms form
-	build func(run) []report.Section
-}{
-	{screen | verbose | document, head},
-	{screen | verbose | document, notice},
-	{verbose | document, judged},
-	{verbose | document, weaknesses},
-	{screen | verbose | document, mainNumbers},
-	{screen, screenVerdicts},
-	{verbose | document, verdicts},
-	{verbose | document, deviations},
-	{verbose | document, tables},
-	{verbose, blockPictures},
-	{document, chartTables},
-	{screen | verbose | document, notDone},
-	{screen, weaknesses},
-	{verbose | document, warnings},
-	{document, appendix},
-}
 
 // Run prints the report of a run for a terminal.
 func Run(w io.Writer, p *plan.Plan, r *result.Result, o Options) error {
 	t := newTerminal(o)
-	form := screen
 	if o.Verbose {
-		form = verbose
+		t.document(fullReport(chart.NewView(p, r), t.width))
+	} else {
+		t.document(screenReport(report.NewView(p, r)))
 	}
-	v := report.NewView(p, r)
-	if o.Verbose { // one screen has no charts
-		v = chart.NewView(p, r)
-	}
-	t.document(runDocument(v, form, t.width))
 	return deliver(w, t.Bytes(), "report of run "+r.Run)
 }
 
-// runDocument has the sections of a form.
-func runDocument(v *report.View, form form, width int) report.Document {
-	d := report.Document{Title: v.Title}
-	for _, s := range sections {
-		if s.forms&form != 0 {
-			d.Sections = append(d.Sections, s.build(run{v, form, width})...)
+// RunMarkdown prints the report of a run for a repository or an issue, without
+// pictures.
+func RunMarkdown(w io.Writer, p *plan.Plan, r *result.Result) error {
+	return deliver(w, markdown(fullReport(chart.NewView(p, r), 0)), "report of run "+r.Run)
+}
+
+// DocumentMarkdown prints a document for a repository or an issue.
+func DocumentMarkdown(w io.Writer, d report.Document) error {
+	d.Sections = withTrends(d.Sections, func(c report.Chart) []report.Section {
+		t := c.Table
+		t.Rows = t.Rows[:min(len(t.Rows), trendTableRows)]
+		left := len(c.Table.Rows) - len(t.Rows)
+		rest := report.TextIf(left > 0, report.Count(left, "older run")+" left out of this table.")
+		return []report.Section{trendSection(c),
+			{Table: &t, After: report.NonEmpty([]string{rest, strings.Join(c.Notes, " ")})}}
+	})
+	return deliver(w, markdown(d), d.Title)
+}
+
+// markdown is a document with one line feed at its end.
+func markdown(d report.Document) []byte {
+	return []byte(strings.TrimRight(report.Render("document.md", d), "\n") + "\n")
+}
+
+// Tables hands every table of the plan to save as HTML, Markdown and TSV, in
+// the order of the plan and under a file name of its own. The same result gives
+// the same bytes.
+func Tables(p *plan.Plan, r *result.Result, save func(name string, text []byte) error) error {
+	unique := report.Namer("-again-")
+	for _, t := range report.NewView(p, r).PlanTables {
+		name := unique(t.File)
+		for _, form := range t.Forms() {
+			if err := save(name+form.Suffix, []byte(form.Text)); err != nil {
+				return fmt.Errorf("saving table %q: %w", name, err)
+			}
 		}
 	}
-	d.Sections = slices.DeleteFunc(d.Sections, func(s report.Section) bool {
-		return s.ID == "" && len(s.Lead)+len(s.Pairs)+len(s.Items)+len(s.After)+len(s.Code) == 0 && s.Table == nil
+	return nil
+}
+
+// screenReport is the report on one screen: what ran on what, one table, the
+// count of verdicts with those that do not hold or are undecided, and what
+// weakens the answer most.
+func screenReport(v *report.View) report.Document {
+	sections := append(headSections(v), screenNumbers(v.First)...)
+	judged := report.Section{Heading: strings.Join(v.First.Judged[:min(len(v.First.Judged), 1)], "")}
+	left := 0
+	for _, g := range v.Claims {
+		if g.Verdict == result.DoesNotHold || g.Verdict == result.CannotTell {
+			left += len(g.Claims)
+		}
+	}
+	for _, c := range v.First.Claims {
+		if c.Verdict == result.DoesNotHold || c.Verdict == result.CannotTell {
+			judged.Items = append(judged.Items, report.Item{Label: c.Word, Class: c.Verdict, Text: c.Says})
+		}
+	}
+	if judged.Heading != "" {
+		judged.ID, judged.Lead = "judged", v.First.Judged[1:]
+		judged.After = more(report.Grouped, left-len(judged.Items))
+	}
+	missing := notDone(v)
+	cases := func(n int) string { return report.Count(n, "case") }
+	missing.After = more(cases, len(missing.Items)-screenNotDone)
+	missing.Items = missing.Items[:min(len(missing.Items), screenNotDone)]
+	counts := slices.DeleteFunc(slices.Clone(v.First.Counts), func(text string) bool {
+		return text == v.First.Missing // another section lists them
 	})
-	return d
+	weak := v.First.Weak[:min(len(v.First.Weak), screenWeaknesses)]
+	return filled(v, append(sections, judged, missing, report.Section{Heading: weaknesses, Items: report.Items(weak...),
+		After: inAll(counts)}))
 }
 
-func one(s report.Section) []report.Section { return []report.Section{s} }
-
-// more counts what is left out of a form.
-func more(left string) []string { return []string{"… and " + left + " more in the report."} }
-
-func items[T any](list []T, item func(T) report.Item) []report.Item {
-	var out []report.Item
-	for _, x := range list {
-		out = append(out, item(x))
+// screenNumbers is the table of the first screen: the first of its rows, with
+// the codes of formats and the notes that explain the intervals.
+func screenNumbers(f report.FirstScreen) []report.Section {
+	if f.Outcome != nil || f.Numbers == nil {
+		return tableSections(mainTable(f)...)
 	}
-	return out
-}
-
-func pairItem(p report.Pair) report.Item { return report.Item{Label: p.Name, Text: p.Value} }
-
-// tableSections are tables with their captions as headings.
-func tableSections(tables ...report.Table) []report.Section {
-	out := make([]report.Section, len(tables))
-	for i := range tables {
-		out[i] = report.Section{Heading: tables[i].Caption, Table: &tables[i]}
-	}
-	return out
-}
-
-// head is the source of the plan and the facts of the run; Markdown, which
-// people publish, has the summary as well.
-func head(r run) []report.Section {
-	lead := []string{report.TextIf(r.Source != "", "First published by "+r.Source+".")}
-	if r.form == document {
-		lead = append(lead, r.Summary)
-	}
-	return one(report.Section{Lead: report.NonEmpty(lead), Pairs: r.Facts})
-}
-
-// notice states which tools were not measured: it changes the meaning of every
-// number after it.
-func notice(r run) []report.Section {
-	return one(report.Section{Alert: r.First.Notice != "", Lead: report.NonEmpty([]string{r.First.Notice})})
-}
-
-// judged counts the verdicts.
-func judged(r run) []report.Section {
-	return one(report.Section{Heading: "What was judged", Lead: r.First.Judged})
-}
-
-// weaknesses are what weakens the answer most, and the rest in numbers.
-func weaknesses(r run) []report.Section {
-	s := report.Section{Heading: "What weakens the answer"}
-	counts := r.First.Counts
-	if r.form == screen {
-		s.Items = report.Items(r.First.Weak[:min(len(r.First.Weak), screenWeaknesses)]...)
-		listed := func(text string) bool { return text == r.First.Missing } // by another section
-		counts = slices.DeleteFunc(slices.Clone(counts), listed)
-	} else if above := r.First.Above(); above != "" {
-		s.Lead = []string{report.Capitalize(above) + "."}
-	}
-	if len(counts) > 0 {
-		s.After = []string{"In all: " + strings.Join(counts, ", ") + "."}
-	}
-	return one(s)
-}
-
-// mainNumbers is the table of the first screen. One screen has the first of its
-// rows, with the codes of formats and the notes that explain the intervals.
-func mainNumbers(r run) []report.Section {
-	if r.First.Outcome != nil {
-		return tableSections(*r.First.Outcome)
-	}
-	if r.First.Numbers == nil {
-		return nil
-	}
-	t := *r.First.Numbers
-	if r.form != screen {
-		return tableSections(t)
-	}
-	left := len(t.Rows) - screenRows
+	t := *f.Numbers
 	t.Rows = slices.Clone(t.Rows[:min(len(t.Rows), screenRows)])
 	var names []string
 	for _, row := range t.Rows {
@@ -184,69 +129,63 @@ func mainNumbers(r run) []report.Section {
 		return !strings.HasPrefix(n.Text, "Interval") && !strings.HasPrefix(n.Text, "Published values")
 	})
 	s := tableSections(t)
-	if left > 0 {
-		s[0].After = more(report.Count(left, "case"))
-	}
+	s[0].After = more(func(n int) string { return report.Count(n, "case") }, len(f.Numbers.Rows)-screenRows)
 	return s
 }
 
-// screenVerdicts counts the verdicts, and names the claims that do not hold or
-// are undecided.
-func screenVerdicts(r run) []report.Section {
-	if len(r.First.Judged) == 0 {
-		return nil
+// fullReport has everything, for a terminal of a width in columns, or for
+// Markdown, which has no width.
+//
+// Markdown is what people publish: it has the summary of the plan, the evidence
+// of the verdicts, the tables of charts instead of their pictures, and what
+// repeats the run. The evidence would fill many screens of a terminal.
+func fullReport(v *report.View, width int) report.Document {
+	toPublish := width == 0
+	sections := headSections(v)
+	if toPublish {
+		sections[0].Lead = append(sections[0].Lead, report.NonEmpty([]string{v.Summary})...)
 	}
-	s := report.Section{ID: "judged", Heading: r.First.Judged[0], Lead: r.First.Judged[1:]}
-	for _, c := range r.First.Claims {
-		if c.Verdict == result.DoesNotHold || c.Verdict == result.CannotTell {
-			s.Items = append(s.Items, report.Item{Label: c.Word, Class: c.Verdict, Text: c.Says})
-		}
-	}
-	left := -len(s.Items)
-	for _, g := range r.Claims {
-		if g.Verdict == result.DoesNotHold || g.Verdict == result.CannotTell {
-			left += len(g.Claims)
-		}
-	}
-	if left > 0 {
-		s.After = more(report.Grouped(left))
-	}
-	return one(s)
-}
-
-// verdicts are all claims. A terminal shows them without their evidence, which
-// would fill many screens.
-func verdicts(r run) []report.Section {
-	return one(report.Section{Heading: "Verdicts: " + report.CountVerdicts(r.Claims),
-		Items: report.ClaimItems(r.Claims, r.form == document)})
-}
-
-// deviations are the differences between the plan as published, or as written,
-// and the run.
-func deviations(r run) []report.Section {
-	return one(report.Section{Heading: r.DeviationsHeading, Items: items(r.Deviations,
+	above := v.First.Above()
+	sections = append(sections, report.Section{Heading: "What was judged", Lead: v.First.Judged},
+		report.Section{Heading: weaknesses, After: inAll(v.First.Counts),
+			Lead: report.NonEmpty([]string{report.TextIf(above != "", report.Capitalize(above)+".")})})
+	sections = append(sections, tableSections(mainTable(v.First)...)...)
+	sections = append(sections, report.Section{Heading: "Verdicts: " + report.CountVerdicts(v.Claims),
+		Items: report.ClaimItems(v.Claims, toPublish)})
+	sections = append(sections, report.Section{Heading: v.DeviationsHeading, Items: items(v.Deviations,
 		func(d report.Deviation) report.Item { return report.Item{Text: d.Text, Note: d.Cases} })})
-}
-
-// tables are the tables of the plan, of figures, fits and relations.
-func tables(r run) []report.Section {
-	all := slices.Clone(r.OtherTables())
-	for _, s := range r.Sections {
-		all = append(all, s.Tables...)
+	sections = append(sections, tableSections(v.OtherTables()...)...)
+	for _, s := range v.Sections {
+		sections = append(sections, tableSections(s.Tables...)...)
 	}
-	return tableSections(slices.Concat(all, r.Fits, r.Relations)...)
+	sections = append(sections, tableSections(slices.Concat(v.Fits, v.Relations)...)...)
+	warnings := report.Section{Heading: "Warnings: " + report.Grouped(len(v.Warnings)), Items: items(v.Warnings,
+		func(w report.Warning) report.Item { return report.Item{Text: w.Text, Note: w.Where} })}
+	if toPublish {
+		sections = append(append(sections, tableSections(chartTables(v.Charts)...)...), notDone(v), warnings)
+		return filled(v, append(sections, appendix(v)...))
+	}
+	warnings.After = more(report.Grouped, len(warnings.Items)-terminalWarnings)
+	warnings.Items = warnings.Items[:min(len(warnings.Items), terminalWarnings)]
+	return filled(v, append(append(sections, pictures(v.Charts, width)...), notDone(v), warnings))
 }
 
-func blockPictures(r run) []report.Section { return pictures(r.Charts, r.width) }
+// headSections are the source of the plan and the facts of the run, and which
+// tools were not measured: that changes the meaning of every number after it.
+func headSections(v *report.View) []report.Section {
+	source := report.TextIf(v.Source != "", "First published by "+v.Source+".")
+	return []report.Section{{Lead: report.NonEmpty([]string{source}), Pairs: v.Facts},
+		{Alert: v.First.Notice != "", Lead: report.NonEmpty([]string{v.First.Notice})}}
+}
 
 // chartTables are the tables of the charts that show figures of their own.
 // Others draw what a table of figures has, or have so many rows that they
 // belong into an export.
 //
 // Cost, drift, heat maps and lives are in no table of figures.
-func chartTables(r run) []report.Section {
-	var out []report.Section
-	for _, c := range r.Charts {
+func chartTables(charts []report.Chart) []report.Table {
+	var out []report.Table
+	for _, c := range charts {
 		own := c.Section == "cost" || c.Section == "drift" || strings.HasPrefix(c.ID, "heat-") ||
 			strings.HasPrefix(c.ID, "life-case-")
 		if !own || len(c.Table.Rows) == 0 {
@@ -258,38 +197,77 @@ func chartTables(r run) []report.Section {
 			notes = append(notes, report.Note{Text: text})
 		}
 		t.Notes = append(notes, t.Notes...)
-		out = append(out, tableSections(t)...)
+		out = append(out, t)
 	}
 	return out
 }
 
-// notDone are the cases, rounds and steps without figures, with the reason of
-// each.
-func notDone(r run) []report.Section {
-	s := report.Section{Heading: "Not measured, or not in full", Items: items(r.NotDone, pairItem)}
-	if left := len(s.Items) - screenNotDone; r.form == screen && left > 0 {
-		s.Items, s.After = s.Items[:screenNotDone], more(report.Count(left, "case"))
-	}
-	return one(s)
-}
-
-// warnings are all warnings with their places; a terminal has the first ones.
-func warnings(r run) []report.Section {
-	s := report.Section{Heading: "Warnings: " + report.Grouped(len(r.Warnings)), Items: items(r.Warnings,
-		func(w report.Warning) report.Item { return report.Item{Text: w.Text, Note: w.Where} })}
-	if left := len(s.Items) - terminalWarnings; r.form == verbose && left > 0 {
-		s.Items, s.After = s.Items[:terminalWarnings], more(report.Grouped(left))
-	}
-	return one(s)
-}
-
 // appendix is the legend of formats, the settings, and what repeats the run.
-func appendix(r run) []report.Section {
-	out := []report.Section{{Heading: "Formats", Items: items(r.Legend, pairItem)},
-		{Heading: "Settings", Pairs: r.Settings}}
-	for _, host := range r.Hosts {
+func appendix(v *report.View) []report.Section {
+	out := []report.Section{{Heading: "Formats", Items: items(v.Legend, pairItem)},
+		{Heading: "Settings", Pairs: v.Settings}}
+	for _, host := range v.Hosts {
 		out = append(out, report.Section{Pairs: host})
 	}
-	return append(out, report.Section{Heading: "How to repeat", Language: "sh", Code: r.Repeat},
-		report.Section{Heading: "The plan as executed", Language: "toml", Code: r.Canonical})
+	return append(out, report.Section{Heading: "How to repeat", Language: "sh", Code: v.Repeat},
+		report.Section{Heading: "The plan as executed", Language: "toml", Code: v.Canonical})
+}
+
+// weaknesses is the heading of what weakens the answer most, and of the rest in
+// numbers.
+const weaknesses = "What weakens the answer"
+
+func inAll(counts []string) []string {
+	return report.NonEmpty([]string{report.TextIf(len(counts) > 0, "In all: "+strings.Join(counts, ", ")+".")})
+}
+
+// mainTable is the table of the first screen, if there is one.
+func mainTable(f report.FirstScreen) []report.Table {
+	switch {
+	case f.Outcome != nil:
+		return []report.Table{*f.Outcome}
+	case f.Numbers != nil:
+		return []report.Table{*f.Numbers}
+	}
+	return nil
+}
+
+// notDone are the cases, rounds and steps without figures, with the reason of
+// each.
+func notDone(v *report.View) report.Section {
+	return report.Section{Heading: "Not measured, or not in full", Items: items(v.NotDone, pairItem)}
+}
+
+func pairItem(p report.Pair) report.Item { return report.Item{Label: p.Name, Text: p.Value} }
+
+func items[T any](list []T, item func(T) report.Item) []report.Item {
+	var out []report.Item
+	for _, x := range list {
+		out = append(out, item(x))
+	}
+	return out
+}
+
+// tableSections are tables with their captions as headings.
+func tableSections(tables ...report.Table) []report.Section {
+	out := make([]report.Section, len(tables))
+	for i := range tables {
+		out[i] = report.Section{Heading: tables[i].Caption, Table: &tables[i]}
+	}
+	return out
+}
+
+// more counts what is left out of a form, if anything is.
+func more(count func(int) string, left int) []string {
+	if left <= 0 {
+		return nil
+	}
+	return []string{"… and " + count(left) + " more in the report."}
+}
+
+// filled is a document of the sections that have contents, or an id.
+func filled(v *report.View, sections []report.Section) report.Document {
+	return report.Document{Title: v.Title, Sections: slices.DeleteFunc(sections, func(s report.Section) bool {
+		return s.ID == "" && len(s.Lead)+len(s.Pairs)+len(s.Items)+len(s.After)+len(s.Code) == 0 && s.Table == nil
+	})}
 }

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"dmgbench/internal/plan"
@@ -41,9 +42,14 @@ var styles = map[string]string{
 	result.Holds: green, result.DoesNotHold: red, result.CannotTell: yellow, result.NotMeasured: faint,
 }
 
-// labelWidth is the width of the column of verdicts; the longest is "does not
-// hold".
-const labelWidth = 14
+const (
+	labelWidth   = 14 // of the column of verdicts; the longest is "does not hold"
+	barColumns   = 14 // width of the longest bar
+	nameColumns  = 26 // names of rows that are longer may go on lines of their own
+	wordsColumns = 24 // width to which a last column of words may be wrapped
+	tableIndent  = "    "
+	belowIndent  = "  " // of the names of values below figures
+)
 
 // terminal lays text out in a number of columns. Widths are those of
 // [report.Width]: a CJK character takes two columns, a combining mark or an
@@ -157,7 +163,7 @@ func (w *terminal) items(indent string, list []report.Item) {
 	for _, item := range list {
 		first, text := indent+"• ", item.Text
 		if item.Class != "" {
-			first = indent + w.paint(styles[item.Class], item.Label) + pad(item.Label, labelWidth) + " "
+			first = indent + align(w.paint(styles[item.Class], item.Label), labelWidth, true) + " "
 		} else if item.Label != "" {
 			text = item.Label + ": " + text
 		}
@@ -225,5 +231,184 @@ func visibleWidth(s string) int {
 	return report.Width(plain)
 }
 
-// pad is the space that follows a text in a column of a width.
-func pad(text string, width int) string { return strings.Repeat(" ", max(width-visibleWidth(text), 0)) }
+// table prints a table with its notes. A value below a figure has a row of its
+// own; per quantity there is a row for each group of columns: "write", its bar,
+// measured, interval, published.
+func (w *terminal) table(t report.Table) {
+	if t.PerQuantity {
+		t = perQuantity(t)
+	} else {
+		t = t.Unfold()
+	}
+	for _, row := range t.Rows {
+		for i, c := range row {
+			row[i].Text = w.cellText(c)
+		}
+		row[0].Text = report.TextIf(row[0].Class == report.BelowClass, belowIndent) + row[0].Text
+	}
+	w.columns(t)
+	for _, n := range t.Notes {
+		w.wrap("  ", report.TextIf(n.Mark > 0, fmt.Sprintf("(%d) ", n.Mark))+n.Text)
+	}
+}
+
+// cellText is the text of a cell with its marks, or its bar. A value that must
+// not be compared is in brackets.
+func (w *terminal) cellText(c report.Cell) string {
+	text := c.Text
+	switch {
+	case text == "" && c.Bar > 0:
+		return bar(c.Bar, barColumns)
+	case text != "" && c.Class == "uncomparable":
+		text = "(" + text + ")"
+	}
+	for _, m := range c.Marks {
+		text += fmt.Sprintf(" (%d)", m)
+	}
+	return w.paint(styles[c.Class], text)
+}
+
+// perQuantity is a table with a row for each row and group of columns of
+// another one.
+//
+// A terminal is too narrow for several groups of columns side by side.
+func perQuantity(t report.Table) report.Table {
+	out := report.Table{Notes: t.Notes}
+	var groups, titles []string
+	for _, c := range t.Columns {
+		if c.Group == "" {
+			out.Columns = append(out.Columns, report.Column{Text: true})
+		} else {
+			groups, titles = report.AppendNew(groups, c.Group), report.AppendNew(titles, c.Title)
+		}
+	}
+	lead := len(out.Columns)
+	out.Columns = append(out.Columns, report.Columns("<", "<")...) // the quantity, and the bar
+	out.Columns = append(out.Columns, report.Columns(titles...)...)
+	for _, row := range t.Rows {
+		for _, group := range groups {
+			line, at, measured := make([]report.Cell, len(out.Columns)), 0, false
+			line[lead].Text = group
+			for i, c := range t.Columns {
+				switch cell := row[i]; {
+				case c.Group == "":
+					line[at], at = cell, at+1
+				case c.Group == group && cell.Text != "":
+					line[lead+1].Bar, cell.Bar = max(line[lead+1].Bar, cell.Bar), 0
+					cell.Text += report.TextIf(c.Unit != "", " "+c.Unit)
+					line[lead+2+slices.Index(titles, c.Title)], measured = cell, true
+				}
+			}
+			if measured {
+				out.Rows = append(out.Rows, line)
+			}
+		}
+	}
+	return out
+}
+
+// columns prints columns side by side. Where the terminal is too narrow for
+// them:
+//   - bars are left out, unless the first column is long and goes on lines of its own anyway;
+//   - the first column goes on lines of its own, if it is long or if the rest fits then;
+//   - the other columns are printed in parts, each with the first column.
+//
+// No value is ever left out for lack of room.
+func (w *terminal) columns(t report.Table) {
+	t.DropColumns(t.IsEmpty)
+	widths, isBar := make([]int, len(t.Columns)), make([]bool, len(t.Columns))
+	hasBars, hasBelow := false, false
+	for i, c := range t.Columns {
+		widths[i] = max(report.Width(c.Heading()), report.Width(c.Group))
+		for _, row := range t.Rows {
+			widths[i], isBar[i] = max(widths[i], visibleWidth(row[i].Text)), isBar[i] || row[i].Bar > 0
+			hasBars, hasBelow = hasBars || isBar[i], hasBelow || row[0].Class == report.BelowClass
+		}
+	}
+	last, room := len(widths)-1, w.width-len(tableIndent)
+	total := func(from, to int) int { // the width of the columns from the one at from to the one at to
+		n := 2 * (to - from)
+		for i := from; i <= to; i++ {
+			n += widths[i]
+		}
+		if to == last && t.Columns[last].Text { // it may be wrapped
+			n -= max(widths[last]-wordsColumns, 0)
+		}
+		return n
+	}
+	wide, long := total(0, last) > room, widths[0] > nameColumns
+	if hasBars && wide && (!long || total(1, last) > room) {
+		t.DropColumns(func(i int) bool { return isBar[i] })
+		w.columns(t)
+		return
+	}
+	apart := wide && (long || total(1, last) <= room)
+	if hasBelow { // their names would be taken for names of rows
+		apart = widths[0] > room/2
+	}
+	if !apart {
+		room -= widths[0] + 2
+	}
+	for from := 1; from <= last; {
+		to := from
+		for to < last && total(from, to+1) <= room {
+			to++
+		}
+		w.part(t, widths, from, to, apart)
+		from = to + 1
+	}
+}
+
+// part prints the columns from the one at first to the one at last, with the
+// names of the rows.
+func (w *terminal) part(t report.Table, widths []int, first, last int, apart bool) {
+	groups, titles := make([]report.Cell, len(widths)), make([]report.Cell, len(widths))
+	for i, c := range t.Columns {
+		groups[i].Text, titles[i].Text = c.Group, c.Heading()
+	}
+	name := ""
+	for i, row := range append([][]report.Cell{groups, titles}, t.Rows...) {
+		if !slices.ContainsFunc(row[first:last+1], func(c report.Cell) bool { return c.Text != "" }) {
+			continue // no headings, or nothing in these columns
+		}
+		prefix, head := tableIndent, row[0].Text
+		switch {
+		case apart && i > 1 && head != name:
+			w.wrap("  ", w.paint(cyan, head))
+		case !apart && head != name:
+			prefix += align(head, widths[0], true) + "  "
+		case !apart:
+			prefix += strings.Repeat(" ", widths[0]+2)
+		}
+		name = report.TextIf(i > 1, head)
+		for k := first; k < last; k++ {
+			prefix += align(row[k].Text, widths[k], t.Columns[k].Text) + "  "
+		}
+		if text := row[last].Text; t.Columns[last].Text && text != "" {
+			w.wrap(prefix, text)
+		} else {
+			fmt.Fprintln(w, strings.TrimRight(prefix+align(text, widths[last], false), " "))
+		}
+	}
+}
+
+// align pads a text to a width, words to the left.
+func align(text string, width int, words bool) string {
+	space := strings.Repeat(" ", max(width-visibleWidth(text), 0))
+	if words {
+		return text + space
+	}
+	return space + text
+}
+
+// eighths are the left parts of a block: a bar is as fine as an eighth of a
+// column.
+var eighths = []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
+
+// bar draws a share of a width in columns.
+//
+// At least an eighth, so that the smallest figure has a bar.
+func bar(percent float64, columns int) string {
+	n := min(max(int(percent/100*float64(columns*8)), 1), columns*8)
+	return strings.Repeat("█", n/8) + eighths[n%8]
+}

@@ -23,18 +23,9 @@ const NativeFolder = "native folder"
 // ids.
 func caseNames(cases []result.Case) map[string]string {
 	out := map[string]string{}
-	taken := map[string]bool{}
-	vary := VaryingKeys(cases)
+	unique, vary := Namer(" #"), VaryingKeys(cases) // names may be the same after cleaning
 	for _, c := range cases {
-		name := caseName(c, vary)
-		if taken[name] || name == "" {
-			name = Plain(c.ID, 60)
-		}
-		for n := 2; taken[name]; n++ { // ids may differ only in what cleaning removed
-			name = Plain(c.ID, 56) + " #" + strconv.Itoa(n)
-		}
-		taken[name] = true
-		out[c.ID] = name
+		out[c.ID] = unique(FirstOf(caseName(c, vary), Plain(c.ID, 60)))
 	}
 	return out
 }
@@ -74,7 +65,7 @@ func caseName(c result.Case, vary []string) string {
 	if _, here := plan.HereFor(c.Target.Place); here && !slices.Contains(vary, "place") {
 		parts = append(parts, KeyValue("place", c.Target.Place)) // even where all cases share it
 	}
-	return strings.Join(NonEmpty(parts), " · ")
+	return glue(" · ", parts...)
 }
 
 // CaseValue writes one setting for the name of a case, formats in words.
@@ -109,35 +100,29 @@ func KeyValue(key, value string) string {
 // order of the cases. A baseline makes no difference by what it lacks.
 func VaryingKeys(cases []result.Case) []string {
 	var order []string
-	values := map[string]map[string]int{} // cases by key and value
+	values := map[string][]string{} // of the images
 	images := 0
 	for _, c := range cases {
+		for _, kv := range c.Keys {
+			if order = AppendNew(order, kv[0]); !c.Baseline {
+				values[kv[0]] = append(values[kv[0]], kv[1])
+			}
+		}
 		if !c.Baseline {
 			images++
 		}
-		for _, kv := range c.Keys {
-			if values[kv[0]] == nil {
-				values[kv[0]], order = map[string]int{}, append(order, kv[0])
-			}
-			if !c.Baseline {
-				values[kv[0]][kv[1]]++
-			}
-		}
 	}
 	return slices.DeleteFunc(order, func(key string) bool {
-		with := 0
-		for _, n := range values[key] {
-			with += n
-		}
-		return len(values[key]) < 2 && (with == images || with == 0)
+		all := values[key]
+		differ := slices.ContainsFunc(all, func(value string) bool { return value != all[0] })
+		return !differ && (len(all) == images || len(all) == 0)
 	})
 }
 
 // PhaseName is the name of a phase with its cycle, which counts from 1; 0 is a
 // phase without cycles.
 func PhaseName(phase string, cycle int) string {
-	parts := []string{Plain(phase, 40), TextIf(cycle > 0, "cycle "+strconv.Itoa(cycle))}
-	return strings.Join(NonEmpty(parts), " · ")
+	return glue(" · ", Plain(phase, 40), TextIf(cycle > 0, "cycle "+strconv.Itoa(cycle)))
 }
 
 // PhaseSuffix is ", phase “new”" for headings, "" without a phase.

@@ -8,12 +8,47 @@ import (
 	"dmgbench/internal/result"
 )
 
+// footnotes collects the notes of a table, each text once.
+type footnotes struct {
+	general, marked []Note
+}
+
+// mark is the number of the footnote with this text, none for "".
+func (n *footnotes) mark(text string) []int {
+	if text == "" {
+		return nil
+	}
+	at := slices.IndexFunc(n.marked, func(have Note) bool { return have.Text == text })
+	if at < 0 {
+		at = len(n.marked)
+		n.marked = append(n.marked, Note{at + 1, text})
+	}
+	return []int{at + 1}
+}
+
+// add appends notes about the whole table; empty texts are left out.
+func (n *footnotes) add(texts ...string) {
+	for _, text := range texts {
+		if text != "" {
+			n.general = append(n.general, Note{Text: text})
+		}
+	}
+}
+
+// addShared appends what the figures have in common; with all it lists the
+// variants where figures differ.
+func (n *footnotes) addShared(shared sharedNotes, all bool) {
+	n.add(slices.Concat(shared.method(all), shared.publication(), []string{shared.weakness()})...)
+}
+
+func (n *footnotes) list() []Note { return slices.Concat(n.general, n.marked) }
+
 // sharedNotes collects what the figures of a table have in common, so that a
 // note below the table states it once and only exceptions need a mark.
 //
 // Texts are kept once each, in the order of the figures.
 type sharedNotes struct {
-	figures, intervals       int
+	figures                  int
 	comparable, uncomparable int      // published values
 	ratios                   bool     // some figure has a ratio to a published value
 	warnings                 []string // short texts of the warnings that every figure has
@@ -35,7 +70,6 @@ func (n *sharedNotes) add(
 	n.warnings = slices.DeleteFunc(n.warnings, func(text string) bool { return !slices.Contains(warnings, text) })
 	n.statistics, n.sizes = appendText(n.statistics, statistic), appendText(n.sizes, size)
 	if e.CI != nil {
-		n.intervals++
 		n.intervalKinds = AppendNew(n.intervalKinds, DescribeInterval(e.CI))
 	} else {
 		n.reasons = appendText(n.reasons, Plain(e.Why, 200))
@@ -74,15 +108,6 @@ func (f Figures) sharedNotes() sharedNotes {
 	return n
 }
 
-// only is the text that all figures share, "" where they differ or where no
-// figure has one.
-func only(texts []string) string {
-	if len(texts) != 1 {
-		return ""
-	}
-	return texts[0]
-}
-
 // method describes how the figures were measured. With all it lists the
 // variants where figures differ; without, the figures have marks of their own.
 func (n sharedNotes) method(all bool) []string {
@@ -95,8 +120,10 @@ func (n sharedNotes) method(all bool) []string {
 
 // publication describes the published values, and whether they may be compared.
 func (n sharedNotes) publication() []string {
-	out := []string{TextIf(n.ratios, "Ratio: measured ÷ published."),
-		TextIf(only(n.machines) != "", "Published: "+only(n.machines)+".")}
+	out := []string{TextIf(n.ratios, "Ratio: measured ÷ published.")}
+	if len(n.machines) == 1 && n.machines[0] != "" {
+		out = append(out, "Published: "+n.machines[0]+".")
+	}
 	switch {
 	case n.allUncomparable():
 		out = append(out, "Published values are not comparable (see Deviations).")
@@ -138,11 +165,14 @@ var runKinds = strings.Fields(`battery low-power thermal cpu-quota quota busy vi
 // aboutRun reports whether a warning is about the machine or the run.
 func aboutRun(w result.Warning) bool { return slices.Contains(runKinds, w.Kind) }
 
-// withoutRunWarnings is a copy of a result with only those warnings at a figure
-// that are about the figure, and the warnings that all rates share: these are
-// shown once, on the first screen. Without it a run on a virtual machine would
-// have a footnote at every number.
-func withoutRunWarnings(r *result.Result) (own *result.Result, shared []string) {
+// keepOwnWarnings leaves the figures only those warnings that are about the
+// figure, and collects in SharedDoubts the warnings that all rates share: these
+// are shown once, on the first screen. Without it a run on a virtual machine
+// would have a footnote at every number.
+//
+// The result itself stays as it is: the view gets a copy.
+func (v *View) keepOwnWarnings() {
+	r := *v.Result
 	var rates sharedNotes
 	for i := range r.Summaries {
 		if h := Headline(&r.Summaries[i]); h != nil && h.Unit == "B/s" {
@@ -150,28 +180,17 @@ func withoutRunWarnings(r *result.Result) (own *result.Result, shared []string) 
 		}
 	}
 	if rates.figures > 1 {
-		shared = rates.warnings
+		v.SharedDoubts = rates.warnings
 	}
-	keep := func(ws []result.Warning) []result.Warning {
+	v.own = func(ws []result.Warning) []result.Warning {
 		return slices.DeleteFunc(slices.Clone(ws), func(w result.Warning) bool {
-			return aboutRun(w) || slices.Contains(shared, shortWarning(w)) ||
+			return aboutRun(w) || slices.Contains(v.SharedDoubts, shortWarning(w)) ||
 				slices.ContainsFunc(r.Warnings, func(o result.Warning) bool { return o.Text == w.Text })
 		})
 	}
-	out := *r
-	out.Summaries, out.Tables = slices.Clone(r.Summaries), slices.Clone(r.Tables)
+	r.Summaries = slices.Clone(r.Summaries)
 	for i, s := range r.Summaries {
-		out.Summaries[i].Warnings = keep(s.Warnings)
+		r.Summaries[i].Warnings = v.own(s.Warnings)
 	}
-	for i, t := range r.Tables {
-		out.Tables[i].Cells = slices.Clone(t.Cells)
-		for k, row := range t.Cells {
-			cells := slices.Clone(row)
-			for j, c := range row {
-				cells[j].Warnings = keep(c.Warnings)
-			}
-			out.Tables[i].Cells[k] = cells
-		}
-	}
-	return &out, shared
+	v.Result = &r
 }

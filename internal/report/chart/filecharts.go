@@ -1,0 +1,442 @@
+package chart
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/analysis/stats"
+	"dmgbench/internal/report"
+)
+
+// manyIntervals is the number of intervals from which they are drawn thin and
+// light, so that the lines show through.
+//
+// Three cases with sixteen sizes each.
+const manyIntervals = 48
+
+// sizeCharts draw speed against file size: a line for each case, with an
+// interval at each point where n allows.
+func sizeCharts(r *run) []report.Chart {
+	return r.perPicture("size", casesPerChart, func(p picture, sets []fileSet) report.Chart {
+		c := report.Chart{Height: 300, X: sizeAxis(sets),
+			Y:       report.Axis{Name: "speed of a file", Unit: "B/s", Low: new(0.0)},
+			Heading: p.heading(" speed against file size")}
+		c.Table.Columns = report.Columns("<case", "file size", "middle", "interval", "slowest", "fastest", "files")
+		reasons, intervals, d := []string{}, 0, setData(sets)
+		for i, s := range sets {
+			// A little apart sideways, so that intervals do not hide each
+			// other.
+			apart := math.Pow(1.025, float64(i)-float64(len(sets)-1)/2)
+			line := report.Series{Role: "line", Name: r.CaseName(s.caseID)}
+			classes := newSizeClasses([]fileSet{s})
+			classes.describe(r, d)
+			for k, files := range classes.split(s.files) {
+				class := r.middle(files)
+				size := report.Brief(classes.sizes[k], "B")
+				line.Marks = append(line.Marks, report.Mark{X: classes.sizes[k] * apart, Y: class.middle,
+					CI: class.ci, Tip: size + "\n" + class.tip()})
+				c.Table.Rows = append(c.Table.Rows, class.row(line.Name, size))
+				if class.ci == nil {
+					reasons = report.AppendNew(reasons, class.reason)
+				} else {
+					intervals++
+				}
+			}
+			c.Add(line)
+		}
+		room := float64(intervalRoom)
+		if intervals > manyIntervals {
+			room = 1.5
+			for i := range c.Series {
+				c.Series[i].Thin = true
+			}
+		}
+		capIntervals(&c, room)
+		slices.Sort(reasons)
+		d["Intervals"] = c.IntervalNote("Bars")
+		if reason := strings.Join(report.NonEmpty(reasons), "; "); intervals == 0 && reason != "" {
+			d["Intervals"] = "No interval: " + reason + "."
+		}
+		caption(&c, "size", d)
+		return c
+	})
+}
+
+// row is a class of sizes in the table.
+func (c sizeClass) row(name, size string) []report.Cell {
+	row := report.TextRow(name, size, report.Human(c.middle, "B/s"), "—", report.Human(c.low, "B/s"),
+		report.Human(c.high, "B/s"), strconv.Itoa(c.n))
+	if c.ci != nil {
+		text := report.Human(c.ci.Low, "B/s") + "–" + report.Human(c.ci.High, "B/s")
+		row[3] = report.Cell{Text: text, Title: report.DescribeInterval(c.ci)}
+	} else {
+		row[3].Class, row[3].Title = "muted", c.reason
+	}
+	return row
+}
+
+// heatSteps is how many steps of colour a reader distinguishes at a glance.
+//
+// Six shades of one colour can be distinguished in print as well.
+const heatSteps = 6
+
+// heatCharts set case against file size, one picture a direction and phase; the
+// colour is the median rate. They need two cases and two sizes: a single row or
+// column is a line of the chart of sizes.
+func heatCharts(r *run) []report.Chart {
+	return r.perPicture("heat", rowsPerChart, func(p picture, sets []fileSet) report.Chart {
+		classes := newSizeClasses(sets)
+		if len(sets) < 2 || len(classes.keys) < 2 {
+			return report.Chart{}
+		}
+		c := report.Chart{Flipped: true, HeadedTips: true, Height: 30 + 30*len(sets), X: report.Axis{Name: "file size"},
+			Heading: p.heading(" speed by case and file size")}
+		for _, size := range classes.sizes {
+			c.X.Categories = append(c.X.Categories, report.Brief(size, "B"))
+		}
+		cells := make([][]sizeClass, len(sets)) // by case and size; n is 0 where no file has the size
+		var medians []float64
+		for row, s := range sets {
+			c.Y.Categories = append(c.Y.Categories, r.CaseName(s.caseID))
+			cells[row] = make([]sizeClass, len(classes.keys))
+			for k, files := range classes.split(s.files) {
+				if len(files) > 0 {
+					cells[row][k] = r.middle(files)
+					medians = append(medians, cells[row][k].middle)
+				}
+			}
+		}
+		sc := report.ColumnScale("B/s", medians...)
+		addHeat(&c, cells, sc, heatLimits(slices.Min(medians), slices.Max(medians)))
+		d := setData(sets)
+		d["Unit"] = sc.Suffix
+		classes.describe(r, d)
+		caption(&c, "heat", d)
+		return c
+	})
+}
+
+// addHeat makes a series of each step of colour, so that the legend is the
+// scale, and a row of the table for each size: sizes are many, cases few.
+func addHeat(c *report.Chart, cells [][]sizeClass, sc report.Scale, limits []float64) {
+	for step := range len(limits) + 1 {
+		c.Series = append(c.Series, report.Series{Role: "heat", Name: stepName(limits, step)})
+	}
+	c.Table.Caption = c.Heading + report.TextIf(sc.Suffix != "", ", "+sc.Suffix)
+	c.Table.Columns = report.Columns("<file size")
+	for _, name := range c.Y.Categories {
+		c.Table.Columns = append(c.Table.Columns, report.Column{Title: name})
+	}
+	for _, size := range c.X.Categories {
+		c.Table.Rows = append(c.Table.Rows, report.TextRow(size, make([]string, len(cells))...))
+	}
+	for i, row := range cells {
+		for k, class := range row {
+			if class.n == 0 {
+				continue
+			}
+			label := sc.Number(class.middle)
+			c.Table.Rows[k][i+1] = report.Cell{Text: label, Sub: report.Count(class.n, "file")}
+			step, on := slices.BinarySearch(limits, class.middle)
+			s := &c.Series[step+bit(on)]
+			s.Marks = append(s.Marks, report.Mark{X: float64(k), Y: float64(i), Label: label,
+				Tip: c.Y.Categories[i] + "\n" + c.X.Categories[k] + "\n" + class.tip()})
+		}
+	}
+}
+
+// heatLimits are the limits between steps of equal ratio, each of two digits;
+// at most one less than [heatSteps].
+//
+// Speeds differ by factors: equal ratios show a difference of slow cases as
+// well as one of fast cases.
+func heatLimits(low, high float64) []float64 {
+	var out []float64
+	if !(low > 0) || high/low < 1.1 {
+		return nil
+	}
+	for i := 1; i < heatSteps; i++ {
+		v := low * math.Pow(high/low, float64(i)/heatSteps)
+		p := math.Pow(10, 1-math.Floor(math.Log10(v)))
+		if v = math.Round(v*p) / p; v > low && v < high && (len(out) == 0 || v > out[len(out)-1]) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// stepName is the range of a step for the legend.
+func stepName(limits []float64, i int) string {
+	switch {
+	case len(limits) == 0:
+		return "speed"
+	case i == 0:
+		return "below " + report.Brief(limits[0], "B/s")
+	case i == len(limits):
+		return "from " + report.Brief(limits[i-1], "B/s")
+	}
+	return report.Brief(limits[i-1], "B/s") + " to " + report.Brief(limits[i], "B/s")
+}
+
+// timeCharts draw every file as time against size, with the fitted lines.
+func timeCharts(r *run) []report.Chart {
+	limit := r.pointLimit()
+	return r.perPicture("time", casesPerChart, func(p picture, sets []fileSet) report.Chart {
+		c := report.Chart{Height: 330, X: sizeAxis(sets), Y: logAxis("time of a file", "s", sets, timedFile.time, 1.2),
+			Heading: p.heading(" time against file size")}
+		c.Table.Columns = report.Columns("<case", "<line", "time of an empty file", "speed of growth",
+			"R² with the weights of the line", "files")
+		every := 1
+		for _, s := range sets {
+			name := r.CaseName(s.caseID)
+			marks, k := fileMarks(s.files, limit/len(sets), timedFile.time)
+			every = max(every, k)
+			c.Add(report.Series{Role: "points", Name: name, Marks: marks})
+			addLines(&c, name, s)
+		}
+		d := setData(sets)
+		d["Every"] = every
+		caption(&c, "time", d)
+		return c
+	})
+}
+
+// fileMarks are points of some of the files, with a value over their sizes.
+func fileMarks(files []timedFile, limit int, value func(timedFile) float64) (marks []report.Mark, every int) {
+	kept, every := thin(files, limit)
+	for _, f := range kept {
+		marks = append(marks, report.Point(f.bytes, value(f)))
+	}
+	return marks, every
+}
+
+// addLines fits time on size for one case, weighted and plain, and draws both.
+//
+// Files of one size have no slope; the table states that.
+func addLines(c *report.Chart, name string, s fileSet) {
+	sizes, seconds := s.columns()
+	for _, line := range []struct {
+		role, name string
+		fit        func(x, y []float64) (stats.Line, error)
+	}{{"fit", "weighted", fitBySize}, {"fit2", "plain", stats.FitLine}} {
+		l, err := line.fit(sizes, seconds)
+		if err != nil { // too few files, or one size
+			row := report.TextRow(name, line.name+": no line", "", "", "", strconv.Itoa(len(sizes)))
+			row[1].Class = "muted"
+			c.Table.Rows = append(c.Table.Rows, row)
+			continue
+		}
+		c.Add(report.Series{Role: line.role, Name: name, Marks: sample(40, l.MinX, l.MaxX, true,
+			func(x float64) float64 {
+				if y := l.At(x); y > 0 {
+					return y
+				}
+				return math.NaN() // a logarithmic axis has no place for it
+			})})
+		growth := "—"
+		if l.Slope > 0 {
+			growth = report.Human(1/l.Slope, "B/s")
+		}
+		c.Table.Rows = append(c.Table.Rows, report.TextRow(name, line.name, report.Human(l.Intercept, "s"), growth,
+			fmt.Sprintf("%.4f", l.R2), strconv.Itoa(l.N)))
+	}
+}
+
+// fitBySize is least squares weighted by 1/size², the line of the estimates
+// "weighted" and "latency".
+//
+// The weights make relative deviations count, so that small files, which show the latency, matter.
+func fitBySize(sizes, seconds []float64) (stats.Line, error) {
+	w := make([]float64, len(sizes))
+	for i, s := range sizes {
+		w[i] = 1 / (s * s)
+	}
+	return stats.FitWeightedLine(sizes, seconds, w)
+}
+
+// residualRange is how far, as a factor, the scale of residuals reaches at
+// least: noise must not look like structure.
+//
+// A quarter either way is more than what rounds of a quiet machine differ by.
+const residualRange = 1.25
+
+// residualCharts draw what the weighted lines of the charts of time leave: the
+// time of every file over that of the line, so that a bend, two modes or a few
+// extreme files show.
+func residualCharts(r *run) []report.Chart {
+	limit := r.pointLimit()
+	return r.perPicture("residuals", casesPerChart, func(p picture, sets []fileSet) report.Chart {
+		return residualChart(p.heading(" time over the fitted line"), "weighted by 1/size²", sets, limit/len(sets),
+			func(s fileSet) (string, func(float64) float64) {
+				l, err := fitBySize(s.columns())
+				if err != nil { // the chart of time explains it
+					return "", nil
+				}
+				return r.CaseName(s.caseID), l.At
+			})
+	})
+}
+
+// fitResiduals draw the same for a fit of the plan along the file size, which
+// has another line.
+func fitResiduals(i int, f drawnFit) []report.Chart {
+	var set fileSet
+	for _, p := range f.Points {
+		if p[0] > 0 && p[1] > 0 {
+			set.files = append(set.files, timedFile{bytes: p[0], seconds: p[1]})
+		}
+	}
+	isTime := f.Along == "file_size" && (f.Op == "write_time" || f.Op == "read_time")
+	if f.measured == nil || !isTime || f.Reason != "" || len(set.files) == 0 {
+		return nil
+	}
+	heading := report.Capitalize(report.QuantityName(f.Op)) + " over the fit “" + report.Plain(f.Name, 60) + "”"
+	c := residualChart(heading, "of the fit", []fileSet{set}, pointsPerChart,
+		func(fileSet) (string, func(float64) float64) { return "measured", f.measured })
+	if c.ID = "fit-" + strconv.Itoa(i+1) + "-residuals"; len(c.Series) == 0 {
+		return nil
+	}
+	return []report.Chart{c}
+}
+
+// residualChart draws the residuals of some sets, each with the name and the
+// line that lineOf gives it; nil is no line. The last words of the note say
+// which lines these are.
+func residualChart(
+	heading, lines string, sets []fileSet, limit int, lineOf func(fileSet) (name string, at func(float64) float64),
+) report.Chart {
+	c := report.Chart{Height: 240, Heading: heading, X: sizeAxis(sets),
+		Y: report.Axis{Name: "time ÷ time of the line", Unit: "1"}}
+	c.Table.Columns = report.Columns("<case", "least", "5 % are below", "median", "5 % are above", "most", "at",
+		"files")
+	var ratios []float64 // of all files, drawn or not
+	for _, s := range sets {
+		if name, at := lineOf(s); at != nil {
+			ratios = append(ratios, addResiduals(&c, name, s.files, at, limit)...)
+		}
+	}
+	if len(ratios) == 0 {
+		return c
+	}
+	c.Y.FitRatios(min(slices.Min(ratios), 1/residualRange), max(slices.Max(ratios), residualRange))
+	c.Add(report.Series{Role: "level", Name: "the line", Marks: []report.Mark{report.Point(*c.X.Low, 1),
+		report.Point(*c.X.High, 1)}})
+	d := setData(sets)
+	d["Files"], d["Line"] = len(ratios), lines
+	caption(&c, "residuals", d)
+	return c
+}
+
+// addResiduals draws the points of one line, tabulates their distribution, and
+// returns it. A file at whose size the line is not above 0 has no ratio, and is
+// counted in the table.
+func addResiduals(
+	c *report.Chart, name string, files []timedFile, at func(float64) float64, limit int,
+) []float64 {
+	var over []timedFile // seconds is the ratio
+	for _, f := range files {
+		if y := at(f.bytes); y > 0 {
+			over = append(over, timedFile{bytes: f.bytes, seconds: f.seconds / y})
+		}
+	}
+	if len(over) == 0 {
+		return nil
+	}
+	marks, every := fileMarks(over, limit, timedFile.time)
+	c.Add(report.Series{Role: "points", Name: name, Marks: marks})
+	ratios := valuesOf(over, timedFile.time)
+	most := over[slices.Index(ratios, slices.Max(ratios))]
+	row := append(report.TextRow(name+report.TextIf(every > 1, " (one of "+strconv.Itoa(every)+" drawn)")),
+		spread(ratios, "1")...)
+	left := len(files) - len(over)
+	c.Table.Rows = append(c.Table.Rows, append(row, report.Cell{Text: report.Brief(most.bytes, "B")},
+		report.Cell{Text: strconv.Itoa(len(over)) + report.TextIf(left > 0,
+			fmt.Sprintf(" (and %d where the line is not above 0)", left))}))
+	return ratios
+}
+
+// spread is a distribution in five cells: least, 5 %, median, 95 % and most.
+//
+// Quantiles instead of a standard deviation: times of files are skewed.
+func spread(values []float64, unit string) []report.Cell {
+	var out []report.Cell
+	for _, p := range []float64{0, 0.05, 0.5, 0.95, 1} {
+		q, _ := stats.Quantile(values, p) // there is at least one
+		out = append(out, report.Cell{Text: report.Human(q, unit)})
+	}
+	return out
+}
+
+// stripCharts draw the speed of every file in a lane for each case and phase.
+func stripCharts(r *run) []report.Chart {
+	var out []report.Chart
+	for _, op := range []string{"write", "read"} {
+		var cases, phases []string
+		for _, s := range r.sets {
+			if s.op == op {
+				cases, phases = report.AppendNew(cases, s.caseID), report.AppendNew(phases, s.phase)
+			}
+		}
+		for part, some := range slices.Collect(slices.Chunk(cases, rowsPerChart)) {
+			c := r.stripChart(op, some, phases)
+			c.ID = fmt.Sprintf("strip-%s-1-%d", op, part+1)
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (r *run) stripChart(op string, cases, phases []string) report.Chart {
+	lanes := len(phases)
+	c := report.Chart{Flipped: true, Heading: report.Capitalize(report.QuantityName(op)) + " speed of every file",
+		Height: 30 + len(cases)*(12+14*lanes),
+		X:      report.Axis{Name: "speed of a file", Unit: "B/s", Low: new(0.0)}}
+	c.Y = rowAxis(len(cases), func(i int) string { return r.CaseName(cases[i]) })
+	c.Table.Columns = report.Columns("<case", "<phase", "slowest", "5 % are slower", "median", "5 % are faster",
+		"fastest", "files")
+	var sets []fileSet
+	every := 1
+	for lane, phase := range phases {
+		points := report.Series{Role: "points", Name: report.FirstOf(report.Plain(phase, 40), report.QuantityName(op))}
+		for i, id := range cases {
+			own := r.setsOf(picture{op, phase})
+			at := slices.IndexFunc(own, func(s fileSet) bool { return s.caseID == id })
+			if at < 0 {
+				continue
+			}
+			files := own[at].files
+			sets = append(sets, own[at])
+			kept, k := thin(files, pointsPerChart/(len(cases)*lanes))
+			every = max(every, k)
+			for n, f := range kept {
+				// Multiples of the golden ratio spread the points of a lane
+				// evenly, and always alike.
+				_, share := math.Modf(float64(n) * math.Phi)
+				points.Marks = append(points.Marks, report.Point(f.rate(),
+					float64(i)+0.8*((float64(lane)+0.15+0.7*share)/float64(lanes)-0.5)))
+			}
+			row := append(report.TextRow(c.Y.Names[i], report.PhaseName(phase, 0)),
+				spread(valuesOf(files, timedFile.rate), "B/s")...)
+			c.Table.Rows = append(c.Table.Rows, append(row, report.Cell{Text: strconv.Itoa(len(files))}))
+		}
+		c.Add(points)
+	}
+	d := setData(sets)
+	d["Every"] = every
+	caption(&c, "strip", d)
+	return c
+}
+
+// rowAxis names rows that have room between them.
+//
+// Categories of the library would have the points of a row on one line.
+func rowAxis(rows int, name func(int) string) report.Axis {
+	a := report.Axis{Unit: "1", Low: new(-0.5), High: new(float64(rows) - 0.5)}
+	for i := range rows {
+		a.Names, a.Ticks = append(a.Names, name(i)), append(a.Ticks, float64(i))
+	}
+	return a
+}
