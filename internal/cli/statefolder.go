@@ -358,7 +358,6 @@ func (a *app) clean(ctx context.Context, _ []string) error {
 	return runner.Clean(ctx, state, runner.CleanOptions{
 		Release: a.detachBelow,
 		Clock:   a.clock,
-		Lock:    func() (func(), error) { return lockHost(ctx, runner.Config{StateDir: state, Clock: a.clock}, nil) },
 		Also: func(ctx context.Context, w io.Writer) error {
 			return errors.Join(a.cleanMountFolders(ctx, state, w), a.cleanPassphrases(ctx, state, w))
 		},

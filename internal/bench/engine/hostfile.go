@@ -160,6 +160,16 @@ func (n NoImage) Convert(context.Context, *hostio.Dir, string, Spec) (Container,
 	return nil, n.Refuse(Action{Do: "convert"})
 }
 
+// Transfer refuses.
+func (n NoImage) Transfer(context.Context, *hostio.Dir, string) (Container, error) {
+	return nil, n.Refuse(Action{Do: "transfer"})
+}
+
+// Check refuses.
+func (n NoImage) Check(context.Context, CheckOptions) (Report, error) {
+	return Report{}, n.Refuse(Action{Do: "check"})
+}
+
 // Damage refuses.
 func (n NoImage) Damage(_ context.Context, kind string) error {
 	return n.Refuse(Action{Do: "damage", Kind: kind})

@@ -9,13 +9,191 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/workload"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/hostio"
+	"dmgbench/internal/system/units"
 )
+
+// stopError ends the session because a place is full or gone, as an interrupt
+// does: no other case could be measured, and the run can be resumed when the
+// place is back or has space.
+type stopError struct{ error }
+
+// Unwrap is the cause, such as ENOSPC.
+func (e *stopError) Unwrap() error { return e.error }
+
+// Stopped reports whether a run ended early because a place was full or gone.
+// Its folder contains what was measured.
+func Stopped(err error) bool { return errors.As(err, new(*stopError)) }
+
+// journalError is a journal that cannot be written: the run stops, and the case
+// does not count.
+type journalError struct{ error }
+
+// Unwrap is the error of the run folder.
+func (e *journalError) Unwrap() error { return e.error }
+
+// errSlept is an attempt that does not count, because the machine slept in it.
+var errSlept = errors.New("the machine slept")
+
+// sleepThreshold is the reported sleep in nanoseconds from which on the machine
+// has really slept: less may be an effect of reading two clocks.
+const sleepThreshold = int64(1e9)
+
+// suspended is how long the machine has slept since boot in nanoseconds, 0 if
+// unknown.
+func (r *run) suspended() int64 {
+	if r.c.Suspended == nil {
+		return 0
+	}
+	ns, err := r.c.Suspended()
+	if err != nil {
+		return 0
+	}
+	return ns
+}
+
+// runCaseRound measures one case in one round, a second time if the machine
+// slept meanwhile.
+func (r *run) runCaseRound(ctx context.Context, id string, round int, pause *result.Pause) error {
+	c := r.findCase(id)
+	if c == nil {
+		return fmt.Errorf("resuming: the plan has no case %q", id)
+	}
+	end := &result.CaseEnd{Case: id, Round: round}
+	err := r.attempt(ctx, *c, end, pause)
+	if errors.Is(err, errSlept) {
+		r.warn(id, "slept", "the machine slept during this case; it was measured again")
+		err = r.attempt(ctx, *c, end, nil)
+	}
+	if errors.Is(err, errSlept) {
+		end.Status, end.Reason, err = result.Discarded, "the machine slept twice while this case was measured", nil
+	}
+	if err != nil {
+		return err
+	}
+	// The end record makes the case-round count. Before it is durable, a killed
+	// run measures the case-round again.
+	r.finished++
+	r.forecast.finish(id)
+	r.pauseHeld = false
+	if end.Status == result.Failed || end.Status == result.Discarded {
+		r.c.Progress.Failure(Failure{Case: id, Round: round, Status: end.Status, Reason: end.Reason})
+	}
+	return r.commit(result.Record{CaseEnd: end})
+}
+
+// attempt measures one case-round and sets status, reason and target of end.
+// The error stops the run, except errSlept; errors that concern only the case
+// are its reason.
+func (r *run) attempt(ctx context.Context, c plan.Case, end *result.CaseEnd, pause *result.Pause) error {
+	x, err := r.newCaseRun(c, end.Round)
+	if err != nil {
+		return err
+	}
+	if u := unsupported(x.eng, c); u != nil { // known before the first byte is written
+		end.Status, end.Reason = result.Skipped, engine.Advised(u)
+		return nil
+	}
+	// An attempt that continues a pause has its start record already.
+	if pause == nil {
+		r.pauseHeld = false
+		start := &result.CaseStart{Case: c.ID, Round: x.round, Target: requestedTarget(c.Settings), Container: x.base,
+			Place: c.Settings.Place}
+		if err := r.append(result.Record{CaseStart: start}); err != nil {
+			return err
+		}
+	}
+	caseErr := x.run(ctx, pause)
+	if x.main != nil { // before containers are removed
+		t, m := requestedTarget(c.Settings), x.main.con.Made()
+		t.Filesystem, t.BandSizeUsed = m.Filesystem, m.BandSize
+		t.Backend, t.ServedBy = cmp.Or(m.Backend, t.Backend), m.ServedBy
+		end.Target = &t
+	}
+	if _, ok := errors.AsType[*pausedError](caseErr); ok {
+		return caseErr
+	}
+	if ctx.Err() != nil && r.pauseHeld { // no step was executed after the pause: it is still valid
+		return &pausedError{pause.Message}
+	}
+	x.finish()
+	if err := x.stopReason(ctx, caseErr); err != nil {
+		return err
+	}
+	switch {
+	case caseErr == nil:
+		end.Status, end.Reason = result.Done, ""
+	case errors.As(caseErr, new(*journalError)):
+		if r.dir.Sync() != nil { // the disk may have been full of files that are removed now
+			return caseErr
+		}
+		end.Status, end.Reason = result.Failed, caseErr.Error()
+	case errors.As(caseErr, new(*engine.UnsupportedError)):
+		end.Status, end.Reason = result.Skipped, engine.Advised(caseErr)
+	default:
+		end.Status, end.Reason = result.Failed, engine.Advised(caseErr)
+	}
+	return nil
+}
+
+// stopReason is the error that ends the session after a case, or errSlept; nil
+// where the error concerns only the case. The containers have been removed.
+func (x *caseRun) stopReason(ctx context.Context, caseErr error) error {
+	// The order matters: after an interrupt or a sleep, other errors of the
+	// case are likely to be their effects.
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case x.hasSlept():
+		return errSlept
+	case caseErr == nil:
+		return nil
+	}
+	why, need := "", plan.Estimate(x.r.p, x.c).HostPeak
+	free, _, _, err := x.place.dir.FreeSpace()
+	switch {
+	case errors.Is(caseErr, syscall.EDQUOT):
+		why = x.place.title + " is at its quota"
+	// A volume inside an image may also be full: then the place has space.
+	case err == nil && free < int64(need) && !isSimulated(x.r.c.Engine):
+		why = fmt.Sprintf("%s has %s free, the case needs %s", x.place.title, units.Bytes(free).Human(), need.Human())
+	case errors.As(caseErr, new(*journalError)):
+		return nil
+	}
+	for _, h := range append(x.handles(), &handle{place: x.place}) {
+		if why == "" && h.place.isGone() {
+			why = h.place.title + " is gone"
+		}
+	}
+	if why == "" {
+		return nil
+	}
+	return &stopError{fmt.Errorf("measuring case %q: %s: %w", x.c.ID, why, caseErr)}
+}
+
+// liveFiles are the files that the steps of a case have put on a container.
+type liveFiles struct {
+	live    []workload.Item      // of write steps, in the order written
+	named   []workload.Item      // of copy and stream steps; they belong to no batch
+	sets    map[int]plan.FileSet // file set of each batch: its data verifies the files
+	batches int                  // number of the last batch
+}
+
+// clone is a copy that can change independently.
+func (l *liveFiles) clone() liveFiles {
+	out := *l
+	out.live, out.named, out.sets = slices.Clone(l.live), slices.Clone(l.named), maps.Clone(l.sets)
+	return out
+}
+
+// size is the sum of all files in bytes.
+func (l *liveFiles) size() int64 { return workload.Total(l.live) + workload.Total(l.named) }
 
 // handle is one container of a case with the files on it.
 type handle struct {
@@ -48,7 +226,6 @@ type caseRun struct {
 	index    int           // of the next step
 	executed int           // steps that have ended, without canaries
 	pause    *result.Pause // that this attempt continues; its first pause.Step steps are replayed
-	reopened bool          // containers of the pause may have been attached again
 	slept    int64         // suspended time of the machine at the start, in nanoseconds
 	counts   bool          // its containers are kept: a later sleep does not discard it
 }
@@ -56,22 +233,25 @@ type caseRun struct {
 // newCaseRun prepares an attempt. The name of the case's container contains the
 // number of the case in the plan and the round, so that it is unique in the
 // run.
-func newCaseRun(r *run, c plan.Case, round int, eng engine.Engine) (*caseRun, error) {
-	f := r.places[c.Settings.Place]
-	if f == nil {
-		return nil, fmt.Errorf("running case %q: %w", c.ID, missingPlaceError(c.Settings.Place))
+func (r *run) newCaseRun(c plan.Case, round int) (*caseRun, error) {
+	f, err := r.placeNamed(c.Settings.Place)
+	if err != nil {
+		return nil, fmt.Errorf("running case %q: %w", c.ID, err)
 	}
 	number := 1 + slices.IndexFunc(r.cases, func(o plan.Case) bool { return o.ID == c.ID })
 	return &caseRun{
-		r: r, c: c, round: round, eng: eng, spec: specOf(c.Settings), place: f, named: map[string]*handle{},
-		slept: r.suspended(), base: fmt.Sprintf("case%02d-round%d", number, round),
+		r: r, c: c, round: round, eng: engineFor(r.c.Engine, c.Settings), spec: specOf(c.Settings), place: f,
+		named: map[string]*handle{}, slept: r.suspended(), base: fmt.Sprintf("case%02d-round%d", number, round),
 	}, nil
 }
 
-// missingPlaceError is the error of a step or case at a place that the user
+// placeNamed is the work folder at a place. It fails for a place that the user
 // gave no folder for.
-func missingPlaceError(name string) error {
-	return fmt.Errorf("no folder was given for place %q; use --on %s=DIR", name, name)
+func (r *run) placeNamed(name string) (*workFolder, error) {
+	if f := r.places[name]; f != nil {
+		return f, nil
+	}
+	return nil, fmt.Errorf("no folder was given for place %q; use --on %s=DIR", name, name)
 }
 
 // specOf is the image that the settings request.
@@ -87,35 +267,36 @@ func specOf(s plan.Settings) engine.Spec {
 	}
 }
 
+// requestedTarget is the target of a case as the plan asks for it.
+func requestedTarget(s plan.Settings) result.Target {
+	t := result.Target{
+		Kind: s.Target, Place: s.Place, Format: s.Format, Encryption: s.Encryption,
+		Size: int64(s.Size), BandSize: int64(s.BandSize), Backend: s.Backend,
+	}
+	if len(s.Filesystems) > 0 {
+		t.Filesystem = s.Filesystems[0]
+	}
+	return t
+}
+
 // run executes the steps, those after a pause if pause is not nil.
 func (x *caseRun) run(ctx context.Context, pause *result.Pause) error {
 	x.pause = pause
-	if x.r.p.Run.Canary && pause == nil {
-		if err := x.canary(ctx); err != nil {
-			return err
-		}
-	}
 	if x.r.p.Run.Canary {
+		if pause == nil {
+			if err := x.canary(ctx); err != nil {
+				return err
+			}
+		}
 		x.index = 2 // the canary's two steps have the first numbers
 	}
 	err := x.runSteps(ctx, x.c.Steps)
-	if err == nil && x.r.c.Keep && x.main != nil && x.main.con != nil {
-		if x.hasSlept() { // images of an attempt that does not count are not kept
-			return errSlept
-		}
-		err = x.keepImages(ctx)
+	if err != nil || !x.r.c.Keep || x.main == nil {
+		return err
 	}
-	return err
-}
-
-// hasSlept reports whether the machine slept since the attempt started. Kept
-// images are checked before they are detached: a later sleep affects no
-// measured step.
-func (x *caseRun) hasSlept() bool { return !x.counts && x.r.suspended()-x.slept > sleepThreshold }
-
-// keepImages detaches the containers, leaves them, and collects the command
-// lines that open them.
-func (x *caseRun) keepImages(ctx context.Context) error {
+	if x.hasSlept() { // images of an attempt that does not count are not kept
+		return errSlept
+	}
 	if err := x.detachAll(ctx); err != nil {
 		return err
 	}
@@ -125,6 +306,11 @@ func (x *caseRun) keepImages(ctx context.Context) error {
 	x.counts = true
 	return nil
 }
+
+// hasSlept reports whether the machine slept since the attempt started. Kept
+// images are checked before they are detached: a later sleep affects no
+// measured step.
+func (x *caseRun) hasSlept() bool { return !x.counts && x.r.suspended()-x.slept > sleepThreshold }
 
 // detachAll detaches the containers and empties the undo stack, since they
 // stay.
@@ -138,7 +324,7 @@ func (x *caseRun) detachAll(ctx context.Context) error {
 			return err
 		}
 	}
-	x.undo.todo = nil
+	x.undo = nil
 	return nil
 }
 
@@ -156,7 +342,7 @@ func (x *caseRun) finish() {
 // handles are the existing containers, the case's own first.
 func (x *caseRun) handles() []*handle {
 	var out []*handle
-	if x.main != nil && x.main.con != nil {
+	if x.main != nil {
 		out = append(out, x.main)
 	}
 	for _, name := range slices.Sorted(maps.Keys(x.named)) {
@@ -200,16 +386,9 @@ func (x *caseRun) adopt(con engine.Container, f *workFolder, spec engine.Spec) *
 	return h
 }
 
-// actualTarget is the target as it was made, nil if none was.
-func (x *caseRun) actualTarget() *result.Target {
-	if x.main == nil || x.main.con == nil {
-		return nil
-	}
-	t, m := requestedTarget(x.c.Settings), x.main.con.Made()
-	t.Filesystem, t.BandSizeUsed = m.Filesystem, m.BandSize
-	t.Backend, t.ServedBy = cmp.Or(m.Backend, t.Backend), m.ServedBy
-	return &t
-}
+// isReplaying reports whether the next step was executed before the pause that
+// this attempt continues.
+func (x *caseRun) isReplaying() bool { return x.pause != nil && x.index < x.pause.Step }
 
 // runSteps executes a list of steps in order. Steps before the pause that is
 // continued are replayed.
@@ -269,6 +448,20 @@ func (x *caseRun) execute(ctx context.Context, st plan.Step) error {
 	return x.record(ctx, st, rec, err)
 }
 
+// newRecord is the record of a step before it is executed. It takes the next
+// index.
+func (x *caseRun) newRecord(st plan.Step) result.Step {
+	rec := result.Step{
+		Index: x.index, Do: st.Do, Phase: st.Phase, Round: x.round, Cycle: x.cycle, Session: x.r.session,
+		Expect: cmp.Or(st.Expect, "ok"), StartNS: x.r.now(),
+	}
+	if stepHandlers[st.Do].timesFiles {
+		rec.Op = st.Do
+	}
+	x.index++
+	return rec
+}
+
 // record writes the record of a step and makes it durable before the next step.
 // The error ends the case.
 func (x *caseRun) record(ctx context.Context, st plan.Step, rec result.Step, err error) error {
@@ -303,12 +496,10 @@ func (x *caseRun) record(ctx context.Context, st plan.Step, rec result.Step, err
 		return ctx.Err()
 	case st.Expect == "fail" && err == nil:
 		return fmt.Errorf("%s: it was expected to fail and did not", stepName(st))
-	case st.Expect == "fail":
+	case st.Expect == "fail" || err == nil:
 		return nil
-	case err != nil:
-		return fmt.Errorf("%s: %w", stepName(st), err)
 	}
-	return nil
+	return fmt.Errorf("%s: %w", stepName(st), err)
 }
 
 // writtenBy is how many bytes a step wrote to files, or the write step of a
@@ -342,66 +533,4 @@ func (x *caseRun) reportStatus(st plan.Step, p workload.Progress) {
 	}
 	r.forecast.fill(&s, x.executed, p, r.goal)
 	r.c.Progress.Status(s)
-}
-
-// errSlept is an attempt that does not count, because the machine slept in it.
-var errSlept = errors.New("the machine slept")
-
-// sleepThreshold is the reported sleep in nanoseconds from which on the machine
-// has really slept: less may be an effect of reading two clocks.
-const sleepThreshold = int64(1e9)
-
-// suspended is how long the machine has slept since boot in nanoseconds, 0 if
-// unknown.
-func (r *run) suspended() int64 {
-	if r.c.Suspended == nil {
-		return 0
-	}
-	ns, err := r.c.Suspended()
-	if err != nil {
-		return 0
-	}
-	return ns
-}
-
-// liveFiles are the files that the steps of a case have put on a container.
-type liveFiles struct {
-	live    []workload.Item      // of write steps, in the order written
-	named   []workload.Item      // of copy and stream steps; they belong to no batch
-	sets    map[int]plan.FileSet // file set of each batch: its data verifies the files
-	batches int                  // number of the last batch
-}
-
-// clone is a copy that can change independently.
-func (l *liveFiles) clone() liveFiles {
-	out := *l
-	out.live, out.named, out.sets = slices.Clone(l.live), slices.Clone(l.named), maps.Clone(l.sets)
-	return out
-}
-
-// size is the sum of all files in bytes.
-func (l *liveFiles) size() int64 { return workload.Total(l.live) + workload.Total(l.named) }
-
-// isReplaying reports whether the next step was executed before the pause that
-// this attempt continues.
-func (x *caseRun) isReplaying() bool { return x.pause != nil && x.index < x.pause.Step }
-
-// stepRun is one step that is being executed or replayed.
-type stepRun struct {
-	x   *caseRun
-	st  plan.Step
-	h   *handle      // container that the step acts on; nil only for create and parallel
-	rec *result.Step // nil while the step is replayed
-}
-
-// requestedTarget is the target of a case as the plan asks for it.
-func requestedTarget(s plan.Settings) result.Target {
-	t := result.Target{
-		Kind: s.Target, Place: s.Place, Format: s.Format, Encryption: s.Encryption,
-		Size: int64(s.Size), BandSize: int64(s.BandSize), Backend: s.Backend,
-	}
-	if len(s.Filesystems) > 0 {
-		t.Filesystem = s.Filesystems[0]
-	}
-	return t
 }

@@ -8,18 +8,17 @@
 //
 // # A session
 //
-// [Run] and [Resume] each execute one session (session.go): they register the
-// run's places, write the session record, open the places, measure what is left
-// to measure, and remove the images. The rounds of a session (rounds.go) go
-// through the combinations of the manual axes, then through rounds, then
-// through the cases in an order that depends on seed and round only. With
-// rounds = "auto", autorounds.go decides after each round whether there is
-// another one.
+// [Run] and [Resume] each execute one session (run.go): they register the run's
+// places, write the session record, open the places, measure what is left to
+// measure, and remove the images. The rounds of a session (rounds.go) go through
+// the combinations of the manual axes, then through rounds, then through the
+// cases in an order that depends on seed and round only. With rounds = "auto",
+// they decide after each round whether there is another one.
 //
-// One attempt at one case in one round (attempt.go) is a caseRun (caserun.go):
-// it holds all state that the steps of the case share. Each kind of step is one
-// row of the table stepHandlers (stephandlers.go): what the step needs, how it is
-// executed, and how it is replayed.
+// One attempt at one case in one round is a caseRun (caserun.go): it holds all
+// state that the steps of the case share. Each kind of step is one row of the
+// table stepHandlers (steps.go): what the step needs, how it is executed, and
+// how it is replayed.
 //
 // # What survives a crash
 //
@@ -35,7 +34,7 @@
 //     the next session measures the case-round again, with a fresh container.
 //  4. At a pause, the containers are detached before the pause record is written
 //     with their fingerprints. The next session replays the earlier steps
-//     without I/O (pause.go) and continues only if no fingerprint has changed.
+//     without I/O (resume.go) and continues only if no fingerprint has changed.
 //
 // # Errors
 //
@@ -46,20 +45,14 @@
 package runner
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
-	"slices"
 	"strings"
 
-	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/clock"
 	"dmgbench/internal/system/hostio"
-	"dmgbench/internal/system/units"
 )
 
 // Config is everything a run needs. The zero value of a field that is not
@@ -185,70 +178,4 @@ type NotFitError struct {
 // Error joins the reasons.
 func (e *NotFitError) Error() string {
 	return fmt.Sprintf("checking the host: %s", strings.Join(e.Reasons, "; "))
-}
-
-// AutoRounds is how a run finds the number of rounds of a plan, nil where it is
-// fixed. It depends on the plan alone: the rounds after which the run is judged
-// must be fixed before the first measurement. The error is a [*TooLittleError].
-func AutoRounds(p *plan.Plan) (*result.AutoRounds, error) {
-	o := p.Run
-	if !o.Auto {
-		return nil, nil
-	}
-	most, each := o.MaxRounds, bytesPerRound(p)
-	if o.MaxWritten > 0 && each > 0 {
-		most = int(min(int64(most), int64(o.MaxWritten)/each))
-		if most < 1 {
-			return nil, &TooLittleError{Need: units.Bytes(each), Allowed: o.MaxWritten}
-		}
-	}
-	return &result.AutoRounds{Precision: float64(o.Precision), Looks: stats.Looks(most), MaxRounds: o.MaxRounds,
-		MaxTimeNS: int64(o.MaxTime), MaxWritten: int64(o.MaxWritten)}, nil
-}
-
-// Place is a named folder that containers are put into; the place "" is the run
-// folder.
-type Place struct{ Name, Path string }
-
-// title names the place of a run with this folder in messages.
-func (p Place) title(folder string) string {
-	switch {
-	case p.Name != "":
-		return fmt.Sprintf("place %q", p.Name)
-	case folder != "" && absolute(p.Path) == absolute(folder):
-		return "the run folder"
-	}
-	return fmt.Sprintf("folder %q", p.Path)
-}
-
-// allPlaces are the named places and the run folder, which is the place ""
-// unless
-// --on gave another.
-func allPlaces(c Config) []Place {
-	out, root := slices.Clone(c.Places), c.Out
-	if i := slices.IndexFunc(out, func(p Place) bool { return p.Name == "" }); i >= 0 {
-		root = out[i].Path
-	} else {
-		out = append([]Place{{Name: "", Path: root}}, out...)
-	}
-	for _, name := range missingPlaces(c) {
-		out = append(out, Place{Name: name, Path: root})
-	}
-	return out
-}
-
-// withoutPath is the cause of an error without the path that it names.
-func withoutPath(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
-}
-
-// absolute is the path as another working directory finds it.
-func absolute(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
-	}
-	return path
 }

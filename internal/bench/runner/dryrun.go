@@ -135,16 +135,6 @@ type caseForecast struct {
 	wait time.Duration   // that the protocol prescribes
 }
 
-// until is the work of the first n steps and a share of the next one.
-func (f caseForecast) until(n int, share float64) time.Duration {
-	last := len(f.work) - 1
-	before, next := f.work[min(n, last)], f.work[min(n+1, last)]
-	return before + time.Duration(share*float64(next-before))
-}
-
-// total is the work of all steps.
-func (f caseForecast) total() time.Duration { return f.work[len(f.work)-1] }
-
 // forecast adds up what a run has to do and has done. Work is the time at the
 // assumed speeds; progress corrects it by the ratio of the time that the work
 // really took.
@@ -172,27 +162,27 @@ func newForecast(p *plan.Plan, cases []plan.Case) forecast {
 			cf.work = append(cf.work, sum)
 		}
 		f.cases[c.ID] = cf
-		f.work, f.wait = f.work+cf.total(), f.wait+cf.wait
+		f.work, f.wait = f.work+sum, f.wait+cf.wait
 	}
 	return f
 }
 
 // finish adds a case-round that has ended, whatever its status.
 func (f *forecast) finish(id string) {
-	f.done += f.cases[id].total()
-	f.waited += f.cases[id].wait
-	f.slept = 0
+	c := f.cases[id]
+	f.done, f.waited, f.slept = f.done+c.work[len(c.work)-1], f.waited+c.wait, 0
 }
 
 // fill adds the forecast to a status of the current case, in which so many
 // steps have ended, in a run of goal rounds.
 func (f *forecast) fill(s *Status, steps int, p workload.Progress, goal int) {
-	share := 0.0
-	if p.OfBytes > 0 {
-		share = min(float64(p.Bytes)/float64(p.OfBytes), 1)
-	}
 	c := f.cases[s.Case]
-	s.WorkNS = int64(f.done + c.until(steps, share))
+	last := len(c.work) - 1
+	before, next := c.work[min(steps, last)], c.work[min(steps+1, last)]
+	if p.OfBytes > 0 { // a share of the next step
+		before += time.Duration(min(float64(p.Bytes)/float64(p.OfBytes), 1) * float64(next-before))
+	}
+	s.WorkNS = int64(f.done + before)
 	s.OfWorkNS = int64(f.work) * int64(goal)
 	s.WaitedNS = int64(f.waited + min(f.slept, c.wait))
 	s.OfWaitNS = int64(f.wait) * int64(goal)

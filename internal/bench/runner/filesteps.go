@@ -30,23 +30,20 @@ func fileStep(
 		// Counters of the disk contain the traffic of other programs, too; the
 		// report compares them with the bytes of the files.
 		before, unknown := s.x.deviceBytes()
-		s.rec.DeviceWhy = unknown
-		var out workload.Outcome
-		err = s.timed(func() (err error) {
-			out, err = work(s, ctx, o)
-			return err
-		})
+		stop := s.startTimer()
+		out, err := work(s, ctx, o)
+		stop()
 		if err == nil && s.st.To != "" { // of copy and stream
 			err = s.h.addNamed(s.volume(), s.st.To)
 		}
 		s.recordFiles(out, o)
 		if before != nil {
-			after, unknown := s.x.deviceBytes()
-			if s.rec.DeviceWhy = unknown; after != nil {
-				after.Read, after.Written = after.Read-before.Read, after.Written-before.Written
-				s.rec.Device = after
+			if s.rec.Device, unknown = s.x.deviceBytes(); s.rec.Device != nil {
+				s.rec.Device.Read -= before.Read
+				s.rec.Device.Written -= before.Written
 			}
 		}
+		s.rec.DeviceWhy = unknown
 		if err == nil && len(out.Findings) > 0 {
 			return fmt.Errorf("%d files are not as written, first: %s", len(out.Findings), out.Findings[0])
 		}
@@ -103,12 +100,9 @@ func (s *stepRun) key() workload.Key {
 func (x *caseRun) fileSet(st plan.Step) plan.FileSet {
 	name := cmp.Or(st.Files, x.c.Settings.Files)
 	for _, f := range x.r.p.Files {
-		if f.Name == name {
+		if name == "" || f.Name == name {
 			return f
 		}
-	}
-	if name == "" && len(x.r.p.Files) > 0 {
-		return x.r.p.Files[0]
 	}
 	return plan.FileSet{Name: name}
 }
@@ -171,23 +165,23 @@ func (s *stepRun) read(ctx context.Context, o workload.Options) (workload.Outcom
 // written, which may not be that of the case.
 func (s *stepRun) verify(ctx context.Context, o workload.Options) (all workload.Outcome, err error) {
 	items := s.batch()
-	for len(items) > 0 && err == nil {
+	for len(items) > 0 {
 		n := 1
 		for n < len(items) && items[n].Batch == items[0].Batch {
 			n++
 		}
-		if o.Data, err = s.x.data(s.h.sets[items[0].Batch]); err != nil {
-			break
-		}
 		var out workload.Outcome
-		if out, err = workload.Verify(ctx, s.volume(), items[:n], o); err != nil {
-			break
+		if o.Data, err = s.x.data(s.h.sets[items[0].Batch]); err == nil {
+			out, err = workload.Verify(ctx, s.volume(), items[:n], o)
+		}
+		if err != nil {
+			return all, err
 		}
 		all.Findings, all.Warnings = append(all.Findings, out.Findings...), append(all.Warnings, out.Warnings...)
 		all.Bytes += out.Bytes
 		items = items[n:]
 	}
-	return all, err
+	return all, nil
 }
 
 // delete deletes the selected files.

@@ -15,16 +15,58 @@ import (
 	"dmgbench/internal/system/units"
 )
 
+// Place is a named folder that containers are put into; the place "" is the run
+// folder.
+type Place struct{ Name, Path string }
+
+// title names the place of a run with this folder in messages.
+func (p Place) title(folder string) string {
+	switch {
+	case p.Name != "":
+		return fmt.Sprintf("place %q", p.Name)
+	case folder != "" && absolute(p.Path) == absolute(folder):
+		return "the run folder"
+	}
+	return fmt.Sprintf("folder %q", p.Path)
+}
+
+// allPlaces are the named places and the run folder, which is the place ""
+// unless --on gave another.
+func allPlaces(c Config) []Place {
+	out, root := slices.Clone(c.Places), c.Out
+	if i := slices.IndexFunc(out, func(p Place) bool { return p.Name == "" }); i >= 0 {
+		root = out[i].Path
+	} else {
+		out = append([]Place{{Name: "", Path: root}}, out...)
+	}
+	for _, name := range missingPlaces(c) {
+		out = append(out, Place{Name: name, Path: root})
+	}
+	return out
+}
+
 // missingPlaces are the places of the plan for which the user gave no folder:
 // they use that of the unnamed place, which is a deviation.
 func missingPlaces(c Config) []string {
-	var out []string
-	for _, name := range c.Plan.Places() {
-		if !slices.ContainsFunc(c.Places, func(p Place) bool { return p.Name == name }) {
-			out = append(out, name)
-		}
+	return slices.DeleteFunc(c.Plan.Places(), func(name string) bool {
+		return slices.ContainsFunc(c.Places, func(p Place) bool { return p.Name == name })
+	})
+}
+
+// withoutPath is the cause of an error without the path that it names.
+func withoutPath(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
 	}
-	return out
+	return err
+}
+
+// absolute is the path as another working directory finds it.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }
 
 // Space is what a run needs at one place at most, and what is free there.
@@ -73,11 +115,11 @@ func CheckSpace(spaces []Space) error {
 				s.Title, s.Free.Human(), s.Need.Human()))
 		}
 	}
-	if len(reasons) > 0 {
-		return &NotFitError{Reasons: reasons,
-			Hint: "use --sets or --scale for a smaller run, or --on DIR for another disk"}
+	if len(reasons) == 0 {
+		return nil
 	}
-	return nil
+	return &NotFitError{Reasons: reasons,
+		Hint: "use --sets or --scale for a smaller run, or --on DIR for another disk"}
 }
 
 // checkRunSpace checks that the places of a run have space for it. Simulated
@@ -128,31 +170,22 @@ func checkWritable(c Config) error {
 	return nil
 }
 
-// findPlaces fails if the folder of a place does not exist.
-func (r *run) findPlaces() error {
-	for _, p := range allPlaces(r.c) {
-		if _, err := os.Stat(p.Path); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("opening %s: no such folder", p.title(r.c.Out))
-		}
-	}
-	return nil
-}
-
 // openPlaces opens the work folder of every place. Names of one folder share
 // it.
 func (r *run) openPlaces(undo *undoStack) error {
 	r.places = map[string]*workFolder{}
 	for _, p := range allPlaces(r.c) {
-		if f := r.placeIn(p.Path); f != nil {
-			r.places[p.Name] = f
-			continue
-		}
-		f, err := openWorkFolder(p, r.id, r.c.Hook)
-		if err != nil {
-			return err
+		f := r.placeIn(p.Path)
+		if f == nil {
+			var err error
+			if f, err = openWorkFolder(p, r.id, r.c.Hook); err != nil {
+				return err
+			}
+			f.title = p.title(r.c.Out)
+			r.folders = append(r.folders, f)
+			undo.push("cleaning up", func(context.Context) error { return f.remove(r.id) })
 		}
 		r.places[p.Name] = f
-		undo.push("cleaning up", func(context.Context) error { return f.remove(r.id) })
 	}
 	return nil
 }
@@ -164,22 +197,12 @@ func (r *run) placeIn(path string) *workFolder {
 	if err != nil {
 		return nil
 	}
-	for _, f := range r.places {
+	for _, f := range r.folders {
 		if own, err := f.root.Stat("."); err == nil && os.SameFile(own, at) {
 			return f
 		}
 	}
 	return nil
-}
-
-// titleOf names the place in messages.
-func (r *run) titleOf(name string) string {
-	for _, p := range allPlaces(r.c) {
-		if p.Name == name {
-			return p.title(r.c.Out)
-		}
-	}
-	return name
 }
 
 // detachImages detaches the images below the run's folders, whichever session
@@ -190,14 +213,14 @@ func (r *run) detachImages(ctx context.Context) (n int, err error) {
 	if !ok {
 		return 0, nil
 	}
-	for _, p := range r.places {
-		names, err := e.Release(ctx, p.dir.Path())
+	for _, f := range r.folders {
+		names, err := e.Release(ctx, f.dir.Path())
 		n += len(names)
 		for _, name := range names {
 			r.warn("", "leftover", name+" was still attached, and was detached")
 		}
 		if err != nil {
-			return n, fmt.Errorf("detaching leftovers in %s: %w", p.title, err)
+			return n, fmt.Errorf("detaching leftovers in %s: %w", f.title, err)
 		}
 	}
 	return n, nil

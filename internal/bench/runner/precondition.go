@@ -18,7 +18,12 @@ import (
 // precondition writes to every place until its rate is steady, once in a
 // session: while it is idle, a drive empties its cache and cools down.
 func (r *run) precondition(ctx context.Context) error {
-	if r.p.Run.Precondition != plan.Steady || r.p.Run.AtMost() > 0 && r.allMeasured() {
+	isLeft := func(setting []plan.KeyValue) bool { return !r.isMeasured(setting) }
+	isMeasured := r.state.Stopped() != nil
+	if r.auto == nil {
+		isMeasured = !slices.ContainsFunc(r.manualCombinations(), isLeft)
+	}
+	if r.p.Run.Precondition != plan.Steady || r.p.Run.AtMost() > 0 && isMeasured {
 		return nil
 	}
 	var done []*workFolder
@@ -30,11 +35,10 @@ func (r *run) precondition(ctx context.Context) error {
 		done = append(done, f)
 		rec := &result.Precondition{Session: r.session, Place: c.Settings.Place, Window: r.p.Run.SteadyWindow,
 			Limit: float64(r.p.Run.SteadyLimit), Slope: -1}
-		title := r.titleOf(c.Settings.Place)
-		r.c.Progress.Message(fmt.Sprintf("writing to %s until its rate settles: at most %s and %s", title,
+		r.c.Progress.Message(fmt.Sprintf("writing to %s until its rate settles: at most %s and %s", f.title,
 			r.p.Run.SteadyTime.Human(), r.p.Run.SteadyWritten.Human()))
-		if err := r.preconditionPlace(ctx, f, title, rec); err != nil {
-			return fmt.Errorf("writing to %s until its rate settles: %w", title, err)
+		if err := r.preconditionPlace(ctx, f, rec); err != nil {
+			return fmt.Errorf("writing to %s until its rate settles: %w", f.title, err)
 		}
 		for _, s := range rec.Samples {
 			r.writtenByAll += s.Bytes
@@ -49,81 +53,62 @@ func (r *run) precondition(ctx context.Context) error {
 	return nil
 }
 
-// allMeasured reports whether every case-round has ended.
-func (r *run) allMeasured() bool {
-	if r.auto != nil {
-		return r.state.Stopped() != nil
-	}
-	return !slices.ContainsFunc(r.manualCombinations(), func(t []plan.KeyValue) bool { return !r.isMeasured(t) })
-}
-
 // preconditionPlace writes files of one size to a native folder, each after
 // deleting the last, until the rate is steady or a limit is reached. It removes
 // the folder on every return path.
-func (r *run) preconditionPlace(
-	ctx context.Context, f *workFolder, title string, rec *result.Precondition,
-) (err error) {
-	o := r.p.Run
+func (r *run) preconditionPlace(ctx context.Context, f *workFolder, rec *result.Precondition) (err error) {
 	con, err := nativeEngine(r.c.Engine).Create(ctx, f.dir, "precondition", engine.Spec{})
 	if err != nil {
 		return err
 	}
+	var att engine.Attachment
 	defer func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 		defer cancel()
+		if att != nil {
+			_, e := att.Detach(end, false)
+			err = errors.Join(err, e)
+		}
 		err = errors.Join(err, con.Remove(end))
 	}()
-	att, err := con.Attach(ctx, engine.AttachOptions{})
-	if err != nil {
+	if att, err = con.Attach(ctx, engine.AttachOptions{}); err != nil {
 		return err
 	}
-	defer func() {
-		_, e := att.Detach(context.WithoutCancel(ctx), false)
-		err = errors.Join(err, e)
-	}()
-	start := r.c.Clock.Now()
-	for n := 1; ; n++ {
-		took := r.c.Clock.Now() - start
-		written := units.Bytes(n-1) * o.SteadyFile
+	start, o, limit := r.c.Clock.Now(), r.p.Run, ""
+	for limit == "" {
+		n, took := len(rec.Samples), r.c.Clock.Now()-start
+		written := units.Bytes(n) * o.SteadyFile
 		switch {
-		case n > o.SteadyWindow && math.Abs(rec.Slope) < rec.Limit:
+		case n >= o.SteadyWindow && math.Abs(rec.Slope) < rec.Limit:
 			rec.Steady = true
-			rec.Text = fmt.Sprintf("%s settled after %s and %s", title, units.Duration(took).Human(), written.Human())
+			rec.Text = fmt.Sprintf("%s settled after %s and %s", f.title, units.Duration(took).Human(), written.Human())
 			return nil
 		case took >= o.SteadyTime.Std():
-			rec.Text = describeUnsteady(title, "within "+o.SteadyTime.Human(), rec)
-			return nil
+			limit = "within " + o.SteadyTime.Human()
 		case written+o.SteadyFile > o.SteadyWritten:
-			rec.Text = describeUnsteady(title, "within "+o.SteadyWritten.Human()+" written", rec)
-			return nil
-		}
-		s, err := r.writeSteadySample(ctx, att.Volume(), n)
-		if err != nil {
-			return err
-		}
-		rec.Samples = append(rec.Samples, s)
-		if n >= o.SteadyWindow {
-			rec.Slope = relativeSlope(rec.Samples[n-o.SteadyWindow:])
+			limit = "within " + o.SteadyWritten.Human() + " written"
+		default:
+			if err := r.addSteadySample(ctx, att.Volume(), rec); err != nil {
+				return err
+			}
 		}
 	}
-}
-
-// describeUnsteady is the warning about a place that reached a limit first.
-func describeUnsteady(title, limit string, rec *result.Precondition) string {
+	rec.Text = fmt.Sprintf("%s: its rate did not settle %s: over the last %d files it still changed by %.2g %% a file",
+		f.title, limit, rec.Window, 100*math.Abs(rec.Slope))
 	if n := len(rec.Samples); n < rec.Window {
-		return fmt.Sprintf("%s: its rate could not settle %s, which allows %d of the %d files of a window",
-			title, limit, n, rec.Window)
+		rec.Text = fmt.Sprintf("%s: its rate could not settle %s, which allows %d of the %d files of a window",
+			f.title, limit, n, rec.Window)
 	}
-	return fmt.Sprintf("%s: its rate did not settle %s: over the last %d files it still changed by %.2g %% a file",
-		title, limit, rec.Window, 100*math.Abs(rec.Slope))
+	return nil
 }
 
-// writeSteadySample writes, flushes and deletes one file with the I/O settings
-// of the plan.
-func (r *run) writeSteadySample(ctx context.Context, vol workload.Volume, n int) (s result.SteadySample, err error) {
+// addSteadySample writes, flushes and deletes one file with the I/O settings of
+// the plan, and computes the slope of the last window.
+func (r *run) addSteadySample(ctx context.Context, vol workload.Volume, rec *result.Precondition) error {
+	n := len(rec.Samples) + 1
 	data, err := workload.NewData(r.p.Run.Seed, n, "precondition", "", 0)
 	if err != nil {
-		return s, err
+		return err
 	}
 	key := workload.Key{Seed: r.p.Run.Seed, Round: r.session, Step: "precondition", Batch: n}
 	items := equalFiles(1, r.p.Run.SteadyFile, key)
@@ -131,14 +116,17 @@ func (r *run) writeSteadySample(ctx context.Context, vol workload.Volume, n int)
 	o.Sync, o.Cache = hostio.SyncMode(r.p.Defaults.Sync), r.p.Defaults.Cache
 	out, err := workload.Write(ctx, vol, items, o)
 	if err != nil {
-		return s, err
+		return err
 	}
-	s.Bytes = out.Bytes
+	s := result.SteadySample{Bytes: out.Bytes}
 	for _, x := range out.Samples {
 		s.DurationNS += x.DurationNS
 	}
+	if rec.Samples = append(rec.Samples, s); n >= rec.Window {
+		rec.Slope = relativeSlope(rec.Samples[n-rec.Window:])
+	}
 	_, err = workload.Delete(ctx, vol, items, o)
-	return s, err
+	return err
 }
 
 // relativeSlope is the slope of the least-squares line of the rate over the

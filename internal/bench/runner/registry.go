@@ -1,10 +1,12 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -51,11 +53,6 @@ func (e entry) folders() (out []Place) {
 	return out
 }
 
-// hasFolder reports whether images of the run may be in the folder at path.
-func (e entry) hasFolder(path string) bool {
-	return slices.ContainsFunc(e.folders(), func(p Place) bool { return p.Path == path })
-}
-
 // mayContainImages reports whether images of the run are in one of its folders,
 // or may be: on a disk that is not attached now.
 func (e entry) mayContainImages(at Place) bool {
@@ -77,15 +74,13 @@ func (r *run) register() error {
 	for name, path := range r.c.Inputs {
 		e.Inputs[name] = absolute(path)
 	}
-	var before entry
-	if r.session > 1 {
-		before, _ = readEntry(r.c.StateDir, r.id) // without one there are no former folders
-	}
 	for _, p := range allPlaces(r.c) {
 		e.Places[p.Name] = absolute(p.Path)
 	}
+	before, _ := readEntry(r.c.StateDir, r.id) // without one there are no former folders
 	for _, p := range before.folders() {
-		if !e.hasFolder(p.Path) && before.mayContainImages(p) {
+		isPlace := slices.ContainsFunc(e.folders(), func(q Place) bool { return q.Path == p.Path })
+		if !isPlace && before.mayContainImages(p) {
 			e.Former = append(e.Former, p.Path)
 		}
 	}
@@ -93,21 +88,20 @@ func (r *run) register() error {
 }
 
 // writeEntry replaces the entry of a run atomically: a killed run leaves the
-// old entry or the new one, and perhaps a half-written temporary file.
+// old entry or the new one, and perhaps a temporary file, which [unregister]
+// removes.
 func writeEntry(stateDir string, e entry) error {
 	dir := filepath.Join(stateDir, registryFolder)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("making the registry of runs: %w", err)
+	err := os.MkdirAll(dir, 0o700)
+	var d *hostio.Dir
+	if err == nil {
+		d, err = hostio.OpenDir(dir)
 	}
-	d, err := hostio.OpenDir(dir)
 	if err != nil {
 		return fmt.Errorf("opening the registry of runs: %w", err)
 	}
 	defer d.Close()
-	text, err := json.MarshalIndent(e, "", "  ")
-	if err != nil {
-		return err
-	}
+	text, _ := json.MarshalIndent(e, "", "  ") // strings never fail
 	return d.WriteFileAtomic(e.Run+".json", append(text, '\n'), 0o600)
 }
 
@@ -119,11 +113,8 @@ func readEntry(stateDir, id string) (e entry, err error) {
 			e, err = entry{}, fmt.Errorf("reading the registry entry of run %q: %w", id, err)
 		}
 	}()
-	if stateDir == "" {
-		return e, fs.ErrNotExist
-	}
-	if err := result.SafeName(id); err != nil {
-		return e, err
+	if err := result.SafeName(id); err != nil || stateDir == "" {
+		return e, cmp.Or(err, fs.ErrNotExist)
 	}
 	dir, err := hostio.OpenDir(filepath.Join(stateDir, registryFolder))
 	if err != nil {
@@ -131,37 +122,34 @@ func readEntry(stateDir, id string) (e entry, err error) {
 	}
 	defer dir.Close()
 	text, err := dir.ReadFile(id+".json", maxEntry)
-	if err != nil {
-		return e, err
+	if err == nil && (json.Unmarshal(text, &e) != nil || e.Run != id) {
+		err = errors.New("it is damaged; remove it by hand")
 	}
-	if json.Unmarshal(text, &e) != nil || e.Run != id {
-		return e, errors.New("it is damaged; remove it by hand")
-	}
-	return e, nil
+	return e, err
 }
 
-// registeredRuns are the ids of the registered runs in order, and the names of
-// half-written entries.
-func registeredRuns(stateDir string) (ids, halfWritten []string, err error) {
+// registeredRuns are the ids of the registered runs in order.
+func registeredRuns(stateDir string) (ids []string, err error) {
 	list, err := os.ReadDir(filepath.Join(stateDir, registryFolder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("reading the registry of runs: %w", err)
+		return nil, fmt.Errorf("reading the registry of runs: %w", err)
 	}
 	for _, f := range list {
 		if id, ok := strings.CutSuffix(f.Name(), ".json"); ok {
 			ids = append(ids, id)
-		} else if strings.HasPrefix(f.Name(), ".") && strings.Contains(f.Name(), ".json.tmp-") {
-			halfWritten = append(halfWritten, f.Name())
 		}
 	}
-	return ids, halfWritten, nil
+	return ids, nil
 }
 
-// unregister removes the entry of a run.
+// unregister removes the entry of a run, and what is left of entries that were
+// being written when the run was killed. What cannot be removed is removed by
+// the next clean.
 func unregister(stateDir, id string) {
-	if stateDir != "" {
-		// An entry that cannot be removed is removed by the next clean.
-		_ = os.Remove(filepath.Join(stateDir, registryFolder, id+".json"))
+	dir := filepath.Join(stateDir, registryFolder)
+	left, _ := filepath.Glob(filepath.Join(dir, "."+id+".json.tmp-*"))
+	for _, path := range append(left, filepath.Join(dir, id+".json")) {
+		_ = os.Remove(path)
 	}
 }
 
@@ -184,7 +172,7 @@ func FolderOf(stateDir, id string) string {
 // ActiveRuns lists the folders of the registered runs that a process is
 // measuring now, oldest name first.
 func ActiveRuns(stateDir string) (folders []string) {
-	ids, _, _ := registeredRuns(stateDir) // a registry that cannot be read names no run
+	ids, _ := registeredRuns(stateDir) // a registry that cannot be read names no run
 	for _, id := range ids {
 		if e, err := readEntry(stateDir, id); err == nil && result.Running(e.Folder) {
 			folders = append(folders, e.Folder)
@@ -206,7 +194,7 @@ type Leftover struct {
 // Leftovers lists the registered runs that left images, in the order of their
 // ids.
 func Leftovers(stateDir string) (all []Leftover) {
-	ids, _, _ := registeredRuns(stateDir) // a registry that cannot be read names no run
+	ids, _ := registeredRuns(stateDir) // a registry that cannot be read names no run
 	for _, id := range ids {
 		e, err := readEntry(stateDir, id)
 		if err != nil || result.Running(e.Folder) {
@@ -223,7 +211,7 @@ func Leftovers(stateDir string) (all []Leftover) {
 			continue
 		}
 		if d, err := result.OpenRun(l.Folder); err == nil {
-			if s := stateOf(d, id); s != nil {
+			if s, err := readState(d); err == nil && s.Run.ID == id {
 				l.Ended, l.Paused, l.Resumes = s.Ended != nil, s.Paused != nil, s.Ended == nil
 			}
 			d.Close()
@@ -233,16 +221,27 @@ func Leftovers(stateDir string) (all []Leftover) {
 	return all
 }
 
-// stateOf is the state of run id by the journal in d, nil if that cannot be
-// read or is of another run.
-func stateOf(d *result.RunDir, id string) *result.State {
+// lockRun opens a run folder and locks it. It waits a moment for a run that was
+// just killed.
+func lockRun(ctx context.Context, c clock.Clock, folder string, report func(string)) (d *result.RunDir, err error) {
+	err = RetryWhileLocked(ctx, c, result.ErrBusy, report, func() (err error) {
+		d, err = result.ResumeRun(folder)
+		return err
+	})
+	return d, err
+}
+
+// readState is the state of the run by the journal in its folder.
+func readState(d *result.RunDir) (*result.State, error) {
 	recs, err := d.Journal()
-	if err == nil {
-		if s, err := result.Replay(recs); err == nil && s.Run.ID == id {
-			return s
-		}
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	s, err := result.Replay(recs)
+	if err != nil {
+		return nil, fmt.Errorf("reading the journal of %q: %w", d.Path(), err)
+	}
+	return s, nil
 }
 
 // PausedImageGone reports whether the container that a pause left was removed.
@@ -286,4 +285,185 @@ func RetryWhileLocked(
 		err = do()
 	}
 	return err
+}
+
+// probesFolder is the folder in the state folder where engines are probed.
+const probesFolder = "probes"
+
+// CleanOptions are what [Clean] needs other than the registry. Each field may
+// be nil.
+type CleanOptions struct {
+	// Release detaches the images below a folder (an absolute path) and returns
+	// their names.
+	Release func(ctx context.Context, folder string) ([]string, error)
+	// Also cleans other parts of the state folder, after all runs.
+	Also func(ctx context.Context, w io.Writer) error
+	// Clock is used to wait for locks; without it it does not wait.
+	Clock clock.Clock
+}
+
+// cleaner is one call of [Clean].
+type cleaner struct {
+	CleanOptions
+	stateDir string
+	out      io.Writer
+	lines    int // printed
+}
+
+// Write counts what is printed.
+func (c *cleaner) Write(p []byte) (int, error) {
+	c.lines++
+	return c.out.Write(p)
+}
+
+// Clean removes what interrupted runs left at their places, and prints what it
+// did to w. It leaves alone runs that a process is measuring, and never removes
+// a run folder. A run that can be resumed stays registered, since only the
+// registry contains its places. An attached image is detached first, or kept.
+func Clean(ctx context.Context, stateDir string, o CleanOptions, w io.Writer) error {
+	ids, err := registeredRuns(stateDir)
+	if err != nil {
+		return err
+	}
+	c := &cleaner{CleanOptions: o, stateDir: stateDir, out: w}
+	var errs []error
+	for _, id := range ids {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		errs = append(errs, c.cleanRun(ctx, id))
+	}
+	errs = append(errs, c.cleanProbes(ctx))
+	if c.Also != nil {
+		errs = append(errs, c.Also(ctx, c))
+	}
+	if err := errors.Join(errs...); err != nil || c.lines > 0 {
+		return err
+	}
+	_, err = fmt.Fprintln(w, "no leftovers found")
+	return err
+}
+
+// cleanRun removes the work folders of one run unless a process is measuring
+// it.
+func (c *cleaner) cleanRun(ctx context.Context, id string) error {
+	e, err := readEntry(c.stateDir, id)
+	if err != nil {
+		return err
+	}
+	run, err := lockRun(ctx, c.Clock, e.Folder, nil)
+	keepEntry := false // the run can be resumed, or may have images elsewhere
+	switch {
+	case errors.Is(err, result.ErrBusy):
+		fmt.Fprintf(c, "%s: still running\n", id)
+		return nil
+	case err == nil:
+		defer run.Close()
+		s, err := readState(run)
+		keepEntry = err == nil && s.Run.ID == id && s.Ended == nil
+	case !errors.Is(err, fs.ErrNotExist):
+		fmt.Fprintf(c, "%s: its run folder cannot be opened (%v)\n", id, err)
+	}
+	var errs []error
+	for _, at := range e.folders() {
+		if _, err := os.Stat(at.Path); errors.Is(err, fs.ErrNotExist) {
+			if at.Path != e.Folder { // a disk that is not attached now may contain images
+				keepEntry = true
+				fmt.Fprintf(c, "%s: %s does not exist now; if it is gone for good, remove the entry %s.json\n",
+					id, at.title(e.Folder), id)
+			}
+			continue
+		}
+		if err := c.cleanFolder(ctx, at, id, "leftover images in "+at.title(e.Folder)+" deleted"); err != nil {
+			errs = append(errs, fmt.Errorf("cleaning run %q: %w", id, err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil || keepEntry {
+		return err
+	}
+	unregister(c.stateDir, id)
+	return nil
+}
+
+// cleanFolder detaches the images in a work folder and removes it, unless it does
+// not exist or a probe holds its lock. The lock of a killed probe ended with its
+// process.
+func (c *cleaner) cleanFolder(ctx context.Context, at Place, id, done string) error {
+	if _, err := os.Lstat(filepath.Join(at.Path, workFolderName(id))); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	f, err := openWorkFolder(at, id, nil)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	lock, err := f.lock()
+	if errors.Is(err, hostio.ErrLocked) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("locking %q: %w", id, err)
+	}
+	defer lock.Close()
+	if c.Release != nil {
+		var names []string
+		names, err = c.Release(ctx, f.dir.Path())
+		for _, name := range names {
+			fmt.Fprintf(c, "%s: detached %s\n", id, name)
+		}
+	}
+	if err == nil {
+		err = f.remove(id)
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(c, "%s: %s\n", id, done)
+	}
+	return err
+}
+
+// cleanProbes removes what killed probes of engines left, and leaves active
+// ones alone.
+func (c *cleaner) cleanProbes(ctx context.Context) error {
+	path := filepath.Join(c.stateDir, probesFolder)
+	list, err := os.ReadDir(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading the folder of probes: %w", err)
+	}
+	var errs []error
+	for _, f := range list {
+		id, ok := strings.CutPrefix(f.Name(), workFolderName(""))
+		if ok && strings.HasPrefix(id, "probe-") {
+			at := Place{Name: probesFolder, Path: path}
+			err := c.cleanFolder(ctx, at, id, "removed its leftovers")
+			if !errors.Is(err, fs.ErrNotExist) { // it has no marker: it is not a probe's, or was removed meanwhile
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// WithProbeFolder calls probe with a new marked folder in the state folder,
+// where it can try an engine. It removes the folder afterwards, and before that
+// the folders of killed probes.
+func WithProbeFolder(stateDir string, at time.Time, probe func(*hostio.Dir) error) error {
+	path := filepath.Join(stateDir, probesFolder)
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return fmt.Errorf("making the folder of probes: %w", err)
+	}
+	c := cleaner{stateDir: stateDir, out: io.Discard}
+	if err := c.cleanProbes(context.Background()); err != nil {
+		return err
+	}
+	id := "probe-" + newID(at)
+	f, err := openWorkFolder(Place{Name: probesFolder, Path: path}, id, nil)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	lock, err := f.lock()
+	if err != nil {
+		return fmt.Errorf("locking the folder of a probe: %w", err)
+	}
+	defer lock.Close()
+	return errors.Join(probe(f.dir), f.remove(id))
 }

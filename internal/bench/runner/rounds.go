@@ -1,17 +1,23 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	mathrand "math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
+	"dmgbench/internal/system/units"
 )
 
 // runRounds measures the remaining case-rounds: by manual settings, then
@@ -20,7 +26,6 @@ func (r *run) runRounds(ctx context.Context) error {
 	if err := r.clearLeftovers(ctx); err != nil {
 		return err
 	}
-	r.findKeptImages(ctx)
 	if r.session > 1 && !r.pauseHeld { // images that are kept already occupy their space
 		c := r.c
 		c.Keep = false
@@ -28,17 +33,12 @@ func (r *run) runRounds(ctx context.Context) error {
 			return err
 		}
 	}
-	// For the progress: how much the whole run writes, and how much of it is
-	// done.
-	for _, c := range r.cases {
-		r.roundWrites += int64(plan.Estimate(r.p, c).BytesWritten)
-	}
+	r.countWrites()
 	r.forecast = newForecast(r.p, r.cases)
 	r.goal = r.p.Run.Rounds
-	r.addEarlierWrites()
+	paused := r.state.Paused
 	// A container that a pause left must not be disturbed by writes to its
 	// place.
-	paused := r.state.Paused
 	if paused == nil || paused.Container == "" {
 		if err := r.precondition(ctx); errors.Is(err, syscall.ENOSPC) {
 			return &stopError{err}
@@ -57,36 +57,60 @@ func (r *run) runRounds(ctx context.Context) error {
 			return err
 		}
 		for round := 1; ; round++ {
-			if more, err := r.needsRound(round); err != nil {
+			more, err := r.needsRound(round)
+			if err == nil && more {
+				err = r.runRound(ctx, round, setting)
+			}
+			if err != nil {
 				return err
 			} else if !more {
 				break
-			}
-			if err := r.runRound(ctx, round, setting); err != nil {
-				return err
 			}
 		}
 	}
 	return nil
 }
 
+// countWrites adds up how much a round writes, for the progress, and what
+// earlier sessions wrote, with attempts that do not count.
+func (r *run) countWrites() {
+	for _, c := range r.cases {
+		r.roundWrites += int64(plan.Estimate(r.p, c).BytesWritten)
+	}
+	for _, p := range r.state.Preconditions {
+		for _, s := range p.Samples {
+			r.writtenByAll += s.Bytes
+		}
+	}
+	for _, a := range r.state.Attempts {
+		for i := range a.Steps {
+			r.writtenByAll += writtenBy(&a.Steps[i])
+		}
+	}
+}
+
 // runRound runs the cases of one round and one manual setting that have not
-// been measured yet.
+// been measured yet. Their order depends on seed and round only.
 func (r *run) runRound(ctx context.Context, round int, setting []plan.KeyValue) error {
-	if r.state.Orders[round] == nil {
-		r.state.Orders[round] = r.shuffledCases(round)
-		order := &result.RoundStart{Round: round, Order: r.state.Orders[round]}
-		if err := r.append(result.Record{Round: order}); err != nil {
+	order := r.state.Orders[round]
+	if order == nil {
+		for _, c := range r.cases {
+			order = append(order, c.ID)
+		}
+		rng := mathrand.New(mathrand.NewPCG(r.p.Run.Seed, uint64(round)))
+		rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		r.state.Orders[round] = order
+		if err := r.append(result.Record{Round: &result.RoundStart{Round: round, Order: order}}); err != nil {
 			return err
 		}
 	}
-	for _, id := range r.state.Orders[round] {
+	for _, id := range order {
 		c := r.findCase(id)
 		if c == nil || !slices.Equal(c.Settings.Manual, setting) {
 			continue
 		}
-		if r.done[caseRoundKey{id, round}] {
-			continue // measured after the pause that this session continued
+		if p := r.state.Paused; p != nil && p.Case == id && p.Round == round {
+			continue // this session has continued the pause
 		}
 		if r.hasEnded(id, round) {
 			r.finished++
@@ -102,12 +126,11 @@ func (r *run) runRound(ctx context.Context, round int, setting []plan.KeyValue) 
 
 // findCase is the case of that id, nil if the plan has none.
 func (r *run) findCase(id string) *plan.Case {
-	for i := range r.cases {
-		if r.cases[i].ID == id {
-			return &r.cases[i]
-		}
+	i := slices.IndexFunc(r.cases, func(c plan.Case) bool { return c.ID == id })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &r.cases[i]
 }
 
 // hasEnded reports whether this session need not measure a case-round: it ended
@@ -154,10 +177,7 @@ func (r *run) requireManual(want []plan.KeyValue) error {
 			}
 			text := r.pauseMessage(strings.ReplaceAll(m.Instructions, "{value}", kv.Value))
 			pause := &result.Pause{Message: text, Key: kv.Key, Value: kv.Value}
-			if err := r.commit(result.Record{Pause: pause}); err != nil {
-				return err
-			}
-			return &pausedError{text}
+			return cmp.Or[error](r.commit(result.Record{Pause: pause}), &pausedError{text})
 		}
 	}
 	return nil
@@ -184,17 +204,9 @@ func (r *run) isSet(m plan.Manual, value string) bool {
 	return ok && v == value
 }
 
-// isContainerName reports whether name is the container base, with an extension
-// or as the container base-NAME that a step of the same case made.
-func isContainerName(name, base string) bool {
-	rest, ok := strings.CutPrefix(name, base)
-	return ok && base != "" && (rest == "" || rest[0] == '.' || rest[0] == '-')
-}
-
 // keptEarlier are the case-rounds of earlier sessions for which --keep keeps
 // the images.
-func (r *run) keptEarlier() []*result.Attempt {
-	var out []*result.Attempt
+func (r *run) keptEarlier() (out []*result.Attempt) {
 	for _, a := range r.state.Attempts {
 		if r.c.Keep && a.End != nil && a.End.Status == result.Done {
 			out = append(out, a)
@@ -213,19 +225,25 @@ func (r *run) clearLeftovers(ctx context.Context) error {
 			return err
 		}
 	}
-	var keep []string
+	var needed []string
 	if p := r.state.Paused; p != nil {
-		keep = append(keep, p.Container)
+		needed = append(needed, p.Container)
 		for _, o := range p.Others {
-			keep = append(keep, o.Container)
+			needed = append(needed, o.Container)
 		}
 	}
 	for _, a := range r.keptEarlier() {
-		keep = append(keep, a.Start.Container)
+		needed = append(needed, a.Start.Container)
+		r.findKeptImages(ctx, a)
 	}
-	for _, f := range r.places {
+	for _, f := range r.folders {
+		// The name of a needed container has an extension, or that of a step of
+		// the same case that made it from the container: base-NAME.
 		err := f.clear(func(name string) bool {
-			return slices.ContainsFunc(keep, func(base string) bool { return isContainerName(name, base) })
+			return slices.ContainsFunc(needed, func(base string) bool {
+				rest, ok := strings.CutPrefix(name, base)
+				return ok && base != "" && (rest == "" || rest[0] == '.' || rest[0] == '-')
+			})
 		})
 		if err != nil {
 			return fmt.Errorf("removing leftovers in %s: %w", f.title, err)
@@ -234,27 +252,148 @@ func (r *run) clearLeftovers(ctx context.Context) error {
 	return nil
 }
 
-// findKeptImages collects the command lines that open the images that earlier
-// sessions kept. It omits images that the user has removed since.
-func (r *run) findKeptImages(ctx context.Context) {
-	for _, a := range r.keptEarlier() {
-		c, f := r.findCase(a.Start.Case), r.places[a.Start.Place]
-		if c == nil || f == nil {
+// findKeptImages collects the command lines that open the images that an earlier
+// session kept. It omits images that the user has removed since.
+func (r *run) findKeptImages(ctx context.Context, a *result.Attempt) {
+	c, f := r.findCase(a.Start.Case), r.places[a.Start.Place]
+	if c == nil || f == nil {
+		return
+	}
+	list, _ := f.dir.ReadDir(".") // what cannot be listed cannot be opened either
+	for _, e := range list {
+		if base, _, _ := strings.Cut(e.Name(), "."); base != a.Start.Container {
 			continue
 		}
-		list, err := f.dir.ReadDir(".")
-		if err != nil {
-			continue
-		}
-		for _, e := range list {
-			base, _, _ := strings.Cut(e.Name(), ".")
-			if base != a.Start.Container {
-				continue
-			}
-			con, err := engineFor(r.c.Engine, c.Settings).Open(ctx, f.dir, e.Name(), specOf(c.Settings))
-			if err == nil {
-				r.kept = append(r.kept, con.OpenWith(filepath.Join(f.dir.Path(), con.Name()))...)
-			}
+		con, err := engineFor(r.c.Engine, c.Settings).Open(ctx, f.dir, e.Name(), specOf(c.Settings))
+		if err == nil {
+			r.kept = append(r.kept, con.OpenWith(filepath.Join(f.dir.Path(), con.Name()))...)
 		}
 	}
+}
+
+// TooLittleError means that max_written of rounds = "auto" does not allow a
+// single round.
+type TooLittleError struct{ Need, Allowed units.Bytes }
+
+// Error names both sizes.
+func (e *TooLittleError) Error() string {
+	return fmt.Sprintf("planning the rounds: one writes %s, and max_written allows %s",
+		e.Need.Human(), e.Allowed.Human())
+}
+
+// bytesPerRound is how many bytes one round writes, with canaries.
+func bytesPerRound(p *plan.Plan) (sum int64) {
+	for _, c := range p.Cases() {
+		n := int64(plan.Estimate(p, c).BytesWritten)
+		if p.Run.Canary {
+			n += canaryFiles * canaryBytes
+		}
+		sum += min(n, math.MaxInt64-sum)
+	}
+	return sum
+}
+
+// AutoRounds is how a run finds the number of rounds of a plan, nil where it is
+// fixed. It depends on the plan alone: the rounds after which the run is judged
+// must be fixed before the first measurement. The error is a [*TooLittleError].
+func AutoRounds(p *plan.Plan) (*result.AutoRounds, error) {
+	o := p.Run
+	if !o.Auto {
+		return nil, nil
+	}
+	most, each := o.MaxRounds, bytesPerRound(p)
+	if o.MaxWritten > 0 && each > 0 {
+		most = int(min(int64(most), int64(o.MaxWritten)/each))
+		if most < 1 {
+			return nil, &TooLittleError{Need: units.Bytes(each), Allowed: o.MaxWritten}
+		}
+	}
+	return &result.AutoRounds{Precision: float64(o.Precision), Looks: stats.Looks(most), MaxRounds: o.MaxRounds,
+		MaxTimeNS: int64(o.MaxTime), MaxWritten: int64(o.MaxWritten)}, nil
+}
+
+// needsRound reports whether a round is run. With rounds = "auto" the journal
+// has the decision after the round before; a missing one is made now, from the
+// journal.
+func (r *run) needsRound(round int) (bool, error) {
+	if r.auto == nil {
+		return round <= r.p.Run.Rounds, nil
+	}
+	looks := r.auto.Looks
+	r.goal = looks[len(looks)-1]
+	if i := slices.IndexFunc(looks, func(n int) bool { return n >= round }); i >= 0 {
+		r.goal = looks[i]
+	}
+	if round == 1 || r.state.Orders[round] != nil {
+		return true, nil
+	}
+	if i := slices.IndexFunc(r.state.Looks, func(l result.Look) bool { return l.Round == round-1 }); i >= 0 {
+		return r.state.Looks[i].Stop == "", nil
+	}
+	look, err := r.decideRounds(round - 1)
+	if err != nil || look == nil {
+		return err == nil, err
+	}
+	r.state.Looks = append(r.state.Looks, *look)
+	if look.Stop == "" { // the reason of the end is part of the report
+		r.c.Progress.Message(look.Text)
+	}
+	return look.Stop == "", r.append(result.Record{Look: look})
+}
+
+// decideRounds judges the run after so many rounds. It is nil where no decision
+// is needed: the plan does not look after this round, and no limit is reached.
+func (r *run) decideRounds(done int) (look *result.Look, err error) {
+	a := r.auto
+	look = &result.Look{Round: done, ElapsedNS: r.now(), Written: r.writtenByAll}
+	for _, s := range r.state.Sessions { // a lost session counts until its last record
+		look.ElapsedNS += int64(max(0, s.Finished.Sub(s.Started)))
+	}
+	// Limits come before precision: a run that reaches one ends here in any
+	// case, and the text reports how precise it is.
+	switch last := a.Looks[len(a.Looks)-1]; {
+	case done >= last && last < a.MaxRounds, a.MaxWritten > 0 && r.writtenByAll+bytesPerRound(r.p) > a.MaxWritten:
+		look.Stop = result.StopWritten
+	case done >= last:
+		look.Stop = result.StopRounds
+	case a.MaxTimeNS > 0 && look.ElapsedNS+look.ElapsedNS/int64(done) > a.MaxTimeNS:
+		look.Stop = result.StopTime
+	}
+	if look.Stop == "" && !slices.Contains(a.Looks, done) {
+		return nil, nil
+	}
+	// From the journal, not from memory: a resumed run makes the same decision.
+	res, err := r.foldJournal()
+	if err == nil {
+		look.Judged, look.Wide, err = analysis.Widths(r.p, res)
+	}
+	switch {
+	case look.Judged == 0:
+		look.Stop = result.StopNothing
+	case len(look.Wide) == 0:
+		look.Stop = result.StopPrecise
+	}
+	want, widest := units.Share(a.Precision), 0.0
+	for _, w := range look.Wide {
+		widest = max(widest, w.Half)
+	}
+	wide := fmt.Sprintf("%d of %d intervals are wider than ± %s", len(look.Wide), look.Judged, want)
+	if widest > 0 {
+		wide += fmt.Sprintf(", the widest ± %.1f %%", 100*widest)
+	}
+	look.Text = fmt.Sprintf(lookTexts[look.Stop], units.Count(done, "round"), want, wide, a.MaxRounds,
+		units.Duration(a.MaxTimeNS).Human(), units.Bytes(a.MaxWritten).Human())
+	return look, err
+}
+
+// lookTexts are the lines about decisions by Look.Stop. Their values are the
+// rounds, the precision, how wide the intervals are, and the limits of rounds,
+// time and bytes.
+var lookTexts = map[string]string{
+	"":                 "after %[1]s %[3]s: continuing",
+	result.StopPrecise: "ended after %[1]s: every interval is within ± %[2]s",
+	result.StopNothing: "ended after %[1]s: no case gave a number that more rounds could make more certain",
+	result.StopRounds:  "ended after %[1]s: no more than %[4]d are allowed, and %[3]s",
+	result.StopTime:    "ended after %[1]s: another would end after the limit of %[5]s, and %[3]s",
+	result.StopWritten: "ended after %[1]s: another would exceed the limit of %[6]s written, and %[3]s",
 }

@@ -1,15 +1,56 @@
 package runner
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
+	"time"
+	"unicode"
 
+	"dmgbench/internal/bench/workload"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/units"
 )
+
+// run is one session of one run. Its fields are used by one goroutine; the
+// steps of a parallel block get copies of the case's state, see
+// [caseRun.splitParallel].
+type run struct {
+	c       Config
+	p       *plan.Plan
+	cases   []plan.Case
+	dir     *result.RunDir
+	state   *result.State // by the journal when the session began
+	id      string
+	session int                // from 1
+	auto    *result.AutoRounds // nil where the plan has a fixed number of rounds
+	started time.Duration      // by Config.Clock
+	places  map[string]*workFolder
+	folders []*workFolder // of the places, each once
+	buffers workload.Buffers
+	kept    []string // command lines that open kept images
+
+	pauseHeld     bool // the containers of a pause are still needed
+	stillAttached bool // a container could not be detached
+	maybeAttached bool // a container may be attached below the run's folders
+
+	writtenByAll int64 // bytes that steps and canaries of all sessions wrote
+	written      int64 // bytes that steps of this session wrote
+	roundWrites  int64 // bytes that the steps of one round write
+	goal         int   // expected number of rounds, for the progress
+	forecast     forecast
+	finished     int             // case-rounds, for the progress
+	warned       map[string]bool // texts that Progress has received
+}
 
 // Run executes a plan from the start. The error is about the run as a whole;
 // failed cases are in the journal and in the outcome's status.
@@ -33,10 +74,10 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 	if c.Volatile {
 		dir.Volatile()
 	}
+	r := newRun(c, dir, &result.State{Run: result.RunStart{ID: id, Auto: auto}, Orders: map[int][]string{}})
 	if err := dir.WriteFile(result.PlanFile, c.Plan.Canonical()); err != nil {
 		return Outcome{}, err
 	}
-	r := newRun(c, c.Plan, dir, &result.State{Run: result.RunStart{ID: id, Auto: auto}})
 	if err := r.append(result.Record{Run: r.runStart()}); err != nil {
 		return Outcome{}, err
 	}
@@ -45,18 +86,35 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 
 // Resume continues an interrupted or paused run in the folder dir.
 func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
-	r, err := resumeRun(ctx, dir, c)
+	var report func(string)
+	if c.Progress != nil {
+		report = c.Progress.Message
+	}
+	d, err := lockRun(ctx, c.Clock, dir, report)
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer r.dir.Close()
-	state := r.state
-	if state.Ended != nil && !(c.RetryFailed && state.FailedRounds() > 0) {
-		if !c.Keep && !state.Run.Keep {
+	defer d.Close()
+	state, err := readState(d)
+	if err != nil {
+		return Outcome{}, err
+	}
+	c.Plan, c.Out, c.Identify, c.Keep = nil, dir, state.Run.Identify, c.Keep || state.Run.Keep
+	c.RetryFailed = c.RetryFailed || state.Retrying()
+	n := state.FailedRounds()
+	if state.Ended != nil && !(c.RetryFailed && n > 0) {
+		if !c.Keep {
 			unregisterEnded(c.StateDir, state.Run.ID)
 		}
-		return completeOutcome(dir, state), nil
+		out := Outcome{Dir: dir, Status: state.Ended.Status, Complete: true,
+			Message: "the run is complete; no work is left"}
+		if n > 0 {
+			out.Message = fmt.Sprintf("the run has ended; %s failed; repeat with: dmgbench resume --retry-failed %s",
+				units.Count(n, "case-round"), dir)
+		}
+		return out, nil
 	}
+	r := newRun(c, d, state)
 	if err := r.checkResume(); err != nil {
 		return Outcome{}, err
 	}
@@ -65,33 +123,30 @@ func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
 	return r.runSession(ctx)
 }
 
-// resumeRun opens and locks the run folder and reads its journal.
-func resumeRun(ctx context.Context, dir string, c Config) (*run, error) {
-	var say func(string)
-	if c.Progress != nil {
-		say = c.Progress.Message
+// newRun is the next session of a run in the state. Without a plan setPlan has
+// to follow, as a resumed run reads its plan from the run folder.
+func newRun(c Config, dir *result.RunDir, state *result.State) *run {
+	if c.Progress == nil {
+		c.Progress = silentProgress{}
 	}
-	var d *result.RunDir
-	err := RetryWhileLocked(ctx, c.Clock, result.ErrBusy, say, func() (err error) {
-		d, err = result.ResumeRun(dir)
-		return err
-	})
-	if err != nil {
-		return nil, err
+	c.Warnings = append(slices.Clone(c.Warnings), dir.Warnings()...)
+	r := &run{c: c, dir: dir, state: state, id: state.Run.ID, session: len(state.Sessions) + 1, auto: state.Run.Auto,
+		warned: map[string]bool{}}
+	if c.Plan != nil {
+		r.setPlan(c.Plan)
 	}
-	recs, err := d.Journal()
-	if err != nil {
-		d.Close()
-		return nil, err
-	}
-	state, err := result.Replay(recs)
-	if err != nil {
-		d.Close()
-		return nil, fmt.Errorf("reading the journal of %q: %w", dir, err)
-	}
-	c.Out, c.Identify, c.Keep = dir, state.Run.Identify, c.Keep || state.Run.Keep
-	c.RetryFailed = c.RetryFailed || state.Retrying()
-	return newRun(c, nil, d, state), nil
+	return r
+}
+
+// setPlan sets the plan and its cases, in plan order.
+func (r *run) setPlan(p *plan.Plan) { r.c.Plan, r.p, r.cases = p, p, p.Cases() }
+
+// newID is a safe name that no other run has: the time in UTC, which sorts runs
+// by age, and three random bytes for runs that start in the same second.
+func newID(at time.Time) string {
+	var b [3]byte
+	_, _ = rand.Read(b[:]) // never fails since Go 1.24
+	return at.UTC().Format("20060102T150405Z") + "-" + hex.EncodeToString(b[:])
 }
 
 // runStart is the first record of the journal. It contains everything that is
@@ -103,11 +158,10 @@ func (r *run) runStart() *result.RunStart {
 	}
 	s.Inputs, s.Departures = inputs(r.c)
 	for _, name := range missingPlaces(r.c) {
-		if _, here := plan.HereFor(name); here { // a change of the plan, which is a deviation already
-			continue
+		if _, here := plan.HereFor(name); !here { // that is a change of the plan, which is a deviation already
+			s.Departures = append(s.Departures, result.Departure{Kind: "place",
+				Text: fmt.Sprintf("no folder was given for place %q: the run folder is used", name)})
 		}
-		s.Departures = append(s.Departures, result.Departure{Kind: "place",
-			Text: fmt.Sprintf("no folder was given for place %q: the run folder is used", name)})
 	}
 	// Given marks the places that the user named: a resumed run must find them
 	// again.
@@ -128,24 +182,256 @@ func (r *run) runStart() *result.RunStart {
 	return s
 }
 
-// shuffledCases is the order of the cases in one round. It depends on seed and
-// round only.
-func (r *run) shuffledCases(round int) []string {
-	ids := make([]string, len(r.cases))
-	for i, c := range r.cases {
-		ids[i] = c.ID
+// runSession runs one session: places, cases, clean-up and the session's end.
+func (r *run) runSession(ctx context.Context) (out Outcome, err error) {
+	r.started = r.c.Clock.Now()
+	r.hidePaths()
+	for _, p := range allPlaces(r.c) { // a mistyped folder is not remembered
+		if _, err := os.Stat(p.Path); errors.Is(err, fs.ErrNotExist) {
+			return out, r.sessionError(fmt.Errorf("opening %s: no such folder", p.title(r.c.Out)))
+		}
 	}
-	rng := mathrand.New(mathrand.NewPCG(r.p.Run.Seed, uint64(round)))
-	rng.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-	return ids
+	// The registry contains the run before its journal does: a run that is
+	// killed in between leaves a needless entry, never images at a place that
+	// the registry does not know.
+	if err := r.register(); err != nil {
+		return out, err
+	}
+	if err := r.openSession(); err != nil {
+		return out, err
+	}
+	if text := DescribeUnsupported(UnsupportedCases(r.p, r.c.Engine), len(r.cases)); text != "" {
+		r.c.Progress.Message(text)
+	}
+	var undo undoStack
+	defer r.buffers.Free()
+	if err = r.openPlaces(&undo); err == nil {
+		err = r.runRounds(ctx)
+	}
+	end := &result.SessionEnd{Session: r.session}
+	out, end.End, err = r.sessionOutcome(ctx, err)
+	if err != nil {
+		end.Reason = err.Error()
+	}
+	// Warnings about the machine belong to the session that they weaken, so
+	// they are written before its end record.
+	if r.c.Changes != nil {
+		for _, w := range r.c.Changes() {
+			r.warn("", w.Kind, w.Text)
+		}
+	}
+	clean := r.cleanUp(&undo, out.Status == StatusPaused)
+	e := r.append(result.Record{SessionEnd: end})
+	if end.End == result.Clean && e == nil {
+		e = r.append(result.Record{RunEnd: &result.RunEnd{Status: out.Status}})
+	}
+	if err = errors.Join(err, e, r.dir.Sync()); err != nil {
+		err = r.sessionError(err)
+	} else if end.End == result.Clean && clean {
+		unregisterEnded(r.c.StateDir, r.id)
+	}
+	return out, err
 }
 
-// completeOutcome is the outcome of resuming a run that has ended.
-func completeOutcome(dir string, s *result.State) Outcome {
-	out := Outcome{Dir: dir, Status: s.Ended.Status, Complete: true, Message: "the run is complete; no work is left"}
-	if n := s.FailedRounds(); n > 0 {
-		out.Message = fmt.Sprintf("the run has ended; %s failed; repeat with: dmgbench resume --retry-failed %s",
-			units.Count(n, "case-round"), dir)
+// sessionError is an error that ends the session, with what to do next.
+func (r *run) sessionError(err error) error {
+	return &result.Error{Doing: "running", File: r.dir.Path(), Err: err,
+		Hint: "all measured data is kept; continue with: " + r.resumeCommand()}
+}
+
+// sessionOutcome is how the session ended, by the error of its rounds. A pause
+// or an interrupt is not an error.
+func (r *run) sessionOutcome(ctx context.Context, err error) (out Outcome, end string, _ error) {
+	out = Outcome{Dir: r.dir.Path(), Kept: r.kept}
+	for _, f := range r.folders {
+		if len(r.kept) > 0 {
+			out.Folders = append(out.Folders, f.dir.Path())
+		}
 	}
-	return out
+	if pause, ok := errors.AsType[*pausedError](err); ok {
+		out.Status, out.Message = StatusPaused, pause.message
+		return out, result.Paused, nil
+	}
+	if err != nil && ctx.Err() != nil {
+		out.Status, out.Message = StatusInterrupted, "continue with: "+r.resumeCommand()
+		return out, result.Interrupted, nil
+	}
+	if err == nil {
+		var res *result.Result
+		if res, err = r.foldJournal(); err == nil {
+			out.Status = res.Outcome()
+			return out, result.Clean, nil
+		}
+	}
+	return out, result.Interrupted, err
+}
+
+// resumeCommand is the command that continues the run. It repeats --keep for a
+// run that was started without it, since the journal contains the flags of the
+// first session only.
+func (r *run) resumeCommand() string {
+	flag := ""
+	if r.c.Keep && r.session > 1 && !r.state.Run.Keep {
+		flag = "--keep "
+	}
+	return "dmgbench resume " + flag + r.dir.Path()
+}
+
+// hidePaths keeps paths of this machine out of the journal, also in the form
+// that tools report: with symbolic links resolved.
+func (r *run) hidePaths() {
+	hide := func(path, instead string) {
+		r.dir.Hide(path, instead)
+		if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+			r.dir.Hide(real, instead)
+		}
+	}
+	for _, p := range allPlaces(r.c) {
+		hide(absolute(p.Path), "<"+cmp.Or(p.Name, "run")+">")
+	}
+	hide(r.c.StateDir, "<state>")
+	for name, path := range r.c.Inputs {
+		r.dir.Hide(path, "<"+name+">")
+		hide(absolute(path), "<"+name+">")
+	}
+}
+
+// openSession writes the session record with host and engine, and the warnings
+// about the host. They are durable before the first image is made.
+func (r *run) openSession() error {
+	info := r.c.Engine.Info()
+	err := r.append(result.Record{Session: &result.Session{
+		Index: r.session, Host: r.c.Host, Started: r.c.Clock.Wall(), Boot: r.c.Boot, RetryFailed: r.c.RetryFailed,
+		Engine: result.Engine{Name: info.Name, Vendor: info.Vendor, Version: info.Version, Title: info.Title,
+			Why: r.c.Why},
+	}})
+	for _, w := range append(slices.Clone(r.c.Warnings), r.changes()...) {
+		r.warn("", w.Kind, w.Text)
+	}
+	return errors.Join(err, r.dir.Sync())
+}
+
+// cleanUp removes the run's folders unless an image in them is still needed or
+// attached: a process that uses a volume hangs if its image is deleted. It
+// reports whether everything was removed.
+func (r *run) cleanUp(undo *undoStack, paused bool) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
+	defer cancel()
+	// Images are needed by a pause of this session or of an earlier one that
+	// was not continued, and by --keep.
+	keep := paused || r.c.Keep || r.pauseHeld
+	if r.maybeAttached && !keep {
+		n, err := r.detachImages(ctx)
+		if err != nil {
+			r.warn("", "cleanup", err.Error())
+		}
+		// An engine that names no image may have overlooked the one that could not
+		// be detached.
+		r.stillAttached = err != nil || r.stillAttached && n == 0
+	}
+	if r.stillAttached {
+		r.warn("", "cleanup", "an image may still be attached and was not deleted: close the programs that use "+
+			"its volume, then dmgbench clean detaches and removes it")
+	}
+	if keep || r.stillAttached {
+		for _, f := range r.folders {
+			f.close()
+		}
+		return false
+	}
+	errs := undo.run(ctx)
+	for _, err := range errs {
+		r.warn("", "cleanup", err.Error())
+	}
+	return len(errs) == 0
+}
+
+// foldJournal is the result of the journal as it is now.
+func (r *run) foldJournal() (*result.Result, error) {
+	if err := r.dir.Flush(); err != nil {
+		return nil, err
+	}
+	recs, err := r.dir.Journal()
+	if err != nil {
+		return nil, err
+	}
+	res, err := result.Fold(recs)
+	if err != nil {
+		return nil, fmt.Errorf("folding the journal: %w", err)
+	}
+	return res, nil
+}
+
+// append writes one record with the time of day. It may be lost in a power cut
+// until dir.Sync.
+func (r *run) append(rec result.Record) error {
+	rec.At = r.c.Clock.Wall()
+	return r.dir.Append(rec)
+}
+
+// commit writes one record that survives a power cut.
+func (r *run) commit(rec result.Record) error { return errors.Join(r.append(rec), r.dir.Sync()) }
+
+// now is the session's clock in nanoseconds since its start.
+func (r *run) now() int64 { return int64(r.c.Clock.Now() - r.started) }
+
+// warnProgress sends a warning once, whatever its numbers.
+func (r *run) warnProgress(caseID, text string) {
+	key := strings.Map(func(c rune) rune {
+		if unicode.IsDigit(c) {
+			return -1
+		}
+		return c
+	}, text)
+	if r.warned[key] {
+		return
+	}
+	r.warned[key] = true
+	if caseID != "" {
+		text = caseID + ": " + text
+	}
+	r.c.Progress.Warning(text)
+}
+
+// warn writes a warning to the journal. An error of the journal stops the run
+// at the next record.
+func (r *run) warn(caseID, kind, text string) {
+	r.warnProgress(caseID, text)
+	_ = r.append(result.Record{Warning: &result.WarningRecord{
+		Case: caseID, Warning: result.Warning{Kind: kind, Text: text},
+	}})
+}
+
+// pausedError ends a session on purpose: the user has to do something.
+type pausedError struct{ message string }
+
+// Error contains what the user has to do.
+func (e *pausedError) Error() string { return "paused: " + e.message }
+
+// cleanupTime bounds the clean-up after an interrupt.
+const cleanupTime = 2 * time.Minute
+
+// undoStack is what has to be undone, last first.
+type undoStack []func(context.Context) error
+
+// push adds an action that is undone before all earlier ones. Its name
+// completes an error: "removing the container".
+func (s *undoStack) push(name string, do func(context.Context) error) {
+	*s = append(*s, func(ctx context.Context) error {
+		if err := do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// run undoes everything, also after an error, and returns every error.
+func (s *undoStack) run(ctx context.Context) (errs []error) {
+	for _, do := range slices.Backward(*s) {
+		if err := do(ctx); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	*s = nil
+	return errs
 }

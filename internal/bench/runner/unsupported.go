@@ -89,60 +89,55 @@ func nativeEngine(e engine.Engine) engine.Engine {
 }
 
 // unsupported is the first thing in a case that the engine does not support,
-// nil if it supports all.
+// nil if it supports all. The run reports errors other than an
+// [engine.UnsupportedError] when it executes the step.
 func unsupported(e engine.Engine, c plan.Case) *Unsupported {
 	spec := specOf(c.Settings)
-	if err := e.Supports(spec); err != nil {
-		step := plan.Step{Do: "create"}
-		if i := slices.IndexFunc(c.Steps, func(s plan.Step) bool { return s.Do == "create" }); i >= 0 {
-			step = c.Steps[i]
-		}
-		return newUnsupported(c, step, err)
+	step, err := plan.Step{Do: "create"}, e.Supports(spec)
+	if err == nil {
+		step, err = refusedStep(e, c, c.Steps, map[string]engine.Spec{"": spec})
+	} else if i := slices.IndexFunc(c.Steps, func(s plan.Step) bool { return s.Do == "create" }); i >= 0 {
+		step = c.Steps[i]
 	}
-	return unsupportedStep(e, c, c.Steps, map[string]engine.Spec{"": spec})
+	if u, ok := errors.AsType[*engine.UnsupportedError](err); ok {
+		return &Unsupported{Case: c, Step: step, Err: u}
+	}
+	return nil
 }
 
-// unsupportedStep follows the steps. specs are the existing containers by name;
-// it adds those that steps make.
-func unsupportedStep(e engine.Engine, c plan.Case, steps []plan.Step, specs map[string]engine.Spec) *Unsupported {
+// refusedStep is the first step that the engine refuses, and why. specs are the
+// existing containers by name; it adds those that steps make.
+func refusedStep(
+	e engine.Engine, c plan.Case, steps []plan.Step, specs map[string]engine.Spec,
+) (plan.Step, error) {
 	for _, st := range steps {
 		if st.Expect == "fail" { // the plan expects that it cannot be done
 			continue
 		}
 		spec := specs[st.On]
-		actions := []engine.Action{{Do: st.Do, To: spec, Kind: st.Kind, Repair: st.Repair}}
+		a := engine.Action{Do: st.Do, To: spec, Kind: st.Kind, Repair: st.Repair}
 		switch st.Do {
 		case "convert":
-			actions[0].To = convertedSpec(specs[""], c.Settings, st)
+			a.To = convertedSpec(specs[""], c.Settings, st)
 		case "stream":
-			actions[0].Kind = cmp.Or(st.Codec, c.Settings.Codec)
-		case "damage": // damages a copy
-			actions = append(actions, engine.Action{Do: "transfer"})
+			a.Kind = cmp.Or(st.Codec, c.Settings.Codec)
 		}
-		for _, a := range actions {
-			if err := e.Allows(spec, a); err != nil {
-				return newUnsupported(c, st, err)
-			}
+		err := e.Allows(spec, a)
+		if err == nil && st.Do == "damage" { // damages a copy
+			err = e.Allows(spec, engine.Action{Do: "transfer"})
+		}
+		if err != nil {
+			return st, err
 		}
 		switch st.Do {
 		case "convert", "transfer", "damage":
-			specs[cmp.Or(st.As, st.Do)] = actions[0].To
+			specs[cmp.Or(st.As, st.Do)] = a.To
 		}
-		if u := unsupportedStep(e, c, st.Steps, specs); u != nil {
-			return u
+		if inner, err := refusedStep(e, c, st.Steps, specs); err != nil {
+			return inner, err
 		}
 	}
-	return nil
-}
-
-// newUnsupported is nil unless err is an [engine.UnsupportedError]: the run
-// reports other errors when it executes the step.
-func newUnsupported(c plan.Case, st plan.Step, err error) *Unsupported {
-	e, ok := errors.AsType[*engine.UnsupportedError](err)
-	if !ok {
-		return nil
-	}
-	return &Unsupported{Case: c, Step: st, Err: e}
+	return plan.Step{}, nil
 }
 
 // convertedSpec is what a convert step makes in a case with the image spec.

@@ -1,19 +1,20 @@
 package runner
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
-	"syscall"
 
 	"dmgbench/internal/bench/engine"
+	"dmgbench/internal/image/container/files"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/hostio"
 )
@@ -71,15 +72,13 @@ func openWorkFolder(p Place, id string, hook hostio.Hook) (*workFolder, error) {
 // are.
 func (f *workFolder) mark(id string) error {
 	list, err := f.dir.ReadDir(".")
+	if slices.ContainsFunc(list, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), markerTemp) }) {
+		return nil
+	}
+	if err == nil {
+		err = f.checkOwner(id)
+	}
 	if err != nil {
-		return err
-	}
-	for _, e := range list {
-		if !strings.HasPrefix(e.Name(), markerTemp) {
-			return nil
-		}
-	}
-	if err := f.checkOwner(id); err != nil {
 		return err
 	}
 	// Bands and files spread over fresh regions of the disk. Only ext4 supports
@@ -87,10 +86,7 @@ func (f *workFolder) mark(id string) error {
 	if err := f.dir.Spread(); err != nil && !errors.Is(err, hostio.ErrUnsupported) {
 		return err
 	}
-	text, err := json.Marshal(marker{Run: id})
-	if err != nil {
-		return err
-	}
+	text, _ := json.Marshal(marker{Run: id}) // a string never fails
 	return f.dir.WriteFileAtomic(markerName, append(text, '\n'), 0o600)
 }
 
@@ -156,17 +152,12 @@ func (f *workFolder) remove(id string) error {
 // for.
 func (f *workFolder) clear(keep func(name string) bool) error {
 	list, err := f.dir.ReadDir(".")
-	if err != nil {
-		return err
-	}
 	for _, e := range list {
-		if e.Name() != markerName && !keep(e.Name()) {
-			if err := f.dir.RemoveAll(e.Name()); err != nil {
-				return err
-			}
+		if err == nil && e.Name() != markerName && !keep(e.Name()) {
+			err = f.dir.RemoveAll(e.Name())
 		}
 	}
-	return nil
+	return err
 }
 
 // lock locks the marker while the returned file is open; the lock of a killed
@@ -193,40 +184,21 @@ func (f *workFolder) close() {
 
 // fingerprint changes when a container that a pause left is modified or
 // replaced: a digest of names, kinds, sizes, modification times and inodes of
-// its files. It omits the device, since a restart may number disks anew.
+// its files. It omits the device, since a restart may number disks anew, and
+// the size of a folder's list, which depends on the file system.
 func (f *workFolder) fingerprint(name string) (string, error) {
 	h := sha256.New()
-	if err := f.describeTree(h, name); err != nil {
+	err := files.Walk(context.Background(), f.dir, name, func(inside string, fi fs.FileInfo) error {
+		st := hostio.StatOf(fi)
+		if fi.IsDir() {
+			st.Size = 0
+		}
+		fmt.Fprintf(h, "%q %v %d %d %d\n", path.Join(name, inside), fi.Mode().Type(), st.Size,
+			fi.ModTime().UnixNano(), st.Inode)
+		return nil
+	})
+	if err != nil {
 		return "", fmt.Errorf("examining %q: %w: %w", name, engine.ErrGone, err)
 	}
 	return "files-" + hex.EncodeToString(h.Sum(nil)[:16]), nil
-}
-
-// describeTree writes one line for name and for each file below it.
-func (f *workFolder) describeTree(w io.Writer, name string) error {
-	fi, err := f.dir.Lstat(name)
-	if err != nil {
-		return err
-	}
-	size, inode := fi.Size(), uint64(0)
-	if fi.IsDir() {
-		size = 0 // of the directory's list, which depends on the file system
-	}
-	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
-		inode = st.Ino
-	}
-	fmt.Fprintf(w, "%q %v %d %d %d\n", name, fi.Mode().Type(), size, fi.ModTime().UnixNano(), inode)
-	if !fi.IsDir() {
-		return nil
-	}
-	list, err := f.dir.ReadDir(name)
-	if err != nil {
-		return err
-	}
-	for _, e := range list {
-		if err := f.describeTree(w, path.Join(name, e.Name())); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -95,7 +95,7 @@ func TestPlacesOfOneFolderAreOne(t *testing.T) {
 	p, err := openWorkFolder(Place{Path: "."}, someID, nil)
 	require.NoError(t, err)
 	defer p.close()
-	r := &run{places: map[string]*workFolder{"": p}}
+	r := &run{folders: []*workFolder{p}}
 	assert.Same(t, p, r.placeIn(dir))
 	assert.Same(t, p, r.placeIn("."))
 	assert.Nil(t, r.placeIn(filepath.Dir(dir)))

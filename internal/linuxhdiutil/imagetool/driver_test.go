@@ -67,11 +67,11 @@ func TestTheDriverAttaches(t *testing.T) {
 	m.do("create -size 8m x.dmg")
 	m.write("mnt/keep", "")
 
-	none, vendor, version, err := command.ParseInfo(m.driven(command.New("hdiutil info", command.Args{})))
+	info, err := command.ParseInfo(m.driven(command.New("hdiutil info", command.Args{})))
 	require.NoError(t, err)
-	assert.Empty(t, none)
+	assert.Empty(t, info.Images)
 	assert.Contains(t, m.out, "<key>images</key>\n\t\t<array>", "as from older systems of Apple's, the list is empty")
-	assert.Equal(t, "dmgbench 1.2", vendor+" "+version)
+	assert.Equal(t, "dmgbench 1.2", info.Vendor+" "+info.Framework)
 
 	for _, c := range []command.Command{command.New("hdiutil attach", command.Args{Image: image, MountPoint: point}), command.New("diskutil image attach", command.Args{Image: image, MountPoint: point})} {
 		a, around, err := command.ParseAttach(m.driven(c))
@@ -84,8 +84,9 @@ func TestTheDriverAttaches(t *testing.T) {
 		assert.Equal(t, disk+"p1", v.Device)
 		assert.Equal(t, "exfat", v.Kind)
 
-		listed, _, _, err := command.ParseInfo(m.driven(command.New("hdiutil info", command.Args{})))
+		info, err := command.ParseInfo(m.driven(command.New("hdiutil info", command.Args{})))
 		require.NoError(t, err)
+		listed := info.Images
 		require.Len(t, listed, 1)
 		assert.Equal(t, image, listed[0].Image)
 		assert.Equal(t, "read/write", listed[0].Type)
@@ -93,7 +94,7 @@ func TestTheDriverAttaches(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, disk, again)
 		assert.Equal(t, []string{point}, listed[0].MountPoints())
-		m.driven(command.New("hdiutil trim", command.Args{MountPoint: point}))
+		m.driven(command.Command{Tool: command.Hdiutil, Args: []string{"trim", point}})
 		if c.Tool == command.Hdiutil {
 			m.driven(command.New("hdiutil detach", command.Args{Device: disk}))
 		} else {

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"strings"
 
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/workload"
@@ -52,15 +53,13 @@ func (Engine) Supports(s engine.Spec) error {
 
 // images are the actions that a folder has no use for, as refusals name them.
 var images = map[string]string{"compact": "compacting", "resize": "resizing", "convert": "converting",
-	"xattr": "extended attributes"}
+	"xattr": "extended attributes", "damage": "damage"}
 
 // Allows refuses what only images have.
 func (e Engine) Allows(s engine.Spec, a engine.Action) error {
 	switch {
 	case images[a.Do] != "":
-		return refuse(images[a.Do], forImages)
-	case a.Do == "damage":
-		return refuse("damage "+a.Kind, forImages)
+		return refuse(strings.TrimSpace(images[a.Do]+" "+a.Kind), forImages)
 	case a.Do == "stream" && a.Kind == workload.CodecLZFSE && runtime.GOOS != "darwin":
 		return refuse("codec "+a.Kind+", which takes macOS", "use zstd, s2 or gzip")
 	}
@@ -75,10 +74,11 @@ func (e Engine) Create(_ context.Context, dir *hostio.Dir, name string, s engine
 	if err := e.Supports(s); err != nil {
 		return nil, err
 	}
-	if err := dir.Mkdir(name); err != nil {
-		return nil, err
+	err := dir.Mkdir(name)
+	if err == nil {
+		err = dir.Sync()
 	}
-	if err := dir.Sync(); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return open(dir, name, s)
@@ -103,89 +103,55 @@ func open(dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error)
 	if err != nil {
 		return nil, err
 	}
-	refuse := func(a engine.Action) error { return Engine{}.Allows(s, a) }
-	c := &container{NoImage: engine.NoImage{Refuse: refuse}, dir: dir, name: name, spec: s, fsType: fsType}
-	c.id, err = c.Identity(context.Background())
+	c := &container{spec: s, fsType: fsType}
+	c.Refuse = func(a engine.Action) error { return Engine{}.Allows(s, a) }
+	c.HostFile, err = engine.OpenHostFile(dir, name)
 	return c, err
 }
 
 // container is one folder in a place.
 type container struct {
 	engine.NoImage
-	dir    *hostio.Dir
-	name   string
+	engine.HostFile
 	spec   engine.Spec
 	fsType string // of the host's file system
-	id     string // see Identity
 }
-
-func (c *container) Name() string { return c.name }
 
 func (c *container) Made() engine.Made {
 	return engine.Made{Filesystem: c.fsType, Backend: "directory"}
 }
 
-// Attach opens the folder, after looking that it is still the same.
+// Attach opens the folder if it still is the one that was made.
 func (c *container) Attach(ctx context.Context, o engine.AttachOptions) (engine.Attachment, error) {
-	root, err := c.open(ctx)
-	if err != nil {
+	if err := c.CheckSame(ctx, "opening folder"); err != nil {
 		return nil, err
 	}
 	if o.NoMount {
-		root.Close()
 		return &attachment{}, nil
+	}
+	root, err := c.Dir.Sub(c.File)
+	if err != nil {
+		return nil, err
+	}
+	if err := root.Verify(c.Dir, c.File); err != nil {
+		root.Close()
+		return nil, fmt.Errorf("opening folder %q: %w", c.File, engine.Gone(err))
 	}
 	return &attachment{root: root,
 		vol: folder.New(root, folder.Options{Preallocate: c.spec.Preallocate, ReadOnly: o.ReadOnly})}, nil
 }
 
-// open gives the folder if it still is the one that was made.
-func (c *container) open(ctx context.Context) (*hostio.Dir, error) {
-	now, err := c.Identity(ctx)
-	if err == nil && now != c.id {
-		err = engine.ErrGone
-	}
-	if err != nil {
-		return nil, fmt.Errorf("opening folder %q: %w", c.name, err)
-	}
-	root, err := c.dir.Sub(c.name)
-	if err != nil {
-		return nil, err
-	}
-	if err := root.Verify(c.dir, c.name); err != nil {
-		root.Close()
-		return nil, fmt.Errorf("opening folder %q: %w", c.name, engine.Gone(err))
-	}
-	return root, nil
-}
-
-// Identity is the device and inode of the folder.
-func (c *container) Identity(context.Context) (string, error) {
-	fi, err := c.dir.Lstat(c.name)
-	if err != nil {
-		return "", engine.Gone(err)
-	}
-	if !fi.IsDir() {
-		return "", engine.ErrGone
-	}
-	st := hostio.StatOf(fi)
-	return fmt.Sprintf("dir-%x-%x", st.Dev, st.Inode), nil
-}
-
-// check fails if another folder, or none, has the name of the one that was made.
-func (c *container) check(ctx context.Context) error {
-	root, err := c.open(ctx)
-	if err == nil {
-		err = root.Close()
-	}
-	return err
-}
-
+// Remove deletes the folder, unless another one has its name.
 func (c *container) Remove(ctx context.Context) error {
-	if err := c.check(ctx); err != nil {
+	if err := c.CheckSame(ctx, "removing folder"); err != nil {
 		return err
 	}
-	return c.dir.RemoveAll(c.name)
+	return c.Dir.RemoveAll(c.File)
+}
+
+// Xattr refuses.
+func (c *container) Xattr(ctx context.Context, action, name, value string) (engine.Report, error) {
+	return c.NoImage.Xattr(ctx, action, name, value)
 }
 
 // OpenWith lists the files.
@@ -203,10 +169,10 @@ func (c *container) Check(_ context.Context, o engine.CheckOptions) (r engine.Re
 // Usage adds up what the files and folders occupy, from st_blocks, and the
 // lengths of the files.
 func (c *container) Usage(ctx context.Context) (u engine.Usage, err error) {
-	if err := c.check(ctx); err != nil {
+	if err := c.CheckSame(ctx, "measuring folder"); err != nil {
 		return u, err
 	}
-	err = files.Walk(ctx, c.dir, c.name, func(inside string, fi fs.FileInfo) error {
+	err = files.Walk(ctx, c.Dir, c.File, func(inside string, fi fs.FileInfo) error {
 		st := hostio.StatOf(fi)
 		switch {
 		case inside == "": // the container itself
@@ -221,20 +187,9 @@ func (c *container) Usage(ctx context.Context) (u engine.Usage, err error) {
 	return u, err
 }
 
-// Evict drops the cached pages of every file.
-func (c *container) Evict(ctx context.Context) error {
-	if err := c.check(ctx); err != nil {
-		return err
-	}
-	return files.Evict(ctx, c.dir, c.name)
-}
-
 // Transfer copies the folder with its files, and flushes the copy.
 func (c *container) Transfer(ctx context.Context, dir *hostio.Dir, name string) (engine.Container, error) {
-	if err := c.check(ctx); err != nil {
-		return nil, err
-	}
-	if err := files.Copy(ctx, c.dir, c.name, dir, name); err != nil {
+	if err := c.CopyTo(ctx, dir, name); err != nil {
 		return nil, err
 	}
 	return open(dir, name, c.spec)

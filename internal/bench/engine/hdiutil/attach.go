@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"dmgbench/internal/bench/engine/hdiutil/command"
 	"dmgbench/internal/bench/workload"
 	"dmgbench/internal/bench/workload/folder"
+	diskimage "dmgbench/internal/image"
 	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/hostio"
 )
@@ -55,7 +57,7 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 	a := &attachment{c: c, readOnly: o.ReadOnly || c.format.ReadOnly, start: c.e.o.Clock.Wall()}
 	if !o.NoMount {
 		var err error
-		if a.point, err = os.MkdirTemp(c.e.o.WorkDir, mountPointPattern); err != nil {
+		if a.point, err = os.MkdirTemp(c.e.o.WorkDir, "mnt*"); err != nil {
 			return nil, fmt.Errorf("making a mount point: %w", err)
 		}
 	}
@@ -69,9 +71,6 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 	c.open, c.Attached = a, true
 	return a, nil
 }
-
-// mountPointPattern names the mount points in the working folder.
-const mountPointPattern = "mnt*"
 
 // attach runs the tool, finds out what it attached, and opens the volume. After
 // an error abandon has to detach what is left.
@@ -102,16 +101,19 @@ func (a *attachment) attach(ctx context.Context, o engine.AttachOptions) error {
 	if c.servedBy = c.spec.ServedBy; c.servedBy == auto {
 		c.servedBy = ""
 	}
+	for _, e := range got.Entities {
+		if a.isPoint(e.MountPoint) {
+			a.device = e
+			return a.openMount()
+		}
+	}
 	points := got.MountPoints()
-	switch at := slices.IndexFunc(got.Entities, func(e command.Entity) bool { return a.isPoint(e.MountPoint) }); {
-	case at >= 0:
-		a.device = got.Entities[at]
-		return a.openMount()
-	case len(points) > 0:
-		a.foreign = true
-		return a.failed(fmt.Errorf("%w: it was attached already and is mounted on %q", ErrNoResult, points[0]))
+	a.foreign = len(points) > 0
+	switch {
+	case a.foreign:
+		return a.unusable("it was attached already and is mounted on %q", points[0])
 	case a.point != "":
-		return a.failed(fmt.Errorf("%w: the image was attached without a mount", ErrNoResult))
+		return a.unusable("the image was attached without a mount")
 	}
 	return nil
 }
@@ -121,8 +123,11 @@ func (a *attachment) isPoint(path string) bool {
 	return a.point != "" && path != "" && sameFile(path, a.point)
 }
 
-// failed is the error of this attach.
-func (a *attachment) failed(err error) error { return fmt.Errorf("attaching %q: %w", a.c.File, err) }
+// unusable is the error of an attach that succeeded without the requested
+// result.
+func (a *attachment) unusable(format string, args ...any) error {
+	return fmt.Errorf("attaching %q: %w: %s", a.c.File, ErrNoResult, fmt.Sprintf(format, args...))
+}
 
 // openMount checks that the volume is mounted as requested, and opens it.
 func (a *attachment) openMount() error {
@@ -130,11 +135,11 @@ func (a *attachment) openMount() error {
 	m, ok, err := c.e.host.mountedOn(a.point)
 	switch {
 	case err != nil:
-		return a.failed(err)
+		return fmt.Errorf("attaching %q: %w", c.File, err)
 	case !ok:
-		return a.failed(fmt.Errorf("%w: the tool reports a mount that the system's table does not have", ErrNoResult))
+		return a.unusable("the tool reports a mount that the system's table does not have")
 	case m.ReadOnly && !a.readOnly:
-		return a.failed(fmt.Errorf("%w: the volume was mounted read-only", ErrNoResult))
+		return a.unusable("the volume was mounted read-only")
 	}
 	a.mounted = m
 	if c.e.host.ServedBy != nil {
@@ -182,3 +187,92 @@ func (a *attachment) Volume() workload.Volume {
 // TakeReport returns what attaching reported: retries as warnings, figures and
 // messages of the tool.
 func (a *attachment) TakeReport() engine.Report { return a.report.Take() }
+
+// Trim gives the volume's free space back to the container by a system call.
+// macOS has none: it trims while mounting, which the report notes.
+func (a *attachment) Trim(ctx context.Context) (t engine.Report, err error) {
+	c := a.c
+	if err := c.CheckSame(ctx, "trimming"); err != nil {
+		return t, err
+	}
+	switch {
+	case a.vol == nil || a.readOnly:
+		return t, fmt.Errorf("trimming %q: the volume is not mounted for writing", c.File)
+	case c.e.isApple():
+		t.Note("trim", "not asked for: macOS trims a volume of its own accord, when it mounts it")
+		return t, nil
+	// If our volume were gone, the call would trim the file system of the mount
+	// point.
+	case !a.isMounted():
+		return t, fmt.Errorf("trimming %q: its volume is no longer mounted", c.File)
+	}
+	before, err := c.Usage(ctx)
+	if err != nil {
+		return t, err
+	}
+	n, err := c.e.host.Trim(ctx, a.point)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported) && c.spec.Encrypted() && c.format.Name == diskimage.UDRW:
+		t.Warn("free space was not given back: every block of an encrypted raw image is written when it is made")
+	case err != nil:
+		return t, fmt.Errorf("trimming %q: %w", c.File, err)
+	default:
+		t.Note("trimmed", strconv.FormatInt(n, 10))
+	}
+	after, err := c.Usage(ctx)
+	t.Freed = max(0, before.Allocated-after.Allocated)
+	return t, err
+}
+
+// logMargin is how long before the attach the log is read from: its times are
+// cut to the second.
+const logMargin = time.Second
+
+// ReportAfterDetach is what APFS logged of trimming the volume while it was
+// attached ("trim_log"), or why that is not known ("trim_log_unknown"):
+// accounts without administrator rights may not read the log. The log takes
+// seconds to read, so that it is read once for each attachment, outside of
+// timed steps, and no more in this engine after it refused.
+func (a *attachment) ReportAfterDetach(ctx context.Context) (t engine.Report) {
+	e := a.c.e
+	if len(e.o.Log) == 0 || a.mounted.Type != "apfs" || a.readOnly {
+		return t
+	}
+	if e.noLog == "" {
+		list, err := e.readTrimLog(ctx, a.start.Add(-logMargin), a.device.Device)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			e.noLog = "the system's log could not be read: " + classOf(err).name
+			if te, ok := errors.AsType[*ToolError](err); ok && te.Message != "" && te.Class != NoResult {
+				e.noLog += ": " + te.Message
+			}
+		case len(list) == 0:
+			t.Note("trim_log_unknown", "the system's log has no line of trimming this volume")
+		}
+		t.Note("trim_log", strings.Join(list, "\n"))
+	}
+	t.Note("trim_log_unknown", e.noLog)
+	return t
+}
+
+// ReadsLog tries to read APFS's messages of the last second, as
+// [attachment.ReportAfterDetach] does. Without a log the error matches
+// [errors.ErrUnsupported].
+func (e *Engine) ReadsLog(ctx context.Context) error {
+	if len(e.o.Log) == 0 {
+		return fmt.Errorf("reading the system's log: this system does not log trims: %w", errors.ErrUnsupported)
+	}
+	_, err := e.readTrimLog(ctx, e.o.Clock.Wall().Add(-logMargin), "/dev/disk0")
+	return err
+}
+
+// readTrimLog asks log(1) once: more tries would keep the run waiting.
+func (e *Engine) readTrimLog(ctx context.Context, since time.Time, device string) (list []string, err error) {
+	err = e.run(ctx, &engine.Report{}, call{doing: "reading", object: "the system's log", tries: 1,
+		cmd: command.TrimLog(since), check: func(out []byte) (err error) {
+			list, err = command.ParseTrims(out, device)
+			return err
+		}})
+	return list, err
+}

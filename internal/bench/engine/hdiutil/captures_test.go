@@ -22,7 +22,7 @@ var readers = map[string]func(out []byte) error{
 		}
 		return err
 	},
-	"info":        func(out []byte) error { _, _, _, err := command.ParseInfo(out); return err },
+	"info":        func(out []byte) error { _, err := command.ParseInfo(out); return err },
 	"imageinfo":   func(out []byte) error { _, err := command.ParseImageInfo(out); return err },
 	"isencrypted": func(out []byte) error { _, err := command.ParseIsEncrypted(out); return err },
 	"trims":       func(out []byte) error { _, err := command.ParseTrims(out, "/dev/disk0"); return err },

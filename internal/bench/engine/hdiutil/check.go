@@ -1,6 +1,7 @@
 package hdiutil
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,13 +25,7 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (t engine.Repo
 	if c.open != nil && c.open.point == "" {
 		check = c.CheckSame
 	}
-	if err := check(ctx, "checking"); err != nil {
-		return t, err
-	}
-	if !slices.Contains([]string{"", "container", "volume"}, o.What) {
-		return t, c.e.refuse(c.backend, "checking "+o.What, "check the container or the volume")
-	}
-	if o.What != "volume" {
+	if err = check(ctx, "checking"); err == nil && o.What != "volume" {
 		err = c.checkContainer(ctx, &t)
 	}
 	if o.What != "container" && err == nil {
@@ -85,10 +80,11 @@ func (c *image) reportInfo(t *engine.Report, i command.Image) {
 	if i.Encrypted {
 		t.Note("encrypted", "yes")
 	}
-	if i.Size != 0 {
-		t.Note("size", strconv.FormatInt(i.Size, 10))
+	if i.Size == 0 {
+		return
 	}
-	if i.Size != 0 && c.info.size != 0 && i.Size != c.info.size {
+	t.Note("size", strconv.FormatInt(i.Size, 10))
+	if c.info.size != 0 && i.Size != c.info.size {
 		t.Find(fmt.Sprintf("the tool finds a device of %d bytes, the container %d", i.Size, c.info.size))
 	}
 }
@@ -112,11 +108,7 @@ func (c *image) ask(ctx context.Context, t *engine.Report, k call) error {
 // prevented the check stay errors.
 func addVerdict(t *engine.Report, err error) error {
 	e, ok := errors.AsType[*ToolError](err)
-	if !ok {
-		return err
-	}
-	switch e.Class {
-	case Busy, Locked, Missing, Deadline, Killed, Canceled, Permission, NotPermitted, NoHelper, NoDevice, NoSpace, Auth:
+	if !ok || e.Class.passing {
 		return err
 	}
 	t.Find(e.Error())
@@ -173,18 +165,16 @@ func (c *image) checkVolume(ctx context.Context, t *engine.Report, repair bool) 
 	if c.open != nil {
 		return c.checkDevice(ctx, t, c.open, repair)
 	}
-	at, err := c.Attach(ctx, engine.AttachOptions{NoMount: true, NoVerify: true, ReadOnly: !repair})
-	if err != nil {
+	if _, err := c.Attach(ctx, engine.AttachOptions{NoMount: true, NoVerify: true, ReadOnly: !repair}); err != nil {
 		return addVerdict(t, err)
 	}
-	a := at.(*attachment)
+	a := c.open
 	t.Add(a.TakeReport())
-	err = c.checkDevice(ctx, t, a, repair)
+	err := c.checkDevice(ctx, t, a, repair)
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	r, e := a.Detach(clean, false)
-	t.Add(r)
-	if e != nil {
+	if t.Add(r); e != nil {
 		r, e = a.Detach(clean, true)
 		t.Add(r)
 	}
@@ -232,35 +222,105 @@ func (c *image) fsck(ctx context.Context, t *engine.Report, device string, repai
 	if repair {
 		runs = c.fs.fsck.repair
 	}
-	// After a failure the next program is not run: the second one of btrfs opens
-	// no volume without a superblock.
 	for _, run := range runs {
-		if sound, err := c.runFsck(ctx, t, program, run, device); err != nil || !sound {
-			return err
+		args := append(strings.Fields(run.args), device)
+		r, err := c.e.runProgram(ctx, "verifyVolume", c.size, program, args, nil)
+		k := call{doing: "checking the volume of", object: c.File,
+			cmd: command.Command{Tool: command.Tool(c.fs.fsck.program), Verb: "fsck", Args: args}}
+		addRun(t, "fsck", 1, r, 0)
+		last := command.ParseMessages(string(r.Stdout)).Last()
+		t.Note("fsck_output", last)
+		switch {
+		case err != nil:
+			return newToolError(k, r, err)
+		case r.Status == 0:
+		case slices.Contains(run.fixed, r.Status):
+			t.Warn("the volume was repaired: %s", last)
+		default:
+			// The next program is not run: the second one of btrfs opens no volume
+			// without a superblock.
+			t.Find(newToolError(k, r, nil).Error())
+			return nil
 		}
 	}
 	return nil
 }
 
-// runFsck runs the program once and reports whether it left the volume sound.
-func (c *image) runFsck(ctx context.Context, t *engine.Report, program string, run repairCommand,
-	device string) (sound bool, err error) {
-	args := append(strings.Fields(run.args), device)
-	r, err := c.e.runProgram(ctx, "verifyVolume", c.size, program, args, nil)
-	k := call{doing: "checking the volume of", object: c.File,
-		cmd: command.Command{Tool: command.Tool(c.fs.fsck.program), Verb: "fsck", Args: args}}
-	addRun(t, "fsck", 1, r, 0)
-	last := command.ParseMessages(string(r.Stdout)).Last()
-	t.Note("fsck_output", last)
-	switch {
-	case err != nil:
-		return false, newToolError(k, r, err)
-	case r.Status == 0:
-	case slices.Contains(run.fixed, r.Status):
-		t.Warn("the volume was repaired: %s", last)
-	default:
-		t.Find(newToolError(k, r, nil).Error())
-		return false, nil
+// none is the name of an image without a file system.
+const none = "none"
+
+// filesystem is a file system by the name that plans use.
+type filesystem struct {
+	name     string
+	hdiutil  string   // of -fs; "": -layout NONE
+	diskutil string   // of --fs; "": diskutil does not make it
+	types    []string // in the mount table
+	label    int      // longest volume name, bytes
+	apple    bool     // Apple's tool makes it
+	fsck     fsck     // on Linux
+}
+
+// fsck is how a file system is checked on Linux.
+type fsck struct {
+	program string // "": not checked
+	check   string // arguments of a check
+	repair  []repairCommand
+}
+
+// repairCommand is one run of the program that repairs; all of them run, one
+// after the other.
+type repairCommand struct {
+	args  string
+	fixed []int // statuses besides 0 that mean: errors were found and corrected
+}
+
+// repairs is a repair by one run with the statuses of fsck(8): 1 corrected, 2
+// corrected and to be mounted anew.
+func repairs(args string) []repairCommand { return []repairCommand{{args, []int{1, 2, 3}}} }
+
+// filesystems are all file systems that the tools make.
+var filesystems = []filesystem{
+	{name: "APFS", hdiutil: "APFS", diskutil: "APFS", types: []string{"apfs"}, label: 127, apple: true},
+	{name: "Case-sensitive APFS", hdiutil: "Case-sensitive APFS", types: []string{"apfs"}, label: 127, apple: true},
+	hfs("HFS+"), hfs("Journaled HFS+"), hfs("Case-sensitive HFS+"), hfs("Case-sensitive Journaled HFS+"),
+	{name: "FAT32", hdiutil: "MS-DOS FAT32", diskutil: "MS-DOS", types: []string{"msdos", "vfat"}, label: 11,
+		apple: true, fsck: fsck{"fsck.fat", "-n", repairs("-a")}},
+	{name: "exFAT", hdiutil: "ExFAT", diskutil: "ExFAT", types: []string{"exfat"}, label: 11, apple: true,
+		fsck: fsck{"fsck.exfat", "-n", repairs("-b -y")}},
+	{name: none, diskutil: "None", apple: true},
+	{name: "ext4", hdiutil: "ext4", types: []string{"ext4"}, label: 16, fsck: fsck{"fsck.ext4", "-fn", repairs("-fy")}},
+	{name: "XFS", hdiutil: "xfs", types: []string{"xfs"}, label: 12,
+		fsck: fsck{"xfs_repair", "-n", []repairCommand{{"", nil}}}},
+	// btrfs check opens no volume without the first superblock; super-recover
+	// restores it from its copies (status 2), which e2fsck does without being
+	// asked.
+	{name: "btrfs", hdiutil: "btrfs", types: []string{"btrfs"}, label: 255, fsck: fsck{"btrfs", "check --readonly",
+		[]repairCommand{{"rescue super-recover -y", []int{2}}, {"check --repair --force", nil}}}},
+}
+
+// hfs is a variant of HFS+.
+func hfs(name string) filesystem {
+	return filesystem{name: name, hdiutil: name, types: []string{"hfs", "hfsplus"}, label: 127, apple: true,
+		fsck: fsck{"fsck.hfsplus", "-fn", repairs("-fy")}}
+}
+
+// filesystemNamed finds a file system by its name in any case; an unknown name
+// gives the zero row.
+func filesystemNamed(name string) filesystem {
+	for _, f := range filesystems {
+		if strings.EqualFold(f.name, name) {
+			return f
+		}
 	}
-	return true, nil
+	return filesystem{}
+}
+
+// isType reports whether the file system has this type in the mount table.
+func (f filesystem) isType(kind string) bool { return len(f.types) > 0 && f.types[0] == kind }
+
+// labelFor shortens a volume name to what the file system accepts, at a whole
+// character.
+func (f filesystem) labelFor(name string) string {
+	name = cmp.Or(name, "dmgbench")
+	return strings.ToValidUTF8(name[:min(len(name), f.label)], "")
 }

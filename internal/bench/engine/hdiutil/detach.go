@@ -30,22 +30,16 @@ func (a *attachment) Detach(ctx context.Context, force bool) (engine.Report, err
 	if !a.detached {
 		a.closeVolume() // an open folder would keep the volume busy
 		if err := a.detach(ctx, force); err != nil {
-			a.reopenVolume()
+			if a.point != "" && a.isMounted() {
+				if err := a.openVolume(); err != nil {
+					a.report.Warn("%v", err)
+				}
+			}
 			return a.report.Take(), err
 		}
 	}
 	a.c.open, a.c.Attached = nil, false
 	return a.report.Take(), nil
-}
-
-// reopenVolume makes the volume usable again if it is still mounted.
-func (a *attachment) reopenVolume() {
-	if a.point == "" || !a.isMounted() {
-		return
-	}
-	if err := a.openVolume(); err != nil {
-		a.report.Warn("%v", err)
-	}
 }
 
 // isMounted reports whether our mount point still shows the device that we
@@ -68,16 +62,15 @@ const again = "again"
 // attempts are the ways to detach, the gentlest first: force may lose what was
 // not written yet.
 func (a *attachment) attempts(force bool) []attempt {
-	list, pause := []attempt{{line: "hdiutil detach"}}, firstPause
+	list := []attempt{{line: "hdiutil detach"}}
 	if len(a.c.e.o.Diskutil) > 0 {
 		list = append(list, attempt{line: "diskutil eject", name: "by diskutil eject"})
 	}
 	if force {
 		return append(list, attempt{line: "hdiutil detach", args: command.Args{Force: true}, name: "with force"})
 	}
-	for range politeTries - 1 {
-		list = append(list, attempt{line: "hdiutil detach", pause: pause, name: again})
-		pause *= 2
+	for n := range politeTries - 1 {
+		list = append(list, attempt{line: "hdiutil detach", pause: firstPause << n, name: again})
 	}
 	return list
 }
@@ -88,67 +81,68 @@ func (a *attachment) attempts(force bool) []attempt {
 // last attempt counts as retries.
 func (a *attachment) detach(ctx context.Context, force bool) error {
 	var last, polite error
-	clock, list := a.c.e.o.Clock, a.attempts(force)
+	clock := a.c.e.o.Clock
 	start, before := clock.Now(), a.report.Retried
-	for i := 0; ; i++ {
-		if i < len(list) && list[i].name == again && !isTransient(polite) {
-			i = len(list)
+	for i, try := range a.attempts(force) {
+		if try.name == again && !isTransient(polite) {
+			break
 		}
-		if 0 < i && i < len(list) {
-			a.report.Warn("detaching did not succeed and was tried %s: %s", list[i].name, reasonOf(last))
-			if err := clock.Sleep(ctx, list[i].pause); err != nil {
+		if i > 0 {
+			a.report.Warn("detaching did not succeed and was tried %s: %s", try.name, reasonOf(last))
+			if err := clock.Sleep(ctx, try.pause); err != nil {
 				return errors.Join(last, err)
 			}
 		}
-		switch attached, err := a.isAttached(ctx, i > 0); {
-		case err != nil:
-			return errors.Join(last, err)
-		case !attached && i == 0:
-			a.report.Warn("the image was already detached by somebody else")
-			return a.finish()
-		case !attached:
-			a.report.Warn("the tool failed, and yet the image is detached: %s", reasonOf(last))
-			return a.finish()
-		case i == len(list):
-			if e, ok := errors.AsType[*ToolError](last); ok {
-				e.Hint = fmt.Sprintf("close what uses the volume, then: hdiutil detach %s -force", a.disk)
-			}
-			return last
+		if ended, err := a.isDetached(ctx, last); ended || err != nil {
+			return err
 		}
 		if i > 0 {
 			a.report.Retried = before + clock.Now() - start
 			a.report.Note("detach_tries", strconv.Itoa(i+1))
 		}
-		args := list[i].args
-		args.Device = a.disk
+		try.args.Device = a.disk
 		last = a.c.e.run(ctx, &a.report, call{doing: "detaching", object: a.c.File, tries: 1,
-			cmd: command.New(list[i].line, args), check: func([]byte) error { return a.checkGone(ctx) }})
-		switch {
-		case last == nil:
+			cmd: command.New(try.line, try.args), check: func([]byte) error { return a.checkGone(ctx) }})
+		if last == nil {
 			return a.finish()
-		case ctx.Err() != nil:
+		} else if ctx.Err() != nil {
 			return last
-		case i == 0 || list[i].name == again:
+		}
+		if i == 0 || try.name == again {
 			polite = last
 		}
 	}
+	if ended, err := a.isDetached(ctx, last); ended || err != nil {
+		return err
+	}
+	if e, ok := errors.AsType[*ToolError](last); ok {
+		e.Hint = fmt.Sprintf("close what uses the volume, then: hdiutil detach %s -force", a.disk)
+	}
+	return last
 }
 
-// isAttached reports whether the image is still attached, and updates its
-// device. Before the first try our mount of the same device proves it without
-// asking a tool; else the list of attached images does.
-func (a *attachment) isAttached(ctx context.Context, tried bool) (bool, error) {
-	if !tried && a.mounted.Source != "" && a.isMounted() {
-		return true, nil
+// isDetached reports whether the image is not attached any more, after the
+// error of the last attempt, and then ends the attachment. Else it updates the
+// device. Before the first attempt our mount of the same device proves that the
+// image is attached without asking a tool; later the list of attached images
+// does.
+func (a *attachment) isDetached(ctx context.Context, last error) (bool, error) {
+	if last == nil && a.mounted.Source != "" && a.isMounted() {
+		return false, nil
 	}
 	at, ok, err := a.c.e.findAttached(ctx, &a.report, a.c.path)
-	if err != nil {
-		return false, fmt.Errorf("checking which image %s belongs to: %w", a.disk, err)
-	}
-	if ok {
+	switch {
+	case err != nil:
+		return false, errors.Join(last, fmt.Errorf("checking which image %s belongs to: %w", a.disk, err))
+	case ok:
 		a.disk, err = at.Disk()
+		return false, err
+	case last == nil:
+		a.report.Warn("the image was already detached by somebody else")
+	default:
+		a.report.Warn("the tool failed, and yet the image is detached: %s", reasonOf(last))
 	}
-	return ok && err == nil, err
+	return true, a.finish()
 }
 
 // checkGone checks a detach that succeeded: the volume is not mounted, and the
@@ -169,29 +163,18 @@ func (a *attachment) checkGone(ctx context.Context) error {
 	return err
 }
 
-// finish removes the mount point and marks the attachment as detached, unless
-// the mount point is still in use.
+// finish marks the attachment as detached and removes the mount point, never a
+// volume mounted there. Some tools have already removed it.
 func (a *attachment) finish() error {
-	err := a.removeMountPoint()
-	a.detached = !errors.Is(err, errMountPointBusy)
-	return err
-}
-
-var errMountPointBusy = errors.New("a volume is mounted on it")
-
-// removeMountPoint removes the mount point, never a volume mounted there. Some
-// tools have already removed it.
-func (a *attachment) removeMountPoint() error {
-	if a.point == "" {
-		return nil
+	if a.point != "" {
+		if _, ok, err := a.c.e.host.mountedOn(a.point); err != nil || ok {
+			return errors.Join(fmt.Errorf("removing the mount point %q: a volume is mounted on it", a.point), err)
+		}
+		if err := os.Remove(a.point); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("removing the mount point: %w", err)
+		}
 	}
-	if _, ok, err := a.c.e.host.mountedOn(a.point); err != nil || ok {
-		return errors.Join(fmt.Errorf("removing the mount point %q: %w", a.point, errMountPointBusy), err)
-	}
-	if err := os.Remove(a.point); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("removing the mount point: %w", err)
-	}
-	a.point = ""
+	a.point, a.detached = "", true
 	return nil
 }
 
@@ -205,25 +188,27 @@ func (e *Engine) listAttached(ctx context.Context, t *engine.Report, one bool, s
 	if e.isApple() {
 		listings = 2
 	}
-	for range listings {
-		if one && len(found) > 0 {
-			break
-		}
-		var list []command.Attached
+	for n := 0; n < listings && !(one && len(found) > 0); n++ {
 		var own engine.Report
 		err := e.run(ctx, &own, call{doing: "listing", object: "attached images",
-			cmd: command.New("hdiutil info", command.Args{}), check: func(out []byte) (err error) {
-				list, _, _, err = command.ParseInfo(out)
+			cmd: command.New("hdiutil info", command.Args{}), check: func(out []byte) error {
+				list, err := command.ParseInfo(out)
+				for _, a := range list.Images {
+					// The same attachment may have been unmounted in between.
+					isKnown := slices.ContainsFunc(found, func(b command.Attached) bool {
+						x, _ := a.Disk()
+						y, _ := b.Disk()
+						return a.Image == b.Image && x == y
+					})
+					if !isKnown && sought(a) {
+						found = append(found, a)
+					}
+				}
 				return err
 			}})
 		t.Add(engine.Report{Warnings: own.Warnings, Retried: own.Retried}) // without its figures
 		if err != nil {
 			return found, err
-		}
-		for _, a := range list {
-			if sought(a) && !slices.ContainsFunc(found, func(b command.Attached) bool { return sameAttachment(a, b) }) {
-				found = append(found, a)
-			}
 		}
 	}
 	return found, nil
@@ -238,13 +223,9 @@ func (e *Engine) findAttached(ctx context.Context, t *engine.Report, path string
 	return list[0], true, nil
 }
 
-// attachedBelow lists the images in the folder and those mounted below it. With
-// an error it returns what it found.
+// attachedBelow lists the images in the folder (an absolute path) and those
+// mounted below it. With an error it returns what it found.
 func (e *Engine) attachedBelow(ctx context.Context, dir string) ([]command.Attached, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, fmt.Errorf("listing attached images: %w", err)
-	}
 	dir = resolve(dir)
 	return e.listAttached(ctx, &engine.Report{}, false, func(one command.Attached) bool {
 		return slices.ContainsFunc(append(one.MountPoints(), one.Image),
@@ -252,38 +233,26 @@ func (e *Engine) attachedBelow(ctx context.Context, dir string) ([]command.Attac
 	})
 }
 
-// sameAttachment reports whether two listings found the same attachment, which
-// may have been unmounted in between.
-func sameAttachment(a, b command.Attached) bool {
-	x, _ := a.Disk()
-	y, _ := b.Disk()
-	return a.Image == b.Image && x == y
-}
-
-// Release detaches the images below the folder and those mounted below it,
-// whichever process attached them, if necessary by force, and returns their
+// Release detaches the images below the folder (an absolute path) and those
+// mounted below it, whichever process attached them, if necessary by force, and returns their
 // names. It first waits for tools that a killed run left at work there. A
 // missing folder has no images, and without a tool no image is attached.
 func (e *Engine) Release(ctx context.Context, dir string) (names []string, err error) {
-	given, err := filepath.Abs(dir)
-	if err == nil {
-		err = e.waitForTools(ctx, given, resolve(given))
-	}
-	if err != nil {
+	if err := e.waitForTools(ctx, dir, resolve(dir)); err != nil {
 		return nil, fmt.Errorf("looking for attached images: %w", err)
 	}
-	list, err := e.attachedBelow(ctx, given)
+	list, err := e.attachedBelow(ctx, dir)
 	if classOf(err) == Missing {
 		return nil, nil
 	}
 	for _, one := range list {
 		file := filepath.Base(one.Image)
 		a := &attachment{c: &image{e: e, HostFile: engine.HostFile{File: file}, path: one.Image}}
-		if e := a.detach(ctx, true); e != nil {
-			err = errors.Join(err, e)
-		} else {
-			names = append(names, file)
+		if failed := a.detach(ctx, true); failed != nil {
+			err = errors.Join(err, failed)
+			continue
 		}
+		names = append(names, file)
 	}
 	return names, err
 }
@@ -339,7 +308,7 @@ func isBelow(name, dir string) bool {
 func (a *attachment) abandon(ctx context.Context, cause error) error {
 	a.closeVolume()
 	if _, ran := errors.AsType[*ToolError](cause); a.foreign || a.disk == "" && (!ran || classOf(cause) == Missing) {
-		return a.removeMountPoint()
+		return a.finish()
 	}
 	at, ok, err := a.c.e.findAttached(ctx, &a.report, a.c.path)
 	if err != nil {
@@ -351,7 +320,7 @@ func (a *attachment) abandon(ctx context.Context, cause error) error {
 		}
 	}
 	if !ok || err != nil {
-		return errors.Join(err, a.removeMountPoint())
+		return errors.Join(err, a.finish())
 	}
 	return a.detach(ctx, true)
 }

@@ -1,6 +1,7 @@
 package hdiutil
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -173,7 +174,7 @@ func TestFailedAttachThatStays(t *testing.T) {
 func TestMountedIsNotDetached(t *testing.T) {
 	r := newRig(t, FakeConfig{})
 	c, a := r.attachedImage(spec("UDRW"))
-	require.ErrorIs(t, a.finish(), errMountPointBusy)
+	require.ErrorContains(t, a.finish(), "a volume is mounted on it")
 	require.Error(t, c.Remove(t.Context()))
 	_, err := a.Detach(t.Context(), false)
 	require.NoError(t, err)
@@ -258,8 +259,7 @@ func TestTrim(t *testing.T) {
 	r = newRig(t, FakeConfig{Vendor: "dmgbench", Names: []string{"ext4"}})
 	_, a = r.attachedImage(spec("UDRW", on("ext4")))
 	_, err = a.Trim(t.Context())
-	require.NoError(t, err)
-	assert.Equal(t, "hdiutil trim WORK/mnt", r.last("trim"))
+	require.ErrorIs(t, err, errors.ErrUnsupported)
 	r.trim = func(dir string) (int64, error) {
 		assert.Equal(t, a.point, dir)
 		return 12345, nil
@@ -267,7 +267,6 @@ func TestTrim(t *testing.T) {
 	rep, err = a.Trim(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, "12345", rep.Reported["trimmed"])
-	assert.Len(t, r.verbs("trim"), 1)
 	r.trim = func(string) (int64, error) { t.Error("the host was trimmed"); return 0, nil }
 	r.e.host.Mounts = func() ([]host.Mount, error) { return nil, nil }
 	_, err = a.Trim(t.Context())

@@ -5,13 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/engine/hdiutil/command"
+	"dmgbench/internal/image/container"
 )
 
 // firstPause is the pause before the second try; each further one is twice as
@@ -78,10 +81,7 @@ func (e *Engine) run(ctx context.Context, t *engine.Report, c call) error {
 		if c.undo != nil {
 			failed = c.undo()
 		}
-		if failed == nil {
-			failed = clock.Sleep(ctx, pause)
-		}
-		if failed != nil {
+		if failed = cmp.Or(failed, clock.Sleep(ctx, pause)); failed != nil {
 			return errors.Join(err, failed)
 		}
 		pause *= 2
@@ -93,7 +93,7 @@ func reasonOf(err error) string {
 	if e, ok := errors.AsType[*ToolError](err); ok && e.Message != "" {
 		return e.Message
 	}
-	return string(classOf(err))
+	return classOf(err).name
 }
 
 // runOnce runs a command one time.
@@ -108,11 +108,13 @@ func (e *Engine) runOnce(ctx context.Context, c call) (r command.Result, err err
 		return r, newToolError(c, r, err)
 	}
 	if c.check != nil {
-		if err := c.check(r.Stdout); errors.Is(err, ErrNoResult) {
-			return r, newToolError(c, r, err)
-		} else if err != nil {
-			return r, fmt.Errorf("%s %q: %w", c.doing, c.object, err)
-		}
+		err = c.check(r.Stdout)
+	}
+	switch {
+	case errors.Is(err, ErrNoResult):
+		return r, newToolError(c, r, err)
+	case err != nil:
+		return r, fmt.Errorf("%s %q: %w", c.doing, c.object, err)
 	}
 	return r, nil
 }
@@ -140,4 +142,216 @@ func addRun(t *engine.Report, verb string, try int, r command.Result, total time
 		t.Note(key+"_said", strings.Join(m.Lines, "\n"))
 	}
 	t.Note("deprecated", strings.Join(m.Deprecated, "\n"))
+}
+
+// Errors that a [ToolError] of the class wraps, in addition to those of the
+// system.
+var (
+	ErrAuth         = errors.New("the passphrase is wrong")
+	ErrNotImage     = errors.New("not a disk image that the tool knows")
+	ErrNoFileSystem = errors.New("no file system that can be mounted")
+	// ErrNoResult means that a tool succeeded without the requested result.
+	ErrNoResult = command.ErrNoResult
+)
+
+// Class is the kind of a tool's failure: one of the variables below.
+type Class = *class
+
+// class is what is known of a kind of failure.
+type class struct {
+	name    string
+	wraps   error    // by a [ToolError] of the class
+	numbers []int    // macOS error numbers that tools print after their message
+	words   []string // of messages, in lower case
+	hint    string   // what a person can do
+	// passing is a failure that prevented the command; the others are a verdict
+	// on the image.
+	passing bool
+}
+
+// String is the class in messages.
+func (c *class) String() string { return c.name }
+
+const hintHelper = "the system's disk image helper is overloaded or gone: try again after a restart"
+
+// The classes. Tools print in the user's language, in any environment; for the
+// classes that are tried again, messages seen in other languages are here as
+// well, since no status distinguishes them.
+var (
+	Busy = &class{"busy", syscall.EBUSY, []int{16}, []string{"resource busy", "drive not detached",
+		"timeout for diskarbitration expired", "dissented", "at least one volume could not be unmounted",
+		"ressource ist belegt", "资源忙", "リソースが使用中"},
+		"close what uses the image: Spotlight, a shell whose folder is on the volume, another run", true}
+	// Another process holds the image.
+	Locked = &class{"locked", syscall.EAGAIN, []int{35}, []string{"resource temporarily unavailable", "资源暂时不可用",
+		"risorsa momentaneamente non disponibile", "리소스 일시 사용 불가"},
+		"another process holds the image: `hdiutil info` lists what is attached", true}
+	Auth = &class{"wrong passphrase", ErrAuth, []int{80}, []string{"authentication error"},
+		"give the passphrase that the image was made with: DMGBENCH_PASSPHRASE_FILE names a file that holds it", true}
+	NoSpace = &class{"no space", syscall.ENOSPC, []int{28}, []string{"no space left on device"},
+		"make room on the host, or run with --scale", true}
+	TooLarge = &class{"too large", syscall.EFBIG, []int{27}, []string{"file too large"},
+		"the host's file system limits the size of files: use a place on another one", false}
+	Exists     = &class{"exists", fs.ErrExist, []int{17}, []string{"file exists"}, "", false}
+	NotFound   = &class{"not found", fs.ErrNotExist, []int{2}, []string{"no such file or directory"}, "", false}
+	Permission = &class{"permission", fs.ErrPermission, []int{13}, []string{"permission denied"},
+		"use a folder that this user may write to", true}
+	// The sandbox or privacy protection.
+	NotPermitted = &class{"not permitted", fs.ErrPermission, []int{1}, []string{"operation not permitted"},
+		"allow the terminal full disk access in System Settings, Privacy & Security, or use another folder", true}
+	NoFileSystem = &class{"no mountable file system", ErrNoFileSystem, nil, []string{"no mountable file systems"}, "",
+		false}
+	Damaged = &class{"damaged image", container.ErrCorrupt, nil, []string{"corrupt image", "image data corrupted"},
+		"make the image again, or use a copy of it", false}
+	NotImage = &class{"not an image", ErrNotImage, nil, []string{"not recognized", "unable to recognize"}, "", false}
+	// A verb, option or format.
+	Unsupported = &class{"not supported", errors.ErrUnsupported, []int{45, 102}, []string{"operation not supported",
+		"is not supported", "not compactable", "did not recognize"}, "", false}
+	// The helper or the device vanished.
+	NoDevice = &class{"device not configured", syscall.ENXIO, []int{6}, []string{"device not configured"}, hintHelper,
+		true}
+	NoHelper = &class{"helper lost", syscall.ECHILD, []int{10}, []string{"no child processes",
+		"communicate with a helper"}, hintHelper, true}
+	Battery = &class{"on battery", nil, nil, []string{"battery"},
+		"connect the power adapter, or set in the step battery = \"allow\"", false}
+	Internal = &class{"internal error", nil, nil, []string{"internal error"}, "", false}
+	Invalid  = &class{"invalid argument", syscall.EINVAL, []int{22}, []string{"invalid argument", "unknown option",
+		"usage:"}, "", false}
+
+	Deadline = &class{"deadline", command.ErrDeadline, nil, nil,
+		"the tool hung: `hdiutil info` lists an image that it left attached", true}
+	Killed = &class{"ended by a signal", command.ErrSignal, nil, nil,
+		"look in the system's log: memory may have run short", true}
+	Missing = &class{"tool missing", command.ErrMissing, nil, nil, "dmgbench doctor lists the tools of this machine",
+		true}
+	NoResult = &class{"no result", ErrNoResult, nil, nil, "", false} // status 0 without the result
+	Canceled = &class{"canceled", nil, nil, nil, "", true}
+	Unknown  = &class{"unknown", nil, nil, nil, "", false}
+)
+
+// messageClasses are the classes that messages name, those with more specific
+// words first.
+var messageClasses = []Class{Busy, Locked, Auth, NoSpace, TooLarge, Exists, NotFound, Permission, NotPermitted,
+	NoFileSystem, Damaged, NotImage, Unsupported, NoDevice, NoHelper, Battery, Internal, Invalid}
+
+// ToolError is a tool's failure.
+type ToolError struct {
+	Doing   string // "attaching"
+	Object  string // the container's name
+	Class   Class
+	Command string // without secrets, which are never arguments
+	Status  int    // exit status; -1: it did not run to its end
+	Tries   int    // how often it was run
+	Message string // the last lines that the tool printed
+	Hint    string // what helps, may be empty
+	Err     error  // cause, may be nil
+}
+
+// Error is `<doing> <object>: <cause>` with the command, its status and its
+// message.
+func (e *ToolError) Error() string {
+	var cause any = e.Class
+	if e.Err != nil {
+		cause = e.Err
+	}
+	details := []string{e.Command}
+	if e.Status >= 0 {
+		details = append(details, fmt.Sprintf("status %d", e.Status))
+	}
+	if e.Tries > 1 {
+		details = append(details, fmt.Sprintf("tried %d times", e.Tries))
+	}
+	if e.Message != "" {
+		details = append(details, fmt.Sprintf("it printed %q", e.Message))
+	}
+	return fmt.Sprintf("%s %q: %v (%s)", e.Doing, e.Object, cause, strings.Join(details, "; "))
+}
+
+// Advice is the hint.
+func (e *ToolError) Advice() string { return e.Hint }
+
+// Unwrap returns the cause and the error that the class wraps.
+func (e *ToolError) Unwrap() []error {
+	return slices.DeleteFunc([]error{e.Err, e.Class.wraps}, func(err error) bool { return err == nil })
+}
+
+// isTransient reports whether waiting may help.
+func isTransient(err error) bool { return classOf(err) == Busy || classOf(err) == Locked }
+
+const (
+	tries       = 5 // of a command that is busy
+	deviceTries = 4 // of one that did not reach the system's disk image driver: 3.5 s, since it never does in a sandbox
+)
+
+// triesFor is how often a command may be run that fails with the error. On
+// loaded machines "Device not configured" (ENXIO) and, of create, "image not
+// recognized" are passing: in build logs of several projects the same command
+// succeeds when it is run again.
+func triesFor(verb string, err error) int {
+	// These need the system's disk image driver.
+	verbs := []string{"create", "attach", "resize", "image create blank", "image attach", "image resize"}
+	switch c := classOf(err); {
+	case isTransient(err):
+		return tries
+	case c == NoDevice && slices.Contains(verbs, verb), c == NotImage && verb == "create":
+		return deviceTries
+	}
+	return 1
+}
+
+// classOf is the class of an error of this package, Unknown for others.
+func classOf(err error) Class {
+	if e, ok := errors.AsType[*ToolError](err); ok {
+		return e.Class
+	}
+	return Unknown
+}
+
+// classify finds the class of a failure: from a status that means busy, else
+// from the error number in the message, else from its words.
+func classify(status int, m command.Messages) Class {
+	number, text := m.Errno(), strings.ToLower(strings.Join(m.Lines, "\n"))
+	if status == 16 || status == 35 {
+		number = status
+	}
+	i := slices.IndexFunc(messageClasses, func(c Class) bool { return slices.Contains(c.numbers, number) })
+	if i < 0 {
+		i = slices.IndexFunc(messageClasses, func(c Class) bool {
+			return slices.ContainsFunc(c.words, func(w string) bool { return strings.Contains(text, w) })
+		})
+	}
+	if i < 0 {
+		return Unknown
+	}
+	return messageClasses[i]
+}
+
+// newToolError makes the error of a command that failed or did not run.
+func newToolError(c call, r command.Result, err error) *ToolError {
+	m := command.ParseMessages(string(r.Stderr))
+	if len(m.Lines) == 0 {
+		text, _, _ := strings.Cut(string(r.Stdout), "<?xml") // a property list is not a message
+		m = command.ParseMessages(text)
+	}
+	e := &ToolError{Doing: c.doing, Object: c.object, Command: c.cmd.String(), Status: -1, Message: m.Last(),
+		Class: Unknown, Err: err}
+	switch {
+	case err == nil:
+		e.Class, e.Status = classify(r.Status, m), r.Status
+	case errors.Is(err, ErrNoResult):
+		e.Class, e.Status = NoResult, r.Status
+		if classify(0, m) == Auth { // one was seen to fail with status 0 and this message
+			e.Class = Auth
+		}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		e.Class = Canceled
+	default:
+		for _, c := range []Class{Deadline, Killed, Missing} {
+			if errors.Is(err, c.wraps) {
+				e.Class = c
+			}
+		}
+	}
+	e.Hint = e.Class.hint
+	return e
 }

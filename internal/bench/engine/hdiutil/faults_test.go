@@ -223,7 +223,7 @@ func TestFailures(t *testing.T) {
 			if few := v.name == "create" || v.name == "attach" || v.name == "image create blank"; !few && f.class != NoSpace {
 				continue // classes do not depend on the verb
 			}
-			t.Run(string(f.class)+"/"+v.name, func(t *testing.T) {
+			t.Run(f.class.name+"/"+v.name, func(t *testing.T) {
 				r := newRig(t, rules(FakeRule{Verb: v.name, From: 1, Do: "fail", Text: f.text, Status: f.status, Half: strings.Contains(v.name, "create") || v.name == "convert"}))
 				_, err := v.do(r)
 				require.Error(t, err)

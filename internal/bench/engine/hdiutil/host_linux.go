@@ -2,16 +2,11 @@ package hdiutil
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"dmgbench/internal/linuxhdiutil/attach"
 	"dmgbench/internal/system/host"
@@ -19,7 +14,7 @@ import (
 
 // systemHost asks the kernel, and package attach what hdiutil for Linux needs.
 func systemHost() *Host {
-	return &Host{Mounts: systemMounts, Exists: exists, CommandLines: commandLines, Trim: trimVolume,
+	return &Host{Mounts: systemMounts, Exists: exists, CommandLines: commandLines, Trim: attach.Trim,
 		MissingFor: missingFor, MissingForFUSE: missingForFUSE, ServedBy: servedBy}
 }
 
@@ -89,30 +84,4 @@ func missingForFUSE() string {
 			"or use --engine inprocess"
 	}
 	return ""
-}
-
-// fitrim is FITRIM of linux/fs.h, _IOWR('X', 121, struct fstrim_range).
-const fitrim = 0xc0185879
-
-// trimVolume discards what the file system mounted on dir does not use, and
-// returns the bytes that the kernel reports.
-func trimVolume(dir string) (int64, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	span := struct{ start, length, least uint64 }{length: math.MaxUint64}
-	for {
-		_, _, e := unix.Syscall(unix.SYS_IOCTL, f.Fd(), fitrim, uintptr(unsafe.Pointer(&span)))
-		switch {
-		case e == 0:
-			return int64(min(span.length, math.MaxInt64)), nil
-		case errors.Is(e, unix.EINTR):
-		case e == unix.EOPNOTSUPP, e == unix.ENOTTY, e == unix.EPERM, e == unix.EINVAL:
-			return 0, fmt.Errorf("%w: %w", errNoTrim, e)
-		default:
-			return 0, e
-		}
-	}
 }

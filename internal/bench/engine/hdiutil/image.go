@@ -1,16 +1,23 @@
 package hdiutil
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/engine/hdiutil/command"
+	diskimage "dmgbench/internal/image"
 	"dmgbench/internal/image/container"
 	"dmgbench/internal/image/container/files"
 	"dmgbench/internal/image/gpt"
@@ -65,19 +72,16 @@ func (e *Engine) makeImage(ctx context.Context, dir *hostio.Dir, name string, s 
 	file := engine.FileName(name, c.format)
 	s, err := s.WithPassphrase(e.o.Passphrase)
 	if err == nil {
-		_, err = dir.Lstat(file)
+		if _, err = dir.Lstat(file); err == nil {
+			err = fs.ErrExist
+		}
 	}
-	switch {
-	case err == nil:
-		return nil, fmt.Errorf("%s %q: %w", k.doing, file, fs.ErrExist)
-	case !errors.Is(err, fs.ErrNotExist):
+	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s %q: %w", k.doing, file, err)
 	}
-	path := filepath.Join(dir.Path(), file)
+	a.Target = filepath.Join(dir.Path(), file)
 	if a.Image == "" {
-		a.Image = path
-	} else {
-		a.Target = path
+		a.Image = a.Target
 	}
 	if c.format.Folder { // the tools choose the bands of sparse images
 		a.Band = s.BandSize
@@ -96,13 +100,14 @@ func (e *Engine) makeImage(ctx context.Context, dir *hostio.Dir, name string, s 
 		return i.checkMade(c.format, s.Encryption)
 	}
 	var t engine.Report
-	if err := e.run(ctx, &t, k); err != nil {
-		if classOf(err) == Exists { // another process made the file just now
-			return nil, err
-		}
-		return nil, errors.Join(err, k.undo())
+	err = e.run(ctx, &t, k)
+	if classOf(err) == Exists { // another process made the file just now
+		return nil, err
 	}
-	i, err := e.openImage(dir, file, s, c)
+	var i *image
+	if err == nil {
+		i, err = e.openImage(dir, file, s, c)
+	}
 	if err != nil {
 		return nil, errors.Join(err, k.undo())
 	}
@@ -146,9 +151,7 @@ func (e *Engine) openImage(dir *hostio.Dir, file string, s engine.Spec, c choice
 	}
 	// Encrypted files and most read-only formats do not show the size: then it
 	// is what was requested.
-	if i.info.size != 0 {
-		i.size = i.info.size
-	}
+	i.size = cmp.Or(i.info.size, i.size)
 	if !c.format.Folder {
 		i.spec.BandSize = 0
 	}
@@ -229,11 +232,11 @@ func (c *image) OpenWith(path string) []string {
 	if c.backend == backendDiskutil {
 		line = "diskutil image attach " + path
 	}
-	if c.e.isApple() {
-		return []string{line}
+	if !c.e.isApple() {
+		line = "dmgbench hdiutil " + strings.TrimPrefix(line, "hdiutil ")
 	}
-	lines := []string{"dmgbench hdiutil " + strings.TrimPrefix(line, "hdiutil ")}
-	if c.fs.name == "exFAT" { // which ls reads without mounting
+	lines := []string{line}
+	if !c.e.isApple() && c.fs.name == "exFAT" { // which ls reads without mounting
 		lines = append(lines, "dmgbench hdiutil ls "+path)
 	}
 	return lines
@@ -243,11 +246,11 @@ func (c *image) OpenWith(path string) []string {
 // from the host's blocks, whatever the tool prints.
 func (c *image) change(ctx context.Context, t *engine.Report, k call) error {
 	before, err := c.Usage(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		k.object = c.File
+		err = c.e.run(ctx, t, k)
 	}
-	k.object = c.File
-	if err := c.e.run(ctx, t, k); err != nil {
+	if err != nil {
 		return err
 	}
 	// The tool may have replaced files; the container was checked just before.
@@ -318,10 +321,7 @@ func (c *image) checkResized(want int64) error {
 	if off := i.size - want; i.size != 0 && (off <= -4096 || off >= 4096) {
 		return fmt.Errorf("%w: the image has %d bytes, %d were asked for", ErrNoResult, i.size, want)
 	}
-	c.info, c.size = i, want
-	if i.size != 0 {
-		c.size = i.size
-	}
+	c.info, c.size = i, cmp.Or(i.size, want)
 	return nil
 }
 
@@ -349,19 +349,196 @@ func (c *image) Damage(ctx context.Context, kind string) error {
 // volume does not mount and can be repaired.
 func (c *image) volumeStart(img container.Image) (places []int64, n int, err error) {
 	t, _, err := gpt.Read(img)
+	if err == nil && len(t.Partitions) == 0 {
+		err = gpt.ErrNoTable
+	}
 	if err != nil {
 		return nil, 0, err
 	}
 	// Disk Utility may make an EFI partition, which comes first: the volume is in
 	// the last one.
-	last := len(t.Partitions) - 1
-	if last < 0 {
-		return nil, 0, gpt.ErrNoTable
-	}
-	start := t.Partitions[last].Offset()
+	start := t.Partitions[len(t.Partitions)-1].Offset()
 	places = []int64{start}
 	if c.fs.name == "btrfs" { // its first superblock is at 64 KiB
 		places = append(places, start+64<<10)
 	}
 	return places, 4096, nil
+}
+
+// fileInfo is what the files of a container show. No tool is asked, so that
+// inspecting costs little inside a timed step.
+type fileInfo struct {
+	format  string // UDRW (also for UDTO), UDSB, UDSP, ASIF, UDIF (all other read-only formats); "": encrypted
+	size    int64  // of the device in bytes, 0 where only the tool knows it
+	band    int64  // bytes
+	version int64  // backing store of a bundle
+	mapped  bool   // a bundle has the folder mapped/
+	cipher  string // "AES-256"; encryptedUnknown where the key length cannot be seen; "": not encrypted
+	layout  string // "GPT", "none"; "" where it cannot be seen
+}
+
+const (
+	formatUDIF       = "UDIF"
+	encryptedUnknown = "encrypted"
+	// maxInfoPlist bounds Info.plist, in bytes.
+	maxInfoPlist = 64 << 10
+)
+
+// inspect inspects the files now. An ASIF image without a magic number shows
+// neither size nor layout: the length of such a file is never the device's.
+func (c *image) inspect() (fileInfo, error) {
+	i, err := inspectContainer(c.Dir, c.File)
+	if c.format.Name == diskimage.ASIF && i.format == diskimage.UDRW {
+		i.size, i.layout = 0, ""
+	}
+	return i, err
+}
+
+// inspectContainer inspects the file or bundle of a name. A missing one is
+// fs.ErrNotExist, a link or a device hostio.ErrNotRegular.
+func inspectContainer(dir *hostio.Dir, name string) (i fileInfo, err error) {
+	fi, err := dir.Lstat(name)
+	if err == nil && fi.IsDir() {
+		return inspectBundle(dir, name)
+	}
+	f, err := dir.Open(name, hostio.OpenOptions{})
+	if err != nil {
+		return i, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err == nil {
+		i, err = inspectFile(f, st.Size)
+	}
+	return i, err
+}
+
+// inspectFile identifies a file by its magic numbers, encryption first, as
+// Apple's tools do.
+func inspectFile(r io.ReaderAt, size int64) (fileInfo, error) {
+	head, err1 := io.ReadAll(io.NewSectionReader(r, 0, 1024))
+	tail, err2 := io.ReadAll(io.NewSectionReader(r, max(0, size-512), 512))
+	if err := errors.Join(err1, err2); err != nil {
+		return fileInfo{}, err
+	}
+	starts := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
+	switch {
+	case starts("encrcdsa"):
+		return fileInfo{cipher: cipherOf(head)}, nil
+	case bytes.HasSuffix(tail, []byte("cdsaencr")):
+		return fileInfo{cipher: encryptedUnknown}, nil
+	case starts("sprs"):
+		return fileInfo{format: diskimage.UDSP}, nil
+	case starts("shdw"):
+		return fileInfo{format: diskimage.ASIF}, nil
+	case len(tail) == 512 && bytes.HasPrefix(tail, []byte("koly")):
+		// Raw data may have an empty trailer, as old tools wrote it after UDRW:
+		// without property list and resource fork, and after as many bytes of
+		// data as it names.
+		u64 := func(at int) uint64 { return binary.BigEndian.Uint64(tail[at:]) }
+		data := u64(32)
+		if u64(48) != 0 || u64(224) != 0 || data == 0 || data > uint64(size-512) {
+			return fileInfo{format: formatUDIF}, nil
+		}
+		size = int64(data)
+	}
+	i := fileInfo{format: diskimage.UDRW, size: size}
+	if len(head) == 1024 {
+		i.layout = "none"
+		// A GUID partition table follows the protective boot record (UEFI, section
+		// 5).
+		if bytes.HasPrefix(head[512:], []byte("EFI PART")) {
+			i.layout = "GPT"
+		}
+	}
+	return i, nil
+}
+
+// cipherOf reads the key length from an encrcdsa header of version 2.
+func cipherOf(head []byte) string {
+	if len(head) >= 0x1c && binary.BigEndian.Uint32(head[8:]) == 2 {
+		if bits := binary.BigEndian.Uint32(head[0x18:]); bits == 128 || bits == 256 {
+			return "AES-" + strconv.Itoa(int(bits))
+		}
+	}
+	return encryptedUnknown
+}
+
+// inspectBundle reads the property list of a bundle, and the start of the files
+// that show encryption and layout.
+func inspectBundle(dir *hostio.Dir, name string) (fileInfo, error) {
+	list := path.Join(name, "Info.plist")
+	text, err := dir.ReadFile(list, maxInfoPlist)
+	if err != nil {
+		return fileInfo{}, err
+	}
+	d, err := command.ParsePlist[struct {
+		Type    string `plist:"diskimage-bundle-type"`
+		Size    int64  `plist:"size"`
+		Band    int64  `plist:"band-size"`
+		Version int64  `plist:"bundle-backingstore-version"`
+	}](text)
+	if err == nil && (d.Type != "com.apple.diskimage.sparsebundle" || d.Size <= 0 || d.Band <= 0) {
+		err = errors.New("not the property list of a sparse bundle")
+	}
+	if err != nil {
+		return fileInfo{}, fmt.Errorf("reading %q: %w", list, err)
+	}
+	b := fileInfo{format: diskimage.UDSB, size: d.Size, band: d.Band, version: d.Version}
+	if fi, err := dir.Lstat(path.Join(name, "mapped")); err == nil {
+		b.mapped = fi.IsDir()
+	}
+	// The token has the header of an encrypted bundle, band 0 the start of the
+	// device. Either may be missing.
+	token, err1 := inspectContainer(dir, path.Join(name, "token"))
+	first, err2 := inspectContainer(dir, path.Join(name, "bands", "0"))
+	for _, err := range []error{err1, err2} {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return b, err
+		}
+	}
+	if b.cipher = token.cipher; b.cipher == "" {
+		b.layout = first.layout
+	}
+	return b, nil
+}
+
+// checkMade compares the files with what was requested.
+func (i fileInfo) checkMade(f format, encryption string) error {
+	encrypted := engine.Spec{Encryption: encryption}.Encrypted()
+	found, isASIF := i.format, f.Name == diskimage.ASIF
+	switch {
+	case encrypted && i.cipher == "" && !isASIF: // where ASIF keeps its keys is not known
+		found = "not encrypted"
+	case !encrypted && i.cipher != "":
+		found = "encrypted"
+	case encrypted && i.cipher != "" && i.cipher != encryptedUnknown && i.cipher != encryption:
+		found = "encrypted with " + i.cipher
+	case found == "", found == f.Name, found == formatUDIF && f.UDIF,
+		found == diskimage.UDRW && f.Name == diskimage.UDTO,
+		// encrypted ASIF has no known magic number
+		found == diskimage.UDRW && isASIF && encrypted && i.layout != "GPT":
+		return nil
+	}
+	return fmt.Errorf("%w: the image is %s", ErrNoResult, found)
+}
+
+// reportTo reports what was made; requested is the band size of the plan.
+func (i fileInfo) reportTo(t *engine.Report, requested int64) {
+	t.Note("layout", i.layout)
+	t.Note("cipher", i.cipher)
+	if i.band > 0 {
+		t.Note("band_size_used", strconv.FormatInt(i.band, 10))
+		t.Note("bundle_version", strconv.FormatInt(i.version, 10))
+		t.Note("mapped", strconv.FormatBool(i.mapped))
+	}
+	if requested > 0 {
+		t.Note("band_size_asked", strconv.FormatInt(requested, 10))
+		if i.band != requested {
+			t.Warn("bands are %d bytes, %d were asked for", i.band, requested)
+		}
+	}
+	if i.version > 1 {
+		t.Note("bundle_note", "backing-store version 2 keeps track of unmapped space in mapped/")
+	}
 }

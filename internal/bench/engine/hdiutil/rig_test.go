@@ -1,6 +1,8 @@
 package hdiutil
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -56,7 +58,7 @@ func tryRig(t *testing.T, c FakeConfig, change ...func(*Options)) (*rig, error) 
 	tool, err := NewFakeTool(t.TempDir(), c)
 	require.NoError(t, err)
 	r := &rig{t: t, tool: tool, clock: clock.NewVirtual(time.Time{})}
-	r.trim = func(string) (int64, error) { return 0, errNoTrim }
+	r.trim = func(string) (int64, error) { return 0, errors.ErrUnsupported }
 	r.dir, err = hostio.OpenDir(t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(func() { r.dir.Close() })
@@ -67,7 +69,7 @@ func tryRig(t *testing.T, c FakeConfig, change ...func(*Options)) (*rig, error) 
 	for _, f := range change {
 		f(&o)
 	}
-	o.Host = &Host{Mounts: r.mounts, Exists: r.exists, Trim: func(dir string) (int64, error) { return r.trim(dir) }}
+	o.Host = &Host{Mounts: r.mounts, Exists: r.exists, Trim: func(_ context.Context, dir string) (int64, error) { return r.trim(dir) }}
 	if r.e, err = newUnprobed(o); err != nil {
 		return r, err
 	}

@@ -66,7 +66,7 @@ func TestReadsLog(t *testing.T) {
 
 // A log that may not be read is asked once; every attachment says why it knows nothing.
 func TestTrimLogThatCannotBeRead(t *testing.T) {
-	for do, want := range map[string]string{"fail": "Could not open local log store", "garbage": "no result", "hang": string(Deadline)} {
+	for do, want := range map[string]string{"fail": "Could not open local log store", "garbage": "no result", "hang": Deadline.name} {
 		t.Run(do, func(t *testing.T) {
 			r := newRig(t, rules(FakeRule{Verb: "show", From: 1, Do: do, Text: "log: Could not open local log store: Operation not permitted", Status: 64}),
 				logging, brief("show", map[bool]time.Duration{true: 500 * time.Millisecond, false: time.Minute}[do == "hang"]))
@@ -80,7 +80,7 @@ func TestTrimLogThatCannotBeRead(t *testing.T) {
 		})
 	}
 	r := newRig(t, rules(FakeRule{Verb: "none"}), func(o *Options) { o.Log = []string{"/no/such/log"} })
-	assert.Contains(t, r.witness(spec("UDRW"), engine.AttachOptions{}).Reported["trim_log_unknown"], string(Missing))
+	assert.Contains(t, r.witness(spec("UDRW"), engine.AttachOptions{}).Reported["trim_log_unknown"], Missing.name)
 	r = newRig(t, rules(FakeRule{Verb: "none"}))
 	assert.Empty(t, r.witness(spec("UDRW"), engine.AttachOptions{}).Reported, "the work-alike trims by itself")
 	require.Equal(t, 20*time.Second, deadlineOf("show", 0))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"dmgbench/internal/bench/engine"
@@ -33,7 +34,7 @@ var _ engine.Simulator = (*Engine)(nil)
 // on; any other clock is spun on. Two devices of one machine, seed and session
 // are alike; another session draws its session noise anew.
 func New(m Machine, c clock.Clock, seed uint64, session int) (*Engine, error) {
-	if err := m.Check(); err != nil {
+	if err := m.check(); err != nil {
 		return nil, err
 	}
 	_, dataless := c.(*clock.Virtual)
@@ -48,22 +49,19 @@ func (e *Engine) Info() engine.Info {
 }
 
 // Simulated is the law in one line.
-func (e *Engine) Simulated() string { return e.machine.String() }
+func (e *Engine) Simulated() string { return e.machine.text }
 
 // Supports accepts every format and encryption: they are names of laws.
 func (*Engine) Supports(engine.Spec) error { return nil }
 
 // actions are what the device has no law for, as refusals name it.
 var actions = map[string]string{"resize": "resizing", "convert": "converting", "transfer": "transferring",
-	"check": "checking", "xattr": "extended attributes"}
+	"check": "checking", "xattr": "extended attributes", "damage": "damage"}
 
 // Allows refuses what the device has no law for.
 func (*Engine) Allows(_ engine.Spec, a engine.Action) error {
-	switch {
-	case actions[a.Do] != "":
-		return refuse(actions[a.Do])
-	case a.Do == "damage":
-		return refuse("damage " + a.Kind)
+	if what := actions[a.Do]; what != "" {
+		return &engine.UnsupportedError{Engine: title, What: strings.TrimSpace(what + " " + a.Kind)}
 	}
 	return nil
 }
@@ -178,16 +176,6 @@ func (c *container) Remove(context.Context) error {
 	delete(c.e.made, c.name)
 	return nil
 }
-
-func (c *container) Transfer(context.Context, *hostio.Dir, string) (engine.Container, error) {
-	return nil, c.Refuse(engine.Action{Do: "transfer"})
-}
-
-func (c *container) Check(context.Context, engine.CheckOptions) (engine.Report, error) {
-	return engine.Report{}, c.Refuse(engine.Action{Do: "check"})
-}
-
-func refuse(what string) error { return &engine.UnsupportedError{Engine: title, What: what} }
 
 // attachment is an attached container.
 type attachment struct {

@@ -16,13 +16,18 @@
 package simulated
 
 import (
-	"errors"
+	"encoding/binary"
 	"fmt"
 	"hash/fnv"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"dmgbench/internal/system/units"
 )
 
 // Law gives the duration of every operation. A call that moves n bytes takes
@@ -60,56 +65,8 @@ type Machine struct {
 	// Kinds are keyed by format ("UDSB"), format and encryption ("UDSB
 	// AES-256"), or "native" for a plain folder.
 	Kinds map[string]Law
-}
 
-// limits keep every time finite and within a clock's range.
-const (
-	maxNoise  = 2
-	maxFactor = 1e6
-)
-
-// check reports values that are out of range.
-func (l Law) check() error {
-	var errs []error
-	want := func(ok bool, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-	for _, r := range []float64{l.Write, l.Read} {
-		want(r >= 1 && r <= 1e15, "a rate of %g B/s is not between 1 B/s and 1 PB/s", r)
-	}
-	for _, d := range []time.Duration{l.Latency, l.Flush, l.Step} {
-		want(d >= 0 && d <= time.Hour, "a time of %s is not between 0 and an hour", d)
-	}
-	for _, s := range []float64{l.FileNoise, l.MountNoise, l.SessionNoise, l.OwnNoise} {
-		want(s >= 0 && s <= maxNoise, "a noise of %g is not between 0 and %d %%", s, 100*maxNoise)
-	}
-	for _, s := range []float64{l.Outliers, l.Slow} {
-		want(s >= 0 && s <= 1, "a share of %g is not between 0 and 1", s)
-	}
-	for _, f := range []float64{l.OutlierFactor, l.First, l.CliffFactor, l.SlowFactor} {
-		want(f >= 0 && f <= maxFactor, "a factor of %g is not between 0 and a million", f)
-	}
-	want(l.Outliers == 0 || l.OutlierFactor > 0, "outliers without a factor")
-	want(l.CliffAfter == 0 || l.CliffAfter > 0 && l.CliffFactor > 0,
-		"a cliff without a factor, or before the first byte")
-	want(l.Slow == 0 || l.SlowFactor > 0 && l.SlowFiles > 0, "a slow mode without a factor or a length")
-	want(l.Drift > -1 && l.Drift <= 100, "a drift of %g an hour is not between -100 %% and 10,000 %%", l.Drift)
-	return errors.Join(errs...)
-}
-
-// Check reports values of m that are out of range.
-func (m Machine) Check() error {
-	if err := m.check(); err != nil {
-		return fmt.Errorf("checking the law: %w", err)
-	}
-	for _, k := range slices.Sorted(maps.Keys(m.Kinds)) {
-		if err := m.Kinds[k].check(); err != nil {
-			return fmt.Errorf("checking the law of %q: %w", k, err)
-		}
-	}
-	return nil
+	text string // that Parse read, in one line
 }
 
 // Kind names the kind of an image in [Machine.Kinds].
@@ -131,25 +88,17 @@ func (m Machine) Of(kind string) Law {
 	return m.Law
 }
 
-// transfer is the time of moving n bytes, without latency and noise, in
-// seconds, after moved bytes of the same direction.
-func (l Law) transfer(write bool, moved, n int64) float64 {
+// seconds is the time of a call that moves n bytes, without noise and drift,
+// after moved bytes of the same direction.
+func (l Law) seconds(write bool, moved, n int64) float64 {
 	if !write {
-		return float64(n) / l.Read
+		return l.Latency.Seconds() + float64(n)/l.Read
 	}
 	slow := int64(0)
 	if l.CliffAfter > 0 {
 		slow = n - min(max(l.CliffAfter-moved, 0), n)
 	}
-	return (float64(n-slow) + float64(slow)*l.CliffFactor) / l.Write
-}
-
-// drift is the factor of the times t after the device was made.
-func (l Law) drift(t time.Duration) float64 {
-	if l.Drift == 0 {
-		return 1
-	}
-	return math.Pow(1+l.Drift, t.Hours())
+	return l.Latency.Seconds() + (float64(n-slow)+float64(slow)*l.CliffFactor)/l.Write
 }
 
 // source is a stateless generator: what it gives follows from seed and names,
@@ -159,11 +108,7 @@ type source uint64
 // of is the source of something named within s.
 func (s source) of(names ...string) source {
 	h := fnv.New64a()
-	var seed [8]byte
-	for i := range seed {
-		seed[i] = byte(s >> (8 * i))
-	}
-	h.Write(seed[:])
+	h.Write(binary.LittleEndian.AppendUint64(nil, uint64(s)))
 	for _, n := range names {
 		h.Write([]byte(n))
 		h.Write([]byte{0})
@@ -214,5 +159,135 @@ func (l Law) fileFactor(s source) float64 {
 // slow reports whether the n-th file (from 0) of a direction is in a slow
 // stretch, from the source of that direction.
 func (l Law) slow(s source, n int) bool {
-	return l.Slow > 0 && s.uniform(uint64(n/l.SlowFiles)) < l.Slow
+	return l.Slow > 0 && s.uniform(uint64(n/max(l.SlowFiles, 1))) < l.Slow
+}
+
+// value parses the text of one value of a law.
+type value func(text string) error
+
+// to parses a value into the field at.
+func to[T, U ~int | ~int64 | ~float64](at *T, parse func(string) (U, error)) value {
+	return func(text string) error {
+		v, err := parse(text)
+		*at = T(v)
+		return err
+	}
+}
+
+// parseShare parses a percentage that may be negative.
+func parseShare(text string) (float64, error) {
+	body, negative := strings.CutPrefix(text, "-")
+	v, err := units.ParseShare(body)
+	if negative {
+		v = -v
+	}
+	return float64(v), err
+}
+
+// parseFactor parses a number above 0.
+func parseFactor(text string) (f float64, err error) {
+	if f, err = strconv.ParseFloat(text, 64); err == nil && !(f > 0) {
+		err = fmt.Errorf("a factor of %s is not above 0", text)
+	}
+	return f, err
+}
+
+// keys are the lines of the text form: "name = " and the form with the values
+// in the places of %s.
+var keys = map[string]struct {
+	form   string
+	values func(*Law) []value
+}{
+	"write":         {"%s", func(l *Law) []value { return []value{to(&l.Write, units.ParseRate)} }},
+	"read":          {"%s", func(l *Law) []value { return []value{to(&l.Read, units.ParseRate)} }},
+	"latency":       {"%s", func(l *Law) []value { return []value{to(&l.Latency, units.ParseDuration)} }},
+	"flush":         {"%s", func(l *Law) []value { return []value{to(&l.Flush, units.ParseDuration)} }},
+	"step":          {"%s", func(l *Law) []value { return []value{to(&l.Step, units.ParseDuration)} }},
+	"file_noise":    {"%s", func(l *Law) []value { return []value{to(&l.FileNoise, parseShare)} }},
+	"mount_noise":   {"%s", func(l *Law) []value { return []value{to(&l.MountNoise, parseShare)} }},
+	"session_noise": {"%s", func(l *Law) []value { return []value{to(&l.SessionNoise, parseShare)} }},
+	"own_noise":     {"%s", func(l *Law) []value { return []value{to(&l.OwnNoise, parseShare)} }},
+	"outliers": {"%s x %s", func(l *Law) []value {
+		return []value{to(&l.Outliers, parseShare), to(&l.OutlierFactor, parseFactor)}
+	}},
+	"first": {"x %s", func(l *Law) []value { return []value{to(&l.First, parseFactor)} }},
+	"cliff": {"%s x %s", func(l *Law) []value {
+		return []value{to(&l.CliffAfter, units.ParseBytes), to(&l.CliffFactor, parseFactor)}
+	}},
+	"slow": {"%s x %s in %s files", func(l *Law) []value {
+		return []value{to(&l.Slow, parseShare), to(&l.SlowFactor, parseFactor), to(&l.SlowFiles, strconv.Atoi)}
+	}},
+	"drift": {"%s", func(l *Law) []value { return []value{to(&l.Drift, parseShare)} }},
+}
+
+// Parse reads the text form of a machine: lines "name = value" in the units of
+// plans, "#" comments, and sections "[KIND]" that start with the values of all
+// lines above the first section. Write and read have to be given.
+//
+//	write      = 5 GB/s
+//	read       = 6 GB/s
+//	latency    = 200 us
+//	file_noise = 3%
+//	outliers   = 2% x 8
+//	cliff      = 20 GB x 5
+//	[UDSB AES-256]
+//	write      = 2.5 GB/s
+func Parse(text string) (Machine, error) {
+	m, section := Machine{Kinds: map[string]Law{}}, ""
+	var lines []string
+	for i, line := range strings.Split(text, "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		lines = append(lines, line)
+		kind, isKind := strings.CutPrefix(line, "[")
+		var err error
+		switch {
+		case isKind && strings.HasSuffix(kind, "]"):
+			section = strings.TrimSuffix(kind, "]")
+			m.Kinds[section] = m.Law
+		case section == "":
+			err = m.Law.readLine(line)
+		default:
+			law := m.Kinds[section]
+			err = law.readLine(line)
+			m.Kinds[section] = law
+		}
+		if err != nil {
+			return Machine{}, fmt.Errorf("reading the law: line %d: %w", i+1, err)
+		}
+	}
+	m.text = strings.Join(lines, ", ")
+	return m, m.check()
+}
+
+// readLine reads one line into the law.
+func (l *Law) readLine(line string) error {
+	name, text, _ := strings.Cut(line, "=")
+	key, ok := keys[strings.TrimSpace(name)]
+	if !ok {
+		return fmt.Errorf("%q is not a line of a law", line)
+	}
+	form := regexp.MustCompile("^" + strings.ReplaceAll(key.form, "%s", "(.+?)") + "$")
+	parts := form.FindStringSubmatch(strings.TrimSpace(text))
+	if parts == nil {
+		return fmt.Errorf("parsing %q: want %q", text, strings.ReplaceAll(key.form, "%s", "…"))
+	}
+	for i, parse := range key.values(l) {
+		if err := parse(parts[i+1]); err != nil {
+			return fmt.Errorf("parsing %q: %w", text, err)
+		}
+	}
+	return nil
+}
+
+// check fails unless every law has rates.
+func (m Machine) check() error {
+	for _, kind := range append(slices.Collect(maps.Keys(m.Kinds)), "") {
+		if l := m.Of(kind); !(l.Write >= 1 && l.Read >= 1) {
+			return fmt.Errorf("checking the law of %q: a rate is below 1 B/s", kind)
+		}
+	}
+	return nil
 }

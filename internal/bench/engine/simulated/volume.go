@@ -147,29 +147,31 @@ func (f *file) factor(write bool) float64 {
 	return own
 }
 
-// take is the time of one call, and the call's place in the books.
-func (f *file) take(write bool, off, n int64) time.Duration {
+// Skip lets the time of a call pass, and counts its bytes.
+func (f *file) Skip(write bool, off, n int64) error {
 	v := f.v
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	law, k := v.c.law, side(write)
-	seconds := law.Latency.Seconds() + law.transfer(write, v.moved[k], n)
-	seconds *= f.factor(write) * v.factor * law.drift(v.c.e.clock.Now()-v.c.e.began)
+	size, k := v.c.sizes[f.name], side(write)
+	if !write && off+n > size {
+		v.mu.Unlock()
+		return fmt.Errorf("reading after the end at %d", size)
+	}
+	age := v.c.e.clock.Now() - v.c.e.began
+	seconds := v.c.law.seconds(write, v.moved[k], n)
+	seconds *= f.factor(write) * v.factor * math.Pow(1+v.c.law.Drift, age.Hours())
 	v.moved[k] += n
-	if grown := off + n - v.c.sizes[f.name]; write && grown > 0 {
+	if grown := off + n - size; write && grown > 0 {
 		v.c.sizes[f.name] += grown
 		v.c.live += grown
 		v.c.peak = max(v.c.peak, v.c.live)
 	}
-	return time.Duration(math.Round(seconds * 1e9))
+	v.mu.Unlock()
+	return v.pass(seconds)
 }
 
-// Skip lets the time of a call go by.
-func (f *file) Skip(write bool, off, n int64) error {
-	if size := f.v.c.sizes[f.name]; !write && off+n > size {
-		return fmt.Errorf("reading after the end at %d", size)
-	}
-	return f.v.c.e.pass(context.Background(), f.take(write, off, n))
+// pass lets a time pass.
+func (v *volume) pass(seconds float64) error {
+	return v.c.e.pass(context.Background(), time.Duration(math.Round(seconds*1e9)))
 }
 
 // WriteAt takes the time of a write of len(p) bytes; the bytes are not looked
@@ -192,9 +194,7 @@ func (f *file) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) {
 	if mode == hostio.SyncNone {
 		return mode, nil
 	}
-	law := f.v.c.law
-	seconds := law.Flush.Seconds() * f.factor(true) * f.v.factor
-	return mode, f.v.c.e.pass(context.Background(), time.Duration(math.Round(seconds*1e9)))
+	return mode, f.v.pass(f.v.c.law.Flush.Seconds() * f.factor(true) * f.v.factor)
 }
 
 func (*file) Evict() error { return nil }

@@ -94,7 +94,6 @@ var grammar = map[string]string{
 	"hdiutil verify":      "[Secrets? -stdinpass ] $Image",
 	"hdiutil compact":     "[Battery? -batteryallowed ] [Secrets? -stdinpass ] $Image",
 	"hdiutil resize":      "-sectors ${Size/512} [ImageOnly? -imageonly ] [Secrets? -stdinpass ] $Image",
-	"hdiutil trim":        "$MountPoint", // only hdiutil for Linux has it
 	"hdiutil convert": "$Image -format $Format -o $Target [Band? -tgtimagekey sparse-band-size=${Band/512} ] " +
 		"[Encryption? -encryption $Encryption ] [Secrets? -stdinpass ]",
 	"diskutil image create blank": "[Encryption? --encrypt ] [Secrets? --stdinpassphrase ] --format $Format " +

@@ -51,7 +51,6 @@ func TestCommands(t *testing.T) {
 			"hdiutil compact -batteryallowed -stdinpass /p/x.sparsebundle", "pass word"},
 		{command.New("hdiutil resize", command.Args{Image: "/p/x.dmg", Size: 1 << 20}), "hdiutil resize -sectors 2048 /p/x.dmg", ""},
 		{command.New("hdiutil resize", command.Args{Image: "/p/x.dmg", Size: 1 << 20, ImageOnly: true}), "hdiutil resize -sectors 2048 -imageonly /p/x.dmg", ""},
-		{command.New("hdiutil trim", command.Args{MountPoint: "/m/1"}), "hdiutil trim /m/1", ""},
 		{command.New("hdiutil convert", command.Args{Image: "/p/x.dmg", Target: "/p/y.dmg", Format: "ULFO"}), "hdiutil convert /p/x.dmg -format ULFO -o /p/y.dmg", ""},
 		{command.New("hdiutil convert", command.Args{Image: "/p/x.dmg", Target: "/p/y.dmg", Format: "UDZO", Secrets: [][]byte{secret}}),
 			"hdiutil convert /p/x.dmg -format UDZO -o /p/y.dmg -stdinpass", "pass word"},

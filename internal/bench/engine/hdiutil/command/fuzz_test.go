@@ -36,11 +36,11 @@ func FuzzAttach(f *testing.F) {
 func FuzzInfo(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, out []byte) {
-		all, _, _, err := command.ParseInfo(out)
-		if err != nil && all != nil {
+		i, err := command.ParseInfo(out)
+		if err != nil && i.Images != nil {
 			t.Fatal("images with an error")
 		}
-		for _, a := range all {
+		for _, a := range i.Images {
 			_, _ = a.Disk()
 		}
 	})

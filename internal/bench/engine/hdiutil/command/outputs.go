@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // ErrNoResult reports an output without the result of the command. Parsers
@@ -17,18 +19,19 @@ var ErrNoResult = errors.New("the tool's output does not contain the result")
 
 // Entity is one device of an attached image.
 type Entity struct {
-	Device     string // /dev/diskN or /dev/diskNsM, always with /dev/
-	Hint       string // content hint as printed: a partition scheme or type, by name or GUID
-	MountPoint string // "" while not mounted
-	Kind       string // "apfs", "hfs", "exfat", …; may be empty
-	Mountable  bool
+	Device     string `plist:"dev-entry"`    // /dev/diskN or /dev/diskNsM, always with /dev/
+	Hint       string `plist:"content-hint"` // as printed: a partition scheme or type, by name or GUID
+	MountPoint string `plist:"mount-point"`  // "" while not mounted
+	Kind       string `plist:"volume-kind"`  // "apfs", "hfs", "exfat", …; may be empty
+	KindToo    string `plist:"filesystem-type"`
+	Mountable  bool   `plist:"potentially-mountable"`
 }
 
 // Attached is what one attach made, or one image in the list of `hdiutil info`.
 type Attached struct {
-	Image    string // path, only in the list
-	Type     string // "read/write", …, only in the list
-	Entities []Entity
+	Image    string   `plist:"image-path"` // only in the list
+	Type     string   `plist:"image-type"` // "read/write", …, only in the list
+	Entities []Entity `plist:"system-entities"`
 }
 
 // Hints of the parts of APFS, by GUID and by the name that diskutil prints.
@@ -56,49 +59,43 @@ func (e Entity) isDivided() bool { return strings.HasSuffix(e.Hint, partitionSch
 
 func (e Entity) isMounted() bool { return e.MountPoint != "" }
 
-// findResult is findPlist for outputs without which a command has no result.
-func findResult(out []byte) (Dict, string, error) {
-	d, around, err := findPlist(out)
-	if err != nil {
-		err = fmt.Errorf("%w: %w", ErrNoResult, err)
-	}
-	return d, around, err
-}
-
 // ParseAttach parses `hdiutil attach -plist` and `diskutil image attach
 // --plist`, and also returns the text around the list (warnings, a licence).
 func ParseAttach(out []byte) (a Attached, around string, err error) {
-	d, around, err := findResult(out)
+	a, around, err = findPlist[Attached](out)
+	a.clean()
 	if err == nil {
-		a = attachedOf(d)
 		_, err = a.Disk()
 	}
 	return a, around, err
 }
 
-// ParseInfo parses `hdiutil info -plist`: the attached images, the vendor of the
-// tool and the version of its framework. Without attached images the key images
-// is missing: an empty list.
-func ParseInfo(out []byte) (list []Attached, vendor, version string, err error) {
-	d, _, err := findResult(out)
-	for _, image := range d.Dicts("images") {
-		list = append(list, attachedOf(image))
-	}
-	return list, d.String("vendor"), cmp.Or(d.String("framework"), d.String("revision")), err
+// Info is what `hdiutil info -plist` prints. Without attached images the key
+// images is missing.
+type Info struct {
+	Images    []Attached `plist:"images"`
+	Vendor    string     `plist:"vendor"`
+	Framework string     `plist:"framework"` // version
+	Revision  string     `plist:"revision"`  // version of a tool without a framework
 }
 
-func attachedOf(d Dict) Attached {
-	a := Attached{Image: d.String("image-path"), Type: d.String("image-type")}
-	for _, e := range d.Dicts("system-entities") {
-		if device := devicePath(e.String("dev-entry")); device != "" {
-			a.Entities = append(a.Entities, Entity{
-				Device: device, Hint: e.String("content-hint"), MountPoint: e.String("mount-point"),
-				Kind:      strings.ToLower(cmp.Or(e.String("volume-kind"), e.String("filesystem-type"))),
-				Mountable: e.Bool("potentially-mountable"),
-			})
-		}
+// ParseInfo parses `hdiutil info -plist`.
+func ParseInfo(out []byte) (Info, error) {
+	i, _, err := findPlist[Info](out)
+	for n := range i.Images {
+		i.Images[n].clean()
 	}
-	return a
+	return i, err
+}
+
+// clean leaves out entities without the name of a device, and gives devices and
+// kinds one form.
+func (a *Attached) clean() {
+	a.Entities = slices.DeleteFunc(a.Entities, func(e Entity) bool { return devicePath(e.Device) == "" })
+	for i := range a.Entities {
+		e := &a.Entities[i]
+		e.Device, e.Kind = devicePath(e.Device), strings.ToLower(cmp.Or(e.Kind, e.KindToo))
+	}
 }
 
 // devicePath is the path of a device: diskutil prints the name alone. What
@@ -193,23 +190,38 @@ type Image struct {
 	Scheme    string // partition scheme: "GUID", "none", …
 }
 
+// imageInfo is an image in the lists of both tools.
+type imageInfo struct {
+	Format      string
+	ImageFormat string `plist:"Image Format"`
+	Size        int64
+	TotalBytes  int64 `plist:"Total Bytes"`
+	Information struct {
+		TotalBytes int64 `plist:"Total Bytes"`
+	} `plist:"Size Information"`
+	SizeInfo struct {
+		TotalBytes int64 `plist:"Total Bytes"`
+	} `plist:"Size Info"`
+	EncryptionInfo map[string]any              `plist:"Encryption Info"` // diskutil prints it without the passphrase, too
+	Store          struct{ Encryption string } `plist:"Backing Store Information"`
+	Properties     struct{ Encrypted bool }
+	Partitions     struct {
+		Scheme string `plist:"partition-scheme"`
+	} `plist:"partitions"`
+}
+
 // ParseImageInfo parses `hdiutil imageinfo -plist` and `diskutil image info
 // --plist`.
 func ParseImageInfo(out []byte) (Image, error) {
-	d, _, err := findResult(out)
-	if err != nil {
-		return Image{}, err
-	}
-	locked := len(d.Dict("Encryption Info")) > 0 // diskutil prints it without the passphrase, too
-	encryption := d.Dict("Backing Store Information").String("Encryption")
+	d, _, err := findPlist[imageInfo](out)
+	locked := len(d.EncryptionInfo) > 0
 	i := Image{
-		Format: cmp.Or(d.String("Format"), d.String("Image Format")),
-		Size: cmp.Or(d.Dict("Size Information").Int("Total Bytes"), d.Dict("Size Info").Int("Total Bytes"),
-			d.Int("Total Bytes"), d.Int("Size")),
-		Encrypted: d.Dict("Properties").Bool("Encrypted") || locked || encryption != "" && encryption != "none",
-		Scheme:    d.Dict("partitions").String("partition-scheme"),
+		Format:    cmp.Or(d.Format, d.ImageFormat),
+		Size:      max(cmp.Or(d.Information.TotalBytes, d.SizeInfo.TotalBytes, d.TotalBytes, d.Size), 0),
+		Encrypted: d.Properties.Encrypted || locked || d.Store.Encryption != "" && d.Store.Encryption != "none",
+		Scheme:    d.Partitions.Scheme,
 	}
-	if i.Format == "" && i.Size == 0 && !locked {
+	if err == nil && i.Format == "" && i.Size == 0 && !locked {
 		err = fmt.Errorf("%w: neither format nor size", ErrNoResult)
 	}
 	return i, err
@@ -219,9 +231,11 @@ var encryptedLine = regexp.MustCompile(`(?m)^encrypted: (YES|NO)\r?$`)
 
 // ParseIsEncrypted parses `hdiutil isencrypted`, as a property list or as text.
 func ParseIsEncrypted(out []byte) (bool, error) {
-	d, _, _ := findPlist(out)
-	if _, ok := d["encrypted"]; ok {
-		return d.Bool("encrypted"), nil
+	d, _, _ := findPlist[struct {
+		Encrypted *bool `plist:"encrypted"`
+	}](out)
+	if d.Encrypted != nil {
+		return *d.Encrypted, nil
 	}
 	m := encryptedLine.FindSubmatch(out)
 	if m == nil {
@@ -269,4 +283,97 @@ func ParseTrims(out []byte, device string) (list []string, err error) {
 		}
 	}
 	return list, err
+}
+
+// Messages are the lines that a tool printed in addition to its result.
+type Messages struct {
+	Deprecated []string // announcements of another command
+	Lines      []string // all others, without progress
+}
+
+const deprecated = "deprecated. Please use 'diskutil"
+
+var progress = regexp.MustCompile(`^(PERCENT:-?[0-9.]+|\[[ 0-9.]+% completed\]|[.…]+)$`)
+
+// ParseMessages sorts the lines of an output.
+func ParseMessages(text string) Messages {
+	var m Messages
+	for line := range strings.Lines(text) {
+		line = cleanLine(line)
+		switch {
+		case line == "" || progress.MatchString(line):
+		case !strings.Contains(line, deprecated):
+			m.Lines = append(m.Lines, line)
+		case !slices.Contains(m.Deprecated, line):
+			m.Deprecated = append(m.Deprecated, line)
+		}
+	}
+	return m
+}
+
+const maxLine = 400 // bytes of a line that are kept
+
+// cleanLine replaces control characters and invalid UTF-8, and shortens a long
+// line.
+func cleanLine(line string) string {
+	line = strings.ToValidUTF8(strings.TrimSpace(line), "�")
+	line = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, line)
+	if len(line) > maxLine {
+		line = strings.ToValidUTF8(line[:maxLine], "") + "…"
+	}
+	return strings.TrimSpace(line)
+}
+
+// Last are the last two lines, which give the reason of a failure.
+func (m Messages) Last() string {
+	return strings.Join(m.Lines[max(0, len(m.Lines)-2):], "; ")
+}
+
+var errnoSuffix = regexp.MustCompile(`\((-?[0-9]{1,6})\)[.\s]*$`)
+
+// Errno is the error number in parentheses at the end of the last line that has
+// one, or 0. Unlike the words it is not translated.
+func (m Messages) Errno() int {
+	for _, line := range slices.Backward(m.Lines) {
+		if m := errnoSuffix.FindStringSubmatch(line); m != nil {
+			n, _ := strconv.Atoi(m[1])
+			return n
+		}
+	}
+	return 0
+}
+
+// FindNames returns the candidates that occur in a help text as words of their
+// own. "+" counts as a letter: "HFS" is not a word of "HFS+".
+func FindNames(help string, candidates []string) (found []string) {
+	for _, c := range candidates {
+		word := regexp.MustCompile(`(^|[^\pL\pN+])` + regexp.QuoteMeta(c) + `($|[^\pL\pN+])`)
+		if word.MatchString(help) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// FindSection returns the part of a help text about one option: from the first
+// line that starts with it up to the next line that starts with another option.
+// Without such a line it is the whole text.
+func FindSection(help, option string) string {
+	own := regexp.MustCompile(`^\s*` + option + `($|[^\pL\pN+])`)
+	var b strings.Builder
+	for line := range strings.Lines(help) {
+		switch isOwn := own.MatchString(line); {
+		case b.Len() == 0 && !isOwn:
+			continue
+		case b.Len() > 0 && !isOwn && strings.HasPrefix(strings.TrimSpace(line), "-"):
+			return b.String()
+		}
+		b.WriteString(line)
+	}
+	return cmp.Or(b.String(), help)
 }

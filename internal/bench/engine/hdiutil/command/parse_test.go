@@ -150,20 +150,21 @@ func TestInfo(t *testing.T) {
 	text := list("<key>framework</key><string>683.100.3</string><key>vendor</key><string>Apple</string><key>images</key><array><dict>" +
 		"<key>image-path</key><string>/private/tmp/demo.dmg</string><key>image-encrypted</key><true/><key>image-type</key><string>read/write</string>" +
 		entities(inInfo...) + "</dict><dict><key>image-path</key><string>/x.asif</string>" + entities(bare...) + "</dict></array>")
-	all, vendor, version, err := command.ParseInfo([]byte(text))
+	i, err := command.ParseInfo([]byte(text))
 	require.NoError(t, err)
+	all := i.Images
 	require.Len(t, all, 2)
 	assert.Equal(t, "/private/tmp/demo.dmg", all[0].Image)
 	disk, err := all[1].Disk()
 	require.NoError(t, err)
 	assert.Equal(t, "/dev/disk4", disk)
-	assert.Equal(t, "Apple 683.100.3", vendor+" "+version)
+	assert.Equal(t, "Apple 683.100.3", i.Vendor+" "+i.Framework)
 	for _, none := range []string{list("<key>framework</key><string>683</string>"), list("<key>images</key><array/>")} {
-		all, _, _, err = command.ParseInfo([]byte(none))
+		i, err = command.ParseInfo([]byte(none))
 		require.NoError(t, err)
-		assert.Empty(t, all)
+		assert.Empty(t, i.Images)
 	}
-	_, _, _, err = command.ParseInfo(nil)
+	_, err = command.ParseInfo(nil)
 	require.ErrorIs(t, err, command.ErrNoResult)
 }
 
@@ -196,6 +197,10 @@ func TestImageInfo(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, i)
 	}
+	huge := list("<key>Image Format</key><string>ASIF</string><key>Size</key><integer>18446744073709551615</integer>")
+	i, err = command.ParseImageInfo([]byte(huge))
+	require.NoError(t, err)
+	assert.Zero(t, i.Size, "beyond int64")
 	_, err = command.ParseImageInfo([]byte(list("")))
 	require.ErrorIs(t, err, command.ErrNoResult)
 }

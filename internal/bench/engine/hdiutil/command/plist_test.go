@@ -14,25 +14,31 @@ const head = `<?xml version="1.0" encoding="UTF-8"?>
 
 func wrap(body string) string { return head + `<plist version="1.0">` + body + `</plist>` }
 
+// odd is a dictionary of the tests.
+type odd struct {
+	S    string            `plist:"s"`
+	N    int64             `plist:"n"`
+	Yes  bool              `plist:"yes"`
+	D    struct{ X int64 } `plist:"d"`
+	List []struct {
+		A string `plist:"a"`
+	} `plist:"list"`
+	Missing string `plist:"missing"`
+}
+
 func TestParsePlist(t *testing.T) {
-	d, err := ParsePlist([]byte(wrap(`<dict>
-	<key>s</key><string>a &lt;b&gt; ✓</string><key>n</key><integer>42</integer><key>neg</key><integer>-3</integer>
-	<key>huge</key><integer>18446744073709551615</integer><key>yes</key><true/><key>no</key><false/>
-	<key>r</key><real>1.5</real><key>d</key><dict><key>x</key><integer>1</integer></dict>
-	<key>list</key><array><dict><key>a</key><string>1</string></dict><string>stray</string><dict/></array></dict>`)))
+	d, err := ParsePlist[odd]([]byte(wrap(`<dict>
+	<key>s</key><string>a &lt;b&gt; ✓</string><key>n</key><integer>42</integer>
+	<key>yes</key><true/><key>no</key><false/><key>r</key><real>1.5</real><key>d</key><dict><key>X</key><integer>1</integer></dict>
+	<key>list</key><array><dict><key>a</key><string>1</string></dict><dict/></array></dict>`)))
 	require.NoError(t, err)
-	assert.Equal(t, "a <b> ✓", d.String("s"))
-	assert.Equal(t, "", d.String("n"), "another type")
-	assert.EqualValues(t, 42, d.Int("n"))
-	assert.Zero(t, d.Int("neg"))
-	assert.Zero(t, d.Int("huge"), "beyond int64")
-	assert.Zero(t, d.Int("missing"))
-	assert.True(t, d.Bool("yes"))
-	assert.False(t, d.Bool("no"))
-	assert.False(t, d.Bool("missing"))
-	assert.EqualValues(t, 1, d.Dict("d").Int("x"))
-	assert.Empty(t, d.Dict("missing").Dict("deeper").String("still"))
-	assert.Len(t, d.Dicts("list"), 2)
+	assert.Equal(t, "a <b> ✓", d.S)
+	assert.EqualValues(t, 42, d.N)
+	assert.True(t, d.Yes)
+	assert.EqualValues(t, 1, d.D.X)
+	require.Len(t, d.List, 2)
+	assert.Equal(t, "1", d.List[0].A)
+	assert.Empty(t, d.Missing)
 }
 
 // What is no list in XML, has another root than a dictionary or lacks a value is an error, without a panic of the library.
@@ -57,11 +63,12 @@ func TestParsePlistRefuses(t *testing.T) {
 		"bad date":        wrap(`<dict><key>a</key><date>x</date></dict>`),
 		"bad data":        wrap(`<dict><key>a</key><data>***</data></dict>`),
 		"html":            "<html><body/></html>",
+		"another type":    wrap(`<dict><key>s</key><integer>1</integer></dict>`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := ParsePlist([]byte(text))
+			d, err := ParsePlist[odd]([]byte(text))
 			require.Error(t, err)
-			assert.Nil(t, d)
+			assert.Zero(t, d)
 			if strings.TrimSpace(text) == "" {
 				require.ErrorIs(t, err, ErrNoPlist)
 			} else {
@@ -74,12 +81,17 @@ func TestParsePlistRefuses(t *testing.T) {
 // The deepest list that the bound on its length allows does not exhaust the stack.
 func TestParseDeepestPlist(t *testing.T) {
 	n := (MaxPlist - 200) / len("<array></array>")
-	_, err := ParsePlist([]byte(wrap("<dict><key>a</key>" + strings.Repeat("<array>", n) + strings.Repeat("</array>", n) + "</dict>")))
+	_, err := ParsePlist[odd]([]byte(wrap("<dict><key>a</key>" + strings.Repeat("<array>", n) + strings.Repeat("</array>", n) + "</dict>")))
 	require.NoError(t, err)
-	_, err = ParsePlist([]byte(wrap("<dict/>" + strings.Repeat(" ", MaxPlist))))
+	_, err = ParsePlist[odd]([]byte(wrap("<dict/>" + strings.Repeat(" ", MaxPlist))))
 	require.ErrorIs(t, err, ErrBadPlist)
-	_, err = ParsePlist([]byte("<plist><dict>" + strings.Repeat("<array>", MaxPlist/len("<array>")-10)))
+	_, err = ParsePlist[odd]([]byte("<plist><dict>" + strings.Repeat("<array>", MaxPlist/len("<array>")-10)))
 	require.ErrorIs(t, err, ErrBadPlist)
+}
+
+// first is what the tests look for in a text.
+type first struct {
+	A string `plist:"a"`
 }
 
 func TestFindPlist(t *testing.T) {
@@ -95,17 +107,17 @@ func TestFindPlist(t *testing.T) {
 		"licence in plist": "text about <plist files> " + good,
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, around, err := findPlist([]byte(text))
+			d, around, err := findPlist[first]([]byte(text))
 			require.NoError(t, err)
-			assert.Equal(t, "1", d.String("a"))
+			assert.Equal(t, "1", d.A)
 			assert.LessOrEqual(t, len(around), len(text))
 		})
 	}
-	_, around, err := findPlist([]byte("created: /x\n"))
+	_, around, err := findPlist[first]([]byte("created: /x\n"))
 	require.ErrorIs(t, err, ErrNoPlist)
 	assert.Equal(t, "created: /x\n", around)
 	for cut := len(head); cut < len(good); cut++ {
-		_, _, err := findPlist([]byte(good[:cut]))
+		_, _, err := findPlist[first]([]byte(good[:cut]))
 		require.ErrorIs(t, err, ErrBadPlist, "cut at %d", cut)
 	}
 }
@@ -116,14 +128,14 @@ func FuzzFind(f *testing.F) {
 	f.Add([]byte("bplist00"))
 	f.Add([]byte(wrap(`<dict><key>CF$UID</key><integer>1</integer></dict>`)))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		d, around, err := findPlist(text)
+		d, around, err := findPlist[first](text)
 		if err != nil {
-			if d != nil || around != string(text) {
+			if d != (first{}) || around != string(text) {
 				t.Fatal("a result with an error")
 			}
 			return
 		}
-		if d == nil || len(around) >= len(text) {
+		if len(around) >= len(text) {
 			t.Fatal("no result without an error")
 		}
 	})

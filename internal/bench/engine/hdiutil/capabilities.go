@@ -1,7 +1,12 @@
 package hdiutil
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -77,6 +82,169 @@ func Ideal() (out []*Engine) {
 	return out
 }
 
+// probe asks the tools. In a help text that is plainly a list, what is missing
+// is not supported. Any other text proves little: then the manual pages decide.
+func (e *Engine) probe(ctx context.Context) error {
+	e.can = newCapabilities()
+	err := errors.Join(e.probeHdiutil(ctx), e.probeDiskutil(ctx))
+	if ctx.Err() == nil && !e.can.present[backendHdiutil] && !e.can.present[backendDiskutil] {
+		return fmt.Errorf("asking the disk image tools: %w", err)
+	}
+	return ctx.Err()
+}
+
+// probeHdiutil asks hdiutil for its vendor, its version and its features. If its
+// list of images cannot be read, it counts as missing.
+func (e *Engine) probeHdiutil(ctx context.Context) error {
+	var info command.Info
+	c := call{doing: "asking", object: "hdiutil info", cmd: command.New("hdiutil info", command.Args{}),
+		check: func(out []byte) (err error) {
+			info, err = command.ParseInfo(out)
+			return err
+		}}
+	if err := e.run(ctx, &engine.Report{}, c); err != nil {
+		return err
+	}
+	e.can.present[backendHdiutil] = true
+	e.o.Vendor = cmp.Or(e.o.Vendor, info.Vendor)
+	version := cmp.Or(info.Framework, info.Revision)
+	if e.isApple() {
+		version = strings.TrimSpace(e.o.System + " (DiskImages " + version + ")")
+	}
+	e.o.Version = cmp.Or(e.o.Version, version)
+	create, _, _ := e.help(ctx, "hdiutil create")
+	convert, _, _ := e.help(ctx, "hdiutil convert")
+	e.readFormats(create, convert)
+	e.readFilesystems(create)
+	e.can.encrypts = e.isApple() || len(command.FindNames(create, []string{"AES-256"})) > 0
+	e.can.noSpotlight = strings.Contains(create, "-nospotlight") || strings.Contains(create, "-[no]spotlight")
+	return nil
+}
+
+// help is a help text and whether its status was 0: tools print it to either
+// output, and with any status. The error is that of a tool that did not answer.
+func (e *Engine) help(ctx context.Context, line string) (text string, ok bool, err error) {
+	r, err := e.runOnce(ctx, call{doing: "asking", object: line, cmd: command.Help(line)})
+	if c := classOf(err); c != Missing && c != Deadline {
+		err = nil
+	}
+	return string(r.Stdout) + "\n" + string(r.Stderr), r.Status == 0, err
+}
+
+// findListed finds the names in the part of a help text about an option, or in
+// all of it if the part has none. The result tests whether a name is listed; if
+// none is, it is otherwise.
+func findListed(help, option string, names []string, otherwise bool) func(name string) bool {
+	found := command.FindNames(command.FindSection(help, option), names)
+	if len(found) == 0 {
+		found = command.FindNames(help, names)
+	}
+	return func(name string) bool {
+		return slices.Contains(found, name) || name != "" && len(found) == 0 && otherwise
+	}
+}
+
+// readFormats looks for formats in the help of `hdiutil create` and `hdiutil
+// convert`. Apple's makes all of them where the help lists none.
+func (e *Engine) readFormats(create, convert string) {
+	var types []string
+	for _, f := range diskimage.Formats {
+		if f.CreateType != "" && !f.ReadOnly {
+			types = append(types, f.CreateType)
+		}
+	}
+	hasType := findListed(create, "-type", types, true)
+	hasFormat := findListed(convert, "-format", diskimage.FormatNames(nil), e.isApple())
+	for _, f := range diskimage.Formats {
+		e.can.formats[backendHdiutil][f.Name] = f.ReadOnly && hasFormat(f.Name) || !f.ReadOnly && hasType(f.CreateType)
+	}
+}
+
+// readFilesystems looks for file systems in the help of `hdiutil create`.
+// Apple's makes all of its own where the help lists none.
+func (e *Engine) readFilesystems(help string) {
+	var names []string
+	for _, f := range filesystems {
+		if f.hdiutil != "" {
+			names = append(names, f.hdiutil)
+		}
+	}
+	isListed, own := findListed(help, "-fs", names, e.isApple()), !e.isApple()
+	for _, f := range filesystems {
+		made := f.name == none || isListed(f.hdiutil) && (own || f.apple)
+		if own && e.host.MissingFor != nil {
+			e.can.missing[f.name] = e.host.MissingFor(f.name)
+			made = made && e.can.missing[f.name] == ""
+		}
+		e.can.filesystems[f.name] = made
+	}
+	if own && e.host.MissingForFUSE != nil {
+		e.can.noFUSE = e.host.MissingForFUSE()
+	}
+}
+
+// withDiskutilFS is the macOS from which diskutil(8) has --fs.
+const withDiskutilFS = 26
+
+// macOS is the major version in the system's name; without one the newest is
+// assumed.
+func (e *Engine) macOS() int {
+	var major int
+	if _, err := fmt.Sscanf(e.o.System, "macOS %d", &major); err != nil {
+		return math.MaxInt
+	}
+	return major
+}
+
+// probeDiskutil looks for formats in the help of `diskutil image create`. If it
+// succeeded without naming any, it takes those of the manual page: the command
+// that makes an image decides. An old diskutil does not recognize the verb.
+func (e *Engine) probeDiskutil(ctx context.Context) error {
+	if len(e.o.Diskutil) == 0 {
+		return nil
+	}
+	formats := e.can.formats[backendDiskutil]
+	for _, readOnly := range []bool{false, true} {
+		line := "diskutil image create blank"
+		if readOnly {
+			line = "diskutil image create from"
+		}
+		help, ok, err := e.help(ctx, line)
+		if err == nil && strings.Contains(help, "did not recognize") {
+			err = fmt.Errorf("asking diskutil: it has no verb image")
+		}
+		if err != nil {
+			return err
+		}
+		var types []string
+		for _, f := range diskimage.Formats {
+			if f.ReadOnly == readOnly && f.ImageType != "" {
+				types = append(types, f.ImageType)
+			}
+		}
+		listed := command.FindNames(help, types)
+		isUnlisted := ok && len(listed) == 0
+		for _, name := range types {
+			f, _ := diskimage.FormatNamed(name)
+			formats[f.Name] = slices.Contains(listed, name) || isUnlisted && e.macOS() >= f.MacOS
+		}
+		if !readOnly {
+			e.can.diskutilFS = strings.Contains(help, "-fs") || isUnlisted && e.macOS() >= withDiskutilFS
+		}
+	}
+	if !slices.Contains(slices.Collect(maps.Values(formats)), true) {
+		return fmt.Errorf("asking diskutil: its help names no format")
+	}
+	e.can.present[backendDiskutil] = true
+	if !e.can.present[backendHdiutil] {
+		e.can.encrypts = true
+		for _, name := range []string{"APFS", "exFAT", "FAT32", none} {
+			e.can.filesystems[name] = true
+		}
+	}
+	return nil
+}
+
 // choice is how an image of a spec is made.
 type choice struct {
 	backend string
@@ -111,14 +279,12 @@ func (e *Engine) chooseFormat(s engine.Spec) (c choice, err error) {
 	case f.CreateType == "" && !f.ReadOnly:
 		backends = []string{backendDiskutil}
 	}
-	for i, b := range backends {
-		found, e := e.chooseBackend(b, s, f)
-		if e == nil {
+	for _, b := range backends {
+		found, refused := e.chooseBackend(b, s, f)
+		if refused == nil {
 			return found, nil
 		}
-		if i == 0 {
-			err = e
-		}
+		err = cmp.Or(err, refused)
 	}
 	return c, err
 }
@@ -187,24 +353,23 @@ func (e *Engine) chooseFilesystem(backend string, preference []string) (filesyst
 	if len(preference) == 0 {
 		preference = []string{"APFS", "ext4", "exFAT"}
 	}
-	install := ""
-	for _, name := range preference {
-		f := filesystemNamed(name)
-		if f.name != "" && e.can.makes(backend, f) {
-			return f, nil
-		}
-		if e.can.missing[f.name] != "" {
-			install += "; for " + f.name + ": " + e.can.missing[f.name]
-		}
-	}
 	var names []string
 	for _, f := range filesystems {
 		if e.can.makes(backend, f) {
 			names = append(names, f.name)
 		}
 	}
-	return filesystem{}, e.refuse(backend, "file system "+strings.Join(preference, ", "),
-		"it makes "+strings.Join(names, ", ")+install)
+	hint := "it makes " + strings.Join(names, ", ")
+	for _, name := range preference {
+		f := filesystemNamed(name)
+		if slices.Contains(names, f.name) {
+			return f, nil
+		}
+		if e.can.missing[f.name] != "" {
+			hint += "; for " + f.name + ": " + e.can.missing[f.name]
+		}
+	}
+	return filesystem{}, e.refuse(backend, "file system "+strings.Join(preference, ", "), hint)
 }
 
 // refuse is the error for something that a backend cannot do, with a hint.
