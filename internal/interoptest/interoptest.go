@@ -15,6 +15,7 @@
 package interoptest
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -33,22 +34,6 @@ func Missing(t testing.TB, format string, args ...any) {
 	} else {
 		t.Skip(why)
 	}
-}
-
-// Cache is the folder of the tools that setup.sh installs:
-// DMGBENCH_INTEROP_CACHE, or dmgbench-interop in the user's cache folder.
-func Cache() string {
-	if dir := os.Getenv("DMGBENCH_INTEROP_CACHE"); dir != "" {
-		return dir
-	}
-	if dir := os.Getenv("XDG_CACHE_HOME"); dir != "" {
-		return filepath.Join(dir, "dmgbench-interop")
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(home, ".cache", "dmgbench-interop")
 }
 
 // Tool is the path of a program of the system.
@@ -84,18 +69,18 @@ func Python(t testing.TB, module string) string {
 	return name
 }
 
-// first is what the environment names, else what the cache has, else a name for
-// the path.
+// first is what the environment names, else what is in the folder that
+// setup.sh fills (DMGBENCH_INTEROP_CACHE, or dmgbench-interop in the user's
+// cache folder), else a name for the path.
 func first(variable, cached, name string) string {
-	if value := os.Getenv(variable); value != "" {
-		return value
+	dir := os.Getenv("DMGBENCH_INTEROP_CACHE")
+	if user, err := os.UserCacheDir(); dir == "" && err == nil {
+		dir = filepath.Join(user, "dmgbench-interop")
 	}
-	if path := filepath.Join(Cache(), cached); Cache() != "" {
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
+	if path := filepath.Join(dir, cached); dir != "" && exists(path) {
+		name = path
 	}
-	return name
+	return cmp.Or(os.Getenv(variable), name)
 }
 
 // Script is the path of one of our scripts for other people's modules, in
@@ -103,15 +88,12 @@ func first(variable, cached, name string) string {
 func Script(t testing.TB, name string) string {
 	t.Helper()
 	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for !exists(filepath.Join(dir, "go.mod")) && dir != filepath.Dir(dir) {
+	for err == nil && !exists(filepath.Join(dir, "go.mod")) && dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir)
 	}
 	path := filepath.Join(dir, "scripts", "interop", name)
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("finding the script %q: %v", name, err)
+	if !exists(path) {
+		t.Fatalf("finding the script %q: there is none", path)
 	}
 	return path
 }

@@ -34,10 +34,7 @@ var signature = [8]byte([]byte("EFI PART"))
 
 // appendTo appends v, which has a fixed size, to b.
 func appendTo(b []byte, v any) []byte {
-	b, err := binary.Append(b, binary.LittleEndian, v)
-	if err != nil {
-		panic(err) // only for a type without a fixed size
-	}
+	b, _ = binary.Append(b, binary.LittleEndian, v) // fails only for a type without a fixed size
 	return b
 }
 
@@ -54,10 +51,10 @@ func decodeHeader(b []byte, self, sectors uint64) (h header, err error) {
 	if _, err := binary.Decode(b, binary.LittleEndian, &h); err != nil {
 		return h, err
 	}
-	if h.Signature != signature {
+	switch {
+	case h.Signature != signature:
 		return h, fmt.Errorf("signature %q: %w", h.Signature[:], ErrNoTable)
-	}
-	if h.Size < headerSize || h.Size > SectorSize {
+	case h.Size < headerSize || h.Size > SectorSize:
 		return h, fmt.Errorf("header of %d bytes: %w", h.Size, ErrDamaged)
 	}
 	plain := bytes.Clone(b[:h.Size])
@@ -71,20 +68,18 @@ func decodeHeader(b []byte, self, sectors uint64) (h header, err error) {
 // check rejects a header if its areas overlap or leave the device, or if its
 // table is larger than is accepted.
 func (h header) check(self, sectors uint64) error {
-	tableLen := (uint64(h.Entries)*uint64(h.EntrySize) + SectorSize - 1) / SectorSize
+	table := (uint64(h.Entries)*uint64(h.EntrySize) + SectorSize - 1) / SectorSize // sectors
 	switch {
 	case h.Self != self:
 		return fmt.Errorf("header at sector %d names sector %d as its own: %w", self, h.Self, ErrDamaged)
-	case h.EntrySize != entrySize:
-		return fmt.Errorf("entries of %d bytes: %w", h.EntrySize, ErrDamaged)
-	case h.Entries == 0 || h.Entries > MaxEntries:
-		return fmt.Errorf("table of %d entries, at most %d are accepted: %w", h.Entries, MaxEntries, ErrDamaged)
-	case h.FirstUsable < 2 || h.FirstUsable > h.LastUsable || h.LastUsable >= sectors:
-		return fmt.Errorf("usable sectors %d to %d of %d: %w", h.FirstUsable, h.LastUsable, sectors, ErrDamaged)
-	case h.Table < 2 || h.Table >= sectors || tableLen > sectors-h.Table:
-		return fmt.Errorf("entries at sector %d of %d: %w", h.Table, sectors, ErrDamaged)
-	case h.Table <= h.LastUsable && h.FirstUsable < h.Table+tableLen:
-		return fmt.Errorf("entries at sector %d overlap the usable area: %w", h.Table, ErrDamaged)
+	case h.EntrySize != entrySize || h.Entries == 0 || h.Entries > MaxEntries:
+		return fmt.Errorf("table of %d entries of %d bytes, at most %d of %d are accepted: %w", h.Entries, h.EntrySize,
+			MaxEntries, entrySize, ErrDamaged)
+	case h.FirstUsable < 2 || h.FirstUsable > h.LastUsable || h.LastUsable >= sectors,
+		h.Table < 2 || h.Table >= sectors || table > sectors-h.Table,
+		h.Table <= h.LastUsable && h.FirstUsable < h.Table+table:
+		return fmt.Errorf("usable sectors %d to %d and entries at sector %d of %d: %w", h.FirstUsable, h.LastUsable,
+			h.Table, sectors, ErrDamaged)
 	}
 	return nil
 }

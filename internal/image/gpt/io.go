@@ -69,15 +69,19 @@ func put(dev blockdev.Device, b []byte, sector uint64) error {
 // [ErrNoTable] if neither end of the device has a table, with [ErrDamaged] or
 // [ErrInvalid] if both are unusable, and with the device's own error. It takes
 // at most 128 KiB of memory for each table, whatever the device contains.
-func Read(dev blockdev.Device) (*Table, []Warning, error) {
-	var warnings []Warning
+func Read(dev blockdev.Device) (t *Table, warnings []Warning, err error) {
+	defer func() {
+		if err != nil {
+			t, warnings, err = nil, nil, fmt.Errorf("reading partition table: %w", err)
+		}
+	}()
 	sectors := uint64(dev.Size()) / SectorSize
 	if sectors < minSectors {
-		return nil, nil, fmt.Errorf("reading partition table of %d sectors: %w", sectors, ErrNoTable)
+		return nil, nil, fmt.Errorf("device of %d sectors: %w", sectors, ErrNoTable)
 	}
 	mbr, err := get(dev, 0, 1)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading protective MBR: %w", err)
+		return nil, nil, err
 	}
 	if _, protective := mbrPartitions(mbr); !protective {
 		warnings = append(warnings, WarnNoMBR)
@@ -89,17 +93,15 @@ func Read(dev blockdev.Device) (*Table, []Warning, error) {
 		warnings = append(warnings, WarnBackupMoved)
 	}
 	backup, bh, berr := readAt(dev, end, sectors)
-	for _, err := range []error{perr, berr} {
-		if err != nil && !IsUnusable(err) {
-			return nil, nil, fmt.Errorf("reading partition table: %w", err)
-		}
-	}
 	switch {
+	case perr != nil && !IsUnusable(perr):
+		return nil, nil, perr
+	case berr != nil && !IsUnusable(berr):
+		return nil, nil, berr
+	case perr != nil && berr != nil && errors.Is(perr, ErrNoTable):
+		return nil, nil, berr // which may be more than a missing table
 	case perr != nil && berr != nil:
-		if errors.Is(perr, ErrNoTable) && !errors.Is(berr, ErrNoTable) {
-			perr = berr
-		}
-		return nil, nil, fmt.Errorf("reading partition table: %w", perr)
+		return nil, nil, perr
 	case perr != nil:
 		return backup, append(warnings, WarnPrimary), nil
 	case berr != nil:
@@ -182,12 +184,12 @@ func Resize(dev blockdev.Device, size int64, index int) (*Table, error) {
 	if err := t.layout(); err != nil {
 		return nil, fmt.Errorf("resizing partition table: %w", err)
 	}
-	if index >= 0 {
-		i := slices.IndexFunc(t.Partitions, func(p Partition) bool { return p.Index == index })
-		if i < 0 {
-			return nil, fmt.Errorf("resizing partition %d: %w", index, ErrInvalid)
-		}
+	i := slices.IndexFunc(t.Partitions, func(p Partition) bool { return p.Index == index })
+	switch {
+	case i >= 0:
 		t.Partitions[i].Last = t.lastAligned()
+	case index >= 0:
+		return nil, fmt.Errorf("resizing partition %d: %w", index, ErrInvalid)
 	}
 	if err := Write(dev, t); err != nil {
 		return nil, err
@@ -212,8 +214,5 @@ func wipeOld(dev blockdev.Device, old Table, t *Table) error {
 			return nil
 		}
 	}
-	if err := put(dev, make([]byte, n*SectorSize), first); err != nil {
-		return fmt.Errorf("wiping the former backup partition table: %w", err)
-	}
-	return nil
+	return put(dev, make([]byte, n*SectorSize), first)
 }

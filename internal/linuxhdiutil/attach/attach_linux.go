@@ -6,10 +6,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"dmgbench/internal/image/container"
+	"dmgbench/internal/image/container/crypt"
+	"dmgbench/internal/system/host"
+	"dmgbench/internal/system/hostio"
 )
 
 // Attach makes a block device of the container and mounts its volume. For a
@@ -17,93 +22,115 @@ import (
 // unchanged. Errors: [ErrNoFileSystem], [ErrNoLoop], [ErrNoFUSE], and those of
 // package container, such as [container.ErrInUse] for a container that another
 // process has open or has attached. After an error everything is undone.
-func Attach(ctx context.Context, req Request) (Attached, error) {
+func Attach(ctx context.Context, req Request) (a Attached, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("attaching %q: %w", req.Image, err)
+		}
+	}()
 	if !filepath.IsAbs(req.Image) {
-		return Attached{}, fmt.Errorf("attaching %q: the path is not absolute", req.Image)
+		return a, errors.New("the path is not absolute")
 	}
 	s, err := openStore(ctx)
 	if err != nil {
-		return Attached{}, err
+		return a, err
 	}
 	defer s.close()
 	id, err := identity(req.Image)
 	if err != nil {
-		return Attached{}, err
+		return a, err
 	}
 	r, err := s.load(id)
-	if err != nil {
-		return Attached{}, err
-	}
-	if r != nil && r.alive() {
+	switch {
+	case err == nil && r.alive():
 		return r.present(), nil
-	}
-	if r != nil {
+	case err == nil:
 		s.clean(ctx, r)
+	case !errors.Is(err, ErrNotAttached):
+		return a, err
 	}
-	r, info, err := s.newRecord(id, req)
-	if info != nil && req.Keys == nil {
-		defer info.keys.Wipe()
-	}
-	if err == nil {
-		err = s.attach(ctx, r, req, info)
-	}
-	if err != nil {
-		if r != nil {
-			s.clean(ctx, r)
+	info, keys := req.Info, req.Keys
+	if info == nil {
+		if info, keys, err = openAndInspect(req); err != nil {
+			return a, err
 		}
-		return Attached{}, fmt.Errorf("attaching %q: %w", req.Image, err)
+		if req.Keys == nil {
+			defer keys.Wipe()
+		}
+	}
+	if r, err = newRecord(id, req, info, keys); err != nil {
+		return a, err
+	}
+	if err = s.attach(ctx, r, req, info, keys); err != nil {
+		s.clean(ctx, r)
+		return a, err
 	}
 	return r.present(), nil
 }
 
-// newRecord inspects the container and records what will be attached, before
-// anything is. The caller wipes the keys in the info, after an error too.
-func (s *store) newRecord(id string, req Request) (*record, *ImageInfo, error) {
-	var info *ImageInfo
-	var err error
-	if req.Info != nil {
-		given := *req.Info
-		given.keys, info = req.Keys, &given
-	} else if info, err = openAndInspect(req.Image, req.Passphrase, req.Keys); err != nil {
+// openAndInspect opens the container read-only, even if another process has it
+// open, and inspects it. It derives the keys of an encrypted image unless the
+// caller has them.
+func openAndInspect(req Request) (info *ImageInfo, keys crypt.Keys, err error) {
+	dir, err := hostio.OpenDir(filepath.Dir(req.Image))
+	if err != nil {
 		return nil, nil, err
 	}
-	r := &record{Boot: bootID(), Loop: -1}
-	r.ID, r.Image, r.Format, r.Size = id, req.Image, info.format, info.size
-	r.ReadOnly, r.Since, r.Warnings = req.ReadOnly, wall.Wall(), info.notes()
-	r.Filesystem, r.VolumeName, r.Encrypted = info.volume().Kernel, info.volume().Label, info.keys != nil
-	r.Offset, _ = info.extent()
+	defer dir.Close()
+	name := filepath.Base(req.Image)
+	if keys = req.Keys; keys == nil {
+		if keys, err = container.UnwrapKeys(dir, name, req.Passphrase); err != nil {
+			return nil, nil, err
+		}
+		defer func() {
+			if err != nil {
+				keys.Wipe()
+			}
+		}()
+	}
+	image, err := container.Open(dir, name, container.OpenOptions{ReadOnly: true, Keys: keys})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer image.Close()
+	info, err = Inspect(image)
+	return info, keys, err
+}
+
+// newRecord is the record of what will be attached, before anything is.
+func newRecord(id string, req Request, info *ImageInfo, keys crypt.Keys) (*record, error) {
+	volume := info.ToMount()
+	r := &record{Boot: host.BootID(), Loop: -1, Attached: Attached{ID: id, Image: req.Image, Format: info.format,
+		Size: info.size, ReadOnly: req.ReadOnly, Warnings: info.notes(), Filesystem: volume.Kernel,
+		VolumeName: volume.Label, Owners: volume.Owners, Encrypted: keys != nil}}
 	if req.Temporary {
 		r.ForPID = os.Getpid()
 		r.ForStart, _ = processStart(r.ForPID)
 	}
-	fs, known := FilesystemOf(r.Filesystem)
-	r.Owners = known && fs.Owners
-	if r.Mode, err = modeOf(r, req, fs, known); err != nil {
-		if info.Damage != nil {
-			err = fmt.Errorf("%w (%w)", err, info.Damage)
-		}
-		return nil, info, err
+	var err error
+	if r.Mode, err = modeOf(r, req); err != nil && info.Damage != nil {
+		err = fmt.Errorf("%w (%w)", err, info.Damage)
 	}
-	return r, info, s.save(r)
+	return r, err
 }
 
 // modeOf chooses the mode of an attachment, or returns why the image cannot be
 // attached.
-func modeOf(r *record, req Request, fs FS, known bool) (string, error) {
+func modeOf(r *record, req Request) (string, error) {
+	fs, known := FilesystemOf(r.Filesystem)
 	plain := Loops() && r.Format == container.UDRW && !r.Encrypted
-	switch mountable := Loops() && fs.MountableByKernel; {
+	mountable := Loops() && fs.MountableByKernel
+	switch byKernel := req.ServedBy == ServedByKernel; {
 	case !req.NoMount && !known:
 		return "", noDriver(r.Filesystem)
 	case !req.NoMount && !r.Owners && req.Owners != nil && *req.Owners:
 		return "", fmt.Errorf("honouring owners: %s keeps none: %w", fs.Name, errors.ErrUnsupported)
-	case req.ServedBy == ServedByKernel && !plain:
+	case byKernel && !plain:
 		return "", fmt.Errorf("attaching without a process: that takes an unencrypted UDRW image and loop devices: %w",
 			errors.ErrUnsupported)
-	case req.ServedBy == ServedByKernel && !req.NoMount && !mountable:
-		return "", noDriver(r.Filesystem)
-	case !req.NoMount && fs.Kernel == "exfat" && !mountable:
+	case !req.NoMount && fs.Kernel == "exfat" && !mountable && !byKernel:
 		return ModeFUSE, nil
-	case !req.NoMount && !fs.MountableByKernel:
+	case !req.NoMount && (!fs.MountableByKernel || byKernel && !mountable):
 		return "", noDriver(r.Filesystem)
 	case plain && req.ServedBy != ServedByHelper:
 		return ModeLoop, nil
@@ -120,189 +147,337 @@ func modeOf(r *record, req Request, fs FS, known bool) (string, error) {
 // have to be undone: serve the image if the kernel cannot, make the loop
 // device, find the partition, mount, and prepare the volume. detachSteps undo
 // them.
-func (s *store) attach(ctx context.Context, r *record, req Request, info *ImageInfo) (err error) {
-	switch r.Mode {
-	case ModeLoop:
-		err = s.loopRaw(r)
-	case ModeFUSELoop:
-		if err = s.serve(ctx, r, req, info, s.path(r.ID), false); err == nil {
-			err = s.loopServed(r)
+func (s *store) attach(ctx context.Context, r *record, req Request, info *ImageInfo, keys crypt.Keys) (err error) {
+	if err = s.save(r); err != nil {
+		return err
+	}
+	if r.Mode != ModeLoop {
+		err = s.serve(ctx, r, req, info, keys)
+	}
+	if err == nil && r.Mode != ModeFUSE {
+		if err = s.makeLoop(r); err == nil {
+			err = s.findPartition(r, info)
 		}
-	case ModeFUSE:
-		err = s.serveAlone(ctx, r, req, info)
-	}
-	if err == nil && r.Loop >= 0 {
-		err = s.findPartition(r, info)
-	}
-	if err == nil && r.Loop >= 0 && !req.NoMount {
-		err = s.mount(r, req)
-	}
-	if err == nil && r.LastMountPoint != "" {
-		s.prepareMounted(ctx, r, req)
+		if err == nil && !req.NoMount {
+			err = s.mount(r, req)
+		}
 	}
 	if err != nil {
 		return err
+	}
+	if r.LastMountPoint != "" {
+		prepareMounted(ctx, r, req)
 	}
 	r.Complete = true
 	return s.save(r)
 }
 
-// openRaw opens the image file for a loop device. The device keeps the open
-// file, and with it the lock, which is the one that package container takes: as
-// long as the device exists, no other process opens the image for writing.
-// direct reports whether the host's page cache is bypassed.
-func openRaw(r *record) (file *os.File, direct bool, err error) {
-	open := func(flags int) (*os.File, error) {
-		return os.OpenFile(r.Image, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	}
-	how, lock := os.O_RDWR, unix.LOCK_EX
-	if r.ReadOnly {
-		how, lock = os.O_RDONLY, unix.LOCK_SH
-	}
-	// Where direct I/O is refused the device uses the page cache, and the
-	// attachment has a warning.
-	if file, err = open(how | unix.O_DIRECT); err == nil {
-		direct = true
-	} else if errors.Is(err, unix.EINVAL) {
-		file, err = open(how)
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	err = retryEINTR(func() error { return unix.Flock(int(file.Fd()), lock|unix.LOCK_NB) })
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = fmt.Errorf("locking %q: %w", r.Image, container.ErrInUse)
-	}
-	if id, e := identity(r.Image); err == nil && (e != nil || id != r.ID) {
-		err = fmt.Errorf("opening %q: it was replaced by something else", r.Image)
-	}
-	if err != nil {
-		file.Close()
-		return nil, false, err
-	}
-	return file, direct, nil
-}
-
-// Largest requests to an image file and to a FUSE file, in KiB; the kernel cuts
-// larger ones.
-const (
-	rawRequestKB    = 1280
-	servedRequestKB = maxRequest >> 10
-)
-
-// loopRaw attaches the image file itself.
-func (s *store) loopRaw(r *record) error {
-	file, direct, err := openRaw(r)
-	if cannotWrite(err) && !r.ReadOnly {
-		r.ReadOnly = true
-		r.Warnings = append(r.Warnings, fmt.Sprintf("attached read-only: %v", err))
-		file, direct, err = openRaw(r)
-	}
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	settings := loopSettings{maxSectorsKB: rawRequestKB, direct: direct}
-	if info.Size() > r.Size { // a trailer follows the sectors: such an image is read-only
-		settings.size, r.ReadOnly = r.Size, true
-	}
-	return s.loop(r, file, settings)
-}
-
-// loopServed attaches the FUSE file.
-func (s *store) loopServed(r *record) error {
-	how := os.O_RDWR
-	if r.ReadOnly {
-		how = os.O_RDONLY
-	}
-	file, err := os.OpenFile(filepath.Join(r.FUSEDir, deviceName), how|unix.O_DIRECT|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("opening the served device: %w", err)
-	}
-	defer file.Close()
-	return s.loop(r, file, loopSettings{maxSectorsKB: servedRequestKB, direct: true})
-}
-
-// loop makes a loop device of the file and records it.
-func (s *store) loop(r *record, file *os.File, settings loopSettings) error {
-	settings.tag, settings.readOnly = r.tag(), r.ReadOnly
-	n, err := setLoop(file, settings)
-	if err != nil {
-		return err
-	}
-	r.Loop = n
-	info, ok := loopStatus(n)
-	if !ok {
-		return fmt.Errorf("asking for the status of %q: %w", loopPath(n), unix.ENXIO)
-	}
-	r.Sequence = loopSequence(n)
-	r.DirectIO = info.Flags&unix.LO_FLAGS_DIRECT_IO != 0
-	r.Device = loopPath(n)
-	if !r.DirectIO {
-		r.Warnings = append(r.Warnings, "the loop device works through the page cache of the host")
-	}
-	return s.save(r)
-}
-
-// serve starts the process that serves the container on the folder at: the
-// device and its partitions as files, or with volume the files of its exFAT
-// volume. Files of a volume belong to the user who called sudo, and if root
+// serve starts the process that serves the container: the device and its
+// partitions as files, or in mode fuse the files of the exFAT volume that is to
+// be mounted. Files of a volume belong to the user who called sudo, and if root
 // attaches, all users may read them, as those of a mount by the kernel.
-func (s *store) serve(ctx context.Context, r *record, req Request, info *ImageInfo, at string, volume bool) error {
-	if _, err := os.Stat("/dev/fuse"); err != nil {
-		return fmt.Errorf("%w: %w", ErrNoFUSE, err)
-	}
-	if !volume {
-		if err := os.Mkdir(at, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+func (s *store) serve(ctx context.Context, r *record, req Request, info *ImageInfo, keys crypt.Keys) (err error) {
+	uid, gid := owner()
+	o := serveRequest{Image: r.Image, ReadOnly: r.ReadOnly, End: s.path(r.ID + ".end"),
+		UID: uint32(uid), GID: uint32(gid)}
+	r.FUSEDir = s.path(r.ID)
+	if r.Mode == ModeFUSE && !req.NoMount {
+		if r.LastMountPoint, r.MadeMountPoint, err = mountPoint(req, r.VolumeName); err != nil {
 			return err
 		}
-	}
-	uid, gid := owner()
-	o := serveRequest{Image: r.Image, ReadOnly: r.ReadOnly, MountAt: at, Volume: volume, End: s.path(r.ID + ".end"),
-		Others: volume && os.Geteuid() == 0, UID: uint32(uid), GID: uint32(gid)}
-	for _, p := range info.partitions() {
-		if !volume || p.Index+1 == info.Regions[info.mount].Number {
-			o.Parts = append(o.Parts, sectionOf(p))
+		r.FUSEDir, r.Device, r.Partition = r.LastMountPoint, s.path(r.ID), s.path(r.ID)
+		o.Volume, o.Others = true, os.Geteuid() == 0
+		if info.mount != nil {
+			o.Parts = append(o.Parts, *info.mount.Part)
+		}
+	} else {
+		if err = os.Mkdir(r.FUSEDir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+		if info.Table != nil {
+			o.Parts = info.Table.Partitions
+		}
+		r.Device = filepath.Join(r.FUSEDir, deviceName)
+		r.Partition = r.Device
+		if info.mount != nil {
+			r.Partition = filepath.Join(r.FUSEDir, partName(*info.mount.Part))
 		}
 	}
-	r.FUSEDir = at
-	a, err := s.spawn(ctx, r, req.HelperArgs, o, info.keys)
+	o.MountAt = r.FUSEDir
+	a, err := s.spawn(ctx, r, req.HelperArgs, o, keys)
 	if err != nil {
 		return err
 	}
 	r.ReadOnly = r.ReadOnly || a.ReadOnly
 	r.Warnings = append(r.Warnings, a.Warnings...)
-	var st unix.Stat_t
-	if err := unix.Stat(at, &st); err != nil {
-		return fmt.Errorf("looking at the served device: %w", err)
-	}
-	r.FUSEConnection = unix.Minor(st.Dev)
 	return s.save(r)
 }
 
-// serveAlone is mode fuse: the files of a volume, or without a mount the device
-// as a file.
-func (s *store) serveAlone(ctx context.Context, r *record, req Request, info *ImageInfo) error {
-	if req.NoMount {
-		if err := s.serve(ctx, r, req, info, s.path(r.ID), false); err != nil {
-			return err
-		}
-		r.Device = filepath.Join(r.FUSEDir, deviceName)
-		r.Partition = r.Device
-		if info.mount >= 0 {
-			r.Partition = filepath.Join(r.FUSEDir, sectionOf(*info.Regions[info.mount].Part).Name)
-		}
-		return nil
+// Detach flushes, unmounts, releases the device and the process, and deletes
+// the record. When it returns no error, everything written is in the container,
+// except for what Lost lists. Without force it leaves an attachment in use as
+// it is and returns a [*BusyError]. With force it releases the image in any
+// case, and Lost lists what its users lose; a loop device that a process keeps
+// open then exists, without a file system that writes, until that process
+// closes it.
+func Detach(ctx context.Context, a Attached, force bool) (lost Lost, err error) {
+	s, err := openStore(ctx)
+	if err != nil {
+		return nil, err
 	}
-	point, made, err := mountPoint(req, r.VolumeName, r.Image)
+	defer s.close()
+	r, err := s.load(a.ID)
+	if err == nil && !r.alive() {
+		return s.clean(ctx, r), nil
+	}
+	if err == nil {
+		lost, err = s.detach(ctx, r, detachment{force: force})
+	}
+	if err != nil {
+		err = fmt.Errorf("detaching %q: %w", a.Image, err)
+	}
+	return lost, err
+}
+
+// Unmount unmounts the volume and leaves the image attached; it returns a
+// [*BusyError] for one in use, unless force takes it away from its users. In
+// mode fuse an attachment is its mount: errors.ErrUnsupported.
+func Unmount(ctx context.Context, a Attached, force bool) error {
+	s, r, err := openMountable(ctx, a)
 	if err != nil {
 		return err
 	}
-	r.LastMountPoint, r.MadeMountPoint = point, made
-	r.Device, r.Partition = s.path(r.ID), s.path(r.ID)
-	return s.serve(ctx, r, req, info, point, true)
+	defer s.close()
+	d := detachment{store: s, r: r, force: force}
+	if err := d.unmountVolumes(ctx); err != nil {
+		return err
+	}
+	r.removeMountPoint()
+	err = s.save(r)
+	if d.mounted {
+		d.flushDevice()
+	}
+	if err == nil && len(d.lost) > 0 && !force {
+		err = fmt.Errorf("unmounting %q: it is unmounted, but %s", r.Image, strings.Join(d.lost, "; "))
+	}
+	return err
+}
+
+// openMountable returns the store, locked, and the living record of an
+// attachment with a block device.
+func openMountable(ctx context.Context, a Attached) (*store, *record, error) {
+	s, err := openStore(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := s.load(a.ID)
+	switch {
+	case err != nil:
+	case !r.alive():
+		s.clean(ctx, r)
+		err = fmt.Errorf("what served it had died: %w", ErrNotAttached)
+	case r.Mode == ModeFUSE:
+		err = fmt.Errorf("without a block device, detach it and attach it again: %w", errors.ErrUnsupported)
+	default:
+		return s, r, nil
+	}
+	s.close()
+	return nil, nil, fmt.Errorf("mounting or unmounting %q: %w", a.Image, err)
+}
+
+// detachment is an attachment that is being undone.
+type detachment struct {
+	*store
+	r       *record
+	force   bool // take it away from its users: what fails is a loss, not an error
+	dead    bool // the serving process ended without a report
+	mounted bool // the volume was mounted
+	lost    Lost
+}
+
+// detachSteps undo what attach has done, in the opposite order, each as far as
+// there is something to undo. Without force the first step that finds the
+// attachment in use ends the detach.
+var detachSteps = []func(d *detachment, ctx context.Context) error{
+	(*detachment).unmountVolumes, (*detachment).releaseLoop, (*detachment).unmountServed, (*detachment).awaitHelper,
+}
+
+// detach undoes an attachment and forgets it.
+func (s *store) detach(ctx context.Context, r *record, d detachment) (Lost, error) {
+	d.store, d.r = s, r
+	for _, step := range detachSteps {
+		if err := step(&d, ctx); err != nil {
+			return d.lost, err
+		}
+	}
+	r.removeMountPoint()
+	err := s.forget(r.ID)
+	if d.force {
+		err = nil
+	}
+	return d.lost, err
+}
+
+// clean removes what a dead process, a dead command or another boot left.
+func (s *store) clean(ctx context.Context, r *record) Lost {
+	if r.Boot != host.BootID() {
+		r.removeMountPoint()
+		_ = s.forget(r.ID)
+		return nil
+	}
+	if r.Loop < 0 && r.Mode != ModeFUSE {
+		r.findLoop()
+	}
+	// If umount(8) ended its mount, it flushed and wrote its report.
+	_, err := os.Stat(s.path(r.ID + ".end"))
+	dead := r.HelperPID != 0 && !r.helperLives() && err != nil
+	// It must not matter here that the caller was canceled meanwhile. With
+	// force the error is nil.
+	lost, _ := s.detach(context.WithoutCancel(ctx), r, detachment{force: true, dead: dead})
+	if dead && r.Complete {
+		const died = "the process that served the image had died: what was written and not flushed is lost"
+		lost = append(Lost{died}, lost...)
+	}
+	return lost
+}
+
+// unmountVolumes unmounts the volume wherever it is mounted. In mode fuse the
+// volume is the served mount, which unmountServed ends with force: what was
+// written has passed to the process already, and that flushes when it ends.
+func (d *detachment) unmountVolumes(context.Context) error {
+	points, err := d.r.mountPoints()
+	if err != nil && !d.force {
+		return err
+	}
+	d.mounted = len(points) > 0
+	for _, point := range points {
+		switch {
+		case d.force && d.r.Mode == ModeFUSE:
+			d.addHolders(point)
+		case d.force:
+			d.forceUnmount(point)
+		default:
+			// unmount(2) flushes too, but does not report failed writes. A
+			// serving process has them in its report.
+			if d.r.Mode != ModeFUSE {
+				d.addUnsaved(point, syncVolume(point))
+			}
+			if err := unmount(point); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// forceUnmount unmounts a volume that is in use. It flushes first, and then
+// shuts the file system down: until the last user has closed it, it stays
+// mounted without a mount point, and must not write to an image that is free.
+func (d *detachment) forceUnmount(point string) {
+	if !d.dead {
+		d.addUnsaved(point, within(30*time.Second, func() error { return syncVolume(point) }))
+	}
+	if unix.Unmount(point, unix.UMOUNT_NOFOLLOW) == nil {
+		return
+	}
+	d.addHolders(point)
+	_ = within(10*time.Second, func() error { return shutDown(point) })
+	unmountLazily(point)
+}
+
+// addUnsaved adds a failed flush to what is lost.
+func (d *detachment) addUnsaved(what string, err error) {
+	if err != nil {
+		d.lost = append(d.lost, fmt.Sprintf("what was written last to %q may not be in the image: %v", what, err))
+	}
+}
+
+// addHolders adds the open files of a volume to what is lost.
+func (d *detachment) addHolders(point string) {
+	for _, h := range holders(point) {
+		d.lost = append(d.lost, fmt.Sprintf("files that %s (process %d) has open on %q", h.Command, h.PID, point))
+	}
+}
+
+// flushDevice flushes what unmounting wrote to the device, or programs if it
+// was not mounted. Failures include those of earlier writeback by the kernel.
+func (d *detachment) flushDevice() {
+	if d.r.ReadOnly {
+		return
+	}
+	d.addUnsaved(d.r.Partition, withFile(d.r.Partition, (*os.File).Sync))
+	if !d.mounted && d.r.Device != d.r.Partition {
+		d.addUnsaved(d.r.Device, withFile(d.r.Device, (*os.File).Sync))
+	}
+}
+
+// releaseLoop clears the loop device. Without force it checks first whether a
+// process has it open, because the kernel does not take back a request to
+// clear.
+func (d *detachment) releaseLoop(ctx context.Context) error {
+	r, limit := d.r, time.Second
+	if r.Loop < 0 {
+		return nil
+	}
+	if !d.force {
+		limit = 10 * time.Second
+		d.flushDevice()
+		if by := holders(r.Device, r.Partition); len(by) > 0 {
+			return &BusyError{What: r.Device, Holders: by}
+		}
+	}
+	err := r.clearLoop(ctx, limit)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = &BusyError{What: r.Device, Holders: holders(r.Device)}
+	}
+	if err != nil && d.force {
+		d.lost = append(d.lost, err.Error())
+		return nil
+	}
+	return err
+}
+
+// unmountServed unmounts the FUSE file system, which ends the serving process.
+func (d *detachment) unmountServed(context.Context) error {
+	served, err := d.r.servedMounts()
+	if err != nil && !d.force {
+		return err
+	}
+	for _, point := range served {
+		if d.force {
+			// MNT_FORCE ends the connection: requests in flight fail, and the
+			// process flushes and closes the container.
+			_ = unix.Unmount(point, unix.MNT_FORCE|unix.UMOUNT_NOFOLLOW)
+			unmountLazily(point)
+		} else if err := unmount(point); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitHelper waits for the serving process to flush and end; with force it
+// kills one that takes too long. It adds the failures in its report to what is
+// lost. A missing report is a loss too, unless the process is known to have
+// died.
+func (d *detachment) awaitHelper(ctx context.Context) error {
+	ended := func() bool { return !d.r.helperLives() }
+	if err := waitUntil(ctx, helperTimeout, ended); err != nil {
+		if !d.force {
+			return fmt.Errorf("waiting for process %d to flush and end: %w", d.r.HelperPID, err)
+		}
+		d.lost = append(d.lost,
+			"the process that served the image did not end and was killed: what it had not flushed is lost")
+		_ = unix.Kill(d.r.HelperPID, unix.SIGKILL)
+		_ = waitUntil(ctx, helperTimeout, ended)
+	}
+	if d.r.HelperPID == 0 || d.dead {
+		return nil
+	}
+	var report []string
+	if err := d.read(d.r.ID+".end", &report); err != nil && d.r.Complete {
+		report = []string{fmt.Sprintf("the process that served the image ended without a report: %v", err)}
+	}
+	d.lost = append(d.lost, report...)
+	return nil
 }

@@ -38,10 +38,7 @@ func lifeOfAVolume(t *testing.T, format, fs string, size int64) {
 	assert.Equal(t, "Test", a.VolumeName)
 	assert.Equal(t, filepath.Join(DefaultMountRoot(), "Test"), a.MountPoint)
 	assert.Empty(t, a.Warnings)
-	assert.Zero(t, a.TrimTime, "a new volume is not trimmed")
-	if a.Mode != ModeFUSE {
-		assert.True(t, a.DirectIO)
-	}
+	assert.Zero(t, a.Trimmed, "a new volume is not trimmed")
 	small, large := noise(12_345), noise(20<<20)
 	put(t, filepath.Join(a.MountPoint, "small"), small)
 	put(t, filepath.Join(a.MountPoint, "large"), large)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dmgbench/internal/image/blockdev"
+	"dmgbench/internal/image/gpt"
 	"dmgbench/internal/system/hostio"
 )
 
@@ -49,23 +50,26 @@ type deviceNode struct {
 }
 
 // newDeviceFS returns the file system of a device and its partitions.
-func newDeviceFS(dev blockdev.Device, parts []section, readOnly bool, fails *failures) (*deviceFS, error) {
+func newDeviceFS(dev blockdev.Device, parts []gpt.Partition, readOnly bool, fails *failures) (*deviceFS, error) {
 	d := &deviceFS{RawFileSystem: fuse.NewDefaultRawFileSystem(), readOnly: readOnly, fails: fails, now: time.Now()}
 	d.nodes = append(d.nodes, deviceNode{deviceName, dev})
 	for _, p := range parts {
-		part, err := blockdev.Section(dev, p.Off, p.Size)
+		part, err := blockdev.Section(dev, p.Offset(), p.Size())
 		if err != nil {
 			return nil, err
 		}
-		d.nodes = append(d.nodes, deviceNode{p.Name, part})
+		d.nodes = append(d.nodes, deviceNode{partName(p), part})
 	}
 	return d, nil
 }
 
+// partName is the file of a partition.
+func partName(p gpt.Partition) string { return fmt.Sprintf("p%d", p.Index+1) }
+
 func (d *deviceFS) String() string { return "dmgbench" }
 
 // node returns the file of a FUSE node number, nil for the folder and for
-// unknown numbers.
+// unknown numbers. The kernel reads and writes only what it has opened.
 func (d *deviceFS) node(id uint64) *deviceNode {
 	if id < 2 || id-2 >= uint64(len(d.nodes)) {
 		return nil
@@ -141,11 +145,7 @@ func (d *deviceFS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) f
 }
 
 func (d *deviceFS) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
-	n := d.node(in.NodeId)
-	if n == nil {
-		return nil, fuse.EISDIR
-	}
-	got, err := n.dev.ReadAt(buf, int64(in.Offset))
+	got, err := d.node(in.NodeId).dev.ReadAt(buf, int64(in.Offset))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fuse.Status(d.fails.read("reading", err))
 	}
@@ -153,11 +153,7 @@ func (d *deviceFS) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.Re
 }
 
 func (d *deviceFS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
-	n := d.node(in.NodeId)
-	if n == nil {
-		return 0, fuse.EISDIR
-	}
-	done, err := n.dev.WriteAt(data, int64(in.Offset))
+	done, err := d.node(in.NodeId).dev.WriteAt(data, int64(in.Offset))
 	if err != nil {
 		return 0, fuse.Status(d.fails.change("writing", err))
 	}
@@ -165,20 +161,12 @@ func (d *deviceFS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint
 }
 
 func (d *deviceFS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
-	n := d.node(in.NodeId)
-	if n == nil {
-		return fuse.OK
-	}
-	return fuse.Status(d.fails.change("flushing", n.dev.Flush()))
+	return fuse.Status(d.fails.change("flushing", d.node(in.NodeId).dev.Flush()))
 }
 
 // Fallocate frees ranges, both holes and ranges of zeros: a container does not
 // distinguish them. Where it cannot, the kernel writes the zeros.
 func (d *deviceFS) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
-	n := d.node(in.NodeId)
-	if n == nil {
-		return fuse.EISDIR
-	}
 	switch in.Mode {
 	case unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE,
 		unix.FALLOC_FL_ZERO_RANGE | unix.FALLOC_FL_KEEP_SIZE, unix.FALLOC_FL_ZERO_RANGE:
@@ -187,7 +175,8 @@ func (d *deviceFS) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Statu
 	default:
 		return fuse.Status(unix.EOPNOTSUPP)
 	}
-	return fuse.Status(d.fails.change("discarding", n.dev.Discard(int64(in.Offset), int64(in.Length))))
+	err := d.node(in.NodeId).dev.Discard(int64(in.Offset), int64(in.Length))
+	return fuse.Status(d.fails.change("discarding", err))
 }
 
 // StatFs reports the block size, which a loop device uses as the granularity of
@@ -223,22 +212,25 @@ const (
 )
 
 // newFuseServer mounts the file system and serves it; only root can without a
-// program to help.
+// program to help. After an error the process ends, and with it what was
+// opened.
 func newFuseServer(fs fuse.RawFileSystem, at string, o *fuse.MountOptions) (*fuseServer, error) {
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	s := &fuseServer{fd: fd, server: fuse.NewProtocolServer(fs, o)}
-	buffers, err := newRequestBuffers(serverThreads)
-	if err == nil {
-		err = s.mount(at, o, buffers[0])
-	}
-	if err != nil {
-		for _, b := range buffers {
-			b.mem.Free()
+	buffers := make([]requestBuffer, serverThreads)
+	for i := range buffers {
+		mem, err := hostio.AlignedBuffer(2 * requestSpace)
+		if err != nil {
+			return nil, err
 		}
-		unix.Close(fd)
+		b := mem.Bytes()
+		buffers[i] = requestBuffer{mem: mem, in: b[page-writeHeader : requestSpace],
+			out: b[requestSpace+page-readHeader:]}
+	}
+	if err := s.mount(at, o, buffers[0]); err != nil {
 		return nil, err
 	}
 	// With fewer places to run than threads, one that comes back from the
@@ -272,13 +264,10 @@ func (s *fuseServer) mount(at string, o *fuse.MountOptions, b requestBuffer) err
 func (s *fuseServer) serve(b requestBuffer) {
 	runtime.LockOSThread() // a thread that waits in the kernel costs no other a switch
 	defer b.mem.Free()
-	for {
-		more, err := s.serveOne(b)
-		if err != nil {
+	for more := true; more; {
+		var err error
+		if more, err = s.serveOne(b); err != nil {
 			log.Printf("serving: %v", err)
-		}
-		if !more {
-			return
 		}
 	}
 }
@@ -293,21 +282,6 @@ func (s *fuseServer) wait() {
 type requestBuffer struct {
 	mem     *hostio.Buffer
 	in, out []byte
-}
-
-// newRequestBuffers allocates the memory of n threads. With an error it returns
-// what was allocated.
-func newRequestBuffers(n int) (list []requestBuffer, err error) {
-	for range n {
-		mem, err := hostio.AlignedBuffer(2 * requestSpace)
-		if err != nil {
-			return list, err
-		}
-		b := mem.Bytes()
-		list = append(list, requestBuffer{mem: mem, in: b[page-writeHeader : requestSpace],
-			out: b[requestSpace+page-readHeader:]})
-	}
-	return list, nil
 }
 
 // serveOne reads one request, answers it, and reports whether there may be
@@ -337,11 +311,11 @@ func (s *fuseServer) serveOne(b requestBuffer) (more bool, err error) {
 		_, err := unix.Write(s.fd, reply)
 		return err
 	})
-	// Without ENODEV and ENOENT: the process that asked is gone.
-	if err != nil && !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.ENOENT) {
-		log.Printf("answering: %v", err)
+	// ENODEV and ENOENT: the process that asked is gone.
+	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOENT) {
+		err = nil
 	}
-	return true, nil
+	return true, err
 }
 
 // refusal is the answer to a request that is not carried out.

@@ -2,10 +2,9 @@ package attach
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -14,11 +13,9 @@ import (
 
 	"dmgbench/internal/image/blockdev"
 	"dmgbench/internal/image/container"
-	"dmgbench/internal/image/container/crypt"
 	"dmgbench/internal/image/container/udif"
 	"dmgbench/internal/image/exfat"
 	"dmgbench/internal/image/gpt"
-	"dmgbench/internal/system/hostio"
 )
 
 // FS is a file system that volumes can have: one row of the registry.
@@ -45,19 +42,22 @@ type FS struct {
 	Owners bool
 	// MinSize is the smallest size that Tool accepts, in bytes.
 	MinSize int64
+	// MaxLabel is the length of the longest label in bytes, 0 if Tool checks
+	// it; [Make] cuts longer ones.
+	MaxLabel int
 
 	// Set by [Filesystems] for this machine:
 	Present           bool // it can be made
 	MountableByKernel bool // the kernel has a driver, loaded or as a module
 
 	marks       []mark
-	onlyNamed   bool                                      // recognised, and neither made nor mounted
-	makeArgs    func(label string, uid, gid int) []string // of Tool, without the device
-	mountData   string                                    // options of mount(2)
-	userOwned   bool                                      // mount(2) takes the owner of all files
-	replayless  string                                    // options for a read-only mount that does not replay the log
-	growTool    []string                                  // program, package, and arguments before the operand
-	growMounted bool                                      // the program takes the mount point, not the device
+	onlyNamed   bool   // recognised, and neither made nor mounted
+	makeArgs    string // of Tool, without the device; see Make
+	mountData   string // options of mount(2)
+	userOwned   bool   // mount(2) takes the owner of all files
+	replayless  string // options for a read-only mount that does not replay the log
+	growTool    string // program of Package and its arguments before the operand
+	growMounted bool   // the program takes the mount point, not the device
 }
 
 // mark is a signature in the first blocks of a volume, and where its label is.
@@ -78,49 +78,36 @@ var filesystems = []FS{
 		Hint: "Windows_NTFS", // MBR type 7 is common to both
 		Type: gpt.BasicData, MinSize: 1 << 20, marks: []mark{{at: 3, magic: "EXFAT   "}}, userOwned: true},
 	{Name: "ext4", AppleName: "ext4", Kind: "ext4", Hint: "Linux", Kernel: "ext4",
-		Tool: "mkfs.ext4", Package: "e2fsprogs", Type: gpt.LinuxData, Owners: true, MinSize: 1 << 20,
+		Tool: "mkfs.ext4", Package: "e2fsprogs", Type: gpt.LinuxData, Owners: true, MinSize: 1 << 20, MaxLabel: 16,
 		marks: []mark{{at: 1080, magic: "\x53\xef", label: 1144, length: 16}},
 		// No initialisation after the first mount, no space kept back for root.
-		makeArgs: func(label string, uid, gid int) []string {
-			return []string{"-q", "-F", "-b", "4096", "-m", "0", "-L", cut(label, 16),
-				"-E", fmt.Sprintf("lazy_itable_init=0,lazy_journal_init=0,nodiscard,root_owner=%d:%d", uid, gid)}
-		},
-		replayless: "noload", growTool: []string{"resize2fs", "e2fsprogs"}},
+		makeArgs: "-q -F -b 4096 -m 0 -L LABEL " +
+			"-E lazy_itable_init=0,lazy_journal_init=0,nodiscard,root_owner=UID:GID",
+		replayless: "noload", growTool: "resize2fs"},
 	{Name: "xfs", AppleName: "xfs", Kind: "xfs", Hint: "Linux", Kernel: "xfs", Tool: "mkfs.xfs", Package: "xfsprogs",
-		Type: gpt.LinuxData, Owners: true, MinSize: 300 << 20, marks: []mark{{magic: "XFSB", label: 108, length: 12}},
-		makeArgs: func(label string, _, _ int) []string {
-			return []string{"-q", "-f", "-K", "-s", "size=4096", "-L", cut(label, 12)}
-		},
+		Type: gpt.LinuxData, Owners: true, MinSize: 300 << 20, MaxLabel: 12,
+		marks: []mark{{magic: "XFSB", label: 108, length: 12}}, makeArgs: "-q -f -K -s size=4096 -L LABEL",
 		// XFS refuses a second volume of the same identifier, such as a copy of
 		// the image, or one that a process still has open after a forced
 		// unmount.
-		mountData: "nouuid", replayless: "nouuid,norecovery",
-		growTool: []string{"xfs_growfs", "xfsprogs"}, growMounted: true},
+		mountData: "nouuid", replayless: "nouuid,norecovery", growTool: "xfs_growfs", growMounted: true},
 	{Name: "btrfs", AppleName: "btrfs", Kind: "btrfs", Hint: "Linux", Kernel: "btrfs",
 		Tool: "mkfs.btrfs", Package: "btrfs-progs", Type: gpt.LinuxData, Owners: true, MinSize: 114_294_784,
-		marks: []mark{{at: 64<<10 + 64, magic: "_BHRfS_M", label: 64<<10 + 299, length: 256}},
-		makeArgs: func(label string, _, _ int) []string {
-			return []string{"-q", "-f", "--nodiscard", "-L", cut(label, 255)}
-		},
-		replayless: "rescue=nologreplay",
-		growTool:   []string{"btrfs", "btrfs-progs", "filesystem", "resize", "max"}, growMounted: true},
+		MaxLabel: 255, marks: []mark{{at: 64<<10 + 64, magic: "_BHRfS_M", label: 64<<10 + 299, length: 256}},
+		makeArgs: "-q -f --nodiscard -L LABEL", replayless: "rescue=nologreplay",
+		growTool: "btrfs filesystem resize max", growMounted: true},
 	{Name: "FAT32", Aliases: []string{"MS-DOS FAT32", "MS-DOS", "vfat"}, AppleName: "MS-DOS FAT32", Kind: "msdos",
-		Hint:   "DOS_FAT_32",
-		Kernel: "vfat", Tool: "mkfs.vfat", Package: "dosfstools", Type: gpt.BasicData, MinSize: 34 << 20, marks: []mark{
+		Hint: "DOS_FAT_32", Kernel: "vfat", Tool: "mkfs.vfat", Package: "dosfstools", Type: gpt.BasicData,
+		MinSize: 34 << 20, MaxLabel: 11, makeArgs: "-F 32 -n UPPER", userOwned: true, marks: []mark{
 			{at: 82, magic: "FAT32   ", label: 71, length: 11, padding: " "},
 			{at: 54, magic: "FAT16   ", label: 43, length: 11, padding: " ", appleName: "MS-DOS FAT16"},
-			{at: 54, magic: "FAT12   ", label: 43, length: 11, padding: " ", appleName: "MS-DOS FAT12"}},
-		makeArgs: func(label string, _, _ int) []string {
-			return []string{"-F", "32", "-n", strings.ToUpper(cut(label, 11))}
-		},
-		userOwned: true},
+			{at: 54, magic: "FAT12   ", label: 43, length: 11, padding: " ", appleName: "MS-DOS FAT12"}}},
 	{Name: "HFS+", Aliases: []string{"hfsplus"}, AppleName: "HFS+", Kind: "hfs", Hint: "Apple_HFS", Kernel: "hfsplus",
 		Tool: "mkfs.hfsplus", Package: "hfsprogs", Type: gpt.AppleHFS, Owners: true, MinSize: 1 << 20,
 		marks:    []mark{{at: 1024, magic: "H+"}, {at: 1024, magic: "HX", appleName: "Case-sensitive HFS+"}},
-		makeArgs: func(label string, _, _ int) []string { return []string{"-v", label} }},
+		makeArgs: "-v LABEL"},
 	{Name: "APFS", AppleName: "APFS", Kind: "apfs", Hint: "Apple_APFS", Kernel: "apfs", Type: gpt.AppleAPFS,
-		Owners:    true,
-		onlyNamed: true, marks: []mark{{at: 32, magic: "NXSB"}}},
+		Owners: true, onlyNamed: true, marks: []mark{{at: 32, magic: "NXSB"}}},
 }
 
 // What this machine has; variables for tests.
@@ -134,20 +121,23 @@ var (
 func Filesystems() []FS {
 	list := make([]FS, 0, len(filesystems))
 	for _, f := range filesystems {
-		if f.onlyNamed {
-			continue
+		if !f.onlyNamed {
+			f.Present = f.Tool == "" || findTool(f.Tool) != ""
+			f.MountableByKernel = kernelMounts(f.Kernel)
+			list = append(list, f)
 		}
-		f.Present = f.Tool == "" || findTool(f.Tool) != ""
-		f.MountableByKernel = kernelMounts(f.Kernel)
-		list = append(list, f)
 	}
 	return list
 }
 
-// FilesystemOf returns the file system of that name, in any case: [FS].Name,
+// FilesystemOf returns the file system of that name, see [FindFilesystem], of
+// those that this project mounts.
+func FilesystemOf(name string) (FS, bool) { return FindFilesystem(Filesystems(), name) }
+
+// FindFilesystem returns the file system of that name, in any case: [FS].Name,
 // one of its aliases, or the kernel's name.
-func FilesystemOf(name string) (FS, bool) {
-	for _, f := range Filesystems() {
+func FindFilesystem(list []FS, name string) (FS, bool) {
+	for _, f := range list {
 		for _, n := range append([]string{f.Name, f.Kernel}, f.Aliases...) {
 			if strings.EqualFold(n, name) {
 				return f, true
@@ -160,12 +150,8 @@ func FilesystemOf(name string) (FS, bool) {
 // AppleNames returns the volume-kind and the name that Apple's tools have for a
 // file system by the kernel's name; the kind is empty for an unknown one.
 func AppleNames(kernel string) (kind, name string) {
-	for _, f := range filesystems {
-		if strings.EqualFold(f.Kernel, kernel) || strings.EqualFold(f.Name, kernel) {
-			return f.Kind, f.AppleName
-		}
-	}
-	return "", kernel
+	f, _ := FindFilesystem(filesystems, kernel)
+	return f.Kind, cmp.Or(f.AppleName, kernel)
 }
 
 // Volume describes a volume by its first blocks.
@@ -189,11 +175,12 @@ func Identify(dev blockdev.Device) (Volume, error) {
 				continue
 			}
 			v := Volume{FS: f, Label: m.readLabel(head)}
-			if m.appleName != "" {
-				v.AppleName = m.appleName
-			}
-			if f.Kernel == "exfat" {
-				v.Label = exfatLabel(dev)
+			v.AppleName = cmp.Or(m.appleName, f.AppleName)
+			if f.Kernel == "exfat" { // its label is in the root directory; mounting a damaged volume reports why
+				if vol, err := exfat.Mount(dev, exfat.MountOptions{ReadOnly: true}); err == nil {
+					v.Label = vol.Label()
+					_ = vol.Unmount()
+				}
 			}
 			return v, nil
 		}
@@ -215,17 +202,6 @@ func (m mark) readLabel(head []byte) string {
 	return label
 }
 
-// exfatLabel returns the label, which is in the root directory. A damaged
-// volume has none here: mounting it reports why.
-func exfatLabel(dev blockdev.Device) string {
-	v, err := exfat.Mount(dev, exfat.MountOptions{ReadOnly: true})
-	if err != nil {
-		return ""
-	}
-	defer v.Unmount()
-	return v.Label()
-}
-
 // cut shortens a label to n bytes, never inside a character.
 func cut(label string, n int) string {
 	for len(label) > n {
@@ -239,16 +215,14 @@ func cut(label string, n int) string {
 // searches the administrator's folders, which ordinary users do not have in
 // PATH.
 func findTool(name string) string {
-	if path, err := exec.LookPath(name); err == nil {
-		return path
+	path, err := exec.LookPath(name)
+	for i := 0; err != nil && i < len(toolFolders); i++ {
+		path, err = exec.LookPath(filepath.Join(toolFolders[i], name))
 	}
-	for _, dir := range toolFolders {
-		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && info.Mode()&0o111 != 0 && !info.IsDir() {
-			return path
-		}
+	if err != nil {
+		return ""
 	}
-	return ""
+	return path
 }
 
 // Region is a part of a device: a partition, a partition table, or free space.
@@ -277,11 +251,8 @@ type ImageInfo struct {
 	Whole    Volume        // without a usable GUID table: the volume that starts with the device
 
 	format string
-	size   int64 // bytes
-	mount  int   // index in Regions of the partition to be mounted; -1: the whole device
-	// keys are those of an encrypted image, derived once for all that is
-	// opened; the caller's own, or ours to wipe.
-	keys crypt.Keys
+	size   int64   // bytes
+	mount  *Region // the partition to be mounted; nil: the whole device
 }
 
 // Schemes that callers branch on.
@@ -290,14 +261,11 @@ const (
 	SchemeNone = "none"
 )
 
-// otherSchemes are the names of the schemes that are shown but not changed.
-var otherSchemes = map[udif.Scheme]string{udif.SchemeMBR: "fdisk", udif.SchemeAPM: "Apple"}
-
 // Inspect finds out how a device is divided and which volumes it has. It reads
 // the partition tables and the first blocks of every partition, once. The error
 // is the device's.
 func Inspect(dev blockdev.Device) (info *ImageInfo, err error) {
-	info = &ImageInfo{Scheme: SchemeNone, size: dev.Size(), mount: -1}
+	info = &ImageInfo{Scheme: SchemeNone, size: dev.Size()}
 	if image, ok := dev.(container.Image); ok {
 		info.format = image.Format()
 	}
@@ -329,17 +297,17 @@ func Inspect(dev blockdev.Device) (info *ImageInfo, err error) {
 
 // addPartitions lists the parts of a device with a GUID table.
 func (s *ImageInfo) addPartitions() error {
-	t := s.Table
 	s.Scheme = SchemeGUID
-	layout, err := udif.Partitioned(udif.SchemeGPT, uint64(s.size/gpt.SectorSize), udif.GPTParts(t))
+	layout, err := udif.Partitioned(udif.SchemeGPT, uint64(s.size/gpt.SectorSize), udif.GPTParts(s.Table))
 	for _, p := range layout.Parts {
 		r := Region{Name: p.Name, Hint: p.Type, First: int64(p.First), Count: int64(p.Sectors)}
-		i := slices.IndexFunc(t.Partitions, func(q gpt.Partition) bool { return q.First == p.First })
-		if i >= 0 {
-			r.Part, r.Content, r.Number = &t.Partitions[i], true, t.Partitions[i].Index+1
-			if r.Part.Type == gpt.EFISystem {
-				r.Hint = "EFI"
+		for i := range s.Table.Partitions {
+			if part := &s.Table.Partitions[i]; part.First == p.First {
+				r.Part, r.Content, r.Number = part, true, part.Index+1
 			}
+		}
+		if r.Part != nil && r.Part.Type == gpt.EFISystem {
+			r.Hint = "EFI"
 		}
 		s.Regions = append(s.Regions, r)
 	}
@@ -354,7 +322,8 @@ func (s *ImageInfo) addOthers(dev blockdev.Device) error {
 	}
 	var unreadable error
 	s.Whole, unreadable = Identify(dev)
-	scheme, ok := otherSchemes[layout.Scheme]
+	// Schemes that are shown but not changed.
+	scheme, ok := map[udif.Scheme]string{udif.SchemeMBR: "fdisk", udif.SchemeAPM: "Apple"}[layout.Scheme]
 	if !ok {
 		s.Regions = []Region{{Name: "whole disk", Hint: s.Whole.Hint, Count: s.size / gpt.SectorSize, Content: true,
 			Volume: s.Whole, Err: unreadable}}
@@ -374,14 +343,14 @@ func (s *ImageInfo) addOthers(dev blockdev.Device) error {
 // mounted, else the first that is not for booting. Only GUID tables count: what
 // else divides a device is left to the kernel.
 func (s *ImageInfo) chooseVolume() {
-	for _, p := range s.partitions() {
-		if p.Type == gpt.EFISystem && len(s.Table.Partitions) > 1 {
+	for n := range s.Regions {
+		r := &s.Regions[n]
+		if r.Part == nil || r.Part.Type == gpt.EFISystem && len(s.Table.Partitions) > 1 {
 			continue
 		}
-		n := slices.IndexFunc(s.Regions, func(r Region) bool { return r.Number == p.Index+1 })
-		_, mountable := FilesystemOf(s.Regions[n].Volume.Kernel)
-		if s.mount < 0 || mountable {
-			s.mount = n
+		mountable := r.Volume.Kernel != "" && !r.Volume.onlyNamed
+		if s.mount == nil || mountable {
+			s.mount = r
 		}
 		if mountable {
 			return
@@ -389,57 +358,27 @@ func (s *ImageInfo) chooseVolume() {
 	}
 }
 
-// Last returns the region of the last partition of a GUID table, which grows
-// and shrinks with the image; nil without a table or for one without
-// partitions.
-func (s *ImageInfo) Last() *Region {
-	for n := range slices.Backward(s.Regions) {
-		if s.Regions[n].Part != nil {
-			return &s.Regions[n]
+// Last returns the region that grows and shrinks with the image: the last
+// partition of a GUID table, empty for a table without partitions, or without a
+// table the whole device.
+func (s *ImageInfo) Last() Region {
+	if s.Table == nil {
+		return Region{Count: s.size / gpt.SectorSize, Content: true, Volume: s.Whole}
+	}
+	for _, r := range slices.Backward(s.Regions) {
+		if r.Part != nil {
+			return r
 		}
 	}
-	return nil
+	return Region{}
 }
 
-// Owners reports whether the volume to be mounted has a file system with
-// owners.
-func (s *ImageInfo) Owners() bool { return s.volume().Owners }
-
-// volume is the volume to be mounted.
-func (s *ImageInfo) volume() Volume {
-	if s.mount < 0 {
+// ToMount is the volume to be mounted; it may have a file system that cannot.
+func (s *ImageInfo) ToMount() Volume {
+	if s.mount == nil {
 		return s.Whole
 	}
-	return s.Regions[s.mount].Volume
-}
-
-// extent is the offset and length of the volume to be mounted, in bytes.
-func (s *ImageInfo) extent() (off, n int64) {
-	if s.mount < 0 {
-		return 0, s.size
-	}
-	p := s.Regions[s.mount].Part
-	return p.Offset(), p.Size()
-}
-
-// partitions are those of the GUID table.
-func (s *ImageInfo) partitions() []gpt.Partition {
-	if s.Table == nil {
-		return nil
-	}
-	return s.Table.Partitions
-}
-
-// section is a part of the device that the serving process offers as a file of
-// its own.
-type section struct {
-	Name      string
-	Off, Size int64
-}
-
-// sectionOf is a partition under the name of its number.
-func sectionOf(p gpt.Partition) section {
-	return section{fmt.Sprintf("p%d", p.Index+1), p.Offset(), p.Size()}
+	return s.mount.Volume
 }
 
 // notes are the warnings of an attachment about the partition table. Data can
@@ -454,34 +393,4 @@ func (s *ImageInfo) notes() (list []string) {
 			"partitions: "+s.Damage.Error())
 	}
 	return list
-}
-
-// openAndInspect opens the container read-only, even if another process has it
-// open, and inspects it. It derives the keys of an encrypted image unless the
-// caller has them.
-func openAndInspect(path string, pass []byte, keys crypt.Keys) (info *ImageInfo, err error) {
-	dir, err := hostio.OpenDir(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	if keys == nil {
-		if keys, err = container.UnwrapKeys(dir, filepath.Base(path), pass); err != nil {
-			return nil, err
-		}
-		defer func() {
-			if err != nil {
-				keys.Wipe()
-			}
-		}()
-	}
-	image, err := container.Open(dir, filepath.Base(path), container.OpenOptions{ReadOnly: true, Keys: keys})
-	if err != nil {
-		return nil, err
-	}
-	defer image.Close()
-	if info, err = Inspect(image); err == nil {
-		info.keys = keys
-	}
-	return info, err
 }

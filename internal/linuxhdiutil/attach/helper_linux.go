@@ -2,9 +2,9 @@ package attach
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/gob"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,10 +25,10 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
-	"dmgbench/internal/image/blockdev"
 	"dmgbench/internal/image/container"
 	"dmgbench/internal/image/container/crypt"
 	"dmgbench/internal/image/exfat"
+	"dmgbench/internal/image/gpt"
 	"dmgbench/internal/system/hostio"
 )
 
@@ -53,7 +53,7 @@ func HelperMain([]string) int {
 	}
 	// The process that started this one may be dead; then the image would stay
 	// served for ever.
-	if e := json.NewEncoder(ready).Encode(reply); e != nil && s != nil {
+	if e := gob.NewEncoder(ready).Encode(reply); e != nil && err == nil {
 		_ = unmount(r.MountAt)
 	}
 	ready.Close()
@@ -67,12 +67,9 @@ func HelperMain([]string) int {
 // readServeRequest reads request and keys with as few copies of the keys as
 // possible: the caller wipes the one there is.
 func readServeRequest(f *os.File) (r serveRequest, secret []byte, err error) {
-	if f == nil {
-		return r, nil, fs.ErrInvalid
-	}
 	defer f.Close()
 	all := make([]byte, maxServeRequest)
-	n, err := io.ReadFull(f, all)
+	n, err := io.ReadFull(f, all) // which accepts nil
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		return r, nil, errors.Join(err, fs.ErrInvalid)
 	}
@@ -87,13 +84,10 @@ const maxServeRequest = 1 << 20
 // server is a mounted FUSE file system with its container.
 type server struct {
 	// wait returns when the file system is unmounted.
-	wait func()
-	// image is the container, open in dir until release.
-	image container.Image
-	dir   *hostio.Dir
-	// volume is nil when the device is served.
-	volume *volumeFS
-	fails  *failures
+	wait  func()
+	fails *failures
+	// closers close folder, container and volume, in the order of opening.
+	closers []func() error
 }
 
 // start opens the container and mounts the file system that serves it.
@@ -102,52 +96,52 @@ func start(r serveRequest, secret []byte) (s *server, reply serveReply, err erro
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.release())
-			s = nil
 		}
 	}()
-	if s.dir, err = hostio.OpenDir(filepath.Dir(r.Image)); err != nil {
+	dir, err := hostio.OpenDir(filepath.Dir(r.Image))
+	if err != nil {
 		return s, reply, err
 	}
-	if s.image, reply, err = openImage(s.dir, r, secret); err != nil {
+	s.closers = append(s.closers, dir.Close)
+	image, reply, err := openImage(dir, r, secret)
+	if err != nil {
 		return s, reply, err
 	}
+	s.closers = append(s.closers, image.Close)
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		return s, reply, fmt.Errorf("%w: %w", ErrNoFUSE, err)
 	}
 	var raw fuse.RawFileSystem
 	if r.Volume {
-		if s.volume, err = openVolume(s.image, r, reply.ReadOnly, s.fails); err != nil {
+		v, err := openVolume(image, r, reply.ReadOnly, s.fails)
+		if err != nil {
 			return s, reply, err
 		}
-		reply.Warnings = append(reply.Warnings, s.volume.warnings...)
-		raw = s.volume.raw()
-	} else if raw, err = newDeviceFS(s.image, r.Parts, reply.ReadOnly, s.fails); err != nil {
+		s.closers = append(s.closers, v.close)
+		reply.Warnings, raw = append(reply.Warnings, v.warnings...), v.raw()
+	} else if raw, err = newDeviceFS(image, r.Parts, reply.ReadOnly, s.fails); err != nil {
 		return s, reply, err
 	}
-	if err = s.mount(raw, r, reply.ReadOnly); err != nil {
+	if s.wait, err = mountFUSE(raw, r, reply.ReadOnly); err != nil {
 		err = fmt.Errorf("mounting on %q: %w", r.MountAt, err)
 	}
 	return s, reply, err
 }
 
-// mount shows the file system. A device that the kernel makes a disk of is
-// served by our own loop.
-func (s *server) mount(raw fuse.RawFileSystem, r serveRequest, readOnly bool) error {
+// mountFUSE shows the file system; wait returns when it is unmounted. A device
+// that the kernel makes a disk of is served by our own loop.
+func mountFUSE(raw fuse.RawFileSystem, r serveRequest, readOnly bool) (wait func(), err error) {
 	options := mountOptions(r, readOnly)
 	if !r.Volume && os.Geteuid() == 0 {
 		f, err := newFuseServer(raw, r.MountAt, options)
-		if err == nil {
-			s.wait = f.wait
-		}
-		return err
+		return f.wait, err
 	}
 	f, err := fuse.NewServer(raw, r.MountAt, options)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.wait = f.Wait
 	go f.Serve()
-	return f.WaitMount()
+	return f.Wait, f.WaitMount()
 }
 
 // openImage opens the container past the host's page cache; one that cannot be
@@ -157,16 +151,13 @@ func openImage(dir *hostio.Dir, r serveRequest, secret []byte) (container.Image,
 	if len(secret) > 0 {
 		options.Keys = secret
 	}
-	image, err := container.Open(dir, filepath.Base(r.Image), options)
-	reply := serveReply{ReadOnly: r.ReadOnly}
-	if cannotWrite(err) && !r.ReadOnly {
-		options.ReadOnly = true
-		if second, e := container.Open(dir, filepath.Base(r.Image), options); e == nil {
-			reply.ReadOnly = true
-			if _, tabled := second.(container.UDIFImage); !tabled { // these are read-only by nature
-				reply.Warnings = []string{fmt.Sprintf("attached read-only: %v", err)}
-			}
-			image, err = second, nil
+	name, reply := filepath.Base(r.Image), serveReply{ReadOnly: r.ReadOnly}
+	image, err := container.Open(dir, name, options)
+	if readWrite := err; cannotWrite(err) && !r.ReadOnly {
+		options.ReadOnly, reply.ReadOnly = true, true
+		image, err = container.Open(dir, name, options)
+		if _, tabled := image.(container.UDIFImage); !tabled { // these are read-only by nature
+			reply.Warnings = []string{fmt.Sprintf("attached read-only: %v", readWrite)}
 		}
 	}
 	if err != nil {
@@ -204,16 +195,12 @@ func mountOptions(r serveRequest, readOnly bool) *fuse.MountOptions {
 		DirectMountStrict:   os.Geteuid() == 0,
 		Options:             []string{"default_permissions"},
 	}
-	if os.Geteuid() == 0 {
-		options.DirectMountFlags = mountFlags
-		if readOnly {
-			options.DirectMountFlags |= unix.MS_RDONLY
-		}
-	} else {
-		options.Options = append(options.Options, "nosuid", "nodev")
-		if readOnly {
-			options.Options = append(options.Options, "ro")
-		}
+	options.DirectMountFlags = mountFlags
+	if readOnly {
+		options.DirectMountFlags |= unix.MS_RDONLY
+	}
+	if os.Geteuid() != 0 { // fusermount takes words
+		options.Options = append(options.Options, "nosuid", "nodev", map[bool]string{true: "ro", false: "rw"}[readOnly])
 	}
 	return options
 }
@@ -222,49 +209,28 @@ func mountOptions(r serveRequest, readOnly bool) *fuse.MountOptions {
 func (s *server) run(end string) int {
 	// The terminal and the session are not ours; a request to end would leave a
 	// mount without a file system.
-	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE)
-	term := make(chan os.Signal, 1)
-	signal.Notify(term, unix.SIGTERM)
-	go func() {
-		for range term {
-			log.Print("asked to end: flushing, and serving until the image is detached")
-			s.fails.add("flushing", s.flush())
-		}
-	}()
+	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE, unix.SIGTERM)
 	s.wait()
 	s.fails.add("closing", s.release())
 	report := s.fails.report()
-	data, err := json.Marshal(report)
+	var data bytes.Buffer
+	err := gob.NewEncoder(&data).Encode(report)
 	if err == nil {
-		err = os.WriteFile(end, data, 0o600)
+		err = os.WriteFile(end, data.Bytes(), 0o600)
 	}
 	if err != nil {
 		log.Print(err)
 	}
-	if report.Count > 0 || err != nil {
+	if len(report) > 0 || err != nil {
 		return 1
 	}
 	return 0
 }
 
-// flush makes durable what was written so far.
-func (s *server) flush() error {
-	if s.volume != nil {
-		return s.volume.volume.Sync()
-	}
-	return s.image.Flush()
-}
-
-// release closes volume, container and folder, each if it is open.
+// release closes what is open, the last first.
 func (s *server) release() (err error) {
-	if s.volume != nil {
-		err = s.volume.close()
-	}
-	if s.image != nil {
-		err = errors.Join(err, s.image.Close())
-	}
-	if s.dir != nil {
-		err = errors.Join(err, s.dir.Close())
+	for _, close := range slices.Backward(s.closers) {
+		err = errors.Join(err, close())
 	}
 	return err
 }
@@ -278,21 +244,17 @@ func lockMemory() {
 	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0); err != nil {
 		log.Printf("being killed last: %v", err)
 	}
-	err := error(unix.EPERM)
-	if hasUnlimitedLock() {
+	// Memory can be locked without a limit with CAP_IPC_LOCK: with one, later
+	// allocations would fail.
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	err := cmp.Or(unix.Capget(&header, &data[0]), error(unix.EPERM))
+	if data[0].Effective&(1<<unix.CAP_IPC_LOCK) != 0 {
 		err = unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT)
 	}
 	if err != nil {
 		log.Printf("staying in memory: %v", err)
 	}
-}
-
-// hasUnlimitedLock reports whether memory can be locked without a limit
-// (CAP_IPC_LOCK): with one, later allocations would fail.
-func hasUnlimitedLock() bool {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_IPC_LOCK) != 0
 }
 
 // serveRequest is what the serving process reads from descriptor 3, as gob,
@@ -302,11 +264,11 @@ type serveRequest struct {
 	Image    string
 	ReadOnly bool
 	MountAt  string
-	Volume   bool      // serve the files of the exFAT volume in Parts[0], not the device
-	Parts    []section // the partitions
-	End      string    // the file for the exitReport
-	Others   bool      // all users may read the mount, not only the one who made it
-	UID, GID uint32    // of the files of a volume
+	Volume   bool            // serve the files of the exFAT volume in Parts[0], not the device
+	Parts    []gpt.Partition // of the device
+	End      string          // the file for the report of what failed
+	Others   bool            // all users may read the mount, not only the one who made it
+	UID, GID uint32          // of the files of a volume
 }
 
 // replyKinds are the errors that callers of the parent process branch on.
@@ -351,24 +313,26 @@ func (s *store) spawn(
 		return reply, err
 	}
 	defer logFile.Close()
-	requestEnd, toHelper, err := os.Pipe()
-	if err != nil {
-		return reply, err
-	}
-	defer toHelper.Close()
-	fromHelper, replyEnd, err := os.Pipe()
-	if err != nil {
-		requestEnd.Close()
-		return reply, err
-	}
+	requestEnd, toHelper, err1 := os.Pipe()
+	fromHelper, replyEnd, err2 := os.Pipe()
+	defer toHelper.Close() // all four accept nil
 	defer fromHelper.Close()
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Args = slices.Concat([]string{"dmgbench"}, args[1:], []string{req.Image}) // what a list of processes shows
-	cmd.Dir, cmd.Env = "/", helperEnv()
+	cmd.Dir, cmd.Env = "/", []string{"LC_ALL=C", helperMark + "=1"}
+	// Only what it needs. It uses every core, whatever limit a measuring
+	// program has.
+	for _, name := range []string{"PATH", "GOCOVERDIR", "DMGBENCH_RUNTIME_DIR"} {
+		if value, ok := os.LookupEnv(name); ok {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
 	cmd.Stdout, cmd.Stderr = logFile, logFile
 	cmd.ExtraFiles = []*os.File{requestEnd, replyEnd}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	err = startAsFlusher(cmd)
+	if err = errors.Join(err1, err2); err == nil {
+		err = startAsFlusher(cmd)
+	}
 	requestEnd.Close()
 	replyEnd.Close()
 	if err != nil {
@@ -398,18 +362,6 @@ func startAsFlusher(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// helperEnv is the environment of the process: only what it needs. It uses
-// every core, whatever limit a measuring program has.
-func helperEnv() []string {
-	env := []string{"LC_ALL=C", helperMark + "=1"}
-	for _, name := range []string{"PATH", "GOCOVERDIR", "DMGBENCH_RUNTIME_DIR"} {
-		if value, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+value)
-		}
-	}
-	return env
-}
-
 // handshake sends the request and the keys, and waits for the reply.
 func handshake(
 	ctx context.Context, to, from *os.File, req serveRequest, keys crypt.Keys,
@@ -423,7 +375,7 @@ func handshake(
 	}
 	stop := context.AfterFunc(ctx, func() { from.SetReadDeadline(time.Now()) })
 	defer stop()
-	err = json.NewDecoder(from).Decode(&reply)
+	err = gob.NewDecoder(from).Decode(&reply)
 	switch {
 	case ctx.Err() != nil:
 		return reply, ctx.Err()
@@ -442,30 +394,23 @@ func handshake(
 // maxFailures is how many failures a report describes.
 const maxFailures = 8
 
-// exitReport is what the serving process writes to a file when it ends.
-type exitReport struct {
-	Failures []string // writes and flushes that failed, at most maxFailures
-	Count    int      // how many there were
-}
-
 // failures collects what failed in a serving process: for its log, and changes
 // for the caller of Detach.
 type failures struct {
 	mu     sync.Mutex
-	exit   exitReport
-	logged int // failures that lost no data
+	lost   []string // what failed and lost data, at most maxFailures and a line for the others
+	logged int      // failures that lost no data
 }
 
 // read logs a failure without data loss, such as that of a read, and returns
 // its number. The number of lines is limited.
 func (f *failures) read(doing string, err error) syscall.Errno {
 	errno := errnoOf(err)
-	if !isCausedByUsers(err, errno) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.logged++; f.logged <= 10*maxFailures {
-			log.Printf("%s: %v", doing, err)
-		}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !isCausedByUsers(err, errno) && f.logged < 10*maxFailures {
+		f.logged++
+		log.Printf("%s: %v", doing, err)
 	}
 	return errno
 }
@@ -478,6 +423,17 @@ func (f *failures) change(doing string, err error) syscall.Errno {
 		f.add(doing, err)
 	}
 	return errno
+}
+
+// errnoOf is [Errno], with EIO for an error that has none.
+func errnoOf(err error) syscall.Errno {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, exfat.ErrCorrupt):
+		return syscall.EUCLEAN
+	}
+	return cmp.Or(Errno(err), syscall.EIO)
 }
 
 // isCausedByUsers reports whether an error, of this number, comes from a
@@ -500,51 +456,19 @@ func (f *failures) add(doing string, err error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.exit.Count++
-	if len(f.exit.Failures) < maxFailures {
-		text := doing + ": " + strings.ReplaceAll(err.Error(), "\n", "; ")
-		f.exit.Failures = append(f.exit.Failures, text)
+	text := doing + ": " + strings.ReplaceAll(err.Error(), "\n", "; ")
+	if len(f.lost) == maxFailures {
+		text = "and more failures"
+	}
+	if len(f.lost) <= maxFailures {
 		log.Print(text)
+		f.lost = append(f.lost, text)
 	}
 }
 
 // report returns what was recorded.
-func (f *failures) report() exitReport {
+func (f *failures) report() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.exit
-}
-
-// errnos are the numbers of errors of the layers below. fs.ErrInvalid comes
-// after the numbers that errors carry.
-var errnos = []struct {
-	err   error
-	errno syscall.Errno
-}{
-	{exfat.ErrNoSpace, syscall.ENOSPC}, {exfat.ErrNotEmpty, syscall.ENOTEMPTY}, {exfat.ErrIsDir, syscall.EISDIR},
-	{exfat.ErrNotDir, syscall.ENOTDIR}, {exfat.ErrBusy, syscall.EBUSY}, {exfat.ErrName, syscall.EINVAL},
-	{exfat.ErrReadOnly, syscall.EROFS}, {container.ErrReadOnly, syscall.EROFS},
-	{errors.ErrUnsupported, syscall.EOPNOTSUPP},
-	{fs.ErrNotExist, syscall.ENOENT}, {fs.ErrExist, syscall.EEXIST}, {exfat.ErrCorrupt, syscall.EUCLEAN},
-	{blockdev.ErrOutOfRange, syscall.EINVAL}, {context.Canceled, syscall.EINTR},
-}
-
-// errnoOf is the system's error number of an error of the layers below, 0 of
-// nil and EIO of an unknown one.
-func errnoOf(err error) syscall.Errno {
-	if err == nil {
-		return 0
-	}
-	for _, known := range errnos {
-		if errors.Is(err, known.err) {
-			return known.errno
-		}
-	}
-	if errno, ok := errors.AsType[syscall.Errno](err); ok && errno != 0 {
-		return errno
-	}
-	if errors.Is(err, fs.ErrInvalid) {
-		return syscall.EINVAL
-	}
-	return syscall.EIO
+	return f.lost
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/system/host"
 )
 
 // TestListDoesNotWaitForTheLock: another command may hold it for as long as a process takes to start.
@@ -21,7 +23,7 @@ func TestListDoesNotWaitForTheLock(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, list)
 
-	require.NoError(t, s.save(&record{Attached: Attached{ID: "unfinished"}, Boot: bootID(), Loop: -1}))
+	require.NoError(t, s.save(&record{Attached: Attached{ID: "unfinished"}, Boot: host.BootID(), Loop: -1}))
 	ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err = List(ctx)

@@ -5,32 +5,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"dmgbench/internal/image/blockdev"
 )
 
 // Mount mounts the volume of an image that is attached. In mode fuse the volume
 // is mounted as long as the image is attached: errors.ErrUnsupported.
 func Mount(ctx context.Context, a Attached, req Request) (Attached, error) {
-	s, r, err := find(ctx, a)
+	s, r, err := openMountable(ctx, a)
 	if err != nil {
 		return Attached{}, err
 	}
 	defer s.close()
-	if r.Mode == ModeFUSE {
-		return Attached{}, fmt.Errorf("mounting %q: without a block device, detach it and attach it again: %w",
-			r.Image, errors.ErrUnsupported)
-	}
 	if now := r.present(); now.MountPoint != "" {
 		return now, nil
 	}
@@ -38,122 +32,59 @@ func Mount(ctx context.Context, a Attached, req Request) (Attached, error) {
 	if err := s.identifyPart(r); err != nil {
 		return Attached{}, err
 	}
-	fs, _ := FilesystemOf(r.Filesystem)
-	r.Owners = fs.Owners
 	if err := s.mount(r, req); err != nil {
 		return Attached{}, errors.Join(err, s.save(r))
 	}
-	s.prepareMounted(ctx, r, req)
+	prepareMounted(ctx, r, req)
 	return r.present(), s.save(r)
 }
 
-// findPartition finds the device node of the volume.
-func (s *store) findPartition(r *record, info *ImageInfo) error {
-	parts, err := loopParts(r.Loop)
-	if err != nil {
-		return err
-	}
-	r.Partition = r.Device
-	switch {
-	case info.Table == nil && len(parts) > 0: // of a table that only the kernel knows
-		r.Partition, r.Offset = parts[0].path, parts[0].offset
-		return s.identifyPart(r)
-	case info.mount < 0:
-		return s.save(r)
-	case len(parts) < len(info.Table.Partitions):
-		if parts, err = addParts(r.Loop, info.Table.Partitions, parts); err != nil {
-			return err
-		}
-	}
-	off, size := info.extent()
-	for _, p := range parts {
-		if p.offset == off && p.size == size {
-			r.Partition = p.path
-			return s.save(r)
-		}
-	}
-	return fmt.Errorf("finding the partition at %d of %q: the kernel sees others than the table has", off, r.Device)
-}
-
-// identifyPart finds out which volume the partition has now.
-func (s *store) identifyPart(r *record) error {
-	f, err := os.Open(r.Partition)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return err
-	}
-	found, err := Identify(blockdev.ReadOnly(f, size))
-	if err != nil {
-		return err
-	}
-	r.Filesystem, r.VolumeName = found.Kernel, found.Label
-	return s.save(r)
-}
-
 // mount mounts the volume of a device.
-func (s *store) mount(r *record, req Request) error {
-	point, made, err := mountPoint(req, r.VolumeName, r.Image)
-	if err != nil {
+func (s *store) mount(r *record, req Request) (err error) {
+	if r.LastMountPoint, r.MadeMountPoint, err = mountPoint(req, r.VolumeName); err != nil {
 		return err
 	}
-	r.LastMountPoint, r.MadeMountPoint = point, made
-	if err := s.save(r); err != nil {
-		return err
+	if err = s.save(r); err == nil {
+		err = mountDevice(r)
 	}
-	err = mountDevice(r, point)
 	if err != nil {
-		s.removeMountPoint(r)
-		r.LastMountPoint = ""
+		r.removeMountPoint()
 	}
 	return err
 }
 
 // prepareMounted makes a new volume usable, and trims one that was mounted
 // before.
-func (s *store) prepareMounted(ctx context.Context, r *record, req Request) {
+func prepareMounted(ctx context.Context, r *record, req Request) {
 	if r.ReadOnly {
 		return
 	}
-	if r.Owners {
-		chownEmptyRoot(r.LastMountPoint)
+	if uid, gid := owner(); r.Owners && uid != 0 {
+		entries, err := os.ReadDir(r.LastMountPoint)
+		used := slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != "lost+found" })
+		if err == nil && !used {
+			// Without it the user has to use sudo, as for any other volume.
+			_ = os.Chown(r.LastMountPoint, uid, gid)
+		}
 	}
 	if before := mountedBefore(r.ID); !before || req.NoTrim {
 		return
 	}
-	began := wall.Now()
-	n, err := Trim(ctx, r.LastMountPoint)
-	r.Trimmed, r.TrimTime = n, wall.Now()-began
-	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+	var err error
+	if r.Trimmed, err = Trim(ctx, r.LastMountPoint); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		r.Warnings = append(r.Warnings, err.Error())
 	}
-}
-
-// removeMountPoint removes a folder that was made to mount on; one that holds
-// anything stays.
-func (s *store) removeMountPoint(r *record) {
-	if r.MadeMountPoint && r.LastMountPoint != "" {
-		_ = os.Remove(r.LastMountPoint)
-	}
-	r.MadeMountPoint = false
 }
 
 // kernelDriver reports whether the kernel has a driver for the file system,
 // built in, loaded or as a module.
 func kernelDriver(name string) bool {
 	listed, _ := os.ReadFile("/proc/filesystems")
-	for line := range strings.Lines(string(listed)) {
-		if fields := strings.Fields(line); len(fields) > 0 && fields[len(fields)-1] == name {
-			return true
-		}
+	if slices.Contains(strings.Fields(string(listed)), name) {
+		return true
 	}
 	var uts unix.Utsname
-	if unix.Uname(&uts) != nil {
-		return false
-	}
+	_ = unix.Uname(&uts) // fails only for a bad address
 	release := unix.ByteSliceToString(uts.Release[:])
 	for _, file := range []string{"modules.dep", "modules.builtin"} {
 		list, _ := os.ReadFile(filepath.Join("/lib/modules", release, file))
@@ -165,23 +96,21 @@ func kernelDriver(name string) bool {
 }
 
 // owner is the user that volumes without owners belong to, and that gets the
-// root of a new volume.
+// root of a new volume: under sudo the one who called it.
 func owner() (uid, gid int) {
-	uid, gid = os.Geteuid(), os.Getegid()
-	if uid != 0 {
-		return uid, gid
+	if uid = os.Geteuid(); uid == 0 {
+		u, err1 := strconv.ParseUint(os.Getenv("SUDO_UID"), 10, 31)
+		g, err2 := strconv.ParseUint(os.Getenv("SUDO_GID"), 10, 31)
+		if err1 == nil && err2 == nil {
+			return int(u), int(g)
+		}
 	}
-	u, err1 := strconv.ParseUint(os.Getenv("SUDO_UID"), 10, 31)
-	g, err2 := strconv.ParseUint(os.Getenv("SUDO_GID"), 10, 31)
-	if err1 != nil || err2 != nil {
-		return uid, gid
-	}
-	return int(u), int(g)
+	return uid, os.Getegid()
 }
 
 // mountPoint returns the folder to mount on, as the kernel's table of mounts
 // will have it, and whether it was made for that.
-func mountPoint(req Request, label, image string) (point string, made bool, err error) {
+func mountPoint(req Request, label string) (point string, made bool, err error) {
 	if req.MountPoint != "" {
 		point = filepath.Clean(req.MountPoint)
 		made = req.MakePoint && os.Mkdir(point, 0o755) == nil // else the Stat returns the error
@@ -190,7 +119,7 @@ func mountPoint(req Request, label, image string) (point string, made bool, err 
 			err = unix.ENOTDIR
 		}
 	} else {
-		point, err = makeMountPoint(req, label, image)
+		point, err = makeMountPoint(req, label)
 		made = true
 	}
 	if err == nil {
@@ -203,7 +132,7 @@ func mountPoint(req Request, label, image string) (point string, made bool, err 
 }
 
 // makeMountPoint makes a folder below the mount root, called like the volume.
-func makeMountPoint(req Request, label, image string) (string, error) {
+func makeMountPoint(req Request, label string) (string, error) {
 	root := req.MountRoot
 	if root == "" {
 		root = DefaultMountRoot()
@@ -214,12 +143,12 @@ func makeMountPoint(req Request, label, image string) (string, error) {
 	if req.RandomName {
 		return os.MkdirTemp(root, "dmg.")
 	}
-	file := strings.TrimSuffix(filepath.Base(image), filepath.Ext(image))
-	name := cmp.Or(folderName(label), folderName(file), "untitled")
-	path := filepath.Join(root, name)
+	file := strings.TrimSuffix(filepath.Base(req.Image), filepath.Ext(req.Image))
+	name := filepath.Join(root, cmp.Or(folderName(label), folderName(file), "untitled"))
+	path := name
 	err := os.Mkdir(path, 0o755)
 	for i := 1; i < 1000 && errors.Is(err, os.ErrExist); i++ {
-		path = filepath.Join(root, fmt.Sprintf("%s %d", name, i))
+		path = fmt.Sprintf("%s %d", name, i)
 		err = os.Mkdir(path, 0o755)
 	}
 	return path, err
@@ -233,16 +162,15 @@ func folderName(label string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(label, "_"))
-	name = strings.TrimLeft(strings.TrimSpace(name), ".")
-	return cut(name, 200)
+	return cut(strings.TrimLeft(strings.TrimSpace(name), "."), 200)
 }
 
 // mountFlags protect the host from what is on an image, and reads from being
 // writes.
 const mountFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOATIME
 
-// mountDevice mounts the partition of the record on the folder.
-func mountDevice(r *record, point string) error {
+// mountDevice mounts the partition of the record.
+func mountDevice(r *record) error {
 	fs, ok := FilesystemOf(r.Filesystem)
 	if !ok || !fs.MountableByKernel {
 		return noDriver(r.Filesystem)
@@ -256,7 +184,7 @@ func mountDevice(r *record, point string) error {
 		data = fmt.Sprintf("uid=%d,gid=%d,umask=022", uid, gid)
 	}
 	mount := func(data string) error {
-		return retryEINTR(func() error { return unix.Mount(r.Partition, point, fs.Kernel, flags, data) })
+		return retryEINTR(func() error { return unix.Mount(r.Partition, r.LastMountPoint, fs.Kernel, flags, data) })
 	}
 	err := mount(data)
 	// After an unclean unmount the volume can only be read as it is: the log
@@ -266,7 +194,7 @@ func mountDevice(r *record, point string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("mounting %q on %q as %s: %w", r.Partition, point, fs.Kernel, err)
+		return fmt.Errorf("mounting %q on %q as %s: %w", r.Partition, r.LastMountPoint, fs.Kernel, err)
 	}
 	return nil
 }
@@ -280,34 +208,52 @@ func noDriver(fs string) error {
 	return &NoDriverError{fs}
 }
 
-// chownEmptyRoot makes the empty root of a new volume belong to the user who
-// called sudo.
-func chownEmptyRoot(point string) {
-	uid, gid := owner()
-	if uid == 0 {
-		return
+// unmount unmounts what is mounted on the folder; the error for a busy one
+// names who holds it.
+func unmount(point string) error {
+	err := retryEINTR(func() error { return unix.Unmount(point, unix.UMOUNT_NOFOLLOW) })
+	if errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
+		err = fusermount(point)
 	}
-	entries, err := os.ReadDir(point)
-	for _, e := range entries {
-		if e.Name() != "lost+found" {
-			return
-		}
+	switch {
+	case errors.Is(err, unix.EBUSY):
+		err = &BusyError{What: point, Holders: holders(point)}
+	case err == nil, errors.Is(err, unix.EINVAL): // not mounted any more
+		return nil
 	}
-	if err == nil {
-		// Without it the user has to use sudo, as for any other volume.
-		_ = os.Chown(point, uid, gid)
+	return fmt.Errorf("unmounting %q: %w", point, err)
+}
+
+// unmountLazily hides a mount at once; the kernel unmounts it when its last
+// user is done.
+func unmountLazily(point string) {
+	if err := unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && os.Geteuid() != 0 {
+		_ = fusermount(point, "-z")
 	}
 }
 
-// withFile opens a file, folder or device for a call that a signal may
-// interrupt.
-func withFile(path string, call func(f *os.File) error) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
+// fusermount unmounts for a user who may not; EBUSY for a folder that a process
+// uses.
+func fusermount(point string, flags ...string) error {
+	err := runTool(context.Background(), cmp.Or(findTool("fusermount3"), "fusermount"), "fuse3",
+		append(append([]string{"-u"}, flags...), "--", point)...)
+	if err != nil && len(holders(point)) > 0 {
+		return unix.EBUSY
 	}
-	defer f.Close()
-	return retryEINTR(func() error { return call(f) })
+	return err
+}
+
+// within runs a function that the kernel may block for ever, and returns
+// without it when the limit has passed.
+func within(limit time.Duration, do func() error) error {
+	result := make(chan error, 1)
+	go func() { result <- do() }()
+	select {
+	case err := <-result:
+		return err
+	case <-time.After(limit):
+		return fmt.Errorf("no answer within %v: %w", limit, os.ErrDeadlineExceeded)
+	}
 }
 
 // syncVolume flushes the mounted file system.
@@ -338,11 +284,11 @@ func shutDown(point string) error {
 // in bytes. It works for volumes that this program serves, too. The error
 // matches errors.ErrUnsupported if the file system or its device cannot trim.
 func Trim(ctx context.Context, mountpoint string) (int64, error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
 	arg := trimArgument{length: ^uint64(0)}
-	err := withFile(mountpoint, func(f *os.File) error { return ioctl(f, fitrim, unsafe.Pointer(&arg)) })
+	err := ctx.Err()
+	if err == nil {
+		err = withFile(mountpoint, func(f *os.File) error { return ioctl(f, fitrim, unsafe.Pointer(&arg)) })
+	}
 	if errors.Is(err, unix.ENOTTY) { // EOPNOTSUPP matches errors.ErrUnsupported already
 		err = fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 	}
@@ -364,7 +310,16 @@ func Make(ctx context.Context, path, filesystem, label string) error {
 		return fmt.Errorf("making %s: no program is known for that: %w", filesystem, errors.ErrUnsupported)
 	}
 	uid, gid := owner()
-	return runTool(ctx, fs.Tool, fs.Package, append(fs.makeArgs(label, uid, gid), path)...)
+	if fs.MaxLabel > 0 {
+		label = cut(label, fs.MaxLabel)
+	}
+	fill := strings.NewReplacer("LABEL", label, "UPPER", strings.ToUpper(label), "UID", strconv.Itoa(uid),
+		"GID", strconv.Itoa(gid))
+	args := strings.Fields(fs.makeArgs)
+	for i := range args {
+		args[i] = fill.Replace(args[i])
+	}
+	return runTool(ctx, fs.Tool, fs.Package, append(args, path)...)
 }
 
 // runTool runs a program of the host to its end; its output is part of the
@@ -380,10 +335,8 @@ func runTool(ctx context.Context, name, pkg string, args ...string) error {
 	if err == nil {
 		return nil
 	}
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	return fmt.Errorf("running %s: %w: %s", name, err, strings.Join(strings.Fields(string(out)), " "))
+	output := strings.Join(strings.Fields(string(out)), " ")
+	return fmt.Errorf("running %s: %w: %s", name, cmp.Or(ctx.Err(), err), output)
 }
 
 // CanGrow returns why the file system of that name cannot be grown on this
@@ -391,7 +344,7 @@ func runTool(ctx context.Context, name, pkg string, args ...string) error {
 func CanGrow(filesystem string) error {
 	fs, _ := FilesystemOf(filesystem)
 	switch {
-	case fs.growTool == nil:
+	case fs.growTool == "":
 		return errors.New("they cannot be resized here")
 	case !Loops():
 		return errors.New("growing them needs loop devices and the rights of root")
@@ -403,16 +356,14 @@ func CanGrow(filesystem string) error {
 // after image and partition were enlarged. A program of the host does that, not
 // for exFAT, which package exfat grows. Those that only grow while mounted
 // are mounted on a temporary folder for that, if they are not mounted.
-func Grow(ctx context.Context, a Attached) error {
-	fs, ok := FilesystemOf(a.Filesystem)
-	switch {
-	case !ok || fs.growTool == nil:
+func Grow(ctx context.Context, a Attached) (err error) {
+	fs, _ := FilesystemOf(a.Filesystem)
+	if fs.growTool == "" {
 		return fmt.Errorf("growing %q: %w", a.Filesystem, errors.ErrUnsupported)
-	case fs.growMounted && a.MountPoint == "":
-		return growMounted(ctx, a)
 	}
 	target := a.MountPoint
-	if !fs.growMounted {
+	switch {
+	case !fs.growMounted:
 		target = a.Partition
 		// Without a check resize2fs refuses; status 1 of e2fsck: it corrected
 		// something.
@@ -420,20 +371,16 @@ func Grow(ctx context.Context, a Attached) error {
 		if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != 1) {
 			return err
 		}
+	case target == "":
+		if target, err = os.MkdirTemp("", "dmgbench-grow-"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.Remove(target)) }()
+		if a, err = Mount(ctx, a, Request{Image: a.Image, MountPoint: target, NoTrim: true}); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, Unmount(context.WithoutCancel(ctx), a, false)) }()
 	}
-	return runTool(ctx, fs.growTool[0], fs.growTool[1], append(slices.Clone(fs.growTool[2:]), target)...)
-}
-
-// growMounted grows a volume on a temporary mount point.
-func growMounted(ctx context.Context, a Attached) (err error) {
-	point, err := os.MkdirTemp("", "dmgbench-grow-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.Remove(point)) }()
-	mounted, err := Mount(ctx, a, Request{Image: a.Image, MountPoint: point, NoTrim: true})
-	if err != nil {
-		return err
-	}
-	return errors.Join(Grow(ctx, mounted), Unmount(context.WithoutCancel(ctx), mounted, false))
+	tool := append(strings.Fields(fs.growTool), target)
+	return runTool(ctx, tool[0], fs.Package, tool[1:]...)
 }

@@ -14,12 +14,6 @@ import (
 var errElsewhere = fmt.Errorf("attaching and mounting images on %s: %w: use the system's own hdiutil", runtime.GOOS,
 	errors.ErrUnsupported)
 
-// RuntimeDir is empty: images are not attached here.
-func RuntimeDir() string { return "" }
-
-// DefaultMountRoot is empty: volumes are not mounted here.
-func DefaultMountRoot() string { return "" }
-
 // Loops is false here.
 func Loops() bool { return false }
 

@@ -171,7 +171,7 @@ func TestLabelOfADevice(t *testing.T) {
 	a, err := Attach(t.Context(), Request{Image: made(t, container.UDRW, "ExFAT", 64<<20), NoMount: true})
 	require.NoError(t, err)
 	require.Equal(t, "Test", a.VolumeName)
-	s, r, err := find(t.Context(), a)
+	s, r, err := openMountable(t.Context(), a)
 	require.NoError(t, err)
 	assert.NoError(t, s.identifyPart(r))
 	s.close()

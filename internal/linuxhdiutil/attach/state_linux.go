@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,17 +49,13 @@ type record struct {
 	// Sequence numbers this use of the loop device, 0 where the kernel has no
 	// such number.
 	Sequence int64
-	// FUSEDir is where the FUSE file system is mounted, FUSEConnection the
-	// minor number of that mount, 0 if it is not known yet.
-	FUSEDir        string
-	FUSEConnection uint32
+	// FUSEDir is where the FUSE file system is mounted.
+	FUSEDir string
 	// MadeMountPoint means that the mount point is a folder that was made for
 	// it.
 	MadeMountPoint bool
 	// LastMountPoint is where the volume was mounted last by us.
 	LastMountPoint string
-	// Offset of the partition in bytes.
-	Offset int64
 }
 
 // RuntimeDir is the folder of the state of attachments: $DMGBENCH_RUNTIME_DIR
@@ -103,9 +100,8 @@ func openStore(ctx context.Context) (*store, error) {
 	}
 	if err = s.takeLock(ctx); err != nil {
 		s.close()
-		return nil, err
 	}
-	return s, nil
+	return s, err
 }
 
 // openUnlocked opens the folder for reading records, which are always written
@@ -115,16 +111,11 @@ func openUnlocked() (*store, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("making the runtime folder: %w", err)
 	}
-	var st unix.Stat_t
-	if err := unix.Lstat(path, &st); err != nil {
-		return nil, fmt.Errorf("looking at %q: %w", path, err)
-	}
 	// In a folder that others can write to, a stranger may have been first.
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Geteuid() {
-		return nil, fmt.Errorf("using %q: it belongs to another user: %w", path, fs.ErrPermission)
-	}
-	if err := os.Chmod(path, 0o700); err != nil {
+	if fi, err := os.Lstat(path); err != nil {
 		return nil, err
+	} else if uid, _ := hostio.Owner(fi); !fi.IsDir() || uid != os.Geteuid() {
+		return nil, fmt.Errorf("using %q: it belongs to another user: %w", path, fs.ErrPermission)
 	}
 	// The kernel's table of mounts has no links in its paths.
 	path, err := filepath.EvalSymlinks(path)
@@ -132,10 +123,7 @@ func openUnlocked() (*store, error) {
 		return nil, fmt.Errorf("looking at the runtime folder: %w", err)
 	}
 	dir, err := hostio.OpenDir(path)
-	if err != nil {
-		return nil, err
-	}
-	return &store{dir: dir}, nil
+	return &store{dir: dir}, err
 }
 
 // takeLock takes the lock, and polls while another process has it.
@@ -159,9 +147,7 @@ func (s *store) takeLock(ctx context.Context) error {
 // close releases the lock, if the store has it.
 func (s *store) close() {
 	s.dir.Close()
-	if s.lock != nil {
-		s.lock.Close()
-	}
+	s.lock.Close() // which accepts nil
 }
 
 // path is the absolute path of a file of the store.
@@ -179,44 +165,46 @@ func (s *store) save(r *record) error {
 	return s.dir.WriteFileAtomic(r.ID+recordSuffix, data.Bytes(), 0o600)
 }
 
-// load returns the record of id, or nil when there is none that can be used.
+// read decodes a file of the store.
+func (s *store) read(name string, value any) error {
+	data, err := s.dir.ReadFile(name, 1<<20)
+	if err == nil {
+		err = gob.NewDecoder(bytes.NewReader(data)).Decode(value)
+	}
+	return err
+}
+
+// load returns the record of id. The error for a missing one is
+// [ErrNotAttached].
 func (s *store) load(id string) (*record, error) {
-	data, err := s.dir.ReadFile(id+recordSuffix, 1<<20)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	r := &record{}
+	err := s.read(id+recordSuffix, r)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, ErrNotAttached
+	case err == nil && r.ID != id:
+		err = errors.New("not the record of an attachment")
 	}
 	if err != nil {
-		return nil, err
+		err = fmt.Errorf("reading attachment %q: %w", s.path(id+recordSuffix), err)
 	}
-	r := &record{}
-	if err := gob.NewDecoder(bytes.NewReader(data)).Decode(r); err != nil || r.ID != id {
-		err = errors.Join(err, errors.New("not the record of an attachment"))
-		return nil, fmt.Errorf("reading attachment %q: %w", s.path(id+recordSuffix), err)
-	}
-	return r, nil
+	return r, err
 }
 
 // all returns the records in the order of their identifiers.
-func (s *store) all() ([]*record, error) {
+func (s *store) all() (list []*record, err error) {
 	entries, err := s.dir.ReadDir(".")
-	if err != nil {
-		return nil, err
-	}
-	var list []*record
 	for _, e := range entries {
-		id, ok := strings.CutSuffix(e.Name(), recordSuffix)
-		if !ok {
-			continue
-		}
-		r, err := s.load(id)
-		if err != nil {
-			return nil, err
-		}
-		if r != nil {
-			list = append(list, r)
+		if id, ok := strings.CutSuffix(e.Name(), recordSuffix); ok {
+			r, err := s.load(id)
+			if err == nil {
+				list = append(list, r)
+			} else if !errors.Is(err, ErrNotAttached) { // detached meanwhile
+				return nil, err
+			}
 		}
 	}
-	return list, nil
+	return list, err
 }
 
 // forget removes everything that the store has of an attachment. The log of a
@@ -246,12 +234,6 @@ func identity(path string) (string, error) {
 	return id, nil
 }
 
-// bootID is the identifier of the running boot of the kernel.
-func bootID() string {
-	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(b))
-}
-
 // mountedBefore reports whether the volume was mounted here before, and counts
 // it as mounted from now on. It keeps one empty file for each container, until
 // the host is restarted.
@@ -261,40 +243,16 @@ func mountedBefore(id string) bool {
 		return false
 	}
 	f, err := os.OpenFile(filepath.Join(dir, id), os.O_CREATE|os.O_EXCL|os.O_WRONLY|unix.O_NOFOLLOW, 0o600)
-	if err == nil {
-		f.Close()
-	}
+	f.Close() // which accepts nil
 	return errors.Is(err, fs.ErrExist)
-}
-
-// find returns the store, locked, and the living record of an attachment.
-func find(ctx context.Context, a Attached) (*store, *record, error) {
-	s, err := openStore(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := s.load(a.ID)
-	if err == nil && (r == nil || a.ID == "") {
-		err = fmt.Errorf("finding %q: %w", a.Image, ErrNotAttached)
-	}
-	if err == nil && !r.alive() {
-		s.clean(ctx, r)
-		err = fmt.Errorf("finding %q: what served it had died: %w", a.Image, ErrNotAttached)
-	}
-	if err != nil {
-		s.close()
-		return nil, nil, err
-	}
-	return s, r, nil
 }
 
 // alive reports whether the kernel still has the device, mount and process of
 // the record.
 func (r *record) alive() bool {
-	if !r.Complete || r.Boot != bootID() {
-		return false
-	}
-	if r.Mode != ModeLoop && !r.helperLives() || r.ForPID != 0 && !isAlive(r.ForPID, r.ForStart) {
+	switch {
+	case !r.Complete || r.Boot != host.BootID(), r.Mode != ModeLoop && !r.helperLives(),
+		r.ForPID != 0 && !isAlive(r.ForPID, r.ForStart):
 		return false
 	}
 	return r.Mode == ModeFUSE || r.ownsLoop()
@@ -321,32 +279,49 @@ func (r *record) present() Attached {
 // mountPoints returns the folders on which the volume is mounted, the last one
 // first.
 func (r *record) mountPoints() ([]string, error) {
-	switch {
+	switch device := loopPath(r.Loop); {
 	case r.ownsLoop():
-		return r.loopMounts()
+		return mountPointsOf(func(m host.Mount) bool {
+			return m.Source == device || strings.HasPrefix(m.Source, device+"p")
+		})
 	case r.Loop >= 0 || r.LastMountPoint == "":
 		return nil, nil
 	}
 	return r.servedMounts()
 }
 
-// servedMounts returns where the FUSE file system of the record is mounted. The
-// number alone would not do: the kernel gives that of a mount that is gone to
-// the next one.
+// servedMounts returns where the FUSE file system of the record is mounted.
 func (r *record) servedMounts() ([]string, error) {
-	if r.FUSEDir == "" {
-		return nil, nil
+	return mountPointsOf(func(m host.Mount) bool { return m.Type == fuseType && m.Point == r.FUSEDir })
+}
+
+// mountPointsOf returns the folders of the wanted mounts, the last one first.
+func mountPointsOf(wanted func(m host.Mount) bool) (points []string, err error) {
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("reading the mount table: %w", err)
 	}
-	return mountPointsOf(func(m host.Mount) bool {
-		return m.Type == fuseType && m.Point == r.FUSEDir &&
-			(r.FUSEConnection == 0 || unix.Mkdev(m.Major, m.Minor) == unix.Mkdev(0, r.FUSEConnection))
-	})
+	for _, m := range slices.Backward(host.ParseMounts(string(table))) {
+		if wanted(m) {
+			points = append(points, m.Point)
+		}
+	}
+	return points, nil
+}
+
+// removeMountPoint removes a folder that was made to mount on; one that holds
+// anything stays.
+func (r *record) removeMountPoint() {
+	if r.MadeMountPoint && r.LastMountPoint != "" {
+		_ = os.Remove(r.LastMountPoint)
+	}
+	r.MadeMountPoint, r.LastMountPoint = false, ""
 }
 
 // List returns the attachments. It cleans up dead ones, and returns each of
 // them once more with Dead set, unless another process released it without a
 // loss.
-func List(ctx context.Context) ([]Attached, error) {
+func List(ctx context.Context) (list []Attached, err error) {
 	if _, err := os.Stat(RuntimeDir()); errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -365,7 +340,6 @@ func List(ctx context.Context) ([]Attached, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []Attached
 	for _, r := range records {
 		if s.lock == nil || r.alive() {
 			list = append(list, r.present())
@@ -375,9 +349,77 @@ func List(ctx context.Context) ([]Attached, error) {
 		a.Dead, a.Unfinished, a.MountPoint = true, !r.Complete, r.LastMountPoint
 		lost := s.clean(ctx, r)
 		a.Warnings = append(a.Warnings, lost...)
-		if r.Boot == bootID() && (len(lost) > 0 || !r.Complete) {
+		if r.Boot == host.BootID() && (len(lost) > 0 || !r.Complete) {
 			list = append(list, a)
 		}
 	}
 	return list, nil
+}
+
+// processStart returns the start time of a process, in ticks since the boot,
+// and false if it does not exist or is a zombie.
+func processStart(pid int) (uint64, bool) {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	// The name in parentheses may hold anything, parentheses too.
+	_, rest, ok := strings.Cut(string(data[max(bytes.LastIndexByte(data, ')'), 0):]), ") ")
+	fields := strings.Fields(rest)
+	if !ok || len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
+		return 0, false
+	}
+	start, err := strconv.ParseUint(fields[19], 10, 64)
+	return start, err == nil
+}
+
+// isAlive reports whether the process with this start time still exists.
+func isAlive(pid int, start uint64) bool {
+	now, ok := processStart(pid)
+	return ok && now == start
+}
+
+// holders lists the processes that have something open below one of the
+// folders, or one of the files itself; it looks at names only, and so never
+// waits for a file system that does not answer. What the user may not see is
+// missing.
+func holders(paths ...string) (list []Holder) {
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		proc := filepath.Join("/proc", e.Name())
+		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != os.Getpid() && isHolder(proc, paths) {
+			name, _ := os.ReadFile(filepath.Join(proc, "comm"))
+			list = append(list, Holder{PID: pid, Command: strings.TrimSpace(string(name))})
+		}
+	}
+	slices.SortFunc(list, func(a, b Holder) int { return cmp.Compare(a.PID, b.PID) })
+	return list
+}
+
+// isHolder reports whether a process has one of the paths open, mapped, or as
+// its folder.
+func isHolder(proc string, paths []string) bool {
+	links, _ := filepath.Glob(filepath.Join(proc, "fd", "*"))
+	for _, link := range append(links, proc+"/cwd", proc+"/root", proc+"/exe") {
+		to, err := os.Readlink(link)
+		below := func(path string) bool { return to == path || strings.HasPrefix(to, path+"/") }
+		if err == nil && slices.ContainsFunc(paths, below) {
+			return true
+		}
+	}
+	maps, _ := os.ReadFile(filepath.Join(proc, "maps"))
+	return slices.ContainsFunc(paths, func(path string) bool { return bytes.Contains(maps, []byte(" "+path+"/")) })
+}
+
+// waitUntil polls until done returns true, or the time or the context has
+// ended.
+func waitUntil(ctx context.Context, limit time.Duration, done func() bool) error {
+	pause, end := time.Millisecond, wall.Now()+limit
+	for !done() {
+		if wall.Now() > end {
+			return fmt.Errorf("after %v: %w", limit, os.ErrDeadlineExceeded)
+		}
+		if err := wall.Sleep(ctx, pause); err != nil {
+			return err
+		}
+		pause = min(pause*2, 25*time.Millisecond)
+	}
+	return nil
 }

@@ -41,7 +41,7 @@ type volumeFS struct {
 // openVolume repairs and mounts the exFAT volume that is to be served.
 func openVolume(dev blockdev.Device, o serveRequest, readOnly bool, fails *failures) (*volumeFS, error) {
 	if len(o.Parts) > 0 {
-		part, err := blockdev.Section(dev, o.Parts[0].Off, o.Parts[0].Size)
+		part, err := blockdev.Section(dev, o.Parts[0].Offset(), o.Parts[0].Size())
 		if err != nil {
 			return nil, err
 		}
@@ -55,10 +55,9 @@ func openVolume(dev blockdev.Device, o serveRequest, readOnly bool, fails *failu
 	if err != nil {
 		return nil, err
 	}
-	v := &volumeFS{volume: volume, warnings: warnings, uid: o.UID, gid: o.GID, readOnly: readOnly, fails: fails,
-		open: map[*handle]struct{}{}}
-	v.auto = newAutoFlush(volume, fails)
-	return v, nil
+	after := func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
+	return &volumeFS{volume: volume, warnings: warnings, uid: o.UID, gid: o.GID, readOnly: readOnly, fails: fails,
+		open: map[*handle]struct{}{}, auto: &autoFlush{volume: volume, fails: fails, after: after}}, nil
 }
 
 // checks is how often a volume is repaired at most: what one check puts right
@@ -129,55 +128,36 @@ type node struct {
 	v *volumeFS
 }
 
-// Everything that the kernel may ask of a node.
-var _ interface {
-	fusefs.NodeLookuper
-	fusefs.NodeReaddirer
-	fusefs.NodeGetattrer
-	fusefs.NodeSetattrer
-	fusefs.NodeMkdirer
-	fusefs.NodeCreater
-	fusefs.NodeOpener
-	fusefs.NodeUnlinker
-	fusefs.NodeRmdirer
-	fusefs.NodeRenamer
-	fusefs.NodeStatfser
-	fusefs.NodeFsyncer
-	fusefs.NodeIoctler
-} = (*node)(nil)
-
 // path is the path of a child on the volume; of the node itself if name is
 // empty.
 func (n *node) path(name string) string { return path.Join(n.Path(nil), name) }
 
+// modeOfFile is the type and the permissions of a file or folder.
+func modeOfFile(i exfat.Info) uint32 {
+	if i.Dir {
+		return unix.S_IFDIR | 0o755
+	}
+	return unix.S_IFREG | 0o644
+}
+
 // fill sets the attributes of a file or folder.
 func (n *node) fill(i exfat.Info, a *fuse.Attr) {
-	a.Mode = unix.S_IFREG | 0o644
-	if i.Dir {
-		a.Mode = unix.S_IFDIR | 0o755
-	}
-	a.Size, a.Nlink = uint64(i.Size), 1
 	cluster := uint64(n.v.volume.ClusterSize())
-	a.Blksize = uint32(min(cluster, maxRequest))
+	a.Mode, a.Size, a.Nlink, a.Blksize = modeOfFile(i), uint64(i.Size), 1, uint32(min(cluster, maxRequest))
 	a.Blocks = (a.Size + cluster - 1) / cluster * cluster / 512
 	a.Uid, a.Gid = n.v.uid, n.v.gid
-	modified, created := i.Modified, i.Created
-	if modified.Unix() < 0 { // the root has no times
-		modified, created = time.Unix(0, 0), time.Unix(0, 0)
+	if i.Modified.Unix() < 0 { // the root has no times
+		i.Modified, i.Created = time.Unix(0, 0), time.Unix(0, 0)
 	}
-	a.SetTimes(&modified, &modified, &created)
+	a.SetTimes(&i.Modified, &i.Modified, &i.Created)
 }
 
 // child returns the inode of a child, made if the kernel does not have it.
 func (n *node) child(ctx context.Context, i exfat.Info, out *fuse.EntryOut) *fusefs.Inode {
 	n.fill(i, &out.Attr)
-	mode := uint32(unix.S_IFREG)
-	if i.Dir {
-		mode = unix.S_IFDIR
-	}
 	// Spellings of a name that differ in case alone are nodes of their own with
 	// one number: programs that must not copy a file onto itself compare that.
-	id := fusefs.StableAttr{Mode: mode, Ino: inodeNumber(i), Gen: n.v.generations.Add(1)}
+	id := fusefs.StableAttr{Mode: modeOfFile(i) & unix.S_IFMT, Ino: inodeNumber(i), Gen: n.v.generations.Add(1)}
 	return n.NewInode(ctx, &node{v: n.v}, id)
 }
 
@@ -187,10 +167,10 @@ func inodeNumber(i exfat.Info) uint64 { return i.ID + 1 }
 // Lookup finds a child by its name, in any case.
 func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
 	i, err := n.v.volume.Stat(n.path(name))
-	if err != nil {
-		if errors.Is(err, exfat.ErrName) {
-			return nil, syscall.ENOENT
-		}
+	switch {
+	case errors.Is(err, exfat.ErrName):
+		return nil, syscall.ENOENT
+	case err != nil:
 		return nil, n.v.fails.read("looking up", err)
 	}
 	// The kernel knows a name by its case; the same node would be one file
@@ -211,11 +191,7 @@ func (n *node) Readdir(context.Context) (fusefs.DirStream, syscall.Errno) {
 	}
 	entries := make([]fuse.DirEntry, 0, len(list))
 	for _, i := range list {
-		mode := uint32(unix.S_IFREG)
-		if i.Dir {
-			mode = unix.S_IFDIR
-		}
-		entries = append(entries, fuse.DirEntry{Name: i.Name, Mode: mode, Ino: inodeNumber(i)})
+		entries = append(entries, fuse.DirEntry{Name: i.Name, Mode: modeOfFile(i) & unix.S_IFMT, Ino: inodeNumber(i)})
 	}
 	return fusefs.NewListDirStream(entries), 0
 }
@@ -226,21 +202,19 @@ func (n *node) Getattr(_ context.Context, f fusefs.FileHandle, out *fuse.AttrOut
 		return 0
 	}
 	i, err := n.v.volume.Stat(n.path(""))
-	if err != nil {
-		return n.v.fails.read("looking at", err)
+	if err == nil {
+		n.fill(i, &out.Attr)
 	}
-	n.fill(i, &out.Attr)
-	return 0
+	return n.v.fails.read("looking at", err)
 }
 
 // Setattr changes the size. Owners and modes are refused as the kernel's own
 // driver refuses them; times that are set are not kept, which programs that
 // copy files do not take for an error.
 func (n *node) Setattr(ctx context.Context, f fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
-	if uid, ok := in.GetUID(); ok && uid != n.v.uid {
-		return syscall.EPERM
-	}
-	if gid, ok := in.GetGID(); ok && gid != n.v.gid {
+	uid, hasUID := in.GetUID()
+	gid, hasGID := in.GetGID()
+	if hasUID && uid != n.v.uid || hasGID && gid != n.v.gid {
 		return syscall.EPERM
 	}
 	if size, ok := in.GetSize(); ok {
@@ -264,12 +238,13 @@ func (n *node) truncate(f fusefs.FileHandle, size int64) error {
 }
 
 func (n *node) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
-	if no := n.v.errno("making a folder", n.v.volume.Mkdir(n.path(name))); no != 0 {
-		return nil, no
+	err := n.v.volume.Mkdir(n.path(name))
+	var i exfat.Info
+	if err == nil {
+		i, err = n.v.volume.Stat(n.path(name))
 	}
-	i, err := n.v.volume.Stat(n.path(name))
-	if err != nil {
-		return nil, n.v.errno("making a folder", err)
+	if no := n.v.errno("making a folder", err); no != 0 {
+		return nil, no
 	}
 	return n.child(ctx, i, out), 0
 }
@@ -343,24 +318,14 @@ func (n *node) Ioctl(
 
 // handle is an open file of a volume.
 type handle struct {
-	v     *volumeFS
 	n     *node
 	file  *exfat.File
 	mtime time.Time // as the volume had it at the opening
 }
 
-// Everything that the kernel may ask of an open file.
-var _ interface {
-	fusefs.FileReader
-	fusefs.FileWriter
-	fusefs.FileReleaser
-	fusefs.FileAllocater
-	fusefs.FileFlusher
-} = (*handle)(nil)
-
 // handle returns a handle of an open file, which close can find.
 func (n *node) handle(file *exfat.File, modified time.Time) *handle {
-	h := &handle{v: n.v, n: n, file: file, mtime: modified}
+	h := &handle{n: n, file: file, mtime: modified}
 	n.v.mu.Lock()
 	n.v.open[h] = struct{}{}
 	n.v.mu.Unlock()
@@ -370,7 +335,7 @@ func (n *node) handle(file *exfat.File, modified time.Time) *handle {
 // info describes the open file, even after it was removed.
 func (h *handle) info() exfat.Info {
 	i := exfat.Info{Size: h.file.Size(), Created: h.mtime, Modified: h.mtime}
-	if now, err := h.v.volume.Stat(h.n.path("")); err == nil && !now.Dir {
+	if now, err := h.n.v.volume.Stat(h.n.path("")); err == nil && !now.Dir {
 		i.Created, i.Modified = now.Created, now.Modified
 	}
 	return i
@@ -411,32 +376,29 @@ func (n *node) Create(
 func (h *handle) Read(_ context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
 	n, err := h.file.ReadAt(dest, off)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, h.v.fails.read("reading", err)
+		return nil, h.n.v.fails.read("reading", err)
 	}
 	return fuse.ReadResultData(dest[:n]), 0
 }
 
 func (h *handle) Write(_ context.Context, data []byte, off int64) (uint32, syscall.Errno) {
 	n, err := h.file.WriteAt(data, off)
-	if no := h.v.errno("writing", err); no != 0 {
+	if no := h.n.v.errno("writing", err); no != 0 {
 		return 0, no
 	}
 	return uint32(n), 0
 }
 
-// Flush is called by close(2), which makes no data durable.
-func (h *handle) Flush(context.Context) syscall.Errno { return 0 }
-
 // Release closes the handle.
 func (h *handle) Release(context.Context) syscall.Errno {
-	h.v.mu.Lock()
-	_, open := h.v.open[h]
-	delete(h.v.open, h)
-	h.v.mu.Unlock()
+	h.n.v.mu.Lock()
+	_, open := h.n.v.open[h]
+	delete(h.n.v.open, h)
+	h.n.v.mu.Unlock()
 	if !open { // closed with the volume
 		return 0
 	}
-	return h.v.errno("closing", h.file.Close())
+	return h.n.v.errno("closing", h.file.Close())
 }
 
 // Allocate makes a file longer with its space reserved; exFAT has no space
@@ -446,13 +408,13 @@ func (h *handle) Allocate(_ context.Context, off, size uint64, mode uint32) sysc
 		return syscall.EOPNOTSUPP
 	}
 	end := int64(off + size)
-	if end < 0 || off+size < off {
+	switch {
+	case end < 0 || off+size < off:
 		return syscall.EFBIG
-	}
-	if end <= h.file.Size() {
+	case end <= h.file.Size():
 		return 0
 	}
-	return h.v.errno("allocating", h.file.Truncate(end))
+	return h.n.v.errno("allocating", h.file.Truncate(end))
 }
 
 // flushDelay is how long a change may wait until it is flushed. It is the
@@ -476,12 +438,6 @@ type autoFlush struct {
 	closed bool
 	// failed means that the last flush failed.
 	failed bool
-}
-
-// newAutoFlush returns one without a timer.
-func newAutoFlush(v *exfat.Volume, fails *failures) *autoFlush {
-	after := func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
-	return &autoFlush{volume: v, fails: fails, after: after}
 }
 
 // changed sets the timer if the volume has changed since it was flushed. Every

@@ -23,10 +23,6 @@ const (
 	mountSuppressed = "suppressed"
 )
 
-// mountPolicies are the policies of diskutil.
-var mountPolicies = map[string]string{"forcemount": mountRequired, "automount": mountOptional,
-	"nomount": mountSuppressed}
-
 // attach is the verb of both tools: it attaches the image that is named first
 // and prints its devices.
 //
@@ -55,7 +51,7 @@ func (c *call) attach() error {
 			return err
 		}
 	}
-	var progress *progress
+	progress := func(int64) {}
 	owners := a != nil && a.Owners
 	if a == nil {
 		progress = c.newProgress(0)
@@ -64,7 +60,7 @@ func (c *call) attach() error {
 		if r.Info, err = c.inspectForAttach(p, a == nil); err != nil {
 			return err
 		}
-		owners = r.Info.Owners()
+		owners = r.Info.ToMount().Owners
 	}
 	if !owners {
 		r.Owners = nil // as on a Mac, -owners on has no effect on a file system without owners
@@ -81,7 +77,7 @@ func (c *call) attach() error {
 	if err != nil {
 		return err
 	}
-	progress.at(0)
+	progress(0)
 	if got.Image != p.path { // it was attached under another name
 		return c.attachAgain(got, r, policy)
 	}
@@ -94,8 +90,8 @@ func (c *call) attach() error {
 func (c *call) attachRequest() (r attach.Request, policy string, err error) {
 	r, err = c.mountRequest()
 	r.ReadOnly = c.has("readonly") // -nobrowse has no effect: Linux has no Finder from which to hide a volume
-	policy = cmp.Or(strings.ToLower(c.value("mount")), mountPolicies[strings.ToLower(c.value("mountpolicy"))],
-		mountRequired)
+	policy = cmp.Or(strings.ToLower(c.value("mount")), map[string]string{"forcemount": mountRequired,
+		"automount": mountOptional, "nomount": mountSuppressed}[strings.ToLower(c.value("mountpolicy"))], mountRequired)
 	r.NoMount = c.has("nomount") || policy == mountSuppressed
 	switch {
 	case c.has("kernel"):
@@ -124,35 +120,30 @@ func (c *call) attachRequest() (r attach.Request, policy string, err error) {
 	return r, policy, err
 }
 
-// mountRequest reads the options of where to mount; at most one is given.
+// mountRequest reads the options of where to mount; at most one is given. Of
+// the folder on which -mountpoint mounts only the parent must exist. Links are
+// followed, as the kernel's table of mounts will have it.
 func (c *call) mountRequest() (r attach.Request, err error) {
-	switch {
-	case c.has("mountpoint"):
-		r.MakePoint = true
-		r.MountPoint, err = c.mountFolder(c.value("mountpoint"), true)
-	case c.has("mountroot"):
-		r.MountRoot, err = c.mountFolder(c.value("mountroot"), false)
-	case c.has("mountrandom"):
-		r.RandomName = true
-		r.MountRoot, err = c.mountFolder(c.value("mountrandom"), false)
+	for _, key := range []string{"mountpoint", "mountroot", "mountrandom"} {
+		if !c.has(key) {
+			continue
+		}
+		path, err := c.absolute(c.value(key))
+		if err != nil {
+			return r, err
+		}
+		r.MakePoint, r.RandomName = key == "mountpoint", key == "mountrandom"
+		real, err := evalLinks(path)
+		if r.MakePoint && errors.Is(err, fs.ErrNotExist) {
+			real, err = evalLinks(filepath.Dir(path))
+			real = filepath.Join(real, filepath.Base(path))
+		}
+		if r.MountRoot = real; r.MakePoint {
+			r.MountRoot, r.MountPoint = "", real
+		}
+		return r, err
 	}
-	return r, err
-}
-
-// mountFolder is the folder to mount on, with links followed, as the kernel's
-// table of mounts will have it. If it is to be made, only its parent must
-// exist.
-func (c *call) mountFolder(name string, make bool) (string, error) {
-	path, err := c.absolute(name)
-	if err != nil {
-		return "", err
-	}
-	real, err := evalLinks(path)
-	if make && errors.Is(err, fs.ErrNotExist) {
-		real, err = evalLinks(filepath.Dir(path))
-		real = filepath.Join(real, filepath.Base(path))
-	}
-	return real, err
+	return r, nil
 }
 
 // inspectForAttach opens the image once for everything that attach has to know:
@@ -167,15 +158,12 @@ func (c *call) inspectForAttach(p place, verify bool) (info *attach.ImageInfo, e
 	if i.Format() == image.ASIF && c.tool == "hdiutil" {
 		return nil, refuse("this image format is not supported by hdiutil. Please use 'diskutil image attach'")
 	}
-	if err := errors.Join(c.warnOfRaw(i), c.checkSourceKeys(i)); err != nil {
-		return nil, err
-	}
 	if info, err = i.inspect(); err != nil || !verify || c.tool != "hdiutil" || c.has("noverify") {
 		return info, err
 	}
 	bad, err := c.compareSums(i, "ignorebadchecksums", (*udif.Image).Verify)
 	if bad != nil {
-		err = &refusal{words: "corrupt image", err: bad}
+		err = refuse("corrupt image%.0w", bad)
 	}
 	return info, err
 }
@@ -217,7 +205,7 @@ func (c *call) attachMade(path string, pass []byte) error {
 	}
 	defer p.close()
 	if len(pass) > 0 {
-		if err := c.deriveKeys(p, pass); err != nil {
+		if _, err := c.deriveKeys(p, pass); err != nil {
 			return err
 		}
 	}
@@ -243,8 +231,7 @@ func (c *call) checkPointFree(folder string) error {
 	all, err := c.listLiving()
 	for _, a := range all {
 		if a.MountPoint == folder {
-			words := fmt.Sprintf("Resource busy: the volume of %q is mounted on %q", a.Image, folder)
-			return &refusal{words: words, err: syscall.EBUSY}
+			return refuse("Resource busy: the volume of %q is mounted on %q%.0w", a.Image, folder, syscall.EBUSY)
 		}
 	}
 	return err
@@ -267,10 +254,8 @@ func (c *call) listLiving() (list []attach.Attached, err error) {
 // findImage returns the attachment of an image, or nil.
 func (c *call) findImage(path string) (*attach.Attached, error) {
 	list, err := c.listLiving()
-	for _, a := range list {
-		if a.Image == path {
-			return &a, nil
-		}
+	if i := slices.IndexFunc(list, func(a attach.Attached) bool { return a.Image == path }); i >= 0 {
+		return &list[i], nil
 	}
 	return nil, err
 }
@@ -289,11 +274,9 @@ func (c *call) findAttached(operand string) (attach.Attached, error) {
 	if !strings.HasPrefix(device, "/") {
 		device = "/dev/" + device
 	}
-	path, err := c.absolute(operand)
-	if err == nil {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			path = real
-		}
+	path, _ := c.absolute(operand)
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
 	}
 	for _, a := range list {
 		whole := deviceName(a)
@@ -308,11 +291,7 @@ func (c *call) findAttached(operand string) (attach.Attached, error) {
 // detach is the verb of hdiutil, and eject of diskutil. It prints what was
 // lost, which is a failure without force: the image is detached, but not all of
 // the data is in it.
-func (c *call) detach() error {
-	a, err := c.findAttached(c.operands[0])
-	if err != nil {
-		return err
-	}
+func (c *call) detach(a attach.Attached) error {
 	lost, err := c.env.Attacher.Detach(c.ctx, a, c.has("force"))
 	for i, l := range lost {
 		if !slices.Contains(lost[:i], l) {
@@ -326,11 +305,9 @@ func (c *call) detach() error {
 		c.printf("%q is detached, but some writes were lost", shortName(a))
 		return &exitStatus{1}
 	case c.tool == "diskutil":
-		_, err = fmt.Fprintf(c.out, "Disk %s ejected\n", deviceName(a))
-	default:
-		_, err = fmt.Fprintf(c.out, "%q ejected.\n", shortName(a))
+		return c.print("Disk %s ejected\n", deviceName(a))
 	}
-	return err
+	return c.print("%q ejected.\n", shortName(a))
 }
 
 // reportBusy prints the failure of hdiutil on a busy volume, which has a
@@ -348,29 +325,20 @@ func (c *call) reportBusy(a attach.Attached, err error) error {
 }
 
 // unmount unmounts the volume and leaves the image attached.
-func (c *call) unmount() error {
-	a, err := c.findAttached(c.operands[0])
-	if err != nil {
-		return err
-	}
+func (c *call) unmount(a attach.Attached) error {
 	if a.MountPoint == "" {
 		return refuse("%s is not mounted", shortName(a))
 	}
 	if err := c.env.Attacher.Unmount(c.ctx, a, c.has("force")); err != nil {
 		return c.reportBusy(a, err)
 	}
-	_, err = fmt.Fprintf(c.out, "%q unmounted successfully.\n", a.MountPoint)
-	return err
+	return c.print("%q unmounted successfully.\n", a.MountPoint)
 }
 
 // mountvol mounts the volume of an attached image; a mounted one is only
 // printed.
-func (c *call) mountvol() error {
+func (c *call) mountvol(a attach.Attached) error {
 	r, err := c.mountRequest()
-	if err != nil {
-		return err
-	}
-	a, err := c.findAttached(c.operands[0])
 	if err == nil && a.MountPoint == "" {
 		if err = c.checkPointFree(r.MountPoint); err == nil {
 			a, err = c.env.Attacher.Mount(c.ctx, a, r)
@@ -383,15 +351,10 @@ func (c *call) mountvol() error {
 }
 
 // trim gives back the space that a mounted volume does not use.
-func (c *call) trim() error {
-	a, err := c.findAttached(c.operands[0])
-	if err != nil {
-		return err
-	}
+func (c *call) trim(a attach.Attached) error {
 	n, err := c.env.Attacher.Trim(c.ctx, a.MountPoint)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.out, "%s: trimmed %d bytes\n", a.MountPoint, n)
-	return err
+	return c.print("%s: trimmed %d bytes\n", a.MountPoint, n)
 }

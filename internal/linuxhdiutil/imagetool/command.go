@@ -17,13 +17,20 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
+
+	"howett.net/plist"
 
 	"dmgbench/internal/linuxhdiutil/attach"
 )
@@ -188,4 +195,110 @@ func OutlivePipes() (stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGPIPE)
 	return func() { signal.Stop(c) }
+}
+
+// dict is a dictionary of a property list; keys are printed in order.
+type dict = map[string]any
+
+// output is stdout. It remembers a failed write, so that no output is lost
+// silently.
+type output struct {
+	to  io.Writer
+	err error
+}
+
+// Write keeps the first error. Main returns it when the verb itself has
+// succeeded.
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.to.Write(p)
+	if err != nil && o.err == nil {
+		o.err = fmt.Errorf("writing the output: %w", err)
+	}
+	return n, err
+}
+
+// printf prints a line about the verb on stderr.
+func (c *call) printf(format string, args ...any) {
+	fmt.Fprintf(c.err, "%s: %s: %s\n", c.tool, c.verbName(), fmt.Sprintf(format, args...))
+}
+
+// warn prints a warning on stderr. A warning does not change the exit status.
+func (c *call) warn(format string, args ...any) { c.printf("WARNING: "+format, args...) }
+
+// verbName is the verb in messages.
+func (c *call) verbName() string { return strings.TrimPrefix(c.verb.Name, "image ") }
+
+// print prints on stdout.
+func (c *call) print(format string, args ...any) error {
+	_, err := fmt.Fprintf(c.out, format, args...)
+	return err
+}
+
+// printResult prints a result: as a property list where the options ask for
+// one, else as text.
+func (c *call) printResult(v any, format string, args ...any) error {
+	if !c.has("plist") {
+		return c.print(format, args...)
+	}
+	text, err := plist.MarshalIndent(v, plist.XMLFormat, "\t")
+	if err != nil {
+		return err
+	}
+	return c.print("%s\n", strings.TrimRight(string(text), "\n"))
+}
+
+// printTree prints a dictionary: as a property list, or with each key and value
+// in a line.
+func (c *call) printTree(d dict) error { return c.printResult(d, "%s", formatTree(d, "")) }
+
+// formatTree formats a dictionary as imageinfo does: "key: value", sections
+// below "key:" indented by a TAB. Lists number their entries from 0. Keys are
+// sorted, so that equal images give equal text.
+func formatTree(d dict, indent string) string {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(d)) {
+		switch v := d[key].(type) {
+		case dict:
+			fmt.Fprintf(&b, "%s%s:\n%s", indent, key, formatTree(v, indent+"\t"))
+		case []dict:
+			fmt.Fprintf(&b, "%s%s:\n", indent, key)
+			for n, e := range v {
+				fmt.Fprintf(&b, "%s\t%d:\n%s", indent, n, formatTree(e, indent+"\t\t"))
+			}
+		default:
+			fmt.Fprintf(&b, "%s%s: %s\n", indent, printable(key), printable(fmt.Sprint(v)))
+		}
+	}
+	return b.String()
+}
+
+// printable is a text for one line: quoted where a character in it would end
+// the line or control a terminal. Names come from images, which are hostile.
+func printable(text string) string {
+	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return text
+	}
+	return strconv.Quote(text)
+}
+
+// newProgress prints lines in the format of hdiutil -puppetstrings, which asks
+// for them: an unknown share at first. The result reports how many bytes of
+// total are done; a total of 0 is for work that is not measured in bytes. Steps
+// below half a percent are not printed.
+func (c *call) newProgress(total int64) (report func(done int64)) {
+	if !c.has("puppetstrings") {
+		return func(int64) {}
+	}
+	fmt.Fprintf(c.out, "PERCENT:%f\n", -1.0)
+	last := -1 // the share that was printed last, in thousandths
+	return func(done int64) {
+		share := 1000
+		if total > 0 {
+			share = int(float64(done) / float64(total) * 1000)
+		}
+		if last < 0 || share == 1000 || share-last >= 5 {
+			last = share
+			fmt.Fprintf(c.out, "PERCENT:%f\n", float64(share)/10)
+		}
+	}
 }

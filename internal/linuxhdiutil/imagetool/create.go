@@ -67,72 +67,51 @@ func (c *call) printMade(path string) error {
 
 // describeNew reads the options of create.
 func (c *call) describeNew() (b newImage, err error) {
-	if b.format, err = c.createFormat(); err != nil {
-		return b, err
+	if b.format, err = c.createFormat(); err == nil {
+		b.encryption, err = c.newEncryption()
 	}
-	if b.encryption, err = c.newEncryption(); err != nil {
-		return b, err
-	}
-	if err = c.setImageKeys(&b); err != nil {
-		return b, err
+	if err == nil {
+		err = c.setImageKeys(&b)
 	}
 	for _, folder := range c.opts["srcfolder"] {
-		path, err := c.absolute(folder)
-		if err != nil {
-			return b, err
-		}
-		b.folders = append(b.folders, path)
+		path, e := c.absolute(folder)
+		b.folders, err = append(b.folders, path), cmp.Or(err, e)
 	}
-	if b.size, _, err = c.readSize(); err != nil {
+	if err == nil {
+		b.size, _, err = c.readSize()
+	}
+	layout := strings.ToUpper(c.value("layout"))
+	b.bare = layout == "NONE"
+	switch {
+	case err != nil:
 		return b, err
-	}
-	switch layout := strings.ToUpper(c.value("layout")); layout {
-	case "", "GPTSPUD":
-	case "NONE":
-		b.bare = true
-	default:
+	case layout != "" && layout != "GPTSPUD" && !b.bare:
 		return b, refuse("layout %s is not supported: want GPTSPUD or NONE", layout)
 	}
 	return b, c.chooseContents(&b)
 }
 
 // createFormat is the format of create. For hdiutil -type is for empty images,
-// -format for those with files.
+// -format for those with files, which are UDZO by default.
 func (c *call) createFormat() (image.Format, error) {
 	f, filled := byExtension(c.operands[0]), c.has("srcfolder")
 	switch {
 	case c.tool == "diskutil":
 		return c.imageFormat(c.operands[0], byImage)
-	case c.has("format") && !filled:
-		return f, refuse("-format is for images with a -srcfolder; -type is for empty ones")
-	case c.has("type") && filled:
-		return f, refuse("-type is for empty images; -format is for those with a -srcfolder")
-	case c.has("format"):
-		return formatNamed(c.value("format"), byConversion)
-	case c.has("type"):
-		return formatNamed(c.value("type"), byType)
+	case c.has("format") && !filled, c.has("type") && filled:
+		return f, refuse("-format is for images with a -srcfolder; -type is for empty images")
 	case filled && f.Name == image.UDRW:
-		return formatNamed(image.UDZO, byConversion)
-	case f.CreateType == "":
-		return f, refuse("format %s, of the name %q, is not made by this verb%s", f.Name, c.operands[0], otherMaker(f))
+		f.Name = image.UDZO
+	case !filled:
+		return formatNamed(cmp.Or(c.value("type"), f.CreateType, f.Name), byType)
 	}
-	return f, nil
+	return formatNamed(cmp.Or(c.value("format"), f.Name), byConversion)
 }
 
 // imageFormat is the format of `diskutil image create`.
 func (c *call) imageFormat(operand string, name formatNamer) (image.Format, error) {
-	if c.has("format") {
-		return formatNamed(c.value("format"), name)
-	}
-	if f := byExtension(operand); f.ImageType != "" {
-		return f, nil
-	}
-	return image.Formats[0], nil
+	return formatNamed(cmp.Or(c.value("format"), byExtension(operand).ImageType, image.Formats[0].ImageType), name)
 }
-
-// labelLimits are the longest labels of volumes, in bytes. Package attach cuts
-// those that are longer; of ExFAT they are errors.
-var labelLimits = map[string]int{"ext4": 16, "xfs": 12, "btrfs": 255, "FAT32": 11}
 
 // chooseContents chooses the file system and the label of the volume.
 func (c *call) chooseContents(b *newImage) (err error) {
@@ -165,8 +144,8 @@ func (c *call) chooseContents(b *newImage) (err error) {
 	default:
 		b.label = "untitled"
 	}
-	if limit := labelLimits[b.filesystem]; limit > 0 && len(b.label) > limit {
-		c.warn("the name %q is too long for %s, which allows %d bytes: it is cut off", b.label, b.filesystem, limit)
+	if f, _ := attach.FilesystemOf(b.filesystem); f.MaxLabel > 0 && len(b.label) > f.MaxLabel {
+		c.warn("the name %q is too long for %s, which allows %d bytes: it is cut off", b.label, f.Name, f.MaxLabel)
 	}
 	return nil
 }
@@ -203,30 +182,29 @@ func (c *call) makeImage(b newImage, operand string) (path string, err error) {
 // makeReadOnly converts a raw image, which exists next to the new one
 // meanwhile.
 func (c *call) makeReadOnly(p place, b newImage, t tree) (err error) {
-	raw := p.sibling(p.name[:stemLength] + ".cdr")
-	defer func() {
-		err = errors.Join(err, removeIfExists(container.Remove, raw.dir, raw.name))
-	}()
-	rw := b
+	raw, rw := p.sibling(p.name+rawSuffix), b
 	rw.format = image.Formats[0]
+	defer func() { err = errors.Join(err, removeIfExists(raw)) }()
 	if err := c.makeFilled(raw, rw, t); err != nil {
 		return err
 	}
-	o := container.OpenOptions{ReadOnly: true, Passphrase: b.encryption.Passphrase}
-	img, err := container.Open(raw.dir, raw.name, o)
+	img, err := b.open(raw)
 	if err != nil {
 		return err
 	}
 	return errors.Join(c.writeUDIF(p, img, b), img.Close())
 }
 
-// makeContainer makes the empty container.
-func (b newImage) makeContainer(p place) error {
+// makeContainer makes the empty container and opens it.
+func (b newImage) makeContainer(p place) (container.Image, error) {
 	spec := container.Spec{Format: b.format.Name, Size: b.size, BandSize: b.band, Encryption: b.encryption}
 	if spec.Format == image.UDTO { // the bytes of both are the same
 		spec.Format = image.UDRW
 	}
-	return container.Create(p.dir, p.name, spec)
+	if err := container.Create(p.dir, p.name, spec); err != nil {
+		return nil, err
+	}
+	return b.open(p)
 }
 
 // open opens what makeContainer has made.
@@ -239,10 +217,7 @@ func (b newImage) open(p place) (container.Image, error) {
 // for other file systems the image is attached without mounting, and a program
 // of the host formats the partition.
 func (c *call) makeFilled(p place, b newImage, t tree) error {
-	if err := b.makeContainer(p); err != nil || b.bare && b.filesystem == "" {
-		return err
-	}
-	img, err := b.open(p)
+	img, err := b.makeContainer(p)
 	if err != nil {
 		return err
 	}
@@ -268,7 +243,7 @@ func (c *call) fill(img container.Image, b newImage, t tree) error {
 		}
 		return t.copyTo(c, part)
 	}
-	if f, ok := c.filesystem(b.filesystem); ok && part.Size() < f.MinSize {
+	if f, _ := attach.FilesystemOf(b.filesystem); part.Size() < f.MinSize {
 		return refuse("%s needs %d bytes at least, the image has %d for it", appleName(f), f.MinSize, part.Size())
 	}
 	return nil
@@ -288,7 +263,8 @@ func (c *call) partition(img container.Image, b newImage) (blockdev.Device, erro
 		}
 		ids[n][7], ids[n][8] = ids[n][7]&0x0f|0x40, ids[n][8]&0x3f|0x80 // version 4 of RFC 9562
 	}
-	t, err := gpt.Single(img.Size(), ids[0], c.partitionType(b.filesystem), ids[1], "disk image", 0)
+	f, _ := attach.FilesystemOf(b.filesystem)
+	t, err := gpt.Single(img.Size(), ids[0], cmp.Or(f.Type, gpt.LinuxData), ids[1], "disk image", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -355,9 +331,6 @@ func (c *call) convert() (err error) {
 	}
 	var made string
 	err = c.withImage(c.operands[0], read, func(src *imageFile) error {
-		if err := c.warnOfRaw(src); err != nil {
-			return err
-		}
 		p, err := c.target(to, b.format.Extension)
 		if err != nil {
 			return err
@@ -370,7 +343,9 @@ func (c *call) convert() (err error) {
 		if b.encryption, err = c.encryption(); err != nil {
 			return err
 		}
-		keepSums(src)
+		if im := src.tables(); im != nil {
+			im.KeepSums()
+		}
 		return c.replace(p, func(tmp place) error {
 			if b.format.UDIF {
 				err = c.writeUDIF(tmp, src.Image, b)
@@ -389,14 +364,11 @@ func (c *call) convert() (err error) {
 // writeContainer makes an image that can be written to, and copies what is not
 // zero.
 func (c *call) writeContainer(to place, src *imageFile, b newImage) error {
-	if err := b.makeContainer(to); err != nil {
-		return err
-	}
-	dst, err := b.open(to)
+	dst, err := b.makeContainer(to)
 	if err != nil {
 		return err
 	}
-	return errors.Join(container.Copy(c.ctx, dst, src.Image, c.newProgress(src.Size()).at), dst.Close())
+	return errors.Join(container.Copy(c.ctx, dst, src.Image, c.newProgress(src.Size())), dst.Close())
 }
 
 // writeUDIF makes a read-only image of the device of img.
@@ -408,9 +380,9 @@ func (c *call) writeUDIF(to place, img container.Image, b newImage) error {
 			return refuse("tasks %q: want a number from 1 to 1024", c.value("tasks"))
 		}
 	}
-	p := c.newProgress(img.Size())
+	progress := c.newProgress(img.Size())
 	return container.CreateUDIF(c.ctx, to.dir, to.name, img, container.UDIFSpec{Format: b.format.Name, Level: b.level,
-		Workers: tasks, Encryption: b.encryption, Progress: func(done, _ int64) { p.at(done) }})
+		Workers: tasks, Encryption: b.encryption, Progress: func(done, _ int64) { progress(done) }})
 }
 
 // imageKeys are the image keys of new images: the formats that have them, and

@@ -62,7 +62,7 @@ func TestCreateRefuses(t *testing.T) {
 		{"unrecognized option `-siz'", "create -siz 1m a"},
 		{"format UDZO is not made by this verb: want one of UDIF, SPARSEBUNDLE, SPARSE, UDTO", "create -size 1m -type udzo a"},
 		{"format ASIF is not made by this verb: want one of UDIF, SPARSEBUNDLE, SPARSE, UDTO; ASIF is made by 'diskutil image create'\n", "create -size 1m -type asif a"},
-		{"format ASIF, of the name \"a.asif\", is not made by this verb; ASIF is made by 'diskutil image create'\n", "create -size 1m a.asif"},
+		{"format ASIF is not made by this verb: want one of UDIF, SPARSEBUNDLE, SPARSE, UDTO; ASIF is made by 'diskutil image create'\n", "create -size 1m a.asif"},
 		{`format "ZIP" is not known`, "create -size 1m -type ZIP a"},
 		{"layout MBRSPUD is not supported", "create -size 1m -layout MBRSPUD a"},
 		{"an encrypted image takes a passphrase", "create -size 1m -encryption AES-256 a"},

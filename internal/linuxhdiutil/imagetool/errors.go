@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
 	"dmgbench/internal/image/container"
-	"dmgbench/internal/image/exfat"
-	"dmgbench/internal/image/gpt"
 	"dmgbench/internal/linuxhdiutil/attach"
 	"dmgbench/internal/system/hostio"
 )
@@ -29,13 +25,12 @@ func misused(format string, args ...any) error {
 }
 
 // refusal is a failure with a message of our own.
-type refusal struct {
-	words string
-	err   error // may be nil
-}
+type refusal struct{ error }
 
-func (e *refusal) Error() string { return e.words }
-func (e *refusal) Unwrap() error { return e.err }
+func (e *refusal) Unwrap() error { return errors.Unwrap(e.error) }
+
+// refuse makes a refusal; the format may have a cause, as %w or %.0w.
+func refuse(format string, args ...any) error { return &refusal{fmt.Errorf(format, args...)} }
 
 // exitStatus is a failure that has been reported already.
 type exitStatus struct{ status int }
@@ -66,70 +61,25 @@ var errnoTexts = map[syscall.Errno]string{
 	syscall.EDQUOT: "Disc quota exceeded", syscall.EOPNOTSUPP: "Operation not supported",
 }
 
-// completeTexts are the numbers with texts that need no more words.
-var completeTexts = []syscall.Errno{syscall.EEXIST, syscall.ENOENT, syscall.EBUSY, syscall.EAGAIN}
-
-// errnoRow maps an error to a number.
-type errnoRow struct {
-	err   error
-	errno syscall.Errno
-}
-
-// Error numbers of the layers below, which win over the number that an error
-// carries, and of the general errors, which errors with a number of their own
-// match too.
-var (
-	errnoOfLayer = []errnoRow{
-		{container.ErrInUse, syscall.EAGAIN}, {hostio.ErrLocked, syscall.EAGAIN}, {syscall.EBUSY, syscall.EBUSY},
-		{container.ErrReadOnly, syscall.EROFS},
-		{exfat.ErrReadOnly, syscall.EROFS}, {exfat.ErrNoSpace, syscall.ENOSPC}, {exfat.ErrBusy, syscall.EBUSY},
-		{exfat.ErrIsDir, syscall.EISDIR}, {exfat.ErrNotDir, syscall.ENOTDIR}, {exfat.ErrName, syscall.EINVAL},
-		{gpt.ErrTooSmall, syscall.EINVAL},
-	}
-	errnoOfFS = []errnoRow{
-		{fs.ErrExist, syscall.EEXIST}, {fs.ErrNotExist, syscall.ENOENT},
-		{fs.ErrPermission, syscall.EACCES}, {fs.ErrInvalid, syscall.EINVAL},
-	}
-)
-
-// errnoOf is the error number of an error, 0 if it has none. Numbers without a
-// text of Apple's count only by the general error that they match, so that the
-// text is always one of Apple's.
-func errnoOf(err error) syscall.Errno {
-	find := func(rows []errnoRow) syscall.Errno {
-		if i := slices.IndexFunc(rows, func(r errnoRow) bool { return errors.Is(err, r.err) }); i >= 0 {
-			return rows[i].errno
-		}
-		return 0
-	}
-	if errno := find(errnoOfLayer); errno != 0 {
-		return errno
-	}
-	if errno, ok := errors.AsType[syscall.Errno](err); ok && errnoTexts[errno] != "" {
-		return errno
-	}
-	return find(errnoOfFS)
-}
-
 // describeError returns the text after "failed -", the error number (0 for
 // none), and whether the text is complete without the error. Programs compare
 // the texts, so that they are those of Apple's tools; the error with its paths
 // follows in a line of its own where the text does not contain all of it.
 func describeError(err error) (text string, errno syscall.Errno, complete bool) {
-	errno = errnoOf(err)
+	errno = attach.Errno(err)
 	own, isOwn := errors.AsType[*refusal](err)
 	found, unsupported := errors.AsType[*container.UnsupportedError](err)
 	switch {
 	case isOwn:
-		return own.words, errno, true
+		return own.Error(), errno, true
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return "Canceled", 0, true
 	case errors.Is(err, container.ErrPassphrase):
 		return "Authentication error", 0, false
 	case errors.Is(err, attach.ErrNoFileSystem):
-		return attach.ErrNoFileSystem.Error(), 0, err == attach.ErrNoFileSystem
+		return attach.ErrNoFileSystem.Error(), 0, false
 	case unsupported && found.Doing == "compacting":
-		return errnoTexts[syscall.EOPNOTSUPP], syscall.EOPNOTSUPP, false
+		return errnoTexts[errno], errno, false
 	case unsupported && found.Doing == "opening for writing":
 		return found.Found + ": it cannot be changed", 0, true
 	case errors.Is(err, container.ErrData):
@@ -140,8 +90,9 @@ func describeError(err error) (text string, errno syscall.Errno, complete bool) 
 		return found.Found + ": images of other programs are not read", 0, true
 	case unsupported:
 		return found.Found + ": this kind of image is not supported yet", 0, true
-	case errno != 0:
-		return errnoTexts[errno], errno, slices.Contains(completeTexts, errno)
+	case errnoTexts[errno] != "":
+		complete = errno == syscall.EEXIST || errno == syscall.EBUSY || errno == syscall.EAGAIN || err == fs.ErrNotExist
+		return errnoTexts[errno], errno, complete
 	}
 	return err.Error(), 0, true
 }
@@ -152,13 +103,6 @@ func isNoImage(err error) bool {
 	found, ok := errors.AsType[*container.UnsupportedError](err)
 	return errors.Is(err, container.ErrCorrupt) || errors.Is(err, hostio.ErrNotRegular) ||
 		ok && (strings.HasPrefix(found.Found, "file of") || strings.HasPrefix(found.Found, "folder that"))
-}
-
-// isForeign reports whether an error of opening means that the file is the
-// image of another program.
-func isForeign(err error) bool {
-	found, ok := errors.AsType[*container.UnsupportedError](err)
-	return ok && found.Foreign
 }
 
 // diskutilFailures are the first words of diskutil's failures.
@@ -183,12 +127,6 @@ func (c *call) reportError(err error) int {
 		return 1
 	}
 	text, errno, complete := describeError(err)
-	detail := err.Error()
-	if errno == syscall.ENOENT && len(c.operands) > 0 { // Apple's message names no file: it is about the first operand
-		path, _ := c.absolute(c.operands[0])
-		about := !strings.Contains(detail, "/") || strings.Contains(detail, strconv.Quote(path))
-		complete = about && !c.verb.Extension
-	}
 	name, status := c.verbName(), 1
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -205,7 +143,7 @@ func (c *call) reportError(err error) int {
 	default:
 		fmt.Fprintf(c.err, "hdiutil: %s failed - %s\n", name, text)
 	}
-	if detail != text && (!complete || c.has("verbose")) {
+	if detail := err.Error(); detail != text && (!complete || c.has("verbose")) {
 		c.printf("%s", detail)
 	}
 	c.printHints(err, errno)
@@ -214,10 +152,15 @@ func (c *call) reportError(err error) int {
 
 // printHints prints what can be done about a failure.
 func (c *call) printHints(err error, errno syscall.Errno) {
-	if errno == syscall.EAGAIN && c.isOperandAttached() {
-		c.printf("hint: it is attached: detach it first")
+	if errno == syscall.EAGAIN && len(c.operands) > 0 {
+		if p, e := c.existing(c.operands[0]); e == nil {
+			defer p.close()
+			if a, _ := c.findImage(p.path); a != nil {
+				c.printf("hint: it is attached: detach it first")
+			}
+		}
 	}
-	if isForeign(err) {
+	if e, ok := errors.AsType[*container.UnsupportedError](err); ok && e.Foreign {
 		c.printf("hint: qemu-img convert -O raw makes a raw image of it; the extension .raw, or for hdiutil "+
 			"-srcimagekey %s, takes its bytes for sectors as they are", rawClass)
 	}
@@ -235,18 +178,4 @@ func (c *call) printHints(err error, errno syscall.Errno) {
 var otherReaders = map[string]string{
 	"apfs":    "fsapfsmount -f 1 PARTITION FOLDER mounts its first volume (package libfsapfs-utils)",
 	"hfsplus": "7zz l PARTITION lists its files, and 7zz x PARTITION takes them out (package 7zip)",
-}
-
-// isOperandAttached reports whether the image that is named first is attached.
-func (c *call) isOperandAttached() bool {
-	if len(c.operands) == 0 {
-		return false
-	}
-	p, err := c.existing(c.operands[0])
-	if err != nil {
-		return false
-	}
-	defer p.close()
-	a, err := c.findImage(p.path)
-	return err == nil && a != nil
 }

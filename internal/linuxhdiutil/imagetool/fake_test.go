@@ -53,7 +53,7 @@ func (f *fake) Attach(_ context.Context, r attach.Request) (attach.Attached, err
 	dev := fmt.Sprintf("/dev/loop%d", f.next)
 	f.next++
 	a := attach.Attached{Image: r.Image, Format: "UDRW", Device: dev, Partition: dev + "p1", ReadOnly: r.ReadOnly, Mode: "loop",
-		Filesystem: f.fsOn, VolumeName: "untitled", Size: 10 << 20, HelperPID: 4711, Since: time.Unix(0, 0)}
+		Filesystem: f.fsOn, VolumeName: "untitled", Size: 10 << 20, HelperPID: 4711}
 	if a.Filesystem == "-" {
 		a.Filesystem = ""
 	}
@@ -197,7 +197,7 @@ func (m *machine) leftovers() []string {
 // lastVolume is the device of the last partition, or the whole one.
 func lastVolume(img container.Image) (blockdev.Device, *gpt.Partition, error) {
 	info, err := attach.Inspect(img)
-	if err != nil || info.Last() == nil {
+	if err != nil {
 		return img, nil, err
 	}
 	vol, err := info.Last().Section(img)

@@ -4,9 +4,13 @@ import (
 	"embed"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
+
+	"dmgbench/internal/image/exfat"
+	"dmgbench/internal/linuxhdiutil/attach"
 )
 
 // support is what an option does here, as verbs.txt names it.
@@ -28,7 +32,7 @@ type option struct {
 	arg string
 	// values are those that are accepted, in any case of letters; nil for any.
 	values []string
-	// optional means that the value may be left out: see isValue.
+	// optional means that the value may be left out: see cipherName.
 	optional bool
 	// Help is what the option does, or why it is ignored or refused.
 	Help    string
@@ -68,20 +72,55 @@ type verb struct {
 	run       func(*call) error
 }
 
-// handlers are the functions of the verbs in verbs.txt.
+// handlers are the functions of the verbs in verbs.txt: of a verb alone, or with
+// the image, the ExFAT volume of the image, or the attachment that it names
+// first.
 var handlers = map[string]func(*call) error{
-	"hdiutil create": (*call).create, "hdiutil attach": (*call).attach, "hdiutil detach": (*call).detach,
-	"hdiutil info": (*call).info, "hdiutil imageinfo": (*call).imageinfo, "hdiutil compact": (*call).compact,
-	"hdiutil resize": (*call).resize, "hdiutil convert": (*call).convert, "hdiutil verify": (*call).verify,
-	"hdiutil checksum": (*call).checksum, "hdiutil isencrypted": (*call).isencrypted, "hdiutil chpass": (*call).chpass,
-	"hdiutil unmount": (*call).unmount, "hdiutil mountvol": (*call).mountvol, "hdiutil pmap": (*call).pmap,
-	"hdiutil ls": (*call).list, "hdiutil cat": (*call).cat, "hdiutil extract": (*call).extract,
-	"hdiutil trim": (*call).trim, "hdiutil man": (*call).manual, "hdiutil help": (*call).help,
-
+	"hdiutil create": (*call).create, "hdiutil attach": (*call).attach, "hdiutil info": (*call).info,
+	"hdiutil isencrypted": (*call).isencrypted, "hdiutil chpass": (*call).chpass, "hdiutil convert": (*call).convert,
+	"hdiutil resize": (*call).resize, "hdiutil extract": (*call).extract, "hdiutil verify": (*call).verify,
+	"hdiutil man": (*call).manual, "hdiutil help": (*call).help,
 	"diskutil image create blank": (*call).create, "diskutil image create from": (*call).convert,
-	"diskutil image attach": (*call).attach, "diskutil image info": (*call).infoImage,
-	"diskutil image resize": (*call).resize, "diskutil image chpass": (*call).chpass,
-	"diskutil eject": (*call).detach, "diskutil help": (*call).help,
+	"diskutil image attach": (*call).attach, "diskutil image resize": (*call).resize,
+	"diskutil image chpass": (*call).chpass, "diskutil help": (*call).help,
+
+	"hdiutil imageinfo":   onImage(peek, (*call).imageinfo),
+	"hdiutil pmap":        onImage(peek, (*call).pmap),
+	"hdiutil checksum":    onImage(read, (*call).checksum),
+	"hdiutil compact":     onImage(change, (*call).compact),
+	"diskutil image info": onImage(peek, (*call).infoImage),
+	"hdiutil ls":          onVolume((*call).list),
+	"hdiutil cat":         onVolume((*call).cat),
+	"hdiutil detach":      onAttachment((*call).detach),
+	"hdiutil unmount":     onAttachment((*call).unmount),
+	"hdiutil mountvol":    onAttachment((*call).mountvol),
+	"hdiutil trim":        onAttachment((*call).trim),
+	"diskutil eject":      onAttachment((*call).detach),
+}
+
+// onImage opens the image that is named first.
+func onImage(how access, verb func(*call, *imageFile) error) func(*call) error {
+	return func(c *call) error {
+		return c.withImage(c.operands[0], how, func(i *imageFile) error { return verb(c, i) })
+	}
+}
+
+// onVolume mounts the ExFAT volume of the image that is named first.
+func onVolume(verb func(*call, *exfat.Volume) error) func(*call) error {
+	return func(c *call) error {
+		return c.withVolume(func(_ *imageFile, v *exfat.Volume) error { return verb(c, v) })
+	}
+}
+
+// onAttachment finds the attachment that is named first.
+func onAttachment(verb func(*call, attach.Attached) error) func(*call) error {
+	return func(c *call) error {
+		a, err := c.findAttached(c.operands[0])
+		if err != nil {
+			return err
+		}
+		return verb(c, a)
+	}
 }
 
 //go:embed verbs.txt
@@ -183,15 +222,14 @@ func (v *verb) parseOptions(kind support, line string) {
 // option returns the option of a name. hdiutil ignores case: munki, for one,
 // writes -mountRandom.
 func (v *verb) option(word string) (option, bool) {
-	i := slices.IndexFunc(v.Options, func(o option) bool {
-		return slices.ContainsFunc(o.names, func(name string) bool {
-			return name == word || v.tool == "hdiutil" && strings.EqualFold(name, word)
-		})
-	})
-	if i < 0 {
-		return option{}, false
+	for _, o := range v.Options {
+		for _, name := range o.names {
+			if name == word || v.tool == "hdiutil" && strings.EqualFold(name, word) {
+				return o, true
+			}
+		}
 	}
-	return v.Options[i], true
+	return option{}, false
 }
 
 // optionName is the name of an option in this tool, by its key; "" if the verb
@@ -240,7 +278,7 @@ func cutWords(name, args []string) ([]string, bool) {
 
 // isHelp reports whether a word asks for help.
 func (c *call) isHelp(word string) bool {
-	return word == "-help" || word == "--help" || c.tool == "diskutil" && word == "-h"
+	return word == "-help" || word == "--help" || word == "-h" && (c.tool == "diskutil" || c.verb == nil)
 }
 
 // parse fills in verb, options and operands. It does not check which options
@@ -253,13 +291,15 @@ func (c *call) parse(args []string) error {
 	}
 	v, rest := findVerb(c.tool, args)
 	if v == nil {
+		help := c.isHelp(args[0])
+		if c.verb = (&verb{tool: c.tool}); help {
+			c.verb = &verb{tool: c.tool, Name: "help", run: (*call).help}
+			return nil
+		}
 		return c.unknownVerb(args)
 	}
 	if c.verb = v; slices.ContainsFunc(rest, c.isHelp) {
-		c.verb = &verb{tool: v.tool, Name: v.Name, run: func(c *call) error {
-			_, err := io.WriteString(c.out, c.helpText(v))
-			return err
-		}}
+		c.verb = &verb{tool: v.tool, Name: v.Name, run: func(c *call) error { return c.print("%s", c.helpText(v)) }}
 		return nil
 	}
 	if err := c.parseOptions(rest); err != nil {
@@ -308,13 +348,15 @@ func (c *call) parseOptions(args []string) error {
 			return refuse("option %s: %s", word, o.Help)
 		case o.arg == "" && joined:
 			return misused("option %s takes no value", word)
-		case o.arg == "" || joined || o.optional && (len(args) == 0 || !o.isValue(args[0])): // no value follows
+		case o.arg == "" || joined: // no value follows
+		case o.optional && (len(args) == 0 || !cipherName.MatchString(args[0])):
 		case len(args) == 0:
 			return misused("option %s needs a value: %s", word, o.arg)
 		default:
 			value, args = args[0], args[1:]
 		}
-		if !o.accepts(value) {
+		isValue := func(v string) bool { return strings.EqualFold(v, value) }
+		if o.values != nil && !(o.optional && value == "") && !slices.ContainsFunc(o.values, isValue) {
 			return misused("option %s: %q is none of %s", word, value, strings.Join(o.values, ", "))
 		}
 		c.opts[o.key()] = append(c.opts[o.key()], value)
@@ -322,22 +364,9 @@ func (c *call) parseOptions(args []string) error {
 	return nil
 }
 
-// accepts reports whether an option may have a value.
-func (o option) accepts(value string) bool {
-	return o.values == nil || o.optional && value == "" ||
-		slices.ContainsFunc(o.values, func(v string) bool { return strings.EqualFold(v, value) })
-}
-
-// isValue reports whether a word is the value of an option that may have none:
-// it is in the list, or starts like an entry of it, so that AES-512 is a value
-// that is refused and not the name of an image.
-func (o option) isValue(word string) bool {
-	return slices.ContainsFunc(o.values, func(v string) bool {
-		kind, _, _ := strings.Cut(v, "-")
-		return strings.EqualFold(v, word) || len(word) > len(kind) && strings.EqualFold(word[:len(kind)], kind) &&
-			strings.Trim(word[len(kind):], "-0123456789") == ""
-	})
-}
+// cipherName is how the value of -encryption looks, the only one that may be
+// left out: so AES-512 is refused, and not taken for the name of an image.
+var cipherName = regexp.MustCompile("(?i)^aes-?[0-9]+$")
 
 // checkRules checks which options must be given and which exclude each other.
 func (c *call) checkRules() error {
@@ -365,11 +394,7 @@ var unsupportedVerbs = strings.Fields("burn erasekeys flatten fsid hfsanalyze in
 // unknownVerb is the error of a verb that is not in the table, with the reason
 // if Apple's tool has it.
 func (c *call) unknownVerb(args []string) error {
-	c.verb = &verb{tool: c.tool}
 	switch {
-	case c.isHelp(args[0]), args[0] == "-h":
-		c.verb = &verb{tool: c.tool, Name: "help", run: (*call).help}
-		return nil
 	case c.tool == "hdiutil" && slices.Contains(unsupportedVerbs, args[0]):
 		c.verb.Name = args[0]
 		return refuse("the verb %s of Apple's hdiutil is not supported", args[0])
@@ -402,25 +427,7 @@ func (o option) Usage() string {
 
 // usageText is the message about arguments that were not understood.
 func (c *call) usageText(problem string) string {
-	if c.verb == nil || c.verb.Name == "" {
-		names, _ := c.listVerbs()
-		return fmt.Sprintf("%s: %s\nUsage: %s <verb> <options>\n<verb> is one of: %s\nSee \"%s help\".\n",
-			c.tool, problem, c.tool, strings.Join(names, ", "), c.tool)
-	}
-	help := map[string]string{"hdiutil": "-help", "diskutil": "--help"}[c.tool]
-	return fmt.Sprintf("%s: %s: %s\nUsage: %s\nSee \"%s %s %s\".\n",
-		c.tool, c.verb.Name, problem, c.verb.Usage(), c.tool, c.verb.Name, help)
-}
-
-// listVerbs returns the names of the tool's verbs, and a line about each.
-func (c *call) listVerbs() (names []string, lines string) {
-	for _, v := range verbs {
-		if v.tool == c.tool {
-			names = append(names, v.Name)
-			lines += fmt.Sprintf("    %-14s %s\n", v.Name, v.Short)
-		}
-	}
-	return names, lines
+	return formatHelp("usage", map[string]any{"tool": c.tool, "verb": c.verb, "problem": problem})
 }
 
 // Of returns the options of one kind.
@@ -436,8 +443,16 @@ var helpFiles embed.FS
 
 // helpTemplates are the help of a verb and the manual page, made from verbs.txt.
 var helpTemplates = template.Must(template.New("").Funcs(template.FuncMap{
-	"roff":  Roff,
-	"join":  func(words []string) string { return strings.Join(words, ", ") },
+	"roff": Roff,
+	"join": func(words []string) string { return strings.Join(words, ", ") },
+	"names": func(tool string) (names []string) {
+		for _, v := range verbs {
+			if v.tool == tool {
+				names = append(names, v.Name)
+			}
+		}
+		return names
+	},
 	"title": func(text string) string { return strings.ToUpper(text[:1]) + text[1:] },
 	"group": func(name string) []option { return groups[name] },
 	"verbs": func(tool string) []*verb {
@@ -455,17 +470,13 @@ func formatHelp(name string, data any) string {
 }
 
 // helpText is the help of one verb. It names only what is possible on this
-// machine: programs search it for what they can request.
-func (c *call) helpText(v *verb) string { return c.fillIn(formatHelp("verb", v)) }
-
-// fillIn puts what this machine supports into a text of verbs.txt. The driver
-// of the hdiutil engine searches the help for the names of formats, file
-// systems and ciphers to find out what it can use.
-func (c *call) fillIn(text string) string {
+// machine: the driver of the hdiutil engine, and other programs, search it for
+// the names of formats, file systems and ciphers that they can request.
+func (c *call) helpText(v *verb) string {
 	return strings.NewReplacer(
 		"{filesystems}", strings.Join(c.makeable(), ", "), "{default}", c.defaultFilesystem(),
 		"{types}", formatWords(byType), "{conversions}", formatWords(byConversion),
-		"{images}", formatWords(byImage), "{froms}", formatWords(byFrom)).Replace(text)
+		"{images}", formatWords(byImage), "{froms}", formatWords(byFrom)).Replace(formatHelp("verb", v))
 }
 
 // generalize replaces what depends on the machine, for the manual page.
@@ -479,27 +490,18 @@ var generalize = strings.NewReplacer(
 
 // help prints the help of a verb, or the list of verbs.
 func (c *call) help() error {
-	var b strings.Builder
-	if len(c.operands) > 0 {
-		v, rest := findVerb(c.tool, c.operands)
-		if v == nil || len(rest) > 0 {
-			return misused("unknown verb %q", strings.Join(c.operands, " "))
-		}
-		b.WriteString(c.helpText(v))
-	} else {
-		_, lines := c.listVerbs()
-		fmt.Fprintf(&b, "Usage: %s <verb> <options>\n<verb> is one of:\n%s%q explains a verb. This is not Apple's %s: "+
-			"the manual page lists the differences.\n", c.tool, lines, c.tool+" help <verb>", c.tool)
+	if len(c.operands) == 0 {
+		return c.print("%s", formatHelp("verbs", c.tool))
 	}
-	_, err := io.WriteString(c.out, b.String())
-	return err
+	v, rest := findVerb(c.tool, c.operands)
+	if v == nil || len(rest) > 0 {
+		return misused("unknown verb %q", strings.Join(c.operands, " "))
+	}
+	return c.print("%s", c.helpText(v))
 }
 
 // manual prints the manual page.
-func (c *call) manual() error {
-	_, err := io.WriteString(c.out, manualPage())
-	return err
-}
+func (c *call) manual() error { return c.print("%s", manualPage()) }
 
 // manualPage is manual.roff with the verbs and options filled in.
 func manualPage() string { return generalize.Replace(formatHelp("manual.roff", nil)) }

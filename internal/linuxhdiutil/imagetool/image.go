@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"dmgbench/internal/image"
 	"dmgbench/internal/image/container"
@@ -100,13 +102,9 @@ func placeAt(path string) (place, error) {
 // read-only, by the locks of package container: on the file itself, or on token
 // and lock of a bundle.
 func (p place) isUnused() bool {
-	names := []string{p.name}
-	if fi, err := p.dir.Lstat(p.name); err == nil && fi.IsDir() {
-		names = []string{filepath.Join(p.name, "token"), filepath.Join(p.name, "lock")}
-	}
-	for _, name := range names {
+	for _, name := range []string{p.name, filepath.Join(p.name, "token"), filepath.Join(p.name, "lock")} {
 		f, err := p.dir.Open(name, hostio.OpenOptions{})
-		if err != nil { // it has no lock
+		if err != nil { // a folder, or no such file: it has no lock
 			continue
 		}
 		err = f.TryLock()
@@ -167,7 +165,7 @@ const (
 // listed once, which releases those of dead processes, and the image is opened
 // again. The errors of closing it are part of the result: they may be the first
 // report of a failed write.
-func (c *call) withImage(operand string, how access, f func(i *imageFile) error) (err error) {
+func (c *call) withImage(operand string, how access, f func(i *imageFile) error) error {
 	p, err := c.existing(operand)
 	if err != nil {
 		return err
@@ -182,56 +180,54 @@ func (c *call) withImage(operand string, how access, f func(i *imageFile) error)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, img.Close()) }()
-	if how != peek {
-		if err := c.checkSourceKeys(img); err != nil {
-			return err
-		}
-	}
-	return f(img)
+	return errors.Join(f(img), img.Close())
 }
 
-// open opens an image, with the passphrase from stdin where it needs one and
-// the options name stdin. It refuses an image of another program, because its
-// bytes are not sectors, unless an image key or the extension .raw declares
-// that they are. Other extensions do not: images of QEMU are often called .img.
+// open opens an image of any kind, if [call.checkKind] accepts it.
 func (c *call) open(p place, how access) (*imageFile, error) {
-	img, err := c.openContainer(p, how)
-	if err != nil {
-		return nil, err
-	}
-	found, err := container.ForeignFormat(img)
-	if err == nil && found != "" && !c.isForcedRaw() && !strings.EqualFold(filepath.Ext(p.name), ".raw") {
-		err = &container.UnsupportedError{Path: p.path, Found: found, Doing: "opening", Foreign: true}
-	}
-	if err != nil {
-		return nil, errors.Join(err, img.Close())
-	}
-	return &imageFile{Image: img, place: p}, nil
-}
-
-// openContainer opens an image of any kind, images of other programs as raw
-// ones. It derives the keys of an encrypted image once, because that takes up
-// to seconds by design.
-func (c *call) openContainer(p place, how access) (container.Image, error) {
 	o := container.OpenOptions{ReadOnly: how != change, Hold: how == read, Keys: c.secrets.keys[p.path]}
 	img, err := container.Open(p.dir, p.name, o)
-	if o.Keys != nil || !errors.Is(err, container.ErrPassphrase) {
-		return img, err
+	if o.Keys == nil && errors.Is(err, container.ErrPassphrase) {
+		if o.Keys, err = c.unlock(p, err); err == nil {
+			img, err = container.Open(p.dir, p.name, o)
+		}
 	}
-	c.secrets.encrypted = true
-	pass, e := c.passphrase(0)
-	if e != nil {
-		return nil, e
-	}
-	if len(pass) == 0 {
+	if err != nil {
 		return nil, err
 	}
-	if err := c.deriveKeys(p, pass); err != nil {
-		return nil, err
+	i := &imageFile{Image: img, place: p}
+	if err := c.checkKind(i); err != nil {
+		return nil, errors.Join(err, img.Close())
 	}
-	o.Keys = c.secrets.keys[p.path]
-	return container.Open(p.dir, p.name, o)
+	return i, nil
+}
+
+// checkKind refuses the image of another program, because its bytes are not
+// sectors, unless an image key or the extension .raw declares that they are.
+// Other extensions do not: images of QEMU are often called .img. It warns of a
+// file that is taken for a raw image and does not look like one: a raw image has
+// no signature, so that every file of whole sectors can be one.
+func (c *call) checkKind(i *imageFile) error {
+	raw, keys := i.Format() == image.UDRW, c.sourceKeys()
+	for _, v := range keys {
+		if v != rawClass || !raw {
+			return refuse("image key %q: only %s is known, for raw images", v, rawClass)
+		}
+	}
+	if !raw || len(keys) > 0 {
+		return nil
+	}
+	switch found, err := container.ForeignFormat(i.Image); {
+	case err != nil:
+		return err
+	case found != "" && !strings.EqualFold(filepath.Ext(i.name), ".raw"):
+		return &container.UnsupportedError{Path: i.path, Found: found, Doing: "opening", Foreign: true}
+	case found != "":
+		c.warn("%q looks like a %s, and is taken for raw sectors because of its name", i.name, found)
+	case !looksRaw(i):
+		c.warn("%q has no partition map and no known file system, and is taken for raw sectors", i.name)
+	}
+	return nil
 }
 
 // rawClass is the image key that takes a file for a raw image.
@@ -246,68 +242,137 @@ func (c *call) sourceKeys() []string {
 	return c.opts["srcimagekey"]
 }
 
-// isForcedRaw reports whether an image key takes the file for a raw image.
-func (c *call) isForcedRaw() bool { return slices.Contains(c.sourceKeys(), rawClass) }
-
-// checkSourceKeys checks the image keys of verbs that read.
-func (c *call) checkSourceKeys(img *imageFile) error {
-	for _, v := range c.sourceKeys() {
-		if v != rawClass || img.Format() != image.UDRW {
-			return refuse("image key %q: only %s is known, for raw images", v, rawClass)
-		}
-	}
-	return nil
-}
-
-// warnOfRaw warns of a file that is taken for a raw image and does not look
-// like one: a raw image has no signature, so that every file of whole sectors
-// can be one. The error is that of the device.
-func (c *call) warnOfRaw(i *imageFile) error {
-	if i.Format() != image.UDRW || c.isForcedRaw() {
-		return nil
-	}
-	found, err := container.ForeignFormat(i.Image)
-	switch {
-	case err != nil:
-		return err
-	case found != "":
-		c.warn("%q looks like a %s, and is taken for raw sectors because of its name", i.name, found)
-	case !looksRaw(i):
-		c.warn("%q has no partition map and no known file system, and is taken for raw sectors", i.name)
-	}
-	return nil
-}
-
-// rawMarks are of contents that have no kind here and still show a raw image:
-// NTFS, ISO 9660, UDF, LUKS, LVM, HFS and SquashFS. Offsets are in bytes.
-var rawMarks = []struct {
-	at    int64
-	magic string
-}{
-	{3, "NTFS    "}, {32769, "CD001"}, {32769, "BEA01"}, {0, "LUKS\xba\xbe"}, {512, "LABELONE"}, {1024, "BD"},
-	{0, "hsqs"},
-}
-
 // looksRaw reports whether a device has a partition map or a volume, or starts
-// with zeros as a blank one does.
+// with zeros as a blank one does; the verb reports what cannot be read.
 func looksRaw(i *imageFile) bool {
 	info, err := i.inspect()
 	if err != nil || info.Scheme != attach.SchemeNone || info.Whole.AppleName != "" {
-		return true // the verb reports what cannot be read
-	}
-	head, err := readHead(i, 64<<10)
-	if err != nil {
 		return true
 	}
-	for _, m := range rawMarks {
-		if m.at < int64(len(head)) && bytes.HasPrefix(head[m.at:], []byte(m.magic)) {
-			return true
-		}
-	}
-	return len(bytes.Trim(head, "\x00")) == 0
+	blank, err := isBlank(i, 64<<10)
+	return blank || err != nil
 }
 
-// refuse is a failure with a message of our own and without a cause.
-func refuse(format string, args ...any) error {
-	return &refusal{words: fmt.Sprintf(format, args...)}
+// isBlank reports whether the first n bytes are zero, where file systems and
+// partition tables have their signatures.
+func isBlank(i *imageFile, n int64) (bool, error) {
+	head := make([]byte, min(n, i.Size()))
+	if n, err := i.ReadAt(head, 0); n < len(head) {
+		return false, err
+	}
+	return bytes.Count(head, []byte{0}) == len(head), nil
+}
+
+// Ends of temporary names: of an old image that is moved aside, and of the raw
+// image that a read-only one is made of. File systems allow maxName bytes.
+const (
+	asideMark = "~"
+	rawSuffix = ".cdr"
+	maxName   = 255
+)
+
+// replace calls build, which makes an image under a temporary name next to p,
+// and renames it when it is complete. Without -ov an image that exists is an
+// error before anything is made. What build made is deleted when it fails.
+//
+// Of x.dmg the temporary name is .dmgbench-0123456789abcdef-x.dmg. Where one of
+// the two images is a folder, the old one is .dmgbench-0123456789abcdef-x.dmg~
+// while the other takes its place. Killed at any point, the process leaves the
+// old image whole, under its name or with the mark, and its temporary files.
+func (c *call) replace(p place, build func(tmp place) error) error {
+	if err := c.checkFree(p); err != nil {
+		return err
+	}
+	stem := fmt.Sprintf(".dmgbench-%016x-", rand.Uint64())
+	tmp := p.sibling(stem + p.name)
+	if len(tmp.name) > maxName-len(rawSuffix) { // the name itself is as long as it can be
+		tmp = p.sibling(stem)
+	}
+	err := build(tmp)
+	if err == nil {
+		err = c.rename(tmp, p)
+	}
+	if err != nil {
+		err = errors.Join(err, removeIfExists(tmp))
+	}
+	return err
+}
+
+// removeIfExists removes an image; a missing one is ignored.
+func removeIfExists(p place) error {
+	err := container.Remove(p.dir, p.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// checkFree returns an error if the name may not be used.
+func (c *call) checkFree(p place) error {
+	_, err := p.dir.Lstat(p.name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !c.has("ov"):
+		return syscall.EEXIST
+	case !p.isUnused():
+		return syscall.EBUSY
+	}
+	if err := container.CheckRemovable(p.dir, p.name); err != nil {
+		return refuse("File exists, and is not an image that could be replaced: %q: %w", p.path, err)
+	}
+	return nil
+}
+
+// rename gives the finished image its name. An old image goes in the same
+// rename, or, where one of the two is a folder, moves aside first: rename(2)
+// replaces files alone. If the old image cannot be removed afterwards, both get
+// their old names back; if it is partly removed already, the new one stays.
+func (c *call) rename(tmp, p place) error {
+	if err := c.checkFree(p); err != nil {
+		return err
+	}
+	old, err := p.dir.Lstat(p.name) // the error can only be that it does not exist
+	made, e := p.dir.Lstat(tmp.name)
+	switch {
+	case e != nil:
+		return e
+	case !c.has("ov"):
+		return renameNew(tmp, p, made.IsDir())
+	case err != nil, old.Mode().IsRegular() && made.Mode().IsRegular():
+		return errors.Join(p.dir.Rename(tmp.name, p.name), p.dir.Sync())
+	}
+	aside := tmp.name + asideMark
+	if err := p.dir.Rename(p.name, aside); err != nil {
+		return err
+	}
+	if err := p.dir.Rename(tmp.name, p.name); err != nil {
+		return errors.Join(err, p.dir.Rename(aside, p.name))
+	}
+	switch err := container.Remove(p.dir, aside); {
+	case errors.Is(err, container.ErrPartlyRemoved): // it cannot be restored: the new image is the only one
+		return errors.Join(fmt.Errorf("%q is the new image; removing the old one: %w", p.path, err), p.dir.Sync())
+	case err != nil: // a folder with other files in it, or in use
+		return errors.Join(err, p.dir.Rename(p.name, tmp.name), p.dir.Rename(aside, p.name))
+	}
+	return p.dir.Sync()
+}
+
+// renameNew gives the finished image a name that must be free: of several
+// processes that make an image of the same name only one gets it. A folder does
+// not replace another one; a file would, so its name is reserved first.
+func renameNew(tmp, p place, folder bool) error {
+	if folder {
+		return errors.Join(p.dir.Rename(tmp.name, p.name), p.dir.Sync())
+	}
+	f, err := p.dir.Open(p.name, hostio.OpenOptions{Write: true, Create: true, Exclusive: true})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Close(), p.dir.Rename(tmp.name, p.name)); err != nil {
+		return errors.Join(err, p.dir.Remove(p.name))
+	}
+	return p.dir.Sync()
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -60,23 +59,25 @@ func (c *call) entities(a attach.Attached, info *attach.ImageInfo) []entity {
 	if info.Scheme == attach.SchemeNone {
 		list[0].hint = info.Regions[0].Hint
 	}
+	listed := list[0].volume
 	for _, r := range info.Regions {
 		if r.Part != nil {
 			device := fmt.Sprintf("%sp%d", whole, r.Number)
+			listed = listed || device == a.Partition
 			list = append(list, entity{a, device, r.Hint, r.Part.Type.String(), device == a.Partition})
 		}
 	}
-	switch last := &list[len(list)-1]; {
-	case a.Partition == "" || a.Mode == attach.ModeFUSE: // no partition has a device of its own
-		last.volume = true
-	case !slices.ContainsFunc(list, func(e entity) bool { return e.volume }):
+	if a.Partition == "" || a.Mode == attach.ModeFUSE { // no partition has a device of its own
+		list[len(list)-1].volume = true
+	} else if !listed {
 		list = append(list, entity{Attached: a, device: a.Partition, volume: true})
 	}
 	return list
 }
 
 // inspectAttached finds out how an attached image is divided. Of an encrypted
-// one without keys, or one that was deleted or renamed, it reads the device.
+// one without keys, or one that was deleted or renamed, it reads the device,
+// which in mode fuse is a file that only the user who attached can read.
 func (c *call) inspectAttached(a attach.Attached) *attach.ImageInfo {
 	if p, err := placeAt(a.Image); err == nil {
 		defer p.close()
@@ -88,26 +89,14 @@ func (c *call) inspectAttached(a attach.Attached) *attach.ImageInfo {
 			}
 		}
 	}
-	info, err := inspectDevice(a.Device)
-	if err != nil {
-		return &attach.ImageInfo{}
+	if f, err := os.Open(a.Device); err == nil {
+		defer f.Close()
+		size, _ := f.Seek(0, io.SeekEnd)
+		if info, err := attach.Inspect(blockdev.ReadOnly(f, size)); err == nil {
+			return info
+		}
 	}
-	return info
-}
-
-// inspectDevice inspects the device of an attached image. In mode fuse that is
-// a file which only the user who attached can read.
-func inspectDevice(path string) (*attach.ImageInfo, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return nil, err
-	}
-	return attach.Inspect(blockdev.ReadOnly(f, size))
+	return &attach.ImageInfo{}
 }
 
 // deviceName is the device of the whole image. Without a loop device only a
@@ -264,26 +253,19 @@ func describeDeath(a attach.Attached) string {
 }
 
 // imageinfo describes an image file.
-func (c *call) imageinfo() error {
-	return c.withImage(c.operands[0], peek, func(i *imageFile) error {
-		if err := c.warnOfRaw(i); err != nil {
-			return err
-		}
-		switch {
-		case c.has("format"):
-			fmt.Fprintln(c.out, i.format().Name)
-			return nil
-		case c.has("checksum"):
-			_, value := storedChecksum(i)
-			fmt.Fprintln(c.out, cmp.Or(value, "none"))
-			return nil
-		}
-		d, err := describeImage(i)
-		if err != nil {
-			return err
-		}
-		return c.printTree(d)
-	})
+func (c *call) imageinfo(i *imageFile) error {
+	switch {
+	case c.has("format"):
+		return c.print("%s\n", i.format().Name)
+	case c.has("checksum"):
+		_, value := storedChecksum(i)
+		return c.print("%s\n", cmp.Or(value, "none"))
+	}
+	d, err := describeImage(i)
+	if err != nil {
+		return err
+	}
+	return c.printTree(d)
 }
 
 // describeImage is the dictionary of imageinfo, with Apple's keys. What has no
@@ -298,13 +280,21 @@ func describeImage(i *imageFile) (dict, error) {
 	if err != nil {
 		return nil, err
 	}
+	h, err := container.EncryptionOf(i.dir, i.name)
+	if err != nil {
+		return nil, err
+	}
 	store := dict{"Class Name": f.Store, "Name": i.name, "URL": (&url.URL{Scheme: "file", Path: i.path}).String()}
-	properties := dict{"Checksummed": false, "Compressed": "no", "Encrypted": false, "Kernel Compatible": true,
+	if h != nil {
+		store["Class Name"], store["Encryption"] = "CEncryptedEncoding", fmt.Sprintf("AES-%d", h.KeyBits)
+	}
+	properties := dict{"Checksummed": false, "Compressed": "no", "Encrypted": h != nil, "Kernel Compatible": true,
 		"Partitioned": info.Scheme != attach.SchemeNone, "Software License Agreement": false}
 	sizes := dict{"Total Bytes": i.Size(), "Sector Count": i.Size() / sector, "Total Non-Empty Bytes": full,
 		"Total Empty Bytes": i.Size() - full, "Compressed Bytes": full, "Compressed Ratio": 1.0}
+	kind, value := storedChecksum(i)
 	d := dict{
-		"Format": f.Name, "Format Description": f.Description, "Class Name": f.Class, "Checksum Type": "none",
+		"Format": f.Name, "Format Description": f.Description, "Class Name": f.Class, "Checksum Type": kind,
 		"Backing Store Information": store, "Properties": properties, "Size Information": sizes,
 		"partitions": dict{"partition-scheme": info.Scheme, "block-size": sector, "appendable": false,
 			"burnable": false, "partitions": describePartitions(info)},
@@ -313,19 +303,13 @@ func describeImage(i *imageFile) (dict, error) {
 	if b := i.BandSize(); b > 0 {
 		d["band-size"] = b
 	}
+	if value != "" {
+		d["Checksum Value"], properties["Checksummed"] = value, true
+	}
 	if im := i.tables(); im != nil {
 		describeTables(im, properties, sizes)
-		kind, value := storedChecksum(i)
-		if d["Checksum Type"] = kind; value != "" {
-			d["Checksum Value"], properties["Checksummed"] = value, true
-		}
 	}
-	h, err := container.EncryptionOf(i.dir, i.name)
-	if err == nil && h != nil {
-		properties["Encrypted"] = true
-		store["Class Name"], store["Encryption"] = "CEncryptedEncoding", fmt.Sprintf("AES-%d", h.KeyBits)
-	}
-	return d, err
+	return d, nil
 }
 
 // describeTables fills in what the tables of a UDIF image contain: sizes are
@@ -392,50 +376,46 @@ var schemes = map[string]struct{ hint, title string }{
 
 // pmap shows the partition map: with -simple only what has content, with
 // -complete types and identifiers too. Offsets are in sectors.
-func (c *call) pmap() error {
-	return c.withImage(c.operands[0], peek, func(i *imageFile) error {
-		info, err := i.inspect()
-		if err != nil {
-			return err
+func (c *call) pmap(i *imageFile) error {
+	info, err := i.inspect()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "MEDIA: %q; Size %s [%d x %d]\nSCHEME: %s\n", i.name, appleSize(i.Size()), i.Size()/sector,
+		sector, schemes[info.Scheme].title)
+	fmt.Fprint(c.out, "ID Type                 Offset       Size             Name\n"+
+		"-- -------------------- ------------ ---------------- -------------------------\n")
+	for _, r := range info.Regions {
+		if c.has("simple") && !r.Content {
+			continue
 		}
-		fmt.Fprintf(c.out, "MEDIA: %q; Size %s [%d x %d]\nSCHEME: %s\n", i.name, appleSize(i.Size()), i.Size()/sector,
-			sector, schemes[info.Scheme].title)
-		fmt.Fprint(c.out, "ID Type                 Offset       Size             Name\n"+
-			"-- -------------------- ------------ ---------------- -------------------------\n")
-		for _, r := range info.Regions {
-			if c.has("simple") && !r.Content {
-				continue
-			}
-			id := ""
-			if r.Number > 0 {
-				id = fmt.Sprint(r.Number)
-			}
-			fmt.Fprintf(c.out, "%2s %-20s %12d %-16s %s\n", id, r.Hint, r.First, appleSize(r.Count*sector),
-				printable(r.Name))
-			if c.has("complete") && r.Part != nil {
-				fmt.Fprintf(c.out, "   type %s, identifier %s, attributes %#x, sectors %d to %d\n", r.Part.Type,
-					r.Part.ID, r.Part.Attributes, r.Part.First, r.Part.Last)
-			}
+		id := ""
+		if r.Number > 0 {
+			id = fmt.Sprint(r.Number)
 		}
-		return nil
-	})
+		fmt.Fprintf(c.out, "%2s %-20s %12d %-16s %s\n", id, r.Hint, r.First, appleSize(r.Count*sector),
+			printable(r.Name))
+		if c.has("complete") && r.Part != nil {
+			fmt.Fprintf(c.out, "   type %s, identifier %s, attributes %#x, sectors %d to %d\n", r.Part.Type,
+				r.Part.ID, r.Part.Attributes, r.Part.First, r.Part.Last)
+		}
+	}
+	return nil
 }
 
 // infoImage is `diskutil image info`, which has other keys than imageinfo, and
 // partitions only with --extra.
-func (c *call) infoImage() error {
-	return c.withImage(c.operands[0], peek, func(i *imageFile) error {
-		f := i.format()
-		d := dict{"Image Format": cmp.Or(f.ImageType, f.Name), "Format Description": f.Description,
-			"Encryption Info": dict{"Is Encrypted": c.secrets.encrypted},
-			"Size Info":       dict{"Total Bytes": i.Size(), "Sector Count": i.Size() / sector}}
-		if c.has("extra") {
-			info, err := i.inspect()
-			if err != nil {
-				return err
-			}
-			d["Partition Info"] = dict{"partition-scheme": info.Scheme, "partitions": describePartitions(info)}
+func (c *call) infoImage(i *imageFile) error {
+	f := i.format()
+	d := dict{"Image Format": cmp.Or(f.ImageType, f.Name), "Format Description": f.Description,
+		"Encryption Info": dict{"Is Encrypted": c.secrets.encrypted},
+		"Size Info":       dict{"Total Bytes": i.Size(), "Sector Count": i.Size() / sector}}
+	if c.has("extra") {
+		info, err := i.inspect()
+		if err != nil {
+			return err
 		}
-		return c.printTree(d)
-	})
+		d["Partition Info"] = dict{"partition-scheme": info.Scheme, "partitions": describePartitions(info)}
+	}
+	return c.printTree(d)
 }

@@ -55,16 +55,14 @@ func (c *call) readsStdin() bool {
 // there is none. For hdiutil they end with a NUL or the input, and a line end
 // is a part of them; for diskutil they are lines. No more is read than that
 // takes: the writer of stdin may leave it open.
-func (c *call) passphrase(n int) ([]byte, error) {
+func (c *call) passphrase(n int) (pass []byte, err error) {
 	if c.readsStdin() {
-		if err := c.readPassphrases(n); err != nil {
-			return nil, err
-		}
+		err = c.readPassphrases(n)
 	}
-	if n >= len(c.secrets.list) {
-		return nil, nil
+	if n < len(c.secrets.list) {
+		pass = c.secrets.list[n]
 	}
-	return c.secrets.list[n], nil
+	return pass, err
 }
 
 // readPassphrases reads stdin until passphrase n is complete.
@@ -120,19 +118,30 @@ func (c *call) readStdin(p []byte) (int, error) {
 	}
 }
 
+// unlock returns the keys of the image that is read, with the passphrase from
+// stdin; without one, the error missing.
+func (c *call) unlock(p place, missing error) (crypt.Keys, error) {
+	c.secrets.encrypted = true
+	pass, err := c.passphrase(0)
+	if err == nil && len(pass) == 0 {
+		err = missing
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.deriveKeys(p, pass)
+}
+
 // deriveKeys derives the keys of an image, once for every later opening. The
 // error is that of a wrong passphrase, see [container.ErrPassphrase], or of a
 // damaged header.
-func (c *call) deriveKeys(p place, pass []byte) error {
+func (c *call) deriveKeys(p place, pass []byte) (crypt.Keys, error) {
 	keys, err := container.UnwrapKeys(p.dir, p.name, pass)
-	if err != nil {
-		return err
-	}
 	if c.secrets.keys == nil {
 		c.secrets.keys = map[string]crypt.Keys{}
 	}
 	c.secrets.keys[p.path] = keys
-	return nil
+	return keys, err
 }
 
 // newEncryption is the encryption of a new image without a source, where a
@@ -181,18 +190,14 @@ func (c *call) stdinOption() string {
 // Records of kind 2 are keys that a certificate unwraps. Images of other
 // programs are refused: whether those are encrypted is not known.
 func (c *call) isencrypted() error {
-	p, err := c.existing(c.operands[0])
+	p, h, err := c.encryptionHeader()
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	h, err := container.EncryptionOf(p.dir, p.name)
-	if err != nil {
-		return err
-	}
 	if h == nil {
 		i, err := c.open(p, peek)
-		if isForeign(err) {
+		if e, ok := errors.AsType[*container.UnsupportedError](err); ok && e.Foreign {
 			return err
 		}
 		if err == nil {
@@ -214,38 +219,47 @@ func (c *call) isencrypted() error {
 		h.Version, h.BlockSize, h.Passphrases, certificates, uuid)
 }
 
+// encryptionHeader returns the place of the image that is named first, and its
+// header, nil for an unencrypted one. Without an error the caller closes the
+// place.
+func (c *call) encryptionHeader() (p place, h *crypt.Header, err error) {
+	if p, err = c.existing(c.operands[0]); err != nil {
+		return p, nil, err
+	}
+	if h, err = container.EncryptionOf(p.dir, p.name); err != nil {
+		p.close()
+	}
+	return p, h, err
+}
+
 // chpass wraps the keys of an image under another passphrase; the data stays as
 // it is. It takes two passphrases from stdin, the present one first. hdiutil
 // names both by options of their own, as Apple's tool has prompts for those
 // that are not named.
 func (c *call) chpass() error {
-	p, err := c.existing(c.operands[0])
+	p, h, err := c.encryptionHeader()
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	h, err := container.EncryptionOf(p.dir, p.name)
-	const noPrompt = "this program has no prompt for a passphrase: want "
+	want := ""
 	switch {
-	case err != nil:
-		return err
 	case h == nil:
 		return refuse("Invalid argument: the image is not encrypted")
 	case c.tool == "hdiutil" && !(c.has("oldstdinpass") && c.has("newstdinpass")):
-		return refuse(noPrompt + "-oldstdinpass and -newstdinpass")
+		want = "-oldstdinpass and -newstdinpass"
 	case !c.readsStdin():
-		return refuse(noPrompt+"%s", c.stdinOption())
+		want = c.stdinOption()
 	}
-	old, err := c.passphrase(0)
-	if err != nil {
-		return err
+	if want != "" {
+		return refuse("this program has no prompt for a passphrase: want %s", want)
 	}
 	next, err := c.passphrase(1)
 	if err == nil && len(next) == 0 {
 		err = refuse("no new passphrase on stdin")
 	}
 	if err == nil {
-		err = container.ChangePassphrase(p.dir, p.name, old, next)
+		err = container.ChangePassphrase(p.dir, p.name, c.secrets.list[0], next)
 	}
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package imagetool
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,7 +16,8 @@ import (
 
 // resize is the verb of both tools: it resizes the image or prints the limits
 // of its size. A volume that a program of the host grows is attached after the
-// image and its partition have their new size.
+// image and its partition have their new size, without mounting it; if the
+// program fails, they keep that size, and the same resize tries it again.
 func (c *call) resize() error {
 	size, smallest, err := c.readSize()
 	if err != nil {
@@ -27,11 +27,11 @@ func (c *call) resize() error {
 		return c.printLimits()
 	}
 	var s shape
-	var path string
+	var r attach.Request
 	progress := c.newProgress(0)
 	err = c.withImage(c.operands[0], change, func(i *imageFile) (err error) {
-		path = i.path
-		if s, err = c.shapeOf(i, c.has("imageonly")); err != nil {
+		r = attach.Request{Image: i.path, Keys: c.secrets.keys[i.path]}
+		if s, err = c.shapeOf(i); err != nil {
 			return err
 		}
 		if smallest {
@@ -47,38 +47,30 @@ func (c *call) resize() error {
 		}
 		return s.grow(c, i.Image, size)
 	})
-	if err == nil && s.foreign != "" { // at its present size, too: a killed resize may have left the volume smaller
-		err = c.growForeign(path)
+	if err == nil && s.kind != "" && s.kind != ours { // also at its present size: a resize may have been killed
+		err = c.withDevice(r, "growing its volume", func(a attach.Attached) error {
+			if err := c.env.Attacher.Grow(c.ctx, a); err != nil {
+				return fmt.Errorf("growing the volume (image and partition have their new size, the same resize "+
+					"tries again): %w", err)
+			}
+			return nil
+		})
 	}
 	if err != nil {
 		return err
 	}
-	progress.at(0)
+	progress(0)
 	if c.has("plist") {
 		return c.printLimits()
 	}
 	return nil
 }
 
-// growForeign grows the volume with a program of the host. The image is
-// attached for that, without mounting it; if the program fails, image and
-// partition keep their new size, and the same resize tries it again.
-func (c *call) growForeign(path string) error {
-	r := attach.Request{Image: path, Keys: c.secrets.keys[path]}
-	return c.withDevice(r, "growing its volume", func(a attach.Attached) error {
-		if err := c.env.Attacher.Grow(c.ctx, a); err != nil {
-			return fmt.Errorf("growing the volume (image and partition have their new size, the same resize "+
-				"tries again): %w", err)
-		}
-		return nil
-	})
-}
-
 // printLimits prints the limits of the size: in sectors for hdiutil, in bytes
 // for diskutil. A read-only image has one size.
 func (c *call) printLimits() error {
 	return c.withImage(c.operands[0], read, func(i *imageFile) error {
-		s, err := c.shapeOf(i, c.has("imageonly"))
+		s, err := c.shapeOf(i)
 		if err != nil {
 			return err
 		}
@@ -100,15 +92,14 @@ func (c *call) printLimits() error {
 type shape struct {
 	// min, current and max are sizes of the device in bytes.
 	min, current, max int64
-	// part is the last partition; nil if the volume takes the whole device.
-	part *gpt.Partition
+	// last is the last partition, or the whole device without a table.
+	last attach.Region
 	// move means that the partition, or the volume without one, is resized with
 	// the image.
 	move bool
-	// ours means that this process resizes an ExFAT volume too.
-	ours bool
-	// foreign is a file system that a program of the host grows; "" for others.
-	foreign string
+	// kind is the file system that is resized, too: ours in this process,
+	// others grow by a program of the host; "" for none.
+	kind string
 	// table is how many bytes the backup table takes at the end of the device.
 	table int64
 	// backup means that the backup table is the only whole one.
@@ -117,20 +108,24 @@ type shape struct {
 
 // reason is why the size of the image has limits.
 func (s shape) reason() string {
-	switch {
-	case s.ours:
+	switch s.kind {
+	case ours:
 		return "the volume's used clusters, and the room in its allocation table"
-	case s.foreign != "":
-		return s.foreign + " volumes only grow"
+	case "":
+		return "the contents of the image"
 	}
-	return "the contents of the image"
+	return s.kind + " volumes only grow"
 }
+
+// start and end are where the last partition starts and ends, in bytes.
+func (s shape) start() int64 { return s.last.First * sector }
+func (s shape) end() int64   { return (s.last.First + s.last.Count) * sector }
 
 // shapeOf finds the limits: an ExFAT volume shrinks to its highest used cluster
 // and grows as far as its allocation table has room; other volumes grow where a
 // program of the host can do it; -imageonly moves only the backup partition
 // table. Unknown contents are not cut: see usedSize.
-func (c *call) shapeOf(i *imageFile, imageOnly bool) (s shape, err error) {
+func (c *call) shapeOf(i *imageFile) (s shape, err error) {
 	s.current, s.max, s.min = i.Size(), maxSize, sector
 	defer func() { // the present size is always possible, and limits are whole sectors
 		s.min, s.max = min(s.min, s.current), max(s.max, s.current)/sector*sector
@@ -139,67 +134,56 @@ func (c *call) shapeOf(i *imageFile, imageOnly bool) (s shape, err error) {
 	if err == nil {
 		err = info.Damage
 	}
+	if err == nil {
+		err = checkStaleTable(i, info)
+	}
 	if err != nil {
 		return s, err
 	}
-	kind := info.Whole.AppleName
+	s.last = info.Last()
 	if t := info.Table; t != nil {
 		s.table = int64(t.EntrySectors()+1) * sector
 		s.min = units.RoundUp(sector+s.table, 4096) + s.table + 4096
 		s.backup = slices.Contains(info.Warnings, gpt.WarnPrimary)
-		if err := checkStaleTable(i, info); err != nil {
-			return s, err
-		}
-		last := info.Last()
-		if last == nil {
-			return s, nil
-		}
-		s.part, kind = last.Part, last.Volume.AppleName
 	}
-	vol, err := s.volume(i.Image)
-	if err != nil {
-		return s, err
-	}
-	switch {
-	case s.part == nil && kind == "":
-		s.min, err = usedSize(i, info, imageOnly)
-		return s, err
-	case imageOnly:
-		s.min = s.start() + vol.Size() + s.table
+	switch kind := s.last.Volume.AppleName; {
+	case s.last.Count == 0: // a table without partitions
+	case info.Table == nil && kind == "":
+		s.min, err = usedSize(i, info, c.has("imageonly"))
+	case c.has("imageonly"):
+		s.min = s.end() + s.table
 	case kind == ours:
-		v, err := exfat.Mount(vol, exfat.MountOptions{ReadOnly: true})
-		if err != nil {
-			return s, err
-		}
-		s.move, s.ours = true, true
-		s.min = units.RoundUp(s.start()+v.MinSize(), 4096) + s.table
-		s.max = (s.start()+v.MaxSize())/4096*4096 + s.table
-		return s, v.Unmount()
+		s.move, s.kind = true, kind
+		err = s.withExFAT(i.Image, exfat.MountOptions{ReadOnly: true}, func(v *exfat.Volume, _ int64) error {
+			s.min = units.RoundUp(s.start()+v.MinSize(), 4096) + s.table
+			s.max = (s.start()+v.MaxSize())/4096*4096 + s.table
+			return nil
+		})
 	case kind != "":
 		if err := c.env.Attacher.CanGrow(kind); err != nil {
 			return s, refuse("%s volumes: %v; -imageonly resizes the image alone", kind, err)
 		}
-		s.move, s.foreign, s.min = true, kind, s.current
+		s.move, s.kind, s.min = true, kind, s.current
 	default:
-		s.move, s.min = true, s.start()+vol.Size()+s.table
+		s.move, s.min = true, s.end()+s.table
 	}
-	return s, nil
+	return s, err
 }
 
-// start is where the volume starts, in bytes.
-func (s shape) start() int64 {
-	if s.part == nil {
-		return 0
+// withExFAT mounts the volume and calls f with it and the size of its
+// partition, in bytes.
+func (s shape) withExFAT(
+	img blockdev.Device, o exfat.MountOptions, f func(v *exfat.Volume, size int64) error,
+) error {
+	vol, err := s.last.Section(img)
+	if err != nil {
+		return err
 	}
-	return s.part.Offset()
-}
-
-// volume is the device of the volume.
-func (s shape) volume(dev blockdev.Device) (blockdev.Device, error) {
-	if s.part == nil {
-		return dev, nil
+	v, err := exfat.Mount(vol, o)
+	if err != nil {
+		return err
 	}
-	return blockdev.Section(dev, s.part.Offset(), s.part.Size())
+	return errors.Join(f(v, vol.Size()), v.Unmount())
 }
 
 // usedSize is the smallest size of a device that is not a volume and has no
@@ -234,22 +218,6 @@ func checkStaleTable(i *imageFile, info *attach.ImageInfo) error {
 		"table: repair one of them first")
 }
 
-// isBlank reports whether the first n bytes are zero, where file systems and
-// partition tables have their signatures.
-func isBlank(i *imageFile, n int64) (bool, error) {
-	head, err := readHead(i, n)
-	return err == nil && bytes.Count(head, []byte{0}) == len(head), err
-}
-
-// readHead reads the first n bytes of an image, or all of a shorter one.
-func readHead(i *imageFile, n int64) ([]byte, error) {
-	head := make([]byte, min(n, i.Size()))
-	if n, err := i.ReadAt(head, 0); n < len(head) {
-		return nil, err
-	}
-	return head, nil
-}
-
 // resizeTable moves the backup table to the end of a device of that size, and
 // with it the end of the last partition.
 func (s *shape) resizeTable(dev blockdev.Device, size int64) error {
@@ -257,27 +225,34 @@ func (s *shape) resizeTable(dev blockdev.Device, size int64) error {
 		return nil
 	}
 	index := -1 // no partition moves
-	if s.part != nil && s.move {
-		index = s.part.Index
+	if s.move {
+		index = s.last.Number - 1
 	}
 	t, err := gpt.Resize(dev, size, index)
-	if err == nil && index >= 0 {
-		n := slices.IndexFunc(t.Partitions, func(p gpt.Partition) bool { return p.Index == index })
-		s.part = &t.Partitions[n]
+	if err != nil {
+		return err
 	}
-	return err
+	for _, p := range t.Partitions {
+		if p.Index == index {
+			s.last.Count = p.Size() / sector
+		}
+	}
+	return nil
 }
 
 // shrink goes from the inside out: volume, partition table, container. So no
 // layer ever reaches beyond the one below, and a resize that is killed between
 // two of them can be repeated.
 func (s *shape) shrink(c *call, img container.Image, size int64) error {
-	if s.ours {
+	if s.kind == ours {
 		length := size
-		if s.part != nil {
-			length = (size-s.table)/4096*4096 - s.part.Offset()
+		if s.table > 0 {
+			length = (size-s.table)/4096*4096 - s.start()
 		}
-		if err := s.resizeExFAT(c, img, length); err != nil {
+		err := s.withExFAT(img, exfat.MountOptions{Now: c.env.Now}, func(v *exfat.Volume, _ int64) error {
+			return v.Resize(length)
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -297,64 +272,49 @@ func (s *shape) grow(c *call, img container.Image, size int64) error {
 	if err := img.Resize(size); err != nil {
 		return err
 	}
-	if err := s.resizeTable(img, size); err != nil || !s.ours {
+	if s.table == 0 {
+		s.last.Count = size / sector
+	}
+	if err := s.resizeTable(img, size); err != nil || s.kind != ours {
 		return err
 	}
-	return s.resizeExFAT(c, img, 0)
-}
-
-// resizeExFAT resizes the volume, with size 0 to the whole partition.
-func (s *shape) resizeExFAT(c *call, img container.Image, size int64) error {
-	vol, err := s.volume(img)
-	if err != nil {
-		return err
-	}
-	v, err := exfat.Mount(vol, exfat.MountOptions{Now: c.env.Now})
-	if err != nil {
-		return err
-	}
-	if size == 0 {
-		size = vol.Size()
-	}
-	return errors.Join(v.Resize(size), v.Unmount())
+	return s.withExFAT(img, exfat.MountOptions{Now: c.env.Now}, (*exfat.Volume).Resize)
 }
 
 // compact deletes unused bands: those that an ExFAT volume does not use, and of
 // other contents those that are all zeros. The three lines that it prints, and
 // the keys of its property list, are Apple's.
-func (c *call) compact() error {
-	return c.withImage(c.operands[0], change, func(i *imageFile) error {
-		if i.BandSize() == 0 {
-			_, err := i.Compact(nil) // the error of a format without bands
-			return err
+func (c *call) compact(i *imageFile) error {
+	if i.BandSize() == 0 {
+		_, err := i.Compact(nil) // the error of a format without bands
+		return err
+	}
+	text := func(format string, args ...any) {
+		if !c.has("plist") {
+			fmt.Fprintf(c.out, format, args...)
 		}
-		text := func(format string, args ...any) {
-			if !c.has("plist") {
-				fmt.Fprintf(c.out, format, args...)
-			}
-		}
-		text("Starting to compact…\n")
-		progress := c.newProgress(0)
-		free, possible, err := freeSpace(i)
-		if err != nil {
-			return err
-		}
-		var used func(off, n int64) bool
-		if free != nil {
-			used = free.Used
-		} else if possible > 0 {
-			c.warn("the volume was not unmounted cleanly: only bands of zeros are given back. Check it first.")
-		}
-		text("Reclaiming free space…\n")
-		got, err := i.Compact(used)
-		if err != nil {
-			return err
-		}
-		progress.at(0)
-		possible = max(got, possible)
-		return c.printResult(dict{"reclaimed-bytes": got, "possible-bytes": possible},
-			"Finishing compaction…\nReclaimed %s out of %s possible.\n", appleSize(got), appleSize(possible))
-	})
+	}
+	text("Starting to compact…\n")
+	progress := c.newProgress(0)
+	free, possible, err := freeSpace(i)
+	if err != nil {
+		return err
+	}
+	var used func(off, n int64) bool
+	if free != nil {
+		used = free.Used
+	} else if possible > 0 {
+		c.warn("the volume was not unmounted cleanly: only bands of zeros are given back. Check it first.")
+	}
+	text("Reclaiming free space…\n")
+	got, err := i.Compact(used)
+	if err != nil {
+		return err
+	}
+	progress(0)
+	possible = max(got, possible)
+	return c.printResult(dict{"reclaimed-bytes": got, "possible-bytes": possible},
+		"Finishing compaction…\nReclaimed %s out of %s possible.\n", appleSize(got), appleSize(possible))
 }
 
 // freeSpace is what the ExFAT volume of a device does not use, and how many
@@ -363,19 +323,15 @@ func (c *call) compact() error {
 // only zeros are known to be unused.
 func freeSpace(i *imageFile) (exfat.Spans, int64, error) {
 	info, err := i.inspect()
-	if err != nil || info.Damage != nil {
+	if err != nil || info.Damage != nil || info.Last().Volume.AppleName != ours {
 		return nil, 0, nil // an unknown table or content is left as it is
 	}
-	var s shape
-	kind := info.Whole.AppleName
-	if last := info.Last(); last != nil {
-		s.part, kind = last.Part, last.Volume.AppleName
+	last := info.Last()
+	vol, err := last.Section(i.Image)
+	if err != nil {
+		return nil, 0, err
 	}
-	vol, err := s.volume(i.Image)
-	if err != nil || kind != ours {
-		return nil, 0, nil
-	}
-	free, possible, err := exfat.FreeSpace(vol, s.start())
+	free, possible, err := exfat.FreeSpace(vol, last.First*sector)
 	if errors.Is(err, exfat.ErrNotExFAT) || errors.Is(err, exfat.ErrCorrupt) || errors.Is(err, exfat.ErrUnsupported) {
 		return nil, 0, nil
 	}

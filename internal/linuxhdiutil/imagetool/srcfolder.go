@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -184,7 +186,7 @@ func (t tree) copyTo(c *call, part blockdev.Device) (err error) {
 	for _, i := range t.items {
 		total += i.size
 	}
-	p := c.newProgress(total)
+	progress := c.newProgress(total)
 	for _, i := range t.items {
 		if err := c.canceled(); err != nil {
 			return err
@@ -203,7 +205,7 @@ func (t tree) copyTo(c *call, part blockdev.Device) (err error) {
 			return fmt.Errorf("copying %q: %w", i.to, err)
 		}
 		done += i.size
-		p.at(done)
+		progress(done)
 	}
 	return nil
 }
@@ -235,22 +237,21 @@ func (t *tree) countLosses(d *hostio.Dir, name string, fi fs.FileInfo) {
 	if fi.IsDir() {
 		usual = 0o755
 	}
-	if fi.Mode()&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != usual {
-		t.lost["modes"]++
-	}
-	if !isOwn(fi) {
-		t.lost["owners"]++
-	}
-	if !fi.IsDir() && hostio.StatOf(fi).Links > 1 {
-		t.lost["hard links"]++
-	}
+	uid, _ := hostio.Owner(fi)
 	list, _ := files.Xattr(d, name, "list", "", "") // none on a host without attributes
-	for name := range list {
-		// Security labels and access control lists belong to the host, not to
-		// the file.
-		if !strings.HasPrefix(name, "security.") && !strings.HasPrefix(name, "system.") {
-			t.lost["extended attributes"]++
-			return
+	// Security labels and access control lists belong to the host, not to the
+	// file.
+	maps.DeleteFunc(list, func(name, _ string) bool {
+		return strings.HasPrefix(name, "security.") || strings.HasPrefix(name, "system.")
+	})
+	for what, lost := range map[string]bool{
+		"modes":               fi.Mode()&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != usual,
+		"owners":              uid != os.Geteuid(),
+		"extended attributes": len(list) > 0,
+		"hard links":          !fi.IsDir() && hostio.StatOf(fi).Links > 1,
+	} {
+		if lost {
+			t.lost[what]++
 		}
 	}
 }

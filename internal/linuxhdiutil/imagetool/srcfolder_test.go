@@ -77,14 +77,6 @@ func TestLongNamesAreCutWithAWarning(t *testing.T) {
 	assert.Empty(t, m.err)
 }
 
-// TestSizesOfOtherPrograms: units of two letters are refused with the one that is meant.
-func TestSizesOfOtherPrograms(t *testing.T) {
-	m := newMachine(t)
-	m.refused(1, `"8GB" is not a size of hdiutil: want 8g, which is in binary multiples`, "create -size 8GB a")
-	m.refused(1, `"1.5MiB" is not a size of hdiutil: want 1.5m`, "create -size 1.5MiB a")
-	m.refused(1, `"8x" is not a size: want`, "create -size 8x a")
-}
-
 // TestHeldByAnAttachment: an image that is attached is named as such.
 func TestHeldByAnAttachment(t *testing.T) {
 	m := newMachine(t)

@@ -41,13 +41,20 @@
 package attach
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"io/fs"
+	"slices"
 	"syscall"
-	"time"
 
+	"dmgbench/internal/image/blockdev"
+	"dmgbench/internal/image/container"
 	"dmgbench/internal/image/container/crypt"
+	"dmgbench/internal/image/exfat"
+	"dmgbench/internal/image/gpt"
+	"dmgbench/internal/system/hostio"
 )
 
 // HelperVerb is the hidden first argument with which the program is started
@@ -148,24 +155,18 @@ type Attached struct {
 	// Size of the device in bytes.
 	Size int64
 	// Mode is ModeLoop, ModeFUSELoop or ModeFUSE.
-	Mode  string
-	Since time.Time
+	Mode string
 	// Dead means that the serving process had died, or its device was gone;
 	// what was left has been cleaned up.
 	Dead bool
 	// Unfinished means, with Dead, that the command that attached died before
 	// it was done.
 	Unfinished bool
-	// DirectIO means that the loop device reads and writes its file past the
-	// host's page cache.
-	DirectIO bool
 	// Owners means that the file system has owners of files.
 	Owners    bool
 	Encrypted bool
-	// Trimmed is how many bytes the trim at this mount gave back, in TrimTime;
-	// 0 if there was none.
-	Trimmed  int64
-	TrimTime time.Duration
+	// Trimmed is how many bytes the trim at this mount gave back.
+	Trimmed int64
 	// Warnings are for the user who attached.
 	Warnings []string
 }
@@ -213,15 +214,49 @@ type BusyError struct {
 }
 
 func (e *BusyError) Error() string {
-	by := make([]string, 0, len(e.Holders))
-	for _, h := range e.Holders {
-		by = append(by, fmt.Sprintf("%s (process %d)", h.Command, h.PID))
+	text := fmt.Sprintf("%q is busy", e.What)
+	for i, h := range e.Holders {
+		text += []string{": held by ", ", "}[min(i, 1)] + fmt.Sprintf("%s (process %d)", h.Command, h.PID)
 	}
-	if len(by) == 0 {
-		return fmt.Sprintf("%q is busy", e.What)
-	}
-	return fmt.Sprintf("%q is busy: held by %s", e.What, strings.Join(by, ", "))
+	return text
 }
 
 // Is makes the error match syscall.EBUSY.
 func (e *BusyError) Is(target error) bool { return target == syscall.EBUSY }
+
+// layerErrnos are the numbers of errors of the layers below, which win over the
+// number that an error carries; hostErrnos are those of the general errors,
+// which errors with a number of their own match too.
+var (
+	layerErrnos = []errnoRow{
+		{exfat.ErrNoSpace, syscall.ENOSPC}, {exfat.ErrNotEmpty, syscall.ENOTEMPTY}, {exfat.ErrIsDir, syscall.EISDIR},
+		{exfat.ErrNotDir, syscall.ENOTDIR}, {exfat.ErrBusy, syscall.EBUSY}, {exfat.ErrName, syscall.EINVAL},
+		{exfat.ErrReadOnly, syscall.EROFS}, {container.ErrReadOnly, syscall.EROFS},
+		{container.ErrInUse, syscall.EAGAIN}, {hostio.ErrLocked, syscall.EAGAIN}, {syscall.EBUSY, syscall.EBUSY},
+		{gpt.ErrTooSmall, syscall.EINVAL}, {blockdev.ErrOutOfRange, syscall.EINVAL}, {context.Canceled, syscall.EINTR},
+		{errors.ErrUnsupported, syscall.EOPNOTSUPP},
+	}
+	hostErrnos = []errnoRow{
+		{fs.ErrExist, syscall.EEXIST}, {fs.ErrNotExist, syscall.ENOENT},
+		{fs.ErrPermission, syscall.EACCES}, {fs.ErrInvalid, syscall.EINVAL},
+	}
+)
+
+type errnoRow struct {
+	err   error
+	errno syscall.Errno
+}
+
+// Errno is the system's error number of an error of the layers below, 0 for an
+// error without one.
+func Errno(err error) syscall.Errno {
+	find := func(rows []errnoRow) syscall.Errno {
+		i := slices.IndexFunc(rows, func(r errnoRow) bool { return errors.Is(err, r.err) })
+		if i < 0 {
+			return 0
+		}
+		return rows[i].errno
+	}
+	carried, _ := errors.AsType[syscall.Errno](err)
+	return cmp.Or(find(layerErrnos), carried, find(hostErrnos))
+}

@@ -1,0 +1,499 @@
+package imagetool
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/md5"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/image/container"
+	"dmgbench/internal/image/container/udif"
+	"dmgbench/internal/image/exfat"
+	"dmgbench/internal/linuxhdiutil/attach"
+	"dmgbench/internal/system/hostio"
+)
+
+// checkRead compares what was read of an image after KeepSums with its stored
+// checksums; it reads what was not read yet. With -noverify a difference is a
+// warning.
+func (c *call) checkRead(i *imageFile) error {
+	bad, err := c.compareSums(i, "noverify", (*udif.Image).VerifyRead)
+	if bad != nil {
+		return fmt.Errorf("%w: %w", container.ErrData, bad)
+	}
+	return err
+}
+
+// compareSums computes the checksums of a UDIF image and returns how they
+// differ from those stored. With the option allow a difference is a warning.
+func (c *call) compareSums(i *imageFile, allow string,
+	verify func(*udif.Image, context.Context, udif.StreamOptions) (*udif.Report, error)) (bad, err error) {
+	im := i.tables()
+	if im == nil {
+		return nil, nil
+	}
+	report, err := verify(im, c.ctx, udif.StreamOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if bad = report.Err(); bad != nil && c.has(allow) {
+		c.warn("%v", bad)
+		return nil, nil
+	}
+	return bad, nil
+}
+
+// hashes are the checksum types of hdiutil(1) but for UDIF-CRC32 and UDIF-MD5,
+// which are of the parts first.
+var hashes = map[string]func() hash.Hash{
+	"CRC32": func() hash.Hash { return crc32.NewIEEE() }, "MD5": md5.New, "SHA": sha1.New, "SHA1": sha1.New,
+	"SHA256": sha256.New, "SHA384": sha512.New384, "SHA512": sha512.New,
+}
+
+// checksum computes a checksum of the device. Types that start with UDIF- are
+// what a read-only image stores: a checksum over the checksums of its parts, in
+// binary form. Of other images it is what convert would store.
+func (c *call) checksum(i *imageFile) error {
+	kind := strings.ToUpper(c.value("type"))
+	name, ofParts := strings.CutPrefix(kind, "UDIF-")
+	newHash := hashes[name]
+	parts, tables := []udif.Region{{Sectors: uint64(i.Size() / sector)}}, i.tables()
+	switch {
+	case !ofParts:
+		tables = nil // all bytes are summed up
+	case tables != nil && len(tables.Regions()) > 0:
+		parts = tables.Regions()
+	default: // the parts that convert would cut
+		layout, err := udif.ProbeLayout(i.Image, i.Size())
+		if err != nil {
+			return err
+		}
+		parts, tables = layout.Regions, nil
+	}
+	p := c.newProgress(i.Size())
+	sums := newHash()
+	var sum []byte
+	for _, part := range parts {
+		h := newHash()
+		at := int64(part.First) * sector
+		if err := c.hashPart(h, i.Image, tables, at, at+int64(part.Sectors)*sector, p); err != nil {
+			return err
+		}
+		sum = h.Sum(nil)
+		sums.Write(sum)
+	}
+	if ofParts {
+		sum = sums.Sum(nil)
+	}
+	return c.printResult(dict{"checksum-type": kind, "checksum-value": fmt.Sprintf("%x", sum)},
+		"calculated   %s $%X\n", kind, sum)
+}
+
+// hashPart adds the bytes of a device from at to end to a hash, without the
+// stretches that tables, if there are any, leave out.
+func (c *call) hashPart(h hash.Hash, dev io.ReaderAt, tables *udif.Image, at, end int64,
+	progress func(int64)) error {
+	buf := make([]byte, 1<<20)
+	for at < end {
+		next, state := end, udif.StateData
+		if tables != nil {
+			next, state = tables.Next(at)
+			next = min(next, end)
+		}
+		if state != udif.StateUnallocated {
+			err := c.readPieces(dev, buf, at, next, func(b []byte, off int64) error {
+				_, err := h.Write(b)
+				progress(off + int64(len(b)))
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		at = next
+		progress(at)
+	}
+	return nil
+}
+
+// readPieces calls take with each piece of src from at to end and with its
+// offset. It reads into buf, and ends with the context of the command.
+func (c *call) readPieces(src io.ReaderAt, buf []byte, at, end int64, take func(b []byte, off int64) error) error {
+	for ; at < end; at += int64(len(buf)) {
+		if err := c.canceled(); err != nil {
+			return err
+		}
+		piece := buf[:min(int64(len(buf)), end-at)]
+		if n, err := src.ReadAt(piece, at); n < len(piece) {
+			return &unreadableError{fmt.Errorf("reading %d bytes at %d: %w", len(piece), at, err)}
+		}
+		if err := take(piece, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unreadableError is the error of a file or folder on an image, not of the host
+// it is copied to.
+type unreadableError struct{ err error }
+
+func (e *unreadableError) Error() string { return e.err.Error() }
+func (e *unreadableError) Unwrap() error { return e.err }
+
+// verify checks the stored checksums, which only UDIF images with tables have;
+// of other images it checks the structure. As from Apple's tool the status is 1
+// for an image without a checksum, and the message names what differs. A file
+// that is not an image has a message of its own.
+func (c *call) verify() error {
+	err := c.withImage(c.operands[0], peek, func(i *imageFile) error {
+		if im := i.tables(); im != nil {
+			return c.verifyTables(i, im)
+		}
+		findings, err := container.Verify(i.dir, i.name, container.OpenOptions{Keys: c.secrets.keys[i.path]})
+		for _, f := range findings {
+			c.printf("%s", f)
+		}
+		if err != nil {
+			return err
+		}
+		return c.failAs("%q has no checksum.", i.name)
+	})
+	if isNoImage(err) {
+		return c.failAs("unable to recognize %q as a disk image.", filepath.Base(c.operands[0]))
+	}
+	return err
+}
+
+// failAs prints a failure that Apple's tool has words of its own for, with
+// status 1.
+func (c *call) failAs(format string, args ...any) error {
+	c.printf(format, args...)
+	return &exitStatus{1}
+}
+
+// verifyTables computes and compares every checksum of a UDIF image. Findings
+// go to stderr, as from Apple's tool, and the result to the property list if
+// there is one. Checksums of an unknown type are neither valid nor missing: if
+// an image has no others, the status is 1.
+func (c *call) verifyTables(i *imageFile, im *udif.Image) error {
+	progress := c.newProgress(im.Size())
+	report, err := im.Verify(c.ctx, udif.StreamOptions{Progress: func(done, _ int64) { progress(done) }})
+	if err != nil {
+		return err
+	}
+	if n := im.Beyond(); n > 0 {
+		c.warn("the last %d of %d sectors are in no table and have no checksum: the device is shorter, or sectors are "+
+			"lost", n, im.Size()/sector)
+	}
+	known, unknown := c.printChecks(report)
+	valid := report.Err() == nil
+	switch {
+	case known == 0 && valid && unknown > 0:
+		return c.failAs("%q has no checksum that is checked here.", i.name)
+	case known == 0 && valid:
+		return c.failAs("%q has no checksum.", i.name)
+	case c.has("plist"):
+		d := dict{"verified": valid}
+		if sum := im.Trailer().Master; sum.Type != udif.ChecksumNone {
+			d["checksum-type"], d["checksum-value"] = checksumName(sum.Type), fmt.Sprintf("%x", sum.Value())
+		}
+		if err := c.printResult(d, ""); err != nil {
+			return err
+		}
+	}
+	if !valid {
+		return c.failAs("checksum of %q is INVALID", i.name)
+	}
+	c.printf("checksum of %q is VALID", i.name)
+	return nil
+}
+
+// printChecks prints what is wrong with checksums, and those of types that are
+// not computed here. It returns how many agree, and how many were not computed.
+func (c *call) printChecks(report *udif.Report) (known, unknown int) {
+	for _, check := range report.Checks {
+		kind := checksumName(check.Type)
+		switch check.Result {
+		case udif.Agrees:
+			known++
+			if c.has("verbose") {
+				fmt.Fprintf(c.err, "   verified   %s $%X %s\n", kind, check.Want, check.What)
+			}
+		case udif.Differs:
+			c.printf("%s: %s is $%X, should be $%X", check.What, kind, check.Got, check.Want)
+		case udif.Unreadable:
+			c.printf("%s: %v", check.What, check.Err)
+		case udif.Unchecked:
+			unknown++
+			c.printf("%s: its checksum (%s) is not checked here", check.What, kind)
+		}
+	}
+	return known, unknown
+}
+
+// checksumName is the name of a checksum type in messages and lists.
+func checksumName(typ uint32) string {
+	names := map[uint32]string{udif.ChecksumNone: "none", udif.ChecksumCRC32: "CRC32", udif.ChecksumMD5: "MD5"}
+	return cmp.Or(names[typ], fmt.Sprintf("type %d", typ))
+}
+
+// storedChecksum is the checksum over the whole image: its kind, and its value,
+// "" if there is none.
+func storedChecksum(i *imageFile) (kind, value string) {
+	im := i.tables()
+	if im == nil || im.Trailer().Master.Type == udif.ChecksumNone {
+		return "none", ""
+	}
+	sum := im.Trailer().Master
+	return checksumName(sum.Type), fmt.Sprintf("$%X", sum.Value())
+}
+
+// withVolume mounts the last ExFAT volume of an image in this process, without
+// writing, and calls f. No privileges are needed for that, and neither a loop
+// device nor FUSE. On images of Apple's the last partition is the one for files;
+// an EFI partition with FAT comes before it. The error of an image with another
+// file system names that. Checksums of a read-only image are kept for checkRead.
+func (c *call) withVolume(f func(i *imageFile, v *exfat.Volume) error) error {
+	return c.withImage(c.operands[0], read, func(i *imageFile) error {
+		if im := i.tables(); im != nil {
+			im.KeepSums()
+		}
+		v, err := i.mountExFAT()
+		if err != nil {
+			return err
+		}
+		return errors.Join(f(i, v), v.Unmount())
+	})
+}
+
+// mountExFAT mounts the volume for withVolume.
+func (i *imageFile) mountExFAT() (*exfat.Volume, error) {
+	info, err := i.inspect()
+	if err != nil {
+		return nil, err
+	}
+	var found attach.Region
+	var unreadable error // which is not the same as missing
+	for _, r := range info.Regions {
+		if kind := r.Volume.AppleName; kind == ours || kind != "" && found.Volume.AppleName != ours {
+			found = r
+		}
+		unreadable = cmp.Or(unreadable, r.Err)
+	}
+	switch kind := found.Volume.AppleName; kind {
+	case ours:
+		vol, err := found.Section(i.Image)
+		if err != nil {
+			return nil, err
+		}
+		return exfat.Mount(vol, exfat.MountOptions{ReadOnly: true})
+	case "":
+		return nil, cmp.Or(unreadable, refuse("no ExFAT volume on the image"))
+	default:
+		return nil, refuse("%s volumes cannot be read without mounting", kind)
+	}
+}
+
+// volumePath is the path of an operand on a volume as package exfat takes it:
+// clean, without a slash in front, "" for the root and for a missing operand.
+func (c *call) volumePath(n int) string {
+	if n >= len(c.operands) {
+		return ""
+	}
+	return strings.TrimPrefix(path.Clean("/"+c.operands[n]), "/")
+}
+
+// list prints the names on a volume: of a file its own, of a folder those in
+// it, sorted by name, or with -R everything below it in the order of the
+// volume.
+func (c *call) list(v *exfat.Volume) error {
+	at := c.volumePath(1)
+	i, err := v.Stat(at)
+	switch {
+	case err != nil:
+		return err
+	case !i.Dir:
+		return c.printEntry(at, i)
+	case c.has("r"):
+		return v.Walk(at, func(p string, i exfat.Info) error {
+			return errors.Join(c.printEntry(p, i), c.canceled())
+		}, nil)
+	}
+	entries, err := v.List(at)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(entries, func(a, b exfat.Info) int { return strings.Compare(a.Name, b.Name) })
+	for _, i := range entries {
+		err = cmp.Or(err, c.printEntry(i.Name, i))
+	}
+	return err
+}
+
+// printEntry prints one name.
+func (c *call) printEntry(name string, i exfat.Info) error {
+	name, kind := printable(name), "-"
+	if i.Dir {
+		name, kind = name+"/", "d"
+	}
+	if c.has("l") {
+		name = fmt.Sprintf("%s %12d %s %s", kind, i.Size, i.Modified.Format("2006-01-02 15:04:05"), name)
+	}
+	return c.print("%s\n", name)
+}
+
+// cat prints files, one after another. It ends at the first that cannot be
+// read.
+func (c *call) cat(v *exfat.Volume) error {
+	for n := range c.operands[1:] {
+		err := c.readFile(v, c.volumePath(n+1), func(b []byte, _ int64) error {
+			_, err := c.out.Write(b)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFile reads a file of a volume and calls take with each piece and its
+// offset.
+func (c *call) readFile(v *exfat.Volume, p string, take func(b []byte, off int64) error) error {
+	f, err := v.Open(p)
+	if err != nil {
+		return &unreadableError{err}
+	}
+	return errors.Join(c.readPieces(f, make([]byte, 1<<20), 0, f.Size(), take), f.Close())
+}
+
+// extract copies a file, a folder with its contents, or everything, into a
+// folder of the host. Names come from the image: one that would leave the
+// folder is an error, never followed.
+func (c *call) extract() error {
+	folder, err := c.absolute(cmp.Or(c.value("d"), "."))
+	if err != nil {
+		return err
+	}
+	return c.withVolume(func(i *imageFile, v *exfat.Volume) error {
+		if err := c.extractTo(v, folder); err != nil || c.has("noverify") {
+			return err
+		}
+		return c.checkRead(i)
+	})
+}
+
+// extractTo copies what the operand names into a folder. Files and folders that
+// cannot be read are reported, and the others are copied.
+func (c *call) extractTo(v *exfat.Volume, folder string) error {
+	at := c.volumePath(1)
+	i, err := v.Stat(at)
+	if err != nil {
+		return err
+	}
+	to, err := openOrMake(folder)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	base := strings.TrimPrefix(path.Base("/"+at), "/") // "" of the root
+	if !i.Dir {
+		return c.extractFile(v, at, to, base)
+	}
+	if base != "" {
+		if err := makeFolder(to, base); err != nil {
+			return err
+		}
+	}
+	var bad error
+	count := 0
+	report := func(p string, err error) error {
+		unreadable, ok := errors.AsType[*unreadableError](err)
+		if !ok {
+			return err
+		}
+		c.printf("%s: %v", printable(p), unreadable)
+		bad, count = unreadable, count+1
+		return nil
+	}
+	err = v.Walk(at, func(p string, i exfat.Info) error {
+		name := path.Join(base, strings.TrimPrefix(strings.TrimPrefix(p, at), "/"))
+		if i.Dir {
+			return makeFolder(to, name)
+		}
+		return report(p, c.extractFile(v, p, to, name))
+	}, func(p string, err error) error { return report(p, &unreadableError{err}) })
+	if err != nil || bad == nil {
+		return err
+	}
+	return fmt.Errorf("unreadable files or folders: %d, the last one: %w", count, bad)
+}
+
+// openOrMake opens a folder of the host and makes it if only its last name is
+// missing.
+func openOrMake(folder string) (*hostio.Dir, error) {
+	if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return hostio.OpenDir(folder)
+}
+
+// makeFolder makes a folder inside another one. Package hostio refuses names
+// that leave it.
+func makeFolder(to *hostio.Dir, name string) error {
+	err := to.MkdirAll(name)
+	if errors.Is(err, fs.ErrExist) {
+		return refuse("File exists, and is not a folder: %q%.0w", name, err)
+	}
+	return err
+}
+
+// extractFile copies one file. Blocks of zeros become holes. A file that exists
+// is an error without -ov; with it, what is neither a file nor a folder (such
+// as a link, which could lead out of the folder) is one still.
+func (c *call) extractFile(v *exfat.Volume, p string, to *hostio.Dir, name string) (err error) {
+	i, err := v.Stat(p)
+	if err != nil {
+		return &unreadableError{err}
+	}
+	f, err := to.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: !c.has("ov")})
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return refuse("File exists: %q%.0w", name, err)
+	case errors.Is(err, hostio.ErrNotRegular):
+		return refuse("File exists, and is not a file that could be replaced: %q%.0w", name, err)
+	case err != nil:
+		return err
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil { // half a file looks like a whole one
+			err = errors.Join(err, to.Remove(name))
+		}
+	}()
+	if err := errors.Join(f.Truncate(0), f.Truncate(i.Size)); err != nil {
+		return err
+	}
+	zero := make([]byte, 1<<20)
+	return c.readFile(v, p, func(b []byte, off int64) error {
+		if bytes.Equal(b, zero[:len(b)]) {
+			return nil
+		}
+		_, err := f.WriteAt(b, off)
+		return err
+	})
+}
