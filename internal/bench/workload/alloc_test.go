@@ -35,9 +35,8 @@ func (nullFile) Close() error                                    { return nil }
 // Nothing inside a span allocates, nor does handing out files.
 func TestTimedSpansAllocateNothing(t *testing.T) {
 	var stop atomic.Bool
-	s := &step{o: Options{Clock: clock.NewReal()}}
-	sp := &span{clock: s.o.Clock, call: 4096, stop: &stop, buf: make([]byte, 4096)}
-	w := &wave{left: make([]int64, 1)}
+	sp := &span{clock: clock.NewReal(), call: 4096, stop: &stop, buf: make([]byte, 4096)}
+	w := &wave{}
 	for range 16 {
 		w.jobs = append(w.jobs, &job{item: Item{Size: 100_000}, file: nullFile{}, buf: make([]byte, 100_000), sync: hostio.SyncFull})
 	}
@@ -45,7 +44,7 @@ func TestTimedSpansAllocateNothing(t *testing.T) {
 		sp.write = write
 		assert.Zero(t, testing.AllocsPerRun(100, func() {
 			w.next.Store(0)
-			s.work(w, sp, 0)
+			w.work(sp, 0)
 		}), name)
 	}
 	for _, j := range w.jobs {

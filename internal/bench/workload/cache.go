@@ -1,7 +1,7 @@
 package workload
 
 import (
-	"fmt"
+	"cmp"
 	"runtime"
 	"slices"
 
@@ -36,6 +36,7 @@ const residentLimit = 0.05
 // all.
 type achieved struct {
 	files map[string]int // by Found constant
+	total int
 	mode  hostio.SyncMode
 }
 
@@ -45,12 +46,7 @@ func (a *achieved) addCache(found string) {
 		a.files = map[string]int{}
 	}
 	a.files[found]++
-}
-
-// cache is the weakest mode of all files.
-func (a *achieved) cache() string {
-	i := slices.IndexFunc(foundByWeakness, func(found string) bool { return a.files[found] > 0 })
-	return foundByWeakness[max(i, 0)]
+	a.total++
 }
 
 // syncByWeakness orders flushes by how far they make data durable.
@@ -58,9 +54,7 @@ var syncByWeakness = []hostio.SyncMode{hostio.SyncNone, hostio.SyncFsync, hostio
 
 // addSync counts the flush of one file.
 func (a *achieved) addSync(mode hostio.SyncMode) {
-	if mode == "" {
-		mode = hostio.SyncNone
-	}
+	mode = cmp.Or(mode, hostio.SyncNone)
 	if a.mode == "" || slices.Index(syncByWeakness, mode) < slices.Index(syncByWeakness, a.mode) {
 		a.mode = mode
 	}
@@ -68,11 +62,10 @@ func (a *achieved) addSync(mode hostio.SyncMode) {
 
 // sync is the weakest flush of all files; without a file it is unknown, "".
 func (a *achieved) sync(requested hostio.SyncMode) *result.Achieved {
-	mode := a.mode
 	if requested == hostio.SyncNone {
-		mode = hostio.SyncNone
+		a.mode = hostio.SyncNone
 	}
-	return &result.Achieved{Asked: string(requested), Achieved: string(mode)}
+	return &result.Achieved{Asked: string(requested), Achieved: string(a.mode)}
 }
 
 // cacheBefore is the state of the cache that the first read of an open file
@@ -105,58 +98,36 @@ func cacheAfter(before string, f File) string {
 	return FoundCold
 }
 
-// recordCache records the requested and the achieved cache mode, with warnings
+// recordCache records the requested and the achieved cache mode, with a warning
 // about their difference.
 func (s *step) recordCache() {
-	found := s.achieved.cache()
-	hidden := s.o.Virtual && (found == FoundDirect || found == FoundCold)
-	if hidden {
-		s.out.warn("cache", "the guest saw %q, but a virtual machine's host may cache the same blocks", found)
-		found = FoundUnknown
+	weakest := slices.IndexFunc(foundByWeakness, func(found string) bool { return s.achieved.files[found] > 0 })
+	found, requested, misses := foundByWeakness[max(weakest, 0)], s.o.Cache, 0
+	if onMac && !s.l.dataless && requested == CacheDirect && found == FoundDirect {
+		misses = nocacheMisses(s.items, s.l.call)
 	}
-	n := 0
-	if onMac && !s.l.dataless && s.o.Cache == CacheDirect && found == FoundDirect {
-		n = nocacheMisses(s.items, s.l.call)
-	}
-	if n > 0 {
-		s.out.warn("cache", "%d of %d files are %s in calls below 16 KiB or at offsets that are not a multiple of "+
-			"16 KiB: macOS may send these through the cache", n, len(s.items),
-			map[bool]string{true: "written", false: "read"}[s.write])
-	}
-	if n > 0 && s.write {
-		hidden, found = true, FoundUnknown
-	}
-	s.out.Cache = &result.Achieved{Asked: s.o.Cache, Achieved: found}
-	want := map[string]string{CacheDirect: FoundDirect, CacheCold: FoundCold}[s.o.Cache]
-	if hidden || s.write && s.o.Cache == CacheCold {
-		return
-	}
-	files := 0
-	for _, n := range s.achieved.files {
-		files += n
-	}
-	if want != "" && files > 0 && found != want {
-		s.out.warn("cache", "%s", describeMissed(s.o.Cache, found, s.achieved.files[found], files))
-	}
-}
-
-// describeMissed is the warning about files that were not transferred as
-// requested.
-func describeMissed(requested, found string, missed, of int) string {
+	want := map[string]string{CacheDirect: FoundDirect, CacheCold: FoundCold}[requested]
 	if requested == CacheDirect {
 		requested = "uncached"
 	}
-	if found == FoundUnknown {
-		return requested + " I/O requested; whether it took effect is unknown"
+	switch {
+	case s.o.Virtual && (found == FoundDirect || found == FoundCold):
+		s.out.warn("cache", "the guest saw %q, but a virtual machine's host may cache the same blocks", found)
+		found = FoundUnknown
+	case misses > 0:
+		s.out.warn("cache", "%s %d of %d files in calls below 16 KiB or at offsets that are not a multiple of 16 KiB: "+
+			"macOS may send these through the cache", s.doing, misses, len(s.items))
+		if s.write {
+			found = FoundUnknown
+		}
+	case want == "" || found == want || s.achieved.total == 0 || s.write && requested == CacheCold:
+	case found == FoundUnknown:
+		s.out.warn("cache", "%s I/O requested; whether it took effect is unknown", requested)
+	default:
+		s.out.warn("cache", "%s I/O requested, but %d of %d files were %s", requested, s.achieved.files[found],
+			s.achieved.total, found)
 	}
-	which := fmt.Sprintf("%d of %d files were", missed, of)
-	if missed == of {
-		which = fmt.Sprintf("all %d files were", of)
-	}
-	if found == FoundResident {
-		found = "still in the page cache"
-	}
-	return fmt.Sprintf("%s I/O requested, but %s %s", requested, which, found)
+	s.out.Cache = &result.Achieved{Asked: s.o.Cache, Achieved: found}
 }
 
 var onMac = runtime.GOOS == "darwin" // tests set it

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"strings"
 	"sync"
 )
 
@@ -84,8 +85,14 @@ func (d *Data) FillAt(p []byte, file FileKey, off int64) {
 		return
 	}
 	d.keystream(p, file, off)
-	if d.zeros > 0 {
-		d.clearShare(p, off)
+	if d.zeros == 0 {
+		return
+	}
+	// The last part of each mixedUnit of the file is zero.
+	for unit := off - off%mixedUnit; unit < off+int64(len(p)); unit += mixedUnit {
+		from := max(unit+mixedUnit-int64(d.zeros)-off, 0)
+		to := min(unit+mixedUnit-off, int64(len(p)))
+		clear(p[min(from, to):to])
 	}
 }
 
@@ -101,17 +108,6 @@ func (d *Data) keystream(p []byte, file FileKey, off int64) {
 		n := min(len(rest), len(zeroBytes))
 		stream.XORKeyStream(rest[:n], zeroBytes[:n])
 		rest = rest[n:]
-	}
-}
-
-// clearShare zeroes the last part of each 4 KiB of the file.
-func (d *Data) clearShare(p []byte, off int64) {
-	for unit := off - off%mixedUnit; unit < off+int64(len(p)); unit += mixedUnit {
-		from := max(unit+mixedUnit-int64(d.zeros)-off, 0)
-		to := min(unit+mixedUnit-off, int64(len(p)))
-		if from < to {
-			clear(p[from:to])
-		}
 	}
 }
 
@@ -149,13 +145,13 @@ const (
 // mille of the 1000 places (Cornell University, Math Explorer's Project,
 // frequency of letters in 40,000 words; rounded, the rest given to e).
 var letters = []struct {
-	letter byte
+	letter string
 	places int
 }{
-	{'e', 122}, {'t', 91}, {'a', 81}, {'o', 77}, {'i', 73}, {'n', 70}, {'s', 63}, {'r', 60}, {'h', 59},
-	{'d', 43}, {'l', 40}, {'u', 29}, {'c', 27},
-	{'m', 26}, {'f', 23}, {'y', 21}, {'w', 21}, {'g', 20}, {'p', 18}, {'b', 15},
-	{'v', 11}, {'k', 7}, {'x', 1}, {'q', 1}, {'j', 1},
+	{"e", 122}, {"t", 91}, {"a", 81}, {"o", 77}, {"i", 73}, {"n", 70}, {"s", 63}, {"r", 60}, {"h", 59},
+	{"d", 43}, {"l", 40}, {"u", 29}, {"c", 27},
+	{"m", 26}, {"f", 23}, {"y", 21}, {"w", 21}, {"g", 20}, {"p", 18}, {"b", 15},
+	{"v", 11}, {"k", 7}, {"x", 1}, {"q", 1}, {"j", 1},
 }
 
 // vocabulary is the words of a text and how often each is drawn.
@@ -171,6 +167,10 @@ var vocabularyOnce = sync.OnceValue(newVocabulary)
 // reproduce: a linear congruential one with the multiplier of Knuth's MMIX,
 // started at 1.
 func newVocabulary() *vocabulary {
+	var places string // 1000
+	for _, l := range letters {
+		places += strings.Repeat(l.letter, l.places)
+	}
 	v := new(vocabulary)
 	state := uint64(1)
 	next := func(n int) int {
@@ -181,7 +181,7 @@ func newVocabulary() *vocabulary {
 	for i := 0; i < words; {
 		word := make([]byte, 2+(next(6)+next(6)))
 		for j := range word {
-			word[j] = letterAt(next(1000))
+			word[j] = places[next(len(places))]
 		}
 		if !seen[string(word)] {
 			seen[string(word)] = true
@@ -201,16 +201,6 @@ func newVocabulary() *vocabulary {
 		}
 	}
 	return v
-}
-
-// letterAt is the letter with that one of the 1000 places.
-func letterAt(place int) byte {
-	for _, l := range letters {
-		if place -= l.places; place < 0 {
-			return l.letter
-		}
-	}
-	return 'e'
 }
 
 // textBatch is how many units are drawn at once, since starting a keystream is

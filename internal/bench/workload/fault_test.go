@@ -183,7 +183,7 @@ func TestLayoutKeepsToAQuarter(t *testing.T) {
 		for _, memory := range []int64{1 << 28, 8 << 30, 24 << 30} {
 			for _, block := range []int64{0, 1 << 20, 100 << 20} {
 				o := Options{Workers: workers, Memory: memory, Block: block}
-				l := layoutWrite(list, o)
+				l := layoutWrite(nil, list, o)
 				assert.LessOrEqual(t, l.memory, memory/4)
 				var all []Item
 				for _, w := range l.waves {
@@ -191,14 +191,14 @@ func TestLayoutKeepsToAQuarter(t *testing.T) {
 					all = append(all, w...)
 				}
 				assert.Equal(t, list, all)
-				r := layoutRead(list, o)
+				r := layoutRead(nil, list, o)
 				assert.LessOrEqual(t, r.memory, max(memory/4, int64(workers)<<20))
 				assert.Equal(t, list, slices.Concat(r.waves...))
 			}
 		}
 	}
-	assert.Len(t, layoutWrite(list, Options{Workers: 1, Memory: 24 << 30}).waves, 160)
-	l := layoutWrite(list, Options{Workers: 2, Memory: 24 << 30})
+	assert.Len(t, layoutWrite(nil, list, Options{Workers: 1, Memory: 24 << 30}).waves, 160)
+	l := layoutWrite(nil, list, Options{Workers: 2, Memory: 24 << 30})
 	assert.Zero(t, l.rings)
 	assert.LessOrEqual(t, len(l.waves), 11)
 }
@@ -268,7 +268,9 @@ func TestGateStartsTogether(t *testing.T) {
 	assert.False(t, early.Load())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, newGates(2)[0].wait(ctx), context.Canceled)
+	missing := &barrier{parties: 2, open: make(chan struct{})}
+	missing.missing.Store(2)
+	require.ErrorIs(t, (&Gate{shared: missing}).wait(ctx), context.Canceled)
 	var none *Gate
 	none.Leave()
 	require.NoError(t, none.wait(ctx))

@@ -36,7 +36,9 @@ func pauseGC() (restore func()) {
 		p.heap = heapBytes()
 		p.percent = debug.SetGCPercent(-1)
 		p.limit = debug.SetMemoryLimit(-1)
-		debug.SetMemoryLimit(min(p.limit, runtimeBytes()+gcPauseRoom))
+		// What the limit counts: memory of the runtime that the system does not have back.
+		used := readMetric("/memory/classes/total:bytes") - readMetric("/memory/classes/heap/released:bytes")
+		debug.SetMemoryLimit(min(p.limit, int64(used)+gcPauseRoom))
 	}
 	return sync.OnceFunc(func() {
 		p.Lock()
@@ -62,15 +64,11 @@ func collectGarbage() {
 }
 
 // heapBytes is the memory of all objects on the heap, in bytes.
-func heapBytes() uint64 {
-	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+func heapBytes() uint64 { return readMetric("/memory/classes/heap/objects:bytes") }
+
+// readMetric reads a figure of package [runtime/metrics].
+func readMetric(name string) uint64 {
+	samples := []metrics.Sample{{Name: name}}
 	metrics.Read(samples)
 	return samples[0].Value.Uint64()
-}
-
-// runtimeBytes is the memory that the limit counts, in bytes.
-func runtimeBytes() int64 {
-	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	metrics.Read(samples)
-	return int64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
 }

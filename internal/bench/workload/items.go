@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"dmgbench/internal/plan"
-	"dmgbench/internal/system/units"
 )
 
 // Orders in which files are written and read.
@@ -54,8 +53,10 @@ func Items(set plan.FileSet, key Key) []Item {
 	for s, sizes := range set.Draw(key.Seed) {
 		one := make([]Item, len(sizes))
 		for i, size := range sizes {
-			one[i] = Item{Size: int64(size), Batch: key.Batch, Set: s + 1, Index: i}
-			one[i].Name = itemName(one[i], size)
+			// The name has set, position and size: "batch001/02-007-200MB.bin".
+			name := fmt.Sprintf("%02d-%03d-%s.bin", s+1, i, strings.ReplaceAll(size.String(), " ", ""))
+			one[i] = Item{Name: path.Join(BatchFolder(key.Batch), name), Size: int64(size), Batch: key.Batch, Set: s + 1,
+				Index: i}
 		}
 		if set.Order == OrderShuffled || set.Order == "" {
 			shuffle(one, key.source("write", s+1))
@@ -66,12 +67,6 @@ func Items(set plan.FileSet, key Key) []Item {
 		shuffle(all, key.source("write", 0))
 	}
 	return all
-}
-
-// itemName contains set, position and size: "batch001/02-007-200MB.bin".
-func itemName(it Item, size units.Bytes) string {
-	compact := strings.ReplaceAll(size.String(), " ", "")
-	return path.Join(BatchFolder(it.Batch), fmt.Sprintf("%02d-%03d-%s.bin", it.Set, it.Index, compact))
 }
 
 // ReadOrder arranges items, given in the order in which they were written, for
@@ -121,22 +116,18 @@ func (k Key) source(use string, set int) *rand.PCG {
 	return rand.NewPCG(binary.BigEndian.Uint64(sum), binary.BigEndian.Uint64(sum[8:]))
 }
 
-// shuffle is that of Fisher and Yates with PCG. The standard library's Shuffle
-// may change between Go releases; a published order must not.
+// shuffle is that of Fisher and Yates with PCG, and draws from 0 … i without
+// bias (Lemire 2019). The standard library's Shuffle may change between Go
+// releases; a published order must not.
 func shuffle[T any](list []T, src *rand.PCG) {
 	for i := len(list) - 1; i > 0; i-- {
-		j := below(src, uint64(i+1))
+		n := uint64(i + 1)
+		j, low := bits.Mul64(src.Uint64(), n)
+		for smallest := -n % n; low < smallest; {
+			j, low = bits.Mul64(src.Uint64(), n)
+		}
 		list[i], list[j] = list[j], list[i]
 	}
-}
-
-// below draws uniformly from 0 … n-1 without bias (Lemire 2019).
-func below(src *rand.PCG, n uint64) int {
-	hi, lo := bits.Mul64(src.Uint64(), n)
-	for smallest := -n % n; lo < smallest; {
-		hi, lo = bits.Mul64(src.Uint64(), n)
-	}
-	return int(hi)
 }
 
 // LastBatch is the items of the newest batch.

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"dmgbench/internal/system/hostio"
+	"dmgbench/internal/system/units"
 )
 
 // Files are timed in waves. The files of a wave are opened and their data made
@@ -44,14 +45,31 @@ type layout struct {
 	dataless bool  // the files hold no bytes and need no memory
 }
 
-// layoutDataless is the layout of files that hold no bytes.
-func layoutDataless(items []Item, o Options) layout {
-	return layout{call: callSize(o), whole: math.MaxInt64, dataless: true, waves: equalWaves(items, o)}
+// newLayout is a layout without memory, as files that hold no bytes need. Its
+// waves are of one file for one worker, else of as many as may be open.
+func newLayout(vol Volume, items []Item, o Options) layout {
+	l := layout{call: MaxCall, whole: math.MaxInt64}
+	if d, ok := vol.(Dataless); ok {
+		l.dataless = d.Dataless()
+	}
+	if o.Block > 0 {
+		l.call = min(o.Block, MaxCall)
+	}
+	n := maxOpen
+	if o.Workers == 1 {
+		n = 1
+	}
+	l.waves = slices.Collect(slices.Chunk(items, n))
+	return l
 }
 
 // layoutWrite puts whole files into memory as far as a quarter of it goes.
-func layoutWrite(items []Item, o Options) layout {
-	l := layout{call: callSize(o), whole: o.budget() / int64(o.Workers), block: ringBlock}
+func layoutWrite(vol Volume, items []Item, o Options) layout {
+	l := newLayout(vol, items, o)
+	if l.dataless {
+		return l
+	}
+	l.whole, l.block, l.waves = o.budget()/int64(o.Workers), ringBlock, nil
 	if o.Block > 0 && o.Block <= 8*ringBlock {
 		l.block = int(o.Block)
 	}
@@ -79,77 +97,55 @@ func layoutWrite(items []Item, o Options) layout {
 }
 
 // layoutRead needs one call's buffer for each worker, used for all its files.
-func layoutRead(items []Item, o Options) layout {
-	l := layout{call: callSize(o), waves: equalWaves(items, o)}
+func layoutRead(vol Volume, items []Item, o Options) layout {
+	l := newLayout(vol, items, o)
+	if l.dataless {
+		return l
+	}
 	var largest int64
 	for _, it := range items {
 		largest = max(largest, it.Size)
 	}
-	need := min(l.call, roundUpPage(largest))
+	need := min(l.call, units.RoundUp(largest, bufferAlign))
 	for need*int64(o.Workers) > o.budget() && need > minReadCall {
-		need = roundUpPage(need / 2)
+		need = units.RoundUp(need/2, bufferAlign)
 		l.call, l.limited = need, true
 	}
 	l.memory = need * int64(o.Workers)
 	return l
 }
 
-// equalWaves are waves of one file for one worker, else of as many as may be
-// open.
-func equalWaves(items []Item, o Options) [][]Item {
-	n := maxOpen
-	if o.Workers == 1 {
-		n = 1
-	}
-	return slices.Collect(slices.Chunk(items, n))
-}
-
-// cost is how many bytes of memory the data of one file takes.
+// cost is how many bytes of memory the data of one written file takes.
 func (l *layout) cost(it Item) int64 {
-	switch {
-	case l.dataless:
-		return 0
-	case it.Size > l.whole:
+	if it.Size > l.whole {
 		return int64(l.block) * ringBlocks
 	}
-	return roundUpPage(it.Size)
-}
-
-// callSize is the most bytes of one call.
-func callSize(o Options) int64 {
-	if o.Block > 0 {
-		return min(o.Block, MaxCall)
-	}
-	return MaxCall
+	return units.RoundUp(it.Size, bufferAlign)
 }
 
 // bufferAlign is the alignment of every file's buffer in bytes: enough for
 // direct transfers of any medium, and no two workers share a page.
 const bufferAlign = 4096
 
-// roundUpPage rounds n bytes up to whole pages.
-func roundUpPage(n int64) int64 { return (n + bufferAlign - 1) / bufferAlign * bufferAlign }
-
 // Buffers keeps memory for file I/O mapped and touched from step to step, since
 // a transfer into fresh pages runs at a quarter of the speed. The zero value is
 // ready for use; it is safe for concurrent use.
 type Buffers struct {
 	mu   sync.Mutex
-	idle []*hostio.Buffer
+	idle *hostio.Buffer // nil: none, or in use
 }
 
-// get returns a buffer of at least n bytes; if none is large enough, it unmaps
-// all first.
+// get returns a buffer of at least n bytes. If the idle one is shorter, it is
+// unmapped first.
 func (b *Buffers) get(n int64) (*hostio.Buffer, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	i := slices.IndexFunc(b.idle, func(buf *hostio.Buffer) bool { return int64(len(buf.Bytes())) >= n })
-	if i >= 0 {
-		buf := b.idle[i]
-		b.idle = slices.Delete(b.idle, i, i+1)
+	buf := b.idle
+	b.idle = nil
+	if buf != nil && int64(len(buf.Bytes())) >= n {
 		return buf, nil
 	}
-	b.free()
+	buf.Free()
 	buf, err := hostio.AlignedBuffer(int(max(n, bufferAlign)))
 	if err != nil {
 		return nil, fmt.Errorf("preparing buffers: %w", err)
@@ -157,24 +153,13 @@ func (b *Buffers) get(n int64) (*hostio.Buffer, error) {
 	return buf, nil
 }
 
-// put gives a buffer back.
+// put gives a buffer back, in place of another one that is idle.
 func (b *Buffers) put(buf *hostio.Buffer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.idle = append(b.idle, buf)
+	b.idle.Free()
+	b.idle = buf
 }
 
-// Free unmaps every buffer that is not in use.
-func (b *Buffers) Free() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.free()
-}
-
-// free unmaps the idle buffers; the caller holds the lock.
-func (b *Buffers) free() {
-	for _, buf := range b.idle {
-		buf.Free()
-	}
-	b.idle = nil
-}
+// Free unmaps the idle buffer.
+func (b *Buffers) Free() { b.put(nil) }

@@ -16,20 +16,6 @@ const (
 	QoSBackground = "background"
 )
 
-// taskpolicy is the tool of macOS that starts a program with a quality of
-// service.
-const taskpolicy = "/usr/sbin/taskpolicy"
-
-// withQoS is the command line of another program with at most that quality of
-// service, by taskpolicy(8).
-func withQoS(qos, program string, args []string) []string {
-	line := append([]string{program}, args...)
-	if qos == QoSDefault {
-		return line
-	}
-	return append([]string{taskpolicy, "-c", qos}, line...)
-}
-
 // probeQoS sets the quality of service on a thread that ends afterwards, and
 // returns what the system made of it: what the workers' threads will have. It
 // is nil where the default was requested and found.

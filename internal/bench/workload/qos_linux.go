@@ -54,10 +54,6 @@ func threadQoS() (string, error) {
 	return fmt.Sprintf("nice %d%s", nice, level), nil
 }
 
-// qosNote is what weakens a number that was taken with qos.
-func qosNote(qos string) string {
-	if qos == QoSDefault {
-		return ""
-	}
-	return "Linux has no quality of service: " + qos + " is imitated by the priorities of the thread"
-}
+// qosNote is what weakens a number that was taken with another quality of
+// service than the default.
+const qosNote = "Linux has no quality of service: it is imitated by the priorities of the thread"

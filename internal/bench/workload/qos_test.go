@@ -10,11 +10,6 @@ import (
 	"dmgbench/internal/result"
 )
 
-func TestWithQoS(t *testing.T) {
-	assert.Equal(t, []string{"/bin/tool", "-x"}, withQoS(QoSDefault, "/bin/tool", []string{"-x"}))
-	assert.Equal(t, []string{"/usr/sbin/taskpolicy", "-c", "background", "/bin/tool", "-x"}, withQoS(QoSBackground, "/bin/tool", []string{"-x"}))
-}
-
 // The numbers as Apple's headers have them: a system call takes any, and a wrong
 // command did nothing and said nothing.
 func TestPoliciesOfMacOS(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -56,16 +57,14 @@ func (s *span) calls(j *job) (err error) {
 		if s.stopped() {
 			return errStopped
 		}
-		size, n := min(s.call, j.item.Size-off), 0
+		size := min(s.call, j.item.Size-off)
 		switch {
 		case j.skipper != nil:
 			err = j.skipper.Skip(s.write, off, size)
 		case s.write:
-			n, err = j.file.WriteAt(j.buf[off:off+size], off)
-			err = checkWrite(n, size, err)
+			_, err = j.file.WriteAt(j.buf[off:off+size], off)
 		default:
-			n, err = j.file.ReadAt(s.buf[:size], off)
-			err = checkRead(n, size, err)
+			err = readFull(j.file, s.buf[:size], off)
 		}
 		if err != nil {
 			return err
@@ -74,19 +73,12 @@ func (s *span) calls(j *job) (err error) {
 	return nil
 }
 
-// checkWrite is the error of a call that wrote n bytes instead of want.
-func checkWrite(n int, want int64, err error) error {
-	if err == nil && int64(n) < want {
-		err = io.ErrShortWrite
-	}
-	return err
-}
-
-// checkRead is the error of a call that read n bytes instead of want. The end
-// of the file before that is [io.ErrUnexpectedEOF].
-func checkRead(n int, want int64, err error) error {
+// readFull reads len(p) bytes. The end of the file before that is
+// [io.ErrUnexpectedEOF].
+func readFull(f io.ReaderAt, p []byte, off int64) error {
+	n, err := f.ReadAt(p, off)
 	switch {
-	case int64(n) == want:
+	case n == len(p):
 		return nil
 	case err == nil || err == io.EOF:
 		return io.ErrUnexpectedEOF
@@ -99,9 +91,8 @@ func checkRead(n int, want int64, err error) error {
 type ring struct {
 	full, empty chan []byte
 	quit        chan struct{}
-	closed      sync.Once
 	filler      sync.WaitGroup
-	waited      atomic.Int64 // ns that the writer waited for data
+	waited      int64 // ns that the writer waited for data
 }
 
 // newRing starts filling mem, which is divided into blocks, with the file's
@@ -109,35 +100,29 @@ type ring struct {
 func newRing(d *Data, it Item, mem []byte, block int) *ring {
 	n := len(mem) / block
 	r := &ring{full: make(chan []byte, n), empty: make(chan []byte, n), quit: make(chan struct{})}
-	key, off := KeyOf(it.Name), int64(0)
-	fill := func(b []byte) (more bool) {
-		b = b[:min(int64(block), it.Size-off)]
-		if len(b) > 0 {
-			d.FillAt(b, key, off)
-			off += int64(len(b))
-			r.full <- b
-		}
-		return off < it.Size
+	for b := range slices.Chunk(mem[:n*block], block) {
+		r.empty <- b
 	}
-	more := it.Size > 0
-	for i := 0; i < n && more; i++ {
-		more = fill(mem[i*block : (i+1)*block : (i+1)*block])
-	}
-	if !more {
-		return r
-	}
+	var primed sync.WaitGroup
+	primed.Add(1)
+	first := min(int64(n*block), it.Size) // bytes of the file that are in the blocks at first
 	r.filler.Go(func() {
-		for {
+		key := KeyOf(it.Name)
+		for off := int64(0); off < it.Size; {
 			select {
 			case b := <-r.empty:
-				if !fill(b[:block]) {
-					return
+				b = b[:min(int64(block), it.Size-off)]
+				d.FillAt(b, key, off)
+				r.full <- b
+				if off += int64(len(b)); off == first {
+					primed.Done()
 				}
 			case <-r.quit:
 				return
 			}
 		}
 	})
+	primed.Wait()
 	return r
 }
 
@@ -154,21 +139,20 @@ func (r *ring) drain(j *job, s *span) error {
 		default:
 			from := s.clock.Now()
 			b = <-r.full
-			r.waited.Add(int64(s.clock.Now() - from))
+			r.waited += int64(s.clock.Now() - from)
 		}
-		n, err := j.file.WriteAt(b, off)
-		if err = checkWrite(n, int64(len(b)), err); err != nil {
+		if _, err := j.file.WriteAt(b, off); err != nil {
 			return err
 		}
 		off += int64(len(b))
-		r.empty <- b
+		r.empty <- b[:cap(b)]
 	}
 	return nil
 }
 
 // close ends the filling thread, whether or not the file was written.
 func (r *ring) close() {
-	r.closed.Do(func() { close(r.quit) })
+	close(r.quit)
 	r.filler.Wait()
 }
 
@@ -184,17 +168,6 @@ type barrier struct {
 	parties int
 	missing atomic.Int64
 	open    chan struct{}
-}
-
-// newGates are the n parts of one start, one for each step.
-func newGates(n int) []*Gate {
-	b := &barrier{parties: n, open: make(chan struct{})}
-	b.missing.Store(int64(n))
-	gates := make([]*Gate, n)
-	for i := range gates {
-		gates[i] = &Gate{shared: b}
-	}
-	return gates
 }
 
 // Leave removes the step from the start, so that the others do not wait for it.
@@ -224,12 +197,15 @@ func (g *Gate) wait(ctx context.Context) error {
 // which it puts into its Options. Parallel returns when all have ended, with
 // all their errors; a failing step does not stop the others.
 func Parallel(ctx context.Context, steps ...func(ctx context.Context, g *Gate) error) error {
-	gates, errs := newGates(len(steps)), make([]error, len(steps))
+	shared := &barrier{parties: len(steps), open: make(chan struct{})}
+	shared.missing.Store(int64(len(steps)))
+	errs := make([]error, len(steps))
 	var wg sync.WaitGroup
 	for i, step := range steps {
+		g := &Gate{shared: shared}
 		wg.Go(func() {
-			defer gates[i].Leave()
-			errs[i] = step(ctx, gates[i])
+			defer g.Leave()
+			errs[i] = step(ctx, g)
 		})
 	}
 	wg.Wait()

@@ -1,23 +1,124 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"dmgbench/internal/result"
+	"dmgbench/internal/system/clock"
 	"dmgbench/internal/system/hostio"
 )
+
+// MaxCall is the most bytes that one read or write call transfers: Darwin
+// cannot transfer 2 GiB in one call.
+const MaxCall = 1 << 30
+
+// defaultMemory is the assumed memory of the machine in bytes where Options
+// does not contain it.
+const defaultMemory = 4 << 30
+
+// Options of one step.
+type Options struct {
+	Clock clock.Clock // required
+	Data  *Data       // required by Write and Verify
+
+	Workers int   // goroutines doing file I/O; 0 means 1
+	Block   int64 // bytes a call; 0: one call a file up to MaxCall
+	Sync    hostio.SyncMode
+	Cache   string // direct | buffered | cold; "" is buffered
+	QoS     string // default | utility | background; "" is default
+
+	Preallocate bool
+	// Memory is how many bytes the program may use. Buffers take at most a
+	// quarter.
+	Memory int64
+	// Buffers are reused from step to step; nil maps and frees them in the
+	// call.
+	Buffers *Buffers
+	// Virtual is set where a hypervisor may cache what the guest believes to be
+	// on a disk.
+	Virtual bool
+	// Gate, if not nil, holds the first timed span until every step of the gate
+	// is ready.
+	Gate *Gate
+	// Progress, if not nil, is called between files when no clock of this step
+	// runs.
+	Progress func(Progress)
+}
+
+// Progress is how far a step has come.
+type Progress struct {
+	Files, OfFiles int
+	Bytes, OfBytes int64
+	Timed          time.Duration // timed spans so far
+}
+
+// Outcome is what a step did. After an error it contains what was complete
+// before it.
+type Outcome struct {
+	Samples  []result.Sample // in the order of the items
+	Span     *result.Span    // nil if nothing was timed
+	Cache    *result.Achieved
+	Sync     *result.Achieved
+	QoS      *result.Achieved // of the workers' threads; nil: the default, as asked
+	Stream   *result.Stream
+	Findings []string // of Verify, none means that every byte is right
+	Warnings []result.Warning
+	Bytes    int64 // bytes of complete files
+	Flushes  int64 // calls of this process that flushed a file or folder of the host while files were timed
+}
+
+// warn adds a warning, once for each kind and text.
+func (o *Outcome) warn(kind, format string, args ...any) {
+	w := result.Warning{Kind: kind, Text: fmt.Sprintf(format, args...)}
+	if !slices.Contains(o.Warnings, w) {
+		o.Warnings = append(o.Warnings, w)
+	}
+}
+
+// withDefaults fills in defaults. A plan has no invalid options.
+func (o Options) withDefaults() Options {
+	o.Workers = max(o.Workers, 1)
+	o.Memory = cmp.Or(max(o.Memory, 0), defaultMemory)
+	o.Cache = cmp.Or(o.Cache, CacheBuffered)
+	o.Sync = cmp.Or(o.Sync, hostio.SyncNone)
+	o.QoS = cmp.Or(o.QoS, QoSDefault)
+	return o
+}
+
+// budget is how many bytes the buffers of the step may take: a quarter of the
+// memory, shared by the steps of a gate.
+func (o Options) budget() int64 {
+	b := o.Memory / 4
+	if o.Gate != nil {
+		b /= int64(o.Gate.shared.parties)
+	}
+	return b
+}
+
+// fileOptions are the options of one file that the worker is likely to
+// transfer.
+func (o Options) fileOptions(worker int) FileOptions {
+	mode := hostio.CacheBuffered
+	if o.Cache == CacheDirect {
+		mode = hostio.CacheDirect
+	}
+	return FileOptions{Cache: mode, Preallocate: o.Preallocate, Worker: worker}
+}
 
 // step is one write or read step that is being executed.
 type step struct {
 	vol   Volume
 	o     Options
-	write bool // else it reads
+	write bool   // else it reads
+	doing string // in errors and warnings
 
 	items    []Item
 	l        layout
@@ -25,24 +126,8 @@ type step struct {
 	stop     atomic.Bool // a file has failed
 	out      Outcome
 	achieved achieved
-	sum      sums
-}
 
-// doing names the step in errors and warnings.
-func (s *step) doing() string {
-	if s.write {
-		return "writing"
-	}
-	return "reading"
-}
-
-// sums adds up the waves. All times are nanoseconds on the step's clock.
-type sums struct {
-	gate, last         int64 // first gate, newest last done
-	timed, first, busy int64 // of all waves: gate to last done, gate to first done, files
-	paused             int64 // between waves
-	waves              int
-	ringWait, ringTime int64 // of files with a ring: waiting for data, and in all
+	ringWait, ringTime int64 // ns, of files with a ring: waiting for data, and in all
 }
 
 // job is one file of a wave.
@@ -70,7 +155,11 @@ type wave struct {
 	ready sync.WaitGroup
 	done  sync.WaitGroup
 	next  atomic.Int64 // job that the next free worker takes
-	left  []int64      // when each worker ran out of jobs, -1 without a job
+}
+
+// fail names the step and the file in an error.
+func (s *step) fail(it Item, err error) error {
+	return fmt.Errorf("%s file %q: %w", s.doing, it.Name, err)
 }
 
 // run executes the step on a thread of its own.
@@ -129,7 +218,7 @@ func (s *step) runWaves(ctx context.Context, mem []byte) (err error) {
 			for w := range waves {
 				w.ready.Done()
 				<-w.start
-				s.work(w, sp, id)
+				w.work(sp, id)
 				w.done.Done()
 			}
 		})
@@ -141,7 +230,7 @@ func (s *step) runWaves(ctx context.Context, mem []byte) (err error) {
 		jobs, err := s.prepare(ctx, items, mem)
 		if err == nil && i == 0 {
 			if err = s.o.Gate.wait(ctx); err != nil {
-				err = fmt.Errorf("%s file %q: waiting for the other steps: %w", s.doing(), items[0].Name, err)
+				err = s.fail(items[0], fmt.Errorf("waiting for the other steps: %w", err))
 			}
 		}
 		if err == nil {
@@ -154,7 +243,12 @@ func (s *step) runWaves(ctx context.Context, mem []byte) (err error) {
 			return err
 		}
 		collectGarbage()
-		s.reportProgress()
+		if s.o.Progress != nil {
+			s.o.Progress(Progress{
+				Files: len(s.out.Samples), OfFiles: len(s.items), Bytes: s.out.Bytes, OfBytes: Total(s.items),
+				Timed: time.Duration(s.out.Span.LastDoneNS - s.out.Span.GateNS),
+			})
+		}
 	}
 	return nil
 }
@@ -171,103 +265,95 @@ func (s *step) newSpan(ctx context.Context, mem []byte, id int) *span {
 	return sp
 }
 
-// prepare opens the files of a wave and makes their data. After an error it
-// still returns the jobs of files that are open.
-func (s *step) prepare(ctx context.Context, items []Item, mem []byte) ([]*job, error) {
-	jobs := make([]*job, 0, len(items))
-	var used int64
+// prepare opens the files of a wave and makes their data in mem. After an error
+// it still returns the jobs of files that are open.
+func (s *step) prepare(ctx context.Context, items []Item, mem []byte) (jobs []*job, err error) {
 	for _, it := range items {
+		if ctx.Err() != nil {
+			return jobs, s.fail(it, context.Cause(ctx))
+		}
 		j := &job{item: it, order: s.opened, sync: s.o.Sync}
 		s.opened++
-		if ctx.Err() != nil {
-			return jobs, fmt.Errorf("%s file %q: %w", s.doing(), it.Name, context.Cause(ctx))
+		if err := s.openFile(j); err != nil {
+			return jobs, s.fail(it, err)
 		}
-		cost := int64(0)
-		if s.write {
-			cost = s.l.cost(it)
+		switch jobs = append(jobs, j); {
+		case s.l.dataless:
+			j.skipper = j.file.(Skipper)
+		case s.write:
+			cost := s.l.cost(it)
+			s.fill(j, mem[:cost:cost])
+			mem = mem[cost:]
 		}
-		if err := s.openJob(j, mem[used:used+cost:used+cost]); err != nil {
-			return jobs, err
-		}
-		used += cost
-		jobs = append(jobs, j)
 	}
 	return jobs, nil
 }
 
-// timeWave starts the workers on one wave and waits for them.
+// timeWave starts the workers on one wave, waits for them, and adds its times to
+// the span of the step.
 func (s *step) timeWave(jobs []*job, waves chan<- *wave, own *span) {
-	n := min(s.o.Workers, len(jobs))
-	w := &wave{jobs: jobs, start: make(chan struct{}), left: make([]int64, s.o.Workers)}
-	w.ready.Add(n - 1)
-	w.done.Add(n - 1)
-	for range n - 1 {
+	helpers := min(s.o.Workers, len(jobs)) - 1
+	w := &wave{jobs: jobs, start: make(chan struct{})}
+	w.ready.Add(helpers)
+	w.done.Add(helpers)
+	for range helpers {
 		waves <- w
 	}
 	w.ready.Wait()
-	gate := int64(s.o.Clock.Now())
-	for i := range w.left {
-		w.left[i] = -1
-	}
-	flushes := hostio.Flushes()
+	gate, flushes := int64(s.o.Clock.Now()), hostio.Flushes()
 	close(w.start)
-	s.work(w, own, 0)
+	w.work(own, 0)
 	w.done.Wait()
 	s.out.Flushes += hostio.Flushes() - flushes
 	// With one file the span is exactly that of its sample.
 	if len(jobs) == 1 && jobs[0].started {
 		gate = jobs[0].start // no other worker had to be woken
 	}
-	s.addWave(w, gate)
+	if s.out.Span == nil {
+		s.out.Span = &result.Span{GateNS: gate, FirstDoneNS: gate, LastDoneNS: gate}
+	}
+	sp := s.out.Span
+	sp.Waves++
+	sp.PausedNS = gate - sp.LastDoneNS             // so far, LastDoneNS has no pauses
+	last, left := gate, make([]int64, s.o.Workers) // when each worker ran out of jobs, 0 without a job
+	for _, j := range jobs {
+		if j.started {
+			sp.BusyNS += j.end - j.start
+			left[j.worker] = max(left[j.worker], j.end)
+			last = max(last, j.end)
+		}
+	}
+	first := last
+	for _, end := range left {
+		if end > 0 {
+			first = min(first, end)
+		}
+	}
+	sp.FirstDoneNS += first - gate
+	sp.LastDoneNS += last - gate
 }
 
 // work transfers files of the wave until none is left.
-func (s *step) work(w *wave, sp *span, id int) {
+func (w *wave) work(sp *span, id int) {
 	for !sp.stopped() {
 		i := int(w.next.Add(1)) - 1
 		if i >= len(w.jobs) {
-			break
+			return
 		}
 		j := w.jobs[i]
 		j.started, j.worker = true, id
-		sp.transfer(j)
-		if w.left[id] = j.end; j.err != nil {
-			s.stop.Store(true)
-			break
+		if sp.transfer(j); j.err != nil {
+			sp.stop.Store(true)
+			return
 		}
 		j.done = true
 	}
 }
 
-// addWave adds a wave's times to the sums.
-func (s *step) addWave(w *wave, gate int64) {
-	last, first := gate, int64(-1)
-	for _, t := range w.left {
-		last = max(last, t)
-		if t >= 0 && (first < 0 || t < first) {
-			first = t
-		}
-	}
-	m := &s.sum
-	if m.waves == 0 {
-		m.gate = gate
-	} else {
-		m.paused += gate - m.last
-	}
-	m.last, m.waves = last, m.waves+1
-	m.timed += last - gate
-	m.first += max(first-gate, 0)
-	for _, j := range w.jobs {
-		if j.started {
-			m.busy += j.end - j.start
-		}
-	}
-}
-
 // finishWave closes the files of a wave, adds the samples of complete ones, and
-// returns the error of the first that is not.
-func (s *step) finishWave(ctx context.Context, jobs []*job) error {
-	var failed error
+// returns the error of the first that is not. A cancelled step reports the
+// cause.
+func (s *step) finishWave(ctx context.Context, jobs []*job) (failed error) {
 	for _, j := range jobs {
 		s.examine(j)
 		if err := j.file.Close(); err != nil && j.done {
@@ -279,14 +365,13 @@ func (s *step) finishWave(ctx context.Context, jobs []*job) error {
 				File: j.item.Name, Bytes: j.item.Size, StartNS: j.start, DurationNS: j.end - j.start,
 				Worker: j.worker, Order: j.order, Set: j.item.Set,
 			})
-		} else if failed == nil && j.err != nil && !errors.Is(j.err, errStopped) {
-			failed = fmt.Errorf("%s file %q: %w", s.doing(), j.item.Name, j.err)
+			continue
 		}
-	}
-	// A cancelled step reports the cause, not the file at which it stopped.
-	for _, j := range jobs {
-		if failed == nil && !j.done && ctx.Err() != nil {
-			failed = fmt.Errorf("%s file %q: %w", s.doing(), j.item.Name, context.Cause(ctx))
+		if j.err == nil || errors.Is(j.err, errStopped) {
+			j.err = context.Cause(ctx)
+		}
+		if failed == nil && j.err != nil {
+			failed = s.fail(j.item, j.err)
 		}
 	}
 	return failed
@@ -297,49 +382,14 @@ func (s *step) finishWave(ctx context.Context, jobs []*job) error {
 func (s *step) examine(j *job) {
 	if j.ring != nil {
 		j.ring.close()
-		s.sum.ringWait += j.ring.waited.Load()
-		s.sum.ringTime += j.end - j.start
+		s.ringWait += j.ring.waited
+		s.ringTime += j.end - j.start
 	}
-	switch {
-	case !s.write:
+	if !s.write {
 		s.achieved.addCache(cacheAfter(j.found, j.file))
-		return
-	case !j.done:
-		return
-	case j.file.Cache() == hostio.CacheDirect:
-		s.achieved.addCache(FoundDirect)
-	default:
-		s.achieved.addCache(FoundBuffered)
-	}
-	s.achieved.addSync(j.synced)
-}
-
-// reportProgress calls the hook of the options. No clock of the step runs.
-func (s *step) reportProgress() {
-	if s.o.Progress != nil {
-		s.o.Progress(Progress{
-			Files: len(s.out.Samples), OfFiles: len(s.items),
-			Bytes: s.out.Bytes, OfBytes: Total(s.items), Timed: time.Duration(s.sum.timed),
-		})
-	}
-}
-
-// finishOutcome fills in what is known after the last wave.
-func (s *step) finishOutcome() {
-	m := s.sum
-	if m.waves > 0 {
-		s.out.Span = &result.Span{
-			GateNS: m.gate, FirstDoneNS: m.gate + m.first, LastDoneNS: m.gate + m.timed, Bytes: s.out.Bytes,
-			BusyNS: m.busy, IdleNS: max(int64(s.o.Workers)*m.timed-m.busy, 0), Waves: m.waves, PausedNS: m.paused,
-		}
-	}
-	s.recordCache()
-	if s.write {
-		s.out.Sync = s.achieved.sync(s.o.Sync)
-	}
-	s.warnLayout()
-	if text := qosNote(s.o.QoS); text != "" {
-		s.out.warn("qos", "%s", text)
+	} else if j.done {
+		s.achieved.addCache(string(j.file.Cache())) // direct or buffered, as FoundDirect and FoundBuffered
+		s.achieved.addSync(j.synced)
 	}
 }
 
@@ -347,11 +397,15 @@ func (s *step) finishOutcome() {
 // workers at the ends of waves are a warning.
 const waveTail = 10
 
-// warnLayout adds warnings about effects of the layout on the numbers.
-func (s *step) warnLayout() {
-	m := s.sum
+// finishOutcome fills in what is known after the last wave, with warnings about
+// effects of the layout on the numbers.
+func (s *step) finishOutcome() {
+	s.recordCache()
+	if s.write {
+		s.out.Sync = s.achieved.sync(s.o.Sync)
+	}
 	if s.l.rings > 0 {
-		share := 100 * float64(m.ringWait) / float64(max(m.ringTime, 1))
+		share := 100 * float64(s.ringWait) / float64(max(s.ringTime, 1))
 		s.out.warn("data-ring", "%d of %d files were too large for a quarter of the memory: their data was made while "+
 			"the clock ran and written in calls of %d bytes; %.1f%% of their time was spent waiting for it",
 			s.l.rings, len(s.items), s.l.block, share)
@@ -359,14 +413,20 @@ func (s *step) warnLayout() {
 	if s.l.limited {
 		s.out.warn("block", "a quarter of the memory allows calls of at most %d bytes", s.l.call)
 	}
-	if s.o.Workers > 1 && m.waves > 1 && m.timed > 0 {
-		if tail := 100 * float64(m.timed-m.first) / float64(m.timed); tail >= waveTail {
+	if sp := s.out.Span; sp != nil {
+		timed := sp.LastDoneNS - sp.GateNS
+		sp.Bytes, sp.IdleNS = s.out.Bytes, max(int64(s.o.Workers)*timed-sp.BusyNS, 0)
+		tail := 100 * float64(sp.LastDoneNS-sp.FirstDoneNS) / float64(max(timed, 1))
+		if s.o.Workers > 1 && sp.Waves > 1 && tail >= waveTail {
 			s.out.warn("waves", "files were timed in %d waves, as memory and open files allow; for %.0f%% of the time "+
-				"some worker was idle", m.waves, tail)
+				"some worker was idle", sp.Waves, tail)
+		}
+		if s.o.Gate != nil && s.write && sp.Waves > 1 {
+			s.out.warn("parallel-data", "data did not fit into memory at once: that of later files was made while other "+
+				"steps were timed")
 		}
 	}
-	if s.o.Gate != nil && s.write && m.waves > 1 {
-		s.out.warn("parallel-data", "data did not fit into memory at once: that of later files was made while other "+
-			"steps were timed")
+	if s.o.QoS != QoSDefault && qosNote != "" {
+		s.out.warn("qos", "%s", qosNote)
 	}
 }

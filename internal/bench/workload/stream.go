@@ -19,6 +19,149 @@ import (
 	"dmgbench/internal/system/hostio"
 )
 
+// copyBlock is how many bytes Copy and Stream transfer at a time.
+const copyBlock = 4 << 20
+
+// Source is bytes to copy or to compress: a file of the user, a file of a
+// volume ([OpenSource]) or generated data ([Generated]).
+type Source interface {
+	io.ReaderAt
+	Size() int64
+}
+
+// Truncater is a [File] with a length that can be set. Stream needs it, since
+// the length of its output is not known before.
+type Truncater interface{ Truncate(size int64) error }
+
+// VolumeSource is an open file of a volume.
+type VolumeSource struct {
+	File
+	size int64
+}
+
+// Size is the length of the file in bytes.
+func (s *VolumeSource) Size() int64 { return s.size }
+
+// OpenSource opens a file of the volume as a source and, if the options request
+// direct or cold reading, evicts it. The caller closes it.
+func OpenSource(vol Volume, name string, o Options) (*VolumeSource, error) {
+	sizes, err := fileSizes(vol, []Item{{Name: name}})
+	if err != nil {
+		return nil, err
+	}
+	f, err := vol.Open(name, o.fileOptions(0))
+	if err != nil {
+		return nil, fmt.Errorf("opening file %q: %w", name, err)
+	}
+	if o.Cache == CacheDirect || o.Cache == CacheCold {
+		_ = f.Evict() // advice: cacheBefore looks at the pages that are left
+	}
+	return &VolumeSource{File: f, size: sizes[path.Clean(name)]}, nil
+}
+
+// Generated is size bytes of the data that the named file would contain.
+func Generated(d *Data, name string, size int64) Source {
+	return io.NewSectionReader(generated{d, KeyOf(name)}, 0, size)
+}
+
+// generated is the endless data of one file.
+type generated struct {
+	d   *Data
+	key FileKey
+}
+
+// ReadAt never fails.
+func (g generated) ReadAt(p []byte, off int64) (int, error) {
+	g.d.FillAt(p, g.key, off)
+	return len(p), nil
+}
+
+// Copy copies src to a new file on the volume and flushes it by Options.Sync.
+// The one sample covers reading, writing and the flush; open and close are
+// outside. It makes the folder of the file if that is missing.
+func Copy(ctx context.Context, src Source, vol Volume, to string, o Options) (out Outcome, err error) {
+	defer o.Gate.Leave()
+	o = o.withDefaults()
+	to = path.Clean(to)
+	if err := makeFolders(vol, []Item{{Name: to}}); err != nil {
+		return out, err
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("copying to file %q: %w", to, err)
+		}
+	}()
+	buf, err := hostio.AlignedBuffer(copyBlock)
+	if err != nil {
+		return out, err
+	}
+	defer buf.Free()
+	dst, err := vol.Create(to, src.Size(), o.fileOptions(0))
+	if err != nil {
+		return out, fmt.Errorf("creating: %w", err)
+	}
+	out, err = timeOne(ctx, o, to, src.Size(), dst, func() error {
+		in, w := io.NewSectionReader(src, 0, src.Size()), &cancelWriter{ctx, io.NewOffsetWriter(dst, 0)}
+		n, err := io.CopyBuffer(w, in, buf.Bytes())
+		if err == nil && n < src.Size() {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	})
+	if err == nil {
+		err = syncVolume(vol)
+	}
+	return out, err
+}
+
+// cancelWriter is a writer that fails when its context ends.
+type cancelWriter struct {
+	ctx context.Context
+	io.Writer
+}
+
+func (w *cancelWriter) Write(p []byte) (int, error) {
+	if w.ctx.Err() != nil {
+		return 0, context.Cause(w.ctx)
+	}
+	return w.Writer.Write(p)
+}
+
+// timeOne times one piece of work that writes dst, with its flush, on the gate
+// and with the collector off. It closes dst after the clock has stopped. size
+// is the number of bytes of the sample.
+func timeOne(
+	ctx context.Context, o Options, name string, size int64, dst File, work func() error,
+) (out Outcome, err error) {
+	defer func() {
+		if err = errors.Join(err, dst.Close()); err != nil {
+			out = Outcome{}
+		}
+	}()
+	hostio.Warm(2) // threads: one to read, one to write
+	defer pauseGC()()
+	if err := o.Gate.wait(ctx); err != nil {
+		return out, fmt.Errorf("waiting for the other steps: %w", err)
+	}
+	var found achieved
+	// From here to the second reading of the clock, only the work and its flush
+	// run.
+	start := int64(o.Clock.Now())
+	err = work()
+	if err == nil && o.Sync != hostio.SyncNone {
+		var mode hostio.SyncMode
+		mode, err = dst.Sync(o.Sync)
+		found.addSync(mode)
+	}
+	end := int64(o.Clock.Now())
+	out.Bytes = size
+	out.Samples = []result.Sample{{File: name, Bytes: size, StartNS: start, DurationNS: end - start}}
+	out.Span = &result.Span{GateNS: start, FirstDoneNS: end, LastDoneNS: end, Bytes: size, BusyNS: end - start,
+		Waves: 1}
+	out.Sync = found.sync(o.Sync)
+	return out, err
+}
+
 // Directions of a stream.
 const (
 	Compress   = "compress"
@@ -38,22 +181,18 @@ type StreamSpec struct {
 // same volume, in bounded memory. The one sample covers reading, the codec,
 // writing and the flush that Options.Sync names; its bytes are those of the
 // input, so that bytes over time is the rate of methodology.md P-G.
-func Stream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Outcome, error) {
+func Stream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (out Outcome, err error) {
 	defer o.Gate.Leave()
 	o = o.withDefaults()
 	spec.Threads = max(spec.Threads, 1)
 	spec.From, spec.To = path.Clean(spec.From), path.Clean(spec.To)
 	spec.Direction = cmp.Or(spec.Direction, Compress)
 	if err := makeFolders(vol, []Item{{Name: spec.To}}); err != nil {
-		return Outcome{}, err
+		return out, err
 	}
-	run := streamCodec
-	if spec.Codec == CodecLZFSE {
-		run = streamTool
-	}
-	out, err := run(ctx, vol, spec, o)
+	out, err = runStream(ctx, vol, spec, o)
 	if err != nil {
-		return out, fmt.Errorf("streaming file %q to %q: %w", spec.From, spec.To, err)
+		return Outcome{}, fmt.Errorf("streaming file %q to %q: %w", spec.From, spec.To, err)
 	}
 	if o.QoS != QoSDefault && out.QoS == nil {
 		out.QoS = &result.Achieved{Asked: o.QoS, Achieved: QoSDefault}
@@ -62,66 +201,86 @@ func Stream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Outcom
 	return out, syncVolume(vol)
 }
 
-// streamCodec runs a codec of this program.
-func streamCodec(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Outcome, error) {
-	if _, err := newCodec(spec.Codec, spec.Level); err != nil { // before a file is made
-		return Outcome{}, err
+// streamer does the work of one stream.
+type streamer interface {
+	// prepare does what can be done before the clock starts.
+	prepare(src *VolumeSource, out *blockWriter)
+	run(ctx context.Context) error
+	// record adds to the outcome what is known after run, and returns how many
+	// bytes were written.
+	record(out *Outcome) (int64, error)
+}
+
+// runStream opens both files and times a codec of this program or Apple's tool.
+func runStream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (out Outcome, err error) {
+	s, err := newStreamer(vol, spec, o.QoS)
+	if err != nil {
+		return out, err
 	}
 	src, err := OpenSource(vol, spec.From, o)
 	if err != nil {
-		return Outcome{}, err
+		return out, err
 	}
 	defer src.Close()
-	expected := src.Size()
-	if spec.Direction == Compress {
-		expected += expected/64 + 4096 // incompressible data grows a little
-	}
-	dst, err := vol.Create(spec.To, expected, o.fileOptions(0))
+	buf, err := hostio.AlignedBuffer(copyBlock)
 	if err != nil {
-		return Outcome{}, fmt.Errorf("creating: %w", err)
+		return out, err
 	}
-	p, err := newPipe(spec, src, dst)
+	defer buf.Free()
+	var expected int64 // of Apple's tool, which sets the length itself
+	if spec.Codec != CodecLZFSE {
+		expected = src.Size() + src.Size()/64 + 4096 // incompressible data grows a little
+	}
+	dst, err := vol.Create(spec.To, expected, o.fileOptions(0)) // fails if the name exists, which a tool would overwrite
 	if err != nil {
-		return Outcome{}, errors.Join(err, dst.Close())
+		return out, fmt.Errorf("creating: %w", err)
 	}
-	defer p.out.buf.Free()
+	s.prepare(src, &blockWriter{f: dst, buf: buf.Bytes()})
 	found := cacheBefore(src)
-	out, err := timeOne(ctx, o, spec.To, src.Size(), dst, func() error {
-		if err := p.run(ctx); err != nil {
-			return err
-		}
-		return p.out.finish()
-	})
+	out, err = timeOne(ctx, o, spec.To, src.Size(), dst, func() error { return s.run(ctx) })
 	if err != nil {
-		return Outcome{}, err
+		return out, err
 	}
-	found = cacheAfter(found, src)
-	out.Stream = newStream(spec, src.Size(), p.out.off)
+	if found = cacheAfter(found, src); o.Virtual && found != FoundResident {
+		found = FoundUnknown
+	}
 	out.Cache = &result.Achieved{Asked: o.Cache, Achieved: found}
-	if o.Virtual && found != FoundResident {
-		out.Cache.Achieved = FoundUnknown
-	}
-	if p.serial {
-		out.Stream.Threads = 1
-		out.warn("stream", "the file was not made of independent frames: one thread decompressed it")
-	}
-	return out, nil
-}
-
-// newStream is the record of a stream of in bytes to out bytes.
-func newStream(spec StreamSpec, in, out int64) *result.Stream {
-	s := &result.Stream{Codec: spec.Codec, Level: spec.Level, Threads: spec.Threads, In: in, Out: out}
-	original, packed := in, out
+	out.Stream = &result.Stream{Codec: spec.Codec, Level: spec.Level, Threads: spec.Threads, In: src.Size()}
+	out.Stream.Out, err = s.record(&out)
+	original, packed := float64(out.Stream.In), float64(out.Stream.Out)
 	if spec.Direction == Decompress {
-		original, packed = out, in
+		original, packed = packed, original
 	}
 	if packed > 0 {
-		s.Ratio = float64(original) / float64(packed)
+		out.Stream.Ratio = original / packed
 	}
 	if original > 0 {
-		s.Saving = 1 - float64(packed)/float64(original)
+		out.Stream.Saving = 1 - packed/original
 	}
-	return s
+	return out, err
+}
+
+// newStreamer refuses what this system or the codec cannot do, before a file is
+// made.
+func newStreamer(vol Volume, spec StreamSpec, qos string) (streamer, error) {
+	if spec.Codec == CodecLZFSE {
+		host, ok := vol.(HostPather)
+		if !ok || runtime.GOOS != "darwin" {
+			return nil, fmt.Errorf("codec %s needs %s of macOS and a mounted volume; use zstd, s2 or gzip: %w",
+				spec.Codec, compressionTool, hostio.ErrUnsupported)
+		}
+		line := compressionLine(spec, qos, host.HostPath(spec.From), host.HostPath(spec.To))
+		return &tool{vol, spec.To, qos, line}, nil
+	}
+	p := &pipe{spec: spec}
+	for range spec.Threads {
+		c, err := newCodec(spec.Codec, spec.Level)
+		if err != nil {
+			return nil, err
+		}
+		p.codecs = append(p.codecs, c)
+	}
+	return p, nil
 }
 
 // compressionTool is Apple's program with LZFSE and a number of threads. The
@@ -132,60 +291,53 @@ const (
 	compressionToolBlock = "4m"
 )
 
-// compressionArgs is the argument list for one stream, without the program.
-func compressionArgs(spec StreamSpec, from, to string) []string {
+// taskpolicy is the tool of macOS that starts a program with a quality of
+// service.
+const taskpolicy = "/usr/sbin/taskpolicy"
+
+// compressionLine is the command line for one stream, with at most that quality
+// of service.
+func compressionLine(spec StreamSpec, qos, from, to string) []string {
 	verb := "-encode"
 	if spec.Direction == Decompress {
 		verb = "-decode"
 	}
-	return []string{verb, "-A", spec.Codec, "-b", compressionToolBlock, "-t", strconv.Itoa(spec.Threads),
-		"-i", from, "-o", to}
+	line := []string{compressionTool, verb, "-A", spec.Codec, "-b", compressionToolBlock, "-t",
+		strconv.Itoa(spec.Threads), "-i", from, "-o", to}
+	if qos == QoSDefault {
+		return line
+	}
+	return append([]string{taskpolicy, "-c", qos}, line...)
 }
 
-// streamTool runs Apple's compression_tool, which only macOS has. The sample
-// covers the whole run of the program and the flush of its output.
-func streamTool(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Outcome, error) {
-	host, ok := vol.(HostPather)
-	if !ok || runtime.GOOS != "darwin" {
-		return Outcome{}, fmt.Errorf("codec %s needs %s of macOS and a mounted volume; use zstd, s2 or gzip: %w",
-			spec.Codec, compressionTool, hostio.ErrUnsupported)
-	}
-	src, err := OpenSource(vol, spec.From, o)
-	if err != nil {
-		return Outcome{}, err
-	}
-	defer src.Close()
-	// Making the file first fails if the name exists, which the tool would
-	// overwrite.
-	dst, err := vol.Create(spec.To, 0, o.fileOptions(0))
-	if err != nil {
-		return Outcome{}, fmt.Errorf("creating: %w", err)
-	}
+// tool runs Apple's compression_tool, which only macOS has. The sample covers
+// the whole run of the program and the flush of its output.
+type tool struct {
+	vol     Volume
+	to, qos string
+	line    []string
+}
+
+// prepare has no effect.
+func (*tool) prepare(*VolumeSource, *blockWriter) {}
+
+func (t *tool) run(ctx context.Context) error {
 	var stderr bytes.Buffer
-	line := withQoS(o.QoS, compressionTool, compressionArgs(spec, host.HostPath(spec.From), host.HostPath(spec.To)))
-	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	cmd := exec.CommandContext(ctx, t.line[0], t.line[1:]...)
 	cmd.Stderr = &stderr
-	found := cacheBefore(src)
-	out, err := timeOne(ctx, o, spec.To, src.Size(), dst, func() error {
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("running %s: %w: %s", compressionTool, err, strings.TrimSpace(stderr.String()))
-		}
-		return nil
-	})
-	if err != nil {
-		return Outcome{}, err
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("running %s: %w: %s", compressionTool, err, strings.TrimSpace(stderr.String()))
 	}
-	sizes, err := fileSizes(vol, []Item{{Name: spec.To}})
-	if err != nil {
-		return Outcome{}, err
-	}
-	out.Stream = newStream(spec, src.Size(), sizes[spec.To])
-	out.Cache = &result.Achieved{Asked: o.Cache, Achieved: found}
-	if o.QoS != QoSDefault {
-		out.QoS = &result.Achieved{Asked: o.QoS, Achieved: "taskpolicy -c " + o.QoS}
+	return nil
+}
+
+func (t *tool) record(out *Outcome) (int64, error) {
+	if t.qos != QoSDefault {
+		out.QoS = &result.Achieved{Asked: t.qos, Achieved: "taskpolicy -c " + t.qos}
 	}
 	out.warn("stream", "%s did the I/O: through the page cache, and its start is part of the time", compressionTool)
-	return out, nil
+	sizes, err := fileSizes(t.vol, []Item{{Name: t.to}})
+	return sizes[t.to], err
 }
 
 // pipe is a reader, workers and a writer with a bounded number of pieces
@@ -207,42 +359,47 @@ type piece struct {
 	ready   chan struct{} // closed when out and err are set
 }
 
-// newPipe makes what the stream needs and touches its memory before the clock
-// starts.
-func newPipe(spec StreamSpec, src *VolumeSource, dst File) (*pipe, error) {
-	p := &pipe{spec: spec, src: src}
-	for range spec.Threads {
-		c, err := newCodec(spec.Codec, spec.Level)
-		if err != nil {
-			return nil, err
-		}
-		p.codecs = append(p.codecs, c)
-	}
+// prepare makes the pieces and touches their memory.
+func (p *pipe) prepare(src *VolumeSource, out *blockWriter) {
+	p.src, p.out = src, out
 	size := int(min(frameInput, src.Size())) + 1<<10
-	for range 2*spec.Threads + 2 {
+	for range 2*len(p.codecs) + 2 {
 		one := &piece{in: make([]byte, size), out: make([]byte, size+size/64)}
 		clear(one.in)
 		clear(one.out)
 		p.pieces = append(p.pieces, one)
 	}
-	var err error
-	p.out, err = newBlockWriter(dst)
-	return p, err
 }
 
-// input reads the source from its start.
-func (p *pipe) input() *bufio.Reader {
-	return bufio.NewReaderSize(io.NewSectionReader(p.src, 0, p.src.Size()), copyBlock)
+// record adds a warning if one thread did the work.
+func (p *pipe) record(out *Outcome) (int64, error) {
+	if p.serial {
+		out.Stream.Threads = 1
+		out.warn("stream", "the file was not made of independent frames: one thread decompressed it")
+	}
+	return p.out.off, nil
 }
 
 // run streams the whole file.
-func (p *pipe) run(whole context.Context) error {
-	ctx, cancel := context.WithCancelCause(whole)
-	defer cancel(nil)
-	f := &framer{in: p.input(), next: codecs[p.spec.Codec].next}
-	if p.spec.Direction == Compress {
-		f.next, f.empty = (*framer).input, p.src.Size() == 0
+func (p *pipe) run(ctx context.Context) error {
+	in := bufio.NewReaderSize(io.NewSectionReader(p.src, 0, p.src.Size()), copyBlock)
+	f := &framer{in: in, kind: codecs[p.spec.Codec], compress: p.spec.Direction == Compress, empty: p.src.Size() == 0}
+	var err error
+	if p.serial = !f.hasFrames(); p.serial {
+		err = p.decodeSerially(ctx, f)
+	} else {
+		err = p.runWorkers(ctx, f)
 	}
+	if err != nil {
+		return err
+	}
+	return p.out.finish()
+}
+
+// runWorkers hands pieces of the file to the workers and writes what they make.
+func (p *pipe) runWorkers(ctx context.Context, f *framer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	// No channel ever blocks its sender: there are at most n pieces in all.
 	n := len(p.pieces)
 	idle, work, order := make(chan *piece, n), make(chan *piece, n), make(chan *piece, n)
@@ -251,7 +408,16 @@ func (p *pipe) run(whole context.Context) error {
 	}
 	var wg sync.WaitGroup
 	for _, c := range p.codecs {
-		wg.Go(func() { p.work(c, work) })
+		transform := c.decode
+		if f.compress {
+			transform = c.encode
+		}
+		wg.Go(func() {
+			for one := range work {
+				one.out, one.err = transform(one.out[:0], one.in)
+				close(one.ready)
+			}
+		})
 	}
 	var readErr error
 	wg.Go(func() {
@@ -259,19 +425,24 @@ func (p *pipe) run(whole context.Context) error {
 		defer close(work)
 		readErr = f.readAll(ctx, idle, work, order)
 	})
-	err := p.writeInOrder(order, idle)
-	cancel(err)
-	for range order { // let the reader end
+	var err error
+	for one := range order {
+		<-one.ready
+		if err != nil {
+			continue // let the reader end
+		}
+		if err = one.err; err != nil {
+			err = fmt.Errorf("%sing with %s: %w", p.spec.Direction, p.spec.Codec, err)
+		} else {
+			_, err = p.out.Write(one.out)
+		}
+		if err != nil {
+			cancel(err)
+		}
+		idle <- one
 	}
 	wg.Wait()
-	if errors.Is(readErr, errForeign) && err == nil && p.out.off == 0 && p.out.n == 0 {
-		p.serial = true
-		return p.decodeSerially(whole)
-	}
-	if err == nil {
-		err = readErr
-	}
-	return err
+	return cmp.Or(err, readErr)
 }
 
 // readAll hands pieces to the workers and, in the same order, to the writer.
@@ -284,7 +455,7 @@ func (f *framer) readAll(ctx context.Context, idle <-chan *piece, work, order ch
 			return context.Cause(ctx)
 		}
 		var err error
-		if p.in, err = f.next(f, p.in[:0]); errors.Is(err, io.EOF) {
+		if p.in, err = f.next(p.in[:0]); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return fmt.Errorf("reading: %w", err)
@@ -295,36 +466,9 @@ func (f *framer) readAll(ctx context.Context, idle <-chan *piece, work, order ch
 	}
 }
 
-// work compresses or decompresses pieces until the channel is closed.
-func (p *pipe) work(c codec, pieces <-chan *piece) {
-	transform := c.decode
-	if p.spec.Direction == Compress {
-		transform = c.encode
-	}
-	for one := range pieces {
-		one.out, one.err = transform(one.out[:0], one.in)
-		close(one.ready)
-	}
-}
-
-// writeInOrder writes the pieces in the order of the file.
-func (p *pipe) writeInOrder(order <-chan *piece, idle chan<- *piece) error {
-	for one := range order {
-		<-one.ready
-		if one.err != nil {
-			return fmt.Errorf("%sing with %s: %w", p.spec.Direction, p.spec.Codec, one.err)
-		}
-		if _, err := p.out.Write(one.out); err != nil {
-			return err
-		}
-		idle <- one
-	}
-	return nil
-}
-
 // decodeSerially decompresses a file that other programs wrote as one stream.
-func (p *pipe) decodeSerially(ctx context.Context) error {
-	r, err := codecs[p.spec.Codec].newReader(p.input())
+func (p *pipe) decodeSerially(ctx context.Context, f *framer) error {
+	r, err := f.kind.newReader(f.in)
 	if err == nil {
 		if c, ok := r.(io.Closer); ok {
 			defer c.Close()
@@ -337,45 +481,23 @@ func (p *pipe) decodeSerially(ctx context.Context) error {
 	return nil
 }
 
-// cancelWriter is a writer that fails when its context ends.
-type cancelWriter struct {
-	ctx context.Context
-	io.Writer
-}
-
-func (w *cancelWriter) Write(p []byte) (int, error) {
-	if w.ctx.Err() != nil {
-		return 0, context.Cause(w.ctx)
-	}
-	return w.Writer.Write(p)
-}
-
 // blockWriter gathers output in aligned blocks, so that direct transfers stay
 // direct, and sets the length of the file at the end.
 type blockWriter struct {
 	f   File
-	buf *hostio.Buffer
-	n   int   // bytes in buf
-	off int64 // bytes in the file, after finish its length
-}
-
-// newBlockWriter fails for a file with a fixed length.
-func newBlockWriter(f File) (*blockWriter, error) {
-	if _, ok := f.(Truncater); !ok {
-		return nil, fmt.Errorf("setting the length of a file: %w", hostio.ErrUnsupported)
-	}
-	buf, err := hostio.AlignedBuffer(copyBlock)
-	return &blockWriter{f: f, buf: buf}, err
+	buf []byte // a block
+	n   int    // bytes in buf
+	off int64  // bytes in the file, after finish its length
 }
 
 // Write writes full blocks and keeps the rest.
 func (w *blockWriter) Write(p []byte) (int, error) {
 	size := len(p)
 	for len(p) > 0 {
-		k := copy(w.buf.Bytes()[w.n:], p)
+		k := copy(w.buf[w.n:], p)
 		w.n += k
 		p = p[k:]
-		if w.n == copyBlock {
+		if w.n == len(w.buf) {
 			if err := w.flush(); err != nil {
 				return size - len(p), err
 			}
@@ -386,8 +508,10 @@ func (w *blockWriter) Write(p []byte) (int, error) {
 
 // flush writes the buffered bytes.
 func (w *blockWriter) flush() error {
-	n, err := w.f.WriteAt(w.buf.Bytes()[:w.n], w.off)
-	if err = checkWrite(n, int64(w.n), err); err != nil {
+	if w.n == 0 {
+		return nil
+	}
+	if _, err := w.f.WriteAt(w.buf[:w.n], w.off); err != nil {
 		return fmt.Errorf("writing at %d: %w", w.off, err)
 	}
 	w.off += int64(w.n)
@@ -395,14 +519,17 @@ func (w *blockWriter) flush() error {
 	return nil
 }
 
-// finish writes the rest and sets the length of the file.
+// finish writes the rest and sets the length of the file, as it had an expected
+// one before.
 func (w *blockWriter) finish() error {
-	if w.n > 0 {
-		if err := w.flush(); err != nil {
-			return err
-		}
+	if err := w.flush(); err != nil {
+		return err
 	}
-	if err := w.f.(Truncater).Truncate(w.off); err != nil {
+	t, ok := w.f.(Truncater)
+	if !ok {
+		return fmt.Errorf("setting the length of a file: %w", hostio.ErrUnsupported)
+	}
+	if err := t.Truncate(w.off); err != nil {
 		return fmt.Errorf("setting the length to %d: %w", w.off, err)
 	}
 	return nil

@@ -98,8 +98,8 @@ func TestCacheIsWhatWasFound(t *testing.T) {
 		want, warning  string
 	}{
 		{"direct", CacheDirect, hostio.CacheDirect, 1, 0, false, false, FoundDirect, ""},
-		{"direct refused", CacheDirect, hostio.CacheBuffered, 1, 0, false, false, FoundCold, "uncached I/O requested, but all 2 files were buffered-cold"},
-		{"direct over resident pages", CacheDirect, hostio.CacheDirect, 1, .5, false, false, FoundResident, "still in the page cache"},
+		{"direct refused", CacheDirect, hostio.CacheBuffered, 1, 0, false, false, FoundCold, "uncached I/O requested, but 2 of 2 files were buffered-cold"},
+		{"direct over resident pages", CacheDirect, hostio.CacheDirect, 1, .5, false, false, FoundResident, "but 2 of 2 files were buffered-resident"},
 		{"cold", CacheCold, hostio.CacheBuffered, 1, .01, false, false, FoundCold, ""},
 		{"cold but stuck", CacheCold, hostio.CacheBuffered, 1, 1, false, false, FoundResident, "cold I/O requested"},
 		{"buffered, warm", CacheBuffered, hostio.CacheBuffered, 1, 0, false, false, FoundResident, ""},
@@ -158,7 +158,7 @@ func TestSmallCallsOnMacsMayBeCached(t *testing.T) {
 	}{
 		{64 << 10, 0, FoundDirect, FoundDirect, ""},
 		{64 << 10, 32 << 10, FoundDirect, FoundDirect, ""},
-		{64 << 10, 4096, FoundUnknown, FoundDirect, "1 of 1 files are "},
+		{64 << 10, 4096, FoundUnknown, FoundDirect, " 1 of 1 files in calls"},
 		{64 << 10, 20_480, FoundUnknown, FoundDirect, "not a multiple of 16 KiB"},
 		{10_000, 0, FoundUnknown, FoundDirect, "below 16 KiB"},
 	} {

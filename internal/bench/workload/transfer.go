@@ -25,10 +25,7 @@ func Write(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, e
 	if err := makeFolders(vol, items); err != nil {
 		return Outcome{}, err
 	}
-	s := &step{vol: vol, o: o, write: true, items: items, l: layoutWrite(items, o)}
-	if isDataless(vol) {
-		s.l = layoutDataless(items, o)
-	}
+	s := &step{vol: vol, o: o, write: true, doing: "writing", items: items, l: layoutWrite(vol, items, o)}
 	out, err := s.run(ctx)
 	if err != nil {
 		return out, err
@@ -43,10 +40,7 @@ func Write(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, e
 func Read(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, error) {
 	defer o.Gate.Leave()
 	o = o.withDefaults()
-	s := &step{vol: vol, o: o, items: items, l: layoutRead(items, o)}
-	if isDataless(vol) {
-		s.l = layoutDataless(items, o)
-	}
+	s := &step{vol: vol, o: o, doing: "reading", items: items, l: layoutRead(vol, items, o)}
 	return s.run(ctx)
 }
 
@@ -78,83 +72,57 @@ func syncVolume(vol Volume) error {
 	return nil
 }
 
-// openJob opens the file of a job before the clock starts: a new file with its
-// data in mem, or an existing one that is evicted.
-func (s *step) openJob(j *job, mem []byte) (err error) {
-	options := s.o.fileOptions(j.order % s.o.Workers)
+// openFile opens the file of a job before the clock starts: a new file, or one
+// to read, which it evicts as far as requested and looks up in the page cache.
+func (s *step) openFile(j *job) (err error) {
+	o := s.o.fileOptions(j.order % s.o.Workers)
 	if s.write {
-		j.file, err = s.vol.Create(j.item.Name, j.item.Size, options)
-	} else {
-		j.file, err = s.vol.Open(j.item.Name, options)
-	}
-	if err != nil {
-		action := map[bool]string{true: "creating", false: "opening"}[s.write]
-		return fmt.Errorf("%s file %q: %s: %w", s.doing(), j.item.Name, action, err)
-	}
-	if !s.write {
-		if err := s.evict(j); err != nil {
-			return err
+		if j.file, err = s.vol.Create(j.item.Name, j.item.Size, o); err != nil {
+			return fmt.Errorf("creating: %w", err)
 		}
+		return nil
 	}
-	switch {
-	case s.l.dataless:
-		j.skipper = j.file.(Skipper)
-	case !s.write:
-	case j.item.Size > s.l.whole:
-		j.ring = newRing(s.o.Data, j.item, mem, s.l.block)
-	default:
-		j.buf = mem[:j.item.Size]
-		s.o.Data.fillParallel(j.buf, KeyOf(j.item.Name))
+	if j.file, err = s.vol.Open(j.item.Name, o); err != nil {
+		return fmt.Errorf("opening: %w", err)
 	}
-	return nil
-}
-
-// evict drops the pages of a file that is read, as far as requested, and looks
-// up how many are left.
-func (s *step) evict(j *job) error {
 	if s.o.Cache != CacheBuffered {
 		err := j.file.Evict()
 		if err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, ErrUnknown) {
-			j.file.Close()
-			return fmt.Errorf("reading file %q: evicting: %w", j.item.Name, err)
+			return errors.Join(fmt.Errorf("evicting: %w", err), j.file.Close())
 		}
 	}
 	j.found = cacheBefore(j.file)
 	return nil
 }
 
-// makeFolders makes the missing folders of the items.
-func makeFolders(vol Volume, items []Item) error {
-	have := map[string]bool{".": true, "/": true}
-	for _, it := range items {
-		if err := makeFolder(vol, path.Dir(it.Name), have); err != nil {
-			return err
-		}
+// fill makes the data of a file that is written, in mem.
+func (s *step) fill(j *job, mem []byte) {
+	if j.item.Size > s.l.whole {
+		j.ring = newRing(s.o.Data, j.item, mem, s.l.block)
+		return
 	}
-	return nil
+	j.buf = mem[:j.item.Size]
+	s.o.Data.fillParallel(j.buf, KeyOf(j.item.Name))
 }
 
-// makeFolder makes a folder and those above it, and adds them to have. It lists
-// before it makes one: a failing call would be an operation on the image, too.
-func makeFolder(vol Volume, dir string, have map[string]bool) error {
-	if have[dir] {
-		return nil
-	}
-	parent, name := path.Split(dir)
-	parent = path.Clean(parent)
-	if err := makeFolder(vol, parent, have); err != nil {
-		return err
-	}
-	list, err := vol.List(parent)
-	if err != nil {
-		return fmt.Errorf("listing folder %q: %w", parent, err)
-	}
-	if !slices.ContainsFunc(list, func(e Entry) bool { return e.Dir && e.Name == name }) {
-		if err := vol.Mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
+// makeFolders makes the missing folders of the items. It looks before it makes
+// one: a failing call would be an operation on the image, too.
+func makeFolders(vol Volume, items []Item) error {
+	seen := map[string]bool{".": true, "/": true}
+	for _, it := range items {
+		dir := path.Dir(it.Name)
+		if seen[dir] {
+			continue
+		}
+		seen[dir] = true
+		_, err := vol.List(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = vol.Mkdir(dir)
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("making folder %q: %w", dir, err)
 		}
 	}
-	have[dir] = true
 	return nil
 }
 
@@ -182,17 +150,23 @@ func Verify(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, 
 	defer mem.Free()
 	found := make([]string, len(items)) // by item, "" if it is right
 	var next, right atomic.Int64
-	report := verifyProgress(items, o.Progress)
+	var mu sync.Mutex // of the progress
+	p := Progress{OfFiles: len(items), OfBytes: Total(items)}
 	var wg sync.WaitGroup
 	for id := range workers {
 		wg.Go(func() {
 			part := mem.Bytes()[id*2*verifyBlock:][: 2*verifyBlock : 2*verifyBlock]
 			for i := next.Add(1) - 1; i < int64(len(items)) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				size, ok := sizes[items[i].Name]
-				if found[i] = verifyFile(ctx, vol, items[i], size, ok, o, part); found[i] == "" {
+				if err := verifyFile(ctx, vol, items[i], sizes, o, part); err == nil {
 					right.Add(items[i].Size)
+				} else {
+					found[i] = fmt.Sprintf("file %q: %v", items[i].Name, err)
 				}
-				report(items[i].Size)
+				mu.Lock()
+				if p.Files, p.Bytes = p.Files+1, p.Bytes+items[i].Size; o.Progress != nil {
+					o.Progress(p)
+				}
+				mu.Unlock()
 			}
 		})
 	}
@@ -203,23 +177,6 @@ func Verify(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, 
 	out := Outcome{Bytes: right.Load()}
 	out.Findings = slices.DeleteFunc(found, func(f string) bool { return f == "" })
 	return out, nil
-}
-
-// verifyProgress returns a function that reports each compared file, one at a
-// time.
-func verifyProgress(items []Item, hook func(Progress)) func(size int64) {
-	if hook == nil {
-		return func(int64) {}
-	}
-	var mu sync.Mutex
-	p := Progress{OfFiles: len(items), OfBytes: Total(items)}
-	return func(size int64) {
-		mu.Lock()
-		defer mu.Unlock()
-		p.Files++
-		p.Bytes += size
-		hook(p)
-	}
 }
 
 // fileSizes lists the folders of the items: the size of each file in them by
@@ -248,17 +205,19 @@ func fileSizes(vol Volume, items []Item) (map[string]int64, error) {
 	return sizes, nil
 }
 
-// verifyFile is one line about what is wrong with the file, or "".
-func verifyFile(ctx context.Context, vol Volume, it Item, size int64, there bool, o Options, mem []byte) string {
-	if !there {
-		return fmt.Sprintf("file %q: missing", it.Name)
+// verifyFile returns what is wrong with the file. sizes are those of the files
+// in its folder.
+func verifyFile(ctx context.Context, vol Volume, it Item, sizes map[string]int64, o Options, mem []byte) error {
+	size, ok := sizes[it.Name]
+	if !ok {
+		return errors.New("missing")
 	}
 	if size != it.Size {
-		return fmt.Sprintf("file %q: has %d bytes, want %d", it.Name, size, it.Size)
+		return fmt.Errorf("has %d bytes, want %d", size, it.Size)
 	}
 	f, err := vol.Open(it.Name, o.fileOptions(0))
 	if err != nil {
-		return fmt.Sprintf("file %q: opening: %v", it.Name, err)
+		return fmt.Errorf("opening: %w", err)
 	}
 	defer f.Close()
 	// Pages in the cache do not prove what is on the volume. The call is advice
@@ -268,9 +227,8 @@ func verifyFile(ctx context.Context, vol Volume, it Item, size int64, there bool
 	for off := int64(0); off < it.Size && ctx.Err() == nil; off += verifyBlock {
 		n := min(verifyBlock, it.Size-off)
 		got, want := mem[:n], mem[verifyBlock:verifyBlock+n]
-		k, err := f.ReadAt(got, off)
-		if err = checkRead(k, n, err); err != nil {
-			return fmt.Sprintf("file %q: reading %d bytes at %d: %v", it.Name, n, off, err)
+		if err := readFull(f, got, off); err != nil {
+			return fmt.Errorf("reading %d bytes at %d: %w", n, off, err)
 		}
 		o.Data.FillAt(want, key, off)
 		if !bytes.Equal(got, want) {
@@ -278,9 +236,8 @@ func verifyFile(ctx context.Context, vol Volume, it Item, size int64, there bool
 			for got[at] == want[at] {
 				at++
 			}
-			return fmt.Sprintf("file %q: first difference at byte %d: 0x%02x, want 0x%02x",
-				it.Name, off+int64(at), got[at], want[at])
+			return fmt.Errorf("first difference at byte %d: 0x%02x, want 0x%02x", off+int64(at), got[at], want[at])
 		}
 	}
-	return ""
+	return nil
 }

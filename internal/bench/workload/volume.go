@@ -27,6 +27,7 @@ import (
 // Volume is a file system on which files can be made. Names use "/" and are
 // relative to its root. Methods are safe for concurrent use.
 type Volume interface {
+	// Mkdir makes a folder, with those above it that are missing.
 	Mkdir(name string) error
 	// Create makes a new file of an expected size in bytes. It fails if the
 	// name exists (fs.ErrExist). Writing beyond size makes the file longer, see
@@ -89,12 +90,6 @@ type Skipper interface {
 	File
 	// Skip replaces one call that writes, or reads, n bytes from offset off.
 	Skip(write bool, off, n int64) error
-}
-
-// isDataless reports whether a volume holds no bytes.
-func isDataless(v Volume) bool {
-	d, ok := v.(Dataless)
-	return ok && d.Dataless()
 }
 
 // ErrUnknown is returned for a fact about the cache that is not known on this
