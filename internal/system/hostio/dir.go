@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Dir is an opened folder. Every name given to its methods is relative to it,
@@ -232,6 +234,33 @@ func bare(err error) error {
 	return err
 }
 
+// walk opens the folder of a file below d; an empty name is d itself. It
+// follows no link, and costs one call a level: making a file is part of the
+// time that a run spends on each.
+func (d *Dir) walk(folder string) (int, error) {
+	at := d.fd
+	for _, level := range strings.Split(strings.TrimSuffix(folder, "/"), "/") {
+		if level == "" && folder == "" {
+			return at, nil
+		}
+		if level == "" || level == ".." {
+			return 0, fs.ErrInvalid
+		}
+		next, err := openat(at, level, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if at != d.fd {
+			sysClose(at)
+		}
+		if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENOTDIR) {
+			return 0, fmt.Errorf("%q is not a folder: %w", level, ErrNotRegular)
+		}
+		if err != nil {
+			return 0, err
+		}
+		at = next
+	}
+	return at, nil
+}
+
 // Open opens or creates a file. A link, folder, FIFO, socket or device is
 // refused with [ErrNotRegular]. In direct mode a second, buffered descriptor
 // is opened at once: it carries what no multiple of the block can. Where
@@ -255,10 +284,15 @@ func (d *Dir) Open(name string, o OpenOptions) (*File, error) {
 	f := &File{direct: -1, mem: 1, off: 1, unit: 1, cache: CacheBuffered, hook: d.hook,
 		path: d.join(path.Join(folder, base)), rel: path.Join(d.rel, folder, base)}
 	f.cut, _ = d.hook.(Shortener)
-	if err := f.open(home, base, o); err != nil {
-		if errors.Is(err, syscall.ELOOP) {
-			err = fmt.Errorf("%w: symbolic link", ErrNotRegular)
-		}
+	op := Op{Kind: OpOpen, Path: f.rel}
+	if f.hook != nil && o.Create && !sysExists(home, base) {
+		op.Kind = OpCreate
+	}
+	err = guard(f.hook, op, func() error { return f.open(home, base, o) })
+	if errors.Is(err, syscall.ELOOP) {
+		err = fmt.Errorf("%w: symbolic link", ErrNotRegular)
+	}
+	if err != nil {
 		return nil, d.fail("opening", name, err)
 	}
 	return f, nil
@@ -279,7 +313,13 @@ func (d *Dir) WriteFileAtomic(name string, data []byte, perm fs.FileMode) error 
 		home = sub
 	}
 	tmp := "." + base + ".tmp-" + rand.Text()[:10]
-	err := home.writeSynced(tmp, data, perm)
+	f, err := home.Open(tmp, OpenOptions{Write: true, Create: true, Exclusive: true, Perm: perm})
+	if err == nil {
+		if _, err = f.WriteAt(data, 0); err == nil {
+			_, err = f.Sync(SyncFull)
+		}
+		err = errors.Join(err, f.Close())
+	}
 	if err == nil {
 		err = home.Rename(tmp, base)
 	}
@@ -288,18 +328,6 @@ func (d *Dir) WriteFileAtomic(name string, data []byte, perm fs.FileMode) error 
 		return err
 	}
 	return home.Sync()
-}
-
-// writeSynced makes a file and flushes it.
-func (d *Dir) writeSynced(name string, data []byte, perm fs.FileMode) error {
-	f, err := d.Open(name, OpenOptions{Write: true, Create: true, Exclusive: true, Perm: perm})
-	if err != nil {
-		return err
-	}
-	if _, err = f.WriteAt(data, 0); err == nil {
-		_, err = f.Sync(SyncFull)
-	}
-	return errors.Join(err, f.Close())
 }
 
 // ReadFile reads a whole file. One of more than limit bytes is refused with
@@ -323,4 +351,72 @@ func (d *Dir) ReadFile(name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	return data[:n], nil
+}
+
+// ChownTree lets a file, or a folder with all that is in it, belong to a user
+// and a group: for a program that root runs on behalf of somebody, so that they
+// can work with what it made. It leaves all as it is where the folder of path
+// is not the user's, changes only what belongs to root, follows no link, and
+// leaves out what has several names or is on another file system, as the user
+// may have put those there. A missing path is not an error.
+func ChownTree(path string, uid, gid int) error {
+	err := chownTree(path, uid, gid)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("giving %q to user %d: %w", path, uid, bare(err))
+}
+
+func chownTree(path string, uid, gid int) error {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	above, err := os.OpenRoot(filepath.Dir(abs))
+	if err != nil {
+		return err
+	}
+	defer above.Close()
+	in, err := above.Stat(".")
+	if err != nil {
+		return err
+	}
+	if owner, ok := Owner(in); !ok || owner != uid {
+		return nil
+	}
+	top, err := above.Lstat(filepath.Base(abs))
+	if err != nil || top.Mode()&fs.ModeSymlink != 0 {
+		return err // walking begins behind a link
+	}
+	return fs.WalkDir(above.FS(), filepath.Base(abs), func(name string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		info, err := above.Lstat(name)
+		if err != nil {
+			return err
+		}
+		owner, known := Owner(info)
+		switch st := StatOf(info); {
+		case !known:
+			return errors.ErrUnsupported
+		case st.Dev != StatOf(top).Dev && info.IsDir():
+			return fs.SkipDir
+		case st.Dev != StatOf(top).Dev, owner != 0, !info.IsDir() && (!info.Mode().IsRegular() || st.Links > 1):
+			return nil
+		}
+		return above.Lchown(name, uid, gid)
+	})
+}
+
+// Owner is the user whom a file or folder belongs to.
+func Owner(fi fs.FileInfo) (uid int, ok bool) {
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(st.Uid), true
 }

@@ -8,26 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sysOpenDirect is not reached: F_NOCACHE works on the open descriptor.
-func sysOpenDirect(int, string, OpenOptions) (int, error) { return -1, unix.EINVAL }
-
-// sysReadv is not reached either: no transfer here is misaligned.
-func sysReadv(int, [3][]byte, int64) (int, error) { return 0, ErrUnsupported }
-
-// sysWritev would need an assembly stub that package syscall does not have.
-func sysWritev(int, [3][]byte, int64) (int, error) { return 0, ErrUnsupported }
-
-func sysAlign(fd int, direct bool) (Stat, alignment, error) {
-	st, err := sysFstat(fd)
-	return st, alignment{possible: direct, inPlace: true, mem: 512, off: 512}, err
+// openDirect turns caching off for the descriptor; transfers have any alignment.
+// Pages that are cached already are still used; Evict drops them.
+func (f *File) openDirect(int, string, OpenOptions, Stat) error {
+	if _, err := unix.FcntlInt(uintptr(f.fd), unix.F_NOCACHE, 1); err == nil {
+		f.cache = CacheDirect
+	}
+	return nil
 }
 
-// sysNoCache turns caching off for the descriptor. Pages that are cached
-// already are still used; Evict drops them.
-func sysNoCache(fd int) error {
-	_, err := unix.FcntlInt(uintptr(fd), unix.F_NOCACHE, 1)
-	return err
-}
+// Calls of vectored.
+const callReadv, callWritev = 0, 0
+
+// vectored would need an assembly stub that package syscall does not have.
+// Reads do not need it: no transfer here is misaligned.
+func vectored(uintptr, int, [3][]byte, int64) (int, error) { return 0, ErrUnsupported }
 
 func sysSync(fd int, mode SyncMode) (SyncMode, error) {
 	if mode == SyncFull {
@@ -39,7 +34,7 @@ func sysSync(fd int, mode SyncMode) (SyncMode, error) {
 			return SyncFull, nil
 		}
 		// File systems of others (SMB, some FUSE) do not know it.
-		if !refused(err) {
+		if err = refused(err); !errors.Is(err, ErrUnsupported) {
 			return SyncNone, err
 		}
 	}
@@ -105,10 +100,7 @@ func sysPunch(fd int, off, n int64) error {
 	pin.Pin(hole)
 	defer pin.Unpin()
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_PUNCHHOLE, int(uintptr(unsafe.Pointer(hole)))); err != nil {
-		if refused(err) {
-			return ErrUnsupported
-		}
-		return err
+		return refused(err)
 	}
 	if err := writeZeros(fd, off, first-off); err != nil {
 		return err

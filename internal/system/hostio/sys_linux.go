@@ -8,12 +8,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func sysOpenDirect(dir int, name string, o OpenOptions) (int, error) {
+// openDirect adds a descriptor for direct transfers, where the kernel has such
+// for the file.
+func (f *File) openDirect(dir int, base string, o OpenOptions, st Stat) error {
+	mem, off, err := directAlign(f.fd)
+	if err != nil || off == 0 {
+		return err
+	}
 	flags := unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_DIRECT
 	if o.Write {
 		flags = flags&^unix.O_RDONLY | unix.O_RDWR
 	}
-	return openat(dir, name, flags, 0)
+	fd, err := openat(dir, base, flags, 0)
+	if err != nil {
+		if errors.Is(err, unix.EINVAL) {
+			return nil
+		}
+		return err
+	}
+	if now, err := sysFstat(fd); err != nil || !now.Same(st) {
+		sysClose(fd)
+		return ErrReplaced
+	}
+	f.direct, f.cache, f.mem, f.off = fd, CacheDirect, mem, off
+	// Direct writes below the file system's block make ext4 and xfs take an
+	// exclusive lock and zero the rest of the block themselves.
+	f.unit = max(off, int(min(st.BlockSize, 4096)))
+	return nil
 }
 
 // defaultAlign is the alignment where the kernel does not report one, in bytes:
@@ -21,41 +42,33 @@ func sysOpenDirect(dir int, name string, o OpenOptions) (int, error) {
 // blocks, and btrfs takes it and goes through the page cache without a word.
 const defaultAlign = 4096
 
-// sysAlign describes the file and, when direct is wanted, what the kernel
-// asks of direct transfers to it: STATX_DIOALIGN, Linux 6.1 and later.
-func sysAlign(fd int, direct bool) (Stat, alignment, error) {
-	st, err := sysFstat(fd)
-	if err != nil || !direct {
-		return st, alignment{}, err
-	}
+// directAlign is the alignment in memory and in the file that the kernel asks of
+// direct transfers, 0 if there are none: STATX_DIOALIGN, Linux 6.1 and later.
+func directAlign(fd int) (mem, off int, err error) {
 	var sf unix.Statfs_t
 	if err := retryEINTR(func() error { return unix.Fstatfs(fd, &sf) }); err != nil {
-		return st, alignment{}, err
+		return 0, 0, err
 	}
 	// tmpfs and ramfs are the page cache: they accept O_DIRECT and ignore it.
 	if uint32(sf.Type) == unix.TMPFS_MAGIC || uint32(sf.Type) == unix.RAMFS_MAGIC {
-		return st, alignment{}, nil
+		return 0, 0, nil
 	}
-	a := alignment{possible: true, mem: defaultAlign, off: defaultAlign}
 	var sx unix.Statx_t
 	err = retryEINTR(func() error { return unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &sx) })
 	if err == nil && sx.Mask&unix.STATX_DIOALIGN != 0 {
-		a = alignment{possible: sx.Dio_offset_align > 0, mem: int(sx.Dio_mem_align), off: int(sx.Dio_offset_align)}
+		return int(sx.Dio_mem_align), int(sx.Dio_offset_align), nil
 	}
-	return st, a, nil
+	return defaultAlign, defaultAlign, nil
 }
 
-// sysReadv is preadv(2) without the allocation that x/sys makes. Parts of no
-// length are left out.
-func sysReadv(fd int, parts [3][]byte, off int64) (int, error) {
-	return vectored(unix.SYS_PREADV, fd, parts, off)
-}
+// Calls of vectored.
+const (
+	callReadv  = unix.SYS_PREADV
+	callWritev = unix.SYS_PWRITEV
+)
 
-// sysWritev is pwritev(2), likewise.
-func sysWritev(fd int, parts [3][]byte, off int64) (int, error) {
-	return vectored(unix.SYS_PWRITEV, fd, parts, off)
-}
-
+// vectored is preadv(2) or pwritev(2) without the allocation that x/sys makes.
+// Parts of no length are left out.
 func vectored(call uintptr, fd int, parts [3][]byte, off int64) (int, error) {
 	var iov [3]unix.Iovec
 	n := 0
@@ -79,8 +92,6 @@ func vectored(call uintptr, fd int, parts [3][]byte, off int64) (int, error) {
 	}
 }
 
-func sysNoCache(int) error { return ErrUnsupported }
-
 func sysSync(fd int, _ SyncMode) (SyncMode, error) {
 	if err := retryEINTR(func() error { return unix.Fsync(fd) }); err != nil {
 		return SyncNone, err
@@ -95,14 +106,6 @@ func sysAllocate(fd int, off, n int64) error {
 func sysPunch(fd int, off, n int64) error {
 	const mode = unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE
 	return unsupported(retryEINTR(func() error { return unix.Fallocate(fd, mode, off, n) }))
-}
-
-// unsupported maps the kernel's errors for a missing feature to ErrUnsupported.
-func unsupported(err error) error {
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
-		return ErrUnsupported
-	}
-	return err
 }
 
 // sysDrop drops clean pages. Whole pages only, so the range is widened: what
@@ -170,8 +173,5 @@ func sysSpread(fd int) error {
 	if err == nil {
 		err = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, int(flags|topDir))
 	}
-	if errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EINVAL) {
-		return ErrUnsupported
-	}
-	return unsupported(err)
+	return unsupported(err, unix.ENOTTY, unix.EINVAL)
 }

@@ -4,18 +4,12 @@ import (
 	"errors"
 	"io/fs"
 	"runtime"
+	"slices"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
-
-// alignment is what direct transfers to one file want, in bytes.
-type alignment struct {
-	possible bool // direct transfers can work at all
-	inPlace  bool // by a flag on the open descriptor, at any alignment
-	mem, off int
-}
 
 func sysOpenat(dir int, name string, o OpenOptions) (int, error) {
 	// O_NONBLOCK: a FIFO put in the file's place must not block the open.
@@ -37,11 +31,6 @@ func sysOpenat(dir int, name string, o OpenOptions) (int, error) {
 	return openat(dir, name, flags, uint32(perm))
 }
 
-// sysOpenFolder opens a folder to look further from; a link is refused.
-func sysOpenFolder(dir int, name string) (int, error) {
-	return openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-}
-
 func openat(dir int, name string, flags int, perm uint32) (int, error) {
 	for {
 		fd, err := unix.Openat(dir, name, flags, perm)
@@ -52,9 +41,6 @@ func openat(dir int, name string, flags int, perm uint32) (int, error) {
 }
 
 func sysClose(fd int) error { return unix.Close(fd) }
-
-func sysPread(fd int, p []byte, off int64) (int, error)  { return unix.Pread(fd, p, off) }
-func sysPwrite(fd int, p []byte, off int64) (int, error) { return unix.Pwrite(fd, p, off) }
 
 // retryEINTR repeats a call that a signal interrupted.
 func retryEINTR(do func() error) error {
@@ -75,6 +61,25 @@ func sysFlock(fd int, shared bool) error {
 		how = unix.LOCK_SH
 	}
 	return lockedBy(retryEINTR(func() error { return unix.Flock(fd, how|unix.LOCK_NB) }))
+}
+
+// lockedBy is what an answer of flock(2) comes to. NFS without a lock server
+// answers ENOLCK.
+func lockedBy(err error) error {
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return ErrLocked
+	}
+	return unsupported(err, syscall.ENOLCK)
+}
+
+// unsupported maps the kernel's errors for a missing feature, and the others
+// that mean it here, to ErrUnsupported.
+func unsupported(err error, others ...error) error {
+	is := func(other error) bool { return errors.Is(err, other) }
+	if is(syscall.EOPNOTSUPP) || is(syscall.ENOTSUP) || is(syscall.ENOSYS) || slices.ContainsFunc(others, is) {
+		return ErrUnsupported
+	}
+	return err
 }
 
 func sysFstat(fd int) (Stat, error) {
@@ -107,30 +112,6 @@ func StatOf(fi fs.FileInfo) Stat {
 	st.Mode = fi.Mode()
 	return st
 }
-
-// hugePage is the size of a transparent huge page on amd64 and arm64.
-const hugePage = 2 << 20
-
-// sysMapMemory maps n bytes and returns them with the whole mapping, which is
-// what to unmap. Larger buffers start at a huge page and are made of huge pages
-// only: direct transfers of small pages have to name each of them to the
-// device, and were measured at a third of the rate.
-func sysMapMemory(n int) (use, all []byte, err error) {
-	size := n
-	if n >= hugePage/8 {
-		size = roundUp(n, hugePage) + hugePage
-	}
-	all, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err != nil || size == n {
-		return all, all, err
-	}
-	skip := -int(uintptr(unsafe.Pointer(&all[0]))) & (hugePage - 1)
-	use = all[skip:][:roundUp(n, hugePage)]
-	adviseHuge(use)
-	return use, all, nil
-}
-
-func sysUnmapMemory(mem []byte) { _ = unix.Munmap(mem) }
 
 // window is how much of a file is mapped at once for residency and eviction.
 const window = 256 << 20
@@ -173,12 +154,10 @@ func sysResident(fd int, off, n int64) (float64, error) {
 	return float64(held) / float64(total), nil
 }
 
-// refused reports whether a file system does not know a command of fcntl(2):
-// those of others return ENOTSUP or ENOTTY, APFS returns EINVAL, now and then
-// even for what it knows.
-func refused(err error) bool {
-	return errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.ENOTTY) || errors.Is(err, syscall.EINVAL)
-}
+// refused is ErrUnsupported where a file system does not know a command of
+// fcntl(2): those of others return ENOTSUP or ENOTTY, APFS returns EINVAL, now
+// and then even for what it knows.
+func refused(err error) error { return unsupported(err, syscall.ENOTTY, syscall.EINVAL) }
 
 // firstOf reserves space in the first way that works. Where the file system
 // refuses all of them it is ErrUnsupported, as where it has no such command:
@@ -190,10 +169,7 @@ func firstOf(ways ...func() error) (err error) {
 			return nil
 		}
 	}
-	if refused(err) {
-		return ErrUnsupported
-	}
-	return err
+	return refused(err)
 }
 
 // wholeBlocks is what of the range from off to end consists of whole blocks;
@@ -202,16 +178,4 @@ func firstOf(ways ...func() error) (err error) {
 // of Apple, too, leaves the last one to zeros.
 func wholeBlocks(off, end, block int64) (first, last int64) {
 	return roundUp(off, block), end - end%block
-}
-
-// lockedBy is what an answer of flock(2) comes to. Network shares on a Mac
-// answer ENOTSUP, some of FUSE ENOSYS, and NFS without a lock server ENOLCK.
-func lockedBy(err error) error {
-	switch {
-	case errors.Is(err, syscall.EWOULDBLOCK):
-		return ErrLocked
-	case errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.ENOLCK):
-		return ErrUnsupported
-	}
-	return err
 }

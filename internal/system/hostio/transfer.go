@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"syscall"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxTransfer is the most bytes that one system call moves: Darwin refuses 2
@@ -36,10 +38,14 @@ func (f *File) transfer(k Kind, doing string, p []byte, off int64) (n int, err e
 	if err := f.acquire(); err != nil {
 		return 0, err
 	}
+	unit := f.off
+	if k == OpWrite {
+		unit = f.unit
+	}
 	switch {
 	case f.direct < 0 || f.degraded.Load():
 		n, err = f.loop(k, f.fd, p, off)
-	case aligned(p, off, f.mem, f.off, f.unitOf(k)):
+	case memAligned(p, f.mem) && off%int64(unit) == 0 && len(p)%unit == 0:
 		n, err = f.loop(k, f.direct, p, off)
 	case k == OpRead:
 		n, err = f.readUnaligned(p, off)
@@ -51,18 +57,6 @@ func (f *File) transfer(k Kind, doing string, p []byte, off int64) (n int, err e
 		return n, err
 	}
 	return n, fmt.Errorf("%s %d bytes at %d of %q: %w", doing, len(p), off, f.path, err)
-}
-
-// unitOf returns what offsets and lengths of k must be multiples of.
-func (f *File) unitOf(k Kind) int {
-	if k == OpWrite {
-		return f.unit
-	}
-	return f.off
-}
-
-func aligned(p []byte, off int64, mem, block, unit int) bool {
-	return memAligned(p, mem) && off%int64(unit) == 0 && len(p)%unit == 0
 }
 
 func memAligned(p []byte, mem int) bool {
@@ -78,9 +72,9 @@ func (f *File) loop(k Kind, fd int, p []byte, off int64) (n int, err error) {
 		if f.hook != nil {
 			m, err = f.hooked(k, fd, part, off+int64(n))
 		} else if k == OpRead {
-			m, err = sysPread(fd, part, off+int64(n))
+			m, err = unix.Pread(fd, part, off+int64(n))
 		} else {
-			m, err = sysPwrite(fd, part, off+int64(n))
+			m, err = unix.Pwrite(fd, part, off+int64(n))
 		}
 		n += max(m, 0)
 		switch {
@@ -124,9 +118,9 @@ func (f *File) hooked(k Kind, fd int, p []byte, off int64) (int, error) {
 	if err := f.hook.Before(op); err != nil {
 		return 0, err
 	}
-	call := sysPwrite
+	call := unix.Pwrite
 	if k == OpRead {
-		call = sysPread
+		call = unix.Pread
 	}
 	n, err := call(fd, p, off)
 	f.hook.After(op, n, err)
@@ -136,11 +130,23 @@ func (f *File) hooked(k Kind, fd int, p []byte, off int64) (int, error) {
 // readUnaligned reads past the page cache where the offset, the length or the
 // memory of p forbids the direct way: in one call, or through bounce memory.
 func (f *File) readUnaligned(p []byte, off int64) (n int, err error) {
-	n, done, err := f.readScattered(p, off)
+	b, err := getBounce()
+	if err != nil {
+		return f.loop(OpRead, f.buffered(), p, off)
+	}
+	defer putBounce(b)
+	n, done, err := f.readScattered(b.Bytes(), p, off)
 	for !done && err == nil && n < len(p) {
+		rest, at := p[n:], off+int64(n)
+		skip := int(at % int64(f.off))
+		whole := min(roundUp(skip+len(rest), f.off), bounceSize)
 		var m int
-		m, err = f.bounceRead(p[n:], off+int64(n))
-		n += m
+		m, err = f.loop(OpRead, f.direct, b.Bytes()[:whole], at-int64(skip))
+		m = min(max(m-skip, 0), len(rest))
+		n += copy(rest[:m], b.Bytes()[skip:])
+		if err == io.EOF && m == min(len(rest), whole-skip) {
+			err = nil // the file ends inside the block, but not before p does
+		}
 	}
 	return n, err
 }
@@ -150,34 +156,27 @@ func (f *File) readUnaligned(p []byte, off int64) (n int, err error) {
 // the last 128 bytes of a 2 MB file would double the time. Unless done, the
 // caller reads the rest after the first n bytes. Hooks see plain reads only,
 // so with one this reads no byte.
-func (f *File) readScattered(p []byte, off int64) (n int, done bool, err error) {
+func (f *File) readScattered(bounce, p []byte, off int64) (n int, done bool, err error) {
 	skip := int(off % int64(f.off))
 	head := (f.off - skip) % f.off
 	if f.hook != nil || len(p) > maxTransfer || head >= len(p) || !memAligned(p[head:], f.mem) {
 		return 0, false, nil
 	}
-	b, err := getBounce()
-	if err != nil {
-		return 0, false, nil
-	}
-	defer putBounce(b)
 	tail := (len(p) - head) % f.off
-	first, last := b.Bytes()[:f.off], b.Bytes()[bounceSize/2:][:f.off]
-	body, whole := p[head:len(p)-tail], len(p)+skip
+	first, last := bounce[:f.off], bounce[bounceSize/2:][:f.off]
+	body, whole := p[head:len(p)-tail], roundUp(len(p)+skip, f.off)
 	if head == 0 {
 		first = nil
 	}
 	if tail == 0 {
 		last = nil
-	} else {
-		whole += f.off - tail
 	}
-	m, err := sysReadv(f.direct, [3][]byte{first, body, last}, off-int64(skip))
+	m, err := vectored(callReadv, f.direct, [3][]byte{first, body, last}, off-int64(skip))
 	if err != nil || m <= skip {
 		return 0, false, nil // the plain way meets the same, and handles it
 	}
 	n = min(m-skip, len(p))
-	copy(p[:min(n, head)], b.Bytes()[skip:])
+	copy(p[:min(n, head)], bounce[skip:])
 	if rest := n - head - len(body); rest > 0 {
 		copy(p[n-rest:n], last)
 	}
@@ -185,24 +184,6 @@ func (f *File) readScattered(p []byte, off int64) (n int, done bool, err error) 
 		return n, true, io.EOF
 	}
 	return n, n == len(p), nil
-}
-
-// bounceRead reads the start of p, at most one bounce buffer of it.
-func (f *File) bounceRead(p []byte, off int64) (int, error) {
-	b, err := getBounce()
-	if err != nil {
-		return f.loop(OpRead, f.buffered(), p, off)
-	}
-	defer putBounce(b)
-	skip := int(off % int64(f.off))
-	whole := min(roundUp(skip+len(p), f.off), bounceSize)
-	m, err := f.loop(OpRead, f.direct, b.Bytes()[:whole], off-int64(skip))
-	m = min(max(m-skip, 0), len(p))
-	copy(p[:m], b.Bytes()[skip:])
-	if errors.Is(err, io.EOF) && m == min(len(p), whole-skip) {
-		err = nil // the file ends inside the block, but not before p does
-	}
-	return m, err
 }
 
 // writeUnaligned sends the head and the tail through the page cache and what
@@ -296,11 +277,11 @@ func (f *File) writeGathered(body, last []byte, off int64) bool {
 	fd := f.fd
 	if f.direct >= 0 && !f.degraded.Load() {
 		// last is aligned in memory and follows body.
-		if !aligned(body, off, f.mem, f.off, f.unit) || len(last)%f.unit != 0 {
+		if !memAligned(body, f.mem) || off%int64(f.unit) != 0 || len(body)%f.unit != 0 || len(last)%f.unit != 0 {
 			return false
 		}
 		fd = f.direct
 	}
-	m, err := sysWritev(fd, [3][]byte{body, last}, off)
+	m, err := vectored(callWritev, fd, [3][]byte{body, last}, off)
 	return err == nil && m == n
 }

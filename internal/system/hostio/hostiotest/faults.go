@@ -91,17 +91,15 @@ func (f *Faults) Shorten(op hostio.Op) int {
 
 // Before delays and fails calls by the script.
 func (f *Faults) Before(op hostio.Op) error {
+	var delay time.Duration
+	defer func() { // without the lock
+		if delay > 0 {
+			_ = f.clk.Sleep(context.Background(), delay)
+		}
+	}()
 	f.mu.Lock()
-	delay := f.slow[op.Kind]
-	err := f.verdict(op)
-	f.mu.Unlock()
-	if delay > 0 {
-		_ = f.clk.Sleep(context.Background(), delay)
-	}
-	return err
-}
-
-func (f *Faults) verdict(op hostio.Op) error {
+	defer f.mu.Unlock()
+	delay = f.slow[op.Kind]
 	for _, r := range f.rules {
 		if r.kind != op.Kind {
 			continue
@@ -124,38 +122,3 @@ func (f *Faults) verdict(op hostio.Op) error {
 
 // After has no effect.
 func (f *Faults) After(hostio.Op, int, error) {}
-
-// Chain calls several hooks as one: Before in order, stopping at the first
-// error; After in reverse order and only for hooks with a Before that passed.
-// The last argument is therefore nearest to the disk.
-func Chain(hooks ...hostio.Hook) hostio.Hook { return chain(hooks) }
-
-type chain []hostio.Hook
-
-func (c chain) Before(op hostio.Op) error {
-	for i, h := range c {
-		if err := h.Before(op); err != nil {
-			for j := i - 1; j >= 0; j-- {
-				c[j].After(op, 0, err)
-			}
-			return err
-		}
-	}
-	return nil
-}
-
-func (c chain) After(op hostio.Op, n int, err error) {
-	for i := len(c) - 1; i >= 0; i-- {
-		c[i].After(op, n, err)
-	}
-}
-
-func (c chain) Shorten(op hostio.Op) int {
-	n := int(op.Len)
-	for _, h := range c {
-		if s, ok := h.(hostio.Shortener); ok {
-			n = min(n, s.Shorten(op))
-		}
-	}
-	return n
-}
