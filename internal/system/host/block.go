@@ -11,22 +11,6 @@ import (
 	"dmgbench/internal/result"
 )
 
-// mountOf finds the mount of an absolute path without links: the longest mount
-// point, the last one mounted there.
-func (t tree) mountOf(name string) (best Mount, found bool) {
-	for _, m := range ParseMounts(t.read("proc/self/mountinfo")) {
-		if len(m.Point) >= len(best.Point) && below(name, m.Point) {
-			best, found = m, true
-		}
-	}
-	return best, found
-}
-
-// below reports whether the path name is dir or inside of it.
-func below(name, dir string) bool {
-	return dir == "/" || name == dir || strings.HasPrefix(name, dir+"/")
-}
-
 // Unescape undoes the octal escapes (\040) of mount tables: proc(5) has blanks,
 // tabs, line ends and backslashes so.
 func Unescape(s string) string {
@@ -47,14 +31,19 @@ func Unescape(s string) string {
 // remote are file systems with their data on another machine.
 var remote = strings.Fields("nfs nfs4 cifs smb3 smbfs afpfs webdav ceph glusterfs fuse.sshfs fuse.glusterfs afs")
 
-// under describes the disk of a path.
+// under describes the disk of an absolute path without links: of the longest
+// mount point, and the last one mounted there.
 func (t tree) under(name string) result.Disk {
-	m, ok := t.mountOf(name)
-	if !ok {
-		return result.Disk{}
+	var m Mount
+	for _, one := range ParseMounts(t.read("proc/self/mountinfo")) {
+		isBelow := one.Point == "/" || name == one.Point || strings.HasPrefix(name, one.Point+"/")
+		if isBelow && len(one.Point) >= len(m.Point) {
+			m = one
+		}
 	}
 	d := result.Disk{Filesystem: clean(m.Type)}
 	switch {
+	case m.Type == "": // no mount
 	case m.Type == "tmpfs" || m.Type == "ramfs":
 		d.Medium = "memory"
 	case slices.Contains(remote, m.Type):
@@ -111,7 +100,7 @@ func (t tree) block(d *result.Disk, dir string, depth int) {
 	}
 	d.Device = t.model(path.Join(dir, "device"))
 	name := path.Base(dir)
-	d.Bus = bus(dir, name)
+	d.Bus = firstNamed("/"+dir, buses)
 	if d.Bus == "usb" || t.text(path.Join(dir, "removable")) == "1" {
 		d.Location = "external" // what is not known to be so, may be so by Thunderbolt
 	}
@@ -142,25 +131,11 @@ func (t tree) model(dir string) string {
 	return clean(vendor + " " + t.text(path.Join(dir, "model")))
 }
 
-// busByName and busByFolder are how the name of a device starts, and what its
-// sysfs folder contains.
-var (
-	busByName = [][2]string{
-		{"loop", "loop"}, {"nbd", "nbd"}, {"rbd", "rbd"}, {"nvme", "nvme"}, {"mmcblk", "mmc"}, {"xvd", "xen"},
-	}
-	busByFolder = [][2]string{
-		{"/usb", "usb"}, {"/virtio", "virtio"}, {"/ata", "sata"}, {"/mmc", "mmc"}, {"/target", "scsi"},
-	}
-)
-
-// bus is how a device is connected, "" if that is unknown.
-func bus(dir, name string) string {
-	for _, b := range busByName {
-		if strings.HasPrefix(name, b[0]) {
-			return b[1]
-		}
-	}
-	return firstNamed(dir, busByFolder)
+// buses are how devices are connected, by what the path of their sysfs folder
+// contains.
+var buses = [][2]string{
+	{"/usb", "usb"}, {"/virtio", "virtio"}, {"/ata", "sata"}, {"/mmc", "mmc"}, {"/nvme", "nvme"}, {"/loop", "loop"},
+	{"/nbd", "nbd"}, {"/rbd", "rbd"}, {"/xvd", "xen"}, {"/target", "scsi"},
 }
 
 // Mount is one line of the table of mounts.

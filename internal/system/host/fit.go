@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,111 +18,85 @@ type Problem struct {
 	Hint string // what the user can do about it
 }
 
-// requirement is one key of run.require: what the machine has, and what the user
-// can do if that is something else.
+// requirement is one key of run.require: what the machine, or one of its disks,
+// has, and what the user can do if that is something else.
 type requirement struct {
-	have func(h result.Host) string
+	have func(h result.Host, d result.Disk) string
 	hint string
 }
 
-// anotherDisk is the hint of a requirement of the disks.
+// anotherDisk is the hint of the requirements of disks.
 const anotherDisk = "measure on another disk: --on [NAME=]DIR"
 
 var requirements = map[string]requirement{
-	"power": {func(h result.Host) string { return h.Power },
+	"power": {func(h result.Host, _ result.Disk) string { return h.Power },
 		"connect or disconnect the power supply, or run without this requirement"},
-	"low_power": {func(h result.Host) string { return choose(h.LowPower, "on", "off") },
+	"low_power": {func(h result.Host, _ result.Disk) string { return choose(h.LowPower, "on", "off") },
 		"switch low power mode on or off in the system's settings"},
-	"thermal":         {func(h result.Host) string { return h.Thermal }, "let the machine cool down"},
-	"memory_pressure": {func(h result.Host) string { return h.MemoryPressure }, "end other programs"},
-	"virtual":         {func(h result.Host) string { return yesNo(Virtual(h)) }, "run this plan on the machine itself"},
-	"translated": {func(h result.Host) string { return yesNo(h.Translated) },
+	"thermal": {func(h result.Host, _ result.Disk) string { return h.Thermal }, "let the machine cool down"},
+	"memory_pressure": {func(h result.Host, _ result.Disk) string { return h.MemoryPressure },
+		"end other programs"},
+	"virtual": {func(h result.Host, _ result.Disk) string { return choose(Virtual(h), "yes", "no") },
+		"run this plan on the machine itself"},
+	"translated": {func(h result.Host, _ result.Disk) string { return choose(h.Translated, "yes", "no") },
 		"use the program for this processor: see `dmgbench version`"},
-	"busy": {func(h result.Host) string { return yesNo(len(h.Busy) > 0) },
+	"busy": {func(h result.Host, _ result.Disk) string { return choose(len(h.Busy) > 0, "yes", "no") },
 		"wait until other programs are done: `dmgbench doctor` names them"},
-	"os": {func(h result.Host) string { return choose(h.OS == "darwin", "macos", h.OS) },
+	"os": {func(h result.Host, _ result.Disk) string { return choose(h.OS == "darwin", "macos", h.OS) },
 		"run this plan on a machine with this system"},
-	"medium":   {diskFact(func(d result.Disk) string { return d.Medium }), anotherDisk},
-	"location": {diskFact(func(d result.Disk) string { return d.Location }), anotherDisk},
-}
-
-// yesNo is a fact that a plan requires as "yes" or "no".
-func yesNo(yes bool) string { return choose(yes, "yes", "no") }
-
-// diskFact is the fact of the only disk; Fit asks for one disk after another.
-func diskFact(have func(result.Disk) string) func(result.Host) string {
-	return func(h result.Host) string {
-		if len(h.Disks) == 0 {
-			return ""
-		}
-		return have(h.Disks[0])
-	}
+	"medium":   {func(_ result.Host, d result.Disk) string { return d.Medium }, anotherDisk},
+	"location": {func(_ result.Host, d result.Disk) string { return d.Location }, anotherDisk},
 }
 
 // Fit checks the host against what a plan requires: [requirements], and least
 // amounts of cpus and memory. Medium and location are those of the disk below
-// every place. A fact that is not known does not meet a
-// requirement, and neither does a key that is not known.
+// every place. A fact that is not known does not meet a requirement.
 func Fit(h result.Host, require []plan.KeyValue) []Problem {
 	var out []Problem
 	for _, r := range require {
-		key, known := requirements[r.Key]
-		switch {
-		case r.Key == "cpus" || r.Key == "memory":
-			out = append(out, tooSmall(h, r)...)
-		case !known:
-			out = append(out, Problem{Hint: "see run.require in the description of the plan language",
-				Text: fmt.Sprintf("the plan requires %s = %q, which is not a known fact of a machine", r.Key, r.Value)})
-		case key.hint == anotherDisk && len(h.Disks) > 0:
-			for _, d := range h.Disks {
-				one := h
-				one.Disks = []result.Disk{d}
-				out = append(out, differs(one, r, key, d.Place)...)
+		if r.Key == "cpus" || r.Key == "memory" {
+			if have, ok := isEnough(h, r); !ok {
+				out = append(out, Problem{
+					Text: fmt.Sprintf("the plan requires %s of at least %s; usable are %s", r.Key, r.Value, have),
+					Hint: "run this plan on a larger machine, or raise the limits of its container"})
 			}
-		default:
-			out = append(out, differs(h, r, key, "")...)
+			continue
+		}
+		key, disks := requirements[r.Key], h.Disks
+		if key.hint != anotherDisk || len(disks) == 0 {
+			disks = []result.Disk{{}}
+		}
+		for _, d := range disks {
+			have := ""
+			if key.have != nil {
+				have = key.have(h, d)
+			}
+			if have == r.Value {
+				continue
+			}
+			text := fmt.Sprintf("the plan requires %s = %q; it is %s", r.Key, r.Value, cmp.Or(have, "not known here"))
+			if d.Place != "" {
+				text += fmt.Sprintf(" at place %q", d.Place)
+			}
+			out = append(out, Problem{Text: text, Hint: key.hint})
 		}
 	}
 	return out
 }
 
-// differs is the problem with a requirement that is not met, of the disk at that
-// place if it is named.
-func differs(h result.Host, r plan.KeyValue, key requirement, place string) []Problem {
-	have := key.have(h)
-	if have == r.Value {
-		return nil
-	}
-	if have == "" {
-		have = "not known here"
-	}
-	text := fmt.Sprintf("the plan requires %s = %q; it is %s", r.Key, r.Value, have)
-	if place != "" {
-		text += fmt.Sprintf(" at place %q", place)
-	}
-	return []Problem{{Text: text, Hint: key.hint}}
-}
-
-// tooSmall is the problem with a least amount that is not met.
-func tooSmall(h result.Host, r plan.KeyValue) []Problem {
-	have, ok := "", false
-	if r.Key == "cpus" {
-		n := h.CPUs
-		if h.CPUQuota > 0 {
-			n = min(n, int(h.CPUQuota))
-		}
-		want, err := strconv.Atoi(r.Value)
-		have, ok = strconv.Itoa(n), err == nil && n >= want
-	} else {
+// isEnough reports whether a least amount is met, and the amount.
+func isEnough(h result.Host, r plan.KeyValue) (have string, ok bool) {
+	if r.Key == "memory" {
 		n := units.Bytes(lesser(h.Memory, h.MemoryLimit))
 		want, err := units.ParseBytes(r.Value)
-		have, ok = n.Human(), err == nil && n >= want
+		return n.Human(), err == nil && n >= want
 	}
-	if ok {
-		return nil
+	n := h.CPUs
+	if h.CPUQuota > 0 {
+		n = min(n, int(h.CPUQuota))
 	}
-	return []Problem{{Text: fmt.Sprintf("the plan requires %s of at least %s; usable are %s", r.Key, r.Value, have),
-		Hint: "run this plan on a larger machine, or raise the limits of its container"}}
+	want, err := strconv.Atoi(r.Value)
+	return strconv.Itoa(n), err == nil && n >= want
 }
 
 // scarce is the free share of a disk below which it may slow down: allocation

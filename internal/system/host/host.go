@@ -73,9 +73,8 @@ func Gather(ctx context.Context, places []Place, identify bool) result.Host {
 
 // BootID is a digest of 16 hex digits that distinguishes two boots and contains
 // no other fact; "" where the system does not report it.
-func BootID() string { return digest(bootID()) }
-
-func digest(id string) string {
+func BootID() string {
+	id := bootID()
 	if id == "" {
 		return ""
 	}
@@ -88,12 +87,14 @@ func OSVersion() string { return osVersion() }
 
 // Memory is the bytes of memory that this process may use: the physical memory
 // or the limit of its control group, whichever is less; 0 if neither is known.
-func Memory() int64 {
-	physical, limit := memory()
-	if limit > 0 && (physical == 0 || limit < physical) {
-		return limit
+func Memory() int64 { return lesser(memory()) }
+
+// lesser is the smaller of two amounts, where 0 is none.
+func lesser[T int64 | float64](a, b T) T {
+	if a == 0 || b == 0 {
+		return max(a, b)
 	}
-	return physical
+	return min(a, b)
 }
 
 // containers are the kinds of Host.Virtual that share the kernel, and so the
@@ -140,19 +141,13 @@ func loadBusy(load float64, cpus int) []string {
 	return []string{fmt.Sprintf("load average %.1f on %d processors", load, cpus)}
 }
 
-// between is how far the first clock is ahead of the second. The second is read
-// before and after the first, and the halves of that gap cancel.
+// between is how far the first clock is ahead of the second.
 func between(ahead, behind int32) (time.Duration, error) {
-	var a, b, c unix.Timespec
-	for _, r := range []struct {
-		clock int32
-		at    *unix.Timespec
-	}{{behind, &a}, {ahead, &b}, {behind, &c}} {
-		if err := unix.ClockGettime(r.clock, r.at); err != nil {
-			return 0, fmt.Errorf("reading clock %d: %w", r.clock, err)
-		}
+	var a, b unix.Timespec
+	if err := errors.Join(unix.ClockGettime(behind, &b), unix.ClockGettime(ahead, &a)); err != nil {
+		return 0, fmt.Errorf("reading clocks %d and %d: %w", ahead, behind, err)
 	}
-	return max(0, time.Duration(b.Nano()-a.Nano()/2-c.Nano()/2)), nil
+	return max(0, time.Duration(a.Nano()-b.Nano())), nil
 }
 
 // product is blocks × their size in bytes; 0 if that is not a size.

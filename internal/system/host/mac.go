@@ -2,7 +2,9 @@ package host
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -51,15 +53,13 @@ var macFacts = []macFact{
 		}},
 	{"filevault", "/usr/bin/fdesetup status", func(h *result.Host, v string) { h.FileVault = v },
 		[][2]string{{`FileVault is On`, "on"}, {`FileVault is Off`, "off"}}},
-	{"backup", "/usr/bin/tmutil status", addBusy,
+	{"backup", "/usr/bin/tmutil status",
+		func(h *result.Host, v string) {
+			if v != "" {
+				h.Busy = append(h.Busy, v)
+			}
+		},
 		[][2]string{{`(?m)^\s*Running\s*=\s*1\s*;?\s*$`, "Time Machine"}}},
-}
-
-// addBusy adds other work of the machine.
-func addBusy(h *result.Host, what string) {
-	if what != "" {
-		h.Busy = append(h.Busy, what)
-	}
 }
 
 // firstMatch is the value of the first pattern that matches, "" if none does.
@@ -79,19 +79,6 @@ func hotter(pmset, pressure string) string {
 		return pmset
 	}
 	return pressure
-}
-
-// macBoot distinguishes a boot from others: by the session's identifier, since
-// the boot time moves when the clock is set, and by the boot time in seconds
-// where the system has no identifier; "" if it has neither.
-func macBoot(session string, bootTime func() (seconds int64, err error)) string {
-	if session != "" {
-		return session
-	}
-	if s, err := bootTime(); err == nil && s > 0 {
-		return strconv.FormatInt(s, 10)
-	}
-	return ""
 }
 
 var indexer = regexp.MustCompile(`(?m)^\s*([\d.,]+)\s+(mds|mds_stores|mdworker.*)\s*$`)
@@ -146,7 +133,7 @@ func readPlist(out []byte, into any) (err error) {
 	// An empty or plain text would pass as a property list of the old format.
 	format, err := plist.Unmarshal(out, into)
 	if err == nil && format != plist.XMLFormat {
-		err = fmt.Errorf("reading a property list: it is not XML")
+		err = errors.New("reading a property list: it is not XML")
 	}
 	return err
 }
@@ -205,18 +192,6 @@ func macSwap(raw []byte) int64 {
 	return max(0, int64(binary.LittleEndian.Uint64(raw[16:])))
 }
 
-// macVersion is the version of macOS. The kernel gives programs that were
-// linked for older systems a number that no system ever had, 10.16 or 16.x;
-// sw_vers(1) prints the true one.
-func macVersion(product string, swVers func() string) string {
-	if product == "10.16" || strings.HasPrefix(product, "16.") {
-		if v := clean(swVers()); v != "" {
-			return v
-		}
-	}
-	return product
-}
-
 // indexing are the states that `mdutil -s PATH` prints after the path.
 var indexing = [][2]string{{`Indexing enabled`, "on"}, {`Indexing (and searching )?disabled`, "off"}}
 
@@ -238,11 +213,73 @@ func macDisk(d *result.Disk, device, point string, ask func(tool string, args ..
 	d.Snapshots = strings.Count(string(ask("/usr/bin/tmutil", "listlocalsnapshots", point)), "\ncom.apple.")
 }
 
-// coreLevel names a level of processors as the system does ("Performance"), in
-// lower case.
-func coreLevel(name string, i int) string {
-	if name != "" {
-		return strings.ToLower(name)
+// storageDriver is the class of the drivers that count bytes, from
+// <IOKit/storage/IOBlockStorageDriver.h>.
+const storageDriver = "IOBlockStorageDriver"
+
+// registryDepth bounds the entries below a driver; real ones have about ten.
+const registryDepth = 64
+
+// registryEntry is an entry of the I/O registry as `ioreg -a` prints it.
+type registryEntry struct {
+	Class      string `plist:"IOObjectClass"`
+	BSDName    string `plist:"BSD Name"`
+	Statistics struct {
+		Read    *int64 `plist:"Bytes (Read)"`
+		Written *int64 `plist:"Bytes (Write)"`
+	} `plist:"Statistics"`
+	Children []registryEntry `plist:"IORegistryEntryChildren"`
+}
+
+// storageBytes finds, in `ioreg -a -l -r -c IOBlockStorageDriver`, the drivers
+// that have the named device ("disk3s5") below them and adds up what they
+// moved. The list has one tree for each driver: its disk, the partitions of
+// that, and the APFS containers and volumes on them, which are disks of their
+// own.
+func storageBytes(out []byte, device string) (read, written int64, err error) {
+	var drivers []registryEntry
+	if err := readPlist(out, &drivers); err != nil {
+		return 0, 0, fmt.Errorf("reading the I/O registry: no list of storage drivers: %w: %w", err, ErrUnsupported)
 	}
-	return choose(i == 0, "performance", "efficiency")
+	found := false
+	for _, d := range drivers {
+		if !d.carries(device, 0) {
+			continue
+		}
+		r, w := d.Statistics.Read, d.Statistics.Written
+		if r == nil || w == nil || *r < 0 || *w < 0 || read > math.MaxInt64-*r || written > math.MaxInt64-*w {
+			return 0, 0, fmt.Errorf("the driver of %q counts no bytes: %w", device, ErrUnsupported)
+		}
+		found, read, written = true, read+*r, written+*w
+	}
+	if !found {
+		return 0, 0, fmt.Errorf("no storage driver has a device %q: %w", device, ErrUnsupported)
+	}
+	return read, written, nil
+}
+
+// carries reports whether the device is in the tree. A driver inside of
+// another's tree counts for itself: it has a tree of its own in the list.
+func (e registryEntry) carries(device string, depth int) bool {
+	if e.BSDName == device {
+		return true
+	}
+	for _, c := range e.Children {
+		if c.Class != storageDriver && depth < registryDepth && c.carries(device, depth+1) {
+			return true
+		}
+	}
+	return false
+}
+
+// bsdName is the device of a mounted volume as the registry names it. A volume
+// mounted by its snapshot ("disk3s1s1", as the system's own) is found by its
+// name, too; "" for what is on no disk.
+func bsdName(from string) (string, error) {
+	name, ok := strings.CutPrefix(from, "/dev/")
+	if !ok || wholeDisk.FindString(name) == "" {
+		// The name of a share would identify people.
+		return "", fmt.Errorf("the volume is on no disk of this machine: %w", ErrUnsupported)
+	}
+	return name, nil
 }

@@ -2,7 +2,6 @@ package host
 
 import (
 	"encoding/binary"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -94,14 +93,4 @@ func FuzzMac(f *testing.F) {
 		assert.GreaterOrEqual(t, macSpotlight(s), 0.0)
 		assert.GreaterOrEqual(t, loadAverage(p), 0.0)
 	})
-}
-
-// kern.bootsessionuuid may be missing: then the boot time tells boots apart.
-func TestMacBoot(t *testing.T) {
-	at := func(s int64, err error) func() (int64, error) { return func() (int64, error) { return s, err } }
-	assert.Equal(t, "5F3B-1", macBoot("5F3B-1", func() (int64, error) { t.Error("the boot time was asked for"); return 0, nil }))
-	assert.Equal(t, "1774257072", macBoot("", at(1774257072, nil)))
-	assert.Empty(t, macBoot("", at(0, errors.New("no such name"))))
-	assert.Empty(t, macBoot("", at(0, nil)))
-	assert.NotEqual(t, digest(macBoot("", at(1774257072, nil))), digest(macBoot("", at(1774257073, nil))))
 }

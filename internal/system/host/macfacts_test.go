@@ -34,7 +34,6 @@ func TestMacFacts(t *testing.T) {
 	binary.LittleEndian.PutUint64(raw[16:], 1<<30)
 	assert.EqualValues(t, 1<<30, macSwap(raw))
 	assert.Zero(t, macSwap(raw[:23]))
-	assert.Equal(t, []string{"performance", "super", "efficiency"}, []string{coreLevel("", 0), coreLevel("Super", 1), coreLevel("", 1)})
 }
 
 func TestMacVolumeTellsWhereItIs(t *testing.T) {
@@ -51,11 +50,14 @@ func TestLinuxMemory(t *testing.T) {
 		"proc/meminfo":         "MemTotal: 100 kB\nSwapTotal: 2048 kB\nSwapFree: 1024 kB\n",
 		"proc/pressure/memory": "some avg10=5.00 avg60=0.00 avg300=0.00 total=1\nfull avg10=1.20 avg60=0.00 avg300=0.00 total=1\n",
 	})
-	assert.EqualValues(t, 1<<20, tr.swap())
-	assert.Equal(t, "warning", tr.pressure())
+	var h result.Host
+	tr.machine(&h)
+	assert.EqualValues(t, 1<<20, h.SwapUsed)
+	assert.Equal(t, "warning", h.MemoryPressure)
 	tr = grow(t, map[string]string{"proc/pressure/memory": "full avg10=0.10 avg60=9.00\n"})
-	assert.Equal(t, "normal", tr.pressure())
-	assert.Zero(t, tr.swap())
+	tr.machine(&h)
+	assert.Equal(t, "normal", h.MemoryPressure)
+	assert.Zero(t, h.SwapUsed)
 	assert.Empty(t, grow(t, nil).pressure())
 }
 
@@ -121,16 +123,4 @@ func TestMacDisk(t *testing.T) {
 	nothing := result.Disk{Filesystem: "exfat"}
 	macDisk(&nothing, "disk4s1", "/Volumes/X", func(string, ...string) []byte { return nil })
 	assert.Equal(t, result.Disk{Filesystem: "exfat"}, nothing)
-}
-
-// Programs linked for older systems are told numbers of systems that never were.
-func TestMacVersion(t *testing.T) {
-	for _, c := range []struct{ kernel, swVers, want string }{
-		{"26.5.2", "", "26.5.2"}, {"15.7.7", "", "15.7.7"}, {"10.15.7", "", "10.15.7"}, {"27.0", "", "27.0"},
-		{"16.0", "26.5.2\n", "26.5.2"}, {"10.16", "12.7.4\n", "12.7.4"}, {"16.0", "", "16.0"}, {"", "26.1\n", ""},
-	} {
-		asked := false
-		assert.Equal(t, c.want, macVersion(c.kernel, func() string { asked = true; return c.swVers }))
-		assert.Equal(t, c.kernel == "16.0" || c.kernel == "10.16", asked, "a program is started only where it has to be")
-	}
 }

@@ -2,8 +2,11 @@ package host
 
 import (
 	"cmp"
+	"io"
 	"math"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +32,7 @@ func (t tree) machine(h *result.Host) {
 	h.Power = t.power()
 	h.LowPower = t.text("sys/firmware/acpi/platform_profile") == "low-power"
 	h.Thermal = t.thermal()
-	h.SwapUsed, h.MemoryPressure = t.swap(), t.pressure()
+	h.SwapUsed, h.MemoryPressure = max(0, t.meminfo("SwapTotal")-t.meminfo("SwapFree")), t.pressure()
 	load, _, _ := strings.Cut(t.read("proc/loadavg"), " ")
 	if v, err := strconv.ParseFloat(load, 64); err == nil && !math.IsInf(v, 0) {
 		h.Busy = append(h.Busy, loadBusy(v, h.CPUs)...)
@@ -49,7 +52,19 @@ func unquote(s string) string {
 func (t tree) cores() []result.Cores {
 	p, e := cpuList(t.read("sys/devices/cpu_core/cpus")), cpuList(t.read("sys/devices/cpu_atom/cpus"))
 	if p == 0 || e == 0 {
-		p, e = t.capacities()
+		var top int64
+		p, e = 0, 0
+		for _, dir := range t.list("sys/devices/system/cpu") {
+			switch c, ok := t.number(path.Join(dir, "cpu_capacity")); {
+			case !ok:
+			case c > top:
+				top, e, p = c, e+p, 1
+			case c == top:
+				p++
+			default:
+				e++
+			}
+		}
 	}
 	if p > 0 && e > 0 {
 		return []result.Cores{{Level: "performance", Count: p}, {Level: "efficiency", Count: e}}
@@ -60,86 +75,60 @@ func (t tree) cores() []result.Cores {
 	return []result.Cores{}
 }
 
-func (t tree) capacities() (most, less int) {
-	var top int64
-	for _, dir := range t.list("sys/devices/system/cpu") {
-		switch c, ok := t.number(path.Join(dir, "cpu_capacity")); {
-		case !ok:
-		case c > top:
-			top, less, most = c, less+most, 1
-		case c == top:
-			most++
-		default:
-			less++
-		}
-	}
-	return most, less
+// meminfo is a figure of /proc/meminfo, in bytes.
+func (t tree) meminfo(key string) int64 {
+	return size(strings.TrimSuffix(fields(t.read("proc/meminfo"), ":")[key], "kB"), 1024)
 }
 
 // memory is the physical memory and the limit of the control group, 0 for none.
 func (t tree) memory() (physical, limit int64) {
-	total := strings.TrimSuffix(fields(t.read("proc/meminfo"), ":")["MemTotal"], "kB")
-	physical = size(total, 1024)
-	for _, dir := range t.groups("", "sys/fs/cgroup") {
-		limit = lesser(limit, size(t.read(path.Join(dir, "memory.max")), 1))
-	}
-	for _, dir := range t.groups("memory", "sys/fs/cgroup/memory") {
-		limit = lesser(limit, size(t.read(path.Join(dir, "memory.limit_in_bytes")), 1))
+	for _, text := range t.groupTexts("memory", "memory.max", "memory.limit_in_bytes") {
+		limit = lesser(limit, size(text, 1))
 	}
 	// Version 1 writes "no limit" as the largest multiple of a page.
 	if limit > 1<<60 {
 		limit = 0
 	}
-	return physical, limit
-}
-
-// lesser is the smaller of two limits, where 0 is none.
-func lesser[T int64 | float64](a, b T) T {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
+	return t.meminfo("MemTotal"), limit
 }
 
 // cpuQuota is the processors' worth of time that control groups allow, 0 for no
 // limit.
 func (t tree) cpuQuota() float64 {
 	var quota float64
-	for _, dir := range t.groups("", "sys/fs/cgroup") {
-		if f := strings.Fields(t.read(path.Join(dir, "cpu.max"))); len(f) == 2 {
-			quota = lesser(quota, share(f[0], f[1]))
+	for _, text := range t.groupTexts("cpu", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us") {
+		allowed, period, _ := strings.Cut(text, " ")
+		if q, p := size(allowed, 1), size(period, 1); q > 0 && p > 0 {
+			quota = lesser(quota, float64(q)/float64(p))
 		}
-	}
-	for _, dir := range t.groups("cpu", "sys/fs/cgroup/cpu") {
-		period := t.read(path.Join(dir, "cpu.cfs_period_us"))
-		quota = lesser(quota, share(t.read(path.Join(dir, "cpu.cfs_quota_us")), period))
 	}
 	return quota
 }
 
-func share(quota, period string) float64 {
-	q, p := size(quota, 1), size(period, 1)
-	if q == 0 || p == 0 {
-		return 0
-	}
-	return float64(q) / float64(p)
-}
-
-// groups are the folders of this process's control group and of those above it,
-// since a limit of any of them binds. The controller "" is version 2.
-func (t tree) groups(controller, mount string) []string {
-	var own string
+// groupTexts are the contents of a file in the folders of this process's control
+// group and of those above it, since a limit of any of them binds: of version 2,
+// and of the controller's files of version 1, separated by blanks.
+func (t tree) groupTexts(controller, file string, files1 ...string) (texts []string) {
 	for line := range strings.Lines(t.read("proc/self/cgroup")) {
 		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(f) == 3 && slices.Contains(strings.Split(f[1], ","), controller) {
-			own = path.Clean("/" + f[2])
+		if len(f) < 3 || f[1] != "" && !slices.Contains(strings.Split(f[1], ","), controller) {
+			continue
+		}
+		mount, names := "sys/fs/cgroup", []string{file}
+		if f[1] != "" {
+			mount, names = path.Join(mount, controller), files1
+		}
+		for dir := path.Clean("/" + f[2]); len(texts) < 256; dir = path.Dir(dir) {
+			var parts []string
+			for _, name := range names {
+				parts = append(parts, strings.TrimSpace(t.read(path.Join(mount, dir, name))))
+			}
+			if texts = append(texts, strings.Join(parts, " ")); dir == "/" {
+				break
+			}
 		}
 	}
-	out := []string{mount}
-	for dir := own; len(dir) > 1 && len(out) < 64; dir = path.Dir(dir) {
-		out = append(out, path.Join(mount, dir))
-	}
-	return out
+	return texts
 }
 
 // power is "ac" if a supply is on, "battery" if none is and a battery
@@ -193,13 +182,6 @@ func (t tree) thermal() string {
 	return state
 }
 
-// swap is the swap space in use, in bytes.
-func (t tree) swap() int64 {
-	f := fields(t.read("proc/meminfo"), ":")
-	kib := func(key string) int64 { return size(strings.TrimSuffix(f[key], "kB"), 1024) }
-	return max(0, kib("SwapTotal")-kib("SwapFree"))
-}
-
 // stalled is the share of the last ten seconds, in percent, from which waiting
 // for memory counts as pressure.
 const stalled = 1.0
@@ -207,21 +189,13 @@ const stalled = 1.0
 // pressure reads proc/pressure/memory (PSI): "full avg10=0.00 …" is the share
 // of time in which every task waited for memory.
 func (t tree) pressure() string {
-	for line := range strings.Lines(t.read("proc/pressure/memory")) {
-		f := strings.Fields(line)
-		if len(f) < 2 || f[0] != "full" {
-			continue
-		}
-		v, err := strconv.ParseFloat(strings.TrimPrefix(f[1], "avg10="), 64)
-		switch {
-		case err != nil || math.IsNaN(v):
-			return ""
-		case v >= stalled:
-			return "warning"
-		}
-		return "normal"
+	_, rest, _ := strings.Cut(t.read("proc/pressure/memory"), "full avg10=")
+	text, _, _ := strings.Cut(rest, " ")
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(v) {
+		return ""
 	}
-	return ""
+	return choose(v >= stalled, "warning", "normal")
 }
 
 // makers are what virtual machines write in their DMI tables, as
@@ -251,46 +225,39 @@ func firstNamed(s string, pairs [][2]string) string {
 
 // virtual names the hypervisor and the container that are seen, in this order.
 func (t tree) virtual(flags string) string {
-	kinds := []string{t.hypervisor(flags), t.container()}
-	return strings.Join(slices.DeleteFunc(kinds, func(k string) bool { return k == "" }), ", ")
-}
-
-// hypervisor is the kind of virtual machine, "" for none.
-func (t tree) hypervisor(flags string) string {
-	// The privileged domain of Xen has the disks of the machine itself.
-	k := t.text("sys/hypervisor/type")
-	if k != "" && !strings.Contains(t.read("proc/xen/capabilities"), "control_d") {
-		return strings.ReplaceAll(k, ",", " ")
-	}
+	var kinds []string
 	dmi := t.text("sys/class/dmi/id/sys_vendor") + " " + t.text("sys/class/dmi/id/product_name") + " " +
 		t.text("sys/class/dmi/id/bios_vendor")
-	hasFlag := strings.Contains(" "+flags+" ", " hypervisor ")
-	switch {
+	switch xen := t.text("sys/hypervisor/type"); {
+	case xen != "":
+		// The privileged domain of Xen has the disks of the machine itself.
+		if !strings.Contains(t.read("proc/xen/capabilities"), "control_d") {
+			kinds = append(kinds, strings.ReplaceAll(xen, ",", " "))
+		}
 	case strings.Contains(strings.ToLower(t.read("proc/sys/kernel/osrelease")), "microsoft"):
-		return "wsl"
+		kinds = append(kinds, "wsl")
 	case firstNamed(dmi, makers) != "":
-		return firstNamed(dmi, makers)
-	case hasFlag && strings.Contains(dmi, "Amazon EC2"): // on its own machines they have no flag
-		return "amazon"
+		kinds = append(kinds, firstNamed(dmi, makers))
+	case slices.Contains(strings.Fields(flags), "hypervisor"):
+		kinds = append(kinds, "virtual machine")
 	case strings.Contains(t.read("proc/device-tree/hypervisor/compatible"), "kvm"):
-		return "kvm"
+		kinds = append(kinds, "kvm")
 	}
-	return choose(hasFlag, "virtual machine", "")
-}
-
-// container is the kind of container, "" for none.
-func (t tree) container() string {
-	switch kind := t.text("run/systemd/container"); {
+	kind := t.text("run/systemd/container")
+	switch {
 	case t.exists("run/.containerenv"):
-		return "podman"
+		kind = "podman"
 	case t.exists(".dockerenv"):
-		return "docker"
-	case containers[kind]:
-		return kind
-	case kind != "":
-		return "container"
+		kind = "docker"
+	case kind == "":
+		kind = firstNamed(t.read("proc/1/cgroup"), containerGroups)
+	case !containers[kind]:
+		kind = "container"
 	}
-	return firstNamed(t.read("proc/1/cgroup"), containerGroups)
+	if kind != "" {
+		kinds = append(kinds, kind)
+	}
+	return strings.Join(kinds, ", ")
 }
 
 // Tuning is how the system is set where that changes rates; "" where there is
@@ -336,4 +303,91 @@ func (u Tuning) Warnings() []result.Warning {
 			"direct transfers go out in small pieces, at a third of the rate on some disks"})
 	}
 	return out
+}
+
+// tree reads facts below a root folder: "/" of the machine, or a made-up tree.
+type tree string
+
+// fileLimit bounds what is read of one file; /proc/cpuinfo of hundreds of
+// processors is below it.
+const fileLimit = 1 << 20
+
+func (t tree) path(name string) string { return filepath.Join(string(t), filepath.FromSlash(name)) }
+
+// read is the content of a file as it is, "" if it cannot be had.
+func (t tree) read(name string) string {
+	f, err := os.Open(t.path(name))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	p, _ := io.ReadAll(io.LimitReader(f, fileLimit))
+	return string(p)
+}
+
+// text is the content of a file made fit for a result.
+func (t tree) text(name string) string { return clean(t.read(name)) }
+
+func (t tree) exists(name string) bool {
+	_, err := os.Stat(t.path(name))
+	return err == nil
+}
+
+// list is the names in a folder, sorted, with the folder before them.
+func (t tree) list(dir string) []string {
+	entries, _ := os.ReadDir(t.path(dir))
+	out := make([]string, 0, len(entries))
+	for _, e := range entries {
+		out = append(out, path.Join(dir, e.Name()))
+	}
+	return out
+}
+
+// number is a whole number that a file consists of.
+func (t tree) number(name string) (int64, bool) {
+	n, err := strconv.ParseInt(strings.TrimSpace(t.read(name)), 10, 64)
+	return n, err == nil
+}
+
+// fields finds the values of "key<sep>value" lines; the first of a key counts.
+func fields(content, sep string) map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(content) {
+		k, v, ok := strings.Cut(line, sep)
+		if k = strings.TrimSpace(k); ok && out[k] == "" {
+			out[k] = strings.TrimSpace(v)
+		}
+	}
+	return out
+}
+
+// maxCPUs bounds processor numbers that are believed.
+const maxCPUs = 1 << 16
+
+// cpuList counts the processors of a list like "0-3,8,10-11"; 0 if it is none.
+func cpuList(s string) int {
+	n := 0
+	for part := range strings.SplitSeq(strings.TrimSpace(s), ",") {
+		from, to, span := strings.Cut(part, "-")
+		if !span {
+			to = from
+		}
+		a, err1 := strconv.ParseUint(from, 10, 32)
+		b, err2 := strconv.ParseUint(to, 10, 32)
+		if err1 != nil || err2 != nil || a > b || b >= maxCPUs || n > maxCPUs {
+			return 0
+		}
+		n += int(b-a) + 1
+	}
+	return n
+}
+
+// size is a count of units as bytes; 0 if it is not a positive number that
+// fits.
+func size(s string, unit int64) int64 {
+	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
+	if err != nil || n <= 0 || n > math.MaxInt64/unit {
+		return 0
+	}
+	return n * unit
 }

@@ -117,7 +117,7 @@ func TestVirtualKinds(t *testing.T) {
 		"flag":          {nil, "fpu hypervisor vme", "virtual machine", true},
 		"kvm":           {map[string]string{"sys/class/dmi/id/sys_vendor": "QEMU"}, "hypervisor", "qemu", true},
 		"metal":         {map[string]string{"sys/class/dmi/id/sys_vendor": "Amazon EC2"}, "", "", false},
-		"instance":      {map[string]string{"sys/class/dmi/id/sys_vendor": "Amazon EC2"}, "hypervisor", "amazon", true},
+		"instance":      {map[string]string{"sys/class/dmi/id/sys_vendor": "Amazon EC2"}, "hypervisor", "virtual machine", true},
 		"xen guest":     {map[string]string{"sys/hypervisor/type": "xen\n"}, "", "xen", true},
 		"xen dom0":      {map[string]string{"sys/hypervisor/type": "xen\n", "proc/xen/capabilities": "control_d\n"}, "", "", false},
 		"docker":        {map[string]string{".dockerenv": ""}, "", "docker", false},

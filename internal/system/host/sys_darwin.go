@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -67,8 +68,8 @@ func gather(ctx context.Context, h *result.Host) {
 	if n := sysctlInt("hw.nperflevels"); n > 1 {
 		for i := range min(n, 8) {
 			level := "hw.perflevel" + strconv.Itoa(i)
-			h.Cores = append(h.Cores, result.Cores{Level: coreLevel(sysctl(level+".name"), i),
-				Count: sysctlInt(level + ".logicalcpu")})
+			name := cmp.Or(sysctl(level+".name"), choose(i == 0, "performance", "efficiency"))
+			h.Cores = append(h.Cores, result.Cores{Level: strings.ToLower(name), Count: sysctlInt(level + ".logicalcpu")})
 		}
 	}
 	h.Translated = sysctlInt("sysctl.proc_translated") == 1
@@ -113,21 +114,15 @@ func disk(ctx context.Context, name string) result.Disk {
 	return d
 }
 
-func bootID() string {
-	return macBoot(sysctl("kern.bootsessionuuid"), func() (int64, error) {
-		tv, err := unix.SysctlTimeval("kern.boottime")
-		if err != nil {
-			return 0, err
-		}
-		return tv.Sec, nil
-	})
-}
+// bootID is the session's identifier: the boot time moves when the clock is set.
+func bootID() string { return sysctl("kern.bootsessionuuid") }
 
-func osVersion() string {
-	return macVersion(sysctl("kern.osproductversion"), func() string {
-		return string(ask(context.Background(), "/usr/bin/sw_vers", "-productVersion"))
-	})
-}
+// osVersion asks sw_vers(1): the kernel gives programs that were linked for older
+// systems a number that no system ever had, 10.16 or 16.x.
+var osVersion = sync.OnceValue(func() string {
+	product := clean(string(ask(context.Background(), "/usr/bin/sw_vers", "-productVersion")))
+	return cmp.Or(product, sysctl("kern.osproductversion"))
+})
 
 func memory() (physical, limit int64) {
 	n, err := unix.SysctlUint64("hw.memsize")

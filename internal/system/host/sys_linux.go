@@ -35,18 +35,11 @@ func disk(_ context.Context, name string) result.Disk {
 		return result.Disk{}
 	}
 	d := root.under(full)
-	d.Free, d.Total = space(full)
-	return d
-}
-
-// space is what the file system leaves to users without privileges, and its
-// size.
-func space(name string) (free, total int64) {
 	var st unix.Statfs_t
-	if err := unix.Statfs(name, &st); err != nil {
-		return 0, 0
+	if err := unix.Statfs(full, &st); err == nil {
+		d.Free, d.Total = product(st.Bavail, st.Frsize), product(st.Blocks, st.Frsize)
 	}
-	return product(st.Bavail, st.Frsize), product(st.Blocks, st.Frsize)
+	return d
 }
 
 func bootID() string { return root.text("proc/sys/kernel/random/boot_id") }
@@ -77,32 +70,30 @@ func InhibitSleep() (release func(), how string, err error) {
 // hold starts a command that holds a lock around cat. An echo shows that the
 // lock is held; the end of our pipe, and so of this process, ends cat and the
 // lock with it.
-func hold(cmd *exec.Cmd, patience time.Duration) (func(), string, error) {
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, "", fmt.Errorf("inhibiting sleep: %w", err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, "", fmt.Errorf("inhibiting sleep: %w", err)
-	}
+func hold(cmd *exec.Cmd, patience time.Duration) (release func(), how string, err error) {
+	in, inErr := cmd.StdinPipe()
+	out, outErr := cmd.StdoutPipe()
 	// An interrupt from the terminal is ours to handle; the lock outlives it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		return nil, "", fmt.Errorf("inhibiting sleep: %w", errors.Join(err, ErrUnsupported))
+	if err := errors.Join(inErr, outErr); err != nil {
+		return nil, "", fmt.Errorf("inhibiting sleep: %w", err)
 	}
+	if err := cmd.Start(); err != nil {
+		return nil, "", fmt.Errorf("inhibiting sleep: %w: %w", err, ErrUnsupported)
+	}
+	how = filepath.Base(cmd.Args[0])
+	release = sync.OnceFunc(func() { _ = in.Close(); _ = cmd.Wait() })
 	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	// A write to a command that has ended shows in the missing echo.
 	_, _ = in.Write([]byte("held\n"))
 	line, _ := bufio.NewReader(out).ReadString('\n')
 	timer.Stop()
 	if line != "held\n" {
-		_ = in.Close()
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		return nil, "", fmt.Errorf("inhibiting sleep: %s failed: %w", filepath.Base(cmd.Args[0]), ErrUnsupported)
+		release()
+		return nil, "", fmt.Errorf("inhibiting sleep: %s failed: %w", how, ErrUnsupported)
 	}
-	return sync.OnceFunc(func() { _ = in.Close(); _ = cmd.Wait() }), filepath.Base(cmd.Args[0]), nil
+	return release, how, nil
 }
 
 // Tune reads how this system is set.
