@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/parser"
-	"go/printer"
 	"go/token"
 	"io"
 	"math/rand/v2"
@@ -49,12 +48,13 @@ func main() {
 // mutatePackage tests n mutations of a package and prints those that survive,
 // and the count.
 func mutatePackage(ctx context.Context, w io.Writer, folder string, n int, seed uint64, limit time.Duration) error {
-	names, err := sourceFiles(ctx, folder)
+	const format = `{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}`
+	names, err := exec.CommandContext(ctx, "go", "list", "-f", format, folder).Output()
 	if err != nil {
-		return err
+		return fmt.Errorf("listing %s: %w", folder, err)
 	}
 	var all []mutation
-	for _, name := range names {
+	for name := range strings.FieldsSeq(string(names)) {
 		found, err := findMutations(name)
 		if err != nil {
 			return err
@@ -64,35 +64,23 @@ func mutatePackage(ctx context.Context, w io.Writer, folder string, n int, seed 
 	r := rand.New(rand.NewPCG(seed, 0))
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	tested, noticed := 0, 0
-	for _, m := range all {
-		if tested == n {
-			break
-		}
+	for i := 0; i < len(all) && tested < n; i++ {
+		m := all[i]
 		compiles, passes, err := testMutation(ctx, folder, m, limit)
 		if err != nil {
 			return err
 		}
-		if passes {
-			fmt.Fprintf(w, "survives  %s:%d  %s\n", m.file, m.line, m.text)
-		} else if compiles {
-			noticed++
+		if !compiles {
+			continue
 		}
-		if compiles {
-			tested++
+		if tested++; passes {
+			fmt.Fprintf(w, "survives  %s:%d  %s\n", m.file, m.line, m.text)
+		} else {
+			noticed++
 		}
 	}
 	fmt.Fprintf(w, "%s: the tests notice %d of %d mutations\n", folder, noticed, tested)
 	return nil
-}
-
-// sourceFiles lists the Go files of a package on this system, without tests.
-func sourceFiles(ctx context.Context, folder string) ([]string, error) {
-	const format = `{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}`
-	out, err := exec.CommandContext(ctx, "go", "list", "-f", format, folder).Output()
-	if err != nil {
-		return nil, fmt.Errorf("listing %s: %w", folder, err)
-	}
-	return strings.Fields(string(out)), nil
 }
 
 // testMutation runs the tests of a package with one mutation, if it compiles.
@@ -104,21 +92,20 @@ func testMutation(ctx context.Context, folder string, m mutation, limit time.Dur
 	defer os.RemoveAll(dir)
 	changed, overlay := filepath.Join(dir, "mutated.go"), filepath.Join(dir, "overlay.json")
 	text, err := json.Marshal(map[string]map[string]string{"Replace": {m.file: changed}})
-	if err == nil {
-		err = errors.Join(os.WriteFile(changed, m.source, 0o600), os.WriteFile(overlay, text, 0o600))
-	}
+	err = errors.Join(err, os.WriteFile(changed, m.source, 0o600), os.WriteFile(overlay, text, 0o600))
 	if err != nil {
 		return false, false, err
 	}
-	build := exec.CommandContext(ctx, "go", "test", "-vet=off", "-overlay", overlay, "-run", "^$", folder)
-	if build.Run() != nil {
+	test := func(ctx context.Context, args ...string) bool {
+		args = append([]string{"test", "-vet=off", "-overlay", overlay}, append(args, folder)...)
+		return exec.CommandContext(ctx, "go", args...).Run() == nil
+	}
+	if !test(ctx, "-run", "^$") {
 		return false, false, ctx.Err()
 	}
 	short, stop := context.WithTimeout(ctx, limit)
 	defer stop()
-	test := exec.CommandContext(short, "go", "test", "-vet=off", "-failfast", "-overlay", overlay, folder)
-	passes = test.Run() == nil
-	return true, passes, ctx.Err()
+	return true, test(short, "-failfast"), ctx.Err()
 }
 
 // mutation is a source file with one change.
@@ -127,12 +114,6 @@ type mutation struct {
 	line   int
 	text   string // the change, for people
 	source []byte // the file, changed
-}
-
-// edit replaces the bytes from one offset to another.
-type edit struct {
-	from, to token.Pos
-	with     string
 }
 
 // swapped lists the operator that takes the place of another.
@@ -153,45 +134,36 @@ func findMutations(name string) ([]mutation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parsing %s: %w", name, err)
 	}
-	print := func(n ast.Node) string {
-		var b bytes.Buffer
-		_ = printer.Fprint(&b, set, n) // a buffer takes everything
-		return b.String()
-	}
 	var all []mutation
+	replace := func(from, to token.Pos, with string) {
+		a, b := set.Position(from), set.Position(to)
+		changed := bytes.Join([][]byte{text[:a.Offset], []byte(with), text[b.Offset:]}, nil)
+		all = append(all, mutation{name, a.Line, fmt.Sprintf("%.60q → %q", text[a.Offset:b.Offset], with), changed})
+	}
 	ast.Inspect(file, func(n ast.Node) bool {
-		for _, e := range edits(n, print) {
-			from, to := set.Position(e.from), set.Position(e.to)
-			changed := bytes.Join([][]byte{text[:from.Offset], []byte(e.with), text[to.Offset:]}, nil)
-			all = append(all, mutation{name, from.Line, fmt.Sprintf("%.60q → %q", text[from.Offset:to.Offset], e.with), changed})
+		switch n := n.(type) {
+		case *ast.IfStmt:
+			cond := text[set.Position(n.Cond.Pos()).Offset:set.Position(n.Cond.End()).Offset]
+			replace(n.Cond.Pos(), n.Cond.End(), fmt.Sprintf("!(%s)", cond))
+		case *ast.BinaryExpr:
+			if op, ok := swapped[n.Op]; ok {
+				replace(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), op.String())
+			}
+		case *ast.ReturnStmt:
+			if len(n.Results) == 0 {
+				break
+			}
+			if last, ok := n.Results[len(n.Results)-1].(*ast.Ident); ok && last.Name == "err" {
+				replace(last.Pos(), last.End(), "nil")
+			}
+		case *ast.ExprStmt, *ast.IncDecStmt:
+			replace(n.Pos(), n.End(), "")
+		case *ast.AssignStmt:
+			if n.Tok != token.DEFINE {
+				replace(n.Pos(), n.End(), "")
+			}
 		}
 		return true
 	})
 	return all, nil
-}
-
-// edits are the mutations of one node.
-func edits(n ast.Node, print func(ast.Node) string) []edit {
-	switch n := n.(type) {
-	case *ast.IfStmt:
-		return []edit{{n.Cond.Pos(), n.Cond.End(), "!(" + print(n.Cond) + ")"}}
-	case *ast.BinaryExpr:
-		if op, ok := swapped[n.Op]; ok {
-			return []edit{{n.OpPos, n.OpPos + token.Pos(len(n.Op.String())), op.String()}}
-		}
-	case *ast.ReturnStmt:
-		if len(n.Results) == 0 {
-			return nil
-		}
-		if last, ok := n.Results[len(n.Results)-1].(*ast.Ident); ok && last.Name == "err" {
-			return []edit{{last.Pos(), last.End(), "nil"}}
-		}
-	case *ast.ExprStmt, *ast.IncDecStmt:
-		return []edit{{n.Pos(), n.End(), ""}}
-	case *ast.AssignStmt:
-		if n.Tok != token.DEFINE {
-			return []edit{{n.Pos(), n.End(), ""}}
-		}
-	}
-	return nil
 }

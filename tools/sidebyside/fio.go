@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +17,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/engine/directory"
 	"dmgbench/internal/bench/workload"
@@ -28,191 +26,112 @@ import (
 	"dmgbench/internal/system/units"
 )
 
-// Aims of the comparison with fio.
-const (
-	aimRate = 0.98 // of fio's rate, at least
-	aimCPU  = 1.00 // of fio's processor time per byte, at most
-)
-
 // pauseAfterDelete lets a file system that is mounted with discard hand
 // deletions on before the next round.
 const pauseAfterDelete = 500 * time.Millisecond
 
-var ops = [2]string{"write", "read"}
-
-// fioSetup holds the flags of the comparison.
-type fioSetup struct {
-	dir       string // a temporary folder is made in it
-	program   string
-	sizes     []int64 // bytes of a file
-	megabytes int     // written per size and turn, at least
-	workers   []int
-	pairs     int
-	cache     string
-	sync      hostio.SyncMode
+// fioBench is one run of the comparison with fio.
+type fioBench struct {
+	bench
+	program        string
+	sizes, workers string // of the files and how many, comma-separated
+	megabytes      int    // written per size and turn, at least
+	buffered       bool   // through the page cache
+	jobs           []fioJob
+	place          *hostio.Dir // the temporary folder
+	clock          clock.Clock
+	buffers        workload.Buffers
 }
 
-func parseFio(args []string, stderr io.Writer) (*fioSetup, error) {
-	s := &fioSetup{}
-	f := flag.NewFlagSet("sidebyside fio", flag.ContinueOnError)
-	f.StringVar(&s.dir, "dir", os.TempDir(), "measure on the disk of this `folder`")
-	f.StringVar(&s.program, "fio", "fio", "the fio `program`")
-	f.IntVar(&s.megabytes, "megabytes", 400, "`megabytes` of files per size and turn (at least two files per worker)")
-	f.IntVar(&s.pairs, "pairs", 9, "pairs to keep, after one that is discarded")
-	f.StringVar(&s.cache, "cache", workload.CacheDirect, "direct or buffered")
-	sizes := f.String("sizes", "2 MiB,20 MiB,100 MiB", "sizes of the files, comma-separated")
-	workers := f.String("workers", "1,2", "numbers of workers, comma-separated")
-	sync := f.String("sync", string(hostio.SyncFull), "flush at the end of each written file: none, fsync or full")
-	if err := parseFlags(f, args, stderr); err != nil {
-		return nil, err
-	}
-	var err error
-	s.sync = hostio.SyncMode(*sync)
-	if !slices.Contains([]hostio.SyncMode{hostio.SyncNone, hostio.SyncFsync, hostio.SyncFull}, s.sync) {
-		err = fmt.Errorf("reading sync mode %q: want none, fsync or full", *sync)
-	}
-	for text := range strings.SplitSeq(*sizes, ",") {
-		n, parseErr := units.ParseBytes(strings.TrimSpace(text))
-		err = errors.Join(err, parseErr)
-		s.sizes = append(s.sizes, int64(n))
-	}
-	for text := range strings.SplitSeq(*workers, ",") {
-		n, parseErr := strconv.Atoi(strings.TrimSpace(text))
-		err = errors.Join(err, parseErr)
-		s.workers = append(s.workers, n)
-	}
-	if err = errors.Join(err, s.check()); err != nil {
-		return nil, fmt.Errorf("reading the flags: %w", err)
-	}
-	return s, nil
-}
-
-// check refuses what fio cannot do: one job has files of one size, and direct
-// transfers of whole blocks only.
-func (s *fioSetup) check() error {
-	switch {
-	case s.pairs < minPairs:
-		return fmt.Errorf("%d pairs: want at least %d", s.pairs, minPairs)
-	case s.cache != workload.CacheDirect && s.cache != workload.CacheBuffered:
-		return fmt.Errorf("cache %q: want direct or buffered", s.cache)
-	case slices.Min(s.workers) < 1 || slices.Max(s.workers) > 64:
-		return fmt.Errorf("workers %v: want 1 to 64", s.workers)
-	}
-	for _, n := range s.sizes {
-		if n < 4096 || n > workload.MaxCall || n%4096 != 0 {
-			return fmt.Errorf("files of %d bytes: want 4096 B to 1 GiB, a multiple of 4096 B", n)
+// parseJobs makes the jobs of the flags. It refuses what fio cannot do: one job
+// has files of one size, and direct transfers of whole blocks only. A worker has
+// at least two files, so that fio times one flush.
+func (b *fioBench) parseJobs() error {
+	for count := range strings.SplitSeq(b.workers, ",") {
+		workers, err := strconv.Atoi(strings.TrimSpace(count))
+		if err != nil || workers < 1 || workers > 64 {
+			return fmt.Errorf("workers %q: want 1 to 64", count)
+		}
+		for text := range strings.SplitSeq(b.sizes, ",") {
+			n, err := units.ParseBytes(strings.TrimSpace(text))
+			if err != nil || n < 4096 || n > workload.MaxCall || n%4096 != 0 {
+				return fmt.Errorf("files of %q: want 4096 B to 1 GiB, a multiple of 4096 B", text)
+			}
+			each := int64(n) * int64(workers)
+			b.jobs = append(b.jobs, fioJob{Size: int64(n), Workers: workers, Direct: !b.buffered,
+				Files: int(max(2, (int64(b.megabytes)*1e6+each-1)/each))})
 		}
 	}
 	return nil
 }
 
-// job is the work on files of one size. A worker has at least two files, so
-// that fio times one flush.
-func (s *fioSetup) job(size int64, workers int) fioJob {
-	each := size * int64(workers)
-	return fioJob{size: size, workers: workers, files: int(max(2, (int64(s.megabytes)*1e6+each-1)/each)),
-		direct: s.cache == workload.CacheDirect, flush: s.sync != hostio.SyncNone}
-}
-
-// fioBench is one run of the comparison.
-type fioBench struct {
-	*fioSetup
-	place   *hostio.Dir // temporary
-	clock   clock.Clock
-	buffers *workload.Buffers
-	memory  int64 // of the machine, bytes
-}
-
 // compareFio compares the native folder with fio.
-func compareFio(ctx context.Context, args []string, stderr io.Writer) (r report, err error) {
-	s, err := parseFio(args, stderr)
+func compareFio(ctx context.Context, common bench, args []string) (err error) {
+	b := &fioBench{bench: common, clock: clock.NewReal()}
+	f := flag.NewFlagSet("sidebyside fio", flag.ContinueOnError)
+	f.StringVar(&b.program, "fio", "fio", "the fio `program`")
+	f.IntVar(&b.megabytes, "megabytes", 400, "`megabytes` of files per size and turn (at least two files per worker)")
+	f.BoolVar(&b.buffered, "buffered", false, "go through the page cache")
+	f.StringVar(&b.sizes, "sizes", "2 MiB,20 MiB,100 MiB", "sizes of the files, comma-separated")
+	f.StringVar(&b.workers, "workers", "1,2", "numbers of workers, comma-separated")
+	remove, err := b.start(f, args, os.TempDir(), b.parseJobs)
 	if err != nil {
-		return r, err
+		return err
 	}
-	version, err := exec.CommandContext(ctx, s.program, "--version").Output()
+	defer func() { err = errors.Join(err, remove()) }()
+	version, err := exec.CommandContext(ctx, b.program, "--version").Output()
 	if err != nil {
-		return r, fmt.Errorf("running %s: %w: install it (Debian, Ubuntu: apt-get install fio; macOS: brew install fio)",
-			s.program, err)
+		return fmt.Errorf("running %s: %w: install it (Debian, Ubuntu: apt-get install fio; macOS: brew install fio)",
+			b.program, err)
 	}
-	name, err := os.MkdirTemp(s.dir, "sidebyside-")
-	if err != nil {
-		return r, fmt.Errorf("making a folder to measure in: %w", err)
+	if b.place, err = hostio.OpenDir(b.bench.place); err != nil {
+		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(name)) }()
-	place, err := hostio.OpenDir(name)
-	if err != nil {
-		return r, err
-	}
-	defer place.Close()
-	b := &fioBench{s, place, clock.NewReal(), &workload.Buffers{}, host.Memory()}
+	defer b.place.Close()
 	defer b.buffers.Free()
-	return b.measure(ctx, string(bytes.TrimSpace(version)), stderr)
-}
-
-func (b *fioBench) measure(ctx context.Context, version string, stderr io.Writer) (r report, err error) {
 	_, _, filesystem, err := b.place.FreeSpace()
-	if err != nil {
-		return r, err
+	header(b.stdout, host.Gather(ctx, nil, false), "place: "+filesystem, fmt.Sprintf("fio: %s, psync", bytes.TrimSpace(version)),
+		fmt.Sprintf("files: at least %d MB of one size per turn, direct: %t, a full flush at the end of each written file",
+			b.megabytes, !b.buffered))
+	for i := 0; i < len(b.jobs) && err == nil; i++ {
+		err = b.measure(ctx, b.jobs[i])
 	}
-	r = report{
-		machine: machineText(host.Gather(ctx, nil, false)),
-		place:   filesystem,
-		files: fmt.Sprintf("at least %d MB of one size per turn, cache %s, flush %q at the end of each written file; %s, psync",
-			b.megabytes, b.cache, b.sync, version),
-		method: fmt.Sprintf("A-B-B-A in each of %d rounds after a discarded one; median of the ratios of the rounds, exact "+
-			"interval between order statistics; time: calls and flushes of the busiest worker; cpu: user and system time of the "+
-			"I/O threads from opening to closing a file", b.pairs),
-	}
-	for _, workers := range b.workers {
-		for _, size := range b.sizes {
-			j := b.job(size, workers)
-			loads, err := b.measureJob(ctx, j)
-			if err != nil {
-				return r, err
-			}
-			rows, err := fioRows(j, loads)
-			if err != nil {
-				return r, err
-			}
-			r.rows = append(r.rows, rows...)
-			fmt.Fprintf(stderr, "%d workers, %d files of %s\n", workers, j.files*workers, units.Bytes(size).Human())
-		}
-	}
-	return r, nil
+	return err
 }
 
-// measureJob runs the rounds of one job: each turn writes, then reads, in a
-// folder of its own. The files of a round are deleted at its end.
-func (b *fioBench) measureJob(ctx context.Context, j fioJob) ([][][]load, error) {
+// measure runs the rounds of one job: each turn writes, then reads, in a folder
+// of its own. The files of a round are deleted at its end.
+func (b *fioBench) measure(ctx context.Context, j fioJob) error {
 	free, _, _, err := b.place.FreeSpace()
-	if need := 5 * j.size * int64(j.files*j.workers); err == nil && free < need {
+	if need := 5 * j.Total() * int64(j.Workers); err == nil && free < need {
 		err = fmt.Errorf("measuring in %q: %s free, a round needs %s: choose another --dir or smaller --sizes",
 			b.place.Path(), units.Bytes(free).Human(), units.Bytes(need).Human())
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var names []string
-	turn := func(run func(context.Context, string, fioJob) (load, error)) side {
-		return func(ctx context.Context, round int) (loads []load, err error) {
+	turn := func(by string, run func(context.Context, string, fioJob) (load, error)) side {
+		return side{by, func(ctx context.Context, round int) (map[string]load, error) {
 			name := fmt.Sprintf("turn%02d", len(names))
 			names = append(names, name)
 			if err := b.place.Mkdir(name); err != nil {
 				return nil, err
 			}
-			j.seed, j.dir = uint64(round)+1, filepath.Join(b.place.Path(), name)
-			for _, op := range ops {
-				j.op = op
-				l, err := run(ctx, name, j)
-				if err != nil {
+			j.Seed, j.Dir = uint64(round)+1, filepath.Join(b.place.Path(), name)
+			loads := map[string]load{}
+			for _, j.Op = range []string{"write", "read"} {
+				var err error
+				if loads[j.name()], err = run(ctx, name, j); err != nil {
 					return nil, err
 				}
-				loads = append(loads, l)
 			}
 			return loads, nil
-		}
+		}}
 	}
-	return measureRounds(ctx, b.pairs, []side{turn(b.runOurs), turn(b.runFio)}, func(int) (err error) {
+	fmt.Fprintf(b.stderr, "%d workers, %d files of %s\n", j.Workers, j.Files*j.Workers, units.Bytes(j.Size).Human())
+	sides := []side{turn("fio", b.runFio), turn("dmgbench", b.runOurs)}
+	return measureRounds(ctx, b.stdout, b.pairs, sides, func(int) (err error) {
 		for _, name := range names {
 			err = errors.Join(err, b.place.RemoveAll(name))
 		}
@@ -222,40 +141,30 @@ func (b *fioBench) measureJob(ctx context.Context, j fioJob) ([][][]load, error)
 	})
 }
 
-// fioRows makes the ratios of rate and processor time of one size, of loads by
-// side (ours, fio), operation and round.
-func fioRows(j fioJob, loads [][][]load) (rows []row, err error) {
-	for op := range ops {
-		for _, q := range []struct {
-			quantity quantity
-			aim      float64
-		}{{quantityRate, aimRate}, {quantityCPU, aimCPU}} {
-			r := row{workers: j.workers, op: ops[op] + " " + units.Bytes(j.size).Human(), subject: "native folder",
-				baseline: "fio", quantity: q.quantity, aim: q.aim}
-			err := r.compare(loads[0][op], loads[1][op])
-			if q.quantity == quantityCPU && errors.Is(err, stats.ErrRange) {
-				rows[len(rows)-1].note("fio counted no processor time in some round: too little work for its milliseconds, " +
-					"see --megabytes")
-				continue
-			}
-			if err != nil {
-				return nil, fmt.Errorf("comparing the %s of %s: %w", q.quantity, r.op, err)
-			}
-			rows = append(rows, r)
-		}
+// options are the same work for the workload.
+func (j fioJob) options() workload.Options {
+	o := workload.Options{Workers: j.Workers, Sync: hostio.SyncFull, Cache: workload.CacheDirect}
+	switch {
+	case !j.Direct && j.Op == "read":
+		o.Cache = workload.CacheCold // as invalidate=1
+	case !j.Direct:
+		o.Cache = workload.CacheBuffered
 	}
-	return rows, nil
+	return o
 }
 
 // runOurs does the job with the workload on the native folder, the way a run of
 // dmgbench does.
 func (b *fioBench) runOurs(ctx context.Context, name string, j fioJob) (l load, err error) {
-	o := j.options(b.fioSetup)
-	o.Clock, o.Buffers, o.Memory = b.clock, b.buffers, b.memory
-	if o.Data, err = workload.NewData(j.seed, 0, name, workload.DataRandom, 0); err != nil {
+	o := j.options()
+	o.Clock, o.Buffers, o.Memory = b.clock, &b.buffers, host.Memory()
+	if o.Data, err = workload.NewData(j.Seed, 0, name, workload.DataRandom, 0); err != nil {
 		return l, err
 	}
-	cache := hostio.CacheMode(b.cache)
+	cache := hostio.CacheDirect
+	if b.buffered {
+		cache = hostio.CacheBuffered
+	}
 	c, err := directory.Engine{}.Open(ctx, b.place, name, engine.Spec{Cache: cache})
 	if err != nil {
 		return l, err
@@ -265,7 +174,7 @@ func (b *fioBench) runOurs(ctx context.Context, name string, j fioJob) (l load, 
 		return l, err
 	}
 	do := workload.Write
-	if j.op == "read" {
+	if j.Op == "read" {
 		do = workload.Read
 	}
 	var cpu atomic.Int64
@@ -273,21 +182,12 @@ func (b *fioBench) runOurs(ctx context.Context, name string, j fioJob) (l load, 
 	if _, detachErr := a.Detach(context.WithoutCancel(ctx), err != nil); err != nil || detachErr != nil {
 		return l, errors.Join(err, detachErr)
 	}
-	l = busiestWorker(out)
-	l.cpu = float64(cpu.Load()) / 1e9
-	return l, nil
-}
-
-// busiestWorker is all bytes over the time that the busiest worker spent on its
-// files, as fio's time is defined here.
-func busiestWorker(out workload.Outcome) load {
-	spent := map[int]int64{}
-	l := load{bytes: out.Bytes}
+	// The time of the busiest worker, as of fio.
+	spent := make([]float64, j.Workers)
 	for _, s := range out.Samples {
-		spent[s.Worker] += s.DurationNS
-		l.seconds = max(l.seconds, float64(spent[s.Worker])/1e9)
+		spent[s.Worker] += float64(s.DurationNS) / 1e9
 	}
-	return l
+	return load{bytes: out.Bytes, seconds: slices.Max(spent), cpu: float64(cpu.Load()) / 1e9}, nil
 }
 
 // runFio does the job with fio.

@@ -7,63 +7,81 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"text/template"
 
 	"dmgbench/internal/bench/workload"
-	"dmgbench/internal/system/hostio"
 )
 
 // fioJob is one run of fio: workers that each write or read files of one size,
-// one after the other, each file in one call.
+// one after the other, each file in one call. Each written file is flushed
+// after it.
 type fioJob struct {
-	dir     string // existing folder
-	op      string // write | read
-	size    int64  // of a file, bytes
-	workers int
-	files   int // of each worker
-	direct  bool
-	flush   bool // each written file, after its last call
-	seed    uint64
+	Dir     string // existing folder
+	Op      string // write | read
+	Size    int64  // of a file, bytes
+	Workers int
+	Files   int // of each worker
+	Direct  bool
+	Seed    uint64
 }
 
 // fioName is the i-th file of a worker.
 func fioName(worker, i int) string { return fmt.Sprintf("%d-%03d", worker, i) }
 
-// fioAlign is what fio's buffers start at: with files of whole huge pages
-// theirs are made of huge pages, as ours are.
-const fioAlign = 2 << 20
+// fioText is the job file. No file is laid out or preallocated beforehand: each
+// is made when it is first opened. The buffers are filled once, before the
+// clock, and neither refilled nor scrambled; they start at 2 MiB, so that with
+// files of whole huge pages they are made of such, as ours are. The flush is
+// the one that fio issues after every so many calls, which it times, not
+// end_fsync, which it does not. Reads are a mix of 100 % reads: for a job that
+// might write, fio touches its buffers before the clock, otherwise page by page
+// inside its first call.
+var fioText = template.Must(template.New("fio").Funcs(template.FuncMap{"name": fioName}).Parse(`[global]
+ioengine=psync
+thread=1
+clocksource=clock_gettime
+randrepeat=1
+randseed={{.Seed}}
+{{if eq .Op "read"}}rw=rw
+rwmixread=100
+{{else}}rw=write
+fsync=1
+{{end}}direct={{if .Direct}}1{{else}}0{{end}}
+bs={{.Size}}
+filesize={{.Size}}
+size={{.Total}}
+nrfiles={{.Files}}
+file_service_type=sequential
+fallocate=none
+create_on_open=1
+refill_buffers=0
+scramble_buffers=0
+invalidate=1
+iomem_align=2097152
+directory={{.Directory}}
+{{range $worker := .Workers}}
+[worker{{$worker}}]
+filename={{range $i := $.Files}}{{if $i}}:{{end}}{{name $worker $i}}{{end}}
+{{end}}`))
 
-// text is the job file. No file is laid out or preallocated beforehand: each is
-// made when it is first opened. The buffers are filled once, before the clock,
-// and neither refilled nor scrambled. The flush is the one that fio issues
-// after every so many calls, which it times, not end_fsync, which it does not.
-// Reads are a mix of 100 % reads: for a job that might write, fio touches its
-// buffers before the clock, otherwise page by page inside its first call.
+// Total is what one worker transfers, in bytes.
+func (j fioJob) Total() int64 { return j.Size * int64(j.Files) }
+
+// name is the name of the benchmark.
+func (j fioJob) name() string {
+	return fmt.Sprintf("%s/size=%dKiB/workers=%d", map[string]string{"write": "Write", "read": "Read"}[j.Op], j.Size>>10, j.Workers)
+}
+
+// Directory is the folder as fio takes it.
+func (j fioJob) Directory() string { return strings.ReplaceAll(j.Dir, ":", `\:`) }
+
+// text is the job file of the job.
 func (j fioJob) text() string {
-	pattern, direct := j.op, 0
-	if pattern == "read" {
-		pattern = "rw\nrwmixread=100"
+	var b strings.Builder
+	if err := fioText.Execute(&b, j); err != nil {
+		panic(err) // the template fits the type
 	}
-	if j.direct {
-		direct = 1
-	}
-	b := fmt.Appendf(nil, "[global]\nioengine=psync\nthread=1\nclocksource=clock_gettime\nrandrepeat=1\n")
-	b = fmt.Appendf(b, "randseed=%d\nrw=%s\ndirect=%d\n", j.seed, pattern, direct)
-	b = fmt.Appendf(b, "bs=%d\nfilesize=%d\nsize=%d\nnrfiles=%d\nfile_service_type=sequential\n",
-		j.size, j.size, j.size*int64(j.files), j.files)
-	b = fmt.Append(b, "fallocate=none\ncreate_on_open=1\nrefill_buffers=0\nscramble_buffers=0\ninvalidate=1\n")
-	b = fmt.Appendf(b, "iomem_align=%d\n", fioAlign)
-	if j.op == "write" && j.flush {
-		b = fmt.Append(b, "fsync=1\n")
-	}
-	b = fmt.Appendf(b, "directory=%s\n", strings.ReplaceAll(j.dir, ":", `\:`))
-	for w := range j.workers {
-		names := make([]string, j.files)
-		for i := range names {
-			names[i] = fioName(w, i)
-		}
-		b = fmt.Appendf(b, "\n[worker%d]\nfilename=%s\n", w, strings.Join(names, ":"))
-	}
-	return string(b)
+	return b.String()
 }
 
 // fioLatency is a distribution of durations in nanoseconds, as fio summarises
@@ -105,40 +123,29 @@ var errFio = errors.New("unexpected output of fio")
 // jobs' threads while they run, which fio has to the millisecond, rounded down.
 // fio times no flush after the last call of a job; it is counted at the mean of
 // the others.
-func parseFioOutput(data []byte, j fioJob) (load, error) {
-	var l load
-	at := bytes.IndexByte(data, '{') // notes may precede it
-	if at < 0 {
-		return l, fmt.Errorf("%w: no JSON in %d bytes", errFio, len(data))
-	}
+func parseFioOutput(data []byte, j fioJob) (l load, err error) {
 	var out fioOutput
+	at := max(bytes.IndexByte(data, '{'), 0) // notes may precede it
 	if err := json.NewDecoder(bytes.NewReader(data[at:])).Decode(&out); err != nil {
 		return l, fmt.Errorf("%w: %w", errFio, err)
 	}
-	if len(out.Jobs) != j.workers {
-		return l, fmt.Errorf("%w: %d jobs, want %d", errFio, len(out.Jobs), j.workers)
+	if len(out.Jobs) != j.Workers {
+		return l, fmt.Errorf("%w: %d jobs, want %d", errFio, len(out.Jobs), j.Workers)
 	}
 	for _, job := range out.Jobs {
-		side := job.Write
-		if j.op == "read" {
-			side = job.Read
-		}
-		files := int64(j.files)
-		if job.Error != 0 || side.Bytes != files*j.size || side.Calls != files || side.Latency.N != files {
-			return l, fmt.Errorf("%w: job %.40q ended with error %d after %d bytes in %d calls (%d timed), want %d in %d",
-				errFio, job.Name, job.Error, side.Bytes, side.Calls, side.Latency.N, files*j.size, files)
-		}
-		ns := side.Latency.Mean * float64(side.Latency.N)
-		if j.op == "write" && j.flush {
+		side, files := job.Read, int64(j.Files)
+		var flush float64 // ns
+		isFlushed := true
+		if j.Op == "write" {
 			sync := job.Sync.Latency
-			if sync.N != files && sync.N != files-1 || sync.N < 1 {
-				return l, fmt.Errorf("%w: job %.40q timed %d flushes of %d files", errFio, job.Name, sync.N, files)
-			}
-			ns += sync.Mean * float64(files)
+			side, flush = job.Write, sync.Mean*float64(files)
+			isFlushed = sync.N >= 1 && (sync.N == files || sync.N == files-1)
 		}
-		if !(ns > 0) || math.IsInf(ns, 0) || !(job.User >= 0 && job.Kernel >= 0 && job.Time >= 0) {
-			return l, fmt.Errorf("%w: job %.40q took %v ns and %v + %v %% of %v ms",
-				errFio, job.Name, ns, job.User, job.Kernel, job.Time)
+		ns := side.Latency.Mean*float64(side.Latency.N) + flush
+		isWhole := job.Error == 0 && side.Bytes == j.Total() && side.Calls == files && side.Latency.N == files
+		isTimed := ns > 0 && !math.IsInf(ns, 0) && job.User >= 0 && job.Kernel >= 0 && job.Time >= 0
+		if !isWhole || !isFlushed || !isTimed {
+			return l, fmt.Errorf("%w: want %d files of %d bytes, each timed and flushed: %+v", errFio, files, j.Size, job)
 		}
 		l.cpu += (job.User + job.Kernel) / 100 * job.Time / 1e3
 		l.bytes += side.Bytes
@@ -151,22 +158,10 @@ func parseFioOutput(data []byte, j fioJob) (load, error) {
 // take them.
 func (j fioJob) items() []workload.Item {
 	var items []workload.Item
-	for i := range j.files {
-		for w := range j.workers {
-			items = append(items, workload.Item{Name: fioName(w, i), Size: j.size, Batch: 1, Set: 1, Index: len(items)})
+	for i := range j.Files {
+		for w := range j.Workers {
+			items = append(items, workload.Item{Name: fioName(w, i), Size: j.Size, Batch: 1, Set: 1, Index: len(items)})
 		}
 	}
 	return items
-}
-
-// options are the same work for the workload.
-func (j fioJob) options(s *fioSetup) workload.Options {
-	o := workload.Options{Workers: j.workers, Sync: hostio.SyncNone, Cache: s.cache}
-	if j.flush {
-		o.Sync = s.sync
-	}
-	if o.Cache == workload.CacheBuffered && j.op == "read" {
-		o.Cache = workload.CacheCold // as invalidate=1
-	}
-	return o
 }

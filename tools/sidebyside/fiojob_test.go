@@ -14,8 +14,7 @@ import (
 	"dmgbench/internal/system/hostio"
 )
 
-var fioSample = fioJob{dir: "/a:b", op: "write", size: 2 << 20, workers: 2, files: 3,
-	direct: true, flush: true, seed: 7}
+var fioSample = fioJob{Dir: "/a:b", Op: "write", Size: 2 << 20, Workers: 2, Files: 3, Direct: true, Seed: 7}
 
 func TestFioJobText(t *testing.T) {
 	text := fioSample.text()
@@ -25,26 +24,26 @@ func TestFioJobText(t *testing.T) {
 		assert.Contains(t, strings.Split(text, "\n"), line)
 	}
 	read := fioSample
-	read.op, read.direct = "read", false
+	read.Op, read.Direct = "read", false
 	text = read.text()
 	assert.Contains(t, text, "rw=rw\nrwmixread=100\ndirect=0\n")
 	assert.NotContains(t, text, "fsync")
-	unflushed := fioSample
-	unflushed.flush = false
-	assert.NotContains(t, unflushed.text(), "fsync")
 }
 
 func TestFioJobIsTheSameWork(t *testing.T) {
-	s := &fioSetup{cache: workload.CacheBuffered, sync: hostio.SyncFull, megabytes: 10}
-	j := s.job(2<<20, 2)
-	assert.Equal(t, fioJob{size: 2 << 20, workers: 2, files: 3, flush: true}, j)
-	assert.Equal(t, 2, s.job(100<<20, 2).files, "fio times no flush of a single file")
+	b := &fioBench{sizes: "2 MiB, 100 MiB", workers: "2", megabytes: 10, buffered: true}
+	require.NoError(t, b.parseJobs())
+	require.Len(t, b.jobs, 2)
+	j := b.jobs[0]
+	assert.Equal(t, fioJob{Size: 2 << 20, Workers: 2, Files: 3}, j)
+	assert.Equal(t, 2, b.jobs[1].Files, "fio times no flush of a single file")
 	items := j.items()
 	require.Len(t, items, 6)
 	assert.Equal(t, []string{"0-000", "1-000", "0-001"}, []string{items[0].Name, items[1].Name, items[2].Name})
 	assert.EqualValues(t, 6*2<<20, workload.Total(items))
-	j.op = "read"
-	assert.Equal(t, workload.CacheCold, j.options(s).Cache, "fio drops the pages, too")
+	assert.Equal(t, workload.CacheBuffered, j.options().Cache)
+	j.Op = "read"
+	assert.Equal(t, workload.CacheCold, j.options().Cache, "fio drops the pages, too")
 }
 
 // answer is fio's output for the sample with values filled in.
@@ -82,33 +81,6 @@ func TestParseFioOutput(t *testing.T) {
 	}
 }
 
-func TestFioRows(t *testing.T) {
-	loads := [][][]load{make([][]load, 2), make([][]load, 2)}
-	for range 7 {
-		for op := range ops {
-			loads[0][op] = append(loads[0][op], load{1000, 1, 0.5, 0})
-			loads[1][op] = append(loads[1][op], load{1000, 2, 1, 0})
-		}
-	}
-	rows, err := fioRows(fioSample, loads)
-	require.NoError(t, err)
-	require.Len(t, rows, 4)
-	for i, want := range []float64{2, 0.5, 2, 0.5} {
-		assert.Equal(t, want, rows[i].ratio.Median, rows[i].quantity)
-	}
-	assert.Equal(t, []string{met, met}, []string{rows[0].verdict, rows[1].verdict})
-	assert.Equal(t, "write 2.10 MB", rows[0].op)
-
-	loads[1][1][3].cpu = 0 // less than a millisecond
-	rows, err = fioRows(fioSample, loads)
-	require.NoError(t, err)
-	require.Len(t, rows, 3)
-	assert.Contains(t, rows[2].notes[0], "no processor time")
-	loads[1][1][3].bytes = 0
-	_, err = fioRows(fioSample, loads)
-	require.Error(t, err)
-}
-
 func FuzzParseFioOutput(f *testing.F) {
 	f.Add([]byte(answer(0, 6<<20, 3, 2, 1000)))
 	f.Add([]byte(`{"jobs":[{"write":{"clat_ns":{"mean":1e300}}}]}`))
@@ -130,11 +102,11 @@ func TestFioUnderstandsTheJob(t *testing.T) {
 	d, err := hostio.OpenDir(dir)
 	require.NoError(t, err)
 	defer d.Close()
-	b := &fioBench{place: d, fioSetup: &fioSetup{program: program}}
+	b := &fioBench{place: d, program: program}
 	j := fioSample
-	j.dir, j.size, j.files, j.direct = dir, 128<<10, 2, false
+	j.Dir, j.Size, j.Files, j.Direct = dir, 128<<10, 2, false
 	for _, op := range []string{"write", "read"} {
-		j.op = op
+		j.Op = op
 		l, err := b.runFio(t.Context(), "", j)
 		require.NoError(t, err, op)
 		assert.EqualValues(t, 4*128<<10, l.bytes)
@@ -143,6 +115,6 @@ func TestFioUnderstandsTheJob(t *testing.T) {
 	for _, it := range j.items() {
 		fi, err := os.Stat(dir + "/" + it.Name)
 		require.NoError(t, err)
-		assert.EqualValues(t, j.size, fi.Size())
+		assert.EqualValues(t, j.Size, fi.Size())
 	}
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -11,19 +13,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"syscall"
 	"time"
 
-	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/units"
-)
-
-// Aims of the conversions, as ratios of rates.
-const (
-	aimDecode = 1.3 // UDZO → raw against the fastest of the tools
-	aimEncode = 2.0 // raw → UDZO and raw → ULFO against fstool
 )
 
 // Files in the temporary folder. Our hdiutil gives raw images the extension
@@ -38,125 +32,57 @@ const (
 
 // formatBench is one run of the comparison of formats.
 type formatBench struct {
-	dir        string // a temporary folder is made in it
-	place      string // that folder
-	size       int64  // bytes of the test image
-	encodeSize int64  // bytes of its beginning that are encoded
-	pairs      int
-	image      string // raw image to take instead of the files of Go
-	hdiutil    string // our program; empty: it is built
-	stderr     io.Writer
-	report     report
+	bench
+	size       units.Bytes // of the test image
+	encodeSize units.Bytes // of its beginning that is encoded
+	image      string      // raw image to take instead of the files of Go
+	hdiutil    string      // our program; empty: it is built
 }
 
-func parseFormats(args []string, stderr io.Writer) (*formatBench, error) {
-	b := &formatBench{stderr: stderr}
+// compareFormats compares conversions with other tools.
+func compareFormats(ctx context.Context, common bench, args []string) (err error) {
+	b := &formatBench{bench: common}
 	dir := os.TempDir()
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
 		dir = "/dev/shm" // a file system without a disk
 	}
 	f := flag.NewFlagSet("sidebyside formats", flag.ContinueOnError)
-	f.StringVar(&b.dir, "dir", dir, "put files in this `folder`; one in memory leaves the disk out")
 	size := f.String("size", "1 GiB", "size of the image to decode")
 	encode := f.String("encode", "128 MiB", "how much of it to encode")
-	f.IntVar(&b.pairs, "pairs", minPairs, "pairs to keep, after one that is discarded")
 	f.StringVar(&b.image, "image", "", "take the beginning of this raw image `file` instead of the files of Go")
 	f.StringVar(&b.hdiutil, "hdiutil", "", "our hdiutil `program`; empty: build it")
-	if err := parseFlags(f, args, stderr); err != nil {
-		return nil, err
+	remove, err := b.start(f, args, dir, func() (err error) {
+		if b.size, err = units.ParseBytes(*size); err == nil {
+			b.encodeSize, err = units.ParseBytes(*encode)
+		}
+		b.size, b.encodeSize = b.size&^4095, b.encodeSize&^4095
+		if err == nil && (b.encodeSize < 1<<20 || b.encodeSize > b.size) {
+			err = fmt.Errorf("encoding %d bytes of %d: want at least 1 MiB, less measures the start of programs",
+				b.encodeSize, b.size)
+		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	n, err := units.ParseBytes(*size)
-	m, encodeErr := units.ParseBytes(*encode)
-	b.size, b.encodeSize = int64(n)&^(imageBlock-1), int64(m)&^(imageBlock-1)
-	if err = errors.Join(err, encodeErr, b.check()); err != nil {
-		return nil, fmt.Errorf("reading the flags: %w", err)
+	defer func() { err = errors.Join(err, remove()) }()
+	if b.hdiutil == "" {
+		b.hdiutil = b.path("hdiutil")
+		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.hdiutil, "dmgbench/cmd/hdiutil")
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("building hdiutil: %w: %.300s", err, out)
+		}
 	}
-	return b, nil
-}
-
-func (b *formatBench) check() error {
-	switch {
-	case b.pairs < minPairs:
-		return fmt.Errorf("%d pairs: want at least %d", b.pairs, minPairs)
-	case min(b.size, b.encodeSize) < 1<<20:
-		return errors.New("an image of less than 1 MiB measures the start of programs")
-	case b.encodeSize > b.size:
-		return fmt.Errorf("encoding %d bytes of %d", b.encodeSize, b.size)
+	header(b.stdout, host.Gather(ctx, nil, false), "place: "+b.dir, "image: "+cmp.Or(b.image, "the files of "+runtime.Version()))
+	for _, c := range b.conversions() {
+		if err := b.compare(ctx, c); err != nil {
+			return err
+		}
 	}
 	return nil
-}
-
-// compareFormats compares conversions with other tools.
-func compareFormats(ctx context.Context, args []string, stderr io.Writer) (r report, err error) {
-	b, err := parseFormats(args, stderr)
-	if err != nil {
-		return r, err
-	}
-	if b.place, err = os.MkdirTemp(b.dir, "sidebyside-"); err != nil {
-		return r, fmt.Errorf("making a folder to measure in: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(b.place)) }()
-	if err := b.buildHdiutil(ctx); err != nil {
-		return r, err
-	}
-	source := b.image
-	if source == "" {
-		source = "the files of " + runtime.Version()
-	}
-	b.report = report{
-		machine: machineText(host.Gather(ctx, nil, false)),
-		place:   b.dir,
-		files: fmt.Sprintf("an image of %s to decode, its first %s to encode: %s", units.Bytes(b.size).Human(),
-			units.Bytes(b.encodeSize).Human(), source),
-		method: fmt.Sprintf("whole commands with their default number of threads, input in the page cache; A-B-B-A in each of "+
-			"%d rounds after one in which all output is checked; median of the ratios, exact interval between order statistics",
-			b.pairs),
-		costs: [][]string{{"", "op", "tool", "made", "of the image", "rate", "cpu", "most memory"}},
-	}
-	if err = b.decode(ctx); err == nil {
-		err = b.encode(ctx)
-	}
-	return b.report, err
 }
 
 func (b *formatBench) path(name string) string { return filepath.Join(b.place, name) }
-
-func (b *formatBench) buildHdiutil(ctx context.Context) error {
-	if b.hdiutil != "" {
-		return nil
-	}
-	b.hdiutil = b.path("hdiutil")
-	out, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.hdiutil, "dmgbench/cmd/hdiutil").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("building hdiutil: %w: %.300s", err, out)
-	}
-	return nil
-}
-
-// writeInput writes the first n bytes of what is converted.
-func (b *formatBench) writeInput(n int64) (err error) {
-	out, err := os.Create(b.path(rawFile))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	if b.image == "" {
-		root, err := exec.Command("go", "env", "GOROOT").Output()
-		if err != nil {
-			return fmt.Errorf("finding the folder of Go: %w", err)
-		}
-		return writeTestImage(out, string(bytes.TrimSpace(root)), n)
-	}
-	in, err := os.Open(b.image)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	if _, err := io.CopyN(out, in, n); err != nil {
-		return fmt.Errorf("copying %d bytes of %q: %w", n, b.image, err)
-	}
-	return nil
-}
 
 // job is a conversion by one tool. Names are of files in the temporary folder.
 type job struct {
@@ -174,74 +100,77 @@ func (b *formatBench) convert(in, out, format string) job {
 
 // conversion is one conversion by several tools, ours first.
 type conversion struct {
-	op         string
-	bytes      int64
-	aim        float64 // on the fastest of the other tools
-	compresses bool
-	jobs       []job
-	verify     func(ctx context.Context, j job, made string) error
+	op     string // name of the benchmark
+	bytes  units.Bytes
+	decode bool // else it compresses
+	jobs   []job
 }
 
-// decode compares UDZO → raw.
-func (b *formatBench) decode(ctx context.Context) error {
-	if err := b.writeInput(b.size); err != nil {
-		return err
-	}
-	maker := b.convert(rawFile, imageFile, "UDZO")
-	if _, err := b.run(ctx, b.size, maker); err != nil {
-		return err
-	}
-	return b.compare(ctx, conversion{
-		op: "UDZO → raw", bytes: b.size, aim: aimDecode,
-		jobs: []job{
-			b.convert(imageFile, outputFile, "UDRW"),
-			{"fstool", []string{"convert", imageFile, outputFile}, outputFile},
-			{"qemu-img", []string{"convert", "-f", "dmg", "-O", "raw", imageFile, outputFile}, outputFile},
-			{"dmg2img", []string{"-s", imageFile, outputFile}, outputFile},
-			{"7zz", []string{"x", "-tdmg", "-y", "-bso0", "-bsp0", "-o" + outputDir, imageFile}, outputDir},
-		},
-		verify: func(_ context.Context, _ job, made string) error { return compareFiles(made, b.path(rawFile)) },
-	})
-}
-
-// encode compares raw → UDZO at the default level of both, 6, and raw → ULFO.
-func (b *formatBench) encode(ctx context.Context) error {
-	if err := b.writeInput(b.encodeSize); err != nil {
-		return err
-	}
+// conversions are UDZO → raw, and raw → UDZO, at the default level of both, 6,
+// and raw → ULFO.
+func (b *formatBench) conversions() []conversion {
+	all := []conversion{{op: "Decode/format=UDZO", bytes: b.size, decode: true, jobs: []job{
+		b.convert(imageFile, outputFile, "UDRW"),
+		{"fstool", []string{"convert", imageFile, outputFile}, outputFile},
+		{"qemu-img", []string{"convert", "-f", "dmg", "-O", "raw", imageFile, outputFile}, outputFile},
+		{"dmg2img", []string{"-s", imageFile, outputFile}, outputFile},
+		{"7zz", []string{"x", "-tdmg", "-y", "-bso0", "-bsp0", "-o" + outputDir, imageFile}, outputDir},
+	}}}
 	for _, format := range []string{"UDZO", "ULFO"} {
-		err := b.compare(ctx, conversion{
-			op: "raw → " + format, bytes: b.encodeSize, compresses: true, aim: aimEncode,
-			jobs: []job{
-				b.convert(rawFile, outputFile, format),
-				{"fstool", []string{"convert", rawFile, outputFile, "--dmg-format", format}, outputFile},
-			},
-			verify: b.verifyRoundTrip,
-		})
-		if err != nil {
-			return err
-		}
+		all = append(all, conversion{op: "Encode/format=" + format, bytes: b.encodeSize, jobs: []job{
+			b.convert(rawFile, outputFile, format),
+			{"fstool", []string{"convert", rawFile, outputFile, "--dmg-format", format}, outputFile},
+		}})
 	}
-	return nil
+	return all
 }
 
-// verifyRoundTrip decodes an image with another tool than the one that made it,
-// where there is one.
-func (b *formatBench) verifyRoundTrip(ctx context.Context, j job, made string) error {
-	back := b.convert(filepath.Base(made), backFile, "UDRW")
-	if fstool, err := exec.LookPath("fstool"); err == nil && j.program == b.hdiutil {
-		back = job{fstool, []string{"convert", filepath.Base(made), backFile}, backFile}
-	}
-	defer os.Remove(b.path(backFile))
-	if _, err := b.run(ctx, b.encodeSize, back); err != nil {
+// writeInput writes what is converted, and the image to decode.
+func (b *formatBench) writeInput(ctx context.Context, c conversion) (err error) {
+	out, err := os.Create(b.path(rawFile))
+	if err != nil {
 		return err
 	}
-	return compareFiles(b.path(backFile), b.path(rawFile))
+	defer func() { err = errors.Join(err, out.Close()) }()
+	var in io.ReadCloser
+	if b.image != "" {
+		in, err = os.Open(b.image)
+	} else if root, e := exec.CommandContext(ctx, "go", "env", "GOROOT").Output(); e != nil {
+		err = fmt.Errorf("finding the folder of Go: %w", e)
+	} else {
+		in = readFolder(string(bytes.TrimSpace(root)))
+	}
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if _, err := io.CopyN(out, in, int64(c.bytes)); err != nil {
+		return fmt.Errorf("writing the image to convert: %w", err)
+	}
+	if c.decode {
+		_, err = b.run(ctx, c.bytes, b.convert(rawFile, imageFile, "UDZO"))
+	}
+	return err
+}
+
+// readFolder reads the files below a folder as a tar archive, again and again.
+// With the folder of Go, the sources and programs of one release are the same
+// bytes for everybody, apart from their times.
+func readFolder(folder string) io.ReadCloser {
+	r, w := io.Pipe()
+	go func() {
+		var err error
+		for err == nil { // until the reader is closed
+			err = tar.NewWriter(w).AddFS(os.DirFS(folder))
+		}
+		w.CloseWithError(err)
+	}()
+	return r
 }
 
 // run runs a job on so many bytes of a device, timed from the start of the
 // program to its end.
-func (b *formatBench) run(ctx context.Context, device int64, j job) (load, error) {
+func (b *formatBench) run(ctx context.Context, device units.Bytes, j job) (load, error) {
 	c := exec.CommandContext(ctx, j.program, j.args...)
 	c.Dir = b.place
 	var output bytes.Buffer
@@ -250,7 +179,7 @@ func (b *formatBench) run(ctx context.Context, device int64, j job) (load, error
 	if err := c.Run(); err != nil {
 		return load{}, fmt.Errorf("running %s %q: %w: %.500s", j.tool(), j.args, err, bytes.TrimSpace(output.Bytes()))
 	}
-	l := load{bytes: device, seconds: time.Since(start).Seconds()}
+	l := load{bytes: int64(device), seconds: time.Since(start).Seconds()}
 	l.cpu = (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()
 	if usage, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		l.peak = usage.Maxrss
@@ -261,107 +190,67 @@ func (b *formatBench) run(ctx context.Context, device int64, j job) (load, error
 	return l, nil
 }
 
-// isInstalled reports whether a program is installed, and adds a row that it is
-// missing otherwise.
-func (b *formatBench) isInstalled(op, program string) bool {
-	_, err := exec.LookPath(program)
-	if err != nil {
-		name := filepath.Base(program)
-		b.report.rows = append(b.report.rows, row{workers: runtime.NumCPU(), op: op, subject: "hdiutil", baseline: name,
-			quantity: quantityRate, missing: "not measured: " + name + " is not installed"})
-	}
-	return err == nil
-}
-
-// compare runs the installed tools in rounds, and adds rows and costs to the
-// report.
+// compare runs the installed tools in rounds.
 func (b *formatBench) compare(ctx context.Context, c conversion) error {
-	jobs := slices.DeleteFunc(c.jobs, func(j job) bool { return !b.isInstalled(c.op, j.program) })
-	made, sides := make([]int64, len(jobs)), make([]side, len(jobs))
-	for i, j := range jobs {
-		sides[i] = func(ctx context.Context, round int) ([]load, error) {
-			l, err := b.runTurn(ctx, c, j, round, &made[i])
-			return []load{l}, err
-		}
+	if err := b.writeInput(ctx, c); err != nil {
+		return err
 	}
-	loads, err := measureRounds(ctx, b.pairs, sides, func(round int) error {
+	var sides []side
+	for _, j := range c.jobs {
+		if _, err := exec.LookPath(j.program); err != nil {
+			fmt.Fprintf(b.stderr, "%s: not measured: %s is not installed\n", c.op, j.tool())
+			continue
+		}
+		var made int64
+		sides = append(sides, side{j.tool(), func(ctx context.Context, _ int) (_ map[string]load, err error) {
+			// The output is deleted outside of the clock.
+			defer func() { err = errors.Join(err, os.RemoveAll(b.path(j.output))) }()
+			l, err := b.run(ctx, c.bytes, j)
+			if err == nil && made == 0 {
+				if made, err = b.verify(ctx, c, j); err != nil {
+					err = fmt.Errorf("checking the output of %s: %w", j.tool(), err)
+				}
+			}
+			l.made = made
+			return map[string]load{c.op: l}, err
+		}})
+	}
+	return measureRounds(ctx, b.stdout, b.pairs, sides, func(round int) error {
 		_, err := fmt.Fprintf(b.stderr, "%s: round %d of %d\n", c.op, round, b.pairs)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return b.addRows(c, jobs, loads, made)
 }
 
-// runTurn runs one tool once. In its first turn it checks the output and sets
-// made, its size in bytes. The output is deleted outside of the clock.
-func (b *formatBench) runTurn(ctx context.Context, c conversion, j job, round int, made *int64) (l load, err error) {
-	output := b.path(j.output)
-	defer func() { err = errors.Join(err, os.RemoveAll(b.path(j.output))) }()
-	if l, err = b.run(ctx, c.bytes, j); err != nil || round > 0 || *made > 0 {
-		return l, err
-	}
-	if j.output == outputDir {
-		names, err := filepath.Glob(filepath.Join(output, "*"))
+// verify compares the output of a job with the image, and returns its size in
+// bytes. It decodes an image with another tool than the one that made it, where
+// there is one.
+func (b *formatBench) verify(ctx context.Context, c conversion, j job) (made int64, err error) {
+	name := j.output
+	if name == outputDir {
+		names, err := filepath.Glob(b.path(filepath.Join(outputDir, "*")))
 		if err != nil || len(names) != 1 {
-			return l, fmt.Errorf("checking the output of %s: %d files: %w", j.tool(), len(names), err)
+			return 0, fmt.Errorf("%d files: %w", len(names), err)
 		}
-		output = names[0]
+		name = filepath.Join(outputDir, filepath.Base(names[0]))
 	}
-	info, err := os.Stat(output)
-	if err == nil {
-		*made, err = info.Size(), c.verify(ctx, j, output)
-	}
+	info, err := os.Stat(b.path(name))
 	if err != nil {
-		return l, fmt.Errorf("checking the output of %s: %w", j.tool(), err)
+		return 0, err
 	}
-	return l, nil
-}
-
-// addRows adds the ratios of our tool to the others, and what each made and
-// cost.
-func (b *formatBench) addRows(c conversion, jobs []job, loads [][][]load, made []int64) error {
-	rates := make([]float64, len(jobs))
-	for i, j := range jobs {
-		var cpu []float64
-		var sum load
-		for _, l := range loads[i][0] {
-			cpu, sum = append(cpu, l.cpu/2), sum.plus(l) // a round has two turns
+	if !c.decode {
+		back := b.convert(name, backFile, "UDRW")
+		if _, err := exec.LookPath("fstool"); err == nil && j.program == b.hdiutil {
+			back = job{"fstool", []string{"convert", name, backFile}, backFile}
 		}
-		var err error
-		if rates[i], err = stats.Median(quantityRate.values(loads[i][0])); err != nil {
-			return err
+		defer os.Remove(b.path(backFile))
+		if _, err := b.run(ctx, c.bytes, back); err != nil {
+			return 0, err
 		}
-		seconds, err := stats.Median(cpu)
-		if err != nil {
-			return err
-		}
-		b.report.costs = append(b.report.costs, []string{"", c.op, j.tool(), units.Bytes(made[i]).Human(),
-			fmt.Sprintf("%.1f %%", 100*float64(made[i])/float64(c.bytes)), units.Rate(rates[i]).Human(),
-			units.Significant(seconds, 3) + " s", units.Bytes(sum.peak).Human()})
+		name = backFile
 	}
-	for i := 1; i < len(jobs); i++ {
-		r := row{workers: runtime.NumCPU(), op: c.op, subject: "hdiutil", baseline: jobs[i].tool(), quantity: quantityRate}
-		if rates[i] == slices.Max(rates[1:]) {
-			r.aim = c.aim
-		}
-		if err := r.compare(loads[0][0], loads[i][0]); err != nil {
-			return fmt.Errorf("comparing %s: %w", c.op, err)
-		}
-		if c.compresses {
-			r.compareSizes(made[0], made[i])
-		}
-		b.report.rows = append(b.report.rows, r)
-	}
-	return nil
-}
-
-// compareFiles returns an error unless the two files have the same bytes.
-func compareFiles(a, b string) error {
-	out, err := exec.Command("cmp", a, b).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "cmp", b.path(name), b.path(rawFile)).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
+		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
 	}
-	return nil
+	return info.Size(), err
 }

@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/perf/benchfmt"
 	"pgregory.net/rapid"
 
-	"dmgbench/internal/analysis/stats"
+	"dmgbench/internal/result"
 )
 
 func TestScheduleGoesThereAndBack(t *testing.T) {
@@ -43,102 +46,52 @@ func TestLinearDriftCancels(t *testing.T) {
 	assert.InDelta(t, times[0], times[1], 1e-9)
 }
 
-// Sides with the same drift get the same time, and the round that warms up does not count.
+// Every turn after the discarded round is a line, and the order of the turns is there and back.
 func TestMeasureRounds(t *testing.T) {
-	clock := 0.0
-	work := func(seconds float64) side {
-		return func(_ context.Context, round int) ([]load, error) {
-			clock++
-			if round == 0 {
-				seconds += 100
-				defer func() { seconds -= 100 }()
-			}
-			return []load{{bytes: 1, seconds: seconds + clock}, {bytes: 2, peak: int64(clock)}}, nil
-		}
+	turns := ""
+	work := func(name string) side {
+		return side{name, func(_ context.Context, round int) (map[string]load, error) {
+			turns += name
+			return map[string]load{"Op/size=1": {bytes: 10, seconds: float64(round), cpu: 1, peak: 7, made: 3}}, nil
+		}}
 	}
 	ends := 0
-	loads, err := measureRounds(t.Context(), 3, []side{work(10), work(10)}, func(round int) error { ends++; return nil })
-	require.NoError(t, err)
-	assert.Equal(t, 4, ends)
-	require.Len(t, loads[0][0], 3)
-	assert.Equal(t, loads[0][0], loads[1][0])
-	assert.Equal(t, load{bytes: 2, seconds: 2*10 + 5 + 8}, loads[0][0][0])
-	assert.EqualValues(t, 8, max(loads[0][1][0].peak, loads[1][1][0].peak))
+	var text bytes.Buffer
+	require.NoError(t, measureRounds(t.Context(), &text, 2, []side{work("a"), work("b")}, func(round int) error { ends++; return nil }))
+	assert.Equal(t, 3, ends)
+	assert.Equal(t, "abba"+"baab"+"abba", turns)
+	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
+	require.Len(t, lines, 8)
+	assert.Equal(t, "BenchmarkOp/size=1/by=b 1 1 s/op 10 B/s 0.1 cpu-s/B 7 peak-B 3 made-B", lines[0])
+	assert.Equal(t, "BenchmarkOp/by=x 1 2 s/op 5 B/s", load{bytes: 10, seconds: 2}.line("Op", "x"))
 
 	broken := errors.New("broken")
-	_, err = measureRounds(t.Context(), 3, []side{work(1), func(context.Context, int) ([]load, error) { return nil, broken }},
+	err := measureRounds(t.Context(), &text, 3, []side{{"a", func(context.Context, int) (map[string]load, error) { return nil, broken }}},
 		func(int) error { return nil })
 	require.ErrorIs(t, err, broken)
-	_, err = measureRounds(t.Context(), 3, []side{work(1)}, func(int) error { return broken })
-	require.ErrorIs(t, err, broken)
+	require.ErrorIs(t, measureRounds(t.Context(), &text, 3, []side{work("a")}, func(int) error { return broken }), broken)
 }
 
-func TestRatiosArePairwise(t *testing.T) {
-	e, err := compareRounds([]float64{1, 20, 3, 40, 5, 60, 7}, []float64{2, 40, 6, 80, 10, 120, 7})
-	require.NoError(t, err)
-	assert.Equal(t, 0.5, e.Median)
-	assert.Equal(t, 7, e.Pairs)
-	require.NotNil(t, e.Interval)
-	assert.Equal(t, stats.MethodOrder, e.Interval.Method)
-	assert.InDelta(t, 1-2.0/128, e.Interval.Level, 1e-12)
-	assert.Equal(t, [2]float64{0.5, 1}, [2]float64{e.Interval.Low, e.Interval.High})
-
-	few, err := compareRounds([]float64{1, 2, 3}, []float64{1, 1, 1})
-	require.NoError(t, err)
-	assert.Nil(t, few.Interval)
-	assert.Equal(t, unclear, few.verdict(0.1, false))
-
-	for _, bad := range [][2]float64{{0, 1}, {1, 0}, {1, -1}, {1e308, 1e-308}} {
-		_, err := compareRounds([]float64{bad[0]}, []float64{bad[1]})
-		assert.ErrorIs(t, err, stats.ErrRange, "%v", bad)
-	}
-}
-
-func TestVerdicts(t *testing.T) {
-	of := func(low, high float64) estimate { return estimate{Interval: &stats.Interval{Low: low, High: high}} }
-	for _, test := range []struct {
-		low, high, aim float64
-		atMost         bool
-		want           string
-	}{
-		{0.91, 1.2, 0.9, false, met}, {0.9, 1.2, 0.9, false, met}, {0.8, 0.89, 0.9, false, missed}, {0.8, 0.95, 0.9, false, unclear},
-		{0.5, 0.9, 1, true, met}, {1.1, 1.2, 1, true, missed}, {0.9, 1.1, 1, true, unclear},
-	} {
-		assert.Equal(t, test.want, of(test.low, test.high).verdict(test.aim, test.atMost), "%+v", test)
-	}
-}
-
-func TestLoads(t *testing.T) {
-	l := load{100, 2, 0.5, 7}.plus(load{300, 2, 0.5, 5})
-	assert.Equal(t, load{400, 4, 1, 7}, l)
-	assert.Equal(t, 100.0, quantityRate.value(l))
-	assert.Equal(t, 0.0025, quantityCPU.value(l))
-}
-
-// atRates are loads of a second each.
-func atRates(rates ...int64) (loads []load) {
-	for _, r := range rates {
-		loads = append(loads, load{bytes: r, seconds: 1, cpu: float64(r) / 1e10})
-	}
-	return loads
-}
-
-func TestReportText(t *testing.T) {
-	base := atRates(2e9, 2.1e9, 1.9e9, 2e9, 2e9, 2.2e9, 1e9)
-	ours := atRates(1.9e9, 2e9, 1.8e9, 1.9e9, 2e9, 2.1e9, 1e9)
-	r := row{workers: 2, op: "write", subject: "native folder", baseline: "fio", quantity: quantityRate, aim: 0.85}
-	require.NoError(t, r.compare(ours, base))
-	assert.InDelta(t, 1.2/2, r.spread, 1e-12)
-	r.compareSizes(206, 100)
-	cost := row{workers: 1, op: "read", quantity: quantityCPU, aim: 2}
-	require.NoError(t, cost.compare(ours[:3], base[:3]))
-	missing := row{workers: 1, op: "read", missing: "not measured: no tool"}
-	rep := report{machine: "m", place: "ext4", rows: []row{r, cost, missing}, costs: [][]string{{"tool", "made"}}}
-
+// benchstat has to read what is printed: each figure of each side.
+func TestBenchstatReadsTheLines(t *testing.T) {
 	var text bytes.Buffer
-	require.NoError(t, rep.write(&text))
-	for _, want := range []string{"0.952", "0.95–1.00", "98.4 %", "≥ 0.85", verdictLarger, "2.060", "[1][2]", "[1] noise:", "[2] size:",
-		"1.90 GB/s", "100 ns/kB", "≤ 2.00", "none", "not measured: no tool", "tool"} {
-		assert.Contains(t, text.String(), want)
+	header(&text, result.Host{OS: "linux", Virtual: "kvm"}, "place: ext4")
+	assert.Contains(t, text.String(), "virtual (kvm): the host may cache")
+	fmt.Fprintln(&text, load{bytes: 10, seconds: 2, cpu: 1}.line("Op/size=1", "fio"))
+	fmt.Fprintln(&text, load{bytes: 10, seconds: 1, cpu: 1}.line("Op/size=1", "dmgbench"))
+	in := benchfmt.NewReader(&text, "text")
+	results := 0
+	for in.Scan() {
+		r, ok := in.Result().(*benchfmt.Result)
+		if !ok {
+			continue
+		}
+		results++
+		assert.Equal(t, "ext4", r.GetConfig("place"))
+		rate, ok := r.Value("B/s")
+		assert.True(t, ok)
+		assert.Equal(t, 5.0*float64(results), rate)
 	}
+	require.NoError(t, in.Err())
+	assert.Equal(t, 2, results)
 }

@@ -25,7 +25,8 @@ import (
 )
 
 func main() {
-	could := flag.String("could", "$.", "regular `expression` of the reasons to skip that do not apply here; by default all apply")
+	could := flag.String("could", "$.",
+		"regular `expression` of the reasons to skip that do not apply here; by default all apply")
 	flag.Parse()
 	g := gate{w: os.Stdout, could: regexp.MustCompile(*could)}
 	if err := g.read(os.Stdin); err != nil {
@@ -43,7 +44,7 @@ type event struct {
 type gate struct {
 	w       io.Writer
 	could   *regexp.Regexp // reasons to skip that do not apply
-	output  map[[2]string]*strings.Builder
+	output  map[[2]string]string
 	ended   int      // packages
 	failed  int      // packages and builds
 	skipped []string // tests that could have run
@@ -52,18 +53,15 @@ type gate struct {
 // read reads the stream. It returns an error if a test failed, if one skipped
 // that could have run, and if the stream contains the result of no package.
 func (g *gate) read(r io.Reader) error {
-	g.output = map[[2]string]*strings.Builder{}
+	g.output = map[[2]string]string{}
 	lines := bufio.NewReader(r)
 	for {
 		line, err := lines.ReadBytes('\n')
 		var e event
-		switch {
-		case len(line) == 0:
-		case json.Unmarshal(line, &e) != nil || e.Action == "":
+		if len(line) > 0 && (json.Unmarshal(line, &e) != nil || e.Action == "") {
 			fmt.Fprintf(g.w, "%s", line) // a message of go itself
-		default:
-			g.handle(e)
 		}
+		g.handle(e)
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -82,6 +80,8 @@ func (g *gate) read(r io.Reader) error {
 	return nil
 }
 
+// handle prints what `go test` prints: all output of what failed, and the last
+// line of other packages.
 func (g *gate) handle(e event) {
 	key := [2]string{e.Package, e.Test}
 	switch e.Action {
@@ -90,61 +90,37 @@ func (g *gate) handle(e event) {
 	case "build-fail":
 		g.failed++
 	case "output":
-		if g.output[key] == nil {
-			g.output[key] = &strings.Builder{}
+		if !strings.HasPrefix(e.Output, "=== ") {
+			g.output[key] += e.Output
 		}
-		g.output[key].WriteString(e.Output)
 	case "pass", "fail", "skip":
-		text := ""
-		if b := g.output[key]; b != nil {
-			text = b.String()
-			delete(g.output, key)
+		text := g.output[key]
+		delete(g.output, key)
+		if e.Action == "fail" {
+			fmt.Fprint(g.w, text)
 		}
-		if e.Test == "" {
-			g.endPackage(e, text)
-		} else {
-			g.endTest(e, text)
-		}
-	}
-}
-
-func (g *gate) endTest(e event, text string) {
-	switch e.Action {
-	case "fail":
-		for line := range strings.Lines(text) {
-			if !strings.HasPrefix(line, "=== ") {
-				fmt.Fprint(g.w, line)
+		switch {
+		case e.Test != "" && e.Action == "skip":
+			if why := reason(text); g.could.MatchString(why) {
+				g.skipped = append(g.skipped, fmt.Sprintf("  %s %s: %s", e.Package, e.Test, why))
 			}
-		}
-	case "skip":
-		if why := reason(text); g.could.MatchString(why) {
-			g.skipped = append(g.skipped, fmt.Sprintf("  %s %s: %s", e.Package, e.Test, why))
+		case e.Test == "" && e.Action == "fail":
+			g.ended, g.failed = g.ended+1, g.failed+1
+		case e.Test == "":
+			g.ended++
+			fmt.Fprint(g.w, summary.FindString(text))
 		}
 	}
 }
 
-// endPackage prints what `go test` prints of a package: all output if it
-// failed, else its last line.
-func (g *gate) endPackage(e event, text string) {
-	g.ended++
-	if e.Action == "fail" {
-		g.failed++
-		fmt.Fprint(g.w, text)
-		return
-	}
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "ok  \t") || strings.HasPrefix(line, "?   \t") || strings.HasPrefix(line, "\t") {
-			fmt.Fprint(g.w, line)
-		}
-	}
-}
+// summary is the last line of a package that did not fail.
+var summary = regexp.MustCompile(`(?m)^(ok  |\?   |)\t.*\n`)
 
 // reason is the message of a test that skipped.
 func reason(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line != "" && !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "--- ") {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--- ") {
 			lines = append(lines, line)
 		}
 	}
