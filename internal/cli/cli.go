@@ -211,9 +211,15 @@ func readHelp(path string) (h helpText) {
 	rest, h.examples, _ = strings.Cut(rest, "\n\nEXAMPLES\n")
 	h.long, flags, _ = strings.Cut(rest, "\n\nFLAGS\n")
 	for line := range strings.SplitSeq(strings.ReplaceAll(flags, "\n  ", " "), "\n") {
-		if line != "" {
-			h.flags = append(h.flags, parseFlag(line))
+		if line == "" {
+			continue
 		}
+		m := flagLine.FindStringSubmatch(line)
+		row := flagRow{name: m[1], kind: m[2], initial: m[3], help: m[7], oneOf: m[4] != "", positive: m[6] != ""}
+		if values := m[4] + m[5]; values != "" {
+			row.values = strings.Split(values, "|")
+		}
+		h.flags = append(h.flags, row)
 	}
 	return h
 }

@@ -5,9 +5,9 @@ import (
 	"context"
 	_ "embed" // for doctor.tmpl
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -71,9 +71,9 @@ func (a *app) runDoctor(ctx context.Context, _ []string) error {
 		places = append(places, host.Place{Name: cmp.Or(p.Name, a.list("on")[i]), Path: p.Path})
 	}
 	limited, cancel := context.WithTimeout(ctx, factsTime)
+	defer cancel()
 	d := &doctor{app: a, ctx: ctx, Program: tool(), Host: host.Gather(limited, places, a.isSet("identify")),
 		Tuning: host.Tune()}
-	cancel()
 	page := template.Must(template.New("doctor").Funcs(template.FuncMap{
 		"fact":  func(name, value string) string { return factText([]fact{{name: name, value: value}}) },
 		"facts": factText, "count": units.Count, "trim": strings.Trim,
@@ -147,6 +147,53 @@ var warningHints = map[string]string{
 	"governor":        "cpupower frequency-set -g performance (as root) keeps the clock rate up",
 	"huge-pages": "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root) allows huge pages " +
 		"where they are asked for",
+}
+
+// Settings are the settings in effect and where each comes from: what was typed
+// wins over the environment, which wins over the settings file. Variables with
+// the prefix of this program that have no effect are listed, too, as they are
+// misspelt in most cases.
+func (d *doctor) Settings() []fact {
+	facts := []fact{{"settings file", cmp.Or(d.redacted(d.settingsPath()), "none"), ""}}
+	add := func(key, value, source string) {
+		facts = append(facts, fact{"setting", fmt.Sprintf("%s = %s (%s)", key, d.redacted(value), source), ""})
+	}
+	keys := map[string]string{} // of settings, by environment variable
+	for _, key := range d.settingKeys() {
+		variable := variableName(key)
+		keys[variable] = key
+		name, own := strings.CutPrefix(key, "doctor.") // only flags of doctor itself can have been typed
+		switch value := d.env[variable]; {
+		case own && d.isGiven(name) && d.valueSources[name] == "":
+			add(key, d.text(name), "flag --"+name)
+		case value != "":
+			add(key, value, "environment, "+variable)
+		case d.settings.InConfig(key):
+			add(key, fmt.Sprint(d.settings.Get(key)), "settings file")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.env)) {
+		shown, known := ownVariables[name]
+		switch {
+		case d.env[name] == "":
+		case known && !shown:
+			add(name, "set, not shown", "environment")
+		case known:
+			add(name, d.env[name], "environment")
+		case strings.HasPrefix(name, "DMGBENCH_") && keys[name] == "":
+			facts = append(facts, fact{"no setting", "unknown environment variable " + name + " (ignored)", ""})
+		}
+	}
+	return facts
+}
+
+// redacted hides paths, which may contain names of people and machines, unless
+// doctor got --identify: its output is made to be sent to others.
+func (d *doctor) redacted(value string) string {
+	if !d.isSet("identify") && strings.ContainsAny(value, `/\`) {
+		return "a path, shown with --identify"
+	}
+	return value
 }
 
 // Spoilers are what would disturb a measurement now. The result of a run has
@@ -235,19 +282,16 @@ func (d *doctor) Attaching() []fact {
 	if attach.Loops() {
 		loops = "this user can use them"
 	}
-	if f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil { // opening it mounts no volume
+	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0) // opening it mounts no volume
+	if f.Close(); err != nil {
 		fuse = "not available: " + err.Error()
-	} else {
-		f.Close()
 	}
-	facts := []fact{{"loop devices", loops, ""}, {"FUSE", fuse, ""}, filesystemsFact()}
-	if list, err := attach.List(d.ctx); err != nil {
-		facts = append(facts, fact{"attached", "unknown: " + err.Error(), ""})
-	} else if len(list) > 0 {
-		text := units.Count(len(list), "image") + "; dmgbench hdiutil info lists them"
-		facts = append(facts, fact{"attached", text, ""})
+	attached, err := attach.List(d.ctx)
+	text := units.Count(len(attached), "image") + "; dmgbench hdiutil info lists them"
+	if err != nil {
+		text = "unknown: " + err.Error()
 	}
-	return facts
+	return []fact{{"loop devices", loops, ""}, {"FUSE", fuse, ""}, filesystemsFact(), {"attached", text, ""}}
 }
 
 // filesystemsFact is which file systems can be made and mounted here, and which
@@ -341,7 +385,7 @@ func (d *doctor) counters() []fact {
 // plans groups the built-in plans by how many of their cases the engine
 // supports. Native baselines, which every engine measures, are not counted.
 func (d *doctor) plans() (facts []fact) {
-	groups := map[string][]string{}
+	groups := make([][]string, 3)
 	for _, name := range plans.Names() {
 		p, _, err := loadPlan(name)
 		if err != nil {
@@ -351,18 +395,15 @@ func (d *doctor) plans() (facts []fact) {
 		cases := slices.DeleteFunc(p.Cases(), func(c plan.Case) bool { return c.Baseline })
 		switch unsupported := len(runner.UnsupportedCases(p, d.chosen)); unsupported {
 		case 0:
-			groups["plans in full"] = append(groups["plans in full"], name)
+			groups[0] = append(groups[0], name)
 		case len(cases):
-			groups["plans not"] = append(groups["plans not"], name)
+			groups[2] = append(groups[2], name)
 		default:
-			part := fmt.Sprintf("%s (%d of %d)", name, len(cases)-unsupported, len(cases))
-			groups["plans in part"] = append(groups["plans in part"], part)
+			groups[1] = append(groups[1], fmt.Sprintf("%s (%d of %d)", name, len(cases)-unsupported, len(cases)))
 		}
 	}
-	for _, group := range []string{"plans in full", "plans in part", "plans not"} {
-		if len(groups[group]) > 0 {
-			facts = append(facts, fact{group, strings.Join(groups[group], ", "), ""})
-		}
+	for i, group := range []string{"plans in full", "plans in part", "plans not"} {
+		facts = append(facts, fact{group, cmp.Or(strings.Join(groups[i], ", "), "none"), ""})
 	}
 	return facts
 }
@@ -389,31 +430,23 @@ func (d *doctor) Tools() (facts []fact) {
 		if tool[0] != runtime.GOOS {
 			continue
 		}
-		names := strings.Fields(tool[1])
-		if at := findProgram(d.env["PATH"], names); at != "" {
-			facts = append(facts, fact{"tool", at + ": " + tool[2], ""})
+		at, names := "", strings.Fields(tool[1])
+		for _, dir := range []string{"", "/usr/local/sbin/", "/usr/sbin/", "/sbin/"} { // users lack those of root
+			for _, name := range names {
+				found, _ := exec.LookPath(dir + name)
+				at = cmp.Or(at, found)
+			}
+		}
+		if at == "" {
+			missing = append(missing, fmt.Sprintf("%s (%s)", names[0], tool[2]))
+			packages = append(packages, tool[3])
 			continue
 		}
-		missing = append(missing, fmt.Sprintf("%s (%s)", names[0], tool[2]))
-		packages = append(packages, nonempty(tool[3])...)
+		facts = append(facts, fact{"tool", at + ": " + tool[2], ""})
 	}
 	if len(missing) > 0 {
 		hint := strings.TrimPrefix(installHint(packages)+"; measuring needs none of them", "; ")
 		facts = append(facts, fact{"tools missing", strings.Join(missing, ", "), hint})
 	}
 	return facts
-}
-
-// findProgram searches path, and the folders of programs for root, which the
-// paths of users lack; "" if not found.
-func findProgram(path string, names []string) string {
-	for _, name := range names {
-		for _, dir := range append(filepath.SplitList(path), "/usr/local/sbin", "/usr/sbin", "/sbin") {
-			at := filepath.Join(dir, name)
-			if fi, err := os.Stat(at); err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 {
-				return at
-			}
-		}
-	}
-	return ""
 }

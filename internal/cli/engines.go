@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -145,8 +146,8 @@ func (a *app) hdiutilOptions() (hdiutil.Options, error) {
 // over FUSE, which is slower than mounts by the kernel.
 var errNoLoops = errors.New("without root it works only over FUSE and with exFAT; choose it with --engine hdiutil")
 
-// newHdiutil makes the engine hdiutil with a folder for its mount points in the
-// state folder, which is removed at exit and found by clean after a crash.
+// newHdiutil makes the engine hdiutil. Its mount points are in the state folder,
+// where clean finds them after a crash.
 func (a *app) newHdiutil(ctx context.Context, c engineConfig) (engine.Engine, error) {
 	o, err := a.hdiutilOptions()
 	if err != nil {
@@ -155,19 +156,14 @@ func (a *app) newHdiutil(ctx context.Context, c engineConfig) (engine.Engine, er
 	if c.auto && runtime.GOOS == "linux" && !attach.Loops() {
 		return nil, errNoLoops
 	}
-	remove := func() error { return nil }
 	if c.state != "" {
-		if o.WorkDir, remove, err = makeMountFolder(c.state); err != nil {
-			return nil, err
+		o.WorkDir = filepath.Join(c.state, mountsFolder)
+		if err := os.MkdirAll(o.WorkDir, 0o700); err != nil {
+			return nil, fmt.Errorf("making the folder of mount points: %w", err)
 		}
 	}
 	o.Passphrase = c.passphrase
-	e, err := hdiutil.New(ctx, o)
-	if err != nil {
-		return nil, errors.Join(err, remove())
-	}
-	a.atExit = append(a.atExit, remove)
-	return e, nil
+	return hdiutil.New(ctx, o)
 }
 
 // detachBelow detaches the images below a folder and returns their names. On

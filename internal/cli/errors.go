@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -167,25 +168,20 @@ func (a *app) hint(err error) string {
 // else "". Errors of packages below carry advice where only they know the
 // cause.
 func hint(err error) string {
-	if e, ok := errors.AsType[*hintedError](err); ok && e.hint != "" {
-		return e.hint
-	}
-	if e, ok := errors.AsType[*result.Error](err); ok && e.Hint != "" {
-		return e.Hint
-	}
-	if e, ok := errors.AsType[*engine.UnsupportedError](err); ok && e.Hint != "" {
-		return e.Hint
-	}
-	if e, ok := errors.AsType[*hdiutil.ToolError](err); ok && e.Hint != "" {
-		return e.Hint
-	}
-	if e, ok := errors.AsType[*runner.NotFitError](err); ok {
-		return e.Hint
+	if advice := cmp.Or(
+		hintOf(err, func(e *hintedError) string { return e.hint }),
+		hintOf(err, func(e *result.Error) string { return e.Hint }),
+		hintOf(err, func(e *engine.UnsupportedError) string { return e.Hint }),
+		hintOf(err, func(e *hdiutil.ToolError) string { return e.Hint }),
+		hintOf(err, func(e *runner.NotFitError) string { return e.Hint }),
+	); advice != "" {
+		return advice
 	}
 	for _, cause := range []struct {
 		err  error
 		hint string
 	}{
+		{fs.ErrExist, "give another name: files are never replaced"},
 		{syscall.ENOSPC, "make room on that disk, or choose a folder on another one; dmgbench resume continues a " +
 			"started run"},
 		{syscall.EROFS, "choose a folder that can be written"},
@@ -195,6 +191,14 @@ func hint(err error) string {
 		if errors.Is(err, cause.err) {
 			return cause.hint
 		}
+	}
+	return ""
+}
+
+// hintOf is the advice of the first cause of a type, "" without one.
+func hintOf[T error](err error, advice func(T) string) string {
+	if e, ok := errors.AsType[T](err); ok {
+		return advice(e)
 	}
 	return ""
 }
@@ -216,7 +220,7 @@ func outcomeStatus(o runner.Outcome, r *result.Result) int {
 // into one of this program with a hint. Unknown commands get the most similar
 // name as their hint.
 func commandLineError(root *cobra.Command, args []string, err error) error {
-	if is[*hintedError](err) {
+	if err == nil || is[*hintedError](err) {
 		return err
 	}
 	if len(args) == 0 || !strings.HasPrefix(err.Error(), "unknown command") {
@@ -258,22 +262,13 @@ func refuseUnknownOperands(root *cobra.Command) {
 		case "help":
 			c.Args = func(_ *cobra.Command, args []string) error {
 				_, _, err := root.Find(args)
-				if err != nil {
-					err = commandLineError(root, args, err)
-				}
-				return err
+				return commandLineError(root, args, err)
 			}
 		case "completion":
-			for _, shell := range c.Commands() {
-				shell.Args, shell.Example = commandRow{}.checkArgs, "  source <(dmgbench completion bash)"
+			for _, c := range append(c.Commands(), c) {
+				c.Args, c.Example = commandRow{}.checkArgs, "  source <(dmgbench completion bash)"
 			}
-			c.Args = cobra.ArbitraryArgs
-			c.RunE = func(c *cobra.Command, args []string) error {
-				if len(args) == 0 {
-					return c.Help()
-				}
-				return usageError("", "writing completions for %q: want bash, zsh, fish or powershell", args[0])
-			}
+			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -33,22 +32,9 @@ type flagRow struct {
 }
 
 // flagLine has the fields of a flagRow: in brackets are the values that a flag
-// accepts, in parentheses suggestions.
+// accepts, in parentheses suggestions. A line of another form is a programming
+// error, and panics.
 var flagLine = regexp.MustCompile(`^([a-z-]+) ([a-z0-9]+)(?:="(.*?)")?(?: \[(.*?)\]| \((.*?)\)| (>0))?: (.*)$`)
-
-// parseFlag reads the declaration of a flag. A line of another form is a
-// programming error, and panics.
-func parseFlag(line string) flagRow {
-	m := flagLine.FindStringSubmatch(line)
-	if m == nil {
-		panic("no flag in a help text: " + line)
-	}
-	row := flagRow{name: m[1], kind: m[2], initial: m[3], help: m[7], oneOf: m[4] != "", positive: m[6] != ""}
-	if values := m[4] + m[5]; values != "" {
-		row.values = strings.Split(values, "|")
-	}
-	return row
-}
 
 // add declares a flag in cobra, with the completions of its values.
 func (row flagRow) add(cmd *cobra.Command) {
@@ -92,15 +78,13 @@ func (row flagRow) checkValue(f *pflag.Flag) error {
 		given = list.GetSlice()
 	}
 	for _, value := range given {
-		var number float64
+		number, _ := strconv.ParseFloat(value, 64) // the type of the flag is checked
 		switch {
 		case value == "":
 		case row.oneOf && !slices.Contains(row.values, value):
 			return usageError("", "reading --%s: %q is not one of %s", row.name, value, strings.Join(row.values, ", "))
-		case row.positive:
-			if _, err := fmt.Sscan(value, &number); err != nil || !(number > 0) { // NaN is not
-				return usageError("", "reading --%s: %s is not greater than 0", row.name, value)
-			}
+		case row.positive && !(number > 0): // NaN is not
+			return usageError("", "reading --%s: %s is not greater than 0", row.name, value)
 		}
 	}
 	return nil
@@ -170,7 +154,7 @@ func (a *app) configure(cmd *cobra.Command) error {
 		if f.Changed || value == nil {
 			continue
 		}
-		if err := setFlag(f, value); err != nil {
+		if err := a.setFlag(f, key, value); err != nil {
 			return usageError("", "reading %s: %w", source, err)
 		}
 		f.Changed = true // pflag itself sets it only for typed flags
@@ -190,29 +174,23 @@ func (a *app) configure(cmd *cobra.Command) error {
 	return nil
 }
 
-// setFlag sets a flag to a value of the settings file or of the environment. A
+// setFlag sets a flag to a value of the environment, or of the setting key. A
 // text is parsed as on the command line, so that flags with commas accept
-// commas here, too. Lists of settings are only for flags that take several
-// values: viper would make an empty text of others.
-func setFlag(f *pflag.Flag, value any) error {
+// commas here, too.
+func (a *app) setFlag(f *pflag.Flag, key string, value any) error {
 	list, isList := value.([]any)
-	if !isList {
+	to, takesList := f.Value.(pflag.SliceValue)
+	values := a.settings.GetStringSlice(key) // empty for a list of lists
+	switch {
+	case !isList:
 		if err := f.Value.Set(fmt.Sprint(value)); err != nil {
 			return wrongValue(f, fmt.Sprint(value), err)
 		}
 		return nil
-	}
-	to, ok := f.Value.(pflag.SliceValue)
-	if !ok {
+	case !takesList:
 		return errors.New("want one value, this is a list")
-	}
-	var values []string
-	for _, v := range list {
-		switch v.(type) {
-		case []any, map[string]any:
-			return errors.New("want a list of values, this is one of lists or tables")
-		}
-		values = append(values, fmt.Sprint(v))
+	case len(values) != len(list):
+		return errors.New("want a list of values, this is one of lists or tables")
 	}
 	return to.Replace(values)
 }
@@ -301,59 +279,4 @@ func (a *app) valueSource(text string) string {
 		}
 	}
 	return joinUnique(out)
-}
-
-// Settings are the settings in effect and where each comes from: what was typed
-// wins over the environment, which wins over the settings file. Variables with
-// the prefix of this program that have no effect are listed, too, as they are
-// misspelt in most cases.
-func (d *doctor) Settings() []fact {
-	file := "none"
-	if path := d.settingsPath(); path != "" {
-		file = d.redacted(path)
-	}
-	facts := []fact{{"settings file", file, ""}}
-	add := func(format string, args ...any) {
-		facts = append(facts, fact{"setting", fmt.Sprintf(format, args...), ""})
-	}
-	unknown := maps.Clone(d.env)
-	for _, key := range d.settingKeys() {
-		variable := variableName(key)
-		delete(unknown, variable)
-		name, own := strings.CutPrefix(key, "doctor.") // only flags of doctor itself can have been typed
-		switch value := d.env[variable]; {
-		case own && d.isGiven(name) && d.valueSources[name] == "":
-			add("%s = %s (flag --%s)", key, d.redacted(d.text(name)), name)
-		case value != "":
-			add("%s = %s (environment, %s)", key, d.redacted(value), variable)
-		case d.settings.InConfig(key):
-			add("%s = %s (settings file)", key, d.redacted(fmt.Sprint(d.settings.Get(key))))
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(ownVariables)) {
-		delete(unknown, name)
-		if value := d.env[name]; value != "" && ownVariables[name] {
-			add("%s (environment, %s)", d.redacted(value), name)
-		} else if value != "" {
-			add("set, not shown (environment, %s)", name)
-		}
-	}
-	if len(facts) == 1 {
-		facts = append(facts, fact{"settings", "every flag has its default", ""})
-	}
-	for _, name := range slices.Sorted(maps.Keys(unknown)) {
-		if strings.HasPrefix(name, "DMGBENCH_") {
-			facts = append(facts, fact{"no setting", "unknown environment variable " + name + " (ignored)", ""})
-		}
-	}
-	return facts
-}
-
-// redacted hides paths, which may contain names of people and machines, unless
-// doctor got --identify: its output is made to be sent to others.
-func (d *doctor) redacted(value string) string {
-	if !d.isSet("identify") && strings.ContainsAny(value, `/\`) {
-		return "a path, shown with --identify"
-	}
-	return value
 }

@@ -234,22 +234,16 @@ func tally(counts map[string]int, noun string, kinds [][3]string) string {
 func (a *app) markBaseline(_ context.Context, args []string) error {
 	run := absolute(args[0])
 	a.chownAtExit(filepath.Join(filepath.Dir(run), runfolders.BaselineFile))
-	remove := a.isSet("clear")
-	m, err := runfolders.MarkBaseline(run, remove)
+	plan, replaced, err := runfolders.MarkBaseline(run, a.isSet("clear"))
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s is the baseline of plan %s", m.Run, m.Plan)
-	switch {
-	case remove && m.Before:
-		text = fmt.Sprintf("removed the mark: %s was the baseline of plan %s", m.Run, m.Plan)
-	case remove:
-		text = m.Run + " was not a baseline"
-	case m.Before:
-		text += " already"
+	text := filepath.Base(run) + " is the baseline of plan " + plan
+	if a.isSet("clear") {
+		text = filepath.Base(run) + " is not the baseline of plan " + plan
 	}
-	if len(m.Replaced) > 0 {
-		text += ", instead of " + strings.Join(m.Replaced, ", ")
+	if len(replaced) > 0 {
+		text += ", instead of " + strings.Join(replaced, ", ")
 	}
 	_, err = fmt.Fprintln(a.stdout, printable(text))
 	return err

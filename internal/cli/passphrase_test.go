@@ -1,16 +1,20 @@
 package cli
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/system/clock"
+	"dmgbench/internal/system/host"
 )
 
 func TestSecretComesFromFileThenEnvironmentThenTheRun(t *testing.T) {
@@ -30,12 +34,12 @@ func TestSecretComesFromFileThenEnvironmentThenTheRun(t *testing.T) {
 	a.env = nil
 	made, err := a.passphrase(state, "")
 	require.NoError(t, err)
-	assert.Regexp(t, "^[0-9a-f]{64}$", string(made))
+	assert.Regexp(t, "^[A-Z2-7]{52}$", string(made))
 	other, err := a.passphrase(state, "")
 	require.NoError(t, err)
 	assert.NotEqual(t, made, other)
 	require.NoError(t, (&app{generated: made}).savePassphrase(runner.Config{StateDir: state, Out: dir, Plan: encrypted(t)}))
-	info, err := os.Stat(filepath.Join(state, passphraseFolder, passphraseName(dir)))
+	info, err := os.Stat(passphraseFile(state, dir))
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	p, err = a.passphrase(state, dir)
@@ -65,45 +69,41 @@ func files(t *testing.T, state string) []os.DirEntry {
 }
 
 func TestSecretsThatCannotBe(t *testing.T) {
+	passphraseFrom := func(file string) ([]byte, error) {
+		return (&app{env: map[string]string{"DMGBENCH_PASSPHRASE_FILE": file}}).passphrase(t.TempDir())
+	}
 	long := strings.Repeat("x", maxPassphrase+1)
 	for name, content := range map[string]string{"empty": "\n", "long": long} {
 		file := filepath.Join(t.TempDir(), name)
 		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
-		_, err := readPassphrase(file)
+		_, err := passphraseFrom(file)
 		require.Equal(t, exitUsage, exitStatus(err), name)
 		assert.NotContains(t, err.Error(), long)
 	}
-	_, err := readPassphrase(filepath.Join(t.TempDir(), "missing"))
+	_, err := passphraseFrom(filepath.Join(t.TempDir(), "missing"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = (&app{env: map[string]string{"DMGBENCH_PASSPHRASE": long}}).passphrase(t.TempDir(), "")
 	require.Equal(t, exitUsage, exitStatus(err))
 }
 
 func TestCleanRemovesPassphrasesAndMountPointsOfTheKilled(t *testing.T) {
-	a, state := &app{}, t.TempDir()
+	state := t.TempDir()
+	a := newApp(strings.NewReader(""), io.Discard, io.Discard, []string{"DMGBENCH_STATE=" + state})
 	require.NoError(t, (&app{generated: []byte("x")}).savePassphrase(runner.Config{StateDir: state, Out: "run", Plan: encrypted(t)}))
-	dir, free, err := makeMountFolder(state)
+	point := filepath.Join(state, mountsFolder, "mnt1")
+	require.NoError(t, os.MkdirAll(point, 0o700))
+	a.clock = clock.NewVirtual(time.Unix(0, 0)) // no real wait for the lock
+	active, err := host.Lock(state)
 	require.NoError(t, err)
-	require.NoError(t, os.Mkdir(filepath.Join(dir, "mnt1"), 0o700))
-	var said strings.Builder
-	require.NoError(t, a.cleanMountFolders(t.Context(), state, &said))
-	assert.DirExists(t, dir, "of an engine that lives")
-	require.NoError(t, a.cleanPassphrases(t.Context(), state, &said))
+	require.NoError(t, a.clean(t.Context(), nil))
+	assert.DirExists(t, point, "it may be that of the active run")
+	assert.Len(t, files(t, state), 1)
+	active()
+	require.NoError(t, os.WriteFile(filepath.Join(point, "file"), nil, 0o600))
+	require.Error(t, a.clean(t.Context(), nil), "what is in it may be somebody's")
+	assert.FileExists(t, filepath.Join(point, "file"))
 	assert.Empty(t, files(t, state))
-	require.NoError(t, free())
-	assert.NoDirExists(t, dir)
-
-	// A killed engine leaves folders and a lock that nobody holds.
-	dead := filepath.Join(state, mountsFolder, "dead")
-	require.NoError(t, os.MkdirAll(filepath.Join(dead, "mnt1"), 0o700))
-	require.NoError(t, os.WriteFile(dead+lockSuffix, nil, 0o600))
-	root, err := openStateFolder(state, mountsFolder)
-	require.NoError(t, err)
-	defer root.Close()
-	require.NoError(t, removeMountFolder(root, "dead"))
-	assert.NoDirExists(t, dead)
-	require.NoError(t, os.MkdirAll(filepath.Join(dead, "mnt1"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(dead, "mnt1", "file"), nil, 0o600))
-	require.Error(t, removeMountFolder(root, "dead"), "what is in it may be somebody's")
-	assert.FileExists(t, filepath.Join(dead, "mnt1", "file"))
+	require.NoError(t, os.Remove(filepath.Join(point, "file")))
+	require.NoError(t, a.clean(t.Context(), nil))
+	assert.NoDirExists(t, point)
 }

@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"context"
 	_ "embed" // for plannew.toml
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"text/template"
 
@@ -20,6 +17,7 @@ import (
 	"dmgbench/internal/bench/engine/inprocess"
 	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
 	"dmgbench/internal/result"
 	"dmgbench/internal/result/runfolders"
 	"dmgbench/internal/system/units"
@@ -69,9 +67,7 @@ func (a *app) copyPlan(_ context.Context, args []string) error {
 	if !ok {
 		return unknownPlan(args[0])
 	}
-	path := append(args, args[0]+".toml")[1]
-	return a.writePlan(path, append([]byte(schemaLine), text...), fmt.Sprintf("copying plan %q", args[0]),
-		"give another name: dmgbench plans copy "+args[0]+" FILE")
+	return a.writePlan(append(args, args[0]+".toml")[1], append([]byte(schemaLine), text...), "copying")
 }
 
 // schemaLine is a directive for editors with Taplo, such as Even Better TOML;
@@ -81,16 +77,11 @@ const schemaLine = `#:schema ./plan.schema.json
 `
 
 // writePlan makes a plan file and prints its name. Existing files are never
-// replaced, as they may contain a user's work; existsHint is the hint for that
-// error, doing its start.
-func (a *app) writePlan(path string, text []byte, doing, existsHint string) error {
+// replaced, as they may contain a user's work. doing is the start of the error.
+func (a *app) writePlan(path string, text []byte, doing string) error {
 	a.chownAtExit(path)
 	if err := runfolders.WriteNew(path, text); err != nil {
-		err = fmt.Errorf("%s: %w", doing, err)
-		if errors.Is(err, fs.ErrExist) {
-			return withHint(err, existsHint)
-		}
-		return err
+		return fmt.Errorf("%s plan %q: %w", doing, path, err)
 	}
 	_, err := fmt.Fprintln(a.stdout, path)
 	return err
@@ -103,11 +94,6 @@ func (a *app) writePlan(path string, text []byte, doing, existsHint string) erro
 //go:embed plannew.toml
 var newPlanTemplate string
 
-// newPlanKeys are the flags of "plans new" by the key of the plan that they
-// set, which starts its line in the template.
-var newPlanKeys = map[string]string{"title": "title", "size": "size", "filesystem_preference": "filesystem",
-	"format": "format", "encryption": "encryption", "sizes": "files", "sets": "sets", "rounds": "rounds"}
-
 // goldSizes are the sixteen file sizes of the plan gold-standard, 5.33 GB in
 // all.
 const goldSizes = "2 MB,4 MB,6 MB,8 MB,10 MB,20 MB,40 MB,60 MB,80 MB,100 MB,200 MB,400 MB,600 MB,800 MB,1000 MB,2000 MB"
@@ -115,13 +101,23 @@ const goldSizes = "2 MB,4 MB,6 MB,8 MB,10 MB,20 MB,40 MB,60 MB,80 MB,100 MB,200 
 // newPlan is the command "plans new". The plan is checked as check does it
 // before the file is made.
 func (a *app) newPlan(_ context.Context, args []string) error {
-	text, err := a.newPlanText()
-	if err != nil {
+	values := map[string]string{"schemaLine": schemaLine}
+	for _, row := range a.flags["plans new"] {
+		values[row.name] = a.text(row.name)
+	}
+	if strings.EqualFold(values["files"], "gold") {
+		values["files"] = goldSizes
+	}
+	items := func(list string) []string { return strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) }
+	t := template.Must(template.New("plan").
+		Funcs(template.FuncMap{"items": items, "trim": strings.TrimSpace}).Parse(newPlanTemplate))
+	var text bytes.Buffer
+	if err := t.Execute(&text, values); err != nil {
 		return err
 	}
-	p, problems := plan.Parse(filepath.Base(args[0]), text)
-	if errs := problems.Errors(); len(errs) > 0 {
-		return badPlanFlags(string(text), errs)
+	p, problems := plan.Parse(filepath.Base(args[0]), text.Bytes())
+	if len(problems.Errors()) > 0 {
+		return problems
 	}
 	if err := checkRunnable(p); err != nil {
 		return err
@@ -129,87 +125,7 @@ func (a *app) newPlan(_ context.Context, args []string) error {
 	for _, w := range problems.Warnings() {
 		a.warn(w.String())
 	}
-	return a.writePlan(args[0], text, fmt.Sprintf("making plan %q", args[0]),
-		"give another name: an existing file is never replaced")
-}
-
-// newPlanText inserts the flags into the template.
-func (a *app) newPlanText() ([]byte, error) {
-	values := map[string]any{"schemaLine": schemaLine}
-	for _, flag := range newPlanKeys {
-		values[flag] = a.text(flag)
-	}
-	if strings.EqualFold(a.text("files"), "gold") {
-		values["files"] = goldSizes
-	}
-	t := template.Must(template.New("plan").Funcs(template.FuncMap{
-		"text": tomlText, "list": tomlList, "number": tomlNumber, "split": splitList}).Parse(newPlanTemplate))
-	var b bytes.Buffer
-	err := t.Execute(&b, values)
-	return b.Bytes(), err
-}
-
-// tomlText quotes a value, without its control characters, for which TOML and
-// Go have different escapes.
-func tomlText(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
-}
-
-// splitList are the items of a list with commas.
-func splitList(s string) (items []string) {
-	for item := range strings.SplitSeq(s, ",") {
-		items = append(items, strings.TrimSpace(item))
-	}
-	return nonempty(items...)
-}
-
-// tomlList is a TOML array of the items of a list with commas.
-func tomlList(s string) string {
-	items := splitList(s)
-	for i, item := range items {
-		items[i] = tomlText(item)
-	}
-	return "[" + strings.Join(items, ", ") + "]"
-}
-
-// tomlNumber quotes values other than numbers, so that the check of the plan
-// refuses it.
-func tomlNumber(s string) string {
-	if n, err := strconv.Atoi(s); err == nil {
-		return strconv.Itoa(n)
-	}
-	return tomlText(s)
-}
-
-// badPlanFlags turns the problems of a new plan into errors of the flags,
-// because the user does not see its text: the line of a problem has the key
-// that a flag sets. Problems of other lines follow from them and are printed
-// only where no flag is wrong alone.
-func badPlanFlags(text string, problems []plan.Problem) error {
-	lines := strings.Split(text, "\n")
-	var wrong, hints, other, otherHints []string
-	// The problem is in the line of a key; the template has one key a line.
-	for _, p := range problems {
-		key, _, _ := strings.Cut(lines[min(max(p.Line, 1), len(lines))-1], "=")
-		key = strings.TrimSpace(key)
-		if flag, ok := newPlanKeys[key]; ok {
-			message := strings.TrimPrefix(strings.TrimPrefix(p.Message, key+": "), key+" ")
-			wrong, hints = append(wrong, fmt.Sprintf("reading --%s: %s", flag, message)), append(hints, p.Hint)
-		} else {
-			other, otherHints = append(other, p.Message), append(otherHints, p.Hint)
-		}
-	}
-	if len(wrong) == 0 {
-		return usageError(joinUnique(otherHints), "making the plan: these flags together cannot be run: %s",
-			joinUnique(other))
-	}
-	return usageError(joinUnique(hints), "%s", joinUnique(wrong))
+	return a.writePlan(args[0], text.Bytes(), "making")
 }
 
 // joinUnique joins the different texts of a list with semicolons.
@@ -225,31 +141,45 @@ const minFileSize units.Bytes = 64_000
 // so that a user mends all in one go. Its error is only the exit status.
 func (a *app) loadPlans(names []string) ([]*plan.Plan, error) {
 	var out []*plan.Plan
-	bad := false
 	for _, name := range names {
-		p, warnings, err := loadPlan(name)
-		if err != nil {
-			a.printError(err)
-			bad = true
-			continue
+		if p := a.loadUsable(name, false); p != nil {
+			out = append(out, p)
 		}
-		for _, w := range warnings {
-			a.warn(w.String())
-			bad = bad || w.Refused
-		}
-		a.warnAuthorClaims(name, p)
-		for _, problem := range unsupportedByAll(name, p) {
-			if !problem.Warning {
-				a.printError(&plan.Problems{Items: []plan.Problem{problem}})
-				bad = true
-			}
-		}
-		out = append(out, p)
 	}
-	if bad {
+	if len(out) < len(names) {
 		return nil, status(exitUsage)
 	}
 	return out, nil
+}
+
+// loadUsable loads a plan and prints everything that is wrong with it, with the
+// cases that no engine supports if unsupported is set: run names those that its
+// own engine skips. It returns nil for a plan that cannot be used.
+func (a *app) loadUsable(name string, unsupported bool) *plan.Plan {
+	p, warnings, err := loadPlan(name)
+	if err != nil {
+		a.printError(err)
+		return nil
+	}
+	usable := true
+	for _, w := range warnings {
+		a.warn(w.String())
+		usable = usable && !w.Refused
+	}
+	a.warnAuthorClaims(name, p)
+	for _, problem := range unsupportedByAll(name, p) {
+		switch {
+		case !problem.Warning:
+			a.printError(&plan.Problems{Items: []plan.Problem{problem}})
+			usable = false
+		case unsupported:
+			a.warn(problem.String())
+		}
+	}
+	if !usable {
+		return nil
+	}
+	return p
 }
 
 // loadPlan loads a plan by its path or by the name of a built-in plan, which is
@@ -400,32 +330,22 @@ func unsupportedByAll(name string, p *plan.Plan) (problems []plan.Problem) {
 		return refusals[u.Case.ID] < len(engines) || !isImage(u.Case)
 	})
 	images := slices.DeleteFunc(p.Cases(), func(c plan.Case) bool { return !isImage(c) })
-	warning := len(list) < len(images) || len(p.Changes) > 0
-	file, text := name+".toml", []byte(nil) // for the excerpt of a problem
-	if builtIn, ok := builtIn(name); ok {
-		text = builtIn
-	} else {
+	cases := map[plan.Problem][]string{}
+	for _, u := range list {
+		problem := plan.Problem{Line: u.Step.Line, Column: u.Step.Column, Key: u.Step.Do, Hint: u.Err.Hint,
+			Message: fmt.Sprintf("%s: no engine supports %s", u.Step.Do, u.Err.What),
+			Warning: len(list) < len(images) || len(p.Changes) > 0}
+		problems, cases[problem] = report.AppendNew(problems, problem), append(cases[problem], u.Case.ID)
+	}
+	text, builtIn := builtIn(name) // for the excerpt of a problem
+	file := name + ".toml"
+	if !builtIn {
 		file = name
 		text, _ = os.ReadFile(name) // nil if the file was deleted since
 	}
-	for len(list) > 0 {
-		first, ids := list[0], []string{}
-		list = slices.DeleteFunc(list, func(u *runner.Unsupported) bool {
-			same := u.Step.Line == first.Step.Line && u.Step.Column == first.Step.Column && u.Error() == first.Error()
-			if same {
-				ids = append(ids, u.Case.ID)
-			}
-			return same
-		})
-		asks := "the case " + ids[0] + " asks"
-		if len(ids) > 1 {
-			asks = "the cases " + strings.Join(ids, " and ") + " ask"
-		}
-		step := first.Step
-		problem := plan.Problem{Line: step.Line, Column: step.Column, Key: step.Do, Hint: first.Err.Hint,
-			Message: fmt.Sprintf("%s: no engine supports %s, which %s for", step.Do, first.Err.What, asks),
-			Warning: warning}
-		problems = append(problems, problem.In(file, text))
+	for i, problem := range problems {
+		problem.Message += ", as asked for by " + strings.Join(cases[problem], " and ")
+		problems[i] = problem.In(file, text)
 	}
 	return problems
 }
@@ -434,31 +354,23 @@ func unsupportedByAll(name string, p *plan.Plan) (problems []plan.Problem) {
 func (a *app) checkPlans(_ context.Context, names []string) error {
 	code := 0
 	for _, name := range names {
-		ps, err := a.loadPlans([]string{name})
-		if err == nil {
-			err = checkRunnable(ps[0])
+		p := a.loadUsable(name, true)
+		if p != nil {
+			if err := checkRunnable(p); err != nil {
+				a.printError(err)
+				p = nil
+			}
 		}
-		if err != nil {
-			a.printError(err)
+		if p == nil {
 			code = exitUsage
 			continue
 		}
-		for _, warning := range unsupportedByAll(name, ps[0]) { // run names what its own engine skips
-			a.warn(warning.String())
-		}
-		if _, err := fmt.Fprintf(a.stdout, "%s: ok, %s\n", printable(name), countCases(ps[0])); err != nil {
+		all := p.Cases()
+		images := slices.DeleteFunc(slices.Clone(all), func(c plan.Case) bool { return c.Baseline })
+		text := units.Count(len(images), "case") + report.TextIf(len(images) < len(all), " and the native baseline")
+		if _, err := fmt.Fprintf(a.stdout, "%s: ok, %s\n", printable(name), text); err != nil {
 			return err
 		}
 	}
 	return status(code)
-}
-
-// countCases counts the cases of a plan in words, without the native baseline.
-func countCases(p *plan.Plan) string {
-	all := p.Cases()
-	images := slices.DeleteFunc(slices.Clone(all), func(c plan.Case) bool { return c.Baseline })
-	if len(images) < len(all) {
-		return units.Count(len(images), "case") + " and the native baseline"
-	}
-	return units.Count(len(images), "case")
 }

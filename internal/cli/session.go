@@ -385,14 +385,3 @@ func gatherFacts(ctx context.Context, c *runner.Config) {
 		return host.Changes(before, host.Gather(ctx, places, false))
 	}
 }
-
-// stateDir is the folder of the registry of runs, passphrases and mount points,
-// see [host.StateDir]. It is not made here.
-func (a *app) stateDir() (string, error) {
-	dir, err := host.StateDir(func(name string) string { return a.env[name] })
-	if errors.Is(err, host.ErrNoHome) {
-		return "", usageError("set DMGBENCH_STATE to a folder", "%w", err)
-	}
-	a.chownAtExit(dir)
-	return dir, err
-}

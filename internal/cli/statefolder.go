@@ -12,14 +12,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
 	"dmgbench/internal/bench/engine/hdiutil"
 	"dmgbench/internal/bench/runner"
-	"dmgbench/internal/linuxhdiutil/attach"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/host"
@@ -27,126 +25,26 @@ import (
 )
 
 const (
-	// mountsFolder, in the state folder, has a folder of mount points for each
-	// engine, and next to it a file that the engine's process keeps locked.
+	// mountsFolder, in the state folder, has the mount points of engines.
 	mountsFolder = "mounts"
-	lockSuffix   = ".lock"
+
+	// passphraseFolder, in the state folder, has the passphrases of runs that
+	// can be resumed or have kept images.
+	passphraseFolder = "secrets"
+
+	// maxPassphrase is the length in bytes that hdiutil accepts.
+	maxPassphrase = 1024
 )
 
-// openStateFolder opens a folder in the state folder. It is made if necessary,
-// for this user alone, as it contains passphrases and mounted volumes.
-func openStateFolder(state, name string) (*hostio.Dir, error) {
-	dir := filepath.Join(state, name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making a folder in the state folder: %w", err)
+// stateDir is the folder of the registry of runs, passphrases and mount points,
+// see [host.StateDir]. It is not made here.
+func (a *app) stateDir() (string, error) {
+	dir, err := host.StateDir(func(name string) string { return a.env[name] })
+	if errors.Is(err, host.ErrNoHome) {
+		return "", usageError("set DMGBENCH_STATE to a folder", "%w", err)
 	}
-	return hostio.OpenDir(dir)
-}
-
-// makeMountFolder makes a locked folder for mount points. remove deletes it,
-// unless a file is left in it, and releases the lock.
-func makeMountFolder(state string) (path string, remove func() error, err error) {
-	root, err := openStateFolder(state, mountsFolder)
-	if err != nil {
-		return "", nil, err
-	}
-	name := make([]byte, 8)
-	_, _ = rand.Read(name) // never fails
-	id := hex.EncodeToString(name)
-	lock, err := root.Open(id+lockSuffix, hostio.OpenOptions{Write: true, Create: true, Exclusive: true})
-	if err == nil {
-		// The lock goes with the process, however that ends. Without locks of
-		// the file system, clean cannot tell a running engine from a killed
-		// one.
-		if err = lock.TryLock(); err == nil || errors.Is(err, hostio.ErrUnsupported) {
-			err = os.Mkdir(filepath.Join(root.Path(), id), 0o700)
-		}
-		if err != nil {
-			err = errors.Join(err, lock.Close(), root.Remove(id+lockSuffix))
-		}
-	}
-	if err != nil {
-		return "", nil, fmt.Errorf("making a folder for mount points: %w", errors.Join(err, root.Close()))
-	}
-	return filepath.Join(root.Path(), id), func() error {
-		return errors.Join(removeMountFolder(root, id), lock.Close(), root.Close())
-	}, nil
-}
-
-// removeMountFolder removes the empty mount points of a folder, the folder and
-// its lock. It keeps what is not empty: that may be a mounted volume.
-func removeMountFolder(root *hostio.Dir, id string) error {
-	list, err := root.ReadDir(id)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing mount points: %w", err)
-	}
-	// The lock goes last: while it exists, a later clean finds the folder.
-	var names []string
-	for _, f := range list {
-		names = append(names, filepath.Join(id, f.Name()))
-	}
-	for _, name := range append(names, id, id+lockSuffix) {
-		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("removing mount points: %w", err)
-		}
-	}
-	return nil
-}
-
-// cleanMountFolders detaches the images of killed engines and removes their
-// mount points. It prints what it did to w, and continues with the next folder
-// after an error.
-func (a *app) cleanMountFolders(ctx context.Context, state string, w io.Writer) error {
-	if !exists(filepath.Join(state, mountsFolder)) {
-		return nil
-	}
-	root, err := openStateFolder(state, mountsFolder)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	list, err := root.ReadDir(".")
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, f := range list {
-		if id, isLock := strings.CutSuffix(f.Name(), lockSuffix); isLock {
-			errs = append(errs, a.cleanMountFolder(ctx, root, id, w))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// cleanMountFolder cleans one folder, unless an engine holds its lock.
-func (a *app) cleanMountFolder(ctx context.Context, root *hostio.Dir, id string, w io.Writer) error {
-	lock, err := root.Open(id+lockSuffix, hostio.OpenOptions{Write: true})
-	if errors.Is(err, fs.ErrNotExist) { // its engine has just ended
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	err = runner.RetryWhileLocked(ctx, a.clock, hostio.ErrLocked, nil, lock.TryLock)
-	switch {
-	case errors.Is(err, hostio.ErrLocked):
-		return nil
-	case err != nil && !errors.Is(err, hostio.ErrUnsupported):
-		return err
-	}
-	names, err := a.detachBelow(ctx, filepath.Join(root.Path(), id))
-	for _, name := range names {
-		fmt.Fprintf(w, "detached %s\n", name)
-	}
-	if err != nil {
-		return err
-	}
-	if err := removeMountFolder(root, id); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(w, "removed the mount points of an engine that was killed")
-	return err
+	a.chownAtExit(dir)
+	return dir, err
 }
 
 // sudoCaller is the user who called sudo, if this process is root by sudo.
@@ -177,86 +75,44 @@ func (a *app) chownAtExit(path string) {
 	a.atExit = append(a.atExit, func() error { return hostio.ChownTree(above, uid, gid) })
 }
 
-const (
-	// passphraseFolder, in the state folder, has the passphrases of runs that
-	// can be resumed or have kept images.
-	passphraseFolder = "secrets"
-
-	// maxPassphrase is the length in bytes that hdiutil accepts.
-	maxPassphrase = 1024
-)
-
 // passphrase is the one of encrypted images: from the file that
 // DMGBENCH_PASSPHRASE_FILE names, from DMGBENCH_PASSPHRASE, from an earlier
 // session of the run in one of dirs (the former and the present run folder),
-// else a new one of 256 random bits.
-func (a *app) passphrase(state string, dirs ...string) ([]byte, error) {
+// else a new one of more than 256 random bits.
+func (a *app) passphrase(state string, dirs ...string) (p []byte, err error) {
+	p, source := []byte(a.env["DMGBENCH_PASSPHRASE"]), "DMGBENCH_PASSPHRASE"
 	if path := a.env["DMGBENCH_PASSPHRASE_FILE"]; path != "" {
-		return readPassphrase(path)
-	}
-	if p := a.env["DMGBENCH_PASSPHRASE"]; p != "" {
-		if len(p) > maxPassphrase {
-			return nil, usageError("", "reading DMGBENCH_PASSPHRASE: %d bytes, at most %d", len(p), maxPassphrase)
+		p, err = os.ReadFile(path)
+		// Editors add a line end.
+		p, source = bytes.TrimSuffix(bytes.TrimSuffix(p, []byte("\n")), []byte("\r")), strconv.Quote(path)
+		if err == nil && len(p) == 0 {
+			err = errors.New("it is empty")
 		}
-		return []byte(p), nil
+	}
+	if len(p) > maxPassphrase {
+		err = fmt.Errorf("more than %d bytes", maxPassphrase)
+	}
+	if err != nil {
+		return nil, usageError("DMGBENCH_PASSPHRASE_FILE names a file that contains only the passphrase",
+			"reading the passphrase from %s: %w", source, err)
+	}
+	if len(p) > 0 {
+		return p, nil
 	}
 	for _, dir := range nonempty(dirs...) {
-		p, err := savedPassphrase(state, dir)
-		if a.generated = p; err != nil || len(p) > 0 {
-			return p, err
+		if a.generated, err = os.ReadFile(passphraseFile(state, dir)); !errors.Is(err, fs.ErrNotExist) {
+			return a.generated, err
 		}
 	}
-	p := make([]byte, 32)
-	_, _ = rand.Read(p) // never fails
-	a.newPassphrase = true
-	a.generated = []byte(hex.EncodeToString(p))
+	a.generated, a.newPassphrase = []byte(rand.Text()+rand.Text()), true
 	return a.generated, nil
 }
 
-// readPassphrase is the content of a file without the newline that editors add.
-func readPassphrase(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	var p []byte
-	if err == nil {
-		defer f.Close()
-		// The limit leaves room for a line end, and for a byte that shows that
-		// the text is too long.
-		p, err = io.ReadAll(io.LimitReader(f, maxPassphrase+3))
-	}
-	p = bytes.TrimSuffix(bytes.TrimSuffix(p, []byte("\n")), []byte("\r"))
-	switch {
-	case err != nil:
-	case len(p) == 0:
-		err = errors.New("it is empty")
-	case len(p) > maxPassphrase:
-		err = fmt.Errorf("more than %d bytes", maxPassphrase)
-	default:
-		return p, nil
-	}
-	return nil, usageError("DMGBENCH_PASSPHRASE_FILE names a file that contains only the passphrase",
-		"reading the passphrase from %q: %w", path, err)
-}
-
-// passphraseName is the name of the file with the passphrase of a run folder.
-func passphraseName(dir string) string {
+// passphraseFile is the file with the saved passphrase of a run folder. Its name
+// is a digest, which reveals no path.
+func passphraseFile(state, dir string) string {
 	sum := sha256.Sum256([]byte(absolute(dir)))
-	return hex.EncodeToString(sum[:16])
-}
-
-// savedPassphrase is the passphrase that an earlier session of a run saved, nil
-// if there is none. Files are named by the digest of the run folder's path, so
-// that the names reveal no path.
-func savedPassphrase(state, dir string) ([]byte, error) {
-	d, err := hostio.OpenDir(filepath.Join(state, passphraseFolder))
-	var p []byte
-	if err == nil {
-		defer d.Close()
-		p, err = d.ReadFile(passphraseName(dir), maxPassphrase)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return p, err
+	return filepath.Join(state, passphraseFolder, hex.EncodeToString(sum[:16]))
 }
 
 // savePassphrase saves a generated passphrase before the first encrypted image
@@ -266,32 +122,33 @@ func (a *app) savePassphrase(c runner.Config) error {
 	if a.generated == nil || !hasEncryption(c.Plan) {
 		return nil
 	}
-	d, err := openStateFolder(c.StateDir, passphraseFolder)
+	folder, name := filepath.Split(passphraseFile(c.StateDir, c.Out))
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("making the folder of passphrases: %w", err)
+	}
+	d, err := hostio.OpenDir(folder)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	return d.WriteFileAtomic(passphraseName(c.Out), a.generated, 0o600)
+	return d.WriteFileAtomic(name, a.generated, 0o600)
 }
 
 // dropPassphrase deletes the saved passphrase of a run that has ended. Where
 // kept images need it, it returns the path of the file instead.
 func (a *app) dropPassphrase(c runner.Config, o runner.Outcome) string {
-	path := filepath.Join(c.StateDir, passphraseFolder, passphraseName(c.Out))
-	resumable := o.Status == runner.StatusPaused || o.Status == runner.StatusInterrupted
-	if !resumable && len(o.Kept) == 0 {
-		_ = os.Remove(path) // dmgbench clean removes it if this fails
-	}
+	path := passphraseFile(c.StateDir, c.Out)
 	if len(o.Kept) > 0 && hasEncryption(c.Plan) && a.generated != nil {
 		return path
+	}
+	if len(o.Kept) == 0 && o.Status != runner.StatusPaused && o.Status != runner.StatusInterrupted {
+		_ = os.Remove(path) // dmgbench clean removes it if this fails
 	}
 	return ""
 }
 
 // hasEncryption reports whether a case of the plan has an encrypted image.
-func hasEncryption(p *plan.Plan) bool {
-	return p != nil && slices.ContainsFunc(p.Cases(), isEncrypted)
-}
+func hasEncryption(p *plan.Plan) bool { return p != nil && slices.ContainsFunc(p.Cases(), isEncrypted) }
 
 // isEncrypted reports whether the image of a case is encrypted; cases without
 // an image have no cipher.
@@ -303,49 +160,21 @@ func isEncrypted(c plan.Case) bool {
 // after its passphrase was lost, because the case could only fail. Where
 // dmgbench clean deleted the image as well, the other cases can continue.
 func (a *app) checkPassphrase(c runner.Config, s *result.State) error {
-	if !a.newPassphrase || c.Plan == nil || s.Ended != nil || s.Paused == nil || s.Paused.Container == "" {
+	isPaused := func(one plan.Case) bool {
+		return s.Paused != nil && s.Paused.Container != "" && s.Paused.Case == one.ID && isEncrypted(one)
+	}
+	if !a.newPassphrase || c.Plan == nil || s.Ended != nil || !slices.ContainsFunc(c.Plan.Cases(), isPaused) {
 		return nil
 	}
-	paused := func(one plan.Case) bool { return one.ID == s.Paused.Case && isEncrypted(one) }
-	if !slices.ContainsFunc(c.Plan.Cases(), paused) {
-		return nil
+	if !runner.PausedImageGone(c, s.Run, s.Paused) {
+		return withHint(fmt.Errorf("resuming run %q: the passphrase of its encrypted image is not known", c.Out),
+			"it is in the state folder of the user who started the run; DMGBENCH_PASSPHRASE_FILE can name another file")
 	}
-	if runner.PausedImageGone(c, s.Run, s.Paused) {
-		a.warn(fmt.Sprintf("the encrypted image of the pause and its passphrase are gone, as dmgbench clean "+
-			"deletes both: case %q fails, the cases after it are measured\n"+
-			"  hint: to measure it as well, start a new run: dmgbench run %s",
-			s.Paused.Case, quoted(filepath.Join(c.Out, result.PlanFile))))
-		return nil
-	}
-	return withHint(fmt.Errorf("resuming run %q: the passphrase of its encrypted image is not known", c.Out),
-		"it is in the state folder of the user who started the run; DMGBENCH_PASSPHRASE_FILE can name another file")
-}
-
-// cleanPassphrases removes the passphrases of runs, unless a run is active: its
-// own file is not distinguished from others.
-func (a *app) cleanPassphrases(ctx context.Context, state string, w io.Writer) error {
-	list, err := os.ReadDir(filepath.Join(state, passphraseFolder))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(list) == 0 {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading the folder of passphrases: %w", err)
-	}
-	unlock, err := lockHost(ctx, runner.Config{StateDir: state, Clock: a.clock}, nil)
-	if errors.Is(err, host.ErrBusy) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	for _, f := range list {
-		if err := os.Remove(filepath.Join(state, passphraseFolder, f.Name())); err != nil {
-			return fmt.Errorf("removing a passphrase: %w", err)
-		}
-	}
-	_, err = fmt.Fprintln(w, "removed the passphrases of runs")
-	return err
+	a.warn(fmt.Sprintf("the encrypted image of the pause and its passphrase are gone, as dmgbench clean "+
+		"deletes both: case %q fails, the cases after it are measured\n"+
+		"  hint: to measure it as well, start a new run: dmgbench run %s",
+		s.Paused.Case, quoted(filepath.Join(c.Out, result.PlanFile))))
+	return nil
 }
 
 // clean is the command "clean". It waits for the lock of measuring where it
@@ -355,21 +184,55 @@ func (a *app) clean(ctx context.Context, _ []string) error {
 	if err != nil {
 		return err
 	}
-	return runner.Clean(ctx, state, runner.CleanOptions{
-		Release: a.detachBelow,
-		Clock:   a.clock,
+	lock := func() (func(), error) { return lockHost(ctx, runner.Config{StateDir: state, Clock: a.clock}, nil) }
+	return runner.Clean(ctx, state, runner.CleanOptions{Release: a.detachBelow, Clock: a.clock, Lock: lock,
 		Also: func(ctx context.Context, w io.Writer) error {
-			return errors.Join(a.cleanMountFolders(ctx, state, w), a.cleanPassphrases(ctx, state, w))
-		},
-	}, a.stdout)
+			mounts, passphrases := filepath.Join(state, mountsFolder), filepath.Join(state, passphraseFolder)
+			return errors.Join(a.cleanFolder(ctx, w, lock, mounts, "the mount points of killed engines"),
+				a.cleanFolder(ctx, w, lock, passphrases, "the passphrases of runs"))
+		}}, a.stdout)
+}
+
+// cleanFolder detaches the images that are mounted in a folder of the state
+// folder, and removes its files and mount points. A run that is active has the
+// lock: nothing is removed then, as its own files are not distinguished from
+// others.
+func (a *app) cleanFolder(
+	ctx context.Context, w io.Writer, lock func() (func(), error), folder, what string,
+) error {
+	list, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(list) == 0 {
+		return nil
+	}
+	unlock, err := lock()
+	if errors.Is(err, host.ErrBusy) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	names, err := a.detachBelow(ctx, folder)
+	for _, name := range names {
+		fmt.Fprintf(w, "detached %s\n", name)
+	}
+	for _, f := range list {
+		if err == nil {
+			err = os.Remove(filepath.Join(folder, f.Name())) // keeps what is not empty, such as a mounted volume
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("removing %s: %w", what, err)
+	}
+	_, err = fmt.Fprintln(w, "removed", what)
+	return err
 }
 
 // leftover describes the images of a run that is not active, with the command
 // that continues or removes them.
 type leftover struct {
-	folder     string // the run folder
+	runner.Leftover
 	text, hint string
-	killed     bool // not paused, and not kept on purpose
 }
 
 // leftovers lists the images of runs that are not active, and which of them are
@@ -377,64 +240,33 @@ type leftover struct {
 func (a *app) leftovers(ctx context.Context, state string) (list []leftover) {
 	for _, r := range runner.Leftovers(state) {
 		name := quoted(shortPath(r.Folder))
-		one := leftover{folder: r.Folder, text: "cannot be read", hint: "dmgbench clean deletes it"}
+		one := leftover{r, name + " cannot be read", "dmgbench clean deletes it"}
 		switch {
 		case r.Ended:
-			one.text = "kept its images"
+			one.text = name + " kept its images"
 		case r.Paused:
-			one.text = "is paused"
+			one.text = name + " is paused"
 		case r.Resumes:
-			one.text = "was killed"
+			one.text = name + " was killed"
 		}
-		one.killed = !r.Ended && !r.Paused
 		if !r.Ended && (r.Paused || r.Resumes) {
 			one.hint = "dmgbench resume " + name + " continues it; dmgbench clean deletes its images"
 		}
-		var images, attached []string
-		for _, dir := range r.Images {
-			images = append(images, quoted(shortPath(dir)))
-			attached = append(attached, a.attachedBelow(ctx, dir)...)
+		for i, dir := range r.Images {
+			one.text += []string{": images in ", " and in "}[min(i, 1)] + quoted(shortPath(dir))
 		}
-		where := "images in " + strings.Join(images, " and in ")
-		one.text = name + " " + one.text + ": " + strings.Join(append([]string{where}, attached...), "; ")
+		// Where attached images cannot be listed, the run starts nevertheless.
+		if o, err := a.hdiutilOptions(); err == nil {
+			for _, dir := range r.Images {
+				names, _ := hdiutil.Attached(ctx, o, dir)
+				for _, name := range names {
+					one.text += "; " + name + " is attached"
+				}
+			}
+		}
 		list = append(list, one)
 	}
 	return list
-}
-
-// attachedBelow describes the attached images below a folder. It is empty where
-// they cannot be listed, because that must not keep a run from starting.
-func (a *app) attachedBelow(ctx context.Context, dir string) (texts []string) {
-	if runtime.GOOS != "linux" {
-		o, err := a.hdiutilOptions()
-		if err != nil {
-			return nil
-		}
-		names, _ := hdiutil.Attached(ctx, o, dir)
-		for _, name := range names {
-			texts = append(texts, name+" is attached")
-		}
-		return texts
-	}
-	// The list has resolved paths.
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
-	}
-	list, _ := attach.List(ctx)
-	for _, at := range list {
-		if rel, err := filepath.Rel(dir, at.Image); err != nil || !filepath.IsLocal(rel) || at.Dead {
-			continue
-		}
-		text := filepath.Base(at.Image) + " is attached"
-		if at.MountPoint != "" {
-			text += " at " + quoted(at.MountPoint)
-		}
-		if at.HelperPID != 0 {
-			text += fmt.Sprintf(", served by process %d", at.HelperPID)
-		}
-		texts = append(texts, text)
-	}
-	return texts
 }
 
 // warnLeftovers warns at the start of a run of the images of other runs that
@@ -442,7 +274,7 @@ func (a *app) attachedBelow(ctx context.Context, dir string) (texts []string) {
 // folder of the run that starts.
 func (a *app) warnLeftovers(ctx context.Context, state, own string) {
 	for _, l := range a.leftovers(ctx, state) {
-		if l.killed && l.folder != absolute(own) {
+		if !l.Ended && !l.Paused && l.Folder != absolute(own) {
 			a.warn("earlier run " + l.text + "\n  hint: " + l.hint)
 		}
 	}

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -24,12 +25,12 @@ func (s *StepStart) check() error  { return checkRound(s.Round) }
 func (s *SessionEnd) check() error { return oneOf("end", s.End, Clean, Interrupted, Paused) }
 func (r *RunEnd) check() error     { return oneOf("status", r.Status, Done, Failed, Skipped) }
 
-func (p *Precondition) check() error { return optionalName(p.Place) }
+func (p *Precondition) check() error { return checkNames(p.Place) }
 
 func (r *RunStart) check() error {
 	errs := []error{inRange("rounds", r.Rounds, 1, maxRounds), SafeName(r.ID), r.Auto.check()}
 	for _, p := range r.Places {
-		errs = append(errs, optionalName(p.Name))
+		errs = append(errs, checkNames(p.Name))
 	}
 	seen := make(map[string]bool, len(r.Cases))
 	for _, c := range r.Cases {
@@ -37,31 +38,23 @@ func (r *RunStart) check() error {
 			errs = append(errs, fmt.Errorf("case %q is listed twice", c.ID))
 		}
 		seen[c.ID] = true
-		errs = append(errs, optionalName(c.Target.Place))
+		errs = append(errs, checkNames(c.Target.Place))
 	}
 	return errors.Join(errs...)
 }
 
 func (c *CaseStart) check() error {
-	return errors.Join(checkRound(c.Round), optionalName(c.Container), optionalName(c.Place),
-		optionalName(c.Target.Place))
+	return errors.Join(checkRound(c.Round), checkNames(c.Container, c.Place, c.Target.Place))
 }
 
 func (c *CaseEnd) check() error {
-	place := ""
-	if c.Target != nil {
-		place = c.Target.Place
-	}
-	return errors.Join(checkRound(c.Round), optionalName(place),
+	return errors.Join(checkRound(c.Round), checkNames(cmp.Or(c.Target, &Target{}).Place),
 		oneOf("status", c.Status, Done, Skipped, Failed, Discarded))
 }
 
 func (p *Pause) check() error {
-	first := 1
-	if p.Case == "" { // between cases: it belongs to no round
-		first = 0
-	}
-	return errors.Join(inRange("round", p.Round, first, maxRounds), optionalName(p.Container), optionalName(p.Place))
+	first := min(len(p.Case), 1) // a pause between cases belongs to no round
+	return errors.Join(inRange("round", p.Round, first, maxRounds), checkNames(p.Container, p.Place))
 }
 
 func (a *AutoRounds) check() error {
@@ -95,12 +88,9 @@ func (s *Step) check() error {
 	var bytes, busy int64
 	first, last := int64(math.MaxInt64), int64(0)
 	for i, f := range s.Samples {
-		if f.Bytes < 0 || f.StartNS < 0 || f.DurationNS < 0 {
-			return fmt.Errorf("sample %d has %d bytes, starts at %d ns and takes %d ns",
-				i+1, f.Bytes, f.StartNS, f.DurationNS)
-		}
-		if f.DurationNS > s.DurationNS {
-			return fmt.Errorf("sample %d takes %d ns, its step %d ns", i+1, f.DurationNS, s.DurationNS)
+		if f.Bytes < 0 || f.StartNS < 0 || f.DurationNS < 0 || f.DurationNS > s.DurationNS {
+			return fmt.Errorf("sample %d has %d bytes, starts at %d ns and takes %d ns, its step %d ns",
+				i+1, f.Bytes, f.StartNS, f.DurationNS, s.DurationNS)
 		}
 		bytes, busy = bytes+f.Bytes, busy+f.DurationNS
 		first, last = min(first, f.StartNS), max(last, f.StartNS+f.DurationNS)
@@ -139,12 +129,14 @@ func (s *Step) checkSpan(bytes, busy int64) error {
 	return nil
 }
 
-// optionalName is SafeName for names that may be missing.
-func optionalName(name string) error {
-	if name == "" {
-		return nil
+// checkNames is SafeName for names that may be missing.
+func checkNames(names ...string) error {
+	for _, name := range names {
+		if err := SafeName(name); name != "" && err != nil {
+			return err
+		}
 	}
-	return SafeName(name)
+	return nil
 }
 
 func checkRound(round int) error { return inRange("round", round, 1, maxRounds) }

@@ -55,19 +55,19 @@ func TestJournalWithoutChecksums(t *testing.T) {
 	good := string(journalOf(t, sampleRecords()...))
 	want, err := readJournal([]byte(good), JournalFile)
 	require.NoError(t, err)
-	assert.Nil(t, want.unchecked)
+	assert.Empty(t, want.warnings)
 
 	old := withoutChecksums(good)
 	require.NotContains(t, old, "crc32c")
 	got, err := readJournal([]byte(old), JournalFile)
 	require.NoError(t, err)
 	assert.Equal(t, want.records, got.records)
-	assert.Contains(t, got.unchecked.Text, "13 of 13 records in the journal have no checksum")
+	assert.Contains(t, got.warnings[0].Text, "13 of 13 records in the journal have no checksum")
 
 	lines := strings.SplitAfter(good, "\n") // an old run that this version resumed
 	got, err = readJournal([]byte(withoutChecksums(strings.Join(lines[:4], ""))+strings.Join(lines[4:], "")), JournalFile)
 	require.NoError(t, err)
-	assert.Contains(t, got.unchecked.Text, "4 of 13 records")
+	assert.Contains(t, got.warnings[0].Text, "4 of 13 records")
 
 	_, _, err = parseJournal(strings.NewReader(strings.Join(lines[:4], "")+withoutChecksums(strings.Join(lines[4:], ""))), JournalFile)
 	require.ErrorContains(t, err, "line 5: the line has no checksum")
@@ -103,7 +103,7 @@ func TestReaderRefusesContradictions(t *testing.T) {
 		"key of a duration":   {`"start_ns":0,"duration_ns":1000000,"worker"`, `"start_ns":0,"dusation_ns":1000000,"worker"`, "line 6: step record: samples take 500 ns"},
 		"negative sample":     {`"duration_ns":500`, `"duration_ns":-500`, "line 6: step record: sample 2 has"},
 		"negative step":       {`"duration_ns":1001000`, `"duration_ns":-1001000`, "line 6: step record: step starts"},
-		"sample too long":     {`"duration_ns":1000000,"worker"`, `"duration_ns":10000000,"worker"`, "line 6: step record: sample 1 takes 10000000 ns"},
+		"sample too long":     {`"duration_ns":1000000,"worker"`, `"duration_ns":10000000,"worker"`, "takes 10000000 ns, its step 1001000 ns"},
 		"sample elsewhere":    {`"start_ns":1000000`, `"start_ns":91000000`, "line 6: step record: samples take"},
 		"sample a little off": {`"duration_ns":500`, `"duration_ns":501`, "line 6: step record: samples take 1000501 ns"},
 		"other bytes":         {`"bytes":4000`, `"bytes":4001`, "line 6: step record: samples have 2004001 bytes"},

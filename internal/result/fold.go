@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -22,25 +23,34 @@ func Fold(recs []Record) (*Result, error) {
 		return nil, fmt.Errorf("folding the journal: %w", err)
 	}
 	r := &Result{
-		Schema: SchemaVersion, Tool: s.Run.Tool, Run: s.Run.ID, Status: Unfinished, Plan: s.Run.Plan,
-		Seed: s.Run.Seed, Rounds: s.rounds(), Sessions: s.Sessions, Departures: distinct(s.Departures),
+		Schema: SchemaVersion, Tool: s.Run.Tool, Run: s.Run.ID, Status: Unfinished, Plan: s.Run.Plan, Seed: s.Run.Seed,
+		Rounds: s.rounds(), Sessions: s.Sessions, Preconditions: s.Preconditions,
 	}
-	r.Auto, r.Preconditions = s.autoRounds(), s.Preconditions
+	for _, d := range s.Departures {
+		r.Departures = appendNew(r.Departures, d)
+	}
+	if s.Run.Auto != nil {
+		a := *s.Run.Auto
+		a.Decisions, r.Auto = slices.Clone(s.Looks), &a
+	}
 	if s.Ended != nil {
 		r.Status = s.Ended.Status
 	}
 	final := s.finals()
 	for _, pc := range s.Run.Cases {
-		r.Cases = append(r.Cases, s.foldCase(pc, final[pc.ID]))
+		c := Case{ID: pc.ID, Keys: pc.Keys, Baseline: pc.Baseline, Target: pc.Target}
+		for _, round := range slices.Sorted(maps.Keys(final[pc.ID])) {
+			c.addAttempt(final[pc.ID][round])
+		}
+		c.Status, c.Reason = caseStatus(c.Rounds, r.Rounds)
+		r.Cases = append(r.Cases, c)
 	}
 	for _, w := range s.Warnings {
 		list := &r.Warnings
 		if i := slices.IndexFunc(r.Cases, func(c Case) bool { return c.ID == w.Case }); i >= 0 {
 			list = &r.Cases[i].Warnings
 		}
-		if !slices.Contains(*list, w.Warning) {
-			*list = append(*list, w.Warning)
-		}
+		*list = appendNew(*list, w.Warning)
 	}
 	return r, nil
 }
@@ -61,33 +71,20 @@ func (s *State) finals() map[string]map[int]*Attempt {
 	return best
 }
 
-// foldCase is a case with the steps of its attempts, by round.
-func (s *State) foldCase(pc PlanCase, attempts map[int]*Attempt) Case {
-	c := Case{ID: pc.ID, Keys: pc.Keys, Baseline: pc.Baseline, Target: pc.Target}
-	for _, round := range slices.Sorted(maps.Keys(attempts)) {
-		a := attempts[round]
-		c.Rounds = append(c.Rounds, a.outcome())
-		c.Steps = append(c.Steps, a.Steps...)
-		if a.End != nil && a.End.Target != nil {
-			c.Target = *a.End.Target // as made
-		} else if a.Start.Target != (Target{}) {
-			c.Target = a.Start.Target
-		}
-	}
-	c.Status, c.Reason = caseStatus(c.Rounds, s.rounds())
-	return c
-}
-
-// outcome is how the round ended, with a reason for an interrupted one.
-func (a *Attempt) outcome() CaseRound {
-	if a.End != nil {
-		return CaseRound{Round: a.Start.Round, Status: a.End.Status, Reason: a.End.Reason}
-	}
-	where := "between two steps"
+// addAttempt adds a round with its steps. An interrupted one gets a reason.
+func (c *Case) addAttempt(a *Attempt) {
+	round := CaseRound{Round: a.Start.Round, Status: Discarded, Reason: interrupted + "between two steps"}
 	if b := a.Started; b != nil {
-		where = fmt.Sprintf("in step %d (%s)", b.Index, strings.TrimSpace(b.Do+" "+b.Phase))
+		round.Reason = fmt.Sprintf(interrupted+"in step %d (%s)", b.Index, strings.TrimSpace(b.Do+" "+b.Phase))
 	}
-	return CaseRound{Round: a.Start.Round, Status: Discarded, Reason: interrupted + where}
+	if a.Start.Target != (Target{}) {
+		c.Target = a.Start.Target
+	}
+	if end := a.End; end != nil {
+		round.Status, round.Reason = end.Status, end.Reason
+		c.Target = *cmp.Or(end.Target, &c.Target) // as made
+	}
+	c.Rounds, c.Steps = append(c.Rounds, round), append(c.Steps, a.Steps...)
 }
 
 // interrupted is the start of the reason of a round that resume may still
@@ -186,13 +183,9 @@ func reasons(rounds []CaseRound, status string) string {
 	var texts []string
 	which := map[string][]string{}
 	for _, r := range rounds {
-		if r.Status != status {
-			continue
+		if r.Status == status {
+			texts, which[r.Reason] = appendNew(texts, r.Reason), append(which[r.Reason], fmt.Sprint(r.Round))
 		}
-		if which[r.Reason] == nil {
-			texts = append(texts, r.Reason)
-		}
-		which[r.Reason] = append(which[r.Reason], fmt.Sprint(r.Round))
 	}
 	for i, t := range texts {
 		label := "round "
@@ -204,17 +197,12 @@ func reasons(rounds []CaseRound, status string) string {
 	return strings.Join(texts, "; ")
 }
 
-// distinct is the list without repetitions.
-func distinct(list []Departure) []Departure {
-	var out []Departure
-	for _, d := range list {
-		if !slices.ContainsFunc(out, func(o Departure) bool {
-			return o.Kind == d.Kind && o.Text == d.Text && slices.Equal(o.Cases, d.Cases)
-		}) {
-			out = append(out, d)
-		}
+// appendNew appends what the list does not have.
+func appendNew[T any](list []T, x T) []T {
+	if slices.ContainsFunc(list, func(o T) bool { return reflect.DeepEqual(o, x) }) {
+		return list
 	}
-	return out
+	return append(list, x)
 }
 
 // rounds is how many rounds the run will have, as far as that is known.
@@ -230,14 +218,4 @@ func (s *State) rounds() int {
 		n = max(n, round)
 	}
 	return n
-}
-
-// autoRounds is how the number of rounds was found, nil if it was fixed.
-func (s *State) autoRounds() *AutoRounds {
-	if s.Run.Auto == nil {
-		return nil
-	}
-	a := *s.Run.Auto
-	a.Decisions = slices.Clone(s.Looks)
-	return &a
 }

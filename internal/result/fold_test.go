@@ -222,7 +222,7 @@ func TestResultRoundTripRandom(t *testing.T) {
 		for i := range r.Cases {
 			r.Cases[i].Status = Done
 		}
-		require.NoError(rt, r.WriteResult(dir))
+		writeResult(rt, dir, &r)
 		got, err := ReadResult(dir)
 		require.NoError(rt, err)
 		require.Equal(rt, &r, got)

@@ -2,6 +2,7 @@ package result
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,10 +19,9 @@ import (
 // is omitted, with a warning. An unreadable line before the last one is an
 // error, since then another program has changed the file.
 type journal struct {
-	records   []Record
-	whole     int64    // length of the whole records in bytes
-	torn      *Warning // about the last line, nil if it is whole
-	unchecked *Warning // about records without a checksum, nil if there are none
+	records  []Record
+	whole    int64     // length of the whole records in bytes
+	warnings []Warning // about a torn last line, and records without a checksum
 }
 
 const hintDamaged = "only the last line of a journal may be damaged; restore the file from a copy or start a new run"
@@ -34,8 +34,7 @@ func readJournal(data []byte, name string) (j journal, err error) {
 		rec, checked, err := decodeLine(line)
 		_, isSyntax := errors.AsType[*json.SyntaxError](err)
 		if isLast := j.whole+int64(len(line)) == int64(len(data)); isLast && (isSyntax || line[len(line)-1] != '\n') {
-			j.torn = &Warning{Kind: "journal", Text: fmt.Sprintf(
-				"the last line of the journal (line %d, %d bytes) is incomplete and was omitted", number, len(line))}
+			j.warn("the last line of the journal (line %d, %d bytes) is incomplete and was omitted", number, len(line))
 			break
 		}
 		switch {
@@ -58,10 +57,14 @@ func readJournal(data []byte, name string) (j journal, err error) {
 		j.records, j.whole = append(j.records, rec), j.whole+int64(len(line))
 	}
 	if unchecked > 0 {
-		j.unchecked = &Warning{Kind: "journal", Text: fmt.Sprintf("%d of %d records in the journal have no checksum, "+
-			"as an older version wrote them: damage to them may not be noticed", unchecked, len(j.records))}
+		j.warn("%d of %d records in the journal have no checksum, as an older version wrote them: "+
+			"damage to them may not be noticed", unchecked, len(j.records))
 	}
 	return j, nil
+}
+
+func (j *journal) warn(format string, args ...any) {
+	j.warnings = append(j.warnings, Warning{Kind: "journal", Text: fmt.Sprintf(format, args...)})
 }
 
 // decodeLine decodes and checks one line. checked reports that it has a
@@ -118,8 +121,7 @@ type journalFile interface {
 // only in the system's memory: the first record of a later process writes all
 // earlier ones again.
 //
-// Its methods may be called from several goroutines. Those of a nil writer fail:
-// the run folder was opened for reading.
+// Its methods may be called from several goroutines.
 type writer struct {
 	mu       sync.Mutex
 	f        journalFile
@@ -129,7 +131,7 @@ type writer struct {
 	pending  []byte // from off on
 	handed   int    // bytes of pending that the system has
 	volatile bool   // Sync only flushes
-	private  bool   // remove what only --identify may record
+	private  bool   // hide paths, which only --identify may record
 	hide     []hiddenPath
 }
 
@@ -140,24 +142,16 @@ func newWriter(f journalFile, path string, earlier []byte, seq int, private bool
 		hide: addHidden(nil, path, "<run>")}
 }
 
-var errReadOnly = errors.New("writing the journal: the run folder was opened for reading")
-
 // Append adds a record. At must be set; Append sets Seq, Schema, and Kind by
 // the payload. The record is only in memory until Flush or Sync, so that Append
 // may be called during a timed span. Unless the run record has identify, Append
-// removes host names, users and paths.
+// hides the paths of [writer.Hide].
 func (w *writer) Append(rec Record) error {
-	if w == nil {
-		return errReadOnly
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	rec.Schema, rec.Seq, rec.At = SchemaVersion, w.seq+1, rec.At.UTC().Round(0)
 	if rec.Run != nil {
 		w.private = !rec.Run.Identify
-	}
-	if w.private {
-		rec = withoutIdentity(rec)
 	}
 	line, err := encodeLine(&rec)
 	if err != nil {
@@ -176,7 +170,8 @@ func (w *writer) Append(rec Record) error {
 // encodeLine is the record as one line with its end, without a checksum. It
 // completes the record.
 func encodeLine(rec *Record) ([]byte, error) {
-	rec.setKind()
+	kind, _, _ := rec.payload()
+	rec.Kind = cmp.Or(rec.Kind, kind)
 	if err := rec.check(); err != nil {
 		return nil, err
 	}
@@ -196,9 +191,6 @@ func encodeLine(rec *Record) ([]byte, error) {
 // Flush hands the records to the operating system: they survive kill -9. After
 // an error no record is lost, and a later Flush tries again.
 func (w *writer) Flush() error {
-	if w == nil {
-		return errReadOnly
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.hand()
@@ -226,9 +218,6 @@ func (w *writer) dropPending() {
 
 // Sync makes all records durable: they survive a power cut.
 func (w *writer) Sync() error {
-	if w == nil {
-		return errReadOnly
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.hand(); err != nil || w.volatile {

@@ -1,7 +1,6 @@
 package result
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,10 +30,8 @@ func Pool(runs []*Result) (*Result, error) {
 	}
 	first := runs[0]
 	for i, r := range runs[1:] {
-		for _, before := range runs[:i+1] {
-			if r.Run == before.Run {
-				return nil, fmt.Errorf("pooling runs: %q is given twice: %w", r.Run, ErrNotPoolable)
-			}
+		if slices.ContainsFunc(runs[:i+1], func(o *Result) bool { return o.Run == r.Run }) {
+			return nil, fmt.Errorf("pooling runs: %q is given twice: %w", r.Run, ErrNotPoolable)
 		}
 		if what := difference(first, r); what != "" {
 			return nil, &Error{Doing: fmt.Sprintf("pooling run %q with", first.Run), File: r.Run,
@@ -48,13 +45,15 @@ func Pool(runs []*Result) (*Result, error) {
 		a.Decisions = nil
 		out.Auto = &a
 	}
-	ids := make([]string, len(runs))
-	for i, r := range runs {
-		ids[i] = r.Run
+	for _, r := range runs {
 		out.addRun(r)
+		for _, w := range r.Warnings { // a warning of all runs is not of one of them
+			if slices.ContainsFunc(runs, func(o *Result) bool { return !slices.Contains(o.Warnings, w) }) {
+				w.Text = "run " + r.Run + ": " + w.Text
+			}
+			out.Warnings = appendNew(out.Warnings, w)
+		}
 	}
-	out.Run = strings.Join(ids, "+")
-	out.mergeWarnings(runs)
 	for i := range out.Cases {
 		c := &out.Cases[i]
 		c.Status, c.Reason = caseStatus(c.Rounds, out.Rounds)
@@ -68,39 +67,33 @@ func difference(a, b *Result) string {
 		return fmt.Sprintf("plan %q (SHA-256 %.12s) and plan %q (SHA-256 %.12s) are not the same as executed",
 			a.Plan.Name, a.Plan.Digest, b.Plan.Name, b.Plan.Digest)
 	}
-	machine := func(s Session) string { return s.Host.Model + " " + s.Host.CPU + " " + s.Host.Arch }
-	system := func(s Session) string { return s.Host.OS + " " + s.Host.OSVersion }
-	engine := func(s Session) string { return s.Engine.Name + " " + s.Engine.Vendor + " " + s.Engine.Version }
+	facts := func(s Session) [3]string {
+		return [3]string{strings.TrimSpace(s.Host.Model + " " + s.Host.CPU + " " + s.Host.Arch),
+			strings.TrimSpace(s.Host.OS + " " + s.Host.OSVersion),
+			strings.TrimSpace(s.Engine.Name + " " + s.Engine.Vendor + " " + s.Engine.Version)}
+	}
 	for _, x := range a.Sessions {
 		for _, y := range b.Sessions {
-			if what := cmp.Or(
-				unequal("machine", machine(x), machine(y)), unequal("system", system(x), system(y)),
-				unequal("engine", engine(x), engine(y)),
-			); what != "" {
-				return what
+			for i, what := range []string{"machine", "system", "engine"} {
+				if x, y := facts(x)[i], facts(y)[i]; x != y {
+					return fmt.Sprintf("the %s is %q in one and %q in the other", what, x, y)
+				}
 			}
-		}
-	}
-	for i, c := range b.Cases {
-		if i >= len(a.Cases) || a.Cases[i].ID != c.ID {
-			return fmt.Sprintf("case %q is not in both", c.ID)
-		}
-		if x, y := a.Cases[i].Target, c.Target; x != y && a.Cases[i].Status == Done && c.Status == Done {
-			return fmt.Sprintf("case %q was not made the same (%+v and %+v)", c.ID, x, y)
 		}
 	}
 	if len(a.Cases) != len(b.Cases) {
 		return fmt.Sprintf("%d cases in one and %d in the other", len(a.Cases), len(b.Cases))
 	}
-	return ""
-}
-
-// unequal is a difference between two runs, "" if the values are equal.
-func unequal(what, a, b string) string {
-	if a == b {
-		return ""
+	for i, y := range b.Cases {
+		x := a.Cases[i]
+		if x.ID != y.ID {
+			return fmt.Sprintf("case %q is not in both", y.ID)
+		}
+		if x.Target != y.Target && x.Status == Done && y.Status == Done {
+			return fmt.Sprintf("case %q was not made the same (%+v and %+v)", y.ID, x.Target, y.Target)
+		}
 	}
-	return fmt.Sprintf("the %s is %q in one and %q in the other", what, strings.TrimSpace(a), strings.TrimSpace(b))
+	return ""
 }
 
 // addRun appends the rounds of one run.
@@ -109,11 +102,11 @@ func (r *Result) addRun(run *Result) {
 	for _, s := range r.Sessions {
 		sessions = max(sessions, s.Index)
 	}
+	r.Run = strings.TrimPrefix(r.Run+"+"+run.Run, "+")
 	r.Runs = append(r.Runs, PooledRun{Run: run.Run, Status: run.Status, First: rounds + 1, Last: rounds + run.Rounds})
 	r.Rounds += run.Rounds
-	if worse(run.Status, r.Status) {
-		r.Status = run.Status
-	}
+	order := []string{Done, Skipped, Failed, Unfinished} // the worst is last
+	r.Status = order[max(slices.Index(order, r.Status), slices.Index(order, run.Status))]
 	for _, s := range run.Sessions {
 		s.Index += sessions
 		s.Run = run.Run
@@ -123,7 +116,9 @@ func (r *Result) addRun(run *Result) {
 		p.Session += sessions
 		r.Preconditions = append(r.Preconditions, p)
 	}
-	r.Departures = distinct(append(r.Departures, run.Departures...))
+	for _, d := range run.Departures {
+		r.Departures = appendNew(r.Departures, d)
+	}
 	for i, c := range run.Cases {
 		if i == len(r.Cases) {
 			r.Cases = append(r.Cases, Case{ID: c.ID, Keys: c.Keys, Baseline: c.Baseline, Target: c.Target})
@@ -142,30 +137,7 @@ func (r *Result) addRun(run *Result) {
 			to.Steps = append(to.Steps, st)
 		}
 		for _, w := range c.Warnings {
-			if !slices.Contains(to.Warnings, w) {
-				to.Warnings = append(to.Warnings, w)
-			}
-		}
-	}
-}
-
-// worse reports whether status a is worse than b.
-func worse(a, b string) bool {
-	order := []string{Done, Skipped, Failed, Unfinished}
-	return slices.Index(order, a) > slices.Index(order, b)
-}
-
-// mergeWarnings adds warnings that all runs have once, and others with their
-// run.
-func (r *Result) mergeWarnings(runs []*Result) {
-	for _, run := range runs {
-		for _, w := range run.Warnings {
-			if slices.ContainsFunc(runs, func(o *Result) bool { return !slices.Contains(o.Warnings, w) }) {
-				w.Text = "run " + run.Run + ": " + w.Text
-			}
-			if !slices.Contains(r.Warnings, w) {
-				r.Warnings = append(r.Warnings, w)
-			}
+			to.Warnings = appendNew(to.Warnings, w)
 		}
 	}
 }

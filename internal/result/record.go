@@ -1,7 +1,6 @@
 package result
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -79,12 +78,6 @@ func (r *Record) payload() (kind string, payload any, known bool) {
 		}
 	}
 	return kind, payload, known
-}
-
-// setKind sets the kind by the payload, unless it is set.
-func (r *Record) setKind() {
-	kind, _, _ := r.payload()
-	r.Kind = cmp.Or(r.Kind, kind)
 }
 
 // check rejects a record that cannot be true or names files outside of the

@@ -55,12 +55,12 @@ func Replay(recs []Record) (*State, error) {
 	if len(recs) == 0 || recs[0].Run == nil {
 		return nil, errNeverStarted("reading journal", JournalFile)
 	}
-	state := State{Run: *recs[0].Run, Orders: map[int][]string{}, Manual: map[string]string{}}
-	r := replay{State: state, cases: map[string]bool{}}
-	for _, c := range r.Run.Cases {
+	run := *recs[0].Run
+	r := replay{State: State{Run: run, Orders: map[int][]string{}, Manual: map[string]string{},
+		Departures: slices.Clone(run.Departures)}, cases: map[string]bool{}}
+	for _, c := range run.Cases {
 		r.cases[c.ID] = true
 	}
-	r.Departures = slices.Clone(r.Run.Departures)
 	for i := range recs[1:] {
 		if err := r.add(&recs[i+1]); err != nil {
 			return nil, &Error{Doing: "reading journal", File: JournalFile, Line: i + 2, Err: err, Hint: hintDamaged}
@@ -95,7 +95,13 @@ func (r *replay) add(rec *Record) (err error) {
 			r.open.Steps, r.open.Started, r.Paused = append(r.open.Steps, p.Step), nil, nil
 		}
 	case *CaseEnd:
-		err = r.addCaseEnd(p)
+		if err = r.checkOpen("end", p.Case, p.Round); err == nil {
+			r.open.End, r.open = p, nil
+		} else if p.Status != Done { // the only record of a case that was skipped or failed before it could start
+			err = r.checkCase(p.Case)
+			r.Attempts = append(r.Attempts, &Attempt{Start: CaseStart{Case: p.Case, Round: p.Round}, End: p})
+		}
+		r.Paused = nil
 	case *Pause:
 		if r.Paused = p; p.Key != "" {
 			r.Manual[p.Key] = p.Value
@@ -170,24 +176,6 @@ func (r *replay) checkOpen(what, id string, round int) error {
 	return nil
 }
 
-// addCaseEnd ends the open attempt, or is the only record of a case that was
-// skipped or failed before it could start.
-func (r *replay) addCaseEnd(c *CaseEnd) error {
-	if err := r.checkCase(c.Case); err != nil {
-		return err
-	}
-	if err := r.checkOpen("end", c.Case, c.Round); err != nil {
-		if c.Status == Done {
-			return err
-		}
-		r.Attempts = append(r.Attempts, &Attempt{Start: CaseStart{Case: c.Case, Round: c.Round}, End: c})
-	} else {
-		r.open.End, r.open = c, nil
-	}
-	r.Paused = nil
-	return nil
-}
-
 // Stopped is the decision that ended the run, nil until then.
 func (s *State) Stopped() *Look {
 	if n := len(s.Looks); n > 0 && s.Looks[n-1].Stop != "" {
@@ -198,14 +186,7 @@ func (s *State) Stopped() *Look {
 
 // Final is the attempt at a case-round that counts: the last that is done, else
 // the last that ended, else the last. It is nil if there was none.
-func (s *State) Final(id string, round int) (best *Attempt) {
-	for _, a := range s.Attempts {
-		if a.Start.Case == id && a.Start.Round == round && (best == nil || a.rank() >= best.rank()) {
-			best = a
-		}
-	}
-	return best
-}
+func (s *State) Final(id string, round int) *Attempt { return s.finals()[id][round] }
 
 // rank orders attempts by how much they count.
 func (a *Attempt) rank() int {

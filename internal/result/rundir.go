@@ -2,9 +2,9 @@ package result
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -25,15 +25,12 @@ const (
 // writtenFiles are the files that [RunDir.WriteFile] writes.
 var writtenFiles = []string{PlanFile, ResultFile, SummaryFile, ReportFile}
 
-// startFiles are the files that the start of a run makes.
-var startFiles = []string{markerFile, JournalFile, PlanFile}
-
 // maxFile is the largest file of a run folder that is read, in bytes.
 const maxFile = 1 << 30
 
 // RunDir is an open run folder. It opens only regular files in it: a link or
 // FIFO in their place is an error. Append, Flush and Sync may be called from
-// several goroutines.
+// several goroutines, and not for a folder that was opened for reading.
 type RunDir struct {
 	*writer  // nil when the folder was opened for reading
 	dir      *hostio.Dir
@@ -42,40 +39,28 @@ type RunDir struct {
 }
 
 // CreateRun makes the run folder for the run with this id and locks it. It
-// makes the folders above it. An existing folder must be empty, or contain only
-// a run that was killed before its first record.
+// makes the folders above it. An existing folder must be empty.
 func CreateRun(dir, id string) (*RunDir, error) {
-	fail := func(err error, hint string) (*RunDir, error) {
-		return nil, &Error{Doing: "making run folder", File: dir, Err: err, Hint: hint}
+	err := os.MkdirAll(dir, 0o755)
+	var d *RunDir
+	if err == nil {
+		d, err = openDir(dir)
 	}
-	if err := SafeName(id); err != nil {
-		return fail(fmt.Errorf("run id: %w", err), "")
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fail(withoutPath(err), "choose another folder with --out")
-	}
-	d, err := openDir(dir)
-	if err != nil {
-		return fail(withoutPath(err), "")
-	}
-	if err = d.create(id); err != nil {
+	if err == nil {
+		if err = d.create(id); err == nil {
+			return d, nil
+		}
 		d.Close()
 	}
-	switch {
-	case err == nil:
-		return d, nil
-	case errors.Is(err, ErrNotEmpty), errors.Is(err, fs.ErrExist):
-		return fail(ErrNotEmpty,
-			"choose another folder with --out, or continue an interrupted run with `dmgbench resume`")
-	}
-	return fail(withoutPath(err), "")
+	return nil, &Error{Doing: "making run folder", File: dir, Err: withoutPath(err),
+		Hint: "choose another folder with --out, or continue an interrupted run with `dmgbench resume`"}
 }
 
-// create writes the marker before the journal: a folder with only a marker is
-// known as that of a run that was killed here.
+// create writes the marker before the journal: a folder with a journal is never
+// without its marker.
 func (d *RunDir) create(id string) error {
-	if err := d.reclaim(); err != nil {
-		return err
+	if list, err := d.dir.ReadDir("."); err != nil || len(list) > 0 {
+		return cmp.Or(err, ErrNotEmpty)
 	}
 	if err := d.dir.WriteFileAtomic(markerFile, []byte(id+"\n"), 0o644); err != nil {
 		return err
@@ -91,92 +76,26 @@ func (d *RunDir) create(id string) error {
 	return d.dir.Sync()
 }
 
-// reclaim empties a folder in which a run was killed before its first record:
-// it has a marker, no locked journal, and only files that the start of a run
-// makes. It does not change other folders; for them the error is [ErrNotEmpty].
-func (d *RunDir) reclaim() error {
-	names, err := d.names()
-	if err != nil || len(names) == 0 {
-		return err
-	}
-	var found []string
-	for _, name := range names {
-		i := slices.IndexFunc(startFiles, func(file string) bool {
-			return name == file || strings.HasPrefix(name, tempPrefix(file))
-		})
-		if i < 0 {
-			return ErrNotEmpty
-		}
-		found = append(found, startFiles[i])
-	}
-	hasJournal := slices.Contains(found, JournalFile)
-	if !slices.Contains(found, markerFile) || slices.Contains(found, PlanFile) && !hasJournal {
-		return ErrNotEmpty
-	}
-	if hasJournal {
-		f, err := d.dir.Open(JournalFile, hostio.OpenOptions{Write: true})
-		if err != nil {
-			return ErrNotEmpty
-		}
-		defer f.Close()
-		if err := f.TryLock(); errors.Is(err, hostio.ErrLocked) {
-			return ErrBusy
-		}
-		if j, err := d.readJournal(); err != nil || len(j.records) > 0 {
-			return ErrNotEmpty
-		}
-	}
-	return d.removeAll(names)
-}
-
-// removeAll removes files, up to the first error. The names are in order, so that
-// the marker is the last: what an interruption leaves is still recognized.
-func (d *RunDir) removeAll(names []string) error {
-	for _, name := range slices.Backward(names) {
-		if err := d.dir.Remove(name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// names are the names of all files in the folder, in order.
-func (d *RunDir) names() (names []string, err error) {
-	list, err := d.dir.ReadDir(".")
-	for _, e := range list {
-		names = append(names, e.Name())
-	}
-	return names, err
-}
-
 // OpenRun opens a run folder to read it and to write results and reports. It
 // takes no lock: a report of an active run is allowed.
 func OpenRun(dir string) (*RunDir, error) {
-	fail := func(err error) (*RunDir, error) {
-		return nil, &Error{Doing: "opening run folder", File: dir, Err: err,
-			Hint: "give the folder that `dmgbench run` made"}
-	}
 	d, err := openDir(dir)
-	if err != nil {
-		return fail(withoutPath(err))
+	if err == nil {
+		if fi, err := d.dir.Lstat(JournalFile); err == nil && fi.Mode().IsRegular() {
+			return d, nil
+		}
+		d.Close()
+		err = fmt.Errorf("it has no %s: %w", JournalFile, ErrNotRun)
 	}
-	fi, err := d.dir.Lstat(JournalFile)
-	if err == nil && fi.Mode().IsRegular() {
-		return d, nil
-	}
-	_, marked := d.dir.Lstat(markerFile)
-	d.Close()
-	if errors.Is(err, fs.ErrNotExist) && marked == nil {
-		return nil, errNeverStarted("opening run folder", dir)
-	}
-	return fail(fmt.Errorf("it has no %s: %w", JournalFile, ErrNotRun))
+	return nil, &Error{Doing: "opening run folder", File: dir, Err: err,
+		Hint: "give the folder that `dmgbench run` made"}
 }
 
 // errNeverStarted is the error of a run that was killed before its first
 // record.
 func errNeverStarted(doing, name string) error {
 	return &Error{Doing: doing, File: name, Err: fmt.Errorf("the run was interrupted before it started: %w", ErrNotRun),
-		Hint: "start it again with `dmgbench run`, which reuses the folder of --out"}
+		Hint: "delete the folder, and start it again with `dmgbench run`"}
 }
 
 // ResumeRun opens a run folder to continue its run: it locks the folder, checks
@@ -222,11 +141,7 @@ func (d *RunDir) resume() error {
 	if err := d.lock(f); err != nil {
 		return err
 	}
-	data, err := d.ReadFile(JournalFile, maxFile)
-	if err != nil {
-		return err
-	}
-	j, err := readJournal(data, JournalFile)
+	j, data, err := d.readJournal()
 	switch {
 	case err != nil:
 		return err
@@ -239,8 +154,7 @@ func (d *RunDir) resume() error {
 	if err := d.checkMarker(run.ID); err != nil {
 		return err
 	}
-	if j.torn != nil {
-		d.warnings = append(d.warnings, *j.torn)
+	if j.whole < int64(len(data)) {
 		if err := f.Truncate(j.whole); err != nil {
 			return fmt.Errorf("cutting off the torn line: %w", withoutPath(err))
 		}
@@ -259,11 +173,7 @@ func (d *RunDir) checkMarker(id string) error {
 	if strings.TrimSuffix(string(text), "\n") != id {
 		return fmt.Errorf("the folder is marked for another run than the journal's: %w", ErrNotRun)
 	}
-	fi, err := d.dir.Lstat(markerFile)
-	if err != nil {
-		return err
-	}
-	if !OwnedByUs(fi) {
+	if fi, err := d.dir.Lstat(markerFile); err != nil || !OwnedByUs(fi) {
 		return fmt.Errorf("the folder belongs to another user: %w", ErrNotRun)
 	}
 	return nil
@@ -285,11 +195,11 @@ func (d *RunDir) lock(f *hostio.File) error {
 	}
 }
 
-// openDir opens a folder without checks.
+// openDir opens a folder without checks. The error does not name it.
 func openDir(dir string) (*RunDir, error) {
 	opened, err := hostio.OpenDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, withoutPath(err)
 	}
 	return &RunDir{dir: opened}, nil
 }
@@ -313,22 +223,30 @@ func (d *RunDir) Close() error {
 // Journal reads all whole records of the file. It omits a torn last line, with
 // a warning in [RunDir.Warnings].
 func (d *RunDir) Journal() ([]Record, error) {
-	j, err := d.readJournal()
-	for _, w := range []*Warning{j.torn, j.unchecked} {
-		if w != nil && !slices.Contains(d.warnings, *w) {
-			d.warnings = append(d.warnings, *w)
-		}
-	}
+	j, _, err := d.readJournal()
 	return j.records, err
 }
 
-// readJournal reads and decodes the journal.
-func (d *RunDir) readJournal() (journal, error) {
-	data, err := d.ReadFile(JournalFile, maxFile)
-	if err != nil {
-		return journal{}, err
+// readJournal reads the journal, and adds its warnings to those of the folder.
+func (d *RunDir) readJournal() (j journal, data []byte, err error) {
+	if data, err = d.ReadFile(JournalFile, maxFile); err != nil {
+		return j, nil, err
 	}
-	return readJournal(data, JournalFile)
+	j, err = readJournal(data, JournalFile)
+	for _, w := range j.warnings {
+		d.warnings = appendNew(d.warnings, w)
+	}
+	return j, data, err
+}
+
+// State replays the journal: which cases have ended, the pause, the sessions
+// and their engines.
+func (d *RunDir) State() (*State, error) {
+	recs, err := d.Journal()
+	if err != nil {
+		return nil, err
+	}
+	return Replay(recs)
 }
 
 // Warnings are about the folder itself: a torn line, no checksums, no locks.
@@ -366,40 +284,32 @@ func tempPrefix(name string) string { return "." + name + ".tmp-" }
 
 // removeTemporary removes what an interrupted WriteFile left.
 func (d *RunDir) removeTemporary() error {
-	names, err := d.names()
-	if err != nil {
-		return err
+	list, err := d.dir.ReadDir(".")
+	for _, f := range list {
+		isOf := func(name string) bool { return strings.HasPrefix(f.Name(), tempPrefix(name)) }
+		if err == nil && slices.ContainsFunc(writtenFiles, isOf) {
+			err = d.dir.Remove(f.Name())
+		}
 	}
-	return d.removeAll(slices.DeleteFunc(names, func(file string) bool {
-		return !slices.ContainsFunc(writtenFiles, func(name string) bool {
-			return strings.HasPrefix(file, tempPrefix(name))
-		})
-	}))
+	return err
 }
 
 // Discard deletes the folder of a run that has ended. The folder must have the
 // marker of the run that its journal and id name, belong to this user, not be
 // locked by a process, and contain only files of a run folder; else Discard
 // does not change it.
-func Discard(dir, id string) error {
+func Discard(dir, id string) (err error) {
 	d, err := ResumeRun(dir)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	if err := d.discard(id); err != nil {
-		return &Error{Doing: "deleting run", File: dir, Err: err}
-	}
-	return nil
-}
-
-// discard checks and deletes a locked folder.
-func (d *RunDir) discard(id string) error {
-	recs, err := d.Journal()
-	if err != nil {
-		return err
-	}
-	s, err := Replay(recs)
+	defer func() {
+		if err != nil {
+			err = &Error{Doing: "deleting run", File: dir, Err: err}
+		}
+	}()
+	s, err := d.State()
 	switch {
 	case err != nil:
 		return err
@@ -408,22 +318,22 @@ func (d *RunDir) discard(id string) error {
 	case s.Ended == nil:
 		return ErrNotEnded
 	}
-	names, err := d.names()
+	list, err := d.dir.ReadDir(".")
 	if err != nil {
 		return err
 	}
 	own := append([]string{JournalFile, markerFile}, writtenFiles...)
-	for _, name := range names {
-		fi, err := d.dir.Lstat(name)
-		if err != nil {
-			return err
-		}
-		if !slices.Contains(own, name) || !fi.Mode().IsRegular() {
-			return fmt.Errorf("%w: %s", ErrHoldsMore, strings.ToValidUTF8(name, "\uFFFD"))
+	for _, f := range list {
+		if !slices.Contains(own, f.Name()) || !f.Type().IsRegular() {
+			return fmt.Errorf("%w: %s", ErrHoldsMore, strings.ToValidUTF8(f.Name(), "\uFFFD"))
 		}
 	}
-	if err := d.removeAll(names); err != nil {
-		return err
+	// In the order of names the marker is the first. It goes last: what an
+	// interruption leaves is still recognized.
+	for _, f := range slices.Backward(list) {
+		if err := d.dir.Remove(f.Name()); err != nil {
+			return err
+		}
 	}
 	return os.Remove(d.Path())
 }

@@ -55,9 +55,6 @@ func TestRunFolder(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, recs, len(sampleRecords()))
 	assert.Empty(t, d.Warnings())
-	assert.ErrorIs(t, d.Append(sampleRecords()[1]), errReadOnly)
-	assert.ErrorIs(t, d.Flush(), errReadOnly)
-	assert.ErrorIs(t, d.Sync(), errReadOnly)
 
 	for _, text := range []string{"old", "schema = 1\n"} {
 		require.NoError(t, d.WriteFile(PlanFile, []byte(text)))
@@ -83,8 +80,6 @@ func TestCreateRunRefuses(t *testing.T) {
 	require.Equal(t, []string{"mine.txt"}, names(t, full))
 	_, err = CreateRun(filepath.Join(full, "mine.txt"), "r1")
 	require.ErrorContains(t, err, "making run folder")
-	_, err = CreateRun(t.TempDir(), "../r1")
-	require.ErrorIs(t, err, ErrUnsafeName)
 	empty := t.TempDir()
 	d, err := CreateRun(empty, "r1")
 	require.NoError(t, err)

@@ -34,15 +34,6 @@ func (r *Result) MarshalIndent() ([]byte, error) {
 // number.
 func (r *Result) CheckFinite() error { return complete(r) }
 
-// WriteResult writes the result to the run folder dir.
-func (r *Result) WriteResult(dir string) error {
-	d, err := OpenRun(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.WriteResult(r), d.Close())
-}
-
 // WriteResult writes result.json, and summary.json with the part that lists of
 // runs show. It ignores an error of the latter: without it, lists read
 // result.json.
@@ -64,31 +55,26 @@ func (d *RunDir) WriteResult(r *Result) error {
 	return nil
 }
 
-// ReadResult reads a result. path is a run folder or a result.json.
+// ReadResult reads a result. path is a run folder or a result.json, or a link to
+// one.
 func ReadResult(path string) (*Result, error) {
 	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
 		path = filepath.Join(path, ResultFile)
 	}
-	b, err := readFile(path)
+	var b []byte
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		var dir *hostio.Dir
+		if dir, err = hostio.OpenDir(filepath.Dir(real)); err == nil {
+			defer dir.Close()
+			b, err = dir.ReadFile(filepath.Base(real), maxFile)
+		}
+	}
 	if err != nil {
 		return nil, &Error{Doing: "reading result", File: path, Err: withoutPath(err),
 			Hint: "give a run folder, or its result.json"}
 	}
 	return ParseResult(path, b)
-}
-
-// readFile reads a file of any folder, also through a link.
-func readFile(path string) ([]byte, error) {
-	path, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := hostio.OpenDir(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	return dir.ReadFile(filepath.Base(path), maxFile)
 }
 
 const hintRemake = "it is damaged, or not a result.json; `dmgbench report` on the run folder makes it again"
@@ -120,17 +106,15 @@ func ParseResult(name string, data []byte) (*Result, error) {
 
 // lineOf is the line of a JSON error, 0 if it has none.
 func lineOf(data []byte, err error) int {
-	var at int64 = -1
+	var at int64
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		at = e.Offset
-	}
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+	} else if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		at = e.Offset
-	}
-	if at < 0 || at > int64(len(data)) {
+	} else {
 		return 0
 	}
-	return 1 + bytes.Count(data[:at], []byte("\n"))
+	return 1 + bytes.Count(data[:min(at, int64(len(data)))], []byte("\n"))
 }
 
 // Sources are the SHA-256 of the files that a result was made from.
@@ -162,7 +146,7 @@ func digestOf(b []byte) string {
 func Outdated(dir string, r *Result) (bool, error) {
 	d, err := openDir(dir)
 	if err != nil {
-		return false, &Error{Doing: "opening run folder", File: dir, Err: withoutPath(err)}
+		return false, &Error{Doing: "opening run folder", File: dir, Err: err}
 	}
 	defer d.Close()
 	now, err := d.Sources()
@@ -194,7 +178,7 @@ type summaryFile struct {
 func ReadSummary(dir string) (*Result, error) {
 	d, err := openDir(dir)
 	if err != nil {
-		return nil, &Error{Doing: "opening run folder", File: dir, Err: withoutPath(err)}
+		return nil, &Error{Doing: "opening run folder", File: dir, Err: err}
 	}
 	defer d.Close()
 	var r *Result
@@ -206,8 +190,11 @@ func ReadSummary(dir string) (*Result, error) {
 			r, err = Fold(recs)
 		}
 	case err == nil:
-		if r := d.readSummaryFile(b); r != nil {
-			return r, nil
+		var f summaryFile
+		short, unread := d.ReadFile(SummaryFile, maxFile)
+		if unread == nil && json.Unmarshal(short, &f) == nil && f.Schema == SchemaVersion && f.Summary != nil &&
+			f.Digest == digestOf(b) && complete(f.Summary) == nil {
+			return f.Summary, nil
 		}
 		r, err = ParseResult(ResultFile, b)
 	}
@@ -216,25 +203,6 @@ func ReadSummary(dir string) (*Result, error) {
 	}
 	return summarize(r), nil
 }
-
-// readSummaryFile reads summary.json, nil unless it belongs to the result.json
-// with this content.
-func (d *RunDir) readSummaryFile(result []byte) *Result {
-	var f summaryFile
-	b, err := d.ReadFile(SummaryFile, maxFile)
-	if err != nil || json.Unmarshal(b, &f) != nil || f.Schema != SchemaVersion || f.Summary == nil ||
-		f.Digest != digestOf(result) || complete(f.Summary) != nil {
-		return nil
-	}
-	return f.Summary
-}
-
-// rateUnit is the unit of rates, sizeOnDisk the quantity of a container's size
-// on the host.
-const (
-	rateUnit   = "B/s"
-	sizeOnDisk = "allocated"
-)
 
 // summarize replaces the lists of r by those that [ReadSummary] returns.
 func summarize(r *Result) *Result {
@@ -251,7 +219,7 @@ func summarize(r *Result) *Result {
 		}
 		s.Bytes, s.Departures, s.BySession, s.Estimates = 0, nil, nil, s.Estimates[i:i+1]
 		all = append(all, s)
-		if rate := s.Estimates[0].Unit == rateUnit; rate || s.Op == sizeOnDisk || len(s.Published) > 0 {
+		if rate := s.Estimates[0].Unit == "B/s"; rate || s.Op == "allocated" || len(s.Published) > 0 {
 			main, rates = append(main, s), rates || rate
 		}
 	}

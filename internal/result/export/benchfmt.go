@@ -67,9 +67,7 @@ func writeBenchfmt(w io.Writer, runs []*result.Result, _ string) error {
 // it has none.
 func benchRate(s *result.Step) string {
 	if p := s.Span; p != nil && p.Bytes > 0 {
-		if v, ok := rate(p.Bytes, p.LastDoneNS-p.GateNS); ok {
-			return number(v)
-		}
+		return formatCell(rateCell(p.Bytes, p.LastDoneNS-p.GateNS))
 	}
 	return ""
 }
@@ -152,7 +150,9 @@ func writeBench(w io.Writer, name string, s *result.Step) {
 	if s.Op != "" && s.Op != s.Do { // the canary writes and reads
 		label += "/op=" + bench(s.Op)
 	}
-	fmt.Fprintf(w, "Benchmark%s%s%s/cycle=%d 1", benchBase(s.Do), name, label, s.Cycle)
+	base := cmp.Or(notInBase.ReplaceAllString(s.Do, ""), "Step")
+	base = strings.ToUpper(base[:1]) + base[1:]
+	fmt.Fprintf(w, "Benchmark%s%s%s/cycle=%d 1", base, name, label, s.Cycle)
 	// A step with workers takes from the gate to the last file; the rest is
 	// preparation.
 	ns := s.DurationNS
@@ -178,12 +178,6 @@ func writeBench(w io.Writer, name string, s *result.Step) {
 	fmt.Fprintln(w)
 }
 
-// notInBase are characters that the base of a benchmark's name cannot have.
+// notInBase are characters that the base of a benchmark's name, which is the
+// action with a capital, cannot have.
 var notInBase = regexp.MustCompile(`[^A-Za-z0-9]`)
-
-// benchBase is the action as the base of a benchmark's name: letters and
-// digits, capital first.
-func benchBase(do string) string {
-	base := cmp.Or(notInBase.ReplaceAllString(do, ""), "Step")
-	return strings.ToUpper(base[:1]) + base[1:]
-}

@@ -99,9 +99,14 @@ func Columns(r *result.Result, table string) []Column {
 		return own
 	}
 	cols := slices.Clone(columnGroups["run"])
-	for _, k := range keyNames(r) {
-		doc := "value of the case's key " + k + ", as the plan writes it"
-		cols = append(cols, Column{"key_" + k, doc, func(row *tableRow) any { return keyValue(row.Case, k) }})
+	for _, c := range r.Cases {
+		for _, kv := range c.Keys {
+			name := "key_" + kv[0]
+			if !slices.ContainsFunc(cols, func(c Column) bool { return c.Name == name }) {
+				doc := "value of the case's key " + kv[0] + ", as the plan writes it"
+				cols = append(cols, Column{name, doc, func(row *tableRow) any { return keyValue(row.Case, kv[0]) }})
+			}
+		}
 	}
 	return slices.Concat(cols, columnGroups["case"], own)
 }
@@ -162,67 +167,59 @@ func (x *tableRow) Warnings() any { return append([]result.Warning{}, x.Step.War
 
 // SpanNS is nil for a step without workers, as are FirstDoneNS and SpanRate.
 func (x *tableRow) SpanNS() any {
-	if p := x.Step.Span; p != nil {
-		return p.LastDoneNS - p.GateNS
-	}
-	return nil
+	return cellOf(x.Step.Span, func(p *result.Span) any { return p.LastDoneNS - p.GateNS })
 }
 
 // FirstDoneNS is from the gate to the first worker without work.
 func (x *tableRow) FirstDoneNS() any {
-	if p := x.Step.Span; p != nil {
-		return p.FirstDoneNS - p.GateNS
-	}
-	return nil
+	return cellOf(x.Step.Span, func(p *result.Span) any { return p.FirstDoneNS - p.GateNS })
 }
 
 // SpanRate is all bytes over gate to last done.
 func (x *tableRow) SpanRate() any {
-	if p := x.Step.Span; p != nil {
-		return rateCell(p.Bytes, p.LastDoneNS-p.GateNS)
-	}
-	return nil
+	return cellOf(x.Step.Span, func(p *result.Span) any { return rateCell(p.Bytes, p.LastDoneNS-p.GateNS) })
 }
 
 // VolumeFree is nil while it is unknown, as is HostFree.
 func (x *tableRow) VolumeFree() any {
-	if d := x.Step.Disk; d != nil && d.VolumeFree >= 0 {
-		return d.VolumeFree
-	}
-	return nil
+	return cellOf(x.Step.Disk, func(d *result.DiskUse) any { return cellIf(d.VolumeFree >= 0, d.VolumeFree) })
 }
 
 // HostFree is nil on the simulated device.
 func (x *tableRow) HostFree() any {
-	if d := x.Step.Disk; d != nil && d.HostFree >= 0 {
-		return d.HostFree
-	}
-	return nil
+	return cellOf(x.Step.Disk, func(d *result.DiskUse) any { return cellIf(d.HostFree >= 0, d.HostFree) })
 }
 
 // PublishedRatio is nil without a published figure or a measured value.
 func (x *tableRow) PublishedRatio() any {
-	if p := x.Cell.Published; p != nil && p.Ratio > 0 {
-		return p.Ratio
-	}
-	return nil
+	return cellOf(x.Cell.Published, func(p *result.PublishedValue) any { return cellIf(p.Ratio > 0, p.Ratio) })
 }
 
 // Comparable is nil where no value is compared.
 func (x *tableRow) Comparable() any {
-	if p := x.Cell.Published; p != nil && x.Cell.Estimate != nil {
-		return p.Comparable
+	return cellOf(x.Cell.Published, func(p *result.PublishedValue) any {
+		return cellIf(x.Cell.Estimate != nil, p.Comparable)
+	})
+}
+
+// cellOf is the value of what p points to, nil for nil.
+func cellOf[T any](p *T, value func(*T) any) any {
+	if p == nil {
+		return nil
+	}
+	return value(p)
+}
+
+// cellIf is the value if the condition holds, else nil.
+func cellIf(condition bool, value any) any {
+	if condition {
+		return value
 	}
 	return nil
 }
 
 // rateCell is bytes per second, nil where no time was measured.
-func rateCell(bytes, ns int64) any {
-	if v, ok := rate(bytes, ns); ok {
-		return v
-	}
-	return nil
-}
+func rateCell(bytes, ns int64) any { return cellIf(ns > 0, float64(bytes)/float64(max(ns, 1))*1e9) }
 
 // formatCell formats a value. Text is made harmless for spreadsheets, numbers
 // are exact, lists are joined by "; ".

@@ -20,10 +20,10 @@ import (
 	"dmgbench/internal/result"
 )
 
-// formats write one or more runs by name of the format. The table is that of
-// csv, else "".
-var formats = map[string]func(w io.Writer, rs []*result.Result, table string) error{
-	"csv": writeCSV, "json": writeJSON, "jsonl": writeJSONL, "benchfmt": writeBenchfmt, "openmetrics": writeOpenMetrics,
+// writers write one or more runs, by the place of the format in [Formats]. The
+// table is that of csv, else "".
+var writers = []func(w io.Writer, rs []*result.Result, table string) error{
+	writeCSV, writeJSON, writeJSONL, writeBenchfmt, writeOpenMetrics,
 }
 
 // Formats are the names of the formats that [Write] accepts.
@@ -39,10 +39,10 @@ var ErrOneRun = errors.New("export each run separately")
 // number that is not finite is an error that names it: no format can represent
 // it.
 func Write(w io.Writer, rs []*result.Result, formatName, table string) error {
-	write, known := formats[formatName]
+	format := slices.Index(Formats, formatName)
 	isSingle := formatName == "json" || formatName == "openmetrics" || table == "tables"
 	switch {
-	case !known:
+	case format < 0:
 		return fmt.Errorf("exporting %q: not one of %s", formatName, strings.Join(Formats, ", "))
 	case table != "" && formatName != "csv":
 		return fmt.Errorf("exporting %s: only csv has tables", formatName)
@@ -56,11 +56,7 @@ func Write(w io.Writer, rs []*result.Result, formatName, table string) error {
 		}
 	}
 	b := bufio.NewWriter(w)
-	err := write(b, rs, table)
-	if err == nil {
-		err = b.Flush()
-	}
-	if err != nil {
+	if err := cmp.Or(writers[format](b, rs, table), b.Flush()); err != nil {
 		return fmt.Errorf("exporting %s: %w", formatName, err)
 	}
 	return nil
@@ -87,19 +83,6 @@ func keyValue(c *result.Case, name string) string {
 	return ""
 }
 
-// keyNames are the names of all keys of all cases, in order of appearance.
-func keyNames(r *result.Result) []string {
-	var out []string
-	for _, c := range r.Cases {
-		for _, kv := range c.Keys {
-			if !slices.Contains(out, kv[0]) {
-				out = append(out, kv[0])
-			}
-		}
-	}
-	return out
-}
-
 // sessionOf finds a session by its index; an unknown one is empty.
 func sessionOf(r *result.Result, index int) *result.Session {
 	for i := range r.Sessions {
@@ -112,14 +95,6 @@ func sessionOf(r *result.Result, index int) *result.Session {
 
 // osName is the system and its version.
 func osName(h result.Host) string { return strings.TrimSpace(h.OS + " " + h.OSVersion) }
-
-// rate is bytes per second, and whether the time was long enough to have one.
-func rate(bytes, ns int64) (float64, bool) {
-	if ns <= 0 {
-		return 0, false
-	}
-	return float64(bytes) / float64(ns) * 1e9, true
-}
 
 // number formats a float exactly, without an exponent in the range where people
 // use none.

@@ -12,7 +12,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,9 +25,6 @@ import (
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/hostio"
 )
-
-// errPlanChanged is the cause where plan.toml is not the plan of the journal.
-var errPlanChanged = errors.New("it is not the plan that the journal names")
 
 // parse reads the plan and the journal of a run folder. The result has no
 // conclusions yet.
@@ -51,19 +47,29 @@ func parse(d *result.RunDir) (*plan.Plan, *result.Result, error) {
 			r.Warnings = append(r.Warnings, w)
 		}
 	}
+	p, err := readPlan(d, r)
+	return p, r, cmp.Or(err, unread)
+}
+
+// readPlan reads the plan of a result from an open folder.
+func readPlan(d interface {
+	ReadFile(name string, limit int64) ([]byte, error)
+}, r *result.Result,
+) (*plan.Plan, error) {
 	text, err := d.ReadFile(result.PlanFile, plan.MaxSize)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	p, problems := plan.Parse(r.Plan.Name+".toml", text)
 	if len(problems.Errors()) > 0 {
-		return nil, nil, problems
+		return nil, problems
 	}
 	if !p.Is(r.Plan.Digest, text) {
-		return nil, nil, &result.Error{Doing: "reading plan", File: result.PlanFile, Err: errPlanChanged,
+		return nil, &result.Error{Doing: "reading plan", File: result.PlanFile,
+			Err:  errors.New("it is not the plan that the journal names"),
 			Hint: "the journal was measured by another plan: put the run's own plan.toml back"}
 	}
-	return p, r, unread
+	return p, nil
 }
 
 // use calls do with an opened run folder, its plan and its result, which has no
@@ -115,11 +121,7 @@ func State(dir string) (*result.State, error) {
 		return nil, err
 	}
 	defer d.Close()
-	records, err := d.Journal()
-	if err != nil {
-		return nil, err
-	}
-	state, err := result.Replay(records)
+	state, err := d.State()
 	if err != nil {
 		return nil, fmt.Errorf("reading the journal of %q: %w", dir, err)
 	}
@@ -137,14 +139,7 @@ func Plan(path string, r *result.Result) *plan.Plan {
 		return nil
 	}
 	defer d.Close()
-	text, err := d.ReadFile(result.PlanFile, plan.MaxSize)
-	if err != nil {
-		return nil
-	}
-	p, problems := plan.Parse(r.Plan.Name+".toml", text)
-	if len(problems.Errors()) > 0 || !p.Is(r.Plan.Digest, text) {
-		return nil
-	}
+	p, _ := readPlan(d, r)
 	return p
 }
 
@@ -168,12 +163,6 @@ func (rd *Reader) Result(path string) (*result.Result, error) {
 		err = fmt.Errorf("reading run %q: %w", path, err)
 	}
 	return r, err
-}
-
-// Summary is the part of a result that lists of runs show; see
-// [result.ReadSummary].
-func (rd *Reader) Summary(path string) (*result.Result, error) {
-	return rd.read(path, result.ReadSummary)
 }
 
 // read analyzes the run without a result.json.
@@ -232,9 +221,11 @@ func Pool(dirs []string, out string) (*plan.Plan, *result.Result, error) {
 		return nil, nil, err
 	}
 	if out != "" {
-		err = writePooled(p, r, out)
+		if err := writePooled(p, r, out); err != nil {
+			return nil, nil, fmt.Errorf("writing the pooled report: %w", err)
+		}
 	}
-	return p, r, err
+	return p, r, nil
 }
 
 // started is the start of the first session of a run, the zero time without
@@ -260,20 +251,14 @@ func writePooled(p *plan.Plan, r *result.Result, out string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	for _, f := range []struct {
-		name string
-		data []byte
-	}{{result.PlanFile, p.Canonical()}, {result.ResultFile, text}, {result.ReportFile, page.Bytes()}} {
-		path := filepath.Join(out, f.name)
-		if err := WriteNew(path, f.data); err != nil {
-			hint := ""
-			if errors.Is(err, fs.ErrExist) {
-				hint = "files are never replaced: give a new folder to --out"
-			}
-			return &result.Error{Doing: "writing", File: path, Err: err, Hint: hint}
-		}
+	err = WriteNew(filepath.Join(out, result.PlanFile), p.Canonical())
+	if err == nil {
+		err = WriteNew(filepath.Join(out, result.ResultFile), text)
 	}
-	return nil
+	if err == nil {
+		err = WriteNew(filepath.Join(out, result.ReportFile), page.Bytes())
+	}
+	return err
 }
 
 // WriteNew makes a file; the error matches fs.ErrExist where there is one of

@@ -28,13 +28,14 @@ type entry struct {
 // reason. Links are not followed, except dir itself; root is the folder that it
 // leads to.
 func walk[T any](dir string, read func(root, path string) (T, error)) (runs []T, unread []string, err error) {
-	root, err := resolveFolder(dir)
-	if err != nil {
-		return nil, nil, err
+	root, err := filepath.EvalSymlinks(dir)
+	var all []entry
+	if err == nil {
+		all, err = findRuns(root)
 	}
-	all, err := findRuns(root)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading folder %q: %w", dir, pathCause(err))
+		return nil, nil, &result.Error{Doing: "reading folder", File: dir, Err: pathCause(err),
+			Hint: "give the folder that contains run folders, such as runs"}
 	}
 	found := make([]T, len(all))
 	var wg sync.WaitGroup
@@ -68,6 +69,9 @@ func walk[T any](dir string, read func(root, path string) (T, error)) (runs []T,
 // content of a run folder is not searched: it may hold images with many bands.
 func findRuns(root string) (all []entry, err error) {
 	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if path == root && err == nil && !e.IsDir() {
+			err = errors.New("not a folder")
+		}
 		if err != nil && path == root {
 			return err
 		}
@@ -105,24 +109,6 @@ func Folders(path string) (out []string) {
 		return []string{path}
 	}
 	return out
-}
-
-// resolveFolder checks that dir is a folder or a link to one, and resolves the
-// link. The error has a hint.
-func resolveFolder(dir string) (string, error) {
-	path, err := filepath.EvalSymlinks(dir)
-	var fi fs.FileInfo
-	if err == nil {
-		fi, err = os.Stat(path)
-	}
-	if err == nil && !fi.IsDir() {
-		err = errors.New("not a folder")
-	}
-	if err != nil {
-		return "", &result.Error{Doing: "reading folder", File: dir, Err: pathCause(err),
-			Hint: "give the folder that contains run folders, such as runs"}
-	}
-	return path, nil
 }
 
 // pathCause is the cause inside a path error, for messages that name the path
@@ -246,62 +232,43 @@ func Parent(path string) string {
 	return filepath.Join(path, "..")
 }
 
-// Mark is what MarkBaseline changed.
-type Mark struct {
-	Run, Plan string   // names of the run folder and of its plan
-	Before    bool     // the run was marked before
-	Replaced  []string // baselines of the plan whose mark was removed
-}
-
 // MarkBaseline marks the run in a folder, given as an absolute path, as the
 // baseline of its plan, or removes the mark, in the list of the folder that
-// contains it. Runs that were deleted are dropped from the list.
-func MarkBaseline(run string, remove bool) (Mark, error) {
+// contains it. It returns the name of the plan, and the runs of the plan that
+// lost their mark. Runs that were deleted are dropped from the list.
+func MarkBaseline(run string, remove bool) (plan string, replaced []string, err error) {
 	dir, name := filepath.Split(run)
-	plan, err := planName(run)
-	if err != nil {
-		return Mark{}, err
+	if plan, err = planName(run); err != nil {
+		return "", nil, err
 	}
 	if strings.ContainsAny(name, "\r\n") || strings.HasPrefix(name, "#") {
-		return Mark{}, fmt.Errorf("marking run %q: %s cannot hold such a name", run, BaselineFile)
+		return "", nil, fmt.Errorf("marking run %q: %s cannot hold such a name", run, BaselineFile)
 	}
 	names, err := readBaselines(dir)
 	if err != nil {
-		return Mark{}, err
+		return "", nil, err
 	}
-	m := Mark{Run: name, Plan: plan, Before: slices.Contains(names, name)}
-	names = slices.DeleteFunc(names, func(other string) bool {
-		if other == name || !filepath.IsLocal(other) {
-			return true
+	list := "# Runs that history prune keeps, the name of a folder a line: dmgbench history baseline\n"
+	for _, other := range names {
+		own, err := planName(filepath.Join(dir, other))
+		switch {
+		case other == name, !filepath.IsLocal(other), errors.Is(err, fs.ErrNotExist):
+		case !remove && err == nil && own == plan:
+			replaced = append(replaced, other)
+		default:
+			list += other + "\n"
 		}
-		plan, err := planName(filepath.Join(dir, other))
-		if !remove && err == nil && plan == m.Plan {
-			m.Replaced = append(m.Replaced, other)
-			return true
-		}
-		return errors.Is(err, os.ErrNotExist)
-	})
+	}
 	if !remove {
-		names = append(names, name)
+		list += name + "\n"
 	}
-	return m, writeBaselines(dir, names)
-}
-
-// writeBaselines replaces the list of a folder atomically; an empty list is
-// removed.
-func writeBaselines(dir string, names []string) error {
 	d, err := hostio.OpenDir(dir)
 	if err == nil {
 		defer d.Close()
-		const head = "# Runs that history prune keeps, the name of a folder a line: dmgbench history baseline\n"
-		if len(names) > 0 {
-			err = d.WriteFileAtomic(BaselineFile, []byte(head+strings.Join(names, "\n")+"\n"), 0o644)
-		} else if err = d.Remove(BaselineFile); errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
+		err = d.WriteFileAtomic(BaselineFile, []byte(list), 0o644)
 	}
 	if err != nil {
-		return fmt.Errorf("writing baselines in %q: %w", dir, err)
+		return "", nil, fmt.Errorf("writing baselines in %q: %w", dir, err)
 	}
-	return nil
+	return plan, replaced, nil
 }

@@ -167,7 +167,7 @@ func reportLink(root, run string) string {
 // none can be.
 func (rd *Reader) Ledger(dir string) (*analysis.Ledger, error) {
 	list, unread, err := walk(dir, func(root, path string) (analysis.LedgerRun, error) {
-		r, err := rd.Summary(path)
+		r, err := rd.read(path, result.ReadSummary)
 		if err != nil {
 			return analysis.LedgerRun{}, err
 		}
