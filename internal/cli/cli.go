@@ -77,7 +77,13 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer, env []string) *app {
 // images and Main returns 130.
 func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args, env []string) int {
 	if isImageTool(args) {
-		return runImageTool(ctx, stdin, stdout, stderr, args)
+		if args[0] == imageToolName {
+			args = args[1:]
+		}
+		defer imagetool.OutlivePipes()()
+		env := imagetool.System()
+		env.Stdin, env.Stdout, env.Stderr = stdin, stdout, stderr
+		return imagetool.Main(ctx, args, env)
 	}
 	a := newApp(stdin, stdout, stderr, env)
 	defer a.close()
@@ -117,17 +123,6 @@ func isImageTool(args []string) bool {
 	}
 	help := len(args) == 2 && slices.Contains([]string{"--help", "-h"}, args[1])
 	return args[0] == imagetool.HelperVerb || args[0] == imageToolName && !help
-}
-
-// runImageTool executes one command line of hdiutil for Linux.
-func runImageTool(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
-	if args[0] == imageToolName {
-		args = args[1:]
-	}
-	defer imagetool.OutlivePipes()()
-	env := imagetool.System()
-	env.Stdin, env.Stdout, env.Stderr = stdin, stdout, stderr
-	return imagetool.Main(ctx, args, env)
 }
 
 // helpImageTool is the command "hdiutil" as cobra sees it: [Main] executes all
@@ -269,8 +264,8 @@ func (a *app) newCommand(row commandRow) *cobra.Command {
 	switch {
 	case row.path == "schema":
 		cmd.ValidArgs = schemas
-	case strings.HasPrefix(row.args, "PLAN"), strings.HasPrefix(row.args, "NAME"):
-		cmd.ValidArgsFunction = completePlans
+	case strings.HasPrefix(row.args, "PLAN"), strings.HasPrefix(row.args, "NAME"): // a plan may also be a file
+		cmd.ValidArgsFunction = cobra.FixedCompletions(plans.Names(), cobra.ShellCompDirectiveDefault)
 	}
 	a.flags[row.path] = help.flags
 	for _, flag := range help.flags {
@@ -285,41 +280,4 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 		return s[:i], s[i+len(sep):], true
 	}
 	return "", s, false
-}
-
-// completePlans completes a plan argument: the names of built-in plans, and
-// files, because a plan may also be a path.
-func completePlans(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return plans.Names(), cobra.ShellCompDirectiveDefault
-}
-
-// completeOnly completes the value of run --only from the plans on the command
-// line: the keys of their cases, and after "key=" the values, also after
-// "key=value|" and for further pairs after a comma. Plans that cannot be loaded
-// add no completions: a shell has no place for their errors.
-func completeOnly(_ *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-	start := strings.LastIndexAny(typed, ",") + 1
-	key, _, valued := strings.Cut(typed[start:], "=")
-	if valued {
-		start = strings.LastIndexAny(typed, ",=|") + 1
-	}
-	for _, name := range args {
-		p, _, err := loadPlan(name)
-		if err != nil {
-			continue
-		}
-		for _, c := range p.CaseValues() {
-			words := []string{c.Key + "="}
-			if valued {
-				words = c.Values
-			}
-			for _, word := range words {
-				if strings.HasPrefix(word, typed[start:]) && (!valued || c.Key == key) {
-					out = append(out, typed[:start]+word)
-				}
-			}
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }

@@ -23,7 +23,11 @@ func (a *app) compareRuns(_ context.Context, paths []string) error {
 	if err != nil {
 		return err
 	}
-	list, o, err := a.readSides(paths, o)
+	paths, baseline, err := a.addBaseline(paths)
+	if err != nil {
+		return err
+	}
+	list, err := a.readSides(paths, baseline, &o)
 	if err != nil {
 		return err
 	}
@@ -66,118 +70,107 @@ func (a *app) compareOptions() (o analysis.CompareOptions, err error) {
 	return o, err
 }
 
-// readSides reads the runs of all paths. Each path is a side: a run, or a
-// folder of runs. It adds the names of sides and runs, the plans and the
-// baseline to the options. --against adds a side that is the baseline, unless
-// it is among the paths.
-func (a *app) readSides(paths []string, o analysis.CompareOptions) ([]*result.Result, analysis.CompareOptions, error) {
-	baseline := a.text("baseline")
-	isBaseline := func(path string) bool { return filepath.Clean(path) == filepath.Clean(baseline) }
-	if a.text("against") != "" {
-		path, err := a.againstPath(paths[0])
-		if err != nil {
-			return nil, o, err
+// addBaseline adds the side of --against, which is the baseline, unless it is
+// among the paths. "baseline" is the run of the same plan that is marked in the
+// folder above the first run.
+func (a *app) addBaseline(paths []string) (all []string, baseline string, err error) {
+	baseline, against := a.text("baseline"), a.text("against")
+	if against == "" {
+		return paths, baseline, nil
+	}
+	if baseline != "" {
+		return nil, "", usageError("--against RUN makes RUN the baseline",
+			"reading --against: --baseline is given as well")
+	}
+	if against == "baseline" {
+		run := runFolder(paths[0])
+		var planName string
+		if against, planName, err = runfolders.FindBaseline(run); err != nil {
+			return nil, "", err
 		}
-		if baseline = path; !slices.ContainsFunc(paths, isBaseline) {
-			paths = append(slices.Clone(paths), path)
+		if against == "" {
+			return nil, "", usageError("mark one: dmgbench history baseline RUN",
+				"finding the baseline of plan %q: no run in %q is marked", planName, runfolders.Parent(run))
 		}
 	}
+	isAgainst := func(path string) bool { return filepath.Clean(path) == filepath.Clean(against) }
+	if !slices.ContainsFunc(paths, isAgainst) {
+		paths = append(slices.Clone(paths), against)
+	}
+	return paths, against, nil
+}
+
+// runFolder is the folder of a run, which is given by it or its result.json.
+func runFolder(path string) string {
+	path = filepath.Clean(path)
+	if filepath.Base(path) == result.ResultFile {
+		return filepath.Dir(path)
+	}
+	return path
+}
+
+// readSides reads the runs of all paths. Each path is a side: a run, or a
+// folder of runs. It adds the names of sides and runs, the plans and the
+// baseline, which is a path or a name, to the options. Without a side that has
+// several runs, o.Sides is nil: each run is then a side, unless --by makes
+// others.
+func (a *app) readSides(paths []string, baseline string, o *analysis.CompareOptions) ([]*result.Result, error) {
 	var all, heads []*result.Result // heads are the first runs of the sides
-	var folders [][]string
+	o.Baseline = baseline
 	for _, path := range paths {
-		own := runfolders.Folders(path)
-		folders = append(folders, own)
-		for i, f := range own {
+		for i, f := range runfolders.Folders(path) {
 			r, err := a.runs.Result(f)
 			if err != nil {
-				return nil, o, err
+				return nil, err
 			}
 			// The plan is needed to judge claims on pooled runs; a result.json
 			// alone is compared without.
 			if p := runfolders.Plan(f, r); p != nil {
 				o.Plans[r.Plan.Digest] = p
 			}
+			all = append(all, r)
 			if i == 0 {
 				heads = append(heads, r)
+				if baseline != "" && filepath.Clean(path) == filepath.Clean(baseline) {
+					o.Baseline = r.Run
+				}
 			}
-			all = append(all, r)
 		}
 	}
-	o.Baseline = baseline
-	if i := slices.IndexFunc(paths, isBaseline); i >= 0 && baseline != "" { // a path instead of a name
-		o.Baseline = heads[i].Run
-	}
-	o.Names, o.Sides = runNames(sideNames(paths, heads), folders)
-	return all, o, nil
-}
-
-// runNames are the names of all runs, and the side of each; folders are the
-// runs of each side. Without a side that has several runs, the sides are nil:
-// each run is then a side, unless --by makes others.
-func runNames(sides []string, folders [][]string) (names, of []string) {
-	for i, own := range folders {
-		for _, f := range own {
-			name := sides[i]
-			if len(own) > 1 {
+	for i, side := range sideNames(paths, heads) {
+		folders := runfolders.Folders(paths[i])
+		for _, f := range folders {
+			name := side
+			if len(folders) > 1 {
 				name += "/" + filepath.Base(f)
 			}
-			names, of = append(names, name), append(of, sides[i])
+			o.Names, o.Sides = append(o.Names, name), append(o.Sides, side)
 		}
 	}
-	if len(names) == len(sides) {
-		return names, nil
+	if len(o.Names) == len(paths) {
+		o.Sides = nil
 	}
-	return names, of
-}
-
-// againstPath is the path of the run that --against names. first is the first
-// run of the arguments: "baseline" is the run of the same plan that is marked
-// in the folder above it.
-func (a *app) againstPath(first string) (string, error) {
-	against := a.text("against")
-	if a.text("baseline") != "" {
-		return "", usageError("--against RUN makes RUN the baseline", "reading --against: --baseline is given as well")
-	}
-	if against != "baseline" {
-		return against, nil
-	}
-	run := filepath.Clean(first)
-	if filepath.Base(run) == result.ResultFile {
-		run = filepath.Dir(run)
-	}
-	path, planName, err := runfolders.FindBaseline(run)
-	if err == nil && path == "" {
-		err = usageError("mark one: dmgbench history baseline RUN",
-			"finding the baseline of plan %q: no run in %q is marked", planName, runfolders.Parent(run))
-	}
-	return path, err
+	return all, nil
 }
 
 // sideNames are the names of the folders, and whole paths where two of them
 // have the same name, as in a/run and b/run. A path without a name, such as
 // ".", gets the id of its run; heads are the first runs of the paths.
 func sideNames(paths []string, heads []*result.Result) []string {
-	names, whole := make([]string, len(paths)), make([]string, len(paths))
+	names, same := make([]string, len(paths)), map[string]int{}
 	for i, path := range paths {
-		whole[i] = filepath.Clean(path)
-		folder := whole[i]
-		if filepath.Base(folder) == result.ResultFile {
-			folder = filepath.Dir(folder)
-		}
-		names[i] = strings.TrimSuffix(filepath.Base(folder), ".json")
+		names[i] = strings.TrimSuffix(filepath.Base(runFolder(path)), ".json")
 		if names[i] == "." || names[i] == string(filepath.Separator) {
 			names[i] = heads[i].Run
 		}
+		same[names[i]]++
 	}
-	out := slices.Clone(names)
-	for i := range names {
-		for k := range names {
-			if names[k] == names[i] && whole[k] != whole[i] {
-				out[i] = whole[i]
-			}
+	for i, name := range names {
+		if same[name] > 1 {
+			names[i] = filepath.Clean(paths[i])
 		}
 	}
-	return out
+	return names
 }
 
 // printComparison prints a comparison in the format of --format.

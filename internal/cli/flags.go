@@ -58,14 +58,11 @@ func (row flagRow) add(cmd *cobra.Command) {
 	}
 	// Files do not complete these flags; flags without values complete to
 	// files.
-	complete := cobra.FixedCompletions(row.values, cobra.ShellCompDirectiveNoFileComp)
-	if row.name == "only" {
-		complete = completeOnly
-	} else if row.values == nil {
-		return
-	}
-	if err := cmd.RegisterFlagCompletionFunc(row.name, complete); err != nil {
-		panic(err) // the flag was declared above
+	if row.values != nil {
+		complete := cobra.FixedCompletions(row.values, cobra.ShellCompDirectiveNoFileComp)
+		if err := cmd.RegisterFlagCompletionFunc(row.name, complete); err != nil {
+			panic(err) // the flag was declared above
+		}
 	}
 }
 

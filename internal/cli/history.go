@@ -315,9 +315,5 @@ func (a *app) confirmPrune(ctx context.Context, old []runfolders.Run) error {
 		return usageError("--yes deletes the folders listed above",
 			"deleting %s: no terminal to ask on; add --yes", folders)
 	}
-	yes, err := a.confirm(ctx, "Delete "+folders+"?")
-	if yes || err != nil {
-		return err
-	}
-	return usageError("no folder was deleted", "aborted")
+	return a.confirm(ctx, "Delete "+folders+"?", "no folder was deleted")
 }

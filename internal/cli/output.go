@@ -181,10 +181,10 @@ func (a *app) canAsk() bool {
 	return in && out
 }
 
-// confirm asks a question and reports whether the answer was yes; an empty
-// answer counts as "no". It returns the error of ctx when that is cancelled
-// first, as by Ctrl-C.
-func (a *app) confirm(ctx context.Context, question string) (bool, error) {
+// confirm asks a question and returns nil if the answer was yes; an empty answer
+// counts as "no", which is an error with a hint. It returns the error of ctx when
+// that is cancelled first, as by Ctrl-C.
+func (a *app) confirm(ctx context.Context, question, hint string) error {
 	fmt.Fprintf(a.stderr, "%s [y/N] ", question)
 	typed := make(chan string, 1)
 	go func() { // a read of a terminal cannot be cancelled; the program ends instead
@@ -194,9 +194,11 @@ func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(a.stderr)
-		return false, ctx.Err()
+		return ctx.Err()
 	case line := <-typed:
-		answer := strings.ToLower(strings.TrimSpace(line))
-		return answer == "y" || answer == "yes", nil
+		if answer := strings.ToLower(strings.TrimSpace(line)); answer == "y" || answer == "yes" {
+			return nil
+		}
+		return usageError(hint, "aborted")
 	}
 }

@@ -37,15 +37,22 @@ type protocol struct {
 func printProtocol(w io.Writer, p *plan.Plan, width int) error {
 	t := &protocol{plan: p, width: width}
 	return template.Must(template.New("protocol").Funcs(template.FuncMap{
-		"item": t.item, "has": t.has, "onlyFolders": t.onlyFolders, "image": t.image, "files": t.files,
-		"timed": t.timed, "compressed": t.compressed, "steps": t.steps, "fit": fitText, "headings": headings,
-		"onFlags": onFlags, "list": joinNonempty,
-		"join": func(list []string) string { return strings.Join(list, ", ") },
+		"item": t.item, "has": t.has, "onlyFolders": t.onlyFolders, "files": t.files, "setting": t.setting,
+		"steps": t.steps, "onFlags": onFlags, "prose": func(value string) string { return valueProse[value] },
+		"list":  func(parts ...string) string { return strings.Join(nonempty(parts...), ", ") },
+		"join":  func(separator string, list ...string) string { return strings.Join(nonempty(list...), separator) },
+		"all":   func(separator string, list []string) string { return strings.Join(list, separator) },
+		"words": func(key any) string { return strings.ReplaceAll(fmt.Sprint(key), "_", " ") },
 	}).Parse(protocolTemplate)).Execute(w, p)
 }
 
-// joinNonempty joins the texts that are not empty with commas.
-func joinNonempty(parts ...string) string { return strings.Join(nonempty(parts...), ", ") }
+// valueProse are texts for values of keys.
+var valueProse = map[string]string{
+	"none": "not flushed", "fsync": "each write with its fsync", "full": "each write flushed to the medium",
+	"direct": "uncached", "buffered": "through the cache",
+	"cold": "through the cache, from which files are evicted before they are read",
+	"line": "a straight line", "power": "a power law", "two-lines": "two straight lines",
+}
 
 // item is text after a prefix, the next lines indented as far.
 func (t *protocol) item(prefix, text string) string {
@@ -55,15 +62,6 @@ func (t *protocol) item(prefix, text string) string {
 // onlyFolders reports whether the plan makes no image.
 func (t *protocol) onlyFolders() bool {
 	return !slices.ContainsFunc(t.plan.Cases(), func(c plan.Case) bool { return c.Settings.Target != "directory" })
-}
-
-// image describes the image that cases have unless an axis changes it, "" if
-// the axes determine all of it.
-func (t *protocol) image() string {
-	d := t.plan.Defaults
-	return joinNonempty(d.Format, report.TextIf(d.Size > 0, d.Size.String()), strings.TrimPrefix(d.Encryption, "none"),
-		report.TextIf(d.BandSize > 0, "bands of "+d.BandSize.String()), strings.Join(d.Filesystems, ", else "),
-		report.TextIf(d.Place != "", "at the place “"+d.Place+"”"))
 }
 
 // has reports whether the protocol contains a step of one of these kinds.
@@ -90,37 +88,10 @@ func (t *protocol) files(f plan.FileSet) string {
 	return fmt.Sprintf("%s; %d in all, %s", f.Prose(), n, bytes.Human())
 }
 
-// timed is how files are written and read unless a step differs.
-func (t *protocol) timed() string {
-	d := t.plan.Defaults
-	return joinNonempty(
-		t.setting("workers", d.Workers > 1, "%d files at once", d.Workers, "one file at a time"),
-		t.setting("block", d.Block > 0, "in calls of %s", d.Block, "each in one call"),
-		t.setting("sync", true, "%s", map[string]string{"none": "not flushed", "fsync": "each write with its fsync",
-			"full": "each write flushed to the medium"}[d.Sync], ""),
-		t.setting("cache", true, "%s", map[string]string{"direct": "uncached", "buffered": "through the cache",
-			"cold": "through the cache, from which files are evicted before they are read"}[d.Cache], ""))
-}
-
-// compressed is how streams are compressed unless a step differs.
-func (t *protocol) compressed() string {
-	d := t.plan.Defaults
-	return joinNonempty(
-		t.setting("codec", true, "by %s", d.Codec, ""),
-		t.setting("level", d.Level > 0, "at level %d", d.Level, "at its default level"),
-		t.setting("threads", d.Threads > 0, "%d threads", d.Threads, "one thread a CPU"))
-}
-
-// setting is format with the value where it is given, else what happens by
-// default; "" for a key that is an axis, as axes are among the cases.
-func (t *protocol) setting(key string, given bool, format string, value any, otherwise string) string {
-	switch {
-	case slices.ContainsFunc(t.plan.Axes, func(a plan.Axis) bool { return a.Key == key }):
-		return ""
-	case given:
-		return fmt.Sprintf(format, value)
-	}
-	return otherwise
+// setting is the text of a setting that steps have unless they differ; "" for a
+// key that is an axis, as axes are among the cases.
+func (t *protocol) setting(key, text string) string {
+	return report.TextIf(!slices.ContainsFunc(t.plan.Axes, func(a plan.Axis) bool { return a.Key == key }), text)
 }
 
 // steps numbers the steps through all blocks, and names the cases of blocks
@@ -163,23 +134,4 @@ func (t *protocol) step(number string, s *plan.Step) {
 	for i := range s.Steps {
 		t.step(strings.Repeat(" ", len(number))+string(rune('a'+i%26))+". ", &s.Steps[i])
 	}
-}
-
-// fitText describes a model that is fitted to the measurements.
-func fitText(f plan.Fit) string {
-	models := map[string]string{"line": "a straight line", "power": "a power law", "two-lines": "two straight lines"}
-	of := strings.ReplaceAll(fmt.Sprintf("%s over %s", f.Quantity, f.Along), "_", " ")
-	points := strings.Join(f.Points, ", ")
-	text := strings.TrimSpace(fmt.Sprintf("%s: %s of %s %s", f.Name, models[f.Model], of, points))
-	return text + report.TextIf(len(f.Where) > 0, ", where "+f.Where.Prose()) +
-		report.TextIf(len(f.Predict) > 0, "; it predicts "+strings.Join(f.Predict, ", "))
-}
-
-// headings are the headings of the columns or rows of a table.
-func headings(lines []plan.TableLine) string {
-	out := make([]string, len(lines))
-	for i := range lines {
-		out[i] = strings.Join(nonempty(lines[i].Group, lines[i].Heading()), " · ")
-	}
-	return strings.Join(out, "; ")
 }

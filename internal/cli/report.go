@@ -38,15 +38,12 @@ func (a *app) reportRuns(_ context.Context, dirs []string) error {
 	for _, path := range append(slices.Clone(dirs), out, a.text("svg"), a.text("tables")) {
 		a.chownAtExit(path)
 	}
-	var p *plan.Plan
-	var r *result.Result
-	var err error
+	update := runfolders.Pool
 	if len(dirs) == 1 {
 		out = dirs[0]
-		p, r, err = runfolders.Update(out)
-	} else {
-		p, r, err = runfolders.Pool(dirs, out)
+		update = func([]string, string) (*plan.Plan, *result.Result, error) { return runfolders.Update(out) }
 	}
+	p, r, err := update(dirs, out)
 	if err != nil {
 		return err
 	}
@@ -77,11 +74,9 @@ func (a *app) reportRuns(_ context.Context, dirs []string) error {
 func (a *app) checkReportFlags(runs int) error {
 	ledger := a.text("ledger") != ""
 	switch {
-	case ledger && (a.text("svg") != "" || a.text("tables") != "" || a.isSet("methods")):
+	case ledger && (runs > 0 || a.text("svg") != "" || a.text("tables") != "" || a.isSet("methods")):
 		return usageError("dmgbench report RUN --svg DIR",
-			"--svg, --tables and --methods are of a run, not of --ledger")
-	case ledger && runs > 0:
-		return usageError("leave the runs out, or --ledger", "--ledger takes the runs below its folder, and no others")
+			"--ledger takes the runs below its folder, and no RUN, --svg, --tables and --methods")
 	case !ledger && runs == 0:
 		return usageError("dmgbench report RUN, or --ledger DIR for all runs below a folder",
 			"reading the arguments of report: RUN is missing")
@@ -104,7 +99,7 @@ func saveFiles(w io.Writer, dir, what string, p *plan.Plan, r *result.Result,
 		return nil
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("making the folder of %s: %w", what, err)
+		return err
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {

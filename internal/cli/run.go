@@ -36,15 +36,7 @@ const (
 // before the first plan is executed: a run of hours must not fail because of
 // the last plan's name.
 func (a *app) runPlans(ctx context.Context, args []string) error {
-	const interrupted = "interrupted before the run started: no file was made"
-	return explainInterrupt(a.prepareRuns(ctx, args), interrupted)
-}
-
-// prepareRuns loads the plans and applies the flags to them, then executes the
-// plans or, with --dry-run, prints what a run would do.
-func (a *app) prepareRuns(ctx context.Context, names []string) error {
-	dry := a.isSet("dry-run")
-	if dry && a.json {
+	if a.isSet("dry-run") && a.json {
 		return usageError("", "reading --format: --dry-run prints text only")
 	}
 	s, err := a.sessionPlan()
@@ -55,38 +47,21 @@ func (a *app) prepareRuns(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	ps, err := a.loadPlans(names)
+	ps, err := a.loadPlans(args)
 	if err != nil {
 		return err
 	}
 	var runs []runner.Config
-	// Selectors of --only depend on the plan, so the flags are parsed for each.
 	for _, p := range ps {
-		o, err := a.overrides(p, given)
+		c, err := a.applyFlags(p, given)
 		if err != nil {
 			return err
 		}
-		if p, _, err = p.Apply(o); err == nil {
-			err = checkRunnable(p)
-		}
-		if err == nil && (!dry || len(given.inputs) > 0) { // a plan is shown without its files, too
-			err = matchInputs(p, given.inputs)
-		}
-		var places []runner.Place
-		if err == nil {
-			places, err = matchPlaces(p, given.places)
-		}
-		if err == nil && !dry {
-			err = requirePlaces(p, places)
-		}
-		if err != nil {
-			return err
-		}
-		out := cmp.Or(a.text("out"), runsDir)
-		runs = append(runs, runner.Config{Plan: p, Places: places, Out: out, Keep: a.isSet("keep")})
+		runs = append(runs, c)
 	}
-	if !dry {
-		return a.execute(ctx, runs, given, s)
+	if !a.isSet("dry-run") {
+		const interrupted = "interrupted before the run started: no file was made"
+		return explainInterrupt(a.execute(ctx, runs, given, s), interrupted)
 	}
 	for _, c := range runs {
 		if err := a.dryRun(ctx, c, s); err != nil {
@@ -94,6 +69,30 @@ func (a *app) prepareRuns(ctx context.Context, names []string) error {
 		}
 	}
 	return nil
+}
+
+// applyFlags applies the flags, places and inputs to a plan. A plan is shown
+// without its files and folders, too.
+func (a *app) applyFlags(p *plan.Plan, given locations) (c runner.Config, err error) {
+	c = runner.Config{Out: cmp.Or(a.text("out"), runsDir), Keep: a.isSet("keep")}
+	o, err := a.overrides(p, given)
+	if err != nil {
+		return c, err
+	}
+	if c.Plan, _, err = p.Apply(o); err != nil {
+		return c, err
+	}
+	if c.Places, err = matchPlaces(c.Plan, given.places); err != nil {
+		return c, err
+	}
+	err = checkRunnable(c.Plan)
+	if dry := a.isSet("dry-run"); !dry || len(given.inputs) > 0 {
+		err = cmp.Or(err, matchInputs(c.Plan, given.inputs))
+		if !dry {
+			err = cmp.Or(err, requirePlaces(c.Plan, c.Places))
+		}
+	}
+	return c, err
 }
 
 // overrides are the flags that change the plan. Each of them becomes a
@@ -107,11 +106,8 @@ func (a *app) overrides(p *plan.Plan, given locations) (o plan.Overrides, err er
 	case "auto":
 		o.Auto = true
 	default:
-		if o.Rounds, err = strconv.Atoi(rounds); err != nil {
+		if o.Rounds, err = strconv.Atoi(rounds); err != nil || o.Rounds < 1 { // 0 stands for those of the plan
 			return o, usageError("", "reading --rounds: %q is neither a whole number nor auto", rounds)
-		}
-		if o.Rounds < 1 {
-			return o, usageError("", "reading --rounds: %d is not greater than 0", o.Rounds)
 		}
 	}
 	if seed, _ := a.command.Flags().GetUint64("seed"); a.isGiven("seed") {
@@ -165,12 +161,6 @@ func (a *app) dryRun(ctx context.Context, c runner.Config, s sessionPlan) error 
 			return err
 		}
 	}
-	return a.printSpace(c)
-}
-
-// printSpace prints what the plan needs and what is free at each place, and why
-// the run would be refused.
-func (a *app) printSpace(c runner.Config) error {
 	spaces, err := runner.Spaces(c)
 	if err != nil {
 		return err
@@ -190,7 +180,8 @@ func (a *app) printSpace(c runner.Config) error {
 }
 
 // execute executes the runs, in several sessions if --sessions asks for them.
-// One engine and one passphrase serve all of them.
+// One engine and one passphrase serve all of them. It stops after an interrupted
+// run, which the remaining plans would not be compared with.
 func (a *app) execute(ctx context.Context, runs []runner.Config, given locations, s sessionPlan) error {
 	// The engine is chosen last, as a probe takes seconds and writes files.
 	c, err := a.runConfig(ctx, given, a.text("engine"))
@@ -202,7 +193,19 @@ func (a *app) execute(ctx context.Context, runs []runner.Config, given locations
 		return err
 	}
 	dirs := outFolders(a.text("out"), runs, c.Clock.Wall().Format("20060102T150405Z"))
-	return a.runSessions(ctx, s, dirs, func(dirs []string) (int, error) { return a.runAll(ctx, c, runs, dirs) })
+	return a.runSessions(ctx, s, dirs, func(dirs []string) (code int, err error) {
+		for i, dir := range dirs {
+			c.Plan, c.Places, c.Out = runs[i].Plan, runs[i].Places, dir
+			if err := a.printCost(c); err != nil {
+				return code, err
+			}
+			got, err := a.session(ctx, c, func(c runner.Config) (runner.Outcome, error) { return runner.Run(ctx, c) })
+			if code = max(code, got); err != nil || code == exitInterrupted {
+				return code, err
+			}
+		}
+		return code, nil
+	})
 }
 
 // confirmLargeRun asks a user at a terminal before a large run. The bytes are
@@ -225,31 +228,8 @@ func (a *app) confirmLargeRun(ctx context.Context, runs []runner.Config, s sessi
 	if total < largeRun {
 		return nil
 	}
-	yes, err := a.confirm(ctx, fmt.Sprintf("This writes %s%s in total. Continue?", upTo, total.Human()))
-	if yes || err != nil {
-		return err
-	}
-	return usageError("--dry-run shows what it would do, --sets 1 shortens it, --yes does not ask", "aborted")
-}
-
-// runAll executes each run, with what c has in common for all, into its folder
-// and returns the highest exit status. It stops after an interrupted run, which
-// the remaining plans would not be compared with.
-func (a *app) runAll(ctx context.Context, c runner.Config, runs []runner.Config, dirs []string) (code int, err error) {
-	for i, dir := range dirs {
-		c.Plan, c.Places, c.Out = runs[i].Plan, runs[i].Places, dir
-		if err := a.printCost(c); err != nil {
-			return code, err
-		}
-		got, err := a.session(ctx, c, func(c runner.Config) (runner.Outcome, error) { return runner.Run(ctx, c) })
-		if err != nil {
-			return code, err
-		}
-		if code = max(code, got); code == exitInterrupted {
-			break
-		}
-	}
-	return code, nil
+	return a.confirm(ctx, fmt.Sprintf("This writes %s%s in total. Continue?", upTo, total.Human()),
+		"--dry-run shows what it would do, --sets 1 shortens it, --yes does not ask")
 }
 
 // printCost prints how long a run takes and how much space it needs, unless it
@@ -296,8 +276,7 @@ func exists(path string) bool {
 
 // resumeRun is the command "resume".
 func (a *app) resumeRun(ctx context.Context, args []string) error {
-	err := explainInterrupt(a.resume(ctx, args[0]), "interrupted before the run continued: it did not change")
-	return withGivenFolder(err, args[0])
+	return explainInterrupt(a.resume(ctx, args[0]), "interrupted before the run continued: it did not change")
 }
 
 // resume continues the run in a folder with its own plan, engine, places and
@@ -338,8 +317,14 @@ func (a *app) resume(ctx context.Context, dir string) error {
 				doctorHint+"; a run cannot change its engine")
 		}
 	}
-	if state.Ended == nil {
-		if err := resumePlan(&c, given, state.Run); err != nil {
+	if state.Ended == nil { // its places are those of --on, and those that the registry in the state folder knows
+		if c.Plan, err = plan.Load(filepath.Join(dir, result.PlanFile)); err != nil {
+			return err
+		}
+		if c.Places, err = resumePlaces(c.Plan, given, state.Run); err != nil {
+			return err
+		}
+		if c.Places, err = runner.PlacesOf(c, state.Run); err != nil {
 			return err
 		}
 	}
@@ -347,10 +332,7 @@ func (a *app) resume(ctx context.Context, dir string) error {
 		return err
 	}
 	code, err := a.session(ctx, c, func(c runner.Config) (runner.Outcome, error) { return runner.Resume(ctx, dir, c) })
-	if err != nil {
-		return err
-	}
-	return status(code)
+	return cmp.Or(err, status(code))
 }
 
 // resumedEngine is the engine of the earlier sessions. Another one is refused,
@@ -361,28 +343,13 @@ func resumedEngine(s *result.State, requested string) (name string, probe bool, 
 		return requested, false, nil
 	}
 	used := s.Sessions[len(s.Sessions)-1].Engine
+	isUsed := func(c engineChoice) bool { return c.name == used.Name }
 	switch {
-	case !slices.ContainsFunc(engineChoices, func(c engineChoice) bool { return c.name == used.Name }):
-		return requested, false, nil // the runner refuses it
-	case requested == "auto":
+	case requested == used.Name:
+		return requested, false, nil
+	case requested == "auto" && slices.ContainsFunc(engineChoices, isUsed):
 		return used.Name, strings.HasPrefix(used.Why, "auto"), nil
-	case requested != used.Name:
-		return "", false, usageError("continue with --engine "+used.Name+", or leave it out",
-			"reading --engine: the run was started with %q, and values of two engines are not rounds of one case",
-			used.Name)
 	}
-	return requested, false, nil
-}
-
-// resumePlan adds the plan and the places of a run that has not ended: those of
-// --on, and those that the registry in the state folder knows.
-func resumePlan(c *runner.Config, given locations, run result.RunStart) (err error) {
-	if c.Plan, err = plan.Load(filepath.Join(c.Out, result.PlanFile)); err != nil {
-		return err
-	}
-	if c.Places, err = resumePlaces(c.Plan, given, run); err != nil {
-		return err
-	}
-	c.Places, err = runner.PlacesOf(*c, run)
-	return err
+	return "", false, usageError("continue with --engine "+used.Name+", or leave it out", "reading --engine: "+
+		"the run was started with %q, and values of two engines are not rounds of one case", used.Name)
 }

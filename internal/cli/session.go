@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,7 +82,7 @@ func (a *app) session(ctx context.Context, c runner.Config, do runnerFunc) (int,
 				pr.Message(pr.summary(r))
 			}
 		}
-		return 0, withGivenFolder(err, c.Out)
+		return 0, err
 	}
 	// Places are known only now: the runner makes its marked folders there.
 	for _, folder := range out.Folders {
@@ -161,18 +162,6 @@ func (a *app) reportPath(dir string) string {
 	return text
 }
 
-// withGivenFolder names the run folder in an error and its hint as the user
-// typed it, where packages below use absolute paths.
-func withGivenFolder(err error, dir string) error {
-	if e, ok := errors.AsType[*result.Error](err); ok {
-		e.Hint = namedAsGiven(e.Hint, dir)
-		if e.File == absolute(dir) {
-			e.File = dir
-		}
-	}
-	return err
-}
-
 // namedAsGiven names the run folder in commands as the user typed it. Texts of a
 // journal contain "<run>" instead of a path.
 func namedAsGiven(text, dir string) string {
@@ -190,22 +179,13 @@ type sessionPlan struct {
 // sessionPlan parses --sessions and --pause.
 func (a *app) sessionPlan() (s sessionPlan, err error) {
 	s.count = max(a.number("sessions"), 1)
-	text := a.text("pause")
-	if s.count == 1 {
-		if text != "" {
-			return s, usageError("add --sessions N", "reading --pause: there is one session only")
-		}
-		return s, nil
+	if s.count == 1 && a.text("pause") != "" {
+		return s, usageError("add --sessions N", "reading --pause: there is one session only")
 	}
-	if text == "" {
-		text = defaultPause
-	}
+	text := cmp.Or(a.text("pause"), defaultPause)
 	d, err := units.ParseDuration(text)
-	if err == nil && d < 0 {
-		err = fmt.Errorf("%q is less than 0", text)
-	}
-	if err != nil {
-		return s, usageError("a time such as 90 s, 10 min or 1 h", "reading --pause: %w", err)
+	if err != nil || d < 0 {
+		return s, usageError("a time such as 90 s, 10 min or 1 h", "reading --pause: %q is not a time to wait", text)
 	}
 	s.pause = time.Duration(d)
 	return s, nil
@@ -341,10 +321,8 @@ func prepareHost(ctx context.Context, c *runner.Config) (release func(), err err
 	c.Warnings = append(host.Warnings(c.Host), host.Tune().Warnings()...)
 	allowSleep, _, err := host.InhibitSleep()
 	if err != nil {
-		cause := strings.TrimSuffix(err.Error(), ": "+host.ErrUnsupported.Error())
-		cause = strings.TrimPrefix(cause, "inhibiting sleep: ")
-		c.Warnings = append(c.Warnings, result.Warning{Kind: "sleep",
-			Text: "the machine may sleep during the run (" + cause + ")"})
+		text := fmt.Sprintf("the machine may sleep during the run (%v)", err)
+		c.Warnings = append(c.Warnings, result.Warning{Kind: "sleep", Text: text})
 		return unlock, nil
 	}
 	return func() { allowSleep(); unlock() }, nil

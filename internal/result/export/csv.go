@@ -202,7 +202,7 @@ func (x *tableRow) Comparable() any {
 	})
 }
 
-// cellOf is the value of what p points to, nil for nil.
+// cellOf is a value of *p, nil for nil.
 func cellOf[T any](p *T, value func(*T) any) any {
 	if p == nil {
 		return nil
