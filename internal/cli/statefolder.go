@@ -184,27 +184,24 @@ func (a *app) clean(ctx context.Context, _ []string) error {
 	if err != nil {
 		return err
 	}
-	lock := func() (func(), error) { return lockHost(ctx, runner.Config{StateDir: state, Clock: a.clock}, nil) }
-	return runner.Clean(ctx, state, runner.CleanOptions{Release: a.detachBelow, Clock: a.clock, Lock: lock,
+	return runner.Clean(ctx, state, runner.CleanOptions{Release: a.detachBelow, Clock: a.clock,
 		Also: func(ctx context.Context, w io.Writer) error {
-			mounts, passphrases := filepath.Join(state, mountsFolder), filepath.Join(state, passphraseFolder)
-			return errors.Join(a.cleanFolder(ctx, w, lock, mounts, "the mount points of killed engines"),
-				a.cleanFolder(ctx, w, lock, passphrases, "the passphrases of runs"))
+			return errors.Join(a.cleanFolder(ctx, w, state, mountsFolder, "the mount points of killed engines"),
+				a.cleanFolder(ctx, w, state, passphraseFolder, "the passphrases of runs"))
 		}}, a.stdout)
 }
 
 // cleanFolder detaches the images that are mounted in a folder of the state
 // folder, and removes its files and mount points. A run that is active has the
-// lock: nothing is removed then, as its own files are not distinguished from
-// others.
-func (a *app) cleanFolder(
-	ctx context.Context, w io.Writer, lock func() (func(), error), folder, what string,
-) error {
+// lock of measuring: nothing is removed then, as its own files are not
+// distinguished from others.
+func (a *app) cleanFolder(ctx context.Context, w io.Writer, state, name, what string) error {
+	folder := filepath.Join(state, name)
 	list, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(list) == 0 {
 		return nil
 	}
-	unlock, err := lock()
+	unlock, err := lockHost(ctx, runner.Config{StateDir: state, Clock: a.clock}, nil)
 	if errors.Is(err, host.ErrBusy) {
 		return nil
 	}
