@@ -88,7 +88,7 @@ func runShipped(t *testing.T, name string, rounds int) *shipped {
 	clk := newSkipping()
 	s.c = runner.Config{
 		Plan: p, Tool: result.Tool{Name: "dmgbench", Version: "test"}, Out: filepath.Join(s.dir, "run"),
-		Engine: &inprocess.Engine{Now: clk.Wall, Passphrase: []byte("of one test")}, Why: "a test", Clock: clk, Memory: 256 << 20, StateDir: filepath.Join(s.dir, "state"),
+		Engine: &inprocess.Engine{Now: clk.Wall, Passphrase: []byte("of one test"), Iterations: 1000}, Why: "a test", Clock: clk, Memory: 256 << 20, StateDir: filepath.Join(s.dir, "state"),
 	}
 	for _, place := range placesOf(p) {
 		path := filepath.Join(s.dir, "place-"+place)
