@@ -2,13 +2,194 @@ package analysis
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
 )
+
+// finding is what the numbers show about one test, before the verdict.
+type finding struct {
+	// 1: they satisfy the test, -1: they do not, 0: neither
+	dir int
+	// Smallest error at which dir can be claimed; 0 where no value varies
+	p float64
+
+	// Too few rounds for any verdict
+	few bool
+	// What was replicated
+	per replica
+	// Rests on rounds, so that p counts among the tests of the plan
+	sampled bool
+	// What was not measured, or not published
+	missing string
+	// Why there is no such number
+	weak string
+
+	// What was seen
+	saw wording.Message
+	// What the claim needs
+	need wording.Message
+	// Where the interval is relative to that
+	gap      wording.Message
+	evidence []wording.Message
+}
+
+// fails reports whether there is no number to judge.
+func (f finding) fails() bool { return f.missing != "" || f.weak != "" }
+
+// tested reports whether the finding is one of the tests that Holm's correction
+// counts.
+func (f finding) tested() bool { return f.sampled && !f.few && !f.fails() }
+
+// verdict is the verdict of a finding whose p value is p after correction.
+func (f finding) verdict(p float64) string {
+	switch {
+	case f.missing != "":
+		return result.NotMeasured
+	case f.weak != "" || f.few || f.dir == 0 || f.sampled && p > family:
+		return result.CannotTell
+	case f.dir > 0:
+		return result.Holds
+	}
+	return result.DoesNotHold
+}
+
+// holm corrects the p values of the findings that are tested over all of them,
+// and counts these; others keep 0.
+func holm(list []finding) (adjusted []float64, tests int) {
+	adjusted = make([]float64, len(list))
+	var tested []int
+	var ps []float64
+	for i, f := range list {
+		if f.tested() {
+			tested, ps = append(tested, i), append(ps, f.p)
+		}
+	}
+	for k, p := range stats.Holm(ps) {
+		adjusted[tested[k]] = p
+	}
+	return adjusted, len(ps)
+}
+
+func missing(key string, args ...any) finding { return finding{missing: wording.Text(key, args...)} }
+func weak(key string, args ...any) finding    { return finding{weak: wording.Text(key, args...)} }
+
+func needs(b plan.Bound) wording.Message { return wording.Say("text", wording.Bound(b)) }
+
+// judgeRounds turns one value a round into a finding. phrase is what was seen;
+// its value is filled in.
+func judgeRounds(sc scale, xs []float64, b plan.Bound, phrase wording.Message) finding {
+	f := finding{sampled: true, need: needs(b), per: sc.per}
+	f.dir, f.p = sc.decide(xs, b)
+	c := sc.centre(xs)
+	if math.IsNaN(c) {
+		return weak("no-centre")
+	}
+	value, times := wording.Amount{Value: c, Unit: b.Unit}, sc.times(len(xs))
+	iv, err := sc.interval(xs)
+	if err != nil {
+		f.few, f.p = len(xs) < minRounds, 1
+		f.saw = wording.Say("seen.few", phrase.With(value), times)
+		f.evidence = []wording.Message{wording.Say("evidence.few", f.saw, times, minRounds)}
+		return f
+	}
+	span := wording.Span{Low: iv.Low, High: iv.High, Unit: b.Unit}
+	note := sc.method()
+	note.Name = "95 % t interval"
+	f.saw = wording.Say("seen.rounds", phrase.With(span), times, note)
+	f.gap = gap(b, iv.Low, iv.High)
+	f.evidence = []wording.Message{
+		wording.Say("evidence.rounds", phrase.With(value), span, times, sc.method(), wording.P(f.p))}
+	return f
+}
+
+// gap is where the interval from … to is relative to a bound; empty inside it.
+func gap(b plan.Bound, from, to float64) wording.Message {
+	low, high := holdsAbout(b, from), holdsAbout(b, to)
+	below := from < b.Low || !low && from == b.Low
+	above := to > b.High || !high && to == b.High
+	key := "gap.above"
+	switch {
+	case low && high:
+		return wording.Message{}
+	case to < b.Low:
+		key = "gap.all-below"
+	case from > b.High:
+		key = "gap.all-above"
+	case below && above:
+		key = "gap.both"
+	case below:
+		key = "gap.below"
+	}
+	return wording.Say(key)
+}
+
+// combine wants every part to hold (sign 1: one that does not decides) or,
+// mirrored, one part (sign -1: one that holds decides). The verdict that all
+// parts carry together has the largest of their p values (an
+// intersection–union test); the one that a single part carries has the smallest
+// times the number of parts (Bonferroni).
+func combine(parts []finding, sign int) finding {
+	var out finding
+	var missing, weak string
+	count, single := 0, -1
+	for i, f := range parts {
+		out.sampled, out.per = out.sampled || f.sampled, firstReplica(out.per, f.per)
+		out.evidence = append(out.evidence, f.evidence...)
+		missing, weak = wording.Join(missing, f.missing), wording.Join(weak, f.weak)
+		switch {
+		case f.fails():
+		case f.dir == -sign && (single < 0 || compareFirmness(f, parts[single]) < 0):
+			single = i
+		case f.dir == sign:
+			count++
+		}
+	}
+	switch {
+	case single >= 0:
+		f := parts[single]
+		out.dir, out.p, out.few = -sign, min(1, f.p*float64(len(parts))), f.few
+		out.saw, out.need, out.gap = f.saw, f.need, f.gap
+	case missing != "" || weak != "":
+		out.missing, out.weak = missing, weak
+	case count == len(parts) && count > 0:
+		out.dir = sign
+		for i, f := range parts {
+			out.p, out.few = max(out.p, f.p), out.few || f.few
+			if i == 0 {
+				out.saw, out.need, out.gap = f.saw, f.need, f.gap
+			} else {
+				out.saw = wording.Say("text", wording.Join(out.saw.String(), f.saw.String()))
+			}
+		}
+		if len(parts) > 1 {
+			out.need, out.gap = wording.Message{}, wording.Message{}
+		}
+	default:
+		for _, f := range parts {
+			if f.dir == 0 {
+				out.saw, out.need, out.gap, out.few, out.p = f.saw, f.need, f.gap, f.few, 1
+			}
+		}
+	}
+	return out
+}
+
+// compareFirmness orders findings by how firmly they decide, the firmest first.
+func compareFirmness(a, b finding) int {
+	switch {
+	case b.few && !a.few:
+		return -1
+	case a.few && !b.few:
+		return 1
+	}
+	return cmp.Compare(a.p, b.p)
+}
 
 // claimJudgement is one claim under every estimator that it is judged under.
 type claimJudgement struct {
@@ -34,7 +215,26 @@ func (s *runData) claims(robust bool) []result.Claim {
 		}
 		hs[i] = h
 	}
-	tests := adjust(hs)
+	// Over how many claims each was adjusted, under the headline
+	tests := 0
+	for k := range len(panel) + 1 {
+		list := make([]finding, len(hs))
+		for i, h := range hs {
+			// A claim with one estimator is the same test under all of them
+			if h.applies {
+				list[i] = h.findings[min(k, len(h.ests)-1)]
+			}
+		}
+		adjusted, n := holm(list)
+		for i, h := range hs {
+			if k < len(h.ests) {
+				h.adjusted = append(h.adjusted, adjusted[i])
+			}
+		}
+		if k == 0 {
+			tests = n
+		}
+	}
 	out := make([]result.Claim, len(hs))
 	for i, h := range hs {
 		out[i] = s.claimResult(h, tests)
@@ -52,16 +252,27 @@ func (s *runData) headlineFirst() []string {
 }
 
 // estimators are what a claim is judged under. The author's claims about rates
-// of files are judged under the statistic that he names, or under all of
-// [panel] if he names none; where the plan's headline is another, it is among
-// them. Claims of ours are judged under the headline of the plan.
+// of files are judged under the statistic that he names for all figures of the
+// operands, or under all of [panel] if he names none; where the plan's headline
+// is another, it is among them. Claims of ours are judged under the headline of
+// the plan.
 func (s *runData) estimators(c plan.Claim) []string {
 	free := slices.DeleteFunc(s.operands(c.Assert), func(op plan.Operand) bool { return !isOpenRate(op) })
 	if len(free) == 0 || c.By != "author" {
 		return []string{s.headlineName()}
 	}
-	if named := s.namedStatistic(free); named != "" {
-		return []string{named}
+	var names []string
+	for _, op := range free {
+		figures, why := s.figures(op)
+		for _, f := range figures {
+			names = append(names, f.Statistic)
+		}
+		if why.fails() {
+			names = append(names, "")
+		}
+	}
+	if names = slices.Compact(names); len(names) == 1 && names[0] != "" {
+		return names
 	}
 	return s.headlineFirst()
 }
@@ -70,48 +281,6 @@ func (s *runData) estimators(c plan.Claim) []string {
 // statistic of its own.
 func isOpenRate(op plan.Operand) bool {
 	return isPerFile(op.Quantity) && op.Statistic == "" && !op.Published
-}
-
-// namedStatistic is the one statistic that the source names for all figures of
-// the operands, "" if it is silent about one or they differ.
-func (s *runData) namedStatistic(ops []plan.Operand) string {
-	var names []string
-	for _, op := range ops {
-		figures, why := s.figures(op)
-		if why.fails() {
-			return ""
-		}
-		for _, f := range figures {
-			names = append(names, f.Statistic)
-		}
-	}
-	if names = slices.Compact(names); len(names) != 1 {
-		return ""
-	}
-	return names[0]
-}
-
-// adjust fills in the p values after Holm, and returns over how many claims. A
-// claim with one estimator is the same test under all of them.
-func adjust(hs []*claimJudgement) (tests int) {
-	for k := range len(panel) + 1 {
-		list := make([]finding, len(hs))
-		for i, h := range hs {
-			if h.applies {
-				list[i] = h.findings[min(k, len(h.ests)-1)]
-			}
-		}
-		adjusted, n := holm(list)
-		for i, h := range hs {
-			if k < len(h.ests) {
-				h.adjusted = append(h.adjusted, adjusted[i])
-			}
-		}
-		if k == 0 {
-			tests = n
-		}
-	}
-	return tests
 }
 
 // claimResult is a claim with its verdict, its reason and its evidence.
@@ -124,7 +293,8 @@ func (s *runData) claimResult(h *claimJudgement, tests int) result.Claim {
 	case !h.applies:
 		// What was seen on an engine that the claim is not about
 		out.Verdict, out.Here = result.NotMeasured, cmp.Or(f.saw.String(), why.String())
-		why = wording.Say("reason.imitated", s.engineTitle())
+		titles := texts(s.r.Sessions, func(ss result.Session) string { return cmp.Or(ss.Engine.Title, ss.Engine.Name) })
+		why = wording.Say("reason.imitated", cmp.Or(strings.Join(titles, " and "), wording.Text("no-engine")))
 	case len(h.ests) > 1 && f.missing == "":
 		out.Verdict, why = overEstimators(h, out.Verdict, why)
 	}
@@ -156,20 +326,19 @@ func overEstimators(h *claimJudgement, verdict string, why wording.Message) (str
 	if len(left) > 0 {
 		tail = wording.Say("estimators.left", strings.Join(left, " and "))
 	}
-	if len(count[verdict]) == total {
-		key := "estimators.undecided"
-		if isDecided(verdict) {
-			key = "estimators.agree"
-		}
-		return verdict, wording.Say(key, why, tail, len(count[result.Holds]), total)
-	}
 	names := ""
 	for _, v := range []string{result.Holds, result.DoesNotHold, result.CannotTell} {
 		if len(count[v]) > 0 {
 			names += wording.Text("estimators."+v, strings.Join(count[v], ", "))
 		}
 	}
-	return result.CannotTell, wording.Say("estimators.differ", len(count[result.Holds]), total, names, tail, why)
+	switch {
+	case len(count[verdict]) < total:
+		return result.CannotTell, wording.Say("estimators.differ", len(count[result.Holds]), total, names, tail, why)
+	case isDecided(verdict):
+		return verdict, wording.Say("estimators.agree", why, tail, len(count[result.Holds]), total)
+	}
+	return verdict, wording.Say("estimators.undecided", why, tail)
 }
 
 // reason is what led to the verdict under one estimator.
@@ -181,21 +350,18 @@ func reason(f finding, p float64, tests int) wording.Message {
 	if !f.need.IsZero() {
 		need = wording.Say("reason.need", f.need)
 	}
-	if !f.gap.IsZero() {
+	if !f.gap.IsZero() && !(f.dir > 0 && f.p <= family && (!f.sampled || p <= family)) {
 		gap = wording.Say("reason.gap", f.gap)
 	}
-	isHolm := f.sampled && p > family
 	switch {
+	case f.few && f.dir == 0:
+		return wording.Say("reason.few", f.saw, need, gap, minRounds, f.per.name())
 	case f.few && f.dir > 0:
 		return wording.Say("reason.few-toward", f.saw, need, minRounds, f.per.name())
-	case f.few && f.dir < 0:
-		return wording.Say("reason.few-away", f.saw, need, minRounds, f.per.name())
 	case f.few:
-		return wording.Say("reason.few", f.saw, need, gap, minRounds, f.per.name())
-	case f.dir != 0 && f.p <= family && isHolm:
+		return wording.Say("reason.few-away", f.saw, need, minRounds, f.per.name())
+	case f.dir != 0 && f.p <= family && f.sampled && p > family:
 		return wording.Say("reason.holm", f.saw, need, gap, tests, wording.P(f.p), wording.P(p).Short())
-	case f.dir > 0 && f.p <= family:
-		gap = wording.Message{}
 	}
 	return wording.Say("reason", f.saw, need, gap)
 }
@@ -216,12 +382,8 @@ func (s *runData) evidence(h *claimJudgement) []string {
 		}
 		out = append(out, wording.Text("of-case", h.ests[i], text))
 	}
-	kinds := texts(s.r.Departures, func(d result.Departure) string {
-		if !slices.Contains(incomparable, d.Kind) {
-			return ""
-		}
-		return d.Kind
-	})
+	kinds := texts(s.r.Departures, func(d result.Departure) string { return d.Kind })
+	kinds = slices.DeleteFunc(kinds, func(kind string) bool { return !slices.Contains(incomparable, kind) })
 	if h.claim.By == "author" && len(kinds) > 0 {
 		out = append(out, wording.Text("evidence.deviations", strings.Join(kinds, ", ")))
 	}

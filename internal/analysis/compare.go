@@ -414,21 +414,3 @@ func changesText(key string, changed []*CompareRow, rows int) string {
 }
 
 func isDecided(verdict string) bool { return verdict == result.Holds || verdict == result.DoesNotHold }
-
-// comparer makes one comparison.
-type comparer struct {
-	o     CompareOptions
-	out   *Comparison
-	sides []*compareSide
-	// Of the runs
-	names []string
-	// Of runs that make the sides
-	facts []string
-	// Of cases that make the sides
-	keys []string
-}
-
-// note adds what the reader has to know before any number.
-func (c *comparer) note(key string, args ...any) {
-	c.out.Notes = append(c.out.Notes, wording.Text(key, args...))
-}

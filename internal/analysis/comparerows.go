@@ -21,18 +21,16 @@ type unitValues struct {
 // averageBy averages the rounds of a cell within the unit that of returns for
 // them.
 func (cell *compareCell) averageBy(of func(compareRound) string) unitValues {
-	sum, n := map[string]float64{}, map[string]float64{}
-	var out unitValues
+	var names []string
+	var logs []float64
 	for _, r := range cell.rounds {
-		name := of(r)
-		if n[name] == 0 {
-			out.names = append(out.names, name)
-		}
-		sum[name] += math.Log(r.v)
-		n[name]++
+		names, logs = append(names, of(r)), append(logs, math.Log(r.v))
 	}
-	for _, name := range out.names {
-		out.values = append(out.values, sum[name]/n[name])
+	out, groups := unitValues{}, groupBy(names, logs)
+	for _, name := range names {
+		if !slices.Contains(out.names, name) {
+			out.names, out.values = append(out.names, name), append(out.values, sum(groups[name])/float64(len(groups[name])))
+		}
 	}
 	return out
 }
@@ -43,32 +41,23 @@ func byRound(r compareRound) string   { return r.round }
 // sample is the values of a cell as they are printed.
 func (cell *compareCell) sample() CompareSample {
 	u := cell.averageBy(bySession)
-	out := CompareSample{Rounds: len(cell.rounds), N: cell.n, Sessions: make([]float64, len(u.values))}
-	all := 0.0
-	for i, v := range u.values {
-		out.Sessions[i] = math.Exp(v)
-		all += v
-	}
-	out.Value = math.Exp(all / float64(len(u.values)))
+	out := CompareSample{Rounds: len(cell.rounds), N: cell.n, Sessions: logScale.back(u.values)}
+	out.Value = math.Exp(sum(u.values) / float64(len(u.values)))
 	return out
-}
-
-// extremes are the smallest and the largest value of a cell.
-func (cell *compareCell) extremes() (low, high float64) {
-	compare := func(a, b compareRound) int { return cmp.Compare(a.v, b.v) }
-	return slices.MinFunc(cell.rounds, compare).v, slices.MaxFunc(cell.rounds, compare).v
 }
 
 // addRow compares two cells, or lists them as unpaired where they have no
 // ratio.
 func (c *comparer) addRow(a, b *compareCell, sideName string) {
-	lowA, highA := a.extremes()
-	lowB, highB := b.extremes()
-	switch {
-	case lowA == 0 && highA == 0 && lowB == 0 && highB == 0:
+	var vs []float64
+	for _, r := range slices.Concat(a.rounds, b.rounds) {
+		vs = append(vs, r.v)
+	}
+	switch low, high := slices.Min(vs), slices.Max(vs); {
+	case low == 0 && high == 0:
 		c.addUnpaired(a.key, sideName, wording.Text("both-zero"), false)
 		return
-	case lowA <= 0 || lowB <= 0:
+	case low <= 0:
 		c.addUnpaired(a.key, sideName, wording.Text("not-positive.row"), true)
 		return
 	}
@@ -79,7 +68,11 @@ func (c *comparer) addRow(a, b *compareCell, sideName string) {
 		row.fillUndecided(a, b)
 	} else {
 		each := replicaOf(per, a, b)
-		p, worse := each.corrected(ct.P(0)), each.corrected(c.pWorse(ct, a.key.op))
+		p, worse := each.corrected(ct.P(0)), 1.0
+		// 1 where the ratio is on the better side of the threshold
+		if at := c.worseAt(a.key.op); at < 0 && ct.Estimate <= at || at > 0 && ct.Estimate >= at {
+			worse = each.corrected(ct.P(at))
+		}
 		row.Ratio, row.P, row.Worse = math.Exp(ct.Estimate), &p, &worse
 		row.CI = ratioInterval(ct, each, per)
 		row.addWarnings(a, b, per)
@@ -195,19 +188,12 @@ func (row *CompareRow) fillUndecided(a, b *compareCell) {
 	}
 }
 
-// isHigherBetter reports whether an improvement of a quantity is a larger
-// value.
-func isHigherBetter(q plan.Quantity) bool {
-	info, ok := q.Info()
-	return !ok || info.HigherIsBetter
-}
-
 // Within are the ratios between which two sides count as the same in a
 // quantity: from the one at which a change for the worse is a regression, 1
 // less the threshold for rates and 1 plus the threshold for times and sizes, to
 // its inverse.
 func (c *Comparison) Within(q plan.Quantity) (low, high float64) {
-	if isHigherBetter(q) {
+	if info, ok := q.Info(); !ok || info.HigherIsBetter {
 		return 1 - c.Threshold, 1 / (1 - c.Threshold)
 	}
 	return 1 / (1 + c.Threshold), 1 + c.Threshold
@@ -216,20 +202,10 @@ func (c *Comparison) Within(q plan.Quantity) (low, high float64) {
 // worseAt is the logarithm of the ratio from which on a change is a regression.
 func (c *comparer) worseAt(q plan.Quantity) float64 {
 	low, high := c.out.Within(q)
-	if isHigherBetter(q) {
+	if info, ok := q.Info(); !ok || info.HigherIsBetter {
 		return math.Log(low)
 	}
 	return math.Log(high)
-}
-
-// pWorse is the p value of "the ratio is at the threshold", 1 where the ratio
-// is on the better side of it.
-func (c *comparer) pWorse(ct stats.Contrast, q plan.Quantity) float64 {
-	at := c.worseAt(q)
-	if at < 0 && ct.Estimate > at || at > 0 && ct.Estimate < at {
-		return 1
-	}
-	return ct.P(at)
 }
 
 // decideRows gives every row its status, after Holm over all rows that were
@@ -255,28 +231,22 @@ func (c *comparer) decideRows() {
 		r.Regressed = past[i] <= family && r.Status == RowChanged && r.CI.Unit == perSession
 	}
 	for i := range c.out.Rows {
-		c.describeRow(&c.out.Rows[i], len(tested))
-	}
-}
-
-// describeRow fills in the direction, the texts and whether the row is
-// undecided, of one among rows that are tested together.
-func (c *comparer) describeRow(r *CompareRow, tests int) {
-	if info, ok := plan.Quantity(r.Op).Info(); ok && r.Ratio != 1 {
-		r.Better = -1
-		if (r.Ratio > 1) == info.HigherIsBetter {
-			r.Better = 1
+		r := &c.out.Rows[i]
+		if info, ok := plan.Quantity(r.Op).Info(); ok && r.Ratio != 1 {
+			r.Better = -1
+			if (r.Ratio > 1) == info.HigherIsBetter {
+				r.Better = 1
+			}
 		}
+		if r.Status == RowUnclear {
+			r.Reason = wording.Text("unclear")
+			if r.P != nil && *r.P <= family && r.Holm != nil {
+				r.Reason = wording.Text("unclear.holm", len(tested), wording.P(*r.P), wording.P(*r.Holm).Short())
+			}
+		}
+		r.Effect = effect(r)
+		r.Undecided = c.isUndecided(r)
 	}
-	switch {
-	case r.Status != RowUnclear:
-	case r.P != nil && *r.P <= family && r.Holm != nil:
-		r.Reason = wording.Text("unclear.holm", tests, wording.P(*r.P), wording.P(*r.Holm).Short())
-	default:
-		r.Reason = wording.Text("unclear")
-	}
-	r.Effect = effect(r)
-	r.Undecided = c.isUndecided(r)
 }
 
 // isUndecided reports whether a row leaves open that it is worse than the

@@ -11,6 +11,19 @@ import (
 	"dmgbench/internal/result"
 )
 
+// comparer makes one comparison.
+type comparer struct {
+	o     CompareOptions
+	out   *Comparison
+	sides []*compareSide
+	// Of the runs, each unlike the others
+	names []string
+	// Of runs that make the sides
+	facts []string
+	// Of cases that make the sides
+	keys []string
+}
+
 // compareSide is a side with what was measured of it.
 type compareSide struct {
 	name  string
@@ -35,6 +48,11 @@ type cellKey struct {
 	op    plan.Quantity
 }
 
+// note adds what the reader has to know before any number.
+func (c *comparer) note(key string, args ...any) {
+	c.out.Notes = append(c.out.Notes, wording.Text(key, args...))
+}
+
 // refuse is an error about the runs or the options of a comparison.
 func refuse(key string, args ...any) error {
 	return fmt.Errorf("%s: %w", wording.Text(key, args...), ErrCompare)
@@ -54,7 +72,7 @@ func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
 		Answers: []CompareAnswer{}}}
 	for _, name := range o.By {
 		switch {
-		case isCompareFact(name):
+		case slices.Contains(CompareFacts, name):
 			c.facts = append(c.facts, name)
 		case hasCase(runs, func(k result.Case) bool { return caseValue(&k, name) != "" }):
 			c.keys = append(c.keys, name)
@@ -62,11 +80,7 @@ func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
 			return nil, refuse("compare.no-key", name)
 		}
 	}
-	c.nameRuns(runs)
 	if err := c.splitRuns(runs); err != nil {
-		return nil, err
-	}
-	if err := c.putBaselineFirst(); err != nil {
 		return nil, err
 	}
 	c.out.Estimator = cmp.Or(o.Estimator, headlineOf(c.sides[0].runs))
@@ -86,28 +100,33 @@ func hasCase(runs []*result.Result, is func(result.Case) bool) bool {
 // caseValue is the value of a key of a case: its own, or its target's; ""
 // without one.
 func caseValue(c *result.Case, key string) string {
-	if kv, ok := find(c.Keys, func(kv [2]string) bool { return kv[0] == key }); ok {
-		return kv[1]
+	if v, ok := keyOfCase(c, key); ok {
+		return v
 	}
 	t := c.Target
 	return map[string]string{"place": t.Place, "format": t.Format, "encryption": t.Encryption,
 		"filesystem": t.Filesystem, "backend": t.Backend, "target": t.Kind}[key]
 }
 
-// splitRuns puts runs, or cases of runs, into sides.
+// splitRuns puts runs, or cases of runs, into sides, the baseline first.
 func (c *comparer) splitRuns(runs []*result.Result) error {
 	// Of a run id, the number of the run that has it
-	owner := map[string]int{}
+	owner, given := map[string]int{}, []string{}
 	for i, r := range runs {
+		name := cmp.Or(r.Run, fmt.Sprintf("run %d", i+1))
+		if i < len(c.o.Names) {
+			name = cmp.Or(c.o.Names[i], name)
+		}
+		own := name
+		for n := 2; slices.Contains(c.names, own); n++ {
+			own = fmt.Sprintf("%s (%d)", name, n)
+		}
+		c.names, given = append(c.names, own), append(given, name)
 		// The sessions of a run that is given twice, also inside a pooled result,
 		// would count as others, and a session does not differ from itself
-		ids := []string{r.Run}
-		for _, p := range r.Runs {
-			ids = append(ids, p.Run)
-		}
-		for _, id := range ids {
+		for _, id := range append(texts(r.Runs, func(p result.PooledRun) string { return p.Run }), r.Run) {
 			if before, ok := owner[id]; ok && before != i && id != "" {
-				return refuse("compare.twice", id, c.runName(before, runs[before]), c.runName(i, r))
+				return refuse("compare.twice", id, given[before], name)
 			}
 			owner[id] = i
 		}
@@ -127,27 +146,23 @@ func (c *comparer) splitRuns(runs []*result.Result) error {
 		return refuse("compare.one-side", c.sides[0].name)
 	case len(c.sides) < 2:
 		return refuse("compare.one-run")
+	case c.o.Baseline == "":
+		return nil
 	}
+	// A side of that name goes before a run of it
+	base, ok := find(c.sides, func(s *compareSide) bool { return s.name == c.o.Baseline })
+	if !ok {
+		base, ok = find(c.sides, func(s *compareSide) bool {
+			return slices.ContainsFunc(s.runs, func(r *result.Result) bool { return r.Run == c.o.Baseline })
+		})
+	}
+	if !ok {
+		have := texts(c.sides, func(s *compareSide) string { return fmt.Sprintf("%q", s.name) })
+		return refuse("compare.no-baseline", c.o.Baseline, strings.Join(have, ", "))
+	}
+	others := slices.DeleteFunc(c.sides, func(s *compareSide) bool { return s == base })
+	c.sides = append([]*compareSide{base}, others...)
 	return nil
-}
-
-// runName is what the run of a number is called.
-func (c *comparer) runName(i int, r *result.Result) string {
-	if i < len(c.o.Names) && c.o.Names[i] != "" {
-		return c.o.Names[i]
-	}
-	return cmp.Or(r.Run, fmt.Sprintf("run %d", i+1))
-}
-
-// nameRuns names the runs, each unlike the others.
-func (c *comparer) nameRuns(runs []*result.Result) {
-	for i, r := range runs {
-		name := c.runName(i, r)
-		for n := 2; slices.Contains(c.names, name); n++ {
-			name = fmt.Sprintf("%s (%d)", c.runName(i, r), n)
-		}
-		c.names = append(c.names, name)
-	}
 }
 
 // sideName is the side of a case of the run of a number: facts of the run and
@@ -185,28 +200,6 @@ func (c *comparer) findSide(name string, r *result.Result) *compareSide {
 		s.runs = append(s.runs, r)
 	}
 	return s
-}
-
-// putBaselineFirst moves the side that all others are compared with to the
-// front.
-func (c *comparer) putBaselineFirst() error {
-	want := c.o.Baseline
-	if want == "" {
-		return nil
-	}
-	i := slices.IndexFunc(c.sides, func(s *compareSide) bool { return s.name == want })
-	if i < 0 {
-		i = slices.IndexFunc(c.sides, func(s *compareSide) bool {
-			return slices.ContainsFunc(s.runs, func(r *result.Result) bool { return r.Run == want })
-		})
-	}
-	if i < 0 {
-		have := texts(c.sides, func(s *compareSide) string { return fmt.Sprintf("%q", s.name) })
-		return refuse("compare.no-baseline", want, strings.Join(have, ", "))
-	}
-	s := c.sides[i]
-	c.sides = slices.Insert(slices.Delete(c.sides, i, i+1), 0, s)
-	return nil
 }
 
 // headlineOf is the estimator that the runs quote.
@@ -333,6 +326,12 @@ type work [][2]string
 
 func workOf(q plan.Quantity, k *result.Case, steps []*result.Step) work {
 	st := steps[0]
+	achieved := func(a *result.Achieved) string {
+		if a == nil {
+			return "unknown"
+		}
+		return cmp.Or(a.Achieved, "unknown")
+	}
 	switch {
 	case isPerFile(q) || isFileTime(q) || q == "copy_time":
 		return work{{"files", sizesText(steps)}, {"workers", wording.Count{N: workers(st), Noun: "worker"}.String()},
@@ -342,13 +341,6 @@ func workOf(q plan.Quantity, k *result.Case, steps []*result.Step) work {
 			{"workers", wording.Count{N: st.Stream.Threads, Noun: "worker"}.String()}}
 	}
 	return work{{"size", wording.Size(k.Target.Size).String()}, {"live", wording.Size(st.Live).String()}}
-}
-
-func achieved(a *result.Achieved) string {
-	if a == nil {
-		return "unknown"
-	}
-	return cmp.Or(a.Achieved, "unknown")
 }
 
 // sizesText names a set of files by its sizes: "10 × 2 MB, 10 × 4 MB".
@@ -389,32 +381,29 @@ func (c *comparer) pairCells(s *compareSide) {
 	base := c.sides[0]
 	for _, k := range base.order {
 		a, b := base.cells[k], s.cells[k]
-		if b == nil {
-			c.addUnpaired(k, s.name, wording.Text("compare.not-measured", s.name), true)
-			continue
+		why := wording.Text("compare.not-measured", s.name)
+		if b != nil {
+			why = cmp.Or(a.weak, b.weak, a.work.difference(b.work, base.name, s.name))
 		}
-		if why := cmp.Or(a.weak, b.weak, a.work.difference(b.work, base.name, s.name)); why != "" {
+		if why != "" {
 			c.addUnpaired(k, s.name, why, true)
-			continue
+		} else {
+			c.addRow(a, b, s.name)
 		}
-		c.addRow(a, b, s.name)
 	}
 	for _, k := range s.order {
 		if base.cells[k] == nil {
 			c.addUnpaired(k, s.name, wording.Text("compare.not-measured", base.name), true)
 		}
 	}
-	c.addLost(base)
-	c.addLost(s)
-}
-
-// addLost lists the cases of a side that were not measured to the end.
-func (c *comparer) addLost(s *compareSide) {
-	for _, k := range s.cases {
-		u := Unpaired{Case: c.caseID(k.Case), Side: s.name, Reason: wording.Text("compare.case-was",
-			cmp.Or(k.Status, "not finished"), k.run.Run, cmp.Or(k.Reason, "no reason given"))}
-		if k.Status != result.Done && !slices.Contains(c.out.Unpaired, u) {
-			c.out.Unpaired = append(c.out.Unpaired, u)
+	// Cases that were not measured to the end
+	for _, side := range []*compareSide{base, s} {
+		for _, k := range side.cases {
+			u := Unpaired{Case: c.caseID(k.Case), Side: side.name, Reason: wording.Text("compare.case-was",
+				cmp.Or(k.Status, "not finished"), k.run.Run, cmp.Or(k.Reason, "no reason given"))}
+			if k.Status != result.Done && !slices.Contains(c.out.Unpaired, u) {
+				c.out.Unpaired = append(c.out.Unpaired, u)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"cmp"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -53,7 +54,23 @@ func (s *runData) departures() []result.Departure {
 	for _, c := range s.p.Choices {
 		out.addText("", "choice", c)
 	}
-	s.hostDepartures(&out)
+	if s.p.Source != nil {
+		on := s.p.Source.On
+		for _, ss := range s.r.Sessions {
+			h := ss.Host
+			if !isApple(ss.Engine) {
+				out.add("", "engine", cmp.Or(ss.Engine.Title, ss.Engine.Name))
+			}
+			if on.Machine != "" && !isSameChip(on.Machine, h.CPU+" "+h.Model) {
+				machine := strings.TrimSpace(h.Model + " " + h.CPU)
+				out.add("", "machine", cmp.Or(machine, wording.Text("unknown-machine")), on.Machine)
+			}
+			if on.OS != "" && !isSameSystem(on.OS, h) {
+				system := strings.TrimSpace(osName(h.OS) + " " + h.OSVersion)
+				out.add("", "os", cmp.Or(system, wording.Text("unknown-system")), on.OS)
+			}
+		}
+	}
 	for _, sub := range s.cases {
 		s.caseDepartures(&out, sub)
 	}
@@ -63,29 +80,13 @@ func (s *runData) departures() []result.Departure {
 			out[i].Cases = nil
 		}
 	}
-	return out
-}
-
-// hostDepartures compares engine, machine and system with the source's.
-func (s *runData) hostDepartures(out *departureList) {
-	if s.p.Source == nil {
-		return
-	}
-	on := s.p.Source.On
-	for _, ss := range s.r.Sessions {
-		h := ss.Host
-		if !isApple(ss.Engine) {
-			out.add("", "engine", cmp.Or(ss.Engine.Title, ss.Engine.Name))
-		}
-		if on.Machine != "" && !isSameChip(on.Machine, h.CPU+" "+h.Model) {
-			machine := strings.TrimSpace(h.Model + " " + h.CPU)
-			out.add("", "machine", cmp.Or(machine, wording.Text("unknown-machine")), on.Machine)
-		}
-		if on.OS != "" && !isSameSystem(on.OS, h) {
-			system := strings.TrimSpace(osName(h.OS) + " " + h.OSVersion)
-			out.add("", "os", cmp.Or(system, wording.Text("unknown-system")), on.OS)
+	known := append([]result.Departure{}, s.r.Departures...)
+	for _, d := range out {
+		if !slices.ContainsFunc(known, func(o result.Departure) bool { return reflect.DeepEqual(o, d) }) {
+			known = append(known, d)
 		}
 	}
+	return known
 }
 
 // isApple reports whether an engine drives Apple's own tools.
@@ -95,12 +96,6 @@ func isApple(e result.Engine) bool { return e.Vendor == "Apple" }
 func (s *runData) usesApple() bool {
 	return len(s.r.Sessions) > 0 &&
 		!slices.ContainsFunc(s.r.Sessions, func(ss result.Session) bool { return !isApple(ss.Engine) })
-}
-
-// engineTitle names the engines of the run.
-func (s *runData) engineTitle() string {
-	titles := texts(s.r.Sessions, func(ss result.Session) string { return cmp.Or(ss.Engine.Title, ss.Engine.Name) })
-	return cmp.Or(strings.Join(titles, " and "), wording.Text("no-engine"))
 }
 
 var (
@@ -149,60 +144,31 @@ func (s *runData) caseDepartures(out *departureList, sub *caseData) {
 	for _, k := range sub.order {
 		for _, st := range sub.steps[k] {
 			if c := st.Cache; c != nil && isCacheMissed(k.do, *c) {
-				out.addText(id, "cache", cacheText(k.do, *c))
+				requested := strings.Replace(c.Asked, "direct", "uncached", 1)
+				text := wording.Text("departure.cache", k.do, requested, c.Achieved)
+				if c.Achieved == "unknown" {
+					text = wording.Text("departure.cache.unknown", k.do, requested)
+				}
+				out.addText(id, "cache", text)
 			}
 			if y := st.Sync; y != nil && y.Asked != y.Achieved {
 				out.add(id, "sync", y.Asked, y.Achieved)
 			}
-			if x := st.Stream; x != nil && set.Codec != "" && !slices.Contains([]string{"", set.Codec}, x.Codec) &&
-				!s.namesCodec(x.Codec) {
+			// Some step of the plan may name the codec itself
+			x := st.Stream
+			if x != nil && set.Codec != "" && x.Codec != "" && x.Codec != set.Codec &&
+				!slices.ContainsFunc(s.protocol(), func(st plan.Step) bool { return st.Codec == x.Codec }) {
 				out.add(id, "codec", x.Codec, set.Codec)
 			}
 		}
 	}
 }
 
-// cacheText describes how files were accessed where that is not the access
-// requested.
-func cacheText(do string, c result.Achieved) string {
-	requested := c.Asked
-	if requested == "direct" {
-		requested = "uncached"
-	}
-	if c.Achieved == "unknown" {
-		return wording.Text("departure.cache.unknown", do, requested)
-	}
-	return wording.Text("departure.cache", do, requested, c.Achieved)
-}
-
-// namesCodec reports whether some step of the plan names the codec itself.
-func (s *runData) namesCodec(codec string) bool {
-	return slices.ContainsFunc(s.protocol(), func(st plan.Step) bool { return st.Codec == codec })
-}
-
 // isCacheMissed reports whether less was achieved of the cache than the plan
 // wants.
 func isCacheMissed(do string, c result.Achieved) bool {
-	switch c.Asked {
-	case "direct":
-		return c.Achieved != "direct"
-	case "cold":
-		return do != "write" && c.Achieved != "buffered-cold" && c.Achieved != "direct"
-	}
-	return false
-}
-
-// mergeDepartures adds deviations to those that are known, each once.
-func mergeDepartures(known, more []result.Departure) []result.Departure {
-	out := append([]result.Departure{}, known...)
-	for _, d := range more {
-		if !slices.ContainsFunc(out, func(o result.Departure) bool {
-			return o.Kind == d.Kind && o.Text == d.Text && slices.Equal(o.Cases, d.Cases)
-		}) {
-			out = append(out, d)
-		}
-	}
-	return out
+	return c.Achieved != "direct" &&
+		(c.Asked == "direct" || c.Asked == "cold" && do != "write" && c.Achieved != "buffered-cold")
 }
 
 // departuresOf are the deviations of all cases and those of one; of "" those of

@@ -36,10 +36,10 @@ var compareFacts = []compareFact{
 	{"model", kindMachine, ofHost(func(h result.Host) string { return cmp.Or(h.Model, h.Arch) }), true},
 	{"cpu", kindMachine, ofHost(func(h result.Host) string { return h.CPU }), true},
 	{"cores", kindMachine, ofHost(func(h result.Host) string {
-		return unlessZero(int64(h.CPUs), fmt.Sprint(h.CPUs))
+		return strings.TrimPrefix(fmt.Sprint(h.CPUs), "0")
 	}), true},
 	{"memory", kindMachine, ofHost(func(h result.Host) string {
-		return unlessZero(h.Memory, units.Bytes(h.Memory).Human())
+		return strings.TrimPrefix(units.Bytes(h.Memory).Human(), "0 B")
 	}), true},
 	{"virtual", kindMachine, ofHost(func(h result.Host) string { return cmp.Or(h.Virtual, "no") }), true},
 	{"disk", kindMachine, diskFacts, false},
@@ -56,7 +56,7 @@ var compareFacts = []compareFact{
 	}), true},
 	{"engine", kindTool, engineFacts, true},
 	{"backend", kindTool, ofTargets(func(t result.Target) string { return t.Backend }), false},
-	{"filesystem", kindProtocol, ofTargets(func(t result.Target) string { return t.Filesystem }), false},
+	{"filesystem", kindProtocol, filesystemFacts, false},
 	{"plan", kindProtocol, ofRun(func(r *result.Result) string { return r.Plan.Name }), false},
 	{"scale", kindProtocol, ofDepartures("scale", "sets", "codec", "input"), false},
 	{"workers", kindProtocol, ofDepartures("workers"), false},
@@ -71,15 +71,7 @@ var compareFacts = []compareFact{
 
 // CompareFacts are the names that [CompareOptions.By] accepts in addition to
 // the keys of cases.
-var CompareFacts = func() []string {
-	out := make([]string, len(compareFacts))
-	for i, f := range compareFacts {
-		out[i] = f.name
-	}
-	return out
-}()
-
-func isCompareFact(name string) bool { return slices.Contains(CompareFacts, name) }
+var CompareFacts = texts(compareFacts, func(f compareFact) string { return f.name })
 
 // CompareOps are the names of quantities that can be compared.
 func CompareOps() []string {
@@ -124,14 +116,6 @@ func ofSteps(of func(*result.Step) *result.Achieved) func(*result.Result) []stri
 		slices.Sort(out)
 		return out
 	}
-}
-
-// unlessZero is a number as text, "" for 0.
-func unlessZero(n int64, text string) string {
-	if n == 0 {
-		return ""
-	}
-	return text
 }
 
 func powerText(h result.Host) string {
@@ -191,6 +175,9 @@ func engineKind(title string) string {
 	name, _, _ := strings.Cut(title, ",")
 	return name
 }
+
+// filesystemFacts are the file systems in the images that were measured.
+var filesystemFacts = ofTargets(func(t result.Target) string { return t.Filesystem })
 
 // unscaled is the scale of a run without a deviation that changes how much was
 // measured.
@@ -280,9 +267,13 @@ func (c *comparer) collectFacts() {
 	for _, s := range c.sides {
 		c.out.Sides = append(c.out.Sides, c.sideFacts(s))
 	}
+	var apart, kinds []string
+	// Apple's tools come with the system
+	isSameEngine := c.differ("os", nil) && !c.differ("engine", engineKind)
 	for _, f := range compareFacts {
 		// The version and the build are in "os", and the kernel goes with it
-		if f.name == "os_version" || f.name == "os_build" || f.name == "kernel" && c.differ("os") || !c.differ(f.name) {
+		if f.name == "os_version" || f.name == "os_build" || f.name == "kernel" && c.differ("os", nil) ||
+			!c.differ(f.name, nil) {
 			continue
 		}
 		d := Difference{Fact: f.name, Kind: f.kind}
@@ -290,15 +281,24 @@ func (c *comparer) collectFacts() {
 			d.Values = append(d.Values, s.fact(f.name))
 		}
 		c.out.Differences = append(c.out.Differences, d)
+		if f.kind != kindRepetition && !(f.name == "engine" && isSameEngine) {
+			apart, kinds = append(apart, f.name), appendUnique(kinds, f.kind)
+		}
 	}
 	// What a reader has to know of any number: where, under what, by which tool
 	// and plan
 	for _, name := range []string{"model", "cpu", "os", "engine", "plan", "scale", "workers"} {
-		if values := c.out.Sides[0].fact(name); len(values) == 1 && values[0] != unscaled && !c.differ(name) {
+		if values := c.out.Sides[0].fact(name); len(values) == 1 && values[0] != unscaled && !c.differ(name, nil) {
 			c.out.Alike = append(c.out.Alike, CompareFact{name, values})
 		}
 	}
-	c.noteDifferences()
+	// No single difference explains a change
+	if len(kinds) > 1 {
+		c.note("note.differ", strings.Join(apart, ", "))
+	}
+	if c.differ("digest", nil) && len(apart) == 0 && !c.differ("seed", nil) && !c.differ("rounds", nil) {
+		c.note("note.other-plans")
+	}
 	c.noteWarnings()
 }
 
@@ -308,34 +308,17 @@ func (s CompareSide) fact(name string) []string {
 }
 
 // differ reports whether some side has not the same values of a fact as the
-// baseline, in any order.
-func (c *comparer) differ(fact string) bool {
-	return c.differBy(fact, func(value string) string { return value })
-}
-
-// differBy is differ by what of reads of the values.
-func (c *comparer) differBy(fact string, of func(value string) string) bool {
-	sorted := func(s CompareSide) []string { return slices.Sorted(slices.Values(texts(s.fact(fact), of))) }
+// baseline, in any order; of reads of the values what counts, nil all.
+func (c *comparer) differ(fact string, of func(value string) string) bool {
+	sorted := func(s CompareSide) []string {
+		values := s.fact(fact)
+		if of != nil {
+			values = texts(values, of)
+		}
+		return slices.Sorted(slices.Values(values))
+	}
 	first := sorted(c.out.Sides[0])
 	return slices.ContainsFunc(c.out.Sides[1:], func(s CompareSide) bool { return !slices.Equal(first, sorted(s)) })
-}
-
-// noteDifferences adds that no single difference explains a change.
-func (c *comparer) noteDifferences() {
-	var apart, kinds []string
-	// Apple's tools come with the system
-	isSameEngine := c.differ("os") && !c.differBy("engine", engineKind)
-	for _, d := range c.out.Differences {
-		if d.Kind != kindRepetition && !(d.Fact == "engine" && isSameEngine) {
-			apart, kinds = append(apart, d.Fact), appendUnique(kinds, d.Kind)
-		}
-	}
-	if len(kinds) > 1 {
-		c.note("note.differ", strings.Join(apart, ", "))
-	}
-	if c.differ("digest") && len(apart) == 0 && !c.differ("seed") && !c.differ("rounds") {
-		c.note("note.other-plans")
-	}
 }
 
 // noteWarnings adds to the notes what the runs of one side were warned of and
@@ -349,15 +332,17 @@ func (c *comparer) noteWarnings() {
 		})
 	}
 	for _, s := range c.sides {
-		warned, first := map[string]int{}, []result.Warning{}
+		var first []result.Warning
+		warned := map[string]int{}
 		for _, r := range s.runs {
-			for i, w := range r.Warnings {
-				isKind := func(o result.Warning) bool { return o.Kind == w.Kind }
-				if slices.ContainsFunc(r.Warnings[:i], isKind) {
-					continue
-				}
-				if warned[w.Kind]++; !slices.ContainsFunc(first, isKind) {
+			own := map[string]bool{}
+			for _, w := range r.Warnings {
+				if warned[w.Kind] == 0 {
 					first = append(first, w)
+				}
+				if !own[w.Kind] {
+					own[w.Kind] = true
+					warned[w.Kind]++
 				}
 			}
 		}

@@ -86,22 +86,16 @@ func filtered(samples []result.Sample, f plan.Selector) []result.Sample {
 	}
 	// A step has far more files than sizes, and a comparison parses texts
 	known := map[part]bool{}
-	var out []result.Sample
-	for _, s := range samples {
+	return slices.DeleteFunc(slices.Clone(samples), func(s result.Sample) bool {
 		k := part{s.Bytes, s.Set}
-		if _, ok := known[k]; !ok {
-			known[k] = f.Match(func(key string) (string, bool) {
-				if key == "set" {
-					return strconv.Itoa(s.Set), true
-				}
-				return wording.Size(s.Bytes).String(), true
-			})
+		picked, ok := known[k]
+		if !ok {
+			value := map[string]string{"set": strconv.Itoa(s.Set), "file_size": wording.Size(s.Bytes).String()}
+			picked = f.Match(func(key string) (string, bool) { return value[key], true })
+			known[k] = picked
 		}
-		if known[k] {
-			out = append(out, s)
-		}
-	}
-	return out
+		return !picked
+	})
 }
 
 // files are the samples of steps as columns: size in bytes, time in seconds,
@@ -117,7 +111,7 @@ func filesOf(steps []*result.Step, f plan.Selector) (out files) {
 		out.workers = max(out.workers, workers(st))
 		for _, s := range filtered(st.Samples, f) {
 			if isTimed(s) {
-				out.add(s)
+				out.add(float64(s.Bytes), float64(s.DurationNS)/1e9)
 			}
 		}
 	}
@@ -126,10 +120,8 @@ func filesOf(steps []*result.Step, f plan.Selector) (out files) {
 
 func isTimed(s result.Sample) bool { return s.Bytes > 0 && s.DurationNS > 0 }
 
-func (f *files) add(s result.Sample) {
-	t := float64(s.DurationNS) / 1e9
-	f.size, f.time = append(f.size, float64(s.Bytes)), append(f.time, t)
-	f.rate = append(f.rate, float64(s.Bytes)/t)
+func (f *files) add(size, time float64) {
+	f.size, f.time, f.rate = append(f.size, size), append(f.time, time), append(f.rate, size/time)
 }
 
 // weightedLine is the line of time on size with weights 1/size², since the
@@ -142,45 +134,38 @@ func (f files) weightedLine() (stats.Line, error) {
 	return stats.FitWeightedLine(f.size, f.time, w)
 }
 
-// ofFiles are the estimators of files one by one.
-var ofFiles = map[string]func(f files) (float64, error){
-	meanRate:     func(f files) (float64, error) { return stats.Mean(f.rate) },
-	medianRate:   func(f files) (float64, error) { return stats.Median(f.rate) },
-	trimmedRate:  func(f files) (float64, error) { return stats.TrimmedMean(f.rate, trimShare) },
-	minimum:      func(f files) (float64, error) { return slices.Min(f.rate), nil },
-	maximum:      func(f files) (float64, error) { return slices.Max(f.rate), nil },
-	theilSen:     func(f files) (float64, error) { return f.fitted(theilSen) },
-	leastSquares: func(f files) (float64, error) { return f.fitted(leastSquares) },
-	weighted:     func(f files) (float64, error) { return f.fitted(weighted) },
-	latency:      func(f files) (float64, error) { return f.fitted(latency) },
+// estimator is a statistic of files one by one.
+type estimator struct {
+	of func(f files) (float64, error)
+	// From a line of time on size, which several workers do not have
+	isLine bool
+	// A slope, the inverse of the rate
+	isSlope bool
 }
 
-// fitted is a rate, or the latency, from a line of time on size.
-func (f files) fitted(est string) (float64, error) {
-	if f.workers > 1 {
-		return 0, errWorkers
-	}
-	var l stats.Line
-	var err error
-	switch est {
-	case theilSen:
-		var t stats.TheilSen
-		t, err = stats.FitTheilSen(f.size, f.time)
-		l.Slope = t.Slope
-	case leastSquares:
-		l, err = stats.FitLine(f.size, f.time)
-	default:
-		l, err = f.weightedLine()
-	}
-	switch {
-	case err != nil:
-		return 0, err
-	case est == latency:
-		return l.Intercept, nil
-	case !(l.Slope > 0):
-		return 0, errSlope
-	}
-	return 1 / l.Slope, nil
+var estimators = map[string]estimator{
+	aggregate:   {of: func(f files) (float64, error) { return sum(f.size) / sum(f.time), nil }},
+	meanRate:    {of: func(f files) (float64, error) { return stats.Mean(f.rate) }},
+	medianRate:  {of: func(f files) (float64, error) { return stats.Median(f.rate) }},
+	trimmedRate: {of: func(f files) (float64, error) { return stats.TrimmedMean(f.rate, trimShare) }},
+	minimum:     {of: func(f files) (float64, error) { return slices.Min(f.rate), nil }},
+	maximum:     {of: func(f files) (float64, error) { return slices.Max(f.rate), nil }},
+	theilSen: {isLine: true, isSlope: true, of: func(f files) (float64, error) {
+		l, err := stats.FitTheilSen(f.size, f.time)
+		return l.Slope, err
+	}},
+	leastSquares: {isLine: true, isSlope: true, of: func(f files) (float64, error) {
+		l, err := stats.FitLine(f.size, f.time)
+		return l.Slope, err
+	}},
+	weighted: {isLine: true, isSlope: true, of: func(f files) (float64, error) {
+		l, err := f.weightedLine()
+		return l.Slope, err
+	}},
+	latency: {isLine: true, of: func(f files) (float64, error) {
+		l, err := f.weightedLine()
+		return l.Intercept, err
+	}},
 }
 
 // stepRate is the rate of the steps of one round under an estimator, in bytes
@@ -188,16 +173,23 @@ func (f files) fitted(est string) (float64, error) {
 func stepRate(est string, steps []*result.Step, f plan.Selector) (x stepsResult) {
 	fs := filesOf(steps, f)
 	x.n = len(fs.rate)
-	of, known := ofFiles[est]
+	e, known := estimators[est]
 	switch {
-	case est == aggregate:
-		x.v, x.err = aggregateRate(steps, f, fs)
 	case !known:
 		x.err = because("no-estimator", est)
+	case est == aggregate:
+		x.v, x.err = aggregateRate(steps, f, fs)
 	case x.n == 0:
 		x.err = errNoFile
+	case e.isLine && fs.workers > 1:
+		x.err = errWorkers
 	default:
-		x.v, x.err = of(fs)
+		if x.v, x.err = e.of(fs); e.isSlope && x.err == nil {
+			if !(x.v > 0) {
+				x.err = errSlope
+			}
+			x.v = 1 / x.v
+		}
 	}
 	return x
 }
@@ -205,17 +197,15 @@ func stepRate(est string, steps []*result.Step, f plan.Selector) (x stepsResult)
 // aggregateRate is all bytes over gate to last done. Of a part of the files it
 // is their bytes over the sum of their times, which only one worker allows.
 func aggregateRate(steps []*result.Step, f plan.Selector, fs files) (float64, error) {
-	var bytes, seconds float64
-	switch {
-	case len(f) == 0:
+	bytes, seconds := sum(fs.size), sum(fs.time)
+	if len(f) == 0 {
+		bytes, seconds = 0, 0
 		for _, st := range steps {
 			bytes += float64(spanBytes(st))
 			seconds += float64(spanNS(st)) / 1e9
 		}
-	case fs.workers > 1:
+	} else if fs.workers > 1 {
 		return 0, errWorkers
-	default:
-		bytes, seconds = sum(fs.size), sum(fs.time)
 	}
 	if bytes <= 0 || seconds <= 0 {
 		return 0, because("nothing-transferred")
@@ -278,57 +268,35 @@ const minTrimmed = 6
 // fileInterval gives an estimate of a single round an interval over its files.
 // It shows how the files of this mount scatter, not what another mount would
 // show.
-func fileInterval(e *result.Estimate, f files, steps []*result.Step) {
-	iv, err := f.interval(e.Name, steps)
+func fileInterval(e *result.Estimate, steps []*result.Step) {
+	iv, err := filesOf(steps, nil).interval(e.Name, steps)
 	switch {
 	case errors.Is(err, stats.ErrTooFew):
 		e.Why = wording.Text("one-round.too-few", minRounds, stats.MinInGroup)
-		return
 	case err != nil:
 		e.Why = wording.Text("one-round.files", minRounds, err)
-		return
+	default:
+		// Files that follow each other share their speed where there are two, so that
+		// the exact intervals, which take files to be independent, contain the rate of
+		// a long run less often than their level.
+		if (e.Name == medianRate || e.Name == theilSen) && slices.ContainsFunc(steps, hasTwoSpeeds) {
+			iv.Method = wording.Text("method.two-speeds", iv.Method)
+		}
+		e.CI, e.Why = ciOf(iv, fileUnit, iv.Method), ""
 	}
-	if (e.Name == medianRate || e.Name == theilSen) && slices.ContainsFunc(steps, hasTwoSpeeds) {
-		iv.Method = wording.Text("method.two-speeds", iv.Method)
-	}
-	e.CI = ciOf(iv, fileUnit, iv.Method)
 }
 
-// hasTwoSpeeds reports whether the files of a step are of two speeds. Files
-// that follow each other share theirs, so that the exact intervals, which take
-// files to be independent, contain the rate of a long run less often than their
-// level.
+// hasTwoSpeeds reports whether the files of a step are of two speeds.
 func hasTwoSpeeds(st *result.Step) bool {
 	return slices.ContainsFunc(StepWarnings(st), func(w result.Warning) bool {
 		return w.Kind == "bimodal" || w.Kind == "two-modes"
 	})
 }
 
-// jackknifed is an estimator of files of chosen sizes with scattering times,
-// as stats.JackknifeByGroup takes it.
-type jackknifed struct {
-	statistic func(size, time []float64) float64
-	// The statistic is a slope, the inverse of the rate
-	isSlope bool
-}
-
-var jackknifes = map[string]jackknifed{
-	aggregate: {statistic: func(size, time []float64) float64 { return sum(size) / sum(time) }},
-	meanRate:  {statistic: func(size, time []float64) float64 { return mean(rates(size, time)) }},
-	trimmedRate: {statistic: func(size, time []float64) float64 {
-		return orNaN(stats.TrimmedMean(rates(size, time), trimShare))
-	}},
-	latency:  {statistic: relativeIntercept},
-	weighted: {statistic: relativeSlope, isSlope: true},
-	leastSquares: {isSlope: true, statistic: func(size, time []float64) float64 {
-		l, err := stats.FitLine(size, time)
-		return orNaN(l.Slope, err)
-	}},
-}
-
-// interval is that of an estimator over the files of one round.
+// interval is that of an estimator over the files of one round, which have
+// chosen sizes and scattering times.
 func (f files) interval(name string, steps []*result.Step) (iv stats.Interval, err error) {
-	own, keep := jackknifes[name], 1.0
+	own, keep := estimators[name], 1.0
 	switch name {
 	case medianRate:
 		return stats.MedianInterval(f.rate, level)
@@ -350,10 +318,16 @@ func (f files) interval(name string, steps []*result.Step) (iv stats.Interval, e
 	}
 	// Far outliers are rare, so that a sample that has some does not show how
 	// many there are.
-	if keep == 1 && f.hasOutliers() {
+	if far, _ := farFiles(f.excess()); keep == 1 && len(far) > 0 {
 		return iv, because("far-files")
 	}
-	iv, err = stats.JackknifeByGroup(f.size, f.time, own.statistic, keep, level)
+	iv, err = stats.JackknifeByGroup(f.size, f.time, func(size, time []float64) float64 {
+		var part files
+		for i := range size {
+			part.add(size[i], time[i])
+		}
+		return orNaN(own.of(part))
+	}, keep, level)
 	if own.isSlope {
 		return invertInterval(iv, err)
 	}
@@ -367,45 +341,11 @@ func (f *files) spreadIdle(steps []*result.Step) {
 	for _, st := range steps {
 		span += float64(spanNS(st)) / 1e9
 	}
-	busy, times := sum(f.time), make([]float64, len(f.time))
-	for i, t := range f.time {
-		times[i] = t * span / busy
+	busy := sum(f.time)
+	f.time = slices.Clone(f.time)
+	for i := range f.time {
+		f.time[i] *= span / busy
 	}
-	f.time = times
-}
-
-func rates(size, time []float64) []float64 {
-	out := make([]float64, len(size))
-	for i := range size {
-		out[i] = size[i] / time[i]
-	}
-	return out
-}
-
-func relativeSlope(size, time []float64) float64 {
-	slope, _ := relativeLine(size, time)
-	return slope
-}
-
-func relativeIntercept(size, time []float64) float64 {
-	_, intercept := relativeLine(size, time)
-	return intercept
-}
-
-// relativeLine is [files.weightedLine] in closed form, for the many calls of a
-// jackknife: with u = 1/size the sums of the weighted products are those of u²,
-// u, 1, u²·time and u·time. It is not finite where all files have one size.
-func relativeLine(size, time []float64) (slope, intercept float64) {
-	n, largest := float64(len(size)), slices.Max(size)
-	var u1, u2, u1t, u2t float64
-	for i, s := range size {
-		u := largest / s
-		u1, u2 = u1+u, u2+u*u
-		u1t, u2t = u1t+u*time[i], u2t+u*u*time[i]
-	}
-	below := u2*n - u1*u1
-	slope = (u2*u1t - u1*u2t) / below
-	return slope / largest, (n*u2t - u1*u1t) / below
 }
 
 func sum(xs []float64) (total float64) {

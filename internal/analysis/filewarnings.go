@@ -51,12 +51,8 @@ func (w *warningList) addFiles(st *result.Step) {
 		return
 	}
 	w.addOutliers(st, samples, excess)
-	if len(samples) < minForMode || w.addModes(st, samples, excess) {
-		return
-	}
-	if t, change, ok := trendOf(excess); ok && math.Abs(change) >= math.Log(fileFactor) {
-		text := wording.Text("transient.files", st.Round, wording.Number(math.Exp(change)), wording.P(t.P))
-		w.put(result.Warning{Kind: "transient", Text: text})
+	if len(samples) >= minForMode {
+		w.addModes(st, samples, excess)
 	}
 }
 
@@ -79,9 +75,7 @@ func trendOf(logs []float64) (t stats.Correlation, change float64, ok bool) {
 // inOrderOfStep are the samples of a step in the order in which they were
 // taken.
 func inOrderOfStep(st *result.Step) []result.Sample {
-	samples := slices.Clone(st.Samples)
-	slices.SortFunc(samples, func(a, b result.Sample) int { return a.Order - b.Order })
-	return samples
+	return slices.SortedFunc(slices.Values(st.Samples), func(a, b result.Sample) int { return a.Order - b.Order })
 }
 
 // addIdle reports how much of the workers' time was between files, and which
@@ -110,15 +104,19 @@ func (w *warningList) addIdle(st *result.Step) {
 	}
 }
 
-// minForExcess is the least number of files for which times are expected.
-const minForExcess = 6
+// The least numbers of files for which a time is expected: of all, and of one
+// size where its median is that time.
+const (
+	minForExcess = 6
+	minOfSize    = 3
+)
 
 // excessTimes is the logarithm of each file's time over the time expected for
 // its size. It is nil where no time can be expected.
 func excessTimes(samples []result.Sample) []float64 {
 	var f files
 	for _, x := range samples {
-		f.add(x)
+		f.add(float64(x.Bytes), float64(x.DurationNS)/1e9)
 	}
 	return f.excess()
 }
@@ -130,16 +128,13 @@ func (f files) excess() []float64 {
 	if len(f.size) < minForExcess {
 		return nil
 	}
-	bySize := map[float64][]float64{}
-	for i, x := range f.size {
-		bySize[x] = append(bySize[x], f.time[i])
-	}
+	same := groupBy(f.size, f.time)
 	line, err := f.weightedLine()
 	out := make([]float64, len(f.size))
 	for i, x := range f.size {
 		expected := 0.0
-		if same := bySize[x]; len(same) >= 3 {
-			expected = median(same)
+		if len(same[x]) >= minOfSize {
+			expected = median(same[x])
 		} else if err == nil {
 			expected = line.At(x)
 		}
@@ -147,6 +142,15 @@ func (f files) excess() []float64 {
 			return nil
 		}
 		out[i] = math.Log(f.time[i] / expected)
+	}
+	return out
+}
+
+// groupBy are values by their keys.
+func groupBy[K comparable](keys []K, values []float64) map[K][]float64 {
+	out := map[K][]float64{}
+	for i, k := range keys {
+		out[k] = append(out[k], values[i])
 	}
 	return out
 }
@@ -161,12 +165,6 @@ func farFiles(excess []float64) (far []int, mid float64) {
 		return nil, mid
 	}
 	return slices.DeleteFunc(far, func(i int) bool { return math.Abs(excess[i]-mid) < math.Log(fileFactor) }), mid
-}
-
-// hasOutliers reports whether some file is far off the rest.
-func (f files) hasOutliers() bool {
-	far, _ := farFiles(f.excess())
-	return len(far) > 0
 }
 
 // addOutliers names the files that are far off the rest. The first file is
@@ -191,120 +189,77 @@ func (w *warningList) addOutliers(st *result.Step, samples []result.Sample, exce
 	}
 }
 
-// addModes looks for two modes in the course of a step: a break, where the rate
+// addModes looks for two modes in the course of a step: a shift, where the rate
 // changes for good (throttling, a full fast cache, another user of the disk),
 // or files of two kinds that come and go (a drive that throttles and recovers).
-// Where the files are of two kinds even when a break has been evened out, they
-// come and go.
-func (w *warningList) addModes(st *result.Step, samples []result.Sample, excess []float64) bool {
-	logs := make([]float64, len(samples))
+// Where the files are of two kinds even when a shift has been evened out, they
+// come and go. Where a trend is left after it, the rate drifts.
+func (w *warningList) addModes(st *result.Step, samples []result.Sample, excess []float64) {
+	sizes := make([]int64, len(samples))
 	for i, x := range samples {
-		logs[i] = math.Log(float64(x.DurationNS))
+		sizes[i] = x.Bytes
 	}
-	cut, shift, broken := findBreak(samples, excess)
-	even := logs
-	if broken {
-		even = leveled(logs, cut, shift)
+	// Files are compared with those of their size; those of rare sizes, whose
+	// excess is that over the line, with each other.
+	groups, same := slices.Clone(sizes), groupBy(sizes, excess)
+	for i, size := range sizes {
+		if len(same[size]) < minOfSize {
+			groups[i] = 0
+		}
 	}
-	if _, kinds := findTwoSpeeds(samples, even); kinds {
-		if c, ok := findTwoSpeeds(samples, logs); ok {
+	shift, err := stats.FindShift(excess, groups)
+	even := slices.Clone(excess)
+	for i := shift.At; i < len(even); i++ {
+		even[i] -= shift.By
+	}
+	_, _, drifts := trendOf(even)
+	broken := err == nil && shift.P <= trendP && math.Abs(shift.By) >= math.Log(fileFactor) && !drifts
+	if !broken {
+		even = excess
+	}
+	if isOfTwoKinds, _ := findTwoKinds(sizes, even); isOfTwoKinds {
+		if ok, c := findTwoKinds(sizes, excess); ok {
 			w.add("bimodal", st.Round, c.N[1], len(samples), wording.Number(math.Exp(c.High-c.Low)))
-			return true
+			return
 		}
 	}
 	if broken {
-		moved := wording.Amount{Value: float64(sampleBytes(samples[:cut])), Unit: "B"}
-		w.add("two-modes", st.Round, cut+1, moved, wording.Number(math.Exp(shift)))
+		moved := wording.Amount{Value: float64(sampleBytes(samples[:shift.At])), Unit: "B"}
+		w.add("two-modes", st.Round, shift.At+1, moved, wording.Number(math.Exp(shift.By)))
+	} else if t, change, ok := trendOf(excess); ok && math.Abs(change) >= math.Log(fileFactor) {
+		text := wording.Text("transient.files", st.Round, wording.Number(math.Exp(change)), wording.P(t.P))
+		w.put(result.Warning{Kind: "transient", Text: text})
 	}
-	return broken
-}
-
-// findBreak finds the file from which on the rate has changed for good, and by
-// which logarithm of time.
-func findBreak(samples []result.Sample, excess []float64) (cut int, shift float64, found bool) {
-	xs := make([]float64, len(excess))
-	for i := range xs {
-		xs[i] = float64(i)
-	}
-	// The time expected for a size is a median over both modes at first; the
-	// second look takes it over files after the shift between the modes was
-	// removed.
-	for look := range 2 {
-		t, err := stats.FitTwoLines(xs, excess, max(stats.MinForLine, len(xs)/10))
-		if err != nil || look > 0 && t.P > trendP {
-			return 0, 0, false
-		}
-		cut = int(t.Break) + 1
-		if shift = median(excess[cut:]) - median(excess[:cut]); math.IsNaN(shift) {
-			return 0, 0, false
-		}
-		if look == 0 {
-			excess = removeShift(samples, excess, cut, shift)
-		}
-	}
-	return cut, shift, math.Abs(shift) >= math.Log(fileFactor)
-}
-
-// removeShift takes from each excess the median of its size, computed as if the
-// files from cut on had not been slower by shift.
-func removeShift(samples []result.Sample, excess []float64, cut int, shift float64) []float64 {
-	even := bySize(samples, leveled(excess, cut, shift))
-	out := slices.Clone(excess)
-	for i, x := range samples {
-		if same := even[x.Bytes]; len(same) >= 3 {
-			out[i] -= median(same)
-		}
-	}
-	return out
-}
-
-// leveled are logarithms of times as if the files from cut on had not been
-// slower by shift.
-func leveled(logs []float64, cut int, shift float64) []float64 {
-	out := slices.Clone(logs)
-	for i := cut; i < len(out); i++ {
-		out[i] -= shift
-	}
-	return out
-}
-
-// bySize are the values of samples by the size of the file.
-func bySize(samples []result.Sample, values []float64) map[int64][]float64 {
-	out := map[int64][]float64{}
-	for i, x := range samples {
-		out[x.Bytes] = append(out[x.Bytes], values[i])
-	}
-	return out
 }
 
 // minTurns is how often files have to change from one mode to the other for
 // them to come and go: there and back, and there again.
 const minTurns = 3
 
-// findTwoSpeeds cuts files in two kinds by the logarithms of their times over
-// the lower quartile of their size, which is in the faster mode unless that is
-// rare. Each kind is a tenth of the files or more, and they take turns.
-func findTwoSpeeds(samples []result.Sample, logs []float64) (c stats.TwoClusters, ok bool) {
+// findTwoKinds cuts files in two kinds by their excess over the lower quartile
+// of their size, which is in the faster mode unless that is rare. Each kind is
+// a tenth of the files or more, and they take changes.
+func findTwoKinds(sizes []int64, excess []float64) (ok bool, c stats.TwoClusters) {
 	low := map[int64]float64{}
-	for size, list := range bySize(samples, logs) {
+	for size, list := range groupBy(sizes, excess) {
 		if len(list) < 4 {
-			return c, false
+			return false, c
 		}
 		low[size] = quantile(list, 0.25)
 	}
-	excess := make([]float64, len(samples))
-	for i, x := range samples {
-		excess[i] = logs[i] - low[x.Bytes]
+	over := slices.Clone(excess)
+	for i, size := range sizes {
+		over[i] -= low[size]
 	}
-	c, err := stats.FitTwoClusters(excess, max(2, len(excess)/10))
-	if err != nil || c.P > trendP || c.High-c.Low < math.Log(fileFactor) {
-		return c, false
+	c, err := stats.FitTwoClusters(over, max(2, len(over)/10))
+	if err != nil || !c.Distinct || c.High-c.Low < math.Log(fileFactor) {
+		return false, c
 	}
 	changes := 0
-	for i := 1; i < len(excess); i++ {
-		if (excess[i] > c.Cut) != (excess[i-1] > c.Cut) {
+	for i := 1; i < len(over); i++ {
+		if (over[i] > c.Cut) != (over[i-1] > c.Cut) {
 			changes++
 		}
 	}
-	return c, changes >= minTurns
+	return changes >= minTurns, c
 }

@@ -41,13 +41,13 @@ var models = map[string]func(xs, ys []float64) (curve, error){
 	"power": func(xs, ys []float64) (curve, error) {
 		w, err := stats.FitPower(xs, ys)
 		return curve{w.At, []coefficient{{"factor", w.Coefficient, w.CoefficientInterval},
-			{"exponent", w.Exponent, w.ExponentInterval}, {"r2", w.Log.R2, nil}}}, err
+			{"exponent", w.Exponent, w.Log.SlopeInterval}, {"r2", w.Log.R2, nil}}}, err
 	},
 	"two-lines": func(xs, ys []float64) (curve, error) {
-		t, err := stats.FitTwoLines(xs, ys, stats.MinForLine)
+		t, err := stats.FitTwoLines(xs, ys)
 		return curve{t.At, []coefficient{{"intercept", t.Left.Intercept, nil}, {"slope", t.Left.Slope, nil},
 			{"break", t.Break, nil}, {"intercept_2", t.Right.Intercept, nil}, {"slope_2", t.Right.Slope, nil},
-			{"r2", 1 - (1-t.One.R2)*(1-t.Gain), nil}}}, err
+			{"r2", t.R2, nil}}}, err
 	},
 }
 
@@ -76,41 +76,49 @@ type fitted struct {
 	reason string
 }
 
-// fitWhole fits all points together.
-func (x *fitted) fitWhole(model string) {
-	var err error
-	if x.whole, err = fitPoints(model, x.points); err != nil {
-		x.reason = err.Error()
-	}
-}
-
-// measuredFit fits each round alone, and the means of these rounds.
-func (j judge) measuredFit(f plan.Fit) fitted {
-	out := fitted{per: j.s.per, files: f.Along == "file_size"}
-	var byRound map[int][][2]float64
+// fit fits each round alone, and the means of these rounds; on the author's
+// side it fits the printed points.
+func (j judge) fit(f plan.Fit) fitted {
+	out := fitted{per: j.s.per, files: f.Along == "file_size" && !j.author}
+	points := j.axisPoints
 	if out.files {
-		byRound, out.reason = j.filePoints(f)
-	} else {
-		byRound, out.reason = j.axisPoints(f)
+		points = j.filePoints
 	}
-	if out.reason != "" {
+	byRound, reason := points(f)
+	if out.reason = reason; reason != "" {
 		return out
 	}
-	for _, r := range sortedKeys(byRound) {
+	rounds := sortedKeys(byRound)
+	for _, r := range rounds {
+		if out.files {
+			out.points = append(out.points, byRound[r]...)
+		}
+		if j.author {
+			continue
+		}
 		c, err := fitPoints(f.Model, byRound[r])
 		if err != nil {
 			out.reason = wording.Text("fit-failed", out.per.name(), r, err)
 			return out
 		}
 		out.rounds, out.curves = append(out.rounds, r), append(out.curves, c)
+	}
+	// Each point is the centre of the rounds that were fitted. A value of a round
+	// that lacks another point is in neither.
+	for i, p := range byRound[rounds[0]] {
 		if out.files {
-			out.points = append(out.points, byRound[r]...)
+			break
 		}
+		ys := make([]float64, len(rounds))
+		for k, r := range rounds {
+			ys[k] = byRound[r][i][1]
+		}
+		out.points = append(out.points, [2]float64{p[0], centre(f.Quantity.Unit(), ys)})
 	}
-	if !out.files {
-		out.points = centres(f.Quantity.Unit(), byRound)
+	var err error
+	if out.whole, err = fitPoints(f.Model, out.points); err != nil {
+		out.reason = err.Error()
 	}
-	out.fitWhole(f.Model)
 	return out
 }
 
@@ -138,21 +146,6 @@ func (j judge) axisPoints(f plan.Fit) (map[int][][2]float64, string) {
 	return byRound, ""
 }
 
-// centres are the points of a fit as they are drawn: each the centre of the
-// rounds that were fitted. A value of a round that lacks another point is in
-// neither.
-func centres(unit string, byRound map[int][][2]float64) (out [][2]float64) {
-	rounds := sortedKeys(byRound)
-	for i, p := range byRound[rounds[0]] {
-		ys := make([]float64, len(rounds))
-		for k, r := range rounds {
-			ys[k] = byRound[r][i][1]
-		}
-		out = append(out, [2]float64{p[0], centre(unit, ys)})
-	}
-	return out
-}
-
 // numeric keeps the points that take part in the fit and have a number for x.
 // The band size is the one found, as the source states its own.
 func (s *runData) numeric(points []point, f plan.Fit) (kept []point, xs []float64) {
@@ -162,27 +155,21 @@ func (s *runData) numeric(points []point, f plan.Fit) (kept []point, xs []float6
 			y, isNumber := number(v)
 			return sameValue(f.Along, v, p.at) || ok && isNumber && x == y
 		}
-		wanted := len(f.Points) == 0 || slices.ContainsFunc(f.Points, isWanted)
-		if used := s.bandUsed(p.at); f.Along == "band_size" && !p.fixed && used > 0 {
-			x, ok = float64(used), true
+		if len(f.Points) > 0 && !slices.ContainsFunc(f.Points, isWanted) {
+			continue
 		}
-		if wanted && ok {
+		used, found := find(s.cases, func(sub *caseData) bool {
+			v, _ := sub.value("band_size")
+			return sub.c.Target.BandSizeUsed > 0 && sameValue("band_size", v, p.at)
+		})
+		if f.Along == "band_size" && !p.fixed && found {
+			x, ok = float64(used.c.Target.BandSizeUsed), true
+		}
+		if ok {
 			kept, xs = append(kept, p), append(xs, x)
 		}
 	}
 	return kept, xs
-}
-
-// bandUsed is the band size that cases asked for at had in fact, 0 without any.
-func (s *runData) bandUsed(at string) int64 {
-	sub, ok := find(s.cases, func(sub *caseData) bool {
-		v, _ := sub.value("band_size")
-		return sub.c.Target.BandSizeUsed > 0 && sameValue("band_size", v, at)
-	})
-	if !ok {
-		return 0
-	}
-	return sub.c.Target.BandSizeUsed
 }
 
 // filePoints are single files: size against their time or rate, by round.
@@ -220,33 +207,6 @@ func (j judge) filePoints(f plan.Fit) (map[int][][2]float64, string) {
 		return nil, errNoFile.Error()
 	}
 	return out, ""
-}
-
-// fits are the fits of the plan, measured, with the author's coefficients.
-func (s *runData) fits() []result.Fit {
-	out := []result.Fit{}
-	for _, f := range s.p.Fits {
-		out = append(out, fitResult(f, judge{s: s, est: s.headlineName()}.measuredFit(f)))
-	}
-	return out
-}
-
-// publishedFit fits a model of the plan to the author's own published points.
-// Where there are too few of them, reason gives the cause.
-func (s *runData) publishedFit(f plan.Fit) fitted {
-	points, bad := s.publishedAlong(plan.Operand{Quantity: f.Quantity, Where: f.Where}, f.Along)
-	out := fitted{reason: wording.Join(bad.missing, bad.weak)}
-	if out.reason != "" {
-		return out
-	}
-	points, xs := s.numeric(points, f)
-	for i, p := range points {
-		if y := p.headline(); !math.IsInf(y, 0) {
-			out.points = append(out.points, [2]float64{xs[i], y})
-		}
-	}
-	out.fitWhole(f.Model)
-	return out
 }
 
 // fitResult puts a fit into the form of the result.
@@ -298,7 +258,17 @@ func (x fitted) interval(c *result.Coefficient, own func(level float64) (stats.I
 	switch {
 	case c.Name == "r2":
 	case len(x.curves) >= minRounds:
-		x.roundInterval(c)
+		vs := x.values(c.Name)
+		for _, sc := range []scale{plainScale.over(x.per), logScale.over(x.per)} {
+			if iv, err := sc.interval(vs); err == nil {
+				c.Value, c.CI = sc.centre(vs), ciOf(iv, x.per.name(), x.per.method(sc.name))
+			}
+			// The factor of a power law, which is above zero, is taken by its logarithms
+			// where the plain interval is not above zero.
+			if c.Name != "factor" || c.CI == nil || c.CI.Low > 0 || slices.Min(vs) <= 0 {
+				return
+			}
+		}
 	case own != nil && !(x.files && len(x.curves) > 1):
 		unit := "point of the fit"
 		if x.files {
@@ -310,99 +280,76 @@ func (x fitted) interval(c *result.Coefficient, own func(level float64) (stats.I
 	}
 }
 
-// roundInterval is the interval over rounds. The factor of a power law, which
-// is above zero, is taken by its logarithms where the plain interval is not
-// above zero.
-func (x fitted) roundInterval(c *result.Coefficient) {
+// values are a coefficient in each round.
+func (x fitted) values(name string) []float64 {
 	vs := make([]float64, len(x.curves))
-	for i, k := range x.curves {
-		vs[i], _ = k.value(c.Name)
+	for i, c := range x.curves {
+		vs[i], _ = c.value(name)
 	}
-	for _, sc := range []scale{plainScale.over(x.per), logScale.over(x.per)} {
-		if iv, err := sc.interval(vs); err == nil {
-			c.Value, c.CI = sc.centre(vs), ciOf(iv, x.per.name(), x.per.method(sc.name))
-		}
-		if c.Name != "factor" || c.CI == nil || c.CI.Low > 0 || slices.Min(vs) <= 0 {
-			return
-		}
-	}
+	return vs
 }
 
 func (s *runData) fitNamed(name string) (plan.Fit, bool) {
 	return find(s.p.Fits, func(f plan.Fit) bool { return f.Name == name })
 }
 
-// fit is a fit of the plan on the side that is judged.
-func (j judge) fit(name string) (plan.Fit, fitted) {
-	f, ok := j.s.fitNamed(name)
+// fitOf is the fit that a claim names, on the side that is judged.
+func (j judge) fitOf(a plan.Assert) (plan.Fit, fitted) {
+	f, ok := j.s.fitNamed(a.Fit)
 	if !ok {
-		return f, fitted{reason: wording.Text("no-fit", name)}
+		return f, fitted{reason: wording.Text("no-fit", a.Fit)}
 	}
-	if j.author {
-		return f, j.s.publishedFit(f)
-	}
-	return f, j.measuredFit(f)
+	return f, j.fit(f)
 }
 
 // coefficient bounds a coefficient of a fit, fitted in each round alone. On
 // the author's side it is fitted to his points, or, where he prints none, taken
 // as he prints it.
 func (j judge) coefficient(a plan.Assert) finding {
-	f, x := j.fit(a.Fit)
+	f, x := j.fitOf(a)
 	phrase := wording.Say("phrase.coefficient", nil, a.Coefficient, a.Fit)
-	unit := cmp.Or(a.Bound.Unit, "1")
+	a.Bound.Unit = cmp.Or(a.Bound.Unit, "1")
+	v, ok := x.whole.value(a.Coefficient)
 	if j.author && x.reason != "" {
-		c, ok := find(f.Published, func(c plan.Coefficient) bool { return c.Name == a.Coefficient })
-		if ok {
-			x = fitted{whole: curve{coefficients: []coefficient{{name: c.Name, value: c.Value}}}}
+		var printed plan.Coefficient
+		if printed, ok = find(f.Published, func(c plan.Coefficient) bool { return c.Name == a.Coefficient }); ok {
+			v, x.reason = printed.Value, ""
 		}
 	}
-	if x.reason != "" {
+	switch {
+	case x.reason != "":
 		return finding{missing: x.reason}
-	}
-	v, ok := x.whole.value(a.Coefficient)
-	if !ok {
+	case !ok:
 		return missing("no-coefficient", f.Model, a.Coefficient)
+	case j.author:
+		return judgePublished(exactly(v, v), exactly(1, 1), a.Bound, first, phrase)
 	}
-	if j.author {
-		return judgePublished(exactly(v, v), exactly(1, 1), a.Bound, first, unit, phrase)
-	}
-	var vs []float64
-	for _, c := range x.curves {
-		v, _ := c.value(a.Coefficient)
-		vs = append(vs, v)
-	}
-	a.Bound.Unit = unit
-	sc := plainScale.over(j.s.per).absolute(unit)
+	sc, vs := plainScale.over(j.s.per).absolute(a.Bound.Unit), x.values(a.Coefficient)
 	if a.Coefficient != "r2" {
-		return judgeRounds(sc, unit, vs, a.Bound, phrase)
+		return judgeRounds(sc, vs, a.Bound, phrase)
 	}
-	// R² is a share, and so are the ends of its interval
+	// R² is a share, and so are the ends of its interval. Ends of the bound that
+	// no share can pass are opened: there is no number to test at them, where the
+	// t distribution would still see something beyond.
 	sc.from = func(x float64) float64 { return min(max(x, 0), 1) }
-	out := judgeRounds(sc, unit, vs, beyondShares(a.Bound), phrase)
+	need := needs(a.Bound)
+	if a.Bound.Low <= 0 && !a.Bound.LowOpen {
+		a.Bound.Low = math.Inf(-1)
+	}
+	if a.Bound.High >= 1 && !a.Bound.HighOpen {
+		a.Bound.High = math.Inf(1)
+	}
+	out := judgeRounds(sc, vs, a.Bound, phrase)
 	if !out.need.IsZero() {
-		out.need = needs(a.Bound)
+		out.need = need
 	}
 	return out
-}
-
-// beyondShares opens the ends of a bound that no share can pass: there is no
-// number to test at them, where the t distribution would still see something
-// beyond.
-func beyondShares(b plan.Bound) plan.Bound {
-	if b.Low <= 0 && !b.LowOpen {
-		b.Low = math.Inf(-1)
-	}
-	if b.High >= 1 && !b.HighOpen {
-		b.High = math.Inf(1)
-	}
-	return b
 }
 
 // prediction compares a value with what the fit predicts for it: left /
 // predicted.
 func (j judge) prediction(a plan.Assert) finding {
-	f, x := j.fit(a.Fit)
+	f, x := j.fitOf(a)
 	if x.reason != "" {
 		return finding{missing: x.reason}
 	}
@@ -444,15 +391,6 @@ func (s *runData) operands(a plan.Assert) []plan.Operand {
 	return out
 }
 
-// relations are the relations of the plan, on what was measured.
-func (s *runData) relations() []result.Relation {
-	out := []result.Relation{}
-	for _, rel := range s.p.Relations {
-		out = append(out, judge{s: s, est: s.headlineName()}.relation(rel))
-	}
-	return out
-}
-
 // relation plots two quantities against each other. A point that lacks one of
 // them is left out, and Reason names it.
 func (j judge) relation(rel plan.Relation) result.Relation {
@@ -470,17 +408,15 @@ func (j judge) relation(rel plan.Relation) result.Relation {
 		xs, ys = append(xs, x.headline()), append(ys, y.headline())
 		out.Points = append(out.Points, result.RelationPoint{Label: labels[i], X: x.headline(), Y: y.headline()})
 	}
+	off := offLine(xs, ys)
 	for i := range out.Points {
-		out.Points[i].RankX, out.Points[i].RankY = rankFromTop(xs, i), rankFromTop(ys, i)
+		p := &out.Points[i]
+		p.RankX, p.RankY, p.Outlier = rankFromTop(xs, i), rankFromTop(ys, i), slices.Contains(off, i)
 	}
-	for _, i := range offLine(xs, ys) {
-		out.Points[i].Outlier = true
-	}
-	c, err := stats.Spearman(xs, ys)
-	if err != nil {
+	var err error
+	if out.Spearman, err = stats.Spearman(xs, ys); err != nil {
 		out.Reason = wording.Join(out.Reason, wording.Text("no-correlation", err))
 	}
-	out.Spearman = c
 	return out
 }
 
@@ -518,42 +454,33 @@ const offLineZ = 3.5
 // point off drags the others with it. The word describes the picture; it is not
 // a test.
 func offLine(xs, ys []float64) (out []int) {
-	rest := make([]int, len(xs))
-	for i := range rest {
-		rest[i] = i
+	xs, ys = slices.Clone(xs), slices.Clone(ys)
+	at := make([]int, len(xs))
+	for i := range at {
+		at[i] = i
 	}
-	for len(rest) >= minForOutlier {
-		x, y := make([]float64, len(rest)), make([]float64, len(rest))
-		for k, i := range rest {
-			x[k], y[k] = xs[i], ys[i]
+	for len(xs) >= minForOutlier {
+		l, err := stats.FitTheilSen(xs, ys)
+		if err != nil {
+			break
 		}
-		worst := farthest(x, y)
+		residuals := make([]float64, len(xs))
+		for i, x := range xs {
+			residuals[i] = ys[i] - l.At(x)
+		}
+		mid := median(residuals)
+		worst, far := -1, offLineZ*stats.MADScale*mad(residuals)
+		for i, r := range residuals {
+			if d := math.Abs(r - mid); d > far && d > slack*math.Abs(ys[i]) {
+				worst, far = i, d
+			}
+		}
 		if worst < 0 {
 			break
 		}
-		out = append(out, rest[worst])
-		rest = slices.Delete(rest, worst, worst+1)
+		out = append(out, at[worst])
+		at = slices.Delete(at, worst, worst+1)
+		xs, ys = slices.Delete(xs, worst, worst+1), slices.Delete(ys, worst, worst+1)
 	}
-	slices.Sort(out)
 	return out
-}
-
-// farthest is the index of the point farthest off the line, -1 if none is off.
-func farthest(xs, ys []float64) int {
-	l, err := stats.FitTheilSen(xs, ys)
-	if err != nil {
-		return -1
-	}
-	residuals := make([]float64, len(xs))
-	for i := range xs {
-		residuals[i] = ys[i] - l.At(xs[i])
-	}
-	mid := median(residuals)
-	worst, far := -1, offLineZ*stats.MADScale*mad(residuals)
-	for i, r := range residuals {
-		if d := math.Abs(r - mid); d > far && d > slack*math.Abs(ys[i]) {
-			worst, far = i, d
-		}
-	}
-	return worst
 }

@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -138,7 +137,6 @@ const (
 // so is a run that is given twice, and one in which no session started. A run
 // that has not ended is in its series and in no comparison.
 func NewHistory(runs []HistoryRun, read func(HistoryRun) (*result.Result, error)) *History {
-	h := &historyMaker{read: read, reads: changeReads}
 	out := &History{Series: []HistorySeries{}, LeftOut: []string{}}
 	seen := map[string]bool{}
 	var kept []HistoryRun
@@ -157,73 +155,96 @@ func NewHistory(runs []HistoryRun, read func(HistoryRun) (*result.Result, error)
 	slices.SortStableFunc(kept, func(a, b HistoryRun) int {
 		return cmp.Or(startTime(a.Result).Compare(startTime(b.Result)), cmp.Compare(a.Result.Run, b.Result.Run))
 	})
-	for _, list := range splitSeries(kept) {
-		out.Series = append(out.Series, h.makeSeries(list))
+	type group struct {
+		facts, made string
+		runs        []HistoryRun
+	}
+	var groups []*group
+	for _, r := range slices.Backward(kept) {
+		// Runs that measured the same with the same; one that has not measured an
+		// image yet may have any file system in it
+		made := strings.Join(filesystemFacts(r.Result), " + ")
+		facts := strings.Join(slices.Concat([]string{r.Result.Plan.Name, r.Result.Plan.Digest, machineText(r.Result)},
+			scaleFacts(r.Result), diskFacts(r.Result), texts(enginesOf(r.Result), func(e result.Engine) string {
+				return e.Name + "\x01" + e.Vendor + "\x01" + engineKind(e.Title)
+			})), "\x00")
+		g, ok := find(groups, func(g *group) bool {
+			return g.facts == facts && (g.made == made || g.made == "" || made == "")
+		})
+		if !ok {
+			g = &group{facts: facts}
+			groups = append(groups, g)
+		}
+		g.made, g.runs = cmp.Or(g.made, made), append(g.runs, r)
+	}
+	reads := changeReads
+	for _, g := range groups {
+		slices.Reverse(g.runs)
+		s := newSeries(g.runs)
+		s.Filesystem = g.made
+		reads = s.addChanges(g.runs, read, reads)
+		out.Series = append(out.Series, s)
 	}
 	return out
 }
 
-// historyMaker compares the versions of series.
-type historyMaker struct {
-	read func(HistoryRun) (*result.Result, error)
-	// How many more runs may be read
-	reads int
-}
-
-// splitSeries makes series of runs in the order of time, the one with the
-// newest run first.
-func splitSeries(runs []HistoryRun) (series [][]HistoryRun) {
-	var keys []string
-	// Of each series, the file system in the images of a case
-	var made []map[string]string
-	for _, r := range runs {
-		key, own := seriesKey(r.Result), filesystemsOf(r.Result)
-		i := 0
-		for i < len(keys) && (keys[i] != key || !isAgreeing(made[i], own)) {
-			i++
-		}
-		if i == len(keys) {
-			keys, made, series = append(keys, key), append(made, map[string]string{}), append(series, nil)
-		}
-		maps.Copy(made[i], own)
-		series[i] = append(series[i], r)
+// newSeries is one series of runs in the order of time, without its changes.
+func newSeries(list []HistoryRun) HistorySeries {
+	last := list[len(list)-1].Result
+	s := HistorySeries{Plan: last.Plan.Name, Title: cmp.Or(last.Plan.Title, last.Plan.Name), Digest: last.Plan.Digest,
+		Scale: scaleFacts(last), Seed: last.Seed, Rounds: last.Rounds, Engine: factsText(last, "engine"),
+		Machine: wording.NonEmpty(machineText(last), strings.Join(diskFacts(last), " + ")),
+		Runs:    []HistoryPoint{}, Versions: []HistoryVersion{}, Rows: []HistoryRow{}, Changes: []HistoryChange{}}
+	if s.Scale[0] != unscaled {
+		s.Departed = s.Scale
 	}
-	newest := func(list []HistoryRun) time.Time { return startTime(list[len(list)-1].Result) }
-	slices.SortStableFunc(series, func(a, b []HistoryRun) int { return newest(b).Compare(newest(a)) })
-	return series
-}
-
-// seriesKey is the same for runs that measured the same with the same.
-func seriesKey(r *result.Result) string {
-	parts := []string{r.Plan.Name, r.Plan.Digest, machineText(r)}
-	parts = append(append(parts, scaleFacts(r)...), diskFacts(r)...)
-	parts = append(parts, texts(enginesOf(r), func(e result.Engine) string {
-		return e.Name + "\x01" + e.Vendor + "\x01" + engineKind(e.Title)
-	})...)
-	return strings.Join(parts, "\x00")
-}
-
-// filesystemsOf are the file systems in the images that were measured, by case.
-// Where a plan has several to choose from, another user may get another one.
-func filesystemsOf(r *result.Result) map[string]string {
-	out := map[string]string{}
-	for i := range r.Cases {
-		if c := &r.Cases[i]; c.Status == result.Done && c.Target.Kind != "directory" && c.Target.Filesystem != "" {
-			out[c.ID] = c.Target.Filesystem
+	for _, r := range list {
+		s.addRun(r)
+	}
+	// The rows of the newest run first
+	at := map[summaryKey]int{}
+	for i, r := range slices.Backward(list) {
+		for k := range r.Result.Summaries {
+			sum := &r.Result.Summaries[k]
+			e, ok := findEstimate(sum.Estimates, sum.Headline)
+			if !ok {
+				continue
+			}
+			n, there := at[keyOf(sum)]
+			if !there {
+				n = len(s.Rows)
+				at[keyOf(sum)] = n
+				s.Rows = append(s.Rows, HistoryRow{sum.Case, sum.Phase, sum.Cycle, sum.Op, e.Unit,
+					make([]*HistoryValue, len(list))})
+			}
+			if s.Rows[n].Unit == e.Unit {
+				s.Rows[n].Values[i] = &HistoryValue{sum.Headline, e.Value, e.CI, sum.Warnings}
+			}
 		}
 	}
-	return out
+	return s
 }
 
-// isAgreeing reports whether no case has another file system in one than in the
-// other.
-func isAgreeing(a, b map[string]string) bool {
-	for id, fs := range b {
-		if other, there := a[id]; there && other != fs {
-			return false
-		}
+// addRun adds a run with its version, which is new if no run had it.
+func (s *HistorySeries) addRun(r HistoryRun) {
+	p := HistoryPoint{Run: r.Result.Run, Name: r.name(), Path: r.Path, Started: startTime(r.Result),
+		Status: r.Result.Status, Baseline: r.Baseline, Sessions: len(r.Result.Sessions), Rounds: r.Result.Rounds,
+		Warnings: r.Result.Warnings, Cases: map[string]result.Case{}}
+	for _, c := range r.Result.Cases {
+		p.Cases[c.ID] = c
 	}
-	return true
+	v := versionOf(r.Result)
+	p.Version = slices.IndexFunc(s.Versions, func(o HistoryVersion) bool { return o.parts() == v.parts() })
+	if p.Version < 0 {
+		p.Version, v.First = len(s.Versions), p.Started
+		s.Versions = append(s.Versions, v)
+	}
+	s.Versions[p.Version].Runs++
+	s.Runs = append(s.Runs, p)
+	if len(r.Result.Summaries) > 0 &&
+		(s.Newest == nil || r.Result.Status != result.Unfinished || s.Newest.Status == result.Unfinished) {
+		s.Newest = r.Result
+	}
 }
 
 // versionOf is what may change from run to run of a series.
@@ -240,7 +261,7 @@ func versionOf(r *result.Result) HistoryVersion {
 		switch {
 		case e.Name == "directory":
 			return ""
-		case e.Version != "" && !strings.Contains(title, e.Version):
+		case !strings.Contains(title, e.Version):
 			return title + " " + e.Version
 		}
 		return title
@@ -249,104 +270,52 @@ func versionOf(r *result.Result) HistoryVersion {
 		Engine: strings.Join(engines, " + "), Kernel: strings.Join(kernels, " + ")}
 }
 
-// makeSeries is one series of runs in the order of time.
-func (h *historyMaker) makeSeries(list []HistoryRun) HistorySeries {
-	last := list[len(list)-1].Result
-	s := HistorySeries{Plan: last.Plan.Name, Title: cmp.Or(last.Plan.Title, last.Plan.Name), Digest: last.Plan.Digest,
-		Scale: scaleFacts(last), Seed: last.Seed, Rounds: last.Rounds, Engine: factsText(last, "engine"),
-		Machine: wording.NonEmpty(machineText(last), strings.Join(diskFacts(last), " + ")),
-		Runs:    []HistoryPoint{}, Versions: []HistoryVersion{}, Rows: []HistoryRow{}, Changes: []HistoryChange{}}
-	if !isUnscaled(s.Scale) {
-		s.Departed = s.Scale
-	}
-	var made []string
-	for _, r := range list {
-		s.addRun(r)
-		made = slices.AppendSeq(made, maps.Values(filesystemsOf(r.Result)))
-	}
-	slices.Sort(made)
-	s.Filesystem = strings.Join(slices.Compact(made), " + ")
-	s.fillRows(list)
-	h.changes(&s, list)
-	return s
-}
-
-// addRun adds a run with its version, which is new if no run had it.
-func (s *HistorySeries) addRun(r HistoryRun) {
-	p := HistoryPoint{Run: r.Result.Run, Name: r.name(), Path: r.Path, Started: startTime(r.Result),
-		Status: r.Result.Status, Baseline: r.Baseline, Sessions: len(r.Result.Sessions), Rounds: r.Result.Rounds,
-		Warnings: r.Result.Warnings, Cases: map[string]result.Case{}}
-	for _, c := range r.Result.Cases {
-		p.Cases[c.ID] = c
-	}
-	v := versionOf(r.Result)
-	p.Version = slices.IndexFunc(s.Versions, func(o HistoryVersion) bool {
-		return o.System == v.System && o.Kernel == v.Kernel && o.Tool == v.Tool && o.Engine == v.Engine
-	})
-	if p.Version < 0 {
-		p.Version, v.First = len(s.Versions), p.Started
-		s.Versions = append(s.Versions, v)
-	}
-	s.Versions[p.Version].Runs++
-	s.Runs = append(s.Runs, p)
-	if len(r.Result.Summaries) > 0 &&
-		(s.Newest == nil || r.Result.Status != result.Unfinished || s.Newest.Status == result.Unfinished) {
-		s.Newest = r.Result
-	}
-}
-
-// fillRows reads the rows, those of the newest run first.
-func (s *HistorySeries) fillRows(list []HistoryRun) {
-	at := map[summaryKey]int{}
-	for i, r := range slices.Backward(list) {
-		for k := range r.Result.Summaries {
-			sum := &r.Result.Summaries[k]
-			e, ok := findEstimate(sum.Estimates, sum.Headline)
-			if !ok {
-				continue
-			}
-			key := keyOf(sum)
-			n, there := at[key]
-			if !there {
-				n = len(s.Rows)
-				at[key] = n
-				s.Rows = append(s.Rows, HistoryRow{sum.Case, sum.Phase, sum.Cycle, sum.Op, e.Unit,
-					make([]*HistoryValue, len(list))})
-			}
-			if s.Rows[n].Unit == e.Unit {
-				s.Rows[n].Values[i] = &HistoryValue{sum.Headline, e.Value, e.CI, sum.Warnings}
-			}
-		}
-	}
-}
-
-// changes compares every version with the one before, the newest first as long
-// as there is room.
-func (h *historyMaker) changes(s *HistorySeries, list []HistoryRun) {
+// addChanges compares every version with the one before, in rates and the space
+// on disk (or in all that was measured), the newest first as long as there is
+// room for so many runs to read. It returns the room that is left.
+func (s *HistorySeries) addChanges(
+	list []HistoryRun, read func(HistoryRun) (*result.Result, error), room int,
+) int {
 	for to := 1; to < len(s.Versions); to++ {
 		s.Changes = append(s.Changes, HistoryChange{From: to - 1, To: to})
 	}
-	ops := s.compared()
+	var all, ops []plan.Quantity
+	for _, name := range texts(s.Rows, func(row HistoryRow) string { return row.Op }) {
+		op := plan.Quantity(name)
+		if _, known := op.Info(); known {
+			all = append(all, op)
+		}
+		if isRate(op) || op == "allocated" {
+			ops = append(ops, op)
+		}
+	}
+	if len(ops) == 0 {
+		ops = all
+	}
 	for i := range slices.Backward(s.Changes) {
 		c := &s.Changes[i]
 		from, to := s.ended(c.From), s.ended(c.To)
 		c.Ended = [2]int{len(from), len(to)}
 		from, to = from[max(len(from)-changeRuns, 0):], to[:min(len(to), changeRuns)]
+		used := slices.Concat(from, to)
 		switch {
 		case len(ops) == 0:
 			c.Why = wording.Text("change.no-number")
 		case len(from) == 0 || len(to) == 0:
 			c.Why = wording.Text("change.no-run")
-		case len(from)+len(to) > h.reads:
+		case len(used) > room:
 			c.Why = wording.Text("change.too-many")
 		default:
-			h.reads -= len(from) + len(to)
-			c.Comparison, c.Why = h.compare(s, list, from, to, ops)
-		}
-		if c.Comparison != nil {
-			c.Used = [2]int{len(from), len(to)}
+			room -= len(used)
+			var err error
+			if c.Comparison, err = s.compare(list, used, read, CompareOptions{Ops: ops}, c.From, c.To); err != nil {
+				c.Why = err.Error()
+			} else {
+				c.Used = [2]int{len(from), len(to)}
+			}
 		}
 	}
+	return room
 }
 
 // ended are the runs of a version that have ended.
@@ -359,44 +328,20 @@ func (s *HistorySeries) ended(version int) (out []int) {
 	return out
 }
 
-// compared are the quantities that versions are compared in: rates and the
-// space on disk, or all that were measured.
-func (s *HistorySeries) compared() []plan.Quantity {
-	var all, main []plan.Quantity
-	for _, name := range texts(s.Rows, func(row HistoryRow) string { return row.Op }) {
-		op := plan.Quantity(name)
-		if _, known := op.Info(); known {
-			all = append(all, op)
-		}
-		if isRate(op) || op == "allocated" {
-			main = append(main, op)
-		}
-	}
-	if len(main) == 0 {
-		return all
-	}
-	return main
-}
-
-// compare reads the runs and compares them by version.
-func (h *historyMaker) compare(
-	s *HistorySeries, list []HistoryRun, from, to []int, ops []plan.Quantity,
-) (*Comparison, string) {
-	o := CompareOptions{Ops: ops}
+// compare reads some runs of two versions and compares them by version.
+func (s *HistorySeries) compare(list []HistoryRun, used []int, read func(HistoryRun) (*result.Result, error),
+	o CompareOptions, versions ...int,
+) (*Comparison, error) {
 	var runs []*result.Result
-	for _, i := range slices.Concat(from, to) {
-		r, err := h.read(list[i])
+	for _, i := range used {
+		r, err := read(list[i])
 		if err != nil {
-			return nil, wording.Text("change.unread", list[i].name(), err)
+			return nil, because("change.unread", list[i].name(), err)
 		}
 		runs = append(runs, r)
-		o.Sides = append(o.Sides, s.VersionName(s.Runs[i].Version, s.Runs[from[0]].Version, s.Runs[to[0]].Version))
+		o.Sides = append(o.Sides, s.VersionName(s.Runs[i].Version, versions...))
 	}
-	c, err := Compare(runs, o)
-	if err != nil {
-		return nil, err.Error()
-	}
-	return c, ""
+	return Compare(runs, o)
 }
 
 // parts are what a version is named by.

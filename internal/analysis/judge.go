@@ -5,7 +5,9 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report/wording"
 )
@@ -36,12 +38,12 @@ func init() {
 		"rank":        judge.rank,
 		"extreme":     judge.extreme,
 		"trend":       judge.trend,
-		"spread":      func(j judge, a plan.Assert) finding { return j.spread(a.Left, a.Along, a.Bound) },
+		"spread":      judge.spread,
 		"coefficient": judge.coefficient,
 		"prediction":  judge.prediction,
 		"outcome":     judge.outcome,
-		"all":         func(j judge, a plan.Assert) finding { return combineAll(j.parts(a)) },
-		"any":         func(j judge, a plan.Assert) finding { return combineAny(j.parts(a)) },
+		"all":         func(j judge, a plan.Assert) finding { return combine(j.parts(a), 1) },
+		"any":         func(j judge, a plan.Assert) finding { return combine(j.parts(a), -1) },
 	}
 }
 
@@ -110,8 +112,9 @@ func (j judge) pair(a plan.Assert, test func(a, b operandValue, bound plan.Bound
 
 // equal wants left and right to differ by at most a share of the larger one.
 func (j judge) equal(a plan.Assert) finding {
-	x, share := j.operandValues(a.Left, a.Right), float64(a.Within)
-	f := judgeRatio(x[0], x[1], plan.Bound{Low: 1 - share, High: 1 / (1 - share), Unit: "1"})
+	share := float64(a.Within)
+	a.Bound = plan.Bound{Low: 1 - share, High: 1 / (1 - share)}
+	f := j.pair(a, judgeRatio)
 	if !f.need.IsZero() {
 		f.need = wording.Say("need.equal", wording.Percent(share), f.need)
 	}
@@ -128,9 +131,9 @@ func (j judge) bound(a plan.Assert) finding {
 	phrase := wording.Say("phrase.value", nil, QuantityName(x.q), x.label)
 	var f finding
 	if x.fixed {
-		f = judgePublished(x, exactly(1, 1), a.Bound, first, x.unit, phrase)
+		f = judgePublished(x, exactly(1, 1), a.Bound, first, phrase)
 	} else {
-		f = judgeRounds(x.scale().absolute(x.unit), x.unit, x.values, a.Bound, phrase)
+		f = judgeRounds(x.scale().absolute(x.unit), x.values, a.Bound, phrase)
 	}
 	f.evidence = slices.Concat(evidenceOf(x), f.evidence)
 	return f
@@ -142,28 +145,25 @@ func (j judge) order(a plan.Assert) finding {
 	if a.Direction == "rising" {
 		slices.Reverse(x)
 	}
-	above := plan.Bound{Low: 1 / (1 - float64(a.Within)), High: math.Inf(1), LowOpen: true, Unit: "1"}
+	above := plan.Bound{Low: 1 / (1 - float64(a.Within)), High: math.Inf(1), LowOpen: true}
 	var parts []finding
 	for i := range len(x) - 1 {
 		parts = append(parts, judgeRatio(x[i], x[i+1], above))
 	}
-	return combineAll(parts)
+	return combine(parts, 1)
 }
 
 // judgeGreater tests a > b.
 func judgeGreater(a, b operandValue) finding {
-	return judgeRatio(a, b, plan.Bound{Low: 1, High: math.Inf(1), LowOpen: true, Unit: "1"})
+	return judgeRatio(a, b, plan.Bound{Low: 1, High: math.Inf(1), LowOpen: true})
 }
 
-// rank wants exactly Rank-1 of the others to be larger than the left one.
+// rank wants exactly Rank-1 of the others to be larger than the left one. Where
+// it is the rank asked for, every comparison carries it; where it is another
+// one, as many as it takes do.
 func (j judge) rank(a plan.Assert) finding {
-	ops := []plan.Operand{a.Left}
-	for _, op := range a.Of {
-		if !reflect.DeepEqual(op, a.Left) {
-			ops = append(ops, op)
-		}
-	}
-	x := j.operandValues(ops...)
+	ops := slices.DeleteFunc(slices.Clone(a.Of), func(op plan.Operand) bool { return reflect.DeepEqual(op, a.Left) })
+	x := j.operandValues(append([]plan.Operand{a.Left}, ops...)...)
 	if f, bad := missingValues(x...); bad {
 		return f
 	}
@@ -182,30 +182,26 @@ func (j judge) rank(a plan.Assert) finding {
 			return f
 		}
 	}
-	f := rankFinding(above, below, a.Rank)
-	f.evidence = seen
-	f.saw = wording.Say("seen.rank", QuantityName(x[0].q), x[0].label, len(above)+1, len(x))
-	return f
-}
-
-// rankFinding is the finding of a rank. Where it is the rank asked for, every
-// comparison carries it; where it is another one, as many as it takes do.
-func rankFinding(above, below []finding, want int) finding {
-	f := finding{dir: 1, need: wording.Say("need.rank", want)}
-	carry, rank, of := slices.Concat(above, below), len(above)+1, len(above)+len(below)+1
-	if rank != want {
+	rank := len(above) + 1
+	f := finding{dir: 1, need: wording.Say("need.rank", a.Rank), evidence: seen,
+		saw: wording.Say("seen.rank", QuantityName(x[0].q), x[0].label, rank, len(x))}
+	carry := slices.Concat(above, below)
+	if rank != a.Rank {
 		f.dir = -1
-		// So many above are one too many
-		carry = firmest(above, want)
-		if rank < want {
-			carry = firmest(below, of-want+1)
+		// So many above, or below, are one too many; the firmest carry it
+		carry = above
+		enough := a.Rank
+		if rank < a.Rank {
+			carry, enough = below, len(x)-a.Rank+1
 		}
+		slices.SortStableFunc(carry, compareFirmness)
+		carry = carry[:min(enough, len(carry))]
 	}
 	for _, c := range carry {
 		f.p, f.few, f.sampled = max(f.p, c.p), f.few || c.few, f.sampled || c.sampled
 	}
 	if f.dir < 0 {
-		f.p = min(1, f.p*float64(of-1))
+		f.p = min(1, f.p*float64(len(x)-1))
 	}
 	if f.p > family || f.few {
 		f.gap = wording.Say("gap.close")
@@ -241,6 +237,335 @@ func (j judge) outcome(a plan.Assert) finding {
 		return finding{missing: gone}
 	case len(steps) == 0:
 		return missing("no-step-run", a.Step, wording.Selector(a.Where))
+	}
+	return f
+}
+
+// point is one value of an axis with the operand there.
+type point struct {
+	at string
+	operandValue
+}
+
+// along spreads an operand over the values of an axis, in the order of the
+// axis.
+func (j judge) along(op plan.Operand, axis string) (points []point, bad finding) {
+	if j.author || op.Published {
+		points, bad = j.s.publishedAlong(op, axis)
+	} else {
+		points, bad = j.measuredAlong(op, axis, cmp.Or(op.Statistic, j.est))
+	}
+	if bad.fails() {
+		return nil, bad
+	}
+	for i, p := range points {
+		points[i].label = cmp.Or(wording.ChoiceText(axis, p.at), wording.Text("no-axis-value", axis))
+		bad.missing, bad.weak = wording.Join(bad.missing, p.missing), wording.Join(bad.weak, p.weak)
+	}
+	if !bad.fails() && len(points) < 2 {
+		bad = missing("one-axis-value", axis)
+	}
+	return points, bad
+}
+
+// measuredAlong groups cells by their value of an axis, or files by their size
+// or set.
+func (j judge) measuredAlong(op plan.Operand, axis, est string) (out []point, bad finding) {
+	cells, gone := j.s.cells(op.Quantity, op.Where, j.strict)
+	if gone != "" {
+		return nil, finding{missing: gone}
+	}
+	if axis == "file_size" || axis == "set" {
+		values := map[int64]string{}
+		for _, c := range cells {
+			for _, st := range c.steps() {
+				for _, sm := range filtered(st.Samples, filterOf(op.Where)) {
+					if axis == "set" {
+						values[int64(sm.Set)] = strconv.Itoa(sm.Set)
+					} else if _, ok := values[sm.Bytes]; !ok {
+						values[sm.Bytes] = wording.Size(sm.Bytes).String()
+					}
+				}
+			}
+		}
+		for _, v := range sortedKeys(values) {
+			part := filterOf(withChoice(op.Where, axis, values[v]))
+			out = append(out, point{values[v], gatherValues(op.Quantity, cells, est, part)})
+		}
+		return out, finding{}
+	}
+	groups := map[string][]cell{}
+	var seen []string
+	for _, c := range cells {
+		at, ok := c.sub.value(axis)
+		switch axis {
+		case "phase":
+			at, ok = c.key.phase, true
+		case "cycle":
+			at, ok = strconv.Itoa(c.key.cycle), true
+		}
+		if !ok {
+			return nil, weak("no-axis", axis)
+		}
+		if len(groups[at]) == 0 {
+			seen = append(seen, at)
+		}
+		groups[at] = append(groups[at], c)
+	}
+	for _, at := range j.s.inOrder(axis, seen) {
+		out = append(out, point{at, gatherValues(op.Quantity, groups[at], est, filterOf(op.Where))})
+	}
+	return out, finding{}
+}
+
+// inOrder sorts values of an axis: as the plan lists them, numbers and sizes by
+// their worth, phases as the protocol has them.
+func (s *runData) inOrder(axis string, values []string) []string {
+	var listed []string
+	if axis == "phase" {
+		listed = texts(s.protocol(), func(st plan.Step) string { return st.Phase })
+	}
+	for _, m := range s.p.Manual {
+		if m.Name == axis {
+			listed = m.Values
+		}
+	}
+	for _, a := range s.p.Axes {
+		if a.Key == axis {
+			listed = a.Values
+		}
+	}
+	rank := func(v string) int {
+		return slices.IndexFunc(listed, func(w string) bool { return sameValue(axis, v, w) })
+	}
+	return slices.SortedStableFunc(slices.Values(values), func(a, b string) int {
+		x, okX := number(a)
+		y, okY := number(b)
+		if !okX || !okY {
+			x, y = 0, 0
+		}
+		return cmp.Or(rank(a)-rank(b), cmp.Compare(x, y))
+	})
+}
+
+// extreme wants the largest (smallest) value at one of the given points.
+func (j judge) extreme(a plan.Assert) finding {
+	points, bad := j.along(a.Left, a.Along)
+	if bad.fails() {
+		return bad
+	}
+	better := func(x, y point) finding {
+		if a.Direction == "smallest" {
+			x, y = y, x
+		}
+		return judgeGreater(x.operandValue, y.operandValue)
+	}
+	var named, others []point
+	best, bestNamed := points[0], point{}
+	for _, p := range points {
+		if better(p, best).dir > 0 {
+			best = p
+		}
+		if !slices.ContainsFunc(a.At, func(v string) bool { return sameValue(a.Along, v, p.at) }) {
+			others = append(others, p)
+			continue
+		}
+		if named = append(named, p); len(named) == 1 || better(p, bestNamed).dir > 0 {
+			bestNamed = p
+		}
+	}
+	if len(named) == 0 {
+		return missing("not-measured-at", wording.ChoiceText(a.Along, a.At...))
+	}
+	var parts []finding
+	for _, p := range others {
+		parts = append(parts, better(bestNamed, p))
+	}
+	f := combine(parts, 1)
+	// Having chosen the best of those named by looking costs a factor of their
+	// number (Bonferroni)
+	if f.dir > 0 {
+		f.p = min(1, f.p*float64(len(named)))
+	}
+	f.saw = wording.Say("seen.extreme", a.Along, QuantityName(a.Left.Quantity), a.Direction, best.at,
+		wording.Amount{Value: best.headline(), Unit: best.unit})
+	f.need, f.gap = wording.Say("text", wording.ChoiceText(a.Along, a.At...)), wording.Message{}
+	if f.dir == 0 || f.p > family {
+		f.gap = wording.Say("gap.close")
+	}
+	f.evidence = evidenceAlong(points)
+	return f
+}
+
+func evidenceAlong(points []point) []wording.Message {
+	out := make([]wording.Message, len(points))
+	for i, p := range points {
+		out[i] = wording.Say("evidence.point", p.label, p.describe())
+	}
+	return out
+}
+
+// grid are the values of the rounds that all points have: grid[round][point].
+// Printed figures are those of round 0.
+func grid(points []point) (rounds []int, rows [][]float64) {
+	if points[0].fixed {
+		var row []float64
+		for _, p := range points {
+			row = append(row, p.headline())
+		}
+		return []int{0}, [][]float64{row}
+	}
+	for _, r := range points[0].rounds {
+		var row []float64
+		for _, p := range points {
+			if k, ok := slices.BinarySearch(p.rounds, r); ok {
+				row = append(row, p.values[k])
+			}
+		}
+		if len(row) == len(points) {
+			rounds, rows = append(rounds, r), append(rows, row)
+		}
+	}
+	return rounds, rows
+}
+
+// trend wants a slope along the axis, taken by least squares over the positions
+// on it in each round, or, for "constant", a small spread.
+func (j judge) trend(a plan.Assert) finding {
+	bound := plan.Bound{Low: 1, High: math.Inf(1), LowOpen: true, Unit: "1"}
+	switch a.Direction {
+	case "constant":
+		a.Bound = plan.Bound{Low: math.Inf(-1), High: float64(a.Within)}
+		return j.spread(a)
+	case "falling":
+		bound = plan.Bound{Low: math.Inf(-1), High: 1, HighOpen: true, Unit: "1"}
+	}
+	points, bad := j.along(a.Left, a.Along)
+	if bad.fails() {
+		return bad
+	}
+	phrase := wording.Say("phrase.trend", nil, a.Along, QuantityName(a.Left.Quantity))
+	if slices.ContainsFunc(points, func(p point) bool { return p.fixed && (math.IsInf(p.high, 1) || p.headline() <= 0) }) {
+		return weak("open-figures.trend")
+	}
+	var factors []float64
+	_, rows := grid(points)
+	for _, row := range rows {
+		if slices.Min(row) <= 0 {
+			return weak("not-positive.factor")
+		}
+		mid, xy, xx := float64(len(row)-1)/2, 0.0, 0.0
+		for i, y := range row {
+			x := float64(i) - mid
+			xy, xx = xy+x*math.Log(y), xx+x*x
+		}
+		factors = append(factors, math.Exp(xy/xx))
+	}
+	if len(factors) == 0 {
+		return weak("no-round-of-all")
+	}
+	var f finding
+	if points[0].fixed {
+		f = judgePublished(exactly(factors[0], factors[0]), exactly(1, 1), bound, first, phrase)
+	} else {
+		f = judgeRounds(logScale.over(points[0].per), factors, bound, phrase)
+	}
+	f.evidence = append(evidenceAlong(points), f.evidence...)
+	return f
+}
+
+// spread bounds (max - min) / mean over an axis.
+//
+// The spread of single rounds contains their scatter and comes out too large.
+// It may therefore only show that a spread is small. That it is large has to
+// show in two given points, the largest and the smallest by the centres of all
+// rounds, which keep their places in every round; having chosen them by looking
+// costs a factor of the number of pairs (Bonferroni).
+func (j judge) spread(a plan.Assert) finding {
+	points, bad := j.along(a.Left, a.Along)
+	if bad.fails() {
+		return bad
+	}
+	a.Bound.Unit = "1"
+	judge := spreadRounds
+	if points[0].fixed {
+		judge = publishedSpread
+	}
+	f := judge(points, a.Bound, wording.Say("phrase.spread", nil, a.Along, QuantityName(a.Left.Quantity)))
+	f.evidence = append(evidenceAlong(points), f.evidence...)
+	return f
+}
+
+func spreadRounds(points []point, bound plan.Bound, phrase wording.Message) finding {
+	_, rows := grid(points)
+	if len(rows) == 0 {
+		return weak("no-round-of-all")
+	}
+	sums := make([]float64, len(points))
+	for _, row := range rows {
+		for i, v := range row {
+			sums[i] += v
+		}
+	}
+	top, bottom := slices.Index(sums, slices.Max(sums)), slices.Index(sums, slices.Min(sums))
+	var whole, pair []float64
+	for _, row := range rows {
+		m, err := stats.Mean(row)
+		if err != nil || m == 0 {
+			return weak("mean-zero")
+		}
+		whole = append(whole, (slices.Max(row)-slices.Min(row))/math.Abs(m))
+		pair = append(pair, (row[top]-row[bottom])/math.Abs(m))
+	}
+	f := judgeRounds(positiveScale.over(points[0].per), pair, bound, phrase)
+	if f.few || f.weak != "" {
+		return f
+	}
+	sc, pairs := plainScale.over(points[0].per), float64(len(points)*(len(points)-1)/2)
+	// That the spread is below end
+	small := func(end float64) float64 {
+		if sc.centre(whole) >= end {
+			return 1
+		}
+		return sc.pAt(whole, end)
+	}
+	large := func(end float64) float64 { return min(1, pairs*sc.pAt(pair, end)) }
+	switch seen := sc.centre(pair); {
+	case f.dir > 0 && bound.Low > 0:
+		f.p = max(large(bound.Low), small(bound.High))
+	case f.dir > 0:
+		f.p = small(bound.High)
+	case seen > bound.High || bound.HighOpen && seen == bound.High:
+		f.p = large(bound.High)
+	default:
+		f.p = small(bound.Low)
+	}
+	if f.p > family && (f.gap.IsZero() || f.dir < 0) {
+		f.gap = wording.Say("gap.scatter")
+	}
+	single := wording.Span{Low: slices.Min(whole), High: slices.Max(whole), Unit: "1"}
+	f.evidence = append(f.evidence, wording.Say("evidence.spread", single, wording.P(f.p)))
+	return f
+}
+
+func publishedSpread(points []point, bound plan.Bound, phrase wording.Message) finding {
+	var lows, highs, mids []float64
+	isRange := false
+	for _, p := range points {
+		w := p.widened()
+		lows, highs, mids = append(lows, w.low), append(highs, w.high), append(mids, p.headline())
+		isRange = isRange || !p.about && p.low != p.high
+	}
+	m, err := stats.Mean(mids)
+	if err != nil || m == 0 || math.IsInf(slices.Max(highs), 0) {
+		return weak("open-figures.spread")
+	}
+	low := max(0, slices.Max(lows)-slices.Min(highs)) / math.Abs(m)
+	high := (slices.Max(highs) - slices.Min(lows)) / math.Abs(m)
+	f := judgePublished(exactly(low, high), exactly(1, 1), bound, first, phrase)
+	nominal := (slices.Max(mids) - slices.Min(mids)) / math.Abs(m)
+	if f.dir == 0 && holdsAbout(bound, nominal) && !isRange {
+		f.dir, f.p, f.gap = 1, 0, wording.Message{}
 	}
 	return f
 }

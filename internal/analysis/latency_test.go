@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 // The value of an estimate is the centre of its own interval: latencies are
@@ -56,24 +55,4 @@ func TestLatencyOfOneRound(t *testing.T) {
 		}
 	}
 	assert.True(t, found)
-}
-
-// The closed form that the bootstrap uses is the weighted line.
-func TestRelativeLineIsTheWeightedLine(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(3, 60).Draw(t, "n")
-		f := files{}
-		for range n {
-			f.size = append(f.size, rapid.SampledFrom([]float64{2e6, 4e6, 1e7, 6e7, 2e8, 2e9}).Draw(t, "size"))
-			f.time = append(f.time, 1e-4+f.size[len(f.size)-1]/5e9*rapid.Float64Range(0.5, 2).Draw(t, "factor"))
-		}
-		want, err := f.weightedLine()
-		slope, intercept := relativeLine(f.size, f.time)
-		if err != nil {
-			require.True(t, math.IsNaN(slope))
-			return
-		}
-		require.InEpsilon(t, want.Slope+1e-12, slope+1e-12, 1e-6)
-		require.InDelta(t, want.Intercept, intercept, 1e-8)
-	})
 }

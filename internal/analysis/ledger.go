@@ -40,11 +40,6 @@ type LedgerColumn struct{ System, Machine, Engine string }
 // Name is the column in one line.
 func (c LedgerColumn) Name() string { return wording.NonEmpty(c.System, c.Machine, c.Engine) }
 
-// isSameMachine reports whether two columns differ in their systems alone.
-func (c LedgerColumn) isSameMachine(o LedgerColumn) bool {
-	return c.Machine == o.Machine && engineKind(c.Engine) == engineKind(o.Engine)
-}
-
 // LedgerVariant is one plan as executed: digest and scale. Verdicts of
 // different variants carry their marks.
 type LedgerVariant struct {
@@ -81,6 +76,7 @@ type LedgerEntry struct {
 	// False: measured at another scale than others of the cell, which decide
 	Counts bool
 	Claim  result.Claim
+	scale  string
 }
 
 // NewLedger sorts the verdicts of runs by claim, system and machine. It is a
@@ -152,27 +148,21 @@ func compareNatural(a, b string) int {
 	return cmp.Compare(padded(a), padded(b))
 }
 
-// variant is a run's plan as executed, marked a, b, … z, a2 …
-func (l *Ledger) variant(r *result.Result) LedgerVariant {
-	scale := scaleFacts(r)
-	isOwn := func(v LedgerVariant) bool {
-		return v.Digest == r.Plan.Digest && v.Plan == r.Plan.Name && slices.Equal(v.Scale, scale)
-	}
-	if v, ok := find(l.Variants, isOwn); ok {
-		return v
-	}
-	n := len(l.Variants)
-	mark := string(rune('a' + n%26))
-	if n >= 26 {
-		mark += strconv.Itoa(n/26 + 1)
-	}
-	l.Variants = append(l.Variants, LedgerVariant{mark, r.Plan.Name, r.Plan.Digest, scale, r.Seed, r.Rounds})
-	return l.Variants[n]
-}
-
-// addRun puts the verdicts of a run into their cells.
+// addRun puts the verdicts of a run into their cells, with the mark of its plan
+// as executed: a, b, … z, a2 …
 func (l *Ledger) addRun(r LedgerRun) {
-	v := l.variant(r.Result)
+	scale := scaleFacts(r.Result)
+	v, ok := find(l.Variants, func(v LedgerVariant) bool {
+		return v.Digest == r.Result.Plan.Digest && v.Plan == r.Result.Plan.Name && slices.Equal(v.Scale, scale)
+	})
+	if n := len(l.Variants); !ok {
+		v = LedgerVariant{string(rune('a' + n%26)), r.Result.Plan.Name, r.Result.Plan.Digest, scale, r.Result.Seed,
+			r.Result.Rounds}
+		if n >= 26 {
+			v.Mark += strconv.Itoa(n/26 + 1)
+		}
+		l.Variants = append(l.Variants, v)
+	}
 	at := slices.Index(l.Columns, columnOf(r.Result))
 	for _, k := range r.Result.Claims {
 		i := slices.IndexFunc(l.Rows, func(row LedgerRow) bool { return row.Plan == v.Plan && row.ID == k.ID })
@@ -184,11 +174,9 @@ func (l *Ledger) addRun(r LedgerRun) {
 		cell := &l.Rows[i].Cells[at]
 		cell.Marks = appendUnique(cell.Marks, v.Mark)
 		cell.Entries = append(cell.Entries, LedgerEntry{Run: r.Result.Run, Path: r.Path, Mark: v.Mark,
-			Started: startTime(r.Result), Claim: k})
+			Started: startTime(r.Result), Claim: k, scale: strings.Join(scale, "; ")})
 	}
 }
-
-func isUnscaled(scale []string) bool { return slices.Equal(scale, []string{unscaled}) }
 
 // decideRow gives every cell of a row its verdict, and notes where it reversed.
 func (l *Ledger) decideRow(row *LedgerRow) {
@@ -199,33 +187,32 @@ func (l *Ledger) decideRow(row *LedgerRow) {
 			continue
 		}
 		// Unscaled runs decide; of scaled runs only, those of the first scale
-		scales[i] = l.scaleOf(c.Entries[0].Mark)
-		if slices.ContainsFunc(c.Entries, func(e LedgerEntry) bool { return l.scaleOf(e.Mark) == unscaled }) {
+		scales[i] = c.Entries[0].scale
+		if slices.ContainsFunc(c.Entries, func(e LedgerEntry) bool { return e.scale == unscaled }) {
 			scales[i] = unscaled
 		}
 		var deciding []string
 		for k := range c.Entries {
 			e := &c.Entries[k]
-			if e.Counts = l.scaleOf(e.Mark) == scales[i]; e.Counts {
+			if e.Counts = e.scale == scales[i]; e.Counts {
 				deciding = append(deciding, e.Claim.Verdict)
 			}
 		}
 		c.Verdict, c.Scaled = combineVerdicts(deciding), scales[i] != unscaled
-		// Only verdicts of one scale can reverse
-		for k := i - 1; k >= 0 && l.Columns[i].isSameMachine(l.Columns[k]); k-- {
-			if before := row.Cells[k]; isDecided(before.Verdict) && scales[k] == scales[i] {
-				if isDecided(c.Verdict) && c.Verdict != before.Verdict {
-					c.Changed = l.Columns[k].System
+		// Only verdicts of one scale, on one machine and engine, can reverse
+		for k := i - 1; k >= 0 && isDecided(c.Verdict); k-- {
+			before, o := row.Cells[k], l.Columns[k]
+			if o.Machine != l.Columns[i].Machine || engineKind(o.Engine) != engineKind(l.Columns[i].Engine) {
+				break
+			}
+			if isDecided(before.Verdict) && scales[k] == scales[i] {
+				if c.Verdict != before.Verdict {
+					c.Changed = o.System
 				}
 				break
 			}
 		}
 	}
-}
-
-func (l *Ledger) scaleOf(mark string) string {
-	v, _ := find(l.Variants, func(v LedgerVariant) bool { return v.Mark == mark })
-	return strings.Join(v.Scale, "; ")
 }
 
 // combineVerdicts is the verdict of several runs, whatever their order: one

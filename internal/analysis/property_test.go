@@ -124,7 +124,7 @@ func TestAllAndAnyMirror(t *testing.T) {
 		for i := range mirror {
 			mirror[i].dir = -mirror[i].dir
 		}
-		a, b := combineAll(parts), combineAny(mirror)
+		a, b := combine(parts, 1), combine(mirror, -1)
 		require.Equal(t, a.dir, -b.dir)
 		require.Equal(t, a.p, b.p)
 		require.Equal(t, a.few, b.few)

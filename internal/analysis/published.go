@@ -18,23 +18,22 @@ import (
 func (s *runData) publishedValue(op plan.Operand) operandValue {
 	figures, why := s.figures(op)
 	if why.fails() {
-		return without(op.Quantity, why.missing, why.weak)
+		return operandValue{q: op.Quantity, unit: op.Quantity.Unit(), missing: why.missing, weak: why.weak}
 	}
 	return meanOf(op.Quantity, figures)
 }
 
 func meanOf(q plan.Quantity, figures []plan.Published) operandValue {
-	if len(figures) == 1 {
-		out := figureValue(figures[0].Value)
-		out.q, out.unit = q, q.Unit()
+	out, n := figureValue(figures[0].Value), float64(len(figures))
+	out.q, out.unit = q, q.Unit()
+	if n == 1 {
 		return out
 	}
-	out := operandValue{q: q, unit: q.Unit(), fixed: true}
+	out.span = span{}
 	var texts []string
 	for _, p := range figures {
 		f := figureValue(p.Value)
-		out.low += f.low / float64(len(figures))
-		out.high += f.high / float64(len(figures))
+		out.low, out.high = out.low+f.low/n, out.high+f.high/n
 		out.lowOpen, out.highOpen = out.lowOpen || f.lowOpen, out.highOpen || f.highOpen
 		out.about = out.about || f.about
 		texts = append(texts, p.Value.Text)
@@ -47,14 +46,17 @@ func meanOf(q plan.Quantity, figures []plan.Published) operandValue {
 
 // figures finds the published figures that an operand names: those of its cell,
 // from the source's own machine unless it names another, under the statistic
-// that it names, the more special cell before the more general one.
-func (s *runData) figures(op plan.Operand) ([]plan.Published, finding) {
-	var out []plan.Published
+// that it names, the more special cell before the more general one. It drops
+// figures of other machines and statistics where the source has its own, and
+// refuses a mixture.
+func (s *runData) figures(op plan.Operand) (out []plan.Published, why finding) {
 	best := -1
 	for _, p := range s.p.Published {
 		special, ok := compatible(p.Where, op.Where)
-		if p.Quantity != op.Quantity || !ok || !s.isTakenOn(p, op.On) ||
-			op.Statistic != "" && p.Statistic != op.Statistic {
+		on, have := op.On, s.origin(p)
+		isTaken := (on.Machine == "" || on.Machine == have.Machine) && (on.OS == "" || on.OS == have.OS) &&
+			(on.Tool == "" || on.Tool == have.Tool) && (on.Date.IsZero() || on.Date.Equal(have.Date))
+		if p.Quantity != op.Quantity || !ok || !isTaken || op.Statistic != "" && p.Statistic != op.Statistic {
 			continue
 		}
 		if special > best {
@@ -65,40 +67,27 @@ func (s *runData) figures(op plan.Operand) ([]plan.Published, finding) {
 		}
 	}
 	switch {
-	case len(out) > 0:
-		return s.ownFirst(out, op)
-	case op.Quantity == "stream":
+	case len(out) == 0 && op.Quantity == "stream":
 		return s.derivedRates(op)
+	case len(out) == 0:
+		name := strings.TrimSpace(op.Statistic + " " + QuantityName(op.Quantity))
+		return nil, missing("not-published", name, wording.Selector(op.Where))
 	}
-	name := strings.TrimSpace(op.Statistic + " " + QuantityName(op.Quantity))
-	return nil, missing("not-published", name, wording.Selector(op.Where))
-}
-
-// ownFirst drops figures of other machines and statistics where the source has
-// its own, and refuses a mixture.
-func (s *runData) ownFirst(figures []plan.Published, op plan.Operand) ([]plan.Published, finding) {
 	for _, isOwn := range []func(plan.Published) bool{
 		func(p plan.Published) bool { return p.On == (plan.On{}) },
 		func(p plan.Published) bool { return p.Statistic == "" },
 		func(p plan.Published) bool { return p.Statistic == s.headlineName() },
 	} {
-		if slices.ContainsFunc(figures, isOwn) {
-			figures = slices.DeleteFunc(slices.Clone(figures), func(p plan.Published) bool { return !isOwn(p) })
+		if slices.ContainsFunc(out, isOwn) {
+			out = slices.DeleteFunc(out, func(p plan.Published) bool { return !isOwn(p) })
 		}
 	}
-	for _, p := range figures[1:] {
-		if p.On != figures[0].On || p.Statistic != figures[0].Statistic {
+	for _, p := range out[1:] {
+		if p.On != out[0].On || p.Statistic != out[0].Statistic {
 			return nil, weak("several-published", QuantityName(op.Quantity), wording.Selector(op.Where))
 		}
 	}
-	return figures, finding{}
-}
-
-// isTakenOn reports whether the figure comes from what the operand names.
-func (s *runData) isTakenOn(p plan.Published, on plan.On) bool {
-	have := s.origin(p)
-	return (on.Machine == "" || on.Machine == have.Machine) && (on.OS == "" || on.OS == have.OS) &&
-		(on.Tool == "" || on.Tool == have.Tool) && (on.Date.IsZero() || on.Date.Equal(have.Date))
+	return out, finding{}
 }
 
 // origin is the machine, system, tool and day of a figure: its own, else the
@@ -109,13 +98,8 @@ func (s *runData) origin(p plan.Published) plan.On {
 		return on
 	}
 	own := s.p.Source.On
-	on.Machine, on.OS, on.Tool = cmp.Or(on.Machine, own.Machine), cmp.Or(on.OS, own.OS), cmp.Or(on.Tool, own.Tool)
-	for _, date := range []time.Time{own.Date, s.p.Source.Date} {
-		if on.Date.IsZero() {
-			on.Date = date
-		}
-	}
-	return on
+	return plan.On{Machine: cmp.Or(on.Machine, own.Machine), OS: cmp.Or(on.OS, own.OS), Tool: cmp.Or(on.Tool, own.Tool),
+		Date: cmp.Or(on.Date, own.Date, s.p.Source.Date)}
 }
 
 // originText is machine, system, tool and day in one line.
@@ -141,13 +125,17 @@ func compatible(cell, sel plan.Selector) (special int, ok bool) {
 		}
 	}
 	for _, key := range []string{"file_size", "set"} {
-		_, a := choiceOf(cell, key)
-		_, b := choiceOf(sel, key)
-		if a != b {
+		if names(cell, key) != names(sel, key) {
 			return 0, false
 		}
 	}
 	return special, isNative(cell) == isNative(sel)
+}
+
+// names reports whether a selector chooses values of a key.
+func names(sel plan.Selector, key string) bool {
+	_, ok := choiceOf(sel, key)
+	return ok
 }
 
 // isNative reports whether a selector means the native folder.
@@ -160,26 +148,21 @@ func isNative(sel plan.Selector) bool {
 // derivedRates are the rates of streaming that follow from printed times and
 // the size of the input, as the author computes them: input size / time.
 func (s *runData) derivedRates(op plan.Operand) ([]plan.Published, finding) {
-	none := missing("not-published", QuantityName(op.Quantity), wording.Selector(op.Where))
 	size := s.streamInput(op.Where)
-	if size <= 0 {
-		return nil, none
-	}
 	op.Quantity = "stream_time"
 	times, why := s.figures(op)
-	if why.fails() {
-		return nil, none
+	if size <= 0 || why.fails() {
+		return nil, missing("not-published", QuantityName("stream"), wording.Selector(op.Where))
 	}
-	out := slices.Clone(times)
-	for i := range out {
-		f := out[i].Value
+	for i := range times {
+		f := times[i].Value
 		kind := map[string]string{"below": "above", "above": "below"}[f.Kind]
 		rates := wording.Span{Low: size / f.High, High: size / f.Low, Unit: "B/s"}
-		out[i].Quantity = "stream"
-		out[i].Value = plan.Figure{Kind: cmp.Or(kind, f.Kind), Low: rates.Low, High: rates.High, Unit: "B/s",
+		times[i].Quantity = "stream"
+		times[i].Value = plan.Figure{Kind: cmp.Or(kind, f.Kind), Low: rates.Low, High: rates.High, Unit: "B/s",
 			Text: wording.Text("derived", rates, wording.Size(size), f.Text)}
 	}
-	return out, finding{}
+	return times, finding{}
 }
 
 // streamInput is the size of the author's file that the stream steps of the
@@ -187,21 +170,20 @@ func (s *runData) derivedRates(op plan.Operand) ([]plan.Published, finding) {
 // another one.
 func (s *runData) streamInput(sel plan.Selector) float64 {
 	steps := s.protocol()
+	isScaled := slices.ContainsFunc(s.p.Changes, func(c plan.Change) bool { return c.Kind == "scale" })
 	for _, st := range steps {
 		if st.Do != "stream" || !picksStep(sel, st) {
 			continue
 		}
 		for _, from := range steps {
 			in, ok := find(s.p.Inputs, func(in plan.Input) bool { return in.Name == from.From })
-			if from.Do != "copy" || from.To != st.From || !ok {
-				continue
-			}
-			isScale := func(c plan.Change) bool { return c.Kind == "scale" }
-			if in.PublishedSize == 0 && slices.ContainsFunc(s.p.Changes, isScale) {
-				// Scaled by a version that did not keep it
+			switch {
+			case from.Do != "copy" || from.To != st.From || !ok:
+			case in.PublishedSize == 0 && isScaled: // by a version that did not keep it
 				return 0
+			default:
+				return float64(cmp.Or(in.PublishedSize, in.Size))
 			}
-			return float64(cmp.Or(in.PublishedSize, in.Size))
 		}
 	}
 	return 0
@@ -233,11 +215,7 @@ func (s *runData) publishedAlong(op plan.Operand, axis string) ([]point, finding
 			return nil, finding{weak: why.weak}
 		}
 		// A figure that names no value of the axis is not a point on it
-		isNamed := func(p plan.Published) bool {
-			_, named := choiceOf(p.Where, axis)
-			return named
-		}
-		if slices.ContainsFunc(figures, isNamed) {
+		if slices.ContainsFunc(figures, func(p plan.Published) bool { return names(p.Where, axis) }) {
 			out = append(out, point{v, meanOf(op.Quantity, figures)})
 		}
 	}
@@ -279,7 +257,7 @@ func (s *runData) expected(a plan.Assert) finding {
 		if _, ok := compatible(b.When, caseOnly(a.Where)); !ok {
 			continue
 		}
-		for _, st := range flatten(nil, b.Steps) {
+		for _, st := range flatten(b.Steps) {
 			if st.Do == a.Step && picksStep(a.Where, st) {
 				n++
 				if cmp.Or(st.Expect, "ok") != want {
@@ -303,21 +281,19 @@ func (s *runData) expected(a plan.Assert) finding {
 // comparePublished compares the published figures of a cell with what was
 // measured. A figure of one file size gets an estimate of its own, named
 // "aggregate@2 GB".
-func (s *runData) comparePublished(
-	c cell, q plan.Quantity, headline string, list []result.Estimate,
-) ([]result.PublishedValue, []result.Estimate) {
-	out := []result.PublishedValue{}
+func (s *runData) comparePublished(c cell, q plan.Quantity, out *result.Summary) {
+	out.Published = []result.PublishedValue{}
 	for _, p := range s.p.Published {
 		if p.Quantity != q || p.Unmeasured || !c.sub.matches(p.Where) || !c.key.matches(p.Where) {
 			continue
 		}
-		name := cmp.Or(p.Statistic, headline)
-		e, ok := findEstimate(list, name)
+		name := cmp.Or(p.Statistic, out.Headline)
+		e, ok := findEstimate(out.Estimates, name)
 		if f := filterOf(p.Where); len(f) > 0 {
 			name += "@" + filterText(f)
-			if e, ok = findEstimate(list, name); !ok {
+			if e, ok = findEstimate(out.Estimates, name); !ok {
 				if e, ok = partEstimate(c, q, cmp.Or(p.Statistic, aggregate), name, f); ok {
-					list = append(list, e)
+					out.Estimates = append(out.Estimates, e)
 				}
 			}
 		}
@@ -326,9 +302,8 @@ func (s *runData) comparePublished(
 			v.Comparable = s.isComparable(c.sub.c.ID) && s.isTakenHere(p.On)
 			setRatio(&v, &e, figureValue(p.Value).headline())
 		}
-		out = append(out, v)
+		out.Published = append(out.Published, v)
 	}
-	return out, list
 }
 
 // publishedResult is a figure as results have it, compared with nothing.
@@ -388,12 +363,6 @@ func (s *runData) ofAnotherMachine(op plan.Operand) string {
 		return ""
 	}
 	return wording.Text("another-machine", d.Text)
-}
-
-// point is one value of an axis with the operand there.
-type point struct {
-	at string
-	operandValue
 }
 
 // setRatio compares a measured estimate with the published value mid; false

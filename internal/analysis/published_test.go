@@ -146,7 +146,7 @@ func threads(t require.TestingT) *plan.Plan {
 // Every printed digit of methodology section 4.
 // fitPublished fits a model of the plan to the author's own points.
 func fitPublished(p *plan.Plan, f plan.Fit) result.Fit {
-	return fitResult(f, (&runData{p: p}).publishedFit(f))
+	return fitResult(f, judge{s: &runData{p: p}, author: true}.fit(f))
 }
 
 func TestFitPublishedReproducesTheAuthor(t *testing.T) {

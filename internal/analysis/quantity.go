@@ -17,9 +17,9 @@ import (
 type quantityRow struct {
 	// In sentences; "" is "time to" and the step
 	name string
-	// Value is the quantity of a whole step that recorded what [hasRecord] asks
-	// for: a time in seconds, a size in bytes, a count or a pure number. It is
-	// NaN where the step has none; nil is the duration of the step.
+	// Value is the quantity of a whole step that recorded it: a time in seconds, a
+	// size in bytes, a count or a pure number. It is NaN where the step has none;
+	// nil is the duration of the step.
 	value func(*result.Step) float64
 	// A rate of files that are timed one by one: there are estimators to choose
 	// from
@@ -63,8 +63,8 @@ var quantityRows = map[plan.Quantity]quantityRow{
 	"trimmed":    {name: "space given back by trimming", value: bytesFreed},
 	"allocated":  {name: "size on disk", value: func(st *result.Step) float64 { return float64(st.Disk.Allocated) }},
 	"apparent":   {name: "apparent size", value: func(st *result.Step) float64 { return float64(st.Disk.Apparent) }},
-	"bands":      {name: "number of bands", bands: true, value: allBands},
-	"bands_full": {name: "number of full bands", bands: true, value: fullBands},
+	"bands":      {name: "number of bands", bands: true, value: func(st *result.Step) float64 { return float64(st.Disk.Bands) }},
+	"bands_full": {name: "number of full bands", bands: true, value: func(st *result.Step) float64 { return float64(st.Disk.BandsFull) }},
 	"free": {name: "free space", value: func(st *result.Step) float64 {
 		return known(float64(st.Disk.VolumeFree), st.Disk.VolumeFree >= 0 && st.Disk.Attached)
 	}},
@@ -75,20 +75,6 @@ var quantityRows = map[plan.Quantity]quantityRow{
 	"overhead": {name: "overhead (size on disk over files)", overLive: true, value: func(st *result.Step) float64 {
 		return known(float64(st.Disk.Allocated)/float64(st.Live), st.Live > 0)
 	}},
-}
-
-// hasRecord reports whether a step recorded what the value of a quantity is
-// read from.
-func hasRecord(q plan.Quantity, st *result.Step) bool {
-	switch do := doOf(q); {
-	case isTime(q):
-		return true
-	case do == "measure":
-		return st.Disk != nil
-	case do == "stream":
-		return st.Stream != nil
-	}
-	return true
 }
 
 // isTime reports whether the quantity is the time of a step.
@@ -109,9 +95,6 @@ func quotient(bytes int64, over float64) float64 {
 
 func bytesFreed(st *result.Step) float64 { return float64(st.BytesFreed) }
 
-func allBands(st *result.Step) float64  { return float64(st.Disk.Bands) }
-func fullBands(st *result.Step) float64 { return float64(st.Disk.BandsFull) }
-
 // spanSeconds is the time from gate to last done.
 func spanSeconds(st *result.Step) float64 {
 	ns := spanNS(st)
@@ -130,10 +113,14 @@ func streamSeconds(st *result.Step) float64 {
 // stepValue is a quantity that a step has as a whole, NaN where the step does
 // not record it.
 func stepValue(q plan.Quantity, st *result.Step) float64 {
-	if value := quantityRows[q].value; value != nil && hasRecord(q, st) {
-		return value(st)
+	value, do := quantityRows[q].value, doOf(q)
+	switch {
+	case value == nil:
+		return known(float64(st.DurationNS)/1e9, isTime(q))
+	case do == "measure" && st.Disk == nil, do == "stream" && !isTime(q) && st.Stream == nil:
+		return math.NaN()
 	}
-	return known(float64(st.DurationNS)/1e9, isTime(q))
+	return value(st)
 }
 
 // QuantityName is what sentences call a quantity: "write rate", "time to

@@ -33,10 +33,12 @@ type way struct{ rule, rounds, est string }
 // claimState is a claim with what has been found of it in every way so far.
 type claimState struct {
 	assert plan.Assert
-	out    *result.Claim
+	out    *result.Robustness
 	// Whether estimators and outlier rules make a difference to it
 	rates, files bool
-	found        map[way]finding
+	// Estimator of the ways to which it makes none
+	head  string
+	found map[way]finding
 }
 
 // judgeRobustness judges every claim that was judged in all other ways that are
@@ -49,29 +51,31 @@ func (s *runData) judgeRobustness(hs []*claimJudgement, out []result.Claim) {
 	files := false
 	for i, h := range hs {
 		if h.applies && h.findings[0].missing == "" {
-			c := &claimState{assert: h.claim.Assert, out: &out[i], found: map[way]finding{},
+			c := &claimState{assert: h.claim.Assert, out: &result.Robustness{Estimators: []string{}, Outliers: []string{},
+				Rounds: []string{}, Odd: []result.Way{}}, found: map[way]finding{}, head: s.headlineName(),
 				rates: slices.ContainsFunc(s.operands(h.claim.Assert), isOpenRate), files: s.isOfFiles(h.claim.Assert)}
-			c.out.Robustness = &result.Robustness{Estimators: []string{}, Outliers: []string{}, Rounds: []string{},
-				Odd: []result.Way{}}
+			out[i].Robustness = c.out
 			states, files = append(states, c), files || c.files
 		}
 	}
-	if len(states) == 0 {
-		return
-	}
 	first := s.firstRounds()
 	for _, rule := range outlierRules {
-		if rule != ruleNone && !files {
+		if len(states) == 0 || rule != ruleNone && !files {
 			continue
 		}
-		run := s.withOutlierRule(rule)
+		run := s.mapSteps(func(st *result.Step) *result.Step { return dropOutliers(st, rule) })
 		run.judgeWays(rule, roundsAll, states)
 		if first != nil {
-			run.withoutRounds(first).judgeWays(rule, roundsLater, states)
+			run.mapSteps(func(st *result.Step) *result.Step {
+				if first[st.Round] {
+					return nil
+				}
+				return st
+			}).judgeWays(rule, roundsLater, states)
 		}
 	}
 	for _, c := range states {
-		summarizeRobustness(c.out.Robustness)
+		summarizeRobustness(c.out)
 	}
 }
 
@@ -79,12 +83,11 @@ func (s *runData) judgeRobustness(hs []*claimJudgement, out []result.Claim) {
 // under every estimator, and adds the outcomes to those to which the way makes
 // a difference. A way that makes none to a claim is one that came before.
 func (s *runData) judgeWays(rule, rounds string, states []*claimState) {
-	head := s.headlineName()
 	for _, est := range s.headlineFirst() {
 		w := way{rule, rounds, est}
 		findings := make([]finding, len(states))
 		for i, c := range states {
-			own := c.reduce(w, head)
+			own := c.reduce(w)
 			if own == w {
 				c.found[w] = judge{s: s, est: est, strict: true}.assert(c.assert)
 			}
@@ -92,7 +95,7 @@ func (s *runData) judgeWays(rule, rounds string, states []*claimState) {
 		}
 		adjusted, _ := holm(findings)
 		for i, c := range states {
-			if c.reduce(w, head) == w {
+			if c.reduce(w) == w {
 				c.addWay(w, findings[i], adjusted[i])
 			}
 		}
@@ -100,19 +103,19 @@ func (s *runData) judgeWays(rule, rounds string, states []*claimState) {
 }
 
 // reduce is a way without what makes no difference to the claim.
-func (c *claimState) reduce(w way, head string) way {
+func (c *claimState) reduce(w way) way {
 	if !c.files {
 		w.rule = ruleNone
 	}
 	if !c.rates {
-		w.est = head
+		w.est = c.head
 	}
 	return w
 }
 
 // addWay adds the outcome of one way to a claim.
 func (c *claimState) addWay(w way, f finding, p float64) {
-	r, out := c.out.Robustness, result.Way{Rounds: w.rounds, Verdict: f.verdict(p)}
+	r, out := c.out, result.Way{Rounds: w.rounds, Verdict: f.verdict(p)}
 	r.Rounds = appendUnique(r.Rounds, w.rounds)
 	if c.rates {
 		out.Estimator = w.est
@@ -132,7 +135,7 @@ func (c *claimState) addWay(w way, f finding, p float64) {
 }
 
 // summarizeRobustness counts the ways, keeps those that are not as most, and
-// describes the whole.
+// describes how far a verdict depends on how the run is analysed.
 func summarizeRobustness(r *result.Robustness) {
 	n := map[string]int{}
 	for _, w := range r.Odd {
@@ -146,33 +149,29 @@ func summarizeRobustness(r *result.Robustness) {
 		r.Most = result.NotMeasured
 	}
 	r.Odd = slices.DeleteFunc(r.Odd, func(w result.Way) bool { return w.Verdict == r.Most })
-	r.Text = robustText(r)
-}
-
-// robustText describes how far a verdict depends on how the run is analysed.
-func robustText(r *result.Robustness) string {
-	n := r.Holds + r.DoesNotHold + r.CannotTell
-	switch n {
+	all := r.Holds + r.DoesNotHold + r.CannotTell
+	switch all {
 	case 0:
-		return wording.Text("robust.none")
-	case 1:
-		// There is one way to analyse it
-		return ""
+		r.Text = wording.Text("robust.none")
+		return
+	case 1: // there is one way to analyse it
+		return
 	}
-	text := wording.Text("robust.holds", r.Holds, n)
-	if r.DoesNotHold > 0 {
-		text += wording.Text("robust.does-not", r.DoesNotHold)
+	r.Text = wording.Text("robust.holds", r.Holds, all)
+	for _, more := range []struct {
+		key string
+		n   int
+	}{{"robust.does-not", r.DoesNotHold}, {"robust.cannot", r.CannotTell}} {
+		if more.n > 0 {
+			r.Text += wording.Text(more.key, more.n)
+		}
 	}
-	if r.CannotTell > 0 {
-		text += wording.Text("robust.cannot", r.CannotTell)
-	}
-	if r.CannotTell == n {
-		text += wording.Text("robust.toward", r.Toward)
+	if r.CannotTell == all {
+		r.Text += wording.Text("robust.toward", r.Toward)
 	}
 	if r.LeftOut > 0 {
-		text += wording.Text("robust.left-out", r.LeftOut)
+		r.Text += wording.Text("robust.left-out", r.LeftOut)
 	}
-	return text
 }
 
 // isOfFiles reports whether a test is about files that one worker timed, so
@@ -216,16 +215,6 @@ func (s *runData) firstRounds() map[int]bool {
 	return out
 }
 
-// withoutRounds is the run without some rounds.
-func (s *runData) withoutRounds(rounds map[int]bool) *runData {
-	return s.mapSteps(func(st *result.Step) *result.Step {
-		if rounds[st.Round] {
-			return nil
-		}
-		return st
-	})
-}
-
 // mapSteps is the run with the steps of its cases replaced; nil drops a step.
 func (s *runData) mapSteps(change func(*result.Step) *result.Step) *runData {
 	out := *s
@@ -246,22 +235,13 @@ func (s *runData) mapSteps(change func(*result.Step) *result.Step) *runData {
 	return &out
 }
 
-// withOutlierRule is the run without the files that a rule removes.
-func (s *runData) withOutlierRule(rule string) *runData {
-	if rule == ruleNone {
-		return s
-	}
-	return s.mapSteps(func(st *result.Step) *result.Step {
-		if !isPerFile(plan.Quantity(st.Do)) || workers(st) > 1 {
-			return st
-		}
-		return dropOutliers(st, rule)
-	})
-}
-
-// dropOutliers is a step without the files that the rule removes, and without
-// any where the rule cannot be applied. The span loses the time of those files.
+// dropOutliers is a step without the files that a rule removes, and without any
+// where the rule cannot be applied. The span loses the time of those files.
+// Rates of several workers keep theirs.
 func dropOutliers(st *result.Step, rule string) *result.Step {
+	if rule == ruleNone || !isPerFile(plan.Quantity(st.Do)) || workers(st) > 1 {
+		return st
+	}
 	out := *st
 	out.Samples, out.Span = nil, nil
 	samples := inOrderOfStep(st)

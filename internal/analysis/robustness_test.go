@@ -137,7 +137,7 @@ func TestMultiverseRules(t *testing.T) {
 	}
 	_, ok := outlierMask(xs[:3], ruleTukey)
 	assert.False(t, ok, "three files have no fences")
-	st := &result.Step{Samples: xs, Span: &result.Span{GateNS: 100, LastDoneNS: 100 + 60e6, Bytes: 24e6}}
+	st := &result.Step{Do: "write", Samples: xs, Span: &result.Span{GateNS: 100, LastDoneNS: 100 + 60e6, Bytes: 24e6}}
 	thin := dropOutliers(st, ruleMAD)
 	assert.Len(t, thin.Samples, 11)
 	assert.EqualValues(t, 22e6, thin.Span.Bytes)

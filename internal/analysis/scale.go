@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -92,10 +91,13 @@ func (sc scale) method() wording.Method {
 	return wording.Method{Name: sc.name, Looks: sc.per.looks, Session: sc.session}
 }
 
-func (sc scale) all(xs []float64) []float64 {
+func (sc scale) all(xs []float64) []float64  { return mapped(xs, sc.to) }
+func (sc scale) back(xs []float64) []float64 { return mapped(xs, sc.from) }
+
+func mapped(xs []float64, by func(float64) float64) []float64 {
 	out := make([]float64, len(xs))
 	for i, x := range xs {
-		out[i] = sc.to(x)
+		out[i] = by(x)
 	}
 	return out
 }
@@ -128,7 +130,13 @@ func (sc scale) interval(xs []float64) (stats.Interval, error) {
 	}
 	half := 0.0
 	for _, e := range errs {
-		half = max(half, criticalT(sc.per.level(), e.df)*e.se)
+		key := [2]float64{sc.per.level(), e.df}
+		t, ok := criticalValues.Load(key)
+		if !ok {
+			t = stats.StudentQuantile((1+key[0])/2, e.df)
+			criticalValues.Store(key, t)
+		}
+		half = max(half, t.(float64)*e.se)
 	}
 	iv := stats.Interval{Low: sc.from(m - half), High: sc.from(m + half), Level: level, Method: stats.MethodT}
 	if half == 0 {
@@ -174,16 +182,6 @@ func (sc scale) errors(ys []float64) (m float64, errs []stdErr, err error) {
 // [2]float64 of level and degrees of freedom → float64
 var criticalValues sync.Map
 
-func criticalT(level, df float64) float64 {
-	key := [2]float64{level, df}
-	if t, ok := criticalValues.Load(key); ok {
-		return t.(float64)
-	}
-	t := stats.StudentQuantile((1+level)/2, df)
-	criticalValues.Store(key, t)
-	return t
-}
-
 // slack is how far rounding may move a number off a bound that it equals.
 const slack = 1e-12
 
@@ -217,14 +215,12 @@ func (sc scale) decide(xs []float64, b plan.Bound) (dir int, p float64) {
 	if math.IsNaN(c) {
 		return 0, 1
 	}
-	var ends []float64
+	// near: a value at an open end, on whichever side the rounding put it
+	ends := []float64{b.High}
 	if dir = -1; holdsAbout(b, c) {
-		dir = 1
-		ends = []float64{b.Low, b.High}
-	} else if c <= b.Low || near(c, b.Low) { // near: a value at an open end, on whichever side the rounding put it
+		dir, ends = 1, []float64{b.Low, b.High}
+	} else if c <= b.Low || near(c, b.Low) {
 		ends = []float64{b.Low}
-	} else {
-		ends = []float64{b.High}
 	}
 	for _, e := range ends {
 		p = max(p, sc.pAt(xs, e))
@@ -326,60 +322,47 @@ func (x replica) method(name string) string {
 	return wording.Method{Name: name, Looks: x.looks}.String()
 }
 
-// runOf is the number, from 1, of the pooled run that a round belongs to; 0
-// without one.
-func runOf(runs []result.PooledRun, round int) int {
-	return 1 + slices.IndexFunc(runs, func(r result.PooledRun) bool { return round >= r.First && round <= r.Last })
-}
-
-// replicate is the number of the unit of replication that a round belongs to.
+// replicate is the number of the unit of replication that a round belongs to:
+// its own, or that of its pooled run, from 1 (0 without one).
 func (x replica) replicate(runs []result.PooledRun, round int) int {
 	if x.unit != perSession {
 		return round
 	}
-	return runOf(runs, round)
+	return 1 + slices.IndexFunc(runs, func(r result.PooledRun) bool { return round >= r.First && round <= r.Last })
 }
 
 // samePause is how long a run may rest and still be in the same session for
 // statistics.
 const samePause = 10 * time.Minute
 
-// isSetBack reports whether a session started, by the clock, before the
-// previous one ended. How long the pause was is then unknown. Corrections of a
-// running clock by less than a second are usual.
-func isSetBack(before, s result.Session) bool {
-	return !s.Started.IsZero() && before.Finished.Sub(s.Started) > time.Second
-}
-
 // sessionNames names the sessions of a run as units of replication, by their
 // numbers: those of one boot that follow each other within [samePause] are one,
 // since an interrupted run that is resumed at once has not drawn another
-// session.
+// session. Where the clock was set back by more than a second in between, the
+// pause is unknown, and they are two.
 func sessionNames(r *result.Result) map[int]string {
 	out := map[int]string{}
 	name, last := "", result.Session{}
 	ss := slices.Clone(r.Sessions)
 	slices.SortStableFunc(ss, func(a, b result.Session) int { return a.Index - b.Index })
 	for i, s := range ss {
-		run := cmp.Or(s.Run, r.Run)
-		resumed := i > 0 && run == cmp.Or(last.Run, r.Run) && s.Boot == last.Boot && s.Boot != "" &&
-			s.Started.Sub(last.Finished) <= samePause && !isSetBack(last, s)
-		switch {
-		case resumed:
-		case s.Started.IsZero():
+		run, pause := cmp.Or(s.Run, r.Run), s.Started.Sub(last.Finished)
+		if i == 0 || run != cmp.Or(last.Run, r.Run) || s.Boot != last.Boot || s.Boot == "" || pause > samePause ||
+			pause < -time.Second {
 			name = fmt.Sprintf("%s\x00%d", run, s.Index)
-		default:
-			name = fmt.Sprintf("%s\x00%d", run, s.Started.UnixNano())
+			if !s.Started.IsZero() {
+				name = fmt.Sprintf("%s\x00%d", run, s.Started.UnixNano())
+			}
 		}
 		out[s.Index], last = name, s
 	}
 	return out
 }
 
-// sessionTexts describe the rounds that were measured in more than one session,
-// and clocks that were set back. Cases are paired by round since a round shares
-// what its session was like, and steps on both sides of a break do not.
-func (s *runData) sessionTexts() (out []string) {
+// splitRounds are the rounds that were measured in more than one session. Cases
+// are paired by round since a round shares what its session was like, and steps
+// on both sides of a break do not.
+func (s *runData) splitRounds() []int {
 	names := sessionNames(s.r)
 	first, several := map[int]string{}, map[int]bool{}
 	for _, sub := range s.cases {
@@ -393,19 +376,5 @@ func (s *runData) sessionTexts() (out []string) {
 			}
 		}
 	}
-	if split := sortedKeys(several); len(split) > 0 {
-		out = append(out, wording.Text("split-rounds", wording.Numbers(split)))
-	}
-	var odd []string
-	for i, at := range s.r.Sessions {
-		if i > 0 && s.r.Sessions[i-1].Run == at.Run && isSetBack(s.r.Sessions[i-1], at) {
-			before := s.r.Sessions[i-1]
-			overlap := before.Finished.Sub(at.Started).Round(time.Second)
-			odd = append(odd, wording.Text("set-back", at.Index, overlap, before.Index))
-		}
-	}
-	if len(odd) > 0 {
-		out = append(out, wording.Text("clock-set-back", strings.Join(odd, ", ")))
-	}
-	return out
+	return sortedKeys(several)
 }

@@ -46,8 +46,7 @@ func TestTornRoundsAreWarnedOf(t *testing.T) {
 	assert.Empty(t, warned(time.Minute, "one", secondCase), "the same boot, and at once")
 	assert.Empty(t, warned(time.Hour, "one", func(_ int, st *result.Step) bool { return st.Round > 1 }), "between two rounds")
 	got = warned(-10*time.Minute, "one", secondCase) // the clock was set back between the sessions
-	require.Len(t, got, 2)
+	require.Len(t, got, 1)
 	assert.Regexp(t, `^these rounds were measured in more than one session, .*: 2;`, got[0])
-	assert.Regexp(t, `^session 2 began 10m0s before session 1 ended: the clock was set back`, got[1])
 	assert.Equal(t, "1, 2, 3, 4, 5, 6 and 2 more", wording.Numbers{1, 2, 3, 4, 5, 6, 7, 8}.String())
 }

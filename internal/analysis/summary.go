@@ -34,29 +34,35 @@ func (s *runData) summary(c cell, q plan.Quantity) (result.Summary, bool) {
 	if head.weak != "" {
 		return out, false
 	}
-	rounds, steps := c.byRound(func(round int) int { return round })
-	out.Rounds, out.N = len(rounds), head.n
-	for _, r := range rounds {
-		for _, st := range steps[r] {
-			switch {
-			case !isRate(q):
-			case st.Stream != nil:
-				out.Bytes += st.Stream.In
-			default:
-				out.Bytes += spanBytes(st)
-			}
+	rounds := map[int]bool{}
+	for _, st := range c.steps() {
+		rounds[st.Round] = true
+		switch {
+		case !isRate(q):
+		case st.Stream != nil:
+			out.Bytes += st.Stream.In
+		default:
+			out.Bytes += spanBytes(st)
 		}
 	}
+	out.Rounds, out.N = len(rounds), head.n
 	if isPerFile(q) {
 		out.Headline, out.Estimates = s.rates(c, q)
 	} else {
 		out.Headline, out.Estimates = scalars(c, q)
 	}
-	out.Published, out.Estimates = s.comparePublished(c, q, out.Headline, out.Estimates)
+	s.comparePublished(c, q, &out)
 	for _, d := range s.departuresOf(k.ID) {
 		out.Departures = append(out.Departures, d.Text)
 	}
-	out.BySession = s.bySession(c, q, out.Headline)
+	values := s.valuesOfRuns(c, q, out.Headline)
+	for i, run := range s.r.Runs {
+		// As the run's own report has it
+		if xs := values[i+1]; len(xs) > 0 {
+			out.BySession = append(out.BySession,
+				result.SessionValue{Run: run.Run, Value: centre(q.Unit(), xs), Rounds: len(xs)})
+		}
+	}
 	out.Warnings = s.warnings(c, q, out)
 	if !k.Measured() {
 		out.Warnings = append(out.Warnings, warn("incomplete", k.Status, cmp.Or(k.Reason, wording.Text("no-reason"))))
@@ -85,9 +91,7 @@ func (s *runData) rates(c cell, q plan.Quantity) (headline string, out []result.
 		// Of a single round, an interval over its files
 		if len(x.rounds) == 1 && x.per.unit != perSession && name != minimum && name != maximum {
 			_, steps := c.replicates()
-			own := steps[x.rounds[0]]
-			e.Why = ""
-			fileInterval(&e, filesOf(own, nil), own)
+			fileInterval(&e, steps[x.rounds[0]])
 		}
 		out = append(out, e)
 	}
@@ -138,31 +142,17 @@ func scalars(c cell, q plan.Quantity) (string, []result.Estimate) {
 	if x.n < 2 {
 		return name, out
 	}
-	add := func(name string, v float64, why string) {
-		out = append(out, result.Estimate{Name: name, Value: v, Unit: x.unit, N: x.n, Why: why})
-	}
-	add(medianRate, median(x.values), wording.Text("interval-of", name))
-	add(minimum, slices.Min(gatherValues(q, []cell{c}, minimum, nil).values), wording.Text("extreme"))
-	add(maximum, slices.Max(gatherValues(q, []cell{c}, maximum, nil).values), wording.Text("extreme"))
-	return name, out
+	why := wording.Text("interval-of", name)
+	out = append(out, result.Estimate{Name: medianRate, Value: median(x.values), Unit: x.unit, N: x.n, Why: why})
+	least, most := gatherValues(q, []cell{c}, minimum, nil).values, gatherValues(q, []cell{c}, maximum, nil).values
+	why = wording.Text("extreme")
+	return name, append(out, result.Estimate{Name: minimum, Value: slices.Min(least), Unit: x.unit, N: x.n, Why: why},
+		result.Estimate{Name: maximum, Value: slices.Max(most), Unit: x.unit, N: x.n, Why: why})
 }
 
 // findEstimate finds an estimate by name.
 func findEstimate(list []result.Estimate, name string) (result.Estimate, bool) {
 	return find(list, func(e result.Estimate) bool { return e.Name == name })
-}
-
-// bySession is the headline of a cell in each pooled run alone, as the run's
-// own report has it: the centre of its rounds.
-func (s *runData) bySession(c cell, q plan.Quantity, est string) []result.SessionValue {
-	values := s.valuesOfRuns(c, q, est)
-	var out []result.SessionValue
-	for i, run := range s.r.Runs {
-		if xs := values[i+1]; len(xs) > 0 {
-			out = append(out, result.SessionValue{Run: run.Run, Value: centre(q.Unit(), xs), Rounds: len(xs)})
-		}
-	}
-	return out
 }
 
 // valuesOfRuns are the values of the rounds of each pooled run, by its number.
@@ -177,7 +167,7 @@ func (s *runData) valuesOfRuns(c cell, q plan.Quantity, est string) map[int][]fl
 	rounds, steps := c.byRound(func(round int) int { return round })
 	for _, r := range rounds {
 		if x := c.sub.stepsValue(q, est, steps[r], nil); x.err == nil {
-			run := runOf(c.sub.runs, r)
+			run := replica{unit: perSession}.replicate(s.r.Runs, r)
 			out[run] = append(out[run], x.v)
 		}
 	}
@@ -216,15 +206,22 @@ func MeanOverRounds(r *result.Result, unit string, byRound map[int]float64) resu
 // or a relation of the plan names. Other quantities, such as how long a detach
 // takes, are not worth a round.
 func (s *runData) needsPrecision(q plan.Quantity) bool {
-	return isRate(q) ||
-		slices.ContainsFunc(s.p.Published, func(p plan.Published) bool { return p.Quantity == q }) ||
-		slices.ContainsFunc(s.p.Fits, func(f plan.Fit) bool { return f.Quantity == q }) ||
-		slices.ContainsFunc(s.p.Relations, func(r plan.Relation) bool {
-			return r.X.Quantity == q || r.Y.Quantity == q
-		}) ||
-		slices.ContainsFunc(s.p.Claims, func(c plan.Claim) bool {
-			return slices.ContainsFunc(s.operands(c.Assert), func(op plan.Operand) bool { return op.Quantity == q })
-		})
+	var used []plan.Quantity
+	for _, p := range s.p.Published {
+		used = append(used, p.Quantity)
+	}
+	for _, f := range s.p.Fits {
+		used = append(used, f.Quantity)
+	}
+	for _, r := range s.p.Relations {
+		used = append(used, r.X.Quantity, r.Y.Quantity)
+	}
+	for _, c := range s.p.Claims {
+		for _, op := range s.operands(c.Assert) {
+			used = append(used, op.Quantity)
+		}
+	}
+	return isRate(q) || slices.Contains(used, q)
 }
 
 // Widths returns the headlines of the plan's quantities that are not yet as
@@ -252,14 +249,15 @@ func Widths(p *plan.Plan, r *result.Result) (judged int, wide []result.WideInter
 			continue
 		}
 		judged++
-		half := -1.0
+		half := math.Inf(1)
 		if e.CI != nil && sum.Rounds >= minRounds {
-			if half = halfWidth(e); half <= float64(p.Run.Precision) {
-				continue
-			}
-			if !finite(half) {
-				half = -1
-			}
+			half = halfWidth(e)
+		}
+		if half <= float64(p.Run.Precision) {
+			continue
+		}
+		if !finite(half) {
+			half = -1
 		}
 		wide = append(wide, result.WideInterval{Case: sum.Case, Phase: sum.Phase, Op: sum.Op, Cycle: sum.Cycle,
 			Half: half})

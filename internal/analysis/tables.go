@@ -34,7 +34,14 @@ func (s *runData) tables() []result.Table {
 		for _, l := range t.Rows {
 			row := []result.TableCell{}
 			for _, c := range t.Columns {
-				row = append(row, s.tableCell(plan.Cell(l, c), at))
+				switch l := plan.Cell(l, c); {
+				case l.Coefficient != "":
+					row = append(row, s.coefficientCell(l))
+				case l.Step != "":
+					row = append(row, s.outcomeCell(l))
+				default:
+					row = append(row, s.figureCell(l.Operand, at))
+				}
 			}
 			made.Cells = append(made.Cells, row)
 		}
@@ -62,26 +69,22 @@ func linesOf(t *plan.Table, lines []plan.TableLine) []result.TableLine {
 	return list
 }
 
-// tableCell is one cell: a coefficient, an outcome, or a figure.
-func (s *runData) tableCell(l plan.TableLine, at map[summaryKey]*result.Summary) result.TableCell {
-	switch {
-	case l.Coefficient != "":
-		return s.coefficientCell(l)
-	case l.Step != "":
-		return s.outcomeCell(l)
-	}
-	return s.figureCell(l.Operand, at)
-}
-
 // figureCell is one figure, measured and printed. An operand that is only
 // printed is not looked for among what was measured.
 func (s *runData) figureCell(op plan.Operand, at map[summaryKey]*result.Summary) (out result.TableCell) {
 	if !op.Published {
 		out = s.measuredCell(op, at)
 	}
-	figures, why := s.withNamedFigures(op).figures(op)
+	// Figures of no case that the cell does not name in full are left out: a
+	// general remark about some other image is not a figure of this one.
+	p, own := *s.p, *s
+	p.Published = slices.DeleteFunc(slices.Clone(p.Published), func(f plan.Published) bool {
+		return f.Unmeasured && slices.ContainsFunc(f.Where, func(c plan.Choice) bool { return !names(op.Where, c.Key) })
+	})
+	own.p = &p
+	figures, why := own.figures(op)
 	switch {
-	case len(figures) > 0 && why.weak == "":
+	case len(figures) > 0:
 		v := s.publishedCell(figures, out.Estimate, out.Case)
 		out.Published = &v
 		if figures[0].Unmeasured && out.Why != "" {
@@ -91,24 +94,6 @@ func (s *runData) figureCell(op plan.Operand, at map[summaryKey]*result.Summary)
 		out.Why = wording.Join(why.missing, why.weak)
 	}
 	return out
-}
-
-// withNamedFigures leaves out the figures of no case that a cell does not name
-// in full: a general remark about some other image is not a figure of this one.
-func (s *runData) withNamedFigures(op plan.Operand) *runData {
-	isUnnamed := func(f plan.Published) bool {
-		return f.Unmeasured && slices.ContainsFunc(f.Where, func(c plan.Choice) bool {
-			_, named := choiceOf(op.Where, c.Key)
-			return !named
-		})
-	}
-	if !slices.ContainsFunc(s.p.Published, isUnnamed) {
-		return s
-	}
-	p, out := *s.p, *s
-	p.Published = slices.DeleteFunc(slices.Clone(p.Published), isUnnamed)
-	out.p = &p
-	return &out
 }
 
 func (s *runData) measuredCell(op plan.Operand, at map[summaryKey]*result.Summary) result.TableCell {
@@ -137,11 +122,11 @@ func (s *runData) measuredCell(op plan.Operand, at map[summaryKey]*result.Summar
 		why = wording.Say("cell.no-file")
 		e, ok = partEstimate(c, op.Quantity, name, name+"@"+filterText(f), f)
 	}
-	if !ok {
+	if ok {
+		out.Estimate = &e
+	} else {
 		out.Why = why.String()
-		return out
 	}
-	out.Estimate = &e
 	return out
 }
 
@@ -182,7 +167,9 @@ func (s *runData) publishedCell(figures []plan.Published, e *result.Estimate, id
 	return out
 }
 
-// coefficientCell is a coefficient of a fit of the plan, as the fit has it.
+// coefficientCell is a coefficient of a fit of the plan, as the fit has it. Of
+// one that is shown by its inverse the ends of the interval change places, and
+// one that is not above 0 has none.
 func (s *runData) coefficientCell(l plan.TableLine) result.TableCell {
 	f, ok := s.fitNamed(l.Fit)
 	if !ok {
@@ -192,43 +179,34 @@ func (s *runData) coefficientCell(l plan.TableLine) result.TableCell {
 	unit, inverse := plan.CoefficientUnit(f, l.Coefficient)
 	fit, _ := find(s.r.Fits, func(f result.Fit) bool { return f.Name == l.Fit })
 	c, ok := find(fit.Coefficients, func(c result.Coefficient) bool { return c.Name == l.Coefficient })
-	switch {
-	case fit.Reason != "":
-		out.Why = fit.Reason
-	case ok:
-		out.Estimate, out.Why = coefficientEstimate(c, unit, inverse)
-	}
-	if c, ok := find(f.Published, func(c plan.Coefficient) bool { return c.Name == l.Coefficient }); ok {
-		out.Published = s.publishedCoefficient(f, c, unit, inverse, out.Estimate)
-	}
-	return out
-}
-
-// coefficientEstimate puts a coefficient into the form of any figure. Of one
-// that is shown by its inverse the ends of the interval change places, and one
-// that is not above 0 has none.
-func coefficientEstimate(c result.Coefficient, unit string, inverse bool) (*result.Estimate, string) {
 	e := &result.Estimate{Name: c.Name, Value: c.Value, Unit: unit, CI: c.CI}
 	switch {
 	case c.Name == "r2":
 		e.Why = wording.Text("r2-interval")
 	case c.CI == nil:
 		e.Why = wording.Text("few-rounds.coefficient", minRounds)
-	}
-	if !inverse {
-		return e, ""
-	}
-	if e.Value = 1 / c.Value; c.Value <= 0 || !finite(e.Value) {
-		return nil, wording.Text("cell.time-falls")
-	}
-	if c.CI != nil {
+	case inverse:
 		ci := *c.CI
 		ci.Low, ci.High = 1/c.CI.High, 1/c.CI.Low
 		if e.CI = &ci; c.CI.Low <= 0 || !finite(ci.Low, ci.High) {
 			e.CI, e.Why = nil, wording.Text("no-inverse")
 		}
 	}
-	return e, ""
+	if inverse {
+		e.Value = 1 / c.Value
+	}
+	switch {
+	case fit.Reason != "":
+		out.Why = fit.Reason
+	case ok && inverse && (c.Value <= 0 || !finite(e.Value)):
+		out.Why = wording.Text("cell.time-falls")
+	case ok:
+		out.Estimate, out.Why = e, ""
+	}
+	if c, ok := find(f.Published, func(c plan.Coefficient) bool { return c.Name == l.Coefficient }); ok {
+		out.Published = s.publishedCoefficient(f, c, unit, inverse, out.Estimate)
+	}
+	return out
 }
 
 func (s *runData) publishedCoefficient(
@@ -243,12 +221,11 @@ func (s *runData) publishedCoefficient(
 			return nil
 		}
 	}
-	if !setRatio(out, e, out.Low) {
-		return out
+	if setRatio(out, e, out.Low) {
+		picked := slices.DeleteFunc(slices.Clone(s.cases), func(sub *caseData) bool { return !sub.matches(f.Where) })
+		isOther := func(sub *caseData) bool { return !s.isComparable(sub.c.ID) }
+		out.Comparable = len(picked) > 0 && !slices.ContainsFunc(picked, isOther)
 	}
-	isOther := func(sub *caseData) bool { return sub.matches(f.Where) && !s.isComparable(sub.c.ID) }
-	isOwn := func(sub *caseData) bool { return sub.matches(f.Where) }
-	out.Comparable = slices.ContainsFunc(s.cases, isOwn) && !slices.ContainsFunc(s.cases, isOther)
 	return out
 }
 

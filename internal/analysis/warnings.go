@@ -87,32 +87,31 @@ func (s *runData) warnings(c cell, q plan.Quantity, sum result.Summary) []result
 		rates := gatherValues(q, []cell{c}, aggregate, nil).values
 		s.addDrift(&w, "transient", wording.Count{N: len(rates), Noun: "round"}, rates)
 	}
-	s.sessionWarning(&w, c, q, sum)
-	if isRate(q) {
-		s.nativeWarning(&w, c, q, sum)
-	}
-	if isRate(q) || s.r.Auto != nil && s.needsPrecision(q) {
-		s.precisionWarning(&w, sum)
+	if own, ok := findEstimate(sum.Estimates, sum.Headline); ok {
+		if isRate(q) {
+			s.addSessions(&w, c, q, sum)
+			s.addNative(&w, c, q, own)
+		}
+		want := float64(s.p.Run.Precision)
+		if want > 0 && own.CI != nil && own.Value > 0 && (isRate(q) || s.r.Auto != nil && s.needsPrecision(q)) {
+			if half := halfWidth(own); half > want && finite(half) {
+				w.add("precision", wording.Percent(half), wording.Percent(want))
+			}
+		}
 	}
 	list := w.shortened()
 	for _, x := range list {
-		addToCase(c.sub.c, c.key, x)
+		if x.Kind == "few-rounds" { // of the whole run
+			continue
+		}
+		if !slices.Contains(hostKinds, x.Kind) {
+			x.Text = strings.TrimSpace(c.key.do+" "+c.key.phase) + ": " + x.Text
+		}
+		own := warningList(c.sub.c.Warnings)
+		own.put(x)
+		c.sub.c.Warnings = own
 	}
 	return list
-}
-
-// addToCase adds a warning of a summary to its case, once. The number of rounds
-// is a warning of the whole run.
-func addToCase(c *result.Case, k stepKey, x result.Warning) {
-	if x.Kind == "few-rounds" {
-		return
-	}
-	if !slices.Contains(hostKinds, x.Kind) {
-		x.Text = strings.TrimSpace(k.do+" "+k.phase) + ": " + x.Text
-	}
-	if !slices.Contains(c.Warnings, x) {
-		c.Warnings = append(c.Warnings, x)
-	}
 }
 
 // hostKinds are the kinds of warning about a machine, not of a step.
@@ -151,15 +150,15 @@ func (s *runData) runWarnings() {
 		w.put(result.Warning{Kind: "few-rounds",
 			Text: wording.Text("few-rounds.run", wording.Count{N: s.r.Rounds, Noun: "round"}, minRounds)})
 	}
-	for _, text := range s.sessionTexts() {
-		w.put(result.Warning{Kind: "sessions", Text: text})
+	if split := s.splitRounds(); len(split) > 0 {
+		w.put(result.Warning{Kind: "sessions", Text: wording.Text("split-rounds", wording.Numbers(split))})
 	}
-	seen := map[string]bool{}
+	var places []string
 	for _, sub := range s.cases {
-		if place := sub.c.Target.Place; !seen[place] {
-			seen[place] = true
-			w.addCanary("write", place, s)
-			w.addCanary("read", place, s)
+		if place := sub.c.Target.Place; !slices.Contains(places, place) {
+			places = append(places, place)
+			s.addCanary(&w, "write", place)
+			s.addCanary(&w, "read", place)
 		}
 	}
 	for _, x := range w {
@@ -171,9 +170,10 @@ func (s *runData) runWarnings() {
 	}
 }
 
-// canaryRates are the rates of the short native write (or read) before each
-// case at a place, in the order of the run.
-func (s *runData) canaryRates(do, place string) (rates []float64) {
+// addCanary reports how far the short native write (or read) before each case
+// at a place drifted: the coefficient of variation, and the trend in the order
+// of the run.
+func (s *runData) addCanary(w *warningList, do, place string) {
 	var shots []*result.Step
 	for _, sub := range s.cases {
 		for i := range sub.c.Steps {
@@ -187,16 +187,10 @@ func (s *runData) canaryRates(do, place string) (rates []float64) {
 	slices.SortStableFunc(shots, func(a, b *result.Step) int {
 		return cmp.Or(cmp.Compare(a.Session, b.Session), cmp.Compare(a.StartNS, b.StartNS))
 	})
+	var rates []float64
 	for _, st := range shots {
 		rates = append(rates, float64(spanBytes(st))/float64(spanNS(st)))
 	}
-	return rates
-}
-
-// addCanary reports how far the canary at a place drifted: the coefficient of
-// variation, and the trend in the order of the run.
-func (w *warningList) addCanary(do, place string, s *runData) {
-	rates := s.canaryRates(do, place)
 	cv, err := stats.CV(rates)
 	if err != nil {
 		return
@@ -223,10 +217,10 @@ func (s *runData) addDrift(w *warningList, kind string, what any, rates []float6
 	return true
 }
 
-// sessionWarning reports that two pooled runs differ by more than their rounds
+// addSessions reports that two pooled runs differ by more than their rounds
 // scatter: an interval over rounds does not contain that.
-func (s *runData) sessionWarning(w *warningList, c cell, q plan.Quantity, sum result.Summary) {
-	if s.per.unit == perSession || !isRate(q) || len(sum.BySession) != 2 {
+func (s *runData) addSessions(w *warningList, c cell, q plan.Quantity, sum result.Summary) {
+	if s.per.unit == perSession || len(sum.BySession) != 2 {
 		return
 	}
 	a, b := sum.BySession[0].Value, sum.BySession[1].Value
@@ -242,15 +236,27 @@ func (s *runData) sessionWarning(w *warningList, c cell, q plan.Quantity, sum re
 	w.add("sessions", wording.Number(factor), rate(a), rate(b), p)
 }
 
-// nativeWarning compares a rate with the native baseline's of the same place
-// and way of working.
-func (s *runData) nativeWarning(w *warningList, c cell, q plan.Quantity, sum result.Summary) {
-	own, ok := findEstimate(sum.Estimates, sum.Headline)
-	if c.sub.c.Target.Kind != "image" || sum.Headline != aggregate || !ok {
+// workKeys are the selector keys of cases that do the same work.
+var workKeys = []string{"place", "files", "workers", "sync", "cache", "block", "qos", "codec", "level", "threads"}
+
+// addNative compares a rate with that of the native folder of the same place
+// and work.
+func (s *runData) addNative(w *warningList, c cell, q plan.Quantity, own result.Estimate) {
+	if c.sub.c.Target.Kind != "image" || own.Name != aggregate {
 		return
 	}
 	for _, sub := range s.cases {
-		if sub.c.Target.Kind != "directory" || !isSameWork(sub, c.sub) || len(sub.steps[c.key]) == 0 {
+		differs := func(key string) bool {
+			x, _ := sub.value(key)
+			y, _ := c.sub.value(key)
+			return !sameValue(key, x, y)
+		}
+		isOther := func(t plan.KeyValue) bool {
+			v, _ := sub.value(t.Key)
+			return t.Value != v
+		}
+		if sub.c.Target.Kind != "directory" || len(sub.steps[c.key]) == 0 || slices.ContainsFunc(workKeys, differs) ||
+			slices.ContainsFunc(c.sub.plan.Settings.Manual, isOther) {
 			continue
 		}
 		base := gatherValues(q, []cell{{sub, c.key}}, aggregate, nil)
@@ -258,37 +264,5 @@ func (s *runData) nativeWarning(w *warningList, c cell, q plan.Quantity, sum res
 			w.add("faster-than-native", wording.Number(own.Value/rate), wording.Amount{Value: rate, Unit: "B/s"})
 			return
 		}
-	}
-}
-
-// workKeys are the selector keys of cases that do the same work.
-var workKeys = []string{"place", "files", "workers", "sync", "cache", "block", "qos", "codec", "level", "threads"}
-
-// isSameWork reports whether two cases do the same work at the same place.
-func isSameWork(a, b *caseData) bool {
-	for _, key := range workKeys {
-		x, _ := a.value(key)
-		y, _ := b.value(key)
-		if !sameValue(key, x, y) {
-			return false
-		}
-	}
-	for _, t := range b.plan.Settings.Manual {
-		if v, _ := a.value(t.Key); v != t.Value {
-			return false
-		}
-	}
-	return true
-}
-
-// precisionWarning warns that an interval is wider than the plan wants it.
-func (s *runData) precisionWarning(w *warningList, sum result.Summary) {
-	e, ok := findEstimate(sum.Estimates, sum.Headline)
-	want := float64(s.p.Run.Precision)
-	if !ok || want <= 0 || e.CI == nil || e.Value <= 0 {
-		return
-	}
-	if half := halfWidth(e); half > want && !math.IsInf(half, 0) {
-		w.add("precision", wording.Percent(half), wording.Percent(want))
 	}
 }

@@ -19,42 +19,22 @@ func StudentCDF(t, df float64) float64 {
 	return studentTail(-t, df)
 }
 
-// manyDegrees is where the continued fraction, which cancels by a factor of df,
-// is less precise than Hill's expansion.
-const manyDegrees = 1e5
+// normalDegrees are so many degrees of freedom that the normal distribution
+// stands for Student's: near 2 it is then off by less than one millionth, and
+// the continued fraction, which cancels by a factor of df, loses its digits.
+const normalDegrees = 1e7
 
 // studentTail is P(T > t) for t ≥ 0 (Abramowitz and Stegun 26.7.1, by 26.5.27).
 func studentTail(t, df float64) float64 {
-	if df > manyDegrees {
-		return NormalCDF(-studentAsNormal(t, df))
+	if df > normalDegrees {
+		return NormalCDF(-t)
 	}
-	x, y := studentXY(t, df)
-	return betaInc(df/2, 0.5, x, y) / 2
-}
-
-// studentAsNormal returns the normal deviate with the same tail as t ≥ 0 (Hill,
-// Communications of the ACM 13, 1970, algorithm 395).
-func studentAsNormal(t, df float64) float64 {
-	if math.IsInf(df, 1) {
-		return t
-	}
-	a := df - 0.5
-	y := a * math.Log1p(t/df*t)
-	if y > 3000 { // beyond what the expansion is for, and a tail of zero
-		return math.Sqrt(y)
-	}
-	b := 48 * a * a
-	return ((((-0.4*y-3.3)*y-24)*y-85.5)/(0.8*y*y+100+b)+y+3)/b*math.Sqrt(y) + math.Sqrt(y)
-}
-
-// studentXY returns df/(df+t²) and its complement to 1, neither by subtraction.
-func studentXY(t, df float64) (x, y float64) {
+	// df/(df+t²) and its complement to 1, neither by subtraction
 	r := t / math.Sqrt(df)
-	r *= r
-	if math.IsInf(r, 1) {
-		return 0, 1
+	if r *= r; math.IsInf(r, 1) {
+		return 0
 	}
-	return 1 / (1 + r), r / (1 + r)
+	return betaInc(df/2, 0.5, 1/(1+r), r/(1+r)) / 2
 }
 
 // StudentQuantile returns the t with StudentCDF(t, df) = p. It is NaN where p
@@ -77,41 +57,24 @@ func studentUpper(q, df float64) float64 {
 	case 0.5:
 		return 0
 	}
-	// Solved for u = log t, which keeps the relative precision of small q. excess
-	// falls with u.
-	excess := func(u float64) float64 { return math.Log(studentTail(math.Exp(u), df) / q) }
-	return math.Exp(fallingRoot(excess, 0))
-}
-
-// fallingRoot returns the u where the falling function f crosses zero, looking
-// outwards from start in growing steps and then bisecting down to the last bit.
-func fallingRoot(f func(float64) float64, start float64) float64 {
-	low, high := start, start
-	for step := 0.5; f(low) < 0 && step < 2048; step *= 2 {
-		low -= step
-	}
-	for step := 0.5; f(high) > 0 && step < 2048; step *= 2 {
-		high += step
-	}
-	for range 200 {
+	// Bisected down to the last bit for u = log t, between the logarithms of the
+	// least and the largest number, which keeps the relative precision of small q.
+	low, high := -746.0, 710.0
+	for {
 		mid := midpoint(low, high)
 		if mid == low || mid == high {
-			break
+			return math.Exp(mid)
 		}
-		if f(mid) > 0 {
+		if studentTail(math.Exp(mid), df) > q {
 			low = mid
 		} else {
 			high = mid
 		}
 	}
-	return midpoint(low, high)
 }
 
 // tCritical is the half-width, in standard errors, of a two-sided t interval.
 func tCritical(level, df float64) float64 { return studentUpper((1-level)/2, df) }
-
-// tTwoSided is the two-sided p value of a t statistic.
-func tTwoSided(t, df float64) float64 { return min(1, 2*studentTail(math.Abs(t), df)) }
 
 // binomialHalfCDF is P(X ≤ k) for X the number of heads among n tosses of a
 // fair coin (Abramowitz and Stegun 26.5.24).
@@ -141,7 +104,10 @@ func betaInc(a, b, x, y float64) float64 {
 	} else {
 		ly = math.Log1p(-x)
 	}
-	front := math.Exp(a*lx + b*ly - logBeta(a, b))
+	p, _ := math.Lgamma(a)
+	q, _ := math.Lgamma(b)
+	both, _ := math.Lgamma(a + b)
+	front := math.Exp(a*lx + b*ly - (p + q - both))
 	if x < (a+1)/(a+b+2) {
 		return min(1, front*betaFraction(a, b, x)/a)
 	}
@@ -163,24 +129,15 @@ func betaFraction(a, b, x float64) float64 {
 	h := d
 	for m := 1.0; m < 100_000; m++ {
 		even := m * (b - m) * x / ((a + 2*m - 1) * (a + 2*m))
-		d = 1 / away(1+even*d)
-		c = away(1 + even/c)
-		h *= d * c
 		odd := -(a + m) * (a + b + m) * x / ((a + 2*m) * (a + 2*m + 1))
-		d = 1 / away(1+odd*d)
-		c = away(1 + odd/c)
-		h *= d * c
+		for _, step := range []float64{even, odd} {
+			d = 1 / away(1+step*d)
+			c = away(1 + step/c)
+			h *= d * c
+		}
 		if math.Abs(d*c-1) <= enough {
 			break
 		}
 	}
 	return h
-}
-
-// logBeta is log B(a, b), to about 1e-16 of the largest of its terms.
-func logBeta(a, b float64) float64 {
-	p, _ := math.Lgamma(a)
-	q, _ := math.Lgamma(b)
-	both, _ := math.Lgamma(a + b)
-	return p + q - both
 }

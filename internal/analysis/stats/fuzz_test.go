@@ -69,8 +69,8 @@ func everything(x, y []float64) []float64 {
 	one(s.Slope, err)
 	one(s.Intercept, err)
 	iv(s.SlopeIntervalByGroup(x, y, 0.9))
-	two, err := stats.FitTwoLines(x, y, 3)
-	for _, v := range []float64{two.Break, two.Gain, two.P, two.SSE, two.Left.Slope, two.Right.Slope} {
+	two, err := stats.FitTwoLines(x, y)
+	for _, v := range []float64{two.Break, two.R2, two.Left.Slope, two.Right.Slope} {
 		one(v, err)
 	}
 	return out

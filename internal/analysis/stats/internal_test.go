@@ -3,6 +3,7 @@ package stats
 import (
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -54,17 +55,28 @@ func TestConcordanceAgainstCounting(t *testing.T) {
 			}
 		}
 		deal(0)
-		c := newConcordance(groups)
-		sum, mean, square := 0.0, 0.0, 0.0
-		for k := 0; k <= c.pairs; k++ {
-			p := float64(counts[k]) / float64(all)
-			sum += p
-			mean += p * float64(k)
-			square += p * float64(k) * float64(k)
-			assert.InDelta(t, sum, c.cdf(k), 1e-13, "%v at %d", groups, k)
+		pairs, variance := pairsOf(groups)
+		p := concordantPMF(groups, pairs)
+		mean, square := 0.0, 0.0
+		for k := range p {
+			want := float64(counts[k]) / float64(all)
+			mean += want * float64(k)
+			square += want * float64(k) * float64(k)
+			assert.InDelta(t, want, p[k], 1e-13, "%v at %d", groups, k)
 		}
-		assert.InDelta(t, square-mean*mean, c.sd*c.sd, 1e-9, "variance of %v", groups)
+		assert.InDelta(t, square-mean*mean, variance/72, 1e-9, "variance of %v", groups)
 	}
+}
+
+// pairsOf are the pairs of values from different groups, and 18 times the variance of Kendall's S over them.
+func pairsOf(groups []int) (pairs int, variance float64) {
+	n := 0
+	for _, g := range groups {
+		pairs += n * g
+		n += g
+		variance -= tieVariance(g)
+	}
+	return pairs, variance + tieVariance(n)
 }
 
 // TestConcordanceAgainstExactIntegers checks that the floating-point recurrence
@@ -97,36 +109,34 @@ func TestConcordanceAgainstExactIntegers(t *testing.T) {
 		for _, v := range p {
 			all.Add(all, v)
 		}
-		c := newConcordance(groups)
-		require.Equal(t, len(p)-1, c.pairs)
-		s := new(big.Int)
-		for k, v := range p {
-			s.Add(s, v)
-			if k%17 != 0 {
-				continue
-			}
-			want, _ := new(big.Rat).SetFrac(s, all).Float64()
-			require.InDelta(t, want, c.cdf(k), 1e-12, "%v at %d", groups, k)
-			if want > 1e-12 && want < 0.5 {
-				require.InEpsilon(t, want, c.cdf(k), 1e-9, "%v at %d", groups, k)
+		pairs, _ := pairsOf(groups)
+		require.Equal(t, len(p)-1, pairs)
+		got, s := 0.0, new(big.Int)
+		for k, v := range concordantPMF(groups, pairs)[:pairs/2+1] {
+			got += v
+			want, _ := new(big.Rat).SetFrac(s.Add(s, p[k]), all).Float64()
+			require.InDelta(t, want, got, 1e-12, "%v at %d", groups, k)
+			if want > 1e-12 {
+				require.InEpsilon(t, want, got, 1e-9, "%v at %d", groups, k)
 			}
 		}
 	}
 }
 
-// TestConcordanceNormalMeetsExact checks the two methods against each other
-// where one takes over from the other.
-func TestConcordanceNormalMeetsExact(t *testing.T) {
+// TestNormalMeetsExact checks the two methods against each other where one
+// takes over from the other.
+func TestNormalMeetsExact(t *testing.T) {
 	for _, groups := range [][]int{{100, 100}, ones(maxExactRanks)} {
-		c := newConcordance(groups)
-		require.NotNil(t, c.lower)
-		approximate := concordance{pairs: c.pairs, sd: c.sd}
-		for _, z := range []float64{-3, -2, -1, -0.3, 0, 0.5, 1.96} {
-			k := int(float64(c.pairs)/2 + z*c.sd)
-			assert.InDelta(t, c.cdf(k), approximate.cdf(k), 4e-4, "at %v", z)
+		pairs, variance := pairsOf(groups)
+		pmf := concordantPMF(groups, pairs)
+		for _, z := range []float64{-3, -2, -1, -0.3, 0} {
+			k, lower := (pairs+int(z*math.Sqrt(variance/18)))/2, 0.0
+			for _, p := range pmf[:k+1] {
+				lower += p
+			}
+			assert.InDelta(t, lower, NormalCDF((float64(2*k-pairs)+1)/math.Sqrt(variance/18)), 4e-4, "at %v", z)
 		}
 	}
-	assert.Nil(t, newConcordance(ones(maxExactRanks+1)).lower)
 }
 
 func ones(n int) []int {
@@ -137,51 +147,36 @@ func ones(n int) []int {
 	return g
 }
 
-func TestGeneratorIsSeededByData(t *testing.T) {
-	a, b := seeded([]float64{1, 2}), seeded([]float64{1, 2})
-	assert.Equal(t, a.Uint64(), b.Uint64())
-	assert.NotEqual(t, seeded([]float64{1, 2}).Uint64(), seeded([]float64{1}, []float64{2}).Uint64())
-	assert.Equal(t, seeded([]float64{0}).Uint64(), seeded([]float64{math.Copysign(0, -1)}).Uint64())
-	// The stream itself is part of the results' reproducibility.
-	assert.Equal(t, uint64(0x99df58ed4c294e0d), seeded([]float64{1, 2, 3}).Uint64())
-	zs := make([]float64, 100_001)
-	normals(a, zs)
-	assert.InDelta(t, 0, mean(zs), 0.015)
-	assert.InDelta(t, 1, stdDev(zs), 0.015)
-}
-
-func TestBreakSearchAgainstEveryFit(t *testing.T) {
-	rng := seeded([]float64{4})
-	x, y := make([]float64, 40), make([]float64, 40)
+// The break is the one of all that are allowed whose lines leave the least squares: points of one x stay together, and
+// each side has two of them.
+func TestTwoLinesAgainstEveryFit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
 	for range 20 {
-		normals(rng, x)
-		normals(rng, y)
+		x, y := make([]float64, 40), make([]float64, 40)
 		for i := range x {
-			x[i] = math.Round(4 * x[i])
+			x[i], y[i] = math.Round(4*rng.NormFloat64()), rng.NormFloat64()
 		}
-		x, y := sortedPairs(x, y)
-		cuts := cutPoints(x, 3)
-		least, at := math.Inf(1), 0
-		for _, c := range cuts {
-			l, err := FitLine(x[:c], y[:c])
-			require.NoError(t, err)
-			r, err := FitLine(x[c:], y[c:])
-			require.NoError(t, err)
-			if l.SSE+r.SSE < least {
-				least, at = l.SSE+r.SSE, c
+		sx, sy := sortedPairs(x, y)
+		least, at := math.Inf(1), 0.0
+		for c := 3; c <= len(x)-3; c++ {
+			l, err := FitLine(sx[:c], sy[:c])
+			r, errR := FitLine(sx[c:], sy[c:])
+			if sse := l.SSE + r.SSE; err == nil && errR == nil && sx[c] != sx[c-1] && sse < least {
+				least, at = sse, (sx[c-1]+sx[c])/2
 			}
 		}
 		one, err := FitLine(x, y)
 		require.NoError(t, err)
-		s := breakSearch{x: x, cuts: cuts, left: make([]float64, len(x)+1)}
-		cut, gain := s.best(y)
-		assert.Equal(t, at, cut)
-		assert.InDelta(t, 1-least/one.SSE, gain, 1e-10)
+		two, err := FitTwoLines(x, y)
+		require.NoError(t, err)
+		assert.Equal(t, at, two.Break)
+		assert.InDelta(t, 1-(1-one.R2)*least/one.SSE, two.R2, 1e-10)
 	}
-}
-
-func TestCutPointsKeepEqualXTogether(t *testing.T) {
-	assert.Equal(t, []int{5}, cutPoints([]float64{1, 1, 2, 2, 2, 3, 3, 4}, 3))
-	assert.Empty(t, cutPoints([]float64{1, 1, 1, 2, 2, 3}, 3), "one x on the left has no slope")
-	assert.Empty(t, cutPoints([]float64{1, 1, 2, 3, 3, 3}, 3), "one x on the right has no slope")
+	two, err := FitTwoLines([]float64{1, 1, 2, 2, 2, 3, 3, 4}, []float64{1, 2, 3, 4, 5, 6, 7, 8})
+	require.NoError(t, err)
+	assert.Equal(t, 2.5, two.Break)
+	for _, x := range [][]float64{{1, 1, 1, 2, 2, 3}, {1, 1, 2, 3, 3, 3}} {
+		_, err := FitTwoLines(x, []float64{1, 2, 3, 4, 5, 6})
+		require.ErrorIs(t, err, ErrNoSpread, "one x on a side has no slope")
+	}
 }

@@ -1,38 +1,9 @@
-// Package stats holds the estimators, intervals, tests and fits that the
-// analysis of a run rests on. It is a leaf: it works on plain float64 slices,
-// imports only the standard library, and does not know disks, files or
-// units. Which estimate belongs to which question is decided by its callers.
-//
-// # What it promises
-//
-//   - The caller's slices are never sorted or written to.
-//   - The same input gives the same output, on every run: the methods that draw
-//     random numbers ([FitTwoLines], [FitTwoClusters]) seed their generator from a digest
-//     of the data. Only the last bits may differ between processor
-//     architectures, where the compiler may fuse a multiplication and an
-//     addition.
-//   - Whatever is returned together with a nil error is finite. NaN, an
-//     infinity, an empty or short sample and results too large for a float64 are errors, never silent numbers; see
-//     [ErrTooFew] and its neighbours. The bare distribution functions
-//     ([StudentCDF], [NormalCDF] …) and the At methods of the fits have no
-//     error result and give NaN outside of their domain.
-//   - No function panics, whatever the input.
-//
-// # What it refuses to do
-//
-// It does not give an interval that the sample is too small for. A method with
-// an exact level reports the level that it has (a median of ten values has an
-// interval of 97.9 %, not of 95 %); where no interval reaches the level asked
-// for, the interval is withheld with an [ErrTooFew] that names the n needed.
-// It removes no outliers: [Outliers] returns their indices, and the robust
-// estimators bear with them.
-//
-// All levels are probabilities between 0 and 1 (0.95, not 95), all tests are
-// two-sided, and all p values are unadjusted; [Holm] adjusts a family of them.
 package stats
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"sort"
 )
 
@@ -71,40 +42,21 @@ const MinForT = 3
 // The level is exact for independent draws of a continuous distribution and a
 // lower bound where values tie.
 func MedianInterval(xs []float64, level float64) (Interval, error) {
-	if err := checkValues("computing median interval", xs, medianNeeds(level)); err != nil {
+	// The extremes enclose the median with the level 1 - 2·(½)ⁿ
+	need := max(2, int(min(64, math.Ceil(1-math.Log2(1-level)))))
+	if err := checkValues("computing median interval", xs, need); err != nil {
 		return Interval{}, err
 	}
 	n := len(xs)
-	k, real := orderFor(n, level, func(k int) float64 { return binomialHalfCDF(k, n) })
-	s := sorted(xs)
-	return Interval{Low: s[k-1], High: s[n-k], Level: real, Method: MethodOrder}, nil
-}
-
-// medianNeeds is the smallest n at which the extremes enclose the median with
-// at least the level: 1 - 2·(½)ⁿ ≥ level.
-func medianNeeds(level float64) int {
-	n := 2
-	for 1-math.Ldexp(2, -n) < level && n < 64 {
-		n++
-	}
-	return n
-}
-
-// orderFor returns the largest k ≥ 1 for which the k-th lowest and k-th highest
-// of n order statistics enclose the parameter with at least the level, and the
-// level that they have. The parameter is below the k-th lowest with
-// probability cdf(k-1), and above the k-th highest as often. If not even the
-// extremes reach the level, k is 0.
-func orderFor(n int, level float64, cdf func(k int) float64) (k int, real float64) {
-	enclosed := func(k int) float64 { return 1 - 2*cdf(k-1) }
+	// The median is below the k-th lowest, and above the k-th highest, with the
+	// probability of k-1 heads or fewer among n tosses.
+	enclosed := func(k int) float64 { return 1 - 2*binomialHalfCDF(k-1, n) }
 	// A level such as 31/32, which six values have exactly, must not be missed
 	// by a rounding of the distribution function.
 	slack := min(1e-12, level/2)
-	k = sort.Search((n+1)/2, func(i int) bool { return enclosed(i+1) < level-slack })
-	if k == 0 {
-		return 0, 0
-	}
-	return k, enclosed(k)
+	k := sort.Search((n+1)/2, func(i int) bool { return enclosed(i+1) < level-slack })
+	s := sorted(xs)
+	return Interval{Low: s[k-1], High: s[n-k], Level: enclosed(k), Method: MethodOrder}, nil
 }
 
 // MeanInterval returns Student's t interval of the mean of at least [MinForT]
@@ -113,21 +65,11 @@ func orderFor(n int, level float64, cdf func(k int) float64) (k int, real float6
 // formula, and the resolution of the measurement is then the real limit.
 func MeanInterval(xs []float64, level float64) (Interval, error) {
 	const doing = "computing mean interval"
-	if err := checkValues(doing, xs, MinForT); err != nil {
+	c, err := meanContrast(doing, xs)
+	if err != nil {
 		return Interval{}, err
 	}
-	n := float64(len(xs))
-	return around(doing, mean(xs), stdDev(xs)/math.Sqrt(n), n-1, level, MethodT)
-}
-
-// around is the t interval about an estimate with its standard error.
-func around(doing string, estimate, se, df, level float64, method string) (Interval, error) {
-	half := 0.0
-	if se != 0 {
-		half = tCritical(level, df) * se
-	}
-	iv := Interval{Low: estimate - half, High: estimate + half, Level: level, Method: method}
-	return iv, checkResult(doing, iv.Low, iv.High)
+	return c.interval(doing, level)
 }
 
 // MinForLook is the number of values from which on a sequential sample is first
@@ -165,4 +107,115 @@ func Looks(last int) []int {
 // keep level, above 0 and below 1. One look, or none, keeps level itself.
 func LookLevel(level float64, looks int) float64 {
 	return 1 - (1-level)/float64(max(looks, 1))
+}
+
+// Contrast is an estimated difference with its standard error, from which its
+// interval and the test against any value follow. With a standard error of zero
+// the estimate is certain: the interval has no width, and p is 0 or 1.
+type Contrast struct {
+	Estimate float64
+	SE       float64 // standard error, 0 or more
+	DF       float64 // degrees of freedom of Student's t, more than 0
+	Method   string  // one of the Method constants
+}
+
+// P is the two-sided p value of "the true difference is at"; NaN if at is.
+func (c Contrast) P(at float64) float64 {
+	d := c.Estimate - at
+	switch {
+	case math.IsNaN(d):
+		return math.NaN()
+	case d == 0:
+		return 1
+	case c.SE == 0:
+		return 0
+	}
+	return min(1, 2*studentTail(math.Abs(d/c.SE), c.DF))
+}
+
+// Interval is Student's t interval of the difference.
+func (c Contrast) Interval(level float64) (Interval, error) {
+	return c.interval("computing interval of a difference", level)
+}
+
+func (c Contrast) interval(doing string, level float64) (Interval, error) {
+	half := 0.0
+	if c.SE != 0 {
+		half = tCritical(level, c.DF) * c.SE
+	}
+	iv := Interval{Low: c.Estimate - half, High: c.Estimate + half, Level: level, Method: c.Method}
+	return iv, checkResult(doing, iv.Low, iv.High)
+}
+
+// MeanContrast is the mean of at least [MinForT] paired differences.
+func MeanContrast(d []float64) (Contrast, error) { return meanContrast("averaging differences", d) }
+
+func meanContrast(doing string, d []float64) (Contrast, error) {
+	if err := checkValues(doing, d, MinForT); err != nil {
+		return Contrast{}, err
+	}
+	n := float64(len(d))
+	return Contrast{Estimate: mean(d), SE: stdDev(d) / math.Sqrt(n), DF: n - 1, Method: MethodT}, nil
+}
+
+// WelchContrast is the mean of a less the mean of b by Welch's t test
+// (Biometrika 34,
+// 1947): at least [MinForT] values on each side, and their variances may differ.
+// The degrees of freedom are Welch and Satterthwaite's and need not be whole.
+// Samples that do not vary have a standard error of zero.
+func WelchContrast(a, b []float64) (Contrast, error) {
+	const doing = "comparing means"
+	if err := checkPairs(doing, a, b, MinForT); err != nil {
+		return Contrast{}, err
+	}
+	na, nb := float64(len(a)), float64(len(b))
+	sa, sb := stdDev(a)/math.Sqrt(na), stdDev(b)/math.Sqrt(nb)
+	c := Contrast{Estimate: mean(a) - mean(b), SE: math.Hypot(sa, sb), DF: na + nb - 2, Method: MethodWelch}
+	if c.SE > 0 { // in shares of the whole variance, so that nothing under- or overflows
+		c.DF = 1 / (math.Pow(sa/c.SE, 4)/(na-1) + math.Pow(sb/c.SE, 4)/(nb-1))
+	}
+	return c, checkResult(doing, c.Estimate, c.SE, c.DF)
+}
+
+// PooledContrast is the mean of a less the mean of b under the assumption that
+// both vary alike (Student's two-sample t). It is for samples that Welch's test
+// is too small for: one side may be a single value; its spread is then taken
+// from the other side. Both together have at least [MinForT] + 1 values, so
+// that the spread has the two degrees of freedom that three values give it.
+func PooledContrast(a, b []float64) (Contrast, error) {
+	const doing = "comparing means of alike spread"
+	if err := checkPairs(doing, a, b, 1); err != nil {
+		return Contrast{}, err
+	}
+	na, nb := float64(len(a)), float64(len(b))
+	df := na + nb - 2
+	if df < MinForT-1 {
+		return Contrast{}, tooFew(doing, len(a)+len(b), MinForT+1)
+	}
+	ma, mb := mean(a), mean(b)
+	sd := math.Sqrt((squaresAbout(a, ma) + squaresAbout(b, mb)) / df)
+	c := Contrast{Estimate: ma - mb, SE: sd * math.Sqrt(1/na+1/nb), DF: df, Method: MethodPooled}
+	return c, checkResult(doing, c.Estimate, c.SE)
+}
+
+// Holm returns the p values of a family of tests, each between 0 and 1, adjusted
+// so that the chance of any false alarm among them is at most the level that
+// each is compared with (Holm, Scandinavian Journal of Statistics 6, 1979), in
+// the order of the input. A test without a p value, NaN, counts as one of 1.
+func Holm(ps []float64) []float64 {
+	ps = slices.Clone(ps)
+	byP := make([]int, len(ps))
+	for i := range byP {
+		if byP[i] = i; math.IsNaN(ps[i]) {
+			ps[i] = 1
+		}
+	}
+	slices.SortStableFunc(byP, func(i, j int) int { return cmp.Compare(ps[i], ps[j]) })
+	out := make([]float64, len(ps))
+	worst := 0.0
+	for done, i := range byP {
+		worst = max(worst, min(1, ps[i]*float64(len(ps)-done)))
+		out[i] = worst
+	}
+	return out
 }

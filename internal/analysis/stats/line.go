@@ -17,8 +17,6 @@ type Line struct {
 	SSE         float64 // (weighted) sum of squared residuals
 	N           int     // number of points
 	MinX, MaxX  float64 // range of the x fitted; a prediction outside is an extrapolation
-
-	meanX, sxx, weight float64 // weighted mean of x, squares about it, sum of weights
 }
 
 // MinForLine is the least number of points for a fit: a line through two has no
@@ -30,7 +28,7 @@ const MinForLine = 3
 // that are independent, normal and of one size over all x; where they grow with
 // x, as the time of a transfer does with its size, use [FitWeightedLine].
 func FitLine(x, y []float64) (Line, error) {
-	return fitLine("fitting line", x, y, nil)
+	return fitLine("fitting line", x, y, func(int) float64 { return 1 })
 }
 
 // FitWeightedLine is [FitLine] with a positive weight per point, proportional
@@ -41,51 +39,43 @@ func FitLine(x, y []float64) (Line, error) {
 // weights trust the smallest files too much, and the intervals come out too
 // narrow.
 func FitWeightedLine(x, y, weights []float64) (Line, error) {
-	return fitLine("fitting weighted line", x, y, weights)
+	return fitLine("fitting weighted line", x, y, func(i int) float64 { return weights[i] })
 }
 
-func fitLine(doing string, x, y, w []float64) (Line, error) {
+func fitLine(doing string, x, y []float64, weight func(i int) float64) (Line, error) {
 	if err := checkPairs(doing, x, y, MinForLine); err != nil {
 		return Line{}, err
 	}
-	if constant(x) {
-		return Line{}, fmt.Errorf("%s: every x is %v: %w", doing, x[0], ErrNoSpread)
-	}
-	at := func(i int) float64 {
-		if w == nil {
-			return 1
-		}
-		return w[i]
+	if err := checkVarying(doing, "x", x); err != nil {
+		return Line{}, err
 	}
 	l := Line{N: len(x), MinX: slices.Min(x), MaxX: slices.Max(x)}
-	meanY := 0.0
+	var total, meanX, meanY, sxx, sxy, syy float64
 	for i := range x { // running weighted means: no sum that could overflow first
-		wi := at(i)
-		l.weight += wi
-		l.meanX += (x[i] - l.meanX) * (wi / l.weight)
-		meanY += (y[i] - meanY) * (wi / l.weight)
+		w := weight(i)
+		total += w
+		meanX += (x[i] - meanX) * (w / total)
+		meanY += (y[i] - meanY) * (w / total)
 	}
-	sxy, syy := 0.0, 0.0
 	for i := range x {
-		dx, dy := x[i]-l.meanX, y[i]-meanY
-		l.sxx += at(i) * dx * dx
-		sxy += at(i) * dx * dy
-		syy += at(i) * dy * dy
+		w, dx, dy := weight(i), x[i]-meanX, y[i]-meanY
+		sxx += w * dx * dx
+		sxy += w * dx * dy
+		syy += w * dy * dy
 	}
-	l.Slope = sxy / l.sxx
-	l.Intercept = meanY - l.Slope*l.meanX
+	l.Slope = sxy / sxx
+	l.Intercept = meanY - l.Slope*meanX
 	for i := range x {
-		residual := (y[i] - meanY) - l.Slope*(x[i]-l.meanX)
-		l.SSE += at(i) * residual * residual
+		residual := (y[i] - meanY) - l.Slope*(x[i]-meanX)
+		l.SSE += weight(i) * residual * residual
 	}
 	if syy > 0 && !constant(y) {
 		l.R2 = min(max(1-l.SSE/syy, 0), 1)
 	}
 	l.ResidualSD = math.Sqrt(l.SSE / float64(l.N-2))
-	l.SlopeSE = l.ResidualSD / math.Sqrt(l.sxx)
-	l.InterceptSE = l.ResidualSD * math.Sqrt(1/l.weight+l.meanX*l.meanX/l.sxx)
-	return l, checkResult(doing, l.Slope, l.Intercept, l.SlopeSE, l.InterceptSE, l.R2, l.ResidualSD, l.SSE, l.weight,
-		l.sxx)
+	l.SlopeSE = l.ResidualSD / math.Sqrt(sxx)
+	l.InterceptSE = l.ResidualSD * math.Sqrt(1/total+meanX*meanX/sxx)
+	return l, checkResult(doing, l.Slope, l.Intercept, l.SlopeSE, l.InterceptSE, l.R2, l.ResidualSD, l.SSE, total, sxx)
 }
 
 // At returns the fitted y at x.
@@ -93,12 +83,12 @@ func (l Line) At(x float64) float64 { return l.Intercept + l.Slope*x }
 
 // SlopeInterval returns the t interval of the slope.
 func (l Line) SlopeInterval(level float64) (Interval, error) {
-	return around("computing slope interval", l.Slope, l.SlopeSE, float64(l.N-2), level, MethodT)
+	return Contrast{l.Slope, l.SlopeSE, float64(l.N - 2), MethodT}.interval("computing slope interval", level)
 }
 
 // InterceptInterval returns the t interval of the intercept.
 func (l Line) InterceptInterval(level float64) (Interval, error) {
-	return around("computing intercept interval", l.Intercept, l.InterceptSE, float64(l.N-2), level, MethodT)
+	return Contrast{l.Intercept, l.InterceptSE, float64(l.N - 2), MethodT}.interval("computing intercept interval", level)
 }
 
 // Power is a power law y = Coefficient · x^Exponent.
@@ -106,7 +96,8 @@ type Power struct {
 	Coefficient float64 // y at x = 1
 	Exponent    float64 // negative where y falls
 	// Log is the line log y = log Coefficient + Exponent · log x (natural
-	// logarithms); its R2 is that of the logarithms.
+	// logarithms); its R2 is that of the logarithms, and its slope is the
+	// exponent.
 	Log Line
 }
 
@@ -119,10 +110,14 @@ func FitPower(x, y []float64) (Power, error) {
 	if err := checkPairs(doing, x, y, MinForLine); err != nil {
 		return Power{}, err
 	}
-	if err := checkPositive(doing, slices.Concat(x, y)); err != nil {
-		return Power{}, err
+	logs := slices.Concat(x, y)
+	for i, v := range logs {
+		if !(v > 0) {
+			return Power{}, fmt.Errorf("%s: value %d is %v, not positive: %w", doing, i, v, ErrRange)
+		}
+		logs[i] = math.Log(v)
 	}
-	l, err := fitLine(doing, logs(x), logs(y), nil)
+	l, err := fitLine(doing, logs[:len(x)], logs[len(x):], func(int) float64 { return 1 })
 	if err != nil {
 		return Power{}, err
 	}
@@ -133,9 +128,6 @@ func FitPower(x, y []float64) (Power, error) {
 // At returns the fitted y at x > 0.
 func (p Power) At(x float64) float64 { return math.Exp(p.Log.At(math.Log(x))) }
 
-// ExponentInterval returns the t interval of the exponent.
-func (p Power) ExponentInterval(level float64) (Interval, error) { return p.Log.SlopeInterval(level) }
-
 // CoefficientInterval returns the t interval of the coefficient, taken back
 // from the logarithm and so not symmetric.
 func (p Power) CoefficientInterval(level float64) (Interval, error) {
@@ -145,4 +137,62 @@ func (p Power) CoefficientInterval(level float64) (Interval, error) {
 	}
 	iv.Low, iv.High = math.Exp(iv.Low), math.Exp(iv.High)
 	return iv, checkResult("computing coefficient interval", iv.Low, iv.High)
+}
+
+// TwoLines is a pair of separate lines, one for the points below a break in x
+// and one for those above. It is what a write test looks like when a drive
+// throttles or leaves its fast cache.
+type TwoLines struct {
+	Left, Right Line    // fits of the points below and above Break
+	Break       float64 // halfway between the neighbouring x on either side
+	R2          float64 // share of the squares of y that both lines together explain, 0 … 1
+}
+
+// FitTwoLines splits the points, ordered by x, where two separate least squares
+// lines leave the smallest sum of squares, with at least [MinForLine] points
+// and two distinct x on each side. Points of one x are never separated. The
+// lines need not meet at the break.
+func FitTwoLines(x, y []float64) (TwoLines, error) {
+	const doing = "fitting two lines"
+	if err := checkPairs(doing, x, y, 2*MinForLine); err != nil {
+		return TwoLines{}, err
+	}
+	x, y = sortedPairs(x, y)
+	one, err := FitLine(x, y)
+	if err != nil {
+		return TwoLines{}, err
+	}
+	two, least := TwoLines{}, math.Inf(1)
+	for cut := MinForLine; cut <= len(x)-MinForLine; cut++ {
+		if x[cut-1] == x[cut] || x[0] == x[cut-1] || x[cut] == x[len(x)-1] {
+			continue
+		}
+		left, err := FitLine(x[:cut], y[:cut])
+		if err != nil {
+			return TwoLines{}, err
+		}
+		right, err := FitLine(x[cut:], y[cut:])
+		if err != nil {
+			return TwoLines{}, err
+		}
+		if sse := left.SSE + right.SSE; sse < least {
+			least, two = sse, TwoLines{Left: left, Right: right, Break: midpoint(x[cut-1], x[cut])}
+		}
+	}
+	if math.IsInf(least, 1) {
+		return TwoLines{}, fmt.Errorf("%s: no break leaves two distinct x and %d points on each side: %w",
+			doing, MinForLine, ErrNoSpread)
+	}
+	if two.R2 = one.R2; one.SSE > 0 {
+		two.R2 = max(two.R2, 1-(1-one.R2)*least/one.SSE)
+	}
+	return two, nil
+}
+
+// At returns the fitted y at x, by the line of its side.
+func (t TwoLines) At(x float64) float64 {
+	if x <= t.Break {
+		return t.Left.At(x)
+	}
+	return t.Right.At(x)
 }

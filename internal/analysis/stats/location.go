@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -8,14 +9,7 @@ import (
 
 // Mean returns the arithmetic mean of at least one value, summed with
 // compensation so that the order of the values does not matter.
-func Mean(xs []float64) (float64, error) {
-	const doing = "computing mean"
-	if err := checkValues(doing, xs, 1); err != nil {
-		return 0, err
-	}
-	m := mean(xs)
-	return m, checkResult(doing, m)
-}
+func Mean(xs []float64) (float64, error) { return checked("computing mean", xs, 1, mean) }
 
 // mean is the mean of finite values. Where their sum overflows, they are
 // divided first.
@@ -47,22 +41,11 @@ func sum(xs []float64) float64 {
 	return total + lost
 }
 
-func logs(xs []float64) []float64 {
-	out := make([]float64, len(xs))
-	for i, x := range xs {
-		out[i] = math.Log(x)
-	}
-	return out
-}
-
 // Median returns the middle value, or the mean of the two middle ones, of at
 // least one value.
-func Median(xs []float64) (float64, error) {
-	if err := checkValues("computing median", xs, 1); err != nil {
-		return 0, err
-	}
-	return medianSorted(sorted(xs)), nil
-}
+func Median(xs []float64) (float64, error) { return checked("computing median", xs, 1, median) }
+
+func median(xs []float64) float64 { return medianSorted(sorted(xs)) }
 
 func medianSorted(s []float64) float64 {
 	n := len(s)
@@ -85,37 +68,30 @@ func midpoint(a, b float64) float64 {
 // type 7 of Hyndman and Fan (The American Statistician 50, 1996), the default
 // of R and NumPy.
 func Quantile(xs []float64, p float64) (float64, error) {
-	if err := checkValues("computing quantile", xs, 1); err != nil {
-		return 0, err
-	}
-	return quantileSorted(sorted(xs), p), nil
-}
-
-func quantileSorted(s []float64, p float64) float64 {
-	at := p * float64(len(s)-1)
-	i := min(int(at), len(s)-1)
-	f := at - float64(i)
-	if f <= 0 || i == len(s)-1 {
-		return s[i]
-	}
-	// Written as a weighted mean because s[i+1]-s[i] may overflow; clamped
-	// because its rounding must not step out of the gap.
-	return min(max((1-f)*s[i]+f*s[i+1], s[i]), s[i+1])
+	return checked("computing quantile", xs, 1, func(xs []float64) float64 {
+		s := sorted(xs)
+		at := p * float64(len(s)-1)
+		i := min(int(at), len(s)-1)
+		f := at - float64(i)
+		if f <= 0 || i == len(s)-1 {
+			return s[i]
+		}
+		// Written as a weighted mean because s[i+1]-s[i] may overflow; clamped
+		// because its rounding must not step out of the gap.
+		return min(max((1-f)*s[i]+f*s[i+1], s[i]), s[i+1])
+	})
 }
 
 // TrimmedMean returns the mean of the values left when floor(share·n) values
 // are cut from each end of the ordered sample. The share is that of one end, 0
 // ≤ share < 0.5: a 20 % trimmed mean, share 0.2, rests on the middle 60 %.
 func TrimmedMean(xs []float64, share float64) (float64, error) {
-	const doing = "computing trimmed mean"
-	if err := checkValues(doing, xs, 1); err != nil {
-		return 0, err
-	}
-	// The small addend keeps a share such as 0.29 of 100, which is 28.999… in
-	// binary, at 29; one just below one half must still leave a value.
-	cut := min(int(share*float64(len(xs))+1e-9), (len(xs)-1)/2)
-	m := mean(sorted(xs)[cut : len(xs)-cut])
-	return m, checkResult(doing, m)
+	return checked("computing trimmed mean", xs, 1, func(xs []float64) float64 {
+		// The small addend keeps a share such as 0.29 of 100, which is 28.999… in
+		// binary, at 29; one just below one half must still leave a value.
+		cut := min(int(share*float64(len(xs))+1e-9), (len(xs)-1)/2)
+		return mean(sorted(xs)[cut : len(xs)-cut])
+	})
 }
 
 // sorted returns an ascending copy.
@@ -128,12 +104,7 @@ func sorted(xs []float64) []float64 {
 // constant reports whether all values are equal. A sum of squares about a
 // rounded mean does not show it: 0.1, 0.1, 0.1 has one of about 1e-34.
 func constant(xs []float64) bool {
-	for _, x := range xs {
-		if x != xs[0] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(xs, func(x float64) bool { return x != xs[0] })
 }
 
 // sortedPairs returns copies ordered by x, then y.
@@ -142,18 +113,9 @@ func sortedPairs(x, y []float64) (sx, sy []float64) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		switch {
-		case x[a] < x[b] || x[a] == x[b] && y[a] < y[b]:
-			return -1
-		case x[a] == x[b] && y[a] == y[b]:
-			return 0
-		}
-		return 1
-	})
-	sx, sy = make([]float64, len(x)), make([]float64, len(x))
-	for i, o := range order {
-		sx[i], sy[i] = x[o], y[o]
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(x[a], x[b]), cmp.Compare(y[a], y[b])) })
+	for _, i := range order {
+		sx, sy = append(sx, x[i]), append(sy, y[i])
 	}
 	return sx, sy
 }
@@ -161,12 +123,7 @@ func sortedPairs(x, y []float64) (sx, sy []float64) {
 // StdDev returns the sample standard deviation, with n-1 in the denominator,
 // of at least two values.
 func StdDev(xs []float64) (float64, error) {
-	const doing = "computing standard deviation"
-	if err := checkValues(doing, xs, 2); err != nil {
-		return 0, err
-	}
-	sd := stdDev(xs)
-	return sd, checkResult(doing, sd)
+	return checked("computing standard deviation", xs, 2, stdDev)
 }
 
 func stdDev(xs []float64) float64 {
@@ -208,21 +165,13 @@ const MADScale = 1.4826
 // MAD returns the median absolute deviation from the median of at least one
 // value, without a scale factor (see [MADScale]).
 func MAD(xs []float64) (float64, error) {
-	const doing = "computing median absolute deviation"
-	if err := checkValues(doing, xs, 1); err != nil {
-		return 0, err
-	}
-	_, mad := medianAndMAD(xs)
-	return mad, checkResult(doing, mad)
-}
-
-func medianAndMAD(xs []float64) (median, mad float64) {
-	median = medianSorted(sorted(xs))
-	away := make([]float64, len(xs))
-	for i, x := range xs {
-		away[i] = math.Abs(x - median)
-	}
-	return median, medianSorted(sorted(away))
+	return checked("computing median absolute deviation", xs, 1, func(xs []float64) float64 {
+		middle, away := median(xs), make([]float64, len(xs))
+		for i, x := range xs {
+			away[i] = math.Abs(x - middle)
+		}
+		return median(away)
+	})
 }
 
 // OutlierThreshold is the distance from the median, in units of the unscaled
@@ -240,17 +189,17 @@ const OutlierThreshold = 10 * MADScale
 // value that differs from them is an outlier. That is what hyperfine's
 // substitute, a MAD of 2⁻⁵², amounts to, but does not depend on the unit.
 func Outliers(xs []float64) ([]int, error) {
-	const doing = "looking for outliers"
-	if err := checkValues(doing, xs, 3); err != nil {
+	if err := checkValues("looking for outliers", xs, 3); err != nil {
 		return nil, err
 	}
-	median, mad := medianAndMAD(xs)
-	if err := checkResult(doing, mad); err != nil {
+	mad, err := MAD(xs)
+	if err != nil {
 		return nil, err
 	}
+	middle := median(xs)
 	var out []int
 	for i, x := range xs {
-		if math.Abs(x-median) > OutlierThreshold*mad {
+		if math.Abs(x-middle) > OutlierThreshold*mad {
 			out = append(out, i)
 		}
 	}

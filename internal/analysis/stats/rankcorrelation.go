@@ -2,7 +2,6 @@ package stats
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -29,6 +28,11 @@ type Correlation struct {
 // minForCorrelation is where a correlation can first be anything but ±1.
 const minForCorrelation = 3
 
+// maxExactRanks is the sample size up to which the null distribution of a trend
+// is computed exactly; beyond, the normal approximation is off by less than
+// 0.0004.
+const maxExactRanks = 200
+
 // Trend tests at least three values in the order of their measurement for a
 // monotone trend, by Mann's test (Econometrica 13, 1945): Kendall's tau-b of
 // the values against their position. The sign of the coefficient is the
@@ -37,103 +41,52 @@ const minForCorrelation = 3
 // the tie-corrected variance (Kendall, Rank Correlation Methods, 1970).
 func Trend(xs []float64) (Correlation, error) {
 	const doing = "testing for a trend"
-	if err := checkVarying(doing, xs); err != nil {
+	if err := checkValues(doing, xs, minForCorrelation); err != nil {
 		return Correlation{}, err
 	}
-	n, s := len(xs), kendallS(xs)
-	null := newConcordance(tieSizes(xs))
-	tau := float64(s) / math.Sqrt(float64(n*(n-1)/2)*float64(null.pairs))
-	c := Correlation{Coefficient: min(max(tau, -1), 1)}
-	c.P = null.twoSided((s + null.pairs) / 2)
-	return c, checkResult(doing, c.Coefficient, c.P)
-}
-
-// Spearman returns Spearman's rank correlation of at least three pairs, -1 … 1:
-// the correlation of their average ranks.
-func Spearman(x, y []float64) (float64, error) {
-	const doing = "computing Spearman correlation"
-	if err := checkPairs(doing, x, y, minForCorrelation); err != nil {
-		return 0, err
+	if err := checkVarying(doing, "value", xs); err != nil {
+		return Correlation{}, err
 	}
-	if err := cmp.Or(checkVarying(doing, x), checkVarying(doing, y)); err != nil {
-		return 0, err
-	}
-	return pearson(ranks(x), ranks(y)), nil
-}
-
-// checkVarying refuses samples that are too small or do not vary.
-func checkVarying(doing string, xs []float64) error {
-	if err := checkValues(doing, xs, minForCorrelation); err != nil {
-		return err
-	}
-	if constant(xs) {
-		return fmt.Errorf("%s: every value is %v: %w", doing, xs[0], ErrNoSpread)
-	}
-	return nil
-}
-
-// kendallS is the number of pairs of values that rise with their position less
-// that of pairs that fall.
-func kendallS(xs []float64) int {
-	s := 0
+	n, s := len(xs), 0
 	for i := range xs {
 		for j := range i {
 			s += cmp.Compare(xs[i], xs[j])
 		}
 	}
-	return s
-}
-
-// pearson is the correlation of ranks, which are small and vary.
-func pearson(x, y []float64) float64 {
-	mx, my := mean(x), mean(y)
-	var sxy, sxx, syy float64
-	for i := range x {
-		dx, dy := x[i]-mx, y[i]-my
-		sxy, sxx, syy = sxy+dx*dy, sxx+dx*dx, syy+dy*dy
-	}
-	return min(max(sxy/math.Sqrt(sxx*syy), -1), 1)
-}
-
-// maxExactRanks is the sample size up to which null distributions of rank
-// statistics are computed exactly; beyond, the normal approximation is off by
-// less than 0.0004.
-const maxExactRanks = 200
-
-// concordance is the null distribution of the number J of concordant pairs: n
-// values in random order are dealt to groups of the given sizes, and J counts
-// the pairs from different groups with values in the order of their groups.
-// With the sizes of ties as groups, Kendall's S against positions is 2·J less
-// the number of pairs.
-type concordance struct {
-	pairs int       // pairs from different groups, the largest J
-	lower []float64 // lower[k] = P(J ≤ k) for k up to the middle; nil where the normal approximation is used
-	sd    float64
-}
-
-func newConcordance(groups []int) concordance {
-	n, same, variance := 0, 0, 0.0
+	groups, all := tieSizes(xs), n*(n-1)/2
+	pairs, variance := all, tieVariance(n)
 	for _, g := range groups {
-		n += g
-		same += g * (g - 1) / 2
+		pairs -= g * (g - 1) / 2
 		variance -= tieVariance(g)
 	}
-	variance += tieVariance(n)
-	c := concordance{pairs: n*(n-1)/2 - same, sd: math.Sqrt(variance / 72)}
-	if n <= maxExactRanks {
-		c.lower = cumulate(concordantPMF(groups, c.pairs))
+	c := Correlation{Coefficient: min(max(float64(s)/math.Sqrt(float64(all)*float64(pairs)), -1), 1)}
+	tail := 0.0
+	if n > maxExactRanks {
+		tail = NormalCDF((1 - math.Abs(float64(s))) / math.Sqrt(variance/18))
+	} else {
+		// So many pairs or fewer are in the rarer order
+		for _, p := range concordantPMF(groups, pairs)[:(pairs-max(s, -s))/2+1] {
+			tail += p
+		}
 	}
-	return c
+	c.P = min(1, 2*tail)
+	return c, checkResult(doing, c.Coefficient, c.P)
 }
 
-// tieVariance is t(t-1)(2t+5), by which groups of t enter the variance of S,
-// which is four times that of J, over 18.
+// tieVariance is t(t-1)(2t+5), by which groups of t enter the variance of S
+// over 18.
 func tieVariance(t int) float64 {
 	f := float64(t)
 	return f * (f - 1) * (2*f + 5)
 }
 
-// concordantPMF multiplies out the generating function of J, the q-multinomial
+// concordantPMF is the null distribution of the number J of concordant pairs: n
+// values in random order are dealt to groups of the given sizes, and J counts
+// the pairs from different groups with values in the order of their groups, of
+// which there are so many pairs. With the sizes of ties as groups, Kendall's S
+// against positions is 2·J less the number of pairs.
+//
+// It multiplies out the generating function of J, the q-multinomial
 // coefficient [n]! / ([g₁]!·[g₂]!·…) (Terpstra 1952; for two groups Mann and
 // Whitney 1947), one factor (1-q^a)/(1-q^i)·i/a at a time. After every factor
 // the polynomial is itself such a distribution, so its terms do not grow, and
@@ -163,34 +116,22 @@ func concordantPMF(groups []int, pairs int) []float64 {
 	return p
 }
 
-func cumulate(p []float64) []float64 {
-	lower := make([]float64, len(p)/2+1)
-	s := 0.0
-	for k := range lower {
-		if k < len(p) {
-			s += p[k]
-		}
-		lower[k] = min(s, 1)
+// Spearman returns Spearman's rank correlation of at least three pairs, -1 … 1:
+// the correlation of their average ranks.
+func Spearman(x, y []float64) (float64, error) {
+	const doing = "computing Spearman correlation"
+	if err := checkPairs(doing, x, y, minForCorrelation); err != nil {
+		return 0, err
 	}
-	return lower
-}
-
-// cdf is P(J ≤ k).
-func (c concordance) cdf(k int) float64 {
-	switch {
-	case k < 0:
-		return 0
-	case k >= c.pairs:
-		return 1
-	case c.lower == nil:
-		return NormalCDF((float64(k) + 0.5 - float64(c.pairs)/2) / c.sd)
-	case k < len(c.lower):
-		return c.lower[k]
+	if err := cmp.Or(checkVarying(doing, "value", x), checkVarying(doing, "value", y)); err != nil {
+		return 0, err
 	}
-	return 1 - c.cdf(c.pairs-k-1)
-}
-
-// twoSided is twice the smaller tail at k, at most 1.
-func (c concordance) twoSided(k int) float64 {
-	return min(1, 2*c.cdf(min(k, c.pairs-k)))
+	x, y = ranks(x), ranks(y)
+	mx, my := mean(x), mean(y)
+	var sxy, sxx, syy float64
+	for i := range x {
+		dx, dy := x[i]-mx, y[i]-my
+		sxy, sxx, syy = sxy+dx*dy, sxx+dx*dx, syy+dy*dy
+	}
+	return min(max(sxy/math.Sqrt(sxx*syy), -1), 1), nil
 }

@@ -1,3 +1,33 @@
+// Package stats holds the estimators, intervals, tests and fits that the
+// analysis of a run rests on. It is a leaf: it works on plain float64 slices,
+// imports only the standard library, and does not know disks, files or
+// units. Which estimate belongs to which question is decided by its callers.
+//
+// # What it promises
+//
+//   - The caller's slices are never sorted or written to.
+//   - The same input gives the same output, on every run: no method draws
+//     random numbers. Only the last bits may differ between processor
+//     architectures, where the compiler may fuse a multiplication and an
+//     addition.
+//   - Whatever is returned together with a nil error is finite. NaN, an
+//     infinity, an empty or short sample and results too large for a float64 are errors, never silent numbers; see
+//     [ErrTooFew] and its neighbours. The bare distribution functions
+//     ([StudentCDF], [NormalCDF] …) and the At methods of the fits have no
+//     error result and give NaN outside of their domain.
+//   - No function panics, whatever the input.
+//
+// # What it refuses to do
+//
+// It does not give an interval that the sample is too small for. A method with
+// an exact level reports the level that it has (a median of ten values has an
+// interval of 97.9 %, not of 95 %); where no interval reaches the level asked
+// for, the interval is withheld with an [ErrTooFew] that names the n needed.
+// It removes no outliers: [Outliers] returns their indices, and the robust
+// estimators bear with them.
+//
+// All levels are probabilities between 0 and 1 (0.95, not 95), all tests are
+// two-sided, and all p values are unadjusted; [Holm] adjusts a family of them.
 package stats
 
 import (
@@ -60,12 +90,10 @@ func checkPairs(doing string, x, y []float64, need int) error {
 	return checkValues(doing, y, need)
 }
 
-// checkPositive refuses values that have no logarithm.
-func checkPositive(doing string, xs []float64) error {
-	for i, x := range xs {
-		if !(x > 0) {
-			return fmt.Errorf("%s: value %d is %v, not positive: %w", doing, i, x, ErrRange)
-		}
+// checkVarying refuses values that are all equal; what names one of them.
+func checkVarying(doing, what string, xs []float64) error {
+	if constant(xs) {
+		return fmt.Errorf("%s: every %s is %v: %w", doing, what, xs[0], ErrNoSpread)
 	}
 	return nil
 }
@@ -78,6 +106,15 @@ func checkResult(doing string, results ...float64) error {
 		}
 	}
 	return nil
+}
+
+// checked computes a statistic of at least need values.
+func checked(doing string, xs []float64, need int, statistic func([]float64) float64) (float64, error) {
+	if err := checkValues(doing, xs, need); err != nil {
+		return 0, err
+	}
+	v := statistic(xs)
+	return v, checkResult(doing, v)
 }
 
 func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
