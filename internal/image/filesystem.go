@@ -43,10 +43,9 @@ func FilesystemNamed(name string) Filesystem {
 }
 
 // FilesystemNames are the names of all file systems.
-func FilesystemNames() []string {
-	names := make([]string, len(Filesystems))
-	for i, f := range Filesystems {
-		names[i] = f.Name
+func FilesystemNames() (names []string) {
+	for _, f := range Filesystems {
+		names = append(names, f.Name)
 	}
 	return names
 }

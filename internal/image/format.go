@@ -9,7 +9,6 @@ package image
 
 import (
 	"math"
-	"slices"
 	"strings"
 )
 
@@ -136,19 +135,17 @@ func entireImage() Format {
 // FormatNamed finds a format by its name or by its type in diskutil (RAW is
 // UDRW), in upper or lower case.
 func FormatNamed(name string) (Format, bool) {
-	i := slices.IndexFunc(Formats, func(f Format) bool {
-		return strings.EqualFold(f.Name, name) || f.ImageType != "" && strings.EqualFold(f.ImageType, name)
-	})
-	if i < 0 {
-		return Format{}, false
+	for _, f := range Formats {
+		if strings.EqualFold(f.Name, name) || f.ImageType != "" && strings.EqualFold(f.ImageType, name) {
+			return f, true
+		}
 	}
-	return Formats[i], true
+	return Format{}, false
 }
 
 // FormatNames are the names of the formats that match, in the order of the
 // registry; nil matches all.
-func FormatNames(match func(Format) bool) []string {
-	var names []string
+func FormatNames(match func(Format) bool) (names []string) {
 	for _, f := range Formats {
 		if match == nil || match(f) {
 			names = append(names, f.Name)

@@ -320,48 +320,36 @@ func (l *asifLoader) loadTable(t, number int64) error {
 		if bytes.Equal(p, zero) {
 			continue
 		}
-		group := t*l.head.groups + g
-		if err := l.loadGroup(p, group, l.head.capacity-group*l.head.perGroup); err != nil {
+		if err := l.loadGroup(p, t*l.head.groups+g); err != nil {
 			return fmt.Errorf("group %d: %w", g, err)
 		}
 	}
 	return nil
 }
 
-// loadGroup reads one group. Its first room entries can be in use.
-func (l *asifLoader) loadGroup(p []byte, group, room int64) error {
-	first := group * (l.head.perGroup + 1) // slot
-	bitmap := binary.BigEndian.Uint64(p[8*l.head.perGroup:])
-	if bitmap > asifNumber {
-		return unknownASIF("bitmap entry %#x", bitmap)
-	}
-	for i := range l.head.perGroup {
+// loadGroup reads one group: entries, and after them that of the bitmap, which
+// has no state.
+func (l *asifLoader) loadGroup(p []byte, group int64) error {
+	count := l.head.perGroup
+	bitmap := binary.BigEndian.Uint64(p[8*count:])
+	for i := range count + 1 {
 		v := binary.BigEndian.Uint64(p[8*i:])
-		if v == 0 {
-			continue
-		}
 		state, n := splitEntry(v)
+		isBitmap := i == count
 		switch {
-		case v&^uint64(3<<62|asifNumber) != 0, (state == asifNone || state == asifUnmapped) && n != 0:
+		case v == 0, v == asifUnmapped && !isBitmap:
+			continue
+		case v&^uint64(3<<62|asifNumber) != 0, state == asifUnmapped, isBitmap == (state != asifNone):
 			return unknownASIF("table entry %#x", v)
-		case i >= room:
+		case group*count+i >= l.head.capacity && !isBitmap:
 			return corrupt("entry %d after the last chunk that a device can have", i)
 		case state == asifPartial && bitmap == 0:
 			return corrupt("entry %d is of a partial chunk, and the group has no bitmap", i)
 		}
-		if state == asifUnmapped {
-			continue
-		}
-		if err := l.takeChunk(uint64(n), state == asifPartial); err != nil {
+		if err := l.takeChunk(uint64(n), isBitmap || state == asifPartial); err != nil {
 			return fmt.Errorf("entry %d: %w", i, err)
 		}
-		l.entries[first+i] = v
-	}
-	if bitmap != 0 {
-		if err := l.takeChunk(bitmap, true); err != nil {
-			return fmt.Errorf("bitmap: %w", err)
-		}
-		l.entries[first+l.head.perGroup] = bitmap
+		l.entries[group*(count+1)+i] = v
 	}
 	return nil
 }

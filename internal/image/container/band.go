@@ -18,20 +18,6 @@ import (
 // bytes.
 const bandAlign = 4096
 
-// bandFile is an open band file: that of the host, or its decrypted content.
-type bandFile interface {
-	io.ReaderAt
-	WritePadded(p []byte, off int64, pad int) (int, error)
-	PunchHole(off, n int64) error
-	Truncate(n int64) error
-	EvictRange(off, n int64) error
-	Stat() (hostio.Stat, error)
-	Sync(mode hostio.SyncMode) (hostio.SyncMode, error)
-	Cache() hostio.CacheMode
-	Path() string
-	Close() error
-}
-
 // band is the state of one band file. mu is held shared for transfers, and
 // exclusively for changes of f, missing and the file's existence or length.
 type band struct {
@@ -149,19 +135,15 @@ func (bd *band) statLocked(b *bundle) (st hostio.Stat, missing bool, err error) 
 // deleteLocked deletes the band file.
 func (bd *band) deleteLocked(b *bundle) error {
 	err := b.bands.Remove(files.BandName(bd.index))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	if err == nil {
 		b.entries.Store(true)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	bd.missing = true
-	if bd.f == nil {
+	f := bd.f
+	if bd.f, bd.missing = nil, true; f == nil {
 		return nil
 	}
-	b.open.remove(bd)
-	f := bd.f
-	bd.f = nil
 	return f.Close()
 }
 
@@ -273,7 +255,7 @@ const maxOpenBands = 256
 type openBands struct {
 	limit int
 	mu    sync.Mutex
-	list  []*band // in the order of opening
+	list  []*band // in the order of opening; some may be closed again
 }
 
 // add is called with bd.mu held; it never waits for another band's lock. Bands
@@ -300,13 +282,6 @@ func (s *openBands) add(bd *band) (err error) {
 	return err
 }
 
-// remove takes a closed band from the list.
-func (s *openBands) remove(bd *band) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.list = slices.DeleteFunc(s.list, func(o *band) bool { return o == bd })
-}
-
 // bundle is a UDSB sparse bundle: the device in band files, which are opened at
 // their first use. A transfer holds the device's lock and its band's lock
 // shared, so that no transfer waits for another. A call that changes whether a
@@ -318,10 +293,10 @@ type bundle struct {
 	name      string
 	dir       *hostio.Dir
 	bands     *hostio.Dir
-	locks     []*hostio.File
-	plist     []byte     // the property list in use; guarded by device.mu
-	backup    bool       // plist is that of Info.bckup
-	encrypter *encrypter // nil for an unencrypted bundle
+	opened    []io.Closer // folders and locks
+	plist     []byte      // the property list in use; guarded by device.mu
+	backup    bool        // plist is that of Info.bckup
+	encrypter *encrypter  // nil for an unencrypted bundle
 
 	tableMu sync.RWMutex
 	table   map[int64]*band

@@ -29,7 +29,7 @@ func newBundle(parent *hostio.Dir, name string, c contents, o OpenOptions) *bund
 
 // setContents takes over the result of a probe.
 func (b *bundle) setContents(c contents) {
-	b.chunk, b.size, b.plist, b.backup = c.info.bandSize, c.info.size, c.plist, c.backup
+	b.chunk, b.size, b.plist, b.backup = c.info.BandSize, c.info.Size, c.plist, c.backup
 }
 
 // openBundle opens the bundle, which a probe found to have these contents.
@@ -53,9 +53,11 @@ func (b *bundle) openFolders(encryption string) (err error) {
 	if b.dir, err = b.parent.Sub(b.name); err != nil {
 		return err
 	}
+	b.opened = append(b.opened, b.dir)
 	if b.bands, err = b.dir.Sub("bands"); err != nil {
 		return err
 	}
+	b.opened = append(b.opened, b.bands)
 	if b.opts.ReadOnly && !b.opts.Hold {
 		return nil
 	}
@@ -68,7 +70,7 @@ func (b *bundle) openFolders(encryption string) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.unsupported != "" || c.encryption != encryption || c.info.version != 1 && !b.opts.ReadOnly {
+	if c.unsupported != "" || c.encryption != encryption || c.info.Version != 1 && !b.opts.ReadOnly {
 		return fmt.Errorf("opening %q: %w", b.path, hostio.ErrReplaced)
 	}
 	b.setContents(c)
@@ -87,7 +89,7 @@ func (b *bundle) lockFile(name string) error {
 	if err != nil {
 		return err
 	}
-	b.locks = append(b.locks, f)
+	b.opened = append(b.opened, f)
 	if !write {
 		return lockError(f.TryLockShared(), f.Path(), "holding %q for reading")
 	}
@@ -123,13 +125,8 @@ func (b *bundle) release() error {
 			bd.f = nil
 		}
 	}
-	for _, f := range b.locks {
+	for _, f := range b.opened {
 		errs = append(errs, f.Close())
-	}
-	for _, d := range []*hostio.Dir{b.bands, b.dir} {
-		if d != nil {
-			errs = append(errs, d.Close())
-		}
 	}
 	if b.encrypter != nil {
 		b.encrypter.cipher.Wipe()
@@ -206,15 +203,13 @@ func (b *bundle) transfer(p []byte, off int64, pad int,
 }
 
 // eachBand calls do for the parts of n bytes from off in each band.
-func (b *bundle) eachBand(off, n int64, do func(bd *band, in, n int64) error) error {
-	for n > 0 {
+func (b *bundle) eachBand(off, n int64, do func(bd *band, in, n int64) error) (err error) {
+	for n > 0 && err == nil {
 		i, in, part := b.locate(off, n)
-		if err := do(b.band(i), in, part); err != nil {
-			return err
-		}
+		err = do(b.band(i), in, part)
 		off, n = off+part, n-part
 	}
-	return nil
+	return err
 }
 
 // discard deletes bands that are entirely in the range, and punches or cuts
@@ -253,19 +248,13 @@ func (b *bundle) flush() error {
 		err = b.bands.Sync()
 	}
 	if err != nil {
-		err = b.failed.set(err)
+		b.failed.set(err)
 	}
 	if before != nil {
 		<-before
 	}
-	if err != nil {
-		return err
-	}
 	// Writes of the caller that another flush had taken may be lost.
-	if err := b.failed.get(); err != nil {
-		return err
-	}
-	return b.check()
+	return cmp.Or(err, b.failed.get(), b.check())
 }
 
 // close implements layout. Bands that end inside a block are lengthened before
@@ -309,9 +298,6 @@ func (b *bundle) Compact(used func(off, n int64) bool) (reclaimed int64, err err
 		return 0, err
 	}
 	list, err := listBands(b.bands)
-	if err != nil {
-		return 0, err
-	}
 	for _, i := range list {
 		capacity := b.capacity(i)
 		if used != nil && capacity > 0 && used(i*b.chunk, capacity) {
@@ -322,7 +308,10 @@ func (b *bundle) Compact(used func(off, n int64) bool) (reclaimed int64, err err
 			return reclaimed, err
 		}
 	}
-	return reclaimed, b.flush()
+	if err == nil {
+		err = b.flush()
+	}
+	return reclaimed, err
 }
 
 // resize puts the size into both property lists and keeps their other keys.
@@ -330,7 +319,7 @@ func (b *bundle) Compact(used func(off, n int64) bool) (reclaimed int64, err err
 // size can show it, and after a smaller size has hidden it, so that a crash
 // shows neither.
 func (b *bundle) resize(size int64) error {
-	next := info{version: 1, bandSize: b.chunk, size: size}
+	next := info{Version: 1, BandSize: b.chunk, Size: size}
 	if n := ceil(size, b.chunk); n > maxBands {
 		return fmt.Errorf("%d bands, more than %d", n, int64(maxBands))
 	}
@@ -338,50 +327,40 @@ func (b *bundle) resize(size int64) error {
 	if err != nil {
 		return err
 	}
-	if err := b.check(); err != nil {
-		return err
-	}
-	if size > b.size {
+	err = b.check()
+	if err == nil && size > b.size {
 		// Durable first: the larger size must not outlive the deletions.
-		if err := errors.Join(b.deleteAfterEnd(), b.flush()); err != nil {
-			return err
-		}
+		err = errors.Join(b.deleteAfterEnd(), b.flush())
 	}
-	if err := b.writePlists(plist); err != nil {
+	if err == nil {
+		err = b.writePlists(plist)
+	}
+	if err != nil {
 		return err
 	}
 	b.size, b.plist = size, plist
-	if err := b.deleteAfterEnd(); err != nil {
-		return err
-	}
-	return b.flush()
+	return errors.Join(b.deleteAfterEnd(), b.flush())
 }
 
 // writePlists replaces both property lists.
 func (b *bundle) writePlists(text []byte) error {
-	for _, name := range []string{"Info.plist", "Info.bckup"} {
-		if err := b.dir.WriteFileAtomic(name, text, b.perm()); err != nil {
-			return err
-		}
+	err := b.dir.WriteFileAtomic("Info.plist", text, b.perm())
+	if err == nil {
+		err = b.dir.WriteFileAtomic("Info.bckup", text, b.perm())
 	}
-	return nil
+	return err
 }
 
 // deleteAfterEnd deletes bands after the end of the device and cuts the one
 // across it.
 func (b *bundle) deleteAfterEnd() error {
 	list, err := listBands(b.bands)
-	if err != nil {
-		return err
-	}
 	for _, i := range list {
-		if capacity := b.capacity(i); capacity < b.chunk {
-			if err := b.band(i).discard(b, capacity, math.MaxInt64-capacity, capacity); err != nil {
-				return err
-			}
+		if capacity := b.capacity(i); err == nil && capacity < b.chunk {
+			err = b.band(i).discard(b, capacity, math.MaxInt64-capacity, capacity)
 		}
 	}
-	return nil
+	return err
 }
 
 // usage counts all files of the bundle, not only the bands.

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -125,19 +126,15 @@ func (c *chunked) readAt(p []byte, off int64) (done int, err error) {
 func (c *chunked) writeAt(p []byte, off int64, pad int) (done int, err error) {
 	missing := false
 	first, last := off/c.chunk, (off+int64(len(p))-1)/c.chunk
-	for i := first; i <= last; i++ {
+	for i := first; i <= last && err == nil; i++ {
 		at, partial := c.chunks.find(i)
 		missing = missing || at == 0
 		if partial {
-			if err := c.asif.complete(i); err != nil {
-				return 0, err
-			}
+			err = c.asif.complete(i)
 		}
 	}
-	if missing {
-		if err := c.chunks.allocate(first, last); err != nil {
-			return 0, err
-		}
+	if missing && err == nil {
+		err = c.chunks.allocate(first, last)
 	}
 	for done < len(p) && err == nil {
 		at, n, _ := c.extent(off+int64(done), int64(len(p)-done))
@@ -198,25 +195,20 @@ func (c *chunked) flush() error {
 		}
 	}
 	c.commits.Unlock()
-	if err != nil {
-		return err
-	}
-	return c.f.Check()
+	return cmp.Or(err, c.f.Check())
 }
 
 // eachExtent calls do for the parts of n bytes from off that have a place in
 // the file.
-func (c *chunked) eachExtent(off, n int64, do func(at, n int64) error) error {
-	for n > 0 {
+func (c *chunked) eachExtent(off, n int64, do func(at, n int64) error) (err error) {
+	for n > 0 && err == nil {
 		at, part, _ := c.extent(off, n)
 		if at != 0 {
-			if err := do(at, part); err != nil {
-				return err
-			}
+			err = do(at, part)
 		}
 		off, n = off+part, n-part
 	}
-	return nil
+	return err
 }
 
 // evict implements layout.
@@ -240,14 +232,11 @@ func (c *chunked) Resident(off, n int64) (share float64, err error) {
 // holes: all are full, or in a sparse file none.
 func (c *chunked) usage() (Usage, error) {
 	u, err := c.fileDevice.usage()
-	if err != nil {
-		return Usage{}, err
-	}
 	u.Bands = len(c.chunks.list())
 	if u.Allocated >= u.Apparent {
 		u.BandsFull = u.Bands
 	}
-	return u, nil
+	return u, err
 }
 
 // interrupted reports a mark of a compaction in the file.
@@ -293,13 +282,12 @@ func (r readerAt) ReadAt(p []byte, off int64) (int, error) { return r(p, off) }
 // resize implements layout. After an error of the host the state of the file is
 // known only after the next opening.
 func (c *chunked) resize(size int64) error {
-	if err := c.flush(); err != nil {
-		return err
+	err := c.flush()
+	if err == nil && size > c.size {
+		err = checkEncryptedSize(c.f, size)
 	}
-	if size > c.size {
-		if err := checkEncryptedSize(c.f, size); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	if err := c.chunks.resize(size); err != nil {
 		if !errors.Is(err, errBadSize) {

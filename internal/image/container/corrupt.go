@@ -94,7 +94,7 @@ func corruptFile(dir *hostio.Dir, name string, fi fs.FileInfo, kind string) erro
 	err := files.Walk(context.Background(), dir, name, func(inside string, fi fs.FileInfo) error {
 		if _, ok := files.Band(inside); ok {
 			bands = append(bands, path.Join(name, inside))
-			if fi.Size() > size {
+			if fi.Size() > size || len(bands) == 1 {
 				longest, size = path.Join(name, inside), fi.Size()
 			}
 		}

@@ -127,7 +127,7 @@ func createBundle(dir *hostio.Dir, name string, s Spec) (err error) {
 	if token != nil {
 		perm = encryptedPerm
 	}
-	list := info{version: 1, bandSize: s.BandSize, size: s.Size}.encode()
+	list := info{Version: 1, BandSize: s.BandSize, Size: s.Size}.encode()
 	for _, file := range []struct {
 		name string
 		data []byte

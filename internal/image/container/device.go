@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -62,18 +63,14 @@ func (d *device) enter() error {
 }
 
 // enterRange starts a call about n bytes at off, which may change them.
-func (d *device) enterRange(off, n int64, change bool) error {
-	if err := d.enter(); err != nil {
+func (d *device) enterRange(off, n int64, change bool) (err error) {
+	if err = d.enter(); err != nil {
 		return err
 	}
-	var err error
 	if change {
 		err = d.checkWritable()
 	}
-	if err == nil {
-		err = blockdev.CheckRange(off, n, d.size)
-	}
-	if err != nil {
+	if err = cmp.Or(err, blockdev.CheckRange(off, n, d.size)); err != nil {
 		d.mu.RUnlock()
 	}
 	return err

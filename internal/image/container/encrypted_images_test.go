@@ -78,11 +78,11 @@ func newCipher(t *testing.T, block int, length int64) (*crypt.Header, *crypt.Cip
 func TestEncryptedBundle(t *testing.T) {
 	for _, block := range []int{512, 4096} {
 		d := tempDir(t)
-		i := info{version: 1, bandSize: 1 << 20, size: 4<<20 + 4096}
-		require.NoError(t, createBundle(d, "b", Spec{BandSize: i.bandSize, Size: i.size}))
+		i := info{Version: 1, BandSize: 1 << 20, Size: 4<<20 + 4096}
+		require.NoError(t, createBundle(d, "b", Spec{BandSize: i.BandSize, Size: i.Size}))
 		h, c := newCipher(t, block, 0)
 		require.NoError(t, d.WriteFileAtomic("b/token", h.Marshal(), 0o600))
-		device := make([]byte, i.size)
+		device := make([]byte, i.Size)
 		for band, n := range map[int64]int{0: 1 << 20, 1: 64 << 10, 3: 512 << 10, 4: 4096} {
 			plain := pattern(n, uint64(band))
 			stored := make([]byte, n)

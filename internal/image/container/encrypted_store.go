@@ -129,24 +129,23 @@ func (s *encryptedStore) Truncate(n int64) error {
 	if err := s.checkChange(n); err != nil {
 		return err
 	}
+	var err error
 	size := s.size.Load()
 	switch {
 	case n > size:
 		// The rest of the last block becomes visible now.
-		if err := s.blocks.writeZeros(s.file(size), size, min(s.blocks.roundUp(size), n)); err != nil {
-			return err
-		}
+		err = s.blocks.writeZeros(s.file(size), size, min(s.blocks.roundUp(size), n))
 	case !s.sparse && n < size:
 		s.size.Store(n)
-		if err := s.saveLength(hostio.SyncFull); err != nil {
-			return err
-		}
+		err = s.saveLength(hostio.SyncFull)
 	}
-	if err := s.store.Truncate(s.header.DataOffset + s.header.CipherLength(n)); err != nil {
-		return err
+	if err == nil {
+		err = s.store.Truncate(s.header.DataOffset + s.header.CipherLength(n))
 	}
-	s.size.Store(n)
-	return nil
+	if err == nil {
+		s.size.Store(n)
+	}
+	return err
 }
 
 // Allocate is not possible: blocks that were not written are not zeros.
@@ -168,12 +167,14 @@ func (s *encryptedStore) PunchHole(off, n int64) error {
 // data durable before that, so that the header states only durable data.
 func (s *encryptedStore) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) {
 	if !s.readOnly && s.size.Load() != s.saved.Load() {
+		var err error
 		if !s.sparse {
-			if _, err := s.store.Sync(mode); err != nil {
-				return mode, err
-			}
+			_, err = s.store.Sync(mode)
 		}
-		if err := s.saveLength(""); err != nil {
+		if err == nil {
+			err = s.saveLength("")
+		}
+		if err != nil {
 			return mode, err
 		}
 	}
@@ -187,16 +188,14 @@ func (s *encryptedStore) saveLength(mode hostio.SyncMode) error {
 	defer s.mu.Unlock()
 	s.header.DataLength = s.size.Load()
 	off, b := s.header.LengthField()
-	if _, err := s.store.WriteAt(b, off); err != nil {
-		return err
+	_, err := s.store.WriteAt(b, off)
+	if err == nil && mode != "" {
+		_, err = s.store.Sync(mode)
 	}
-	if mode != "" {
-		if _, err := s.store.Sync(mode); err != nil {
-			return err
-		}
+	if err == nil {
+		s.saved.Store(s.header.DataLength)
 	}
-	s.saved.Store(s.header.DataLength)
-	return nil
+	return err
 }
 
 // EvictRange drops the pages of the blocks that the range touches.
@@ -233,6 +232,7 @@ func decryptStore(f store, encryption string, o OpenOptions) (store, contents, e
 	s := newEncryptedStore(f, h, cipher)
 	s.readOnly = o.ReadOnly
 	c, err := s.probe(size)
+	c.path = f.Path()
 	if c.format == ASIF {
 		c.unsupported = ASIF
 	}
@@ -244,7 +244,7 @@ func decryptStore(f store, encryption string, o OpenOptions) (store, contents, e
 		err = encryptionError(f.Path(), encryption, h.Fits(size))
 	}
 	if err == nil && !o.ReadOnly {
-		err = c.checkWritable(f.Path())
+		err = c.checkWritable()
 	}
 	if err != nil {
 		cipher.Wipe()

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -42,7 +43,7 @@ func (e Encryption) check(format string, size int64) error {
 	case e.Cipher != AES128 && e.Cipher != AES256:
 		return fmt.Errorf("encryption %.20q, want %s or %s", e.Cipher, AES128, AES256)
 	case len(e.Passphrase) == 0:
-		return fmt.Errorf("encryption %s: no passphrase given: %w", e.Cipher, ErrPassphrase)
+		return fmt.Errorf("encryption %s: %w", e.Cipher, noPassphrase{})
 	case format == ASIF:
 		return &UnsupportedError{Found: "encrypted ASIF, a layout that is not known", Doing: "creating"}
 	case format != UDSB && size > math.MaxUint32*SectorSize-image.MaxBandSize:
@@ -76,13 +77,13 @@ func (e Encryption) createFile(dir *hostio.Dir, name string, length int64, write
 	return createFile(dir, name, encryptedPerm, func(f *hostio.File) error {
 		s := newEncryptedStore(&hostStore{File: f}, h, c)
 		s.size.Store(0) // write lengthens it
-		if _, err := f.WriteAt(h.Marshal(), 0); err != nil {
-			return err
+		_, err := f.WriteAt(h.Marshal(), 0)
+		if err == nil {
+			err = write(s)
 		}
-		if err := write(s); err != nil {
-			return err
+		if err == nil {
+			_, err = s.Sync(hostio.SyncFull)
 		}
-		_, err := s.Sync(hostio.SyncFull)
 		return err
 	})
 }
@@ -107,15 +108,11 @@ func EncryptionOf(dir *hostio.Dir, name string) (*crypt.Header, error) {
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(dir.Path(), name)
-	switch {
-	case c.encryption != "":
+	if c.encryption != "" {
 		h, err := readHeader(dir, name, c)
-		return h, encryptionError(path, c.encryption, err)
-	case c.format == "":
-		return nil, c.openError(path)
+		return h, encryptionError(c.path, c.encryption, err)
 	}
-	return nil, nil
+	return nil, c.checkSupported("opening")
 }
 
 // readHeader reads the header of an encrypted file, or in the token of a
@@ -149,17 +146,15 @@ func encryptionError(path, encryption string, err error) error {
 	return fmt.Errorf("opening %q: %s: %w", path, encryption, err)
 }
 
-// noPassphraseError is the error for an encrypted container without a
-// passphrase. It matches ErrPassphrase without its text, "wrong passphrase".
-type noPassphraseError struct{ path, encryption string }
+// noPassphrase is the error for an encrypted container without a passphrase. It
+// matches ErrPassphrase without its text, "wrong passphrase".
+type noPassphrase struct{}
 
 // Error implements error.
-func (e *noPassphraseError) Error() string {
-	return fmt.Sprintf("opening %q: %s: no passphrase given", e.path, e.encryption)
-}
+func (noPassphrase) Error() string { return "no passphrase given" }
 
 // Is makes the error match ErrPassphrase.
-func (e *noPassphraseError) Is(target error) bool { return target == ErrPassphrase }
+func (noPassphrase) Is(target error) bool { return target == ErrPassphrase }
 
 // unlockHeader makes the cipher of a container with the keys or the passphrase
 // in o.
@@ -170,7 +165,7 @@ func unlockHeader(h *crypt.Header, path, encryption string, o OpenOptions) (c *c
 	case o.Keys != nil:
 		c, err = h.UnlockWith(o.Keys)
 	case len(o.Passphrase) == 0:
-		return nil, &noPassphraseError{path, encryption}
+		err = noPassphrase{}
 	default:
 		c, err = h.Unlock(o.Passphrase)
 	}
@@ -191,7 +186,7 @@ func UnwrapKeys(dir *hostio.Dir, name string, pass []byte) (crypt.Keys, error) {
 		encryption = encryptionV1
 	}
 	if len(pass) == 0 {
-		return nil, &noPassphraseError{path, encryption}
+		return nil, encryptionError(path, encryption, noPassphrase{})
 	}
 	k, err := h.Unwrap(pass)
 	return k, encryptionError(path, encryption, err)
@@ -210,18 +205,14 @@ func ChangePassphrase(dir *hostio.Dir, name string, old, next []byte) (err error
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir.Path(), name)
-	switch {
-	case c.encryption == "" && c.unsupported != "":
-		return c.openError(path)
-	case c.encryption == "":
-		return fmt.Errorf("changing the passphrase of %q: %w", path, ErrNotEncrypted)
+	if c.encryption == "" {
+		return cmp.Or(c.checkSupported("opening"), fmt.Errorf("changing the passphrase of %q: %w", c.path, ErrNotEncrypted))
 	}
-	if err := c.checkWritable(path); err != nil {
+	if err := c.checkWritable(); err != nil {
 		return err
 	}
 	if len(old) == 0 {
-		return &noPassphraseError{path, c.encryption}
+		return encryptionError(c.path, c.encryption, noPassphrase{})
 	}
 	// The lock is held until the end.
 	var f *hostStore
@@ -238,11 +229,11 @@ func ChangePassphrase(dir *hostio.Dir, name string, old, next []byte) (err error
 	}
 	h, err := readHeader(dir, name, c)
 	if err != nil {
-		return encryptionError(path, c.encryption, err)
+		return encryptionError(c.path, c.encryption, err)
 	}
 	was := h.Marshal()
 	if err := h.ChangePassphrase(old, next); err != nil {
-		return encryptionError(path, c.encryption, err)
+		return encryptionError(c.path, c.encryption, err)
 	}
 	if b != nil {
 		return b.replaceToken(h)

@@ -24,9 +24,10 @@ const (
 
 // info is the content of a bundle's Info.plist; sizes are bytes.
 type info struct {
-	version  int64
-	bandSize int64
-	size     int64 // of the device
+	Type     string `plist:"diskimage-bundle-type"` // empty once it was checked
+	Version  int64  `plist:"bundle-backingstore-version"`
+	BandSize int64  `plist:"band-size"`
+	Size     int64  `plist:"size"` // of the device
 }
 
 var (
@@ -69,45 +70,33 @@ func (i info) encode() []byte {
 	<integer>%d</integer>
 </dict>
 </plist>
-`, i.bandSize, i.size)
-}
-
-// infoKeys are the keys of Info.plist that are read; nil for missing ones.
-type infoKeys struct {
-	Type     string `plist:"diskimage-bundle-type"`
-	Version  *int64 `plist:"bundle-backingstore-version"`
-	BandSize *int64 `plist:"band-size"`
-	Size     *int64 `plist:"size"`
+`, i.BandSize, i.Size)
 }
 
 // parseInfo reads a bundle's property list and refuses contradictions.
 func parseInfo(data []byte) (info, error) {
-	var keys infoKeys
-	if err := parsePlist(data, &keys); err != nil {
+	i := info{Size: -1} // 0 is a size
+	if err := parsePlist(data, &i); err != nil {
 		return info{}, err
 	}
-	if keys.Type != bundleType {
-		return info{}, fmt.Errorf("diskimage-bundle-type is %.80q: %w", keys.Type, errNotBundle)
+	if i.Type != bundleType {
+		return info{}, fmt.Errorf("diskimage-bundle-type is %.80q: %w", i.Type, errNotBundle)
 	}
+	i.Type = ""
 	for _, field := range []struct {
-		key            string
-		v              *int64
-		min, max, unit int64
+		key               string
+		v, min, max, unit int64
 	}{
-		{"bundle-backingstore-version", keys.Version, 1, math.MaxInt32, 1},
-		{"band-size", keys.BandSize, SectorSize, image.MaxSize, SectorSize},
-		{"size", keys.Size, 0, image.MaxSize, SectorSize},
+		{"bundle-backingstore-version", i.Version, 1, math.MaxInt32, 1},
+		{"band-size", i.BandSize, SectorSize, image.MaxSize, SectorSize},
+		{"size", i.Size, 0, image.MaxSize, SectorSize},
 	} {
-		switch {
-		case field.v == nil:
-			return info{}, corrupt("%s is missing", field.key)
-		case *field.v < field.min || *field.v > field.max || *field.v%field.unit != 0:
-			return info{}, corrupt("%s is %d, want a multiple of %d from %d to %d", field.key, *field.v, field.unit,
-				field.min, field.max)
+		if field.v < field.min || field.v > field.max || field.v%field.unit != 0 {
+			return info{}, corrupt("%s is missing or %d, want a multiple of %d from %d to %d", field.key, field.v,
+				field.unit, field.min, field.max)
 		}
 	}
-	i := info{version: *keys.Version, bandSize: *keys.BandSize, size: *keys.Size}
-	if n := ceil(i.size, i.bandSize); n > maxBands {
+	if n := ceil(i.Size, i.BandSize); n > maxBands {
 		return info{}, corrupt("%d bands, more than %d", n, int64(maxBands))
 	}
 	return i, nil
@@ -154,7 +143,7 @@ func (i info) replaceSize(text []byte) ([]byte, error) {
 		return text, nil
 	}
 	for _, m := range slices.Backward(sizeValue.FindAllSubmatchIndex(text, -1)) {
-		out := slices.Concat(text[:m[2]], strconv.AppendInt(nil, i.size, 10), text[m[3]:])
+		out := slices.Concat(text[:m[2]], strconv.AppendInt(nil, i.Size, 10), text[m[3]:])
 		if got, err := parseInfo(out); err == nil && got == i { // not one of another dictionary
 			return out, nil
 		}

@@ -21,23 +21,23 @@ import (
 
 func TestInfoRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		want := info{version: 1, bandSize: 512 * rapid.Int64Range(1<<11, 1<<24).Draw(t, "band"),
-			size: 512 * rapid.Int64Range(0, image.MaxSize/512).Draw(t, "size")}
+		want := info{Version: 1, BandSize: 512 * rapid.Int64Range(1<<11, 1<<24).Draw(t, "band"),
+			Size: 512 * rapid.Int64Range(0, image.MaxSize/512).Draw(t, "size")}
 		got, err := parseInfo(want.encode())
 		require.NoError(t, err)
 		require.Equal(t, want, got)
-		n := ceil(got.size, got.bandSize)
-		require.Zero(t, chunkCapacity(got.size, got.bandSize, n))
+		n := ceil(got.Size, got.BandSize)
+		require.Zero(t, chunkCapacity(got.Size, got.BandSize, n))
 		if n > 0 {
-			last := chunkCapacity(got.size, got.bandSize, n-1)
+			last := chunkCapacity(got.Size, got.BandSize, n-1)
 			require.Greater(t, last, int64(0))
-			require.Equal(t, got.size, (n-1)*got.bandSize+last)
+			require.Equal(t, got.Size, (n-1)*got.BandSize+last)
 		}
 	})
 }
 
 func TestParseInfoRefuses(t *testing.T) {
-	good := string(info{version: 1, bandSize: 1 << 20, size: 5 << 20}.encode())
+	good := string(info{Version: 1, BandSize: 1 << 20, Size: 5 << 20}.encode())
 	_, err := parseInfo([]byte(good))
 	require.NoError(t, err)
 	change := func(old, new string) string {
@@ -82,7 +82,7 @@ func TestParseInfoRefuses(t *testing.T) {
 	} {
 		got, err := parseInfo([]byte(text))
 		require.NoError(t, err, name)
-		assert.Equal(t, info{version: 1, bandSize: 1 << 20, size: 5 << 20}, got, name)
+		assert.Equal(t, info{Version: 1, BandSize: 1 << 20, Size: 5 << 20}, got, name)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestBandNames(t *testing.T) {
 }
 
 func FuzzInfoPlist(f *testing.F) {
-	good := info{version: 1, bandSize: 8 << 20, size: 100 << 30}.encode()
+	good := info{Version: 1, BandSize: 8 << 20, Size: 100 << 30}.encode()
 	f.Add(good)
 	f.Add(good[:300])
 	f.Add([]byte("bplist00\x00"))
@@ -167,11 +167,11 @@ func FuzzInfoPlist(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if i.size < 0 || i.size%SectorSize != 0 || i.bandSize < SectorSize || i.bandSize%SectorSize != 0 || ceil(i.size, i.bandSize) > maxBands {
+		if i.Size < 0 || i.Size%SectorSize != 0 || i.BandSize < SectorSize || i.BandSize%SectorSize != 0 || ceil(i.Size, i.BandSize) > maxBands {
 			t.Fatalf("accepted %+v", i)
 		}
-		for _, n := range []int64{-1, 0, ceil(i.size, i.bandSize) - 1, ceil(i.size, i.bandSize), math.MaxInt64} {
-			if c := chunkCapacity(i.size, i.bandSize, n); c < 0 || c > i.bandSize {
+		for _, n := range []int64{-1, 0, ceil(i.Size, i.BandSize) - 1, ceil(i.Size, i.BandSize), math.MaxInt64} {
+			if c := chunkCapacity(i.Size, i.BandSize, n); c < 0 || c > i.BandSize {
 				t.Fatalf("band %d of %+v holds %d", n, i, c)
 			}
 		}

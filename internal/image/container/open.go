@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"dmgbench/internal/image/container/files"
@@ -15,17 +14,14 @@ import (
 // image: Flush checks there that the container was not replaced.
 func Open(dir *hostio.Dir, name string, o OpenOptions) (Image, error) {
 	c, err := probe(dir, name)
+	if err == nil {
+		err = c.checkSupported("opening")
+	}
+	if err == nil && !o.ReadOnly {
+		err = c.checkWritable()
+	}
 	if err != nil {
 		return nil, err
-	}
-	path := filepath.Join(dir.Path(), name)
-	if c.unsupported != "" {
-		return nil, c.openError(path)
-	}
-	if !o.ReadOnly {
-		if err := c.checkWritable(path); err != nil {
-			return nil, err
-		}
 	}
 	if c.format == UDSB {
 		return openBundle(dir, name, c, o)
@@ -35,21 +31,21 @@ func Open(dir *hostio.Dir, name string, o OpenOptions) (Image, error) {
 
 // checkWritable refuses contents that are opened read-only alone: UDIF images,
 // bundles with other backing stores, and backups of Time Machine.
-func (c *contents) checkWritable(path string) error {
+func (c *contents) checkWritable() error {
 	found := ""
 	switch {
 	case c.format == formatUDIF:
 		found = "UDIF image, which is read-only"
 	case c.format != UDSB:
 		return nil
-	case strings.HasSuffix(strings.ToLower(path), ".backupbundle"):
+	case strings.HasSuffix(strings.ToLower(c.path), ".backupbundle"):
 		found = "backup bundle"
-	case c.info.version != 1:
-		found = fmt.Sprintf("sparse bundle of backing-store version %d", c.info.version)
+	case c.info.Version != 1:
+		found = fmt.Sprintf("sparse bundle of backing-store version %d", c.info.Version)
 	default:
 		return nil
 	}
-	return &UnsupportedError{Path: path, Found: found, Doing: "opening for writing"}
+	return &UnsupportedError{Path: c.path, Found: found, Doing: "opening for writing"}
 }
 
 // openFile opens a container of one file. A raw image is probed again when its
@@ -95,14 +91,14 @@ func openContents(f store, c contents, o OpenOptions) (img Image, err error) {
 // last flush. Of an encrypted one it counts none: that needs its table.
 func UsageOf(dir *hostio.Dir, name string) (Usage, error) {
 	c, err := probe(dir, name)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = c.checkSupported("measuring")
+	}
+	if err != nil {
 		return Usage{}, err
-	case c.unsupported != "":
-		path := filepath.Join(dir.Path(), name)
-		return Usage{}, &UnsupportedError{Path: path, Found: c.unsupported, Doing: "measuring"}
-	case c.format == UDSB || c.encryption != "":
-		return files.UsageOf(context.Background(), dir, name, c.info.bandSize, c.info.size)
+	}
+	if c.format == UDSB || c.encryption != "" {
+		return files.UsageOf(context.Background(), dir, name, c.info.BandSize, c.info.Size)
 	}
 	img, err := openFile(dir, name, c, OpenOptions{ReadOnly: true})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"slices"
 
 	"dmgbench/internal/system/hostio"
@@ -15,6 +16,7 @@ import (
 
 // contents is the result of a probe.
 type contents struct {
+	path        string // of the container
 	format      string // one that Create makes, or formatUDIF; "" if unsupported is set or the format is encrypted
 	info        info   // of a bundle
 	plist       []byte // the property list that info was read from
@@ -25,9 +27,12 @@ type contents struct {
 	encryption  string // how it is encrypted, "" if it is not; of an encrypted file the rest is unknown
 }
 
-// openError is the error for contents that cannot be opened.
-func (c *contents) openError(path string) error {
-	return &UnsupportedError{Path: path, Found: c.unsupported, Doing: "opening", Foreign: c.foreign}
+// checkSupported returns an error for contents that cannot be opened.
+func (c *contents) checkSupported(doing string) error {
+	if c.unsupported == "" {
+		return nil
+	}
+	return &UnsupportedError{Path: c.path, Found: c.unsupported, Doing: doing, Foreign: c.foreign}
 }
 
 // formatUDIF means any of the formats with a UDIF trailer; the runs in the file
@@ -42,28 +47,26 @@ const (
 
 // probe identifies a container by its content, not by its extension. The order
 // is that of Apple's tools: encryption first, then the formats.
-func probe(dir *hostio.Dir, name string) (contents, error) {
+func probe(dir *hostio.Dir, name string) (c contents, err error) {
+	defer func() { c.path = filepath.Join(dir.Path(), name) }()
 	fi, err := dir.Lstat(name)
 	if err != nil {
-		return contents{}, err
+		return c, err
 	}
-	switch {
-	case fi.IsDir():
+	if fi.IsDir() {
 		sub, err := dir.Sub(name)
 		if err != nil {
-			return contents{}, err
+			return c, err
 		}
 		defer sub.Close()
 		return probeBundle(sub)
-	case fi.Mode().IsRegular():
-		f, err := dir.Open(name, hostio.OpenOptions{})
-		if err != nil {
-			return contents{}, err
-		}
-		defer f.Close()
-		return probeFile(f)
 	}
-	return contents{}, fmt.Errorf("opening %q: %w: %s", dir.Path()+"/"+name, hostio.ErrNotRegular, fi.Mode().Type())
+	f, err := dir.Open(name, hostio.OpenOptions{})
+	if err != nil {
+		return c, err
+	}
+	defer f.Close()
+	return probeFile(f)
 }
 
 // unusablePlist are the errors about a property list itself. Only then its copy

@@ -95,7 +95,7 @@ func TestBundleVariants(t *testing.T) {
 	put := func(t *testing.T, d *hostio.Dir, name, data string) {
 		require.NoError(t, d.WriteFileAtomic("b/"+name, []byte(data), 0o644))
 	}
-	plist := string(info{version: 1, bandSize: 1 << 20, size: 4 << 20}.encode())
+	plist := string(info{Version: 1, BandSize: 1 << 20, Size: 4 << 20}.encode())
 	t.Run("copy of the plist", func(t *testing.T) {
 		d := make(t)
 		put(t, d, "Info.plist", plist[:100])

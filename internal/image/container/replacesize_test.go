@@ -19,7 +19,7 @@ func TestResizeKeepsWhatElseIsInTheLists(t *testing.T) {
 		require.NoError(t, err)
 		return out, format
 	}
-	own := string(info{version: 1, bandSize: 8 << 20, size: 8 << 20}.encode())
+	own := string(info{Version: 1, BandSize: 8 << 20, Size: 8 << 20}.encode())
 	more := "\t<key>list</key>\n\t<array><string>a</string><dict><key>size</key><integer>7</integer></dict></array>\n" +
 		"\t<!-- <key>size</key> --><key>data</key><data>AAEC</data>\n</dict>\n</plist>"
 	for name, text := range map[string]string{
@@ -52,7 +52,7 @@ func TestResizeKeepsWhatElseIsInTheLists(t *testing.T) {
 			require.NoError(t, err)
 			got, _ := decoded(t, after)
 			assert.Equal(t, want, got, "a repair takes the copy")
-			require.NoError(t, d.WriteFileAtomic("b/Info.bckup", info{version: 1, bandSize: 8 << 20, size: 12 << 20}.encode(), 0o644))
+			require.NoError(t, d.WriteFileAtomic("b/Info.bckup", info{Version: 1, BandSize: 8 << 20, Size: 12 << 20}.encode(), 0o644))
 			found, err := Verify(d, "b", OpenOptions{})
 			require.NoError(t, err)
 			assert.Equal(t, len(want) > 5, len(found) > 0, "a copy without the keys of others")
@@ -66,9 +66,9 @@ func TestResizeKeepsWhatElseIsInTheLists(t *testing.T) {
 
 // What a list of Apple's becomes is Apple's, byte for byte; binary ones are refused.
 func TestResizedListsStayAsTheyWere(t *testing.T) {
-	i := info{version: 1, bandSize: 1 << 20, size: 5 << 20}
+	i := info{Version: 1, BandSize: 1 << 20, Size: 5 << 20}
 	next := i
-	next.size = 900 << 20
+	next.Size = 900 << 20
 	got, err := next.replaceSize(i.encode())
 	require.NoError(t, err)
 	assert.Equal(t, string(next.encode()), string(got))

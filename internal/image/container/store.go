@@ -13,31 +13,35 @@ import (
 // host's file itself, or its decrypted content. Offsets and lengths are bytes
 // of that content. All methods may be called concurrently.
 type store interface {
-	io.ReaderAt
+	bandFile
 	io.WriterAt
-	// WritePadded is [hostio.File.WritePadded].
-	WritePadded(p []byte, off int64, pad int) (int, error)
-	// Size is the length of the content, Stat the space that the file takes on
-	// the host.
-	Size() (int64, error)
-	Stat() (hostio.Stat, error)
-	// Truncate sets the length; new space reads as zeros, including what an
-	// earlier Truncate cut off.
-	Truncate(size int64) error
+	Size() (int64, error) // of the content; Stat has the space that the file takes on the host
 	// Allocate is [hostio.File.Allocate].
 	Allocate(off, n int64) error
-	// PunchHole makes the range read as zeros, or returns hostio.ErrUnsupported
-	// and leaves the content unchanged.
-	PunchHole(off, n int64) error
-	EvictRange(off, n int64) error
 	// Resident is [hostio.File.Resident].
 	Resident(off, n int64) (float64, error)
-	// Sync makes everything durable that was written before, with length and
-	// holes.
-	Sync(mode hostio.SyncMode) (hostio.SyncMode, error)
 	// Check returns hostio.ErrReplaced when the name no longer leads to this
 	// file.
 	Check() error
+}
+
+// bandFile is an open file of a container: that of the host, or its decrypted
+// content.
+type bandFile interface {
+	io.ReaderAt
+	// WritePadded is [hostio.File.WritePadded].
+	WritePadded(p []byte, off int64, pad int) (int, error)
+	// PunchHole makes the range read as zeros, or returns hostio.ErrUnsupported
+	// and leaves the content unchanged.
+	PunchHole(off, n int64) error
+	// Truncate sets the length; new space reads as zeros, including what an
+	// earlier Truncate cut off.
+	Truncate(n int64) error
+	EvictRange(off, n int64) error
+	Stat() (hostio.Stat, error)
+	// Sync makes everything durable that was written before, with length and
+	// holes.
+	Sync(mode hostio.SyncMode) (hostio.SyncMode, error)
 	Cache() hostio.CacheMode
 	Path() string
 	Close() error

@@ -174,16 +174,14 @@ func (u *udsp) fillSlots() error {
 			n.entries[i], u.places[absent] = uint32(absent)+1, at
 		}
 	}
-	for _, step := range []func() error{
-		func() error { return nil },
-		func() error { return u.putNodes(u.nodes) },
-		func() error { return u.putMark(u.nodes, false) },
-	} {
-		if err := u.syncAfter(step()); err != nil {
-			return err
-		}
+	err := u.sync()
+	if err == nil {
+		err = u.syncAfter(u.putNodes(u.nodes))
 	}
-	return nil
+	if err == nil {
+		err = u.syncAfter(u.putMark(u.nodes, false))
+	}
+	return err
 }
 
 // resize implements chunkMap. Bands after a smaller size are removed before the

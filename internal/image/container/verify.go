@@ -97,8 +97,8 @@ func (v *bundleVerifier) run() error {
 	if err := v.checkToken(); err != nil {
 		return err
 	}
-	if v.info.version != 1 {
-		v.report("", false, "backing-store version %d: trimmed space may show old data", v.info.version)
+	if v.info.Version != 1 {
+		v.report("", false, "backing-store version %d: trimmed space may show old data", v.info.Version)
 	}
 	list, err := v.dir.ReadDir(".")
 	if err != nil {
@@ -163,17 +163,17 @@ func (v *bundleVerifier) checkBands() error {
 		if err != nil {
 			return err
 		}
-		switch c := ceil(chunkCapacity(v.info.size, v.info.bandSize, n), v.block) * v.block; {
+		switch c := ceil(chunkCapacity(v.info.Size, v.info.BandSize, n), v.block) * v.block; {
 		case !fi.Mode().IsRegular():
 			v.report(path, true, "no regular file")
 		case c == 0:
-			v.report(path, false, "beyond the size of %d bytes", v.info.size)
-		case fi.Size() > v.info.bandSize:
-			v.report(path, true, "%d bytes, longer than a band of %d", fi.Size(), v.info.bandSize)
+			v.report(path, false, "beyond the size of %d bytes", v.info.Size)
+		case fi.Size() > v.info.BandSize:
+			v.report(path, true, "%d bytes, longer than a band of %d", fi.Size(), v.info.BandSize)
 		case fi.Size()%v.block != 0:
 			v.report(path, true, "%d bytes, no whole blocks of the encryption", fi.Size())
 		case fi.Size() > c:
-			v.report(path, false, "%d bytes, beyond the size of %d bytes", fi.Size(), v.info.size)
+			v.report(path, false, "%d bytes, beyond the size of %d bytes", fi.Size(), v.info.Size)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package udif
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -26,6 +27,7 @@ type chunk struct {
 	first, count uint64
 	state        State
 	data         []byte   // as read
+	parts        []part   // of data
 	encoded      []byte   // payloads, one after the other
 	stored       []stored // what becomes of it, in order
 	crc          uint32   // of the sectors, without unallocated ones
@@ -65,14 +67,16 @@ func (w *writer) store(c *chunk) error {
 	if w.kind == KindRaw {
 		inner = zeroInRaw
 	}
-	return split(c.data, zeroEdge, inner, func(first, count int, zero bool) error {
-		if zero {
-			r := run{start: c.first + uint64(first), count: uint64(count), kind: KindZero}
+	c.parts = split(c.parts[:0], c.data, zeroEdge, inner)
+	for _, p := range c.parts {
+		if p.zero {
+			r := run{start: c.first + uint64(p.first), count: uint64(p.count), kind: KindZero}
 			c.stored = append(c.stored, stored{run: r})
-			return nil
+		} else if err := w.storeData(c, p.first, p.count); err != nil {
+			return err
 		}
-		return w.storeData(c, first, count)
-	})
+	}
+	return nil
 }
 
 // storeData encodes count sectors of the chunk, or stores them as they are when
@@ -97,19 +101,25 @@ func (w *writer) storeData(c *chunk, first, count int) error {
 	return nil
 }
 
-// split calls each for the stretches of data in order: zeros that are long
-// enough, and the data between them. first and count are sectors.
-func split(data []byte, edge, inner int, each func(first, count int, zero bool) error) error {
+// part is a stretch of a chunk in sectors.
+type part struct {
+	first, count int
+	zero         bool
+}
+
+// split appends the stretches of data to list, in order: zeros that are long
+// enough, and the data between them.
+func split(list []part, data []byte, edge, inner int) []part {
 	n := len(data) / SectorSize
-	empty := func(i int) bool { return isZero(data[i*SectorSize : (i+1)*SectorSize]) }
+	isZero := func(i int) bool { return bytes.Equal(data[i*SectorSize:(i+1)*SectorSize], zeros[:SectorSize]) }
 	from := 0
 	for i := 0; i < n; {
-		if !empty(i) {
+		if !isZero(i) {
 			i++
 			continue
 		}
 		end := i + 1
-		for end < n && empty(end) {
+		for end < n && isZero(end) {
 			end++
 		}
 		limit := inner
@@ -121,21 +131,17 @@ func split(data []byte, edge, inner int, each func(first, count int, zero bool) 
 		}
 		if end-i >= limit {
 			if i > from {
-				if err := each(from, i-from, false); err != nil {
-					return err
-				}
+				list = append(list, part{from, i - from, false})
 			}
-			if err := each(i, end-i, true); err != nil {
-				return err
-			}
+			list = append(list, part{i, end - i, true})
 			from = end
 		}
 		i = end
 	}
 	if from < n {
-		return each(from, n-from, false)
+		list = append(list, part{from, n - from, false})
 	}
-	return nil
+	return list
 }
 
 // builder collects the runs of one region.

@@ -1,7 +1,6 @@
 package udif
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -72,12 +71,7 @@ func Open(src io.ReaderAt, size int64, o Options) (*Image, error) {
 	if err := trailer.check(uint64(size)); err != nil {
 		return nil, err
 	}
-	if o.Workers <= 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
-	}
-	if o.Cache <= 0 {
-		o.Cache = defaultCache
-	}
+	o.Workers, o.Cache = cmp.Or(o.Workers, runtime.GOMAXPROCS(0)), cmp.Or(o.Cache, defaultCache)
 	if o.decode == nil {
 		o.decode = codec.Decode
 	}
@@ -92,27 +86,25 @@ func Open(src io.ReaderAt, size int64, o Options) (*Image, error) {
 // load reads the tables, or makes do without them.
 func (im *Image) load() error {
 	t := im.trailer
+	if t.PlistLength == 0 && t.ForkLength == 0 {
+		return im.loadStub()
+	}
 	l := loader{fork: t.DataOffset}
-	var err error
-	switch {
-	case t.PlistLength > 0:
+	err := fmt.Errorf("they are in a resource fork alone: %w", ErrUnsupported)
+	if t.PlistLength > 0 {
 		list := io.NewSectionReader(im.src, int64(t.PlistOffset), int64(t.PlistLength))
 		err = parsePlist(list, l.add, func() { im.license = true })
-	case t.ForkLength > 0:
-		err = fmt.Errorf("they are in a resource fork alone: %w", ErrUnsupported)
-	default:
-		return im.loadStub()
+	}
+	if err == nil {
+		err = im.assemble(l.tables)
+	}
+	if err == nil {
+		err = im.checkPayloads()
 	}
 	if err != nil {
 		return fmt.Errorf("reading the block tables: %w", err)
 	}
-	if len(l.tables) == 0 {
-		return fmt.Errorf("reading the block tables: there are none: %w", ErrCorrupt)
-	}
-	if err := im.assemble(l.tables); err != nil {
-		return fmt.Errorf("reading the block tables: %w", err)
-	}
-	return im.checkPayloads()
+	return nil
 }
 
 // loadStub takes the data fork as the device: old images in the raw formats end
@@ -157,6 +149,9 @@ func (l *loader) add(r resource) error {
 // assemble joins the tables to one list of runs over the whole device. Space
 // that no table describes reads as zeros.
 func (im *Image) assemble(tables []*table) error {
+	if len(tables) == 0 {
+		return fmt.Errorf("there are none: %w", ErrCorrupt)
+	}
 	total := 0
 	for _, t := range tables {
 		im.listed = append(im.listed, &t.Region)
@@ -213,8 +208,7 @@ func (im *Image) checkPayloads() error {
 			continue
 		}
 		if r.offset < low || r.offset > high || r.length > high-r.offset {
-			return fmt.Errorf("reading the block tables: payload of %d bytes at %d is outside of the "+
-				"data fork: %w", r.length, r.offset, ErrCorrupt)
+			return fmt.Errorf("payload of %d bytes at %d is outside of the data fork: %w", r.length, r.offset, ErrCorrupt)
 		}
 		if r.kind.Compressed() {
 			im.chunk, im.payload = max(im.chunk, r.bytes()), max(im.payload, int64(r.length))
@@ -229,7 +223,7 @@ func (im *Image) checkPayloads() error {
 	for _, i := range order {
 		r := &im.runs[i]
 		if r.offset < end {
-			return fmt.Errorf("reading the block tables: payloads overlap at byte %d: %w", r.offset, ErrCorrupt)
+			return fmt.Errorf("payloads overlap at byte %d: %w", r.offset, ErrCorrupt)
 		}
 		end = r.offset + r.length
 	}
@@ -251,12 +245,11 @@ func (im *Image) Trailer() *Trailer { return im.trailer }
 
 // Regions are the regions of the device in the order in which the image lists
 // them; none for raw data without tables.
-func (im *Image) Regions() []Region {
-	regions := make([]Region, 0, len(im.listed))
+func (im *Image) Regions() (list []Region) {
 	for _, g := range im.listed {
-		regions = append(regions, *g)
+		list = append(list, *g)
 	}
-	return regions
+	return list
 }
 
 // Usage is how much of an image is stored in one way.
@@ -327,10 +320,7 @@ func (im *Image) Next(off int64) (end int64, state State) {
 // is none: the device has zeros there, or bytes that belong to no file.
 func (im *Image) Stored(off int64) (at, n int64) {
 	r := &im.runs[im.find(off)]
-	if r.kind == KindZero || r.kind == KindIgnore {
-		return 0, 0
-	}
-	return int64(r.offset), int64(r.length)
+	return int64(r.offset), int64(r.length) // 0 of a hole
 }
 
 // find is the index of the run that holds the byte, which must lie inside the
@@ -358,14 +348,3 @@ func readFull(src io.ReaderAt, p []byte, off int64) error {
 
 // zeros is what holes are written from; it is never changed.
 var zeros [64 << 10]byte
-
-// isZero reports whether all of b is zero.
-func isZero(b []byte) bool {
-	for len(b) > len(zeros) {
-		if !bytes.Equal(b[:len(zeros)], zeros[:]) {
-			return false
-		}
-		b = b[len(zeros):]
-	}
-	return bytes.Equal(b, zeros[:len(b)])
-}

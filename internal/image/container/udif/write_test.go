@@ -258,23 +258,17 @@ func TestSplit(t *testing.T) {
 		device := content(SectorSize*rapid.IntRange(1, 600).Draw(t, "sectors"), rapid.Uint64().Draw(t, "seed"))
 		edge, inner := rapid.IntRange(1, 20).Draw(t, "edge"), rapid.IntRange(1, 300).Draw(t, "inner")
 		at, before := 0, -1
-		require.NoError(t, split(device, edge, inner, func(first, count int, zero bool) error {
-			require.Equal(t, at, first)
-			require.Positive(t, count)
-			part := device[first*SectorSize : (first+count)*SectorSize]
-			if zero {
-				require.True(t, isZero(part))
-			} else {
-				require.False(t, isZero(part))
-			}
+		for _, p := range split(nil, device, edge, inner) {
+			require.Equal(t, at, p.first)
+			require.Positive(t, p.count)
+			require.Equal(t, p.zero, len(bytes.Trim(device[p.first*SectorSize:(p.first+p.count)*SectorSize], "\x00")) == 0)
 			kind := 0
-			if zero {
+			if p.zero {
 				kind = 1
 			}
 			require.NotEqual(t, before, kind, "neighbours are joined")
-			at, before = first+count, kind
-			return nil
-		}))
+			at, before = p.first+p.count, kind
+		}
 		require.Equal(t, len(device)/SectorSize, at)
 	})
 }
