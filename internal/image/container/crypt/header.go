@@ -65,22 +65,6 @@ func encodeFields(b []byte, from any) {
 	}
 }
 
-// expected is a field with the only value that this package knows.
-type expected struct {
-	name      string
-	got, want uint32
-}
-
-// checkExpected refuses the first field with another value.
-func checkExpected(fields ...expected) error {
-	for _, f := range fields {
-		if f.got != f.want {
-			return unsupported("%s %#x, expected %#x", f.name, f.got, f.want)
-		}
-	}
-	return nil
-}
-
 var (
 	markV2 = []byte("encrcdsa")
 	markV1 = []byte("cdsaencr")
@@ -202,11 +186,12 @@ func readV2(r io.ReaderAt, fixed []byte, size int64) (*Header, error) {
 func parseV2(raw []byte) (*Header, error) {
 	var f fixedFields
 	decodeFields(raw, &f)
-	if err := checkExpected(expected{"IV size", f.IVSize, 16}, expected{"block mode", f.BlockMode, modeCBC},
-		expected{"block algorithm", f.BlockAlgorithm, algorithmAES},
-		expected{"IV algorithm", f.IVAlgorithm, algorithmHMAC},
-		expected{"IV key bits", f.IVKeyBits, hmacKeySize * 8}); err != nil {
-		return nil, err
+	known := f
+	known.BlockMode, known.BlockAlgorithm = modeCBC, algorithmAES
+	known.IVSize, known.IVAlgorithm, known.IVKeyBits = 16, algorithmHMAC, hmacKeySize*8
+	if f != known {
+		return nil, unsupported("blocks by algorithm %#x in mode %d, IVs of %d bytes by algorithm %#x with %d bits",
+			f.BlockAlgorithm, f.BlockMode, f.IVSize, f.IVAlgorithm, f.IVKeyBits)
 	}
 	if f.DataLength > math.MaxInt64-2*MaxHeader {
 		return nil, damaged("a plaintext of %d bytes", f.DataLength)

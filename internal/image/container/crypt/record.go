@@ -49,11 +49,12 @@ func decodeRecord(b []byte) (f recordFields, err error) {
 		return f, damaged("a passphrase record of %d bytes, not %d", len(b), recordSize)
 	}
 	decodeFields(b, &f)
-	if err := checkExpected(expected{"key derivation", f.KDF, kdfPBKDF2}, expected{"pseudo-random function", f.PRF, 0},
-		expected{"wrap IV length", f.IVSize, wrapIVSize}, expected{"wrap key bits", f.WrapBits, kekSize * 8},
-		expected{"wrap padding", f.WrapPadding, paddingPKCS7},
-		expected{"wrap mode", f.WrapMode, modeCBCPadded}); err != nil {
-		return f, err
+	known := f
+	known.KDF, known.PRF, known.IVSize, known.WrapBits = kdfPBKDF2, 0, wrapIVSize, kekSize*8
+	known.WrapPadding, known.WrapMode = paddingPKCS7, modeCBCPadded
+	if f != known {
+		return f, unsupported("key derivation %d with function %d, wrap of %d bits with padding %d, mode %d, IV of %d bytes",
+			f.KDF, f.PRF, f.WrapBits, f.WrapPadding, f.WrapMode, f.IVSize)
 	}
 	if _, err := iterationsOf(f.Iterations); err != nil {
 		return f, err

@@ -23,19 +23,14 @@ var rfc3217IV = []byte{0x4a, 0xdd, 0xa2, 0x2c, 0x79, 0xe8, 0x21, 0x05}
 // the trailer is the token of a bundle.
 func parseV1(raw []byte, start int64) (*Header, error) {
 	u32 := func(off int) uint32 { return binary.BigEndian.Uint32(raw[off:]) }
-	if err := checkExpected(expected{"cdsaencr trailer version", u32(0x4F0), 1},
-		expected{"cdsaencr wrap algorithm", u32(0x14), algorithm3DES},
-		expected{"cdsaencr wrap padding", u32(0x18), paddingPKCS7},
-		expected{"cdsaencr wrap mode", u32(0x1C), modeCBCPadded},
-		expected{"cdsaencr wrap key bits", u32(0x20), kekSize * 8},
-		expected{"cdsaencr wrap IV length", u32(0x24), wrapIVSize},
-		expected{"cdsaencr key derivation", u32(0x28), kdfPBKDF2},
-		expected{"cdsaencr pseudo-random function", u32(0x2C), 0},
-		expected{"cdsaencr IV size", u32(0x58), 16}, expected{"cdsaencr block mode", u32(0x5C), modeCBC},
-		expected{"cdsaencr block algorithm", u32(slotAES), algorithmAES},
-		expected{"cdsaencr IV algorithm", u32(slotHMAC), algorithmHMAC},
-		expected{"cdsaencr IV key bits", u32(slotHMAC + 4), hmacKeySize * 8}); err != nil {
-		return nil, err
+	for _, field := range [][2]uint32{ // offset and the only known value
+		{0x4F0, 1}, {0x14, algorithm3DES}, {0x18, paddingPKCS7}, {0x1C, modeCBCPadded}, {0x20, kekSize * 8},
+		{0x24, wrapIVSize}, {0x28, kdfPBKDF2}, {0x2C, 0}, {0x58, 16}, {0x5C, modeCBC}, {slotAES, algorithmAES},
+		{slotHMAC, algorithmHMAC}, {slotHMAC + 4, hmacKeySize * 8},
+	} {
+		if got := u32(int(field[0])); got != field[1] {
+			return nil, unsupported("cdsaencr trailer with %#x at %#x, expected %#x", got, field[0], field[1])
+		}
 	}
 	h := &Header{Version: 1, UUID: [16]byte(raw), Wrap: Wrap3DES, Passphrases: 1, raw: raw}
 	if err := h.setSizes(u32(slotAES+4), u32(0x10)); err != nil {
