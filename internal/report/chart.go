@@ -64,31 +64,20 @@ func (m Mark) Drawn() bool { return IsFinite(m.X) && IsFinite(m.Y) }
 
 // Add appends series that have marks.
 func (c *Chart) Add(all ...Series) {
-	for _, s := range all {
-		if len(s.Marks) > 0 {
-			c.Series = append(c.Series, s)
-		}
-	}
+	c.Series = append(c.Series, Where(all, func(s Series) bool { return len(s.Marks) > 0 })...)
 }
 
 // Names are the names of all series, each once, in order.
 func (c *Chart) Names() []string {
-	names := []string{}
-	for _, s := range c.Series {
-		if s.Name != "" {
-			names = AppendNew(names, s.Name)
-		}
-	}
-	return names
+	names := AppendNew([]string{}, Map(c.Series, func(s Series) string { return s.Name })...)
+	return NonEmpty(names)
 }
 
 // Size is the number of marks.
-func (c *Chart) Size() int {
-	n := 0
-	for _, s := range c.Series {
-		n += len(s.Marks)
-	}
-	return n
+func (c *Chart) Size() int { return len(marksOf(c.Series)) }
+
+func marksOf(series []Series) []Mark {
+	return FlatMap(series, func(s Series) []Mark { return s.Marks })
 }
 
 // Marks are the marks of the series that show measured values, not lines that
@@ -96,13 +85,9 @@ func (c *Chart) Size() int {
 //
 // Ends of axes follow measured values, not lines that may go far beyond them.
 func (c *Chart) Marks() []Mark {
-	var out []Mark
-	for _, s := range c.Series {
-		if !slices.Contains([]string{"fit", "fit2", "faint", "level", "ideal", "gap"}, s.Role) {
-			out = append(out, s.Marks...)
-		}
-	}
-	return out
+	return marksOf(Where(c.Series, func(s Series) bool {
+		return !slices.Contains([]string{"fit", "fit2", "faint", "level", "ideal", "gap"}, s.Role)
+	}))
 }
 
 // Description is the picture in one sentence, for people who do not see it.
@@ -114,27 +99,21 @@ func (c Chart) Description() string {
 // IntervalNote explains the intervals of the chart, drawn as bars or whiskers,
 // or why it has none.
 func (c *Chart) IntervalNote(drawn string) string {
-	var kinds []string
-	bare, clipped := false, false
 	high := c.Y.High
 	if c.Flipped {
 		high = c.X.High
 	}
-	for _, m := range c.Marks() {
-		if m.CI == nil {
-			bare = true
-			continue
-		}
-		kinds = AppendNew(kinds, DescribeInterval(m.CI))
-		clipped = clipped || high != nil && m.CI.High > *high
-	}
+	all := c.Marks()
+	known := Where(all, func(m Mark) bool { return m.CI != nil })
+	kinds := AppendNew(nil, Map(known, func(m Mark) string { return DescribeInterval(m.CI) })...)
 	switch {
 	case len(kinds) == 0:
 		return "No interval: too few rounds."
 	case len(kinds) > 3: // exact levels differ with n
 		kinds = append(kinds[:2], "and similar")
 	}
+	isClipped := func(m Mark) bool { return high != nil && m.CI.High > *high }
 	return drawn + ": " + strings.Join(kinds, "; ") + "." +
-		TextIf(bare, " No "+strings.ToLower(strings.TrimSuffix(drawn, "s"))+": no interval.") +
-		TextIf(clipped, " An arrow goes on beyond the scale.")
+		TextIf(len(known) < len(all), " No "+strings.ToLower(strings.TrimSuffix(drawn, "s"))+": no interval.") +
+		TextIf(slices.ContainsFunc(known, isClipped), " An arrow goes on beyond the scale.")
 }

@@ -124,15 +124,10 @@ func ClaimItems(groups []ClaimGroup, evidence bool) []Item {
 
 // CountVerdicts is "3 hold, 1 does not hold, 2 not judged".
 func CountVerdicts(groups []ClaimGroup) string {
-	counts := map[string]int{}
-	for _, g := range groups {
-		for _, c := range g.Claims {
-			counts[c.Verdict]++
-		}
-	}
+	all := FlatMap(groups, func(g ClaimGroup) []ClaimView { return g.Claims })
 	var parts []string
 	for _, v := range verdicts {
-		if n := counts[v.verdict]; n == 1 {
+		if n := countIf(all, func(c ClaimView) bool { return c.Verdict == v.verdict }); n == 1 {
 			parts = append(parts, "1 "+v.one)
 		} else if n > 1 {
 			parts = append(parts, Grouped(n)+" "+v.several)
@@ -147,48 +142,28 @@ func CountVerdicts(groups []ClaimGroup) string {
 const fullEvidence = 3
 
 // LedgerDocument arranges a ledger: claims by combination of system, machine
-// and engine.
+// and engine, each cell with its runs.
 func LedgerDocument(l *analysis.Ledger) Document {
-	d := Document{Kicker: "Ledger", Title: "Is it still true?",
-		Lead: []string{wording.Text("ledger-lead", Count(len(l.Rows), "claim"), Count(len(l.Columns), "combination"))},
-		Sections: []Section{
-			{ID: "answer", Heading: "Result", Items: Items(plainList(l.Answers, 1200)...)},
-			{ID: "claims", Heading: "Claims", Grid: ledgerGrid(l), After: []string{wording.Text("ledger-legend")}},
-		}}
-	if len(l.Rows) == 0 {
-		d.Sections = d.Sections[:1]
-	}
-	var plans []string
-	for _, v := range l.Variants {
-		plans = append(plans, wording.Text("ledger-plan", v.Mark, Plain(v.Plan, 80), Plain(v.Digest, 80), v.Seed,
-			Count(v.Rounds, "round"), strings.Join(plainList(v.Scale, 200), "; ")))
-	}
-	for _, s := range []Section{
-		{ID: "plans", Heading: "Plans as executed", Items: Items(plans...)},
-		{ID: "left-out", Heading: "Not in this ledger", Items: Items(plainList(l.LeftOut, sentenceLength)...)},
-	} {
-		if len(s.Items) > 0 {
-			d.Sections = append(d.Sections, s)
-		}
-	}
-	return d
-}
-
-// ledgerGrid has a row for each claim and a column for each combination, each
-// cell with its runs.
-func ledgerGrid(l *analysis.Ledger) *Grid {
-	g := &Grid{Caption: "claim"}
-	for _, c := range l.Columns {
-		g.Columns = append(g.Columns, Plain(c.Name(), 200))
-	}
+	g := &Grid{Caption: "claim", Columns: Map(l.Columns, func(c analysis.LedgerColumn) string {
+		return Plain(c.Name(), 200)
+	})}
 	for _, row := range l.Rows {
-		r := GridRow{Name: Plain(row.Says, 300), Note: claimant(row.By) + ", plan " + Plain(row.Plan, 60)}
-		for _, c := range row.Cells {
-			r.Cells = append(r.Cells, ledgerCell(l, c))
-		}
-		g.Rows = append(g.Rows, r)
+		g.Rows = append(g.Rows, GridRow{Plain(row.Says, 300), claimant(row.By) + ", plan " + Plain(row.Plan, 60),
+			Map(row.Cells, func(c analysis.LedgerCell) GridCell { return ledgerCell(l, c) })})
 	}
-	return g
+	plans := Map(l.Variants, func(v analysis.LedgerVariant) string {
+		return wording.Text("ledger-plan", v.Mark, Plain(v.Plan, 80), Plain(v.Digest, 80), v.Seed,
+			Count(v.Rounds, "round"), strings.Join(plainList(v.Scale, 200), "; "))
+	})
+	sections := []Section{{ID: "answer", Heading: "Result", Items: Items(plainList(l.Answers, 1200)...)},
+		{ID: "claims", Heading: "Claims", Grid: g, After: []string{wording.Text("ledger-legend")}},
+		{ID: "plans", Heading: "Plans as executed", Items: Items(plans...)},
+		{ID: "left-out", Heading: "Not in this ledger", Items: Items(plainList(l.LeftOut, sentenceLength)...)}}
+	return Document{Kicker: "Ledger", Title: "Is it still true?",
+		Lead: []string{wording.Text("ledger-lead", Count(len(l.Rows), "claim"), Count(len(l.Columns), "combination"))},
+		Sections: Where(sections, func(s Section) bool {
+			return s.ID == "answer" || len(s.Items) > 0 || s.Grid != nil && len(l.Rows) > 0
+		})}
 }
 
 // ledgerCell is the verdict of a cell, the runs that it is from, and their

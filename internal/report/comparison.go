@@ -25,10 +25,17 @@ const (
 )
 
 // ComparisonDocument arranges a comparison: what differs comes before any
-// number.
+// number. Sides have numbers where their names are too long for columns.
 func ComparisonDocument(c *analysis.Comparison) Document {
-	return Document{Kicker: "Comparison", Title: comparisonTitle(c),
-		Sections: append([]Section{sidesSection(c), differencesSection(c), answerSection(c)}, detailSections(c)...)}
+	numbered := len(c.Sides) > 2 && columnTitles(sideNames(c.Sides)) == nil
+	t := &Table{Caption: "Sides", Columns: Columns("<", "sessions", "rounds", "<runs")}
+	for i, s := range c.Sides {
+		name := TextIf(numbered, fmt.Sprintf("[%d] ", i+1)) + Plain(s.Name, nameLength) + TextIf(i == 0, " (baseline)")
+		runs := firstFew(plainList(s.Runs, nameLength), listedRuns, "")
+		t.Rows = append(t.Rows, TextRow(name, Grouped(s.Sessions), Grouped(s.Rounds), strings.Join(runs, ", ")))
+	}
+	sections := []Section{{ID: "sides", Heading: "Compared", Table: t}, differencesSection(c), answerSection(c)}
+	return Document{Kicker: "Comparison", Title: comparisonTitle(c), Sections: append(sections, detailSections(c)...)}
 }
 
 // SummaryDocument is what a build server shows of a comparison: the answer
@@ -60,11 +67,7 @@ func detailSections(c *analysis.Comparison) []Section {
 }
 
 func sideNames(sides []analysis.CompareSide) []string {
-	out := make([]string, len(sides))
-	for i, s := range sides {
-		out[i] = s.Name
-	}
-	return out
+	return Map(sides, func(s analysis.CompareSide) string { return s.Name })
 }
 
 // listNames are names in a row; of many, the first and how many more.
@@ -86,9 +89,7 @@ func answerSection(c *analysis.Comparison) Section {
 	outcomes, sides := groupBy(c.Answers, func(a analysis.CompareAnswer) (string, string) {
 		return strings.TrimPrefix(a.Text, a.Side), a.Side
 	})
-	for _, outcome := range outcomes {
-		s.Items = append(s.Items, Item{Text: Plain(listNames(sides[outcome])+outcome, 600)})
-	}
+	s.Items = Map(outcomes, func(text string) Item { return Item{Text: Plain(listNames(sides[text])+text, 600)} })
 	switch {
 	case c.Regression:
 		s.After = []string{regressionText(c)}
@@ -108,19 +109,6 @@ func regressionText(c *analysis.Comparison) string {
 		"Claims": countIf(c.Claims, func(k analysis.ClaimChange) bool { return k.Required && k.Changed })})
 }
 
-// sidesSection lists the sides with their runs. Sides have numbers where their
-// names are too long for columns.
-func sidesSection(c *analysis.Comparison) Section {
-	numbered := len(c.Sides) > 2 && columnTitles(sideNames(c.Sides)) == nil
-	t := &Table{Caption: "Sides", Columns: Columns("<", "sessions", "rounds", "<runs")}
-	for i, s := range c.Sides {
-		name := TextIf(numbered, fmt.Sprintf("[%d] ", i+1)) + Plain(s.Name, nameLength) + TextIf(i == 0, " (baseline)")
-		runs := firstFew(plainList(s.Runs, nameLength), listedRuns, "")
-		t.Rows = append(t.Rows, TextRow(name, Grouped(s.Sessions), Grouped(s.Rounds), strings.Join(runs, ", ")))
-	}
-	return Section{ID: "sides", Heading: "Compared", Table: t}
-}
-
 // factText is the values of a recorded fact on one side.
 func factText(values []string) string { return strings.Join(plainList(values, factLength), " / ") }
 
@@ -132,18 +120,14 @@ func differencesSection(c *analysis.Comparison) Section {
 	if len(c.Differences) == 0 {
 		s.Lead = []string{"No recorded fact: machine, system, tools and protocol are the same."}
 	}
-	var same []string
-	for _, f := range c.Alike {
-		same = append(same, TextIf(f.Name == "plan", "plan ")+factText(f.Values))
-	}
+	same := Map(c.Alike, func(f analysis.CompareFact) string {
+		return TextIf(f.Name == "plan", "plan ") + factText(f.Values)
+	})
 	if len(same) > 0 {
 		s.Lead = append(s.Lead, "The same on all sides: "+strings.Join(same, ", ")+".")
 	}
 	for _, f := range c.Differences {
-		var values []string
-		for _, v := range f.Values {
-			values = append(values, cmp.Or(factText(v), "unknown"))
-		}
+		values := Map(f.Values, func(v []string) string { return cmp.Or(factText(v), "unknown") })
 		text := strings.Join(values, " → ")
 		if len(values) > manySides {
 			slices.Sort(values)
@@ -182,12 +166,9 @@ func unpairedSection(c *analysis.Comparison) Section {
 		return Plain(u.Reason, sentenceLength),
 			joinFacts(caseText(u.Case), QuantityName(u.Op), PhaseName(u.Phase, u.Cycle))
 	})
-	s := Section{ID: "unpaired", Heading: "Not compared"}
-	for _, reason := range reasons {
-		list := strings.Join(firstFew(values[reason], listedRuns, ""), "; ")
-		s.Items = append(s.Items, Item{Text: reason + " (" + list + ")"})
-	}
-	return s
+	return Section{ID: "unpaired", Heading: "Not compared", Items: Map(reasons, func(reason string) Item {
+		return Item{Text: reason + " (" + strings.Join(firstFew(values[reason], listedRuns, ""), "; ") + ")"}
+	})}
 }
 
 // rowSections are a table for each quantity, with a column for each side.
@@ -255,9 +236,7 @@ func (s *Section) addSideRows(
 	number := func(name string) int { return 1 + slices.Index(sideNames(c.Sides), name) }
 	titles := columnTitles(names)
 	if titles == nil {
-		for _, n := range names {
-			titles = append(titles, fmt.Sprintf("[%d]", number(n)))
-		}
+		titles = Map(names, func(name string) string { return fmt.Sprintf("[%d]", number(name)) })
 	}
 	s.Table.Columns = Columns(append([]string{"<"}, titles...)...)
 	if len(sides) < len(c.Sides)-1 {
@@ -354,9 +333,7 @@ func (s *Section) addRowNotes(r analysis.CompareRow) {
 	if r.Status == analysis.RowSessionUnknown {
 		notes = append(notes, Plain(r.Reason, 300))
 	}
-	for _, note := range notes {
-		s.After = AppendNew(s.After, note)
-	}
+	s.After = AppendNew(s.After, notes...)
 }
 
 // columnTitles are the names of sides as titles of columns; nil where one is

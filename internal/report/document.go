@@ -42,13 +42,7 @@ type Item struct {
 
 // Items are entries without labels; empty texts are left out.
 func Items(texts ...string) []Item {
-	var out []Item
-	for _, text := range texts {
-		if text != "" {
-			out = append(out, Item{Text: text})
-		}
-	}
-	return out
+	return Map(NonEmpty(slices.Clone(texts)), func(text string) Item { return Item{Text: text} })
 }
 
 // Grid is a table with cells that open: a page shows the evidence of a cell on
@@ -107,12 +101,10 @@ type Column struct {
 // Columns are columns without groups. A title with a leading "<" is that of a
 // column of words; the others are of numbers.
 func Columns(titles ...string) []Column {
-	out := make([]Column, len(titles))
-	for i, title := range titles {
+	return Map(titles, func(title string) Column {
 		name, words := strings.CutPrefix(title, "<")
-		out[i] = Column{Title: name, Text: words}
-	}
-	return out
+		return Column{Title: name, Text: words}
+	})
 }
 
 // Heading is the title with the unit of the figures, unless the title names it
@@ -143,11 +135,8 @@ type Cell struct {
 
 // TextRow is a row of a table: the name of the row, then its texts.
 func TextRow(head string, texts ...string) []Cell {
-	row := []Cell{{Text: head, Class: "head"}}
-	for _, t := range texts {
-		row = append(row, Cell{Text: t})
-	}
-	return row
+	cells := Map(texts, func(text string) Cell { return Cell{Text: text} })
+	return append([]Cell{{Text: head, Class: "head"}}, cells...)
 }
 
 // keyedRows finds the rows of a table by a key.
@@ -193,7 +182,7 @@ func (t *Table) DropColumns(drop func(i int) bool) {
 
 // MainColumns are the columns of a page: all but those below others.
 func (t Table) MainColumns() []Column {
-	return slices.DeleteFunc(slices.Clone(t.Columns), func(c Column) bool { return c.Below })
+	return Where(t.Columns, func(c Column) bool { return !c.Below })
 }
 
 // ColumnGroup is a heading over several columns.
@@ -254,17 +243,11 @@ const BelowClass = "below"
 // For forms that have no small print.
 func (t Table) Unfold() Table {
 	out := t
-	out.Columns, out.Rows = nil, nil
-	var kinds []string
-	for _, c := range t.Columns {
-		if c.Below {
-			kinds = AppendNew(kinds, c.Title)
-		} else {
-			out.Columns = append(out.Columns, c)
-		}
-	}
+	out.Columns, out.Rows = t.MainColumns(), nil
+	below := Where(t.Columns, func(c Column) bool { return c.Below })
+	kinds := AppendNew([]string{""}, Map(below, func(c Column) string { return c.Title })...)
 	for _, row := range t.Rows {
-		for _, kind := range append([]string{""}, kinds...) {
+		for _, kind := range kinds {
 			var line []Cell
 			filled := kind == ""
 			for i, c := range t.Columns {

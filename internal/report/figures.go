@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,25 +61,10 @@ func (v *View) FiguresOf(accept func(op string) bool) Figures {
 	return f
 }
 
-// all yields the summaries of a quantity, row by row.
-func (f Figures) all(op string) iter.Seq[*result.Summary] {
-	return func(yield func(*result.Summary) bool) {
-		for _, k := range f.Keys {
-			if s := f.By[k][op]; s != nil && !yield(s) {
-				return
-			}
-		}
-	}
-}
-
-// Any reports whether any row satisfies test for a quantity.
-func (f Figures) Any(op string, test func(*result.Summary) bool) bool {
-	for s := range f.all(op) {
-		if test(s) {
-			return true
-		}
-	}
-	return false
+// All are the summaries of a quantity, row by row.
+func (f Figures) All(op string) []*result.Summary {
+	summaries := Map(f.Keys, func(k FigureKey) *result.Summary { return f.By[k][op] })
+	return slices.DeleteFunc(summaries, func(s *result.Summary) bool { return s == nil })
 }
 
 // hasAny reports whether a row has one of some quantities.
@@ -91,35 +75,20 @@ func (f Figures) hasAny(k FigureKey, ops []string) bool {
 // PublishedOn lists the machines that values of one quantity were published
 // for.
 func (f Figures) PublishedOn(op string) []string {
-	var out []string
-	for s := range f.all(op) {
-		for _, p := range s.Published {
-			out = AppendNew(out, p.On)
-		}
-	}
-	return out
+	return AppendNew(nil, Map(f.published(op), func(p result.PublishedValue) string { return p.On })...)
 }
 
-// publishedCount is the number of published values of some quantities.
-func (f Figures) publishedCount(ops ...string) int {
-	n := 0
-	for _, op := range ops {
-		for s := range f.all(op) {
-			n += len(s.Published)
-		}
-	}
-	return n
+// published are the published values of some quantities.
+func (f Figures) published(ops ...string) []result.PublishedValue {
+	return FlatMap(FlatMap(ops, f.All), func(s *result.Summary) []result.PublishedValue { return s.Published })
 }
 
 // Phases are the phases in which any of the quantities was measured, in order.
 func (f Figures) Phases(ops []string) []FigureKey {
-	var out []FigureKey
-	for _, k := range f.Keys {
-		if f.hasAny(k, ops) {
-			out = AppendNew(out, FigureKey{Phase: k.Phase, Cycle: k.Cycle})
-		}
-	}
-	return out
+	measured := Where(f.Keys, func(k FigureKey) bool { return f.hasAny(k, ops) })
+	return AppendNew(nil, Map(measured, func(k FigureKey) FigureKey {
+		return FigureKey{Phase: k.Phase, Cycle: k.Cycle}
+	})...)
 }
 
 // mainRows is how many main numbers the first screen has.
@@ -129,16 +98,10 @@ const mainRows = 7
 // has not.
 func (f Figures) Rows(key FigureKey) (part Figures, left int) {
 	part.By = f.By
-	for _, k := range f.Keys {
-		if k.Phase == key.Phase && k.Cycle == key.Cycle && f.hasAny(k, f.Ops) {
-			part.Keys = append(part.Keys, k)
-		}
-	}
-	for _, op := range f.Ops { // some are measured in other phases only
-		if part.Any(op, func(*result.Summary) bool { return true }) {
-			part.Ops = append(part.Ops, op)
-		}
-	}
+	part.Keys = Where(f.Keys, func(k FigureKey) bool {
+		return k.Phase == key.Phase && k.Cycle == key.Cycle && f.hasAny(k, f.Ops)
+	})
+	part.Ops = Where(f.Ops, func(op string) bool { return len(part.All(op)) > 0 }) // some are of other phases only
 	left = max(len(part.Keys)-mainRows, 0)
 	part.Keys = part.Keys[:len(part.Keys)-left]
 	return part, left
@@ -154,7 +117,7 @@ func (v *View) MainFigures() (Figures, FigureKey) {
 	var f Figures
 	most := 0
 	for i, s := range v.Sections {
-		n := s.Figures.publishedCount(s.Figures.Ops...)
+		n := len(s.Figures.published(s.Figures.Ops...))
 		if i == 0 || len(s.Figures.Keys) > 0 && n > 2*most {
 			most, f = n, s.Figures
 		}
@@ -164,7 +127,7 @@ func (v *View) MainFigures() (Figures, FigureKey) {
 	}
 	f.Ops = slices.Clone(f.Ops)
 	slices.SortStableFunc(f.Ops, func(a, b string) int {
-		return min(f.publishedCount(b), 1) - min(f.publishedCount(a), 1)
+		return min(len(f.published(b)), 1) - min(len(f.published(a)), 1)
 	})
 	f.Ops = f.Ops[:min(len(f.Ops), 2)]
 	at := slices.IndexFunc(f.Keys, func(k FigureKey) bool {

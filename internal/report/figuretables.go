@@ -64,8 +64,8 @@ func (v *View) addTables() {
 		}
 		parts := slices.Collect(slices.Chunk(s.Figures.Ops, quantitiesPerTable))
 		for n, ops := range parts {
-			part := Figures{By: s.Figures.By, Ops: ops, Keys: slices.Clone(s.Figures.Keys)}
-			part.Keys = slices.DeleteFunc(part.Keys, func(k FigureKey) bool { return !part.hasAny(k, ops) })
+			part := Figures{By: s.Figures.By, Ops: ops}
+			part.Keys = Where(s.Figures.Keys, func(k FigureKey) bool { return part.hasAny(k, ops) })
 			number := TextIf(len(parts) > 1, fmt.Sprintf(" (%d of %d)", n+1, len(parts)))
 			s.Tables = append(s.Tables, v.figureTable(s.Caption+number, part, false))
 		}
@@ -73,9 +73,7 @@ func (v *View) addTables() {
 	if t := v.sessionTable(); len(t.Rows) > 0 {
 		v.Sections = append(v.Sections, FigureSection{ID: "sessions", Caption: t.Caption, Tables: []Table{t}})
 	}
-	for _, r := range v.Result.Relations {
-		v.Relations = append(v.Relations, relationTable(r))
-	}
+	v.Relations = Map(v.Result.Relations, relationTable)
 }
 
 // mainNumbers is the table of the first screen, nil without figures: a row for
@@ -91,7 +89,7 @@ func (v *View) mainNumbers() *Table {
 	switch shared := part.sharedNotes(); {
 	case shared.allUncomparable():
 		caption = "Measured here, and published elsewhere"
-	case part.publishedCount(part.Ops...) > 0:
+	case len(part.published(part.Ops...)) > 0:
 		caption = "Measured and published"
 	}
 	t := v.figureTable(caption+PhaseSuffix(PhaseName(key.Phase, key.Cycle)), part, true)
@@ -186,14 +184,14 @@ func newQuantityColumns(f Figures, op string, main bool) quantityColumns {
 		q.machines = q.machines[:min(len(q.machines), 1)]
 	}
 	unit, values := "", []float64{}
-	for s := range f.all(op) {
+	for _, s := range f.All(op) {
 		h := Headline(s)
 		q.top, q.interval = max(q.top, h.Value), q.interval || h.CI != nil
 		unit, values = h.Unit, append(values, h.Value)
-		for _, p := range s.Published {
-			if main && p.Unit == unit && p.Low > 0 && IsFinite(p.Low) {
-				values = append(values, p.Low)
-			}
+	}
+	for _, p := range f.published(op) {
+		if main && p.Unit == unit && p.Low > 0 && IsFinite(p.Low) {
+			values = append(values, p.Low)
 		}
 	}
 	q.scale = ColumnScale(unit, values...)
@@ -280,23 +278,17 @@ func (q quantityColumns) published(s *result.Summary, on string, notes *footnote
 		}
 		if !p.Comparable {
 			ratio.Class = "uncomparable"
-			why := "Not comparable: " + uncomparableReason(s.Departures, p.On) + "."
-			ratio.Marks = append(ratio.Marks, notes.mark(why)...)
+			why := "; " + Plain(strings.Join(s.Departures, "; "), 400)
+			if len(s.Departures) > 4 { // the first screen has them
+				why = ", see the deviations"
+			}
+			ratio.Marks = append(ratio.Marks, notes.mark("Not comparable: published for "+
+				cmp.Or(Plain(p.On, 200), "other conditions")+TextIf(len(s.Departures) > 0, why)+".")...)
 		}
 	}
 	value.Text, value.Title = strings.Join(texts, "; "), strings.Join(titles, "; ")
 	ratio.Text = strings.Join(ratios, "; ")
 	return []Cell{value, ratio}
-}
-
-// uncomparableReason is why a ratio to what was published for on is not
-// comparable; a long list of deviations is on the first screen.
-func uncomparableReason(deviations []string, on string) string {
-	text := "published for " + cmp.Or(Plain(on, 200), "other conditions")
-	if len(deviations) > 4 {
-		return text + ", see the deviations"
-	}
-	return glue("; ", text, Plain(strings.Join(deviations, "; "), 400))
 }
 
 // sessionTable shows the rates of each run of a pooled result, and the ratio of
@@ -344,13 +336,11 @@ func (v *View) flushNote() string {
 			files[c.ID], flushes[c.ID] = files[c.ID]+int64(len(s.Samples)), flushes[c.ID]+s.Flushes
 		}
 	}
-	cases := slices.DeleteFunc(slices.Clone(v.Result.Cases), func(c result.Case) bool { return files[c.ID] == 0 })
+	cases := Where(v.Result.Cases, func(c result.Case) bool { return files[c.ID] > 0 })
 	counts, names := groupBy(cases, func(c result.Case) (string, string) {
 		each := math.Round(10*float64(flushes[c.ID])/float64(files[c.ID])) / 10
 		return strconv.FormatFloat(each, 'f', -1, 64), v.CaseName(c.ID)
 	})
-	for i, calls := range counts {
-		counts[i] = calls + " (" + strings.Join(names[calls], "; ") + ")"
-	}
-	return TextIf(len(counts) > 0, wording.Text("flushes", strings.Join(counts, ", ")))
+	texts := Map(counts, func(calls string) string { return calls + " (" + strings.Join(names[calls], "; ") + ")" })
+	return TextIf(len(texts) > 0, wording.Text("flushes", strings.Join(texts, ", ")))
 }

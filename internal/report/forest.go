@@ -18,35 +18,25 @@ const (
 // sessionUnit is the unit of intervals that cover how far sessions differ.
 const sessionUnit = "session"
 
-// outcomes are the series of a forest plot in the order of the legend, with the
-// roles of their marks.
-var outcomes = []struct{ name, role string }{
-	{"better", "outcome"}, {"worse", "outcome"}, {"changed", "outcome"}, {"the same", "outcome"},
-	{undecided, "uncomparable"},
-}
+// outcomes are the series of a forest plot in the order of the legend.
+var outcomes = []string{"better", "worse", "changed", "the same", "~ undecided"}
 
-const undecided = "~ undecided"
-
-// outcomeOf is the series that a row belongs to.
-func outcomeOf(r analysis.CompareRow) string {
-	switch {
-	case r.Status == analysis.RowChanged && r.Better > 0:
-		return "better"
-	case r.Status == analysis.RowChanged && r.Better < 0:
-		return "worse"
-	case r.Status == analysis.RowChanged:
-		return "changed"
-	case r.Status == analysis.RowSame:
-		return "the same"
+// outcomeOf is the series that a row belongs to, in outcomes.
+func outcomeOf(r analysis.CompareRow) int {
+	switch r.Status {
+	case analysis.RowChanged:
+		return map[int]int{1: 0, -1: 1, 0: 2}[r.Better]
+	case analysis.RowSame:
+		return 3
 	}
-	return undecided
+	return 4
 }
 
 // forests draw the ratios of one quantity on one side to the baseline as forest
 // plots: a row for each case and phase, its ratio as a point with its interval.
 func forests(c *analysis.Comparison, op, side, id string, name func(analysis.CompareRow) string) []Chart {
-	rows := slices.DeleteFunc(slices.Clone(c.Rows), func(r analysis.CompareRow) bool {
-		return r.Op != op || r.Side != side || r.Ratio <= 0 || !IsFinite(r.Ratio)
+	rows := Where(c.Rows, func(r analysis.CompareRow) bool {
+		return r.Op == op && r.Side == side && r.Ratio > 0 && IsFinite(r.Ratio)
 	})
 	var out []Chart
 	for part, some := range slices.Collect(slices.Chunk(rows, forestRows)) {
@@ -70,14 +60,12 @@ func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analys
 		Sub: "A ratio of 1 is no change; to the right there is more than on the baseline."}
 	ch.Table = forestTable(rows, name)
 	intervals := Series{Role: "level", Name: "95 % interval"}
-	series := map[string]*Series{}
-	for _, o := range outcomes {
-		series[o.name] = &Series{Role: o.role, Name: o.name}
-	}
+	series := Map(outcomes, func(name string) Series { return Series{Role: "outcome", Name: name} })
+	series[len(series)-1].Role = "uncomparable"
 	least, most := c.Within(plan.Quantity(rows[0].Op))
 	low, high := min(1, least), max(1, most)
 	for i, r := range rows {
-		y, s := float64(i), series[outcomeOf(r)]
+		y, s := float64(i), &series[outcomeOf(r)]
 		ch.Y.Names, ch.Y.Ticks = append(ch.Y.Names, name(r)), append(ch.Y.Ticks, y)
 		s.Marks = append(s.Marks, Mark{X: r.Ratio, Y: y, Tip: name(r) + ": " +
 			strings.Trim(Plain(r.Effect, 100)+"; "+rowBasis(r), "; ")})
@@ -90,9 +78,7 @@ func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analys
 	ch.X.FitRatios(low, high)
 	ch.Add(uprights("ideal", "no change", -0.5, top, 1), uprights("faint", "threshold, "+Percent(c.Threshold), -0.5,
 		top, least, most), intervals)
-	for _, o := range outcomes {
-		ch.Add(*series[o.name])
-	}
+	ch.Add(series...)
 	return ch
 }
 

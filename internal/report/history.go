@@ -16,7 +16,7 @@ import (
 const (
 	seriesDrawn  = 10   // the newest series
 	valuesDrawn  = 4500 // of the page: each is a mark with a tip, and a cell of a table
-	othersListed = 40   // series that are only named, runs that are left out
+	othersListed = 40   // runs that are left out
 	changesNamed = 12   // changes of version in the answer, the newest
 
 	runsDrawn      = 400 // of a series, the newest
@@ -48,15 +48,9 @@ func HistoryDocument(h *analysis.History) Document {
 		v := newSeriesView(&drawn[i], names[i], fmt.Sprintf("s%d", i+1), &room)
 		d.Sections = append(d.Sections, v.sections()...)
 	}
-	var further []string
-	for i, s := range h.Series[len(drawn):] {
-		last := s.Runs[len(s.Runs)-1].Started.UTC().Format(dateFormat)
-		further = append(further, wording.Text("series-last", names[len(drawn)+i], Count(len(s.Runs), "run"), last))
-	}
-	if len(further) > 0 {
+	if more := len(h.Series) - len(drawn); more > 0 {
 		d.Sections = append(d.Sections, Section{ID: "further", Heading: "Further series",
-			Lead:  []string{wording.Text("history-further", seriesDrawn)},
-			Items: Items(firstFew(further, othersListed+1, "")...)})
+			Lead: []string{wording.Text("history-further", seriesDrawn, Grouped(more))}})
 	}
 	if len(h.LeftOut) > 0 {
 		d.Sections = append(d.Sections, Section{ID: "left-out", Heading: "Not in this history",
@@ -106,10 +100,11 @@ func historyAnswers(list []analysis.HistorySeries, names []string) Section {
 		head := TextIf(len(list) > 1, names[i]+": ")
 		var texts []string
 		for _, c := range slices.Backward(series.Changes) {
-			texts = append(texts, head+changeName(series, c)+": "+changeOutcome(c))
+			outcome := wording.Text("change-not-examined")
 			if c.Comparison != nil {
-				s.Lead = []string{wording.Text("history-answers")}
+				outcome, s.Lead = changeAnswer(c), []string{wording.Text("history-answers")}
 			}
+			texts = append(texts, head+changeName(series, c)+": "+outcome)
 		}
 		if len(texts) == 0 {
 			texts = []string{wording.Text("history-one-version", head, Count(len(series.Runs), "run"))}
@@ -119,31 +114,6 @@ func historyAnswers(list []analysis.HistorySeries, names []string) Section {
 	return s
 }
 
-// changeOutcome is what became of the figures that both versions have. Only
-// what is significant is called a change; the other rows are within the
-// threshold, or undecided.
-func changeOutcome(c analysis.HistoryChange) string {
-	if c.Comparison == nil {
-		return wording.Text("change-not-examined")
-	}
-	all, within := len(c.Comparison.Rows), Percent(c.Comparison.Threshold)
-	figures := Count(all, "figure")
-	switch changed, same := countRows(c, analysis.RowChanged), countRows(c, analysis.RowSame); {
-	case changed > 0:
-		return changeAnswer(c)
-	case same == 0:
-		return wording.Text("change-undecided", figures)
-	case same < all:
-		return wording.Text("change-partly-undecided", same, figures, within, all-same)
-	}
-	return wording.Text("change-none", figures, within)
-}
-
-// countRows counts the rows of a change with a status.
-func countRows(c analysis.HistoryChange, status string) int {
-	return countIf(c.Comparison.Rows, func(r analysis.CompareRow) bool { return r.Status == status })
-}
-
 // changeName is "macOS 26.4 → macOS 26.5".
 func changeName(s *analysis.HistorySeries, c analysis.HistoryChange) string {
 	return Plain(s.VersionName(c.From, c.From, c.To), 100) + " → " + Plain(s.VersionName(c.To, c.From, c.To), 100)
@@ -151,11 +121,9 @@ func changeName(s *analysis.HistorySeries, c analysis.HistoryChange) string {
 
 // changeAnswer is the outcome of a compared change as the comparison words it.
 func changeAnswer(c analysis.HistoryChange) string {
-	var out []string
-	for _, a := range c.Comparison.Answers {
-		out = append(out, Plain(strings.TrimPrefix(a.Text, a.Side+" against "+c.Comparison.Sides[0].Name+": "), 600))
-	}
-	return strings.Join(out, "; ")
+	return strings.Join(Map(c.Comparison.Answers, func(a analysis.CompareAnswer) string {
+		return Plain(strings.TrimPrefix(a.Text, a.Side+" against "+c.Comparison.Sides[0].Name+": "), 600)
+	}), "; ")
 }
 
 // seriesPart is one quantity of a series: a chart.
@@ -184,12 +152,8 @@ type seriesView struct {
 func newSeriesView(s *analysis.HistorySeries, name, id string, room *int) *seriesView {
 	v := &seriesView{S: s, name: name, id: id}
 	v.chooseParts()
-	var rows []analysis.CompareRow
-	for _, p := range v.Parts {
-		for _, row := range p.rows {
-			rows = append(rows, analysis.CompareRow{Case: row.Case})
-		}
-	}
+	drawn := FlatMap(v.Parts, func(p seriesPart) []analysis.HistoryRow { return p.rows })
+	rows := Map(drawn, func(r analysis.HistoryRow) analysis.CompareRow { return analysis.CompareRow{Case: r.Case} })
 	rowName := rowNames(rows)
 	v.label = func(id string) string {
 		if name := rowName(analysis.CompareRow{Case: id}); name != Plain(id, nameLength) {
@@ -224,12 +188,9 @@ func (v *seriesView) chooseParts() {
 
 // addPart adds the rows of a quantity in a phase, if it has any.
 func (v *seriesView) addPart(op string, key FigureKey) bool {
-	p := seriesPart{op: op, phase: key.Phase, cycle: key.Cycle}
-	for _, row := range v.S.Rows {
-		if row.Op == op && row.Phase == key.Phase && row.Cycle == key.Cycle {
-			p.rows = append(p.rows, row)
-		}
-	}
+	p := seriesPart{op, key.Phase, key.Cycle, Where(v.S.Rows, func(r analysis.HistoryRow) bool {
+		return r.Op == op && r.Phase == key.Phase && r.Cycle == key.Cycle
+	})}
 	if len(p.rows) == 0 {
 		return false
 	}
@@ -254,7 +215,7 @@ func (v *seriesView) doubts(row analysis.HistoryRow, run int) []result.Warning {
 	if row.Values[run] == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(row.Values[run].Warnings), aboutRun)
+	return Where(row.Values[run].Warnings, func(w result.Warning) bool { return !aboutRun(w) })
 }
 
 // open is why a value is not final, or "".
@@ -271,10 +232,8 @@ func (v *seriesView) open(run int, id string) string {
 
 // sections are all sections of one series.
 func (v *seriesView) sections() []Section {
-	head := Section{ID: v.id, Heading: v.name, Lead: Lines("series-lead", v), After: Lines("series-limits", v)}
-	for _, p := range v.Parts {
-		head.Charts = append(head.Charts, v.charts(p)...)
-	}
+	head := Section{ID: v.id, Heading: v.name, Lead: Lines("series-lead", v), After: Lines("series-limits", v),
+		Charts: FlatMap(v.Parts, v.charts)}
 	if len(v.S.Runs) == 1 && len(v.Parts) > 0 { // a chart would be one column of marks
 		head.Table, head.Charts = v.single(), nil
 	}
@@ -398,7 +357,8 @@ func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) 
 	if comparison.Regression {
 		s.After = append(s.After, regressionText(comparison))
 	}
-	if countRows(c, analysis.RowChanged) == 0 && !newest {
+	changed := func(r analysis.CompareRow) bool { return r.Status == analysis.RowChanged }
+	if !newest && !slices.ContainsFunc(comparison.Rows, changed) {
 		s.After = append(s.After, wording.Text("change-no-rows", Count(len(comparison.Rows), "row")))
 		return s
 	}
@@ -408,8 +368,8 @@ func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) 
 	s.Table = &Table{Caption: s.Heading, Columns: Columns("<", "before", "after", "<change")}
 	for _, op := range comparison.Ops {
 		s.addPairRows(&part, op, func(r analysis.CompareRow) string { return QuantityName(op) + ": " + name(r) })
-		changed := func(r analysis.CompareRow) bool { return r.Op == op && r.Status == analysis.RowChanged }
-		if !*drawn && slices.ContainsFunc(part.Rows, changed) {
+		isDrawn := func(r analysis.CompareRow) bool { return r.Op == op && changed(r) }
+		if !*drawn && slices.ContainsFunc(part.Rows, isDrawn) {
 			id := "forest-" + s.ID + "-" + Slug(op)
 			s.Charts = append(s.Charts, forests(&part, op, comparison.Sides[1].Name, id, name)...)
 		}
@@ -428,17 +388,17 @@ func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) 
 // changed rows of other phases.
 func (v *seriesView) shownRows(c *analysis.Comparison) []analysis.CompareRow {
 	others := 0
-	return slices.DeleteFunc(slices.Clone(c.Rows), func(r analysis.CompareRow) bool {
+	return Where(c.Rows, func(r analysis.CompareRow) bool {
 		for _, p := range v.Parts {
 			same := func(o analysis.HistoryRow) bool { return o.Case == r.Case }
 			if p.op == r.Op && p.phase == r.Phase && p.cycle == r.Cycle && slices.ContainsFunc(p.rows, same) {
-				return false
+				return true
 			}
 		}
 		if r.Status == analysis.RowChanged {
 			others++
 		}
-		return r.Status != analysis.RowChanged || others > otherRows
+		return r.Status == analysis.RowChanged && others <= otherRows
 	})
 }
 
@@ -450,7 +410,13 @@ func (v *seriesView) runs() Section {
 		if len(t.Rows) >= runsListed && !p.Baseline {
 			continue
 		}
-		row := TextRow(v.runName(i)+TextIf(p.Baseline, " (baseline)"), fmt.Sprint(p.Version+1), runStatus(p),
+		counts := map[string]int{} // cases that were not measured
+		for _, c := range p.Cases {
+			counts[c.Status]++
+		}
+		status := Phrase("run-status", map[string]any{"Status": p.Status, "Counts": counts,
+			"Statuses": []string{result.Failed, result.Discarded, result.Skipped}})
+		row := TextRow(v.runName(i)+TextIf(p.Baseline, " (baseline)"), fmt.Sprint(p.Version+1), status,
 			Grouped(p.Sessions), Grouped(p.Rounds), v.runWarnings(i))
 		row[0].Link, row[2].Class = linkTo(p.Path), TextIf(p.Status != result.Done, "warn")
 		t.Rows = append(t.Rows, row)
@@ -467,30 +433,13 @@ func (v *seriesView) runName(run int) string {
 	return p.Started.UTC().Format(minute) + " " + Plain(p.Name, 80)
 }
 
-// runStatus is how a run ended, with the cases that were not measured.
-func runStatus(p analysis.HistoryPoint) string {
-	counts := map[string]int{}
-	for _, c := range p.Cases {
-		counts[c.Status]++
-	}
-	return Phrase("run-status", map[string]any{"Status": p.Status, "Counts": counts,
-		"Statuses": []string{result.Failed, result.Discarded, result.Skipped}})
-}
-
 // runWarnings are the kinds of warnings of a run and of the figures that are
 // drawn.
 func (v *seriesView) runWarnings(run int) string {
-	var kinds []string
-	add := func(ws []result.Warning) {
-		for _, w := range ws {
-			kinds = AppendNew(kinds, Plain(w.Kind, 40))
-		}
-	}
-	add(v.S.Runs[run].Warnings)
+	all := slices.Clone(v.S.Runs[run].Warnings)
 	for _, p := range v.Parts {
-		for _, row := range p.rows {
-			add(v.doubts(row, run))
-		}
+		all = append(all, FlatMap(p.rows, func(r analysis.HistoryRow) []result.Warning { return v.doubts(r, run) })...)
 	}
+	kinds := AppendNew(nil, Map(all, func(w result.Warning) string { return Plain(w.Kind, 40) })...)
 	return strings.Join(firstFew(kinds, listedKinds, ""), ", ")
 }

@@ -200,16 +200,15 @@ func (v *seriesView) notes(rows []analysis.HistoryRow) []string {
 func (v *seriesView) chartTable(caption string, rows []analysis.HistoryRow) Table {
 	t := Table{Caption: caption, Columns: Columns("<run", "version")}
 	scale := v.scale(rows)
-	for _, row := range rows {
-		t.Columns = append(t.Columns, Column{Title: WithUnit(v.label(row.Case), scale)})
-	}
+	t.Columns = append(t.Columns, Map(rows, func(r analysis.HistoryRow) Column {
+		return Column{Title: WithUnit(v.label(r.Case), scale)}
+	})...)
 	for run := len(v.S.Runs) - 1; run >= v.First; run-- {
 		p := v.S.Runs[run]
 		line := TextRow(v.runName(run)+TextIf(p.Baseline, " (baseline)"), fmt.Sprint(p.Version+1))
-		for _, row := range rows {
-			line = append(line, v.figure(row, run, scale))
-		}
-		t.Rows = append(t.Rows, line)
+		t.Rows = append(t.Rows, append(line, Map(rows, func(r analysis.HistoryRow) Cell {
+			return v.figure(r, run, scale)
+		})...))
 	}
 	return t
 }

@@ -36,11 +36,8 @@ func CaseNames(p *plan.Plan) map[string]string {
 	var cases []result.Case
 	for _, c := range p.Cases() {
 		target := result.Target{Kind: c.Settings.Target, Place: c.Settings.Place, Format: c.Settings.Format}
-		rc := result.Case{ID: c.ID, Baseline: c.Baseline, Target: target}
-		for _, kv := range c.Keys {
-			rc.Keys = append(rc.Keys, [2]string{kv.Key, kv.Value})
-		}
-		cases = append(cases, rc)
+		keys := Map(c.Keys, func(kv plan.KeyValue) [2]string { return [2]string{kv.Key, kv.Value} })
+		cases = append(cases, result.Case{ID: c.ID, Baseline: c.Baseline, Target: target, Keys: keys})
 	}
 	return caseNames(cases)
 }

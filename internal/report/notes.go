@@ -28,11 +28,7 @@ func (n *footnotes) mark(text string) []int {
 
 // add appends notes about the whole table; empty texts are left out.
 func (n *footnotes) add(texts ...string) {
-	for _, text := range texts {
-		if text != "" {
-			n.general = append(n.general, Note{Text: text})
-		}
-	}
+	n.general = append(n.general, Map(NonEmpty(texts), func(text string) Note { return Note{Text: text} })...)
 }
 
 // addShared appends what the figures have in common; with all it lists the
@@ -60,10 +56,7 @@ type sharedNotes struct {
 func (n *sharedNotes) add(
 	e *result.Estimate, statistic, size string, ws []result.Warning, published ...result.PublishedValue,
 ) {
-	var warnings []string
-	for _, w := range ws {
-		warnings = AppendNew(warnings, shortWarning(w))
-	}
+	warnings := AppendNew(nil, Map(ws, shortWarning)...)
 	if n.figures++; n.figures == 1 {
 		n.warnings = warnings
 	}
@@ -143,12 +136,8 @@ func (n sharedNotes) weakness() string {
 // doubt names the warnings of a figure that not all figures have, "" if there
 // are none.
 func (n sharedNotes) doubt(ws []result.Warning) string {
-	var texts []string
-	for _, w := range ws {
-		if text := shortWarning(w); !slices.Contains(n.warnings, text) {
-			texts = AppendNew(texts, text)
-		}
-	}
+	isOwn := func(text string) bool { return !slices.Contains(n.warnings, text) }
+	texts := Where(AppendNew(nil, Map(ws, shortWarning)...), isOwn)
 	return TextIf(len(texts) > 0, "Doubtful: "+strings.Join(texts, "; ")+".")
 }
 

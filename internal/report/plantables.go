@@ -45,11 +45,7 @@ func (v *View) planTable(from result.Table) Table {
 	from.Cells = from.Cells[:len(from.Rows)]
 	scales := make([]lineScale, len(from.Columns))
 	for k, c := range from.Columns {
-		var cells []result.TableCell
-		for _, row := range from.Cells {
-			cells = append(cells, row[k])
-		}
-		scales[k] = newLineScale(c, cells)
+		scales[k] = newLineScale(c, Map(from.Cells, func(row []result.TableCell) result.TableCell { return row[k] }))
 		figure := Column{Group: Plain(c.Group, 80), Title: Plain(c.Title, 80), Text: c.Op == result.OpOutcome}
 		figure.Unit = TextIf(c.Op != "", scales[k].Suffix)
 		t.Columns = append(t.Columns, figure, Column{Group: figure.Group, Title: "interval", Below: true},

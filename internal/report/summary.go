@@ -41,13 +41,9 @@ func (v *View) firstScreen() FirstScreen {
 	f.Counts = NonEmpty(append(Lines("counts", map[string]any{"Source": v.Source, "Choices": choices,
 		"Departed": len(v.Deviations) - choices, "OfRun": len(v.Warnings) - v.OfFigures(),
 		"OfFigures": v.OfFigures()}), f.Missing))
-	var claims []ClaimView
-	for _, g := range v.Claims {
-		claims = append(claims, g.Claims...)
-	}
-	isOurs := func(c ClaimView) bool { return c.By == claimant("us") }
-	published := slices.DeleteFunc(slices.Clone(claims), isOurs)
-	ours := slices.DeleteFunc(slices.Clone(claims), func(c ClaimView) bool { return !isOurs(c) })
+	claims := FlatMap(v.Claims, func(g ClaimGroup) []ClaimView { return g.Claims })
+	ours := Where(claims, func(c ClaimView) bool { return c.By == claimant("us") })
+	published := Where(claims, func(c ClaimView) bool { return c.By != claimant("us") })
 	f.Judged = NonEmpty([]string{
 		judgedLine("The", "published conclusion", published), judgedLine("Our", "claim", ours)})
 	f.Claims = claimsToRead(claims)

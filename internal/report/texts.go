@@ -74,13 +74,27 @@ func Plain(s string, limit int) string {
 	return s
 }
 
-// plainList makes each text of a list safe to print, see [Plain].
-func plainList(list []string, limit int) []string {
-	out := make([]string, len(list))
-	for i, s := range list {
-		out[i] = Plain(s, limit)
+// Map applies a function to each element of a list.
+func Map[T, U any](list []T, of func(T) U) []U {
+	var out []U
+	for _, x := range list {
+		out = append(out, of(x))
 	}
 	return out
+}
+
+// FlatMap applies a function to each element of a list, and joins the lists that
+// it returns.
+func FlatMap[T, U any](list []T, of func(T) []U) []U { return slices.Concat(Map(list, of)...) }
+
+// Where are the elements of a list that satisfy test.
+func Where[T any](list []T, test func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(x T) bool { return !test(x) })
+}
+
+// plainList makes each text of a list safe to print, see [Plain].
+func plainList(list []string, limit int) []string {
+	return Map(list, func(s string) string { return Plain(s, limit) })
 }
 
 // wide are the characters of two columns: Hangul, CJK, full-width forms and
@@ -161,11 +175,13 @@ func NonEmpty(in []string) []string {
 }
 
 // AppendNew appends what the list does not have.
-func AppendNew[T comparable](list []T, x T) []T {
-	if slices.Contains(list, x) {
-		return list
+func AppendNew[T comparable](list []T, more ...T) []T {
+	for _, x := range more {
+		if !slices.Contains(list, x) {
+			list = append(list, x)
+		}
 	}
-	return append(list, x)
+	return list
 }
 
 // glue joins the texts that are not empty.
@@ -196,15 +212,7 @@ func groupBy[T any](all []T, of func(T) (text, value string)) (texts []string, v
 }
 
 // countIf counts the elements that satisfy test.
-func countIf[T any](list []T, test func(T) bool) int {
-	n := 0
-	for _, x := range list {
-		if test(x) {
-			n++
-		}
-	}
-	return n
-}
+func countIf[T any](list []T, test func(T) bool) int { return len(Where(list, test)) }
 
 // Count is a number with its noun: "1 case", "12 cases".
 //

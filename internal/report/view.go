@@ -86,20 +86,16 @@ func NewView(p *plan.Plan, r *result.Result) *View {
 	}
 	v.collectWarnings()
 	v.keepOwnWarnings()
-	for _, d := range r.Departures {
-		v.Deviations = append(v.Deviations, Deviation{Plain(d.Kind, 40), Plain(d.Text, 600), v.caseList(d.Cases)})
-	}
+	v.Deviations = Map(r.Departures, func(d result.Departure) Deviation {
+		return Deviation{Plain(d.Kind, 40), Plain(d.Text, 600), v.caseList(d.Cases)}
+	})
 	v.Claims = claimGroups(r.Claims)
 	v.addTables()
-	for _, t := range r.Tables {
-		v.PlanTables = append(v.PlanTables, v.planTable(t))
-	}
+	v.PlanTables = Map(r.Tables, v.planTable)
 	v.Fits = v.fitTables()
 	v.NotDone = v.casesNotDone()
 	v.Settings = pairs("settings", v)
-	for _, s := range r.Sessions {
-		v.Hosts = append(v.Hosts, pairs("session", s))
-	}
+	v.Hosts = Map(r.Sessions, func(s result.Session) []Pair { return pairs("session", s) })
 	used := map[string]bool{}
 	for _, c := range r.Cases {
 		used[c.Target.Format] = true
@@ -180,13 +176,7 @@ func (v *View) Steps() iter.Seq2[*result.Case, *result.Step] {
 // distinct lists facts of all sessions, each once; they are the lines of a
 // template.
 func (v *View) distinct(template string) []string {
-	var out []string
-	for _, s := range v.Result.Sessions {
-		for _, fact := range Lines(template, s) {
-			out = AppendNew(out, fact)
-		}
-	}
-	return out
+	return AppendNew(nil, FlatMap(v.Result.Sessions, func(s result.Session) []string { return Lines(template, s) })...)
 }
 
 // dateFormat and minute are how days and times of a day are written, for
@@ -215,11 +205,8 @@ func (v *View) when() string {
 // Preconditions are how the places were brought to a steady state before the
 // rounds, where the plan asks for it.
 func (v *View) Preconditions() []string {
-	var out []string
-	for _, p := range v.Result.Preconditions {
-		out = AppendNew(out, Plain(p.Text, 300))
-	}
-	return out
+	text := func(p result.Precondition) string { return Plain(p.Text, 300) }
+	return AppendNew(nil, Map(v.Result.Preconditions, text)...)
 }
 
 // Achieved lists what was requested of the cache or of the flush ("sync"), and
@@ -285,25 +272,13 @@ func (v *View) casesNotDone() []Pair {
 // "All images" is shorter than their names, and stays true where cases are
 // skipped.
 func (v *View) caseList(ids []string) string {
-	all, images := true, true
-	for _, c := range v.Result.Cases {
-		has := slices.Contains(ids, c.ID)
-		if c.Status == result.Done {
-			all = all && has
-			images = images && has == (c.Target.Kind == "image")
-		}
+	all, images := len(ids) == 0, true
+	done := Where(v.Result.Cases, func(c result.Case) bool { return c.Status == result.Done })
+	all = all || countIf(done, func(c result.Case) bool { return slices.Contains(ids, c.ID) }) == len(done)
+	for _, c := range done {
+		images = images && slices.Contains(ids, c.ID) == (c.Target.Kind == "image")
 	}
-	switch {
-	case len(ids) == 0 || all:
-		return ""
-	case images:
-		return "all images"
-	}
-	var out []string
-	for _, id := range ids {
-		out = append(out, v.CaseName(id))
-	}
-	return strings.Join(out, "; ")
+	return TextIf(!all, FirstOf(TextIf(images, "all images"), strings.Join(Map(ids, v.CaseName), "; ")))
 }
 
 // CaseName is the short name of a case, or its cleaned id if the result has no

@@ -138,10 +138,10 @@ func (r *run) figureBars(id, place string, f report.Figures, groups []figureGrou
 	list, rates := make([]barGroup, len(groups)), false
 	for i, g := range groups {
 		list[i].name, names = g.name, report.AppendNew(names, report.QuantityName(g.op))
-		for _, id := range cases {
-			list[i].figures = append(list[i].figures, g.of(f, id))
-		}
-		rates = rates || f.Any(g.op, func(s *result.Summary) bool { return report.Headline(s).Unit == "B/s" })
+		list[i].figures = report.Map(cases, func(id string) *result.Summary { return g.of(f, id) })
+		rates = rates || slices.ContainsFunc(f.All(g.op), func(s *result.Summary) bool {
+			return report.Headline(s).Unit == "B/s"
+		})
 	}
 	few := report.TextIf(len(names) < 3, strings.Join(names, " and "))
 	c := report.Chart{ID: id, X: report.Axis{Name: strings.Join(names, ", ")}}
@@ -160,10 +160,9 @@ func firstChart(r *run) []report.Chart {
 	if len(part.Keys) == 0 || r.First.Outcome != nil {
 		return nil
 	}
-	var groups []figureGroup
-	for _, op := range part.Ops {
-		groups = append(groups, figureGroup{report.QuantityName(op), op, key.Phase, key.Cycle})
-	}
+	groups := report.Map(part.Ops, func(op string) figureGroup {
+		return figureGroup{report.QuantityName(op), op, key.Phase, key.Cycle}
+	})
 	if phase := report.Plain(key.Phase, 40); len(groups) == 1 && phase != "" {
 		groups[0].name = phase
 	}
@@ -193,24 +192,20 @@ func barCharts(r *run) []report.Chart {
 // for all where there is a single phase. Cycles are drawn along time elsewhere.
 func speedCharts(r *run) []report.Chart {
 	f := r.speeds()
-	var phases []string
-	for _, k := range f.Keys {
-		if k.Cycle == 0 {
-			phases = report.AppendNew(phases, k.Phase)
-		}
-	}
+	keys := report.Where(f.Keys, func(k report.FigureKey) bool { return k.Cycle == 0 })
+	phases := report.AppendNew(nil, report.Map(keys, func(k report.FigureKey) string { return k.Phase })...)
 	if len(phases) == 1 && len(f.Ops) > 1 {
-		var groups []figureGroup
-		for _, op := range f.Ops {
-			groups = append(groups, figureGroup{name: report.QuantityName(op), op: op, phase: phases[0]})
-		}
+		groups := report.Map(f.Ops, func(op string) figureGroup {
+			return figureGroup{name: report.QuantityName(op), op: op, phase: phases[0]}
+		})
 		return r.figureBars("speed", report.PhaseSuffix(phases[0]), f, groups)
 	}
 	var out []report.Chart
 	for _, op := range f.Ops {
 		var groups []figureGroup
 		for _, phase := range phases {
-			if f.Any(op, func(s *result.Summary) bool { return s.Phase == phase && s.Cycle == 0 }) {
+			measured := func(s *result.Summary) bool { return s.Phase == phase && s.Cycle == 0 }
+			if slices.ContainsFunc(f.All(op), measured) {
 				name := report.FirstOf(report.Plain(phase, 40), report.QuantityName(op))
 				groups = append(groups, figureGroup{name: name, op: op, phase: phase})
 			}
@@ -256,13 +251,9 @@ func encryptionCharts(r *run) []report.Chart {
 				}
 			}
 			rows = slices.DeleteFunc(rows, func(row string) bool { return len(by[row]) < 2 })
-			groups := make([]barGroup, len(values))
-			for i, value := range values {
-				groups[i].name = value
-				for _, row := range rows {
-					groups[i].figures = append(groups[i].figures, by[row][value])
-				}
-			}
+			groups := report.Map(values, func(value string) barGroup {
+				return barGroup{value, report.Map(rows, func(row string) *result.Summary { return by[row][value] })}
+			})
 			phase := report.PhaseName(p.Phase, p.Cycle)
 			c := report.Chart{ID: "encryption-" + report.Slug(op) + "-" + report.Slug(phase),
 				X:       report.Axis{Name: "speed"},

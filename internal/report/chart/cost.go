@@ -191,9 +191,9 @@ func (r *run) costChart(p picture, cases []costCase) report.Chart {
 		report.PhaseSuffix(p.phase),
 		X: report.Axis{Name: "time", Unit: "s", Low: new(0.0)}}
 	c.Table.Columns = report.Columns("<case", "<part", "time", "of the time inside the clock", "interval", "rounds")
-	for _, name := range partNames(cases) {
-		c.Series = append(c.Series, report.Series{Role: "part", Name: name})
-	}
+	c.Series = report.Map(partNames(cases), func(name string) report.Series {
+		return report.Series{Role: "part", Name: name}
+	})
 	slots, top := 0, 0.0
 	var ns, kinds []string
 	for row, one := range cases {

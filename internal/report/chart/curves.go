@@ -65,12 +65,8 @@ func curvesOf(
 // would press the values flat. role is line, or dots where fits are the lines.
 func drawCurves(id, op, along, xUnit, role string, curves []curve) (c report.Chart, ns []string) {
 	unit := report.Headline(curves[0].points[0].figure).Unit
-	var values []float64
-	for _, one := range curves {
-		for _, p := range one.points {
-			values = append(values, report.Headline(p.figure).Value)
-		}
-	}
+	points := report.FlatMap(curves, func(c curve) []curvePoint { return c.points })
+	values := report.Map(points, func(p curvePoint) float64 { return report.Headline(p.figure).Value })
 	sc := report.ColumnScale(unit, values...)
 	c = report.Chart{ID: id, Height: 320, Heading: report.Capitalize(report.QuantityName(op)) + " along " + along,
 		Y: report.Axis{Name: report.QuantityName(op), Unit: unit, Low: new(0.0)}}
@@ -172,39 +168,29 @@ func parseNumber(key, value string) (x float64, unit string, ok bool) {
 	return f, "1", err == nil && report.IsFinite(f) && key != "encryption"
 }
 
-// keyNumber is the place of a case on an axis; a band size is the one that was
-// found.
-//
-// A tool may round the requested band size.
-func keyNumber(c *result.Case, key string) (x float64, unit string, ok bool) {
-	for _, kv := range c.Keys {
-		if kv[0] == key {
-			x, unit, ok = parseNumber(kv[0], kv[1])
-		}
-	}
-	if ok && key == "band_size" && c.Target.BandSizeUsed > 0 {
-		x = float64(c.Target.BandSizeUsed)
-	}
-	return x, unit, ok
-}
-
-// sweepCurves groups the figures of a quantity by everything but the axis.
+// sweepCurves groups the figures of a quantity by everything but the axis. The
+// place of a band size is the one that was found: a tool may round the requested
+// one.
 func (r *run) sweepCurves(key, op string, f report.Figures) (curves []curve, unit string) {
 	vary := slices.DeleteFunc(report.VaryingKeys(r.Result.Cases), func(k string) bool { return k == key })
-	curves = curvesOf(f, op, func(k report.FigureKey) (string, float64, bool) {
+	curves = curvesOf(f, op, func(k report.FigureKey) (name string, x float64, ok bool) {
 		c := r.caseOf(k.CaseID)
 		if c == nil || k.Cycle != 0 {
 			return "", 0, false
 		}
-		x, own, ok := keyNumber(c, key)
-		unit = cmp.Or(own, unit)
 		parts := []string{report.TextIf(c.Baseline, report.NativeFolder)}
 		for _, kv := range c.Keys {
+			if number, base, isNumber := parseNumber(kv[0], kv[1]); kv[0] == key && isNumber {
+				x, unit, ok = number, base, true
+			}
 			if slices.Contains(vary, kv[0]) {
 				parts = append(parts, report.CaseValue(kv[0], kv[1]))
 			}
 		}
-		name := strings.Join(report.NonEmpty(append(parts, report.Plain(k.Phase, 40))), " · ")
+		if key == "band_size" && c.Target.BandSizeUsed > 0 {
+			x = float64(c.Target.BandSizeUsed)
+		}
+		name = strings.Join(report.NonEmpty(append(parts, report.Plain(k.Phase, 40))), " · ")
 		return report.FirstOf(name, report.QuantityName(op)), x, ok
 	})
 	return curves, unit
@@ -228,15 +214,10 @@ func (r *run) sweepChart(key, op string, f report.Figures, drawn map[int]bool) [
 		role = "dots"
 	}
 	c, ns := drawCurves("sweep-"+report.Slug(key)+"-"+report.Slug(op), op, keyName(key), xUnit, role, curves)
-	var xs []float64
-	for _, m := range c.Marks() {
-		xs = append(xs, m.X)
-	}
+	xs := report.Map(c.Marks(), func(m report.Mark) float64 { return m.X })
 	d := data{"Ns": ns, "Fits": fits, "Unit": c.Y.Unit, "Intervals": c.IntervalNote("Bars"),
 		"Ideal": addIdeal(&c, key, curves)}
-	for _, fit := range fits {
-		xs = append(xs, fit.draw(&c)...)
-	}
+	xs = append(xs, report.FlatMap(fits, func(f drawnFit) []float64 { return f.draw(&c) })...)
 	c.X = numberAxis(keyName(key), xUnit, xs)
 	caption(&c, "curves", d)
 	return []report.Chart{c}
@@ -389,15 +370,14 @@ func modelOf(f result.Fit, value func(result.Coefficient) *float64) func(x float
 	return nil
 }
 
+func pairPoint(p [2]float64) report.Mark { return report.Point(p[0], p[1]) }
+
 // draw adds the curve of a fit, the published one and the predictions, and
 // returns their range on the x axis.
 func (f drawnFit) draw(c *report.Chart) []float64 {
 	var xs []float64
 	name := "fit " + report.Plain(f.Name, 60)
-	s := report.Series{Role: "prediction", Name: "prediction of " + name}
-	for _, p := range f.Predictions {
-		s.Marks = append(s.Marks, report.Point(p[0], p[1]))
-	}
+	s := report.Series{Role: "prediction", Name: "prediction of " + name, Marks: report.Map(f.Predictions, pairPoint)}
 	for _, p := range slices.Concat(f.Points, f.Predictions) {
 		if report.IsFinite(p[0]) {
 			xs = append(xs, p[0])
@@ -429,12 +409,8 @@ func (r *run) fitChart(i int, f drawnFit) report.Chart {
 	c := report.Chart{ID: "fit-" + strconv.Itoa(i+1), Height: 320, Heading: report.Capitalize(name) + " along " + along,
 		X: report.Axis{Name: along, Unit: "1"}, Y: report.Axis{Name: name, Unit: plan.Quantity(f.Op).Unit()},
 		Table: r.Fits[i]}
-	points := report.Series{Role: "points", Name: "measured"}
-	every := (len(f.Points) + pointsPerChart - 1) / pointsPerChart
-	for n := 0; n < len(f.Points); n += every {
-		points.Marks = append(points.Marks, report.Point(f.Points[n][0], f.Points[n][1]))
-	}
-	c.Add(points)
+	kept, every := thin(f.Points, pointsPerChart)
+	c.Add(report.Series{Role: "points", Name: "measured", Marks: report.Map(kept, pairPoint)})
 	if ends := f.draw(&c); ends != nil {
 		c.X = numberAxis(along, report.AxisUnit(f.Along), ends)
 	}

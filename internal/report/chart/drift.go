@@ -34,7 +34,15 @@ type driftStep struct {
 // canaries of one place are one kind whatever case they were before: they should
 // all be alike.
 func (r *run) driftSteps() (out []driftStep, rates map[string][]float64) {
-	starts := r.sessionStarts()
+	starts := map[int]int64{} // of the first session, in nanoseconds on the monotonic clock of each
+	for _, s := range r.Steps() {
+		if first, ok := starts[s.Session]; !ok || s.StartNS < first {
+			starts[s.Session] = s.StartNS
+		}
+	}
+	for _, s := range r.Result.Sessions {
+		starts[s.Index] -= s.Started.Sub(r.Result.Sessions[0].Started).Nanoseconds()
+	}
 	rates = map[string][]float64{}
 	for c, s := range r.Steps() {
 		rate, ok := stepRate(s)
@@ -55,21 +63,6 @@ func (r *run) driftSteps() (out []driftStep, rates map[string][]float64) {
 		out[i].median, _ = stats.Median(rates[s.kind]) // none is empty
 	}
 	return out, rates
-}
-
-// sessionStarts is, for each session, the monotonic time of the start of the
-// first session, in nanoseconds on the clock of the session.
-func (r *run) sessionStarts() map[int]int64 {
-	out := map[int]int64{}
-	for _, s := range r.Steps() {
-		if first, ok := out[s.Session]; !ok || s.StartNS < first {
-			out[s.Session] = s.StartNS
-		}
-	}
-	for _, s := range r.Result.Sessions {
-		out[s.Index] -= s.Started.Sub(r.Result.Sessions[0].Started).Nanoseconds()
-	}
-	return out
 }
 
 // stepRate is bytes over time from the gate to the last file, in B/s.
@@ -116,10 +109,9 @@ func driftChart(r *run) []report.Chart {
 	canaries := c.Series[len(c.Series)-1].Role == "canary"
 	c.Add(rings)
 	c.Y.Low, c.Y.High = driftRange(&c)
-	var ofRun []string
-	for _, w := range r.Result.Warnings {
-		ofRun = report.AppendNew(ofRun, report.Plain(w.Kind, 40))
-	}
+	ofRun := report.AppendNew(nil, report.Map(r.Result.Warnings, func(w result.Warning) string {
+		return report.Plain(w.Kind, 40)
+	})...)
 	caption(&c, "drift", data{"Steps": drawn, "Rings": len(rings.Marks), "Canaries": canaries, "Common": common,
 		"OfRun": ofRun})
 	return []report.Chart{c}

@@ -94,9 +94,7 @@ func heatCharts(r *run) []report.Chart {
 		}
 		c := report.Chart{Flipped: true, HeadedTips: true, Height: 30 + 30*len(sets), X: report.Axis{Name: "file size"},
 			Heading: p.heading(" speed by case and file size")}
-		for _, size := range classes.sizes {
-			c.X.Categories = append(c.X.Categories, report.Brief(size, "B"))
-		}
+		c.X.Categories = report.Map(classes.sizes, func(size float64) string { return report.Brief(size, "B") })
 		cells := make([][]sizeClass, len(sets)) // by case and size; n is 0 where no file has the size
 		var medians []float64
 		for row, s := range sets {
@@ -126,13 +124,11 @@ func addHeat(c *report.Chart, cells [][]sizeClass, sc report.Scale, limits []flo
 		c.Series = append(c.Series, report.Series{Role: "heat", Name: stepName(limits, step)})
 	}
 	c.Table.Caption = c.Heading + report.TextIf(sc.Suffix != "", ", "+sc.Suffix)
-	c.Table.Columns = report.Columns("<file size")
-	for _, name := range c.Y.Categories {
-		c.Table.Columns = append(c.Table.Columns, report.Column{Title: name})
-	}
-	for _, size := range c.X.Categories {
-		c.Table.Rows = append(c.Table.Rows, report.TextRow(size, make([]string, len(cells))...))
-	}
+	c.Table.Columns = append(report.Columns("<file size"), report.Map(c.Y.Categories,
+		func(name string) report.Column { return report.Column{Title: name} })...)
+	c.Table.Rows = report.Map(c.X.Categories, func(size string) []report.Cell {
+		return report.TextRow(size, make([]string, len(cells))...)
+	})
 	for i, row := range cells {
 		for k, class := range row {
 			if class.n == 0 {
@@ -207,10 +203,7 @@ func timeCharts(r *run) []report.Chart {
 // fileMarks are points of some of the files, with a value over their sizes.
 func fileMarks(files []timedFile, limit int, value func(timedFile) float64) (marks []report.Mark, every int) {
 	kept, every := thin(files, limit)
-	for _, f := range kept {
-		marks = append(marks, report.Point(f.bytes, value(f)))
-	}
-	return marks, every
+	return report.Map(kept, func(f timedFile) report.Mark { return report.Point(f.bytes, value(f)) }), every
 }
 
 // addLines fits time on size for one case, weighted and plain, and draws both.
@@ -250,11 +243,8 @@ func addLines(c *report.Chart, name string, s fileSet) {
 //
 // The weights make relative deviations count, so that small files, which show the latency, matter.
 func fitBySize(sizes, seconds []float64) (stats.Line, error) {
-	w := make([]float64, len(sizes))
-	for i, s := range sizes {
-		w[i] = 1 / (s * s)
-	}
-	return stats.FitWeightedLine(sizes, seconds, w)
+	weights := report.Map(sizes, func(s float64) float64 { return 1 / (s * s) })
+	return stats.FitWeightedLine(sizes, seconds, weights)
 }
 
 // residualRange is how far, as a factor, the scale of residuals reaches at
@@ -347,7 +337,7 @@ func addResiduals(
 	}
 	marks, every := fileMarks(over, limit, timedFile.time)
 	c.Add(report.Series{Role: "points", Name: name, Marks: marks})
-	ratios := valuesOf(over, timedFile.time)
+	ratios := report.Map(over, timedFile.time)
 	most := over[slices.Index(ratios, slices.Max(ratios))]
 	row := append(report.TextRow(name+report.TextIf(every > 1, " (one of "+strconv.Itoa(every)+" drawn)")),
 		spread(ratios, "1")...)
@@ -374,12 +364,9 @@ func spread(values []float64, unit string) []report.Cell {
 func stripCharts(r *run) []report.Chart {
 	var out []report.Chart
 	for _, op := range []string{"write", "read"} {
-		var cases, phases []string
-		for _, s := range r.sets {
-			if s.op == op {
-				cases, phases = report.AppendNew(cases, s.caseID), report.AppendNew(phases, s.phase)
-			}
-		}
+		sets := report.Where(r.sets, func(s fileSet) bool { return s.op == op })
+		cases := report.AppendNew(nil, report.Map(sets, func(s fileSet) string { return s.caseID })...)
+		phases := report.AppendNew(nil, report.Map(sets, func(s fileSet) string { return s.phase })...)
 		for part, some := range slices.Collect(slices.Chunk(cases, rowsPerChart)) {
 			c := r.stripChart(op, some, phases)
 			c.ID = fmt.Sprintf("strip-%s-1-%d", op, part+1)
@@ -419,7 +406,7 @@ func (r *run) stripChart(op string, cases, phases []string) report.Chart {
 					float64(i)+0.8*((float64(lane)+0.15+0.7*share)/float64(lanes)-0.5)))
 			}
 			row := append(report.TextRow(c.Y.Names[i], report.PhaseName(phase, 0)),
-				spread(valuesOf(files, timedFile.rate), "B/s")...)
+				spread(report.Map(files, timedFile.rate), "B/s")...)
 			c.Table.Rows = append(c.Table.Rows, append(row, report.Cell{Text: strconv.Itoa(len(files))}))
 		}
 		c.Add(points)

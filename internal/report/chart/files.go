@@ -54,15 +54,7 @@ type fileSet struct {
 
 // columns are sizes in bytes and times in seconds, as fits take them.
 func (s fileSet) columns() (sizes, seconds []float64) {
-	return valuesOf(s.files, timedFile.size), valuesOf(s.files, timedFile.time)
-}
-
-func valuesOf(files []timedFile, of func(timedFile) float64) []float64 {
-	out := make([]float64, len(files))
-	for i, f := range files {
-		out[i] = of(f)
-	}
-	return out
+	return report.Map(s.files, timedFile.size), report.Map(s.files, timedFile.time)
 }
 
 // fileSets gathers the samples of writing and reading, in the order of cases
@@ -94,10 +86,7 @@ func fileSets(v *report.View) []fileSet {
 //
 // The page has them in the order in which the protocol measures.
 func pictures(sets []fileSet) []picture {
-	var out []picture
-	for _, s := range sets {
-		out = report.AppendNew(out, s.picture)
-	}
+	out := report.AppendNew(nil, report.Map(sets, func(s fileSet) picture { return s.picture })...)
 	first := func(p picture) int { return slices.IndexFunc(sets, func(s fileSet) bool { return s.phase == p.phase }) }
 	slices.SortStableFunc(out, func(a, b picture) int { return cmp.Or(first(a)-first(b), -cmp.Compare(a.op, b.op)) })
 	return out
@@ -119,7 +108,7 @@ func (r *run) undrawn() string {
 
 // setsOf are the sets of a picture.
 func (r *run) setsOf(p picture) []fileSet {
-	return slices.DeleteFunc(slices.Clone(r.sets), func(s fileSet) bool { return s.picture != p })
+	return report.Where(r.sets, func(s fileSet) bool { return s.picture == p })
 }
 
 // perPicture builds charts for each direction and phase, of at most so many
@@ -150,7 +139,7 @@ func (r *run) pointLimit() int {
 // ones.
 //
 // A fixed step instead of a random choice keeps the output the same.
-func thin(files []timedFile, limit int) (kept []timedFile, every int) {
+func thin[T any](files []T, limit int) (kept []T, every int) {
 	every = max((len(files)+limit-1)/max(limit, 1), 1)
 	for i := 0; i < len(files); i += every {
 		kept = append(kept, files[i])
@@ -208,7 +197,7 @@ const (
 // their mean of the medians of each round, with its t interval; else the median
 // of all files, and of a single mount its exact interval over the files.
 func (r *run) middle(files []timedFile) sizeClass {
-	byRound, all := map[int][]float64{}, valuesOf(files, timedFile.rate)
+	byRound, all := map[int][]float64{}, report.Map(files, timedFile.rate)
 	for i, f := range files {
 		byRound[f.round] = append(byRound[f.round], all[i])
 	}
@@ -250,14 +239,9 @@ type sizeClasses struct {
 }
 
 func newSizeClasses(sets []fileSet) (c sizeClasses) {
-	distinct, logs := map[float64]bool{}, map[float64][]float64{}
-	var sizes []float64
-	for _, s := range sets {
-		sizes = append(sizes, valuesOf(s.files, timedFile.size)...)
-	}
-	for _, size := range sizes {
-		distinct[size] = true
-	}
+	logs := map[float64][]float64{}
+	sizes := report.FlatMap(sets, func(s fileSet) []float64 { return report.Map(s.files, timedFile.size) })
+	distinct := slices.Compact(slices.Sorted(slices.Values(sizes)))
 	c.binned = len(distinct) > maxSizes
 	for _, size := range sizes {
 		logs[c.key(size)] = append(logs[c.key(size)], math.Log(size))

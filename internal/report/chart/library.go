@@ -2,7 +2,7 @@ package chart
 
 import (
 	"cmp"
-	"embed"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -120,11 +120,7 @@ func encodeAxis(c *report.Chart, a report.Axis, value func(report.Mark) float64)
 	if a.High != nil {
 		o.high = *a.High
 	}
-	var values []float64
-	for _, m := range c.Marks() {
-		values = append(values, value(m))
-	}
-	sc := report.ScaleOf(a.Unit, values...)
+	sc := report.ScaleOf(a.Unit, report.Map(c.Marks(), value)...)
 	if !a.Human && a.Names == nil {
 		o.name = report.WithUnit(a.Name, sc)
 	}
@@ -205,9 +201,7 @@ func (s *Spec) addSeries(c *report.Chart) (out []charts.SingleSeries) {
 			slot++
 		} else if !other {
 			role := map[bool]string{true: "thin", false: "error"}[one.Thin]
-			bars := slices.DeleteFunc(slices.Clone(one.Marks), func(m report.Mark) bool {
-				return slices.Contains(ends(m), nil)
-			})
+			bars := report.Where(one.Marks, func(m report.Mark) bool { return !slices.Contains(ends(m), nil) })
 			if len(bars) > 0 {
 				add(role, one.Name, bars)
 			}
@@ -246,24 +240,21 @@ func bit(b bool) int {
 // It fits a column of an article at twice its resolution.
 const pictureWidth = 900
 
-//go:embed script
-var scriptFiles embed.FS
+//go:embed script/tables.js
+var tablesScript string
+
+//go:embed script/save.js
+var saveScript string
+
+//go:embed script/marks.js
+var marksScript string
+
+//go:embed script/report.js
+var reportScript string
 
 // Script is all script of a page with charts: it draws and saves them, and
 // sorts and copies tables.
-var Script = readScripts("tables.js", "save.js", "marks.js", "report.js")
-
-func readScripts(names ...string) string {
-	all := ""
-	for _, name := range names {
-		text, err := scriptFiles.ReadFile("script/" + name)
-		if err != nil {
-			panic(err) // it is embedded
-		}
-		all += string(text)
-	}
-	return all
-}
+var Script = tablesScript + saveScript + marksScript + reportScript
 
 // SVG draws every chart of a report in the colours of light paper and gives
 // each to save, in page order and under a file name of its own. The scripts of

@@ -66,10 +66,9 @@ func lifeCharts(r *run) []report.Chart {
 	if len(moments) < 2 || len(r.Result.Cases) == 1 { // a single case has it all in one picture
 		return out
 	}
-	for _, q := range []quantity{allocated, bandFiles, volumeFree} {
-		out = append(out, r.compareLives(q, moments)...)
-	}
-	return out
+	return append(out, report.FlatMap([]quantity{allocated, bandFiles, volumeFree}, func(q quantity) []report.Chart {
+		return r.compareLives(q, moments)
+	})...)
 }
 
 // lifeOf draws all that one container occupies: size on disk, live files, bands
@@ -87,11 +86,10 @@ func (r *run) lifeOf(c *result.Case, number int) []report.Chart {
 	}
 	sized, banded := 0, false
 	for _, q := range all {
-		values := make([]float64, len(indexes))
-		for i, index := range indexes {
-			values[i] = medianStep(c, q.of, func(s *result.Step) bool { return s.Index == index })
-		}
-		known := slices.DeleteFunc(slices.Clone(values), math.IsNaN)
+		values := report.Map(indexes, func(index int) float64 {
+			return medianStep(c, q.of, func(s *result.Step) bool { return s.Index == index })
+		})
+		known := report.Where(values, report.IsFinite)
 		if q.id == allocated.id {
 			sized = len(known)
 		}
@@ -114,9 +112,7 @@ func lifeChart(id, heading string, y report.Axis, steps []string) report.Chart {
 	y.Low = new(0.0)
 	c := report.Chart{ID: "life-" + id, Height: 280, Heading: heading, X: report.Axis{Categories: steps}, Y: y}
 	c.Table.Columns = report.Columns("<step")
-	for _, s := range steps {
-		c.Table.Rows = append(c.Table.Rows, report.TextRow(s))
-	}
+	c.Table.Rows = report.Map(steps, func(name string) []report.Cell { return report.TextRow(name) })
 	return c
 }
 
@@ -242,17 +238,12 @@ func (r *run) moments() []moment {
 
 // compareLives draws one quantity of all cases.
 func (r *run) compareLives(q quantity, moments []moment) []report.Chart {
-	var labels []string
-	for _, m := range moments {
-		labels = append(labels, report.FirstOf(report.PhaseName(m.phase, m.cycle), "step "+strconv.Itoa(m.index+1)))
-	}
+	labels := report.Map(moments, func(m moment) string {
+		return report.FirstOf(report.PhaseName(m.phase, m.cycle), "step "+strconv.Itoa(m.index+1))
+	})
 	c := lifeChart(q.id, q.heading, report.Axis{Name: q.name, Unit: q.unit}, labels)
 	medians := func(cs *result.Case, of func(*result.Step) float64) []float64 {
-		values := make([]float64, len(moments))
-		for i, m := range moments {
-			values[i] = medianStep(cs, of, m.matches)
-		}
-		return values
+		return report.Map(moments, func(m moment) float64 { return medianStep(cs, of, m.matches) })
 	}
 	var live []float64
 	agree := true

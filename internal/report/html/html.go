@@ -23,6 +23,9 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
+//go:embed page/style.css
+var style string
+
 // html/template escapes by context: text, attributes and script data.
 //
 // The data of a chart is JSON with <, > and & escaped: safe inside a script
@@ -55,11 +58,7 @@ type head struct {
 // pictures that the page itself makes. Styles may be inline, as the charting
 // library sets style attributes; they can load nothing.
 func newHead(title string, hasCharts bool) head {
-	css, err := pageFiles.ReadFile("page/style.css")
-	if err != nil {
-		panic(err) // it is embedded
-	}
-	h := head{Title: title, Style: template.CSS(css)}
+	h := head{Title: title, Style: template.CSS(style)}
 	scripts, pictures := "", ""
 	if hasCharts {
 		h.Library, h.Script, h.Charts = template.JS(echarts.Script), template.JS(chart.Script), echarts.Version()
@@ -138,11 +137,7 @@ func pageSections(v *report.View) []section {
 	var out []section
 	add := func(head chart.Section, tables []report.Table) {
 		s := section{Section: head, Tables: tables}
-		for _, c := range v.Charts {
-			if c.Section == s.ID {
-				s.Charts = append(s.Charts, c)
-			}
-		}
+		s.Charts = report.Where(v.Charts, func(c report.Chart) bool { return c.Section == s.ID })
 		if s.Lead += v.ChartNotes[s.ID]; s.ID == "cost" && len(s.Charts) == 0 {
 			s.Lead = v.ChartNotes[s.ID]
 		}
@@ -154,10 +149,7 @@ func pageSections(v *report.View) []section {
 	for _, s := range chart.Sections {
 		add(s, map[string][]report.Table{"sweep": v.Fits, "relations": v.Relations}[s.ID])
 	}
-	var figures []report.Table
-	for _, s := range v.Sections {
-		figures = append(figures, s.Tables...)
-	}
+	figures := report.FlatMap(v.Sections, func(s report.FigureSection) []report.Table { return s.Tables })
 	add(chart.Section{ID: "figures", Heading: "All figures"}, figures[min(len(figures), 1):]) // the first is above
 	return out
 }

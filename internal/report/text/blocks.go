@@ -87,13 +87,10 @@ func heatMap(c report.Chart, width int) report.Section {
 // shortNames replaces the names of formats by their codes if a name is longer
 // than a number of columns.
 func shortNames(names []string, columns int) []string {
-	out := slices.Clone(names)
-	if slices.ContainsFunc(out, func(s string) bool { return report.Width(s) > columns }) {
-		for i := range out {
-			out[i] = plan.FormatCodes(out[i])
-		}
+	if slices.ContainsFunc(names, func(s string) bool { return report.Width(s) > columns }) {
+		return report.Map(names, plan.FormatCodes)
 	}
-	return out
+	return names
 }
 
 // waterfall has a row for each part of a case; each part starts at the end of

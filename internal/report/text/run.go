@@ -79,17 +79,14 @@ func Tables(p *plan.Plan, r *result.Result, save func(name string, text []byte) 
 func screenReport(v *report.View) report.Document {
 	sections := append(headSections(v), screenNumbers(v.First)...)
 	judged := report.Section{Heading: strings.Join(v.First.Judged[:min(len(v.First.Judged), 1)], "")}
-	left := 0
-	for _, g := range v.Claims {
-		if g.Verdict == result.DoesNotHold || g.Verdict == result.CannotTell {
-			left += len(g.Claims)
-		}
+	isOpen := func(c report.ClaimView) bool {
+		return c.Verdict == result.DoesNotHold || c.Verdict == result.CannotTell
 	}
-	for _, c := range v.First.Claims {
-		if c.Verdict == result.DoesNotHold || c.Verdict == result.CannotTell {
-			judged.Items = append(judged.Items, report.Item{Label: c.Word, Class: c.Verdict, Text: c.Says})
-		}
-	}
+	all := report.FlatMap(v.Claims, func(g report.ClaimGroup) []report.ClaimView { return g.Claims })
+	left, open := len(report.Where(all, isOpen)), report.Where(v.First.Claims, isOpen)
+	judged.Items = report.Map(open, func(c report.ClaimView) report.Item {
+		return report.Item{Label: c.Word, Class: c.Verdict, Text: c.Says}
+	})
 	if judged.Heading != "" {
 		judged.ID, judged.Lead = "judged", v.First.Judged[1:]
 		judged.After = more(report.Grouped, left-len(judged.Items))
@@ -98,8 +95,8 @@ func screenReport(v *report.View) report.Document {
 	cases := func(n int) string { return report.Count(n, "case") }
 	missing.After = more(cases, len(missing.Items)-screenNotDone)
 	missing.Items = missing.Items[:min(len(missing.Items), screenNotDone)]
-	counts := slices.DeleteFunc(slices.Clone(v.First.Counts), func(text string) bool {
-		return text == v.First.Missing // another section lists them
+	counts := report.Where(v.First.Counts, func(text string) bool { // another section lists what is missing
+		return text != v.First.Missing
 	})
 	weak := v.First.Weak[:min(len(v.First.Weak), screenWeaknesses)]
 	return filled(v, append(sections, judged, missing, report.Section{Heading: weaknesses, Items: report.Items(weak...),
@@ -114,10 +111,7 @@ func screenNumbers(f report.FirstScreen) []report.Section {
 	}
 	t := *f.Numbers
 	t.Rows = slices.Clone(t.Rows[:min(len(t.Rows), screenRows)])
-	var names []string
-	for _, row := range t.Rows {
-		names = append(names, row[0].Text)
-	}
+	names := report.Map(t.Rows, func(row []report.Cell) string { return row[0].Text })
 	for i, name := range shortNames(names, nameColumns) {
 		t.Rows[i] = slices.Clone(t.Rows[i])
 		t.Rows[i][0].Text = name
@@ -125,8 +119,8 @@ func screenNumbers(f report.FirstScreen) []report.Section {
 			t.Rows[i][k].Marks = nil
 		}
 	}
-	t.Notes = slices.DeleteFunc(slices.Clone(t.Notes), func(n report.Note) bool {
-		return !strings.HasPrefix(n.Text, "Interval") && !strings.HasPrefix(n.Text, "Published values")
+	t.Notes = report.Where(t.Notes, func(n report.Note) bool {
+		return strings.HasPrefix(n.Text, "Interval") || strings.HasPrefix(n.Text, "Published values")
 	})
 	s := tableSections(t)
 	s[0].After = more(func(n int) string { return report.Count(n, "case") }, len(f.Numbers.Rows)-screenRows)
@@ -152,14 +146,11 @@ func fullReport(v *report.View, width int) report.Document {
 	sections = append(sections, tableSections(mainTable(v.First)...)...)
 	sections = append(sections, report.Section{Heading: "Verdicts: " + report.CountVerdicts(v.Claims),
 		Items: report.ClaimItems(v.Claims, toPublish)})
-	sections = append(sections, report.Section{Heading: v.DeviationsHeading, Items: items(v.Deviations,
+	sections = append(sections, report.Section{Heading: v.DeviationsHeading, Items: report.Map(v.Deviations,
 		func(d report.Deviation) report.Item { return report.Item{Text: d.Text, Note: d.Cases} })})
-	sections = append(sections, tableSections(v.OtherTables()...)...)
-	for _, s := range v.Sections {
-		sections = append(sections, tableSections(s.Tables...)...)
-	}
-	sections = append(sections, tableSections(slices.Concat(v.Fits, v.Relations)...)...)
-	warnings := report.Section{Heading: "Warnings: " + report.Grouped(len(v.Warnings)), Items: items(v.Warnings,
+	figures := report.FlatMap(v.Sections, func(s report.FigureSection) []report.Table { return s.Tables })
+	sections = append(sections, tableSections(slices.Concat(v.OtherTables(), figures, v.Fits, v.Relations)...)...)
+	warnings := report.Section{Heading: "Warnings: " + report.Grouped(len(v.Warnings)), Items: report.Map(v.Warnings,
 		func(w report.Warning) report.Item { return report.Item{Text: w.Text, Note: w.Where} })}
 	if toPublish {
 		sections = append(append(sections, tableSections(chartTables(v.Charts)...)...), notDone(v), warnings)
@@ -204,11 +195,11 @@ func chartTables(charts []report.Chart) []report.Table {
 
 // appendix is the legend of formats, the settings, and what repeats the run.
 func appendix(v *report.View) []report.Section {
-	out := []report.Section{{Heading: "Formats", Items: items(v.Legend, pairItem)},
+	out := []report.Section{{Heading: "Formats", Items: report.Map(v.Legend, pairItem)},
 		{Heading: "Settings", Pairs: v.Settings}}
-	for _, host := range v.Hosts {
-		out = append(out, report.Section{Pairs: host})
-	}
+	out = append(out, report.Map(v.Hosts, func(host []report.Pair) report.Section {
+		return report.Section{Pairs: host}
+	})...)
 	return append(out, report.Section{Heading: "How to repeat", Language: "sh", Code: v.Repeat},
 		report.Section{Heading: "The plan as executed", Language: "toml", Code: v.Canonical})
 }
@@ -235,26 +226,16 @@ func mainTable(f report.FirstScreen) []report.Table {
 // notDone are the cases, rounds and steps without figures, with the reason of
 // each.
 func notDone(v *report.View) report.Section {
-	return report.Section{Heading: "Not measured, or not in full", Items: items(v.NotDone, pairItem)}
+	return report.Section{Heading: "Not measured, or not in full", Items: report.Map(v.NotDone, pairItem)}
 }
 
 func pairItem(p report.Pair) report.Item { return report.Item{Label: p.Name, Text: p.Value} }
 
-func items[T any](list []T, item func(T) report.Item) []report.Item {
-	var out []report.Item
-	for _, x := range list {
-		out = append(out, item(x))
-	}
-	return out
-}
-
 // tableSections are tables with their captions as headings.
 func tableSections(tables ...report.Table) []report.Section {
-	out := make([]report.Section, len(tables))
-	for i := range tables {
-		out[i] = report.Section{Heading: tables[i].Caption, Table: &tables[i]}
-	}
-	return out
+	return report.Map(tables, func(t report.Table) report.Section {
+		return report.Section{Heading: t.Caption, Table: &t}
+	})
 }
 
 // more counts what is left out of a form, if anything is.
