@@ -80,9 +80,6 @@ type Engine interface {
 	// cannot be done to an image made so. The methods of containers refuse by
 	// the same rules: what is refused is known before anything is made.
 	Allows(Spec, Action) error
-	// PeakBytes is the most that the container can occupy on the host, in
-	// bytes, while it holds live bytes of files.
-	PeakBytes(s Spec, live int64) int64
 	// Create makes the container and its file system in dir, without attaching
 	// it.
 	Create(ctx context.Context, dir *hostio.Dir, name string, s Spec) (Container, error)

@@ -9,7 +9,6 @@ import (
 	"dmgbench/internal/image"
 	"dmgbench/internal/image/container"
 	"dmgbench/internal/image/container/files"
-	"dmgbench/internal/image/gpt"
 	"dmgbench/internal/system/hostio"
 )
 
@@ -124,13 +123,6 @@ func CanDamage(f image.Format, kind string) bool {
 
 // DamageHint names the kinds of damage.
 const DamageHint = "the kinds are header, volume, truncated, band-missing for UDSB, and table for all but UDIF images"
-
-// IsTableDefect reports whether an error of package gpt is a finding about the
-// partition table, and not a failure to read it.
-func IsTableDefect(err error) bool {
-	return errors.Is(err, gpt.ErrNoTable) || errors.Is(err, gpt.ErrDamaged) ||
-		errors.Is(err, gpt.ErrInvalid) || errors.Is(err, gpt.ErrTooSmall)
-}
 
 // ShellQuote quotes a path for a shell, so that a leading "-" does not make it
 // an option.

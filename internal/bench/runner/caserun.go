@@ -48,14 +48,12 @@ const sleepThreshold = int64(1e9)
 // suspended is how long the machine has slept since boot in nanoseconds, 0 if
 // unknown.
 func (r *run) suspended() int64 {
-	if r.c.Suspended == nil {
-		return 0
+	if r.c.Suspended != nil {
+		if ns, err := r.c.Suspended(); err == nil {
+			return ns
+		}
 	}
-	ns, err := r.c.Suspended()
-	if err != nil {
-		return 0
-	}
-	return ns
+	return 0
 }
 
 // runCaseRound measures one case in one round, a second time if the machine
@@ -105,13 +103,11 @@ func (r *run) attempt(ctx context.Context, c plan.Case, end *result.CaseEnd, pau
 		r.pauseHeld = false
 		start := &result.CaseStart{Case: c.ID, Round: x.round, Target: requestedTarget(c.Settings), Container: x.base,
 			Place: c.Settings.Place}
-		if err := r.append(result.Record{CaseStart: start}); err != nil {
-			return err
-		}
+		r.append(result.Record{CaseStart: start})
 	}
 	caseErr := x.run(ctx, pause)
-	if x.main != nil { // before containers are removed
-		t, m := requestedTarget(c.Settings), x.main.con.Made()
+	if main := x.containers[""]; main != nil { // before containers are removed
+		t, m := requestedTarget(c.Settings), main.con.Made()
 		t.Filesystem, t.BandSizeUsed = m.Filesystem, m.BandSize
 		t.Backend, t.ServedBy = cmp.Or(m.Backend, t.Backend), m.ServedBy
 		end.Target = &t
@@ -216,10 +212,11 @@ type caseRun struct {
 	place *workFolder
 	base  string // name of the case's own container, without extension
 
-	main  *handle            // the case's own container, nil before it is created
-	named map[string]*handle // containers that steps derived from it, by the name in the plan
-	undo  undoStack
-	gate  *workload.Gate // of the parallel block that this step is in
+	// The case's own container, with the name "", and those that steps derived
+	// from it, by the name in the plan.
+	containers map[string]*handle
+	undo       undoStack
+	gate       *workload.Gate // of the parallel block that this step is in
 
 	cycle    int           // of the repeat block, from 1; 0 outside
 	mayFail  bool          // in a repeat block that ends at the first step that fails
@@ -241,7 +238,7 @@ func (r *run) newCaseRun(c plan.Case, round int) (*caseRun, error) {
 	number := 1 + slices.IndexFunc(r.cases, func(o plan.Case) bool { return o.ID == c.ID })
 	return &caseRun{
 		r: r, c: c, round: round, eng: engineFor(r.c.Engine, c.Settings), spec: specOf(c.Settings), place: f,
-		named: map[string]*handle{}, slept: r.suspended(), base: fmt.Sprintf("case%02d-round%d", number, round),
+		containers: map[string]*handle{}, slept: r.suspended(), base: fmt.Sprintf("case%02d-round%d", number, round),
 	}, nil
 }
 
@@ -291,7 +288,7 @@ func (x *caseRun) run(ctx context.Context, pause *result.Pause) error {
 		x.index = 2 // the canary's two steps have the first numbers
 	}
 	err := x.runSteps(ctx, x.c.Steps)
-	if err != nil || !x.r.c.Keep || x.main == nil {
+	if err != nil || !x.r.c.Keep || x.containers[""] == nil {
 		return err
 	}
 	if x.hasSlept() { // images of an attempt that does not count are not kept
@@ -342,11 +339,8 @@ func (x *caseRun) finish() {
 // handles are the existing containers, the case's own first.
 func (x *caseRun) handles() []*handle {
 	var out []*handle
-	if x.main != nil {
-		out = append(out, x.main)
-	}
-	for _, name := range slices.Sorted(maps.Keys(x.named)) {
-		out = append(out, x.named[name])
+	for _, name := range slices.Sorted(maps.Keys(x.containers)) {
+		out = append(out, x.containers[name])
 	}
 	return out
 }
@@ -354,13 +348,11 @@ func (x *caseRun) handles() []*handle {
 // container finds the container that a step acts on, nil before the case's own
 // is created.
 func (x *caseRun) container(st plan.Step) (*handle, error) {
-	if st.On == "" {
-		return x.main, nil
+	h := x.containers[st.On]
+	if h == nil && st.On != "" {
+		return nil, fmt.Errorf("no step has made a container %q", st.On)
 	}
-	if h := x.named[st.On]; h != nil {
-		return h, nil
-	}
-	return nil, fmt.Errorf("no step has made a container %q", st.On)
+	return h, nil
 }
 
 // adopt makes a handle of a new container, to be detached and removed when the
@@ -438,14 +430,13 @@ func (x *caseRun) repeat(ctx context.Context, st plan.Step) error {
 func (x *caseRun) execute(ctx context.Context, st plan.Step) error {
 	rec := x.newRecord(st)
 	start := &result.StepStart{Case: x.c.ID, Round: x.round, Index: rec.Index, Do: st.Do, Phase: st.Phase}
-	err := errors.Join(x.r.append(result.Record{StepStart: start}), x.r.dir.Flush())
-	if err != nil {
+	x.r.append(result.Record{StepStart: start})
+	if err := errors.Join(x.r.journalErr, x.r.dir.Flush()); err != nil {
 		return &journalError{err}
 	}
 	x.r.pauseHeld = false // from now on the case can only be measured from its start
 	x.reportStatus(st, workload.Progress{})
-	err = x.do(ctx, st, &rec)
-	return x.record(ctx, st, rec, err)
+	return x.record(ctx, st, rec, x.do(ctx, st, &rec))
 }
 
 // newRecord is the record of a step before it is executed. It takes the next

@@ -128,16 +128,15 @@ func (r *run) findInputs() (map[string]string, error) {
 	out := map[string]string{}
 	// In the order of the plan, so that the first error is always the same.
 	for _, in := range r.p.Inputs {
-		path := r.c.Inputs[in.Name]
-		if isGenerated := in.Optional && !slices.Contains(r.state.Run.Inputs, in.Name); isGenerated {
-			if path != "" {
-				return nil, r.resumeError("omit --input "+in.Name+", or start a new run",
-					"it was started without the file %q, with generated data instead", in.Name)
-			}
+		path, again := cmp.Or(r.c.Inputs[in.Name], known.Inputs[in.Name]), "give it again with --input "+in.Name+"=PATH"
+		isGenerated := in.Optional && !slices.Contains(r.state.Run.Inputs, in.Name)
+		switch {
+		case isGenerated && r.c.Inputs[in.Name] != "":
+			return nil, r.resumeError("omit --input "+in.Name+", or start a new run",
+				"it was started without the file %q, with generated data instead", in.Name)
+		case isGenerated:
 			continue
-		}
-		again := "give it again with --input " + in.Name + "=PATH"
-		if path = cmp.Or(path, known.Inputs[in.Name]); path == "" {
+		case path == "":
 			return nil, r.resumeError(again, "the file %q is not known any more", in.Name)
 		}
 		if err := CheckInput(path); err != nil {
@@ -202,23 +201,18 @@ func (x *caseRun) pauseRun(ctx context.Context, st plan.Step) error {
 	}
 	p := &result.Pause{Case: x.c.ID, Round: x.round, Step: x.index + 1, Place: x.c.Settings.Place,
 		Message: x.r.pauseMessage(st.Message)}
-	left := func(as string, h *handle) (result.PausedContainer, error) {
+	for _, name := range slices.Sorted(maps.Keys(x.containers)) {
+		h := x.containers[name]
 		id, err := h.place.fingerprint(h.con.Name())
-		return result.PausedContainer{As: as, Place: h.place.name, Container: h.con.Name(), Identity: id}, err
-	}
-	if x.main != nil {
-		main, err := left("", x.main)
 		if err != nil {
 			return err
 		}
-		p.Container, p.Identity = main.Container, main.Identity
-	}
-	for _, name := range slices.Sorted(maps.Keys(x.named)) {
-		other, err := left(name, x.named[name])
-		if err != nil {
-			return err
+		if name == "" {
+			p.Container, p.Identity = h.con.Name(), id
+			continue
 		}
-		p.Others = append(p.Others, other)
+		p.Others = append(p.Others, result.PausedContainer{As: name, Place: h.place.name, Container: h.con.Name(),
+			Identity: id})
 	}
 	if err := x.r.commit(result.Record{Pause: p}); err != nil {
 		return &journalError{err}
@@ -293,9 +287,9 @@ func (s *stepRun) replayNamed() { s.h.named = append(s.h.named, workload.Item{Na
 func (s *stepRun) reopenMain(ctx context.Context) error {
 	x := s.x
 	left := result.PausedContainer{Container: x.pause.Container, Identity: x.pause.Identity}
-	con, err := x.reopen(ctx, x.place, left, x.spec)
+	main, err := x.reopen(ctx, x.place, left, x.spec)
 	if err == nil {
-		x.main = x.adopt(con, x.place, x.spec)
+		x.containers[""] = main
 	}
 	return err
 }
@@ -312,9 +306,9 @@ func (s *stepRun) reopenDerived(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	con, err := s.x.reopen(ctx, f, others[i], spec)
+	derived, err := s.x.reopen(ctx, f, others[i], spec)
 	if err == nil {
-		s.registerDerived(con, f, spec)
+		s.registerDerived(derived)
 	}
 	return err
 }
@@ -322,7 +316,7 @@ func (s *stepRun) reopenDerived(ctx context.Context) error {
 // reopen opens a container that a pause left, if it has not changed.
 func (x *caseRun) reopen(
 	ctx context.Context, f *workFolder, left result.PausedContainer, spec engine.Spec,
-) (engine.Container, error) {
+) (*handle, error) {
 	con, err := x.eng.Open(ctx, f.dir, left.Container, spec)
 	if err != nil {
 		return nil, fmt.Errorf("opening the container that the pause left: %w", err)
@@ -331,7 +325,10 @@ func (x *caseRun) reopen(
 	if err == nil && id != left.Identity {
 		err = fmt.Errorf("opening %q after the pause: it was changed meanwhile: %w", con.Name(), engine.ErrGone)
 	}
-	return con, err
+	if err != nil {
+		return nil, err
+	}
+	return x.adopt(con, f, spec), nil
 }
 
 // reattach attaches the containers that were attached at the pause, and reads

@@ -100,9 +100,7 @@ func (r *run) runRound(ctx context.Context, round int, setting []plan.KeyValue) 
 		rng := mathrand.New(mathrand.NewPCG(r.p.Run.Seed, uint64(round)))
 		rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		r.state.Orders[round] = order
-		if err := r.append(result.Record{Round: &result.RoundStart{Round: round, Order: order}}); err != nil {
-			return err
-		}
+		r.append(result.Record{Round: &result.RoundStart{Round: round, Order: order}})
 	}
 	for _, id := range order {
 		c := r.findCase(id)
@@ -271,16 +269,6 @@ func (r *run) findKeptImages(ctx context.Context, a *result.Attempt) {
 	}
 }
 
-// TooLittleError means that max_written of rounds = "auto" does not allow a
-// single round.
-type TooLittleError struct{ Need, Allowed units.Bytes }
-
-// Error names both sizes.
-func (e *TooLittleError) Error() string {
-	return fmt.Sprintf("planning the rounds: one writes %s, and max_written allows %s",
-		e.Need.Human(), e.Allowed.Human())
-}
-
 // bytesPerRound is how many bytes one round writes, with canaries.
 func bytesPerRound(p *plan.Plan) (sum int64) {
 	for _, c := range p.Cases() {
@@ -295,7 +283,8 @@ func bytesPerRound(p *plan.Plan) (sum int64) {
 
 // AutoRounds is how a run finds the number of rounds of a plan, nil where it is
 // fixed. It depends on the plan alone: the rounds after which the run is judged
-// must be fixed before the first measurement. The error is a [*TooLittleError].
+// must be fixed before the first measurement. It fails if max_written does not
+// allow a single round.
 func AutoRounds(p *plan.Plan) (*result.AutoRounds, error) {
 	o := p.Run
 	if !o.Auto {
@@ -305,7 +294,8 @@ func AutoRounds(p *plan.Plan) (*result.AutoRounds, error) {
 	if o.MaxWritten > 0 && each > 0 {
 		most = int(min(int64(most), int64(o.MaxWritten)/each))
 		if most < 1 {
-			return nil, &TooLittleError{Need: units.Bytes(each), Allowed: o.MaxWritten}
+			return nil, fmt.Errorf("planning the rounds: one writes %s, and max_written allows %s",
+				units.Bytes(each).Human(), o.MaxWritten.Human())
 		}
 	}
 	return &result.AutoRounds{Precision: float64(o.Precision), Looks: stats.Looks(most), MaxRounds: o.MaxRounds,
@@ -338,7 +328,8 @@ func (r *run) needsRound(round int) (bool, error) {
 	if look.Stop == "" { // the reason of the end is part of the report
 		r.c.Progress.Message(look.Text)
 	}
-	return look.Stop == "", r.append(result.Record{Look: look})
+	r.append(result.Record{Look: look})
+	return look.Stop == "", r.journalErr
 }
 
 // decideRounds judges the run after so many rounds. It is nil where no decision

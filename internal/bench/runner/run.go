@@ -10,10 +10,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	"dmgbench/internal/bench/workload"
 	"dmgbench/internal/plan"
@@ -38,6 +37,8 @@ type run struct {
 	folders []*workFolder // of the places, each once
 	buffers workload.Buffers
 	kept    []string // command lines that open kept images
+
+	journalErr error // the first record that could not be appended
 
 	pauseHeld     bool // the containers of a pause are still needed
 	stillAttached bool // a container could not be detached
@@ -78,9 +79,7 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 	if err := dir.WriteFile(result.PlanFile, c.Plan.Canonical()); err != nil {
 		return Outcome{}, err
 	}
-	if err := r.append(result.Record{Run: r.runStart()}); err != nil {
-		return Outcome{}, err
-	}
+	r.append(result.Record{Run: r.runStart()})
 	return r.runSession(ctx)
 }
 
@@ -221,11 +220,11 @@ func (r *run) runSession(ctx context.Context) (out Outcome, err error) {
 		}
 	}
 	clean := r.cleanUp(&undo, out.Status == StatusPaused)
-	e := r.append(result.Record{SessionEnd: end})
-	if end.End == result.Clean && e == nil {
-		e = r.append(result.Record{RunEnd: &result.RunEnd{Status: out.Status}})
+	r.append(result.Record{SessionEnd: end})
+	if end.End == result.Clean {
+		r.append(result.Record{RunEnd: &result.RunEnd{Status: out.Status}})
 	}
-	if err = errors.Join(err, e, r.dir.Sync()); err != nil {
+	if err = errors.Join(err, r.journalErr, r.dir.Sync()); err != nil {
 		err = r.sessionError(err)
 	} else if end.End == result.Clean && clean {
 		unregisterEnded(r.c.StateDir, r.id)
@@ -300,7 +299,7 @@ func (r *run) hidePaths() {
 // about the host. They are durable before the first image is made.
 func (r *run) openSession() error {
 	info := r.c.Engine.Info()
-	err := r.append(result.Record{Session: &result.Session{
+	r.append(result.Record{Session: &result.Session{
 		Index: r.session, Host: r.c.Host, Started: r.c.Clock.Wall(), Boot: r.c.Boot, RetryFailed: r.c.RetryFailed,
 		Engine: result.Engine{Name: info.Name, Vendor: info.Vendor, Version: info.Version, Title: info.Title,
 			Why: r.c.Why},
@@ -308,7 +307,7 @@ func (r *run) openSession() error {
 	for _, w := range append(slices.Clone(r.c.Warnings), r.changes()...) {
 		r.warn("", w.Kind, w.Text)
 	}
-	return errors.Join(err, r.dir.Sync())
+	return errors.Join(r.journalErr, r.dir.Sync())
 }
 
 // cleanUp removes the run's folders unless an image in them is still needed or
@@ -348,41 +347,38 @@ func (r *run) cleanUp(undo *undoStack, paused bool) bool {
 
 // foldJournal is the result of the journal as it is now.
 func (r *run) foldJournal() (*result.Result, error) {
-	if err := r.dir.Flush(); err != nil {
-		return nil, err
+	err := r.dir.Flush()
+	var recs []result.Record
+	if err == nil {
+		recs, err = r.dir.Journal()
 	}
-	recs, err := r.dir.Journal()
 	if err != nil {
 		return nil, err
 	}
-	res, err := result.Fold(recs)
-	if err != nil {
-		return nil, fmt.Errorf("folding the journal: %w", err)
-	}
-	return res, nil
+	return result.Fold(recs)
 }
 
 // append writes one record with the time of day. It may be lost in a power cut
-// until dir.Sync.
-func (r *run) append(rec result.Record) error {
+// until dir.Sync. The next commit returns its error.
+func (r *run) append(rec result.Record) {
 	rec.At = r.c.Clock.Wall()
-	return r.dir.Append(rec)
+	r.journalErr = cmp.Or(r.journalErr, r.dir.Append(rec))
 }
 
 // commit writes one record that survives a power cut.
-func (r *run) commit(rec result.Record) error { return errors.Join(r.append(rec), r.dir.Sync()) }
+func (r *run) commit(rec result.Record) error {
+	r.append(rec)
+	return errors.Join(r.journalErr, r.dir.Sync())
+}
 
 // now is the session's clock in nanoseconds since its start.
 func (r *run) now() int64 { return int64(r.c.Clock.Now() - r.started) }
 
+var digits = regexp.MustCompile(`[0-9]+`)
+
 // warnProgress sends a warning once, whatever its numbers.
 func (r *run) warnProgress(caseID, text string) {
-	key := strings.Map(func(c rune) rune {
-		if unicode.IsDigit(c) {
-			return -1
-		}
-		return c
-	}, text)
+	key := digits.ReplaceAllString(text, "")
 	if r.warned[key] {
 		return
 	}
@@ -393,11 +389,10 @@ func (r *run) warnProgress(caseID, text string) {
 	r.c.Progress.Warning(text)
 }
 
-// warn writes a warning to the journal. An error of the journal stops the run
-// at the next record.
+// warn writes a warning to the journal.
 func (r *run) warn(caseID, kind, text string) {
 	r.warnProgress(caseID, text)
-	_ = r.append(result.Record{Warning: &result.WarningRecord{
+	r.append(result.Record{Warning: &result.WarningRecord{
 		Case: caseID, Warning: result.Warning{Kind: kind, Text: text},
 	}})
 }

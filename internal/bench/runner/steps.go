@@ -15,18 +15,16 @@ import (
 	"dmgbench/internal/system/units"
 )
 
-// need is what a step needs of the container it acts on.
-type need int
-
+// What a step needs of the container it acts on.
 const (
-	needsContainer need = iota
-	needsVolume         // an attached and mounted container
-	needsNone           // no container
+	needsContainer = ""
+	needsVolume    = "volume" // an attached and mounted container
+	needsNone      = "none"   // no container
 )
 
 // stepHandler is one row of [stepHandlers].
 type stepHandler struct {
-	needs need
+	needs string
 	do    func(*stepRun, context.Context) error
 	// replay follows the step as an earlier session executed it, without I/O on
 	// files: it brings containers and liveFiles to the state that later steps
@@ -89,7 +87,7 @@ func init() {
 }
 
 // action is the handler of a step that is one timed call of the engine.
-func action(needs need, call func(context.Context, *handle, plan.Step) (engine.Report, error)) stepHandler {
+func action(needs string, call func(context.Context, *handle, plan.Step) (engine.Report, error)) stepHandler {
 	return stepHandler{needs: needs, do: func(s *stepRun, ctx context.Context) error {
 		return s.timeReport(func() (engine.Report, error) { return call(ctx, s.h, s.st) })
 	}}
@@ -110,16 +108,16 @@ func (x *caseRun) do(ctx context.Context, st plan.Step, rec *result.Step) error 
 		return fmt.Errorf("the runner has no step %q", st.Do)
 	}
 	s := &stepRun{x: x, st: st, rec: rec}
-	if handler.needs != needsNone {
-		var err error
-		if s.h, err = x.container(st); err == nil && s.h == nil {
-			err = errors.New("no container has been created")
-		}
-		if err != nil {
-			return err
-		}
+	if handler.needs == needsNone {
+		return handler.do(s, ctx)
 	}
-	if handler.needs == needsVolume && (s.h.att == nil || s.h.att.Volume() == nil) {
+	var err error
+	switch s.h, err = x.container(st); {
+	case err != nil:
+		return err
+	case s.h == nil:
+		return errors.New("no container has been created")
+	case handler.needs == needsVolume && (s.h.att == nil || s.h.att.Volume() == nil):
 		return errors.New("the container is not mounted")
 	}
 	return handler.do(s, ctx)
@@ -182,7 +180,7 @@ func (s *stepRun) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x.main = x.adopt(con, x.place, x.spec)
+	x.containers[""] = x.adopt(con, x.place, x.spec)
 	s.recordMade(con)
 	return nil
 }
@@ -352,7 +350,7 @@ func (s *stepRun) deriveContainer(ctx context.Context) error {
 		con, err = s.h.con.Transfer(ctx, f.dir, name)
 	}
 	if err == nil {
-		s.registerDerived(con, f, spec)
+		s.registerDerived(s.x.adopt(con, f, spec))
 		s.recordMade(con)
 		if s.st.Do == "damage" {
 			err = con.Damage(ctx, s.st.Kind)
@@ -388,10 +386,9 @@ func (s *stepRun) derivedSpec() (f *workFolder, spec engine.Spec, err error) {
 
 // registerDerived adds a container that was derived from h, with the files that
 // both contain.
-func (s *stepRun) registerDerived(con engine.Container, f *workFolder, spec engine.Spec) {
-	derived := s.x.adopt(con, f, spec)
+func (s *stepRun) registerDerived(derived *handle) {
 	derived.liveFiles = s.h.clone()
-	s.x.named[s.derivedName()] = derived
+	s.x.containers[s.derivedName()] = derived
 }
 
 // The canary is a short native write and read before each case. Its drift along
@@ -465,11 +462,12 @@ func (x *caseRun) splitParallel(steps []plan.Step) []*parallelStep {
 	out := make([]*parallelStep, len(steps))
 	for i, st := range steps {
 		view, p := *x, &parallelStep{st: st}
-		if x.main != nil {
-			main := *x.main
-			main.liveFiles = x.main.clone()
-			main.batches += i
-			view.main, p.live, p.named = &main, len(main.live), len(main.named)
+		if main := x.containers[""]; main != nil {
+			own := *main
+			own.liveFiles = main.clone()
+			own.batches += i
+			view.containers = maps.Clone(x.containers)
+			view.containers[""], p.live, p.named = &own, len(own.live), len(own.named)
 		}
 		p.x, out[i] = &view, p
 	}
@@ -478,13 +476,13 @@ func (x *caseRun) splitParallel(steps []plan.Step) []*parallelStep {
 
 // merge adds the files that a step of a parallel block has made.
 func (x *caseRun) merge(p *parallelStep) {
-	if x.main == nil {
+	main, made := x.containers[""], p.x.containers[""]
+	if main == nil {
 		return
 	}
-	made := p.x.main
-	x.main.addBatch(made.live[p.live:], x.fileSet(p.st))
-	x.main.named = append(x.main.named, made.named[p.named:]...)
-	x.main.batches = max(x.main.batches, made.batches)
+	main.addBatch(made.live[p.live:], x.fileSet(p.st))
+	main.named = append(main.named, made.named[p.named:]...)
+	main.batches = max(main.batches, made.batches)
 }
 
 // parallel executes steps on files at the same time: they wait for each other

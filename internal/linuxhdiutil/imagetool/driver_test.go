@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"dmgbench/internal/linuxhdiutil/attach"
 	"slices"
-	"strings"
 	"testing"
 
 	"dmgbench/internal/bench/engine/hdiutil/command"
@@ -52,10 +51,7 @@ func TestTheDriverIsUnderstood(t *testing.T) {
 	info, err = command.ParseImageInfo(ok(command.New("diskutil image info", command.Args{Image: image})))
 	require.NoError(t, err)
 	assert.Equal(t, int64(10<<20), info.Size)
-	encrypted, err := command.ParseIsEncrypted(ok(command.New("hdiutil isencrypted", command.Args{Image: image})))
-	require.NoError(t, err)
-	assert.False(t, encrypted)
-	assert.NotEmpty(t, command.ParseCompact(ok(command.New("hdiutil compact", command.Args{Image: bundle, Battery: true}))))
+	assert.Contains(t, string(ok(command.New("hdiutil compact", command.Args{Image: bundle, Battery: true}))), "Reclaimed ")
 	ok(command.New("hdiutil resize", command.Args{Image: image, Size: 12 << 20}))
 	ok(command.New("diskutil image resize", command.Args{Image: bundle, Size: 12 << 20}))
 	ok(command.New("hdiutil resize", command.Args{Image: m.path("none.dmg"), Size: 2 << 20, ImageOnly: true}))
@@ -74,9 +70,8 @@ func TestTheDriverAttaches(t *testing.T) {
 	assert.Equal(t, "dmgbench 1.2", info.Vendor+" "+info.Framework)
 
 	for _, c := range []command.Command{command.New("hdiutil attach", command.Args{Image: image, MountPoint: point}), command.New("diskutil image attach", command.Args{Image: image, MountPoint: point})} {
-		a, around, err := command.ParseAttach(m.driven(c))
+		a, err := command.ParseAttach(m.driven(c))
 		require.NoError(t, err)
-		assert.Empty(t, strings.TrimSpace(around))
 		disk, err := a.Disk()
 		require.NoError(t, err)
 		v := a.Candidate()
@@ -101,7 +96,7 @@ func TestTheDriverAttaches(t *testing.T) {
 			m.driven(command.New("diskutil eject", command.Args{Device: disk}))
 		}
 	}
-	a, _, err := command.ParseAttach(m.driven(command.New("hdiutil attach", command.Args{Image: image, ReadOnly: true})))
+	a, err := command.ParseAttach(m.driven(command.New("hdiutil attach", command.Args{Image: image, ReadOnly: true})))
 	require.NoError(t, err)
 	assert.Empty(t, a.MountPoints())
 	assert.Equal(t, "/dev/loop2p1", a.Candidate().Device)

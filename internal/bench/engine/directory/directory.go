@@ -66,9 +66,6 @@ func (e Engine) Allows(s engine.Spec, a engine.Action) error {
 	return e.Supports(s)
 }
 
-// PeakBytes is the live bytes: what else a folder holds is small.
-func (Engine) PeakBytes(_ engine.Spec, live int64) int64 { return live }
-
 // Create makes an empty folder. It fails if the name exists.
 func (e Engine) Create(_ context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
 	if err := e.Supports(s); err != nil {

@@ -20,8 +20,10 @@ import (
 
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/workload"
+	"dmgbench/internal/image"
 	"dmgbench/internal/system/clock"
 	"dmgbench/internal/system/hostio"
+	"dmgbench/internal/system/units"
 )
 
 // Options say what is made of the engine, and what is known of it.
@@ -85,6 +87,27 @@ type rig struct {
 
 // folder says whether the target is a plain folder.
 func (r *rig) folder() bool { return r.s.Format == "" }
+
+// peak is the most that a container may occupy while it holds live bytes of files: whole bands, some more for tables and
+// metadata, and a thousandth of the size; of the volumes that other programs make, journals as well.
+func (r *rig) peak(live int64) int64 {
+	f, _ := image.FormatNamed(r.s.Format)
+	switch {
+	case r.folder():
+		return live
+	case !f.Grows():
+		return r.s.Size
+	}
+	band := f.BandSize(r.s.BandSize)
+	most := min(units.RoundUp(live, band), r.s.Size) + 4*band + r.s.Size/1000
+	switch {
+	case r.e.Info().Name == "hdiutil":
+		most += 64 << 20
+	case f.Name == image.ASIF:
+		most += 5 * band
+	}
+	return most
+}
 
 // can skips the test when the engine refused, and fails it after any other error.
 func (r *rig) can(err error) {

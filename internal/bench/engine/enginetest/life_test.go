@@ -51,7 +51,7 @@ func (r *rig) life() {
 	u := r.usage(c)
 	live := workload.Total(first) + workload.Total(second)
 	assert.GreaterOrEqual(t, u.Allocated, live, "what was flushed is on the host")
-	assert.LessOrEqual(t, u.Allocated, r.e.PeakBytes(r.s, live)+1<<20, "more than was said that it can be")
+	assert.LessOrEqual(t, u.Allocated, r.peak(live)+1<<20, "more than was said that it can be")
 	r.with(c, func(v workload.Volume) {
 		_, err := workload.Delete(r.ctx, v, first, r.work(""))
 		require.NoError(t, err)

@@ -72,7 +72,7 @@ func (r *rig) full() {
 		assert.Less(t, free, int64(4*mib), "full, and yet there is room")
 	})
 	assert.Greater(t, flushed, r.s.Size/2, "a volume holds more than half of its image")
-	assert.LessOrEqual(t, r.usage(c).Allocated, r.e.PeakBytes(r.s, flushed+workload.Total(first))+mib, "more than was said that it can be")
+	assert.LessOrEqual(t, r.usage(c).Allocated, r.peak(flushed+workload.Total(first))+mib, "more than was said that it can be")
 	r.with(c, func(v workload.Volume) {
 		r.intact(v, first)
 		r.filled(v, "full", flushed)

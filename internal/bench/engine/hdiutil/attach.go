@@ -83,9 +83,7 @@ func (a *attachment) attach(ctx context.Context, o engine.AttachOptions) error {
 		Verify: !o.NoVerify && c.format.UDIF, Kernel: c.spec.ServedBy == kernel, Helper: c.spec.ServedBy == helper}
 	var got command.Attached
 	k := call{doing: "attaching", object: c.File, cmd: command.New(line, args), check: func(out []byte) (err error) {
-		var around string
-		got, around, err = command.ParseAttach(out)
-		a.report.Note("attach_around", strings.Join(command.ParseMessages(around).Lines, "\n"))
+		got, err = command.ParseAttach(out)
 		return err
 	}}
 	if args.Verify {

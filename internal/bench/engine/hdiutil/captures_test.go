@@ -15,23 +15,10 @@ import (
 
 // readers are the parsers by what an answer is read as.
 var readers = map[string]func(out []byte) error{
-	"attach": func(out []byte) error {
-		a, _, err := command.ParseAttach(out)
-		if err == nil {
-			_, err = a.Disk()
-		}
-		return err
-	},
-	"info":        func(out []byte) error { _, err := command.ParseInfo(out); return err },
-	"imageinfo":   func(out []byte) error { _, err := command.ParseImageInfo(out); return err },
-	"isencrypted": func(out []byte) error { _, err := command.ParseIsEncrypted(out); return err },
-	"trims":       func(out []byte) error { _, err := command.ParseTrims(out, "/dev/disk0"); return err },
-	"compact": func(out []byte) error {
-		if command.ParseCompact(out) == "" {
-			return command.ErrNoResult
-		}
-		return nil
-	},
+	"attach":    func(out []byte) error { _, err := command.ParseAttach(out); return err },
+	"info":      func(out []byte) error { _, err := command.ParseInfo(out); return err },
+	"imageinfo": func(out []byte) error { _, err := command.ParseImageInfo(out); return err },
+	"trims":     func(out []byte) error { _, err := command.ParseTrims(out, "/dev/disk0"); return err },
 }
 
 // known are the classes that failures of these answers have to be given.

@@ -12,7 +12,6 @@ import (
 
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/engine/hdiutil/command"
-	diskimage "dmgbench/internal/image"
 	"dmgbench/internal/image/container"
 	"dmgbench/internal/image/gpt"
 )
@@ -43,18 +42,11 @@ func (c *image) checkContainer(ctx context.Context, t *engine.Report) error {
 		return c.ask(ctx, t, call{doing: "verifying", cmd: c.command("hdiutil verify"), bytes: c.size})
 	}
 	t.Note("verify", "not applicable: "+c.format.Name+" stores no checksum")
-	if c.spec.Encrypted() && byHdiutil && c.format.Name != diskimage.ASIF {
-		err := c.ask(ctx, t, call{doing: "checking", cmd: c.command("hdiutil isencrypted"),
-			check: func(out []byte) error {
-				encrypted, err := command.ParseIsEncrypted(out)
-				if err == nil && !encrypted {
-					t.Find("the tool finds the image not encrypted")
-				}
-				return err
-			}})
-		if err != nil || len(t.Findings) > 0 {
-			return err
-		}
+	if i, err := c.inspect(); err != nil {
+		return engine.Gone(err)
+	} else if err := i.checkMade(c.format, c.spec.Encryption); err != nil {
+		t.Find(err.Error())
+		return nil
 	}
 	if err := c.checkStructure(t); err != nil {
 		return err
@@ -127,32 +119,24 @@ func (c *image) checkStructure(t *engine.Report) error {
 	for _, f := range list {
 		t.Find(f.String())
 	}
-	var img container.Image
-	if err == nil {
-		img, err = container.Open(c.Dir, c.File, o)
-	}
-	switch {
-	case errors.Is(err, errors.ErrUnsupported): // a format without a check
-		return nil
-	case errors.Is(err, container.ErrCorrupt):
-		if len(list) == 0 {
-			t.Find(err.Error())
-		}
-		return nil
-	case err != nil:
-		return engine.Gone(err)
-	}
-	if c.fs.name != none {
+	if err == nil && c.fs.name != none {
+		var img container.Image
 		var warnings []gpt.Warning
-		if _, warnings, err = gpt.Read(img); engine.IsTableDefect(err) {
-			t.Find(err.Error())
-			err = nil
+		if img, err = container.Open(c.Dir, c.File, o); err == nil {
+			_, warnings, err = gpt.Read(img)
+			err = errors.Join(err, img.Close())
 		}
 		for _, w := range warnings {
 			t.Find(string(w))
 		}
 	}
-	return errors.Join(err, img.Close())
+	switch isCorrupt := errors.Is(err, container.ErrCorrupt); {
+	case gpt.IsUnusable(err), isCorrupt && len(list) == 0:
+		t.Find(err.Error())
+	case !isCorrupt && !errors.Is(err, errors.ErrUnsupported): // that is a format without a check
+		return engine.Gone(err)
+	}
+	return nil
 }
 
 // checkVolume attaches the image without mounting it, unless it is attached,
@@ -191,10 +175,10 @@ func (c *image) checkDevice(ctx context.Context, t *engine.Report, a *attachment
 	}
 	if a.device.IsStore() { // fsck_apfs, which diskutil runs, accepts it as well
 		text := fmt.Sprintf("the APFS container on %s is damaged: the system made no disk of it", device)
-		if repair {
-			t.Warn("%s", text)
-		} else {
+		if !repair {
 			t.Find(text)
+		} else {
+			t.Warn("%s", text)
 		}
 	}
 	if !c.e.isApple() {

@@ -27,12 +27,10 @@ import (
 	"time"
 
 	"dmgbench/internal/bench/engine"
-	diskimage "dmgbench/internal/image"
 	"dmgbench/internal/linuxhdiutil/attach"
 	"dmgbench/internal/system/clock"
 	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/hostio"
-	"dmgbench/internal/system/units"
 )
 
 // Paths of Apple's tools.
@@ -159,26 +157,6 @@ func (e *Engine) title(backend string) string {
 func (e *Engine) Supports(s engine.Spec) error {
 	_, err := e.choose(s)
 	return err
-}
-
-// slack is what tables, journals and partly used bands may take in addition to live
-// bytes.
-const slack = 64 << 20
-
-// PeakBytes is the whole size for formats that are written in full. For formats
-// that grow it is the live bytes in whole bands, with four bands, a thousandth
-// of the size and 64 MiB for tables.
-func (e *Engine) PeakBytes(s engine.Spec, live int64) int64 {
-	f, _ := diskimage.FormatNamed(s.Format)
-	if !f.Grows() {
-		return s.Size
-	}
-	unit := f.Unit
-	if f.Folder { // the tools choose the bands of sparse images
-		unit = f.BandSize(s.BandSize)
-	}
-	tables := s.Size/1000 + slack
-	return min(units.RoundUp(live, unit)+4*unit, s.Size) + tables
 }
 
 // Open opens a container that Create, Convert or Transfer made; name may end in

@@ -256,7 +256,7 @@ func TestActions(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "hdiutil compact -batteryallowed -stdinpass PLACE/x.sparsebundle", r.last("compact"))
 	assert.EqualValues(t, 1<<20, rep.Freed, "from the blocks of the host")
-	assert.Equal(t, "Reclaimed 1 MB out of 1023.6 GB possible.", rep.Reported["reclaimed"])
+	assert.Contains(t, rep.Reported["compact_output"], "Reclaimed 1 MB out of 1023.6 GB possible.")
 	rep, err = c.Resize(t.Context(), 64<<20)
 	require.NoError(t, err)
 	assert.Equal(t, "diskutil image resize --size 67108864 --stdinpassphrase PLACE/x.sparsebundle", r.last("image resize"))
@@ -265,7 +265,6 @@ func TestActions(t *testing.T) {
 	rep, err = c.Check(t.Context(), engine.CheckOptions{What: "container"})
 	require.NoError(t, err)
 	assert.Empty(t, rep.Findings)
-	assert.Len(t, r.verbs("isencrypted"), 1)
 
 	h := r.create("h", spec("UDRW", on("HFS+")))
 	_, err = h.Resize(t.Context(), 48<<20)
@@ -335,15 +334,6 @@ func TestReplaced(t *testing.T) {
 	_, err = r.e.Create(t.Context(), r.dir, "x", spec("UDRW"))
 	require.ErrorIs(t, err, fs.ErrExist)
 	require.FileExists(t, r.file("x.dmg"))
-}
-
-func TestPeakBytes(t *testing.T) {
-	e := &Engine{}
-	assert.EqualValues(t, 100<<30, e.PeakBytes(engine.Spec{Format: "UDRW", Size: 100 << 30}, 1))
-	small := e.PeakBytes(engine.Spec{Format: "UDSB", Size: 100 << 30, BandSize: 8 << 20}, 1<<30)
-	assert.Greater(t, small, int64(1<<30))
-	assert.Less(t, small, int64(2<<30))
-	assert.LessOrEqual(t, e.PeakBytes(engine.Spec{Format: "ASIF", Size: 1 << 30}, 1<<40), int64(1<<30+1<<30/1000+64<<20))
 }
 
 func TestDeadlinesGrow(t *testing.T) {

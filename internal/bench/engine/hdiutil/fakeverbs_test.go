@@ -213,7 +213,6 @@ var arity = map[string]string{
 	"detach":             "-force",
 	"info":               "-plist",
 	"imageinfo":          "-plist -stdinpass",
-	"isencrypted":        "-plist",
 	"verify":             "-stdinpass",
 	"checksum":           "-type= -stdinpass",
 	"compact":            "-batteryallowed -stdinpass",
@@ -548,10 +547,7 @@ func (i *invocation) resize() int {
 
 // describe are the verbs that look at an image file.
 func (i *invocation) describe() int {
-	m, err := read(i.args[0])
-	if err == nil && i.verb != "isencrypted" {
-		m, err = i.unlock(i.args[0])
-	}
+	m, err := i.unlock(i.args[0])
 	if err != nil {
 		return i.reason(err)
 	}
@@ -559,8 +555,6 @@ func (i *invocation) describe() int {
 		m.Size = fi.Size()
 	}
 	switch i.verb {
-	case "isencrypted":
-		i.out.WriteString(list(fmt.Sprintf("<key>encrypted</key><%t/>", m.Encryption != "")))
 	case "imageinfo":
 		i.out.WriteString(list(fmt.Sprintf("<key>Format</key><string>%s</string><key>Size Information</key><dict><key>Total Bytes</key><integer>%d</integer></dict>", m.Format, m.Size)))
 	case "image info":

@@ -88,9 +88,6 @@ func actions() []verb {
 		{"image info", func(r *rig) (engine.Report, error) {
 			return created(r, spec("ASIF")).Check(r.t.Context(), engine.CheckOptions{What: "container"})
 		}},
-		{"isencrypted", func(r *rig) (engine.Report, error) {
-			return created(r, spec("UDRW", encrypted("AES-256"))).Check(r.t.Context(), engine.CheckOptions{What: "container"})
-		}},
 		{"verifyVolume", func(r *rig) (engine.Report, error) {
 			return created(r, spec("UDRW")).Check(r.t.Context(), engine.CheckOptions{What: "volume"})
 		}},
@@ -217,7 +214,7 @@ func TestFailures(t *testing.T) {
 		{"", 70, nil, Unknown},
 	} {
 		for _, v := range actions() {
-			if v.name == "imageinfo" || v.name == "image info" || v.name == "isencrypted" || v.name == "verifyVolume" {
+			if v.name == "imageinfo" || v.name == "image info" || v.name == "verifyVolume" {
 				continue // there, a verdict on the image is a finding: see TestVerdicts
 			}
 			if few := v.name == "create" || v.name == "attach" || v.name == "image create blank"; !few && f.class != NoSpace {
@@ -249,7 +246,7 @@ func TestFailures(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	for _, v := range actions() {
-		if v.name != "imageinfo" && v.name != "image info" && v.name != "verifyVolume" && v.name != "isencrypted" {
+		if v.name != "imageinfo" && v.name != "image info" && v.name != "verifyVolume" {
 			continue
 		}
 		r := newRig(t, rules(FakeRule{Verb: v.name, From: 1, Do: "fail", Text: "hdiutil: it failed - image not recognized", Status: 1}))
@@ -266,14 +263,14 @@ func TestStatusZeroWithoutResult(t *testing.T) {
 	list := []string{"create", "image create blank", "attach", "image attach", "convert", "image create from", "resize", "image resize"}
 	for _, do := range []string{"nothing", "garbage", "empty", "truncated"} {
 		for _, v := range actions() {
-			needsText := strings.HasSuffix(v.name, "attach") || v.name == "imageinfo" || v.name == "image info" || v.name == "isencrypted"
+			needsText := strings.HasSuffix(v.name, "attach") || v.name == "imageinfo" || v.name == "image info"
 			if do != "nothing" && !needsText || do == "nothing" && !strings.Contains(strings.Join(list, ","), v.name) {
 				continue
 			}
 			t.Run(do+"/"+v.name, func(t *testing.T) {
 				r := newRig(t, rules(FakeRule{Verb: v.name, From: 1, Do: do}))
 				rep, err := v.do(r)
-				if v.name == "imageinfo" || v.name == "image info" || v.name == "isencrypted" {
+				if v.name == "imageinfo" || v.name == "image info" {
 					require.NoError(t, err)
 					assert.NotEmpty(t, rep.Findings)
 				} else {
@@ -312,7 +309,7 @@ func TestHang(t *testing.T) {
 	for _, do := range []string{"hang", "hang-after"} {
 		for _, v := range actions() {
 			after := strings.HasSuffix(v.name, "attach") || v.name == "create"
-			if do == "hang-after" && !after || do == "hang" && (v.name == "image info" || v.name == "isencrypted") {
+			if do == "hang-after" && !after || do == "hang" && v.name == "image info" {
 				continue
 			}
 			limit := 60 * time.Millisecond

@@ -281,7 +281,6 @@ func (c *image) Compact(ctx context.Context, o engine.CompactOptions) (t engine.
 		doing: "compacting", bytes: c.size, cmd: command.New("hdiutil compact", a),
 		check: func(out []byte) error {
 			t.Note("compact_output", command.ParseMessages(string(out)).Last())
-			t.Note("reclaimed", command.ParseCompact(out))
 			return nil
 		},
 	})
@@ -371,8 +370,7 @@ type fileInfo struct {
 	format  string // UDRW (also for UDTO), UDSB, UDSP, ASIF, UDIF (all other read-only formats); "": encrypted
 	size    int64  // of the device in bytes, 0 where only the tool knows it
 	band    int64  // bytes
-	version int64  // backing store of a bundle
-	mapped  bool   // a bundle has the folder mapped/
+	version int64  // backing store of a bundle: 2 keeps track of unmapped space in mapped/
 	cipher  string // "AES-256"; encryptedUnknown where the key length cannot be seen; "": not encrypted
 	layout  string // "GPT", "none"; "" where it cannot be seen
 }
@@ -485,9 +483,6 @@ func inspectBundle(dir *hostio.Dir, name string) (fileInfo, error) {
 		return fileInfo{}, fmt.Errorf("reading %q: %w", list, err)
 	}
 	b := fileInfo{format: diskimage.UDSB, size: d.Size, band: d.Band, version: d.Version}
-	if fi, err := dir.Lstat(path.Join(name, "mapped")); err == nil {
-		b.mapped = fi.IsDir()
-	}
 	// The token has the header of an encrypted bundle, band 0 the start of the
 	// device. Either may be missing.
 	token, err1 := inspectContainer(dir, path.Join(name, "token"))
@@ -530,15 +525,8 @@ func (i fileInfo) reportTo(t *engine.Report, requested int64) {
 	if i.band > 0 {
 		t.Note("band_size_used", strconv.FormatInt(i.band, 10))
 		t.Note("bundle_version", strconv.FormatInt(i.version, 10))
-		t.Note("mapped", strconv.FormatBool(i.mapped))
 	}
-	if requested > 0 {
-		t.Note("band_size_asked", strconv.FormatInt(requested, 10))
-		if i.band != requested {
-			t.Warn("bands are %d bytes, %d were asked for", i.band, requested)
-		}
-	}
-	if i.version > 1 {
-		t.Note("bundle_note", "backing-store version 2 keeps track of unmapped space in mapped/")
+	if requested > 0 && i.band != requested {
+		t.Warn("bands are %d bytes, %d were asked for", i.band, requested)
 	}
 }

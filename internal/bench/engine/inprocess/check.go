@@ -90,7 +90,7 @@ func addFinding(r *engine.Report, text string, repaired bool) {
 func inspect(img container.Image, o engine.CheckOptions, r *engine.Report) error {
 	t, list, err := gpt.Read(img)
 	switch {
-	case engine.IsTableDefect(err):
+	case gpt.IsUnusable(err):
 		r.Find(err.Error())
 		return nil
 	case err != nil:

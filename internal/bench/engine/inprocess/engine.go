@@ -150,23 +150,6 @@ func normalize(s engine.Spec) (engine.Spec, error) {
 	return s, nil
 }
 
-// PeakBytes is the whole size for formats that do not grow. The others
-// occupy their live bytes in whole bands, at most their size, and in addition
-// four bands that tables and metadata touch, the four chunks of an empty ASIF
-// image and its table, and a thousandth for the FAT.
-func (*Engine) PeakBytes(s engine.Spec, live int64) int64 {
-	s, err := normalize(s)
-	f := formatOf(s.Format)
-	if err != nil || !f.Grows() {
-		return s.Size
-	}
-	band, fixed := f.BandSize(s.BandSize), int64(0)
-	if s.Format == container.ASIF {
-		fixed = 5 * band
-	}
-	return min(s.Size, units.RoundUp(live, band)) + 4*band + s.Size/1000 + fixed
-}
-
 // Create makes name with the extension of the format, its partition table and
 // its volume. The same name and spec give the same bytes, except for encrypted
 // images, which have random keys.

@@ -87,13 +87,12 @@ var grammar = map[string]string{
 	"hdiutil attach": "-plist -nobrowse -owners on [Verify? -verify ] [!Verify? -noverify ] -noautofsck -noautoopen " +
 		"[ReadOnly? -readonly ] [Kernel? -kernel ] [Helper? -nokernel ] [!MountPoint? -nomount ] " +
 		"[MountPoint? -mountpoint $MountPoint ] [Secrets? -stdinpass ] $Image",
-	"hdiutil detach":      "$Device [Force? -force ]",
-	"hdiutil info":        "-plist",
-	"hdiutil imageinfo":   "-plist [Secrets? -stdinpass ] $Image",
-	"hdiutil isencrypted": "-plist $Image",
-	"hdiutil verify":      "[Secrets? -stdinpass ] $Image",
-	"hdiutil compact":     "[Battery? -batteryallowed ] [Secrets? -stdinpass ] $Image",
-	"hdiutil resize":      "-sectors ${Size/512} [ImageOnly? -imageonly ] [Secrets? -stdinpass ] $Image",
+	"hdiutil detach":    "$Device [Force? -force ]",
+	"hdiutil info":      "-plist",
+	"hdiutil imageinfo": "-plist [Secrets? -stdinpass ] $Image",
+	"hdiutil verify":    "[Secrets? -stdinpass ] $Image",
+	"hdiutil compact":   "[Battery? -batteryallowed ] [Secrets? -stdinpass ] $Image",
+	"hdiutil resize":    "-sectors ${Size/512} [ImageOnly? -imageonly ] [Secrets? -stdinpass ] $Image",
 	"hdiutil convert": "$Image -format $Format -o $Target [Band? -tgtimagekey sparse-band-size=${Band/512} ] " +
 		"[Encryption? -encryption $Encryption ] [Secrets? -stdinpass ]",
 	"diskutil image create blank": "[Encryption? --encrypt ] [Secrets? --stdinpassphrase ] --format $Format " +

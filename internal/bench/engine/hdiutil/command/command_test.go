@@ -44,7 +44,6 @@ func TestCommands(t *testing.T) {
 		{command.New("hdiutil detach", command.Args{Device: "/dev/disk6", Force: true}), "hdiutil detach /dev/disk6 -force", ""},
 		{command.New("hdiutil info", command.Args{}), "hdiutil info -plist", ""},
 		{command.New("hdiutil imageinfo", command.Args{Image: "/p/x.dmg", Secrets: [][]byte{secret}}), "hdiutil imageinfo -plist -stdinpass /p/x.dmg", "pass word"},
-		{command.New("hdiutil isencrypted", command.Args{Image: "/p/x.dmg", Secrets: [][]byte{secret}}), "hdiutil isencrypted -plist /p/x.dmg", ""},
 		{command.New("hdiutil verify", command.Args{Image: "/p/x.dmg", Secrets: [][]byte{nil}}), "hdiutil verify /p/x.dmg", ""},
 		{command.New("hdiutil compact", command.Args{Image: "/p/x.sparsebundle"}), "hdiutil compact /p/x.sparsebundle", ""},
 		{command.New("hdiutil compact", command.Args{Image: "/p/x.sparsebundle", Secrets: [][]byte{secret}, Battery: true}),

@@ -21,7 +21,7 @@ func seeds(f *testing.F) {
 func FuzzAttach(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, out []byte) {
-		a, _, err := command.ParseAttach(out)
+		a, err := command.ParseAttach(out)
 		if err != nil {
 			return
 		}
@@ -52,24 +52,6 @@ func FuzzImageInfo(f *testing.F) {
 		i, err := command.ParseImageInfo(out)
 		if err == nil && i.Format == "" && i.Size <= 0 || i.Size < 0 {
 			t.Fatalf("no result without an error: %+v", i)
-		}
-	})
-}
-
-func FuzzCompact(f *testing.F) {
-	seeds(f)
-	f.Fuzz(func(t *testing.T, out []byte) {
-		if line := command.ParseCompact(out); line != "" && !strings.HasPrefix(line, "Reclaimed ") {
-			t.Fatalf("%q", line)
-		}
-	})
-}
-
-func FuzzIsEncrypted(f *testing.F) {
-	seeds(f)
-	f.Fuzz(func(t *testing.T, out []byte) {
-		if yes, err := command.ParseIsEncrypted(out); err != nil && yes {
-			t.Fatal("an answer with an error")
 		}
 	})
 }

@@ -60,14 +60,14 @@ func (e Entity) isDivided() bool { return strings.HasSuffix(e.Hint, partitionSch
 func (e Entity) isMounted() bool { return e.MountPoint != "" }
 
 // ParseAttach parses `hdiutil attach -plist` and `diskutil image attach
-// --plist`, and also returns the text around the list (warnings, a licence).
-func ParseAttach(out []byte) (a Attached, around string, err error) {
-	a, around, err = findPlist[Attached](out)
+// --plist`.
+func ParseAttach(out []byte) (Attached, error) {
+	a, err := findPlist[Attached](out)
 	a.clean()
 	if err == nil {
 		_, err = a.Disk()
 	}
-	return a, around, err
+	return a, err
 }
 
 // Info is what `hdiutil info -plist` prints. Without attached images the key
@@ -81,7 +81,7 @@ type Info struct {
 
 // ParseInfo parses `hdiutil info -plist`.
 func ParseInfo(out []byte) (Info, error) {
-	i, _, err := findPlist[Info](out)
+	i, err := findPlist[Info](out)
 	for n := range i.Images {
 		i.Images[n].clean()
 	}
@@ -213,7 +213,7 @@ type imageInfo struct {
 // ParseImageInfo parses `hdiutil imageinfo -plist` and `diskutil image info
 // --plist`.
 func ParseImageInfo(out []byte) (Image, error) {
-	d, _, err := findPlist[imageInfo](out)
+	d, err := findPlist[imageInfo](out)
 	locked := len(d.EncryptionInfo) > 0
 	i := Image{
 		Format:    cmp.Or(d.Format, d.ImageFormat),
@@ -226,32 +226,6 @@ func ParseImageInfo(out []byte) (Image, error) {
 	}
 	return i, err
 }
-
-var encryptedLine = regexp.MustCompile(`(?m)^encrypted: (YES|NO)\r?$`)
-
-// ParseIsEncrypted parses `hdiutil isencrypted`, as a property list or as text.
-func ParseIsEncrypted(out []byte) (bool, error) {
-	d, _, _ := findPlist[struct {
-		Encrypted *bool `plist:"encrypted"`
-	}](out)
-	if d.Encrypted != nil {
-		return *d.Encrypted, nil
-	}
-	m := encryptedLine.FindSubmatch(out)
-	if m == nil {
-		return false, fmt.Errorf("%w: no line %q", ErrNoResult, "encrypted: YES|NO")
-	}
-	return string(m[1]) == "YES", nil
-}
-
-var reclaimedLine = regexp.MustCompile(
-	`(?m)^Reclaimed [0-9][0-9.]* (bytes|[KMGTPE]B) out of [0-9][0-9.]* (bytes|[KMGTPE]B) possible\.\r?$`)
-
-// ParseCompact returns the line "Reclaimed 4 MB out of 1023.6 GB possible." of
-// `hdiutil compact`, "" if there is none, as in other languages. Its figures are
-// rounded, and the second is free space of the volume and not of the host: for
-// display only.
-func ParseCompact(out []byte) string { return strings.TrimSpace(string(reclaimedLine.Find(out))) }
 
 // maxTrims is how many messages of one attachment are kept.
 const maxTrims = 32

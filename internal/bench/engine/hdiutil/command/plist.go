@@ -30,25 +30,23 @@ var (
 	plistEnd   = []byte("</plist>")
 )
 
-// findPlist parses the first property list in the output of a tool and also
-// returns the text around it: tools print licences and warnings, which may
-// contain what looks like the start of a list. Without a list the error is
-// [ErrNoResult] and the text is all of the output.
-func findPlist[T any](out []byte) (v T, around string, err error) {
+// findPlist parses the first property list in the output of a tool: tools print
+// licences and warnings around it, which may contain what looks like the start
+// of a list. Without a list the error is [ErrNoResult].
+func findPlist[T any](out []byte) (v T, err error) {
 	err = ErrNoPlist
 	for _, at := range plistStart.FindAllIndex(out, maxStarts) {
-		head, list := out[:at[0]], out[at[0]:]
+		list := out[at[0]:]
 		end := bytes.Index(list, plistEnd)
 		if end < 0 {
 			err = fmt.Errorf("reading property list: cut off after %d bytes: %w", len(list), ErrBadPlist)
 			break
 		}
-		end += len(plistEnd)
-		if v, err = ParsePlist[T](list[:end]); err == nil {
-			return v, string(head) + string(list[end:]), nil
+		if v, err = ParsePlist[T](list[:end+len(plistEnd)]); err == nil {
+			return v, nil
 		}
 	}
-	return v, string(out), fmt.Errorf("%w: %w", ErrNoResult, err)
+	return v, fmt.Errorf("%w: %w", ErrNoResult, err)
 }
 
 // ParsePlist parses a property list in XML with a dictionary as its root into a

@@ -107,17 +107,15 @@ func TestFindPlist(t *testing.T) {
 		"licence in plist": "text about <plist files> " + good,
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, around, err := findPlist[first]([]byte(text))
+			d, err := findPlist[first]([]byte(text))
 			require.NoError(t, err)
 			assert.Equal(t, "1", d.A)
-			assert.LessOrEqual(t, len(around), len(text))
 		})
 	}
-	_, around, err := findPlist[first]([]byte("created: /x\n"))
+	_, err := findPlist[first]([]byte("created: /x\n"))
 	require.ErrorIs(t, err, ErrNoPlist)
-	assert.Equal(t, "created: /x\n", around)
 	for cut := len(head); cut < len(good); cut++ {
-		_, _, err := findPlist[first]([]byte(good[:cut]))
+		_, err := findPlist[first]([]byte(good[:cut]))
 		require.ErrorIs(t, err, ErrBadPlist, "cut at %d", cut)
 	}
 }
@@ -128,15 +126,8 @@ func FuzzFind(f *testing.F) {
 	f.Add([]byte("bplist00"))
 	f.Add([]byte(wrap(`<dict><key>CF$UID</key><integer>1</integer></dict>`)))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		d, around, err := findPlist[first](text)
-		if err != nil {
-			if d != (first{}) || around != string(text) {
-				t.Fatal("a result with an error")
-			}
-			return
-		}
-		if len(around) >= len(text) {
-			t.Fatal("no result without an error")
+		if d, err := findPlist[first](text); err != nil && d != (first{}) {
+			t.Fatal("a result with an error")
 		}
 	})
 }
