@@ -18,6 +18,7 @@ import (
 	"dmgbench/internal/bench/workload"
 	"dmgbench/internal/image"
 	"dmgbench/internal/image/container"
+	"dmgbench/internal/image/container/files"
 	"dmgbench/internal/system/hostio"
 )
 
@@ -147,11 +148,7 @@ type CheckOptions struct {
 }
 
 // Usage is what a container occupies.
-type Usage struct {
-	Allocated, Apparent int64 // bytes
-	Sparse              bool
-	Bands, BandsFull    int
-}
+type Usage = files.Usage
 
 // Report is the outcome of an action.
 type Report struct {
@@ -234,14 +231,10 @@ type Releaser interface {
 	Release(ctx context.Context, dir string) ([]string, error)
 }
 
-// Simulator is an [Engine] that simulates the whole disk by a given law: it
-// also serves native folders and the canary, takes no space on the host, and
-// its numbers do not depend on the host's disk.
-type Simulator interface {
-	Engine
-	// Simulated names the law in one line.
-	Simulated() string
-}
+// Simulated is the name of the engine that simulates the whole disk by a given
+// law: it also serves native folders and the canary, takes no space on the host,
+// and its numbers do not depend on the host's disk.
+const Simulated = "simulated"
 
 // UnsupportedError is what an engine cannot do. The case is skipped with this
 // reason.

@@ -202,17 +202,6 @@ func (r *run) isSet(m plan.Manual, value string) bool {
 	return ok && v == value
 }
 
-// keptEarlier are the case-rounds of earlier sessions for which --keep keeps
-// the images.
-func (r *run) keptEarlier() (out []*result.Attempt) {
-	for _, a := range r.state.Attempts {
-		if r.c.Keep && a.End != nil && a.End.Status == result.Done {
-			out = append(out, a)
-		}
-	}
-	return out
-}
-
 // clearLeftovers removes what an interrupted session left in the run's folders,
 // except the containers of a pause and kept images of finished cases. It
 // detaches what that session left attached first.
@@ -230,9 +219,11 @@ func (r *run) clearLeftovers(ctx context.Context) error {
 			needed = append(needed, o.Container)
 		}
 	}
-	for _, a := range r.keptEarlier() {
-		needed = append(needed, a.Start.Container)
-		r.findKeptImages(ctx, a)
+	for _, a := range r.state.Attempts {
+		if r.c.Keep && a.End != nil && a.End.Status == result.Done {
+			needed = append(needed, a.Start.Container)
+			r.findKeptImages(ctx, a)
+		}
 	}
 	for _, f := range r.folders {
 		// The name of a needed container has an extension, or that of a step of

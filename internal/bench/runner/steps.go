@@ -123,7 +123,7 @@ func (x *caseRun) do(ctx context.Context, st plan.Step, rec *result.Step) error 
 	return handler.do(s, ctx)
 }
 
-// startTimer begins the timed span of a step: what the step itself takes,
+// startTimer starts the timed span of a step: what the step itself takes,
 // without the bookkeeping around it. The result ends the span.
 func (s *stepRun) startTimer() (stop func()) {
 	s.rec.StartNS = s.x.r.now()

@@ -67,10 +67,7 @@ func DescribeUnsupported(list []*Unsupported, of int) string {
 }
 
 // isSimulated reports whether an engine simulates the disk itself.
-func isSimulated(e engine.Engine) bool {
-	_, ok := e.(engine.Simulator)
-	return ok
-}
+func isSimulated(e engine.Engine) bool { return e.Info().Name == engine.Simulated }
 
 // engineFor is the engine of a case: e for images, the native one for folders.
 func engineFor(e engine.Engine, s plan.Settings) engine.Engine {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"dmgbench/internal/linuxhdiutil/attach"
@@ -29,15 +28,10 @@ func systemMounts() ([]host.Mount, error) {
 
 // commandLines are those of all other processes that can be read.
 func commandLines(context.Context) (lines []string) {
-	list, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	for _, e := range list {
-		if pid, err := strconv.Atoi(e.Name()); err != nil || pid == os.Getpid() {
-			continue
-		}
-		if line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")); err == nil && len(line) > 0 {
+	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	own := fmt.Sprintf("/proc/%d/cmdline", os.Getpid())
+	for _, name := range names {
+		if line, err := os.ReadFile(name); err == nil && len(line) > 0 && name != own {
 			lines = append(lines, string(line))
 		}
 	}

@@ -192,9 +192,9 @@ func (c *image) Usage(ctx context.Context) (engine.Usage, error) {
 	}
 	u, err := files.UsageOf(ctx, c.Dir, c.File, c.info.band, c.size)
 	if err != nil {
-		return engine.Usage{}, fmt.Errorf("measuring %q: %w", c.File, engine.Gone(err))
+		err = fmt.Errorf("measuring %q: %w", c.File, engine.Gone(err))
 	}
-	return engine.Usage(u), nil
+	return u, err
 }
 
 // Transfer copies the container and opens the copy.

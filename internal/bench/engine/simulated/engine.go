@@ -28,7 +28,7 @@ type Engine struct {
 	began    time.Duration
 }
 
-var _ engine.Simulator = (*Engine)(nil)
+var _ engine.Engine = (*Engine)(nil)
 
 // New gives a device that obeys the machine. On a virtual clock time is moved
 // on; any other clock is spun on. Two devices of one machine, seed and session
@@ -45,7 +45,7 @@ func New(m Machine, c clock.Clock, seed uint64, session int) (*Engine, error) {
 
 // Info names the engine.
 func (e *Engine) Info() engine.Info {
-	return engine.Info{Name: "simulated", Vendor: "dmgbench", Version: "1", Title: title}
+	return engine.Info{Name: engine.Simulated, Vendor: "dmgbench", Version: "1", Title: title}
 }
 
 // Simulated is the law in one line.

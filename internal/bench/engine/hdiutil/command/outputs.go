@@ -19,11 +19,11 @@ var ErrNoResult = errors.New("the tool's output does not contain the result")
 
 // Entity is one device of an attached image.
 type Entity struct {
-	Device     string `plist:"dev-entry"`    // /dev/diskN or /dev/diskNsM, always with /dev/
-	Hint       string `plist:"content-hint"` // as printed: a partition scheme or type, by name or GUID
-	MountPoint string `plist:"mount-point"`  // "" while not mounted
-	Kind       string `plist:"volume-kind"`  // "apfs", "hfs", "exfat", …; may be empty
-	KindToo    string `plist:"filesystem-type"`
+	Device     string `plist:"dev-entry"`       // /dev/diskN or /dev/diskNsM, always with /dev/
+	Hint       string `plist:"content-hint"`    // as printed: a partition scheme or type, by name or GUID
+	MountPoint string `plist:"mount-point"`     // "" while not mounted
+	Kind       string `plist:"volume-kind"`     // "apfs", "hfs", "exfat", …; may be empty
+	Filesystem string `plist:"filesystem-type"` // Kind, as diskutil names it
 	Mountable  bool   `plist:"potentially-mountable"`
 }
 
@@ -94,7 +94,7 @@ func (a *Attached) clean() {
 	a.Entities = slices.DeleteFunc(a.Entities, func(e Entity) bool { return devicePath(e.Device) == "" })
 	for i := range a.Entities {
 		e := &a.Entities[i]
-		e.Device, e.Kind = devicePath(e.Device), strings.ToLower(cmp.Or(e.Kind, e.KindToo))
+		e.Device, e.Kind = devicePath(e.Device), strings.ToLower(cmp.Or(e.Kind, e.Filesystem))
 	}
 }
 
@@ -190,22 +190,26 @@ type Image struct {
 	Scheme    string // partition scheme: "GUID", "none", …
 }
 
-// imageInfo is an image in the lists of both tools.
+// totalBytes is the size of an image.
+type totalBytes struct {
+	Bytes int64 `plist:"Total Bytes"`
+}
+
+// imageInfo is an image in the lists of both tools. diskutil prints the
+// encryption without the passphrase, too.
 type imageInfo struct {
 	Format      string
 	ImageFormat string `plist:"Image Format"`
 	Size        int64
-	TotalBytes  int64 `plist:"Total Bytes"`
-	Information struct {
-		TotalBytes int64 `plist:"Total Bytes"`
-	} `plist:"Size Information"`
-	SizeInfo struct {
-		TotalBytes int64 `plist:"Total Bytes"`
-	} `plist:"Size Info"`
-	EncryptionInfo map[string]any              `plist:"Encryption Info"` // diskutil prints it without the passphrase, too
-	Store          struct{ Encryption string } `plist:"Backing Store Information"`
-	Properties     struct{ Encrypted bool }
-	Partitions     struct {
+	TotalBytes  int64          `plist:"Total Bytes"`
+	Information totalBytes     `plist:"Size Information"`
+	SizeInfo    totalBytes     `plist:"Size Info"`
+	Encryption  map[string]any `plist:"Encryption Info"`
+	Store       struct {
+		Encryption string
+	} `plist:"Backing Store Information"`
+	Properties struct{ Encrypted bool }
+	Partitions struct {
 		Scheme string `plist:"partition-scheme"`
 	} `plist:"partitions"`
 }
@@ -214,10 +218,10 @@ type imageInfo struct {
 // --plist`.
 func ParseImageInfo(out []byte) (Image, error) {
 	d, err := findPlist[imageInfo](out)
-	locked := len(d.EncryptionInfo) > 0
+	locked := len(d.Encryption) > 0
 	i := Image{
 		Format:    cmp.Or(d.Format, d.ImageFormat),
-		Size:      max(cmp.Or(d.Information.TotalBytes, d.SizeInfo.TotalBytes, d.TotalBytes, d.Size), 0),
+		Size:      max(cmp.Or(d.Information.Bytes, d.SizeInfo.Bytes, d.TotalBytes, d.Size), 0),
 		Encrypted: d.Properties.Encrypted || locked || d.Store.Encryption != "" && d.Store.Encryption != "none",
 		Scheme:    d.Partitions.Scheme,
 	}

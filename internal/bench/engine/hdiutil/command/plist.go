@@ -50,8 +50,8 @@ func findPlist[T any](out []byte) (v T, err error) {
 }
 
 // ParsePlist parses a property list in XML with a dictionary as its root into a
-// struct. It ignores keys that the struct does not have, and leaves fields zero
-// whose keys are missing. The library also reads binary and OpenStep lists,
+// struct. It ignores keys that the struct does not have, and leaves the fields
+// of missing keys zero. The library also reads binary and OpenStep lists,
 // which no tool prints; binary ones can refer to an object again and again and
 // so unfold without bound.
 func ParsePlist[T any](text []byte) (v T, err error) {
