@@ -113,15 +113,11 @@ type Request struct {
 	// Temporary is for an attachment that only this process uses: when it has
 	// died, the image is released as if it had detached.
 	Temporary bool
-	// Info is for a caller that has inspected the image already, so that Attach
-	// does not open it for that. Keys are needed with it for an encrypted
-	// image.
+	// Info is what the caller found in the image, see [Inspect]: Attach opens it
+	// only to serve it.
 	Info *ImageInfo
-	// Passphrase of an encrypted image. It is left as it is.
-	Passphrase []byte
-	// Keys of an encrypted image, in place of the passphrase, for a caller that
-	// has derived them already. They, or those that are derived here once,
-	// reach the serving process through a pipe, and are left as they are.
+	// Keys of an encrypted image, see [container.UnwrapKeys]. They reach the
+	// serving process through a pipe, and are left as they are.
 	Keys crypt.Keys
 	// HelperArgs is how the program is called to reach [HelperMain]; nil for
 	// its own name and HelperVerb.

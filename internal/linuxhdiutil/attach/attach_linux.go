@@ -8,13 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"dmgbench/internal/image/container"
-	"dmgbench/internal/image/container/crypt"
 	"dmgbench/internal/system/host"
-	"dmgbench/internal/system/hostio"
 )
 
 // Attach makes a block device of the container and mounts its volume. For a
@@ -49,60 +48,22 @@ func Attach(ctx context.Context, req Request) (a Attached, err error) {
 	case !errors.Is(err, ErrNotAttached):
 		return a, err
 	}
-	info, keys := req.Info, req.Keys
-	if info == nil {
-		if info, keys, err = openAndInspect(req); err != nil {
-			return a, err
-		}
-		if req.Keys == nil {
-			defer keys.Wipe()
-		}
-	}
-	if r, err = newRecord(id, req, info, keys); err != nil {
+	if r, err = newRecord(id, req); err != nil {
 		return a, err
 	}
-	if err = s.attach(ctx, r, req, info, keys); err != nil {
+	if err = s.attach(ctx, r, req); err != nil {
 		s.clean(ctx, r)
 		return a, err
 	}
 	return r.present(), nil
 }
 
-// openAndInspect opens the container read-only, even if another process has it
-// open, and inspects it. It derives the keys of an encrypted image unless the
-// caller has them.
-func openAndInspect(req Request) (info *ImageInfo, keys crypt.Keys, err error) {
-	dir, err := hostio.OpenDir(filepath.Dir(req.Image))
-	if err != nil {
-		return nil, nil, err
-	}
-	defer dir.Close()
-	name := filepath.Base(req.Image)
-	if keys = req.Keys; keys == nil {
-		if keys, err = container.UnwrapKeys(dir, name, req.Passphrase); err != nil {
-			return nil, nil, err
-		}
-		defer func() {
-			if err != nil {
-				keys.Wipe()
-			}
-		}()
-	}
-	image, err := container.Open(dir, name, container.OpenOptions{ReadOnly: true, Keys: keys})
-	if err != nil {
-		return nil, nil, err
-	}
-	defer image.Close()
-	info, err = Inspect(image)
-	return info, keys, err
-}
-
 // newRecord is the record of what will be attached, before anything is.
-func newRecord(id string, req Request, info *ImageInfo, keys crypt.Keys) (*record, error) {
-	volume := info.ToMount()
+func newRecord(id string, req Request) (*record, error) {
+	info, volume := req.Info, req.Info.ToMount()
 	r := &record{Boot: host.BootID(), Loop: -1, Attached: Attached{ID: id, Image: req.Image, Format: info.format,
 		Size: info.size, ReadOnly: req.ReadOnly, Warnings: info.notes(), Filesystem: volume.Kernel,
-		VolumeName: volume.Label, Owners: volume.Owners, Encrypted: keys != nil}}
+		VolumeName: volume.Label, Owners: volume.Owners, Encrypted: req.Keys != nil}}
 	if req.Temporary {
 		r.ForPID = os.Getpid()
 		r.ForStart, _ = processStart(r.ForPID)
@@ -147,16 +108,16 @@ func modeOf(r *record, req Request) (string, error) {
 // have to be undone: serve the image if the kernel cannot, make the loop
 // device, find the partition, mount, and prepare the volume. detachSteps undo
 // them.
-func (s *store) attach(ctx context.Context, r *record, req Request, info *ImageInfo, keys crypt.Keys) (err error) {
+func (s *store) attach(ctx context.Context, r *record, req Request) (err error) {
 	if err = s.save(r); err != nil {
 		return err
 	}
 	if r.Mode != ModeLoop {
-		err = s.serve(ctx, r, req, info, keys)
+		err = s.serve(ctx, r, req)
 	}
 	if err == nil && r.Mode != ModeFUSE {
 		if err = s.makeLoop(r); err == nil {
-			err = s.findPartition(r, info)
+			err = s.findPartition(r, req.Info)
 		}
 		if err == nil && !req.NoMount {
 			err = s.mount(r, req)
@@ -176,7 +137,7 @@ func (s *store) attach(ctx context.Context, r *record, req Request, info *ImageI
 // partitions as files, or in mode fuse the files of the exFAT volume that is to
 // be mounted. Files of a volume belong to the user who called sudo, and if root
 // attaches, all users may read them, as those of a mount by the kernel.
-func (s *store) serve(ctx context.Context, r *record, req Request, info *ImageInfo, keys crypt.Keys) (err error) {
+func (s *store) serve(ctx context.Context, r *record, req Request) (err error) {
 	uid, gid := owner()
 	o := serveRequest{Image: r.Image, ReadOnly: r.ReadOnly, End: s.path(r.ID + ".end"),
 		UID: uint32(uid), GID: uint32(gid)}
@@ -187,24 +148,24 @@ func (s *store) serve(ctx context.Context, r *record, req Request, info *ImageIn
 		}
 		r.FUSEDir, r.Device, r.Partition = r.LastMountPoint, s.path(r.ID), s.path(r.ID)
 		o.Volume, o.Others = true, os.Geteuid() == 0
-		if info.mount != nil {
-			o.Parts = append(o.Parts, *info.mount.Part)
+		if req.Info.mount != nil {
+			o.Parts = append(o.Parts, *req.Info.mount.Part)
 		}
 	} else {
 		if err = os.Mkdir(r.FUSEDir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
-		if info.Table != nil {
-			o.Parts = info.Table.Partitions
+		if req.Info.Table != nil {
+			o.Parts = req.Info.Table.Partitions
 		}
 		r.Device = filepath.Join(r.FUSEDir, deviceName)
 		r.Partition = r.Device
-		if info.mount != nil {
-			r.Partition = filepath.Join(r.FUSEDir, partName(*info.mount.Part))
+		if req.Info.mount != nil {
+			r.Partition = filepath.Join(r.FUSEDir, partName(*req.Info.mount.Part))
 		}
 	}
 	o.MountAt = r.FUSEDir
-	a, err := s.spawn(ctx, r, req.HelperArgs, o, keys)
+	a, err := s.spawn(ctx, r, req, o)
 	if err != nil {
 		return err
 	}
@@ -311,11 +272,7 @@ func (s *store) detach(ctx context.Context, r *record, d detachment) (Lost, erro
 		}
 	}
 	r.removeMountPoint()
-	err := s.forget(r.ID)
-	if d.force {
-		err = nil
-	}
-	return d.lost, err
+	return d.lost, d.unlessForced(s.forget(r.ID))
 }
 
 // clean removes what a dead process, a dead command or another boot left.
@@ -341,33 +298,32 @@ func (s *store) clean(ctx context.Context, r *record) Lost {
 	return lost
 }
 
-// unmountVolumes unmounts the volume wherever it is mounted. In mode fuse the
-// volume is the served mount, which unmountServed ends with force: what was
-// written has passed to the process already, and that flushes when it ends.
+// unmountVolumes unmounts the volume of the loop device wherever it is mounted.
 func (d *detachment) unmountVolumes(context.Context) error {
-	points, err := d.r.mountPoints()
-	if err != nil && !d.force {
-		return err
+	if d.r.Mode == ModeFUSE {
+		return nil // see unmountServed
 	}
+	points, err := d.r.mountPoints()
 	d.mounted = len(points) > 0
 	for _, point := range points {
-		switch {
-		case d.force && d.r.Mode == ModeFUSE:
-			d.addHolders(point)
-		case d.force:
+		if d.force {
 			d.forceUnmount(point)
-		default:
-			// unmount(2) flushes too, but does not report failed writes. A
-			// serving process has them in its report.
-			if d.r.Mode != ModeFUSE {
-				d.addUnsaved(point, syncVolume(point))
-			}
-			if err := unmount(point); err != nil {
-				return err
-			}
+			continue
+		}
+		d.addUnsaved(point, syncVolume(point)) // unmount(2) flushes too, but does not report failed writes
+		if err := unmount(point); err != nil {
+			return err
 		}
 	}
-	return nil
+	return d.unlessForced(err)
+}
+
+// unlessForced is the error of a step, nil with force.
+func (d *detachment) unlessForced(err error) error {
+	if d.force {
+		return nil
+	}
+	return err
 }
 
 // forceUnmount unmounts a volume that is in use. It flushes first, and then
@@ -381,7 +337,10 @@ func (d *detachment) forceUnmount(point string) {
 		return
 	}
 	d.addHolders(point)
-	_ = within(10*time.Second, func() error { return shutDown(point) })
+	_ = within(10*time.Second, func() error {
+		how := uint32(1) // writes the log back first; only ext4, XFS and a few others can
+		return withFile(point, func(f *os.File) error { return ioctl(f, goingDown, unsafe.Pointer(&how)) })
+	})
 	unmountLazily(point)
 }
 
@@ -437,23 +396,25 @@ func (d *detachment) releaseLoop(ctx context.Context) error {
 	return err
 }
 
-// unmountServed unmounts the FUSE file system, which ends the serving process.
+// unmountServed unmounts the FUSE file system, which ends the serving process:
+// that flushes what was written, and reports what it could not.
 func (d *detachment) unmountServed(context.Context) error {
 	served, err := d.r.servedMounts()
-	if err != nil && !d.force {
-		return err
-	}
 	for _, point := range served {
-		if d.force {
-			// MNT_FORCE ends the connection: requests in flight fail, and the
-			// process flushes and closes the container.
-			_ = unix.Unmount(point, unix.MNT_FORCE|unix.UMOUNT_NOFOLLOW)
-			unmountLazily(point)
-		} else if err := unmount(point); err != nil {
-			return err
+		if !d.force {
+			if err := unmount(point); err != nil {
+				return err
+			}
+			continue
 		}
+		if d.r.Mode == ModeFUSE {
+			d.addHolders(point)
+		}
+		// MNT_FORCE ends the connection: requests in flight fail.
+		_ = unix.Unmount(point, unix.MNT_FORCE|unix.UMOUNT_NOFOLLOW)
+		unmountLazily(point)
 	}
-	return nil
+	return d.unlessForced(err)
 }
 
 // awaitHelper waits for the serving process to flush and end; with force it

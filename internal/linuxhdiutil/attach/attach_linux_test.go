@@ -98,7 +98,7 @@ func requireDirect(t *testing.T, folder, name string, want []byte) {
 func checkExt4(t *testing.T, path string) {
 	t.Helper()
 	fsck := tool(t, "e2fsck")
-	a, err := Attach(t.Context(), Request{Image: path, ReadOnly: true, NoMount: true})
+	a, err := attachRequest(t.Context(), Request{Image: path, ReadOnly: true, NoMount: true})
 	require.NoError(t, err)
 	run(t, fsck, "-fn", a.Partition)
 	detach(t, a)
@@ -109,7 +109,7 @@ func TestServedAsAsked(t *testing.T) {
 	privileged(t)
 	path, data := made(t, container.UDRW, "ext4", 64<<20), noise(3<<20)
 	for _, test := range []struct{ by, mode string }{{ServedByAny, ModeLoop}, {ServedByKernel, ModeLoop}, {ServedByHelper, ModeFUSELoop}} {
-		a, err := Attach(t.Context(), Request{Image: path, MountRoot: t.TempDir(), ServedBy: test.by})
+		a, err := attachRequest(t.Context(), Request{Image: path, MountRoot: t.TempDir(), ServedBy: test.by})
 		require.NoError(t, err)
 		assert.Equal(t, test.mode, a.Mode, test.by)
 		assert.Equal(t, test.mode == ModeFUSELoop, a.HelperPID > 0)
@@ -122,7 +122,7 @@ func TestServedAsAsked(t *testing.T) {
 	checkExt4(t, path)
 	bundle := made(t, container.UDSB, "ext4", 64<<20)
 	for _, mount := range []bool{true, false} {
-		_, err := Attach(t.Context(), Request{Image: bundle, NoMount: !mount, ServedBy: ServedByKernel})
+		_, err := attachRequest(t.Context(), Request{Image: bundle, NoMount: !mount, ServedBy: ServedByKernel})
 		require.ErrorIs(t, err, errors.ErrUnsupported)
 		assert.ErrorContains(t, err, "that takes an unencrypted UDRW image")
 	}

@@ -55,7 +55,7 @@ func TestBusy(t *testing.T) {
 			assert.Empty(t, list)
 			if test.format == container.UDRW {
 				// The loop device, and the lock that it holds, end with the process.
-				_, err = Attach(t.Context(), Request{Image: path})
+				_, err = attachRequest(t.Context(), Request{Image: path})
 				require.ErrorIs(t, err, container.ErrInUse)
 				end()
 				require.NoError(t, waitUntil(t.Context(), helperTimeout, func() bool { return !anyLoopOf(path) }))
@@ -89,7 +89,7 @@ func TestTwoAtOnce(t *testing.T) {
 			results := make([]Attached, 6)
 			for i := range results {
 				wg.Go(func() {
-					a, err := Attach(t.Context(), Request{Image: path})
+					a, err := attachRequest(t.Context(), Request{Image: path})
 					assert.NoError(t, err)
 					results[i] = a
 				})
@@ -126,7 +126,7 @@ func TestLocked(t *testing.T) {
 			detach(t, a)
 			image, err := container.Open(dir, filepath.Base(path), container.OpenOptions{})
 			require.NoError(t, err)
-			_, err = Attach(t.Context(), Request{Image: path})
+			_, err = attachRequest(t.Context(), Request{Image: path})
 			require.ErrorIs(t, err, container.ErrInUse)
 			require.NoError(t, image.Close())
 			list, err := List(t.Context())
@@ -165,7 +165,7 @@ func TestMountChoices(t *testing.T) {
 	privileged(t)
 	path := made(t, container.UDSB, "ext4", 64<<20)
 	point := t.TempDir()
-	a, err := Attach(t.Context(), Request{Image: path, MountPoint: point, ReadOnly: true})
+	a, err := attachRequest(t.Context(), Request{Image: path, MountPoint: point, ReadOnly: true})
 	require.NoError(t, err)
 	assert.Equal(t, point, a.MountPoint)
 	require.ErrorIs(t, os.WriteFile(filepath.Join(point, "no"), nil, 0o644), unix.EROFS)
@@ -186,17 +186,17 @@ func TestMountChoices(t *testing.T) {
 	assert.NoDirExists(t, filepath.Join(root, "Test 1"))
 	assert.DirExists(t, point)
 
-	a, err = Attach(t.Context(), Request{Image: path, MountRoot: root, RandomName: true})
+	a, err = attachRequest(t.Context(), Request{Image: path, MountRoot: root, RandomName: true})
 	require.NoError(t, err)
 	assert.Regexp(t, "^"+root+"/dmg\\.[0-9]+$", a.MountPoint)
 	detach(t, a)
 	assert.NoDirExists(t, a.MountPoint)
 
-	_, err = Attach(t.Context(), Request{Image: path, MountPoint: filepath.Join(point, "missing")})
+	_, err = attachRequest(t.Context(), Request{Image: path, MountPoint: filepath.Join(point, "missing")})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	owners := true
-	_, err = Attach(t.Context(), Request{Image: made(t, container.UDSB, "ExFAT", 64<<20), Owners: &owners})
+	_, err = attachRequest(t.Context(), Request{Image: made(t, container.UDSB, "ExFAT", 64<<20), Owners: &owners})
 	require.Error(t, err)
-	_, err = Attach(t.Context(), Request{Image: newImage(t, container.UDSB, "ext4", 64<<20)})
+	_, err = attachRequest(t.Context(), Request{Image: newImage(t, container.UDSB, "ext4", 64<<20)})
 	require.ErrorIs(t, err, ErrNoFileSystem)
 }

@@ -160,6 +160,9 @@ type Volume struct {
 	Label string // valid UTF-8
 }
 
+// mountable reports whether the volume has a file system that is mounted.
+func (v Volume) mountable() bool { return v.Kernel != "" && !v.onlyNamed }
+
 // Identify recognises the volume on a device by its signature alone. The error
 // is that of a device that cannot be read.
 func Identify(dev blockdev.Device) (Volume, error) {
@@ -283,15 +286,22 @@ func Inspect(dev blockdev.Device) (info *ImageInfo, err error) {
 		return nil, err
 	}
 	for n := range info.Regions {
-		if r := &info.Regions[n]; r.Content && info.Scheme != SchemeNone {
+		r := &info.Regions[n]
+		if r.Content && info.Scheme != SchemeNone {
 			part, err := r.Section(dev)
 			if err != nil {
 				return nil, err
 			}
 			r.Volume, r.Err = Identify(part)
 		}
+		// The first partition with a file system that can be mounted, else the
+		// first that is not for booting. Only GUID tables count: what else
+		// divides a device is left to the kernel.
+		boots := r.Part != nil && r.Part.Type == gpt.EFISystem && len(info.Table.Partitions) > 1
+		if r.Part != nil && !boots && (info.mount == nil || !info.mount.Volume.mountable() && r.Volume.mountable()) {
+			info.mount = r
+		}
 	}
-	info.chooseVolume()
 	return info, nil
 }
 
@@ -337,25 +347,6 @@ func (s *ImageInfo) addOthers(dev blockdev.Device) error {
 		})
 	}
 	return nil
-}
-
-// chooseVolume takes the first partition with a file system that can be
-// mounted, else the first that is not for booting. Only GUID tables count: what
-// else divides a device is left to the kernel.
-func (s *ImageInfo) chooseVolume() {
-	for n := range s.Regions {
-		r := &s.Regions[n]
-		if r.Part == nil || r.Part.Type == gpt.EFISystem && len(s.Table.Partitions) > 1 {
-			continue
-		}
-		mountable := r.Volume.Kernel != "" && !r.Volume.onlyNamed
-		if s.mount == nil || mountable {
-			s.mount = r
-		}
-		if mountable {
-			return
-		}
-	}
 }
 
 // Last returns the region that grows and shrinks with the image: the last

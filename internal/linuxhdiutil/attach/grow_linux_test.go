@@ -37,7 +37,7 @@ func TestGrow(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, image.Close())
 
-			a, err = Attach(t.Context(), Request{Image: path, NoMount: fs == "ext4"})
+			a, err = attachRequest(t.Context(), Request{Image: path, NoMount: fs == "ext4"})
 			require.NoError(t, err)
 			require.NoError(t, Grow(t.Context(), a))
 			a, err = Mount(t.Context(), a, Request{})
@@ -87,7 +87,7 @@ func TestNoHelperOfAHelper(t *testing.T) {
 	privileged(t)
 	path := made(t, container.UDSB, "ExFAT", 64<<20)
 	t.Setenv(helperMark, "1")
-	_, err := Attach(t.Context(), Request{Image: path})
+	_, err := attachRequest(t.Context(), Request{Image: path})
 	require.ErrorContains(t, err, HelperVerb)
 	list, err := List(t.Context())
 	require.NoError(t, err)

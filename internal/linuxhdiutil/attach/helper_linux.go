@@ -295,7 +295,7 @@ const helperMark = "DMGBENCH_ATTACH_HELPER"
 // spawn starts the process that serves an image in a session of its own, and
 // waits until it serves.
 func (s *store) spawn(
-	ctx context.Context, r *record, args []string, req serveRequest, keys crypt.Keys,
+	ctx context.Context, r *record, from Request, req serveRequest,
 ) (reply serveReply, err error) {
 	defer func() {
 		if err != nil {
@@ -305,6 +305,7 @@ func (s *store) spawn(
 	if os.Getenv(helperMark) != "" {
 		return reply, fmt.Errorf("this process serves an image, and its program ignores %s", HelperVerb)
 	}
+	args := from.HelperArgs
 	if len(args) == 0 {
 		args = []string{"/proc/self/exe", HelperVerb}
 	}
@@ -342,7 +343,7 @@ func (s *store) spawn(
 	r.HelperStart, _ = processStart(r.HelperPID)
 	go cmd.Wait() // a program that runs on after the attach must not keep its remains
 	if err = s.save(r); err == nil {
-		reply, err = handshake(ctx, toHelper, fromHelper, req, keys)
+		reply, err = handshake(ctx, toHelper, fromHelper, req, from.Keys)
 	}
 	if err != nil && reply.Error == "" {
 		cmd.Process.Kill()

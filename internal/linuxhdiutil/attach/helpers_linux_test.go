@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		os.Exit(HelperMain(os.Args[2:]))
 	}
 	if len(os.Args) > 2 && os.Args[1] == onceVerb {
-		_, err := Attach(context.Background(), Request{Image: os.Args[2], Temporary: len(os.Args) > 3, NoMount: len(os.Args) > 3})
+		_, err := attachRequest(context.Background(), Request{Image: os.Args[2], Temporary: len(os.Args) > 3, NoMount: len(os.Args) > 3})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -152,7 +152,7 @@ func made(t *testing.T, format, fs string, size int64) string {
 		return path
 	}
 	tool(t, kind.Tool)
-	a, err := Attach(t.Context(), Request{Image: path, NoMount: true})
+	a, err := attachRequest(t.Context(), Request{Image: path, NoMount: true})
 	require.NoError(t, err)
 	require.NoError(t, Make(t.Context(), a.Partition, fs, "Test"))
 	detach(t, a)
@@ -161,7 +161,7 @@ func made(t *testing.T, format, fs string, size int64) string {
 
 func attach(t *testing.T, path string) Attached {
 	t.Helper()
-	a, err := Attach(t.Context(), Request{Image: path})
+	a, err := attachRequest(t.Context(), Request{Image: path})
 	require.NoError(t, err)
 	require.NotEmpty(t, a.MountPoint)
 	return a
@@ -204,4 +204,29 @@ func bands(t *testing.T, path string) int {
 	list, err := os.ReadDir(filepath.Join(path, "bands"))
 	require.NoError(t, err)
 	return len(list)
+}
+
+// inspect opens the container as the callers of Attach do, and inspects it.
+func inspect(req Request) (*ImageInfo, error) {
+	dir, err := hostio.OpenDir(filepath.Dir(req.Image))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	image, err := container.Open(dir, filepath.Base(req.Image), container.OpenOptions{ReadOnly: true, Keys: req.Keys})
+	if err != nil {
+		return nil, err
+	}
+	defer image.Close()
+	return Inspect(image)
+}
+
+// attachRequest is Attach, of an image that it inspects.
+func attachRequest(ctx context.Context, req Request) (Attached, error) {
+	info, err := inspect(req)
+	if err != nil {
+		return Attached{}, err
+	}
+	req.Info = info
+	return Attach(ctx, req)
 }

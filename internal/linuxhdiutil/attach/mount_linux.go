@@ -273,13 +273,6 @@ const (
 // was trimmed.
 type trimArgument struct{ start, length, smallest uint64 }
 
-// shutDown makes a file system write back its log and fail all further writes.
-// Only ext4, XFS and a few others can.
-func shutDown(point string) error {
-	how := uint32(1) // writes the log back first
-	return withFile(point, func(f *os.File) error { return ioctl(f, goingDown, unsafe.Pointer(&how)) })
-}
-
 // Trim discards the unused blocks of the mounted volume and returns their size
 // in bytes. It works for volumes that this program serves, too. The error
 // matches errors.ErrUnsupported if the file system or its device cannot trim.

@@ -26,7 +26,7 @@ func TestHostFullBelowADisk(t *testing.T) {
 			path := made(t, container.UDRW, "ext4", 64<<20)
 			inside := filepath.Join(small, "image.dmg")
 			run(t, "cp", "--sparse=always", path, inside)
-			a, err := Attach(t.Context(), Request{Image: inside, NoMount: verb == "no mount"})
+			a, err := attachRequest(t.Context(), Request{Image: inside, NoMount: verb == "no mount"})
 			require.NoError(t, err)
 			require.Equal(t, ModeLoop, a.Mode)
 			if verb == "no mount" {
@@ -93,7 +93,7 @@ func TestCopyOfAnImage(t *testing.T) {
 	put(t, filepath.Join(a.MountPoint, "file"), []byte("first"))
 	put(t, filepath.Join(b.MountPoint, "file"), []byte("second"))
 	detach(t, a)
-	a, err := Attach(t.Context(), Request{Image: path, ReadOnly: true})
+	a, err := attachRequest(t.Context(), Request{Image: path, ReadOnly: true})
 	require.NoError(t, err)
 	requireFile(t, filepath.Join(a.MountPoint, "file"), []byte("first"))
 	requireFile(t, filepath.Join(b.MountPoint, "file"), []byte("second"))
@@ -111,7 +111,7 @@ func TestRuntimeBehindALink(t *testing.T) {
 	path, a := served(t, 64<<20)
 	put(t, filepath.Join(a.MountPoint, "file"), noise(5))
 	checked(t, path, a)
-	a, err := Attach(t.Context(), Request{Image: path, NoMount: true})
+	a, err := attachRequest(t.Context(), Request{Image: path, NoMount: true})
 	require.NoError(t, err)
 	detach(t, a)
 }
@@ -168,7 +168,7 @@ func TestAnotherBoot(t *testing.T) {
 // first blocks.
 func TestLabelOfADevice(t *testing.T) {
 	privileged(t)
-	a, err := Attach(t.Context(), Request{Image: made(t, container.UDRW, "ExFAT", 64<<20), NoMount: true})
+	a, err := attachRequest(t.Context(), Request{Image: made(t, container.UDRW, "ExFAT", 64<<20), NoMount: true})
 	require.NoError(t, err)
 	require.Equal(t, "Test", a.VolumeName)
 	s, r, err := openMountable(t.Context(), a)
@@ -191,7 +191,7 @@ func TestNamesOfAnyBytes(t *testing.T) {
 			require.NoError(t, os.Rename(made(t, container.UDRW, fs, 16<<20), path))
 			point := filepath.Join(t.TempDir(), "m\xff")
 			require.NoError(t, os.Mkdir(point, 0o755))
-			a, err := Attach(t.Context(), Request{Image: path, MountPoint: point})
+			a, err := attachRequest(t.Context(), Request{Image: path, MountPoint: point})
 			require.NoError(t, err)
 			assert.Equal(t, point, a.MountPoint)
 			list, err := List(t.Context())

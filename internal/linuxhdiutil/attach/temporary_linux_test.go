@@ -37,7 +37,7 @@ func TestTemporaryEndsWithItsProcess(t *testing.T) {
 		assert.Empty(t, list)
 		require.NoError(t, open())
 
-		a, err := Attach(t.Context(), Request{Image: path, NoMount: true, Temporary: true})
+		a, err := attachRequest(t.Context(), Request{Image: path, NoMount: true, Temporary: true})
 		require.NoError(t, err)
 		list, err = List(t.Context())
 		require.NoError(t, err)

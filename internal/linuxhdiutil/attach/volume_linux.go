@@ -60,13 +60,9 @@ func openVolume(dev blockdev.Device, o serveRequest, readOnly bool, fails *failu
 		open: map[*handle]struct{}{}, auto: &autoFlush{volume: volume, fails: fails, after: after}}, nil
 }
 
-// checks is how often a volume is repaired at most: what one check puts right
-// may be what another needs.
-const checks = 3
-
 // repair repairs a volume that was not unmounted cleanly, as far as that needs
-// no guessing; a crash leaves clusters without an owner. It returns warnings
-// for the user.
+// no guessing; a crash leaves clusters without an owner. What one check puts
+// right may be what another needs. It returns warnings for the user.
 func repair(dev blockdev.Device, readOnly bool) (warnings []string, err error) {
 	volume, err := exfat.Mount(dev, exfat.MountOptions{ReadOnly: true})
 	if err != nil {
@@ -76,20 +72,20 @@ func repair(dev blockdev.Device, readOnly bool) (warnings []string, err error) {
 	if err := volume.Unmount(); err != nil || !dirty {
 		return nil, err
 	}
-	const unclean = "the volume was not unmounted cleanly"
-	if readOnly {
-		return []string{unclean}, nil
-	}
-	for range checks {
+	warning := "the volume was not unmounted cleanly"
+	for check := 0; check < 3 && !readOnly; check++ {
 		report, err := exfat.Check(dev, exfat.CheckOptions{Repair: true})
 		if err != nil {
 			return nil, err
 		}
 		if report.Clean() {
-			return []string{unclean + ", and was repaired"}, nil
+			return []string{warning + ", and was repaired"}, nil
 		}
 	}
-	return []string{unclean + ", and not all that is wrong with it could be repaired"}, nil
+	if !readOnly {
+		warning += ", and not all that is wrong with it could be repaired"
+	}
+	return []string{warning}, nil
 }
 
 // close unmounts. The kernel does not always report that files were closed when

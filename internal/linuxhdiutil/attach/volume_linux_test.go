@@ -221,7 +221,7 @@ func liveAsUser(path string) error {
 	ctx := context.Background()
 	data := noise(3<<20 + 5)
 	for i := range 2 {
-		a, err := Attach(ctx, Request{Image: path})
+		a, err := attachRequest(ctx, Request{Image: path})
 		if err != nil {
 			return err
 		}
@@ -240,7 +240,7 @@ func liveAsUser(path string) error {
 			return fmt.Errorf("%w %v", err, lost)
 		}
 	}
-	a, err := Attach(ctx, Request{Image: path, NoMount: true})
+	a, err := attachRequest(ctx, Request{Image: path, NoMount: true})
 	if err != nil {
 		return err
 	}

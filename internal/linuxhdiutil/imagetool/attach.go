@@ -195,32 +195,6 @@ func (c *call) attachAgain(a attach.Attached, r attach.Request, policy string) e
 	return c.printAttached(a, nil)
 }
 
-// attachMade attaches what create has made. If that fails, for instance since
-// the image has no volume to mount, the image stays, and the error reports that
-// it was created.
-func (c *call) attachMade(path string, pass []byte) error {
-	p, err := placeAt(path)
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	if len(pass) > 0 {
-		if _, err := c.deriveKeys(p, pass); err != nil {
-			return err
-		}
-	}
-	a, err := c.env.Attacher.Attach(c.ctx, attach.Request{Image: path, Keys: c.secrets.keys[path]})
-	if err != nil {
-		return fmt.Errorf("%q was created and could not be attached: %w", path, err)
-	}
-	if !c.has("plist") {
-		if err := c.printMade(path); err != nil {
-			return err
-		}
-	}
-	return c.printAttached(a, nil)
-}
-
 // checkPointFree refuses to mount over the volume of another image: its files
 // would disappear below the new mount, and programs that use them would not
 // notice. Mounts of other programs are left to the kernel.

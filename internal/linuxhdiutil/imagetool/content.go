@@ -84,13 +84,13 @@ func (c *call) checksum(i *imageFile) error {
 		}
 		parts, tables = layout.Regions, nil
 	}
-	p := c.newProgress(i.Size())
+	progress := c.newProgress(i.Size())
 	sums := newHash()
 	var sum []byte
 	for _, part := range parts {
 		h := newHash()
 		at := int64(part.First) * sector
-		if err := c.hashPart(h, i.Image, tables, at, at+int64(part.Sectors)*sector, p); err != nil {
+		if err := c.hashPart(h, i.Image, tables, at, at+int64(part.Sectors)*sector, progress); err != nil {
 			return err
 		}
 		sum = h.Sum(nil)
@@ -139,7 +139,7 @@ func (c *call) readPieces(src io.ReaderAt, buf []byte, at, end int64, take func(
 		}
 		piece := buf[:min(int64(len(buf)), end-at)]
 		if n, err := src.ReadAt(piece, at); n < len(piece) {
-			return &unreadableError{fmt.Errorf("reading %d bytes at %d: %w", len(piece), at, err)}
+			return fmt.Errorf("reading %d bytes at %d: %w", len(piece), at, err)
 		}
 		if err := take(piece, at); err != nil {
 			return err
@@ -147,13 +147,6 @@ func (c *call) readPieces(src io.ReaderAt, buf []byte, at, end int64, take func(
 	}
 	return nil
 }
-
-// unreadableError is the error of a file or folder on an image, not of the host
-// it is copied to.
-type unreadableError struct{ err error }
-
-func (e *unreadableError) Error() string { return e.err.Error() }
-func (e *unreadableError) Unwrap() error { return e.err }
 
 // verify checks the stored checksums, which only UDIF images with tables have;
 // of other images it checks the structure. As from Apple's tool the status is 1
@@ -377,7 +370,7 @@ func (c *call) cat(v *exfat.Volume) error {
 func (c *call) readFile(v *exfat.Volume, p string, take func(b []byte, off int64) error) error {
 	f, err := v.Open(p)
 	if err != nil {
-		return &unreadableError{err}
+		return err
 	}
 	return errors.Join(c.readPieces(f, make([]byte, 1<<20), 0, f.Size(), take), f.Close())
 }
@@ -398,15 +391,19 @@ func (c *call) extract() error {
 	})
 }
 
-// extractTo copies what the operand names into a folder. Files and folders that
-// cannot be read are reported, and the others are copied.
+// extractTo copies what the operand names into a folder, which is made if only
+// its last name is missing. Files and folders that fail are reported, and the
+// others are copied.
 func (c *call) extractTo(v *exfat.Volume, folder string) error {
 	at := c.volumePath(1)
 	i, err := v.Stat(at)
 	if err != nil {
 		return err
 	}
-	to, err := openOrMake(folder)
+	if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	to, err := hostio.OpenDir(folder)
 	if err != nil {
 		return err
 	}
@@ -423,13 +420,11 @@ func (c *call) extractTo(v *exfat.Volume, folder string) error {
 	var bad error
 	count := 0
 	report := func(p string, err error) error {
-		unreadable, ok := errors.AsType[*unreadableError](err)
-		if !ok {
-			return err
+		if err != nil && c.canceled() == nil {
+			c.printf("%s: %v", printable(p), err)
+			bad, count = err, count+1
 		}
-		c.printf("%s: %v", printable(p), unreadable)
-		bad, count = unreadable, count+1
-		return nil
+		return c.canceled()
 	}
 	err = v.Walk(at, func(p string, i exfat.Info) error {
 		name := path.Join(base, strings.TrimPrefix(strings.TrimPrefix(p, at), "/"))
@@ -437,20 +432,11 @@ func (c *call) extractTo(v *exfat.Volume, folder string) error {
 			return makeFolder(to, name)
 		}
 		return report(p, c.extractFile(v, p, to, name))
-	}, func(p string, err error) error { return report(p, &unreadableError{err}) })
+	}, report)
 	if err != nil || bad == nil {
 		return err
 	}
-	return fmt.Errorf("unreadable files or folders: %d, the last one: %w", count, bad)
-}
-
-// openOrMake opens a folder of the host and makes it if only its last name is
-// missing.
-func openOrMake(folder string) (*hostio.Dir, error) {
-	if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	return hostio.OpenDir(folder)
+	return fmt.Errorf("failed files or folders: %d, the last one: %w", count, bad)
 }
 
 // makeFolder makes a folder inside another one. Package hostio refuses names
@@ -469,7 +455,7 @@ func makeFolder(to *hostio.Dir, name string) error {
 func (c *call) extractFile(v *exfat.Volume, p string, to *hostio.Dir, name string) (err error) {
 	i, err := v.Stat(p)
 	if err != nil {
-		return &unreadableError{err}
+		return err
 	}
 	f, err := to.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: !c.has("ov")})
 	switch {

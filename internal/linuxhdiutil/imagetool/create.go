@@ -51,10 +51,17 @@ func (c *call) create() error {
 	if err != nil {
 		return err
 	}
-	if c.has("attach") {
-		return c.attachMade(path, b.encryption.Passphrase)
+	attached := c.has("attach")
+	if !attached || !c.has("plist") {
+		err = c.printMade(path)
 	}
-	return c.printMade(path)
+	if err == nil && attached {
+		c.operands = []string{path}
+		if err = c.attach(); err != nil { // the image stays, if it has no volume to mount, for instance
+			err = fmt.Errorf("%q was created and could not be attached: %w", path, err)
+		}
+	}
+	return err
 }
 
 // printMade prints the path of a new image.
@@ -67,8 +74,12 @@ func (c *call) printMade(path string) error {
 
 // describeNew reads the options of create.
 func (c *call) describeNew() (b newImage, err error) {
+	if c.readsStdin() && !c.has("encryption") && !c.has("encrypt") { // which has no other purpose here
+		want := cmp.Or(c.verb.optionName("encryption"), c.verb.optionName("encrypt"))
+		return b, misused("a passphrase, and no encryption: want %s too", want)
+	}
 	if b.format, err = c.createFormat(); err == nil {
-		b.encryption, err = c.newEncryption()
+		b.encryption, err = c.encryption()
 	}
 	if err == nil {
 		err = c.setImageKeys(&b)
@@ -225,8 +236,7 @@ func (c *call) makeFilled(p place, b newImage, t tree) error {
 	if err != nil || b.filesystem == "" || b.filesystem == ours {
 		return err
 	}
-	r := attach.Request{Image: p.path, Passphrase: b.encryption.Passphrase}
-	return c.withDevice(r, "making its file system", func(a attach.Attached) error {
+	return c.withDevice(p.path, "making its file system", func(a attach.Attached) error {
 		return c.env.Attacher.Make(c.ctx, a.Partition, b.filesystem, b.label)
 	})
 }
@@ -299,15 +309,23 @@ func (c *call) formatExFAT(part blockdev.Device, label string) error {
 // withDevice attaches an image without mounting it, calls f, and detaches it.
 // It is for programs of the host that need a device. doing describes the work
 // in errors.
-func (c *call) withDevice(r attach.Request, doing string, f func(a attach.Attached) error) (err error) {
-	r.NoMount, r.Temporary = true, true
+func (c *call) withDevice(path, doing string, f func(a attach.Attached) error) (err error) {
+	r := attach.Request{Image: path, NoMount: true, Temporary: true}
+	err = c.withImage(path, peek, func(i *imageFile) (err error) {
+		r.Info, err = i.inspect()
+		r.Keys = c.secrets.keys[path]
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	a, err := c.env.Attacher.Attach(c.ctx, r)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if _, e := c.env.Attacher.Detach(context.WithoutCancel(c.ctx), a, err != nil); e != nil {
-			err = errors.Join(err, fmt.Errorf("detaching %q after %s: %w", r.Image, doing, e))
+			err = errors.Join(err, fmt.Errorf("detaching %q after %s: %w", path, doing, e))
 		}
 	}()
 	return f(a)

@@ -62,7 +62,7 @@ func TestExtractGoesOn(t *testing.T) {
 	m := newMachine(t)
 	m.damaged("UDZO", "torn.dmg")
 	m.refused(1, "hdiutil: extract: b: ", "extract torn.dmg -d out")
-	assert.Contains(t, m.err, "hdiutil: extract failed - image data corrupted\nhdiutil: extract: unreadable files or folders: 1, the last one: ")
+	assert.Contains(t, m.err, "hdiutil: extract failed - image data corrupted\nhdiutil: extract: failed files or folders: 1, the last one: ")
 	for name, there := range map[string]bool{"a": true, "b": false, "c": true} {
 		got, err := os.ReadFile(m.path("out/" + name))
 		assert.Equal(t, there, err == nil, name)
@@ -117,7 +117,7 @@ func TestExtractContinuesAfterAFolderThatCannotBeListed(t *testing.T) {
 	binary.LittleEndian.PutUint16(set[2:], sum)
 	m.write("a.dmg", string(content))
 	m.refused(1, "hdiutil: extract: bad: ", "extract a.dmg -d out")
-	assert.Contains(t, m.err, "unreadable files or folders: 1, the last one: ")
+	assert.Contains(t, m.err, "failed files or folders: 1, the last one: ")
 	got, err := os.ReadFile(m.path("out/good/other"))
 	require.NoError(t, err)
 	assert.Equal(t, "kept", string(got))

@@ -79,8 +79,7 @@ func (c *call) target(operand, extension string) (place, error) {
 		return place{}, err
 	}
 	if !strings.EqualFold(filepath.Ext(path), extension) {
-		last := operand[strings.LastIndexByte(operand, filepath.Separator)+1:]
-		if last == "" || last == "." || last == ".." {
+		if slices.Contains([]string{"", ".", ".."}, operand[strings.LastIndexByte(operand, filepath.Separator)+1:]) {
 			return place{}, refuse("%q names a folder: want the name of the new image", operand)
 		}
 		path += extension

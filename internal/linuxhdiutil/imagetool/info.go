@@ -124,11 +124,10 @@ func (c *call) printAttached(a attach.Attached, info *attach.ImageInfo) error {
 	var list []dict
 	var text strings.Builder
 	for n, e := range c.entities(a, info) {
+		list = append(list, e.dict(c.tool, n == 0))
 		if c.tool == "hdiutil" {
-			list = append(list, e.hdiutilDict())
 			text.WriteString(e.format(e.hint))
 		} else {
-			list = append(list, e.diskutilDict(n == 0))
 			fmt.Fprintln(&text, e.device)
 		}
 	}
@@ -146,33 +145,31 @@ func (e entity) format(hint string) string {
 	return fmt.Sprintf("%-20s\t%-31.31s\t%s\n", e.device, hint, point)
 }
 
-// setVolume adds what is known of the volume of a device; keys without a value
-// are left out.
-func (e entity) setVolume(d dict, values dict) dict {
-	values["mount-point"] = e.MountPoint
-	for key, v := range values {
+// dict is the entry of a device in a list, in the dialect of attach of one of
+// the tools, or of info. Keys of the volume without a value are left out, and
+// diskutil has no /dev/.
+func (e entity) dict(dialect string, first bool) dict {
+	kind, name := attach.AppleNames(e.Filesystem)
+	d, volume := dict{"dev-entry": e.device, "content-hint": e.hint}, dict{"mount-point": e.MountPoint}
+	switch dialect {
+	case "info":
+		d["content-hint"] = e.rawHint()
+	case "hdiutil":
+		d["unmapped-content-hint"], d["potentially-mountable"] = e.guid, e.volume && e.Filesystem != ""
+		volume["volume-kind"] = kind
+	case "diskutil":
+		d["dev-entry"] = filepath.Base(e.device)
+		if first && e.Size > 0 {
+			d["size"] = e.Size
+		}
+		volume["filesystem-type"], volume["filesystem-name"], volume["volume-name"] = kind, name, e.VolumeName
+	}
+	for key, v := range volume {
 		if e.volume && v != "" {
 			d[key] = v
 		}
 	}
 	return d
-}
-
-// hdiutilDict is an entry of system-entities in hdiutil's dialect.
-func (e entity) hdiutilDict() dict {
-	kind, _ := attach.AppleNames(e.Filesystem)
-	return e.setVolume(dict{"dev-entry": e.device, "content-hint": e.hint, "unmapped-content-hint": e.guid,
-		"potentially-mountable": e.volume && e.Filesystem != ""}, dict{"volume-kind": kind})
-}
-
-// diskutilDict is the same in diskutil's dialect: no /dev/, other keys.
-func (e entity) diskutilDict(first bool) dict {
-	d := dict{"dev-entry": filepath.Base(e.device), "content-hint": e.hint}
-	if first && e.Size > 0 {
-		d["size"] = e.Size
-	}
-	kind, name := attach.AppleNames(e.Filesystem)
-	return e.setVolume(d, dict{"filesystem-type": kind, "filesystem-name": name, "volume-name": e.VolumeName})
 }
 
 // info lists the attached images, and once those with a process that died.
@@ -197,7 +194,7 @@ func (c *call) info() error {
 		text += lines
 		var list []dict
 		for _, e := range c.entities(a, nil) {
-			list = append(list, e.setVolume(dict{"dev-entry": e.device, "content-hint": e.rawHint()}, dict{}))
+			list = append(list, e.dict("info", false))
 			text += e.format(e.rawHint())
 		}
 		d["system-entities"] = list
@@ -272,16 +269,10 @@ func (c *call) imageinfo(i *imageFile) error {
 // meaning here has the value that Apple's tool prints for most images.
 func describeImage(i *imageFile) (dict, error) {
 	f := i.format()
-	full, err := nonEmptyBytes(i)
-	if err != nil {
-		return nil, err
-	}
-	info, err := i.inspect()
-	if err != nil {
-		return nil, err
-	}
-	h, err := container.EncryptionOf(i.dir, i.name)
-	if err != nil {
+	full, err1 := nonEmptyBytes(i)
+	info, err2 := i.inspect()
+	h, err3 := container.EncryptionOf(i.dir, i.name)
+	if err := cmp.Or(err1, err2, err3); err != nil {
 		return nil, err
 	}
 	store := dict{"Class Name": f.Store, "Name": i.name, "URL": (&url.URL{Scheme: "file", Path: i.path}).String()}

@@ -78,7 +78,7 @@ func (c *call) readPassphrases(n int) error {
 		s.raw = make([]byte, 0, maxPassphrase+1) // never reallocated, so that it can be wiped
 	}
 	for !s.ended && bytes.Count(s.raw, end) <= n {
-		got, err := c.readStdin(s.raw[len(s.raw):cap(s.raw)])
+		got, err := c.env.Stdin.Read(s.raw[len(s.raw):cap(s.raw)])
 		s.raw = s.raw[:len(s.raw)+got]
 		s.ended = errors.Is(err, io.EOF)
 		switch {
@@ -97,61 +97,23 @@ func (c *call) readPassphrases(n int) error {
 	return nil
 }
 
-// readStdin is one read that an interrupt of the command ends. The read itself
-// cannot be interrupted: its goroutine stays until the process exits, with a
-// buffer of its own.
-func (c *call) readStdin(p []byte) (int, error) {
-	buf, done := make([]byte, len(p)), make(chan error, 1)
-	n := 0
-	go func() {
-		var err error
-		n, err = c.env.Stdin.Read(buf)
-		done <- err
-	}()
-	select {
-	case <-c.ctx.Done():
-		return 0, c.ctx.Err()
-	case err := <-done:
-		copy(p, buf[:n])
-		clear(buf)
-		return n, err
-	}
-}
-
-// unlock returns the keys of the image that is read, with the passphrase from
-// stdin; without one, the error missing.
-func (c *call) unlock(p place, missing error) (crypt.Keys, error) {
+// unlock derives the keys of the image that is read from the first passphrase on
+// stdin, once for every later opening. The error for none is missing, and for a
+// wrong one that of [container.UnwrapKeys].
+func (c *call) unlock(p place, missing error) (keys crypt.Keys, err error) {
 	c.secrets.encrypted = true
 	pass, err := c.passphrase(0)
-	if err == nil && len(pass) == 0 {
-		err = missing
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	return c.deriveKeys(p, pass)
-}
-
-// deriveKeys derives the keys of an image, once for every later opening. The
-// error is that of a wrong passphrase, see [container.ErrPassphrase], or of a
-// damaged header.
-func (c *call) deriveKeys(p place, pass []byte) (crypt.Keys, error) {
-	keys, err := container.UnwrapKeys(p.dir, p.name, pass)
-	if c.secrets.keys == nil {
+	case len(pass) == 0:
+		return nil, missing
+	case c.secrets.keys == nil:
 		c.secrets.keys = map[string]crypt.Keys{}
 	}
+	keys, err = container.UnwrapKeys(p.dir, p.name, pass)
 	c.secrets.keys[p.path] = keys
 	return keys, err
-}
-
-// newEncryption is the encryption of a new image without a source, where a
-// passphrase has no other purpose.
-func (c *call) newEncryption() (container.Encryption, error) {
-	if c.readsStdin() && !c.has("encryption") && !c.has("encrypt") {
-		want := cmp.Or(c.verb.optionName("encryption"), c.verb.optionName("encrypt"))
-		return container.Encryption{}, misused("a passphrase, and no encryption: want %s too", want)
-	}
-	return c.encryption()
 }
 
 // encryption is the encryption of the image to be made. Its passphrase is the

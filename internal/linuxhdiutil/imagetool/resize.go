@@ -27,10 +27,10 @@ func (c *call) resize() error {
 		return c.printLimits()
 	}
 	var s shape
-	var r attach.Request
+	var path string
 	progress := c.newProgress(0)
 	err = c.withImage(c.operands[0], change, func(i *imageFile) (err error) {
-		r = attach.Request{Image: i.path, Keys: c.secrets.keys[i.path]}
+		path = i.path
 		if s, err = c.shapeOf(i); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (c *call) resize() error {
 		return s.grow(c, i.Image, size)
 	})
 	if err == nil && s.kind != "" && s.kind != ours { // also at its present size: a resize may have been killed
-		err = c.withDevice(r, "growing its volume", func(a attach.Attached) error {
+		err = c.withDevice(path, "growing its volume", func(a attach.Attached) error {
 			if err := c.env.Attacher.Grow(c.ctx, a); err != nil {
 				return fmt.Errorf("growing the volume (image and partition have their new size, the same resize "+
 					"tries again): %w", err)
