@@ -106,8 +106,7 @@ func modeOf(r *record, req Request) (string, error) {
 
 // attach does the steps of an attachment, and records before each what would
 // have to be undone: serve the image if the kernel cannot, make the loop
-// device, find the partition, mount, and prepare the volume. detachSteps undo
-// them.
+// device, find the partition, mount, and prepare the volume. detach undoes them.
 func (s *store) attach(ctx context.Context, r *record, req Request) (err error) {
 	if err = s.save(r); err != nil {
 		return err
@@ -256,18 +255,15 @@ type detachment struct {
 	lost    Lost
 }
 
-// detachSteps undo what attach has done, in the opposite order, each as far as
-// there is something to undo. Without force the first step that finds the
-// attachment in use ends the detach.
-var detachSteps = []func(d *detachment, ctx context.Context) error{
-	(*detachment).unmountVolumes, (*detachment).releaseLoop, (*detachment).unmountServed, (*detachment).awaitHelper,
-}
-
-// detach undoes an attachment and forgets it.
+// detach undoes what attach has done, in the opposite order, each step as far as
+// there is something to undo, and forgets it. Without force the first step that
+// finds the attachment in use ends the detach.
 func (s *store) detach(ctx context.Context, r *record, d detachment) (Lost, error) {
 	d.store, d.r = s, r
-	for _, step := range detachSteps {
-		if err := step(&d, ctx); err != nil {
+	for _, undo := range []func(context.Context) error{
+		d.unmountVolumes, d.releaseLoop, d.unmountServed, d.awaitHelper,
+	} {
+		if err := undo(ctx); err != nil {
 			return d.lost, err
 		}
 	}

@@ -54,7 +54,7 @@ func (s *store) mount(r *record, req Request) (err error) {
 }
 
 // prepareMounted makes a new volume usable, and trims one that was mounted
-// before.
+// before, on this boot.
 func prepareMounted(ctx context.Context, r *record, req Request) {
 	if r.ReadOnly {
 		return
@@ -67,10 +67,16 @@ func prepareMounted(ctx context.Context, r *record, req Request) {
 			_ = os.Chown(r.LastMountPoint, uid, gid)
 		}
 	}
-	if before := mountedBefore(r.ID); !before || req.NoTrim {
+	// One empty folder for each container, until the host is restarted, counts it
+	// as mounted before.
+	seen := filepath.Join(RuntimeDir(), "seen")
+	err := os.MkdirAll(seen, 0o700)
+	if err == nil {
+		err = os.Mkdir(filepath.Join(seen, r.ID), 0o700)
+	}
+	if !errors.Is(err, os.ErrExist) || req.NoTrim {
 		return
 	}
-	var err error
 	if r.Trimmed, err = Trim(ctx, r.LastMountPoint); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		r.Warnings = append(r.Warnings, err.Error())
 	}

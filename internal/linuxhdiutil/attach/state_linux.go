@@ -234,19 +234,6 @@ func identity(path string) (string, error) {
 	return id, nil
 }
 
-// mountedBefore reports whether the volume was mounted here before, and counts
-// it as mounted from now on. It keeps one empty file for each container, until
-// the host is restarted.
-func mountedBefore(id string) bool {
-	dir := filepath.Join(RuntimeDir(), "seen")
-	if os.MkdirAll(dir, 0o700) != nil {
-		return false
-	}
-	f, err := os.OpenFile(filepath.Join(dir, id), os.O_CREATE|os.O_EXCL|os.O_WRONLY|unix.O_NOFOLLOW, 0o600)
-	f.Close() // which accepts nil
-	return errors.Is(err, fs.ErrExist)
-}
-
 // alive reports whether the kernel still has the device, mount and process of
 // the record.
 func (r *record) alive() bool {
@@ -383,29 +370,27 @@ func isAlive(pid int, start uint64) bool {
 func holders(paths ...string) (list []Holder) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
-		proc := filepath.Join("/proc", e.Name())
-		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != os.Getpid() && isHolder(proc, paths) {
-			name, _ := os.ReadFile(filepath.Join(proc, "comm"))
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		proc := "/proc/" + e.Name()
+		links, _ := filepath.Glob(proc + "/fd/*")
+		maps, _ := os.ReadFile(proc + "/maps") // what is mapped may not be open
+		uses := func(path string) bool {
+			return bytes.Contains(maps, []byte(" "+path+"/")) ||
+				slices.ContainsFunc(append(links, proc+"/cwd", proc+"/root", proc+"/exe"), func(link string) bool {
+					to, err := os.Readlink(link)
+					return err == nil && (to == path || strings.HasPrefix(to, path+"/"))
+				})
+		}
+		if slices.ContainsFunc(paths, uses) {
+			name, _ := os.ReadFile(proc + "/comm")
 			list = append(list, Holder{PID: pid, Command: strings.TrimSpace(string(name))})
 		}
 	}
 	slices.SortFunc(list, func(a, b Holder) int { return cmp.Compare(a.PID, b.PID) })
 	return list
-}
-
-// isHolder reports whether a process has one of the paths open, mapped, or as
-// its folder.
-func isHolder(proc string, paths []string) bool {
-	links, _ := filepath.Glob(filepath.Join(proc, "fd", "*"))
-	for _, link := range append(links, proc+"/cwd", proc+"/root", proc+"/exe") {
-		to, err := os.Readlink(link)
-		below := func(path string) bool { return to == path || strings.HasPrefix(to, path+"/") }
-		if err == nil && slices.ContainsFunc(paths, below) {
-			return true
-		}
-	}
-	maps, _ := os.ReadFile(filepath.Join(proc, "maps"))
-	return slices.ContainsFunc(paths, func(path string) bool { return bytes.Contains(maps, []byte(" "+path+"/")) })
 }
 
 // waitUntil polls until done returns true, or the time or the context has

@@ -133,9 +133,9 @@ func (c *call) mountRequest() (r attach.Request, err error) {
 			return r, err
 		}
 		r.MakePoint, r.RandomName = key == "mountpoint", key == "mountrandom"
-		real, err := evalLinks(path)
+		real, err := filepath.EvalSymlinks(path)
 		if r.MakePoint && errors.Is(err, fs.ErrNotExist) {
-			real, err = evalLinks(filepath.Dir(path))
+			real, err = filepath.EvalSymlinks(filepath.Dir(path))
 			real = filepath.Join(real, filepath.Base(path))
 		}
 		if r.MountRoot = real; r.MakePoint {

@@ -134,7 +134,7 @@ func (c *call) hashPart(h hash.Hash, dev io.ReaderAt, tables *udif.Image, at, en
 // offset. It reads into buf, and ends with the context of the command.
 func (c *call) readPieces(src io.ReaderAt, buf []byte, at, end int64, take func(b []byte, off int64) error) error {
 	for ; at < end; at += int64(len(buf)) {
-		if err := c.canceled(); err != nil {
+		if err := c.ctx.Err(); err != nil {
 			return err
 		}
 		piece := buf[:min(int64(len(buf)), end-at)]
@@ -256,25 +256,9 @@ func storedChecksum(i *imageFile) (kind, value string) {
 	return checksumName(sum.Type), fmt.Sprintf("$%X", sum.Value())
 }
 
-// withVolume mounts the last ExFAT volume of an image in this process, without
-// writing, and calls f. No privileges are needed for that, and neither a loop
-// device nor FUSE. On images of Apple's the last partition is the one for files;
-// an EFI partition with FAT comes before it. The error of an image with another
-// file system names that. Checksums of a read-only image are kept for checkRead.
-func (c *call) withVolume(f func(i *imageFile, v *exfat.Volume) error) error {
-	return c.withImage(c.operands[0], read, func(i *imageFile) error {
-		if im := i.tables(); im != nil {
-			im.KeepSums()
-		}
-		v, err := i.mountExFAT()
-		if err != nil {
-			return err
-		}
-		return errors.Join(f(i, v), v.Unmount())
-	})
-}
-
-// mountExFAT mounts the volume for withVolume.
+// mountExFAT mounts the last ExFAT volume: on images of Apple's the last
+// partition is the one for files; an EFI partition with FAT comes before it. The
+// error of an image with another file system names that.
 func (i *imageFile) mountExFAT() (*exfat.Volume, error) {
 	info, err := i.inspect()
 	if err != nil {
@@ -314,7 +298,7 @@ func (c *call) volumePath(n int) string {
 // list prints the names on a volume: of a file its own, of a folder those in
 // it, sorted by name, or with -R everything below it in the order of the
 // volume.
-func (c *call) list(v *exfat.Volume) error {
+func (c *call) list(_ *imageFile, v *exfat.Volume) error {
 	at := c.volumePath(1)
 	i, err := v.Stat(at)
 	switch {
@@ -324,7 +308,7 @@ func (c *call) list(v *exfat.Volume) error {
 		return c.printEntry(at, i)
 	case c.has("r"):
 		return v.Walk(at, func(p string, i exfat.Info) error {
-			return errors.Join(c.printEntry(p, i), c.canceled())
+			return errors.Join(c.printEntry(p, i), c.ctx.Err())
 		}, nil)
 	}
 	entries, err := v.List(at)
@@ -352,7 +336,7 @@ func (c *call) printEntry(name string, i exfat.Info) error {
 
 // cat prints files, one after another. It ends at the first that cannot be
 // read.
-func (c *call) cat(v *exfat.Volume) error {
+func (c *call) cat(_ *imageFile, v *exfat.Volume) error {
 	for n := range c.operands[1:] {
 		err := c.readFile(v, c.volumePath(n+1), func(b []byte, _ int64) error {
 			_, err := c.out.Write(b)
@@ -376,25 +360,14 @@ func (c *call) readFile(v *exfat.Volume, p string, take func(b []byte, off int64
 }
 
 // extract copies a file, a folder with its contents, or everything, into a
-// folder of the host. Names come from the image: one that would leave the
-// folder is an error, never followed.
-func (c *call) extract() error {
+// folder of the host, which is made if only its last name is missing. Names come
+// from the image: one that would leave the folder is an error, never followed.
+// Files and folders that fail are reported, and the others are copied.
+func (c *call) extract(image *imageFile, v *exfat.Volume) error {
 	folder, err := c.absolute(cmp.Or(c.value("d"), "."))
 	if err != nil {
 		return err
 	}
-	return c.withVolume(func(i *imageFile, v *exfat.Volume) error {
-		if err := c.extractTo(v, folder); err != nil || c.has("noverify") {
-			return err
-		}
-		return c.checkRead(i)
-	})
-}
-
-// extractTo copies what the operand names into a folder, which is made if only
-// its last name is missing. Files and folders that fail are reported, and the
-// others are copied.
-func (c *call) extractTo(v *exfat.Volume, folder string) error {
 	at := c.volumePath(1)
 	i, err := v.Stat(at)
 	if err != nil {
@@ -409,34 +382,37 @@ func (c *call) extractTo(v *exfat.Volume, folder string) error {
 	}
 	defer to.Close()
 	base := strings.TrimPrefix(path.Base("/"+at), "/") // "" of the root
-	if !i.Dir {
-		return c.extractFile(v, at, to, base)
-	}
-	if base != "" {
-		if err := makeFolder(to, base); err != nil {
-			return err
+	failed := 0
+	report := func(p string, e error) error {
+		if e != nil && c.ctx.Err() == nil {
+			c.printf("%s: %v", printable(p), e)
+			failed, err = failed+1, e
 		}
+		return c.ctx.Err()
 	}
-	var bad error
-	count := 0
-	report := func(p string, err error) error {
-		if err != nil && c.canceled() == nil {
-			c.printf("%s: %v", printable(p), err)
-			bad, count = err, count+1
-		}
-		return c.canceled()
+	switch {
+	case !i.Dir:
+		err = c.extractFile(v, at, to, base)
+	case base != "":
+		err = makeFolder(to, base)
 	}
-	err = v.Walk(at, func(p string, i exfat.Info) error {
-		name := path.Join(base, strings.TrimPrefix(strings.TrimPrefix(p, at), "/"))
-		if i.Dir {
-			return makeFolder(to, name)
-		}
-		return report(p, c.extractFile(v, p, to, name))
-	}, report)
-	if err != nil || bad == nil {
+	if err == nil && i.Dir {
+		e := v.Walk(at, func(p string, i exfat.Info) error {
+			name := path.Join(base, strings.TrimPrefix(strings.TrimPrefix(p, at), "/"))
+			if i.Dir {
+				return makeFolder(to, name)
+			}
+			return report(p, c.extractFile(v, p, to, name))
+		}, report)
+		err = cmp.Or(e, err)
+	}
+	switch {
+	case failed > 0 && c.ctx.Err() == nil:
+		return fmt.Errorf("failed files or folders: %d, the last one: %w", failed, err)
+	case err != nil || c.has("noverify"):
 		return err
 	}
-	return fmt.Errorf("failed files or folders: %d, the last one: %w", count, bad)
+	return c.checkRead(image)
 }
 
 // makeFolder makes a folder inside another one. Package hostio refuses names

@@ -178,7 +178,7 @@ func (c *call) makeImage(b newImage, operand string) (path string, err error) {
 		}
 		defer t.close()
 		c.warnOfLosses(t)
-		b.size = cmp.Or(b.size, t.imageSize(b.bare))
+		b.size = cmp.Or(b.size, t.imageSize())
 	}
 	c.newProgress(0)
 	err = c.replace(p, func(tmp place) error {
@@ -203,7 +203,7 @@ func (c *call) makeReadOnly(p place, b newImage, t tree) (err error) {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.writeUDIF(p, img, b), img.Close())
+	return errors.Join(c.writeCopy(p, img, b), img.Close())
 }
 
 // makeContainer makes the empty container and opens it.
@@ -241,22 +241,35 @@ func (c *call) makeFilled(p place, b newImage, t tree) error {
 	})
 }
 
-// fill writes the partition table and what this process can make of the volume.
+// fill writes the partition table and what this process can make of the volume:
+// an ExFAT volume with a random serial number. Its allocation table has room for
+// growth, because a resize cannot move the clusters that follow the table.
 func (c *call) fill(img container.Image, b newImage, t tree) error {
 	part, err := c.partition(img, b)
-	if err != nil {
+	f, _ := attach.FilesystemOf(b.filesystem)
+	var serial [4]byte
+	switch {
+	case err != nil:
+		return err
+	case b.filesystem != ours && part.Size() < f.MinSize:
+		return refuse("%s needs %d bytes at least, the image has %d for it", appleName(f), f.MinSize, part.Size())
+	case b.filesystem != ours:
+		return nil
+	case !utf8.ValidString(b.label):
+		return refuse("the name %q is not valid UTF-8", b.label)
+	}
+	if _, err := io.ReadFull(c.env.Random, serial[:]); err != nil {
 		return err
 	}
-	if b.filesystem == ours {
-		if err := c.formatExFAT(part, b.label); err != nil {
-			return err
-		}
-		return t.copyTo(c, part)
+	o := exfat.FormatOptions{Label: b.label, Serial: binary.LittleEndian.Uint32(serial[:]),
+		MaxSize: growth * part.Size()}
+	if ph, ok := part.(blockdev.Phaser); ok {
+		o.PartitionOffset = ph.ExtentPhase()
 	}
-	if f, _ := attach.FilesystemOf(b.filesystem); part.Size() < f.MinSize {
-		return refuse("%s needs %d bytes at least, the image has %d for it", appleName(f), f.MinSize, part.Size())
+	if err := exfat.Format(part, o); err != nil {
+		return err
 	}
-	return nil
+	return t.copyTo(c, part)
 }
 
 // partition writes the partition table and returns its partition, or the whole
@@ -287,24 +300,6 @@ func (c *call) partition(img container.Image, b newImage) (blockdev.Device, erro
 // growth is how many times its first size an ExFAT volume can grow to: its FAT
 // is made that long.
 const growth = 4
-
-// formatExFAT makes an empty ExFAT volume with a random serial number. Its
-// allocation table has room for growth, because a resize cannot move the
-// clusters that follow the table.
-func (c *call) formatExFAT(part blockdev.Device, label string) error {
-	if !utf8.ValidString(label) {
-		return refuse("the name %q is not valid UTF-8", label)
-	}
-	var serial [4]byte
-	if _, err := io.ReadFull(c.env.Random, serial[:]); err != nil {
-		return err
-	}
-	o := exfat.FormatOptions{Label: label, Serial: binary.LittleEndian.Uint32(serial[:]), MaxSize: growth * part.Size()}
-	if ph, ok := part.(blockdev.Phaser); ok {
-		o.PartitionOffset = ph.ExtentPhase()
-	}
-	return exfat.Format(part, o)
-}
 
 // withDevice attaches an image without mounting it, calls f, and detaches it.
 // It is for programs of the host that need a device. doing describes the work
@@ -365,12 +360,10 @@ func (c *call) convert() (err error) {
 			im.KeepSums()
 		}
 		return c.replace(p, func(tmp place) error {
-			if b.format.UDIF {
-				err = c.writeUDIF(tmp, src.Image, b)
-			} else {
-				err = c.writeContainer(tmp, src, b)
+			if err := c.writeCopy(tmp, src.Image, b); err != nil {
+				return err
 			}
-			return cmp.Or(err, c.checkRead(src))
+			return c.checkRead(src)
 		})
 	})
 	if err != nil {
@@ -379,26 +372,21 @@ func (c *call) convert() (err error) {
 	return c.printMade(made)
 }
 
-// writeContainer makes an image that can be written to, and copies what is not
-// zero.
-func (c *call) writeContainer(to place, src *imageFile, b newImage) error {
-	dst, err := b.makeContainer(to)
-	if err != nil {
-		return err
-	}
-	return errors.Join(container.Copy(c.ctx, dst, src.Image, c.newProgress(src.Size())), dst.Close())
-}
-
-// writeUDIF makes a read-only image of the device of img.
-func (c *call) writeUDIF(to place, img container.Image, b newImage) error {
-	tasks := 0 // as many as there are processors
-	if c.has("tasks") {
-		var err error
-		if tasks, err = strconv.Atoi(c.value("tasks")); err != nil || tasks < 1 || tasks > 1024 {
-			return refuse("tasks %q: want a number from 1 to 1024", c.value("tasks"))
-		}
-	}
+// writeCopy makes an image with the content of img; one that can be written to
+// gets what is not zero.
+func (c *call) writeCopy(to place, img container.Image, b newImage) error {
 	progress := c.newProgress(img.Size())
+	if !b.format.UDIF {
+		dst, err := b.makeContainer(to)
+		if err != nil {
+			return err
+		}
+		return errors.Join(container.Copy(c.ctx, dst, img, progress), dst.Close())
+	}
+	tasks, err := strconv.Atoi(cmp.Or(c.value("tasks"), "0")) // 0: as many as there are processors
+	if err != nil || tasks < 0 || tasks > 1024 || tasks == 0 && c.has("tasks") {
+		return refuse("tasks %q: want a number from 1 to 1024", c.value("tasks"))
+	}
 	return container.CreateUDIF(c.ctx, to.dir, to.name, img, container.UDIFSpec{Format: b.format.Name, Level: b.level,
 		Workers: tasks, Encryption: b.encryption, Progress: func(done, _ int64) { progress(done) }})
 }

@@ -29,7 +29,7 @@ func TestExtractRefuses(t *testing.T) {
 	m.write("plain/a", "mine")
 	m.refused(1, "extract failed - File exists, and is not a folder: \"a\"\n", "extract b.sparsebundle -ov -d plain")
 	m.refused(1, "extract: describing \"nothing\": ", "extract b.sparsebundle nothing -d new")
-	m.refused(1, "extract: looking for \"DIR/c.dmg\": ", "extract c.dmg -d new")
+	m.refused(1, "extract: lstat DIR/c.dmg: ", "extract c.dmg -d new")
 	assert.NoDirExists(t, m.path("new"))
 
 	bands, err := filepath.Glob(m.path("b.sparsebundle/bands/*"))
@@ -54,19 +54,19 @@ func TestWhatIsMissing(t *testing.T) {
 	m.write("text", "")
 	for line, want := range map[string]string{
 		"cat a.dmg nothing":                       "hdiutil: cat: opening \"nothing\": ",
-		"convert a.dmg -format UDZO -o no/folder": "hdiutil: convert: looking for \"DIR/no\": ",
-		"create -size 8m no/folder":               "hdiutil: create: looking for \"DIR/no\": ",
+		"convert a.dmg -format UDZO -o no/folder": "hdiutil: convert: lstat DIR/no: ",
+		"create -size 8m no/folder":               "hdiutil: create: lstat DIR/no: ",
 		"create -srcfolder no b":                  "hdiutil: create: opening folder \"DIR/no\": ",
-		"attach a.dmg -mountpoint no/no":          "hdiutil: attach: looking for \"DIR/no\": ",
-		"attach no.dmg":                           "hdiutil: attach: looking for \"DIR/no.dmg\": ",
-		"imageinfo no/no.dmg":                     "hdiutil: imageinfo: looking for \"DIR/no/no.dmg\": ",
-		"convert no -format UDZO -o b":            "hdiutil: convert: looking for \"DIR/no\": ",
+		"attach a.dmg -mountpoint no/no":          "hdiutil: attach: lstat DIR/no: ",
+		"attach no.dmg":                           "hdiutil: attach: lstat DIR/no.dmg: ",
+		"imageinfo no/no.dmg":                     "hdiutil: imageinfo: lstat DIR/no: ",
+		"convert no -format UDZO -o b":            "hdiutil: convert: lstat DIR/no: ",
 	} {
 		m.refused(1, " failed - No such file or directory\n"+want, line)
 	}
 	m.refused(1, " failed - No such file or directory\n", "detach no")
 	assert.Equal(t, 1, strings.Count(m.err, "\n"), "no path is looked for: %s", m.err)
-	m.refused(1, "hdiutil: imageinfo: looking for \"DIR/text/no\": not a directory\n", "imageinfo text/no")
+	m.refused(1, "hdiutil: imageinfo: lstat DIR/text/no: not a directory\n", "imageinfo text/no")
 }
 
 type full struct{}

@@ -2,6 +2,7 @@ package imagetool
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -78,7 +79,7 @@ type verb struct {
 var handlers = map[string]func(*call) error{
 	"hdiutil create": (*call).create, "hdiutil attach": (*call).attach, "hdiutil info": (*call).info,
 	"hdiutil isencrypted": (*call).isencrypted, "hdiutil chpass": (*call).chpass, "hdiutil convert": (*call).convert,
-	"hdiutil resize": (*call).resize, "hdiutil extract": (*call).extract, "hdiutil verify": (*call).verify,
+	"hdiutil resize": (*call).resize, "hdiutil verify": (*call).verify,
 	"hdiutil man": (*call).manual, "hdiutil help": (*call).help,
 	"diskutil image create blank": (*call).create, "diskutil image create from": (*call).convert,
 	"diskutil image attach": (*call).attach, "diskutil image resize": (*call).resize,
@@ -91,6 +92,7 @@ var handlers = map[string]func(*call) error{
 	"diskutil image info": onImage(peek, (*call).infoImage),
 	"hdiutil ls":          onVolume((*call).list),
 	"hdiutil cat":         onVolume((*call).cat),
+	"hdiutil extract":     onVolume((*call).extract),
 	"hdiutil detach":      onAttachment((*call).detach),
 	"hdiutil unmount":     onAttachment((*call).unmount),
 	"hdiutil mountvol":    onAttachment((*call).mountvol),
@@ -105,11 +107,21 @@ func onImage(how access, verb func(*call, *imageFile) error) func(*call) error {
 	}
 }
 
-// onVolume mounts the ExFAT volume of the image that is named first.
-func onVolume(verb func(*call, *exfat.Volume) error) func(*call) error {
-	return func(c *call) error {
-		return c.withVolume(func(_ *imageFile, v *exfat.Volume) error { return verb(c, v) })
-	}
+// onVolume mounts the last ExFAT volume of the image that is named first, in
+// this process and without writing: no privileges are needed for that, and
+// neither a loop device nor FUSE. Checksums of a read-only image are kept for
+// checkRead.
+func onVolume(verb func(*call, *imageFile, *exfat.Volume) error) func(*call) error {
+	return onImage(read, func(c *call, i *imageFile) error {
+		if im := i.tables(); im != nil {
+			im.KeepSums()
+		}
+		v, err := i.mountExFAT()
+		if err != nil {
+			return err
+		}
+		return errors.Join(verb(c, i, v), v.Unmount())
+	})
 }
 
 // onAttachment finds the attachment that is named first.
@@ -260,20 +272,15 @@ func findVerb(tool string, args []string) (*verb, []string) {
 // cutWords takes the words of a verb off the arguments, in order; flags may
 // come between them.
 func cutWords(name, args []string) ([]string, bool) {
-	var flags []string
-	for n, a := range args {
-		switch {
-		case len(name) == 0:
-			return append(flags, args[n:]...), true
-		case a == name[0]:
-			name = name[1:]
-		case n > 0 && strings.HasPrefix(a, "-"):
-			flags = append(flags, a)
-		default:
+	rest := slices.Clone(args)
+	for _, word := range name {
+		i := slices.IndexFunc(rest, func(a string) bool { return !strings.HasPrefix(a, "-") })
+		if i < 0 || rest[i] != word {
 			return nil, false
 		}
+		rest = slices.Delete(rest, i, i+1)
 	}
-	return flags, len(name) == 0
+	return rest, true
 }
 
 // isHelp reports whether a word asks for help.
@@ -291,11 +298,6 @@ func (c *call) parse(args []string) error {
 	}
 	v, rest := findVerb(c.tool, args)
 	if v == nil {
-		help := c.isHelp(args[0])
-		if c.verb = (&verb{tool: c.tool}); help {
-			c.verb = &verb{tool: c.tool, Name: "help", run: (*call).help}
-			return nil
-		}
 		return c.unknownVerb(args)
 	}
 	if c.verb = v; slices.ContainsFunc(rest, c.isHelp) {
@@ -394,7 +396,12 @@ var unsupportedVerbs = strings.Fields("burn erasekeys flatten fsid hfsanalyze in
 // unknownVerb is the error of a verb that is not in the table, with the reason
 // if Apple's tool has it.
 func (c *call) unknownVerb(args []string) error {
+	help := c.isHelp(args[0])
+	c.verb = &verb{tool: c.tool}
 	switch {
+	case help:
+		c.verb = &verb{tool: c.tool, Name: "help", run: (*call).help}
+		return nil
 	case c.tool == "hdiutil" && slices.Contains(unsupportedVerbs, args[0]):
 		c.verb.Name = args[0]
 		return refuse("the verb %s of Apple's hdiutil is not supported", args[0])
@@ -425,11 +432,6 @@ func (o option) Usage() string {
 	return strings.TrimSpace(strings.Join(o.names, ", ") + " " + arg)
 }
 
-// usageText is the message about arguments that were not understood.
-func (c *call) usageText(problem string) string {
-	return formatHelp("usage", map[string]any{"tool": c.tool, "verb": c.verb, "problem": problem})
-}
-
 // Of returns the options of one kind.
 func (v *verb) Of(kind support) []option {
 	return slices.DeleteFunc(slices.Clone(v.Options), func(o option) bool { return o.Support != kind })
@@ -443,16 +445,8 @@ var helpFiles embed.FS
 
 // helpTemplates are the help of a verb and the manual page, made from verbs.txt.
 var helpTemplates = template.Must(template.New("").Funcs(template.FuncMap{
-	"roff": Roff,
-	"join": func(words []string) string { return strings.Join(words, ", ") },
-	"names": func(tool string) (names []string) {
-		for _, v := range verbs {
-			if v.tool == tool {
-				names = append(names, v.Name)
-			}
-		}
-		return names
-	},
+	"roff":  Roff,
+	"join":  func(words []string) string { return strings.Join(words, ", ") },
 	"title": func(text string) string { return strings.ToUpper(text[:1]) + text[1:] },
 	"group": func(name string) []option { return groups[name] },
 	"verbs": func(tool string) []*verb {

@@ -44,18 +44,6 @@ func (c *call) absolute(name string) (string, error) {
 	return filepath.Join(c.env.Dir, name), nil
 }
 
-// evalLinks follows the links of a path, which must exist.
-func evalLinks(path string) (string, error) {
-	real, err := filepath.EvalSymlinks(path)
-	if err == nil {
-		return real, nil
-	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err
-	}
-	return "", fmt.Errorf("looking for %q: %w", path, err)
-}
-
 // existing returns the place of an image that must exist; links are followed.
 func (c *call) existing(operand string) (place, error) {
 	if scheme, _, ok := strings.Cut(operand, "://"); ok && slices.Contains([]string{"ram", "http", "https"}, scheme) {
@@ -63,7 +51,7 @@ func (c *call) existing(operand string) (place, error) {
 	}
 	path, err := c.absolute(operand)
 	if err == nil {
-		path, err = evalLinks(path)
+		path, err = filepath.EvalSymlinks(path)
 	}
 	if err != nil {
 		return place{}, err
@@ -84,7 +72,7 @@ func (c *call) target(operand, extension string) (place, error) {
 		}
 		path += extension
 	}
-	folder, err := evalLinks(filepath.Dir(path))
+	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
 		return place{}, err
 	}

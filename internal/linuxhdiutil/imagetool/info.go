@@ -37,14 +37,6 @@ type entity struct {
 	volume bool
 }
 
-// rawHint is the hint of the info list: GUIDs as they are on the disk.
-func (e entity) rawHint() string {
-	if e.guid == (gpt.GUID{}).String() {
-		return e.hint
-	}
-	return cmp.Or(e.guid, e.hint)
-}
-
 // entities are the devices of an attached image, the whole disk first. Where
 // neither the device nor the image can be read, or another file has the image's
 // name by now, they lack hints and GUIDs. info is what is known of the image,
@@ -126,7 +118,7 @@ func (c *call) printAttached(a attach.Attached, info *attach.ImageInfo) error {
 	for n, e := range c.entities(a, info) {
 		list = append(list, e.dict(c.tool, n == 0))
 		if c.tool == "hdiutil" {
-			text.WriteString(e.format(e.hint))
+			text.WriteString(e.format())
 		} else {
 			fmt.Fprintln(&text, e.device)
 		}
@@ -135,14 +127,13 @@ func (c *call) printAttached(a attach.Attached, info *attach.ImageInfo) error {
 }
 
 // format is the line of a device in attach and info. Programs cut it at the
-// TABs; hints are cut at 31 characters, as hdiutil does it. hint is that of
-// attach for people, or the one of info.
-func (e entity) format(hint string) string {
+// TABs; hints are cut at 31 characters, as hdiutil does it.
+func (e entity) format() string {
 	point := ""
 	if e.volume {
 		point = e.MountPoint
 	}
-	return fmt.Sprintf("%-20s\t%-31.31s\t%s\n", e.device, hint, point)
+	return fmt.Sprintf("%-20s\t%-31.31s\t%s\n", e.device, e.hint, point)
 }
 
 // dict is the entry of a device in a list, in the dialect of attach of one of
@@ -152,8 +143,6 @@ func (e entity) dict(dialect string, first bool) dict {
 	kind, name := attach.AppleNames(e.Filesystem)
 	d, volume := dict{"dev-entry": e.device, "content-hint": e.hint}, dict{"mount-point": e.MountPoint}
 	switch dialect {
-	case "info":
-		d["content-hint"] = e.rawHint()
 	case "hdiutil":
 		d["unmapped-content-hint"], d["potentially-mountable"] = e.guid, e.volume && e.Filesystem != ""
 		volume["volume-kind"] = kind
@@ -194,8 +183,11 @@ func (c *call) info() error {
 		text += lines
 		var list []dict
 		for _, e := range c.entities(a, nil) {
+			if e.guid != (gpt.GUID{}).String() { // info has GUIDs as they are on the disk
+				e.hint = cmp.Or(e.guid, e.hint)
+			}
 			list = append(list, e.dict("info", false))
-			text += e.format(e.rawHint())
+			text += e.format()
 		}
 		d["system-entities"] = list
 		images = append(images, d)

@@ -39,9 +39,9 @@ func (c *call) resize() error {
 		}
 		switch {
 		case size < s.min:
-			return refuse("%d sectors are too few: at least %d (%s)", size/sector, s.min/sector, s.reason())
+			return refuse("%d sectors are too few: at least %d (%s)", size/sector, s.min/sector, s.why)
 		case size > s.max:
-			return refuse("%d sectors are too many: at most %d (%s)", size/sector, s.max/sector, s.reason())
+			return refuse("%d sectors are too many: at most %d (%s)", size/sector, s.max/sector, s.why)
 		case size < s.current:
 			return s.shrink(c, i.Image, size)
 		}
@@ -104,17 +104,8 @@ type shape struct {
 	table int64
 	// backup means that the backup table is the only whole one.
 	backup bool
-}
-
-// reason is why the size of the image has limits.
-func (s shape) reason() string {
-	switch s.kind {
-	case ours:
-		return "the volume's used clusters, and the room in its allocation table"
-	case "":
-		return "the contents of the image"
-	}
-	return s.kind + " volumes only grow"
+	// why is the reason for the limits.
+	why string
 }
 
 // start and end are where the last partition starts and ends, in bytes.
@@ -126,7 +117,7 @@ func (s shape) end() int64   { return (s.last.First + s.last.Count) * sector }
 // program of the host can do it; -imageonly moves only the backup partition
 // table. Unknown contents are not cut: see usedSize.
 func (c *call) shapeOf(i *imageFile) (s shape, err error) {
-	s.current, s.max, s.min = i.Size(), maxSize, sector
+	s.current, s.max, s.min, s.why = i.Size(), maxSize, sector, "the contents of the image"
 	defer func() { // the present size is always possible, and limits are whole sectors
 		s.min, s.max = min(s.min, s.current), max(s.max, s.current)/sector*sector
 	}()
@@ -154,6 +145,7 @@ func (c *call) shapeOf(i *imageFile) (s shape, err error) {
 		s.min = s.end() + s.table
 	case kind == ours:
 		s.move, s.kind = true, kind
+		s.why = "the volume's used clusters, and the room in its allocation table"
 		err = s.withExFAT(i.Image, exfat.MountOptions{ReadOnly: true}, func(v *exfat.Volume, _ int64) error {
 			s.min = units.RoundUp(s.start()+v.MinSize(), 4096) + s.table
 			s.max = (s.start()+v.MaxSize())/4096*4096 + s.table
@@ -163,7 +155,7 @@ func (c *call) shapeOf(i *imageFile) (s shape, err error) {
 		if err := c.env.Attacher.CanGrow(kind); err != nil {
 			return s, refuse("%s volumes: %v; -imageonly resizes the image alone", kind, err)
 		}
-		s.move, s.kind, s.min = true, kind, s.current
+		s.move, s.kind, s.min, s.why = true, kind, s.current, kind+" volumes only grow"
 	default:
 		s.move, s.min = true, s.end()+s.table
 	}

@@ -144,11 +144,8 @@ func (t tree) close() {
 // imageSize is the size of an image that holds the tree, in bytes: whole
 // clusters of the largest size that a volume of that size may have, a fiftieth
 // for tables, and 8 MiB.
-func (t tree) imageSize(bare bool) int64 {
-	total := int64(8 << 20)
-	if bare {
-		total -= 2 << 20
-	}
+func (t tree) imageSize() int64 {
+	const total = int64(8 << 20)
 	for _, c := range []struct{ cluster, limit int64 }{
 		{4 << 10, 256 << 20}, {32 << 10, 32 << 30}, {128 << 10, maxSize},
 	} {
@@ -177,24 +174,20 @@ func (t tree) copyTo(c *call, part blockdev.Device) (err error) {
 		return fmt.Errorf("mounting the new volume: %w", err)
 	}
 	defer func() { err = errors.Join(err, v.Unmount()) }()
-	buf, err := hostio.AlignedBuffer(4 << 20)
-	if err != nil {
-		return err
-	}
-	defer buf.Free()
+	buf := make([]byte, 4<<20)
 	var total, done int64
 	for _, i := range t.items {
 		total += i.size
 	}
 	progress := c.newProgress(total)
 	for _, i := range t.items {
-		if err := c.canceled(); err != nil {
+		if err := c.ctx.Err(); err != nil {
 			return err
 		}
 		if now = i.time; i.folder {
 			err = v.Mkdir(i.to)
 		} else {
-			err = i.copyTo(c, v, buf.Bytes())
+			err = i.copyTo(c, v, buf)
 		}
 		switch {
 		case errors.Is(err, fs.ErrExist):
