@@ -119,9 +119,6 @@ type Request struct {
 	// Keys of an encrypted image, see [container.UnwrapKeys]. They reach the
 	// serving process through a pipe, and are left as they are.
 	Keys crypt.Keys
-	// HelperArgs is how the program is called to reach [HelperMain]; nil for
-	// its own name and HelperVerb.
-	HelperArgs []string
 }
 
 // Attached is an image that is attached.

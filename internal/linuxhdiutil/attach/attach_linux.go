@@ -138,7 +138,7 @@ func (s *store) attach(ctx context.Context, r *record, req Request) (err error) 
 // attaches, all users may read them, as those of a mount by the kernel.
 func (s *store) serve(ctx context.Context, r *record, req Request) (err error) {
 	uid, gid := owner()
-	o := serveRequest{Image: r.Image, ReadOnly: r.ReadOnly, End: s.path(r.ID + ".end"),
+	o := serveRequest{Image: r.Image, Keys: req.Keys, ReadOnly: r.ReadOnly, End: s.path(r.ID + ".end"),
 		UID: uint32(uid), GID: uint32(gid)}
 	r.FUSEDir = s.path(r.ID)
 	if r.Mode == ModeFUSE && !req.NoMount {
@@ -164,7 +164,7 @@ func (s *store) serve(ctx context.Context, r *record, req Request) (err error) {
 		}
 	}
 	o.MountAt = r.FUSEDir
-	a, err := s.spawn(ctx, r, req, o)
+	a, err := s.spawn(ctx, r, o)
 	if err != nil {
 		return err
 	}

@@ -38,15 +38,16 @@ import (
 // there are none. It reads its request from descriptor 3 and replies on 4.
 func HelperMain([]string) int {
 	log.SetFlags(log.LstdFlags | log.Lmicroseconds)
-	ready := os.NewFile(4, "ready")
-	r, secret, err := readServeRequest(os.NewFile(3, "request"))
-	if err != nil || ready == nil {
+	request, ready := os.NewFile(3, "request"), os.NewFile(4, "ready")
+	var r serveRequest
+	if err := gob.NewDecoder(request).Decode(&r); err != nil {
 		fmt.Fprintln(os.Stderr, "this entry is only for the program itself")
 		return 2
 	}
+	request.Close()
 	lockMemory()
-	s, reply, err := start(r, secret)
-	clear(secret)
+	s, reply, err := start(r)
+	clear(r.Keys) // the open image has what it needs
 	if err != nil {
 		reply.Error = err.Error()
 		reply.Kind = slices.IndexFunc(replyKinds, func(kind error) bool { return errors.Is(err, kind) })
@@ -57,29 +58,15 @@ func HelperMain([]string) int {
 		_ = unmount(r.MountAt)
 	}
 	ready.Close()
+	if err == nil {
+		err = s.run(r.End)
+	}
 	if err != nil {
 		log.Print(err)
 		return 1
 	}
-	return s.run(r.End)
+	return 0
 }
-
-// readServeRequest reads request and keys with as few copies of the keys as
-// possible: the caller wipes the one there is.
-func readServeRequest(f *os.File) (r serveRequest, secret []byte, err error) {
-	defer f.Close()
-	all := make([]byte, maxServeRequest)
-	n, err := io.ReadFull(f, all) // which accepts nil
-	if !errors.Is(err, io.ErrUnexpectedEOF) {
-		return r, nil, errors.Join(err, fs.ErrInvalid)
-	}
-	rest := bytes.NewReader(all[:n])
-	err = gob.NewDecoder(rest).Decode(&r) // which reads no more than the request
-	return r, all[n-rest.Len() : n], err
-}
-
-// maxServeRequest is one more than the most bytes of a request and keys.
-const maxServeRequest = 1 << 20
 
 // server is a mounted FUSE file system with its container.
 type server struct {
@@ -90,20 +77,16 @@ type server struct {
 	closers []func() error
 }
 
-// start opens the container and mounts the file system that serves it.
-func start(r serveRequest, secret []byte) (s *server, reply serveReply, err error) {
+// start opens the container and mounts the file system that serves it. After an
+// error the process ends, and with it what was opened.
+func start(r serveRequest) (s *server, reply serveReply, err error) {
 	s = &server{fails: &failures{}}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.release())
-		}
-	}()
 	dir, err := hostio.OpenDir(filepath.Dir(r.Image))
 	if err != nil {
 		return s, reply, err
 	}
 	s.closers = append(s.closers, dir.Close)
-	image, reply, err := openImage(dir, r, secret)
+	image, reply, err := openImage(dir, r)
 	if err != nil {
 		return s, reply, err
 	}
@@ -146,11 +129,8 @@ func mountFUSE(raw fuse.RawFileSystem, r serveRequest, readOnly bool) (wait func
 
 // openImage opens the container past the host's page cache; one that cannot be
 // written is opened for reading.
-func openImage(dir *hostio.Dir, r serveRequest, secret []byte) (container.Image, serveReply, error) {
-	options := container.OpenOptions{ReadOnly: r.ReadOnly, Hold: true, Cache: hostio.CacheDirect}
-	if len(secret) > 0 {
-		options.Keys = secret
-	}
+func openImage(dir *hostio.Dir, r serveRequest) (container.Image, serveReply, error) {
+	options := container.OpenOptions{ReadOnly: r.ReadOnly, Hold: true, Cache: hostio.CacheDirect, Keys: r.Keys}
 	name, reply := filepath.Base(r.Image), serveReply{ReadOnly: r.ReadOnly}
 	image, err := container.Open(dir, name, options)
 	if readWrite := err; cannotWrite(err) && !r.ReadOnly {
@@ -180,22 +160,14 @@ const fuseType = "fuse.dmgbench"
 // mountOptions are those that were measured to matter: large requests, many of
 // them at once, no splicing.
 func mountOptions(r serveRequest, readOnly bool) *fuse.MountOptions {
-	options := &fuse.MountOptions{
-		AllowOther:          r.Others,
-		MaxBackground:       64,
-		CongestionThreshold: 64,
-		MaxWrite:            maxRequest,
-		DisableSplice:       true,
-		DisableXAttrs:       true,
-		DisableReadDirPlus:  !r.Volume, // deviceFS has few files
-		EnableLocks:         false,
-		FsName:              "dmgbench",
-		Name:                "dmgbench",
-		ExtraCapabilities:   fuse.CAP_ASYNC_DIO | fuse.CAP_IOCTL_DIR,
-		DirectMountStrict:   os.Geteuid() == 0,
-		Options:             []string{"default_permissions"},
+	options := &fuse.MountOptions{FsName: "dmgbench", Name: "dmgbench",
+		MaxBackground: 64, CongestionThreshold: 64, MaxWrite: maxRequest,
+		DisableSplice: true, DisableXAttrs: true,
+		DisableReadDirPlus: !r.Volume, // deviceFS has few files
+		ExtraCapabilities:  fuse.CAP_ASYNC_DIO | fuse.CAP_IOCTL_DIR,
+		AllowOther:         r.Others, Options: []string{"default_permissions"},
+		DirectMountStrict: os.Geteuid() == 0, DirectMountFlags: mountFlags,
 	}
-	options.DirectMountFlags = mountFlags
 	if readOnly {
 		options.DirectMountFlags |= unix.MS_RDONLY
 	}
@@ -206,33 +178,23 @@ func mountOptions(r serveRequest, readOnly bool) *fuse.MountOptions {
 }
 
 // run serves until the mount is gone, and writes the report to the file end.
-func (s *server) run(end string) int {
+func (s *server) run(end string) error {
 	// The terminal and the session are not ours; a request to end would leave a
 	// mount without a file system.
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE, unix.SIGTERM)
 	s.wait()
-	s.fails.add("closing", s.release())
+	for _, close := range slices.Backward(s.closers) {
+		s.fails.add("closing", close())
+	}
 	report := s.fails.report()
 	var data bytes.Buffer
-	err := gob.NewEncoder(&data).Encode(report)
-	if err == nil {
-		err = os.WriteFile(end, data.Bytes(), 0o600)
+	if err := gob.NewEncoder(&data).Encode(report); err != nil {
+		return err
 	}
-	if err != nil {
-		log.Print(err)
+	if err := os.WriteFile(end, data.Bytes(), 0o600); err != nil || len(report) == 0 {
+		return err
 	}
-	if len(report) > 0 || err != nil {
-		return 1
-	}
-	return 0
-}
-
-// release closes what is open, the last first.
-func (s *server) release() (err error) {
-	for _, close := range slices.Backward(s.closers) {
-		err = errors.Join(err, close())
-	}
-	return err
+	return errors.New("changes failed, see the report")
 }
 
 // lockMemory prevents deadlocks when memory is short: the pages of the process
@@ -258,10 +220,10 @@ func lockMemory() {
 }
 
 // serveRequest is what the serving process reads from descriptor 3, as gob,
-// because paths may be any bytes. The keys of an encrypted image follow, up to
-// the end.
+// because paths may be any bytes.
 type serveRequest struct {
 	Image    string
+	Keys     crypt.Keys // of an encrypted image
 	ReadOnly bool
 	MountAt  string
 	Volume   bool            // serve the files of the exFAT volume in Parts[0], not the device
@@ -294,9 +256,7 @@ const helperMark = "DMGBENCH_ATTACH_HELPER"
 
 // spawn starts the process that serves an image in a session of its own, and
 // waits until it serves.
-func (s *store) spawn(
-	ctx context.Context, r *record, from Request, req serveRequest,
-) (reply serveReply, err error) {
+func (s *store) spawn(ctx context.Context, r *record, req serveRequest) (reply serveReply, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("serving %q: %w", req.Image, err)
@@ -304,10 +264,6 @@ func (s *store) spawn(
 	}()
 	if os.Getenv(helperMark) != "" {
 		return reply, fmt.Errorf("this process serves an image, and its program ignores %s", HelperVerb)
-	}
-	args := from.HelperArgs
-	if len(args) == 0 {
-		args = []string{"/proc/self/exe", HelperVerb}
 	}
 	logFile, err := os.OpenFile(s.path(r.ID+".log"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -318,8 +274,8 @@ func (s *store) spawn(
 	fromHelper, replyEnd, err2 := os.Pipe()
 	defer toHelper.Close() // all four accept nil
 	defer fromHelper.Close()
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Args = slices.Concat([]string{"dmgbench"}, args[1:], []string{req.Image}) // what a list of processes shows
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{"dmgbench", HelperVerb, req.Image} // what a list of processes shows
 	cmd.Dir, cmd.Env = "/", []string{"LC_ALL=C", helperMark + "=1"}
 	// Only what it needs. It uses every core, whatever limit a measuring
 	// program has.
@@ -343,7 +299,7 @@ func (s *store) spawn(
 	r.HelperStart, _ = processStart(r.HelperPID)
 	go cmd.Wait() // a program that runs on after the attach must not keep its remains
 	if err = s.save(r); err == nil {
-		reply, err = handshake(ctx, toHelper, fromHelper, req, from.Keys)
+		reply, err = handshake(ctx, toHelper, fromHelper, req)
 	}
 	if err != nil && reply.Error == "" {
 		cmd.Process.Kill()
@@ -363,14 +319,9 @@ func startAsFlusher(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// handshake sends the request and the keys, and waits for the reply.
-func handshake(
-	ctx context.Context, to, from *os.File, req serveRequest, keys crypt.Keys,
-) (reply serveReply, err error) {
+// handshake sends the request, and waits for the reply.
+func handshake(ctx context.Context, to, from *os.File, req serveRequest) (reply serveReply, err error) {
 	err = gob.NewEncoder(to).Encode(req)
-	if err == nil && keys != nil {
-		_, err = to.Write(keys)
-	}
 	if err = errors.Join(err, to.Close(), from.SetReadDeadline(time.Now().Add(helperTimeout))); err != nil {
 		return reply, err
 	}

@@ -115,49 +115,37 @@ func owner() (uid, gid int) {
 }
 
 // mountPoint returns the folder to mount on, as the kernel's table of mounts
-// will have it, and whether it was made for that.
+// will have it, and whether it was made for that: below the mount root, called
+// like the volume, unless the request names it.
 func mountPoint(req Request, label string) (point string, made bool, err error) {
-	if req.MountPoint != "" {
-		point = filepath.Clean(req.MountPoint)
-		made = req.MakePoint && os.Mkdir(point, 0o755) == nil // else the Stat returns the error
-		var info os.FileInfo
-		if info, err = os.Stat(point); err == nil && !info.IsDir() {
-			err = unix.ENOTDIR
+	root := req.MountRoot
+	if root == "" && req.MountPoint == "" {
+		root = DefaultMountRoot()
+		err = os.MkdirAll(root, 0o755)
+	}
+	switch made = true; {
+	case err != nil:
+	case req.MountPoint != "":
+		point = req.MountPoint
+		made = req.MakePoint && os.Mkdir(point, 0o755) == nil
+	case req.RandomName:
+		point, err = os.MkdirTemp(root, "dmg.")
+	default:
+		file := strings.TrimSuffix(filepath.Base(req.Image), filepath.Ext(req.Image))
+		name := filepath.Join(root, cmp.Or(folderName(label), folderName(file), "untitled"))
+		point, err = name, os.Mkdir(name, 0o755)
+		for i := 1; i < 1000 && errors.Is(err, os.ErrExist); i++ {
+			point = fmt.Sprintf("%s %d", name, i)
+			err = os.Mkdir(point, 0o755)
 		}
-	} else {
-		point, err = makeMountPoint(req, label)
-		made = true
 	}
 	if err == nil {
 		point, err = filepath.EvalSymlinks(point)
 	}
 	if err != nil {
-		return "", false, fmt.Errorf("mounting on %q: %w", point, err)
+		return "", false, fmt.Errorf("mounting on %q: %w", cmp.Or(point, req.MountPoint, root), err)
 	}
 	return point, made, nil
-}
-
-// makeMountPoint makes a folder below the mount root, called like the volume.
-func makeMountPoint(req Request, label string) (string, error) {
-	root := req.MountRoot
-	if root == "" {
-		root = DefaultMountRoot()
-		if err := os.MkdirAll(root, 0o755); err != nil {
-			return root, err
-		}
-	}
-	if req.RandomName {
-		return os.MkdirTemp(root, "dmg.")
-	}
-	file := strings.TrimSuffix(filepath.Base(req.Image), filepath.Ext(req.Image))
-	name := filepath.Join(root, cmp.Or(folderName(label), folderName(file), "untitled"))
-	path := name
-	err := os.Mkdir(path, 0o755)
-	for i := 1; i < 1000 && errors.Is(err, os.ErrExist); i++ {
-		path = fmt.Sprintf("%s %d", name, i)
-		err = os.Mkdir(path, 0o755)
-	}
-	return path, err
 }
 
 // folderName makes one component of a path of a label, whatever it holds.

@@ -66,7 +66,7 @@ func TestWhatIsMissing(t *testing.T) {
 	}
 	m.refused(1, " failed - No such file or directory\n", "detach no")
 	assert.Equal(t, 1, strings.Count(m.err, "\n"), "no path is looked for: %s", m.err)
-	m.refused(1, "hdiutil: imageinfo: lstat DIR/text/no: not a directory\n", "imageinfo text/no")
+	m.refused(1, "hdiutil: imageinfo failed - Not a directory\n", "imageinfo text/no")
 }
 
 type full struct{}
