@@ -29,6 +29,7 @@ type checker struct {
 	owned   *bitmap              // clusters that something was found to own
 	bitmap  *systemFile          // nil until it is found
 	names   map[uint32]firstName // by the first cluster
+	tasks   []task               // directories still to be read
 	room    int64                // that more names may take, bytes
 	moved   bool                 // a directory will be known by another name than it was read by
 	unsure  bool                 // something that may own clusters could not be read: lost clusters are not freed

@@ -56,16 +56,22 @@ func (c *checker) walkTree() error {
 		c.unsure = true
 		c.report.add(c.chainFinding(problem, "/", runs, false, nil))
 	}
-	for tasks := []task{{"/", runs}}; len(tasks) > 0; {
-		t := tasks[len(tasks)-1]
-		tasks = tasks[:len(tasks)-1]
+	for c.tasks = []task{{"/", runs}}; len(c.tasks) > 0; {
+		t := c.tasks[len(c.tasks)-1]
+		c.tasks = c.tasks[:len(c.tasks)-1]
 		extents, _ := cut(c.g.appendRuns(nil, t.runs), maxDirSize)
-		d := &checkDir{c: c, path: t.path, extents: extents, names: map[string]bool{}}
-		more, err := d.checkEntries()
+		data, used, err := c.readEntries(extents, maxDirSize)
 		if err != nil {
 			return err
 		}
-		tasks = append(tasks, more...)
+		d := &checkDir{c: c, path: t.path, extents: extents, names: map[string]bool{}}
+		for i := 0; i < used; {
+			n, err := d.entry(data[i*entryLen:used*entryLen], i)
+			if err != nil {
+				return err
+			}
+			i += n
+		}
 		c.report.Dirs++
 	}
 	return nil
@@ -135,55 +141,27 @@ type checkDir struct {
 	names   map[string]bool
 }
 
-// checkEntries checks every entry of the directory and returns the directories
-// in it.
-func (d *checkDir) checkEntries() (tasks []task, err error) {
-	data, used, err := d.c.readEntries(d.extents, maxDirSize)
-	if err != nil {
-		return nil, err
-	}
-	for i := 0; i < used; {
-		n, more, err := d.entry(data[i*entryLen:used*entryLen], i)
-		if err != nil {
-			return nil, err
-		}
-		tasks = append(tasks, more...)
-		i += n
-	}
-	return tasks, nil
-}
-
 // entry checks the set that starts at entry number i and returns its length in
 // entries.
-func (d *checkDir) entry(b []byte, i int) (int, []task, error) {
+func (d *checkDir) entry(b []byte, i int) (int, error) {
 	switch b[0] {
 	case typeFile:
 		n := setLength(b)
-		if n == 0 {
-			d.broken(i, "no room for the set")
-			return 1, nil, nil
+		problem := setProblem("no room for the set")
+		if n > 0 {
+			var rec record
+			if rec, problem = decodeSet(b[:n*entryLen], d.c.upcase); problem != setStructure {
+				return n, d.file(i, b[:n*entryLen], &rec, problem)
+			}
 		}
-		set := b[:n*entryLen]
-		rec, problem := decodeSet(set, d.c.upcase)
-		if problem == setStructure {
-			d.broken(i, string(problem))
-			return 1, nil, nil
-		}
-		more, err := d.file(i, set, &rec, problem)
-		return n, more, err
+		d.c.unsure = true // clusters of the file that it described may be in use
+		d.c.report.add(Finding{Kind: EntryStructure, Path: d.path, Detail: fmt.Sprintf("entry %d: %s", i, problem)})
 	case typeBitmap, typeUpcase:
 		if d.path == "/" {
-			return 1, nil, d.system(b)
+			return 1, d.system(b)
 		}
 	}
-	return 1, nil, nil
-}
-
-// broken reports an entry that does not start a set; clusters of the file that
-// it described may be in use.
-func (d *checkDir) broken(i int, problem string) {
-	d.c.unsure = true
-	d.c.report.add(Finding{Kind: EntryStructure, Path: d.path, Detail: fmt.Sprintf("entry %d: %s", i, problem)})
+	return 1, nil
 }
 
 // system claims the clusters of bitmap or up-case table.
@@ -217,7 +195,7 @@ func (d *checkDir) system(b []byte) error {
 // task. What is wrong with sizes is corrected in a copy of the record first, so
 // that its clusters can be claimed; a fix writes that copy. Sets with a wrong
 // checksum are reported and never written: any of their fields may be wrong.
-func (d *checkDir) file(i int, set []byte, rec *record, problem setProblem) ([]task, error) {
+func (d *checkDir) file(i int, set []byte, rec *record, problem setProblem) error {
 	c := d.c
 	path := d.path + rec.text()
 	usable := problem == "" && !d.names[c.upcase.key(rec.name)]
@@ -243,16 +221,16 @@ func (d *checkDir) file(i int, set []byte, rec *record, problem setProblem) ([]t
 		c.unsure = c.unsure || set[at] == typeVendor // whose clusters are not followed
 	}
 	if fixed.size == 0 {
-		return nil, nil
+		return nil
 	}
 	runs, broken, err := c.claim(rec.first, c.g.clustersFor(fixed.size), rec.noChain)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if usable && broken == CrossLink && len(runs) == 0 {
 		if drop, err := d.secondName(i, set, rec, path); err != nil || drop != nil {
 			add(Finding{Kind: CrossLink, Path: path, Cluster: rec.first, Detail: "a file has two names", fix: drop})
-			return nil, err
+			return err
 		}
 	}
 	if usable && len(runs) > 0 {
@@ -266,9 +244,9 @@ func (d *checkDir) file(i int, set []byte, rec *record, problem setProblem) ([]t
 		}))
 	}
 	if rec.isDir() && len(runs) > 0 {
-		return []task{{path + "/", runs}}, nil
+		c.tasks = append(c.tasks, task{path + "/", runs})
 	}
-	return nil, nil
+	return nil
 }
 
 // fit corrects impossible sizes of a record and returns what was wrong.

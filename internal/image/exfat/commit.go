@@ -2,6 +2,7 @@ package exfat
 
 import (
 	"cmp"
+	"maps"
 	"math/bits"
 	"slices"
 
@@ -29,7 +30,9 @@ func (v *Volume) commit(want uint64) error {
 	v.pending = nil
 	space := v.alloc.take(v.fat.take(nil))
 	var movedIn, entries []chunk
-	for _, d := range v.sortedDirs() {
+	dirs := slices.DeleteFunc(slices.Collect(maps.Keys(v.dirs)), func(d *directory) bool { return !d.dirty })
+	slices.SortFunc(dirs, func(a, b *directory) int { return cmp.Compare(a.at(0), b.at(0)) }) // as they lie on the device
+	for _, d := range dirs {
 		if d.movedIn > v.durable {
 			movedIn = d.take(movedIn)
 		} else {
@@ -104,19 +107,6 @@ func (v *Volume) discardLater(runs []run) {
 		v.waiting += r.count
 	}
 	v.pending = append(v.pending, runs...)
-}
-
-// sortedDirs are the loaded directories that have changed, as they lie on the
-// device.
-func (v *Volume) sortedDirs() []*directory {
-	dirs := make([]*directory, 0, len(v.dirs))
-	for d := range v.dirs {
-		if d.dirty {
-			dirs = append(dirs, d)
-		}
-	}
-	slices.SortFunc(dirs, func(a, b *directory) int { return cmp.Compare(a.at(0), b.at(0)) })
-	return dirs
 }
 
 // chunk is metadata on its way to the device.

@@ -66,7 +66,13 @@ func (v *Volume) loadDir(owner *entry) (*directory, error) {
 	if d.data, d.used, err = v.readEntries(d.extents, v.limit-v.dirBytes); err != nil {
 		return nil, err
 	}
-	d.clearRest()
+	// Entries after the end marker are unused by definition, and have to be zero
+	// when the marker moves: they are written with the next change.
+	rest := d.data[d.used*entryLen:]
+	if slices.ContainsFunc(rest, func(b byte) bool { return b != 0 }) {
+		clear(rest)
+		d.mark(d.used*entryLen, len(rest))
+	}
 	d.parse()
 	v.dirBytes += int64(len(d.data))
 	v.dirs[d] = struct{}{}
@@ -94,17 +100,6 @@ func (v *Volume) readEntries(extents []Extent, room int64) (data []byte, used in
 		}
 	}
 	return data, used, nil
-}
-
-// clearRest clears the entries after the end marker: they are unused by
-// definition, and have to be zero when the marker moves. They are written with
-// the next change.
-func (d *directory) clearRest() {
-	rest := d.data[d.used*entryLen:]
-	if slices.ContainsFunc(rest, func(b byte) bool { return b != 0 }) {
-		clear(rest)
-		d.mark(d.used*entryLen, len(rest))
-	}
 }
 
 // parse fills in the entries. Sets that do not hold together are left out.

@@ -358,19 +358,13 @@ type caseTable [1 << 16]uint16
 // standardCase is the table of the specification.
 var standardCase = sync.OnceValue(func() *caseTable { return decodeCase(upcaseData) })
 
-// identityCase is the table that changes no code.
-func identityCase() *caseTable {
+// decodeCase decodes a table, compressed (0xFFFF and a count mean that many
+// unchanged codes) or not; further codes are unchanged.
+func decodeCase(b []byte) *caseTable {
 	t := new(caseTable)
 	for c := range t {
 		t[c] = uint16(c)
 	}
-	return t
-}
-
-// decodeCase decodes a table, compressed (0xFFFF and a count mean that many
-// unchanged codes) or not; further codes are unchanged.
-func decodeCase(b []byte) *caseTable {
-	t := identityCase()
 	for c, i := 0, 0; i+1 < len(b) && c < len(t); i += 2 {
 		u := binary.LittleEndian.Uint16(b[i:])
 		if u == 0xFFFF && i+3 < len(b) {

@@ -267,24 +267,13 @@ func (s *scratch) block() []byte {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// tailStart is the start of the last, incomplete block of a transfer [off, end)
-// that ends at the end of the file; end if no such block could be written as a
-// whole.
-func (n *node) tailStart(off, end int64) int64 {
-	start := end &^ (block - 1)
-	if !n.v.pageable || start < off || start == end || end != n.size.Load() {
-		return end
-	}
-	return start
-}
-
 // put writes p at off, one call to the device for each extent, and pads the
 // tail with zeros to a whole block: the rest of the last cluster after the end
 // of the file is unused.
 func (n *node) put(p []byte, off int64) (int, error) {
 	end := off + int64(len(p))
-	tail := n.tailStart(off, end)
-	if tail == end {
+	tail := end &^ (block - 1) // the last, incomplete block
+	if !n.v.pageable || tail < off || tail == end || end != n.size.Load() {
 		return n.putWhole(p, off)
 	}
 	if done, err := n.putPadded(p, off, end); !errors.Is(err, errors.ErrUnsupported) {

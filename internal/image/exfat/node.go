@@ -1,6 +1,7 @@
 package exfat
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -73,17 +74,20 @@ func (n *node) published(from, to int64) {
 	if to <= valid {
 		return
 	}
+	i := 0
+	for i < len(n.pending) && n.pending[i].to < from {
+		i++
+	}
+	j := i
+	for ; j < len(n.pending) && n.pending[j].from <= to; j++ {
+		from, to = min(from, n.pending[j].from), max(to, n.pending[j].to)
+	}
 	if from > valid {
-		n.addSpan(from, to)
+		n.pending = slices.Replace(n.pending, i, j, span{from, to})
 		return
 	}
-	valid = to
-	i := 0
-	for ; i < len(n.pending) && n.pending[i].from <= valid; i++ {
-		valid = max(valid, n.pending[i].to)
-	}
-	n.pending = n.pending[:copy(n.pending, n.pending[i:])]
-	n.valid.Store(valid)
+	n.pending = slices.Delete(n.pending, i, j)
+	n.valid.Store(to)
 }
 
 // markWritten records that the directory entry lacks something of the file.
@@ -101,20 +105,6 @@ func (n *node) clearWritten() {
 		n.written = false
 		n.v.unsaved.Add(-1)
 	}
-}
-
-// addSpan keeps pending in order and joined.
-func (n *node) addSpan(from, to int64) {
-	i := 0
-	for i < len(n.pending) && n.pending[i].to < from {
-		i++
-	}
-	j := i
-	for j < len(n.pending) && n.pending[j].from <= to {
-		from, to = min(from, n.pending[j].from), max(to, n.pending[j].to)
-		j++
-	}
-	n.pending = append(n.pending[:i], append([]span{{from, to}}, n.pending[j:]...)...)
 }
 
 // fillGaps writes zeros into the gaps between the written parts: exFAT records

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -184,43 +185,42 @@ func (v *Volume) clusters(e *entry) ([]run, error) {
 // when the removal is durable.
 func (v *Volume) Remove(path string) (err error) {
 	defer annotate(&err, "removing %q", path)
-	return v.ordered(func() error { return v.remove(path) })
-}
-
-// remove is Remove without waiting for earlier moves; it returns errOrder if it
-// would have to.
-func (v *Volume) remove(path string) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if err := v.touch(); err != nil {
-		return err
-	}
-	e, d, err := v.walkTo(splitPath(path))
-	switch {
-	case err != nil:
-		return err
-	case e == nil:
-		return fs.ErrInvalid
-	case d != nil && len(d.entries) > 0:
-		return ErrNotEmpty
-	}
-	runs, err := v.clusters(e)
-	if err != nil {
-		return err
-	}
-	if !e.dir.canRemove(d) {
-		return errOrder
-	}
-	e.dir.drop(e)
-	v.forget(d)
-	v.discardOf(e, runs)
-	return nil
+	return v.ordered(func() error {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if err := v.touch(); err != nil {
+			return err
+		}
+		e, d, err := v.walkTo(splitPath(path))
+		switch {
+		case err != nil:
+			return err
+		case e == nil:
+			return fs.ErrInvalid
+		case d != nil && len(d.entries) > 0:
+			return ErrNotEmpty
+		}
+		runs, err := v.clusters(e)
+		if err == nil && !e.dir.canRemove(d) {
+			err = errOrder
+		}
+		if err != nil {
+			return err
+		}
+		e.dir.drop(e)
+		v.discardOf(e, d, runs)
+		return nil
+	})
 }
 
 // discardOf frees the clusters of an entry that was dropped, later if the file
-// is open. After a crash the clusters of an open file have no owner, and
-// [Check] frees them.
-func (v *Volume) discardOf(e *entry, runs []run) {
+// is open, and forgets the content of a directory (nil: it is a file). After a
+// crash the clusters of an open file have no owner, and [Check] frees them.
+func (v *Volume) discardOf(e *entry, content *directory, runs []run) {
+	if content != nil {
+		v.dirBytes -= int64(len(content.data))
+		delete(v.dirs, content)
+	}
 	if e.node == nil {
 		v.discardLater(runs)
 		return
@@ -229,15 +229,6 @@ func (v *Volume) discardOf(e *entry, runs []run) {
 	defer e.node.mu.Unlock()
 	e.node.removed = true
 	e.node.clearWritten()
-}
-
-// forget drops the loaded content of a directory that is removed; nil is that
-// of a file.
-func (v *Volume) forget(d *directory) {
-	if d != nil {
-		v.dirBytes -= int64(len(d.data))
-		delete(v.dirs, d)
-	}
 }
 
 // Stat describes what the path names. The root is a directory without a name.
@@ -279,11 +270,7 @@ func (v *Volume) listLocked(path string) (*directory, []Info, error) {
 	if d == nil {
 		return nil, nil, ErrNotDir
 	}
-	all := make([]*entry, 0, len(d.entries))
-	for _, e := range d.entries {
-		all = append(all, e)
-	}
-	slices.SortFunc(all, func(a, b *entry) int { return a.index - b.index })
+	all := slices.SortedFunc(maps.Values(d.entries), func(a, b *entry) int { return a.index - b.index })
 	infos := make([]Info, len(all))
 	for i, e := range all {
 		infos[i] = e.info()
@@ -499,8 +486,7 @@ func (e *entry) replace(target *entry, units []uint16) error {
 	d.mark(target.index*entryLen, len(place))
 	d.entries[v.upcase.key(units)] = e
 	e.gen = v.changed()
-	v.forget(content)
-	v.discardOf(target, runs)
+	v.discardOf(target, content, runs)
 	return nil
 }
 

@@ -53,26 +53,21 @@ func (v *Volume) Resize(size int64) (err error) {
 	if next.Clusters >= v.g.Clusters {
 		err = v.grow(next)
 	} else {
-		err = v.shrink(next)
+		// The boot sector first: from then on the clusters that go are not part
+		// of the volume.
+		former := v.g
+		v.g.Sectors, v.g.Clusters = next.Sectors, next.Clusters
+		err = v.writeBoot()
+		v.g.Sectors, v.g.Clusters = former.Sectors, former.Clusters
+		if err == nil {
+			err = v.setClusters(next)
+		}
 	}
 	if err != nil { // whatever the device has now, the next commit writes what the volume in memory is
 		v.bootStale = true
 		v.changed()
 	}
 	return err
-}
-
-// shrink writes the boot sector first: from then on the clusters that go are
-// not part of the volume.
-func (v *Volume) shrink(next geometry) error {
-	former := v.g
-	v.g.Sectors, v.g.Clusters = next.Sectors, next.Clusters
-	err := v.writeBoot()
-	v.g.Sectors, v.g.Clusters = former.Sectors, former.Clusters
-	if err != nil {
-		return err
-	}
-	return v.setClusters(next)
 }
 
 // grow puts the longer bitmap in place before the boot sector names more
