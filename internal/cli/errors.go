@@ -107,7 +107,7 @@ func exitStatus(err error) int {
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
 	// A plan, or flags that do not fit the plan.
-	case is[*plan.Problems](err), is[*plan.OverrideError](err), is[*plan.SelectorError](err):
+	case is[*plan.Problems](err), is[*plan.OverrideError](err):
 		return exitUsage
 	}
 	return exitError

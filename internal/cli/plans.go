@@ -291,10 +291,7 @@ func checkFileSizes(p *plan.Plan) error {
 	}
 	for _, f := range p.Files {
 		for _, part := range f.Parts {
-			sizes := part.Sizes
-			if part.High > 0 {
-				sizes = append(slices.Clone(sizes), part.Low)
-			}
+			sizes := slices.Concat(part.Sizes, part.Range)
 			if len(sizes) > 0 && slices.Min(sizes) < minFileSize {
 				hint := fmt.Sprintf("use files of %s or more; dmgbench selftest measures the overhead", minFileSize)
 				return usageError(hint, "running plan %q: files of %s in set %q are too small to be timed: "+

@@ -64,8 +64,8 @@ func (p *Plan) Apply(o Overrides) (*Plan, []Change, error) {
 	q := *p
 	deepCopy(reflect.ValueOf(&q).Elem())
 	for _, apply := range []func(*Plan, Overrides) error{
-		(*Plan).applyOnly, (*Plan).applyHere, (*Plan).applySeed, (*Plan).applyRounds, (*Plan).applyPrecondition,
-		(*Plan).applyWorkers, (*Plan).applyFilesystem, (*Plan).applySets, (*Plan).applyScale,
+		(*Plan).applyOnly, (*Plan).applyHere, (*Plan).applyRun, (*Plan).applyWorkers, (*Plan).applyFilesystem,
+		(*Plan).applySets, (*Plan).applyScale,
 	} {
 		if err := apply(&q, o); err != nil {
 			return nil, nil, err
@@ -74,8 +74,13 @@ func (p *Plan) Apply(o Overrides) (*Plan, []Change, error) {
 	if len(q.Changes) == 0 {
 		return &q, nil, nil
 	}
-	if bad := q.checkChanged(); bad != nil {
-		return nil, nil, &OverrideError{Flag: q.Changes[len(q.Changes)-1].Kind, Cause: bad.Message}
+	c := &checker{reader: newReader(p.Name, nil), p: &q, once: map[string]bool{}}
+	c.checkCases()
+	if bad := c.problems().Errors(); len(bad) > 0 {
+		return nil, nil, &OverrideError{Flag: q.Changes[len(q.Changes)-1].Kind, Cause: bad[0].Message}
+	}
+	if size := len(q.Canonical()); size > MaxSize { // a run folder could not be read
+		return nil, nil, &OverrideError{Flag: q.Changes[0].Kind, Cause: tooLarge(int64(size)).Error()}
 	}
 	return &q, q.Changes, nil
 }
@@ -109,76 +114,42 @@ func (p *Plan) addChange(kind, format string, args ...any) {
 	p.Changes = append(p.Changes, Change{Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
-// applySeed applies --seed. TOML has no unsigned integers, so that a seed ends
-// at 1<<63 - 1.
-func (p *Plan) applySeed(o Overrides) error {
-	switch {
-	case o.Seed == nil:
-	case *o.Seed > math.MaxInt64:
-		return &OverrideError{"seed", strconv.FormatUint(*o.Seed, 10), "a seed is at most 9223372036854775807"}
-	default:
+// applyRun applies the flags about rounds, preconditioning and the seed. TOML
+// has no unsigned integers, so that a seed ends at 1<<63 - 1.
+func (p *Plan) applyRun(o Overrides) error {
+	if o.Seed != nil {
+		if *o.Seed > math.MaxInt64 {
+			return &OverrideError{"seed", strconv.FormatUint(*o.Seed, 10), "a seed is at most 9223372036854775807"}
+		}
 		p.Run.Seed = *o.Seed
 	}
-	return nil
-}
-
-// applyRounds applies the flags about rounds.
-func (p *Plan) applyRounds(o Overrides) error {
 	before, run := p.Run, &p.Run
 	if o.Rounds > 0 {
 		run.Auto, run.Rounds, run.MaxRounds, run.MaxTime, run.MaxWritten = false, o.Rounds, 0, 0, 0
 	}
 	run.Precision = cmp.Or(o.Precision, run.Precision)
-	if o.Auto || run.Auto {
+	switch {
+	case o.Auto || run.Auto:
 		run.MaxRounds = cmp.Or(o.MaxRounds, run.MaxRounds)
 		run.MaxTime = cmp.Or(o.MaxTime, run.MaxTime)
 		run.MaxWritten = cmp.Or(o.MaxWritten, run.MaxWritten)
 		run.setAuto()
-	} else {
-		for flag, given := range map[string]bool{"max-rounds": o.MaxRounds > 0, "max-time": o.MaxTime > 0,
-			"max-written": o.MaxWritten > 0} {
-			if given {
-				return &OverrideError{flag, "", fmt.Sprintf(
-					"it is a limit of --rounds auto, and the plan has %s; add --rounds auto", run.RoundsText())}
-			}
-		}
+	case o.MaxRounds > 0 || o.MaxTime > 0 || o.MaxWritten > 0:
+		return &OverrideError{"max-rounds, --max-time or --max-written", "", fmt.Sprintf(
+			"they are limits of --rounds auto, and the plan has %s; add --rounds auto", run.describeRounds())}
 	}
-	was, now := describeRounds(before), describeRounds(*run)
-	if was != now {
+	if was, now := before.describeRounds(), run.describeRounds(); was != now {
 		if !before.Auto && !run.Auto {
 			was = strconv.Itoa(before.Rounds)
 		}
 		p.addChange("rounds", "%s, not %s", now, was)
 	}
-	return nil
-}
-
-// describeRounds is the number of rounds with all limits of rounds = "auto".
-// Two options with the same text run the same rounds.
-func describeRounds(o RunOptions) string {
-	if !o.Auto {
-		return o.RoundsText()
-	}
-	text := fmt.Sprintf("%s, until every interval is within ± %s", o.RoundsText(), o.Precision)
-	if o.MaxTime > 0 {
-		text += fmt.Sprintf(", for at most %s", o.MaxTime)
-	}
-	if o.MaxWritten > 0 {
-		text += fmt.Sprintf(", writing at most %s", o.MaxWritten)
-	}
-	return text
-}
-
-// applyPrecondition applies --precondition; the value that the plan has is not
-// a change.
-func (p *Plan) applyPrecondition(o Overrides) error {
-	switch run := &p.Run; {
-	case o.Precondition == "" || o.Precondition == run.Precondition || o.Precondition == "none" &&
-		run.Precondition == "":
-	case o.Precondition == Steady:
+	switch o.Precondition {
+	case "", cmp.Or(run.Precondition, "none"):
+	case Steady:
 		run.setSteady()
 		p.addChange("precondition", "the disk is written to until its rate settles")
-	case o.Precondition == "none":
+	case "none":
 		run.Precondition, run.SteadyWindow, run.SteadyLimit, run.SteadyFile = "", 0, 0, 0
 		run.SteadyTime, run.SteadyWritten = 0, 0
 		p.addChange("precondition", "the disk is not written to until its rate settles")
@@ -188,67 +159,41 @@ func (p *Plan) applyPrecondition(o Overrides) error {
 	return nil
 }
 
-// applyWorkers applies --workers to the settings, the axis and every step with
+// describeRounds is the number of rounds in words, with all limits of rounds =
+// "auto". Two options with the same text run the same rounds.
+func (o RunOptions) describeRounds() string {
+	text := o.RoundsText()
+	if !o.Auto {
+		return text
+	}
+	text += fmt.Sprintf(", until every interval is within ± %s", o.Precision)
+	if o.MaxTime > 0 {
+		text += fmt.Sprintf(", for at most %s", o.MaxTime)
+	}
+	if o.MaxWritten > 0 {
+		text += fmt.Sprintf(", writing at most %s", o.MaxWritten)
+	}
+	return text
+}
+
+// applyWorkers applies --workers to the settings, the cases and every step with
 // a number of its own.
 func (p *Plan) applyWorkers(o Overrides) error {
-	n := o.Workers
-	if n == 0 {
+	if o.Workers == 0 {
 		return nil
 	}
-	same := p.Defaults.Workers == n
-	p.Defaults.Workers = n
+	same := p.setEverywhere("workers", strconv.Itoa(o.Workers))
 	for _, b := range p.Protocol {
 		walk(b.Steps, func(s *Step) {
-			same = same && (s.Workers == 0 || s.Workers == n)
 			if s.Workers > 0 {
-				s.Workers = n
+				same, s.Workers = same && s.Workers == o.Workers, o.Workers
 			}
 		})
 	}
-	if !p.setEverywhere("workers", strconv.Itoa(n)) || !same {
-		p.addChange("workers", "%s throughout", units.Count(n, "worker"))
+	if !same {
+		p.addChange("workers", "%s throughout", units.Count(o.Workers, "worker"))
 	}
 	return nil
-}
-
-// setEverywhere gives an axis and [[case]] tables one value, and reports
-// whether they had it already.
-func (p *Plan) setEverywhere(key, value string) bool {
-	same := true
-	set := func(values *[]string) {
-		same = same && len(*values) == 1 && sameValue(key, (*values)[0], value)
-		*values = []string{value}
-	}
-	for i := range p.Axes {
-		if p.Axes[i].Key == key {
-			set(&p.Axes[i].Values)
-		}
-	}
-	for _, s := range p.Extra {
-		if k := s.find(key); k != nil {
-			set(&k.Values)
-		}
-	}
-	if !same {
-		p.dropRedundant()
-	}
-	return same
-}
-
-// dropRedundant drops [[case]] tables that have become the same as others, and
-// exclusions that match no cell any more.
-func (p *Plan) dropRedundant() {
-	seen := map[string]bool{}
-	for _, cell := range p.matrixCells() {
-		seen[caseID(cell)] = true
-	}
-	p.Extra = slices.DeleteFunc(p.Extra, func(s Selector) bool {
-		id := s.String()
-		known := seen[id]
-		seen[id] = true
-		return known
-	})
-	p.Exclude = slices.DeleteFunc(p.Exclude, func(s Selector) bool { return !p.excludes(s) })
 }
 
 // applyFilesystem applies --fs. The first of the preference is not a change,
@@ -262,12 +207,51 @@ func (p *Plan) applyFilesystem(o Overrides) error {
 	if i < 0 {
 		return &OverrideError{"fs", strconv.Quote(o.Filesystem), "accepted: " + strings.Join(names, ", ")}
 	}
-	same := p.Defaults.Filesystems[0] == names[i]
-	p.Defaults.Filesystems = []string{names[i]}
-	if !p.setEverywhere("filesystem", names[i]) || !same {
+	if !p.setEverywhere("filesystem", names[i]) {
 		p.addChange("fs", "file system %s", names[i])
 	}
 	return nil
+}
+
+// setEverywhere gives a setting one value in all cases, and reports whether all
+// that have the setting had it already.
+func (p *Plan) setEverywhere(key, value string) bool {
+	s, same, named := findSetting(key), true, false
+	for _, c := range p.Cases() {
+		have := s.get(&c.Settings)
+		same = same && (have == "" || have == value)
+		named = named || slices.ContainsFunc(c.Keys, func(kv KeyValue) bool { return kv.Key == key })
+	}
+	s.set(&p.Defaults, value)
+	if named && !same {
+		p.listCases(func(c *Case) bool {
+			for i := range c.Keys {
+				if c.Keys[i].Key == key {
+					c.Keys[i].Value = value
+				}
+			}
+			return true
+		})
+	}
+	return same
+}
+
+// listCases replaces the matrix by [[case]] tables: one for each case that keep
+// accepts, with the keys that it leaves.
+func (p *Plan) listCases(keep func(c *Case) bool) {
+	seen, cases := map[string]bool{}, p.Cases()
+	p.Axes, p.Exclude, p.Extra = nil, nil, nil
+	for _, c := range cases {
+		if c.Baseline || !keep(&c) || seen[caseID(c.Keys)] {
+			continue
+		}
+		seen[caseID(c.Keys)] = true
+		var s Selector
+		for _, kv := range c.Keys {
+			s = append(s, Choice{kv.Key, []string{kv.Value}})
+		}
+		p.Extra = append(p.Extra, s)
+	}
 }
 
 // applyOnly keeps the cases that the selector selects.
@@ -276,63 +260,25 @@ func (p *Plan) applyOnly(o Overrides) error {
 		return nil
 	}
 	if o.Only.names("baseline") {
-		return &SelectorError{o.Only.String(), "baseline cases accompany other cases and cannot be selected alone"}
+		return &OverrideError{"only", o.Only.String(), "baseline cases accompany other cases and cannot be selected alone"}
 	}
-	kept, all := 0, 0
-	for _, c := range p.Cases() {
-		if !c.Baseline {
-			all++
-			if o.Only.Match(c.Value) {
-				kept++
+	all := p.Cases()
+	all = slices.DeleteFunc(all, func(c Case) bool { return c.Baseline })
+	kept := slices.DeleteFunc(slices.Clone(all), func(c Case) bool { return !o.Only.Match(c.Value) })
+	switch {
+	case len(kept) == 0:
+		return &OverrideError{"only", o.Only.String(), fmt.Sprintf("no case of the plan matches; there are %s",
+			Selector(p.CaseValues()))}
+	case len(kept) < len(all):
+		p.addChange("only", "only %s: %d of %d cases", o.Only, len(kept), len(all))
+		p.listCases(func(c *Case) bool { return o.Only.Match(c.Value) })
+		for i := range p.Manual {
+			if c := o.Only.find(p.Manual[i].Name); c != nil {
+				p.Manual[i].Values = slices.DeleteFunc(p.Manual[i].Values, func(v string) bool { return !c.matches(v) })
 			}
 		}
 	}
-	switch {
-	case kept == 0:
-		return &SelectorError{o.Only.String(), fmt.Sprintf("no case of the plan matches; there are %s",
-			Selector(p.CaseValues()))}
-	case kept < all:
-		p.keepOnly(o.Only)
-		p.addChange("only", "only %s: %d of %d cases", o.Only, kept, all)
-	}
 	return nil
-}
-
-// keepOnly drops values of axes, which is the same as dropping cases: every key
-// of a case has one value.
-func (p *Plan) keepOnly(only Selector) {
-	p.Extra = slices.DeleteFunc(p.Extra, func(s Selector) bool {
-		return !slices.ContainsFunc(p.manualCells(), func(manual []KeyValue) bool {
-			c, ok := p.makeExtra(s, manual)
-			return ok && only.matchAll(c.Value)
-		})
-	})
-	plain := p.makeCase(nil, nil)
-	lost := slices.ContainsFunc(only, func(c Choice) bool { // a key that is not an axis has one value everywhere
-		return !p.varies(c.Key) && !(Selector{c}).matchAll(plain.Value)
-	})
-	keep := func(key string, values *[]string) {
-		if c := only.find(key); c != nil {
-			*values = slices.DeleteFunc(*values, func(v string) bool { return !c.matches(v) })
-		}
-	}
-	for i := range p.Axes {
-		keep(p.Axes[i].Key, &p.Axes[i].Values)
-		lost = lost || len(p.Axes[i].Values) == 0
-	}
-	for i := range p.Manual {
-		keep(p.Manual[i].Name, &p.Manual[i].Values)
-	}
-	if lost {
-		p.Axes = nil
-	}
-	p.dropRedundant()
-}
-
-// varies reports whether a key is an axis, of the matrix or manual.
-func (p *Plan) varies(key string) bool {
-	return slices.ContainsFunc(p.Axes, func(a Axis) bool { return a.Key == key }) ||
-		slices.ContainsFunc(p.Manual, func(m Manual) bool { return m.Name == key })
 }
 
 // applySets lowers the number of sets. Steps that delete a number of sets or of
@@ -341,22 +287,20 @@ func (p *Plan) applySets(o Overrides) error {
 	if o.Sets == 0 {
 		return nil
 	}
-	type counts struct{ sets, files int }
-	before, after := map[string]counts{}, map[string]counts{}
+	type counts struct{ sets, files, setsBefore, filesBefore int }
+	changed := map[string]counts{}
 	var changes []string
 	for _, f := range p.Files {
-		was := counts{f.sets(), f.count()}
+		var n counts
+		n.setsBefore, n.filesBefore = f.total()
 		for j := range f.Parts {
 			f.Parts[j].Sets = min(f.Parts[j].Sets, o.Sets)
 		}
-		now := counts{f.sets(), f.count()}
-		before[f.Name], after[f.Name] = was, now
-		if now.sets != was.sets {
-			changes = append(changes, fmt.Sprintf("%s of %s, not %d", units.Count(now.sets, "set"), f.Name, was.sets))
+		n.sets, n.files = f.total()
+		changed[f.Name] = n
+		if n.sets != n.setsBefore {
+			changes = append(changes, fmt.Sprintf("%s of %s, not %d", units.Count(n.sets, "set"), f.Name, n.setsBefore))
 		}
-	}
-	if len(changes) == 0 {
-		return nil
 	}
 	written := p.Defaults.Files
 	for _, b := range p.Protocol {
@@ -364,21 +308,19 @@ func (p *Plan) applySets(o Overrides) error {
 			if s.Do == "write" {
 				written = cmp.Or(s.Files, written)
 			}
-			was, ok := before[written]
-			if s.Do != "delete" || !ok {
-				return
+			if n, ok := changed[written]; ok && s.Do == "delete" {
+				if s.LastSets > 0 && s.LastSets < n.setsBefore && n.sets == 1 && len(changes) > 0 {
+					changes = append(changes, fmt.Sprintf("deleting %d of %d sets deletes the only one that is left",
+						s.LastSets, n.setsBefore))
+				}
+				s.LastSets = shrink(s.LastSets, n.setsBefore, n.sets)
+				s.Largest = shrink(s.Largest, n.filesBefore, n.files)
 			}
-			now := after[written]
-			if s.LastSets > 0 && s.LastSets < was.sets && now.sets == 1 {
-				changes = append(changes,
-					fmt.Sprintf("deleting %d of %d sets deletes the only one that is left", s.LastSets,
-						was.sets))
-			}
-			s.LastSets = shrink(s.LastSets, was.sets, now.sets)
-			s.Largest = shrink(s.Largest, was.files, now.files)
 		})
 	}
-	p.addChange("sets", "%s", strings.Join(changes, "; "))
+	if len(changes) > 0 {
+		p.addChange("sets", "%s", strings.Join(changes, "; "))
+	}
 	return nil
 }
 

@@ -200,7 +200,7 @@ func TestApplyOnly(t *testing.T) {
 	assert.Equal(t, p.Digest(), q.Digest())
 	for _, text := range []string{"format=ASIF,place=usb4", "workers=9", "target=directory", "baseline=true", "baseline=false"} {
 		_, _, err := p.Apply(plan.Overrides{Only: pick(text)})
-		wrong := &plan.SelectorError{}
+		wrong := &plan.OverrideError{}
 		require.ErrorAs(t, err, &wrong, text)
 	}
 }
@@ -305,7 +305,7 @@ func TestApplyRefusesWhatCannotBeRun(t *testing.T) {
 	}{
 		{tiny, plan.Overrides{Filesystem: "XFS"}, "applying --fs: an image of 20 MB is too small for XFS"},
 		{manual, plan.Overrides{Auto: true}, `applying --rounds: rounds: "auto" is not possible with the manual axis "cores", which the user would have to set in every round`},
-		{smallPlan, plan.Overrides{MaxTime: 1e9}, "applying --max-time: it is a limit of --rounds auto, and the plan has 3 rounds; add --rounds auto"},
+		{smallPlan, plan.Overrides{MaxTime: 1e9}, "applying --max-rounds, --max-time or --max-written: they are limits of --rounds auto, and the plan has 3 rounds; add --rounds auto"},
 		{smallPlan, plan.Overrides{Precondition: "often"}, "applying --precondition often: want none or steady"},
 		{smallPlan, plan.Overrides{Rounds: 10001}, "applying --rounds 10001: want 1 to 10000"},
 		{smallPlan, plan.Overrides{Workers: 1025}, "applying --workers 1025: want 1 to 1024"},

@@ -56,11 +56,20 @@ func (p *Plan) Cases() []Case {
 	}
 	protocols := map[string][]Step{}
 	for i := range out {
-		id := p.protocolID(&out[i])
+		c, id := &out[i], p.protocolID(&out[i])
 		if _, ok := protocols[id]; !ok {
-			protocols[id] = p.stepsFor(&out[i])
+			var steps []Step
+			for _, b := range p.Protocol {
+				if b.When.matchAll(c.Value) {
+					steps = append(steps, b.Steps...)
+				}
+			}
+			if c.Settings.Target == "directory" {
+				steps = nativeSteps(steps)
+			}
+			protocols[id] = steps
 		}
-		out[i].Steps = protocols[id]
+		c.Steps = protocols[id]
 	}
 	return out
 }
@@ -149,9 +158,6 @@ func (p *Plan) cellCount() float64 {
 	for _, a := range p.Axes {
 		cells *= float64(len(a.Values))
 	}
-	if len(p.Axes) == 0 && len(p.Extra) > 0 {
-		cells = 0
-	}
 	return manual * (cells + float64(len(p.Extra)))
 }
 
@@ -214,69 +220,47 @@ func (p *Plan) makeExtra(s Selector, manual []KeyValue) (c Case, ok bool) {
 var nativeKeys = []string{"place", "files", "workers", "sync", "cache", "block", "qos", "codec", "level", "threads"}
 
 // baselineCases are the native cases that accompany the images of a group: one
-// for each place and each combination of native settings. A directory case of
-// the plan is not measured twice.
-func baselineCases(group []Case) []Case {
-	var varied []string
-	for _, key := range nativeKeys {
-		if slices.ContainsFunc(group, func(c Case) bool {
-			return slices.ContainsFunc(c.Keys, func(kv KeyValue) bool { return kv.Key == key })
-		}) {
-			varied = append(varied, key)
-		}
-	}
-	seen := map[string]bool{}
+// for each place and each combination of native settings, named by the manual
+// axes and the keys that vary. A directory case of the plan is not measured
+// twice.
+func baselineCases(group []Case) (out []Case) {
+	varied, seen := map[string]bool{}, map[string]bool{}
 	for i := range group {
-		if group[i].Settings.Target == "directory" && !group[i].Settings.Preallocate {
-			seen[group[i].Settings.nativeID()] = true
+		for _, kv := range group[i].Keys {
+			varied[kv.Key] = true
+		}
+		if s := &group[i].Settings; s.Target == "directory" && !s.Preallocate {
+			seen[s.nativeID()] = true
 		}
 	}
-	var out []Case
 	for i := range group {
 		s := group[i].Settings
-		if id := s.nativeID(); s.Target != "directory" && !seen[id] {
-			seen[id] = true
-			out = append(out, baselineCase(s, varied))
+		id := s.nativeID()
+		if s.Target == "directory" || seen[id] {
+			continue
 		}
+		seen[id] = true
+		s.Target, s.Preallocate = "directory", false
+		s.clearImage()
+		c := Case{Settings: s, Baseline: true, Keys: append([]KeyValue{{"baseline", "true"}}, s.Manual...)}
+		for _, k := range nativeKeys {
+			if varied[k] {
+				c.Keys = append(c.Keys, KeyValue{k, findSetting(k).get(&s)})
+			}
+		}
+		c.ID = caseID(c.Keys)
+		out = append(out, c)
 	}
 	return out
 }
 
 // nativeID is the same for settings between which a native folder cannot
 // distinguish.
-func (s *Settings) nativeID() string {
-	var b strings.Builder
+func (s *Settings) nativeID() (id string) {
 	for _, k := range nativeKeys {
-		b.WriteString(findSetting(k).get(s) + "\x00")
+		id += findSetting(k).get(s) + "\x00"
 	}
-	return b.String()
-}
-
-// baselineCase is the native case of some settings, named by the manual axes
-// and the keys that vary.
-func baselineCase(s Settings, varied []string) Case {
-	s.Target, s.Preallocate = "directory", false
-	s.clearImage()
-	c := Case{Settings: s, Baseline: true, Keys: append([]KeyValue{{"baseline", "true"}}, s.Manual...)}
-	for _, k := range varied {
-		c.Keys = append(c.Keys, KeyValue{k, findSetting(k).get(&s)})
-	}
-	c.ID = caseID(c.Keys)
-	return c
-}
-
-// stepsFor is the protocol of one case.
-func (p *Plan) stepsFor(c *Case) []Step {
-	var out []Step
-	for _, b := range p.Protocol {
-		if b.When.matchAll(c.Value) {
-			out = append(out, b.Steps...)
-		}
-	}
-	if c.Settings.Target == "directory" {
-		return nativeSteps(out)
-	}
-	return out
+	return id
 }
 
 // nativeSteps keeps the steps that have a meaning for a native folder: work on

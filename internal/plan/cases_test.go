@@ -138,12 +138,12 @@ func TestParseSelector(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "format=UDRW|UDSB,cores=4,workers=1,preallocate=false,size=1 GB", s.String())
 	for text, cause := range map[string]string{
-		"format": "want key=value", "format=": "is not accepted here", "formt=UDSB": `did you mean "format"`, "phase=new": "unknown selector key",
+		"format": "want key=value", "format=": "is not accepted here", "formt=UDSB": `did you mean "format"`, "phase=new": `unknown key "phase"`,
 		"workers=two": "want a whole number", "format=UDSB,format=UDRW": "each key once", "size=1": "unit is missing", "": "want key=value",
 	} {
 		_, err := p.ParseSelector(text)
 		require.ErrorContains(t, err, cause, text)
-		wrong := &plan.SelectorError{}
+		wrong := &plan.OverrideError{}
 		require.ErrorAs(t, err, &wrong)
 	}
 }

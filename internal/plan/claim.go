@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -34,6 +35,11 @@ func testRows() []test {
 	const at, of = "At at values !", "Of of min=2 !"
 	inUnit := func(c *checker, detail *node, a *Assert, unit string) { c.readBound(detail, a, unit) }
 	pure := func(c *checker, detail *node, a *Assert, _ string) { c.readBound(detail, a, "1") }
+	parts := func(c *checker, detail *node, a *Assert, _ string) {
+		for i := range a.Parts {
+			c.checkAssert(detail.at(i), &a.Parts[i])
+		}
+	}
 	return []test{
 		{name: "ratio", left: true, right: true, keys: []string{"Bound ratio bound"}, check: pure},
 		{name: "difference", left: true, right: true, keys: []string{"Bound difference bound"}, check: inUnit},
@@ -51,45 +57,31 @@ func testRows() []test {
 			check: func(c *checker, detail *node, a *Assert, _ string) {
 				c.checkSelected(detail.at("where"), a.Where, a.Step, "the outcome")
 			}},
-		{name: "all", keys: []string{"Parts all min=1"}, check: (*checker).checkParts},
-		{name: "any", keys: []string{"Parts any min=1"}, check: (*checker).checkParts},
+		{name: "all", keys: []string{"Parts all min=1"}, check: parts},
+		{name: "any", keys: []string{"Parts any min=1"}, check: parts},
 	}
 }
 
 // addTests makes the table of a test: its operands and one key of the registry.
-// It is written for the kind of the claim alone.
+// The canonical form has the key of the test's kind alone.
 func addTests() {
-	t, own := reflect.TypeFor[Assert](), addTable("test", finishAssert)
+	own := addTable("test", finishAssert)
 	tests = testRows()
 	for i := range tests {
 		row := &tests[i]
-		inner := &table{name: row.name}
-		for _, tag := range row.keys {
-			field, rest, _ := strings.Cut(tag, " ")
-			inner.keys = append(inner.keys, newKey(t, field, rest))
+		inner := &table{name: row.name, keys: newKeys[Assert](row.keys...)}
+		c := codec{typ: "table", whole: true, inner: inner.keys, json: inner.schema, decode: inner.read}
+		text := func(v reflect.Value) string { return inlineOf(inner.lines(v)) }
+		if only := inner.keys[0]; only.name == row.name {
+			c.typ, c.inner, c.json = only.typ, nil, only.json
+			c.decode = func(r *reader, n *node, v reflect.Value) { only.read(r, n, v) }
+			text = func(v reflect.Value) string { out, _ := only.encode(only.in(v)); return out }
 		}
-		k := key{name: row.name, codec: codec{typ: "table", inner: inner.keys, json: inner.schema, decode: inner.read,
-			encode: func(v reflect.Value) (string, bool) { return inlineOf(inner.lines(v)), true }}}
-		if inner.keys[0].name == row.name {
-			k = inner.keys[0]
+		c.encode = func(v reflect.Value) (string, bool) {
+			return text(v), v.FieldByName("Kind").String() == row.name
 		}
-		row.key = k
-		own.keys = append(own.keys, k)
-	}
-	own.writes = func(v reflect.Value, name string, _ bool) bool {
-		one := findTest(v.FieldByName("Kind").String())
-		return name == "left" && one.left || name == "right" && one.right || name == one.name
-	}
-}
-
-// addClaims makes the table of a claim, which contains the keys of its test.
-func addClaims() {
-	own := tables[reflect.TypeFor[Assert]()]
-	addTable("[[claim]]", finishClaim).writes = func(v reflect.Value, name string, has bool) bool {
-		if own.key(name) != nil {
-			return own.writes(v.FieldByName("Assert"), name, has)
-		}
-		return has
+		row.key = key{name: row.name, codec: c}
+		own.keys = append(own.keys, row.key)
 	}
 }
 
@@ -159,30 +151,17 @@ func finishAssert(r *reader, n *node, a *Assert) {
 	}
 }
 
-// finishClaim fills in scope and id, and checks the test.
+var otherCharacters = regexp.MustCompile(`[^a-z0-9]+`)
+
+// finishClaim fills in scope and id, a stable name made from the sentence, and
+// checks the test.
 func finishClaim(r *reader, n *node, c *Claim) {
 	if c.Scope == "" {
 		c.Scope = map[string]string{"author": "apple", "us": "any"}[c.By]
 	}
-	c.ID = cmp.Or(c.ID, slug(c.Says))
+	name := strings.Trim(otherCharacters.ReplaceAllString(strings.ToLower(c.Says), "-"), "-")
+	c.ID = cmp.Or(c.ID, strings.TrimRight(name[:min(len(name), 60)], "-"), "claim")
 	finishAssert(r, n, &c.Assert)
-}
-
-// slug makes a stable name from a sentence.
-func slug(s string) string {
-	var b strings.Builder
-	for _, c := range strings.ToLower(s) {
-		switch {
-		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9':
-			b.WriteRune(c)
-		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
-			b.WriteByte('-')
-		}
-		if b.Len() >= 60 {
-			break
-		}
-	}
-	return cmp.Or(strings.Trim(b.String(), "-"), "claim")
 }
 
 // checkClaims checks every claim. A claim without an id of its own gets a
@@ -240,13 +219,6 @@ func (c *checker) checkAssert(n *node, a *Assert) {
 	}
 	if t.check != nil {
 		t.check(c, detail, a, unit)
-	}
-}
-
-// checkParts checks the tests inside all or any.
-func (c *checker) checkParts(detail *node, a *Assert, _ string) {
-	for i := range a.Parts {
-		c.checkAssert(detail.at(i), &a.Parts[i])
 	}
 }
 

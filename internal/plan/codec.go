@@ -22,10 +22,10 @@ type codec struct {
 	// sections: of keys of the top level that the canonical form writes under
 	// headers of their own
 	sections func(name string, v reflect.Value) []section
-	// inner: keys of a table that is described with its key
-	inner []key
-	// names: of a key that is itself a name: a quantity
-	names []string
+	// inner: keys of a table that is described with its key; hidden: of a key
+	// that is described with others
+	inner  []key
+	hidden bool
 }
 
 // section is a table of the canonical form with its header.
@@ -63,39 +63,48 @@ func newKey(t reflect.Type, field, tag string) key {
 		panic("no field " + field + " in " + t.String())
 	}
 	words := strings.Fields(tag)
-	k := key{name: words[0], index: f.Index}
+	k := key{name: words[0]}
 	kindName, fallback, low, high, hasFallback := "", "", 0, 0, false
 	for _, word := range words[1:] {
-		option, value, isOption := strings.Cut(word, "=")
-		switch {
-		case word == "!":
+		switch option, value, _ := strings.Cut(word, "="); option {
+		case "!":
 			k.required = true
-		case word == "always":
+		case "always":
 			k.always = true
-		case word == "quiet":
+		case "quiet":
 			k.quiet = true
-		case !isOption:
-			kindName = word
-		case option == "":
+		case "":
 			fallback, hasFallback = value, true
-		case option == "min":
+		case "min":
 			low, _ = strconv.Atoi(value)
-		case option == "max":
+		case "max":
 			high, _ = strconv.Atoi(value)
+		default:
+			kindName = word
 		}
 	}
 	k.codec = newCodec(f.Type, kindName, low, high)
-	if k.whole {
-		k.index = nil
+	if !k.whole {
+		k.index = f.Index
 	}
 	if hasFallback {
-		k.fallback = &node{kind: tableNode, name: k.name}
+		k.fallback = &node{kind: tableNode}
 		if k.value != nil {
 			k.fallback = k.value.nodeOf(fallback)
-			k.fallback.name = k.name
 		}
+		k.fallback.name = k.name
 	}
 	return k
+}
+
+// newKeys are the keys of fields of T, each written "FIELD TAG".
+func newKeys[T any](tags ...string) []key {
+	out := make([]key, len(tags))
+	for i, tag := range tags {
+		field, rest, _ := strings.Cut(tag, " ")
+		out[i] = newKey(reflect.TypeFor[T](), field, rest)
+	}
+	return out
 }
 
 // in is the value of the key in that of its table: a field of a struct, or all
@@ -107,20 +116,31 @@ func (k *key) in(v reflect.Value) reflect.Value {
 	return v.FieldByIndex(k.index)
 }
 
+// read decodes n into the key's value in that of its table; a pointer
+// distinguishes a zero value from none.
+func (k *key) read(r *reader, n *node, v reflect.Value) {
+	v = k.in(v)
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+	}
+	k.decode(r, n, reflect.Indirect(v))
+}
+
 // newCodec is the codec of a Go type; low and high are the limits of lists.
 func newCodec(t reflect.Type, kindName string, low, high int) codec {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	if c, ok := codecs[kindName]; ok {
 		return c()
 	}
 	switch c, ok := codecsOfTypes[t]; {
 	case ok:
 		return c()
-	case t.Kind() == reflect.Pointer:
-		return pointerCodec(newCodec(t.Elem(), kindName, 0, 0))
 	case t.Kind() == reflect.Slice:
 		return listCodec(newCodec(t.Elem(), kindName, 0, 0), low, high)
-	case t.Kind() == reflect.Struct && kindsOfTypes[t] == nil:
-		return tableCodec(t)
+	case tables[t] != nil:
+		return tableCodec(tables[t])
 	}
 	return kindCodec(findKind(kindName, t))
 }
@@ -144,31 +164,6 @@ func kindCodec(k *kind) codec {
 			return k.toml(k.text(v.Interface())), !v.IsZero() || k.word != ""
 		},
 		json: func() map[string]any { return k.json }}
-}
-
-// pointerCodec distinguishes a zero value from none.
-func pointerCodec(of codec) codec {
-	out := of
-	out.decode = func(r *reader, n *node, v reflect.Value) {
-		if v.IsNil() {
-			v.Set(reflect.New(v.Type().Elem()))
-		}
-		of.decode(r, n, v.Elem())
-	}
-	out.encode = func(v reflect.Value) (string, bool) {
-		if v.IsNil() {
-			return "", false
-		}
-		text, _ := of.encode(v.Elem())
-		return text, true
-	}
-	out.sections = func(name string, v reflect.Value) []section {
-		if v.IsNil() {
-			return nil
-		}
-		return of.sections(name, v.Elem())
-	}
-	return out
 }
 
 // listCodec is a list of low to high items, 0: of any number. The canonical
@@ -216,18 +211,19 @@ func listCodec(of codec, low, high int) codec {
 	return out
 }
 
+// sharedTables are the tables that the JSON Schema defines once.
+var sharedTables = []string{"operand", "test", "line"}
+
 // tableCodec is the codec of a struct with a table of keys.
-func tableCodec(t reflect.Type) codec {
-	out := codec{typ: "table", plural: "tables",
-		decode: func(r *reader, n *node, v reflect.Value) { tables[t].read(r, n, v) },
-		encode: func(v reflect.Value) (string, bool) { return inlineOf(tables[t].lines(v)), !v.IsZero() },
-		json:   func() map[string]any { return tables[t].schema() },
+func tableCodec(t *table) codec {
+	out := codec{typ: "table", plural: "tables", decode: t.read, json: t.schema,
+		encode: func(v reflect.Value) (string, bool) { return inlineOf(t.lines(v)), !v.IsZero() },
 		sections: func(name string, v reflect.Value) []section {
-			return []section{{"[" + name + "]", tables[t].lines(v)}}
+			return []section{{"[" + name + "]", t.lines(v)}}
 		}}
-	if name := referenced[t]; name != "" {
-		out.typ, out.plural = name, name+"s"
-		out.json = func() map[string]any { return schemaReference(name) }
+	if slices.Contains(sharedTables, t.name) {
+		out.typ, out.plural = t.name, t.name+"s"
+		out.json = func() map[string]any { return schemaReference(t.name) }
 	}
 	return out
 }
@@ -239,9 +235,6 @@ type table struct {
 	keys []key
 	// finish checks conditions between keys after all of them are read.
 	finish func(r *reader, n *node, v reflect.Value)
-	// writes decides whether the canonical form has a key that has the value
-	// or not; nil: those that have it.
-	writes func(v reflect.Value, name string, has bool) bool
 	// form is a struct as the canonical form writes it, nil: as it is.
 	form func(v reflect.Value) reflect.Value
 }
@@ -249,56 +242,40 @@ type table struct {
 // tables are the tables of struct types.
 var tables = map[reflect.Type]*table{}
 
-// addTable registers the table of a struct type: its fields with tags, in their
-// order.
-func addTable[T any](name string, finish func(r *reader, n *node, v *T)) *table {
-	t := &table{name: name, keys: fieldKeys(reflect.TypeFor[T]())}
-	if finish != nil {
-		t.finish = func(r *reader, n *node, v reflect.Value) { finish(r, n, v.Addr().Interface().(*T)) }
-	}
-	tables[reflect.TypeFor[T]()] = t
-	return t
-}
+// tableOf is the table of a struct type.
+func tableOf[T any]() *table { return tables[reflect.TypeFor[T]()] }
 
-// fieldKeys are the keys that the tags of a struct declare. The keys of a
-// struct with the tag "inline" are those of the struct around it.
-func fieldKeys(t reflect.Type) (out []key) {
+// addTable registers the table of a struct type: its fields with tags, in their
+// order. The keys of a struct with the tag "inline" are those of the struct
+// around it.
+func addTable[T any](name string, finish func(r *reader, n *node, v *T)) *table {
+	out := &table{name: name}
+	t := reflect.TypeFor[T]()
 	for f := range t.Fields() {
 		switch tag := f.Tag.Get("plan"); tag {
 		case "":
 		case "inline":
 			for _, k := range tables[f.Type].keys {
-				k.index = append(slices.Clone(f.Index), k.index...)
-				out = append(out, k)
+				k.index = slices.Concat(f.Index, k.index)
+				out.keys = append(out.keys, k)
 			}
+		case "settings":
+			out.keys = append(out.keys, settingSections(f.Index)...)
 		default:
-			out = append(out, newKey(t, f.Name, tag))
+			out.keys = append(out.keys, newKey(t, f.Name, tag))
 		}
 	}
+	if finish != nil {
+		out.finish = func(r *reader, n *node, v reflect.Value) { finish(r, n, v.Addr().Interface().(*T)) }
+	}
+	tables[t] = out
 	return out
 }
 
 // key is the row of that name, or nil.
 func (t *table) key(name string) *key {
-	return find(t.keys, func(k *key) bool {
-		return k.names == nil && k.name == name || slices.Contains(k.names, name)
-	})
+	return find(t.keys, func(k *key) bool { return k.name == name })
 }
-
-// keyNames are the names of all keys.
-func (t *table) keyNames() (out []string) {
-	for _, k := range t.keys {
-		if k.names == nil {
-			out = append(out, k.name)
-		}
-		out = append(out, k.names...)
-	}
-	return out
-}
-
-// topKeys are the values of the top level, which have to come before its
-// tables.
-var topKeys = []string{"schema", "title", "summary", "choices"}
 
 // read decodes table n into v: known keys, unknown keys, defaults, required
 // keys.
@@ -309,14 +286,10 @@ func (t *table) read(r *reader, n *node, v reflect.Value) {
 	}
 	for _, p := range n.pairs {
 		before := len(r.found)
-		switch k := t.key(p.name); {
-		case k != nil:
-			k.decode(r, p, k.in(v))
-		case slices.Contains(topKeys, p.name):
-			r.badKey(p, "%s: unknown key %q", t.name, p.name).
-				hintf("it is a key of the top level: put it before the first [table]")
-		default:
-			r.badKey(p, "%s: unknown key %q", t.name, p.name).suggest(p.name, "keys here: ", t.keyNames)
+		if k := t.key(p.name); k != nil {
+			k.read(r, p, v)
+		} else {
+			r.unknownKey(p, t.name, t.keyNames())
 		}
 		p.invalid = len(r.found) > before
 	}
@@ -326,7 +299,7 @@ func (t *table) read(r *reader, n *node, v reflect.Value) {
 		case k.required:
 			r.problem(n.key, k.name, "%s: %q is missing", t.name, k.name)
 		case k.fallback != nil:
-			k.decode(r, k.fallback, k.in(v))
+			k.read(r, k.fallback, v)
 		}
 	}
 	if t.finish != nil {
@@ -334,35 +307,22 @@ func (t *table) read(r *reader, n *node, v reflect.Value) {
 	}
 }
 
-// suggest hints at the name that was probably meant, or lists all.
-func (p *Problem) suggest(name, list string, names func() []string) *Problem {
-	if p.omitted { // the hint is not shown, and looking for it is slow
-		return p
-	}
-	if near := Nearest(name, names()); near != "" {
-		return p.hintf("did you mean %q?", near)
-	}
-	have := names()
-	return p.hintf("%s%s", list, strings.Join(have[:min(len(have), 100)], ", "))
-}
+// keyNames are the names of all keys.
+func (t *table) keyNames() []string { return namesOf(t.keys, func(k *key) string { return k.name }) }
 
 // lines are the "key = value" lines of a struct.
-func (t *table) lines(v reflect.Value) []string {
-	var out []string
+func (t *table) lines(v reflect.Value) (out []string) {
 	if t.form != nil {
 		v = t.form(v)
 	}
 	for _, k := range t.keys {
-		text, has := k.encode(k.in(v))
-		has = (has || k.always || k.required) && !(k.quiet && text == k.value.toml(k.fallback.text))
-		if t.writes != nil {
-			has = t.writes(v, k.name, has)
+		at := k.in(v)
+		given := at.Kind() == reflect.Pointer
+		if given && at.IsNil() {
+			continue
 		}
-		switch {
-		case !has:
-		case k.names != nil: // the text has its own key
-			out = append(out, text)
-		default:
+		text, has := k.encode(reflect.Indirect(at))
+		if (has || given || k.always || k.required) && !(k.quiet && text == k.value.toml(k.fallback.text)) {
 			out = append(out, tomlKey(k.name)+" = "+text)
 		}
 	}
@@ -380,6 +340,25 @@ func inlineOf(lines []string) string {
 // invalidValue reports a value that its kind refuses.
 func (r *reader) invalidValue(n *node, bad *invalid) {
 	r.bad(n, "%s: %s", n.name, bad.message).Hint = bad.hint
+}
+
+// unknownKey reports a key that the table at it does not have.
+func (r *reader) unknownKey(n *node, at string, have []string) {
+	r.badKey(n, "%s: unknown key %q", at, n.name).suggest(n.name, "keys here", have)
+}
+
+// suggest hints at the name that was probably meant, or lists all.
+func (p *Problem) suggest(name, what string, have []string) *Problem {
+	if p.omitted { // the hint is not shown, and looking for it is slow
+		return p
+	}
+	if len(have) == 0 {
+		return p.hintf("the plan has no %s", what)
+	}
+	if near := Nearest(name, have); near != "" {
+		return p.hintf("did you mean %q?", near)
+	}
+	return p.hintf("%s: %s", what, strings.Join(have[:min(len(have), 100)], ", "))
 }
 
 // list is the items of a list of low to high items.

@@ -99,7 +99,7 @@ type estimator struct {
 	// before: accept decides whether a step is followed; nil: all are
 	before func(s *Step) (accept bool)
 	// after: is called after each step that was followed
-	after func(s *Step)
+	after func(s *Step, c *container)
 	// stop: no further step is followed
 	stop bool
 }
@@ -125,22 +125,10 @@ func (e *estimator) addSteps(steps []Step, cycle int) {
 				e.addSteps(s.Steps, n+1)
 			}
 		case s.Do == "parallel" && s.Expect != "fail":
-			e.addParallel(s.Steps, cycle)
+			e.addSteps(s.Steps, cycle)
 		case s.Do != "parallel":
-			e.addStep(s, cycle, e.before == nil || e.before(s))
+			e.addStep(s, cycle)
 		}
-	}
-}
-
-// addParallel adds steps that start at the same time: none of them meets what
-// another one writes.
-func (e *estimator) addParallel(steps []Step, cycle int) {
-	accepted := make([]bool, len(steps))
-	for i := range steps {
-		accepted[i] = e.before == nil || e.before(&steps[i])
-	}
-	for i := range steps {
-		e.addStep(&steps[i], cycle, accepted[i])
 	}
 }
 
@@ -148,20 +136,16 @@ func (e *estimator) addParallel(steps []Step, cycle int) {
 // occupy counts, up to the cycle in which one of them is overfull, so that a
 // step has failed for certain. Its result is not known.
 func (e *estimator) addFailing(s *Step) {
-	live, before := e.LivePeak, map[string]*container{}
+	live, before, overfull := e.LivePeak, map[string]*container{}, false
 	for name, c := range e.containers {
 		c.unsure = true
 		before[name] = c.clone()
 	}
 	e.Approximate = true
-	for n := range s.Times {
+	for n := 0; n < s.Times && n <= maxFailingCycles && e.written < maxWork && !overfull; n++ {
 		e.addSteps(s.Steps, n+1)
-		overfull := false
 		for _, c := range e.containers {
 			overfull = overfull || !c.native && c.live > c.size
-		}
-		if overfull || n >= maxFailingCycles || e.written >= maxWork {
-			break
 		}
 	}
 	e.LivePeak = live
@@ -182,7 +166,8 @@ func (c *container) clone() *container {
 func (e *estimator) cost(s *Step) int {
 	n := 1
 	if set := e.fileSet(s); s.Do == "write" && set != nil {
-		n += set.count()
+		_, files := set.total()
+		n += files
 	}
 	if c := e.containers[s.On]; c != nil && (s.Batch != "" || s.As != "") {
 		n += len(c.files)
@@ -196,12 +181,13 @@ func (e *estimator) fileSet(s *Step) *FileSet {
 }
 
 // addStep adds one step; one that is not accepted has no effect.
-func (e *estimator) addStep(s *Step, cycle int, accepted bool) {
-	t := StepTotal{Do: s.Do, Phase: s.Phase, Cycle: cycle, Wait: s.AtLeast * units.Duration(max(s.Times, 1))}
+func (e *estimator) addStep(s *Step, cycle int) {
+	accepted := e.before == nil || e.before(s)
 	c := e.containers[s.On]
 	if c == nil {
 		return
 	}
+	t := StepTotal{Do: s.Do, Phase: s.Phase, Cycle: cycle, Wait: s.AtLeast * units.Duration(max(s.Times, 1))}
 	if k := findStepKind(s.Do); accepted && k.follow != nil && s.Expect != "fail" {
 		k.follow(e, s, c, &t)
 	}
@@ -214,7 +200,7 @@ func (e *estimator) addStep(s *Step, cycle int, accepted bool) {
 	}
 	e.HostPeak = max(e.HostPeak, host)
 	if accepted && e.after != nil {
-		e.after(s)
+		e.after(s, c)
 	}
 }
 
@@ -286,18 +272,8 @@ func (c *container) pool(batch string) []liveFile {
 func (e *estimator) remove(s *Step, c *container, t *StepTotal) {
 	pool := slices.Clone(c.pool(s.Batch))
 	slices.SortStableFunc(pool, func(x, y liveFile) int { return cmp.Compare(y.size, x.size) })
-	var removed []liveFile
+	removed := pool
 	switch {
-	case s.All:
-		removed = pool
-		if s.Batch != "last" {
-			for _, size := range c.named {
-				t.Bytes += size
-				t.Files++
-			}
-			c.live -= t.Bytes
-			clear(c.named)
-		}
 	case s.LastSets > 0:
 		top := 0
 		for _, f := range pool {
@@ -306,26 +282,23 @@ func (e *estimator) remove(s *Step, c *container, t *StepTotal) {
 		removed = slices.DeleteFunc(pool, func(f liveFile) bool { return f.set <= top-s.LastSets })
 	case s.Largest > 0:
 		removed = pool[:min(s.Largest, len(pool))]
-	default:
+	case s.All && s.Batch != "last":
+		for _, size := range c.named {
+			removed = append(removed, liveFile{size: size})
+		}
+		clear(c.named)
+	case !s.All:
 		n := int(math.Round(min(float64(s.Share), 1) * float64(len(pool))))
 		if s.Every {
 			n = len(pool) / 2
 		}
 		e.Approximate = e.Approximate || len(pool) > 0 && pool[0].size != pool[len(pool)-1].size
+		removed = nil
 		for i := range n {
 			removed = append(removed, pool[(2*i+1)*len(pool)/(2*n)])
 		}
 	}
-	c.drop(removed, t)
-	if c.native { // a folder gives space back at once, an image when it is trimmed
-		c.held = c.live
-	}
-}
-
-// drop removes files, each as often as it is listed: files of one size and
-// batch cannot be distinguished.
-func (c *container) drop(removed []liveFile, t *StepTotal) {
-	left := map[liveFile]int{}
+	left := map[liveFile]int{} // files of one size and batch cannot be distinguished
 	for _, f := range removed {
 		left[f]++
 		t.Files++
@@ -336,6 +309,9 @@ func (c *container) drop(removed []liveFile, t *StepTotal) {
 		left[f]--
 		return left[f] >= 0
 	})
+	if c.native { // a folder gives space back at once, an image when it is trimmed
+		c.held = c.live
+	}
 }
 
 // copyFile is copy and stream. The output of a stream counts with the size of
@@ -403,6 +379,15 @@ func (p *Plan) fileSet(name string) *FileSet {
 // input is the input of that name, or nil.
 func (p *Plan) input(name string) *Input {
 	return find(p.Inputs, func(in *Input) bool { return in.Name == name })
+}
+
+// namesOf are the names of the items of a list.
+func namesOf[T any](list []T, name func(*T) string) []string {
+	out := make([]string, len(list))
+	for i := range list {
+		out[i] = name(&list[i])
+	}
+	return out
 }
 
 // find is the first item that matches, or nil.

@@ -16,7 +16,9 @@ import (
 func (fs FileSet) Draw(seed uint64) [][]units.Bytes {
 	var sets [][]units.Bytes
 	for i, p := range fs.Parts {
-		source := rand.New(rand.NewPCG(seed, partKey(fs.Name, i)))
+		h := fnv.New64a() // parts and sets of other names get other draws
+		h.Write(append([]byte(fs.Name), 0, byte(i), byte(i>>8)))
+		source := rand.New(rand.NewPCG(seed, h.Sum64()))
 		for s := range max(p.Sets, 1) {
 			if s == len(sets) {
 				sets = append(sets, nil)
@@ -30,21 +32,13 @@ func (fs FileSet) Draw(seed uint64) [][]units.Bytes {
 	return sets
 }
 
-// partKey is the second half of the seed of a part: parts and sets of other
-// names get other draws.
-func partKey(name string, part int) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(name))
-	h.Write([]byte{0, byte(part), byte(part >> 8)})
-	return h.Sum64()
-}
-
 // draw is one size from the range, both ends included.
 func (p FilePart) draw(source *rand.Rand) units.Bytes {
+	low, high := p.Range[0], p.Range[1]
 	if p.Spread == "linear" {
-		return p.Low + units.Bytes(source.Int64N(int64(p.High-p.Low)+1))
+		return low + units.Bytes(source.Int64N(int64(high-low)+1))
 	}
-	return min(max(geometric(p.Low, p.High, source.Uint64()), p.Low), p.High)
+	return min(max(geometric(low, high, source.Uint64()), low), high)
 }
 
 // geometric is low·(high/low)^u for the fraction u with these bits. It halves
@@ -74,42 +68,13 @@ func (fs FileSet) Count(seed uint64) (files int, size units.Bytes) {
 	return files, size
 }
 
-// sets is the number of sets of the part that has most.
-func (fs FileSet) sets() int {
-	n := 0
+// total is the number of sets of the part that has most, and that of the files
+// of one write.
+func (fs FileSet) total() (sets, files int) {
 	for _, p := range fs.Parts {
-		n = max(n, p.Sets)
+		sets, files = max(sets, p.Sets), files+(len(p.Sizes)+p.Count)*p.Sets
 	}
-	return n
-}
-
-// count is the number of files of one write.
-func (fs FileSet) count() int {
-	n := 0
-	for _, p := range fs.Parts {
-		n += (len(p.Sizes) + p.Count) * p.Sets
-	}
-	return n
-}
-
-// rangeCodec is the range of a part: two sizes.
-func rangeCodec() codec {
-	sizes := listCodec(kindCodec(sizeKind), 2, 2)
-	sizes.typ, sizes.whole = "two sizes", true
-	decode, encode := sizes.decode, sizes.encode
-	sizes.decode = func(r *reader, n *node, v reflect.Value) {
-		var both []units.Bytes
-		if decode(r, n, reflect.ValueOf(&both).Elem()); len(both) == 2 {
-			p := v.Addr().Interface().(*FilePart)
-			p.Low, p.High = both[0], both[1]
-		}
-	}
-	sizes.encode = func(v reflect.Value) (string, bool) {
-		p := v.Interface().(FilePart)
-		text, _ := encode(reflect.ValueOf([]units.Bytes{p.Low, p.High}))
-		return text, p.High > 0
-	}
-	return sizes
+	return sets, files
 }
 
 // finishPart checks that a part has either sizes or a range with a count, and
@@ -120,8 +85,8 @@ func finishPart(r *reader, n *node, p *FilePart) {
 	case (sizes == nil) == (span == nil) || (count == nil) != (span == nil):
 		r.problem(n.key, "sizes", "a file set has either sizes, or range and count").
 			hintf("use parts = [ { sizes = … }, { range = …, count = … } ] for a mixture")
-	case p.Low > p.High:
-		r.bad(span, "range: %s is more than %s", p.Low, p.High)
+	case len(p.Range) == 2 && p.Range[0] > p.Range[1]:
+		r.bad(span, "range: %s is more than %s", p.Range[0], p.Range[1])
 	}
 	p.Sets = max(p.Sets, 1)
 	if span != nil && p.Spread == "" {
@@ -144,11 +109,12 @@ func finishFiles(r *reader, n *node, f *FileSet) {
 	files, size := 0, 0.0 // the sum of a careless plan may not be an integer
 	for _, p := range f.Parts {
 		files += min((len(p.Sizes)+p.Count)*p.Sets, 1<<40)
-		one := float64(p.High) * float64(p.Count)
 		for _, s := range p.Sizes {
-			one += float64(s)
+			size += float64(s) * float64(p.Sets)
 		}
-		size += one * float64(p.Sets)
+		if len(p.Range) == 2 {
+			size += float64(p.Range[1]) * float64(p.Count) * float64(p.Sets)
+		}
 	}
 	if size > float64(maxSize) || files > maxFiles {
 		r.badKey(n, "file set %q has %d files with up to %.3g EB, more than %d files or %s", n.name, files, size/1e18,

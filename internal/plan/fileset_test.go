@@ -15,7 +15,7 @@ import (
 
 // TestDrawFixed pins draws: what a seed gives is part of what a run can repeat.
 func TestDrawFixed(t *testing.T) {
-	fs := plan.FileSet{Name: "random", Parts: []plan.FilePart{{Low: 4_400_000, High: 3_000_000_000, Count: 4, Sets: 1, Spread: "log"}}}
+	fs := plan.FileSet{Name: "random", Parts: []plan.FilePart{{Range: []units.Bytes{4_400_000, 3_000_000_000}, Count: 4, Sets: 1, Spread: "log"}}}
 	assert.Equal(t, [][]units.Bytes{{890420290, 91208431, 93423627, 83265815}}, fs.Draw(1))
 	fs.Parts[0].Spread = "linear"
 	linear := []units.Bytes{2442328042, 1396219071, 1407236363, 1354389673}
@@ -62,7 +62,7 @@ func TestDrawRange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		low := units.Bytes(rapid.Int64Range(1, 1<<50).Draw(t, "low"))
 		high := low + units.Bytes(rapid.Int64Range(0, 1<<50).Draw(t, "more"))
-		fs := plan.FileSet{Name: "f", Parts: []plan.FilePart{{Low: low, High: high, Count: 20, Sets: 2, Spread: rapid.SampledFrom([]string{"log", "linear"}).Draw(t, "spread")}}}
+		fs := plan.FileSet{Name: "f", Parts: []plan.FilePart{{Range: []units.Bytes{low, high}, Count: 20, Sets: 2, Spread: rapid.SampledFrom([]string{"log", "linear"}).Draw(t, "spread")}}}
 		seed := rapid.Uint64().Draw(t, "seed")
 		sets := fs.Draw(seed)
 		require.Equal(t, sets, fs.Draw(seed))
@@ -75,7 +75,7 @@ func TestDrawRange(t *testing.T) {
 
 // TestDrawLogUniform: each decade of a range gets about the same number of draws.
 func TestDrawLogUniform(t *testing.T) {
-	fs := plan.FileSet{Name: "f", Parts: []plan.FilePart{{Low: 1000, High: 1_000_000_000, Count: 6000, Sets: 1, Spread: "log"}}}
+	fs := plan.FileSet{Name: "f", Parts: []plan.FilePart{{Range: []units.Bytes{1000, 1_000_000_000}, Count: 6000, Sets: 1, Spread: "log"}}}
 	var decades [6]int
 	for _, size := range fs.Draw(3)[0] {
 		d := 0

@@ -100,17 +100,12 @@ func finishFit(r *reader, n *node, f *Fit) {
 
 // findFit is the fit of that name, or nil with a finding at n.
 func (c *checker) findFit(n *node, name string) *Fit {
-	var names []string
-	for i := range c.p.Fits {
-		if c.p.Fits[i].Name == name {
-			return &c.p.Fits[i]
-		}
-		names = append(names, c.p.Fits[i].Name)
+	f := find(c.p.Fits, func(f *Fit) bool { return f.Name == name })
+	if f == nil && c.isValid("fit") {
+		c.bad(n.at("fit"), "there is no fit %q", name).
+			suggest(name, "fits", namesOf(c.p.Fits, func(f *Fit) string { return f.Name }))
 	}
-	if c.isValid("fit") {
-		c.bad(n.at("fit"), "there is no fit %q", name).hintName(name, "fits", names)
-	}
-	return nil
+	return f
 }
 
 // checkFits checks the axes and selections of fits.
@@ -121,7 +116,7 @@ func (c *checker) checkFits() {
 			continue
 		}
 		if !slices.Contains(c.manual, f.Along) && !slices.Contains(numericAxes, f.Along) {
-			c.bad(n.at("along"), "a fit cannot run along %q", f.Along).hintName(f.Along, "numeric axes", numericAxes)
+			c.bad(n.at("along"), "a fit cannot run along %q", f.Along).suggest(f.Along, "numeric axes", numericAxes)
 		} else if r := c.checkQuantity(n.at("where"), f.Where, f.Quantity); r != nil {
 			c.checkAlong(n.at("along"), f.Where, r, f.Along, f.Points)
 		}
@@ -136,7 +131,7 @@ func (c *checker) checkCoefficient(detail *node, a *Assert, _ string) {
 	}
 	if have := coefficients[f.Model]; !slices.Contains(have, a.Coefficient) {
 		c.bad(detail.at("name"), "the model %s of the fit %q has no coefficient %q", f.Model, f.Name, a.Coefficient).
-			hintName(a.Coefficient, "coefficients", have)
+			suggest(a.Coefficient, "coefficients", have)
 	}
 	c.readBound(detail, a, figureUnit(a.Coefficient, f.Quantity))
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"reflect"
 	"regexp"
 	"slices"
@@ -24,7 +25,7 @@ type kind struct {
 	name string
 	// words: all accepted words of an enumeration
 	words []string
-	// word: what means 0 bytes, "" if there is none
+	// word: what means 0, "" if there is none
 	word string
 	// node: how TOML writes the canonical text
 	node nodeKind
@@ -36,25 +37,24 @@ type kind struct {
 
 // text is the canonical text of a value.
 func (k *kind) text(v any) string {
-	switch v := v.(type) {
-	case time.Time:
-		return v.Format(time.DateOnly)
-	case units.Bytes:
-		if v == 0 && (k.word != "" || k == sizeKind) {
-			return k.word
-		}
-		return v.String()
+	if day, ok := v.(time.Time); ok {
+		return day.Format(time.DateOnly)
+	}
+	if reflect.ValueOf(v).IsZero() && (k.word != "" || k == sizeKind) {
+		return k.word
 	}
 	return fmt.Sprint(v)
 }
 
-// read is the canonical text of a value of the plan.
-func (k *kind) read(n *node) (string, *invalid) {
+// read is the canonical text of a value of the plan; what is wrong with it is
+// reported.
+func (k *kind) read(r *reader, n *node) (text string, ok bool) {
 	v, bad := k.parse(n)
 	if bad != nil {
-		return "", bad
+		r.invalidValue(n, bad)
+		return "", false
 	}
-	return k.text(v), nil
+	return k.text(v), true
 }
 
 // of is the value of a canonical text.
@@ -68,10 +68,10 @@ func (k *kind) nodeOf(text string) *node { return &node{kind: k.node, text: text
 
 // toml writes a canonical text as a TOML value.
 func (k *kind) toml(text string) string {
-	if k.node != stringNode {
-		return text
+	if k.node == stringNode || text == k.word {
+		return tomlString(text)
 	}
-	return tomlString(text)
+	return text
 }
 
 // wrongType refuses a value of another TOML type than the wanted one.
@@ -109,10 +109,7 @@ func hasWord(s string) bool { return strings.TrimSpace(s) != "" }
 
 // isLocalPath accepts relative paths that stay inside the folder they start in.
 func isLocalPath(s string) bool {
-	if s == "" || len(s) > 200 || strings.ContainsAny(s, "\\:\n\t") {
-		return false
-	}
-	return !slices.ContainsFunc(strings.Split(s, "/"), func(p string) bool { return p == "" || p == "." || p == ".." })
+	return fs.ValidPath(s) && s != "." && len(s) <= 200 && !strings.ContainsAny(s, "\\:\n\t")
 }
 
 const nameWords = "a name of letters, digits and . _ + -, at most 64"
@@ -140,42 +137,30 @@ func enum(words ...string) *kind {
 		}}
 }
 
-// number accepts whole numbers in [low, high].
-func number(low, high int64) *kind {
-	return &kind{name: "number", node: intNode,
-		json: map[string]any{"type": "integer", "minimum": low, "maximum": high},
-		parse: func(n *node) (any, *invalid) {
-			v, err := strconv.ParseInt(n.text, 0, 64)
-			switch {
-			case n.kind == stringNode && err == nil:
-				return nil, wrongType(n, "a whole number", "write it without quotes")
-			case n.kind != intNode:
-				return nil, wrongType(n, "a whole number", "")
-			case err != nil || v < low || v > high:
-				return nil, &invalid{n.text + " is out of range", fmt.Sprintf("want %d to %d", low, high)}
+// number accepts whole numbers in [low, high], and the word that means 0 if it
+// is not "".
+func number(low, high int64, word string) *kind {
+	schema := map[string]any{"type": "integer", "minimum": low, "maximum": high}
+	accepted := fmt.Sprintf("want %d to %d", low, high)
+	if word != "" {
+		schema = map[string]any{"anyOf": []any{schema, map[string]any{"const": word}}}
+		accepted += fmt.Sprintf(", or %q", word)
+	}
+	return &kind{name: "number", node: intNode, word: word, json: schema, parse: func(n *node) (any, *invalid) {
+		v, err := strconv.ParseInt(n.text, 0, 64)
+		switch {
+		case n.kind == stringNode && word != "":
+			if n.text != word {
+				return nil, &invalid{strconv.Quote(n.text) + " is not accepted here", accepted}
 			}
-			return v, nil
-		}}
-}
-
-// parseFlag reads true or false.
-func parseFlag(n *node) (any, *invalid) {
-	if n.kind != boolNode {
-		return nil, wrongType(n, "true or false", "")
-	}
-	return n.text == "true", nil
-}
-
-// parseDate reads a TOML date without a time.
-func parseDate(n *node) (any, *invalid) {
-	d, err := time.Parse(time.DateOnly, n.text)
-	switch {
-	case n.kind != dateNode:
-		return nil, wrongType(n, "a date", "write it as 2026-03-23, without quotes and time")
-	case err != nil:
-		return nil, &invalid{n.text + " is not a day of the calendar", ""}
-	}
-	return d, nil
+			return int64(0), nil
+		case n.kind != intNode:
+			return nil, wrongType(n, "a whole number", accepted)
+		case err != nil || v < low || v > high:
+			return nil, &invalid{n.text + " is out of range", accepted}
+		}
+		return v, nil
+	}}
 }
 
 // quantityValue is a number with a unit.
@@ -243,47 +228,51 @@ func checkSize(v units.Bytes) error {
 	return checkPositive(v)
 }
 
-// parseLoose reads what a manual axis can have as a value: a name or a number.
-func parseLoose(n *node) (any, *invalid) {
-	switch n.kind {
-	case stringNode:
-		if n.text == "" || len(n.text) > 64 || !isPrintable(n.text) || strings.ContainsAny(n.text, ",=\n\t") {
-			return nil, &invalid{strconv.Quote(n.text) + " cannot name a value",
-				"want 1 to 64 characters, without , and ="}
-		}
-		return n.text, nil
-	case intNode, floatNode:
-		text := numberToken(n)
-		if !isPlainNumber(strings.TrimPrefix(text, "-")) {
-			return nil, &invalid{n.text + " is not a plain number", ""}
-		}
-		return text, nil
-	}
-	return nil, wrongType(n, "text or a number", "")
-}
-
 // numberToken is a TOML number without what only TOML writes: "+" and "_".
 func numberToken(n *node) string { return strings.TrimPrefix(strings.ReplaceAll(n.text, "_", ""), "+") }
-
-// isPlainNumber accepts digits with at most one point, without sign, exponent
-// or name.
-func isPlainNumber(s string) bool {
-	if s == "" || len(s) > 40 || s[0] == '.' || s[len(s)-1] == '.' || strings.Count(s, ".") > 1 {
-		return false
-	}
-	return !strings.ContainsFunc(s, func(c rune) bool { return (c < '0' || c > '9') && c != '.' })
-}
 
 // rawFormat is the name that diskutil has for UDRW.
 const rawFormat = "RAW"
 
 var (
-	flagKind  = &kind{name: "yes/no", node: boolNode, json: map[string]any{"type": "boolean"}, parse: parseFlag}
+	flagKind = &kind{name: "yes/no", node: boolNode, json: map[string]any{"type": "boolean"},
+		parse: func(n *node) (any, *invalid) {
+			if n.kind != boolNode {
+				return nil, wrongType(n, "true or false", "")
+			}
+			return n.text == "true", nil
+		}}
+	dateKind = &kind{name: "date", node: dateNode, json: map[string]any{"type": "string", "format": "date"},
+		parse: func(n *node) (any, *invalid) {
+			d, err := time.Parse(time.DateOnly, n.text)
+			switch {
+			case n.kind != dateNode:
+				return nil, wrongType(n, "a date", "write it as 2026-03-23, without quotes and time")
+			case err != nil:
+				return nil, &invalid{n.text + " is not a day of the calendar", ""}
+			}
+			return d, nil
+		}}
 	sizeKind  = unitKind("size", "", `"8 MiB"`, units.ParseBytes, checkSize)
 	bandKind  = unitKind("size", "default", `"8 MiB"`, units.ParseBytes, checkBand)
-	countKind = number(0, 1<<40)
+	countKind = number(0, 1<<40, "")
+	// looseKind is what a manual axis can have as a value: a name or a number.
 	looseKind = &kind{name: "text or number", json: map[string]any{"type": []string{"string", "number"}},
-		parse: parseLoose}
+		parse: func(n *node) (any, *invalid) {
+			text := numberToken(n)
+			switch isNumber := n.kind == intNode || n.kind == floatNode; {
+			case !isNumber && n.kind != stringNode:
+				return nil, wrongType(n, "text or a number", "")
+			case isNumber && !units.IsDecimal(strings.TrimPrefix(text, "-")):
+				return nil, &invalid{n.text + " is not a plain number", ""}
+			case isNumber:
+				return text, nil
+			case n.text == "" || len(n.text) > 64 || !isPrintable(n.text) || strings.ContainsAny(n.text, ",=\n\t"):
+				return nil, &invalid{strconv.Quote(n.text) + " cannot name a value",
+					"want 1 to 64 characters, without , and ="}
+			}
+			return n.text, nil
+		}}
 	nameText       = textKind(nameWords, nameRule.MatchString)
 	anyFormat      = enum(image.FormatNames(nil)...)
 	writableFormat = enum(image.FormatNames(image.Format.Writable)...)
@@ -304,9 +293,7 @@ var kinds = map[string]*kind{
 		_, here := HereFor(s)
 		return s == "" || here || nameRule.MatchString(s)
 	}),
-	"flag": flagKind, "loose": looseKind, "size": sizeKind, "band": bandKind,
-	"date": {name: "date", node: dateNode, json: map[string]any{"type": "string", "format": "date"},
-		parse: parseDate},
+	"loose": looseKind, "size": sizeKind, "band": bandKind, "rounds": number(1, maxRounds, auto),
 	"block": unitKind("size", "whole", `"8 MiB"`, units.ParseBytes, checkSize),
 	"time":  unitKind("time", "", `"10 s"`, units.ParseDuration, nil),
 	"span":  unitKind("time", "", `"10 s"`, units.ParseDuration, checkPositive[units.Duration]),
@@ -314,14 +301,15 @@ var kinds = map[string]*kind{
 	"encryption": enum(image.Encryptions...), "filesystem": enum(image.FilesystemNames()...),
 	"sync": enum("none", "fsync", "full"), "cache": enum("direct", "buffered", "cold"),
 	"codec": enum("zstd", "s2", "gzip", "lzfse"), "estimator": enum(estimators...),
-	"statistic": enum(append(slices.Clone(estimators), "minimum", "maximum")...),
-	"unit":      enum(displayUnitNames()...), "coefficient": enum(coefficientNames()...),
+	"statistic":   enum(append(slices.Clone(estimators), "minimum", "maximum")...),
+	"unit":        enum(namesOf(displayUnits, func(u *displayUnit) string { return u.name })...),
+	"coefficient": enum(coefficientNames()...),
 }
 
 // kindsOfTypes are the kinds of Go types, for tags that name none.
 var kindsOfTypes = map[reflect.Type]*kind{
 	reflect.TypeFor[bool](): flagKind, reflect.TypeFor[units.Bytes](): sizeKind,
-	reflect.TypeFor[units.Share](): kinds["share"], reflect.TypeFor[time.Time](): kinds["date"],
+	reflect.TypeFor[units.Share](): kinds["share"], reflect.TypeFor[time.Time](): dateKind,
 }
 
 // findKind is the kind of a tag: a name, the words of an enumeration
@@ -336,7 +324,7 @@ func findKind(tag string, t reflect.Type) *kind {
 	if low, high, ok := strings.Cut(tag, ".."); ok {
 		least, _ := strconv.ParseInt(low, 10, 64)
 		most, _ := strconv.ParseInt(high, 10, 64)
-		return number(least, most)
+		return number(least, most, "")
 	}
 	if k := kindsOfTypes[t]; k != nil && tag == "" {
 		return k

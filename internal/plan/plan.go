@@ -19,13 +19,12 @@ import (
 	"dmgbench/internal/system/units"
 )
 
-// Schema is the version of the plan language that this program reads.
-const Schema = 1
-
 // Plan is one plan as executed: defaults filled in, matrix not yet expanded.
 type Plan struct {
 	// Name is the file's name without ".toml"; it names run folders.
-	Name    string
+	Name string
+	// Schema is the version of the plan language
+	Schema  int    `plan:"schema 1..1 !"`
 	Title   string `plan:"title line !"`
 	Summary string `plan:"summary text"`
 	// Choices are what the source leaves open and this plan chose; each is a
@@ -34,8 +33,8 @@ type Plan struct {
 	Source  *Source  `plan:"source"`
 	// Defaults are the values of [image], [io] and [stream]; an axis or a case
 	// overrides single keys.
-	Defaults Settings
-	Axes     []Axis `plan:"matrix matrix"`
+	Defaults Settings `plan:"settings"`
+	Axes     []Axis   `plan:"matrix matrix"`
 	Exclude  []Selector
 	// Extra: [[case]], combinations in addition to the product
 	Extra  []Selector `plan:"case cases"`
@@ -174,10 +173,9 @@ type FileSet struct {
 // sets.
 type FilePart struct {
 	Sizes []units.Bytes `plan:"sizes min=1"`
-	// Low: range draws: log-uniform in [Low, High]
-	Low   units.Bytes `plan:"range range"`
-	High  units.Bytes
-	Count int `plan:"count 1..1000000"`
+	// Range: the smallest and the largest size of draws
+	Range []units.Bytes `plan:"range min=2 max=2"`
+	Count int           `plan:"count 1..1000000"`
 	// Spread: of draws: "log" (default) or "linear"
 	Spread string `plan:"spread log|linear"`
 	Sets   int    `plan:"sets 1..100000"`
@@ -258,7 +256,7 @@ type Figure struct {
 // Operand is one side of a claim: a quantity of a selection, measured or
 // published, or a constant.
 type Operand struct {
-	Quantity Quantity `plan:"* quantity"`
+	Quantity Quantity
 	Where    Selector
 	Constant *Figure `plan:"value figure"`
 	// Statistic: overrides the headline estimator

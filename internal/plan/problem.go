@@ -10,9 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxProblems bounds how many findings are kept: more are not useful to a
-// reader.
-const maxProblems = 100
+const (
+	// maxProblems bounds how many findings are kept: more are not useful to a
+	// reader.
+	maxProblems = 100
+	// maxMessage bounds the characters of a message.
+	maxMessage = 300
+)
 
 // Problem is one finding about a plan.
 type Problem struct {
@@ -73,13 +77,7 @@ func (ps *Problems) pick(warning bool) []Problem {
 	if ps == nil {
 		return nil
 	}
-	var out []Problem
-	for _, p := range ps.Items {
-		if p.Warning == warning {
-			out = append(out, p)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(ps.Items), func(p Problem) bool { return p.Warning != warning })
 }
 
 // Error is all findings, a blank line between them.
@@ -103,6 +101,8 @@ type reader struct {
 	manual []string
 	// publishedAt: the table of each published figure
 	publishedAt []*node
+	// figures: of the table [[published]] that is read
+	figures []Published
 	// broken: the syntax has errors: parts of the tree are missing
 	broken bool
 	found  []*Problem
@@ -115,6 +115,9 @@ type reader struct {
 // newReader indexes the lines of a text.
 func newReader(file string, text []byte) *reader {
 	r := &reader{file: file, text: text, lines: []int{0}, seen: map[string]bool{}}
+	if bytes.HasPrefix(text, []byte("\ufeff")) {
+		r.bom = len("\ufeff")
+	}
 	for i, c := range text {
 		if c == '\n' {
 			r.lines = append(r.lines, i+1)
@@ -123,18 +126,17 @@ func newReader(file string, text []byte) *reader {
 	return r
 }
 
+// lineStart is the offset of the first character of a line, which counts from 1.
+func (r *reader) lineStart(line int) int { return max(r.lines[line-1], r.bom) }
+
 // place turns a byte offset into line and column.
 func (r *reader) place(off int) (line, column int) {
-	off = min(max(off, 0), len(r.text))
-	i, ok := slices.BinarySearch(r.lines, off)
-	if !ok {
-		i--
+	off = min(max(off, r.bom), len(r.text))
+	line, found := slices.BinarySearch(r.lines, off)
+	if found {
+		line++
 	}
-	start := r.lines[i]
-	if i == 0 {
-		start = min(r.bom, off)
-	}
-	return i + 1, utf8.RuneCount(r.text[start:off]) + 1
+	return line, utf8.RuneCount(r.text[r.lineStart(line):off]) + 1
 }
 
 // problem reports an error at a byte offset. The same message at the same place
@@ -161,7 +163,7 @@ func (r *reader) warn(off int, key, format string, args ...any) *Problem {
 }
 
 // report keeps a finding, with its excerpt, unless it is known or there are too
-// many.
+// many. The middle is cut out of a message that quotes a text without end.
 func (r *reader) report(p *Problem) *Problem {
 	id := fmt.Sprintf("%d:%d:%s", p.Line, p.Column, p.Message)
 	p.omitted = len(r.found) >= maxProblems
@@ -170,7 +172,9 @@ func (r *reader) report(p *Problem) *Problem {
 	case p.omitted:
 		r.omitted++
 	default:
-		p.Message = shorten(p.Message)
+		if runes := []rune(p.Message); len(runes) > maxMessage {
+			p.Message = string(runes[:maxMessage/2]) + " … " + string(runes[len(runes)-maxMessage/2:])
+		}
 		p.File, p.Excerpt = r.file, r.excerpt(p.Line, p.Column)
 		r.found = append(r.found, p)
 	}
@@ -184,38 +188,18 @@ func (p Problem) In(file string, text []byte) Problem {
 	return *newReader(file, text).report(&p)
 }
 
-// shorten cuts the middle out of a message that quotes a text without end.
-func shorten(s string) string {
-	const most = 300
-	runes := []rune(s)
-	if len(runes) <= most {
-		return s
-	}
-	return string(runes[:most/2]) + " … " + string(runes[len(runes)-most/2:])
-}
-
-// excerpt shows the line with a caret below the column. Long lines are cut
-// around the column, and what a terminal would act on is replaced.
+// excerpt shows the line with a caret below the column. Of a long line the part
+// around the column is shown, and what a terminal would act on is replaced.
 func (r *reader) excerpt(line, column int) string {
 	if line < 1 || line > len(r.lines) {
 		return ""
 	}
-	start := r.lines[line-1]
-	if line == 1 {
-		start = r.bom
-	}
-	text, _, _ := bytes.Cut(r.text[start:], []byte("\n"))
+	text, _, _ := bytes.Cut(r.text[r.lineStart(line):], []byte("\n"))
 	runes := []rune(strings.TrimRight(string(text), "\r"))
-	if strings.TrimSpace(string(runes)) == "" {
-		return ""
-	}
 	const before, width = 70, 110
-	if column > before+20 && len(runes) > width {
-		drop := min(column-before, len(runes))
-		runes, column = append([]rune("…"), runes[drop:]...), column-drop+1
-	}
 	if len(runes) > width {
-		runes = append(slices.Clone(runes[:width]), '…')
+		from := min(max(column-before, 0), len(runes))
+		runes, column = runes[from:min(from+width, len(runes))], column-from
 	}
 	for i, c := range runes {
 		if c == '\t' {
@@ -223,6 +207,9 @@ func (r *reader) excerpt(line, column int) string {
 		} else if c == utf8.RuneError || !unicode.IsPrint(c) {
 			runes[i] = '·'
 		}
+	}
+	if strings.TrimSpace(string(runes)) == "" {
+		return ""
 	}
 	return "    " + string(runes) + "\n    " + strings.Repeat(" ", column-1) + "^"
 }
@@ -245,13 +232,6 @@ func (r *reader) problems() *Problems {
 	}
 	return out
 }
-
-// SelectorError reports that a selector cannot be read or selects no case: bad
-// usage, exit 2.
-type SelectorError struct{ Text, Cause string }
-
-// Error names the selector and what is wrong with it.
-func (e *SelectorError) Error() string { return fmt.Sprintf("selecting %q: %s", e.Text, e.Cause) }
 
 // OverrideError reports that a flag cannot be applied to a plan: bad usage,
 // exit 2.

@@ -17,7 +17,7 @@ func TestEveryKindOfStepIsComplete(t *testing.T) {
 		about := slices.IndexFunc(docRows["kinds of step"], func(row []string) bool { return row[0] == k.do })
 		require.GreaterOrEqual(t, about, 0, "keys.md has no meaning of %s", k.do)
 		assert.NotEmpty(t, docRows["kinds of step"][about][1], k.do)
-		for _, key := range (&table{name: "step", keys: k.table.keys}).reference() {
+		for _, key := range describeKeys("step", k.table.keys) {
 			assert.NotEmpty(t, key.About, "%s: %s", k.do, key.Name)
 		}
 	}
@@ -62,7 +62,7 @@ func TestProse(t *testing.T) {
 func TestProseOfFiles(t *testing.T) {
 	f := FileSet{Order: "shuffled-all", Data: "mixed", Compressible: 0.5, Parts: []FilePart{
 		{Sizes: []units.Bytes{2e6}, Sets: 1}, {Sizes: []units.Bytes{1e9, 3e6, 4e6}, Sets: 10},
-		{Low: 1e6, High: 2e6, Count: 5, Sets: 2, Spread: "log"}, {Sizes: []units.Bytes{7e6}, Sets: 3}}}
+		{Range: []units.Bytes{1e6, 2e6}, Count: 5, Sets: 2, Spread: "log"}, {Sizes: []units.Bytes{7e6}, Sets: 3}}}
 	assert.Equal(t, "one file of 2 MB; 10 sets of 3 files of 3 MB to 1 GB; 2 sets of 5 files of random size from 1 MB to 2 MB (log); "+
 		"3 files of 7 MB; in random order; "+f.Compressible.String()+" of each 4 KiB zeros, the rest random", f.Prose())
 	s := Selector{{Key: "format", Values: []string{"UDRW", "UDSB"}}, {Key: "phase", Values: []string{"new"}}}

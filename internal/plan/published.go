@@ -13,91 +13,85 @@ func (o On) includes(other On) bool {
 		(o.Tool == "" || o.Tool == other.Tool) && (o.Date.IsZero() || o.Date.Equal(other.Date))
 }
 
-// quantityCodec is a key named after a quantity. Its value is the selection of
-// an operand.
-func quantityCodec() codec {
-	return codec{typ: "selector", whole: true, names: quantityNames(),
-		decode: func(r *reader, n *node, v reflect.Value) {
-			o := v.Addr().Interface().(*Operand)
-			if o.Quantity != "" {
-				r.badKey(n, "an operand has one quantity; %q is given already", o.Quantity)
-				return
-			}
-			o.Quantity, o.Where = Quantity(n.name), r.selector(n, true)
-		},
-		encode: func(v reflect.Value) (string, bool) {
-			o := v.Interface().(Operand)
-			return string(o.Quantity) + " = " + o.Where.toml(), o.Quantity != ""
-		},
-		json: func() map[string]any { return schemaReference("selector") }}
-}
-
-// publishedForm is one [[published]] table: each of its quantities becomes a
-// Published.
-type publishedForm struct {
-	Published `plan:"inline"`
-	figures   []Published
-}
-
-// publishedFigures is a key named after a quantity. Its value is a printed
-// figure.
-func publishedFigures() key {
-	return key{codec: codec{typ: "figure", names: quantityNames(),
-		decode: func(r *reader, n *node, v reflect.Value) {
-			p := v.Addr().Interface().(*publishedForm)
-			if f, ok := r.figure(n, Quantity(n.name).Unit()); ok {
-				p.figures = append(p.figures, Published{Quantity: Quantity(n.name), Value: f})
-			}
-		},
-		encode: func(reflect.Value) (string, bool) { return "", false },
-		json:   func() map[string]any { return schemaReference("figure") }}}
-}
-
-// finishPublished gives every figure of the table the cell and its
-// circumstances. Each gets a selector of its own, which scaling changes.
-func finishPublished(r *reader, n *node, p *publishedForm) {
-	if !slices.ContainsFunc(n.pairs, func(c *node) bool { return Quantity(c.name).Unit() != "" }) {
-		r.badKey(n, "a published figure without a figure").hintf("add one, such as read = \"6.13 GB/s\"")
+// quantityKeys are the keys named after quantities. The table that has them
+// describes them together.
+func quantityKeys(typ string, decode func(r *reader, n *node, v reflect.Value),
+	encode func(v reflect.Value) string) (out []key) {
+	for _, q := range Quantities {
+		out = append(out, key{name: string(q.Name), codec: codec{typ: typ, hidden: true, whole: true, decode: decode,
+			encode: func(v reflect.Value) (string, bool) {
+				if v.FieldByName("Quantity").String() != string(q.Name) {
+					return "", false
+				}
+				return encode(v), true
+			},
+			json: func() map[string]any { return schemaReference(typ) }}})
 	}
-	for i, figure := range p.figures {
-		p.figures[i] = p.Published
-		p.figures[i].Quantity, p.figures[i].Value, p.figures[i].Where = figure.Quantity, figure.Value, p.Where.clone()
-	}
-}
-
-// publishedCodec is the list of tables [[published]]: each figure of a table
-// becomes one Published.
-func publishedCodec() codec {
-	form := listCodec(tableCodec(reflect.TypeFor[publishedForm]()), 0, 0)
-	out := form
-	out.decode = func(r *reader, n *node, v reflect.Value) {
-		var forms []publishedForm
-		form.decode(r, n, reflect.ValueOf(&forms).Elem())
-		for i, f := range forms {
-			for _, figure := range f.figures {
-				r.publishedAt = append(r.publishedAt, n.items[i])
-				v.Set(reflect.Append(v, reflect.ValueOf(figure)))
-			}
-		}
-	}
-	out.sections = publishedSections
 	return out
 }
 
-// publishedSections writes neighbouring figures of one cell into one table.
-func publishedSections(_ string, v reflect.Value) []section {
-	var out []section
-	have := map[Quantity]bool{}
-	var head []string
-	for i := range v.Len() {
-		f := v.Index(i).Interface().(Published)
-		next := tables[reflect.TypeFor[Published]()].lines(v.Index(i))
-		if len(out) == 0 || have[f.Quantity] || !slices.Equal(head, next) {
-			out, have, head = append(out, section{"[[published]]", slices.Clone(next)}), map[Quantity]bool{}, next
+// decodeSelection reads a quantity of an operand: its selection.
+func decodeSelection(r *reader, n *node, v reflect.Value) {
+	if have := v.FieldByName("Quantity"); have.String() != "" {
+		r.badKey(n, "an operand has one quantity; %q is given already", have)
+		return
+	}
+	v.FieldByName("Quantity").SetString(n.name)
+	v.FieldByName("Where").Set(reflect.ValueOf(r.choices(n, sampleKeys)))
+}
+
+func encodeSelection(v reflect.Value) string {
+	return v.FieldByName("Where").Interface().(Selector).toml()
+}
+
+// decodeFigure reads a quantity of [[published]]: a figure.
+func decodeFigure(r *reader, n *node, _ reflect.Value) {
+	if f, ok := r.figure(n, Quantity(n.name).Unit()); ok {
+		r.figures = append(r.figures, Published{Quantity: Quantity(n.name), Value: f})
+	}
+}
+
+func encodeFigure(v reflect.Value) string { return tomlString(v.Interface().(Published).Value.Text) }
+
+// publishedCodec is the list of tables [[published]]: each figure of a table
+// becomes one Published. The canonical form writes neighbouring figures of one
+// cell into one table.
+func publishedCodec() codec {
+	cell := tableCodec(tableOf[Published]())
+	out := listCodec(cell, 0, 0)
+	out.decode = func(r *reader, n *node, v reflect.Value) {
+		for _, it := range r.list(n, cell.plural, 0, 0) {
+			var circumstances Published
+			before := len(r.found)
+			r.figures = nil
+			cell.decode(r, it, reflect.ValueOf(&circumstances).Elem())
+			if len(r.figures) == 0 && len(r.found) == before {
+				r.badKey(it, "a published figure without a figure").hintf("add one, such as read = \"6.13 GB/s\"")
+			}
+			it.invalid = len(r.found) > before
+			for _, one := range r.figures {
+				quantity, value := one.Quantity, one.Value
+				one = circumstances
+				one.Quantity, one.Value = quantity, value
+				r.publishedAt = append(r.publishedAt, it)
+				v.Set(reflect.Append(v, reflect.ValueOf(one)))
+			}
 		}
-		have[f.Quantity] = true
-		last := &out[len(out)-1]
-		last.lines = append(last.lines, string(f.Quantity)+" = "+tomlString(f.Value.Text))
+	}
+	out.sections = func(_ string, v reflect.Value) (out []section) {
+		have, head := map[Quantity]bool{}, []string(nil)
+		for i := range v.Len() {
+			q := v.Index(i).Interface().(Published).Quantity
+			lines := tableOf[Published]().lines(v.Index(i))
+			next := lines[:len(lines)-1] // the last is the figure
+			if len(out) == 0 || have[q] || !slices.Equal(head, next) {
+				out, have, head = append(out, section{header: "[[published]]", lines: next}), map[Quantity]bool{}, next
+			}
+			have[q] = true
+			last := &out[len(out)-1]
+			last.lines = append(last.lines, lines[len(lines)-1])
+		}
+		return out
 	}
 	return out
 }
@@ -132,16 +126,11 @@ func figureCodec() codec {
 				}
 			}
 			if f, ok := r.figure(n, unit); ok {
-				v.Set(reflect.ValueOf(&f))
+				v.Set(reflect.ValueOf(f))
 			}
 		},
-		encode: func(v reflect.Value) (string, bool) {
-			if v.IsNil() {
-				return "", false
-			}
-			return tomlString(v.Interface().(*Figure).Text), true
-		},
-		json: func() map[string]any { return schemaReference("figure") }}
+		encode: func(v reflect.Value) (string, bool) { return tomlString(v.Interface().(Figure).Text), true },
+		json:   func() map[string]any { return schemaReference("figure") }}
 }
 
 // checkPublished checks the published figures.
@@ -169,10 +158,8 @@ func (c *checker) checkPublished() {
 
 // finishOperand checks that an operand is either a quantity or a constant.
 func finishOperand(r *reader, n *node, o *Operand) {
-	value := n.get("value")
-	known := func(c *node) bool { return tables[reflect.TypeFor[Operand]()].key(c.name) != nil }
 	switch {
-	case (o.Quantity == "") == (value == nil) && !slices.ContainsFunc(n.pairs, func(c *node) bool { return !known(c) }):
+	case (o.Quantity == "") == (n.get("value") == nil) && !n.hasInvalid():
 		r.bad(n, "an operand is either a quantity or a value").
 			hintf("write it as { write = { format = \"UDSB\" } } or { value = \"2 GB/s\" }")
 	case o.On != On{} && !o.Published:
@@ -182,9 +169,7 @@ func finishOperand(r *reader, n *node, o *Operand) {
 }
 
 // toml is the operand as an inline table.
-func (o *Operand) toml() string {
-	return inlineOf(tables[reflect.TypeFor[Operand]()].lines(reflect.ValueOf(o).Elem()))
-}
+func (o *Operand) toml() string { return inlineOf(tableOf[Operand]().lines(reflect.ValueOf(o).Elem())) }
 
 // unit is the unit of an operand, "" if it is not known.
 func (o *Operand) unit() string {

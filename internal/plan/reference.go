@@ -2,8 +2,10 @@ package plan
 
 import (
 	_ "embed"
-	"reflect"
+	"encoding/json"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -34,70 +36,65 @@ type Reference struct {
 
 // LanguageReference reads the registries.
 func LanguageReference() Reference {
-	r := Reference{Quantities: Quantities, Settings: settingNames(), Tables: map[string][]KeyDoc{
-		"plan": rootTable.reference(), "[inputs.NAME]": tables[reflect.TypeFor[Input]()].reference(),
-		"[files.NAME]": tables[reflect.TypeFor[FileSet]()].reference(),
-		"step":         (&table{name: "step", keys: stepKeys(commonStepKeys(&stepKind{}))}).reference(),
-		"steps":        nil, "tests": nil,
-	}}
-	for _, one := range tables {
-		if strings.HasPrefix(one.name, "[") || slices.Contains([]string{"operand", "line"}, one.name) {
-			r.Tables[one.name] = one.reference()
+	r := Reference{Quantities: Quantities, Settings: settingNames(), Tables: map[string][]KeyDoc{}}
+	for name, keys := range map[string][]key{"plan": rootTable.keys, "[inputs.NAME]": tableOf[Input]().keys,
+		"[files.NAME]": tableOf[FileSet]().keys, "outcome": tableOf[TableLine]().key("outcome").inner,
+		"step": newKeys[Step](commonStepKeys(&stepKind{})...)} {
+		r.Tables[name] = describeKeys(docTables[name], keys)
+	}
+	for _, t := range slices.AppendSeq(slices.Collect(maps.Values(tables)), maps.Values(settingTables)) {
+		if strings.HasPrefix(t.name, "[") || slices.Contains([]string{"operand", "line"}, t.name) {
+			r.Tables[t.name] = describeKeys(t.name, t.keys)
 		}
 	}
-	for _, t := range settingTables {
-		r.Tables[t.name] = t.reference()
-	}
-	r.Tables["outcome"] = (&table{name: "outcome", keys: tables[reflect.TypeFor[TableLine]()].key("outcome").inner}).
-		reference()
-	isTest := func(k KeyDoc) bool { return tables[reflect.TypeFor[Assert]()].key(k.Name) != nil }
+	isTest := func(k KeyDoc) bool { return tableOf[Assert]().key(k.Name) != nil }
 	r.Tables["[[claim]]"] = slices.DeleteFunc(r.Tables["[[claim]]"], isTest) // described separately
 	for _, row := range docRows["kinds of step"] {
 		k := findStepKind(row[0])
-		doc := StepDoc{Do: k.do, State: string(k.needs), About: row[1]}
-		for _, own := range (&table{name: "step", keys: stepKeys(k.keys)}).reference() {
-			doc.Keys = append(doc.Keys, own.Name)
-			r.addKey("steps", own)
-		}
-		r.Steps = append(r.Steps, doc)
+		keys := newKeys[Step](k.keys...)
+		r.Steps = append(r.Steps, StepDoc{k.do, string(k.needs), row[1], (&table{keys: keys}).keyNames()})
+		r.addKeys("steps", describeKeys("step", keys))
 	}
 	for _, row := range docRows["tests"] {
 		t := findTest(row[0])
 		operands := map[[2]bool]string{{true, true}: "`left`, `right`",
 			{true, false}: "`left`"}[[2]bool{t.left, t.right}]
 		r.Tests = append(r.Tests, TestDoc{t.name, operands, row[1]})
-		for _, own := range (&table{name: "test", keys: t.key.inner}).reference() {
-			if own.Name == "is" {
-				own.Type = "see meaning"
-			}
-			r.addKey("tests", own)
-		}
+		r.addKeys("tests", describeKeys("test", t.key.inner))
 	}
 	return r
 }
 
-// addKey adds a key to a table unless it has the name.
-func (r *Reference) addKey(table string, k KeyDoc) {
-	if !slices.ContainsFunc(r.Tables[table], func(have KeyDoc) bool { return have.Name == k.Name }) {
-		r.Tables[table] = append(r.Tables[table], k)
+// docTables are the names in keys.md of tables with another name on the page.
+var docTables = map[string]string{"plan": "plan", "[inputs.NAME]": "input", "[files.NAME]": "file set",
+	"outcome": "outcome", "step": "step"}
+
+// addKeys adds those keys to a table of which it does not have the name.
+func (r *Reference) addKeys(table string, keys []KeyDoc) {
+	for _, k := range keys {
+		if !slices.ContainsFunc(r.Tables[table], func(have KeyDoc) bool { return have.Name == k.Name }) {
+			r.Tables[table] = append(r.Tables[table], k)
+		}
 	}
 }
 
-// reference describes the keys with a meaning of their own; tables are
-// described under their headers.
-func (t *table) reference() []KeyDoc {
-	var out []KeyDoc
-	for _, k := range t.keys {
-		if k.names != nil || t == rootTable && k.sections != nil {
+// describeKeys describes the keys of a table with a meaning of their own, which
+// is in keys.md under the name of the table.
+func describeKeys(table string, keys []key) (out []KeyDoc) {
+	for _, k := range keys {
+		if k.hidden || table == "plan" && k.sections != nil { // described together, or under headers of their own
 			continue
 		}
 		d := KeyDoc{Name: k.name, Type: k.typ}
-		if k.value != nil && k.value.words != nil && k.typ == k.value.name {
+		switch {
+		case table == "test" && k.name == "is":
+			d.Type = "see meaning"
+		case k.value != nil && k.value.words != nil && k.typ == k.value.name:
 			d.Type = "`" + strings.Join(k.value.words, "`, `") + "`"
 		}
-		i := slices.IndexFunc(docRows[t.name], func(row []string) bool { return row[0] == k.name })
+		i := slices.IndexFunc(docRows[table], func(row []string) bool { return row[0] == k.name })
 		if i >= 0 {
-			d.Default, d.About = docRows[t.name][i][1], docRows[t.name][i][2]
+			d.Default, d.About = docRows[table][i][1], docRows[table][i][2]
 		}
 		switch {
 		case d.Default != "":
@@ -136,3 +133,98 @@ var docRows = func() map[string][][]string {
 	}
 	return out
 }()
+
+// schema is the JSON Schema of a table.
+func (t *table) schema() map[string]any {
+	properties, required := map[string]any{}, []string{}
+	for _, k := range t.keys {
+		s := maps.Clone(k.json())
+		if k.fallback != nil {
+			s["default"] = jsonDefault(k.fallback)
+		}
+		if k.required {
+			required = append(required, k.name)
+		}
+		properties[k.name] = s
+	}
+	out := objectSchema(properties, false)
+	if len(required) > 0 {
+		out["required"] = required
+	}
+	return out
+}
+
+// schemaReference is the JSON Schema of a value that $defs describes.
+func schemaReference(name string) map[string]any { return map[string]any{"$ref": "#/$defs/" + name} }
+
+// objectSchema describes a table; additional is false, or the schema of all
+// other keys.
+func objectSchema(properties map[string]any, additional any) map[string]any {
+	return map[string]any{"type": "object", "properties": properties, "additionalProperties": additional}
+}
+
+// jsonDefault is the default of a key as JSON has it.
+func jsonDefault(n *node) any {
+	switch n.kind {
+	case intNode:
+		v, _ := strconv.Atoi(n.text)
+		return v
+	case boolNode:
+		return n.text == "true"
+	case tableNode:
+		return map[string]any{}
+	}
+	return n.text
+}
+
+// settingsSchema describes a table that has settings as keys; form makes the
+// schema of a key from that of its value.
+func settingsSchema(form func(value map[string]any) map[string]any, more map[string]any,
+	additional any) map[string]any {
+	properties := map[string]any{}
+	for _, s := range settings {
+		properties[s.name] = form(s.value.json)
+	}
+	maps.Copy(properties, more)
+	return objectSchema(properties, additional)
+}
+
+// oneOrMany is a value or a list of values.
+func oneOrMany(item map[string]any) map[string]any {
+	return map[string]any{"anyOf": []any{item, map[string]any{"type": "array", "minItems": 1, "items": item}}}
+}
+
+// JSONSchema describes the plan language as JSON Schema (draft 2020-12) over
+// the JSON that a TOML plan becomes; dates become text. Conditions between keys
+// (a phase that does not exist, a file that cannot fit) are beyond it: Parse
+// checks them.
+func JSONSchema() []byte {
+	selector := map[string]any{"baseline": flagKind.json, "format": oneOrMany(anyFormat.json)}
+	for _, k := range sampleKinds {
+		selector[k.name] = oneOrMany(k.value.json)
+	}
+	var steps []any // each kind of step has a shape of its own
+	for _, k := range stepKinds {
+		shape := k.table.schema()
+		shape["properties"].(map[string]any)["do"] = map[string]any{"const": k.do}
+		steps = append(steps, shape)
+	}
+	defs := map[string]any{
+		"figure":   map[string]any{"type": []string{"string", "number"}},
+		"selector": settingsSchema(oneOrMany, selector, oneOrMany(looseKind.json)), // manual axes are keys as well
+		"step":     map[string]any{"oneOf": steps},
+	}
+	for _, t := range tables {
+		if slices.Contains(sharedTables, t.name) {
+			defs[t.name] = t.schema()
+		}
+	}
+	root := rootTable.schema()
+	maps.Copy(root, map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema",
+		"title": "dmgbench plan", "$defs": defs})
+	out, err := json.MarshalIndent(root, "", "  ")
+	if err != nil {
+		panic("the plan schema consists of plain values: " + err.Error())
+	}
+	return append(out, '\n')
+}

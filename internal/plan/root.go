@@ -5,22 +5,24 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
+	"syscall"
 )
 
 // codecs are those that tags name, codecsOfTypes those of Go types without such
-// a name. referenced are the struct types that the JSON Schema defines once.
+// a name.
 var (
 	codecs        map[string]func() codec
 	codecsOfTypes map[reflect.Type]func() codec
-	referenced    = map[reflect.Type]string{reflect.TypeFor[Operand](): "operand", reflect.TypeFor[Assert](): "test",
-		reflect.TypeFor[TableLine](): "line"}
 )
 
 // rootTable is the plan as a whole, in the order of the canonical form.
@@ -32,15 +34,16 @@ func init() {
 	readQuantities()
 	maps.Copy(kinds, map[string]*kind{"do": enum(stepNames(nil)...), "quantities": enum(quantityNames()...)})
 	codecs = map[string]func() codec{
-		"matrix": matrixCodec, "cases": extraCodec, "published": publishedCodec, "quantity": quantityCodec,
+		"matrix": matrixCodec, "cases": caseCodec, "published": publishedCodec,
 		"inputs": func() codec { return namedCodec[Input]("inputs") },
 		"files":  func() codec { return namedCodec[FileSet]("files") },
-		"figure": figureCodec, "coefficients": coefficientsCodec, "range": rangeCodec, "rounds": roundsCodec,
-		"require": requireCodec, "exact": exactFilesystem, "bound": boundCodec, "values": oneOrManyCodec,
-		"cases-selector": func() codec { return selectorCodec(false) },
+		"figure": figureCodec, "coefficients": coefficientsCodec, "require": requireCodec, "exact": exactFilesystem,
+		"bound": boundCodec, "values": oneOrManyCodec, "outcome": outcomeCodec, "line-where": lineWhereCodec,
+		"cases-selector": func() codec { return selectorCodec(selectorKeys) },
 	}
 	codecsOfTypes = map[reflect.Type]func() codec{
-		reflect.TypeFor[Selector](): func() codec { return selectorCodec(true) }, reflect.TypeFor[Step](): stepCodec,
+		reflect.TypeFor[Selector](): func() codec { return selectorCodec(sampleKeys) },
+		reflect.TypeFor[Step]():     stepCodec,
 	}
 	addStepTables()
 	addSettings()
@@ -51,16 +54,16 @@ func init() {
 	addTable("part", finishPart)
 	addTable("file set", finishFiles).form = fileForm
 	addTable[Block]("[[protocol]]", nil)
-	addTable("[run]", finishRun)
-	addTable[Published]("[[published]]", nil)
-	forms := addTable("[[published]]", finishPublished)
-	forms.keys = append(forms.keys, publishedFigures())
-	addTable("operand", finishOperand)
+	addTable("[run]", finishRun).form = runForm
+	figures := addTable[Published]("[[published]]", nil)
+	figures.keys = append(figures.keys, quantityKeys("figure", decodeFigure, encodeFigure)...)
+	operands := addTable("operand", finishOperand)
+	operands.keys = append(quantityKeys("selector", decodeSelection, encodeSelection), operands.keys...)
 	addTests()
-	addClaims()
+	addTable("[[claim]]", finishClaim)
 	addTable("[[fit]]", finishFit)
 	addTable[Relation]("[[relation]]", nil)
-	addTableLines()
+	addLines()
 	addTable[Table]("[[table]]", nil)
 	addTable[Change]("[[change]]", nil)
 	rootTable = addTable("plan", func(_ *reader, _ *node, p *Plan) {
@@ -68,31 +71,24 @@ func init() {
 			p.Defaults.Files = p.Files[0].Name
 		}
 	})
-	schema := key{name: "schema", index: fieldIndex("Title"), required: true, codec: schemaCodec()}
-	at := slices.IndexFunc(rootTable.keys, func(k key) bool { return k.name == "source" }) + 1
-	for i, group := range groups {
-		rootTable.keys = slices.Insert(rootTable.keys, at+i, settingSection(group))
-	}
-	rootTable.keys = slices.Insert(rootTable.keys, 0, schema)
-}
-
-// fieldIndex is the index of a field of Plan.
-func fieldIndex(name string) []int {
-	f, _ := reflect.TypeFor[Plan]().FieldByName(name)
-	return f.Index
 }
 
 // Parse reads the text of a plan. name is its file, for messages, and names the
 // plan. All findings come back at once; the plan is nil if any is an error, and
 // problems is nil if there are no findings.
 func Parse(name string, text []byte) (*Plan, *Problems) {
-	r := newReader(name, text)
-	if !r.checkEncoding() {
+	if len(text) > MaxSize {
+		r := newReader(name, nil)
+		r.problem(0, "", "%s", tooLarge(int64(len(text))))
 		return nil, r.problems()
 	}
-	root, p := r.parseTree(), &Plan{Name: nameOf(name)}
-	if !r.broken {
-		r.manual = manualNames(root)
+	r, p := newReader(name, text), &Plan{Name: strings.TrimSuffix(filepath.Base(name), ".toml")}
+	if root := r.parseTree(); !r.broken {
+		for _, it := range root.at("manual").items { // selectors anywhere may name them
+			if n := it.get("name"); n != nil && n.kind == stringNode {
+				r.manual = append(r.manual, n.text)
+			}
+		}
 		rootTable.read(r, root, reflect.ValueOf(p).Elem())
 		r.check(root, p)
 	}
@@ -103,56 +99,63 @@ func Parse(name string, text []byte) (*Plan, *Problems) {
 	return p, problems
 }
 
-// checkEncoding refuses text that is too large or not UTF-8, and skips a byte
-// order mark.
-func (r *reader) checkEncoding() bool {
-	if size := int64(len(r.text)); size > MaxSize {
-		r.text, r.lines = nil, []int{0}
-		r.problem(0, "", "%s", tooLarge(size))
-		return false
-	}
-	if bytes.HasPrefix(r.text, []byte("\ufeff")) {
-		r.bom = len("\ufeff")
-	}
-	for i := 0; i < len(r.text); {
-		c, n := utf8.DecodeRune(r.text[i:])
-		if c == utf8.RuneError && n <= 1 || c == 0 {
-			r.problem(i, "", "the file is not text in UTF-8: byte 0x%02x", r.text[i]).hintf("save the plan as UTF-8")
-			return false
-		}
-		i += n
-	}
-	return true
+// MaxSize is the largest plan that is read, in bytes.
+const MaxSize = 1 << 20
+
+// Load reads the plan in a file. Whatever is wrong with its text comes back as
+// *Problems; a file that cannot be read as another error. Only regular
+// files are read, and none larger than MaxSize.
+func Load(path string) (*Plan, error) {
+	p, _, err := LoadAll(path)
+	return p, err
 }
 
-// manualNames are the names of the manual axes, which selectors anywhere may
-// name.
-func manualNames(root *node) []string {
-	var out []string
-	for _, it := range root.at("manual").items {
-		if n := it.get("name"); n != nil && n.kind == stringNode {
-			out = append(out, n.text)
+// LoadAll is Load that also gives the warnings of a plan that can be run.
+func LoadAll(path string) (*Plan, []Problem, error) {
+	text, err := readFile(path)
+	if err != nil {
+		if pe, ok := errors.AsType[*os.PathError](err); ok {
+			err = pe.Err // the path is named once
 		}
+		return nil, nil, fmt.Errorf("reading plan %q: %w", path, err)
 	}
-	return out
+	p, problems := Parse(path, text)
+	if len(problems.Errors()) > 0 {
+		return nil, nil, problems
+	}
+	return p, problems.Warnings(), nil
 }
 
-// schemaCodec accepts the version of the language that this program reads. No
-// field has it.
-func schemaCodec() codec {
-	return codec{typ: "number", json: func() map[string]any { return map[string]any{"const": Schema} },
-		encode: func(reflect.Value) (string, bool) { return fmt.Sprint(Schema), true },
-		decode: func(r *reader, n *node, _ reflect.Value) {
-			if n.kind != intNode || n.text != fmt.Sprint(Schema) {
-				r.bad(n, "schema: version %s of the plan language is not known", n.text).
-					hintf("this program reads version %d", Schema)
-			}
-		}}
+// readFile opens without blocking (a FIFO would wait for a writer) and looks at
+// the open file, so that what is checked is what is read.
+func readFile(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, fmt.Errorf("it is a directory, want a TOML file")
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("it is not a regular file (%s)", info.Mode().Type())
+	case info.Size() > MaxSize:
+		return nil, tooLarge(info.Size())
+	}
+	return io.ReadAll(io.LimitReader(f, MaxSize+1)) // one that grows meanwhile is refused by Parse
+}
+
+// tooLarge is the error for a text of n bytes.
+func tooLarge(n int64) error {
+	return fmt.Errorf("it holds %d bytes, plans are at most %d", n, MaxSize)
 }
 
 // namedCodec is a list of structs from tables [key.NAME].
 func namedCodec[U any](key string) codec {
-	t := tableCodec(reflect.TypeFor[U]())
+	t := tableCodec(tableOf[U]())
 	return codec{typ: "tables by name",
 		decode: func(r *reader, n *node, v reflect.Value) {
 			if n.kind != tableNode {
@@ -180,26 +183,15 @@ func namedCodec[U any](key string) codec {
 
 // matrixCodec is the axes and the cells that are excluded from their product.
 func matrixCodec() codec {
-	exclude := listCodec(selectorCodec(false), 0, 0)
+	exclude := listCodec(selectorCodec(selectorKeys), 0, 0)
 	return codec{typ: "table", whole: true,
 		decode: func(r *reader, n *node, v reflect.Value) {
-			if n.kind != tableNode {
-				r.bad(n, "matrix: want a table of axes, this is %s", n.kind)
+			axes := *n
+			if cells := n.get("exclude"); cells != nil {
+				exclude.decode(r, cells, v.FieldByName("Exclude"))
+				axes.pairs = slices.DeleteFunc(slices.Clone(n.pairs), func(p *node) bool { return p == cells })
 			}
-			p := v.Addr().Interface().(*Plan)
-			for _, it := range n.pairs {
-				if s := findSetting(it.name); s != nil {
-					if a := r.axis(it, s); len(a.Values) > 0 {
-						p.Axes = append(p.Axes, a)
-					}
-				} else if it.name == "exclude" {
-					exclude.decode(r, it, v.FieldByName("Exclude"))
-				} else {
-					r.badKey(it, "[matrix]: %q is not an axis", it.name).
-						suggest(it.name, "an axis that the user sets is a [[manual]]; axes: ",
-							func() []string { return append(settingNames(), "exclude") })
-				}
-			}
+			v.FieldByName("Axes").Set(reflect.ValueOf([]Axis(r.choices(&axes, axisKeys))))
 		},
 		sections: func(_ string, v reflect.Value) []section {
 			var lines []string
@@ -219,71 +211,25 @@ func matrixCodec() codec {
 			return []section{{"[matrix]", lines}}
 		},
 		json: func() map[string]any {
-			return settingsSchema(func(s *setting) map[string]any {
-				return map[string]any{"type": "array", "minItems": 1, "uniqueItems": true, "items": s.value.json}
-			}, map[string]any{"exclude": exclude.json()}, false)
+			return settingsSchema(oneOrMany, map[string]any{"exclude": exclude.json()}, false)
 		}}
 }
 
-// axis reads the values of one axis.
-func (r *reader) axis(n *node, s *setting) Axis {
-	a := Axis{Key: s.name}
-	if n.kind != arrayNode {
-		r.bad(n, "%s: an axis is a list of values, this is %s", n.name, n.kind).
-			hintf("write [ … ], or set %s once in [%s]", n.name, s.group)
-		return a
-	}
-	for _, it := range r.list(n, "values", 1, 0) {
-		text, bad := s.value.read(it)
-		if bad != nil {
-			r.invalidValue(it, bad)
-		}
-		a.Values = append(a.Values, text)
-	}
-	return a
-}
-
-// extraCodec is a list of [[case]] tables: one value for each key.
-func extraCodec() codec {
-	one := codec{plural: "tables",
-		decode: func(r *reader, n *node, v reflect.Value) {
-			if n.kind != tableNode {
-				r.bad(n, "case: want a table, this is %s", n.kind)
-			}
-			var s Selector
-			for _, c := range n.pairs {
-				k, value := findSetting(c.name), looseKind
-				if k != nil {
-					value = k.value
-				} else if !slices.Contains(r.manual, c.name) {
-					r.badKey(c, "[[case]]: %q is not a settings key", c.name).
-						suggest(c.name, "keys here: ", func() []string { return append(settingNames(), r.manual...) })
-					continue
-				}
-				text, bad := value.read(c)
-				if bad != nil {
-					r.invalidValue(c, bad)
-				}
-				s = append(s, Choice{c.name, []string{text}})
-			}
-			v.Set(reflect.ValueOf(s))
-		},
+// caseCodec is a list of [[case]] tables: one value for each key.
+func caseCodec() codec {
+	return listCodec(codec{plural: "tables",
+		decode: func(r *reader, n *node, v reflect.Value) { v.Set(reflect.ValueOf(r.choices(n, caseKeys))) },
 		json: func() map[string]any {
-			return settingsSchema(func(s *setting) map[string]any { return s.value.json }, nil, looseKind.json)
+			return settingsSchema(func(value map[string]any) map[string]any { return value }, nil, looseKind.json)
 		},
 		sections: func(_ string, v reflect.Value) []section {
-			var lines []string
-			for _, c := range v.Interface().(Selector) {
-				lines = append(lines, tomlKey(c.Key)+" = "+c.valuesTOML())
-			}
-			return []section{{"[[case]]", lines}}
-		}}
-	return listCodec(one, 0, 0)
+			return []section{{"[[case]]", v.Interface().(Selector).lines()}}
+		}}, 0, 0)
 }
 
 // finishManual refuses names that are keys of selectors already.
 func finishManual(r *reader, n *node, m *Manual) {
-	if _, taken := findSelectorKey(m.Name, nil); taken || m.Name == "exclude" || m.Name == "do" {
+	if findKey(m.Name, sampleKeys, nil) != nil || m.Name == "exclude" || m.Name == "do" {
 		r.bad(n.get("name"), "a manual axis cannot be called %q, which is another key", m.Name)
 	}
 }
@@ -302,7 +248,10 @@ func (p *Plan) Canonical() []byte {
 	var b bytes.Buffer
 	v := reflect.ValueOf(p).Elem()
 	for _, k := range rootTable.keys {
-		at := k.in(v)
+		at := reflect.Indirect(k.in(v))
+		if !at.IsValid() { // no [source]
+			continue
+		}
 		if k.sections == nil {
 			if text, has := k.encode(at); has || k.required {
 				fmt.Fprintf(&b, "%s = %s\n", k.name, text)

@@ -33,10 +33,11 @@ func (o RunOptions) AtMost() int {
 
 // RoundsText is the number of rounds in words: "3 rounds" or "5 to 30 rounds".
 func (o RunOptions) RoundsText() string {
+	text := units.Count(o.AtMost(), "round")
 	if o.Auto && o.Rounds < o.MaxRounds {
-		return fmt.Sprintf("%d to %s", o.Rounds, units.Count(o.MaxRounds, "round"))
+		return fmt.Sprintf("%d to %s", o.Rounds, text)
 	}
-	return units.Count(o.AtMost(), "round")
+	return text
 }
 
 // setAuto lets the run choose the number of rounds, with defaults for the
@@ -59,31 +60,13 @@ func (o *RunOptions) setSteady() {
 	o.SteadyWritten = cmp.Or(o.SteadyWritten, 100_000_000_000)
 }
 
-// roundsCodec is a number of rounds, or "auto".
-func roundsCodec() codec {
-	out := kindCodec(number(1, maxRounds))
-	decode, encode := out.decode, out.encode
-	out.typ, out.whole = "number or `\"auto\"`", true
-	out.decode = func(r *reader, n *node, v reflect.Value) {
-		switch {
-		case n.kind != stringNode:
-			decode(r, n, v.FieldByName("Rounds"))
-		case n.text == auto:
-			v.FieldByName("Auto").SetBool(true)
-		default:
-			r.bad(n, "rounds: %q is not accepted here", n.text).hintf(`accepted: a whole number, or "auto"`)
-		}
+// runForm is [run] as the canonical form writes it: rounds = "auto" is 0.
+func runForm(v reflect.Value) reflect.Value {
+	o := v.Interface().(RunOptions)
+	if o.Auto {
+		o.Rounds = 0
 	}
-	out.encode = func(v reflect.Value) (string, bool) {
-		if v.FieldByName("Auto").Bool() {
-			return tomlString(auto), true
-		}
-		return encode(v.FieldByName("Rounds"))
-	}
-	out.json = func() map[string]any {
-		return map[string]any{"anyOf": []any{out.value.json, map[string]any{"const": auto}}}
-	}
-	return out
+	return reflect.ValueOf(o)
 }
 
 // requirements are the host facts that a plan may require, with their kinds as
@@ -102,11 +85,9 @@ func requireCodec() codec {
 		k := findKind(q[1], nil)
 		t.keys = append(t.keys, key{name: q[0], codec: codec{value: k, json: func() map[string]any { return k.json },
 			decode: func(r *reader, n *node, v reflect.Value) {
-				text, bad := k.read(n)
-				if bad != nil {
-					r.invalidValue(n, bad)
+				if text, ok := k.read(r, n); ok {
+					v.Set(reflect.Append(v, reflect.ValueOf(KeyValue{n.name, text})))
 				}
-				v.Set(reflect.Append(v, reflect.ValueOf(KeyValue{n.name, text})))
 			}}})
 	}
 	return codec{typ: "table", decode: t.read, json: t.schema,
@@ -124,11 +105,7 @@ var estimators = []string{"aggregate", "mean", "median", "trimmed", "theil-sen",
 // finishRun fills in what rounds = "auto" and precondition = "steady" need, and
 // refuses their limits without them.
 func finishRun(r *reader, n *node, o *RunOptions) {
-	if o.Auto {
-		if at := n.get("precision"); at != nil && o.Precision == 0 {
-			r.bad(at, `precision: no interval is as narrow as 0%%, at which rounds = "auto" would end`).
-				hintf(`want more than 0%%, or a number of rounds`)
-		}
+	if n.at("rounds").text == auto {
 		o.setAuto()
 	} else {
 		r.refuseKeys(n, `rounds = "auto"`, "max_rounds", "max_time", "max_written")

@@ -54,15 +54,12 @@ func (p *Plan) applyScale(o Overrides) error {
 		walk(b.Steps, func(s *Step) { s.Size = images.of(s.Size) })
 	}
 	p.replaceValues("size", images.text)
-	limited := 0
+	limited, note := 0, ""
 	for from, to := range files {
 		if float64(to) > math.Round(float64(from)*o.Scale) {
 			limited++
+			note = fmt.Sprintf(" (%d of %s stop at %s)", limited, units.Count(len(files), "file size"), minFile)
 		}
-	}
-	note := ""
-	if limited > 0 {
-		note = fmt.Sprintf(" (%d of %s stop at %s)", limited, units.Count(len(files), "file size"), minFile)
 	}
 	p.addChange("scale", "file and image sizes times %s%s", factor, note)
 	return nil
@@ -92,8 +89,9 @@ func (p *Plan) eachFileSize(visit func(*units.Bytes)) {
 			for k := range part.Sizes {
 				visit(&part.Sizes[k])
 			}
-			visit(&part.Low)
-			visit(&part.High)
+			for k := range part.Range {
+				visit(&part.Range[k])
+			}
 		}
 	}
 	for i := range p.Inputs {
@@ -212,10 +210,10 @@ func visit(v reflect.Value, f func(part any) bool) {
 var sizeInTitle = regexp.MustCompile(`\d ?[kKMGT]i?B\b`)
 
 // retitle adds to a title the size or place that is run, where the plan as
-// written has another.
+// written has another. A line without a title has its selection.
 func (l *TableLine) retitle(now Choice, before []string) {
 	switch what := map[string]string{"file_size": "files", "size": "images"}[now.Key]; {
-	case slices.Equal(now.Values, before):
+	case l.Title == "" || slices.Equal(now.Values, before):
 	case now.Key == "place":
 		l.Title += " (here, not " + strings.Join(before, " or ") + ")"
 	case sizeInTitle.MatchString(l.Title):

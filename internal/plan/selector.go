@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strconv"
@@ -21,105 +22,44 @@ type Choice struct {
 	Values []string
 }
 
-// selectorKey is a key of selectors with the type of its values.
-type selectorKey struct {
-	name  string
-	value *kind
-	// samples: picks steps or samples of a case, not cases
-	samples bool
-}
-
-var sampleKeys = []selectorKey{
-	{"phase", nameText, true}, {"cycle", countKind, true}, {"file_size", sizeKind, true}, {"set", countKind, true},
-}
-
-// findSelectorKey is the key of that name; manual are the manual axes of the
-// plan.
-func findSelectorKey(name string, manual []string) (k selectorKey, ok bool) {
-	switch s := findSetting(name); {
-	case name == "baseline":
-		return selectorKey{name, flagKind, false}, true
-	case name == "format":
-		return selectorKey{name, anyFormat, false}, true
-	case s != nil:
-		return selectorKey{name, s.value, false}, true
-	case slices.Contains(manual, name):
-		return selectorKey{name, looseKind, false}, true
-	}
-	if i := slices.IndexFunc(sampleKeys, func(k selectorKey) bool { return k.name == name }); i >= 0 {
-		return sampleKeys[i], true
-	}
-	return selectorKey{}, false
-}
-
 // valueKind is the type of a selector key's values; a key that is unknown is a
 // manual axis.
-func valueKind(key string) *kind {
-	if k, ok := findSelectorKey(key, nil); ok {
-		return k.value
-	}
-	return looseKind
-}
+func valueKind(key string) *kind { return cmp.Or(findKey(key, sampleKeys, nil), looseKind) }
 
-// selectorNames are the keys that a selector may have, for hints.
-func (r *reader) selectorNames(samples bool) []string {
-	out := append(settingNames(), "baseline")
-	if samples {
-		for _, k := range sampleKeys {
-			out = append(out, k.name)
-		}
-	}
-	return append(out, r.manual...)
-}
-
-// selectorCodec reads a table of choices; samples is whether keys such as phase
-// are accepted.
-func selectorCodec(samples bool) codec {
+// selectorCodec reads a table of choices.
+func selectorCodec(set keySet) codec {
 	return codec{typ: "selector", plural: "selectors",
-		decode: func(r *reader, n *node, v reflect.Value) { v.Set(reflect.ValueOf(r.selector(n, samples))) },
+		decode: func(r *reader, n *node, v reflect.Value) { v.Set(reflect.ValueOf(r.choices(n, set))) },
 		encode: func(v reflect.Value) (string, bool) { return v.Interface().(Selector).toml(), v.Len() > 0 },
 		json:   func() map[string]any { return schemaReference("selector") }}
 }
 
-// selector reads a table of choices.
-func (r *reader) selector(n *node, samples bool) Selector {
+// choices reads a table of keys of a set, each with its value or, except for a
+// case, its values.
+func (r *reader) choices(n *node, set keySet) (out Selector) {
 	if n.kind != tableNode {
-		r.bad(n, "%s: want a selector such as { format = \"UDSB\" }, this is %s", n.name, n.kind)
-		return nil
+		r.bad(n, "%s: want a table such as { format = \"UDSB\" }, this is %s", n.name, n.kind)
 	}
-	var out Selector
 	for _, p := range n.pairs {
-		k, ok := findSelectorKey(p.name, r.manual)
-		if !ok || k.samples && !samples {
-			r.badKey(p, "%s: unknown selector key %q", n.name, p.name).
-				suggest(p.name, "accepted: ", func() []string { return r.selectorNames(samples) })
-		} else if c, ok := r.choice(p, k); ok {
+		k := findKey(p.name, set, r.manual)
+		if k == nil {
+			r.unknownKey(p, n.name, r.keyNames(set))
+			continue
+		}
+		c, items := Choice{Key: p.name}, []*node{p}
+		if p.kind == arrayNode && set != caseKeys {
+			items = r.list(p, "values", 1, 0)
+		}
+		for _, it := range items {
+			if text, ok := k.read(r, it); ok {
+				c.Values = append(c.Values, text)
+			}
+		}
+		if len(c.Values) > 0 {
 			out = append(out, c)
 		}
 	}
 	return out
-}
-
-// choice reads the value or the values of one key; ok is false where one is
-// invalid.
-func (r *reader) choice(n *node, k selectorKey) (Choice, bool) {
-	items := []*node{n}
-	if n.kind == arrayNode {
-		if items = n.items; len(items) == 0 {
-			r.bad(n, "%s: an empty list matches no case", n.name)
-			return Choice{}, false
-		}
-	}
-	c := Choice{Key: k.name}
-	for _, it := range items {
-		text, bad := k.value.read(it)
-		if bad != nil {
-			r.invalidValue(it, bad)
-			continue
-		}
-		c.Values = append(c.Values, text)
-	}
-	return c, len(c.Values) == len(items)
 }
 
 // join writes each choice, with a separator between them.
@@ -131,19 +71,21 @@ func (s Selector) join(separator string, write func(c Choice) string) string {
 	return strings.Join(out, separator)
 }
 
-// toml is the selector as an inline table.
-func (s Selector) toml() string {
-	if len(s) == 0 {
-		return "{}"
-	}
-	return "{ " + s.join(", ", func(c Choice) string {
+// lines are the "key = value" lines of the selector.
+func (s Selector) lines() []string {
+	out := make([]string, len(s))
+	for i, c := range s {
 		text := c.valuesTOML()
 		if len(c.Values) != 1 {
 			text = "[" + text + "]"
 		}
-		return tomlKey(c.Key) + " = " + text
-	}) + " }"
+		out[i] = tomlKey(c.Key) + " = " + text
+	}
+	return out
 }
+
+// toml is the selector as an inline table.
+func (s Selector) toml() string { return inlineOf(s.lines()) }
 
 // valuesTOML are the values as a plan writes them.
 func (c Choice) valuesTOML() string {
@@ -208,26 +150,14 @@ func (s Selector) isNative() bool {
 }
 
 // split divides a selector into what picks cases and what picks samples of
-// them.
-func (s Selector) split() (cases Selector, samples map[string][]string) {
-	samples = map[string][]string{}
-	for _, c := range s {
-		if k, _ := findSelectorKey(c.Key, nil); k.samples {
-			samples[c.Key] = c.Values
-		} else {
-			cases = append(cases, c)
+// them, phases first.
+func (s Selector) split() (cases, samples Selector) {
+	for _, k := range sampleKinds {
+		if c := s.find(k.name); c != nil {
+			samples = append(samples, *c)
 		}
 	}
-	return cases, samples
-}
-
-// clone is a deep copy.
-func (s Selector) clone() Selector {
-	out := slices.Clone(s)
-	for i := range out {
-		out[i].Values = slices.Clone(out[i].Values)
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(s), func(c Choice) bool { return samples.names(c.Key) }), samples
 }
 
 // sameValue compares two texts of one key by meaning.
@@ -249,14 +179,14 @@ func canonicalValue(key, text string) string {
 	if k == bandKind && (text == "default" || text == "") {
 		return units.Bytes(formatOf(image.UDSB).Unit).String()
 	}
-	if canonical, bad := k.read(flagNode(key, text)); bad == nil {
-		return canonical
+	if v, bad := k.parse(flagNode(key, text)); bad == nil {
+		return k.text(v)
 	}
 	return text
 }
 
 // ParseSelector reads "key=value[,key=value…]" as the flag --only takes it;
-// values of one key may be joined by "|". The error is a *SelectorError.
+// values of one key may be joined by "|". The error is an *OverrideError.
 func (p *Plan) ParseSelector(text string) (Selector, error) {
 	r := newReader("--only", nil)
 	for _, m := range p.Manual {
@@ -267,20 +197,20 @@ func (p *Plan) ParseSelector(text string) (Selector, error) {
 		key, value, ok := strings.Cut(pair, "=")
 		key = strings.TrimSpace(key)
 		if !ok || root.get(key) != nil {
-			return nil, &SelectorError{Text: text, Cause: "want key=value[,key=value…], each key once"}
+			return nil, &OverrideError{"only", text, "want key=value[,key=value…], each key once"}
 		}
 		values := root.add(&node{kind: arrayNode, name: key})
 		for v := range strings.SplitSeq(value, "|") {
 			values.items = append(values.items, flagNode(key, strings.TrimSpace(v)))
 		}
 	}
-	s := r.selector(root, false)
-	if ps := r.problems(); ps != nil {
-		cause := ps.Items[0].Message
-		if hint := ps.Items[0].Hint; hint != "" {
+	s := r.choices(root, selectorKeys)
+	if len(r.found) > 0 {
+		cause := r.found[0].Message
+		if hint := r.found[0].Hint; hint != "" {
 			cause += " (" + hint + ")"
 		}
-		return nil, &SelectorError{Text: text, Cause: cause}
+		return nil, &OverrideError{"only", text, cause}
 	}
 	return s, nil
 }
@@ -290,7 +220,7 @@ func (p *Plan) ParseSelector(text string) (Selector, error) {
 func flagNode(key, value string) *node {
 	t := valueKind(key)
 	n := &node{kind: stringNode, name: key, text: value}
-	if t.node == boolNode && (value == "true" || value == "false") || t.node == intNode && isPlainNumber(value) {
+	if t.node == boolNode && (value == "true" || value == "false") || t.node == intNode && units.IsDecimal(value) {
 		n.kind = t.node
 	}
 	return n

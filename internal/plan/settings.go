@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"reflect"
+	"slices"
 	"strings"
 
 	"dmgbench/internal/image"
@@ -50,12 +51,29 @@ func addSettings() {
 			in.keys = append(in.keys, newKey(t, f.Name, "filesystem_preference filesystem min=1"))
 		}
 	}
-	for i := range settings {
-		settingIndex[settings[i].name] = &settings[i]
-	}
 	images := settingTables["image"]
 	images.keys = append(images.keys, newKey(t, "ManyBands", "allow_many_bands =false always"))
-	images.finish = func(r *reader, n *node, v reflect.Value) { finishImage(r, n, v.Addr().Interface().(*Settings)) }
+	images.finish = func(r *reader, n *node, v reflect.Value) {
+		exact, s := n.get("filesystem"), v.Addr().Interface().(*Settings)
+		if exact != nil && n.get("filesystem_preference") != nil {
+			r.badKey(exact, "filesystem and filesystem_preference contradict each other").hintf("keep one of them")
+		}
+		if len(s.Filesystems) == 0 {
+			s.Filesystems = []string{"APFS", "ext4", "exFAT"}
+		}
+	}
+}
+
+// settingSections are the keys of the plan for the tables of settings, which
+// are in the field with the index. Without its table a key has its default.
+func settingSections(index []int) (out []key) {
+	for _, group := range groups {
+		t := settingTables[group]
+		out = append(out, key{name: group, index: index, fallback: &node{kind: tableNode, name: group},
+			codec: codec{typ: "table", decode: t.read, json: t.schema,
+				sections: func(_ string, v reflect.Value) []section { return []section{{t.name, t.lines(v)}} }}})
+	}
+	return out
 }
 
 // exactFilesystem is the key filesystem. The canonical form writes it as a
@@ -86,43 +104,74 @@ func (s *setting) get(src *Settings) string {
 	return s.value.text(v.Interface())
 }
 
-// settingSection is the section of the canonical form of one of the tables of
-// settings. Without the table its keys have their defaults.
-func settingSection(group string) key {
-	t := settingTables[group]
-	return key{name: group, index: fieldIndex("Defaults"), fallback: &node{kind: tableNode, name: group}, codec: codec{
-		typ: "table", decode: t.read, json: t.schema,
-		sections: func(_ string, v reflect.Value) []section { return []section{{t.name, t.lines(v)}} }}}
-}
-
 func formatOf(name string) image.Format                    { f, _ := image.FormatNamed(name); return f }
 func bandSizeOf(f image.Format, b units.Bytes) units.Bytes { return units.Bytes(f.BandSize(int64(b))) }
 
 // findSetting is the setting of that name, or nil.
-func findSetting(name string) *setting { return settingIndex[name] }
+func findSetting(name string) *setting {
+	return find(settings, func(s *setting) bool { return s.name == name })
+}
 
-var settingIndex = map[string]*setting{}
+// keySet is the set of keys that a place of the plan may name, each with those
+// before it.
+type keySet int
 
-// settingNames are the names of all settings, in the order of the canonical
-// form.
-func settingNames() []string {
-	out := make([]string, len(settings))
-	for i := range settings {
-		out[i] = settings[i].name
+const (
+	axisKeys     keySet = iota // the settings
+	caseKeys                   // manual axes
+	selectorKeys               // baseline, and format = all formats
+	sampleKeys                 // keys that pick steps or samples of a case
+)
+
+// sampleKinds are the keys that pick steps or samples with the types of their
+// values.
+var sampleKinds = []struct {
+	name  string
+	value *kind
+}{{"phase", nameText}, {"cycle", countKind}, {"file_size", sizeKind}, {"set", countKind}}
+
+// findKey is the type of the values of a key, or nil if the set does not have
+// it; manual are the manual axes of the plan.
+func findKey(name string, set keySet, manual []string) *kind {
+	s := findSetting(name)
+	switch {
+	case name == "format" && set >= selectorKeys:
+		return anyFormat
+	case s != nil:
+		return s.value
+	case set >= caseKeys && slices.Contains(manual, name):
+		return looseKind
+	case name == "baseline" && set >= selectorKeys:
+		return flagKind
+	}
+	for _, k := range sampleKinds {
+		if k.name == name && set >= sampleKeys {
+			return k.value
+		}
+	}
+	return nil
+}
+
+// keyNames are the keys of a set, for hints.
+func (r *reader) keyNames(set keySet) []string {
+	out := settingNames()
+	if set >= caseKeys {
+		out = append(out, r.manual...)
+	}
+	if set >= selectorKeys {
+		out = append(out, "baseline")
+	}
+	if set >= sampleKeys {
+		for _, k := range sampleKinds {
+			out = append(out, k.name)
+		}
 	}
 	return out
 }
 
-// finishImage checks the preference of file systems and fills in its default.
-func finishImage(r *reader, n *node, s *Settings) {
-	exact, preference := n.get("filesystem"), n.get("filesystem_preference")
-	if exact != nil && preference != nil {
-		r.badKey(exact, "filesystem and filesystem_preference contradict each other").hintf("keep one of them")
-	}
-	if len(s.Filesystems) == 0 {
-		s.Filesystems = []string{"APFS", "ext4", "exFAT"}
-	}
-}
+// settingNames are the names of all settings, in the order of the canonical
+// form.
+func settingNames() []string { return namesOf(settings, func(s *setting) string { return s.name }) }
 
 // value is the text of one key of a case as selectors see it; ok is false for a
 // key that is not a settings key.

@@ -157,25 +157,11 @@ func stepRows() []stepKind {
 func addStepTables() {
 	for i := range stepKinds {
 		k := &stepKinds[i]
-		k.table = &table{name: k.do, keys: stepKeys(append(commonStepKeys(k), k.keys...))}
-		k.table.writes = func(v reflect.Value, name string, has bool) bool {
-			s := v.Addr().Interface().(*Step)
-			return has || name == "value" && s.Action == "set" // even if it is empty
-		}
+		k.table = &table{name: k.do, keys: newKeys[Step](append(commonStepKeys(k), k.keys...)...)}
 		if k.finish != nil {
 			k.table.finish = func(r *reader, n *node, v reflect.Value) { k.finish(r, n, v.Addr().Interface().(*Step)) }
 		}
 	}
-}
-
-// stepKeys are the keys of fields of Step with their tags.
-func stepKeys(tags []string) []key {
-	out := make([]key, len(tags))
-	for i, tag := range tags {
-		field, rest, _ := strings.Cut(tag, " ")
-		out[i] = newKey(reflect.TypeFor[Step](), field, rest)
-	}
-	return out
 }
 
 // commonStepKeys are keys of every step, without those that k excludes; the
@@ -224,9 +210,7 @@ func stepCodec() codec {
 			case do == nil:
 				r.bad(n, "a step without \"do\"").hintf("kinds: %s", strings.Join(stepNames(nil), ", "))
 			default:
-				if name, bad := kinds["do"].read(do); bad != nil {
-					r.invalidValue(do, bad)
-				} else {
+				if name, ok := kinds["do"].read(r, do); ok {
 					findStepKind(name).table.read(r, n, v)
 				}
 			}
@@ -282,12 +266,7 @@ func finishSettle(r *reader, n *node, s *Step) {
 // finishDelete checks that files are chosen in one way, and fills in the batch
 // they are chosen from.
 func finishDelete(r *reader, n *node, s *Step) {
-	given := 0
-	for _, set := range []bool{s.All, s.LastSets > 0, s.Largest > 0, s.Every, s.Share > 0} {
-		if set {
-			given++
-		}
-	}
+	given := countTrue(s.All, s.LastSets > 0, s.Largest > 0, s.Every, s.Share > 0)
 	fromLast := s.LastSets > 0 || s.Largest > 0
 	switch {
 	case given != 1:
@@ -303,10 +282,20 @@ func finishDelete(r *reader, n *node, s *Step) {
 	}
 }
 
+// countTrue is how many of the conditions hold.
+func countTrue(conditions ...bool) (n int) {
+	for _, c := range conditions {
+		if c {
+			n++
+		}
+	}
+	return n
+}
+
 // finishXattr checks that the action has the name and value that it needs.
 func finishXattr(r *reader, n *node, s *Step) {
 	for name, missing := range map[string]bool{"attr": s.Attr == "" && s.Action != "list" && s.Action != "",
-		"value": s.Action == "set" && n.get("value") == nil} {
+		"value": s.Action == "set" && s.Value == ""} {
 		if missing {
 			r.bad(n, "xattr: %q needs %q", s.Action, name)
 		}

@@ -22,34 +22,28 @@ type stepChecker struct {
 	e *estimator
 }
 
-// checkProtocols follows the steps of every case. Cases with the same signature
-// are followed once.
+// checkProtocols follows the steps of every case; of those with the same steps
+// that are checked against the same settings, one.
 func (c *checker) checkProtocols() {
 	done := map[string]bool{}
 	for i := range c.cases {
 		k := &c.cases[i]
-		id := c.signature(k)
+		s := &k.Settings
+		id := fmt.Sprintf("%s %s %s %s %q %d %t", c.p.protocolID(k), s.Files, s.Format, s.ConvertTo, s.Filesystems,
+			s.Size, k.Baseline)
 		if done[id] {
 			continue
 		}
 		done[id] = true
 		f := &stepChecker{checker: c, c: k, e: newEstimator(c.p, k)}
-		if f.checkBlocks(k.Steps); c.work >= maxWork {
-			continue
-		}
-		f.e.before, f.e.after = f.checkStep, f.checkRoom
-		if f.e.addSteps(k.Steps, 0); c.work >= maxWork {
-			c.warn(c.root.at("protocol").key, "protocol", "the plan moves too many files to check whether they all fit")
+		f.checkBlocks(k.Steps)
+		if f.e.before, f.e.after = f.checkStep, f.checkRoom; c.work < maxWork {
+			f.e.addSteps(k.Steps, 0)
 		}
 	}
-}
-
-// signature contains everything about a case that its steps are checked
-// against.
-func (c *checker) signature(k *Case) string {
-	s := &k.Settings
-	return fmt.Sprintf("%s %s %s %s %q %d %t", c.p.protocolID(k), s.Files, s.Format, s.ConvertTo, s.Filesystems, s.Size,
-		k.Baseline)
+	if c.work >= maxWork {
+		c.warn(c.root.at("protocol").key, "protocol", "the plan moves too many files to check whether they all fit")
+	}
 }
 
 // checkBlocks reports steps that results could not distinguish, and what cannot
@@ -115,7 +109,7 @@ func (f *stepChecker) checkStep(s *Step) bool {
 	switch {
 	case c == nil:
 		have := slices.Sorted(maps.Keys(f.e.containers))[1:] // without that of the case, which is ""
-		f.atStep(s, "on", "there is not yet a container %q", s.On).hintName(s.On, "containers", have)
+		f.atStep(s, "on", "there is not yet a container %q", s.On).suggest(s.On, "containers", have)
 		return false
 	case s.Expect == "fail" || c.unsure:
 		return true
@@ -163,33 +157,27 @@ func (f *stepChecker) checkState(s *Step, k *stepKind, c *container) bool {
 }
 
 // checkRoom checks that the files fit the volume after the step.
-func (f *stepChecker) checkRoom(s *Step) {
-	c := f.e.containers[s.On]
-	if !findStepKind(s.Do).fills || c.unsure || c.native || c.size == 0 ||
-		float64(c.live) <= float64(c.size)*float64(f.p.Run.FitsIn) {
-		return
+func (f *stepChecker) checkRoom(s *Step, c *container) {
+	if findStepKind(s.Do).fills && !c.unsure && !c.native && c.size > 0 &&
+		float64(c.live) > float64(c.size)*float64(f.p.Run.FitsIn) {
+		f.atStep(s, "room", "%s: the files cannot fit: %s on a volume of %s, of which files may fill %s (case %q)",
+			s.Do, c.live, c.size, f.p.Run.FitsIn, f.c.ID).hintf("make the image larger, or write fewer or smaller files")
 	}
-	f.atStep(s, "room", "%s: the files cannot fit: %s on a volume of %s, of which files may fill %s (case %q)",
-		s.Do, c.live, c.size, f.p.Run.FitsIn, f.c.ID).hintf("make the image larger, or write fewer or smaller files")
 }
 
 // checkFiles checks the file set of a write step. Without it no later step can
 // be followed.
 func (f *stepChecker) checkFiles(s *Step, _ *container) {
 	name := cmp.Or(s.Files, f.c.Settings.Files)
-	set := f.p.fileSet(name)
 	switch {
-	case set != nil:
+	case f.e.fileSet(s) != nil:
 		return
 	case name == "":
 		f.atStep(s, "files", "write: the case %q names no file set", f.c.ID).
 			hintf("give files = \"…\" here, or in [io]")
 	default:
-		var have []string
-		for _, one := range f.p.Files {
-			have = append(have, one.Name)
-		}
-		f.atStep(s, "files", "there is no file set %q", name).hintName(name, "file sets", have)
+		f.atStep(s, "files", "there is no file set %q", name).
+			suggest(name, "file sets", namesOf(f.p.Files, func(one *FileSet) string { return one.Name }))
 	}
 	f.e.stop = true
 }
@@ -239,12 +227,10 @@ func (f *stepChecker) checkCopy(s *Step, c *container) {
 	_, exists := c.named[s.To]
 	if !onVolume && (s.Do != "copy" || f.p.input(s.From) == nil) {
 		have := slices.Sorted(maps.Keys(c.named))
-		for _, in := range f.p.Inputs {
-			if s.Do == "copy" {
-				have = append(have, in.Name)
-			}
+		if s.Do == "copy" {
+			have = append(have, namesOf(f.p.Inputs, func(in *Input) string { return in.Name })...)
 		}
-		f.atStep(s, "from", "%s: there is not yet a file %q", s.Do, s.From).hintName(s.From, "files to read", have)
+		f.atStep(s, "from", "%s: there is not yet a file %q", s.Do, s.From).suggest(s.From, "files to read", have)
 	}
 	if exists {
 		f.atStep(s, "to", "%s: the file %q exists already", s.Do, s.To).

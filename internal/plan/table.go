@@ -30,42 +30,42 @@ type Table struct {
 type TableLine struct {
 	// Coefficient is that of the fit which the line of the other side names by
 	// Fit.
-	Coefficient string `plan:"coefficient coefficient"`
-	Fit         string `plan:"fit name"`
+	Coefficient string
+	Fit         string
 	// Outcome is how the steps ended that the operand selects.
-	Outcome `plan:"outcome outcome"`
+	Outcome
 	// Title heads the line; "" is the selection in words.
-	Title string `plan:"title line"`
+	Title string
 	// Group: heading over neighbouring columns, or before neighbouring rows
-	Group string `plan:"group line"`
+	Group string
 	// Operand is the quantity with its selection; without a quantity it only
 	// selects. Published takes the figure as printed, without a measurement. A
 	// statistic may be on either side.
-	Operand `plan:"inline"`
+	Operand
 	// Unit: as printed, "" for that of the table
-	Unit string `plan:"unit unit"`
+	Unit string
 	// Digits: after the decimal point, nil for those of the table
-	Digits *int `plan:"digits 0..9"`
+	Digits *int
 }
 
 // Outcome is the value of a [TableLine] that names how steps ended.
 type Outcome struct {
 	// Step is their kind; OK and Fail are the words for the outcome, "" for "ok"
 	// and "fails".
-	Step string `plan:"do do !"`
-	OK   string `plan:"ok line"`
-	Fail string `plan:"fail line"`
+	Step     string
+	OK, Fail string
 }
 
 // maxCells bounds a table: more is for an export.
 const maxCells = 1000
 
-// displayUnits are the units that tables can print, with their base units and
-// how many of these they are.
-var displayUnits = []struct {
+// displayUnit is a unit that tables can print: factor of its base units.
+type displayUnit struct {
 	name, base string
 	factor     float64
-}{
+}
+
+var displayUnits = []displayUnit{
 	{"TB/s", "B/s", 1e12}, {"GB/s", "B/s", 1e9}, {"MB/s", "B/s", 1e6}, {"kB/s", "B/s", 1e3}, {"B/s", "B/s", 1},
 	{"TiB/s", "B/s", 1 << 40}, {"GiB/s", "B/s", 1 << 30}, {"MiB/s", "B/s", 1 << 20}, {"KiB/s", "B/s", 1 << 10},
 	{"TB", "B", 1e12}, {"GB", "B", 1e9}, {"MB", "B", 1e6}, {"kB", "B", 1e3}, {"B", "B", 1},
@@ -77,21 +77,10 @@ var displayUnits = []struct {
 // DisplayUnit gives the base unit (B/s, B, s or 1) of a unit that tables print,
 // and how many base units it is; ok is false for an unknown one.
 func DisplayUnit(name string) (base string, factor float64, ok bool) {
-	for _, u := range displayUnits {
-		if u.name == name {
-			return u.base, u.factor, true
-		}
+	if u := find(displayUnits, func(u *displayUnit) bool { return u.name == name }); u != nil {
+		return u.base, u.factor, true
 	}
 	return "", math.NaN(), false
-}
-
-// displayUnitNames are the units that tables can print.
-func displayUnitNames() []string {
-	names := make([]string, len(displayUnits))
-	for i, u := range displayUnits {
-		names[i] = u.name
-	}
-	return names
 }
 
 // HasValue reports whether the line names the value of its cells; another line
@@ -133,7 +122,7 @@ func Cell(row, column TableLine) TableLine {
 		row, column = column, row
 	}
 	out := row
-	out.Where = slices.Concat(row.Where, column.Where).clone()
+	out.Where = slices.Concat(row.Where, column.Where)
 	out.Fit = column.Fit
 	out.Statistic = cmp.Or(out.Statistic, column.Statistic)
 	return out
@@ -162,59 +151,46 @@ func (t *Table) DisplayFormat(row, column TableLine) (unit string, digits *int) 
 	return unit, digits
 }
 
-// addTableLines makes the table of a line. The selection of a quantity or an
-// outcome belongs to it: where is a key of the other lines.
-func addTableLines() {
-	outcome := addTable[Outcome]("outcome", nil)
-	where := newKey(reflect.TypeFor[Operand](), "Where", "where")
-	codecs["outcome"] = func() codec { return outcomeCodec(outcome, where) }
+// lineKeys are the keys of a line, between which those of quantities are.
+var lineKeys = [2][]string{{"Coefficient coefficient coefficient", "Fit fit name", "Outcome outcome outcome",
+	"Title title line", "Group group line"},
+	{"Where where line-where", "Statistic statistic statistic", "Published published", "On on", "Unit unit unit",
+		"Digits digits 0..9"}}
+
+// addLines makes the table of a line.
+func addLines() {
 	t := addTable("line", finishLine)
-	at := slices.IndexFunc(t.keys, func(k key) bool { return k.names != nil })
-	operand := t.keys[at].index
-	where.index = append(slices.Clone(operand), where.index...)
-	where.decode = func(r *reader, n *node, v reflect.Value) {
-		if v.IsNil() { // else it is the selection of a quantity, see finishLine
-			v.Set(reflect.ValueOf(r.selector(n, true)))
-		}
+	t.keys = slices.Concat(newKeys[TableLine](lineKeys[0]...),
+		quantityKeys("selector", decodeSelection, encodeSelection), newKeys[TableLine](lineKeys[1]...))
+}
+
+// lineWhereCodec is the selection of a line that only selects: that of a
+// quantity or an outcome belongs to it.
+func lineWhereCodec() codec {
+	out := selectorCodec(sampleKeys)
+	decode := out.decode
+	out.whole = true
+	out.decode = func(r *reader, n *node, v reflect.Value) { decode(r, n, v.FieldByName("Where")) }
+	out.encode = func(v reflect.Value) (string, bool) {
+		l := v.Interface().(TableLine)
+		return l.Where.toml(), !l.HasValue() && (len(l.Where) > 0 || l.Fit == "" && l.Statistic == "")
 	}
-	t.keys = slices.DeleteFunc(t.keys, func(k key) bool { return k.name == "value" })
-	t.keys = slices.Insert(t.keys, at+1, where)
-	t.writes = func(v reflect.Value, name string, has bool) bool {
-		l := v.Addr().Interface().(*TableLine)
-		if name == "where" {
-			return !l.HasValue() && (has || l.Fit == "" && l.Statistic == "")
-		}
-		return has
-	}
+	return out
 }
 
 // outcomeCodec is the value of the key outcome: its own keys, and the selection
 // of the line.
-func outcomeCodec(t *table, where key) codec {
-	out := *t
-	out.keys = slices.Insert(slices.Clone(t.keys), 1, where)
-	for i := range out.keys {
-		field := "Outcome"
-		if i == 1 {
-			field = "Operand"
-		}
-		f, _ := reflect.TypeFor[TableLine]().FieldByName(field)
-		out.keys[i].index = append(slices.Clone(f.Index), out.keys[i].index...)
-	}
-	return codec{typ: "table", whole: true, decode: out.read, json: out.schema, inner: out.keys,
+func outcomeCodec() codec {
+	t := &table{name: "outcome", keys: newKeys[TableLine]("Step do do !", "Where where", "OK ok line", "Fail fail line")}
+	return codec{typ: "table", whole: true, decode: t.read, json: t.schema, inner: t.keys,
 		encode: func(v reflect.Value) (string, bool) {
-			return inlineOf(out.lines(v)), v.FieldByName("Step").String() != ""
+			return inlineOf(t.lines(v)), v.FieldByName("Step").String() != ""
 		}}
 }
 
 // finishLine checks that a line names one value or only selects.
 func finishLine(r *reader, n *node, l *TableLine) {
-	values := 0
-	for _, given := range []bool{l.Quantity != "", l.Coefficient != "", n.get("outcome") != nil} {
-		if given {
-			values++
-		}
-	}
+	values := countTrue(l.Quantity != "", l.Coefficient != "", n.get("outcome") != nil)
 	where := n.get("where")
 	if values > 1 || values == 1 && where != nil || values == 0 && where == nil && l.Fit == "" && l.Statistic == "" {
 		r.bad(n, "a line names one value with its selection, or only selects").

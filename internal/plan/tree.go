@@ -1,10 +1,11 @@
 package plan
 
 import (
-	"bytes"
 	"errors"
+	"slices"
 	"strings"
 
+	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
@@ -33,7 +34,8 @@ type node struct {
 	kind nodeKind
 	// text: of a string its value, of another scalar the token as written
 	text string
-	// off: byte offset of the value
+	// off: byte offset of the value; of a list, whose place the parser does not
+	// keep, of its key
 	off int
 	// key: byte offset of the key, or of the value where there is none
 	key int
@@ -43,25 +45,10 @@ type node struct {
 	// pairs: of a table, in the order written
 	pairs []*node
 	index map[string]*node
-
 	// invalid: decoding found errors inside: it is not checked further, since
 	// more findings would follow from these errors
 	invalid bool
-	// origin: decides what may still be added to a table
-	origin tableOrigin
 }
-
-// tableOrigin is the syntax that made a table or list.
-type tableOrigin int
-
-const (
-	implicitTable tableOrigin = iota // the [a] of a header [a.b]
-	headerTable                      // [a]
-	dottedTable                      // the a of a key a.b = 1
-	inlineTable                      // { … }, closed
-	tableList                        // the list that [[a]] makes
-	plainList                        // [ … ], closed
-)
 
 // get is the value of one key of a table, or nil.
 func (n *node) get(name string) *node {
@@ -106,152 +93,92 @@ func (n *node) at(path ...any) *node {
 	return here
 }
 
-// treeBuilder builds the tree from the parser's expressions, and enforces the
-// rules of TOML that a parser of single expressions cannot see: no key twice,
-// no table opened twice, no key added to a closed value.
-type treeBuilder struct {
-	r      *reader
-	parser unstable.Parser
-	// root: of the whole file
-	root *node
-	// table: that key-value lines go to; nil after an invalid header
-	table *node
+// hasInvalid reports whether decoding found errors in a value of a table.
+func (n *node) hasInvalid() bool {
+	return slices.ContainsFunc(n.pairs, func(p *node) bool { return p.invalid })
 }
 
-// parseTree turns the text into a tree. It ends at the first syntax error,
-// which is reported.
+// parseTree turns the text into a tree. Before it go-toml's decoder checks the
+// syntax, and that no key or table is given twice; its first error is reported.
 func (r *reader) parseTree() *node {
-	g := treeBuilder{r: r, root: &node{kind: tableNode, origin: headerTable}}
-	g.table = g.root
-	g.parser.Reset(r.text[r.bom:])
-	for g.parser.NextExpression() {
-		g.addExpression(g.parser.Expression())
+	root := &node{kind: tableNode}
+	if err := toml.Unmarshal(r.text[r.bom:], &struct{}{}); err != nil {
+		r.reportSyntax(err)
+		return root
 	}
-	if err := g.parser.Error(); err != nil {
-		g.reportSyntax(err)
-	}
-	return g.root
-}
-
-// reportSyntax reports a parser error.
-func (g *treeBuilder) reportSyntax(err error) {
-	at, message := len(g.r.text), err.Error()
-	if pe, ok := errors.AsType[*unstable.ParserError](err); ok {
-		message = pe.Message
-		if off := cap(g.parser.Data()) - cap(pe.Highlight); pe.Highlight != nil && off >= 0 {
-			at = min(g.r.bom+off, at)
+	var parser unstable.Parser
+	parser.Reset(r.text[r.bom:])
+	table := root
+	for parser.NextExpression() {
+		line := parser.Expression()
+		if line.Kind == unstable.KeyValue {
+			r.addKeyValue(table, line)
+			continue
 		}
-	}
-	g.r.broken = true
-	g.r.problem(at, "", "the text is not valid TOML: %s", strings.TrimPrefix(message, "toml: ")).
-		hintf("text and values with units are in straight quotes, such as \"100 GB\"; flags are true or false; " +
-			"keys are made of letters a to z, digits, _ and -")
-}
-
-// addExpression adds one line of the text to the tree. Lines after an invalid
-// header are skipped.
-func (g *treeBuilder) addExpression(n *unstable.Node) {
-	switch n.Kind {
-	case unstable.KeyValue:
-		if g.table != nil {
-			g.addKeyValue(g.table, n)
-		}
-	case unstable.Table, unstable.ArrayTable:
-		parts := g.keyParts(n.Key())
+		parts := r.keyTables(line.Key())
 		last := parts[len(parts)-1]
-		if g.table = g.descend(g.root, parts[:len(parts)-1], implicitTable); g.table != nil {
-			g.table = g.openTable(g.table, last, n.Kind == unstable.ArrayTable)
+		if line.Kind == unstable.Table {
+			table = root.descend(parts)
+			table.key, table.off = last.key, last.off // of one that [a.b] has made before [a]
+			continue
+		}
+		parent := root.descend(parts[:len(parts)-1])
+		list := parent.get(last.name)
+		if list == nil {
+			list = parent.add(&node{kind: arrayNode, name: last.name, key: last.key, off: last.off})
+		}
+		table = last
+		list.items = append(list.items, table)
+	}
+	return root
+}
+
+// reportSyntax reports an error of go-toml's decoder.
+func (r *reader) reportSyntax(err error) {
+	at := len(r.text)
+	if bad, ok := errors.AsType[*toml.DecodeError](err); ok {
+		line, column := bad.Position()
+		at = r.lines[min(line, len(r.lines))-1] + column - 1
+		if line == 1 {
+			at += r.bom
 		}
 	}
+	r.broken = true
+	r.problem(at, "", "the text is not valid TOML: %s", strings.TrimPrefix(err.Error(), "toml: ")).
+		hintf("text and values with units are in straight quotes, such as \"100 GB\"; flags are true or false; " +
+			"keys are made of letters a to z, digits, _ and -, each once; the file is text in UTF-8")
 }
 
-// keyPart is one piece of a dotted key with its place in the text.
-type keyPart struct {
-	name     string
-	off, end int
-}
-
-// keyParts are the pieces of a dotted key.
-func (g *treeBuilder) keyParts(it unstable.Iterator) []keyPart {
-	var out []keyPart
+// keyTables are the parts of a dotted key, as the tables that they may name.
+func (r *reader) keyTables(it unstable.Iterator) (out []*node) {
 	for it.Next() {
-		k := it.Node()
-		off := g.r.bom + int(k.Raw.Offset)
-		out = append(out, keyPart{string(k.Data), off, off + int(k.Raw.Length)})
+		off := r.bom + int(it.Node().Raw.Offset)
+		out = append(out, &node{kind: tableNode, name: string(it.Node().Data), key: off, off: off})
 	}
 	return out
 }
 
-// descend follows the first parts of a dotted key from t and makes the tables
-// that are missing: implicit ones for a header, dotted ones for a value, which
-// cannot be inside other tables. It is nil where a part cannot be entered.
-func (g *treeBuilder) descend(t *node, parts []keyPart, origin tableOrigin) *node {
+// descend follows the parts of a dotted key and makes the tables that are
+// missing. Of a list of tables it enters the last.
+func (n *node) descend(parts []*node) *node {
 	for _, p := range parts {
-		next := t.get(p.name)
-		switch {
-		case next == nil:
-			next = t.add(&node{kind: tableNode, name: p.name, key: p.off, off: p.off, origin: origin})
-		case origin == implicitTable && next.origin == tableList:
-			next = next.items[len(next.items)-1]
-		case next.kind != tableNode, next.origin == inlineTable,
-			origin == dottedTable && next.origin != dottedTable:
-			g.reportTaken(p, next)
-			return nil
+		next := n.get(p.name)
+		if next == nil {
+			next = n.add(p)
 		}
-		t = next
+		if next.kind == arrayNode {
+			next = next.items[len(next.items)-1]
+		}
+		n = next
 	}
-	return t
+	return n
 }
 
-// openTable opens the table [p] of t, or adds an item to the list [[p]].
-func (g *treeBuilder) openTable(t *node, p keyPart, list bool) *node {
-	old, opened := t.get(p.name), &node{kind: tableNode, name: p.name, key: p.off, off: p.off, origin: headerTable}
-	switch {
-	case list && old == nil:
-		old = t.add(&node{kind: arrayNode, name: p.name, key: p.off, off: p.off, origin: tableList})
-		fallthrough
-	case list && old.origin == tableList:
-		old.items = append(old.items, opened)
-	case !list && old == nil:
-		t.add(opened)
-	case !list && old.kind == tableNode && old.origin == implicitTable:
-		old.origin, old.key, old.off = headerTable, p.off, p.off
-		return old
-	default:
-		g.reportTaken(p, old)
-		return nil
-	}
-	return opened
-}
-
-// reportTaken reports a key or table that the text has twice.
-func (g *treeBuilder) reportTaken(p keyPart, old *node) {
-	line, _ := g.r.place(old.key)
-	g.r.problem(p.off, p.name, "%q is given twice", p.name).hintf("the first is on line %d", line)
-}
-
-// addKeyValue adds key = value to table t; the key may be dotted.
-func (g *treeBuilder) addKeyValue(t *node, n *unstable.Node) {
-	parts := g.keyParts(n.Key())
+// addKeyValue adds key = value to a table; the key may be dotted.
+func (r *reader) addKeyValue(t *node, line *unstable.Node) {
+	parts := r.keyTables(line.Key())
 	last := parts[len(parts)-1]
-	if t = g.descend(t, parts[:len(parts)-1], dottedTable); t == nil {
-		return
-	}
-	if old := t.get(last.name); old != nil {
-		g.reportTaken(last, old)
-		return
-	}
-	v := g.convert(n.Value(), last.name, g.afterEquals(last.end))
-	v.key = last.off
-	t.add(v)
-}
-
-// afterEquals is the place of the value of a key that ends at off; the parser
-// gives lists no position of their own.
-func (g *treeBuilder) afterEquals(off int) int {
-	rest := bytes.TrimLeft(g.r.text[off:], " \t")
-	rest = bytes.TrimLeft(bytes.TrimPrefix(rest, []byte("=")), " \t")
-	return len(g.r.text) - len(rest)
+	t.descend(parts[:len(parts)-1]).add(r.convert(line.Value(), last.name, last.key))
 }
 
 var scalarKinds = map[unstable.Kind]nodeKind{
@@ -260,26 +187,26 @@ var scalarKinds = map[unstable.Kind]nodeKind{
 	unstable.DateTime: timeNode,
 }
 
-// convert copies one value out of the parser's memory. The items of a list have
-// its name; off is the place of a list.
-func (g *treeBuilder) convert(n *unstable.Node, name string, off int) *node {
-	out := &node{kind: arrayNode, name: name, origin: plainList}
-	if n.Kind != unstable.Array {
-		off = g.r.bom + int(n.Raw.Offset)
+// convert copies the value of a key out of the parser's memory.
+func (r *reader) convert(v *unstable.Node, name string, key int) *node {
+	out := &node{kind: arrayNode, name: name, key: key, off: key}
+	if v.Kind != unstable.Array {
+		out.kind, out.off = scalarKinds[v.Kind], r.bom+int(v.Raw.Offset)
 	}
-	out.off, out.key = off, off
-	switch n.Kind {
+	switch v.Kind {
 	case unstable.Array:
-		for it := n.Children(); it.Next(); {
-			out.items = append(out.items, g.convert(it.Node(), name, off))
+		for it := v.Children(); it.Next(); {
+			item := r.convert(it.Node(), name, key)
+			item.key = item.off
+			out.items = append(out.items, item)
 		}
 	case unstable.InlineTable:
-		out.kind, out.origin = tableNode, inlineTable
-		for it := n.Children(); it.Next(); {
-			g.addKeyValue(out, it.Node())
+		out.kind = tableNode
+		for it := v.Children(); it.Next(); {
+			r.addKeyValue(out, it.Node())
 		}
 	default:
-		out.kind, out.text = scalarKinds[n.Kind], string(n.Data)
+		out.text = string(v.Data)
 	}
 	return out
 }

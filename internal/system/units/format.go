@@ -2,6 +2,7 @@ package units
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,67 +26,46 @@ func (s Share) String() string {
 }
 
 // exact picks the unit that needs the fewest characters without losing
-// anything.
+// anything, with up to three decimals.
 func exact(n int64, table []unit, base string) string {
 	best := strconv.FormatInt(n, 10) + " " + base
 	for _, u := range table {
-		if u.suffix == "KB" || u.suffix == "µs" || n < u.factor {
+		text, rest := strconv.FormatInt(n/u.factor, 10), n%u.factor
+		if n < u.factor || rest > 0 && (u.factor%1000 != 0 || rest%(u.factor/1000) != 0) {
 			continue
 		}
-		if text, ok := inUnit(n, u); ok && len(text) < len(best) {
+		if rest > 0 {
+			text += "." + strings.TrimRight(strconv.FormatInt(1000+rest/(u.factor/1000), 10)[1:], "0")
+		}
+		if text += " " + u.suffix; len(text) < len(best) {
 			best = text
 		}
 	}
 	return best
 }
 
-// inUnit writes n in unit u with up to three decimals, if that is exact.
-func inUnit(n int64, u unit) (string, bool) {
-	whole, rest := n/u.factor, n%u.factor
-	if rest == 0 {
-		return strconv.FormatInt(whole, 10) + " " + u.suffix, true
-	}
-	if u.factor%1000 != 0 || rest%(u.factor/1000) != 0 {
-		return "", false
-	}
-	frac := strconv.FormatInt(1000+rest/(u.factor/1000), 10)[1:]
-	return strconv.FormatInt(whole, 10) + "." + strings.TrimRight(frac, "0") + " " + u.suffix, true
-}
-
 // Human is the size with three significant digits in decimal units, for people.
-func (b Bytes) Human() string { return human(float64(b), byteScale) }
+func (b Bytes) Human() string { return human(float64(b), decimalUnits) }
 
 // Human is the rate with three significant digits in decimal units, for people.
-func (r Rate) Human() string { return human(float64(r), byteScale) + "/s" }
+func (r Rate) Human() string { return human(float64(r), decimalUnits) + "/s" }
 
 // Human is the time with three significant digits, for people.
 func (d Duration) Human() string { return human(float64(d), timeScale) }
 
-type step struct {
-	factor float64
-	suffix string
-}
+// decimalUnits and timeScale are the units of figures for people, the largest
+// first.
+var decimalUnits = byteUnits[6:]
 
-var byteScale = []step{{1e18, "EB"}, {1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}}
-
-var timeScale = []step{{3600e9, "h"}, {60e9, "min"}, {1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}, {1, "ns"}}
+var timeScale = []unit{{"h", 3600e9}, {"min", 60e9}, {"s", 1e9}, {"ms", 1e6}, {"µs", 1e3}, {"ns", 1}}
 
 // human scales so that rounding to three digits never shows 1000 of a smaller
 // unit.
-func human(v float64, scale []step) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return "—"
-	}
-	for i, s := range scale {
-		limit := s.factor
-		if i < len(scale)-1 {
-			limit *= 0.9995
-		}
-		if math.Abs(v) >= limit || i == len(scale)-1 {
-			return Significant(v/s.factor, 3) + " " + s.suffix
-		}
-	}
-	return ""
+func human(v float64, scale []unit) string {
+	i := slices.IndexFunc(scale, func(u unit) bool {
+		return u.factor == 1 || math.Abs(v) >= 0.9995*float64(u.factor)
+	})
+	return Significant(v/float64(scale[i].factor), 3) + " " + scale[i].suffix
 }
 
 // Significant writes v with the given number of significant digits and no

@@ -11,6 +11,8 @@ package units
 import (
 	"fmt"
 	"math/big"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -70,11 +72,11 @@ func ParseDuration(s string) (Duration, error) {
 // ParseShare reads a percentage such as "20%", between 0 and 1000 %.
 func ParseShare(s string) (Share, error) {
 	body, ok := strings.CutSuffix(strings.TrimSpace(s), "%")
-	r, okNum := decimal(strings.TrimSpace(body))
-	if !ok || !okNum {
+	body = strings.TrimSpace(body)
+	if !ok || !IsDecimal(body) {
 		return 0, fmt.Errorf("parsing %q: want a percentage such as \"20%%\"", s)
 	}
-	f, _ := r.Float64()
+	f, _ := strconv.ParseFloat(body, 64)
 	if f > 1000 {
 		return 0, fmt.Errorf("parsing %q: a share is between 0%% and 1000%%", s)
 	}
@@ -84,21 +86,18 @@ func ParseShare(s string) (Share, error) {
 // parse splits number and suffix and multiplies them exactly.
 func parse(s string, table []unit, want string) (int64, error) {
 	text := strings.TrimSpace(s)
-	i := 0
-	for i < len(text) && (text[i] >= '0' && text[i] <= '9' || text[i] == '.') {
-		i++
-	}
-	num, suffix := text[:i], strings.TrimSpace(text[i:])
-	r, ok := decimal(num)
-	if !ok {
+	suffix := strings.TrimLeft(text, "0123456789.")
+	num := strings.TrimSuffix(text, suffix)
+	if !IsDecimal(num) {
 		return 0, fmt.Errorf("parsing %q: want %s", s, want)
 	}
-	u, err := find(suffix, table)
-	if err != nil {
-		return 0, fmt.Errorf("parsing %q: %w; want %s", s, err, want)
+	suffix = strings.TrimSpace(suffix)
+	i := slices.IndexFunc(table, func(u unit) bool { return u.suffix == suffix })
+	if i < 0 {
+		return 0, fmt.Errorf("parsing %q: %s; want %s", s, wrongUnit(suffix), want)
 	}
-	r.Mul(r, new(big.Rat).SetInt64(u.factor))
-	if !r.IsInt() {
+	r, _ := new(big.Rat).SetString(num)
+	if r.Mul(r, new(big.Rat).SetInt64(table[i].factor)); !r.IsInt() {
 		return 0, fmt.Errorf("parsing %q: %s %s is not a whole number of the base unit", s, num, suffix)
 	}
 	if !r.Num().IsInt64() {
@@ -107,35 +106,35 @@ func parse(s string, table []unit, want string) (int64, error) {
 	return r.Num().Int64(), nil
 }
 
-func find(suffix string, table []unit) (unit, error) {
-	for _, u := range table {
-		if u.suffix == suffix {
-			return u, nil
-		}
+// wrongUnit is what is wrong with an unknown unit.
+func wrongUnit(suffix string) string {
+	switch {
+	case suffix == "":
+		return "the unit is missing"
+	case len(suffix) == 1 && strings.Contains("mMGTKkgt", suffix):
+		return fmt.Sprintf("%q can mean several units", suffix)
+	case strings.HasSuffix(suffix, "b") || strings.HasSuffix(suffix, "bps"):
+		return fmt.Sprintf("%q reads as bits", suffix)
 	}
-	switch suffix {
-	case "":
-		return unit{}, fmt.Errorf("the unit is missing")
-	case "m", "M", "G", "T", "K", "k", "g", "t":
-		return unit{}, fmt.Errorf("%q can mean several units", suffix)
-	}
-	if strings.HasSuffix(suffix, "b") || strings.HasSuffix(suffix, "bps") {
-		return unit{}, fmt.Errorf("%q reads as bits", suffix)
-	}
-	return unit{}, fmt.Errorf("%q is no known unit", suffix)
+	return fmt.Sprintf("%q is no known unit", suffix)
 }
 
-// decimal reads digits with at most one point; big.Rat would also take
+// IsDecimal accepts digits with at most one point; big.Rat would also take
 // exponents, fractions and signs, and an exponent can ask for any amount of
 // memory.
-func decimal(s string) (*big.Rat, bool) {
-	if s == "" || len(s) > 40 || s[0] == '.' || s[len(s)-1] == '.' || strings.Count(s, ".") > 1 {
-		return nil, false
+func IsDecimal(s string) bool {
+	return s != "" && len(s) <= 40 && s[0] != '.' && s[len(s)-1] != '.' && strings.Count(s, ".") <= 1 &&
+		!strings.ContainsFunc(s, func(c rune) bool { return (c < '0' || c > '9') && c != '.' })
+}
+
+// RoundUp is the smallest multiple of unit that is at least v. Neither may be
+// negative, and v + unit must fit the type.
+func RoundUp[T ~int64 | ~uint64](v, unit T) T { return (v + unit - 1) / unit * unit }
+
+// Count is a number with its noun: "1 round", "3 rounds".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
 	}
-	for _, c := range []byte(s) {
-		if (c < '0' || c > '9') && c != '.' {
-			return nil, false
-		}
-	}
-	return new(big.Rat).SetString(s)
+	return strconv.Itoa(n) + " " + noun + "s"
 }
