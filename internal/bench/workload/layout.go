@@ -132,20 +132,21 @@ const bufferAlign = 4096
 // ready for use; it is safe for concurrent use.
 type Buffers struct {
 	mu   sync.Mutex
-	idle *hostio.Buffer // nil: none, or in use
+	idle []*hostio.Buffer
 }
 
-// get returns a buffer of at least n bytes. If the idle one is shorter, it is
-// unmapped first.
+// get returns a buffer of at least n bytes; if none is large enough, it unmaps
+// all first.
 func (b *Buffers) get(n int64) (*hostio.Buffer, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	buf := b.idle
-	b.idle = nil
-	if buf != nil && int64(len(buf.Bytes())) >= n {
-		return buf, nil
+	for i, buf := range b.idle {
+		if int64(len(buf.Bytes())) >= n {
+			b.idle = slices.Delete(b.idle, i, i+1)
+			return buf, nil
+		}
 	}
-	buf.Free()
+	b.unmap()
 	buf, err := hostio.AlignedBuffer(int(max(n, bufferAlign)))
 	if err != nil {
 		return nil, fmt.Errorf("preparing buffers: %w", err)
@@ -153,13 +154,24 @@ func (b *Buffers) get(n int64) (*hostio.Buffer, error) {
 	return buf, nil
 }
 
-// put gives a buffer back, in place of another one that is idle.
+// put gives a buffer back. It unmaps none: other steps may be timed.
 func (b *Buffers) put(buf *hostio.Buffer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.idle.Free()
-	b.idle = buf
+	b.idle = append(b.idle, buf)
 }
 
-// Free unmaps the idle buffer.
-func (b *Buffers) Free() { b.put(nil) }
+// Free unmaps every buffer that is not in use.
+func (b *Buffers) Free() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unmap()
+}
+
+// unmap unmaps the idle buffers; the caller holds the lock.
+func (b *Buffers) unmap() {
+	for _, buf := range b.idle {
+		buf.Free()
+	}
+	b.idle = nil
+}

@@ -12,14 +12,11 @@ import (
 // normal.
 func setThreadQoS(qos string) error {
 	if qos == QoSBackground {
-		if err := unix.Setpriority(prioDarwinThread, 0, prioDarwinBG); err != nil {
-			return fmt.Errorf("setting priority: %w", err)
-		}
-		return nil
+		return unix.Setpriority(prioDarwinThread, 0, prioDarwinBG)
 	}
 	policy := ioPolicy{iopolThread, iopolDisk, iopolUtility}
 	if _, _, e := unix.Syscall(unix.SYS_IOPOLICYSYS, iopolSet, uintptr(unsafe.Pointer(&policy)), 0); e != 0 {
-		return fmt.Errorf("setting I/O policy: %w", e)
+		return e
 	}
 	return nil
 }
@@ -31,7 +28,7 @@ func threadQoS() (string, error) {
 	for _, which := range []int{prioDarwinThread, prioDarwinProc} {
 		on, err := unix.Getpriority(which, 0)
 		if err != nil {
-			return "", fmt.Errorf("reading priority: %w", err)
+			return "", err
 		}
 		if on == 1 {
 			return QoSBackground, nil
@@ -39,7 +36,7 @@ func threadQoS() (string, error) {
 	}
 	policy := ioPolicy{scope: iopolThread, kind: iopolDisk}
 	if _, _, e := unix.Syscall(unix.SYS_IOPOLICYSYS, iopolGet, uintptr(unsafe.Pointer(&policy)), 0); e != 0 {
-		return "", fmt.Errorf("reading I/O policy: %w", e)
+		return "", e
 	}
 	switch policy.policy {
 	case 0, 1: // IOPOL_DEFAULT, IOPOL_IMPORTANT

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -22,36 +23,29 @@ func setThreadQoS(qos string) error {
 		class, nice = ioprioIdle, 19
 	}
 	if _, _, e := unix.Syscall(unix.SYS_IOPRIO_SET, ioprioThread, 0, uintptr(class)); e != 0 {
-		return fmt.Errorf("setting I/O priority: %w", e)
+		return e
 	}
-	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, nice); err != nil {
-		return fmt.Errorf("setting priority: %w", err)
-	}
-	return nil
+	return unix.Setpriority(unix.PRIO_PROCESS, 0, nice)
 }
 
 // threadQoS is what the calling thread has: "default", or its priorities.
 func threadQoS() (string, error) {
 	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
-	if err != nil {
-		return "", fmt.Errorf("reading priority: %w", err)
-	}
 	io, _, e := unix.Syscall(unix.SYS_IOPRIO_GET, ioprioThread, 0, 0)
-	if e != 0 {
-		return "", fmt.Errorf("reading I/O priority: %w", e)
+	if err != nil || e != 0 {
+		return "", errors.Join(err, e)
 	}
-	nice := 20 - raw // the system call cannot give less than 0
-	level := ""
-	switch {
-	case io&^(1<<13-1) == ioprioIdle:
-		level = ", I/O idle"
-	case io&^(1<<13-1) == ioprioBestEffort && io != ioprioBestEffort|4:
-		level = fmt.Sprintf(", I/O best effort %d", io&7)
+	text := fmt.Sprintf("nice %d", 20-raw) // the system call cannot give less than 0
+	switch class := io &^ (1<<13 - 1); {
+	case class == ioprioIdle:
+		text += ", I/O idle"
+	case class == ioprioBestEffort && io != ioprioBestEffort|4:
+		text += fmt.Sprintf(", I/O best effort %d", io&7)
 	}
-	if nice == 0 && level == "" {
+	if text == "nice 0" {
 		return QoSDefault, nil
 	}
-	return fmt.Sprintf("nice %d%s", nice, level), nil
+	return text, nil
 }
 
 // qosNote is what weakens a number that was taken with another quality of

@@ -42,35 +42,24 @@ func (s *span) transfer(j *job) {
 	j.start = int64(s.clock.Now())
 	if j.ring != nil {
 		j.err = j.ring.drain(j, s)
-	} else {
-		j.err = s.calls(j)
+	}
+	for off := int64(0); off < j.item.Size && j.ring == nil && j.err == nil; off += s.call {
+		size := min(s.call, j.item.Size-off)
+		switch {
+		case s.stopped():
+			j.err = errStopped
+		case j.skipper != nil:
+			j.err = j.skipper.Skip(s.write, off, size)
+		case s.write:
+			_, j.err = j.file.WriteAt(j.buf[off:off+size], off)
+		default:
+			j.err = readFull(j.file, s.buf[:size], off)
+		}
 	}
 	if s.write && j.err == nil && j.sync != hostio.SyncNone {
 		j.synced, j.err = j.file.Sync(j.sync)
 	}
 	j.end = int64(s.clock.Now())
-}
-
-// calls makes the read or write calls of a file.
-func (s *span) calls(j *job) (err error) {
-	for off := int64(0); off < j.item.Size; off += s.call {
-		if s.stopped() {
-			return errStopped
-		}
-		size := min(s.call, j.item.Size-off)
-		switch {
-		case j.skipper != nil:
-			err = j.skipper.Skip(s.write, off, size)
-		case s.write:
-			_, err = j.file.WriteAt(j.buf[off:off+size], off)
-		default:
-			err = readFull(j.file, s.buf[:size], off)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // readFull reads len(p) bytes. The end of the file before that is

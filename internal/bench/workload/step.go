@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -75,12 +74,9 @@ type Outcome struct {
 	Flushes  int64 // calls of this process that flushed a file or folder of the host while files were timed
 }
 
-// warn adds a warning, once for each kind and text.
+// warn adds a warning.
 func (o *Outcome) warn(kind, format string, args ...any) {
-	w := result.Warning{Kind: kind, Text: fmt.Sprintf(format, args...)}
-	if !slices.Contains(o.Warnings, w) {
-		o.Warnings = append(o.Warnings, w)
-	}
+	o.Warnings = append(o.Warnings, result.Warning{Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
 // withDefaults fills in defaults. A plan has no invalid options.
@@ -350,6 +346,22 @@ func (w *wave) work(sp *span, id int) {
 	}
 }
 
+// examine finds out from the open file how it was transferred, before it is
+// closed.
+func (s *step) examine(j *job) {
+	if j.ring != nil {
+		j.ring.close()
+		s.ringWait += j.ring.waited
+		s.ringTime += j.end - j.start
+	}
+	if !s.write {
+		s.achieved.addCache(cacheAfter(j.found, j.file))
+	} else if j.done {
+		s.achieved.addCache(string(j.file.Cache())) // direct or buffered, as FoundDirect and FoundBuffered
+		s.achieved.addSync(j.synced)
+	}
+}
+
 // finishWave closes the files of a wave, adds the samples of complete ones, and
 // returns the error of the first that is not. A cancelled step reports the
 // cause.
@@ -375,22 +387,6 @@ func (s *step) finishWave(ctx context.Context, jobs []*job) (failed error) {
 		}
 	}
 	return failed
-}
-
-// examine finds out from the open file how it was transferred, before it is
-// closed.
-func (s *step) examine(j *job) {
-	if j.ring != nil {
-		j.ring.close()
-		s.ringWait += j.ring.waited
-		s.ringTime += j.end - j.start
-	}
-	if !s.write {
-		s.achieved.addCache(cacheAfter(j.found, j.file))
-	} else if j.done {
-		s.achieved.addCache(string(j.file.Cache())) // direct or buffered, as FoundDirect and FoundBuffered
-		s.achieved.addSync(j.synced)
-	}
 }
 
 // waveTail is the share of the timed span, in percent, from which on idle

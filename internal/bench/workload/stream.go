@@ -385,10 +385,17 @@ func (p *pipe) run(ctx context.Context) error {
 	in := bufio.NewReaderSize(io.NewSectionReader(p.src, 0, p.src.Size()), copyBlock)
 	f := &framer{in: in, kind: codecs[p.spec.Codec], compress: p.spec.Direction == Compress, empty: p.src.Size() == 0}
 	var err error
-	if p.serial = !f.hasFrames(); p.serial {
-		err = p.decodeSerially(ctx, f)
-	} else {
+	if p.serial = !f.hasFrames(); !p.serial {
 		err = p.runWorkers(ctx, f)
+	} else if r, openErr := f.kind.newReader(f.in); openErr != nil {
+		err = fmt.Errorf("decompressing with %s: %w", p.spec.Codec, openErr)
+	} else {
+		if c, ok := r.(io.Closer); ok {
+			defer c.Close()
+		}
+		if _, err = io.Copy(&cancelWriter{ctx, p.out}, r); err != nil {
+			err = fmt.Errorf("decompressing with %s: %w", p.spec.Codec, err)
+		}
 	}
 	if err != nil {
 		return err
@@ -464,21 +471,6 @@ func (f *framer) readAll(ctx context.Context, idle <-chan *piece, work, order ch
 		work <- p
 		order <- p
 	}
-}
-
-// decodeSerially decompresses a file that other programs wrote as one stream.
-func (p *pipe) decodeSerially(ctx context.Context, f *framer) error {
-	r, err := f.kind.newReader(f.in)
-	if err == nil {
-		if c, ok := r.(io.Closer); ok {
-			defer c.Close()
-		}
-		_, err = io.Copy(&cancelWriter{ctx, p.out}, r)
-	}
-	if err != nil {
-		return fmt.Errorf("decompressing with %s: %w", p.spec.Codec, err)
-	}
-	return nil
 }
 
 // blockWriter gathers output in aligned blocks, so that direct transfers stay
