@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
+	"strings"
 
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/workload"
@@ -36,9 +39,15 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 	}
 	a := &attachment{image: c, readOnly: o.ReadOnly || formatOf(c.spec.Format).ReadOnly}
 	var err error
-	// As with Apple's attach, damage is found before the volume is mounted.
-	if !o.NoVerify {
-		err = c.verifyChecksums(ctx)
+	// As with Apple's attach, damage is found before the volume is mounted. Only
+	// UDIF images carry checksums.
+	if !o.NoVerify && formatOf(c.spec.Format).UDIF {
+		var list []container.Finding
+		list, err = container.Verify(c.Dir, c.File, container.OpenOptions{Passphrase: c.spec.Passphrase})
+		if err == nil && len(list) > 0 {
+			err = fmt.Errorf("%s: %w", list[0], container.ErrCorrupt)
+		}
+		err = errors.Join(err, ctx.Err())
 	}
 	if err == nil {
 		a.img, err = container.Open(c.Dir, c.File, container.OpenOptions{ReadOnly: a.readOnly,
@@ -58,19 +67,6 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 	}
 	c.open, c.Attached = a, true
 	return a, nil
-}
-
-// verifyChecksums computes the checksums that UDIF images carry; other images
-// have none.
-func (c *image) verifyChecksums(ctx context.Context) error {
-	if !formatOf(c.spec.Format).UDIF {
-		return nil
-	}
-	list, err := container.Verify(c.Dir, c.File, container.OpenOptions{Passphrase: c.spec.Passphrase})
-	if err == nil && len(list) > 0 {
-		err = fmt.Errorf("%s: %w", list[0], container.ErrCorrupt)
-	}
-	return errors.Join(err, ctx.Err())
 }
 
 // mount mounts the volume, with warnings about its state.
@@ -176,8 +172,15 @@ func (a *attachment) Detach(_ context.Context, force bool) (engine.Report, error
 	}
 	var err error
 	if a.vol != nil {
-		if force {
-			a.report.Warnings = append(a.report.Warnings, a.vol.closeAll()...)
+		a.vol.mu.Lock()
+		forgotten := slices.SortedFunc(maps.Keys(a.vol.open),
+			func(f, g *file) int { return strings.Compare(f.Name(), g.Name()) })
+		a.vol.mu.Unlock()
+		for i := 0; i < len(forgotten) && force; i++ {
+			a.report.Warn("file %q was still open", forgotten[i].Name())
+			if err := forgotten[i].Close(); err != nil {
+				a.report.Warn("%v", err)
+			}
 		}
 		if err = a.vol.vol.Unmount(); err != nil && !force {
 			return engine.Report{}, fmt.Errorf("detaching %q: %w", a.image.File, goneIfReplaced(err))

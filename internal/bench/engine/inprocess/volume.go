@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -104,21 +103,6 @@ func (v *volume) Sync() error {
 	return nil
 }
 
-// closeAll closes files that are still open and returns a warning for each.
-func (v *volume) closeAll() (warnings []string) {
-	v.mu.Lock()
-	forgotten := slices.Collect(maps.Keys(v.open))
-	v.mu.Unlock()
-	for _, f := range forgotten {
-		warnings = append(warnings, fmt.Sprintf("file %q was still open", f.Name()))
-		if err := f.Close(); err != nil {
-			warnings = append(warnings, err.Error())
-		}
-	}
-	slices.Sort(warnings)
-	return warnings
-}
-
 // file is one open file of the volume.
 type file struct {
 	*exfat.File
@@ -152,60 +136,53 @@ func (f *file) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) {
 
 // Resident asks the host about the container's pages that hold the file.
 func (f *file) Resident() (float64, error) {
-	var sum, total float64
+	var sum float64
 	left := f.Size()
 	for _, e := range f.Extents() {
 		n := min(e.Length, left)
-		if n <= 0 {
-			break
-		}
-		share, err := f.vol.image.resident(f.vol.start+e.Device, n)
+		share, err := f.vol.resident(f.vol.start+e.Device, n)
 		if errors.Is(err, errors.ErrUnsupported) {
-			return 0, workload.ErrUnknown
+			err = workload.ErrUnknown
 		}
 		if err != nil {
 			return 0, err
 		}
-		sum, total, left = sum+share*float64(n), total+float64(n), left-n
+		sum, left = sum+share*float64(n), left-n
 	}
-	return sum / max(total, 1), nil
+	return sum / float64(max(f.Size()-left, 1)), nil
 }
 
 // resident is the cached share of n bytes from off of the device. A band that
 // is missing has no pages.
-func (c *image) resident(off, n int64) (float64, error) {
-	if c.open != nil {
-		if img, ok := c.open.img.(container.ResidencyReporter); ok {
-			return img.Resident(off, n)
-		}
+func (v *volume) resident(off, n int64) (float64, error) {
+	if img, ok := v.img.(container.ResidencyReporter); ok {
+		return img.Resident(off, n)
 	}
 	// A raw image stores the device in order, a bundle in bands of equal size.
-	if !formatOf(c.spec.Format).Folder {
-		return c.pages(c.File, off, n)
+	c, band := v.image, off+n
+	isBundle := formatOf(c.spec.Format).Folder
+	if isBundle {
+		band = c.spec.BandSize
 	}
 	var sum float64
 	for at := off; at < off+n; {
-		band, in := at/c.spec.BandSize, at%c.spec.BandSize
-		part := min(c.spec.BandSize-in, off+n-at)
-		share, err := c.pages(path.Join(c.File, "bands", files.BandName(band)), in, part)
+		name, in := c.File, at%band
+		if isBundle {
+			name = path.Join(name, "bands", files.BandName(at/band))
+		}
+		part := min(band-in, off+n-at)
+		f, err := c.Dir.Open(name, hostio.OpenOptions{Write: true}) // of other files Linux reports all pages
+		if err == nil {
+			share, shareErr := f.Resident(in, part)
+			sum += share * float64(part)
+			err = errors.Join(shareErr, f.Close())
+		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return 0, err
 		}
-		sum += share * float64(part)
 		at += part
 	}
-	return sum / float64(n), nil
-}
-
-// pages opens the file for writing: for other files Linux reports all pages as
-// resident.
-func (c *image) pages(name string, off, n int64) (float64, error) {
-	f, err := c.Dir.Open(name, hostio.OpenOptions{Write: true})
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	return f.Resident(off, n)
+	return sum / float64(max(n, 1)), nil
 }
 
 // Cache is what the container's files achieved: the volume has no cache of
