@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -45,10 +44,7 @@ func OpenDir(name string, opts ...Option) (*Dir, error) {
 		return nil, fmt.Errorf("opening folder %q: %w", name, err)
 	}
 	root, err := os.OpenRoot(abs)
-	if err != nil {
-		return nil, fmt.Errorf("opening folder %q: %w", abs, bare(err))
-	}
-	d, err := newDir(root, abs)
+	d, err := newDir(root, abs, err)
 	if err != nil {
 		return nil, err
 	}
@@ -58,10 +54,15 @@ func OpenDir(name string, opts ...Option) (*Dir, error) {
 	return d, nil
 }
 
-func newDir(root *os.Root, name string) (*Dir, error) {
-	self, err := root.Open(".")
+// newDir is the folder of a root that was opened, unless err is set.
+func newDir(root *os.Root, name string, err error) (*Dir, error) {
+	var self *os.File
+	if err == nil {
+		if self, err = root.Open("."); err != nil {
+			root.Close()
+		}
+	}
 	if err != nil {
-		root.Close()
 		return nil, fmt.Errorf("opening folder %q: %w", name, bare(err))
 	}
 	return &Dir{root: root, self: self, fd: int(self.Fd()), path: name}, nil
@@ -79,17 +80,14 @@ func (d *Dir) Close() error {
 // refused with [ErrNotRegular].
 func (d *Dir) Sub(name string) (*Dir, error) {
 	fi, err := d.root.Lstat(name)
+	if err == nil && !fi.IsDir() {
+		err = fmt.Errorf("not a folder: %w", ErrNotRegular)
+	}
 	if err != nil {
 		return nil, d.fail("opening folder", name, err)
-	}
-	if !fi.IsDir() {
-		return nil, d.fail("opening folder", name, fmt.Errorf("not a folder: %w", ErrNotRegular))
 	}
 	root, err := d.root.OpenRoot(name)
-	if err != nil {
-		return nil, d.fail("opening folder", name, err)
-	}
-	s, err := newDir(root, d.join(name))
+	s, err := newDir(root, d.join(name), err)
 	if err != nil {
 		return nil, err
 	}
@@ -149,13 +147,7 @@ func (d *Dir) Rename(old, new string) error {
 
 // ReadDir lists a folder inside d ("." is d itself), sorted by name.
 func (d *Dir) ReadDir(name string) ([]fs.DirEntry, error) {
-	f, err := d.root.Open(name)
-	if err != nil {
-		return nil, d.fail("listing", name, err)
-	}
-	defer f.Close()
-	list, err := f.ReadDir(-1)
-	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	list, err := fs.ReadDir(d.root.FS(), path.Clean(filepath.ToSlash(name)))
 	return list, d.fail("listing", name, err)
 }
 
@@ -285,8 +277,10 @@ func (d *Dir) Open(name string, o OpenOptions) (*File, error) {
 		path: d.join(path.Join(folder, base)), rel: path.Join(d.rel, folder, base)}
 	f.cut, _ = d.hook.(Shortener)
 	op := Op{Kind: OpOpen, Path: f.rel}
-	if f.hook != nil && o.Create && !sysExists(home, base) {
-		op.Kind = OpCreate
+	if f.hook != nil && o.Create {
+		if _, err := d.root.Lstat(name); err != nil {
+			op.Kind = OpCreate
+		}
 	}
 	err = guard(f.hook, op, func() error { return f.open(home, base, o) })
 	if errors.Is(err, syscall.ELOOP) {

@@ -17,11 +17,14 @@
 package hostio
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"sync"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 )
 
 // SyncMode is how far a flush pushes written bytes.
@@ -76,6 +79,14 @@ type OpenOptions struct {
 	Perm      fs.FileMode // of a created file; 0 means 0o644
 }
 
+// flags are those of open(2) of an existing file.
+func (o OpenOptions) flags() int {
+	if o.Write {
+		return unix.O_RDWR | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	}
+	return unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+}
+
 // Stat describes an open file. Sizes are bytes.
 type Stat struct {
 	Size      int64  // apparent length
@@ -115,7 +126,16 @@ type File struct {
 // comes second, since an open that asks for O_DIRECT and O_CREAT at once leaves
 // an empty file where O_DIRECT is refused.
 func (f *File) open(dir int, base string, o OpenOptions) (err error) {
-	if f.fd, err = sysOpenat(dir, base, o); err != nil {
+	// O_NONBLOCK: a FIFO put in the file's place must not block the open.
+	// It has no effect on regular files, and everything else is refused.
+	flags := o.flags() | unix.O_NONBLOCK | unix.O_NOCTTY
+	if o.Create {
+		flags |= unix.O_CREAT
+	}
+	if o.Create && o.Exclusive {
+		flags |= unix.O_EXCL
+	}
+	if f.fd, err = openat(dir, base, flags, uint32(cmp.Or(o.Perm.Perm(), 0o644))); err != nil {
 		return err
 	}
 	st, err := sysFstat(f.fd)
@@ -123,8 +143,7 @@ func (f *File) open(dir int, base string, o OpenOptions) (err error) {
 		err = ErrNotRegular
 	}
 	if err == nil && o.Cache == CacheDirect {
-		o.Create = false
-		err = f.openDirect(dir, base, o, st)
+		err = f.openDirect(dir, base, o.flags(), st)
 	}
 	if err != nil {
 		sysClose(f.fd)

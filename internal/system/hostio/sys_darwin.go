@@ -10,7 +10,7 @@ import (
 
 // openDirect turns caching off for the descriptor; transfers have any alignment.
 // Pages that are cached already are still used; Evict drops them.
-func (f *File) openDirect(int, string, OpenOptions, Stat) error {
+func (f *File) openDirect(int, string, int, Stat) error {
 	if _, err := unix.FcntlInt(uintptr(f.fd), unix.F_NOCACHE, 1); err == nil {
 		f.cache = CacheDirect
 	}

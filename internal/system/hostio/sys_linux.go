@@ -10,20 +10,16 @@ import (
 
 // openDirect adds a descriptor for direct transfers, where the kernel has such
 // for the file.
-func (f *File) openDirect(dir int, base string, o OpenOptions, st Stat) error {
+func (f *File) openDirect(dir int, base string, flags int, st Stat) error {
 	mem, off, err := directAlign(f.fd)
 	if err != nil || off == 0 {
 		return err
 	}
-	flags := unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_DIRECT
-	if o.Write {
-		flags = flags&^unix.O_RDONLY | unix.O_RDWR
+	fd, err := openat(dir, base, flags|unix.O_DIRECT, 0)
+	if errors.Is(err, unix.EINVAL) {
+		return nil
 	}
-	fd, err := openat(dir, base, flags, 0)
 	if err != nil {
-		if errors.Is(err, unix.EINVAL) {
-			return nil
-		}
 		return err
 	}
 	if now, err := sysFstat(fd); err != nil || !now.Same(st) {

@@ -11,26 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func sysOpenat(dir int, name string, o OpenOptions) (int, error) {
-	// O_NONBLOCK: a FIFO put in the file's place must not block the open.
-	// It has no effect on regular files, and everything else is refused.
-	flags := unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY
-	if o.Write {
-		flags = flags&^unix.O_RDONLY | unix.O_RDWR
-	}
-	if o.Create {
-		flags |= unix.O_CREAT
-	}
-	if o.Create && o.Exclusive {
-		flags |= unix.O_EXCL
-	}
-	perm := o.Perm.Perm()
-	if perm == 0 {
-		perm = 0o644
-	}
-	return openat(dir, name, flags, uint32(perm))
-}
-
 func openat(dir int, name string, flags int, perm uint32) (int, error) {
 	for {
 		fd, err := unix.Openat(dir, name, flags, perm)
@@ -86,12 +66,6 @@ func sysFstat(fd int) (Stat, error) {
 	var st syscall.Stat_t
 	err := retryEINTR(func() error { return syscall.Fstat(fd, &st) })
 	return statOf(&st), err
-}
-
-// sysExists reports whether a name, or a link of it, is in a folder.
-func sysExists(dir int, name string) bool {
-	var st unix.Stat_t
-	return retryEINTR(func() error { return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) }) == nil
 }
 
 func statOf(st *syscall.Stat_t) Stat {
