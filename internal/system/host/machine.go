@@ -17,9 +17,10 @@ import (
 // machine fills in the facts of the whole machine from a Linux tree. h.CPUs is
 // set.
 func (t tree) machine(h *result.Host) {
-	rel := fields(t.read("etc/os-release"), "=")
-	h.OSVersion = cmp.Or(clean(unquote(rel["PRETTY_NAME"])), clean(unquote(rel["NAME"])+" "+unquote(rel["VERSION_ID"])))
-	h.OSBuild = clean(unquote(rel["BUILD_ID"]))
+	// Quotes of os-release(5) are taken off; its escapes are rare and kept.
+	rel := fields(strings.NewReplacer(`"`, "", `'`, "").Replace(t.read("etc/os-release")), "=")
+	h.OSVersion = cmp.Or(clean(rel["PRETTY_NAME"]), clean(rel["NAME"]+" "+rel["VERSION_ID"]))
+	h.OSBuild = clean(rel["BUILD_ID"])
 	h.Kernel = t.text("proc/sys/kernel/osrelease")
 	h.Model = cmp.Or(clean(t.text("sys/class/dmi/id/sys_vendor")+" "+t.text("sys/class/dmi/id/product_name")),
 		clean(strings.Trim(t.read("proc/device-tree/model"), "\x00")))
@@ -37,14 +38,6 @@ func (t tree) machine(h *result.Host) {
 	if v, err := strconv.ParseFloat(load, 64); err == nil && !math.IsInf(v, 0) {
 		h.Busy = append(h.Busy, loadBusy(v, h.CPUs)...)
 	}
-}
-
-// unquote takes the quotes of os-release(5) off; its escapes are rare and kept.
-func unquote(s string) string {
-	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
-		return s[1 : len(s)-1]
-	}
-	return s
 }
 
 // cores distinguishes processors of two levels: by Intel's hybrid units, or by
@@ -162,15 +155,11 @@ func (t tree) power() string {
 func (t tree) thermal() string {
 	state := ""
 	for _, zone := range t.list("sys/class/thermal") {
-		temp, ok := t.number(path.Join(zone, "temp"))
-		if !ok {
-			continue
-		}
-		for i := range 16 {
+		temp, isKnown := t.number(path.Join(zone, "temp"))
+		for i := 0; i < 16 && isKnown; i++ {
 			trip := path.Join(zone, "trip_point_"+strconv.Itoa(i))
-			kind := t.text(trip + "_type")
-			at, ok := t.number(trip + "_temp")
-			if kind != "passive" && kind != "hot" || !ok || at <= 0 {
+			at, _ := t.number(trip + "_temp")
+			if kind := t.text(trip + "_type"); at <= 0 || kind != "passive" && kind != "hot" {
 				continue
 			}
 			if temp >= at {

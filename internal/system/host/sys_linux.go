@@ -109,9 +109,12 @@ func DeviceBytes(path string) (read, written int64, err error) {
 		return 0, 0, err
 	}
 	dev := uint64(st.Dev)
-	if unix.Major(dev) == 0 { // anonymous: btrfs has one per subvolume
-		if dev, err = mountedDevice(dev); err != nil {
-			return 0, 0, err
+	// Anonymous numbers, of which btrfs has one per subvolume, have a device in the
+	// table of mounts.
+	for _, m := range ParseMounts(root.read("proc/self/mountinfo")) {
+		if unix.Major(dev) == 0 && unix.Mkdev(m.Major, m.Minor) == dev && filepath.IsAbs(m.Source) &&
+			unix.Stat(m.Source, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFBLK {
+			dev = uint64(st.Rdev)
 		}
 	}
 	dir := root.blockDir(fmt.Sprintf("sys/dev/block/%d:%d", unix.Major(dev), unix.Minor(dev)))
@@ -119,18 +122,6 @@ func DeviceBytes(path string) (read, written int64, err error) {
 		dir = filepath.Dir(dir)
 	}
 	return parseDiskStat(root.read(filepath.Join(dir, "stat")))
-}
-
-// mountedDevice finds the block device of an anonymous device number.
-func mountedDevice(dev uint64) (uint64, error) {
-	for _, m := range ParseMounts(root.read("proc/self/mountinfo")) {
-		var st unix.Stat_t
-		if unix.Mkdev(m.Major, m.Minor) == dev && filepath.IsAbs(m.Source) && unix.Stat(m.Source, &st) == nil &&
-			st.Mode&unix.S_IFMT == unix.S_IFBLK {
-			return uint64(st.Rdev), nil
-		}
-	}
-	return 0, fmt.Errorf("no block device below it: %w", ErrUnsupported)
 }
 
 // sector is the unit of /sys/dev/block/M:m/stat in bytes, on any disk.
@@ -143,7 +134,7 @@ func parseDiskStat(text string) (read, written int64, err error) {
 	var skip int64
 	_, err = fmt.Sscan(text, &skip, &skip, &read, &skip, &skip, &skip, &written)
 	if err != nil || read < 0 || written < 0 {
-		return 0, 0, fmt.Errorf("the disk has no statistics: %w", ErrUnsupported)
+		return 0, 0, fmt.Errorf("no disk with statistics: %w", ErrUnsupported)
 	}
 	return read * sector, written * sector, nil
 }
