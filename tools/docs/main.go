@@ -2,12 +2,13 @@
 // this project:
 //
 //	go run ./tools/docs             the pages that the registries of the program declare (make docs)
-//	go run ./tools/docs -accuracy   docs/accuracy.md and its figure: every study in full, some minutes (make accuracy)
+//	go run ./tools/docs -accuracy   docs/accuracy.md and its figure: every study in full (make accuracy)
 package main
 
 import (
 	"context"
 	"embed"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"text/template"
+	"time"
 
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/bench/selftest"
@@ -41,7 +43,13 @@ func main() {
 	if *accuracy {
 		err = writeAccuracy(ctx, *folder, selftest.Options{Seed: 1, Full: true})
 	} else {
-		err = writePages(*folder)
+		for name := range pages {
+			text, e := render(name)
+			if e == nil {
+				e = os.WriteFile(filepath.Join(*folder, name), text, 0o644)
+			}
+			err = errors.Join(err, e)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "docs:", err)
@@ -49,23 +57,35 @@ func main() {
 	}
 }
 
-func writePages(folder string) error {
-	for name := range pages {
-		text, err := render(name)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(folder, name), text, 0o644)
-		}
-		if err != nil {
-			return err
+// writeAccuracy runs all studies of internal/bench/selftest and writes their page and
+// its figure. It returns an error if a promise of the page is not kept.
+func writeAccuracy(ctx context.Context, folder string, o selftest.Options) error {
+	o.Done = func(s selftest.Study, took time.Duration) {
+		fmt.Fprintf(os.Stderr, "%-10s %s\n", s.ID, took.Round(100*time.Millisecond))
+		for _, p := range s.Promises {
+			fmt.Fprintf(os.Stderr, "  %s: %s: %s (%s)\n", p.Answer(), p.Says, p.Found(), p.Where)
 		}
 	}
-	return nil
+	r, err := selftest.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(os.WriteFile(filepath.Join(folder, "accuracy.md"), []byte(r.Page()), 0o644),
+		os.WriteFile(filepath.Join(folder, "accuracy-power.svg"), []byte(r.PowerFigure()), 0o644))
+	if err == nil && !r.Kept {
+		err = fmt.Errorf("not every promise is kept: see %s", filepath.Join(folder, "accuracy.md"))
+	}
+	return err
 }
 
-// render is the text of a page.
+// render is the text of a page: its template, filled in with what the registries
+// of the program declare.
 func render(name string) ([]byte, error) {
 	t, err := template.New(name+".tmpl").Funcs(template.FuncMap{
-		"keys": keyTable, "code": code, "cell": cell, "unit": unit, "sentence": analysis.QuantityName,
+		"keys": keyTable, "code": code, "cell": cell, "sentence": analysis.QuantityName,
+		"unit": func(base string) string { // its name
+			return map[string]string{"B/s": "rate", "s": "time", "B": "size", "1": "pure number"}[base]
+		},
 	}).ParseFS(templates, name+".tmpl")
 	if err != nil {
 		return nil, fmt.Errorf("reading template: %w", err)
@@ -93,11 +113,6 @@ func code(words []string) string {
 		return ""
 	}
 	return "`" + strings.Join(words, "`, `") + "`"
-}
-
-// unit names a base unit.
-func unit(base string) string {
-	return map[string]string{"B/s": "rate", "s": "time", "B": "size", "1": "pure number"}[base]
 }
 
 // cell is text inside a Markdown table.

@@ -46,7 +46,7 @@ func main() {
 }
 
 // mutatePackage tests n mutations of a package and prints those that survive,
-// and the count.
+// and the count. Mutations that do not compile do not count.
 func mutatePackage(ctx context.Context, w io.Writer, folder string, n int, seed uint64, limit time.Duration) error {
 	const format = `{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}`
 	names, err := exec.CommandContext(ctx, "go", "list", "-f", format, folder).Output()
@@ -83,8 +83,11 @@ func mutatePackage(ctx context.Context, w io.Writer, folder string, n int, seed 
 	return nil
 }
 
-// testMutation runs the tests of a package with one mutation, if it compiles.
-func testMutation(ctx context.Context, folder string, m mutation, limit time.Duration) (compiles, passes bool, err error) {
+// testMutation runs the tests of a package with one mutation, if it compiles. A
+// test that takes longer than the limit fails.
+func testMutation(ctx context.Context, folder string, m mutation, limit time.Duration) (
+	compiles, passes bool, err error,
+) {
 	dir, err := os.MkdirTemp("", "mutate-")
 	if err != nil {
 		return false, false, err
@@ -123,7 +126,9 @@ var swapped = map[token.Token]token.Token{
 	token.LAND: token.LOR, token.LOR: token.LAND,
 }
 
-// findMutations lists the mutations of a file: one edit each.
+// findMutations lists the mutations of a file: one edit each, in the order of
+// the syntax tree. An edit need not compile: a swapped operator may not fit its
+// operands, and a dropped statement may leave a variable unused.
 func findMutations(name string) ([]mutation, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -136,7 +141,7 @@ func findMutations(name string) ([]mutation, error) {
 	}
 	var all []mutation
 	replace := func(from, to token.Pos, with string) {
-		a, b := set.Position(from), set.Position(to)
+		a, b := set.Position(from), set.Position(to) // of the bytes to replace
 		changed := bytes.Join([][]byte{text[:a.Offset], []byte(with), text[b.Offset:]}, nil)
 		all = append(all, mutation{name, a.Line, fmt.Sprintf("%.60q → %q", text[a.Offset:b.Offset], with), changed})
 	}

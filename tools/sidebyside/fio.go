@@ -81,8 +81,7 @@ func compareFio(ctx context.Context, common bench, args []string) (err error) {
 	defer func() { err = errors.Join(err, remove()) }()
 	version, err := exec.CommandContext(ctx, b.program, "--version").Output()
 	if err != nil {
-		return fmt.Errorf("running %s: %w: install it (Debian, Ubuntu: apt-get install fio; macOS: brew install fio)",
-			b.program, err)
+		return fmt.Errorf("running %s: %w: install it (apt-get install fio, brew install fio)", b.program, err)
 	}
 	if b.place, err = hostio.OpenDir(b.bench.place); err != nil {
 		return err
@@ -90,9 +89,9 @@ func compareFio(ctx context.Context, common bench, args []string) (err error) {
 	defer b.place.Close()
 	defer b.buffers.Free()
 	_, _, filesystem, err := b.place.FreeSpace()
-	header(b.stdout, host.Gather(ctx, nil, false), "place: "+filesystem, fmt.Sprintf("fio: %s, psync", bytes.TrimSpace(version)),
-		fmt.Sprintf("files: at least %d MB of one size per turn, direct: %t, a full flush at the end of each written file",
-			b.megabytes, !b.buffered))
+	version = bytes.TrimSpace(version)
+	header(b.stdout, host.Gather(ctx, nil, false), "place: "+filesystem, fmt.Sprintf("fio: %s", version),
+		fmt.Sprintf("files: at least %d MB of one size per turn, direct: %t, flushed", b.megabytes, !b.buffered))
 	for i := 0; i < len(b.jobs) && err == nil; i++ {
 		err = b.measure(ctx, b.jobs[i])
 	}

@@ -67,9 +67,10 @@ filename={{range $i := $.Files}}{{if $i}}:{{end}}{{name $worker $i}}{{end}}
 // Total is what one worker transfers, in bytes.
 func (j fioJob) Total() int64 { return j.Size * int64(j.Files) }
 
-// name is the name of the benchmark.
+// name is the name of the benchmark: benchstat makes a row of each.
 func (j fioJob) name() string {
-	return fmt.Sprintf("%s/size=%dKiB/workers=%d", map[string]string{"write": "Write", "read": "Read"}[j.Op], j.Size>>10, j.Workers)
+	op := map[string]string{"write": "Write", "read": "Read"}[j.Op]
+	return fmt.Sprintf("%s/size=%dKiB/workers=%d", op, j.Size>>10, j.Workers)
 }
 
 // Directory is the folder as fio takes it.

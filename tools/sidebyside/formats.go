@@ -73,7 +73,8 @@ func compareFormats(ctx context.Context, common bench, args []string) (err error
 			return fmt.Errorf("building hdiutil: %w: %.300s", err, out)
 		}
 	}
-	header(b.stdout, host.Gather(ctx, nil, false), "place: "+b.dir, "image: "+cmp.Or(b.image, "the files of "+runtime.Version()))
+	header(b.stdout, host.Gather(ctx, nil, false), "place: "+b.dir,
+		"image: "+cmp.Or(b.image, "the files of "+runtime.Version()))
 	for _, c := range b.conversions() {
 		if err := b.compare(ctx, c); err != nil {
 			return err
@@ -82,6 +83,7 @@ func compareFormats(ctx context.Context, common bench, args []string) (err error
 	return nil
 }
 
+// path is a file in the temporary folder.
 func (b *formatBench) path(name string) string { return filepath.Join(b.place, name) }
 
 // job is a conversion by one tool. Names are of files in the temporary folder.
@@ -93,7 +95,8 @@ type job struct {
 
 func (j job) tool() string { return filepath.Base(j.program) }
 
-// convert is the job of our hdiutil that makes out of in.
+// convert is the job of our hdiutil that makes out of in, at the default level
+// of the format.
 func (b *formatBench) convert(in, out, format string) job {
 	return job{b.hdiutil, []string{"convert", in, "-format", format, "-o", out}, out}
 }

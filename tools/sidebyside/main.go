@@ -37,7 +37,9 @@ func main() {
 // run measures what the first argument names, with flags in the others, and
 // prints benchmarks to stdout, progress to stderr.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	compare := map[string]func(context.Context, bench, []string) error{"fio": compareFio, "formats": compareFormats}
+	compare := map[string]func(context.Context, bench, []string) error{
+		"fio": compareFio, "formats": compareFormats,
+	}
 	if len(args) == 0 || compare[args[0]] == nil {
 		return errors.New("usage: sidebyside fio|formats [flags], see -h")
 	}
@@ -56,8 +58,9 @@ type bench struct {
 	stdout, stderr io.Writer
 }
 
-// start parses args, which have flags alone, and makes the temporary folder.
-func (b *bench) start(f *flag.FlagSet, args []string, dir string, check func() error) (remove func() error, err error) {
+// start parses args, which have flags alone, and makes the temporary folder. It
+// returns the function that removes the folder.
+func (b *bench) start(f *flag.FlagSet, args []string, dir string, check func() error) (func() error, error) {
 	f.StringVar(&b.dir, "dir", dir, "put files in this `folder`")
 	f.IntVar(&b.pairs, "pairs", 9, "pairs to keep, after one that is discarded")
 	f.SetOutput(b.stderr)
@@ -73,8 +76,10 @@ func (b *bench) start(f *flag.FlagSet, args []string, dir string, check func() e
 	if err := check(); err != nil {
 		return nil, fmt.Errorf("reading the flags: %w", err)
 	}
-	if b.place, err = os.MkdirTemp(b.dir, "sidebyside-"); err != nil {
+	place, err := os.MkdirTemp(b.dir, "sidebyside-")
+	if err != nil {
 		return nil, fmt.Errorf("making a folder to measure in: %w", err)
 	}
+	b.place = place
 	return func() error { return os.RemoveAll(b.place) }, nil
 }

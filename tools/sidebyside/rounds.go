@@ -79,7 +79,8 @@ func schedule(n, round int) []int {
 
 // header describes the machine and the work, as configuration of the benchmarks.
 func header(w io.Writer, h result.Host, lines ...string) {
-	machine := fmt.Sprintf("%s %s, %d processors (%s), %s memory", h.OS, h.Arch, h.CPUs, h.CPU, units.Bytes(h.Memory).Human())
+	machine := fmt.Sprintf("%s %s, %d processors (%s), %s memory", h.OS, h.Arch, h.CPUs, h.CPU,
+		units.Bytes(h.Memory).Human())
 	if host.Virtual(h) {
 		machine += ", virtual (" + h.Virtual + "): the host may cache what the guest takes for a disk, for both sides"
 	}
