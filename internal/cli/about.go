@@ -6,6 +6,7 @@ import (
 	_ "embed" // for man.tmpl
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -30,7 +31,7 @@ var manTemplateText string
 // manTemplate is the page of one command. cobra's own generator of manual pages
 // would bring two Markdown modules with it.
 var manTemplate = template.Must(template.New("man").Funcs(template.FuncMap{
-	"pageName": pageName, "listed": listed, "flags": manFlags, "exits": manExits, "seeAlso": seeAlso,
+	"pageName": pageName, "documented": documented, "flags": manFlags, "exits": manExits,
 	"paragraphs": func(long string) []string { // the indented ones keep their lines
 		text, _, _ := strings.Cut(long, "EXIT STATUS\n")
 		return strings.Split(strings.TrimSpace(text), "\n\n")
@@ -111,28 +112,28 @@ func manExits(long string) (rows [][2]string) {
 // pageName is the name of a manual page without its section.
 func pageName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// listed are the subcommands that a page lists.
-func listed(c *cobra.Command) []*cobra.Command {
-	return slices.DeleteFunc(slices.Clone(c.Commands()), func(c *cobra.Command) bool { return !c.IsAvailableCommand() })
-}
-
-// documented are the subcommands with a manual page.
+// documented are the subcommands with a manual page: those that are listed,
+// except the one that cobra adds.
 func documented(c *cobra.Command) []*cobra.Command {
-	return slices.DeleteFunc(listed(c), func(c *cobra.Command) bool { return c.Name() == "completion" })
+	return slices.DeleteFunc(slices.Clone(c.Commands()), func(c *cobra.Command) bool {
+		return !c.IsAvailableCommand() || c.Name() == "completion"
+	})
 }
 
-// seeAlso are the commands with related pages: the parent and the subcommands.
-func seeAlso(c *cobra.Command) []*cobra.Command {
-	if c.HasParent() {
-		return append([]*cobra.Command{c.Parent()}, documented(c)...)
-	}
-	return documented(c)
-}
-
-// printVersion is the command "version".
+// printVersion is the command "version". The commit is marked as changed unless
+// the sources were unchanged.
 func (a *app) printVersion(context.Context, []string) error {
-	t := tool()
-	_, err := fmt.Fprintf(a.stdout, "%s %s\n%s %s/%s\ncommit %s\n", t.Name, t.Version, t.Go, t.OS, t.Arch, commit())
+	t, revision, mark := tool(), "unknown", ""
+	b, _ := debug.ReadBuildInfo()
+	for _, s := range cmp.Or(b, &debug.BuildInfo{}).Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true" && sources != "unchanged":
+			mark = " (changed)"
+		}
+	}
+	_, err := fmt.Fprintf(a.stdout, "%s %s\n%s %s/%s\ncommit %s\n", t.Name, t.Version, t.Go, t.OS, t.Arch, revision+mark)
 	return err
 }
 
@@ -167,31 +168,16 @@ func versionOf(stamped, sources string) string {
 	return stamped
 }
 
-// commit is the revision of the build, marked as changed unless the sources
-// were unchanged.
-func commit() string {
-	revision, mark := "unknown", ""
-	if b, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range b.Settings {
-			switch {
-			case s.Key == "vcs.revision":
-				revision = s.Value
-			case s.Key == "vcs.modified" && s.Value == "true" && sources != "unchanged":
-				mark = " (changed)"
-			}
-		}
-	}
-	return revision + mark
-}
-
-var schemas = []string{"plan", "result", "comparison"}
+// schemas are the documents with a schema.
+var schemas = map[string]func() []byte{"plan": plan.JSONSchema, "result": result.JSONSchema,
+	"comparison": analysis.ComparisonSchema}
 
 // printSchema is the command "schema".
 func (a *app) printSchema(_ context.Context, args []string) error {
-	schema := map[string]func() []byte{"plan": plan.JSONSchema, "result": result.JSONSchema,
-		"comparison": analysis.ComparisonSchema}[args[0]]
+	schema := schemas[args[0]]
 	if schema == nil {
-		return usageError("", "printing schema %q: it is not one of %s", args[0], strings.Join(schemas, ", "))
+		return usageError("", "printing schema %q: it is not one of %s", args[0],
+			strings.Join(slices.Sorted(maps.Keys(schemas)), ", "))
 	}
 	_, err := a.stdout.Write(schema())
 	return err
@@ -200,10 +186,7 @@ func (a *app) printSchema(_ context.Context, args []string) error {
 // runSelftest is the command "selftest". A promise that is not kept is an
 // error.
 func (a *app) runSelftest(ctx context.Context, _ []string) error {
-	seed, err := a.command.Flags().GetUint64("seed")
-	if err != nil {
-		return err
-	}
+	seed, _ := a.command.Flags().GetUint64("seed")
 	r, err := selftest.Run(ctx, selftest.Options{Seed: seed, Only: a.list("study")})
 	if err != nil {
 		return err

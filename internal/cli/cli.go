@@ -17,6 +17,7 @@ import (
 	"context"
 	"embed"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -125,11 +126,6 @@ func isImageTool(args []string) bool {
 	return args[0] == imagetool.HelperVerb || args[0] == imageToolName && !help
 }
 
-// helpImageTool is the command "hdiutil" as cobra sees it: [Main] executes all
-// other command lines that start with it. It prints the help of this program's
-// own command.
-func (a *app) helpImageTool(context.Context, []string) error { return a.command.Help() }
-
 // commandRow is one command. Its help text and its flags are in help/, in a
 // file named after it. A new command needs a row here, a text there and a
 // method of [app].
@@ -165,7 +161,10 @@ var commandRows = []commandRow{
 	{"doctor", "", "maintain", 0, 0, (*app).runDoctor},
 	{"selftest", "", "maintain", 0, 0, (*app).runSelftest},
 	{"clean", "", "maintain", 0, 0, (*app).clean},
-	{"hdiutil", "VERB", "maintain", 0, unlimited, (*app).helpImageTool},
+	// Main executes all command lines of hdiutil but the request for its help.
+	{"hdiutil", "VERB", "maintain", 0, unlimited, func(a *app, _ context.Context, _ []string) error {
+		return a.command.Help()
+	}},
 	{"man", "DIR", "maintain", 1, 1, (*app).writeManPages},
 	{"version", "", "maintain", 0, 0, (*app).printVersion},
 }
@@ -263,7 +262,7 @@ func (a *app) newCommand(row commandRow) *cobra.Command {
 	}
 	switch {
 	case row.path == "schema":
-		cmd.ValidArgs = schemas
+		cmd.ValidArgs = slices.Sorted(maps.Keys(schemas))
 	case strings.HasPrefix(row.args, "PLAN"), strings.HasPrefix(row.args, "NAME"): // a plan may also be a file
 		cmd.ValidArgsFunction = cobra.FixedCompletions(plans.Names(), cobra.ShellCompDirectiveDefault)
 	}

@@ -47,12 +47,6 @@ type doctor struct {
 // be empty.
 type fact struct{ name, value, hint string }
 
-// Widths in characters.
-const (
-	factWidth = 80
-	nameWidth = 15
-)
-
 // runDoctor is the command "doctor". It prints all facts even where no engine
 // works, which is its error.
 func (a *app) runDoctor(ctx context.Context, _ []string) error {
@@ -93,8 +87,9 @@ func (a *app) runDoctor(ctx context.Context, _ []string) error {
 func factText(facts []fact) string {
 	var text strings.Builder
 	line := func(name, value string) {
+		const nameWidth = 15 // in characters, of the 80 of a line
 		prefix := fmt.Sprintf("%-*s", nameWidth, printable(name))
-		text.WriteString(wrap(prefix, cmp.Or(value, "unknown"), nameWidth, factWidth) + "\n")
+		text.WriteString(wrap(prefix, cmp.Or(value, "unknown"), nameWidth, 80) + "\n")
 	}
 	for _, f := range facts {
 		line(f.name, f.value)
@@ -310,23 +305,16 @@ func filesystemsFact() fact {
 			no = append(no, fmt.Sprintf("%s (the kernel has no driver %s)", f.Name, f.Kernel))
 		}
 	}
-	return fact{"file systems", withMissing(yes, no), installHint(packages)}
+	hint := ""
+	if packages = unique(packages); len(packages) > 0 {
+		hint = "apt install " + strings.Join(packages, " ") + " (Debian, Ubuntu)"
+	}
+	return fact{"file systems", withMissing(yes, no), hint}
 }
 
 // withMissing is "a, b. Not: c".
 func withMissing(yes, no []string) string {
-	if len(no) == 0 {
-		return strings.Join(yes, ", ")
-	}
-	return strings.Join(yes, ", ") + ". Not: " + strings.Join(no, ", ")
-}
-
-// installHint is the command that installs packages, "" for none.
-func installHint(packages []string) string {
-	if packages = unique(packages); len(packages) == 0 {
-		return ""
-	}
-	return "apt install " + strings.Join(packages, " ") + " (Debian, Ubuntu)"
+	return strings.TrimSuffix(strings.Join(yes, ", ")+". Not: "+strings.Join(no, ", "), ". Not: ")
 }
 
 // Measures is what the first engine that works can measure here.
@@ -404,49 +392,6 @@ func (d *doctor) plans() (facts []fact) {
 	}
 	for i, group := range []string{"plans in full", "plans in part", "plans not"} {
 		facts = append(facts, fact{group, cmp.Or(strings.Join(groups[i], ", "), "none"), ""})
-	}
-	return facts
-}
-
-// imageTools are the programs that open or check images which --keep left: the
-// operating system, names (one is enough), what the program does, and its
-// Debian package.
-var imageTools = [][4]string{
-	{"linux", "7zz 7z", "lists and unpacks images", "7zip"},
-	{"linux", "mount", "mounts images (as root)", "mount"},
-	{"linux", "losetup", "attaches images for checks (as root)", "mount"},
-	{"linux", "fsck.exfat", "checks the volume", "exfatprogs"},
-	{"linux", "mount.exfat-fuse mount.exfat", "mounts exFAT where the kernel cannot", "exfat-fuse"},
-	{"linux", "fusermount3 fusermount", "mounts without root", "fuse3"},
-	{"darwin", "hdiutil", "attaches images", ""},
-	{"darwin", "diskutil", "checks volumes", ""},
-}
-
-// Tools are the programs that open and check images, and the packages of those
-// that are missing.
-func (d *doctor) Tools() (facts []fact) {
-	var missing, packages []string
-	for _, tool := range imageTools {
-		if tool[0] != runtime.GOOS {
-			continue
-		}
-		at, names := "", strings.Fields(tool[1])
-		for _, dir := range []string{"", "/usr/local/sbin/", "/usr/sbin/", "/sbin/"} { // users lack those of root
-			for _, name := range names {
-				found, _ := exec.LookPath(dir + name)
-				at = cmp.Or(at, found)
-			}
-		}
-		if at == "" {
-			missing = append(missing, fmt.Sprintf("%s (%s)", names[0], tool[2]))
-			packages = append(packages, tool[3])
-			continue
-		}
-		facts = append(facts, fact{"tool", at + ": " + tool[2], ""})
-	}
-	if len(missing) > 0 {
-		hint := strings.TrimPrefix(installHint(packages)+"; measuring needs none of them", "; ")
-		facts = append(facts, fact{"tools missing", strings.Join(missing, ", "), hint})
 	}
 	return facts
 }

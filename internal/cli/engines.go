@@ -62,19 +62,14 @@ func (a *app) chooseEngine(ctx context.Context, name string, c engineConfig) (en
 			continue
 		}
 		e, title, err := a.makeEngine(ctx, choice, c)
-		if !c.auto {
-			if err != nil {
-				err = fmt.Errorf("choosing engine %q: %w", name, err)
-				if hint(err) == "" {
-					err = withHint(err, "use --engine inprocess, which needs no tool of the system; "+doctorHint)
-				}
-			}
-			return e, "requested with --engine " + name, err
-		}
-		if err == nil {
+		switch {
+		case err == nil && c.auto:
 			return e, why, nil
-		}
-		if ctx.Err() != nil {
+		case err == nil:
+			return e, "requested with --engine " + name, nil
+		case !c.auto && hint(err) == "":
+			err = withHint(err, "use --engine inprocess, which needs no tool of the system; "+doctorHint)
+		case ctx.Err() != nil:
 			return nil, "", ctx.Err()
 		}
 		errs = append(errs, err)
@@ -89,8 +84,8 @@ func noEngineError(errs []error) error {
 }
 
 // makeEngine makes an engine and, for auto, probes it, unless it is only asked
-// what it supports. The title is that of
-// results where the engine could be made, as it names the tool and its version.
+// what it supports. The title is that of results where the engine could be made,
+// as it names the tool and its version.
 func (a *app) makeEngine(ctx context.Context, choice engineChoice, c engineConfig) (engine.Engine, string, error) {
 	e, err := choice.make(a, ctx, c)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 	"dmgbench/internal/bench/engine/hdiutil"
 	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/host"
 )
@@ -155,14 +157,21 @@ func (a *app) warn(text string) {
 // printJSON prints a value in one line.
 func printJSON(w io.Writer, v any) { _ = json.NewEncoder(w).Encode(v) }
 
-// hint is the advice for an error. For a bad value from the environment or the
-// settings file it also names the source.
+// hint is the advice for an error. For a bad value of a flag from the environment
+// or the settings file it also names the source: an error about --format puzzles
+// users who never typed that flag.
 func (a *app) hint(err error) string {
-	if exitStatus(err) != exitUsage {
-		return hint(err)
+	advice := []string{hint(err)}
+	for _, m := range flagName.FindAllStringSubmatch(err.Error(), -1) {
+		if source := a.valueSources[m[1]]; source != "" && exitStatus(err) == exitUsage {
+			advice = append(advice, m[0]+" comes from "+source)
+		}
 	}
-	return strings.Join(nonempty(hint(err), a.valueSource(err.Error())), "; ")
+	return strings.Join(unique(advice), "; ")
 }
+
+// flagName finds the flags that an error message names.
+var flagName = regexp.MustCompile(`--([a-z][a-z-]*)`)
 
 // hint is the advice that an error carries, else the usual one for its cause,
 // else "". Errors of packages below carry advice where only they know the
@@ -226,11 +235,8 @@ func commandLineError(root *cobra.Command, args []string, err error) error {
 	if len(args) == 0 || !strings.HasPrefix(err.Error(), "unknown command") {
 		return usageError("", "%w", err)
 	}
-	hint := "dmgbench --help lists the commands"
-	if near := nearestCommand(root, args[0]); near != "" {
-		hint = "did you mean " + near + "?"
-	}
-	return usageError(hint, "unknown command %q", args[0])
+	return usageError(cmp.Or(nearestCommand(root, args[0]), "dmgbench --help lists the commands"),
+		"unknown command %q", args[0])
 }
 
 // requestsJSON reports whether an invalid command line asks for errors as JSON:
@@ -243,14 +249,15 @@ func requestsJSON(cmd *cobra.Command, args []string) bool {
 	return slices.Contains(args, "--format=json") || i >= 0 && i+1 < len(args) && args[i+1] == "json"
 }
 
-// nearestCommand is the subcommand of cmd with the name that is most like word,
-// or "".
+// nearestCommand asks for the subcommand of cmd with the name that is most like
+// word, "" without one.
 func nearestCommand(cmd *cobra.Command, word string) string {
 	var names []string
 	for _, c := range cmd.Commands() {
 		names = append(names, c.Name())
 	}
-	return plan.Nearest(word, names)
+	near := plan.Nearest(word, names)
+	return report.TextIf(near != "", "did you mean "+cmd.CommandPath()+" "+near+"?")
 }
 
 // refuseUnknownOperands makes usage errors of operands for which cobra's own
@@ -280,11 +287,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if near := plan.Nearest(e.GetSpecifiedName(), names); near != "" {
-			hint = "did you mean --" + near + "?"
-		} else if near := nearestCommand(cmd, e.GetSpecifiedName()); near != "" {
-			hint = "did you mean " + cmd.CommandPath() + " " + near + "?"
-		}
+		near := plan.Nearest(e.GetSpecifiedName(), names)
+		hint = cmp.Or(report.TextIf(near != "", "did you mean --"+near+"?"), nearestCommand(cmd, e.GetSpecifiedName()), hint)
 	}
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return usageError(hint, "reading --%s: %w", e.GetFlag().Name, wrongValue(e.GetFlag(), e.GetValue(), err))
@@ -314,11 +318,8 @@ func (row commandRow) checkArgs(cmd *cobra.Command, args []string) error {
 		return usageError(hint, "reading the arguments of %s: %s is missing", name, strings.TrimSuffix(missing, "..."))
 	case row.max == unlimited || len(args) <= row.max:
 		return nil
-	}
-	if near := nearestCommand(cmd, args[row.max]); near != "" {
-		hint = "did you mean " + cmd.CommandPath() + " " + near + "?"
-	} else if cmd.HasAvailableSubCommands() {
-		hint = cmd.CommandPath() + " --help lists its commands"
+	case cmd.HasAvailableSubCommands():
+		hint = cmp.Or(nearestCommand(cmd, args[row.max]), cmd.CommandPath()+" --help lists its commands")
 	}
 	return usageError(hint, "reading the arguments of %s: %q is one too many", name, args[row.max])
 }

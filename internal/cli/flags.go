@@ -87,15 +87,8 @@ func (row flagRow) checkValue(f *pflag.Flag) error {
 	return nil
 }
 
-// flag is a flag of the executed command. An unknown name is a programming error,
-// and panics.
-func (a *app) flag(name string) *pflag.Flag {
-	f := a.command.Flags().Lookup(name)
-	if f == nil {
-		panic("no flag --" + name + " of " + a.command.CommandPath())
-	}
-	return f
-}
+// flag is a flag of the executed command, nil for the name of another one.
+func (a *app) flag(name string) *pflag.Flag { return a.command.Flags().Lookup(name) }
 
 // text is the value of a flag of any type in the form that the user types; ""
 // is also the value of text flags that were not given.
@@ -115,10 +108,7 @@ func (a *app) list(name string) []string { return a.flag(name).Value.(pflag.Slic
 // number is the value of a flag that takes an integer, 0 if it was not given
 // and has no default.
 func (a *app) number(name string) int {
-	n, err := a.command.Flags().GetInt(name)
-	if err != nil {
-		panic(err)
-	}
+	n, _ := strconv.Atoi(a.text(name)) // the type of the flag is checked
 	return n
 }
 
@@ -195,7 +185,7 @@ func (a *app) setFlag(f *pflag.Flag, key string, value any) error {
 // commandPath is the path of a command without the program's name: "history
 // prune".
 func commandPath(cmd *cobra.Command) string {
-	return strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()), " ")
+	return strings.TrimPrefix(cmd.CommandPath(), "dmgbench ")
 }
 
 // settingKey is the setting of a flag: "history.prune.keep".
@@ -260,20 +250,4 @@ func (a *app) settingsPath() string {
 		return ""
 	}
 	return path
-}
-
-// flagName finds the flags that an error message names.
-var flagName = regexp.MustCompile(`--([a-z][a-z-]*)`)
-
-// valueSource explains where the flags that a text names got their values, ""
-// if they were typed. It is for hints: an error about --format puzzles users
-// who never typed that flag.
-func (a *app) valueSource(text string) string {
-	var out []string
-	for _, m := range flagName.FindAllStringSubmatch(text, -1) { // one message may name several flags
-		if source, ok := a.valueSources[m[1]]; ok {
-			out = append(out, m[0]+" comes from "+source)
-		}
-	}
-	return joinUnique(out)
 }

@@ -42,7 +42,11 @@ func (a *app) listHistory(_ context.Context, args []string) error {
 	case format == "csv":
 		return historyCSV(a.stdout, runs)
 	}
-	return historyText(a.stdout, runs, a.textOptions().Width)
+	rows := make([][]string, len(runs))
+	for i, r := range runs {
+		rows[i] = historyRow(r)
+	}
+	return printTable(a.stdout, rows, a.textOptions().Width)
 }
 
 // filteredRuns lists the runs below a folder that pass the filters of the
@@ -172,27 +176,15 @@ func historyCSV(w io.Writer, runs []runfolders.Run) error {
 	return errors.Join(err, out.Error())
 }
 
-// historyText prints a line for each run, the columns that people search by
-// first.
-func historyText(w io.Writer, runs []runfolders.Run, width int) error {
-	rows := make([][]string, len(runs))
-	for i, r := range runs {
-		rows[i] = historyRow(r)
-	}
-	return printTable(w, rows, width)
-}
-
-// historyRow has the cells of a run. An unfinished run shows the command that
+// historyRow has the cells of a run, those that people search by first. An
+// unfinished run shows the command that
 // continues it in place of a rate.
 func historyRow(r runfolders.Run) []string {
 	when := "time unknown"
 	if !r.Started.IsZero() {
 		when = r.Started.Format("2006-01-02 15:04")
 	}
-	status := cmp.Or(r.Status, "status unknown")
-	if r.Baseline {
-		status += ", baseline"
-	}
+	status := cmp.Or(r.Status, "status unknown") + report.TextIf(r.Baseline, ", baseline")
 	rate := "no rate"
 	if h := r.Headline; h != nil {
 		rate = strings.Join(strings.Fields(h.Op+" "+h.Phase), " ") + " " + units.Rate(h.Value).Human() + ", " + h.Case
@@ -204,23 +196,22 @@ func historyRow(r runfolders.Run) []string {
 		}
 	}
 	return []string{when, r.Dir, cmp.Or(r.Plan, "plan unknown"), status, rate,
-		tally(r.Cases, "case", [][3]string{{result.Done, "done", "done"}, {result.Failed, "failed", "failed"},
-			{result.Discarded, "discarded", "discarded"}, {result.Skipped, "skipped", "skipped"}}),
-		tally(r.Verdicts, "claim", [][3]string{{result.Holds, "holds", "hold"},
-			{result.DoesNotHold, "does not hold", "do not hold"}, {result.CannotTell, "undecided", "undecided"},
-			{result.NotMeasured, "not measured", "not measured"}}),
+		tally(r.Cases, "case", result.Done, "done", result.Failed, "failed", result.Discarded, "discarded",
+			result.Skipped, "skipped"),
+		tally(r.Verdicts, "claim", result.Holds, "holding", result.DoesNotHold, "not holding",
+			result.CannotTell, "undecided", result.NotMeasured, "not measured"),
 		cmp.Or(strings.Trim(r.System+", "+r.Machine, ", "), "system and machine unknown"),
 		cmp.Or(r.Engine, "engine unknown")}
 }
 
-// tally is "3 claims (2 hold, 1 undecided)". kinds are keys of counts with
-// their singular and plural.
-func tally(counts map[string]int, noun string, kinds [][3]string) string {
+// tally is "3 claims (2 holding, 1 undecided)". kinds are pairs of a key of
+// counts and its text.
+func tally(counts map[string]int, noun string, kinds ...string) string {
 	var parts []string
 	total := 0
-	for _, k := range kinds {
-		if n := counts[k[0]]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, k[1+min(n-1, 1)]))
+	for kind := range slices.Chunk(kinds, 2) {
+		if n := counts[kind[0]]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, kind[1]))
 			total += n
 		}
 	}

@@ -38,7 +38,7 @@ func TestHistoryIsHarmless(t *testing.T) {
 	assert.Equal(t, "'"+p.Dir, rows[1][0])
 	assert.Contains(t, rows[1], p.Title)
 	out.Reset()
-	require.NoError(t, historyText(&out, []runfolders.Run{p}, 80))
+	require.NoError(t, printTable(&out, [][]string{historyRow(p)}, 80))
 	assert.NotContains(t, out.String(), "\x1b")
 	page, err := os.ReadFile("../../docs/metrics.md")
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -73,10 +74,7 @@ func printTable(w io.Writer, rows [][]string, width int) error {
 	table.Flush()
 	for line := range strings.Lines(aligned.String()) {
 		line = strings.TrimRight(line, " \n")
-		if width > 0 {
-			line = cut(line, width)
-		}
-		lines.WriteString(line + "\n")
+		lines.WriteString(cut(line, cmp.Or(width, len(line))) + "\n")
 	}
 	_, err := io.WriteString(w, lines.String())
 	return err
@@ -95,20 +93,11 @@ func cut(text string, n int) string {
 // for commands that users copy.
 func quoted(path string) string {
 	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%"
-	if path == "" || strings.Trim(path, safe) != "" {
+	switch {
+	case path == "" || strings.Trim(path, safe) != "":
 		return engine.ShellQuote(path)
-	}
-	if strings.HasPrefix(path, "-") { // not a flag
+	case path[0] == '-': // not a flag
 		return "./" + path
-	}
-	return path
-}
-
-// shortPath is an absolute path relative to the working folder where it is
-// below that.
-func shortPath(path string) string {
-	if rel, err := filepath.Rel(absolute("."), path); err == nil && filepath.IsLocal(rel) {
-		return rel
 	}
 	return path
 }
@@ -126,10 +115,7 @@ func absolute(path string) string {
 // path: facts of a disk can be read before the run folder is made.
 func existing(path string) string {
 	path = absolute(path)
-	for filepath.Dir(path) != path {
-		if _, err := os.Stat(path); err == nil {
-			break
-		}
+	for !exists(path) && filepath.Dir(path) != path {
 		path = filepath.Dir(path)
 	}
 	return path

@@ -60,11 +60,8 @@ func parseInputs(args []string) (map[string]string, error) {
 	inputs := map[string]string{}
 	for _, arg := range args {
 		name, path, _ := strings.Cut(arg, "=")
-		switch {
-		case name == "" || path == "":
-			return nil, usageError("", "reading --input: %q is not NAME=PATH", arg)
-		case inputs[name] != "":
-			return nil, usageError("", "reading --input: %q is given twice", name)
+		if name == "" || path == "" || inputs[name] != "" {
+			return nil, usageError("", "reading --input: %q is not NAME=PATH, or is given twice", arg)
 		}
 		inputs[name] = path
 	}
@@ -102,7 +99,7 @@ func matchPlaces(p *plan.Plan, given []runner.Place) ([]runner.Place, error) {
 			return nil, usageError(hint, "running plan %q: no case of it is at place %q", p.Name, place.Name)
 		}
 		inRunFolder := func(c plan.Case) bool { return c.Settings.Place == "" }
-		if place.Name == "" && len(given) == 1 && len(names) == 1 && !isHere(names[0]) &&
+		if place.Name == "" && len(given) == 1 && len(names) == 1 && len(missingPlaces(p, nil)) == 1 &&
 			!slices.ContainsFunc(p.Cases(), inRunFolder) {
 			out[i].Name = names[0]
 		}
@@ -110,19 +107,13 @@ func matchPlaces(p *plan.Plan, given []runner.Place) ([]runner.Place, error) {
 	return out, nil
 }
 
-// isHere reports whether a place is measured in the run folder with the user's
-// consent.
-func isHere(place string) bool {
-	_, here := plan.HereFor(place)
-	return here
-}
-
 // missingPlaces are the places of a plan without a folder, in the order of the
 // plan. Places that are measured in the run folder with the user's consent need
 // none.
 func missingPlaces(p *plan.Plan, have []runner.Place) []string {
 	return slices.DeleteFunc(p.Places(), func(name string) bool {
-		return isHere(name) || slices.ContainsFunc(have, func(pl runner.Place) bool { return pl.Name == name })
+		_, here := plan.HereFor(name)
+		return here || slices.ContainsFunc(have, func(pl runner.Place) bool { return pl.Name == name })
 	})
 }
 
@@ -133,13 +124,9 @@ func requirePlaces(p *plan.Plan, have []runner.Place) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	places := fmt.Sprintf("place %q", missing[0])
-	if len(missing) > 1 {
-		places = "places " + quotedList(missing)
-	}
 	hint := fmt.Sprintf("add %s; or %s to measure in the run folder, which is a deviation",
 		onFlags(missing, "DIR"), onFlags(missing, plan.Here))
-	return usageError(hint, "running plan %q: no folder was given for %s", p.Name, places)
+	return usageError(hint, "running plan %q: no folder was given for %s", p.Name, quotedList(missing))
 }
 
 // onFlags are the flags that give every place the folder dir, for hints: "--on

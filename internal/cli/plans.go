@@ -128,9 +128,6 @@ func (a *app) newPlan(_ context.Context, args []string) error {
 	return a.writePlan(args[0], text.Bytes(), "making")
 }
 
-// joinUnique joins the different texts of a list with semicolons.
-func joinUnique(texts []string) string { return strings.Join(unique(texts), "; ") }
-
 // minFileSize is the smallest file that can be timed on a device of 10 GB/s: it
 // takes twenty times the third of a microsecond that the program itself needs
 // for a file. docs/accuracy.md has the measurement, which dmgbench selftest
@@ -235,15 +232,11 @@ func restoreName(p *plan.Plan, path string) {
 // unknownPlan suggests the built-in plan that has the text in its name, or the
 // most similar name.
 func unknownPlan(name string) error {
-	near := plan.Nearest(name, plans.Names())
-	for _, n := range plans.Names() {
-		if len(name) > 2 && (strings.HasPrefix(n, strings.ToLower(name)) || strings.HasPrefix(name, n)) {
-			near = n
-			break
-		}
-	}
+	isStart := func(n string) bool { return len(name) > 2 && strings.HasPrefix(n, strings.ToLower(name)) }
 	hint := "dmgbench plans lists the built-in plans"
-	if near != "" {
+	if i := slices.IndexFunc(plans.Names(), isStart); i >= 0 {
+		hint = fmt.Sprintf("there is a built-in plan %q", plans.Names()[i])
+	} else if near := plan.Nearest(name, plans.Names()); near != "" {
 		hint = fmt.Sprintf("there is a built-in plan %q", near)
 	}
 	return usageError(hint, "finding plan %q: neither a built-in plan nor a file", name)

@@ -251,8 +251,7 @@ func (p *progress) statusText(s runner.Status, width int) string {
 	if n := bytesWritten(s); n > 0 {
 		text := "  " + units.Bytes(n).Human() + " written"
 		if total := s.OfRunBytes; total >= n {
-			written, all := units.Bytes(n).Human(), units.Bytes(total).Human()
-			text = fmt.Sprintf("  %d %%, %s of %s written", 100*n/total, written, all)
+			text = fmt.Sprintf("  %d %%, %s of %s written", 100*n/total, units.Bytes(n).Human(), units.Bytes(total).Human())
 		}
 		tail += optional(text)
 	}
@@ -270,16 +269,12 @@ func (p *progress) summary(r *result.Result) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	by, cases := casesByStatus(r), units.Count(len(r.Cases), "case")
-	delete(by, "")
 	var parts []string
 	for _, status := range slices.Sorted(maps.Keys(by)) {
 		parts = append(parts, fmt.Sprintf("%d %s", by[status], status))
 	}
-	text := strings.Join(parts, ", ") + " of " + cases
-	switch {
-	case len(parts) == 0:
-		text = "none ended of " + cases
-	case by[result.Done] == len(r.Cases):
+	text := cmp.Or(strings.Join(parts, ", "), "none ended") + " of " + cases
+	if by[result.Done] == len(r.Cases) {
 		text = fmt.Sprintf("%d of %s done", by[result.Done], cases)
 	}
 	text += ", " + units.Count(r.Rounds, "round")

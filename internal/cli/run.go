@@ -250,9 +250,9 @@ func (a *app) printCost(c runner.Config) error {
 	return nil
 }
 
-// outFolders are the run folders of the plans. Default names get a number where
-// the folder exists, as a run of less than a second leaves its name to the next
-// run.
+// outFolders are the run folders of the plans. Names get a number where a plan
+// is given twice, and default names where the folder exists, as a run of less
+// than a second leaves its name to the next run.
 func outFolders(out string, runs []runner.Config, now string) (dirs []string) {
 	for _, run := range runs {
 		dir := cmp.Or(out, filepath.Join(runsDir, run.Plan.Name+"-"+now))

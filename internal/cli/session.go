@@ -118,15 +118,11 @@ func (a *app) printOutcome(c runner.Config, out runner.Outcome, pr *progress, se
 	// An error of stdout is returned at the end: what to do next goes to stderr
 	// nevertheless.
 	err = a.render(p, r, "text")
-	lines := []string{endOfRounds(r), pr.summary(r), a.reportPath(c.Out), out.Message}
-	if len(out.Kept) > 0 {
-		lines = append(lines, "The images are kept until dmgbench clean. To open them:\n  "+
-			strings.Join(out.Kept, "\n  "))
-	}
-	if secret != "" {
-		lines = append(lines, "The passphrase of the encrypted images is in "+secret)
-	}
-	fmt.Fprintln(a.stderr, printable(strings.Join(nonempty(lines...), "\n")))
+	kept := "The images are kept until dmgbench clean. To open them:\n  " + strings.Join(out.Kept, "\n  ")
+	lines := nonempty(endOfRounds(r), pr.summary(r), a.reportPath(c.Out), out.Message,
+		report.TextIf(len(out.Kept) > 0, kept),
+		report.TextIf(secret != "", "The passphrase of the encrypted images is in "+secret))
+	fmt.Fprintln(a.stderr, printable(strings.Join(lines, "\n")))
 	return code, err
 }
 
@@ -143,13 +139,11 @@ func casesByStatus(r *result.Result) map[string]int {
 // endOfRounds is how --rounds auto ended, "" where the number was fixed or the
 // run has not ended.
 func endOfRounds(r *result.Result) string {
-	if r.Auto == nil || len(r.Auto.Decisions) == 0 {
+	if r.Auto == nil {
 		return ""
 	}
-	if last := r.Auto.Decisions[len(r.Auto.Decisions)-1]; last.Stop != "" {
-		return "rounds " + last.Text
-	}
-	return ""
+	last := append([]result.Look{{}}, r.Auto.Decisions...)[len(r.Auto.Decisions)]
+	return report.TextIf(last.Stop != "", "rounds "+last.Text)
 }
 
 // reportPath is where the report of a run is, and the command that prints all

@@ -236,7 +236,7 @@ type leftover struct {
 // attached. doctor prints all of them, run only those of killed runs.
 func (a *app) leftovers(ctx context.Context, state string) (list []leftover) {
 	for _, r := range runner.Leftovers(state) {
-		name := quoted(shortPath(r.Folder))
+		name := quoted(r.Folder)
 		one := leftover{r, name + " cannot be read", "dmgbench clean deletes it"}
 		switch {
 		case r.Ended:
@@ -250,7 +250,7 @@ func (a *app) leftovers(ctx context.Context, state string) (list []leftover) {
 			one.hint = "dmgbench resume " + name + " continues it; dmgbench clean deletes its images"
 		}
 		for i, dir := range r.Images {
-			one.text += []string{": images in ", " and in "}[min(i, 1)] + quoted(shortPath(dir))
+			one.text += []string{": images in ", " and in "}[min(i, 1)] + quoted(dir)
 		}
 		// Where attached images cannot be listed, the run starts nevertheless.
 		if o, err := a.hdiutilOptions(); err == nil {

@@ -98,23 +98,13 @@ const NotFinished = "not finished"
 // was discarded, [Skipped] if all cases or all images were skipped, else
 // [Done].
 func (r *Result) Outcome() string {
-	images, skipped, skippedImages := 0, 0, 0
-	for i := range r.Cases {
-		c := &r.Cases[i]
-		switch c.Status {
-		case Failed, Discarded:
-			return Failed
-		case Skipped:
-			skipped++
-		}
-		if c.Target.Kind == "image" {
-			images++
-			if c.Status == Skipped {
-				skippedImages++
-			}
-		}
-	}
-	if skipped == len(r.Cases) || images > 0 && skippedImages == images {
+	some := func(is func(c Case) bool) bool { return slices.ContainsFunc(r.Cases, is) }
+	isImage := func(c Case) bool { return c.Target.Kind == "image" }
+	switch {
+	case some(func(c Case) bool { return c.Status == Failed || c.Status == Discarded }):
+		return Failed
+	case !some(func(c Case) bool { return c.Status != Skipped }),
+		some(isImage) && !some(func(c Case) bool { return isImage(c) && c.Status != Skipped }):
 		return Skipped
 	}
 	return Done
@@ -124,12 +114,9 @@ func (r *Result) Outcome() string {
 // rounds that count and, in a case without such a round, those from before a
 // step failed or proved impossible. No verdict uses the latter.
 func (c *Case) Shows(round int) bool {
-	for _, r := range c.Rounds {
-		if r.Round == round && (r.Status == Failed || r.Status == Skipped) {
-			return !c.Measured()
-		}
-	}
-	return c.Counts(round)
+	return c.Counts(round) || !c.Measured() && slices.ContainsFunc(c.Rounds, func(r CaseRound) bool {
+		return r.Round == round && (r.Status == Failed || r.Status == Skipped)
+	})
 }
 
 // Measured reports whether some round of the case counts.
@@ -144,10 +131,10 @@ func (r *Result) DisplayStatus(c *Case) string {
 	if r.Status != Unfinished || c.Status != Discarded {
 		return c.Status
 	}
-	for _, round := range c.Rounds {
-		if round.Status == Skipped || round.Status == Discarded && !strings.HasPrefix(round.Reason, interrupted) {
-			return c.Status
-		}
+	if slices.ContainsFunc(c.Rounds, func(round CaseRound) bool {
+		return round.Status == Skipped || round.Status == Discarded && !strings.HasPrefix(round.Reason, interrupted)
+	}) {
+		return c.Status
 	}
 	return NotFinished
 }

@@ -25,7 +25,10 @@
 // --identify.
 package result
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // SchemaVersion is the version of result.json and journal.jsonl.
 const SchemaVersion = 1
@@ -206,12 +209,7 @@ type CaseRound struct {
 // Counts reports whether the steps of a round count: it was measured to its
 // end.
 func (c *Case) Counts(round int) bool {
-	for _, r := range c.Rounds {
-		if r.Round == round {
-			return r.Status == Done
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Rounds, func(r CaseRound) bool { return r.Round == round && r.Status == Done })
 }
 
 // Target is what is measured.

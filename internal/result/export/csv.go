@@ -94,9 +94,11 @@ func cellValue(path string) func(row *tableRow) any {
 // Columns are the columns of a csv table for this result, nil for an unknown
 // table.
 func Columns(r *result.Result, table string) []Column {
-	own := ownColumns(table)
-	if own == nil || table == "tables" { // its rows are about cells of several cases
-		return own
+	switch {
+	case !slices.Contains(Tables, table):
+		return nil
+	case table == "tables": // its rows are about cells of several cases
+		return columnGroups[table]
 	}
 	cols := slices.Clone(columnGroups["run"])
 	for _, c := range r.Cases {
@@ -108,18 +110,7 @@ func Columns(r *result.Result, table string) []Column {
 			}
 		}
 	}
-	return slices.Concat(cols, columnGroups["case"], own)
-}
-
-// ownColumns are the columns that a table does not share with all tables.
-func ownColumns(table string) []Column {
-	switch {
-	case !slices.Contains(Tables, table):
-		return nil
-	case table == "samples" || table == "steps":
-		return slices.Concat(columnGroups["step"], columnGroups[table])
-	}
-	return columnGroups[table]
+	return slices.Concat(cols, columnGroups["case"], columnGroups[table])
 }
 
 // tableRow is what a row of csv or a line of jsonl is about. The table decides

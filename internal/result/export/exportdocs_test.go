@@ -22,7 +22,7 @@ func exportTables() string {
 	head := func(title string) { fmt.Fprintf(&b, "### %s\n\n| name | meaning |\n|---|---|\n", title) }
 	head("CSV: first in every row of samples, summaries and steps")
 	shared := Columns(&result.Result{}, Tables[0])
-	for _, c := range shared[:len(shared)-len(ownColumns(Tables[0]))] {
+	for _, c := range shared[:len(shared)-len(columnGroups[Tables[0]])] {
 		row(c.Name, c.Doc)
 		if c.Name == "case" {
 			row("key_…", "values of the case's keys, as the plan writes them")
@@ -31,7 +31,7 @@ func exportTables() string {
 	for _, table := range Tables {
 		fmt.Fprintln(&b)
 		head("CSV: table " + table)
-		for _, c := range ownColumns(table) {
+		for _, c := range columnGroups[table] {
 			row(c.Name, c.Doc)
 		}
 	}
