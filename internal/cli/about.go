@@ -133,8 +133,7 @@ func (a *app) printVersion(context.Context, []string) error {
 			mark = " (changed)"
 		}
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s %s\n%s %s/%s\ncommit %s\n", t.Name, t.Version, t.Go, t.OS, t.Arch, revision+mark)
-	return err
+	return a.print("%s %s\n%s %s/%s\ncommit %s%s", t.Name, t.Version, t.Go, t.OS, t.Arch, revision, mark)
 }
 
 // released is the version of a build without version control, such as that of a

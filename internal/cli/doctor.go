@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"dmgbench/internal/image"
 	"dmgbench/internal/linuxhdiutil/attach"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/hostio"
@@ -100,29 +102,24 @@ func factText(facts []fact) string {
 	return text.String()
 }
 
-// Owner explains who owns the files that the program makes.
-func (d *doctor) Owner() string {
+// SudoCaller is the user who called sudo, "" where this is not root by sudo.
+func (d *doctor) SudoCaller() string {
 	uid, _, ok := d.sudoCaller()
-	switch {
-	case ok:
-		return fmt.Sprintf("root by sudo: files in folders of user %d, the caller, will belong to that user", uid)
-	case os.Geteuid() == 0:
-		return "root, not by sudo: files belong to root"
-	}
-	return fmt.Sprintf("%d, not root", os.Geteuid())
+	return report.TextIf(ok, strconv.Itoa(uid))
 }
 
-// Console reports whether a user is logged in at the screen of a Mac, because
-// the services of a session work in the background.
-func (d *doctor) Console() string {
-	fi, err := os.Stat("/dev/console")
-	if err != nil {
-		return ""
+// UID is the user of this process.
+func (d *doctor) UID() int { return os.Geteuid() }
+
+// ConsoleUID is the owner of the screen of a Mac, -1 if unknown. It is root while
+// no user is logged in: the services of a session work in the background then.
+func (d *doctor) ConsoleUID() int {
+	if fi, err := os.Stat("/dev/console"); err == nil {
+		if uid, ok := hostio.Owner(fi); ok {
+			return uid
+		}
 	}
-	if uid, ok := hostio.Owner(fi); ok && uid == 0 {
-		return "no user is logged in: published figures are from Macs with a user logged in"
-	}
-	return "a user is logged in"
+	return -1
 }
 
 // warningHints are what to do about the warnings of package host, by kind.
@@ -286,7 +283,8 @@ func (d *doctor) Attaching() []fact {
 	if err != nil {
 		text = "unknown: " + err.Error()
 	}
-	return []fact{{"loop devices", loops, ""}, {"FUSE", fuse, ""}, filesystemsFact(), {"attached", text, ""}}
+	return []fact{{"loop devices", loops, ""}, {"FUSE", fuse, ""}, filesystemsFact(), toolsFact(),
+		{"attached", text, ""}}
 }
 
 // filesystemsFact is which file systems can be made and mounted here, and which
@@ -305,11 +303,39 @@ func filesystemsFact() fact {
 			no = append(no, fmt.Sprintf("%s (the kernel has no driver %s)", f.Name, f.Kernel))
 		}
 	}
-	hint := ""
-	if packages = unique(packages); len(packages) > 0 {
-		hint = "apt install " + strings.Join(packages, " ") + " (Debian, Ubuntu)"
+	return fact{"file systems", withMissing(yes, no), installHint(packages)}
+}
+
+// imageTools are the programs that open or check images which --keep left:
+// their names, of which one is enough, and their Debian packages. Measuring
+// needs none of them.
+var imageTools = [][2]string{{"7zz 7z", "7zip"}, {"mount", "mount"}, {"losetup", "mount"}, {"fsck.exfat", "exfatprogs"},
+	{"mount.exfat-fuse mount.exfat", "exfat-fuse"}, {"fusermount3 fusermount", "fuse3"}}
+
+// toolsFact is which of the imageTools are missing.
+func toolsFact() fact {
+	var yes, no, packages []string
+	for _, tool := range imageTools {
+		found := false
+		for name := range strings.FieldsSeq(tool[0]) {
+			for _, dir := range []string{"", "/usr/local/sbin/", "/usr/sbin/", "/sbin/"} { // users lack those of root
+				_, err := exec.LookPath(dir + name)
+				found = found || err == nil
+			}
+		}
+		if name, _, _ := strings.Cut(tool[0], " "); found {
+			yes = append(yes, name)
+		} else {
+			no, packages = append(no, name), append(packages, tool[1])
+		}
 	}
-	return fact{"file systems", withMissing(yes, no), hint}
+	return fact{"image tools", withMissing(yes, no), installHint(packages)}
+}
+
+// installHint is the command that installs packages, "" for none.
+func installHint(packages []string) string {
+	list := strings.Join(unique(packages), " ")
+	return report.TextIf(list != "", "apt install "+list+" (Debian, Ubuntu)")
 }
 
 // withMissing is "a, b. Not: c".

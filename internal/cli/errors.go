@@ -212,19 +212,6 @@ func hintOf[T error](err error, advice func(T) string) string {
 	return ""
 }
 
-// outcomeStatus is the exit status of a run that ended without an error. A
-// result may be worse than the outcome of its last session: earlier sessions
-// may have failed cases.
-func outcomeStatus(o runner.Outcome, r *result.Result) int {
-	switch {
-	case o.Status == runner.StatusInterrupted, o.Status == runner.StatusPaused:
-		return exitInterrupted
-	case o.Status == runner.StatusFailed, o.Status == runner.StatusSkipped, r.Outcome() != result.Done:
-		return exitCases
-	}
-	return 0
-}
-
 // commandLineError turns an error of cobra, before any command was executed,
 // into one of this program with a hint. Unknown commands get the most similar
 // name as their hint.
@@ -288,7 +275,8 @@ func flagError(cmd *cobra.Command, err error) error {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		near := plan.Nearest(e.GetSpecifiedName(), names)
-		hint = cmp.Or(report.TextIf(near != "", "did you mean --"+near+"?"), nearestCommand(cmd, e.GetSpecifiedName()), hint)
+		hint = cmp.Or(report.TextIf(near != "", "did you mean --"+near+"?"),
+			nearestCommand(cmd, e.GetSpecifiedName()), hint)
 	}
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return usageError(hint, "reading --%s: %w", e.GetFlag().Name, wrongValue(e.GetFlag(), e.GetValue(), err))

@@ -236,8 +236,7 @@ func (a *app) markBaseline(_ context.Context, args []string) error {
 	if len(replaced) > 0 {
 		text += ", instead of " + strings.Join(replaced, ", ")
 	}
-	_, err = fmt.Fprintln(a.stdout, printable(text))
-	return err
+	return a.print("%s", text)
 }
 
 // pruneHistory is the command "history prune". It deletes what it can and exits
@@ -270,7 +269,7 @@ func (a *app) pruneHistory(ctx context.Context, args []string) error {
 			code = exitError
 			continue
 		}
-		if _, err := fmt.Fprintln(a.stdout, printable(r.Path)); err != nil {
+		if err := a.print("%s", r.Path); err != nil {
 			return err
 		}
 	}

@@ -133,6 +133,12 @@ func unique(texts []string) (out []string) {
 	return out
 }
 
+// print prints lines of the answer.
+func (a *app) print(format string, args ...any) error {
+	_, err := fmt.Fprintln(a.stdout, printable(fmt.Sprintf(format, args...)))
+	return err
+}
+
 // terminal is the file of a stream that is a terminal. Streams of tests are not
 // files.
 func terminal(stream any) (*os.File, bool) {

@@ -251,7 +251,8 @@ func (p *progress) statusText(s runner.Status, width int) string {
 	if n := bytesWritten(s); n > 0 {
 		text := "  " + units.Bytes(n).Human() + " written"
 		if total := s.OfRunBytes; total >= n {
-			text = fmt.Sprintf("  %d %%, %s of %s written", 100*n/total, units.Bytes(n).Human(), units.Bytes(total).Human())
+			text = fmt.Sprintf("  %d %%, %s of %s written", 100*n/total, units.Bytes(n).Human(),
+				units.Bytes(total).Human())
 		}
 		tail += optional(text)
 	}

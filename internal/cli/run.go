@@ -151,13 +151,13 @@ func (a *app) dryRun(ctx context.Context, c runner.Config, s sessionPlan) error 
 	if err != nil {
 		a.warn(fmt.Sprintf("warning: cannot list the cases that would be skipped: %v", err))
 	} else if text := runner.DescribeUnsupported(runner.UnsupportedCases(c.Plan, e), len(c.Plan.Cases())); text != "" {
-		if _, err := fmt.Fprintln(a.stdout, printable(text)); err != nil {
+		if err := a.print("%s", text); err != nil {
 			return err
 		}
 	}
 	if s.count > 1 {
-		const format = "\nSESSIONS: all of this %d times, with a pause of %s in between\n"
-		if _, err := fmt.Fprintf(a.stdout, format, s.count, s.pause); err != nil {
+		err := a.print("\nSESSIONS: all of this %d times, with a pause of %s in between", s.count, s.pause)
+		if err != nil {
 			return err
 		}
 	}
@@ -172,8 +172,7 @@ func (a *app) dryRun(ctx context.Context, c runner.Config, s sessionPlan) error 
 	}
 	for _, err := range []error{requirePlaces(c.Plan, c.Places), runner.CheckSpace(spaces)} {
 		if err != nil {
-			text := fmt.Sprintf("this run would be refused: %v\nhint: %s", err, hint(err))
-			fmt.Fprintln(a.stderr, printable(text))
+			fmt.Fprintln(a.stderr, printable(fmt.Sprintf("this run would be refused: %v\nhint: %s", err, hint(err))))
 		}
 	}
 	return nil
@@ -274,15 +273,12 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// resumeRun is the command "resume".
-func (a *app) resumeRun(ctx context.Context, args []string) error {
-	return explainInterrupt(a.resume(ctx, args[0]), "interrupted before the run continued: it did not change")
-}
-
-// resume continues the run in a folder with its own plan, engine, places and
-// passphrase. A run that has ended only prints its report again, unless
-// --retry-failed asks for its failed rounds.
-func (a *app) resume(ctx context.Context, dir string) error {
+// resumeRun is the command "resume". It continues the run in a folder with its
+// own plan, engine, places and passphrase. A run that has ended only prints its
+// report again, unless --retry-failed asks for its failed rounds.
+func (a *app) resumeRun(ctx context.Context, args []string) (err error) {
+	defer func() { err = explainInterrupt(err, "interrupted before the run continued: it did not change") }()
+	dir := args[0]
 	state, err := runfolders.State(dir)
 	if err != nil {
 		return err

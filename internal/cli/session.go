@@ -101,7 +101,15 @@ func (a *app) printOutcome(c runner.Config, out runner.Outcome, pr *progress, se
 	if err != nil {
 		return 0, err
 	}
-	code := outcomeStatus(out, r)
+	code := 0
+	switch {
+	case out.Status == runner.StatusInterrupted, out.Status == runner.StatusPaused:
+		code = exitInterrupted
+	// A result may be worse than the outcome of its last session: earlier
+	// sessions may have failed cases.
+	case out.Status == runner.StatusFailed, out.Status == runner.StatusSkipped, r.Outcome() != result.Done:
+		code = exitCases
+	}
 	if a.json {
 		by := casesByStatus(r)
 		counts := caseCounts{by[result.Done], by[result.Failed], by[result.Skipped], by[result.Discarded],
@@ -111,9 +119,7 @@ func (a *app) printOutcome(c runner.Config, out runner.Outcome, pr *progress, se
 	}
 	// A run that had ended before has no new figures to print.
 	if out.Complete {
-		_, err = fmt.Fprintf(a.stdout, "%s\nreport: %s\n", printable(out.Message),
-			printable(filepath.Join(c.Out, result.ReportFile)))
-		return code, err
+		return code, a.print("%s\nreport: %s", out.Message, filepath.Join(c.Out, result.ReportFile))
 	}
 	// An error of stdout is returned at the end: what to do next goes to stderr
 	// nevertheless.

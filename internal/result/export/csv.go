@@ -58,19 +58,13 @@ func parseColumns(text string) map[string][]Column {
 // cellValue is the function that follows a path of columns.txt.
 func cellValue(path string) func(row *tableRow) any {
 	if name, ok := strings.CutSuffix(path, "()"); ok {
-		m, ok := reflect.TypeFor[*tableRow]().MethodByName(name)
-		if !ok {
-			panic("csv column: no method " + path)
-		}
+		m, _ := reflect.TypeFor[*tableRow]().MethodByName(name)
 		return m.Func.Interface().(func(*tableRow) any)
 	}
 	var fields [][]int
 	t := reflect.TypeFor[tableRow]()
 	for name := range strings.SplitSeq(path, ".") {
-		f, ok := t.FieldByName(name)
-		if !ok {
-			panic("csv column: no field " + path)
-		}
+		f, _ := t.FieldByName(name)
 		fields = append(fields, f.Index)
 		if t = f.Type; t.Kind() == reflect.Pointer {
 			t = t.Elem()
@@ -79,11 +73,8 @@ func cellValue(path string) func(row *tableRow) any {
 	return func(row *tableRow) any {
 		v := reflect.ValueOf(row)
 		for _, f := range fields {
-			if v.Kind() == reflect.Pointer {
-				if v.IsNil() {
-					return nil
-				}
-				v = v.Elem()
+			if v = reflect.Indirect(v); !v.IsValid() {
+				return nil
 			}
 			v = v.FieldByIndex(f)
 		}

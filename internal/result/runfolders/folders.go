@@ -22,6 +22,8 @@ type entry struct {
 	reason string // why it cannot be read, "" for a run
 }
 
+const hintRuns = "give the folder that contains run folders, such as runs"
+
 // walk calls read for every run folder below dir, in as many goroutines as
 // there are processors; each holds one run in memory. The runs are in the order
 // of their paths. unread names the folders that could not be read, with the
@@ -34,8 +36,7 @@ func walk[T any](dir string, read func(root, path string) (T, error)) (runs []T,
 		all, err = findRuns(root)
 	}
 	if err != nil {
-		return nil, nil, &result.Error{Doing: "reading folder", File: dir, Err: pathCause(err),
-			Hint: "give the folder that contains run folders, such as runs"}
+		return nil, nil, &result.Error{Doing: "reading folder", File: dir, Err: pathCause(err), Hint: hintRuns}
 	}
 	found := make([]T, len(all))
 	var wg sync.WaitGroup

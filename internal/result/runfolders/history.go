@@ -2,7 +2,6 @@ package runfolders
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -123,18 +122,14 @@ func findHeadline(r *result.Result) (headline *Headline) {
 		native[c.ID] = c.Baseline
 	}
 	for _, s := range r.Summaries {
-		if headline != nil && (native[s.Case] || !native[headline.Case]) {
+		isRate := func(e result.Estimate) bool { return e.Name == s.Headline && e.Unit == "B/s" }
+		i := slices.IndexFunc(s.Estimates, isRate)
+		if i < 0 || headline != nil && (native[s.Case] || !native[headline.Case]) {
 			continue
 		}
-		for _, e := range s.Estimates {
-			if e.Name != s.Headline || e.Unit != "B/s" {
-				continue
-			}
-			headline = &Headline{Case: s.Case, Phase: s.Phase, Op: s.Op, Value: e.Value}
-			if e.CI != nil {
-				headline.Low, headline.High = &e.CI.Low, &e.CI.High
-			}
-			break
+		headline = &Headline{Case: s.Case, Phase: s.Phase, Op: s.Op, Value: s.Estimates[i].Value}
+		if ci := s.Estimates[i].CI; ci != nil {
+			headline.Low, headline.High = &ci.Low, &ci.High
 		}
 	}
 	return headline
@@ -178,12 +173,8 @@ func (rd *Reader) Ledger(dir string) (*analysis.Ledger, error) {
 		return nil, err
 	}
 	if len(list) == 0 {
-		err := errors.New("no run found below it")
-		if len(unread) > 0 {
-			err = fmt.Errorf("no readable run found below it: %s", strings.Join(unread, "; "))
-		}
-		return nil, &result.Error{Doing: "reading folder", File: dir, Err: err,
-			Hint: "give a folder that contains run folders, such as runs"}
+		err := fmt.Errorf("no readable run found below it%s", strings.Join(append([]string{""}, unread...), "; "))
+		return nil, &result.Error{Doing: "reading folder", File: dir, Err: err, Hint: hintRuns}
 	}
 	// Of two copies of one run the first counts: copies with a report come
 	// first.
