@@ -34,7 +34,7 @@ func Open(dir *hostio.Dir, name string, o OpenOptions) (Image, error) {
 func (c *contents) checkWritable() error {
 	found := ""
 	switch {
-	case c.format == formatUDIF:
+	case c.format == UDIF:
 		found = "UDIF image, which is read-only"
 	case c.format != UDSB:
 		return nil

@@ -17,7 +17,7 @@ import (
 // contents is the result of a probe.
 type contents struct {
 	path        string // of the container
-	format      string // one that Create makes, or formatUDIF; "" if unsupported is set or the format is encrypted
+	format      string // one that Create makes, or UDIF; "" if unsupported is set or the format is encrypted
 	info        info   // of a bundle
 	plist       []byte // the property list that info was read from
 	backup      bool   // plist is that of Info.bckup
@@ -25,6 +25,28 @@ type contents struct {
 	unsupported string // why it cannot be opened; empty if it can
 	foreign     bool   // unsupported names the format of another program
 	encryption  string // how it is encrypted, "" if it is not; of an encrypted file the rest is unknown
+	keyBits     int    // of the cipher, by the header alone; 0 if it shows none
+}
+
+// Description is what the files of a container show without a passphrase.
+type Description struct {
+	// Format is UDIF for every format with a UDIF trailer, and "" for encrypted
+	// files and for files that are no container.
+	Format string
+	// NoContainer is what was found instead of a container, "" if it is one.
+	NoContainer string
+	Size        int64 // of the device in bytes, 0 where the files do not show it
+	BandSize    int64 // of a bundle in bytes
+	Version     int64 // of the backing store of a bundle
+	Encrypted   bool
+	KeyBits     int // of the cipher; 0 where the files do not show it
+}
+
+// Describe inspects the files of a container. A missing one is fs.ErrNotExist.
+func Describe(dir *hostio.Dir, name string) (Description, error) {
+	c, err := probe(dir, name)
+	return Description{Format: c.format, NoContainer: c.unsupported, Size: cmp.Or(c.info.Size, c.size),
+		BandSize: c.info.BandSize, Version: c.info.Version, Encrypted: c.encryption != "", KeyBits: c.keyBits}, err
 }
 
 // checkSupported returns an error for contents that cannot be opened.
@@ -35,9 +57,9 @@ func (c *contents) checkSupported(doing string) error {
 	return &UnsupportedError{Path: c.path, Found: c.unsupported, Doing: doing, Foreign: c.foreign}
 }
 
-// formatUDIF means any of the formats with a UDIF trailer; the runs in the file
-// show which one it is.
-const formatUDIF = "UDIF"
+// UDIF means any of the formats with a UDIF trailer; the runs in the file show
+// which one it is.
+const UDIF = "UDIF"
 
 // Descriptions of Apple's two encryptions.
 const (
@@ -100,7 +122,7 @@ func probeBundle(dir *hostio.Dir) (c contents, err error) {
 	}
 	defer token.Close()
 	e, err := endsOf(token)
-	c.encryption = e.encryption()
+	c.encryption, c.keyBits = e.encryption(), e.keyBits()
 	return c, err
 }
 
@@ -133,6 +155,17 @@ func readEnds(r io.ReaderAt, size int64) (ends, error) {
 	return e, nil
 }
 
+// keyBits is the key length in the header of an encrypted file of version 2.
+func (e ends) keyBits() int {
+	const version, bits = 8, 24 // offsets, see package crypt
+	if e.encryption() == encryptionV2 && len(e.head) >= bits+4 && e.head[version+3] == 2 {
+		if n := binary.BigEndian.Uint32(e.head[bits:]); n == 128 || n == 256 {
+			return int(n)
+		}
+	}
+	return 0
+}
+
 // encryption looks for Apple's encryption headers: encrcdsa (version 2) at the
 // start, cdsaencr (version 1) at the end.
 func (e ends) encryption() string {
@@ -156,7 +189,7 @@ func (e ends) contents() contents {
 	case bytes.HasPrefix(e.head, []byte("koly")):
 		return contents{unsupported: "very old UDIF with its trailer in front"}
 	case bytes.HasPrefix(e.tail, []byte("koly")) && len(e.tail) == SectorSize:
-		return contents{format: formatUDIF}
+		return contents{format: UDIF}
 	case e.size == 0:
 		return contents{unsupported: "file of 0 bytes"}
 	case e.size%SectorSize == 0:
@@ -174,7 +207,7 @@ func probeFile(f *hostio.File) (contents, error) {
 		return contents{}, err
 	}
 	if encryption := e.encryption(); encryption != "" {
-		return contents{encryption: encryption}, nil
+		return contents{encryption: encryption, keyBits: e.keyBits()}, nil
 	}
 	return e.contents(), nil
 }

@@ -210,3 +210,41 @@ func TestBackupBundle(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 }
+
+// What the files show without a passphrase: the format or the cipher, and sizes.
+func TestDescribe(t *testing.T) {
+	encrypted := func(version, bits uint32) []byte {
+		h := make([]byte, 4096)
+		copy(h, "encrcdsa")
+		binary.BigEndian.PutUint32(h[8:], version)
+		binary.BigEndian.PutUint32(h[24:], bits)
+		return h
+	}
+	d := tempDir(t)
+	for name, c := range map[string]struct {
+		data []byte
+		want Description
+	}{
+		"raw":       {make([]byte, 4096), Description{Format: UDRW, Size: 4096}},
+		"empty":     {nil, Description{NoContainer: "file of 0 bytes"}},
+		"aes-256":   {encrypted(2, 256), Description{Encrypted: true, KeyBits: 256}},
+		"aes-128":   {encrypted(2, 128), Description{Encrypted: true, KeyBits: 128}},
+		"other key": {encrypted(2, 7), Description{Encrypted: true}},
+		"other":     {encrypted(3, 256), Description{Encrypted: true}},
+		"version 1": {append(make([]byte, 4088), "cdsaencr"...), Description{Encrypted: true}},
+		"sparse":    {append([]byte("sprs"), make([]byte, 4092)...), Description{Format: UDSP}},
+		"asif":      {append([]byte("shdw"), make([]byte, 4092)...), Description{Format: ASIF}},
+		"udif":      {append(make([]byte, 512), append([]byte("koly"), make([]byte, 508)...)...), Description{Format: UDIF}},
+	} {
+		require.NoError(t, d.WriteFileAtomic(name, c.data, 0o600))
+		got, err := Describe(d, name)
+		require.NoError(t, err, name)
+		assert.Equal(t, c.want, got, name)
+	}
+	require.NoError(t, Create(d, "b.sparsebundle", Spec{Format: UDSB, Size: 8 << 20, BandSize: 1 << 20}))
+	got, err := Describe(d, "b.sparsebundle")
+	require.NoError(t, err)
+	assert.Equal(t, Description{Format: UDSB, Size: 8 << 20, BandSize: 1 << 20, Version: 1}, got)
+	_, err = Describe(d, "missing")
+	assert.ErrorIs(t, err, fs.ErrNotExist)
+}

@@ -23,7 +23,7 @@ type udifImage struct {
 	im *udif.Image
 }
 
-func init() { drivers[formatUDIF] = driver{open: openUDIF} }
+func init() { drivers[UDIF] = driver{open: openUDIF} }
 
 // openUDIF opens the image in f, which stays the caller's after an error.
 func openUDIF(f store, _ contents, _ OpenOptions) (Image, error) {

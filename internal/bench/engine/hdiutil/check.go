@@ -44,7 +44,7 @@ func (c *image) checkContainer(ctx context.Context, t *engine.Report) error {
 	t.Note("verify", "not applicable: "+c.format.Name+" stores no checksum")
 	if i, err := c.inspect(); err != nil {
 		return engine.Gone(err)
-	} else if err := i.checkMade(c.format, c.spec.Encryption); err != nil {
+	} else if err := checkMade(i, c.format, c.spec.Encryption); err != nil {
 		t.Find(err.Error())
 		return nil
 	}
@@ -76,8 +76,8 @@ func (c *image) reportInfo(t *engine.Report, i command.Image) {
 		return
 	}
 	t.Note("size", strconv.FormatInt(i.Size, 10))
-	if c.info.size != 0 && i.Size != c.info.size {
-		t.Find(fmt.Sprintf("the tool finds a device of %d bytes, the container %d", i.Size, c.info.size))
+	if c.info.Size != 0 && i.Size != c.info.Size {
+		t.Find(fmt.Sprintf("the tool finds a device of %d bytes, the container %d", i.Size, c.info.Size))
 	}
 }
 

@@ -1,15 +1,11 @@
 package hdiutil
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -32,7 +28,7 @@ type image struct {
 	path     string // absolute
 	e        *Engine
 	spec     engine.Spec // with a passphrase of its own if encrypted
-	info     fileInfo
+	info     container.Description
 	open     *attachment   // nil while detached
 	left     bool          // a failed attach may have left it attached, or found it attached
 	report   engine.Report // of the command that made it
@@ -93,11 +89,11 @@ func (e *Engine) makeImage(ctx context.Context, dir *hostio.Dir, name string, s 
 	// The file did not exist before: whatever has the name now, the tool made.
 	k.undo = func() error { return dir.RemoveAll(file) }
 	k.check = func([]byte) error {
-		i, err := inspectContainer(dir, file)
+		i, err := container.Describe(dir, file)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrNoResult, err)
 		}
-		return i.checkMade(c.format, s.Encryption)
+		return checkMade(i, c.format, s.Encryption)
 	}
 	var t engine.Report
 	err = e.run(ctx, &t, k)
@@ -111,7 +107,7 @@ func (e *Engine) makeImage(ctx context.Context, dir *hostio.Dir, name string, s 
 	if err != nil {
 		return nil, errors.Join(err, k.undo())
 	}
-	i.info.reportTo(&t, i.spec.BandSize)
+	reportMade(&t, i.info, i.spec.BandSize)
 	i.report = t
 	return i, nil
 }
@@ -144,14 +140,14 @@ func (e *Engine) openImage(dir *hostio.Dir, file string, s engine.Spec, c choice
 		i.info, err = i.inspect()
 	}
 	if err == nil {
-		err = i.info.checkMade(c.format, s.Encryption)
+		err = checkMade(i.info, c.format, s.Encryption)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening %q: %w", file, err)
 	}
 	// Encrypted files and most read-only formats do not show the size: then it
 	// is what was requested.
-	i.size = cmp.Or(i.info.size, i.size)
+	i.size = cmp.Or(i.info.Size, i.size)
 	if !c.format.Folder {
 		i.spec.BandSize = 0
 	}
@@ -176,7 +172,7 @@ func (c *image) command(line string) command.Command {
 
 // Made is what was made, read back from the files.
 func (c *image) Made() engine.Made {
-	return engine.Made{Filesystem: c.fs.name, Size: c.size, BandSize: c.info.band, Backend: c.backend,
+	return engine.Made{Filesystem: c.fs.name, Size: c.size, BandSize: c.info.BandSize, Backend: c.backend,
 		ServedBy: c.servedBy}
 }
 
@@ -190,7 +186,7 @@ func (c *image) Usage(ctx context.Context) (engine.Usage, error) {
 	if err := c.CheckSame(ctx, "measuring"); err != nil {
 		return engine.Usage{}, err
 	}
-	u, err := files.UsageOf(ctx, c.Dir, c.File, c.info.band, c.size)
+	u, err := files.UsageOf(ctx, c.Dir, c.File, c.info.BandSize, c.size)
 	if err != nil {
 		err = fmt.Errorf("measuring %q: %w", c.File, engine.Gone(err))
 	}
@@ -317,10 +313,10 @@ func (c *image) checkResized(want int64) error {
 	if err != nil {
 		return err
 	}
-	if off := i.size - want; i.size != 0 && (off <= -4096 || off >= 4096) {
-		return fmt.Errorf("%w: the image has %d bytes, %d were asked for", ErrNoResult, i.size, want)
+	if off := i.Size - want; i.Size != 0 && (off <= -4096 || off >= 4096) {
+		return fmt.Errorf("%w: the image has %d bytes, %d were asked for", ErrNoResult, i.Size, want)
 	}
-	c.info, c.size = i, cmp.Or(i.size, want)
+	c.info, c.size = i, cmp.Or(i.Size, want)
 	return nil
 }
 
@@ -364,169 +360,59 @@ func (c *image) volumeStart(img container.Image) (places []int64, n int, err err
 	return places, 4096, nil
 }
 
-// fileInfo is what the files of a container show. No tool is asked, so that
-// inspecting costs little inside a timed step.
-type fileInfo struct {
-	format  string // UDRW (also for UDTO), UDSB, UDSP, ASIF, UDIF (all other read-only formats); "": encrypted
-	size    int64  // of the device in bytes, 0 where only the tool knows it
-	band    int64  // bytes
-	version int64  // backing store of a bundle: 2 keeps track of unmapped space in mapped/
-	cipher  string // "AES-256"; encryptedUnknown where the key length cannot be seen; "": not encrypted
-	layout  string // "GPT", "none"; "" where it cannot be seen
-}
-
-const (
-	formatUDIF       = "UDIF"
-	encryptedUnknown = "encrypted"
-	// maxInfoPlist bounds Info.plist, in bytes.
-	maxInfoPlist = 64 << 10
-)
-
-// inspect inspects the files now. An ASIF image without a magic number shows
-// neither size nor layout: the length of such a file is never the device's.
-func (c *image) inspect() (fileInfo, error) {
-	i, err := inspectContainer(c.Dir, c.File)
-	if c.format.Name == diskimage.ASIF && i.format == diskimage.UDRW {
-		i.size, i.layout = 0, ""
+// inspect inspects the files now. No tool is asked, so that this costs little
+// inside a timed step. An ASIF image without a magic number does not show its
+// size: the length of such a file is never the device's.
+func (c *image) inspect() (container.Description, error) {
+	i, err := container.Describe(c.Dir, c.File)
+	if c.format.Name == diskimage.ASIF && i.Format != diskimage.ASIF {
+		i.Size = 0
 	}
 	return i, err
 }
 
-// inspectContainer inspects the file or bundle of a name. A missing one is
-// fs.ErrNotExist, a link or a device hostio.ErrNotRegular.
-func inspectContainer(dir *hostio.Dir, name string) (i fileInfo, err error) {
-	fi, err := dir.Lstat(name)
-	if err == nil && fi.IsDir() {
-		return inspectBundle(dir, name)
-	}
-	f, err := dir.Open(name, hostio.OpenOptions{})
-	if err != nil {
-		return i, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err == nil {
-		i, err = inspectFile(f, st.Size)
-	}
-	return i, err
-}
-
-// inspectFile identifies a file by its magic numbers, encryption first, as
-// Apple's tools do.
-func inspectFile(r io.ReaderAt, size int64) (fileInfo, error) {
-	head, err1 := io.ReadAll(io.NewSectionReader(r, 0, 1024))
-	tail, err2 := io.ReadAll(io.NewSectionReader(r, max(0, size-512), 512))
-	if err := errors.Join(err1, err2); err != nil {
-		return fileInfo{}, err
-	}
-	starts := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
+// cipherOf is the cipher of an image as the files show it: "AES-256",
+// "encrypted" where they do not show the length of the key, "" without one.
+func cipherOf(i container.Description) string {
 	switch {
-	case starts("encrcdsa"):
-		return fileInfo{cipher: cipherOf(head)}, nil
-	case bytes.HasSuffix(tail, []byte("cdsaencr")):
-		return fileInfo{cipher: encryptedUnknown}, nil
-	case starts("sprs"):
-		return fileInfo{format: diskimage.UDSP}, nil
-	case starts("shdw"):
-		return fileInfo{format: diskimage.ASIF}, nil
-	case len(tail) == 512 && bytes.HasPrefix(tail, []byte("koly")):
-		// Raw data may have an empty trailer, as old tools wrote it after UDRW:
-		// without property list and resource fork, and after as many bytes of
-		// data as it names.
-		u64 := func(at int) uint64 { return binary.BigEndian.Uint64(tail[at:]) }
-		data := u64(32)
-		if u64(48) != 0 || u64(224) != 0 || data == 0 || data > uint64(size-512) {
-			return fileInfo{format: formatUDIF}, nil
-		}
-		size = int64(data)
+	case i.KeyBits != 0:
+		return "AES-" + strconv.Itoa(i.KeyBits)
+	case i.Encrypted:
+		return "encrypted"
 	}
-	i := fileInfo{format: diskimage.UDRW, size: size}
-	if len(head) == 1024 {
-		i.layout = "none"
-		// A GUID partition table follows the protective boot record (UEFI, section
-		// 5).
-		if bytes.HasPrefix(head[512:], []byte("EFI PART")) {
-			i.layout = "GPT"
-		}
-	}
-	return i, nil
-}
-
-// cipherOf reads the key length from an encrcdsa header of version 2.
-func cipherOf(head []byte) string {
-	if len(head) >= 0x1c && binary.BigEndian.Uint32(head[8:]) == 2 {
-		if bits := binary.BigEndian.Uint32(head[0x18:]); bits == 128 || bits == 256 {
-			return "AES-" + strconv.Itoa(int(bits))
-		}
-	}
-	return encryptedUnknown
-}
-
-// inspectBundle reads the property list of a bundle, and the start of the files
-// that show encryption and layout.
-func inspectBundle(dir *hostio.Dir, name string) (fileInfo, error) {
-	list := path.Join(name, "Info.plist")
-	text, err := dir.ReadFile(list, maxInfoPlist)
-	if err != nil {
-		return fileInfo{}, err
-	}
-	d, err := command.ParsePlist[struct {
-		Type    string `plist:"diskimage-bundle-type"`
-		Size    int64  `plist:"size"`
-		Band    int64  `plist:"band-size"`
-		Version int64  `plist:"bundle-backingstore-version"`
-	}](text)
-	if err == nil && (d.Type != "com.apple.diskimage.sparsebundle" || d.Size <= 0 || d.Band <= 0) {
-		err = errors.New("not the property list of a sparse bundle")
-	}
-	if err != nil {
-		return fileInfo{}, fmt.Errorf("reading %q: %w", list, err)
-	}
-	b := fileInfo{format: diskimage.UDSB, size: d.Size, band: d.Band, version: d.Version}
-	// The token has the header of an encrypted bundle, band 0 the start of the
-	// device. Either may be missing.
-	token, err1 := inspectContainer(dir, path.Join(name, "token"))
-	first, err2 := inspectContainer(dir, path.Join(name, "bands", "0"))
-	for _, err := range []error{err1, err2} {
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return b, err
-		}
-	}
-	if b.cipher = token.cipher; b.cipher == "" {
-		b.layout = first.layout
-	}
-	return b, nil
+	return ""
 }
 
 // checkMade compares the files with what was requested.
-func (i fileInfo) checkMade(f format, encryption string) error {
+func checkMade(i container.Description, f format, encryption string) error {
 	encrypted := engine.Spec{Encryption: encryption}.Encrypted()
-	found, isASIF := i.format, f.Name == diskimage.ASIF
+	found, isASIF := i.Format, f.Name == diskimage.ASIF
 	switch {
-	case encrypted && i.cipher == "" && !isASIF: // where ASIF keeps its keys is not known
+	case encrypted && !i.Encrypted && !isASIF: // where ASIF keeps its keys is not known
 		found = "not encrypted"
-	case !encrypted && i.cipher != "":
+	case !encrypted && i.Encrypted:
 		found = "encrypted"
-	case encrypted && i.cipher != "" && i.cipher != encryptedUnknown && i.cipher != encryption:
-		found = "encrypted with " + i.cipher
-	case found == "", found == f.Name, found == formatUDIF && f.UDIF,
+	case i.KeyBits != 0 && cipherOf(i) != encryption:
+		found = "encrypted with " + cipherOf(i)
+	case i.Encrypted && found == "", found == f.Name,
+		// Old tools write an empty trailer after UDRW.
+		found == container.UDIF && (f.UDIF || f.Name == diskimage.UDRW),
 		found == diskimage.UDRW && f.Name == diskimage.UDTO,
-		// encrypted ASIF has no known magic number
-		found == diskimage.UDRW && isASIF && encrypted && i.layout != "GPT":
+		// Encrypted ASIF has no known magic number.
+		(found == diskimage.UDRW || found == "") && isASIF && encrypted:
 		return nil
 	}
-	return fmt.Errorf("%w: the image is %s", ErrNoResult, found)
+	return fmt.Errorf("%w: the image is %s", ErrNoResult, cmp.Or(found, i.NoContainer))
 }
 
-// reportTo reports what was made; requested is the band size of the plan.
-func (i fileInfo) reportTo(t *engine.Report, requested int64) {
-	t.Note("layout", i.layout)
-	t.Note("cipher", i.cipher)
-	if i.band > 0 {
-		t.Note("band_size_used", strconv.FormatInt(i.band, 10))
-		t.Note("bundle_version", strconv.FormatInt(i.version, 10))
+// reportMade reports what was made; requested is the band size of the plan.
+func reportMade(t *engine.Report, i container.Description, requested int64) {
+	t.Note("cipher", cipherOf(i))
+	if i.BandSize > 0 {
+		t.Note("band_size_used", strconv.FormatInt(i.BandSize, 10))
+		t.Note("bundle_version", strconv.FormatInt(i.Version, 10)) // 2 keeps track of unmapped space in mapped/
 	}
-	if requested > 0 && i.band != requested {
-		t.Warn("bands are %d bytes, %d were asked for", i.band, requested)
+	if requested > 0 && i.BandSize != requested {
+		t.Warn("bands are %d bytes, %d were asked for", i.BandSize, requested)
 	}
 }

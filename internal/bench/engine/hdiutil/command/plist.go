@@ -9,10 +9,10 @@ import (
 	"howett.net/plist"
 )
 
-// MaxPlist bounds the property lists that are parsed, in bytes. Real lists have
+// maxPlist bounds the property lists that are parsed, in bytes. Real lists have
 // a few kilobytes. The bound also limits how deep elements nest: the library
 // recurses for each level.
-const MaxPlist = 1 << 20
+const maxPlist = 1 << 20
 
 // maxStarts is how many places that look like the start of a list findPlist
 // tries.
@@ -42,27 +42,27 @@ func findPlist[T any](out []byte) (v T, err error) {
 			err = fmt.Errorf("reading property list: cut off after %d bytes: %w", len(list), ErrBadPlist)
 			break
 		}
-		if v, err = ParsePlist[T](list[:end+len(plistEnd)]); err == nil {
+		if v, err = parsePlist[T](list[:end+len(plistEnd)]); err == nil {
 			return v, nil
 		}
 	}
 	return v, fmt.Errorf("%w: %w", ErrNoResult, err)
 }
 
-// ParsePlist parses a property list in XML with a dictionary as its root into a
+// parsePlist parses a property list in XML with a dictionary as its root into a
 // struct. It ignores keys that the struct does not have, and leaves the fields
 // of missing keys zero. The library also reads binary and OpenStep lists,
 // which no tool prints; binary ones can refer to an object again and again and
 // so unfold without bound.
-func ParsePlist[T any](text []byte) (v T, err error) {
+func parsePlist[T any](text []byte) (v T, err error) {
 	text = bytes.TrimSpace(text)
 	at := plistStart.FindIndex(text)
 	switch {
 	case len(text) == 0:
 		return v, ErrNoPlist
-	case len(text) > MaxPlist || at == nil || at[0] != 0:
+	case len(text) > maxPlist || at == nil || at[0] != 0:
 		return v, fmt.Errorf("reading property list of %d bytes: not XML, or more than %d bytes: %w", len(text),
-			MaxPlist, ErrBadPlist)
+			maxPlist, ErrBadPlist)
 	}
 	defer func() {
 		if r := recover(); r != nil { // the library panics on some malformed lists

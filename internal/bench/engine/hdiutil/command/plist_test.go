@@ -27,7 +27,7 @@ type odd struct {
 }
 
 func TestParsePlist(t *testing.T) {
-	d, err := ParsePlist[odd]([]byte(wrap(`<dict>
+	d, err := parsePlist[odd]([]byte(wrap(`<dict>
 	<key>s</key><string>a &lt;b&gt; ✓</string><key>n</key><integer>42</integer>
 	<key>yes</key><true/><key>no</key><false/><key>r</key><real>1.5</real><key>d</key><dict><key>X</key><integer>1</integer></dict>
 	<key>list</key><array><dict><key>a</key><string>1</string></dict><dict/></array></dict>`)))
@@ -66,7 +66,7 @@ func TestParsePlistRefuses(t *testing.T) {
 		"another type":    wrap(`<dict><key>s</key><integer>1</integer></dict>`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := ParsePlist[odd]([]byte(text))
+			d, err := parsePlist[odd]([]byte(text))
 			require.Error(t, err)
 			assert.Zero(t, d)
 			if strings.TrimSpace(text) == "" {
@@ -80,12 +80,12 @@ func TestParsePlistRefuses(t *testing.T) {
 
 // The deepest list that the bound on its length allows does not exhaust the stack.
 func TestParseDeepestPlist(t *testing.T) {
-	n := (MaxPlist - 200) / len("<array></array>")
-	_, err := ParsePlist[odd]([]byte(wrap("<dict><key>a</key>" + strings.Repeat("<array>", n) + strings.Repeat("</array>", n) + "</dict>")))
+	n := (maxPlist - 200) / len("<array></array>")
+	_, err := parsePlist[odd]([]byte(wrap("<dict><key>a</key>" + strings.Repeat("<array>", n) + strings.Repeat("</array>", n) + "</dict>")))
 	require.NoError(t, err)
-	_, err = ParsePlist[odd]([]byte(wrap("<dict/>" + strings.Repeat(" ", MaxPlist))))
+	_, err = parsePlist[odd]([]byte(wrap("<dict/>" + strings.Repeat(" ", maxPlist))))
 	require.ErrorIs(t, err, ErrBadPlist)
-	_, err = ParsePlist[odd]([]byte("<plist><dict>" + strings.Repeat("<array>", MaxPlist/len("<array>")-10)))
+	_, err = parsePlist[odd]([]byte("<plist><dict>" + strings.Repeat("<array>", maxPlist/len("<array>")-10)))
 	require.ErrorIs(t, err, ErrBadPlist)
 }
 
