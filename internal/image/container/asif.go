@@ -52,12 +52,6 @@ func openASIF(s syncStore, readOnly bool) (chunkMap, error) {
 // geometry implements chunkMap.
 func (a *asif) geometry() (chunk, size int64) { return a.head.chunk, a.head.size() }
 
-// slot is the number of the entry of chunk i. Slots count the entries of all
-// groups, with those of bitmaps.
-func (a *asif) slot(i int64) int64 {
-	return i/a.head.perGroup*(a.head.perGroup+1) + i%a.head.perGroup
-}
-
 // chunkOf is the chunk of a slot, or the slot is of a bitmap.
 func (a *asif) chunkOf(slot int64) (i int64, bitmap bool) {
 	g, k := slot/(a.head.perGroup+1), slot%(a.head.perGroup+1)
@@ -81,7 +75,7 @@ func (a *asif) setEntry(slot int64, v uint64) {
 
 // find implements chunkMap.
 func (a *asif) find(i int64) (at int64, partial bool) {
-	state, n := a.entry(a.slot(i))
+	state, n := a.entry(a.head.slot(i))
 	return n * a.head.chunk, state == asifPartial
 }
 
@@ -109,11 +103,11 @@ func (a *asif) allocate(first, last int64) error {
 	}
 	tables, made := map[int64]int64{}, map[int64]uint64{}
 	for i := first; i <= last; i++ {
-		slot := a.slot(i)
+		slot := a.head.slot(i)
 		if a.entries[slot] != 0 {
 			continue
 		}
-		if t, _ := a.head.entryOf(i); a.dir[t] == 0 && tables[t] == 0 {
+		if t, _ := a.head.entryOf(slot); a.dir[t] == 0 && tables[t] == 0 {
 			tables[t] = int64(take())
 		}
 		made[slot] = asifWhole | take()
@@ -143,7 +137,7 @@ func (a *asif) drop(i int64) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.setEntry(a.slot(i), asifUnmapped)
+	a.setEntry(a.head.slot(i), asifUnmapped)
 	return nil
 }
 
@@ -195,7 +189,7 @@ func (a *asif) complete(i int64) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.setEntry(a.slot(i), asifWhole|uint64(at/a.head.chunk))
+	a.setEntry(a.head.slot(i), asifWhole|uint64(at/a.head.chunk))
 	return nil
 }
 
@@ -251,8 +245,8 @@ func (a *asif) putEntries(changed map[int64]uint64) error {
 func (a *asif) offsetOf(slot int64) int64 {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	group, i := slot/(a.head.perGroup+1), slot%(a.head.perGroup+1)
-	return a.dir[group/a.head.groups]*a.head.chunk + group%a.head.groups*a.head.groupLen + 8*i
+	t, at := a.head.entryOf(slot)
+	return a.dir[t]*a.head.chunk + at
 }
 
 // encodeDir is the next version of the directory as it is in the file: the

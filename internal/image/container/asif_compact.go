@@ -19,7 +19,7 @@ func (a *asif) compact(keep func(i int64) (bool, error)) error {
 		}
 		if !ok { // the place is cut off or overwritten: drop would punch it
 			a.mu.Lock()
-			a.setEntry(a.slot(i), asifUnmapped)
+			a.setEntry(a.head.slot(i), asifUnmapped)
 			a.mu.Unlock()
 		}
 	}

@@ -178,11 +178,18 @@ func (h *asifHead) metadata() []byte {
 	return b
 }
 
-// entryOf returns the table with the entry of logical chunk i, and the offset
-// of the entry in the table.
-func (h *asifHead) entryOf(i int64) (table, at int64) {
-	group := i / h.perGroup
-	return group / h.groups, group%h.groups*h.groupLen + i%h.perGroup*8
+// slot is the number of the entry of chunk i. Slots count the entries of all
+// groups, with those of bitmaps.
+func (h *asifHead) slot(i int64) int64 { return i/h.perGroup*(h.perGroup+1) + i%h.perGroup }
+
+// bitmapSlot is the slot of the bitmap of chunk i.
+func (h *asifHead) bitmapSlot(i int64) int64 { return i/h.perGroup*(h.perGroup+1) + h.perGroup }
+
+// entryOf returns the table with the entry of a slot, and the offset of the
+// entry in the table.
+func (h *asifHead) entryOf(slot int64) (table, at int64) {
+	group, i := slot/(h.perGroup+1), slot%(h.perGroup+1)
+	return group / h.groups, group%h.groups*h.groupLen + i*8
 }
 
 // blank is the content of a new image by offset: header, directories, one table
@@ -190,10 +197,10 @@ func (h *asifHead) entryOf(i int64) (table, at int64) {
 // sectors of the metadata as written.
 func (h *asifHead) blank() map[int64][]byte {
 	number := func(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }
-	t, at := h.entryOf(h.Meta)
+	t, at := h.entryOf(h.slot(h.Meta))
+	_, bitmapEntry := h.entryOf(h.bitmapSlot(h.Meta))
 	table, meta, bitmap := h.firstFree, h.firstFree+1, h.firstFree+2
 	sector := h.Meta % h.perGroup * (h.chunk / h.block)
-	bitmapEntry := at - h.Meta%h.perGroup*8 + h.perGroup*8
 	return map[int64][]byte{
 		0:                           encodeFields(h.asifFields),
 		h.Dirs[1]:                   number(1),
@@ -383,7 +390,7 @@ type asif struct {
 // as written or not, in bytes from the start of the chunk. strict refuses the
 // code that is in no image so far; otherwise it counts as not written.
 func (a *asif) eachWritten(i int64, strict bool, do func(in, n int64, written bool) error) error {
-	_, bitmap := a.entry(i/a.head.perGroup*(a.head.perGroup+1) + a.head.perGroup)
+	_, bitmap := a.entry(a.head.bitmapSlot(i))
 	blocks := a.head.chunk / a.head.block
 	first := i % a.head.perGroup * blocks
 	p := make([]byte, (first+blocks-1)/4-first/4+1)

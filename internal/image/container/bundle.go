@@ -137,10 +137,7 @@ func (b *bundle) release() error {
 // check returns hostio.ErrReplaced when another file has replaced the bundle
 // since it was opened.
 func (b *bundle) check() error {
-	if err := b.dir.Verify(b.parent, b.name); err != nil {
-		return err
-	}
-	return b.bands.Verify(b.dir, "bands")
+	return cmp.Or(b.dir.Verify(b.parent, b.name), b.bands.Verify(b.dir, "bands"))
 }
 
 // Warnings implements [Warner].

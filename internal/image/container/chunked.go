@@ -239,12 +239,6 @@ func (c *chunked) usage() (Usage, error) {
 	return u, err
 }
 
-// interrupted reports a mark of a compaction in the file.
-func (c *chunked) interrupted() bool {
-	u, ok := c.chunks.(*udsp)
-	return ok && u.head.compacting
-}
-
 // Compact drops chunks and shortens the file; see [Image].
 func (c *chunked) Compact(used func(off, n int64) bool) (reclaimed int64, err error) {
 	if err := c.lockAlone("compacting"); err != nil {

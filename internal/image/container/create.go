@@ -103,9 +103,15 @@ func init() { drivers[UDSB] = driver{create: createBundle} }
 // last: Open refuses a folder without them, such as an interrupted Create
 // leaves.
 func createBundle(dir *hostio.Dir, name string, s Spec) (err error) {
-	token, err := s.Encryption.token()
-	if err != nil {
-		return err
+	var token []byte
+	perm := fs.FileMode(0o644)
+	if !s.Encryption.none() {
+		h, cipher, err := s.Encryption.newHeader(0)
+		if err != nil {
+			return err
+		}
+		cipher.Wipe()
+		token, perm = h.Marshal(), encryptedPerm
 	}
 	if err := dir.Mkdir(name); err != nil {
 		return err
@@ -122,10 +128,6 @@ func createBundle(dir *hostio.Dir, name string, s Spec) (err error) {
 	defer b.Close()
 	if err := b.Mkdir("bands"); err != nil {
 		return err
-	}
-	perm := fs.FileMode(0o644)
-	if token != nil {
-		perm = encryptedPerm
 	}
 	list := info{Version: 1, BandSize: s.BandSize, Size: s.Size}.encode()
 	for _, file := range []struct {

@@ -88,19 +88,6 @@ func (e Encryption) createFile(dir *hostio.Dir, name string, length int64, write
 	})
 }
 
-// token is the header of a new bundle, nil for an unencrypted one.
-func (e Encryption) token() ([]byte, error) {
-	if e.none() {
-		return nil, nil
-	}
-	h, c, err := e.newHeader(0)
-	if err != nil {
-		return nil, err
-	}
-	c.Wipe()
-	return h.Marshal(), nil
-}
-
 // EncryptionOf reads the encryption header of a container, without a
 // passphrase. It returns nil and no error for an unencrypted container.
 func EncryptionOf(dir *hostio.Dir, name string) (*crypt.Header, error) {

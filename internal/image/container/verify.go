@@ -51,7 +51,7 @@ func Verify(dir *hostio.Dir, name string, o OpenOptions) (list []Finding, err er
 	case *udifImage:
 		list, err = img.checksumFindings()
 	case *chunked:
-		if img.interrupted() {
+		if u, ok := img.chunks.(*udsp); ok && u.head.compacting {
 			list = append(list, Finding{Problem: "a compaction was interrupted; opening for writing ends it"})
 		}
 	}

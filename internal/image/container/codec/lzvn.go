@@ -1,7 +1,5 @@
 package codec
 
-import "encoding/binary"
-
 // decodeLZVN decodes the payload of a bvxn block to dst[at:] and reports
 // whether it is valid and fills dst exactly. A payload that ends without the
 // end opcode, but with dst full, is accepted as the reference does.
@@ -42,51 +40,33 @@ func decodeLZVN(dst []byte, at int, src []byte) bool {
 // distance, 0 for the previous one. It refuses undefined ones and those cut
 // short.
 func lzvnOp(src []byte) (size, l, m, d int, ok bool) {
-	op := int(src[0])
+	op, b1, b2 := int(src[0]), 0, 0
+	if len(src) > 2 {
+		b1, b2 = int(src[1]), int(src[2])
+	} else if len(src) > 1 {
+		b1 = int(src[1])
+	}
+	l, m = op>>6, op>>3&7+3 // but for the first two forms
 	switch {
 	case op >= 0xe0: // literals alone, or with bit 4 a match alone
-		n := op & 15
-		if size = 1; n == 0 {
-			if size = 2; len(src) < 2 {
-				return 0, 0, 0, 0, false
-			}
-			n = int(src[1]) + 16
+		size, l = 1, op&15
+		if l == 0 {
+			size, l = 2, b1+16
 		}
-		if op >= 0xf0 {
-			return size, 0, n, 0, true
+		if m = 0; op >= 0xf0 {
+			l, m = 0, l
 		}
-		return size, n, 0, 0, true
+		return size, l, m, 0, size <= len(src)
 	case op >= 0xa0 && op < 0xc0:
-		if len(src) < 3 {
-			return 0, 0, 0, 0, false
-		}
-		w := int(binary.LittleEndian.Uint16(src[1:]))
-		d = w >> 2
-		return 3, op >> 3 & 3, (op&7<<2 | w&3) + 3, d, d != 0
+		size, l, m, d = 3, op>>3&3, (op&7<<2|b1&3)+3, b1>>2|b2<<6
 	case op&0xf0 == 0x70 || op&0xf0 == 0xd0:
 		return 0, 0, 0, 0, false
-	}
-	return lzvnShort(src)
-}
-
-// lzvnShort decodes the forms that share LLMMM: with a previous, a 16-bit or an
-// 11-bit distance.
-func lzvnShort(src []byte) (size, l, m, d int, ok bool) {
-	op := int(src[0])
-	l, m = op>>6, op>>3&7+3
-	switch op & 7 {
-	case 6:
+	case op&7 == 6: // the previous distance
 		return 1, l, m, 0, l > 0
-	case 7:
-		if len(src) < 3 {
-			return 0, 0, 0, 0, false
-		}
-		d = int(binary.LittleEndian.Uint16(src[1:]))
-		return 3, l, m, d, d != 0
+	case op&7 == 7:
+		size, d = 3, b1|b2<<8
+	default:
+		size, d = 2, op&7<<8|b1
 	}
-	if len(src) < 2 {
-		return 0, 0, 0, 0, false
-	}
-	d = op&7<<8 | int(src[1])
-	return 2, l, m, d, d != 0
+	return size, l, m, d, d != 0 && size <= len(src)
 }

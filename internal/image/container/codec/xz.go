@@ -53,9 +53,14 @@ func xzDecode(dst, src []byte) (int, error) {
 			return at, damaged(in, "bad block header, or one with other filters than LZMA2")
 		}
 		payload := bytes.NewReader(src[in+body:])
-		n, err := lzma2Decode(dst[at:], payload, len(dst))
-		at += n
+		// No match reaches further back than dst, and the library allocates what it
+		// is told.
+		r, err := lzma.Reader2Config{DictCap: max(len(dst), lzma.MinDictCap)}.NewReader2(payload)
 		if err != nil {
+			return at, err
+		}
+		n, err := readToEnd(r, dst[at:])
+		if at += n; err != nil {
 			return at, err
 		}
 		block := len(src) - in - payload.Len()
@@ -65,17 +70,6 @@ func xzDecode(dst, src []byte) (int, error) {
 		return at, damaged(len(src), "no index")
 	}
 	return at, nil
-}
-
-// lzma2Decode decodes the LZMA2 chunks at the start of src for a destination of
-// whole bytes in all: no match reaches further back, and the library allocates
-// what it is told.
-func lzma2Decode(dst []byte, src *bytes.Reader, whole int) (int, error) {
-	r, err := lzma.Reader2Config{DictCap: max(whole, lzma.MinDictCap)}.NewReader2(src)
-	if err != nil {
-		return 0, err
-	}
-	return readToEnd(r, dst)
 }
 
 // lzmaDecode decodes a .lzma stream, which some other writers put in the place
@@ -134,11 +128,19 @@ func xzEncode(dst, src []byte, _ int) ([]byte, error) {
 	if len(src) == 0 {
 		return nil, ErrIncompressible
 	}
-	packed, err := lzma2Encode(src)
+	out := bytes.NewBuffer(make([]byte, 0, len(src)/2+64))
+	// The dictionary is at most as large as src, in spite of the larger one in the
+	// header: more could not be used, and every byte of it is allocated and
+	// cleared.
+	w, err := lzma.Writer2Config{DictCap: min(max(len(src), lzma.MinDictCap), dictSize)}.NewWriter2(out)
+	if err == nil {
+		_, err = w.Write(src)
+		err = errors.Join(err, w.Close())
+	}
 	if err != nil {
 		return nil, err
 	}
-	start := len(dst)
+	packed, start := out.Bytes(), len(dst)
 	dst = append(dst, xzMagic+noCheck...)
 	dst = appendCRC(dst, start+len(xzMagic))
 	header := len(dst)
@@ -177,18 +179,4 @@ func padTo4(dst []byte, start int) []byte {
 // appendCRC appends the CRC-32 of the bytes from start.
 func appendCRC(dst []byte, start int) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst[start:]))
-}
-
-// lzma2Encode compresses src. The dictionary is at most as large as src, in
-// spite of the larger one in the header: more could not be used, and every byte
-// of it is allocated and cleared.
-func lzma2Encode(src []byte) ([]byte, error) {
-	out := bytes.NewBuffer(make([]byte, 0, len(src)/2+64))
-	w, err := lzma.Writer2Config{DictCap: min(max(len(src), lzma.MinDictCap), dictSize)}.NewWriter2(out)
-	if err != nil {
-		return nil, err
-	}
-	_, err = w.Write(src)
-	err = errors.Join(err, w.Close())
-	return out.Bytes(), err
 }

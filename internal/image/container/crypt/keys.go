@@ -2,6 +2,7 @@ package crypt
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -33,37 +34,6 @@ type Options struct {
 	Random io.Reader
 }
 
-// complete fills in the defaults and checks the options.
-func (o *Options) complete() error {
-	if o.BlockSize == 0 {
-		o.BlockSize = 512
-	}
-	if o.Iterations == 0 {
-		o.Iterations = DefaultIterations
-	}
-	if o.Wrap == "" {
-		o.Wrap = WrapAES192
-	}
-	if o.Random == nil {
-		o.Random = rand.Reader
-	}
-	switch {
-	case o.KeyBits != 128 && o.KeyBits != 256:
-		return unsupported("an AES key of %d bits, only 128 and 256", o.KeyBits)
-	case o.BlockSize != 512 && o.BlockSize != 4096:
-		return unsupported("blocks of %d bytes, only 512 and 4096", o.BlockSize)
-	case o.Iterations < 1000 || o.Iterations > MaxIterations:
-		return unsupported("%d iterations, only 1000 to %d", o.Iterations, MaxIterations)
-	case o.Wrap != WrapAES192 && o.Wrap != Wrap3DES:
-		return unsupported("key wrap %q, only %q and %q", o.Wrap, WrapAES192, Wrap3DES)
-	case o.DataLength < 0:
-		return unsupported("a plaintext of %d bytes", o.DataLength)
-	case len(o.Passphrase) == 0:
-		return errEmpty
-	}
-	return nil
-}
-
 // errEmpty refuses an image that opens without a passphrase.
 var errEmpty = errors.New("the passphrase is empty")
 
@@ -72,8 +42,13 @@ var errEmpty = errors.New("the passphrase is empty")
 // of range.
 func New(o Options) (h *Header, c *Cipher, err error) {
 	defer annotate(&err, "making an encryption header")
-	if err := o.complete(); err != nil {
-		return nil, nil, err
+	o.BlockSize, o.Iterations = cmp.Or(o.BlockSize, 512), cmp.Or(o.Iterations, DefaultIterations)
+	o.Wrap, o.Random = cmp.Or(o.Wrap, WrapAES192), cmp.Or(o.Random, rand.Reader)
+	switch {
+	case o.Iterations < 1000 || o.Iterations > MaxIterations:
+		return nil, nil, unsupported("%d iterations, only 1000 to %d", o.Iterations, MaxIterations)
+	case len(o.Passphrase) == 0:
+		return nil, nil, errEmpty
 	}
 	k := keys{make([]byte, o.KeyBits/8), make([]byte, hmacKeySize)}
 	defer k.wipe()

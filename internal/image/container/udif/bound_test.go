@@ -83,7 +83,7 @@ func TestMemoryDoesNotGrow(t *testing.T) {
 	written, err := Write(t.Context(), file, device, size, WriteOptions{Format: UDZO, Map: device, Memory: memory})
 	require.NoError(t, err)
 	assert.Less(t, device.read.Load(), int64(66<<20), "holes are not read")
-	im, err := Open(file, written.Length, Options{Cache: 4 << 20})
+	im, err := Open(file, written, Options{Cache: 4 << 20})
 	require.NoError(t, err)
 	defer im.Close()
 	report, err := im.Verify(t.Context(), StreamOptions{Memory: memory})

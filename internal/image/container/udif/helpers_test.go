@@ -52,7 +52,7 @@ func write(t testing.TB, device []byte, o WriteOptions) []byte {
 	var out bytes.Buffer
 	written, err := Write(context.Background(), &out, bytes.NewReader(device), int64(len(device)), o)
 	require.NoError(t, err)
-	require.EqualValues(t, out.Len(), written.Length)
+	require.EqualValues(t, out.Len(), written)
 	return out.Bytes()
 }
 

@@ -103,14 +103,6 @@ func printable(name string) string {
 	}, strings.ToValidUTF8(name, "?"))
 }
 
-// variant is the variant of the trailer.
-func (l *Layout) variant() uint32 {
-	if l.Scheme == SchemeNone {
-		return VariantPartition
-	}
-	return VariantDevice
-}
-
 // ProbeLayout finds out how a device of size bytes is partitioned, for the
 // names in an image. The tables only decide where an image is cut, so one that
 // is damaged makes the device unpartitioned. An Apple map wins over the boot

@@ -177,10 +177,11 @@ func (p *plistReader) readData() error {
 		before := len(p.data)
 		n, err := d.Read(p.data[before:cap(p.data)])
 		p.data = p.data[:before+n]
+		_, bad := errors.AsType[base64.CorruptInputError](err)
 		switch {
 		case err == io.EOF:
 			return nil
-		case isBadText(err):
+		case bad, errors.Is(err, io.ErrUnexpectedEOF): // about the text; other errors are of reading the file
 			return xmlError("data: %w", err)
 		case err != nil:
 			return err
@@ -197,13 +198,6 @@ func (p *plistReader) readData() error {
 			p.data = slices.Grow(p.data, 1)
 		}
 	}
-}
-
-// isBadText reports whether err is about the text of a data element, rather
-// than about a file that cannot be read.
-func isBadText(err error) bool {
-	_, bad := errors.AsType[base64.CorruptInputError](err)
-	return bad || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // elementText reads the text of an element up to the next <, without blanks and

@@ -95,11 +95,13 @@ func (im *Image) verify(ctx context.Context, o StreamOptions, fork bool) (*Repor
 		return nil, fmt.Errorf("verifying the image: %w", err)
 	}
 	v.flush(len(v.order))
+	var sums []byte
 	for _, g := range im.listed {
 		report.Checks = append(report.Checks, v.checks[g])
+		sums = append(sums, g.Checksum.Value()...)
 	}
-	if !im.stub {
-		report.Checks = append(report.Checks, im.checkMaster())
+	if master := &im.trailer.Master; !im.stub { // over the regions' checksums as they are stored
+		report.Checks = append(report.Checks, check(CheckMaster, master, sumOf(master.Type, sums)))
 	}
 	return report, nil
 }
@@ -142,16 +144,6 @@ func (im *Image) checkData(ctx context.Context) (Check, error) {
 		sum.Write(part)
 	}
 	return check(CheckData, &t.DataChecksum, sum.Sum(nil)), nil
-}
-
-// checkMaster checks the checksum over the regions' checksums as they are
-// stored.
-func (im *Image) checkMaster() Check {
-	var all []byte
-	for _, g := range im.listed {
-		all = append(all, g.Checksum.Value()...)
-	}
-	return check(CheckMaster, &im.trailer.Master, sumOf(im.trailer.Master.Type, all))
 }
 
 // newHash computes checksums of a type, nil for one that is not known.

@@ -48,12 +48,6 @@ type WriteOptions struct {
 	Progress func(done, total int64)
 }
 
-// Written is what Write made.
-type Written struct {
-	Length  int64 // of the file, in bytes
-	Trailer *Trailer
-}
-
 // writer is one Write.
 type writer struct {
 	dev     io.ReaderAt
@@ -74,20 +68,20 @@ type writer struct {
 // Write writes the size bytes of dev as an image, from the first byte to the
 // last, as hdiutil convert lays it out: the payloads in the order of the
 // device, the property list, the trailer. Chunks are read and encoded by all
-// workers, which read dev at the same time. When it fails, what was written is
-// not an image.
-func Write(ctx context.Context, out io.Writer, dev io.ReaderAt, size int64, o WriteOptions) (done *Written, err error) {
+// workers, which read dev at the same time. It returns the length of the image
+// in bytes. When it fails, what was written is not an image.
+func Write(ctx context.Context, out io.Writer, dev io.ReaderAt, size int64, o WriteOptions) (length int64, err error) {
 	w := &writer{dev: dev, size: size, options: o, out: bufio.NewWriterSize(out, 256<<10)}
 	if err = w.prepare(); err == nil {
 		err = w.payloads(ctx)
 	}
 	if err == nil {
-		done, err = w.finish()
+		length, err = w.finish()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("writing the image: %w", err)
+		return 0, fmt.Errorf("writing the image: %w", err)
 	}
-	return done, nil
+	return length, nil
 }
 
 // prepare checks the options and fills in what they leave open.
@@ -222,7 +216,7 @@ func (w *writer) append(c *chunk) error {
 }
 
 // finish writes the property list and the trailer.
-func (w *writer) finish() (*Written, error) {
+func (w *writer) finish() (length int64, err error) {
 	count := &counter{w: w.out}
 	list := newPlistWriter(count)
 	var sums []byte
@@ -240,18 +234,18 @@ func (w *writer) finish() (*Written, error) {
 		}
 		list.table(&g, buffers, b.runs, w.offset)
 	}
-	err := list.end()
+	err = list.end()
 	t := &Trailer{
 		Version: kolyVersion, Flags: FlagFlattened, DataLength: w.offset, Segment: 1, Segments: 1,
 		SegmentID:    w.options.SegmentID,
 		DataChecksum: newChecksum(w.sums, w.sum.Sum(nil)), PlistOffset: w.offset, PlistLength: uint64(count.n),
-		Master: newChecksum(w.sums, sumOf(w.sums, sums)), Variant: w.layout.variant(), Sectors: uint64(w.size) / SectorSize,
+		Master: newChecksum(w.sums, sumOf(w.sums, sums)), Variant: VariantDevice, Sectors: uint64(w.size) / SectorSize,
+	}
+	if w.layout.Scheme == SchemeNone {
+		t.Variant = VariantPartition
 	}
 	_, last := w.out.Write(t.Marshal())
-	if err = errors.Join(err, last, w.out.Flush()); err != nil {
-		return nil, err
-	}
-	return &Written{Length: int64(w.offset) + count.n + TrailerSize, Trailer: t}, nil
+	return int64(w.offset) + count.n + TrailerSize, errors.Join(err, last, w.out.Flush())
 }
 
 // counter counts what goes through.
