@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -116,4 +117,20 @@ func (c *Chart) IntervalNote(drawn string) string {
 	return drawn + ": " + strings.Join(kinds, "; ") + "." +
 		TextIf(len(known) < len(all), " No "+strings.ToLower(strings.TrimSuffix(drawn, "s"))+": no interval.") +
 		TextIf(slices.ContainsFunc(known, isClipped), " An arrow goes on beyond the scale.")
+}
+
+// InParts builds a chart for each so many rows, with the number of the first of
+// them; several charts are numbered.
+func InParts[T any](rows []T, size int, build func(part []T, offset int) Chart) []Chart {
+	var out []Chart
+	parts := slices.Collect(slices.Chunk(rows, size))
+	for i, part := range parts {
+		c := build(part, i*size)
+		if len(parts) > 1 {
+			c.ID += fmt.Sprintf("-%d", i+1)
+			c.Heading += fmt.Sprintf(" (%d of %d)", i+1, len(parts))
+		}
+		out = append(out, c)
+	}
+	return out
 }

@@ -111,11 +111,8 @@ func (v *View) figureTable(caption string, f Figures, main bool) Table {
 	shared := f.sharedNotes()
 	shared.ratios = shared.ratios && (!main || shared.comparable > 0)
 	var notes footnotes
-	groups := make([]quantityColumns, len(f.Ops))
-	for i, op := range f.Ops {
-		groups[i] = newQuantityColumns(f, op, main)
-		t.Columns = append(t.Columns, groups[i].columns()...)
-	}
+	groups := Map(f.Ops, func(op string) quantityColumns { return newQuantityColumns(f, op, main) })
+	t.Columns = append(t.Columns, FlatMap(groups, func(q quantityColumns) []Column { return q.columns })...)
 	t.Columns = append(t.Columns, Column{Title: "n", Text: true})
 	for _, k := range f.Keys[:min(len(f.Keys), maxRows)] {
 		row := []Cell{{Text: v.CaseName(k.CaseID), Class: "head", Title: Plain(k.CaseID, 300)},
@@ -166,7 +163,7 @@ func (t *Table) nameSingleColumns() {
 // On the first screen figures have their unit with them: people read them
 // before the headings.
 type quantityColumns struct {
-	op       string
+	columns  []Column // in the order of cells; those that stay empty are removed from the table
 	scale    Scale
 	interval bool
 	machines []string
@@ -179,7 +176,7 @@ type quantityColumns struct {
 // which keep the unit of their source: 649 MB/s next to 10.11 GB/s would look
 // like the larger one.
 func newQuantityColumns(f Figures, op string, main bool) quantityColumns {
-	q := quantityColumns{op: op, main: main, machines: f.PublishedOn(op)}
+	q := quantityColumns{main: main, machines: f.PublishedOn(op)}
 	if main {
 		q.machines = q.machines[:min(len(q.machines), 1)]
 	}
@@ -195,20 +192,15 @@ func newQuantityColumns(f Figures, op string, main bool) quantityColumns {
 		}
 	}
 	q.scale = ColumnScale(unit, values...)
-	return q
-}
-
-// columns are the columns in the order of [quantityColumns.cells]. Those that
-// stay empty are removed from the table.
-func (q quantityColumns) columns() []Column {
-	group := QuantityName(q.op)
-	out := []Column{{Group: group, Title: "measured", Unit: TextIf(!q.main, q.scale.Suffix)},
+	group := QuantityName(op)
+	q.columns = []Column{{Group: group, Title: "measured", Unit: TextIf(!q.main, q.scale.Suffix)},
 		{Group: group, Title: "interval", Below: q.main}}
 	for _, on := range q.machines {
 		title := "published" + TextIf(len(q.machines) > 1 && on != "", ": "+Plain(on, 60))
-		out = append(out, Column{Group: group, Title: title}, Column{Group: group, Title: "ratio", Below: q.main})
+		q.columns = append(q.columns, Column{Group: group, Title: title},
+			Column{Group: group, Title: "ratio", Below: q.main})
 	}
-	return out
+	return q
 }
 
 // cells are the entries of one row for this quantity, empty ones if it was not
@@ -216,7 +208,7 @@ func (q quantityColumns) columns() []Column {
 // table; an exception gets a mark here.
 func (q quantityColumns) cells(s *result.Summary, shared *sharedNotes, notes *footnotes) []Cell {
 	if s == nil {
-		return make([]Cell, len(q.columns()))
+		return make([]Cell, len(q.columns))
 	}
 	h := Headline(s)
 	measured := Cell{Text: q.scale.Number(h.Value)}

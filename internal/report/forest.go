@@ -38,19 +38,13 @@ func forests(c *analysis.Comparison, op, side, id string, name func(analysis.Com
 	rows := Where(c.Rows, func(r analysis.CompareRow) bool {
 		return r.Op == op && r.Side == side && r.Ratio > 0 && IsFinite(r.Ratio)
 	})
-	var out []Chart
-	for part, some := range slices.Collect(slices.Chunk(rows, forestRows)) {
+	return InParts(rows, forestRows, func(some []analysis.CompareRow, _ int) Chart {
 		one := forest(c, some, name)
 		one.ID = id
 		one.Heading = Capitalize(QuantityName(op)) + ": " + Plain(side, 60) + " against " + Plain(c.Sides[0].Name, 60)
-		if len(rows) > forestRows {
-			one.ID += fmt.Sprintf("-%d", part+1)
-			one.Heading += fmt.Sprintf(" (%d)", part+1)
-		}
 		one.Notes = append([]string{forestNote(some)}, forestProvenance(c, side)...)
-		out = append(out, one)
-	}
-	return out
+		return one
+	})
 }
 
 func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analysis.CompareRow) string) Chart {

@@ -20,22 +20,12 @@ const (
 // charts draw one quantity of a series, run after run; many cases make more
 // pictures.
 func (v *seriesView) charts(p seriesPart) []Chart {
-	var out []Chart
-	chunks := slices.Collect(slices.Chunk(p.rows, casesInChart))
-	for i, rows := range chunks {
-		c := v.chart(p, rows)
-		c.ID = fmt.Sprintf("%s-%s-%d", v.id, Slug(p.op), i+1)
-		if len(chunks) > 1 {
-			c.Heading += fmt.Sprintf(" (%d of %d)", i+1, len(chunks))
-		}
-		out = append(out, c)
-	}
-	return out
+	return InParts(p.rows, casesInChart, func(rows []analysis.HistoryRow, _ int) Chart { return v.chart(p, rows) })
 }
 
 func (v *seriesView) chart(p seriesPart, rows []analysis.HistoryRow) Chart {
 	runs := len(v.S.Runs) - v.First
-	c := Chart{Height: 280, Trend: true, HeadedTips: true,
+	c := Chart{ID: v.id + "-" + Slug(p.op), Height: 280, Trend: true, HeadedTips: true,
 		Heading: Capitalize(QuantityName(p.op)) + " over " + Count(runs, "run") +
 			PhaseSuffix(PhaseName(p.phase, p.cycle)),
 		X: Axis{Unit: "1", Low: new(-0.5), High: new(float64(runs) - 0.5)},

@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -53,20 +52,12 @@ func bars(c report.Chart, heads [2]string, rows []string, groups []barGroup) []r
 	// One scale for all parts, so that pictures of one quantity can be
 	// compared.
 	sc := report.ColumnScale(c.X.Unit, append(values, top)...)
-	var out []report.Chart
-	parts := slices.Collect(slices.Chunk(rows, rowsPerChart))
-	for i, part := range parts {
+	c.Table.Columns = report.Columns(heads[0], heads[1], report.WithUnit("measured", sc), "interval", "published", "<n")
+	return report.InParts(rows, rowsPerChart, func(part []string, offset int) report.Chart {
 		one := c
-		if len(parts) > 1 {
-			one.ID += fmt.Sprintf("-%d", i+1)
-			one.Heading += fmt.Sprintf(" (%d of %d)", i+1, len(parts))
-		}
-		one.Table.Columns = report.Columns(heads[0], heads[1], report.WithUnit("measured", sc), "interval", "published",
-			"<n")
-		addBars(&one, part, i*rowsPerChart, groups, sc)
-		out = append(out, one)
-	}
-	return out
+		addBars(&one, part, offset, groups, sc)
+		return one
+	})
 }
 
 // addBars draws some of the rows; offset is the number of the first one.

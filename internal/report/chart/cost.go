@@ -215,8 +215,12 @@ func (r *run) costChart(p picture, cases []costCase) report.Chart {
 	cut := slices.ContainsFunc(c.Marks(), func(m report.Mark) bool {
 		return m.CI != nil && (m.CI.Low < 0 || m.CI.High > *c.X.High)
 	})
+	engines := report.Map(r.Result.Sessions, func(s result.Session) string {
+		isApples := s.Engine.Vendor == "Apple" && s.Engine.Name != "simulated"
+		return report.FirstOf(report.TextIf(isApples, "Apple"), s.Engine.Name)
+	})
 	caption(&c, "cost", data{"Files": cases[0].work.files, "Bytes": float64(cases[0].work.bytes), "Ns": ns,
-		"Engines": r.engines(), "Kinds": kinds, "Cut": cut}) // the work is that of all rounds and cases
+		"Engines": report.AppendNew(nil, engines...), "Kinds": kinds, "Cut": cut}) // the work of all rounds and cases
 	return c
 }
 
@@ -273,21 +277,6 @@ func signedTime(seconds float64, plus bool) string {
 		return "+" + text
 	}
 	return strings.Replace(text, "-", "−", 1)
-}
-
-// engines are the engines of the run, as the template that describes what is
-// between a file and the container with them calls them.
-func (r *run) engines() []string {
-	var out []string
-	for _, s := range r.Result.Sessions {
-		switch name := s.Engine.Name; {
-		case name != "simulated" && s.Engine.Vendor == "Apple":
-			out = report.AppendNew(out, "Apple")
-		case slices.Contains([]string{"simulated", "inprocess", "hdiutil"}, name):
-			out = report.AppendNew(out, name)
-		}
-	}
-	return out
 }
 
 // costLacking explains why the report cannot separate where the time went, ""

@@ -122,7 +122,7 @@ func sweepCharts(r *run) []report.Chart {
 	out = append(out, cycleCharts(r)...)
 	for i, f := range r.Result.Fits {
 		if !drawn[i] && len(f.Points) > 0 {
-			out = append(append(out, r.fitChart(i, newDrawnFit(f))), fitResiduals(i, newDrawnFit(f))...)
+			out = append(append(out, r.fitChart(i, newDrawnFit(f))), r.fitResiduals(i, newDrawnFit(f))...)
 		}
 	}
 	return out

@@ -25,14 +25,14 @@ func sizeCharts(r *run) []report.Chart {
 			Y:       report.Axis{Name: "speed of a file", Unit: "B/s", Low: new(0.0)},
 			Heading: p.heading(" speed against file size")}
 		c.Table.Columns = report.Columns("<case", "file size", "middle", "interval", "slowest", "fastest", "files")
-		reasons, intervals, d := []string{}, 0, setData(sets)
+		reasons, intervals, d := []string{}, 0, r.setData(sets)
 		for i, s := range sets {
 			// A little apart sideways, so that intervals do not hide each
 			// other.
 			apart := math.Pow(1.025, float64(i)-float64(len(sets)-1)/2)
 			line := report.Series{Role: "line", Name: r.CaseName(s.caseID)}
 			classes := newSizeClasses([]fileSet{s})
-			classes.describe(r, d)
+			d["Binned"] = classes.binned
 			for k, files := range classes.split(s.files) {
 				class := r.middle(files)
 				size := report.Brief(classes.sizes[k], "B")
@@ -109,9 +109,8 @@ func heatCharts(r *run) []report.Chart {
 		}
 		sc := report.ColumnScale("B/s", medians...)
 		addHeat(&c, cells, sc, heatLimits(slices.Min(medians), slices.Max(medians)))
-		d := setData(sets)
-		d["Unit"] = sc.Suffix
-		classes.describe(r, d)
+		d := r.setData(sets)
+		d["Unit"], d["Binned"] = sc.Suffix, classes.binned
 		caption(&c, "heat", d)
 		return c
 	})
@@ -193,7 +192,7 @@ func timeCharts(r *run) []report.Chart {
 			c.Add(report.Series{Role: "points", Name: name, Marks: marks})
 			addLines(&c, name, s)
 		}
-		d := setData(sets)
+		d := r.setData(sets)
 		d["Every"] = every
 		caption(&c, "time", d)
 		return c
@@ -259,7 +258,7 @@ const residualRange = 1.25
 func residualCharts(r *run) []report.Chart {
 	limit := r.pointLimit()
 	return r.perPicture("residuals", casesPerChart, func(p picture, sets []fileSet) report.Chart {
-		return residualChart(p.heading(" time over the fitted line"), "weighted by 1/size²", sets, limit/len(sets),
+		return r.residualChart(p.heading(" time over the fitted line"), "weighted by 1/size²", sets, limit/len(sets),
 			func(s fileSet) (string, func(float64) float64) {
 				l, err := fitBySize(s.columns())
 				if err != nil { // the chart of time explains it
@@ -272,7 +271,7 @@ func residualCharts(r *run) []report.Chart {
 
 // fitResiduals draw the same for a fit of the plan along the file size, which
 // has another line.
-func fitResiduals(i int, f drawnFit) []report.Chart {
+func (r *run) fitResiduals(i int, f drawnFit) []report.Chart {
 	var set fileSet
 	for _, p := range f.Points {
 		if p[0] > 0 && p[1] > 0 {
@@ -284,7 +283,7 @@ func fitResiduals(i int, f drawnFit) []report.Chart {
 		return nil
 	}
 	heading := report.Capitalize(report.QuantityName(f.Op)) + " over the fit “" + report.Plain(f.Name, 60) + "”"
-	c := residualChart(heading, "of the fit", []fileSet{set}, pointsPerChart,
+	c := r.residualChart(heading, "of the fit", []fileSet{set}, pointsPerChart,
 		func(fileSet) (string, func(float64) float64) { return "measured", f.measured })
 	if c.ID = "fit-" + strconv.Itoa(i+1) + "-residuals"; len(c.Series) == 0 {
 		return nil
@@ -295,7 +294,7 @@ func fitResiduals(i int, f drawnFit) []report.Chart {
 // residualChart draws the residuals of some sets, each with the name and the
 // line that lineOf gives it; nil is no line. The last words of the note say
 // which lines these are.
-func residualChart(
+func (r *run) residualChart(
 	heading, lines string, sets []fileSet, limit int, lineOf func(fileSet) (name string, at func(float64) float64),
 ) report.Chart {
 	c := report.Chart{Height: 240, Heading: heading, X: sizeAxis(sets),
@@ -314,7 +313,7 @@ func residualChart(
 	c.Y.FitRatios(min(slices.Min(ratios), 1/residualRange), max(slices.Max(ratios), residualRange))
 	c.Add(report.Series{Role: "level", Name: "the line", Marks: []report.Mark{report.Point(*c.X.Low, 1),
 		report.Point(*c.X.High, 1)}})
-	d := setData(sets)
+	d := r.setData(sets)
 	d["Files"], d["Line"] = len(ratios), lines
 	caption(&c, "residuals", d)
 	return c
@@ -411,7 +410,7 @@ func (r *run) stripChart(op string, cases, phases []string) report.Chart {
 		}
 		c.Add(points)
 	}
-	d := setData(sets)
+	d := r.setData(sets)
 	d["Every"] = every
 	caption(&c, "strip", d)
 	return c

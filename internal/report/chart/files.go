@@ -147,14 +147,19 @@ func thin[T any](files []T, limit int) (kept []T, every int) {
 	return kept, every
 }
 
-// setData has the numbers of some sets for captions: their number, the files in them,
-// and how many of these were under way at once.
-func setData(sets []fileSet) data {
+// setData has the numbers of some sets for captions: their number, the files in
+// them, how many of these were under way at once, and the rounds that
+// [run.middle] is over.
+func (r *run) setData(sets []fileSet) data {
+	d := data{"Cases": len(sets), "Rounds": 0}
 	files, workers := 0, 0
 	for _, s := range sets {
 		files, workers = files+len(s.files), max(workers, s.workers)
 	}
-	return data{"Cases": len(sets), "Files": files, "Workers": workers}
+	if d["Files"], d["Workers"] = files, workers; r.Result.Rounds >= minRounds {
+		d["Rounds"] = r.Result.Rounds
+	}
+	return d
 }
 
 // sizeAxis is file size on a logarithmic scale with round ticks.
@@ -274,12 +279,4 @@ func (c sizeClasses) split(files []timedFile) [][]timedFile {
 		}
 	}
 	return out
-}
-
-// describe adds to data how [run.middle] of these classes was made.
-func (c sizeClasses) describe(r *run, d data) {
-	d["Binned"] = c.binned
-	if r.Result.Rounds >= minRounds {
-		d["Rounds"] = r.Result.Rounds
-	}
 }

@@ -145,8 +145,15 @@ func (w *terminal) section(s report.Section) {
 	if s.Table != nil {
 		w.table(*s.Table)
 	}
-	if s.Grid != nil {
-		w.grid(*s.Grid)
+	if s.Grid != nil { // a row, and below it a line for each column
+		for _, r := range s.Grid.Rows {
+			w.wrap("  ", w.paint(cyan, r.Name)+report.TextIf(r.Note != "", " ("+r.Note+")"))
+			for i, c := range r.Cells {
+				if text := s.Grid.Columns[i] + report.TextIf(c.Note != "", ": "+c.Note); c.Word != "" {
+					w.items("    ", []report.Item{{Label: c.Word, Class: c.Class, Text: text}})
+				}
+			}
+		}
 	}
 	w.paragraphs(s.After)
 }
@@ -169,19 +176,6 @@ func (w *terminal) items(indent string, list []report.Item) {
 		}
 		w.wrap(first, text+report.TextIf(item.Note != "", " ("+item.Note+")"))
 		w.items(strings.Repeat(" ", visibleWidth(first)), item.Items)
-	}
-}
-
-// grid prints a row, and below it a line for each column.
-func (w *terminal) grid(g report.Grid) {
-	for _, r := range g.Rows {
-		w.wrap("  ", w.paint(cyan, r.Name)+report.TextIf(r.Note != "", " ("+r.Note+")"))
-		for i, c := range r.Cells {
-			if c.Word != "" {
-				w.items("    ", []report.Item{{Label: c.Word, Class: c.Class,
-					Text: g.Columns[i] + report.TextIf(c.Note != "", ": "+c.Note)}})
-			}
-		}
 	}
 }
 

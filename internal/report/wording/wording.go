@@ -140,12 +140,7 @@ type Count struct {
 	Noun string
 }
 
-func (c Count) String() string {
-	if c.N == 1 {
-		return "1 " + c.Noun
-	}
-	return fmt.Sprintf("%d %ss", c.N, c.Noun)
-}
+func (c Count) String() string { return units.Count(c.N, c.Noun) }
 
 // Percent is a share.
 type Percent float64
@@ -161,19 +156,14 @@ func (s Size) String() string { return units.Bytes(s).String() }
 type P float64
 
 func (p P) String() string {
-	if text := p.Short(); strings.HasPrefix(text, "below") {
-		return "p " + text
-	}
-	return "p = " + p.Short()
+	text := "p = " + p.Short()
+	return strings.Replace(text, "= below", "below", 1)
 }
 
 // Short is the p value alone: two digits, "below 0.0001", or "1".
 func (p P) Short() string {
-	switch {
-	case p < 0.0001:
+	if p < 0.0001 {
 		return "below 0.0001"
-	case p >= 0.9995:
-		return "1"
 	}
 	return fmt.Sprintf("%.2g", float64(p))
 }
@@ -224,11 +214,7 @@ type Numbers []int
 
 func (ns Numbers) String() string {
 	const few = 6
-	var parts []string
-	for _, n := range ns[:min(few, len(ns))] {
-		parts = append(parts, strconv.Itoa(n))
-	}
-	text := strings.Join(parts, ", ")
+	text := strings.Trim(strings.ReplaceAll(fmt.Sprint([]int(ns[:min(few, len(ns))])), " ", ", "), "[]")
 	if len(ns) > few {
 		text += fmt.Sprintf(" and %d more", len(ns)-few)
 	}
@@ -336,14 +322,11 @@ func SignedSpan(low, high float64) string {
 type Selector plan.Selector
 
 func (s Selector) String() string {
-	if len(s) == 0 {
-		return "any case"
-	}
 	parts := make([]string, len(s))
 	for i, c := range s {
 		parts[i] = strings.ReplaceAll(c.Key, "_", " ") + " " + strings.Join(c.Values, " or ")
 	}
-	return strings.Join(parts, ", ")
+	return cmp.Or(strings.Join(parts, ", "), "any case")
 }
 
 // Labels names selectors that are compared, each by what it differs in from the
@@ -373,20 +356,15 @@ func ChoiceText(key string, values ...string) string {
 	switch {
 	case text == "":
 		return ""
-	case key == "format":
-		return text
 	case key == "encryption":
 		return strings.ReplaceAll(text, "none", "unencrypted")
 	case key == "target" && text == "directory" || key == "baseline" && text == "true":
 		return "the native folder"
-	case key == "target" || key == "baseline":
+	case key == "format" || key == "target" || key == "baseline",
+		key == "place" && strings.HasPrefix(text, plan.Here+" (not "):
 		return text
-	case key == "phase":
-		return "phase " + text
 	case key == "file_size":
 		return text + " files"
-	case key == "place" && strings.HasPrefix(text, plan.Here+" (not "):
-		return text
 	case key == "place":
 		return "on " + text
 	}
