@@ -90,9 +90,6 @@ func (j judge) fit(f plan.Fit) fitted {
 	}
 	rounds := sortedKeys(byRound)
 	for _, r := range rounds {
-		if out.files {
-			out.points = append(out.points, byRound[r]...)
-		}
 		if j.author {
 			continue
 		}
@@ -102,6 +99,9 @@ func (j judge) fit(f plan.Fit) fitted {
 			return out
 		}
 		out.rounds, out.curves = append(out.rounds, r), append(out.curves, c)
+		if out.files {
+			out.points = append(out.points, byRound[r]...)
+		}
 	}
 	// Each point is the centre of the rounds that were fitted. A value of a round
 	// that lacks another point is in neither.
