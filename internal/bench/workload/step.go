@@ -263,7 +263,8 @@ func (s *step) newSpan(ctx context.Context, mem []byte, id int) *span {
 
 // prepare opens the files of a wave and makes their data in mem. After an error
 // it still returns the jobs of files that are open.
-func (s *step) prepare(ctx context.Context, items []Item, mem []byte) (jobs []*job, err error) {
+func (s *step) prepare(ctx context.Context, items []Item, mem []byte) ([]*job, error) {
+	jobs := make([]*job, 0, len(items))
 	for _, it := range items {
 		if ctx.Err() != nil {
 			return jobs, s.fail(it, context.Cause(ctx))
