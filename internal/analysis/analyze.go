@@ -144,13 +144,7 @@ func newRunData(p *plan.Plan, r *result.Result) (*runData, error) {
 		seen[c.ID] = true
 		sub := indexCase(c)
 		sub.per, sub.runs = s.per, r.Runs
-		var ok bool
-		// A case that the plan no longer has: only its own keys are known
-		if sub.plan, ok = s.planned[c.ID]; !ok {
-			sub.plan = plan.Case{Settings: p.Defaults, Baseline: c.Baseline}
-			sub.plan.Settings.Target, sub.plan.Settings.Place = c.Target.Kind, c.Target.Place
-			sub.plan.Settings.Format = c.Target.Format
-		}
+		sub.plan = s.planned[c.ID]
 		s.cases = append(s.cases, sub)
 	}
 	return s, nil

@@ -257,36 +257,25 @@ func (c *comparer) compareClaims() {
 	if len(c.keys) > 0 && len(c.facts) == 0 {
 		return
 	}
-	at := map[string]int{}
 	for i, s := range c.sides {
 		claims, sessions, why := c.judgeSide(s)
 		if why != "" {
 			c.note("note.claims-undecided", s.name, why)
 		}
 		for _, k := range claims {
-			if _, ok := at[k.ID]; !ok {
-				at[k.ID] = len(c.out.Claims)
+			at := slices.IndexFunc(c.out.Claims, func(o ClaimChange) bool { return o.ID == k.ID })
+			if at < 0 {
+				at = len(c.out.Claims)
 				c.out.Claims = append(c.out.Claims, ClaimChange{ID: k.ID, Says: k.Says,
 					Verdicts: make([]string, len(c.sides)), Sessions: make([]int, len(c.sides))})
 			}
-			out := &c.out.Claims[at[k.ID]]
+			out := &c.out.Claims[at]
 			out.Required = out.Required || k.Required
 			out.Verdicts[i], out.Sessions[i] = k.Verdict, sessions
 		}
 	}
 	for j := range c.out.Claims {
 		c.describeChange(&c.out.Claims[j])
-	}
-	for i, s := range c.sides {
-		n := 0
-		for _, k := range c.out.Claims {
-			if k.Verdicts[i] == "" {
-				n++
-			}
-		}
-		if n > 0 {
-			c.note("note.no-verdict", s.name, n, wording.Count{N: len(c.out.Claims), Noun: "claim"})
-		}
 	}
 }
 
@@ -350,58 +339,55 @@ func (c *comparer) describeChange(k *ClaimChange) {
 	}
 }
 
-// addAnswers adds the outcome of each side in a sentence.
+// addAnswers adds the outcome of each side in a sentence: how many rows are
+// worse, better, the same and undecided, with the largest change of each kind.
 func (c *comparer) addAnswers() {
 	for _, s := range c.sides[1:] {
-		a := CompareAnswer{Side: s.name}
-		unknown := 0
-		var worse, better []*CompareRow
+		kinds := map[string][]*CompareRow{}
+		rows, unknown := 0, 0
 		for i := range c.out.Rows {
 			r := &c.out.Rows[i]
+			if r.Side != s.name {
+				continue
+			}
+			kind := "answer.undecided"
 			switch {
-			case r.Side != s.name:
 			case r.Status == RowChanged && r.Better < 0:
-				worse = append(worse, r)
+				kind = "answer.worse"
 			case r.Status == RowChanged && r.Better > 0:
-				better = append(better, r)
+				kind = "answer.better"
 			case r.Status == RowSame || r.Status == RowChanged:
-				a.Same++
-			default:
-				a.Open++
-				if r.Status == RowSessionUnknown {
-					unknown++
+				kind = "answer.same"
+			case r.Status == RowSessionUnknown:
+				unknown++
+			}
+			rows++
+			kinds[kind] = append(kinds[kind], r)
+		}
+		text := ""
+		for _, kind := range []string{"answer.worse", "answer.better", "answer.same", "answer.undecided"} {
+			if n := len(kinds[kind]); n > 0 {
+				part := wording.Text(kind, n, rows)
+				if kind == "answer.worse" || kind == "answer.better" {
+					part += largestChange(kinds[kind])
 				}
+				text = wording.Join(text, part)
 			}
 		}
-		a.Worse, a.Better = len(worse), len(better)
-		rows := a.Worse + a.Better + a.Same + a.Open
-		text := ""
 		switch rows {
 		case 0:
 			text = wording.Text("answer.nothing")
 		case unknown:
 			text = wording.Text("answer.few-sessions")
-		default:
-			text = changesText("answer.worse", worse, rows)
-			text = wording.Join(text, changesText("answer.better", better, rows))
-			if a.Same > 0 {
-				text = wording.Join(text, wording.Text("answer.same", a.Same, rows))
-			}
-			if a.Open > 0 {
-				text = wording.Join(text, wording.Text("answer.undecided", a.Open, rows))
-			}
 		}
-		a.Text = wording.Text("answer", s.name, c.sides[0].name, text)
-		c.out.Answers = append(c.out.Answers, a)
+		c.out.Answers = append(c.out.Answers, CompareAnswer{Side: s.name, Worse: len(kinds["answer.worse"]),
+			Better: len(kinds["answer.better"]), Same: len(kinds["answer.same"]), Open: len(kinds["answer.undecided"]),
+			Text: wording.Text("answer", s.name, c.sides[0].name, text)})
 	}
 }
 
-// changesText is how many of some rows changed, and the largest change; ""
-// without a change.
-func changesText(key string, changed []*CompareRow, rows int) string {
-	if len(changed) == 0 {
-		return ""
-	}
+// largestChange names the row that changed most.
+func largestChange(changed []*CompareRow) string {
 	most := slices.MaxFunc(changed, func(a, b *CompareRow) int {
 		return cmp.Compare(math.Abs(math.Log(a.Ratio)), math.Abs(math.Log(b.Ratio)))
 	})
@@ -410,7 +396,7 @@ func changesText(key string, changed []*CompareRow, rows int) string {
 		cycle = fmt.Sprintf("cycle %d", most.Cycle)
 	}
 	name := wording.NonEmpty(wording.Case(most.Case), most.Phase, cycle)
-	return wording.Text(key, len(changed), rows) + wording.Text("answer.most", name, most.Op, most.Effect)
+	return wording.Text("answer.most", name, most.Op, most.Effect)
 }
 
 func isDecided(verdict string) bool { return verdict == result.Holds || verdict == result.DoesNotHold }

@@ -28,8 +28,8 @@ func (cell *compareCell) averageBy(of func(compareRound) string) unitValues {
 	}
 	out, groups := unitValues{}, groupBy(names, logs)
 	for _, name := range names {
-		if !slices.Contains(out.names, name) {
-			out.names, out.values = append(out.names, name), append(out.values, sum(groups[name])/float64(len(groups[name])))
+		if own := groups[name]; !slices.Contains(out.names, name) {
+			out.names, out.values = append(out.names, name), append(out.values, sum(own)/float64(len(own)))
 		}
 	}
 	return out

@@ -45,15 +45,11 @@ var compareFacts = []compareFact{
 	{"disk", kindMachine, diskFacts, false},
 	{"power", kindMachine, ofHost(powerText), true},
 	{"os", kindSystem, ofHost(osText), true},
-	{"os_version", kindSystem, ofHost(func(h result.Host) string {
-		return strings.TrimSpace(h.OS + " " + h.OSVersion)
-	}), false},
+	{"os_version", kindSystem, ofHost(func(h result.Host) string { return spaced(h.OS, h.OSVersion) }), false},
 	{"os_build", kindSystem, ofHost(func(h result.Host) string { return h.OSBuild }), false},
 	{"kernel", kindSystem, ofHost(func(h result.Host) string { return h.Kernel }), true},
 	{"filevault", kindSystem, ofHost(func(h result.Host) string { return h.FileVault }), true},
-	{"tool", kindTool, ofRun(func(r *result.Result) string {
-		return strings.TrimSpace(r.Tool.Name + " " + r.Tool.Version)
-	}), true},
+	{"tool", kindTool, ofRun(func(r *result.Result) string { return spaced(r.Tool.Name, r.Tool.Version) }), true},
 	{"engine", kindTool, engineFacts, true},
 	{"backend", kindTool, ofTargets(func(t result.Target) string { return t.Backend }), false},
 	{"filesystem", kindProtocol, filesystemFacts, false},
@@ -118,6 +114,9 @@ func ofSteps(of func(*result.Step) *result.Achieved) func(*result.Result) []stri
 	}
 }
 
+// spaced is two words, either of which may be empty.
+func spaced(a, b string) string { return strings.TrimSpace(a + " " + b) }
+
 func powerText(h result.Host) string {
 	low, hot := "", ""
 	if h.LowPower {
@@ -131,7 +130,7 @@ func powerText(h result.Host) string {
 
 // osText is the system with its build: "macOS 26.4 (25E240)".
 func osText(h result.Host) string {
-	out := strings.TrimSpace(osName(h.OS) + " " + h.OSVersion)
+	out := spaced(osName(h.OS), h.OSVersion)
 	if strings.Contains(strings.ToLower(h.OSVersion), strings.ToLower(osName(h.OS))) {
 		out = h.OSVersion
 	}
@@ -166,7 +165,7 @@ func engineFacts(r *result.Result) []string {
 		if e.Name == "directory" {
 			return ""
 		}
-		return cmp.Or(e.Title, strings.TrimSpace(e.Name+" "+e.Version))
+		return cmp.Or(e.Title, spaced(e.Name, e.Version))
 	})
 }
 

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -8,10 +9,220 @@ import (
 	"strings"
 
 	"dmgbench/internal/analysis/stats"
+	"dmgbench/internal/image"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
 )
+
+// quantityRow is what the analysis knows of a quantity in addition to its row
+// in [plan.Quantities], which has its unit, its better direction and the kind
+// of step that yields it.
+type quantityRow struct {
+	// In sentences; "" is "time to" and the step
+	name string
+	// Value is the quantity of a whole step that recorded it: a time in seconds, a
+	// size in bytes, a count or a pure number. It is NaN where the step has none;
+	// nil is the duration of the step.
+	value func(*result.Step) float64
+	// A rate of files that are timed one by one: there are estimators to choose
+	// from
+	perFile bool
+	// Bytes over time
+	rate bool
+	// Refers to the bytes of the files on the volume, and has no value without
+	// files
+	overLive bool
+}
+
+var quantityRows = map[plan.Quantity]quantityRow{
+	"write":       {name: "write rate", perFile: true, rate: true},
+	"read":        {name: "read rate", perFile: true, rate: true},
+	"write_time":  {value: spanSeconds},
+	"read_time":   {value: spanSeconds},
+	"stream_time": {value: streamSeconds},
+	"copy_time":   {value: streamSeconds},
+	"stream": {name: "compression rate", rate: true, value: func(st *result.Step) float64 {
+		return quotient(st.Stream.In, float64(spanNS(st))/1e9)
+	}},
+	"stream_out": {name: "compressed size", value: func(st *result.Step) float64 { return float64(st.Stream.Out) }},
+	"ratio": {name: "compression ratio", value: func(st *result.Step) float64 {
+		return known(st.Stream.Ratio, st.Stream.Ratio > 0)
+	}},
+	"saving": {name: "share saved by compression", value: func(st *result.Step) float64 { return st.Stream.Saving }},
+	"convert": {name: "conversion rate", overLive: true, value: func(st *result.Step) float64 {
+		return quotient(st.Live, float64(st.DurationNS)/1e9)
+	}},
+	"convert_ratio": {name: "ratio of files to converted image", overLive: true, value: func(st *result.Step) float64 {
+		if st.Made == nil {
+			return math.NaN()
+		}
+		return quotient(st.Live, float64(st.Made.Allocated))
+	}},
+	"reclaimed": {name: "space reclaimed by compacting", value: bytesFreed},
+	"trimmed":   {name: "space given back by trimming", value: bytesFreed},
+	"allocated": {name: "size on disk", value: func(st *result.Step) float64 { return float64(st.Disk.Allocated) }},
+	"apparent":  {name: "apparent size", value: func(st *result.Step) float64 { return float64(st.Disk.Apparent) }},
+	"bands": {name: "number of bands", value: func(st *result.Step) float64 {
+		return float64(st.Disk.Bands)
+	}},
+	"bands_full": {name: "number of full bands", value: func(st *result.Step) float64 {
+		return float64(st.Disk.BandsFull)
+	}},
+	"free": {name: "free space", value: func(st *result.Step) float64 {
+		return known(float64(st.Disk.VolumeFree), st.Disk.VolumeFree >= 0 && st.Disk.Attached)
+	}},
+	"host_free": {name: "free space of the host", value: func(st *result.Step) float64 {
+		return known(float64(st.Disk.HostFree), st.Disk.HostFree > 0)
+	}},
+	"live": {name: "size of the files", value: func(st *result.Step) float64 { return float64(st.Live) }},
+	"overhead": {name: "overhead (size on disk over files)", overLive: true, value: func(st *result.Step) float64 {
+		return known(float64(st.Disk.Allocated)/float64(st.Live), st.Live > 0)
+	}},
+}
+
+// isTime reports whether the quantity is the time of a step.
+func isTime(q plan.Quantity) bool { return strings.HasSuffix(string(q), "_time") }
+
+// known is v, or NaN where it was not recorded.
+func known(v float64, ok bool) float64 {
+	if !ok {
+		return math.NaN()
+	}
+	return v
+}
+
+// quotient is bytes over a number, NaN unless both are positive.
+func quotient(bytes int64, over float64) float64 {
+	return known(float64(bytes)/over, bytes > 0 && over > 0)
+}
+
+func bytesFreed(st *result.Step) float64 { return float64(st.BytesFreed) }
+
+// spanSeconds is the time from gate to last done.
+func spanSeconds(st *result.Step) float64 {
+	ns := spanNS(st)
+	return known(float64(ns)/1e9, ns > 0)
+}
+
+// streamSeconds is the timed span where there is one, else the duration of the
+// step.
+func streamSeconds(st *result.Step) float64 {
+	if st.Span != nil {
+		return spanSeconds(st)
+	}
+	return float64(st.DurationNS) / 1e9
+}
+
+// stepValue is a quantity that a step has as a whole, NaN where the step does
+// not record it.
+func stepValue(q plan.Quantity, st *result.Step) float64 {
+	value, do := quantityRows[q].value, doOf(q)
+	switch {
+	case value == nil:
+		return known(float64(st.DurationNS)/1e9, isTime(q))
+	case do == "measure" && st.Disk == nil, do == "stream" && !isTime(q) && st.Stream == nil:
+		return math.NaN()
+	}
+	return value(st)
+}
+
+// QuantityName is what sentences call a quantity: "write rate", "time to
+// attach".
+func QuantityName(q plan.Quantity) string {
+	if do, ok := strings.CutSuffix(string(q), "_time"); ok {
+		return wording.Text("time-to", do)
+	}
+	return cmp.Or(quantityRows[q].name, string(q))
+}
+
+// changeWords are the words for a quantity that is larger, smaller or a
+// multiple.
+func changeWords(q plan.Quantity) wording.ChangeWords {
+	switch {
+	case isRate(q):
+		return wording.ChangeWords{Up: "faster", Down: "slower", Times: "fast"}
+	case isTime(q):
+		return wording.ChangeWords{Up: "longer", Down: "shorter", Times: "long"}
+	case isOfBands(q):
+		return wording.ChangeWords{Up: "more", Down: "fewer", Times: "many"}
+	case q.Unit() == "B":
+		return wording.ChangeWords{Up: "larger", Down: "smaller", Times: "large"}
+	}
+	return wording.ChangeWords{Up: "higher", Down: "lower", Times: "high"}
+}
+
+// isPerFile reports whether the quantity is a rate of files that are timed one
+// by one, so that there are estimators to choose from.
+func isPerFile(q plan.Quantity) bool { return quantityRows[q].perFile }
+
+// isRate reports whether the quantity is bytes over time of files or streams.
+func isRate(q plan.Quantity) bool { return quantityRows[q].rate }
+
+// isFileTime reports whether the quantity is the time of a step of timed files.
+func isFileTime(q plan.Quantity) bool { return q == "write_time" || q == "read_time" }
+
+// isOfBands reports whether only sparse bundles have the quantity.
+func isOfBands(q plan.Quantity) bool { return strings.HasPrefix(string(q), "bands") }
+
+// quantitiesOf lists what one kind of step yields for a case, in the order of
+// summaries.
+func quantitiesOf(do string, c *result.Case) []plan.Quantity {
+	var out []plan.Quantity
+	format, _ := image.FormatNamed(c.Target.Format)
+	for _, q := range plan.Quantities {
+		if q.Do == do && (format.Folder || !isOfBands(q.Name)) {
+			out = append(out, q.Name)
+		}
+	}
+	return out
+}
+
+// doOf is the kind of step that yields q.
+func doOf(q plan.Quantity) string {
+	info, _ := q.Info()
+	return info.Do
+}
+
+// workers is how many workers did the step's file I/O.
+func workers(st *result.Step) int {
+	n := max(st.Workers, 1)
+	for _, s := range st.Samples {
+		n = max(n, s.Worker+1)
+	}
+	return n
+}
+
+// spanNS is the time from gate to last done in nanoseconds; without a span it
+// is first start to last end of the samples, without samples the whole step.
+func spanNS(st *result.Step) int64 {
+	if st.Span != nil {
+		return st.Span.LastDoneNS - st.Span.GateNS
+	}
+	if len(st.Samples) == 0 {
+		return st.DurationNS
+	}
+	first, last := st.Samples[0].StartNS, int64(0)
+	for _, s := range st.Samples {
+		first, last = min(first, s.StartNS), max(last, s.StartNS+s.DurationNS)
+	}
+	return last - first
+}
+
+// spanBytes is what was transferred in that time.
+func spanBytes(st *result.Step) int64 {
+	if st.Span != nil {
+		return st.Span.Bytes
+	}
+	return sampleBytes(st.Samples)
+}
+
+func sampleBytes(samples []result.Sample) (n int64) {
+	for _, s := range samples {
+		n += s.Bytes
+	}
+	return n
+}
 
 // The estimators of a rate. All but the aggregate look at files one by one.
 const (
@@ -175,7 +386,7 @@ func stepRate(est string, steps []*result.Step, f plan.Selector) (x stepsResult)
 	x.n = len(fs.rate)
 	e, known := estimators[est]
 	switch {
-	case !known:
+	case !known: // a result of another version
 		x.err = because("no-estimator", est)
 	case est == aggregate:
 		x.v, x.err = aggregateRate(steps, f, fs)
@@ -185,10 +396,9 @@ func stepRate(est string, steps []*result.Step, f plan.Selector) (x stepsResult)
 		x.err = errWorkers
 	default:
 		if x.v, x.err = e.of(fs); e.isSlope && x.err == nil {
-			if !(x.v > 0) {
+			if x.v = 1 / x.v; !(x.v > 0) {
 				x.err = errSlope
 			}
-			x.v = 1 / x.v
 		}
 	}
 	return x
@@ -214,21 +424,17 @@ func aggregateRate(steps []*result.Step, f plan.Selector, fs files) (float64, er
 }
 
 // stepsValue is the quantity in the steps of one round: a rate under the
-// estimator, anything else as the mean of the steps.
+// estimator, anything else as the mean of the steps, or their smallest or
+// largest.
 func stepsValue(q plan.Quantity, est string, steps []*result.Step, f plan.Selector) (x stepsResult) {
+	defer func() {
+		if x.err == nil && !finite(x.v) {
+			x.err = because("not-finite")
+		}
+	}()
 	if isPerFile(q) {
-		x = stepRate(est, steps, f)
-	} else {
-		x = stepMean(q, est, steps, f)
+		return stepRate(est, steps, f)
 	}
-	if x.err == nil && !finite(x.v) {
-		x.err = because("not-finite")
-	}
-	return x
-}
-
-// stepMean is the mean of the values of steps, or their smallest or largest.
-func stepMean(q plan.Quantity, est string, steps []*result.Step, f plan.Selector) (x stepsResult) {
 	var values []float64
 	isLive := false
 	if len(f) > 0 && isFileTime(q) {
@@ -279,18 +485,15 @@ func fileInterval(e *result.Estimate, steps []*result.Step) {
 		// Files that follow each other share their speed where there are two, so that
 		// the exact intervals, which take files to be independent, contain the rate of
 		// a long run less often than their level.
-		if (e.Name == medianRate || e.Name == theilSen) && slices.ContainsFunc(steps, hasTwoSpeeds) {
-			iv.Method = wording.Text("method.two-speeds", iv.Method)
+		for _, st := range steps {
+			isOfTwo := func(w result.Warning) bool { return w.Kind == "bimodal" || w.Kind == "two-modes" }
+			if (e.Name == medianRate || e.Name == theilSen) && slices.ContainsFunc(StepWarnings(st), isOfTwo) {
+				iv.Method = wording.Text("method.two-speeds", iv.Method)
+				break
+			}
 		}
 		e.CI, e.Why = ciOf(iv, fileUnit, iv.Method), ""
 	}
-}
-
-// hasTwoSpeeds reports whether the files of a step are of two speeds.
-func hasTwoSpeeds(st *result.Step) bool {
-	return slices.ContainsFunc(StepWarnings(st), func(w result.Warning) bool {
-		return w.Kind == "bimodal" || w.Kind == "two-modes"
-	})
 }
 
 // interval is that of an estimator over the files of one round, which have
@@ -314,7 +517,13 @@ func (f files) interval(name string, steps []*result.Step) (iv stats.Interval, e
 		if f.workers > 1 {
 			return iv, errWorkers
 		}
-		f.spreadIdle(steps)
+		// The idle time between files is spread over all in proportion, so that bytes
+		// over the sum of the times is the aggregate itself.
+		span, busy := 0.0, sum(f.time)
+		for _, st := range steps {
+			span += float64(spanNS(st)) / 1e9
+		}
+		f.time = mapped(f.time, func(t float64) float64 { return t * span / busy })
 	}
 	// Far outliers are rare, so that a sample that has some does not show how
 	// many there are.
@@ -332,20 +541,6 @@ func (f files) interval(name string, steps []*result.Step) (iv stats.Interval, e
 		return invertInterval(iv, err)
 	}
 	return iv, err
-}
-
-// spreadIdle spreads the idle time between files over all in proportion, so
-// that bytes over the sum of the times is the aggregate itself.
-func (f *files) spreadIdle(steps []*result.Step) {
-	span := 0.0
-	for _, st := range steps {
-		span += float64(spanNS(st)) / 1e9
-	}
-	busy := sum(f.time)
-	f.time = slices.Clone(f.time)
-	for i := range f.time {
-		f.time[i] *= span / busy
-	}
 }
 
 func sum(xs []float64) (total float64) {

@@ -52,15 +52,11 @@ var models = map[string]func(xs, ys []float64) (curve, error){
 }
 
 func fitPoints(model string, points [][2]float64) (curve, error) {
-	fit, ok := models[model]
-	if !ok {
-		return curve{}, because("no-model", model)
+	var xs, ys []float64
+	for _, p := range points {
+		xs, ys = append(xs, p[0]), append(ys, p[1])
 	}
-	xs, ys := make([]float64, len(points)), make([]float64, len(points))
-	for i, p := range points {
-		xs[i], ys[i] = p[0], p[1]
-	}
-	return fit(xs, ys)
+	return models[model](xs, ys)
 }
 
 // fitted is a fit of the plan on one side: round by round where it was

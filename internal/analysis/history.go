@@ -137,21 +137,13 @@ const (
 // so is a run that is given twice, and one in which no session started. A run
 // that has not ended is in its series and in no comparison.
 func NewHistory(runs []HistoryRun, read func(HistoryRun) (*result.Result, error)) *History {
-	out := &History{Series: []HistorySeries{}, LeftOut: []string{}}
-	seen := map[string]bool{}
-	var kept []HistoryRun
-	for _, r := range runs {
-		why := leaveOut(r.Result, seen)
-		if why == "" && startTime(r.Result).IsZero() {
+	kept, leftOut := distinctRuns(runs, func(r HistoryRun) (run *result.Result, name, why string) {
+		if startTime(r.Result).IsZero() {
 			why = wording.Text("left-out.not-started")
 		}
-		if why != "" {
-			out.LeftOut = append(out.LeftOut, wording.Text("of-case", r.name(), why))
-			continue
-		}
-		seen[r.Result.Run] = true
-		kept = append(kept, r)
-	}
+		return r.Result, r.name(), why
+	})
+	out := &History{Series: []HistorySeries{}, LeftOut: leftOut}
 	slices.SortStableFunc(kept, func(a, b HistoryRun) int {
 		return cmp.Or(startTime(a.Result).Compare(startTime(b.Result)), cmp.Compare(a.Result.Run, b.Result.Run))
 	})

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -48,12 +49,7 @@ func init() {
 }
 
 // assert evaluates one test.
-func (j judge) assert(a plan.Assert) finding {
-	if test, ok := tests[a.Kind]; ok {
-		return test(j, a)
-	}
-	return weak("no-test", a.Kind)
-}
+func (j judge) assert(a plan.Assert) finding { return tests[a.Kind](j, a) }
 
 func (j judge) parts(a plan.Assert) []finding {
 	out := make([]finding, len(a.Parts))
@@ -124,15 +120,15 @@ func (j judge) equal(a plan.Assert) finding {
 // bound bounds a value itself.
 func (j judge) bound(a plan.Assert) finding {
 	x := j.operandValues(a.Left)[0]
-	if f, bad := missingValues(x); bad {
-		return f
-	}
+	f, bad := missingValues(x)
 	a.Bound.Unit = x.unit
 	phrase := wording.Say("phrase.value", nil, QuantityName(x.q), x.label)
-	var f finding
-	if x.fixed {
+	switch {
+	case bad:
+		return f
+	case x.fixed:
 		f = judgePublished(x, exactly(1, 1), a.Bound, first, phrase)
-	} else {
+	default:
 		f = judgeRounds(x.scale().absolute(x.unit), x.values, a.Bound, phrase)
 	}
 	f.evidence = slices.Concat(evidenceOf(x), f.evidence)
@@ -272,50 +268,54 @@ func (j judge) along(op plan.Operand, axis string) (points []point, bad finding)
 // or set.
 func (j judge) measuredAlong(op plan.Operand, axis, est string) (out []point, bad finding) {
 	cells, gone := j.s.cells(op.Quantity, op.Where, j.strict)
-	if gone != "" {
-		return nil, finding{missing: gone}
-	}
-	if axis == "file_size" || axis == "set" {
-		values := map[int64]string{}
-		for _, c := range cells {
-			for _, st := range c.steps() {
-				for _, sm := range filtered(st.Samples, filterOf(op.Where)) {
-					if axis == "set" {
-						values[int64(sm.Set)] = strconv.Itoa(sm.Set)
-					} else if _, ok := values[sm.Bytes]; !ok {
-						values[sm.Bytes] = wording.Size(sm.Bytes).String()
-					}
-				}
-			}
-		}
-		for _, v := range sortedKeys(values) {
-			part := filterOf(withChoice(op.Where, axis, values[v]))
-			out = append(out, point{values[v], gatherValues(op.Quantity, cells, est, part)})
-		}
-		return out, finding{}
-	}
+	filter, ofFiles := filterOf(op.Where), axis == "file_size" || axis == "set"
 	groups := map[string][]cell{}
 	var seen []string
 	for _, c := range cells {
 		at, ok := c.sub.value(axis)
+		values := []string{at}
 		switch axis {
 		case "phase":
-			at, ok = c.key.phase, true
+			values, ok = []string{c.key.phase}, true
 		case "cycle":
-			at, ok = strconv.Itoa(c.key.cycle), true
+			values, ok = []string{strconv.Itoa(c.key.cycle)}, true
+		case "file_size", "set":
+			values, ok = sampleValues(c, axis, filter), true
 		}
 		if !ok {
 			return nil, weak("no-axis", axis)
 		}
-		if len(groups[at]) == 0 {
-			seen = append(seen, at)
+		for _, at := range values {
+			if len(groups[at]) == 0 {
+				seen = append(seen, at)
+			}
+			groups[at] = append(groups[at], c)
 		}
-		groups[at] = append(groups[at], c)
 	}
 	for _, at := range j.s.inOrder(axis, seen) {
-		out = append(out, point{at, gatherValues(op.Quantity, groups[at], est, filterOf(op.Where))})
+		if ofFiles {
+			part := filterOf(withChoice(op.Where, axis, at))
+			out = append(out, point{at, gatherValues(op.Quantity, cells, est, part)})
+		} else {
+			out = append(out, point{at, gatherValues(op.Quantity, groups[at], est, filter)})
+		}
 	}
-	return out, finding{}
+	return out, finding{missing: gone}
+}
+
+// sampleValues are the sizes, or sets, of the files of a cell.
+func sampleValues(c cell, axis string, filter plan.Selector) []string {
+	values := map[int64]string{}
+	for _, st := range c.steps() {
+		for _, sm := range filtered(st.Samples, filter) {
+			if axis == "set" {
+				values[int64(sm.Set)] = strconv.Itoa(sm.Set)
+			} else if values[sm.Bytes] == "" {
+				values[sm.Bytes] = wording.Size(sm.Bytes).String()
+			}
+		}
+	}
+	return slices.Collect(maps.Values(values))
 }
 
 // inOrder sorts values of an axis: as the plan lists them, numbers and sizes by
@@ -445,7 +445,8 @@ func (j judge) trend(a plan.Assert) finding {
 		return bad
 	}
 	phrase := wording.Say("phrase.trend", nil, a.Along, QuantityName(a.Left.Quantity))
-	if slices.ContainsFunc(points, func(p point) bool { return p.fixed && (math.IsInf(p.high, 1) || p.headline() <= 0) }) {
+	isOpen := func(p point) bool { return p.fixed && (math.IsInf(p.high, 1) || p.headline() <= 0) }
+	if slices.ContainsFunc(points, isOpen) {
 		return weak("open-figures.trend")
 	}
 	var factors []float64

@@ -87,21 +87,15 @@ type LedgerEntry struct {
 // Pooled results are left out, as their runs have verdicts of their own, and so
 // is a run that is given twice.
 func NewLedger(runs []LedgerRun) *Ledger {
-	l := &Ledger{Columns: []LedgerColumn{}, Variants: []LedgerVariant{}, Rows: []LedgerRow{}, Answers: []string{},
-		LeftOut: []string{}}
-	seen := map[string]bool{}
+	l := &Ledger{Columns: []LedgerColumn{}, Variants: []LedgerVariant{}, Rows: []LedgerRow{}, Answers: []string{}}
 	var kept []LedgerRun
-	for _, r := range runs {
-		why := leaveOut(r.Result, seen)
-		if why == "" && len(r.Result.Claims) == 0 {
+	kept, l.LeftOut = distinctRuns(runs, func(r LedgerRun) (run *result.Result, name, why string) {
+		if len(r.Result.Claims) == 0 {
 			why = wording.Text("left-out.no-claims")
 		}
-		if why != "" {
-			l.LeftOut = append(l.LeftOut, wording.Text("of-case", cmp.Or(r.Name, r.Path, r.Result.Run), why))
-			continue
-		}
-		seen[r.Result.Run] = true
-		kept = append(kept, r)
+		return r.Result, cmp.Or(r.Name, r.Path, r.Result.Run), why
+	})
+	for _, r := range kept {
 		if c := columnOf(r.Result); !slices.Contains(l.Columns, c) {
 			l.Columns = append(l.Columns, c)
 		}
@@ -121,16 +115,27 @@ func NewLedger(runs []LedgerRun) *Ledger {
 	return l
 }
 
-// leaveOut is why a run is in no ledger and no history: it is pooled, or seen
-// already.
-func leaveOut(r *result.Result, seen map[string]bool) string {
-	switch {
-	case len(r.Runs) > 0:
-		return wording.Text("left-out.pooled")
-	case seen[r.Run]:
-		return wording.Text("left-out.twice", r.Run)
+// distinctRuns drops runs that no ledger and no history has: those that are
+// pooled, given twice, or not wanted for the reason that of returns with a run
+// and its name. leftOut has the reasons.
+func distinctRuns[R any](runs []R, of func(R) (r *result.Result, name, why string)) (kept []R, leftOut []string) {
+	leftOut = []string{}
+	seen := map[string]bool{}
+	for _, run := range runs {
+		r, name, why := of(run)
+		switch {
+		case len(r.Runs) > 0:
+			why = wording.Text("left-out.pooled")
+		case seen[r.Run]:
+			why = wording.Text("left-out.twice", r.Run)
+		}
+		if why == "" {
+			seen[r.Run], kept = true, append(kept, run)
+		} else {
+			leftOut = append(leftOut, wording.Text("of-case", name, why))
+		}
 	}
-	return ""
+	return kept, leftOut
 }
 
 func columnOf(r *result.Result) LedgerColumn {
@@ -241,16 +246,16 @@ func (l *Ledger) addAnswers() {
 		judged, scaled, open := 0, 0, 0
 		for _, row := range l.Rows {
 			cell := row.Cells[i]
-			switch {
-			case cell.Verdict == "":
+			if !isDecided(cell.Verdict) {
+				if cell.Verdict != "" {
+					open++
+				}
 				continue
-			case !isDecided(cell.Verdict):
-				open++
-				continue
-			case cell.Verdict == result.DoesNotHold:
-				no = append(no, "“"+row.Says+"”")
 			}
 			judged++
+			if cell.Verdict == result.DoesNotHold {
+				no = append(no, "“"+row.Says+"”")
+			}
 			if cell.Scaled {
 				scaled++
 			}

@@ -154,7 +154,8 @@ func (a operandValue) describe() wording.Message {
 	value, n := wording.Amount{Value: a.headline(), Unit: a.unit}, sc.times(len(a.rounds))
 	out := wording.Say("value", value, n)
 	if iv, err := sc.interval(a.values); err == nil {
-		out = wording.Say("value.interval", value, wording.Span{Low: iv.Low, High: iv.High, Unit: a.unit}, sc.method(), n)
+		span := wording.Span{Low: iv.Low, High: iv.High, Unit: a.unit}
+		out = wording.Say("value.interval", value, span, sc.method(), n)
 	}
 	if isPerFile(a.q) {
 		out = wording.Say("value.files", out, wording.Count{N: a.n, Noun: "file"}, a.est)
@@ -180,79 +181,64 @@ func evidenceOf(operands ...operandValue) (out []wording.Message) {
 	return out
 }
 
-// pairTest is a test of two values: op computes the tested number from two
-// printed figures; rounds judges values where at least one was measured.
-type pairTest struct {
-	bound  plan.Bound
-	op     func(x, y float64) float64
-	rounds func(a, b operandValue) finding
-	phrase wording.Message
-}
-
-// judge tests a and b. A printed value is the same in every round.
-func (t pairTest) judge(a, b operandValue) finding {
+// judgePair tests a number that op computes from two operands, on a scale. A
+// printed value is the same in every round. Where a ratio is zero it has no
+// logarithm: two zeros are equal, and with one zero there is no ratio.
+func judgePair(
+	a, b operandValue, bound plan.Bound, sc scale, op func(x, y float64) float64, phrase wording.Message,
+) finding {
 	if f, bad := missingValues(a, b); bad {
 		return f
+	}
+	rounds := func(a, b operandValue) finding {
+		values, sc := paired(a, b, op), sc.over(firstReplica(a.per, b.per))
+		isRatio := sc.name == logScale.name
+		if a.fixed || b.fixed || !isRatio {
+			sc = sc.absolute(a.unit)
+		}
+		switch {
+		case len(values) == 0:
+			return weak("no-pairs")
+		case isRatio && (slices.ContainsFunc(values, math.IsNaN) || slices.Min(values) < 0):
+			return weak("not-positive.ratio")
+		case isRatio && (slices.Min(values) == 0 || !finite(values...)):
+			return judgeEdge(sc, values, bound, phrase)
+		}
+		return judgeRounds(sc, values, bound, phrase)
 	}
 	var f finding
 	switch {
 	case a.fixed && b.fixed:
-		f = judgePublished(a, b, t.bound, t.op, t.phrase)
+		f = judgePublished(a, b, bound, op, phrase)
 	case a.fixed:
-		f = judgeEnds(a, func(v float64) finding { return t.rounds(constantRounds(v, b), b) })
+		f = judgeEnds(a, func(v float64) finding { return rounds(constantRounds(v, b), b) })
 	case b.fixed:
-		f = judgeEnds(b, func(v float64) finding { return t.rounds(a, constantRounds(v, a)) })
+		f = judgeEnds(b, func(v float64) finding { return rounds(a, constantRounds(v, a)) })
 	default:
-		f = t.rounds(a, b)
+		f = rounds(a, b)
 	}
 	f.evidence = slices.Concat(evidenceOf(a, b), f.evidence)
 	return f
 }
 
-// judgeRatio tests a / b against a bound. Rounds are paired and compared
-// through their logarithms. Where a value is zero there is no logarithm: two
-// zeros are equal, and with one zero there is no ratio.
+// judgeRatio tests a / b against a bound, rounds through their logarithms.
 func judgeRatio(a, b operandValue, bound plan.Bound) finding {
 	bound.Unit = "1"
-	t := pairTest{bound: bound, op: divide, phrase: wording.Say("phrase.ratio", nil, QuantityName(a.q), a.label, b.label)}
+	phrase := wording.Say("phrase.ratio", nil, QuantityName(a.q), a.label, b.label)
 	switch {
 	case a.q != b.q:
-		t.phrase = wording.Say("phrase.ratio-of", nil, QuantityName(a.q), a.label, QuantityName(b.q), b.label)
+		phrase = wording.Say("phrase.ratio-of", nil, QuantityName(a.q), a.label, QuantityName(b.q), b.label)
 	case isPerFile(a.q):
-		t.phrase = wording.Say("phrase.ratio-rate", nil, a.label, string(a.q), b.label)
+		phrase = wording.Say("phrase.ratio-rate", nil, a.label, string(a.q), b.label)
 	}
-	t.rounds = func(a, b operandValue) finding {
-		ratios := paired(a, b, divide)
-		sc := logScale.over(firstReplica(a.per, b.per))
-		if a.fixed || b.fixed {
-			sc = sc.absolute(a.unit)
-		}
-		switch {
-		case len(ratios) == 0:
-			return weak("no-pairs")
-		case slices.ContainsFunc(ratios, math.IsNaN) || slices.Min(ratios) < 0:
-			return weak("not-positive.ratio")
-		case slices.Min(ratios) == 0 || !finite(ratios...):
-			return judgeEdge(sc, ratios, bound, t.phrase)
-		}
-		return judgeRounds(sc, ratios, bound, t.phrase)
-	}
-	return t.judge(a, b)
+	return judgePair(a, b, bound, logScale, divide, phrase)
 }
 
 // judgeDifference tests a - b against a bound.
 func judgeDifference(a, b operandValue, bound plan.Bound) finding {
 	bound.Unit = a.unit
-	t := pairTest{bound: bound, op: func(x, y float64) float64 { return x - y },
-		phrase: wording.Say("phrase.difference", nil, QuantityName(a.q), a.label, b.label)}
-	t.rounds = func(a, b operandValue) finding {
-		differences := paired(a, b, t.op)
-		if len(differences) == 0 {
-			return weak("no-pairs")
-		}
-		return judgeRounds(plainScale.over(a.per).absolute(a.unit), differences, bound, t.phrase)
-	}
-	return t.judge(a, b)
+	return judgePair(a, b, bound, plainScale, func(x, y float64) float64 { return x - y },
+		wording.Say("phrase.difference", nil, QuantityName(a.q), a.label, b.label))
 }
 
 // judgeEdge judges ratios when some are zero or infinite: they decide only

@@ -51,10 +51,11 @@ func (s *runData) judgeRobustness(hs []*claimJudgement, out []result.Claim) {
 	files := false
 	for i, h := range hs {
 		if h.applies && h.findings[0].missing == "" {
-			c := &claimState{assert: h.claim.Assert, out: &result.Robustness{Estimators: []string{}, Outliers: []string{},
-				Rounds: []string{}, Odd: []result.Way{}}, found: map[way]finding{}, head: s.headlineName(),
-				rates: slices.ContainsFunc(s.operands(h.claim.Assert), isOpenRate), files: s.isOfFiles(h.claim.Assert)}
-			out[i].Robustness = c.out
+			out[i].Robustness = &result.Robustness{Estimators: []string{}, Outliers: []string{}, Rounds: []string{},
+				Odd: []result.Way{}}
+			c := &claimState{assert: h.claim.Assert, out: out[i].Robustness, found: map[way]finding{},
+				head: s.headlineName(), files: s.isOfFiles(h.claim.Assert),
+				rates: slices.ContainsFunc(s.operands(h.claim.Assert), isOpenRate)}
 			states, files = append(states, c), files || c.files
 		}
 	}
@@ -245,8 +246,8 @@ func dropOutliers(st *result.Step, rule string) *result.Step {
 	out := *st
 	out.Samples, out.Span = nil, nil
 	samples := inOrderOfStep(st)
-	removed, ok := outlierMask(samples, rule)
-	if !ok {
+	removed := outlierMask(samples, rule)
+	if removed == nil {
 		return &out
 	}
 	left := spanNS(st)
@@ -261,33 +262,29 @@ func dropOutliers(st *result.Step, rule string) *result.Step {
 	return &out
 }
 
-// outlierMask marks the files, in the order of the step, that a rule removes.
-// ok is false where they are too few for it.
-func outlierMask(samples []result.Sample, rule string) (removed []bool, ok bool) {
-	removed = make([]bool, len(samples))
-	if rule == ruleFirst {
-		if len(samples) >= 2 {
-			removed[0] = true
-		}
-		return removed, len(samples) >= 2
+// outlierMask marks the files, in the order of the step, that a rule removes;
+// nil where they are too few for it.
+func outlierMask(samples []result.Sample, rule string) []bool {
+	removed, excess := make([]bool, len(samples)), excessTimes(samples)
+	switch {
+	case rule == ruleFirst && len(samples) >= 2:
+		removed[0] = true
+		return removed
+	case rule == ruleFirst, excess == nil:
+		return nil
 	}
-	excess := excessTimes(samples)
-	if excess == nil {
-		return nil, false
-	}
-	mid, scatter := median(excess), mad(excess)
-	low, high := mid-stats.OutlierThreshold*scatter, mid+stats.OutlierThreshold*scatter
+	mid, reach := median(excess), stats.OutlierThreshold*mad(excess)
+	low, high := mid-reach, mid+reach
 	if rule == ruleTukey {
 		first, third := quantile(excess, 0.25), quantile(excess, 0.75)
-		reach := 1.5 * (third - first)
-		low, high, scatter = first-reach, third+reach, 1
+		low, high = first-1.5*(third-first), third+1.5*(third-first)
 	}
 	// A file took no time
 	if !finite(low, high) {
-		return nil, false
+		return nil
 	}
 	for i, x := range excess {
-		removed[i] = scatter > 0 && (x < low || x > high)
+		removed[i] = (rule == ruleTukey || reach > 0) && (x < low || x > high)
 	}
-	return removed, true
+	return removed
 }

@@ -119,12 +119,10 @@ func (sc scale) centre(xs []float64) float64 {
 
 // interval is the t interval of the centre, from [minRounds] rounds on.
 func (sc scale) interval(xs []float64) (stats.Interval, error) {
-	ys := sc.all(xs)
-	if len(ys) < minRounds {
-		// The error names what is missing
-		return stats.MeanInterval(ys, level)
+	if len(xs) < minRounds {
+		return stats.Interval{}, stats.ErrTooFew
 	}
-	m, errs, err := sc.errors(ys)
+	m, errs, err := sc.errors(sc.all(xs))
 	if err != nil {
 		return stats.Interval{}, err
 	}
@@ -192,17 +190,14 @@ func near(v, end float64) bool {
 
 // holdsAbout is [plan.Bound.Holds] with equal meaning equal up to rounding.
 func holdsAbout(b plan.Bound, v float64) bool {
-	switch low, high := near(v, b.Low), near(v, b.High); {
-	case math.IsNaN(v):
-		return false
-	case low && high:
-		return !b.LowOpen && !b.HighOpen
-	case low:
-		return !b.LowOpen
-	case high:
-		return !b.HighOpen
+	above, below := v > b.Low, v < b.High
+	if near(v, b.Low) {
+		above = !b.LowOpen
 	}
-	return v > b.Low && v < b.High
+	if near(v, b.High) {
+		below = !b.HighOpen
+	}
+	return above && below
 }
 
 // decide tests the centre of one value a round against a bound. The direction

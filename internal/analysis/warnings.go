@@ -105,7 +105,7 @@ func (s *runData) warnings(c cell, q plan.Quantity, sum result.Summary) []result
 			continue
 		}
 		if !slices.Contains(hostKinds, x.Kind) {
-			x.Text = strings.TrimSpace(c.key.do+" "+c.key.phase) + ": " + x.Text
+			x.Text = spaced(c.key.do, c.key.phase) + ": " + x.Text
 		}
 		own := warningList(c.sub.c.Warnings)
 		own.put(x)
@@ -119,24 +119,23 @@ var hostKinds = []string{"battery", "low-power", "thermal", "cpu-quota", "busy",
 	"translated", "memory-pressure", "network", "image-host", "nearly-full", "swap", "snapshots"}
 
 // hostWarnings are the facts of a session's host that weaken its numbers.
-func hostWarnings(h result.Host) []result.Warning {
-	var w warningList
-	if h.Power == "battery" {
-		w.add("battery")
+func hostWarnings(h result.Host) (out []result.Warning) {
+	for _, x := range []struct {
+		is   bool
+		kind string
+		args []any
+	}{
+		{h.Power == "battery", "battery", nil},
+		{h.LowPower, "low-power", nil},
+		{isHot(h), "thermal", []any{h.Thermal}},
+		{h.CPUQuota > 0, "cpu-quota", []any{h.CPUQuota}},
+		{len(h.Busy) > 0, "busy", []any{strings.Join(h.Busy, ", ")}},
+	} {
+		if x.is {
+			out = append(out, warn(x.kind, x.args...))
+		}
 	}
-	if h.LowPower {
-		w.add("low-power")
-	}
-	if isHot(h) {
-		w.add("thermal", h.Thermal)
-	}
-	if h.CPUQuota > 0 {
-		w.add("cpu-quota", h.CPUQuota)
-	}
-	if len(h.Busy) > 0 {
-		w.add("busy", strings.Join(h.Busy, ", "))
-	}
-	return w
+	return out
 }
 
 // runWarnings adds to the run the warnings of its hosts, sessions and canaries.
@@ -191,10 +190,10 @@ func (s *runData) addCanary(w *warningList, do, place string) {
 	for _, st := range shots {
 		rates = append(rates, float64(spanBytes(st))/float64(spanNS(st)))
 	}
-	cv, err := stats.CV(rates)
-	if err != nil {
+	if len(rates) < 2 {
 		return
 	}
+	cv := orNaN(stats.StdDev(rates)) / mean(rates)
 	varied := wording.Say("canary-varied", do, wording.Percent(cv), len(rates))
 	if !s.addDrift(w, "drift", varied, rates) && cv > canaryDrift {
 		w.add("unsteady", varied)
@@ -265,4 +264,258 @@ func (s *runData) addNative(w *warningList, c cell, q plan.Quantity, own result.
 			return
 		}
 	}
+}
+
+// The limits of warnings about the files of one step.
+const (
+	// Of the workers' time between gate and last done
+	idleShare = 0.10
+	// Times the overhead of a file is the least time of a trustworthy one
+	smallFile = 20
+	// Ns that reading the clock twice and entering the calls may cost, as an
+	// upper estimate
+	clockCost = 1000
+	// Factor by which a file, or a mode, has to differ from its expected time
+	fileFactor = 1.25
+	// Files for which two modes, or a trend, can be found
+	minForMode = 20
+)
+
+// StepWarnings are what weakens the timed files of one step: what was recorded
+// with it, and what its files alone show. Summaries carry the same, shortened
+// where there are many of a kind; this is for charts that mark where it
+// happened.
+func StepWarnings(st *result.Step) []result.Warning {
+	w := warningList(slices.Clone(st.Warnings))
+	if st.Error == "" {
+		w.addFiles(st)
+	}
+	return w
+}
+
+// addFiles adds what the files of a step show: idle workers, files too small
+// for the clock, outliers, a slow first file, two modes, a trend. Files of
+// several workers share the machine, and rightly differ.
+func (w *warningList) addFiles(st *result.Step) {
+	w.addIdle(st)
+	if workers(st) > 1 {
+		return
+	}
+	samples := slices.DeleteFunc(inOrderOfStep(st), func(x result.Sample) bool { return !isTimed(x) })
+	excess := excessTimes(samples)
+	if excess == nil {
+		return
+	}
+	w.addOutliers(st, samples, excess)
+	if len(samples) >= minForMode {
+		w.addModes(st, samples, excess)
+	}
+}
+
+// trendOf is the trend of logarithms in the order of time, and how much they
+// change from first to last along their Theil–Sen line; false where that may
+// be noise.
+func trendOf(logs []float64) (t stats.Correlation, change float64, ok bool) {
+	t, err := stats.Trend(logs)
+	if err != nil || t.P > trendP {
+		return t, 0, false
+	}
+	at := make([]float64, len(logs))
+	for i := range at {
+		at[i] = float64(i)
+	}
+	l, err := stats.FitTheilSen(at, logs)
+	return t, l.Slope * float64(len(logs)-1), err == nil
+}
+
+// inOrderOfStep are the samples of a step in the order in which they were
+// taken.
+func inOrderOfStep(st *result.Step) []result.Sample {
+	return slices.SortedFunc(slices.Values(st.Samples), func(a, b result.Sample) int { return a.Order - b.Order })
+}
+
+// addIdle reports how much of the workers' time was between files, and which
+// files are too short for the overhead around them.
+func (w *warningList) addIdle(st *result.Step) {
+	span, n := spanNS(st), len(st.Samples)
+	if st.Span == nil || span <= 0 || n == 0 {
+		return
+	}
+	idle := float64(st.Span.IdleNS)
+	if share := idle / (float64(span) * float64(workers(st))); share > idleShare {
+		w.add("idle", st.Round, wording.Percent(share))
+	}
+	if workers(st) > 1 {
+		return
+	}
+	overhead := max(clockCost, idle/float64(n))
+	small := 0
+	for _, x := range st.Samples {
+		if float64(x.DurationNS) < smallFile*overhead {
+			small++
+		}
+	}
+	if small > 0 {
+		w.add("small-files", st.Round, small, n, smallFile, wording.Amount{Value: overhead / 1e9, Unit: "s"})
+	}
+}
+
+// The least numbers of files for which a time is expected: of all, and of one
+// size where its median is that time.
+const (
+	minForExcess = 6
+	minOfSize    = 3
+)
+
+// excessTimes is the logarithm of each file's time over the time expected for
+// its size. It is nil where no time can be expected.
+func excessTimes(samples []result.Sample) []float64 {
+	var f files
+	for _, x := range samples {
+		f.add(float64(x.Bytes), float64(x.DurationNS)/1e9)
+	}
+	return f.excess()
+}
+
+// excess is [excessTimes] for columns. The time expected is the median of the
+// size where three files or more share it, else that of the weighted line
+// through all.
+func (f files) excess() []float64 {
+	if len(f.size) < minForExcess {
+		return nil
+	}
+	same := groupBy(f.size, f.time)
+	line, err := f.weightedLine()
+	out := make([]float64, len(f.size))
+	for i, x := range f.size {
+		expected := 0.0
+		if len(same[x]) >= minOfSize {
+			expected = median(same[x])
+		} else if err == nil {
+			expected = line.At(x)
+		}
+		if !(expected > 0) {
+			return nil
+		}
+		out[i] = math.Log(f.time[i] / expected)
+	}
+	return out
+}
+
+// groupBy are values by their keys.
+func groupBy[K comparable](keys []K, values []float64) map[K][]float64 {
+	out := map[K][]float64{}
+	for i, k := range keys {
+		out[k] = append(out[k], values[i])
+	}
+	return out
+}
+
+// farFiles are the files that no plausible scatter explains, by the rule of
+// hyperfine on the logarithm of time over expected time, and that matter: by a
+// factor of [fileFactor] from the median.
+func farFiles(excess []float64) (far []int, mid float64) {
+	mid = median(excess)
+	far, err := stats.Outliers(excess)
+	if err != nil {
+		return nil, mid
+	}
+	return slices.DeleteFunc(far, func(i int) bool { return math.Abs(excess[i]-mid) < math.Log(fileFactor) }), mid
+}
+
+// addOutliers names the files that are far off the rest. The first file is
+// judged separately, as it may pay for what all others find ready.
+func (w *warningList) addOutliers(st *result.Step, samples []result.Sample, excess []float64) {
+	rest := excess[1:]
+	far, mid := farFiles(rest)
+	scatter := mad(rest)
+	if !(scatter > 0) {
+		return
+	}
+	if over := excess[0] - mid; over > max(stats.OutlierThreshold*scatter, math.Log(fileFactor)) {
+		w.add("slow-first", st.Round, wording.Number(math.Exp(over)))
+	}
+	if len(far) > 0 {
+		worst := slices.MaxFunc(far, func(i, k int) int {
+			return cmp.Compare(math.Abs(rest[i]-mid), math.Abs(rest[k]-mid))
+		})
+		x := samples[worst+1]
+		w.add("outliers", st.Round, len(far), len(samples), x.File, wording.Size(x.Bytes),
+			wording.Faster(rest[worst]-mid))
+	}
+}
+
+// addModes looks for two modes in the course of a step: a shift, where the rate
+// changes for good (throttling, a full fast cache, another user of the disk),
+// or files of two kinds that come and go (a drive that throttles and recovers).
+// Where the files are of two kinds even when a shift has been evened out, they
+// come and go. Where a trend is left after it, the rate drifts.
+func (w *warningList) addModes(st *result.Step, samples []result.Sample, excess []float64) {
+	sizes := make([]int64, len(samples))
+	for i, x := range samples {
+		sizes[i] = x.Bytes
+	}
+	// Files are compared with those of their size; those of rare sizes, whose
+	// excess is that over the line, with each other.
+	groups, same := slices.Clone(sizes), groupBy(sizes, excess)
+	for i, size := range sizes {
+		if len(same[size]) < minOfSize {
+			groups[i] = 0
+		}
+	}
+	shift, err := stats.FindShift(excess, groups)
+	even := slices.Clone(excess)
+	for i := shift.At; i < len(even); i++ {
+		even[i] -= shift.By
+	}
+	_, _, drifts := trendOf(even)
+	broken := err == nil && shift.P <= trendP && math.Abs(shift.By) >= math.Log(fileFactor) && !drifts
+	if !broken {
+		even = excess
+	}
+	if isOfTwoKinds, _ := findTwoKinds(sizes, even); isOfTwoKinds {
+		if ok, c := findTwoKinds(sizes, excess); ok {
+			w.add("bimodal", st.Round, c.N[1], len(samples), wording.Number(math.Exp(c.High-c.Low)))
+			return
+		}
+	}
+	if broken {
+		moved := wording.Amount{Value: float64(sampleBytes(samples[:shift.At])), Unit: "B"}
+		w.add("two-modes", st.Round, shift.At+1, moved, wording.Number(math.Exp(shift.By)))
+	} else if t, change, ok := trendOf(excess); ok && math.Abs(change) >= math.Log(fileFactor) {
+		text := wording.Text("transient.files", st.Round, wording.Number(math.Exp(change)), wording.P(t.P))
+		w.put(result.Warning{Kind: "transient", Text: text})
+	}
+}
+
+// minTurns is how often files have to change from one mode to the other for
+// them to come and go: there and back, and there again.
+const minTurns = 3
+
+// findTwoKinds cuts files in two kinds by their excess over the lower quartile
+// of their size, which is in the faster mode unless that is rare. Each kind is
+// a tenth of the files or more, and they take turns.
+func findTwoKinds(sizes []int64, excess []float64) (ok bool, c stats.TwoClusters) {
+	low := map[int64]float64{}
+	for size, list := range groupBy(sizes, excess) {
+		if len(list) < 4 {
+			return false, c
+		}
+		low[size] = quantile(list, 0.25)
+	}
+	over := slices.Clone(excess)
+	for i, size := range sizes {
+		over[i] -= low[size]
+	}
+	c, err := stats.FitTwoClusters(over, max(2, len(over)/10))
+	if err != nil || !c.Distinct || c.High-c.Low < math.Log(fileFactor) {
+		return false, c
+	}
+	changes := 0
+	for i := 1; i < len(over); i++ {
+		if (over[i] > c.Cut) != (over[i-1] > c.Cut) {
+			changes++
+		}
+	}
+	return changes >= minTurns, c
 }

@@ -59,19 +59,6 @@ func MedianInterval(xs []float64, level float64) (Interval, error) {
 	return Interval{Low: s[k-1], High: s[n-k], Level: enclosed(k), Method: MethodOrder}, nil
 }
 
-// MeanInterval returns Student's t interval of the mean of at least [MinForT]
-// values. It assumes independent values and a mean that is about normal. A
-// sample that does not vary gives an interval without width: true to the
-// formula, and the resolution of the measurement is then the real limit.
-func MeanInterval(xs []float64, level float64) (Interval, error) {
-	const doing = "computing mean interval"
-	c, err := meanContrast(doing, xs)
-	if err != nil {
-		return Interval{}, err
-	}
-	return c.interval(doing, level)
-}
-
 // MinForLook is the number of values from which on a sequential sample is first
 // looked at: a standard deviation of fewer is too often small by chance.
 const MinForLook = 5
@@ -147,11 +134,12 @@ func (c Contrast) interval(doing string, level float64) (Interval, error) {
 	return iv, checkResult(doing, iv.Low, iv.High)
 }
 
-// MeanContrast is the mean of at least [MinForT] paired differences.
-func MeanContrast(d []float64) (Contrast, error) { return meanContrast("averaging differences", d) }
-
-func meanContrast(doing string, d []float64) (Contrast, error) {
-	if err := checkValues(doing, d, MinForT); err != nil {
+// MeanContrast is the mean of at least [MinForT] values, or paired differences,
+// which are independent and have a mean that is about normal. The interval of
+// values that do not vary has no width: true to the formula, and the resolution
+// of the measurement is then the real limit.
+func MeanContrast(d []float64) (Contrast, error) {
+	if err := checkValues("averaging differences", d, MinForT); err != nil {
 		return Contrast{}, err
 	}
 	n := float64(len(d))

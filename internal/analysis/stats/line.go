@@ -83,12 +83,14 @@ func (l Line) At(x float64) float64 { return l.Intercept + l.Slope*x }
 
 // SlopeInterval returns the t interval of the slope.
 func (l Line) SlopeInterval(level float64) (Interval, error) {
-	return Contrast{l.Slope, l.SlopeSE, float64(l.N - 2), MethodT}.interval("computing slope interval", level)
+	c := Contrast{l.Slope, l.SlopeSE, float64(l.N - 2), MethodT}
+	return c.interval("computing slope interval", level)
 }
 
 // InterceptInterval returns the t interval of the intercept.
 func (l Line) InterceptInterval(level float64) (Interval, error) {
-	return Contrast{l.Intercept, l.InterceptSE, float64(l.N - 2), MethodT}.interval("computing intercept interval", level)
+	c := Contrast{l.Intercept, l.InterceptSE, float64(l.N - 2), MethodT}
+	return c.interval("computing intercept interval", level)
 }
 
 // Power is a power law y = Coefficient · x^Exponent.

@@ -2,7 +2,6 @@ package stats
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -141,21 +140,6 @@ func squaresAbout(xs []float64, m float64) float64 {
 		s += (x - m) * (x - m)
 	}
 	return s
-}
-
-// CV returns the coefficient of variation, standard deviation over mean, of at
-// least two values with a positive mean. It is a ratio, not a percentage.
-func CV(xs []float64) (float64, error) {
-	const doing = "computing coefficient of variation"
-	if err := checkValues(doing, xs, 2); err != nil {
-		return 0, err
-	}
-	m := mean(xs)
-	if !(m > 0) {
-		return 0, fmt.Errorf("%s: mean %v is not positive: %w", doing, m, ErrRange)
-	}
-	cv := stdDev(xs) / m
-	return cv, checkResult(doing, cv)
 }
 
 // MADScale times the [MAD] of a normal sample estimates its standard deviation:

@@ -151,7 +151,8 @@ func JackknifeByGroup(x, y []float64, statistic func(x, y []float64) float64, ke
 	}
 	variance, df := varianceByGroup(without, groups)
 	n := float64(len(x))
-	return Contrast{estimate, math.Sqrt(variance) * (n - 1) / n, max(1, df*keep), MethodJackknife}.interval(doing, level)
+	c := Contrast{estimate, math.Sqrt(variance) * (n - 1) / n, max(1, df*keep), MethodJackknife}
+	return c.interval(doing, level)
 }
 
 // grouped checks what an interval by groups is given, and sorts the pairs by x;
