@@ -241,11 +241,13 @@ func (sub *caseData) matches(sel plan.Selector) bool { return caseOnly(sel).Matc
 
 // matches reports whether the selector picks steps of the key.
 func (k stepKey) matches(sel plan.Selector) bool {
-	if c, ok := choiceOf(sel, "phase"); ok && !accepts(c, k.phase) {
-		return false
-	}
-	c, ok := choiceOf(sel, "cycle")
-	return !ok || accepts(c, strconv.Itoa(k.cycle))
+	return allows(sel, "phase", k.phase) && allows(sel, "cycle", strconv.Itoa(k.cycle))
+}
+
+// allows reports whether a selector allows a text for a key.
+func allows(sel plan.Selector, key, text string) bool {
+	c, ok := choiceOf(sel, key)
+	return !ok || accepts(c, text)
 }
 
 // picksStep reports whether a selector, whatever cycle it names, picks a step

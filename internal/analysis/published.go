@@ -206,9 +206,8 @@ func (s *runData) publishedAlong(op plan.Operand, axis string) ([]point, finding
 		}
 	}
 	var out []point
-	fixed, isFixed := choiceOf(op.Where, axis)
 	for _, v := range s.inOrder(axis, values) {
-		if isFixed && !accepts(fixed, v) {
+		if !allows(op.Where, axis, v) {
 			continue
 		}
 		at := op
@@ -222,7 +221,7 @@ func (s *runData) publishedAlong(op plan.Operand, axis string) ([]point, finding
 			out = append(out, point{v, meanOf(op.Quantity, figures)})
 		}
 	}
-	if len(out) == 0 && axis == "cycle" && !isFixed {
+	if len(out) == 0 && axis == "cycle" && !names(op.Where, axis) {
 		out = s.everyCycle(op)
 	}
 	if len(out) == 0 {
