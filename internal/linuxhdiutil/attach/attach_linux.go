@@ -58,7 +58,7 @@ func Attach(ctx context.Context, req Request) (a Attached, err error) {
 	return r.present(), nil
 }
 
-// newRecord is the record of what will be attached, before anything is.
+// newRecord makes the record of an attachment before its first step.
 func newRecord(id string, req Request) (*record, error) {
 	info, volume := req.Info, req.Info.ToMount()
 	r := &record{Boot: host.BootID(), Loop: -1, Attached: Attached{ID: id, Image: req.Image, Format: info.format,

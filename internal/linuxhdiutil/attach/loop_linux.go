@@ -36,6 +36,10 @@ const (
 	servedRequestKB = maxRequest >> 10
 )
 
+// loopTag precedes the identifier of an attachment in the name under which the
+// kernel has its loop device.
+const loopTag = "dmgbench:"
+
 // makeLoop makes a loop device of the image file, or of the FUSE file that is
 // its device, and records it. An image that cannot be written is attached
 // read-only.
@@ -58,7 +62,7 @@ func (s *store) makeLoop(r *record) error {
 	if info.Size() > r.Size { // a trailer follows the sectors: such an image is read-only
 		config.Info.Sizelimit, r.ReadOnly = uint64(r.Size), true
 	}
-	copy(config.Info.File_name[:len(config.Info.File_name)-1], r.tag())
+	copy(config.Info.File_name[:len(config.Info.File_name)-1], loopTag+r.ID)
 	config.Info.Flags = unix.LO_FLAGS_PARTSCAN
 	if r.ReadOnly {
 		config.Info.Flags |= unix.LO_FLAGS_READ_ONLY
@@ -233,15 +237,12 @@ func (r *record) ownsLoop() bool {
 	return r.Loop >= 0 && r.servesLoop(r.Loop)
 }
 
-// tag is the name under which the kernel has a loop device of this attachment.
-func (r *record) tag() string { return "dmgbench:" + r.ID }
-
 // servesLoop reports whether a loop device was made for this attachment, by its
 // tag, or if the process that served the file is gone, by the file's name.
 func (r *record) servesLoop(n int) bool {
 	info, ok := loopStatus(n)
 	name, _ := os.ReadFile(sysfs(n, "loop/backing_file"))
-	return ok && unix.ByteSliceToString(info.File_name[:]) == r.tag() ||
+	return ok && unix.ByteSliceToString(info.File_name[:]) == loopTag+r.ID ||
 		r.FUSEDir != "" && strings.TrimSpace(string(name)) == filepath.Join(r.FUSEDir, deviceName)
 }
 
@@ -250,8 +251,8 @@ func (r *record) servesLoop(n int) bool {
 func (r *record) findLoop() {
 	files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	for _, file := range files {
-		n, err := strconv.Atoi(strings.TrimPrefix(strings.Split(file, "/")[3], "loop"))
-		if err == nil && r.servesLoop(n) {
+		n := -1
+		if _, _ = fmt.Sscanf(file, "/sys/block/loop%d/", &n); n >= 0 && r.servesLoop(n) {
 			r.Loop, r.Sequence = n, loopSequence(n)
 			return
 		}

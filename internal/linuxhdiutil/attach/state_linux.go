@@ -84,16 +84,29 @@ func DefaultMountRoot() string {
 	return filepath.Join(RuntimeDir(), "volumes")
 }
 
-// store is the folder of the records. It is locked for as long as it is open.
+// store is the folder of the records.
 type store struct {
 	dir  *hostio.Dir
-	lock *os.File
+	lock *os.File // nil for a store that is only read
 }
 
-// openStore opens the folder and takes its lock, polling while another process
-// has it: one command at a time uses the records. An attach takes the lock once
-// and does all of its steps under it.
+// openStore opens the folder and takes its lock, for as long as the store is
+// open: one command at a time changes what is attached. An attach takes the
+// lock once and does all of its steps under it.
 func openStore(ctx context.Context) (*store, error) {
+	s, err := openUnlocked()
+	if err != nil {
+		return nil, err
+	}
+	if err = s.takeLock(ctx); err != nil {
+		s.close()
+	}
+	return s, err
+}
+
+// openUnlocked opens the folder for reading records, which are always written
+// as a whole.
+func openUnlocked() (*store, error) {
 	path := filepath.Join(RuntimeDir(), "attach")
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("making the runtime folder: %w", err)
@@ -107,31 +120,34 @@ func openStore(ctx context.Context) (*store, error) {
 	// The kernel's table of mounts has no links in its paths.
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("looking at the runtime folder: %w", err)
 	}
-	s := &store{}
-	if s.dir, err = hostio.OpenDir(path); err != nil {
-		return nil, err
-	}
-	s.lock, err = os.OpenFile(s.path("lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
-	if err == nil {
-		waited := waitUntil(ctx, 24*time.Hour, func() bool {
-			err = unix.Flock(int(s.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-			return !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR)
-		})
-		err = cmp.Or(waited, err)
-	}
-	if err != nil {
-		s.close()
-		return nil, fmt.Errorf("waiting for another attach or detach: %w", err)
-	}
-	return s, nil
+	dir, err := hostio.OpenDir(path)
+	return &store{dir: dir}, err
 }
 
-// close releases the lock.
+// takeLock takes the lock, and polls while another process has it.
+func (s *store) takeLock(ctx context.Context) error {
+	f, err := os.OpenFile(s.path("lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return fmt.Errorf("locking attachments: %w", err)
+	}
+	waited := waitUntil(ctx, 24*time.Hour, func() bool {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		return !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR)
+	})
+	if err = cmp.Or(waited, err); err != nil {
+		f.Close()
+		return fmt.Errorf("waiting for another attach or detach: %w", err)
+	}
+	s.lock = f
+	return nil
+}
+
+// close releases the lock, if the store has it.
 func (s *store) close() {
 	s.dir.Close()
-	s.lock.Close()
+	s.lock.Close() // which accepts nil
 }
 
 // path is the absolute path of a file of the store.
@@ -173,6 +189,22 @@ func (s *store) load(id string) (*record, error) {
 		err = fmt.Errorf("reading attachment %q: %w", s.path(id+recordSuffix), err)
 	}
 	return r, err
+}
+
+// all returns the records in the order of their identifiers.
+func (s *store) all() (list []*record, err error) {
+	entries, err := s.dir.ReadDir(".")
+	for _, e := range entries {
+		if id, ok := strings.CutSuffix(e.Name(), recordSuffix); ok {
+			r, err := s.load(id)
+			if err == nil {
+				list = append(list, r)
+			} else if !errors.Is(err, ErrNotAttached) { // detached meanwhile
+				return nil, err
+			}
+		}
+	}
+	return list, err
 }
 
 // forget removes everything that the store has of an attachment. The log of a
@@ -280,22 +312,23 @@ func List(ctx context.Context) (list []Attached, err error) {
 	if _, err := os.Stat(RuntimeDir()); errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	s, err := openStore(ctx)
+	s, err := openUnlocked()
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	entries, err := s.dir.ReadDir(".")
-	for _, e := range entries {
-		id, ok := strings.CutSuffix(e.Name(), recordSuffix)
-		if !ok {
-			continue
+	records, err := s.all()
+	isDead := func(r *record) bool { return !r.alive() }
+	if err == nil && slices.ContainsFunc(records, isDead) { // dead and unfinished ones wait for other commands
+		if err = s.takeLock(ctx); err == nil {
+			records, err = s.all()
 		}
-		r, err := s.load(id)
-		if err != nil {
-			return nil, err
-		}
-		if r.alive() {
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range records {
+		if s.lock == nil || r.alive() {
 			list = append(list, r.present())
 			continue
 		}
@@ -307,7 +340,7 @@ func List(ctx context.Context) (list []Attached, err error) {
 			list = append(list, a)
 		}
 	}
-	return list, err
+	return list, nil
 }
 
 // processStart returns the start time of a process, in ticks since the boot,

@@ -43,13 +43,11 @@ func (c *call) attach() error {
 	defer p.close()
 	r.Image = p.path
 	a, err := c.findImage(p.path)
+	if err == nil && (a == nil || a.MountPoint == "") {
+		err = c.checkPointFree(r.MountPoint)
+	}
 	if err != nil {
 		return err
-	}
-	if a == nil || a.MountPoint == "" {
-		if err := c.checkPointFree(r.MountPoint); err != nil {
-			return err
-		}
 	}
 	progress := func(int64) {}
 	owners := a != nil && a.Owners

@@ -159,32 +159,28 @@ func init() {
 // describes the lines.
 func parseBlock(lines []string) {
 	v := &verb{}
+	texts := map[string]*string{"group": &v.Name, "short": &v.Short, "notes": &v.Notes}
+	lists := map[string]*[]string{"needs": &v.needs, "excludes": &v.excludes}
 	for _, line := range lines {
-		switch word, rest, _ := strings.Cut(line, " "); word {
-		case "verb":
+		word, rest, _ := strings.Cut(line, " ")
+		text, list := texts[word], lists[word]
+		switch {
+		case text != nil:
+			*text = rest
+		case list != nil:
+			*list = append(*list, rest)
+		case word == "verb":
 			v.parseNames(rest)
-		case "group":
-			v.Name = rest
-		case "short":
-			v.Short = rest
-		case "notes":
-			v.Notes = rest
-		case "needs":
-			v.needs = append(v.needs, rest)
-		case "excludes":
-			v.excludes = append(v.excludes, rest)
-		case "extension":
+		case word == "extension":
 			v.Extension = true
-		case string(works), string(ignored), string(refused):
-			v.parseOptions(support(word), rest)
-		case "use":
+		case word == "use":
 			for name := range strings.FieldsSeq(rest) {
 				v.Options = append(v.Options, groups[name]...)
 			}
-		default:
-			if !strings.HasPrefix(word, "#") {
-				panic(fmt.Sprintf("verbs.txt: unknown line %q", line))
-			}
+		case support(word) == works, support(word) == ignored, support(word) == refused:
+			v.parseOptions(support(word), rest)
+		case !strings.HasPrefix(word, "#"):
+			panic(fmt.Sprintf("verbs.txt: unknown line %q", line))
 		}
 	}
 	if v.tool != "" {
