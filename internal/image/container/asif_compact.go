@@ -83,7 +83,8 @@ func (a *asif) moveChunks() (needed int64, moved bool, err error) {
 // hidden it.
 func (a *asif) resize(size int64) error {
 	if size%a.head.block != 0 || size > min(a.head.MaxBlocks*a.head.block, a.head.Meta*a.head.chunk) {
-		return fmt.Errorf("%d bytes in blocks of %d, up to %d of them: %w", size, a.head.block, a.head.MaxBlocks, errBadSize)
+		return fmt.Errorf("%d bytes in blocks of %d, up to %d of them: %w", size, a.head.block, a.head.MaxBlocks,
+			errBadSize)
 	}
 	if old := a.head.size(); size > old {
 		if err := a.dropAfter(old); err != nil {

@@ -133,7 +133,8 @@ func parseASIF(b []byte) (h asifHead, err error) {
 		return h, unknownASIF("chunks of %d bytes", chunk)
 	case min(h.Dirs[0], h.Dirs[1], h.Blocks) < 0 || max(h.Dirs[0], h.Dirs[1]) > image.MaxSize,
 		h.MaxBlocks > image.MaxSize/block || h.Blocks > h.MaxBlocks:
-		return h, corrupt("reading ASIF image: directories at %d, %d of at most %d blocks", h.Dirs, h.Blocks, h.MaxBlocks)
+		return h, corrupt("reading ASIF image: directories at %d, %d of at most %d blocks", h.Dirs, h.Blocks,
+			h.MaxBlocks)
 	}
 	h.setGeometry()
 	low, high := min(h.Dirs[0], h.Dirs[1]), max(h.Dirs[0], h.Dirs[1])

@@ -108,7 +108,8 @@ func corruptFile(dir *hostio.Dir, name string, fi fs.FileInfo, kind string) erro
 	case kind == "band-missing":
 		return dir.Remove(bands[len(bands)/2])
 	}
-	return changeFile(dir, longest, func(f *hostio.File) error { return f.Truncate(size / 2 / SectorSize * SectorSize) })
+	half := size / 2 / SectorSize * SectorSize
+	return changeFile(dir, longest, func(f *hostio.File) error { return f.Truncate(half) })
 }
 
 // tableSectors are the sectors of a GUID partition table with its header.

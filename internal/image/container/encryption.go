@@ -193,7 +193,8 @@ func ChangePassphrase(dir *hostio.Dir, name string, old, next []byte) (err error
 		return err
 	}
 	if c.encryption == "" {
-		return cmp.Or(c.checkSupported("opening"), fmt.Errorf("changing the passphrase of %q: %w", c.path, ErrNotEncrypted))
+		err := fmt.Errorf("changing the passphrase of %q: %w", c.path, ErrNotEncrypted)
+		return cmp.Or(c.checkSupported("opening"), err)
 	}
 	if err := c.checkWritable(); err != nil {
 		return err

@@ -110,8 +110,8 @@ func checkUDSPNode(f udspIndexFields, reserved []byte) (next int64, err error) {
 // encode writes the header node of a chain that continues at next, with a
 // table.
 func (h udspHead) encode(next int64, entries []uint32) []byte {
-	f := udspHeadFields{Magic: udspMagic, Version: udspVersion, BandSectors: uint32(h.band / SectorSize), Next: uint64(next),
-		Sectors: uint64(h.size / SectorSize)}
+	f := udspHeadFields{Magic: udspMagic, Version: udspVersion, BandSectors: uint32(h.band / SectorSize),
+		Next: uint64(next), Sectors: uint64(h.size / SectorSize)}
 	if len(entries) > 0 {
 		f.Used = 1
 	}

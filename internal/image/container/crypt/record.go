@@ -53,7 +53,7 @@ func decodeRecord(b []byte) (f recordFields, err error) {
 	known.KDF, known.PRF, known.IVSize, known.WrapBits = kdfPBKDF2, 0, wrapIVSize, kekSize*8
 	known.WrapPadding, known.WrapMode = paddingPKCS7, modeCBCPadded
 	if f != known {
-		return f, unsupported("key derivation %d with function %d, wrap of %d bits with padding %d, mode %d, IV of %d bytes",
+		return f, unsupported("key derivation %d, function %d, wrap of %d bits, padding %d, mode %d, IV of %d bytes",
 			f.KDF, f.PRF, f.WrapBits, f.WrapPadding, f.WrapMode, f.IVSize)
 	}
 	if _, err := iterationsOf(f.Iterations); err != nil {

@@ -208,7 +208,8 @@ func (im *Image) checkPayloads() error {
 			continue
 		}
 		if r.offset < low || r.offset > high || r.length > high-r.offset {
-			return fmt.Errorf("payload of %d bytes at %d is outside of the data fork: %w", r.length, r.offset, ErrCorrupt)
+			return fmt.Errorf("payload of %d bytes at %d is outside of the data fork: %w", r.length, r.offset,
+				ErrCorrupt)
 		}
 		if r.kind.Compressed() {
 			im.chunk, im.payload = max(im.chunk, r.bytes()), max(im.payload, int64(r.length))
