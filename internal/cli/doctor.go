@@ -306,9 +306,8 @@ func filesystemsFact() fact {
 	return fact{"file systems", withMissing(yes, no), installHint(packages)}
 }
 
-// imageTools are the programs that open or check images which --keep left:
-// their names, of which one is enough, and their Debian packages. Measuring
-// needs none of them.
+// imageTools are the programs that open or check images which --keep left: names
+// for the same program, and its Debian package. Measuring needs none of them.
 var imageTools = [][2]string{{"7zz 7z", "7zip"}, {"mount", "mount"}, {"losetup", "mount"}, {"fsck.exfat", "exfatprogs"},
 	{"mount.exfat-fuse mount.exfat", "exfat-fuse"}, {"fusermount3 fusermount", "fuse3"}}
 

@@ -192,9 +192,8 @@ func (a *app) clean(ctx context.Context, _ []string) error {
 }
 
 // cleanFolder detaches the images that are mounted in a folder of the state
-// folder, and removes its files and mount points. A run that is active has the
-// lock of measuring: nothing is removed then, as its own files are not
-// distinguished from others.
+// folder, and removes its files and mount points. It leaves them while a run is
+// active, which has the lock of measuring: its files look like those of others.
 func (a *app) cleanFolder(ctx context.Context, w io.Writer, state, name, what string) error {
 	folder := filepath.Join(state, name)
 	list, err := os.ReadDir(folder)
