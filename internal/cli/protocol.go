@@ -91,7 +91,7 @@ func (t *protocol) files(f plan.FileSet) string {
 // setting is the text of a setting that steps have unless they differ; "" for a
 // key that is an axis, as axes are among the cases.
 func (t *protocol) setting(key, text string) string {
-	isAxis := slices.ContainsFunc(t.plan.CaseValues(), func(a plan.Choice) bool { return a.Key == key })
+	isAxis := slices.ContainsFunc(t.plan.Axes, func(a plan.Choice) bool { return a.Key == key })
 	return report.TextIf(!isAxis, text)
 }
 
