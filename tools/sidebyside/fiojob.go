@@ -146,7 +146,7 @@ func parseFioOutput(data []byte, j fioJob) (l load, err error) {
 		isWhole := job.Error == 0 && side.Bytes == j.Total() && side.Calls == files && side.Latency.N == files
 		isTimed := ns > 0 && !math.IsInf(ns, 0) && job.User >= 0 && job.Kernel >= 0 && job.Time >= 0
 		if !isWhole || !isFlushed || !isTimed {
-			return l, fmt.Errorf("%w: want %d files of %d bytes, each timed and flushed: %+v", errFio, files, j.Size, job)
+			return l, fmt.Errorf("%w: want %d files of %d bytes, timed and flushed: %+v", errFio, files, j.Size, job)
 		}
 		l.cpu += (job.User + job.Kernel) / 100 * job.Time / 1e3
 		l.bytes += side.Bytes

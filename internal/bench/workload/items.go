@@ -55,8 +55,8 @@ func Items(set plan.FileSet, key Key) []Item {
 		for i, size := range sizes {
 			// The name has set, position and size: "batch001/02-007-200MB.bin".
 			name := fmt.Sprintf("%02d-%03d-%s.bin", s+1, i, strings.ReplaceAll(size.String(), " ", ""))
-			one[i] = Item{Name: path.Join(BatchFolder(key.Batch), name), Size: int64(size), Batch: key.Batch, Set: s + 1,
-				Index: i}
+			one[i] = Item{Name: path.Join(BatchFolder(key.Batch), name), Size: int64(size), Batch: key.Batch,
+				Set: s + 1, Index: i}
 		}
 		if set.Order == OrderShuffled || set.Order == "" {
 			shuffle(one, key.source("write", s+1))

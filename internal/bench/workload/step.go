@@ -419,8 +419,8 @@ func (s *step) finishOutcome() {
 				"some worker was idle", sp.Waves, tail)
 		}
 		if s.o.Gate != nil && s.write && sp.Waves > 1 {
-			s.out.warn("parallel-data", "data did not fit into memory at once: that of later files was made while other "+
-				"steps were timed")
+			s.out.warn("parallel-data", "data did not fit into memory at once: that of later files was made while "+
+				"other steps were timed")
 		}
 	}
 	if s.o.QoS != QoSDefault && qosNote != "" {

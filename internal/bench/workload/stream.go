@@ -231,7 +231,8 @@ func runStream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (out
 	if spec.Codec != CodecLZFSE {
 		expected = src.Size() + src.Size()/64 + 4096 // incompressible data grows a little
 	}
-	dst, err := vol.Create(spec.To, expected, o.fileOptions(0)) // fails if the name exists, which a tool would overwrite
+	// This fails if the name exists, which a tool would overwrite.
+	dst, err := vol.Create(spec.To, expected, o.fileOptions(0))
 	if err != nil {
 		return out, fmt.Errorf("creating: %w", err)
 	}

@@ -69,7 +69,8 @@ func gather(ctx context.Context, h *result.Host) {
 		for i := range min(n, 8) {
 			level := "hw.perflevel" + strconv.Itoa(i)
 			name := cmp.Or(sysctl(level+".name"), choose(i == 0, "performance", "efficiency"))
-			h.Cores = append(h.Cores, result.Cores{Level: strings.ToLower(name), Count: sysctlInt(level + ".logicalcpu")})
+			count := sysctlInt(level + ".logicalcpu")
+			h.Cores = append(h.Cores, result.Cores{Level: strings.ToLower(name), Count: count})
 		}
 	}
 	h.Translated = sysctlInt("sysctl.proc_translated") == 1

@@ -251,7 +251,8 @@ func (f *File) Allocate(off, n int64) error {
 	if n == 0 {
 		return nil
 	}
-	return f.call("allocating", Op{Kind: OpAllocate, Off: off, Len: n}, func() error { return sysAllocate(f.fd, off, n) })
+	op := Op{Kind: OpAllocate, Off: off, Len: n}
+	return f.call("allocating", op, func() error { return sysAllocate(f.fd, off, n) })
 }
 
 // PunchHole gives the host space of n bytes from off back as far as the file

@@ -153,7 +153,8 @@ func (f *file) Resident() (float64, error) {
 }
 
 // resident is the cached share of n bytes from off of the device. A band that
-// is missing has no pages.
+// is missing has no pages. The files are opened for writing, since Linux reports
+// all pages of others as resident.
 func (v *volume) resident(off, n int64) (float64, error) {
 	if img, ok := v.img.(container.ResidencyReporter); ok {
 		return img.Resident(off, n)
@@ -171,7 +172,7 @@ func (v *volume) resident(off, n int64) (float64, error) {
 			name = path.Join(name, "bands", files.BandName(at/band))
 		}
 		part := min(band-in, off+n-at)
-		f, err := c.Dir.Open(name, hostio.OpenOptions{Write: true}) // of other files Linux reports all pages
+		f, err := c.Dir.Open(name, hostio.OpenOptions{Write: true})
 		if err == nil {
 			share, shareErr := f.Resident(in, part)
 			sum += share * float64(part)
