@@ -27,7 +27,7 @@
 //  1. The registry contains a run before its journal does (registry.go). So
 //     [Clean] finds the images of a run that was killed at any moment.
 //  2. A folder at a place is marked before the first image is made in it, and the
-//     marker is the last file that is deleted (workfolder.go). So each folder
+//     marker is the last file that is deleted (places.go). So each folder
 //     that a killed run leaves is recognized as its own, or is empty.
 //  3. The record of a step is flushed to the disk before the next step starts. A
 //     case-round counts from the moment its end record is flushed; without it,
