@@ -260,7 +260,8 @@ func (p *Plan) applyOnly(o Overrides) error {
 		return nil
 	}
 	if o.Only.names("baseline") {
-		return &OverrideError{"only", o.Only.String(), "baseline cases accompany other cases and cannot be selected alone"}
+		return &OverrideError{"only", o.Only.String(),
+			"baseline cases accompany other cases and cannot be selected alone"}
 	}
 	all := p.Cases()
 	all = slices.DeleteFunc(all, func(c Case) bool { return c.Baseline })

@@ -171,8 +171,7 @@ func (c *checker) settingAt(name string) *node {
 	return c.root.at(s.group, s.own)
 }
 
-// checkUse reports protocol blocks for no case, cases without steps, and file
-// sets and inputs that no step uses.
+// checkUse reports protocol blocks for no case, and cases without steps.
 func (c *checker) checkUse() {
 	if len(c.p.Changes) > 0 {
 		return
@@ -182,28 +181,10 @@ func (c *checker) checkUse() {
 			c.bad(c.root.at("protocol", i, "when"), "when: no case is %s", b.When)
 		}
 	}
-	used := map[string]bool{}
 	for i := range c.cases {
 		k := &c.cases[i]
 		if len(k.Steps) == 0 && !k.Baseline && c.root.get("protocol") != nil && c.first("no steps", "") {
 			c.badKey(c.root.at("protocol"), "the case %q has no steps", k.ID)
-		}
-		walk(k.Steps, func(s *Step) {
-			switch s.Do {
-			case "write":
-				used["files "+cmp.Or(s.Files, k.Settings.Files)] = true
-			case "copy":
-				used["inputs "+s.From] = true
-			}
-		})
-	}
-	for _, part := range []string{"files", "inputs"} {
-		if n := c.root.get(part); n != nil {
-			for _, one := range n.pairs {
-				if !used[part+" "+one.name] {
-					c.warn(one.key, one.name, "no step uses %s.%s", part, one.name)
-				}
-			}
 		}
 	}
 }
@@ -371,13 +352,7 @@ func (c *checker) checkAlong(at *node, where Selector, r *reach, along string, w
 		count = min(count, len(named.Values))
 	}
 	if count < 2 {
-		axes := []string{}
-		for _, key := range append(r.keys, Choice{Key: "cycle"}, r.sizes) {
-			if _, n := r.values(key.Key); n > 1 {
-				axes = append(axes, key.Key)
-			}
-		}
-		c.bad(at, "the selected %s steps do not vary %q", r.do, along).suggest(along, "axes", axes)
+		c.bad(at, "the selected %s steps do not vary %q", r.do, along)
 		return
 	}
 	for _, v := range wanted {

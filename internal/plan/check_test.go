@@ -18,8 +18,6 @@ func TestWarnings(t *testing.T) {
 		{many, "190735 bands when full"},
 		{strings.Replace(many, "1 MiB\"", "1 MiB\"\nallow_many_bands = true", 1), ""},
 		{strings.Replace(many, "1 MiB", "2 MiB", 1), ""},
-		{smallPlan + "[files.more]\nsizes = [\"1 MB\"]\n[io]\nfiles = \"few\"\n", "no step uses files.more"},
-		{smallPlan + "[inputs.x]\nabout = \"x\"\n", "no step uses inputs.x"},
 		{smallPlan + "[matrix]\nformat = [\"UDRW\", \"UDSB\"]\nband_size = [\"8 MiB\"]\n", "band_size has no meaning for UDRW"},
 	} {
 		p, problems := plan.Parse("w.toml", []byte(c.text))

@@ -123,17 +123,15 @@ func oneOrManyCodec() codec {
 // finishAssert checks that there is exactly one test with the operands that it
 // takes.
 func finishAssert(r *reader, n *node, a *Assert) {
-	var names, given []string
+	given := 0
 	for _, t := range tests {
-		names = append(names, t.name)
 		if n.get(t.name) != nil {
-			given = append(given, t.name)
-			a.Kind = t.name
+			given, a.Kind = given+1, t.name
 		}
 	}
-	if len(given) != 1 {
-		r.badKey(n, "a claim needs exactly one test, this has %d", len(given)).
-			hintf("tests: %s", strings.Join(names, ", "))
+	if given != 1 {
+		r.badKey(n, "a claim needs exactly one test, this has %d", given).
+			hintf("tests: %s", strings.Join(namesOf(tests, func(t *test) string { return t.name }), ", "))
 		return
 	}
 	t := findTest(a.Kind)

@@ -78,21 +78,14 @@ func parseValue(text, unit string) (v float64, err error) {
 	number := strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(text, "-"), "−"))
 	switch {
 	case unit == "B/s":
-		var rate units.Rate
-		rate, err = units.ParseRate(number)
-		v = float64(rate)
+		v, err = asFloat(units.ParseRate(number))
 	case unit == "s":
-		var time units.Duration
-		time, err = units.ParseDuration(number)
-		v = float64(time) / 1e9
+		v, err = asFloat(units.ParseDuration(number))
+		v /= 1e9
 	case unit == "B":
-		var size units.Bytes
-		size, err = units.ParseBytes(number)
-		v = float64(size)
+		v, err = asFloat(units.ParseBytes(number))
 	case strings.HasSuffix(number, "%"):
-		var share units.Share
-		share, err = units.ParseShare(number)
-		v = float64(share)
+		v, err = asFloat(units.ParseShare(number))
 	case units.IsDecimal(number):
 		v, err = strconv.ParseFloat(number, 64)
 	default:
@@ -103,6 +96,8 @@ func parseValue(text, unit string) (v float64, err error) {
 	}
 	return v, err
 }
+
+func asFloat[V ~int64 | ~float64](v V, err error) (float64, error) { return float64(v), err }
 
 // ParseFigure reads a number as an author prints it, in the unit of its
 // quantity (B/s, s, B or 1): "6.13 GB/s", "about

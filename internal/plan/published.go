@@ -7,12 +7,6 @@ import (
 	"slices"
 )
 
-// includes reports whether everything that o names is the same in other.
-func (o On) includes(other On) bool {
-	return (o.Machine == "" || o.Machine == other.Machine) && (o.OS == "" || o.OS == other.OS) &&
-		(o.Tool == "" || o.Tool == other.Tool) && (o.Date.IsZero() || o.Date.Equal(other.Date))
-}
-
 // quantityKeys are the keys named after quantities. The table that has them
 // describes them together.
 func quantityKeys(typ string, decode func(r *reader, n *node, v reflect.Value),
@@ -204,7 +198,7 @@ func (c *checker) isPublished(o Operand) bool {
 // are named. A rate of streaming follows from its time.
 func (o *Operand) matches(f *Published, source *Source) bool {
 	derived := o.Quantity == "stream" && f.Quantity == "stream_time"
-	if f.Quantity != o.Quantity && !derived || !o.On.includes(f.takenOn(source)) {
+	if f.Quantity != o.Quantity && !derived || !f.isTakenOn(o.On, source) {
 		return false
 	}
 	for _, want := range o.Where {
@@ -220,14 +214,14 @@ func (o *Operand) matches(f *Published, source *Source) bool {
 	return o.Where.isNative() == f.Where.isNative()
 }
 
-// takenOn is the machine, system and tool of a figure: its own, else those of
-// the source.
-func (f *Published) takenOn(source *Source) On {
-	on := f.On
+// isTakenOn reports whether a figure was taken on all that on names; what it
+// does not name itself is that of the source.
+func (f *Published) isTakenOn(on On, source *Source) bool {
 	if source == nil {
-		return on
+		source = &Source{}
 	}
-	on.Machine, on.OS = cmp.Or(on.Machine, source.On.Machine), cmp.Or(on.OS, source.On.OS)
-	on.Tool, on.Date = cmp.Or(on.Tool, source.On.Tool), cmp.Or(on.Date, source.On.Date, source.Date)
-	return on
+	return (on.Machine == "" || on.Machine == cmp.Or(f.On.Machine, source.On.Machine)) &&
+		(on.OS == "" || on.OS == cmp.Or(f.On.OS, source.On.OS)) &&
+		(on.Tool == "" || on.Tool == cmp.Or(f.On.Tool, source.On.Tool)) &&
+		(on.Date.IsZero() || on.Date.Equal(cmp.Or(f.On.Date, source.On.Date, source.Date)))
 }

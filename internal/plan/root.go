@@ -3,11 +3,9 @@ package plan
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,7 +13,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 )
 
 // codecs are those that tags name, codecsOfTypes those of Go types without such
@@ -112,7 +109,19 @@ func Load(path string) (*Plan, error) {
 
 // LoadAll is Load that also gives the warnings of a plan that can be run.
 func LoadAll(path string) (*Plan, []Problem, error) {
-	text, err := readFile(path)
+	var text []byte
+	info, err := os.Stat(path) // before opening: a FIFO would wait for a writer
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = errors.New("it is a directory, want a TOML file")
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("it is not a regular file (%s)", info.Mode().Type())
+	case info.Size() > MaxSize:
+		err = tooLarge(info.Size())
+	default:
+		text, err = os.ReadFile(path)
+	}
 	if err != nil {
 		if pe, ok := errors.AsType[*os.PathError](err); ok {
 			err = pe.Err // the path is named once
@@ -124,28 +133,6 @@ func LoadAll(path string) (*Plan, []Problem, error) {
 		return nil, nil, problems
 	}
 	return p, problems.Warnings(), nil
-}
-
-// readFile opens without blocking (a FIFO would wait for a writer) and looks at
-// the open file, so that what is checked is what is read.
-func readFile(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case info.IsDir():
-		return nil, fmt.Errorf("it is a directory, want a TOML file")
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("it is not a regular file (%s)", info.Mode().Type())
-	case info.Size() > MaxSize:
-		return nil, tooLarge(info.Size())
-	}
-	return io.ReadAll(io.LimitReader(f, MaxSize+1)) // one that grows meanwhile is refused by Parse
 }
 
 // tooLarge is the error for a text of n bytes.
@@ -280,10 +267,7 @@ func (p *Plan) Is(digest string, text []byte) bool {
 }
 
 // hexSum is the SHA-256 of a text in hexadecimal.
-func hexSum(text []byte) string {
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
-}
+func hexSum(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
 
 // tomlString writes a basic string of one line, in which JSON and TOML agree.
 func tomlString(s string) string {

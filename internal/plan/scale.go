@@ -115,15 +115,24 @@ func scaleSizes(sizes []units.Bytes, factor float64, unit, apart units.Bytes,
 }
 
 // scaleImages maps nominal sizes of images: scaled, in whole MiB, with room for
-// the file system and for the most live bytes of any case plus a tenth.
+// the file system (to be useful, and where the case damages it to be repaired)
+// and for the most live bytes of any case plus a tenth.
 func (p *Plan) scaleImages(factor float64) sizeMap {
 	need := map[units.Bytes]units.Bytes{p.Defaults.Size: 0}
 	for _, c := range p.Cases() {
 		if c.Settings.Target == "directory" {
 			continue
 		}
-		live := float64(Estimate(p, c).LivePeak) * 1.1 / min(float64(p.Run.FitsIn), 1)
-		least := max(units.Bytes(live), smallestUseful(c))
+		damaged := false
+		walk(c.Steps, func(s *Step) { damaged = damaged || s.Do == "damage" && s.Kind == "volume" })
+		least := units.Bytes(float64(Estimate(p, c).LivePeak) * 1.1 / min(float64(p.Run.FitsIn), 1))
+		for _, name := range c.Settings.Filesystems {
+			f := image.FilesystemNamed(name)
+			least = max(least, units.Bytes(f.UsefulSize))
+			if damaged {
+				least = max(least, units.Bytes(f.RepairableSize))
+			}
+		}
 		need[c.Settings.Size] = max(need[c.Settings.Size], least)
 		walk(c.Steps, func(s *Step) {
 			if s.Size > 0 { // of a resize
@@ -133,21 +142,6 @@ func (p *Plan) scaleImages(factor float64) sizeMap {
 	}
 	return scaleSizes(slices.Collect(maps.Keys(need)), factor, mib, mib,
 		func(n units.Bytes) units.Bytes { return need[n] })
-}
-
-// smallestUseful is the smallest image that is worth measuring with the case's
-// file systems and steps.
-func smallestUseful(c Case) units.Bytes {
-	least, damaged := int64(0), false
-	walk(c.Steps, func(s *Step) { damaged = damaged || s.Do == "damage" && s.Kind == "volume" })
-	for _, name := range c.Settings.Filesystems {
-		f := image.FilesystemNamed(name)
-		least = max(least, f.UsefulSize)
-		if damaged {
-			least = max(least, f.RepairableSize)
-		}
-	}
-	return units.Bytes(least)
 }
 
 // replaceValues changes the values of a key wherever axes, selectors, fits,

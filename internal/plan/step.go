@@ -58,16 +58,10 @@ type stepKind struct {
 	fills bool
 	// files: times single files, and may run inside parallel
 	files bool
-	// unique: steps of this kind without a phase need to be unique, as those
-	// that time files
-	unique bool
 	// imageOnly: has no meaning for a native folder
 	imageOnly bool
 	// untimed: its duration is not a quantity
-	untimed    bool
-	needsPhase bool
-	// noExpect: cannot be expected to fail
-	noExpect bool
+	untimed bool
 
 	table *table
 }
@@ -114,7 +108,7 @@ func stepRows() []stepKind {
 			keys: []string{stepBatch + " =last", "Order order same-as-written|shuffled|as-listed =same-as-written",
 				stepWorkers, stepCache, stepBlock},
 			check: (*stepChecker).checkPool, follow: (*estimator).read},
-		{do: "verify", needs: needsVolume, unique: true, keys: []string{stepBatch + " =last"},
+		{do: "verify", needs: needsVolume, keys: []string{stepBatch + " =last"},
 			check: (*stepChecker).checkPool, follow: (*estimator).read},
 		{do: "delete", needs: needsVolume, changes: changesVolume, finish: finishDelete,
 			keys: []string{"All all", "LastSets last_sets 1..100000", "Largest largest 1..1000000",
@@ -139,7 +133,7 @@ func stepRows() []stepKind {
 			check: (*stepChecker).checkName, follow: (*estimator).deriveContainer},
 		{do: "xattr", needs: needsCreated, imageOnly: true, untimed: true, finish: finishXattr,
 			keys: []string{"Action action list|set|remove !", "Attr attr text", "Value value text"}},
-		{do: "measure", needs: needsCreated, untimed: true, needsPhase: true},
+		{do: "measure", needs: needsCreated, untimed: true},
 		{do: "copy", needs: needsVolume, changes: changesVolume, fills: true, files: true,
 			keys:  []string{stepFrom, stepTo, stepSync, stepCache, stepBlock},
 			check: (*stepChecker).checkCopy, follow: (*estimator).copyFile},
@@ -147,7 +141,7 @@ func stepRows() []stepKind {
 			keys: []string{stepFrom, stepTo, "Direction direction compress|decompress =compress", "Codec codec codec",
 				"Level level 1..22", "Threads threads 1..1024"},
 			check: (*stepChecker).checkCopy, follow: (*estimator).copyFile},
-		{do: "pause", needs: needsNone, untimed: true, noExpect: true, keys: []string{"Message message words !"}},
+		{do: "pause", needs: needsNone, untimed: true, keys: []string{"Message message words !"}},
 		{do: "repeat", needs: needsNone, untimed: true, keys: []string{stepTimes + " !", innerSteps}},
 		{do: "parallel", needs: needsNone, keys: []string{innerSteps}},
 	}
@@ -168,10 +162,10 @@ func addStepTables() {
 // zero row gives all.
 func commonStepKeys(k *stepKind) []string {
 	out := []string{"Do do do !", "Phase phase name"}
-	if k.needsPhase {
+	if k.do == "measure" {
 		out[1] += " !"
 	}
-	if !k.noExpect {
+	if k.do != "pause" {
 		out = append(out, "Expect expect ok|fail =ok")
 	}
 	if k.do == "" || k.needs != needsNew && k.needs != needsNone {

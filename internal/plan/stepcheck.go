@@ -62,7 +62,7 @@ func (f *stepChecker) checkBlocks(steps []Step) {
 		case s.Do == "pause" && failing != nil:
 			f.atStep(s, "pause", "pause: resume cannot know how far the %s got that has to fail", failing.Do).
 				hintf("it is on line %d; put the pause before it", failing.Line)
-		case len(s.Steps) > 0 || s.Phase == "" && !k.files && !k.unique:
+		case len(s.Steps) > 0 || s.Phase == "" && !k.files && s.Do != "verify":
 		case old != nil:
 			f.atStep(s, "phase", "two %s steps of the case %q have the phase %q", s.Do, f.c.ID, s.Phase).
 				hintf("the first is on line %d; give each its own phase", old.Line)
@@ -161,7 +161,8 @@ func (f *stepChecker) checkRoom(s *Step, c *container) {
 	if findStepKind(s.Do).fills && !c.unsure && !c.native && c.size > 0 &&
 		float64(c.live) > float64(c.size)*float64(f.p.Run.FitsIn) {
 		f.atStep(s, "room", "%s: the files cannot fit: %s on a volume of %s, of which files may fill %s (case %q)",
-			s.Do, c.live, c.size, f.p.Run.FitsIn, f.c.ID).hintf("make the image larger, or write fewer or smaller files")
+			s.Do, c.live, c.size, f.p.Run.FitsIn, f.c.ID).
+			hintf("make the image larger, or write fewer or smaller files")
 	}
 }
 
@@ -204,20 +205,11 @@ func (f *stepChecker) checkConvert(s *Step, c *container) {
 
 // checkPool checks that there are files to read, verify or delete.
 func (f *stepChecker) checkPool(s *Step, c *container) {
-	files, sets := c.pool(s.Batch), map[int]bool{}
-	for _, x := range files {
-		sets[x.set] = true
-	}
 	switch {
 	case c.batches == 0 && len(c.named) == 0:
 		f.atStep(s, "empty", "%s before files are written", s.Do).hintf("put { do = \"write\" } before it")
-	case len(f.p.Changes) > 0: // fewer sets may leave less than a step names
-	case len(files) == 0 && !(s.All && len(c.named) > 0):
+	case len(c.pool(s.Batch)) == 0 && !(s.All && len(c.named) > 0) && len(f.p.Changes) == 0: // fewer sets may leave none
 		f.atStep(s, "empty", "%s: every file has been deleted before", s.Do)
-	case s.LastSets > len(sets):
-		f.atStep(s, "sets", "delete: last_sets = %d, but the batch has %d sets left", s.LastSets, len(sets))
-	case s.Largest > len(files):
-		f.atStep(s, "largest", "delete: largest = %d, but the batch has %d files left", s.Largest, len(files))
 	}
 }
 

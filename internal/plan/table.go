@@ -181,7 +181,8 @@ func lineWhereCodec() codec {
 // outcomeCodec is the value of the key outcome: its own keys, and the selection
 // of the line.
 func outcomeCodec() codec {
-	t := &table{name: "outcome", keys: newKeys[TableLine]("Step do do !", "Where where", "OK ok line", "Fail fail line")}
+	keys := newKeys[TableLine]("Step do do !", "Where where", "OK ok line", "Fail fail line")
+	t := &table{name: "outcome", keys: keys}
 	return codec{typ: "table", whole: true, decode: t.read, json: t.schema, inner: t.keys,
 		encode: func(v reflect.Value) (string, bool) {
 			return inlineOf(t.lines(v)), v.FieldByName("Step").String() != ""

@@ -2,7 +2,7 @@
 // this project:
 //
 //	go run ./tools/docs             the pages that the registries of the program declare (make docs)
-//	go run ./tools/docs -accuracy   docs/accuracy.md and its figure: every study in full (make accuracy)
+//	go run ./tools/docs -accuracy   docs/accuracy.md: every study in full (make accuracy)
 package main
 
 import (
@@ -70,8 +70,7 @@ func writeAccuracy(ctx context.Context, folder string, o selftest.Options) error
 	if err != nil {
 		return err
 	}
-	err = errors.Join(os.WriteFile(filepath.Join(folder, "accuracy.md"), []byte(r.Page()), 0o644),
-		os.WriteFile(filepath.Join(folder, "accuracy-power.svg"), []byte(r.PowerFigure()), 0o644))
+	err = os.WriteFile(filepath.Join(folder, "accuracy.md"), []byte(r.Page()), 0o644)
 	if err == nil && !r.Kept {
 		err = fmt.Errorf("not every promise is kept: see %s", filepath.Join(folder, "accuracy.md"))
 	}

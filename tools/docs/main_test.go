@@ -60,7 +60,6 @@ func TestWriteAccuracy(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(folder, "accuracy.md"))
 	require.NoError(t, err)
 	assert.Contains(t, string(text), "drift")
-	assert.FileExists(t, filepath.Join(folder, "accuracy-power.svg"))
 
 	assert.ErrorContains(t, writeAccuracy(t.Context(), folder, selftest.Options{Only: []string{"drifting"}}),
 		`there is no study "drifting", only recovery, files,`)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/result"
+	"dmgbench/internal/system/units"
 )
 
 // fileEstimates are the estimates of one mount that have an interval over its
@@ -194,21 +195,37 @@ const tooNarrow = "too narrow: files at two speeds"
 // twoSpeedIntervals: what are the intervals of median and Theil–Sen worth where
 // files are at two speeds?
 func (x *exam) twoSpeedIntervals(s *Study) {
-	s.fillHow(choose(x, 1000, 60))
-	rounds := choose(x, []int{1, 3, 5, 10}, []int{1, 3})
+	runs := choose(x, 1000, 60)
+	s.fillHow(runs)
 	g := newGrid("Runs of 1 round with the label, and coverage of the intervals, in %", "estimate and law",
 		"labelled", "1 round, labelled", "1 round, not labelled")
 	for _, l := range choose(x, s.Laws, s.Laws[:1]) {
-		for _, n := range rounds {
-			x.coverSpeeds(l[0], l[1], n, g)
+		name, m := l[0], law(withLatency+"file_noise = 5%;"+l[1])
+		truth := truths(m.Law, goldSizes)
+		for _, n := range choose(x, []int{1, 3, 5, 10}, []int{1, 3}) {
+			results := x.play(trial{design: design{Sizes: goldSizes, Sets: 10, Rounds: n}, law: m, runs: runs,
+				seed: []any{"speeds", name, n}})
+			for _, e := range orderEstimates {
+				row := e + ", " + name
+				for _, r := range results {
+					ci, column := estimate(r, "", e).CI, units.Count(n, "round")
+					if n == 1 {
+						label := ci != nil && strings.HasSuffix(ci.Method, tooNarrow)
+						column += map[bool]string{true: ", labelled", false: ", not labelled"}[label]
+						g.at(row, "labelled").add(label)
+					}
+					if ci != nil {
+						g.at(row, column).add(holds(ci, truth[e]))
+					}
+				}
+				if n > 1 {
+					g.check(&s.Promises[1], row, units.Count(n, "round"))
+				}
+			}
 		}
 		for _, e := range orderEstimates {
-			row := e + ", " + l[0]
-			if strings.Contains(l[0], "× 2") {
+			if row := e + ", " + name; strings.Contains(name, "× 2") {
 				s.Promises[0].takeShare(row, *g.at(row, "labelled"))
-			}
-			for _, n := range rounds[1:] {
-				g.check(&s.Promises[1], row, roundsText(n))
 			}
 		}
 	}
@@ -222,33 +239,6 @@ func number(text string) int {
 		panic(fmt.Sprintf("reading a number of the selftest: %v", err))
 	}
 	return n
-}
-
-func roundsText(n int) string { return fmt.Sprintf("%d rounds", n) }
-
-// coverSpeeds plays runs of n rounds under a law, and counts labels and the
-// intervals that contain the truth.
-func (x *exam) coverSpeeds(name, slow string, n int, g *grid) {
-	m := law(withLatency + "file_noise = 5%;" + slow)
-	truth := truths(m.Law, goldSizes)
-	results := x.play(trial{design: design{Sizes: goldSizes, Sets: 10, Rounds: n}, law: m, runs: choose(x, 1000, 60),
-		seed: []any{"speeds", name, n}})
-	for _, e := range orderEstimates {
-		row, column := e+", "+name, roundsText(n)
-		for _, r := range results {
-			ci := estimate(r, "", e).CI
-			if n == 1 {
-				label := ci != nil && strings.HasSuffix(ci.Method, tooNarrow)
-				if column = "1 round, not labelled"; label {
-					column = "1 round, labelled"
-				}
-				g.at(row, "labelled").add(label)
-			}
-			if ci != nil {
-				g.at(row, column).add(holds(ci, truth[e]))
-			}
-		}
-	}
 }
 
 // autoDesign is a plan that ends its rounds by its intervals.

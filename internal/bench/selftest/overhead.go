@@ -1,7 +1,7 @@
 package selftest
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -69,15 +69,17 @@ func (x *exam) measureOverhead(files int) (o Overhead) {
 	}
 	quantile := func(xs []float64, p float64) float64 {
 		v, err := stats.Quantile(xs, p)
-		if x.err == nil {
-			x.err = err
-		}
+		x.err = cmp.Or(x.err, err)
 		return v
 	}
+	timed := func(size, block int64, n int) []float64 {
+		above, err := x.timesAboveLaw(c, size, block, n)
+		x.err = cmp.Or(x.err, err)
+		return above
+	}
 	o.Tick = quantile(ticks, 0.5)
-	one := x.timesAboveLaw(c, smallFile, 0, files)
-	several := x.timesAboveLaw(c, smallFile, smallFile/blocks, files)
-	large := x.timesAboveLaw(c, largeFile, 0, max(files/20, 20))
+	one, several := timed(smallFile, 0, files), timed(smallFile, smallFile/blocks, files)
+	large := timed(largeFile, 0, max(files/20, 20))
 	o.File, o.File95 = quantile(one, 0.5), quantile(one, 0.95)
 	o.Call = max(0, (quantile(several, 0.5)-o.File)/(blocks-1))
 	// Long spins are interrupted by whatever else runs here: the quickest tenth
@@ -88,15 +90,33 @@ func (x *exam) measureOverhead(files int) (o Overhead) {
 	return o
 }
 
-// timesAboveLaw writes n files of one size, in calls of block bytes unless that
-// is 0, and returns what each took more than the law, in nanoseconds.
-func (x *exam) timesAboveLaw(c clock.Clock, size, block int64, n int) (above []float64) {
+// timesAboveLaw writes n files of one size to a simulated device, in calls of
+// block bytes unless that is 0, and returns what each took more than the law, in
+// nanoseconds.
+func (x *exam) timesAboveLaw(c clock.Clock, size, block int64, n int) (above []float64, err error) {
 	const rate = 10e9
-	out, err := writeFiles(x.ctx, c, rate, size, block, n)
+	dev, err := simulated.New(simulated.Machine{Law: simulated.Law{Write: rate, Read: rate}}, c, 1, 1)
 	if err != nil {
-		x.err = err
-		return nil
+		return nil, err
 	}
+	con, err := dev.Create(x.ctx, nil, "overhead", engine.Spec{})
+	if err != nil {
+		return nil, err
+	}
+	att, err := con.Attach(x.ctx, engine.AttachOptions{})
+	if err != nil {
+		return nil, err
+	}
+	data, err := workload.NewData(1, 1, "overhead", workload.DataZero, 0)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]workload.Item, n)
+	for i := range items {
+		items[i] = workload.Item{Name: fmt.Sprintf("%06d", i), Size: size, Set: 1}
+	}
+	out, err := workload.Write(x.ctx, att.Volume(), items,
+		workload.Options{Clock: c, Data: data, Block: block, Sync: hostio.SyncNone, Cache: workload.CacheDirect})
 	for _, s := range out.Samples {
 		calls, each := int64(1), s.Bytes
 		if block > 0 {
@@ -105,36 +125,7 @@ func (x *exam) timesAboveLaw(c clock.Clock, size, block int64, n int) (above []f
 		law := float64(calls) * math.Round(float64(each)/rate*float64(time.Second))
 		above = append(above, float64(s.DurationNS)-law)
 	}
-	return above
-}
-
-// writeFiles writes n files of one size to a simulated device with a rate in
-// bytes per second.
-func writeFiles(
-	ctx context.Context, c clock.Clock, rate float64, size, block int64, n int,
-) (out workload.Outcome, err error) {
-	dev, err := simulated.New(simulated.Machine{Law: simulated.Law{Write: rate, Read: rate}}, c, 1, 1)
-	if err != nil {
-		return out, err
-	}
-	con, err := dev.Create(ctx, nil, "overhead", engine.Spec{})
-	if err != nil {
-		return out, err
-	}
-	att, err := con.Attach(ctx, engine.AttachOptions{})
-	if err != nil {
-		return out, err
-	}
-	data, err := workload.NewData(1, 1, "overhead", workload.DataZero, 0)
-	if err != nil {
-		return out, err
-	}
-	items := make([]workload.Item, n)
-	for i := range items {
-		items[i] = workload.Item{Name: fmt.Sprintf("%06d", i), Size: size, Set: 1}
-	}
-	return workload.Write(ctx, att.Volume(), items,
-		workload.Options{Clock: c, Data: data, Block: block, Sync: hostio.SyncNone, Cache: workload.CacheDirect})
+	return above, err
 }
 
 // overhead: what does the harness itself cost?

@@ -1,7 +1,6 @@
 package selftest
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -48,15 +47,6 @@ type design struct {
 	Read   bool
 	// TOML
 	Claims string
-}
-
-// plan is the plan of a design.
-func (d design) plan() (*plan.Plan, error) {
-	p, problems := plan.Parse("selftest", []byte(render("plan.toml.tmpl", d)))
-	if problems != nil {
-		return nil, fmt.Errorf("reading a plan of the selftest: %w", problems)
-	}
-	return p, nil
 }
 
 // sample names the files of a step: "20 of one size", "48 of 16 sizes".
@@ -138,8 +128,11 @@ func (x *exam) play(t trial) []*result.Result {
 func (x *exam) repeat(d design, n int, names []any,
 	do func(ctx context.Context, p *plan.Plan, seed uint64, i int) error,
 ) {
-	p, err := d.plan()
-	if x.err = cmp.Or(x.err, err); x.err != nil {
+	p, problems := plan.Parse("selftest", []byte(render("plan.toml.tmpl", d)))
+	if problems != nil && x.err == nil {
+		x.err = fmt.Errorf("reading a plan of the selftest: %w", problems)
+	}
+	if x.err != nil {
 		return
 	}
 	ctx, cancel := context.WithCancelCause(x.ctx)

@@ -11,6 +11,7 @@ import (
 	"dmgbench/internal/bench/engine/simulated"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
+	"dmgbench/internal/system/units"
 )
 
 // nullClaims are claims with a truth exactly on their bound under [nullLaw], so
@@ -71,7 +72,7 @@ func (x *exam) falseVerdicts(s *Study) {
 	g := newGrid("Plans with any false verdict, %", "what differs")
 	for _, noise := range choose(x, s.Laws, s.Laws[2:3]) {
 		for _, n := range choose(x, []int{3, 8}, []int{3}) {
-			row, column := noise[0], roundsText(n)
+			row, column := noise[0], units.Count(n, "round")
 			for _, r := range x.play(trial{design: claimDesign(n, nullClaims), runs: runs, varied: true,
 				law: nullLaw("file_noise = 3%;" + noise[1]), seed: []any{"verdicts", row, n}}) {
 				decided, ratios := decidedClaims(r)
@@ -113,7 +114,7 @@ func (x *exam) power(s *Study) {
 				t := trial{design: claimDesign(n, fasterClaim), law: m, runs: runs,
 					seed: []any{"power", faster[0], noise, n}, varied: true}
 				t.design.Formats = fourFormats[:2]
-				column, opposite := roundsText(n), share{}
+				column, opposite := units.Count(n, "round"), share{}
 				for _, r := range x.play(t) {
 					g.at(row, column).add(r.Claims[0].Verdict == result.Holds)
 					opposite.add(r.Claims[0].Verdict == result.DoesNotHold)
@@ -143,7 +144,14 @@ func (x *exam) fileWarnings(s *Study) {
 		var some, broken share // with any warning, and with one of a change of speed
 		for _, r := range x.play(trial{design: design{Sizes: goldSizes, Sets: 10, Rounds: 1}, runs: runs,
 			law: law(withLatency + l[1]), seed: []any{"warnings", name}}) {
-			given := writeWarnings(r)
+			given := map[string]bool{}
+			for _, s := range r.Summaries {
+				for _, w := range s.Warnings {
+					if s.Op == "write" && slices.Contains(fileKinds, w.Kind) {
+						given[w.Kind] = true
+					}
+				}
+			}
 			some.add(len(given) > 0)
 			// What throttles may by chance look like one break; a step has one
 			// of the two.
@@ -162,19 +170,6 @@ func (x *exam) fileWarnings(s *Study) {
 		}
 	}
 	s.add(g)
-}
-
-// writeWarnings are those of [fileKinds] that summaries of writing have.
-func writeWarnings(r *result.Result) map[string]bool {
-	given := map[string]bool{}
-	for _, s := range r.Summaries {
-		for _, w := range s.Warnings {
-			if s.Op == "write" && slices.Contains(fileKinds, w.Kind) {
-				given[w.Kind] = true
-			}
-		}
-	}
-	return given
 }
 
 // drift: does the canary show a machine that changes?
@@ -204,29 +199,22 @@ func (x *exam) drift(s *Study) {
 	s.add(g)
 }
 
-// versions are two versions of a system that are compared with each other.
-type versions struct {
-	design design
-	// Before and after
-	laws [2]simulated.Machine
-	// Of each
-	sessions int
-	runs     int
-	seed     []any
-}
-
 // compareOutcome is what compare reports of two versions.
 type compareOutcome struct{ changed, regressed, claimChanged share }
 
-// compare plays the sessions of both versions, and counts what compare reports
-// of them.
-func (x *exam) compare(v versions) (out compareOutcome) {
-	all := make([]analysis.Comparison, v.runs)
-	x.repeat(v.design, v.runs, v.seed, func(ctx context.Context, p *plan.Plan, seed uint64, i int) error {
+// compare plays the sessions of two versions of a system, as many of each as
+// the trial pools: one under the law of the trial, a later one under after. It
+// counts what compare reports of them.
+func (x *exam) compare(t trial, after simulated.Machine) (out compareOutcome) {
+	all := make([]analysis.Comparison, t.runs)
+	x.repeat(t.design, t.runs, t.seed, func(ctx context.Context, p *plan.Plan, seed uint64, i int) error {
 		var sessions []*result.Result
-		for k := range 2 * v.sessions {
-			version := k / v.sessions
-			r, err := x.measure(ctx, p, v.laws[version], seed, 1+k)
+		for k := range 2 * t.pooled {
+			law, build := t.law, "build 1"
+			if k >= t.pooled {
+				law, build = after, "build 2"
+			}
+			r, err := x.measure(ctx, p, law, seed, 1+k)
 			if err == nil && len(p.Claims) > 0 {
 				err = analysis.Analyze(p, r, analysis.Options{SkipRobustness: true})
 			}
@@ -234,7 +222,7 @@ func (x *exam) compare(v versions) (out compareOutcome) {
 				return err
 			}
 			for s := range r.Sessions {
-				r.Sessions[s].Host.OSBuild = fmt.Sprintf("build %d", version+1)
+				r.Sessions[s].Host.OSBuild = build
 			}
 			sessions = append(sessions, r)
 		}
@@ -257,12 +245,7 @@ func (x *exam) compare(v versions) (out compareOutcome) {
 // comparedSessions are the numbers of sessions on each side.
 func (x *exam) comparedSessions() []int { return choose(x, []int{1, 3, 5}, []int{1, 3}) }
 
-func aSide(sessions int) string {
-	if sessions == 1 {
-		return "1 session a side"
-	}
-	return fmt.Sprintf("%d sessions a side", sessions)
-}
+func aSide(sessions int) string { return units.Count(sessions, "session") + " a side" }
 
 // comparisons: what does compare report of two sides that are alike, and of two
 // that are not?
@@ -280,8 +263,8 @@ func (x *exam) comparisons(s *Study) {
 					return law("write = " + rate + " GB/s;read = " + rate +
 						" GB/s;step = 20 ms;file_noise = 3%;mount_noise = 2%;session_noise = " + scatter + "%")
 				}
-				return x.compare(versions{design: own, laws: [2]simulated.Machine{m("5"), m(rate)}, sessions: n,
-					runs: runs, seed: []any{"compare", scatter, rate, n}})
+				return x.compare(trial{design: own, law: m("5"), pooled: n, runs: runs,
+					seed: []any{"compare", scatter, rate, n}}, m(rate))
 			}
 			same, changed := compare("5"), compare("4.5")
 			row, column := "sessions "+scatter+" %", aSide(n)
@@ -309,8 +292,8 @@ func (x *exam) requiredClaims(s *Study) {
 		for _, n := range x.comparedSessions() {
 			compare := func(claims string, runs int, before, after simulated.Machine) compareOutcome {
 				required := strings.ReplaceAll(claims, "[[claim]]\n", "[[claim]]\nrequire = true\n")
-				return x.compare(versions{design: claimDesign(3, required), laws: [2]simulated.Machine{before, after},
-					sessions: n, runs: runs, seed: []any{"require", own, countClaims(claims), n}})
+				return x.compare(trial{design: claimDesign(3, required), law: before, pooled: n, runs: runs,
+					seed: []any{"require", own, countClaims(claims), n}}, after)
 			}
 			row, column := own+" % between kinds and sessions", aSide(n)
 			*same.at(row, column) = compare(nullClaims, many, nullLaw(noise), nullLaw(noise)).regressed
