@@ -34,9 +34,16 @@ func (c *Case) Value(key string) (string, bool) {
 // baseline. Each case has the steps of the protocol blocks that select it;
 // cases with the same protocol share them.
 func (p *Plan) Cases() []Case {
-	cells := p.matrixCells()
 	var out []Case
-	for _, manual := range p.manualCells() {
+	var cells [][]KeyValue
+	if len(p.Axes) > 0 || len(p.Extra) == 0 {
+		cells = product(p.Axes)
+	}
+	var manualAxes []Axis
+	for _, m := range p.Manual {
+		manualAxes = append(manualAxes, Axis{m.Name, m.Values})
+	}
+	for _, manual := range product(manualAxes) {
 		var group []Case
 		for _, cell := range cells {
 			c := p.makeCase(cell, manual)
@@ -111,25 +118,6 @@ func (p *Plan) protocolID(c *Case) string {
 		}
 	}
 	return id
-}
-
-// manualCells is every combination of the manual axes; one empty combination if
-// there are none.
-func (p *Plan) manualCells() [][]KeyValue {
-	axes := make([]Axis, len(p.Manual))
-	for i, m := range p.Manual {
-		axes[i] = Axis{m.Name, m.Values}
-	}
-	return product(axes)
-}
-
-// matrixCells is every cell of the matrix before exclude; nil if the plan has
-// only [[case]] tables.
-func (p *Plan) matrixCells() [][]KeyValue {
-	if len(p.Axes) == 0 && len(p.Extra) > 0 {
-		return nil
-	}
-	return product(p.Axes)
 }
 
 // product is the cartesian product of the axes, the last axis varying fastest;

@@ -177,7 +177,8 @@ func (e *estimator) cost(s *Step) int {
 
 // fileSet is the set that a write step writes, nil if it does not exist.
 func (e *estimator) fileSet(s *Step) *FileSet {
-	return e.p.fileSet(cmp.Or(s.Files, e.c.Settings.Files))
+	name := cmp.Or(s.Files, e.c.Settings.Files)
+	return find(e.p.Files, func(f *FileSet) bool { return f.Name == name })
 }
 
 // addStep adds one step; one that is not accepted has no effect.
@@ -369,11 +370,6 @@ func plus(a, b units.Bytes) units.Bytes {
 		return math.MaxInt64
 	}
 	return a + b
-}
-
-// fileSet is the file set of that name, or nil.
-func (p *Plan) fileSet(name string) *FileSet {
-	return find(p.Files, func(f *FileSet) bool { return f.Name == name })
 }
 
 // input is the input of that name, or nil.

@@ -14,18 +14,8 @@ var coefficients = map[string][]string{
 	"two-lines": {"intercept", "slope", "break", "intercept_2", "slope_2", "r2"},
 }
 
-// coefficientNames are the coefficients of all models, each once.
-func coefficientNames() []string {
-	var out []string
-	for _, model := range []string{"line", "power", "two-lines"} {
-		for _, name := range coefficients[model] {
-			if !slices.Contains(out, name) {
-				out = append(out, name)
-			}
-		}
-	}
-	return out
-}
+// coefficientNames are the coefficients of all models.
+var coefficientNames = []string{"intercept", "slope", "r2", "factor", "exponent", "break", "intercept_2", "slope_2"}
 
 // figureUnit is the unit that a coefficient of a quantity is published in.
 func figureUnit(coefficient string, q Quantity) string {

@@ -303,7 +303,7 @@ var kinds = map[string]*kind{
 	"codec": enum("zstd", "s2", "gzip", "lzfse"), "estimator": enum(estimators...),
 	"statistic":   enum(append(slices.Clone(estimators), "minimum", "maximum")...),
 	"unit":        enum(namesOf(displayUnits, func(u *displayUnit) string { return u.name })...),
-	"coefficient": enum(coefficientNames()...),
+	"coefficient": enum(coefficientNames...),
 }
 
 // kindsOfTypes are the kinds of Go types, for tags that name none.

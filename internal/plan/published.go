@@ -153,7 +153,8 @@ func (c *checker) checkPublished() {
 // finishOperand checks that an operand is either a quantity or a constant.
 func finishOperand(r *reader, n *node, o *Operand) {
 	switch {
-	case (o.Quantity == "") == (n.get("value") == nil) && !n.hasInvalid():
+	case slices.ContainsFunc(n.pairs, func(p *node) bool { return p.invalid }):
+	case (o.Quantity == "") == (n.get("value") == nil):
 		r.bad(n, "an operand is either a quantity or a value").
 			hintf("write it as { write = { format = \"UDSB\" } } or { value = \"2 GB/s\" }")
 	case o.On != On{} && !o.Published:

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -139,8 +138,14 @@ func (t *table) schema() map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, k := range t.keys {
 		s := maps.Clone(k.json())
-		if k.fallback != nil {
-			s["default"] = jsonDefault(k.fallback)
+		switch {
+		case k.fallback == nil:
+		case k.value == nil:
+			s["default"] = map[string]any{}
+		case k.value.node == stringNode:
+			s["default"] = k.fallback.text
+		default:
+			s["default"] = k.value.of(k.fallback.text)
 		}
 		if k.required {
 			required = append(required, k.name)
@@ -161,20 +166,6 @@ func schemaReference(name string) map[string]any { return map[string]any{"$ref":
 // other keys.
 func objectSchema(properties map[string]any, additional any) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "additionalProperties": additional}
-}
-
-// jsonDefault is the default of a key as JSON has it.
-func jsonDefault(n *node) any {
-	switch n.kind {
-	case intNode:
-		v, _ := strconv.Atoi(n.text)
-		return v
-	case boolNode:
-		return n.text == "true"
-	case tableNode:
-		return map[string]any{}
-	}
-	return n.text
 }
 
 // settingsSchema describes a table that has settings as keys; form makes the

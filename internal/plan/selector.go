@@ -131,7 +131,9 @@ func (s Selector) matchAll(get func(key string) (string, bool)) bool {
 
 // matches reports whether the value is one of the values, by meaning.
 func (c Choice) matches(value string) bool {
-	return slices.ContainsFunc(c.Values, func(want string) bool { return sameValue(c.Key, value, want) })
+	return slices.ContainsFunc(c.Values, func(want string) bool {
+		return value == want || canonicalValue(c.Key, value) == canonicalValue(c.Key, want)
+	})
 }
 
 // find is the choice of the key, or nil.
@@ -158,11 +160,6 @@ func (s Selector) split() (cases, samples Selector) {
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(s), func(c Choice) bool { return samples.names(c.Key) }), samples
-}
-
-// sameValue compares two texts of one key by meaning.
-func sameValue(key, a, b string) bool {
-	return a == b || canonicalValue(key, a) == canonicalValue(key, b)
 }
 
 // canonicalValue is the text of a key's value as its kind writes it: of a

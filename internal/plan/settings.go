@@ -68,10 +68,8 @@ func addSettings() {
 // are in the field with the index. Without its table a key has its default.
 func settingSections(index []int) (out []key) {
 	for _, group := range groups {
-		t := settingTables[group]
 		out = append(out, key{name: group, index: index, fallback: &node{kind: tableNode, name: group},
-			codec: codec{typ: "table", decode: t.read, json: t.schema,
-				sections: func(_ string, v reflect.Value) []section { return []section{{t.name, t.lines(v)}} }}})
+			codec: tableCodec(settingTables[group])})
 	}
 	return out
 }

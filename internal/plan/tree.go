@@ -2,7 +2,6 @@ package plan
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -91,11 +90,6 @@ func (n *node) at(path ...any) *node {
 		here = next
 	}
 	return here
-}
-
-// hasInvalid reports whether decoding found errors in a value of a table.
-func (n *node) hasInvalid() bool {
-	return slices.ContainsFunc(n.pairs, func(p *node) bool { return p.invalid })
 }
 
 // parseTree turns the text into a tree. Before it go-toml's decoder checks the
