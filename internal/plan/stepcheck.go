@@ -203,12 +203,13 @@ func (f *stepChecker) checkConvert(s *Step, c *container) {
 	}
 }
 
-// checkPool checks that there are files to read, verify or delete.
+// checkPool checks that there are files to read, verify or delete. Fewer sets
+// than the plan has may leave none.
 func (f *stepChecker) checkPool(s *Step, c *container) {
 	switch {
 	case c.batches == 0 && len(c.named) == 0:
 		f.atStep(s, "empty", "%s before files are written", s.Do).hintf("put { do = \"write\" } before it")
-	case len(c.pool(s.Batch)) == 0 && !(s.All && len(c.named) > 0) && len(f.p.Changes) == 0: // fewer sets may leave none
+	case len(c.pool(s.Batch)) == 0 && !(s.All && len(c.named) > 0) && len(f.p.Changes) == 0:
 		f.atStep(s, "empty", "%s: every file has been deleted before", s.Do)
 	}
 }
