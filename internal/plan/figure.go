@@ -60,11 +60,6 @@ func (q Quantity) Info() (info QuantityInfo, ok bool) {
 // Unit is B/s, s, B or 1, and "" for an unknown name.
 func (q Quantity) Unit() string { return quantityIndex[q].Unit }
 
-// quantityNames are the names of all quantities, in the order of the registry.
-func quantityNames() []string {
-	return namesOf(Quantities, func(q *QuantityInfo) string { return string(q.Name) })
-}
-
 // unitWords name the base units in messages.
 var unitWords = map[string]string{"B/s": "rate", "s": "time", "B": "size", "1": "pure number"}
 

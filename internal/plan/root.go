@@ -29,7 +29,8 @@ var rootTable *table
 func init() {
 	stepKinds = stepRows()
 	readQuantities()
-	maps.Copy(kinds, map[string]*kind{"do": enum(stepNames(nil)...), "quantities": enum(quantityNames()...)})
+	quantities := namesOf(Quantities, func(q *QuantityInfo) string { return string(q.Name) })
+	maps.Copy(kinds, map[string]*kind{"do": enum(stepNames(nil)...), "quantities": enum(quantities...)})
 	codecs = map[string]func() codec{
 		"matrix": matrixCodec, "cases": caseCodec, "published": publishedCodec,
 		"inputs": func() codec { return namedCodec[Input]("inputs") },

@@ -57,8 +57,8 @@ func main() {
 	}
 }
 
-// writeAccuracy runs all studies of internal/bench/selftest and writes their page and
-// its figure. It returns an error if a promise of the page is not kept.
+// writeAccuracy runs all studies of internal/bench/selftest and writes their page.
+// It returns an error if a promise of the page is not kept.
 func writeAccuracy(ctx context.Context, folder string, o selftest.Options) error {
 	o.Done = func(s selftest.Study, took time.Duration) {
 		fmt.Fprintf(os.Stderr, "%-10s %s\n", s.ID, took.Round(100*time.Millisecond))

@@ -97,8 +97,20 @@ func (x *exam) fileIntervals(s *Study) {
 		covered := newGrid("Coverage in %: "+l[0], "estimate")
 		given := newGrid("Mounts in which the interval is given, %: "+l[0], "estimate")
 		for _, sample := range samples {
-			levels := x.coverFiles(l, sample, covered, given)
-			checkFiles(s, l[0], sample.sample(), covered, given, levels)
+			column, levels := sample.sample(), x.coverFiles(l, sample, covered, given)
+			for _, e := range fileEstimates {
+				k, where := *covered.at(e, column), fmt.Sprintf("%s, %s, %s", e, column, l[0])
+				if slices.Contains(tooFew[column], e) {
+					s.Promises[2].take("intervals of "+where, given.at(e, column).rate(), 0, given.at(e, column).n)
+				}
+				switch {
+				case k.n == 0:
+				case slices.Contains(orderEstimates, e):
+					s.Promises[0].take(where, k.rate()-100*levels[e], k.err(), k.n)
+				default:
+					s.Promises[1].takeShare(where, k)
+				}
+			}
 		}
 		s.add(covered)
 		if l[2] != "" {
@@ -106,6 +118,11 @@ func (x *exam) fileIntervals(s *Study) {
 		}
 	}
 }
+
+// tooFew are the estimates that must not have an interval over the files of a
+// sample.
+var tooFew = map[string][]string{"2 of one size": fileEstimates, "3 of one size": {"trimmed", "median"},
+	"32 of 16 sizes": fileEstimates[1:]} // all but the median
 
 // coverFiles plays runs of one sample under a law, and counts the intervals
 // that are given and those that contain the truth. It returns the highest level
@@ -131,37 +148,6 @@ func (x *exam) coverFiles(row []string, own design, covered, given *grid) map[st
 		}
 	}
 	return levels
-}
-
-// checkFiles compares the counts of one sample with the promises.
-func checkFiles(s *Study, law, sample string, covered, given *grid, levels map[string]float64) {
-	for _, e := range fileEstimates {
-		k, where := *covered.at(e, sample), fmt.Sprintf("%s, %s, %s", e, sample, law)
-		if isTooFew(e, sample) {
-			s.Promises[2].take("intervals of "+where, given.at(e, sample).rate(), 0, given.at(e, sample).n)
-		}
-		switch {
-		case k.n == 0:
-		case slices.Contains(orderEstimates, e):
-			s.Promises[0].take(where, k.rate()-100*levels[e], k.err(), k.n)
-		default:
-			s.Promises[1].takeShare(where, k)
-		}
-	}
-}
-
-// isTooFew reports whether an estimate must not have an interval over files of
-// a sample.
-func isTooFew(estimate, sample string) bool {
-	switch sample {
-	case "2 of one size":
-		return true
-	case "3 of one size":
-		return estimate == "trimmed" || estimate == "median"
-	case "32 of 16 sizes":
-		return estimate != "median"
-	}
-	return false
 }
 
 // roundIntervals: do the intervals over rounds and sessions cover the truth?

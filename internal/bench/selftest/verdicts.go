@@ -242,9 +242,6 @@ func (x *exam) compare(t trial, after simulated.Machine) (out compareOutcome) {
 	return out
 }
 
-// comparedSessions are the numbers of sessions on each side.
-func (x *exam) comparedSessions() []int { return choose(x, []int{1, 3, 5}, []int{1, 3}) }
-
 func aSide(sessions int) string { return units.Count(sessions, "session") + " a side" }
 
 // comparisons: what does compare report of two sides that are alike, and of two
@@ -257,7 +254,7 @@ func (x *exam) comparisons(s *Study) {
 	exits := newGrid("Of the same comparisons, those that end with 5 (slower by more than 5 %), %", "scatter")
 	own := design{Formats: fourFormats[:2], Sizes: fewSizes, Sets: 1, Rounds: 3, Read: true}
 	for _, scatter := range choose(x, []string{"0", "1", "3", "10"}, []string{"3"}) {
-		for _, n := range x.comparedSessions() {
+		for _, n := range choose(x, []int{1, 3, 5}, []int{1, 3}) {
 			compare := func(rate string) compareOutcome { // of 5 GB/s with another rate
 				m := func(rate string) simulated.Machine {
 					return law("write = " + rate + " GB/s;read = " + rate +
@@ -289,7 +286,7 @@ func (x *exam) requiredClaims(s *Study) {
 	turned := newGrid("Comparisons that find that a required claim no longer holds, %", "scatter")
 	for _, own := range choose(x, []string{"0", "3", "10"}, []string{"10"}) {
 		noise := "file_noise = 3%;mount_noise = 2%;own_noise = " + own + "%"
-		for _, n := range x.comparedSessions() {
+		for _, n := range choose(x, []int{1, 3, 5}, []int{1, 3}) {
 			compare := func(claims string, runs int, before, after simulated.Machine) compareOutcome {
 				required := strings.ReplaceAll(claims, "[[claim]]\n", "[[claim]]\nrequire = true\n")
 				return x.compare(trial{design: claimDesign(3, required), law: before, pooled: n, runs: runs,
