@@ -42,19 +42,31 @@ type side struct {
 }
 
 // measureRounds runs the sides in pairs+1 rounds, of which the first, round 0,
-// is discarded, and prints a line for each turn of the others. endRound follows
-// each round, outside of all that is timed.
+// is discarded, and prints a line for each turn of the others, and for each
+// round what a side took in times of the first: a ratio of neighbours in time
+// varies less than either of them. endRound follows each round, outside of all
+// that is timed.
 func measureRounds(ctx context.Context, w io.Writer, pairs int, sides []side, endRound func(round int) error) error {
 	for round := range pairs + 1 {
+		seconds := map[string][]float64{} // of both turns, by operation and side
 		for _, i := range schedule(len(sides), round) {
 			loads, err := sides[i].do(ctx, round)
 			if err != nil {
 				return err
 			}
 			for op, l := range loads {
+				if seconds[op] == nil {
+					seconds[op] = make([]float64, len(sides))
+				}
+				seconds[op][i] += l.seconds
 				if round > 0 {
 					fmt.Fprintln(w, l.line(op, sides[i].name))
 				}
+			}
+		}
+		for op, s := range seconds {
+			for i := 1; i < len(s) && round > 0; i++ {
+				fmt.Fprintf(w, "Benchmark%s/by=%s 1 %.6g time-of-%s\n", op, sides[i].name, s[i]/s[0], sides[0].name)
 			}
 		}
 		if err := endRound(round); err != nil {

@@ -61,7 +61,8 @@ func TestMeasureRounds(t *testing.T) {
 	assert.Equal(t, 3, ends)
 	assert.Equal(t, "abba"+"baab"+"abba", turns)
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
-	require.Len(t, lines, 8)
+	require.Len(t, lines, 2*(4+1))
+	assert.Equal(t, "BenchmarkOp/size=1/by=b 1 1 time-of-a", lines[4], "each round has the ratio to the first side")
 	assert.Equal(t, "BenchmarkOp/size=1/by=b 1 1 s/op 10 B/s 0.1 cpu-s/B 7 peak-B 3 made-B", lines[0])
 	assert.Equal(t, "BenchmarkOp/by=x 1 2 s/op 5 B/s", load{bytes: 10, seconds: 2}.line("Op", "x"))
 
