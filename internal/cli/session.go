@@ -321,7 +321,8 @@ func prepareHost(ctx context.Context, c *runner.Config) (release func(), err err
 	c.Warnings = append(host.Warnings(c.Host), host.Tune().Warnings()...)
 	allowSleep, _, err := host.InhibitSleep()
 	if err != nil {
-		text := fmt.Sprintf("the machine may sleep during the run (%v)", err)
+		cause := strings.TrimSuffix(err.Error(), ": "+host.ErrUnsupported.Error())
+		text := "the machine may sleep during the run (" + strings.TrimPrefix(cause, "inhibiting sleep: ") + ")"
 		c.Warnings = append(c.Warnings, result.Warning{Kind: "sleep", Text: text})
 		return unlock, nil
 	}
