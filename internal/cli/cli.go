@@ -243,7 +243,7 @@ func (a *app) newRootCommand() *cobra.Command {
 	root.SetCompletionCommandGroupID("maintain")
 	root.InitDefaultCompletionCmd("completion")
 	root.InitDefaultHelpCmd()
-	refuseUnknownOperands(root)
+	rejectUnknownArgs(root)
 	return root
 }
 

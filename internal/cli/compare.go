@@ -43,11 +43,11 @@ func (a *app) compareRuns(_ context.Context, paths []string) error {
 	}
 	switch {
 	case c.Regression:
-		return status(exitRegression)
+		return exitWith(exitRegression)
 	case len(c.Rows) == 0:
 		return usageError("the comparison lists the reason for each", "comparing runs: no measurements could be paired")
 	case a.isSet("strict") && c.Undecided:
-		return status(exitUndecided)
+		return exitWith(exitUndecided)
 	}
 	return nil
 }

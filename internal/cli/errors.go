@@ -37,8 +37,8 @@ const (
 )
 
 // hintedError is an error with advice for the user and, where it is not 0, an
-// exit status that overrides the one of its cause. The advice is printed in a
-// line of its own, or in the JSON.
+// exit status that overrides the one of its cause. The advice is printed on a
+// line of its own, or as a field of the JSON.
 type hintedError struct {
 	err  error
 	hint string
@@ -55,7 +55,13 @@ func usageError(hint, format string, args ...any) error {
 }
 
 // withHint adds advice to an error and keeps its exit status.
-func withHint(err error, hint string) error { return &hintedError{err: err, hint: hint} }
+func withHint(err error, hint string) error {
+	e := &hintedError{err: err, hint: hint}
+	if cause, ok := errors.AsType[*hintedError](err); ok {
+		e.exit = cause.exit
+	}
+	return e
+}
 
 // statusError ends the program with a status after everything was printed, such
 // as that of a run with failed cases.
@@ -63,8 +69,8 @@ type statusError struct{ code int }
 
 func (e *statusError) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
-// status is the error that ends the program with a status, nil for 0.
-func status(code int) error {
+// exitWith returns the error that ends the program with a status, nil for 0.
+func exitWith(code int) error {
 	if code == 0 {
 		return nil
 	}
@@ -72,8 +78,8 @@ func status(code int) error {
 }
 
 // explainInterrupt replaces the error of a cancelled context by text, which
-// explains what was and was not done. Other errors, and statuses of runs that
-// cleaned up themselves, stay.
+// explains what was and was not done. Other errors, and a statusError (the run
+// has printed its outcome), are returned unchanged.
 func explainInterrupt(err error, text string) error {
 	if !is[*statusError](err) && errors.Is(err, context.Canceled) {
 		return &hintedError{err: errors.New(text), exit: exitInterrupted}
@@ -81,14 +87,14 @@ func explainInterrupt(err error, text string) error {
 	return err
 }
 
-// is reports whether an error has a cause of a type.
+// is reports whether the chain of an error contains a T.
 func is[T error](err error) bool {
 	_, ok := errors.AsType[T](err)
 	return ok
 }
 
-// exitStatus is the exit status of an error, 0 for nil. All other code leaves
-// statuses to it, except those of outcomes of runs and comparisons.
+// exitStatus returns the exit status of an error, 0 for nil. A statusError and a
+// hintedError can carry their own; all others are classified here.
 func exitStatus(err error) int {
 	if err == nil {
 		return 0
@@ -124,18 +130,17 @@ type notice struct {
 	Exit int    `json:"exit,omitempty"`
 }
 
-// printError prints an error and its hint; of an invalid plan, all problems,
-// which have their own hints. Statuses print no text.
+// printError prints an error and its hint; a statusError has no text.
 func (a *app) printError(err error) {
 	if err == nil || is[*statusError](err) {
 		return
 	}
-	text, advice := err.Error(), a.hint(err)
+	text, advice := err.Error(), a.hintWithSource(err)
 	if a.json {
 		printJSON(a.stderr, notice{Kind: "error", Text: text, Hint: advice, Exit: exitStatus(err)})
 		return
 	}
-	if !is[*plan.Problems](err) {
+	if !is[*plan.Problems](err) { // whose lines have their places and hints
 		text = "dmgbench: " + text
 		if advice != "" {
 			text += "\nhint: " + advice
@@ -154,15 +159,15 @@ func (a *app) warn(text string) {
 	fmt.Fprintln(a.stderr, printable(text))
 }
 
-// printJSON prints a value in one line.
+// printJSON prints a value on one line.
 func printJSON(w io.Writer, v any) { _ = json.NewEncoder(w).Encode(v) }
 
-// hint is the advice for an error. For a bad value of a flag from the environment
-// or the settings file it also names the source: an error about --format puzzles
-// users who never typed that flag.
-func (a *app) hint(err error) string {
+// hintWithSource returns the advice for an error. A usage error that names a flag
+// whose value comes from the environment or the settings file gets that source,
+// too: an error about --format puzzles users who never typed that flag.
+func (a *app) hintWithSource(err error) string {
 	advice := []string{hint(err)}
-	for _, m := range flagName.FindAllStringSubmatch(err.Error(), -1) {
+	for _, m := range flagPattern.FindAllStringSubmatch(err.Error(), -1) {
 		if source := a.valueSources[m[1]]; source != "" && exitStatus(err) == exitUsage {
 			advice = append(advice, m[0]+" comes from "+source)
 		}
@@ -170,12 +175,12 @@ func (a *app) hint(err error) string {
 	return strings.Join(unique(advice), "; ")
 }
 
-// flagName finds the flags that an error message names.
-var flagName = regexp.MustCompile(`--([a-z][a-z-]*)`)
+// flagPattern finds the flags that an error message names.
+var flagPattern = regexp.MustCompile(`--([a-z][a-z-]*)`)
 
-// hint is the advice that an error carries, else the usual one for its cause,
-// else "". Errors of packages below carry advice where only they know the
-// cause.
+// hint returns the advice that an error carries, else the usual one for its
+// cause, else "". Errors from lower packages carry advice where only they know
+// the cause.
 func hint(err error) string {
 	if advice := cmp.Or(
 		hintOf(err, func(e *hintedError) string { return e.hint }),
@@ -190,12 +195,12 @@ func hint(err error) string {
 		err  error
 		hint string
 	}{
-		{fs.ErrExist, "give another name: files are never replaced"},
+		{fs.ErrExist, "choose another name: existing files are never replaced"},
 		{syscall.ENOSPC, "make room on that disk, or choose a folder on another one; dmgbench resume continues a " +
 			"started run"},
-		{syscall.EROFS, "choose a folder that can be written"},
-		{fs.ErrPermission, "check who may write there, or choose another folder"},
-		{host.ErrBusy, "wait until it has ended, or end it with Ctrl-C: two runs at once measure each other"},
+		{syscall.EROFS, "choose a writable folder"},
+		{fs.ErrPermission, "check the permissions, or choose another folder"},
+		{host.ErrBusy, "wait for the other run to finish, or end it with Ctrl-C: runs at the same time distort each other"},
 	} {
 		if errors.Is(err, cause.err) {
 			return cause.hint
@@ -204,7 +209,7 @@ func hint(err error) string {
 	return ""
 }
 
-// hintOf is the advice of the first cause of a type, "" without one.
+// hintOf returns the advice of the first T in the chain of an error, or "".
 func hintOf[T error](err error, advice func(T) string) string {
 	if e, ok := errors.AsType[T](err); ok {
 		return advice(e)
@@ -212,9 +217,9 @@ func hintOf[T error](err error, advice func(T) string) string {
 	return ""
 }
 
-// commandLineError turns an error of cobra, before any command was executed,
-// into one of this program with a hint. Unknown commands get the most similar
-// name as their hint.
+// commandLineError turns an error of cobra from before any command ran into one of
+// this program with a hint. Unknown commands get the most similar name as their
+// hint.
 func commandLineError(root *cobra.Command, args []string, err error) error {
 	if err == nil || is[*hintedError](err) {
 		return err
@@ -222,7 +227,7 @@ func commandLineError(root *cobra.Command, args []string, err error) error {
 	if len(args) == 0 || !strings.HasPrefix(err.Error(), "unknown command") {
 		return usageError("", "%w", err)
 	}
-	return usageError(cmp.Or(nearestCommand(root, args[0]), "dmgbench --help lists the commands"),
+	return usageError(cmp.Or(suggestCommand(root, args[0]), "dmgbench --help lists the commands"),
 		"unknown command %q", args[0])
 }
 
@@ -236,9 +241,9 @@ func requestsJSON(cmd *cobra.Command, args []string) bool {
 	return slices.Contains(args, "--format=json") || i >= 0 && i+1 < len(args) && args[i+1] == "json"
 }
 
-// nearestCommand asks for the subcommand of cmd with the name that is most like
-// word, "" without one.
-func nearestCommand(cmd *cobra.Command, word string) string {
+// suggestCommand returns "did you mean …?" for the subcommand of cmd whose name is
+// most like word, or "" if none is close.
+func suggestCommand(cmd *cobra.Command, word string) string {
 	var names []string
 	for _, c := range cmd.Commands() {
 		names = append(names, c.Name())
@@ -247,10 +252,10 @@ func nearestCommand(cmd *cobra.Command, word string) string {
 	return report.TextIf(near != "", "did you mean "+cmd.CommandPath()+" "+near+"?")
 }
 
-// refuseUnknownOperands makes usage errors of operands for which cobra's own
-// commands print their help and exit with 0: "help" with an unknown command,
-// and "completion" with an unknown shell.
-func refuseUnknownOperands(root *cobra.Command) {
+// rejectUnknownArgs makes cobra's own commands reject unknown arguments instead of
+// printing their help with status 0: "help" an unknown command, and "completion"
+// an unknown shell.
+func rejectUnknownArgs(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {
 		case "help":
@@ -260,15 +265,16 @@ func refuseUnknownOperands(root *cobra.Command) {
 			}
 		case "completion":
 			for _, c := range append(c.Commands(), c) {
-				c.Args, c.Example = commandRow{}.checkArgs, "  source <(dmgbench completion bash)"
+				c.Args, c.Example = commandRow{}.checkArgs, "  source <(dmgbench completion bash)" // no arguments
 			}
+			// Without a function of its own cobra would not check the arguments.
 			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 		}
 	}
 }
 
-// flagError rewords errors of pflag and adds the name that was probably meant:
-// of a flag, else of a subcommand, as in dmgbench --version.
+// flagError rewords errors of pflag and adds the name that was probably meant: of
+// a flag, else of a subcommand (--version suggests "dmgbench version").
 func flagError(cmd *cobra.Command, err error) error {
 	hint := fmt.Sprintf("%s --help lists the flags", cmd.CommandPath())
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
@@ -276,17 +282,17 @@ func flagError(cmd *cobra.Command, err error) error {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		near := plan.Nearest(e.GetSpecifiedName(), names)
 		hint = cmp.Or(report.TextIf(near != "", "did you mean --"+near+"?"),
-			nearestCommand(cmd, e.GetSpecifiedName()), hint)
+			suggestCommand(cmd, e.GetSpecifiedName()), hint)
 	}
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		return usageError(hint, "reading --%s: %w", e.GetFlag().Name, wrongValue(e.GetFlag(), e.GetValue(), err))
+		return usageError(hint, "reading --%s: %w", e.GetFlag().Name, valueError(e.GetFlag(), e.GetValue(), err))
 	}
 	return usageError(hint, "%s", err)
 }
 
-// wrongValue names the type of value that a flag takes instead of the error of
-// strconv; err is the error where the type has no such name.
-func wrongValue(f *pflag.Flag, value string, err error) error {
+// valueError replaces the error of strconv by one that names the type of value that
+// a flag takes; it returns err for other types.
+func valueError(f *pflag.Flag, value string, err error) error {
 	types := map[string]string{"int": "a whole number", "uint64": "a whole number", "float64": "a number",
 		"bool": "true or false"}
 	if name := types[f.Value.Type()]; name != "" {
@@ -299,7 +305,7 @@ func wrongValue(f *pflag.Flag, value string, err error) error {
 // the checks of cobra: their messages name neither argument nor example.
 func (row commandRow) checkArgs(cmd *cobra.Command, args []string) error {
 	example, _, _ := strings.Cut(cmd.Example, "\n")
-	hint, name := "for example:"+strings.TrimPrefix(example, " "), commandPath(cmd)
+	hint, name := "for example: "+strings.TrimSpace(example), commandPath(cmd)
 	switch {
 	case len(args) < row.min:
 		missing, _, _ := strings.Cut(row.args, " ")
@@ -307,7 +313,7 @@ func (row commandRow) checkArgs(cmd *cobra.Command, args []string) error {
 	case row.max == unlimited || len(args) <= row.max:
 		return nil
 	case cmd.HasAvailableSubCommands():
-		hint = cmp.Or(nearestCommand(cmd, args[row.max]), cmd.CommandPath()+" --help lists its commands")
+		hint = cmp.Or(suggestCommand(cmd, args[row.max]), cmd.CommandPath()+" --help lists its commands")
 	}
 	return usageError(hint, "reading the arguments of %s: %q is one too many", name, args[row.max])
 }

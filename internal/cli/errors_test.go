@@ -21,7 +21,7 @@ func TestAnInterruptBeforeTheRunSaysWhatItMeans(t *testing.T) {
 	require.EqualError(t, err, "interrupted before the run began")
 	assert.Equal(t, exitInterrupted, exitStatus(err))
 	require.NoError(t, explainInterrupt(nil, "x"))
-	assert.Equal(t, exitCases, exitStatus(explainInterrupt(status(exitCases), "x")))
+	assert.Equal(t, exitCases, exitStatus(explainInterrupt(exitWith(exitCases), "x")))
 	other := errors.New("broken")
 	assert.Equal(t, other, explainInterrupt(other, "x"))
 }

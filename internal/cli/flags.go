@@ -171,7 +171,7 @@ func (a *app) setFlag(f *pflag.Flag, key string, value any) error {
 	switch {
 	case !isList:
 		if err := f.Value.Set(fmt.Sprint(value)); err != nil {
-			return wrongValue(f, fmt.Sprint(value), err)
+			return valueError(f, fmt.Sprint(value), err)
 		}
 		return nil
 	case !takesList:

@@ -273,7 +273,7 @@ func (a *app) pruneHistory(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	return status(code)
+	return exitWith(code)
 }
 
 // prunable are the runs that have ended, except the newest keep of each plan.

@@ -103,7 +103,7 @@ func readOnly(t *testing.T, bin string) {
 	assert.Equal(t, 1, e.code)
 	assert.Contains(t, e.err, `writing to folder "`)
 	assert.Contains(t, e.err, "read-only file system")
-	assert.Contains(t, e.err, "hint: choose a folder that can be written")
+	assert.Contains(t, e.err, "hint: choose a writable folder")
 	assert.NoDirExists(t, w.out)
 	e = w.run("run", w.plan, "--out", filepath.Join(dir, "run"))
 	assert.Equal(t, 1, e.code)

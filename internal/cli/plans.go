@@ -143,7 +143,7 @@ func (a *app) loadPlans(names []string) ([]*plan.Plan, error) {
 		}
 	}
 	if len(out) < len(names) {
-		return nil, status(exitUsage)
+		return nil, exitWith(exitUsage)
 	}
 	return out, nil
 }
@@ -358,5 +358,5 @@ func (a *app) checkPlans(_ context.Context, names []string) error {
 			return err
 		}
 	}
-	return status(code)
+	return exitWith(code)
 }

@@ -328,7 +328,7 @@ func (a *app) resumeRun(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	code, err := a.session(ctx, c, func(c runner.Config) (runner.Outcome, error) { return runner.Resume(ctx, dir, c) })
-	return cmp.Or(err, status(code))
+	return cmp.Or(err, exitWith(code))
 }
 
 // resumedEngine is the engine of the earlier sessions. Another one is refused,

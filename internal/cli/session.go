@@ -211,7 +211,7 @@ func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do 
 			a.message(fmt.Sprintf("session %d of %d is done; the next starts at %s UTC", n-1, s.count, next))
 			if err := a.clock.Sleep(ctx, s.pause); err != nil {
 				a.printMissingSessions(s, dirs, n)
-				return status(exitInterrupted)
+				return exitWith(exitInterrupted)
 			}
 		}
 		own := make([]string, len(dirs))
@@ -224,7 +224,7 @@ func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do 
 		}
 		if code = max(code, got); code == exitInterrupted {
 			a.printMissingSessions(s, dirs, n+1)
-			return status(code)
+			return exitWith(code)
 		}
 	}
 	for _, dir := range dirs {
@@ -233,7 +233,7 @@ func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do 
 				dir, quoted(dir), quoted(dir)))
 		}
 	}
-	return status(code)
+	return exitWith(code)
 }
 
 // printMissingSessions prints the commands that measure the sessions from first

@@ -5,16 +5,17 @@
 // is fixed in one place, span.transfer: the time of a write is that of all its
 // write calls and the requested flush, the time of a read that of all its read
 // calls. Open, close, data, hashing and bookkeeping are outside. Files are
-// timed in waves that a gate starts, on threads of their own, with the garbage
-// collector off; see [Options] and [Outcome].
+// timed in waves (batches whose workers are released together, each on an
+// operating system thread), with the garbage collector off; see [Options] and
+// [Outcome].
 //
 // # Limits
 //
-// The package makes no decision about images, keeps no results after a call,
-// writes no journal, and adds up no rates of workers. While a clock of the step
-// runs it makes no data, shows no progress and collects no garbage. The one
-// exception is a file that does not fit into memory: its data is made
-// meanwhile, with a warning.
+// The package decides nothing about disk images, keeps no results after a call,
+// writes no journal, and does not sum the rates of workers. Inside a timed span
+// it generates no data, shows no progress and collects no garbage. The one
+// exception is a file that does not fit into memory: its data is generated
+// inside the span, with a warning.
 package workload
 
 import (
@@ -27,13 +28,15 @@ import (
 // Volume is a file system on which files can be made. Names use "/" and are
 // relative to its root. Methods are safe for concurrent use.
 type Volume interface {
-	// Mkdir makes a folder, with those above it that are missing.
+	// Mkdir makes a folder and any missing parents; one that exists is no error.
 	Mkdir(name string) error
-	// Create makes a new file of an expected size in bytes. It fails if the
-	// name exists (fs.ErrExist). Writing beyond size makes the file longer, see
-	// also [Truncater].
+	// Create makes a new file for size bytes: a hint where to place it, and
+	// what o.Preallocate reserves. It fails if the name exists (fs.ErrExist).
+	// Writing beyond size makes the file longer; a file whose volume sets its
+	// length at once is a [Truncater], for a write that ends early.
 	Create(name string, size int64, o FileOptions) (File, error)
-	// Open opens an existing file for reading. A missing one is fs.ErrNotExist.
+	// Open opens an existing file for reading. It returns
+	// fs.ErrNotExist if there is none.
 	Open(name string, o FileOptions) (File, error)
 	// Remove deletes a file or an empty folder.
 	Remove(name string) error
@@ -41,7 +44,8 @@ type Volume interface {
 	List(dir string) ([]Entry, error)
 	// Free is the free space that the volume offers, in bytes.
 	Free() (int64, error)
-	// Sync makes names and sizes durable, outside any timed span.
+	// Sync makes names and sizes durable: the data of files is that of
+	// [File.Sync]. It is not called inside a timed span.
 	Sync() error
 }
 
@@ -52,11 +56,11 @@ type Entry struct {
 	Dir  bool
 }
 
-// FileOptions are how a file is opened.
+// FileOptions control how a file is opened.
 type FileOptions struct {
 	Cache       hostio.CacheMode
-	Preallocate bool // reserve the space at once
-	Worker      int  // that is likely to do the I/O, from 0; a hint for placement
+	Preallocate bool // Create reserves the space of the file at once
+	Worker      int  // index of the worker expected to do the I/O, from 0: a hint for placement
 }
 
 // File is one open file. Offsets and lengths are bytes.
@@ -64,21 +68,22 @@ type File interface {
 	io.ReaderAt
 	io.WriterAt
 	// Sync makes the written data durable as far as mode requests, and returns
-	// the achieved mode.
+	// the mode that took effect; a weaker one is no error.
 	Sync(mode hostio.SyncMode) (hostio.SyncMode, error)
 	// Evict drops cached pages of the file as far as the volume can.
 	Evict() error
-	// Resident is the share of the file in the page cache, or ErrUnknown.
+	// Resident returns the fraction of the file in the page cache, 0 to 1;
+	// ErrUnknown where the volume cannot tell.
 	Resident() (float64, error)
-	// Cache is the mode that the open achieved.
+	// Cache returns the mode that took effect when the file was opened.
 	Cache() hostio.CacheMode
 	Close() error
 }
 
-// Dataless is a [Volume] that may hold no bytes. Its files are then each a
-// [Skipper] and receive only
-// the lengths of calls ([Skipper]); no data and no buffers are made. Only a
-// simulated device is one: what is timed there is a given law.
+// Dataless is implemented by volumes that can be without data: simulated
+// devices, whose times follow a configured law. If Dataless returns true, every
+// file is a [Skipper], and Skip is called in place of ReadAt and WriteAt: no data
+// is generated.
 type Dataless interface {
 	Volume
 	// Dataless reports whether this volume holds no bytes.
@@ -88,13 +93,13 @@ type Dataless interface {
 // Skipper is an open file of a dataless volume.
 type Skipper interface {
 	File
-	// Skip replaces one call that writes, or reads, n bytes from offset off.
+	// Skip takes the time of a call that writes, or reads, n bytes at offset off.
 	Skip(write bool, off, n int64) error
 }
 
-// ErrUnknown is returned for a fact about the cache that is not known on this
-// volume.
+// ErrUnknown is returned where a volume cannot tell the state of the cache.
 var ErrUnknown = errors.New("not known on this volume")
 
-// HostPather is a [Volume] that the system's own programs can reach.
+// HostPather is implemented by volumes whose files other programs can open.
+// HostPath returns the path of a file on the host.
 type HostPather interface{ HostPath(name string) string }

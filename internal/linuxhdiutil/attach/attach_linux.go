@@ -327,13 +327,13 @@ func (d *detachment) unlessForced(err error) error {
 // mounted without a mount point, and must not write to an image that is free.
 func (d *detachment) forceUnmount(point string) {
 	if !d.dead {
-		d.addUnsaved(point, within(30*time.Second, func() error { return syncVolume(point) }))
+		d.addUnsaved(point, runWithin(30*time.Second, func() error { return syncVolume(point) }))
 	}
 	if unix.Unmount(point, unix.UMOUNT_NOFOLLOW) == nil {
 		return
 	}
 	d.addHolders(point)
-	_ = within(10*time.Second, func() error {
+	_ = runWithin(10*time.Second, func() error {
 		how := uint32(1) // writes the log back first; only ext4, XFS and a few others can
 		return withFile(point, func(f *os.File) error { return ioctl(f, goingDown, unsafe.Pointer(&how)) })
 	})

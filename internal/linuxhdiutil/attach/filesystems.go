@@ -55,7 +55,7 @@ type FS struct {
 	makeArgs    string // of Tool, without the device; see Make
 	mountData   string // options of mount(2)
 	userOwned   bool   // mount(2) takes the owner of all files
-	replayless  string // options for a read-only mount that does not replay the log
+	noReplay    string // options for a read-only mount that does not replay the log
 	growTool    string // program of Package and its arguments before the operand
 	growMounted bool   // the program takes the mount point, not the device
 }
@@ -83,18 +83,18 @@ var filesystems = []FS{
 		// No initialisation after the first mount, no space kept back for root.
 		makeArgs: "-q -F -b 4096 -m 0 -L LABEL " +
 			"-E lazy_itable_init=0,lazy_journal_init=0,nodiscard,root_owner=UID:GID",
-		replayless: "noload", growTool: "resize2fs"},
+		noReplay: "noload", growTool: "resize2fs"},
 	{Name: "xfs", AppleName: "xfs", Kind: "xfs", Hint: "Linux", Kernel: "xfs", Tool: "mkfs.xfs", Package: "xfsprogs",
 		Type: gpt.LinuxData, Owners: true, MinSize: 300 << 20, MaxLabel: 12,
 		marks: []mark{{magic: "XFSB", label: 108, length: 12}}, makeArgs: "-q -f -K -s size=4096 -L LABEL",
 		// XFS refuses a second volume of the same identifier, such as a copy of
 		// the image, or one that a process still has open after a forced
 		// unmount.
-		mountData: "nouuid", replayless: "nouuid,norecovery", growTool: "xfs_growfs", growMounted: true},
+		mountData: "nouuid", noReplay: "nouuid,norecovery", growTool: "xfs_growfs", growMounted: true},
 	{Name: "btrfs", AppleName: "btrfs", Kind: "btrfs", Hint: "Linux", Kernel: "btrfs",
 		Tool: "mkfs.btrfs", Package: "btrfs-progs", Type: gpt.LinuxData, Owners: true, MinSize: 114_294_784,
 		MaxLabel: 255, marks: []mark{{at: 64<<10 + 64, magic: "_BHRfS_M", label: 64<<10 + 299, length: 256}},
-		makeArgs: "-q -f --nodiscard -L LABEL", replayless: "rescue=nologreplay",
+		makeArgs: "-q -f --nodiscard -L LABEL", noReplay: "rescue=nologreplay",
 		growTool: "btrfs filesystem resize max", growMounted: true},
 	{Name: "FAT32", Aliases: []string{"MS-DOS FAT32", "MS-DOS", "vfat"}, AppleName: "MS-DOS FAT32", Kind: "msdos",
 		Hint: "DOS_FAT_32", Kernel: "vfat", Tool: "mkfs.vfat", Package: "dosfstools", Type: gpt.BasicData,

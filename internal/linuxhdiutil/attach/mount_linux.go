@@ -17,8 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mount mounts the volume of an image that is attached. In mode fuse the volume
-// is mounted as long as the image is attached: errors.ErrUnsupported.
+// Mount mounts the volume of an attached image. If it is mounted, Mount changes
+// nothing. In mode fuse it returns errors.ErrUnsupported, since the volume stays
+// mounted as long as the image is attached.
 func Mount(ctx context.Context, a Attached, req Request) (Attached, error) {
 	s, r, err := openMountable(ctx, a)
 	if err != nil {
@@ -28,7 +29,7 @@ func Mount(ctx context.Context, a Attached, req Request) (Attached, error) {
 	if now := r.present(); now.MountPoint != "" {
 		return now, nil
 	}
-	// A file system may have been made since.
+	// A file system may have been made since the image was attached.
 	if err := s.identifyPart(r); err != nil {
 		return Attached{}, err
 	}
@@ -39,7 +40,8 @@ func Mount(ctx context.Context, a Attached, req Request) (Attached, error) {
 	return r.present(), s.save(r)
 }
 
-// mount mounts the volume of a device.
+// mount chooses or makes the mount point, saves the record and mounts the volume;
+// after an error it removes the mount point again.
 func (s *store) mount(r *record, req Request) (err error) {
 	if r.LastMountPoint, r.MadeMountPoint, err = mountPoint(req, r.VolumeName); err != nil {
 		return err
@@ -53,8 +55,8 @@ func (s *store) mount(r *record, req Request) (err error) {
 	return err
 }
 
-// prepareMounted makes a new volume usable, and trims one that was mounted
-// before, on this boot.
+// prepareMounted gives the root of an empty volume to the user, and trims a volume
+// that was mounted before since the host was started.
 func prepareMounted(ctx context.Context, r *record, req Request) {
 	if r.ReadOnly {
 		return
@@ -63,12 +65,12 @@ func prepareMounted(ctx context.Context, r *record, req Request) {
 		entries, err := os.ReadDir(r.LastMountPoint)
 		used := slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != "lost+found" })
 		if err == nil && !used {
-			// Without it the user has to use sudo, as for any other volume.
+			// Without this the user could only write with sudo.
 			_ = os.Chown(r.LastMountPoint, uid, gid)
 		}
 	}
-	// One empty folder for each container, until the host is restarted, counts it
-	// as mounted before.
+	// An empty folder for each image, lost when the host is restarted, records
+	// that its volume has been mounted.
 	seen := filepath.Join(RuntimeDir(), "seen")
 	err := os.MkdirAll(seen, 0o700)
 	if err == nil {
@@ -101,8 +103,8 @@ func kernelDriver(name string) bool {
 	return false
 }
 
-// owner is the user that volumes without owners belong to, and that gets the
-// root of a new volume: under sudo the one who called it.
+// owner returns the user to whom volumes without owners and the root folders of
+// new volumes belong: under sudo the one who called it.
 func owner() (uid, gid int) {
 	if uid = os.Geteuid(); uid == 0 {
 		u, err1 := strconv.ParseUint(os.Getenv("SUDO_UID"), 10, 31)
@@ -114,9 +116,9 @@ func owner() (uid, gid int) {
 	return uid, os.Getegid()
 }
 
-// mountPoint returns the folder to mount on, as the kernel's table of mounts
-// will have it, and whether it was made for that: below the mount root, called
-// like the volume, unless the request names it.
+// mountPoint returns the folder to mount on, with symbolic links resolved as in
+// the kernel's table of mounts, and whether this call made it: below the mount
+// root and named after the volume, unless the request names it.
 func mountPoint(req Request, label string) (point string, made bool, err error) {
 	root := req.MountRoot
 	if root == "" && req.MountPoint == "" {
@@ -127,7 +129,7 @@ func mountPoint(req Request, label string) (point string, made bool, err error) 
 	case err != nil:
 	case req.MountPoint != "":
 		point = req.MountPoint
-		made = req.MakePoint && os.Mkdir(point, 0o755) == nil
+		made = req.MakePoint && os.Mkdir(point, 0o755) == nil // EvalSymlinks reports a folder that is missing
 	case req.RandomName:
 		point, err = os.MkdirTemp(root, "dmg.")
 	default:
@@ -148,7 +150,8 @@ func mountPoint(req Request, label string) (point string, made bool, err error) 
 	return point, made, nil
 }
 
-// folderName makes one component of a path of a label, whatever it holds.
+// folderName turns a label into a component of a path of at most 200 bytes; it can
+// be empty.
 func folderName(label string) string {
 	name := strings.Map(func(r rune) rune {
 		if r == '/' || r < ' ' || r == 0x7f {
@@ -159,8 +162,8 @@ func folderName(label string) string {
 	return cut(strings.TrimLeft(strings.TrimSpace(name), "."), 200)
 }
 
-// mountFlags protect the host from what is on an image, and reads from being
-// writes.
+// mountFlags ignore set-user-ID bits and device files of an image, and keep reads
+// from writing access times.
 const mountFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOATIME
 
 // mountDevice mounts the partition of the record.
@@ -181,9 +184,9 @@ func mountDevice(r *record) error {
 		return retryEINTR(func() error { return unix.Mount(r.Partition, r.LastMountPoint, fs.Kernel, flags, data) })
 	}
 	err := mount(data)
-	// After an unclean unmount the volume can only be read as it is: the log
-	// cannot be replayed.
-	if err != nil && r.ReadOnly && fs.replayless != "" && mount(fs.replayless) == nil {
+	// After an unclean unmount a read-only image can only be mounted without
+	// replaying the log.
+	if err != nil && r.ReadOnly && fs.noReplay != "" && mount(fs.noReplay) == nil {
 		r.Warnings = append(r.Warnings, "the volume was not unmounted cleanly, and its log was not replayed")
 		return nil
 	}
@@ -193,8 +196,8 @@ func mountDevice(r *record) error {
 	return nil
 }
 
-// noDriver is the error for a file system that cannot be mounted, empty for
-// none.
+// noDriver returns the error for a file system that cannot be mounted:
+// ErrNoFileSystem if fs is empty, as none was found.
 func noDriver(fs string) error {
 	if fs == "" {
 		return ErrNoFileSystem
@@ -218,16 +221,16 @@ func unmount(point string) error {
 	return fmt.Errorf("unmounting %q: %w", point, err)
 }
 
-// unmountLazily hides a mount at once; the kernel unmounts it when its last
-// user is done.
+// unmountLazily detaches a mount from the tree; the kernel unmounts it when its
+// last user is done.
 func unmountLazily(point string) {
 	if err := unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && os.Geteuid() != 0 {
 		_ = fusermount(point, "-z")
 	}
 }
 
-// fusermount unmounts for a user who may not; EBUSY for a folder that a process
-// uses.
+// fusermount unmounts a FUSE mount for a user without the right to call umount(2).
+// It returns EBUSY if it fails while processes use the folder.
 func fusermount(point string, flags ...string) error {
 	err := runTool(context.Background(), cmp.Or(findTool("fusermount3"), "fusermount"), "fuse3",
 		append(append([]string{"-u"}, flags...), "--", point)...)
@@ -237,9 +240,9 @@ func fusermount(point string, flags ...string) error {
 	return err
 }
 
-// within runs a function that the kernel may block for ever, and returns
-// without it when the limit has passed.
-func within(limit time.Duration, do func() error) error {
+// runWithin runs a function that the kernel may block for ever. After the limit it
+// returns an error and leaves the function running.
+func runWithin(limit time.Duration, do func() error) error {
 	result := make(chan error, 1)
 	go func() { result <- do() }()
 	select {
@@ -255,20 +258,20 @@ func syncVolume(point string) error {
 	return withFile(point, func(f *os.File) error { return unix.Syncfs(int(f.Fd())) })
 }
 
-// Requests of <linux/fs.h> and of ext4 and XFS. goingDown is EXT4_IOC_SHUTDOWN
-// and XFS_IOC_GOINGDOWN, _IOR('X', 125, __u32); fitrim is FITRIM, _IOWR('X',
-// 121, struct fstrim_range).
+// Requests of ioctl. goingDown is EXT4_IOC_SHUTDOWN and XFS_IOC_GOINGDOWN,
+// _IOR('X', 125, __u32); fitrim is FITRIM of <linux/fs.h>, _IOWR('X', 121,
+// struct fstrim_range).
 const (
 	goingDown = 0x8004587d
 	fitrim    = 0xc0185879
 )
 
-// trimArgument is struct fstrim_range, in bytes. The length comes back as what
-// was trimmed.
-type trimArgument struct{ start, length, smallest uint64 }
+// trimArgument is struct fstrim_range, in bytes. The call sets length to what was
+// trimmed.
+type trimArgument struct{ start, length, minLength uint64 }
 
 // Trim discards the unused blocks of the mounted volume and returns their size
-// in bytes. It works for volumes that this program serves, too. The error
+// in bytes. It also works for volumes that this program serves by FUSE. The error
 // matches errors.ErrUnsupported if the file system or its device cannot trim.
 func Trim(ctx context.Context, mountpoint string) (int64, error) {
 	arg := trimArgument{length: ^uint64(0)}
@@ -285,16 +288,16 @@ func Trim(ctx context.Context, mountpoint string) (int64, error) {
 	return int64(arg.length), nil
 }
 
-// Make makes an empty file system of the given name (see [FilesystemOf]) that a
-// program of the host can make, on a device or file: the Partition of an image
-// that is attached without mounting. It writes all structures in full and
-// discards no blocks, so that no later initialisation disturbs a measurement. A
-// label that is too long for the file system is cut. The error for a missing
-// program names its package.
+// Make runs the host's program that makes an empty file system of the given name
+// (see [FilesystemOf]) on a device or file, such as the Partition of an image that
+// is attached and not mounted. It writes all structures in full and discards no
+// blocks, so that no later initialisation disturbs a benchmark. A label that is
+// too long for the file system is cut. The error for a missing program names its
+// package.
 func Make(ctx context.Context, path, filesystem, label string) error {
 	fs, ok := FilesystemOf(filesystem)
 	if !ok || fs.Tool == "" {
-		return fmt.Errorf("making %s: no program is known for that: %w", filesystem, errors.ErrUnsupported)
+		return fmt.Errorf("making %s: no program that makes it is known: %w", filesystem, errors.ErrUnsupported)
 	}
 	uid, gid := owner()
 	if fs.MaxLabel > 0 {
@@ -309,12 +312,12 @@ func Make(ctx context.Context, path, filesystem, label string) error {
 	return runTool(ctx, fs.Tool, fs.Package, append(args, path)...)
 }
 
-// runTool runs a program of the host to its end; its output is part of the
+// runTool runs a program of the host and waits for it; its output is part of the
 // error.
 func runTool(ctx context.Context, name, pkg string, args ...string) error {
 	tool := findTool(name)
 	if tool == "" {
-		return fmt.Errorf("running %s: it is missing (Debian package %s): %w", name, pkg, exec.ErrNotFound)
+		return fmt.Errorf("running %s: not installed (Debian package %s): %w", name, pkg, exec.ErrNotFound)
 	}
 	cmd := exec.CommandContext(ctx, tool, args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
@@ -326,23 +329,23 @@ func runTool(ctx context.Context, name, pkg string, args ...string) error {
 	return fmt.Errorf("running %s: %w: %s", name, cmp.Or(ctx.Err(), err), output)
 }
 
-// CanGrow returns why the file system of that name cannot be grown on this
-// machine, nil if it can. A missing program is found by Grow.
-func CanGrow(filesystem string) error {
+// CheckGrow returns why the file system of that name cannot be grown on this
+// machine, nil if it can. It does not check that the program is installed.
+func CheckGrow(filesystem string) error {
 	fs, _ := FilesystemOf(filesystem)
 	switch {
 	case fs.growTool == "":
-		return errors.New("they cannot be resized here")
+		return errors.New("this file system cannot be resized here")
 	case !Loops():
-		return errors.New("growing them needs loop devices and the rights of root")
+		return errors.New("growing this file system needs loop devices and the rights of root")
 	}
 	return nil
 }
 
 // Grow enlarges the file system of an attached image to fill its partition,
-// after image and partition were enlarged. A program of the host does that, not
-// for exFAT, which package exfat grows. Those that only grow while mounted
-// are mounted on a temporary folder for that, if they are not mounted.
+// after image and partition were enlarged, by a program of the host; exFAT, which
+// package exfat grows, is errors.ErrUnsupported. A file system that only grows
+// while mounted is mounted on a temporary folder if it is not.
 func Grow(ctx context.Context, a Attached) (err error) {
 	fs, _ := FilesystemOf(a.Filesystem)
 	if fs.growTool == "" {

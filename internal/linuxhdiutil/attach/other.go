@@ -41,8 +41,8 @@ func Make(context.Context, string, string, string) error { return errElsewhere }
 // Grow refuses.
 func Grow(context.Context, Attached) error { return errElsewhere }
 
-// CanGrow refuses.
-func CanGrow(string) error { return errElsewhere }
+// CheckGrow refuses.
+func CheckGrow(string) error { return errElsewhere }
 
 // HelperMain refuses.
 func HelperMain([]string) int {

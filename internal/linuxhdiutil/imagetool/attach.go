@@ -113,7 +113,7 @@ func (c *call) attachRequest() (r attach.Request, policy string, err error) {
 		}
 	}
 	if r.NoMount && err == nil && (r.MountPoint != "" || c.has("mountoptions")) {
-		err = misused("a place to mount, and no mounting")
+		err = usageErrorf("a place to mount, and no mounting")
 	}
 	return r, policy, err
 }
@@ -267,19 +267,19 @@ func (c *call) detach(a attach.Attached) error {
 	lost, err := c.env.Attacher.Detach(c.ctx, a, c.has("force"))
 	for i, l := range lost {
 		if !slices.Contains(lost[:i], l) {
-			c.printf("lost: %s", l)
+			c.messagef("lost: %s", l)
 		}
 	}
 	switch {
 	case err != nil:
 		return c.reportBusy(a, err)
 	case len(lost) > 0 && !c.has("force"):
-		c.printf("%q is detached, but some writes were lost", shortName(a))
-		return &exitStatus{1}
+		c.messagef("%q is detached, but some writes were lost", shortName(a))
+		return &reportedError{1}
 	case c.tool == "diskutil":
-		return c.print("Disk %s ejected\n", deviceName(a))
+		return c.printf("Disk %s ejected\n", deviceName(a))
 	}
-	return c.print("%q ejected.\n", shortName(a))
+	return c.printf("%q ejected.\n", shortName(a))
 }
 
 // reportBusy prints the failure of hdiutil on a busy volume, which has a
@@ -293,7 +293,7 @@ func (c *call) reportBusy(a attach.Attached, err error) error {
 	if c.has("verbose") {
 		fmt.Fprintf(c.err, "hdiutil: detach: %v\n", err)
 	}
-	return &exitStatus{statusBusy}
+	return &reportedError{statusBusy}
 }
 
 // unmount unmounts the volume and leaves the image attached.
@@ -304,7 +304,7 @@ func (c *call) unmount(a attach.Attached) error {
 	if err := c.env.Attacher.Unmount(c.ctx, a, c.has("force")); err != nil {
 		return c.reportBusy(a, err)
 	}
-	return c.print("%q unmounted successfully.\n", a.MountPoint)
+	return c.printf("%q unmounted successfully.\n", a.MountPoint)
 }
 
 // mountvol mounts the volume of an attached image; a mounted one is only
@@ -328,5 +328,5 @@ func (c *call) trim(a attach.Attached) error {
 	if err != nil {
 		return err
 	}
-	return c.print("%s: trimmed %d bytes\n", a.MountPoint, n)
+	return c.printf("%s: trimmed %d bytes\n", a.MountPoint, n)
 }

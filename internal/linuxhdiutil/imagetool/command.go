@@ -40,7 +40,7 @@ import (
 
 // Env is everything that a command takes from outside, so that tests need no
 // privileges. The zero value reads an empty stdin, discards the output and
-// attaches for real; [System] is that of the process.
+// attaches for real; [System] returns that of the process.
 type Env struct {
 	// Stdin is read for passphrases, and only if an option names it.
 	Stdin io.Reader
@@ -48,14 +48,14 @@ type Env struct {
 	Stdout, Stderr io.Writer
 	// Attacher attaches and mounts; nil is package attach.
 	Attacher *Attacher
-	// Helper runs the process that serves an attached image, with the arguments
-	// after [HelperVerb].
+	// Helper is the main function of the process that serves an attached image; it
+	// gets the arguments after [HelperVerb]. nil disables the verb.
 	Helper func(args []string) int
 	// Now is the modification time of files that are put into volumes; nil is
 	// the clock of the host.
 	Now func() time.Time
-	// Random gives identifiers and serial numbers; nil is the random source of
-	// the system.
+	// Random is the source of identifiers and serial numbers; nil is that of the
+	// system.
 	Random io.Reader
 	// Dir is the folder in which relative paths start; "" is the working
 	// folder.
@@ -65,8 +65,8 @@ type Env struct {
 	// UID is the user: root gets another default file system, as only root can
 	// mount it.
 	UID int
-	// iterations of the key derivation of new images; 0 is as many as is safe.
-	// Tests take few.
+	// iterations of the key derivation of new images; 0 is the secure default.
+	// Tests use fewer.
 	iterations int
 }
 
@@ -79,27 +79,29 @@ const HelperVerb = attach.HelperVerb
 // ErrInUse for an image that another process has open, and
 // [attach.ErrNoFileSystem].
 type Attacher struct {
-	Attach      func(ctx context.Context, r attach.Request) (attach.Attached, error)
-	Detach      func(ctx context.Context, a attach.Attached, force bool) (attach.Lost, error)
-	List        func(ctx context.Context) ([]attach.Attached, error)
-	Mount       func(ctx context.Context, a attach.Attached, r attach.Request) (attach.Attached, error)
-	Unmount     func(ctx context.Context, a attach.Attached, force bool) error
+	Attach  func(ctx context.Context, r attach.Request) (attach.Attached, error)
+	Detach  func(ctx context.Context, a attach.Attached, force bool) (attach.Lost, error)
+	List    func(ctx context.Context) ([]attach.Attached, error)
+	Mount   func(ctx context.Context, a attach.Attached, r attach.Request) (attach.Attached, error)
+	Unmount func(ctx context.Context, a attach.Attached, force bool) error
+	// Trim returns the number of discarded bytes.
 	Trim        func(ctx context.Context, mountPoint string) (int64, error)
 	Filesystems func() []attach.FS
-	Make        func(ctx context.Context, device, filesystem, label string) error
-	// CanGrow returns why Grow would fail for a file system, so that the image
+	// Make makes a file system.
+	Make func(ctx context.Context, device, filesystem, label string) error
+	// CheckGrow returns why Grow would fail for a file system, so that the image
 	// keeps its size then.
-	CanGrow func(filesystem string) error
+	CheckGrow func(filesystem string) error
 	// Grow makes the volume take the whole partition.
 	Grow func(ctx context.Context, a attach.Attached) error
 	// Loops reports whether there are loop devices for this user.
 	Loops func() bool
 }
 
-// system attaches for real.
-var system = Attacher{
+// realAttacher is package attach.
+var realAttacher = Attacher{
 	Attach: attach.Attach, Detach: attach.Detach, List: attach.List, Mount: attach.Mount, Unmount: attach.Unmount,
-	Trim: attach.Trim, Filesystems: attach.Filesystems, Make: attach.Make, CanGrow: attach.CanGrow, Grow: attach.Grow,
+	Trim: attach.Trim, Filesystems: attach.Filesystems, Make: attach.Make, CheckGrow: attach.CheckGrow, Grow: attach.Grow,
 	Loops: attach.Loops,
 }
 
@@ -117,7 +119,7 @@ func System() Env {
 func (e Env) withDefaults() Env {
 	e.Stdin = cmp.Or[io.Reader](e.Stdin, strings.NewReader(""))
 	e.Stdout, e.Stderr = cmp.Or(e.Stdout, io.Discard), cmp.Or(e.Stderr, io.Discard)
-	e.Attacher, e.Random, e.Version = cmp.Or(e.Attacher, &system), cmp.Or(e.Random, rand.Reader), cmp.Or(e.Version, "0")
+	e.Attacher, e.Random, e.Version = cmp.Or(e.Attacher, &realAttacher), cmp.Or(e.Random, rand.Reader), cmp.Or(e.Version, "0")
 	if e.Now == nil {
 		e.Now = time.Now
 	}
@@ -164,7 +166,9 @@ func Main(ctx context.Context, args []string, env Env) int {
 		err = c.checkRules()
 	}
 	if err == nil {
-		err = cmp.Or(c.verb.run(c), out.err)
+		if err = c.verb.run(c); err == nil {
+			err = out.err
+		}
 	}
 	if errors.Is(out.err, syscall.EPIPE) && errors.Is(err, syscall.EPIPE) {
 		return statusPipe
@@ -184,7 +188,7 @@ func (c *call) value(key string) string {
 }
 
 // OutlivePipes keeps the process running when the reader of stdout or stderr
-// has gone: the signal that ends it then would leave half an image under a
+// has gone: SIGPIPE would otherwise end it and leave half an image under a
 // temporary name. Programs that it starts are not affected.
 func OutlivePipes() (stop func()) {
 	c := make(chan os.Signal, 1)
@@ -212,19 +216,19 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// printf prints a line about the verb on stderr.
-func (c *call) printf(format string, args ...any) {
+// messagef prints a line about the verb on stderr.
+func (c *call) messagef(format string, args ...any) {
 	fmt.Fprintf(c.err, "%s: %s: %s\n", c.tool, c.verbName(), fmt.Sprintf(format, args...))
 }
 
 // warn prints a warning on stderr. A warning does not change the exit status.
-func (c *call) warn(format string, args ...any) { c.printf("WARNING: "+format, args...) }
+func (c *call) warn(format string, args ...any) { c.messagef("WARNING: "+format, args...) }
 
 // verbName is the verb in messages.
 func (c *call) verbName() string { return strings.TrimPrefix(c.verb.Name, "image ") }
 
-// print prints on stdout.
-func (c *call) print(format string, args ...any) error {
+// printf prints on stdout.
+func (c *call) printf(format string, args ...any) error {
 	_, err := fmt.Fprintf(c.out, format, args...)
 	return err
 }
@@ -233,13 +237,13 @@ func (c *call) print(format string, args ...any) error {
 // one, else as text.
 func (c *call) printResult(v any, format string, args ...any) error {
 	if !c.has("plist") {
-		return c.print(format, args...)
+		return c.printf(format, args...)
 	}
 	text, err := plist.MarshalIndent(v, plist.XMLFormat, "\t")
 	if err != nil {
 		return err
 	}
-	return c.print("%s\n", strings.TrimRight(string(text), "\n"))
+	return c.printf("%s\n", strings.TrimRight(string(text), "\n"))
 }
 
 // printTree prints a dictionary: as a property list, or with each key and value
@@ -303,30 +307,33 @@ type usageError struct{ problem string }
 
 func (e *usageError) Error() string { return e.problem }
 
-// misused is the error of arguments that were not understood: it prints the
-// usage.
-func misused(format string, args ...any) error {
+// usageErrorf returns the error of arguments that were not understood, for which
+// reportError prints the usage.
+func usageErrorf(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
-// refusal is a failure with a message of our own.
+// refusal is a failure whose message is printed as it is, not as the text of
+// Apple's tool for its cause.
 type refusal struct{ error }
 
+// Unwrap returns the cause, of which there is at most one.
 func (e *refusal) Unwrap() error { return errors.Unwrap(e.error) }
 
-// refuse makes a refusal; the format may have a cause, as %w or %.0w.
+// refuse makes a refusal. The format may have a cause: %w, or %.0w, which wraps it
+// without printing it.
 func refuse(format string, args ...any) error { return &refusal{fmt.Errorf(format, args...)} }
 
-// exitStatus is a failure that has been reported already.
-type exitStatus struct{ status int }
+// reportedError is a failure that has been printed already.
+type reportedError struct{ status int }
 
-func (e *exitStatus) Error() string { return fmt.Sprintf("status %d", e.status) }
+func (e *reportedError) Error() string { return fmt.Sprintf("status %d", e.status) }
 
-// Exit statuses of single conditions, as Apple's tools have them.
+// Exit statuses of specific conditions, as Apple's tools have them.
 const (
 	statusAuth     = 80 // EAUTH of macOS: the passphrase is wrong or missing
 	statusBusy     = 16
-	statusLocked   = 35
+	statusInUse    = 35
 	statusCanceled = 130
 	statusPipe     = 141 // what a shell makes of SIGPIPE
 )
@@ -348,8 +355,8 @@ var errnoTexts = map[syscall.Errno]string{
 
 // describeError returns the text after "failed -", the error number (0 for
 // none), and whether the text is complete without the error. Programs compare
-// the texts, so that they are those of Apple's tools; the error with its paths
-// follows in a line of its own where the text does not contain all of it.
+// the texts, so they are those of Apple's tools; the error with its paths follows
+// on a line of its own where the text does not contain all of it.
 func describeError(err error) (text string, errno syscall.Errno, complete bool) {
 	errno = attach.Errno(err)
 	own, isOwn := errors.AsType[*refusal](err)
@@ -369,22 +376,22 @@ func describeError(err error) (text string, errno syscall.Errno, complete bool) 
 		return found.Found + ": it cannot be changed", 0, true
 	case errors.Is(err, container.ErrData):
 		return "image data corrupted", 0, false
-	case isNoImage(err):
+	case isNotImage(err):
 		return "image not recognized", 0, false
 	case unsupported && found.Foreign:
 		return found.Found + ": images of other programs are not read", 0, true
 	case unsupported:
 		return found.Found + ": this kind of image is not supported yet", 0, true
 	case errnoTexts[errno] != "":
-		complete = errno == syscall.EEXIST || errno == syscall.EBUSY || errno == syscall.EAGAIN || err == fs.ErrNotExist
+		complete = errno == syscall.EEXIST || errno == syscall.EBUSY || errno == syscall.EAGAIN || err == fs.ErrNotExist // bare, without a path
 		return errnoTexts[errno], errno, complete
 	}
 	return err.Error(), 0, true
 }
 
-// isNoImage reports whether an error of opening means that the file is not an
-// image, or not a whole one.
-func isNoImage(err error) bool {
+// isNotImage reports whether an error of opening means that the file is not an
+// image, or not a whole one. The words are those of [container.Open].
+func isNotImage(err error) bool {
 	found, ok := errors.AsType[*container.UnsupportedError](err)
 	return errors.Is(err, container.ErrCorrupt) || errors.Is(err, hostio.ErrNotRegular) ||
 		ok && (strings.HasPrefix(found.Found, "file of") || strings.HasPrefix(found.Found, "folder that"))
@@ -398,13 +405,14 @@ var diskutilFailures = map[string]string{
 }
 
 // reportError prints a failure and returns the exit status. The first line is
-// that of Apple's tool: for hdiutil "hdiutil: VERB failed - TEXT", for diskutil
-// "Error: WORDS: TEXT". Details and hints follow.
+// that of Apple's tool: for hdiutil "hdiutil: VERB failed - TEXT" (resize of an
+// image in use has words of its own), for diskutil "Error: WORDS: TEXT". Details
+// and hints follow.
 func (c *call) reportError(err error) int {
 	if err == nil {
 		return 0
 	}
-	if done, ok := errors.AsType[*exitStatus](err); ok {
+	if done, ok := errors.AsType[*reportedError](err); ok {
 		return done.status
 	}
 	if e, ok := errors.AsType[*usageError](err); ok {
@@ -416,20 +424,20 @@ func (c *call) reportError(err error) int {
 	switch {
 	case errors.Is(err, context.Canceled):
 		status = statusCanceled
-	case errors.Is(err, container.ErrPassphrase) && name != "attach": // the status of Apple's attach is known to be 1
+	case errors.Is(err, container.ErrPassphrase) && name != "attach": // Apple's attach exits with 1
 		status = statusAuth
 	}
 	switch {
 	case c.tool == "diskutil":
 		fmt.Fprintf(c.err, "Error: %s: %s\n", diskutilFailures[name], text)
 	case name == "resize" && errno == syscall.EAGAIN:
-		status = statusLocked
-		c.printf("failed. %s (%d)", text, statusLocked)
+		status = statusInUse
+		c.messagef("failed. %s (%d)", text, statusInUse)
 	default:
 		fmt.Fprintf(c.err, "hdiutil: %s failed - %s\n", name, text)
 	}
 	if detail := err.Error(); detail != text && (!complete || c.has("verbose")) {
-		c.printf("%s", detail)
+		c.messagef("%s", detail)
 	}
 	c.printHints(err, errno)
 	return status
@@ -441,19 +449,19 @@ func (c *call) printHints(err error, errno syscall.Errno) {
 		if p, e := c.existing(c.operands[0]); e == nil {
 			defer p.close()
 			if a, _ := c.findImage(p.path); a != nil {
-				c.printf("hint: it is attached: detach it first")
+				c.messagef("hint: it is attached: detach it first")
 			}
 		}
 	}
 	if e, ok := errors.AsType[*container.UnsupportedError](err); ok && e.Foreign {
-		c.printf("hint: qemu-img convert -O raw makes a raw image of it; the extension .raw, or for hdiutil "+
+		c.messagef("hint: qemu-img convert -O raw makes a raw image of it; the extension .raw, or for hdiutil "+
 			"-srcimagekey %s, takes its bytes for sectors as they are", rawClass)
 	}
 	if e, ok := errors.AsType[*attach.NoDriverError](err); ok && otherReaders[e.Filesystem] != "" {
-		c.printf("hint: attach it with %s, then %s", c.verb.optionName("nomount"), otherReaders[e.Filesystem])
+		c.messagef("hint: attach it with %s, then %s", c.verb.optionName("nomount"), otherReaders[e.Filesystem])
 	}
 	if errors.Is(err, container.ErrPassphrase) {
-		c.printf("hint: the passphrase comes by %s, where a line end is part of it: printf %%s rather than echo",
+		c.messagef("hint: the passphrase comes by %s, where a line end is part of it: printf %%s rather than echo",
 			c.stdinOption())
 	}
 }

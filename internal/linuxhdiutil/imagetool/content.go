@@ -159,14 +159,14 @@ func (c *call) verify() error {
 		}
 		findings, err := container.Verify(i.dir, i.name, container.OpenOptions{Keys: c.secrets.keys[i.path]})
 		for _, f := range findings {
-			c.printf("%s", f)
+			c.messagef("%s", f)
 		}
 		if err != nil {
 			return err
 		}
 		return c.failAs("%q has no checksum.", i.name)
 	})
-	if isNoImage(err) {
+	if isNotImage(err) {
 		return c.failAs("unable to recognize %q as a disk image.", filepath.Base(c.operands[0]))
 	}
 	return err
@@ -175,8 +175,8 @@ func (c *call) verify() error {
 // failAs prints a failure that Apple's tool has words of its own for, with
 // status 1.
 func (c *call) failAs(format string, args ...any) error {
-	c.printf(format, args...)
-	return &exitStatus{1}
+	c.messagef(format, args...)
+	return &reportedError{1}
 }
 
 // verifyTables computes and compares every checksum of a UDIF image. Findings
@@ -212,7 +212,7 @@ func (c *call) verifyTables(i *imageFile, im *udif.Image) error {
 	if !valid {
 		return c.failAs("checksum of %q is INVALID", i.name)
 	}
-	c.printf("checksum of %q is VALID", i.name)
+	c.messagef("checksum of %q is VALID", i.name)
 	return nil
 }
 
@@ -228,12 +228,12 @@ func (c *call) printChecks(report *udif.Report) (known, unknown int) {
 				fmt.Fprintf(c.err, "   verified   %s $%X %s\n", kind, check.Want, check.What)
 			}
 		case udif.Differs:
-			c.printf("%s: %s is $%X, should be $%X", check.What, kind, check.Got, check.Want)
+			c.messagef("%s: %s is $%X, should be $%X", check.What, kind, check.Got, check.Want)
 		case udif.Unreadable:
-			c.printf("%s: %v", check.What, check.Err)
+			c.messagef("%s: %v", check.What, check.Err)
 		case udif.Unchecked:
 			unknown++
-			c.printf("%s: its checksum (%s) is not checked here", check.What, kind)
+			c.messagef("%s: its checksum (%s) is not checked here", check.What, kind)
 		}
 	}
 	return known, unknown
@@ -331,7 +331,7 @@ func (c *call) printEntry(name string, i exfat.Info) error {
 	if c.has("l") {
 		name = fmt.Sprintf("%s %12d %s %s", kind, i.Size, i.Modified.Format("2006-01-02 15:04:05"), name)
 	}
-	return c.print("%s\n", name)
+	return c.printf("%s\n", name)
 }
 
 // cat prints files, one after another. It ends at the first that cannot be
@@ -385,7 +385,7 @@ func (c *call) extract(image *imageFile, v *exfat.Volume) error {
 	failed := 0
 	report := func(p string, e error) error {
 		if e != nil && c.ctx.Err() == nil {
-			c.printf("%s: %v", printable(p), e)
+			c.messagef("%s: %v", printable(p), e)
 			failed, err = failed+1, e
 		}
 		return c.ctx.Err()

@@ -76,7 +76,7 @@ func (c *call) printMade(path string) error {
 func (c *call) describeNew() (b newImage, err error) {
 	if c.readsStdin() && !c.has("encryption") && !c.has("encrypt") { // which has no other purpose here
 		want := cmp.Or(c.verb.optionName("encryption"), c.verb.optionName("encrypt"))
-		return b, misused("a passphrase, and no encryption: want %s too", want)
+		return b, usageErrorf("a passphrase, and no encryption: want %s too", want)
 	}
 	if b.format, err = c.createFormat(); err == nil {
 		b.encryption, err = c.encryption()

@@ -117,7 +117,7 @@ func (f *fake) Filesystems() []attach.FS                        { return f.fs }
 func (f *fake) Make(_ context.Context, device, fs, label string) error {
 	return f.note("Make %s %s %s", device, fs, label)
 }
-func (f *fake) CanGrow(fs string) error { return f.note("CanGrow %s", fs) }
+func (f *fake) CheckGrow(fs string) error { return f.note("CheckGrow %s", fs) }
 func (f *fake) Grow(_ context.Context, a attach.Attached) error {
 	return f.note("Grow %s", a.Partition)
 }
@@ -126,7 +126,7 @@ func (f *fake) Loops() bool { return f.loops }
 // attacher has the functions of the fake.
 func (f *fake) attacher() *Attacher {
 	return &Attacher{Attach: f.Attach, Detach: f.Detach, List: f.List, Mount: f.Mount, Unmount: f.Unmount, Trim: f.Trim,
-		Filesystems: f.Filesystems, Make: f.Make, CanGrow: f.CanGrow, Grow: f.Grow, Loops: f.Loops}
+		Filesystems: f.Filesystems, Make: f.Make, CheckGrow: f.CheckGrow, Grow: f.Grow, Loops: f.Loops}
 }
 
 // machine is a folder, an attacher, and what was printed last.

@@ -223,7 +223,7 @@ func (c *call) readSize() (size int64, smallest bool, err error) {
 			size, err = parseCount(text, 1<<20)
 		}
 		if err != nil {
-			return 0, false, misused("option %s: %v", c.verb.optionName(key), err)
+			return 0, false, usageErrorf("option %s: %v", c.verb.optionName(key), err)
 		}
 	}
 	return size, false, nil

@@ -290,14 +290,14 @@ func (c *call) isHelp(word string) bool {
 // tools: programs append -help to a verb to find out what it supports.
 func (c *call) parse(args []string) error {
 	if len(args) == 0 {
-		return misused("no verb given")
+		return usageErrorf("no verb given")
 	}
 	v, rest := findVerb(c.tool, args)
 	if v == nil {
 		return c.unknownVerb(args)
 	}
 	if c.verb = v; slices.ContainsFunc(rest, c.isHelp) {
-		c.verb = &verb{tool: v.tool, Name: v.Name, run: func(c *call) error { return c.print("%s", c.helpText(v)) }}
+		c.verb = &verb{tool: v.tool, Name: v.Name, run: func(c *call) error { return c.printf("%s", c.helpText(v)) }}
 		return nil
 	}
 	if err := c.parseOptions(rest); err != nil {
@@ -305,9 +305,9 @@ func (c *call) parse(args []string) error {
 	}
 	switch n := len(c.operands); {
 	case n < v.min:
-		return misused("%s is missing", strings.Fields(v.operands)[n])
+		return usageErrorf("%s is missing", strings.Fields(v.operands)[n])
 	case n > v.max:
-		return misused("unexpected argument %q", c.operands[v.max])
+		return usageErrorf("unexpected argument %q", c.operands[v.max])
 	case c.has("debug"):
 		c.opts["verbose"] = []string{""}
 	}
@@ -341,21 +341,21 @@ func (c *call) parseOptions(args []string) error {
 		o, ok := c.verb.option(word)
 		switch {
 		case !ok:
-			return misused("unrecognized option `%s'", word)
+			return usageErrorf("unrecognized option `%s'", word)
 		case o.Support == refused:
 			return refuse("option %s: %s", word, o.Help)
 		case o.arg == "" && joined:
-			return misused("option %s takes no value", word)
+			return usageErrorf("option %s takes no value", word)
 		case o.arg == "" || joined: // no value follows
 		case o.optional && (len(args) == 0 || !cipherName.MatchString(args[0])):
 		case len(args) == 0:
-			return misused("option %s needs a value: %s", word, o.arg)
+			return usageErrorf("option %s needs a value: %s", word, o.arg)
 		default:
 			value, args = args[0], args[1:]
 		}
 		isValue := func(v string) bool { return strings.EqualFold(v, value) }
 		if o.values != nil && !(o.optional && value == "") && !slices.ContainsFunc(o.values, isValue) {
-			return misused("option %s: %q is none of %s", word, value, strings.Join(o.values, ", "))
+			return usageErrorf("option %s: %q is none of %s", word, value, strings.Join(o.values, ", "))
 		}
 		c.opts[o.key()] = append(c.opts[o.key()], value)
 	}
@@ -371,7 +371,7 @@ func (c *call) checkRules() error {
 	for _, names := range c.verb.excludes {
 		given := slices.DeleteFunc(strings.Fields(names), func(name string) bool { return !c.has(keyOf(name)) })
 		if len(given) > 1 {
-			return misused("both %s and %s", given[0], given[1])
+			return usageErrorf("both %s and %s", given[0], given[1])
 		}
 	}
 	for _, line := range c.verb.needs {
@@ -379,7 +379,7 @@ func (c *call) checkRules() error {
 		if !slices.ContainsFunc(strings.Fields(names), func(name string) bool {
 			return c.has(keyOf(strings.TrimSuffix(name, ",")))
 		}) {
-			return misused("no %s: want %s", what, names)
+			return usageErrorf("no %s: want %s", what, names)
 		}
 	}
 	return nil
@@ -402,9 +402,9 @@ func (c *call) unknownVerb(args []string) error {
 		c.verb.Name = args[0]
 		return refuse("the verb %s of Apple's hdiutil is not supported", args[0])
 	case c.tool == "diskutil":
-		return misused("did not recognize verb %q", strings.Join(args[:min(2, len(args))], " "))
+		return usageErrorf("did not recognize verb %q", strings.Join(args[:min(2, len(args))], " "))
 	}
-	return misused("unrecognized verb %q", args[0])
+	return usageErrorf("unrecognized verb %q", args[0])
 }
 
 // Usage is the line of the synopsis.
@@ -481,17 +481,17 @@ var generalize = strings.NewReplacer(
 // help prints the help of a verb, or the list of verbs.
 func (c *call) help() error {
 	if len(c.operands) == 0 {
-		return c.print("%s", formatHelp("verbs", c.tool))
+		return c.printf("%s", formatHelp("verbs", c.tool))
 	}
 	v, rest := findVerb(c.tool, c.operands)
 	if v == nil || len(rest) > 0 {
-		return misused("unknown verb %q", strings.Join(c.operands, " "))
+		return usageErrorf("unknown verb %q", strings.Join(c.operands, " "))
 	}
-	return c.print("%s", c.helpText(v))
+	return c.printf("%s", c.helpText(v))
 }
 
 // manual prints the manual page.
-func (c *call) manual() error { return c.print("%s", manualPage()) }
+func (c *call) manual() error { return c.printf("%s", manualPage()) }
 
 // manualPage is manual.roff with the verbs and options filled in.
 func manualPage() string { return generalize.Replace(formatHelp("manual.roff", nil)) }

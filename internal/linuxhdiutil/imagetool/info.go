@@ -111,7 +111,7 @@ func (c *call) printAttached(a attach.Attached, info *attach.ImageInfo) error {
 		c.warn("%s", w)
 	}
 	if a.Mode == attach.ModeFUSE && a.MountPoint == "" {
-		c.printf("no loop device: the device is the file %s", a.Device)
+		c.messagef("no loop device: the device is the file %s", a.Device)
 	}
 	var list []dict
 	var text strings.Builder
@@ -245,10 +245,10 @@ func describeDeath(a attach.Attached) string {
 func (c *call) imageinfo(i *imageFile) error {
 	switch {
 	case c.has("format"):
-		return c.print("%s\n", i.format().Name)
+		return c.printf("%s\n", i.format().Name)
 	case c.has("checksum"):
 		_, value := storedChecksum(i)
-		return c.print("%s\n", cmp.Or(value, "none"))
+		return c.printf("%s\n", cmp.Or(value, "none"))
 	}
 	d, err := describeImage(i)
 	if err != nil {

@@ -152,7 +152,7 @@ func (c *call) shapeOf(i *imageFile) (s shape, err error) {
 			return nil
 		})
 	case kind != "":
-		if err := c.env.Attacher.CanGrow(kind); err != nil {
+		if err := c.env.Attacher.CheckGrow(kind); err != nil {
 			return s, refuse("%s volumes: %v; -imageonly resizes the image alone", kind, err)
 		}
 		s.move, s.kind, s.min, s.why = true, kind, s.current, kind+" volumes only grow"

@@ -59,7 +59,7 @@ func TestResizeGoesOnWhereOneWasKilled(t *testing.T) {
 			})
 			m.at.calls = nil
 			m.do("resize -size 32m host.dmg")
-			assert.Equal(t, []string{"CanGrow ext4", "Attach host.dmg nomount=true", "Grow /dev/loop1p1", "Detach /dev/loop1 force=false"}, m.at.calls)
+			assert.Equal(t, []string{"CheckGrow ext4", "Attach host.dmg nomount=true", "Grow /dev/loop1p1", "Detach /dev/loop1 force=false"}, m.at.calls)
 			assert.True(t, m.at.requests[len(m.at.requests)-1].Temporary, "what is attached for the work of a command does not outlive it")
 			m.edit("host.dmg", func(img container.Image) error {
 				_, p, err := lastVolume(img)
@@ -127,6 +127,6 @@ func TestTheDeadAreReaped(t *testing.T) {
 	m := newMachine(t)
 	m.do("create -size 8m a")
 	m.hold("a.dmg")
-	m.refused(statusLocked, "Resource temporarily unavailable", "resize -limits a.dmg")
+	m.refused(statusInUse, "Resource temporarily unavailable", "resize -limits a.dmg")
 	assert.Empty(t, m.leftovers())
 }

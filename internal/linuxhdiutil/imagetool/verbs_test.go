@@ -127,10 +127,10 @@ func TestResizeOfAVolumeOfTheHost(t *testing.T) {
 	assert.Equal(t, now, low, "it does not shrink")
 	m.at.calls = nil
 	m.do("resize -size 12m a.dmg")
-	assert.Equal(t, []string{"CanGrow ext4", "Attach a.dmg nomount=true", "Grow /dev/loop1p1", "Detach /dev/loop1 force=false"}, m.at.calls)
+	assert.Equal(t, []string{"CheckGrow ext4", "Attach a.dmg nomount=true", "Grow /dev/loop1p1", "Detach /dev/loop1 force=false"}, m.at.calls)
 	_, now, _ = m.limitsOf("a.dmg")
 	assert.Equal(t, int64(12<<20/512), now)
-	m.at.fail["CanGrow"] = os.ErrPermission
+	m.at.fail["CheckGrow"] = os.ErrPermission
 	m.refused(1, "-imageonly resizes the image alone", "resize -size 16m a.dmg")
 	m.do("resize -imageonly -size 16m a.dmg")
 }
@@ -296,7 +296,7 @@ func TestAttachedReadOnlyIsAttached(t *testing.T) {
 		require.NoError(t, err)
 		img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true, Hold: true})
 		require.NoError(t, err)
-		m.refused(statusLocked, "hdiutil: resize: failed. Resource temporarily unavailable (35)", "resize -size 12m "+name)
+		m.refused(statusInUse, "hdiutil: resize: failed. Resource temporarily unavailable (35)", "resize -size 12m "+name)
 		m.refused(1, "compact failed - Resource temporarily unavailable", "compact "+name)
 		m.refused(1, "create failed - Resource busy", "create -size 8m -fs ExFAT -ov -type "+kind+" "+name)
 		m.do("convert " + name + " -format UDZO -o out -ov")

@@ -18,14 +18,15 @@ type Problem struct {
 	Hint string // what the user can do about it
 }
 
-// requirement is one key of run.require: what the machine, or one of its disks,
-// has, and what the user can do if that is something else.
+// requirement is one key of run.require: how to read its value on the machine, or
+// on one of its disks ("" if it is not known), and what the user can do if the
+// plan asks for another value.
 type requirement struct {
 	have func(h result.Host, d result.Disk) string
 	hint string
 }
 
-// anotherDisk is the hint of the requirements of disks.
+// anotherDisk is the hint of the requirements that each disk has to meet.
 const anotherDisk = "measure on another disk: --on [NAME=]DIR"
 
 var requirements = map[string]requirement{
@@ -35,11 +36,11 @@ var requirements = map[string]requirement{
 		"switch low power mode on or off in the system's settings"},
 	"thermal": {func(h result.Host, _ result.Disk) string { return h.Thermal }, "let the machine cool down"},
 	"memory_pressure": {func(h result.Host, _ result.Disk) string { return h.MemoryPressure },
-		"end other programs"},
+		"quit other programs"},
 	"virtual": {func(h result.Host, _ result.Disk) string { return choose(Virtual(h), "yes", "no") },
 		"run this plan on the machine itself"},
 	"translated": {func(h result.Host, _ result.Disk) string { return choose(h.Translated, "yes", "no") },
-		"use the program for this processor: see `dmgbench version`"},
+		"use the program built for this processor: see `dmgbench version`"},
 	"busy": {func(h result.Host, _ result.Disk) string { return choose(len(h.Busy) > 0, "yes", "no") },
 		"wait until other programs are done: `dmgbench doctor` names them"},
 	"os": {func(h result.Host, _ result.Disk) string { return choose(h.OS == "darwin", "macos", h.OS) },
@@ -48,9 +49,10 @@ var requirements = map[string]requirement{
 	"location": {func(_ result.Host, d result.Disk) string { return d.Location }, anotherDisk},
 }
 
-// Fit checks the host against what a plan requires: [requirements], and least
-// amounts of cpus and memory. Medium and location are those of the disk below
-// every place. A fact that is not known does not meet a requirement.
+// Fit returns a Problem for each requirement of a plan that the host does not
+// meet: those of [requirements], and the minimum of cpus and memory. Medium and
+// location are checked for the disk of every place. A value that is not known
+// ("") does not meet a requirement.
 func Fit(h result.Host, require []plan.KeyValue) []Problem {
 	var out []Problem
 	for _, r := range require {
@@ -63,8 +65,8 @@ func Fit(h result.Host, require []plan.KeyValue) []Problem {
 			continue
 		}
 		key, disks := requirements[r.Key], h.Disks
-		if key.hint != anotherDisk || len(disks) == 0 {
-			disks = []result.Disk{{}}
+		if ofDisk := key.hint == anotherDisk; !ofDisk || len(disks) == 0 {
+			disks = []result.Disk{{}} // checked once, without a disk
 		}
 		for _, d := range disks {
 			have := ""
@@ -84,7 +86,8 @@ func Fit(h result.Host, require []plan.KeyValue) []Problem {
 	return out
 }
 
-// isEnough reports whether a least amount is met, and the amount.
+// isEnough returns the usable amount of memory or, for any other key, of cpus,
+// and whether it is at least the value of r. A limit of 0 is none.
 func isEnough(h result.Host, r plan.KeyValue) (have string, ok bool) {
 	if r.Key == "memory" {
 		n := units.Bytes(lesser(h.Memory, h.MemoryLimit))
@@ -99,11 +102,12 @@ func isEnough(h result.Host, r plan.KeyValue) (have string, ok bool) {
 	return strconv.Itoa(n), err == nil && n >= want
 }
 
-// scarce is the free share of a disk below which it may slow down: allocation
-// gets scattered, and SSDs run out of erased blocks.
-const scarce = 0.1
+// minFreeShare is the free share of a disk below which it may slow down:
+// allocation gets scattered, and SSDs run out of erased blocks.
+const minFreeShare = 0.1
 
-// Warnings are the facts of a host that weaken whatever is measured on it.
+// Warnings returns the conditions of a host that make measurements on it less
+// reliable.
 func Warnings(h result.Host) []result.Warning {
 	var out []result.Warning
 	add := func(when bool, kind, format string, args ...any) {
@@ -113,11 +117,11 @@ func Warnings(h result.Host) []result.Warning {
 	}
 	add(h.Power == "battery", "battery", "the machine ran on battery")
 	add(h.LowPower, "low-power", "low power mode was on")
-	calm := []string{"", "nominal", "none"}
-	add(!slices.Contains(calm, strings.ToLower(h.Thermal)), "thermal", "thermal pressure: %s", h.Thermal)
+	normal := []string{"", "nominal", "none"}
+	add(!slices.Contains(normal, strings.ToLower(h.Thermal)), "thermal", "thermal pressure: %s", h.Thermal)
 	add(h.CPUQuota > 0, "cpu-quota", "a quota allows %.3g of the machine's processors", h.CPUQuota)
 	add(len(h.Busy) > 0, "busy", "other work was going on: %s", strings.Join(h.Busy, ", "))
-	add(h.Translated, "translated", "the program was made for another processor and runs translated")
+	add(h.Translated, "translated", "the program was built for another processor and runs translated")
 	add(h.MemoryPressure != "" && h.MemoryPressure != "normal", "memory-pressure", "memory was short: %s",
 		h.MemoryPressure)
 	for _, d := range h.Disks {
@@ -128,7 +132,7 @@ func Warnings(h result.Host) []result.Warning {
 		isNetwork := d.Medium == "network"
 		add(isNetwork, "network", "%s is another machine's, reached by %s", at, d.Filesystem)
 		add(!isNetwork && (d.Bus == "Disk Image" || d.Bus == "loop"), "image-host", "%s is a disk image itself", at)
-		add(d.Total > 0 && float64(d.Free) < scarce*float64(d.Total), "nearly-full", "%s had %.0f %% free space", at,
+		add(d.Total > 0 && float64(d.Free) < minFreeShare*float64(d.Total), "nearly-full", "%s had %.0f %% free space", at,
 			100*float64(d.Free)/float64(d.Total))
 	}
 	add(Virtual(h), "virtual", "this is a virtual machine (%s): the host may cache disk access", h.Virtual)
@@ -139,8 +143,10 @@ func Warnings(h result.Host) []result.Warning {
 // memory.
 const swapGrowth = 64 << 20
 
-// Changes are what happened to the machine between two looks at it, where that
-// weakens what was measured in between.
+// Changes returns warnings of what changed between two snapshots of the host and
+// makes what was measured in between less reliable. Of [Warnings] these are the
+// kinds that can begin during a session; of busy programs the two that begin by
+// themselves.
 func Changes(before, after result.Host) []result.Warning {
 	var out []result.Warning
 	add := func(kind, format string, args ...any) {
@@ -148,19 +154,19 @@ func Changes(before, after result.Host) []result.Warning {
 	}
 	was := Warnings(before)
 	for _, w := range Warnings(after) {
-		news := !slices.ContainsFunc(was, func(o result.Warning) bool { return o.Kind == w.Kind })
+		isNew := !slices.ContainsFunc(was, func(o result.Warning) bool { return o.Kind == w.Kind })
 		kinds := []string{"battery", "low-power", "thermal", "memory-pressure", "nearly-full"}
-		if news && slices.Contains(kinds, w.Kind) {
+		if isNew && slices.Contains(kinds, w.Kind) {
 			add(w.Kind, "at the end of the session, not at its beginning: %s", w.Text)
 		}
 	}
-	for _, kind := range []string{"Spotlight", "Time Machine"} {
-		if slices.Contains(after.Busy, kind) && !slices.Contains(before.Busy, kind) {
-			add("busy", "at the end of the session, not at its beginning: other work was going on: %s", kind)
+	for _, program := range []string{"Spotlight", "Time Machine"} {
+		if slices.Contains(after.Busy, program) && !slices.Contains(before.Busy, program) {
+			add("busy", "at the end of the session, not at its beginning: other work was going on: %s", program)
 		}
 	}
-	if grown := after.SwapUsed - before.SwapUsed; grown >= swapGrowth {
-		add("swap", "during the session %s of memory were swapped out", units.Bytes(grown).Human())
+	if growth := after.SwapUsed - before.SwapUsed; growth >= swapGrowth {
+		add("swap", "during the session %s of memory were swapped out", units.Bytes(growth).Human())
 	}
 	for i, d := range after.Disks {
 		if i < len(before.Disks) && before.Disks[i].Place == d.Place && d.Snapshots > before.Disks[i].Snapshots {
