@@ -7,8 +7,8 @@ import "math"
 func NormalCDF(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
 
 // StudentCDF returns the probability that a variable with Student's t
-// distribution with df degrees of freedom is at most t. The degrees need not be
-// whole (Welch's are not). It is NaN for NaN and for df < 1.
+// distribution with df degrees of freedom is at most t. df need not be an integer
+// (as in Welch's t-test). It is NaN for NaN and for df < 1.
 func StudentCDF(t, df float64) float64 {
 	switch {
 	case math.IsNaN(t) || !(df >= 1):
@@ -19,14 +19,14 @@ func StudentCDF(t, df float64) float64 {
 	return studentTail(-t, df)
 }
 
-// normalDegrees are so many degrees of freedom that the normal distribution
-// stands for Student's: near 2 it is then off by less than one millionth, and
-// the continued fraction, which cancels by a factor of df, loses its digits.
-const normalDegrees = 1e7
+// maxStudentDF is the number of degrees of freedom above which studentTail uses
+// the normal distribution: its relative error near t = 2 is then below one
+// millionth, while the continued fraction loses digits to cancellation.
+const maxStudentDF = 1e7
 
 // studentTail is P(T > t) for t ≥ 0 (Abramowitz and Stegun 26.7.1, by 26.5.27).
 func studentTail(t, df float64) float64 {
-	if df > normalDegrees {
+	if df > maxStudentDF {
 		return NormalCDF(-t)
 	}
 	// df/(df+t²) and its complement to 1, neither by subtraction
@@ -38,27 +38,27 @@ func studentTail(t, df float64) float64 {
 }
 
 // StudentQuantile returns the t with StudentCDF(t, df) = p. It is NaN where p
-// is not in [0, 1] or df < 1, and infinite at p of 0 and 1.
+// is not in [0, 1] or df < 1, -Inf at p = 0 and +Inf at p = 1.
 func StudentQuantile(p, df float64) float64 {
 	switch {
 	case !(p >= 0 && p <= 1) || !(df >= 1):
 		return math.NaN()
 	case p > 0.5:
-		return studentUpper(1-p, df)
+		return studentUpperQuantile(1-p, df)
 	}
-	return -studentUpper(p, df)
+	return -studentUpperQuantile(p, df)
 }
 
-// studentUpper returns the t ≥ 0 that is exceeded with probability q ≤ ½.
-func studentUpper(q, df float64) float64 {
+// studentUpperQuantile returns the t ≥ 0 that is exceeded with probability q ≤ ½.
+func studentUpperQuantile(q, df float64) float64 {
 	switch q {
 	case 0:
 		return math.Inf(1)
 	case 0.5:
 		return 0
 	}
-	// Bisected down to the last bit for u = log t, between the logarithms of the
-	// least and the largest number, which keeps the relative precision of small q.
+	// Bisect on log t until the ends are adjacent numbers, starting from the
+	// logarithms of the smallest and the largest positive float64.
 	low, high := -746.0, 710.0
 	for {
 		mid := midpoint(low, high)
@@ -73,8 +73,9 @@ func studentUpper(q, df float64) float64 {
 	}
 }
 
-// tCritical is the half-width, in standard errors, of a two-sided t interval.
-func tCritical(level, df float64) float64 { return studentUpper((1-level)/2, df) }
+// tCritical is the half-width, in standard errors, of a two-sided t interval of a
+// confidence level.
+func tCritical(level, df float64) float64 { return studentUpperQuantile((1-level)/2, df) }
 
 // binomialHalfCDF is P(X ≤ k) for X the number of heads among n tosses of a
 // fair coin (Abramowitz and Stegun 26.5.24).
@@ -89,8 +90,7 @@ func binomialHalfCDF(k, n int) float64 {
 }
 
 // betaInc is the regularised incomplete beta function I_x(a, b). The caller
-// gives y = 1-x as well, since the subtraction would lose what matters when x
-// is near 1.
+// gives y = 1-x as well, since the subtraction loses precision when x is near 1.
 func betaInc(a, b, x, y float64) float64 {
 	switch {
 	case x <= 0:
@@ -104,10 +104,10 @@ func betaInc(a, b, x, y float64) float64 {
 	} else {
 		ly = math.Log1p(-x)
 	}
-	p, _ := math.Lgamma(a)
-	q, _ := math.Lgamma(b)
-	both, _ := math.Lgamma(a + b)
-	front := math.Exp(a*lx + b*ly - (p + q - both))
+	lgammaA, _ := math.Lgamma(a)
+	lgammaB, _ := math.Lgamma(b)
+	lgammaAB, _ := math.Lgamma(a + b)
+	front := math.Exp(a*lx + b*ly - (lgammaA + lgammaB - lgammaAB))
 	if x < (a+1)/(a+b+2) {
 		return min(1, front*betaFraction(a, b, x)/a)
 	}
@@ -118,24 +118,24 @@ func betaInc(a, b, x, y float64) float64 {
 // (DLMF 8.17.22), evaluated by Lentz's method. It converges within a few times
 // √max(a, b) terms on the side of the mean where betaInc calls it.
 func betaFraction(a, b, x float64) float64 {
-	const tiny, enough = 1e-300, 1e-16
-	away := func(v float64) float64 {
+	const tiny, tolerance = 1e-300, 1e-16
+	nonzero := func(v float64) float64 {
 		if math.Abs(v) < tiny {
 			return tiny
 		}
 		return v
 	}
-	c, d := 1.0, 1/away(1-(a+b)*x/(a+1))
+	c, d := 1.0, 1/nonzero(1-(a+b)*x/(a+1))
 	h := d
 	for m := 1.0; m < 100_000; m++ {
 		even := m * (b - m) * x / ((a + 2*m - 1) * (a + 2*m))
 		odd := -(a + m) * (a + b + m) * x / ((a + 2*m) * (a + 2*m + 1))
-		for _, step := range []float64{even, odd} {
-			d = 1 / away(1+step*d)
-			c = away(1 + step/c)
+		for _, coefficient := range []float64{even, odd} {
+			d = 1 / nonzero(1+coefficient*d)
+			c = nonzero(1 + coefficient/c)
 			h *= d * c
 		}
-		if math.Abs(d*c-1) <= enough {
+		if math.Abs(d*c-1) <= tolerance {
 			break
 		}
 	}

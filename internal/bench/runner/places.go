@@ -297,7 +297,7 @@ func (f *workFolder) mark(id string) error {
 	}
 	// Bands and files spread over fresh regions of the disk. Only ext4 supports
 	// the hint.
-	if err := f.dir.Spread(); err != nil && !errors.Is(err, hostio.ErrUnsupported) {
+	if err := f.dir.SpreadSubdirs(); err != nil && !errors.Is(err, hostio.ErrUnsupported) {
 		return err
 	}
 	text, _ := json.Marshal(marker{Run: id}) // a string never fails

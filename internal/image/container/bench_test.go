@@ -55,7 +55,7 @@ func (l load) compare(b *testing.B) {
 		copy(bufs[w], pattern(int(l.file), uint64(w)))
 	}
 	base := tempDir(b)
-	_ = base.Spread()
+	_ = base.SpreadSubdirs()
 	var write, read, writeRate, readRate []float64
 	warm := false
 	for b.Loop() {

@@ -32,12 +32,12 @@ type Dir struct {
 // Option changes how a folder is opened.
 type Option func(*Dir)
 
-// WithHook puts h before and after every host operation done through the
-// folder, its sub-folders and files.
+// WithHook calls h before and after every host operation that has an [Op], done
+// through the folder, its sub-folders and files.
 func WithHook(h Hook) Option { return func(d *Dir) { d.hook = h } }
 
-// OpenDir opens an existing folder of the host. A symbolic link as the last
-// component is followed here, and only here: it is the user who names it.
+// OpenDir opens an existing folder of the host. It follows a symbolic link as the
+// last component, since the user chose that path; Sub and Open refuse one.
 func OpenDir(name string, opts ...Option) (*Dir, error) {
 	abs, err := filepath.Abs(name)
 	if err != nil {
@@ -54,7 +54,8 @@ func OpenDir(name string, opts ...Option) (*Dir, error) {
 	return d, nil
 }
 
-// newDir is the folder of a root that was opened, unless err is set.
+// newDir wraps a root, opened under an absolute path, in a Dir; err is the result
+// of opening it.
 func newDir(root *os.Root, name string, err error) (*Dir, error) {
 	var self *os.File
 	if err == nil {
@@ -76,7 +77,7 @@ func (d *Dir) Close() error {
 	return errors.Join(d.self.Close(), d.root.Close())
 }
 
-// Sub opens a folder inside d. A symbolic link as the last component is
+// Sub opens a folder inside d. Anything else, a symbolic link included, is
 // refused with [ErrNotRegular].
 func (d *Dir) Sub(name string) (*Dir, error) {
 	fi, err := d.root.Lstat(name)
@@ -84,7 +85,7 @@ func (d *Dir) Sub(name string) (*Dir, error) {
 		err = fmt.Errorf("not a folder: %w", ErrNotRegular)
 	}
 	if err != nil {
-		return nil, d.fail("opening folder", name, err)
+		return nil, d.wrapErr("opening folder", name, err)
 	}
 	root, err := d.root.OpenRoot(name)
 	s, err := newDir(root, d.join(name), err)
@@ -94,7 +95,7 @@ func (d *Dir) Sub(name string) (*Dir, error) {
 	// Between Lstat and OpenRoot the folder may have become a link.
 	if now, err := s.self.Stat(); err != nil || !os.SameFile(fi, now) {
 		s.Close()
-		return nil, d.fail("opening folder", name, ErrReplaced)
+		return nil, d.wrapErr("opening folder", name, ErrReplaced)
 	}
 	s.rel, s.hook = path.Join(d.rel, filepath.ToSlash(name)), d.hook
 	return s, nil
@@ -105,7 +106,7 @@ func (d *Dir) do(doing string, op Op, name string, do func() error) error {
 	if d.hook != nil {
 		op.Path = path.Join(d.rel, filepath.ToSlash(name))
 	}
-	return d.fail(doing, name, guard(d.hook, op, do))
+	return d.wrapErr(doing, name, guard(d.hook, op, do))
 }
 
 // Mkdir makes one folder with mode 0o755 (before umask).
@@ -113,7 +114,7 @@ func (d *Dir) Mkdir(name string) error {
 	return d.do("making folder", Op{Kind: OpMkdir}, name, func() error { return d.root.Mkdir(name, 0o755) })
 }
 
-// MkdirAll makes a folder and those above it that are missing.
+// MkdirAll makes a folder and any missing parents.
 func (d *Dir) MkdirAll(name string) error {
 	part := ""
 	for c := range strings.SplitSeq(path.Clean(filepath.ToSlash(name)), "/") {
@@ -128,18 +129,17 @@ func (d *Dir) MkdirAll(name string) error {
 	return nil
 }
 
-// Remove deletes a file, a link (not what it leads to) or an empty folder.
+// Remove deletes a file, a link (not its target) or an empty folder.
 func (d *Dir) Remove(name string) error {
 	return d.do("removing", Op{Kind: OpRemove}, name, func() error { return d.root.Remove(name) })
 }
 
-// RemoveAll deletes a tree without following links. A missing one is not an
-// error.
+// RemoveAll deletes a tree without following links. A missing tree is no error.
 func (d *Dir) RemoveAll(name string) error {
 	return d.do("removing", Op{Kind: OpRemoveAll}, name, func() error { return d.root.RemoveAll(name) })
 }
 
-// Rename moves old to new, both inside d, replacing a file of that name.
+// Rename moves old to new, both inside d, replacing an existing file at new.
 func (d *Dir) Rename(old, new string) error {
 	op := Op{Kind: OpRename, To: path.Join(d.rel, filepath.ToSlash(new))}
 	return d.do("renaming", op, old, func() error { return d.root.Rename(old, new) })
@@ -148,19 +148,19 @@ func (d *Dir) Rename(old, new string) error {
 // ReadDir lists a folder inside d ("." is d itself), sorted by name.
 func (d *Dir) ReadDir(name string) ([]fs.DirEntry, error) {
 	list, err := fs.ReadDir(d.root.FS(), path.Clean(filepath.ToSlash(name)))
-	return list, d.fail("listing", name, err)
+	return list, d.wrapErr("listing", name, err)
 }
 
-// Stat describes what name leads to, through links that stay inside d.
+// Stat describes the target of name, through links that stay inside d.
 func (d *Dir) Stat(name string) (fs.FileInfo, error) {
 	fi, err := d.root.Stat(name)
-	return fi, d.fail("looking at", name, err)
+	return fi, d.wrapErr("looking at", name, err)
 }
 
 // Lstat describes name itself, without following a link.
 func (d *Dir) Lstat(name string) (fs.FileInfo, error) {
 	fi, err := d.root.Lstat(name)
-	return fi, d.fail("looking at", name, err)
+	return fi, d.wrapErr("looking at", name, err)
 }
 
 // Sync flushes the folder's entries: creations, renames and removals in it.
@@ -177,41 +177,41 @@ func (d *Dir) Sync() error {
 // ("ext4", "tmpfs", "apfs"; hexadecimal magic when unknown).
 func (d *Dir) FreeSpace() (free, total int64, fsType string, err error) {
 	free, total, fsType, err = sysStatfs(d.fd)
-	return free, total, fsType, d.fail("reading free space of", ".", err)
+	return free, total, fsType, d.wrapErr("reading free space of", ".", err)
 }
 
-// Verify checks that name inside parent still leads to the folder d, and not
-// to a link or to something put in its place: [ErrReplaced] if not.
+// Verify returns [ErrReplaced] unless name inside parent is still d itself, and
+// neither a link to it nor something in its place.
 func (d *Dir) Verify(parent *Dir, name string) error {
 	at, err := parent.root.Lstat(name)
 	if err != nil {
-		return parent.fail("finding", name, fmt.Errorf("%w: %w", ErrReplaced, bare(err)))
+		return parent.wrapErr("finding", name, fmt.Errorf("%w: %w", ErrReplaced, bare(err)))
 	}
 	own, err := d.self.Stat()
 	if err == nil && !os.SameFile(own, at) {
 		err = ErrReplaced
 	}
-	return parent.fail("finding", name, err)
+	return parent.wrapErr("finding", name, err)
 }
 
 func (d *Dir) join(name string) string { return filepath.Join(d.path, name) }
 
-// fail adds what was being done and the whole path; nil stays nil.
-func (d *Dir) fail(doing, name string, err error) error {
+// wrapErr adds what was being done and the whole path; nil stays nil.
+func (d *Dir) wrapErr(doing, name string, err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%s %q: %w", doing, d.join(name), bare(err))
 }
 
-// Spread asks the file system to place folders made in d apart from each
-// other, in different block groups. Without it, ext4 puts them all next to d,
-// and its rule not to reuse an inode for minutes after a deletion makes each
-// new file search past every file deleted nearby: 20 µs became 1 ms after
-// some thousand deletions, charged to whoever creates bands next.
-// [ErrUnsupported] where there is no such hint; the folder is then unchanged.
-func (d *Dir) Spread() error {
-	return d.fail("spreading sub-folders of", ".", sysSpread(d.fd))
+// SpreadSubdirs asks the file system to place folders that are made in d later
+// apart from each other, in different block groups. Without it, ext4 puts them
+// all next to d, and its rule not to reuse an inode for minutes after a deletion
+// makes each new file search past every file deleted nearby: creating a file went
+// from 20 µs to 1 ms after some thousand deletions. [ErrUnsupported] where there
+// is no such hint; the folder is then unchanged.
+func (d *Dir) SpreadSubdirs() error {
+	return d.wrapErr("spreading sub-folders of", ".", sysSpread(d.fd))
 }
 
 // bare strips the operation and path that package os adds: our own messages
@@ -226,10 +226,10 @@ func bare(err error) error {
 	return err
 }
 
-// walk opens the folder of a file below d; an empty name is d itself. It
-// follows no link, and costs one call a level: making a file is part of the
-// time that a run spends on each.
-func (d *Dir) walk(folder string) (int, error) {
+// openParent opens the folder of a file below d; an empty name is d itself. The
+// caller closes the result unless it is d.fd. It follows no link, and costs one
+// call for each level, since making files takes part of the time of a run.
+func (d *Dir) openParent(folder string) (int, error) {
 	at := d.fd
 	for _, level := range strings.Split(strings.TrimSuffix(folder, "/"), "/") {
 		if level == "" && folder == "" {
@@ -253,22 +253,23 @@ func (d *Dir) walk(folder string) (int, error) {
 	return at, nil
 }
 
-// Open opens or creates a file. A link, folder, FIFO, socket or device is
-// refused with [ErrNotRegular]. In direct mode a second, buffered descriptor
-// is opened at once: it carries what no multiple of the block can. Where
+// Open opens or creates a file. No component of the name may be a link; a link,
+// folder, FIFO, socket or device is refused with [ErrNotRegular]. In direct mode
+// a second, buffered descriptor is opened at once, for transfers that are not a
+// multiple of the block size. Where
 // direct transfers are impossible (tmpfs, some FUSE file systems) the file is
 // opened buffered, and [File.Cache] reports it.
 func (d *Dir) Open(name string, o OpenOptions) (*File, error) {
 	if o.Create && !o.Write {
-		return nil, d.fail("opening", name, fmt.Errorf("creating needs write access: %w", fs.ErrInvalid))
+		return nil, d.wrapErr("opening", name, fmt.Errorf("creating needs write access: %w", fs.ErrInvalid))
 	}
 	folder, base := path.Split(path.Clean(filepath.ToSlash(name)))
 	if base == "" || base == "." || base == ".." {
-		return nil, d.fail("opening", name, ErrNotRegular)
+		return nil, d.wrapErr("opening", name, ErrNotRegular)
 	}
-	home, err := d.walk(folder)
+	home, err := d.openParent(folder)
 	if err != nil {
-		return nil, d.fail("opening", name, err)
+		return nil, d.wrapErr("opening", name, err)
 	}
 	if home != d.fd {
 		defer sysClose(home)
@@ -278,7 +279,7 @@ func (d *Dir) Open(name string, o OpenOptions) (*File, error) {
 	f.cut, _ = d.hook.(Shortener)
 	op := Op{Kind: OpOpen, Path: f.rel}
 	if f.hook != nil && o.Create {
-		if _, err := d.root.Lstat(name); err != nil {
+		if _, err := d.root.Lstat(name); err != nil { // only names the operation for the hook
 			op.Kind = OpCreate
 		}
 	}
@@ -287,7 +288,7 @@ func (d *Dir) Open(name string, o OpenOptions) (*File, error) {
 		err = fmt.Errorf("%w: symbolic link", ErrNotRegular)
 	}
 	if err != nil {
-		return nil, d.fail("opening", name, err)
+		return nil, d.wrapErr("opening", name, err)
 	}
 	return f, nil
 }
@@ -318,14 +319,14 @@ func (d *Dir) WriteFileAtomic(name string, data []byte, perm fs.FileMode) error 
 		err = home.Rename(tmp, base)
 	}
 	if err != nil {
-		home.root.Remove(tmp)
+		home.root.Remove(tmp) // without the hook, and as far as that succeeds
 		return err
 	}
 	return home.Sync()
 }
 
-// ReadFile reads a whole file. One of more than limit bytes is refused with
-// [ErrTooLarge] before its content is read.
+// ReadFile reads a whole file. It returns [ErrTooLarge] if the file has more than
+// limit bytes.
 func (d *Dir) ReadFile(name string, limit int64) ([]byte, error) {
 	f, err := d.Open(name, OpenOptions{})
 	if err != nil {
@@ -337,7 +338,7 @@ func (d *Dir) ReadFile(name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if st.Size > limit {
-		return nil, d.fail("reading", name, fmt.Errorf("%w of %d bytes: it has %d", ErrTooLarge, limit, st.Size))
+		return nil, d.wrapErr("reading", name, fmt.Errorf("%w of %d bytes: it has %d", ErrTooLarge, limit, st.Size))
 	}
 	data := make([]byte, st.Size)
 	n, err := f.ReadAt(data, 0)
@@ -347,18 +348,17 @@ func (d *Dir) ReadFile(name string, limit int64) ([]byte, error) {
 	return data[:n], nil
 }
 
-// ChownTree lets a file, or a folder with all that is in it, belong to a user
-// and a group: for a program that root runs on behalf of somebody, so that they
-// can work with what it made. It leaves all as it is where the folder of path
-// is not the user's, changes only what belongs to root, follows no link, and
-// leaves out what has several names or is on another file system, as the user
-// may have put those there. A missing path is not an error.
+// ChownTree gives the files and folders of root at and below path to a user and a
+// group, for a program that root runs on behalf of somebody. It does nothing if
+// the parent of path is not the user's. It skips links, devices, files with
+// several hard links and other file systems, as the user may have put those
+// there. A missing path is no error.
 func ChownTree(path string, uid, gid int) error {
 	err := chownTree(path, uid, gid)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return fmt.Errorf("giving %q to user %d: %w", path, uid, bare(err))
+	return fmt.Errorf("changing the owner of %q to user %d: %w", path, uid, bare(err))
 }
 
 func chownTree(path string, uid, gid int) error {
@@ -366,30 +366,30 @@ func chownTree(path string, uid, gid int) error {
 	if err != nil {
 		return err
 	}
-	above, err := os.OpenRoot(filepath.Dir(abs))
+	parent, err := os.OpenRoot(filepath.Dir(abs))
 	if err != nil {
 		return err
 	}
-	defer above.Close()
-	in, err := above.Stat(".")
+	defer parent.Close()
+	info, err := parent.Stat(".")
 	if err != nil {
 		return err
 	}
-	if owner, ok := Owner(in); !ok || owner != uid {
+	if owner, ok := Owner(info); !ok || owner != uid {
 		return nil
 	}
-	top, err := above.Lstat(filepath.Base(abs))
-	if err != nil || top.Mode()&fs.ModeSymlink != 0 {
-		return err // walking begins behind a link
+	top, err := parent.Lstat(filepath.Base(abs))
+	if err != nil || top.Mode()&fs.ModeSymlink != 0 { // WalkDir would follow a link
+		return err
 	}
-	return fs.WalkDir(above.FS(), filepath.Base(abs), func(name string, d fs.DirEntry, err error) error {
+	return fs.WalkDir(parent.FS(), filepath.Base(abs), func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		info, err := above.Lstat(name)
+		info, err := parent.Lstat(name)
 		if err != nil {
 			return err
 		}
@@ -400,13 +400,14 @@ func chownTree(path string, uid, gid int) error {
 		case st.Dev != StatOf(top).Dev && info.IsDir():
 			return fs.SkipDir
 		case st.Dev != StatOf(top).Dev, owner != 0, !info.IsDir() && (!info.Mode().IsRegular() || st.Links > 1):
-			return nil
+			return nil // left alone; the content of a folder is visited
 		}
-		return above.Lchown(name, uid, gid)
+		return parent.Lchown(name, uid, gid)
 	})
 }
 
-// Owner is the user whom a file or folder belongs to.
+// Owner returns the user to whom a file or folder belongs; ok is false where that
+// is not known.
 func Owner(fi fs.FileInfo) (uid int, ok bool) {
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	if !ok {

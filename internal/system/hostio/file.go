@@ -168,7 +168,7 @@ func (f *File) acquire() error {
 	f.use.RLock()
 	if f.closed {
 		f.use.RUnlock()
-		return f.fail("using", fs.ErrClosed)
+		return f.wrapErr("using", fs.ErrClosed)
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func (f *File) Close() (err error) {
 	f.use.Lock()
 	defer f.use.Unlock()
 	if f.closed {
-		return f.fail("closing", fs.ErrClosed)
+		return f.wrapErr("closing", fs.ErrClosed)
 	}
 	f.closed = true
 	if f.direct >= 0 {
@@ -192,11 +192,11 @@ func (f *File) Close() (err error) {
 		}
 		err = sysClose(f.direct)
 	}
-	return f.fail("closing", errors.Join(err, sysClose(f.fd)))
+	return f.wrapErr("closing", errors.Join(err, sysClose(f.fd)))
 }
 
 // fail adds what was being done and the whole path; nil stays nil.
-func (f *File) fail(doing string, err error) error {
+func (f *File) wrapErr(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -206,14 +206,14 @@ func (f *File) fail(doing string, err error) error {
 // call runs do on the open file between the hook's calls.
 func (f *File) call(doing string, op Op, do func() error) error {
 	if op.Off < 0 || op.Len < 0 || op.Off+op.Len < 0 {
-		return f.fail(doing, fmt.Errorf("range of %d bytes at %d: %w", op.Len, op.Off, fs.ErrInvalid))
+		return f.wrapErr(doing, fmt.Errorf("range of %d bytes at %d: %w", op.Len, op.Off, fs.ErrInvalid))
 	}
 	if err := f.acquire(); err != nil {
 		return err
 	}
 	defer f.release()
 	op.Path = f.rel
-	return f.fail(doing, guard(f.hook, op, do))
+	return f.wrapErr(doing, guard(f.hook, op, do))
 }
 
 // flushes counts the calls of this process that flush a file or a folder.

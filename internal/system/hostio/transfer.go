@@ -33,7 +33,7 @@ func (f *File) transfer(k Kind, doing string, p []byte, off int64) (n int, err e
 		return 0, nil
 	}
 	if off < 0 {
-		return 0, f.fail(doing, fmt.Errorf("offset %d: %w", off, fs.ErrInvalid))
+		return 0, f.wrapErr(doing, fmt.Errorf("offset %d: %w", off, fs.ErrInvalid))
 	}
 	if err := f.acquire(); err != nil {
 		return 0, err
@@ -241,14 +241,14 @@ const padLimit = 4096
 // file would be a round trip to the disk more.
 func (f *File) WritePadded(p []byte, off int64, pad int) (int, error) {
 	if pad < 0 || pad >= padLimit {
-		return 0, f.fail("writing", fmt.Errorf("%d bytes of padding: %w", pad, fs.ErrInvalid))
+		return 0, f.wrapErr("writing", fmt.Errorf("%d bytes of padding: %w", pad, fs.ErrInvalid))
 	}
 	if pad == 0 {
 		return f.WriteAt(p, off)
 	}
 	b, err := getBounce()
 	if err != nil {
-		return 0, f.fail("writing", err)
+		return 0, f.wrapErr("writing", err)
 	}
 	defer putBounce(b)
 	// The tail is what of p shares a page with the padding.
