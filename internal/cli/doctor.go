@@ -384,11 +384,11 @@ func (d *doctor) counters() []fact {
 		disk = "cannot read the number of bytes that the disk transferred: " + err.Error()
 	}
 	apfs := "none: only macOS logs trims of APFS"
-	if log, ok := d.chosen.(interface{ ReadsLog(context.Context) error }); ok {
+	if log, ok := d.chosen.(interface{ CheckLog(context.Context) error }); ok {
 		apfs = "can read the trims of APFS at each attach"
 		limited, cancel := context.WithTimeout(d.ctx, 20*time.Second)
 		defer cancel()
-		if err := log.ReadsLog(limited); err != nil {
+		if err := log.CheckLog(limited); err != nil {
 			apfs = "cannot read the trims of APFS: " + err.Error()
 		}
 	}

@@ -161,7 +161,7 @@ func kindCodec(k *kind) codec {
 			}
 		},
 		encode: func(v reflect.Value) (string, bool) {
-			return k.toml(k.text(v.Interface())), !v.IsZero() || k.word != ""
+			return k.toml(k.text(v.Interface())), !v.IsZero() || k.zeroWord != ""
 		},
 		json: func() map[string]any { return k.json }}
 }

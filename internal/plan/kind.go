@@ -25,9 +25,9 @@ type kind struct {
 	name string
 	// words: all accepted words of an enumeration
 	words []string
-	// word: what means 0, "" if there is none
-	word string
-	// node: how TOML writes the canonical text
+	// zeroWord: the word that means 0, "" if there is none
+	zeroWord string
+	// node: the TOML type of the canonical text, a string unless set
 	node nodeKind
 	// JSON Schema of the value
 	json map[string]any
@@ -35,13 +35,14 @@ type kind struct {
 	parse func(n *node) (any, *invalid)
 }
 
-// text is the canonical text of a value.
+// text is the canonical text of a value: the word for 0 where there is one, and ""
+// for a size that is not set.
 func (k *kind) text(v any) string {
 	if day, ok := v.(time.Time); ok {
 		return day.Format(time.DateOnly)
 	}
-	if reflect.ValueOf(v).IsZero() && (k.word != "" || k == sizeKind) {
-		return k.word
+	if reflect.ValueOf(v).IsZero() && (k.zeroWord != "" || k == sizeKind) {
+		return k.zeroWord
 	}
 	return fmt.Sprint(v)
 }
@@ -57,18 +58,23 @@ func (k *kind) read(r *reader, n *node) (text string, ok bool) {
 	return k.text(v), true
 }
 
-// of is the value of a canonical text.
+// of returns the value of a canonical text, the inverse of text.
 func (k *kind) of(text string) any {
 	v, _ := k.parse(k.nodeOf(text))
 	return v
 }
 
-// nodeOf is a canonical text as the tree of a plan has it.
-func (k *kind) nodeOf(text string) *node { return &node{kind: k.node, text: text} }
+// nodeOf returns a canonical text as the tree of a plan has it.
+func (k *kind) nodeOf(text string) *node {
+	if text == k.zeroWord {
+		return &node{kind: stringNode, text: text}
+	}
+	return &node{kind: k.node, text: text}
+}
 
 // toml writes a canonical text as a TOML value.
 func (k *kind) toml(text string) string {
-	if k.node == stringNode || text == k.word {
+	if k.node == stringNode || text == k.zeroWord {
 		return tomlString(text)
 	}
 	return text
@@ -114,7 +120,8 @@ func isLocalPath(s string) bool {
 
 const nameWords = "a name of letters, digits and . _ + -, at most 64"
 
-// enum accepts the listed words, and RAW, diskutil's name, for the format UDRW.
+// enum accepts the listed words, and RAW, diskutil's name for UDRW, if UDRW is
+// listed.
 func enum(words ...string) *kind {
 	accepted := "accepted: " + strings.Join(words, ", ")
 	return &kind{name: "enum", words: words, json: map[string]any{"type": "string", "enum": words},
@@ -146,7 +153,7 @@ func number(low, high int64, word string) *kind {
 		schema = map[string]any{"anyOf": []any{schema, map[string]any{"const": word}}}
 		accepted += fmt.Sprintf(", or %q", word)
 	}
-	return &kind{name: "number", node: intNode, word: word, json: schema, parse: func(n *node) (any, *invalid) {
+	return &kind{name: "number", node: intNode, zeroWord: word, json: schema, parse: func(n *node) (any, *invalid) {
 		v, err := strconv.ParseInt(n.text, 0, 64)
 		switch {
 		case n.kind == stringNode && word != "":
@@ -172,7 +179,7 @@ type quantityValue interface {
 // unitKind accepts strings that parse understands and check accepts, and the
 // word that means 0.
 func unitKind[V quantityValue](name, word, example string, parse func(string) (V, error), check func(V) error) *kind {
-	return &kind{name: name, word: word, json: map[string]any{"type": "string"}, parse: func(n *node) (any, *invalid) {
+	return &kind{name: name, zeroWord: word, json: map[string]any{"type": "string"}, parse: func(n *node) (any, *invalid) {
 		switch {
 		case n.kind == intNode || n.kind == floatNode:
 			return nil, &invalid{n.text + " has no unit", "write the value with its unit, in quotes: " + example}
@@ -220,7 +227,7 @@ func checkPositive[V quantityValue](v V) error {
 // overflow.
 const maxSize = units.Bytes(image.MaxSize)
 
-// checkSize bounds the size of files and images.
+// checkSize refuses sizes of files and images that are zero or above maxSize.
 func checkSize(v units.Bytes) error {
 	if v > maxSize {
 		return fmt.Errorf("%s is larger than any disk; want at most %s", v, maxSize)
@@ -228,7 +235,8 @@ func checkSize(v units.Bytes) error {
 	return checkPositive(v)
 }
 
-// numberToken is a TOML number without what only TOML writes: "+" and "_".
+// numberToken is the text of a TOML number without a leading + and without
+// underscores.
 func numberToken(n *node) string { return strings.TrimPrefix(strings.ReplaceAll(n.text, "_", ""), "+") }
 
 // rawFormat is the name that diskutil has for UDRW.
@@ -280,8 +288,8 @@ var (
 
 func checkBand(v units.Bytes) error { return image.CheckBandSize(int64(v)) }
 
-// kinds are the types that the tags of keys name; init adds those that depend
-// on registries.
+// kinds maps each name in the struct tags of plan keys to its kind; init adds
+// those that depend on registries.
 var kinds = map[string]*kind{
 	"text":  textKind("text", isPrintable),
 	"words": textKind("a text of at least one word", hasWord),
@@ -312,8 +320,9 @@ var kindsOfTypes = map[reflect.Type]*kind{
 	reflect.TypeFor[units.Share](): kinds["share"], reflect.TypeFor[time.Time](): dateKind,
 }
 
-// findKind is the kind of a tag: a name, the words of an enumeration
-// ("ok|fail", "nominal|"), limits ("1..9"), or "" for that of the Go type.
+// findKind returns the kind of a tag: a name, the words of an enumeration
+// ("ok|fail"; "nominal|" is the one word nominal), limits ("1..9"), or "" for that
+// of the Go type. It panics for any other tag.
 func findKind(tag string, t reflect.Type) *kind {
 	if k := kinds[tag]; k != nil {
 		return k
@@ -332,8 +341,9 @@ func findKind(tag string, t reflect.Type) *kind {
 	panic(fmt.Sprintf("no kind of value %q for %s", tag, t))
 }
 
-// Nearest is the word of words that is within a third of its length in edits of
-// word, or "" if there is none.
+// Nearest returns the entry of words with the fewest edits from word, ignoring
+// case, or "" if none is close: at most len(word)/3+1 edits, fewer for very short
+// words.
 func Nearest(word string, words []string) string {
 	if len(word) > 64 { // too long for a misspelt key
 		return ""

@@ -163,7 +163,7 @@ func (x *caseRun) stopReason(ctx context.Context, caseErr error) error {
 		return nil
 	}
 	for _, h := range append(x.handles(), &handle{place: x.place}) {
-		if why == "" && h.place.isGone() {
+		if why == "" && h.place.placeIsGone() {
 			why = h.place.title + " is gone"
 		}
 	}

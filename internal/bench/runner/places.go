@@ -22,23 +22,24 @@ import (
 	"dmgbench/internal/system/units"
 )
 
-// Place is a named folder that containers are put into; the place "" is the run
-// folder.
+// Place is a named folder that containers are put into. The place "" is the
+// default: the run folder, unless --on gave another.
 type Place struct{ Name, Path string }
 
-// title names the place of a run with this folder in messages.
-func (p Place) title(folder string) string {
+// title names the place in messages; runFolder is the folder of the run, "" if it is
+// not known.
+func (p Place) title(runFolder string) string {
 	switch {
 	case p.Name != "":
 		return fmt.Sprintf("place %q", p.Name)
-	case folder != "" && absolute(p.Path) == absolute(folder):
+	case runFolder != "" && absolute(p.Path) == absolute(runFolder):
 		return "the run folder"
 	}
 	return fmt.Sprintf("folder %q", p.Path)
 }
 
-// allPlaces are the named places and the run folder, which is the place ""
-// unless --on gave another.
+// allPlaces returns the places that the user gave, the place "", and the plan's
+// missing places, which use the folder of "".
 func allPlaces(c Config) []Place {
 	out, root := slices.Clone(c.Places), c.Out
 	if i := slices.IndexFunc(out, func(p Place) bool { return p.Name == "" }); i >= 0 {
@@ -76,7 +77,8 @@ func absolute(path string) string {
 	return path
 }
 
-// Space is what a run needs at one place at most, and what is free there.
+// Space is the most space that a run needs at one place, and the space that is free
+// there.
 type Space struct {
 	Place      Place
 	Title      string // of the place, in messages
@@ -161,9 +163,9 @@ func freeSpace(path string) (int64, error) {
 	return free, err
 }
 
-// checkWritable makes and removes a folder at each place before there is a run
-// folder, since only that finds every kind of refusal. It accepts places that
-// do not exist: opening them fails later.
+// checkWritable makes and removes a folder at each place that the user gave: only a
+// real write finds every kind of refusal. It runs before the run folder is made. It
+// accepts places that do not exist: opening them fails later.
 func checkWritable(c Config) error {
 	for _, p := range c.Places {
 		dir, err := os.MkdirTemp(p.Path, ".dmgbench-*")
@@ -177,12 +179,12 @@ func checkWritable(c Config) error {
 	return nil
 }
 
-// openPlaces opens the work folder of every place. Names of one folder share
-// it.
+// openPlaces opens the work folder of every place. Places with the same folder share
+// one work folder.
 func (r *run) openPlaces(undo *undoStack) error {
 	r.places = map[string]*workFolder{}
 	for _, p := range allPlaces(r.c) {
-		f := r.placeIn(p.Path)
+		f := r.workFolderAt(p.Path)
 		if f == nil {
 			var err error
 			if f, err = openWorkFolder(p, r.id, r.c.Hook); err != nil {
@@ -197,9 +199,9 @@ func (r *run) openPlaces(undo *undoStack) error {
 	return nil
 }
 
-// placeIn is the opened place in the folder at path, nil if there is none.
-// Paths of one folder may differ by links, and by case on macOS.
-func (r *run) placeIn(path string) *workFolder {
+// workFolderAt returns the opened work folder in the folder at path, nil if there is
+// none. Paths of one folder may differ by links, and by case on macOS.
+func (r *run) workFolderAt(path string) *workFolder {
 	at, err := os.Stat(path)
 	if err != nil {
 		return nil
@@ -272,7 +274,7 @@ func openWorkFolder(p Place, id string, hook hostio.Hook) (*workFolder, error) {
 		f.dir, err = root.Sub(workFolderName(id))
 	}
 	if err == nil {
-		err = errors.Join(f.mark(id), f.checkOwn(id))
+		err = errors.Join(f.mark(id), f.checkMarkerAndOwner(id))
 	}
 	if err != nil {
 		f.close()
@@ -281,9 +283,9 @@ func openWorkFolder(p Place, id string, hook hostio.Hook) (*workFolder, error) {
 	return f, nil
 }
 
-// mark marks a folder that is empty: a new one, or one that a killed run had
-// made and not yet marked, or unmarked and not yet removed. Others stay as they
-// are.
+// mark writes the marker into a folder that is empty but for temporary markers: it
+// is new, or the run was killed before it wrote the marker, or between removing
+// marker and folder. Other folders stay as they are.
 func (f *workFolder) mark(id string) error {
 	list, err := f.dir.ReadDir(".")
 	if slices.ContainsFunc(list, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), markerTemp) }) {
@@ -304,9 +306,9 @@ func (f *workFolder) mark(id string) error {
 	return f.dir.WriteFileAtomic(markerName, append(text, '\n'), 0o600)
 }
 
-// checkOwn fails unless the folder has the marker of run id and belongs to this
-// user.
-func (f *workFolder) checkOwn(id string) error {
+// checkMarkerAndOwner fails unless the folder has the marker of run id and belongs
+// to this user.
+func (f *workFolder) checkMarkerAndOwner(id string) error {
 	var m marker
 	text, err := f.dir.ReadFile(markerName, maxMarker)
 	if err == nil {
@@ -331,9 +333,9 @@ func (f *workFolder) checkOwner(id string) error {
 	return err
 }
 
-// isGone reports whether the place itself is gone: its disk was removed, or
-// another folder has its path now.
-func (f *workFolder) isGone() bool {
+// placeIsGone reports whether the place that holds the folder is gone: its disk was
+// removed, or another folder has its path now.
+func (f *workFolder) placeIsGone() bool {
 	own, err := f.root.Stat(".")
 	if err != nil {
 		return true
@@ -349,7 +351,7 @@ func (f *workFolder) remove(id string) error {
 	defer f.close()
 	name := workFolderName(id)
 	for _, step := range []func() error{
-		func() error { return f.checkOwn(id) },
+		func() error { return f.checkMarkerAndOwner(id) },
 		func() error { return f.dir.Verify(f.root, name) },
 		func() error { return f.clear(func(string) bool { return false }) },
 		func() error { return f.dir.Remove(markerName) },
@@ -374,9 +376,10 @@ func (f *workFolder) clear(keep func(name string) bool) error {
 	return err
 }
 
-// lock locks the marker while the returned file is open; the lock of a killed
-// process ends with it. On a file system without locks it succeeds.
-func (f *workFolder) lock() (*hostio.File, error) {
+// tryLock locks the marker while the returned file is open, and fails at once if
+// another process has locked it; the lock of a killed process ends with it. On a
+// file system without locks it succeeds.
+func (f *workFolder) tryLock() (*hostio.File, error) {
 	file, err := f.dir.Open(markerName, hostio.OpenOptions{Write: true})
 	if err != nil {
 		return nil, err

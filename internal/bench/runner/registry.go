@@ -397,7 +397,7 @@ func (c *cleaner) cleanFolder(ctx context.Context, at Place, id, done string) er
 		return err
 	}
 	defer f.close()
-	lock, err := f.lock()
+	lock, err := f.tryLock()
 	if errors.Is(err, hostio.ErrLocked) {
 		return nil
 	} else if err != nil {
@@ -460,7 +460,7 @@ func WithProbeFolder(stateDir string, at time.Time, probe func(*hostio.Dir) erro
 		return err
 	}
 	defer f.close()
-	lock, err := f.lock()
+	lock, err := f.tryLock()
 	if err != nil {
 		return fmt.Errorf("locking the folder of a probe: %w", err)
 	}

@@ -96,10 +96,10 @@ func TestPlacesOfOneFolderAreOne(t *testing.T) {
 	require.NoError(t, err)
 	defer p.close()
 	r := &run{folders: []*workFolder{p}}
-	assert.Same(t, p, r.placeIn(dir))
-	assert.Same(t, p, r.placeIn("."))
-	assert.Nil(t, r.placeIn(filepath.Dir(dir)))
+	assert.Same(t, p, r.workFolderAt(dir))
+	assert.Same(t, p, r.workFolderAt("."))
+	assert.Nil(t, r.workFolderAt(filepath.Dir(dir)))
 	link := filepath.Join(t.TempDir(), "link") // as /tmp on a Mac, where "Bench" is "bench" too
 	require.NoError(t, os.Symlink(dir, link))
-	assert.Same(t, p, r.placeIn(link))
+	assert.Same(t, p, r.workFolderAt(link))
 }

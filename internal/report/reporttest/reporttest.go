@@ -36,7 +36,7 @@ func load(name string) (*plan.Plan, *result.Result) {
 	if err != nil {
 		panic("reading the data of a test: " + err.Error())
 	}
-	return &plan.Plan{Name: r.Plan.Name, Title: r.Plan.Title,
+	return &plan.Plan{Schema: 1, Name: r.Plan.Name, Title: r.Plan.Title,
 		Source: &plan.Source{
 			Title:  "Disk image performance: the cost of encryption rises",
 			Author: "Howard Oakley, The Eclectic Light Company",

@@ -48,8 +48,9 @@ var (
 )
 
 // Attach attaches the image and mounts its volume on a private folder. After an
-// error the image is not attached, or the error names it and Remove refuses. An
-// image that another process has attached is an error and stays attached.
+// error it detaches the image again; if that fails, the error names what is still
+// attached, and Remove refuses. An image that another process has attached is an
+// error and stays attached.
 func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Attachment, error) {
 	if err := c.CheckDetached(ctx, "attaching"); err != nil {
 		return nil, err
@@ -105,6 +106,7 @@ func (a *attachment) attach(ctx context.Context, o engine.AttachOptions) error {
 			return a.openMount()
 		}
 	}
+	// Mounted elsewhere: another process attached it since CheckDetached.
 	points := got.MountPoints()
 	a.foreign = len(points) > 0
 	switch {
@@ -186,8 +188,9 @@ func (a *attachment) Volume() workload.Volume {
 // messages of the tool.
 func (a *attachment) TakeReport() engine.Report { return a.report.Take() }
 
-// Trim gives the volume's free space back to the container by a system call.
-// macOS has none: it trims while mounting, which the report notes.
+// Trim asks the system to release the unused blocks of the volume, so that the
+// image takes less space on the host, and reports how much less. macOS has no such
+// call: it trims while mounting, which the report notes.
 func (a *attachment) Trim(ctx context.Context) (t engine.Report, err error) {
 	c := a.c
 	if err := c.CheckSame(ctx, "trimming"); err != nil {
@@ -218,19 +221,21 @@ func (a *attachment) Trim(ctx context.Context) (t engine.Report, err error) {
 		t.Note("trimmed", strconv.FormatInt(n, 10))
 	}
 	after, err := c.Usage(ctx)
-	t.Freed = max(0, before.Allocated-after.Allocated)
+	if err == nil {
+		t.Freed = max(0, before.Allocated-after.Allocated)
+	}
 	return t, err
 }
 
-// logMargin is how long before the attach the log is read from: its times are
-// cut to the second.
+// logMargin is how much earlier than the wanted time the log is read from: the
+// query has whole seconds.
 const logMargin = time.Second
 
 // ReportAfterDetach is what APFS logged of trimming the volume while it was
 // attached ("trim_log"), or why that is not known ("trim_log_unknown"):
-// accounts without administrator rights may not read the log. The log takes
-// seconds to read, so that it is read once for each attachment, outside of
-// timed steps, and no more in this engine after it refused.
+// accounts without administrator rights may not read the log. Reading the log
+// takes seconds: the caller does it once for each attachment, outside of timed
+// steps, and this engine does not try again after a failure.
 func (a *attachment) ReportAfterDetach(ctx context.Context) (t engine.Report) {
 	e := a.c.e
 	if len(e.o.Log) == 0 || a.mounted.Type != "apfs" || a.readOnly {
@@ -250,18 +255,19 @@ func (a *attachment) ReportAfterDetach(ctx context.Context) (t engine.Report) {
 		}
 		t.Note("trim_log", strings.Join(list, "\n"))
 	}
+	// An empty value is no note.
 	t.Note("trim_log_unknown", e.noLog)
 	return t
 }
 
-// ReadsLog tries to read APFS's messages of the last second, as
-// [attachment.ReportAfterDetach] does. Without a log the error matches
-// [errors.ErrUnsupported].
-func (e *Engine) ReadsLog(ctx context.Context) error {
+// CheckLog returns why APFS's messages in the system's log cannot be read, as
+// [attachment.ReportAfterDetach] does; nil if they can. Without a log the error
+// matches [errors.ErrUnsupported].
+func (e *Engine) CheckLog(ctx context.Context) error {
 	if len(e.o.Log) == 0 {
 		return fmt.Errorf("reading the system's log: this system does not log trims: %w", errors.ErrUnsupported)
 	}
-	_, err := e.readTrimLog(ctx, e.o.Clock.Wall().Add(-logMargin), "/dev/disk0")
+	_, err := e.readTrimLog(ctx, e.o.Clock.Wall().Add(-logMargin), "/dev/disk0") // any device: the lines are not used
 	return err
 }
 

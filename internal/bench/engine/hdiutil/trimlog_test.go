@@ -53,15 +53,15 @@ func TestTrimLogOfNewerAPFS(t *testing.T) {
 	r.clean()
 }
 
-// ReadsLog says before any run whether the log can be read.
-func TestReadsLog(t *testing.T) {
+// CheckLog says before any run whether the log can be read.
+func TestCheckLog(t *testing.T) {
 	r := newRig(t, rules(FakeRule{Verb: "none"}), logging)
-	require.NoError(t, r.e.ReadsLog(t.Context()))
+	require.NoError(t, r.e.CheckLog(t.Context()))
 	assert.Len(t, r.verbs("show"), 1)
 	r = newRig(t, rules(FakeRule{Verb: "show", From: 1, Do: "fail", Text: "log: Could not open local log store: Operation not permitted", Status: 64}), logging)
-	assert.ErrorContains(t, r.e.ReadsLog(t.Context()), "Could not open local log store")
+	assert.ErrorContains(t, r.e.CheckLog(t.Context()), "Could not open local log store")
 	r = newRig(t, rules(FakeRule{Verb: "none"}))
-	assert.ErrorIs(t, r.e.ReadsLog(t.Context()), errors.ErrUnsupported)
+	assert.ErrorIs(t, r.e.CheckLog(t.Context()), errors.ErrUnsupported)
 }
 
 // A log that may not be read is asked once; every attachment says why it knows nothing.

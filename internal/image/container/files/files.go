@@ -19,9 +19,10 @@ import (
 	"dmgbench/internal/system/hostio"
 )
 
-// Identity changes when somebody swaps the container: device and inode of the
-// file, or of the bundle's folder and of its token. Info.plist is left out: a
-// resize replaces it. A missing container is fs.ErrNotExist.
+// Identity returns a string that changes when the container is replaced by another:
+// the device and inode numbers of the file, or of the bundle's folder and of its
+// file "token". Info.plist is left out: a resize replaces it. A missing container
+// is fs.ErrNotExist.
 func Identity(dir *hostio.Dir, name string) (string, error) {
 	fi, err := dir.Lstat(name)
 	if err != nil {
@@ -35,7 +36,7 @@ func Identity(dir *hostio.Dir, name string) (string, error) {
 	case !fi.IsDir():
 		return "", fmt.Errorf("identifying %q: %w", name, hostio.ErrNotRegular)
 	}
-	// A bundle without a token is damaged, but still the same bundle.
+	// A bundle that never had a token is identified by its folder alone.
 	if fi, err := dir.Lstat(path.Join(name, "token")); err == nil && fi.Mode().IsRegular() {
 		st := hostio.StatOf(fi)
 		id += fmt.Sprintf("+%x-%x", st.Dev, st.Inode)
@@ -43,9 +44,10 @@ func Identity(dir *hostio.Dir, name string) (string, error) {
 	return id, nil
 }
 
-// Walk visits the container: a file once, with the name ""; a bundle's folders
-// and files, each folder before what is in it, with names inside the bundle.
-// What disappears meanwhile is left out.
+// Walk visits the container: a file once, with the name ""; a bundle's folder, also
+// with the name "", and the folders and files in it by their names inside the
+// bundle, each folder before its content. It ends with the first error of visit. An
+// entry of a bundle that is gone before it is visited is skipped.
 func Walk(ctx context.Context, dir *hostio.Dir, name string, visit func(inside string, fi fs.FileInfo) error) error {
 	return walk(ctx, dir, name, "", visit)
 }
@@ -75,8 +77,9 @@ func walk(ctx context.Context, dir *hostio.Dir, name, inside string, visit func(
 	return err
 }
 
-// sparseFrom is the difference in bytes between length and allocation from
-// which a file counts as sparse: file systems inline and compress small ones.
+// sparseFrom is the difference in bytes between the length and the allocation of all
+// files from which a container counts as sparse: file systems inline and compress
+// small files.
 const sparseFrom = 64 << 10
 
 // Usage is the space that a container takes on the host, in bytes of its files.
@@ -85,7 +88,7 @@ type Usage struct {
 	Apparent  int64 // the sum of the file lengths
 	Sparse    bool  // files have holes: allocated is below apparent by more than rounding
 	Bands     int   // band files in a bundle; bands or chunks of the device in a sparse image
-	BandsFull int   // of these, as long as a band can be and without holes; in a sparse image all or none
+	BandsFull int   // those of full length without holes; in a sparse image all or none
 }
 
 // Add counts a file.
@@ -95,10 +98,10 @@ func (u *Usage) Add(st hostio.Stat) {
 	u.Sparse = u.Apparent-u.Allocated >= sparseFrom
 }
 
-// UsageOf is the space that the container takes on the host; folders are not
-// counted. bandSize and size (both in bytes) give the length of a full band;
-// with 0 none counts as full.
-func UsageOf(ctx context.Context, dir *hostio.Dir, name string, bandSize, size int64) (u Usage, err error) {
+// UsageOf returns the space that the container takes on the host; folders are not
+// counted, and Bands and BandsFull only in a bundle. bandSize and deviceSize (both
+// in bytes) give the length of a full band; with 0 none counts as full.
+func UsageOf(ctx context.Context, dir *hostio.Dir, name string, bandSize, deviceSize int64) (u Usage, err error) {
 	err = Walk(ctx, dir, name, func(inside string, fi fs.FileInfo) error {
 		if fi.IsDir() {
 			return nil
@@ -110,7 +113,7 @@ func UsageOf(ctx context.Context, dir *hostio.Dir, name string, bandSize, size i
 			return nil
 		}
 		u.Bands++
-		if full := min(bandSize, size-n*bandSize); bandSize > 0 && full > 0 && st.Size >= full && st.Allocated >= full {
+		if full := min(bandSize, deviceSize-n*bandSize); bandSize > 0 && full > 0 && st.Size >= full && st.Allocated >= full {
 			u.BandsFull++
 		}
 		return nil
@@ -118,8 +121,8 @@ func UsageOf(ctx context.Context, dir *hostio.Dir, name string, bandSize, size i
 	return u, err
 }
 
-// Band is the number of the band in a file of a bundle, by its name inside the
-// bundle.
+// Band returns the number of the band in a file of a bundle, by its name inside the
+// bundle; false if the file is no band.
 func Band(inside string) (int64, bool) {
 	folder, base := path.Split(inside)
 	n, ok := ParseBand(base)
