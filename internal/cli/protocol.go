@@ -15,8 +15,8 @@ import (
 	"dmgbench/internal/system/units"
 )
 
-// protocolWidth is the width of the text in characters without a terminal,
-// maxProtocolWidth the largest.
+// protocolWidth is the width of lines in characters where the output is no terminal,
+// maxProtocolWidth the upper limit.
 const (
 	protocolWidth    = 80
 	maxProtocolWidth = 100
@@ -26,7 +26,7 @@ const (
 var protocolTemplate string
 
 // protocol prints a plan as an article prints its method: what is measured, the
-// files, and the steps with numbers. Its methods are functions of the template.
+// files, and the steps with numbers. The template calls its methods, except step.
 type protocol struct {
 	plan  *plan.Plan
 	width int
@@ -46,7 +46,7 @@ func printProtocol(w io.Writer, p *plan.Plan, width int) error {
 	}).Parse(protocolTemplate)).Execute(w, p)
 }
 
-// valueProse are texts for values of keys.
+// valueProse maps values of settings to their descriptions.
 var valueProse = map[string]string{
 	"none": "not flushed", "fsync": "each write with its fsync", "full": "each write flushed to the medium",
 	"direct": "uncached", "buffered": "through the cache",
@@ -59,12 +59,13 @@ func (t *protocol) item(prefix, text string) string {
 	return wrap(prefix, text, utf8.RuneCountInString(prefix), t.width) + "\n"
 }
 
-// onlyFolders reports whether the plan makes no image.
+// onlyFolders reports whether every case measures a folder, so that no disk image is
+// made.
 func (t *protocol) onlyFolders() bool {
 	return !slices.ContainsFunc(t.plan.Cases(), func(c plan.Case) bool { return c.Settings.Target != "directory" })
 }
 
-// has reports whether the protocol contains a step of one of these kinds.
+// has reports whether the plan has a step of one of these kinds, at any depth.
 func (t *protocol) has(kinds ...string) bool {
 	var within func([]plan.Step) bool
 	within = func(steps []plan.Step) bool {
@@ -88,8 +89,8 @@ func (t *protocol) files(f plan.FileSet) string {
 	return fmt.Sprintf("%s; %d in all, %s", f.Prose(), n, bytes.Human())
 }
 
-// setting is the text of a setting that steps have unless they differ; "" for a
-// key that is an axis, as axes are among the cases.
+// setting returns text, the description of a setting, or "" if its key is an axis:
+// the values of axes are listed with the cases.
 func (t *protocol) setting(key, text string) string {
 	isAxis := slices.ContainsFunc(t.plan.Axes, func(a plan.Choice) bool { return a.Key == key })
 	return report.TextIf(!isAxis, text)
@@ -99,7 +100,7 @@ func (t *protocol) setting(key, text string) string {
 // that are not for all cases.
 func (t *protocol) steps() string {
 	number := 0
-	conditional := false // the block before is of some cases only
+	conditional := false // the previous block is only for some cases
 	for i := range t.plan.Protocol {
 		b := &t.plan.Protocol[i]
 		switch {

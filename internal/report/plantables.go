@@ -12,28 +12,26 @@ import (
 	"dmgbench/internal/system/units"
 )
 
-// PrintsTables reports whether the source has printed any figure of the tables
-// of the plan, so that they are its own.
-func (v *View) PrintsTables() bool {
+// HasPublishedTables reports whether any cell of the plan's tables has a value that
+// the source published.
+func (v *View) HasPublishedTables() bool {
 	return slices.ContainsFunc(v.Result.Tables, func(t result.Table) bool {
 		isPublished := func(c result.TableCell) bool { return c.Published != nil }
 		return slices.ContainsFunc(slices.Concat(t.Cells...), isPublished)
 	})
 }
 
-// planTable prints a table that the plan declares as its article prints it, each
+// planTable builds a table of the plan, laid out as the source prints it, each
 // figure with its interval and the published value below it. The scale and the
 // digits of a cell are those of its column, or of its row if the row has a
-// quantity of its own.
-//
-// A line of the plan may be of a quantity, an outcome or a coefficient of a
-// fit.
+// quantity of its own. A row or column may be of a quantity, an outcome or a
+// coefficient of a fit.
 func (v *View) planTable(from result.Table) Table {
 	t := Table{Caption: Plain(from.Title, 200), Columns: Columns("<"),
 		File: cmp.Or(strings.TrimLeft(keepLetters(from.Name, 64, "._+-"), ".-"), "table")}
 	rows := from.Rows
 	from.Rows, from.Cells = nil, slices.Clone(from.Cells)
-	for i, cells := range from.Cells { // a row of another length was not made by this program
+	for i, cells := range from.Cells { // rows that do not match the columns are left out: the file is damaged
 		if i < len(rows) && len(cells) == len(from.Columns) {
 			cells = slices.Clone(cells)
 			for k := range cells {
@@ -74,8 +72,8 @@ func (v *View) planTable(from result.Table) Table {
 	return t
 }
 
-// planTableNotes is what the figures of a table of the plan share. Rates of
-// files are the quantity with statistics to choose from.
+// planTableNotes returns the notes that the figures of a table of the plan share.
+// Only rates of files can have several statistics, so only they name theirs.
 func planTableNotes(t result.Table) sharedNotes {
 	var n sharedNotes
 	for i, row := range t.Cells {
@@ -91,28 +89,29 @@ func planTableNotes(t result.Table) sharedNotes {
 				continue
 			}
 			statistic := ""
+			// Only one of row and column has a quantity.
 			if op := t.Rows[i].Op + t.Columns[k].Op; op == "write" || op == "read" {
-				name, _, _ := strings.Cut(c.Estimate.Name, "@") // the title of the line has the files that it is of
+				name, _, _ := strings.Cut(c.Estimate.Name, "@") // the title of the row or column names the files
 				statistic = StatisticName(name)
 			}
 			n.add(c.Estimate, statistic, size, c.Warnings, published...)
 		}
 	}
-	n.ratios = false // the table has none
+	n.ratios = false // these tables have none
 	return n
 }
 
-// lineScale prints the figures of one row or column, with the digits that the
-// plan asks for. With printed the figures are the published ones: the plan does
-// not measure them.
+// lineScale prints the figures of one line, a row or a column, with the digits that
+// the plan asks for.
 type lineScale struct {
 	Scale
-	digits  *int
-	printed bool
+	digits        *int
+	publishedOnly bool // the figures are the published ones: the plan does not measure them
 }
 
-// newLineScale is the unit that the plan asks for, if it is one of the
-// quantity, or else the one that suits the figures.
+// newLineScale returns the scale of a line: the unit that the plan asks for, if it
+// is one of the quantity, or else the one that suits the figures. A coefficient has
+// the unit of its cells.
 func newLineScale(l result.TableLine, cells []result.TableCell) lineScale {
 	base := plan.Quantity(l.Op).Unit()
 	var values []float64
@@ -135,9 +134,8 @@ func newLineScale(l result.TableLine, cells []result.TableCell) lineScale {
 	return s
 }
 
-// number writes a value, in base units, with the digits of the line. A small
-// value keeps three significant digits: with the digits of the line it would be
-// 0.00.
+// number writes a value, in base units, with the digits of the line. Where fewer
+// than two significant digits would remain, as in 0.00, it has three instead.
 func (s lineScale) number(v float64) string {
 	if s.digits == nil || s.Mixed != "" || !IsFinite(v) {
 		return s.Number(v)
@@ -149,22 +147,22 @@ func (s lineScale) number(v float64) string {
 	return text
 }
 
-// cells are a figure, its interval and the published value.
+// cells returns the cells of a figure, its interval and the published value.
 func (s lineScale) cells(from result.TableCell, shared sharedNotes, notes *footnotes) []Cell {
 	var figure, interval, published Cell
-	printed := ""
+	publishedText := ""
 	if from.Published != nil { // as the source prints it, without the unit of the column
-		printed = PublishedText(*from.Published)
+		publishedText = PublishedText(*from.Published)
 		if s.Suffix != "" && s.Mixed == "" {
-			printed = strings.ReplaceAll(printed, " "+s.Suffix, "")
+			publishedText = strings.ReplaceAll(publishedText, " "+s.Suffix, "")
 		}
 	}
 	switch e, p := from.Estimate, from.Published; {
-	case s.printed && p == nil:
+	case s.publishedOnly && p == nil:
 		figure = Cell{Text: "—", Class: "muted", Marks: notes.mark("Not printed by the source.")}
-	case s.printed:
+	case s.publishedOnly:
 		on := Plain(FirstOf(p.On, "by the source"), 200)
-		figure = Cell{Text: printed, Marks: notes.mark("As printed: " + on + ".")}
+		figure = Cell{Text: publishedText, Marks: notes.mark("As printed: " + on + ".")}
 	case from.Outcome != nil:
 		figure = Cell{Text: Plain(from.Outcome.Text, 120), Title: Plain(from.Case, 300)}
 	case e != nil:
@@ -179,14 +177,14 @@ func (s lineScale) cells(from result.TableCell, shared sharedNotes, notes *footn
 		why := notes.mark("Not measured: " + Plain(from.Why, 300) + ".")
 		figure = Cell{Text: "—", Class: "muted", Marks: why}
 	}
-	if from.Published != nil && !s.printed {
-		published.Text = printed
+	if from.Published != nil && !s.publishedOnly {
+		published.Text = publishedText
 		published.Class = TextIf(from.Estimate != nil && !from.Published.Comparable, "uncomparable")
 	}
 	return []Cell{figure, interval, published}
 }
 
-// interval is an interval with the digits of its figure.
+// interval formats an interval with the digits of its figure.
 func (s lineScale) interval(ci *result.CI, unit string) string {
 	if s.digits == nil || s.Mixed != "" || ci.Low < 0 {
 		return RangeText(s.Scale, ci, unit)
@@ -198,8 +196,7 @@ func (s lineScale) interval(ci *result.CI, unit string) string {
 	return low + "–" + high
 }
 
-// fitTables are the fitted models of a result with their coefficients in words,
-// in its order.
+// fitTables builds a table for each fitted model, in the order of the result.
 func (v *View) fitTables() []Table {
 	var out []Table
 	for _, f := range v.Result.Fits {
@@ -251,10 +248,9 @@ func isInverseRate(f result.Fit, name string) bool {
 	return strings.HasPrefix(name, "slope") && plan.Quantity(f.Op).Unit() == "s" && isByteAxis(f.Along)
 }
 
-// coefficientText writes one coefficient with its unit, or as a plain number.
-//
-// Slopes of time on size are written as rates, which people compare; their unit
-// is that of bytes per second.
+// coefficientText writes one coefficient with its unit; those of power models, and
+// r2, have none. Slopes of time on size are written as rates in bytes per second,
+// since rates are easier to compare.
 func coefficientText(f result.Fit, name string, value float64) string {
 	unit := plan.Quantity(f.Op).Unit()
 	switch {
@@ -291,7 +287,7 @@ func coefficientRange(f result.Fit, c result.Coefficient) string {
 	return low + " to " + high
 }
 
-// fourDigits has four significant digits, with a power of ten where zeros would
+// fourDigits formats four significant digits, with a power of ten where zeros would
 // hide them.
 func fourDigits(v float64) string {
 	if a := math.Abs(v); v == 0 || a >= 1e-3 && a < 1e6 {

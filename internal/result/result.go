@@ -145,7 +145,7 @@ type Cores struct {
 	Count int    `json:"count"`
 }
 
-// Disk is the disk of a place.
+// Disk is the disk behind a place, a folder in which a run puts images.
 type Disk struct {
 	Place      string `json:"place"`
 	Filesystem string `json:"filesystem"`
@@ -161,7 +161,7 @@ type Disk struct {
 	Path       string `json:"path,omitempty"`      // only with --identify
 }
 
-// Departure is a way in which the run differs from what was published.
+// Departure is a way in which the run differs from the published benchmark.
 type Departure struct {
 	// Kind is filesystem, engine, scale, sets, rounds, machine, os, choice,
 	// codec, input, format, …
@@ -259,8 +259,9 @@ type Step struct {
 	Warnings   []Warning         `json:"warnings,omitempty"`
 }
 
-// Span is the timed stretch of a step with workers: gate, first done, last
-// done.
+// Span is the timed stretch of a step with workers: from the gate, the moment when
+// all workers are released, to the first and to the last worker that is done, as
+// times since the start of the session.
 type Span struct {
 	GateNS      int64 `json:"gate_ns"`
 	FirstDoneNS int64 `json:"first_done_ns"`
@@ -288,7 +289,7 @@ type Sample struct {
 	Set        int    `json:"set"`
 }
 
-// DiskUse is sizes on disk and free space, in bytes.
+// DiskUse has the sizes of an image on the host, and free space, in bytes.
 type DiskUse struct {
 	Attached   bool  `json:"attached"`
 	Allocated  int64 `json:"allocated"`
@@ -300,7 +301,7 @@ type DiskUse struct {
 	HostFree   int64 `json:"host_free"`
 }
 
-// Achieved is what was requested and what was found.
+// Achieved pairs a requested mode with the one that took effect.
 type Achieved struct {
 	Asked    string `json:"asked"`
 	Achieved string `json:"achieved"`

@@ -18,7 +18,7 @@ import (
 )
 
 // newBundle makes a bundle that has no files open.
-func newBundle(parent *hostio.Dir, name string, c contents, o OpenOptions) *bundle {
+func newBundle(parent *hostio.Dir, name string, c probeResult, o OpenOptions) *bundle {
 	b := &bundle{parent: parent, name: name, table: map[int64]*band{}}
 	b.path, b.opts, b.layout = filepath.Join(parent.Path(), name), o, b
 	b.open.limit = maxOpenBands
@@ -28,12 +28,12 @@ func newBundle(parent *hostio.Dir, name string, c contents, o OpenOptions) *bund
 }
 
 // setContents takes over the result of a probe.
-func (b *bundle) setContents(c contents) {
+func (b *bundle) setContents(c probeResult) {
 	b.chunk, b.size, b.plist, b.backup = c.info.BandSize, c.info.Size, c.plist, c.backup
 }
 
 // openBundle opens the bundle, which a probe found to have these contents.
-func openBundle(parent *hostio.Dir, name string, c contents, o OpenOptions) (*bundle, error) {
+func openBundle(parent *hostio.Dir, name string, c probeResult, o OpenOptions) (*bundle, error) {
 	b := newBundle(parent, name, c, o)
 	err := b.openFolders(c.encryption)
 	if err == nil && c.encryption != "" {
@@ -97,7 +97,7 @@ func (b *bundle) lockFile(name string) error {
 }
 
 // unlock opens the encryption of the bundle.
-func (b *bundle) unlock(c contents) error {
+func (b *bundle) unlock(c probeResult) error {
 	h, err := readHeader(b.dir, ".", c)
 	if err != nil {
 		return encryptionError(b.path, c.encryption, err)

@@ -20,7 +20,7 @@ type driver struct {
 	magic string
 	// open opens contents of the format in f, nil for folders and for formats
 	// with chunks; f stays the caller's after an error
-	open func(f store, c contents, o OpenOptions) (Image, error)
+	open func(f store, c probeResult, o OpenOptions) (Image, error)
 	// chunks reads the map of a format with chunks, nil for others
 	chunks func(s syncStore, readOnly bool) (chunkMap, error)
 }

@@ -38,7 +38,7 @@ func newEncryptedStore(f store, h *crypt.Header, c *crypt.Cipher) *encryptedStor
 // probe identifies the content, and finds out how much of it a file of fileSize
 // bytes contains. A length of 0 in the header (as in tokens of bundles) states
 // no length: then only a sparse image can be identified.
-func (s *encryptedStore) probe(fileSize int64) (contents, error) {
+func (s *encryptedStore) probe(fileSize int64) (probeResult, error) {
 	block := s.blocks.block
 	have := max(fileSize-s.header.DataOffset, 0)
 	size := s.header.DataLength
@@ -49,16 +49,16 @@ func (s *encryptedStore) probe(fileSize int64) (contents, error) {
 	}
 	s.size.Store(size)
 	end, err := readEnds(s, size)
-	c := end.contents()
+	c := end.identify()
 	switch s.sparse = c.format == UDSP; {
 	case s.sparse:
 		size = have / block * block
 	case s.header.DataLength == 0:
-		size, c = 0, contents{unsupported: "file of 0 bytes"}
+		size, c = 0, probeResult{unsupported: "file of 0 bytes"}
 	}
 	s.size.Store(size)
 	if size/block > math.MaxUint32 {
-		return contents{unsupported: fmt.Sprintf("more blocks than 32 bits count: %d bytes", size)}, nil
+		return probeResult{unsupported: fmt.Sprintf("more blocks than 32 bits count: %d bytes", size)}, nil
 	}
 	return c, err
 }
@@ -216,18 +216,18 @@ func (s *encryptedStore) Close() error {
 
 // decryptStore opens the encryption of f and identifies the content. f stays
 // the caller's after an error.
-func decryptStore(f store, encryption string, o OpenOptions) (store, contents, error) {
+func decryptStore(f store, encryption string, o OpenOptions) (store, probeResult, error) {
 	size, err := f.Size()
 	if err != nil {
-		return nil, contents{}, err
+		return nil, probeResult{}, err
 	}
 	h, err := crypt.ReadHeader(f, size)
 	if err != nil {
-		return nil, contents{}, encryptionError(f.Path(), encryption, err)
+		return nil, probeResult{}, encryptionError(f.Path(), encryption, err)
 	}
 	cipher, err := unlockHeader(h, f.Path(), encryption, o)
 	if err != nil {
-		return nil, contents{}, err
+		return nil, probeResult{}, err
 	}
 	s := newEncryptedStore(f, h, cipher)
 	s.readOnly = o.ReadOnly
@@ -248,7 +248,7 @@ func decryptStore(f store, encryption string, o OpenOptions) (store, contents, e
 	}
 	if err != nil {
 		cipher.Wipe()
-		return nil, contents{}, err
+		return nil, probeResult{}, err
 	}
 	return s, c, nil
 }

@@ -104,7 +104,7 @@ func EncryptionOf(dir *hostio.Dir, name string) (*crypt.Header, error) {
 
 // readHeader reads the header of an encrypted file, or in the token of a
 // bundle.
-func readHeader(dir *hostio.Dir, name string, c contents) (*crypt.Header, error) {
+func readHeader(dir *hostio.Dir, name string, c probeResult) (*crypt.Header, error) {
 	if c.format == UDSB {
 		name = filepath.Join(name, "token")
 	}

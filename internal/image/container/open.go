@@ -31,7 +31,7 @@ func Open(dir *hostio.Dir, name string, o OpenOptions) (Image, error) {
 
 // checkWritable refuses contents that are opened read-only alone: UDIF images,
 // bundles with other backing stores, and backups of Time Machine.
-func (c *contents) checkWritable() error {
+func (c *probeResult) checkWritable() error {
 	found := ""
 	switch {
 	case c.format == UDIF:
@@ -51,7 +51,7 @@ func (c *contents) checkWritable() error {
 // openFile opens a container of one file. A raw image is probed again when its
 // size differs under the lock: another writer may have resized it between probe
 // and lock. Other formats record their size in the file.
-func openFile(dir *hostio.Dir, name string, c contents, o OpenOptions) (Image, error) {
+func openFile(dir *hostio.Dir, name string, c probeResult, o OpenOptions) (Image, error) {
 	f, err := openStore(dir, name, o)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func openFile(dir *hostio.Dir, name string, c contents, o OpenOptions) (Image, e
 }
 
 // openContents opens the format in f and takes f over.
-func openContents(f store, c contents, o OpenOptions) (img Image, err error) {
+func openContents(f store, c probeResult, o OpenOptions) (img Image, err error) {
 	if d := drivers[c.format]; d.chunks != nil {
 		img, err = openChunked(f, c.format, o)
 	} else {

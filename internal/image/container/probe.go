@@ -14,24 +14,24 @@ import (
 	"dmgbench/internal/system/hostio"
 )
 
-// contents is the result of a probe.
-type contents struct {
+// probeResult is what a container shows of itself.
+type probeResult struct {
 	path        string // of the container
-	format      string // one that Create makes, or UDIF; "" if unsupported is set or the format is encrypted
+	format      string // one that Create makes, or UDIF; "" if unsupported is set, and for an encrypted file
 	info        info   // of a bundle
 	plist       []byte // the property list that info was read from
 	backup      bool   // plist is that of Info.bckup
 	size        int64  // of the device, for UDRW
 	unsupported string // why it cannot be opened; empty if it can
-	foreign     bool   // unsupported names the format of another program
-	encryption  string // how it is encrypted, "" if it is not; of an encrypted file the rest is unknown
+	foreign     bool   // the text in unsupported is the name of another program's format
+	encryption  string // how it is encrypted, "" if it is not; of an encrypted file only keyBits and path are known besides
 	keyBits     int    // of the cipher, by the header alone; 0 if it shows none
 }
 
 // Description is what the files of a container show without a passphrase.
 type Description struct {
-	// Format is UDIF for every format with a UDIF trailer, and "" for encrypted
-	// files and for files that are no container.
+	// Format is UDIF for every format with a UDIF trailer, and "" for an encrypted
+	// file and where NoContainer is set; an encrypted bundle has its format.
 	Format string
 	// NoContainer is what was found instead of a container, "" if it is one.
 	NoContainer string
@@ -42,7 +42,8 @@ type Description struct {
 	KeyBits     int // of the cipher; 0 where the files do not show it
 }
 
-// Describe inspects the files of a container. A missing one is fs.ErrNotExist.
+// Describe inspects the files of a container. If nothing has the name, the error is
+// fs.ErrNotExist.
 func Describe(dir *hostio.Dir, name string) (Description, error) {
 	c, err := probe(dir, name)
 	return Description{Format: c.format, NoContainer: c.unsupported, Size: cmp.Or(c.info.Size, c.size),
@@ -50,7 +51,7 @@ func Describe(dir *hostio.Dir, name string) (Description, error) {
 }
 
 // checkSupported returns an error for contents that cannot be opened.
-func (c *contents) checkSupported(doing string) error {
+func (c *probeResult) checkSupported(doing string) error {
 	if c.unsupported == "" {
 		return nil
 	}
@@ -69,7 +70,7 @@ const (
 
 // probe identifies a container by its content, not by its extension. The order
 // is that of Apple's tools: encryption first, then the formats.
-func probe(dir *hostio.Dir, name string) (c contents, err error) {
+func probe(dir *hostio.Dir, name string) (c probeResult, err error) {
 	defer func() { c.path = filepath.Join(dir.Path(), name) }()
 	fi, err := dir.Lstat(name)
 	if err != nil {
@@ -91,25 +92,25 @@ func probe(dir *hostio.Dir, name string) (c contents, err error) {
 	return probeFile(f)
 }
 
-// unusablePlist are the errors about a property list itself. Only then its copy
-// is used: a host that fails to read is an error.
+// unusablePlist are the errors about a property list itself. Its copy is used only
+// after one of these; any other error, such as a failed read, is returned.
 var unusablePlist = []error{fs.ErrNotExist, ErrCorrupt, errNotBundle, hostio.ErrTooLarge, hostio.ErrNotRegular}
 
 // probeBundle reads the property list of a bundle, or its copy where the list
 // is unusable, and looks for an encryption header in the token.
-func probeBundle(dir *hostio.Dir) (c contents, err error) {
+func probeBundle(dir *hostio.Dir) (c probeResult, err error) {
 	c.format = UDSB
 	c.info, c.plist, err = readInfo(dir, "Info.plist")
 	if err != nil {
 		if !slices.ContainsFunc(unusablePlist, func(kind error) bool { return errors.Is(err, kind) }) {
-			return contents{}, err
+			return probeResult{}, err
 		}
 		var second error
 		if c.info, c.plist, second = readInfo(dir, "Info.bckup"); second != nil {
 			if errors.Is(err, fs.ErrNotExist) && errors.Is(second, fs.ErrNotExist) || errors.Is(err, errNotBundle) {
-				return contents{unsupported: "folder that is not a sparse bundle"}, nil
+				return probeResult{unsupported: "folder that is not a sparse bundle"}, nil
 			}
-			return contents{}, fmt.Errorf("%w (and the copy: %w)", err, second)
+			return probeResult{}, fmt.Errorf("%w (and the copy: %w)", err, second)
 		}
 		c.backup = true
 	}
@@ -118,7 +119,7 @@ func probeBundle(dir *hostio.Dir) (c contents, err error) {
 		return c, nil
 	}
 	if err != nil {
-		return contents{}, err
+		return probeResult{}, err
 	}
 	defer token.Close()
 	e, err := endsOf(token)
@@ -142,7 +143,7 @@ func endsOf(f *hostio.File) (ends, error) {
 	return readEnds(f, st.Size)
 }
 
-// readEnds reads the ends of size bytes.
+// readEnds reads the ends of r, which is size bytes long.
 func readEnds(r io.ReaderAt, size int64) (ends, error) {
 	n := min(size, SectorSize)
 	e := ends{make([]byte, n), make([]byte, n), size}
@@ -178,38 +179,40 @@ func (e ends) encryption() string {
 	return ""
 }
 
-// contents identifies an unencrypted file, or the content of an encrypted one.
-func (e ends) contents() contents {
+// identify tells the format of an unencrypted file, or of the decrypted content of
+// an encrypted one. An image of another program whose size is a multiple of
+// SectorSize counts as UDRW here; see [ForeignFormat].
+func (e ends) identify() probeResult {
 	for format, d := range drivers {
 		if d.magic != "" && bytes.HasPrefix(e.head, []byte(d.magic)) {
-			return contents{format: format}
+			return probeResult{format: format}
 		}
 	}
 	switch {
 	case bytes.HasPrefix(e.head, []byte("koly")):
-		return contents{unsupported: "very old UDIF with its trailer in front"}
+		return probeResult{unsupported: "very old UDIF with its trailer in front"}
 	case bytes.HasPrefix(e.tail, []byte("koly")) && len(e.tail) == SectorSize:
-		return contents{format: UDIF}
+		return probeResult{format: UDIF}
 	case e.size == 0:
-		return contents{unsupported: "file of 0 bytes"}
+		return probeResult{unsupported: "file of 0 bytes"}
 	case e.size%SectorSize == 0:
-		return contents{format: UDRW, size: e.size}
+		return probeResult{format: UDRW, size: e.size}
 	case e.foreign() != "":
-		return contents{unsupported: e.foreign(), foreign: true}
+		return probeResult{unsupported: e.foreign(), foreign: true}
 	}
-	return contents{unsupported: fmt.Sprintf("file of %d bytes, no multiple of %d", e.size, SectorSize)}
+	return probeResult{unsupported: fmt.Sprintf("file of %d bytes, no multiple of %d", e.size, SectorSize)}
 }
 
 // probeFile identifies a container of one file.
-func probeFile(f *hostio.File) (contents, error) {
+func probeFile(f *hostio.File) (probeResult, error) {
 	e, err := endsOf(f)
 	if err != nil {
-		return contents{}, err
+		return probeResult{}, err
 	}
 	if encryption := e.encryption(); encryption != "" {
-		return contents{encryption: encryption, keyBits: e.keyBits()}, nil
+		return probeResult{encryption: encryption, keyBits: e.keyBits()}, nil
 	}
-	return e.contents(), nil
+	return e.identify(), nil
 }
 
 // foreignFormats are disk image formats of other programs, by a mark in the
@@ -254,8 +257,8 @@ func (e ends) foreign() string {
 }
 
 // ForeignFormat names the format of another program that the content of a raw
-// image has, "" for other images. Such a file is a raw image only if the user
-// states that.
+// image has, "" for other images. The caller refuses such a file unless the user
+// states that it is a raw image.
 func ForeignFormat(img Image) (string, error) {
 	r, ok := img.(*raw)
 	if !ok {

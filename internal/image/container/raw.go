@@ -14,7 +14,7 @@ type raw struct{ fileDevice }
 func init() { drivers[UDRW] = driver{create: createRaw, open: openRaw} }
 
 // openRaw takes f over.
-func openRaw(f store, c contents, o OpenOptions) (Image, error) {
+func openRaw(f store, c probeResult, o OpenOptions) (Image, error) {
 	r := &raw{fileDevice{device: device{path: f.Path(), opts: o, size: c.size}, f: f}}
 	r.layout = r
 	return r, nil

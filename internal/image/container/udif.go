@@ -26,7 +26,7 @@ type udifImage struct {
 func init() { drivers[UDIF] = driver{open: openUDIF} }
 
 // openUDIF opens the image in f, which stays the caller's after an error.
-func openUDIF(f store, _ contents, _ OpenOptions) (Image, error) {
+func openUDIF(f store, _ probeResult, _ OpenOptions) (Image, error) {
 	size, err := f.Size()
 	if err != nil {
 		return nil, err

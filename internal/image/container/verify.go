@@ -37,7 +37,7 @@ func Verify(dir *hostio.Dir, name string, o OpenOptions) (list []Finding, err er
 			return nil, err
 		}
 		defer b.Close()
-		v := bundleVerifier{dir: b, contents: c, block: 1}
+		v := bundleVerifier{dir: b, probeResult: c, block: 1}
 		err = v.run()
 		return v.list, err
 	}
@@ -71,7 +71,7 @@ func findingOf(err error) ([]Finding, error) {
 
 // bundleVerifier collects the findings about one bundle.
 type bundleVerifier struct {
-	contents
+	probeResult
 	dir   *hostio.Dir
 	block int64 // bytes that lengths of band files are multiples of
 	list  []Finding
@@ -122,7 +122,7 @@ func (v *bundleVerifier) checkToken() error {
 	case err != nil:
 		return err
 	case v.encryption != "":
-		h, err := readHeader(v.dir, ".", v.contents)
+		h, err := readHeader(v.dir, ".", v.probeResult)
 		if err != nil {
 			v.report("token", true, "%v", err)
 			return nil

@@ -34,7 +34,7 @@ func sizeCharts(r *run) []report.Chart {
 			classes := newSizeClasses([]fileSet{s})
 			d["Binned"] = classes.binned
 			for k, files := range classes.split(s.files) {
-				class := r.middle(files)
+				class := r.summarize(files)
 				size := report.Brief(classes.sizes[k], "B")
 				line.Marks = append(line.Marks, report.Mark{X: classes.sizes[k] * apart, Y: class.middle,
 					CI: class.ci, Tip: size + "\n" + class.tip()})
@@ -102,7 +102,7 @@ func heatCharts(r *run) []report.Chart {
 			cells[row] = make([]sizeClass, len(classes.keys))
 			for k, files := range classes.split(s.files) {
 				if len(files) > 0 {
-					cells[row][k] = r.middle(files)
+					cells[row][k] = r.summarize(files)
 					medians = append(medians, cells[row][k].middle)
 				}
 			}

@@ -17,7 +17,7 @@ import (
 // Bounds of the charts of single files.
 const (
 	casesPerChart  = 10     // series that can be told apart
-	pointsPerChart = 4000   // beyond it every k-th file is drawn, and the picture says so
+	pointsPerChart = 4000   // beyond it every k-th file is drawn, and the chart says so
 	pointsPerPage  = 40_000 // of all charts of time and residuals together: the page stays below 3 MB
 	maxPictures    = 16     // combinations of direction and phase; the section says where there are more
 	maxSizes       = 32     // different sizes up to which each is a class of its own
@@ -35,7 +35,8 @@ func (f timedFile) size() float64 { return f.bytes }
 
 func (f timedFile) time() float64 { return f.seconds }
 
-// picture is one combination of direction and phase.
+// picture is a direction and phase, by which charts are grouped; one picture can fill
+// several charts.
 type picture struct{ op, phase string }
 
 // heading is the name of the quantity, a text and the phase.
@@ -57,8 +58,8 @@ func (s fileSet) columns() (sizes, seconds []float64) {
 	return report.Map(s.files, timedFile.size), report.Map(s.files, timedFile.time)
 }
 
-// fileSets gathers the samples of writing and reading, in the order of cases
-// and of the protocol.
+// fileSets gathers the timed files of the shown steps that write and read, one set
+// for each case, direction and phase, in the order of the steps.
 func fileSets(v *report.View) []fileSet {
 	var out []fileSet
 	for c, s := range v.Steps() {
@@ -83,8 +84,6 @@ func fileSets(v *report.View) []fileSet {
 
 // pictures lists direction × phase in the order of the protocol, writes before
 // reads of the same phase.
-//
-// The page has them in the order in which the protocol measures.
 func pictures(sets []fileSet) []picture {
 	out := report.AppendNew(nil, report.Map(sets, func(s fileSet) picture { return s.picture })...)
 	first := func(p picture) int { return slices.IndexFunc(sets, func(s fileSet) bool { return s.phase == p.phase }) }
@@ -135,10 +134,8 @@ func (r *run) pointLimit() int {
 	return min(pointsPerChart, pointsPerPage/max(charts, 1))
 }
 
-// thin keeps every k-th file so that at most limit remain, always the same
-// ones.
-//
-// A fixed step instead of a random choice keeps the output the same.
+// thin keeps every k-th file so that at most limit remain. It returns k. A fixed
+// step, and no random choice, keeps the output the same.
 func thin[T any](files []T, limit int) (kept []T, every int) {
 	every = max((len(files)+limit-1)/max(limit, 1), 1)
 	for i := 0; i < len(files); i += every {
@@ -149,7 +146,7 @@ func thin[T any](files []T, limit int) (kept []T, every int) {
 
 // setData has the numbers of some sets for captions: their number, the files in
 // them, how many of these were under way at once, and the rounds that
-// [run.middle] is over.
+// [run.summarize] averages over, 0 if it does not.
 func (r *run) setData(sets []fileSet) data {
 	d := data{"Cases": len(sets), "Rounds": 0}
 	files, workers := 0, 0
@@ -167,9 +164,8 @@ func sizeAxis(sets []fileSet) report.Axis {
 	return logAxis("file size", "B", sets, timedFile.size, 1.15)
 }
 
-// logAxis holds a value of all files with some room on both sides.
-//
-// The room is a factor, as on a logarithmic axis.
+// logAxis is a logarithmic axis that spans a value of all files, widened at both
+// ends by the factor room.
 func logAxis(name, unit string, sets []fileSet, of func(timedFile) float64, room float64) report.Axis {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, s := range sets {
@@ -184,24 +180,25 @@ func logAxis(name, unit string, sets []fileSet, of func(timedFile) float64, room
 
 // sizeClass is what the files of one size, or of one class of sizes, did.
 type sizeClass struct {
-	middle    float64 // rate, see [run.middle]
+	middle    float64 // rate, see [run.summarize]
 	low, high float64 // slowest and fastest rate
 	n         int
 	ci        *result.CI
 	reason    string // why there is no interval
 }
 
-// Numbers from which there are intervals: rounds for one over rounds, files for
-// one of 95 % over the files of a mount.
+// Fewest rounds for an interval over rounds, and fewest files for an interval of
+// 95 % within one mount, which stats.MedianInterval decides.
 const (
 	minRounds = 3
 	minFiles  = 6
 )
 
-// middle is the rate of files of one size. With three rounds or more it is
-// their mean of the medians of each round, with its t interval; else the median
-// of all files, and of a single mount its exact interval over the files.
-func (r *run) middle(files []timedFile) sizeClass {
+// summarize returns the middle, the extremes and the interval of the rates of files
+// of one size. With three rounds or more the middle is the mean of the medians of
+// the rounds, with its t interval; else the median of all files, with an exact
+// interval if there is one round.
+func (r *run) summarize(files []timedFile) sizeClass {
 	byRound, all := map[int][]float64{}, report.Map(files, timedFile.rate)
 	for i, f := range files {
 		byRound[f.round] = append(byRound[f.round], all[i])

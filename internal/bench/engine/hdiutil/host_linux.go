@@ -11,13 +11,13 @@ import (
 	"dmgbench/internal/system/host"
 )
 
-// systemHost asks the kernel, and package attach what hdiutil for Linux needs.
+// systemHost returns a Host of the real system: /proc, /sys and package attach.
 func systemHost() *Host {
 	return &Host{Mounts: systemMounts, Exists: exists, CommandLines: commandLines, Trim: attach.Trim,
 		MissingFor: missingFor, MissingForFUSE: missingForFUSE, ServedBy: servedBy}
 }
 
-// systemMounts reads the table of this process.
+// systemMounts reads the mount table of this process.
 func systemMounts() ([]host.Mount, error) {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -26,7 +26,8 @@ func systemMounts() ([]host.Mount, error) {
 	return host.ParseMounts(string(table)), nil
 }
 
-// commandLines are those of all other processes that can be read.
+// commandLines returns those of all other processes that can be read, with NUL
+// between arguments.
 func commandLines(context.Context) (lines []string) {
 	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	own := fmt.Sprintf("/proc/%d/cmdline", os.Getpid())
@@ -38,34 +39,35 @@ func commandLines(context.Context) (lines []string) {
 	return lines
 }
 
-// missingFor returns what to do before hdiutil for Linux can make and mount a
-// file system. It has an exFAT of its own.
+// missingFor returns what keeps hdiutil for Linux from making and mounting a file
+// system, or what to do about it; "" for nothing, and for unknown file systems.
 func missingFor(filesystem string) string {
 	f, ok := attach.FilesystemOf(filesystem)
 	switch {
-	case !ok || f.Kernel == "exfat":
+	case !ok || f.Kernel == "exfat": // package exfat makes and serves exFAT
 		return ""
 	case !f.MountableByKernel:
 		return "the kernel has no driver for " + f.Kernel
 	case !f.Present:
-		return "install " + f.Package + ", which has " + f.Tool
+		return "install " + f.Package + ", which provides " + f.Tool
 	case !attach.Loops():
 		return "it needs root and loop devices: sudo dmgbench …"
 	}
 	return ""
 }
 
-// servedBy asks the kernel which file a loop device shows: the image itself, or
-// one that a process serves.
-func servedBy(device, kind, image string) string {
-	if strings.HasPrefix(kind, "fuse") {
+// servedBy returns how a mounted image is attached: by FUSE alone, by a loop device
+// on the image, or by a loop device on a file that FUSE serves; "" if device is no
+// loop device. fsType is the type in the mount table.
+func servedBy(device, fsType, image string) string {
+	if strings.HasPrefix(fsType, "fuse") {
 		return attach.ModeFUSE
 	}
-	shown, err := os.ReadFile("/sys/block/" + filepath.Base(device) + "/loop/backing_file")
+	backing, err := os.ReadFile("/sys/block/" + filepath.Base(device) + "/loop/backing_file")
 	switch {
 	case err != nil:
 		return ""
-	case strings.TrimSuffix(string(shown), "\n") == resolve(image):
+	case strings.TrimSuffix(string(backing), "\n") == resolve(image):
 		return attach.ModeLoop
 	}
 	return attach.ModeFUSELoop
