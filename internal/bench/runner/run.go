@@ -40,9 +40,9 @@ type run struct {
 
 	journalErr error // the first record that could not be appended
 
-	pauseHeld     bool // the containers of a pause are still needed
-	stillAttached bool // a container could not be detached
-	maybeAttached bool // a container may be attached below the run's folders
+	pauseHeld     bool // the images of a pause are still needed
+	stillAttached bool // an image could not be detached
+	maybeAttached bool // an image may be attached below the run's folders
 
 	writtenByAll int64 // bytes that steps and canaries of all sessions wrote
 	written      int64 // bytes that steps of this session wrote
@@ -83,7 +83,9 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 	return r.runSession(ctx)
 }
 
-// Resume continues an interrupted or paused run in the folder dir.
+// Resume continues an interrupted or paused run in the folder dir. A run that has
+// ended is continued only with Config.RetryFailed and if case-rounds failed; else
+// Resume returns its outcome.
 func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
 	var report func(string)
 	if c.Progress != nil {
@@ -122,8 +124,8 @@ func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
 	return r.runSession(ctx)
 }
 
-// newRun is the next session of a run in the state. Without a plan setPlan has
-// to follow, as a resumed run reads its plan from the run folder.
+// newRun prepares the next session of the run that state describes. Where c has no
+// plan, setPlan has to follow: a resumed run reads its plan from the run folder.
 func newRun(c Config, dir *result.RunDir, state *result.State) *run {
 	if c.Progress == nil {
 		c.Progress = silentProgress{}
@@ -190,9 +192,9 @@ func (r *run) runSession(ctx context.Context) (out Outcome, err error) {
 			return out, r.sessionError(fmt.Errorf("opening %s: no such folder", p.title(r.c.Out)))
 		}
 	}
-	// The registry contains the run before its journal does: a run that is
-	// killed in between leaves a needless entry, never images at a place that
-	// the registry does not know.
+	// Register the run before any image is made: a run that is killed in between
+	// leaves a needless entry, never images at a place that the registry does not
+	// know.
 	if err := r.register(); err != nil {
 		return out, err
 	}
@@ -238,8 +240,8 @@ func (r *run) sessionError(err error) error {
 		Hint: "all measured data is kept; continue with: " + r.resumeCommand()}
 }
 
-// sessionOutcome is how the session ended, by the error of its rounds. A pause
-// or an interrupt is not an error.
+// sessionOutcome returns how the session ended, by the error of its rounds. A pause
+// and a cancelled ctx are no errors; any other error is returned.
 func (r *run) sessionOutcome(ctx context.Context, err error) (out Outcome, end string, _ error) {
 	out = Outcome{Dir: r.dir.Path(), Kept: r.kept}
 	for _, f := range r.folders {
@@ -276,8 +278,8 @@ func (r *run) resumeCommand() string {
 	return "dmgbench resume " + flag + r.dir.Path()
 }
 
-// hidePaths keeps paths of this machine out of the journal, also in the form
-// that tools report: with symbolic links resolved.
+// hidePaths keeps paths of this machine out of the records that follow, also in the
+// form that tools report: with symbolic links resolved.
 func (r *run) hidePaths() {
 	hide := func(path, instead string) {
 		r.dir.Hide(path, instead)
@@ -310,9 +312,9 @@ func (r *run) openSession() error {
 	return errors.Join(r.journalErr, r.dir.Sync())
 }
 
-// cleanUp removes the run's folders unless an image in them is still needed or
-// attached: a process that uses a volume hangs if its image is deleted. It
-// reports whether everything was removed.
+// cleanUp detaches images that were left attached, then removes the run's folders
+// unless an image in them is still needed or attached: a process that uses a volume
+// hangs if its image is deleted. It reports whether everything was removed.
 func (r *run) cleanUp(undo *undoStack, paused bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
 	defer cancel()
@@ -324,8 +326,7 @@ func (r *run) cleanUp(undo *undoStack, paused bool) bool {
 		if err != nil {
 			r.warn("", "cleanup", err.Error())
 		}
-		// An engine that names no image may have overlooked the one that could not
-		// be detached.
+		// If the engine detached no image, an earlier failure to detach still counts.
 		r.stillAttached = err != nil || r.stillAttached && n == 0
 	}
 	if r.stillAttached {
@@ -359,7 +360,8 @@ func (r *run) foldJournal() (*result.Result, error) {
 }
 
 // append writes one record with the time of day. It may be lost in a power cut
-// until dir.Sync. The next commit returns its error.
+// until dir.Sync. The first error is kept in journalErr; every later commit and the
+// end of the session return it.
 func (r *run) append(rec result.Record) {
 	rec.At = r.c.Clock.Wall()
 	r.journalErr = cmp.Or(r.journalErr, r.dir.Append(rec))
@@ -376,7 +378,8 @@ func (r *run) now() int64 { return int64(r.c.Clock.Now() - r.started) }
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// warnProgress sends a warning once, whatever its numbers.
+// warnProgress shows a warning to the user, once in a session; texts that differ
+// only in digits count as the same.
 func (r *run) warnProgress(caseID, text string) {
 	key := digits.ReplaceAllString(text, "")
 	if r.warned[key] {
@@ -389,7 +392,7 @@ func (r *run) warnProgress(caseID, text string) {
 	r.c.Progress.Warning(text)
 }
 
-// warn writes a warning to the journal.
+// warn shows a warning to the user, see warnProgress, and writes it to the journal.
 func (r *run) warn(caseID, kind, text string) {
 	r.warnProgress(caseID, text)
 	r.append(result.Record{Warning: &result.WarningRecord{
@@ -403,7 +406,7 @@ type pausedError struct{ message string }
 // Error contains what the user has to do.
 func (e *pausedError) Error() string { return "paused: " + e.message }
 
-// cleanupTime bounds the clean-up after an interrupt.
+// cleanupTime bounds the clean-up at the end of a session.
 const cleanupTime = 2 * time.Minute
 
 // undoStack is what has to be undone, last first.

@@ -88,7 +88,7 @@ func (f *File) WriteAt(p []byte, off int64) (int, error) {
 		return 0, nil
 	}
 	n := f.n
-	if err := n.v.mark(); err != nil {
+	if err := n.v.markDirty(); err != nil {
 		return 0, f.fail("writing", err)
 	}
 	n.io.RLock()
@@ -106,8 +106,9 @@ func (f *File) WriteAt(p []byte, off int64) (int, error) {
 	return done, nil
 }
 
-// mark is touch for the data path: an atomic load once the volume is marked.
-func (v *Volume) mark() error {
+// markDirty sets the dirty flag of the volume before its first change; later calls
+// cost one atomic load.
+func (v *Volume) markDirty() error {
 	if v.marked.Load() {
 		return nil
 	}
@@ -118,8 +119,8 @@ func (v *Volume) mark() error {
 
 // Sync makes the file durable: data, then FAT and bitmap, then the directory
 // entry. A file with the same size and place costs one flush of the device,
-// others two, and three after a move between directories. Sync does not wait
-// for the modification time alone.
+// others two, and three after a move between directories. If only the modification
+// time changed, Sync does not write the directory entry.
 func (f *File) Sync() (err error) {
 	defer annotate(&err, "synchronising %q", f.name)
 	if f.closed.Load() {
@@ -133,7 +134,7 @@ func (f *File) Sync() (err error) {
 	changed := v.persist(n, false)
 	want := n.e.gen
 	v.mu.Unlock()
-	if !changed {
+	if !changed { // else commit flushes the data
 		if err := v.dev.Flush(); err != nil {
 			return err
 		}
@@ -141,8 +142,8 @@ func (f *File) Sync() (err error) {
 	return v.commit(want)
 }
 
-// Close gives the handle back. The directory entry is brought up to date in
-// memory; only Sync makes it durable.
+// Close releases the handle. The directory entry is brought up to date in memory;
+// only Sync makes it durable. The last Close of a removed file frees its clusters.
 func (f *File) Close() (err error) {
 	defer annotate(&err, "closing %q", f.name)
 	if f.closed.Swap(true) {
@@ -166,8 +167,9 @@ func (f *File) Close() (err error) {
 	return err
 }
 
-// Truncate changes the size. What a larger size adds reads as zeros; what a
-// smaller one cuts off is free when the call returns, and durably so.
+// Truncate changes the size. What a larger size adds reads as zeros. A smaller size
+// is durable when the call returns, and the clusters that were cut off can be used
+// again.
 func (f *File) Truncate(size int64) (err error) {
 	defer annotate(&err, "truncating %q", f.name)
 	if f.closed.Load() {
@@ -177,12 +179,12 @@ func (f *File) Truncate(size int64) (err error) {
 		return blockdev.ErrOutOfRange
 	}
 	n := f.n
-	if err := n.v.mark(); err != nil {
+	if err := n.v.markDirty(); err != nil {
 		return err
 	}
 	n.io.Lock()
 	defer n.io.Unlock()
-	if err := n.growTo(size); err != nil || size >= n.size.Load() {
+	if err := n.growTo(size); err != nil || size >= n.size.Load() { // growTo never makes a file shorter
 		return err
 	}
 	return n.shrinkTo(size)
@@ -238,8 +240,8 @@ func (f *File) Extents() []Extent {
 	return append([]Extent(nil), *f.n.extents.Load()...)
 }
 
-// Evict drops the host's cache of the file's clusters. It is
-// errors.ErrUnsupported if the device cannot.
+// Evict drops the host's cache of the file's clusters. It returns
+// errors.ErrUnsupported if the device has no such operation.
 func (f *File) Evict() (err error) {
 	defer annotate(&err, "evicting %q", f.name)
 	ev, ok := f.n.v.dev.(blockdev.Evicter)
@@ -267,40 +269,42 @@ func (s *scratch) block() []byte {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// put writes p at off, one call to the device for each extent, and pads the
-// tail with zeros to a whole block: the rest of the last cluster after the end
-// of the file is unused.
+// put writes p at off, one call to the device for each extent. A write up to the end
+// of the file is padded with zeros to a whole block, so that devices opened for
+// direct I/O get whole blocks: the rest of the last cluster after the end of the
+// file is unused. Where the device cannot pad, the last block is a call of its own.
 func (n *node) put(p []byte, off int64) (int, error) {
 	end := off + int64(len(p))
 	tail := end &^ (block - 1) // the last, incomplete block
 	if !n.v.pageable || tail < off || tail == end || end != n.size.Load() {
-		return n.putWhole(p, off)
+		return n.putUnpadded(p, off)
 	}
 	if done, err := n.putPadded(p, off, end); !errors.Is(err, errors.ErrUnsupported) {
 		return done, err
 	}
-	done, err := n.putWhole(p[:tail-off], off)
+	done, err := n.putUnpadded(p[:tail-off], off)
 	if err != nil {
 		return done, err
 	}
 	n.grow.Lock()
 	defer n.grow.Unlock()
 	if n.size.Load() != end { // grown meanwhile: the padding would overwrite data
-		more, err := n.putWhole(p[done:], tail)
+		more, err := n.putUnpadded(p[done:], tail)
 		return done + more, err
 	}
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	b := s.block()
 	clear(b[copy(b, p[done:]):])
-	if _, err := n.putWhole(b, tail); err != nil {
+	if _, err := n.putUnpadded(b, tail); err != nil {
 		return done, err
 	}
 	return len(p), nil
 }
 
-// putPadded is put in one call to the device, where that can pad and data and
-// padding lie in one extent; elsewhere it gives errors.ErrUnsupported.
+// putPadded writes p and its padding in one call to the device. It returns
+// errors.ErrUnsupported, with nothing written, if the device cannot pad, if p and
+// the padding do not fit in one extent, or if the file has grown meanwhile.
 func (n *node) putPadded(p []byte, off, end int64) (int, error) {
 	extents := *n.extents.Load()
 	e := &extents[find(extents, off)]
@@ -316,9 +320,9 @@ func (n *node) putPadded(p []byte, off, end int64) (int, error) {
 	return n.v.padder.WritePadded(p, e.Device+in, int(pad))
 }
 
-// putWhole writes p at off without padding, one call to the device for each
+// putUnpadded writes p at off without padding, one call to the device for each
 // extent.
-func (n *node) putWhole(p []byte, off int64) (done int, err error) {
+func (n *node) putUnpadded(p []byte, off int64) (done int, err error) {
 	extents := *n.extents.Load()
 	for done < len(p) {
 		e := &extents[find(extents, off)]

@@ -22,8 +22,9 @@ import (
 
 const title = "simulated device"
 
-// Engine is the truth device. Its containers live as long as it does and leave
-// no files on the host. It is not safe for concurrent use.
+// Engine is a device whose times follow the laws of a Machine. Its containers live
+// as long as it does and leave no files on the host. It is not safe for concurrent
+// use.
 type Engine struct {
 	machine  Machine
 	clock    clock.Clock
@@ -31,15 +32,15 @@ type Engine struct {
 	session  int
 	source   source
 	made     map[string]*container
-	births   map[string]int // how often a name was created: the canary comes again and again
-	began    time.Duration
+	births   map[string]int // how often a name was created: the canary is made many times
+	began    time.Duration  // by the clock, when the device was made
 }
 
 var _ engine.Engine = (*Engine)(nil)
 
-// New gives a device that obeys the machine. On a virtual clock time is moved
-// on; any other clock is spun on. Two devices of one machine, seed and session
-// are alike; another session draws its session noise anew.
+// New returns a device that is timed by m. It advances a virtual clock, and waits
+// busily on any other. Two devices of one machine, seed and session behave the same;
+// another session draws other session noise.
 func New(m Machine, c clock.Clock, seed uint64, session int) (*Engine, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func (e *Engine) Info() engine.Info {
 	return engine.Info{Name: engine.Simulated, Vendor: "dmgbench", Version: "1", Title: title}
 }
 
-// Simulated is the law in one line.
+// Simulated returns the description of the machine on one line.
 func (e *Engine) Simulated() string { return e.machine.text }
 
 // Supports accepts every format and encryption: they are names of laws.
@@ -73,7 +74,7 @@ func (*Engine) Allows(_ engine.Spec, a engine.Action) error {
 	return nil
 }
 
-// Create enters a container under its name.
+// Create registers a container under its name.
 func (e *Engine) Create(ctx context.Context, _ *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
 	if e.made[name] != nil {
 		return nil, fmt.Errorf("creating simulated container %q: it exists", name)
@@ -98,8 +99,8 @@ func (e *Engine) Open(_ context.Context, _ *hostio.Dir, name string, _ engine.Sp
 	return nil, fmt.Errorf("opening simulated container %q: %w", name, engine.ErrGone)
 }
 
-// pass lets d go by: a virtual clock is moved, a real one spun on, since a
-// sleep would wake up late by more than a small file takes.
+// pass waits for d: it advances a virtual clock and waits busily on a real one, since
+// a sleep would end late by more than a small file takes.
 func (e *Engine) pass(ctx context.Context, d time.Duration) error {
 	if v, ok := e.clock.(*clock.Virtual); ok {
 		v.Advance(d)
@@ -125,7 +126,7 @@ type container struct {
 	live   int64
 	peak   int64 // what it occupies until it is compacted
 	mounts int
-	birth  int // which of its name it is, from 1
+	birth  int // number of the creation under its name, from 1
 }
 
 func (c *container) Name() string { return c.name }
@@ -138,7 +139,7 @@ func (c *container) Made() engine.Made {
 	return m
 }
 
-// Attach mounts the container: the noise of a mount is drawn here.
+// Attach mounts the container and draws the noise of this mount.
 func (c *container) Attach(ctx context.Context, o engine.AttachOptions) (engine.Attachment, error) {
 	if err := c.e.pass(ctx, c.law.Step); err != nil {
 		return nil, err
@@ -163,7 +164,7 @@ func (c *container) Usage(context.Context) (engine.Usage, error) {
 	return engine.Usage{Allocated: c.peak, Apparent: max(c.spec.Size, c.peak), Sparse: c.peak < c.spec.Size}, nil
 }
 
-// Compact gives back what is not live.
+// Compact releases the space that is not in use.
 func (c *container) Compact(ctx context.Context, _ engine.CompactOptions) (engine.Report, error) {
 	freed := c.peak - c.live
 	c.peak = c.live
@@ -187,7 +188,7 @@ type attachment struct {
 	vol *volume
 }
 
-// Volume is nil when the container was attached without mounting.
+// Volume is nil for a container that was attached without mounting, and after Detach.
 func (a *attachment) Volume() workload.Volume {
 	if a.vol == nil {
 		return nil
@@ -195,12 +196,12 @@ func (a *attachment) Volume() workload.Volume {
 	return a.vol
 }
 
-// Trim gives back what is not live, as compacting does.
+// Trim releases the space that is not in use, as Compact does.
 func (a *attachment) Trim(ctx context.Context) (engine.Report, error) {
 	return a.c.Compact(ctx, engine.CompactOptions{})
 }
 
-// Detach takes the time of one step. Further calls have no effect.
+// Detach takes the time of one step. Further calls of Detach have no effect.
 func (a *attachment) Detach(ctx context.Context, _ bool) (engine.Report, error) {
 	if a.c == nil {
 		return engine.Report{}, nil
@@ -231,7 +232,7 @@ type volume struct {
 
 var _ workload.Dataless = (*volume)(nil)
 
-// Dataless reports that on a virtual clock no byte is moved.
+// Dataless reports whether the clock is virtual, so that calls move no bytes.
 func (v *volume) Dataless() bool { return v.c.e.dataless }
 
 func (v *volume) Mkdir(name string) error {
@@ -243,7 +244,7 @@ func (v *volume) Mkdir(name string) error {
 	return nil
 }
 
-// Create enters a file; its bytes are counted as they are written.
+// Create registers a file; its bytes are counted as they are written.
 func (v *volume) Create(name string, _ int64, o workload.FileOptions) (workload.File, error) {
 	name = path.Clean(name)
 	v.mu.Lock()
@@ -320,9 +321,9 @@ func side(write bool) int {
 	return 0
 }
 
-// factor is what this file's times are multiplied with, drawn at its first call
-// in a direction.
-func (f *file) factor(write bool) float64 {
+// drawFactor returns the factor on the times of this file, drawn at its first call in
+// a direction.
+func (f *file) drawFactor(write bool) float64 {
 	k := side(write)
 	if f.own[k] != 0 {
 		return f.own[k]
@@ -341,7 +342,8 @@ func (f *file) factor(write bool) float64 {
 	return own
 }
 
-// Skip lets the time of a call pass, and counts its bytes.
+// Skip takes the time of a read or write of n bytes at off, without data, and counts
+// its bytes.
 func (f *file) Skip(write bool, off, n int64) error {
 	v := f.v
 	v.mu.Lock()
@@ -352,7 +354,7 @@ func (f *file) Skip(write bool, off, n int64) error {
 	}
 	age := v.c.e.clock.Now() - v.c.e.began
 	seconds := v.c.law.seconds(write, v.moved[k], n)
-	seconds *= f.factor(write) * v.factor * math.Pow(1+v.c.law.Drift, age.Hours())
+	seconds *= f.drawFactor(write) * v.factor * math.Pow(1+v.c.law.Drift, age.Hours())
 	v.moved[k] += n
 	if grown := off + n - size; write && grown > 0 {
 		v.c.sizes[f.name] += grown
@@ -363,19 +365,18 @@ func (f *file) Skip(write bool, off, n int64) error {
 	return v.pass(seconds)
 }
 
-// pass lets a time pass.
+// pass waits for the seconds.
 func (v *volume) pass(seconds float64) error {
 	return v.c.e.pass(context.Background(), time.Duration(math.Round(seconds*1e9)))
 }
 
-// WriteAt takes the time of a write of len(p) bytes; the bytes are not looked
-// at.
+// WriteAt takes the time of a write of len(p) bytes; their values are ignored.
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	return len(p), f.Skip(true, off, int64(len(p)))
 }
 
-// ReadAt takes the time of a read and leaves p as it is. On a virtual clock it
-// refuses: whoever wants to see bytes is at the wrong device.
+// ReadAt takes the time of a read and leaves p as it is. On a virtual clock it is an
+// error, as the caller has to use Skip.
 func (f *file) ReadAt(p []byte, off int64) (int, error) {
 	if f.v.Dataless() {
 		return 0, errContent
@@ -383,12 +384,12 @@ func (f *file) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), f.Skip(false, off, int64(len(p)))
 }
 
-// Sync takes the time of a flush and flushes as far as was asked.
+// Sync takes the time of a flush and returns the requested mode.
 func (f *file) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) {
 	if mode == hostio.SyncNone {
 		return mode, nil
 	}
-	return mode, f.v.pass(f.v.c.law.Flush.Seconds() * f.factor(true) * f.v.factor)
+	return mode, f.v.pass(f.v.c.law.Flush.Seconds() * f.drawFactor(true) * f.v.factor)
 }
 
 func (*file) Evict() error { return nil }
