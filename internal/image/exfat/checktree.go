@@ -1,11 +1,12 @@
 package exfat
 
 import (
-	"dmgbench/internal/system/units"
 	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
+
+	"dmgbench/internal/system/units"
 )
 
 // claim follows an allocation of n clusters (n < 0: to the end of the chain)
@@ -400,11 +401,4 @@ func (c *checker) withdraw(had firstName, was, rec *record) {
 		}
 	}
 	c.unsure = c.unsure || broken || was.size != rec.size || was.noChain != rec.noChain
-}
-
-// markFree makes a set of entries free ones.
-func markFree(set []byte) {
-	for i := 0; i < len(set); i += entryLen {
-		set[i] &^= inUse
-	}
 }

@@ -23,28 +23,6 @@ type entry struct {
 	node *node
 }
 
-// directory is a loaded directory. Its data ends with the cluster of the end
-// marker; further clusters are in extents only. All under Volume.mu.
-type directory struct {
-	paged
-	v *Volume
-	// owner is the entry of the directory in another one; nil for the root.
-	owner   *entry
-	extents []Extent
-	// entries are the files and directories by the key of their names.
-	entries map[string]*entry
-	// used is the number of entries before the end marker, hint where the
-	// search for free ones starts.
-	used int
-	hint int
-	// Changes by which entries moved between directories, 0 for none. The new
-	// directory has to reach the device before the old one, which removes the
-	// entry: movedIn is the last change that added an entry from another
-	// directory here, or the path to one; movedOut is the last one that removed
-	// such an entry.
-	movedIn, movedOut uint64
-}
-
 // loadDir reads a directory, cluster by cluster up to the end marker.
 func (v *Volume) loadDir(owner *entry) (*directory, error) {
 	d := &directory{v: v, owner: owner, entries: map[string]*entry{}}

@@ -388,3 +388,29 @@ func tableChecksum(b []byte) uint32 {
 	}
 	return sum
 }
+
+// markFree makes a set of entries free ones.
+func markFree(set []byte) {
+	for i := 0; i < len(set); i += entryLen {
+		set[i] &^= inUse
+	}
+}
+
+const (
+	// bootSectors is the length of one boot region in sectors (section 3): boot
+	// sector, 8 extended boot sectors, OEM parameters, reserved, checksum.
+	bootSectors = 12
+	entryLen    = 32
+	firstData   = 2 // number of the first cluster
+	// Values of FAT entries (section 4.1): the end of a chain, and a cluster
+	// with bad sectors.
+	endOfChain  = 0xFFFFFFFF
+	badCluster  = 0xFFFFFFF7
+	maxClusters = 0xFFFFFFF5 // section 3.1.9
+	maxDirSize  = 256 << 20  // specification section 7.1
+	block       = 4096       // what direct I/O wants
+	// VolumeFlags (section 3.1.13): VolumeDirty and MediaFailure.
+	flagDirty     = 0x0002
+	flagMedia     = 0x0004
+	minVolumeSize = 1 << 20
+)

@@ -224,25 +224,6 @@ func writeFull(dev blockdev.Device, b []byte, off int64) error {
 	return nil
 }
 
-const (
-	// bootSectors is the length of one boot region in sectors (section 3): boot
-	// sector, 8 extended boot sectors, OEM parameters, reserved, checksum.
-	bootSectors = 12
-	entryLen    = 32
-	firstData   = 2 // number of the first cluster
-	// Values of FAT entries (section 4.1): the end of a chain, and a cluster
-	// with bad sectors.
-	endOfChain  = 0xFFFFFFFF
-	badCluster  = 0xFFFFFFF7
-	maxClusters = 0xFFFFFFF5 // section 3.1.9
-	maxDirSize  = 256 << 20  // specification section 7.1
-	block       = 4096       // what direct I/O wants
-	// VolumeFlags (section 3.1.13): VolumeDirty and MediaFailure.
-	flagDirty     = 0x0002
-	flagMedia     = 0x0004
-	minVolumeSize = 1 << 20
-)
-
 // geometry is the part of a boot sector that gives the layout of the volume,
 // field by field as on the disk from geometryStart (specification section 3.1).
 // Offsets and lengths are in sectors.
@@ -434,3 +415,7 @@ func readFull(dev blockdev.Device, p []byte, off int64) error {
 	}
 	return fmt.Errorf("reading %d bytes at %d: %w", len(p), off, err)
 }
+
+// DefaultMetadataLimit bounds the memory for FAT and bitmap, and again for
+// directories, in bytes: enough for 16 TB in clusters of 128 KiB.
+const DefaultMetadataLimit = 512 << 20

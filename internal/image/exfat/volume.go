@@ -1,9 +1,12 @@
 package exfat
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,10 +15,6 @@ import (
 	"dmgbench/internal/image/blockdev"
 	"dmgbench/internal/system/units"
 )
-
-// DefaultMetadataLimit bounds the memory for FAT and bitmap, and again for
-// directories, in bytes: enough for 16 TB in clusters of 128 KiB.
-const DefaultMetadataLimit = 512 << 20
 
 // MountOptions are the choices of Mount.
 type MountOptions struct {
@@ -392,4 +391,196 @@ func (v *Volume) withSpace(f func(whole bool) error) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return f(false)
+}
+
+// Spans are parts of a device in ascending order, with gaps between them.
+type Spans []Span
+
+// Span is a part of a device: the bytes from Off to before End.
+type Span struct{ Off, End int64 }
+
+// Used reports whether any of the n bytes from off is outside the spans; of
+// free spans: whether any is used.
+func (s Spans) Used(off, n int64) bool {
+	i, found := slices.BinarySearchFunc(s, off, func(s Span, off int64) int { return cmp.Compare(s.Off, off) })
+	if !found {
+		i--
+	}
+	return i < 0 || off+n > s[i].End
+}
+
+// FreeSpace returns the clusters that the unmounted volume on dev does not use,
+// as spans moved by offset (that of dev in the image), and their size in bytes.
+// It does not write. The spans are nil for a volume that was not unmounted
+// cleanly, since its bitmap may lack clusters of files, and not nil for any
+// other. The errors are those of [Mount].
+func FreeSpace(dev blockdev.Device, offset int64) (free Spans, bytes int64, err error) {
+	v, err := Mount(dev, MountOptions{ReadOnly: true})
+	if err != nil {
+		return nil, 0, err
+	}
+	if v.state.BackupBoot {
+		return nil, 0, fmt.Errorf("main boot region: %w", ErrCorrupt)
+	}
+	free = Spans{}
+	for _, r := range v.alloc.freeRuns() {
+		off, n := offset+v.g.at(r.first), int64(r.count)*v.g.clusterSize()
+		free = append(free, Span{off, off + n})
+		bytes += n
+	}
+	if v.state.Dirty {
+		free = nil
+	}
+	return free, bytes, v.Unmount()
+}
+
+// Trim discards all free space on the device, in pieces of neighbouring
+// clusters, and returns the number of bytes. Pieces shorter than smallest bytes
+// are left out. Allocation waits meanwhile; reading and writing files does not.
+func (v *Volume) Trim(smallest int64) (done int64, err error) {
+	defer annotate(&err, "trimming volume")
+	if v.readOnly {
+		return 0, ErrReadOnly
+	}
+	if err := v.quiesce(); err != nil { // no entry on the device may name what is given away
+		return 0, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return 0, ErrClosed
+	}
+	for _, r := range v.alloc.freeRuns() {
+		n := int64(r.count) * v.g.clusterSize()
+		if n < smallest {
+			continue
+		}
+		if err := v.dev.Discard(v.g.at(r.first), n); err != nil {
+			return done, err
+		}
+		done += n
+	}
+	return done, nil
+}
+
+// commit writes the changes of metadata up to number want to the device, and
+// all others made before it started. Callers that arrive while one is running
+// share the next one.
+//
+// The order survives a crash at any point. Bitmap and FAT go first: since freed
+// clusters are still marked in them, they can only list more clusters than the
+// directories on the device do. The flush after them covers the files' data as
+// well. Then follow the directory entries, flushed; directories with entries
+// from others go before the rest. Only then are freed clusters available again.
+func (v *Volume) commit(want uint64) error {
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	v.mu.Lock()
+	if v.durable >= want {
+		v.mu.Unlock()
+		return nil
+	}
+	upto, freed := v.gen, v.pending
+	v.pending = nil
+	space := v.alloc.take(v.fat.take(nil))
+	var movedIn, entries []chunk
+	dirs := slices.DeleteFunc(slices.Collect(maps.Keys(v.dirs)), func(d *directory) bool { return !d.dirty })
+	slices.SortFunc(dirs, func(a, b *directory) int { return cmp.Compare(a.at(0), b.at(0)) }) // as they lie on the device
+	for _, d := range dirs {
+		if d.movedIn > v.durable {
+			movedIn = d.take(movedIn)
+		} else {
+			entries = d.take(entries)
+		}
+	}
+	v.mu.Unlock()
+
+	err := v.writeStages(space, movedIn, entries)
+
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err == nil && v.bootStale {
+		err = v.writeBoot()
+	}
+	if err != nil {
+		v.pending = append(freed, v.pending...)
+		v.fat.markAll()
+		v.alloc.markAll()
+		for d := range v.dirs {
+			d.markAll()
+		}
+		return err
+	}
+	v.durable = upto
+	for _, r := range freed {
+		v.waiting -= r.count
+	}
+	v.alloc.release(freed)
+	return nil
+}
+
+// quiesce writes all changes to the device, freed clusters included, so that
+// bitmap and directories agree there.
+func (v *Volume) quiesce() error {
+	if err := v.Sync(); err != nil || !v.marked.Load() {
+		return err
+	}
+	for range 2 { // the second writes the clusters that the first has freed
+		v.mu.Lock()
+		want := v.changed()
+		v.mu.Unlock()
+		if err := v.commit(want); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeStages writes and flushes one after the other. The first is flushed in
+// any case, for the data.
+func (v *Volume) writeStages(stages ...[]chunk) error {
+	for i, chunks := range stages {
+		if i > 0 && len(chunks) == 0 {
+			continue
+		}
+		if err := writeChunks(v.dev, chunks); err != nil {
+			return err
+		}
+		if err := v.dev.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// discardLater frees clusters once the present changes are durable. Until then
+// an entry on the device names them, and after a crash they have to be what
+// they were.
+func (v *Volume) discardLater(runs []run) {
+	for _, r := range runs {
+		v.waiting += r.count
+	}
+	v.pending = append(v.pending, runs...)
+}
+
+// directory is a loaded directory. Its data ends with the cluster of the end
+// marker; further clusters are in extents only. All under Volume.mu.
+type directory struct {
+	paged
+	v *Volume
+	// owner is the entry of the directory in another one; nil for the root.
+	owner   *entry
+	extents []Extent
+	// entries are the files and directories by the key of their names.
+	entries map[string]*entry
+	// used is the number of entries before the end marker, hint where the
+	// search for free ones starts.
+	used int
+	hint int
+	// Changes by which entries moved between directories, 0 for none. The new
+	// directory has to reach the device before the old one, which removes the
+	// entry: movedIn is the last change that added an entry from another
+	// directory here, or the path to one; movedOut is the last one that removed
+	// such an entry.
+	movedIn, movedOut uint64
 }
