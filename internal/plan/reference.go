@@ -51,7 +51,7 @@ func LanguageReference() Reference {
 	for _, row := range docRows["kinds of step"] {
 		k := findStepKind(row[0])
 		keys := newKeys[Step](k.keys...)
-		r.Steps = append(r.Steps, StepDoc{k.do, string(k.needs), row[1], (&table{keys: keys}).keyNames()})
+		r.Steps = append(r.Steps, StepDoc{k.do, string(k.needs), row[4], (&table{keys: keys}).keyNames()})
 		r.addKeys("steps", describeKeys("step", keys))
 	}
 	for _, row := range docRows["tests"] {

@@ -27,7 +27,7 @@ var rootTable *table
 
 // init fills the registries, in the order of the references between them.
 func init() {
-	stepKinds = stepRows()
+	readStepKinds()
 	readQuantities()
 	quantities := namesOf(Quantities, func(q *QuantityInfo) string { return string(q.Name) })
 	maps.Copy(kinds, map[string]*kind{"do": enum(stepNames(nil)...), "quantities": enum(quantities...)})

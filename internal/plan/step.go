@@ -35,23 +35,15 @@ const (
 	changesVolume         // files of the volume, and so the image
 )
 
-// stepKind is one row of the registry of steps. keys.md has the meaning of each
-// and the sentence that describes it.
+// stepKind is one row of the registry of steps: a row of "kinds of step" in
+// keys.md, and its functions.
 type stepKind struct {
 	do    string
 	needs need
 	// keys: in addition to those of every step: a field of Step and its tag, see
 	// key
 	keys []string
-	// finish: finish checks conditions between keys and fills in defaults that
-	// depend on other keys.
-	finish func(r *reader, n *node, s *Step)
-	// check: check reports what is wrong with the step when it is reached; nil:
-	// only its state is checked.
-	check func(f *stepChecker, s *Step, c *container)
-	// follow: follow changes the container and adds what the step moves to t;
-	// nil: it does neither.
-	follow func(e *estimator, s *Step, c *container, t *StepTotal)
+	stepFuncs
 
 	changes change
 	// fills: may overfill the volume
@@ -66,84 +58,80 @@ type stepKind struct {
 	table *table
 }
 
-// Keys that several kinds of step share.
-const (
-	stepWorkers = "Workers workers 1..1024"
-	stepSync    = "Sync sync sync"
-	stepCache   = "Cache cache cache"
-	stepBlock   = "Block block size"
-	stepBatch   = "Batch batch last|all"
-	stepAs      = "As as name !"
-	stepPlace   = "Place place place"
-	stepFrom    = "From from path !"
-	stepTo      = "To to path !"
-	stepTimes   = "Times times 1..100000"
-	innerSteps  = "Steps steps min=1 !"
-)
+// stepFuncs are what a kind of step does beside reading its keys and changing
+// its state; nil for nothing.
+type stepFuncs struct {
+	// finish: finish checks conditions between keys and fills in defaults that
+	// depend on other keys.
+	finish func(r *reader, n *node, s *Step)
+	// check: check reports what is wrong with the step when it is reached; nil:
+	// only its state is checked.
+	check func(f *stepChecker, s *Step, c *container)
+	// follow: follow changes the container and adds what the step moves to t;
+	// nil: it does neither.
+	follow func(e *estimator, s *Step, c *container, t *StepTotal)
+}
 
-// stepKinds is the registry, see stepRows.
+// stepFuncsOf are the functions of the kinds of step that have any. It is a
+// function because they refer to the registry.
+func stepFuncsOf(do string) stepFuncs {
+	return map[string]stepFuncs{
+		"create": {follow: func(_ *estimator, _ *Step, c *container, _ *StepTotal) { c.made = true }},
+		"attach": {follow: followAttach},
+		"detach": {follow: func(_ *estimator, _ *Step, c *container, _ *StepTotal) {
+			c.attached, c.mounted, c.readOnly = false, false, false
+		}},
+		"remount":  {follow: followTrim},
+		"settle":   {finish: finishSettle},
+		"write":    {check: (*stepChecker).checkFiles, follow: (*estimator).write},
+		"read":     {check: (*stepChecker).checkPool, follow: (*estimator).read},
+		"verify":   {check: (*stepChecker).checkPool, follow: (*estimator).read},
+		"delete":   {finish: finishDelete, check: (*stepChecker).checkPool, follow: (*estimator).remove},
+		"trim":     {follow: followTrim},
+		"compact":  {follow: followTrim},
+		"resize":   {follow: func(_ *estimator, s *Step, c *container, _ *StepTotal) { c.size = s.Size }},
+		"convert":  {check: (*stepChecker).checkConvert, follow: (*estimator).deriveContainer},
+		"transfer": {check: (*stepChecker).checkName, follow: (*estimator).deriveContainer},
+		"damage":   {check: (*stepChecker).checkName, follow: (*estimator).deriveContainer},
+		"xattr":    {finish: finishXattr},
+		"copy":     {check: (*stepChecker).checkCopy, follow: (*estimator).copyFile},
+		"stream":   {check: (*stepChecker).checkCopy, follow: (*estimator).copyFile},
+	}[do]
+}
+
+// sharedKeys are keys that several kinds of step have, by the word for them in
+// keys.md.
+var sharedKeys = map[string]string{
+	"workers": "Workers workers 1..1024", "sync": "Sync sync sync", "cache": "Cache cache cache",
+	"block": "Block block size", "batch": "Batch batch last|all", "as": "As as name !", "place": "Place place place",
+	"from": "From from path !", "to": "To to path !", "steps": "Steps steps min=1 !",
+}
+
+// stepKinds is the registry, in the order of keys.md.
 var stepKinds []stepKind
 
-// stepRows lists every kind of step. It is a function because the functions of
-// its rows refer to the registry.
-func stepRows() []stepKind {
-	return []stepKind{
-		{do: "create", needs: needsNew,
-			follow: func(_ *estimator, _ *Step, c *container, _ *StepTotal) { c.made = true }},
-		{do: "attach", needs: needsDetached,
-			keys: []string{"Mount mount =true", "Verify verify", "ReadOnly read_only =false"}, follow: followAttach},
-		{do: "detach", needs: needsAttached,
-			follow: func(_ *estimator, _ *Step, c *container, _ *StepTotal) {
-				c.attached, c.mounted, c.readOnly = false, false, false
-			}},
-		{do: "remount", needs: needsVolume, keys: []string{stepTimes + " =1", "AtLeast settle time"},
-			follow: followTrim},
-		{do: "settle", needs: needsCreated, finish: finishSettle,
-			keys: []string{"AtLeast at_least time", "UntilStable until_stable", "AtMost at_most span"}},
-		{do: "mkdir", needs: needsVolume, changes: changesVolume, keys: []string{"Dir dir path !"}},
-		{do: "write", needs: needsVolume, changes: changesVolume, fills: true, files: true,
-			keys:  []string{"Files files name", stepWorkers, stepSync, stepCache, stepBlock},
-			check: (*stepChecker).checkFiles, follow: (*estimator).write},
-		{do: "read", needs: needsVolume, files: true,
-			keys: []string{stepBatch + " =last", "Order order same-as-written|shuffled|as-listed =same-as-written",
-				stepWorkers, stepCache, stepBlock},
-			check: (*stepChecker).checkPool, follow: (*estimator).read},
-		{do: "verify", needs: needsVolume, keys: []string{stepBatch + " =last"},
-			check: (*stepChecker).checkPool, follow: (*estimator).read},
-		{do: "delete", needs: needsVolume, changes: changesVolume, finish: finishDelete,
-			keys: []string{"All all", "LastSets last_sets 1..100000", "Largest largest 1..1000000",
-				"Every every_other", "Share share", stepBatch},
-			check: (*stepChecker).checkPool, follow: (*estimator).remove},
-		{do: "trim", needs: needsVolume, changes: changesVolume, imageOnly: true, follow: followTrim},
-		{do: "compact", needs: needsDetached, changes: changesImage, imageOnly: true,
-			keys: []string{"Battery battery refuse|allow =refuse"}, follow: followTrim},
-		{do: "resize", needs: needsDetached, changes: changesImage, fills: true, imageOnly: true,
-			keys:   []string{"Size size !"},
-			follow: func(_ *estimator, s *Step, c *container, _ *StepTotal) { c.size = s.Size }},
-		{do: "convert", needs: needsDetached, imageOnly: true,
-			keys: []string{stepAs, "Format format format", "Encryption encryption encryption =none",
-				"BandSize band_size band =default", stepPlace},
-			check: (*stepChecker).checkConvert, follow: (*estimator).deriveContainer},
-		{do: "transfer", needs: needsDetached, imageOnly: true, keys: []string{stepAs, stepPlace},
-			check: (*stepChecker).checkName, follow: (*estimator).deriveContainer},
-		{do: "check", needs: needsUnmounted, imageOnly: true,
-			keys: []string{"What what container|volume =volume", "Repair repair"}},
-		{do: "damage", needs: needsDetached, imageOnly: true, untimed: true,
-			keys:  []string{stepAs, "Kind kind header|band-missing|table|truncated|volume !"},
-			check: (*stepChecker).checkName, follow: (*estimator).deriveContainer},
-		{do: "xattr", needs: needsCreated, imageOnly: true, untimed: true, finish: finishXattr,
-			keys: []string{"Action action list|set|remove !", "Attr attr text", "Value value text"}},
-		{do: "measure", needs: needsCreated, untimed: true},
-		{do: "copy", needs: needsVolume, changes: changesVolume, fills: true, files: true,
-			keys:  []string{stepFrom, stepTo, stepSync, stepCache, stepBlock},
-			check: (*stepChecker).checkCopy, follow: (*estimator).copyFile},
-		{do: "stream", needs: needsVolume, changes: changesVolume, fills: true, files: true,
-			keys: []string{stepFrom, stepTo, "Direction direction compress|decompress =compress", "Codec codec codec",
-				"Level level 1..22", "Threads threads 1..1024"},
-			check: (*stepChecker).checkCopy, follow: (*estimator).copyFile},
-		{do: "pause", needs: needsNone, untimed: true, keys: []string{"Message message words !"}},
-		{do: "repeat", needs: needsNone, untimed: true, keys: []string{stepTimes + " !", innerSteps}},
-		{do: "parallel", needs: needsNone, keys: []string{innerSteps}},
+// readStepKinds fills the registry. Keys are separated by semicolons, the words
+// of an enumeration by slashes.
+func readStepKinds() {
+	for _, row := range docRows["kinds of step"] {
+		k := stepKind{do: row[0], needs: need(row[1]), stepFuncs: stepFuncsOf(row[0])}
+		for trait := range strings.FieldsSeq(row[2]) {
+			switch trait {
+			case "changes-image":
+				k.changes = changesImage
+			case "changes-volume":
+				k.changes = changesVolume
+			default:
+				*map[string]*bool{"fills": &k.fills, "files": &k.files, "image-only": &k.imageOnly,
+					"untimed": &k.untimed}[trait] = true
+			}
+		}
+		for key := range strings.SplitSeq(row[3], ";") {
+			if key = strings.TrimSpace(key); key != "" {
+				k.keys = append(k.keys, cmp.Or(sharedKeys[key], strings.ReplaceAll(key, "/", "|")))
+			}
+		}
+		stepKinds = append(stepKinds, k)
 	}
 }
 
@@ -312,7 +300,7 @@ var prose = template.Must(template.New("prose").Funcs(template.FuncMap{
 // stepSentences are the templates of the kinds of step, from keys.md.
 func stepSentences() (text string) {
 	for _, row := range docRows["kinds of step"] {
-		text += `{{define "` + row[0] + `"}}` + row[2] + `{{end}}`
+		text += `{{define "` + row[0] + `"}}` + row[5] + `{{end}}`
 	}
 	return text
 }
