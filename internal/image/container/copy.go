@@ -47,12 +47,9 @@ func copyUDIF(ctx context.Context, dst blockdev.Device, im *udif.Image, progress
 		}
 		return files.WriteData(dst, p.Data, p.Offset)
 	}
-	options := udif.StreamOptions{Progress: func(done, _ int64) { progress(done) }}
-	pass := im.Stream
-	if _, isRaw := dst.(*raw); isRaw {
-		pass = im.Scatter
-	}
-	err := pass(ctx, options, write)
+	_, isRaw := dst.(*raw)
+	o := udif.StreamOptions{Progress: func(done, _ int64) { progress(done) }, AnyOrder: isRaw}
+	err := im.Stream(ctx, o, write)
 	if errors.Is(err, udif.ErrCorrupt) {
 		err = fmt.Errorf("%w: %w", ErrData, err)
 	}

@@ -131,7 +131,7 @@ func (u *udifImage) checksumFindings() (list []Finding, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range r.Checks {
+	for _, c := range r {
 		problem := ""
 		switch c.Result {
 		case udif.Differs:

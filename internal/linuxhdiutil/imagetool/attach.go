@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"dmgbench/internal/image"
-	"dmgbench/internal/image/container/udif"
 	"dmgbench/internal/linuxhdiutil/attach"
 )
 
@@ -159,7 +158,7 @@ func (c *call) inspectForAttach(p place, verify bool) (info *attach.ImageInfo, e
 	if info, err = i.inspect(); err != nil || !verify || c.tool != "hdiutil" || c.has("noverify") {
 		return info, err
 	}
-	bad, err := c.compareSums(i, "ignorebadchecksums", (*udif.Image).Verify)
+	bad, err := c.compareSums(i, "ignorebadchecksums")
 	if bad != nil {
 		err = refuse("corrupt image%.0w", bad)
 	}

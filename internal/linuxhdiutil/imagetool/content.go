@@ -3,7 +3,6 @@ package imagetool
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"crypto/md5"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -31,7 +30,7 @@ import (
 // checksums; it reads what was not read yet. With -noverify a difference is a
 // warning.
 func (c *call) checkRead(i *imageFile) error {
-	bad, err := c.compareSums(i, "noverify", (*udif.Image).VerifyRead)
+	bad, err := c.compareSums(i, "noverify")
 	if bad != nil {
 		return fmt.Errorf("%w: %w", container.ErrData, bad)
 	}
@@ -40,13 +39,12 @@ func (c *call) checkRead(i *imageFile) error {
 
 // compareSums computes the checksums of a UDIF image and returns how they
 // differ from those stored. With the option allow a difference is a warning.
-func (c *call) compareSums(i *imageFile, allow string,
-	verify func(*udif.Image, context.Context, udif.StreamOptions) (*udif.Report, error)) (bad, err error) {
+func (c *call) compareSums(i *imageFile, allow string) (bad, err error) {
 	im := i.tables()
 	if im == nil {
 		return nil, nil
 	}
-	report, err := verify(im, c.ctx, udif.StreamOptions{})
+	report, err := im.Verify(c.ctx, udif.StreamOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +80,7 @@ func (c *call) checksum(i *imageFile) error {
 		if err != nil {
 			return err
 		}
-		parts, tables = layout.Regions, nil
+		parts, tables = layout.Regions(), nil
 	}
 	progress := c.newProgress(i.Size())
 	sums := newHash()
@@ -189,7 +187,7 @@ func (c *call) verifyTables(i *imageFile, im *udif.Image) error {
 	if err != nil {
 		return err
 	}
-	if n := im.Beyond(); n > 0 {
+	if n := im.Beyond; n > 0 {
 		c.warn("the last %d of %d sectors are in no table and have no checksum: the device is shorter, or sectors are "+
 			"lost", n, im.Size()/sector)
 	}
@@ -218,8 +216,8 @@ func (c *call) verifyTables(i *imageFile, im *udif.Image) error {
 
 // printChecks prints what is wrong with checksums, and those of types that are
 // not computed here. It returns how many agree, and how many were not computed.
-func (c *call) printChecks(report *udif.Report) (known, unknown int) {
-	for _, check := range report.Checks {
+func (c *call) printChecks(report udif.Report) (known, unknown int) {
+	for _, check := range report {
 		kind := checksumName(check.Type)
 		switch check.Result {
 		case udif.Agrees:

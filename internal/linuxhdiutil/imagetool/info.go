@@ -305,7 +305,7 @@ func describeTables(im *udif.Image, properties, sizes dict) {
 			full, stored, compressed = full+u.Bytes, stored+u.Stored, compressed || k.Compressed()
 		}
 	}
-	properties["Compressed"], properties["Software License Agreement"] = compressed, im.License()
+	properties["Compressed"], properties["Software License Agreement"] = compressed, im.License
 	sizes["Total Non-Empty Bytes"], sizes["Total Empty Bytes"] = full, im.Size()-full
 	if sizes["Compressed Bytes"] = stored; full > 0 {
 		sizes["Compressed Ratio"] = float64(stored) / float64(full)

@@ -2,7 +2,6 @@ package udif
 
 import (
 	"container/list"
-	"math/bits"
 	"sync"
 )
 
@@ -11,22 +10,13 @@ import (
 // same time.
 type cache struct {
 	limit   int64
+	chunk   int64      // bytes of the longest chunk
 	mu      sync.Mutex // of the fields below, and of users and element of entries
 	used    int64      // bytes of the buffers of all entries
 	entries map[int]*entry
-	latest  list.List               // of *entry, the one used last first
-	spare   [maxClass + 1]sync.Pool // of *[]byte: buffers of dropped chunks, by class
+	latest  list.List // of *entry, the one used last first
+	spare   sync.Pool // of *[]byte: buffers of dropped chunks
 }
-
-// maxClass is the class of the largest chunks. Buffers are a power of two long:
-// images with chunks of many lengths would otherwise find no buffer of the
-// right length, and discard so many that the heap grows to many times the
-// cache.
-const maxClass = 26
-
-// class is that of the buffers for length bytes: 1 << class is the least power
-// of two that is not smaller.
-func class(length int64) int { return bits.Len64(uint64(max(length, 1) - 1)) }
 
 // entry is one chunk. data and err are set before ready is closed.
 type entry struct {
@@ -37,9 +27,6 @@ type entry struct {
 	users   int           // callers between acquire and release
 	element *list.Element // in latest; nil: no longer in the cache, the last user frees it
 }
-
-// init makes an empty cache of at most limit bytes.
-func (c *cache) init(limit int64) { c.limit, c.entries = limit, map[int]*entry{} }
 
 // acquire returns the entry of the chunk, and whether the caller has to decode
 // it and publish the result. Every caller releases the entry.
@@ -115,22 +102,16 @@ func (c *cache) trim(limit int64) {
 func (c *cache) free(e *entry) {
 	if data := e.data; data != nil && e.users == 0 {
 		e.data = nil
-		c.spare[class(int64(cap(data)))].Put(&data)
+		c.spare.Put(&data)
 	}
 }
 
-// buffer is a slice of length bytes, at most MaxChunk, with any content.
+// buffer is a slice of length bytes, at most a chunk, with any content. All
+// buffers have room for the longest chunk: in an image with chunks of many
+// lengths each would otherwise be of no use for most of the others.
 func (c *cache) buffer(length int64) []byte {
-	k := class(length)
-	if spare, _ := c.spare[k].Get().(*[]byte); spare != nil {
+	if spare, _ := c.spare.Get().(*[]byte); spare != nil {
 		return (*spare)[:length]
 	}
-	return make([]byte, length, 1<<k)
-}
-
-// clear drops all chunks that are not in use.
-func (c *cache) clear() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.trim(0)
+	return make([]byte, length, c.chunk)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash"
 	"hash/crc32"
 
 	"dmgbench/internal/image/container/codec"
@@ -23,7 +24,7 @@ const (
 
 // chunk is a part of the device on its way into the image, with its buffers.
 type chunk struct {
-	region       int
+	region       *builder
 	first, count uint64
 	state        State
 	data         []byte   // as read
@@ -42,13 +43,12 @@ type stored struct {
 // store reads the chunk, sums it up and encodes it.
 func (w *writer) store(c *chunk) error {
 	c.stored, c.encoded, c.crc = c.stored[:0], c.encoded[:0], 0
-	switch c.state {
-	case StateUnallocated:
-		c.stored = append(c.stored, stored{run: run{start: c.first, count: c.count, kind: KindIgnore}})
-		return nil
-	case StateZero:
-		c.crc = zeroCRC(int64(c.count) * SectorSize)
-		c.stored = append(c.stored, stored{run: run{start: c.first, count: c.count, kind: KindZero}})
+	if c.state != StateData {
+		kind := KindIgnore
+		if c.state == StateZero {
+			c.crc, kind = zeroCRC(int64(c.count)*SectorSize), KindZero
+		}
+		c.stored = append(c.stored, stored{run: run{start: c.first, count: c.count, kind: kind}})
 		return nil
 	}
 	size := int(c.count) * SectorSize
@@ -144,10 +144,13 @@ func split(list []part, data []byte, edge, inner int) []part {
 	return list
 }
 
-// builder collects the runs of one region.
+// builder collects the block table of one region.
 type builder struct {
-	runs       []run
+	Region
+	table      []byte // room for the header, and all runs but the last
+	last       run
 	crc        uint32
+	md5        hash.Hash // in images with checksums of MD5, nil in others
 	compressed bool
 }
 
@@ -156,14 +159,31 @@ type builder struct {
 // more.
 func (b *builder) add(r run) int {
 	b.compressed = b.compressed || r.kind.Compressed()
-	if len(b.runs) > 0 {
-		last := &b.runs[len(b.runs)-1]
+	last := &b.last
+	if last.count > 0 {
 		if last.kind == r.kind && !r.kind.Compressed() && (r.kind.hole() || last.count+r.count <= rawRun) {
 			last.count += r.count
 			last.length += r.length
 			return 0
 		}
+		b.table = last.append(b.table, b.First)
 	}
-	b.runs = append(b.runs, r)
+	*last = r
 	return 1
+}
+
+// finish returns the block table. The payloads of the image end at byte end;
+// chunkSectors is how long a chunk is at most.
+func (b *builder) finish(end uint64, chunkSectors int) []byte {
+	if b.last.count > 0 {
+		b.table = b.last.append(b.table, b.First)
+	}
+	stop := run{kind: kindTerminator, start: b.First + b.Sectors, offset: end}
+	b.table = stop.append(b.table, b.First)
+	buffers := uint32(0)
+	if b.compressed {
+		buffers = uint32(min(uint64(chunkSectors), b.Sectors)) + 8
+	}
+	b.appendMishHeader(b.table[:0], buffers, (len(b.table)-mishHeader)/mishRun)
+	return b.table
 }

@@ -92,8 +92,8 @@ func requireVerified(t testing.TB, im *Image, absent int) {
 	report, err := im.Verify(context.Background(), StreamOptions{})
 	require.NoError(t, err)
 	require.NoError(t, report.Err())
-	require.Len(t, report.Checks, len(im.listed)+2)
-	for _, c := range report.Checks {
+	require.Len(t, report, len(im.listed)+2)
+	for _, c := range report {
 		if c.Result == Absent {
 			absent--
 			continue

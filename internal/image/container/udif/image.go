@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
 	"slices"
 
@@ -35,6 +36,9 @@ const defaultCache = 64 << 20
 // Image is an open UDIF image: an io.ReaderAt of the device in it, for any
 // number of goroutines.
 type Image struct {
+	License bool  // the image has a licence agreement
+	Beyond  int64 // sectors at the end of the device that no table describes: only the trailer counts them
+
 	src     io.ReaderAt
 	options Options
 	trailer *Trailer
@@ -42,8 +46,6 @@ type Image struct {
 	listed  []*Region // as the image lists them: the master checksum is over this order
 	runs    []run     // the whole device without gaps, in order
 	sectors uint64
-	beyond  uint64 // sectors after all tables
-	license bool
 	chunk   int64 // largest decoded compressed run
 	payload int64 // and the largest stored one
 	sums    *readSums
@@ -89,14 +91,25 @@ func (im *Image) load() error {
 	if t.PlistLength == 0 && t.ForkLength == 0 {
 		return im.loadStub()
 	}
-	l := loader{fork: t.DataOffset}
+	var tables []*table
+	runs := 0
+	add := func(r resource) error {
+		t, err := parseMish(r.data, im.trailer.DataOffset, MaxRuns-runs)
+		if err != nil {
+			return fmt.Errorf("%q: %w", r.name, err)
+		}
+		t.Name, t.ID = r.name, r.id
+		runs += len(t.runs)
+		tables = append(tables, t)
+		return nil
+	}
 	err := fmt.Errorf("they are in a resource fork alone: %w", ErrUnsupported)
 	if t.PlistLength > 0 {
 		list := io.NewSectionReader(im.src, int64(t.PlistOffset), int64(t.PlistLength))
-		err = parsePlist(list, l.add, func() { im.license = true })
+		err = parsePlist(list, add, func() { im.License = true })
 	}
 	if err == nil {
-		err = im.assemble(l.tables)
+		err = im.assemble(tables)
 	}
 	if err == nil {
 		err = im.checkPayloads()
@@ -123,29 +136,6 @@ func (im *Image) loadStub() error {
 	return nil
 }
 
-// loader collects tables within the limits of one image.
-type loader struct {
-	fork   uint64
-	runs   int
-	tables []*table
-}
-
-// add parses the block table in a resource. The limits hold for all tables of
-// the image together.
-func (l *loader) add(r resource) error {
-	if len(l.tables) == maxRegions {
-		return fmt.Errorf("more than %d block tables: %w", maxRegions, ErrUnsupported)
-	}
-	t, err := parseMish(r.data, l.fork, MaxRuns-l.runs)
-	if err != nil {
-		return fmt.Errorf("%q: %w", r.name, err)
-	}
-	t.Name, t.ID = r.name, r.id
-	l.runs += len(t.runs)
-	l.tables = append(l.tables, t)
-	return nil
-}
-
 // assemble joins the tables to one list of runs over the whole device. Space
 // that no table describes reads as zeros.
 func (im *Image) assemble(tables []*table) error {
@@ -157,9 +147,7 @@ func (im *Image) assemble(tables []*table) error {
 		im.listed = append(im.listed, &t.Region)
 		total += len(t.runs)
 	}
-	slices.SortStableFunc(tables, func(a, b *table) int {
-		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Sectors, b.Sectors))
-	})
+	slices.SortStableFunc(tables, func(a, b *table) int { return byFirst(&a.Region, &b.Region) })
 	im.runs = make([]run, 0, total+len(tables)+1)
 	at := uint64(0)
 	fill := func(end uint64) {
@@ -184,7 +172,7 @@ func (im *Image) assemble(tables []*table) error {
 	if im.sectors == 0 { // as libdmg-hfsplus writes it
 		im.sectors = at
 	}
-	im.beyond = im.sectors - min(at, im.sectors)
+	im.Beyond = int64(im.sectors - min(at, im.sectors))
 	if at > im.sectors {
 		return fmt.Errorf("they describe %d sectors, the trailer %d: %w", at, im.sectors, ErrCorrupt)
 	}
@@ -201,7 +189,6 @@ func (im *Image) assemble(tables []*table) error {
 func (im *Image) checkPayloads() error {
 	low, high := im.trailer.DataOffset, im.trailer.DataOffset+im.trailer.DataLength
 	order := make([]uint32, 0, len(im.runs))
-	sorted, last := true, uint64(0)
 	for i := range im.runs {
 		r := &im.runs[i]
 		if r.kind.hole() {
@@ -214,12 +201,9 @@ func (im *Image) checkPayloads() error {
 		if r.kind.Compressed() {
 			im.chunk, im.payload = max(im.chunk, r.bytes()), max(im.payload, int64(r.length))
 		}
-		sorted, last = sorted && r.offset >= last, r.offset
 		order = append(order, uint32(i))
 	}
-	if !sorted {
-		slices.SortFunc(order, func(a, b uint32) int { return cmp.Compare(im.runs[a].offset, im.runs[b].offset) })
-	}
+	slices.SortFunc(order, func(a, b uint32) int { return cmp.Compare(im.runs[a].offset, im.runs[b].offset) })
 	end := uint64(0)
 	for _, i := range order {
 		r := &im.runs[i]
@@ -233,13 +217,6 @@ func (im *Image) checkPayloads() error {
 
 // Size is the length of the device in bytes.
 func (im *Image) Size() int64 { return int64(im.sectors) * SectorSize }
-
-// License reports whether the image has a licence agreement.
-func (im *Image) License() bool { return im.license }
-
-// Beyond is how many sectors at the end of the device no table describes: only
-// the trailer counts them.
-func (im *Image) Beyond() int64 { return int64(im.beyond) }
 
 // Trailer is the image's trailer. It must not be changed.
 func (im *Image) Trailer() *Trailer { return im.trailer }
@@ -283,9 +260,9 @@ func (im *Image) Format() Format {
 	}
 	best, most := UDRO, int64(0)
 	usage := im.Usage()
-	for format, kind := range formatKinds {
-		if u := usage[kind]; kind.Compressed() && (u.Bytes > most || u.Bytes == most && most > 0 && format < best) {
-			best, most = format, u.Bytes
+	for _, format := range slices.Sorted(maps.Keys(formatKinds)) {
+		if kind := formatKinds[format]; kind.Compressed() && usage[kind].Bytes > most {
+			best, most = format, usage[kind].Bytes
 		}
 	}
 	return best

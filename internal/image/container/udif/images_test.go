@@ -47,7 +47,7 @@ func TestAppleImages(t *testing.T) {
 				im := open(t, file, Options{Cache: cache})
 				var all sync.WaitGroup
 				for reader := range 3 {
-					all.Go(func() { readRandom(t, im, device, 25, uint64(reader)) })
+					all.Go(func() { readRandom(t, im, device, 12, uint64(reader)) })
 				}
 				all.Wait()
 			}
@@ -78,7 +78,7 @@ func TestAppleStructures(t *testing.T) {
 			w := newPlistWriter(&again)
 			require.NoError(t, parsePlist(io.NewSectionReader(bytes.NewReader(list), 0, int64(len(list))), func(r resource) error {
 				data := bytes.Clone(r.data)
-				w.resource(r.name, r.id, true, func(out io.Writer) { _, _ = out.Write(data) })
+				w.resource(r.name, r.id, true, data)
 				return nil
 			}, func() {}))
 			require.NoError(t, w.end())
@@ -88,7 +88,7 @@ func TestAppleStructures(t *testing.T) {
 			require.Equal(t, SchemeGPT, layout.Scheme)
 			for i, g := range im.Regions() {
 				g.Checksum = Checksum{}
-				assert.Equal(t, g, layout.Regions[i])
+				assert.Equal(t, g, layout.Regions()[i])
 			}
 		})
 	}

@@ -85,13 +85,13 @@ func TestProbeLayout(t *testing.T) {
 			layout, err := ProbeLayout(bytes.NewReader(device), int64(len(device)))
 			require.NoError(t, err)
 			at := uint64(0)
-			for _, g := range layout.Regions {
+			for _, g := range layout.Regions() {
 				assert.Equal(t, at, g.First)
 				at += g.Sectors
 			}
 			assert.EqualValues(t, len(device)/SectorSize, at)
 			var got []string
-			for _, g := range layout.Regions {
+			for _, g := range layout.Regions() {
 				got = append(got, fmt.Sprintf("%d %x %s", g.ID, g.Descriptor, g.Name))
 				if strings.Contains(g.Name, "Apple_HFS") && strings.HasPrefix(name, "apm") {
 					assert.Equal(t, [2]uint64{64, 4000}, [2]uint64{g.First, g.Sectors})
@@ -102,7 +102,7 @@ func TestProbeLayout(t *testing.T) {
 			copy(damaged, bytes.Repeat([]byte{0xE5}, 2*SectorSize))
 			layout, err = ProbeLayout(bytes.NewReader(damaged), int64(len(damaged)))
 			require.NoError(t, err)
-			assert.Len(t, layout.Regions, 1)
+			assert.Len(t, layout.Regions(), 1)
 		})
 	}
 }
@@ -112,6 +112,9 @@ func Test7Zip(t *testing.T) {
 	interoptest.Tool(t, "7zz")
 	for name, device := range devices(t) {
 		for _, format := range written {
+			if name != "gpt" && format != UDZO {
+				continue // a format is the same in every layout
+			}
 			t.Run(name+" "+string(format), func(t *testing.T) {
 				dir := t.TempDir()
 				path := filepath.Join(dir, "image.dmg")
@@ -152,6 +155,9 @@ func TestQEMU(t *testing.T) {
 	interoptest.Tool(t, "qemu-img")
 	for name, device := range devices(t) {
 		for _, format := range []Format{UDRO, UDZO} {
+			if name != "gpt" && format != UDZO {
+				continue
+			}
 			t.Run(name+" "+string(format), func(t *testing.T) {
 				dir := t.TempDir()
 				path, raw := filepath.Join(dir, "image.dmg"), filepath.Join(dir, "raw")

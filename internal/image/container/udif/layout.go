@@ -26,18 +26,16 @@ const (
 // FreeType is the Type of a part that no partition uses.
 const FreeType = "Apple_Free"
 
-// Layout is the regions of a device in the order in which an image lists them:
-// every partition, every partition table and every gap, with the names and
-// numbers that Apple's tools give them.
+// Layout is all of a device in the order in which an image lists it: every
+// partition, every partition table and every gap.
 type Layout struct {
-	Scheme  Scheme
-	Parts   []Part   // the same, of a partitioned device
-	Regions []Region // Name, ID, Descriptor, First and Sectors
+	Scheme Scheme
+	Parts  []Part
 }
 
-// Part is one stretch of a partitioned device: a partition, a part of its
-// partition table, or a gap. Name is the partition's own, Type is Apple's name
-// of its type, such as Apple_HFS.
+// Part is one stretch of a device: a partition, a part of its partition table,
+// or a gap; or all of a device that is not partitioned. Name is the partition's
+// own, Type is Apple's name of its type, such as Apple_HFS.
 type Part struct {
 	Name, Type     string
 	First, Sectors uint64
@@ -49,16 +47,14 @@ const descriptorWhole = 0xFFFFFFFE
 // WholeDevice is the layout of a device that is one volume, with the partition
 // type it would have, such as Apple_HFS.
 func WholeDevice(sectors uint64, typ string) Layout {
-	return Layout{Scheme: SchemeNone, Regions: []Region{{
-		Name: fmt.Sprintf("whole disk (%s : 0)", typ), Descriptor: descriptorWhole, Sectors: sectors,
-	}}}
+	return Layout{Parts: []Part{{Name: "whole disk", Type: typ, Sectors: sectors}}}
 }
 
 // Partitioned is the layout of a device of so many sectors with these parts;
 // gaps between them become regions too. It fails when parts overlap or are
 // outside of the device.
 func Partitioned(scheme Scheme, sectors uint64, parts []Part) (Layout, error) {
-	parts = slices.Clone(parts)
+	parts = slices.DeleteFunc(slices.Clone(parts), func(p Part) bool { return p.Sectors == 0 })
 	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(a.First, b.First) })
 	l, at := Layout{Scheme: scheme}, uint64(0)
 	for _, p := range append(parts, Part{First: sectors}) {
@@ -66,31 +62,32 @@ func Partitioned(scheme Scheme, sectors uint64, parts []Part) (Layout, error) {
 			return Layout{}, fmt.Errorf("laying out the device: %d sectors at %d of %d overlap or are outside of it",
 				p.Sectors, p.First, sectors)
 		}
-		if p.Sectors == 0 && p.First < sectors {
-			continue
-		}
 		if p.First > at {
-			l.add(Part{Type: FreeType, First: at, Sectors: p.First - at})
+			l.Parts = append(l.Parts, Part{Type: FreeType, First: at, Sectors: p.First - at})
 		}
 		if at = p.First + p.Sectors; p.Sectors > 0 {
-			l.add(p)
+			l.Parts = append(l.Parts, p)
 		}
 	}
 	return l, nil
 }
 
-// add appends a part. Apple numbers regions from 0 in the name and from -1 as
-// resources; the descriptor follows the name, but for Apple partition maps the
-// resource.
-func (l *Layout) add(p Part) {
-	n := len(l.Regions)
-	descriptor := uint32(n)
-	if l.Scheme == SchemeAPM {
-		descriptor--
+// Regions are the parts with the names and numbers that Apple's tools give
+// them: from 0 in the name and from -1 as resources; the descriptor follows the
+// name, but for Apple partition maps the resource.
+func (l Layout) Regions() (list []Region) {
+	for n, p := range l.Parts {
+		g := Region{Name: fmt.Sprintf("%s (%s : %d)", printable(p.Name), p.Type, n), ID: n - 1, Descriptor: uint32(n),
+			First: p.First, Sectors: p.Sectors}
+		switch l.Scheme {
+		case SchemeNone:
+			g.ID, g.Descriptor = 0, descriptorWhole
+		case SchemeAPM:
+			g.Descriptor--
+		}
+		list = append(list, g)
 	}
-	l.Parts = append(l.Parts, p)
-	l.Regions = append(l.Regions, Region{Name: fmt.Sprintf("%s (%s : %d)", printable(p.Name), p.Type, n), ID: n - 1,
-		Descriptor: descriptor, First: p.First, Sectors: p.Sectors})
+	return list
 }
 
 // printable replaces characters that XML cannot hold.

@@ -40,8 +40,19 @@ type run struct {
 // end is the first sector after the run.
 func (r *run) end() uint64 { return r.start + r.count }
 
-// bytes is the decoded length; Open made sure that it is an int64.
-func (r *run) bytes() int64 { return int64(r.count) * SectorSize }
+// bytes is the decoded length, and deviceOffset where it starts in the device;
+// Open made sure that both are an int64.
+func (r *run) bytes() int64        { return int64(r.count) * SectorSize }
+func (r *run) deviceOffset() int64 { return int64(r.start) * SectorSize }
+
+// pieceLength is the length of the pieces in which the run is handled, the last
+// one apart: raw runs are cut.
+func (r *run) pieceLength() int64 {
+	if r.kind == KindRaw {
+		return pieceSize
+	}
+	return r.bytes()
+}
 
 // Region is a part of the device with a block table of its own: a partition, a
 // partition table or a gap. First and Sectors are sectors of the device.
@@ -52,6 +63,11 @@ type Region struct {
 	First      uint64
 	Sectors    uint64
 	Checksum   Checksum // of the decoded bytes without those of KindIgnore
+}
+
+// byFirst orders regions as they are in the device.
+func byFirst(a, b *Region) int {
+	return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Sectors, b.Sectors))
 }
 
 // table is a block table as it was read: its region, and its runs in device
@@ -147,10 +163,7 @@ func (t *table) add(b []byte, base uint64) (end bool, err error) {
 
 // cover makes sure that the runs cover the region exactly once.
 func (t *table) cover() error {
-	byStart := func(a, b run) int { return cmp.Compare(a.start, b.start) }
-	if !slices.IsSortedFunc(t.runs, byStart) {
-		slices.SortFunc(t.runs, byStart)
-	}
+	slices.SortFunc(t.runs, func(a, b run) int { return cmp.Compare(a.start, b.start) })
 	at := t.First
 	for _, r := range t.runs {
 		if r.start != at {

@@ -2,9 +2,9 @@ package udif
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -15,11 +15,8 @@ import (
 	"strings"
 )
 
-// Bounds of the property list. What Apple writes does not come near them.
-const (
-	maxDepth = 64                           // nested elements
-	maxData  = mishHeader + mishRun*MaxRuns // bytes of a resource: a block table of all the runs there may be
-)
+// maxDepth bounds nested elements. What Apple writes does not come near it.
+const maxDepth = 64
 
 // licenseType is the type of the resource with the languages of an image's
 // licence agreement, which is shown before it is attached.
@@ -51,9 +48,9 @@ var plistKeys = []string{"resource-fork", "blkx", licenseType, "Data", "ID", "Na
 // resource-fork/blkx to emit, in their order. license is called when there is
 // the resource of a licence agreement. Everything else is skipped. Its memory
 // is the largest element.
-func parsePlist(r *io.SectionReader, emit func(resource) error, license func()) error {
+func parsePlist(r io.Reader, emit func(resource) error, license func()) error {
 	in := &plistText{Reader: bufio.NewReaderSize(r, 64<<10)}
-	p := &plistReader{in: in, xml: xml.NewDecoder(in), limit: int(min(r.Size()/4*3, maxData))}
+	p := &plistReader{in: in, xml: xml.NewDecoder(in)}
 	found := false
 	for {
 		token, err := p.xml.Token()
@@ -114,15 +111,14 @@ func (t *plistText) ReadByte() (byte, error) {
 // be large: a library for property lists would keep the whole document several
 // times.
 type plistReader struct {
-	in    *plistText
-	xml   *xml.Decoder
-	limit int // the largest data element that a list of this length can hold, in bytes
+	in  *plistText
+	xml *xml.Decoder
 
 	path   []string // the keys of the elements that are open
 	key    string   // of the next value
 	text   []byte   // of the last element
 	values map[string]string
-	data   []byte
+	data   bytes.Buffer
 }
 
 // start opens an element and returns where it is. Of data it reads the content.
@@ -137,7 +133,8 @@ func (p *plistReader) start(name string) (where string, err error) {
 	}
 	switch where {
 	case plistTable:
-		p.values, p.data = map[string]string{"ID": "0"}, p.data[:0]
+		p.values = map[string]string{"ID": "0"}
+		p.data.Reset()
 	case plistTable + "/Data":
 		return where, p.readData()
 	}
@@ -156,7 +153,7 @@ func (p *plistReader) end(name string, emit func(resource) error) error {
 		if err != nil {
 			return xmlError("identifier %q", p.values["ID"])
 		}
-		return emit(resource{id: id, name: cmp.Or(p.values["Name"], p.values["CFName"]), data: p.data})
+		return emit(resource{id: id, name: cmp.Or(p.values["Name"], p.values["CFName"]), data: p.data.Bytes()})
 	}
 	if name == "key" && slices.Contains(plistKeys, text) { // others are as good as none
 		p.key = text
@@ -164,40 +161,18 @@ func (p *plistReader) end(name string, emit func(resource) error) error {
 	return nil
 }
 
-// readData reads the content of a data element into p.data. It makes room for
-// all runs that a block table announces, if the list is long enough for them:
-// growing step by step would take several times as much.
+// readData reads the content of a data element into p.data.
 func (p *plistReader) readData() error {
-	p.data = slices.Grow(p.data[:0], mishHeader)
+	p.data.Reset()
 	if p.in.before == '/' { // an empty element
 		return nil
 	}
-	d := base64.NewDecoder(base64.StdEncoding, elementText{p.in.Reader})
-	for {
-		before := len(p.data)
-		n, err := d.Read(p.data[before:cap(p.data)])
-		p.data = p.data[:before+n]
-		_, bad := errors.AsType[base64.CorruptInputError](err)
-		switch {
-		case err == io.EOF:
-			return nil
-		case bad, errors.Is(err, io.ErrUnexpectedEOF): // about the text; other errors are of reading the file
-			return xmlError("data: %w", err)
-		case err != nil:
-			return err
-		case len(p.data) > maxData:
-			return xmlError("more than %d bytes of data", maxData)
-		}
-		if before < mishHeader && len(p.data) >= mishHeader {
-			runs := uint64(binary.BigEndian.Uint32(p.data[mishHeader-4:]))
-			if room := runs * mishRun; room <= uint64(p.limit) {
-				p.data = slices.Grow(p.data, int(room)+3)
-			}
-		}
-		if len(p.data) == cap(p.data) {
-			p.data = slices.Grow(p.data, 1)
-		}
+	_, err := p.data.ReadFrom(base64.NewDecoder(base64.StdEncoding, elementText{p.in.Reader}))
+	_, bad := errors.AsType[base64.CorruptInputError](err)
+	if bad || errors.Is(err, io.ErrUnexpectedEOF) { // about the text; other errors are of reading the file
+		return xmlError("data: %w", err)
 	}
+	return err
 }
 
 // elementText reads the text of an element up to the next <, without blanks and

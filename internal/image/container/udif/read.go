@@ -26,7 +26,7 @@ type reader struct {
 // most half of the cache, so that chunks that are read now are not dropped for
 // chunks that may be read later.
 func (r *reader) init(im *Image) {
-	r.cache.init(im.options.Cache)
+	r.cache.limit, r.cache.entries, r.cache.chunk = im.options.Cache, map[int]*entry{}, im.chunk
 	r.decodes, r.aheads = make(chan struct{}, im.options.Workers), make(chan struct{}, im.options.Workers)
 	window := im.options.ReadAhead
 	if window == 0 {
@@ -45,7 +45,9 @@ func (im *Image) Close() error {
 	im.closed.Store(true)
 	im.closing.Unlock()
 	im.working.Wait()
-	im.cache.clear()
+	im.cache.mu.Lock()
+	defer im.cache.mu.Unlock()
+	im.cache.trim(0)
 	return nil
 }
 
@@ -60,14 +62,11 @@ func (im *Image) ReadAt(p []byte, off int64) (int, error) {
 	case off >= im.Size():
 		return 0, io.EOF
 	}
-	want := int64(len(p))
-	if rest := im.Size() - off; want > rest {
-		want = rest
-	}
+	want := min(int64(len(p)), im.Size()-off)
 	n, last := int64(0), off+want
 	for i := im.find(off); n < want; i++ {
 		r := &im.runs[i]
-		inside := off + n - int64(r.start)*SectorSize
+		inside := off + n - r.deviceOffset()
 		part := p[n:min(want, n+r.bytes()-inside)]
 		if err := im.readRun(i, part, inside, last); err != nil {
 			return int(n), err
@@ -92,40 +91,41 @@ func (im *Image) readRun(i int, p []byte, inside, last int64) error {
 		if err := readFull(im.src, p, int64(r.offset)+inside); err != nil {
 			return fmt.Errorf("reading sector %d: %w", r.start+uint64(inside)/SectorSize, err)
 		}
-		im.keepSum(i, inside, p)
+		im.keepSum(r, inside, p)
 		return nil
 	}
 	im.readAhead(i, last)
-	e, decode := im.cache.acquire(i)
+	e := im.loadChunk(i, im.decodes)
 	defer im.cache.release(e)
-	if decode {
-		im.fill(e, im.decodes)
-	} else {
-		<-e.ready
-	}
 	if e.err == nil {
 		copy(p, e.data[inside:])
 	}
 	return e.err
 }
 
-// fill decodes the chunk of the entry when it gets one of the tokens.
-func (im *Image) fill(e *entry, tokens chan struct{}) {
+// loadChunk returns the entry of run i, which the caller releases. If it is not
+// in the cache, the chunk is decoded with one of the tokens.
+func (im *Image) loadChunk(i int, tokens chan struct{}) *entry {
+	e, decode := im.cache.acquire(i)
+	if !decode {
+		<-e.ready
+		return e
+	}
 	tokens <- struct{}{}
 	defer func() { <-tokens }()
-	r := &im.runs[e.index]
+	r := &im.runs[i]
 	data := im.cache.buffer(r.bytes())
 	stored, _ := im.stored.Get().(*[]byte)
 	if stored == nil {
 		stored = new([]byte)
 	}
 	defer im.stored.Put(stored)
-	if err := im.decode(r, data, stored); err != nil {
-		im.cache.publish(e, nil, err)
-		return
+	err := im.decode(r, data, stored)
+	if err == nil {
+		im.keepSum(r, 0, data)
 	}
-	im.keepSum(e.index, 0, data)
-	im.cache.publish(e, data, nil)
+	im.cache.publish(e, data, err)
+	return e
 }
 
 // decode decodes a compressed run into dst, which has its length. stored is a
@@ -187,11 +187,5 @@ func (im *Image) start(i int) {
 	if im.closed.Load() {
 		return
 	}
-	im.working.Go(func() {
-		e, decode := im.cache.acquire(i)
-		defer im.cache.release(e)
-		if decode {
-			im.fill(e, im.aheads)
-		}
-	})
+	im.working.Go(func() { im.cache.release(im.loadChunk(i, im.aheads)) })
 }

@@ -25,6 +25,10 @@ type StreamOptions struct {
 	// Progress, if set, is called from one goroutine with the bytes of the
 	// device that are done, and all.
 	Progress func(done, total int64)
+	// AnyOrder makes each worker of Stream deliver what it has decoded at once,
+	// while the bytes are in its processor's cache. The callback then runs on
+	// all of them at the same time.
+	AnyOrder bool
 }
 
 // defaultMemory is the usual bound of buffers of one pass, in bytes.
@@ -35,7 +39,6 @@ const defaultMemory = 64 << 20
 type slot struct {
 	Piece
 	run    *run
-	index  int // of run
 	crc    uint32
 	err    error
 	data   []byte
@@ -51,31 +54,20 @@ func slots(memory, size int64, workers int) int {
 	return int(max(1, min(memory/max(size, 1), int64(4*workers))))
 }
 
-// Stream decodes the whole device with all workers, and delivers it in order
-// and without gaps. It does not use the cache. It stops at the first error, its
-// own, that of deliver, or the end of ctx.
+// Stream decodes the whole device with all workers, and delivers it without
+// gaps and in the order of the options. It does not use the cache. It stops at
+// the first error, its own, that of deliver, or the end of ctx.
 func (im *Image) Stream(ctx context.Context, o StreamOptions, deliver func(Piece) error) error {
-	err := im.pass(ctx, o, func(s *slot) { s.err = im.loadSlot(s) }, func(s *slot) error {
-		if s.err != nil {
-			return s.err
-		}
-		return deliver(s.Piece)
-	})
-	if err != nil {
-		return fmt.Errorf("decoding the image: %w", err)
-	}
-	return nil
-}
-
-// Scatter is Stream in any order: each worker hands what it has decoded to do
-// at once, so that do runs on all of them at the same time, and the bytes are
-// still in its processor's cache.
-func (im *Image) Scatter(ctx context.Context, o StreamOptions, do func(Piece) error) error {
 	err := im.pass(ctx, o, func(s *slot) {
-		if s.err = im.loadSlot(s); s.err == nil {
-			s.err = do(s.Piece)
+		if s.err = im.loadSlot(s); s.err == nil && o.AnyOrder {
+			s.err = deliver(s.Piece)
 		}
-	}, func(s *slot) error { return s.err })
+	}, func(s *slot) error {
+		if s.err == nil && !o.AnyOrder {
+			return deliver(s.Piece)
+		}
+		return s.err
+	})
 	if err != nil {
 		return fmt.Errorf("decoding the image: %w", err)
 	}
@@ -101,15 +93,12 @@ func (im *Image) pass(ctx context.Context, o StreamOptions, work func(*slot), de
 func (im *Image) cut(submit func(fill func(*slot)) bool) {
 	for i := range im.runs {
 		r := &im.runs[i]
-		step := r.bytes()
-		if r.kind == KindRaw {
-			step = pieceSize
-		}
+		step := r.pieceLength()
 		for at := int64(0); at < r.bytes(); at += step {
 			if !submit(func(s *slot) {
-				s.Piece = Piece{Offset: int64(r.start)*SectorSize + at, Length: min(step, r.bytes()-at),
+				s.Piece = Piece{Offset: r.deviceOffset() + at, Length: min(step, r.bytes()-at),
 					Unallocated: r.kind == KindIgnore}
-				s.run, s.index, s.crc, s.err = r, i, 0, nil
+				s.run, s.crc, s.err = r, 0, nil
 			}) {
 				return
 			}
@@ -126,7 +115,7 @@ func (im *Image) loadSlot(s *slot) error {
 		s.data = make([]byte, max(s.Length, min(im.chunk, pieceSize)))
 	}
 	s.Data = s.data[:s.Length]
-	inside := s.inside()
+	inside := s.Offset - s.run.deviceOffset()
 	if s.run.kind.Compressed() {
 		if err := im.decode(s.run, s.Data, &s.stored); err != nil {
 			return err
@@ -134,9 +123,6 @@ func (im *Image) loadSlot(s *slot) error {
 	} else if err := readFull(im.src, s.Data, int64(s.run.offset)+inside); err != nil {
 		return fmt.Errorf("reading sector %d: %w", s.Offset/SectorSize, err)
 	}
-	im.keepSum(s.index, inside, s.Data)
+	im.keepSum(s.run, inside, s.Data)
 	return nil
 }
-
-// inside is where in its run the slot's piece starts, in bytes.
-func (s *slot) inside() int64 { return s.Offset - int64(s.run.start)*SectorSize }

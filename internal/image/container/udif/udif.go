@@ -35,7 +35,6 @@ const (
 	MaxChunk    = 64 << 20  // largest decoded length of one compressed run, QEMU's limit too
 	MaxPlist    = 1 << 30   // largest property list
 	MaxRuns     = 10 << 20  // most runs of all tables together
-	maxRegions  = 64 << 10  // most block tables of one image
 	maxPayload  = 68 << 20  // largest stored length of a compressed run: MaxChunk and what bzip2 adds at worst
 	maxSectors  = 1<<54 - 1 // largest device, so that its length in bytes is an int64
 )

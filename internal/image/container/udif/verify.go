@@ -37,16 +37,13 @@ type Check struct {
 
 // Report is what Verify found: the checks of the data fork, of every region as
 // listed, and of the master checksum, which is over the regions'.
-type Report struct {
-	Checks []Check
-}
+type Report []Check
 
 // Err joins everything that is wrong; it wraps ErrChecksum when a checksum
 // differs.
-func (r *Report) Err() error {
+func (r Report) Err() error {
 	var all []error
-	for i := range r.Checks {
-		c := &r.Checks[i]
+	for _, c := range r {
 		switch c.Result {
 		case Differs:
 			all = append(all, fmt.Errorf("verifying %q: %x stored, %x computed: %w", c.What, c.Want, c.Got,
@@ -58,12 +55,6 @@ func (r *Report) Err() error {
 	return errors.Join(all...)
 }
 
-// Names of the checks that do not belong to a region.
-const (
-	CheckData   = "data fork"
-	CheckMaster = "master checksum"
-)
-
 // maxMD5Zeros bounds how many zeros are fed to MD5 for one region: unlike
 // CRC-32 it cannot skip them, and an image of a few bytes may claim exabytes of
 // them.
@@ -71,25 +62,20 @@ const maxMD5Zeros = 64 << 30
 
 // Verify computes every checksum of the image. Chunks that cannot be read do
 // not end it, they are findings; the error is that of ctx. Memory is bounded as
-// by Stream.
-func (im *Image) Verify(ctx context.Context, o StreamOptions) (*Report, error) {
-	return im.verify(ctx, o, true)
-}
-
-// verify is Verify; fork also checks the data fork as a whole.
-func (im *Image) verify(ctx context.Context, o StreamOptions, fork bool) (*Report, error) {
-	report := &Report{}
-	if fork {
+// by Stream. Of an image that was read with KeepSums it reads only the rest, and
+// the data fork only where a region has no checksum that is known.
+func (im *Image) Verify(ctx context.Context, o StreamOptions) (report Report, err error) {
+	if im.sums == nil || len(im.listed) == 0 || slices.ContainsFunc(im.listed, func(g *Region) bool {
+		return newHash(g.Checksum.Type) == nil
+	}) {
 		data, err := im.checkData(ctx)
 		if err != nil {
 			return nil, err
 		}
-		report.Checks = append(report.Checks, data)
+		report = append(report, data)
 	}
-	v := &verifier{im: im, order: slices.Clone(im.listed), checks: map[*Region]Check{}}
-	slices.SortStableFunc(v.order, func(a, b *Region) int {
-		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Sectors, b.Sectors))
-	})
+	v := &verifier{im: im, order: slices.Clone(im.listed), checks: map[*Region]Check{}, md5: md5.New()}
+	slices.SortStableFunc(v.order, byFirst)
 	v.needsData = slices.ContainsFunc(v.order, func(g *Region) bool { return g.Checksum.Type == ChecksumMD5 })
 	if err := im.pass(ctx, o, v.work, v.take); err != nil {
 		return nil, fmt.Errorf("verifying the image: %w", err)
@@ -97,11 +83,11 @@ func (im *Image) verify(ctx context.Context, o StreamOptions, fork bool) (*Repor
 	v.flush(len(v.order))
 	var sums []byte
 	for _, g := range im.listed {
-		report.Checks = append(report.Checks, v.checks[g])
+		report = append(report, v.checks[g])
 		sums = append(sums, g.Checksum.Value()...)
 	}
 	if master := &im.trailer.Master; !im.stub { // over the regions' checksums as they are stored
-		report.Checks = append(report.Checks, check(CheckMaster, master, sumOf(master.Type, sums)))
+		report = append(report, check("master checksum", master, sumOf(master.Type, sums)))
 	}
 	return report, nil
 }
@@ -124,26 +110,26 @@ func check(what string, want *Checksum, got []byte) Check {
 func crcBytes(sum uint32) []byte { return binary.BigEndian.AppendUint32(nil, sum) }
 
 // checkData checks the data fork as it is stored.
-func (im *Image) checkData(ctx context.Context) (Check, error) {
+func (im *Image) checkData(ctx context.Context) (c Check, err error) {
 	t := im.trailer
+	c = check("data fork", &t.DataChecksum, nil)
 	sum := newHash(t.DataChecksum.Type)
 	if sum == nil {
-		return check(CheckData, &t.DataChecksum, nil), nil
+		return c, nil
 	}
 	piece := make([]byte, pieceSize)
 	for at := int64(0); at < int64(t.DataLength); at += pieceSize {
 		if ctx.Err() != nil {
-			return Check{}, fmt.Errorf("verifying the image: %w", context.Cause(ctx))
+			return c, fmt.Errorf("verifying the image: %w", context.Cause(ctx))
 		}
 		part := piece[:min(pieceSize, int64(t.DataLength)-at)]
-		if err := readFull(im.src, part, int64(t.DataOffset)+at); err != nil {
-			c := check(CheckData, &t.DataChecksum, nil)
-			c.Result, c.Err = Unreadable, err
+		if c.Err = readFull(im.src, part, int64(t.DataOffset)+at); c.Err != nil {
+			c.Result = Unreadable
 			return c, nil
 		}
 		sum.Write(part)
 	}
-	return check(CheckData, &t.DataChecksum, sum.Sum(nil)), nil
+	return check(c.What, &t.DataChecksum, sum.Sum(nil)), nil
 }
 
 // newHash computes checksums of a type, nil for one that is not known.
@@ -182,18 +168,15 @@ type verifier struct {
 
 // work decodes a piece and sums it up.
 func (v *verifier) work(s *slot) {
-	if sum, ok := v.im.keptSum(s.index, s.inside()); ok && !v.needsData {
+	if sum, ok := v.im.keptSum(s.Offset); ok && !v.needsData {
 		s.crc = sum
 		return
 	}
-	if s.err = v.im.loadSlot(s); s.err != nil {
-		return
-	}
-	switch s.run.kind {
-	case KindZero:
+	s.err = v.im.loadSlot(s)
+	switch {
+	case s.run.kind == KindZero:
 		s.crc = zeroCRC(s.Length)
-	case KindIgnore:
-	default:
+	case s.err == nil:
 		s.crc = crc32.ChecksumIEEE(s.Data)
 	}
 }
@@ -204,33 +187,22 @@ func (v *verifier) take(s *slot) error {
 	for v.at < len(v.order) && v.order[v.at].First+v.order[v.at].Sectors <= sector {
 		v.flush(v.at + 1)
 	}
-	switch {
-	case v.at == len(v.order) || sector < v.order[v.at].First: // space that no table describes
+	if v.at == len(v.order) || sector < v.order[v.at].First { // space that no table describes
 		return nil
-	case s.err != nil:
-		if v.err == nil {
-			v.err = s.err
-		}
-		return nil
-	case s.run.kind == KindIgnore:
+	}
+	if v.err = cmp.Or(v.err, s.err); v.err != nil || s.run.kind == KindIgnore {
 		return nil
 	}
 	v.crc = combineCRC(v.crc, s.crc, s.Length)
-	if v.order[v.at].Checksum.Type != ChecksumMD5 {
-		return nil
-	}
-	if v.md5 == nil {
-		v.md5 = md5.New()
-	}
-	if s.Data != nil {
+	switch {
+	case v.order[v.at].Checksum.Type != ChecksumMD5:
+	case s.Data != nil:
 		v.md5.Write(s.Data)
-		return nil
-	}
-	v.zeros += s.Length
-	for left := s.Length; left > 0 && v.zeros <= maxMD5Zeros; {
-		n := min(left, int64(len(zeros)))
-		v.md5.Write(zeros[:n])
-		left -= n
+	default:
+		v.zeros += s.Length
+		for left := s.Length; left > 0 && v.zeros <= maxMD5Zeros; left -= int64(len(zeros)) {
+			v.md5.Write(zeros[:min(left, int64(len(zeros)))])
+		}
 	}
 	return nil
 }
@@ -240,22 +212,19 @@ func (v *verifier) flush(end int) {
 	for ; v.at < end; v.at++ {
 		g := v.order[v.at]
 		var got []byte
-		switch g.Checksum.Type {
-		case ChecksumCRC32:
+		switch {
+		case v.err != nil:
+		case g.Checksum.Type == ChecksumCRC32:
 			got = crcBytes(v.crc)
-		case ChecksumMD5:
-			if v.md5 == nil {
-				v.md5 = md5.New()
-			}
-			if v.zeros <= maxMD5Zeros {
-				got = v.md5.Sum(nil)
-			}
+		case g.Checksum.Type == ChecksumMD5 && v.zeros <= maxMD5Zeros:
+			got = v.md5.Sum(nil)
 		}
 		c := check(g.Name, &g.Checksum, got)
-		if v.err != nil {
-			c.Result, c.Err, c.Got = Unreadable, v.err, nil
+		if c.Err = v.err; c.Err != nil {
+			c.Result = Unreadable
 		}
 		v.checks[g] = c
-		v.crc, v.md5, v.zeros, v.err = 0, nil, 0, nil
+		v.md5.Reset()
+		v.crc, v.zeros, v.err = 0, 0, nil
 	}
 }

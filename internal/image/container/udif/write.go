@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/md5"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -41,8 +40,6 @@ type WriteOptions struct {
 	// at a time and its encoding is always possible. In addition, every run
 	// takes 40 bytes until the end: some 40 MB for each TiB that has data.
 	Memory int64
-	// SegmentID identifies the image; zeros take a random one.
-	SegmentID [16]byte
 	// Progress, if set, is called from one goroutine with the bytes of the
 	// device that are done, and all.
 	Progress func(done, total int64)
@@ -54,15 +51,13 @@ type writer struct {
 	size    int64
 	options WriteOptions
 	kind    Kind
-	layout  Layout
 
-	out      *bufio.Writer
-	offset   uint64 // bytes of payloads so far
-	builders []builder
-	runs     int         // of all builders
-	sums     uint32      // type of the checksums
-	sum      hash.Hash   // of the data fork
-	regions  []hash.Hash // of regions, for MD5 only
+	out     *bufio.Writer
+	offset  uint64 // bytes of payloads so far
+	regions []*builder
+	runs    int       // of all regions
+	sums    uint32    // type of the checksums
+	sum     hash.Hash // of the data fork
 }
 
 // Write writes the size bytes of dev as an image, from the first byte to the
@@ -71,17 +66,18 @@ type writer struct {
 // workers, which read dev at the same time. It returns the length of the image
 // in bytes. When it fails, what was written is not an image.
 func Write(ctx context.Context, out io.Writer, dev io.ReaderAt, size int64, o WriteOptions) (length int64, err error) {
-	w := &writer{dev: dev, size: size, options: o, out: bufio.NewWriterSize(out, 256<<10)}
+	count := &counter{w: out}
+	w := &writer{dev: dev, size: size, options: o, out: bufio.NewWriterSize(count, 256<<10)}
 	if err = w.prepare(); err == nil {
 		err = w.payloads(ctx)
 	}
 	if err == nil {
-		length, err = w.finish()
+		err = w.finish(count)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("writing the image: %w", err)
 	}
-	return length, nil
+	return count.n, nil
 }
 
 // prepare checks the options and fills in what they leave open.
@@ -104,25 +100,23 @@ func (w *writer) prepare() error {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	if w.layout = o.Layout; len(w.layout.Regions) == 0 {
-		if w.layout, err = ProbeLayout(w.dev, w.size); err != nil {
+	if len(o.Layout.Parts) == 0 {
+		if o.Layout, err = ProbeLayout(w.dev, w.size); err != nil {
 			return err
 		}
 	}
-	if o.SegmentID == [16]byte{} {
-		_, _ = rand.Read(o.SegmentID[:])            // never fails
-		o.SegmentID[6] = o.SegmentID[6]&0x0F | 0x40 // RFC 9562: a random UUID
-		o.SegmentID[8] = o.SegmentID[8]&0x3F | 0x80
-	}
-	w.builders = make([]builder, len(w.layout.Regions))
 	w.sums = ChecksumCRC32
 	if o.Format == UFBI {
 		o.Map, w.sums = nil, ChecksumMD5
-		for range w.builders {
-			w.regions = append(w.regions, md5.New())
-		}
 	}
 	w.sum = newHash(w.sums)
+	for _, g := range o.Layout.Regions() {
+		b := &builder{Region: g, table: make([]byte, mishHeader)}
+		if o.Format == UFBI {
+			b.md5 = md5.New()
+		}
+		w.regions = append(w.regions, b)
+	}
 	return nil
 }
 
@@ -142,7 +136,7 @@ func (w *writer) payloads(ctx context.Context) error {
 // cut submits the chunks of the device in order. Each region and each stretch
 // after a hole starts a new chunk.
 func (w *writer) cut(submit func(fill func(*chunk)) bool) {
-	for i, g := range w.layout.Regions {
+	for _, g := range w.regions {
 		for at, end := g.First, g.First+g.Sectors; at < end; {
 			to, state := w.stretch(at, end)
 			for at < to {
@@ -150,7 +144,7 @@ func (w *writer) cut(submit func(fill func(*chunk)) bool) {
 				if state == StateData {
 					count = min(count, uint64(w.options.ChunkSectors))
 				}
-				if !submit(func(c *chunk) { c.region, c.first, c.count, c.state = i, at, count, state }) {
+				if !submit(func(c *chunk) { c.region, c.first, c.count, c.state = g, at, count, state }) {
 					return
 				}
 				at += count
@@ -193,7 +187,7 @@ func (w *writer) next(at, end uint64) (to uint64, state State) {
 
 // append writes the payloads of the next chunk and notes its runs.
 func (w *writer) append(c *chunk) error {
-	b := &w.builders[c.region]
+	b := c.region
 	for _, s := range c.stored {
 		s.run.offset = w.offset
 		if _, err := w.out.Write(s.payload); err != nil {
@@ -209,43 +203,43 @@ func (w *writer) append(c *chunk) error {
 		return nil
 	}
 	b.crc = combineCRC(b.crc, c.crc, int64(c.count)*SectorSize)
-	if w.regions != nil {
-		_, _ = w.regions[c.region].Write(c.data)
+	if b.md5 != nil {
+		_, _ = b.md5.Write(c.data)
 	}
 	return nil
 }
 
-// finish writes the property list and the trailer.
-func (w *writer) finish() (length int64, err error) {
-	count := &counter{w: w.out}
-	list := newPlistWriter(count)
+// finish writes the property list and the trailer. count is what reaches the
+// output.
+func (w *writer) finish(count *counter) error {
+	list := newPlistWriter(w.out)
 	var sums []byte
-	for i := range w.layout.Regions {
-		g, b := w.layout.Regions[i], &w.builders[i]
+	for _, b := range w.regions {
 		sum := crcBytes(b.crc)
-		if w.regions != nil {
-			sum = w.regions[i].Sum(nil)
+		if b.md5 != nil {
+			sum = b.md5.Sum(nil)
 		}
-		g.Checksum = newChecksum(w.sums, sum)
+		b.Checksum = newChecksum(w.sums, sum)
 		sums = append(sums, sum...)
-		buffers := uint32(0)
-		if b.compressed {
-			buffers = uint32(min(uint64(w.options.ChunkSectors), g.Sectors)) + 8
-		}
-		list.table(&g, buffers, b.runs, w.offset)
+		list.resource(b.Name, b.ID, true, b.finish(w.offset, w.options.ChunkSectors))
 	}
-	err = list.end()
+	if err := list.end(); err != nil {
+		return err
+	}
 	t := &Trailer{
 		Version: kolyVersion, Flags: FlagFlattened, DataLength: w.offset, Segment: 1, Segments: 1,
-		SegmentID:    w.options.SegmentID,
-		DataChecksum: newChecksum(w.sums, w.sum.Sum(nil)), PlistOffset: w.offset, PlistLength: uint64(count.n),
-		Master: newChecksum(w.sums, sumOf(w.sums, sums)), Variant: VariantDevice, Sectors: uint64(w.size) / SectorSize,
+		DataChecksum: newChecksum(w.sums, w.sum.Sum(nil)), PlistOffset: w.offset,
+		PlistLength: uint64(count.n) - w.offset,
+		Master:      newChecksum(w.sums, sumOf(w.sums, sums)), Variant: VariantDevice, Sectors: uint64(w.size) / SectorSize,
 	}
-	if w.layout.Scheme == SchemeNone {
+	id := &t.SegmentID // RFC 9562: a random UUID
+	_, _ = rand.Read(id[:])
+	id[6], id[8] = id[6]&0x0F|0x40, id[8]&0x3F|0x80
+	if w.options.Layout.Scheme == SchemeNone {
 		t.Variant = VariantPartition
 	}
-	_, last := w.out.Write(t.Marshal())
-	return int64(w.offset) + count.n + TrailerSize, errors.Join(err, last, w.out.Flush())
+	_, _ = w.out.Write(t.Marshal())
+	return w.out.Flush() // bufio keeps the first error
 }
 
 // counter counts what goes through.

@@ -19,14 +19,14 @@ import (
 var written = []Format{UDRO, UDCO, UDZO, UDBZ, ULFO, ULMO, UFBI}
 
 func TestWriteAndReadBack(t *testing.T) {
-	device := content(5<<20+512, 1)
+	device := content(3<<20+512, 1)
 	for _, format := range written {
 		t.Run(string(format), func(t *testing.T) {
 			file := write(t, device, WriteOptions{Format: format})
 			im := open(t, file, Options{Cache: 2 << 20})
 			requireSame(t, device, readAll(t, im))
 			requireVerified(t, im, 0)
-			readRandom(t, im, device, 100, 3)
+			readRandom(t, im, device, 25, 3)
 			assert.Equal(t, format, im.Format())
 			trailer := im.Trailer()
 			assert.Equal(t, [2]uint32{1, 1}, [2]uint32{trailer.Segment, trailer.Segments})
@@ -232,10 +232,11 @@ func TestWriteEnds(t *testing.T) {
 
 func TestDeterministic(t *testing.T) {
 	device := content(3<<20, 9)
-	id := [16]byte{1}
 	sums := map[[32]byte]bool{}
 	for workers := 1; workers < 5; workers++ {
-		sums[sha256.Sum256(write(t, device, WriteOptions{Format: UDZO, Workers: workers, SegmentID: id}))] = true
+		file := write(t, device, WriteOptions{Format: UDZO, Workers: workers})
+		clear(file[len(file)-TrailerSize+64:][:16]) // the random identifier
+		sums[sha256.Sum256(file)] = true
 	}
 	assert.Len(t, sums, 1, "the number of workers must not show")
 }
