@@ -137,14 +137,12 @@ func newRunData(p *plan.Plan, r *result.Result) (*runData, error) {
 	}
 	seen := map[string]bool{}
 	for i := range r.Cases {
-		c := &r.Cases[i]
-		if seen[c.ID] {
-			return nil, fmt.Errorf("analysing run %q: case %q occurs twice", r.Run, c.ID)
+		sub := indexCase(&r.Cases[i])
+		if seen[sub.c.ID] {
+			return nil, fmt.Errorf("analysing run %q: case %q occurs twice", r.Run, sub.c.ID)
 		}
-		seen[c.ID] = true
-		sub := indexCase(c)
-		sub.per, sub.runs = s.per, r.Runs
-		sub.plan = s.planned[c.ID]
+		seen[sub.c.ID] = true
+		sub.per, sub.runs, sub.plan = s.per, r.Runs, s.planned[sub.c.ID]
 		s.cases = append(s.cases, sub)
 	}
 	return s, nil
@@ -161,10 +159,10 @@ func indexCase(c *result.Case) *caseData {
 	first := map[stepKey]int{}
 	for i := range c.Steps {
 		st := &c.Steps[i]
+		k := keyOfStep(st)
 		if !shown[st.Round] || st.Error != "" || isCanary(st) {
 			continue
 		}
-		k := keyOfStep(st)
 		if len(sub.steps[k]) == 0 {
 			first[k] = st.Index
 			sub.order = append(sub.order, k)
@@ -205,34 +203,25 @@ func number(text string) (float64, bool) {
 
 // sameValue compares two texts of one key by meaning: sizes by their
 // bytes, RAW as the alias of UDRW.
-func sameValue(key, a, b string) bool {
-	return a == b || accepts(plan.Choice{Key: key, Values: []string{a}}, b)
+func sameValue(key, a, b string) bool { return plan.Choice{Key: key, Values: []string{a}}.Matches(b) }
+
+// hasValue reports whether a list has a text of a key, by meaning.
+func hasValue(key string, list []string, text string) bool {
+	return plan.Choice{Key: key, Values: list}.Matches(text)
 }
 
-// choiceOf is the choice that the selector makes for a key.
-func choiceOf(sel plan.Selector, key string) (plan.Choice, bool) {
-	return find(sel, func(c plan.Choice) bool { return c.Key == key })
-}
-
-func withoutKey(sel plan.Selector, key string) plan.Selector {
-	return slices.DeleteFunc(slices.Clone(sel), func(c plan.Choice) bool { return c.Key == key })
+func withoutKeys(sel plan.Selector, keys ...string) plan.Selector {
+	return slices.DeleteFunc(slices.Clone(sel), func(c plan.Choice) bool { return slices.Contains(keys, c.Key) })
 }
 
 // withChoice is a selector with another choice for a key.
 func withChoice(sel plan.Selector, key string, values ...string) plan.Selector {
-	return append(withoutKey(sel, key), plan.Choice{Key: key, Values: values})
+	return append(withoutKeys(sel, key), plan.Choice{Key: key, Values: values})
 }
 
-// accepts reports whether a choice allows a text.
-func accepts(c plan.Choice, text string) bool {
-	return plan.Selector{c}.Match(func(key string) (string, bool) { return text, key == c.Key })
-}
-
-// notOfCase are the selector keys that pick steps or samples, not cases.
-var notOfCase = []string{"phase", "cycle", "file_size", "set", "batch"}
-
+// caseOnly is a selector without the keys that pick steps or samples.
 func caseOnly(sel plan.Selector) plan.Selector {
-	return slices.DeleteFunc(slices.Clone(sel), func(c plan.Choice) bool { return slices.Contains(notOfCase, c.Key) })
+	return withoutKeys(sel, "phase", "cycle", "file_size", "set", "batch")
 }
 
 // matches reports whether the selector picks the case. One that names neither
@@ -246,14 +235,14 @@ func (k stepKey) matches(sel plan.Selector) bool {
 
 // allows reports whether a selector allows a text for a key.
 func allows(sel plan.Selector, key, text string) bool {
-	c, ok := choiceOf(sel, key)
-	return !ok || accepts(c, text)
+	c := sel.Find(key)
+	return c == nil || c.Matches(text)
 }
 
 // picksStep reports whether a selector, whatever cycle it names, picks a step
 // of the plan.
 func picksStep(sel plan.Selector, st plan.Step) bool {
-	return stepKey{phase: st.Phase}.matches(withoutKey(sel, "cycle"))
+	return allows(sel, "phase", st.Phase)
 }
 
 // flatten are steps with the steps inside them.
@@ -280,20 +269,15 @@ type cell struct {
 
 func (c cell) steps() []*result.Step { return c.sub.steps[c.key] }
 
-// byRound groups the steps of a cell by round, or by a number of it, ascending.
-func (c cell) byRound(of func(round int) int) (rounds []int, steps map[int][]*result.Step) {
+// replicates groups the steps of a cell by a unit of replication, ascending:
+// the round, or the session.
+func (c cell) replicates(per replica) (numbers []int, steps map[int][]*result.Step) {
 	steps = map[int][]*result.Step{}
 	for _, st := range c.steps() {
-		r := of(st.Round)
-		steps[r] = append(steps[r], st)
+		n := per.replicate(c.sub.runs, st.Round)
+		steps[n] = append(steps[n], st)
 	}
-	return slices.Sorted(maps.Keys(steps)), steps
-}
-
-// replicates groups the steps of a cell by the unit of replication: the
-// round, or the session where enough were pooled.
-func (c cell) replicates() (rounds []int, steps map[int][]*result.Step) {
-	return c.byRound(func(round int) int { return c.sub.per.replicate(c.sub.runs, round) })
+	return sortedKeys(steps), steps
 }
 
 // cells finds what a selector picks for a quantity. missing is why that is
@@ -332,7 +316,7 @@ func (s *runData) cells(q plan.Quantity, sel plan.Selector, strict bool) (cells 
 // absent is why a case that the selector picks has no such steps; "" where the
 // plan does not ask for any.
 func (s *runData) absent(sub *caseData, do string, sel plan.Selector) string {
-	if pc, ok := s.planned[sub.c.ID]; ok && !hasStep(pc.Steps, do, sel) {
+	if sub.plan.ID != "" && !hasStep(sub.plan.Steps, do, sel) {
 		return ""
 	}
 	switch sub.c.Status {
@@ -391,6 +375,15 @@ func find[T any](list []T, is func(T) bool) (found T, ok bool) {
 }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// mapped is what is read from each element of a list.
+func mapped[T, U any](list []T, of func(T) U) []U {
+	out := make([]U, len(list))
+	for i, x := range list {
+		out[i] = of(x)
+	}
+	return out
+}
 
 // appendUnique adds a text that is not empty and not in the list.
 func appendUnique(list []string, text string) []string {

@@ -139,7 +139,7 @@ func combine(parts []finding, sign int) finding {
 	var missing, weak string
 	count, single := 0, -1
 	for i, f := range parts {
-		out.sampled, out.per = out.sampled || f.sampled, firstReplica(out.per, f.per)
+		out.sampled, out.per = out.sampled || f.sampled, cmp.Or(out.per, f.per)
 		out.evidence = append(out.evidence, f.evidence...)
 		missing, weak = wording.Join(missing, f.missing), wording.Join(weak, f.weak)
 		switch {
@@ -210,9 +210,9 @@ func (s *runData) claims(robust bool) []result.Claim {
 	hs := make([]*claimJudgement, len(s.p.Claims))
 	for i, c := range s.p.Claims {
 		h := &claimJudgement{claim: c, ests: s.estimators(c), applies: c.Scope != "apple" || s.usesApple()}
-		for _, e := range h.ests {
-			h.findings = append(h.findings, judge{s: s, est: e, strict: true}.assert(c.Assert))
-		}
+		h.findings = mapped(h.ests, func(est string) finding {
+			return judge{s: s, est: est, strict: true}.assert(c.Assert)
+		})
 		hs[i] = h
 	}
 	// Over how many claims each was adjusted, under the headline
@@ -399,16 +399,14 @@ func (s *runData) evidence(h *claimJudgement) []string {
 // about a figure that the source does not print is not_measured, with a reason
 // that names the figure.
 func JudgePublished(p *plan.Plan) []result.Claim {
-	s := &runData{p: p}
+	s := &runData{p: p, r: &result.Result{}}
 	var out []result.Claim
 	for _, c := range p.Claims {
-		if c.By != "author" {
-			continue
+		if c.By == "author" {
+			f := judge{s: s, author: true}.assert(c.Assert)
+			h := claimJudgement{claim: c, ests: []string{""}, findings: []finding{f}, adjusted: []float64{0}, applies: true}
+			out = append(out, s.claimResult(&h, 0))
 		}
-		f := judge{s: s, est: s.headlineName(), author: true}.assert(c.Assert)
-		evidence := append([]string{}, texts(f.evidence, wording.Message.String)...)
-		out = append(out, result.Claim{ID: c.ID, Says: c.Says, By: c.By, Scope: c.Scope,
-			Verdict: f.verdict(0), Reason: reason(f, 0, 0).String(), Evidence: evidence})
 	}
 	return out
 }

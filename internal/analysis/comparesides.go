@@ -299,7 +299,7 @@ func (c *comparer) caseID(k *result.Case) string {
 // addRun adds the rounds of one run.
 func (x *compareCell) addRun(r *result.Result, of cell, sessions map[int]string, est string) {
 	x.looks = max(x.looks, replicated(r).looks)
-	rounds, steps := of.byRound(func(round int) int { return round })
+	rounds, steps := of.replicates(replica{})
 	for _, round := range rounds {
 		own := steps[round]
 		w := workOf(x.key.op, of.sub.c, own)
@@ -309,7 +309,7 @@ func (x *compareCell) addRun(r *result.Result, of cell, sessions map[int]string,
 		if why := x.work.difference(w, "one round", "another"); why != "" {
 			x.weak = wording.Text("compare.mixed", x.sideName, why)
 		}
-		value := stepsValue(x.key.op, est, own, nil)
+		value := of.sub.stepsValue(x.key.op, est, own, nil)
 		if value.err != nil {
 			x.weak = wording.Text("compare.round", r.Run, round, value.err)
 			continue

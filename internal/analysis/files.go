@@ -277,13 +277,9 @@ func filterOf(sel plan.Selector) plan.Selector {
 
 // filterText names the part of the files: "2 GB", "set 1".
 func filterText(f plan.Selector) string {
-	parts := make([]string, len(f))
-	for i, c := range f {
-		if parts[i] = strings.Join(c.Values, " or "); c.Key == "set" {
-			parts[i] = "set " + parts[i]
-		}
-	}
-	return wording.NonEmpty(parts...)
+	return wording.NonEmpty(mapped(f, func(c plan.Choice) string {
+		return map[string]string{"set": "set "}[c.Key] + strings.Join(c.Values, " or ")
+	})...)
 }
 
 // filtered are the samples that a filter picks.
@@ -291,22 +287,23 @@ func filtered(samples []result.Sample, f plan.Selector) []result.Sample {
 	if len(f) == 0 {
 		return samples
 	}
-	type part struct {
-		size int64
-		set  int
-	}
 	// A step has far more files than sizes, and a comparison parses texts
-	known := map[part]bool{}
+	known := map[[2]int64]bool{}
 	return slices.DeleteFunc(slices.Clone(samples), func(s result.Sample) bool {
-		k := part{s.Bytes, s.Set}
-		picked, ok := known[k]
-		if !ok {
-			value := map[string]string{"set": strconv.Itoa(s.Set), "file_size": wording.Size(s.Bytes).String()}
-			picked = f.Match(func(key string) (string, bool) { return value[key], true })
-			known[k] = picked
+		k := [2]int64{s.Bytes, int64(s.Set)}
+		if _, ok := known[k]; !ok {
+			known[k] = f.Match(func(key string) (string, bool) { return sampleValue(s, key), true })
 		}
-		return !picked
+		return !known[k]
 	})
+}
+
+// sampleValue is the set, or the size, of a file as selectors have it.
+func sampleValue(s result.Sample, key string) string {
+	if key == "set" {
+		return strconv.Itoa(s.Set)
+	}
+	return wording.Size(s.Bytes).String()
 }
 
 // files are the samples of steps as columns: size in bytes, time in seconds,
@@ -425,8 +422,17 @@ func aggregateRate(steps []*result.Step, f plan.Selector, fs files) (float64, er
 
 // stepsValue is the quantity in the steps of one round: a rate under the
 // estimator, anything else as the mean of the steps, or their smallest or
-// largest.
-func stepsValue(q plan.Quantity, est string, steps []*result.Step, f plan.Selector) (x stepsResult) {
+// largest. It is kept where that is a single step.
+func (sub *caseData) stepsValue(
+	q plan.Quantity, est string, steps []*result.Step, f plan.Selector,
+) (x stepsResult) {
+	if len(steps) == 1 && len(f) == 0 {
+		k := stepValueKey{steps[0], q, est}
+		if x, ok := sub.stepValues[k]; ok {
+			return x
+		}
+		defer func() { sub.stepValues[k] = x }()
+	}
 	defer func() {
 		if x.err == nil && !finite(x.v) {
 			x.err = because("not-finite")

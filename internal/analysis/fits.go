@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/plan"
@@ -105,10 +106,7 @@ func (j judge) fit(f plan.Fit) fitted {
 		if out.files {
 			break
 		}
-		ys := make([]float64, len(rounds))
-		for k, r := range rounds {
-			ys[k] = byRound[r][i][1]
-		}
+		ys := mapped(rounds, func(r int) float64 { return byRound[r][i][1] })
 		out.points = append(out.points, [2]float64{p[0], centre(f.Quantity.Unit(), ys)})
 	}
 	var err error
@@ -125,12 +123,27 @@ func (j judge) axisPoints(f plan.Fit) (map[int][][2]float64, string) {
 	if bad.fails() {
 		return nil, wording.Join(bad.missing, bad.weak)
 	}
-	points, xs := j.s.numeric(points, f)
-	if len(points) == 0 {
+	var kept []point
+	var xs []float64
+	for _, p := range points {
+		x, ok := number(p.at)
+		// The band size is the one found, as the source states its own
+		used, found := find(j.s.cases, func(sub *caseData) bool {
+			v, _ := sub.value("band_size")
+			return sub.c.Target.BandSizeUsed > 0 && sameValue("band_size", v, p.at)
+		})
+		if f.Along == "band_size" && !p.fixed && found {
+			x, ok = float64(used.c.Target.BandSizeUsed), true
+		}
+		if ok && (len(f.Points) == 0 || hasValue(f.Along, f.Points, p.at)) {
+			kept, xs = append(kept, p), append(xs, x)
+		}
+	}
+	if len(kept) == 0 {
 		return nil, wording.Text("no-fit-point", f.Along)
 	}
 	byRound := map[int][][2]float64{}
-	rounds, rows := grid(points)
+	rounds, rows := grid(kept)
 	for i, r := range rounds {
 		for k, y := range rows[i] {
 			byRound[r] = append(byRound[r], [2]float64{xs[k], y})
@@ -140,32 +153,6 @@ func (j judge) axisPoints(f plan.Fit) (map[int][][2]float64, string) {
 		return nil, wording.Text("no-round-of-all")
 	}
 	return byRound, ""
-}
-
-// numeric keeps the points that take part in the fit and have a number for x.
-// The band size is the one found, as the source states its own.
-func (s *runData) numeric(points []point, f plan.Fit) (kept []point, xs []float64) {
-	for _, p := range points {
-		x, ok := number(p.at)
-		isWanted := func(v string) bool {
-			y, isNumber := number(v)
-			return sameValue(f.Along, v, p.at) || ok && isNumber && x == y
-		}
-		if len(f.Points) > 0 && !slices.ContainsFunc(f.Points, isWanted) {
-			continue
-		}
-		used, found := find(s.cases, func(sub *caseData) bool {
-			v, _ := sub.value("band_size")
-			return sub.c.Target.BandSizeUsed > 0 && sameValue("band_size", v, p.at)
-		})
-		if f.Along == "band_size" && !p.fixed && found {
-			x, ok = float64(used.c.Target.BandSizeUsed), true
-		}
-		if ok {
-			kept, xs = append(kept, p), append(xs, x)
-		}
-	}
-	return kept, xs
 }
 
 // filePoints are single files: size against their time or rate, by round.
@@ -183,7 +170,7 @@ func (j judge) filePoints(f plan.Fit) (map[int][][2]float64, string) {
 	}
 	out := map[int][][2]float64{}
 	for _, c := range cells {
-		rounds, steps := c.replicates()
+		rounds, steps := c.replicates(c.sub.per)
 		for _, r := range rounds {
 			fs := filesOf(steps[r], filter)
 			// A slope would be the rate that each got while the others ran
@@ -240,11 +227,7 @@ func (x fitted) at(v float64) float64 {
 	if len(x.curves) < minRounds {
 		return x.whole.at(v)
 	}
-	ys := make([]float64, len(x.curves))
-	for i, c := range x.curves {
-		ys[i] = c.at(v)
-	}
-	return plainScale.centre(ys)
+	return plainScale.centre(mapped(x.curves, func(c curve) float64 { return c.at(v) }))
 }
 
 // interval gives a coefficient its interval: over rounds from three on, else
@@ -278,11 +261,10 @@ func (x fitted) interval(c *result.Coefficient, own func(level float64) (stats.I
 
 // values are a coefficient in each round.
 func (x fitted) values(name string) []float64 {
-	vs := make([]float64, len(x.curves))
-	for i, c := range x.curves {
-		vs[i], _ = c.value(name)
-	}
-	return vs
+	return mapped(x.curves, func(c curve) float64 {
+		v, _ := c.value(name)
+		return v
+	})
 }
 
 func (s *runData) fitNamed(name string) (plan.Fit, bool) {
@@ -349,12 +331,10 @@ func (j judge) prediction(a plan.Assert) finding {
 	if x.reason != "" {
 		return finding{missing: x.reason}
 	}
-	if len(a.At) == 0 {
-		return weak("no-prediction")
-	}
-	at, ok := number(a.At[0])
+	name := strings.Join(a.At, ", ")
+	at, ok := number(name)
 	if !ok {
-		return weak("no-number", a.At[0])
+		return weak("no-number", name)
 	}
 	left := j.operandValues(a.Left)[0]
 	var predicted operandValue
@@ -363,10 +343,9 @@ func (j judge) prediction(a plan.Assert) finding {
 		predicted = exactly(v, v)
 		predicted.text = wording.Amount{Value: v, Unit: left.unit}.String()
 	}
-	predicted.q, predicted.unit, predicted.label = f.Quantity, left.unit, wording.Text("predicted", a.Fit, a.At[0])
-	for i, c := range x.curves {
-		predicted.rounds, predicted.values = append(predicted.rounds, x.rounds[i]), append(predicted.values, c.at(at))
-	}
+	predicted.q, predicted.unit, predicted.label = f.Quantity, left.unit, wording.Text("predicted", a.Fit, name)
+	predicted.rounds = x.rounds
+	predicted.values = mapped(x.curves, func(c curve) float64 { return c.at(at) })
 	return judgeRatio(left, predicted, a.Bound)
 }
 

@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -43,21 +42,13 @@ func init() {
 		"coefficient": judge.coefficient,
 		"prediction":  judge.prediction,
 		"outcome":     judge.outcome,
-		"all":         func(j judge, a plan.Assert) finding { return combine(j.parts(a), 1) },
-		"any":         func(j judge, a plan.Assert) finding { return combine(j.parts(a), -1) },
+		"all":         func(j judge, a plan.Assert) finding { return combine(mapped(a.Parts, j.assert), 1) },
+		"any":         func(j judge, a plan.Assert) finding { return combine(mapped(a.Parts, j.assert), -1) },
 	}
 }
 
 // assert evaluates one test.
 func (j judge) assert(a plan.Assert) finding { return tests[a.Kind](j, a) }
-
-func (j judge) parts(a plan.Assert) []finding {
-	out := make([]finding, len(a.Parts))
-	for i, p := range a.Parts {
-		out[i] = j.assert(p)
-	}
-	return out
-}
 
 // operandValues evaluates operands that are compared, and names them by what
 // they differ in.
@@ -88,6 +79,8 @@ func (j judge) operandValues(ops ...plan.Operand) []operandValue {
 	return out
 }
 
+// operand is an operand with its values. Several cells count as their mean, in
+// the rounds that all of them have.
 func (j judge) operand(op plan.Operand) operandValue {
 	switch {
 	case op.Constant != nil:
@@ -97,7 +90,11 @@ func (j judge) operand(op plan.Operand) operandValue {
 	case j.author || op.Published:
 		return j.s.publishedValue(op)
 	}
-	return j.s.measured(op.Quantity, op.Where, cmp.Or(op.Statistic, j.est), j.strict)
+	cells, missing := j.s.cells(op.Quantity, op.Where, j.strict)
+	if missing != "" {
+		return operandValue{q: op.Quantity, unit: op.Quantity.Unit(), missing: missing}
+	}
+	return gatherValues(op.Quantity, cells, cmp.Or(op.Statistic, j.est), filterOf(op.Where))
 }
 
 // pair tests left against right.
@@ -213,19 +210,16 @@ func (j judge) outcome(a plan.Assert) finding {
 		return j.s.expected(a)
 	}
 	steps, gone := j.s.endedSteps(a.Step, a.Where)
-	var wrong []string
+	var wrong []wording.Message
 	for _, st := range steps {
 		if (st.Error != "") != (a.Outcome == "fail") {
-			wrong = append(wrong, wording.Text("ended-wrong", st.id, st.Round, cmp.Or(st.Error, "no error")))
+			wrong = append(wrong, wording.Say("ended-wrong", st.id, st.Round, cmp.Or(st.Error, "no error")))
 		}
 	}
+	slices.SortFunc(wrong, func(a, b wording.Message) int { return cmp.Compare(a.String(), b.String()) })
 	f := finding{dir: 1, need: wording.Say("need.outcome", a.Step, a.Outcome), saw: wording.Say("seen.outcome",
 		a.Step, a.Outcome, len(steps)-len(wrong), wording.Count{N: len(steps), Noun: "time"})}
-	f.evidence = []wording.Message{f.saw}
-	slices.Sort(wrong)
-	for _, text := range wrong {
-		f.evidence = append(f.evidence, wording.Say("text", text))
-	}
+	f.evidence = append([]wording.Message{f.saw}, wrong...)
 	switch {
 	case len(wrong) > 0:
 		f.dir = -1
@@ -280,7 +274,12 @@ func (j judge) measuredAlong(op plan.Operand, axis, est string) (out []point, ba
 		case "cycle":
 			values, ok = []string{strconv.Itoa(c.key.cycle)}, true
 		case "file_size", "set":
-			values, ok = sampleValues(c, axis, filter), true
+			values, ok = nil, true
+			for _, st := range c.steps() {
+				for _, sm := range filtered(st.Samples, filter) {
+					values = appendUnique(values, sampleValue(sm, axis))
+				}
+			}
 		}
 		if !ok {
 			return nil, weak("no-axis", axis)
@@ -303,21 +302,6 @@ func (j judge) measuredAlong(op plan.Operand, axis, est string) (out []point, ba
 	return out, finding{missing: gone}
 }
 
-// sampleValues are the sizes, or sets, of the files of a cell.
-func sampleValues(c cell, axis string, filter plan.Selector) []string {
-	values := map[int64]string{}
-	for _, st := range c.steps() {
-		for _, sm := range filtered(st.Samples, filter) {
-			if axis == "set" {
-				values[int64(sm.Set)] = strconv.Itoa(sm.Set)
-			} else if values[sm.Bytes] == "" {
-				values[sm.Bytes] = wording.Size(sm.Bytes).String()
-			}
-		}
-	}
-	return slices.Collect(maps.Values(values))
-}
-
 // inOrder sorts values of an axis: as the plan lists them, numbers and sizes by
 // their worth, phases as the protocol has them.
 func (s *runData) inOrder(axis string, values []string) []string {
@@ -330,10 +314,8 @@ func (s *runData) inOrder(axis string, values []string) []string {
 			listed = m.Values
 		}
 	}
-	for _, a := range s.p.Axes {
-		if a.Key == axis {
-			listed = a.Values
-		}
+	if a := plan.Selector(s.p.Axes).Find(axis); a != nil {
+		listed = a.Values
 	}
 	rank := func(v string) int {
 		return slices.IndexFunc(listed, func(w string) bool { return sameValue(axis, v, w) })
@@ -366,7 +348,7 @@ func (j judge) extreme(a plan.Assert) finding {
 		if better(p, best).dir > 0 {
 			best = p
 		}
-		if !slices.ContainsFunc(a.At, func(v string) bool { return sameValue(a.Along, v, p.at) }) {
+		if !hasValue(a.Along, a.At, p.at) {
 			others = append(others, p)
 			continue
 		}
@@ -398,22 +380,16 @@ func (j judge) extreme(a plan.Assert) finding {
 }
 
 func evidenceAlong(points []point) []wording.Message {
-	out := make([]wording.Message, len(points))
-	for i, p := range points {
-		out[i] = wording.Say("evidence.point", p.label, p.describe())
-	}
-	return out
+	return mapped(points, func(p point) wording.Message {
+		return wording.Say("evidence.point", p.label, p.describe())
+	})
 }
 
 // grid are the values of the rounds that all points have: grid[round][point].
 // Printed figures are those of round 0.
 func grid(points []point) (rounds []int, rows [][]float64) {
 	if points[0].fixed {
-		var row []float64
-		for _, p := range points {
-			row = append(row, p.headline())
-		}
-		return []int{0}, [][]float64{row}
+		return []int{0}, [][]float64{mapped(points, point.headline)}
 	}
 	for _, r := range points[0].rounds {
 		var row []float64

@@ -1,12 +1,12 @@
 package analysis
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report/wording"
-	"dmgbench/internal/result"
 )
 
 // operandValue is one operand of a claim with its value: one number a round
@@ -44,38 +44,13 @@ type span struct {
 	lowOpen, highOpen bool
 }
 
-// measured is a quantity of a selection, one value a round. Several cells count
-// as their mean, in the rounds that all of them have.
-func (s *runData) measured(q plan.Quantity, sel plan.Selector, est string, strict bool) operandValue {
-	cells, missing := s.cells(q, sel, strict)
-	if missing != "" {
-		return operandValue{q: q, unit: q.Unit(), missing: missing}
-	}
-	return gatherValues(q, cells, est, filterOf(sel))
-}
-
-// stepsValue is a quantity of the steps of one round, kept where that is a single
-// step.
-func (sub *caseData) stepsValue(q plan.Quantity, est string, steps []*result.Step, f plan.Selector) stepsResult {
-	if len(steps) != 1 || len(f) > 0 {
-		return stepsValue(q, est, steps, f)
-	}
-	k := stepValueKey{steps[0], q, est}
-	x, ok := sub.stepValues[k]
-	if !ok {
-		x = stepsValue(q, est, steps, f)
-		sub.stepValues[k] = x
-	}
-	return x
-}
-
 // gatherValues is the mean of cells in the rounds that all of them have.
 func gatherValues(q plan.Quantity, cells []cell, est string, f plan.Selector) operandValue {
 	out := operandValue{q: q, unit: q.Unit(), est: est}
 	sum, have := map[int]float64{}, map[int]int{}
 	for _, c := range cells {
 		out.per = c.sub.per
-		rounds, steps := c.replicates()
+		rounds, steps := c.replicates(c.sub.per)
 		for _, r := range rounds {
 			x := c.sub.stepsValue(q, est, steps[r], f)
 			if x.err != nil {
@@ -187,15 +162,13 @@ func evidenceOf(operands ...operandValue) (out []wording.Message) {
 func judgePair(
 	a, b operandValue, bound plan.Bound, sc scale, op func(x, y float64) float64, phrase wording.Message,
 ) finding {
-	if f, bad := missingValues(a, b); bad {
-		return f
+	f, bad := missingValues(a, b)
+	isRatio := sc.name == logScale.name
+	sc = sc.over(cmp.Or(a.per, b.per))
+	if a.fixed || b.fixed || !isRatio {
+		sc = sc.absolute(a.unit)
 	}
-	rounds := func(a, b operandValue) finding {
-		values, sc := paired(a, b, op), sc.over(firstReplica(a.per, b.per))
-		isRatio := sc.name == logScale.name
-		if a.fixed || b.fixed || !isRatio {
-			sc = sc.absolute(a.unit)
-		}
+	rounds := func(values []float64) finding {
 		switch {
 		case len(values) == 0:
 			return weak("no-pairs")
@@ -206,16 +179,27 @@ func judgePair(
 		}
 		return judgeRounds(sc, values, bound, phrase)
 	}
-	var f finding
 	switch {
+	case bad:
+		return f
 	case a.fixed && b.fixed:
 		f = judgePublished(a, b, bound, op, phrase)
 	case a.fixed:
-		f = judgeEnds(a, func(v float64) finding { return rounds(constantRounds(v, b), b) })
+		f = judgeEnds(a, func(v float64) finding {
+			return rounds(mapped(b.values, func(y float64) float64 { return op(v, y) }))
+		})
 	case b.fixed:
-		f = judgeEnds(b, func(v float64) finding { return rounds(a, constantRounds(v, a)) })
+		f = judgeEnds(b, func(v float64) finding {
+			return rounds(mapped(a.values, func(x float64) float64 { return op(x, v) }))
+		})
 	default:
-		f = rounds(a, b)
+		var values []float64
+		for i, r := range a.rounds {
+			if j, ok := slices.BinarySearch(b.rounds, r); ok {
+				values = append(values, op(a.values[i], b.values[j]))
+			}
+		}
+		f = rounds(values)
 	}
 	f.evidence = slices.Concat(evidenceOf(a, b), f.evidence)
 	return f
@@ -248,35 +232,15 @@ func judgeEdge(sc scale, r []float64, bound plan.Bound, phrase wording.Message) 
 	seen := wording.Span{Low: slices.Min(r), High: slices.Max(r), Unit: "1"}
 	f.saw = wording.Say("seen.few", phrase.With(seen), sc.times(len(r)))
 	f.evidence = []wording.Message{f.saw}
-	in := 0
-	for _, v := range r {
-		if satisfies(bound, v) {
-			in++
-		}
-	}
-	switch in {
-	case len(r):
+	isIn := func(v float64) bool { return satisfies(bound, v) }
+	isOut := func(v float64) bool { return !satisfies(bound, v) }
+	switch {
+	case !slices.ContainsFunc(r, isOut):
 		f.dir, f.p = 1, 0
-	case 0:
+	case !slices.ContainsFunc(r, isIn):
 		f.dir, f.p = -1, 0
 	}
 	return f
-}
-
-// paired is op over the values of the rounds that both operands have.
-func paired(a, b operandValue, op func(x, y float64) float64) (out []float64) {
-	for i, r := range a.rounds {
-		if j, ok := slices.BinarySearch(b.rounds, r); ok {
-			out = append(out, op(a.values[i], b.values[j]))
-		}
-	}
-	return out
-}
-
-// constantRounds gives one number to every round of like.
-func constantRounds(v float64, like operandValue) operandValue {
-	return operandValue{fixed: true, q: like.q, unit: like.unit, per: like.per, rounds: like.rounds,
-		values: slices.Repeat([]float64{v}, len(like.rounds))}
 }
 
 // judgeEnds judges a measured value against both ends of a printed one: a

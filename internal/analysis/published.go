@@ -3,7 +3,6 @@ package analysis
 import (
 	"cmp"
 	"math"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -55,12 +54,15 @@ func meanOf(q plan.Quantity, figures []plan.Published) operandValue {
 func (s *runData) figures(op plan.Operand) (out []plan.Published, why finding) {
 	best := -1
 	for _, p := range s.p.Published {
-		special, ok := compatible(p.Where, op.Where)
-		on, have := op.On, s.origin(p)
-		isTaken := (on.Machine == "" || on.Machine == have.Machine) && (on.OS == "" || on.OS == have.OS) &&
-			(on.Tool == "" || on.Tool == have.Tool) && (on.Date.IsZero() || on.Date.Equal(have.Date))
-		if p.Quantity != op.Quantity || !ok || !isTaken || op.Statistic != "" && p.Statistic != op.Statistic {
+		isOther := op.Statistic != "" && p.Statistic != op.Statistic
+		if p.Quantity != op.Quantity || isOther || !p.Matches(&op, s.p.Source) {
 			continue
+		}
+		special := 0
+		for _, c := range op.Where {
+			if p.Where.Names(c.Key) {
+				special++
+			}
 		}
 		if special > best {
 			best, out = special, nil
@@ -93,59 +95,13 @@ func (s *runData) figures(op plan.Operand) (out []plan.Published, why finding) {
 	return out, finding{}
 }
 
-// origin is the machine, system, tool and day of a figure: its own, else the
-// source's.
-func (s *runData) origin(p plan.Published) plan.On {
-	on := p.On
-	if s.p.Source == nil {
-		return on
-	}
-	own := s.p.Source.On
-	return plan.On{Machine: cmp.Or(on.Machine, own.Machine), OS: cmp.Or(on.OS, own.OS), Tool: cmp.Or(on.Tool, own.Tool),
-		Date: cmp.Or(on.Date, own.Date, s.p.Source.Date)}
-}
-
-// originText is machine, system, tool and day in one line.
-func originText(on plan.On) string {
-	date := ""
+// originText is the machine, system, tool and day of a figure in one line.
+func (s *runData) originText(p plan.Published) string {
+	on, date := p.Origin(s.p.Source), ""
 	if !on.Date.IsZero() {
 		date = on.Date.Format(time.DateOnly)
 	}
 	return wording.NonEmpty(on.Machine, on.OS, on.Tool, date)
-}
-
-// compatible reports whether a figure's cell is one that the selector means,
-// and how many of the selector's keys it names. A figure that leaves a key open
-// is meant for all its values, except that figures of the native directory, of
-// one file size and of one set are only meant where they are named.
-func compatible(cell, sel plan.Selector) (special int, ok bool) {
-	for _, c := range sel {
-		if have, ok := choiceOf(cell, c.Key); ok {
-			if !slices.ContainsFunc(have.Values, func(v string) bool { return accepts(c, v) }) {
-				return 0, false
-			}
-			special++
-		}
-	}
-	for _, key := range []string{"file_size", "set"} {
-		if names(cell, key) != names(sel, key) {
-			return 0, false
-		}
-	}
-	return special, isNative(cell) == isNative(sel)
-}
-
-// names reports whether a selector chooses values of a key.
-func names(sel plan.Selector, key string) bool {
-	_, ok := choiceOf(sel, key)
-	return ok
-}
-
-// isNative reports whether a selector means the native folder.
-func isNative(sel plan.Selector) bool {
-	base, _ := choiceOf(sel, "baseline")
-	target, _ := choiceOf(sel, "target")
-	return slices.Contains(base.Values, "true") || slices.Contains(target.Values, "directory")
 }
 
 // derivedRates are the rates of streaming that follow from printed times and
@@ -158,11 +114,10 @@ func (s *runData) derivedRates(op plan.Operand) ([]plan.Published, finding) {
 		return nil, missing("not-published", QuantityName("stream"), wording.Selector(op.Where))
 	}
 	for i := range times {
-		f := times[i].Value
-		kind := map[string]string{"below": "above", "above": "below"}[f.Kind]
+		f := &times[i].Value
 		rates := wording.Span{Low: size / f.High, High: size / f.Low, Unit: "B/s"}
-		times[i].Quantity = "stream"
-		times[i].Value = plan.Figure{Kind: cmp.Or(kind, f.Kind), Low: rates.Low, High: rates.High, Unit: "B/s",
+		kind := map[string]string{"below": "above", "above": "below"}[f.Kind]
+		*f = plan.Figure{Kind: cmp.Or(kind, f.Kind), Low: rates.Low, High: rates.High, Unit: "B/s",
 			Text: wording.Text("derived", rates, wording.Size(size), f.Text)}
 	}
 	return times, finding{}
@@ -197,9 +152,9 @@ func (s *runData) publishedAlong(op plan.Operand, axis string) ([]point, finding
 	var values []string
 	for _, p := range s.p.Published {
 		isOf := p.Quantity == op.Quantity || op.Quantity == "stream" && p.Quantity == "stream_time"
-		if c, ok := choiceOf(p.Where, axis); ok && isOf {
+		if c := p.Where.Find(axis); c != nil && isOf {
 			for _, v := range c.Values {
-				if !slices.ContainsFunc(values, func(w string) bool { return sameValue(axis, v, w) }) {
+				if !hasValue(axis, values, v) {
 					values = append(values, v)
 				}
 			}
@@ -217,11 +172,11 @@ func (s *runData) publishedAlong(op plan.Operand, axis string) ([]point, finding
 			return nil, finding{weak: why.weak}
 		}
 		// A figure that names no value of the axis is not a point on it
-		if slices.ContainsFunc(figures, func(p plan.Published) bool { return names(p.Where, axis) }) {
+		if slices.ContainsFunc(figures, func(p plan.Published) bool { return p.Where.Names(axis) }) {
 			out = append(out, point{v, meanOf(op.Quantity, figures)})
 		}
 	}
-	if len(out) == 0 && axis == "cycle" && !names(op.Where, axis) {
+	if len(out) == 0 && axis == "cycle" && !op.Where.Names(axis) {
 		out = s.everyCycle(op)
 	}
 	if len(out) == 0 {
@@ -256,11 +211,8 @@ func (s *runData) expected(a plan.Assert) finding {
 	f := finding{dir: 1, need: wording.Say("need.outcome", a.Step, want)}
 	n := 0
 	for _, b := range s.p.Protocol {
-		if _, ok := compatible(b.When, caseOnly(a.Where)); !ok {
-			continue
-		}
 		for _, st := range flatten(b.Steps) {
-			if st.Do == a.Step && picksStep(a.Where, st) {
+			if st.Do == a.Step && picksStep(a.Where, st) && caseOnly(a.Where).Covers(b.When) {
 				n++
 				if cmp.Or(st.Expect, "ok") != want {
 					f.dir = -1
@@ -309,16 +261,14 @@ func (s *runData) comparePublished(c cell, q plan.Quantity, out *result.Summary)
 // publishedResult is a figure as results have it, compared with nothing.
 func (s *runData) publishedResult(p plan.Published) result.PublishedValue {
 	return result.PublishedValue{Text: p.Value.Text, Kind: p.Value.Kind, Low: p.Value.Low, High: p.Value.High,
-		Unit: p.Value.Unit, Statistic: p.Statistic, On: originText(s.origin(p))}
+		Unit: p.Value.Unit, Statistic: p.Statistic, On: s.originText(p)}
 }
 
-// partEstimate is the estimate of a part of the files of a cell.
+// partEstimate is the estimate of a part of the files of a cell; false where no
+// round gave it.
 func partEstimate(c cell, q plan.Quantity, est, name string, f plan.Selector) (result.Estimate, bool) {
 	x := gatherValues(q, []cell{c}, est, f)
-	if x.weak != "" {
-		return result.Estimate{}, false
-	}
-	return x.estimate(name), true
+	return x.estimate(name), x.weak == ""
 }
 
 // incomparable are the deviations after which the ratio to a published figure
@@ -342,8 +292,8 @@ func (s *runData) isTakenHere(on plan.On) bool {
 		return false
 	}
 	return !slices.ContainsFunc(s.r.Sessions, func(ss result.Session) bool {
-		h := ss.Host
-		return on.Machine != "" && !isSameChip(on.Machine, h.CPU+" "+h.Model) || on.OS != "" && !isSameSystem(on.OS, h)
+		machine, system := isElsewhere(on, ss.Host)
+		return machine || system
 	})
 }
 
@@ -357,7 +307,7 @@ func (s *runData) ofAnotherMachine(op plan.Operand) string {
 		return ""
 	}
 	figures, _ := s.figures(op)
-	isOwn := func(p plan.Published) bool { return s.origin(p).Machine == s.p.Source.On.Machine }
+	isOwn := func(p plan.Published) bool { return p.Origin(s.p.Source).Machine == s.p.Source.On.Machine }
 	d, isOther := find(s.departuresOf(""), func(d result.Departure) bool { return d.Kind == "machine" })
 	if !isOther || !slices.ContainsFunc(figures, isOwn) {
 		return ""
@@ -389,18 +339,16 @@ func (l *departureList) add(id, kind string, args ...any) {
 func (l *departureList) addText(id, kind, text string) {
 	i := slices.IndexFunc(*l, func(d result.Departure) bool { return d.Kind == kind && d.Text == text })
 	if i < 0 {
-		*l = append(*l, result.Departure{Kind: kind, Text: text})
-		i = len(*l) - 1
-	}
-	if d := &(*l)[i]; id != "" && !slices.Contains(d.Cases, id) {
-		d.Cases = append(d.Cases, id)
+		*l = append(*l, result.Departure{Kind: kind, Text: text, Cases: appendUnique(nil, id)})
+	} else if d := &(*l)[i]; len(d.Cases) > 0 { // else it is one of all cases
+		d.Cases = appendUnique(d.Cases, id)
 	}
 }
 
-// departures finds in what ways the run differs from what was published, beyond
-// what the runner recorded. Cases with the same deviation share one.
+// departures finds in what ways the run differs from what was published, in
+// addition to what the runner recorded. Cases with the same deviation share one.
 func (s *runData) departures() []result.Departure {
-	var out departureList
+	out := append(departureList{}, s.r.Departures...)
 	for _, c := range s.p.Changes {
 		switch c.Kind {
 		case "place":
@@ -425,13 +373,12 @@ func (s *runData) departures() []result.Departure {
 			if !isApple(ss.Engine) {
 				out.add("", "engine", cmp.Or(ss.Engine.Title, ss.Engine.Name))
 			}
-			if on.Machine != "" && !isSameChip(on.Machine, h.CPU+" "+h.Model) {
-				machine := spaced(h.Model, h.CPU)
-				out.add("", "machine", cmp.Or(machine, wording.Text("unknown-machine")), on.Machine)
+			machine, system := isElsewhere(on, h)
+			if machine {
+				out.add("", "machine", cmp.Or(spaced(h.Model, h.CPU), wording.Text("unknown-machine")), on.Machine)
 			}
-			if on.OS != "" && !isSameSystem(on.OS, h) {
-				system := spaced(osName(h.OS), h.OSVersion)
-				out.add("", "os", cmp.Or(system, wording.Text("unknown-system")), on.OS)
+			if system {
+				out.add("", "os", cmp.Or(spaced(osName(h.OS), h.OSVersion), wording.Text("unknown-system")), on.OS)
 			}
 		}
 	}
@@ -444,13 +391,7 @@ func (s *runData) departures() []result.Departure {
 			out[i].Cases = nil
 		}
 	}
-	known := append([]result.Departure{}, s.r.Departures...)
-	for _, d := range out {
-		if !slices.ContainsFunc(known, func(o result.Departure) bool { return reflect.DeepEqual(o, d) }) {
-			known = append(known, d)
-		}
-	}
-	return known
+	return out
 }
 
 // isApple reports whether an engine drives Apple's own tools.
@@ -467,29 +408,23 @@ var (
 	osVersion = regexp.MustCompile(`\d+`)
 )
 
-// isSameChip compares machines by their class, the processor: "Mac mini M4 Pro,
-// 2 TB" and "Apple M4 Pro". Machines without an Apple chip must agree in full.
-func isSameChip(published, here string) bool {
-	if want := chipName.FindString(published); want != "" {
-		return chipName.FindString(here) == want
+// isElsewhere reports whether figures were taken on another machine than a
+// host, and on another system. Machines are compared by their class, the
+// processor: "Mac mini M4 Pro, 2 TB" and "Apple M4 Pro", and must agree in full
+// without an Apple chip; systems by name and major version.
+func isElsewhere(on plan.On, h result.Host) (machine, system bool) {
+	here := h.CPU + " " + h.Model
+	machine = !strings.Contains(here, on.Machine)
+	if chip := chipName.FindString(on.Machine); chip != "" {
+		machine = chipName.FindString(here) != chip
 	}
-	return strings.Contains(here, published)
-}
-
-// isSameSystem compares systems by name and major version.
-func isSameSystem(published string, h result.Host) bool {
-	return strings.Contains(strings.ToLower(published), strings.ToLower(osName(h.OS))) &&
-		osVersion.FindString(published) == osVersion.FindString(h.OSVersion)
+	isNamed := strings.Contains(strings.ToLower(on.OS), strings.ToLower(osName(h.OS)))
+	isSame := isNamed && osVersion.FindString(on.OS) == osVersion.FindString(h.OSVersion)
+	return machine, on.OS != "" && !isSame
 }
 
 func osName(goos string) string {
-	switch goos {
-	case "darwin", "macos":
-		return "macOS"
-	case "linux":
-		return "Linux"
-	}
-	return goos
+	return cmp.Or(map[string]string{"darwin": "macOS", "macos": "macOS", "linux": "Linux"}[goos], goos)
 }
 
 // caseDepartures compares what was made and done with what the plan wants.
@@ -538,13 +473,7 @@ func isCacheMissed(do string, c result.Achieved) bool {
 // departuresOf are the deviations of all cases and those of one; of "" those of
 // all cases alone.
 func (s *runData) departuresOf(id string) []result.Departure {
-	var all, own []result.Departure
-	for _, d := range s.r.Departures {
-		if len(d.Cases) == 0 {
-			all = append(all, d)
-		} else if slices.Contains(d.Cases, id) {
-			own = append(own, d)
-		}
-	}
-	return append(all, own...)
+	return slices.DeleteFunc(slices.Clone(s.r.Departures), func(d result.Departure) bool {
+		return len(d.Cases) > 0 && !slices.Contains(d.Cases, id)
+	})
 }

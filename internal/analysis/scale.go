@@ -94,14 +94,6 @@ func (sc scale) method() wording.Method {
 func (sc scale) all(xs []float64) []float64  { return mapped(xs, sc.to) }
 func (sc scale) back(xs []float64) []float64 { return mapped(xs, sc.from) }
 
-func mapped(xs []float64, by func(float64) float64) []float64 {
-	out := make([]float64, len(xs))
-	for i, x := range xs {
-		out[i] = by(x)
-	}
-	return out
-}
-
 // centre is the mean of the rounds on the scale of the unit.
 func centre(unit string, xs []float64) float64 { return scaleOf(unit, xs).centre(xs) }
 
@@ -294,14 +286,6 @@ func replicated(r *result.Result) replica {
 	return replica{unit: perRound, looks: looks}
 }
 
-// firstReplica is the first of two that is not the zero value.
-func firstReplica(a, b replica) replica {
-	if a == (replica{}) {
-		return b
-	}
-	return a
-}
-
 // name is the unit in words.
 func (x replica) name() string { return cmp.Or(x.unit, perRound) }
 
@@ -345,9 +329,6 @@ func sessionNames(r *result.Result) map[int]string {
 		if i == 0 || run != cmp.Or(last.Run, r.Run) || s.Boot != last.Boot || s.Boot == "" || pause > samePause ||
 			pause < -time.Second {
 			name = fmt.Sprintf("%s\x00%d", run, s.Index)
-			if !s.Started.IsZero() {
-				name = fmt.Sprintf("%s\x00%d", run, s.Started.UnixNano())
-			}
 		}
 		out[s.Index], last = name, s
 	}

@@ -91,7 +91,7 @@ func (s *runData) rates(c cell, q plan.Quantity) (headline string, out []result.
 		e := x.estimate(name)
 		// Of a single round, an interval over its files
 		if len(x.rounds) == 1 && x.per.unit != perSession && name != minimum && name != maximum {
-			_, steps := c.replicates()
+			_, steps := c.replicates(x.per)
 			fileInterval(&e, steps[x.rounds[0]])
 		}
 		out = append(out, e)
@@ -165,7 +165,7 @@ func (s *runData) valuesOfRuns(c cell, q plan.Quantity, est string) map[int][]fl
 	if !isPerFile(q) {
 		est = aggregate
 	}
-	rounds, steps := c.byRound(func(round int) int { return round })
+	rounds, steps := c.replicates(replica{})
 	for _, r := range rounds {
 		if x := c.sub.stepsValue(q, est, steps[r], nil); x.err == nil {
 			run := replica{unit: perSession}.replicate(s.r.Runs, r)
@@ -344,7 +344,7 @@ func (s *runData) figureCell(op plan.Operand, at map[summaryKey]*result.Summary)
 	// general remark about some other image is not a figure of this one.
 	p, own := *s.p, *s
 	p.Published = slices.DeleteFunc(slices.Clone(p.Published), func(f plan.Published) bool {
-		return f.Unmeasured && slices.ContainsFunc(f.Where, func(c plan.Choice) bool { return !names(op.Where, c.Key) })
+		return f.Unmeasured && slices.ContainsFunc(f.Where, func(c plan.Choice) bool { return !op.Where.Names(c.Key) })
 	})
 	own.p = &p
 	figures, why := own.figures(op)
@@ -478,7 +478,7 @@ func (s *runData) publishedCoefficient(
 	f plan.Fit, c plan.Coefficient, unit string, inverse bool, e *result.Estimate,
 ) *result.PublishedValue {
 	out := &result.PublishedValue{Text: c.Text, Kind: "is", Low: c.Value, High: c.Value, Unit: unit,
-		On: originText(s.origin(plan.Published{}))}
+		On: s.originText(plan.Published{})}
 	if inverse {
 		out.Text, out.Low, out.High = "", 1/c.Value, 1/c.Value
 		if !finite(out.Low) {

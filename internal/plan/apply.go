@@ -259,7 +259,7 @@ func (p *Plan) applyOnly(o Overrides) error {
 	if len(o.Only) == 0 {
 		return nil
 	}
-	if o.Only.names("baseline") {
+	if o.Only.Names("baseline") {
 		return &OverrideError{"only", o.Only.String(),
 			"baseline cases accompany other cases and cannot be selected alone"}
 	}
@@ -274,8 +274,8 @@ func (p *Plan) applyOnly(o Overrides) error {
 		p.addChange("only", "only %s: %d of %d cases", o.Only, len(kept), len(all))
 		p.listCases(func(c *Case) bool { return o.Only.Match(c.Value) })
 		for i := range p.Manual {
-			if c := o.Only.find(p.Manual[i].Name); c != nil {
-				p.Manual[i].Values = slices.DeleteFunc(p.Manual[i].Values, func(v string) bool { return !c.matches(v) })
+			if c := o.Only.Find(p.Manual[i].Name); c != nil {
+				p.Manual[i].Values = slices.DeleteFunc(p.Manual[i].Values, func(v string) bool { return !c.Matches(v) })
 			}
 		}
 	}

@@ -196,7 +196,7 @@ func (p *Plan) makeExtra(s Selector, manual []KeyValue) (c Case, ok bool) {
 		switch {
 		case i < 0:
 			cell = append(cell, KeyValue{choice.Key, choice.Values[0]})
-		case !choice.matches(manual[i].Value):
+		case !choice.Matches(manual[i].Value):
 			return Case{}, false
 		}
 	}

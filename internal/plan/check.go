@@ -207,7 +207,7 @@ type reach struct {
 func (c *checker) reachOf(where Selector, do string) *reach {
 	r := &reach{do: do, keys: Selector{{Key: "phase"}}, most: map[string]int{}, sizes: Choice{Key: "file_size"}}
 	pick, samples := where.split()
-	phases := samples.find("phase")
+	phases := samples.Find("phase")
 	type followed struct {
 		steps *Step
 		files string
@@ -269,10 +269,10 @@ func (r *reach) addSamples(p *Plan, s *Step, files string, cycles int) {
 
 // addValue adds a value of a key, once.
 func (s *Selector) addValue(key, value string) {
-	if s.find(key) == nil {
+	if s.Find(key) == nil {
 		*s = append(*s, Choice{Key: key})
 	}
-	if c := s.find(key); !slices.Contains(c.Values, value) {
+	if c := s.Find(key); !slices.Contains(c.Values, value) {
 		c.Values = append(c.Values, value)
 	}
 }
@@ -285,10 +285,10 @@ func (r *reach) has(key, value string) bool {
 		n, _ := countKind.of(value).(int64)
 		return n <= int64(r.most[key]) && (n > 0 || key == "cycle")
 	case "file_size":
-		return r.anySize || r.sizes.matches(value)
+		return r.anySize || r.sizes.Matches(value)
 	}
-	c := r.keys.find(key)
-	return c != nil && c.matches(value)
+	c := r.keys.Find(key)
+	return c != nil && c.Matches(value)
 }
 
 // values are those of a key, for hints; more than the few that are listed are
@@ -306,7 +306,7 @@ func (r *reach) values(key string) (list []string, count int) {
 			return list, len(list) + 2
 		}
 	default:
-		if c := r.keys.find(key); c != nil {
+		if c := r.keys.Find(key); c != nil {
 			list = c.Values
 		}
 	}
@@ -348,7 +348,7 @@ func (c *checker) checkSelected(n *node, where Selector, do, what string) *reach
 // the values on it.
 func (c *checker) checkAlong(at *node, where Selector, r *reach, along string, wanted []string) {
 	list, count := r.values(along)
-	if named := where.find(along); named != nil {
+	if named := where.Find(along); named != nil {
 		count = min(count, len(named.Values))
 	}
 	if count < 2 {
@@ -366,7 +366,7 @@ func (c *checker) checkAlong(at *node, where Selector, r *reach, along string, w
 // not name. A list of values asks for their mean.
 func (c *checker) checkAverages(n *node, o *Operand, r *reach, along string) {
 	for _, k := range r.keys {
-		if k.Key != along && !o.Where.names(k.Key) && len(k.Values) > 1 {
+		if k.Key != along && !o.Where.Names(k.Key) && len(k.Values) > 1 {
 			at := n.at(string(o.Quantity))
 			c.refuse(at, "this is the mean over %d values of %q, which it does not name", len(k.Values), k.Key).
 				hintf("name one value, or those of the mean: %s = [%s]", k.Key, k.valuesTOML())

@@ -132,7 +132,7 @@ func (c *checker) checkPrediction(detail *node, a *Assert, unit string) {
 	if f == nil {
 		return
 	}
-	if len(a.At) != 1 || !(Choice{f.Along, f.Predict}).matches(a.At[0]) {
+	if len(a.At) != 1 || !(Choice{f.Along, f.Predict}).Matches(a.At[0]) {
 		c.bad(detail.at("at"), "the fit %q has no prediction at %s", f.Name, strings.Join(a.At, ", ")).
 			hintf("one of its predict: [%s]", strings.Join(f.Predict, ", "))
 	}

@@ -189,40 +189,30 @@ func (c *checker) checkOperand(n *node, o *Operand) *reach {
 }
 
 // isPublished reports whether the plan has a published figure for the operand.
+// A rate of streaming follows from its time.
 func (c *checker) isPublished(o Operand) bool {
-	return slices.ContainsFunc(c.p.Published, func(f Published) bool { return o.matches(&f, c.p.Source) })
+	return slices.ContainsFunc(c.p.Published, func(f Published) bool {
+		isDerived := o.Quantity == "stream" && f.Quantity == "stream_time"
+		return (f.Quantity == o.Quantity || isDerived) && f.Matches(&o, c.p.Source)
+	})
 }
 
-// matches reports whether a published figure is one that the operand names. A
-// figure that leaves a key open applies to all its values, except that figures
-// of the native folder, of one file size and of one set apply only where they
-// are named. A rate of streaming follows from its time.
-func (o *Operand) matches(f *Published, source *Source) bool {
-	derived := o.Quantity == "stream" && f.Quantity == "stream_time"
-	if f.Quantity != o.Quantity && !derived || !f.isTakenOn(o.On, source) {
-		return false
-	}
-	for _, want := range o.Where {
-		if have := f.Where.find(want.Key); have != nil && !slices.ContainsFunc(have.Values, want.matches) {
-			return false
-		}
-	}
-	for _, key := range []string{"file_size", "set"} {
-		if o.Where.names(key) != f.Where.names(key) {
-			return false
-		}
-	}
-	return o.Where.isNative() == f.Where.isNative()
+// Matches reports whether the figure is of what an operand names, whatever the
+// quantity: of its cell, and taken on all that it names.
+func (f *Published) Matches(o *Operand, source *Source) bool {
+	on, have := o.On, f.Origin(source)
+	return o.Where.Covers(f.Where) && (on.Machine == "" || on.Machine == have.Machine) &&
+		(on.OS == "" || on.OS == have.OS) && (on.Tool == "" || on.Tool == have.Tool) &&
+		(on.Date.IsZero() || on.Date.Equal(have.Date))
 }
 
-// isTakenOn reports whether a figure was taken on all that on names; what it
-// does not name itself is that of the source.
-func (f *Published) isTakenOn(on On, source *Source) bool {
+// Origin is the machine, system, tool and day of the figure: its own, else the
+// source's.
+func (f *Published) Origin(source *Source) On {
 	if source == nil {
 		source = &Source{}
 	}
-	return (on.Machine == "" || on.Machine == cmp.Or(f.On.Machine, source.On.Machine)) &&
-		(on.OS == "" || on.OS == cmp.Or(f.On.OS, source.On.OS)) &&
-		(on.Tool == "" || on.Tool == cmp.Or(f.On.Tool, source.On.Tool)) &&
-		(on.Date.IsZero() || on.Date.Equal(cmp.Or(f.On.Date, source.On.Date, source.Date)))
+	on := source.On
+	return On{Machine: cmp.Or(f.On.Machine, on.Machine), OS: cmp.Or(f.On.OS, on.OS),
+		Tool: cmp.Or(f.On.Tool, on.Tool), Date: cmp.Or(f.On.Date, on.Date, source.Date)}
 }

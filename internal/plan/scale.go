@@ -172,7 +172,7 @@ func (p *Plan) replaceValues(key string, change func(string) string) {
 				all(x.At)
 			}
 		case *TableLine:
-			if c := x.Where.find(key); c != nil {
+			if c := x.Where.Find(key); c != nil {
 				before := slices.Clone(c.Values)
 				all(c.Values)
 				x.retitle(*c, before)

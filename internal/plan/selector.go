@@ -112,7 +112,7 @@ func (s Selector) Prose() string {
 // by meaning: "8 MiB" equals "8388608 B", RAW equals UDRW. A selector that
 // names neither baseline nor target never matches a baseline case.
 func (s Selector) Match(get func(key string) (string, bool)) bool {
-	if v, ok := get("baseline"); ok && v == "true" && !s.names("baseline") && !s.names("target") {
+	if v, ok := get("baseline"); ok && v == "true" && !s.Names("baseline") && !s.Names("target") {
 		return false
 	}
 	return s.matchAll(get)
@@ -122,44 +122,57 @@ func (s Selector) Match(get func(key string) (string, bool)) bool {
 func (s Selector) matchAll(get func(key string) (string, bool)) bool {
 	for _, c := range s {
 		have, ok := get(c.Key)
-		if !ok || !c.matches(have) {
+		if !ok || !c.Matches(have) {
 			return false
 		}
 	}
 	return true
 }
 
-// matches reports whether the value is one of the values, by meaning.
-func (c Choice) matches(value string) bool {
+// Matches reports whether the value is one of the values, by meaning.
+func (c Choice) Matches(value string) bool {
 	return slices.ContainsFunc(c.Values, func(want string) bool {
 		return value == want || canonicalValue(c.Key, value) == canonicalValue(c.Key, want)
 	})
 }
 
-// find is the choice of the key, or nil.
-func (s Selector) find(key string) *Choice {
+// Find is the choice of the key, or nil.
+func (s Selector) Find(key string) *Choice {
 	return find(s, func(c *Choice) bool { return c.Key == key })
 }
 
-// names reports whether the selector has the key.
-func (s Selector) names(key string) bool { return s.find(key) != nil }
+// Names reports whether the selector has the key.
+func (s Selector) Names(key string) bool { return s.Find(key) != nil }
 
-// isNative reports whether the selector names the native folder.
-func (s Selector) isNative() bool {
-	baseline, target := s.find("baseline"), s.find("target")
+// IsNative reports whether the selector names the native folder.
+func (s Selector) IsNative() bool {
+	baseline, target := s.Find("baseline"), s.Find("target")
 	return baseline != nil && slices.Contains(baseline.Values, "true") ||
 		target != nil && slices.Contains(target.Values, "directory")
+}
+
+// Covers reports whether the selector may mean a cell of a source. A cell that
+// leaves a key open applies to all its values, except that cells of the native
+// folder, of one file size and of one set apply only where they are named.
+func (s Selector) Covers(cell Selector) bool {
+	for _, want := range s {
+		if have := cell.Find(want.Key); have != nil && !slices.ContainsFunc(have.Values, want.Matches) {
+			return false
+		}
+	}
+	return s.Names("file_size") == cell.Names("file_size") && s.Names("set") == cell.Names("set") &&
+		s.IsNative() == cell.IsNative()
 }
 
 // split divides a selector into what picks cases and what picks samples of
 // them, phases first.
 func (s Selector) split() (cases, samples Selector) {
 	for _, k := range sampleKinds {
-		if c := s.find(k.name); c != nil {
+		if c := s.Find(k.name); c != nil {
 			samples = append(samples, *c)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(s), func(c Choice) bool { return samples.names(c.Key) }), samples
+	return slices.DeleteFunc(slices.Clone(s), func(c Choice) bool { return samples.Names(c.Key) }), samples
 }
 
 // canonicalValue is the text of a key's value as its kind writes it: of a

@@ -31,29 +31,24 @@ func studentTail(t, df float64) float64 {
 	}
 	// df/(df+t²) and its complement to 1, neither by subtraction
 	r := t / math.Sqrt(df)
-	if r *= r; math.IsInf(r, 1) {
-		return 0
-	}
+	r *= r
 	return betaInc(df/2, 0.5, 1/(1+r), r/(1+r)) / 2
 }
 
 // StudentQuantile returns the t with StudentCDF(t, df) = p. It is NaN where p
 // is not in [0, 1] or df < 1, -Inf at p = 0 and +Inf at p = 1.
 func StudentQuantile(p, df float64) float64 {
-	switch {
-	case !(p >= 0 && p <= 1) || !(df >= 1):
+	if !(p >= 0 && p <= 1) || !(df >= 1) {
 		return math.NaN()
-	case p > 0.5:
-		return studentUpperQuantile(1-p, df)
 	}
-	return -studentUpperQuantile(p, df)
-}
-
-// studentUpperQuantile returns the t ≥ 0 that is exceeded with probability q ≤ ½.
-func studentUpperQuantile(q, df float64) float64 {
+	// The quantile is the t ≥ 0 that is exceeded with probability q ≤ ½, or -t.
+	sign, q := -1.0, p
+	if p > 0.5 {
+		sign, q = 1, 1-p
+	}
 	switch q {
 	case 0:
-		return math.Inf(1)
+		return math.Inf(int(sign))
 	case 0.5:
 		return 0
 	}
@@ -63,7 +58,7 @@ func studentUpperQuantile(q, df float64) float64 {
 	for {
 		mid := midpoint(low, high)
 		if mid == low || mid == high {
-			return math.Exp(mid)
+			return sign * math.Exp(mid)
 		}
 		if studentTail(math.Exp(mid), df) > q {
 			low = mid
@@ -75,15 +70,12 @@ func studentUpperQuantile(q, df float64) float64 {
 
 // tCritical is the half-width, in standard errors, of a two-sided t interval of a
 // confidence level.
-func tCritical(level, df float64) float64 { return studentUpperQuantile((1-level)/2, df) }
+func tCritical(level, df float64) float64 { return -StudentQuantile((1-level)/2, df) }
 
-// binomialHalfCDF is P(X ≤ k) for X the number of heads among n tosses of a
-// fair coin (Abramowitz and Stegun 26.5.24).
+// binomialHalfCDF is P(X ≤ k), k ≥ 0, for X the number of heads among n tosses
+// of a fair coin (Abramowitz and Stegun 26.5.24).
 func binomialHalfCDF(k, n int) float64 {
-	switch {
-	case k < 0:
-		return 0
-	case k >= n:
+	if k >= n {
 		return 1
 	}
 	return betaInc(float64(n-k), float64(k+1), 0.5, 0.5)

@@ -122,16 +122,12 @@ func (c Contrast) P(at float64) float64 {
 
 // Interval is Student's t interval of the difference.
 func (c Contrast) Interval(level float64) (Interval, error) {
-	return c.interval("computing interval of a difference", level)
-}
-
-func (c Contrast) interval(doing string, level float64) (Interval, error) {
 	half := 0.0
 	if c.SE != 0 {
 		half = tCritical(level, c.DF) * c.SE
 	}
 	iv := Interval{Low: c.Estimate - half, High: c.Estimate + half, Level: level, Method: c.Method}
-	return iv, checkResult(doing, iv.Low, iv.High)
+	return iv, checkResult("computing t interval", iv.Low, iv.High)
 }
 
 // MeanContrast is the mean of at least [MinForT] values, or paired differences,

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -28,7 +29,7 @@ const MinForLine = 3
 // that are independent, normal and of one size over all x; where they grow with
 // x, as the time of a transfer does with its size, use [FitWeightedLine].
 func FitLine(x, y []float64) (Line, error) {
-	return fitLine("fitting line", x, y, func(int) float64 { return 1 })
+	return FitWeightedLine(x, y, slices.Repeat([]float64{1}, len(x)))
 }
 
 // FitWeightedLine is [FitLine] with a positive weight per point, proportional
@@ -39,10 +40,7 @@ func FitLine(x, y []float64) (Line, error) {
 // weights trust the smallest files too much, and the intervals come out too
 // narrow.
 func FitWeightedLine(x, y, weights []float64) (Line, error) {
-	return fitLine("fitting weighted line", x, y, func(i int) float64 { return weights[i] })
-}
-
-func fitLine(doing string, x, y []float64, weight func(i int) float64) (Line, error) {
+	const doing = "fitting line"
 	if err := checkPairs(doing, x, y, MinForLine); err != nil {
 		return Line{}, err
 	}
@@ -52,13 +50,12 @@ func fitLine(doing string, x, y []float64, weight func(i int) float64) (Line, er
 	l := Line{N: len(x), MinX: slices.Min(x), MaxX: slices.Max(x)}
 	var total, meanX, meanY, sxx, sxy, syy float64
 	for i := range x { // running weighted means: no sum that could overflow first
-		w := weight(i)
-		total += w
-		meanX += (x[i] - meanX) * (w / total)
-		meanY += (y[i] - meanY) * (w / total)
+		total += weights[i]
+		meanX += (x[i] - meanX) * (weights[i] / total)
+		meanY += (y[i] - meanY) * (weights[i] / total)
 	}
 	for i := range x {
-		w, dx, dy := weight(i), x[i]-meanX, y[i]-meanY
+		w, dx, dy := weights[i], x[i]-meanX, y[i]-meanY
 		sxx += w * dx * dx
 		sxy += w * dx * dy
 		syy += w * dy * dy
@@ -67,7 +64,7 @@ func fitLine(doing string, x, y []float64, weight func(i int) float64) (Line, er
 	l.Intercept = meanY - l.Slope*meanX
 	for i := range x {
 		residual := (y[i] - meanY) - l.Slope*(x[i]-meanX)
-		l.SSE += weight(i) * residual * residual
+		l.SSE += weights[i] * residual * residual
 	}
 	if syy > 0 && !constant(y) {
 		l.R2 = min(max(1-l.SSE/syy, 0), 1)
@@ -83,14 +80,12 @@ func (l Line) At(x float64) float64 { return l.Intercept + l.Slope*x }
 
 // SlopeInterval returns the t interval of the slope.
 func (l Line) SlopeInterval(level float64) (Interval, error) {
-	c := Contrast{l.Slope, l.SlopeSE, float64(l.N - 2), MethodT}
-	return c.interval("computing slope interval", level)
+	return Contrast{l.Slope, l.SlopeSE, float64(l.N - 2), MethodT}.Interval(level)
 }
 
 // InterceptInterval returns the t interval of the intercept.
 func (l Line) InterceptInterval(level float64) (Interval, error) {
-	c := Contrast{l.Intercept, l.InterceptSE, float64(l.N - 2), MethodT}
-	return c.interval("computing intercept interval", level)
+	return Contrast{l.Intercept, l.InterceptSE, float64(l.N - 2), MethodT}.Interval(level)
 }
 
 // Power is a power law y = Coefficient · x^Exponent.
@@ -119,9 +114,9 @@ func FitPower(x, y []float64) (Power, error) {
 		}
 		logs[i] = math.Log(v)
 	}
-	l, err := fitLine(doing, logs[:len(x)], logs[len(x):], func(int) float64 { return 1 })
+	l, err := FitLine(logs[:len(x)], logs[len(x):])
 	if err != nil {
-		return Power{}, err
+		return Power{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	p := Power{Coefficient: math.Exp(l.Intercept), Exponent: l.Slope, Log: l}
 	return p, checkResult(doing, p.Coefficient)
@@ -170,11 +165,8 @@ func FitTwoLines(x, y []float64) (TwoLines, error) {
 			continue
 		}
 		left, err := FitLine(x[:cut], y[:cut])
-		if err != nil {
-			return TwoLines{}, err
-		}
-		right, err := FitLine(x[cut:], y[cut:])
-		if err != nil {
+		right, errRight := FitLine(x[cut:], y[cut:])
+		if err := cmp.Or(err, errRight); err != nil {
 			return TwoLines{}, err
 		}
 		if sse := left.SSE + right.SSE; sse < least {

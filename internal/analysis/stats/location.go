@@ -48,10 +48,7 @@ func median(xs []float64) float64 { return medianSorted(sorted(xs)) }
 
 func medianSorted(s []float64) float64 {
 	n := len(s)
-	if n%2 == 1 {
-		return s[n/2]
-	}
-	return midpoint(s[n/2-1], s[n/2])
+	return midpoint(s[(n-1)/2], s[n/2])
 }
 
 // midpoint is (a+b)/2 where the sum may overflow.
@@ -71,13 +68,10 @@ func Quantile(xs []float64, p float64) (float64, error) {
 		s := sorted(xs)
 		at := p * float64(len(s)-1)
 		i := min(int(at), len(s)-1)
-		f := at - float64(i)
-		if f <= 0 || i == len(s)-1 {
-			return s[i]
-		}
-		// Written as a weighted mean because s[i+1]-s[i] may overflow; clamped
-		// because its rounding must not step out of the gap.
-		return min(max((1-f)*s[i]+f*s[i+1], s[i]), s[i+1])
+		f, next := at-float64(i), s[min(i+1, len(s)-1)]
+		// Written as a weighted mean because next-s[i] may overflow; clamped because
+		// its rounding must not step out of the gap.
+		return min(max((1-f)*s[i]+f*next, s[i]), next)
 	})
 }
 
@@ -177,9 +171,6 @@ func Outliers(xs []float64) ([]int, error) {
 		return nil, err
 	}
 	mad, err := MAD(xs)
-	if err != nil {
-		return nil, err
-	}
 	middle := median(xs)
 	var out []int
 	for i, x := range xs {
@@ -187,5 +178,5 @@ func Outliers(xs []float64) ([]int, error) {
 			out = append(out, i)
 		}
 	}
-	return out, nil
+	return out, err
 }

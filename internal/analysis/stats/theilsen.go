@@ -44,17 +44,12 @@ func FitTheilSen(x, y []float64) (TheilSen, error) {
 			}
 		}
 	}
-	if err := checkResult(doing, t.slopes...); err != nil {
-		return TheilSen{}, err
-	}
 	slices.Sort(t.slopes)
 	t.Slope = medianSorted(t.slopes)
 	rest := t.residuals(x, y)
-	if err := checkResult(doing, rest...); err != nil {
-		return TheilSen{}, err
-	}
 	t.Intercept = median(rest)
-	return t, nil
+	// The first and the last slope are infinite where any is
+	return t, checkResult(doing, append(rest, t.slopes[0], t.slopes[len(t.slopes)-1])...)
 }
 
 // At returns the fitted y at x.
@@ -152,7 +147,7 @@ func JackknifeByGroup(x, y []float64, statistic func(x, y []float64) float64, ke
 	variance, df := varianceByGroup(without, groups)
 	n := float64(len(x))
 	c := Contrast{estimate, math.Sqrt(variance) * (n - 1) / n, max(1, df*keep), MethodJackknife}
-	return c.interval(doing, level)
+	return c.Interval(level)
 }
 
 // grouped checks what an interval by groups is given, and sorts the pairs by x;
