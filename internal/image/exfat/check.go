@@ -109,27 +109,13 @@ func (c *checker) checkBackupBoot(region []byte) error {
 		return err
 	case err != nil:
 		detail = err.Error()
-	case sameRegion(region, other):
+	case bytes.Equal(withoutVolatile(region), withoutVolatile(other)):
 		return nil
 	}
 	at := bootSectors * c.g.sectorSize()
 	fix := func() error { return writeFlush(c.dev, region, at) }
 	c.report.add(Finding{Kind: BootBackup, Detail: detail, fix: fix})
 	return nil
-}
-
-// sameRegion compares boot regions without the two fields that only the main
-// one keeps up to date.
-func sameRegion(a, b []byte) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] && !volatile(i) {
-			return false
-		}
-	}
-	return true
 }
 
 // checkFATHead looks at the two entries that belong to no cluster.
@@ -202,41 +188,30 @@ func (c *checker) compareBitmaps(disk *bitmap, extents []Extent) error {
 }
 
 // difference reports clusters [at, end) that are marked but not owned, or owned
-// but not marked. The first are only lost space; the second could be given to
-// another file, and are found after lost writes alone.
+// but not marked. The first are only lost space, or bad clusters, which stay
+// marked; the second could be given to another file, and are found after lost
+// writes alone.
 func (c *checker) difference(at, end uint32, marked bool, rewrite func() error) error {
-	bad, err := c.badRun(at, end, marked)
-	if err != nil || bad {
-		return err
+	bad := marked
+	for i := at; bad && i < end; i++ {
+		next, err := c.fat.next(i + firstData)
+		if err != nil {
+			return err
+		}
+		bad = next == badCluster
 	}
 	f := Finding{Kind: BitmapMissing, Cluster: at + firstData, Count: end - at, fix: rewrite}
-	if marked {
+	switch {
+	case bad:
+		c.owned.put(at, end-at, true)
+		return nil
+	case marked && c.unsure:
+		f.Kind, f.Detail, f.fix = BitmapLost, "kept, because something damaged may own them", nil
+	case marked:
 		f.Kind = BitmapLost
-		if c.unsure {
-			f.Detail, f.fix = "kept, because something damaged may own them", nil
-		}
 	}
 	c.report.add(f)
 	return nil
-}
-
-// badRun reports whether clusters that are marked but unowned are bad ones,
-// which stay marked.
-func (c *checker) badRun(at, end uint32, marked bool) (bool, error) {
-	if !marked {
-		return false, nil
-	}
-	for i := at; i < end; i++ {
-		next, err := c.fat.next(i + firstData)
-		if err != nil {
-			return false, err
-		}
-		if next != badCluster {
-			return false, nil
-		}
-	}
-	c.owned.put(at, end-at, true)
-	return true, nil
 }
 
 // repair marks the volume dirty, applies the fixes of entries, chains and

@@ -290,9 +290,17 @@ func (v *Volume) walkTo(parts []string) (e *entry, d *directory, err error) {
 	return e, d, nil
 }
 
+// lookup is walkTo for a path of an open volume.
+func (v *Volume) lookup(path string) (*entry, *directory, error) {
+	if v.closed {
+		return nil, nil, ErrClosed
+	}
+	return v.walkTo(splitPath(path))
+}
+
 // place resolves the directory and the name for something that is to be made;
-// it must not exist.
-func (v *Volume) place(path string) (*directory, []uint16, error) {
+// unless replace is set, it must not exist.
+func (v *Volume) place(path string, replace bool) (*directory, []uint16, error) {
 	parts := splitPath(path)
 	if len(parts) == 0 {
 		return nil, nil, fs.ErrExist
@@ -305,8 +313,11 @@ func (v *Volume) place(path string) (*directory, []uint16, error) {
 		return nil, nil, ErrNotDir
 	}
 	units, err := encodeName(parts[len(parts)-1])
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, nil, fmt.Errorf("%w: %w", fs.ErrInvalid, err)
+	case !replace && d.entries[v.upcase.key(units)] != nil:
+		return nil, nil, fs.ErrExist
 	}
 	return d, units, nil
 }

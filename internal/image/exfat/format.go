@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
+	"slices"
 	"unicode/utf16"
 
 	"dmgbench/internal/image/blockdev"
@@ -329,17 +330,26 @@ func (g *geometry) check(size int64) error {
 	return nil
 }
 
-// volatile reports whether a byte of a boot region is of VolumeFlags or
-// PercentInUse, which change while the volume is in use, in the main region
-// alone, and are not summed up (section 3.4).
-func volatile(at int) bool { return at == 106 || at == 107 || at == 112 }
+// volatile are the bytes of VolumeFlags and PercentInUse in a boot region: they
+// change while the volume is in use, in the main region alone, and are not
+// summed up (section 3.4).
+var volatile = []int{106, 107, 112}
+
+// withoutVolatile is a copy of a region with zeros in their place.
+func withoutVolatile(region []byte) []byte {
+	b := bytes.Clone(region)
+	for _, at := range volatile {
+		b[at] = 0
+	}
+	return b
+}
 
 // checksumSector returns the last sector of a region: the sum over the others,
 // repeated.
 func checksumSector(region []byte, sector int) []byte {
 	var sum uint32
 	for i, c := range region[:11*sector] {
-		if !volatile(i) {
+		if !slices.Contains(volatile, i) {
 			sum = sum<<31 | sum>>1
 			sum += uint32(c)
 		}

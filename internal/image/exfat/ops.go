@@ -56,12 +56,9 @@ func (v *Volume) CreateStriped(path string, size int64, stripe int) (f *File, er
 		return nil, fs.ErrInvalid
 	}
 	err = v.withSpace(func(whole bool) error {
-		d, units, err := v.place(path)
+		d, units, err := v.place(path, false)
 		if err != nil {
 			return err
-		}
-		if d.entries[v.upcase.key(units)] != nil {
-			return fs.ErrExist
 		}
 		runs, err := v.reserve(size, stripe, whole)
 		if err != nil {
@@ -82,12 +79,9 @@ func (v *Volume) CreateStriped(path string, size int64, stripe int) (f *File, er
 func (v *Volume) Mkdir(path string) (err error) {
 	defer annotate(&err, "making directory %q", path)
 	return v.withSpace(func(bool) error {
-		d, units, err := v.place(path)
+		d, units, err := v.place(path, false)
 		if err != nil {
 			return err
-		}
-		if d.entries[v.upcase.key(units)] != nil {
-			return fs.ErrExist
 		}
 		size := v.g.clusterSize()
 		runs, err := v.reserve(size, 0, false)
@@ -152,10 +146,7 @@ func (v *Volume) Open(path string) (_ *File, err error) {
 	defer annotate(&err, "opening %q", path)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.closed {
-		return nil, ErrClosed
-	}
-	e, _, err := v.walkTo(splitPath(path))
+	e, _, err := v.lookup(path)
 	if err != nil {
 		return nil, err
 	}
@@ -236,14 +227,11 @@ func (v *Volume) Stat(path string) (_ Info, err error) {
 	defer annotate(&err, "describing %q", path)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.closed {
-		return Info{}, ErrClosed
-	}
-	e, _, err := v.walkTo(splitPath(path))
-	if err != nil {
+	e, _, err := v.lookup(path)
+	switch {
+	case err != nil:
 		return Info{}, err
-	}
-	if e == nil {
+	case e == nil:
 		return Info{Dir: true}, nil
 	}
 	return e.info(), nil
@@ -260,10 +248,7 @@ func (v *Volume) List(path string) (infos []Info, err error) {
 
 // listLocked is List under mu; it also returns the directory.
 func (v *Volume) listLocked(path string) (*directory, []Info, error) {
-	if v.closed {
-		return nil, nil, ErrClosed
-	}
-	_, d, err := v.walkTo(splitPath(path))
+	_, d, err := v.lookup(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -359,7 +344,7 @@ func (v *Volume) rename(from, to string, replace bool) error {
 		if err != nil {
 			return err
 		}
-		d, units, err := v.place(to)
+		d, units, err := v.place(to, true)
 		if err != nil {
 			return err
 		}
