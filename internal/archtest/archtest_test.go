@@ -54,7 +54,7 @@ var layers = [][]string{
 	{"internal/plan"},
 	{"internal/analysis/stats"},
 	{"internal/image"},
-	{"internal/system/units", "internal/system/clock", "plans", "scripts", "third_party/..."},
+	{"internal/system/units", "internal/system/clock", "internal/system/pipeline", "plans", "scripts", "third_party/..."},
 	{"internal/archtest"},
 }
 

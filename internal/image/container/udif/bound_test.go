@@ -246,45 +246,6 @@ func TestStreamEnds(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestPipeline delivers in order, keeps no more values than asked for, and ends with the first error.
-func TestPipeline(t *testing.T) {
-	for _, fail := range []string{"", "work", "deliver"} {
-		broken := errors.New(fail)
-		var got []int
-		var inFlight, most atomic.Int64
-		err := pipeline(t.Context(), 3, 5, func(submit func(func(*int)) bool) {
-			for i := range 200 {
-				if !submit(func(v *int) { *v = i; most.Store(max(most.Load(), inFlight.Add(1))) }) {
-					return
-				}
-			}
-		}, func(i *int) error {
-			if fail == "work" && *i == 100 {
-				return broken
-			}
-			return nil
-		}, func(i *int) error {
-			inFlight.Add(-1)
-			if fail == "deliver" && *i == 100 {
-				return broken
-			}
-			got = append(got, *i)
-			return nil
-		})
-		for i := range got {
-			require.Equal(t, i, got[i])
-		}
-		assert.LessOrEqual(t, most.Load(), int64(5))
-		if fail == "" {
-			require.NoError(t, err)
-			require.Len(t, got, 200)
-			continue
-		}
-		require.ErrorIs(t, err, broken)
-		assert.Len(t, got, 100)
-	}
-}
-
 // TestStreamInAnyOrder delivers each piece once, whole, in any order, and stops at the first error.
 func TestStreamInAnyOrder(t *testing.T) {
 	device := content(6<<20, 3)

@@ -3,6 +3,8 @@ package udif
 import (
 	"context"
 	"fmt"
+
+	"dmgbench/internal/system/pipeline"
 )
 
 // piece is the largest part of a raw run that is handled at once, in bytes: the
@@ -79,7 +81,7 @@ func (im *Image) Stream(ctx context.Context, o StreamOptions, deliver func(Piece
 // one piece without data.
 func (im *Image) pass(ctx context.Context, o StreamOptions, work func(*slot), deliver func(*slot) error) error {
 	count := slots(o.Memory, max(im.chunk+im.payload, pieceSize), im.options.Workers)
-	return pipeline(ctx, im.options.Workers, count, im.cut, func(s *slot) error { work(s); return nil },
+	return pipeline.Run(ctx, im.options.Workers, make([]slot, count), im.cut, func(s *slot) error { work(s); return nil },
 		func(s *slot) error {
 			err := deliver(s)
 			if err == nil && o.Progress != nil {

@@ -9,6 +9,8 @@ import (
 	"hash"
 	"io"
 	"runtime"
+
+	"dmgbench/internal/system/pipeline"
 )
 
 // Map is what is known of a device without reading it.
@@ -124,7 +126,7 @@ func (w *writer) prepare() error {
 func (w *writer) payloads(ctx context.Context) error {
 	o := &w.options
 	count := slots(o.Memory, 2*int64(o.ChunkSectors)*SectorSize, o.Workers)
-	return pipeline(ctx, o.Workers, count, w.cut, w.store, func(c *chunk) error {
+	return pipeline.Run(ctx, o.Workers, make([]chunk, count), w.cut, w.store, func(c *chunk) error {
 		err := w.append(c)
 		if err == nil && o.Progress != nil {
 			o.Progress(int64(c.first+c.count)*SectorSize, w.size)
