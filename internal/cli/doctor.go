@@ -115,9 +115,7 @@ func (d *doctor) UID() int { return os.Geteuid() }
 // no user is logged in: the services of a session work in the background then.
 func (d *doctor) ConsoleUID() int {
 	if fi, err := os.Stat("/dev/console"); err == nil {
-		if uid, ok := hostio.Owner(fi); ok {
-			return uid
-		}
+		return hostio.StatOf(fi).UID
 	}
 	return -1
 }

@@ -36,7 +36,7 @@ func notOwnedBy(t *testing.T, dir string, uid int) (list []string) {
 		require.NoError(t, err)
 		fi, err := d.Info()
 		require.NoError(t, err)
-		if owner, ok := hostio.Owner(fi); !ok || owner != uid {
+		if hostio.StatOf(fi).UID != uid {
 			list = append(list, path)
 		}
 		return nil

@@ -43,7 +43,7 @@ func TestFaultsOfTheHostEndOnlyTheirCase(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := lived(t, life)
-			faults := hostiotest.NewFaults(c.Clock)
+			faults := &hostiotest.Faults{}
 			f.set(faults)
 			c.Hook = faults
 			out, err := runner.Run(t.Context(), c)

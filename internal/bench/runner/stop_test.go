@@ -17,7 +17,7 @@ import (
 // Case-rounds that failed are told when they fail, stay failed for a plain resume, and are measured again when that is asked for.
 func TestFailedRoundsAreToldAndRepeated(t *testing.T) {
 	c, told := lived(t, life), &heard{}
-	faults := hostiotest.NewFaults(c.Clock)
+	faults := &hostiotest.Faults{}
 	faults.FailFrom(hostio.OpAllocate, "*.dmg", 1, syscall.ENOSPC)
 	c.Hook, c.Progress = faults, told
 	out, err := runner.Run(t.Context(), c)

@@ -6,11 +6,9 @@ import (
 	"slices"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/system/clock"
 	"dmgbench/internal/system/hostio"
 	"dmgbench/internal/system/hostio/hostiotest"
 )
@@ -64,7 +62,7 @@ func TestMappedHostFails(t *testing.T) {
 }
 
 func hostFails(t *testing.T, format, name string, script func(f *hostiotest.Faults)) (struck bool) {
-	faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
+	faults := &hostiotest.Faults{}
 	d := tempDir(t, hostio.WithHook(faults))
 	if format == UDSP {
 		require.NoError(t, createUDSP(d, "i", Spec{Size: 1 << 20, BandSize: 16 << 10}))

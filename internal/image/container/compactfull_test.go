@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/system/clock"
 	"dmgbench/internal/system/hostio"
 	"dmgbench/internal/system/hostio/hostiotest"
 )
@@ -17,7 +15,7 @@ import (
 // written to, as it cannot be while a compaction has to be finished.
 func TestCompactOnAFullDisk(t *testing.T) {
 	const band = 16 << 10
-	faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
+	faults := &hostiotest.Faults{}
 	d := tempDir(t, hostio.WithHook(faults))
 	require.NoError(t, createUDSP(d, "i", Spec{Size: 1 << 20, BandSize: band}))
 	img, err := Open(d, "i", OpenOptions{})
@@ -32,7 +30,7 @@ func TestCompactOnAFullDisk(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.Error(t, img.Close())
 
-	full := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
+	full := &hostiotest.Faults{}
 	again, err := hostio.OpenDir(d.Path(), hostio.WithHook(full))
 	require.NoError(t, err)
 	defer again.Close()

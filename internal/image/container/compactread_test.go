@@ -5,12 +5,10 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/system/clock"
 	"dmgbench/internal/system/hostio"
 	"dmgbench/internal/system/hostio/hostiotest"
 )
@@ -18,7 +16,7 @@ import (
 // TestCompactReadsWhatItDeletes: that a file takes no blocks is no proof that it holds nothing, since some hosts say so of
 // every file. A band goes when it was read, and not before.
 func TestCompactReadsWhatItDeletes(t *testing.T) {
-	faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
+	faults := &hostiotest.Faults{}
 	d := tempDir(t, hostio.WithHook(faults))
 	require.NoError(t, Create(d, "b", Spec{Format: UDSB, Size: 4 << 20, BandSize: 1 << 20}))
 	band := filepath.Join(d.Path(), "b", "bands", "2")

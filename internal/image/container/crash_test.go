@@ -42,7 +42,7 @@ func durable(ops []hostio.Op, n int) []bool {
 // flush and drops all that no sync covers: the device holds exactly what it
 // held when Flush returned.
 func TestFlushedDataSurvivesALossyCrash(t *testing.T) {
-	rec := hostiotest.NewRecorder(true)
+	rec := &hostiotest.Recorder{}
 	d := tempDir(t, hostio.WithHook(rec))
 	require.NoError(t, Create(d, "i", Spec{Format: UDSB, Size: 6 << 20, BandSize: 1 << 20}))
 	img, err := Open(d, "i", OpenOptions{Sync: hostio.SyncFsync})

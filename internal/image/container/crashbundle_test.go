@@ -37,7 +37,7 @@ func TestBundleCrash(t *testing.T) {
 }
 
 func crashBundle(t *testing.T, e Encryption, seed uint64, every int) (points int) {
-	rec := hostiotest.NewRecorder(true)
+	rec := &hostiotest.Recorder{}
 	d := tempDir(t, hostio.WithHook(rec))
 	require.NoError(t, createBundle(d, "i", Spec{BandSize: 8 << 10, Size: 300 << 10, Encryption: e}))
 	created := len(rec.Ops())
@@ -149,7 +149,7 @@ func TestPassphraseChangeCrash(t *testing.T) {
 		variants = 100
 	}
 	for _, format := range []string{UDRW, UDSP} {
-		rec := hostiotest.NewRecorder(true)
+		rec := &hostiotest.Recorder{}
 		d := tempDir(t, hostio.WithHook(rec))
 		require.NoError(t, Create(d, "i", Spec{Format: format, Size: 1 << 20, Encryption: secret(512)}))
 		start, err := d.ReadFile("i", 1<<30)
@@ -179,7 +179,7 @@ func TestPassphraseChangeCrash(t *testing.T) {
 
 // TestBundlePassphraseChangeCrash does the same to a bundle, whose token is replaced.
 func TestBundlePassphraseChangeCrash(t *testing.T) {
-	rec := hostiotest.NewRecorder(true)
+	rec := &hostiotest.Recorder{}
 	d := tempDir(t, hostio.WithHook(rec))
 	require.NoError(t, Create(d, "i", Spec{Format: UDSB, Size: 1 << 20, Encryption: secret(512)}))
 	created := len(rec.Ops())

@@ -241,7 +241,7 @@ func record(t *testing.T, c crashCase, seed uint64, host bool) (start []byte, op
 	log := func() []hostio.Op { return f.log }
 	open := func() (Image, error) { return c.open(f, OpenOptions{}) }
 	if host {
-		rec := hostiotest.NewRecorder(true)
+		rec := &hostiotest.Recorder{}
 		h, err := hostio.OpenDir(d.Path(), hostio.WithHook(rec))
 		require.NoError(t, err)
 		defer h.Close()

@@ -10,13 +10,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/image/container/crypt"
-	"dmgbench/internal/system/clock"
 	"dmgbench/internal/system/hostio"
 	"dmgbench/internal/system/hostio/hostiotest"
 )
@@ -177,7 +175,7 @@ func TestLongEncryptedTransfers(t *testing.T) {
 // TestDiskFullWhileEncrypting tells how many bytes of the caller's are there.
 func TestDiskFullWhileEncrypting(t *testing.T) {
 	for _, format := range []string{UDSB, UDSP} {
-		faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
+		faults := &hostiotest.Faults{}
 		d := tempDir(t, hostio.WithHook(faults))
 		require.NoError(t, Create(d, "i", Spec{Format: format, Size: 8 << 20, BandSize: 1 << 20, Encryption: secret(512)}))
 		img := openSecret(t, d, OpenOptions{})
@@ -195,7 +193,7 @@ func TestDiskFullWhileEncrypting(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, img.Close())
 	}
-	faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
+	faults := &hostiotest.Faults{}
 	d := tempDir(t, hostio.WithHook(faults))
 	faults.NoSpaceAfter(1 << 20)
 	require.ErrorIs(t, Create(d, "i", Spec{Format: UDRW, Size: 4 << 20, Encryption: secret(512)}), syscall.ENOSPC)

@@ -5,20 +5,18 @@ import (
 	"errors"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/image/container/files"
-	"dmgbench/internal/system/clock"
 	"dmgbench/internal/system/hostio"
 	"dmgbench/internal/system/hostio/hostiotest"
 )
 
 func faulty(t *testing.T, s Spec, o OpenOptions) (*hostiotest.Faults, *hostio.Dir, Image) {
 	t.Helper()
-	faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
+	faults := &hostiotest.Faults{}
 	d := tempDir(t, hostio.WithHook(faults))
 	require.NoError(t, Create(d, "i", s))
 	img, err := Open(d, "i", o)
@@ -52,7 +50,7 @@ func TestDiskFullWhileWriting(t *testing.T) {
 
 func TestDiskFullWhileCreatingLeavesNothing(t *testing.T) {
 	for _, format := range []string{UDRW, UDSB} {
-		faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
+		faults := &hostiotest.Faults{}
 		d := tempDir(t, hostio.WithHook(faults))
 		faults.NoSpaceAfter(100)
 		err := Create(d, "i", Spec{Format: format, Size: 1 << 20})
@@ -65,7 +63,7 @@ func TestDiskFullWhileCreatingLeavesNothing(t *testing.T) {
 
 // TestRawWithoutPreallocation covers hosts whose file system has none.
 func TestRawWithoutPreallocation(t *testing.T) {
-	faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
+	faults := &hostiotest.Faults{}
 	d := tempDir(t, hostio.WithHook(faults))
 	faults.FailFrom(hostio.OpAllocate, "", 1, hostio.ErrUnsupported)
 	require.NoError(t, Create(d, "i", Spec{Format: UDRW, Size: 20<<20 + 512}))
@@ -107,7 +105,7 @@ func TestFailedFlushIsReportedAndRemembered(t *testing.T) {
 // TestFlushCoversWhatTheRecyclerClosed: a dirty band whose descriptor was
 // given up is still synced.
 func TestFlushCoversWhatTheRecyclerClosed(t *testing.T) {
-	rec := hostiotest.NewRecorder(false)
+	rec := &hostiotest.Recorder{}
 	d := tempDir(t, hostio.WithHook(rec))
 	require.NoError(t, Create(d, "i", Spec{Format: UDSB, Size: 16 << 20, BandSize: 1 << 20}))
 	img, err := Open(d, "i", OpenOptions{})
@@ -136,7 +134,7 @@ func TestFlushCoversWhatTheRecyclerClosed(t *testing.T) {
 // from the moment that Create returned it opens, and shows the data of the
 // last flush outside what was being changed.
 func TestOpensAfterEveryCrash(t *testing.T) {
-	rec := hostiotest.NewRecorder(true)
+	rec := &hostiotest.Recorder{}
 	d := tempDir(t, hostio.WithHook(rec))
 	require.NoError(t, Create(d, "i", Spec{Format: UDSB, Size: 5 << 20, BandSize: 1 << 20}))
 	created := len(rec.Ops())

@@ -114,7 +114,7 @@ func openUnlocked() (*store, error) {
 	// In a folder that others can write to, a stranger may have been first.
 	if fi, err := os.Lstat(path); err != nil {
 		return nil, err
-	} else if uid, _ := hostio.Owner(fi); !fi.IsDir() || uid != os.Geteuid() {
+	} else if !fi.IsDir() || hostio.StatOf(fi).UID != os.Geteuid() {
 		return nil, fmt.Errorf("using %q: it belongs to another user: %w", path, fs.ErrPermission)
 	}
 	// The kernel's table of mounts has no links in its paths.

@@ -4,13 +4,11 @@ import (
 	"os"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/image/container"
-	"dmgbench/internal/system/clock"
 	"dmgbench/internal/system/hostio"
 	"dmgbench/internal/system/hostio/hostiotest"
 )
@@ -21,7 +19,7 @@ func TestOldBundleThatCannotBeRemoved(t *testing.T) {
 	m := newMachine(t)
 	m.do("create -fs ExFAT -size 8m -type SPARSEBUNDLE -volname old a.sparsebundle")
 	m.do("create -fs ExFAT -size 8m -type SPARSEBUNDLE -volname new b.sparsebundle")
-	faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
+	faults := &hostiotest.Faults{}
 	dir, err := hostio.OpenDir(m.dir, hostio.WithHook(faults))
 	require.NoError(t, err)
 	defer dir.Close()

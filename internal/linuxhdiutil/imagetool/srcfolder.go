@@ -230,7 +230,6 @@ func (t *tree) countLosses(d *hostio.Dir, name string, fi fs.FileInfo) {
 	if fi.IsDir() {
 		usual = 0o755
 	}
-	uid, _ := hostio.Owner(fi)
 	list, _ := files.Xattr(d, name, "list", "", "") // none on a host without attributes
 	// Security labels and access control lists belong to the host, not to the
 	// file.
@@ -239,7 +238,7 @@ func (t *tree) countLosses(d *hostio.Dir, name string, fi fs.FileInfo) {
 	})
 	for what, lost := range map[string]bool{
 		"modes":               fi.Mode()&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != usual,
-		"owners":              uid != os.Geteuid(),
+		"owners":              hostio.StatOf(fi).UID != os.Geteuid(),
 		"extended attributes": len(list) > 0,
 		"hard links":          !fi.IsDir() && hostio.StatOf(fi).Links > 1,
 	} {

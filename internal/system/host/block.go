@@ -2,90 +2,82 @@ package host
 
 import (
 	"fmt"
+	"os"
 	"path"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"dmgbench/internal/result"
 )
 
-// Unescape undoes the octal escapes (\040) of mount tables: proc(5) has blanks,
-// tabs, line ends and backslashes so.
-func Unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
-}
+// unescape undoes the escapes of mount tables, in which the kernel writes these
+// five characters so (show_mountinfo in fs/proc_namespace.c).
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`, `\043`, "#").Replace
 
 // remote are file systems with their data on another machine.
 var remote = strings.Fields("nfs nfs4 cifs smb3 smbfs afpfs webdav ceph glusterfs fuse.sshfs fuse.glusterfs afs")
 
-// under describes the disk of an absolute path without links: of the longest
-// mount point, and the last one mounted there.
-func (t tree) under(name string) result.Disk {
-	var m Mount
+// mount is the one that an absolute path without links is on: that with the
+// longest mount point, and the last one mounted there.
+func (t tree) mount(name string) (m Mount) {
 	for _, one := range ParseMounts(t.read("proc/self/mountinfo")) {
 		isBelow := one.Point == "/" || name == one.Point || strings.HasPrefix(name, one.Point+"/")
 		if isBelow && len(one.Point) >= len(m.Point) {
 			m = one
 		}
 	}
+	return m
+}
+
+// under describes the disk of an absolute path without links.
+func (t tree) under(name string) result.Disk {
+	m := t.mount(name)
 	d := result.Disk{Filesystem: clean(m.Type)}
 	switch {
-	case m.Type == "": // no mount
 	case m.Type == "tmpfs" || m.Type == "ramfs":
 		d.Medium = "memory"
 	case slices.Contains(remote, m.Type):
 		d.Medium, d.Bus = "network", "network"
 	default:
-		// A file system of several devices (btrfs) has a number that is not a
-		// block device.
-		dir := t.blockDir(fmt.Sprintf("sys/dev/block/%d:%d", m.Major, m.Minor))
-		if dir == "" && strings.HasPrefix(m.Source, "/dev/") {
-			name := strings.TrimPrefix(path.Clean(m.Source), "/dev/")
-			dir = t.blockDir("sys/class/block/" + strings.ReplaceAll(name, "/", "!"))
-		}
-		t.block(&d, dir, 8)
+		t.block(&d, t.mounted(m), 8)
 	}
 	return d
 }
 
-// blockDir follows the link of a block device to its folder under the tree.
-func (t tree) blockDir(link string) string {
-	root, err := filepath.EvalSymlinks(string(t))
-	if err != nil {
-		return ""
+// mounted is the sysfs folder of the disk of a mount, "" if it is on none.
+func (t tree) mounted(m Mount) string {
+	// A file system of several devices (btrfs) has a number that is not a block
+	// device.
+	dir := t.blockDir(fmt.Sprintf("sys/dev/block/%d:%d", m.Major, m.Minor))
+	if dir == "" && strings.HasPrefix(m.Source, "/dev/") {
+		source := m.Source
+		if to, err := os.Readlink(t.path(source)); err == nil { // /dev/mapper/NAME is one to ../dm-N
+			source = path.Join(path.Dir(source), to)
+		}
+		dir = t.blockDir("sys/class/block/" + strings.ReplaceAll(strings.TrimPrefix(source, "/dev/"), "/", "!"))
 	}
-	dir, err := filepath.EvalSymlinks(t.path(link))
-	if err != nil {
-		return ""
-	}
-	rel, err := filepath.Rel(root, dir)
-	if err != nil || !filepath.IsLocal(rel) {
-		return ""
-	}
-	return filepath.ToSlash(rel)
+	return dir
 }
 
-// block describes a device from its sysfs folder, going from a partition to its
-// disk and from a mapping to what it maps, at most depth times.
+// blockDir follows the link of a block device to its folder in the tree; from a
+// partition it goes on to the disk.
+func (t tree) blockDir(link string) string {
+	to, err := os.Readlink(t.path(link))
+	if err != nil {
+		return ""
+	}
+	dir := path.Join("/", path.Dir(link), to)[1:]
+	if t.exists(path.Join(dir, "partition")) {
+		dir = path.Dir(dir)
+	}
+	return dir
+}
+
+// block describes a device from its sysfs folder, going from a mapping to what
+// it maps, at most depth times.
 func (t tree) block(d *result.Disk, dir string, depth int) {
 	if dir == "" || depth == 0 {
 		return
-	}
-	if t.exists(path.Join(dir, "partition")) {
-		dir = path.Dir(dir)
 	}
 	if strings.HasPrefix(t.read(path.Join(dir, "dm/uuid")), "CRYPT-") {
 		d.Encrypted = "dm-crypt"
@@ -99,13 +91,12 @@ func (t tree) block(d *result.Disk, dir string, depth int) {
 		return
 	}
 	d.Device = t.model(path.Join(dir, "device"))
-	name := path.Base(dir)
 	d.Bus = firstNamed("/"+dir, buses)
 	if d.Bus == "usb" || t.text(path.Join(dir, "removable")) == "1" {
 		d.Location = "external" // what is not known to be so, may be so by Thunderbolt
 	}
 	switch rotational, ok := t.number(path.Join(dir, "queue/rotational")); {
-	case strings.HasPrefix(name, "zram") || strings.HasPrefix(name, "ram"):
+	case strings.HasPrefix(path.Base(dir), "zram") || strings.HasPrefix(path.Base(dir), "ram"):
 		d.Medium = "memory"
 	case d.Bus == "nbd" || d.Bus == "rbd":
 		d.Medium = "network"
@@ -156,14 +147,10 @@ func ParseMounts(table string) (list []Mount) {
 		if !ok || len(mount) < 6 || len(system) < 2 {
 			continue
 		}
-		major, minor, _ := strings.Cut(mount[2], ":")
-		a, err1 := strconv.ParseUint(major, 10, 32)
-		b, err2 := strconv.ParseUint(minor, 10, 32)
-		if err1 == nil && err2 == nil {
-			list = append(list, Mount{
-				Major: uint32(a), Minor: uint32(b), Point: Unescape(mount[4]), Type: system[0],
-				Source: Unescape(system[1]), ReadOnly: strings.HasPrefix(mount[5]+",", "ro,"),
-			})
+		m := Mount{Point: unescape(mount[4]), Type: system[0], Source: unescape(system[1]),
+			ReadOnly: strings.HasPrefix(mount[5]+",", "ro,")}
+		if _, err := fmt.Sscanf(mount[2], "%d:%d", &m.Major, &m.Minor); err == nil {
+			list = append(list, m)
 		}
 	}
 	return list

@@ -54,6 +54,17 @@ func TestUnderFindsTheDisk(t *testing.T) {
 
 func TestBlockDirStaysInTheTree(t *testing.T) {
 	tr := grow(t, map[string]string{"sys/dev/block/1:1": "-> ../../../../../../../../../../../../etc", "sys/dev/block/1:2": "-> 1:2"})
-	assert.Empty(t, tr.blockDir("sys/dev/block/1:1"))
-	assert.Empty(t, tr.blockDir("sys/dev/block/1:2"))
+	assert.Equal(t, "etc", tr.blockDir("sys/dev/block/1:1"))
+	assert.Equal(t, "sys/dev/block/1:2", tr.blockDir("sys/dev/block/1:2"))
+	assert.Empty(t, tr.blockDir("sys/dev/block/1:3"))
+}
+
+func TestTheDeviceOfAMappingIsFoundByItsLink(t *testing.T) {
+	const dm = "sys/devices/virtual/block/dm-3"
+	tr := grow(t, map[string]string{
+		"proc/self/mountinfo": "26 22 0:44 / / rw - btrfs /dev/mapper/pool rw\n", "dev/mapper/pool": "-> ../dm-3",
+		"sys/class/block/dm-3": "-> ../../devices/virtual/block/dm-3", dm + "/dm/uuid": "CRYPT-LUKS2-1\n", dm + "/queue/rotational": "0\n",
+	})
+	assert.Equal(t, dm, tr.mounted(tr.mount("/x")))
+	assert.Equal(t, result.Disk{Filesystem: "btrfs", Medium: "ssd", Encrypted: "dm-crypt"}, tr.under("/x"))
 }

@@ -18,39 +18,37 @@ type Problem struct {
 	Hint string // what the user can do about it
 }
 
-// requirement is one key of run.require: how to read its value on the machine, or
-// on one of its disks ("" if it is not known), and what the user can do if the
-// plan asks for another value.
-type requirement struct {
-	have func(h result.Host, d result.Disk) string
-	hint string
-}
-
 // anotherDisk is the hint of the requirements that each disk has to meet.
 const anotherDisk = "measure on another disk: --on [NAME=]DIR"
 
-var requirements = map[string]requirement{
-	"power": {func(h result.Host, _ result.Disk) string { return h.Power },
-		"connect or disconnect the power supply, or run without this requirement"},
-	"low_power": {func(h result.Host, _ result.Disk) string { return choose(h.LowPower, "on", "off") },
-		"switch low power mode on or off in the system's settings"},
-	"thermal": {func(h result.Host, _ result.Disk) string { return h.Thermal }, "let the machine cool down"},
-	"memory_pressure": {func(h result.Host, _ result.Disk) string { return h.MemoryPressure },
-		"quit other programs"},
-	"virtual": {func(h result.Host, _ result.Disk) string { return choose(Virtual(h), "yes", "no") },
-		"run this plan on the machine itself"},
-	"translated": {func(h result.Host, _ result.Disk) string { return choose(h.Translated, "yes", "no") },
-		"use the program built for this processor: see `dmgbench version`"},
-	"busy": {func(h result.Host, _ result.Disk) string { return choose(len(h.Busy) > 0, "yes", "no") },
-		"wait until other programs are done: `dmgbench doctor` names them"},
-	"os": {func(h result.Host, _ result.Disk) string { return choose(h.OS == "darwin", "macos", h.OS) },
-		"run this plan on a machine with this system"},
-	"medium":   {func(_ result.Host, d result.Disk) string { return d.Medium }, anotherDisk},
-	"location": {func(_ result.Host, d result.Disk) string { return d.Location }, anotherDisk},
+// hints are what the user can do about an unmet requirement, by its key in
+// run.require.
+var hints = map[string]string{
+	"power":           "connect or disconnect the power supply, or run without this requirement",
+	"low_power":       "switch low power mode on or off in the system's settings",
+	"thermal":         "let the machine cool down",
+	"memory_pressure": "quit other programs",
+	"virtual":         "run this plan on the machine itself",
+	"translated":      "use the program built for this processor: see `dmgbench version`",
+	"busy":            "wait until other programs are done: `dmgbench doctor` names them",
+	"os":              "run this plan on a machine with this system",
+	"medium":          anotherDisk,
+	"location":        anotherDisk,
+}
+
+// values are what the machine and one of its disks have, by the keys of hints;
+// "" if that is not known.
+func values(h result.Host, d result.Disk) map[string]string {
+	return map[string]string{
+		"power": h.Power, "low_power": choose(h.LowPower, "on", "off"), "thermal": h.Thermal,
+		"memory_pressure": h.MemoryPressure, "virtual": choose(Virtual(h), "yes", "no"),
+		"translated": choose(h.Translated, "yes", "no"), "busy": choose(len(h.Busy) > 0, "yes", "no"),
+		"os": choose(h.OS == "darwin", "macos", h.OS), "medium": d.Medium, "location": d.Location,
+	}
 }
 
 // Fit returns a Problem for each requirement of a plan that the host does not
-// meet: those of [requirements], and the minimum of cpus and memory. Medium and
+// meet: those of [hints], and the minimum of cpus and memory. Medium and
 // location are checked for the disk of every place. A value that is not known
 // ("") does not meet a requirement.
 func Fit(h result.Host, require []plan.KeyValue) []Problem {
@@ -64,15 +62,12 @@ func Fit(h result.Host, require []plan.KeyValue) []Problem {
 			}
 			continue
 		}
-		key, disks := requirements[r.Key], h.Disks
-		if ofDisk := key.hint == anotherDisk; !ofDisk || len(disks) == 0 {
+		disks := h.Disks
+		if hints[r.Key] != anotherDisk || len(disks) == 0 {
 			disks = []result.Disk{{}} // checked once, without a disk
 		}
 		for _, d := range disks {
-			have := ""
-			if key.have != nil {
-				have = key.have(h, d)
-			}
+			have := values(h, d)[r.Key]
 			if have == r.Value {
 				continue
 			}
@@ -80,7 +75,7 @@ func Fit(h result.Host, require []plan.KeyValue) []Problem {
 			if d.Place != "" {
 				text += fmt.Sprintf(" at place %q", d.Place)
 			}
-			out = append(out, Problem{Text: text, Hint: key.hint})
+			out = append(out, Problem{Text: text, Hint: hints[r.Key]})
 		}
 	}
 	return out
@@ -132,8 +127,8 @@ func Warnings(h result.Host) []result.Warning {
 		isNetwork := d.Medium == "network"
 		add(isNetwork, "network", "%s is another machine's, reached by %s", at, d.Filesystem)
 		add(!isNetwork && (d.Bus == "Disk Image" || d.Bus == "loop"), "image-host", "%s is a disk image itself", at)
-		add(d.Total > 0 && float64(d.Free) < minFreeShare*float64(d.Total), "nearly-full", "%s had %.0f %% free space", at,
-			100*float64(d.Free)/float64(d.Total))
+		free := float64(d.Free) / float64(max(d.Total, 1))
+		add(d.Total > 0 && free < minFreeShare, "nearly-full", "%s had %.0f %% free space", at, 100*free)
 	}
 	add(Virtual(h), "virtual", "this is a virtual machine (%s): the host may cache disk access", h.Virtual)
 	return out

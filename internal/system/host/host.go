@@ -16,10 +16,8 @@ package host
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/user"
 	"runtime"
@@ -78,8 +76,7 @@ func BootID() string {
 	if id == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte("dmgbench boot " + id))
-	return hex.EncodeToString(sum[:8])
+	return fmt.Sprintf("%x", sha256.Sum256([]byte("dmgbench boot "+id)))[:16]
 }
 
 // OSVersion is the version of macOS, such as "26.4"; "" elsewhere.
@@ -148,12 +145,4 @@ func between(ahead, behind int32) (time.Duration, error) {
 		return 0, fmt.Errorf("reading clocks %d and %d: %w", ahead, behind, err)
 	}
 	return max(0, time.Duration(a.Nano()-b.Nano())), nil
-}
-
-// product is blocks × their size in bytes; 0 if that is not a size.
-func product[T int64 | uint32](blocks uint64, unit T) int64 {
-	if unit <= 0 || blocks > uint64(math.MaxInt64)/uint64(unit) {
-		return 0
-	}
-	return int64(blocks) * int64(unit)
 }

@@ -1,11 +1,12 @@
 package host
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -97,25 +98,21 @@ func macSpotlight(out string) (sum float64) {
 // loadAverage reads vm.loadavg (struct loadavg: three fixed-point uint32,
 // padding, an int64 scale); 0 if it is none.
 func loadAverage(raw []byte) float64 {
-	if len(raw) < 24 {
+	if len(raw) < 24 || int64(binary.LittleEndian.Uint64(raw[16:])) <= 0 {
 		return 0
 	}
-	scale := int64(binary.LittleEndian.Uint64(raw[16:]))
-	if scale <= 0 {
-		return 0
-	}
-	return float64(binary.LittleEndian.Uint32(raw)) / float64(scale)
+	return float64(binary.LittleEndian.Uint32(raw)) / float64(binary.LittleEndian.Uint64(raw[16:]))
 }
 
 // macVolume is what is used of `diskutil info -plist`.
 type macVolume struct {
-	MediaName      string `plist:"MediaName"`
-	BusProtocol    string `plist:"BusProtocol"`
-	SolidState     *bool  `plist:"SolidState"`
-	Internal       *bool  `plist:"Internal"`
-	FileVault      bool   `plist:"FileVault"`
-	Encryption     bool   `plist:"Encryption"`
-	FilesystemName string `plist:"FilesystemName"`
+	MediaName      string
+	BusProtocol    string
+	SolidState     *bool
+	Internal       *bool
+	FileVault      bool
+	Encryption     bool
+	FilesystemName string
 	ParentWhole    string `plist:"ParentWholeDisk"`
 	Stores         []struct {
 		Name string `plist:"APFSPhysicalStore"`
@@ -198,27 +195,25 @@ var indexing = [][2]string{{`Indexing enabled`, "on"}, {`Indexing (and searching
 // macDisk fills in what the system's tools report of the volume on the device
 // ("disk3s5") that is mounted on point. mdutil(1) and tmutil(8) are asked by
 // the mount point: they take volumes, not the folders in them.
-func macDisk(d *result.Disk, device, point string, ask func(tool string, args ...string) []byte) {
+func macDisk(ctx context.Context, d *result.Disk, device, point string,
+	ask func(ctx context.Context, tool string, args ...string) []byte) {
 	var volume, below macVolume
-	if readPlist(ask("/usr/sbin/diskutil", "info", "-plist", device), &volume) == nil {
+	if readPlist(ask(ctx, "/usr/sbin/diskutil", "info", "-plist", device), &volume) == nil {
 		below = volume
 		if whole := volume.whole(); whole != "" {
 			below = macVolume{}
-			_ = readPlist(ask("/usr/sbin/diskutil", "info", "-plist", whole), &below) // then the model is unknown
+			_ = readPlist(ask(ctx, "/usr/sbin/diskutil", "info", "-plist", whole), &below) // then the model is unknown
 		}
 		volume.describe(d, below)
 	}
-	d.Indexed = firstMatch(string(ask("/usr/bin/mdutil", "-s", point)), indexing)
+	d.Indexed = firstMatch(string(ask(ctx, "/usr/bin/mdutil", "-s", point)), indexing)
 	// A heading, then the name of a snapshot in each line.
-	d.Snapshots = strings.Count(string(ask("/usr/bin/tmutil", "listlocalsnapshots", point)), "\ncom.apple.")
+	d.Snapshots = strings.Count(string(ask(ctx, "/usr/bin/tmutil", "listlocalsnapshots", point)), "\ncom.apple.")
 }
 
 // storageDriver is the class of the drivers that count bytes, from
 // <IOKit/storage/IOBlockStorageDriver.h>.
 const storageDriver = "IOBlockStorageDriver"
-
-// registryDepth bounds the entries below a driver; real ones have about ten.
-const registryDepth = 64
 
 // registryEntry is an entry of the I/O registry as `ioreg -a` prints it.
 type registryEntry struct {
@@ -243,11 +238,11 @@ func storageBytes(out []byte, device string) (read, written int64, err error) {
 	}
 	found := false
 	for _, d := range drivers {
-		if !d.carries(device, 0) {
+		if !d.carries(device) {
 			continue
 		}
 		r, w := d.Statistics.Read, d.Statistics.Written
-		if r == nil || w == nil || *r < 0 || *w < 0 || read > math.MaxInt64-*r || written > math.MaxInt64-*w {
+		if r == nil || w == nil || read+*r < read || written+*w < written { // missing, negative or too large
 			return 0, 0, fmt.Errorf("the driver of %q counts no bytes: %w", device, ErrUnsupported)
 		}
 		found, read, written = true, read+*r, written+*w
@@ -260,16 +255,10 @@ func storageBytes(out []byte, device string) (read, written int64, err error) {
 
 // carries reports whether the device is in the tree. A driver inside of
 // another's tree counts for itself: it has a tree of its own in the list.
-func (e registryEntry) carries(device string, depth int) bool {
-	if e.BSDName == device {
-		return true
-	}
-	for _, c := range e.Children {
-		if c.Class != storageDriver && depth < registryDepth && c.carries(device, depth+1) {
-			return true
-		}
-	}
-	return false
+func (e registryEntry) carries(device string) bool {
+	return e.BSDName == device || slices.ContainsFunc(e.Children, func(c registryEntry) bool {
+		return c.Class != storageDriver && c.carries(device)
+	})
 }
 
 // bsdName is the device of a mounted volume as the registry names it. A volume

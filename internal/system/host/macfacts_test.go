@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"encoding/binary"
 	"strings"
 	"testing"
@@ -110,7 +111,7 @@ func TestMacDisk(t *testing.T) {
 		"/usr/bin/tmutil listlocalsnapshots /System/Volumes/Data": "Snapshots for disk /System/Volumes/Data:\ncom.apple.TimeMachine.2026-03-23-101010.local\ncom.apple.os.update-ABC\n",
 	}
 	d := result.Disk{Filesystem: "apfs"}
-	macDisk(&d, "disk3s5", "/System/Volumes/Data", func(tool string, args ...string) []byte {
+	macDisk(t.Context(), &d, "disk3s5", "/System/Volumes/Data", func(_ context.Context, tool string, args ...string) []byte {
 		line := strings.Join(append([]string{tool}, args...), " ")
 		out, ok := answers[line]
 		assert.True(t, ok, line)
@@ -121,6 +122,6 @@ func TestMacDisk(t *testing.T) {
 	assert.Equal(t, result.Disk{Filesystem: "APFS", Device: "APPLE SSD AP1024Z", Bus: "Apple Fabric", Medium: "ssd", Encrypted: "FileVault",
 		Indexed: "on", Snapshots: 2}, d)
 	nothing := result.Disk{Filesystem: "exfat"}
-	macDisk(&nothing, "disk4s1", "/Volumes/X", func(string, ...string) []byte { return nil })
+	macDisk(t.Context(), &nothing, "disk4s1", "/Volumes/X", func(context.Context, string, ...string) []byte { return nil })
 	assert.Equal(t, result.Disk{Filesystem: "exfat"}, nothing)
 }

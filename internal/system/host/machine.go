@@ -215,8 +215,8 @@ func firstNamed(s string, pairs [][2]string) string {
 // virtual names the hypervisor and the container that are seen, in this order.
 func (t tree) virtual(flags string) string {
 	var kinds []string
-	dmi := t.text("sys/class/dmi/id/sys_vendor") + " " + t.text("sys/class/dmi/id/product_name") + " " +
-		t.text("sys/class/dmi/id/bios_vendor")
+	maker := firstNamed(t.text("sys/class/dmi/id/sys_vendor")+" "+t.text("sys/class/dmi/id/product_name")+" "+
+		t.text("sys/class/dmi/id/bios_vendor"), makers)
 	switch xen := t.text("sys/hypervisor/type"); {
 	case xen != "":
 		// The privileged domain of Xen has the disks of the machine itself.
@@ -225,8 +225,8 @@ func (t tree) virtual(flags string) string {
 		}
 	case strings.Contains(strings.ToLower(t.read("proc/sys/kernel/osrelease")), "microsoft"):
 		kinds = append(kinds, "wsl")
-	case firstNamed(dmi, makers) != "":
-		kinds = append(kinds, firstNamed(dmi, makers))
+	case maker != "":
+		kinds = append(kinds, maker)
 	case slices.Contains(strings.Fields(flags), "hypervisor"):
 		kinds = append(kinds, "virtual machine")
 	case strings.Contains(t.read("proc/device-tree/hypervisor/compatible"), "kvm"):

@@ -45,19 +45,13 @@ func ask(ctx context.Context, tool string, args ...string) []byte {
 
 // sysctl is a text of the kernel, "" if it is unknown.
 func sysctl(name string) string {
-	s, err := unix.Sysctl(name)
-	if err != nil {
-		return ""
-	}
+	s, _ := unix.Sysctl(name) // "" after an error
 	return clean(s)
 }
 
 // sysctlInt is a number of the kernel, 0 if it is unknown.
 func sysctlInt(name string) int {
-	n, err := unix.SysctlUint32(name)
-	if err != nil {
-		return 0
-	}
+	n, _ := unix.SysctlUint32(name) // 0 after an error
 	return int(n)
 }
 
@@ -75,9 +69,8 @@ func gather(ctx context.Context, h *result.Host) {
 	}
 	h.Translated = sysctlInt("sysctl.proc_translated") == 1
 	h.MemoryPressure = macMemory[sysctlInt("kern.memorystatus_vm_pressure_level")]
-	if raw, err := unix.SysctlRaw("vm.swapusage"); err == nil {
-		h.SwapUsed = macSwap(raw)
-	}
+	swap, _ := unix.SysctlRaw("vm.swapusage") // nil after an error
+	h.SwapUsed = macSwap(swap)
 	if sysctlInt("kern.hv_vmm_present") == 1 {
 		h.Virtual = "virtual machine"
 	}
@@ -88,9 +81,8 @@ func gather(ctx context.Context, h *result.Host) {
 	if macSpotlight(string(ask(ctx, "/bin/ps", "-Aceo", "pcpu,comm"))) >= indexingShare {
 		h.Busy = append(h.Busy, "Spotlight")
 	}
-	if raw, err := unix.SysctlRaw("vm.loadavg"); err == nil {
-		h.Busy = append(h.Busy, loadBusy(loadAverage(raw), h.CPUs)...)
-	}
+	load, _ := unix.SysctlRaw("vm.loadavg") // nil after an error
+	h.Busy = append(h.Busy, loadBusy(loadAverage(load), h.CPUs)...)
 }
 
 func disk(ctx context.Context, name string) result.Disk {
@@ -99,7 +91,7 @@ func disk(ctx context.Context, name string) result.Disk {
 		return result.Disk{}
 	}
 	d := result.Disk{Filesystem: clean(unix.ByteSliceToString(st.Fstypename[:])),
-		Free: product(st.Bavail, st.Bsize), Total: product(st.Blocks, st.Bsize)}
+		Free: int64(st.Bavail) * int64(st.Bsize), Total: int64(st.Blocks) * int64(st.Bsize)}
 	device := unix.ByteSliceToString(st.Mntfromname[:])
 	switch {
 	case slices.Contains(remote, d.Filesystem):
@@ -108,9 +100,7 @@ func disk(ctx context.Context, name string) result.Disk {
 		d.Medium = "memory"
 	case strings.HasPrefix(device, "/dev/disk"):
 		mount := unix.ByteSliceToString(st.Mntonname[:])
-		macDisk(&d, filepath.Base(device), mount, func(tool string, args ...string) []byte {
-			return ask(ctx, tool, args...)
-		})
+		macDisk(ctx, &d, filepath.Base(device), mount, ask)
 	}
 	return d
 }
@@ -126,11 +116,8 @@ var osVersion = sync.OnceValue(func() string {
 })
 
 func memory() (physical, limit int64) {
-	n, err := unix.SysctlUint64("hw.memsize")
-	if err != nil {
-		return 0, 0
-	}
-	return product(n, int64(1)), 0
+	n, _ := unix.SysctlUint64("hw.memsize") // 0 after an error
+	return int64(n), 0
 }
 
 // Suspended is how long the machine has slept since it booted: the raw

@@ -27,19 +27,25 @@ func gather(_ context.Context, h *result.Host) {
 }
 
 func disk(_ context.Context, name string) result.Disk {
-	full, err := filepath.Abs(name)
+	full, err := realPath(name)
 	if err != nil {
-		return result.Disk{}
-	}
-	if full, err = filepath.EvalSymlinks(full); err != nil {
 		return result.Disk{}
 	}
 	d := root.under(full)
 	var st unix.Statfs_t
 	if err := unix.Statfs(full, &st); err == nil {
-		d.Free, d.Total = product(st.Bavail, st.Frsize), product(st.Blocks, st.Frsize)
+		d.Free, d.Total = int64(st.Bavail)*st.Frsize, int64(st.Blocks)*st.Frsize
 	}
 	return d
+}
+
+// realPath is the absolute path of a file or folder without links.
+func realPath(name string) (string, error) {
+	full, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(full)
 }
 
 func bootID() string { return root.text("proc/sys/kernel/random/boot_id") }
@@ -75,10 +81,10 @@ func hold(cmd *exec.Cmd, patience time.Duration) (release func(), how string, er
 	out, outErr := cmd.StdoutPipe()
 	// An interrupt from the terminal is ours to handle; the lock outlives it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := errors.Join(inErr, outErr); err != nil {
-		return nil, "", fmt.Errorf("inhibiting sleep: %w", err)
+	if err = errors.Join(inErr, outErr); err == nil {
+		err = cmd.Start()
 	}
-	if err := cmd.Start(); err != nil {
+	if err != nil {
 		return nil, "", fmt.Errorf("inhibiting sleep: %w: %w", err, ErrUnsupported)
 	}
 	how = filepath.Base(cmd.Args[0])
@@ -99,32 +105,19 @@ func hold(cmd *exec.Cmd, patience time.Duration) (release func(), how string, er
 // Tune reads how this system is set.
 func Tune() Tuning { return root.tuning() }
 
-// DeviceBytes returns the bytes that the disk below path has read and written
-// since boot, by everybody, from /sys/dev/block/M:m/stat. A partition counts as
+// DeviceBytes returns the bytes that the disk below a path has read and written
+// since boot, by everybody, from its file stat in sysfs. A partition counts as
 // its disk. The error matches [ErrUnsupported] for file systems without a block
 // device (tmpfs, overlay, network).
-func DeviceBytes(path string) (read, written int64, err error) {
-	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
+func DeviceBytes(name string) (read, written int64, err error) {
+	full, err := realPath(name)
+	if err != nil {
 		return 0, 0, err
 	}
-	dev := uint64(st.Dev)
-	// Anonymous numbers, of which btrfs has one per subvolume, have a device in the
-	// table of mounts.
-	for _, m := range ParseMounts(root.read("proc/self/mountinfo")) {
-		if unix.Major(dev) == 0 && unix.Mkdev(m.Major, m.Minor) == dev && filepath.IsAbs(m.Source) &&
-			unix.Stat(m.Source, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFBLK {
-			dev = uint64(st.Rdev)
-		}
-	}
-	dir := root.blockDir(fmt.Sprintf("sys/dev/block/%d:%d", unix.Major(dev), unix.Minor(dev)))
-	if root.exists(filepath.Join(dir, "partition")) {
-		dir = filepath.Dir(dir)
-	}
-	return parseDiskStat(root.read(filepath.Join(dir, "stat")))
+	return parseDiskStat(root.read(filepath.Join(root.mounted(root.mount(full)), "stat")))
 }
 
-// sector is the unit of /sys/dev/block/M:m/stat in bytes, on any disk.
+// sector is the unit of a block device's file stat in bytes, on any disk.
 const sector = 512
 
 // parseDiskStat reads a block device's stat file, as the kernel's

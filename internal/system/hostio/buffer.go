@@ -2,8 +2,6 @@ package hostio
 
 import (
 	"fmt"
-	"io/fs"
-	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -19,16 +17,12 @@ const hugePage = 2 << 20
 // and were measured at a third of the rate on a virtual disk. Such a buffer takes
 // whole multiples of 2 MiB of memory. It is not collected: call Free.
 type Buffer struct {
-	mem  []byte // touched
-	all  []byte // mapped
-	once sync.Once
+	mem []byte // touched
+	all []byte // mapped
 }
 
 // AlignedBuffer maps n bytes (at least 1) and touches every page.
 func AlignedBuffer(n int) (*Buffer, error) {
-	if n < 1 {
-		return nil, fmt.Errorf("mapping a buffer of %d bytes: %w", n, fs.ErrInvalid)
-	}
 	size := n
 	if n >= hugePage/8 {
 		size = roundUp(n, hugePage) + hugePage
@@ -54,11 +48,9 @@ func (b *Buffer) Bytes() []byte { return b.mem }
 
 // Free unmaps the memory. A second call has no effect, nor has one of nil.
 func (b *Buffer) Free() {
-	if b != nil {
-		b.once.Do(func() {
-			_ = unix.Munmap(b.all)
-			b.mem = nil
-		})
+	if b != nil && b.all != nil {
+		_ = unix.Munmap(b.all)
+		b.mem, b.all = nil, nil
 	}
 }
 

@@ -1,7 +1,6 @@
 package hostio_test
 
 import (
-	"io/fs"
 	"testing"
 	"unsafe"
 
@@ -24,5 +23,5 @@ func TestAlignedBuffer(t *testing.T) {
 		assert.Empty(t, b.Bytes())
 	}
 	_, err := AlignedBuffer(0)
-	require.ErrorIs(t, err, fs.ErrInvalid)
+	require.Error(t, err)
 }

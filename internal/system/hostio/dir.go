@@ -240,7 +240,7 @@ func (d *Dir) openParent(folder string) (int, error) {
 		}
 		next, err := openat(at, level, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if at != d.fd {
-			sysClose(at)
+			unix.Close(at)
 		}
 		if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENOTDIR) {
 			return 0, fmt.Errorf("%q is not a folder: %w", level, ErrNotRegular)
@@ -260,9 +260,6 @@ func (d *Dir) openParent(folder string) (int, error) {
 // direct transfers are impossible (tmpfs, some FUSE file systems) the file is
 // opened buffered, and [File.Cache] reports it.
 func (d *Dir) Open(name string, o OpenOptions) (*File, error) {
-	if o.Create && !o.Write {
-		return nil, d.wrapErr("opening", name, fmt.Errorf("creating needs write access: %w", fs.ErrInvalid))
-	}
 	folder, base := path.Split(path.Clean(filepath.ToSlash(name)))
 	if base == "" || base == "." || base == ".." {
 		return nil, d.wrapErr("opening", name, ErrNotRegular)
@@ -272,7 +269,7 @@ func (d *Dir) Open(name string, o OpenOptions) (*File, error) {
 		return nil, d.wrapErr("opening", name, err)
 	}
 	if home != d.fd {
-		defer sysClose(home)
+		defer unix.Close(home)
 	}
 	f := &File{direct: -1, mem: 1, off: 1, unit: 1, cache: CacheBuffered, hook: d.hook,
 		path: d.join(path.Join(folder, base)), rel: path.Join(d.rel, folder, base)}
@@ -353,15 +350,14 @@ func (d *Dir) ReadFile(name string, limit int64) ([]byte, error) {
 // the parent of path is not the user's. It skips links, devices, files with
 // several hard links and other file systems, as the user may have put those
 // there. A missing path is no error.
-func ChownTree(path string, uid, gid int) error {
-	err := chownTree(path, uid, gid)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return fmt.Errorf("changing the owner of %q to user %d: %w", path, uid, bare(err))
-}
-
-func chownTree(path string, uid, gid int) error {
+func ChownTree(path string, uid, gid int) (err error) {
+	defer func() {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		} else if err != nil {
+			err = fmt.Errorf("changing the owner of %q to user %d: %w", path, uid, bare(err))
+		}
+	}()
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return err
@@ -372,46 +368,29 @@ func chownTree(path string, uid, gid int) error {
 	}
 	defer parent.Close()
 	info, err := parent.Stat(".")
-	if err != nil {
+	if err != nil || StatOf(info).UID != uid {
 		return err
-	}
-	if owner, ok := Owner(info); !ok || owner != uid {
-		return nil
 	}
 	top, err := parent.Lstat(filepath.Base(abs))
 	if err != nil || top.Mode()&fs.ModeSymlink != 0 { // WalkDir would follow a link
 		return err
 	}
-	return fs.WalkDir(parent.FS(), filepath.Base(abs), func(name string, d fs.DirEntry, err error) error {
+	return fs.WalkDir(parent.FS(), filepath.Base(abs), func(name string, _ fs.DirEntry, err error) error {
+		if err == nil {
+			info, err = parent.Lstat(name)
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		info, err := parent.Lstat(name)
-		if err != nil {
-			return err
-		}
-		owner, known := Owner(info)
 		switch st := StatOf(info); {
-		case !known:
-			return errors.ErrUnsupported
 		case st.Dev != StatOf(top).Dev && info.IsDir():
 			return fs.SkipDir
-		case st.Dev != StatOf(top).Dev, owner != 0, !info.IsDir() && (!info.Mode().IsRegular() || st.Links > 1):
+		case st.Dev != StatOf(top).Dev, st.UID != 0, !info.IsDir() && (!info.Mode().IsRegular() || st.Links > 1):
 			return nil // left alone; the content of a folder is visited
 		}
 		return parent.Lchown(name, uid, gid)
 	})
-}
-
-// Owner returns the user to whom a file or folder belongs; ok is false where that
-// is not known.
-func Owner(fi fs.FileInfo) (uid int, ok bool) {
-	st, ok := fi.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, false
-	}
-	return int(st.Uid), true
 }

@@ -94,6 +94,7 @@ type Stat struct {
 	Inode     uint64 // together with Dev the identity of the file
 	Dev       uint64
 	Links     uint64      // 0 once the file was deleted
+	UID       int         // user to whom it belongs
 	BlockSize int64       // preferred transfer size, st_blksize
 	Mode      fs.FileMode // of an open file: the permissions, and whether it is regular
 }
@@ -146,7 +147,7 @@ func (f *File) open(dir int, base string, o OpenOptions) (err error) {
 		err = f.openDirect(dir, base, o.flags(), st)
 	}
 	if err != nil {
-		sysClose(f.fd)
+		unix.Close(f.fd)
 	}
 	return err
 }
@@ -190,9 +191,9 @@ func (f *File) Close() (err error) {
 			// timed. Advice only.
 			_ = sysDrop(f.fd, 0, 0)
 		}
-		err = sysClose(f.direct)
+		err = unix.Close(f.direct)
 	}
-	return f.wrapErr("closing", errors.Join(err, sysClose(f.fd)))
+	return f.wrapErr("closing", errors.Join(err, unix.Close(f.fd)))
 }
 
 // fail adds what was being done and the whole path; nil stays nil.
@@ -279,17 +280,8 @@ func (f *File) EvictRange(off, n int64) error {
 // the host's cache holds; n = 0 means to the end. An empty range gives 0.
 // Linux answers 1 for files that the caller may not write.
 func (f *File) Resident(off, n int64) (share float64, err error) {
-	err = f.call("measuring residency of", Op{Off: off, Len: n}, func() error {
-		st, err := sysFstat(f.fd)
-		if err != nil {
-			return err
-		}
-		if n == 0 || n > st.Size-off {
-			n = st.Size - off
-		}
-		if n > 0 {
-			share, err = sysResident(f.fd, off, n)
-		}
+	err = f.call("measuring residency of", Op{Off: off, Len: n}, func() (err error) {
+		share, err = sysResident(f.fd, off, n)
 		return err
 	})
 	return share, err
@@ -306,13 +298,15 @@ func (f *File) Stat() (st Stat, err error) {
 
 // TryLock takes an exclusive flock(2) on the file, held until Close, or
 // returns [ErrLocked]. It also excludes a second open in the same process.
-func (f *File) TryLock() error {
-	return f.call("locking", Op{}, func() error { return sysFlock(f.fd, false) })
-}
+func (f *File) TryLock() error { return f.lock(unix.LOCK_EX) }
 
 // TryLockShared is TryLock for those who only have to keep writers away: many
 // may hold it at once, and TryLock fails meanwhile. The file need not be open
 // for writing.
-func (f *File) TryLockShared() error {
-	return f.call("locking", Op{}, func() error { return sysFlock(f.fd, true) })
+func (f *File) TryLockShared() error { return f.lock(unix.LOCK_SH) }
+
+func (f *File) lock(how int) error {
+	return f.call("locking", Op{}, func() error {
+		return lockedBy(retryEINTR(func() error { return unix.Flock(f.fd, how|unix.LOCK_NB) }))
+	})
 }

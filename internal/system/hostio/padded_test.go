@@ -61,7 +61,7 @@ func TestWritePadded(t *testing.T) {
 
 // A gathered write that runs out of space says how much of the data is there.
 func TestWritePaddedReportsFailures(t *testing.T) {
-	faults := hostiotest.NewFaults(nil)
+	faults := &hostiotest.Faults{}
 	dir, err := OpenDir(t.TempDir(), WithHook(faults))
 	require.NoError(t, err)
 	defer dir.Close()

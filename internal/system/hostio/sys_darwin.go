@@ -123,23 +123,8 @@ func writeZeros(fd int, off, n int64) error {
 }
 
 func sysDrop(fd int, off, n int64) error {
-	st, err := sysFstat(fd)
-	if err != nil {
-		return err
-	}
-	if n == 0 || n > st.Size-off {
-		n = st.Size - off
-	}
-	if n <= 0 {
-		return nil
-	}
-	return overWindows(off, n, func(at int64, n int) error {
-		p, err := unix.MmapPtr(fd, at, nil, uintptr(n), unix.PROT_NONE, unix.MAP_SHARED)
-		if err != nil {
-			return err
-		}
-		defer unix.MunmapPtr(p, uintptr(n))
-		return unix.Msync(unsafe.Slice((*byte)(p), n), unix.MS_INVALIDATE)
+	return overWindows(fd, off, n, unix.PROT_NONE, func(mem []byte) error {
+		return unix.Msync(mem, unix.MS_INVALIDATE)
 	})
 }
 

@@ -23,7 +23,7 @@ func (f *File) openDirect(dir int, base string, flags int, st Stat) error {
 		return err
 	}
 	if now, err := sysFstat(fd); err != nil || !now.Same(st) {
-		sysClose(fd)
+		unix.Close(fd)
 		return ErrReplaced
 	}
 	f.direct, f.cache, f.mem, f.off = fd, CacheDirect, mem, off

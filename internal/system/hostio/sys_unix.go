@@ -3,7 +3,6 @@ package hostio
 import (
 	"errors"
 	"io/fs"
-	"runtime"
 	"slices"
 	"syscall"
 	"unsafe"
@@ -20,8 +19,6 @@ func openat(dir int, name string, flags int, perm uint32) (int, error) {
 	}
 }
 
-func sysClose(fd int) error { return unix.Close(fd) }
-
 // retryEINTR repeats a call that a signal interrupted.
 func retryEINTR(do func() error) error {
 	for {
@@ -33,14 +30,6 @@ func retryEINTR(do func() error) error {
 
 func sysTruncate(fd int, size int64) error {
 	return retryEINTR(func() error { return unix.Ftruncate(fd, size) })
-}
-
-func sysFlock(fd int, shared bool) error {
-	how := unix.LOCK_EX
-	if shared {
-		how = unix.LOCK_SH
-	}
-	return lockedBy(retryEINTR(func() error { return unix.Flock(fd, how|unix.LOCK_NB) }))
 }
 
 // lockedBy is what an answer of flock(2) comes to. NFS without a lock server
@@ -74,12 +63,12 @@ func statOf(st *syscall.Stat_t) Stat {
 		mode |= fs.ModeIrregular
 	}
 	return Stat{Size: st.Size, Allocated: int64(st.Blocks) * 512, Inode: uint64(st.Ino), Dev: uint64(st.Dev),
-		Links: uint64(st.Nlink), BlockSize: int64(st.Blksize), Mode: mode}
+		Links: uint64(st.Nlink), UID: int(st.Uid), BlockSize: int64(st.Blksize), Mode: mode}
 }
 
 // StatOf turns what Dir.Stat and Dir.Lstat return into a [Stat].
 func StatOf(fi fs.FileInfo) Stat {
-	st := Stat{Size: fi.Size()}
+	st := Stat{Size: fi.Size(), UID: -1}
 	if sys, ok := fi.Sys().(*syscall.Stat_t); ok {
 		st = statOf(sys)
 	}
@@ -90,42 +79,40 @@ func StatOf(fi fs.FileInfo) Stat {
 // window is how much of a file is mapped at once for residency and eviction.
 const window = 256 << 20
 
-// overWindows calls do with page-aligned windows that cover n bytes from off.
-func overWindows(off, n int64, do func(off int64, n int) error) error {
-	page := int64(unix.Getpagesize())
-	for at, end := off-off%page, off+n; at < end; at += window {
-		if err := do(at, int(min(window, end-at))); err != nil {
-			return err
+// overWindows maps page-aligned windows that cover n bytes of a file from off, as
+// far as the file reaches, and calls do with each; n = 0 means to the end.
+func overWindows(fd int, off, n int64, prot int, do func(mem []byte) error) error {
+	st, err := sysFstat(fd)
+	if n == 0 || n > st.Size-off {
+		n = st.Size - off
+	}
+	at := off - off%int64(unix.Getpagesize())
+	for end := off + n; err == nil && n > 0 && at < end; at += window {
+		size := uintptr(min(window, end-at))
+		var p unsafe.Pointer
+		if p, err = unix.MmapPtr(fd, at, nil, size, prot, unix.MAP_SHARED); err == nil {
+			err = errors.Join(do(unsafe.Slice((*byte)(p), size)), unix.MunmapPtr(p, size))
 		}
 	}
-	return nil
+	return err
 }
 
+// sysResident is the share of the pages that the cache holds, 0 of none.
 func sysResident(fd int, off, n int64) (float64, error) {
-	page := unix.Getpagesize()
-	var total, held int
-	vec := make([]byte, (min(n, window)+int64(page)-1)/int64(page)+1)
-	err := overWindows(off, n, func(at int64, n int) error {
-		p, err := unix.MmapPtr(fd, at, nil, uintptr(n), unix.PROT_READ, unix.MAP_SHARED)
-		if err != nil {
-			return err
-		}
-		defer unix.MunmapPtr(p, uintptr(n))
-		pages := (n + page - 1) / page
-		if _, _, e := unix.Syscall(unix.SYS_MINCORE, uintptr(p), uintptr(n), uintptr(unsafe.Pointer(&vec[0]))); e != 0 {
+	total, held := 0, 0
+	err := overWindows(fd, off, n, unix.PROT_READ, func(mem []byte) error {
+		vec := make([]byte, (len(mem)+unix.Getpagesize()-1)/unix.Getpagesize())
+		if _, _, e := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&mem[0])), uintptr(len(mem)),
+			uintptr(unsafe.Pointer(&vec[0]))); e != 0 {
 			return e
 		}
-		runtime.KeepAlive(vec)
-		for _, v := range vec[:pages] {
+		for _, v := range vec {
 			held += int(v & 1)
 		}
-		total += pages
+		total += len(vec)
 		return nil
 	})
-	if err != nil || total == 0 {
-		return 0, err
-	}
-	return float64(held) / float64(total), nil
+	return float64(held) / float64(max(total, 1)), err
 }
 
 // refused is ErrUnsupported where a file system does not know a command of

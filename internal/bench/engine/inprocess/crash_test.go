@@ -57,7 +57,7 @@ func (l *life) remove(v workload.Volume, name string) {
 
 // live uses the image: files made, deleted, cut, trimmed, compacted, and the image made larger and smaller.
 func live(t *testing.T, format string) *life {
-	l := &life{t: t, rec: hostiotest.NewRecorder(true), spec: engine.Spec{Format: format, Size: 20 << 20, BandSize: 1 << 20, VolumeName: "CRASH"}}
+	l := &life{t: t, rec: &hostiotest.Recorder{}, spec: engine.Spec{Format: format, Size: 20 << 20, BandSize: 1 << 20, VolumeName: "CRASH"}}
 	dir := fast(t, hostio.WithHook(l.rec))
 	var err error
 	l.con, err = inprocess.New(nil).Create(t.Context(), dir, "img", l.spec)

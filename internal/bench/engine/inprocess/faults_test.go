@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,7 +16,6 @@ import (
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/engine/inprocess"
 	"dmgbench/internal/bench/workload"
-	"dmgbench/internal/system/clock"
 	"dmgbench/internal/system/hostio"
 	"dmgbench/internal/system/hostio/hostiotest"
 )
@@ -105,7 +103,7 @@ func (v *victim) use(ctx context.Context) error {
 }
 
 func newVictim(t *testing.T, format string) (*tally, *hostio.Dir, *victim, engine.Spec) {
-	f := &tally{Faults: hostiotest.NewFaults(clock.NewVirtual(time.Time{}))}
+	f := &tally{Faults: &hostiotest.Faults{}}
 	dir := fast(t, hostio.WithHook(f))
 	s := engine.Spec{Format: format, Size: 16 << 20, BandSize: 1 << 20}
 	c, err := inprocess.New(nil).Create(t.Context(), dir, "img", s)

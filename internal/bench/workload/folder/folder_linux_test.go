@@ -25,7 +25,7 @@ func TestSyncPassesOverFoldersOfTheSystem(t *testing.T) {
 		require.NoError(t, os.Mkdir(filepath.Join(at, name), 0o755))
 		require.NoError(t, os.Chmod(filepath.Join(at, name), mode))
 	}
-	seen := hostiotest.NewRecorder(false)
+	seen := &hostiotest.Recorder{}
 	dir, err := hostio.OpenDir(at, hostio.WithHook(seen))
 	require.NoError(t, err)
 	defer dir.Close()

@@ -16,16 +16,11 @@ import (
 // of existing files and what failed are not kept; of a short write, what was
 // written is. It is safe for concurrent use.
 type Recorder struct {
-	mu   sync.Mutex
-	data bool
-	ops  []hostio.Op
+	mu  sync.Mutex
+	ops []hostio.Op
 }
 
 var _ hostio.Hook = (*Recorder)(nil)
-
-// NewRecorder returns a recorder. With keepData it copies what was written,
-// which Replay needs.
-func NewRecorder(keepData bool) *Recorder { return &Recorder{data: keepData} }
 
 // Before has no effect.
 func (r *Recorder) Before(hostio.Op) error { return nil }
@@ -45,9 +40,7 @@ func (r *Recorder) After(op hostio.Op, n int, err error) {
 			return
 		}
 	}
-	if op.Data = slices.Clone(op.Data); !r.data {
-		op.Data = nil
-	}
+	op.Data = slices.Clone(op.Data)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ops = append(r.ops, op)
@@ -100,9 +93,6 @@ func (r *Recorder) replayRange(from, to int, dst *hostio.Dir, keep func(i int, o
 		}
 		if !kept || lost[op.Path] || lost[path.Dir(op.Path)] {
 			continue
-		}
-		if op.Kind == hostio.OpWrite && !r.data {
-			return fmt.Errorf("replaying a write to %q: the recorder kept no data: %w", op.Path, fs.ErrInvalid)
 		}
 		if err := replay(op, dst); err != nil {
 			return fmt.Errorf("replaying operation %d: %w", from+i, err)
