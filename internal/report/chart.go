@@ -14,7 +14,6 @@ import (
 // page; the last note is where the numbers come from.
 type Chart struct {
 	ID, Section  string
-	File         string // name of the saved picture, without a suffix
 	Heading, Sub string
 	Notes        []string
 	Height       int // of the plot without headings, in CSS pixels

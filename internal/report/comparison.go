@@ -16,21 +16,19 @@ import (
 // Texts of the analysis have foreign names in them, so that every one has a
 // bound.
 const (
-	manySides       = 6   // of so many sides a sentence names only the first
-	listedRuns      = 6   // runs of a side, and places of a reason
-	nameLength      = 60  // characters of the name of a side, a run or a case
-	longColumnTitle = 16  // characters of a name that still heads a column of numbers
-	factLength      = 80  // characters of a recorded fact
-	sentenceLength  = 400 // characters of a sentence of the analysis
+	manySides      = 6   // of so many sides a sentence names only the first
+	listedRuns     = 6   // runs of a side, and places of a reason
+	nameLength     = 60  // characters of the name of a side, a run or a case
+	factLength     = 80  // characters of a recorded fact
+	sentenceLength = 400 // characters of a sentence of the analysis
 )
 
 // ComparisonDocument arranges a comparison: what differs comes before any
-// number. Sides have numbers where their names are too long for columns.
+// number.
 func ComparisonDocument(c *analysis.Comparison) Document {
-	numbered := len(c.Sides) > 2 && columnTitles(sideNames(c.Sides)) == nil
 	t := &Table{Caption: "Sides", Columns: Columns("<", "sessions", "rounds", "<runs")}
 	for i, s := range c.Sides {
-		name := TextIf(numbered, fmt.Sprintf("[%d] ", i+1)) + Plain(s.Name, nameLength) + TextIf(i == 0, " (baseline)")
+		name := Plain(s.Name, nameLength) + TextIf(i == 0, " (baseline)")
 		runs := firstFew(plainList(s.Runs, nameLength), listedRuns, "")
 		t.Rows = append(t.Rows, TextRow(name, Grouped(s.Sessions), Grouped(s.Rounds), strings.Join(runs, ", ")))
 	}
@@ -75,9 +73,6 @@ func listNames(names []string) string {
 	out := plainList(names, nameLength)
 	if len(out) >= manySides {
 		out = append(out[:2:2], fmt.Sprintf("%d more", len(out)-2))
-	}
-	if slices.ContainsFunc(out, func(n string) bool { return strings.Contains(n, ",") }) {
-		return strings.Join(out, "; ")
 	}
 	return strings.Join(out, ", ")
 }
@@ -180,11 +175,7 @@ func rowSections(c *analysis.Comparison) []Section {
 			s := Section{ID: fmt.Sprintf("rows-%d", len(out)+1), Heading: Capitalize(QuantityName(op)),
 				Table: &Table{Caption: QuantityName(op)}}
 			if len(c.Sides) == 2 {
-				titles := columnTitles(sideNames(c.Sides))
-				if titles == nil {
-					titles = []string{"baseline", "compared"}
-				}
-				s.Table.Columns = Columns("<", titles[0], titles[1], "<change")
+				s.Table.Columns = Columns("<", "baseline", "compared", "<change")
 				s.addPairRows(c, op, name)
 			} else {
 				s.addSideRows(c, op, sides, name)
@@ -227,21 +218,13 @@ func (s *Section) addPairRows(c *analysis.Comparison, op string, name func(analy
 }
 
 // addSideRows fills the table of a quantity of several sides: a column each,
-// with the change against the baseline. Sides have the numbers of the table of
-// sides where their names are too long for columns.
+// with the change against the baseline.
 func (s *Section) addSideRows(
 	c *analysis.Comparison, op string, sides []analysis.CompareSide, name func(analysis.CompareRow) string,
 ) {
 	names := append([]string{c.Sides[0].Name}, sideNames(sides)...)
-	number := func(name string) int { return 1 + slices.Index(sideNames(c.Sides), name) }
-	titles := columnTitles(names)
-	if titles == nil {
-		titles = Map(names, func(name string) string { return fmt.Sprintf("[%d]", number(name)) })
-	}
-	s.Table.Columns = Columns(append([]string{"<"}, titles...)...)
-	if len(sides) < len(c.Sides)-1 {
-		s.Heading += fmt.Sprintf(", sides %d to %d", number(names[1]), number(names[len(names)-1]))
-	}
+	s.Table.Columns = Columns(append([]string{"<"}, plainList(names, nameLength)...)...)
+	s.Heading += TextIf(len(sides) < len(c.Sides)-1, ": "+listNames(names[1:]))
 	at := keyedRows[FigureKey]{}
 	for _, r := range c.Rows {
 		column := slices.Index(names, r.Side)
@@ -336,16 +319,6 @@ func (s *Section) addRowNotes(r analysis.CompareRow) {
 	s.After = AppendNew(s.After, notes...)
 }
 
-// columnTitles are the names of sides as titles of columns; nil where one is
-// too long for a column of numbers, which is about ten characters wide.
-func columnTitles(names []string) []string {
-	out := plainList(names, nameLength)
-	if slices.ContainsFunc(out, func(n string) bool { return len([]rune(n)) > longColumnTitle }) {
-		return nil
-	}
-	return out
-}
-
 // rowNames names rows by what their cases differ in; what all cases share is
 // left out. The phase is added where rows are of several phases, or where no
 // other name is left.
@@ -374,18 +347,7 @@ func rowNames(rows []analysis.CompareRow) func(analysis.CompareRow) string {
 }
 
 // caseText is the id of a case in words.
-func caseText(id string) string {
-	var out []string
-	for p := range strings.SplitSeq(id, ",") {
-		if key, value, ok := strings.Cut(p, "="); ok && key == "baseline" && value == "true" {
-			p = NativeFolder
-		} else if ok {
-			p = KeyValue(key, value)
-		}
-		out = append(out, Plain(p, nameLength))
-	}
-	return strings.Join(out, ", ")
-}
+func caseText(id string) string { return Plain(wording.Case(id), 3*nameLength) }
 
 // junitSuite is one side with its tests.
 type junitSuite struct {

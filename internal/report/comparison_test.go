@@ -85,7 +85,7 @@ func TestGoldenComparison(t *testing.T) {
 }
 
 func TestCaseText(t *testing.T) {
-	assert.Equal(t, "native folder, unencrypted", caseText("baseline=true,encryption=none"))
+	assert.Equal(t, "the native folder, unencrypted", caseText("baseline=true,encryption=none"))
 	assert.Equal(t, "UDSB, workers 4", caseText("format=UDSB,workers=4"))
 }
 

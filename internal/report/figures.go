@@ -189,6 +189,8 @@ func RangeText(s Scale, ci *result.CI, unit string) string {
 	switch {
 	case ci.Low == ci.High:
 		return "no spread"
+	case low == high:
+		return "within the last digit"
 	case ci.Low < 0:
 		return low + " to " + high
 	}

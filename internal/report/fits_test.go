@@ -9,19 +9,14 @@ import (
 	"dmgbench/internal/result"
 )
 
-// A slope of time on size is told as a rate; one whose interval reaches 0 has none at that end.
-func TestSlopesAreToldAsRates(t *testing.T) {
+// A slope of time on size has its rate next to it, where it has one.
+func TestSlopesHaveRates(t *testing.T) {
 	f := result.Fit{Op: "write_time", Along: "file_size", Model: "line"}
-	for _, k := range []struct {
-		low, high float64
-		want      string
-	}{
-		{4e-10, 5e-10, "2.00 GB/s (as 1 ÷ slope) to 2.50 GB/s (as 1 ÷ slope)"},
-		{-2e-10, 5e-10, "-200 µs to 500 µs a MB, which is no rate where it reaches 0"},
-		{0, 5e-10, "0 s to 500 µs a MB, which is no rate where it reaches 0"},
-	} {
-		got := coefficientRange(f, result.Coefficient{Name: "slope", CI: &result.CI{Low: k.low, High: k.high}})
-		assert.Equal(t, k.want, got)
+	for slope, want := range map[float64]string{4e-10: "400 µs a MB (2.50 GB/s)", 0: "0 s a MB", -2e-10: "-200 µs a MB"} {
+		assert.Equal(t, want, coefficientText(f, "slope", slope))
+	}
+	for value, want := range map[float64]string{0.99942: "0.9994", 12345678: "1.235e+07", 0: "0"} {
+		assert.Equal(t, want, coefficientText(f, "r2", value))
 	}
 }
 

@@ -50,7 +50,7 @@ func forests(c *analysis.Comparison, op, side, id string, name func(analysis.Com
 func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analysis.CompareRow) string) Chart {
 	top := float64(len(rows)) - 0.5
 	ch := Chart{Flipped: true, Height: 34 + 26*len(rows), X: Axis{Name: "ratio to the baseline", Unit: "1"},
-		Y:   Axis{Unit: "1", Low: new(-0.5), High: &top},
+		Y:   RowAxis(Map(rows, name)),
 		Sub: "A ratio of 1 is no change; to the right there is more than on the baseline."}
 	ch.Table = forestTable(rows, name)
 	intervals := Series{Role: "level", Name: "95 % interval"}
@@ -60,7 +60,6 @@ func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analys
 	low, high := min(1, least), max(1, most)
 	for i, r := range rows {
 		y, s := float64(i), &series[outcomeOf(r)]
-		ch.Y.Names, ch.Y.Ticks = append(ch.Y.Names, name(r)), append(ch.Y.Ticks, y)
 		s.Marks = append(s.Marks, Mark{X: r.Ratio, Y: y, Tip: name(r) + ": " +
 			strings.Trim(Plain(r.Effect, 100)+"; "+rowBasis(r), "; ")})
 		low, high = min(low, r.Ratio), max(high, r.Ratio)
@@ -69,7 +68,7 @@ func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analys
 			low, high = min(low, max(r.CI.Low, 1.0/forestSpan)), max(high, min(r.CI.High, forestSpan))
 		}
 	}
-	ch.X.FitRatios(low, high)
+	ch.X.FitLog(low, high, 1.03)
 	ch.Add(uprights("ideal", "no change", -0.5, top, 1), uprights("faint", "threshold, "+Percent(c.Threshold), -0.5,
 		top, least, most), intervals)
 	ch.Add(series...)
@@ -115,29 +114,20 @@ func forestNote(rows []analysis.CompareRow) string {
 	return Phrase("forest-bars", map[string]any{"Over": over, "Decided": decided})
 }
 
-// forestProvenance names inside the picture what was compared.
+// forestProvenance names inside the picture what was compared: facts that the
+// sides share are named once.
 func forestProvenance(c *analysis.Comparison, side string) []string {
-	base, at := c.Sides[0], 0
 	var sizes, facts []string
 	for i, s := range c.Sides {
-		if s.Name == side {
-			at = i
-		}
-		if i == 0 || s.Name == side {
-			sizes = append(sizes, Plain(s.Name, 60)+": "+Count(s.Sessions, "session")+", "+Count(s.Rounds, "round"))
-		}
-	}
-	for _, f := range c.Sides[at].Facts {
-		if !slices.Contains([]string{"model", "cpu", "os", "engine", "plan", "tool"}, f.Name) || len(f.Values) == 0 {
+		if i > 0 && s.Name != side {
 			continue
 		}
-		text := strings.Join(plainList(f.Values, 60), " / ")
-		for _, b := range base.Facts {
-			if b.Name == f.Name && !slices.Equal(b.Values, f.Values) {
-				text = strings.Join(plainList(b.Values, 60), " / ") + " → " + text
+		sizes = append(sizes, Plain(s.Name, nameLength)+": "+Count(s.Sessions, "session")+", "+Count(s.Rounds, "round"))
+		for _, f := range s.Facts {
+			if slices.Contains([]string{"model", "cpu", "os", "engine", "plan", "tool"}, f.Name) && len(f.Values) > 0 {
+				facts = AppendNew(facts, f.Name+" "+factText(f.Values))
 			}
 		}
-		facts = append(facts, f.Name+" "+text)
 	}
 	return []string{"n: " + strings.Join(sizes, "; ") + ". Statistic: " +
 		Plain(strings.ReplaceAll(c.Estimator, "-", " "), 40) + ".",

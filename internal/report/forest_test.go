@@ -67,11 +67,11 @@ func TestForestsSayWhatTheirBarsAreOver(t *testing.T) {
 
 func TestRatioTicks(t *testing.T) {
 	for _, far := range []float64{1.25, 1.5, 2, 3, 8, 40, 1e3, 1e6} {
-		assert.Contains(t, ratioTicks(1/far, far), 1.0, far)
-		assert.GreaterOrEqual(t, len(ratioTicks(1/far, far)), 3, far)
+		assert.Contains(t, RoundTicks(1/far, far), 1.0, far)
+		assert.GreaterOrEqual(t, len(RoundTicks(1/far, far)), 3, far)
 	}
 	for _, span := range [][2]float64{{0.9, 1.1}, {0.5, 2}, {0.01, 900}, {0.999, 1.001}, {0.97, 1.03}} {
-		ticks := ratioTicks(span[0], span[1])
+		ticks := RoundTicks(span[0], span[1])
 		assert.NotEmpty(t, ticks, span)
 		assert.LessOrEqual(t, len(ticks), 20, span)
 		for _, v := range ticks {

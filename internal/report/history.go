@@ -23,7 +23,7 @@ const (
 	casesDrawn     = 24  // of a series
 	runsListed     = 120 // of a series
 	versionsListed = 40  // of a series, the newest
-	otherRows      = 12  // rows of a change besides those that are drawn
+	changeRows     = 80  // rows of a change
 	listedKinds    = 6   // kinds of warnings of a run
 )
 
@@ -43,9 +43,8 @@ func HistoryDocument(h *analysis.History) Document {
 	if len(drawn) > 0 {
 		d.Sections = append(d.Sections, historyAnswers(drawn, names))
 	}
-	room := valuesDrawn
 	for i := range drawn {
-		v := newSeriesView(&drawn[i], names[i], fmt.Sprintf("s%d", i+1), &room)
+		v := newSeriesView(&drawn[i], names[i], fmt.Sprintf("s%d", i+1), valuesDrawn/len(drawn))
 		d.Sections = append(d.Sections, v.sections()...)
 	}
 	if more := len(h.Series) - len(drawn); more > 0 {
@@ -64,26 +63,16 @@ func HistoryDocument(h *analysis.History) Document {
 func seriesNames(list []analysis.HistorySeries) []string {
 	facts := func(s analysis.HistorySeries) []string {
 		return []string{s.Plan, s.Machine, engineShort(s.Engine), s.Filesystem,
-			FirstOf(strings.Join(s.Departed, "; "), "not scaled")}
+			FirstOf(strings.Join(s.Departed, "; "), "not scaled"), "SHA-256 " + Shorten(s.Digest, 9)}
 	}
-	out := make([]string, len(list))
-	same := map[string]int{}
-	for i, s := range list {
-		out[i] = Plain(s.Title, 120)
+	return Map(list, func(s analysis.HistorySeries) string {
+		name := Plain(s.Title, 120)
 		for k, fact := range facts(s) {
 			differs := func(o analysis.HistorySeries) bool { return o.Title == s.Title && facts(o)[k] != fact }
-			if slices.ContainsFunc(list, differs) {
-				out[i] += " · " + Plain(fact, 80)
-			}
+			name += TextIf(slices.ContainsFunc(list, differs), " · "+Plain(fact, 80))
 		}
-		same[out[i]]++
-	}
-	for i, s := range list {
-		if same[out[i]] > 1 {
-			out[i] += " · SHA-256 " + Shorten(s.Digest, 9)
-		}
-	}
-	return out
+		return name
+	})
 }
 
 // engineShort is an engine without its version.
@@ -145,11 +134,9 @@ type seriesView struct {
 }
 
 // newSeriesView chooses what is shown of a series. room is the number of values
-// that the page still takes, and is lowered by those of this series: a page of
-// many thousand marks is too slow for a browser.
-//
-// The newest series take what they need first.
-func newSeriesView(s *analysis.HistorySeries, name, id string, room *int) *seriesView {
+// that the page takes of it: a page of many thousand marks is too slow for a
+// browser.
+func newSeriesView(s *analysis.HistorySeries, name, id string, room int) *seriesView {
 	v := &seriesView{S: s, name: name, id: id}
 	v.chooseParts()
 	drawn := FlatMap(v.Parts, func(p seriesPart) []analysis.HistoryRow { return p.rows })
@@ -161,8 +148,7 @@ func newSeriesView(s *analysis.HistorySeries, name, id string, room *int) *serie
 		}
 		return caseText(id) // the only case shares all of its name
 	}
-	runs := min(len(s.Runs), runsDrawn, max(*room/max(len(rows), 1), 1))
-	*room -= runs * len(rows)
+	runs := min(len(s.Runs), runsDrawn, max(room/max(len(rows), 1), 1))
 	v.First = len(s.Runs) - runs
 	return v
 }
@@ -268,27 +254,21 @@ func (v *seriesView) single() *Table {
 	return t
 }
 
-// numbers are the values of some rows in the runs that are drawn, and the ends of
-// their intervals.
-func (v *seriesView) numbers(rows []analysis.HistoryRow) (values, ends []float64) {
+// numbers are the values of some rows in the runs that are drawn.
+func (v *seriesView) numbers(rows []analysis.HistoryRow) (values []float64) {
 	for _, row := range rows {
 		for _, value := range row.Values[v.First:] {
-			if value == nil || !IsFinite(value.Value) {
-				continue
-			}
-			values = append(values, value.Value)
-			if ci := value.CI; ci != nil && IsFinite(ci.Low) && IsFinite(ci.High) {
-				ends = append(ends, ci.Low, ci.High)
+			if value != nil && IsFinite(value.Value) {
+				values = append(values, value.Value)
 			}
 		}
 	}
-	return values, ends
+	return values
 }
 
 // scale is that of the values of some rows, so that a row can be read across.
 func (v *seriesView) scale(rows []analysis.HistoryRow) Scale {
-	values, _ := v.numbers(rows)
-	return ColumnScale(rows[0].Unit, values...)
+	return ColumnScale(rows[0].Unit, v.numbers(rows)...)
 }
 
 // figure is a value in a table, with a mark where it is not final or doubtful.
@@ -316,9 +296,6 @@ func (v *seriesView) versions() Section {
 	t := &Table{Caption: "versions",
 		Columns: Columns("<version", "<first run", "runs", "<system", "<program", "<engine")}
 	s := Section{ID: v.id + "-versions", Heading: "Versions", Sub: true, Table: t}
-	others := slices.ContainsFunc(v.S.Versions, func(o analysis.HistoryVersion) bool {
-		return !strings.Contains(o.Engine, "(Apple") // Apple's engine has the version of the system
-	})
 	for i, o := range slices.Backward(v.S.Versions) {
 		if len(t.Rows) == versionsListed {
 			s.After = append(s.After, Count(i+1, "older version")+" left out.")
@@ -326,18 +303,13 @@ func (v *seriesView) versions() Section {
 		}
 		system := joinFacts(Plain(o.System, 80), TextIf(o.Kernel != "", "kernel "+Plain(o.Kernel, 40)))
 		t.Rows = append(t.Rows, TextRow(fmt.Sprint(i+1), o.First.UTC().Format(dateFormat), Grouped(o.Runs), system,
-			Plain(o.Tool, 60), TextIf(others, Plain(o.Engine, 100))))
+			Plain(o.Tool, 60), Plain(o.Engine, 100)))
 	}
 	t.DropColumns(t.IsEmpty)
-	why, skipped := "", 0
-	for _, c := range v.S.Changes {
-		if c.Comparison == nil {
-			why, skipped = c.Why, skipped+1 // the reason is that of the newest
-		}
-	}
-	if skipped > 0 && len(v.S.Versions) > 1 {
+	skipped := Where(v.S.Changes, func(c analysis.HistoryChange) bool { return c.Comparison == nil })
+	if n := len(skipped); n > 0 { // the reason is that of the newest
 		changes := Count(len(v.S.Changes), "change")
-		s.After = append(s.After, wording.Text("changes-not-examined", changes, skipped, Plain(why, 300)))
+		s.After = append(s.After, wording.Text("changes-not-examined", changes, n, Plain(skipped[n-1].Why, 300)))
 	}
 	return s
 }
@@ -384,22 +356,16 @@ func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) 
 	return s
 }
 
-// shownRows are the rows of the quantities that are drawn, and the first
-// changed rows of other phases.
+// shownRows are the first of the changed rows and those that are drawn.
 func (v *seriesView) shownRows(c *analysis.Comparison) []analysis.CompareRow {
-	others := 0
-	return Where(c.Rows, func(r analysis.CompareRow) bool {
-		for _, p := range v.Parts {
+	isDrawn := func(r analysis.CompareRow) bool {
+		return slices.ContainsFunc(v.Parts, func(p seriesPart) bool {
 			same := func(o analysis.HistoryRow) bool { return o.Case == r.Case }
-			if p.op == r.Op && p.phase == r.Phase && p.cycle == r.Cycle && slices.ContainsFunc(p.rows, same) {
-				return true
-			}
-		}
-		if r.Status == analysis.RowChanged {
-			others++
-		}
-		return r.Status == analysis.RowChanged && others <= otherRows
-	})
+			return p.op == r.Op && p.phase == r.Phase && p.cycle == r.Cycle && slices.ContainsFunc(p.rows, same)
+		})
+	}
+	rows := Where(c.Rows, func(r analysis.CompareRow) bool { return r.Status == analysis.RowChanged || isDrawn(r) })
+	return rows[:min(len(rows), changeRows)]
 }
 
 // runs is the list of runs, the newest first.

@@ -134,8 +134,7 @@ func TestGoldenHistory(t *testing.T) {
 func TestHistoryChart(t *testing.T) {
 	runs := pastRuns()
 	h := pastOf(runs)
-	room := valuesDrawn
-	v := newSeriesView(&h.Series[0], "name", "s1", &room)
+	v := newSeriesView(&h.Series[0], "name", "s1", valuesDrawn)
 	var ops []string
 	for _, p := range v.Parts {
 		ops = append(ops, p.op+" "+p.phase)
@@ -174,8 +173,8 @@ func TestHistoryChart(t *testing.T) {
 	assert.Equal(t, len(runs)-1, intervals)
 	assert.Len(t, roles["warned with a warning of its own"].Marks, 1)
 	assert.Equal(t, Point(7, *c.Y.Low), roles["ideal baseline run"].Marks[0])
-	assert.Equal(t, "macOS 26.2\ndmgbench 0.4.0", c.X.Names[1])
-	assert.Equal(t, "dmgbench 0.5.0", c.X.Names[10])
+	assert.Equal(t, "macOS 26.2 (25C56)\ndmgbench 0.4.0", c.X.Names[1])
+	assert.Equal(t, "macOS 26.4 (25E241)\ndmgbench 0.5.0", c.X.Names[10])
 
 	drawn := strings.Join(slices.Concat(c.X.Names, c.Names(), c.Notes), "\n")
 	for _, text := range []string{"macOS 26.4", "macOS 26.5", "dmgbench 0.5.0", "baseline run", "UDSB, AES-256", "95 % t over rounds", "Apple M4 Pro", "SHA-256"} {
@@ -219,8 +218,7 @@ func TestHistoryOfOneRunEach(t *testing.T) {
 func TestHistoryOfOneRun(t *testing.T) {
 	r := pastRuns()[0]
 	h := pastOf([]*result.Result{r})
-	room := valuesDrawn
-	s := newSeriesView(&h.Series[0], "name", "s1", &room).sections()[0]
+	s := newSeriesView(&h.Series[0], "name", "s1", valuesDrawn).sections()[0]
 	assert.Empty(t, s.Charts)
 	require.NotNil(t, s.Table)
 	assert.Len(t, s.Table.Columns, 4)
@@ -234,36 +232,18 @@ func TestHistoryOfOneRun(t *testing.T) {
 	assert.Contains(t, page, "† one with a warning of its own")
 }
 
-// Series of one title are told apart by what differs, and by the digest where nothing else does.
+// Series of one title are told apart by what differs.
 func TestSeriesNames(t *testing.T) {
 	one := analysis.HistorySeries{Title: "T", Plan: "p", Machine: "Mac", Engine: "hdiutil (Apple, macOS 26.4)", Digest: "0123456789"}
 	scaled, other, again := one, one, one
 	scaled.Departed, other.Machine, again.Digest = []string{"sizes times 0.1"}, "iMac", "fedcba9876"
 	alone := one
 	alone.Title = "U"
-	assert.Equal(t, []string{"T · Mac · not scaled · SHA-256 01234567…", "T · Mac · sizes times 0.1", "T · iMac · not scaled", "T · Mac · not scaled · SHA-256 fedcba98…", "U"},
+	assert.Equal(t, []string{"T · Mac · not scaled · SHA-256 01234567…", "T · Mac · sizes times 0.1 · SHA-256 01234567…", "T · iMac · not scaled · SHA-256 01234567…",
+		"T · Mac · not scaled · SHA-256 fedcba98…", "U"},
 		seriesNames([]analysis.HistorySeries{one, scaled, other, again, alone}))
 	assert.Equal(t, "hdiutil (Apple)", engineShort(one.Engine))
 	assert.Equal(t, "in-process", engineShort("in-process"))
-}
-
-func TestVersionName(t *testing.T) {
-	mac := func(version, build, tool string) analysis.HistoryVersion {
-		return analysis.HistoryVersion{System: "macOS " + version + " (" + build + ")", Tool: "dmgbench " + tool, Engine: "in-process " + tool}
-	}
-	for _, c := range []struct {
-		was, now analysis.HistoryVersion
-		want     string
-	}{
-		{analysis.HistoryVersion{}, mac("26.2", "25C56", "1"), "macOS 26.2\ndmgbench 1"},
-		{mac("26.2", "25C56", "1"), mac("26.3", "25D1", "1"), "macOS 26.3"},
-		{mac("26.2", "25C56", "1"), mac("26.2", "25C57", "1"), "25C57"},
-		{mac("26.2", "25C56", "1"), mac("26.2", "25C56", "2"), "dmgbench 2"},
-		{analysis.HistoryVersion{System: "Debian 13", Kernel: "6.1"}, analysis.HistoryVersion{System: "Debian 13", Kernel: "6.12"}, "kernel 6.12"},
-		{analysis.HistoryVersion{Engine: "in-process 1"}, analysis.HistoryVersion{Engine: "in-process 2"}, "in-process 2"},
-	} {
-		assert.Equal(t, c.want, versionName(c.was, c.now))
-	}
 }
 
 func TestTickStepFitsSixTimes(t *testing.T) {

@@ -67,46 +67,29 @@ func (v *seriesView) chart(p seriesPart, rows []analysis.HistoryRow) Chart {
 	return c
 }
 
-// nameVersions writes each version in the middle of the runs that have it, as
-// what differs from the version before.
+// nameVersions writes each version in the middle of the runs that have it.
+//
+// Two lines of twenty characters fit between two versions of a picture.
 func (v *seriesView) nameVersions(x *Axis, runs int) {
 	x.Names = make([]string, runs)
-	before := analysis.HistoryVersion{}
 	for from := 0; from < runs; {
 		version, to := v.S.Runs[v.First+from].Version, from
 		for to+1 < runs && v.S.Runs[v.First+to+1].Version == version {
 			to++
 		}
-		at, now := (from+to)/2, v.S.Versions[version]
-		x.Ticks = append(x.Ticks, float64(at))
-		x.Names[at] = versionName(before, now)
-		before, from = now, to+1
+		parts := plainList(strings.Split(v.versionName(version), ", "), 20)
+		x.Names[(from+to)/2] = strings.Join(parts[:min(len(parts), 2)], "\n")
+		x.Ticks, from = append(x.Ticks, float64((from+to)/2)), to+1
 	}
 }
 
-// versionName is a version in at most two lines: what differs from the one
-// before.
-//
-// Two lines of twenty characters fit between two versions of a picture.
-func versionName(was, now analysis.HistoryVersion) string {
-	lines := []string{}
-	add := func(text, was string) {
-		if text != was && text != "" && len(lines) < 2 {
-			lines = append(lines, Plain(text, 20))
-		}
+// versionName is a version by what differs among those of the series.
+func (v *seriesView) versionName(version int) string {
+	var all []int
+	for i := range v.S.Versions {
+		all = append(all, i)
 	}
-	system, build, _ := strings.Cut(now.System, " (")
-	systemWas, buildWas, _ := strings.Cut(was.System, " (")
-	add(system, systemWas)
-	if system == systemWas {
-		add(strings.TrimSuffix(build, ")"), strings.TrimSuffix(buildWas, ")"))
-		add(TextIf(now.Kernel != "", "kernel "+now.Kernel), TextIf(was.Kernel != "", "kernel "+was.Kernel))
-	}
-	add(now.Tool, was.Tool)
-	if len(lines) == 0 {
-		add(now.Engine, was.Engine)
-	}
-	return strings.Join(lines, "\n")
+	return v.S.VersionName(version, all...)
 }
 
 // addUprights draws the changes of version and the baseline.
@@ -124,22 +107,15 @@ func (v *seriesView) addUprights(c *Chart) {
 		uprights("ideal", "baseline run", *c.Y.Low, *c.Y.High, baselines...))
 }
 
-// fitValues gives an axis the range of every value, and of as much of the
-// intervals as does not press the values flat.
+// fitValues gives an axis the range of every value, with room for intervals that
+// do not press the values flat.
 func (v *seriesView) fitValues(a *Axis, rows []analysis.HistoryRow) {
-	values, ends := v.numbers(rows)
-	if len(values) == 0 {
-		a.Fit(0, 0, 0.9)
+	if values := v.numbers(rows); len(values) > 0 {
+		low, high := slices.Min(values), slices.Max(values)
+		a.Fit(max((high-low)/4, math.Abs(high)*0.03), values...)
 		return
 	}
-	low, high := slices.Min(values), slices.Max(values)
-	room := max((high-low)/2, math.Abs(high)*0.05)
-	if len(v.S.Runs)-v.First <= intervalRuns {
-		for _, end := range ends {
-			values = append(values, min(max(end, low-room*3/4), high+room*3/4))
-		}
-	}
-	a.Fit(room/4, values...)
+	a.Fit(0, 0, 0.9)
 }
 
 // tip describes a mark, its run first; why is the reason why it is not final.
@@ -149,12 +125,8 @@ func (v *seriesView) tip(row analysis.HistoryRow, run int, why string) string {
 	if value.CI != nil {
 		text += " (" + RangeText(ScaleOf(row.Unit, value.Value), value.CI, row.Unit) + ")"
 	}
-	all := make([]int, len(v.S.Versions))
-	for i := range all {
-		all[i] = i
-	}
 	return strings.Join(Lines("run-tip", map[string]any{"Run": v.runName(run), "Figure": text, "Why": why,
-		"Version": p.Version + 1, "VersionName": Plain(v.S.VersionName(p.Version, all...), 60), "Baseline": p.Baseline,
+		"Version": p.Version + 1, "VersionName": Plain(v.versionName(p.Version), 60), "Baseline": p.Baseline,
 		"Doubts": v.doubts(row, run)}), "\n")
 }
 
@@ -176,8 +148,6 @@ func (v *seriesView) notes(rows []analysis.HistoryRow) []string {
 			few, many = min(cmp.Or(few, rounds), rounds), max(many, rounds)
 		}
 	}
-	slices.Sort(estimators)
-	slices.Sort(intervals)
 	return []string{
 		Phrase("series-notes", map[string]any{"Estimators": estimators, "Intervals": intervals,
 			"Drawn": len(v.S.Runs)-v.First <= intervalRuns, "Few": few, "Many": many}),

@@ -85,7 +85,7 @@ func KeyValue(key, value string) string {
 		return "as it grows"
 	case slices.Contains(namelessKeys, key):
 		return value
-	case len(value) > 8 && isByteAxis(key): // such as 15400448 B
+	case len(value) > 8 && AxisUnit(key) == "B": // such as 15400448 B
 		if b, err := units.ParseBytes(value); err == nil {
 			value = Human(float64(b), "B")
 		}

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,18 +28,16 @@ func (v *View) HasPublishedTables() bool {
 func (v *View) planTable(from result.Table) Table {
 	t := Table{Caption: Plain(from.Title, 200), Columns: Columns("<"),
 		File: cmp.Or(strings.TrimLeft(keepLetters(from.Name, 64, "._+-"), ".-"), "table")}
-	rows := from.Rows
-	from.Rows, from.Cells = nil, slices.Clone(from.Cells)
-	for i, cells := range from.Cells { // rows that do not match the columns are left out: the file is damaged
-		if i < len(rows) && len(cells) == len(from.Columns) {
-			cells = slices.Clone(cells)
-			for k := range cells {
-				cells[k].Warnings = v.own(cells[k].Warnings)
+	rows, cells := from.Rows, from.Cells
+	from.Rows, from.Cells = nil, nil
+	for i, row := range cells[:min(len(cells), len(rows))] {
+		if len(row) == len(from.Columns) { // else the file is damaged
+			from.Rows, from.Cells = append(from.Rows, rows[i]), append(from.Cells, slices.Clone(row))
+			for k := range row {
+				from.Cells[len(from.Cells)-1][k].Warnings = v.own(row[k].Warnings)
 			}
-			from.Cells[len(from.Rows)], from.Rows = cells, append(from.Rows, rows[i])
 		}
 	}
-	from.Cells = from.Cells[:len(from.Rows)]
 	scales := make([]lineScale, len(from.Columns))
 	for k, c := range from.Columns {
 		scales[k] = newLineScale(c, Map(from.Cells, func(row []result.TableCell) result.TableCell { return row[k] }))
@@ -56,11 +53,11 @@ func (v *View) planTable(from result.Table) Table {
 		title := glue(" · ", Plain(l.Group, 80), Plain(l.Title, 120))
 		row := TextRow(Column{Title: title, Unit: TextIf(l.Op != "", own.Suffix)}.Heading())
 		for k, cell := range from.Cells[i] {
+			scale := scales[k]
 			if l.Op != "" {
-				row = append(row, own.cells(cell, shared, &notes)...)
-			} else {
-				row = append(row, scales[k].cells(cell, shared, &notes)...)
+				scale = own
 			}
+			row = append(row, scale.cells(cell, shared, &notes)...)
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -105,7 +102,6 @@ func planTableNotes(t result.Table) sharedNotes {
 // the plan asks for.
 type lineScale struct {
 	Scale
-	digits        *int
 	publishedOnly bool // the figures are the published ones: the plan does not measure them
 }
 
@@ -127,24 +123,12 @@ func newLineScale(l result.TableLine, cells []result.TableCell) lineScale {
 			base = cmp.Or(base, unit)
 		}
 	}
-	s := lineScale{ColumnScale(base, values...), l.Digits, l.Printed}
+	s := ColumnScale(base, values...)
 	if own, factor, ok := plan.DisplayUnit(l.Unit); ok && own == base {
-		s.Scale = Scale{Factor: factor, Suffix: TextIf(l.Unit != "1", l.Unit)}
+		s = Scale{Factor: factor, Suffix: TextIf(l.Unit != "1", l.Unit)}
 	}
-	return s
-}
-
-// number writes a value, in base units, with the digits of the line. Where fewer
-// than two significant digits would remain, as in 0.00, it has three instead.
-func (s lineScale) number(v float64) string {
-	if s.digits == nil || s.Mixed != "" || !IsFinite(v) {
-		return s.Number(v)
-	}
-	text := strconv.FormatFloat(v/s.Factor, 'f', *s.digits, 64)
-	if v != 0 && len(strings.TrimLeft(text, "-0.")) < 2 && *s.digits > 0 { // at most one digit is left of it
-		return s.Number(v)
-	}
-	return text
+	s.digits = l.Digits
+	return lineScale{s, l.Printed}
 }
 
 // cells returns the cells of a figure, its interval and the published value.
@@ -166,9 +150,9 @@ func (s lineScale) cells(from result.TableCell, shared sharedNotes, notes *footn
 	case from.Outcome != nil:
 		figure = Cell{Text: Plain(from.Outcome.Text, 120), Title: Plain(from.Case, 300)}
 	case e != nil:
-		figure = Cell{Text: s.number(e.Value), Title: Plain(from.Case, 300)}
+		figure = Cell{Text: s.Number(e.Value), Title: Plain(from.Case, 300)}
 		if e.CI != nil {
-			interval.Text = s.interval(e.CI, e.Unit)
+			interval.Text = RangeText(s.Scale, e.CI, e.Unit)
 		}
 		if shared.doubt(from.Warnings) != "" {
 			figure.Class, figure.Marks = "warn", notes.mark("Has warnings, see the full table.")
@@ -184,18 +168,6 @@ func (s lineScale) cells(from result.TableCell, shared sharedNotes, notes *footn
 	return []Cell{figure, interval, published}
 }
 
-// interval formats an interval with the digits of its figure.
-func (s lineScale) interval(ci *result.CI, unit string) string {
-	if s.digits == nil || s.Mixed != "" || ci.Low < 0 {
-		return RangeText(s.Scale, ci, unit)
-	}
-	low, high := s.number(ci.Low), s.number(ci.High)
-	if low == high {
-		return "within the last digit"
-	}
-	return low + "–" + high
-}
-
 // fitTables builds a table for each fitted model, in the order of the result.
 func (v *View) fitTables() []Table {
 	var out []Table
@@ -209,7 +181,8 @@ func (v *View) fitTables() []Table {
 				row[1].Text = coefficientText(f, c.Name, c.Value)
 			}
 			if c.CI != nil {
-				row[2] = Cell{Text: coefficientRange(f, c), Title: DescribeInterval(c.CI)}
+				text := coefficientText(f, c.Name, c.CI.Low) + " to " + coefficientText(f, c.Name, c.CI.High)
+				row[2] = Cell{Text: text, Title: DescribeInterval(c.CI)}
 			}
 			if c.Published != nil {
 				row[3].Text = coefficientText(f, c.Name, *c.Published)
@@ -222,37 +195,26 @@ func (v *View) fitTables() []Table {
 		if f.Reason != "" {
 			t.Notes = append(t.Notes, Note{Text: "No fit: " + Plain(f.Reason, 300) + "."})
 		}
-		model := "Model: " + ModelName(f.Model) + ", x in " + FirstOf(TextIf(isByteAxis(f.Along), "bytes"), along) + "."
+		model := "Model: " + ModelName(f.Model) + ", x in " + FirstOf(TextIf(AxisUnit(f.Along) == "B", "bytes"), along) + "."
 		t.Notes = append(t.Notes, Note{Text: model})
 		out = append(out, t)
 	}
 	return out
 }
 
-// isByteAxis reports whether the values of a key are in bytes.
-func isByteAxis(key string) bool {
-	return key == "file_size" || key == "band_size" || key == "size" || key == "block"
-}
-
 // AxisUnit is the base unit of the values of a key.
 func AxisUnit(key string) string {
-	if isByteAxis(key) {
+	if key == "file_size" || key == "band_size" || key == "size" || key == "block" {
 		return "B"
 	}
 	return "1"
 }
 
-// isInverseRate reports whether a coefficient is a slope of time on size; its
-// inverse is a rate.
-func isInverseRate(f result.Fit, name string) bool {
-	return strings.HasPrefix(name, "slope") && plan.Quantity(f.Op).Unit() == "s" && isByteAxis(f.Along)
-}
-
 // coefficientText writes one coefficient with its unit; those of power models, and
-// r2, have none. Slopes of time on size are written as rates in bytes per second,
-// since rates are easier to compare.
+// r2, have none. A slope of time on size has the rate that it is the inverse of
+// next to it, since rates are easier to compare.
 func coefficientText(f result.Fit, name string, value float64) string {
-	unit := plan.Quantity(f.Op).Unit()
+	unit, isOfSize := plan.Quantity(f.Op).Unit(), AxisUnit(f.Along) == "B"
 	switch {
 	case !IsFinite(value):
 		return "—"
@@ -261,41 +223,12 @@ func coefficientText(f result.Fit, name string, value float64) string {
 		return Human(value, unit)
 	case name == "break":
 		return Human(value, AxisUnit(f.Along))
-	case isInverseRate(f, name) && value > 0:
-		return Human(1/value, "B/s") + " (as 1 ÷ slope)"
-	case strings.HasPrefix(name, "slope") && isByteAxis(f.Along):
-		return Human(value*1e6, unit) + " a MB"
+	case strings.HasPrefix(name, "slope") && isOfSize:
+		return Human(value*1e6, unit) + " a MB" + TextIf(unit == "s" && value > 0, " ("+Human(1/value, "B/s")+")")
 	case strings.HasPrefix(name, "slope"):
 		return Human(value, unit) + " per x"
 	}
-	return fourDigits(value)
-}
-
-// coefficientRange is the interval of a coefficient. A slope that is written as
-// its inverse has its ends swapped; one whose interval reaches 0 has no inverse
-// there and is written as a slope.
-func coefficientRange(f result.Fit, c result.Coefficient) string {
-	low, high := coefficientText(f, c.Name, c.CI.Low), coefficientText(f, c.Name, c.CI.High)
-	switch {
-	case !isInverseRate(f, c.Name):
-	case c.CI.Low <= 0:
-		return Human(c.CI.Low*1e6, "s") + " to " + Human(c.CI.High*1e6, "s") +
-			" a MB, which is no rate where it reaches 0"
-	default:
-		low, high = high, low
-	}
-	return low + " to " + high
-}
-
-// fourDigits formats four significant digits, with a power of ten where zeros would
-// hide them.
-func fourDigits(v float64) string {
-	if a := math.Abs(v); v == 0 || a >= 1e-3 && a < 1e6 {
-		return units.Significant(v, 4)
-	}
-	mantissa, power, _ := strings.Cut(strconv.FormatFloat(v, 'e', 3, 64), "e")
-	n, _ := strconv.Atoi(power) // FormatFloat writes a number
-	return mantissa + " · 10^" + strconv.Itoa(n)
+	return strconv.FormatFloat(value, 'g', 4, 64)
 }
 
 // ModelName is the name of a model with its formula.

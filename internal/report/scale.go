@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/system/units"
 )
 
@@ -21,23 +22,21 @@ type Scale struct {
 	Factor float64 // of the unit, in base units
 	Suffix string
 	Mixed  string
+	digits *int // after the point; nil for three significant digits
 }
 
 // scales are the units of a base unit, from the largest.
 var scales = map[string][]Scale{
 	"B":   decimalScales("B"),
 	"B/s": decimalScales("B/s"),
-	"s": {{3600, "h", ""}, {60, "min", ""}, {1, "s", ""}, {1e-3, "ms", ""}, {1e-6, "µs", ""},
-		{1e-9, "ns", ""}},
+	"s": {{Factor: 3600, Suffix: "h"}, {Factor: 60, Suffix: "min"}, {Factor: 1, Suffix: "s"},
+		{Factor: 1e-3, Suffix: "ms"}, {Factor: 1e-6, Suffix: "µs"}, {Factor: 1e-9, Suffix: "ns"}},
 }
 
 func decimalScales(unit string) []Scale {
-	return []Scale{{1e12, "T" + unit, ""}, {1e9, "G" + unit, ""}, {1e6, "M" + unit, ""}, {1e3, "k" + unit, ""},
-		{1, unit, ""}}
+	return []Scale{{Factor: 1e12, Suffix: "T" + unit}, {Factor: 1e9, Suffix: "G" + unit},
+		{Factor: 1e6, Suffix: "M" + unit}, {Factor: 1e3, Suffix: "k" + unit}, {Factor: 1, Suffix: unit}}
 }
-
-// leastOf are the times, in seconds, below which these units are not used.
-var leastOf = map[string]float64{"min": 600, "h": 36000}
 
 // ScaleOf is the unit in which the largest value has a whole part.
 func ScaleOf(unit string, values ...float64) Scale {
@@ -55,7 +54,7 @@ func ScaleOf(unit string, values ...float64) Scale {
 		return Scale{Factor: 1, Suffix: unit}
 	}
 	for _, s := range steps {
-		if top >= s.Factor*0.9995 && top >= leastOf[s.Suffix] {
+		if top >= s.Factor*0.9995 {
 			return s
 		}
 	}
@@ -87,14 +86,22 @@ func (s Scale) legible(v float64) bool {
 	return s.Suffix == "" || size >= 0.0995 && size < 1e5
 }
 
-// Number writes v with three significant digits in the scale, without the unit.
-// A count is exact.
+// Number writes v in the scale, without the unit: with the digits of the scale, or
+// with three significant ones where fewer than two would remain of it, as of
+// 0.00. A count is exact.
 func (s Scale) Number(v float64) string {
+	text := ""
+	if s.digits != nil {
+		text = strconv.FormatFloat(v/s.Factor, 'f', *s.digits, 64)
+	}
+	isWhole := s.digits != nil && *s.digits == 0
 	switch {
 	case !IsFinite(v):
 		return "—"
 	case s.Mixed != "":
 		return Human(v, s.Mixed)
+	case text != "" && (v == 0 || isWhole || len(strings.TrimLeft(text, "-0.")) >= 2):
+		return text
 	case s.Suffix == "" && v == math.Trunc(v) && math.Abs(v) < 1e15:
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
@@ -120,9 +127,7 @@ func Brief(v float64, unit string) string {
 }
 
 // Percent writes a share or a confidence level: "95 %", "99.2 %".
-func Percent(share float64) string {
-	return strconv.FormatFloat(math.Round(share*1000)/10, 'f', -1, 64) + " %"
-}
+func Percent(share float64) string { return wording.Percent(share).String() }
 
 // Ratio writes measured over published, without a row of zeros before its
 // digits.
@@ -131,8 +136,7 @@ func Ratio(v float64) string {
 		return "—"
 	}
 	if v < 1e-3 {
-		mantissa, power, _ := strings.Cut(strconv.FormatFloat(v, 'e', 2, 64), "e-")
-		return mantissa + "e-" + strings.TrimLeft(power, "0") + "×"
+		return strconv.FormatFloat(v, 'g', 3, 64) + "×"
 	}
 	return units.Significant(v, 3) + "×"
 }
@@ -181,26 +185,31 @@ func RoundUp(v float64) float64 {
 const maxTicks = 10
 
 // RoundTicks are the round values (1, 2 and 5 of each decade) from low to high
-// for a logarithmic axis, or the decades alone where these are too many.
+// for a logarithmic axis, or the decades alone where these are too many. Within
+// a decade they are evenly spaced.
 //
 // Ticks are at round values only: the library would label 1.7 GB/s.
 func RoundTicks(low, high float64) []float64 {
+	var fine, decades []float64
 	if low <= 0 || high < low {
 		return nil
 	}
-	var fine, decades []float64
+	isWithin := func(t float64) bool { return t >= low*(1-1e-9) && t <= high*(1+1e-9) }
+	if step := TickStep(high - low); high < 10*low {
+		for k := range 8 {
+			fine = append(fine, RoundDigits((math.Ceil(low/step-1e-9)+float64(k))*step))
+		}
+		return Where(fine, isWithin)
+	}
 	for power := math.Pow(10, math.Floor(math.Log10(low))); power <= high; power *= 10 {
 		for _, m := range []float64{1, 2, 5} {
-			t := RoundDigits(m * power)
-			if t < low*(1-1e-9) || t > high*(1+1e-9) {
-				continue
-			}
-			if fine = append(fine, t); m == 1 {
-				decades = append(decades, t)
+			if t := RoundDigits(m * power); isWithin(t) {
+				fine = append(fine, t)
 			}
 		}
+		decades = append(decades, RoundDigits(power))
 	}
-	if len(fine) <= maxTicks || len(decades) < 2 {
+	if decades = Where(decades, isWithin); len(fine) <= maxTicks || len(decades) < 2 {
 		return fine
 	}
 	return decades
@@ -242,23 +251,20 @@ func (a *Axis) Fit(margin float64, values ...float64) {
 	a.Low, a.High = &a.Ticks[0], &a.Ticks[len(a.Ticks)-1]
 }
 
-// FitRatios ends an axis of ratios, which is logarithmic, next to its values;
-// low is below 1 and high above it.
-func (a *Axis) FitRatios(low, high float64) {
-	low, high = RoundDigits(low/1.03), RoundDigits(high*1.03)
-	a.Low, a.High, a.Log, a.Ticks = &low, &high, true, ratioTicks(low, high)
+// FitLog makes an axis logarithmic and ends it next to its values, widened at
+// both ends by the factor room.
+func (a *Axis) FitLog(low, high, room float64) {
+	low, high = RoundDigits(low/room), RoundDigits(high*room)
+	a.Low, a.High, a.Log, a.Ticks = &low, &high, true, RoundTicks(low, high)
 }
 
-// ratioTicks are the round ratios from low to high, about eight of them.
-func ratioTicks(low, high float64) []float64 {
-	for _, step := range []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5} {
-		if (high-low)/step <= 8 {
-			var out []float64
-			for k := math.Ceil(low / step); k*step <= high; k++ {
-				out = append(out, RoundDigits(k*step))
-			}
-			return out
-		}
+// RowAxis names rows that have room between them.
+//
+// Categories of the library would have the points of a row on one line.
+func RowAxis(names []string) Axis {
+	a := Axis{Unit: "1", Low: new(-0.5), High: new(float64(len(names)) - 0.5), Names: names}
+	for i := range names {
+		a.Ticks = append(a.Ticks, float64(i))
 	}
-	return RoundTicks(low, high)
+	return a
 }

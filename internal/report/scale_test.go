@@ -102,6 +102,6 @@ func TestRatiosWithoutRowsOfZeros(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "0.421×", Ratio(0.421))
 	assert.Equal(t, "0.00642×", Ratio(0.00642))
-	assert.Equal(t, "6.59e-5×", Ratio(0.0000659))
-	assert.Equal(t, "1.00e-10×", Ratio(1e-10))
+	assert.Equal(t, "6.59e-05×", Ratio(0.0000659))
+	assert.Equal(t, "1e-10×", Ratio(1e-10))
 }

@@ -49,7 +49,7 @@ func (v *View) firstScreen() FirstScreen {
 	f.Claims = claimsToRead(claims)
 	f.More = len(claims) - len(f.Claims)
 	for _, text := range v.SharedDoubts { // Weak has the first warning of each kind, which may be one of these
-		listed := func(weak string) bool { return strings.Contains(weak, withoutExplanation(text)) }
+		listed := func(weak string) bool { return strings.Contains(weak, text) }
 		if !slices.ContainsFunc(f.Weak, listed) {
 			f.Shared = append(f.Shared, "all rates: "+text)
 		}
@@ -112,7 +112,7 @@ func (v *View) weaknesses() []string {
 		text, n := "", 0
 		for _, w := range v.Warnings {
 			if w.Kind == kind {
-				text, n = FirstOf(text, withoutExplanation(Plain(w.Text, 160))), n+w.places
+				text, n = FirstOf(text, Plain(w.Text, 160)), n+w.places
 			}
 		}
 		if n > 0 {
@@ -120,16 +120,4 @@ func (v *View) weaknesses() []string {
 		}
 	}
 	return out
-}
-
-// withoutExplanation shortens a warning for the first screen: it leaves the
-// explanation after the colon to the full text of the warning.
-func withoutExplanation(s string) string {
-	before, after, found := strings.Cut(s, ": ")
-	for _, start := range []string{"the machine", "what ", "no "} {
-		if found && strings.HasPrefix(after, start) {
-			return before
-		}
-	}
-	return s
 }

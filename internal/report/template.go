@@ -2,7 +2,6 @@ package report
 
 import (
 	"embed"
-	"encoding/xml"
 	"fmt"
 	"regexp"
 	"slices"
@@ -26,7 +25,7 @@ var templateFiles embed.FS
 // test of a page would meet: Render panics.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"plain": Plain, "clean": Clean, "named": named, "first": FirstOf, "when": textWhen, "capitalize": Capitalize,
-	"contains": strings.Contains, "lower": strings.ToLower, "xml": escapeXML, "prose": stepProse,
+	"contains": strings.Contains, "lower": strings.ToLower, "prose": stepProse,
 	"count": Count, "grouped": Grouped, "percent": Percent, "significant": units.Significant,
 	"bytes": func(n int64) string { return Human(float64(n), "B") },
 	"human": Human, "interval": DescribeInterval, "markdown": EscapeMarkdown, "items": itemsMarkdown, "fence": fence,
@@ -96,13 +95,6 @@ func named(kind, code string, limit int) string {
 func textWhen(value any, text string) string {
 	truth, _ := template.IsTrue(value)
 	return TextIf(truth, text)
-}
-
-// escapeXML makes text safe in attributes and elements.
-func escapeXML(s string) (string, error) {
-	var b strings.Builder
-	err := xml.EscapeText(&b, []byte(s))
-	return b.String(), err
 }
 
 // stepProse is a step of the protocol with its phase, without those within it.

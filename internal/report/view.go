@@ -62,10 +62,9 @@ type View struct {
 	Legend                            []Pair
 	Settings                          []Pair
 	Hosts                             [][]Pair
-	Repeat                            string            // commands that repeat the run and render it again
-	Canonical                         string            // the plan's own text, each line safe to print
-	Charts                            []Chart           // of package chart, in page order
-	ChartNotes                        map[string]string // by section: what its charts leave out
+	Repeat                            string  // commands that repeat the run and render it again
+	Canonical                         string  // the plan's own text, each line safe to print
+	Charts                            []Chart // of package chart, in page order
 }
 
 type Pair struct{ Name, Value string }

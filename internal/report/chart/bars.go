@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 
@@ -143,8 +142,7 @@ func (r *run) figureBars(id, place string, f report.Figures, groups []figureGrou
 	return bars(c, [2]string{"<case", "<bars"}, rows, list)
 }
 
-// firstChart draws the main numbers. Where one of the charts of speeds shows
-// the same, it is that chart.
+// firstChart draws the main numbers.
 func firstChart(r *run) []report.Chart {
 	f, key := r.MainFigures()
 	part, left := f.Rows(key)
@@ -158,25 +156,9 @@ func firstChart(r *run) []report.Chart {
 		groups[0].name = phase
 	}
 	// Few rows fit the first screen: they make a single picture.
-	first := r.figureBars("first", report.PhaseSuffix(report.PhaseName(key.Phase, key.Cycle)), part, groups)[0]
-	others := speedCharts(r)
-	if at := slices.IndexFunc(others, func(c report.Chart) bool { return sameFigures(c, first) }); at >= 0 {
-		first = others[at]
-	} else {
-		first.Sub += report.TextIf(left > 0, " Further below: "+report.Count(left, "other case")+".")
-	}
-	r.main = &first
-	return []report.Chart{first}
-}
-
-// Tables are compared, as headings and ids of equal charts may differ.
-func sameFigures(a, b report.Chart) bool { return reflect.DeepEqual(a.Table.Rows, b.Table.Rows) }
-
-// barCharts are the charts of speeds that are not on the first screen.
-func barCharts(r *run) []report.Chart {
-	return slices.DeleteFunc(speedCharts(r), func(c report.Chart) bool {
-		return r.main != nil && sameFigures(c, *r.main)
-	})
+	first := r.figureBars("first", report.PhaseSuffix(report.PhaseName(key.Phase, key.Cycle)), part, groups)[:1]
+	first[0].Sub += report.TextIf(left > 0, " Further below: "+report.Count(left, "other case")+".")
+	return first
 }
 
 // speedCharts draw every rate by case and phase: one picture a quantity, or one
@@ -259,12 +241,8 @@ func encryptionCharts(r *run) []report.Chart {
 // withoutEncryption is the name of a case without its encryption, and that; the
 // encryption is "" where the case has none of the key.
 func (r *run) withoutEncryption(id string) (name, encryption string) {
-	c := r.caseOf(id)
-	if c == nil {
-		return "", ""
-	}
 	var rest []string
-	for _, kv := range c.Keys {
+	for _, kv := range r.caseOf(id).Keys {
 		if text := report.KeyValue(kv[0], kv[1]); kv[0] == "encryption" {
 			encryption = text
 		} else if text != "" {

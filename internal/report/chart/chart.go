@@ -8,9 +8,9 @@ package chart
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
-	"unicode"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
@@ -19,8 +19,7 @@ import (
 
 // Section is one part of the page with its charts.
 //
-// The lead is printed below the heading; [report.View.ChartNotes] may add to
-// it.
+// The lead is printed below the heading.
 type Section struct{ ID, Heading, Lead string }
 
 // Sections are the parts of the page that have charts, in order; the charts of
@@ -50,7 +49,7 @@ var kinds = []struct {
 	build   func(*run) []report.Chart
 }{
 	{"first", firstChart},
-	{"speed", barCharts},
+	{"speed", speedCharts},
 	{"encryption", encryptionCharts},
 	{"cost", costCharts},
 	{"sweep", sweepCharts},
@@ -70,65 +69,39 @@ var kinds = []struct {
 type run struct {
 	*report.View
 	sets []fileSet
-	main *report.Chart // chart of the first screen, nil without one
 }
 
 // NewView arranges a result with its charts, for every renderer. Each chart has
-// an id and a file name of its own.
-//
-// The order matters: the first chart decides which chart of speeds is on the
-// first screen and is not drawn again.
+// an id of its own. A chart of speeds that is on the first screen is not drawn
+// again.
 func NewView(p *plan.Plan, r *result.Result) *report.View {
 	v := report.NewView(p, r)
 	in := &run{View: v, sets: fileSets(v)}
-	fileName, id := FileNamer(), report.Namer("-again-") // odd names of quantities may give the same id
+	id := report.Namer("-again-") // odd names of quantities may give the same id
 	for _, k := range kinds {
 		for _, c := range k.build(in) {
-			c.ID, c.File, c.Section = id(c.ID), fileName(c.Heading), k.section
+			isSame := func(o report.Chart) bool { return reflect.DeepEqual(o.Table.Rows, c.Table.Rows) }
+			if k.section == "speed" && slices.ContainsFunc(v.Charts, isSame) {
+				continue
+			}
+			c.ID, c.Section = id(c.ID), k.section
 			c.Table.Caption, c.Notes = cmp.Or(c.Table.Caption, c.Heading), append(c.Notes, v.Provenance)
 			v.Charts = append(v.Charts, c)
 		}
 	}
-	v.ChartNotes = map[string]string{"size": in.undrawn(), "files": in.undrawn()}
-	if !slices.ContainsFunc(v.Charts, func(c report.Chart) bool { return c.Section == "cost" }) {
-		v.ChartNotes["cost"] = in.costLacking()
-	}
 	return v
 }
 
-// caseOf is the case with an id, nil if the result has none.
+// caseOf is the case with an id, an empty one if the result has none.
 func (r *run) caseOf(id string) *result.Case {
 	if at, ok := r.Order[id]; ok {
 		return &r.Result.Cases[at]
 	}
-	return nil
+	return &result.Case{}
 }
 
-// maxFileName is the largest number of characters in the name of a picture.
-//
-// Names of files may have 255 bytes; 80 characters leave room for folders and
-// for the suffix, and can be read in a list.
-const maxFileName = 80
-
-// FileNamer returns a function that gives every chart a file name of its own,
-// made of the ASCII letters and digits of its heading:
-// "write-speed-of-each-case".
-func FileNamer() func(heading string) string {
-	unique := report.Namer("-")
-	return func(heading string) string {
-		words := strings.FieldsFunc(strings.ToLower(heading), func(r rune) bool {
-			return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)
-		})
-		for len(strings.Join(words, "-")) > maxFileName {
-			words = words[:len(words)-1]
-		}
-		return unique(cmp.Or(strings.Join(words, "-"), "chart"))
-	}
-}
-
-// data is what a template reads.
-//
-// The keys are the names that the templates use.
+// data is what a template or the script of the page reads, by the names that
+// these use.
 type data = map[string]any
 
 // caption sets what is printed above a picture and inside it, from the

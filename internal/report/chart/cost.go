@@ -16,9 +16,8 @@ import (
 // an image that has one thing more. A part is a difference of two cases of the
 // same round and work; what a run cannot separate stays one part.
 const (
-	partReserved = "space reserved beforehand"
-	partInside   = "harness, inside the clock"
-	partOutside  = "harness, outside the clock"
+	partInside  = "harness, inside the clock"
+	partOutside = "harness, outside the clock"
 )
 
 // casesPerCost is how many waterfalls one picture has.
@@ -66,9 +65,8 @@ func (r *run) works(p picture) map[string]map[int]work {
 // Parts of one case add up to the time of the case, since they are plain means
 // over the same rounds.
 type costPart struct {
-	name   string
-	layers layer // 0 for directories and the harness
-	time   result.Estimate
+	name string
+	time result.Estimate
 }
 
 // costCase is one case with its parts, first to last.
@@ -138,18 +136,18 @@ func (r *run) split(c *result.Case, chain []link, all map[string]map[int]work) c
 		}
 	}
 	out.rounds = len(rounds)
-	add := func(name string, layers layer, of func(round int) float64) {
+	add := func(name string, of func(round int) float64) {
 		values, known := map[int]float64{}, false
 		for _, round := range rounds {
 			values[round] = of(round)
 			known = known || values[round] != 0
 		}
 		if known { // without a unit these are plain means, which add up
-			out.parts = append(out.parts, costPart{name, layers, analysis.MeanOverRounds(r.Result, "", values)})
+			out.parts = append(out.parts, costPart{name, analysis.MeanOverRounds(r.Result, "", values)})
 		}
 	}
 	for i, l := range chain {
-		add(l.name, l.layers, func(round int) float64 {
+		add(l.name, func(round int) float64 {
 			t := all[l.c.ID][round].busy
 			if i > 0 {
 				t -= all[chain[i-1].c.ID][round].busy
@@ -157,18 +155,18 @@ func (r *run) split(c *result.Case, chain []link, all map[string]map[int]work) c
 			return t
 		})
 	}
-	add(partInside, 0, func(round int) float64 { return own[round].inside })
+	add(partInside, func(round int) float64 { return own[round].inside })
 	for _, p := range out.parts {
 		out.inside += p.time.Value
 	}
-	add(partOutside, 0, func(round int) float64 { return own[round].outside })
+	add(partOutside, func(round int) float64 { return own[round].outside })
 	return out
 }
 
 // costCharts draw where the time of the same files went, one waterfall a case.
 func costCharts(r *run) []report.Chart {
 	var out []report.Chart
-	for n, p := range r.drawnPictures() {
+	for n, p := range r.pictures() {
 		part, costs := 0, r.costs(p)
 		for i := range r.Result.Cases {
 			group := costs[r.Result.Cases[i].ID]
@@ -190,10 +188,7 @@ func (r *run) costChart(p picture, cases []costCase) report.Chart {
 	c := report.Chart{Flipped: true, HeadedTips: true, Heading: "Where the time went: " + report.QuantityName(p.op) +
 		report.PhaseSuffix(p.phase),
 		X: report.Axis{Name: "time", Unit: "s", Low: new(0.0)}}
-	c.Table.Columns = report.Columns("<case", "<part", "time", "of the time inside the clock", "interval", "rounds")
-	c.Series = report.Map(partNames(cases), func(name string) report.Series {
-		return report.Series{Role: "part", Name: name}
-	})
+	c.Table.Columns = report.Columns("<case", "<part", "time", "share", "interval", "rounds")
 	slots, top := 0, 0.0
 	var ns, kinds []string
 	for row, one := range cases {
@@ -224,35 +219,16 @@ func (r *run) costChart(p picture, cases []costCase) report.Chart {
 	return c
 }
 
-// partNames are the parts of all cases in the order of pictures and tables:
-// from the lowest layer up, the harness last.
-func partNames(cases []costCase) []string {
-	// Layers are bits: the value of a part is larger than that of any part
-	// below it, and at most 15.
-	rank := map[string]int{report.NativeFolder: -2, partReserved: -1, partInside: 1 << 8, partOutside: 1 << 9}
-	var out []string
-	for _, c := range cases {
-		for _, p := range c.parts {
-			if p.layers != 0 {
-				rank[p.name] = int(p.layers)
-			}
-			out = report.AppendNew(out, p.name)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b string) int { return rank[a] - rank[b] })
-	return out
-}
-
 // addPart adds one bar of a waterfall from a time in seconds on, with its row
 // of the table.
-func addPart(c *report.Chart, one costCase, row, slot int, at float64) report.Mark {
+func addPart(c *report.Chart, one costCase, row, slot int, from float64) report.Mark {
 	part := one.parts[slot]
-	m := report.Mark{X: at + part.time.Value, Y: float64(row), From: at, Slot: slot,
+	m := report.Mark{X: from + part.time.Value, Y: float64(row), From: from, Slot: slot,
 		Label: signedTime(part.time.Value, slot > 0)}
 	interval, share := "—", ""
 	if ci := part.time.CI; ci != nil {
 		moved := *ci
-		moved.Low, moved.High = at+ci.Low, at+ci.High
+		moved.Low, moved.High = from+ci.Low, from+ci.High
 		m.CI, interval = &moved, signedTime(ci.Low, false)+" to "+signedTime(ci.High, false)
 	}
 	if part.name != partOutside && one.inside > 0 {
@@ -260,8 +236,11 @@ func addPart(c *report.Chart, one costCase, row, slot int, at float64) report.Ma
 	}
 	m.Tip = tip("cost-tip", data{"Case": one.name, "Part": part.name, "Time": m.Label, "Share": share,
 		"Interval": report.TextIf(m.CI != nil, interval), "Rounds": one.rounds})
-	s := &c.Series[slices.IndexFunc(c.Series, func(s report.Series) bool { return s.Name == part.name })]
-	s.Marks = append(s.Marks, m)
+	at := slices.IndexFunc(c.Series, func(s report.Series) bool { return s.Name == part.name })
+	if at < 0 {
+		at, c.Series = len(c.Series), append(c.Series, report.Series{Role: "part", Name: part.name})
+	}
+	c.Series[at].Marks = append(c.Series[at].Marks, m)
 	c.Table.Rows = append(c.Table.Rows, report.TextRow(one.name, part.name, m.Label, share, interval,
 		strconv.Itoa(one.rounds)))
 	return m
@@ -277,17 +256,6 @@ func signedTime(seconds float64, plus bool) string {
 		return "+" + text
 	}
 	return strings.Replace(text, "-", "−", 1)
-}
-
-// costLacking explains why the report cannot separate where the time went, ""
-// where no files were in images.
-func (r *run) costLacking() string {
-	images, folders := 0, 0
-	for _, s := range r.sets {
-		c := r.caseOf(s.caseID)
-		images, folders = images+bit(c.Target.Kind == "image"), folders+bit(isNativeFolder(c))
-	}
-	return report.Phrase("cost-lacking", data{"Images": images, "Folders": folders})
 }
 
 // layer is one thing that a file in an image passes through and a file in a
@@ -321,33 +289,24 @@ func layersOf(c *result.Case) layer {
 
 // name names the layers that are one part of the time of a case.
 func (l layer) name(c *result.Case) string {
-	helper := "helper process"
+	names := []string{"raw image and file system", "helper process", "format", "encryption"}
 	if strings.HasPrefix(c.Target.ServedBy, "fuse") {
-		helper = "FUSE"
+		names[1] = "FUSE"
 	}
-	switch {
-	case l == layerRaw:
-		return "raw image and file system"
-	case l == layerRaw|layerHelper:
-		return "raw image, " + helper + " and file system"
-	case l&layerRaw != 0:
-		return "image as a whole"
-	}
-	words := []string{}
-	for i, word := range []string{helper, "format", "encryption"} {
-		if l&(layerHelper<<i) != 0 {
-			words = append(words, word)
+	var words []string
+	for i, name := range names {
+		if l&(layerRaw<<i) != 0 {
+			words = append(words, name)
 		}
 	}
-	return strings.Replace(strings.Join(words, " and "), " and ", ", ", len(words)-2)
+	return strings.Join(words, ", ")
 }
 
 // link is one part of the time of a case: what the case c of the link took more
 // than that of the link before.
 type link struct {
-	name   string
-	layers layer // that c has and the case before has not; 0 for directories
-	c      *result.Case
+	name string
+	c    *result.Case
 }
 
 // chainOf is the way from the native folder to a case over the cases that have
@@ -358,7 +317,7 @@ func chainOf(c, native *result.Case, find func(*result.Case, func(*result.Case) 
 	case c == native:
 		return chain
 	case c.Target.Kind == "directory":
-		return append(chain, link{name: partReserved, c: c})
+		return append(chain, link{name: "space reserved beforehand", c: c})
 	}
 	own, before := layersOf(c), layer(0)
 	// A case without the layer, or a layer that no case isolates, adds no link.
@@ -372,7 +331,7 @@ func chainOf(c, native *result.Case, find func(*result.Case, func(*result.Case) 
 			d = find(c, func(d *result.Case) bool { return hasOnly(c, d, below) })
 		}
 		if d != nil {
-			chain = append(chain, link{(below &^ before).name(c), below &^ before, d})
+			chain = append(chain, link{(below &^ before).name(c), d})
 			before = below
 		}
 	}

@@ -67,7 +67,6 @@ func TestTimeIsSplitIntoWhatTheRunHolds(t *testing.T) {
 	assert.Equal(t, []string{native, raw, "encryption −10.0 ms", outside}, got["read-write image (UDRW) · AES-256"], "a part may take less")
 	assert.Contains(t, fmt.Sprint(got), "space reserved beforehand −10.0 ms")
 	assert.Contains(t, c.Notes[0], "In process there is no mount and no FUSE")
-	assert.Empty(t, NewView(p, r).ChartNotes["cost"], "what is drawn is not lacking")
 	for _, row := range c.Table.Rows { // all rounds move together, so that differences do not vary
 		if row[1].Text == "format" {
 			assert.Equal(t, "20.0 ms to 20.0 ms", row[4].Text)
@@ -82,9 +81,9 @@ func TestTimeIsSplitIntoWhatTheRunHolds(t *testing.T) {
 // What no case separates stays one part, whose name has all of it.
 func TestPartsThatCannotBeTold(t *testing.T) {
 	p, r := layered(layers, "directory", "UDSB AES-256")
-	assert.Contains(t, fmt.Sprint(partsOf(chartOf(t, p, r, "cost-1-1"))), "image as a whole +130 ms")
+	assert.Contains(t, fmt.Sprint(partsOf(chartOf(t, p, r, "cost-1-1"))), "raw image and file system, format, encryption +130 ms")
 	p, r = layered(layers, "directory", "UDRW none", "UDSB AES-256")
-	assert.Contains(t, fmt.Sprint(partsOf(chartOf(t, p, r, "cost-1-1"))), "format and encryption +100 ms")
+	assert.Contains(t, fmt.Sprint(partsOf(chartOf(t, p, r, "cost-1-1"))), "format, encryption +100 ms")
 }
 
 // Where the run says what served its images, FUSE is a part of its own, or named with what it cannot be told from.
@@ -97,10 +96,10 @@ func TestHelperIsALayer(t *testing.T) {
 	}{
 		"all":      {[]string{"directory", "UDRW none loop", "UDRW none fuse+loop", "UDSB none fuse+loop", "UDSB AES-256 fuse+loop"}, "native folder 100 ms, raw image and file system +10.0 ms, FUSE +30.0 ms, format +10.0 ms, encryption +30.0 ms"},
 		"raw":      {[]string{"directory", "UDRW none loop", "UDRW none fuse+loop", "UDRW AES-256 fuse+loop"}, "native folder 100 ms, raw image and file system +10.0 ms, FUSE +30.0 ms, encryption +25.0 ms"},
-		"no raw":   {[]string{"directory", "UDRW none loop", "UDSB none fuse+loop", "UDSB AES-256 fuse+loop"}, "native folder 100 ms, raw image and file system +10.0 ms, FUSE and format +40.0 ms, encryption +30.0 ms"},
-		"two":      {[]string{"directory", "UDRW none loop", "UDSB AES-256 fuse+loop"}, "native folder 100 ms, raw image and file system +10.0 ms, FUSE, format and encryption +70.0 ms"},
-		"no loop":  {[]string{"directory", "UDRW none fuse+loop", "UDSB none fuse+loop"}, "native folder 100 ms, raw image, FUSE and file system +40.0 ms, format +10.0 ms"},
-		"no below": {[]string{"directory", "UDSB AES-256 fuse+loop"}, "native folder 100 ms, image as a whole +80.0 ms"},
+		"no raw":   {[]string{"directory", "UDRW none loop", "UDSB none fuse+loop", "UDSB AES-256 fuse+loop"}, "native folder 100 ms, raw image and file system +10.0 ms, FUSE, format +40.0 ms, encryption +30.0 ms"},
+		"two":      {[]string{"directory", "UDRW none loop", "UDSB AES-256 fuse+loop"}, "native folder 100 ms, raw image and file system +10.0 ms, FUSE, format, encryption +70.0 ms"},
+		"no loop":  {[]string{"directory", "UDRW none fuse+loop", "UDSB none fuse+loop"}, "native folder 100 ms, raw image and file system, FUSE +40.0 ms, format +10.0 ms"},
+		"no below": {[]string{"directory", "UDSB AES-256 fuse+loop"}, "native folder 100 ms, raw image and file system, FUSE, format, encryption +80.0 ms"},
 	} {
 		p, r := layered(ms, c.order...)
 		rows := chartOf(t, p, r, "cost-1-1").Table.Rows
@@ -114,8 +113,7 @@ func TestHelperIsALayer(t *testing.T) {
 	assert.Contains(t, fmt.Sprint(partsOf(chartOf(t, p, r, "cost-1-1"))), "helper process +1.00 ms", "where the tool does not say more than it was asked")
 }
 
-// Rounds pair: one that did other work, or that the directory lacks, is left out, and none left is no picture but a
-// sentence.
+// Rounds pair: one that did other work, or that the directory lacks, is left out, and none left is no picture.
 func TestOnlyTheSameWorkIsSplit(t *testing.T) {
 	p, r := layered(layers, "directory", "UDSB none")
 	r.Cases[1].Steps[0].Span.Bytes--
@@ -126,13 +124,10 @@ func TestOnlyTheSameWorkIsSplit(t *testing.T) {
 	for i := range r.Cases[0].Steps {
 		r.Cases[0].Steps[i].Workers = 2
 	}
-	v := NewView(p, r)
-	assert.Negative(t, index(v.Charts, "cost-1-1"))
-	assert.Contains(t, v.ChartNotes["cost"], "No round of this run has the same files")
-	p, r = layered(layers, "UDSB none")
-	assert.Contains(t, NewView(p, r).ChartNotes["cost"], "no native folder")
-	p, r = layered(layers, "directory")
-	assert.Empty(t, NewView(p, r).ChartNotes["cost"], "no image, nothing to miss")
+	assert.Negative(t, index(NewView(p, r).Charts, "cost-1-1"))
+	for _, alone := range []string{"UDSB none", "directory"} {
+		assert.Negative(t, index(NewView(layered(layers, alone)).Charts, "cost-1-1"), "%s has no partner", alone)
+	}
 }
 
 func TestIdleWorkersAreTheHarness(t *testing.T) {

@@ -81,7 +81,7 @@ func drawCurves(id, op, along, xUnit, role string, curves []curve) (c report.Cha
 		}
 		c.Series = append(c.Series, s)
 	}
-	capIntervals(&c, intervalRoom)
+	capIntervals(&c)
 	return c, ns
 }
 
@@ -95,8 +95,8 @@ func top(marks []report.Mark) (top float64) {
 
 // capIntervals ends the y axis at a multiple of the largest value where an
 // interval goes beyond.
-func capIntervals(c *report.Chart, times float64) {
-	end := times * top(c.Marks())
+func capIntervals(c *report.Chart) {
+	end := intervalRoom * top(c.Marks())
 	if end > 0 && slices.ContainsFunc(c.Marks(), func(m report.Mark) bool {
 		return m.CI != nil && report.IsFinite(m.CI.High) && m.CI.High > end
 	}) {
@@ -175,13 +175,10 @@ func (r *run) sweepCurves(key, op string, f report.Figures) (curves []curve, uni
 	vary := slices.DeleteFunc(report.VaryingKeys(r.Result.Cases), func(k string) bool { return k == key })
 	curves = curvesOf(f, op, func(k report.FigureKey) (name string, x float64, ok bool) {
 		c := r.caseOf(k.CaseID)
-		if c == nil || k.Cycle != 0 {
-			return "", 0, false
-		}
 		parts := []string{report.TextIf(c.Baseline, report.NativeFolder)}
 		for _, kv := range c.Keys {
 			if number, base, isNumber := parseNumber(kv[0], kv[1]); kv[0] == key && isNumber {
-				x, unit, ok = number, base, true
+				x, unit, ok = number, base, k.Cycle == 0
 			}
 			if slices.Contains(vary, kv[0]) {
 				parts = append(parts, report.CaseValue(kv[0], kv[1]))
@@ -258,8 +255,7 @@ func numberAxis(name, unit string, xs []float64) report.Axis {
 	a := report.Axis{Name: name, Unit: unit, Human: unit == "B"}
 	low, high := slices.Min(xs), slices.Max(xs)
 	if isWide(low, high) {
-		a.Log = true
-		a.Low, a.High = new(report.RoundDigits(low/1.2)), new(report.RoundDigits(high*1.2))
+		a.FitLog(low, high, 1.2)
 		a.Ticks = slices.Compact(slices.Sorted(slices.Values(xs)))
 	}
 	return a

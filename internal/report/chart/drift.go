@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,7 +107,8 @@ func driftChart(r *run) []report.Chart {
 	}
 	canaries := c.Series[len(c.Series)-1].Role == "canary"
 	c.Add(rings)
-	c.Y.Low, c.Y.High = driftRange(&c)
+	// At least a tenth either way, so that noise does not look like drift.
+	c.Y.Fit(0, append(report.Map(c.Marks(), func(m report.Mark) float64 { return m.Y }), 0.9, 1.1)...)
 	ofRun := report.AppendNew(nil, report.Map(r.Result.Warnings, func(w result.Warning) string {
 		return report.Plain(w.Kind, 40)
 	})...)
@@ -173,18 +173,4 @@ func addDrift(c *report.Chart, name string, steps []driftStep, rates map[string]
 		}
 	}
 	c.Add(points)
-}
-
-// driftRange keeps 1 in the middle and shows at least a tenth either way, so
-// that noise does not look like drift.
-func driftRange(c *report.Chart) (low, high *float64) {
-	far := 0.1
-	for _, m := range c.Marks() {
-		far = max(far, math.Abs(m.Y-1))
-	}
-	if far > 1 { // 0 is the least possible speed, and 1 no longer in the middle
-		return new(0.0), new(report.RoundUp(1 + far))
-	}
-	far = math.Ceil(far*20) / 20
-	return new(report.RoundDigits(1 - far)), new(report.RoundDigits(1 + far))
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/report"
 	"dmgbench/internal/result"
 )
 
@@ -60,12 +59,4 @@ func TestDriftWithoutWarningsSaysSo(t *testing.T) {
 	p, r := makers["sample"]()
 	eachStep(r, func(s *result.Step) { s.Warnings = nil })
 	assert.Contains(t, chartOf(t, p, r, "drift").Sub, "No step has a warning of its own.")
-}
-
-// 1 stays in the middle as long as it can; beyond, the axis ends on a round number.
-func TestDriftRange(t *testing.T) {
-	for far, want := range map[float64][2]float64{1.01: {0.9, 1.1}, 0.62: {0.6, 1.4}, 2: {0, 2}, 2.563: {0, 3}, 31: {0, 35}} {
-		low, high := driftRange(&report.Chart{Series: []report.Series{{Marks: []report.Mark{report.Point(0, 1), report.Point(1, far)}}}})
-		assert.Equal(t, want, [2]float64{*low, *high}, "%v", far)
-	}
 }

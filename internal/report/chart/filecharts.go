@@ -5,77 +5,48 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/report"
 )
 
-// manyIntervals is the number of intervals from which they are drawn thin and
-// light, so that the lines show through.
-//
-// Three cases with sixteen sizes each.
-const manyIntervals = 48
-
 // sizeCharts draw speed against file size: a line for each case, with an
-// interval at each point where n allows.
+// interval at each point where n allows; the table names why others have none.
 func sizeCharts(r *run) []report.Chart {
 	return r.perPicture("size", casesPerChart, func(p picture, sets []fileSet) report.Chart {
 		c := report.Chart{Height: 300, X: sizeAxis(sets),
 			Y:       report.Axis{Name: "speed of a file", Unit: "B/s", Low: new(0.0)},
 			Heading: p.heading(" speed against file size")}
 		c.Table.Columns = report.Columns("<case", "file size", "middle", "interval", "slowest", "fastest", "files")
-		reasons, intervals, d := []string{}, 0, r.setData(sets)
+		d := r.setData(sets)
 		for i, s := range sets {
 			// A little apart sideways, so that intervals do not hide each
-			// other.
+			// other; thin, so that the lines show through.
 			apart := math.Pow(1.025, float64(i)-float64(len(sets)-1)/2)
-			line := report.Series{Role: "line", Name: r.CaseName(s.caseID)}
+			line := report.Series{Role: "line", Name: r.CaseName(s.caseID), Thin: true}
 			classes := newSizeClasses([]fileSet{s})
 			d["Binned"] = classes.binned
 			for k, files := range classes.split(s.files) {
-				class := r.summarize(files)
-				size := report.Brief(classes.sizes[k], "B")
+				class, size := r.summarize(files), report.Brief(classes.sizes[k], "B")
 				line.Marks = append(line.Marks, report.Mark{X: classes.sizes[k] * apart, Y: class.middle,
 					CI: class.ci, Tip: size + "\n" + class.tip()})
-				c.Table.Rows = append(c.Table.Rows, class.row(line.Name, size))
-				if class.ci == nil {
-					reasons = report.AppendNew(reasons, class.reason)
-				} else {
-					intervals++
+				interval := report.Cell{Text: "—", Class: "muted", Title: class.reason}
+				if ci := class.ci; ci != nil {
+					text := report.Human(ci.Low, "B/s") + "–" + report.Human(ci.High, "B/s")
+					interval = report.Cell{Text: text, Title: report.DescribeInterval(ci)}
 				}
+				row := report.TextRow(line.Name, size, report.Human(class.middle, "B/s"), "",
+					report.Human(class.low, "B/s"), report.Human(class.high, "B/s"), strconv.Itoa(class.n))
+				row[3] = interval
+				c.Table.Rows = append(c.Table.Rows, row)
 			}
 			c.Add(line)
 		}
-		room := float64(intervalRoom)
-		if intervals > manyIntervals {
-			room = 1.5
-			for i := range c.Series {
-				c.Series[i].Thin = true
-			}
-		}
-		capIntervals(&c, room)
-		slices.Sort(reasons)
+		capIntervals(&c)
 		d["Intervals"] = c.IntervalNote("Bars")
-		if reason := strings.Join(report.NonEmpty(reasons), "; "); intervals == 0 && reason != "" {
-			d["Intervals"] = "No interval: " + reason + "."
-		}
 		caption(&c, "size", d)
 		return c
 	})
-}
-
-// row is a class of sizes in the table.
-func (c sizeClass) row(name, size string) []report.Cell {
-	row := report.TextRow(name, size, report.Human(c.middle, "B/s"), "—", report.Human(c.low, "B/s"),
-		report.Human(c.high, "B/s"), strconv.Itoa(c.n))
-	if c.ci != nil {
-		text := report.Human(c.ci.Low, "B/s") + "–" + report.Human(c.ci.High, "B/s")
-		row[3] = report.Cell{Text: text, Title: report.DescribeInterval(c.ci)}
-	} else {
-		row[3].Class, row[3].Title = "muted", c.reason
-	}
-	return row
 }
 
 // heatSteps is how many steps of colour a reader distinguishes at a glance.
@@ -310,7 +281,7 @@ func (r *run) residualChart(
 	if len(ratios) == 0 {
 		return c
 	}
-	c.Y.FitRatios(min(slices.Min(ratios), 1/residualRange), max(slices.Max(ratios), residualRange))
+	c.Y.FitLog(min(slices.Min(ratios), 1/residualRange), max(slices.Max(ratios), residualRange), 1.03)
 	c.Add(report.Series{Role: "level", Name: "the line", Marks: []report.Mark{report.Point(*c.X.Low, 1),
 		report.Point(*c.X.High, 1)}})
 	d := r.setData(sets)
@@ -380,7 +351,7 @@ func (r *run) stripChart(op string, cases, phases []string) report.Chart {
 	c := report.Chart{Flipped: true, Heading: report.Capitalize(report.QuantityName(op)) + " speed of every file",
 		Height: 30 + len(cases)*(12+14*lanes),
 		X:      report.Axis{Name: "speed of a file", Unit: "B/s", Low: new(0.0)}}
-	c.Y = rowAxis(len(cases), func(i int) string { return r.CaseName(cases[i]) })
+	c.Y = report.RowAxis(report.Map(cases, r.CaseName))
 	c.Table.Columns = report.Columns("<case", "<phase", "slowest", "5 % are slower", "median", "5 % are faster",
 		"fastest", "files")
 	var sets []fileSet
@@ -414,15 +385,4 @@ func (r *run) stripChart(op string, cases, phases []string) report.Chart {
 	d["Every"] = every
 	caption(&c, "strip", d)
 	return c
-}
-
-// rowAxis names rows that have room between them.
-//
-// Categories of the library would have the points of a row on one line.
-func rowAxis(rows int, name func(int) string) report.Axis {
-	a := report.Axis{Unit: "1", Low: new(-0.5), High: new(float64(rows) - 0.5)}
-	for i := range rows {
-		a.Names, a.Ticks = append(a.Names, name(i)), append(a.Ticks, float64(i))
-	}
-	return a
 }

@@ -19,7 +19,6 @@ const (
 	casesPerChart  = 10     // series that can be told apart
 	pointsPerChart = 4000   // beyond it every k-th file is drawn, and the chart says so
 	pointsPerPage  = 40_000 // of all charts of time and residuals together: the page stays below 3 MB
-	maxPictures    = 16     // combinations of direction and phase; the section says where there are more
 	maxSizes       = 32     // different sizes up to which each is a class of its own
 )
 
@@ -84,25 +83,13 @@ func fileSets(v *report.View) []fileSet {
 
 // pictures lists direction × phase in the order of the protocol, writes before
 // reads of the same phase.
-func pictures(sets []fileSet) []picture {
-	out := report.AppendNew(nil, report.Map(sets, func(s fileSet) picture { return s.picture })...)
-	first := func(p picture) int { return slices.IndexFunc(sets, func(s fileSet) bool { return s.phase == p.phase }) }
+func (r *run) pictures() []picture {
+	out := report.AppendNew(nil, report.Map(r.sets, func(s fileSet) picture { return s.picture })...)
+	first := func(p picture) int {
+		return slices.IndexFunc(r.sets, func(s fileSet) bool { return s.phase == p.phase })
+	}
 	slices.SortStableFunc(out, func(a, b picture) int { return cmp.Or(first(a)-first(b), -cmp.Compare(a.op, b.op)) })
 	return out
-}
-
-// drawnPictures are the pictures that the report has.
-func (r *run) drawnPictures() []picture {
-	all := pictures(r.sets)
-	return all[:min(len(all), maxPictures)]
-}
-
-// undrawn is a sentence about the pictures that the report has no room for, ""
-// where it has all.
-func (r *run) undrawn() string {
-	all := len(pictures(r.sets))
-	return report.TextIf(all > maxPictures, fmt.Sprintf(" Drawn are the first %d of %d combinations of direction "+
-		"and phase; `export` has every file.", maxPictures, all))
 }
 
 // setsOf are the sets of a picture.
@@ -114,7 +101,7 @@ func (r *run) setsOf(p picture) []fileSet {
 // cases each. The charts get their ids here; one without series is left out.
 func (r *run) perPicture(kind string, cases int, build func(p picture, sets []fileSet) report.Chart) []report.Chart {
 	var out []report.Chart
-	for n, p := range r.drawnPictures() {
+	for n, p := range r.pictures() {
 		for part, some := range slices.Collect(slices.Chunk(r.setsOf(p), cases)) {
 			if c := build(p, some); len(c.Series) > 0 {
 				c.ID = fmt.Sprintf("%s-%d-%d", kind, n+1, part+1)
@@ -128,7 +115,7 @@ func (r *run) perPicture(kind string, cases int, build func(p picture, sets []fi
 // pointLimit is how many points one chart of times or residuals may have.
 func (r *run) pointLimit() int {
 	charts := 0
-	for _, p := range r.drawnPictures() {
+	for _, p := range r.pictures() {
 		charts += 2 * ((len(r.setsOf(p)) + casesPerChart - 1) / casesPerChart) // times, and residuals
 	}
 	return min(pointsPerChart, pointsPerPage/max(charts, 1))
@@ -167,15 +154,10 @@ func sizeAxis(sets []fileSet) report.Axis {
 // logAxis is a logarithmic axis that spans a value of all files, widened at both
 // ends by the factor room.
 func logAxis(name, unit string, sets []fileSet, of func(timedFile) float64, room float64) report.Axis {
-	low, high := math.Inf(1), math.Inf(-1)
-	for _, s := range sets {
-		for _, f := range s.files {
-			low, high = min(low, of(f)), max(high, of(f))
-		}
-	}
-	low, high = report.RoundDigits(low/room), report.RoundDigits(high*room)
-	return report.Axis{Name: name, Unit: unit, Log: true, Human: true, Low: &low, High: &high,
-		Ticks: report.RoundTicks(low, high)}
+	values := report.FlatMap(sets, func(s fileSet) []float64 { return report.Map(s.files, of) })
+	a := report.Axis{Name: name, Unit: unit, Human: true}
+	a.FitLog(slices.Min(values), slices.Max(values), room)
+	return a
 }
 
 // sizeClass is what the files of one size, or of one class of sizes, did.

@@ -102,7 +102,7 @@ func TestClassLimitsPartTheRange(t *testing.T) {
 func TestHeatMapMayHaveEmptySteps(t *testing.T) {
 	c := heats(t, reporttest.Sample)[0]
 	c.Series[1].Marks = nil
-	for _, labels := range newSpec(&c).Labels {
+	for _, labels := range newSpec(&c)["labels"].([][]string) {
 		assert.NotNil(t, labels, "the script reads a list for each series")
 	}
 	assert.Contains(t, newEngine(t).draw(t, c, 900, "LIGHT"), c.Series[1].Name)

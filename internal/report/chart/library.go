@@ -12,9 +12,6 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
-	"github.com/go-echarts/go-echarts/v2/charts"
-	"github.com/go-echarts/go-echarts/v2/opts"
-	"github.com/go-echarts/go-echarts/v2/types"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
@@ -26,37 +23,6 @@ import (
 // many SVG elements make a page slow.
 const canvasFrom = 2500
 
-// Spec is what the script of the page reads for one chart.
-//
-// The script binds functions (labels, tips, marks) to the option, which JSON
-// cannot carry.
-type Spec struct {
-	ID      string         `json:"id"`
-	File    string         `json:"file"`
-	Notes   []string       `json:"notes"`
-	Height  int            `json:"height"`
-	Canvas  bool           `json:"canvas"`
-	Fixed   bool           `json:"fixed"`
-	Flipped bool           `json:"flipped"`
-	Headed  bool           `json:"headed,omitempty"`
-	Count   float64        `json:"count,omitempty"`
-	X       *specAxis      `json:"x"`
-	Y       *specAxis      `json:"y"`
-	Tips    [][]string     `json:"tips"`   // by series and mark
-	Labels  [][]string     `json:"labels"` // the same, for the roles that write next to or into marks
-	Option  map[string]any `json:"option"`
-}
-
-// specAxis is what the script needs to write the labels of an axis.
-type specAxis struct {
-	Unit   string    `json:"unit"`
-	Factor float64   `json:"factor"`
-	Suffix string    `json:"suffix"`
-	Human  bool      `json:"human"`
-	Ticks  []float64 `json:"ticks,omitempty"`
-	Names  []string  `json:"names,omitempty"` // labels of the whole numbers from 0
-}
-
 // Encode writes a chart as JSON for the script of the page. The characters <, >
 // and & are escaped, so that the text is safe inside a script element.
 func Encode(c *report.Chart) ([]byte, error) {
@@ -67,64 +33,42 @@ func Encode(c *report.Chart) ([]byte, error) {
 	return out, nil
 }
 
-// newSpec fills the structs of go-echarts.
+// newSpec is what the script of the page reads for one chart: the option of the
+// library, and what the script binds to it as functions (labels, tips, marks),
+// which JSON cannot carry. Styles are set by the script, for light and dark.
 //
-// go-echarts knows the names and the nesting of the options of the library;
-// styles are set by the script, for light and dark.
-func newSpec(c *report.Chart) Spec {
-	x, xSpec := encodeAxis(c, c.X, func(m report.Mark) float64 { return m.X })
-	y, ySpec := encodeAxis(c, c.Y, func(m report.Mark) float64 { return m.Y })
-	s := Spec{ID: c.ID, File: c.File, Notes: c.Notes, Height: c.Height, Canvas: c.Size() >= canvasFrom,
-		Fixed:   c.FixedLegend,
-		Flipped: c.Flipped, Headed: c.HeadedTips, Count: c.BandBytes, X: xSpec, Y: ySpec}
-	base := charts.NewCustom()
-	base.SetGlobalOptions(
-		charts.WithInitializationOpts(opts.Initialization{ChartID: c.ID}),
-		charts.WithTitleOpts(opts.Title{Title: c.Heading, Subtitle: c.Sub}),
-		charts.WithLegendOpts(opts.Legend{Data: c.Names()}),
-		charts.WithTooltipOpts(opts.Tooltip{Show: opts.Bool(true), Trigger: "item"}),
-		charts.WithAriaOpts(&opts.Aria{Enabled: opts.Bool(true), Label: &opts.AriaLabel{Description: c.Description()}}),
-		charts.WithAnimation(false),
-		charts.WithXAxisOpts(opts.XAxis{Type: x.kind, Name: x.name, NameLocation: "middle", Min: x.low, Max: x.high}),
-		charts.WithYAxisOpts(opts.YAxis{Type: y.kind, Name: y.name, Inverse: opts.Bool(c.Flipped), Data: y.categories,
-			Min: y.low, Max: y.high}),
-	)
-	if x.categories != nil {
-		base.SetXAxis(x.categories)
-	}
-	base.MultiSeries = s.addSeries(c)
-	base.Validate()
-	s.Option = base.JSON()
-	delete(s.Option, "color") // the page has colours for light and dark
-	delete(s.Option, "toolbox")
-	return s
+// Tips are by series and mark; so are labels, for the roles that write next to
+// or into marks.
+func newSpec(c *report.Chart) data {
+	xOption, x := encodeAxis(c, c.X, func(m report.Mark) float64 { return m.X })
+	yOption, y := encodeAxis(c, c.Y, func(m report.Mark) float64 { return m.Y })
+	yOption["inverse"] = c.Flipped
+	spec := data{"id": c.ID, "notes": c.Notes, "height": c.Height, "canvas": c.Size() >= canvasFrom, "x": x, "y": y,
+		"fixed": c.FixedLegend, "flipped": c.Flipped, "headed": c.HeadedTips, "count": c.BandBytes}
+	option := data{"title": data{"text": c.Heading, "subtext": c.Sub}, "tooltip": data{},
+		"aria":   data{"enabled": true, "label": data{"description": c.Description()}},
+		"legend": data{"data": c.Names()}, "xAxis": []data{xOption}, "yAxis": []data{yOption}}
+	option["series"], spec["tips"], spec["labels"] = encodeSeries(c)
+	spec["option"] = option
+	return spec
 }
 
-// axisOption is an axis in the types of go-echarts; nil is left to the library.
-type axisOption struct {
-	kind, name            string
-	low, high, categories any
-}
-
-func encodeAxis(c *report.Chart, a report.Axis, value func(report.Mark) float64) (axisOption, *specAxis) {
+// encodeAxis returns the option of an axis, in which null is left to the library,
+// and what the script needs to write its labels, null for categories.
+func encodeAxis(c *report.Chart, a report.Axis, value func(report.Mark) float64) (option, labels data) {
 	if a.Categories != nil {
-		return axisOption{kind: "category", name: a.Name, categories: a.Categories}, nil
+		return data{"type": "category", "name": a.Name, "data": a.Categories}, nil
 	}
-	o := axisOption{kind: "value", name: a.Name}
+	option = data{"type": "value", "name": a.Name, "min": a.Low, "max": a.High}
 	if a.Log {
-		o.kind = "log"
-	}
-	if a.Low != nil {
-		o.low = *a.Low
-	}
-	if a.High != nil {
-		o.high = *a.High
+		option["type"] = "log"
 	}
 	sc := report.ScaleOf(a.Unit, report.Map(c.Marks(), value)...)
 	if !a.Human && a.Names == nil {
-		o.name = report.WithUnit(a.Name, sc)
+		option["name"] = report.WithUnit(a.Name, sc)
 	}
-	return o, &specAxis{a.Unit, sc.Factor, sc.Suffix, a.Human, a.Ticks, a.Names}
+	return option, data{"unit": a.Unit, "factor": sc.Factor, "suffix": sc.Suffix, "human": a.Human, "ticks": a.Ticks,
+		"names": a.Names}
 }
 
 // roleOption is how the library draws a role: the type of its series, how many
@@ -136,31 +80,34 @@ func encodeAxis(c *report.Chart, a report.Axis, value func(report.Mark) float64)
 type roleOption struct {
 	kind   string
 	values int
-	encode *opts.Encode
+	encode data
 }
 
 // lines are drawn for the roles that are not in the table below.
-var lines = roleOption{types.ChartLine, 2, nil}
+var lines = roleOption{"line", 2, nil}
 
-var roleOptions = map[string]roleOption{
-	"bar":          {types.ChartBar, 2, nil},
-	"whisker":      {types.ChartCustom, 9, &opts.Encode{X: []int{0, 2, 3, 5}, Y: 1}},
-	"part":         {types.ChartCustom, 10, &opts.Encode{X: []int{0, 3, 4}, Y: 1}},
-	"error":        {types.ChartCustom, 4, &opts.Encode{X: 0, Y: []int{2, 3}}},
-	"thin":         {types.ChartCustom, 4, &opts.Encode{X: 0, Y: []int{2, 3}}},
-	"heat":         {types.ChartCustom, 2, &opts.Encode{X: 0, Y: 1}},
-	"points":       {types.ChartScatter, 2, nil},
-	"named":        {types.ChartScatter, 2, nil},
-	"canary":       {types.ChartScatter, 2, nil},
-	"warned":       {types.ChartScatter, 2, nil},
-	"published":    {types.ChartScatter, 2, nil},
-	"uncomparable": {types.ChartScatter, 2, nil},
-	"prediction":   {types.ChartScatter, 2, nil},
+var roleOptions = map[string]*roleOption{
+	"bar":          {"bar", 2, nil},
+	"whisker":      {custom, 9, data{"x": []int{0, 2, 3, 5}, "y": 1}},
+	"part":         {custom, 10, data{"x": []int{0, 3, 4}, "y": 1}},
+	"error":        {custom, 4, data{"x": 0, "y": []int{2, 3}}},
+	"thin":         {custom, 4, data{"x": 0, "y": []int{2, 3}}},
+	"heat":         {custom, 2, data{"x": 0, "y": 1}},
+	"points":       {"scatter", 2, nil},
+	"named":        {"scatter", 2, nil},
+	"canary":       {"scatter", 2, nil},
+	"warned":       {"scatter", 2, nil},
+	"published":    {"scatter", 2, nil},
+	"uncomparable": {"scatter", 2, nil},
+	"prediction":   {"scatter", 2, nil},
 }
 
-// addSeries gives each series its data, its tips and its labels; the intervals
+// custom is the type of the series that the script draws.
+const custom = "custom"
+
+// encodeSeries gives each series its data, its tips and its labels; the intervals
 // of bars and lines are series of their own.
-func (s *Spec) addSeries(c *report.Chart) (out []charts.SingleSeries) {
+func encodeSeries(c *report.Chart) (out []data, allTips, allLabels [][]string) {
 	// Bars and parts of one row share its height in equal slots.
 	slots, steps := 0, map[float64]int{} // of the chart, and of each row
 	for _, one := range c.Series {
@@ -174,32 +121,29 @@ func (s *Spec) addSeries(c *report.Chart) (out []charts.SingleSeries) {
 	}
 	slot := 0
 	add := func(role, name string, marks []report.Mark) {
-		o := cmp.Or(roleOptions[role], lines)
-		data, tips, labels := make([][]any, len(marks)), make([]string, len(marks)), []string{}
+		o := cmp.Or(roleOptions[role], &lines)
+		values, tips, labels := make([][]any, len(marks)), make([]string, len(marks)), []string{}
 		for i, m := range marks {
-			data[i], tips[i] = []any{known(m.X), known(m.Y)}, m.Tip
-			if o.kind == types.ChartCustom {
+			values[i], tips[i] = []any{known(m.X), known(m.Y)}, m.Tip
+			if o.kind == custom {
 				labels = append(labels, m.Label)
-				data[i] = slices.Concat(data[i], ends(m), []any{known(m.From), known(m.Published), bit(m.Comparable),
+				values[i] = slices.Concat(values[i], ends(m), []any{known(m.From), known(m.Published), bit(m.Comparable),
 					m.Slot + slot, slots, steps[m.Y]})[:o.values]
 			}
 		}
 		if role == "whisker" || role == "error" || role == "thin" || strings.Join(tips, "") == "" {
 			tips = nil // nobody can point at the marks, or the script writes their tips
 		}
-		one := charts.SingleSeries{Name: name, Id: role + ":" + strconv.Itoa(len(out)), Type: o.kind, Data: data,
-			Encode: o.encode}
-		if role == "bar" {
-			one.BarGap, one.BarCategoryGap = "12%", "30%"
-		}
-		s.Tips, s.Labels, out = append(s.Tips, tips), append(s.Labels, labels), append(out, one)
+		allTips, allLabels = append(allTips, tips), append(allLabels, labels)
+		out = append(out, data{"name": name, "id": role + ":" + strconv.Itoa(len(out)), "type": o.kind, "data": values,
+			"encode": o.encode})
 	}
 	for _, one := range c.Series {
 		add(one.Role, one.Name, one.Marks)
-		if _, other := roleOptions[one.Role]; one.Role == "bar" {
+		if one.Role == "bar" {
 			add("whisker", one.Name, one.Marks)
 			slot++
-		} else if !other {
+		} else if roleOptions[one.Role] == nil {
 			role := map[bool]string{true: "thin", false: "error"}[one.Thin]
 			bars := report.Where(one.Marks, func(m report.Mark) bool { return !slices.Contains(ends(m), nil) })
 			if len(bars) > 0 {
@@ -207,7 +151,7 @@ func (s *Spec) addSeries(c *report.Chart) (out []charts.SingleSeries) {
 			}
 		}
 	}
-	return out
+	return out, allTips, allLabels
 }
 
 // ends are the ends of the interval of a mark, nil where it has none.
@@ -257,7 +201,7 @@ var reportScript string
 var Script = tablesScript + saveScript + marksScript + reportScript
 
 // SVG draws every chart of a report in the colours of light paper and gives
-// each to save, in page order and under a file name of its own. The scripts of
+// each to save, in page order and under its id. The scripts of
 // the page draw it here too, in an interpreter without network, files or clock,
 // so that the same result gives the same bytes.
 func SVG(p *plan.Plan, r *result.Result, save func(name string, svg []byte) error) error {
@@ -274,8 +218,8 @@ func SVG(p *plan.Plan, r *result.Result, save func(name string, svg []byte) erro
 		if err != nil {
 			return err
 		}
-		if err := save(c.File+".svg", []byte(svg+"\n")); err != nil {
-			return fmt.Errorf("saving picture %q: %w", c.File, err)
+		if err := save(c.ID+".svg", []byte(svg+"\n")); err != nil {
+			return fmt.Errorf("saving picture %q: %w", c.ID, err)
 		}
 	}
 	return nil

@@ -12,12 +12,9 @@ import (
 	"dmgbench/internal/result"
 )
 
-// Bounds of the charts of space.
-//
-// Directories have such a chart only where no images were measured.
-const (
-	maxLives = 12 // cases with a chart of their own; the charts that compare them have all
-)
+// maxLives is how many cases have a chart of space of their own; the charts that
+// compare them have all. Directories have one only where no images were measured.
+const maxLives = 12
 
 // quantity is a line of the charts of space: a size or a count after a step,
 // NaN where the step did not take it.
@@ -84,26 +81,15 @@ func (r *run) lifeOf(c *result.Case, number int) []report.Chart {
 		bands.name, bands.role, bands.each = "bands", "bands", out.BandBytes
 		all = append(all, bands)
 	}
-	sized, banded := 0, false
 	for _, q := range all {
 		values := report.Map(indexes, func(index int) float64 {
 			return medianStep(c, q.of, func(s *result.Step) bool { return s.Index == index })
 		})
-		known := report.Where(values, report.IsFinite)
-		if q.id == allocated.id {
-			sized = len(known)
-		}
-		if len(known) > 0 {
-			banded = banded || q.role == "bands"
-			addLine(&out, q.role, q.name, q, values)
+		if addLine(&out, q.name, q, values) < 2 && q.id == allocated.id {
+			return nil
 		}
 	}
-	if sized < 2 {
-		return nil
-	}
-	addGaps(&out)
-	caption(&out, "life", data{"Rounds": r.Result.Rounds, "Steps": len(indexes), "Banded": banded,
-		"BandBytes": out.BandBytes})
+	caption(&out, "life", data{"Rounds": r.Result.Rounds, "Steps": len(indexes), "BandBytes": out.BandBytes})
 	return []report.Chart{out}
 }
 
@@ -116,42 +102,29 @@ func lifeChart(id, heading string, y report.Axis, steps []string) report.Chart {
 	return c
 }
 
-// addLine adds one line and one column; what is missing between two points of a
-// solid line is dotted.
-func addLine(c *report.Chart, role, name string, q quantity, values []float64) {
-	s := report.Series{Role: role, Name: name}
+// addLine adds one line and one column, unless no value is known, and returns how
+// many are. What is missing between two points is dotted, as a solid line would
+// show sizes that were not taken.
+//
+// The dotted line is a series of its own below the solid one, with the same
+// name, so that the legend hides both.
+func addLine(c *report.Chart, name string, q quantity, values []float64) (known int) {
+	known = len(report.Where(values, report.IsFinite))
+	if known == 0 {
+		return 0
+	}
+	s := report.Series{Role: q.role, Name: name}
 	c.Table.Columns = append(c.Table.Columns, report.Column{Title: name})
 	for i, value := range values {
 		text := report.TextIf(report.IsFinite(value), report.Human(value, q.unit))
 		s.Marks = append(s.Marks, report.Mark{X: float64(i), Y: value * q.each, Tip: c.X.Categories[i] + "\n" + text})
 		c.Table.Rows[i] = append(c.Table.Rows[i], report.Cell{Text: text})
 	}
-	c.Add(s)
-}
-
-// addGaps dots what is missing between two points of a line: a solid line would
-// show sizes that were not taken.
-//
-// The dotted line is a series of its own below the solid one, with the same
-// name, so that the legend hides both.
-func addGaps(c *report.Chart) {
-	var out []report.Series
-	for _, s := range c.Series {
-		drawn, gaps := 0, 0 // points so far, and missing ones between two of them
-		missing := 0
-		for _, m := range s.Marks {
-			if !m.Drawn() {
-				missing += min(drawn, 1)
-				continue
-			}
-			drawn, gaps = drawn+1, missing
-		}
-		if gaps > 0 {
-			out = append(out, report.Series{Role: "gap", Name: s.Name, Marks: s.Marks})
-		}
-		out = append(out, s)
+	if known > 1 && known < len(values) {
+		c.Add(report.Series{Role: "gap", Name: name, Marks: s.Marks})
 	}
-	c.Series = out
+	c.Add(s)
+	return known
 }
 
 // lifeSteps are the steps with sizes, and those at which files came or went
@@ -242,58 +215,18 @@ func (r *run) compareLives(q quantity, moments []moment) []report.Chart {
 		return report.FirstOf(report.PhaseName(m.phase, m.cycle), "step "+strconv.Itoa(m.index+1))
 	})
 	c := lifeChart(q.id, q.heading, report.Axis{Name: q.name, Unit: q.unit}, labels)
-	medians := func(cs *result.Case, of func(*result.Step) float64) []float64 {
-		return report.Map(moments, func(m moment) float64 { return medianStep(cs, of, m.matches) })
-	}
-	var live []float64
-	agree := true
 	for i := range r.Result.Cases {
 		cs := &r.Result.Cases[i]
-		values := medians(cs, q.of)
-		// Free space of the host would press the volumes flat.
-		if slices.ContainsFunc(values, report.IsFinite) && (q.id != volumeFree.id || cs.Target.Kind != "directory" ||
-			!r.HasImages()) {
-			addLine(&c, "line", r.CaseName(cs.ID), q, values)
+		if q.id == volumeFree.id && cs.Target.Kind == "directory" && r.HasImages() {
+			continue // free space of the host would press the volumes flat
 		}
-		own := medians(cs, liveFiles.of)
-		if live == nil && slices.ContainsFunc(own, report.IsFinite) {
-			live = own
-		}
-		agree = agree && (live == nil || slices.EqualFunc(live, own, func(a, b float64) bool {
-			return a == b || !report.IsFinite(a) || !report.IsFinite(b)
+		addLine(&c, r.CaseName(cs.ID), q, report.Map(moments, func(m moment) float64 {
+			return medianStep(cs, q.of, m.matches)
 		}))
-	}
-	mergeLines(&c)
-	if q.id == allocated.id && agree && slices.ContainsFunc(live, func(v float64) bool { return v > 0 }) {
-		addLine(&c, liveFiles.role, liveFiles.name, liveFiles, live)
 	}
 	if len(c.Series) == 0 {
 		return nil
 	}
 	caption(&c, "lives", data{"Rounds": r.Result.Rounds})
 	return []report.Chart{c}
-}
-
-// mergeLines lets cases with almost the same values share a line, so that none
-// is hidden under another. The table keeps them apart.
-//
-// 0.5 % of the height of a plot is one or two pixels.
-func mergeLines(c *report.Chart) {
-	top := 0.0
-	for _, m := range c.Marks() {
-		top = max(top, math.Abs(m.Y))
-	}
-	isClose := func(a, b report.Mark) bool {
-		return a.Drawn() == b.Drawn() && (!a.Drawn() || math.Abs(a.Y-b.Y) <= top*0.005)
-	}
-	var kept []report.Series
-	for _, s := range c.Series {
-		at := slices.IndexFunc(kept, func(k report.Series) bool { return slices.EqualFunc(k.Marks, s.Marks, isClose) })
-		if at < 0 {
-			kept = append(kept, s)
-		} else {
-			kept[at].Name += ", " + s.Name
-		}
-	}
-	c.Series = kept
 }

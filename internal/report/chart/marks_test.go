@@ -18,7 +18,7 @@ func TestOutcomesKeepTheirColours(t *testing.T) {
 	colours := func(names ...string) map[string]string {
 		c := report.Chart{ID: "forest", Heading: "Write", Notes: []string{"n"}, Height: 100, Flipped: true,
 			X: report.Axis{Name: "ratio", Unit: "1", Log: true, Low: new(0.9), High: new(1.1)}}
-		c.Y = rowAxis(len(names), func(i int) string { return names[i] })
+		c.Y = report.RowAxis(names)
 		for i, name := range names {
 			c.Add(report.Series{Role: "outcome", Name: name, Marks: []report.Mark{report.Point(1+float64(i)/100, float64(i))}})
 		}

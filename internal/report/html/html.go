@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
@@ -75,16 +76,10 @@ func newHead(title string, hasCharts bool) head {
 }
 
 // write executes a template and writes its page at once, so that a page is
-// whole or not there. The charting library is known to panic on odd input; that
-// ends as an error.
-func write(w io.Writer, name, title string, page func() any) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("rendering %q: building charts: %v", title, r)
-		}
-	}()
+// whole or not there.
+func write(w io.Writer, name, title string, page any) error {
 	var b bytes.Buffer
-	if err := templates.ExecuteTemplate(&b, name, page()); err != nil {
+	if err := templates.ExecuteTemplate(&b, name, page); err != nil {
 		return fmt.Errorf("rendering %q: %w", title, err)
 	}
 	if _, err := w.Write(b.Bytes()); err != nil {
@@ -95,31 +90,21 @@ func write(w io.Writer, name, title string, page func() any) (err error) {
 
 // Document writes a document as a page. A page without charts has no script.
 func Document(w io.Writer, d report.Document) error {
-	return write(w, "document.tmpl", d.Title, func() any {
-		fileName, charts := chart.FileNamer(), 0
-		for _, s := range d.Sections {
-			for i := range s.Charts {
-				s.Charts[i].File = fileName(s.Charts[i].Heading)
-			}
-			charts += len(s.Charts)
-		}
-		return struct {
-			Head head
-			report.Document
-		}{newHead(d.Title, charts > 0), d}
-	})
+	hasCharts := slices.ContainsFunc(d.Sections, func(s report.Section) bool { return len(s.Charts) > 0 })
+	return write(w, "document.tmpl", d.Title, struct {
+		Head head
+		report.Document
+	}{newHead(d.Title, hasCharts), d})
 }
 
 // Run writes the report of a run as a page.
 func Run(w io.Writer, p *plan.Plan, r *result.Result) error {
-	return write(w, "run.tmpl", r.Run, func() any {
-		v := chart.NewView(p, r)
-		return struct {
-			Head head
-			*report.View
-			PageSections []section
-		}{newHead(v.Title, true), v, pageSections(v)}
-	})
+	v := chart.NewView(p, r)
+	return write(w, "run.tmpl", r.Run, struct {
+		Head head
+		*report.View
+		PageSections []section
+	}{newHead(v.Title, true), v, pageSections(v)})
 }
 
 // section is a heading with its charts and tables.
@@ -132,17 +117,14 @@ type section struct {
 
 // pageSections arranges charts and tables under headings, in the order of
 // [chart.Sections] with all figures at the end. A section without either is
-// left out, unless it explains what the run lacks.
+// left out.
 func pageSections(v *report.View) []section {
 	var out []section
 	add := func(head chart.Section, tables []report.Table) {
 		s := section{Section: head, Tables: tables}
 		s.Charts = report.Where(v.Charts, func(c report.Chart) bool { return c.Section == s.ID })
-		if s.Lead += v.ChartNotes[s.ID]; s.ID == "cost" && len(s.Charts) == 0 {
-			s.Lead = v.ChartNotes[s.ID]
-		}
 		s.Side = s.ID != "speed" && len(s.Charts) > 1
-		if len(s.Charts)+len(s.Tables) > 0 || s.ID == "cost" && s.Lead != "" {
+		if len(s.Charts)+len(s.Tables) > 0 {
 			out = append(out, s)
 		}
 	}

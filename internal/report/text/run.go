@@ -26,7 +26,7 @@ const (
 func Run(w io.Writer, p *plan.Plan, r *result.Result, o Options) error {
 	t := newTerminal(o)
 	if o.Verbose {
-		t.document(fullReport(chart.NewView(p, r), t.width))
+		t.document(fullReport(chart.NewView(p, r), false))
 	} else {
 		t.document(screenReport(report.NewView(p, r)))
 	}
@@ -36,7 +36,7 @@ func Run(w io.Writer, p *plan.Plan, r *result.Result, o Options) error {
 // RunMarkdown prints the report of a run for a repository or an issue, without
 // pictures.
 func RunMarkdown(w io.Writer, p *plan.Plan, r *result.Result) error {
-	return deliver(w, markdown(fullReport(chart.NewView(p, r), 0)), "report of run "+r.Run)
+	return deliver(w, markdown(fullReport(chart.NewView(p, r), true)), "report of run "+r.Run)
 }
 
 // DocumentMarkdown prints a document for a repository or an issue.
@@ -111,12 +111,14 @@ func screenNumbers(f report.FirstScreen) []report.Section {
 	}
 	t := *f.Numbers
 	t.Rows = slices.Clone(t.Rows[:min(len(t.Rows), screenRows)])
-	names := report.Map(t.Rows, func(row []report.Cell) string { return row[0].Text })
-	for i, name := range shortNames(names, nameColumns) {
-		t.Rows[i] = slices.Clone(t.Rows[i])
-		t.Rows[i][0].Text = name
-		for k := range t.Rows[i] {
-			t.Rows[i][k].Marks = nil
+	isLong := slices.ContainsFunc(t.Rows, func(row []report.Cell) bool { return report.Width(row[0].Text) > nameColumns })
+	for i, row := range t.Rows {
+		t.Rows[i] = report.Map(row, func(c report.Cell) report.Cell {
+			c.Marks = nil
+			return c
+		})
+		if isLong {
+			t.Rows[i][0].Text = plan.FormatCodes(row[0].Text)
 		}
 	}
 	t.Notes = report.Where(t.Notes, func(n report.Note) bool {
@@ -127,14 +129,13 @@ func screenNumbers(f report.FirstScreen) []report.Section {
 	return s
 }
 
-// fullReport has everything, for a terminal of a width in columns, or for
-// Markdown, which has no width.
+// fullReport has everything, with the tables of charts instead of their
+// pictures, for a terminal or to publish as Markdown.
 //
-// Markdown is what people publish: it has the summary of the plan, the evidence
-// of the verdicts, the tables of charts instead of their pictures, and what
-// repeats the run. The evidence would fill many screens of a terminal.
-func fullReport(v *report.View, width int) report.Document {
-	toPublish := width == 0
+// What people publish has the summary of the plan, the evidence of the verdicts,
+// all warnings, and what repeats the run. These would fill many screens of a
+// terminal.
+func fullReport(v *report.View, toPublish bool) report.Document {
 	sections := headSections(v)
 	if toPublish {
 		sections[0].Lead = append(sections[0].Lead, report.NonEmpty([]string{v.Summary})...)
@@ -149,16 +150,16 @@ func fullReport(v *report.View, width int) report.Document {
 	sections = append(sections, report.Section{Heading: v.DeviationsHeading, Items: report.Map(v.Deviations,
 		func(d report.Deviation) report.Item { return report.Item{Text: d.Text, Note: d.Cases} })})
 	figures := report.FlatMap(v.Sections, func(s report.FigureSection) []report.Table { return s.Tables })
-	sections = append(sections, tableSections(slices.Concat(v.OtherTables(), figures, v.Fits, v.Relations)...)...)
+	tables := slices.Concat(v.OtherTables(), figures, v.Fits, v.Relations, chartTables(v.Charts, toPublish))
+	sections = append(append(sections, tableSections(tables...)...), notDone(v))
 	warnings := report.Section{Heading: "Warnings: " + report.Grouped(len(v.Warnings)), Items: report.Map(v.Warnings,
 		func(w report.Warning) report.Item { return report.Item{Text: w.Text, Note: w.Where} })}
 	if toPublish {
-		sections = append(append(sections, tableSections(chartTables(v.Charts)...)...), notDone(v), warnings)
-		return filled(v, append(sections, appendix(v)...))
+		return filled(v, append(append(sections, warnings), appendix(v)...))
 	}
 	warnings.After = more(report.Grouped, len(warnings.Items)-terminalWarnings)
 	warnings.Items = warnings.Items[:min(len(warnings.Items), terminalWarnings)]
-	return filled(v, append(append(sections, pictures(v.Charts, width)...), notDone(v), warnings))
+	return filled(v, append(sections, warnings))
 }
 
 // headSections are the source of the plan and the facts of the run, and which
@@ -173,12 +174,13 @@ func headSections(v *report.View) []report.Section {
 // Others draw what a table of figures has, or have so many rows that they
 // belong into an export.
 //
-// Cost, drift, heat maps and lives are in no table of figures.
-func chartTables(charts []report.Chart) []report.Table {
+// Cost, drift, heat maps and lives are in no table of figures; a terminal has the
+// costs, as the others would fill many screens.
+func chartTables(charts []report.Chart, toPublish bool) []report.Table {
 	var out []report.Table
 	for _, c := range charts {
-		own := c.Section == "cost" || c.Section == "drift" || strings.HasPrefix(c.ID, "heat-") ||
-			strings.HasPrefix(c.ID, "life-case-")
+		own := c.Section == "cost" || toPublish && (c.Section == "drift" || strings.HasPrefix(c.ID, "heat-") ||
+			strings.HasPrefix(c.ID, "life-case-"))
 		if !own || len(c.Table.Rows) == 0 {
 			continue
 		}

@@ -17,19 +17,6 @@ func TestBar(t *testing.T) {
 	assert.Equal(t, "█▌", bar(37.5, 4))
 }
 
-func TestPartBeginsWhereTheLastOneEnded(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		from, to float64
-		want     string
-	}{
-		{0, 50, "█████     "}, {50, 80, "     ███  "}, {80, 50, "     ░░░  "}, {100, 100, "          █"},
-		{0, 0.001, "█         "}, {-10, 20, "██        "},
-	} {
-		assert.Equal(t, c.want, part(c.from, c.to, 100, 10))
-	}
-}
-
 // Where a terminal has no room for both, the interval stays and the bar goes.
 func TestBarsGiveWayToIntervals(t *testing.T) {
 	t.Parallel()

@@ -209,7 +209,7 @@
     s.animation = false;
     s.emphasis = { disabled: true };
     switch (role) {
-      case 'bar': s.itemStyle = { color: look.colour, borderRadius: spec.flipped ? [0, 2, 2, 0] : [2, 2, 0, 0] }; s.barMaxWidth = 26; break;
+      case 'bar': s.barGap = '12%'; s.barCategoryGap = '30%'; s.itemStyle = { color: look.colour, borderRadius: spec.flipped ? [0, 2, 2, 0] : [2, 2, 0, 0] }; s.barMaxWidth = 26; break;
       case 'whisker': s.itemStyle = solid; s.renderItem = whisker(look.colour, theme, spec); s.silent = true; s.z = 5; break;
       case 'thin':
       case 'error': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.errorBar(look.colour, role === 'thin'); s.silent = true; s.z = role === 'thin' ? 1 : 4; break;

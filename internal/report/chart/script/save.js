@@ -54,7 +54,7 @@
       button.textContent = form;
       button.addEventListener('click', function () {
         var link = document.createElement('a');
-        link.download = c.spec.file + FORMS[form].suffix;
+        link.download = c.spec.id + FORMS[form].suffix;
         link.href = FORMS[form].make(c);
         link.click();
       });
