@@ -3,6 +3,7 @@ package container
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -125,8 +126,8 @@ func (a *asif) allocate(first, last int64) error {
 	return nil
 }
 
-// drop unmaps chunk i; no other call may run. Its place is used again after a
-// compaction.
+// drop unmaps chunk i; no other call may run. Its place becomes a hole, where
+// the host can make one.
 func (a *asif) drop(i int64) error {
 	at, _ := a.find(i)
 	if at == 0 {
@@ -141,10 +142,11 @@ func (a *asif) drop(i int64) error {
 	return nil
 }
 
-// Codes of a block in a bitmap, of two bits each.
+// Codes of a block in a bitmap, of two bits each. 0 is a block that was not
+// written.
 const (
-	bitmapWritten  = 1
-	bitmapUnproven = 2 // in no image so far; documented as zeros
+	bitmapWritten = 1
+	bitmapZeros   = 2 // as documented; in no image so far
 )
 
 // readPartial fills p from byte in of partial chunk i, of which a bitmap marks
@@ -155,7 +157,7 @@ func (a *asif) readPartial(i int64, p []byte, in int64) error {
 	if have < len(p) && !errors.Is(err, io.EOF) {
 		return err
 	}
-	return a.eachWritten(i, false, func(from, n int64, written bool) error {
+	return a.eachWritten(i, func(from, n int64, written bool) error {
 		low, high := max(from, in), min(from+n, in+int64(len(p)))
 		switch {
 		case low >= high:
@@ -178,7 +180,7 @@ func (a *asif) complete(i int64) error {
 	if !partial {
 		return nil // another call completed it
 	}
-	err := a.eachWritten(i, true, func(in, n int64, written bool) error {
+	err := a.eachWritten(i, func(in, n int64, written bool) error {
 		if written {
 			return nil
 		}
@@ -204,7 +206,11 @@ func (a *asif) commit() error {
 	a.changed = map[int64]uint64{}
 	var dir []byte
 	if a.moved {
-		dir, a.moved = a.encodeDir(), false
+		dir, a.moved = make([]byte, a.head.dirLen), false
+		binary.BigEndian.PutUint64(dir, a.version+1)
+		for t, n := range a.dir {
+			binary.BigEndian.PutUint64(dir[8+8*t:], uint64(n))
+		}
 	}
 	a.mu.Unlock()
 	err := a.sync()
@@ -223,6 +229,76 @@ func (a *asif) commit() error {
 	return err
 }
 
+// compact implements chunkMap. Chunks stay where they are: the places of
+// dropped ones are holes, and the file is cut after the last one in use.
+func (a *asif) compact(keep func(i int64) (bool, error)) error {
+	for _, i := range a.list() {
+		ok, err := keep(i)
+		if err == nil && !ok {
+			err = a.drop(i)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := a.commit(); err != nil {
+		return err
+	}
+	a.next = a.head.firstFree
+	for _, v := range a.entries {
+		_, n := splitEntry(v)
+		a.next = max(a.next, n+1)
+	}
+	for _, n := range a.dir {
+		a.next = max(a.next, n+1)
+	}
+	return a.syncAfter(a.f.Truncate(a.next * a.head.chunk))
+}
+
+// resize implements chunkMap. What an earlier, larger size left after the end
+// is removed before a larger size can show it, and after a smaller one has
+// hidden it.
+func (a *asif) resize(size int64) error {
+	if size%a.head.block != 0 || size > min(a.head.MaxBlocks*a.head.block, a.head.Meta*a.head.chunk) {
+		return fmt.Errorf("%d bytes in blocks of %d, up to %d of them: %w", size, a.head.block, a.head.MaxBlocks,
+			errBadSize)
+	}
+	if old := a.head.size(); size > old {
+		if err := a.dropAfter(old); err != nil {
+			return err
+		}
+	}
+	a.head.Blocks = size / a.head.block
+	if err := a.syncAfter(a.put(encodeFields(a.head.asifFields), 0)); err != nil {
+		return err
+	}
+	return a.dropAfter(size)
+}
+
+// dropAfter unmaps the chunks between the end of a device of size bytes and the
+// metadata, and writes zeros into the one across the end.
+func (a *asif) dropAfter(size int64) error {
+	i, in := size/a.head.chunk, size%a.head.chunk
+	if at, _ := a.find(i); in > 0 && at > 0 {
+		err := a.complete(i)
+		if err == nil {
+			err = a.writeZeros(at+in, a.head.chunk-in)
+		}
+		if err != nil {
+			return err
+		}
+		i++
+	}
+	for _, slot := range slices.Sorted(maps.Keys(a.entries)) {
+		if k, bitmap := a.chunkOf(slot); !bitmap && k >= i && k < a.head.Meta {
+			if err := a.drop(k); err != nil {
+				return err
+			}
+		}
+	}
+	return a.commit()
+}
+
 // putEntries writes adjacent entries of a group with one call.
 func (a *asif) putEntries(changed map[int64]uint64) error {
 	var b []byte
@@ -230,7 +306,11 @@ func (a *asif) putEntries(changed map[int64]uint64) error {
 	for _, slot := range append(slices.Sorted(maps.Keys(changed)), -1) {
 		if slot != first+int64(len(b)/8) || slot%(a.head.perGroup+1) == 0 {
 			if len(b) > 0 {
-				if err := a.put(b, a.offsetOf(first)); err != nil {
+				a.mu.RLock()
+				t, at := a.head.entryOf(first)
+				at += a.dir[t] * a.head.chunk
+				a.mu.RUnlock()
+				if err := a.put(b, at); err != nil {
 					return err
 				}
 			}
@@ -239,23 +319,4 @@ func (a *asif) putEntries(changed map[int64]uint64) error {
 		b = binary.BigEndian.AppendUint64(b, changed[slot])
 	}
 	return nil
-}
-
-// offsetOf is the offset in the file of the entry of a slot.
-func (a *asif) offsetOf(slot int64) int64 {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	t, at := a.head.entryOf(slot)
-	return a.dir[t]*a.head.chunk + at
-}
-
-// encodeDir is the next version of the directory as it is in the file: the
-// version, and the chunk of each table.
-func (a *asif) encodeDir() []byte {
-	b := make([]byte, a.head.dirLen)
-	binary.BigEndian.PutUint64(b, a.version+1)
-	for t, n := range a.dir {
-		binary.BigEndian.PutUint64(b[8+8*t:], uint64(n))
-	}
-	return b
 }

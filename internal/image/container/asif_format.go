@@ -388,9 +388,8 @@ type asif struct {
 }
 
 // eachWritten calls do for the runs of blocks of chunk i that its bitmap marks
-// as written or not, in bytes from the start of the chunk. strict refuses the
-// code that is in no image so far; otherwise it counts as not written.
-func (a *asif) eachWritten(i int64, strict bool, do func(in, n int64, written bool) error) error {
+// as written or not, in bytes from the start of the chunk.
+func (a *asif) eachWritten(i int64, do func(in, n int64, written bool) error) error {
 	_, bitmap := a.entry(a.head.bitmapSlot(i))
 	blocks := a.head.chunk / a.head.block
 	first := i % a.head.perGroup * blocks
@@ -404,7 +403,7 @@ func (a *asif) eachWritten(i int64, strict bool, do func(in, n int64, written bo
 		for b < blocks && code(b) == c {
 			b++
 		}
-		if c > bitmapUnproven || strict && c == bitmapUnproven {
+		if c > bitmapZeros {
 			found := fmt.Sprintf("Apple sparse image format (ASIF) with bitmap code %d", c)
 			return &UnsupportedError{Path: a.f.Path(), Doing: "reading", Found: found}
 		}

@@ -61,8 +61,19 @@ func (b *bundle) openFolders(encryption string) (err error) {
 	if b.opts.ReadOnly && !b.opts.Hold {
 		return nil
 	}
+	// A writer makes missing files: a change of the passphrase replaces the
+	// token, but never the lock, which older bundles lack.
+	write := !b.opts.ReadOnly
 	for _, name := range []string{"token", "lock"} {
-		if err := b.lockFile(name); err != nil {
+		f, err := b.dir.Open(name, hostio.OpenOptions{Write: write, Create: write})
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			b.opened = append(b.opened, f)
+			err = lock(f, write)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -77,37 +88,18 @@ func (b *bundle) openFolders(encryption string) (err error) {
 	return nil
 }
 
-// lockFile locks a file of the bundle. A writer makes a missing one: a change
-// of the passphrase replaces the token, but never the lock, which older bundles
-// lack.
-func (b *bundle) lockFile(name string) error {
-	write := !b.opts.ReadOnly
-	f, err := b.dir.Open(name, hostio.OpenOptions{Write: write, Create: write})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	b.opened = append(b.opened, f)
-	if !write {
-		return lockError(f.TryLockShared(), f.Path(), "holding %q for reading")
-	}
-	return lockError(f.TryLock(), f.Path(), "opening %q for writing")
-}
-
 // unlock opens the encryption of the bundle.
 func (b *bundle) unlock(c probeResult) error {
 	h, err := readHeader(b.dir, ".", c)
 	if err != nil {
-		return encryptionError(b.path, c.encryption, err)
+		return c.encryptionError(err)
 	}
 	block := int64(h.BlockSize)
 	if b.chunk%block != 0 || b.chunk/block > math.MaxUint32 {
 		found := fmt.Sprintf("%s: bands of %d bytes, blocks of %d", c.encryption, b.chunk, block)
 		return &UnsupportedError{Path: b.path, Doing: "opening", Found: found}
 	}
-	cipher, err := unlockHeader(h, b.path, c.encryption, b.opts)
+	cipher, err := c.unlock(h, b.opts)
 	if err != nil {
 		return err
 	}
@@ -254,18 +246,8 @@ func (b *bundle) flush() error {
 	return cmp.Or(err, b.failed.get(), b.check())
 }
 
-// close implements layout. Bands that end inside a block are lengthened before
-// the last flush, unless an earlier one failed.
-func (b *bundle) close() error {
-	err := b.failed.get()
-	for _, bd := range b.table {
-		if err == nil && bd.unaligned.Load() {
-			err = bd.align(b)
-		}
-	}
-	err = errors.Join(err, b.flushLocked())
-	return errors.Join(err, b.release())
-}
+// close implements layout.
+func (b *bundle) close() error { return errors.Join(b.flushLocked(), b.release()) }
 
 // listBands returns the numbers of the bands on the host, in order. Other names
 // are left out; Verify reports them. Case does not matter: a file system

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"dmgbench/internal/image/blockdev"
 	"dmgbench/internal/image/container/udif"
 )
 
@@ -22,7 +21,7 @@ type chunked struct {
 	fileDevice
 	format string
 	chunks chunkMap
-	asif   *asif // the same map, nil for UDSP, where no chunk is partial and none can be unmapped
+	asif   *asif // the same map, nil for UDSP, where no chunk is partial
 
 	calls   atomic.Int64 // of flush
 	commits sync.Mutex   // held by the commit that runs
@@ -48,9 +47,8 @@ type chunkMap interface {
 	// an order in which the file is a valid container at any moment. One call
 	// at a time.
 	commit() error
-	// compact drops the chunks for which keep returns false, moves chunks from
-	// the end of the file forward and cuts the file. Called alone and after
-	// commit.
+	// compact drops the chunks for which keep returns false and cuts the file.
+	// Called alone and after commit.
 	compact(keep func(i int64) (bool, error)) error
 	// resize is called alone and after commit.
 	resize(size int64) error
@@ -59,8 +57,9 @@ type chunkMap interface {
 // openChunked opens the map in f; f stays the caller's after an error.
 func openChunked(f store, format string, o OpenOptions) (*chunked, error) {
 	chunks, err := drivers[format].chunks(syncStore{f, o.sync()}, o.ReadOnly)
-	if what, ok := errors.AsType[*unknownError](err); ok {
-		return nil, &UnsupportedError{Path: f.Path(), Found: what.what, Doing: "opening"}
+	if unknown, ok := errors.AsType[*UnsupportedError](err); ok {
+		unknown.Path = f.Path()
+		return nil, unknown
 	}
 	if err != nil {
 		return nil, err
@@ -149,38 +148,9 @@ func (c *chunked) writeAt(p []byte, off int64, pad int) (done int, err error) {
 	return done, err
 }
 
-// Discard implements [blockdev.Device]. Unmapping a chunk changes its place:
-// formats that can do it discard alone.
-func (c *chunked) Discard(off, n int64) error {
-	if c.asif == nil {
-		return c.device.Discard(off, n)
-	}
-	if err := c.lockAlone("discarding in"); err != nil {
-		return err
-	}
-	defer c.mu.Unlock()
-	if err := blockdev.CheckRange(off, n, c.size); err != nil {
-		return err
-	}
-	return c.discard(off, n)
-}
-
-// discard drops the chunks that are entirely in the range, where the format
-// can, and punches the rest.
-func (c *chunked) discard(off, n int64) (err error) {
-	if c.asif == nil {
-		return c.eachExtent(off, n, c.f.PunchHole)
-	}
-	for part := int64(0); n > 0 && err == nil; off, n = off+part, n-part {
-		i, in, inside := c.locate(off, n)
-		if part = inside; in == 0 && part == c.capacity(i) {
-			err = c.asif.drop(i)
-		} else {
-			err = c.eachExtent(off, part, c.f.PunchHole)
-		}
-	}
-	return err
-}
+// discard implements layout. Chunks keep their places, which others may be
+// looking up, until a compaction.
+func (c *chunked) discard(off, n int64) error { return c.eachExtent(off, n, c.f.PunchHole) }
 
 // flush makes the data durable before the table that refers to it. Calls that
 // wait for a commit share the next one.

@@ -52,9 +52,8 @@ const (
 const SectorSize = image.SectorSize
 
 // Image is an open container as a block device. Reads, writes and discards are
-// safe for concurrent use, and no one of them waits for the data of another,
-// apart from discards in ASIF, which run alone. Offsets, lengths and sizes are
-// bytes.
+// safe for concurrent use, and no one of them waits for the data of another.
+// Offsets, lengths and sizes are bytes.
 //
 // Discard makes the range read as zeros and frees its space; on a host that
 // cannot punch holes it returns hostio.ErrUnsupported and the content stays.
@@ -69,8 +68,8 @@ type Image interface {
 	Usage() (Usage, error)
 	// Compact deletes bands that used reports as unused (nil: bands that are
 	// all zeros) and returns the allocated bytes that were freed. The volume
-	// must not allocate meanwhile. UDSP and ASIF move the last bands of the
-	// file forward and cut it; other calls wait. UDRW has no bands: an
+	// must not allocate meanwhile. UDSP moves the last bands of the file forward
+	// and cuts it, ASIF leaves holes; other calls wait. UDRW has no bands: an
 	// [*UnsupportedError], as from Apple's tools.
 	Compact(used func(off, n int64) bool) (reclaimed int64, err error)
 	// Resize changes the length of the device. Data after a smaller size is

@@ -223,7 +223,7 @@ func (c crashCase) open(f store, o OpenOptions) (Image, error) {
 		return openChunked(f, c.format, o)
 	}
 	o.Passphrase = []byte("secret")
-	s, k, err := decryptStore(f, "", o)
+	s, k, err := decryptStore(f, probeResult{}, o)
 	if err != nil {
 		return nil, err
 	}

@@ -134,24 +134,21 @@ func (d *device) WritePadded(p []byte, off int64, pad int) (int, error) {
 }
 
 // Discard implements [blockdev.Device].
-func (d *device) Discard(off, n int64) error {
-	if err := d.enterRange(off, n, true); err != nil {
-		return err
-	}
-	defer d.mu.RUnlock()
-	return d.layout.discard(off, n)
-}
+func (d *device) Discard(off, n int64) error { return d.callRange(off, n, true, d.layout.discard) }
 
 // Evict drops the host's cached pages of the range.
-func (d *device) Evict(off, n int64) error {
-	if err := d.enterRange(off, n, false); err != nil {
+func (d *device) Evict(off, n int64) error { return d.callRange(off, n, false, d.layout.evict) }
+
+// callRange makes a call about a range, unless that is empty.
+func (d *device) callRange(off, n int64, change bool, call func(off, n int64) error) error {
+	if err := d.enterRange(off, n, change); err != nil {
 		return err
 	}
 	defer d.mu.RUnlock()
 	if n == 0 {
 		return nil
 	}
-	return d.layout.evict(off, n)
+	return call(off, n)
 }
 
 // Flush makes everything durable that was written before the call.

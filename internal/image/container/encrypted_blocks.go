@@ -116,44 +116,35 @@ func (e *encrypter) decrypt(c *cipherFile, p []byte, at int64) error {
 	return nil
 }
 
-// readRegion reads whole blocks into p, and those at its ends by way of an own
-// buffer. After an error it returns the bytes that were read before it.
+// readRegion reads whole blocks into p, and anything else by way of scratch
+// memory. After an error it has read no byte.
 func (e *encrypter) readRegion(c *cipherFile, p []byte, off int64, _ int) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
+	end := off + int64(len(p))
+	lo, hi := e.roundDown(off), e.roundUp(end)
+	b := p
+	if lo != off || hi != end {
+		scratch, err := getScratch()
+		if err != nil {
+			return 0, err
+		}
+		defer putScratch(scratch)
+		b = scratch.Bytes()[:hi-lo]
+		defer clear(b) // of plaintext
 	}
 	mu := e.lockOf(c, off)
 	mu.RLock()
 	defer mu.RUnlock()
-	end := off + int64(len(p))
-	lo, hi := e.roundUp(off), e.roundDown(end)
-	if lo < hi {
-		if err := e.decrypt(c, p[lo-off:hi-off], lo); err != nil {
-			return 0, err
-		}
+	if err := e.decrypt(c, b, lo); err != nil {
+		return 0, err
 	}
-	if lo == off && hi == end {
-		return len(p), nil
-	}
-	edge := make([]byte, e.block)
-	defer clear(edge)
-	if lo > off {
-		if err := e.decrypt(c, edge, e.roundDown(off)); err != nil {
-			return 0, err
-		}
-		copy(p, edge[off-e.roundDown(off):])
-	}
-	if hi < end && hi >= lo {
-		if err := e.decrypt(c, edge, hi); err != nil {
-			return int(hi - off), err
-		}
-		copy(p[hi-off:], edge)
+	if len(b) != len(p) {
+		copy(p, b[off-lo:])
 	}
 	return len(p), nil
 }
 
-// writeRegion encrypts into scratch memory. Plaintext is in there only in
-// blocks that are changed in part, until they are encrypted too.
+// writeRegion encrypts into scratch memory. Plaintext is in there only in a
+// transfer of anything but whole blocks, until it is encrypted too.
 func (e *encrypter) writeRegion(c *cipherFile, p []byte, off int64, pad int) (int, error) {
 	if len(p)+pad == 0 {
 		return 0, nil
@@ -179,7 +170,13 @@ func (e *encrypter) writeRegion(c *cipherFile, p []byte, off int64, pad int) (in
 			return 0, err
 		}
 	}
-	e.encrypt(b, p, int(off-lo), pad, lo)
+	plain := p
+	if len(b) != len(p) {
+		copy(b[off-lo:], p)
+		clear(b[end-int64(pad)-lo : end-lo])
+		plain = b
+	}
+	e.cipher.Encrypt(b, plain, uint32(lo/e.block))
 	n, err := c.f.WriteAt(b, c.base+lo)
 	if err != nil {
 		n = int(e.roundDown(int64(n))) // a block that was written in part is lost
@@ -201,32 +198,6 @@ func (e *encrypter) readEdges(c *cipherFile, b []byte, lo, off, end int64) (err 
 		clear(b)
 	}
 	return err
-}
-
-// encrypt puts p and then pad zeros into b from byte head on, and encrypts b. b
-// starts at lo and contains the rest of its first and last block.
-func (e *encrypter) encrypt(b, p []byte, head, pad int, lo int64) {
-	tail := head + len(p)
-	from, to := int(e.roundUp(int64(head))), int(e.roundDown(int64(tail)))
-	if from > to { // inside a block
-		from, to = len(b), len(b)
-	}
-	first := uint32(lo / e.block)
-	if from < to {
-		e.cipher.Encrypt(b[from:to], p[from-head:to-head], first+uint32(int64(from)/e.block))
-	}
-	for _, r := range [2][2]int{{0, from}, {to, len(b)}} {
-		if r[0] == r[1] {
-			continue
-		}
-		if x, y := max(r[0], head), min(r[1], tail); x < y {
-			copy(b[x:y], p[x-head:])
-		}
-		if x, y := max(r[0], tail), min(r[1], tail+pad); x < y {
-			clear(b[x:y])
-		}
-		e.cipher.Encrypt(b[r[0]:r[1]], b[r[0]:r[1]], first+uint32(int64(r[0])/e.block))
-	}
 }
 
 // punch makes n bytes from off read as zeros: whole blocks by a hole, which

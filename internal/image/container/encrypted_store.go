@@ -214,20 +214,21 @@ func (s *encryptedStore) Close() error {
 	return s.store.Close()
 }
 
-// decryptStore opens the encryption of f and identifies the content. f stays
-// the caller's after an error.
-func decryptStore(f store, encryption string, o OpenOptions) (store, probeResult, error) {
+// decryptStore opens the encryption of f, which a probe found, and identifies
+// the content. f stays the caller's after an error.
+func decryptStore(f store, found probeResult, o OpenOptions) (store, probeResult, error) {
 	size, err := f.Size()
 	if err != nil {
-		return nil, probeResult{}, err
+		return nil, found, err
 	}
+	found.path = f.Path()
 	h, err := crypt.ReadHeader(f, size)
 	if err != nil {
-		return nil, probeResult{}, encryptionError(f.Path(), encryption, err)
+		return nil, found, found.encryptionError(err)
 	}
-	cipher, err := unlockHeader(h, f.Path(), encryption, o)
+	cipher, err := found.unlock(h, o)
 	if err != nil {
-		return nil, probeResult{}, err
+		return nil, found, err
 	}
 	s := newEncryptedStore(f, h, cipher)
 	s.readOnly = o.ReadOnly
@@ -239,16 +240,16 @@ func decryptStore(f store, encryption string, o OpenOptions) (store, probeResult
 	switch {
 	case err != nil:
 	case c.unsupported != "":
-		err = &UnsupportedError{Path: f.Path(), Found: encryption + ", inside " + c.unsupported, Doing: "opening"}
+		c.unsupported = found.encryption + ", inside " + c.unsupported
+		err = c.checkSupported("opening")
 	case !s.sparse:
-		err = encryptionError(f.Path(), encryption, h.Fits(size))
+		err = found.encryptionError(h.Fits(size))
 	}
 	if err == nil && !o.ReadOnly {
 		err = c.checkWritable()
 	}
 	if err != nil {
 		cipher.Wipe()
-		return nil, probeResult{}, err
 	}
-	return s, c, nil
+	return s, c, err
 }

@@ -91,15 +91,18 @@ func (e Encryption) createFile(dir *hostio.Dir, name string, length int64, write
 // EncryptionOf reads the encryption header of a container, without a
 // passphrase. It returns nil and no error for an unencrypted container.
 func EncryptionOf(dir *hostio.Dir, name string) (*crypt.Header, error) {
+	h, _, err := encryptionOf(dir, name)
+	return h, err
+}
+
+// encryptionOf is EncryptionOf; it returns the result of the probe, too.
+func encryptionOf(dir *hostio.Dir, name string) (*crypt.Header, probeResult, error) {
 	c, err := probe(dir, name)
-	if err != nil {
-		return nil, err
+	if err != nil || c.encryption == "" {
+		return nil, c, cmp.Or(err, c.checkSupported("opening"))
 	}
-	if c.encryption != "" {
-		h, err := readHeader(dir, name, c)
-		return h, encryptionError(c.path, c.encryption, err)
-	}
-	return nil, c.checkSupported("opening")
+	h, err := readHeader(dir, name, c)
+	return h, c, c.encryptionError(err)
 }
 
 // readHeader reads the header of an encrypted file, or in the token of a
@@ -121,16 +124,16 @@ func readHeader(dir *hostio.Dir, name string, c probeResult) (*crypt.Header, err
 }
 
 // encryptionError makes an error of package crypt one about a container.
-func encryptionError(path, encryption string, err error) error {
+func (c *probeResult) encryptionError(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, crypt.ErrUnsupported), errors.Is(err, crypt.ErrNotEncrypted):
-		return &UnsupportedError{Path: path, Found: fmt.Sprintf("%s: %v", encryption, err), Doing: "opening"}
+		return &UnsupportedError{Path: c.path, Found: fmt.Sprintf("%s: %v", c.encryption, err), Doing: "opening"}
 	case errors.Is(err, crypt.ErrDamaged):
-		return fmt.Errorf("opening %q: %s: %w: %w", path, encryption, ErrCorrupt, err)
+		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	return fmt.Errorf("opening %q: %s: %w", path, encryption, err)
+	return fmt.Errorf("opening %q: %s: %w", c.path, c.encryption, err)
 }
 
 // noPassphrase is the error for an encrypted container without a passphrase. It
@@ -143,40 +146,35 @@ func (noPassphrase) Error() string { return "no passphrase given" }
 // Is makes the error match ErrPassphrase.
 func (noPassphrase) Is(target error) bool { return target == ErrPassphrase }
 
-// unlockHeader makes the cipher of a container with the keys or the passphrase
-// in o.
-func unlockHeader(h *crypt.Header, path, encryption string, o OpenOptions) (c *crypt.Cipher, err error) {
+// unlock makes the cipher of a container with the keys or the passphrase in o.
+func (c *probeResult) unlock(h *crypt.Header, o OpenOptions) (cipher *crypt.Cipher, err error) {
 	switch {
 	case h.Version == 1 && !o.ReadOnly:
-		return nil, &UnsupportedError{Path: path, Found: encryption, Doing: "opening for writing"}
+		return nil, &UnsupportedError{Path: c.path, Found: c.encryption, Doing: "opening for writing"}
 	case o.Keys != nil:
-		c, err = h.UnlockWith(o.Keys)
+		cipher, err = h.UnlockWith(o.Keys)
 	case len(o.Passphrase) == 0:
 		err = noPassphrase{}
 	default:
-		c, err = h.Unlock(o.Passphrase)
+		cipher, err = h.Unlock(o.Passphrase)
 	}
-	return c, encryptionError(path, encryption, err)
+	return cipher, c.encryptionError(err)
 }
 
 // UnwrapKeys derives the keys of an encrypted container from its passphrase,
 // for callers that open it more than once ([OpenOptions].Keys). It returns nil
 // and no error for an unencrypted container, and [ErrPassphrase] for a missing
 // or wrong passphrase. The caller wipes the keys.
-func UnwrapKeys(dir *hostio.Dir, name string, pass []byte) (crypt.Keys, error) {
-	h, err := EncryptionOf(dir, name)
+func UnwrapKeys(dir *hostio.Dir, name string, pass []byte) (keys crypt.Keys, err error) {
+	h, c, err := encryptionOf(dir, name)
 	if h == nil || err != nil {
 		return nil, err
 	}
-	path, encryption := filepath.Join(dir.Path(), name), encryptionV2
-	if h.Version == 1 {
-		encryption = encryptionV1
-	}
 	if len(pass) == 0 {
-		return nil, encryptionError(path, encryption, noPassphrase{})
+		return nil, c.encryptionError(noPassphrase{})
 	}
-	k, err := h.Unwrap(pass)
-	return k, encryptionError(path, encryption, err)
+	keys, err = h.Unwrap(pass)
+	return keys, c.encryptionError(err)
 }
 
 // ErrNotEncrypted is returned by [ChangePassphrase] for a container without a
@@ -189,69 +187,65 @@ var ErrNotEncrypted = crypt.ErrNotEncrypted
 // wrong old passphrase [ErrPassphrase]. Neither passphrase is kept or changed.
 func ChangePassphrase(dir *hostio.Dir, name string, old, next []byte) (err error) {
 	c, err := probe(dir, name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if c.encryption == "" {
+	case c.encryption == "":
 		err := fmt.Errorf("changing the passphrase of %q: %w", c.path, ErrNotEncrypted)
 		return cmp.Or(c.checkSupported("opening"), err)
+	case len(old) == 0:
+		return c.encryptionError(noPassphrase{})
 	}
 	if err := c.checkWritable(); err != nil {
 		return err
 	}
-	if len(old) == 0 {
-		return encryptionError(c.path, c.encryption, noPassphrase{})
-	}
 	// The lock is held until the end.
-	var f *hostStore
-	var b *bundle
+	var replace func(h *crypt.Header, was []byte) error
 	if c.format == UDSB {
-		b = newBundle(dir, name, c, OpenOptions{})
+		b := newBundle(dir, name, c, OpenOptions{})
 		defer func() { err = errors.Join(err, b.release()) }()
-		err = b.openFolders(c.encryption)
-	} else if f, err = openStore(dir, name, OpenOptions{}); err == nil {
-		defer func() { err = errors.Join(err, f.Close()) }()
+		err, replace = b.openFolders(c.encryption), b.replaceToken
+	} else {
+		var f *hostStore
+		if f, err = openStore(dir, name, OpenOptions{}); err == nil {
+			defer func() { err = errors.Join(err, f.Close()) }()
+			replace = f.replaceHeader
+		}
 	}
 	if err != nil {
 		return err
 	}
 	h, err := readHeader(dir, name, c)
 	if err != nil {
-		return encryptionError(c.path, c.encryption, err)
+		return c.encryptionError(err)
 	}
 	was := h.Marshal()
 	if err := h.ChangePassphrase(old, next); err != nil {
-		return encryptionError(c.path, c.encryption, err)
+		return c.encryptionError(err)
 	}
-	if b != nil {
-		return b.replaceToken(h)
-	}
-	return replaceHeader(f, c.encryption, h, was)
+	return replace(h, was)
 }
 
 // replaceHeader writes into the header of a file, which was another. Each step
 // is durable before the next.
-func replaceHeader(f *hostStore, encryption string, h *crypt.Header, was []byte) error {
+func (s *hostStore) replaceHeader(h *crypt.Header, was []byte) error {
 	steps, err := h.Steps(was)
-	if err != nil {
-		return encryptionError(f.Path(), encryption, err)
+	if err == nil {
+		err = s.Check()
 	}
-	if err := f.Check(); err != nil {
-		return err
-	}
-	for _, s := range steps {
-		if _, err := f.WriteAt(s.Data, s.Off); err != nil {
-			return err
+	for _, step := range steps {
+		if err == nil {
+			_, err = s.WriteAt(step.Data, step.Off)
 		}
-		if _, err := f.Sync(hostio.SyncFull); err != nil {
-			return err
+		if err == nil {
+			_, err = s.Sync(hostio.SyncFull)
 		}
 	}
-	return nil
+	return err
 }
 
 // replaceToken writes the header of a bundle.
-func (b *bundle) replaceToken(h *crypt.Header) error {
+func (b *bundle) replaceToken(h *crypt.Header, _ []byte) error {
 	if err := b.check(); err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func openFile(dir *hostio.Dir, name string, c probeResult, o OpenOptions) (Image
 	}
 	var s store = f
 	if err == nil && c.encryption != "" {
-		s, c, err = decryptStore(f, c.encryption, o)
+		s, c, err = decryptStore(f, c, o)
 		o.Passphrase, o.Keys = nil, nil
 	}
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 
 	"dmgbench/internal/system/hostio"
 )
@@ -62,11 +61,8 @@ func openStore(dir *hostio.Dir, name string, o OpenOptions) (*hostStore, error) 
 		return nil, err
 	}
 	s := &hostStore{File: f, dir: dir, name: name}
-	switch {
-	case !o.ReadOnly:
-		err = lockError(f.TryLock(), f.Path(), "opening %q for writing")
-	case o.Hold:
-		err = lockError(f.TryLockShared(), f.Path(), "holding %q for reading")
+	if !o.ReadOnly || o.Hold {
+		err = lock(f, !o.ReadOnly)
 	}
 	if err == nil {
 		s.id, err = f.Stat()
@@ -83,19 +79,23 @@ func (s *hostStore) Size() (int64, error) {
 	return st.Size, err
 }
 
-// Check opens the name again and compares the files.
+// Check compares the file that has the name now.
 func (s *hostStore) Check() error {
-	f, err := s.dir.Open(s.name, hostio.OpenOptions{})
-	path := filepath.Join(s.dir.Path(), s.name)
-	if err != nil {
-		return fmt.Errorf("finding %q: %w: %w", path, hostio.ErrReplaced, err)
+	switch fi, err := s.dir.Lstat(s.name); {
+	case err != nil:
+		return fmt.Errorf("finding %q: %w: %w", s.Path(), hostio.ErrReplaced, err)
+	case !hostio.StatOf(fi).Same(s.id):
+		return fmt.Errorf("finding %q: %w", s.Path(), hostio.ErrReplaced)
 	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err == nil && !st.Same(s.id) {
-		err = fmt.Errorf("finding %q: %w", path, hostio.ErrReplaced)
+	return nil
+}
+
+// lock takes the lock of a writer, or of a reader that keeps writers away.
+func lock(f *hostio.File, write bool) error {
+	if write {
+		return lockError(f.TryLock(), f.Path(), "opening %q for writing")
 	}
-	return err
+	return lockError(f.TryLockShared(), f.Path(), "holding %q for reading")
 }
 
 // lockError is the error of taking a lock for an operation that is described by

@@ -142,15 +142,11 @@ func unexpectedEOF(err error) error {
 	return err
 }
 
-// unknownError reports a container of a version or with features that this
-// package does not know. The container may be intact.
-type unknownError struct{ what string }
-
-// Error implements error.
-func (e *unknownError) Error() string { return e.what }
-
-// unknown makes an unknownError.
-func unknown(format string, args ...any) error { return &unknownError{fmt.Sprintf(format, args...)} }
+// unknown reports a container of a version or with features that this package
+// does not know. The container may be intact.
+func unknown(format string, args ...any) error {
+	return &UnsupportedError{Found: fmt.Sprintf(format, args...), Doing: "opening"}
+}
 
 // corrupt makes an error that wraps ErrCorrupt.
 func corrupt(format string, args ...any) error {

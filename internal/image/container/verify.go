@@ -2,6 +2,7 @@ package container
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -32,13 +33,10 @@ func Verify(dir *hostio.Dir, name string, o OpenOptions) (list []Finding, err er
 	case c.unsupported != "":
 		return []Finding{{Problem: c.unsupported, Fatal: true}}, nil
 	case c.format == UDSB:
-		b, err := dir.Sub(name)
-		if err != nil {
-			return nil, err
+		v := bundleVerifier{probeResult: c, block: 1}
+		if v.dir, err = dir.Sub(name); err == nil {
+			err = errors.Join(v.run(), v.dir.Close())
 		}
-		defer b.Close()
-		v := bundleVerifier{dir: b, probeResult: c, block: 1}
-		err = v.run()
 		return v.list, err
 	}
 	// Opening reads the whole table of a sparse image; of a raw one the probe has
@@ -83,55 +81,39 @@ func (v *bundleVerifier) report(path string, fatal bool, format string, args ...
 }
 
 // run checks all parts of the bundle. Both property lists are equal after every
-// change.
+// change. An unencrypted bundle has an empty token.
 func (v *bundleVerifier) run() error {
 	second, err := v.dir.ReadFile("Info.bckup", infoLimit)
 	switch {
 	case v.backup:
 		v.report("Info.plist", false, "missing or unreadable; Info.bckup is used")
-	case err != nil:
-		v.report("Info.bckup", false, "missing or unreadable")
-	case !bytes.Equal(v.plist, second):
-		v.report("Info.bckup", false, "differs from Info.plist")
+	case err != nil || !bytes.Equal(v.plist, second):
+		v.report("Info.bckup", false, "missing, unreadable, or not equal to Info.plist")
 	}
-	if err := v.checkToken(); err != nil {
-		return err
-	}
-	if v.info.Version != 1 {
-		v.report("", false, "backing-store version %d: trimmed space may show old data", v.info.Version)
-	}
-	list, err := v.dir.ReadDir(".")
-	if err != nil {
-		return err
-	}
-	for _, e := range list {
-		if !slices.Contains(bundleEntries, appleDoubleOwner(e.Name())) {
-			v.report(e.Name(), false, "does not belong to a sparse bundle")
-		}
-	}
-	return v.checkBands()
-}
-
-// checkToken checks the encryption header. An unencrypted bundle has an empty
-// token.
-func (v *bundleVerifier) checkToken() error {
 	fi, err := v.dir.Lstat("token")
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		v.report("token", false, "missing")
-	case err != nil:
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	case v.encryption != "":
 		h, err := readHeader(v.dir, ".", v.probeResult)
 		if err != nil {
 			v.report("token", true, "%v", err)
-			return nil
+			break
 		}
 		v.block = int64(h.BlockSize)
-	case fi.Size() != 0:
-		v.report("token", false, "%d bytes, but no known encryption header", fi.Size())
+	case err != nil || fi.Size() != 0:
+		v.report("token", false, "missing, or no known encryption header")
 	}
-	return nil
+	if v.info.Version != 1 {
+		v.report("", false, "backing-store version %d: trimmed space may show old data", v.info.Version)
+	}
+	list, err := v.dir.ReadDir(".")
+	for _, e := range list {
+		if !slices.Contains(bundleEntries, appleDoubleOwner(e.Name())) {
+			v.report(e.Name(), false, "does not belong to a sparse bundle")
+		}
+	}
+	return cmp.Or(err, v.checkBands())
 }
 
 // checkBands checks the names and lengths of the band files.
@@ -146,37 +128,33 @@ func (v *bundleVerifier) checkBands() error {
 	}
 	defer bands.Close()
 	list, err := bands.ReadDir(".")
-	if err != nil {
-		return err
-	}
 	for _, e := range list {
-		path := "bands/" + e.Name()
-		owner := appleDoubleOwner(e.Name())
+		path, owner := "bands/"+e.Name(), appleDoubleOwner(e.Name())
 		n, ok := files.ParseBand(owner)
-		if !ok {
+		switch {
+		case !ok:
 			v.report(path, false, "no band number in lower-case hexadecimal")
-		}
-		if !ok || owner != e.Name() {
+			continue
+		case owner != e.Name():
 			continue
 		}
 		fi, err := bands.Lstat(e.Name())
 		if err != nil {
 			return err
 		}
-		switch c := ceil(chunkCapacity(v.info.Size, v.info.BandSize, n), v.block) * v.block; {
+		capacity := ceil(chunkCapacity(v.info.Size, v.info.BandSize, n), v.block) * v.block
+		switch size := fi.Size(); {
 		case !fi.Mode().IsRegular():
 			v.report(path, true, "no regular file")
-		case c == 0:
-			v.report(path, false, "beyond the size of %d bytes", v.info.Size)
-		case fi.Size() > v.info.BandSize:
-			v.report(path, true, "%d bytes, longer than a band of %d", fi.Size(), v.info.BandSize)
-		case fi.Size()%v.block != 0:
-			v.report(path, true, "%d bytes, no whole blocks of the encryption", fi.Size())
-		case fi.Size() > c:
-			v.report(path, false, "%d bytes, beyond the size of %d bytes", fi.Size(), v.info.Size)
+		case size > v.info.BandSize:
+			v.report(path, true, "%d bytes, longer than a band of %d", size, v.info.BandSize)
+		case size%v.block != 0:
+			v.report(path, true, "%d bytes, no whole blocks of the encryption", size)
+		case size > capacity || capacity == 0:
+			v.report(path, false, "%d bytes, beyond the size of %d bytes", size, v.info.Size)
 		}
 	}
-	return nil
+	return err
 }
 
 // Repair makes those repairs that have only one possible result: it writes both
