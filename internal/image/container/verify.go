@@ -88,7 +88,7 @@ func (v *bundleVerifier) run() error {
 	case v.backup:
 		v.report("Info.plist", false, "missing or unreadable; Info.bckup is used")
 	case err != nil || !bytes.Equal(v.plist, second):
-		v.report("Info.bckup", false, "missing, unreadable, or not equal to Info.plist")
+		v.report("Info.bckup", false, "differs from Info.plist, or is missing or unreadable")
 	}
 	fi, err := v.dir.Lstat("token")
 	switch {
