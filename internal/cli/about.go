@@ -1,123 +1,81 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	_ "embed" // for man.tmpl
+	_ "embed" // for man.tmpl and doctor.tmpl
 	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
+	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"dmgbench/internal/analysis"
+	"dmgbench/internal/bench/engine"
+	"dmgbench/internal/bench/engine/hdiutil"
+	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/bench/selftest"
+	"dmgbench/internal/image"
+	"dmgbench/internal/linuxhdiutil/attach"
 	"dmgbench/internal/linuxhdiutil/imagetool"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
 	"dmgbench/internal/result"
+	"dmgbench/internal/system/host"
+	"dmgbench/internal/system/hostio"
+	"dmgbench/internal/system/units"
+	"dmgbench/plans"
+	"dmgbench/scripts"
 )
 
 //go:embed man.tmpl
-var manTemplateText string
+var manTemplate string
 
-// manTemplate is the page of one command. cobra's own generator of manual pages
+// writeManPages is the command "man". cobra's own generator of manual pages
 // would bring two Markdown modules with it.
-var manTemplate = template.Must(template.New("man").Funcs(template.FuncMap{
-	"pageName": pageName, "documented": documented, "flags": manFlags, "exits": manExits,
-	"paragraphs": func(long string) []string { // the indented ones keep their lines
-		text, _, _ := strings.Cut(long, "EXIT STATUS\n")
-		return strings.Split(strings.TrimSpace(text), "\n\n")
-	},
-	"roff": func(text string) string {
-		lines := strings.Split(text, "\n")
+func (a *app) writeManPages(_ context.Context, args []string) error {
+	dir := args[0]
+	a.chownAtExit(dir)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("making folder %q: %w", dir, err)
+	}
+	roff := func(text string) string {
+		lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 		for i, line := range lines {
 			lines[i] = imagetool.Roff(line)
 		}
 		return strings.Join(lines, "\n")
-	},
-	"upper":    strings.ToUpper,
-	"indented": func(s string) bool { return strings.HasPrefix(s, " ") },
-}).Parse(manTemplateText))
-
-// writeManPages is the command "man".
-func (a *app) writeManPages(_ context.Context, args []string) error {
-	a.chownAtExit(args[0])
-	if err := os.MkdirAll(args[0], 0o755); err != nil {
-		return fmt.Errorf("making folder %q: %w", args[0], err)
 	}
-	return eachManPage(a.command.Root(), func(name, page string) error {
-		if err := os.WriteFile(filepath.Join(args[0], name), []byte(page), 0o644); err != nil {
-			return fmt.Errorf("writing manual page %q: %w", name, err)
+	pageName := func(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
+	functions := template.FuncMap{"roff": roff, "pageName": pageName, "upper": strings.ToUpper}
+	man := template.Must(template.New("man").Funcs(functions).Parse(manTemplate))
+	for path := range a.flags {
+		c, _, err := a.command.Root().Find(strings.Fields(path))
+		if c.Hidden {
+			continue
 		}
-		return nil
-	})
-}
-
-// eachManPage calls write with the manual page of c and of every listed command
-// below it, except the one that cobra adds. Equal programs give equal pages.
-func eachManPage(c *cobra.Command, write func(name, page string) error) error {
-	var page strings.Builder
-	if err := manTemplate.Execute(&page, c); err != nil {
-		return err
-	}
-	if err := write(pageName(c)+".1", page.String()); err != nil {
-		return err
-	}
-	for _, sub := range documented(c) {
-		if err := eachManPage(sub, write); err != nil {
-			return err
+		var page bytes.Buffer
+		name := pageName(c) + ".1"
+		if err = cmp.Or(err, man.Execute(&page, c)); err == nil {
+			text := bytes.Replace(page.Bytes(), []byte("\nEXIT STATUS\n"), []byte("\n.SH \"EXIT STATUS\"\n"), 1)
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("writing manual page %q: %w", name, err)
 		}
 	}
 	return nil
-}
-
-// manFlags are the flags of a command with the names of their values, and their
-// help with the default.
-func manFlags(c *cobra.Command) (rows [][2]string) {
-	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" {
-			return
-		}
-		value, help := pflag.UnquoteUsage(f)
-		if !slices.Contains([]string{"", "false", "0", "[]"}, f.DefValue) {
-			help += " (default " + f.DefValue + ")"
-		}
-		rows = append(rows, [2]string{strings.TrimSpace("--" + f.Name + " " + value), help})
-	})
-	return rows
-}
-
-// manExits are the exit statuses at the end of a help text with their meanings.
-func manExits(long string) (rows [][2]string) {
-	_, exits, _ := strings.Cut(long, "EXIT STATUS\n")
-	for line := range strings.Lines(exits) {
-		status, meaning, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if strings.Trim(status, "0123456789") == "" {
-			rows = append(rows, [2]string{status, strings.TrimSpace(meaning)})
-		} else if last := len(rows) - 1; last >= 0 { // the line continues the one above
-			rows[last][1] += "\n" + strings.TrimSpace(line)
-		}
-	}
-	return rows
-}
-
-// pageName is the name of a manual page without its section.
-func pageName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
-
-// documented are the subcommands with a manual page: those that are listed,
-// except the one that cobra adds.
-func documented(c *cobra.Command) []*cobra.Command {
-	return slices.DeleteFunc(slices.Clone(c.Commands()), func(c *cobra.Command) bool {
-		return !c.IsAvailableCommand() || c.Name() == "completion"
-	})
 }
 
 // printVersion is the command "version". The commit is marked as changed unless
@@ -199,4 +157,355 @@ func (a *app) runSelftest(ctx context.Context, _ []string) error {
 		err = errors.New("testing the numbers: not every promise is kept")
 	}
 	return err
+}
+
+//go:embed doctor.tmpl
+var doctorTemplate string
+
+// doctor is what the template prints. It calls the methods in the order of the
+// output; a fact is printed as soon as it is known, because engines take time.
+type doctor struct {
+	*app
+	ctx     context.Context // of the command
+	Program result.Tool
+	Host    result.Host
+	Tuning  host.Tuning
+	chosen  engine.Engine // the first one that works, nil without one
+	err     error         // why the command fails after all is printed
+}
+
+// fact is a line that doctor prints, with a hint what to do about it, which may
+// be empty.
+type fact struct{ name, value, hint string }
+
+// runDoctor is the command "doctor". It prints all facts even where no engine
+// works, which is its error.
+func (a *app) runDoctor(ctx context.Context, _ []string) error {
+	if dir := a.text("capture"); dir != "" {
+		return a.captureAnswers(ctx, dir)
+	}
+	given, err := a.locations()
+	if err != nil {
+		return err
+	}
+	if len(given.here) > 0 {
+		return usageError("give a folder", "reading --on %s=%s: it is for run", given.here[0], plan.Here)
+	}
+	places := []host.Place{{Name: "this folder", Path: existing(".")}}
+	for i, p := range given.places {
+		places = append(places, host.Place{Name: cmp.Or(p.Name, a.list("on")[i]), Path: p.Path})
+	}
+	limited, cancel := context.WithTimeout(ctx, factsTime)
+	defer cancel()
+	d := &doctor{app: a, ctx: ctx, Program: tool(), Host: host.Gather(limited, places, a.isSet("identify")),
+		Tuning: host.Tune()}
+	page := template.Must(template.New("doctor").Funcs(template.FuncMap{
+		"fact":  func(name, value string) string { return factText([]fact{{name: name, value: value}}) },
+		"facts": factText, "count": units.Count, "trim": strings.Trim,
+		"words": func(parts ...string) string { return strings.Join(nonempty(parts...), " ") },
+		"human": func(bytes int64) string { // "" for an unknown size
+			if bytes <= 0 {
+				return ""
+			}
+			return units.Bytes(bytes).Human()
+		},
+	}).Parse(doctorTemplate))
+	return cmp.Or(page.Execute(a.stdout, d), d.err)
+}
+
+// factText is the text of facts. Values are wrapped after the column of the
+// names; an empty value is unknown.
+func factText(facts []fact) string {
+	var text strings.Builder
+	line := func(name, value string) {
+		const nameWidth = 15 // in characters, of the 80 of a line
+		prefix := fmt.Sprintf("%-*s", nameWidth, printable(name))
+		text.WriteString(wrap(prefix, cmp.Or(value, "unknown"), nameWidth, 80) + "\n")
+	}
+	for _, f := range facts {
+		line(f.name, f.value)
+		if f.hint != "" {
+			line("", "hint: "+f.hint)
+		}
+	}
+	return text.String()
+}
+
+// SudoCaller is the user who called sudo, "" where this is not root by sudo.
+func (d *doctor) SudoCaller() string {
+	uid, _, ok := d.sudoCaller()
+	return report.TextIf(ok, strconv.Itoa(uid))
+}
+
+// UID is the user of this process.
+func (d *doctor) UID() int { return os.Geteuid() }
+
+// ConsoleUID is the owner of the screen of a Mac, -1 if unknown. It is root while
+// no user is logged in: the services of a session work in the background then.
+func (d *doctor) ConsoleUID() int {
+	if fi, err := os.Stat("/dev/console"); err == nil {
+		return hostio.StatOf(fi).UID
+	}
+	return -1
+}
+
+// warningHints are what to do about the warnings of package host, by kind.
+// Kinds without an entry have no remedy.
+var warningHints = map[string]string{
+	"battery":         "connect the power supply",
+	"low-power":       "switch low power mode off in the system's settings",
+	"thermal":         "let the machine cool down",
+	"cpu-quota":       "raise the limit of the container, or run outside it",
+	"busy":            "wait until the other work is done, or stop it",
+	"translated":      "use the program that is made for this processor",
+	"memory-pressure": "end other programs",
+	"nearly-full":     "make room on the disk, or measure on another",
+	"image-host":      "measure on a real disk: --on DIR",
+	"network":         "measure on a disk of this machine: --on DIR",
+	"virtual":         "compare only with runs on the same virtual machine",
+	"governor":        "cpupower frequency-set -g performance (as root) keeps the clock rate up",
+	"huge-pages": "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root) allows huge pages " +
+		"where they are asked for",
+}
+
+// Settings are the settings of all commands and where each comes from: the
+// environment wins over the settings file. Variables with the prefix of this
+// program that have no effect are listed, too, as they are misspelt in most
+// cases.
+func (d *doctor) Settings() []fact {
+	facts := []fact{{"settings file", cmp.Or(d.redacted(d.settingsPath()), "none"), ""}}
+	add := func(key, value, source string) {
+		facts = append(facts, fact{"setting", fmt.Sprintf("%s = %s (%s)", key, d.redacted(value), source), ""})
+	}
+	variables := map[string]bool{}
+	for _, key := range d.settingKeys() {
+		variable := variableName(key)
+		variables[variable] = true
+		if value := d.env[variable]; value != "" {
+			add(key, value, "environment, "+variable)
+		} else if d.settings.InConfig(key) {
+			add(key, fmt.Sprint(d.settings.Get(key)), "settings file")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.env)) {
+		shown, known := ownVariables[name]
+		switch {
+		case d.env[name] == "":
+		case known && !shown:
+			add(name, "set, not shown", "environment")
+		case known:
+			add(name, d.env[name], "environment")
+		case strings.HasPrefix(name, "DMGBENCH_") && !variables[name]:
+			facts = append(facts, fact{"no setting", "unknown environment variable " + name + " (ignored)", ""})
+		}
+	}
+	return facts
+}
+
+// redacted hides paths, which may contain names of people and machines, unless
+// doctor got --identify: its output is made to be sent to others.
+func (d *doctor) redacted(value string) string {
+	if !d.isSet("identify") && strings.ContainsAny(value, `/\`) {
+		return "a path, shown with --identify"
+	}
+	return value
+}
+
+// Spoilers are what would disturb a measurement now. The result of a run has
+// the same warnings.
+func (d *doctor) Spoilers() (facts []fact) {
+	for _, w := range append(host.Warnings(d.Host), d.Tuning.Warnings()...) {
+		facts = append(facts, fact{"spoiler", w.Text, warningHints[w.Kind]})
+	}
+	if len(facts) == 0 {
+		return []fact{{"spoilers", "none found", ""}}
+	}
+	return facts
+}
+
+// Leftovers are the images that earlier runs left.
+func (d *doctor) Leftovers() (facts []fact) {
+	state, err := d.stateDir()
+	if err != nil {
+		return nil // the error of the engines names it
+	}
+	for _, l := range d.leftovers(d.ctx, state) {
+		facts = append(facts, fact{"left over", l.text, l.hint})
+	}
+	return facts
+}
+
+// captureAnswers runs scripts/capture.sh, which records the answers of the disk
+// image tools in a folder. On Linux the script uses this program as hdiutil. An
+// interrupt is passed on, and the script gets a minute to clean up.
+func (a *app) captureAnswers(ctx context.Context, dir string) error {
+	o, err := a.hdiutilOptions()
+	if err != nil {
+		return fmt.Errorf("capturing: %w", err)
+	}
+	a.chownAtExit(dir)
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", scripts.Capture, "capture.sh", dir)
+	cmd.Stdout, cmd.Stderr = a.stdout, a.stderr
+	cmd.Env = os.Environ()
+	if program := o.Hdiutil[0]; program != hdiutil.AppleHdiutil {
+		cmd.Env = append(cmd.Env, "DMGBENCH="+program)
+	}
+	// The script detaches its images when it is interrupted.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = time.Minute
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("capturing into %q: %w", dir, err)
+	}
+	return nil
+}
+
+// Engines probes every engine. The first one that works is the one that
+// --engine auto uses.
+func (d *doctor) Engines() (facts []fact) {
+	var errs []error
+	state, err := d.stateDir()
+	if err != nil {
+		d.err = err
+		return nil
+	}
+	for _, choice := range engineChoices {
+		e, title, err := d.makeEngine(d.ctx, choice, engineConfig{state: state, auto: true})
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+			facts = append(facts, fact{"engine", title + " is not used: " + err.Error(), hint(err)})
+		case d.chosen == nil:
+			d.chosen = e
+			facts = append(facts, fact{"engine", title + " works, and --engine auto uses it: it " + probed, ""})
+		default:
+			facts = append(facts, fact{"engine", title + " works", ""})
+		}
+	}
+	if d.chosen == nil {
+		d.err = noEngineError(errs)
+	}
+	return facts
+}
+
+// Attaching is what hdiutil for Linux can use: loop devices, FUSE and file
+// systems.
+func (d *doctor) Attaching() []fact {
+	if runtime.GOOS != "linux" {
+		return nil
+	}
+	loops, fuse := "this user cannot use them: they need root and /dev/loop-control", "/dev/fuse can be opened"
+	if attach.Loops() {
+		loops = "this user can use them"
+	}
+	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0) // opening it mounts no volume
+	if f.Close(); err != nil {
+		fuse = "not available: " + err.Error()
+	}
+	attached, err := attach.List(d.ctx)
+	text := units.Count(len(attached), "image") + "; dmgbench hdiutil info lists them"
+	if err != nil {
+		text = "unknown: " + err.Error()
+	}
+	return []fact{{"loop devices", loops, ""}, {"FUSE", fuse, ""}, filesystemsFact(), {"attached", text, ""}}
+}
+
+// filesystemsFact is which file systems can be made and mounted here, and which
+// program, package or driver is missing for the others.
+func filesystemsFact() fact {
+	var yes, no, packages []string
+	for _, f := range attach.Filesystems() {
+		mounts := f.MountableByKernel || f.Kernel == "exfat" // exFAT has a FUSE server of ours
+		switch {
+		case f.Present && mounts:
+			yes = append(yes, f.Name)
+		case mounts:
+			no = append(no, fmt.Sprintf("%s (%s is not installed)", f.Name, f.Tool))
+			packages = append(packages, f.Package)
+		default:
+			no = append(no, fmt.Sprintf("%s (the kernel has no driver %s)", f.Name, f.Kernel))
+		}
+	}
+	slices.Sort(packages)
+	list := strings.Join(slices.Compact(packages), " ")
+	hint := report.TextIf(list != "", "apt install "+list+" (Debian, Ubuntu)")
+	return fact{"file systems", withMissing(yes, no), hint}
+}
+
+// withMissing is "a, b. Not: c".
+func withMissing(yes, no []string) string {
+	return strings.TrimSuffix(strings.Join(yes, ", ")+". Not: "+strings.Join(no, ", "), ". Not: ")
+}
+
+// Measures is what the first engine that works can measure here.
+func (d *doctor) Measures() []fact {
+	if d.chosen == nil {
+		return nil
+	}
+	facts := []fact{{"measures", "native folders; " + supportedImages(d.chosen), ""}}
+	return slices.Concat(facts, d.counters(), d.plans())
+}
+
+// supportedImages lists the formats, ciphers and file systems that an engine
+// supports, and those that it does not. Ciphers and file systems are tried with
+// the first supported format.
+func supportedImages(e engine.Engine) string {
+	var yes, no []string
+	add := func(name string, spec engine.Spec) {
+		if e.Supports(spec) == nil {
+			yes = append(yes, name)
+		} else {
+			no = append(no, name)
+		}
+	}
+	for _, f := range image.FormatNames(image.Format.Writable) {
+		add(f, engine.Spec{Format: f})
+	}
+	format := strings.Join(yes[:min(len(yes), 1)], "")
+	for _, c := range image.Encryptions[1:] { // the first is "none"
+		add(c, engine.Spec{Format: format, Encryption: c})
+	}
+	for _, fs := range image.FilesystemNames() {
+		add(fs, engine.Spec{Format: format, Filesystems: []string{fs}})
+	}
+	return withMissing(yes, no)
+}
+
+// counters are the figures of the system that a run can record in addition to
+// its own.
+func (d *doctor) counters() []fact {
+	disk := "can read the number of bytes that the disk transferred, which shows cached reads"
+	if _, _, err := host.DeviceBytes(existing(".")); err != nil {
+		disk = "cannot read the number of bytes that the disk transferred: " + err.Error()
+	}
+	apfs := "none: only macOS logs trims of APFS"
+	if log, ok := d.chosen.(interface{ CheckLog(context.Context) error }); ok {
+		apfs = "can read the trims of APFS at each attach"
+		limited, cancel := context.WithTimeout(d.ctx, 20*time.Second)
+		defer cancel()
+		if err := log.CheckLog(limited); err != nil {
+			apfs = "cannot read the trims of APFS: " + err.Error()
+		}
+	}
+	return []fact{{"disk counters", disk, ""}, {"APFS log", apfs, ""}}
+}
+
+// plans sorts the built-in plans by whether the engine supports all of their
+// cases. Native baselines, which every engine measures, are not counted.
+func (d *doctor) plans() []fact {
+	var full, part []string
+	for _, name := range plans.Names() {
+		p, _, err := loadPlan(name)
+		if err != nil {
+			d.err = err
+			return nil
+		}
+		cases := slices.DeleteFunc(p.Cases(), func(c plan.Case) bool { return c.Baseline })
+		if n := len(cases) - len(runner.UnsupportedCases(p, d.chosen)); n == len(cases) {
+			full = append(full, name)
+		} else {
+			part = append(part, fmt.Sprintf("%s (%d of %d)", name, n, len(cases)))
+		}
+	}
+	return []fact{{"plans in full", cmp.Or(strings.Join(full, ", "), "none"), ""},
+		{"plans in part", cmp.Or(strings.Join(part, ", "), "none"), ""}}
 }

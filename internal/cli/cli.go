@@ -16,17 +16,23 @@ import (
 	"cmp"
 	"context"
 	"embed"
+	"errors"
+	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/bench/selftest"
 	"dmgbench/internal/linuxhdiutil/imagetool"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
 	"dmgbench/internal/result/export"
 	"dmgbench/internal/result/runfolders"
 	"dmgbench/internal/system/clock"
@@ -44,7 +50,6 @@ type app struct {
 	clock          clock.Clock
 	settings       *viper.Viper         // the settings file
 	flags          map[string][]flagRow // of each command, by its path
-	valueSources   map[string]string    // where the values of flags that were not typed come from, by flag
 	command        *cobra.Command       // the command that is executed
 	json           bool                 // stderr is lines of JSON
 	parsed         bool                 // the command line was valid; later errors are no usage errors of cobra
@@ -90,14 +95,20 @@ func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args, 
 	defer a.close()
 	root := a.newRootCommand()
 	root.SetArgs(args)
-	cmd, err := root.ExecuteContextC(ctx)
+	err := root.ExecuteContext(ctx)
 	if err != nil && !a.parsed {
-		err = commandLineError(root, args, err)
-		a.json = requestsJSON(cmd, args)
+		if !is[*hintedError](err) { // an error of cobra
+			err = usageError("", "%w", err)
+		}
+		a.json = jsonRequest.MatchString(strings.Join(args, " "))
 	}
 	a.printError(err)
 	return exitStatus(err)
 }
+
+// jsonRequest matches command lines that ask for errors as JSON. An invalid one
+// may not have been parsed as far as --format: cobra stops at the first bad flag.
+var jsonRequest = regexp.MustCompile(`^(run|resume)\b.* --format[= ]json\b`)
 
 // close undoes what lasts as long as the program: mount folders, engines,
 // signal handlers, and files of root that belong to the caller of sudo. Later
@@ -162,9 +173,7 @@ var commandRows = []commandRow{
 	{"selftest", "", "maintain", 0, 0, (*app).runSelftest},
 	{"clean", "", "maintain", 0, 0, (*app).clean},
 	// Main executes all command lines of hdiutil but the request for its help.
-	{"hdiutil", "VERB", "maintain", 0, unlimited, func(a *app, _ context.Context, _ []string) error {
-		return a.command.Help()
-	}},
+	{"hdiutil", "VERB", "maintain", 0, unlimited, (*app).printHelp},
 	{"man", "DIR", "maintain", 1, 1, (*app).writeManPages},
 	{"version", "", "maintain", 0, 0, (*app).printVersion},
 }
@@ -221,21 +230,20 @@ func readHelp(path string) (h helpText) {
 // newRootCommand builds the tree of commands. It is built for every execution,
 // so that two executions in one process, as in tests, share no flags.
 func (a *app) newRootCommand() *cobra.Command {
-	help := readHelp("")
-	root := &cobra.Command{Use: "dmgbench", Short: help.short, Long: help.long, Example: help.examples,
-		SilenceErrors: true, SilenceUsage: true}
+	root := a.newCommand(commandRow{run: (*app).printHelp})
+	root.Use, root.DisableFlagsInUseLine = "dmgbench", true
+	root.SilenceErrors, root.SilenceUsage, root.DisableSuggestions = true, true, true // they are printed as hints
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	root.SetFlagErrorFunc(flagError)
-	root.DisableSuggestions = true // they are printed as hints
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) }
 	root.AddGroup(&cobra.Group{ID: "measure", Title: "Measure:"},
 		&cobra.Group{ID: "report", Title: "Report:"}, &cobra.Group{ID: "maintain", Title: "Maintain:"})
 	built := map[string]*cobra.Command{"": root}
 	for _, row := range commandRows {
-		parent, _, _ := cutLast(row.path, " ")
+		parent, _ := cutLast(row.path)
 		built[row.path] = a.newCommand(row)
 		built[parent].AddCommand(built[row.path])
 	}
@@ -243,7 +251,18 @@ func (a *app) newRootCommand() *cobra.Command {
 	root.SetCompletionCommandGroupID("maintain")
 	root.InitDefaultCompletionCmd("completion")
 	root.InitDefaultHelpCmd()
-	rejectUnknownArgs(root)
+	// For an unknown argument these two would print their help with status 0.
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Args = func(_ *cobra.Command, args []string) error {
+				cmd, rest, _ := root.Find(args)
+				return commandRow{}.checkArgs(cmd, rest)
+			}
+		case "completion":
+			c.Args, c.RunE = commandRow{}.checkArgs, func(c *cobra.Command, _ []string) error { return c.Help() }
+		}
+	}
 	return root
 }
 
@@ -251,7 +270,7 @@ func (a *app) newRootCommand() *cobra.Command {
 // Its arguments are checked before its settings are read, and its settings
 // before it is executed.
 func (a *app) newCommand(row commandRow) *cobra.Command {
-	_, name, _ := cutLast(row.path, " ")
+	_, name := cutLast(row.path)
 	help := readHelp(row.path)
 	cmd := &cobra.Command{
 		Short: help.short, Long: help.long, Example: help.examples,
@@ -273,10 +292,57 @@ func (a *app) newCommand(row commandRow) *cobra.Command {
 	return cmd
 }
 
-// cutLast splits a text at the last separator; before is "" without one.
-func cutLast(s, sep string) (before, after string, ok bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
+// printHelp prints the help of a command that only has subcommands.
+func (a *app) printHelp(context.Context, []string) error { return a.command.Help() }
+
+// cutLast splits the path of a command at the last blank.
+func cutLast(path string) (parent, name string) {
+	i := strings.LastIndex(path, " ")
+	return path[:max(i, 0)], path[i+1:]
+}
+
+// checkArgs checks the number of arguments of a command. It is used instead of
+// the checks of cobra: their messages name neither argument nor example.
+func (row commandRow) checkArgs(cmd *cobra.Command, args []string) error {
+	example, _, _ := strings.Cut(cmd.Example, "\n")
+	hint, name := "for example: "+strings.TrimSpace(example), commandPath(cmd)
+	switch {
+	case len(args) < row.min:
+		missing, _, _ := strings.Cut(row.args, " ")
+		return usageError(hint, "reading the arguments of %s: %s is missing", name, strings.TrimSuffix(missing, "..."))
+	case row.max == unlimited || len(args) <= row.max:
+		return nil
+	case row.max == 0 && cmd.HasAvailableSubCommands():
+		hint = cmp.Or(suggestCommand(cmd, args[row.max]), cmd.CommandPath()+" --help lists the commands")
+		return usageError(hint, "unknown command %q", args[row.max])
 	}
-	return "", s, false
+	return usageError(hint, "reading the arguments of %s: %q is one too many", name, args[row.max])
+}
+
+// suggestCommand is "did you mean …?" for the subcommand of cmd whose name is
+// most like word, "" if none is close.
+func suggestCommand(cmd *cobra.Command, word string) string {
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	near := plan.Nearest(word, names)
+	return report.TextIf(near != "", "did you mean "+cmd.CommandPath()+" "+near+"?")
+}
+
+// flagError rewords errors of pflag and adds the name that was probably meant: of
+// a flag, else of a subcommand (--version suggests "dmgbench version").
+func flagError(cmd *cobra.Command, err error) error {
+	hint := fmt.Sprintf("%s --help lists the flags", cmd.CommandPath())
+	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		near := plan.Nearest(e.GetSpecifiedName(), names)
+		hint = cmp.Or(report.TextIf(near != "", "did you mean --"+near+"?"),
+			suggestCommand(cmd, e.GetSpecifiedName()), hint)
+	}
+	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return usageError(hint, "reading --%s: %w", e.GetFlag().Name, valueError(e.GetFlag(), e.GetValue(), err))
+	}
+	return usageError(hint, "%s", err)
 }

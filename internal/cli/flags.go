@@ -69,7 +69,9 @@ func (row flagRow) add(cmd *cobra.Command) {
 // checkValue checks the value that a flag was given against its row. Empty
 // values pass: they are the way to undo a setting of the settings file on the
 // command line. What needs a plan or a unit is checked where the value is used.
-func (row flagRow) checkValue(f *pflag.Flag) error {
+// hint names the source of a value that was not typed: an error about --format
+// puzzles users who never typed that flag.
+func (row flagRow) checkValue(f *pflag.Flag, hint string) error {
 	given := []string{f.Value.String()}
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		given = list.GetSlice()
@@ -79,9 +81,10 @@ func (row flagRow) checkValue(f *pflag.Flag) error {
 		switch {
 		case value == "":
 		case row.oneOf && !slices.Contains(row.values, value):
-			return usageError("", "reading --%s: %q is not one of %s", row.name, value, strings.Join(row.values, ", "))
+			all := strings.Join(row.values, ", ")
+			return usageError(hint, "reading --%s: %q is not one of %s", row.name, value, all)
 		case row.positive && !(number > 0): // NaN is not
-			return usageError("", "reading --%s: %s is not greater than 0", row.name, value)
+			return usageError(hint, "reading --%s: %s is not greater than 0", row.name, value)
 		}
 	}
 	return nil
@@ -112,6 +115,23 @@ func (a *app) number(name string) int {
 	return n
 }
 
+// positiveQuantity parses the value of a flag with a unit; 0 is the value of a
+// flag that was not given.
+func positiveQuantity[T ~int64 | ~float64](a *app, name string, parse func(string) (T, error)) (T, error) {
+	text := a.text(name)
+	if text == "" {
+		return 0, nil
+	}
+	v, err := parse(text)
+	if err == nil && v <= 0 {
+		err = fmt.Errorf("%q is not greater than 0", text)
+	}
+	if err != nil {
+		return 0, usageError("", "reading --%s: %w", name, err)
+	}
+	return v, nil
+}
+
 // ownVariables are the environment variables that set no flag. doctor prints
 // the values of those that are true here; of the others, which are secret, it
 // prints only that they are set. docs/architecture.md describes all of them.
@@ -128,12 +148,13 @@ func (a *app) configure(cmd *cobra.Command) error {
 	if err := a.readSettings(); err != nil {
 		return err
 	}
-	a.command, a.valueSources = cmd, map[string]string{}
+	a.command = cmd
 	// Values are set first and checked below: an error of a value is then
 	// reported as --format json asks for it, wherever that comes from.
-	rows := a.flags[commandPath(cmd)]
-	for _, row := range rows {
-		f, key := a.flag(row.name), settingKey(commandPath(cmd), row.name)
+	path := commandPath(cmd)
+	hints := map[string]string{} // by flag
+	for _, row := range a.flags[path] {
+		f, key := a.flag(row.name), settingKey(path, row.name)
 		value, source := a.settings.Get(key), "the settings file, "+key
 		if v := a.env[variableName(key)]; v != "" { // an empty variable counts as not set
 			value, source = v, variableName(key)
@@ -141,19 +162,19 @@ func (a *app) configure(cmd *cobra.Command) error {
 		if f.Changed || value == nil {
 			continue
 		}
-		if err := a.setFlag(f, key, value); err != nil {
+		if err := setFlag(f, value); err != nil {
 			return usageError("", "reading %s: %w", source, err)
 		}
 		f.Changed = true // pflag itself sets it only for typed flags
-		a.valueSources[f.Name] = source
+		hints[row.name] = "--" + row.name + " comes from " + source
 	}
-	if name := cmd.Name(); name == "run" || name == "resume" {
+	if path == "run" || path == "resume" {
 		a.json = a.text("format") == "json"
 	}
 	a.parsed = true
-	for _, row := range rows {
+	for _, row := range a.flags[path] {
 		if f := a.flag(row.name); f.Changed {
-			if err := row.checkValue(f); err != nil {
+			if err := row.checkValue(f, hints[row.name]); err != nil {
 				return err
 			}
 		}
@@ -161,13 +182,12 @@ func (a *app) configure(cmd *cobra.Command) error {
 	return nil
 }
 
-// setFlag sets a flag to a value of the environment, or of the setting key. A
+// setFlag sets a flag to a value of the environment or of the settings file. A
 // text is parsed as on the command line, so that flags with commas accept
 // commas here, too.
-func (a *app) setFlag(f *pflag.Flag, key string, value any) error {
+func setFlag(f *pflag.Flag, value any) error {
 	list, isList := value.([]any)
 	to, takesList := f.Value.(pflag.SliceValue)
-	values := a.settings.GetStringSlice(key) // empty for a list of lists
 	switch {
 	case !isList:
 		if err := f.Value.Set(fmt.Sprint(value)); err != nil {
@@ -176,10 +196,23 @@ func (a *app) setFlag(f *pflag.Flag, key string, value any) error {
 		return nil
 	case !takesList:
 		return errors.New("want one value, this is a list")
-	case len(values) != len(list):
-		return errors.New("want a list of values, this is one of lists or tables")
+	}
+	var values []string
+	for _, v := range list {
+		values = append(values, fmt.Sprint(v))
 	}
 	return to.Replace(values)
+}
+
+// valueError replaces the error of strconv by one that names the type of value that
+// a flag takes; it returns err for other types.
+func valueError(f *pflag.Flag, value string, err error) error {
+	types := map[string]string{"int": "a whole number", "uint64": "a whole number", "float64": "a number",
+		"bool": "true or false"}
+	if name := types[f.Value.Type()]; name != "" {
+		return fmt.Errorf("%q is not %s", value, name)
+	}
+	return err
 }
 
 // commandPath is the path of a command without the program's name: "history

@@ -17,7 +17,7 @@ import (
 )
 
 // killed kills the small plan at three random moments of its life.
-func killed(t *testing.T, bin string) { kills(t, bin, 3, lifePlan, nil) }
+func killed(t *testing.T, bin string) { kills(t, bin, 3, twoRounds, nil) }
 
 // killedLong kills the built-in plan quick at twenty.
 func killedLong(t *testing.T, bin string) {

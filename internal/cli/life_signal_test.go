@@ -160,7 +160,7 @@ func progressOnSignal(t *testing.T, bin string) {
 	e := p.wait()
 	require.Zero(t, e.code, e.err)
 	assert.Regexp(t, `(?m)^life \[\d/\d\] .*UDRW.*  settle.*(left|so far)$`, e.err)
-	assert.Regexp(t, `(?m)^\d+ of \d+ cases done, 2 rounds, .* written, in \d+s$`, e.err)
+	assert.Regexp(t, `(?m)^\d+ of \d+ cases done, 1 round, .* written, in \d+s$`, e.err)
 	w.complete()
 }
 

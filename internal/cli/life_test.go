@@ -38,8 +38,11 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// lifePlan takes about a second; its settles are where tests step in.
-var lifePlan = strings.Replace(clitest.Life, "20 ms", "150 ms", 1)
+// twoRounds takes about two seconds; its settles are where tests step in.
+var twoRounds = strings.Replace(clitest.Life, "20 ms", "150 ms", 1)
+
+// lifePlan is a round of it, for tests that step into a case.
+var lifePlan = strings.Replace(twoRounds, "rounds = 2", "rounds = 1", 1)
 
 // world is one run with all that is around it.
 type world struct {
@@ -85,7 +88,7 @@ func (w *world) start(args ...string) *proc {
 	p.cmd.Env = []string{"HOME=" + w.home, "DMGBENCH_STATE=" + filepath.Join(w.home, "state"),
 		"TMPDIR=" + filepath.Join(w.home, "tmp"), "PATH=" + os.Getenv("PATH"),
 		"DMGBENCH_RUN_ENGINE=" + w.engine, "DMGBENCH_RESUME_ENGINE=" + w.engine,
-		"DMGBENCH_RUNTIME_DIR=" + filepath.Join(w.home, "runtime")}
+		"DMGBENCH_RUNTIME_DIR=" + filepath.Join(w.home, "runtime"), "GOGC=400"}
 	if w.stderr != nil {
 		p.cmd.Stderr = w.stderr
 	}
@@ -127,10 +130,10 @@ func (w *world) journal() string {
 	return string(text)
 }
 
-// until looks every millisecond whether something is so; a process that ended before is a mistake.
+// until looks every few milliseconds whether something is so; a process that ended before is a mistake.
 func (w *world) until(p *proc, what string, so func() bool) {
 	w.t.Helper()
-	tick := time.NewTicker(time.Millisecond)
+	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !so() {
 		select {

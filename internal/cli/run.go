@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,25 +40,20 @@ func (a *app) runPlans(ctx context.Context, args []string) error {
 	if a.isSet("dry-run") && a.json {
 		return usageError("", "reading --format: --dry-run prints text only")
 	}
-	s, err := a.sessionPlan()
-	if err != nil {
-		return err
-	}
-	given, err := a.locations()
-	if err != nil {
+	s, err1 := a.sessionPlan()
+	given, err2 := a.locations()
+	if err := cmp.Or(err1, err2); err != nil {
 		return err
 	}
 	ps, err := a.loadPlans(args)
+	runs := make([]runner.Config, len(ps))
+	for i, p := range ps {
+		var refused error
+		runs[i], refused = a.applyFlags(p, given)
+		err = cmp.Or(err, refused)
+	}
 	if err != nil {
 		return err
-	}
-	var runs []runner.Config
-	for _, p := range ps {
-		c, err := a.applyFlags(p, given)
-		if err != nil {
-			return err
-		}
-		runs = append(runs, c)
 	}
 	if !a.isSet("dry-run") {
 		const interrupted = "interrupted before the run started: no file was made"
@@ -76,10 +72,10 @@ func (a *app) runPlans(ctx context.Context, args []string) error {
 func (a *app) applyFlags(p *plan.Plan, given locations) (c runner.Config, err error) {
 	c = runner.Config{Out: cmp.Or(a.text("out"), runsDir), Keep: a.isSet("keep")}
 	o, err := a.overrides(p, given)
-	if err != nil {
-		return c, err
+	if err == nil {
+		c.Plan, _, err = p.Apply(o)
 	}
-	if c.Plan, _, err = p.Apply(o); err != nil {
+	if err != nil {
 		return c, err
 	}
 	if c.Places, err = matchPlaces(c.Plan, given.places); err != nil {
@@ -123,23 +119,6 @@ func (a *app) overrides(p *plan.Plan, given locations) (o plan.Overrides, err er
 	return o, cmp.Or(errs[:]...)
 }
 
-// positiveQuantity parses the value of a flag with a unit; 0 is the value of a
-// flag that was not given.
-func positiveQuantity[T ~int64 | ~float64](a *app, name string, parse func(string) (T, error)) (T, error) {
-	text := a.text(name)
-	if text == "" {
-		return 0, nil
-	}
-	v, err := parse(text)
-	if err == nil && v <= 0 {
-		err = fmt.Errorf("%q is not greater than 0", text)
-	}
-	if err != nil {
-		return 0, usageError("", "reading --%s: %w", name, err)
-	}
-	return v, nil
-}
-
 // dryRun prints what a run would do to stdout, and what depends on this machine
 // to stderr.
 func (a *app) dryRun(ctx context.Context, c runner.Config, s sessionPlan) error {
@@ -150,19 +129,15 @@ func (a *app) dryRun(ctx context.Context, c runner.Config, s sessionPlan) error 
 	e, _, err := a.chooseEngine(ctx, a.text("engine"), engineConfig{})
 	if err != nil {
 		a.warn(fmt.Sprintf("warning: cannot list the cases that would be skipped: %v", err))
+		err = nil
 	} else if text := runner.DescribeUnsupported(runner.UnsupportedCases(c.Plan, e), len(c.Plan.Cases())); text != "" {
-		if err := a.print("%s", text); err != nil {
-			return err
-		}
+		err = a.print("%s", text)
 	}
 	if s.count > 1 {
-		err := a.print("\nSESSIONS: all of this %d times, with a pause of %s in between", s.count, s.pause)
-		if err != nil {
-			return err
-		}
+		err = a.print("\nSESSIONS: all of this %d times, with a pause of %s in between", s.count, s.pause)
 	}
-	spaces, err := runner.Spaces(c)
-	if err != nil {
+	spaces, unknown := runner.Spaces(c)
+	if err = cmp.Or(err, unknown); err != nil {
 		return err
 	}
 	missing := missingPlaces(c.Plan, c.Places)
@@ -198,7 +173,7 @@ func (a *app) execute(ctx context.Context, runs []runner.Config, given locations
 			if err := a.printCost(c); err != nil {
 				return code, err
 			}
-			got, err := a.session(ctx, c, func(c runner.Config) (runner.Outcome, error) { return runner.Run(ctx, c) })
+			got, err := a.session(ctx, c, runner.Run)
 			if code = max(code, got); err != nil || code == exitInterrupted {
 				return code, err
 			}
@@ -287,16 +262,10 @@ func (a *app) resumeRun(ctx context.Context, args []string) (err error) {
 	if a.isSet("retry-failed") && state.FailedRounds() > 0 {
 		state.Ended = nil
 	}
-	name, probe, err := resumedEngine(state, a.text("engine"))
-	if err != nil {
-		return err
-	}
-	home, err := a.stateDir()
-	if err != nil {
-		return err
-	}
-	given, err := a.locations()
-	if err != nil {
+	name, probe, err1 := resumedEngine(state, a.text("engine"))
+	home, err2 := a.stateDir()
+	given, err3 := a.locations()
+	if err := cmp.Or(err1, err2, err3); err != nil {
 		return err
 	}
 	c, err := a.runConfig(ctx, given, name, runner.FolderOf(home, state.Run.ID), dir)
@@ -314,20 +283,19 @@ func (a *app) resumeRun(ctx context.Context, args []string) (err error) {
 		}
 	}
 	if state.Ended == nil { // its places are those of --on, and those that the registry in the state folder knows
-		if c.Plan, err = plan.Load(filepath.Join(dir, result.PlanFile)); err != nil {
-			return err
+		if c.Plan, err = plan.Load(filepath.Join(dir, result.PlanFile)); err == nil {
+			c.Places, err = resumePlaces(c.Plan, given, state.Run)
 		}
-		if c.Places, err = resumePlaces(c.Plan, given, state.Run); err != nil {
-			return err
+		if err == nil {
+			c.Places, err = runner.PlacesOf(c, state.Run)
 		}
-		if c.Places, err = runner.PlacesOf(c, state.Run); err != nil {
+		if err = cmp.Or(err, a.checkPassphrase(c, state)); err != nil {
 			return err
 		}
 	}
-	if err := a.checkPassphrase(c, state); err != nil {
-		return err
-	}
-	code, err := a.session(ctx, c, func(c runner.Config) (runner.Outcome, error) { return runner.Resume(ctx, dir, c) })
+	code, err := a.session(ctx, c, func(ctx context.Context, c runner.Config) (runner.Outcome, error) {
+		return runner.Resume(ctx, dir, c)
+	})
 	return cmp.Or(err, exitWith(code))
 }
 
@@ -348,4 +316,144 @@ func resumedEngine(s *result.State, requested string) (name string, probe bool, 
 	}
 	return "", false, usageError("continue with --engine "+used.Name+", or leave it out", "reading --engine: "+
 		"the run was started with %q, and values of two engines are not rounds of one case", used.Name)
+}
+
+// locations are the parsed values of --on and --input. Places and inputs are
+// named by the plan, and the user assigns folders and files to the names.
+type locations struct {
+	places []runner.Place    // folders; a place without a name is for plans with one place
+	here   []string          // names of places that are measured in the run folder
+	inputs map[string]string // files, by the name that the plan gives them
+}
+
+// locations parses --on and, where the command has it, --input. A path of --on
+// that contains an equals sign is written as =DIR or ./DIR, a folder that is
+// named "here" as ./here.
+func (a *app) locations() (l locations, err error) {
+	seen := map[string]bool{}
+	for _, arg := range a.list("on") {
+		name, dir, ok := strings.Cut(arg, "=")
+		if !ok || strings.ContainsAny(name, `/\`) {
+			name, dir = "", arg
+		}
+		if seen[name] {
+			return l, usageError("", "reading --on: place %q is given twice", name)
+		}
+		seen[name] = true
+		if name != "" && dir == plan.Here {
+			l.here = append(l.here, name)
+			continue
+		}
+		fi, err := os.Stat(dir)
+		if err == nil && !fi.IsDir() {
+			err = errors.New("it is not a folder")
+		}
+		if err != nil {
+			return l, usageError("give an existing folder", "reading --on %q: %w", arg, err)
+		}
+		l.places = append(l.places, runner.Place{Name: name, Path: absolute(dir)})
+	}
+	if a.command.Name() != "doctor" {
+		l.inputs, err = parseInputs(a.list("input"))
+	}
+	return l, err
+}
+
+// parseInputs parses NAME=PATH values. Whether the files exist is checked when
+// a run needs them, so that a dry run works without them.
+func parseInputs(args []string) (map[string]string, error) {
+	inputs := map[string]string{}
+	for _, arg := range args {
+		name, path, _ := strings.Cut(arg, "=")
+		if name == "" || path == "" || inputs[name] != "" {
+			return nil, usageError("", "reading --input: %q is not NAME=PATH, or is given twice", arg)
+		}
+		inputs[name] = path
+	}
+	return inputs, nil
+}
+
+// matchInputs compares the given files with those that a plan declares: all
+// that are required, and no others, because a misspelt name would be ignored.
+func matchInputs(p *plan.Plan, inputs map[string]string) error {
+	for _, in := range p.Inputs {
+		if !in.Optional && inputs[in.Name] == "" {
+			return usageError("give it with --input "+in.Name+"=PATH", "running plan %q: it needs the file %q: %s",
+				p.Name, in.Name, cmp.Or(in.About, "an input"))
+		}
+	}
+	for name := range inputs {
+		if !slices.ContainsFunc(p.Inputs, func(in plan.Input) bool { return in.Name == name }) {
+			return usageError("", "running plan %q: it asks for no file %q", p.Name, name)
+		}
+	}
+	return nil
+}
+
+// matchPlaces gives the folders of --on the names of a plan's places. A folder
+// without a name is for the only place of a plan if all cases are there. A
+// place that no case uses is refused.
+func matchPlaces(p *plan.Plan, given []runner.Place) ([]runner.Place, error) {
+	out, names := slices.Clone(given), p.Places()
+	for i, place := range out {
+		if place.Name != "" && !slices.Contains(names, place.Name) {
+			hint := "its places are " + strings.Join(names, ", ")
+			if len(names) == 0 {
+				hint = "the plan names no place; --on DIR without a name moves the images out of the run folder"
+			}
+			return nil, usageError(hint, "running plan %q: no case of it is at place %q", p.Name, place.Name)
+		}
+		inRunFolder := func(c plan.Case) bool { return c.Settings.Place == "" }
+		if place.Name == "" && len(given) == 1 && len(names) == 1 && len(missingPlaces(p, nil)) == 1 &&
+			!slices.ContainsFunc(p.Cases(), inRunFolder) {
+			out[i].Name = names[0]
+		}
+	}
+	return out, nil
+}
+
+// missingPlaces are the places of a plan without a folder, in the order of the
+// plan. Places that are measured in the run folder with the user's consent need
+// none.
+func missingPlaces(p *plan.Plan, have []runner.Place) []string {
+	return slices.DeleteFunc(p.Places(), func(name string) bool {
+		_, here := plan.HereFor(name)
+		return here || slices.ContainsFunc(have, func(pl runner.Place) bool { return pl.Name == name })
+	})
+}
+
+// requirePlaces refuses a plan without a folder for each place: measured
+// elsewhere, the values would have the name of a disk that they are not from.
+func requirePlaces(p *plan.Plan, have []runner.Place) error {
+	missing := missingPlaces(p, have)
+	if len(missing) == 0 {
+		return nil
+	}
+	hint := fmt.Sprintf("add %s; or %s to measure in the run folder, which is a deviation",
+		onFlags(missing, "DIR"), onFlags(missing, plan.Here))
+	return usageError(hint, "running plan %q: no folder was given for %s", p.Name, quotedList(missing))
+}
+
+// onFlags are the flags that give every place the folder dir, for hints: "--on
+// a=DIR --on b=DIR".
+func onFlags(names []string, dir string) string {
+	return "--on " + strings.Join(names, "="+dir+" --on ") + "=" + dir
+}
+
+// quotedList is `"a" and "b"`.
+func quotedList(names []string) string { return `"` + strings.Join(names, `" and "`) + `"` }
+
+// resumePlaces gives the folders of --on the names that a run has for them. A
+// place cannot change to the run folder or back.
+func resumePlaces(p *plan.Plan, l locations, run result.RunStart) ([]runner.Place, error) {
+	for _, name := range l.here {
+		if !slices.Contains(p.Places(), plan.HereName(name)) {
+			return nil, usageError("give the folder that the place is in now: --on "+name+"=DIR",
+				"resuming with --on %s=%s: the run was not started with it", name, plan.Here)
+		}
+	}
+	if slices.ContainsFunc(run.Places, func(p result.Place) bool { return p.Name == "" && p.Given }) {
+		return l.places, nil
+	}
+	return matchPlaces(p, l.places)
 }

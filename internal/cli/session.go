@@ -43,12 +43,11 @@ type caseCounts struct {
 	NotFinished int `json:"not_finished"` // resume continues them
 }
 
-// runnerFunc is a call of runner.Run or runner.Resume.
-type runnerFunc func(runner.Config) (runner.Outcome, error)
-
-// session executes do, which runs or resumes c, writes result.json and the
-// report, prints the answer and returns the exit status of the run.
-func (a *app) session(ctx context.Context, c runner.Config, do runnerFunc) (int, error) {
+// session executes run, which is runner.Run or runner.Resume, writes result.json
+// and the report, prints the answer and returns the exit status of the run.
+func (a *app) session(ctx context.Context, c runner.Config,
+	run func(context.Context, runner.Config) (runner.Outcome, error),
+) (int, error) {
 	a.chownAtExit(c.Out)
 	pr := a.newProgress()
 	if c.Plan != nil { // a finished run is resumed without its plan
@@ -65,16 +64,15 @@ func (a *app) session(ctx context.Context, c runner.Config, do runnerFunc) (int,
 	if err != nil {
 		return 0, err
 	}
+	var out runner.Outcome
 	// Before the first image is made: after a crash the next session needs it.
-	if err := a.savePassphrase(c); err != nil {
-		release()
-		return 0, err
+	if err = a.savePassphrase(c); err == nil {
+		ignoreSignal := pr.answerSignal()
+		out, err = run(ctx, c)
+		ignoreSignal()
+		stop()
+		pr.done()
 	}
-	ignoreSignal := pr.answerSignal()
-	out, err := do(c)
-	ignoreSignal()
-	stop()
-	pr.done()
 	release()
 	if err != nil {
 		if runner.Stopped(err) { // what was measured has a report; a full disk may have no space for it
@@ -112,10 +110,9 @@ func (a *app) printOutcome(c runner.Config, out runner.Outcome, pr *progress, se
 	}
 	if a.json {
 		by := casesByStatus(r)
-		counts := caseCounts{by[result.Done], by[result.Failed], by[result.Skipped], by[result.Discarded],
-			by[result.NotFinished]}
-		return code, json.NewEncoder(a.stdout).Encode(answer{r.Run, c.Out, out.Status, counts, out.Message,
-			endOfRounds(r), out.Kept, secret, code})
+		return code, json.NewEncoder(a.stdout).Encode(answer{r.Run, c.Out, out.Status,
+			caseCounts{by[result.Done], by[result.Failed], by[result.Skipped], by[result.Discarded],
+				by[result.NotFinished]}, out.Message, endOfRounds(r), out.Kept, secret, code})
 	}
 	// A run that had ended before has no new figures to print.
 	if out.Complete {
@@ -191,39 +188,42 @@ func (a *app) sessionPlan() (s sessionPlan, err error) {
 	return s, nil
 }
 
-// folder is the run folder of a session, from 1, in the folder of all sessions,
-// or that folder itself for one session. Names sort in the order of numbers.
-func (s sessionPlan) folder(dir string, session int) string {
+// folders are the run folders of every session, in the folders of all sessions,
+// or these themselves for one session. Names sort in the order of numbers.
+func (s sessionPlan) folders(dirs []string) (all [][]string) {
 	if s.count == 1 {
-		return dir
+		return [][]string{dirs}
 	}
-	return filepath.Join(dir, fmt.Sprintf("%0*d", len(fmt.Sprint(s.count)), session))
+	for n := range s.count {
+		var own []string
+		for _, dir := range dirs {
+			own = append(own, filepath.Join(dir, fmt.Sprintf("%0*d", len(fmt.Sprint(s.count)), n+1)))
+		}
+		all = append(all, own)
+	}
+	return all
 }
 
 // runSessions calls do, which runs every plan once into the folders given, for
 // each session. An interrupt ends the sessions; the commands that measure the
 // missing ones are printed.
 func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do func([]string) (int, error)) error {
-	code := 0
-	for n := 1; n <= s.count; n++ {
-		if n > 1 {
+	code, folders := 0, s.folders(dirs)
+	for n, own := range folders {
+		if n > 0 {
 			next := a.clock.Wall().Add(s.pause).Format("15:04")
-			a.message(fmt.Sprintf("session %d of %d is done; the next starts at %s UTC", n-1, s.count, next))
+			a.message(fmt.Sprintf("session %d of %d is done; the next starts at %s UTC", n, s.count, next))
 			if err := a.clock.Sleep(ctx, s.pause); err != nil {
-				a.printMissingSessions(s, dirs, n)
+				a.printMissingSessions(folders, n)
 				return exitWith(exitInterrupted)
 			}
-		}
-		own := make([]string, len(dirs))
-		for i, dir := range dirs {
-			own[i] = s.folder(dir, n)
 		}
 		got, err := do(own)
 		if err != nil {
 			return err
 		}
 		if code = max(code, got); code == exitInterrupted {
-			a.printMissingSessions(s, dirs, n+1)
+			a.printMissingSessions(folders, n+1)
 			return exitWith(code)
 		}
 	}
@@ -236,19 +236,19 @@ func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do 
 	return exitWith(code)
 }
 
-// printMissingSessions prints the commands that measure the sessions from first
-// on.
-func (a *app) printMissingSessions(s sessionPlan, dirs []string, first int) {
+// printMissingSessions prints the commands that measure the sessions from the
+// index first on.
+func (a *app) printMissingSessions(folders [][]string, first int) {
 	// The plan of the first session is the plan as executed, so that all
 	// sessions have the same digest and can be pooled.
 	text := "interrupted: these sessions are not measured yet (give --on and --engine as before):"
-	for n := first; n <= s.count; n++ {
-		for _, dir := range dirs {
-			text += "\n  dmgbench run " + quoted(filepath.Join(s.folder(dir, 1), result.PlanFile)) +
-				" --out " + quoted(s.folder(dir, n))
+	for _, own := range folders[first:] {
+		for i, dir := range own {
+			plan := filepath.Join(folders[0][i], result.PlanFile)
+			text += "\n  dmgbench run " + quoted(plan) + " --out " + quoted(dir)
 		}
 	}
-	if first <= s.count {
+	if first < len(folders) {
 		a.message(text)
 	}
 }

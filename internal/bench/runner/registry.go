@@ -244,22 +244,6 @@ func readState(d *result.RunDir) (*result.State, error) {
 	return s, nil
 }
 
-// PausedImageGone reports whether the container that a pause left was removed.
-func PausedImageGone(c Config, run result.RunStart, p *result.Pause) bool {
-	places, err := PlacesOf(c, run)
-	if err != nil {
-		return false
-	}
-	at := c.Out
-	for _, known := range places {
-		if known.Name == p.Place {
-			at = known.Path
-		}
-	}
-	_, err = os.Lstat(filepath.Join(at, workFolderName(run.ID), p.Container))
-	return os.IsNotExist(err)
-}
-
 // How often and how long a lock is waited for.
 const (
 	lockTries = 20

@@ -1,0 +1,626 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	_ "embed" // for historycolumns.txt
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
+	"dmgbench/internal/report/chart"
+	"dmgbench/internal/report/html"
+	"dmgbench/internal/report/text"
+	"dmgbench/internal/result"
+	"dmgbench/internal/result/export"
+	"dmgbench/internal/result/runfolders"
+	"dmgbench/internal/system/units"
+)
+
+// reportRuns is the command "report". One run folder is brought up to date
+// first; several are pooled.
+func (a *app) reportRuns(_ context.Context, dirs []string) error {
+	if err := a.checkReportFlags(len(dirs)); err != nil {
+		return err
+	}
+	if dir := a.text("ledger"); dir != "" {
+		l, err := a.runs.Ledger(dir)
+		if err != nil {
+			return err
+		}
+		return a.printDocument(report.LedgerDocument(l))
+	}
+	out, format, methods := a.text("out"), a.text("format"), a.isSet("methods")
+	for _, path := range append(slices.Clone(dirs), out, a.text("svg"), a.text("tables")) {
+		a.chownAtExit(path)
+	}
+	update := runfolders.Pool
+	if len(dirs) == 1 {
+		out = dirs[0]
+		update = func([]string, string) (*plan.Plan, *result.Result, error) { return runfolders.Update(out) }
+	}
+	p, r, err := update(dirs, out)
+	if err != nil {
+		return err
+	}
+	saved := (a.text("svg") != "" || a.text("tables") != "") && format == "text"
+	counts := a.stdout
+	if !saved || methods { // another document is printed there
+		counts = a.stderr
+	}
+	err = errors.Join(saveFiles(counts, a.text("svg"), "pictures", p, r, chart.SVG),
+		saveFiles(counts, a.text("tables"), "tables", p, r, text.Tables))
+	switch {
+	case err != nil:
+		return err
+	case methods:
+		return text.Methods(a.stdout, p, r)
+	case saved:
+		return nil
+	}
+	err = a.render(p, r, format)
+	if err == nil && format == "text" && out != "" {
+		fmt.Fprintln(a.stderr, printable(a.reportPath(out)))
+	}
+	return err
+}
+
+// checkReportFlags refuses combinations of flags and numbers of runs that would
+// ignore one of them.
+func (a *app) checkReportFlags(runs int) error {
+	ledger := a.text("ledger") != ""
+	switch {
+	case ledger && (runs > 0 || a.text("svg") != "" || a.text("tables") != "" || a.isSet("methods")):
+		return usageError("dmgbench report RUN --svg DIR",
+			"--ledger takes the runs below its folder, and no RUN, --svg, --tables and --methods")
+	case !ledger && runs == 0:
+		return usageError("dmgbench report RUN, or --ledger DIR for all runs below a folder",
+			"reading the arguments of report: RUN is missing")
+	case a.text("out") != "" && runs < 2:
+		return usageError("the report of one run is in its own folder", "--out needs several runs")
+	}
+	return nil
+}
+
+// saveFunc writes one file.
+type saveFunc = func(name string, data []byte) error
+
+// saveFiles writes a form of the report that articles need into a folder,
+// replaces files of the same names, and prints their number to w. Names cannot
+// lead out of the folder. The folder above it has to exist. "" saves no files.
+func saveFiles(w io.Writer, dir, what string, p *plan.Plan, r *result.Result,
+	files func(*plan.Plan, *result.Result, saveFunc) error,
+) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("opening the folder of %s: %w", what, err)
+	}
+	defer root.Close()
+	n := 0
+	err = files(p, r, func(name string, data []byte) error {
+		n++
+		return root.WriteFile(name, data, 0o644)
+	})
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s in %s\n", units.Count(n, "file"), printable(dir))
+	}
+	return err
+}
+
+// render prints the report of a run to stdout.
+func (a *app) render(p *plan.Plan, r *result.Result, format string) error {
+	switch format {
+	case "html":
+		return html.Run(a.stdout, p, r)
+	case "markdown":
+		return text.RunMarkdown(a.stdout, p, r)
+	}
+	return text.Run(a.stdout, p, r, a.textOptions())
+}
+
+// printDocument prints a document as HTML, Markdown or text, as --format
+// requests it.
+func (a *app) printDocument(d report.Document) error {
+	switch a.text("format") {
+	case "html":
+		return html.Document(a.stdout, d)
+	case "markdown":
+		return text.DocumentMarkdown(a.stdout, d)
+	}
+	return text.Document(a.stdout, d, a.textOptions())
+}
+
+// warnOutdated warns that a result.json was not used, because plan or journal
+// were changed after it was written.
+func (a *app) warnOutdated(dir string) {
+	a.warn(fmt.Sprintf("%s: %s does not belong to the present plan and journal: analyzed again\n"+
+		"  hint: dmgbench report %s writes it again", dir, result.ResultFile, quoted(dir)))
+}
+
+// exportRuns is the command "export".
+func (a *app) exportRuns(_ context.Context, dirs []string) error {
+	format, table := a.text("format"), a.text("table")
+	if table != "" && format != "csv" {
+		return usageError("", "reading --table: %s has no tables, only csv has", format)
+	}
+	var all []*result.Result
+	for _, dir := range dirs {
+		_, r, err := runfolders.Analyze(dir)
+		if err != nil {
+			return err
+		}
+		all = append(all, r)
+	}
+	err := export.Write(a.stdout, all, format, table)
+	if errors.Is(err, export.ErrOneRun) {
+		return usageError("", "%w", err)
+	}
+	return err
+}
+
+// writeJSON prints a value as indented JSON.
+func (a *app) writeJSON(v any) error {
+	encoder := json.NewEncoder(a.stdout)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(v)
+}
+
+// compareRuns is the command "compare". A regression is exit status 5 even
+// where other rows are undecided.
+func (a *app) compareRuns(_ context.Context, paths []string) error {
+	o, err := a.compareOptions()
+	if err != nil {
+		return err
+	}
+	paths, baseline, err := a.addBaseline(paths)
+	if err != nil {
+		return err
+	}
+	list, err := a.readSides(paths, baseline, &o)
+	if err != nil {
+		return err
+	}
+	c, err := analysis.Compare(list, o)
+	if errors.Is(err, analysis.ErrCompare) {
+		return usageError("dmgbench help compare explains which measurements are compared", "%w", err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.printComparison(c); err != nil {
+		return err
+	}
+	switch {
+	case c.Regression:
+		return exitWith(exitRegression)
+	case len(c.Rows) == 0:
+		return usageError("the comparison lists the reason for each", "comparing runs: no measurements could be paired")
+	case a.isSet("strict") && c.Undecided:
+		return exitWith(exitUndecided)
+	}
+	return nil
+}
+
+// compareOptions are the options that the flags determine without the runs.
+func (a *app) compareOptions() (o analysis.CompareOptions, err error) {
+	o = analysis.CompareOptions{By: a.list("by"), Estimator: a.text("estimator"), Plans: map[string]*plan.Plan{}}
+	ops := a.list("op")
+	if slices.Contains(ops, "all") {
+		ops = analysis.CompareOps()
+	}
+	for _, op := range ops {
+		o.Ops = append(o.Ops, plan.Quantity(op))
+	}
+	threshold, err := positiveQuantity(a, "threshold", units.ParseShare)
+	if err == nil && (threshold == 0 || threshold >= 1) {
+		err = usageError("", "reading --threshold: %q is not more than 0%% and less than 100%%", a.text("threshold"))
+	}
+	o.Threshold = float64(threshold)
+	return o, err
+}
+
+// addBaseline adds the side of --against, which is the baseline, unless it is
+// among the paths. "baseline" is the run of the same plan that is marked in the
+// folder above the first run.
+func (a *app) addBaseline(paths []string) (all []string, baseline string, err error) {
+	baseline, against := a.text("baseline"), a.text("against")
+	if against == "" {
+		return paths, baseline, nil
+	}
+	if baseline != "" {
+		return nil, "", usageError("--against RUN makes RUN the baseline",
+			"reading --against: --baseline is given as well")
+	}
+	if against == "baseline" {
+		run := runFolder(paths[0])
+		var planName string
+		if against, planName, err = runfolders.FindBaseline(run); err != nil {
+			return nil, "", err
+		}
+		if against == "" {
+			return nil, "", usageError("mark one: dmgbench history baseline RUN",
+				"finding the baseline of plan %q: no run in %q is marked", planName, filepath.Dir(run))
+		}
+	}
+	isAgainst := func(path string) bool { return absolute(path) == absolute(against) }
+	if !slices.ContainsFunc(paths, isAgainst) {
+		paths = append(slices.Clone(paths), against)
+	}
+	return paths, against, nil
+}
+
+// readSides reads the runs of all paths. Each path is a side: a run, or a
+// folder of runs. It adds the names of sides and runs, the plans and the
+// baseline, which is a path or a name, to the options. Without a side that has
+// several runs, o.Sides is nil: each run is then a side, unless --by makes
+// others.
+func (a *app) readSides(paths []string, baseline string, o *analysis.CompareOptions) (all []*result.Result, err error) {
+	o.Baseline = baseline
+	for i, side := range sideNames(paths) {
+		folders := runfolders.Folders(paths[i])
+		for k, f := range folders {
+			r, err := a.runs.Result(f)
+			if err != nil {
+				return nil, err
+			}
+			// The plan is needed to judge claims on pooled runs; a result.json
+			// alone is compared without.
+			if p := runfolders.Plan(f, r); p != nil {
+				o.Plans[r.Plan.Digest] = p
+			}
+			if k == 0 && baseline != "" && absolute(paths[i]) == absolute(baseline) {
+				o.Baseline = r.Run
+			}
+			name := side + report.TextIf(len(folders) > 1, "/"+filepath.Base(f))
+			all, o.Names, o.Sides = append(all, r), append(o.Names, name), append(o.Sides, side)
+		}
+	}
+	if len(all) == len(paths) {
+		o.Sides = nil
+	}
+	return all, nil
+}
+
+// runFolder is the absolute path of the folder of a run, which is given by it or
+// its result.json.
+func runFolder(path string) string {
+	path = absolute(path)
+	if filepath.Base(path) == result.ResultFile {
+		return filepath.Dir(path)
+	}
+	return path
+}
+
+// sideNames are the names of the folders, and whole paths where two of them
+// have the same name, as in a/run and b/run.
+func sideNames(paths []string) []string {
+	names, same := make([]string, len(paths)), map[string]int{}
+	for i, path := range paths {
+		names[i] = strings.TrimSuffix(filepath.Base(runFolder(path)), ".json")
+		same[names[i]]++
+	}
+	for i, path := range paths {
+		if same[names[i]] > 1 {
+			names[i] = filepath.Clean(path)
+		}
+	}
+	return names
+}
+
+// printComparison prints a comparison in the format of --format.
+func (a *app) printComparison(c *analysis.Comparison) error {
+	switch a.text("format") {
+	case "junit":
+		return report.ComparisonJUnit(a.stdout, c, a.clock.Wall(), a.isSet("strict"))
+	case "summary":
+		return text.DocumentMarkdown(a.stdout, report.SummaryDocument(c))
+	case "json":
+		return a.writeJSON(c)
+	}
+	return a.printDocument(report.ComparisonDocument(c))
+}
+
+// runsDir is the folder of run folders unless the user chooses another one.
+const runsDir = "runs"
+
+// listHistory is the command "history". Lists show runs newest first; pages
+// show series of runs in the order of time.
+func (a *app) listHistory(_ context.Context, args []string) error {
+	dir, format := append(args, runsDir)[0], a.text("format")
+	page := slices.Contains([]string{"trends", "markdown", "html"}, format)
+	runs, err := a.filteredRuns(dir, page)
+	if err != nil {
+		return err
+	}
+	switch {
+	case page:
+		return a.printDocument(report.HistoryDocument(a.runs.History(runs)))
+	case format == "json":
+		return a.writeJSON(append([]runfolders.Run{}, runs...)) // [] instead of null
+	case format == "csv":
+		return historyCSV(a.stdout, runs)
+	}
+	rows := make([][]string, len(runs))
+	for i, r := range runs {
+		rows[i] = historyRow(r)
+	}
+	return printTable(a.stdout, rows, a.textOptions().Width)
+}
+
+// filteredRuns lists the runs below a folder that pass the filters of the
+// command, newest first. It warns of folders that cannot be read, and of an
+// empty list. headlines is for pages, see [runfolders.Reader.List].
+func (a *app) filteredRuns(dir string, headlines bool) ([]runfolders.Run, error) {
+	passes, err := a.historyFilter()
+	if err != nil {
+		return nil, err
+	}
+	runs, unread, err := a.runs.List(dir, headlines)
+	if err != nil {
+		return nil, err
+	}
+	for _, reason := range unread {
+		a.warn("not listed: " + reason)
+	}
+	all := len(runs)
+	runs = slices.DeleteFunc(runs, func(r runfolders.Run) bool { return !passes(r) })
+	switch {
+	case all == 0:
+		a.warn(fmt.Sprintf("no run found below %q", dir))
+	case len(runs) == 0:
+		a.warn(fmt.Sprintf("none of %s below %q passes the filters", units.Count(all, "run"), dir))
+	}
+	return runs, nil
+}
+
+// historyFilter reports whether a run passes the filters that were given;
+// history prune has --plan alone. Values of one flag are alternatives,
+// different flags restrict each other.
+func (a *app) historyFilter() (func(runfolders.Run) bool, error) {
+	var engines, statuses []string
+	var since time.Time
+	if a.command.Name() == "history" {
+		engines, statuses = a.list("engine"), a.list("status")
+		if text := a.text("since"); text != "" {
+			var err error
+			if since, err = parseSince(text, a.clock.Wall()); err != nil {
+				return nil, usageError("a day such as 2026-01-31 (UTC), a time such as 2026-01-31T12:00:00Z, "+
+					"or an age such as 36h, 30d, 8w", "reading --since: %w", err)
+			}
+		}
+	}
+	plans := a.list("plan")
+	return func(r runfolders.Run) bool {
+		isEngine := func(name string) bool {
+			return name == r.EngineName || strings.Contains(strings.ToLower(r.Engine), strings.ToLower(name))
+		}
+		return (len(plans) == 0 || slices.Contains(plans, r.Plan)) &&
+			(len(engines) == 0 || slices.ContainsFunc(engines, isEngine)) &&
+			(len(statuses) == 0 || slices.Contains(statuses, r.Status)) && !r.Started.Before(since)
+	}, nil
+}
+
+// parseSince parses a day (from midnight UTC), a time of RFC 3339, or an age
+// before now such as 36h, 30d or 8w.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	for suffix, hours := range map[string]int{"d": 24, "w": 7 * 24} {
+		digits, ok := strings.CutSuffix(text, suffix)
+		if n, err := strconv.Atoi(digits); ok && err == nil && n > 0 && n < 100_000 { // less than a time.Duration holds
+			return now.Add(-time.Duration(n*hours) * time.Hour), nil
+		}
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return now.Add(-d), nil
+	}
+	return time.Time{}, fmt.Errorf("%q is neither a time nor an age", text)
+}
+
+//go:embed historycolumns.txt
+var historyColumnsText string
+
+// historyColumn is a column of the CSV: its name, and a template for the cell
+// of a [runfolders.Run].
+type historyColumn struct {
+	name string
+	cell *template.Template
+}
+
+// historyColumns are the columns of the CSV, which docs/metrics.md describes.
+// Columns may be added at the end only: scripts of users read them by number,
+// too. Unknown times and numbers are empty.
+var historyColumns = func() (columns []historyColumn) {
+	functions := template.FuncMap{
+		"number": func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) },
+		"time": func(t time.Time) string {
+			if t.IsZero() {
+				return ""
+			}
+			return t.Format(time.RFC3339)
+		},
+	}
+	for line := range strings.Lines(historyColumnsText) {
+		name, cell, _ := strings.Cut(strings.TrimSpace(line), " ")
+		parsed := template.Must(template.New(name).Option("missingkey=zero").Funcs(functions).Parse(cell))
+		columns = append(columns, historyColumn{name, parsed})
+	}
+	return columns
+}
+
+// historyCSV writes the runs as CSV of RFC 4180, with a header and CRLF line
+// ends. Texts that a spreadsheet would take for a formula are quoted, see
+// [export.PlainCell].
+func historyCSV(w io.Writer, runs []runfolders.Run) error {
+	out, columns := csv.NewWriter(w), historyColumns()
+	out.UseCRLF = true
+	row := make([]string, len(columns))
+	for i, c := range columns {
+		row[i] = c.name
+	}
+	err := out.Write(row)
+	for _, r := range runs {
+		for i, c := range columns {
+			var cell strings.Builder
+			err = errors.Join(err, c.cell.Execute(&cell, r))
+			row[i] = export.PlainCell(cell.String())
+		}
+		err = errors.Join(err, out.Write(row))
+	}
+	out.Flush()
+	return errors.Join(err, out.Error())
+}
+
+// historyRow has the cells of a run, those that people search by first. An
+// unfinished run shows the command that
+// continues it in place of a rate.
+func historyRow(r runfolders.Run) []string {
+	when := "time unknown"
+	if !r.Started.IsZero() {
+		when = r.Started.Format("2006-01-02 15:04")
+	}
+	status := cmp.Or(r.Status, "status unknown") + report.TextIf(r.Baseline, ", baseline")
+	rate := "no rate"
+	if h := r.Headline; h != nil {
+		rate = strings.Join(strings.Fields(h.Op+" "+h.Phase), " ") + " " + units.Rate(h.Value).Human() + ", " + h.Case
+	}
+	if r.Status == result.Unfinished && r.Pooled == 0 {
+		rate = "to continue: dmgbench resume " + quoted(r.Path)
+		if result.Running(r.Path) {
+			rate = "still running"
+		}
+	}
+	return []string{when, r.Dir, cmp.Or(r.Plan, "plan unknown"), status, rate,
+		tally(r.Cases, "case", result.Done, "done", result.Failed, "failed", result.Discarded, "discarded",
+			result.Skipped, "skipped"),
+		tally(r.Verdicts, "claim", result.Holds, "holding", result.DoesNotHold, "not holding",
+			result.CannotTell, "undecided", result.NotMeasured, "not measured"),
+		cmp.Or(strings.Trim(r.System+", "+r.Machine, ", "), "system and machine unknown"),
+		cmp.Or(r.Engine, "engine unknown")}
+}
+
+// tally is "3 claims (2 holding, 1 undecided)". kinds are pairs of a key of
+// counts and its text.
+func tally(counts map[string]int, noun string, kinds ...string) string {
+	var parts []string
+	total := 0
+	for kind := range slices.Chunk(kinds, 2) {
+		if n := counts[kind[0]]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, kind[1]))
+			total += n
+		}
+	}
+	if total == 0 {
+		return "no " + noun + "s"
+	}
+	return units.Count(total, noun) + " (" + strings.Join(parts, ", ") + ")"
+}
+
+// markBaseline is the command "history baseline".
+func (a *app) markBaseline(_ context.Context, args []string) error {
+	run := absolute(args[0])
+	a.chownAtExit(filepath.Join(filepath.Dir(run), runfolders.BaselineFile))
+	plan, replaced, err := runfolders.MarkBaseline(run, a.isSet("clear"))
+	if err != nil {
+		return err
+	}
+	text := filepath.Base(run) + " is the baseline of plan " + plan
+	if a.isSet("clear") {
+		text = filepath.Base(run) + " is not the baseline of plan " + plan
+	}
+	if len(replaced) > 0 {
+		text += ", instead of " + strings.Join(replaced, ", ")
+	}
+	return a.print("%s", text)
+}
+
+// pruneHistory is the command "history prune". It deletes what it can and exits
+// with 1 if a folder could not be deleted; [result.Discard] decides what
+// belongs to a run.
+func (a *app) pruneHistory(ctx context.Context, args []string) error {
+	if !a.isGiven("keep") || a.number("keep") < 0 {
+		return usageError("for example: dmgbench history prune --keep 10",
+			"reading --keep: the number of runs of each plan to keep, 0 or more, is missing")
+	}
+	runs, err := a.filteredRuns(append(args, runsDir)[0], false)
+	if err != nil {
+		return err
+	}
+	old := prunable(runs, a.number("keep"))
+	if len(old) == 0 {
+		fmt.Fprintln(a.stderr, "no run to delete")
+		return nil
+	}
+	if err := a.confirmPrune(ctx, old); err != nil {
+		return err
+	}
+	code := 0
+	for _, r := range old {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := result.Discard(r.Path, r.Run); err != nil {
+			a.printError(err)
+			code = exitError
+			continue
+		}
+		if err := a.print("%s", r.Path); err != nil {
+			return err
+		}
+	}
+	return exitWith(code)
+}
+
+// prunable are the runs that have ended, except the newest keep of each plan.
+// Baselines are neither deleted nor counted. runs are newest first.
+func prunable(runs []runfolders.Run, keep int) (old []runfolders.Run) {
+	seen := map[string]int{}
+	for _, r := range runs {
+		if r.Baseline || r.Pooled > 0 || r.Status == result.Unfinished {
+			continue
+		}
+		if seen[r.Plan]++; seen[r.Plan] > keep {
+			old = append(old, r)
+		}
+	}
+	return old
+}
+
+// confirmPrune lists the runs and asks; without a terminal, --yes is required.
+// The list goes to stderr: stdout names only folders that were deleted.
+func (a *app) confirmPrune(ctx context.Context, old []runfolders.Run) error {
+	if a.isSet("yes") {
+		return nil
+	}
+	for _, r := range old {
+		fmt.Fprintln(a.stderr, printable(r.Path))
+	}
+	folders := units.Count(len(old), "run folder")
+	if !a.canAsk() {
+		return usageError("--yes deletes the folders listed above",
+			"deleting %s: no terminal to ask on; add --yes", folders)
+	}
+	return a.confirm(ctx, "Delete "+folders+"?", "no folder was deleted")
+}
