@@ -10,6 +10,7 @@ import (
 
 	"dmgbench/internal/report/reporttest"
 	"dmgbench/internal/result"
+	"dmgbench/internal/result/export"
 	"dmgbench/internal/result/runfolders"
 
 	"github.com/stretchr/testify/assert"
@@ -42,8 +43,8 @@ func TestHistoryIsHarmless(t *testing.T) {
 	assert.NotContains(t, out.String(), "\x1b")
 	page, err := os.ReadFile("../../docs/metrics.md")
 	require.NoError(t, err)
-	for _, c := range historyColumns() {
-		assert.Contains(t, string(page), "**`"+c.name+"`**")
+	for _, c := range export.ParseColumns[runfolders.Run](historyColumns)["history"] {
+		assert.Contains(t, string(page), "**`"+c.Name+"`**")
 	}
 }
 

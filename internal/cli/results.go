@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed" // for historycolumns.txt
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 	"time"
 
 	"dmgbench/internal/analysis"
@@ -440,57 +438,18 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 }
 
 //go:embed historycolumns.txt
-var historyColumnsText string
+var historyColumns string
 
-// historyColumn is a column of the CSV: its name, and a template for the cell
-// of a [runfolders.Run].
-type historyColumn struct {
-	name string
-	cell *template.Template
-}
-
-// historyColumns are the columns of the CSV, which docs/metrics.md describes.
+// historyCSV writes the runs as CSV. docs/metrics.md describes its columns.
 // Columns may be added at the end only: scripts of users read them by number,
 // too. Unknown times and numbers are empty.
-var historyColumns = func() (columns []historyColumn) {
-	functions := template.FuncMap{
-		"number": func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) },
-		"time": func(t time.Time) string {
-			if t.IsZero() {
-				return ""
-			}
-			return t.Format(time.RFC3339)
-		},
-	}
-	for line := range strings.Lines(historyColumnsText) {
-		name, cell, _ := strings.Cut(strings.TrimSpace(line), " ")
-		parsed := template.Must(template.New(name).Option("missingkey=zero").Funcs(functions).Parse(cell))
-		columns = append(columns, historyColumn{name, parsed})
-	}
-	return columns
-}
-
-// historyCSV writes the runs as CSV of RFC 4180, with a header and CRLF line
-// ends. Texts that a spreadsheet would take for a formula are quoted, see
-// [export.PlainCell].
 func historyCSV(w io.Writer, runs []runfolders.Run) error {
-	out, columns := csv.NewWriter(w), historyColumns()
-	out.UseCRLF = true
-	row := make([]string, len(columns))
-	for i, c := range columns {
-		row[i] = c.name
-	}
-	err := out.Write(row)
-	for _, r := range runs {
-		for i, c := range columns {
-			var cell strings.Builder
-			err = errors.Join(err, c.cell.Execute(&cell, r))
-			row[i] = export.PlainCell(cell.String())
+	columns := export.ParseColumns[runfolders.Run](historyColumns)["history"]
+	return export.WriteRows(w, columns, func(do func(*runfolders.Run)) {
+		for i := range runs {
+			do(&runs[i])
 		}
-		err = errors.Join(err, out.Write(row))
-	}
-	out.Flush()
-	return errors.Join(err, out.Error())
+	})
 }
 
 // historyRow has the cells of a run, those that people search by first. An
@@ -541,7 +500,7 @@ func tally(counts map[string]int, noun string, kinds ...string) string {
 // markBaseline is the command "history baseline".
 func (a *app) markBaseline(_ context.Context, args []string) error {
 	run := absolute(args[0])
-	a.chownAtExit(filepath.Join(filepath.Dir(run), runfolders.BaselineFile))
+	a.chownAtExit(filepath.Join(run, runfolders.BaselineFile))
 	plan, replaced, err := runfolders.MarkBaseline(run, a.isSet("clear"))
 	if err != nil {
 		return err

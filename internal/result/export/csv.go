@@ -10,8 +10,8 @@ import (
 	"io"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"dmgbench/internal/result"
@@ -23,22 +23,22 @@ var Tables = []string{"samples", "summaries", "steps", "tables"}
 //go:embed columns.txt
 var columnsText string
 
-// Column is one column of a csv table.
-type Column struct {
+// Column is one column of a csv table with a row for each T.
+type Column[T any] struct {
 	Name string
 	Doc  string // meaning, with the unit where the name does not contain it
-	// value is the content of the cell: text, number, boolean, list, or nil for
-	// an empty cell.
-	value func(row *tableRow) any
+	// value is the content of the cell: text, number, boolean, time, list, or nil
+	// for an empty cell.
+	value func(row *T) any
 }
 
 // columnGroups are the columns of columns.txt by section.
-var columnGroups = parseColumns(columnsText)
+var columnGroups = ParseColumns[tableRow](columnsText)
 
-// parseColumns reads columns.txt. A line +NAME includes an earlier section. It
-// panics at an unknown path, which every test of the package would notice.
-func parseColumns(text string) map[string][]Column {
-	groups, section := map[string][]Column{}, ""
+// ParseColumns reads columns by section, in the form that columns.txt explains. A
+// line +NAME includes an earlier section.
+func ParseColumns[T any](text string) map[string][]Column[T] {
+	groups, section := map[string][]Column[T]{}, ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		switch {
@@ -49,34 +49,31 @@ func parseColumns(text string) map[string][]Column {
 			groups[section] = append(groups[section], groups[line[1:]]...)
 		default:
 			f := strings.SplitN(line, " | ", 3)
-			groups[section] = append(groups[section], Column{f[0], f[2], cellValue(f[1])})
+			groups[section] = append(groups[section], Column[T]{f[0], f[2], cellValue[T](f[1])})
 		}
 	}
 	return groups
 }
 
-// cellValue is the function that follows a path of columns.txt.
-func cellValue(path string) func(row *tableRow) any {
+// cellValue is the function that follows a path of columns.txt. It panics at an
+// unknown path, which every test of a table would notice.
+func cellValue[T any](path string) func(row *T) any {
 	if name, ok := strings.CutSuffix(path, "()"); ok {
-		m, _ := reflect.TypeFor[*tableRow]().MethodByName(name)
-		return m.Func.Interface().(func(*tableRow) any)
+		m, _ := reflect.TypeFor[*T]().MethodByName(name)
+		return m.Func.Interface().(func(*T) any)
 	}
-	var fields [][]int
-	t := reflect.TypeFor[tableRow]()
-	for name := range strings.SplitSeq(path, ".") {
-		f, _ := t.FieldByName(name)
-		fields = append(fields, f.Index)
-		if t = f.Type; t.Kind() == reflect.Pointer {
-			t = t.Elem()
-		}
-	}
-	return func(row *tableRow) any {
-		v := reflect.ValueOf(row)
-		for _, f := range fields {
-			if v = reflect.Indirect(v); !v.IsValid() {
+	names := strings.Split(path, ".")
+	return func(row *T) any {
+		v := reflect.ValueOf(row).Elem()
+		for _, name := range names {
+			if v.Kind() == reflect.Map { // of numbers: what has none is 0
+				key, of := reflect.ValueOf(name), v
+				if v = of.MapIndex(key); !v.IsValid() {
+					v = reflect.Zero(of.Type().Elem())
+				}
+			} else if v = reflect.Indirect(v.FieldByName(name)); !v.IsValid() {
 				return nil
 			}
-			v = v.FieldByIndex(f)
 		}
 		return v.Interface()
 	}
@@ -84,7 +81,7 @@ func cellValue(path string) func(row *tableRow) any {
 
 // Columns are the columns of a csv table for this result, nil for an unknown
 // table.
-func Columns(r *result.Result, table string) []Column {
+func Columns(r *result.Result, table string) []Column[tableRow] {
 	switch {
 	case !slices.Contains(Tables, table):
 		return nil
@@ -95,9 +92,10 @@ func Columns(r *result.Result, table string) []Column {
 	for _, c := range r.Cases {
 		for _, kv := range c.Keys {
 			name := "key_" + kv[0]
-			if !slices.ContainsFunc(cols, func(c Column) bool { return c.Name == name }) {
+			if !slices.ContainsFunc(cols, func(c Column[tableRow]) bool { return c.Name == name }) {
 				doc := "value of the case's key " + kv[0] + ", as the plan writes it"
-				cols = append(cols, Column{name, doc, func(row *tableRow) any { return keyValue(row.Case, kv[0]) }})
+				value := func(row *tableRow) any { return keyValue(row.Case, kv[0]) }
+				cols = append(cols, Column[tableRow]{name, doc, value})
 			}
 		}
 	}
@@ -213,8 +211,11 @@ func formatCell(v any) string {
 		return PlainCell(v)
 	case float64:
 		return number(v)
-	case bool:
-		return strconv.FormatBool(v)
+	case time.Time:
+		if v.IsZero() {
+			return ""
+		}
+		return v.Format(time.RFC3339)
 	case []string:
 		return PlainCell(strings.Join(v, "; "))
 	case []result.Warning:
@@ -230,7 +231,7 @@ func formatCell(v any) string {
 		}
 		return formatCell(texts)
 	}
-	return fmt.Sprint(v) // integers
+	return fmt.Sprint(v) // integers and booleans
 }
 
 // PlainCell makes text a cell that a spreadsheet does not take for a formula:
@@ -248,7 +249,7 @@ func PlainCell(s string) string {
 // estimate) or "tables" (for each cell of the tables of the plan). The first
 // row names the columns, see [Columns]; the keys of the plan's cases are in
 // columns key_…. A quantity's unit is in its name: _ns, bytes,
-// _bytes_per_second. The format is RFC 4180 in UTF-8 without a byte order mark.
+// _bytes_per_second.
 func writeCSV(w io.Writer, rs []*result.Result, table string) error {
 	if table == "" {
 		table = Tables[0]
@@ -259,12 +260,23 @@ func writeCSV(w io.Writer, rs []*result.Result, table string) error {
 	}
 	// Columns depend on the keys of the cases, so that runs of two plans may
 	// differ.
-	sameName := func(a, b Column) bool { return a.Name == b.Name }
+	sameName := func(a, b Column[tableRow]) bool { return a.Name == b.Name }
 	for _, r := range rs[1:] {
 		if !slices.EqualFunc(cols, Columns(r, table), sameName) {
 			return fmt.Errorf("run %s has other columns than run %s: %w", r.Run, rs[0].Run, ErrOneRun)
 		}
 	}
+	return WriteRows(w, cols, func(do func(x *tableRow)) {
+		for _, r := range rs {
+			forEachRow(r, table, do)
+		}
+	})
+}
+
+// WriteRows writes the rows that each passes to do as CSV, after a row with the
+// names of the columns. The format is RFC 4180 in UTF-8 without a byte order
+// mark.
+func WriteRows[T any](w io.Writer, cols []Column[T], each func(do func(row *T))) error {
 	cw := csv.NewWriter(w)
 	cw.UseCRLF = true // RFC 4180
 	cells := make([]string, len(cols))
@@ -272,20 +284,14 @@ func writeCSV(w io.Writer, rs []*result.Result, table string) error {
 		cells[i] = PlainCell(c.Name)
 	}
 	err := cw.Write(cells)
-	for _, r := range rs {
-		forEachRow(r, table, func(x *tableRow) {
-			for i, c := range cols {
-				cells[i] = formatCell(c.value(x))
-			}
-			if err == nil {
-				err = cw.Write(cells)
-			}
-		})
-	}
-	if cw.Flush(); err != nil {
-		return err
-	}
-	return cw.Error()
+	each(func(row *T) {
+		for i, c := range cols {
+			cells[i] = formatCell(c.value(row))
+		}
+		err = cmp.Or(err, cw.Write(cells))
+	})
+	cw.Flush()
+	return cmp.Or(err, cw.Error())
 }
 
 // forEachRow calls do with each row of a table.

@@ -8,12 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"strings"
 	"sync"
 
 	"dmgbench/internal/result"
-	"dmgbench/internal/system/hostio"
 )
 
 // entry is a folder that a walk found: a run, or a folder that cannot be read.
@@ -151,50 +148,14 @@ func slashPath(dir, path string) string {
 	return filepath.ToSlash(path)
 }
 
-// BaselineFile lists the baselines of the folder that it is in: the name of a
-// run folder a line, of each plan one.
-const BaselineFile = "baselines.txt"
-
-// maxBaselines is the largest list that is read, in bytes.
-const maxBaselines = 1 << 20
-
-// readBaselines are the names in the list of a folder, none where it has no
-// list. Lines that start with # are comments. The folder may be somebody
-// else's: no links, pipes or huge files are read.
-func readBaselines(dir string) (names []string, err error) {
-	path := filepath.Join(dir, BaselineFile)
-	fi, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err == nil && (!fi.Mode().IsRegular() || fi.Size() > maxBaselines) {
-		err = errors.New("it is not a list of baselines")
-	}
-	var text []byte
-	if err == nil {
-		text, err = os.ReadFile(path)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading baselines %q: %w", path, err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if name := strings.TrimRight(line, "\r\n"); name != "" && !strings.HasPrefix(name, "#") {
-			names = append(names, name)
-		}
-	}
-	return names, nil
-}
+// BaselineFile is an empty file in a run folder, or in the folder of run
+// --sessions, that is the baseline of its plan.
+const BaselineFile = ".dmgbench-baseline"
 
 // isBaseline reports whether a run folder is marked, or the folder of run
 // --sessions that contains it.
-func isBaseline(path string) (bool, error) {
-	for _, marked := range []string{path, filepath.Dir(path)} {
-		names, err := readBaselines(filepath.Dir(marked))
-		if err != nil || slices.Contains(names, filepath.Base(marked)) {
-			return err == nil, err
-		}
-	}
-	return false, nil
+func isBaseline(path string) bool {
+	return isFile(filepath.Join(path, BaselineFile)) || isFile(filepath.Join(filepath.Dir(path), BaselineFile))
 }
 
 // planName is the name of the plan of a run, or of the first of a folder of run
@@ -208,68 +169,55 @@ func planName(path string) (string, error) {
 }
 
 // FindBaseline is the path of the marked run of the same plan in the folder
-// that contains the run folder path, "" where none is marked. name is the name
-// of the plan. Names in the list that lead out of the folder are ignored.
+// that contains the run folder path, which is absolute; "" where none is marked.
+// name is the name of the plan.
 func FindBaseline(path string) (baseline, name string, err error) {
 	if name, err = planName(path); err != nil {
 		return "", "", err
 	}
-	names, err := readBaselines(Parent(path))
-	for _, one := range names {
-		other := filepath.Join(Parent(path), one)
-		if plan, err := planName(other); filepath.IsLocal(one) && err == nil && plan == name {
-			return other, name, nil
-		}
-	}
-	return "", name, err
+	marked, err := baselines(filepath.Dir(path), name)
+	return append(marked, "")[0], name, err
 }
 
-// Parent is the folder that contains a run folder; path may be "." or start
-// with "..".
-func Parent(path string) string {
-	if filepath.IsLocal(path) {
-		return filepath.Dir(filepath.Clean(path))
+// baselines are the paths of the marked runs of a plan in a folder.
+func baselines(dir, plan string) (paths []string, err error) {
+	list, err := os.ReadDir(dir)
+	for _, e := range list {
+		path := filepath.Join(dir, e.Name())
+		if isFile(filepath.Join(path, BaselineFile)) {
+			if own, err := planName(path); err == nil && own == plan {
+				paths = append(paths, path)
+			}
+		}
 	}
-	return filepath.Join(path, "..")
+	return paths, err
 }
 
 // MarkBaseline marks the run in a folder, given as an absolute path, as the
-// baseline of its plan, or removes the mark, in the list of the folder that
-// contains it. It returns the name of the plan, and the runs of the plan that
-// lost their mark. Runs that were deleted are dropped from the list.
+// baseline of its plan, or removes the mark. It returns the name of the plan,
+// and the runs of the plan in the same folder that lost their mark.
 func MarkBaseline(run string, remove bool) (plan string, replaced []string, err error) {
-	dir, name := filepath.Split(run)
 	if plan, err = planName(run); err != nil {
 		return "", nil, err
 	}
-	if strings.ContainsAny(name, "\r\n") || strings.HasPrefix(name, "#") {
-		return "", nil, fmt.Errorf("marking run %q: %s cannot hold such a name", run, BaselineFile)
+	var others []string
+	if !remove {
+		err = WriteNew(filepath.Join(run, BaselineFile), nil)
+		others, _ = baselines(filepath.Dir(run), plan)
+	} else {
+		err = os.Remove(filepath.Join(run, BaselineFile))
 	}
-	names, err := readBaselines(dir)
-	if err != nil {
-		return "", nil, err
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) { // as it should be
+		err = nil
 	}
-	list := "# Runs that history prune keeps, the name of a folder a line: dmgbench history baseline\n"
-	for _, other := range names {
-		own, err := planName(filepath.Join(dir, other))
-		switch {
-		case other == name, !filepath.IsLocal(other), errors.Is(err, fs.ErrNotExist):
-		case !remove && err == nil && own == plan:
-			replaced = append(replaced, other)
-		default:
-			list += other + "\n"
+	for _, other := range others {
+		if err == nil && other != run {
+			err = os.Remove(filepath.Join(other, BaselineFile))
+			replaced = append(replaced, filepath.Base(other))
 		}
 	}
-	if !remove {
-		list += name + "\n"
-	}
-	d, err := hostio.OpenDir(dir)
-	if err == nil {
-		defer d.Close()
-		err = d.WriteFileAtomic(BaselineFile, []byte(list), 0o644)
-	}
 	if err != nil {
-		return "", nil, fmt.Errorf("writing baselines in %q: %w", dir, err)
+		return "", nil, fmt.Errorf("marking run %q: %w", run, err)
 	}
 	return plan, replaced, nil
 }
