@@ -206,6 +206,10 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 				out, _ := exec.Command(path, "-n", image(t, dev)).CombinedOutput()
 				assert.Regexp(t, "ERROR|corrupt|failed", string(out), "fsck.exfat sees it, too")
 			}
+			requireEveryFailure(t, dev, func(dev *blockdevtest.MemDevice) error {
+				_, err := Check(dev, CheckOptions{Repair: true})
+				return err
+			})
 			r, err = Check(dev, CheckOptions{Repair: true})
 			require.NoError(t, err)
 			assert.Equal(t, !c.left, r.Clean(), "%v", r.Findings)

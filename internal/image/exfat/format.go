@@ -410,6 +410,9 @@ func readBoot(dev blockdev.Device) (g geometry, region []byte, backup bool, err 
 		if berr == nil {
 			return bg, bregion, true, nil
 		}
+		if !structural(berr) {
+			return g, nil, false, fmt.Errorf("reading backup boot sector: %w", berr)
+		}
 	}
 	return g, nil, false, fmt.Errorf("reading boot sector: %w", err)
 }

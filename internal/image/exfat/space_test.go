@@ -97,7 +97,8 @@ func TestResize(t *testing.T) {
 	requireSame(t, noise(1, 1_000_000), readFile(t, v, "f"), "f")
 	dev.Resize(1 << 40)
 	require.ErrorIs(t, v.Resize(1<<40), ErrFATTooSmall)
-	require.NoError(t, v.Resize(v.MaxSize()))
+	require.ErrorIs(t, v.Resize(v.MaxSize()+v.ClusterSize()), ErrFATTooSmall)
+	require.NoError(t, v.Resize(v.MaxSize()+v.ClusterSize()-1), "the rest is less than a cluster")
 	require.NoError(t, v.Unmount())
 	requireClean(t, dev)
 }
