@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"cmp"
 	"runtime"
 	"slices"
 
@@ -32,40 +31,15 @@ var foundByWeakness = []string{FoundUnknown, FoundResident, FoundBuffered, Found
 // not cold: looking at the file may leave a few pages.
 const residentLimit = 0.05
 
-// achieved counts how files were transferred. The weakest of them counts for
-// all.
-type achieved struct {
-	files map[string]int // by Found constant
-	total int
-	mode  hostio.SyncMode
-}
-
-// addCache counts one file.
-func (a *achieved) addCache(found string) {
-	if a.files == nil {
-		a.files = map[string]int{}
-	}
-	a.files[found]++
-	a.total++
-}
-
 // syncByWeakness orders flushes by how far they make data durable.
 var syncByWeakness = []hostio.SyncMode{hostio.SyncNone, hostio.SyncFsync, hostio.SyncFull}
 
-// addSync counts the flush of one file.
-func (a *achieved) addSync(mode hostio.SyncMode) {
-	mode = cmp.Or(mode, hostio.SyncNone)
-	if a.mode == "" || slices.Index(syncByWeakness, mode) < slices.Index(syncByWeakness, a.mode) {
-		a.mode = mode
+// weaker is the flush that makes data less durable; "" is none so far.
+func weaker(a, b hostio.SyncMode) hostio.SyncMode {
+	if a == "" || slices.Index(syncByWeakness, b) < slices.Index(syncByWeakness, a) {
+		return b
 	}
-}
-
-// sync is the weakest flush of all files; without a file it is unknown, "".
-func (a *achieved) sync(requested hostio.SyncMode) *result.Achieved {
-	if requested == hostio.SyncNone {
-		a.mode = hostio.SyncNone
-	}
-	return &result.Achieved{Asked: string(requested), Achieved: string(a.mode)}
+	return a
 }
 
 // cacheBefore is the state of the cache that the first read of an open file
@@ -101,8 +75,12 @@ func cacheAfter(before string, f File) string {
 // recordCache records the requested and the achieved cache mode, with a warning
 // about their difference.
 func (s *step) recordCache() {
-	weakest := slices.IndexFunc(foundByWeakness, func(found string) bool { return s.achieved.files[found] > 0 })
-	found, requested, misses := foundByWeakness[max(weakest, 0)], s.o.Cache, 0
+	// The weakest of the files counts for all.
+	weakest := slices.IndexFunc(foundByWeakness, func(found string) bool { return s.found[found] > 0 })
+	found, requested, misses, total := foundByWeakness[max(weakest, 0)], s.o.Cache, 0, 0
+	for _, n := range s.found {
+		total += n
+	}
 	if onMac && !s.l.dataless && requested == CacheDirect && found == FoundDirect {
 		misses = nocacheMisses(s.items, s.l.call)
 	}
@@ -120,12 +98,11 @@ func (s *step) recordCache() {
 		if s.write {
 			found = FoundUnknown
 		}
-	case want == "" || found == want || s.achieved.total == 0 || s.write && requested == CacheCold:
+	case want == "" || found == want || total == 0 || s.write && requested == CacheCold:
 	case found == FoundUnknown:
 		s.out.warn("cache", "%s I/O requested; whether it took effect is unknown", requested)
 	default:
-		s.out.warn("cache", "%s I/O requested, but %d of %d files were %s", requested, s.achieved.files[found],
-			s.achieved.total, found)
+		s.out.warn("cache", "%s I/O requested, but %d of %d files were %s", requested, s.found[found], total, found)
 	}
 	s.out.Cache = &result.Achieved{Asked: s.o.Cache, Achieved: found}
 }

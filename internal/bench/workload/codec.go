@@ -58,13 +58,7 @@ var codecs = map[string]codecKind{
 	// A skippable frame of four bytes, as pzstd writes it (facebook/zstd
 	// contrib/pzstd): magic, length, content.
 	CodecZstd: {levels: 22, level: 3, start: "\x50\x2a\x4d\x18\x04\x00\x00\x00", outer: 12, build: newZstd,
-		newReader: func(in io.Reader) (io.Reader, error) {
-			d, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1))
-			if err != nil {
-				return nil, err
-			}
-			return d.IOReadCloser(), nil
-		}},
+		newReader: func(in io.Reader) (io.Reader, error) { return zstd.NewReader(in, zstd.WithDecoderConcurrency(1)) }},
 	// A member (RFC 1952) with an extra field "DB". Its header has no time and no
 	// file name, so that the same input gives the same bytes.
 	CodecGzip: {levels: 9, level: 6, start: gzipFixed + gzipExtra, build: newGzip,
@@ -195,11 +189,8 @@ type framer struct {
 // hasFrames reports whether the file can be divided: files of other programs
 // cannot.
 func (f *framer) hasFrames() bool {
-	if f.compress {
-		return true
-	}
 	_, err := f.frameSize()
-	return !errors.Is(err, errNoFrame)
+	return f.compress || !errors.Is(err, errNoFrame)
 }
 
 // errNoFrame is a file with frames that cannot be found without decompressing.
@@ -235,10 +226,10 @@ func (f *framer) next(dst []byte) ([]byte, error) {
 			return dst, err
 		}
 		dst = slices.Grow(dst, n)[:n]
-		if _, err := io.ReadFull(f.in, dst); err != nil {
-			return dst, io.ErrUnexpectedEOF
+		if _, err = io.ReadFull(f.in, dst); err != nil {
+			err = io.ErrUnexpectedEOF
 		}
-		return dst, nil
+		return dst, err
 	}
 	if f.empty {
 		f.empty = false

@@ -46,18 +46,8 @@ type Data struct {
 
 // NewData prepares the data of one case in one round. kind is [DataRandom]
 // (also ""), [DataZero], [DataMixed] or [DataText]; share is the zero part of
-// each 4 KiB with DataMixed, 0 to 1.
+// each 4 KiB with DataMixed, 0 to 1. A plan has no other kinds and shares.
 func NewData(seed uint64, round int, caseID, kind string, share float64) (*Data, error) {
-	switch kind {
-	case "":
-		kind = DataRandom
-	case DataRandom, DataZero, DataMixed, DataText:
-	default:
-		return nil, fmt.Errorf("preparing data: unknown kind %q", kind)
-	}
-	if share < 0 || share > 1 || math.IsNaN(share) {
-		return nil, fmt.Errorf("preparing data: compressible share %v is not between 0 and 1", share)
-	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "dmgbench data 1\x00%d\x00%d\x00%s", seed, round, caseID))
 	block, err := aes.NewCipher(sum[:16])
 	if err != nil {
@@ -203,30 +193,17 @@ func newVocabulary() *vocabulary {
 	return v
 }
 
-// textBatch is how many units are drawn at once, since starting a keystream is
-// slow.
-const textBatch = 16
-
 // fillText fills p with the text of the file from offset off.
 func (d *Data) fillText(p []byte, file FileKey, off int64) {
 	v := vocabularyOnce()
-	draws := make([]byte, min(textBatch, len(p)/textUnit+2)*textUnit)
 	var unit [textUnit]byte
+	draw := make([]byte, textUnit)
 	for len(p) > 0 {
-		first, from := off/textUnit, int(off%textUnit)
-		units := min(len(draws)/textUnit, (from+len(p)+textUnit-1)/textUnit)
-		d.keystream(draws[:units*textUnit], file, first*textUnit)
-		for i := range units {
-			draw := draws[i*textUnit : (i+1)*textUnit]
-			if from == 0 && len(p) >= textUnit {
-				v.fill((*[textUnit]byte)(p), draw)
-				p, off = p[textUnit:], off+textUnit
-				continue
-			}
-			v.fill(&unit, draw)
-			done := copy(p, unit[from:])
-			p, off, from = p[done:], off+int64(done), 0
-		}
+		from := off % textUnit
+		d.keystream(draw, file, off-from)
+		v.fill(&unit, draw)
+		n := copy(p, unit[from:])
+		p, off = p[n:], off+int64(n)
 	}
 }
 

@@ -25,15 +25,6 @@ func TestDataNeverChanges(t *testing.T) {
 	assert.Equal(t, "865ba15b2f054698ac4e46cedc9354f64676012478e9e9963990978faa6c092b", hex.EncodeToString(sum[:]))
 }
 
-func TestDataRefusesNonsense(t *testing.T) {
-	for _, share := range []float64{-0.1, 1.1} {
-		_, err := NewData(1, 1, "", DataMixed, share)
-		require.ErrorContains(t, err, "is not between 0 and 1")
-	}
-	_, err := NewData(1, 1, "", "prose", 0)
-	require.EqualError(t, err, `preparing data: unknown kind "prose"`)
-}
-
 // Any range of a file is the same as that range of the whole, whatever the kind.
 func TestFillAtIsASliceOfTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

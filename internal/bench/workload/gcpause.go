@@ -15,6 +15,9 @@ const (
 	gcCollectAt = 64 << 20 // heap growth in bytes that is collected between files
 )
 
+// heapObjects is the metric of the memory of all objects on the heap, in bytes.
+const heapObjects = "/memory/classes/heap/objects:bytes"
+
 // gcPause is the state that nested pauses share, as the collector's settings
 // are those of the process.
 var gcPause struct {
@@ -33,21 +36,21 @@ func pauseGC() (restore func()) {
 	defer p.Unlock()
 	if p.depth++; p.depth == 1 {
 		runtime.GC()
-		p.heap = heapBytes()
+		p.heap = readMetric(heapObjects)
 		p.percent = debug.SetGCPercent(-1)
 		p.limit = debug.SetMemoryLimit(-1)
 		// What the limit counts: memory of the runtime that the system does not have back.
 		used := readMetric("/memory/classes/total:bytes") - readMetric("/memory/classes/heap/released:bytes")
 		debug.SetMemoryLimit(min(p.limit, int64(used)+gcPauseRoom))
 	}
-	return sync.OnceFunc(func() {
+	return func() {
 		p.Lock()
 		defer p.Unlock()
 		if p.depth--; p.depth == 0 {
 			debug.SetGCPercent(p.percent)
 			debug.SetMemoryLimit(p.limit)
 		}
-	})
+	}
 }
 
 // collectGarbage collects if the heap has grown since the last time. It is
@@ -57,14 +60,11 @@ func collectGarbage() {
 	p := &gcPause
 	p.Lock()
 	defer p.Unlock()
-	if p.depth == 1 && heapBytes() > p.heap+gcCollectAt {
+	if p.depth == 1 && readMetric(heapObjects) > p.heap+gcCollectAt {
 		runtime.GC()
-		p.heap = heapBytes()
+		p.heap = readMetric(heapObjects)
 	}
 }
-
-// heapBytes is the memory of all objects on the heap, in bytes.
-func heapBytes() uint64 { return readMetric("/memory/classes/heap/objects:bytes") }
 
 // readMetric reads a figure of package [runtime/metrics].
 func readMetric(name string) uint64 {

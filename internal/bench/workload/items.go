@@ -81,15 +81,12 @@ func ReadOrder(items []Item, order string, key Key) []Item {
 	if order == OrderShuffledAll {
 		shuffle(list, key.source("read", 0))
 	}
-	for from := 0; from < len(list) && order == OrderShuffled; {
-		to := from
+	for from, to := 0, 0; from < len(list) && order == OrderShuffled; from = to {
 		for to < len(list) && list[to].Set == list[from].Set && list[to].Batch == list[from].Batch {
 			to++
 		}
-		k := key
-		k.Batch = list[from].Batch
-		shuffle(list[from:to], k.source("read", list[from].Set))
-		from = to
+		key.Batch = list[from].Batch
+		shuffle(list[from:to], key.source("read", list[from].Set))
 	}
 	return list
 }

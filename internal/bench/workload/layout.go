@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -139,19 +138,16 @@ type Buffers struct {
 // all first.
 func (b *Buffers) get(n int64) (*hostio.Buffer, error) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	for i, buf := range b.idle {
 		if int64(len(buf.Bytes())) >= n {
 			b.idle = slices.Delete(b.idle, i, i+1)
+			b.mu.Unlock()
 			return buf, nil
 		}
 	}
-	b.unmap()
-	buf, err := hostio.AlignedBuffer(int(max(n, bufferAlign)))
-	if err != nil {
-		return nil, fmt.Errorf("preparing buffers: %w", err)
-	}
-	return buf, nil
+	b.mu.Unlock()
+	b.Free()
+	return hostio.AlignedBuffer(int(max(n, bufferAlign)))
 }
 
 // put gives a buffer back. It unmaps none: other steps may be timed.
@@ -165,11 +161,6 @@ func (b *Buffers) put(buf *hostio.Buffer) {
 func (b *Buffers) Free() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.unmap()
-}
-
-// unmap unmaps the idle buffers; the caller holds the lock.
-func (b *Buffers) unmap() {
 	for _, buf := range b.idle {
 		buf.Free()
 	}

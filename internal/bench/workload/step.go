@@ -116,12 +116,13 @@ type step struct {
 	write bool   // else it reads
 	doing string // in errors and warnings
 
-	items    []Item
-	l        layout
-	opened   int         // files so far
-	stop     atomic.Bool // a file has failed
-	out      Outcome
-	achieved achieved
+	items  []Item
+	l      layout
+	opened int         // files so far
+	stop   atomic.Bool // a file has failed
+	out    Outcome
+	found  map[string]int  // files by Found constant
+	synced hostio.SyncMode // weakest flush of a file
 
 	ringWait, ringTime int64 // ns, of files with a ring: waiting for data, and in all
 }
@@ -163,6 +164,7 @@ func (s *step) run(ctx context.Context) (Outcome, error) {
 	if len(s.items) == 0 {
 		return s.out, ctx.Err()
 	}
+	s.found = map[string]int{}
 	var err error
 	if s.out.QoS, err = probeQoS(s.o.QoS); err != nil {
 		return s.out, err
@@ -266,24 +268,52 @@ func (s *step) newSpan(ctx context.Context, mem []byte, id int) *span {
 func (s *step) prepare(ctx context.Context, items []Item, mem []byte) ([]*job, error) {
 	jobs := make([]*job, 0, len(items))
 	for _, it := range items {
-		if ctx.Err() != nil {
-			return jobs, s.fail(it, context.Cause(ctx))
-		}
-		j := &job{item: it, order: s.opened, sync: s.o.Sync}
+		j := &job{item: it, order: s.opened, sync: s.o.Sync, synced: hostio.SyncNone}
 		s.opened++
-		if err := s.openFile(j); err != nil {
+		err := context.Cause(ctx)
+		if err == nil {
+			err = s.openFile(j)
+		}
+		if err != nil {
 			return jobs, s.fail(it, err)
 		}
-		switch jobs = append(jobs, j); {
+		jobs = append(jobs, j)
+		switch {
 		case s.l.dataless:
 			j.skipper = j.file.(Skipper)
+		case s.write && it.Size > s.l.whole:
+			j.ring = newRing(s.o.Data, it, mem[:s.l.cost(it)], s.l.block)
+			mem = mem[s.l.cost(it):]
 		case s.write:
-			cost := s.l.cost(it)
-			s.fill(j, mem[:cost:cost])
-			mem = mem[cost:]
+			j.buf = mem[:it.Size]
+			s.o.Data.fillParallel(j.buf, KeyOf(it.Name))
+			mem = mem[s.l.cost(it):]
 		}
 	}
 	return jobs, nil
+}
+
+// openFile opens the file of a job before the clock starts: a new file, or one
+// to read, which it evicts as far as requested and looks up in the page cache.
+func (s *step) openFile(j *job) (err error) {
+	o := s.o.fileOptions(j.order % s.o.Workers)
+	if s.write {
+		if j.file, err = s.vol.Create(j.item.Name, j.item.Size, o); err != nil {
+			return fmt.Errorf("creating: %w", err)
+		}
+		return nil
+	}
+	if j.file, err = s.vol.Open(j.item.Name, o); err != nil {
+		return fmt.Errorf("opening: %w", err)
+	}
+	if s.o.Cache != CacheBuffered {
+		err := j.file.Evict()
+		if err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, ErrUnknown) {
+			return errors.Join(fmt.Errorf("evicting: %w", err), j.file.Close())
+		}
+	}
+	j.found = cacheBefore(j.file)
+	return nil
 }
 
 // timeWave starts the workers on one wave, waits for them, and adds its times to
@@ -347,28 +377,22 @@ func (w *wave) work(sp *span, id int) {
 	}
 }
 
-// examine finds out from the open file how it was transferred, before it is
-// closed.
-func (s *step) examine(j *job) {
-	if j.ring != nil {
-		j.ring.close()
-		s.ringWait += j.ring.waited
-		s.ringTime += j.end - j.start
-	}
-	if !s.write {
-		s.achieved.addCache(cacheAfter(j.found, j.file))
-	} else if j.done {
-		s.achieved.addCache(string(j.file.Cache())) // direct or buffered, as FoundDirect and FoundBuffered
-		s.achieved.addSync(j.synced)
-	}
-}
-
-// finishWave closes the files of a wave, adds the samples of complete ones, and
-// returns the error of the first that is not. A cancelled step reports the
-// cause.
+// finishWave finds out from the open files of a wave how they were transferred,
+// closes them, adds the samples of complete ones, and returns the error of the
+// first that is not. A cancelled step reports the cause.
 func (s *step) finishWave(ctx context.Context, jobs []*job) (failed error) {
 	for _, j := range jobs {
-		s.examine(j)
+		if j.ring != nil {
+			j.ring.close()
+			s.ringWait += j.ring.waited
+			s.ringTime += j.end - j.start
+		}
+		if !s.write {
+			s.found[cacheAfter(j.found, j.file)]++
+		} else if j.done {
+			s.found[string(j.file.Cache())]++ // direct or buffered, as FoundDirect and FoundBuffered
+			s.synced = weaker(s.synced, j.synced)
+		}
 		if err := j.file.Close(); err != nil && j.done {
 			j.done, j.err = false, fmt.Errorf("closing: %w", err)
 		}
@@ -399,31 +423,25 @@ const waveTail = 10
 func (s *step) finishOutcome() {
 	s.recordCache()
 	if s.write {
-		s.out.Sync = s.achieved.sync(s.o.Sync)
+		s.out.Sync = &result.Achieved{Asked: string(s.o.Sync), Achieved: string(s.synced)}
 	}
-	if s.l.rings > 0 {
-		share := 100 * float64(s.ringWait) / float64(max(s.ringTime, 1))
-		s.out.warn("data-ring", "%d of %d files were too large for a quarter of the memory: their data was made while "+
-			"the clock ran and written in calls of %d bytes; %.1f%% of their time was spent waiting for it",
-			s.l.rings, len(s.items), s.l.block, share)
-	}
-	if s.l.limited {
-		s.out.warn("block", "a quarter of the memory allows calls of at most %d bytes", s.l.call)
-	}
-	if sp := s.out.Span; sp != nil {
-		timed := sp.LastDoneNS - sp.GateNS
-		sp.Bytes, sp.IdleNS = s.out.Bytes, max(int64(s.o.Workers)*timed-sp.BusyNS, 0)
-		tail := 100 * float64(sp.LastDoneNS-sp.FirstDoneNS) / float64(max(timed, 1))
-		if s.o.Workers > 1 && sp.Waves > 1 && tail >= waveTail {
-			s.out.warn("waves", "files were timed in %d waves, as memory and open files allow; for %.0f%% of the time "+
-				"some worker was idle", sp.Waves, tail)
-		}
-		if s.o.Gate != nil && s.write && sp.Waves > 1 {
-			s.out.warn("parallel-data", "data did not fit into memory at once: that of later files was made while "+
-				"other steps were timed")
+	sp := cmp.Or(s.out.Span, &result.Span{}) // nil if no file was timed
+	timed := sp.LastDoneNS - sp.GateNS
+	sp.Bytes, sp.IdleNS = s.out.Bytes, max(int64(s.o.Workers)*timed-sp.BusyNS, 0)
+	tail := 100 * float64(sp.LastDoneNS-sp.FirstDoneNS) / float64(max(timed, 1))
+	wait := 100 * float64(s.ringWait) / float64(max(s.ringTime, 1))
+	warn := func(when bool, kind, format string, args ...any) {
+		if when {
+			s.out.warn(kind, format, args...)
 		}
 	}
-	if s.o.QoS != QoSDefault && qosNote != "" {
-		s.out.warn("qos", "%s", qosNote)
-	}
+	warn(s.l.rings > 0, "data-ring", "%d of %d files were too large for a quarter of the memory: their data was made "+
+		"while the clock ran and written in calls of %d bytes; %.1f%% of their time was spent waiting for it",
+		s.l.rings, len(s.items), s.l.block, wait)
+	warn(s.l.limited, "block", "a quarter of the memory allows calls of at most %d bytes", s.l.call)
+	warn(s.o.Workers > 1 && sp.Waves > 1 && tail >= waveTail, "waves", "files were timed in %d waves, as memory and "+
+		"open files allow; for %.0f%% of the time some worker was idle", sp.Waves, tail)
+	warn(s.o.Gate != nil && s.write && sp.Waves > 1, "parallel-data", "data did not fit into memory at once: that of "+
+		"later files was made while other steps were timed")
+	warn(s.o.QoS != QoSDefault && qosNote != "", "qos", qosNote)
 }

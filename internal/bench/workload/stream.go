@@ -13,10 +13,10 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/hostio"
+	"dmgbench/internal/system/pipeline"
 )
 
 // copyBlock is how many bytes Copy and Stream transfer at a time.
@@ -143,22 +143,20 @@ func timeOne(
 	if err := o.Gate.wait(ctx); err != nil {
 		return out, fmt.Errorf("waiting for the other steps: %w", err)
 	}
-	var found achieved
+	mode := hostio.SyncNone
 	// From here to the second reading of the clock, only the work and its flush
 	// run.
 	start := int64(o.Clock.Now())
 	err = work()
 	if err == nil && o.Sync != hostio.SyncNone {
-		var mode hostio.SyncMode
 		mode, err = dst.Sync(o.Sync)
-		found.addSync(mode)
 	}
 	end := int64(o.Clock.Now())
 	out.Bytes = size
 	out.Samples = []result.Sample{{File: name, Bytes: size, StartNS: start, DurationNS: end - start}}
 	out.Span = &result.Span{GateNS: start, FirstDoneNS: end, LastDoneNS: end, Bytes: size, BusyNS: end - start,
 		Waves: 1}
-	out.Sync = found.sync(o.Sync)
+	out.Sync = &result.Achieved{Asked: string(o.Sync), Achieved: string(mode)}
 	return out, err
 }
 
@@ -201,19 +199,9 @@ func Stream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (out Ou
 	return out, syncVolume(vol)
 }
 
-// streamer does the work of one stream.
-type streamer interface {
-	// prepare does what can be done before the clock starts.
-	prepare(src *VolumeSource, out *blockWriter)
-	run(ctx context.Context) error
-	// record adds to the outcome what is known after run, and returns how many
-	// bytes were written.
-	record(out *Outcome) (int64, error)
-}
-
 // runStream opens both files and times a codec of this program or Apple's tool.
 func runStream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (out Outcome, err error) {
-	s, err := newStreamer(vol, spec, o.QoS)
+	s, err := newStream(vol, spec, o.QoS)
 	if err != nil {
 		return out, err
 	}
@@ -228,7 +216,7 @@ func runStream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (out
 	}
 	defer buf.Free()
 	var expected int64 // of Apple's tool, which sets the length itself
-	if spec.Codec != CodecLZFSE {
+	if s.tool == nil {
 		expected = src.Size() + src.Size()/64 + 4096 // incompressible data grows a little
 	}
 	// This fails if the name exists, which a tool would overwrite.
@@ -236,7 +224,8 @@ func runStream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (out
 	if err != nil {
 		return out, fmt.Errorf("creating: %w", err)
 	}
-	s.prepare(src, &blockWriter{f: dst, buf: buf.Bytes()})
+	s.src, s.out = src, &blockWriter{f: dst, buf: buf.Bytes()}
+	s.makePieces()
 	found := cacheBefore(src)
 	out, err = timeOne(ctx, o, spec.To, src.Size(), dst, func() error { return s.run(ctx) })
 	if err != nil {
@@ -246,8 +235,9 @@ func runStream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (out
 		found = FoundUnknown
 	}
 	out.Cache = &result.Achieved{Asked: o.Cache, Achieved: found}
-	out.Stream = &result.Stream{Codec: spec.Codec, Level: spec.Level, Threads: spec.Threads, In: src.Size()}
-	out.Stream.Out, err = s.record(&out)
+	out.Stream = &result.Stream{Codec: spec.Codec, Level: spec.Level, Threads: spec.Threads, In: src.Size(),
+		Out: s.out.off}
+	err = s.record(vol, o.QoS, &out)
 	original, packed := float64(out.Stream.In), float64(out.Stream.Out)
 	if spec.Direction == Decompress {
 		original, packed = packed, original
@@ -261,27 +251,46 @@ func runStream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (out
 	return out, err
 }
 
-// newStreamer refuses what this system or the codec cannot do, before a file is
+// stream is a reader, workers and a writer that keeps the order of the file, or
+// a run of Apple's compression_tool.
+type stream struct {
+	spec   StreamSpec
+	src    *VolumeSource
+	out    *blockWriter
+	codecs chan codec // those that no worker uses
+	pieces []piece
+	serial bool     // the file was decompressed by one thread
+	tool   []string // the command line of Apple's tool, which does all of the work
+}
+
+// piece is one frame with its input and output. Its buffers are used for one
+// frame after another.
+type piece struct {
+	in, out []byte
+	err     error // of reading in
+}
+
+// newStream refuses what this system or the codec cannot do, before a file is
 // made.
-func newStreamer(vol Volume, spec StreamSpec, qos string) (streamer, error) {
+func newStream(vol Volume, spec StreamSpec, qos string) (*stream, error) {
+	s := &stream{spec: spec, codecs: make(chan codec, spec.Threads)}
 	if spec.Codec == CodecLZFSE {
 		host, ok := vol.(HostPather)
 		if !ok || runtime.GOOS != "darwin" {
 			return nil, fmt.Errorf("codec %s needs %s of macOS and a mounted volume; use zstd, s2 or gzip: %w",
 				spec.Codec, compressionTool, hostio.ErrUnsupported)
 		}
-		line := compressionLine(spec, qos, host.HostPath(spec.From), host.HostPath(spec.To))
-		return &tool{vol, spec.To, qos, line}, nil
+		s.tool = compressionLine(spec, qos, host.HostPath(spec.From), host.HostPath(spec.To))
+		return s, nil
 	}
-	p := &pipe{spec: spec}
 	for range spec.Threads {
 		c, err := newCodec(spec.Codec, spec.Level)
 		if err != nil {
 			return nil, err
 		}
-		p.codecs = append(p.codecs, c)
+		s.codecs <- c
 	}
-	return p, nil
+	return s, nil
 }
 
 // compressionTool is Apple's program with LZFSE and a number of threads. The
@@ -311,167 +320,105 @@ func compressionLine(spec StreamSpec, qos, from, to string) []string {
 	return append([]string{taskpolicy, "-c", qos}, line...)
 }
 
-// tool runs Apple's compression_tool, which only macOS has. The sample covers
-// the whole run of the program and the flush of its output.
-type tool struct {
-	vol     Volume
-	to, qos string
-	line    []string
-}
-
-// prepare has no effect.
-func (*tool) prepare(*VolumeSource, *blockWriter) {}
-
-func (t *tool) run(ctx context.Context) error {
-	var stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, t.line[0], t.line[1:]...)
-	cmd.Stderr = &stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("running %s: %w: %s", compressionTool, err, strings.TrimSpace(stderr.String()))
+// makePieces makes the pieces and touches their memory before the clock starts.
+func (s *stream) makePieces() {
+	if s.tool != nil {
+		return
 	}
-	return nil
-}
-
-func (t *tool) record(out *Outcome) (int64, error) {
-	if t.qos != QoSDefault {
-		out.QoS = &result.Achieved{Asked: t.qos, Achieved: "taskpolicy -c " + t.qos}
+	size := int(min(frameInput, s.src.Size())) + 1<<10
+	s.pieces = make([]piece, 2*s.spec.Threads+2)
+	for i := range s.pieces {
+		s.pieces[i] = piece{in: make([]byte, size), out: make([]byte, size+size/64)}
+		clear(s.pieces[i].in)
+		clear(s.pieces[i].out)
 	}
-	out.warn("stream", "%s did the I/O: through the page cache, and its start is part of the time", compressionTool)
-	sizes, err := fileSizes(t.vol, []Item{{Name: t.to}})
-	return sizes[t.to], err
-}
-
-// pipe is a reader, workers and a writer with a bounded number of pieces
-// between them. The writer keeps the order of the file.
-type pipe struct {
-	spec   StreamSpec
-	src    *VolumeSource
-	out    *blockWriter
-	codecs []codec // one for each worker
-	pieces []*piece
-	serial bool // the file was decompressed by one thread
-}
-
-// piece is one frame with its input and output. Its buffers are used for one
-// frame after another.
-type piece struct {
-	in, out []byte
-	err     error
-	ready   chan struct{} // closed when out and err are set
-}
-
-// prepare makes the pieces and touches their memory.
-func (p *pipe) prepare(src *VolumeSource, out *blockWriter) {
-	p.src, p.out = src, out
-	size := int(min(frameInput, src.Size())) + 1<<10
-	for range 2*len(p.codecs) + 2 {
-		one := &piece{in: make([]byte, size), out: make([]byte, size+size/64)}
-		clear(one.in)
-		clear(one.out)
-		p.pieces = append(p.pieces, one)
-	}
-}
-
-// record adds a warning if one thread did the work.
-func (p *pipe) record(out *Outcome) (int64, error) {
-	if p.serial {
-		out.Stream.Threads = 1
-		out.warn("stream", "the file was not made of independent frames: one thread decompressed it")
-	}
-	return p.out.off, nil
 }
 
 // run streams the whole file.
-func (p *pipe) run(ctx context.Context) error {
-	in := bufio.NewReaderSize(io.NewSectionReader(p.src, 0, p.src.Size()), copyBlock)
-	f := &framer{in: in, kind: codecs[p.spec.Codec], compress: p.spec.Direction == Compress, empty: p.src.Size() == 0}
-	var err error
-	if p.serial = !f.hasFrames(); !p.serial {
-		err = p.runWorkers(ctx, f)
-	} else if r, openErr := f.kind.newReader(f.in); openErr != nil {
-		err = fmt.Errorf("decompressing with %s: %w", p.spec.Codec, openErr)
+func (s *stream) run(ctx context.Context) (err error) {
+	if s.tool != nil {
+		var stderr bytes.Buffer
+		cmd := exec.CommandContext(ctx, s.tool[0], s.tool[1:]...)
+		cmd.Stderr = &stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("running %s: %w: %s", compressionTool, err, strings.TrimSpace(stderr.String()))
+		}
+		return nil
+	}
+	in := bufio.NewReaderSize(io.NewSectionReader(s.src, 0, s.src.Size()), copyBlock)
+	f := &framer{in: in, kind: codecs[s.spec.Codec], compress: s.spec.Direction == Compress, empty: s.src.Size() == 0}
+	if s.serial = !f.hasFrames(); s.serial {
+		var r io.Reader
+		if r, err = f.kind.newReader(in); err == nil {
+			_, err = io.Copy(&cancelWriter{ctx, s.out}, r)
+		}
+		if err != nil {
+			err = s.wrapErr(err)
+		}
 	} else {
-		if c, ok := r.(io.Closer); ok {
-			defer c.Close()
-		}
-		if _, err = io.Copy(&cancelWriter{ctx, p.out}, r); err != nil {
-			err = fmt.Errorf("decompressing with %s: %w", p.spec.Codec, err)
-		}
+		err = s.runWorkers(ctx, f)
 	}
 	if err != nil {
 		return err
 	}
-	return p.out.finish()
+	return s.out.finish()
+}
+
+func (s *stream) wrapErr(err error) error {
+	return fmt.Errorf("%sing with %s: %w", s.spec.Direction, s.spec.Codec, err)
 }
 
 // runWorkers hands pieces of the file to the workers and writes what they make.
-func (p *pipe) runWorkers(ctx context.Context, f *framer) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	// No channel ever blocks its sender: there are at most n pieces in all.
-	n := len(p.pieces)
-	idle, work, order := make(chan *piece, n), make(chan *piece, n), make(chan *piece, n)
-	for _, one := range p.pieces {
-		idle <- one
+func (s *stream) runWorkers(ctx context.Context, f *framer) error {
+	read := func(submit func(fill func(*piece)) bool) {
+		for more := true; more && submit(func(p *piece) {
+			p.in, p.err = f.next(p.in[:0])
+			more = p.err == nil
+		}); {
+		}
 	}
-	var wg sync.WaitGroup
-	for _, c := range p.codecs {
-		transform := c.decode
+	transform := func(p *piece) (err error) {
+		p.out = p.out[:0]
+		switch {
+		case errors.Is(p.err, io.EOF):
+			return nil // this piece is the end
+		case p.err != nil:
+			return fmt.Errorf("reading: %w", p.err)
+		}
+		c := <-s.codecs // there is one for each worker
 		if f.compress {
-			transform = c.encode
-		}
-		wg.Go(func() {
-			for one := range work {
-				one.out, one.err = transform(one.out[:0], one.in)
-				close(one.ready)
-			}
-		})
-	}
-	var readErr error
-	wg.Go(func() {
-		defer close(order)
-		defer close(work)
-		readErr = f.readAll(ctx, idle, work, order)
-	})
-	var err error
-	for one := range order {
-		<-one.ready
-		if err != nil {
-			continue // let the reader end
-		}
-		if err = one.err; err != nil {
-			err = fmt.Errorf("%sing with %s: %w", p.spec.Direction, p.spec.Codec, err)
+			p.out, err = c.encode(p.out, p.in)
 		} else {
-			_, err = p.out.Write(one.out)
+			p.out, err = c.decode(p.out, p.in)
 		}
+		s.codecs <- c
 		if err != nil {
-			cancel(err)
+			return s.wrapErr(err)
 		}
-		idle <- one
+		return nil
 	}
-	wg.Wait()
-	return cmp.Or(err, readErr)
+	return pipeline.Run(ctx, s.spec.Threads, s.pieces, read, transform, func(p *piece) error {
+		_, err := s.out.Write(p.out)
+		return err
+	})
 }
 
-// readAll hands pieces to the workers and, in the same order, to the writer.
-func (f *framer) readAll(ctx context.Context, idle <-chan *piece, work, order chan<- *piece) error {
-	for {
-		var p *piece
-		select {
-		case p = <-idle:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		var err error
-		if p.in, err = f.next(p.in[:0]); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("reading: %w", err)
-		}
-		p.ready = make(chan struct{})
-		work <- p
-		order <- p
+// record adds to the outcome what is known after run.
+func (s *stream) record(vol Volume, qos string, out *Outcome) error {
+	if s.serial {
+		out.Stream.Threads = 1
+		out.warn("stream", "the file was not made of independent frames: one thread decompressed it")
 	}
+	if s.tool == nil {
+		return nil
+	}
+	if qos != QoSDefault {
+		out.QoS = &result.Achieved{Asked: qos, Achieved: "taskpolicy -c " + qos}
+	}
+	out.warn("stream", "%s did the I/O: through the page cache, and its start is part of the time", compressionTool)
+	sizes, err := fileSizes(vol, []Item{{Name: s.spec.To}})
+	out.Stream.Out = sizes[s.spec.To]
+	return err
 }
 
 // blockWriter gathers output in aligned blocks, so that direct transfers stay

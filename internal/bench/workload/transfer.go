@@ -72,54 +72,25 @@ func syncVolume(vol Volume) error {
 	return nil
 }
 
-// openFile opens the file of a job before the clock starts: a new file, or one
-// to read, which it evicts as far as requested and looks up in the page cache.
-func (s *step) openFile(j *job) (err error) {
-	o := s.o.fileOptions(j.order % s.o.Workers)
-	if s.write {
-		if j.file, err = s.vol.Create(j.item.Name, j.item.Size, o); err != nil {
-			return fmt.Errorf("creating: %w", err)
-		}
-		return nil
-	}
-	if j.file, err = s.vol.Open(j.item.Name, o); err != nil {
-		return fmt.Errorf("opening: %w", err)
-	}
-	if s.o.Cache != CacheBuffered {
-		err := j.file.Evict()
-		if err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, ErrUnknown) {
-			return errors.Join(fmt.Errorf("evicting: %w", err), j.file.Close())
+// folders are the different folders of the items.
+func folders(items []Item) (list []string) {
+	for _, it := range items {
+		if dir := path.Dir(it.Name); !slices.Contains(list, dir) {
+			list = append(list, dir)
 		}
 	}
-	j.found = cacheBefore(j.file)
-	return nil
-}
-
-// fill makes the data of a file that is written, in mem.
-func (s *step) fill(j *job, mem []byte) {
-	if j.item.Size > s.l.whole {
-		j.ring = newRing(s.o.Data, j.item, mem, s.l.block)
-		return
-	}
-	j.buf = mem[:j.item.Size]
-	s.o.Data.fillParallel(j.buf, KeyOf(j.item.Name))
+	return list
 }
 
 // makeFolders makes the missing folders of the items. It looks before it makes
 // one: a failing call would be an operation on the image, too.
 func makeFolders(vol Volume, items []Item) error {
-	seen := map[string]bool{".": true, "/": true}
-	for _, it := range items {
-		dir := path.Dir(it.Name)
-		if seen[dir] {
-			continue
-		}
-		seen[dir] = true
+	for _, dir := range folders(items) {
 		_, err := vol.List(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = vol.Mkdir(dir)
 		}
-		if err != nil && !errors.Is(err, fs.ErrExist) {
+		if err != nil && !errors.Is(err, fs.ErrExist) { // a parallel step may have made it
 			return fmt.Errorf("making folder %q: %w", dir, err)
 		}
 	}
@@ -182,18 +153,10 @@ func Verify(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, 
 // fileSizes lists the folders of the items: the size of each file in them by
 // name.
 func fileSizes(vol Volume, items []Item) (map[string]int64, error) {
-	sizes, seen := map[string]int64{}, map[string]bool{}
-	for _, it := range items {
-		dir := path.Dir(it.Name)
-		if seen[dir] {
-			continue
-		}
-		seen[dir] = true
+	sizes := map[string]int64{}
+	for _, dir := range folders(items) {
 		list, err := vol.List(dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("listing folder %q: %w", dir, err)
 		}
 		for _, e := range list {
