@@ -207,10 +207,10 @@ func (b *bundle) discard(off, n int64) error {
 	return b.eachBand(off, n, func(bd *band, in, n int64) error { return bd.discard(b, in, n, b.capacity(bd.index)) })
 }
 
-// evict implements layout.
-func (b *bundle) evict(off, n int64) error {
+// eachPlace implements layout: bands that are missing have none.
+func (b *bundle) eachPlace(off, n int64, do func(f bandFile, at, n int64) error) error {
 	return b.eachBand(off, n, func(bd *band, in, n int64) error {
-		return bd.ifExists(b, func(f bandFile) error { return f.EvictRange(in, n) })
+		return bd.ifExists(b, func(f bandFile) error { return do(f, in, n) })
 	})
 }
 

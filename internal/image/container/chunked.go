@@ -150,7 +150,7 @@ func (c *chunked) writeAt(p []byte, off int64, pad int) (done int, err error) {
 
 // discard implements layout. Chunks keep their places, which others may be
 // looking up, until a compaction.
-func (c *chunked) discard(off, n int64) error { return c.eachExtent(off, n, c.f.PunchHole) }
+func (c *chunked) discard(off, n int64) error { return c.eachPlace(off, n, bandFile.PunchHole) }
 
 // flush makes the data durable before the table that refers to it. Calls that
 // wait for a commit share the next one.
@@ -168,34 +168,16 @@ func (c *chunked) flush() error {
 	return cmp.Or(err, c.f.Check())
 }
 
-// eachExtent calls do for the parts of n bytes from off that have a place in
-// the file.
-func (c *chunked) eachExtent(off, n int64, do func(at, n int64) error) (err error) {
+// eachPlace implements layout.
+func (c *chunked) eachPlace(off, n int64, do func(f bandFile, at, n int64) error) (err error) {
 	for n > 0 && err == nil {
 		at, part, _ := c.extent(off, n)
 		if at != 0 {
-			err = do(at, part)
+			err = do(c.f, at, part)
 		}
 		off, n = off+part, n-part
 	}
 	return err
-}
-
-// evict implements layout.
-func (c *chunked) evict(off, n int64) error { return c.eachExtent(off, n, c.f.EvictRange) }
-
-// Resident implements [ResidencyReporter].
-func (c *chunked) Resident(off, n int64) (share float64, err error) {
-	if err := c.enterRange(off, n, false); err != nil {
-		return 0, err
-	}
-	defer c.mu.RUnlock()
-	err = c.eachExtent(off, n, func(at, part int64) error {
-		s, err := c.f.Resident(at, part)
-		share += s * float64(part)
-		return err
-	})
-	return share / float64(max(n, 1)), err
 }
 
 // usage counts chunks as bands. The host does not report which of them have

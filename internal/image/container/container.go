@@ -77,6 +77,9 @@ type Image interface {
 	Resize(newSize int64) error
 	// Cache returns the achieved cache mode of the host files.
 	Cache() hostio.CacheMode
+	// Resident returns the share, 0 to 1, of n bytes from off of the device that
+	// the host's cache contains. Bytes without a place in a file are in no cache.
+	Resident(off, n int64) (share float64, err error)
 	// Format returns the four-letter name.
 	Format() string
 	// BandSize returns the bytes of a band (of a chunk, for ASIF), 0 for
@@ -87,15 +90,6 @@ type Image interface {
 // Warner is implemented by images that may open in spite of a defect that is to
 // be shown to the user.
 type Warner interface{ Warnings() []string }
-
-// ResidencyReporter is implemented by images that store the device in another
-// order than the host's file.
-type ResidencyReporter interface {
-	// Resident returns the share, 0 to 1, of n bytes from off of the device
-	// that the host's cache contains. Bytes without a place in the file are in
-	// no cache.
-	Resident(off, n int64) (share float64, err error)
-}
 
 // Spec describes a container for Create.
 type Spec struct {

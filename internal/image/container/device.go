@@ -39,7 +39,8 @@ type layout interface {
 	// the chunk in which p ends.
 	writeAt(p []byte, off int64, pad int) (int, error)
 	discard(off, n int64) error
-	evict(off, n int64) error
+	// eachPlace calls do for the stretches of host files that store the range.
+	eachPlace(off, n int64, do func(f bandFile, at, n int64) error) error
 	// flush makes everything durable that was written before the call; called
 	// for writable containers only.
 	flush() error
@@ -137,7 +138,23 @@ func (d *device) WritePadded(p []byte, off int64, pad int) (int, error) {
 func (d *device) Discard(off, n int64) error { return d.callRange(off, n, true, d.layout.discard) }
 
 // Evict drops the host's cached pages of the range.
-func (d *device) Evict(off, n int64) error { return d.callRange(off, n, false, d.layout.evict) }
+func (d *device) Evict(off, n int64) error {
+	return d.callRange(off, n, false, func(off, n int64) error {
+		return d.layout.eachPlace(off, n, bandFile.EvictRange)
+	})
+}
+
+// Resident implements [Image].
+func (d *device) Resident(off, n int64) (share float64, err error) {
+	err = d.callRange(off, n, false, func(off, n int64) error {
+		return d.layout.eachPlace(off, n, func(f bandFile, at, part int64) error {
+			s, err := f.Resident(at, part)
+			share += s * float64(part) / float64(n)
+			return err
+		})
+	})
+	return min(share, 1), err
+}
 
 // callRange makes a call about a range, unless that is empty.
 func (d *device) callRange(off, n int64, change bool, call func(off, n int64) error) error {

@@ -47,7 +47,11 @@ func (r *raw) writeAt(p []byte, off int64, pad int) (int, error) { return r.f.Wr
 
 // discard implements layout.
 func (r *raw) discard(off, n int64) error { return r.f.PunchHole(off, n) }
-func (r *raw) evict(off, n int64) error   { return r.f.EvictRange(off, n) }
+
+// eachPlace implements layout.
+func (r *raw) eachPlace(off, n int64, do func(f bandFile, at, n int64) error) error {
+	return do(r.f, off, n)
+}
 
 // flush implements layout.
 func (r *raw) flush() error {

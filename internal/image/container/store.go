@@ -17,8 +17,6 @@ type store interface {
 	Size() (int64, error) // of the content; Stat has the space that the file takes on the host
 	// Allocate is [hostio.File.Allocate].
 	Allocate(off, n int64) error
-	// Resident is [hostio.File.Resident].
-	Resident(off, n int64) (float64, error)
 	// Check returns hostio.ErrReplaced when the name no longer leads to this
 	// file.
 	Check() error
@@ -37,6 +35,8 @@ type bandFile interface {
 	// earlier Truncate cut off.
 	Truncate(n int64) error
 	EvictRange(off, n int64) error
+	// Resident is [hostio.File.Resident].
+	Resident(off, n int64) (float64, error)
 	Stat() (hostio.Stat, error)
 	// Sync makes everything durable that was written before, with length and
 	// holes.

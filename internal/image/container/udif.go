@@ -66,14 +66,14 @@ func (u *udifImage) readAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// evict drops the host's cached pages of the whole file, since all callers want
-// to read without cache. The decoded chunks that the image keeps stay.
-func (u *udifImage) evict(int64, int64) error {
+// eachPlace implements layout by the whole file, since all callers that evict
+// want to read without cache. The decoded chunks that the image keeps stay.
+func (u *udifImage) eachPlace(_, _ int64, do func(f bandFile, at, n int64) error) error {
 	size, err := u.f.Size()
 	if err != nil {
 		return err
 	}
-	return u.f.EvictRange(0, size)
+	return do(u.f, 0, size)
 }
 
 // close implements layout.

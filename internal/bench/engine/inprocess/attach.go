@@ -85,7 +85,7 @@ func (a *attachment) mount() error {
 	if err != nil {
 		return err
 	}
-	a.vol = &volume{image: a.image, vol: vol, img: a.img, start: p.Offset(), flush: flush, open: map[*file]bool{}}
+	a.vol = &volume{vol: vol, img: a.img, start: p.Offset(), flush: flush, open: map[*file]bool{}}
 	a.report.Warnings = append(a.report.Warnings, warnings...)
 	state := vol.State()
 	if state.Dirty {

@@ -28,8 +28,15 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (r engine.Repo
 	if err := c.engine.Allows(c.spec, engine.Action{Do: "check", Repair: o.Repair}); err != nil {
 		return r, err
 	}
-	if !slices.Contains([]string{"", "container", "volume"}, o.What) {
-		return r, refuse("checking "+o.What, "check the container or the volume")
+	// findDamage is inspect with an error about the content as a finding.
+	findDamage := func(img container.Image) error {
+		err := inspect(img, o, &r)
+		if gpt.IsUnusable(err) || errors.Is(err, blockdev.ErrOutOfRange) || errors.Is(err, exfat.ErrNotExFAT) ||
+			errors.Is(err, exfat.ErrCorrupt) {
+			r.Find(err.Error())
+			return nil
+		}
+		return err
 	}
 	if o.What != "volume" {
 		err = c.verify(o.Repair && !unmounted, &r)
@@ -37,9 +44,9 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (r engine.Repo
 	switch {
 	case err != nil:
 	case unmounted:
-		err = errors.Join(inspect(c.open.img, o, &r), c.open.img.Flush())
+		err = errors.Join(findDamage(c.open.img), c.open.img.Flush())
 	default:
-		err = c.with(ctx, "opening", !o.Repair, func(img container.Image) error { return inspect(img, o, &r) })
+		err = c.with(ctx, "opening", !o.Repair, findDamage)
 		if errors.Is(err, container.ErrCorrupt) {
 			r.Find(err.Error())
 			err = nil
@@ -85,17 +92,12 @@ func addFinding(r *engine.Report, text string, repaired bool) {
 	}
 }
 
-// inspect checks the partition table and the volume of an open image. It checks
-// the volume only if a table leads to it: otherwise the table is the finding.
+// inspect checks the partition table and the exFAT volume of an open image. It
+// checks the volume only if a table leads to it.
 func inspect(img container.Image, o engine.CheckOptions, r *engine.Report) error {
 	t, list, err := gpt.Read(img)
 	switch {
-	case gpt.IsUnusable(err):
-		r.Find(err.Error())
-		return nil
-	case err != nil:
-		return err
-	case !o.Repair:
+	case err != nil || !o.Repair:
 	case slices.Contains(list, gpt.WarnBackupMoved): // the second table belongs at the end of the device
 		_, err = gpt.Resize(img, img.Size(), -1)
 	case len(list) > 0:
@@ -111,24 +113,10 @@ func inspect(img container.Image, o engine.CheckOptions, r *engine.Report) error
 		return nil
 	}
 	_, part, _, err := openPartition(img)
-	if errors.Is(err, gpt.ErrInvalid) || errors.Is(err, blockdev.ErrOutOfRange) {
-		r.Find(err.Error())
-		return nil
-	}
 	if err != nil {
 		return err
 	}
-	return inspectVolume(part, o, r)
-}
-
-// inspectVolume checks the exFAT volume of a partition. A volume that cannot be
-// recognized is a finding.
-func inspectVolume(part blockdev.Device, o engine.CheckOptions, r *engine.Report) error {
 	found, err := exfat.Check(part, exfat.CheckOptions{Repair: o.Repair})
-	if errors.Is(err, exfat.ErrNotExFAT) || errors.Is(err, exfat.ErrCorrupt) {
-		r.Find(err.Error())
-		return nil
-	}
 	if err != nil {
 		return err
 	}

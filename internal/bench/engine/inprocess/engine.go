@@ -9,6 +9,7 @@
 package inprocess
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -150,53 +151,67 @@ func normalize(s engine.Spec) (engine.Spec, error) {
 	return s, nil
 }
 
+// withPassphrase adds the passphrase of the engine to a normal spec that has
+// none.
+func (e *Engine) withPassphrase(s engine.Spec, err error) (engine.Spec, error) {
+	if err != nil {
+		return s, err
+	}
+	return s.WithPassphrase(e.Passphrase)
+}
+
 // Create makes name with the extension of the format, its partition table and
 // its volume. The same name and spec give the same bytes, except for encrypted
 // images, which have random keys.
 func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
-	s, err := normalizeEmpty(s)
-	if err == nil {
-		s, err = s.WithPassphrase(e.Passphrase)
+	s, err := e.withPassphrase(normalizeEmpty(s))
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = ctx.Err()
-	}
+	c, err := e.build(dir, name, s, "", func(img container.Image) error { return format(img, name, s) })
 	if err != nil {
 		return nil, err
 	}
-	file := engine.FileName(name, formatOf(s.Format))
-	if err := container.Create(dir, file, e.containerSpec(name, s)); err != nil {
+	c.mounted = false
+	return c, nil
+}
+
+// build makes a container, fills and opens it. After an error it is removed:
+// Open would take a file that is not yet a whole image for one.
+func (e *Engine) build(dir *hostio.Dir, name string, s engine.Spec, cache hostio.CacheMode,
+	fill func(img container.Image) error) (c *image, err error) {
+	file, spec := engine.FileName(name, formatOf(s.Format)), e.containerSpec(name, s)
+	if s.Format == diskimage.UDTO {
+		spec.Format = container.UDRW
+	}
+	if err := container.Create(dir, file, spec); err != nil {
 		return nil, err
 	}
-	// A file that is not yet a whole image is removed: Open would take it for one.
-	err = format(dir, file, name, s)
-	var c *image
+	img, err := container.Open(dir, file, container.OpenOptions{Cache: cache, Passphrase: s.Passphrase})
+	// Close reports writes that failed later, as the host's cache may delay them.
+	if err == nil {
+		err = errors.Join(fill(img), img.Close())
+	}
 	if err == nil {
 		c, err = e.openImage(dir, file, s)
 	}
 	if err != nil {
 		return nil, errors.Join(err, container.Remove(dir, file))
 	}
-	c.mounted = false
 	return c, nil
 }
 
 // format writes the partition table and the volume of a new container.
-func format(dir *hostio.Dir, file, seed string, s engine.Spec) (err error) {
-	img, err := container.Open(dir, file, container.OpenOptions{Passphrase: s.Passphrase})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, img.Close()) }()
+func format(img container.Image, name string, s engine.Spec) error {
 	// Identifiers come from name and spec, not from chance: images made twice
 	// are equal.
-	sum := digest(seed, s)
+	sum := digest(name, s)
 	t, err := gpt.Single(img.Size(), guid(sum[:16]), gpt.BasicData, guid(sum[8:24]), partitionName, gpt.FirstDefault)
 	if err == nil {
 		err = gpt.Write(img, t)
 	}
 	if err != nil {
-		return fmt.Errorf("partitioning %q: %w", file, err)
+		return fmt.Errorf("partitioning %q: %w", name, err)
 	}
 	p := t.Partitions[0]
 	part, err := blockdev.Section(img, p.Offset(), p.Size())
@@ -207,7 +222,7 @@ func format(dir *hostio.Dir, file, seed string, s engine.Spec) (err error) {
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("formatting %q: %w", file, err)
+		return fmt.Errorf("formatting %q: %w", name, err)
 	}
 	return img.Flush()
 }
@@ -238,10 +253,7 @@ func guid(b []byte) (g gpt.GUID) {
 // Open opens a container that Create, Convert or Transfer made; name may end in
 // the extension.
 func (e *Engine) Open(_ context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
-	s, err := normalize(s)
-	if err == nil {
-		s, err = s.WithPassphrase(e.Passphrase)
-	}
+	s, err := e.withPassphrase(normalize(s))
 	if err != nil {
 		return nil, err
 	}

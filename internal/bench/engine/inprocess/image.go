@@ -115,7 +115,7 @@ func (c *image) Usage(ctx context.Context) (engine.Usage, error) {
 	}
 	var u container.Usage
 	var err error
-	if c.open != nil && c.open.img != nil {
+	if c.open != nil {
 		u, err = c.open.img.Usage()
 	} else {
 		u, err = container.UsageOf(c.Dir, c.File)
@@ -141,7 +141,7 @@ func (c *image) Resize(ctx context.Context, size int64) (engine.Report, error) {
 	}
 	size = units.RoundUp(size, container.SectorSize)
 	err := c.with(ctx, "resizing", false, func(img container.Image) error {
-		old, part, _, err := openPartition(img)
+		old, _, _, err := openPartition(img)
 		if err != nil {
 			return err
 		}
@@ -150,16 +150,22 @@ func (c *image) Resize(ctx context.Context, size int64) (engine.Report, error) {
 			return err
 		}
 		end := t.Partitions[0].Size()
-		if size >= img.Size() {
-			return c.grow(img, part, size, end, old.Index)
+		device := func() error { return img.Resize(size) }
+		table := func() error { _, err := gpt.Resize(img, size, old.Index); return err }
+		volume := func() error {
+			return withVolume(img, exfat.MountOptions{Now: c.engine.Now},
+				func(v *exfat.Volume) error { return v.Resize(end) })
 		}
-		if err := c.resizeVolume(part, end); err != nil {
-			return err
+		steps := []func() error{device, table, volume}
+		if size < img.Size() {
+			slices.Reverse(steps)
+		} else {
+			err = checkRoom(img, end)
 		}
-		if _, err := gpt.Resize(img, size, old.Index); err != nil {
-			return err
+		for i := 0; i < len(steps) && err == nil; i++ {
+			err = steps[i]()
 		}
-		return img.Resize(size)
+		return err
 	})
 	if err != nil {
 		return engine.Report{}, fmt.Errorf("resizing %q: %w", c.File, err)
@@ -168,41 +174,28 @@ func (c *image) Resize(ctx context.Context, size int64) (engine.Report, error) {
 	return engine.Report{}, nil
 }
 
-// grow first checks that the FAT of the volume has room: later the device would
-// already have grown.
-func (c *image) grow(img container.Image, part blockdev.Device, size, end int64, index int) error {
-	vol, err := exfat.Mount(part, exfat.MountOptions{ReadOnly: true})
-	if err != nil {
-		return err
-	}
-	limit := vol.MaxSize()
-	err = vol.Unmount()
-	if err == nil && end > limit {
-		err = fmt.Errorf("growing the volume to %d bytes, at most %d: %w", end, limit, exfat.ErrFATTooSmall)
-	}
-	if err == nil {
-		err = img.Resize(size)
-	}
-	if err == nil {
-		_, err = gpt.Resize(img, size, index)
-	}
-	if err == nil {
-		_, part, _, err = openPartition(img)
-	}
-	if err != nil {
-		return err
-	}
-	return c.resizeVolume(part, part.Size())
+// checkRoom checks that the FAT of the volume has room for a size in bytes:
+// later the device would already have grown.
+func checkRoom(img container.Image, size int64) error {
+	return withVolume(img, exfat.MountOptions{ReadOnly: true}, func(v *exfat.Volume) error {
+		if limit := v.MaxSize(); size > limit {
+			return fmt.Errorf("growing the volume to %d bytes, at most %d: %w", size, limit, exfat.ErrFATTooSmall)
+		}
+		return nil
+	})
 }
 
-// resizeVolume mounts the volume of a partition, changes its size in bytes, and
-// unmounts it.
-func (c *image) resizeVolume(part blockdev.Device, size int64) error {
-	vol, err := exfat.Mount(part, exfat.MountOptions{Now: c.engine.Now})
+// withVolume mounts the volume of an image for the time of f.
+func withVolume(img container.Image, o exfat.MountOptions, f func(v *exfat.Volume) error) error {
+	_, part, _, err := openPartition(img)
 	if err != nil {
 		return err
 	}
-	return errors.Join(vol.Resize(size), vol.Unmount())
+	vol, err := exfat.Mount(part, o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(vol), vol.Unmount())
 }
 
 // Compact deletes the bands without data of the volume, as `hdiutil compact`
@@ -239,51 +232,31 @@ func (c *image) Compact(ctx context.Context, _ engine.CompactOptions) (r engine.
 // compressed on every processor.
 func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
 	s.Size = c.spec.Size
-	s, err := normalize(s)
-	if err == nil {
-		s, err = s.WithPassphrase(c.engine.Passphrase)
-	}
+	s, err := c.engine.withPassphrase(normalize(s))
 	if err != nil {
 		return nil, err
 	}
-	file := engine.FileName(name, formatOf(s.Format))
-	err = c.with(ctx, "converting", true, func(src container.Image) error {
-		return c.engine.convert(ctx, src, dir, file, name, s)
+	f := formatOf(s.Format)
+	var made *image
+	err = c.with(ctx, "converting", true, func(src container.Image) (err error) {
+		if !f.ReadOnly || f.Name == diskimage.UDTO {
+			made, err = c.engine.build(dir, name, s, s.Cache, func(dst container.Image) error {
+				return container.Copy(ctx, dst, src, nil)
+			})
+			return err
+		}
+		file := engine.FileName(name, f)
+		err = container.CreateUDIF(ctx, dir, file, src,
+			container.UDIFSpec{Format: s.Format, Encryption: c.engine.containerSpec(name, s).Encryption})
+		if err == nil {
+			made, err = c.engine.openImage(dir, file, s)
+		}
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("converting %q: %w", c.File, err)
 	}
-	made, err := c.engine.openImage(dir, file, s)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("converting %q: %w", c.File, err), container.Remove(dir, file))
-	}
 	return made, nil
-}
-
-// convert writes the content of src to a new container. After an error it is
-// deleted.
-func (e *Engine) convert(ctx context.Context, src container.Image, dir *hostio.Dir, file, seed string,
-	s engine.Spec) (err error) {
-	spec := e.containerSpec(seed, s)
-	switch {
-	case s.Format == diskimage.UDTO:
-		spec.Format = container.UDRW
-	case formatOf(s.Format).ReadOnly:
-		return container.CreateUDIF(ctx, dir, file, src,
-			container.UDIFSpec{Format: s.Format, Encryption: spec.Encryption})
-	}
-	if err := container.Create(dir, file, spec); err != nil {
-		return err
-	}
-	dst, err := container.Open(dir, file, container.OpenOptions{Cache: s.Cache, Passphrase: s.Passphrase})
-	// Close reports writes that failed later, as the host's cache may delay them.
-	if err == nil {
-		err = errors.Join(container.Copy(ctx, dst, src, nil), dst.Close())
-	}
-	if err != nil {
-		err = errors.Join(err, container.Remove(dir, file))
-	}
-	return err
 }
 
 // Damage damages the container on purpose: "header" (the file's first sectors,

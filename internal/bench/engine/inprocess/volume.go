@@ -12,14 +12,12 @@ import (
 
 	"dmgbench/internal/bench/workload"
 	"dmgbench/internal/image/container"
-	"dmgbench/internal/image/container/files"
 	"dmgbench/internal/image/exfat"
 	"dmgbench/internal/system/hostio"
 )
 
 // volume is the mounted exFAT volume as the workload wants it.
 type volume struct {
-	image *image
 	vol   *exfat.Volume
 	img   container.Image
 	start int64           // of the volume on the image's device, bytes
@@ -140,7 +138,7 @@ func (f *file) Resident() (float64, error) {
 	left := f.Size()
 	for _, e := range f.Extents() {
 		n := min(e.Length, left)
-		share, err := f.vol.resident(f.vol.start+e.Device, n)
+		share, err := f.vol.img.Resident(f.vol.start+e.Device, n)
 		if errors.Is(err, errors.ErrUnsupported) {
 			err = workload.ErrUnknown
 		}
@@ -150,40 +148,6 @@ func (f *file) Resident() (float64, error) {
 		sum, left = sum+share*float64(n), left-n
 	}
 	return sum / float64(max(f.Size()-left, 1)), nil
-}
-
-// resident is the cached share of n bytes from off of the device. A band that
-// is missing has no pages. The files are opened for writing, since Linux reports
-// all pages of others as resident.
-func (v *volume) resident(off, n int64) (float64, error) {
-	if img, ok := v.img.(container.ResidencyReporter); ok {
-		return img.Resident(off, n)
-	}
-	// A raw image stores the device in order, a bundle in bands of equal size.
-	c, band := v.image, off+n
-	isBundle := formatOf(c.spec.Format).Folder
-	if isBundle {
-		band = c.spec.BandSize
-	}
-	var sum float64
-	for at := off; at < off+n; {
-		name, in := c.File, at%band
-		if isBundle {
-			name = path.Join(name, "bands", files.BandName(at/band))
-		}
-		part := min(band-in, off+n-at)
-		f, err := c.Dir.Open(name, hostio.OpenOptions{Write: true})
-		if err == nil {
-			share, shareErr := f.Resident(in, part)
-			sum += share * float64(part)
-			err = errors.Join(shareErr, f.Close())
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return 0, err
-		}
-		at += part
-	}
-	return sum / float64(max(n, 1)), nil
 }
 
 // Cache is what the container's files achieved: the volume has no cache of
