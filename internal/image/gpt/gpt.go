@@ -10,9 +10,11 @@
 package gpt
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -182,26 +184,18 @@ func TypeName(g GUID) string {
 	return g.String()
 }
 
-// swap converts between the byte orders of the text and of the disk.
-func (g GUID) swap() GUID {
-	g[0], g[1], g[2], g[3] = g[3], g[2], g[1], g[0]
-	g[4], g[5] = g[5], g[4]
-	g[6], g[7] = g[7], g[6]
-	return g
-}
-
 // String formats the GUID in upper-case hexadecimal in five groups.
 func (g GUID) String() string {
-	s := g.swap()
-	return strings.ToUpper(fmt.Sprintf("%x-%x-%x-%x-%x", s[0:4], s[4:6], s[6:8], s[8:10], s[10:16]))
+	le := binary.LittleEndian
+	return fmt.Sprintf("%08X-%04X-%04X-%X-%X", le.Uint32(g[:]), le.Uint16(g[4:]), le.Uint16(g[6:]), g[8:10], g[10:])
 }
 
-// parseGUID reads the form that String writes; it panics on any other, as it is
-// for constants.
+// parseGUID reads the form that String writes; it panics on any other length,
+// as it is for constants.
 func parseGUID(s string) GUID {
-	b, err := hex.DecodeString(strings.ReplaceAll(s, "-", ""))
-	if err != nil {
-		panic(fmt.Sprintf("parsing GUID %q: %v", s, err))
-	}
-	return GUID(b).swap()
+	b, _ := hex.DecodeString(strings.ReplaceAll(s, "-", ""))
+	slices.Reverse(b[:4])
+	slices.Reverse(b[4:6])
+	slices.Reverse(b[6:8])
+	return GUID(b)
 }

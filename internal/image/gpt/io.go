@@ -150,14 +150,21 @@ func readAt(dev io.ReaderAt, self, sectors uint64) (*Table, header, error) {
 	if got := crc32.ChecksumIEEE(b[:size]); got != h.TableCRC {
 		return nil, h, fmt.Errorf("checksum of the entries %08x, stored %08x: %w", got, h.TableCRC, ErrDamaged)
 	}
-	parts, err := decodeEntries(b[:size])
-	if err != nil {
-		return nil, h, err
-	}
 	t := &Table{Disk: h.Disk, Sectors: max(h.Self, h.Other) + 1, FirstUsable: h.FirstUsable, LastUsable: h.LastUsable,
-		Partitions: parts, entries: h.Entries}
+		entries: h.Entries}
 	if t.Sectors > sectors || t.Sectors == 0 {
 		t.Sectors = sectors
+	}
+	list := make([]diskEntry, h.Entries)
+	if _, err := binary.Decode(b, binary.LittleEndian, list); err != nil {
+		return nil, h, err
+	}
+	for i, e := range list {
+		if e.Type != (GUID{}) {
+			name := e.Name[:slices.Index(append(e.Name[:], 0), 0)] // it may fill the field
+			t.Partitions = append(t.Partitions, Partition{Index: i, Type: e.Type, ID: e.ID, First: e.First,
+				Last: e.Last, Attributes: e.Attributes, Name: string(utf16.Decode(name))})
+		}
 	}
 	return t, h, t.check()
 }
@@ -176,14 +183,13 @@ func get(dev io.ReaderAt, sector, n uint64) ([]byte, error) {
 // negative, that partition, which must be the last on the device, is made to
 // end with the usable area (on a multiple of 4096 bytes). Partitions that no
 // longer fit are an error wrapping [ErrInvalid], before anything is written. A
-// negative index leaves all partitions as they are. Once the new table is
-// durable, the former backup is cleared if it is outside all partitions.
+// negative index leaves all partitions as they are. The former backup stays in
+// its place: tools look for one at the end of the device alone.
 func Resize(dev blockdev.Device, size int64, index int) (*Table, error) {
 	t, _, err := Read(dev)
 	if err != nil {
 		return nil, fmt.Errorf("resizing partition table: %w", err)
 	}
-	old := *t
 	t.Sectors = uint64(max(size, 0)) / SectorSize
 	if err := t.layout(); err != nil {
 		return nil, fmt.Errorf("resizing partition table: %w", err)
@@ -195,30 +201,7 @@ func Resize(dev blockdev.Device, size int64, index int) (*Table, error) {
 	case index >= 0:
 		return nil, fmt.Errorf("resizing partition %d: %w", index, ErrInvalid)
 	}
-	if err := Write(dev, t); err != nil {
-		return nil, err
-	}
-	return t, wipeOld(dev, old, t)
-}
-
-// wipeOld clears the backup of the former table where that overlaps neither the
-// new table nor a partition.
-func wipeOld(dev blockdev.Device, old Table, t *Table) error {
-	n := old.EntrySectors() + 1
-	if old.Sectors == t.Sectors || old.Sectors < n+2 {
-		return nil
-	}
-	first, last := old.Sectors-n, old.Sectors-1
-	if last >= t.Sectors-t.EntrySectors()-1 && first < t.Sectors || first < t.FirstUsable ||
-		last*SectorSize >= uint64(dev.Size()) {
-		return nil
-	}
-	for _, p := range t.Partitions {
-		if p.First <= last && first <= p.Last {
-			return nil
-		}
-	}
-	return put(dev, make([]byte, n*SectorSize), first)
+	return t, Write(dev, t)
 }
 
 // header is a primary or backup header as on the device, little-endian (UEFI
@@ -256,8 +239,9 @@ func (h header) encode() []byte {
 	return append(appendTo(nil, h), make([]byte, SectorSize-headerSize)...)
 }
 
-// decodeHeader decodes and checks the sector at self of a device of the given
-// number of sectors.
+// decodeHeader decodes the sector at self of a device of the given number of
+// sectors. It rejects a header if its areas overlap or leave the device, or if
+// its table is larger than is accepted.
 func decodeHeader(b []byte, self, sectors uint64) (h header, err error) {
 	if _, err := binary.Decode(b, binary.LittleEndian, &h); err != nil {
 		return h, err
@@ -270,29 +254,22 @@ func decodeHeader(b []byte, self, sectors uint64) (h header, err error) {
 	}
 	plain := bytes.Clone(b[:h.Size])
 	clear(plain[16:20])
-	if got := crc32.ChecksumIEEE(plain); got != h.CRC {
-		return h, fmt.Errorf("header checksum %08x, stored %08x: %w", got, h.CRC, ErrDamaged)
-	}
-	return h, h.check(self, sectors)
-}
-
-// check rejects a header if its areas overlap or leave the device, or if its
-// table is larger than is accepted.
-func (h header) check(self, sectors uint64) error {
 	table := (uint64(h.Entries)*uint64(h.EntrySize) + SectorSize - 1) / SectorSize // sectors
-	switch {
+	switch got := crc32.ChecksumIEEE(plain); {
+	case got != h.CRC:
+		err = fmt.Errorf("header checksum %08x, stored %08x: %w", got, h.CRC, ErrDamaged)
 	case h.Self != self:
-		return fmt.Errorf("header at sector %d names sector %d as its own: %w", self, h.Self, ErrDamaged)
+		err = fmt.Errorf("header at sector %d names sector %d as its own: %w", self, h.Self, ErrDamaged)
 	case h.EntrySize != entrySize || h.Entries == 0 || h.Entries > MaxEntries:
-		return fmt.Errorf("table of %d entries of %d bytes, at most %d of %d are accepted: %w", h.Entries, h.EntrySize,
+		err = fmt.Errorf("table of %d entries of %d bytes, at most %d of %d are accepted: %w", h.Entries, h.EntrySize,
 			MaxEntries, entrySize, ErrDamaged)
 	case h.FirstUsable < 2 || h.FirstUsable > h.LastUsable || h.LastUsable >= sectors,
 		h.Table < 2 || h.Table >= sectors || table > sectors-h.Table,
 		h.Table <= h.LastUsable && h.FirstUsable < h.Table+table:
-		return fmt.Errorf("usable sectors %d to %d and entries at sector %d of %d: %w", h.FirstUsable, h.LastUsable,
+		err = fmt.Errorf("usable sectors %d to %d and entries at sector %d of %d: %w", h.FirstUsable, h.LastUsable,
 			h.Table, sectors, ErrDamaged)
 	}
-	return nil
+	return h, err
 }
 
 // encodeEntries returns the whole table of entries.
@@ -304,27 +281,6 @@ func (t *Table) encodeEntries() []byte {
 		copy(e.Name[:], utf16.Encode([]rune(p.Name)))
 	}
 	return appendTo(nil, list)
-}
-
-// decodeEntries decodes the used entries of a table.
-func decodeEntries(b []byte) ([]Partition, error) {
-	list := make([]diskEntry, len(b)/entrySize)
-	if _, err := binary.Decode(b, binary.LittleEndian, list); err != nil {
-		return nil, err
-	}
-	var parts []Partition
-	for i, e := range list {
-		if e.Type == (GUID{}) {
-			continue
-		}
-		units := e.Name[:]
-		if end := slices.Index(units, 0); end >= 0 {
-			units = units[:end]
-		}
-		parts = append(parts, Partition{Index: i, Type: e.Type, ID: e.ID, First: e.First, Last: e.Last,
-			Attributes: e.Attributes, Name: string(utf16.Decode(units))})
-	}
-	return parts, nil
 }
 
 // mbrTable is the offset of the four entries of 16 bytes in sector 0.

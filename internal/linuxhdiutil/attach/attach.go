@@ -94,8 +94,6 @@ type Request struct {
 	NoMount  bool
 	// ServedBy is ServedByAny, ServedByKernel or ServedByHelper.
 	ServedBy string
-	// NoTrim leaves the volume untrimmed, even from the second mount on.
-	NoTrim bool
 	// MountPoint is the folder to mount on. If it is empty, a new one is made
 	// below MountRoot.
 	MountPoint string
@@ -107,9 +105,6 @@ type Request struct {
 	// RandomName calls the new folder "dmg." and a random number, not like the
 	// volume.
 	RandomName bool
-	// Owners asks for the owners of files to count. nil and false leave that to
-	// the file system; true is an error if it has none.
-	Owners *bool
 	// Temporary is for an attachment that only this process uses: when it has
 	// died, the image is released as if it had detached.
 	Temporary bool
@@ -186,36 +181,9 @@ var (
 	ErrNoFileSystem = errors.New("no mountable file systems")
 	// ErrNotAttached: the attachment does not exist any more.
 	ErrNotAttached = errors.New("not attached")
-	// ErrNoFUSE: an image needs FUSE, and the system does not offer it.
-	ErrNoFUSE = errors.New("FUSE is not available: load the module fuse and let the user open /dev/fuse " +
-		"(package fuse3)")
 	// ErrNoLoop: an image needs a loop device, and the user cannot have one.
 	ErrNoLoop = errors.New("no loop device is available: it takes root and /dev/loop-control")
 )
-
-// Holder is a process that keeps a volume or an image busy.
-type Holder struct {
-	PID     int
-	Command string
-}
-
-// BusyError reports that a volume or an image is in use, and the processes that
-// use it as far as they are known. It matches syscall.EBUSY.
-type BusyError struct {
-	What    string
-	Holders []Holder
-}
-
-func (e *BusyError) Error() string {
-	text := fmt.Sprintf("%q is busy", e.What)
-	for i, h := range e.Holders {
-		text += []string{": held by ", ", "}[min(i, 1)] + fmt.Sprintf("%s (process %d)", h.Command, h.PID)
-	}
-	return text
-}
-
-// Is makes the error match syscall.EBUSY.
-func (e *BusyError) Is(target error) bool { return target == syscall.EBUSY }
 
 // layerErrnos are the numbers of errors of the layers below, which win over the
 // number that an error carries; hostErrnos are those of the general errors,

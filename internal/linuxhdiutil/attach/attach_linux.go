@@ -2,10 +2,12 @@ package attach
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -13,23 +15,21 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dmgbench/internal/image/container"
+	"dmgbench/internal/image/gpt"
 	"dmgbench/internal/system/host"
 )
 
 // Attach makes a block device of the container and mounts its volume. For a
 // container that is attached already it returns the existing attachment
-// unchanged. Errors: [ErrNoFileSystem], [ErrNoLoop], [ErrNoFUSE], and those of
-// package container, such as [container.ErrInUse] for a container that another
-// process has open or has attached. After an error everything is undone.
+// unchanged. Errors: [ErrNoFileSystem], [ErrNoLoop], and those of package
+// container, such as [container.ErrInUse] for a container that another process
+// has open or has attached. After an error everything is undone.
 func Attach(ctx context.Context, req Request) (a Attached, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("attaching %q: %w", req.Image, err)
 		}
 	}()
-	if !filepath.IsAbs(req.Image) {
-		return a, errors.New("the path is not absolute")
-	}
 	s, err := openStore(ctx)
 	if err != nil {
 		return a, err
@@ -48,44 +48,38 @@ func Attach(ctx context.Context, req Request) (a Attached, err error) {
 	case !errors.Is(err, ErrNotAttached):
 		return a, err
 	}
-	if r, err = newRecord(id, req); err != nil {
-		return a, err
+	volume := req.Info.ToMount()
+	r = &record{Boot: host.BootID(), Tag: "dmgbench:" + rand.Text(), Attached: Attached{ID: id, Image: req.Image,
+		Format: req.Info.format, Size: req.Info.size, ReadOnly: req.ReadOnly, Warnings: req.Info.notes(),
+		Filesystem: volume.Kernel, VolumeName: volume.Label, Owners: volume.Owners, Encrypted: req.Keys != nil}}
+	if req.Temporary {
+		r.ForPID = os.Getpid()
+		r.ForStart, _ = processStart(r.ForPID)
 	}
-	if err = s.attach(ctx, r, req); err != nil {
+	if r.Mode, err = modeOf(r, req); err == nil {
+		err = s.attach(ctx, r, req)
+	}
+	if err != nil {
 		s.clean(ctx, r)
 		return a, err
 	}
 	return r.present(), nil
 }
 
-// newRecord makes the record of an attachment before its first step.
-func newRecord(id string, req Request) (*record, error) {
-	info, volume := req.Info, req.Info.ToMount()
-	r := &record{Boot: host.BootID(), Loop: -1, Attached: Attached{ID: id, Image: req.Image, Format: info.format,
-		Size: info.size, ReadOnly: req.ReadOnly, Warnings: info.notes(), Filesystem: volume.Kernel,
-		VolumeName: volume.Label, Owners: volume.Owners, Encrypted: req.Keys != nil}}
-	if req.Temporary {
-		r.ForPID = os.Getpid()
-		r.ForStart, _ = processStart(r.ForPID)
-	}
-	var err error
-	if r.Mode, err = modeOf(r, req); err != nil && info.Damage != nil {
-		err = fmt.Errorf("%w (%w)", err, info.Damage)
-	}
-	return r, err
-}
-
 // modeOf chooses the mode of an attachment, or returns why the image cannot be
 // attached.
-func modeOf(r *record, req Request) (string, error) {
+func modeOf(r *record, req Request) (mode string, err error) {
+	defer func() {
+		if err != nil && req.Info.Damage != nil {
+			err = fmt.Errorf("%w (%w)", err, req.Info.Damage)
+		}
+	}()
 	fs, known := FilesystemOf(r.Filesystem)
 	plain := Loops() && r.Format == container.UDRW && !r.Encrypted
 	mountable := Loops() && fs.MountableByKernel
 	switch byKernel := req.ServedBy == ServedByKernel; {
 	case !req.NoMount && !known:
 		return "", noDriver(r.Filesystem)
-	case !req.NoMount && !r.Owners && req.Owners != nil && *req.Owners:
-		return "", fmt.Errorf("honouring owners: %s keeps none: %w", fs.Name, errors.ErrUnsupported)
 	case byKernel && !plain:
 		return "", fmt.Errorf("attaching without a process: that takes an unencrypted UDRW image and loop devices: %w",
 			errors.ErrUnsupported)
@@ -126,7 +120,7 @@ func (s *store) attach(ctx context.Context, r *record, req Request) (err error) 
 		return err
 	}
 	if r.LastMountPoint != "" {
-		prepareMounted(ctx, r, req)
+		prepareMounted(ctx, r)
 	}
 	r.Complete = true
 	return s.save(r)
@@ -139,29 +133,27 @@ func (s *store) attach(ctx context.Context, r *record, req Request) (err error) 
 func (s *store) serve(ctx context.Context, r *record, req Request) (err error) {
 	uid, gid := owner()
 	o := serveRequest{Image: r.Image, Keys: req.Keys, ReadOnly: r.ReadOnly, End: s.path(r.ID + ".end"),
-		UID: uint32(uid), GID: uint32(gid)}
+		UID: uint32(uid), GID: uint32(gid), Volume: r.Mode == ModeFUSE && !req.NoMount}
 	r.FUSEDir = s.path(r.ID)
-	if r.Mode == ModeFUSE && !req.NoMount {
-		if r.LastMountPoint, r.MadeMountPoint, err = mountPoint(req, r.VolumeName); err != nil {
-			return err
+	r.Device = filepath.Join(r.FUSEDir, deviceName)
+	r.Partition = r.Device
+	if req.Info.Table != nil {
+		o.Parts = req.Info.Table.Partitions
+	}
+	if part := req.Info.mount; part != nil {
+		r.Partition = filepath.Join(r.FUSEDir, partName(*part.Part))
+		if o.Volume {
+			o.Parts = []gpt.Partition{*part.Part}
 		}
-		r.FUSEDir, r.Device, r.Partition = r.LastMountPoint, s.path(r.ID), s.path(r.ID)
-		o.Volume, o.Others = true, os.Geteuid() == 0
-		if req.Info.mount != nil {
-			o.Parts = append(o.Parts, *req.Info.mount.Part)
-		}
-	} else {
-		if err = os.Mkdir(r.FUSEDir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-			return err
-		}
-		if req.Info.Table != nil {
-			o.Parts = req.Info.Table.Partitions
-		}
-		r.Device = filepath.Join(r.FUSEDir, deviceName)
-		r.Partition = r.Device
-		if req.Info.mount != nil {
-			r.Partition = filepath.Join(r.FUSEDir, partName(*req.Info.mount.Part))
-		}
+	}
+	if o.Volume {
+		r.LastMountPoint, r.MadeMountPoint, err = mountPoint(req, r.VolumeName)
+		r.FUSEDir = r.LastMountPoint
+	} else if err = os.Mkdir(r.FUSEDir, 0o700); errors.Is(err, os.ErrExist) {
+		err = nil
+	}
+	if err != nil {
+		return err
 	}
 	o.MountAt = r.FUSEDir
 	a, err := s.spawn(ctx, r, o)
@@ -191,7 +183,7 @@ func Detach(ctx context.Context, a Attached, force bool) (lost Lost, err error) 
 		return s.clean(ctx, r), nil
 	}
 	if err == nil {
-		lost, err = s.detach(ctx, r, detachment{force: force})
+		lost, err = s.detach(ctx, r, force)
 	}
 	if err != nil {
 		err = fmt.Errorf("detaching %q: %w", a.Image, err)
@@ -209,14 +201,12 @@ func Unmount(ctx context.Context, a Attached, force bool) error {
 	}
 	defer s.close()
 	d := detachment{store: s, r: r, force: force}
-	if err := d.unmountVolumes(ctx); err != nil {
+	if err := d.unmountAll(r.mountPoints()); err != nil {
 		return err
 	}
 	r.removeMountPoint()
 	err = s.save(r)
-	if d.mounted {
-		d.flushDevice()
-	}
+	d.flushDevice()
 	if err == nil && len(d.lost) > 0 && !force {
 		err = fmt.Errorf("unmounting %q: it is unmounted, but %s", r.Image, strings.Join(d.lost, "; "))
 	}
@@ -248,22 +238,23 @@ func openMountable(ctx context.Context, a Attached) (*store, *record, error) {
 // detachment is an attachment that is being undone.
 type detachment struct {
 	*store
-	r       *record
-	force   bool // take it away from its users: what fails is a loss, not an error
-	dead    bool // the serving process ended without a report
-	mounted bool // the volume was mounted
-	lost    Lost
+	r     *record
+	force bool // take it away from its users: what fails is a loss, not an error
+	lost  Lost
 }
 
 // detach undoes what attach has done, in the opposite order, each step as far as
 // there is something to undo, and forgets it. Without force the first step that
 // finds the attachment in use ends the detach.
-func (s *store) detach(ctx context.Context, r *record, d detachment) (Lost, error) {
-	d.store, d.r = s, r
-	for _, undo := range []func(context.Context) error{
-		d.unmountVolumes, d.releaseLoop, d.unmountServed, d.awaitHelper,
+func (s *store) detach(ctx context.Context, r *record, force bool) (Lost, error) {
+	d := &detachment{store: s, r: r, force: force}
+	for _, undo := range []func() error{
+		func() error { return d.unmountAll(r.mountPoints()) },
+		func() error { return d.releaseLoop(ctx) },
+		func() error { return d.unmountAll(r.servedMounts()) },
+		func() error { return d.awaitHelper(ctx) },
 	} {
-		if err := undo(ctx); err != nil {
+		if err := undo(); err != nil {
 			return d.lost, err
 		}
 	}
@@ -278,29 +269,18 @@ func (s *store) clean(ctx context.Context, r *record) Lost {
 		_ = s.forget(r.ID)
 		return nil
 	}
-	if r.Loop < 0 && r.Mode != ModeFUSE {
-		r.findLoop()
-	}
-	// If umount(8) ended its mount, it flushed and wrote its report.
-	_, err := os.Stat(s.path(r.ID + ".end"))
-	dead := r.HelperPID != 0 && !r.helperLives() && err != nil
+	r.findLoop()
 	// It must not matter here that the caller was canceled meanwhile. With
 	// force the error is nil.
-	lost, _ := s.detach(context.WithoutCancel(ctx), r, detachment{force: true, dead: dead})
-	if dead && r.Complete {
-		const died = "the process that served the image had died: what was written and not flushed is lost"
-		lost = append(Lost{died}, lost...)
-	}
+	lost, _ := s.detach(context.WithoutCancel(ctx), r, true)
 	return lost
 }
 
-// unmountVolumes unmounts the volume of the loop device wherever it is mounted.
-func (d *detachment) unmountVolumes(context.Context) error {
-	if d.r.Mode == ModeFUSE {
-		return nil // see unmountServed
-	}
-	points, err := d.r.mountPoints()
-	d.mounted = len(points) > 0
+// unmountAll unmounts a volume, or the FUSE file system that serves the device,
+// wherever it is mounted; err is that of finding out where. The end of a FUSE
+// file system ends the serving process: that flushes what was written, and
+// reports what it could not.
+func (d *detachment) unmountAll(points []string, err error) error {
 	for _, point := range points {
 		if d.force {
 			d.forceUnmount(point)
@@ -326,13 +306,14 @@ func (d *detachment) unlessForced(err error) error {
 // shuts the file system down: until the last user has closed it, it stays
 // mounted without a mount point, and must not write to an image that is free.
 func (d *detachment) forceUnmount(point string) {
-	if !d.dead {
-		d.addUnsaved(point, runWithin(30*time.Second, func() error { return syncVolume(point) }))
-	}
-	if unix.Unmount(point, unix.UMOUNT_NOFOLLOW) == nil {
+	d.addUnsaved(point, runWithin(30*time.Second, func() error { return syncVolume(point) }))
+	// MNT_FORCE ends the connection of FUSE: requests in flight fail.
+	if unix.Unmount(point, unix.MNT_FORCE|unix.UMOUNT_NOFOLLOW) == nil {
 		return
 	}
-	d.addHolders(point)
+	for _, h := range holders(point) {
+		d.lost = append(d.lost, fmt.Sprintf("files that %s has open on %q", h, point))
+	}
 	_ = runWithin(10*time.Second, func() error {
 		how := uint32(1) // writes the log back first; only ext4, XFS and a few others can
 		return withFile(point, func(f *os.File) error { return ioctl(f, goingDown, unsafe.Pointer(&how)) })
@@ -347,22 +328,13 @@ func (d *detachment) addUnsaved(what string, err error) {
 	}
 }
 
-// addHolders adds the open files of a volume to what is lost.
-func (d *detachment) addHolders(point string) {
-	for _, h := range holders(point) {
-		d.lost = append(d.lost, fmt.Sprintf("files that %s (process %d) has open on %q", h.Command, h.PID, point))
-	}
-}
-
-// flushDevice flushes what unmounting wrote to the device, or programs if it
-// was not mounted. Failures include those of earlier writeback by the kernel.
+// flushDevice flushes what unmounting or programs wrote to the device. Failures
+// include those of earlier writeback by the kernel.
 func (d *detachment) flushDevice() {
-	if d.r.ReadOnly {
-		return
-	}
-	d.addUnsaved(d.r.Partition, withFile(d.r.Partition, (*os.File).Sync))
-	if !d.mounted && d.r.Device != d.r.Partition {
-		d.addUnsaved(d.r.Device, withFile(d.r.Device, (*os.File).Sync))
+	for _, device := range slices.Compact([]string{d.r.Partition, d.r.Device}) {
+		if !d.r.ReadOnly {
+			d.addUnsaved(device, withFile(device, (*os.File).Sync))
+		}
 	}
 }
 
@@ -371,19 +343,19 @@ func (d *detachment) flushDevice() {
 // clear.
 func (d *detachment) releaseLoop(ctx context.Context) error {
 	r, limit := d.r, time.Second
-	if r.Loop < 0 {
+	if r.LoopDevice == "" {
 		return nil
 	}
 	if !d.force {
 		limit = 10 * time.Second
 		d.flushDevice()
 		if by := holders(r.Device, r.Partition); len(by) > 0 {
-			return &BusyError{What: r.Device, Holders: by}
+			return busyError(r.Device, by)
 		}
 	}
 	err := r.clearLoop(ctx, limit)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = &BusyError{What: r.Device, Holders: holders(r.Device)}
+		err = busyError(r.Device, holders(r.Device))
 	}
 	if err != nil && d.force {
 		d.lost = append(d.lost, err.Error())
@@ -392,31 +364,9 @@ func (d *detachment) releaseLoop(ctx context.Context) error {
 	return err
 }
 
-// unmountServed unmounts the FUSE file system, which ends the serving process:
-// that flushes what was written, and reports what it could not.
-func (d *detachment) unmountServed(context.Context) error {
-	served, err := d.r.servedMounts()
-	for _, point := range served {
-		if !d.force {
-			if err := unmount(point); err != nil {
-				return err
-			}
-			continue
-		}
-		if d.r.Mode == ModeFUSE {
-			d.addHolders(point)
-		}
-		// MNT_FORCE ends the connection: requests in flight fail.
-		_ = unix.Unmount(point, unix.MNT_FORCE|unix.UMOUNT_NOFOLLOW)
-		unmountLazily(point)
-	}
-	return d.unlessForced(err)
-}
-
 // awaitHelper waits for the serving process to flush and end; with force it
 // kills one that takes too long. It adds the failures in its report to what is
-// lost. A missing report is a loss too, unless the process is known to have
-// died.
+// lost, and the death of a process that has written none.
 func (d *detachment) awaitHelper(ctx context.Context) error {
 	ended := func() bool { return !d.r.helperLives() }
 	if err := waitUntil(ctx, helperTimeout, ended); err != nil {
@@ -428,13 +378,12 @@ func (d *detachment) awaitHelper(ctx context.Context) error {
 		_ = unix.Kill(d.r.HelperPID, unix.SIGKILL)
 		_ = waitUntil(ctx, helperTimeout, ended)
 	}
-	if d.r.HelperPID == 0 || d.dead {
-		return nil
+	report, err := d.dir.ReadFile(d.r.ID+".end", 1<<20)
+	if err != nil && d.r.Complete && d.r.HelperPID != 0 {
+		report = []byte("the process that served the image had died: what was written and not flushed is lost")
 	}
-	var report []string
-	if err := d.read(d.r.ID+".end", &report); err != nil && d.r.Complete {
-		report = []string{fmt.Sprintf("the process that served the image ended without a report: %v", err)}
+	for line := range strings.Lines(string(report)) {
+		d.lost = append(d.lost, strings.TrimSuffix(line, "\n"))
 	}
-	d.lost = append(d.lost, report...)
 	return nil
 }

@@ -163,8 +163,9 @@ type Volume struct {
 // mountable reports whether the volume has a file system that is mounted.
 func (v Volume) mountable() bool { return v.Kernel != "" && !v.onlyNamed }
 
-// Identify recognises the volume on a device by its signature alone. The error
-// is that of a device that cannot be read.
+// Identify recognises the volume on a device by its signature alone. Bytes of a
+// label that are not UTF-8 become U+FFFD. The error is that of a device that
+// cannot be read.
 func Identify(dev blockdev.Device) (Volume, error) {
 	head := make([]byte, min(128<<10, dev.Size()))
 	n, err := dev.ReadAt(head, 0)
@@ -177,8 +178,15 @@ func Identify(dev blockdev.Device) (Volume, error) {
 			if m.at >= int64(len(head)) || !bytes.HasPrefix(head[m.at:], []byte(m.magic)) {
 				continue
 			}
-			v := Volume{FS: f, Label: m.readLabel(head)}
+			v := Volume{FS: f}
 			v.AppleName = cmp.Or(m.appleName, f.AppleName)
+			if m.length > 0 && m.label+m.length <= int64(len(head)) {
+				field, _, _ := bytes.Cut(head[m.label:m.label+m.length], []byte{0})
+				v.Label = strings.ToValidUTF8(strings.TrimRight(string(field), m.padding), "\uFFFD")
+			}
+			if m.padding != "" && v.Label == "NO NAME" { // FAT's way to have none
+				v.Label = ""
+			}
 			if f.Kernel == "exfat" { // its label is in the root directory; mounting a damaged volume reports why
 				if vol, err := exfat.Mount(dev, exfat.MountOptions{ReadOnly: true}); err == nil {
 					v.Label = vol.Label()
@@ -189,20 +197,6 @@ func Identify(dev blockdev.Device) (Volume, error) {
 		}
 	}
 	return Volume{}, nil
-}
-
-// readLabel returns the label up to the first zero; bytes that are not UTF-8
-// become U+FFFD.
-func (m mark) readLabel(head []byte) string {
-	if m.length == 0 || m.label+m.length > int64(len(head)) {
-		return ""
-	}
-	field, _, _ := bytes.Cut(head[m.label:m.label+m.length], []byte{0})
-	label := strings.ToValidUTF8(strings.TrimRight(string(field), m.padding), "\uFFFD")
-	if m.padding != "" && label == "NO NAME" { // FAT's way to have none
-		return ""
-	}
-	return label
 }
 
 // cut shortens a label to n bytes, never inside a character.
@@ -272,79 +266,69 @@ func Inspect(dev blockdev.Device) (info *ImageInfo, err error) {
 	if image, ok := dev.(container.Image); ok {
 		info.format = image.Format()
 	}
+	var layout udif.Layout
+	var unreadable error // the start of the device
 	info.Table, info.Warnings, err = gpt.Read(dev)
 	switch {
 	case err == nil:
-		err = info.addPartitions()
+		info.Scheme = SchemeGUID
+		layout, err = udif.Partitioned(udif.SchemeGPT, uint64(info.size/gpt.SectorSize), udif.GPTParts(info.Table))
 	case gpt.IsUnusable(err):
 		if !errors.Is(err, gpt.ErrNoTable) {
 			info.Damage = err
 		}
-		err = info.addOthers(dev)
+		if layout, err = udif.ProbeLayout(dev, info.size); err == nil {
+			info.Whole, unreadable = Identify(dev)
+			info.Scheme = cmp.Or(shownSchemes[layout.Scheme], SchemeNone)
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	for n := range info.Regions {
-		r := &info.Regions[n]
-		if r.Content && info.Scheme != SchemeNone {
-			part, err := r.Section(dev)
-			if err != nil {
-				return nil, err
-			}
-			r.Volume, r.Err = Identify(part)
-		}
-		// The first partition with a file system that can be mounted, else the
-		// first that is not for booting. Only GUID tables count: what else
-		// divides a device is left to the kernel.
-		boots := r.Part != nil && r.Part.Type == gpt.EFISystem && len(info.Table.Partitions) > 1
-		if r.Part != nil && !boots && (info.mount == nil || !info.mount.Volume.mountable() && r.Volume.mountable()) {
-			info.mount = r
+	if info.Scheme == SchemeNone {
+		info.Regions = []Region{{Name: "whole disk", Hint: info.Whole.Hint, Count: info.size / gpt.SectorSize,
+			Content: true, Volume: info.Whole, Err: unreadable}}
+		return info, nil
+	}
+	info.Regions = make([]Region, len(layout.Parts))
+	for n, p := range layout.Parts {
+		if err := info.addRegion(dev, n, p); err != nil {
+			return nil, err
 		}
 	}
 	return info, nil
 }
 
-// addPartitions lists the parts of a device with a GUID table.
-func (s *ImageInfo) addPartitions() error {
-	s.Scheme = SchemeGUID
-	layout, err := udif.Partitioned(udif.SchemeGPT, uint64(s.size/gpt.SectorSize), udif.GPTParts(s.Table))
-	for _, p := range layout.Parts {
-		r := Region{Name: p.Name, Hint: p.Type, First: int64(p.First), Count: int64(p.Sectors)}
-		for i := range s.Table.Partitions {
-			if part := &s.Table.Partitions[i]; part.First == p.First {
-				r.Part, r.Content, r.Number = part, true, part.Index+1
-			}
-		}
-		if r.Part != nil && r.Part.Type == gpt.EFISystem {
-			r.Hint = "EFI"
-		}
-		s.Regions = append(s.Regions, r)
-	}
-	return err
-}
+// shownSchemes are those that are shown but not changed.
+var shownSchemes = map[udif.Scheme]string{udif.SchemeMBR: "fdisk", udif.SchemeAPM: "Apple"}
 
-// addOthers lists the parts of a device without a usable GUID table.
-func (s *ImageInfo) addOthers(dev blockdev.Device) error {
-	layout, err := udif.ProbeLayout(dev, s.size)
-	if err != nil {
-		return err
+// addRegion describes part n of a divided device.
+func (s *ImageInfo) addRegion(dev blockdev.Device, n int, p udif.Part) error {
+	r := &s.Regions[n]
+	*r = Region{Name: p.Name, Hint: p.Type, First: int64(p.First), Count: int64(p.Sectors)}
+	r.Content = s.Table == nil && p.First > 0 && p.Type != udif.FreeType && p.Type != "Apple_partition_map"
+	for i := 0; s.Table != nil && i < len(s.Table.Partitions); i++ {
+		if part := &s.Table.Partitions[i]; part.First == p.First {
+			r.Part, r.Content, r.Number = part, true, part.Index+1
+		}
 	}
-	var unreadable error
-	s.Whole, unreadable = Identify(dev)
-	// Schemes that are shown but not changed.
-	scheme, ok := map[udif.Scheme]string{udif.SchemeMBR: "fdisk", udif.SchemeAPM: "Apple"}[layout.Scheme]
-	if !ok {
-		s.Regions = []Region{{Name: "whole disk", Hint: s.Whole.Hint, Count: s.size / gpt.SectorSize, Content: true,
-			Volume: s.Whole, Err: unreadable}}
-		return nil
+	if r.Content {
+		part, err := r.Section(dev)
+		if err != nil {
+			return err
+		}
+		r.Volume, r.Err = Identify(part)
 	}
-	s.Scheme = scheme
-	for _, p := range layout.Parts {
-		s.Regions = append(s.Regions, Region{
-			Name: p.Name, Hint: p.Type, First: int64(p.First), Count: int64(p.Sectors),
-			Content: p.First > 0 && p.Type != udif.FreeType && p.Type != "Apple_partition_map",
-		})
+	boots := r.Part != nil && r.Part.Type == gpt.EFISystem
+	if boots {
+		r.Hint = "EFI"
+	}
+	// The first partition with a file system that can be mounted, else the first
+	// that is not for booting. Only GUID tables count: what else divides a device
+	// is left to the kernel.
+	if r.Part != nil && !(boots && len(s.Table.Partitions) > 1) &&
+		(s.mount == nil || !s.mount.Volume.mountable() && r.Volume.mountable()) {
+		s.mount = r
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package attach
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/gob"
@@ -35,29 +34,28 @@ import (
 // HelperMain is the process that serves one image; the program calls it when it
 // was started with [HelperVerb]. It ends when its mount is gone. It writes the
 // changes that failed to a file in the runtime folder; its exit status is 0 if
-// there are none. It reads its request from descriptor 3 and replies on 4.
+// there are none. It reads its request from stdin and replies on stdout.
 func HelperMain([]string) int {
 	log.SetFlags(log.LstdFlags | log.Lmicroseconds)
-	request, ready := os.NewFile(3, "request"), os.NewFile(4, "ready")
+	// The terminal and the session are not ours; a request to end would leave a
+	// mount without a file system.
+	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE, unix.SIGTERM)
 	var r serveRequest
-	if err := gob.NewDecoder(request).Decode(&r); err != nil {
+	if os.Getenv(helperMark) == "" || gob.NewDecoder(os.Stdin).Decode(&r) != nil {
 		fmt.Fprintln(os.Stderr, "this entry is only for the program itself")
 		return 2
 	}
-	request.Close()
 	lockMemory()
 	s, reply, err := start(r)
 	clear(r.Keys) // the open image has what it needs
 	if err != nil {
-		reply.Error = err.Error()
-		reply.Kind = slices.IndexFunc(replyKinds, func(kind error) bool { return errors.Is(err, kind) })
+		reply.Error, reply.InUse = err.Error(), errors.Is(err, container.ErrInUse)
 	}
 	// The process that started this one may be dead; then the image would stay
 	// served for ever.
-	if e := gob.NewEncoder(ready).Encode(reply); e != nil && err == nil {
+	if e := gob.NewEncoder(os.Stdout).Encode(reply); e != nil && err == nil {
 		_ = unmount(r.MountAt)
 	}
-	ready.Close()
 	if err == nil {
 		err = s.run(r.End)
 	}
@@ -92,7 +90,8 @@ func start(r serveRequest) (s *server, reply serveReply, err error) {
 	}
 	s.closers = append(s.closers, image.Close)
 	if _, err := os.Stat("/dev/fuse"); err != nil {
-		return s, reply, fmt.Errorf("%w: %w", ErrNoFUSE, err)
+		return s, reply, fmt.Errorf("FUSE is not available: load the module fuse and let the user open /dev/fuse "+
+			"(package fuse3): %w", err)
 	}
 	var raw fuse.RawFileSystem
 	if r.Volume {
@@ -105,26 +104,24 @@ func start(r serveRequest) (s *server, reply serveReply, err error) {
 	} else if raw, err = newDeviceFS(image, r.Parts, reply.ReadOnly, s.fails); err != nil {
 		return s, reply, err
 	}
-	if s.wait, err = mountFUSE(raw, r, reply.ReadOnly); err != nil {
+	// A device that the kernel makes a disk of is served by our own loop.
+	options := mountOptions(r, reply.ReadOnly)
+	if !r.Volume && os.Geteuid() == 0 {
+		var f *fuseServer
+		if f, err = newFuseServer(raw, r.MountAt, options); err == nil {
+			s.wait = f.wait
+		}
+	} else {
+		var f *fuse.Server
+		if f, err = fuse.NewServer(raw, r.MountAt, options); err == nil {
+			go f.Serve()
+			s.wait, err = f.Wait, f.WaitMount()
+		}
+	}
+	if err != nil {
 		err = fmt.Errorf("mounting on %q: %w", r.MountAt, err)
 	}
 	return s, reply, err
-}
-
-// mountFUSE shows the file system; wait returns when it is unmounted. A device
-// that the kernel makes a disk of is served by our own loop.
-func mountFUSE(raw fuse.RawFileSystem, r serveRequest, readOnly bool) (wait func(), err error) {
-	options := mountOptions(r, readOnly)
-	if !r.Volume && os.Geteuid() == 0 {
-		f, err := newFuseServer(raw, r.MountAt, options)
-		return f.wait, err
-	}
-	f, err := fuse.NewServer(raw, r.MountAt, options)
-	if err != nil {
-		return nil, err
-	}
-	go f.Serve()
-	return f.Wait, f.WaitMount()
 }
 
 // openImage opens the container past the host's page cache; one that cannot be
@@ -165,7 +162,7 @@ func mountOptions(r serveRequest, readOnly bool) *fuse.MountOptions {
 		DisableSplice: true, DisableXAttrs: true,
 		DisableReadDirPlus: !r.Volume, // deviceFS has few files
 		ExtraCapabilities:  fuse.CAP_ASYNC_DIO | fuse.CAP_IOCTL_DIR,
-		AllowOther:         r.Others, Options: []string{"default_permissions"},
+		AllowOther:         r.Volume && os.Geteuid() == 0, Options: []string{"default_permissions"},
 		DirectMountStrict: os.Geteuid() == 0, DirectMountFlags: mountFlags,
 	}
 	if readOnly {
@@ -179,19 +176,12 @@ func mountOptions(r serveRequest, readOnly bool) *fuse.MountOptions {
 
 // run serves until the mount is gone, and writes the report to the file end.
 func (s *server) run(end string) error {
-	// The terminal and the session are not ours; a request to end would leave a
-	// mount without a file system.
-	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE, unix.SIGTERM)
 	s.wait()
 	for _, close := range slices.Backward(s.closers) {
 		s.fails.add("closing", close())
 	}
-	report := s.fails.report()
-	var data bytes.Buffer
-	if err := gob.NewEncoder(&data).Encode(report); err != nil {
-		return err
-	}
-	if err := os.WriteFile(end, data.Bytes(), 0o600); err != nil || len(report) == 0 {
+	report := strings.Join(s.fails.report(), "\n")
+	if err := os.WriteFile(end, []byte(report), 0o600); err != nil || report == "" {
 		return err
 	}
 	return errors.New("changes failed, see the report")
@@ -206,12 +196,11 @@ func lockMemory() {
 	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0); err != nil {
 		log.Printf("being killed last: %v", err)
 	}
-	// Memory can be locked without a limit with CAP_IPC_LOCK: with one, later
-	// allocations would fail.
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	err := cmp.Or(unix.Capget(&header, &data[0]), error(unix.EPERM))
-	if data[0].Effective&(1<<unix.CAP_IPC_LOCK) != 0 {
+	// Memory can only be locked without a limit: with one, later allocations
+	// would fail.
+	unlimited := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
+	err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unlimited)
+	if err == nil {
 		err = unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT)
 	}
 	if err != nil {
@@ -219,8 +208,8 @@ func lockMemory() {
 	}
 }
 
-// serveRequest is what the serving process reads from descriptor 3, as gob,
-// because paths may be any bytes.
+// serveRequest is what the serving process reads from stdin, as gob, because
+// paths may be any bytes.
 type serveRequest struct {
 	Image    string
 	Keys     crypt.Keys // of an encrypted image
@@ -229,18 +218,14 @@ type serveRequest struct {
 	Volume   bool            // serve the files of the exFAT volume in Parts[0], not the device
 	Parts    []gpt.Partition // of the device
 	End      string          // the file for the report of what failed
-	Others   bool            // all users may read the mount, not only the one who made it
 	UID, GID uint32          // of the files of a volume
 }
 
-// replyKinds are the errors that callers of the parent process branch on.
-var replyKinds = []error{container.ErrInUse, ErrNoFUSE}
-
-// serveReply is what the process writes once to descriptor 4, when it serves or
-// has failed.
+// serveReply is what the process writes once to stdout, when it serves or has
+// failed.
 type serveReply struct {
 	Error    string // verbatim; empty: it serves
-	Kind     int    // of the error: an index in replyKinds, -1 for others
+	InUse    bool   // the error is container.ErrInUse
 	ReadOnly bool   // it could only be opened for reading
 	Warnings []string
 }
@@ -270,10 +255,6 @@ func (s *store) spawn(ctx context.Context, r *record, req serveRequest) (reply s
 		return reply, err
 	}
 	defer logFile.Close()
-	requestEnd, toHelper, err1 := os.Pipe()
-	fromHelper, replyEnd, err2 := os.Pipe()
-	defer toHelper.Close() // all four accept nil
-	defer fromHelper.Close()
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{"dmgbench", HelperVerb, req.Image} // what a list of processes shows
 	cmd.Dir, cmd.Env = "/", []string{"LC_ALL=C", helperMark + "=1"}
@@ -284,26 +265,25 @@ func (s *store) spawn(ctx context.Context, r *record, req serveRequest) (reply s
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
 	}
-	cmd.Stdout, cmd.Stderr = logFile, logFile
-	cmd.ExtraFiles = []*os.File{requestEnd, replyEnd}
+	cmd.Stderr = logFile
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
 	if err = errors.Join(err1, err2); err == nil {
 		err = startAsFlusher(cmd)
 	}
-	requestEnd.Close()
-	replyEnd.Close()
 	if err != nil {
 		return reply, err
 	}
 	r.HelperPID = cmd.Process.Pid
 	r.HelperStart, _ = processStart(r.HelperPID)
-	go cmd.Wait() // a program that runs on after the attach must not keep its remains
 	if err = s.save(r); err == nil {
-		reply, err = handshake(ctx, toHelper, fromHelper, req)
+		reply, err = handshake(ctx, cmd, in, out, req)
 	}
-	if err != nil && reply.Error == "" {
+	if err != nil {
 		cmd.Process.Kill()
 	}
+	go cmd.Wait() // a program that runs on after the attach must not keep its remains
 	return reply, err
 }
 
@@ -320,25 +300,22 @@ func startAsFlusher(cmd *exec.Cmd) error {
 }
 
 // handshake sends the request, and waits for the reply.
-func handshake(ctx context.Context, to, from *os.File, req serveRequest) (reply serveReply, err error) {
-	err = gob.NewEncoder(to).Encode(req)
-	if err = errors.Join(err, to.Close(), from.SetReadDeadline(time.Now().Add(helperTimeout))); err != nil {
-		return reply, err
-	}
-	stop := context.AfterFunc(ctx, func() { from.SetReadDeadline(time.Now()) })
-	defer stop()
-	err = gob.NewDecoder(from).Decode(&reply)
+func handshake(
+	ctx context.Context, cmd *exec.Cmd, in io.WriteCloser, out io.Reader, req serveRequest,
+) (reply serveReply, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, helperTimeout, fmt.Errorf("no reply within %v", helperTimeout))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
+	err = errors.Join(gob.NewEncoder(in).Encode(req), in.Close(), gob.NewDecoder(out).Decode(&reply))
 	switch {
-	case ctx.Err() != nil:
-		return reply, ctx.Err()
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return reply, errors.New("the process ended without a reply")
-	case err != nil || reply.Error == "":
-		return reply, err
-	}
-	err = errors.New(strings.TrimSpace(reply.Error))
-	if reply.Kind >= 0 && reply.Kind < len(replyKinds) {
-		err = fmt.Errorf("%w%.0w", err, replyKinds[reply.Kind])
+	case !stop():
+		err = context.Cause(ctx)
+	case err != nil:
+		err = fmt.Errorf("the process ended without a reply: %w", err)
+	case reply.InUse:
+		err = fmt.Errorf("%s%.0w", reply.Error, container.ErrInUse)
+	case reply.Error != "":
+		err = errors.New(reply.Error)
 	}
 	return reply, err
 }

@@ -23,7 +23,7 @@ func TestListDoesNotWaitForTheLock(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, list)
 
-	require.NoError(t, s.save(&record{Attached: Attached{ID: "unfinished"}, Boot: host.BootID(), Loop: -1}))
+	require.NoError(t, s.save(&record{Attached: Attached{ID: "unfinished"}, Boot: host.BootID()}))
 	ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err = List(ctx)

@@ -36,7 +36,7 @@ func Mount(ctx context.Context, a Attached, req Request) (Attached, error) {
 	if err := s.mount(r, req); err != nil {
 		return Attached{}, errors.Join(err, s.save(r))
 	}
-	prepareMounted(ctx, r, req)
+	prepareMounted(ctx, r)
 	return r.present(), s.save(r)
 }
 
@@ -46,18 +46,44 @@ func (s *store) mount(r *record, req Request) (err error) {
 	if r.LastMountPoint, r.MadeMountPoint, err = mountPoint(req, r.VolumeName); err != nil {
 		return err
 	}
-	if err = s.save(r); err == nil {
-		err = mountDevice(r)
+	defer func() {
+		if err != nil {
+			r.removeMountPoint()
+		}
+	}()
+	fs, ok := FilesystemOf(r.Filesystem)
+	switch err = s.save(r); {
+	case err != nil:
+		return err
+	case !ok || !fs.MountableByKernel:
+		return noDriver(r.Filesystem)
+	}
+	flags, data := uintptr(mountFlags), fs.mountData
+	if r.ReadOnly {
+		flags |= unix.MS_RDONLY
+	}
+	if fs.userOwned {
+		uid, gid := owner()
+		data = fmt.Sprintf("uid=%d,gid=%d,umask=022", uid, gid)
+	}
+	mount := func(data string) error {
+		return retryEINTR(func() error { return unix.Mount(r.Partition, r.LastMountPoint, fs.Kernel, flags, data) })
+	}
+	// After an unclean unmount a read-only image can only be mounted without
+	// replaying the log.
+	if err = mount(data); err != nil && r.ReadOnly && fs.noReplay != "" && mount(fs.noReplay) == nil {
+		r.Warnings = append(r.Warnings, "the volume was not unmounted cleanly, and its log was not replayed")
+		return nil
 	}
 	if err != nil {
-		r.removeMountPoint()
+		err = fmt.Errorf("mounting %q on %q as %s: %w", r.Partition, r.LastMountPoint, fs.Kernel, err)
 	}
 	return err
 }
 
 // prepareMounted gives the root of an empty volume to the user, and trims a volume
 // that was mounted before since the host was started.
-func prepareMounted(ctx context.Context, r *record, req Request) {
+func prepareMounted(ctx context.Context, r *record) {
 	if r.ReadOnly {
 		return
 	}
@@ -76,7 +102,7 @@ func prepareMounted(ctx context.Context, r *record, req Request) {
 	if err == nil {
 		err = os.Mkdir(filepath.Join(seen, r.ID), 0o700)
 	}
-	if !errors.Is(err, os.ErrExist) || req.NoTrim {
+	if !errors.Is(err, os.ErrExist) {
 		return
 	}
 	if r.Trimmed, err = Trim(ctx, r.LastMountPoint); err != nil && !errors.Is(err, errors.ErrUnsupported) {
@@ -166,36 +192,6 @@ func folderName(label string) string {
 // from writing access times.
 const mountFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOATIME
 
-// mountDevice mounts the partition of the record.
-func mountDevice(r *record) error {
-	fs, ok := FilesystemOf(r.Filesystem)
-	if !ok || !fs.MountableByKernel {
-		return noDriver(r.Filesystem)
-	}
-	flags, data := uintptr(mountFlags), fs.mountData
-	if r.ReadOnly {
-		flags |= unix.MS_RDONLY
-	}
-	if fs.userOwned {
-		uid, gid := owner()
-		data = fmt.Sprintf("uid=%d,gid=%d,umask=022", uid, gid)
-	}
-	mount := func(data string) error {
-		return retryEINTR(func() error { return unix.Mount(r.Partition, r.LastMountPoint, fs.Kernel, flags, data) })
-	}
-	err := mount(data)
-	// After an unclean unmount a read-only image can only be mounted without
-	// replaying the log.
-	if err != nil && r.ReadOnly && fs.noReplay != "" && mount(fs.noReplay) == nil {
-		r.Warnings = append(r.Warnings, "the volume was not unmounted cleanly, and its log was not replayed")
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("mounting %q on %q as %s: %w", r.Partition, r.LastMountPoint, fs.Kernel, err)
-	}
-	return nil
-}
-
 // noDriver returns the error for a file system that cannot be mounted:
 // ErrNoFileSystem if fs is empty, as none was found.
 func noDriver(fs string) error {
@@ -214,7 +210,7 @@ func unmount(point string) error {
 	}
 	switch {
 	case errors.Is(err, unix.EBUSY):
-		err = &BusyError{What: point, Holders: holders(point)}
+		err = busyError(point, holders(point))
 	case err == nil, errors.Is(err, unix.EINVAL): // not mounted any more
 		return nil
 	}
@@ -366,7 +362,7 @@ func Grow(ctx context.Context, a Attached) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, os.Remove(target)) }()
-		if a, err = Mount(ctx, a, Request{Image: a.Image, MountPoint: target, NoTrim: true}); err != nil {
+		if a, err = Mount(ctx, a, Request{Image: a.Image, MountPoint: target}); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, Unmount(context.WithoutCancel(ctx), a, false)) }()

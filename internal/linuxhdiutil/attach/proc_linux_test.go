@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"golang.org/x/sys/unix"
 )
 
 func TestProcessStart(t *testing.T) {
@@ -27,7 +28,8 @@ func TestFolderName(t *testing.T) {
 }
 
 func TestBusyErrorNamesHolders(t *testing.T) {
-	err := &BusyError{What: "/x", Holders: []Holder{{7, "vim"}, {9, "less"}}}
+	err := busyError("/x", []string{"vim (process 7)", "less (process 9)"})
 	assert.Equal(t, `"/x" is busy: held by vim (process 7), less (process 9)`, err.Error())
-	assert.Equal(t, `"/x" is busy`, (&BusyError{What: "/x"}).Error())
+	assert.ErrorIs(t, err, unix.EBUSY)
+	assert.Equal(t, `"/x" is busy`, busyError("/x", nil).Error())
 }

@@ -156,7 +156,7 @@ func TestAnotherBoot(t *testing.T) {
 	s, err := openStore(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, os.Mkdir(a.MountPoint, 0o755))
-	r := &record{Attached: a, Boot: "another", Loop: -1, Complete: true, MadeMountPoint: true, LastMountPoint: a.MountPoint}
+	r := &record{Attached: a, Boot: "another", Complete: true, MadeMountPoint: true, LastMountPoint: a.MountPoint}
 	require.NoError(t, s.save(r))
 	s.close()
 	b := attach(t, path)

@@ -44,11 +44,12 @@ type record struct {
 	// HelperStart is the start time of the serving process, in clock ticks
 	// since the boot: numbers of processes are used again.
 	HelperStart uint64
-	// Loop is the number of the loop device, -1 for none.
-	Loop int
-	// Sequence numbers this use of the loop device, 0 where the kernel has no
-	// such number.
-	Sequence int64
+	// LoopDevice is the path of the loop device, empty for none.
+	LoopDevice string
+	// Tag is the name under which the kernel has the loop device, one that no
+	// other attachment has: not even of the same image, by a command with
+	// another runtime folder.
+	Tag string
 	// FUSEDir is where the FUSE file system is mounted.
 	FUSEDir string
 	// MadeMountPoint means that the mount point is a folder that was made for
@@ -165,20 +166,14 @@ func (s *store) save(r *record) error {
 	return s.dir.WriteFileAtomic(r.ID+recordSuffix, data.Bytes(), 0o600)
 }
 
-// read decodes a file of the store.
-func (s *store) read(name string, value any) error {
-	data, err := s.dir.ReadFile(name, 1<<20)
-	if err == nil {
-		err = gob.NewDecoder(bytes.NewReader(data)).Decode(value)
-	}
-	return err
-}
-
 // load returns the record of id. The error for a missing one is
 // [ErrNotAttached].
 func (s *store) load(id string) (*record, error) {
 	r := &record{}
-	err := s.read(id+recordSuffix, r)
+	data, err := s.dir.ReadFile(id+recordSuffix, 1<<20)
+	if err == nil {
+		err = gob.NewDecoder(bytes.NewReader(data)).Decode(r)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, ErrNotAttached
@@ -266,15 +261,15 @@ func (r *record) present() Attached {
 // mountPoints returns the folders on which the volume is mounted, the last one
 // first.
 func (r *record) mountPoints() ([]string, error) {
-	switch device := loopPath(r.Loop); {
+	switch {
 	case r.ownsLoop():
 		return mountPointsOf(func(m host.Mount) bool {
-			return m.Source == device || strings.HasPrefix(m.Source, device+"p")
+			return m.Source == r.LoopDevice || strings.HasPrefix(m.Source, r.LoopDevice+"p")
 		})
-	case r.Loop >= 0 || r.LastMountPoint == "":
-		return nil, nil
+	case r.LoopDevice == "" && r.LastMountPoint != "":
+		return r.servedMounts()
 	}
-	return r.servedMounts()
+	return nil, nil
 }
 
 // servedMounts returns where the FUSE file system of the record is mounted.
@@ -367,7 +362,7 @@ func isAlive(pid int, start uint64) bool {
 // folders, or one of the files itself; it looks at names only, and so never
 // waits for a file system that does not answer. What the user may not see is
 // missing.
-func holders(paths ...string) (list []Holder) {
+func holders(paths ...string) (list []string) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -386,11 +381,20 @@ func holders(paths ...string) (list []Holder) {
 		}
 		if slices.ContainsFunc(paths, uses) {
 			name, _ := os.ReadFile(proc + "/comm")
-			list = append(list, Holder{PID: pid, Command: strings.TrimSpace(string(name))})
+			list = append(list, fmt.Sprintf("%s (process %d)", strings.TrimSpace(string(name)), pid))
 		}
 	}
-	slices.SortFunc(list, func(a, b Holder) int { return cmp.Compare(a.PID, b.PID) })
 	return list
+}
+
+// busyError reports that a volume or an image is in use, and the processes that
+// use it as far as they are known. It wraps EBUSY.
+func busyError(what string, by []string) error {
+	text := fmt.Sprintf("%q is busy", what)
+	if len(by) > 0 {
+		text += ": held by " + strings.Join(by, ", ")
+	}
+	return fmt.Errorf("%s%.0w", text, unix.EBUSY)
 }
 
 // waitUntil polls until done returns true, or the time or the context has

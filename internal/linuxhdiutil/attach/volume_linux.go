@@ -142,7 +142,7 @@ func (n *node) fill(i exfat.Info, a *fuse.Attr) {
 	a.Mode, a.Size, a.Nlink, a.Blksize = modeOfFile(i), uint64(i.Size), 1, uint32(min(cluster, maxRequest))
 	a.Blocks = (a.Size + cluster - 1) / cluster * cluster / 512
 	a.Uid, a.Gid = n.v.uid, n.v.gid
-	if i.Modified.Unix() < 0 { // the root has no times
+	if i.Modified.Unix() < 0 { // the root has no times, and a removed file
 		i.Modified, i.Created = time.Unix(0, 0), time.Unix(0, 0)
 	}
 	a.SetTimes(&i.Modified, &i.Modified, &i.Created)
@@ -193,11 +193,10 @@ func (n *node) Readdir(context.Context) (fusefs.DirStream, syscall.Errno) {
 }
 
 func (n *node) Getattr(_ context.Context, f fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
-	if h, ok := f.(*handle); ok {
-		n.fill(h.info(), &out.Attr)
-		return 0
-	}
 	i, err := n.v.volume.Stat(n.path(""))
+	if h, ok := f.(*handle); ok { // which may be of a file that was removed: then it has no times
+		i.Size, i.Dir, err = h.file.Size(), false, nil
+	}
 	if err == nil {
 		n.fill(i, &out.Attr)
 	}
@@ -214,23 +213,19 @@ func (n *node) Setattr(ctx context.Context, f fusefs.FileHandle, in *fuse.SetAtt
 		return syscall.EPERM
 	}
 	if size, ok := in.GetSize(); ok {
-		if no := n.v.errno("changing the size", n.truncate(f, int64(size))); no != 0 {
+		var err error
+		if h, ok := f.(*handle); ok {
+			err = h.file.Truncate(int64(size))
+		} else if file, e := n.v.volume.Open(n.path("")); e == nil {
+			err = errors.Join(file.Truncate(int64(size)), file.Close())
+		} else {
+			err = e
+		}
+		if no := n.v.errno("changing the size", err); no != 0 {
 			return no
 		}
 	}
 	return n.Getattr(ctx, f, out)
-}
-
-// truncate changes the size by the open handle if there is one.
-func (n *node) truncate(f fusefs.FileHandle, size int64) error {
-	if h, ok := f.(*handle); ok {
-		return h.file.Truncate(size)
-	}
-	file, err := n.v.volume.Open(n.path(""))
-	if err != nil {
-		return err
-	}
-	return errors.Join(file.Truncate(size), file.Close())
 }
 
 func (n *node) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
@@ -314,43 +309,28 @@ func (n *node) Ioctl(
 
 // handle is an open file of a volume.
 type handle struct {
-	n     *node
-	file  *exfat.File
-	mtime time.Time // as the volume had it at the opening
+	n    *node
+	file *exfat.File
 }
 
 // handle returns a handle of an open file, which close can find.
-func (n *node) handle(file *exfat.File, modified time.Time) *handle {
-	h := &handle{n: n, file: file, mtime: modified}
+func (n *node) handle(file *exfat.File) *handle {
+	h := &handle{n: n, file: file}
 	n.v.mu.Lock()
 	n.v.open[h] = struct{}{}
 	n.v.mu.Unlock()
 	return h
 }
 
-// info describes the open file, even after it was removed.
-func (h *handle) info() exfat.Info {
-	i := exfat.Info{Size: h.file.Size(), Created: h.mtime, Modified: h.mtime}
-	if now, err := h.n.v.volume.Stat(h.n.path("")); err == nil && !now.Dir {
-		i.Created, i.Modified = now.Created, now.Modified
-	}
-	return i
-}
-
 func (n *node) Open(_ context.Context, flags uint32) (fusefs.FileHandle, uint32, syscall.Errno) {
 	if n.v.readOnly && flags&unix.O_ACCMODE != unix.O_RDONLY {
 		return nil, 0, syscall.EROFS
 	}
-	name := n.path("")
-	file, err := n.v.volume.Open(name)
+	file, err := n.v.volume.Open(n.path(""))
 	if err != nil {
 		return nil, 0, n.v.fails.read("opening", err)
 	}
-	i, err := n.v.volume.Stat(name)
-	if err != nil {
-		return nil, 0, n.v.fails.read("opening", errors.Join(err, file.Close()))
-	}
-	return n.handle(file, i.Modified), 0, 0
+	return n.handle(file), 0, 0
 }
 
 func (n *node) Create(
@@ -366,7 +346,7 @@ func (n *node) Create(
 		return nil, nil, 0, n.v.errno("creating", errors.Join(err, file.Close()))
 	}
 	inode := n.child(ctx, i, out)
-	return inode, inode.Operations().(*node).handle(file, i.Modified), 0, 0
+	return inode, inode.Operations().(*node).handle(file), 0, 0
 }
 
 func (h *handle) Read(_ context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {

@@ -48,24 +48,14 @@ func (c *call) attach() error {
 	if err != nil {
 		return err
 	}
-	progress := func(int64) {}
-	owners := a != nil && a.Owners
-	if a == nil {
-		progress = c.newProgress(0)
-	}
-	if a == nil || !a.Encrypted { // the devices of an attached encrypted image are printed without its passphrase
-		if r.Info, err = c.inspectForAttach(p, a == nil); err != nil {
-			return err
-		}
-		owners = r.Info.ToMount().Owners
-	}
-	if !owners {
-		r.Owners = nil // as on a Mac, -owners on has no effect on a file system without owners
-	}
-	r.Keys = c.secrets.keys[p.path]
 	if a != nil {
 		return c.attachAgain(*a, r, policy)
 	}
+	progress := c.newProgress(0)
+	if r.Info, err = c.inspectForAttach(p); err != nil {
+		return err
+	}
+	r.Keys = c.secrets.keys[p.path]
 	got, err := c.env.Attacher.Attach(c.ctx, r)
 	if policy == mountOptional && errors.Is(err, attach.ErrNoFileSystem) {
 		r.NoMount = true
@@ -86,7 +76,9 @@ func (c *call) attach() error {
 // is missing: the image has not been opened yet.
 func (c *call) attachRequest() (r attach.Request, policy string, err error) {
 	r, err = c.mountRequest()
-	r.ReadOnly = c.has("readonly") // -nobrowse has no effect: Linux has no Finder from which to hide a volume
+	// Without effect: -nobrowse, as Linux has no Finder from which to hide a
+	// volume, and owners, which count where the file system has them.
+	r.ReadOnly = c.has("readonly")
 	policy = cmp.Or(strings.ToLower(c.value("mount")), map[string]string{"forcemount": mountRequired,
 		"automount": mountOptional, "nomount": mountSuppressed}[strings.ToLower(c.value("mountpolicy"))], mountRequired)
 	r.NoMount = c.has("nomount") || policy == mountSuppressed
@@ -96,17 +88,11 @@ func (c *call) attachRequest() (r attach.Request, policy string, err error) {
 	case c.has("nokernel"):
 		r.ServedBy = attach.ServedByHelper
 	}
-	setOwners := func(on bool) { r.Owners = &on }
-	if c.has("owners") {
-		setOwners(strings.EqualFold(c.value("owners"), "on"))
-	}
 	for _, o := range strings.FieldsFunc(c.value("mountoptions"), func(r rune) bool { return r == ',' }) {
 		switch o {
-		case "nobrowse":
+		case "nobrowse", "owners", "noowners":
 		case "rdonly":
 			r.ReadOnly = true
-		case "owners", "noowners":
-			setOwners(o == "owners")
 		default:
 			return r, policy, refuse("mount option %q is not known: want nobrowse, rdonly, owners or noowners", o)
 		}
@@ -146,7 +132,7 @@ func (c *call) mountRequest() (r attach.Request, err error) {
 // inspectForAttach opens the image once for everything that attach has to know:
 // whether it can be served, its partition map, its volumes, and for hdiutil,
 // which attaches no damaged data, its checksums.
-func (c *call) inspectForAttach(p place, verify bool) (info *attach.ImageInfo, err error) {
+func (c *call) inspectForAttach(p place) (info *attach.ImageInfo, err error) {
 	i, err := c.open(p, peek)
 	if err != nil {
 		return nil, err
@@ -155,7 +141,7 @@ func (c *call) inspectForAttach(p place, verify bool) (info *attach.ImageInfo, e
 	if i.Format() == image.ASIF && c.tool == "hdiutil" {
 		return nil, refuse("this image format is not supported by hdiutil. Please use 'diskutil image attach'")
 	}
-	if info, err = i.inspect(); err != nil || !verify || c.tool != "hdiutil" || c.has("noverify") {
+	if info, err = i.inspect(); err != nil || c.tool != "hdiutil" || c.has("noverify") {
 		return info, err
 	}
 	bad, err := c.compareSums(i, "ignorebadchecksums")
@@ -231,32 +217,34 @@ func (c *call) findImage(path string) (*attach.Attached, error) {
 	return nil, err
 }
 
-// findAttached returns the attachment of a device or a mount point; names of
-// devices may lack /dev/. The operand may be the whole disk, any of its
-// partitions, or in mode fuse the name by which attach and info print it. Links
-// in the path of a mount point are followed. The error is fs.ErrNotExist if no
-// attachment fits.
-func (c *call) findAttached(operand string) (attach.Attached, error) {
-	list, err := c.listLiving()
-	if err != nil {
-		return attach.Attached{}, err
-	}
-	device := operand
-	if !strings.HasPrefix(device, "/") {
-		device = "/dev/" + device
-	}
-	path, _ := c.absolute(operand)
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	for _, a := range list {
-		whole := deviceName(a)
-		if device == whole || device == a.Device || device == a.Partition || strings.HasPrefix(device, whole+"p") ||
-			a.MountPoint != "" && a.MountPoint == path {
-			return a, nil
+// onAttachment finds the attachment of the device or mount point that is named
+// first; names of devices may lack /dev/. The operand may be the whole disk, any
+// of its partitions, or in mode fuse the name by which attach and info print it.
+// Links in the path of a mount point are followed. The error is fs.ErrNotExist
+// if no attachment fits.
+func onAttachment(verb func(*call, attach.Attached) error) func(*call) error {
+	return func(c *call) error {
+		list, err := c.listLiving()
+		if err != nil {
+			return err
 		}
+		device := c.operands[0]
+		path, _ := c.absolute(device)
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+		if !strings.HasPrefix(device, "/") {
+			device = "/dev/" + device
+		}
+		for _, a := range list {
+			whole := deviceName(a)
+			if device == whole || device == a.Device || device == a.Partition || strings.HasPrefix(device, whole+"p") ||
+				a.MountPoint != "" && a.MountPoint == path {
+				return verb(c, a)
+			}
+		}
+		return fs.ErrNotExist
 	}
-	return attach.Attached{}, fs.ErrNotExist
 }
 
 // detach is the verb of hdiutil, and eject of diskutil. It prints what was

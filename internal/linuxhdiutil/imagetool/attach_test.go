@@ -61,7 +61,6 @@ func TestAttachedAlready(t *testing.T) {
 }
 
 func TestAttachAsksForWhatIsMeant(t *testing.T) {
-	on := true
 	m := newMachine(t)
 	m.do("create -size 8m -layout NONE -fs ExFAT a")
 	for _, dir := range []string{"point", "root"} {
@@ -94,13 +93,6 @@ func TestAttachAsksForWhatIsMeant(t *testing.T) {
 		m.do("detach " + m.at.attached[0].Device)
 	}
 
-	// A volume that keeps owners: -owners reaches it.
-	ext4 := make([]byte, 1<<20)
-	copy(ext4[1080:], "\x53\xef")
-	require.NoError(t, os.WriteFile(m.path("e.dmg"), ext4, 0o600))
-	m.at.requests = nil
-	m.do("attach -owners on e.dmg")
-	assert.Equal(t, &on, m.at.requests[0].Owners)
 }
 
 func TestAttachRefuses(t *testing.T) {

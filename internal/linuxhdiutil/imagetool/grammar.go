@@ -11,7 +11,6 @@ import (
 	"text/template"
 
 	"dmgbench/internal/image/exfat"
-	"dmgbench/internal/linuxhdiutil/attach"
 )
 
 // support is what an option does here, as verbs.txt names it.
@@ -122,17 +121,6 @@ func onVolume(verb func(*call, *imageFile, *exfat.Volume) error) func(*call) err
 		}
 		return errors.Join(verb(c, i, v), v.Unmount())
 	})
-}
-
-// onAttachment finds the attachment that is named first.
-func onAttachment(verb func(*call, attach.Attached) error) func(*call) error {
-	return func(c *call) error {
-		a, err := c.findAttached(c.operands[0])
-		if err != nil {
-			return err
-		}
-		return verb(c, a)
-	}
 }
 
 //go:embed verbs.txt
