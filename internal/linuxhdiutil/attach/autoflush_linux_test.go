@@ -221,7 +221,7 @@ func TestFailedFlushOfTheVolumeIsRepeated(t *testing.T) {
 	r.time.advance(flushDelay)
 	assert.Equal(t, map[string]int64{"a": 0}, r.found())
 	assert.Empty(t, r.time.set)
-	word := r.fs.fails.report()
+	word := r.fs.fails.lost
 	assert.Len(t, word, 1)
 	r.release(a)
 	require.NoError(t, r.fs.close())

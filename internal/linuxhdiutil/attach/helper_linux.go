@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -46,18 +45,23 @@ func HelperMain([]string) int {
 		return 2
 	}
 	lockMemory()
-	s, reply, err := start(r)
-	clear(r.Keys) // the open image has what it needs
-	if err != nil {
-		reply.Error, reply.InUse = err.Error(), errors.Is(err, container.ErrInUse)
+	fails, served := &failures{}, false
+	answer := func(reply serveReply) {
+		served = reply.Error == ""
+		// The process that started this one may be dead; then the image would stay
+		// served for ever.
+		if err := gob.NewEncoder(os.Stdout).Encode(reply); err != nil && served {
+			_ = unmount(r.MountAt)
+		}
 	}
-	// The process that started this one may be dead; then the image would stay
-	// served for ever.
-	if e := gob.NewEncoder(os.Stdout).Encode(reply); e != nil && err == nil {
-		_ = unmount(r.MountAt)
-	}
-	if err == nil {
-		err = s.run(r.End)
+	err := serveImage(r, fails, answer)
+	if report := strings.Join(fails.lost, "\n"); served {
+		err = os.WriteFile(r.End, []byte(report), 0o600)
+		if err == nil && report != "" {
+			err = errors.New("changes failed, see the report")
+		}
+	} else {
+		answer(serveReply{Error: err.Error(), InUse: errors.Is(err, container.ErrInUse)})
 	}
 	if err != nil {
 		log.Print(err)
@@ -66,62 +70,58 @@ func HelperMain([]string) int {
 	return 0
 }
 
-// server is a mounted FUSE file system with its container.
-type server struct {
-	// wait returns when the file system is unmounted.
-	wait  func()
-	fails *failures
-	// closers close folder, container and volume, in the order of opening.
-	closers []func() error
-}
-
-// start opens the container and mounts the file system that serves it. After an
-// error the process ends, and with it what was opened.
-func start(r serveRequest) (s *server, reply serveReply, err error) {
-	s = &server{fails: &failures{}}
+// serveImage opens the container, mounts the file system that serves it, and
+// calls ready. It returns when the file system is unmounted.
+func serveImage(r serveRequest, fails *failures, ready func(serveReply)) error {
 	dir, err := hostio.OpenDir(filepath.Dir(r.Image))
 	if err != nil {
-		return s, reply, err
+		return err
 	}
-	s.closers = append(s.closers, dir.Close)
+	defer dir.Close()
 	image, reply, err := openImage(dir, r)
+	clear(r.Keys) // the open image has what it needs
 	if err != nil {
-		return s, reply, err
+		return err
 	}
-	s.closers = append(s.closers, image.Close)
+	defer func() { fails.add("closing", image.Close()) }()
 	if _, err := os.Stat("/dev/fuse"); err != nil {
-		return s, reply, fmt.Errorf("FUSE is not available: load the module fuse and let the user open /dev/fuse "+
+		return fmt.Errorf("FUSE is not available: load the module fuse and let the user open /dev/fuse "+
 			"(package fuse3): %w", err)
 	}
 	var raw fuse.RawFileSystem
 	if r.Volume {
-		v, err := openVolume(image, r, reply.ReadOnly, s.fails)
+		v, err := openVolume(image, r, reply.ReadOnly, fails)
 		if err != nil {
-			return s, reply, err
+			return err
 		}
-		s.closers = append(s.closers, v.close)
+		defer func() { fails.add("closing", v.close()) }()
 		reply.Warnings, raw = append(reply.Warnings, v.warnings...), v.raw()
-	} else if raw, err = newDeviceFS(image, r.Parts, reply.ReadOnly, s.fails); err != nil {
-		return s, reply, err
+	} else if raw, err = newDeviceFS(image, r.Parts, reply.ReadOnly, fails); err != nil {
+		return err
 	}
-	// A device that the kernel makes a disk of is served by our own loop.
-	options := mountOptions(r, reply.ReadOnly)
-	if !r.Volume && os.Geteuid() == 0 {
-		var f *fuseServer
-		if f, err = newFuseServer(raw, r.MountAt, options); err == nil {
-			s.wait = f.wait
-		}
-	} else {
-		var f *fuse.Server
-		if f, err = fuse.NewServer(raw, r.MountAt, options); err == nil {
-			go f.Serve()
-			s.wait, err = f.Wait, f.WaitMount()
-		}
-	}
+	wait, err := mountFUSE(raw, r, reply.ReadOnly)
 	if err != nil {
-		err = fmt.Errorf("mounting on %q: %w", r.MountAt, err)
+		return fmt.Errorf("mounting on %q: %w", r.MountAt, err)
 	}
-	return s, reply, err
+	ready(reply)
+	wait()
+	return nil
+}
+
+// mountFUSE shows the file system; wait returns when it is unmounted. A device
+// that the kernel makes a disk of is served by our own loop.
+func mountFUSE(raw fuse.RawFileSystem, r serveRequest, readOnly bool) (wait func(), err error) {
+	options := mountOptions(r, readOnly)
+	if !r.Volume && os.Geteuid() == 0 {
+		f, err := newFuseServer(raw, r.MountAt, options)
+		return f.wait, err
+	}
+	f, err := fuse.NewServer(raw, r.MountAt, options)
+	if err != nil {
+		return nil, err
+	}
+	go f.Serve()
+	return f.Wait, f.WaitMount()
 }
 
 // openImage opens the container past the host's page cache; one that cannot be
@@ -172,19 +172,6 @@ func mountOptions(r serveRequest, readOnly bool) *fuse.MountOptions {
 		options.Options = append(options.Options, "nosuid", "nodev", map[bool]string{true: "ro", false: "rw"}[readOnly])
 	}
 	return options
-}
-
-// run serves until the mount is gone, and writes the report to the file end.
-func (s *server) run(end string) error {
-	s.wait()
-	for _, close := range slices.Backward(s.closers) {
-		s.fails.add("closing", close())
-	}
-	report := strings.Join(s.fails.report(), "\n")
-	if err := os.WriteFile(end, []byte(report), 0o600); err != nil || report == "" {
-		return err
-	}
-	return errors.New("changes failed, see the report")
 }
 
 // lockMemory prevents deadlocks when memory is short: the pages of the process
@@ -331,8 +318,8 @@ type failures struct {
 	logged int      // failures that lost no data
 }
 
-// read logs a failure without data loss, such as that of a read, and returns
-// its number. The number of lines is limited.
+// read logs a failure without data loss, such as that of a read, unless users
+// cause it, and returns its number. The number of lines is limited.
 func (f *failures) read(doing string, err error) syscall.Errno {
 	errno := errnoOf(err)
 	f.mu.Lock()
@@ -393,11 +380,4 @@ func (f *failures) add(doing string, err error) {
 		log.Print(text)
 		f.lost = append(f.lost, text)
 	}
-}
-
-// report returns what was recorded.
-func (f *failures) report() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.lost
 }

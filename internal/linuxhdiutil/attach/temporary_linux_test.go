@@ -62,7 +62,7 @@ func TestFailedReadsLoseNothing(t *testing.T) {
 	}
 	_, status := r.raw.Read(nil, &fuse.ReadIn{InHeader: fuse.InHeader{NodeId: a.NodeId}, Fh: a.Fh, Size: 4096}, make([]byte, 4096))
 	require.Equal(t, fuse.EIO, status)
-	assert.Empty(t, r.fs.fails.report())
+	assert.Empty(t, r.fs.fails.lost)
 	r.dev.Hook = nil
 	r.release(a)
 	require.NoError(t, r.fs.close())
@@ -75,8 +75,8 @@ func TestFailedReadsLoseNothing(t *testing.T) {
 	dev.Hook = func(blockdevtest.Op, int64, int64) error { return errDamaged }
 	_, status = fs.Read(nil, &fuse.ReadIn{InHeader: fuse.InHeader{NodeId: 2}}, make([]byte, 4096))
 	require.Equal(t, fuse.EIO, status)
-	assert.Empty(t, fails.report())
+	assert.Empty(t, fails.lost)
 	_, status = fs.Write(nil, &fuse.WriteIn{InHeader: fuse.InHeader{NodeId: 2}}, make([]byte, 4096))
 	require.Equal(t, fuse.EIO, status)
-	assert.Len(t, fails.report(), 1, "of writes it is")
+	assert.Len(t, fails.lost, 1, "of writes it is")
 }

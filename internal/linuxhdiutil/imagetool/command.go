@@ -34,6 +34,7 @@ import (
 	"howett.net/plist"
 
 	"dmgbench/internal/image/container"
+	"dmgbench/internal/image/container/crypt"
 	"dmgbench/internal/linuxhdiutil/attach"
 	"dmgbench/internal/system/hostio"
 )
@@ -54,8 +55,8 @@ type Env struct {
 	// Now is the modification time of files that are put into volumes; nil is
 	// the clock of the host.
 	Now func() time.Time
-	// Random is the source of identifiers and serial numbers; nil is that of the
-	// system.
+	// Random is the source of identifiers and serial numbers, which never fails;
+	// nil is that of the system.
 	Random io.Reader
 	// Dir is the folder in which relative paths start; "" is the working
 	// folder.
@@ -119,7 +120,8 @@ func System() Env {
 func (e Env) withDefaults() Env {
 	e.Stdin = cmp.Or[io.Reader](e.Stdin, strings.NewReader(""))
 	e.Stdout, e.Stderr = cmp.Or(e.Stdout, io.Discard), cmp.Or(e.Stderr, io.Discard)
-	e.Attacher, e.Random, e.Version = cmp.Or(e.Attacher, &realAttacher), cmp.Or(e.Random, rand.Reader), cmp.Or(e.Version, "0")
+	e.Attacher, e.Random = cmp.Or(e.Attacher, &realAttacher), cmp.Or(e.Random, rand.Reader)
+	e.Version = cmp.Or(e.Version, "0")
 	if e.Now == nil {
 		e.Now = time.Now
 	}
@@ -154,7 +156,7 @@ func Main(ctx context.Context, args []string, env Env) int {
 	if len(args) > 0 && args[0] == HelperVerb && env.Helper != nil {
 		return env.Helper(args[1:])
 	}
-	c := &call{ctx: ctx, env: env.withDefaults(), tool: "hdiutil"}
+	c := &call{ctx: ctx, env: env.withDefaults(), tool: "hdiutil", secrets: secrets{keys: map[string]crypt.Keys{}}}
 	defer c.secrets.wipe()
 	if len(args) > 0 && args[0] == "diskutil" {
 		c.tool, args = "diskutil", args[1:]

@@ -362,13 +362,10 @@ func (c *call) readFile(v *exfat.Volume, p string, take func(b []byte, off int64
 // from the image: one that would leave the folder is an error, never followed.
 // Files and folders that fail are reported, and the others are copied.
 func (c *call) extract(image *imageFile, v *exfat.Volume) error {
-	folder, err := c.absolute(cmp.Or(c.value("d"), "."))
-	if err != nil {
-		return err
-	}
 	at := c.volumePath(1)
-	i, err := v.Stat(at)
-	if err != nil {
+	folder, err1 := c.absolute(cmp.Or(c.value("d"), "."))
+	i, err2 := v.Stat(at)
+	if err := cmp.Or(err1, err2); err != nil {
 		return err
 	}
 	if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {

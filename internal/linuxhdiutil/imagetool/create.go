@@ -42,17 +42,38 @@ type newImage struct {
 }
 
 // create is the verb of hdiutil, and `diskutil image create blank`.
-func (c *call) create() error {
-	b, err := c.describeNew()
-	if err != nil {
+func (c *call) create() (err error) {
+	if c.readsStdin() && !c.has("encryption") && !c.has("encrypt") { // which has no other purpose here
+		want := cmp.Or(c.verb.optionName("encryption"), c.verb.optionName("encrypt"))
+		return usageErrorf("a passphrase, and no encryption: want %s too", want)
+	}
+	layout := strings.ToUpper(c.value("layout"))
+	b := newImage{bare: layout == "NONE"}
+	if b.format, err = c.createFormat(); err == nil {
+		b.encryption, err = c.encryption()
+	}
+	if err == nil {
+		err = c.setImageKeys(&b)
+	}
+	for _, folder := range c.opts["srcfolder"] {
+		path, e := c.absolute(folder)
+		b.folders, err = append(b.folders, path), cmp.Or(err, e)
+	}
+	if err == nil {
+		b.size, _, err = c.readSize()
+	}
+	switch {
+	case err != nil:
+		return err
+	case layout != "" && layout != "GPTSPUD" && !b.bare:
+		return refuse("layout %s is not supported: want GPTSPUD or NONE", layout)
+	}
+	if err := c.chooseContents(&b); err != nil {
 		return err
 	}
 	path, err := c.makeImage(b, c.operands[0])
-	if err != nil {
-		return err
-	}
 	attached := c.has("attach")
-	if !attached || !c.has("plist") {
+	if err == nil && !(attached && c.has("plist")) {
 		err = c.printMade(path)
 	}
 	if err == nil && attached {
@@ -70,36 +91,6 @@ func (c *call) printMade(path string) error {
 		return c.printResult(dict{"image-path": path}, "%s created\n", path)
 	}
 	return c.printResult([]string{path}, "created: %s\n", path)
-}
-
-// describeNew reads the options of create.
-func (c *call) describeNew() (b newImage, err error) {
-	if c.readsStdin() && !c.has("encryption") && !c.has("encrypt") { // which has no other purpose here
-		want := cmp.Or(c.verb.optionName("encryption"), c.verb.optionName("encrypt"))
-		return b, usageErrorf("a passphrase, and no encryption: want %s too", want)
-	}
-	if b.format, err = c.createFormat(); err == nil {
-		b.encryption, err = c.encryption()
-	}
-	if err == nil {
-		err = c.setImageKeys(&b)
-	}
-	for _, folder := range c.opts["srcfolder"] {
-		path, e := c.absolute(folder)
-		b.folders, err = append(b.folders, path), cmp.Or(err, e)
-	}
-	if err == nil {
-		b.size, _, err = c.readSize()
-	}
-	layout := strings.ToUpper(c.value("layout"))
-	b.bare = layout == "NONE"
-	switch {
-	case err != nil:
-		return b, err
-	case layout != "" && layout != "GPTSPUD" && !b.bare:
-		return b, refuse("layout %s is not supported: want GPTSPUD or NONE", layout)
-	}
-	return b, c.chooseContents(&b)
 }
 
 // createFormat is the format of create. For hdiutil -type is for empty images,
@@ -181,29 +172,25 @@ func (c *call) makeImage(b newImage, operand string) (path string, err error) {
 		b.size = cmp.Or(b.size, t.imageSize())
 	}
 	c.newProgress(0)
-	err = c.replace(p, func(tmp place) error {
-		if b.format.UDIF {
-			return c.makeReadOnly(tmp, b, t)
+	err = c.replace(p, func(tmp place) (err error) {
+		if !b.format.UDIF {
+			return c.makeFilled(tmp, b, t)
 		}
-		return c.makeFilled(tmp, b, t)
+		// A read-only image is converted from a raw one, which exists next to it
+		// meanwhile.
+		raw, rw := tmp.sibling(tmp.name+rawSuffix), b
+		rw.format = image.Formats[0]
+		defer func() { err = errors.Join(err, removeIfExists(raw)) }()
+		if err := c.makeFilled(raw, rw, t); err != nil {
+			return err
+		}
+		img, err := b.open(raw)
+		if err != nil {
+			return err
+		}
+		return errors.Join(c.writeCopy(tmp, img, b), img.Close())
 	})
 	return p.path, err
-}
-
-// makeReadOnly converts a raw image, which exists next to the new one
-// meanwhile.
-func (c *call) makeReadOnly(p place, b newImage, t tree) (err error) {
-	raw, rw := p.sibling(p.name+rawSuffix), b
-	rw.format = image.Formats[0]
-	defer func() { err = errors.Join(err, removeIfExists(raw)) }()
-	if err := c.makeFilled(raw, rw, t); err != nil {
-		return err
-	}
-	img, err := b.open(raw)
-	if err != nil {
-		return err
-	}
-	return errors.Join(c.writeCopy(p, img, b), img.Close())
 }
 
 // makeContainer makes the empty container and opens it.
@@ -241,16 +228,33 @@ func (c *call) makeFilled(p place, b newImage, t tree) error {
 	})
 }
 
-// fill writes the partition table and what this process can make of the volume:
-// an ExFAT volume with a random serial number. Its allocation table has room for
-// growth, because a resize cannot move the clusters that follow the table.
+// fill writes the partition table, unless there is to be none, and what this
+// process can make of the volume: an ExFAT volume with a random serial number.
+// The partition starts at 1 MiB (20 KiB in images below 4 MiB) and ends on a
+// multiple of 4096 bytes. The allocation table has room for growth, because a
+// resize cannot move the clusters that follow it.
 func (c *call) fill(img container.Image, b newImage, t tree) error {
-	part, err := c.partition(img, b)
 	f, _ := attach.FilesystemOf(b.filesystem)
-	var serial [4]byte
+	o, part := exfat.FormatOptions{Label: b.label}, blockdev.Device(img)
+	if !b.bare {
+		var ids [2]gpt.GUID
+		for n := range ids {
+			_, _ = io.ReadFull(c.env.Random, ids[n][:])
+			ids[n][7], ids[n][8] = ids[n][7]&0x0f|0x40, ids[n][8]&0x3f|0x80 // version 4 of RFC 9562
+		}
+		table, err := gpt.Single(img.Size(), ids[0], cmp.Or(f.Type, gpt.LinuxData), ids[1], "disk image", 0)
+		if err == nil {
+			err = gpt.Write(img, table)
+		}
+		if err == nil {
+			o.PartitionOffset = table.Partitions[0].Offset()
+			part, err = blockdev.Section(img, o.PartitionOffset, table.Partitions[0].Size())
+		}
+		if err != nil {
+			return err
+		}
+	}
 	switch {
-	case err != nil:
-		return err
 	case b.filesystem != ours && part.Size() < f.MinSize:
 		return refuse("%s needs %d bytes at least, the image has %d for it", appleName(f), f.MinSize, part.Size())
 	case b.filesystem != ours:
@@ -258,43 +262,13 @@ func (c *call) fill(img container.Image, b newImage, t tree) error {
 	case !utf8.ValidString(b.label):
 		return refuse("the name %q is not valid UTF-8", b.label)
 	}
-	if _, err := io.ReadFull(c.env.Random, serial[:]); err != nil {
-		return err
-	}
-	o := exfat.FormatOptions{Label: b.label, Serial: binary.LittleEndian.Uint32(serial[:]),
-		MaxSize: growth * part.Size()}
-	if ph, ok := part.(blockdev.Phaser); ok {
-		o.PartitionOffset = ph.ExtentPhase()
-	}
+	var serial [4]byte
+	_, _ = io.ReadFull(c.env.Random, serial[:])
+	o.Serial, o.MaxSize = binary.LittleEndian.Uint32(serial[:]), growth*part.Size()
 	if err := exfat.Format(part, o); err != nil {
 		return err
 	}
 	return t.copyTo(c, part)
-}
-
-// partition writes the partition table and returns its partition, or the whole
-// device where there is to be no table. The partition starts at 1 MiB (20 KiB
-// in images below 4 MiB) and ends on a multiple of 4096 bytes.
-func (c *call) partition(img container.Image, b newImage) (blockdev.Device, error) {
-	if b.bare {
-		return img, nil
-	}
-	var ids [2]gpt.GUID
-	for n := range ids {
-		if _, err := io.ReadFull(c.env.Random, ids[n][:]); err != nil {
-			return nil, err
-		}
-		ids[n][7], ids[n][8] = ids[n][7]&0x0f|0x40, ids[n][8]&0x3f|0x80 // version 4 of RFC 9562
-	}
-	f, _ := attach.FilesystemOf(b.filesystem)
-	t, err := gpt.Single(img.Size(), ids[0], cmp.Or(f.Type, gpt.LinuxData), ids[1], "disk image", 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := gpt.Write(img, t); err != nil {
-		return nil, err
-	}
-	return blockdev.Section(img, t.Partitions[0].Offset(), t.Partitions[0].Size())
 }
 
 // growth is how many times its first size an ExFAT volume can grow to: its FAT
@@ -425,4 +399,112 @@ func (c *call) setImageKeys(b *newImage) error {
 		}
 	}
 	return nil
+}
+
+// formatNamer is the name that a verb has for a format, "" for a format that it
+// does not make.
+type formatNamer func(f image.Format) string
+
+// byType are the names of `hdiutil create -type`.
+func byType(f image.Format) string { return f.CreateType }
+
+// byFrom are the names of `diskutil image create from --format`.
+func byFrom(f image.Format) string { return f.ImageType }
+
+// byImage are the names of `diskutil image create blank --format`.
+func byImage(f image.Format) string {
+	if f.UDIF {
+		return ""
+	}
+	return f.ImageType
+}
+
+// byConversion are the names of `hdiutil convert -format`.
+func byConversion(f image.Format) string {
+	if f.UDIF || f.CreateType != "" {
+		return f.Name
+	}
+	return ""
+}
+
+// formatWords lists the formats that a verb makes, for help and messages.
+func formatWords(name formatNamer) string {
+	var words []string
+	for _, f := range image.Formats {
+		if w := name(f); w != "" {
+			words = append(words, w)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// formatNamed finds a format by the name that a verb has for it.
+func formatNamed(word string, name formatNamer) (image.Format, error) {
+	for _, f := range image.Formats {
+		if n := name(f); n != "" && strings.EqualFold(n, word) {
+			return f, nil
+		}
+	}
+	f, ok := image.FormatNamed(word)
+	if !ok {
+		return f, refuse("format %q is not known: want one of %s", word, formatWords(name))
+	}
+	return f, refuse("format %s is not made by this verb: want one of %s", f.Name, formatWords(name))
+}
+
+// byExtension is the format that belongs to a file name, else UDRW. Of the
+// formats with .dmg that is UDRW, the first in the registry: the others are
+// only made by convert.
+func byExtension(name string) image.Format {
+	extension := filepath.Ext(filepath.Clean(name)) // of "x.sparsebundle/" too, as shells complete it
+	i := slices.IndexFunc(image.Formats, func(f image.Format) bool { return strings.EqualFold(extension, f.Extension) })
+	return image.Formats[max(i, 0)]
+}
+
+// ours is the file system that this process makes without privileges.
+const ours = "ExFAT"
+
+// appleName is what -fs calls a file system of package attach.
+func appleName(f attach.FS) string { return cmp.Or(f.AppleName, f.Name) }
+
+// chooseFilesystem returns the file system of a name, or why it cannot be made:
+// it is never replaced by another one. The error distinguishes file systems
+// that are not made here, missing programs and missing rights.
+func (c *call) chooseFilesystem(name string) (string, error) {
+	f, ok := attach.FindFilesystem(c.env.Attacher.Filesystems(), name)
+	switch {
+	case strings.EqualFold(name, ours):
+		return ours, nil
+	case !ok:
+		return "", refuse("file system %s cannot be made on this system; possible here: %s", printable(name),
+			strings.Join(c.makeable(), ", "))
+	case !f.Present && f.Tool != "":
+		return "", refuse("file system %s needs the program %s, of the package %s", appleName(f), f.Tool, f.Package)
+	case !c.env.Attacher.Loops():
+		return "", refuse("file system %s needs loop devices and the rights of root; %s needs neither", appleName(f),
+			ours)
+	}
+	return f.Name, nil
+}
+
+// makeable are the file systems that create can make and attach can mount on
+// this machine. A file system that the kernel does not mount can still be made,
+// for other machines.
+func (c *call) makeable() []string {
+	list := []string{ours}
+	for _, f := range c.env.Attacher.Filesystems() {
+		if name := appleName(f); f.Present && f.MountableByKernel && name != ours && c.env.Attacher.Loops() {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// defaultFilesystem is ext4 for root with loop devices and mkfs.ext4, where the
+// kernel mounts it; else ExFAT.
+func (c *call) defaultFilesystem() string {
+	if c.env.UID == 0 && slices.Contains(c.makeable(), "ext4") {
+		return "ext4"
+	}
+	return ours
 }

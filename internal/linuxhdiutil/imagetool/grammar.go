@@ -50,10 +50,10 @@ func keyOf(name string) string { return strings.ToLower(strings.ReplaceAll(name,
 // verb is one verb of one tool: one block of verbs.txt.
 type verb struct {
 	tool string
-	// Name may have several words, such as "image create blank"; Also are other
-	// names of the verb.
-	Name string
-	Also []string
+	// Name may have several words, such as "image create blank"; it is the first
+	// of the names of the verb.
+	Name  string
+	names []string
 	// Short is what the verb does, in a line of the list of verbs.
 	Short string
 	// operands are shown in the usage; min and max of them are accepted.
@@ -157,8 +157,17 @@ func parseBlock(lines []string) {
 			*text = rest
 		case list != nil:
 			*list = append(*list, rest)
-		case word == "verb":
-			v.parseNames(rest)
+		case word == "verb": // operands in brackets may be left out, dots allow any number
+			names, operands, _ := strings.Cut(rest, ":")
+			v.tool, names, _ = strings.Cut(names, " ")
+			v.names, v.operands = strings.Split(names, ", "), strings.TrimSpace(operands)
+			v.Name = v.names[0]
+			v.run = handlers[v.tool+" "+v.Name]
+			v.max = len(strings.Fields(operands))
+			v.min = v.max - strings.Count(operands, "[")
+			if strings.Contains(operands, "...") {
+				v.max = 1 << 20
+			}
 		case word == "extension":
 			v.Extension = true
 		case word == "use":
@@ -175,21 +184,6 @@ func parseBlock(lines []string) {
 		verbs = append(verbs, v)
 	} else {
 		groups[v.Name] = v.Options
-	}
-}
-
-// parseNames reads the line "verb". Operands in brackets may be left out, dots
-// allow any number.
-func (v *verb) parseNames(text string) {
-	names, operands, _ := strings.Cut(text, ":")
-	v.tool, names, _ = strings.Cut(names, " ")
-	list := strings.Split(names, ", ")
-	v.Name, v.Also, v.operands = list[0], list[1:], strings.TrimSpace(operands)
-	v.run = handlers[v.tool+" "+v.Name]
-	v.max = len(strings.Fields(operands))
-	v.min = v.max - strings.Count(operands, "[")
-	if strings.Contains(operands, "...") {
-		v.max = 1 << 20
 	}
 }
 
@@ -244,8 +238,15 @@ func (v *verb) optionName(key string) string {
 // they stay in front.
 func findVerb(tool string, args []string) (*verb, []string) {
 	for _, v := range verbs {
-		for _, name := range append([]string{v.Name}, v.Also...) {
-			if rest, ok := cutWords(strings.Fields(name), args); ok && v.tool == tool {
+		for _, name := range v.names {
+			rest, found := slices.Clone(args), v.tool == tool
+			for word := range strings.FieldsSeq(name) {
+				i := slices.IndexFunc(rest, func(a string) bool { return !strings.HasPrefix(a, "-") })
+				if found = found && i >= 0 && rest[i] == word; found {
+					rest = slices.Delete(rest, i, i+1)
+				}
+			}
+			if found {
 				return v, rest
 			}
 		}
@@ -253,19 +254,8 @@ func findVerb(tool string, args []string) (*verb, []string) {
 	return nil, args
 }
 
-// cutWords takes the words of a verb off the arguments, in order; flags may
-// come between them.
-func cutWords(name, args []string) ([]string, bool) {
-	rest := slices.Clone(args)
-	for _, word := range name {
-		i := slices.IndexFunc(rest, func(a string) bool { return !strings.HasPrefix(a, "-") })
-		if i < 0 || rest[i] != word {
-			return nil, false
-		}
-		rest = slices.Delete(rest, i, i+1)
-	}
-	return rest, true
-}
+// Also are the other names of the verb.
+func (v *verb) Also() []string { return v.names[1:] }
 
 // isHelp reports whether a word asks for help.
 func (c *call) isHelp(word string) bool {
@@ -282,7 +272,19 @@ func (c *call) parse(args []string) error {
 	}
 	v, rest := findVerb(c.tool, args)
 	if v == nil {
-		return c.unknownVerb(args)
+		help := c.isHelp(args[0])
+		c.verb = &verb{tool: c.tool}
+		switch {
+		case help:
+			c.verb = &verb{tool: c.tool, Name: "help", run: (*call).help}
+			return nil
+		case c.tool == "hdiutil" && slices.Contains(unsupportedVerbs, args[0]):
+			c.verb.Name = args[0]
+			return refuse("the verb %s of Apple's hdiutil is not supported", args[0])
+		case c.tool == "diskutil":
+			return usageErrorf("did not recognize verb %q", strings.Join(args[:min(2, len(args))], " "))
+		}
+		return usageErrorf("unrecognized verb %q", args[0])
 	}
 	if c.verb = v; slices.ContainsFunc(rest, c.isHelp) {
 		c.verb = &verb{tool: v.tool, Name: v.Name, run: func(c *call) error { return c.printf("%s", c.helpText(v)) }}
@@ -377,24 +379,6 @@ func (c *call) checkRules() error {
 var unsupportedVerbs = strings.Fields("burn erasekeys flatten fsid hfsanalyze internet-enable makehybrid partition " +
 	"plugins segment udifderez udifrez unflatten")
 
-// unknownVerb is the error of a verb that is not in the table, with the reason
-// if Apple's tool has it.
-func (c *call) unknownVerb(args []string) error {
-	help := c.isHelp(args[0])
-	c.verb = &verb{tool: c.tool}
-	switch {
-	case help:
-		c.verb = &verb{tool: c.tool, Name: "help", run: (*call).help}
-		return nil
-	case c.tool == "hdiutil" && slices.Contains(unsupportedVerbs, args[0]):
-		c.verb.Name = args[0]
-		return refuse("the verb %s of Apple's hdiutil is not supported", args[0])
-	case c.tool == "diskutil":
-		return usageErrorf("did not recognize verb %q", strings.Join(args[:min(2, len(args))], " "))
-	}
-	return usageErrorf("unrecognized verb %q", args[0])
-}
-
 // Usage is the line of the synopsis.
 func (v *verb) Usage() string {
 	line := v.tool + " " + v.Name
@@ -451,20 +435,15 @@ func formatHelp(name string, data any) string {
 // machine: the driver of the hdiutil engine, and other programs, search it for
 // the names of formats, file systems and ciphers that they can request.
 func (c *call) helpText(v *verb) string {
-	return strings.NewReplacer(
-		"{filesystems}", strings.Join(c.makeable(), ", "), "{default}", c.defaultFilesystem(),
-		"{types}", formatWords(byType), "{conversions}", formatWords(byConversion),
-		"{images}", formatWords(byImage), "{froms}", formatWords(byFrom)).Replace(formatHelp("verb", v))
+	return fillIn(formatHelp("verb", v), strings.Join(c.makeable(), ", "), c.defaultFilesystem())
 }
 
-// generalize replaces what depends on the machine, for the manual page.
-var generalize = strings.NewReplacer(
-	"here one of: {filesystems}", "ExFAT and what the machine can make (see the help of the verb)",
-	", here one of: {types}", " (see the help of the verb)",
-	", here one of: {conversions}", " (see the help of the verb)",
-	"here one of: {images}", "RAW, UDSB or another one (see the help of the verb)",
-	"here one of: {froms}", "RAW, UDSB, UDZO or another one (see the help of the verb)",
-	"{default}", "as described under File systems")
+// fillIn replaces what depends on the machine and on the registry of formats.
+func fillIn(help, filesystems, standard string) string {
+	return strings.NewReplacer("{filesystems}", filesystems, "{default}", standard,
+		"{types}", formatWords(byType), "{conversions}", formatWords(byConversion),
+		"{images}", formatWords(byImage), "{froms}", formatWords(byFrom)).Replace(help)
+}
 
 // help prints the help of a verb, or the list of verbs.
 func (c *call) help() error {
@@ -482,7 +461,10 @@ func (c *call) help() error {
 func (c *call) manual() error { return c.printf("%s", manualPage()) }
 
 // manualPage is manual.roff with the verbs and options filled in.
-func manualPage() string { return generalize.Replace(formatHelp("manual.roff", nil)) }
+func manualPage() string {
+	return fillIn(formatHelp("manual.roff", nil), "ExFAT, or what the machine can make (see the help of the verb)",
+		"as described under File systems")
+}
 
 // Roff escapes a text for a manual page, so that no line of it is taken for a
 // request, and dashes of options can be copied.

@@ -18,7 +18,7 @@ func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, v := range verbs {
 		require.NotNil(t, v.run, v.Name)
-		for _, n := range append([]string{v.Name}, v.Also...) {
+		for _, n := range v.names {
 			assert.False(t, seen[v.tool+" "+n], "%s twice", n)
 			seen[v.tool+" "+n] = true
 		}

@@ -2,10 +2,13 @@ package imagetool
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,9 +16,12 @@ import (
 
 	"dmgbench/internal/image"
 	"dmgbench/internal/image/container"
+	"dmgbench/internal/image/container/crypt"
 	"dmgbench/internal/image/container/udif"
 	"dmgbench/internal/linuxhdiutil/attach"
 	"dmgbench/internal/system/hostio"
+
+	"golang.org/x/term"
 )
 
 // place is a container on the host: a name in an opened folder. path is
@@ -170,12 +176,22 @@ func (c *call) withImage(operand string, how access, f func(i *imageFile) error)
 	return errors.Join(f(img), img.Close())
 }
 
-// open opens an image of any kind, if [call.checkKind] accepts it.
+// open opens an image of any kind, if [call.checkKind] accepts it. The keys of
+// an encrypted one are derived once, from the first passphrase on stdin.
 func (c *call) open(p place, how access) (*imageFile, error) {
 	o := container.OpenOptions{ReadOnly: how != change, Hold: how == read, Keys: c.secrets.keys[p.path]}
 	img, err := container.Open(p.dir, p.name, o)
-	if o.Keys == nil && errors.Is(err, container.ErrPassphrase) {
-		if o.Keys, err = c.unlock(p, err); err == nil {
+	if missing := err; o.Keys == nil && errors.Is(err, container.ErrPassphrase) {
+		var pass []byte
+		c.secrets.encrypted = true
+		if pass, err = c.passphrase(0); err == nil && len(pass) == 0 {
+			err = missing
+		}
+		if err == nil {
+			o.Keys, err = container.UnwrapKeys(p.dir, p.name, pass)
+			c.secrets.keys[p.path] = o.Keys
+		}
+		if err == nil {
 			img, err = container.Open(p.dir, p.name, o)
 		}
 	}
@@ -195,7 +211,10 @@ func (c *call) open(p place, how access) (*imageFile, error) {
 // file that is taken for a raw image and does not look like one: a raw image has
 // no signature, so that every file of whole sectors can be one.
 func (c *call) checkKind(i *imageFile) error {
-	raw, keys := i.Format() == image.UDRW, c.sourceKeys()
+	raw, keys := i.Format() == image.UDRW, c.opts["srcimagekey"]
+	if o, ok := c.verb.option("-imagekey"); ok && len(o.names) == 1 { // else it is about the new image
+		keys = slices.Concat(keys, c.opts["imagekey"])
+	}
 	for _, v := range keys {
 		if v != rawClass || !raw {
 			return refuse("image key %q: only %s is known, for raw images", v, rawClass)
@@ -211,7 +230,13 @@ func (c *call) checkKind(i *imageFile) error {
 		return &container.UnsupportedError{Path: i.path, Found: found, Doing: "opening", Foreign: true}
 	case found != "":
 		c.warn("%q looks like a %s, and is taken for raw sectors because of its name", i.name, found)
-	case !looksRaw(i):
+		return nil
+	}
+	// The verb reports what cannot be read.
+	if info, err := i.inspect(); err != nil || info.Scheme != attach.SchemeNone || info.Whole.AppleName != "" {
+		return nil
+	}
+	if blank, err := isBlank(i, 64<<10); err == nil && !blank {
 		c.warn("%q has no partition map and no known file system, and is taken for raw sectors", i.name)
 	}
 	return nil
@@ -219,26 +244,6 @@ func (c *call) checkKind(i *imageFile) error {
 
 // rawClass is the image key that takes a file for a raw image.
 const rawClass = "diskimage-class=CRawDiskImage"
-
-// sourceKeys are the image keys that are about the image which is read:
-// -imagekey, unless that of the verb is about the new one.
-func (c *call) sourceKeys() []string {
-	if o, ok := c.verb.option("-imagekey"); ok && len(o.names) == 1 {
-		return slices.Concat(c.opts["srcimagekey"], c.opts["imagekey"])
-	}
-	return c.opts["srcimagekey"]
-}
-
-// looksRaw reports whether a device has a partition map or a volume, or starts
-// with zeros as a blank one does; the verb reports what cannot be read.
-func looksRaw(i *imageFile) bool {
-	info, err := i.inspect()
-	if err != nil || info.Scheme != attach.SchemeNone || info.Whole.AppleName != "" {
-		return true
-	}
-	blank, err := isBlank(i, 64<<10)
-	return blank || err != nil
-}
 
 // isBlank reports whether the first n bytes are zero, where file systems and
 // partition tables have their signatures.
@@ -315,8 +320,7 @@ func (c *call) checkFree(p place) error {
 
 // rename gives the finished image its name. An old image goes in the same
 // rename, or, where one of the two is a folder, moves aside first: rename(2)
-// replaces files alone. If the old image cannot be removed afterwards, both get
-// their old names back; if it is partly removed already, the new one stays.
+// replaces files alone.
 func (c *call) rename(tmp, p place) error {
 	if err := c.checkFree(p); err != nil {
 		return err
@@ -326,11 +330,28 @@ func (c *call) rename(tmp, p place) error {
 	switch {
 	case e != nil:
 		return e
-	case !c.has("ov"):
-		return renameNew(tmp, p, made.IsDir())
-	case err != nil, old.Mode().IsRegular() && made.Mode().IsRegular():
-		return errors.Join(p.dir.Rename(tmp.name, p.name), p.dir.Sync())
+	case c.has("ov") && err == nil && !(old.Mode().IsRegular() && made.Mode().IsRegular()):
+		return replaceFolder(tmp, p)
+	case !c.has("ov") && !made.IsDir():
+		// Of several processes that make an image of the same name only one gets
+		// it. A folder does not replace another one; a file would, so its name is
+		// reserved first.
+		f, err := p.dir.Open(p.name, hostio.OpenOptions{Write: true, Create: true, Exclusive: true})
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Close(), p.dir.Rename(tmp.name, p.name)); err != nil {
+			return errors.Join(err, p.dir.Remove(p.name))
+		}
+		return p.dir.Sync()
 	}
+	return errors.Join(p.dir.Rename(tmp.name, p.name), p.dir.Sync())
+}
+
+// replaceFolder gives the finished image the name of an old one, where one of
+// the two is a folder. If the old image cannot be removed afterwards, both get
+// their old names back; if it is partly removed already, the new one stays.
+func replaceFolder(tmp, p place) error {
 	aside := tmp.name + asideMark
 	if err := p.dir.Rename(p.name, aside); err != nil {
 		return err
@@ -347,19 +368,188 @@ func (c *call) rename(tmp, p place) error {
 	return p.dir.Sync()
 }
 
-// renameNew gives the finished image a name that must be free: of several
-// processes that make an image of the same name only one gets it. A folder does
-// not replace another one; a file would, so its name is reserved first.
-func renameNew(tmp, p place, folder bool) error {
-	if folder {
-		return errors.Join(p.dir.Rename(tmp.name, p.name), p.dir.Sync())
+// maxPassphrase bounds what is read of passphrases from stdin, in bytes.
+const maxPassphrase = 64 << 10
+
+// secrets are the passphrases of a command line: those on stdin, and the keys
+// of its images. They are in no argument, no environment and no file, and are
+// overwritten when the command ends.
+type secrets struct {
+	// ended is set at the end of stdin.
+	ended bool
+	// raw is what was read of stdin.
+	raw []byte
+	// encrypted is set if the image that is read is: then the first passphrase
+	// belongs to it.
+	encrypted bool
+	// keys are those of the images that have been opened, by path: deriving
+	// them takes up to seconds by design.
+	keys map[string]crypt.Keys
+}
+
+// wipe overwrites them.
+func (s *secrets) wipe() {
+	clear(s.raw)
+	for _, k := range s.keys {
+		k.Wipe()
 	}
-	f, err := p.dir.Open(p.name, hostio.OpenOptions{Write: true, Create: true, Exclusive: true})
+}
+
+// readsStdin reports whether an option names stdin as the source of
+// passphrases.
+func (c *call) readsStdin() bool {
+	return slices.ContainsFunc([]string{"stdinpass", "oldstdinpass", "newstdinpass"}, c.has)
+}
+
+// passphrase returns passphrase n of stdin, counted from 0, without bytes if
+// there is none. For hdiutil they end with a NUL or the input, and a line end
+// is a part of them; for diskutil they are lines. No more is read than that
+// takes: the writer of stdin may leave it open.
+func (c *call) passphrase(n int) ([]byte, error) {
+	s, end := &c.secrets, []byte{0}
+	if c.tool == "diskutil" {
+		end = []byte("\n")
+	}
+	if !c.readsStdin() {
+		return nil, nil
+	}
+	if f, ok := c.env.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) { // which would show it, and wait for an end
+		return nil, refuse("stdin is a terminal: give the passphrase by a pipe or a file")
+	}
+	if s.raw == nil {
+		s.raw = make([]byte, 0, maxPassphrase+1) // never reallocated, so that it can be wiped
+	}
+	for !s.ended && bytes.Count(s.raw, end) <= n {
+		got, err := c.env.Stdin.Read(s.raw[len(s.raw):cap(s.raw)])
+		s.raw = s.raw[:len(s.raw)+got]
+		s.ended = errors.Is(err, io.EOF)
+		switch {
+		case len(s.raw) == cap(s.raw):
+			return nil, refuse("the passphrase is longer than %d bytes", maxPassphrase)
+		case err != nil && !s.ended:
+			return nil, fmt.Errorf("reading the passphrase: %w", err)
+		}
+	}
+	list := bytes.Split(s.raw, end)
+	if n >= len(list) {
+		return nil, nil
+	}
+	if c.tool == "diskutil" {
+		return bytes.TrimSuffix(list[n], []byte("\r")), nil
+	}
+	return list[n], nil
+}
+
+// encryption is the encryption of the image to be made. Its passphrase is the
+// first on stdin that does not belong to an image that is read.
+func (c *call) encryption() (e container.Encryption, err error) {
+	switch {
+	case c.has("encrypt"): // of diskutil
+		e.Cipher = container.AES256
+	case c.has("encryption"):
+		e.Cipher = cmp.Or(strings.ToUpper(c.value("encryption")), container.AES128)
+	default:
+		return e, nil
+	}
+	e.Iterations = c.env.iterations
+	if !c.readsStdin() {
+		return e, refuse("an encrypted image takes a passphrase, and this program has no prompt: want %s",
+			c.stdinOption())
+	}
+	n := 0
+	if c.secrets.encrypted {
+		n = 1
+	}
+	if e.Passphrase, err = c.passphrase(n); err == nil && len(e.Passphrase) == 0 {
+		err = refuse("no passphrase of the new image on stdin")
+	}
+	return e, err
+}
+
+// stdinOption is the option of the verb that reads the passphrase of an image
+// from stdin, for messages.
+func (c *call) stdinOption() string {
+	return cmp.Or(c.verb.optionName("oldstdinpass"), c.verb.optionName("stdinpass"), "-stdinpass")
+}
+
+// isencrypted reads the header of encrypted images, which takes no passphrase.
+// Records of kind 2 are keys that a certificate unwraps. Images of other
+// programs are refused: whether those are encrypted is not known.
+func (c *call) isencrypted() error {
+	p, h, err := c.encryptionHeader()
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.Close(), p.dir.Rename(tmp.name, p.name)); err != nil {
-		return errors.Join(err, p.dir.Remove(p.name))
+	defer p.close()
+	if h == nil {
+		i, err := c.open(p, peek)
+		if e, ok := errors.AsType[*container.UnsupportedError](err); ok && e.Foreign {
+			return err
+		}
+		if err == nil {
+			i.Close()
+		}
+		return c.printResult(dict{"encrypted": false}, "encrypted: NO\n")
 	}
-	return p.dir.Sync()
+	u, certificates := h.UUID, 0
+	uuid := strings.ToUpper(fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:]))
+	for _, r := range h.Records {
+		if r.Kind == 2 {
+			certificates++
+		}
+	}
+	return c.printResult(dict{"encrypted": true, "version": h.Version, "uuid": uuid, "blocksize": h.BlockSize,
+		"passphrase-count": h.Passphrases, "private-key-count": certificates,
+		"max-key-count": max(h.Passphrases+certificates, 1)},
+		"encrypted: YES\nversion: %d\nblocksize: %d\npassphrase-count: %d\nprivate-key-count: %d\nuuid: %s\n",
+		h.Version, h.BlockSize, h.Passphrases, certificates, uuid)
+}
+
+// encryptionHeader returns the place of the image that is named first, and its
+// header, nil for an unencrypted one. Without an error the caller closes the
+// place.
+func (c *call) encryptionHeader() (p place, h *crypt.Header, err error) {
+	if p, err = c.existing(c.operands[0]); err != nil {
+		return p, nil, err
+	}
+	if h, err = container.EncryptionOf(p.dir, p.name); err != nil {
+		p.close()
+	}
+	return p, h, err
+}
+
+// chpass wraps the keys of an image under another passphrase; the data stays as
+// it is. It takes two passphrases from stdin, the present one first. hdiutil
+// names both by options of their own, as Apple's tool has prompts for those
+// that are not named.
+func (c *call) chpass() error {
+	p, h, err := c.encryptionHeader()
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	want := ""
+	switch {
+	case h == nil:
+		return refuse("Invalid argument: the image is not encrypted")
+	case c.tool == "hdiutil" && !(c.has("oldstdinpass") && c.has("newstdinpass")):
+		want = "-oldstdinpass and -newstdinpass"
+	case !c.readsStdin():
+		want = c.stdinOption()
+	}
+	if want != "" {
+		return refuse("this program has no prompt for a passphrase: want %s", want)
+	}
+	old, err1 := c.passphrase(0)
+	next, err2 := c.passphrase(1)
+	if err = cmp.Or(err1, err2); err == nil && len(next) == 0 {
+		err = refuse("no new passphrase on stdin")
+	}
+	if err == nil {
+		err = container.ChangePassphrase(p.dir, p.name, old, next)
+	}
+	if err != nil {
+		return err
+	}
+	return c.printResult(dict{"image-path": p.path}, "")
 }

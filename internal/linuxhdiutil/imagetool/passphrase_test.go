@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"dmgbench/internal/image/container/crypt"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -83,7 +85,7 @@ func TestKeysAreDerivedOnce(t *testing.T) {
 	p, err := placeAt(m.path("a.dmg"))
 	require.NoError(t, err)
 	defer p.close()
-	c := &call{ctx: t.Context(), tool: "hdiutil", env: Env{Stdin: strings.NewReader("pass"), Attacher: m.at.attacher()}.withDefaults(), verb: &verb{}, opts: map[string][]string{"stdinpass": {""}}}
+	c := &call{ctx: t.Context(), tool: "hdiutil", env: Env{Stdin: strings.NewReader("pass"), Attacher: m.at.attacher()}.withDefaults(), verb: &verb{}, secrets: secrets{keys: map[string]crypt.Keys{}}, opts: map[string][]string{"stdinpass": {""}}}
 	for range 2 {
 		img, err := c.open(p, peek)
 		require.NoError(t, err)

@@ -3,11 +3,15 @@ package imagetool
 import (
 	"errors"
 	"fmt"
+	"math/big"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
+	"dmgbench/internal/image"
 	"dmgbench/internal/image/blockdev"
 	"dmgbench/internal/image/container"
-	"dmgbench/internal/image/container/udif"
 	"dmgbench/internal/image/exfat"
 	"dmgbench/internal/image/gpt"
 	"dmgbench/internal/linuxhdiutil/attach"
@@ -102,8 +106,6 @@ type shape struct {
 	kind string
 	// table is how many bytes the backup table takes at the end of the device.
 	table int64
-	// backup means that the backup table is the only whole one.
-	backup bool
 	// why is the reason for the limits.
 	why string
 }
@@ -115,7 +117,7 @@ func (s shape) end() int64   { return (s.last.First + s.last.Count) * sector }
 // shapeOf finds the limits: an ExFAT volume shrinks to its highest used cluster
 // and grows as far as its allocation table has room; other volumes grow where a
 // program of the host can do it; -imageonly moves only the backup partition
-// table. Unknown contents are not cut: see usedSize.
+// table.
 func (c *call) shapeOf(i *imageFile) (s shape, err error) {
 	s.current, s.max, s.min, s.why = i.Size(), maxSize, sector, "the contents of the image"
 	defer func() { // the present size is always possible, and limits are whole sectors
@@ -135,12 +137,16 @@ func (c *call) shapeOf(i *imageFile) (s shape, err error) {
 	if t := info.Table; t != nil {
 		s.table = int64(t.EntrySectors()+1) * sector
 		s.min = units.RoundUp(sector+s.table, 4096) + s.table + 4096
-		s.backup = slices.Contains(info.Warnings, gpt.WarnPrimary)
 	}
 	switch kind := s.last.Volume.AppleName; {
 	case s.last.Count == 0: // a table without partitions
 	case info.Table == nil && kind == "":
-		s.min, err = usedSize(i, info, c.has("imageonly"))
+		// Unknown contents and partitions of another scheme are not cut; a blank
+		// device has no data to lose.
+		blank, e := isBlank(i, 128<<10)
+		if err = e; !blank {
+			s.min = s.current
+		}
 	case c.has("imageonly"):
 		s.min = s.end() + s.table
 	case kind == ours:
@@ -176,24 +182,6 @@ func (s shape) withExFAT(
 		return err
 	}
 	return errors.Join(f(v, vol.Size()), v.Unmount())
-}
-
-// usedSize is the smallest size of a device that is not a volume and has no
-// GUID table, in bytes. Unknown contents and partitions of another scheme are
-// cut only with -imageonly, as its user knows them, and never within a
-// partition; a blank device has no data to lose.
-func usedSize(i *imageFile, info *attach.ImageInfo, imageOnly bool) (int64, error) {
-	blank, err := isBlank(i, 128<<10)
-	if err != nil || !blank && !imageOnly {
-		return i.Size(), err
-	}
-	end := int64(sector)
-	for _, r := range info.Regions {
-		if info.Scheme != attach.SchemeNone && r.Hint != udif.FreeType {
-			end = max(end, (r.First+r.Count)*sector)
-		}
-	}
-	return end, nil
 }
 
 // checkStaleTable refuses a table if only its backup is left, with other data
@@ -256,7 +244,7 @@ func (s *shape) shrink(c *call, img container.Image, size int64) error {
 
 // grow goes from the outside in, for the same reason as shrink.
 func (s *shape) grow(c *call, img container.Image, size int64) error {
-	if s.backup { // it is found only at the end of the device, which will be elsewhere
+	if s.table > 0 { // if only the backup is whole: it is found at the end of the device, which will be elsewhere
 		if _, err := gpt.Resize(img, img.Size(), -1); err != nil {
 			return err
 		}
@@ -328,4 +316,121 @@ func freeSpace(i *imageFile) (exfat.Spans, int64, error) {
 		return nil, 0, nil
 	}
 	return free, possible, err
+}
+
+// sector is the unit of sizes in lists and options.
+const sector = container.SectorSize // bytes
+
+// maxSize bounds sizes in bytes: what containers and offsets can hold.
+const maxSize = image.MaxSize
+
+// sizeStyle is how one tool reads sizes.
+type sizeStyle struct {
+	units map[string]int64 // bytes, by the name of the unit
+	step  int64            // sizes are rounded up to a multiple of this, in bytes
+	want  string           // after "is not a size: want"
+}
+
+// sizeStyles are the styles of the two tools: hdiutil's is that of mkfile(8),
+// in which all multiples are binary.
+var sizeStyles = map[string]sizeStyle{
+	"hdiutil": {map[string]int64{"": 1, "b": sector, "B": sector}, sector,
+		"a number and b (sectors of 512 bytes), k, m, g, t, p or e (binary multiples)"},
+	"diskutil": {map[string]int64{"": 1, "B": 1, "S": sector, "UAM": sector}, 4096,
+		"a number and B, K, M, G, T, P, E (decimal), Ki … Ei (binary) or S (sectors of 512 bytes)"},
+}
+
+// init adds the units that are multiples of each other.
+func init() {
+	binary, decimal := int64(1), int64(1)
+	for letter := range strings.SplitSeq("KMGTPE", "") {
+		binary, decimal = binary<<10, decimal*1000
+		sizeStyles["hdiutil"].units[letter] = binary
+		sizeStyles["hdiutil"].units[strings.ToLower(letter)] = binary
+		for suffix, unit := range map[string]int64{"": decimal, "B": decimal, "i": binary, "iB": binary} {
+			sizeStyles["diskutil"].units[letter+suffix] = unit
+		}
+	}
+}
+
+// sizePattern bounds the numbers, so that hostile arguments cost no memory.
+var sizePattern = regexp.MustCompile(`^([0-9]{1,30}(?:\.[0-9]{1,30})?)([A-Za-z]*)$`)
+
+// parseSize reads a size as a tool does: a number, possibly with a fraction,
+// and a unit. The result is in bytes, rounded up to whole steps of the tool. It
+// is exact: no size passes through a floating-point number.
+func parseSize(tool, s string) (int64, error) {
+	style := sizeStyles[tool]
+	m := sizePattern.FindStringSubmatch(s)
+	if m == nil {
+		m = []string{"", "", "no unit"}
+	}
+	unit, ok := style.units[m[2]]
+	if !ok {
+		return 0, fmt.Errorf("%q is not a size: want %s", s, style.want)
+	}
+	number, _ := new(big.Rat).SetString(m[1]) // which the pattern allows
+	number.Mul(number, big.NewRat(unit, style.step))
+	steps, rest := new(big.Int).QuoRem(number.Num(), number.Denom(), new(big.Int))
+	if rest.Sign() > 0 {
+		steps.Add(steps, big.NewInt(1))
+	}
+	switch {
+	case steps.Sign() == 0:
+		return 0, fmt.Errorf("the size %s is zero", s)
+	case steps.Cmp(big.NewInt(maxSize/style.step)) > 0:
+		return 0, fmt.Errorf("a size of %s is more than %d bytes", s, int64(maxSize))
+	}
+	return steps.Int64() * style.step, nil
+}
+
+// parseCount reads a positive whole number of units, such as sectors, and
+// returns it in bytes. unit is in bytes, too.
+func parseCount(s string, unit int64) (int64, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	switch {
+	case err != nil || n <= 0 || strings.HasPrefix(s, "+"):
+		return 0, fmt.Errorf("%q is not a positive whole number", s)
+	case n > maxSize/unit:
+		return 0, fmt.Errorf("%s times %d bytes is more than %d", s, unit, int64(maxSize))
+	}
+	return n * unit, nil
+}
+
+// readSize returns the size in bytes that the options name, 0 if none does, and
+// whether it is the smallest possible one, which resize takes.
+func (c *call) readSize() (size int64, smallest bool, err error) {
+	for _, key := range []string{"size", "sectors", "megabytes"} {
+		switch text := c.value(key); {
+		case !c.has(key):
+			continue
+		case text == "min" && strings.HasSuffix(c.verb.Name, "resize"):
+			return 0, true, nil
+		case key == "size":
+			size, err = parseSize(c.tool, text)
+		case key == "sectors":
+			size, err = parseCount(text, sector)
+		default:
+			size, err = parseCount(text, 1<<20)
+		}
+		if err != nil {
+			return 0, false, usageErrorf("option %s: %v", c.verb.optionName(key), err)
+		}
+	}
+	return size, false, nil
+}
+
+// appleSize is a size as hdiutil prints it: binary multiples with at most one
+// decimal, "4 MB", "1023.6 GB", "0 bytes".
+func appleSize(n int64) string {
+	if n < 1024 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	v, unit := float64(n), ""
+	for _, unit = range []string{"KB", "MB", "GB", "TB", "PB", "EB"} {
+		if v /= 1024; v < 1023.95 {
+			break
+		}
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + " " + unit
 }

@@ -31,18 +31,17 @@ type tree struct {
 	// items are the files and folders below them, parents before children.
 	items []item
 	// lost counts what a volume without modes, owners, attributes and links
-	// does not keep of the items, by its name in lossNames.
-	lost map[string]int
+	// does not keep of the items, in the order of lossNames.
+	lost [4]int
 	// links is the number of symbolic links, which are refused; firstLink is
 	// the path of the first one.
 	links     int
 	firstLink string
 }
 
-// lossNames are the keys of tree.lost in the order of the warning: modes other
-// than 644 and 755, owners other than the user, files with extended attributes
-// or several names.
-var lossNames = []string{"modes", "owners", "extended attributes", "hard links"}
+// lossNames are those of tree.lost in the warning: modes other than 644 and 755,
+// owners other than the user, files with extended attributes or several names.
+var lossNames = [4]string{"modes", "owners", "extended attributes", "hard links"}
 
 // item is a file or folder that is copied.
 type item struct {
@@ -67,7 +66,6 @@ var bundleExtensions = []string{".app", ".appex", ".bundle", ".component", ".fra
 // volume, unless it is a bundle such as X.app; of several, each is a folder in
 // it. What the volume cannot hold is an error: no file is left out silently.
 func readTree(ctx context.Context, folders []string) (t tree, err error) {
-	t.lost = map[string]int{}
 	defer func() {
 		if err != nil {
 			t.close()
@@ -236,14 +234,12 @@ func (t *tree) countLosses(d *hostio.Dir, name string, fi fs.FileInfo) {
 	maps.DeleteFunc(list, func(name, _ string) bool {
 		return strings.HasPrefix(name, "security.") || strings.HasPrefix(name, "system.")
 	})
-	for what, lost := range map[string]bool{
-		"modes":               fi.Mode()&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != usual,
-		"owners":              hostio.StatOf(fi).UID != os.Geteuid(),
-		"extended attributes": len(list) > 0,
-		"hard links":          !fi.IsDir() && hostio.StatOf(fi).Links > 1,
+	for n, lost := range [4]bool{
+		fi.Mode()&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != usual,
+		hostio.StatOf(fi).UID != os.Geteuid(), len(list) > 0, !fi.IsDir() && hostio.StatOf(fi).Links > 1,
 	} {
 		if lost {
-			t.lost[what]++
+			t.lost[n]++
 		}
 	}
 }
@@ -251,9 +247,9 @@ func (t *tree) countLosses(d *hostio.Dir, name string, fi fs.FileInfo) {
 // warnOfLosses prints the counts in one line.
 func (c *call) warnOfLosses(t tree) {
 	var list []string
-	for _, what := range lossNames {
-		if n := t.lost[what]; n > 0 {
-			list = append(list, fmt.Sprintf("%s of %d", what, n))
+	for n, what := range lossNames {
+		if t.lost[n] > 0 {
+			list = append(list, fmt.Sprintf("%s of %d", what, t.lost[n]))
 		}
 	}
 	if len(list) > 0 {

@@ -224,13 +224,13 @@ func TestConvert(t *testing.T) {
 	assert.Contains(t, m.out, "PERCENT:100.000000\ncreated: ")
 
 	for words, line := range map[string]string{
-		"; ASIF is made by 'diskutil image create'\n": "convert a.dmg -format ASIF -o x",
-		"zlib-level is for UDZO":                      "convert a.dmg -imagekey zlib-level=1 -format ULFO -o x",
-		"no format: want -format":                     "convert a.dmg -o x",
-		"no new image: want -o":                       "convert a.dmg -format UDTO",
-		"hdiutil: convert failed - File exists\n":     "convert a.dmg -format UDSB -o b.sparsebundle",
-		"the new image is the old one":                "convert a.dmg -ov -format UDRW -o a.dmg",
-		"image key sparse-band-size is for sparse":    "convert a.dmg -imagekey sparse-band-size=2048 -format UDRW -o x",
+		"\n":                      "convert a.dmg -format ASIF -o x",
+		"zlib-level is for UDZO":  "convert a.dmg -imagekey zlib-level=1 -format ULFO -o x",
+		"no format: want -format": "convert a.dmg -o x",
+		"no new image: want -o":   "convert a.dmg -format UDTO",
+		"hdiutil: convert failed - File exists\n":  "convert a.dmg -format UDSB -o b.sparsebundle",
+		"the new image is the old one":             "convert a.dmg -ov -format UDRW -o a.dmg",
+		"image key sparse-band-size is for sparse": "convert a.dmg -imagekey sparse-band-size=2048 -format UDRW -o x",
 	} {
 		m.refused(1, words, line)
 	}
