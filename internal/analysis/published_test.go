@@ -269,7 +269,7 @@ stream_time = "0.5 s"
 // Cases that were measured in the run folder for want of their disk: one departure, of these cases alone.
 func TestAPlaceThatIsHereIsOneDepartureAndNotComparable(t *testing.T) {
 	at := func(id, place string) *caseData {
-		return &caseData{c: &result.Case{ID: id}, plan: plan.Case{Settings: plan.Settings{Place: place}}}
+		return &caseData{c: &result.Case{ID: id}, plan: plan.Case{Settings: plan.Settings{TargetSettings: plan.TargetSettings{Place: place}}}}
 	}
 	s := &runData{p: &plan.Plan{Changes: []plan.Change{{Kind: "place", Text: "elsewhere"}}}, r: &result.Result{},
 		cases: []*caseData{at("a", plan.HereName("usb4")), at("b", "internal"), at("c", plan.HereName("tb3"))}}

@@ -30,34 +30,6 @@ type checker struct {
 	whole bool
 }
 
-// check reports what is wrong between the parts of a plan. Parts in which
-// decoding found errors are not checked, since further findings there would
-// follow from these errors.
-func (r *reader) check(root *node, p *Plan) {
-	c := &checker{reader: r, root: root, p: p, once: map[string]bool{}}
-	if c.isValid("matrix", "case", "manual", "target", "image", "io", "stream") {
-		if !c.checkCases() {
-			return
-		}
-		c.whole = c.isValid("protocol", "files", "inputs") && len(p.Changes) == 0
-	}
-	for _, part := range []string{"manual", "fit", "relation", "table"} {
-		seen := map[string]bool{}
-		for i := range root.at(part).items {
-			name := root.at(part, i, "name")
-			if name.kind == stringNode && seen[name.text] {
-				c.bad(name, "the %s %q is given twice", part, name.text)
-			}
-			seen[name.text] = true
-		}
-	}
-	c.checkPublished()
-	c.checkFits()
-	c.checkClaims()
-	c.checkRelations()
-	c.checkTables()
-}
-
 // isValid reports whether decoding found no error in these parts of the plan.
 func (c *checker) isValid(parts ...string) bool {
 	return !slices.ContainsFunc(parts, func(part string) bool {
@@ -74,7 +46,15 @@ func (c *checker) checkCases() bool {
 			`would have to set in every round`, c.p.Manual[0].Name).hintf("write a number")
 	}
 	matrix := c.root.at("matrix")
-	if c.p.cellCount() > maxCases {
+	cells := 1.0 // before exclude; there may be too many for an integer
+	for _, a := range c.p.Axes {
+		cells *= float64(len(a.Values))
+	}
+	cells += float64(len(c.p.Extra))
+	for _, m := range c.p.Manual {
+		cells *= float64(len(m.Values))
+	}
+	if cells > maxCases {
 		c.problem(matrix.key, "matrix", "the matrix has more than %d cases", maxCases).
 			hintf("split the plan, or leave out axes")
 		return false
@@ -85,9 +65,9 @@ func (c *checker) checkCases() bool {
 	}
 	whole := *c.p
 	whole.Exclude = nil
-	cells := whole.Cases()
+	all := whole.Cases()
 	for i, s := range c.p.Exclude {
-		if !slices.ContainsFunc(cells, func(k Case) bool { return s.matchAll(k.Value) }) {
+		if !slices.ContainsFunc(all, func(k Case) bool { return s.matchAll(k.Value) }) {
 			c.bad(c.root.at("matrix", "exclude", i), "exclude: no cell of the matrix is %s", s).
 				hintf("remove it, or compare its values with the axes")
 		}
@@ -151,24 +131,23 @@ func (c *checker) checkImage(s *Settings, id string) {
 	if s.Size == 0 || !c.first("size", [2]any{s.Size, s.Filesystems}) {
 		return
 	}
-	least := smallestImage(s.Filesystems...)
+	fits := slices.ContainsFunc(s.Filesystems, func(fs string) bool { return s.Size >= smallestImage(fs) })
 	for _, fs := range s.Filesystems {
 		if needs := smallestImage(fs); s.Size < needs {
 			p := c.warn(c.settingAt("size").off, "size", "an image of %s is too small for %s", s.Size, fs).
 				hintf("at least %d B: %s for the volume and the rest for the partition table", needs,
 					needs-image.PartitionTableSize)
-			p.Warning = s.Size >= least // another file system of the preference can be made
+			p.Warning = fits // another file system of the preference can be made
 		}
 	}
 }
 
-// settingAt is the place of a setting: its axis, or its table.
+// settingAt is the place of a setting of [image]: its axis, or its table.
 func (c *checker) settingAt(name string) *node {
 	if n := c.root.get("matrix").get(name); n != nil {
 		return n
 	}
-	s := findSetting(name)
-	return c.root.at(s.group, s.own)
+	return c.root.at("image", name)
 }
 
 // checkUse reports protocol blocks for no case, and cases without steps.
@@ -194,18 +173,17 @@ func (c *checker) checkUse() {
 type reach struct {
 	do           string
 	cases, steps int
-	// keys: of cases and phases, in the order found, with their values
-	keys Selector
-	// most: highest cycle and set, which are counted from 1
-	most  map[string]int
-	sizes Choice
+	// keys: of cases and phases, samples: of cycles, sets and files, with their
+	// values; of the numbers from 1 to most the first and the last
+	keys, samples Selector
+	most          map[string]int
 	// anySize: files have sizes that are drawn, or are not of file sets
 	anySize bool
 }
 
 // reachOf follows a selector through all cases to their steps of a kind.
 func (c *checker) reachOf(where Selector, do string) *reach {
-	r := &reach{do: do, keys: Selector{{Key: "phase"}}, most: map[string]int{}, sizes: Choice{Key: "file_size"}}
+	r := &reach{do: do, keys: Selector{{Key: "phase"}}, samples: Selector{{Key: "file_size"}}, most: map[string]int{}}
 	pick, samples := where.split()
 	phases := samples.Find("phase")
 	type followed struct {
@@ -231,7 +209,8 @@ func (c *checker) reachOf(where Selector, do string) *reach {
 				seen[id]++
 				r.keys.addValue("phase", s.Phase)
 				if phases == nil || slices.Contains(phases.Values, s.Phase) {
-					r.addSamples(c.p, s, cmp.Or(s.Files, k.Settings.Files), cycles)
+					r.most["cycle"] = max(r.most["cycle"], cycles)
+					r.addFiles(c.p, s, cmp.Or(s.Files, k.Settings.Files))
 				}
 			})
 		}
@@ -242,16 +221,19 @@ func (c *checker) reachOf(where Selector, do string) *reach {
 			}
 		}
 	}
+	for key, n := range r.most {
+		r.samples = append(r.samples, Choice{key, []string{"1", "… " + strconv.Itoa(n)}[:min(n, 2)]})
+	}
 	return r
 }
 
-// addSamples adds the cycles and files of a step.
-func (r *reach) addSamples(p *Plan, s *Step, files string, cycles int) {
-	r.most["cycle"] = max(r.most["cycle"], cycles)
+// addFiles adds the sets and sizes of the files of a step.
+func (r *reach) addFiles(p *Plan, s *Step, files string) {
 	if !findStepKind(s.Do).files {
 		return
 	}
 	r.anySize = r.anySize || s.Do == "copy" || s.Do == "stream"
+	sizes := &r.samples[0]
 	for _, f := range p.Files {
 		if s.Do == "write" && f.Name != files {
 			continue
@@ -260,57 +242,19 @@ func (r *reach) addSamples(p *Plan, s *Step, files string, cycles int) {
 		r.most["set"] = max(r.most["set"], sets)
 		for _, part := range f.Parts {
 			r.anySize = r.anySize || part.Count > 0
-			r.sizes.Values = append(r.sizes.Values, namesOf(part.Sizes, (*units.Bytes).String)...)
+			sizes.Values = append(sizes.Values, namesOf(part.Sizes, (*units.Bytes).String)...)
 		}
 	}
-	slices.Sort(r.sizes.Values)
-	r.sizes.Values = slices.Compact(r.sizes.Values)
+	slices.Sort(sizes.Values)
+	sizes.Values = slices.Compact(sizes.Values)
 }
 
-// addValue adds a value of a key, once.
-func (s *Selector) addValue(key, value string) {
-	if s.Find(key) == nil {
-		*s = append(*s, Choice{Key: key})
+// values are those of a key.
+func (r *reach) values(key string) []string {
+	if c := slices.Concat(r.keys, r.samples).Find(key); c != nil {
+		return c.Values
 	}
-	if c := s.Find(key); !slices.Contains(c.Values, value) {
-		c.Values = append(c.Values, value)
-	}
-}
-
-// has reports whether a key has the value somewhere. A step outside of every
-// repeat is in cycle 0.
-func (r *reach) has(key, value string) bool {
-	switch key {
-	case "cycle", "set":
-		n, _ := countKind.of(value).(int64)
-		return n <= int64(r.most[key]) && (n > 0 || key == "cycle")
-	case "file_size":
-		return r.anySize || r.sizes.Matches(value)
-	}
-	c := r.keys.Find(key)
-	return c != nil && c.Matches(value)
-}
-
-// values are those of a key, for hints; more than the few that are listed are
-// as many.
-func (r *reach) values(key string) (list []string, count int) {
-	switch key {
-	case "cycle", "set":
-		if r.most[key] > 0 {
-			list = []string{"1 to " + strconv.Itoa(r.most[key])}
-		}
-		return list, r.most[key]
-	case "file_size":
-		list = r.sizes.Values
-		if r.anySize {
-			return list, len(list) + 2
-		}
-	default:
-		if c := r.keys.Find(key); c != nil {
-			list = c.Values
-		}
-	}
-	return list, len(list)
+	return nil
 }
 
 // checkSelected checks that a selector names a case with a step of a kind, and
@@ -332,34 +276,44 @@ func (c *checker) checkSelected(n *node, where Selector, do, what string) *reach
 		return nil
 	}
 	for _, k := range samples {
-		for _, want := range k.Values {
-			if !r.has(k.Key, want) {
-				have, _ := r.values(k.Key)
-				c.bad(n.at(k.Key), "no %s step of the selected cases has the %s %q", do, k.Key, want).
-					suggest(want, "such values", have)
-				return nil
-			}
+		if !c.hasValues(n.at(k.Key), r, k) {
+			return nil
 		}
 	}
 	return r
 }
 
+// hasValues reports values that no step of the kind has. A step outside of every
+// repeat is in cycle 0.
+func (c *checker) hasValues(at *node, r *reach, wanted Choice) bool {
+	key, have := wanted.Key, Choice{wanted.Key, r.values(wanted.Key)}
+	for _, v := range wanted.Values {
+		n, err := strconv.Atoi(v)
+		isCounted := err == nil && n <= r.most[key] && (n > 0 || key == "cycle")
+		if !isCounted && !have.Matches(v) && !(key == "file_size" && r.anySize) {
+			c.bad(at, "no %s step of the selected cases has the %s %q", r.do, key, v).
+				suggest(v, "such values", have.Values)
+			return false
+		}
+	}
+	return true
+}
+
 // checkAlong checks that the steps that where selects vary the axis, and have
 // the values on it.
-func (c *checker) checkAlong(at *node, where Selector, r *reach, along string, wanted []string) {
-	list, count := r.values(along)
-	if named := where.Find(along); named != nil {
+func (c *checker) checkAlong(at *node, where Selector, r *reach, axis Choice) {
+	count := len(r.values(axis.Key))
+	if axis.Key == "file_size" && r.anySize {
+		count = 2
+	}
+	if named := where.Find(axis.Key); named != nil {
 		count = min(count, len(named.Values))
 	}
 	if count < 2 {
-		c.bad(at, "the selected %s steps do not vary %q", r.do, along)
+		c.bad(at, "the selected %s steps do not vary %q", r.do, axis.Key)
 		return
 	}
-	for _, v := range wanted {
-		if !r.has(along, v) {
-			c.bad(at, "the axis %q has no value %q", along, v).suggest(v, "its values", list)
-		}
-	}
+	c.hasValues(at, r, axis)
 }
 
 // checkAverages refuses an operand that is the mean over a key which it does
@@ -386,4 +340,9 @@ func (c *checker) refuse(n *node, format string, args ...any) *Problem {
 // checkQuantity is checkSelected for the steps that yield a quantity.
 func (c *checker) checkQuantity(n *node, where Selector, q Quantity) *reach {
 	return c.checkSelected(n, where, quantityIndex[q].Do, strconv.Quote(string(q)))
+}
+
+// smallestImage is the smallest image that a file system can be made in.
+func smallestImage(filesystem string) units.Bytes {
+	return units.Bytes(image.FilesystemNamed(filesystem).MinSize + image.PartitionTableSize)
 }

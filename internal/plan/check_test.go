@@ -60,8 +60,12 @@ func TestClaimNames(t *testing.T) {
 // TestDefaults: what a plan leaves out is filled in.
 func TestDefaults(t *testing.T) {
 	p := mustParse(t, smallPlan)
-	assert.Equal(t, plan.Settings{Target: "image", Format: "UDSB", Encryption: "none", Filesystems: []string{"APFS", "ext4", "exFAT"}, Size: 1e9,
-		VolumeName: "BENCH", Backend: "auto", ServedBy: "auto", Files: "few", Workers: 1, Sync: "fsync", Cache: "direct", QoS: "default", Codec: "zstd"}, p.Defaults)
+	assert.Equal(t, plan.Settings{
+		TargetSettings: plan.TargetSettings{Target: "image"},
+		ImageSettings: plan.ImageSettings{Format: "UDSB", Encryption: "none", Filesystems: []string{"APFS", "ext4", "exFAT"}, Size: 1e9,
+			VolumeName: "BENCH", Backend: "auto", ServedBy: "auto"},
+		IOSettings:     plan.IOSettings{Files: "few", Workers: 1, Sync: "fsync", Cache: "direct", QoS: "default"},
+		StreamSettings: plan.StreamSettings{Codec: "zstd"}}, p.Defaults)
 	assert.Equal(t, plan.RunOptions{Rounds: 3, Baseline: true, Canary: true, Seed: 1, Estimator: "aggregate", FitsIn: 0.98}, p.Run)
 	s := p.Protocol[0].Steps
 	assert.Equal(t, "last", s[3].Batch)

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	_ "embed"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -9,8 +11,8 @@ import (
 
 // codec reads, writes and describes the values of one Go type.
 type codec struct {
-	// typ: as docs/plan-language.md names it; plural: of several
-	typ, plural string
+	// typ: as docs/plan-language.md names it, with an s for several
+	typ string
 	// value: type of single values and of the items of a list of them
 	value *kind
 	// whole: v is the struct that has the key, not one of its fields
@@ -43,7 +45,8 @@ type section struct {
 // or the limits of a number ("1..9"); "!" makes the key required. The canonical
 // form writes a key with "always" even where its value is zero, and one with
 // "quiet" only where it is not the default: such keys were added after plans had
-// been run, and the digests in journals of these runs have to stay valid. These
+// been run, and the digests in journals of these runs have to stay valid. A
+// semicolon separates the keys of a field with several. These
 // declarations are the single source of the decoder, its hints, the canonical
 // form, the JSON Schema and docs/plan-language.md, for which keys.md has the
 // meanings.
@@ -58,12 +61,15 @@ type key struct {
 
 // newKey is the key of a struct's field.
 func newKey(t reflect.Type, field, tag string) key {
-	f, ok := t.FieldByName(field)
-	if !ok {
-		panic("no field " + field + " in " + t.String())
-	}
 	words := strings.Fields(tag)
 	k := key{name: words[0]}
+	for name := range strings.SplitSeq(field, ".") {
+		f, ok := t.FieldByName(name)
+		if !ok {
+			panic("no field " + field + " in " + t.String())
+		}
+		k.index, t = append(k.index, f.Index...), f.Type
+	}
 	kindName, fallback, low, high, hasFallback := "", "", 0, 0, false
 	for _, word := range words[1:] {
 		switch option, value, _ := strings.Cut(word, "="); option {
@@ -83,9 +89,8 @@ func newKey(t reflect.Type, field, tag string) key {
 			kindName = word
 		}
 	}
-	k.codec = newCodec(f.Type, kindName, low, high)
-	if !k.whole {
-		k.index = f.Index
+	if k.codec = newCodec(t, kindName, low, high); k.whole {
+		k.index = nil
 	}
 	if hasFallback {
 		k.fallback = &node{kind: tableNode}
@@ -148,11 +153,7 @@ func newCodec(t reflect.Type, kindName string, low, high int) codec {
 // kindCodec is the codec of single values. The zero value is not written,
 // unless it has a word of its own.
 func kindCodec(k *kind) codec {
-	plural := map[string]string{"text": "text", "text or number": "text or numbers", "enum": "words"}[k.name]
-	if plural == "" {
-		plural = strings.TrimSuffix(k.name, "y") + "s"
-	}
-	return codec{typ: k.name, plural: plural, value: k,
+	return codec{typ: k.name, value: k,
 		decode: func(r *reader, n *node, v reflect.Value) {
 			if x, bad := k.parse(n); bad != nil {
 				r.invalidValue(n, bad)
@@ -169,9 +170,9 @@ func kindCodec(k *kind) codec {
 // listCodec is a list of low to high items, 0: of any number. The canonical
 // form leaves an empty list out, and writes tables on lines of their own.
 func listCodec(of codec, low, high int) codec {
-	out := codec{typ: "list of " + of.plural, plural: "lists", value: of.value}
+	out := codec{typ: "list of " + of.typ + "s", value: of.value}
 	out.decode = func(r *reader, n *node, v reflect.Value) {
-		items := r.list(n, of.plural, low, high)
+		items := r.list(n, of, low, high)
 		list := reflect.MakeSlice(v.Type(), len(items), len(items))
 		for i, it := range items {
 			before := len(r.found)
@@ -185,18 +186,18 @@ func listCodec(of codec, low, high int) codec {
 		for i := range texts {
 			texts[i], _ = of.encode(v.Index(i))
 		}
-		if of.value != nil || of.plural == "selectors" || of.plural == "operands" {
+		if of.value != nil || of.typ == "selector" || of.typ == "operand" {
 			return "[" + strings.Join(texts, ", ") + "]", len(texts) > 0
 		}
 		return "[\n  " + strings.ReplaceAll(strings.Join(texts, ",\n"), "\n", "\n  ") + ",\n]", len(texts) > 0
 	}
 	out.json = func() map[string]any {
-		s := map[string]any{"type": "array", "items": of.json()}
-		if low > 0 {
-			s["minItems"] = low
-		}
+		s := map[string]any{"type": "array", "items": of.json(), "minItems": low}
 		if high > 0 {
 			s["maxItems"] = high
+		}
+		if of.value != nil {
+			return map[string]any{"anyOf": []any{of.json(), s}}
 		}
 		return s
 	}
@@ -216,14 +217,13 @@ var sharedTables = []string{"operand", "test", "line"}
 
 // tableCodec is the codec of a struct with a table of keys.
 func tableCodec(t *table) codec {
-	out := codec{typ: "table", plural: "tables", decode: t.read, json: t.schema,
+	out := codec{typ: "table", decode: t.read, json: t.schema,
 		encode: func(v reflect.Value) (string, bool) { return inlineOf(t.lines(v)), !v.IsZero() },
 		sections: func(name string, v reflect.Value) []section {
 			return []section{{"[" + name + "]", t.lines(v)}}
 		}}
 	if slices.Contains(sharedTables, t.name) {
-		out.typ, out.plural = t.name, t.name+"s"
-		out.json = func() map[string]any { return schemaReference(t.name) }
+		out.typ, out.json = t.name, func() map[string]any { return schemaReference(t.name) }
 	}
 	return out
 }
@@ -259,10 +259,10 @@ func addTable[T any](name string, finish func(r *reader, n *node, v *T)) *table 
 				k.index = slices.Concat(f.Index, k.index)
 				out.keys = append(out.keys, k)
 			}
-		case "settings":
-			out.keys = append(out.keys, settingSections(f.Index)...)
 		default:
-			out.keys = append(out.keys, newKey(t, f.Name, tag))
+			for one := range strings.SplitSeq(tag, ";") {
+				out.keys = append(out.keys, newKey(t, f.Name, one))
+			}
 		}
 	}
 	if finish != nil {
@@ -272,10 +272,13 @@ func addTable[T any](name string, finish func(r *reader, n *node, v *T)) *table 
 	return out
 }
 
-// key is the row of that name, or nil.
-func (t *table) key(name string) *key {
-	return find(t.keys, func(k *key) bool { return k.name == name })
+// keyNamed is the key of that name, or nil.
+func keyNamed(keys []key, name string) *key {
+	return find(keys, func(k *key) bool { return k.name == name })
 }
+
+// keyNames are the names of keys.
+func keyNames(keys []key) []string { return namesOf(keys, func(k *key) string { return k.name }) }
 
 // read decodes table n into v: known keys, unknown keys, defaults, required
 // keys.
@@ -286,10 +289,10 @@ func (t *table) read(r *reader, n *node, v reflect.Value) {
 	}
 	for _, p := range n.pairs {
 		before := len(r.found)
-		if k := t.key(p.name); k != nil {
+		if k := keyNamed(t.keys, p.name); k != nil {
 			k.read(r, p, v)
 		} else {
-			r.unknownKey(p, t.name, t.keyNames())
+			r.unknownKey(p, t.name, t.keys)
 		}
 		p.invalid = len(r.found) > before
 	}
@@ -306,9 +309,6 @@ func (t *table) read(r *reader, n *node, v reflect.Value) {
 		t.finish(r, n, v)
 	}
 }
-
-// keyNames are the names of all keys.
-func (t *table) keyNames() []string { return namesOf(t.keys, func(k *key) string { return k.name }) }
 
 // lines are the "key = value" lines of a struct.
 func (t *table) lines(v reflect.Value) (out []string) {
@@ -343,13 +343,13 @@ func (r *reader) invalidValue(n *node, bad *invalid) {
 }
 
 // unknownKey reports a key that the table at it does not have.
-func (r *reader) unknownKey(n *node, at string, have []string) {
-	r.badKey(n, "%s: unknown key %q", at, n.name).suggest(n.name, "keys here", have)
+func (r *reader) unknownKey(n *node, at string, have []key) {
+	r.badKey(n, "%s: unknown key %q", at, n.name).suggest(n.name, "keys here", keyNames(have))
 }
 
 // suggest hints at the name that was probably meant, or lists all.
 func (p *Problem) suggest(name, what string, have []string) *Problem {
-	if p.omitted { // the hint is not shown, and looking for it is slow
+	if p.File == "" { // not kept: the hint is not shown, and looking for it is slow
 		return p
 	}
 	if len(have) == 0 {
@@ -361,19 +361,94 @@ func (p *Problem) suggest(name, what string, have []string) *Problem {
 	return p.hintf("%s: %s", what, strings.Join(have[:min(len(have), 100)], ", "))
 }
 
-// list is the items of a list of low to high items.
-func (r *reader) list(n *node, items string, low, high int) []*node {
+// list is the items of a list of low to high items; a single value needs no
+// brackets.
+func (r *reader) list(n *node, of codec, low, high int) []*node {
+	items := n.items
+	if of.value != nil && n.kind != arrayNode {
+		items = []*node{n}
+	}
 	switch {
-	case n.kind != arrayNode:
-		r.bad(n, "%s: want a list of %s, this is %s", n.name, items, n.kind).hintf("write it in brackets: [ … ]")
-		return nil
-	case len(n.items) == 0 && low > 0:
-		r.bad(n, "%s: the list is empty", n.name)
-	case len(n.items) < low:
-		r.bad(n, "%s: want %d or more %s", n.name, low, items)
-	case high > 0 && len(n.items) > high:
-		r.bad(n, "%s: %d %s, more than %d", n.name, len(n.items), items, high)
+	case n.kind != arrayNode && items == nil:
+		r.bad(n, "%s: want a list of %ss, this is %s", n.name, of.typ, n.kind).hintf("write it in brackets: [ … ]")
+	case len(items) < low:
+		r.bad(n, "%s: want %d or more %ss, this has %d", n.name, low, of.typ, len(items))
+	case high > 0 && len(items) > high:
+		r.bad(n, "%s: %d %ss, more than %d", n.name, len(items), of.typ, high)
 		return nil
 	}
-	return n.items
+	return items
+}
+
+// keyTexts has the quantities and the meanings of keys, steps and tests.
+//
+//go:embed keys.md
+var keyTexts string
+
+// docRows are the rows of the tables of keyTexts, by their headers.
+var docRows = func() map[string][][]string {
+	out, header := map[string][][]string{}, ""
+	for line := range strings.Lines(keyTexts) {
+		line = strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(line, "## "); ok {
+			header = name
+		} else if row, ok := strings.CutPrefix(line, "| "); ok {
+			cells := strings.Split(strings.TrimSuffix(row, "|"), "|")
+			for i := range cells {
+				cells[i] = strings.TrimSpace(cells[i])
+			}
+			out[header] = append(out[header], cells)
+		}
+	}
+	for header := range out {
+		out[header] = out[header][1:] // without the names of the columns
+	}
+	return out
+}()
+
+// schema is the JSON Schema of a table.
+func (t *table) schema() map[string]any {
+	properties, required := map[string]any{}, []string{}
+	for _, k := range t.keys {
+		s := maps.Clone(k.json())
+		switch {
+		case k.fallback == nil:
+		case k.value == nil:
+			s["default"] = map[string]any{}
+		case k.value.node == stringNode:
+			s["default"] = k.fallback.text
+		default:
+			s["default"], _ = k.value.parse(k.fallback)
+		}
+		if k.required {
+			required = append(required, k.name)
+		}
+		properties[k.name] = s
+	}
+	out := objectSchema(properties, false)
+	if len(required) > 0 {
+		out["required"] = required
+	}
+	return out
+}
+
+// schemaReference is the JSON Schema of a value that $defs describes.
+func schemaReference(name string) map[string]any { return map[string]any{"$ref": "#/$defs/" + name} }
+
+// objectSchema describes a table; additional is false, or the schema of all
+// other keys.
+func objectSchema(properties map[string]any, additional any) map[string]any {
+	return map[string]any{"type": "object", "properties": properties, "additionalProperties": additional}
+}
+
+// keysSchema describes a table that has some of these keys, each with its value
+// or, where many is set, its values.
+func keysSchema(keys []key, many bool, additional any) map[string]any {
+	properties := map[string]any{}
+	for _, k := range keys {
+		if properties[k.name] = k.json(); many {
+			properties[k.name] = listCodec(k.codec, 1, 0).json()
+		}
+	}
+	return objectSchema(properties, additional)
 }

@@ -19,7 +19,7 @@ func TestDocsExamples(t *testing.T) {
 	for _, m := range tomlExample.FindAllSubmatch(text, -1) {
 		r := newReader("example", m[1])
 		root := r.parseTree()
-		r.manual = []string{"cores"}
+		r.manual = []key{valueKey("cores", looseKind)}
 		rootTable.read(r, root, reflect.ValueOf(&Plan{}).Elem())
 		for _, p := range r.found {
 			if !strings.HasPrefix(p.Message, "plan: ") { // an example leaves out what every plan must have

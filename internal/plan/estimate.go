@@ -53,7 +53,6 @@ type StepTotal struct {
 func Estimate(p *Plan, c Case) Totals {
 	e := newEstimator(p, &c)
 	e.addSteps(c.Steps, 0)
-	e.Files = e.written
 	return e.Totals
 }
 
@@ -93,9 +92,7 @@ type estimator struct {
 	// containers: by the name that steps use
 	containers map[string]*container
 	batch      int
-	// written: files
-	written int
-	draws   map[string][][]units.Bytes
+	draws      map[string][][]units.Bytes
 	// before: accept decides whether a step is followed; nil: all are
 	before func(s *Step) (accept bool)
 	// after: is called after each step that was followed
@@ -142,7 +139,7 @@ func (e *estimator) addFailing(s *Step) {
 		before[name] = c.clone()
 	}
 	e.Approximate = true
-	for n := 0; n < s.Times && n <= maxFailingCycles && e.written < maxWork && !overfull; n++ {
+	for n := 0; n < s.Times && n <= maxFailingCycles && e.Files < maxWork && !overfull; n++ {
 		e.addSteps(s.Steps, n+1)
 		for _, c := range e.containers {
 			overfull = overfull || !c.native && c.live > c.size
@@ -160,19 +157,6 @@ func (c *container) clone() *container {
 	out := *c
 	out.files, out.named = slices.Clone(c.files), maps.Clone(c.named)
 	return &out
-}
-
-// cost is roughly how many files must be looked at to follow a step.
-func (e *estimator) cost(s *Step) int {
-	n := 1
-	if set := e.fileSet(s); s.Do == "write" && set != nil {
-		_, files := set.total()
-		n += files
-	}
-	if c := e.containers[s.On]; c != nil && (s.Batch != "" || s.As != "") {
-		n += len(c.files)
-	}
-	return n
 }
 
 // fileSet is the set that a write step writes, nil if it does not exist.
@@ -236,7 +220,7 @@ func (e *estimator) write(s *Step, c *container, t *StepTotal) {
 		}
 	}
 	c.add(t.Bytes)
-	e.written += t.Files
+	e.Files += t.Files
 	e.BytesWritten = plus(e.BytesWritten, t.Bytes)
 }
 
@@ -328,7 +312,7 @@ func (e *estimator) copyFile(s *Step, c *container, t *StepTotal) {
 	}
 	e.Approximate = e.Approximate || s.Do == "stream"
 	e.BytesWritten = plus(e.BytesWritten, size)
-	e.written++
+	e.Files++
 	c.live -= c.named[s.To]
 	c.named[s.To] = size
 	c.add(size)
@@ -377,21 +361,73 @@ func (p *Plan) input(name string) *Input {
 	return find(p.Inputs, func(in *Input) bool { return in.Name == name })
 }
 
-// namesOf are the names of the items of a list.
-func namesOf[T any](list []T, name func(*T) string) []string {
-	out := make([]string, len(list))
-	for i := range list {
-		out[i] = name(&list[i])
-	}
-	return out
+// stepKind is one row of the registry of steps: a row of "kinds of step" in
+// keys.md, and its functions.
+type stepKind struct {
+	do    string
+	needs need
+	// keys: in addition to those of every step: a field of Step and its tag, see
+	// key
+	keys []string
+	stepFuncs
+
+	// changes: writes to the image
+	changes bool
+	// fills: may overfill the volume
+	fills bool
+	// files: times single files, and may run inside parallel
+	files bool
+	// imageOnly: has no meaning for a native folder
+	imageOnly bool
+	// untimed: its duration is not a quantity
+	untimed bool
+
+	table *table
 }
 
-// find is the first item that matches, or nil.
-func find[T any](list []T, match func(*T) bool) *T {
-	for i := range list {
-		if match(&list[i]) {
-			return &list[i]
+// stepFuncs are what a kind of step does beside reading its keys and changing
+// its state; nil for nothing.
+type stepFuncs struct {
+	// finish: finish checks conditions between keys and fills in defaults that
+	// depend on other keys.
+	finish func(r *reader, n *node, s *Step)
+	// check: check reports what is wrong with the step when it is reached; nil:
+	// only its state is checked.
+	check func(f *stepChecker, s *Step, c *container)
+	// follow: follow changes the container and adds what the step moves to t;
+	// nil: it does neither.
+	follow func(e *estimator, s *Step, c *container, t *StepTotal)
+}
+
+const (
+	needsNew       need = "once, first" // not created yet
+	needsDetached  need = "detached"
+	needsAttached  need = "attached"    // mounted or not
+	needsVolume    need = "volume"      // attached and mounted
+	needsUnmounted need = "not mounted" // detached, or attached without mounting
+	needsCreated   need = "any"
+	needsNone      need = "" // acts on no container
+)
+
+// need is the state in which a kind of step needs its container, as
+// docs/plan-language.md names it.
+type need string
+
+// stepKinds is the registry, in the order of keys.md.
+var stepKinds []stepKind
+
+// findStepKind is the row of that name, or nil.
+func findStepKind(do string) *stepKind {
+	return find(stepKinds, func(k *stepKind) bool { return k.do == do })
+}
+
+// stepNames are the kinds of step that has accepts, in the order of the
+// registry; nil accepts all.
+func stepNames(has func(k *stepKind) bool) (out []string) {
+	for i := range stepKinds {
+		if has == nil || has(&stepKinds[i]) {
+			out = append(out, stepKinds[i].do)
 		}
 	}
-	return nil
+	return out
 }

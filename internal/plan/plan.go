@@ -14,6 +14,7 @@
 package plan
 
 import (
+	"cmp"
 	"time"
 
 	"dmgbench/internal/system/units"
@@ -33,7 +34,7 @@ type Plan struct {
 	Source  *Source  `plan:"source"`
 	// Defaults are the values of [image], [io] and [stream]; an axis or a case
 	// overrides single keys.
-	Defaults Settings `plan:"settings"`
+	Defaults Settings `plan:"inline"`
 	Axes     []Axis   `plan:"matrix matrix"`
 	Exclude  []Selector
 	// Extra: [[case]], combinations in addition to the product
@@ -72,56 +73,76 @@ type On struct {
 	Date    time.Time `plan:"date"`
 }
 
-// Settings are the keys that make a case. Every key with a table (in) is a
-// possible axis; the table may have another name for it. The zero value of a
-// field means "not set" before defaults are filled in.
+// Settings are the keys that make a case. All of them but two of [image] are
+// possible axes. The zero value of a field means "not set" before defaults are
+// filled in.
 type Settings struct {
-	// Target: image | directory
-	Target string `plan:"target image|directory =image" in:"target kind"`
-	// Place: named folder; "" is the run folder
-	Place string `plan:"place place" in:"target"`
-	// Preallocate: reserve a file's space before its timed write
-	Preallocate bool `plan:"preallocate =false" in:"target"`
-	// UDRW, UDSB, UDSP, ASIF, …
-	Format string `plan:"format writable" in:"image"`
-	// ConvertTo: what convert steps without a format make; "": each has one
-	ConvertTo string `plan:"convert_to format" in:"image"`
-	// Encryption: none | AES-128 | AES-256
-	Encryption string `plan:"encryption encryption =none" in:"image"`
-	// Filesystems: preference: the first one that the engine can make is used
-	Filesystems []string `plan:"filesystem exact" in:"image"`
-	// Size: nominal size of the image
-	Size units.Bytes `plan:"size" in:"image"`
-	// BandSize: 0: the tool's default
-	BandSize units.Bytes `plan:"band_size band =default" in:"image"`
-	// VolumeName: label of the file system
-	VolumeName string `plan:"volume_name label =BENCH" in:"image"`
-	// Backend: auto | hdiutil | diskutil
-	Backend string `plan:"backend auto|hdiutil|diskutil =auto" in:"image"`
-	// ServedBy: auto | kernel | helper
-	ServedBy string `plan:"served_by auto|kernel|helper =auto quiet" in:"image"`
-	// ManyBands: allow_many_bands: silences the warning past 100,000
-	ManyBands bool
-	// Files: the file set that steps use unless they name one
-	Files string `plan:"files name" in:"io"`
-	// Workers: goroutines doing file I/O
-	Workers int `plan:"workers 1..1024 =1" in:"io"`
-	// Sync: none | fsync | full
-	Sync string `plan:"sync sync =fsync" in:"io"`
-	// Cache: direct | buffered | cold
-	Cache string `plan:"cache cache =direct" in:"io"`
-	// Block: bytes a call; 0: one call a file up to 1 GiB
-	Block units.Bytes `plan:"block block =whole" in:"io"`
-	// QoS: default | utility | background
-	QoS string `plan:"qos default|utility|background =default" in:"io"`
-	// Codec: stream: zstd | s2 | gzip | lzfse
-	Codec string `plan:"codec codec =zstd" in:"stream"`
-	// Level: stream: codec's own level, 0 its default
-	Level int `plan:"level 0..22 =0" in:"stream"`
-	// Threads: stream: compressing threads
-	Threads int `plan:"threads 0..1024 =0" in:"stream"`
+	TargetSettings `plan:"target ={}"`
+	ImageSettings  `plan:"image ={}"`
+	IOSettings     `plan:"io ={}"`
+	StreamSettings `plan:"stream ={}"`
 	// Manual: values of manual axes, in plan order
 	Manual []KeyValue
+}
+
+// TargetSettings are the table [target].
+type TargetSettings struct {
+	// Target: image | directory
+	Target string `plan:"kind image|directory =image"`
+	// Place: named folder; "" is the run folder
+	Place string `plan:"place place"`
+	// Preallocate: reserve a file's space before its timed write
+	Preallocate bool `plan:"preallocate =false always"`
+}
+
+// ImageSettings are the table [image].
+type ImageSettings struct {
+	// UDRW, UDSB, UDSP, ASIF, …
+	Format string `plan:"format writable"`
+	// ConvertTo: what convert steps without a format make; "": each has one
+	ConvertTo string `plan:"convert_to format"`
+	// Encryption: none | AES-128 | AES-256
+	Encryption string `plan:"encryption encryption =none"`
+	// Filesystems: preference: the first one that the engine can make is used
+	Filesystems []string `plan:"filesystem exact;filesystem_preference filesystem min=1"`
+	// Size: nominal size of the image
+	Size units.Bytes `plan:"size"`
+	// BandSize: 0: the tool's default
+	BandSize units.Bytes `plan:"band_size band =default"`
+	// VolumeName: label of the file system
+	VolumeName string `plan:"volume_name label =BENCH"`
+	// Backend: auto | hdiutil | diskutil
+	Backend string `plan:"backend auto|hdiutil|diskutil =auto"`
+	// ServedBy: auto | kernel | helper
+	ServedBy string `plan:"served_by auto|kernel|helper =auto quiet"`
+	// ManyBands silences the warning past 100,000 bands.
+	ManyBands bool `plan:"allow_many_bands =false always"`
+}
+
+// IOSettings are the table [io].
+type IOSettings struct {
+	// Files: the file set that steps use unless they name one
+	Files string `plan:"files name"`
+	// Workers: goroutines doing file I/O
+	Workers int `plan:"workers 1..1024 =1 always"`
+	// Sync: none | fsync | full
+	Sync string `plan:"sync sync =fsync"`
+	// Cache: direct | buffered | cold
+	Cache string `plan:"cache cache =direct"`
+	// Block: bytes a call; 0: one call a file up to 1 GiB
+	Block units.Bytes `plan:"block block =whole"`
+	// QoS: default | utility | background
+	QoS string `plan:"qos default|utility|background =default"`
+}
+
+// StreamSettings are the table [stream].
+type StreamSettings struct {
+	// Codec: zstd | s2 | gzip | lzfse
+	Codec string `plan:"codec codec =zstd"`
+	// Level: codec's own level, 0 its default
+	Level int `plan:"level 0..22 =0 always"`
+	// Threads: compressing threads
+	Threads int `plan:"threads 0..1024 =0 always"`
 }
 
 // KeyValue is one key of a case with its value as the plan writes it.
@@ -455,3 +476,105 @@ type Step struct {
 	// Position in the text of the plan, for messages.
 	Line, Column int
 }
+
+// walk visits steps and the steps inside repeat and parallel.
+func walk(steps []Step, visit func(*Step)) {
+	walkCycles(steps, 0, func(s *Step, _ int) { visit(s) })
+}
+
+// walkCycles is walk with the number of cycles of the repeat around each step,
+// 0 outside of one.
+func walkCycles(steps []Step, cycles int, visit func(s *Step, cycles int)) {
+	for i := range steps {
+		s := &steps[i]
+		visit(s, cycles)
+		inner := cycles
+		if s.Do == "repeat" {
+			inner = max(s.Times, 1)
+		}
+		walkCycles(s.Steps, inner, visit)
+	}
+}
+
+// makes is the format that a convert step makes in a case, "" of other steps
+// and where neither has a format.
+func (s *Step) makes(c *Settings) string {
+	if s.Do != "convert" {
+		return ""
+	}
+	return cmp.Or(s.Format, c.ConvertTo)
+}
+
+// Change is one way in which the plan as executed deviates from the plan as
+// published: fewer sets, other sizes, another file system. Only the canonical
+// form of an executed plan has them: `report` and `resume` read the deviations
+// from it.
+type Change struct {
+	Kind string `plan:"kind sets|scale|rounds|precondition|workers|fs|only|place !"`
+	// Text: one sentence for people
+	Text string `plan:"text words !"`
+}
+
+// Table is a table of results as an article prints it: a cell for each row and
+// column. The lines of one side name a quantity, a coefficient or an outcome,
+// those of the other side only select. A cell is the value that the one names
+// of what both select.
+type Table struct {
+	Name  string `plan:"name name !"`
+	Title string `plan:"title line !"`
+	// Caption: printed under it
+	Caption string `plan:"caption text"`
+	// Unit: as printed, for all lines with a quantity that it fits
+	Unit string `plan:"unit unit"`
+	// Digits: after the decimal point, for all lines; nil: three significant
+	// digits
+	Digits  *int        `plan:"digits 0..9"`
+	Columns []TableLine `plan:"columns min=1 max=100 !"`
+	Rows    []TableLine `plan:"rows min=1 max=100 !"`
+}
+
+// TableLine is one row or column of a [Table].
+type TableLine struct {
+	// Coefficient is that of the fit which the line of the other side names by
+	// Fit.
+	Coefficient string
+	Fit         string
+	// Outcome is how the steps ended that the operand selects.
+	Outcome
+	// Title heads the line; "" is the selection in words.
+	Title string
+	// Group: heading over neighbouring columns, or before neighbouring rows
+	Group string
+	// Operand is the quantity with its selection; without a quantity it only
+	// selects. Published takes the figure as printed, without a measurement. A
+	// statistic may be on either side.
+	Operand
+	// Unit: as printed, "" for that of the table
+	Unit string
+	// Digits: after the decimal point, nil for those of the table
+	Digits *int
+}
+
+// Outcome is the value of a [TableLine] that names how steps ended.
+type Outcome struct {
+	// Step is their kind; OK and Fail are the words for the outcome, "" for "ok"
+	// and "fails".
+	Step     string
+	OK, Fail string
+}
+
+// Selector picks cases, steps or samples: every pair must match. Keys are
+// settings keys, manual axes, baseline, and phase, cycle, file_size, set. A key
+// may have several values, any of which matches.
+type Selector []Choice
+
+// Choice is one key of a selector with the values that match.
+type Choice struct {
+	Key    string
+	Values []string
+}
+
+// Quantity names what is measured: a rate (write, read, stream), a time
+// (attach_time …), a size (allocated, free, reclaimed …), a count (bands) or a
+// pure number (ratio, saving, a fit's coefficient). [Quantities] lists them.
+type Quantity string

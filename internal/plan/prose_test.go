@@ -17,7 +17,9 @@ func TestEveryKindOfStepIsComplete(t *testing.T) {
 		about := slices.IndexFunc(docRows["kinds of step"], func(row []string) bool { return row[0] == k.do })
 		require.GreaterOrEqual(t, about, 0, "keys.md has no meaning of %s", k.do)
 		assert.NotEmpty(t, docRows["kinds of step"][about][4], k.do)
-		for _, key := range describeKeys("step", k.table.keys) {
+		r := Reference{Tables: map[string][]KeyDoc{}}
+		r.describe("", "step", k.table.keys)
+		for _, key := range r.Tables[""] {
 			assert.NotEmpty(t, key.About, "%s: %s", k.do, key.Name)
 		}
 	}

@@ -3,8 +3,10 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // quantityKeys are the keys named after quantities. The table that has them
@@ -31,7 +33,7 @@ func decodeSelection(r *reader, n *node, v reflect.Value) {
 		return
 	}
 	v.FieldByName("Quantity").SetString(n.name)
-	v.FieldByName("Where").Set(reflect.ValueOf(r.choices(n, sampleKeys)))
+	v.FieldByName("Where").Set(reflect.ValueOf(r.choices(n, slices.Concat(allKeys, r.manual), true)))
 }
 
 func encodeSelection(v reflect.Value) string {
@@ -54,7 +56,7 @@ func publishedCodec() codec {
 	cell := tableCodec(tableOf[Published]())
 	out := listCodec(cell, 0, 0)
 	out.decode = func(r *reader, n *node, v reflect.Value) {
-		for _, it := range r.list(n, cell.plural, 0, 0) {
+		for _, it := range r.list(n, cell, 0, 0) {
 			var circumstances Published
 			before := len(r.found)
 			r.figures = nil
@@ -103,7 +105,7 @@ func (r *reader) figure(n *node, unit string) (Figure, bool) {
 	}
 	f, err := ParseFigure(text, unit)
 	if err != nil {
-		r.invalidValue(n, splitWant(err))
+		r.bad(n, "%s: %v", n.name, err)
 	}
 	return f, err == nil
 }
@@ -215,4 +217,174 @@ func (f *Published) Origin(source *Source) On {
 	on := source.On
 	return On{Machine: cmp.Or(f.On.Machine, on.Machine), OS: cmp.Or(f.On.OS, on.OS),
 		Tool: cmp.Or(f.On.Tool, on.Tool), Date: cmp.Or(f.On.Date, on.Date, source.Date)}
+}
+
+// maxCells bounds a table: more is for an export.
+const maxCells = 1000
+
+// displayUnits are the units that tables can print.
+var displayUnits = strings.Fields("TB/s GB/s MB/s kB/s B/s TiB/s GiB/s MiB/s KiB/s TB GB MB kB B TiB GiB MiB KiB " +
+	"h min s ms µs ns 1 %")
+
+// DisplayUnit gives the base unit (B/s, B, s or 1) of a unit that tables print,
+// and how many base units it is; ok is false for an unknown one.
+func DisplayUnit(name string) (base string, factor float64, ok bool) {
+	one := strings.TrimSuffix("1 "+name, " 1") // a pure number has no unit
+	for _, base := range []string{"B/s", "B", "s", "1"} {
+		factor, err := parseValue(one, base)
+		if err == nil && slices.Contains(displayUnits, name) {
+			return base, factor, true
+		}
+	}
+	return "", math.NaN(), false
+}
+
+// HasValue reports whether the line names the value of its cells; another line
+// only selects.
+func (l *TableLine) HasValue() bool { return l.Quantity != "" || l.Coefficient != "" || l.Step != "" }
+
+// Heading is the title of the line, or its selection where it has none.
+func (l *TableLine) Heading() string {
+	if l.Title != "" {
+		return l.Title
+	}
+	var parts []string
+	for _, name := range []string{string(l.Quantity), l.Coefficient, l.Step, l.Fit, l.Statistic} {
+		if name != "" {
+			parts = append(parts, name)
+		}
+	}
+	for _, c := range l.Where {
+		text := strings.Join(c.Values, " or ")
+		switch t := valueKind(c.Key); {
+		case c.Key == "baseline":
+			text = "native folder"
+		case c.Key == "format" && len(c.Values) == 1:
+			text = FormatName(text)
+		case c.Key == "encryption":
+			text = strings.ReplaceAll(text, "none", "unencrypted")
+		case t.node != stringNode || t == looseKind:
+			text = c.Key + " " + text
+		}
+		parts = append(parts, text)
+	}
+	return strings.ReplaceAll(strings.Join(parts, ", "), "_", " ")
+}
+
+// Cell is the cell of a row and a column: the value that one of them names, of
+// what both select.
+func Cell(row, column TableLine) TableLine {
+	if !row.HasValue() {
+		row, column = column, row
+	}
+	out := row
+	out.Where = slices.Concat(row.Where, column.Where)
+	out.Fit = column.Fit
+	out.Statistic = cmp.Or(out.Statistic, column.Statistic)
+	return out
+}
+
+// DisplayFormat is how a cell is printed: the unit and digits of its line, else
+// those of the table. Unit is "" and digits nil where the plan leaves them to
+// the reader.
+func (t *Table) DisplayFormat(row, column TableLine) (unit string, digits *int) {
+	if !row.HasValue() {
+		row = column
+	}
+	unit, digits = row.Unit, row.Digits
+	if row.Coefficient != "" { // its unit is that of its fit
+		return unit, digits
+	}
+	if base, _, ok := DisplayUnit(t.Unit); unit == "" && ok && base == row.Quantity.Unit() {
+		unit = t.Unit
+	}
+	if digits == nil {
+		digits = t.Digits
+	}
+	if unit == "" && row.Quantity.Unit() != "1" {
+		digits = nil // digits of an unknown unit have no meaning
+	}
+	return unit, digits
+}
+
+// lineKeys are the keys of a line, between which those of quantities are.
+var lineKeys = [2][]string{{"Coefficient coefficient coefficient", "Fit fit name", "Outcome outcome outcome",
+	"Title title line", "Group group line"},
+	{"Where where line-where", "Statistic statistic statistic", "Published published", "On on", "Unit unit unit",
+		"Digits digits 0..9"}}
+
+// addLines makes the table of a line.
+func addLines() {
+	t := addTable("line", finishLine)
+	t.keys = slices.Concat(newKeys[TableLine](lineKeys[0]...),
+		quantityKeys("selector", decodeSelection, encodeSelection), newKeys[TableLine](lineKeys[1]...))
+}
+
+// lineWhereCodec is the selection of a line that only selects: that of a
+// quantity or an outcome belongs to it.
+func lineWhereCodec() codec {
+	out := selectorCodec(allKeys)
+	decode := out.decode
+	out.whole = true
+	out.decode = func(r *reader, n *node, v reflect.Value) { decode(r, n, v.FieldByName("Where")) }
+	out.encode = func(v reflect.Value) (string, bool) {
+		l := v.Interface().(TableLine)
+		return l.Where.toml(), !l.HasValue() && (len(l.Where) > 0 || l.Fit == "" && l.Statistic == "")
+	}
+	return out
+}
+
+// outcomeCodec is the value of the key outcome: its own keys, and the selection
+// of the line.
+func outcomeCodec() codec {
+	keys := newKeys[TableLine]("Step do do !", "Where where", "OK ok line", "Fail fail line")
+	t := &table{name: "outcome", keys: keys}
+	return codec{typ: "table", whole: true, decode: t.read, json: t.schema, inner: t.keys,
+		encode: func(v reflect.Value) (string, bool) {
+			return inlineOf(t.lines(v)), v.FieldByName("Step").String() != ""
+		}}
+}
+
+// finishLine checks that a line names one value or only selects.
+func finishLine(r *reader, n *node, l *TableLine) {
+	values := countTrue(l.Quantity != "", l.Coefficient != "", n.get("outcome") != nil)
+	where := n.get("where")
+	if values > 1 || values == 1 && where != nil || values == 0 && where == nil && l.Fit == "" && l.Statistic == "" {
+		r.bad(n, "a line names one value with its selection, or only selects").
+			hintf("write it as { write = { phase = \"new\" } } or { where = { format = \"UDSB\" } }")
+	}
+	if l.On != (On{}) && !l.Published {
+		r.badKey(n.get("on"), "on has no meaning without published = true").
+			hintf("a measured figure is taken on the machine of the run")
+	}
+}
+
+// checkTables checks that one side of each table names values, and that the
+// fits exist. The report gives the reason for each cell that has no figure.
+func (c *checker) checkTables() {
+	for i := range c.p.Tables {
+		t, n := &c.p.Tables[i], c.root.at("table", i)
+		if n.invalid {
+			continue
+		}
+		if cells := len(t.Rows) * len(t.Columns); cells > maxCells {
+			c.badKey(n, "the table %q has %d cells, more than %d", t.Name, cells, maxCells)
+		}
+		values := map[string]int{}
+		for side, lines := range map[string][]TableLine{"rows": t.Rows, "columns": t.Columns} {
+			for j := range lines {
+				if lines[j].HasValue() {
+					values[side]++
+				}
+				if lines[j].Fit != "" {
+					c.findFit(n.at(side, j), lines[j].Fit)
+				}
+			}
+		}
+		rows, columns := values["rows"], values["columns"]
+		if rows != len(t.Rows) && columns != len(t.Columns) || rows*columns > 0 {
+			c.bad(n.at("columns"), "either all rows or all columns name a quantity, a coefficient or an outcome").
+				hintf("the lines of the other side only select: { where = { … } }")
+		}
+	}
 }

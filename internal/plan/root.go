@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -10,9 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
+
+	"dmgbench/internal/analysis/stats"
+	"dmgbench/internal/system/units"
 )
 
 // codecs are those that tags name, codecsOfTypes those of Go types without such
@@ -30,20 +33,27 @@ func init() {
 	readStepKinds()
 	readQuantities()
 	quantities := namesOf(Quantities, func(q *QuantityInfo) string { return string(q.Name) })
+	kinds["bound"].name = "bound"
 	maps.Copy(kinds, map[string]*kind{"do": enum(stepNames(nil)...), "quantities": enum(quantities...)})
 	codecs = map[string]func() codec{
 		"matrix": matrixCodec, "cases": caseCodec, "published": publishedCodec,
 		"inputs": func() codec { return namedCodec[Input]("inputs") },
 		"files":  func() codec { return namedCodec[FileSet]("files") },
 		"figure": figureCodec, "coefficients": coefficientsCodec, "require": requireCodec, "exact": exactFilesystem,
-		"bound": boundCodec, "values": oneOrManyCodec, "outcome": outcomeCodec, "line-where": lineWhereCodec,
+		"outcome": outcomeCodec, "line-where": lineWhereCodec,
 		"cases-selector": func() codec { return selectorCodec(selectorKeys) },
 	}
 	codecsOfTypes = map[reflect.Type]func() codec{
-		reflect.TypeFor[Selector](): func() codec { return selectorCodec(sampleKeys) },
+		reflect.TypeFor[Selector](): func() codec { return selectorCodec(allKeys) },
 		reflect.TypeFor[Step]():     stepCodec,
 	}
-	addStepTables()
+	for i := range stepKinds {
+		k := &stepKinds[i]
+		k.table = &table{name: k.do, keys: newKeys[Step](append(commonStepKeys(k), k.keys...)...)}
+		if k.finish != nil {
+			k.table.finish = func(r *reader, n *node, v reflect.Value) { k.finish(r, n, v.Addr().Interface().(*Step)) }
+		}
+	}
 	addSettings()
 	addTable[On]("on", nil)
 	addTable[Source]("[source]", nil)
@@ -84,7 +94,7 @@ func Parse(name string, text []byte) (*Plan, *Problems) {
 	if root := r.parseTree(); !r.broken {
 		for _, it := range root.at("manual").items { // selectors anywhere may name them
 			if n := it.get("name"); n != nil && n.kind == stringNode {
-				r.manual = append(r.manual, n.text)
+				r.manual = append(r.manual, valueKey(n.text, looseKind))
 			}
 		}
 		rootTable.read(r, root, reflect.ValueOf(p).Elem())
@@ -179,7 +189,7 @@ func matrixCodec() codec {
 				exclude.decode(r, cells, v.FieldByName("Exclude"))
 				axes.pairs = slices.DeleteFunc(slices.Clone(n.pairs), func(p *node) bool { return p == cells })
 			}
-			v.FieldByName("Axes").Set(reflect.ValueOf([]Axis(r.choices(&axes, axisKeys))))
+			v.FieldByName("Axes").Set(reflect.ValueOf([]Axis(r.choices(&axes, settings, true))))
 		},
 		sections: func(_ string, v reflect.Value) []section {
 			var lines []string
@@ -199,17 +209,19 @@ func matrixCodec() codec {
 			return []section{{"[matrix]", lines}}
 		},
 		json: func() map[string]any {
-			return settingsSchema(oneOrMany, map[string]any{"exclude": exclude.json()}, false)
+			out := keysSchema(settings, true, false)
+			out["properties"].(map[string]any)["exclude"] = exclude.json()
+			return out
 		}}
 }
 
 // caseCodec is a list of [[case]] tables: one value for each key.
 func caseCodec() codec {
-	return listCodec(codec{plural: "tables",
-		decode: func(r *reader, n *node, v reflect.Value) { v.Set(reflect.ValueOf(r.choices(n, caseKeys))) },
-		json: func() map[string]any {
-			return settingsSchema(func(value map[string]any) map[string]any { return value }, nil, looseKind.json)
+	return listCodec(codec{typ: "table",
+		decode: func(r *reader, n *node, v reflect.Value) {
+			v.Set(reflect.ValueOf(r.choices(n, slices.Concat(settings, r.manual), false)))
 		},
+		json: func() map[string]any { return keysSchema(settings, false, looseKind.json) },
 		sections: func(_ string, v reflect.Value) []section {
 			return []section{{"[[case]]", v.Interface().(Selector).lines()}}
 		}}, 0, 0)
@@ -217,7 +229,7 @@ func caseCodec() codec {
 
 // finishManual refuses names that are keys of selectors already.
 func finishManual(r *reader, n *node, m *Manual) {
-	if findKey(m.Name, sampleKeys, nil) != nil || m.Name == "exclude" || m.Name == "do" {
+	if keyNamed(allKeys, m.Name) != nil || m.Name == "exclude" || m.Name == "do" {
 		r.bad(n.get("name"), "a manual axis cannot be called %q, which is another key", m.Name)
 	}
 }
@@ -270,23 +282,263 @@ func (p *Plan) Is(digest string, text []byte) bool {
 // hexSum is the SHA-256 of a text in hexadecimal.
 func hexSum(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
 
-// tomlString writes a basic string of one line, in which JSON and TOML agree.
-func tomlString(s string) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		panic("writing text: " + err.Error())
+// auto is the value of rounds that lets the run choose their number.
+const auto = "auto"
+
+// Defaults and limits of rounds = "auto".
+const (
+	autoPrecision = units.Share(0.05)
+	autoRounds    = 30
+	maxRounds     = 10000 // as the tags of [RunOptions] have it
+)
+
+// Steady is the value of precondition that writes to places until their rate is
+// steady.
+const Steady = "steady"
+
+// AtMost is the largest number of rounds that a run can have.
+func (o RunOptions) AtMost() int {
+	if o.Auto {
+		return o.MaxRounds
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return max(o.Rounds, 1)
 }
 
-var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
-
-// tomlKey quotes a key that needs quotes.
-func tomlKey(s string) string {
-	if bareKey.MatchString(s) {
-		return s
+// RoundsText is the number of rounds in words: "3 rounds" or "5 to 30 rounds".
+func (o RunOptions) RoundsText() string {
+	text := units.Count(o.AtMost(), "round")
+	if o.Auto && o.Rounds < o.MaxRounds {
+		return fmt.Sprintf("%d to %s", o.Rounds, text)
 	}
-	return tomlString(s)
+	return text
+}
+
+// setAuto lets the run choose the number of rounds, with defaults for the
+// limits that are not given.
+func (o *RunOptions) setAuto() {
+	o.Auto = true
+	o.Precision = cmp.Or(o.Precision, autoPrecision)
+	o.MaxRounds = cmp.Or(o.MaxRounds, autoRounds)
+	o.Rounds = stats.Looks(o.MaxRounds)[0]
+}
+
+// setSteady turns preconditioning on, with defaults for what is not given. The
+// limit is that of fio's own examples of steadystate=bw_slope.
+func (o *RunOptions) setSteady() {
+	o.Precondition = Steady
+	o.SteadyWindow = cmp.Or(o.SteadyWindow, 20)
+	o.SteadyLimit = cmp.Or(o.SteadyLimit, 0.003)
+	o.SteadyFile = cmp.Or(o.SteadyFile, 256_000_000)
+	o.SteadyTime = cmp.Or(o.SteadyTime, 600e9)
+	o.SteadyWritten = cmp.Or(o.SteadyWritten, 100_000_000_000)
+}
+
+// runForm is [run] as the canonical form writes it: rounds = "auto" is 0.
+func runForm(v reflect.Value) reflect.Value {
+	o := v.Interface().(RunOptions)
+	if o.Auto {
+		o.Rounds = 0
+	}
+	return reflect.ValueOf(o)
+}
+
+// requirements are the host facts that a plan may require, with their kinds as
+// tags name them.
+var requirements = [][2]string{
+	{"power", "ac|battery"}, {"low_power", "off|on"}, {"thermal", "nominal|"}, {"os", "macos|linux"},
+	{"memory_pressure", "normal|"}, {"virtual", "no|yes"}, {"translated", "no|yes"}, {"busy", "no|"},
+	{"medium", "ssd|hdd|memory"}, {"location", "internal|external"}, {"cpus", "1..4096"}, {"memory", "size"},
+}
+
+// requireCodec is the table of requirements. Its canonical form keeps the order
+// in which the plan has them.
+func requireCodec() codec {
+	var facts []key
+	for _, row := range requirements {
+		facts = append(facts, valueKey(row[0], findKind(row[1], nil)))
+	}
+	return codec{typ: "table",
+		decode: func(r *reader, n *node, v reflect.Value) {
+			for _, c := range r.choices(n, facts, false) {
+				v.Set(reflect.Append(v, reflect.ValueOf(KeyValue{c.Key, c.Values[0]})))
+			}
+		},
+		encode: func(v reflect.Value) (string, bool) {
+			var lines []string
+			for _, kv := range v.Interface().([]KeyValue) {
+				lines = append(lines, kv.Key+" = "+keyNamed(facts, kv.Key).value.toml(kv.Value))
+			}
+			return inlineOf(lines), len(lines) > 0
+		},
+		json: func() map[string]any { return keysSchema(facts, false, false) }}
+}
+
+var estimators = []string{"aggregate", "mean", "median", "trimmed", "theil-sen", "least-squares", "weighted"}
+
+// finishRun fills in what rounds = "auto" and precondition = "steady" need, and
+// refuses their limits without them.
+func finishRun(r *reader, n *node, o *RunOptions) {
+	if n.at("rounds").text == auto {
+		o.setAuto()
+	} else {
+		r.refuseKeys(n, `rounds = "auto"`, "max_rounds", "max_time", "max_written")
+	}
+	if o.Precondition == Steady {
+		o.setSteady()
+	} else {
+		o.Precondition = ""
+		r.refuseKeys(n, `precondition = "steady"`, "steady_window", "steady_limit", "steady_file", "steady_max_time",
+			"steady_max_written")
+	}
+	if at := n.get("fits_in"); at != nil && (o.FitsIn > 1 || o.FitsIn == 0) {
+		r.bad(at, "fits_in: want more than 0%% and at most 100%%")
+	}
+}
+
+// refuseKeys reports keys that have a meaning only with another one.
+func (r *reader) refuseKeys(n *node, with string, names ...string) {
+	for _, name := range names {
+		if at := n.get(name); at != nil {
+			r.badKey(at, `[run]: %q needs %s`, name, with).hintf(`write %s, or remove it`, with)
+		}
+	}
+}
+
+// LanguageReference reads the registries.
+func LanguageReference() Reference {
+	r := Reference{Quantities: Quantities, Settings: keyNames(settings), Tables: map[string][]KeyDoc{}}
+	for _, t := range tables {
+		if docRows[t.name] != nil {
+			r.describe(t.name, t.name, t.keys)
+		}
+	}
+	r.describe("outcome", "outcome", keyNamed(tableOf[TableLine]().keys, "outcome").inner)
+	r.describe("step", "step", newKeys[Step](commonStepKeys(&stepKind{})...))
+	for _, row := range docRows["kinds of step"] {
+		k := findStepKind(row[0])
+		keys := newKeys[Step](k.keys...)
+		r.Steps = append(r.Steps, StepDoc{k.do, string(k.needs), row[4], keyNames(keys)})
+		r.describe("steps", "step", keys)
+	}
+	for _, row := range docRows["tests"] {
+		t := findTest(row[0])
+		operands := map[[2]bool]string{{true, true}: "`left`, `right`",
+			{true, false}: "`left`"}[[2]bool{t.left, t.right}]
+		r.Tests = append(r.Tests, TestDoc{t.name, operands, row[1]})
+		r.describe("tests", "test", t.key.inner)
+	}
+	return r
+}
+
+// describe adds the keys that a table of the page does not have and that have a
+// meaning of their own, which is in keys.md under a header.
+func (r *Reference) describe(table, header string, keys []key) {
+	for _, k := range keys {
+		has := slices.ContainsFunc(r.Tables[table], func(have KeyDoc) bool { return have.Name == k.name })
+		if has || k.hidden || table == "plan" && k.sections != nil { // described under headers of their own
+			continue
+		}
+		d := KeyDoc{Name: k.name, Type: k.typ}
+		switch {
+		case header == "test" && k.name == "is":
+			d.Type = "see meaning"
+		case k.value != nil && k.value.words != nil && k.typ == k.value.name:
+			d.Type = "`" + strings.Join(k.value.words, "`, `") + "`"
+		}
+		if row := find(docRows[header], func(row *[]string) bool { return (*row)[0] == k.name }); row != nil {
+			d.Default, d.About = (*row)[1], (*row)[2]
+		}
+		switch {
+		case d.Default != "":
+		case k.required:
+			d.Default = "required"
+		case k.fallback != nil && k.fallback.kind != tableNode:
+			d.Default = "`" + k.fallback.text + "`"
+		}
+		r.Tables[table] = append(r.Tables[table], d)
+	}
+}
+
+// JSONSchema describes the plan language as JSON Schema (draft 2020-12) over
+// the JSON that a TOML plan becomes; dates become text. Conditions between keys
+// (a phase that does not exist, a file that cannot fit) are beyond it: Parse
+// checks them.
+func JSONSchema() []byte {
+	var steps []any // each kind of step has a shape of its own
+	for _, k := range stepKinds {
+		shape := k.table.schema()
+		shape["properties"].(map[string]any)["do"] = map[string]any{"const": k.do}
+		steps = append(steps, shape)
+	}
+	defs := map[string]any{
+		"figure":   map[string]any{"type": []string{"string", "number"}},
+		"selector": keysSchema(allKeys, true, listCodec(kindCodec(looseKind), 1, 0).json()),
+		"step":     map[string]any{"oneOf": steps},
+	}
+	for _, t := range tables {
+		if slices.Contains(sharedTables, t.name) {
+			defs[t.name] = t.schema()
+		}
+	}
+	root := rootTable.schema()
+	maps.Copy(root, map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema",
+		"title": "dmgbench plan", "$defs": defs})
+	out, err := json.MarshalIndent(root, "", "  ")
+	if err != nil {
+		panic("the plan schema consists of plain values: " + err.Error())
+	}
+	return append(out, '\n')
+}
+
+// KeyDoc describes one key of the plan language, in Markdown.
+type KeyDoc struct{ Name, Type, Default, About string }
+
+// StepDoc describes one kind of step: the state that it needs, and the keys
+// that only some kinds have.
+type StepDoc struct {
+	Do, State, About string
+	Keys             []string
+}
+
+// TestDoc describes one kind of test inside a claim.
+type TestDoc struct{ Name, Operands, Example string }
+
+// Reference is the plan language as its registries declare it, for
+// docs/plan-language.md.
+type Reference struct {
+	// Tables: by their headers in keys.md, and "steps" and "tests"
+	Tables     map[string][]KeyDoc
+	Steps      []StepDoc
+	Tests      []TestDoc
+	Quantities []QuantityInfo
+	// Settings: names of settings
+	Settings []string
+}
+
+// check reports what is wrong between the parts of a plan. Parts in which
+// decoding found errors are not checked, since further findings there would
+// follow from these errors.
+func (r *reader) check(root *node, p *Plan) {
+	c := &checker{reader: r, root: root, p: p, once: map[string]bool{}}
+	if c.isValid("matrix", "case", "manual", "target", "image", "io", "stream") {
+		if !c.checkCases() {
+			return
+		}
+		c.whole = c.isValid("protocol", "files", "inputs") && len(p.Changes) == 0
+	}
+	for _, part := range []string{"manual", "fit", "relation", "table"} {
+		seen := map[string]bool{}
+		for i := range root.at(part).items {
+			name := root.at(part, i, "name")
+			if name.kind == stringNode && seen[name.text] {
+				c.bad(name, "the %s %q is given twice", part, name.text)
+			}
+			seen[name.text] = true
+		}
+	}
+	c.checkPublished()
+	c.checkFits()
+	c.checkClaims()
+	c.checkRelations()
+	c.checkTables()
 }

@@ -11,47 +11,157 @@ import (
 	"dmgbench/internal/system/units"
 )
 
-// Selector picks cases, steps or samples: every pair must match. Keys are
-// settings keys, manual axes, baseline, and phase, cycle, file_size, set. A key
-// may have several values, any of which matches.
-type Selector []Choice
+// The keys that places of the plan may name, besides manual axes: those of axes
+// and cases are the settings, selectors of cases have baseline and every format
+// in addition, and all other selectors what picks steps or samples.
+var settings, selectorKeys, allKeys []key
 
-// Choice is one key of a selector with the values that match.
-type Choice struct {
-	Key    string
-	Values []string
+// sampleKeys pick steps or samples of a case.
+var sampleKeys = []key{valueKey("phase", nameText), valueKey("cycle", countKind), valueKey("file_size", sizeKind),
+	valueKey("set", countKind)}
+
+// valueKey is a key of a selector.
+func valueKey(name string, value *kind) key { return key{name: name, codec: kindCodec(value)} }
+
+// addSettings makes the tables of settings, and fills the lists of keys.
+func addSettings() {
+	addTable[TargetSettings]("[target]", nil)
+	addTable("[image]", func(r *reader, n *node, s *ImageSettings) {
+		exact := n.get("filesystem")
+		if exact != nil && n.get("filesystem_preference") != nil {
+			r.badKey(exact, "filesystem and filesystem_preference contradict each other").hintf("keep one of them")
+		}
+		if len(s.Filesystems) == 0 {
+			s.Filesystems = []string{"APFS", "ext4", "exFAT"}
+		}
+	})
+	addTable[IOSettings]("[io]", nil)
+	addTable[StreamSettings]("[stream]", nil)
+	addTable[Settings]("settings", nil)
+	for f := range reflect.TypeFor[Settings]().Fields() {
+		if f.Anonymous {
+			for _, k := range tables[f.Type].keys {
+				k.index = slices.Concat(f.Index, k.index)
+				k.name = cmp.Or(map[string]string{"kind": "target"}[k.name], k.name)
+				settings = append(settings, k)
+			}
+		}
+	}
+	settings = slices.DeleteFunc(settings, func(k key) bool {
+		return k.name == "filesystem_preference" || k.name == "allow_many_bands"
+	})
+	selectorKeys = append(slices.Clone(settings), valueKey("baseline", flagKind))
+	keyNamed(selectorKeys, "format").value = anyFormat
+	allKeys = slices.Concat(selectorKeys, sampleKeys)
+}
+
+// exactFilesystem is the key filesystem. The canonical form writes it as a
+// preference of one.
+func exactFilesystem() codec {
+	out := kindCodec(kinds["filesystem"])
+	decode := out.decode
+	out.decode = func(r *reader, n *node, v reflect.Value) {
+		one := reflect.MakeSlice(v.Type(), 1, 1)
+		decode(r, n, one.Index(0))
+		v.Set(one)
+	}
+	out.encode = func(reflect.Value) (string, bool) { return "", false }
+	return out
+}
+
+// set sets a setting to the value of a canonical text.
+func (k *key) set(dst *Settings, text string) {
+	k.decode(nil, k.value.nodeOf(text), reflect.ValueOf(dst).Elem().FieldByIndex(k.index))
+}
+
+// get is the canonical text of a setting's value: of several, the first.
+func (k *key) get(src *Settings) string {
+	v := reflect.ValueOf(src).Elem().FieldByIndex(k.index)
+	if v.Kind() == reflect.Slice {
+		return strings.Join(src.Filesystems[:min(len(src.Filesystems), 1)], "")
+	}
+	return k.value.text(v.Interface())
+}
+
+func formatOf(name string) image.Format                    { f, _ := image.FormatNamed(name); return f }
+func bandSizeOf(f image.Format, b units.Bytes) units.Bytes { return units.Bytes(f.BandSize(int64(b))) }
+
+// findSetting is the setting of that name, or nil.
+func findSetting(name string) *key { return keyNamed(settings, name) }
+
+// value is the text of one key of a case as selectors see it; ok is false for a
+// key that is not a settings key.
+func (s *Settings) value(name string) (text string, ok bool) {
+	for _, m := range s.Manual {
+		if m.Key == name {
+			return m.Value, true
+		}
+	}
+	if k := findSetting(name); k != nil {
+		return k.get(s), true
+	}
+	return "", false
+}
+
+// formatCodes replaces every name of a format by its code alone.
+var formatCodes = func() *strings.Replacer {
+	var pairs []string
+	for _, code := range append(image.FormatNames(nil), "RAW") {
+		pairs = append(pairs, FormatName(code), code)
+	}
+	return strings.NewReplacer(pairs...)
+}()
+
+// FormatCodes is text with the codes of image formats in place of their names,
+// for short lines.
+func FormatCodes(text string) string { return formatCodes.Replace(text) }
+
+// FormatName is the name of an image format with its code: "sparse bundle
+// (UDSB)". An unknown format is its code.
+func FormatName(format string) string {
+	if f, ok := image.FormatNamed(format); ok {
+		return f.Title + " (" + format + ")"
+	}
+	return format
 }
 
 // valueKind is the type of a selector key's values; a key that is unknown is a
 // manual axis.
-func valueKind(key string) *kind { return cmp.Or(findKey(key, sampleKeys, nil), looseKind) }
+func valueKind(key string) *kind {
+	if k := keyNamed(allKeys, key); k != nil {
+		return k.value
+	}
+	return looseKind
+}
 
 // selectorCodec reads a table of choices.
-func selectorCodec(set keySet) codec {
-	return codec{typ: "selector", plural: "selectors",
-		decode: func(r *reader, n *node, v reflect.Value) { v.Set(reflect.ValueOf(r.choices(n, set))) },
+func selectorCodec(keys []key) codec {
+	return codec{typ: "selector",
+		decode: func(r *reader, n *node, v reflect.Value) {
+			v.Set(reflect.ValueOf(r.choices(n, slices.Concat(keys, r.manual), true)))
+		},
 		encode: func(v reflect.Value) (string, bool) { return v.Interface().(Selector).toml(), v.Len() > 0 },
 		json:   func() map[string]any { return schemaReference("selector") }}
 }
 
-// choices reads a table of keys of a set, each with its value or, except for a
-// case, its values.
-func (r *reader) choices(n *node, set keySet) (out Selector) {
+// choices reads a table of some of these keys, each with its value or, where
+// many is set, its values.
+func (r *reader) choices(n *node, keys []key, many bool) (out Selector) {
 	if n.kind != tableNode {
 		r.bad(n, "%s: want a table such as { format = \"UDSB\" }, this is %s", n.name, n.kind)
 	}
 	for _, p := range n.pairs {
-		k := findKey(p.name, set, r.manual)
+		k := keyNamed(keys, p.name)
 		if k == nil {
-			r.unknownKey(p, n.name, r.keyNames(set))
+			r.unknownKey(p, n.name, keys)
 			continue
 		}
 		c, items := Choice{Key: p.name}, []*node{p}
-		if p.kind == arrayNode && set != caseKeys {
-			items = r.list(p, "values", 1, 0)
+		if many {
+			items = r.list(p, k.codec, 1, 0)
 		}
 		for _, it := range items {
-			if text, ok := k.read(r, it); ok {
+			if text, ok := k.value.read(r, it); ok {
 				c.Values = append(c.Values, text)
 			}
 		}
@@ -167,7 +277,7 @@ func (s Selector) Covers(cell Selector) bool {
 // split divides a selector into what picks cases and what picks samples of
 // them, phases first.
 func (s Selector) split() (cases, samples Selector) {
-	for _, k := range sampleKinds {
+	for _, k := range sampleKeys {
 		if c := s.Find(k.name); c != nil {
 			samples = append(samples, *c)
 		}
@@ -198,9 +308,9 @@ func canonicalValue(key, text string) string {
 // ParseSelector reads "key=value[,key=value…]" as the flag --only takes it;
 // values of one key may be joined by "|". The error is an *OverrideError.
 func (p *Plan) ParseSelector(text string) (Selector, error) {
-	r := newReader("--only", nil)
+	r, keys := newReader("--only", nil), slices.Clone(selectorKeys)
 	for _, m := range p.Manual {
-		r.manual = append(r.manual, m.Name)
+		keys = append(keys, valueKey(m.Name, looseKind))
 	}
 	root := &node{kind: tableNode, name: "--only"}
 	for pair := range strings.SplitSeq(text, ",") {
@@ -214,7 +324,7 @@ func (p *Plan) ParseSelector(text string) (Selector, error) {
 			values.items = append(values.items, flagNode(key, strings.TrimSpace(v)))
 		}
 	}
-	s := r.choices(root, selectorKeys)
+	s := r.choices(root, keys, true)
 	if len(r.found) > 0 {
 		cause := r.found[0].Message
 		if hint := r.found[0].Hint; hint != "" {
@@ -234,4 +344,14 @@ func flagNode(key, value string) *node {
 		n.kind = t.node
 	}
 	return n
+}
+
+// addValue adds a value of a key, once.
+func (s *Selector) addValue(key, value string) {
+	if s.Find(key) == nil {
+		*s = append(*s, Choice{Key: key})
+	}
+	if c := s.Find(key); !slices.Contains(c.Values, value) {
+		c.Values = append(c.Values, value)
+	}
 }

@@ -22,8 +22,8 @@ func TestParseBytes(t *testing.T) {
 		assert.Equal(t, want, got, text)
 	}
 	bad := map[string]string{
-		"512M": "several units", "5": "unit is missing", "1 Mb": "reads as bits", "": "want a size", "-1 B": "want a size",
-		"1.2345 kB": "whole number", "99999999999 TiB": "larger than", "1e9 B": "no known unit", ".5 GB": "want a size", "1/2 GB": "no known unit",
+		"512M": "unknown; want a size", "5": "unit is missing", "1 Mb": "missing or unknown", "": "want a size", "-1 B": "want a size",
+		"1.2345 kB": "whole number", "99999999999 TiB": "larger than", "1e9 B": "missing or unknown", ".5 GB": "want a size", "1/2 GB": "missing or unknown",
 		"9223372036854775808 B": "larger than",
 	}
 	for text, cause := range bad {
@@ -42,7 +42,7 @@ func TestParseOthers(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 49320*time.Millisecond, d.Std())
 	_, err = units.ParseDuration("5 m")
-	require.ErrorContains(t, err, "several units")
+	require.ErrorContains(t, err, "missing or unknown; want a time")
 	p, err := units.ParseShare("12.5%")
 	require.NoError(t, err)
 	assert.InDelta(t, 0.125, float64(p), 1e-15)

@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -58,12 +60,6 @@ func (k *kind) read(r *reader, n *node) (text string, ok bool) {
 	return k.text(v), true
 }
 
-// of returns the value of a canonical text, the inverse of text.
-func (k *kind) of(text string) any {
-	v, _ := k.parse(k.nodeOf(text))
-	return v
-}
-
 // nodeOf returns a canonical text as the tree of a plan has it.
 func (k *kind) nodeOf(text string) *node {
 	if text == k.zeroWord {
@@ -91,9 +87,7 @@ func textKind(want string, ok func(string) bool) *kind {
 		switch {
 		case n.kind != stringNode:
 			return nil, wrongType(n, "text", "write "+want+", in quotes")
-		case !isPrintable(n.text):
-			return nil, &invalid{fmt.Sprintf("%q contains control characters", n.text), ""}
-		case !ok(n.text):
+		case !isPrintable(n.text) || !ok(n.text):
 			return nil, &invalid{fmt.Sprintf("%q is not %s", n.text, want), ""}
 		}
 		return n.text, nil
@@ -124,7 +118,7 @@ const nameWords = "a name of letters, digits and . _ + -, at most 64"
 // listed.
 func enum(words ...string) *kind {
 	accepted := "accepted: " + strings.Join(words, ", ")
-	return &kind{name: "enum", words: words, json: map[string]any{"type": "string", "enum": words},
+	return &kind{name: "word", words: words, json: map[string]any{"type": "string", "enum": words},
 		parse: func(n *node) (any, *invalid) {
 			if n.kind != stringNode {
 				return nil, wrongType(n, "text", accepted)
@@ -156,10 +150,7 @@ func number(low, high int64, word string) *kind {
 	return &kind{name: "number", node: intNode, zeroWord: word, json: schema, parse: func(n *node) (any, *invalid) {
 		v, err := strconv.ParseInt(n.text, 0, 64)
 		switch {
-		case n.kind == stringNode && word != "":
-			if n.text != word {
-				return nil, &invalid{strconv.Quote(n.text) + " is not accepted here", accepted}
-			}
+		case n.kind == stringNode && word != "" && n.text == word:
 			return int64(0), nil
 		case n.kind != intNode:
 			return nil, wrongType(n, "a whole number", accepted)
@@ -179,10 +170,8 @@ type quantityValue interface {
 // unitKind accepts strings that parse understands and check accepts, and the
 // word that means 0.
 func unitKind[V quantityValue](name, word, example string, parse func(string) (V, error), check func(V) error) *kind {
-	return &kind{name: name, zeroWord: word, json: map[string]any{"type": "string"}, parse: func(n *node) (any, *invalid) {
+	parseNode := func(n *node) (any, *invalid) {
 		switch {
-		case n.kind == intNode || n.kind == floatNode:
-			return nil, &invalid{n.text + " has no unit", "write the value with its unit, in quotes: " + example}
 		case n.kind != stringNode:
 			return nil, wrongType(n, "a "+name+" such as "+example, "")
 		case n.text == word && word != "":
@@ -193,26 +182,12 @@ func unitKind[V quantityValue](name, word, example string, parse func(string) (V
 			err = check(v)
 		}
 		if err != nil {
-			return nil, splitWant(err)
+			return nil, &invalid{message: err.Error()}
 		}
 		v, _ = parse(v.String()) // the value of the canonical text, which is rounded
 		return v, nil
-	}}
-}
-
-// splitWant divides the text of an error into what is wrong and, after "want",
-// what is accepted.
-func splitWant(err error) *invalid {
-	message, hint, found := strings.Cut(err.Error(), "; want ")
-	if !found {
-		if message, hint, found = strings.Cut(err.Error(), ": want "); found {
-			message += ": this is not understood"
-		}
 	}
-	if found {
-		hint = "want " + hint
-	}
-	return &invalid{message, hint}
+	return &kind{name: name, zeroWord: word, json: map[string]any{"type": "string"}, parse: parseNode}
 }
 
 // checkPositive refuses zero, which is never the intended value.
@@ -261,8 +236,9 @@ var (
 			}
 			return d, nil
 		}}
-	sizeKind  = unitKind("size", "", `"8 MiB"`, units.ParseBytes, checkSize)
-	bandKind  = unitKind("size", "default", `"8 MiB"`, units.ParseBytes, checkBand)
+	sizeKind = unitKind("size", "", `"8 MiB"`, units.ParseBytes, checkSize)
+	bandKind = unitKind("size", "default", `"8 MiB"`, units.ParseBytes,
+		func(v units.Bytes) error { return image.CheckBandSize(int64(v)) })
 	countKind = number(0, 1<<40, "")
 	// looseKind is what a manual axis can have as a value: a name or a number.
 	looseKind = &kind{name: "text or number", json: map[string]any{"type": []string{"string", "number"}},
@@ -286,8 +262,6 @@ var (
 	writableFormat = enum(image.FormatNames(image.Format.Writable)...)
 )
 
-func checkBand(v units.Bytes) error { return image.CheckBandSize(int64(v)) }
-
 // kinds maps each name in the struct tags of plan keys to its kind; init adds
 // those that depend on registries.
 var kinds = map[string]*kind{
@@ -295,6 +269,7 @@ var kinds = map[string]*kind{
 	"words": textKind("a text of at least one word", hasWord),
 	"line":  textKind("one line of text", func(s string) bool { return hasWord(s) && !strings.Contains(s, "\n") }),
 	"name":  nameText,
+	"bound": textKind("a bound such as \">= 2\" or \"0.9 to 1.1\"", isPrintable),
 	"label": textKind("a label of at most 11 letters, digits, _ or -", volumeRule.MatchString),
 	"path":  textKind("a relative path inside the volume, such as \"folder/file\"", isLocalPath),
 	"place": textKind(nameWords, func(s string) bool {
@@ -310,7 +285,7 @@ var kinds = map[string]*kind{
 	"sync": enum("none", "fsync", "full"), "cache": enum("direct", "buffered", "cold"),
 	"codec": enum("zstd", "s2", "gzip", "lzfse"), "estimator": enum(estimators...),
 	"statistic":   enum(append(slices.Clone(estimators), "minimum", "maximum")...),
-	"unit":        enum(namesOf(displayUnits, func(u *displayUnit) string { return u.name })...),
+	"unit":        enum(displayUnits...),
 	"coefficient": enum(coefficientNames...),
 }
 
@@ -345,7 +320,7 @@ func findKind(tag string, t reflect.Type) *kind {
 // case, or "" if none is close: at most len(word)/3+1 edits, fewer for very short
 // words.
 func Nearest(word string, words []string) string {
-	if len(word) > 64 { // too long for a misspelt key
+	if len(word) < 2 || len(word) > 64 { // not a misspelt key
 		return ""
 	}
 	best, bestDistance := "", min(len(word)/3+2, max(2, len(word)-1)) // two letters of three stay
@@ -359,9 +334,6 @@ func Nearest(word string, words []string) string {
 
 // editDistance is the Levenshtein distance of two short words.
 func editDistance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
-	}
 	row := make([]int, len(b)+1) // distances of a[:i] from every b[:j]
 	for j := range row {
 		row[j] = j
@@ -379,3 +351,176 @@ func editDistance(a, b string) int {
 	}
 	return row[len(b)]
 }
+
+// QuantityInfo is one row of the registry of quantities.
+type QuantityInfo struct {
+	Name Quantity
+	// B/s | s | B | 1
+	Unit string
+	// Do is the kind of step that yields it: "write", "measure", "stream", …
+	Do             string
+	HigherIsBetter bool
+	Doc            string
+}
+
+// Quantities lists every quantity that figures, claims, fits and summaries can
+// name: the rows of keys.md and, after the rates, DO_time for each timed kind of
+// step.
+var Quantities []QuantityInfo
+
+var quantityIndex = map[Quantity]QuantityInfo{}
+
+// readQuantities fills the registry, for which the kinds of step have to be
+// known.
+func readQuantities() {
+	for _, row := range docRows["quantities"] {
+		Quantities = append(Quantities, QuantityInfo{Quantity(row[0]), row[1], row[2], row[3] == "higher", row[4]})
+	}
+	times := slices.IndexFunc(Quantities, func(q QuantityInfo) bool { return q.Do == "convert" })
+	for _, k := range slices.Backward(stepKinds) {
+		if !k.untimed {
+			Quantities = slices.Insert(Quantities, times,
+				QuantityInfo{Quantity(k.do + "_time"), "s", k.do, false, "time of the step " + k.do})
+		}
+	}
+	for _, q := range Quantities {
+		quantityIndex[q.Name] = q
+	}
+}
+
+// Info describes the quantity; ok is false for an unknown name.
+func (q Quantity) Info() (info QuantityInfo, ok bool) {
+	info, ok = quantityIndex[q]
+	return info, ok
+}
+
+// Unit is B/s, s, B or 1, and "" for an unknown name.
+func (q Quantity) Unit() string { return quantityIndex[q].Unit }
+
+// unitWords name the base units in messages.
+var unitWords = map[string]string{"B/s": "rate", "s": "time", "B": "size", "1": "pure number"}
+
+// aboutMargin is the share that "about" accepts on either side in a bound.
+const aboutMargin = 0.15
+
+// parseValue reads one number in a unit: B/s, s, B, or 1 (a number or a
+// percentage). Seconds are parsed as nanoseconds, in which durations are exact.
+func parseValue(text, unit string) (v float64, err error) {
+	text = strings.TrimSpace(text)
+	number := strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(text, "-"), "−"))
+	switch {
+	case unit == "B/s":
+		v, err = asFloat(units.ParseRate(number))
+	case unit == "s":
+		v, err = asFloat(units.ParseDuration(number))
+		v /= 1e9
+	case unit == "B":
+		v, err = asFloat(units.ParseBytes(number))
+	case strings.HasSuffix(number, "%"):
+		v, err = asFloat(units.ParseShare(number))
+	case units.IsDecimal(number):
+		v, err = strconv.ParseFloat(number, 64)
+	default:
+		err = fmt.Errorf("parsing %q: want a pure number such as 2, 0.78 or \"57%%\"", number)
+	}
+	if number != text {
+		v = -v
+	}
+	return v, err
+}
+
+func asFloat[V ~int64 | ~float64](v V, err error) (float64, error) { return float64(v), err }
+
+// ParseFigure reads a number as an author prints it, in the unit of its
+// quantity (B/s, s, B or 1): "6.13 GB/s", "about
+// 2.2 GB/s", "below 0.92 GB/s", "above 2.6 GB/s", "6 GB/s to 7 GB/s". Low and High are in base units.
+func ParseFigure(text, unit string) (Figure, error) {
+	f := Figure{Kind: "is", Unit: unit, Text: strings.TrimSpace(text)}
+	body := f.Text
+	for _, kind := range []string{"about", "below", "above"} {
+		if rest, ok := strings.CutPrefix(body, kind+" "); ok {
+			f.Kind, body = kind, rest
+		}
+	}
+	low, high, isRange := strings.Cut(body, " to ")
+	var err error
+	if f.Low, err = parseValue(low, unit); err != nil {
+		return Figure{}, err
+	}
+	if !isRange {
+		f.High = f.Low
+		return f, nil
+	}
+	if f.High, err = parseValue(high, unit); err != nil {
+		return Figure{}, err
+	}
+	switch {
+	case f.Kind != "is":
+		return Figure{}, fmt.Errorf("parsing %q: a range cannot be %s", text, f.Kind)
+	case f.Low >= f.High:
+		return Figure{}, fmt.Errorf("parsing %q: a range goes from the smaller to the larger value", text)
+	}
+	f.Kind = "range"
+	return f, nil
+}
+
+// ParseBound reads an accepted interval in a unit (B/s, s, B or 1): ">= 2", "<
+// 0.5", "0.9 to 1.1" (both ends included), "about 2" (± 15 %).
+func ParseBound(text, unit string) (Bound, error) {
+	b := Bound{Low: math.Inf(-1), High: math.Inf(1), Unit: unit, Text: strings.TrimSpace(text)}
+	for _, op := range []string{">=", "≥", "<=", "≤", ">", "<"} {
+		rest, ok := strings.CutPrefix(b.Text, op)
+		if !ok {
+			continue
+		}
+		v, err := parseValue(rest, unit)
+		if op[0] == '>' || op == "≥" {
+			b.Low, b.LowOpen = v, op == ">"
+		} else {
+			b.High, b.HighOpen = v, op == "<"
+		}
+		return b, err
+	}
+	f, err := ParseFigure(b.Text, unit)
+	switch {
+	case err != nil:
+		return Bound{}, err
+	case f.Kind == "range":
+		b.Low, b.High = f.Low, f.High
+	case f.Kind == "about":
+		low, high := f.Low*(1-aboutMargin), f.Low*(1+aboutMargin)
+		b.Low, b.High = min(low, high), max(low, high)
+	default:
+		return Bound{}, fmt.Errorf("parsing %q: want a bound such as \">= 2\", \"0.9 to 1.1\" or \"about 2\"", text)
+	}
+	return b, nil
+}
+
+// Holds reports whether v is inside the bound.
+func (b Bound) Holds(v float64) bool {
+	if math.IsNaN(v) || v < b.Low || v > b.High {
+		return false
+	}
+	return (v != b.Low || !b.LowOpen) && (v != b.High || !b.HighOpen)
+}
+
+// tomlString writes a basic string of one line, in which JSON and TOML agree.
+func tomlString(s string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		panic("writing text: " + err.Error())
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// tomlKey quotes a key that needs quotes.
+func tomlKey(s string) string {
+	if bareKey.MatchString(s) {
+		return s
+	}
+	return tomlString(s)
+}
+
+var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
