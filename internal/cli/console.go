@@ -43,37 +43,17 @@ func printable(s string) string {
 	}, s)
 }
 
-// wrap breaks text between words into lines of at most width characters after a
-// prefix on the first line and an indentation of indent blanks on the others. A
-// longer word gets a line of its own.
-func wrap(prefix, text string, indent, width int) string {
-	var b strings.Builder
-	b.WriteString(prefix)
-	column := utf8.RuneCountInString(prefix)
-	// Widths are counted in runes: the texts have no wide or combining
-	// characters.
-	for i, word := range strings.Fields(printable(text)) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case column+1+n > width:
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			column = indent
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += n
-	}
-	return b.String()
+// wrap breaks text between words into lines of at most width characters, see
+// [text.Wrap].
+func wrap(prefix, body string, indent, width int) string {
+	return text.Wrap(prefix, strings.Join(strings.Fields(printable(body)), " "), indent, width)
 }
 
 // printTable prints rows of cells in aligned columns with two blanks between
 // them. Lines are cut at width characters; 0 does not cut, which is for output
 // that is not a terminal.
 func printTable(w io.Writer, rows [][]string, width int) error {
-	var aligned, lines strings.Builder
+	var aligned strings.Builder
 	table := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		for i, cell := range row {
@@ -81,12 +61,13 @@ func printTable(w io.Writer, rows [][]string, width int) error {
 		}
 		fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
-	table.Flush()
+	err := table.Flush()
 	for line := range strings.Lines(aligned.String()) {
 		line = strings.TrimRight(line, " \n")
-		lines.WriteString(cut(line, cmp.Or(width, len(line))) + "\n")
+		if err == nil {
+			_, err = fmt.Fprintln(w, cut(line, cmp.Or(width, len(line))))
+		}
 	}
-	_, err := io.WriteString(w, lines.String())
 	return err
 }
 
@@ -155,13 +136,9 @@ func (a *app) textOptions() text.Options {
 	if f := a.command.Flags().Lookup("verbose"); f != nil {
 		o.Verbose = a.isSet("verbose")
 	}
-	f, ok := terminal(a.stdout)
-	if !ok {
-		return o
-	}
-	o.Color = a.env["NO_COLOR"] == "" && a.env["TERM"] != "dumb"
-	if w, _, err := term.GetSize(int(f.Fd())); err == nil {
-		o.Width = w
+	if f, ok := terminal(a.stdout); ok {
+		o.Color = a.env["NO_COLOR"] == "" && a.env["TERM"] != "dumb"
+		o.Width, _, _ = term.GetSize(int(f.Fd())) // 0 if unknown
 	}
 	return o
 }
@@ -237,11 +214,10 @@ func (a *app) newProgress() *progress {
 	p := &progress{w: a.stderr, json: a.json, clock: a.clock}
 	if f, ok := terminal(a.stderr); ok && a.env["TERM"] != "dumb" {
 		p.width = func() int {
-			width, _, err := term.GetSize(int(f.Fd()))
-			if err != nil || width < 20 {
-				return 80
+			if width, _, err := term.GetSize(int(f.Fd())); err == nil && width >= 20 {
+				return width
 			}
-			return width
+			return 80
 		}
 	}
 	return p
@@ -313,13 +289,11 @@ func (p *progress) Request() {
 // printNow prints the whole status in a line that stays. Readers of JSON have
 // it already.
 func (p *progress) printNow() {
-	p.requested = false
-	if p.json {
-		return
+	if p.requested = false; !p.json {
+		p.clear()
+		const unlimitedWidth = 1 << 12
+		fmt.Fprintln(p.w, p.statusText(p.now, unlimitedWidth))
 	}
-	p.clear()
-	const unlimitedWidth = 1 << 12
-	fmt.Fprintln(p.w, p.statusText(p.now, unlimitedWidth))
 }
 
 // left estimates the time until the run ends: the waiting that the protocol
@@ -422,10 +396,9 @@ func (p *progress) statusText(s runner.Status, width int) string {
 	}
 	tail := step + optional(p.rates.spark())
 	if n := bytesWritten(s); n > 0 {
-		text := "  " + units.Bytes(n).Human() + " written"
-		if total := s.OfRunBytes; total >= n {
-			text = fmt.Sprintf("  %d %%, %s of %s written", 100*n/total, units.Bytes(n).Human(),
-				units.Bytes(total).Human())
+		text := "  " + n.Human() + " written"
+		if total := units.Bytes(s.OfRunBytes); total >= n {
+			text = fmt.Sprintf("  %d %%, %s of %s written", 100*n/total, n.Human(), total.Human())
 		}
 		tail += optional(text)
 	}
@@ -453,18 +426,18 @@ func (p *progress) summary(r *result.Result) string {
 	}
 	text += ", " + units.Count(r.Rounds, "round")
 	if n := bytesWritten(p.now); n > 0 {
-		text += ", " + units.Bytes(n).Human() + " written"
+		text += ", " + n.Human() + " written"
 	}
 	return text + ", in " + roughTime(time.Duration(p.now.ElapsedNS))
 }
 
 // bytesWritten are the bytes that the run has written. RunBytes counts only
 // steps that have ended, so those of the current step are added.
-func bytesWritten(s runner.Status) int64 {
+func bytesWritten(s runner.Status) units.Bytes {
 	if s.Do == "write" {
-		return s.RunBytes + s.Bytes
+		return units.Bytes(s.RunBytes + s.Bytes)
 	}
-	return s.RunBytes
+	return units.Bytes(s.RunBytes)
 }
 
 // roughTime is a duration in seconds: "1h2m3s" or "59s".

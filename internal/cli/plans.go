@@ -57,11 +57,7 @@ func (a *app) showPlan(_ context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	width := protocolWidth
-	if w := a.textOptions().Width; w > 0 {
-		width = min(w, maxProtocolWidth)
-	}
-	return printProtocol(a.stdout, p, width)
+	return printProtocol(a.stdout, p, min(cmp.Or(a.textOptions().Width, protocolWidth), maxProtocolWidth))
 }
 
 // copyPlan is the command "plans copy". The copy has a directive for editors
@@ -166,7 +162,14 @@ func (a *app) loadUsable(name string, unsupported bool) *plan.Plan {
 		a.warn(w.String())
 		usable = usable && !w.Refused
 	}
-	a.warnAuthorClaims(name, p)
+	// A claim of the author that the author's own published values contradict: one
+	// of the two was transcribed wrongly.
+	for _, c := range analysis.JudgePublished(p) {
+		if c.Verdict == result.DoesNotHold && len(p.Changes) == 0 { // those of a changed plan are of other cases
+			a.warn(fmt.Sprintf("%s: warning: the author's claim %q does not hold on the author's own figures: %s\n"+
+				"  hint: read the source again: the claim or a figure differs there", name, c.Says, c.Reason))
+		}
+	}
 	for _, problem := range unsupportedByAll(name, p) {
 		switch {
 		case !problem.Warning:
@@ -186,81 +189,46 @@ func (a *app) loadUsable(name string, unsupported bool) *plan.Plan {
 // preferred to a file of that name. It returns the warnings of the plan; its
 // problems are an error of type plan.Problems.
 func loadPlan(name string) (*plan.Plan, []plan.Problem, error) {
-	if text, ok := builtIn(name); ok {
+	isPath := strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".toml")
+	if text, ok := plans.Get(name); ok && !isPath {
 		p, problems := plan.Parse(name+".toml", text) // a test finds the errors of these plans
 		return p, problems.Warnings(), nil
 	}
 	// A name without a file is a misspelt built-in plan more often than a path.
-	if !isPath(name) && !exists(name) {
+	if !isPath && !exists(name) {
 		return nil, nil, unknownPlan(name)
 	}
 	p, warnings, err := plan.LoadAll(name)
-	if err == nil {
-		restoreName(p, name)
-	} else if !is[*plan.Problems](err) {
+	if err != nil && !is[*plan.Problems](err) {
 		err = usageError("", "%w", err)
 	}
+	// The plan of a run folder, where the file is always plan.toml, gets the name
+	// that it was run as: results and run folders of a repetition then have the
+	// same name. A file that was changed since is another plan.
+	if err == nil && filepath.Base(name) == result.PlanFile {
+		state, noRun := runfolders.State(filepath.Dir(name))
+		text, unread := os.ReadFile(name)
+		// The name becomes that of a folder, and the journal may be somebody else's.
+		if noRun == nil && unread == nil && p.Is(state.Run.Plan.Digest, text) &&
+			result.SafeName(state.Run.Plan.Name) == nil {
+			p.Name = state.Run.Plan.Name
+		}
+	}
 	return p, warnings, err
-}
-
-// builtIn is the text of a built-in plan, unless its argument is a path.
-func builtIn(name string) ([]byte, bool) {
-	if isPath(name) {
-		return nil, false
-	}
-	return plans.Get(name)
-}
-
-// restoreName gives the plan of a run folder, where the file is always
-// plan.toml, the name that it was run as: results and run folders of a
-// repetition then have the same name. A file that was changed since is another
-// plan.
-func restoreName(p *plan.Plan, path string) {
-	if filepath.Base(path) != result.PlanFile {
-		return
-	}
-	state, err := runfolders.State(filepath.Dir(path))
-	if err != nil {
-		return // a plan.toml without a journal
-	}
-	text, err := os.ReadFile(path)
-	if ran := state.Run.Plan; err == nil && p.Is(ran.Digest, text) && result.SafeName(ran.Name) == nil {
-		p.Name = ran.Name
-	}
 }
 
 // unknownPlan suggests the built-in plan that has the text in its name, or the
 // most similar name.
 func unknownPlan(name string) error {
 	isStart := func(n string) bool { return len(name) > 2 && strings.HasPrefix(n, strings.ToLower(name)) }
-	hint := "dmgbench plans lists the built-in plans"
+	near, hint := plan.Nearest(name, plans.Names()), "dmgbench plans lists the built-in plans"
 	if i := slices.IndexFunc(plans.Names(), isStart); i >= 0 {
-		hint = fmt.Sprintf("there is a built-in plan %q", plans.Names()[i])
-	} else if near := plan.Nearest(name, plans.Names()); near != "" {
+		near = plans.Names()[i]
+	}
+	if near != "" {
 		hint = fmt.Sprintf("there is a built-in plan %q", near)
 	}
 	return usageError(hint, "finding plan %q: neither a built-in plan nor a file", name)
-}
-
-// isPath reports whether a plan argument is a path rather than the name of a
-// built-in plan.
-func isPath(name string) bool {
-	return strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".toml")
-}
-
-// warnAuthorClaims warns of claims of the author that the author's own
-// published values contradict: one of the two was transcribed wrongly. The
-// published values of a changed plan are of other cases.
-func (a *app) warnAuthorClaims(name string, p *plan.Plan) {
-	if len(p.Changes) > 0 {
-		return
-	}
-	for _, c := range analysis.JudgePublished(p) {
-		if c.Verdict == result.DoesNotHold {
-			a.warn(fmt.Sprintf("%s: warning: the author's claim %q does not hold on the author's own figures: %s\n"+
-				"  hint: read the source again: the claim or a figure differs there", name, c.Says, c.Reason))
-		}
-	}
 }
 
 // checkRunnable refuses plans that are valid but cannot be run. A report of an
@@ -327,15 +295,10 @@ func unsupportedByAll(name string, p *plan.Plan) (problems []plan.Problem) {
 			Warning: len(list) < len(images) || len(p.Changes) > 0}
 		problems, cases[problem] = report.AppendNew(problems, problem), append(cases[problem], u.Case.ID)
 	}
-	text, builtIn := builtIn(name) // for the excerpt of a problem
-	file := name + ".toml"
-	if !builtIn {
-		file = name
-		text, _ = os.ReadFile(name) // nil if the file was deleted since
-	}
+	text, _ := os.ReadFile(name) // for the excerpts; the built-in plans have none of these problems
 	for i, problem := range problems {
 		problem.Message += ", as asked for by " + strings.Join(cases[problem], " and ")
-		problems[i] = problem.In(file, text)
+		problems[i] = problem.In(name, text)
 	}
 	return problems
 }
@@ -345,13 +308,12 @@ func (a *app) checkPlans(_ context.Context, names []string) error {
 	code := 0
 	for _, name := range names {
 		p := a.loadUsable(name, true)
-		if p != nil {
-			if err := checkRunnable(p); err != nil {
-				a.printError(err)
-				p = nil
-			}
-		}
 		if p == nil {
+			code = exitUsage
+			continue
+		}
+		if err := checkRunnable(p); err != nil {
+			a.printError(err)
 			code = exitUsage
 			continue
 		}

@@ -156,10 +156,6 @@ func (a *app) warnOutdated(dir string) {
 
 // exportRuns is the command "export".
 func (a *app) exportRuns(_ context.Context, dirs []string) error {
-	format, table := a.text("format"), a.text("table")
-	if table != "" && format != "csv" {
-		return usageError("", "reading --table: %s has no tables, only csv has", format)
-	}
 	var all []*result.Result
 	for _, dir := range dirs {
 		_, r, err := runfolders.Analyze(dir)
@@ -168,8 +164,8 @@ func (a *app) exportRuns(_ context.Context, dirs []string) error {
 		}
 		all = append(all, r)
 	}
-	err := export.Write(a.stdout, all, format, table)
-	if errors.Is(err, export.ErrOneRun) {
+	err := export.Write(a.stdout, all, a.text("format"), a.text("table"))
+	if errors.Is(err, export.ErrUsage) {
 		return usageError("", "%w", err)
 	}
 	return err

@@ -78,15 +78,14 @@ func (a *app) applyFlags(p *plan.Plan, given locations) (c runner.Config, err er
 	if err != nil {
 		return c, err
 	}
-	if c.Places, err = matchPlaces(c.Plan, given.places); err != nil {
-		return c, err
-	}
-	err = checkRunnable(c.Plan)
-	if dry := a.isSet("dry-run"); !dry || len(given.inputs) > 0 {
+	c.Places, err = matchPlaces(c.Plan, given.places)
+	err = cmp.Or(err, checkRunnable(c.Plan))
+	dry := a.isSet("dry-run")
+	if !dry || len(given.inputs) > 0 {
 		err = cmp.Or(err, matchInputs(c.Plan, given.inputs))
-		if !dry {
-			err = cmp.Or(err, requirePlaces(c.Plan, c.Places))
-		}
+	}
+	if !dry {
+		err = cmp.Or(err, requirePlaces(c.Plan, c.Places))
 	}
 	return c, err
 }
@@ -170,8 +169,8 @@ func (a *app) execute(ctx context.Context, runs []runner.Config, given locations
 	return a.runSessions(ctx, s, dirs, func(dirs []string) (code int, err error) {
 		for i, dir := range dirs {
 			c.Plan, c.Places, c.Out = runs[i].Plan, runs[i].Places, dir
-			if err := a.printCost(c); err != nil {
-				return code, err
+			if cost := runner.EstimateCost(c.Plan, assumedRate); cost.Total() >= longRun {
+				a.message(c.Plan.Name + ": " + cost.String())
 			}
 			got, err := a.session(ctx, c, runner.Run)
 			if code = max(code, got); err != nil || code == exitInterrupted {
@@ -204,24 +203,6 @@ func (a *app) confirmLargeRun(ctx context.Context, runs []runner.Config, s sessi
 	}
 	return a.confirm(ctx, fmt.Sprintf("This writes %s%s in total. Continue?", upTo, total.Human()),
 		"--dry-run shows what it would do, --sets 1 shortens it, --yes does not ask")
-}
-
-// printCost prints how long a run takes and how much space it needs, unless it
-// takes less than longRun.
-func (a *app) printCost(c runner.Config) error {
-	cost := runner.EstimateCost(c.Plan, assumedRate)
-	if cost.Total() < longRun {
-		return nil
-	}
-	spaces, err := runner.Spaces(c)
-	if err != nil {
-		return err
-	}
-	a.message(c.Plan.Name + ": " + cost.String())
-	for _, s := range spaces {
-		a.message(s.String())
-	}
-	return nil
 }
 
 // outFolders are the run folders of the plans. Names get a number where a plan
@@ -277,9 +258,8 @@ func (a *app) resumeRun(ctx context.Context, args []string) (err error) {
 	if probe {
 		c.Why = "as in the session before"
 		if err := a.probe(ctx, c.Engine, c.StateDir); err != nil {
-			title := c.Engine.Info().Title
-			return withHint(fmt.Errorf("resuming with %s, the engine of the run: it does not work now: %w", title, err),
-				doctorHint+"; a run cannot change its engine")
+			err = fmt.Errorf("resuming with %s, the engine of the run: %w", c.Engine.Info().Title, err)
+			return withHint(err, doctorHint+"; a run cannot change its engine")
 		}
 	}
 	if state.Ended == nil { // its places are those of --on, and those that the registry in the state folder knows
@@ -353,24 +333,20 @@ func (a *app) locations() (l locations, err error) {
 		}
 		l.places = append(l.places, runner.Place{Name: name, Path: absolute(dir)})
 	}
-	if a.command.Name() != "doctor" {
-		l.inputs, err = parseInputs(a.list("input"))
+	if a.command.Name() == "doctor" {
+		return l, nil
 	}
-	return l, err
-}
-
-// parseInputs parses NAME=PATH values. Whether the files exist is checked when
-// a run needs them, so that a dry run works without them.
-func parseInputs(args []string) (map[string]string, error) {
-	inputs := map[string]string{}
-	for _, arg := range args {
+	// Whether the files exist is checked when a run needs them, so that a dry run
+	// works without them.
+	l.inputs = map[string]string{}
+	for _, arg := range a.list("input") {
 		name, path, _ := strings.Cut(arg, "=")
-		if name == "" || path == "" || inputs[name] != "" {
-			return nil, usageError("", "reading --input: %q is not NAME=PATH, or is given twice", arg)
+		if name == "" || path == "" || l.inputs[name] != "" {
+			return l, usageError("", "reading --input: %q is not NAME=PATH, or is given twice", arg)
 		}
-		inputs[name] = path
+		l.inputs[name] = path
 	}
-	return inputs, nil
+	return l, nil
 }
 
 // matchInputs compares the given files with those that a plan declares: all

@@ -277,17 +277,6 @@ func (a *app) runConfig(ctx context.Context, given locations, engine string, run
 		return c, withHint(fmt.Errorf("making state folder: %w", err),
 			"set DMGBENCH_STATE to a folder that can be written")
 	}
-	// The passphrase comes before the engine, which keeps it; no tool gets it
-	// in its arguments or environment.
-	passphrase, err := a.passphrase(c.StateDir, runDirs...)
-	if err != nil {
-		return c, err
-	}
-	c.Engine, c.Why, err = a.chooseEngine(ctx, engine, engineConfig{state: c.StateDir, passphrase: passphrase})
-	if err != nil {
-		return c, err
-	}
-	c.Boot, c.Memory = host.BootID(), host.Memory()
 	// Sleep during a step makes its time wrong; not every system reports it.
 	if _, err := host.Suspended(); err == nil {
 		c.Suspended = func() (int64, error) { // nanoseconds
@@ -295,7 +284,14 @@ func (a *app) runConfig(ctx context.Context, given locations, engine string, run
 			return int64(d), err
 		}
 	}
-	return c, nil
+	c.Boot, c.Memory = host.BootID(), host.Memory()
+	// The passphrase comes before the engine, which keeps it; no tool gets it
+	// in its arguments or environment.
+	passphrase, err := a.passphrase(c.StateDir, runDirs...)
+	if err == nil {
+		c.Engine, c.Why, err = a.chooseEngine(ctx, engine, engineConfig{state: c.StateDir, passphrase: passphrase})
+	}
+	return c, err
 }
 
 // prepareHost locks the host for measuring, adds its facts to c, checks the

@@ -121,13 +121,10 @@ func (a *app) probe(ctx context.Context, e engine.Engine, state string) error {
 // which can be both, replace the variable.
 var executable = func() (string, error) {
 	self, err := os.Executable()
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("finding this program: %w", err)
-	case strings.HasSuffix(self, ".test"):
-		return "", fmt.Errorf("this is a test, which cannot run as hdiutil: %w", errors.ErrUnsupported)
+	if strings.HasSuffix(self, ".test") {
+		err = fmt.Errorf("this is a test, which cannot run as hdiutil: %w", errors.ErrUnsupported)
 	}
-	return self, nil
+	return self, err
 }
 
 // hdiutilOptions are the tools that the engine hdiutil drives here: Apple's on
@@ -139,10 +136,7 @@ func (a *app) hdiutilOptions() (hdiutil.Options, error) {
 		return hdiutil.Apple(strings.TrimSpace("macOS "+host.OSVersion()), a.clock), nil
 	case "linux":
 		self, err := executable()
-		if err != nil {
-			return hdiutil.Options{}, err
-		}
-		return hdiutil.WorkAlike(a.clock, self, imageToolName), nil
+		return hdiutil.WorkAlike(a.clock, self, imageToolName), err
 	}
 	return hdiutil.Options{}, fmt.Errorf("hdiutil is not available on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
@@ -177,8 +171,7 @@ func (a *app) detachBelow(ctx context.Context, folder string) ([]string, error) 
 	o, err := a.hdiutilOptions()
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil, nil
-	}
-	if err != nil {
+	} else if err != nil {
 		return nil, err
 	}
 	return hdiutil.Release(ctx, o, folder)
@@ -283,12 +276,13 @@ func (a *app) savePassphrase(c runner.Config) error {
 		return nil
 	}
 	folder, name := filepath.Split(passphraseFile(c.StateDir, c.Out))
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return fmt.Errorf("making the folder of passphrases: %w", err)
+	err := os.MkdirAll(folder, 0o700)
+	var d *hostio.Dir
+	if err == nil {
+		d, err = hostio.OpenDir(folder)
 	}
-	d, err := hostio.OpenDir(folder)
 	if err != nil {
-		return err
+		return fmt.Errorf("making the folder of passphrases: %w", err)
 	}
 	defer d.Close()
 	return d.WriteFileAtomic(name, a.generated, 0o600)
@@ -356,8 +350,7 @@ func (a *app) cleanFolder(ctx context.Context, w io.Writer, state, name, what st
 	unlock, err := lockHost(ctx, runner.Config{StateDir: state, Clock: a.clock}, nil)
 	if errors.Is(err, host.ErrBusy) {
 		return nil
-	}
-	if err != nil {
+	} else if err != nil {
 		return err
 	}
 	defer unlock()
@@ -370,10 +363,9 @@ func (a *app) cleanFolder(ctx context.Context, w io.Writer, state, name, what st
 			err = os.Remove(filepath.Join(folder, f.Name())) // keeps what is not empty, such as a mounted volume
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("removing %s: %w", what, err)
+	if err == nil {
+		_, err = fmt.Fprintln(w, "removed", what)
 	}
-	_, err = fmt.Fprintln(w, "removed", what)
 	return err
 }
 
@@ -390,16 +382,14 @@ func (a *app) leftovers(ctx context.Context, state string) (list []leftover) {
 	for _, r := range runner.Leftovers(state) {
 		name := quoted(r.Folder)
 		one := leftover{r, name + " cannot be read", "dmgbench clean deletes it"}
+		resume := "dmgbench resume " + name + " continues it; dmgbench clean deletes its images"
 		switch {
 		case r.Ended:
 			one.text = name + " kept its images"
 		case r.Paused:
-			one.text = name + " is paused"
+			one.text, one.hint = name+" is paused", resume
 		case r.Resumes:
-			one.text = name + " was killed"
-		}
-		if !r.Ended && (r.Paused || r.Resumes) {
-			one.hint = "dmgbench resume " + name + " continues it; dmgbench clean deletes its images"
+			one.text, one.hint = name+" was killed", resume
 		}
 		for i, dir := range r.Images {
 			one.text += []string{": images in ", " and in "}[min(i, 1)] + quoted(dir)

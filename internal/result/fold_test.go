@@ -256,9 +256,9 @@ func TestReadResultRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "no such file")
 	for text, want := range map[string]string{
 		"":                              "unexpected end",
-		"{\n\"schema\": 1,\n]":          "line 3: invalid character",
-		"{\"schema\": 1}\nx":            "line 2: invalid character",
-		"{}":                            `no "schema"`,
+		"{\n\"schema\": 1,\n]":          "json\": invalid character ']'",
+		"{\"schema\": 1}\nx":            "json\": invalid character 'x'",
+		"{}":                            "schema 0, this program knows 1",
 		"[]":                            "cannot unmarshal array",
 		`{"schema": 2}`:                 "schema 2, this program knows 1",
 		`{"schema": 1, "seed": -1}`:     "cannot unmarshal number -1",

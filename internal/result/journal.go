@@ -8,6 +8,10 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"sync"
 
 	"dmgbench/internal/system/hostio"
@@ -153,81 +157,55 @@ func (w *writer) Append(rec Record) error {
 	if rec.Run != nil {
 		w.private = !rec.Run.Identify
 	}
-	line, err := encodeLine(&rec)
-	if err != nil {
+	kind, _, _ := rec.payload()
+	rec.Kind = cmp.Or(rec.Kind, kind)
+	err := cmp.Or(rec.check(), complete(&rec))
+	if err == nil && (rec.Run != nil) != (rec.Seq == 1) {
+		err = errors.New("the first record of a journal, and no other, is a run record")
+	}
+	var line bytes.Buffer
+	if err = cmp.Or(err, json.NewEncoder(&line).Encode(&rec)); err != nil {
 		return fmt.Errorf("appending %s record to the journal: %w", rec.Kind, err)
 	}
+	text := line.Bytes()
 	if w.private {
-		line = hidePaths(line, w.hide)
+		text = hidePaths(text, w.hide)
 	}
 	if w.earlier != nil {
 		w.off, w.pending, w.earlier = 0, w.earlier, nil
 	}
-	w.pending, w.seq = append(w.pending, addChecksum(line)...), rec.Seq
+	w.pending, w.seq = append(w.pending, addChecksum(text)...), rec.Seq
 	return nil
-}
-
-// encodeLine is the record as one line with its end, without a checksum. It
-// completes the record.
-func encodeLine(rec *Record) ([]byte, error) {
-	kind, _, _ := rec.payload()
-	rec.Kind = cmp.Or(rec.Kind, kind)
-	if err := rec.check(); err != nil {
-		return nil, err
-	}
-	if (rec.Run != nil) != (rec.Seq == 1) {
-		return nil, errors.New("the first record of a journal, and no other, is a run record")
-	}
-	if err := complete(rec); err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	if err := json.NewEncoder(&b).Encode(rec); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
 }
 
 // Flush hands the records to the operating system: they survive kill -9. After
 // an error no record is lost, and a later Flush tries again.
-func (w *writer) Flush() error {
+func (w *writer) Flush() error { return w.hand(false) }
+
+// Sync makes all records durable: they survive a power cut.
+func (w *writer) Sync() error { return w.hand(true) }
+
+// hand writes the pending records. They stay pending until they need not be
+// written again.
+func (w *writer) hand(durable bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.hand()
-}
-
-// hand is Flush for a caller with the lock.
-func (w *writer) hand() error {
 	if w.handed < len(w.pending) {
 		if _, err := w.f.WriteAt(w.pending[w.handed:], w.off+int64(w.handed)); err != nil {
 			return fmt.Errorf("writing the journal: %w", withoutPath(err))
 		}
 		w.handed = len(w.pending)
 	}
-	if w.volatile {
-		w.dropPending()
+	if durable && !w.volatile {
+		if _, err := w.f.Sync(hostio.SyncFull); err != nil {
+			w.handed = 0
+			return fmt.Errorf("flushing the journal: %w", withoutPath(err))
+		}
 	}
-	return nil
-}
-
-// dropPending releases the records that need not be written again.
-func (w *writer) dropPending() {
-	w.off += int64(len(w.pending))
-	w.pending, w.handed = nil, 0
-}
-
-// Sync makes all records durable: they survive a power cut.
-func (w *writer) Sync() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.hand(); err != nil || w.volatile {
-		return err
+	if durable || w.volatile {
+		w.off += int64(len(w.pending))
+		w.pending, w.handed = nil, 0
 	}
-	if _, err := w.f.Sync(hostio.SyncFull); err != nil {
-		w.handed = 0
-		return fmt.Errorf("flushing the journal: %w", withoutPath(err))
-	}
-	w.dropPending()
 	return nil
 }
 
@@ -240,4 +218,42 @@ func (w *writer) Hide(path, instead string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.hide = addHidden(w.hide, path, instead)
+}
+
+// hiddenPath is a path and what replaces it in JSON. found matches the path with
+// the next character, unless that continues the name of its last element: /a/b
+// is not replaced in /a/bc.
+type hiddenPath struct {
+	path    string
+	found   *regexp.Regexp
+	instead []byte // a template of found
+}
+
+// addHidden adds a path to the list, which has the longest path first, so that
+// a folder inside another one gets its own replacement. It omits relative
+// paths: they identify no machine, and for a run folder called "done" every
+// record would lose that word. It also omits "/", which is in every path.
+func addHidden(list []hiddenPath, path, instead string) []hiddenPath {
+	if len(path) < 2 || !filepath.IsAbs(path) {
+		return list
+	}
+	found := regexp.MustCompile(regexp.QuoteMeta(inJSON(path)) + `($|[^\w\x{80}-\x{10FFFF}-])`)
+	replacement := strings.ReplaceAll(inJSON(instead), "$", "$$") + "${1}"
+	list = append(slices.Clone(list), hiddenPath{path, found, []byte(replacement)})
+	slices.SortStableFunc(list, func(a, b hiddenPath) int { return cmp.Compare(len(b.path), len(a.path)) })
+	return list
+}
+
+// inJSON is s as written inside a JSON string.
+func inJSON(s string) string {
+	b, _ := json.Marshal(s) // marshalling a string cannot fail
+	return string(b[1 : len(b)-1])
+}
+
+// hidePaths replaces paths in an encoded record.
+func hidePaths(line []byte, list []hiddenPath) []byte {
+	for _, h := range list {
+		line = h.found.ReplaceAll(line, h.instead)
+	}
+	return line
 }

@@ -3,10 +3,12 @@ package result
 import (
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -20,9 +22,7 @@ var describeText string
 // JSONSchema is the JSON Schema (draft 2020-12) of result.json, with a
 // description of every property. It allows unknown properties, since versions
 // of the format within one schema version only add properties.
-func JSONSchema() []byte { return schemaOnce() }
-
-var schemaOnce = sync.OnceValue(func() []byte {
+var JSONSchema = sync.OnceValue(func() []byte {
 	b, err := SchemaOf[Result]("dmgbench result", "What one run of one plan measured, and conclusions from it. "+
 		"Times are integer nanoseconds, sizes integer bytes, rates bytes per second.", "", nil)
 	if err != nil {
@@ -98,4 +98,60 @@ func describe(s *jsonschema.Schema, t reflect.Type, texts map[string]string, clo
 			p.Enum = slices.Clone(closed[t.Name()+"."+name])
 		}
 	}
+}
+
+// complete makes every missing list of *v without omitempty an empty one:
+// readers find [], never null. The error names the first number that JSON cannot
+// represent, such as "summaries[3].estimates[0].value".
+func complete[T any](v *T) error {
+	if where, bad := completeValue(reflect.ValueOf(v).Elem()); bad {
+		return errors.New(strings.TrimPrefix(where, ".") + " is not a finite number")
+	}
+	return nil
+}
+
+// completeValue completes v. If it finds a number that is not finite, it returns
+// the path to it from v.
+func completeValue(v reflect.Value) (where string, bad bool) {
+	switch v.Kind() {
+	case reflect.Float64:
+		return "", v.Float()-v.Float() != 0 // NaN for NaN and infinities
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return completeValue(v.Elem())
+		}
+	case reflect.Slice, reflect.Array:
+		if v.Type() == reflect.TypeFor[[]Sample]() { // many, without lists and floats
+			return "", false
+		}
+		for i := range v.Len() {
+			if where, bad := completeValue(v.Index(i)); bad {
+				return "[" + strconv.Itoa(i) + "]" + where, true
+			}
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return "", false
+		}
+		for i := range v.NumField() {
+			f := v.Field(i)
+			name, omit := jsonName(v.Type().Field(i))
+			if f.Kind() == reflect.Slice && f.IsNil() && !omit {
+				f.Set(reflect.MakeSlice(f.Type(), 0, 0))
+			}
+			if where, bad := completeValue(f); bad {
+				return "." + name + where, true
+			}
+		}
+	}
+	return "", false
+}
+
+// jsonName is the field's name in JSON and whether it is omitted when empty.
+func jsonName(f reflect.StructField) (name string, omit bool) {
+	name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
+	if name == "" {
+		name = f.Name
+	}
+	return name, strings.Contains(opts, "omitempty")
 }

@@ -1,7 +1,6 @@
 package result
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -83,18 +82,15 @@ const hintRemake = "it is damaged, or not a result.json; `dmgbench report` on th
 // fields, since changes of the format are additive.
 func ParseResult(name string, data []byte) (*Result, error) {
 	fail := func(err error, hint string) (*Result, error) {
-		return nil, &Error{Doing: "reading result", File: name, Line: lineOf(data, err), Err: err, Hint: hint}
+		return nil, &Error{Doing: "reading result", File: name, Err: err, Hint: hint}
 	}
 	var r Result
 	if err := json.Unmarshal(data, &r); err != nil {
 		return fail(err, hintRemake)
 	}
-	switch {
-	case r.Schema == 0:
-		return fail(errors.New(`it has no "schema"`), "it is not a result.json of dmgbench")
-	case r.Schema != SchemaVersion:
+	if r.Schema != SchemaVersion {
 		return fail(fmt.Errorf("schema %d, this program knows %d: %w", r.Schema, SchemaVersion, errSchema),
-			"it was written by another version of dmgbench: use that one")
+			"it was written by another version of dmgbench: use that one; or it is not a result.json")
 	}
 	for i, c := range r.Cases {
 		if err := oneOf("status", c.Status, Done, Skipped, Failed, Discarded); err != nil {
@@ -102,19 +98,6 @@ func ParseResult(name string, data []byte) (*Result, error) {
 		}
 	}
 	return &r, complete(&r)
-}
-
-// lineOf is the line of a JSON error, 0 if it has none.
-func lineOf(data []byte, err error) int {
-	var at int64
-	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		at = e.Offset
-	} else if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		at = e.Offset
-	} else {
-		return 0
-	}
-	return 1 + bytes.Count(data[:min(at, int64(len(data)))], []byte("\n"))
 }
 
 // Sources are the SHA-256 of the files that a result was made from.

@@ -189,26 +189,30 @@ func (w *terminal) paint(style, text string) string {
 
 // wrap prints text after a prefix; further lines are indented as far as the
 // prefix reaches.
+func (w *terminal) wrap(prefix, text string) {
+	if text != "" {
+		fmt.Fprintln(w, Wrap(prefix, text, visibleWidth(prefix), w.width))
+	}
+}
+
+// Wrap breaks text at blanks into lines of at most width columns, after a prefix
+// on the first line and indent blanks on the others.
 //
 // A word longer than a line is printed whole: paths and digests have to stay in
 // one piece.
-func (w *terminal) wrap(prefix, text string) {
-	if text == "" {
-		return
-	}
-	indent := strings.Repeat(" ", visibleWidth(prefix))
-	room, line := w.width-visibleWidth(prefix), ""
-	for word := range strings.SplitSeq(text, " ") {
-		if line != "" && visibleWidth(line)+1+visibleWidth(word) > room {
-			fmt.Fprintln(w, prefix+line)
-			prefix, line = indent, ""
+func Wrap(prefix, text string, indent, width int) string {
+	word, rest, more := strings.Cut(text, " ")
+	line, lines := prefix+word, ""
+	for more {
+		word, rest, more = strings.Cut(rest, " ")
+		if visibleWidth(line)+1+visibleWidth(word) > width {
+			lines += line + "\n"
+			line = strings.Repeat(" ", indent) + word
+		} else {
+			line += " " + word
 		}
-		if line != "" {
-			line += " "
-		}
-		line += word
 	}
-	fmt.Fprintln(w, strings.TrimRight(prefix+line, " "))
+	return lines + strings.TrimRight(line, " ")
 }
 
 // visibleWidth is the width of a text in columns without its ANSI styles.

@@ -79,13 +79,9 @@ func cellValue[T any](path string) func(row *T) any {
 	}
 }
 
-// Columns are the columns of a csv table for this result, nil for an unknown
-// table.
+// Columns are the columns of a csv table for this result.
 func Columns(r *result.Result, table string) []Column[tableRow] {
-	switch {
-	case !slices.Contains(Tables, table):
-		return nil
-	case table == "tables": // its rows are about cells of several cases
+	if table == "tables" { // its rows are about cells of several cases
 		return columnGroups[table]
 	}
 	cols := slices.Clone(columnGroups["run"])
@@ -160,15 +156,14 @@ func (x *tableRow) SpanRate() any {
 	return cellOf(x.Step.Span, func(p *result.Span) any { return rateCell(p.Bytes, p.LastDoneNS-p.GateNS) })
 }
 
-// VolumeFree is nil while it is unknown, as is HostFree.
-func (x *tableRow) VolumeFree() any {
-	return cellOf(x.Step.Disk, func(d *result.DiskUse) any { return cellIf(d.VolumeFree >= 0, d.VolumeFree) })
-}
+// VolumeFree is nil while it is unknown, as is HostFree on the simulated device.
+func (x *tableRow) VolumeFree() any { return known(cmp.Or(x.Step.Disk, &unknownDisk).VolumeFree) }
+func (x *tableRow) HostFree() any   { return known(cmp.Or(x.Step.Disk, &unknownDisk).HostFree) }
 
-// HostFree is nil on the simulated device.
-func (x *tableRow) HostFree() any {
-	return cellOf(x.Step.Disk, func(d *result.DiskUse) any { return cellIf(d.HostFree >= 0, d.HostFree) })
-}
+var unknownDisk = result.DiskUse{VolumeFree: -1, HostFree: -1}
+
+// known is a size in bytes, nil for -1.
+func known(bytes int64) any { return cellIf(bytes >= 0, bytes) }
 
 // PublishedRatio is nil without a published figure or a measured value.
 func (x *tableRow) PublishedRatio() any {
@@ -251,19 +246,14 @@ func PlainCell(s string) string {
 // columns key_…. A quantity's unit is in its name: _ns, bytes,
 // _bytes_per_second.
 func writeCSV(w io.Writer, rs []*result.Result, table string) error {
-	if table == "" {
-		table = Tables[0]
-	}
+	table = cmp.Or(table, Tables[0])
 	cols := Columns(rs[0], table)
-	if cols == nil {
-		return fmt.Errorf("table %q is none of %s", table, strings.Join(Tables, ", "))
-	}
 	// Columns depend on the keys of the cases, so that runs of two plans may
 	// differ.
 	sameName := func(a, b Column[tableRow]) bool { return a.Name == b.Name }
 	for _, r := range rs[1:] {
 		if !slices.EqualFunc(cols, Columns(r, table), sameName) {
-			return fmt.Errorf("run %s has other columns than run %s: %w", r.Run, rs[0].Run, ErrOneRun)
+			return fmt.Errorf("run %s has other columns than run %s: %w", r.Run, rs[0].Run, ErrUsage)
 		}
 	}
 	return WriteRows(w, cols, func(do func(x *tableRow)) {

@@ -29,12 +29,13 @@ var writers = []func(w io.Writer, rs []*result.Result, table string) error{
 // Formats are the names of the formats that [Write] accepts.
 var Formats = []string{"csv", "json", "jsonl", "benchfmt", "openmetrics"}
 
-// ErrOneRun is the error of an export of several runs that can contain only
-// one.
-var ErrOneRun = errors.New("export each run separately")
+// ErrUsage is matched by errors about runs, format and table that do not go
+// together.
+var ErrUsage = errors.New("export each run separately, and tables as csv")
 
-// Write writes results of one or more runs in one of [Formats]. table is one of
-// [Tables] for csv, else ""; csv without a table writes samples. Several runs
+// Write writes results of one or more runs in one of [Formats]; another one is a
+// programming error, as is another table. table is one of [Tables] for csv, else
+// ""; csv without a table writes samples. Several runs
 // are repetitions of each other; csv needs runs with the same keys of cases. A
 // number that is not finite is an error that names it: no format can represent
 // it.
@@ -42,12 +43,10 @@ func Write(w io.Writer, rs []*result.Result, formatName, table string) error {
 	format := slices.Index(Formats, formatName)
 	isSingle := formatName == "json" || formatName == "openmetrics" || table == "tables"
 	switch {
-	case format < 0:
-		return fmt.Errorf("exporting %q: not one of %s", formatName, strings.Join(Formats, ", "))
 	case table != "" && formatName != "csv":
-		return fmt.Errorf("exporting %s: only csv has tables", formatName)
+		return fmt.Errorf("exporting %s: only csv has tables: %w", formatName, ErrUsage)
 	case len(rs) > 1 && isSingle:
-		return fmt.Errorf("exporting %d runs: %s contains one run: %w", len(rs), cmp.Or(table, formatName), ErrOneRun)
+		return fmt.Errorf("exporting %d runs: %s contains one run: %w", len(rs), cmp.Or(table, formatName), ErrUsage)
 	}
 	// Before the first byte, so that an error leaves no half-written file.
 	for _, r := range rs {
@@ -85,10 +84,8 @@ func keyValue(c *result.Case, name string) string {
 
 // sessionOf finds a session by its index; an unknown one is empty.
 func sessionOf(r *result.Result, index int) *result.Session {
-	for i := range r.Sessions {
-		if r.Sessions[i].Index == index {
-			return &r.Sessions[i]
-		}
+	if i := slices.IndexFunc(r.Sessions, func(s result.Session) bool { return s.Index == index }); i >= 0 {
+		return &r.Sessions[i]
 	}
 	return &result.Session{}
 }
