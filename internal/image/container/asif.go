@@ -14,13 +14,13 @@ import (
 func init() {
 	create := func(dir *hostio.Dir, name string, s Spec) error {
 		h := newASIF(s.Size, s.ID)
-		return createFile(dir, name, 0, h.write)
+		return s.Encryption.createFile(dir, name, 0, h.write)
 	}
 	drivers[ASIF] = driver{create: create, magic: string(asifMagic[:]), chunks: openASIF}
 }
 
 // write makes a new file a blank image.
-func (h *asifHead) write(f *hostio.File) error {
+func (h *asifHead) write(f store) error {
 	if err := f.Truncate((h.firstFree + 3) * h.chunk); err != nil {
 		return err
 	}

@@ -67,7 +67,8 @@ func hostFails(t *testing.T, format, name string, script func(f *hostiotest.Faul
 	if format == UDSP {
 		require.NoError(t, createUDSP(d, "i", Spec{Size: 1 << 20, BandSize: 16 << 10}))
 	} else {
-		require.NoError(t, createFile(d, "i", 0, func(f *hostio.File) error { h := smallASIF(1 << 20); return h.write(f) }))
+		h := smallASIF(1 << 20)
+		require.NoError(t, Encryption{}.createFile(d, "i", 0, h.write))
 	}
 	img, err := Open(d, "i", OpenOptions{Sync: hostio.SyncFsync})
 	require.NoError(t, err, name)

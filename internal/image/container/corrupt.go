@@ -80,9 +80,6 @@ func changeFile(dir *hostio.Dir, name string, change func(*hostio.File) error) e
 	return err
 }
 
-// errNoBands is returned for a bundle without bands to damage.
-var errNoBands = errors.New("it has no bands")
-
 // corruptFile is the kinds "truncated" and "band-missing". It cuts at a whole
 // sector.
 func corruptFile(dir *hostio.Dir, name string, fi fs.FileInfo, kind string) error {
@@ -104,7 +101,7 @@ func corruptFile(dir *hostio.Dir, name string, fi fs.FileInfo, kind string) erro
 	case err != nil:
 		return err
 	case len(bands) == 0 && (fi.IsDir() || kind == "band-missing"):
-		return fmt.Errorf("looking for bands of %q: %w", name, errNoBands)
+		return fmt.Errorf("looking for bands of %q: it has none: %w", name, errors.ErrUnsupported)
 	case kind == "band-missing":
 		return dir.Remove(bands[len(bands)/2])
 	}

@@ -94,6 +94,6 @@ func TestCorruptFiles(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, garbage(512), got[1<<20-512:])
 	require.NoError(t, Corrupt(d, "r", Corruption{Kind: "truncated"}))
-	require.ErrorIs(t, Corrupt(d, "r", Corruption{Kind: "band-missing"}), errNoBands)
+	require.ErrorIs(t, Corrupt(d, "r", Corruption{Kind: "band-missing"}), errors.ErrUnsupported)
 	require.ErrorIs(t, Corrupt(d, "r", Corruption{Kind: "other"}), errors.ErrUnsupported)
 }

@@ -345,7 +345,7 @@ const smallChunk = 32 << 10
 // createSmallASIF makes an image whose tables are named all over its directory.
 func createSmallASIF(d *hostio.Dir) error {
 	h := smallASIF(6 << 30)
-	return createFile(d, "i", 0, func(f *hostio.File) error { return h.write(f) })
+	return Encryption{}.createFile(d, "i", 0, h.write)
 }
 
 func smallASIF(size int64) asifHead { return shortASIF(size, 8<<30) }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"dmgbench/internal/image"
+	"dmgbench/internal/image/container/crypt"
 	"dmgbench/internal/system/hostio"
 )
 
@@ -51,16 +52,37 @@ func Create(dir *hostio.Dir, name string, s Spec) error {
 	return create(dir, name, s)
 }
 
-// createFile makes a container of one file with these permissions, or with 0
-// those of ordinary files.
-func createFile(dir *hostio.Dir, name string, perm fs.FileMode, write func(f *hostio.File) error) error {
-	o := hostio.OpenOptions{Write: true, Create: true, Exclusive: true, Cache: hostio.CacheDirect, Perm: perm}
+// createFile makes a container of one file, encrypted if e requires that. write
+// fills it with a content of length bytes, all of them unless the content is
+// sparse: other blocks of an encrypted file are damage.
+func (e Encryption) createFile(dir *hostio.Dir, name string, length int64, write func(f store) error) error {
+	o := hostio.OpenOptions{Write: true, Create: true, Exclusive: true, Cache: hostio.CacheDirect}
+	var h *crypt.Header
+	var c *crypt.Cipher
+	if !e.none() {
+		var err error
+		if h, c, err = e.newHeader(length); err != nil {
+			return err
+		}
+		defer c.Wipe()
+		o.Perm = encryptedPerm
+	}
 	f, err := dir.Open(name, o)
 	if err != nil {
 		return err
 	}
-	if err = write(f); err == nil {
-		_, err = f.Sync(hostio.SyncFull)
+	s := store(&hostStore{File: f})
+	if h != nil {
+		content := newEncryptedStore(s, h, c)
+		content.size.Store(0) // write lengthens it
+		s = content
+		_, err = f.WriteAt(h.Marshal(), 0)
+	}
+	if err == nil {
+		err = write(s)
+	}
+	if err == nil {
+		_, err = s.Sync(hostio.SyncFull)
 	}
 	if err = cmp.Or(err, f.Close()); err == nil {
 		err = dir.Sync()
@@ -71,15 +93,9 @@ func createFile(dir *hostio.Dir, name string, perm fs.FileMode, write func(f *ho
 	return nil
 }
 
-// target is the file that a new container is written to.
-type target interface {
-	Allocate(off, n int64) error
-	WriteAt(p []byte, off int64) (int, error)
-}
-
 // fill gives n bytes from off space on the host that reads as zeros: by
 // preallocation, or on a host without by writing.
-func fill(f target, off, n int64) error {
+func fill(f store, off, n int64) error {
 	err := f.Allocate(off, n)
 	if !errors.Is(err, hostio.ErrUnsupported) {
 		return err

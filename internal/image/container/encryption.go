@@ -62,32 +62,6 @@ func (e Encryption) newHeader(length int64) (*crypt.Header, *crypt.Cipher, error
 	return crypt.New(o)
 }
 
-// createFile makes a container of one file, encrypted if e requires that. write
-// fills it with a content of length bytes, all of them unless the content is
-// sparse: other blocks of an encrypted file are damage.
-func (e Encryption) createFile(dir *hostio.Dir, name string, length int64, write func(f target) error) error {
-	if e.none() {
-		return createFile(dir, name, 0, func(f *hostio.File) error { return write(f) })
-	}
-	h, c, err := e.newHeader(length)
-	if err != nil {
-		return err
-	}
-	defer c.Wipe()
-	return createFile(dir, name, encryptedPerm, func(f *hostio.File) error {
-		s := newEncryptedStore(&hostStore{File: f}, h, c)
-		s.size.Store(0) // write lengthens it
-		_, err := f.WriteAt(h.Marshal(), 0)
-		if err == nil {
-			err = write(s)
-		}
-		if err == nil {
-			_, err = s.Sync(hostio.SyncFull)
-		}
-		return err
-	})
-}
-
 // EncryptionOf reads the encryption header of a container, without a
 // passphrase. It returns nil and no error for an unencrypted container.
 func EncryptionOf(dir *hostio.Dir, name string) (*crypt.Header, error) {

@@ -11,19 +11,18 @@ import (
 // raw is a UDRW or UDTO image: the sectors of the device and no more.
 type raw struct{ fileDevice }
 
-func init() { drivers[UDRW] = driver{create: createRaw, open: openRaw} }
-
-// openRaw takes f over.
-func openRaw(f store, c probeResult, o OpenOptions) (Image, error) {
-	r := &raw{fileDevice{device: device{path: f.Path(), opts: o, size: c.size}, f: f}}
-	r.layout = r
-	return r, nil
+func init() {
+	drivers[UDRW] = driver{create: createRaw, open: func(f store, c probeResult, o OpenOptions) (Image, error) {
+		r := &raw{fileDevice{device: device{path: f.Path(), opts: o, size: c.size}, f: f}}
+		r.layout = r
+		return r, nil
+	}}
 }
 
 // createRaw writes every block of an encrypted image, as Apple's tools do: a
 // block that was never written decrypts to random bytes in other readers.
 func createRaw(dir *hostio.Dir, name string, s Spec) error {
-	return s.Encryption.createFile(dir, name, s.Size, func(f target) error { return fill(f, 0, s.Size) })
+	return s.Encryption.createFile(dir, name, s.Size, func(f store) error { return fill(f, 0, s.Size) })
 }
 
 // Format implements [Image].

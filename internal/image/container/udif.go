@@ -1,7 +1,6 @@
 package container
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -106,18 +105,14 @@ func CreateUDIF(ctx context.Context, dir *hostio.Dir, name string, dev blockdev.
 	if err := s.Encryption.check(s.Format, 0); err != nil {
 		return fmt.Errorf("creating %q: %w", path, err)
 	}
-	return s.Encryption.createFile(dir, name, 0, func(f target) error {
-		w := bufio.NewWriterSize(io.NewOffsetWriter(f, 0), 1<<20)
-		_, err := udif.Write(ctx, w, readerAt(func(p []byte, off int64) (int, error) {
+	return s.Encryption.createFile(dir, name, 0, func(f store) error {
+		_, err := udif.Write(ctx, io.NewOffsetWriter(f, 0), readerAt(func(p []byte, off int64) (int, error) {
 			n, err := dev.ReadAt(p, off)
 			if n == len(p) && errors.Is(err, io.EOF) {
 				err = nil // the read was complete
 			}
 			return n, err
 		}), dev.Size(), o)
-		if err == nil {
-			err = w.Flush()
-		}
 		if err != nil {
 			return fmt.Errorf("writing %q: %w", path, err)
 		}

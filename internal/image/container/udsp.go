@@ -176,7 +176,7 @@ func init() {
 // createUDSP makes an image without bands.
 func createUDSP(dir *hostio.Dir, name string, s Spec) error {
 	h := udspHead{band: s.BandSize, size: s.Size}
-	return s.Encryption.createFile(dir, name, udspNode, func(f target) error {
+	return s.Encryption.createFile(dir, name, udspNode, func(f store) error {
 		_, err := f.WriteAt(h.encode(0, nil), 0)
 		return err
 	})

@@ -53,22 +53,16 @@ func Copy(ctx context.Context, from *hostio.Dir, name string, to *hostio.Dir, co
 	if err != nil {
 		return err
 	}
-	for _, f := range folders {
-		if err := syncFolder(to, f); err != nil {
+	for _, name := range folders {
+		f, err := to.Sub(name)
+		if err == nil {
+			err = errors.Join(f.Sync(), f.Close())
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return to.Sync()
-}
-
-// syncFolder makes the entries of a folder durable.
-func syncFolder(dir *hostio.Dir, name string) error {
-	sub, err := dir.Sub(name)
-	if err != nil {
-		return err
-	}
-	defer sub.Close()
-	return sub.Sync()
 }
 
 // copyFile copies one file and flushes the copy.

@@ -50,21 +50,15 @@ func attributeName(system, name string) string {
 // attributes reads all attributes of a file with their values.
 func attributes(file string) (map[string]string, error) {
 	names, err := sized(func(b []byte) (int, error) { return unix.Llistxattr(file, b) })
-	if err != nil {
-		return nil, err
-	}
 	all := map[string]string{}
-	for name := range strings.SplitSeq(string(names), "\x00") {
-		if name == "" {
-			continue
-		}
+	for name := range strings.FieldsFuncSeq(string(names), func(r rune) bool { return r == 0 }) {
 		value, err := sized(func(b []byte) (int, error) { return unix.Lgetxattr(file, name, b) })
 		if err != nil {
 			return nil, err
 		}
 		all[name] = string(value)
 	}
-	return all, nil
+	return all, err
 }
 
 // sized asks for the length first, then for the bytes.

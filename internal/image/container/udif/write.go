@@ -16,7 +16,7 @@ import (
 // Map is what is known of a device without reading it.
 type Map interface {
 	// Next returns the state of the device at a byte offset inside it, and
-	// where that stretch ends, after the offset.
+	// where that stretch ends, at a sector after the offset.
 	Next(off int64) (end int64, state State)
 }
 
@@ -69,7 +69,7 @@ type writer struct {
 // in bytes. When it fails, what was written is not an image.
 func Write(ctx context.Context, out io.Writer, dev io.ReaderAt, size int64, o WriteOptions) (length int64, err error) {
 	count := &counter{w: out}
-	w := &writer{dev: dev, size: size, options: o, out: bufio.NewWriterSize(count, 256<<10)}
+	w := &writer{dev: dev, size: size, options: o, out: bufio.NewWriterSize(count, 1<<20)}
 	if err = w.prepare(); err == nil {
 		err = w.payloads(ctx)
 	}
@@ -177,14 +177,10 @@ func (w *writer) stretch(at, end uint64) (to uint64, state State) {
 	return to, StateData
 }
 
-// next asks the Map in whole sectors: one that is partly data is data.
+// next asks the Map in sectors.
 func (w *writer) next(at, end uint64) (to uint64, state State) {
 	bytes, state := w.options.Map.Next(int64(at) * SectorSize)
-	to = uint64(max(bytes, 0)) / SectorSize
-	if state == StateData && bytes%SectorSize != 0 || to <= at {
-		to, state = max(to, at)+1, StateData
-	}
-	return min(to, end), state
+	return min(uint64(bytes)/SectorSize, end), state
 }
 
 // append writes the payloads of the next chunk and notes its runs.

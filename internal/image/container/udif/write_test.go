@@ -88,10 +88,7 @@ func (m *drawnMap) Next(off int64) (int64, State) {
 func drawMap(t *rapid.T, device []byte) (m *drawnMap, want []byte) {
 	m, want = &drawnMap{}, bytes.Clone(device)
 	for at := 0; at < len(device); {
-		end := at + rapid.IntRange(1, len(device)-at).Draw(t, "stretch")
-		if rapid.Bool().Draw(t, "whole sectors") {
-			end = min((end+SectorSize-1)/SectorSize*SectorSize, len(device))
-		}
+		end := at + SectorSize*rapid.IntRange(1, (len(device)-at)/SectorSize).Draw(t, "stretch")
 		state := State(rapid.IntRange(0, 2).Draw(t, "state"))
 		if state == StateZero {
 			clear(device[at:end])
