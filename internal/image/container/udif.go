@@ -119,26 +119,3 @@ func CreateUDIF(ctx context.Context, dir *hostio.Dir, name string, dev blockdev.
 		return nil
 	})
 }
-
-// checksumFindings computes the checksums of the image.
-func (u *udifImage) checksumFindings() (list []Finding, err error) {
-	r, err := u.im.Verify(context.Background(), udif.StreamOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range r {
-		problem := ""
-		switch c.Result {
-		case udif.Differs:
-			problem = fmt.Sprintf("checksum is %x, not %x", c.Got, c.Want)
-		case udif.Unreadable:
-			problem = c.Err.Error()
-		case udif.Unchecked:
-			problem = fmt.Sprintf("checksum of unknown type %d", c.Type)
-		default:
-			continue
-		}
-		list = append(list, Finding{Path: c.What, Problem: problem, Fatal: c.Result != udif.Unchecked})
-	}
-	return list, nil
-}

@@ -182,27 +182,15 @@ func createUDSP(dir *hostio.Dir, name string, s Spec) error {
 	})
 }
 
-// openUDSP reads the table of the image in s. For writing it ends a compaction
+// openUDSP reads the whole table of the image in s. Its memory is at most twenty
+// times the bytes of the nodes in the file. It refuses nodes that are not one
+// after the other (so that no chain can loop) and bands outside the device or
+// the file. Unless a compaction runs it also refuses two slots with one band,
+// and entries after the end of a table, which readers treat differently: hdiutil
+// stops at the first 0, apfs-fuse does not. For writing it ends a compaction
 // that was interrupted.
-func openUDSP(s syncStore, readOnly bool) (chunkMap, error) {
-	u, err := loadUDSP(s)
-	if err == nil && !readOnly && u.head.compacting {
-		err = u.fillSlots()
-	}
-	if err == nil && !readOnly && u.fileSize > u.end {
-		err = s.f.Truncate(u.end) // bytes that a crash left after the last slot would appear in the next one
-	}
-	return u, err
-}
-
-// loadUDSP reads the whole table. Its memory is at most twenty times the bytes
-// of the nodes in the file. It refuses nodes that are not one after the other
-// (so that no chain can loop) and bands outside the device or the file. Unless
-// a compaction runs it also refuses two slots with one band, and entries after
-// the end of a table, which readers treat differently: hdiutil stops at the
-// first 0, apfs-fuse does not.
-func loadUDSP(s syncStore) (u *udsp, err error) {
-	u = &udsp{syncStore: s, places: map[int64]int64{}}
+func openUDSP(s syncStore, readOnly bool) (_ chunkMap, err error) {
+	u := &udsp{syncStore: s, places: map[int64]int64{}}
 	if u.fileSize, err = s.f.Size(); err != nil {
 		return nil, err
 	}
@@ -212,7 +200,13 @@ func loadUDSP(s syncStore) (u *udsp, err error) {
 		}
 	}
 	u.markSaved()
-	return u, nil
+	if u.head.compacting && !readOnly {
+		err = u.fillSlots()
+	}
+	if err == nil && !readOnly && u.fileSize > u.end {
+		err = s.f.Truncate(u.end) // bytes that a crash left after the last slot would appear in the next one
+	}
+	return u, err
 }
 
 // loadNode reads node k at an offset and returns the offset of the next one, 0
@@ -345,8 +339,15 @@ func (u *udsp) commit() error {
 			err = u.syncAfter(err)
 		}
 	}
-	if err == nil {
-		err = u.addEntries(nodes, old)
+	// The entries sector by sector, each durable before the next: disks write a
+	// sector as a whole, but two in any order, and a table with an entry after a 0
+	// is damaged.
+	at, _ := udspTable(old)
+	for done, all := u.savedEntries, nodes[old].entries; done < len(all) && err == nil; {
+		done = min(len(all), ((at+4*done)/SectorSize+1)*SectorSize/4-at/4)
+		part := slices.Clone(nodes[:old+1])
+		part[old].entries = all[:done]
+		err = u.syncAfter(u.putNode(part, old))
 	}
 	if err == nil && old < last {
 		err = u.syncAfter(u.putNode(nodes, old))
@@ -355,23 +356,6 @@ func (u *udsp) commit() error {
 		u.savedNodes, u.savedEntries = len(nodes), len(nodes[last].entries)
 	}
 	return err
-}
-
-// addEntries writes the entries of node k sector by sector, and makes each
-// durable before the next: disks write a sector as a whole, but two in any
-// order, and a table with an entry after a 0 is damaged.
-func (u *udsp) addEntries(nodes []udspNodeInfo, k int) error {
-	n := nodes[k]
-	at, _ := udspTable(k)
-	for done := u.savedEntries; done < len(n.entries); {
-		done = min(len(n.entries), ((at+4*done)/SectorSize+1)*SectorSize/4-at/4)
-		part := slices.Clone(nodes[:k+1])
-		part[k].entries = n.entries[:done]
-		if err := u.syncAfter(u.putNode(part, k)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // putNode writes node k of a chain.

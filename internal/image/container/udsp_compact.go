@@ -50,7 +50,14 @@ func (u *udsp) rewrite(keep func(i int64) bool) error {
 	steps := []func() error{
 		func() error { return u.putMark(u.nodes, true) },
 		func() error { return u.putNodes(nodes) },
-		func() error { return u.copyBands(moves) },
+		func() error {
+			for _, m := range moves {
+				if err := u.copyBytes(m[1].at, m[0].at, u.head.band); err != nil {
+					return fmt.Errorf("moving band %d: %w", *m[0].band-1, err)
+				}
+			}
+			return nil
+		},
 		func() error {
 			nodes = cutNodes(nodes, left)
 			return u.putNodes(nodes)
@@ -109,16 +116,6 @@ func (u *udsp) putNodes(nodes []udspNodeInfo) error {
 	for k := range nodes {
 		if err := u.putNode(nodes, k); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// copyBands copies bands between slots.
-func (u *udsp) copyBands(moves [][2]udspSlot) error {
-	for _, m := range moves {
-		if err := u.copyBytes(m[1].at, m[0].at, u.head.band); err != nil {
-			return fmt.Errorf("moving band %d: %w", *m[0].band-1, err)
 		}
 	}
 	return nil

@@ -3,12 +3,14 @@ package container
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 
 	"dmgbench/internal/image/container/files"
+	"dmgbench/internal/image/container/udif"
 	"dmgbench/internal/system/hostio"
 )
 
@@ -47,7 +49,13 @@ func Verify(dir *hostio.Dir, name string, o OpenOptions) (list []Finding, err er
 	}
 	switch img := img.(type) {
 	case *udifImage:
-		list, err = img.checksumFindings()
+		var checks udif.Report
+		checks, err = img.im.Verify(context.Background(), udif.StreamOptions{})
+		for _, c := range checks {
+			if problem := c.Problem(); problem != nil {
+				list = append(list, Finding{Path: c.What, Problem: problem.Error(), Fatal: true})
+			}
+		}
 	case *chunked:
 		if u, ok := img.chunks.(*udsp); ok && u.head.compacting {
 			list = append(list, Finding{Problem: "a compaction was interrupted; opening for writing ends it"})

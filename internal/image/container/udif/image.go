@@ -43,7 +43,7 @@ type Image struct {
 	options Options
 	trailer *Trailer
 	stub    bool      // raw data and a trailer without tables
-	listed  []*Region // as the image lists them: the master checksum is over this order
+	listed  []*Region // as the image lists them: the order of the master checksum
 	runs    []run     // the whole device without gaps, in order
 	sectors uint64
 	chunk   int64 // largest decoded compressed run
@@ -66,7 +66,7 @@ func Open(src io.ReaderAt, size int64, o Options) (*Image, error) {
 	trailer, err := ParseTrailer(block)
 	if err != nil {
 		if readFull(src, block[:4], 0) == nil && string(block[:4]) == kolyMagic { // as in very old images
-			return nil, fmt.Errorf("reading the trailer: it is before the data: %w", ErrUnsupported)
+			return nil, unsupported("reading the trailer: it is before the data")
 		}
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (im *Image) load() error {
 		tables = append(tables, t)
 		return nil
 	}
-	err := fmt.Errorf("they are in a resource fork alone: %w", ErrUnsupported)
+	err := unsupported("they are in a resource fork alone")
 	if t.PlistLength > 0 {
 		list := io.NewSectionReader(im.src, int64(t.PlistOffset), int64(t.PlistLength))
 		err = parsePlist(list, add, func() { im.License = true })
@@ -128,8 +128,8 @@ func (im *Image) loadStub() error {
 	sectors := t.DataLength / SectorSize
 	if t.DataOffset != 0 || t.DataLength == 0 || t.DataLength%SectorSize != 0 ||
 		t.Sectors != 0 && t.Sectors != sectors {
-		return fmt.Errorf("reading the trailer: no tables, %d raw bytes at %d for %d sectors: %w", t.DataLength,
-			t.DataOffset, t.Sectors, ErrCorrupt)
+		return corrupt("reading the trailer: no tables, %d raw bytes at %d for %d sectors", t.DataLength, t.DataOffset,
+			t.Sectors)
 	}
 	im.stub, im.sectors = true, sectors
 	im.runs = []run{{count: sectors, length: t.DataLength, kind: KindRaw}}
@@ -140,7 +140,7 @@ func (im *Image) loadStub() error {
 // that no table describes reads as zeros.
 func (im *Image) assemble(tables []*table) error {
 	if len(tables) == 0 {
-		return fmt.Errorf("there are none: %w", ErrCorrupt)
+		return corrupt("there are none")
 	}
 	total := 0
 	for _, t := range tables {
@@ -161,7 +161,7 @@ func (im *Image) assemble(tables []*table) error {
 			continue
 		}
 		if t.First < at {
-			return fmt.Errorf("%q overlaps the region before it at sector %d: %w", t.Name, t.First, ErrCorrupt)
+			return corrupt("%q overlaps the region before it at sector %d", t.Name, t.First)
 		}
 		fill(t.First)
 		im.runs = append(im.runs, t.runs...)
@@ -173,12 +173,11 @@ func (im *Image) assemble(tables []*table) error {
 		im.sectors = at
 	}
 	im.Beyond = int64(im.sectors - min(at, im.sectors))
-	if at > im.sectors {
-		return fmt.Errorf("they describe %d sectors, the trailer %d: %w", at, im.sectors, ErrCorrupt)
-	}
-	fill(im.sectors)
-	if im.sectors == 0 {
-		return fmt.Errorf("a device of no sectors: %w", ErrCorrupt)
+	switch fill(im.sectors); {
+	case at > im.sectors:
+		return corrupt("they describe %d sectors, the trailer %d", at, im.sectors)
+	case im.sectors == 0:
+		return corrupt("a device of no sectors")
 	}
 	return nil
 }
@@ -195,8 +194,7 @@ func (im *Image) checkPayloads() error {
 			continue
 		}
 		if r.offset < low || r.offset > high || r.length > high-r.offset {
-			return fmt.Errorf("payload of %d bytes at %d is outside of the data fork: %w", r.length, r.offset,
-				ErrCorrupt)
+			return corrupt("payload of %d bytes at %d is outside of the data fork", r.length, r.offset)
 		}
 		if r.kind.Compressed() {
 			im.chunk, im.payload = max(im.chunk, r.bytes()), max(im.payload, int64(r.length))
@@ -208,7 +206,7 @@ func (im *Image) checkPayloads() error {
 	for _, i := range order {
 		r := &im.runs[i]
 		if r.offset < end {
-			return fmt.Errorf("payloads overlap at byte %d: %w", r.offset, ErrCorrupt)
+			return corrupt("payloads overlap at byte %d", r.offset)
 		}
 		end = r.offset + r.length
 	}

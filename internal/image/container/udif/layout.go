@@ -238,19 +238,17 @@ func readAPM(dev io.ReaderAt, head []byte, sectors uint64) ([]Part, error) {
 		if string(entry[:2]) != "PM" || count == 0 || count > 256 {
 			return nil, nil
 		}
-		if part := apmPart(entry, unit); part.Type != FreeType { // Partitioned fills the gaps
+		u32 := func(at int) uint64 { return uint64(binary.BigEndian.Uint32(entry[at:])) }
+		part := Part{Name: text(entry[16:48]), Type: text(entry[48:80]), First: u32(8) * unit, Sectors: u32(12) * unit}
+		if part.Type != FreeType { // Partitioned fills the gaps
 			parts = append(parts, part)
 		}
 	}
 	return parts, nil
 }
 
-// apmPart is the partition of an entry that counts in units of so many sectors.
-func apmPart(entry []byte, unit uint64) Part {
-	text := func(b []byte) string {
-		b, _, _ = bytes.Cut(b, []byte{0})
-		return printable(string(b))
-	}
-	u32 := func(at int) uint64 { return uint64(binary.BigEndian.Uint32(entry[at:])) }
-	return Part{Name: text(entry[16:48]), Type: text(entry[48:80]), First: u32(8) * unit, Sectors: u32(12) * unit}
+// text is the text in a field of fixed length.
+func text(b []byte) string {
+	b, _, _ = bytes.Cut(b, []byte{0})
+	return printable(string(b))
 }

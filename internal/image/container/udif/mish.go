@@ -82,32 +82,26 @@ type table struct {
 // most maxRuns runs.
 func parseMish(b []byte, fork uint64, maxRuns int) (*table, error) {
 	if len(b) < mishHeader || string(b[:4]) != mishMagic {
-		return nil, fmt.Errorf("no block table in %d bytes: %w", len(b), ErrCorrupt)
+		return nil, corrupt("no block table in %d bytes", len(b))
 	}
 	var h mishFields
-	if _, err := binary.Decode(b[len(mishMagic):], binary.BigEndian, &h); err != nil {
-		return nil, fmt.Errorf("block table: %w", err)
-	}
-	if h.Version != 1 {
-		return nil, fmt.Errorf("block table of version %d: %w", h.Version, ErrUnsupported)
-	}
+	_, _ = binary.Decode(b[len(mishMagic):], binary.BigEndian, &h) // it is long enough
 	t := &table{Region: Region{First: h.First, Sectors: h.Sectors, Descriptor: h.Descriptor, Checksum: h.Checksum}}
 	base, carry := bits.Add64(fork, h.DataOffset, 0)
-	if carry != 0 {
-		return nil, fmt.Errorf("data offset %d: %w", h.DataOffset, ErrCorrupt)
+	switch count := uint64(h.Runs); {
+	case h.Version != 1:
+		return nil, unsupported("block table of version %d", h.Version)
+	case carry != 0:
+		return nil, corrupt("data offset %d", h.DataOffset)
+	case t.First > maxSectors || t.Sectors > maxSectors-t.First:
+		return nil, corrupt("region of %d sectors at sector %d", t.Sectors, t.First)
+	case count > uint64(len(b)-mishHeader)/mishRun:
+		return nil, corrupt("%d runs in a block table of %d bytes", count, len(b))
+	case count > uint64(maxRuns):
+		return nil, unsupported("more than %d runs", MaxRuns)
 	}
-	if t.First > maxSectors || t.Sectors > maxSectors-t.First {
-		return nil, fmt.Errorf("region of %d sectors at sector %d: %w", t.Sectors, t.First, ErrCorrupt)
-	}
-	count := uint64(h.Runs)
-	if count > uint64(len(b)-mishHeader)/mishRun {
-		return nil, fmt.Errorf("%d runs in a block table of %d bytes: %w", count, len(b), ErrCorrupt)
-	}
-	if count > uint64(maxRuns) {
-		return nil, fmt.Errorf("more than %d runs: %w", MaxRuns, ErrUnsupported)
-	}
-	t.runs = make([]run, 0, count)
-	for i := range int(count) {
+	t.runs = make([]run, 0, h.Runs)
+	for i := range int(h.Runs) {
 		end, err := t.add(b[mishHeader+i*mishRun:], base)
 		if err != nil {
 			return nil, fmt.Errorf("run %d: %w", i, err)
@@ -130,32 +124,29 @@ func (t *table) add(b []byte, base uint64) (end bool, err error) {
 	case r.kind == kindComment, r.count == 0: // Apple writes ignore runs of no sectors
 		return false, nil
 	case r.start > t.Sectors || r.count > t.Sectors-r.start:
-		return false, fmt.Errorf("%d sectors at %d in a region of %d: %w", r.count, r.start, t.Sectors, ErrCorrupt)
+		return false, corrupt("%d sectors at %d in a region of %d", r.count, r.start, t.Sectors)
 	}
 	r.start += t.First
-	switch {
-	case r.kind.hole():
+	var carry uint64
+	if r.kind.hole() {
 		r.offset, r.length = 0, 0 // these fields have no meaning
+	} else {
+		r.offset, carry = bits.Add64(r.offset, base, 0)
+	}
+	switch {
+	case carry != 0:
+		return false, corrupt("payload offset")
+	case r.kind.hole():
 	case r.kind == KindRaw:
 		if r.length != r.count*SectorSize {
-			return false, fmt.Errorf("%d bytes for %d raw sectors: %w", r.length, r.count, ErrCorrupt)
+			return false, corrupt("%d bytes for %d raw sectors", r.length, r.count)
 		}
-	case r.kind.Compressed():
-		if r.count > MaxChunk/SectorSize || r.length > maxPayload {
-			return false, fmt.Errorf("%d sectors in %d bytes, more than %d bytes decoded: %w", r.count, r.length,
-				MaxChunk, ErrUnsupported)
-		}
-		if r.length == 0 {
-			return false, fmt.Errorf("%d sectors without payload: %w", r.count, ErrCorrupt)
-		}
-	default:
-		return false, fmt.Errorf("unknown type %#x: %w", uint32(r.kind), ErrUnsupported)
-	}
-	if !r.kind.hole() {
-		var carry uint64
-		if r.offset, carry = bits.Add64(r.offset, base, 0); carry != 0 {
-			return false, fmt.Errorf("payload offset: %w", ErrCorrupt)
-		}
+	case !r.kind.Compressed():
+		return false, unsupported("unknown type %#x", uint32(r.kind))
+	case r.count > MaxChunk/SectorSize || r.length > maxPayload:
+		return false, unsupported("%d sectors in %d bytes, more than %d bytes decoded", r.count, r.length, MaxChunk)
+	case r.length == 0:
+		return false, corrupt("%d sectors without payload", r.count)
 	}
 	t.runs = append(t.runs, r)
 	return false, nil
@@ -167,12 +158,12 @@ func (t *table) cover() error {
 	at := t.First
 	for _, r := range t.runs {
 		if r.start != at {
-			return fmt.Errorf("runs overlap or leave a gap at sector %d: %w", min(at, r.start), ErrCorrupt)
+			return corrupt("runs overlap or leave a gap at sector %d", min(at, r.start))
 		}
 		at = r.end()
 	}
 	if at != t.First+t.Sectors {
-		return fmt.Errorf("runs end at sector %d of %d: %w", at-t.First, t.Sectors, ErrCorrupt)
+		return corrupt("runs end at sector %d of %d", at-t.First, t.Sectors)
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/xml"
 	"errors"
-	"fmt"
 	"io"
 	"path"
 	"slices"
@@ -60,9 +59,9 @@ func parsePlist(r io.Reader, emit func(resource) error, license func()) error {
 		case err == io.EOF && found:
 			return nil
 		case err == io.EOF:
-			return xmlError("it has no resource-fork")
+			return corrupt("property list: it has no resource-fork")
 		case err != nil:
-			return xmlError("%v", err)
+			return corrupt("property list: %v", err)
 		}
 		switch t := token.(type) {
 		case xml.CharData:
@@ -80,11 +79,6 @@ func parsePlist(r io.Reader, emit func(resource) error, license func()) error {
 			return err
 		}
 	}
-}
-
-// xmlError is an error of the property list; every one is a damaged image.
-func xmlError(format string, args ...any) error {
-	return fmt.Errorf("property list: "+format+": %w", append(args, ErrCorrupt)...)
 }
 
 // plistText is the text of a property list. It keeps what tells a read that
@@ -124,12 +118,12 @@ type plistReader struct {
 // start opens an element and returns where it is. Of data it reads the content.
 func (p *plistReader) start(name string) (where string, err error) {
 	if len(p.path) == maxDepth {
-		return "", xmlError("more than %d nested values", maxDepth)
+		return "", corrupt("property list: more than %d nested values", maxDepth)
 	}
 	p.path, p.key, p.text = append(p.path, p.key), "", p.text[:0]
 	where = strings.Join(p.path, "/")
 	if want := plistKinds[where]; want != "" && want != name {
-		return where, xmlError("element %q where %q was expected", name, want)
+		return where, corrupt("property list: element %q where %q was expected", name, want)
 	}
 	switch where {
 	case plistTable:
@@ -151,7 +145,7 @@ func (p *plistReader) end(name string, emit func(resource) error) error {
 	case plistTable:
 		id, err := strconv.Atoi(strings.TrimSpace(p.values["ID"]))
 		if err != nil {
-			return xmlError("identifier %q", p.values["ID"])
+			return corrupt("property list: identifier %q", p.values["ID"])
 		}
 		return emit(resource{id: id, name: cmp.Or(p.values["Name"], p.values["CFName"]), data: p.data.Bytes()})
 	}
@@ -170,7 +164,7 @@ func (p *plistReader) readData() error {
 	_, err := p.data.ReadFrom(base64.NewDecoder(base64.StdEncoding, elementText{p.in.Reader}))
 	_, bad := errors.AsType[base64.CorruptInputError](err)
 	if bad || errors.Is(err, io.ErrUnexpectedEOF) { // about the text; other errors are of reading the file
-		return xmlError("data: %w", err)
+		return corrupt("property list: data: %w", err)
 	}
 	return err
 }

@@ -50,6 +50,14 @@ var (
 	ErrClosed      = errors.New("image is closed")
 )
 
+// corrupt and unsupported make errors that wrap ErrCorrupt and ErrUnsupported.
+func corrupt(format string, args ...any) error {
+	return fmt.Errorf(format+": %w", append(args, ErrCorrupt)...)
+}
+func unsupported(format string, args ...any) error {
+	return fmt.Errorf(format+": %w", append(args, ErrUnsupported)...)
+}
+
 // Kind is the type of a run in a block table.
 type Kind uint32
 
@@ -183,8 +191,7 @@ func ParseTrailer(b []byte) (*Trailer, error) {
 	t := &Trailer{}
 	_, _ = binary.Decode(b[len(kolyMagic):], binary.BigEndian, t) // the block is long enough
 	if t.Version != kolyVersion || t.HeaderSize != TrailerSize {
-		return nil, fmt.Errorf("reading the trailer: version %d of %d bytes: %w", t.Version, t.HeaderSize,
-			ErrUnsupported)
+		return nil, unsupported("reading the trailer: version %d of %d bytes", t.Version, t.HeaderSize)
 	}
 	return t, nil
 }
@@ -206,24 +213,16 @@ func (t *Trailer) check(size uint64) error {
 		return fmt.Errorf("reading the trailer: segment %d of %d: %w", t.Segment, t.Segments, ErrSegmented)
 	}
 	body := size - TrailerSize
-	for _, r := range []struct {
-		what                string
-		offset, length, max uint64
-	}{
-		{"data fork", t.DataOffset, t.DataLength, body},
-		{"property list", t.PlistOffset, t.PlistLength, MaxPlist},
-	} {
-		if r.length > 0 && (r.offset > body || r.length > body-r.offset) {
-			return fmt.Errorf("reading the trailer: %s at %d of %d bytes is outside of the file: %w", r.what, r.offset,
-				r.length, ErrCorrupt)
-		}
-		if r.length > r.max {
-			return fmt.Errorf("reading the trailer: %s of %d bytes exceeds %d: %w", r.what, r.length, r.max,
-				ErrUnsupported)
-		}
-	}
-	if t.Sectors > maxSectors {
-		return fmt.Errorf("reading the trailer: %d sectors: %w", t.Sectors, ErrUnsupported)
+	outside := func(offset, length uint64) bool { return length > 0 && (offset > body || length > body-offset) }
+	switch {
+	case outside(t.DataOffset, t.DataLength):
+		return corrupt("reading the trailer: data fork of %d bytes at %d of %d", t.DataLength, t.DataOffset, size)
+	case outside(t.PlistOffset, t.PlistLength):
+		return corrupt("reading the trailer: property list of %d bytes at %d of %d", t.PlistLength, t.PlistOffset, size)
+	case t.PlistLength > MaxPlist:
+		return unsupported("reading the trailer: property list of %d bytes", t.PlistLength)
+	case t.Sectors > maxSectors:
+		return unsupported("reading the trailer: %d sectors", t.Sectors)
 	}
 	return nil
 }

@@ -39,17 +39,24 @@ type Check struct {
 // listed, and of the master checksum, which is over the regions'.
 type Report []Check
 
-// Err joins everything that is wrong; it wraps ErrChecksum when a checksum
-// differs.
+// Problem is what is wrong, nil if nothing; it wraps ErrChecksum when the
+// checksum differs.
+func (c *Check) Problem() error {
+	switch c.Result {
+	case Differs:
+		return fmt.Errorf("%x stored, %x computed: %w", c.Want, c.Got, ErrChecksum)
+	case Unreadable:
+		return c.Err
+	}
+	return nil
+}
+
+// Err joins everything that is wrong.
 func (r Report) Err() error {
 	var all []error
 	for _, c := range r {
-		switch c.Result {
-		case Differs:
-			all = append(all, fmt.Errorf("verifying %q: %x stored, %x computed: %w", c.What, c.Want, c.Got,
-				ErrChecksum))
-		case Unreadable:
-			all = append(all, fmt.Errorf("verifying %q: %w", c.What, c.Err))
+		if err := c.Problem(); err != nil {
+			all = append(all, fmt.Errorf("verifying %q: %w", c.What, err))
 		}
 	}
 	return errors.Join(all...)

@@ -2,6 +2,7 @@ package udif
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/md5"
 	"crypto/rand"
@@ -83,26 +84,20 @@ func Write(ctx context.Context, out io.Writer, dev io.ReaderAt, size int64, o Wr
 }
 
 // prepare checks the options and fills in what they leave open.
-func (w *writer) prepare() error {
+func (w *writer) prepare() (err error) {
 	o := &w.options
-	var err error
+	o.ChunkSectors = cmp.Or(o.ChunkSectors, defaultSectors)
+	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
 	var known bool
-	if w.kind, known = formatKinds[o.Format]; !known {
-		return fmt.Errorf("writing the format %q: %w", string(o.Format), ErrUnsupported)
-	}
-	if w.size <= 0 || w.size%SectorSize != 0 {
+	w.kind, known = formatKinds[o.Format]
+	switch {
+	case !known:
+		return unsupported("writing the format %q", string(o.Format))
+	case w.size <= 0 || w.size%SectorSize != 0:
 		return fmt.Errorf("a device of %d bytes is not a number of sectors", w.size)
-	}
-	if o.ChunkSectors == 0 {
-		o.ChunkSectors = defaultSectors
-	}
-	if o.ChunkSectors < 0 || o.ChunkSectors > MaxChunk/SectorSize {
-		return fmt.Errorf("chunks of %d sectors: %w", o.ChunkSectors, ErrUnsupported)
-	}
-	if o.Workers <= 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
-	}
-	if len(o.Layout.Parts) == 0 {
+	case o.ChunkSectors < 0 || o.ChunkSectors > MaxChunk/SectorSize:
+		return unsupported("chunks of %d sectors", o.ChunkSectors)
+	case len(o.Layout.Parts) == 0:
 		if o.Layout, err = ProbeLayout(w.dev, w.size); err != nil {
 			return err
 		}
@@ -194,7 +189,7 @@ func (w *writer) append(c *chunk) error {
 		_, _ = w.sum.Write(s.payload)
 		w.offset += s.run.length
 		if w.runs += b.add(s.run); w.runs > MaxRuns {
-			return fmt.Errorf("more than %d runs: %w", MaxRuns, ErrUnsupported)
+			return unsupported("more than %d runs", MaxRuns)
 		}
 	}
 	if c.state == StateUnallocated {
