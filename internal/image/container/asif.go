@@ -19,19 +19,6 @@ func init() {
 	drivers[ASIF] = driver{create: create, magic: string(asifMagic[:]), chunks: openASIF}
 }
 
-// write makes a new file a blank image.
-func (h *asifHead) write(f store) error {
-	if err := f.Truncate((h.firstFree + 3) * h.chunk); err != nil {
-		return err
-	}
-	for at, p := range h.blank() {
-		if _, err := f.WriteAt(p, at); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // openASIF reads the tables of the image in s. For writing it makes the file
 // end with a whole chunk, which all writing code relies on. That must not
 // invent the rest of a chunk in use.

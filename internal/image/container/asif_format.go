@@ -3,6 +3,7 @@ package container
 import (
 	"bytes"
 	"crypto/rand"
+	_ "embed"
 	"encoding/binary"
 	"fmt"
 	"sync"
@@ -151,6 +152,9 @@ func parseASIF(b []byte) (h asifHead, err error) {
 	return h, nil
 }
 
+//go:embed asif_metadata.plist
+var asifMetadata string
+
 // metadata is the chunk of metadata of a new image: a header and a property
 // list of at most 512 bytes, because a field of the header is either its offset
 // or its padded length.
@@ -162,20 +166,7 @@ func (h *asifHead) metadata() []byte {
 	be.PutUint32(b[8:], 0x200)
 	be.PutUint64(b[0xc:], 0x200)
 	u := h.UUID
-	copy(b[0x200:], fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-<plist version="1.0">
-<dict>
-	<key>internal metadata</key>
-	<dict>
-		<key>stable uuid</key>
-		<string>%x-%x-%x-%x-%x</string>
-	</dict>
-	<key>user metadata</key>
-	<dict/>
-</dict>
-</plist>
-`, u[:4], u[4:6], u[6:8], u[8:10], u[10:]))
+	copy(b[0x200:], fmt.Sprintf(asifMetadata, u[:4], u[4:6], u[6:8], u[8:10], u[10:]))
 	return b
 }
 
@@ -193,16 +184,17 @@ func (h *asifHead) entryOf(slot int64) (table, at int64) {
 	return group / h.groups, group%h.groups*h.groupLen + i*8
 }
 
-// blank is the content of a new image by offset: header, directories, one table
-// with the entry of the metadata, and the bitmap of its group, which marks two
-// sectors of the metadata as written.
-func (h *asifHead) blank() map[int64][]byte {
+// write makes a new file a blank image: header, directories, one table with the
+// entry of the metadata, and the bitmap of its group, which marks two sectors of
+// the metadata as written.
+func (h *asifHead) write(f store) error {
 	number := func(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }
 	t, at := h.entryOf(h.slot(h.Meta))
 	_, bitmapEntry := h.entryOf(h.bitmapSlot(h.Meta))
 	table, meta, bitmap := h.firstFree, h.firstFree+1, h.firstFree+2
 	sector := h.Meta % h.perGroup * (h.chunk / h.block)
-	return map[int64][]byte{
+	err := f.Truncate((h.firstFree + 3) * h.chunk)
+	for at, p := range map[int64][]byte{
 		0:                           encodeFields(h.asifFields),
 		h.Dirs[1]:                   number(1),
 		h.Dirs[0] + 8 + 8*t:         number(uint64(table)),
@@ -211,7 +203,12 @@ func (h *asifHead) blank() map[int64][]byte {
 		table*h.chunk + bitmapEntry: number(uint64(bitmap)),
 		meta * h.chunk:              h.metadata(),
 		bitmap*h.chunk + sector/4:   {0x05},
+	} {
+		if err == nil {
+			_, err = f.WriteAt(p, at)
+		}
 	}
+	return err
 }
 
 // asifLoader reads the tables of an image and checks them.

@@ -2,6 +2,7 @@ package container
 
 import (
 	"bytes"
+	_ "embed"
 	"errors"
 	"fmt"
 	"math"
@@ -51,26 +52,13 @@ func readInfo(dir *hostio.Dir, name string) (i info, text []byte, err error) {
 	return i, text, nil
 }
 
+//go:embed info.plist
+var infoTemplate string
+
 // encode writes the property list byte for byte as Apple does for backing-store
 // version 1: these keys, this order, tabs.
 func (i info) encode() []byte {
-	return fmt.Appendf(nil, `<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-<plist version="1.0">
-<dict>
-	<key>CFBundleInfoDictionaryVersion</key>
-	<string>6.0</string>
-	<key>band-size</key>
-	<integer>%d</integer>
-	<key>bundle-backingstore-version</key>
-	<integer>1</integer>
-	<key>diskimage-bundle-type</key>
-	<string>com.apple.diskimage.sparsebundle</string>
-	<key>size</key>
-	<integer>%d</integer>
-</dict>
-</plist>
-`, i.BandSize, i.Size)
+	return fmt.Appendf(nil, infoTemplate, i.BandSize, i.Size)
 }
 
 // parseInfo reads a bundle's property list and refuses contradictions.

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	_ "embed"
 	"encoding/base64"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"path"
 	"slices"
@@ -194,4 +196,68 @@ func (e elementText) Read(b []byte) (n int, err error) {
 		}
 	}
 	return n, nil
+}
+
+// plistTemplate is the property list as Apple writes it: tabs, sorted keys, and two
+// places for entries.
+//
+//go:embed resources.plist
+var plistTemplate string
+
+// plistParts are what is before, between and after the entries.
+var plistParts = strings.Split(plistTemplate, "ENTRIES\n")
+
+// Data is in lines of 76 columns less 8 for each tab.
+const (
+	dataIndent = "\t\t\t\t"
+	dataLine   = (76 - 8*len(dataIndent)) / 4 * 3 // bytes in a line
+)
+
+// plistWriter writes the property list of an image. Errors are kept for end.
+type plistWriter struct {
+	w *bufio.Writer
+}
+
+// newPlistWriter writes the start of the list. A w with a buffer of that length
+// is used itself.
+func newPlistWriter(w io.Writer) *plistWriter {
+	p := &plistWriter{bufio.NewWriterSize(w, 64<<10)}
+	_, _ = p.w.WriteString(plistParts[0])
+	return p
+}
+
+// escapeXML escapes text; Apple leaves quotes as they are.
+var escapeXML = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// pair writes a key with a string.
+func (p *plistWriter) pair(key, value string) {
+	fmt.Fprintf(p.w, "%[1]s<key>%[2]s</key>\n%[1]s<string>%[3]s</string>\n", dataIndent, key, escapeXML.Replace(value))
+}
+
+// resource writes one entry.
+func (p *plistWriter) resource(name string, id int, cfname bool, data []byte) {
+	_, _ = p.w.WriteString("\t\t\t<dict>\n")
+	p.pair("Attributes", "0x0050")
+	if cfname {
+		p.pair("CFName", name)
+	}
+	_, _ = p.w.WriteString(dataIndent + "<key>Data</key>\n" + dataIndent + "<data>\n")
+	var text []byte
+	for line := range slices.Chunk(data, dataLine) {
+		text = base64.StdEncoding.AppendEncode(append(text[:0], dataIndent...), line)
+		_, _ = p.w.Write(append(text, '\n'))
+	}
+	_, _ = p.w.WriteString(dataIndent + "</data>\n")
+	p.pair("ID", strconv.Itoa(id))
+	p.pair("Name", name)
+	_, _ = p.w.WriteString("\t\t\t</dict>\n")
+}
+
+// end writes the rest: the resource plst, which Apple's readers expect, without
+// information.
+func (p *plistWriter) end() error {
+	_, _ = p.w.WriteString(plistParts[1])
+	p.resource("", 0, false, slices.Concat(make([]byte, 516), []byte{0, 1, 0, 1}, make([]byte, 512)))
+	_, _ = p.w.WriteString(plistParts[2])
+	return p.w.Flush()
 }
