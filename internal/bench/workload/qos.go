@@ -3,7 +3,6 @@ package workload
 import (
 	"fmt"
 	"runtime"
-	"sync"
 
 	"dmgbench/internal/result"
 )
@@ -16,33 +15,35 @@ const (
 	QoSBackground = "background"
 )
 
-// probeQoS sets the quality of service on a thread that ends afterwards, and
-// returns what the system made of it: what the workers' threads will have. It
-// is nil where the default was requested and found.
+// lockThread locks the goroutine to a thread of the requested quality of
+// service. A thread with a changed priority is not unlocked: it ends with its
+// goroutine.
 //
 // Only the threads that do the I/O get it, by the policies that taskpolicy(8)
 // sets for a whole program: other work of the program, and the tools that it
 // starts, would be throttled, too.
-func probeQoS(qos string) (found *result.Achieved, err error) {
-	found = &result.Achieved{Asked: qos}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends here
-		if qos != QoSDefault {
-			err = setThreadQoS(qos)
-		}
-		if err == nil {
-			found.Achieved, err = threadQoS()
-		}
-	})
-	wg.Wait()
-	switch {
-	case err != nil && qos != QoSDefault:
-		return nil, fmt.Errorf("setting quality of service %q: %w", qos, err)
-	case err != nil || found.Achieved == found.Asked && qos == QoSDefault:
-		return nil, nil // not requested
+func lockThread(qos string) (release func(), err error) {
+	runtime.LockOSThread()
+	if qos == QoSDefault {
+		return runtime.UnlockOSThread, nil
 	}
-	return found, nil
+	if err = setThreadQoS(qos); err != nil {
+		err = fmt.Errorf("setting quality of service %q: %w", qos, err)
+	}
+	return func() {}, err
+}
+
+// achievedQoS is what the system made of the quality of service of the calling
+// thread; nil where the default was requested and no other was found.
+func achievedQoS(qos string) *result.Achieved {
+	found, err := threadQoS()
+	if qos == QoSDefault && (err != nil || found == qos) {
+		return nil
+	}
+	if err != nil {
+		found = FoundUnknown
+	}
+	return &result.Achieved{Asked: qos, Achieved: found}
 }
 
 // What setpriority(2) and iopolicysys of macOS take: values of

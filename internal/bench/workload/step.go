@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -165,10 +164,6 @@ func (s *step) run(ctx context.Context) (Outcome, error) {
 		return s.out, ctx.Err()
 	}
 	s.found = map[string]int{}
-	var err error
-	if s.out.QoS, err = probeQoS(s.o.QoS); err != nil {
-		return s.out, err
-	}
 	pool := s.o.Buffers
 	if pool == nil {
 		pool = &Buffers{}
@@ -185,24 +180,17 @@ func (s *step) run(ctx context.Context) (Outcome, error) {
 	}
 	var all sync.WaitGroup
 	all.Go(func() {
-		defer lockThread(s.o.QoS)()
-		err = s.runWaves(ctx, buf.Bytes())
+		var release func()
+		release, err = lockThread(s.o.QoS)
+		defer release()
+		s.out.QoS = achievedQoS(s.o.QoS)
+		if err == nil {
+			err = s.runWaves(ctx, buf.Bytes())
+		}
 	})
 	all.Wait()
 	s.finishOutcome()
 	return s.out, err
-}
-
-// lockThread locks the goroutine to a thread of the requested quality of
-// service. A thread with a changed priority is not unlocked: it ends with its
-// goroutine.
-func lockThread(qos string) (release func()) {
-	runtime.LockOSThread()
-	if qos == QoSDefault {
-		return runtime.UnlockOSThread
-	}
-	_ = setThreadQoS(qos) // probed before the step
-	return func() {}
 }
 
 // runWaves is worker 0, and prepares and finishes each wave.
@@ -211,7 +199,8 @@ func (s *step) runWaves(ctx context.Context, mem []byte) (err error) {
 	var helpers sync.WaitGroup
 	for id := 1; id < s.o.Workers; id++ {
 		helpers.Go(func() {
-			defer lockThread(s.o.QoS)()
+			release, _ := lockThread(s.o.QoS) // as in worker 0
+			defer release()
 			sp := s.newSpan(ctx, mem, id)
 			for w := range waves {
 				w.ready.Done()

@@ -83,26 +83,9 @@ func Copy(ctx context.Context, src Source, vol Volume, to string, o Options) (ou
 	defer o.Gate.Leave()
 	o = o.withDefaults()
 	to = path.Clean(to)
-	if err := makeFolders(vol, []Item{{Name: to}}); err != nil {
-		return out, err
-	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("copying to file %q: %w", to, err)
-		}
-	}()
-	buf, err := hostio.AlignedBuffer(copyBlock)
-	if err != nil {
-		return out, err
-	}
-	defer buf.Free()
-	dst, err := vol.Create(to, src.Size(), o.fileOptions(0))
-	if err != nil {
-		return out, fmt.Errorf("creating: %w", err)
-	}
-	out, err = timeOne(ctx, o, to, src.Size(), dst, func() error {
+	out, err = timeOne(ctx, vol, to, src.Size(), src.Size(), o, func(dst File, mem []byte) error {
 		in, w := io.NewSectionReader(src, 0, src.Size()), &cancelWriter{ctx, io.NewOffsetWriter(dst, 0)}
-		n, err := io.CopyBuffer(w, in, buf.Bytes())
+		n, err := io.CopyBuffer(w, in, mem)
 		if err == nil && n < src.Size() {
 			err = io.ErrUnexpectedEOF
 		}
@@ -110,6 +93,9 @@ func Copy(ctx context.Context, src Source, vol Volume, to string, o Options) (ou
 	})
 	if err == nil {
 		err = syncVolume(vol)
+	}
+	if err != nil {
+		err = fmt.Errorf("copying to file %q: %w", to, err)
 	}
 	return out, err
 }
@@ -127,12 +113,24 @@ func (w *cancelWriter) Write(p []byte) (int, error) {
 	return w.Writer.Write(p)
 }
 
-// timeOne times one piece of work that writes dst, with its flush, on the gate
-// and with the collector off. It closes dst after the clock has stopped. size
-// is the number of bytes of the sample.
-func timeOne(
-	ctx context.Context, o Options, name string, size int64, dst File, work func() error,
-) (out Outcome, err error) {
+// timeOne makes one file, with its folder, for expected bytes, and times one
+// piece of work that writes it through a block of memory, with its flush, on the
+// gate and with the collector off. It closes the file after the clock has
+// stopped. size is the number of bytes of the sample.
+func timeOne(ctx context.Context, vol Volume, name string, expected, size int64, o Options,
+	work func(dst File, mem []byte) error) (out Outcome, err error) {
+	if err := makeFolders(vol, []Item{{Name: name}}); err != nil {
+		return out, err
+	}
+	buf, err := hostio.AlignedBuffer(copyBlock)
+	if err != nil {
+		return out, err
+	}
+	defer buf.Free()
+	dst, err := vol.Create(name, expected, o.fileOptions(0))
+	if err != nil {
+		return out, fmt.Errorf("creating: %w", err)
+	}
 	defer func() {
 		if err = errors.Join(err, dst.Close()); err != nil {
 			out = Outcome{}
@@ -147,7 +145,7 @@ func timeOne(
 	// From here to the second reading of the clock, only the work and its flush
 	// run.
 	start := int64(o.Clock.Now())
-	err = work()
+	err = work(dst, buf.Bytes())
 	if err == nil && o.Sync != hostio.SyncNone {
 		mode, err = dst.Sync(o.Sync)
 	}
@@ -185,9 +183,6 @@ func Stream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (out Ou
 	spec.Threads = max(spec.Threads, 1)
 	spec.From, spec.To = path.Clean(spec.From), path.Clean(spec.To)
 	spec.Direction = cmp.Or(spec.Direction, Compress)
-	if err := makeFolders(vol, []Item{{Name: spec.To}}); err != nil {
-		return out, err
-	}
 	out, err = runStream(ctx, vol, spec, o)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("streaming file %q to %q: %w", spec.From, spec.To, err)
@@ -210,24 +205,18 @@ func runStream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (out
 		return out, err
 	}
 	defer src.Close()
-	buf, err := hostio.AlignedBuffer(copyBlock)
-	if err != nil {
-		return out, err
-	}
-	defer buf.Free()
 	var expected int64 // of Apple's tool, which sets the length itself
 	if s.tool == nil {
 		expected = src.Size() + src.Size()/64 + 4096 // incompressible data grows a little
 	}
-	// This fails if the name exists, which a tool would overwrite.
-	dst, err := vol.Create(spec.To, expected, o.fileOptions(0))
-	if err != nil {
-		return out, fmt.Errorf("creating: %w", err)
-	}
-	s.src, s.out = src, &blockWriter{f: dst, buf: buf.Bytes()}
+	s.src = src
 	s.makePieces()
 	found := cacheBefore(src)
-	out, err = timeOne(ctx, o, spec.To, src.Size(), dst, func() error { return s.run(ctx) })
+	// This fails if the name exists, which a tool would overwrite.
+	out, err = timeOne(ctx, vol, spec.To, expected, src.Size(), o, func(dst File, mem []byte) error {
+		s.out.f, s.out.buf = dst, mem
+		return s.run(ctx)
+	})
 	if err != nil {
 		return out, err
 	}
@@ -256,7 +245,7 @@ func runStream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (out
 type stream struct {
 	spec   StreamSpec
 	src    *VolumeSource
-	out    *blockWriter
+	out    blockWriter
 	codecs chan codec // those that no worker uses
 	pieces []piece
 	serial bool     // the file was decompressed by one thread
@@ -350,7 +339,7 @@ func (s *stream) run(ctx context.Context) (err error) {
 	if s.serial = !f.hasFrames(); s.serial {
 		var r io.Reader
 		if r, err = f.kind.newReader(in); err == nil {
-			_, err = io.Copy(&cancelWriter{ctx, s.out}, r)
+			_, err = io.Copy(&cancelWriter{ctx, &s.out}, r)
 		}
 		if err != nil {
 			err = s.wrapErr(err)

@@ -95,7 +95,7 @@ func TestFlushedDataSurvivesALossyCrash(t *testing.T) {
 	for i, p := range points {
 		keep := durable(ops, p.ops)
 		dst := tempDir(t)
-		require.NoError(t, rec.ReplayOnly(p.ops, dst, func(i int, _ hostio.Op) bool { return keep[i] }))
+		require.NoError(t, rec.Replay(0, p.ops, dst, func(i int, _ hostio.Op) bool { return keep[i] }))
 		after, err := Open(dst, "i", OpenOptions{})
 		require.NoError(t, err, "point %d", i)
 		got := make([]byte, after.Size())

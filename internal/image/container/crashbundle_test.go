@@ -196,7 +196,7 @@ func TestBundlePassphraseChangeCrash(t *testing.T) {
 	after, seen := token(d), map[string]int{}
 	for n := created; n <= len(rec.Ops()); n++ {
 		dst := tempDir(t)
-		require.NoError(t, rec.Replay(n, dst))
+		require.NoError(t, rec.Replay(0, n, dst, nil))
 		seen[token(dst)]++
 		require.NoError(t, Remove(dst, "i"), "with what an interrupted change leaves")
 	}

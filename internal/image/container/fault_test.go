@@ -161,7 +161,7 @@ func TestOpensAfterEveryCrash(t *testing.T) {
 	sizes := map[int64]bool{}
 	for i := range len(rec.Ops()) + 1 {
 		dst := tempDir(t)
-		require.NoError(t, rec.Replay(i, dst))
+		require.NoError(t, rec.Replay(0, i, dst, nil))
 		after, err := Open(dst, "i", OpenOptions{})
 		if i < created {
 			if err == nil {

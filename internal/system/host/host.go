@@ -117,13 +117,9 @@ const textLimit = 120
 // clean makes a text of the system fit for a result: one line, no control
 // characters, no runs of blanks, at most textLimit runes.
 func clean(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) || !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, " "))
-	s = strings.Join(strings.Fields(s), " ")
+	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, " "), func(r rune) bool {
+		return r == ' ' || !unicode.IsPrint(r)
+	}), " ")
 	if r := []rune(s); len(r) > textLimit {
 		s = strings.TrimSpace(string(r[:textLimit]))
 	}

@@ -2,7 +2,6 @@ package host
 
 import (
 	"cmp"
-	"io"
 	"math"
 	"os"
 	"path"
@@ -45,19 +44,14 @@ func (t tree) machine(h *result.Host) {
 func (t tree) cores() []result.Cores {
 	p, e := cpuList(t.read("sys/devices/cpu_core/cpus")), cpuList(t.read("sys/devices/cpu_atom/cpus"))
 	if p == 0 || e == 0 {
-		var top int64
-		p, e = 0, 0
+		var all []int64
 		for _, dir := range t.list("sys/devices/system/cpu") {
-			switch c, ok := t.number(path.Join(dir, "cpu_capacity")); {
-			case !ok:
-			case c > top:
-				top, e, p = c, e+p, 1
-			case c == top:
-				p++
-			default:
-				e++
+			if c, ok := t.number(path.Join(dir, "cpu_capacity")); ok {
+				all = append(all, c)
 			}
 		}
+		e = len(slices.DeleteFunc(slices.Clone(all), func(c int64) bool { return c == slices.Max(all) }))
+		p = len(all) - e
 	}
 	if p > 0 && e > 0 {
 		return []result.Cores{{Level: "performance", Count: p}, {Level: "efficiency", Count: e}}
@@ -140,13 +134,10 @@ func (t tree) power() string {
 			discharging = discharging || t.text(path.Join(dir, "status")) == "Discharging"
 		}
 	}
-	switch {
-	case online:
+	if online {
 		return "ac"
-	case discharging:
-		return "battery"
 	}
-	return ""
+	return choose(discharging, "battery", "")
 }
 
 // thermal is "throttled" while a zone is at its passive or hot trip point,
@@ -266,9 +257,7 @@ func (t tree) tuning() Tuning {
 		if g != "" && !slices.Contains(governors, g) {
 			governors = append(governors, g)
 		}
-		if out.Driver == "" {
-			out.Driver = t.text(path.Join(cpu, "cpufreq/scaling_driver"))
-		}
+		out.Driver = cmp.Or(out.Driver, t.text(path.Join(cpu, "cpufreq/scaling_driver")))
 	}
 	out.Governor = strings.Join(governors, ", ")
 	// "always [madvise] never": the one in brackets holds.
@@ -297,20 +286,11 @@ func (u Tuning) Warnings() []result.Warning {
 // tree reads facts below a root folder: "/" of the machine, or a made-up tree.
 type tree string
 
-// fileLimit bounds what is read of one file; /proc/cpuinfo of hundreds of
-// processors is below it.
-const fileLimit = 1 << 20
-
 func (t tree) path(name string) string { return filepath.Join(string(t), filepath.FromSlash(name)) }
 
 // read is the content of a file as it is, "" if it cannot be had.
 func (t tree) read(name string) string {
-	f, err := os.Open(t.path(name))
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	p, _ := io.ReadAll(io.LimitReader(f, fileLimit))
+	p, _ := os.ReadFile(t.path(name))
 	return string(p)
 }
 
@@ -323,9 +303,8 @@ func (t tree) exists(name string) bool {
 }
 
 // list is the names in a folder, sorted, with the folder before them.
-func (t tree) list(dir string) []string {
+func (t tree) list(dir string) (out []string) {
 	entries, _ := os.ReadDir(t.path(dir))
-	out := make([]string, 0, len(entries))
 	for _, e := range entries {
 		out = append(out, path.Join(dir, e.Name()))
 	}
@@ -357,8 +336,8 @@ const maxCPUs = 1 << 16
 func cpuList(s string) int {
 	n := 0
 	for part := range strings.SplitSeq(strings.TrimSpace(s), ",") {
-		from, to, span := strings.Cut(part, "-")
-		if !span {
+		from, to, isRange := strings.Cut(part, "-")
+		if !isRange {
 			to = from
 		}
 		a, err1 := strconv.ParseUint(from, 10, 32)

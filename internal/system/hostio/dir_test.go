@@ -119,10 +119,10 @@ func TestRecorderReplaysEveryPrefix(t *testing.T) {
 	ops := rec.Ops()
 	for i := range len(ops) + 1 {
 		dst := tempDir(t)
-		require.NoError(t, rec.Replay(i, dst), "prefix %d", i)
+		require.NoError(t, rec.Replay(0, i, dst, nil), "prefix %d", i)
 	}
 	dst := tempDir(t)
-	require.NoError(t, rec.Replay(len(ops), dst))
+	require.NoError(t, rec.Replay(0, len(ops), dst, nil))
 	want, err := d.ReadFile("a/b/f", 1<<20)
 	require.NoError(t, err)
 	got, err := dst.ReadFile("a/b/f", 1<<20)
@@ -130,14 +130,14 @@ func TestRecorderReplaysEveryPrefix(t *testing.T) {
 	assert.Equal(t, want, got)
 	_, err = dst.Lstat("a/h")
 	assert.ErrorIs(t, err, os.ErrNotExist)
-	assert.Error(t, rec.Replay(len(ops)+1, dst))
+	assert.Error(t, rec.Replay(0, len(ops)+1, dst, nil))
 	for _, op := range ops {
 		assert.NotEqual(t, OpRead, op.Kind)
 	}
 
 	// A crash may lose a file whose creation was not flushed, and all in it.
 	lossy := tempDir(t)
-	require.NoError(t, rec.ReplayOnly(len(ops)-5, lossy, func(_ int, op Op) bool { return op.Kind != OpCreate }))
+	require.NoError(t, rec.Replay(0, len(ops)-5, lossy, func(_ int, op Op) bool { return op.Kind != OpCreate }))
 	_, err = lossy.Lstat("a/b/f")
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }

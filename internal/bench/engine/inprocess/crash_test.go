@@ -153,7 +153,7 @@ func TestEveryPrefixOfTheHostsWrites(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			l, dir := live(t, format), fast(t)
 			ops := l.rec.Ops()
-			require.NoError(t, l.rec.Replay(l.begun, dir))
+			require.NoError(t, l.rec.Replay(0, l.begun, dir, nil))
 			for n := l.begun; ; n++ {
 				if n == l.begun || ops[n-1].Kind != hostio.OpSync && ops[n-1].Kind != hostio.OpDirSync {
 					l.judge(t, dir, n)
@@ -161,7 +161,7 @@ func TestEveryPrefixOfTheHostsWrites(t *testing.T) {
 				if n == len(ops) {
 					break
 				}
-				require.NoError(t, l.rec.ReplayNext(n, dir))
+				require.NoError(t, l.rec.Replay(n, n+1, dir, nil))
 			}
 			assert.Greater(t, len(ops)-l.begun, 200)
 		})
@@ -182,7 +182,7 @@ func TestPowerCut(t *testing.T) {
 				names := least + r.IntN(n-least+1)
 				t.Run("", func(t *testing.T) {
 					dir := fast(t)
-					require.NoError(t, l.rec.ReplayOnly(n, dir, func(i int, op hostio.Op) bool {
+					require.NoError(t, l.rec.Replay(0, n, dir, func(i int, op hostio.Op) bool {
 						if op.Kind == hostio.OpWrite {
 							return keep[i] || r.IntN(2) == 0
 						}

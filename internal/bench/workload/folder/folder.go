@@ -38,17 +38,24 @@ func New(dir *hostio.Dir, o Options) *Volume { return &Volume{dir: dir, o: o} }
 // HostPath is the path of a file of the volume on the host.
 func (v *Volume) HostPath(name string) string { return path.Join(v.dir.Path(), name) }
 
-// Mkdir makes a folder and the missing ones above it.
-func (v *Volume) Mkdir(name string) error {
+// change makes a change, unless the volume is read-only.
+func (v *Volume) change(do func() error) error {
 	if v.o.ReadOnly {
 		return syscall.EROFS
 	}
-	if up := path.Dir(path.Clean(name)); up != "." && up != "/" {
-		if err := v.dir.MkdirAll(up); err != nil {
-			return withoutPath(err)
+	return withoutPath(do())
+}
+
+// Mkdir makes a folder and the missing ones above it.
+func (v *Volume) Mkdir(name string) error {
+	return v.change(func() error {
+		if up := path.Dir(path.Clean(name)); up != "." {
+			if err := v.dir.MkdirAll(up); err != nil {
+				return err
+			}
 		}
-	}
-	return withoutPath(v.dir.Mkdir(name))
+		return v.dir.Mkdir(name)
+	})
 }
 
 // Create makes a new file of an expected size in bytes, which it reserves if
@@ -61,7 +68,7 @@ func (v *Volume) Create(name string, size int64, o workload.FileOptions) (worklo
 	if err != nil {
 		return nil, withoutPath(err)
 	}
-	if (v.o.Preallocate || o.Preallocate) && size > 0 {
+	if v.o.Preallocate || o.Preallocate {
 		if err := f.Allocate(0, size); err != nil {
 			f.Close()
 			return nil, errors.Join(withoutPath(err), withoutPath(v.dir.Remove(name)))
@@ -81,10 +88,7 @@ func (v *Volume) Open(name string, o workload.FileOptions) (workload.File, error
 
 // Remove deletes a file or an empty folder.
 func (v *Volume) Remove(name string) error {
-	if v.o.ReadOnly {
-		return syscall.EROFS
-	}
-	return withoutPath(v.dir.Remove(name))
+	return v.change(func() error { return v.dir.Remove(name) })
 }
 
 // List returns the entries of one folder, sorted by name.
@@ -122,17 +126,17 @@ func (v *Volume) Sync() error {
 	if v.o.ReadOnly {
 		return nil
 	}
-	return SyncTree(v.dir)
+	return withoutPath(syncTree(v.dir))
 }
 
-// SyncTree flushes the entries of a folder and of all folders below it. It
+// syncTree flushes the entries of a folder and of all folders below it. It
 // omits folders that this user may not open or that disappear meanwhile:
 // systems have such folders on volumes (macOS ".fseventsd" and ".Trashes", ext4
 // "lost+found"), and they contain no files of this program.
-func SyncTree(d *hostio.Dir) error {
+func syncTree(d *hostio.Dir) error {
 	list, err := d.ReadDir(".")
 	if err != nil {
-		return withoutPath(err)
+		return err
 	}
 	for _, e := range list {
 		if !e.IsDir() {
@@ -142,35 +146,25 @@ func SyncTree(d *hostio.Dir) error {
 		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil {
-			return withoutPath(err)
+		if err == nil {
+			err = syncTree(sub)
+			sub.Close()
 		}
-		err = SyncTree(sub)
-		sub.Close()
 		if err != nil {
 			return err
 		}
 	}
-	return withoutPath(d.Sync())
+	return d.Sync()
 }
 
 // file is one host file.
 type file struct{ *hostio.File }
 
-func (f *file) ReadAt(p []byte, off int64) (int, error) {
-	n, err := f.File.ReadAt(p, off)
-	return n, withoutPath(err)
-}
+func (f *file) ReadAt(p []byte, off int64) (int, error) { return bare(f.File.ReadAt(p, off)) }
 
-func (f *file) WriteAt(p []byte, off int64) (int, error) {
-	n, err := f.File.WriteAt(p, off)
-	return n, withoutPath(err)
-}
+func (f *file) WriteAt(p []byte, off int64) (int, error) { return bare(f.File.WriteAt(p, off)) }
 
-func (f *file) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) {
-	done, err := f.File.Sync(mode)
-	return done, withoutPath(err)
-}
+func (f *file) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) { return bare(f.File.Sync(mode)) }
 
 func (f *file) Evict() error { return withoutPath(f.File.Evict()) }
 
@@ -181,6 +175,9 @@ func (f *file) Resident() (float64, error) {
 	}
 	return share, withoutPath(err)
 }
+
+// bare is a result of a call with the error that withoutPath gives.
+func bare[T any](v T, err error) (T, error) { return v, withoutPath(err) }
 
 // withoutPath removes the host's path from an error: the caller names the file
 // as the volume does, and results must not contain absolute paths.

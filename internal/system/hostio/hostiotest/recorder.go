@@ -60,34 +60,20 @@ func (r *Recorder) Reset() {
 	r.ops = nil
 }
 
-// Replay does the first upTo operations again below dst: what a crash right
-// after them would leave if the disk kept every write and its order. A dst
-// that holds what the recorded folder held at first gives what it held then.
-func (r *Recorder) Replay(upTo int, dst *hostio.Dir) error {
-	return r.ReplayOnly(upTo, dst, func(int, hostio.Op) bool { return true })
-}
-
-// ReplayNext does only operation n, counted from 0, on a dst to which Replay
-// or ReplayNext has done all before it: tests look at every prefix this way.
-func (r *Recorder) ReplayNext(n int, dst *hostio.Dir) error {
-	return r.replayRange(n, n+1, dst, func(int, hostio.Op) bool { return true })
-}
-
-// ReplayOnly is Replay of those among the first upTo operations for which
-// keep is true; tests drop writes that no later flush covered, as a crash may.
-// If the creation of a file is dropped, so are the operations on it.
-func (r *Recorder) ReplayOnly(upTo int, dst *hostio.Dir, keep func(i int, op hostio.Op) bool) error {
-	return r.replayRange(0, upTo, dst, keep)
-}
-
-func (r *Recorder) replayRange(from, to int, dst *hostio.Dir, keep func(i int, op hostio.Op) bool) error {
+// Replay does the operations from one to before another, counted from 0, again
+// below dst: from the first on, what a crash right after them would leave if the
+// disk kept every write and its order. A dst that holds what the recorded folder
+// held at first gives what it held then. Tests can leave out operations for
+// which keep is false, such as writes that no later flush covered: a crash may
+// lose them. With the creation of a file go the operations on it.
+func (r *Recorder) Replay(from, to int, dst *hostio.Dir, keep func(i int, op hostio.Op) bool) error {
 	ops := r.Ops()
 	if from < 0 || to < from || to > len(ops) {
 		return fmt.Errorf("replaying operations %d to %d of %d: %w", from, to, len(ops), fs.ErrInvalid)
 	}
 	lost := map[string]bool{}
 	for i, op := range ops[from:to] {
-		kept := keep(i, op)
+		kept := keep == nil || keep(i, op)
 		if op.Kind == hostio.OpCreate || op.Kind == hostio.OpMkdir {
 			lost[op.Path] = !kept
 		}
