@@ -3,11 +3,16 @@ package workload
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"sync"
 	"sync/atomic"
 
+	"dmgbench/internal/result"
 	"dmgbench/internal/system/clock"
 	"dmgbench/internal/system/hostio"
 )
@@ -15,6 +20,24 @@ import (
 // errStopped is the error of a file at which the step stopped for another
 // reason than the file itself.
 var errStopped = errors.New("stopped")
+
+// job is one file of a wave.
+type job struct {
+	item    Item
+	order   int     // position in the step, from 0
+	file    File    // open
+	buf     []byte  // writes: the data of the whole file
+	ring    *ring   // instead of buf, for files that do not fit into memory
+	skipper Skipper // instead of buf, for files that hold no bytes
+	sync    hostio.SyncMode
+	found   string // reads: the state of the cache before
+
+	started, done bool
+	start, end    int64 // ns on the step's clock
+	worker        int
+	synced        hostio.SyncMode // that the flush achieved
+	err           error
+}
 
 // span is one worker's view of a step: what it needs from start to stop of a
 // file's clock. Its methods do not allocate, lock, log or send.
@@ -200,3 +223,125 @@ func Parallel(ctx context.Context, steps ...func(ctx context.Context, g *Gate) e
 	wg.Wait()
 	return errors.Join(errs...)
 }
+
+// The garbage collector is off while a step is timed: its threads would compete
+// with the workers. A memory limit bounds the heap, and garbage is collected
+// between files, when no clock runs.
+const (
+	gcPauseRoom = 1 << 30  // heap growth in bytes after which the collector runs after all
+	gcCollectAt = 64 << 20 // heap growth in bytes that is collected between files
+)
+
+// heapObjects is the metric of the memory of all objects on the heap, in bytes.
+const heapObjects = "/memory/classes/heap/objects:bytes"
+
+// gcPause is the state that nested pauses share, as the collector's settings
+// are those of the process.
+var gcPause struct {
+	sync.Mutex
+	depth   int    // pauses that have not ended
+	percent int    // settings to restore
+	limit   int64  // in bytes
+	heap    uint64 // bytes after the last collection
+}
+
+// pauseGC turns the collector off until the function it returns is called.
+// Calls nest.
+func pauseGC() (restore func()) {
+	p := &gcPause
+	p.Lock()
+	defer p.Unlock()
+	if p.depth++; p.depth == 1 {
+		runtime.GC()
+		p.heap = readMetric(heapObjects)
+		p.percent = debug.SetGCPercent(-1)
+		p.limit = debug.SetMemoryLimit(-1)
+		// What the limit counts: memory of the runtime that the system does not have back.
+		used := readMetric("/memory/classes/total:bytes") - readMetric("/memory/classes/heap/released:bytes")
+		debug.SetMemoryLimit(min(p.limit, int64(used)+gcPauseRoom))
+	}
+	return func() {
+		p.Lock()
+		defer p.Unlock()
+		if p.depth--; p.depth == 0 {
+			debug.SetGCPercent(p.percent)
+			debug.SetMemoryLimit(p.limit)
+		}
+	}
+}
+
+// collectGarbage collects if the heap has grown since the last time. It is
+// called between files. While several steps run it collects none, as the clock
+// of another step may be running.
+func collectGarbage() {
+	p := &gcPause
+	p.Lock()
+	defer p.Unlock()
+	if p.depth == 1 && readMetric(heapObjects) > p.heap+gcCollectAt {
+		runtime.GC()
+		p.heap = readMetric(heapObjects)
+	}
+}
+
+// readMetric reads a figure of package [runtime/metrics].
+func readMetric(name string) uint64 {
+	samples := []metrics.Sample{{Name: name}}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64()
+}
+
+// Qualities of service of the threads that do file I/O, after the classes that
+// macOS throttles by.
+const (
+	QoSDefault    = "default"
+	QoSUtility    = "utility"
+	QoSBackground = "background"
+)
+
+// lockThread locks the goroutine to a thread of the requested quality of
+// service. A thread with a changed priority is not unlocked: it ends with its
+// goroutine.
+//
+// Only the threads that do the I/O get it, by the policies that taskpolicy(8)
+// sets for a whole program: other work of the program, and the tools that it
+// starts, would be throttled, too.
+func lockThread(qos string) (release func(), err error) {
+	runtime.LockOSThread()
+	if qos == QoSDefault {
+		return runtime.UnlockOSThread, nil
+	}
+	if err = setThreadQoS(qos); err != nil {
+		err = fmt.Errorf("setting quality of service %q: %w", qos, err)
+	}
+	return func() {}, err
+}
+
+// achievedQoS is what the system made of the quality of service of the calling
+// thread; nil where the default was requested and no other was found.
+func achievedQoS(qos string) *result.Achieved {
+	found, err := threadQoS()
+	if qos == QoSDefault && (err != nil || found == qos) {
+		return nil
+	}
+	if err != nil {
+		found = FoundUnknown
+	}
+	return &result.Achieved{Asked: qos, Achieved: found}
+}
+
+// What setpriority(2) and iopolicysys of macOS take: values of
+// <sys/resource.h>, and of xnu's sys/resource_private.h for the commands, which
+// libSystem gives the system call of setiopolicy_np(3).
+const (
+	prioDarwinThread = 3      // PRIO_DARWIN_THREAD
+	prioDarwinProc   = 4      // PRIO_DARWIN_PROCESS
+	prioDarwinBG     = 0x1000 // PRIO_DARWIN_BG
+	iopolGet         = 1      // IOPOL_CMD_GET
+	iopolSet         = 2      // IOPOL_CMD_SET
+	iopolDisk        = 0      // IOPOL_TYPE_DISK
+	iopolThread      = 1      // IOPOL_SCOPE_THREAD
+	iopolUtility     = 4      // IOPOL_UTILITY
+)
+
+// ioPolicy is struct _iopol_param_t.
+type ioPolicy struct{ scope, kind, policy int32 }

@@ -5,58 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"dmgbench/internal/result"
-	"dmgbench/internal/system/clock"
 	"dmgbench/internal/system/hostio"
 )
-
-// MaxCall is the most bytes that one read or write call transfers: Darwin
-// cannot transfer 2 GiB in one call.
-const MaxCall = 1 << 30
-
-// defaultMemory is the assumed memory of the machine in bytes where Options
-// does not contain it.
-const defaultMemory = 4 << 30
-
-// Options of one step.
-type Options struct {
-	Clock clock.Clock // required
-	Data  *Data       // required by Write and Verify
-
-	Workers int   // goroutines doing file I/O; 0 means 1
-	Block   int64 // bytes a call; 0: one call a file up to MaxCall
-	Sync    hostio.SyncMode
-	Cache   string // direct | buffered | cold; "" is buffered
-	QoS     string // default | utility | background; "" is default
-
-	Preallocate bool
-	// Memory is how many bytes the program may use. Buffers take at most a
-	// quarter.
-	Memory int64
-	// Buffers are reused from step to step; nil maps and frees them in the
-	// call.
-	Buffers *Buffers
-	// Virtual is set where a hypervisor may cache what the guest believes to be
-	// on a disk.
-	Virtual bool
-	// Gate, if not nil, holds the first timed span until every step of the gate
-	// is ready.
-	Gate *Gate
-	// Progress, if not nil, is called between files when no clock of this step
-	// runs.
-	Progress func(Progress)
-}
-
-// Progress is how far a step has come.
-type Progress struct {
-	Files, OfFiles int
-	Bytes, OfBytes int64
-	Timed          time.Duration // timed spans so far
-}
 
 // Outcome is what a step did. After an error it contains what was complete
 // before it.
@@ -78,36 +35,6 @@ func (o *Outcome) warn(kind, format string, args ...any) {
 	o.Warnings = append(o.Warnings, result.Warning{Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
-// withDefaults fills in defaults. A plan has no invalid options.
-func (o Options) withDefaults() Options {
-	o.Workers = max(o.Workers, 1)
-	o.Memory = cmp.Or(max(o.Memory, 0), defaultMemory)
-	o.Cache = cmp.Or(o.Cache, CacheBuffered)
-	o.Sync = cmp.Or(o.Sync, hostio.SyncNone)
-	o.QoS = cmp.Or(o.QoS, QoSDefault)
-	return o
-}
-
-// budget is how many bytes the buffers of the step may take: a quarter of the
-// memory, shared by the steps of a gate.
-func (o Options) budget() int64 {
-	b := o.Memory / 4
-	if o.Gate != nil {
-		b /= int64(o.Gate.shared.parties)
-	}
-	return b
-}
-
-// fileOptions are the options of one file that the worker is likely to
-// transfer.
-func (o Options) fileOptions(worker int) FileOptions {
-	mode := hostio.CacheBuffered
-	if o.Cache == CacheDirect {
-		mode = hostio.CacheDirect
-	}
-	return FileOptions{Cache: mode, Preallocate: o.Preallocate, Worker: worker}
-}
-
 // step is one write or read step that is being executed.
 type step struct {
 	vol   Volume
@@ -124,24 +51,6 @@ type step struct {
 	synced hostio.SyncMode // weakest flush of a file
 
 	ringWait, ringTime int64 // ns, of files with a ring: waiting for data, and in all
-}
-
-// job is one file of a wave.
-type job struct {
-	item    Item
-	order   int     // position in the step, from 0
-	file    File    // open
-	buf     []byte  // writes: the data of the whole file
-	ring    *ring   // instead of buf, for files that do not fit into memory
-	skipper Skipper // instead of buf, for files that hold no bytes
-	sync    hostio.SyncMode
-	found   string // reads: the state of the cache before
-
-	started, done bool
-	start, end    int64 // ns on the step's clock
-	worker        int
-	synced        hostio.SyncMode // that the flush achieved
-	err           error
 }
 
 // wave is the jobs that one gate starts.
@@ -433,4 +342,57 @@ func (s *step) finishOutcome() {
 	warn(s.o.Gate != nil && s.write && sp.Waves > 1, "parallel-data", "data did not fit into memory at once: that of "+
 		"later files was made while other steps were timed")
 	warn(s.o.QoS != QoSDefault && qosNote != "", "qos", qosNote)
+}
+
+// recordCache records the requested and the achieved cache mode, with a warning
+// about their difference.
+func (s *step) recordCache() {
+	// The weakest of the files counts for all.
+	weakest := slices.IndexFunc(foundByWeakness, func(found string) bool { return s.found[found] > 0 })
+	found, requested, misses, total := foundByWeakness[max(weakest, 0)], s.o.Cache, 0, 0
+	for _, n := range s.found {
+		total += n
+	}
+	if onMac && !s.l.dataless && requested == CacheDirect && found == FoundDirect {
+		misses = nocacheMisses(s.items, s.l.call)
+	}
+	want := map[string]string{CacheDirect: FoundDirect, CacheCold: FoundCold}[requested]
+	if requested == CacheDirect {
+		requested = "uncached"
+	}
+	switch {
+	case s.o.Virtual && (found == FoundDirect || found == FoundCold):
+		s.out.warn("cache", "the guest saw %q, but a virtual machine's host may cache the same blocks", found)
+		found = FoundUnknown
+	case misses > 0:
+		s.out.warn("cache", "%s %d of %d files in calls below 16 KiB or at offsets that are not a multiple of 16 KiB: "+
+			"macOS may send these through the cache", s.doing, misses, len(s.items))
+		if s.write {
+			found = FoundUnknown
+		}
+	case want == "" || found == want || total == 0 || s.write && requested == CacheCold:
+	case found == FoundUnknown:
+		s.out.warn("cache", "%s I/O requested; whether it took effect is unknown", requested)
+	default:
+		s.out.warn("cache", "%s I/O requested, but %d of %d files were %s", requested, s.found[found], total, found)
+	}
+	s.out.Cache = &result.Achieved{Asked: s.o.Cache, Achieved: found}
+}
+
+var onMac = runtime.GOOS == "darwin" // tests set it
+
+// nocacheUnit is the smallest write in bytes that macOS sends past the cache of
+// a file with F_NOCACHE (MIN_DIRECT_WRITE_SIZE in bsd/vfs/vfs_cluster.c of
+// xnu), and a page of Apple silicon, where such a transfer has to start.
+const nocacheUnit = 16 << 10
+
+// nocacheMisses counts the files with calls, all but a last shorter one, that
+// macOS may send through the cache despite F_NOCACHE.
+func nocacheMisses(items []Item, call int64) (n int) {
+	for _, it := range items {
+		if it.Size > 0 && min(it.Size, call) < nocacheUnit || it.Size > call && call%nocacheUnit != 0 {
+			n++
+		}
+	}
+	return n
 }

@@ -21,6 +21,7 @@ package workload
 import (
 	"errors"
 	"io"
+	"slices"
 
 	"dmgbench/internal/system/hostio"
 )
@@ -103,3 +104,67 @@ var ErrUnknown = errors.New("not known on this volume")
 // HostPather is implemented by volumes whose files other programs can open.
 // HostPath returns the path of a file on the host.
 type HostPather interface{ HostPath(name string) string }
+
+// Requested ways to reach files, as in plans.
+const (
+	CacheDirect   = "direct"   // past the page cache
+	CacheBuffered = "buffered" // through it, as it is
+	CacheCold     = "cold"     // through it, evicted before reading
+)
+
+// Achieved ways, from the one that weakens a number most to the one that does
+// least.
+const (
+	FoundUnknown  = "unknown"           // unknown, or a virtual machine hides the host's cache
+	FoundResident = "buffered-resident" // reads went through the cache and found pages of the file in it
+	FoundBuffered = "buffered"          // writes went through the cache
+	FoundCold     = "buffered-cold"     // reads went through the cache, which had no page of the file
+	FoundDirect   = "direct"            // transfers went past the page cache
+)
+
+var foundByWeakness = []string{FoundUnknown, FoundResident, FoundBuffered, FoundCold, FoundDirect}
+
+// residentLimit is the share of a file in the page cache above which a read is
+// not cold: looking at the file may leave a few pages.
+const residentLimit = 0.05
+
+// syncByWeakness orders flushes by how far they make data durable.
+var syncByWeakness = []hostio.SyncMode{hostio.SyncNone, hostio.SyncFsync, hostio.SyncFull}
+
+// weaker is the flush that makes data less durable; "" is none so far.
+func weaker(a, b hostio.SyncMode) hostio.SyncMode {
+	if a == "" || slices.Index(syncByWeakness, b) < slices.Index(syncByWeakness, a) {
+		return b
+	}
+	return a
+}
+
+// cacheBefore is the state of the cache that the first read of an open file
+// will find. Direct transfers are believed only if no page is resident: despite
+// F_NOCACHE, macOS serves resident pages from the cache.
+func cacheBefore(f File) string {
+	direct := f.Cache() == CacheDirect
+	share, err := f.Resident()
+	switch {
+	case err != nil && !direct:
+		return FoundUnknown
+	case err == nil && share > residentLimit:
+		return FoundResident
+	case direct:
+		return FoundDirect
+	}
+	return FoundCold
+}
+
+// cacheAfter corrects [cacheBefore] once the file is read: what the kernel
+// refused to read directly came through the page cache, which had no page of
+// it.
+func cacheAfter(before string, f File) string {
+	if before != FoundDirect || f.Cache() == CacheDirect {
+		return before
+	}
+	if _, err := f.Resident(); err != nil {
+		return FoundUnknown
+	}
+	return FoundCold
+}
