@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -289,16 +290,15 @@ func (l *liveFiles) addBatch(items []workload.Item, set plan.FileSet) {
 // the volume.
 func (l *liveFiles) addNamed(vol workload.Volume, name string) error {
 	name = path.Clean(name)
-	list, err := vol.List(path.Dir(name))
+	size, err := vol.Size(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
-		return fmt.Errorf("listing folder %q: %w", path.Dir(name), err)
+		return fmt.Errorf("looking at file %q: %w", name, err)
 	}
-	for _, e := range list {
-		if path.Join(path.Dir(name), e.Name) == name {
-			it := workload.Item{Name: name, Size: e.Size}
-			l.named = append(workload.Without(l.named, []workload.Item{it}), it)
-		}
-	}
+	it := workload.Item{Name: name, Size: size}
+	l.named = append(workload.Without(l.named, []workload.Item{it}), it)
 	return nil
 }
 

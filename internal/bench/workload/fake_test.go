@@ -3,10 +3,7 @@ package workload
 import (
 	"io"
 	"io/fs"
-	"maps"
 	"path"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -109,25 +106,16 @@ func (v *fakeVolume) Remove(name string) error {
 	return nil
 }
 
-func (v *fakeVolume) List(dir string) ([]Entry, error) {
+func (v *fakeVolume) Size(name string) (int64, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if !v.dirs[dir] {
-		return nil, fs.ErrNotExist
+	if b := v.files[name]; b != nil {
+		return int64(len(b.data)), nil
 	}
-	var list []Entry
-	for name, b := range v.files {
-		if path.Dir(name) == dir {
-			list = append(list, Entry{Name: path.Base(name), Size: int64(len(b.data))})
-		}
+	if !v.dirs[name] {
+		return 0, fs.ErrNotExist
 	}
-	for name := range maps.Keys(v.dirs) {
-		if name != "." && path.Dir(name) == dir {
-			list = append(list, Entry{Name: path.Base(name), Dir: true})
-		}
-	}
-	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
-	return list, nil
+	return 0, nil
 }
 
 func (v *fakeVolume) Free() (int64, error) { return 1 << 40, nil }

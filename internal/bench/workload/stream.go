@@ -45,18 +45,18 @@ func (s *VolumeSource) Size() int64 { return s.size }
 // OpenSource opens a file of the volume as a source and, if the options request
 // direct or cold reading, evicts it. The caller closes it.
 func OpenSource(vol Volume, name string, o Options) (*VolumeSource, error) {
-	sizes, err := fileSizes(vol, []Item{{Name: name}})
-	if err != nil {
-		return nil, err
+	var f File
+	size, err := vol.Size(name)
+	if err == nil {
+		f, err = vol.Open(name, o.fileOptions(0))
 	}
-	f, err := vol.Open(name, o.fileOptions(0))
 	if err != nil {
 		return nil, fmt.Errorf("opening file %q: %w", name, err)
 	}
 	if o.Cache == CacheDirect || o.Cache == CacheCold {
 		_ = f.Evict() // advice: cacheBefore looks at the pages that are left
 	}
-	return &VolumeSource{File: f, size: sizes[path.Clean(name)]}, nil
+	return &VolumeSource{File: f, size: size}, nil
 }
 
 // Generated is size bytes of the data that the named file would contain.
@@ -393,7 +393,7 @@ func (s *stream) runWorkers(ctx context.Context, f *framer) error {
 }
 
 // record adds to the outcome what is known after run.
-func (s *stream) record(vol Volume, qos string, out *Outcome) error {
+func (s *stream) record(vol Volume, qos string, out *Outcome) (err error) {
 	if s.serial {
 		out.Stream.Threads = 1
 		out.warn("stream", "the file was not made of independent frames: one thread decompressed it")
@@ -405,8 +405,7 @@ func (s *stream) record(vol Volume, qos string, out *Outcome) error {
 		out.QoS = &result.Achieved{Asked: qos, Achieved: "taskpolicy -c " + qos}
 	}
 	out.warn("stream", "%s did the I/O: through the page cache, and its start is part of the time", compressionTool)
-	sizes, err := fileSizes(vol, []Item{{Name: s.spec.To}})
-	out.Stream.Out = sizes[s.spec.To]
+	out.Stream.Out, err = vol.Size(s.spec.To)
 	return err
 }
 

@@ -72,21 +72,17 @@ func syncVolume(vol Volume) error {
 	return nil
 }
 
-// folders are the different folders of the items.
-func folders(items []Item) (list []string) {
-	for _, it := range items {
-		if dir := path.Dir(it.Name); !slices.Contains(list, dir) {
-			list = append(list, dir)
-		}
-	}
-	return list
-}
-
 // makeFolders makes the missing folders of the items. It looks before it makes
 // one: a failing call would be an operation on the image, too.
 func makeFolders(vol Volume, items []Item) error {
-	for _, dir := range folders(items) {
-		_, err := vol.List(dir)
+	seen := map[string]bool{".": true}
+	for _, it := range items {
+		dir := path.Dir(it.Name)
+		if seen[dir] {
+			continue
+		}
+		seen[dir] = true
+		_, err := vol.Size(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = vol.Mkdir(dir)
 		}
@@ -108,10 +104,6 @@ const verifyBlock = 1 << 20
 func Verify(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, error) {
 	defer o.Gate.Leave()
 	o = o.withDefaults()
-	sizes, err := fileSizes(vol, items)
-	if err != nil {
-		return Outcome{}, err
-	}
 	// Verification is not timed, so it uses all processors.
 	workers := min(max(o.Workers, runtime.GOMAXPROCS(0)), max(len(items), 1))
 	mem, err := hostio.AlignedBuffer(2 * verifyBlock * workers)
@@ -128,7 +120,7 @@ func Verify(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, 
 		wg.Go(func() {
 			part := mem.Bytes()[id*2*verifyBlock:][: 2*verifyBlock : 2*verifyBlock]
 			for i := next.Add(1) - 1; i < int64(len(items)) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				if err := verifyFile(ctx, vol, items[i], sizes, o, part); err == nil {
+				if err := verifyFile(ctx, vol, items[i], o, part); err == nil {
 					right.Add(items[i].Size)
 				} else {
 					found[i] = fmt.Sprintf("file %q: %v", items[i].Name, err)
@@ -150,32 +142,15 @@ func Verify(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, 
 	return out, nil
 }
 
-// fileSizes lists the folders of the items: the size of each file in them by
-// name.
-func fileSizes(vol Volume, items []Item) (map[string]int64, error) {
-	sizes := map[string]int64{}
-	for _, dir := range folders(items) {
-		list, err := vol.List(dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("listing folder %q: %w", dir, err)
-		}
-		for _, e := range list {
-			if !e.Dir {
-				sizes[path.Join(dir, e.Name)] = e.Size
-			}
-		}
-	}
-	return sizes, nil
-}
-
-// verifyFile returns what is wrong with the file. sizes are those of the files
-// in its folder.
-func verifyFile(ctx context.Context, vol Volume, it Item, sizes map[string]int64, o Options, mem []byte) error {
-	size, ok := sizes[it.Name]
-	if !ok {
+// verifyFile returns what is wrong with the file.
+func verifyFile(ctx context.Context, vol Volume, it Item, o Options, mem []byte) error {
+	size, err := vol.Size(it.Name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return errors.New("missing")
-	}
-	if size != it.Size {
+	case err != nil:
+		return fmt.Errorf("looking for it: %w", err)
+	case size != it.Size:
 		return fmt.Errorf("has %d bytes, want %d", size, it.Size)
 	}
 	f, err := vol.Open(it.Name, o.fileOptions(0))

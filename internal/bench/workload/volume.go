@@ -41,20 +41,14 @@ type Volume interface {
 	Open(name string, o FileOptions) (File, error)
 	// Remove deletes a file or an empty folder.
 	Remove(name string) error
-	// List returns the entries of one folder, sorted by name; "." is the root.
-	List(dir string) ([]Entry, error)
+	// Size is the length of a file in bytes, 0 of a folder. It returns
+	// fs.ErrNotExist if there is neither.
+	Size(name string) (int64, error)
 	// Free is the free space that the volume offers, in bytes.
 	Free() (int64, error)
 	// Sync makes names and sizes durable: the data of files is that of
 	// [File.Sync]. It is not called inside a timed span.
 	Sync() error
-}
-
-// Entry is one name in a folder.
-type Entry struct {
-	Name string
-	Size int64
-	Dir  bool
 }
 
 // FileOptions control how a file is opened.

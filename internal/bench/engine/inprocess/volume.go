@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -70,24 +68,13 @@ func (v *volume) handle(f *exfat.File, err error) (workload.File, error) {
 // Remove deletes a file or an empty folder.
 func (v *volume) Remove(name string) error { return volumeError(v.vol.Remove(name)) }
 
-// List returns the entries of a folder, sorted by name in bytes: exFAT sorts none.
-func (v *volume) List(dir string) ([]workload.Entry, error) {
-	if dir = path.Clean(dir); dir == "." {
-		dir = "/"
+// Size is the length of a file in bytes, 0 of a folder.
+func (v *volume) Size(name string) (int64, error) {
+	i, err := v.vol.Stat(name)
+	if err != nil || i.Dir {
+		return 0, trimName(err)
 	}
-	list, err := v.vol.List(dir)
-	if err != nil {
-		return nil, volumeError(err)
-	}
-	entries := make([]workload.Entry, len(list))
-	for k, i := range list {
-		entries[k] = workload.Entry{Name: i.Name, Dir: i.Dir}
-		if !i.Dir {
-			entries[k].Size = i.Size
-		}
-	}
-	slices.SortFunc(entries, func(a, b workload.Entry) int { return strings.Compare(a.Name, b.Name) })
-	return entries, nil
+	return i.Size, nil
 }
 
 // Free is the free space of the volume in bytes, all of it for files.

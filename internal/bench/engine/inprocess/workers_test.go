@@ -51,7 +51,7 @@ func TestWorkersAtOnce(t *testing.T) {
 				}
 				_, err := c.Usage(t.Context())
 				assert.NoError(t, err)
-				_, err = v.List("/")
+				_, err = v.Size("/")
 				assert.NoError(t, err)
 				_, err = v.Free()
 				assert.NoError(t, err)

@@ -1,14 +1,12 @@
 package simulated
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -237,6 +235,8 @@ func (v *volume) Dataless() bool { return v.c.e.dataless }
 
 func (v *volume) Mkdir(name string) error {
 	name = path.Clean(name)
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	if _, ok := v.c.sizes[name]; ok {
 		return fmt.Errorf("making folder %q: %w", name, fs.ErrExist)
 	}
@@ -287,17 +287,14 @@ func (v *volume) Remove(name string) error {
 	return nil
 }
 
-func (v *volume) List(dir string) ([]workload.Entry, error) {
+func (v *volume) Size(name string) (int64, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var out []workload.Entry
-	for name, size := range v.c.sizes {
-		if path.Dir(name) == path.Clean(dir) {
-			out = append(out, workload.Entry{Name: path.Base(name), Size: max(size, 0), Dir: size < 0})
-		}
+	size, ok := v.c.sizes[path.Clean(name)]
+	if !ok {
+		return 0, fs.ErrNotExist
 	}
-	slices.SortFunc(out, func(a, b workload.Entry) int { return cmp.Compare(a.Name, b.Name) })
-	return out, nil
+	return max(size, 0), nil
 }
 
 func (v *volume) Free() (int64, error) { return max(v.c.spec.Size-v.c.live, 0), nil }

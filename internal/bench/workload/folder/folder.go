@@ -91,28 +91,13 @@ func (v *Volume) Remove(name string) error {
 	return v.change(func() error { return v.dir.Remove(name) })
 }
 
-// List returns the entries of one folder, sorted by name.
-func (v *Volume) List(dir string) ([]workload.Entry, error) {
-	list, err := v.dir.ReadDir(path.Clean(dir))
-	if err != nil {
-		return nil, withoutPath(err)
+// Size is the length of a file in bytes, 0 of a folder.
+func (v *Volume) Size(name string) (int64, error) {
+	fi, err := v.dir.Lstat(name)
+	if err != nil || fi.IsDir() {
+		return 0, withoutPath(err)
 	}
-	entries := make([]workload.Entry, 0, len(list))
-	for _, e := range list {
-		fi, err := e.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		one := workload.Entry{Name: e.Name(), Dir: e.IsDir()}
-		if !one.Dir {
-			one.Size = fi.Size()
-		}
-		entries = append(entries, one)
-	}
-	return entries, nil
+	return fi.Size(), nil
 }
 
 // Free is how many bytes an unprivileged user may still write.
