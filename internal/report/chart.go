@@ -37,7 +37,6 @@ type Chart struct {
 type Series struct {
 	Role, Name string
 	Marks      []Mark
-	Thin       bool // the intervals recede behind the lines
 }
 
 // Mark is one bar, point, interval or cell. On a flipped chart Y is the row;
@@ -99,12 +98,7 @@ func (c Chart) Description() string {
 // IntervalNote explains the intervals of the chart, drawn as bars or whiskers,
 // or why it has none.
 func (c *Chart) IntervalNote(drawn string) string {
-	high := c.Y.High
-	if c.Flipped {
-		high = c.X.High
-	}
-	all := c.Marks()
-	known := Where(all, func(m Mark) bool { return m.CI != nil })
+	known := Where(c.Marks(), func(m Mark) bool { return m.CI != nil })
 	kinds := AppendNew(nil, Map(known, func(m Mark) string { return DescribeInterval(m.CI) })...)
 	switch {
 	case len(kinds) == 0:
@@ -112,10 +106,7 @@ func (c *Chart) IntervalNote(drawn string) string {
 	case len(kinds) > 3: // exact levels differ with n
 		kinds = append(kinds[:2], "and similar")
 	}
-	isClipped := func(m Mark) bool { return high != nil && m.CI.High > *high }
-	return drawn + ": " + strings.Join(kinds, "; ") + "." +
-		TextIf(len(known) < len(all), " No "+strings.ToLower(strings.TrimSuffix(drawn, "s"))+": no interval.") +
-		TextIf(slices.ContainsFunc(known, isClipped), " An arrow goes on beyond the scale.")
+	return drawn + ": " + strings.Join(kinds, "; ") + ". An arrow goes on beyond the scale."
 }
 
 // InParts builds a chart for each so many rows, with the number of the first of

@@ -225,13 +225,19 @@ func (s *Section) addSideRows(
 	names := append([]string{c.Sides[0].Name}, sideNames(sides)...)
 	s.Table.Columns = Columns(append([]string{"<"}, plainList(names, nameLength)...)...)
 	s.Heading += TextIf(len(sides) < len(c.Sides)-1, ": "+listNames(names[1:]))
-	at := keyedRows[FigureKey]{}
+	at := map[FigureKey]int{} // names of rows may be cut to the same text
 	for _, r := range c.Rows {
 		column := slices.Index(names, r.Side)
 		if r.Op != op || column < 1 {
 			continue
 		}
-		row := at.row(s.Table, FigureKey{r.Case, r.Phase, r.Cycle}, name(r))
+		key := FigureKey{r.Case, r.Phase, r.Cycle}
+		i, ok := at[key]
+		if !ok {
+			i, at[key] = len(s.Table.Rows), len(s.Table.Rows)
+			s.Table.Rows = append(s.Table.Rows, TextRow(name(r), make([]string, len(names))...))
+		}
+		row := s.Table.Rows[i]
 		row[1].Text = Human(r.Base.Value, r.Unit)
 		row[column+1] = Cell{Text: Human(r.Value.Value, r.Unit) + " " + changeMark(r),
 			Class: changeClass(r), Title: changeText(r) + "; " + rowBasis(r)}

@@ -139,22 +139,6 @@ func TextRow(head string, texts ...string) []Cell {
 	return append([]Cell{{Text: head, Class: "head"}}, cells...)
 }
 
-// keyedRows finds the rows of a table by a key.
-//
-// Names do not serve as keys: two hostile names may be cut to the same text.
-type keyedRows[K comparable] map[K]int
-
-// row is the row of a key. A new one has a name and empty cells.
-func (at keyedRows[K]) row(t *Table, key K, name string) []Cell {
-	i, ok := at[key]
-	if !ok {
-		i = len(t.Rows)
-		at[key] = i
-		t.Rows = append(t.Rows, TextRow(name, make([]string, len(t.Columns)-1)...))
-	}
-	return t.Rows[i]
-}
-
 // Note is a footnote; one with Mark 0 is about the whole table.
 type Note struct {
 	Mark int

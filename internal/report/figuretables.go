@@ -270,12 +270,8 @@ func (q quantityColumns) published(s *result.Summary, on string, notes *footnote
 		}
 		if !p.Comparable {
 			ratio.Class = "uncomparable"
-			why := "; " + Plain(strings.Join(s.Departures, "; "), 400)
-			if len(s.Departures) > 4 { // the first screen has them
-				why = ", see the deviations"
-			}
-			ratio.Marks = append(ratio.Marks, notes.mark("Not comparable: published for "+
-				cmp.Or(Plain(p.On, 200), "other conditions")+TextIf(len(s.Departures) > 0, why)+".")...)
+			why := cmp.Or(Plain(p.On, 200), "other conditions") + TextIf(len(s.Departures) > 0, ", see the deviations")
+			ratio.Marks = append(ratio.Marks, notes.mark("Not comparable: published for "+why+".")...)
 		}
 	}
 	value.Text, value.Title = strings.Join(texts, "; "), strings.Join(titles, "; ")

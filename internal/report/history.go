@@ -220,9 +220,6 @@ func (v *seriesView) open(run int, id string) string {
 func (v *seriesView) sections() []Section {
 	head := Section{ID: v.id, Heading: v.name, Lead: Lines("series-lead", v), After: Lines("series-limits", v),
 		Charts: FlatMap(v.Parts, v.charts)}
-	if len(v.S.Runs) == 1 && len(v.Parts) > 0 { // a chart would be one column of marks
-		head.Table, head.Charts = v.single(), nil
-	}
 	out := []Section{head, v.versions()}
 	drawn := false
 	var last *analysis.Comparison
@@ -236,22 +233,6 @@ func (v *seriesView) sections() []Section {
 		s.After = append(s.After, wording.Text("change-legend", comparisonLegend(last)))
 	}
 	return append(out, v.runs())
-}
-
-// single is the table of a series of one run: a row a case, a column a quantity.
-func (v *seriesView) single() *Table {
-	t := &Table{Caption: v.name, Columns: Columns("<case")}
-	for _, p := range v.Parts {
-		title := joinFacts(QuantityName(p.op), PhaseName(p.phase, p.cycle))
-		t.Columns = append(t.Columns, Column{Title: title, Unit: v.scale(p.rows).Suffix})
-	}
-	at := keyedRows[string]{}
-	for k, p := range v.Parts {
-		for _, row := range p.rows {
-			at.row(t, row.Case, v.label(row.Case))[k+1] = v.figure(row, 0, v.scale(p.rows))
-		}
-	}
-	return t
 }
 
 // numbers are the values of some rows in the runs that are drawn.

@@ -163,7 +163,6 @@ func TestHistoryChart(t *testing.T) {
 		assert.Equal(t, []float64{float64(i), want}, []float64{line.Marks[i].X, line.Marks[i].Y})
 		assert.Contains(t, line.Marks[i].Tip, Human(want, "B/s"))
 	}
-	assert.True(t, line.Thin)
 	intervals := 0
 	for _, m := range line.Marks {
 		if m.CI != nil {
@@ -214,19 +213,16 @@ func TestHistoryOfOneRunEach(t *testing.T) {
 	}
 }
 
-// Of one run there is nothing to draw a line through: its figures stand in a table, a column a quantity.
+// The figures of one run are in its pictures and their tables, and nothing changed.
 func TestHistoryOfOneRun(t *testing.T) {
 	r := pastRuns()[0]
 	h := pastOf([]*result.Result{r})
 	s := newSeriesView(&h.Series[0], "name", "s1", valuesDrawn).sections()[0]
-	assert.Empty(t, s.Charts)
-	require.NotNil(t, s.Table)
-	assert.Len(t, s.Table.Columns, 4)
-	assert.Equal(t, "write, new, GB/s", s.Table.Columns[1].Heading())
-	require.Len(t, s.Table.Rows, 4)
-	row := s.Table.Rows[3]
-	assert.Equal(t, "UDSB, AES-256", row[0].Text)
-	assert.Regexp(t, `^4\.\d\d \(4\.\d\d–4\.\d\d\)$`, row[1].Text)
+	require.Len(t, s.Charts, 3)
+	table := s.Charts[0].Table
+	assert.Equal(t, "UDSB, AES-256, GB/s", table.Columns[5].Title)
+	require.Len(t, table.Rows, 1)
+	assert.Regexp(t, `^4\.\d\d \(4\.\d\d–4\.\d\d\)$`, table.Rows[0][5].Text)
 	page := historyPage(t, h)
 	assert.Contains(t, page, "there is no change to look for")
 	assert.Contains(t, page, "† one with a warning of its own")

@@ -35,7 +35,7 @@ func (v *seriesView) chart(p seriesPart, rows []analysis.HistoryRow) Chart {
 	open := Series{Role: "uncomparable", Name: "not finished, or failed"}
 	doubtful := Series{Role: "warned", Name: "with a warning of its own"}
 	for _, row := range rows {
-		line := Series{Role: "line", Name: v.label(row.Case), Thin: true}
+		line := Series{Role: "line", Name: v.label(row.Case)}
 		for i, value := range row.Values[v.First:] {
 			run := v.First + i
 			if value == nil || !IsFinite(value.Value) {

@@ -11,15 +11,6 @@ import (
 	"dmgbench/internal/system/units"
 )
 
-// HasPublishedTables reports whether any cell of the plan's tables has a value that
-// the source published.
-func (v *View) HasPublishedTables() bool {
-	return slices.ContainsFunc(v.Result.Tables, func(t result.Table) bool {
-		isPublished := func(c result.TableCell) bool { return c.Published != nil }
-		return slices.ContainsFunc(slices.Concat(t.Cells...), isPublished)
-	})
-}
-
 // planTable builds a table of the plan, laid out as the source prints it, each
 // figure with its interval and the published value below it. The scale and the
 // digits of a cell are those of its column, or of its row if the row has a
@@ -224,7 +215,8 @@ func coefficientText(f result.Fit, name string, value float64) string {
 	case name == "break":
 		return Human(value, AxisUnit(f.Along))
 	case strings.HasPrefix(name, "slope") && isOfSize:
-		return Human(value*1e6, unit) + " a MB" + TextIf(unit == "s" && value > 0, " ("+Human(1/value, "B/s")+")")
+		rate := TextIf(unit == "s" && value > 0, " ("+Human(1/value, "B/s")+")")
+		return Human(value*1e6, unit) + " a MB" + rate
 	case strings.HasPrefix(name, "slope"):
 		return Human(value, unit) + " per x"
 	}

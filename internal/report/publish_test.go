@@ -110,21 +110,3 @@ func TestTablesOfOutcomesAndCoefficients(t *testing.T) {
 	assert.Contains(t, files["what.html"], "<td>refused &lt;b&gt;</td>")
 	assert.True(t, strings.HasPrefix(files["what.tsv"], "\tmounts\tline · latency, ms\tline · latency, ms, interval\tline · rate, GB/s\trepairs, s\nRAW\trefused <b>\t5.00\t4.00–6.00\t2.50\t—\n"), files["what.tsv"])
 }
-
-// Tables are the article's where it prints figures of them; else they are the plan's.
-func TestWhoseTables(t *testing.T) {
-	assert.Contains(t, html(t, makers["sample"]), ">As the article prints it<")
-	ours := html(t, func() (*plan.Plan, *result.Result) {
-		p, r := makers["sample"]()
-		for i := range r.Tables {
-			for _, row := range r.Tables[i].Cells {
-				for k := range row {
-					row[k].Published = nil
-				}
-			}
-		}
-		return p, r
-	})
-	assert.Contains(t, ours, ">Tables of the plan<")
-	assert.NotContains(t, ours, ">As the article prints it<")
-}

@@ -170,11 +170,7 @@ func RoundUp(v float64) float64 {
 	if v <= 0 || !IsFinite(v) {
 		return 1
 	}
-	power := math.Pow(10, math.Floor(math.Log10(v)))
-	step := power / 2
-	if v/power < 2.5 {
-		step = power / 5
-	}
+	step := TickStep(v)
 	return RoundDigits(math.Ceil(v/step-1e-9) * step)
 }
 

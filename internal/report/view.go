@@ -95,15 +95,11 @@ func NewView(p *plan.Plan, r *result.Result) *View {
 	v.NotDone = v.casesNotDone()
 	v.Settings = pairs("settings", v)
 	v.Hosts = Map(r.Sessions, func(s result.Session) []Pair { return pairs("session", s) })
-	used := map[string]bool{}
-	for _, c := range r.Cases {
-		used[c.Target.Format] = true
-		for _, kv := range c.Keys {
-			used[kv[1]] = true
-		}
-	}
 	for _, f := range image.Formats {
-		if used[f.Name] || f.ImageType != "" && used[f.ImageType] {
+		isNamed := func(kv [2]string) bool { return kv[1] == f.Name || kv[1] != "" && kv[1] == f.ImageType }
+		if slices.ContainsFunc(r.Cases, func(c result.Case) bool {
+			return c.Target.Format == f.Name || slices.ContainsFunc(c.Keys, isNamed)
+		}) {
 			v.Legend = append(v.Legend, Pair{f.Name, f.Legend})
 		}
 	}

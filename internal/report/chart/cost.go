@@ -207,15 +207,12 @@ func (r *run) costChart(p picture, cases []costCase) report.Chart {
 	c.Height = 30 + len(cases)*(18*slots+14)
 	// The rest of the width is for the labels at the ends of the bars.
 	c.X.High = new(report.RoundUp(1.12 * top))
-	cut := slices.ContainsFunc(c.Marks(), func(m report.Mark) bool {
-		return m.CI != nil && (m.CI.Low < 0 || m.CI.High > *c.X.High)
-	})
 	engines := report.Map(r.Result.Sessions, func(s result.Session) string {
 		isApples := s.Engine.Vendor == "Apple" && s.Engine.Name != "simulated"
 		return report.FirstOf(report.TextIf(isApples, "Apple"), s.Engine.Name)
 	})
 	caption(&c, "cost", data{"Files": cases[0].work.files, "Bytes": float64(cases[0].work.bytes), "Ns": ns,
-		"Engines": report.AppendNew(nil, engines...), "Kinds": kinds, "Cut": cut}) // the work of all rounds and cases
+		"Engines": report.AppendNew(nil, engines...), "Kinds": kinds}) // the work of all rounds and cases
 	return c
 }
 

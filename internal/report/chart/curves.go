@@ -20,10 +20,10 @@ import (
 // Two points always lie on a line and show no shape.
 const minCurve = 3
 
-// intervalRoom is how far an axis reaches for intervals, in multiples of the
-// largest value: longer ones, which would press the values flat, are cut at the
-// edge with an arrow.
-const intervalRoom = 3
+// axisRoom is how far an axis reaches for intervals and lines that are not
+// measured, in multiples of the largest value: longer ones, which would press the
+// values flat, are cut at the edge, intervals with an arrow.
+const axisRoom = 3
 
 // curve is one quantity along an axis.
 type curve struct {
@@ -81,7 +81,6 @@ func drawCurves(id, op, along, xUnit, role string, curves []curve) (c report.Cha
 		}
 		c.Series = append(c.Series, s)
 	}
-	capIntervals(&c)
 	return c, ns
 }
 
@@ -93,14 +92,16 @@ func top(marks []report.Mark) (top float64) {
 	return top
 }
 
-// capIntervals ends the y axis at a multiple of the largest value where an
-// interval goes beyond.
-func capIntervals(c *report.Chart) {
-	end := intervalRoom * top(c.Marks())
-	if end > 0 && slices.ContainsFunc(c.Marks(), func(m report.Mark) bool {
-		return m.CI != nil && report.IsFinite(m.CI.High) && m.CI.High > end
-	}) {
-		c.Y.High = new(report.RoundUp(end))
+// capAxis ends the y axis at a multiple of the largest measured value where an
+// interval or a line goes beyond.
+func capAxis(c *report.Chart) {
+	end := axisRoom * top(c.Marks())
+	for _, s := range c.Series {
+		if end > 0 && slices.ContainsFunc(s.Marks, func(m report.Mark) bool {
+			return m.Y > end || m.CI != nil && report.IsFinite(m.CI.High) && m.CI.High > end
+		}) {
+			c.Y.High = new(report.RoundUp(end))
+		}
 	}
 }
 
@@ -216,6 +217,7 @@ func (r *run) sweepChart(key, op string, f report.Figures, drawn map[int]bool) [
 		"Ideal": addIdeal(&c, key, curves)}
 	xs = append(xs, report.FlatMap(fits, func(f drawnFit) []float64 { return f.draw(&c) })...)
 	c.X = numberAxis(keyName(key), xUnit, xs)
+	capAxis(&c)
 	caption(&c, "curves", d)
 	return []report.Chart{c}
 }
@@ -237,7 +239,7 @@ func cycleCharts(r *run) []report.Chart {
 		}
 		c, ns := drawCurves("cycles-"+report.Slug(op), op, "cycle", "1", "line", curves)
 		c.Heading = report.Capitalize(report.QuantityName(op)) + " along the cycles"
-		c.X, c.Y.High = report.Axis{Name: "cycle", Unit: "1"}, nil
+		c.X = report.Axis{Name: "cycle", Unit: "1"}
 		for _, s := range c.Series { // as many intervals as cycles would hide the lines
 			for i := range s.Marks {
 				s.Marks[i].CI = nil
@@ -289,7 +291,7 @@ func addIdeal(c *report.Chart, key string, curves []curve) bool {
 	if !slices.Contains([]string{"threads", "workers", "cores"}, key) || c.Y.Unit != "B/s" && !isTime {
 		return false
 	}
-	measured, most := top(c.Marks()), 0.0
+	hasLines := false
 	for _, one := range curves {
 		first, last := one.points[0], one.points[len(one.points)-1]
 		if first.x <= 0 {
@@ -304,12 +306,9 @@ func addIdeal(c *report.Chart, key string, curves []curve) bool {
 				}
 				return report.Headline(first.figure).Value * share
 			})}
-		most, c.Series = max(most, top(s.Marks)), append(c.Series, s)
+		hasLines, c.Series = true, append(c.Series, s)
 	}
-	if c.Y.High == nil && measured > 0 && most > 2*measured { // measured values are not pressed flat
-		c.Y.High = new(report.RoundUp(2 * measured))
-	}
-	return most > 0
+	return hasLines
 }
 
 // drawnFit is a fit of the plan with its functions, which are nil where
@@ -317,23 +316,11 @@ func addIdeal(c *report.Chart, key string, curves []curve) bool {
 type drawnFit struct {
 	result.Fit
 	measured, published func(x float64) float64
-	OffScale            bool // the published curve would press the measured points flat
 }
 
 func newDrawnFit(f result.Fit) drawnFit {
-	d := drawnFit{Fit: f,
-		measured:  modelOf(f, func(c result.Coefficient) *float64 { return &c.Value }),
-		published: modelOf(f, func(c result.Coefficient) *float64 { return c.Published })}
-	top, most := 0.0, 0.0
-	for _, p := range f.Points {
-		top = max(top, p[1])
-		if d.published != nil {
-			most = max(most, d.published(p[0]))
-		}
-	}
-	// Values that were published for a faster machine.
-	d.OffScale = top > 0 && most > 3*top
-	return d
+	return drawnFit{f, modelOf(f, func(c result.Coefficient) *float64 { return &c.Value }),
+		modelOf(f, func(c result.Coefficient) *float64 { return c.Published })}
 }
 
 // modelOf is the function of a fit, or nil where coefficients are missing.
@@ -341,29 +328,26 @@ func newDrawnFit(f result.Fit) drawnFit {
 // The coefficients are those that package stats gives the models, in base
 // units.
 func modelOf(f result.Fit, value func(result.Coefficient) *float64) func(x float64) float64 {
-	k := map[string]float64{}
-	for _, c := range f.Coefficients {
-		if v := value(c); v != nil && report.IsFinite(*v) {
-			k[c.Name] = *v
+	k := func(name string) float64 {
+		at := slices.IndexFunc(f.Coefficients, func(c result.Coefficient) bool { return c.Name == name })
+		if at < 0 || value(f.Coefficients[at]) == nil {
+			return math.NaN()
 		}
+		return *value(f.Coefficients[at])
 	}
-	has := func(names ...string) bool {
-		return !slices.ContainsFunc(names, func(n string) bool { _, ok := k[n]; return !ok })
-	}
-	switch {
-	case f.Model == "line" && has("intercept", "slope"):
-		return func(x float64) float64 { return k["intercept"] + k["slope"]*x }
-	case f.Model == "power" && has("factor", "exponent"):
-		return func(x float64) float64 { return k["factor"] * math.Pow(x, k["exponent"]) }
-	case f.Model == "two-lines" && has("intercept", "slope", "break", "intercept_2", "slope_2"):
-		return func(x float64) float64 {
-			if x > k["break"] {
-				return k["intercept_2"] + k["slope_2"]*x
-			}
-			return k["intercept"] + k["slope"]*x
+	model := func(x float64) float64 {
+		switch {
+		case f.Model == "power":
+			return k("factor") * math.Pow(x, k("exponent"))
+		case f.Model == "two-lines" && x > k("break"):
+			return k("intercept_2") + k("slope_2")*x
 		}
+		return k("intercept") + k("slope")*x
 	}
-	return nil
+	if len(f.Points) == 0 || !report.IsFinite(model(f.Points[0][0])) {
+		return nil
+	}
+	return model
 }
 
 func pairPoint(p [2]float64) report.Mark { return report.Point(p[0], p[1]) }
@@ -391,9 +375,7 @@ func (f drawnFit) draw(c *report.Chart) []float64 {
 		}
 	}
 	curve("fit", name, f.measured)
-	if !f.OffScale {
-		curve("faint", "published "+name, f.published)
-	}
+	curve("faint", "published "+name, f.published)
 	c.Add(s)
 	return []float64{low, high}
 }
@@ -410,17 +392,15 @@ func (r *run) fitChart(i int, f drawnFit) report.Chart {
 	if ends := f.draw(&c); ends != nil {
 		c.X = numberAxis(along, report.AxisUnit(f.Along), ends)
 	}
-	if c.X.Log {
+	if capAxis(&c); c.X.Log {
 		c.X.Ticks = report.RoundTicks(*c.X.Low, *c.X.High)
 	}
 	caption(&c, "fit", data{"Points": len(f.Points), "Every": every, "Model": report.ModelName(f.Model),
-		"Reason": f.Reason, "OffScale": f.OffScale})
+		"Reason": f.Reason})
 	return c
 }
 
-// relationCharts draw one quantity against another: a named point for each case
-// with its two ranks, the line of the cases that are not outliers, and rings
-// around the outliers.
+// relationCharts draw one quantity against another.
 func relationCharts(r *run) []report.Chart {
 	var out []report.Chart
 	for i, rel := range r.Result.Relations {
@@ -433,6 +413,8 @@ func relationCharts(r *run) []report.Chart {
 	return out
 }
 
+// relationChart has a named point for each case with its two ranks, the line of
+// the cases that are not outliers, and rings around the outliers.
 func relationChart(rel result.Relation) report.Chart {
 	x, y := report.QuantityName(rel.XOp), report.QuantityName(rel.YOp)
 	c := report.Chart{Height: 340, Heading: report.Capitalize(y) + " against " + x,

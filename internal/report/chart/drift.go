@@ -109,11 +109,7 @@ func driftChart(r *run) []report.Chart {
 	c.Add(rings)
 	// At least a tenth either way, so that noise does not look like drift.
 	c.Y.Fit(0, append(report.Map(c.Marks(), func(m report.Mark) float64 { return m.Y }), 0.9, 1.1)...)
-	ofRun := report.AppendNew(nil, report.Map(r.Result.Warnings, func(w result.Warning) string {
-		return report.Plain(w.Kind, 40)
-	})...)
-	caption(&c, "drift", data{"Steps": drawn, "Rings": len(rings.Marks), "Canaries": canaries, "Common": common,
-		"OfRun": ofRun})
+	caption(&c, "drift", data{"Steps": drawn, "Rings": len(rings.Marks), "Canaries": canaries, "Common": common})
 	return []report.Chart{c}
 }
 

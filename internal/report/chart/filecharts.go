@@ -21,9 +21,9 @@ func sizeCharts(r *run) []report.Chart {
 		d := r.setData(sets)
 		for i, s := range sets {
 			// A little apart sideways, so that intervals do not hide each
-			// other; thin, so that the lines show through.
+			// other.
 			apart := math.Pow(1.025, float64(i)-float64(len(sets)-1)/2)
-			line := report.Series{Role: "line", Name: r.CaseName(s.caseID), Thin: true}
+			line := report.Series{Role: "line", Name: r.CaseName(s.caseID)}
 			classes := newSizeClasses([]fileSet{s})
 			d["Binned"] = classes.binned
 			for k, files := range classes.split(s.files) {
@@ -42,7 +42,7 @@ func sizeCharts(r *run) []report.Chart {
 			}
 			c.Add(line)
 		}
-		capIntervals(&c)
+		capAxis(&c)
 		d["Intervals"] = c.IntervalNote("Bars")
 		caption(&c, "size", d)
 		return c
@@ -291,8 +291,7 @@ func (r *run) residualChart(
 }
 
 // addResiduals draws the points of one line, tabulates their distribution, and
-// returns it. A file at whose size the line is not above 0 has no ratio, and is
-// counted in the table.
+// returns it. A file at whose size the line is not above 0 has no ratio.
 func addResiduals(
 	c *report.Chart, name string, files []timedFile, at func(float64) float64, limit int,
 ) []float64 {
@@ -311,10 +310,8 @@ func addResiduals(
 	most := over[slices.Index(ratios, slices.Max(ratios))]
 	row := append(report.TextRow(name+report.TextIf(every > 1, " (one of "+strconv.Itoa(every)+" drawn)")),
 		spread(ratios, "1")...)
-	left := len(files) - len(over)
 	c.Table.Rows = append(c.Table.Rows, append(row, report.Cell{Text: report.Brief(most.bytes, "B")},
-		report.Cell{Text: strconv.Itoa(len(over)) + report.TextIf(left > 0,
-			fmt.Sprintf(" (and %d where the line is not above 0)", left))}))
+		report.Cell{Text: strconv.Itoa(len(over))}))
 	return ratios
 }
 

@@ -91,7 +91,6 @@ var roleOptions = map[string]*roleOption{
 	"whisker":      {custom, 9, data{"x": []int{0, 2, 3, 5}, "y": 1}},
 	"part":         {custom, 10, data{"x": []int{0, 3, 4}, "y": 1}},
 	"error":        {custom, 4, data{"x": 0, "y": []int{2, 3}}},
-	"thin":         {custom, 4, data{"x": 0, "y": []int{2, 3}}},
 	"heat":         {custom, 2, data{"x": 0, "y": 1}},
 	"points":       {"scatter", 2, nil},
 	"named":        {"scatter", 2, nil},
@@ -127,11 +126,11 @@ func encodeSeries(c *report.Chart) (out []data, allTips, allLabels [][]string) {
 			values[i], tips[i] = []any{known(m.X), known(m.Y)}, m.Tip
 			if o.kind == custom {
 				labels = append(labels, m.Label)
-				values[i] = slices.Concat(values[i], ends(m), []any{known(m.From), known(m.Published), bit(m.Comparable),
-					m.Slot + slot, slots, steps[m.Y]})[:o.values]
+				values[i] = slices.Concat(values[i], ends(m), []any{known(m.From), known(m.Published),
+					bit(m.Comparable), m.Slot + slot, slots, steps[m.Y]})[:o.values]
 			}
 		}
-		if role == "whisker" || role == "error" || role == "thin" || strings.Join(tips, "") == "" {
+		if role == "whisker" || role == "error" || strings.Join(tips, "") == "" {
 			tips = nil // nobody can point at the marks, or the script writes their tips
 		}
 		allTips, allLabels = append(allTips, tips), append(allLabels, labels)
@@ -144,10 +143,9 @@ func encodeSeries(c *report.Chart) (out []data, allTips, allLabels [][]string) {
 			add("whisker", one.Name, one.Marks)
 			slot++
 		} else if roleOptions[one.Role] == nil {
-			role := map[bool]string{true: "thin", false: "error"}[one.Thin]
 			bars := report.Where(one.Marks, func(m report.Mark) bool { return !slices.Contains(ends(m), nil) })
 			if len(bars) > 0 {
-				add(role, one.Name, bars)
+				add("error", one.Name, bars)
 			}
 		}
 	}

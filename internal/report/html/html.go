@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
@@ -34,7 +33,7 @@ var style string
 // below a plot: they are reserved, so that the page does not jump while its
 // charts are drawn.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"rows": rows, "forms": forms, "verdicts": report.CountVerdicts,
+	"class": cellClass, "forms": forms, "verdicts": report.CountVerdicts,
 	"spec": func(c report.Chart) (template.JS, error) {
 		text, err := chart.Encode(&c)
 		return template.JS(text), err
@@ -136,64 +135,23 @@ func pageSections(v *report.View) []section {
 	return out
 }
 
-// tableRow is a row with the classes of its cells.
-//
-// Classes are ours, whatever a result has: the style sheet knows no others.
-type tableRow struct {
-	Rule  bool // a line above: a new case begins
-	Cells []tableCell
+// cellClass is the class of a cell of a page. Classes are ours, whatever a result
+// has: the style sheet knows no others.
+func cellClass(column report.Column, c report.Cell) string {
+	if column.Text {
+		return c.Class
+	}
+	return "number" + map[string]string{"muted": " greyed", "uncomparable": " greyed", "warn": " warn"}[c.Class]
 }
 
-type tableCell struct {
-	report.Cell
-	Class string
-	Head  bool
-	Below []report.BelowLine
-}
-
-// rows are the rows of a table; a case that is named in the row above is not
-// named again.
-func rows(t report.Table) []tableRow {
-	out := make([]tableRow, len(t.Rows))
-	last := ""
-	for i, row := range t.Rows {
-		r := &out[i]
-		for j, c := range row {
-			if j < len(t.Columns) && t.Columns[j].Below {
-				continue
-			}
-			h := tableCell{Cell: c, Class: c.Class, Below: t.Below(row, j)}
-			switch {
-			case c.Class == "head" && c.Text == last && j == 0:
-				h.Text, h.Class = "", ""
-			case c.Class == "head":
-				h.Head, r.Rule = true, i > 0
-				if j == 0 {
-					last = c.Text
-				}
-			case j < len(t.Columns) && !t.Columns[j].Text:
-				classes := map[string]string{"muted": " greyed", "uncomparable": " greyed", "warn": " warn"}
-				h.Class = "number" + classes[c.Class]
-			}
-			r.Cells = append(r.Cells, h)
+// forms is what the copy buttons of a table of the plan give; none leaves that to
+// the script of the page. The template writes it as JSON, with < escaped.
+func forms(t report.Table) map[string]string {
+	texts := map[string]string{}
+	if t.File != "" {
+		for _, f := range t.Forms() {
+			texts[f.Name] = f.Text
 		}
 	}
-	return out
-}
-
-// forms is what the copy buttons of a table of the plan give, as JSON; ""
-// leaves that to the script of the page.
-//
-// The text is JSON inside a script element, so that < is escaped by the
-// encoder.
-func forms(t report.Table) (template.JS, error) {
-	if t.File == "" {
-		return "", nil
-	}
-	texts := map[string]string{}
-	for _, f := range t.Forms() {
-		texts[f.Name] = f.Text
-	}
-	text, err := json.Marshal(texts)
-	return template.JS(text), err
+	return texts
 }

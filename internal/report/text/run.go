@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -111,7 +112,9 @@ func screenNumbers(f report.FirstScreen) []report.Section {
 	}
 	t := *f.Numbers
 	t.Rows = slices.Clone(t.Rows[:min(len(t.Rows), screenRows)])
-	isLong := slices.ContainsFunc(t.Rows, func(row []report.Cell) bool { return report.Width(row[0].Text) > nameColumns })
+	isLong := slices.ContainsFunc(t.Rows, func(row []report.Cell) bool {
+		return report.Width(row[0].Text) > nameColumns
+	})
 	for i, row := range t.Rows {
 		t.Rows[i] = report.Map(row, func(c report.Cell) report.Cell {
 			c.Marks = nil
@@ -216,11 +219,8 @@ func inAll(counts []string) []string {
 
 // mainTable is the table of the first screen, if there is one.
 func mainTable(f report.FirstScreen) []report.Table {
-	switch {
-	case f.Outcome != nil:
-		return []report.Table{*f.Outcome}
-	case f.Numbers != nil:
-		return []report.Table{*f.Numbers}
+	if t := cmp.Or(f.Outcome, f.Numbers); t != nil {
+		return []report.Table{*t}
 	}
 	return nil
 }

@@ -32,12 +32,12 @@
     };
   }
 
-  // Vertical interval around a point of a curve.
-  function errorBar(colour, thin) {
+  // Vertical interval around a point of a curve, which the lines show through.
+  function errorBar(colour) {
     return function (params, api) {
       var a = api.coord([api.value(0), api.value(2)]), b = api.coord([api.value(0), api.value(3)]);
       var top = params.coordSys.y, bottom = top + params.coordSys.height;
-      var style = { stroke: colour, lineWidth: thin ? 1 : 1.3, opacity: thin ? 0.35 : 1 };
+      var style = { stroke: colour, lineWidth: 1, opacity: 0.5 };
       var line = function (x1, y1, x2, y2) {
         return { type: 'line', shape: { x1: x1, y1: y1, x2: x2, y2: y2 }, style: style, z2: 10, silent: true };
       };

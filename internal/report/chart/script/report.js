@@ -211,8 +211,7 @@
     switch (role) {
       case 'bar': s.barGap = '12%'; s.barCategoryGap = '30%'; s.itemStyle = { color: look.colour, borderRadius: spec.flipped ? [0, 2, 2, 0] : [2, 2, 0, 0] }; s.barMaxWidth = 26; break;
       case 'whisker': s.itemStyle = solid; s.renderItem = whisker(look.colour, theme, spec); s.silent = true; s.z = 5; break;
-      case 'thin':
-      case 'error': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.errorBar(look.colour, role === 'thin'); s.silent = true; s.z = role === 'thin' ? 1 : 4; break;
+      case 'error': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.errorBar(look.colour); s.silent = true; s.z = 1; break;
       case 'heat': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.heat(look.colour, look.ink, spec); break;
       case 'part': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.part(look.colour, theme, spec); break;
       case 'line': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 2 }; s.symbol = look.symbol; s.symbolSize = 6; s.showAllSymbol = true; s.connectNulls = false; break;
