@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"dmgbench/internal/image"
+	"dmgbench/internal/image/container"
 	"dmgbench/internal/linuxhdiutil/attach"
 )
 
@@ -144,9 +145,8 @@ func (c *call) inspectForAttach(p place) (info *attach.ImageInfo, err error) {
 	if info, err = i.inspect(); err != nil || c.tool != "hdiutil" || c.has("noverify") {
 		return info, err
 	}
-	bad, err := c.compareSums(i, "ignorebadchecksums")
-	if bad != nil {
-		err = refuse("corrupt image%.0w", bad)
+	if err = c.compareSums(i, "ignorebadchecksums"); errors.Is(err, container.ErrData) {
+		err = refuse("corrupt image%.0w", err)
 	}
 	return info, err
 }
@@ -252,10 +252,8 @@ func onAttachment(verb func(*call, attach.Attached) error) func(*call) error {
 // the data is in it.
 func (c *call) detach(a attach.Attached) error {
 	lost, err := c.env.Attacher.Detach(c.ctx, a, c.has("force"))
-	for i, l := range lost {
-		if !slices.Contains(lost[:i], l) {
-			c.messagef("lost: %s", l)
-		}
+	for _, l := range slices.Compact(lost) {
+		c.messagef("lost: %s", l)
 	}
 	switch {
 	case err != nil:

@@ -197,10 +197,3 @@ func TestInfoTellsOfTheDead(t *testing.T) {
 	m.do("attach a.dmg")
 	assert.Contains(t, m.err, "the process that served /dev/loop0 died", "attaching it again does not hide it")
 }
-
-func TestTheHelperVerbReachesTheHelper(t *testing.T) {
-	assert.Equal(t, 7, Main(t.Context(), []string{HelperVerb, "x", "y"}, Env{Helper: func(args []string) int {
-		assert.Equal(t, []string{"x", "y"}, args)
-		return 7
-	}}))
-}

@@ -49,9 +49,6 @@ type Env struct {
 	Stdout, Stderr io.Writer
 	// Attacher attaches and mounts; nil is package attach.
 	Attacher *Attacher
-	// Helper is the main function of the process that serves an attached image; it
-	// gets the arguments after [HelperVerb]. nil disables the verb.
-	Helper func(args []string) int
 	// Now is the modification time of files that are put into volumes; nil is
 	// the clock of the host.
 	Now func() time.Time
@@ -102,8 +99,8 @@ type Attacher struct {
 // realAttacher is package attach.
 var realAttacher = Attacher{
 	Attach: attach.Attach, Detach: attach.Detach, List: attach.List, Mount: attach.Mount, Unmount: attach.Unmount,
-	Trim: attach.Trim, Filesystems: attach.Filesystems, Make: attach.Make, CheckGrow: attach.CheckGrow, Grow: attach.Grow,
-	Loops: attach.Loops,
+	Trim: attach.Trim, Filesystems: attach.Filesystems, Make: attach.Make, CheckGrow: attach.CheckGrow,
+	Grow: attach.Grow, Loops: attach.Loops,
 }
 
 // System is the environment of the process.
@@ -112,8 +109,7 @@ func System() Env {
 	if b, ok := debug.ReadBuildInfo(); ok {
 		version = cmp.Or(b.Main.Version, version)
 	}
-	return Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Version: version, UID: os.Getuid(),
-		Helper: attach.HelperMain}
+	return Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Version: version, UID: os.Getuid()}
 }
 
 // withDefaults fills in what is not set.
@@ -153,8 +149,8 @@ type call struct {
 // missing (1 when attaching, as from Apple's); 130 interrupted; 141 done, but
 // the reader of the output closed it early.
 func Main(ctx context.Context, args []string, env Env) int {
-	if len(args) > 0 && args[0] == HelperVerb && env.Helper != nil {
-		return env.Helper(args[1:])
+	if len(args) > 0 && args[0] == HelperVerb {
+		return attach.HelperMain(args[1:])
 	}
 	c := &call{ctx: ctx, env: env.withDefaults(), tool: "hdiutil", secrets: secrets{keys: map[string]crypt.Keys{}}}
 	defer c.secrets.wipe()
@@ -385,7 +381,8 @@ func describeError(err error) (text string, errno syscall.Errno, complete bool) 
 	case unsupported:
 		return found.Found + ": this kind of image is not supported yet", 0, true
 	case errnoTexts[errno] != "":
-		complete = errno == syscall.EEXIST || errno == syscall.EBUSY || errno == syscall.EAGAIN || err == fs.ErrNotExist // bare, without a path
+		complete = errno == syscall.EEXIST || errno == syscall.EBUSY || errno == syscall.EAGAIN ||
+			err == fs.ErrNotExist // bare, without a path
 		return errnoTexts[errno], errno, complete
 	}
 	return err.Error(), 0, true
@@ -418,7 +415,7 @@ func (c *call) reportError(err error) int {
 		return done.status
 	}
 	if e, ok := errors.AsType[*usageError](err); ok {
-		fmt.Fprint(c.err, formatHelp("usage", map[string]any{"tool": c.tool, "verb": c.verb, "problem": e.problem}))
+		fmt.Fprint(c.err, formatText("usage", map[string]any{"tool": c.tool, "verb": c.verb, "problem": e.problem}))
 		return 1
 	}
 	text, errno, complete := describeError(err)

@@ -26,33 +26,24 @@ import (
 	"dmgbench/internal/system/hostio"
 )
 
-// checkRead compares what was read of an image after KeepSums with its stored
-// checksums; it reads what was not read yet. With -noverify a difference is a
-// warning.
-func (c *call) checkRead(i *imageFile) error {
-	bad, err := c.compareSums(i, "noverify")
-	if bad != nil {
-		return fmt.Errorf("%w: %w", container.ErrData, bad)
-	}
-	return err
-}
-
-// compareSums computes the checksums of a UDIF image and returns how they
-// differ from those stored. With the option allow a difference is a warning.
-func (c *call) compareSums(i *imageFile, allow string) (bad, err error) {
+// compareSums computes the checksums of a UDIF image, but for what was summed up
+// since KeepSums, and compares them with those stored. With the option allow a
+// difference is a warning, else the error is container.ErrData.
+func (c *call) compareSums(i *imageFile, allow string) error {
 	im := i.tables()
 	if im == nil {
-		return nil, nil
+		return nil
 	}
 	report, err := im.Verify(c.ctx, udif.StreamOptions{})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if bad = report.Err(); bad != nil && c.has(allow) {
-		c.warn("%v", bad)
-		return nil, nil
+	if err = report.Err(); err != nil && c.has(allow) {
+		c.warn("%v", err)
+	} else if err != nil {
+		return fmt.Errorf("%w: %w", container.ErrData, err)
 	}
-	return bad, nil
+	return nil
 }
 
 // hashes are the checksum types of hdiutil(1) but for UDIF-CRC32 and UDIF-MD5,
@@ -407,7 +398,7 @@ func (c *call) extract(image *imageFile, v *exfat.Volume) error {
 	case err != nil || c.has("noverify"):
 		return err
 	}
-	return c.checkRead(image)
+	return c.compareSums(image, "noverify")
 }
 
 // makeFolder makes a folder inside another one. Package hostio refuses names

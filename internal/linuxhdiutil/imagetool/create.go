@@ -337,7 +337,7 @@ func (c *call) convert() (err error) {
 			if err := c.writeCopy(tmp, src.Image, b); err != nil {
 				return err
 			}
-			return c.checkRead(src)
+			return c.compareSums(src, "noverify")
 		})
 	})
 	if err != nil {

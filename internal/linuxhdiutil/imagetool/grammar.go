@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 
@@ -109,7 +110,7 @@ func onImage(how access, verb func(*call, *imageFile) error) func(*call) error {
 // onVolume mounts the last ExFAT volume of the image that is named first, in
 // this process and without writing: no privileges are needed for that, and
 // neither a loop device nor FUSE. Checksums of a read-only image are kept for
-// checkRead.
+// compareSums.
 func onVolume(verb func(*call, *imageFile, *exfat.Volume) error) func(*call) error {
 	return onImage(read, func(c *call, i *imageFile) error {
 		if im := i.tables(); im != nil {
@@ -409,23 +410,27 @@ func (v *verb) Of(kind support) []option {
 func (v *verb) Own() []option { return v.Options[:len(v.Options)-len(groups[v.tool])] }
 
 //go:embed help.tmpl manual.roff
-var helpFiles embed.FS
+var templateFiles embed.FS
 
-// helpTemplates are the help of a verb and the manual page, made from verbs.txt.
-var helpTemplates = template.Must(template.New("").Funcs(template.FuncMap{
-	"roff":  Roff,
-	"join":  func(words []string) string { return strings.Join(words, ", ") },
-	"title": func(text string) string { return strings.ToUpper(text[:1]) + text[1:] },
-	"group": func(name string) []option { return groups[name] },
+// templates are the help of a verb and the manual page, made from verbs.txt, and
+// other texts of several lines.
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"roff":      Roff,
+	"printable": printable,
+	"size":      func(sectors int64) string { return appleSize(sectors * sector) },
+	"upper":     func(v bool) string { return strings.ToUpper(strconv.FormatBool(v)) },
+	"join":      func(words []string) string { return strings.Join(words, ", ") },
+	"title":     func(text string) string { return strings.ToUpper(text[:1]) + text[1:] },
+	"group":     func(name string) []option { return groups[name] },
 	"verbs": func(tool string) []*verb {
 		return slices.DeleteFunc(slices.Clone(verbs), func(v *verb) bool { return tool != "" && v.tool != tool })
 	},
-}).ParseFS(helpFiles, "*"))
+}).ParseFS(templateFiles, "*"))
 
-// formatHelp executes a template; an error in it is a mistake in the program.
-func formatHelp(name string, data any) string {
+// formatText executes a template; an error in it is a mistake in the program.
+func formatText(name string, data any) string {
 	var b strings.Builder
-	if err := helpTemplates.ExecuteTemplate(&b, name, data); err != nil {
+	if err := templates.ExecuteTemplate(&b, name, data); err != nil {
 		panic(err)
 	}
 	return b.String()
@@ -435,7 +440,7 @@ func formatHelp(name string, data any) string {
 // machine: the driver of the hdiutil engine, and other programs, search it for
 // the names of formats, file systems and ciphers that they can request.
 func (c *call) helpText(v *verb) string {
-	return fillIn(formatHelp("verb", v), strings.Join(c.makeable(), ", "), c.defaultFilesystem())
+	return fillIn(formatText("verb", v), strings.Join(c.makeable(), ", "), c.defaultFilesystem())
 }
 
 // fillIn replaces what depends on the machine and on the registry of formats.
@@ -448,7 +453,7 @@ func fillIn(help, filesystems, standard string) string {
 // help prints the help of a verb, or the list of verbs.
 func (c *call) help() error {
 	if len(c.operands) == 0 {
-		return c.printf("%s", formatHelp("verbs", c.tool))
+		return c.printf("%s", formatText("verbs", c.tool))
 	}
 	v, rest := findVerb(c.tool, c.operands)
 	if v == nil || len(rest) > 0 {
@@ -462,7 +467,7 @@ func (c *call) manual() error { return c.printf("%s", manualPage()) }
 
 // manualPage is manual.roff with the verbs and options filled in.
 func manualPage() string {
-	return fillIn(formatHelp("manual.roff", nil), "ExFAT, or what the machine can make (see the help of the verb)",
+	return fillIn(formatText("manual.roff", nil), "ExFAT, or what the machine can make (see the help of the verb)",
 		"as described under File systems")
 }
 

@@ -163,24 +163,31 @@ func (e entity) dict(dialect string, first bool) dict {
 
 // info lists the attached images, and once those with a process that died.
 // Programs find their images by the key image-path and take the devices and
-// mount points from system-entities, so that keys and types are Apple's.
+// mount points from system-entities, so that keys and types are Apple's. Keys
+// without a meaning on Linux have Apple's usual values.
 func (c *call) info() error {
 	all, err := c.env.Attacher.List(c.ctx)
 	if err != nil {
 		return err
 	}
+	name := strconv.Itoa(c.env.UID)
+	if u, err := user.LookupId(name); err == nil {
+		name = u.Username
+	}
 	var lost []dict
 	images := []dict{}
-	text := fmt.Sprintf("framework       : %s\ndriver          : dmgbench\n", c.env.Version)
+	text := formatText("driver", c.env.Version)
 	for _, a := range all {
-		text += strings.Repeat("=", 48) + "\n"
 		if a.Dead {
-			text += fmt.Sprintf("image-path      : %s\nlost            : %s\n", a.Image, describeDeath(a))
+			text += formatText("lost", dict{"image": a.Image, "death": describeDeath(a)})
 			lost = append(lost, dict{"image-path": a.Image, "dev-entry": deviceName(a), "hdid-pid": a.HelperPID})
 			continue
 		}
-		lines, d := c.describeAttached(a)
-		text += lines
+		f, _ := image.FormatNamed(a.Format)
+		d := dict{"image-path": a.Image, "image-type": f.Attached, "blockcount": a.Size / sector, "blocksize": sector,
+			"writeable": !a.ReadOnly, "autodiskmount": true, "removable": true, "image-encrypted": a.Encrypted,
+			"diskimages2": false, "hdid-pid": a.HelperPID, "owner-uid": c.env.UID}
+		text += formatText("attached", dict{"d": d, "user": name, "mode": a.Mode})
 		var list []dict
 		for _, e := range c.entities(a, nil) {
 			if e.guid != (gpt.GUID{}).String() { // info has GUIDs as they are on the disk
@@ -197,39 +204,6 @@ func (c *call) info() error {
 		d["dmgbench-lost"] = lost
 	}
 	return c.printResult(d, "%s", text)
-}
-
-// describeAttached is the text of one image in info, and its dictionary for
-// -plist, which has some keys more. Keys without a meaning on Linux have
-// Apple's usual values.
-func (c *call) describeAttached(a attach.Attached) (text string, d dict) {
-	f, _ := image.FormatNamed(a.Format)
-	name := strconv.Itoa(c.env.UID)
-	if u, err := user.LookupId(name); err == nil {
-		name = u.Username
-	}
-	d = dict{"diskimages2": false, "hdid-pid": a.HelperPID, "owner-uid": c.env.UID}
-	for _, l := range []struct {
-		key   string
-		value any
-		plist bool
-	}{
-		{"image-path", a.Image, true}, {"image-alias", a.Image, false}, {"shadow-path", "<none>", false},
-		{"icon-path", "<none>", false}, {"image-type", f.Attached, true}, {"system-image", false, false},
-		{"blockcount", a.Size / sector, true}, {"blocksize", sector, true}, {"writeable", !a.ReadOnly, true},
-		{"autodiskmount", true, true}, {"removable", true, true}, {"image-encrypted", a.Encrypted, true},
-		{"mounting user", name, false}, {"served by", a.Mode, false}, {"process ID", a.HelperPID, false},
-	} {
-		value := fmt.Sprint(l.value)
-		if _, ok := l.value.(bool); ok {
-			value = strings.ToUpper(value)
-		}
-		text += fmt.Sprintf("%-16s: %s\n", l.key, value)
-		if l.plist {
-			d[l.key] = l.value
-		}
-	}
-	return text, d
 }
 
 // describeDeath describes what a dead process has left of an attachment. The
@@ -364,26 +338,9 @@ func (c *call) pmap(i *imageFile) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "MEDIA: %q; Size %s [%d x %d]\nSCHEME: %s\n", i.name, appleSize(i.Size()), i.Size()/sector,
-		sector, schemes[info.Scheme].title)
-	fmt.Fprint(c.out, "ID Type                 Offset       Size             Name\n"+
-		"-- -------------------- ------------ ---------------- -------------------------\n")
-	for _, r := range info.Regions {
-		if c.has("simple") && !r.Content {
-			continue
-		}
-		id := ""
-		if r.Number > 0 {
-			id = fmt.Sprint(r.Number)
-		}
-		fmt.Fprintf(c.out, "%2s %-20s %12d %-16s %s\n", id, r.Hint, r.First, appleSize(r.Count*sector),
-			printable(r.Name))
-		if c.has("complete") && r.Part != nil {
-			fmt.Fprintf(c.out, "   type %s, identifier %s, attributes %#x, sectors %d to %d\n", r.Part.Type,
-				r.Part.ID, r.Part.Attributes, r.Part.First, r.Part.Last)
-		}
-	}
-	return nil
+	return c.printf("%s", formatText("pmap", dict{"name": i.name, "sectors": i.Size() / sector,
+		"title": schemes[info.Scheme].title, "regions": info.Regions, "simple": c.has("simple"),
+		"complete": c.has("complete")}))
 }
 
 // infoImage is `diskutil image info`, which has other keys than imageinfo, and
