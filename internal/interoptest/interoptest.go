@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -39,22 +40,24 @@ func Missing(t testing.TB, format string, args ...any) {
 // Tool is the path of a program of the system.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
-	for _, candidate := range []string{name, "/usr/sbin/" + name, "/sbin/" + name} {
-		if path, err := exec.LookPath(candidate); err == nil {
-			return path
-		}
-	}
-	Missing(t, "%s is not installed", name)
-	return ""
+	return find(t, name, "/usr/sbin/"+name, "/sbin/"+name)
 }
 
 // Fstool is the path of fstool.
 func Fstool(t testing.TB) string {
 	t.Helper()
-	if path, err := exec.LookPath(first("DMGBENCH_INTEROP_FSTOOL", "bin/fstool", "fstool")); err == nil {
-		return path
+	return find(t, first("DMGBENCH_INTEROP_FSTOOL", "bin/fstool", "fstool"))
+}
+
+// find is the first of some programs that is installed.
+func find(t testing.TB, names ...string) string {
+	t.Helper()
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
 	}
-	Missing(t, "fstool is not installed")
+	Missing(t, "%s is not installed", names[0])
 	return ""
 }
 
@@ -62,12 +65,19 @@ func Fstool(t testing.TB) string {
 func Python(t testing.TB, module string) string {
 	t.Helper()
 	name := first("DMGBENCH_INTEROP_PYTHON", "venv/bin/python3", "python3")
+	if _, known := modules.Load(module); known {
+		return name
+	}
 	find := fmt.Sprintf("import importlib.util as i, sys; sys.exit(i.find_spec(%q) is None)", module)
 	if out, err := exec.CommandContext(t.Context(), name, "-c", find).CombinedOutput(); err != nil {
 		Missing(t, "the Python module %s is not installed: %v %.200s", module, err, out)
 	}
+	modules.Store(module, true)
 	return name
 }
+
+// modules are those that Python has found: each look takes an interpreter.
+var modules sync.Map
 
 // first is what the environment names, else what is in the folder that
 // setup.sh fills (DMGBENCH_INTEROP_CACHE, or dmgbench-interop in the user's
@@ -87,15 +97,15 @@ func first(variable, cached, name string) string {
 // scripts/interop.
 func Script(t testing.TB, name string) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	for err == nil && !exists(filepath.Join(dir, "go.mod")) && dir != filepath.Dir(dir) {
+	dir, _ := os.Getwd()
+	path := filepath.Join("scripts", "interop", name)
+	for !exists(filepath.Join(dir, path)) {
+		if dir == filepath.Dir(dir) {
+			t.Fatalf("finding the script %q: no folder above has it", path)
+		}
 		dir = filepath.Dir(dir)
 	}
-	path := filepath.Join(dir, "scripts", "interop", name)
-	if !exists(path) {
-		t.Fatalf("finding the script %q: there is none", path)
-	}
-	return path
+	return filepath.Join(dir, path)
 }
 
 func exists(name string) bool { _, err := os.Stat(name); return err == nil }

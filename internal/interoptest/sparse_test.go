@@ -49,7 +49,7 @@ func TestGrowingKinds(t *testing.T) {
 				defer dir.Close()
 				name := "image" + container.Extension(g.spec.Format)
 				spec := g.spec
-				spec.Size = 40_000_000/512*512 + int64(life)*512
+				spec.Size = 20_000_000/512*512 + int64(life)*512
 				require.NoError(t, container.Create(dir, name, spec))
 				want := live(t, dir, name, spec.Size, uint64(life))
 				for reader, read := range g.by {

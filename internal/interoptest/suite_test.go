@@ -155,9 +155,9 @@ func rawDevice(t *testing.T, path string, size int64) string {
 
 // sizes of devices in bytes: around chunks of 1 MiB; the large ones for `make test-interop` alone.
 func sizes() []int64 {
-	list := []int64{512, 5<<20 + 3*512}
+	list := []int64{512, 1<<20 + 3*512}
 	if interoptest.Required() {
-		list = append(list, 4096, 1<<20, 1<<20+512, 2<<20-512, 48_000_000/512*512)
+		list = append(list, 5<<20+3*512, 4096, 1<<20, 1<<20+512, 2<<20-512, 48_000_000/512*512)
 	}
 	return list
 }

@@ -10,14 +10,21 @@
 package gpt
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"dmgbench/internal/image/blockdev"
 )
 
 const (
@@ -198,4 +205,312 @@ func parseGUID(s string) GUID {
 	slices.Reverse(b[4:6])
 	slices.Reverse(b[6:8])
 	return GUID(b)
+}
+
+// Warning is a defect of a table that Read returned nevertheless.
+type Warning string
+
+// The warnings of [Read].
+const (
+	WarnNoMBR       Warning = "no protective MBR"
+	WarnPrimary     Warning = "the primary table is damaged, the backup was used"
+	WarnBackup      Warning = "the backup table is damaged or missing"
+	WarnBackupMoved Warning = "the backup table is not at the end of the device"
+	WarnDifferent   Warning = "primary and backup table differ, the primary was used"
+)
+
+// Write writes the table: first the backup, then the primary with the
+// protective MBR, each followed by a flush, so that one of the two is whole at
+// any moment. The device must have at least t.Sectors sectors; the table ends
+// there. Boot code and further partitions in an existing protective MBR stay.
+func Write(dev blockdev.Device, t *Table) error {
+	if err := t.layout(); err != nil {
+		return err
+	}
+	if err := t.check(); err != nil {
+		return fmt.Errorf("writing partition table: %w", err)
+	}
+	if int64(t.Sectors)*SectorSize > dev.Size() {
+		return fmt.Errorf("writing partition table of %d sectors: %w", t.Sectors, ErrTooSmall)
+	}
+	mbr, err := get(dev, 0, 1)
+	if err != nil {
+		return fmt.Errorf("reading protective MBR: %w", err)
+	}
+	entries := t.encodeEntries()
+	h := header{
+		Self: t.Sectors - 1, Other: 1, FirstUsable: t.FirstUsable, LastUsable: t.LastUsable, Disk: t.Disk,
+		Table: t.Sectors - 1 - t.EntrySectors(), Entries: t.entries, EntrySize: entrySize,
+		TableCRC: crc32.ChecksumIEEE(entries),
+	}
+	if err := put(dev, slices.Concat(entries, h.encode()), h.Table); err != nil {
+		return fmt.Errorf("writing backup partition table: %w", err)
+	}
+	h.Self, h.Other, h.Table = 1, t.Sectors-1, 2
+	if err := put(dev, slices.Concat(updateMBR(mbr, t.Sectors), h.encode(), entries), 0); err != nil {
+		return fmt.Errorf("writing primary partition table: %w", err)
+	}
+	return nil
+}
+
+// put writes whole sectors and flushes.
+func put(dev blockdev.Device, b []byte, sector uint64) error {
+	if _, err := dev.WriteAt(b, int64(sector)*SectorSize); err != nil {
+		return err
+	}
+	return dev.Flush()
+}
+
+// Read returns the table of the device and its defects. It fails with
+// [ErrNoTable] if neither end of the device has a table, with [ErrDamaged] or
+// [ErrInvalid] if both are unusable, and with the device's own error. It takes
+// at most 128 KiB of memory for each table, whatever the device contains.
+func Read(dev blockdev.Device) (t *Table, warnings []Warning, err error) {
+	defer func() {
+		if err != nil {
+			t, warnings, err = nil, nil, fmt.Errorf("reading partition table: %w", err)
+		}
+	}()
+	sectors := uint64(dev.Size()) / SectorSize
+	if sectors < minSectors {
+		return nil, nil, fmt.Errorf("device of %d sectors: %w", sectors, ErrNoTable)
+	}
+	mbr, err := get(dev, 0, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, protective := mbrPartitions(mbr); !protective {
+		warnings = append(warnings, WarnNoMBR)
+	}
+	primary, ph, perr := readAt(dev, 1, sectors)
+	end := sectors - 1
+	if perr == nil && ph.Other != end && ph.Other > 1 && ph.Other < sectors {
+		end = ph.Other
+		warnings = append(warnings, WarnBackupMoved)
+	}
+	backup, bh, berr := readAt(dev, end, sectors)
+	switch {
+	case perr != nil && !IsUnusable(perr):
+		return nil, nil, perr
+	case berr != nil && !IsUnusable(berr):
+		return nil, nil, berr
+	case perr != nil && berr != nil && errors.Is(perr, ErrNoTable):
+		return nil, nil, berr // which may be more than a missing table
+	case perr != nil && berr != nil:
+		return nil, nil, perr
+	case perr != nil:
+		return backup, append(warnings, WarnPrimary), nil
+	case berr != nil:
+		return primary, append(warnings, WarnBackup), nil
+	case ph.TableCRC != bh.TableCRC || ph.Disk != bh.Disk || ph.Entries != bh.Entries:
+		return primary, append(warnings, WarnDifferent), nil
+	}
+	return primary, warnings, nil
+}
+
+// ReadPrimary returns the primary table alone, of a device of the given number
+// of sectors. It also fails with [ErrDamaged] if the entries are not in the
+// usual place, right after the header, or the backup is not on the device.
+func ReadPrimary(dev io.ReaderAt, sectors uint64) (*Table, error) {
+	if sectors < minSectors {
+		return nil, ErrNoTable
+	}
+	t, h, err := readAt(dev, 1, sectors)
+	if err == nil && (h.Table != 2 || h.Other >= sectors || h.Other < h.LastUsable+t.EntrySectors()) {
+		err = fmt.Errorf("entries at sector %d, backup at %d of %d: %w", h.Table, h.Other, sectors, ErrDamaged)
+	}
+	return t, err
+}
+
+// readAt reads and checks the header at sector self and its entries. Sectors of
+// the result is the size for which the table was made, at most that of the
+// device.
+func readAt(dev io.ReaderAt, self, sectors uint64) (*Table, header, error) {
+	b, err := get(dev, self, 1)
+	if err != nil {
+		return nil, header{}, err
+	}
+	h, err := decodeHeader(b, self, sectors)
+	if err != nil {
+		return nil, h, err
+	}
+	size := int64(h.Entries) * entrySize
+	b, err = get(dev, h.Table, uint64(size+SectorSize-1)/SectorSize)
+	if err != nil {
+		return nil, h, err
+	}
+	if got := crc32.ChecksumIEEE(b[:size]); got != h.TableCRC {
+		return nil, h, fmt.Errorf("checksum of the entries %08x, stored %08x: %w", got, h.TableCRC, ErrDamaged)
+	}
+	t := &Table{Disk: h.Disk, Sectors: max(h.Self, h.Other) + 1, FirstUsable: h.FirstUsable, LastUsable: h.LastUsable,
+		entries: h.Entries}
+	if t.Sectors > sectors || t.Sectors == 0 {
+		t.Sectors = sectors
+	}
+	list := make([]diskEntry, h.Entries)
+	if _, err := binary.Decode(b, binary.LittleEndian, list); err != nil {
+		return nil, h, err
+	}
+	for i, e := range list {
+		if e.Type != (GUID{}) {
+			name := e.Name[:slices.Index(append(e.Name[:], 0), 0)] // it may fill the field
+			t.Partitions = append(t.Partitions, Partition{Index: i, Type: e.Type, ID: e.ID, First: e.First,
+				Last: e.Last, Attributes: e.Attributes, Name: string(utf16.Decode(name))})
+		}
+	}
+	return t, h, t.check()
+}
+
+// get reads n sectors.
+func get(dev io.ReaderAt, sector, n uint64) ([]byte, error) {
+	b := make([]byte, n*SectorSize)
+	if got, err := dev.ReadAt(b, int64(sector)*SectorSize); got < len(b) {
+		return nil, cmp.Or(err, io.ErrUnexpectedEOF)
+	}
+	return b, nil
+}
+
+// Resize rewrites the table for a device of size bytes, at most the present
+// size: call it before a device shrinks and after it grew. If index is not
+// negative, that partition, which must be the last on the device, is made to
+// end with the usable area (on a multiple of 4096 bytes). Partitions that no
+// longer fit are an error wrapping [ErrInvalid], before anything is written. A
+// negative index leaves all partitions as they are. The former backup stays in
+// its place: tools look for one at the end of the device alone.
+func Resize(dev blockdev.Device, size int64, index int) (*Table, error) {
+	t, _, err := Read(dev)
+	if err != nil {
+		return nil, fmt.Errorf("resizing partition table: %w", err)
+	}
+	t.Sectors = uint64(max(size, 0)) / SectorSize
+	if err := t.layout(); err != nil {
+		return nil, fmt.Errorf("resizing partition table: %w", err)
+	}
+	i := slices.IndexFunc(t.Partitions, func(p Partition) bool { return p.Index == index })
+	switch {
+	case i >= 0:
+		t.Partitions[i].Last = t.lastAligned()
+	case index >= 0:
+		return nil, fmt.Errorf("resizing partition %d: %w", index, ErrInvalid)
+	}
+	return t, Write(dev, t)
+}
+
+// header is a primary or backup header as on the device, little-endian (UEFI
+// 2.10, table 5.5).
+type header struct {
+	Signature               [8]byte
+	Revision, Size, CRC, _  uint32
+	Self, Other             uint64 // sectors of this header and of its twin
+	FirstUsable, LastUsable uint64
+	Disk                    GUID
+	Table                   uint64 // first sector of the entries
+	Entries, EntrySize      uint32
+	TableCRC                uint32
+}
+
+// diskEntry is an entry of the table as on the device (UEFI 2.10, table 5.6).
+type diskEntry struct {
+	Type, ID                GUID
+	First, Last, Attributes uint64
+	Name                    [nameUnits]uint16
+}
+
+var signature = [8]byte([]byte("EFI PART"))
+
+// appendTo appends v, which has a fixed size, to b.
+func appendTo(b []byte, v any) []byte {
+	b, _ = binary.Append(b, binary.LittleEndian, v) // fails only for a type without a fixed size
+	return b
+}
+
+// encode returns the sector, checksum included.
+func (h header) encode() []byte {
+	h.Signature, h.Revision, h.Size, h.CRC = signature, 0x00010000, headerSize, 0
+	h.CRC = crc32.ChecksumIEEE(appendTo(nil, h))
+	return append(appendTo(nil, h), make([]byte, SectorSize-headerSize)...)
+}
+
+// decodeHeader decodes the sector at self of a device of the given number of
+// sectors. It rejects a header if its areas overlap or leave the device, or if
+// its table is larger than is accepted.
+func decodeHeader(b []byte, self, sectors uint64) (h header, err error) {
+	if _, err := binary.Decode(b, binary.LittleEndian, &h); err != nil {
+		return h, err
+	}
+	switch {
+	case h.Signature != signature:
+		return h, fmt.Errorf("signature %q: %w", h.Signature[:], ErrNoTable)
+	case h.Size < headerSize || h.Size > SectorSize:
+		return h, fmt.Errorf("header of %d bytes: %w", h.Size, ErrDamaged)
+	}
+	plain := bytes.Clone(b[:h.Size])
+	clear(plain[16:20])
+	table := (uint64(h.Entries)*uint64(h.EntrySize) + SectorSize - 1) / SectorSize // sectors
+	switch got := crc32.ChecksumIEEE(plain); {
+	case got != h.CRC:
+		err = fmt.Errorf("header checksum %08x, stored %08x: %w", got, h.CRC, ErrDamaged)
+	case h.Self != self:
+		err = fmt.Errorf("header at sector %d names sector %d as its own: %w", self, h.Self, ErrDamaged)
+	case h.EntrySize != entrySize || h.Entries == 0 || h.Entries > MaxEntries:
+		err = fmt.Errorf("table of %d entries of %d bytes, at most %d of %d are accepted: %w", h.Entries, h.EntrySize,
+			MaxEntries, entrySize, ErrDamaged)
+	case h.FirstUsable < 2 || h.FirstUsable > h.LastUsable || h.LastUsable >= sectors,
+		h.Table < 2 || h.Table >= sectors || table > sectors-h.Table,
+		h.Table <= h.LastUsable && h.FirstUsable < h.Table+table:
+		err = fmt.Errorf("usable sectors %d to %d and entries at sector %d of %d: %w", h.FirstUsable, h.LastUsable,
+			h.Table, sectors, ErrDamaged)
+	}
+	return h, err
+}
+
+// encodeEntries returns the whole table of entries.
+func (t *Table) encodeEntries() []byte {
+	list := make([]diskEntry, t.entries)
+	for _, p := range t.Partitions {
+		e := &list[p.Index]
+		*e = diskEntry{Type: p.Type, ID: p.ID, First: p.First, Last: p.Last, Attributes: p.Attributes}
+		copy(e.Name[:], utf16.Encode([]rune(p.Name)))
+	}
+	return appendTo(nil, list)
+}
+
+// mbrTable is the offset of the four entries of 16 bytes in sector 0.
+const mbrTable = 446
+
+// updateMBR is the protective MBR of a device with the sector 0 b: one
+// partition of type 0xEE over the whole device, which keeps tools without GPT
+// support from writing to it. The CHS fields are those of UEFI 2.10, table 5.4.
+// Boot code and disk signature of a protective MBR stay, and a hybrid MBR stays
+// as it is, since other systems use its further partitions.
+func updateMBR(b []byte, sectors uint64) []byte {
+	used, protective := mbrPartitions(b)
+	if protective && used > 1 {
+		return b
+	}
+	fresh := make([]byte, SectorSize)
+	if protective {
+		copy(fresh, b[:mbrTable])
+	}
+	e := fresh[mbrTable:]
+	copy(e, []byte{0, 0x00, 0x02, 0x00, 0xEE, 0xFF, 0xFF, 0xFF})
+	binary.LittleEndian.PutUint32(e[8:], 1)
+	binary.LittleEndian.PutUint32(e[12:], uint32(min(sectors-1, math.MaxUint32)))
+	fresh[510], fresh[511] = 0x55, 0xAA
+	return fresh
+}
+
+// mbrPartitions counts the used entries of a boot record and reports whether
+// one is of type 0xEE.
+func mbrPartitions(b []byte) (used int, protective bool) {
+	if b[510] != 0x55 || b[511] != 0xAA {
+		return 0, false
+	}
+	for e := range slices.Chunk(b[mbrTable:510], 16) {
+		if e[4] != 0 {
+			used++
+		}
+		protective = protective || e[4] == 0xEE
+	}
+	return used, protective
 }

@@ -94,12 +94,10 @@ type Request struct {
 	NoMount  bool
 	// ServedBy is ServedByAny, ServedByKernel or ServedByHelper.
 	ServedBy string
-	// MountPoint is the folder to mount on. If it is empty, a new one is made
-	// below MountRoot.
+	// MountPoint is the folder to mount on, which is made if it is missing (but
+	// not its parent), and then removed when it is unmounted. If it is empty, a
+	// new one is made below MountRoot.
 	MountPoint string
-	// MakePoint makes MountPoint if it is missing (but not its parent), and
-	// removes it when it is unmounted.
-	MakePoint bool
 	// MountRoot is an existing folder; empty for [DefaultMountRoot].
 	MountRoot string
 	// RandomName calls the new folder "dmg." and a random number, not like the
@@ -153,10 +151,22 @@ type Attached struct {
 	// Owners means that the file system has owners of files.
 	Owners    bool
 	Encrypted bool
+	// Scheme, Hint and Parts are the partition scheme, the content hint of an
+	// undivided device, and the partitions of a GUID table, as they were when the
+	// image was attached.
+	Scheme, Hint string
+	Parts        []Part
 	// Trimmed is how many bytes the trim at this mount gave back.
 	Trimmed int64
 	// Warnings are for the user who attached.
 	Warnings []string
+}
+
+// Part is a partition of an attached image: its number from 1, its content hint,
+// and the GUID of its type.
+type Part struct {
+	Number     int
+	Hint, Type string
 }
 
 // Lost lists what a detach could not save, in words; empty if everything

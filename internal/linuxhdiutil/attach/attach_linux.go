@@ -52,6 +52,7 @@ func Attach(ctx context.Context, req Request) (a Attached, err error) {
 	r = &record{Boot: host.BootID(), Tag: "dmgbench:" + rand.Text(), Attached: Attached{ID: id, Image: req.Image,
 		Format: req.Info.format, Size: req.Info.size, ReadOnly: req.ReadOnly, Warnings: req.Info.notes(),
 		Filesystem: volume.Kernel, VolumeName: volume.Label, Owners: volume.Owners, Encrypted: req.Keys != nil}}
+	req.Info.Describe(&r.Attached)
 	if req.Temporary {
 		r.ForPID = os.Getpid()
 		r.ForStart, _ = processStart(r.ForPID)
@@ -269,7 +270,12 @@ func (s *store) clean(ctx context.Context, r *record) Lost {
 		_ = s.forget(r.ID)
 		return nil
 	}
-	r.findLoop()
+	if r.LoopDevice == "" { // the command that attached may have died before it recorded one
+		devices, _ := filepath.Glob("/dev/loop[0-9]*")
+		if i := slices.IndexFunc(devices, r.servesLoop); i >= 0 {
+			r.LoopDevice = devices[i]
+		}
+	}
 	// It must not matter here that the caller was canceled meanwhile. With
 	// force the error is nil.
 	lost, _ := s.detach(context.WithoutCancel(ctx), r, true)
@@ -318,7 +324,10 @@ func (d *detachment) forceUnmount(point string) {
 		how := uint32(1) // writes the log back first; only ext4, XFS and a few others can
 		return withFile(point, func(f *os.File) error { return ioctl(f, goingDown, unsafe.Pointer(&how)) })
 	})
-	unmountLazily(point)
+	// The kernel unmounts it when its last user is done.
+	if unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) != nil && os.Geteuid() != 0 {
+		_ = fusermount(point, "-z")
+	}
 }
 
 // addUnsaved adds a failed flush to what is lost.
@@ -338,9 +347,10 @@ func (d *detachment) flushDevice() {
 	}
 }
 
-// releaseLoop clears the loop device. Without force it checks first whether a
-// process has it open, because the kernel does not take back a request to
-// clear.
+// releaseLoop ends the loop device and waits until the kernel has let go of its
+// file. Without force it checks first whether a process has the device open,
+// because the kernel does not take back a request to end one: that takes effect
+// when it is closed.
 func (d *detachment) releaseLoop(ctx context.Context) error {
 	r, limit := d.r, time.Second
 	if r.LoopDevice == "" {
@@ -353,9 +363,22 @@ func (d *detachment) releaseLoop(ctx context.Context) error {
 			return busyError(r.Device, by)
 		}
 	}
-	err := r.clearLoop(ctx, limit)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if !r.ownsLoop() {
+		return nil
+	}
+	dev, err := openLoop(r.LoopDevice)
+	if err == nil {
+		err = retryEINTR(func() error { return unix.IoctlSetInt(int(dev.Fd()), unix.LOOP_CLR_FD, 0) })
+		dev.Close()
+	}
+	if err == nil || errors.Is(err, unix.ENXIO) {
+		err = waitUntil(ctx, limit, func() bool { return !r.ownsLoop() })
+	}
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = busyError(r.Device, holders(r.Device))
+	case err != nil:
+		err = fmt.Errorf("ending %q: %w", r.LoopDevice, err)
 	}
 	if err != nil && d.force {
 		d.lost = append(d.lost, err.Error())

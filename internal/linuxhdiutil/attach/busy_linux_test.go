@@ -212,7 +212,7 @@ func TestMountChoices(t *testing.T) {
 	detach(t, a)
 	assert.NoDirExists(t, a.MountPoint)
 
-	_, err = attachRequest(t.Context(), Request{Image: path, MountPoint: filepath.Join(point, "missing")})
+	_, err = attachRequest(t.Context(), Request{Image: path, MountPoint: filepath.Join(point, "missing", "too")})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = attachRequest(t.Context(), Request{Image: newImage(t, container.UDSB, "ext4", 64<<20)})
 	require.ErrorIs(t, err, ErrNoFileSystem)

@@ -238,7 +238,15 @@ func newFuseServer(fs fuse.RawFileSystem, at string, o *fuse.MountOptions) (*fus
 	// took twice as long.
 	runtime.GOMAXPROCS(serverThreads + runtime.NumCPU())
 	for _, b := range buffers {
-		s.threads.Go(func() { s.serve(b) })
+		s.threads.Go(func() {
+			runtime.LockOSThread() // a thread that waits in the kernel costs no other a switch
+			defer b.mem.Free()
+			for more, err := true, error(nil); more; {
+				if more, err = s.serveOne(b); err != nil {
+					log.Printf("serving: %v", err)
+				}
+			}
+		})
 	}
 	return s, nil
 }
@@ -258,18 +266,6 @@ func (s *fuseServer) mount(at string, o *fuse.MountOptions, b requestBuffer) err
 		return errors.Join(err, unix.Unmount(at, unix.MNT_DETACH))
 	}
 	return nil
-}
-
-// serve answers requests until the file system is unmounted.
-func (s *fuseServer) serve(b requestBuffer) {
-	runtime.LockOSThread() // a thread that waits in the kernel costs no other a switch
-	defer b.mem.Free()
-	for more := true; more; {
-		var err error
-		if more, err = s.serveOne(b); err != nil {
-			log.Printf("serving: %v", err)
-		}
-	}
 }
 
 // wait returns when the file system is unmounted and all threads have ended.

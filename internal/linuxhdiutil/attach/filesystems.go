@@ -356,6 +356,18 @@ func (s *ImageInfo) ToMount() Volume {
 	return s.mount.Volume
 }
 
+// Describe sets the scheme, the hint and the parts of an attachment.
+func (s *ImageInfo) Describe(a *Attached) {
+	if a.Scheme = s.Scheme; s.Scheme == SchemeNone {
+		a.Hint = s.Regions[0].Hint
+	}
+	for _, r := range s.Regions {
+		if r.Part != nil {
+			a.Parts = append(a.Parts, Part{r.Number, r.Hint, r.Part.Type.String()})
+		}
+	}
+}
+
 // notes are the warnings of an attachment about the partition table. Data can
 // still be recovered from the device of an image with a damaged table, as on a
 // Mac, which shows it without partitions.

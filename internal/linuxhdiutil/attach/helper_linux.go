@@ -1,7 +1,6 @@
 package attach
 
 import (
-	"cmp"
 	"context"
 	"encoding/gob"
 	"errors"
@@ -321,10 +320,10 @@ type failures struct {
 // read logs a failure without data loss, such as that of a read, unless users
 // cause it, and returns its number. The number of lines is limited.
 func (f *failures) read(doing string, err error) syscall.Errno {
-	errno := errnoOf(err)
+	errno, byUsers := errnoOf(err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !isCausedByUsers(err, errno) && f.logged < 10*maxFailures {
+	if !byUsers && f.logged < 10*maxFailures {
 		f.logged++
 		log.Printf("%s: %v", doing, err)
 	}
@@ -334,35 +333,30 @@ func (f *failures) read(doing string, err error) syscall.Errno {
 // change returns the number of the error of a change, 0 for nil, and records it
 // unless users cause it.
 func (f *failures) change(doing string, err error) syscall.Errno {
-	errno := errnoOf(err)
-	if !isCausedByUsers(err, errno) {
+	errno, byUsers := errnoOf(err)
+	if !byUsers {
 		f.add(doing, err)
 	}
 	return errno
 }
 
-// errnoOf is [Errno], with EIO for an error that has none.
-func errnoOf(err error) syscall.Errno {
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, exfat.ErrCorrupt):
-		return syscall.EUCLEAN
+// errnoOf is [Errno], with EIO for an error that has none, and whether the error
+// comes from a request rather than from a failing volume or host.
+func errnoOf(err error) (errno syscall.Errno, byUsers bool) {
+	if errno = Errno(err); errors.Is(err, exfat.ErrCorrupt) {
+		errno = syscall.EUCLEAN
 	}
-	return cmp.Or(Errno(err), syscall.EIO)
-}
-
-// isCausedByUsers reports whether an error, of this number, comes from a
-// request rather than from a failing volume or host.
-func isCausedByUsers(err error, errno syscall.Errno) bool {
 	switch errno {
-	case 0, syscall.EOPNOTSUPP, syscall.ENOTEMPTY, syscall.EISDIR, syscall.ENOTDIR, syscall.EBUSY, syscall.EINVAL,
+	case 0:
+		if err != nil {
+			errno = syscall.EIO
+		}
+		return errno, err == nil
+	case syscall.EOPNOTSUPP, syscall.ENOTEMPTY, syscall.EISDIR, syscall.ENOTDIR, syscall.EBUSY, syscall.EINVAL,
 		syscall.ENOENT, syscall.EEXIST, syscall.EINTR:
-		return true
-	case syscall.ENOSPC:
-		return errors.Is(err, exfat.ErrNoSpace) // the volume is full, not the host
+		return errno, true
 	}
-	return false
+	return errno, errno == syscall.ENOSPC && errors.Is(err, exfat.ErrNoSpace) // the volume is full, not the host
 }
 
 // add records a failed change, if err is one.

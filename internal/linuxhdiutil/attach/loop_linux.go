@@ -1,16 +1,13 @@
 package attach
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -216,37 +213,6 @@ func (r *record) servesLoop(device string) bool {
 	defer dev.Close()
 	info, err := unix.IoctlLoopGetStatus64(int(dev.Fd()))
 	return err == nil && r.Tag != "" && unix.ByteSliceToString(info.File_name[:]) == r.Tag
-}
-
-// findLoop finds the loop device of a command that died before it could record
-// it.
-func (r *record) findLoop() {
-	devices, _ := filepath.Glob("/dev/loop[0-9]*")
-	i := slices.IndexFunc(devices, r.servesLoop)
-	if r.LoopDevice == "" && i >= 0 {
-		r.LoopDevice = devices[i]
-	}
-}
-
-// clearLoop ends the loop device of the record and waits until the kernel has
-// let go of its file. A device that a process has open ends when it is closed;
-// then the error wraps os.ErrDeadlineExceeded.
-func (r *record) clearLoop(ctx context.Context, limit time.Duration) error {
-	if !r.ownsLoop() {
-		return nil
-	}
-	dev, err := openLoop(r.LoopDevice)
-	if err == nil {
-		err = retryEINTR(func() error { return unix.IoctlSetInt(int(dev.Fd()), unix.LOOP_CLR_FD, 0) })
-		dev.Close()
-	}
-	if err == nil || errors.Is(err, unix.ENXIO) {
-		err = waitUntil(ctx, limit, func() bool { return !r.ownsLoop() })
-	}
-	if err != nil {
-		err = fmt.Errorf("ending %q: %w", r.LoopDevice, err)
-	}
-	return err
 }
 
 // scanFile reads a file of sysfs as fmt.Sscanf does.

@@ -155,7 +155,7 @@ func mountPoint(req Request, label string) (point string, made bool, err error) 
 	case err != nil:
 	case req.MountPoint != "":
 		point = req.MountPoint
-		made = req.MakePoint && os.Mkdir(point, 0o755) == nil // EvalSymlinks reports a folder that is missing
+		made = os.Mkdir(point, 0o755) == nil // EvalSymlinks reports a folder that is missing
 	case req.RandomName:
 		point, err = os.MkdirTemp(root, "dmg.")
 	default:
@@ -215,14 +215,6 @@ func unmount(point string) error {
 		return nil
 	}
 	return fmt.Errorf("unmounting %q: %w", point, err)
-}
-
-// unmountLazily detaches a mount from the tree; the kernel unmounts it when its
-// last user is done.
-func unmountLazily(point string) {
-	if err := unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && os.Geteuid() != 0 {
-		_ = fusermount(point, "-z")
-	}
 }
 
 // fusermount unmounts a FUSE mount for a user without the right to call umount(2).
@@ -341,31 +333,26 @@ func CheckGrow(filesystem string) error {
 // Grow enlarges the file system of an attached image to fill its partition,
 // after image and partition were enlarged, by a program of the host; exFAT, which
 // package exfat grows, is errors.ErrUnsupported. A file system that only grows
-// while mounted is mounted on a temporary folder if it is not.
+// while mounted is mounted meanwhile, and not mounted afterwards.
 func Grow(ctx context.Context, a Attached) (err error) {
 	fs, _ := FilesystemOf(a.Filesystem)
 	if fs.growTool == "" {
 		return fmt.Errorf("growing %q: %w", a.Filesystem, errors.ErrUnsupported)
 	}
-	target := a.MountPoint
-	switch {
-	case !fs.growMounted:
-		target = a.Partition
+	target := a.Partition
+	if fs.growMounted {
+		if a, err = Mount(ctx, a, Request{Image: a.Image}); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, Unmount(context.WithoutCancel(ctx), a, false)) }()
+		target = a.MountPoint
+	} else {
 		// Without a check resize2fs refuses; status 1 of e2fsck: it corrected
 		// something.
 		err := runTool(ctx, "e2fsck", fs.Package, "-f", "-p", target)
 		if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != 1) {
 			return err
 		}
-	case target == "":
-		if target, err = os.MkdirTemp("", "dmgbench-grow-"); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, os.Remove(target)) }()
-		if a, err = Mount(ctx, a, Request{Image: a.Image, MountPoint: target}); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, Unmount(context.WithoutCancel(ctx), a, false)) }()
 	}
 	tool := append(strings.Fields(fs.growTool), target)
 	return runTool(ctx, tool[0], fs.Package, tool[1:]...)

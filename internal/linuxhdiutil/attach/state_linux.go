@@ -204,14 +204,13 @@ func (s *store) all() (list []*record, err error) {
 
 // forget removes everything that the store has of an attachment. The log of a
 // process that went well is of no use.
-func (s *store) forget(id string) error {
-	var errs []error
+func (s *store) forget(id string) (err error) {
 	for _, name := range []string{id + ".end", id + ".log", id, id + recordSuffix} {
-		if err := s.dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
+		if e := s.dir.Remove(name); !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
 		}
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // identity is what makes two paths the same container: the file or folder on
@@ -371,13 +370,11 @@ func holders(paths ...string) (list []string) {
 		}
 		proc := "/proc/" + e.Name()
 		links, _ := filepath.Glob(proc + "/fd/*")
-		maps, _ := os.ReadFile(proc + "/maps") // what is mapped may not be open
 		uses := func(path string) bool {
-			return bytes.Contains(maps, []byte(" "+path+"/")) ||
-				slices.ContainsFunc(append(links, proc+"/cwd", proc+"/root", proc+"/exe"), func(link string) bool {
-					to, err := os.Readlink(link)
-					return err == nil && (to == path || strings.HasPrefix(to, path+"/"))
-				})
+			return slices.ContainsFunc(append(links, proc+"/cwd", proc+"/root", proc+"/exe"), func(link string) bool {
+				to, err := os.Readlink(link)
+				return err == nil && (to == path || strings.HasPrefix(to, path+"/"))
+			})
 		}
 		if slices.ContainsFunc(paths, uses) {
 			name, _ := os.ReadFile(proc + "/comm")

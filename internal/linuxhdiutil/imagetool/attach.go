@@ -27,10 +27,10 @@ const (
 // and prints its devices.
 //
 // The image is opened once, before anything is attached: for its partition map
-// and volumes, which the attacher and the list of devices take over, and for
-// its checksums. An image that is attached already is not attached again: its
-// present devices are printed, its volume is mounted if it is not, and warnings
-// name what differs from the request.
+// and volumes, which the attacher takes over, and for its checksums. An image
+// that is attached already is not attached again: its present devices are
+// printed, its volume is mounted if it is not, and warnings name what differs
+// from the request.
 func (c *call) attach() error {
 	r, policy, err := c.attachRequest()
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *call) attach() error {
 	if got.Image != p.path { // it was attached under another name
 		return c.attachAgain(got, r, policy)
 	}
-	return c.printAttached(got, r.Info)
+	return c.printAttached(got)
 }
 
 // attachRequest reads the options of attach, of both tools, and the policy
@@ -116,14 +116,14 @@ func (c *call) mountRequest() (r attach.Request, err error) {
 		if err != nil {
 			return r, err
 		}
-		r.MakePoint, r.RandomName = key == "mountpoint", key == "mountrandom"
-		real, err := filepath.EvalSymlinks(path)
-		if r.MakePoint && errors.Is(err, fs.ErrNotExist) {
-			real, err = filepath.EvalSymlinks(filepath.Dir(path))
-			real = filepath.Join(real, filepath.Base(path))
+		r.RandomName = key == "mountrandom"
+		r.MountRoot, err = filepath.EvalSymlinks(path)
+		if key != "mountpoint" {
+			return r, err
 		}
-		if r.MountRoot = real; r.MakePoint {
-			r.MountRoot, r.MountPoint = "", real
+		if r.MountPoint, r.MountRoot = r.MountRoot, ""; errors.Is(err, fs.ErrNotExist) {
+			r.MountPoint, err = filepath.EvalSymlinks(filepath.Dir(path))
+			r.MountPoint = filepath.Join(r.MountPoint, filepath.Base(path))
 		}
 		return r, err
 	}
@@ -175,7 +175,7 @@ func (c *call) attachAgain(a attach.Attached, r attach.Request, policy string) e
 			return err
 		}
 	}
-	return c.printAttached(a, nil)
+	return c.printAttached(a)
 }
 
 // checkPointFree refuses to mount over the volume of another image: its files
@@ -304,7 +304,7 @@ func (c *call) mountvol(a attach.Attached) error {
 	if err != nil {
 		return err
 	}
-	return c.printAttached(a, nil)
+	return c.printAttached(a)
 }
 
 // trim gives back the space that a mounted volume does not use.

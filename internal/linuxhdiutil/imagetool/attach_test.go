@@ -75,12 +75,12 @@ func TestAttachAsksForWhatIsMeant(t *testing.T) {
 		{"attach -kernel a.dmg", attach.Request{ServedBy: "kernel"}},
 		{"attach a.dmg -noKernel", attach.Request{ServedBy: "helper"}},
 		{"attach -mount suppressed a.dmg", attach.Request{NoMount: true}},
-		{"attach -mountpoint point a.dmg", attach.Request{MountPoint: m.path("point"), MakePoint: true}},
-		{"attach -mountpoint missing a.dmg", attach.Request{MountPoint: m.path("missing"), MakePoint: true}},
+		{"attach -mountpoint point a.dmg", attach.Request{MountPoint: m.path("point")}},
+		{"attach -mountpoint missing a.dmg", attach.Request{MountPoint: m.path("missing")}},
 		{"attach -mountRandom root -NOBROWSE a.dmg", attach.Request{MountRoot: m.path("root"), RandomName: true}},
 		{"attach -mountroot root a.dmg -owners on", attach.Request{MountRoot: m.path("root")}},
-		{"diskutil image attach --readOnly --mountPoint point a.dmg", attach.Request{ReadOnly: true, MountPoint: m.path("point"), MakePoint: true}},
-		{"diskutil image attach --mountOptions nobrowse,rdonly --mountPoint=made a.dmg", attach.Request{ReadOnly: true, MountPoint: m.path("made"), MakePoint: true}},
+		{"diskutil image attach --readOnly --mountPoint point a.dmg", attach.Request{ReadOnly: true, MountPoint: m.path("point")}},
+		{"diskutil image attach --mountOptions nobrowse,rdonly --mountPoint=made a.dmg", attach.Request{ReadOnly: true, MountPoint: m.path("made")}},
 		{"diskutil image attach --mountPolicy noMount a.dmg", attach.Request{NoMount: true}},
 	} {
 		m.at.requests = nil

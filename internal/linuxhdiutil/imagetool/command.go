@@ -300,27 +300,25 @@ func (c *call) newProgress(total int64) (report func(done int64)) {
 	}
 }
 
-// usageError means that the arguments were not understood.
-type usageError struct{ problem string }
-
-func (e *usageError) Error() string { return e.problem }
-
-// usageErrorf returns the error of arguments that were not understood, for which
-// reportError prints the usage.
-func usageErrorf(format string, args ...any) error {
-	return &usageError{fmt.Sprintf(format, args...)}
-}
-
 // refusal is a failure whose message is printed as it is, not as the text of
 // Apple's tool for its cause.
-type refusal struct{ error }
+type refusal struct {
+	error
+	usage bool // the arguments were not understood
+}
 
 // Unwrap returns the cause, of which there is at most one.
 func (e *refusal) Unwrap() error { return errors.Unwrap(e.error) }
 
 // refuse makes a refusal. The format may have a cause: %w, or %.0w, which wraps it
 // without printing it.
-func refuse(format string, args ...any) error { return &refusal{fmt.Errorf(format, args...)} }
+func refuse(format string, args ...any) error { return &refusal{error: fmt.Errorf(format, args...)} }
+
+// usageErrorf returns the error of arguments that were not understood, for which
+// reportError prints the usage.
+func usageErrorf(format string, args ...any) error {
+	return &refusal{error: fmt.Errorf(format, args...), usage: true}
+}
 
 // reportedError is a failure that has been printed already.
 type reportedError struct{ status int }
@@ -414,8 +412,8 @@ func (c *call) reportError(err error) int {
 	if done, ok := errors.AsType[*reportedError](err); ok {
 		return done.status
 	}
-	if e, ok := errors.AsType[*usageError](err); ok {
-		fmt.Fprint(c.err, formatText("usage", map[string]any{"tool": c.tool, "verb": c.verb, "problem": e.problem}))
+	if e, ok := errors.AsType[*refusal](err); ok && e.usage {
+		fmt.Fprint(c.err, formatText("usage", map[string]any{"tool": c.tool, "verb": c.verb, "problem": e.Error()}))
 		return 1
 	}
 	text, errno, complete := describeError(err)

@@ -330,9 +330,6 @@ func (c *call) convert() (err error) {
 		if b.encryption, err = c.encryption(); err != nil {
 			return err
 		}
-		if im := src.tables(); im != nil {
-			im.KeepSums()
-		}
 		return c.replace(p, func(tmp place) error {
 			if err := c.writeCopy(tmp, src.Image, b); err != nil {
 				return err

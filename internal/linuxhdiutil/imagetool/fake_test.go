@@ -54,6 +54,7 @@ func (f *fake) Attach(_ context.Context, r attach.Request) (attach.Attached, err
 	f.next++
 	a := attach.Attached{Image: r.Image, Format: "UDRW", Device: dev, Partition: dev + "p1", ReadOnly: r.ReadOnly, Mode: "loop",
 		Filesystem: f.fsOn, VolumeName: "untitled", Size: 10 << 20, HelperPID: 4711}
+	r.Info.Describe(&a)
 	if a.Filesystem == "-" {
 		a.Filesystem = ""
 	}

@@ -109,13 +109,9 @@ func onImage(how access, verb func(*call, *imageFile) error) func(*call) error {
 
 // onVolume mounts the last ExFAT volume of the image that is named first, in
 // this process and without writing: no privileges are needed for that, and
-// neither a loop device nor FUSE. Checksums of a read-only image are kept for
-// compareSums.
+// neither a loop device nor FUSE.
 func onVolume(verb func(*call, *imageFile, *exfat.Volume) error) func(*call) error {
 	return onImage(read, func(c *call, i *imageFile) error {
-		if im := i.tables(); im != nil {
-			im.KeepSums()
-		}
 		v, err := i.mountExFAT()
 		if err != nil {
 			return err

@@ -199,6 +199,9 @@ func (c *call) open(p place, how access) (*imageFile, error) {
 		return nil, err
 	}
 	i := &imageFile{Image: img, place: p}
+	if im := i.tables(); im != nil && how == read { // for compareSums
+		im.KeepSums()
+	}
 	if err := c.checkKind(i); err != nil {
 		return nil, errors.Join(err, img.Close())
 	}
@@ -256,11 +259,10 @@ func isBlank(i *imageFile, n int64) (bool, error) {
 }
 
 // Ends of temporary names: of an old image that is moved aside, and of the raw
-// image that a read-only one is made of. File systems allow maxName bytes.
+// image that a read-only one is made of.
 const (
 	asideMark = "~"
 	rawSuffix = ".cdr"
-	maxName   = 255
 )
 
 // replace calls build, which makes an image under a temporary name next to p,
@@ -270,16 +272,13 @@ const (
 // Of x.dmg the temporary name is .dmgbench-0123456789abcdef-x.dmg. Where one of
 // the two images is a folder, the old one is .dmgbench-0123456789abcdef-x.dmg~
 // while the other takes its place. Killed at any point, the process leaves the
-// old image whole, under its name or with the mark, and its temporary files.
+// old image whole, under its name or with the mark, and its temporary files. A
+// name that is not that much below the limit of the file system is an error.
 func (c *call) replace(p place, build func(tmp place) error) error {
 	if err := c.checkFree(p); err != nil {
 		return err
 	}
-	stem := fmt.Sprintf(".dmgbench-%016x-", rand.Uint64())
-	tmp := p.sibling(stem + p.name)
-	if len(tmp.name) > maxName-len(rawSuffix) { // the name itself is as long as it can be
-		tmp = p.sibling(stem)
-	}
+	tmp := p.sibling(fmt.Sprintf(".dmgbench-%016x-%s", rand.Uint64(), p.name))
 	err := build(tmp)
 	if err == nil {
 		err = c.rename(tmp, p)

@@ -5,17 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
-	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"dmgbench/internal/image"
-	"dmgbench/internal/image/blockdev"
 	"dmgbench/internal/image/container"
 	"dmgbench/internal/image/container/files"
 	"dmgbench/internal/image/container/udif"
@@ -37,27 +34,15 @@ type entity struct {
 	volume bool
 }
 
-// entities are the devices of an attached image, the whole disk first. Where
-// neither the device nor the image can be read, or another file has the image's
-// name by now, they lack hints and GUIDs. info is what is known of the image,
-// or nil.
-func (c *call) entities(a attach.Attached, info *attach.ImageInfo) []entity {
-	if info == nil {
-		info = c.inspectAttached(a)
-	}
-	whole := deviceName(a)
-	scheme := schemes[info.Scheme].hint
-	list := []entity{{Attached: a, device: whole, hint: scheme, guid: scheme, volume: whole == a.Partition}}
-	if info.Scheme == attach.SchemeNone {
-		list[0].hint = info.Regions[0].Hint
-	}
-	listed := list[0].volume
-	for _, r := range info.Regions {
-		if r.Part != nil {
-			device := fmt.Sprintf("%sp%d", whole, r.Number)
-			listed = listed || device == a.Partition
-			list = append(list, entity{a, device, r.Hint, r.Part.Type.String(), device == a.Partition})
-		}
+// entities are the devices of an attached image, the whole disk first.
+func entities(a attach.Attached) []entity {
+	whole, scheme := deviceName(a), schemes[a.Scheme].hint
+	listed := whole == a.Partition
+	list := []entity{{Attached: a, device: whole, hint: cmp.Or(scheme, a.Hint), guid: scheme, volume: listed}}
+	for _, p := range a.Parts {
+		device := fmt.Sprintf("%sp%d", whole, p.Number)
+		listed = listed || device == a.Partition
+		list = append(list, entity{a, device, p.Hint, p.Type, device == a.Partition})
 	}
 	if a.Partition == "" || a.Mode == attach.ModeFUSE { // no partition has a device of its own
 		list[len(list)-1].volume = true
@@ -65,30 +50,6 @@ func (c *call) entities(a attach.Attached, info *attach.ImageInfo) []entity {
 		list = append(list, entity{Attached: a, device: a.Partition, volume: true})
 	}
 	return list
-}
-
-// inspectAttached finds out how an attached image is divided. Of an encrypted
-// one without keys, or one that was deleted or renamed, it reads the device,
-// which in mode fuse is a file that only the user who attached can read.
-func (c *call) inspectAttached(a attach.Attached) *attach.ImageInfo {
-	if p, err := placeAt(a.Image); err == nil {
-		defer p.close()
-		o := container.OpenOptions{ReadOnly: true, Keys: c.secrets.keys[p.path]}
-		if img, err := container.Open(p.dir, p.name, o); err == nil {
-			defer img.Close()
-			if info, err := attach.Inspect(img); err == nil {
-				return info
-			}
-		}
-	}
-	if f, err := os.Open(a.Device); err == nil {
-		defer f.Close()
-		size, _ := f.Seek(0, io.SeekEnd)
-		if info, err := attach.Inspect(blockdev.ReadOnly(f, size)); err == nil {
-			return info
-		}
-	}
-	return &attach.ImageInfo{}
 }
 
 // deviceName is the device of the whole image. Without a loop device only a
@@ -104,9 +65,8 @@ func deviceName(a attach.Attached) string {
 func shortName(a attach.Attached) string { return strings.TrimPrefix(deviceName(a), "/dev/") }
 
 // printAttached prints the warnings and the result of attach: a line for each
-// device, or the list in the tool's dialect. info is what an inspection of the
-// image found; nil reads the device or the image again.
-func (c *call) printAttached(a attach.Attached, info *attach.ImageInfo) error {
+// device, or the list in the tool's dialect.
+func (c *call) printAttached(a attach.Attached) error {
 	for _, w := range a.Warnings {
 		c.warn("%s", w)
 	}
@@ -115,7 +75,7 @@ func (c *call) printAttached(a attach.Attached, info *attach.ImageInfo) error {
 	}
 	var list []dict
 	var text strings.Builder
-	for n, e := range c.entities(a, info) {
+	for n, e := range entities(a) {
 		list = append(list, e.dict(c.tool, n == 0))
 		if c.tool == "hdiutil" {
 			text.WriteString(e.format())
@@ -189,7 +149,7 @@ func (c *call) info() error {
 			"diskimages2": false, "hdid-pid": a.HelperPID, "owner-uid": c.env.UID}
 		text += formatText("attached", dict{"d": d, "user": name, "mode": a.Mode})
 		var list []dict
-		for _, e := range c.entities(a, nil) {
+		for _, e := range entities(a) {
 			if e.guid != (gpt.GUID{}).String() { // info has GUIDs as they are on the disk
 				e.hint = cmp.Or(e.guid, e.hint)
 			}

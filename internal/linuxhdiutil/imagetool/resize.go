@@ -384,34 +384,22 @@ func parseSize(tool, s string) (int64, error) {
 	return steps.Int64() * style.step, nil
 }
 
-// parseCount reads a positive whole number of units, such as sectors, and
-// returns it in bytes. unit is in bytes, too.
-func parseCount(s string, unit int64) (int64, error) {
-	n, err := strconv.ParseInt(s, 10, 64)
-	switch {
-	case err != nil || n <= 0 || strings.HasPrefix(s, "+"):
-		return 0, fmt.Errorf("%q is not a positive whole number", s)
-	case n > maxSize/unit:
-		return 0, fmt.Errorf("%s times %d bytes is more than %d", s, unit, int64(maxSize))
-	}
-	return n * unit, nil
-}
+// wholeNumber is the form of the numbers of -sectors and -megabytes.
+var wholeNumber = regexp.MustCompile("^0*[1-9][0-9]*$")
 
 // readSize returns the size in bytes that the options name, 0 if none does, and
 // whether it is the smallest possible one, which resize takes.
 func (c *call) readSize() (size int64, smallest bool, err error) {
-	for _, key := range []string{"size", "sectors", "megabytes"} {
+	for key, unit := range map[string]string{"size": "", "sectors": "b", "megabytes": "m"} { // of which one is given
 		switch text := c.value(key); {
 		case !c.has(key):
 			continue
 		case text == "min" && strings.HasSuffix(c.verb.Name, "resize"):
 			return 0, true, nil
-		case key == "size":
-			size, err = parseSize(c.tool, text)
-		case key == "sectors":
-			size, err = parseCount(text, sector)
+		case unit != "" && !wholeNumber.MatchString(text):
+			err = fmt.Errorf("%q is not a positive whole number", text)
 		default:
-			size, err = parseCount(text, 1<<20)
+			size, err = parseSize(c.tool, text+unit)
 		}
 		if err != nil {
 			return 0, false, usageErrorf("option %s: %v", c.verb.optionName(key), err)
