@@ -207,25 +207,25 @@ type claimJudgement struct {
 // together is held at [family]: the p values of all claims that are judged on
 // rounds are adjusted after Holm, separately under each estimator.
 func (s *runData) claims(robust bool) []result.Claim {
-	hs := make([]*claimJudgement, len(s.p.Claims))
-	for i, c := range s.p.Claims {
-		h := &claimJudgement{claim: c, ests: s.estimators(c), applies: c.Scope != "apple" || s.usesApple()}
+	isOther := func(ss result.Session) bool { return !isApple(ss.Engine) }
+	usesApple := len(s.r.Sessions) > 0 && !slices.ContainsFunc(s.r.Sessions, isOther)
+	hs := mapped(s.p.Claims, func(c plan.Claim) *claimJudgement {
+		h := &claimJudgement{claim: c, ests: s.estimators(c), applies: c.Scope != "apple" || usesApple}
 		h.findings = mapped(h.ests, func(est string) finding {
 			return judge{s: s, est: est, strict: true}.assert(c.Assert)
 		})
-		hs[i] = h
-	}
+		return h
+	})
 	// Over how many claims each was adjusted, under the headline
 	tests := 0
 	for k := range len(panel) + 1 {
-		list := make([]finding, len(hs))
-		for i, h := range hs {
-			// A claim with one estimator is the same test under all of them
-			if h.applies {
-				list[i] = h.findings[min(k, len(h.ests)-1)]
+		adjusted, n := holm(mapped(hs, func(h *claimJudgement) finding {
+			if !h.applies {
+				return finding{}
 			}
-		}
-		adjusted, n := holm(list)
+			// A claim with one estimator is the same test under all of them
+			return h.findings[min(k, len(h.ests)-1)]
+		}))
 		for i, h := range hs {
 			if k < len(h.ests) {
 				h.adjusted = append(h.adjusted, adjusted[i])
@@ -235,10 +235,7 @@ func (s *runData) claims(robust bool) []result.Claim {
 			tests = n
 		}
 	}
-	out := make([]result.Claim, len(hs))
-	for i, h := range hs {
-		out[i] = s.claimResult(h, tests)
-	}
+	out := mapped(hs, func(h *claimJudgement) result.Claim { return s.claimResult(h, tests) })
 	if robust {
 		s.judgeRobustness(hs, out)
 	}
@@ -374,13 +371,12 @@ func (s *runData) evidence(h *claimJudgement) []string {
 	if h.applies && f.tested() {
 		out = append(out, wording.Text("evidence.holm", wording.P(h.adjusted[0])))
 	}
-	for i := 1; i < len(h.ests); i++ {
-		f := h.findings[i]
+	for i, f := range h.findings[1:] {
 		text := f.saw.String()
 		if f.fails() {
 			text = wording.Join(f.missing, f.weak)
 		}
-		out = append(out, wording.Text("of-case", h.ests[i], text))
+		out = append(out, wording.Text("of-case", h.ests[i+1], text))
 	}
 	kinds := texts(s.r.Departures, func(d result.Departure) string { return d.Kind })
 	kinds = slices.DeleteFunc(kinds, func(kind string) bool { return !slices.Contains(incomparable, kind) })

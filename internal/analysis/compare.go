@@ -225,11 +225,6 @@ func Compare(runs []*result.Result, o CompareOptions) (*Comparison, error) {
 	c.decideRows()
 	c.compareClaims()
 	c.addAnswers()
-	out.Undecided = slices.ContainsFunc(out.Rows, func(r CompareRow) bool { return r.Undecided }) ||
-		slices.ContainsFunc(out.Unpaired, func(u Unpaired) bool { return u.Undecided }) ||
-		slices.ContainsFunc(out.Claims, func(k ClaimChange) bool { return k.Undecided })
-	out.Regression = slices.ContainsFunc(out.Rows, func(r CompareRow) bool { return r.Regressed }) ||
-		slices.ContainsFunc(out.Claims, func(k ClaimChange) bool { return k.Required && k.Changed })
 	return out, nil
 }
 
@@ -337,6 +332,8 @@ func (c *comparer) describeChange(k *ClaimChange) {
 		}
 		k.Text = wording.Join(k.Text, text)
 	}
+	c.out.Undecided = c.out.Undecided || k.Undecided
+	c.out.Regression = c.out.Regression || k.Required && k.Changed
 }
 
 // addAnswers adds the outcome of each side in a sentence: how many rows are

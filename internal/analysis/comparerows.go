@@ -41,7 +41,7 @@ func byRound(r compareRound) string   { return r.round }
 // sample is the values of a cell as they are printed.
 func (cell *compareCell) sample() CompareSample {
 	u := cell.averageBy(bySession)
-	out := CompareSample{Rounds: len(cell.rounds), N: cell.n, Sessions: logScale.back(u.values)}
+	out := CompareSample{Rounds: len(cell.rounds), N: cell.n, Sessions: mapped(u.values, math.Exp)}
 	out.Value = math.Exp(sum(u.values) / float64(len(u.values)))
 	return out
 }
@@ -67,7 +67,10 @@ func (c *comparer) addRow(a, b *compareCell, sideName string) {
 	if ct, per, err := contrast(a, b); err != nil {
 		row.fillUndecided(a, b)
 	} else {
-		each := replicaOf(per, a, b)
+		each := replica{unit: per}
+		if per == perRound {
+			each = roundsOf(a, b)
+		}
 		p, worse := each.corrected(ct.P(0)), 1.0
 		// 1 where the ratio is on the better side of the threshold
 		if at := c.worseAt(a.key.op); at < 0 && ct.Estimate <= at || at > 0 && ct.Estimate >= at {
@@ -101,13 +104,10 @@ func (row *CompareRow) addWarnings(a, b *compareCell, per string) {
 	}
 }
 
-// replicaOf is what the values of two cells replicate. Rounds that were added
-// until an interval was narrow are held to the level of their looks here as in
-// the run's own report.
-func replicaOf(per string, a, b *compareCell) replica {
-	if per == perSession {
-		return replica{unit: perSession}
-	}
+// roundsOf are the rounds of two cells as the unit of replication. Those that
+// were added until an interval was narrow are held to the level of their looks
+// here as in the run's own report.
+func roundsOf(a, b *compareCell) replica {
 	return replica{unit: perRound, looks: max(a.looks, b.looks)}
 }
 
@@ -184,7 +184,7 @@ func (row *CompareRow) fillUndecided(a, b *compareCell) {
 	}
 	x, y := a.averageBy(byRound), b.averageBy(byRound)
 	if ct, err := stats.WelchContrast(y.values, x.values); err == nil && na == 1 && nb == 1 {
-		row.CI = ratioInterval(ct, replicaOf(perRound, a, b), roundsOfSessions)
+		row.CI = ratioInterval(ct, roundsOf(a, b), roundsOfSessions)
 	}
 }
 
@@ -193,7 +193,7 @@ func (row *CompareRow) fillUndecided(a, b *compareCell) {
 // less the threshold for rates and 1 plus the threshold for times and sizes, to
 // its inverse.
 func (c *Comparison) Within(q plan.Quantity) (low, high float64) {
-	if info, ok := q.Info(); !ok || info.HigherIsBetter {
+	if isMoreBetter(q) {
 		return 1 - c.Threshold, 1 / (1 - c.Threshold)
 	}
 	return 1 / (1 + c.Threshold), 1 + c.Threshold
@@ -202,7 +202,7 @@ func (c *Comparison) Within(q plan.Quantity) (low, high float64) {
 // worseAt is the logarithm of the ratio from which on a change is a regression.
 func (c *comparer) worseAt(q plan.Quantity) float64 {
 	low, high := c.out.Within(q)
-	if info, ok := q.Info(); !ok || info.HigherIsBetter {
+	if isMoreBetter(q) {
 		return math.Log(low)
 	}
 	return math.Log(high)
@@ -232,11 +232,8 @@ func (c *comparer) decideRows() {
 	}
 	for i := range c.out.Rows {
 		r := &c.out.Rows[i]
-		if info, ok := plan.Quantity(r.Op).Info(); ok && r.Ratio != 1 {
-			r.Better = -1
-			if (r.Ratio > 1) == info.HigherIsBetter {
-				r.Better = 1
-			}
+		if r.Better = cmp.Compare(r.Ratio, 1); !isMoreBetter(plan.Quantity(r.Op)) {
+			r.Better = -r.Better
 		}
 		if r.Status == RowUnclear {
 			r.Reason = wording.Text("unclear")
@@ -246,6 +243,8 @@ func (c *comparer) decideRows() {
 		}
 		r.Effect = effect(r)
 		r.Undecided = c.isUndecided(r)
+		c.out.Undecided = c.out.Undecided || r.Undecided
+		c.out.Regression = c.out.Regression || r.Regressed
 	}
 }
 

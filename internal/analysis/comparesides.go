@@ -67,7 +67,7 @@ func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
 		return nil, refuse("compare.threshold", o.Threshold)
 	}
 	c := &comparer{o: o, out: &Comparison{Schema: 1, By: append([]string{}, o.By...), Threshold: o.Threshold,
-		Level: level, Ops: []string{}, Sides: []CompareSide{}, Alike: []CompareFact{}, Differences: []Difference{},
+		Level: level, Sides: []CompareSide{}, Alike: []CompareFact{}, Differences: []Difference{},
 		Notes: []string{}, Rows: []CompareRow{}, Unpaired: []Unpaired{}, Claims: []ClaimChange{},
 		Answers: []CompareAnswer{}}}
 	for _, name := range o.By {
@@ -83,10 +83,17 @@ func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
 	if err := c.splitRuns(runs); err != nil {
 		return nil, err
 	}
-	c.out.Estimator = cmp.Or(o.Estimator, headlineOf(c.sides[0].runs))
-	for _, op := range opsOf(runs, o.Ops) {
-		c.out.Ops = append(c.out.Ops, string(op))
+	quoted, _ := find(c.sides[0].runs[0].Summaries, func(s result.Summary) bool { return isPerFile(plan.Quantity(s.Op)) })
+	c.out.Estimator = cmp.Or(o.Estimator, quoted.Headline, aggregate)
+	ops := o.Ops
+	isRateStep := func(st result.Step) bool { return isRate(plan.Quantity(st.Do)) }
+	isRated := hasCase(runs, func(k result.Case) bool { return slices.ContainsFunc(k.Steps, isRateStep) })
+	for _, q := range plan.Quantities {
+		if len(o.Ops) == 0 && (isRate(q.Name) || !isRated) {
+			ops = append(ops, q.Name)
+		}
 	}
+	c.out.Ops = mapped(ops, func(q plan.Quantity) string { return string(q) })
 	for _, s := range c.sides {
 		c.collect(s)
 	}
@@ -111,7 +118,7 @@ func caseValue(c *result.Case, key string) string {
 // splitRuns puts runs, or cases of runs, into sides, the baseline first.
 func (c *comparer) splitRuns(runs []*result.Result) error {
 	// Of a run id, the number of the run that has it
-	owner, given := map[string]int{}, []string{}
+	owner := map[string]int{}
 	for i, r := range runs {
 		name := cmp.Or(r.Run, fmt.Sprintf("run %d", i+1))
 		if i < len(c.o.Names) {
@@ -121,12 +128,12 @@ func (c *comparer) splitRuns(runs []*result.Result) error {
 		for n := 2; slices.Contains(c.names, own); n++ {
 			own = fmt.Sprintf("%s (%d)", name, n)
 		}
-		c.names, given = append(c.names, own), append(given, name)
+		c.names = append(c.names, own)
 		// The sessions of a run that is given twice, also inside a pooled result,
 		// would count as others, and a session does not differ from itself
 		for _, id := range append(texts(r.Runs, func(p result.PooledRun) string { return p.Run }), r.Run) {
 			if before, ok := owner[id]; ok && before != i && id != "" {
-				return refuse("compare.twice", id, given[before], name)
+				return refuse("compare.twice", id, c.names[before], name)
 			}
 			owner[id] = i
 		}
@@ -149,13 +156,10 @@ func (c *comparer) splitRuns(runs []*result.Result) error {
 	case c.o.Baseline == "":
 		return nil
 	}
-	// A side of that name goes before a run of it
-	base, ok := find(c.sides, func(s *compareSide) bool { return s.name == c.o.Baseline })
-	if !ok {
-		base, ok = find(c.sides, func(s *compareSide) bool {
-			return slices.ContainsFunc(s.runs, func(r *result.Result) bool { return r.Run == c.o.Baseline })
-		})
-	}
+	base, ok := find(c.sides, func(s *compareSide) bool {
+		isOf := func(r *result.Result) bool { return r.Run == c.o.Baseline }
+		return s.name == c.o.Baseline || slices.ContainsFunc(s.runs, isOf)
+	})
 	if !ok {
 		have := texts(c.sides, func(s *compareSide) string { return fmt.Sprintf("%q", s.name) })
 		return refuse("compare.no-baseline", c.o.Baseline, strings.Join(have, ", "))
@@ -200,38 +204,6 @@ func (c *comparer) findSide(name string, r *result.Result) *compareSide {
 		s.runs = append(s.runs, r)
 	}
 	return s
-}
-
-// headlineOf is the estimator that the runs quote.
-func headlineOf(runs []*result.Result) string {
-	for _, r := range runs {
-		for _, s := range r.Summaries {
-			if isPerFile(plan.Quantity(s.Op)) && s.Headline != "" {
-				return s.Headline
-			}
-		}
-	}
-	return aggregate
-}
-
-// opsOf are the quantities to compare: those that are given, or the rates,
-// or all where no rate was measured.
-func opsOf(runs []*result.Result, given []plan.Quantity) []plan.Quantity {
-	if len(given) > 0 {
-		return given
-	}
-	var rates, all []plan.Quantity
-	for _, q := range plan.Quantities {
-		all = append(all, q.Name)
-		if isRate(q.Name) {
-			rates = append(rates, q.Name)
-		}
-	}
-	isRated := func(st result.Step) bool { return slices.Contains(rates, plan.Quantity(st.Do)) }
-	if hasCase(runs, func(k result.Case) bool { return slices.ContainsFunc(k.Steps, isRated) }) {
-		return rates
-	}
-	return all
 }
 
 // compareCell is one quantity of one case on one side: a value a round, the
@@ -334,31 +306,27 @@ func workOf(q plan.Quantity, k *result.Case, steps []*result.Step) work {
 	}
 	switch {
 	case isPerFile(q) || isFileTime(q) || q == "copy_time":
-		return work{{"files", sizesText(steps)}, {"workers", wording.Count{N: workers(st), Noun: "worker"}.String()},
+		// The set of files by its sizes: "10 × 2 MB, 10 × 4 MB"
+		count := map[int64]int{}
+		for _, st := range steps {
+			for i := range st.Samples {
+				count[st.Samples[i].Bytes]++
+			}
+			if len(st.Samples) == 0 && st.Span != nil {
+				count[st.Span.Bytes]++
+			}
+		}
+		sizes := mapped(sortedKeys(count), func(size int64) string {
+			return fmt.Sprintf("%d × %s", count[size], wording.Size(size))
+		})
+		return work{{"files", cmp.Or(strings.Join(sizes, ", "), "none")},
+			{"workers", wording.Count{N: workers(st), Noun: "worker"}.String()},
 			{"sync", achieved(st.Sync)}, {"cache", achieved(st.Cache)}}
 	case st.Stream != nil:
 		return work{{"files", wording.Text("input", wording.Size(st.Stream.In), st.Stream.Codec)},
 			{"workers", wording.Count{N: st.Stream.Threads, Noun: "worker"}.String()}}
 	}
 	return work{{"size", wording.Size(k.Target.Size).String()}, {"live", wording.Size(st.Live).String()}}
-}
-
-// sizesText names a set of files by its sizes: "10 × 2 MB, 10 × 4 MB".
-func sizesText(steps []*result.Step) string {
-	count := map[int64]int{}
-	for _, st := range steps {
-		for i := range st.Samples {
-			count[st.Samples[i].Bytes]++
-		}
-		if len(st.Samples) == 0 && st.Span != nil {
-			count[st.Span.Bytes]++
-		}
-	}
-	var parts []string
-	for _, size := range sortedKeys(count) {
-		parts = append(parts, fmt.Sprintf("%d × %s", count[size], wording.Size(size)))
-	}
-	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
 // difference is why two cells are not the same work, "" if they are; left and
@@ -373,6 +341,7 @@ func (a work) difference(b work, left, right string) string {
 }
 
 func (c *comparer) addUnpaired(k cellKey, sideName, why string, undecided bool) {
+	c.out.Undecided = c.out.Undecided || undecided
 	c.out.Unpaired = append(c.out.Unpaired, Unpaired{k.id, k.phase, k.cycle, string(k.op), sideName, why, undecided})
 }
 

@@ -98,13 +98,11 @@ func ofTargets(of func(result.Target) string) func(*result.Result) []string {
 
 func ofSteps(of func(*result.Step) *result.Achieved) func(*result.Result) []string {
 	return func(r *result.Result) (out []string) {
-		for i := range r.Cases {
-			for k := range r.Cases[i].Steps {
-				switch a := of(&r.Cases[i].Steps[k]); {
-				case a == nil:
-				case a.Asked == a.Achieved:
+		for _, c := range r.Cases {
+			for k := range c.Steps {
+				if a := of(&c.Steps[k]); a != nil && a.Asked == a.Achieved {
 					out = appendUnique(out, a.Achieved)
-				default:
+				} else if a != nil {
 					out = appendUnique(out, wording.Text("fact.achieved", a.Asked, cmp.Or(a.Achieved, "unknown")))
 				}
 			}
@@ -267,12 +265,13 @@ func (c *comparer) collectFacts() {
 		c.out.Sides = append(c.out.Sides, c.sideFacts(s))
 	}
 	var apart, kinds []string
+	isOtherSystem := c.differ("os")
 	// Apple's tools come with the system
-	isSameEngine := c.differ("os", nil) && !c.differ("engine", engineKind)
+	engines := texts(c.out.Sides, func(s CompareSide) string { return strings.Join(texts(s.fact("engine"), engineKind), ",") })
+	isSameEngine := isOtherSystem && len(engines) < 2
 	for _, f := range compareFacts {
 		// The version and the build are in "os", and the kernel goes with it
-		if f.name == "os_version" || f.name == "os_build" || f.name == "kernel" && c.differ("os", nil) ||
-			!c.differ(f.name, nil) {
+		if f.name == "os_version" || f.name == "os_build" || f.name == "kernel" && isOtherSystem || !c.differ(f.name) {
 			continue
 		}
 		d := Difference{Fact: f.name, Kind: f.kind}
@@ -287,7 +286,7 @@ func (c *comparer) collectFacts() {
 	// What a reader has to know of any number: where, under what, by which tool
 	// and plan
 	for _, name := range []string{"model", "cpu", "os", "engine", "plan", "scale", "workers"} {
-		if values := c.out.Sides[0].fact(name); len(values) == 1 && values[0] != unscaled && !c.differ(name, nil) {
+		if values := c.out.Sides[0].fact(name); len(values) == 1 && values[0] != unscaled && !c.differ(name) {
 			c.out.Alike = append(c.out.Alike, CompareFact{name, values})
 		}
 	}
@@ -295,7 +294,7 @@ func (c *comparer) collectFacts() {
 	if len(kinds) > 1 {
 		c.note("note.differ", strings.Join(apart, ", "))
 	}
-	if c.differ("digest", nil) && len(apart) == 0 && !c.differ("seed", nil) && !c.differ("rounds", nil) {
+	if c.differ("digest") && len(apart) == 0 && !c.differ("seed") && !c.differ("rounds") {
 		c.note("note.other-plans")
 	}
 	c.noteWarnings()
@@ -307,17 +306,10 @@ func (s CompareSide) fact(name string) []string {
 }
 
 // differ reports whether some side has not the same values of a fact as the
-// baseline, in any order; of reads of the values what counts, nil all.
-func (c *comparer) differ(fact string, of func(value string) string) bool {
-	sorted := func(s CompareSide) []string {
-		values := s.fact(fact)
-		if of != nil {
-			values = texts(values, of)
-		}
-		return slices.Sorted(slices.Values(values))
-	}
-	first := sorted(c.out.Sides[0])
-	return slices.ContainsFunc(c.out.Sides[1:], func(s CompareSide) bool { return !slices.Equal(first, sorted(s)) })
+// baseline, in any order.
+func (c *comparer) differ(fact string) bool {
+	values := mapped(c.out.Sides, func(s CompareSide) []string { return slices.Sorted(slices.Values(s.fact(fact))) })
+	return slices.ContainsFunc(values, func(v []string) bool { return !slices.Equal(v, values[0]) })
 }
 
 // noteWarnings adds to the notes what the runs of one side were warned of and
@@ -331,23 +323,13 @@ func (c *comparer) noteWarnings() {
 		})
 	}
 	for _, s := range c.sides {
-		var first []result.Warning
-		warned := map[string]int{}
+		kinds := map[string]bool{}
 		for _, r := range s.runs {
-			own := map[string]bool{}
 			for _, w := range r.Warnings {
-				if warned[w.Kind] == 0 {
-					first = append(first, w)
+				if !kinds[w.Kind] && !isEverywhere(w) {
+					kinds[w.Kind] = true
+					c.note("note.warned", s.name, w.Text)
 				}
-				if !own[w.Kind] {
-					own[w.Kind] = true
-					warned[w.Kind]++
-				}
-			}
-		}
-		for _, w := range first {
-			if !isEverywhere(w) {
-				c.note("note.warned", s.name, warned[w.Kind], wording.Count{N: len(s.runs), Noun: "run"}, w.Text)
 			}
 		}
 	}

@@ -162,6 +162,12 @@ func isRate(q plan.Quantity) bool { return quantityRows[q].rate }
 // isFileTime reports whether the quantity is the time of a step of timed files.
 func isFileTime(q plan.Quantity) bool { return q == "write_time" || q == "read_time" }
 
+// isMoreBetter reports whether a higher value of the quantity is the better one.
+func isMoreBetter(q plan.Quantity) bool {
+	info, _ := q.Info()
+	return info.HigherIsBetter
+}
+
 // isOfBands reports whether only sparse bundles have the quantity.
 func isOfBands(q plan.Quantity) bool { return strings.HasPrefix(string(q), "bands") }
 

@@ -205,17 +205,15 @@ func (l *Ledger) decideRow(row *LedgerRow) {
 		}
 		c.Verdict, c.Scaled = combineVerdicts(deciding), scales[i] != unscaled
 		// Only verdicts of one scale, on one machine and engine, can reverse
-		for k := i - 1; k >= 0 && isDecided(c.Verdict); k-- {
-			before, o := row.Cells[k], l.Columns[k]
-			if o.Machine != l.Columns[i].Machine || engineKind(o.Engine) != engineKind(l.Columns[i].Engine) {
-				break
+		before := -1
+		for k, o := range l.Columns[:i] {
+			isSame := o.Machine == l.Columns[i].Machine && engineKind(o.Engine) == engineKind(l.Columns[i].Engine)
+			if isSame && isDecided(row.Cells[k].Verdict) && scales[k] == scales[i] {
+				before = k
 			}
-			if isDecided(before.Verdict) && scales[k] == scales[i] {
-				if c.Verdict != before.Verdict {
-					c.Changed = o.System
-				}
-				break
-			}
+		}
+		if before >= 0 && isDecided(c.Verdict) && c.Verdict != row.Cells[before].Verdict {
+			c.Changed = l.Columns[before].System
 		}
 	}
 }
@@ -224,19 +222,19 @@ func (l *Ledger) decideRow(row *LedgerRow) {
 // that decides wins over those that do not, and two that contradict each other
 // do not decide, however many others there are. Without runs it is "".
 func combineVerdicts(verdicts []string) string {
-	order := []string{"", result.NotMeasured, result.CannotTell}
-	open, decided := 0, ""
-	for _, v := range verdicts {
-		switch {
-		case !isDecided(v):
-			open = max(open, slices.Index(order, v))
-		case decided != "" && decided != v:
-			return result.CannotTell
-		default:
-			decided = v
-		}
+	isOneOf := func(v string) bool { return slices.Contains(verdicts, v) }
+	holds, not := isOneOf(result.Holds), isOneOf(result.DoesNotHold)
+	switch {
+	case holds && not, !holds && !not && isOneOf(result.CannotTell):
+		return result.CannotTell
+	case holds:
+		return result.Holds
+	case not:
+		return result.DoesNotHold
+	case len(verdicts) > 0:
+		return result.NotMeasured
 	}
-	return cmp.Or(decided, order[open])
+	return ""
 }
 
 // addAnswers reports for each column which claims are still true there.
@@ -246,17 +244,16 @@ func (l *Ledger) addAnswers() {
 		judged, scaled, open := 0, 0, 0
 		for _, row := range l.Rows {
 			cell := row.Cells[i]
-			if !isDecided(cell.Verdict) {
-				if cell.Verdict != "" {
-					open++
-				}
-				continue
+			switch {
+			case isDecided(cell.Verdict):
+				judged++
+			case cell.Verdict != "":
+				open++
 			}
-			judged++
 			if cell.Verdict == result.DoesNotHold {
 				no = append(no, "“"+row.Says+"”")
 			}
-			if cell.Scaled {
+			if cell.Scaled && isDecided(cell.Verdict) {
 				scaled++
 			}
 			if cell.Changed != "" {
@@ -265,17 +262,15 @@ func (l *Ledger) addAnswers() {
 			}
 		}
 		text := wording.Text("ledger.hold", c.Name(), judged-len(no), wording.Count{N: judged, Noun: "claim"})
-		if scaled > 0 {
-			text += wording.Text("ledger.some-scaled", scaled)
-		}
-		if len(no) > 0 {
-			text += wording.Text("ledger.not", strings.Join(no, ", "))
-		}
-		if open > 0 {
-			text += wording.Text("ledger.open", open)
-		}
-		if len(reversed) > 0 {
-			text += wording.Text("ledger.all-reversed", strings.Join(reversed, "; "))
+		for _, more := range []struct {
+			key   string
+			n     int
+			value any
+		}{{"ledger.some-scaled", scaled, scaled}, {"ledger.not", len(no), strings.Join(no, ", ")},
+			{"ledger.open", open, open}, {"ledger.all-reversed", len(reversed), strings.Join(reversed, "; ")}} {
+			if more.n > 0 {
+				text += wording.Text(more.key, more.value)
+			}
 		}
 		l.Answers = append(l.Answers, text)
 	}

@@ -157,8 +157,8 @@ func evidenceOf(operands ...operandValue) (out []wording.Message) {
 }
 
 // judgePair tests a number that op computes from two operands, on a scale. A
-// printed value is the same in every round. Where a ratio is zero it has no
-// logarithm: two zeros are equal, and with one zero there is no ratio.
+// printed value is the same in every round. Where a value is zero there is no
+// ratio.
 func judgePair(
 	a, b operandValue, bound plan.Bound, sc scale, op func(x, y float64) float64, phrase wording.Message,
 ) finding {
@@ -172,10 +172,8 @@ func judgePair(
 		switch {
 		case len(values) == 0:
 			return weak("no-pairs")
-		case isRatio && (slices.ContainsFunc(values, math.IsNaN) || slices.Min(values) < 0):
+		case isRatio && (!finite(values...) || slices.Min(values) <= 0):
 			return weak("not-positive.ratio")
-		case isRatio && (slices.Min(values) == 0 || !finite(values...)):
-			return judgeEdge(sc, values, bound, phrase)
 		}
 		return judgeRounds(sc, values, bound, phrase)
 	}
@@ -215,7 +213,7 @@ func judgeRatio(a, b operandValue, bound plan.Bound) finding {
 	case isPerFile(a.q):
 		phrase = wording.Say("phrase.ratio-rate", nil, a.label, string(a.q), b.label)
 	}
-	return judgePair(a, b, bound, logScale, divide, phrase)
+	return judgePair(a, b, bound, logScale, func(x, y float64) float64 { return x / y }, phrase)
 }
 
 // judgeDifference tests a - b against a bound.
@@ -223,24 +221,6 @@ func judgeDifference(a, b operandValue, bound plan.Bound) finding {
 	bound.Unit = a.unit
 	return judgePair(a, b, bound, plainScale, func(x, y float64) float64 { return x - y },
 		wording.Say("phrase.difference", nil, QuantityName(a.q), a.label, b.label))
-}
-
-// judgeEdge judges ratios when some are zero or infinite: they decide only
-// where all rounds agree.
-func judgeEdge(sc scale, r []float64, bound plan.Bound, phrase wording.Message) finding {
-	f := finding{sampled: true, need: needs(bound), p: 1, per: sc.per, few: len(r) < minRounds}
-	seen := wording.Span{Low: slices.Min(r), High: slices.Max(r), Unit: "1"}
-	f.saw = wording.Say("seen.few", phrase.With(seen), sc.times(len(r)))
-	f.evidence = []wording.Message{f.saw}
-	isIn := func(v float64) bool { return satisfies(bound, v) }
-	isOut := func(v float64) bool { return !satisfies(bound, v) }
-	switch {
-	case !slices.ContainsFunc(r, isOut):
-		f.dir, f.p = 1, 0
-	case !slices.ContainsFunc(r, isIn):
-		f.dir, f.p = -1, 0
-	}
-	return f
 }
 
 // judgeEnds judges a measured value against both ends of a printed one: a
@@ -266,17 +246,6 @@ func judgeEnds(f operandValue, judge func(v float64) finding) finding {
 }
 
 func first(x, _ float64) float64 { return x }
-
-// divide is x / y, of equal finite numbers 1, also of zeros.
-func divide(x, y float64) float64 {
-	switch {
-	case x == y && !math.IsInf(x, 0):
-		return 1
-	case math.IsInf(y, 0) && math.IsInf(x, 0):
-		return math.NaN()
-	}
-	return x / y
-}
 
 // aboutTolerance is how far the true value of a figure printed as "about" may
 // be from it, as a share.

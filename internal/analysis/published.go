@@ -318,13 +318,11 @@ func (s *runData) ofAnotherMachine(op plan.Operand) string {
 // setRatio compares a measured estimate with the published value mid; false
 // without one of them.
 func setRatio(v *result.PublishedValue, e *result.Estimate, mid float64) bool {
-	if e == nil || mid == 0 || !finite(mid) {
-		return false
+	has := e != nil && mid != 0 && finite(mid)
+	if has && finite(e.Value/mid) && !math.Signbit(e.Value/mid) {
+		v.Ratio, v.Estimate = e.Value/mid, e.Name
 	}
-	if r := e.Value / mid; finite(r) && !math.Signbit(r) {
-		v.Ratio, v.Estimate = r, e.Name
-	}
-	return true
+	return has
 }
 
 // departureList collects deviations by kind and text.
@@ -397,12 +395,6 @@ func (s *runData) departures() []result.Departure {
 // isApple reports whether an engine drives Apple's own tools.
 func isApple(e result.Engine) bool { return e.Vendor == "Apple" }
 
-// usesApple reports whether every session measured Apple's own tools.
-func (s *runData) usesApple() bool {
-	return len(s.r.Sessions) > 0 &&
-		!slices.ContainsFunc(s.r.Sessions, func(ss result.Session) bool { return !isApple(ss.Engine) })
-}
-
 var (
 	chipName  = regexp.MustCompile(`\bM\d+( (Pro|Max|Ultra))?\b`)
 	osVersion = regexp.MustCompile(`\d+`)
@@ -442,7 +434,8 @@ func (s *runData) caseDepartures(out *departureList, sub *caseData) {
 	}
 	for _, k := range sub.order {
 		for _, st := range sub.steps[k] {
-			if c := st.Cache; c != nil && isCacheMissed(k.do, *c) {
+			if c := st.Cache; c != nil && c.Achieved != "direct" && (c.Asked == "direct" ||
+				c.Asked == "cold" && k.do != "write" && c.Achieved != "buffered-cold") {
 				requested := strings.Replace(c.Asked, "direct", "uncached", 1)
 				text := wording.Text("departure.cache", k.do, requested, c.Achieved)
 				if c.Achieved == "unknown" {
@@ -461,13 +454,6 @@ func (s *runData) caseDepartures(out *departureList, sub *caseData) {
 			}
 		}
 	}
-}
-
-// isCacheMissed reports whether less was achieved of the cache than the plan
-// wants.
-func isCacheMissed(do string, c result.Achieved) bool {
-	return c.Achieved != "direct" &&
-		(c.Asked == "direct" || c.Asked == "cold" && do != "write" && c.Achieved != "buffered-cold")
 }
 
 // departuresOf are the deviations of all cases and those of one; of "" those of

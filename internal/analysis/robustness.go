@@ -48,20 +48,19 @@ type claimState struct {
 // as left out, never as agreeing.
 func (s *runData) judgeRobustness(hs []*claimJudgement, out []result.Claim) {
 	var states []*claimState
-	files := false
 	for i, h := range hs {
 		if h.applies && h.findings[0].missing == "" {
 			out[i].Robustness = &result.Robustness{Estimators: []string{}, Outliers: []string{}, Rounds: []string{},
 				Odd: []result.Way{}}
-			c := &claimState{assert: h.claim.Assert, out: out[i].Robustness, found: map[way]finding{},
+			states = append(states, &claimState{assert: h.claim.Assert, out: out[i].Robustness, found: map[way]finding{},
 				head: s.headlineName(), files: s.isOfFiles(h.claim.Assert),
-				rates: slices.ContainsFunc(s.operands(h.claim.Assert), isOpenRate)}
-			states, files = append(states, c), files || c.files
+				rates: slices.ContainsFunc(s.operands(h.claim.Assert), isOpenRate)})
 		}
 	}
 	first := s.firstRounds()
+	isOfFiles := slices.ContainsFunc(states, func(c *claimState) bool { return c.files })
 	for _, rule := range outlierRules {
-		if len(states) == 0 || rule != ruleNone && !files {
+		if len(states) == 0 || rule != ruleNone && !isOfFiles {
 			continue
 		}
 		run := s.mapSteps(func(st *result.Step) *result.Step { return dropOutliers(st, rule) })
@@ -151,49 +150,41 @@ func summarizeRobustness(r *result.Robustness) {
 	}
 	r.Odd = slices.DeleteFunc(r.Odd, func(w result.Way) bool { return w.Verdict == r.Most })
 	all := r.Holds + r.DoesNotHold + r.CannotTell
-	switch all {
-	case 0:
+	if all == 0 {
 		r.Text = wording.Text("robust.none")
+	}
+	if all < 2 { // there is at most one way to analyse it
 		return
-	case 1: // there is one way to analyse it
-		return
+	}
+	toward := r.Toward
+	if r.CannotTell < all {
+		toward = 0
 	}
 	r.Text = wording.Text("robust.holds", r.Holds, all)
 	for _, more := range []struct {
 		key string
 		n   int
-	}{{"robust.does-not", r.DoesNotHold}, {"robust.cannot", r.CannotTell}} {
+	}{{"robust.does-not", r.DoesNotHold}, {"robust.cannot", r.CannotTell}, {"robust.toward", toward},
+		{"robust.left-out", r.LeftOut}} {
 		if more.n > 0 {
 			r.Text += wording.Text(more.key, more.n)
 		}
-	}
-	if r.CannotTell == all {
-		r.Text += wording.Text("robust.toward", r.Toward)
-	}
-	if r.LeftOut > 0 {
-		r.Text += wording.Text("robust.left-out", r.LeftOut)
 	}
 }
 
 // isOfFiles reports whether a test is about files that one worker timed, so
 // that there are files to leave out.
 func (s *runData) isOfFiles(a plan.Assert) bool {
-	some := false
+	var steps []*result.Step
 	for _, op := range s.operands(a) {
-		if op.Published || !isPerFile(op.Quantity) {
-			continue
-		}
-		cells, _ := s.cells(op.Quantity, op.Where, false)
-		for _, c := range cells {
-			for _, st := range c.steps() {
-				if workers(st) > 1 {
-					return false
-				}
-				some = true
+		if !op.Published && isPerFile(op.Quantity) {
+			cells, _ := s.cells(op.Quantity, op.Where, false)
+			for _, c := range cells {
+				steps = append(steps, c.steps()...)
 			}
 		}
 	}
-	return some
+	return len(steps) > 0 && !slices.ContainsFunc(steps, func(st *result.Step) bool { return workers(st) > 1 })
 }
 
 // firstRounds are the rounds that a careful reader might leave out as warming

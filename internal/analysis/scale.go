@@ -3,6 +3,7 @@ package analysis
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -91,8 +92,7 @@ func (sc scale) method() wording.Method {
 	return wording.Method{Name: sc.name, Looks: sc.per.looks, Session: sc.session}
 }
 
-func (sc scale) all(xs []float64) []float64  { return mapped(xs, sc.to) }
-func (sc scale) back(xs []float64) []float64 { return mapped(xs, sc.from) }
+func (sc scale) all(xs []float64) []float64 { return mapped(xs, sc.to) }
 
 // centre is the mean of the rounds on the scale of the unit.
 func centre(unit string, xs []float64) float64 { return scaleOf(unit, xs).centre(xs) }
@@ -147,11 +147,9 @@ const manyDF = 1000
 // freedom that are Satterthwaite's (1946). Conclusions have to be true under
 // both.
 func (sc scale) errors(ys []float64) (m float64, errs []stdErr, err error) {
-	if m, err = stats.Mean(ys); err != nil {
-		return 0, nil, err
-	}
-	sd, err := stats.StdDev(ys)
-	if err != nil {
+	m, err = stats.Mean(ys)
+	sd, errSD := stats.StdDev(ys)
+	if err := cmp.Or(err, errSD); err != nil {
 		return 0, nil, err
 	}
 	n := float64(len(ys))
@@ -218,11 +216,8 @@ func (sc scale) decide(xs []float64, b plan.Bound) (dir int, p float64) {
 // pAt is the two-sided p value of "the centre is e", corrected for the looks.
 func (sc scale) pAt(xs []float64, e float64) float64 {
 	t := sc.to(e)
-	// Open end, or zero where only positive values occur
-	if math.IsInf(e, 0) || !finite(t) {
-		return 0
-	}
-	if slices.Min(xs) == slices.Max(xs) && sc.session == 0 {
+	// Open end, zero where only positive values occur, or no scatter
+	if math.IsInf(e, 0) || !finite(t) || slices.Min(xs) == slices.Max(xs) && sc.session == 0 {
 		return 0
 	}
 	m, errs, err := sc.errors(sc.all(xs))
@@ -342,14 +337,12 @@ func (s *runData) splitRounds() []int {
 	names := sessionNames(s.r)
 	first, several := map[int]string{}, map[int]bool{}
 	for _, sub := range s.cases {
-		for _, steps := range sub.steps {
-			for _, st := range steps {
-				name := names[st.Session]
-				if before, ok := first[st.Round]; ok && before != name {
-					several[st.Round] = true
-				}
-				first[st.Round] = name
+		for _, st := range slices.Concat(slices.Collect(maps.Values(sub.steps))...) {
+			name := names[st.Session]
+			if before, ok := first[st.Round]; ok && before != name {
+				several[st.Round] = true
 			}
+			first[st.Round] = name
 		}
 	}
 	return sortedKeys(several)

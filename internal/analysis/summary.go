@@ -185,18 +185,11 @@ func (s *runData) valuesOfRuns(c cell, q plan.Quantity, est string) map[int][]fl
 // value.
 func MeanOverRounds(r *result.Result, unit string, byRound map[int]float64) result.Estimate {
 	per := replicated(r)
-	groups := map[int][]float64{}
-	var all []float64
-	for _, round := range sortedKeys(byRound) {
-		group := per.replicate(r.Runs, round)
-		groups[group] = append(groups[group], byRound[round])
-		all = append(all, byRound[round])
-	}
+	rounds := sortedKeys(byRound)
+	all := mapped(rounds, func(round int) float64 { return byRound[round] })
+	groups := groupBy(mapped(rounds, func(round int) int { return per.replicate(r.Runs, round) }), all)
 	sc := scaleOf(unit, all).over(per)
-	var values []float64
-	for _, group := range sortedKeys(groups) {
-		values = append(values, sc.centre(groups[group]))
-	}
+	values := mapped(sortedKeys(groups), func(group int) float64 { return sc.centre(groups[group]) })
 	e := result.Estimate{Name: meanRate, Unit: unit, N: len(values), Value: sc.centre(values)}
 	sc.roundInterval(&e, values)
 	return e
@@ -207,22 +200,12 @@ func MeanOverRounds(r *result.Result, unit string, byRound map[int]float64) resu
 // or a relation of the plan names. Other quantities, such as how long a detach
 // takes, are not worth a round.
 func (s *runData) needsPrecision(q plan.Quantity) bool {
-	var used []plan.Quantity
-	for _, p := range s.p.Published {
-		used = append(used, p.Quantity)
-	}
-	for _, f := range s.p.Fits {
-		used = append(used, f.Quantity)
-	}
-	for _, r := range s.p.Relations {
-		used = append(used, r.X.Quantity, r.Y.Quantity)
-	}
-	for _, c := range s.p.Claims {
-		for _, op := range s.operands(c.Assert) {
-			used = append(used, op.Quantity)
-		}
-	}
-	return isRate(q) || slices.Contains(used, q)
+	isOf := func(op plan.Operand) bool { return op.Quantity == q }
+	isIn := func(c plan.Claim) bool { return slices.ContainsFunc(s.operands(c.Assert), isOf) }
+	return isRate(q) || slices.ContainsFunc(s.p.Claims, isIn) ||
+		slices.ContainsFunc(s.p.Published, func(p plan.Published) bool { return p.Quantity == q }) ||
+		slices.ContainsFunc(s.p.Fits, func(f plan.Fit) bool { return f.Quantity == q }) ||
+		slices.ContainsFunc(s.p.Relations, func(r plan.Relation) bool { return isOf(r.X) || isOf(r.Y) })
 }
 
 // Widths returns the headlines of the plan's quantities that are not yet as
@@ -250,18 +233,14 @@ func Widths(p *plan.Plan, r *result.Result) (judged int, wide []result.WideInter
 			continue
 		}
 		judged++
-		half := math.Inf(1)
-		if e.CI != nil && sum.Rounds >= minRounds {
+		half := -1.0
+		if e.CI != nil && sum.Rounds >= minRounds && finite(halfWidth(e)) {
 			half = halfWidth(e)
 		}
-		if half <= float64(p.Run.Precision) {
-			continue
+		if half < 0 || half > float64(p.Run.Precision) {
+			wide = append(wide, result.WideInterval{Case: sum.Case, Phase: sum.Phase, Op: sum.Op, Cycle: sum.Cycle,
+				Half: half})
 		}
-		if !finite(half) {
-			half = -1
-		}
-		wide = append(wide, result.WideInterval{Case: sum.Case, Phase: sum.Phase, Op: sum.Op, Cycle: sum.Cycle,
-			Half: half})
 	}
 	return judged, wide, nil
 }
@@ -291,33 +270,26 @@ func (s *runData) tables() []result.Table {
 		sum := &s.r.Summaries[i]
 		at[keyOf(sum)] = sum
 	}
-	out := []result.Table{}
-	for i := range s.p.Tables {
-		t := &s.p.Tables[i]
-		made := result.Table{Name: t.Name, Title: t.Title, Caption: t.Caption,
-			Columns: linesOf(t, t.Columns), Rows: linesOf(t, t.Rows), Cells: [][]result.TableCell{}}
-		for _, l := range t.Rows {
-			row := []result.TableCell{}
-			for _, c := range t.Columns {
-				switch l := plan.Cell(l, c); {
-				case l.Coefficient != "":
-					row = append(row, s.coefficientCell(l))
-				case l.Step != "":
-					row = append(row, s.outcomeCell(l))
-				default:
-					row = append(row, s.figureCell(l.Operand, at))
-				}
-			}
-			made.Cells = append(made.Cells, row)
-		}
-		out = append(out, made)
-	}
-	return out
+	return mapped(s.p.Tables, func(t plan.Table) result.Table {
+		return result.Table{Name: t.Name, Title: t.Title, Caption: t.Caption,
+			Columns: linesOf(&t, t.Columns), Rows: linesOf(&t, t.Rows),
+			Cells: mapped(t.Rows, func(row plan.TableLine) []result.TableCell {
+				return mapped(t.Columns, func(column plan.TableLine) result.TableCell {
+					switch l := plan.Cell(row, column); {
+					case l.Coefficient != "":
+						return s.coefficientCell(l)
+					case l.Step != "":
+						return s.outcomeCell(l)
+					default:
+						return s.figureCell(l.Operand, at)
+					}
+				})
+			})}
+	})
 }
 
 func linesOf(t *plan.Table, lines []plan.TableLine) []result.TableLine {
-	list := []result.TableLine{}
-	for _, l := range lines {
+	return mapped(lines, func(l plan.TableLine) result.TableLine {
 		out := result.TableLine{Title: l.Heading(), Group: l.Group, Op: string(l.Quantity)}
 		switch {
 		case l.Coefficient != "":
@@ -329,9 +301,8 @@ func linesOf(t *plan.Table, lines []plan.TableLine) []result.TableLine {
 			out.Unit, out.Digits = t.DisplayFormat(l, plan.TableLine{})
 			out.Printed = l.Published
 		}
-		list = append(list, out)
-	}
-	return list
+		return out
+	})
 }
 
 // figureCell is one figure, measured and printed. An operand that is only

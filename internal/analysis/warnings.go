@@ -152,10 +152,10 @@ func (s *runData) runWarnings() {
 	if split := s.splitRounds(); len(split) > 0 {
 		w.put(result.Warning{Kind: "sessions", Text: wording.Text("split-rounds", wording.Numbers(split))})
 	}
-	var places []string
+	places := map[string]bool{}
 	for _, sub := range s.cases {
-		if place := sub.c.Target.Place; !slices.Contains(places, place) {
-			places = append(places, place)
+		if place := sub.c.Target.Place; !places[place] {
+			places[place] = true
 			s.addCanary(&w, "write", place)
 			s.addCanary(&w, "read", place)
 		}
@@ -186,10 +186,7 @@ func (s *runData) addCanary(w *warningList, do, place string) {
 	slices.SortStableFunc(shots, func(a, b *result.Step) int {
 		return cmp.Or(cmp.Compare(a.Session, b.Session), cmp.Compare(a.StartNS, b.StartNS))
 	})
-	var rates []float64
-	for _, st := range shots {
-		rates = append(rates, float64(spanBytes(st))/float64(spanNS(st)))
-	}
+	rates := mapped(shots, func(st *result.Step) float64 { return float64(spanBytes(st)) / float64(spanNS(st)) })
 	if len(rates) < 2 {
 		return
 	}
@@ -320,9 +317,9 @@ func trendOf(logs []float64) (t stats.Correlation, change float64, ok bool) {
 	if err != nil || t.P > trendP {
 		return t, 0, false
 	}
-	at := make([]float64, len(logs))
-	for i := range at {
-		at[i] = float64(i)
+	var at []float64
+	for i := range logs {
+		at = append(at, float64(i))
 	}
 	l, err := stats.FitTheilSen(at, logs)
 	return t, l.Slope * float64(len(logs)-1), err == nil
@@ -451,10 +448,7 @@ func (w *warningList) addOutliers(st *result.Step, samples []result.Sample, exce
 // Where the files are of two kinds even when a shift has been evened out, they
 // come and go. Where a trend is left after it, the rate drifts.
 func (w *warningList) addModes(st *result.Step, samples []result.Sample, excess []float64) {
-	sizes := make([]int64, len(samples))
-	for i, x := range samples {
-		sizes[i] = x.Bytes
-	}
+	sizes := mapped(samples, func(x result.Sample) int64 { return x.Bytes })
 	// Files are compared with those of their size; those of rare sizes, whose
 	// excess is that over the line, with each other.
 	groups, same := slices.Clone(sizes), groupBy(sizes, excess)
@@ -511,11 +505,6 @@ func findTwoKinds(sizes []int64, excess []float64) (ok bool, c stats.TwoClusters
 	if err != nil || !c.Distinct || c.High-c.Low < math.Log(fileFactor) {
 		return false, c
 	}
-	changes := 0
-	for i := 1; i < len(over); i++ {
-		if (over[i] > c.Cut) != (over[i-1] > c.Cut) {
-			changes++
-		}
-	}
-	return changes >= minTurns, c
+	kinds := slices.Compact(mapped(over, func(x float64) bool { return x > c.Cut }))
+	return len(kinds) > minTurns, c
 }
