@@ -158,17 +158,13 @@ func combine(parts []finding, sign int) finding {
 	case missing != "" || weak != "":
 		out.missing, out.weak = missing, weak
 	case count == len(parts) && count > 0:
-		out.dir = sign
+		out.dir, out.saw, out.need, out.gap = sign, parts[0].saw, parts[0].need, parts[0].gap
 		for i, f := range parts {
 			out.p, out.few = max(out.p, f.p), out.few || f.few
-			if i == 0 {
-				out.saw, out.need, out.gap = f.saw, f.need, f.gap
-			} else {
+			if i > 0 {
 				out.saw = wording.Say("text", wording.Join(out.saw.String(), f.saw.String()))
+				out.need, out.gap = wording.Message{}, wording.Message{}
 			}
-		}
-		if len(parts) > 1 {
-			out.need, out.gap = wording.Message{}, wording.Message{}
 		}
 	default:
 		for _, f := range parts {
@@ -182,13 +178,8 @@ func combine(parts []finding, sign int) finding {
 
 // compareFirmness orders findings by how firmly they decide, the firmest first.
 func compareFirmness(a, b finding) int {
-	switch {
-	case b.few && !a.few:
-		return -1
-	case a.few && !b.few:
-		return 1
-	}
-	return cmp.Compare(a.p, b.p)
+	last := map[bool]int{true: 1}
+	return cmp.Or(last[a.few]-last[b.few], cmp.Compare(a.p, b.p))
 }
 
 // claimJudgement is one claim under every estimator that it is judged under.
@@ -353,10 +344,9 @@ func reason(f finding, p float64, tests int) wording.Message {
 	switch {
 	case f.few && f.dir == 0:
 		return wording.Say("reason.few", f.saw, need, gap, minRounds, f.per.name())
-	case f.few && f.dir > 0:
-		return wording.Say("reason.few-toward", f.saw, need, minRounds, f.per.name())
 	case f.few:
-		return wording.Say("reason.few-away", f.saw, need, minRounds, f.per.name())
+		way := map[int]string{1: "that way", -1: "the other way"}[f.dir]
+		return wording.Say("reason.few-seen", f.saw, need, way, minRounds, f.per.name())
 	case f.dir != 0 && f.p <= family && f.sampled && p > family:
 		return wording.Say("reason.holm", f.saw, need, gap, tests, wording.P(f.p), wording.P(p).Short())
 	}
@@ -377,11 +367,6 @@ func (s *runData) evidence(h *claimJudgement) []string {
 			text = wording.Join(f.missing, f.weak)
 		}
 		out = append(out, wording.Text("of-case", h.ests[i+1], text))
-	}
-	kinds := texts(s.r.Departures, func(d result.Departure) string { return d.Kind })
-	kinds = slices.DeleteFunc(kinds, func(kind string) bool { return !slices.Contains(incomparable, kind) })
-	if h.claim.By == "author" && len(kinds) > 0 {
-		out = append(out, wording.Text("evidence.deviations", strings.Join(kinds, ", ")))
 	}
 	return out
 }

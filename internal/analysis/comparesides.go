@@ -218,8 +218,8 @@ type compareCell struct {
 	work  work
 	// Why its rounds give no value, or do not belong together
 	weak string
-	// What the case was made with, which makes another work of none
-	target result.Target
+	// File system and backend, which make another work of none
+	target string
 }
 
 // compareRound is one value.
@@ -241,7 +241,8 @@ func (c *comparer) collect(s *compareSide) {
 				}
 				ck := cellKey{c.caseID(k.Case), key.phase, key.cycle, q}
 				if s.cells[ck] == nil {
-					s.cells[ck] = &compareCell{sideName: s.name, key: ck, target: k.Target}
+					made := wording.NonEmpty(k.Target.Filesystem, k.Target.Backend)
+					s.cells[ck] = &compareCell{sideName: s.name, key: ck, target: made}
 					s.order = append(s.order, ck)
 				}
 				s.cells[ck].addRun(k.run, cell{sub, key}, sessions, c.out.Estimator)

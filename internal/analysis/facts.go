@@ -86,13 +86,14 @@ func ofHost(of func(result.Host) string) func(*result.Result) []string {
 
 // ofTargets reads the images of cases that were measured.
 func ofTargets(of func(result.Target) string) func(*result.Result) []string {
-	return func(r *result.Result) []string {
-		return slices.Sorted(slices.Values(texts(r.Cases, func(c result.Case) string {
-			if c.Status != result.Done || c.Target.Kind == "directory" {
-				return ""
+	return func(r *result.Result) (out []string) {
+		for _, c := range r.Cases {
+			if c.Status == result.Done && c.Target.Kind != "directory" {
+				out = appendUnique(out, of(c.Target))
 			}
-			return of(c.Target)
-		})))
+		}
+		slices.Sort(out)
+		return out
 	}
 }
 
@@ -116,14 +117,14 @@ func ofSteps(of func(*result.Step) *result.Achieved) func(*result.Result) []stri
 func spaced(a, b string) string { return strings.TrimSpace(a + " " + b) }
 
 func powerText(h result.Host) string {
-	low, hot := "", ""
+	facts := []string{h.Power}
 	if h.LowPower {
-		low = wording.Text("fact.low-power")
+		facts = append(facts, wording.Text("fact.low-power"))
 	}
 	if isHot(h) {
-		hot = wording.Text("fact.thermal", h.Thermal)
+		facts = append(facts, wording.Text("fact.thermal", h.Thermal))
 	}
-	return wording.NonEmpty(h.Power, low, hot)
+	return wording.NonEmpty(facts...)
 }
 
 // osText is the system with its build: "macOS 26.4 (25E240)".
@@ -147,24 +148,17 @@ func diskFacts(r *result.Result) (out []string) {
 	return out
 }
 
-// enginesOf are the engines of all sessions: the one of each, and those of its
-// cases.
+// enginesOf are the engines that drove images, of all sessions and of their
+// cases; the native folder's is on every run.
 func enginesOf(r *result.Result) (out []result.Engine) {
 	for _, s := range r.Sessions {
 		out = append(append(out, s.Engine), s.Engines...)
 	}
-	return out
+	return slices.DeleteFunc(out, func(e result.Engine) bool { return e.Name == "directory" })
 }
 
-// engineFacts are the engines that drove images; the native folder's is on
-// every run.
 func engineFacts(r *result.Result) []string {
-	return texts(enginesOf(r), func(e result.Engine) string {
-		if e.Name == "directory" {
-			return ""
-		}
-		return cmp.Or(e.Title, spaced(e.Name, e.Version))
-	})
+	return texts(enginesOf(r), func(e result.Engine) string { return cmp.Or(e.Title, spaced(e.Name, e.Version)) })
 }
 
 // engineKind is the engine without its version, which goes with the system's.

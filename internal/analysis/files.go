@@ -63,9 +63,7 @@ var quantityRows = map[plan.Quantity]quantityRow{
 	"trimmed":   {name: "space given back by trimming", value: bytesFreed},
 	"allocated": {name: "size on disk", value: func(st *result.Step) float64 { return float64(st.Disk.Allocated) }},
 	"apparent":  {name: "apparent size", value: func(st *result.Step) float64 { return float64(st.Disk.Apparent) }},
-	"bands": {name: "number of bands", value: func(st *result.Step) float64 {
-		return float64(st.Disk.Bands)
-	}},
+	"bands":     {name: "number of bands", value: func(st *result.Step) float64 { return float64(st.Disk.Bands) }},
 	"bands_full": {name: "number of full bands", value: func(st *result.Step) float64 {
 		return float64(st.Disk.BandsFull)
 	}},
@@ -391,8 +389,22 @@ func stepRate(est string, steps []*result.Step, f plan.Selector) (x stepsResult)
 	switch {
 	case !known: // a result of another version
 		x.err = because("no-estimator", est)
+	case est == aggregate && len(f) > 0 && fs.workers > 1:
+		x.err = errWorkers
 	case est == aggregate:
-		x.v, x.err = aggregateRate(steps, f, fs)
+		// All bytes over gate to last done; of a part of the files, over the sum of
+		// their times
+		bytes, seconds := sum(fs.size), sum(fs.time)
+		if len(f) == 0 {
+			bytes, seconds = 0, 0
+			for _, st := range steps {
+				bytes += float64(spanBytes(st))
+				seconds += float64(spanNS(st)) / 1e9
+			}
+		}
+		if x.v = bytes / seconds; bytes <= 0 || seconds <= 0 {
+			x.err = because("nothing-transferred")
+		}
 	case x.n == 0:
 		x.err = errNoFile
 	case e.isLine && fs.workers > 1:
@@ -405,25 +417,6 @@ func stepRate(est string, steps []*result.Step, f plan.Selector) (x stepsResult)
 		}
 	}
 	return x
-}
-
-// aggregateRate is all bytes over gate to last done. Of a part of the files it
-// is their bytes over the sum of their times, which only one worker allows.
-func aggregateRate(steps []*result.Step, f plan.Selector, fs files) (float64, error) {
-	bytes, seconds := sum(fs.size), sum(fs.time)
-	if len(f) == 0 {
-		bytes, seconds = 0, 0
-		for _, st := range steps {
-			bytes += float64(spanBytes(st))
-			seconds += float64(spanNS(st)) / 1e9
-		}
-	} else if fs.workers > 1 {
-		return 0, errWorkers
-	}
-	if bytes <= 0 || seconds <= 0 {
-		return 0, because("nothing-transferred")
-	}
-	return bytes / seconds, nil
 }
 
 // stepsValue is the quantity in the steps of one round: a rate under the

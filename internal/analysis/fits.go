@@ -88,7 +88,7 @@ func (j judge) fit(f plan.Fit) fitted {
 	rounds := sortedKeys(byRound)
 	for _, r := range rounds {
 		if j.author {
-			continue
+			break
 		}
 		c, err := fitPoints(f.Model, byRound[r])
 		if err != nil {
@@ -96,18 +96,16 @@ func (j judge) fit(f plan.Fit) fitted {
 			return out
 		}
 		out.rounds, out.curves = append(out.rounds, r), append(out.curves, c)
-		if out.files {
-			out.points = append(out.points, byRound[r]...)
-		}
 	}
 	// Each point is the centre of the rounds that were fitted. A value of a round
 	// that lacks another point is in neither.
-	for i, p := range byRound[rounds[0]] {
-		if out.files {
-			break
+	if out.files {
+		out.points = slices.Concat(mapped(rounds, func(r int) [][2]float64 { return byRound[r] })...)
+	} else {
+		for i, p := range byRound[rounds[0]] {
+			ys := mapped(rounds, func(r int) float64 { return byRound[r][i][1] })
+			out.points = append(out.points, [2]float64{p[0], centre(f.Quantity.Unit(), ys)})
 		}
-		ys := mapped(rounds, func(r int) float64 { return byRound[r][i][1] })
-		out.points = append(out.points, [2]float64{p[0], centre(f.Quantity.Unit(), ys)})
 	}
 	var err error
 	if out.whole, err = fitPoints(f.Model, out.points); err != nil {
@@ -300,7 +298,7 @@ func (j judge) coefficient(a plan.Assert) finding {
 	case !ok:
 		return missing("no-coefficient", f.Model, a.Coefficient)
 	case j.author:
-		return judgePublished(exactly(v, v), exactly(1, 1), a.Bound, first, phrase)
+		return judgeFigure(exactly(v, v), a.Bound, phrase)
 	}
 	sc, vs := plainScale.over(j.s.per).absolute(a.Bound.Unit), x.values(a.Coefficient)
 	if a.Coefficient != "r2" {
@@ -424,38 +422,31 @@ const minForOutlier = 5
 const offLineZ = 3.5
 
 // offLine finds points off the Theil-Sen line, by the distance of their
-// residual from the median residual in units of the scaled median absolute
-// deviation. The farthest one is taken out and the line drawn anew, as one
-// point off drags the others with it. The word describes the picture; it is not
-// a test.
+// residual from the median residual, which is 0, in units of the scaled median
+// absolute deviation. The farthest one is taken out and the line drawn anew, as
+// one point off drags the others with it. The word describes the picture; it is
+// not a test.
 func offLine(xs, ys []float64) (out []int) {
-	xs, ys = slices.Clone(xs), slices.Clone(ys)
-	at := make([]int, len(xs))
-	for i := range at {
-		at[i] = i
-	}
-	for len(xs) >= minForOutlier {
-		l, err := stats.FitTheilSen(xs, ys)
-		if err != nil {
-			break
-		}
-		residuals := make([]float64, len(xs))
-		for i, x := range xs {
-			residuals[i] = ys[i] - l.At(x)
-		}
-		mid := median(residuals)
-		worst, far := -1, offLineZ*stats.MADScale*mad(residuals)
-		for i, r := range residuals {
-			if d := math.Abs(r - mid); d > far && d > slack*math.Abs(ys[i]) {
-				worst, far = i, d
+	for len(xs)-len(out) >= minForOutlier {
+		var at []int
+		var x, y []float64
+		for i := range xs {
+			if !slices.Contains(out, i) {
+				at, x, y = append(at, i), append(x, xs[i]), append(y, ys[i])
 			}
 		}
-		if worst < 0 {
+		l, err := stats.FitTheilSen(x, y)
+		var residuals []float64
+		for i := range x {
+			residuals = append(residuals, y[i]-l.At(x[i]))
+		}
+		away := mapped(residuals, math.Abs)
+		far := slices.Max(away)
+		worst := slices.Index(away, far)
+		if err != nil || far <= max(offLineZ*stats.MADScale*mad(residuals), slack*math.Abs(y[worst])) {
 			break
 		}
 		out = append(out, at[worst])
-		at = slices.Delete(at, worst, worst+1)
-		xs, ys = slices.Delete(xs, worst, worst+1), slices.Delete(ys, worst, worst+1)
 	}
 	return out
 }

@@ -11,20 +11,6 @@ import (
 	"dmgbench/internal/result"
 )
 
-// HistoryRun is a run for [NewHistory]; of the result everything but the steps
-// of cases and the claims is read, see [result.ReadSummary].
-type HistoryRun struct {
-	Result *result.Result
-	// Of its report, for links; "" for none
-	Path string
-	// By which people know it; "" is its id
-	Name string
-	// Marked as the baseline of its plan
-	Baseline bool
-}
-
-func (r HistoryRun) name() string { return cmp.Or(r.Name, r.Result.Run) }
-
 // History is the headline quantities of many runs in the order of time. Lists
 // are never nil.
 type History struct {
@@ -137,12 +123,8 @@ const (
 // so is a run that is given twice, and one in which no session started. A run
 // that has not ended is in its series and in no comparison.
 func NewHistory(runs []HistoryRun, read func(HistoryRun) (*result.Result, error)) *History {
-	kept, leftOut := distinctRuns(runs, func(r HistoryRun) (run *result.Result, name, why string) {
-		if startTime(r.Result).IsZero() {
-			why = wording.Text("left-out.not-started")
-		}
-		return r.Result, r.name(), why
-	})
+	hasStarted := func(r *result.Result) bool { return !startTime(r).IsZero() }
+	kept, leftOut := distinctRuns(runs, hasStarted, "left-out.not-started")
 	out := &History{Series: []HistorySeries{}, LeftOut: leftOut}
 	slices.SortStableFunc(kept, func(a, b HistoryRun) int {
 		return cmp.Or(startTime(a.Result).Compare(startTime(b.Result)), cmp.Compare(a.Result.Run, b.Result.Run))
@@ -196,20 +178,17 @@ func newSeries(list []HistoryRun) HistorySeries {
 	// The rows of the newest run first
 	at := map[summaryKey]int{}
 	for i, r := range slices.Backward(list) {
-		for k := range r.Result.Summaries {
-			sum := &r.Result.Summaries[k]
+		for _, sum := range r.Result.Summaries {
+			k := keyOf(&sum)
 			e, ok := findEstimate(sum.Estimates, sum.Headline)
-			if !ok {
-				continue
-			}
-			n, there := at[keyOf(sum)]
-			if !there {
+			n, isKnown := at[k]
+			if ok && !isKnown {
 				n = len(s.Rows)
-				at[keyOf(sum)] = n
+				at[k] = n
 				s.Rows = append(s.Rows, HistoryRow{sum.Case, sum.Phase, sum.Cycle, sum.Op, e.Unit,
 					make([]*HistoryValue, len(list))})
 			}
-			if s.Rows[n].Unit == e.Unit {
+			if ok && s.Rows[n].Unit == e.Unit {
 				s.Rows[n].Values[i] = &HistoryValue{sum.Headline, e.Value, e.CI, sum.Warnings}
 			}
 		}
@@ -250,11 +229,8 @@ func versionOf(r *result.Result) HistoryVersion {
 	})
 	engines := texts(enginesOf(r), func(e result.Engine) string {
 		title := cmp.Or(e.Title, e.Name)
-		switch {
-		case e.Name == "directory":
-			return ""
-		case !strings.Contains(title, e.Version):
-			return title + " " + e.Version
+		if !strings.Contains(title, e.Version) {
+			title += " " + e.Version
 		}
 		return title
 	})
@@ -274,9 +250,7 @@ func (s *HistorySeries) addChanges(
 	var all, ops []plan.Quantity
 	for _, name := range texts(s.Rows, func(row HistoryRow) string { return row.Op }) {
 		op := plan.Quantity(name)
-		if _, known := op.Info(); known {
-			all = append(all, op)
-		}
+		all = append(all, op)
 		if isRate(op) || op == "allocated" {
 			ops = append(ops, op)
 		}

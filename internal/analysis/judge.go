@@ -36,9 +36,9 @@ func init() {
 		"bound":       judge.bound,
 		"order":       judge.order,
 		"rank":        judge.rank,
-		"extreme":     judge.extreme,
-		"trend":       judge.trend,
-		"spread":      judge.spread,
+		"extreme":     onAxis(judge.extreme),
+		"trend":       onAxis(judge.trend),
+		"spread":      onAxis(judge.spread),
 		"coefficient": judge.coefficient,
 		"prediction":  judge.prediction,
 		"outcome":     judge.outcome,
@@ -124,7 +124,7 @@ func (j judge) bound(a plan.Assert) finding {
 	case bad:
 		return f
 	case x.fixed:
-		f = judgePublished(x, exactly(1, 1), a.Bound, first, phrase)
+		f = judgeFigure(x, a.Bound, phrase)
 	default:
 		f = judgeRounds(x.scale().absolute(x.unit), x.values, a.Bound, phrase)
 	}
@@ -258,6 +258,20 @@ func (j judge) along(op plan.Operand, axis string) (points []point, bad finding)
 	return points, bad
 }
 
+// onAxis is a test of an operand over the values of an axis.
+func onAxis(test func(judge, plan.Assert, []point) finding) func(judge, plan.Assert) finding {
+	return func(j judge, a plan.Assert) finding {
+		points, f := j.along(a.Left, a.Along)
+		if f.fails() {
+			return f
+		}
+		f = test(j, a, points)
+		seen := mapped(points, func(p point) wording.Message { return wording.Say("evidence.point", p.label, p.describe()) })
+		f.evidence = append(seen, f.evidence...)
+		return f
+	}
+}
+
 // measuredAlong groups cells by their value of an axis, or files by their size
 // or set.
 func (j judge) measuredAlong(op plan.Operand, axis, est string) (out []point, bad finding) {
@@ -292,12 +306,11 @@ func (j judge) measuredAlong(op plan.Operand, axis, est string) (out []point, ba
 		}
 	}
 	for _, at := range j.s.inOrder(axis, seen) {
+		group, part := groups[at], filter
 		if ofFiles {
-			part := filterOf(withChoice(op.Where, axis, at))
-			out = append(out, point{at, gatherValues(op.Quantity, cells, est, part)})
-		} else {
-			out = append(out, point{at, gatherValues(op.Quantity, groups[at], est, filter)})
+			group, part = cells, filterOf(withChoice(op.Where, axis, at))
 		}
+		out = append(out, point{at, gatherValues(op.Quantity, group, est, part)})
 	}
 	return out, finding{missing: gone}
 }
@@ -331,39 +344,22 @@ func (s *runData) inOrder(axis string, values []string) []string {
 }
 
 // extreme wants the largest (smallest) value at one of the given points.
-func (j judge) extreme(a plan.Assert) finding {
-	points, bad := j.along(a.Left, a.Along)
-	if bad.fails() {
-		return bad
-	}
+func (j judge) extreme(a plan.Assert, points []point) finding {
 	better := func(x, y point) finding {
 		if a.Direction == "smallest" {
 			x, y = y, x
 		}
 		return judgeGreater(x.operandValue, y.operandValue)
 	}
-	var named, others []point
-	best, bestNamed := points[0], point{}
-	for _, p := range points {
-		if better(p, best).dir > 0 {
-			best = p
-		}
-		if !hasValue(a.Along, a.At, p.at) {
-			others = append(others, p)
-			continue
-		}
-		if named = append(named, p); len(named) == 1 || better(p, bestNamed).dir > 0 {
-			bestNamed = p
-		}
-	}
+	isBetter := func(x, y point) int { return better(x, y).dir }
+	isNamed := func(p point) bool { return hasValue(a.Along, a.At, p.at) }
+	named := slices.DeleteFunc(slices.Clone(points), func(p point) bool { return !isNamed(p) })
+	others := slices.DeleteFunc(slices.Clone(points), isNamed)
 	if len(named) == 0 {
 		return missing("not-measured-at", wording.ChoiceText(a.Along, a.At...))
 	}
-	var parts []finding
-	for _, p := range others {
-		parts = append(parts, better(bestNamed, p))
-	}
-	f := combine(parts, 1)
+	best, bestNamed := slices.MaxFunc(points, isBetter), slices.MaxFunc(named, isBetter)
+	f := combine(mapped(others, func(p point) finding { return better(bestNamed, p) }), 1)
 	// Having chosen the best of those named by looking costs a factor of their
 	// number (Bonferroni)
 	if f.dir > 0 {
@@ -375,14 +371,8 @@ func (j judge) extreme(a plan.Assert) finding {
 	if f.dir == 0 || f.p > family {
 		f.gap = wording.Say("gap.close")
 	}
-	f.evidence = evidenceAlong(points)
+	f.evidence = nil
 	return f
-}
-
-func evidenceAlong(points []point) []wording.Message {
-	return mapped(points, func(p point) wording.Message {
-		return wording.Say("evidence.point", p.label, p.describe())
-	})
 }
 
 // grid are the values of the rounds that all points have: grid[round][point].
@@ -407,18 +397,14 @@ func grid(points []point) (rounds []int, rows [][]float64) {
 
 // trend wants a slope along the axis, taken by least squares over the positions
 // on it in each round, or, for "constant", a small spread.
-func (j judge) trend(a plan.Assert) finding {
+func (j judge) trend(a plan.Assert, points []point) finding {
 	bound := plan.Bound{Low: 1, High: math.Inf(1), LowOpen: true, Unit: "1"}
 	switch a.Direction {
 	case "constant":
 		a.Bound = plan.Bound{Low: math.Inf(-1), High: float64(a.Within)}
-		return j.spread(a)
+		return j.spread(a, points)
 	case "falling":
 		bound = plan.Bound{Low: math.Inf(-1), High: 1, HighOpen: true, Unit: "1"}
-	}
-	points, bad := j.along(a.Left, a.Along)
-	if bad.fails() {
-		return bad
 	}
 	phrase := wording.Say("phrase.trend", nil, a.Along, QuantityName(a.Left.Quantity))
 	isOpen := func(p point) bool { return p.fixed && (math.IsInf(p.high, 1) || p.headline() <= 0) }
@@ -441,14 +427,10 @@ func (j judge) trend(a plan.Assert) finding {
 	if len(factors) == 0 {
 		return weak("no-round-of-all")
 	}
-	var f finding
 	if points[0].fixed {
-		f = judgePublished(exactly(factors[0], factors[0]), exactly(1, 1), bound, first, phrase)
-	} else {
-		f = judgeRounds(logScale.over(points[0].per), factors, bound, phrase)
+		return judgeFigure(exactly(factors[0], factors[0]), bound, phrase)
 	}
-	f.evidence = append(evidenceAlong(points), f.evidence...)
-	return f
+	return judgeRounds(logScale.over(points[0].per), factors, bound, phrase)
 }
 
 // spread bounds (max - min) / mean over an axis.
@@ -458,19 +440,13 @@ func (j judge) trend(a plan.Assert) finding {
 // show in two given points, the largest and the smallest by the centres of all
 // rounds, which keep their places in every round; having chosen them by looking
 // costs a factor of the number of pairs (Bonferroni).
-func (j judge) spread(a plan.Assert) finding {
-	points, bad := j.along(a.Left, a.Along)
-	if bad.fails() {
-		return bad
-	}
+func (j judge) spread(a plan.Assert, points []point) finding {
 	a.Bound.Unit = "1"
-	judge := spreadRounds
+	phrase := wording.Say("phrase.spread", nil, a.Along, QuantityName(a.Left.Quantity))
 	if points[0].fixed {
-		judge = publishedSpread
+		return publishedSpread(points, a.Bound, phrase)
 	}
-	f := judge(points, a.Bound, wording.Say("phrase.spread", nil, a.Along, QuantityName(a.Left.Quantity)))
-	f.evidence = append(evidenceAlong(points), f.evidence...)
-	return f
+	return spreadRounds(points, a.Bound, phrase)
 }
 
 func spreadRounds(points []point, bound plan.Bound, phrase wording.Message) finding {
@@ -539,7 +515,7 @@ func publishedSpread(points []point, bound plan.Bound, phrase wording.Message) f
 	}
 	low := max(0, slices.Max(lows)-slices.Min(highs)) / math.Abs(m)
 	high := (slices.Max(highs) - slices.Min(lows)) / math.Abs(m)
-	f := judgePublished(exactly(low, high), exactly(1, 1), bound, first, phrase)
+	f := judgeFigure(exactly(low, high), bound, phrase)
 	nominal := (slices.Max(mids) - slices.Min(mids)) / math.Abs(m)
 	if f.dir == 0 && holdsAbout(bound, nominal) && !isRange {
 		f.dir, f.p, f.gap = 1, 0, wording.Message{}

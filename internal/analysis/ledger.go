@@ -13,15 +13,20 @@ import (
 	"dmgbench/internal/result"
 )
 
-// LedgerRun is a run for [NewLedger]; of the result, claims, sessions,
-// deviations and the plan's name are read.
-type LedgerRun struct {
+// HistoryRun is a run for [NewLedger] and [NewHistory]. Of the result, ledgers
+// read claims, sessions, deviations and the plan's name, histories everything
+// but the steps of cases and the claims; see [result.ReadSummary].
+type HistoryRun struct {
 	Result *result.Result
 	// Of its report, for links; "" for none
 	Path string
-	// What it is called where it is left out; "" is its path or id
+	// By which people know it; "" is its id
 	Name string
+	// Marked as the baseline of its plan
+	Baseline bool
 }
+
+func (r HistoryRun) name() string { return cmp.Or(r.Name, r.Result.Run) }
 
 // Ledger is the verdicts of many runs: a row for each claim, a column for each
 // machine with its system and engine. Lists are never nil.
@@ -86,15 +91,11 @@ type LedgerEntry struct {
 // decide; which plan as executed each verdict belongs to, its mark shows.
 // Pooled results are left out, as their runs have verdicts of their own, and so
 // is a run that is given twice.
-func NewLedger(runs []LedgerRun) *Ledger {
+func NewLedger(runs []HistoryRun) *Ledger {
 	l := &Ledger{Columns: []LedgerColumn{}, Variants: []LedgerVariant{}, Rows: []LedgerRow{}, Answers: []string{}}
-	var kept []LedgerRun
-	kept, l.LeftOut = distinctRuns(runs, func(r LedgerRun) (run *result.Result, name, why string) {
-		if len(r.Result.Claims) == 0 {
-			why = wording.Text("left-out.no-claims")
-		}
-		return r.Result, cmp.Or(r.Name, r.Path, r.Result.Run), why
-	})
+	hasClaims := func(r *result.Result) bool { return len(r.Claims) > 0 }
+	kept, leftOut := distinctRuns(runs, hasClaims, "left-out.no-claims")
+	l.LeftOut = leftOut
 	for _, r := range kept {
 		if c := columnOf(r.Result); !slices.Contains(l.Columns, c) {
 			l.Columns = append(l.Columns, c)
@@ -116,24 +117,27 @@ func NewLedger(runs []LedgerRun) *Ledger {
 }
 
 // distinctRuns drops runs that no ledger and no history has: those that are
-// pooled, given twice, or not wanted for the reason that of returns with a run
-// and its name. leftOut has the reasons.
-func distinctRuns[R any](runs []R, of func(R) (r *result.Result, name, why string)) (kept []R, leftOut []string) {
+// pooled, given twice, or not wanted for the reason of a key. leftOut has the
+// reasons.
+func distinctRuns(
+	runs []HistoryRun, isWanted func(*result.Result) bool, other string,
+) (kept []HistoryRun, leftOut []string) {
 	leftOut = []string{}
 	seen := map[string]bool{}
 	for _, run := range runs {
-		r, name, why := of(run)
+		why, id := "", run.Result.Run
 		switch {
-		case len(r.Runs) > 0:
+		case len(run.Result.Runs) > 0:
 			why = wording.Text("left-out.pooled")
-		case seen[r.Run]:
-			why = wording.Text("left-out.twice", r.Run)
+		case seen[id]:
+			why = wording.Text("left-out.twice", id)
+		case !isWanted(run.Result):
+			why = wording.Text(other)
+		default:
+			seen[id], kept = true, append(kept, run)
+			continue
 		}
-		if why == "" {
-			seen[r.Run], kept = true, append(kept, run)
-		} else {
-			leftOut = append(leftOut, wording.Text("of-case", name, why))
-		}
+		leftOut = append(leftOut, wording.Text("of-case", run.name(), why))
 	}
 	return kept, leftOut
 }
@@ -155,7 +159,7 @@ func compareNatural(a, b string) int {
 
 // addRun puts the verdicts of a run into their cells, with the mark of its plan
 // as executed: a, b, … z, a2 …
-func (l *Ledger) addRun(r LedgerRun) {
+func (l *Ledger) addRun(r HistoryRun) {
 	scale := scaleFacts(r.Result)
 	v, ok := find(l.Variants, func(v LedgerVariant) bool {
 		return v.Digest == r.Result.Plan.Digest && v.Plan == r.Result.Plan.Name && slices.Equal(v.Scale, scale)

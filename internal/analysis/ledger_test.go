@@ -12,7 +12,7 @@ import (
 )
 
 // ledgerRun is a run that judged one claim.
-func ledgerRun(run, os, model, verdict string, departures ...string) LedgerRun {
+func ledgerRun(run, os, model, verdict string, departures ...string) HistoryRun {
 	r := &result.Result{Run: run, Plan: result.PlanRef{Name: "p", Digest: "d"}, Rounds: 3,
 		Sessions: []result.Session{{Index: 1, Host: result.Host{OS: "darwin", OSVersion: os, Model: model}, Engine: result.Engine{Title: "hdiutil (Apple, macOS " + os + ")"}}},
 		Claims:   []result.Claim{{ID: "k", Says: "It is so", By: "author", Verdict: verdict}}}
@@ -20,11 +20,11 @@ func ledgerRun(run, os, model, verdict string, departures ...string) LedgerRun {
 		r.Departures = append(r.Departures, result.Departure{Kind: "scale", Text: d})
 		r.Plan.Digest += d
 	}
-	return LedgerRun{Result: r, Path: run + "/report.html"}
+	return HistoryRun{Result: r, Path: run + "/report.html"}
 }
 
 func TestLedger(t *testing.T) {
-	l := NewLedger([]LedgerRun{
+	l := NewLedger([]HistoryRun{
 		ledgerRun("1", "26.10", "Mac", result.DoesNotHold), ledgerRun("2", "26.9", "Mac", result.Holds),
 		ledgerRun("3", "26.9", "Mac", result.CannotTell), ledgerRun("4", "26.10", "iMac", result.Holds),
 	})
@@ -47,12 +47,12 @@ func TestLedger(t *testing.T) {
 }
 
 func TestLedgerContradiction(t *testing.T) {
-	l := NewLedger([]LedgerRun{ledgerRun("1", "26.4", "Mac", result.Holds), ledgerRun("2", "26.4", "Mac", result.DoesNotHold)})
+	l := NewLedger([]HistoryRun{ledgerRun("1", "26.4", "Mac", result.Holds), ledgerRun("2", "26.4", "Mac", result.DoesNotHold)})
 	assert.Equal(t, result.CannotTell, l.Rows[0].Cells[0].Verdict)
 	// A third run does not decide between two, whichever of them it agrees with and whenever it was made.
 	for _, verdicts := range [][3]string{{result.Holds, result.DoesNotHold, result.Holds}, {result.Holds, result.Holds, result.DoesNotHold},
 		{result.DoesNotHold, result.Holds, result.DoesNotHold}, {result.Holds, result.DoesNotHold, result.CannotTell}} {
-		var runs []LedgerRun
+		var runs []HistoryRun
 		for i, v := range verdicts {
 			runs = append(runs, ledgerRun(strconv.Itoa(i), "26.4", "Mac", v))
 		}
@@ -62,7 +62,7 @@ func TestLedgerContradiction(t *testing.T) {
 
 // Runs of another scale are shown and decide nothing beside those that were not scaled.
 func TestLedgerScale(t *testing.T) {
-	l := NewLedger([]LedgerRun{ledgerRun("1", "26.4", "Mac", result.DoesNotHold, "sizes times 0.01"), ledgerRun("2", "26.4", "Mac", result.Holds)})
+	l := NewLedger([]HistoryRun{ledgerRun("1", "26.4", "Mac", result.DoesNotHold, "sizes times 0.01"), ledgerRun("2", "26.4", "Mac", result.Holds)})
 	c := l.Rows[0].Cells[0]
 	assert.Equal(t, result.Holds, c.Verdict)
 	assert.Equal(t, []string{"a", "b"}, c.Marks)
@@ -71,21 +71,21 @@ func TestLedgerScale(t *testing.T) {
 	assert.Equal(t, []string{"sizes times 0.01"}, l.Variants[0].Scale)
 
 	// A verdict at another scale has not turned round.
-	l = NewLedger([]LedgerRun{ledgerRun("1", "26.4", "Mac", result.Holds), ledgerRun("2", "26.5", "Mac", result.DoesNotHold, "a tenth")})
+	l = NewLedger([]HistoryRun{ledgerRun("1", "26.4", "Mac", result.Holds), ledgerRun("2", "26.5", "Mac", result.DoesNotHold, "a tenth")})
 	assert.Empty(t, l.Rows[0].Cells[1].Changed)
 
 	// Of scaled runs only, those of one scale are not mixed with those of another.
-	l = NewLedger([]LedgerRun{ledgerRun("1", "26.4", "Mac", result.DoesNotHold, "a tenth"), ledgerRun("2", "26.4", "Mac", result.Holds, "a hundredth")})
+	l = NewLedger([]HistoryRun{ledgerRun("1", "26.4", "Mac", result.DoesNotHold, "a tenth"), ledgerRun("2", "26.4", "Mac", result.Holds, "a hundredth")})
 	assert.Equal(t, result.DoesNotHold, l.Rows[0].Cells[0].Verdict)
 	assert.False(t, l.Rows[0].Cells[0].Entries[1].Counts)
 }
 
 // A verdict that scaled runs alone decided says so, in its cell and in what can be said.
 func TestLedgerSaysScaled(t *testing.T) {
-	scaled := func(id, system string) LedgerRun {
+	scaled := func(id, system string) HistoryRun {
 		return ledgerRun(id, system, "Mac", result.DoesNotHold, "sizes times 0.01")
 	}
-	l := NewLedger([]LedgerRun{scaled("1", "26.4"), ledgerRun("2", "26.5", "Mac", result.Holds), scaled("3", "26.5")})
+	l := NewLedger([]HistoryRun{scaled("1", "26.4"), ledgerRun("2", "26.5", "Mac", result.Holds), scaled("3", "26.5")})
 	require.Len(t, l.Answers, 2)
 	assert.True(t, l.Rows[0].Cells[0].Scaled)
 	assert.Contains(t, l.Answers[0], "0 of 1 claim judged hold, 1 of these seen in scaled runs only; not")
@@ -93,7 +93,7 @@ func TestLedgerSaysScaled(t *testing.T) {
 	assert.NotContains(t, l.Answers[1], "scaled")
 	other := scaled("4", "26.5")
 	other.Result.Claims[0].ID, other.Result.Claims[0].Says = "more", "More"
-	l = NewLedger([]LedgerRun{ledgerRun("2", "26.5", "Mac", result.Holds), other})
+	l = NewLedger([]HistoryRun{ledgerRun("2", "26.5", "Mac", result.Holds), other})
 	assert.Contains(t, l.Answers[0], "1 of 2 claims judged hold, 1 of these seen in scaled runs only")
 }
 
@@ -102,7 +102,7 @@ func TestLedgerLeavesOut(t *testing.T) {
 	pooled.Result.Runs = []result.PooledRun{{Run: "1"}, {Run: "2"}}
 	none.Result.Claims = nil
 	one := ledgerRun("1", "26.4", "Mac", result.Holds)
-	l := NewLedger([]LedgerRun{one, one, pooled, none})
+	l := NewLedger([]HistoryRun{one, one, pooled, none})
 	assert.Len(t, l.LeftOut, 3)
 	assert.Len(t, l.Rows[0].Cells[0].Entries, 1)
 	assert.Empty(t, NewLedger(nil).Rows)

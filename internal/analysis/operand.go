@@ -245,7 +245,10 @@ func judgeEnds(f operandValue, judge func(v float64) finding) finding {
 	return out
 }
 
-func first(x, _ float64) float64 { return x }
+// judgeFigure judges one printed figure; see [judgePublished].
+func judgeFigure(a operandValue, bound plan.Bound, phrase wording.Message) finding {
+	return judgePublished(a, exactly(1, 1), bound, func(x, _ float64) float64 { return x }, phrase)
+}
 
 // aboutTolerance is how far the true value of a figure printed as "about" may
 // be from it, as a share.
@@ -277,7 +280,7 @@ func judgePublished(
 	}
 	for _, x := range a.readings() {
 		for _, y := range b.readings() {
-			if (a.about || b.about) && imageOf(x, y, op).isInside(bound) {
+			if imageOf(x, y, op).isInside(bound) {
 				f.dir, f.saw = 1, wording.Say("as-published.about", saw, wording.Percent(aboutTolerance))
 				return f
 			}
@@ -297,16 +300,13 @@ func (a operandValue) widened() span {
 	return s
 }
 
-// readings are the values that an "about" may be read as, from one end of its
-// interval to the other; anything else has one reading, the whole interval.
+// readings are what a figure may be read as: its whole interval and, of "about",
+// the values from one end of it to the other.
 func (a operandValue) readings() []span {
 	w := a.widened()
-	if !a.about {
-		return []span{w}
-	}
+	out := []span{w}
 	const steps = 20
-	var out []span
-	for i := range steps + 1 {
+	for i := 0; a.about && i <= steps; i++ {
 		v := w.low + (w.high-w.low)*float64(i)/steps
 		out = append(out, span{low: v, high: v})
 	}

@@ -26,19 +26,14 @@ const (
 	roundsLater = "without the first round"
 )
 
-// way is one defensible analysis of the run: the files and rounds that count,
-// and the estimator.
-type way struct{ rule, rounds, est string }
-
 // claimState is a claim with what has been found of it in every way so far.
 type claimState struct {
 	assert plan.Assert
 	out    *result.Robustness
 	// Whether estimators and outlier rules make a difference to it
 	rates, files bool
-	// Estimator of the ways to which it makes none
-	head  string
-	found map[way]finding
+	// Without verdicts
+	found map[result.Way]finding
 }
 
 // judgeRobustness judges every claim that was judged in all other ways that are
@@ -52,8 +47,8 @@ func (s *runData) judgeRobustness(hs []*claimJudgement, out []result.Claim) {
 		if h.applies && h.findings[0].missing == "" {
 			out[i].Robustness = &result.Robustness{Estimators: []string{}, Outliers: []string{}, Rounds: []string{},
 				Odd: []result.Way{}}
-			states = append(states, &claimState{assert: h.claim.Assert, out: out[i].Robustness, found: map[way]finding{},
-				head: s.headlineName(), files: s.isOfFiles(h.claim.Assert),
+			states = append(states, &claimState{assert: h.claim.Assert, out: out[i].Robustness,
+				found: map[result.Way]finding{}, files: s.isOfFiles(h.claim.Assert),
 				rates: slices.ContainsFunc(s.operands(h.claim.Assert), isOpenRate)})
 		}
 	}
@@ -84,54 +79,40 @@ func (s *runData) judgeRobustness(hs []*claimJudgement, out []result.Claim) {
 // a difference. A way that makes none to a claim is one that came before.
 func (s *runData) judgeWays(rule, rounds string, states []*claimState) {
 	for _, est := range s.headlineFirst() {
-		w := way{rule, rounds, est}
-		findings := make([]finding, len(states))
+		findings, ways := make([]finding, len(states)), make([]result.Way, len(states))
+		isKnown := make([]bool, len(states))
 		for i, c := range states {
-			own := c.reduce(w)
-			if own == w {
-				c.found[w] = judge{s: s, est: est, strict: true}.assert(c.assert)
+			w := result.Way{Rounds: rounds}
+			if c.files {
+				w.Outliers = rule
 			}
-			findings[i] = c.found[own]
+			if c.rates {
+				w.Estimator = est
+			}
+			ways[i] = w
+			if findings[i], isKnown[i] = c.found[w]; !isKnown[i] {
+				findings[i] = judge{s: s, est: est, strict: true}.assert(c.assert)
+				c.found[w] = findings[i]
+			}
 		}
 		adjusted, _ := holm(findings)
 		for i, c := range states {
-			if c.reduce(w) == w {
-				c.addWay(w, findings[i], adjusted[i])
+			if isKnown[i] {
+				continue
 			}
+			w, f, r := ways[i], findings[i], c.out
+			w.Verdict = f.verdict(adjusted[i])
+			r.Rounds, r.Estimators = appendUnique(r.Rounds, rounds), appendUnique(r.Estimators, w.Estimator)
+			r.Outliers = appendUnique(r.Outliers, w.Outliers)
+			if f.fails() {
+				w.Verdict = result.NotMeasured
+			} else if f.dir > 0 {
+				r.Toward++
+			}
+			// All, until they are summarized
+			r.Odd = append(r.Odd, w)
 		}
 	}
-}
-
-// reduce is a way without what makes no difference to the claim.
-func (c *claimState) reduce(w way) way {
-	if !c.files {
-		w.rule = ruleNone
-	}
-	if !c.rates {
-		w.est = c.head
-	}
-	return w
-}
-
-// addWay adds the outcome of one way to a claim.
-func (c *claimState) addWay(w way, f finding, p float64) {
-	r, out := c.out, result.Way{Rounds: w.rounds, Verdict: f.verdict(p)}
-	r.Rounds = appendUnique(r.Rounds, w.rounds)
-	if c.rates {
-		out.Estimator = w.est
-		r.Estimators = appendUnique(r.Estimators, w.est)
-	}
-	if c.files {
-		out.Outliers = w.rule
-		r.Outliers = appendUnique(r.Outliers, w.rule)
-	}
-	if f.fails() {
-		out.Verdict = result.NotMeasured
-	} else if f.dir > 0 {
-		r.Toward++
-	}
-	// All, until they are summarized
-	r.Odd = append(r.Odd, out)
 }
 
 // summarizeRobustness counts the ways, keeps those that are not as most, and

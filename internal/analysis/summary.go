@@ -35,9 +35,8 @@ func (s *runData) summary(c cell, q plan.Quantity) (result.Summary, bool) {
 	if head.weak != "" {
 		return out, false
 	}
-	rounds := map[int]bool{}
+	rounds, _ := c.replicates(replica{})
 	for _, st := range c.steps() {
-		rounds[st.Round] = true
 		switch {
 		case !isRate(q):
 		case st.Stream != nil:
@@ -56,14 +55,7 @@ func (s *runData) summary(c cell, q plan.Quantity) (result.Summary, bool) {
 	for _, d := range s.departuresOf(k.ID) {
 		out.Departures = append(out.Departures, d.Text)
 	}
-	values := s.valuesOfRuns(c, q, out.Headline)
-	for i, run := range s.r.Runs {
-		// As the run's own report has it
-		if xs := values[i+1]; len(xs) > 0 {
-			out.BySession = append(out.BySession,
-				result.SessionValue{Run: run.Run, Value: centre(q.Unit(), xs), Rounds: len(xs)})
-		}
-	}
+	out.BySession = s.valuesOfRuns(c, q, out.Headline)
 	out.Warnings = s.warnings(c, q, out)
 	if !k.Measured() {
 		out.Warnings = append(out.Warnings, warn("incomplete", k.Status, cmp.Or(k.Reason, wording.Text("no-reason"))))
@@ -156,20 +148,22 @@ func findEstimate(list []result.Estimate, name string) (result.Estimate, bool) {
 	return find(list, func(e result.Estimate) bool { return e.Name == name })
 }
 
-// valuesOfRuns are the values of the rounds of each pooled run, by its number.
-func (s *runData) valuesOfRuns(c cell, q plan.Quantity, est string) map[int][]float64 {
-	out := map[int][]float64{}
-	if len(s.r.Runs) == 0 {
-		return out
-	}
+// valuesOfRuns are the values of the pooled runs, as their own reports have
+// them.
+func (s *runData) valuesOfRuns(c cell, q plan.Quantity, est string) (out []result.SessionValue) {
 	if !isPerFile(q) {
 		est = aggregate
 	}
 	rounds, steps := c.replicates(replica{})
-	for _, r := range rounds {
-		if x := c.sub.stepsValue(q, est, steps[r], nil); x.err == nil {
-			run := replica{unit: perSession}.replicate(s.r.Runs, r)
-			out[run] = append(out[run], x.v)
+	for _, run := range s.r.Runs {
+		var values []float64
+		for _, r := range rounds {
+			if x := c.sub.stepsValue(q, est, steps[r], nil); x.err == nil && r >= run.First && r <= run.Last {
+				values = append(values, x.v)
+			}
+		}
+		if n := len(values); n > 0 {
+			out = append(out, result.SessionValue{Run: run.Run, Value: centre(q.Unit(), values), Rounds: n})
 		}
 	}
 	return out
@@ -388,11 +382,10 @@ func (s *runData) publishedCell(figures []plan.Published, e *result.Estimate, id
 	p := figures[0]
 	out := s.publishedResult(p)
 	out.Comparable = id != "" && e != nil && s.isComparable(id) && s.isTakenHere(p.On)
-	var texts []string
 	for _, f := range figures {
-		texts = appendUnique(texts, f.Value.Text)
 		out.Low, out.High = min(out.Low, f.Value.Low), max(out.High, f.Value.High)
 	}
+	texts := texts(figures, func(f plan.Published) string { return f.Value.Text })
 	if len(texts) > 1 {
 		out.Kind, out.Text = "range", strings.Join(texts, ", ")
 		return out
@@ -407,10 +400,7 @@ func (s *runData) publishedCell(figures []plan.Published, e *result.Estimate, id
 // one that is shown by its inverse the ends of the interval change places, and
 // one that is not above 0 has none.
 func (s *runData) coefficientCell(l plan.TableLine) result.TableCell {
-	f, ok := s.fitNamed(l.Fit)
-	if !ok {
-		return result.TableCell{Why: wording.Text("cell.no-fit", cmp.Or(l.Fit, "nothing"))}
-	}
+	f, _ := s.fitNamed(l.Fit)
 	out := result.TableCell{Fit: l.Fit, Why: wording.Text("cell.not-fitted")}
 	unit, inverse := plan.CoefficientUnit(f, l.Coefficient)
 	fit, _ := find(s.r.Fits, func(f result.Fit) bool { return f.Name == l.Fit })

@@ -89,7 +89,7 @@ func (s *runData) warnings(c cell, q plan.Quantity, sum result.Summary) []result
 	}
 	if own, ok := findEstimate(sum.Estimates, sum.Headline); ok {
 		if isRate(q) {
-			s.addSessions(&w, c, q, sum)
+			s.addSessions(&w, sum)
 			s.addNative(&w, c, q, own)
 		}
 		want := float64(s.p.Run.Precision)
@@ -99,18 +99,16 @@ func (s *runData) warnings(c cell, q plan.Quantity, sum result.Summary) []result
 			}
 		}
 	}
-	list := w.shortened()
+	list, ofCase := w.shortened(), warningList(c.sub.c.Warnings)
 	for _, x := range list {
-		if x.Kind == "few-rounds" { // of the whole run
-			continue
-		}
 		if !slices.Contains(hostKinds, x.Kind) {
 			x.Text = spaced(c.key.do, c.key.phase) + ": " + x.Text
 		}
-		own := warningList(c.sub.c.Warnings)
-		own.put(x)
-		c.sub.c.Warnings = own
+		if x.Kind != "few-rounds" { // of the whole run
+			ofCase.put(x)
+		}
 	}
+	c.sub.c.Warnings = ofCase
 	return list
 }
 
@@ -119,23 +117,19 @@ var hostKinds = []string{"battery", "low-power", "thermal", "cpu-quota", "busy",
 	"translated", "memory-pressure", "network", "image-host", "nearly-full", "swap", "snapshots"}
 
 // hostWarnings are the facts of a session's host that weaken its numbers.
-func hostWarnings(h result.Host) (out []result.Warning) {
-	for _, x := range []struct {
-		is   bool
-		kind string
-		args []any
-	}{
-		{h.Power == "battery", "battery", nil},
-		{h.LowPower, "low-power", nil},
-		{isHot(h), "thermal", []any{h.Thermal}},
-		{h.CPUQuota > 0, "cpu-quota", []any{h.CPUQuota}},
-		{len(h.Busy) > 0, "busy", []any{strings.Join(h.Busy, ", ")}},
-	} {
-		if x.is {
-			out = append(out, warn(x.kind, x.args...))
+func hostWarnings(h result.Host) []result.Warning {
+	var w warningList
+	addIf := func(is bool, kind string, args ...any) {
+		if is {
+			w.add(kind, args...)
 		}
 	}
-	return out
+	addIf(h.Power == "battery", "battery")
+	addIf(h.LowPower, "low-power")
+	addIf(isHot(h), "thermal", h.Thermal)
+	addIf(h.CPUQuota > 0, "cpu-quota", h.CPUQuota)
+	addIf(len(h.Busy) > 0, "busy", strings.Join(h.Busy, ", "))
+	return w
 }
 
 // runWarnings adds to the run the warnings of its hosts, sessions and canaries.
@@ -215,21 +209,16 @@ func (s *runData) addDrift(w *warningList, kind string, what any, rates []float6
 
 // addSessions reports that two pooled runs differ by more than their rounds
 // scatter: an interval over rounds does not contain that.
-func (s *runData) addSessions(w *warningList, c cell, q plan.Quantity, sum result.Summary) {
+func (s *runData) addSessions(w *warningList, sum result.Summary) {
 	if s.per.unit == perSession || len(sum.BySession) != 2 {
 		return
 	}
 	a, b := sum.BySession[0].Value, sum.BySession[1].Value
 	factor := max(a/b, b/a)
-	if a <= 0 || b <= 0 || factor < sessionsApart {
-		return
+	if a > 0 && b > 0 && factor >= sessionsApart {
+		rate := func(v float64) wording.Amount { return wording.Amount{Value: v, Unit: "B/s"} }
+		w.add("sessions", wording.Number(factor), rate(a), rate(b))
 	}
-	values, p := s.valuesOfRuns(c, q, sum.Headline), ""
-	if t, err := stats.WelchContrast(logScale.all(values[1]), logScale.all(values[2])); err == nil && t.SE > 0 {
-		p = ", " + wording.P(t.P(0)).String()
-	}
-	rate := func(v float64) wording.Amount { return wording.Amount{Value: v, Unit: "B/s"} }
-	w.add("sessions", wording.Number(factor), rate(a), rate(b), p)
 }
 
 // workKeys are the selector keys of cases that do the same work.

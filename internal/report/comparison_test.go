@@ -64,7 +64,7 @@ func ledgerOf() *analysis.Ledger {
 	five.Claims[0].Verdict, five.Claims[0].Reason = result.DoesNotHold, "it is so no longer"
 	five.Claims[0].Robustness = &result.Robustness{Text: "holds in 2 of 48 analyses"}
 	five.Departures = []result.Departure{{Kind: "scale", Text: "sizes times 0.1"}}
-	l := analysis.NewLedger([]analysis.LedgerRun{{Result: four, Path: "a1/report.html"}, {Result: five, Path: "b1/report.html"}})
+	l := analysis.NewLedger([]analysis.HistoryRun{{Result: four, Path: "a1/report.html"}, {Result: five, Path: "b1/report.html"}})
 	l.LeftOut = append(l.LeftOut, "c1: damaged")
 	return l
 }
@@ -119,7 +119,7 @@ func TestHostileComparison(t *testing.T) {
 	}
 	c, err := analysis.Compare([]*result.Result{a, b}, analysis.CompareOptions{})
 	require.NoError(t, err)
-	l := analysis.NewLedger([]analysis.LedgerRun{{Result: a, Path: "javascript:alert(1)"}, {Result: b, Path: `"><script>`}})
+	l := analysis.NewLedger([]analysis.HistoryRun{{Result: a, Path: "javascript:alert(1)"}, {Result: b, Path: `"><script>`}})
 	for name, page := range map[string][]byte{
 		"comparison": rendered(t, func(w io.Writer) error { return Renderers.DocumentHTML(w, ComparisonDocument(c)) }),
 		"ledger":     rendered(t, func(w io.Writer) error { return Renderers.DocumentHTML(w, LedgerDocument(l)) }),
@@ -250,7 +250,7 @@ func TestComparisonJUnit(t *testing.T) {
 // A ledger of a thousand runs stays a page: every run is on it, and the evidence of
 // the newest of each verdict.
 func TestLedgerOfManyRunsStaysSmall(t *testing.T) {
-	var runs []analysis.LedgerRun
+	var runs []analysis.HistoryRun
 	evidence := strings.Repeat("a word of evidence ", 20)
 	for i := range 1000 {
 		verdict := result.Holds
@@ -261,7 +261,7 @@ func TestLedgerOfManyRunsStaysSmall(t *testing.T) {
 		for k := range 10 {
 			r.Claims = append(r.Claims, result.Claim{ID: fmt.Sprint(k), Says: "It is so", Verdict: verdict, Reason: fmt.Sprintf("%04d: %s", i, evidence), Evidence: []string{evidence}})
 		}
-		runs = append(runs, analysis.LedgerRun{Result: r, Path: r.Run + "/report.html"})
+		runs = append(runs, analysis.HistoryRun{Result: r, Path: r.Run + "/report.html"})
 	}
 	l := analysis.NewLedger(runs)
 	page := string(rendered(t, func(w io.Writer) error { return Renderers.DocumentHTML(w, LedgerDocument(l)) }))

@@ -161,13 +161,13 @@ func reportLink(root, run string) string {
 // included. Runs that cannot be read are listed as left out; an error is that
 // none can be.
 func (rd *Reader) Ledger(dir string) (*analysis.Ledger, error) {
-	list, unread, err := walk(dir, func(root, path string) (analysis.LedgerRun, error) {
+	list, unread, err := walk(dir, func(root, path string) (analysis.HistoryRun, error) {
 		r, err := rd.read(path, result.ReadSummary)
 		if err != nil {
-			return analysis.LedgerRun{}, err
+			return analysis.HistoryRun{}, err
 		}
 		r.Cases, r.Summaries = nil, nil // a ledger of a thousand runs needs their verdicts only
-		return analysis.LedgerRun{Result: r, Name: slashPath(root, path), Path: reportLink(root, path)}, nil
+		return analysis.HistoryRun{Result: r, Name: slashPath(root, path), Path: reportLink(root, path)}, nil
 	})
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (rd *Reader) Ledger(dir string) (*analysis.Ledger, error) {
 	}
 	// Of two copies of one run the first counts: copies with a report come
 	// first.
-	slices.SortStableFunc(list, func(a, b analysis.LedgerRun) int {
+	slices.SortStableFunc(list, func(a, b analysis.HistoryRun) int {
 		return cmp.Compare(min(len(b.Path), 1), min(len(a.Path), 1))
 	})
 	l := analysis.NewLedger(list)
