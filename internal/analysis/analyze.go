@@ -66,13 +66,8 @@ func Analyze(p *plan.Plan, r *result.Result, o Options) error {
 	s.runWarnings()
 	r.Summaries = s.summaries()
 	j := judge{s: s, est: s.headlineName()}
-	r.Fits, r.Relations = []result.Fit{}, []result.Relation{}
-	for _, f := range p.Fits {
-		r.Fits = append(r.Fits, fitResult(f, j.fit(f)))
-	}
-	for _, rel := range p.Relations {
-		r.Relations = append(r.Relations, j.relation(rel))
-	}
+	r.Fits = mapped(p.Fits, func(f plan.Fit) result.Fit { return fitResult(f, j.fit(f)) })
+	r.Relations = mapped(p.Relations, j.relation)
 	r.Claims = s.claims(!o.SkipRobustness)
 	r.Tables = s.tables()
 	return nil
@@ -119,6 +114,13 @@ type stepsResult struct {
 	v   float64
 	n   int
 	err error
+}
+
+// quantityKey finds one quantity of one cell.
+type quantityKey struct {
+	id, phase string
+	cycle     int
+	op        plan.Quantity
 }
 
 // stepKey finds the steps of one kind and phase; in each round there is one, or

@@ -237,7 +237,7 @@ func ComparisonSchema() []byte {
 	b, err := result.SchemaOf[Comparison]("dmgbench comparison", "Several runs against each other. "+
 		"Times are seconds, sizes bytes, rates bytes per second.", comparisonText, map[string][]any{
 		"CompareRow.status": {RowChanged, RowSame, RowUnclear, RowSessionUnknown},
-		"Difference.kind":   {kindMachine, kindSystem, kindTool, kindProtocol, kindRepetition},
+		"Difference.kind":   {"machine", "system", "tool", "protocol", "repetition"},
 	})
 	if err != nil {
 		// The types are fixed: a test calls this

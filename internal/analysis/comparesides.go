@@ -29,23 +29,15 @@ type compareSide struct {
 	name  string
 	runs  []*result.Result
 	cases []sideCase
-	cells map[cellKey]*compareCell
-	order []cellKey
+	// By case without the keys that make the sides
+	cells map[quantityKey]*compareCell
+	order []quantityKey
 }
 
 // sideCase is a case of a run.
 type sideCase struct {
 	run *result.Result
 	*result.Case
-}
-
-// cellKey pairs cells of two sides.
-type cellKey struct {
-	// Of the case, without the keys that make the sides
-	id    string
-	phase string
-	cycle int
-	op    plan.Quantity
 }
 
 // note adds what the reader has to know before any number.
@@ -197,7 +189,7 @@ func (c *comparer) sideName(i int, r *result.Result, k *result.Case) string {
 func (c *comparer) findSide(name string, r *result.Result) *compareSide {
 	s, ok := find(c.sides, func(s *compareSide) bool { return s.name == name })
 	if !ok {
-		s = &compareSide{name: name, cells: map[cellKey]*compareCell{}}
+		s = &compareSide{name: name, cells: map[quantityKey]*compareCell{}}
 		c.sides = append(c.sides, s)
 	}
 	if !slices.Contains(s.runs, r) {
@@ -210,7 +202,7 @@ func (c *comparer) findSide(name string, r *result.Result) *compareSide {
 // rounds in their sessions.
 type compareCell struct {
 	sideName string
-	key      cellKey
+	key      quantityKey
 	rounds   []compareRound
 	n        int
 	// Of its runs, the most; see [stats.Looks]
@@ -239,7 +231,7 @@ func (c *comparer) collect(s *compareSide) {
 				if !slices.Contains(c.out.Ops, string(q)) {
 					continue
 				}
-				ck := cellKey{c.caseID(k.Case), key.phase, key.cycle, q}
+				ck := quantityKey{c.caseID(k.Case), key.phase, key.cycle, q}
 				if s.cells[ck] == nil {
 					made := wording.NonEmpty(k.Target.Filesystem, k.Target.Backend)
 					s.cells[ck] = &compareCell{sideName: s.name, key: ck, target: made}
@@ -341,7 +333,7 @@ func (a work) difference(b work, left, right string) string {
 	return ""
 }
 
-func (c *comparer) addUnpaired(k cellKey, sideName, why string, undecided bool) {
+func (c *comparer) addUnpaired(k quantityKey, sideName, why string, undecided bool) {
 	c.out.Undecided = c.out.Undecided || undecided
 	c.out.Unpaired = append(c.out.Unpaired, Unpaired{k.id, k.phase, k.cycle, string(k.op), sideName, why, undecided})
 }

@@ -13,56 +13,49 @@ import (
 	"dmgbench/internal/system/units"
 )
 
-// Kinds of a [Difference].
-const (
-	kindMachine  = "machine"
-	kindSystem   = "system"
-	kindTool     = "tool"
-	kindProtocol = "protocol"
-	// Changes from run to run without changing what is measured
-	kindRepetition = "repetition"
-)
-
 // compareFact is something that runs may differ in.
 type compareFact struct {
-	name, kind string
-	of         func(*result.Result) []string
+	name string
+	// Of a [Difference]; "repetition" changes from run to run without changing what
+	// is measured.
+	kind string
+	of   func(*result.Result) []string
 	// Single: runs of one side that differ in it are worth a note.
 	single bool
 }
 
 // compareFacts are in the order in which differences are listed.
 var compareFacts = []compareFact{
-	{"model", kindMachine, ofHost(func(h result.Host) string { return cmp.Or(h.Model, h.Arch) }), true},
-	{"cpu", kindMachine, ofHost(func(h result.Host) string { return h.CPU }), true},
-	{"cores", kindMachine, ofHost(func(h result.Host) string {
+	{"model", "machine", ofHost(func(h result.Host) string { return cmp.Or(h.Model, h.Arch) }), true},
+	{"cpu", "machine", ofHost(func(h result.Host) string { return h.CPU }), true},
+	{"cores", "machine", ofHost(func(h result.Host) string {
 		return strings.TrimPrefix(fmt.Sprint(h.CPUs), "0")
 	}), true},
-	{"memory", kindMachine, ofHost(func(h result.Host) string {
+	{"memory", "machine", ofHost(func(h result.Host) string {
 		return strings.TrimPrefix(units.Bytes(h.Memory).Human(), "0 B")
 	}), true},
-	{"virtual", kindMachine, ofHost(func(h result.Host) string { return cmp.Or(h.Virtual, "no") }), true},
-	{"disk", kindMachine, diskFacts, false},
-	{"power", kindMachine, ofHost(powerText), true},
-	{"os", kindSystem, ofHost(osText), true},
-	{"os_version", kindSystem, ofHost(func(h result.Host) string { return spaced(h.OS, h.OSVersion) }), false},
-	{"os_build", kindSystem, ofHost(func(h result.Host) string { return h.OSBuild }), false},
-	{"kernel", kindSystem, ofHost(func(h result.Host) string { return h.Kernel }), true},
-	{"filevault", kindSystem, ofHost(func(h result.Host) string { return h.FileVault }), true},
-	{"tool", kindTool, ofRun(func(r *result.Result) string { return spaced(r.Tool.Name, r.Tool.Version) }), true},
-	{"engine", kindTool, engineFacts, true},
-	{"backend", kindTool, ofTargets(func(t result.Target) string { return t.Backend }), false},
-	{"filesystem", kindProtocol, filesystemFacts, false},
-	{"plan", kindProtocol, ofRun(func(r *result.Result) string { return r.Plan.Name }), false},
-	{"scale", kindProtocol, ofDepartures("scale", "sets", "codec", "input"), false},
-	{"workers", kindProtocol, ofDepartures("workers"), false},
-	{"cache", kindProtocol, ofSteps(func(st *result.Step) *result.Achieved { return st.Cache }), false},
-	{"sync", kindProtocol, ofSteps(func(st *result.Step) *result.Achieved { return st.Sync }), false},
-	{"digest", kindRepetition, ofRun(func(r *result.Result) string {
+	{"virtual", "machine", ofHost(func(h result.Host) string { return cmp.Or(h.Virtual, "no") }), true},
+	{"disk", "machine", diskFacts, false},
+	{"power", "machine", ofHost(powerText), true},
+	{"os", "system", ofHost(osText), true},
+	{"os_version", "system", ofHost(func(h result.Host) string { return spaced(h.OS, h.OSVersion) }), false},
+	{"os_build", "system", ofHost(func(h result.Host) string { return h.OSBuild }), false},
+	{"kernel", "system", ofHost(func(h result.Host) string { return h.Kernel }), true},
+	{"filevault", "system", ofHost(func(h result.Host) string { return h.FileVault }), true},
+	{"tool", "tool", ofRun(func(r *result.Result) string { return spaced(r.Tool.Name, r.Tool.Version) }), true},
+	{"engine", "tool", engineFacts, true},
+	{"backend", "tool", ofTargets(func(t result.Target) string { return t.Backend }), false},
+	{"filesystem", "protocol", filesystemFacts, false},
+	{"plan", "protocol", ofRun(func(r *result.Result) string { return r.Plan.Name }), false},
+	{"scale", "protocol", ofDepartures("scale", "sets", "codec", "input"), false},
+	{"workers", "protocol", ofDepartures("workers"), false},
+	{"cache", "protocol", ofSteps(func(st *result.Step) *result.Achieved { return st.Cache }), false},
+	{"sync", "protocol", ofSteps(func(st *result.Step) *result.Achieved { return st.Sync }), false},
+	{"digest", "repetition", ofRun(func(r *result.Result) string {
 		return fmt.Sprintf("%.12s", r.Plan.Digest)
 	}), false},
-	{"seed", kindRepetition, ofRun(func(r *result.Result) string { return fmt.Sprint(r.Seed) }), false},
-	{"rounds", kindRepetition, ofRun(func(r *result.Result) string { return fmt.Sprint(r.Rounds) }), false},
+	{"seed", "repetition", ofRun(func(r *result.Result) string { return fmt.Sprint(r.Seed) }), false},
+	{"rounds", "repetition", ofRun(func(r *result.Result) string { return fmt.Sprint(r.Rounds) }), false},
 }
 
 // CompareFacts are the names that [CompareOptions.By] accepts in addition to
@@ -273,7 +266,7 @@ func (c *comparer) collectFacts() {
 			d.Values = append(d.Values, s.fact(f.name))
 		}
 		c.out.Differences = append(c.out.Differences, d)
-		if f.kind != kindRepetition && !(f.name == "engine" && isSameEngine) {
+		if f.kind != "repetition" && !(f.name == "engine" && isSameEngine) {
 			apart, kinds = append(apart, f.name), appendUnique(kinds, f.kind)
 		}
 	}

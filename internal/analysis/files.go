@@ -481,24 +481,19 @@ const minTrimmed = 6
 // show.
 func fileInterval(e *result.Estimate, steps []*result.Step) {
 	iv, err := filesOf(steps, nil).interval(e.Name, steps)
-	switch {
-	case errors.Is(err, stats.ErrTooFew):
-		e.Why = wording.Text("one-round.too-few", minRounds, stats.MinInGroup)
-	case err != nil:
-		e.Why = wording.Text("one-round.files", minRounds, err)
-	default:
-		// Files that follow each other share their speed where there are two, so that
-		// the exact intervals, which take files to be independent, contain the rate of
-		// a long run less often than their level.
-		for _, st := range steps {
-			isOfTwo := func(w result.Warning) bool { return w.Kind == "bimodal" || w.Kind == "two-modes" }
-			if (e.Name == medianRate || e.Name == theilSen) && slices.ContainsFunc(StepWarnings(st), isOfTwo) {
-				iv.Method = wording.Text("method.two-speeds", iv.Method)
-				break
-			}
-		}
-		e.CI, e.Why = ciOf(iv, fileUnit, iv.Method), ""
+	if err != nil {
+		e.Why = wording.Text("one-round", minRounds, err)
+		return
 	}
+	// Files that follow each other share their speed where there are two, so that
+	// the exact intervals, which take files to be independent, contain the rate of
+	// a long run less often than their level.
+	isOfTwo := func(w result.Warning) bool { return w.Kind == "bimodal" || w.Kind == "two-modes" }
+	hasTwo := func(st *result.Step) bool { return slices.ContainsFunc(StepWarnings(st), isOfTwo) }
+	if (e.Name == medianRate || e.Name == theilSen) && slices.ContainsFunc(steps, hasTwo) {
+		iv.Method = wording.Text("method.two-speeds", iv.Method)
+	}
+	e.CI, e.Why = ciOf(iv, fileUnit, iv.Method), ""
 }
 
 // interval is that of an estimator over the files of one round, which have

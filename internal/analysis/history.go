@@ -176,7 +176,7 @@ func newSeries(list []HistoryRun) HistorySeries {
 		s.addRun(r)
 	}
 	// The rows of the newest run first
-	at := map[summaryKey]int{}
+	at := map[quantityKey]int{}
 	for i, r := range slices.Backward(list) {
 		for _, sum := range r.Result.Summaries {
 			k := keyOf(&sum)

@@ -325,17 +325,16 @@ func (l *departureList) addText(id, kind, text string) {
 func (s *runData) departures() []result.Departure {
 	out := append(departureList{}, s.r.Departures...)
 	for _, c := range s.p.Changes {
-		switch c.Kind {
-		case "place":
-			for _, sub := range s.cases {
-				if sub.plan.AtHere() {
-					out.addText(sub.c.ID, c.Kind, c.Text)
-				}
+		if c.Kind != "place" {
+			// The same as an engine that makes another file system
+			kind := cmp.Or(map[string]string{"fs": "filesystem"}[c.Kind], c.Kind)
+			out.addText("", kind, c.Text)
+			continue
+		}
+		for _, sub := range s.cases {
+			if sub.plan.AtHere() {
+				out.addText(sub.c.ID, c.Kind, c.Text)
 			}
-		case "fs": // the same as an engine that makes another file system
-			out.addText("", "filesystem", c.Text)
-		default:
-			out.addText("", c.Kind, c.Text)
 		}
 	}
 	for _, c := range s.p.Choices {

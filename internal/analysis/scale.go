@@ -317,9 +317,7 @@ const samePause = 10 * time.Minute
 func sessionNames(r *result.Result) map[int]string {
 	out := map[int]string{}
 	name, last := "", result.Session{}
-	ss := slices.Clone(r.Sessions)
-	slices.SortStableFunc(ss, func(a, b result.Session) int { return a.Index - b.Index })
-	for i, s := range ss {
+	for i, s := range r.Sessions {
 		run, pause := cmp.Or(s.Run, r.Run), s.Started.Sub(last.Finished)
 		if i == 0 || run != cmp.Or(last.Run, r.Run) || s.Boot != last.Boot || s.Boot == "" || pause > samePause ||
 			pause < -time.Second {

@@ -248,18 +248,14 @@ func halfWidth(e result.Estimate) float64 {
 	return (e.CI.High - e.CI.Low) / 2 / math.Abs(e.Value)
 }
 
-// summaryKey finds a summary.
-type summaryKey struct {
-	id, phase, op string
-	cycle         int
+func keyOf(sum *result.Summary) quantityKey {
+	return quantityKey{sum.Case, sum.Phase, sum.Cycle, plan.Quantity(sum.Op)}
 }
-
-func keyOf(sum *result.Summary) summaryKey { return summaryKey{sum.Case, sum.Phase, sum.Op, sum.Cycle} }
 
 // tables fills in the tables of the plan. It needs the summaries and takes
 // their numbers and warnings: a table never differs from the figures.
 func (s *runData) tables() []result.Table {
-	at := map[summaryKey]*result.Summary{}
+	at := map[quantityKey]*result.Summary{}
 	for i := range s.r.Summaries {
 		sum := &s.r.Summaries[i]
 		at[keyOf(sum)] = sum
@@ -301,7 +297,7 @@ func linesOf(t *plan.Table, lines []plan.TableLine) []result.TableLine {
 
 // figureCell is one figure, measured and printed. An operand that is only
 // printed is not looked for among what was measured.
-func (s *runData) figureCell(op plan.Operand, at map[summaryKey]*result.Summary) (out result.TableCell) {
+func (s *runData) figureCell(op plan.Operand, at map[quantityKey]*result.Summary) (out result.TableCell) {
 	if !op.Published {
 		out = s.measuredCell(op, at)
 	}
@@ -326,7 +322,7 @@ func (s *runData) figureCell(op plan.Operand, at map[summaryKey]*result.Summary)
 	return out
 }
 
-func (s *runData) measuredCell(op plan.Operand, at map[summaryKey]*result.Summary) result.TableCell {
+func (s *runData) measuredCell(op plan.Operand, at map[quantityKey]*result.Summary) result.TableCell {
 	cells, missing := s.cells(op.Quantity, op.Where, false)
 	switch {
 	case missing != "":
@@ -336,7 +332,7 @@ func (s *runData) measuredCell(op plan.Operand, at map[summaryKey]*result.Summar
 	}
 	c := cells[0]
 	out := result.TableCell{Case: c.sub.c.ID, Phase: c.key.phase, Cycle: c.key.cycle}
-	sum := at[summaryKey{out.Case, out.Phase, string(op.Quantity), out.Cycle}]
+	sum := at[quantityKey{out.Case, out.Phase, out.Cycle, op.Quantity}]
 	if sum == nil {
 		out.Why = cmp.Or(gatherValues(op.Quantity, cells, aggregate, nil).weak, wording.Text("cell.no-quantity"))
 		return out
