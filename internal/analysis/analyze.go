@@ -360,11 +360,8 @@ func (s *runData) endedSteps(do string, sel plan.Selector) (out []endedStep, gon
 }
 
 // protocol is all steps of the plan.
-func (s *runData) protocol() (steps []plan.Step) {
-	for _, b := range s.p.Protocol {
-		steps = append(steps, flatten(b.Steps)...)
-	}
-	return steps
+func (s *runData) protocol() []plan.Step {
+	return slices.Concat(mapped(s.p.Protocol, func(b plan.Block) []plan.Step { return flatten(b.Steps) })...)
 }
 
 // find is the first element that is what is asked for, the zero value and false

@@ -62,18 +62,16 @@ func (f finding) verdict(p float64) string {
 // holm corrects the p values of the findings that are tested over all of them,
 // and counts these; others keep 0.
 func holm(list []finding) (adjusted []float64, tests int) {
-	adjusted = make([]float64, len(list))
-	var tested []int
-	var ps []float64
-	for i, f := range list {
+	tested := slices.DeleteFunc(slices.Clone(list), func(f finding) bool { return !f.tested() })
+	ps := stats.Holm(mapped(tested, func(f finding) float64 { return f.p }))
+	for _, f := range list {
+		p := 0.0
 		if f.tested() {
-			tested, ps = append(tested, i), append(ps, f.p)
+			p, ps = ps[0], ps[1:]
 		}
+		adjusted = append(adjusted, p)
 	}
-	for k, p := range stats.Holm(ps) {
-		adjusted[tested[k]] = p
-	}
-	return adjusted, len(ps)
+	return adjusted, len(tested)
 }
 
 func missing(key string, args ...any) finding { return finding{missing: wording.Text(key, args...)} }
@@ -252,9 +250,7 @@ func (s *runData) estimators(c plan.Claim) []string {
 	var names []string
 	for _, op := range free {
 		figures, why := s.figures(op)
-		for _, f := range figures {
-			names = append(names, f.Statistic)
-		}
+		names = append(names, mapped(figures, func(f plan.Published) string { return f.Statistic })...)
 		if why.fails() {
 			names = append(names, "")
 		}

@@ -21,11 +21,8 @@ type unitValues struct {
 // averageBy averages the rounds of a cell within the unit that of returns for
 // them.
 func (cell *compareCell) averageBy(of func(compareRound) string) unitValues {
-	var names []string
-	var logs []float64
-	for _, r := range cell.rounds {
-		names, logs = append(names, of(r)), append(logs, math.Log(r.v))
-	}
+	names := mapped(cell.rounds, of)
+	logs := mapped(cell.rounds, func(r compareRound) float64 { return math.Log(r.v) })
 	out, groups := unitValues{}, groupBy(names, logs)
 	for _, name := range names {
 		if own := groups[name]; !slices.Contains(out.names, name) {
@@ -49,10 +46,7 @@ func (cell *compareCell) sample() CompareSample {
 // addRow compares two cells, or lists them as unpaired where they have no
 // ratio.
 func (c *comparer) addRow(a, b *compareCell, sideName string) {
-	var vs []float64
-	for _, r := range slices.Concat(a.rounds, b.rounds) {
-		vs = append(vs, r.v)
-	}
+	vs := mapped(slices.Concat(a.rounds, b.rounds), func(r compareRound) float64 { return r.v })
 	switch low, high := slices.Min(vs), slices.Max(vs); {
 	case low == 0 && high == 0:
 		c.addUnpaired(a.key, sideName, wording.Text("both-zero"), false)

@@ -52,14 +52,11 @@ func refuse(key string, args ...any) error {
 
 func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
 	o.Threshold = cmp.Or(o.Threshold, DefaultThreshold)
-	switch {
-	case len(runs) == 0:
-		return nil, refuse("compare.no-run")
-	case !(o.Threshold > 0 && o.Threshold < 1):
+	if !(o.Threshold > 0 && o.Threshold < 1) {
 		return nil, refuse("compare.threshold", o.Threshold)
 	}
 	c := &comparer{o: o, out: &Comparison{Schema: 1, By: append([]string{}, o.By...), Threshold: o.Threshold,
-		Level: level, Sides: []CompareSide{}, Alike: []CompareFact{}, Differences: []Difference{},
+		Level: level, Alike: []CompareFact{}, Differences: []Difference{},
 		Notes: []string{}, Rows: []CompareRow{}, Unpaired: []Unpaired{}, Claims: []ClaimChange{},
 		Answers: []CompareAnswer{}}}
 	for _, name := range o.By {
@@ -293,7 +290,7 @@ func workOf(q plan.Quantity, k *result.Case, steps []*result.Step) work {
 	st := steps[0]
 	achieved := func(a *result.Achieved) string {
 		if a == nil {
-			return "unknown"
+			a = &result.Achieved{}
 		}
 		return cmp.Or(a.Achieved, "unknown")
 	}

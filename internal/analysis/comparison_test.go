@@ -262,11 +262,11 @@ func TestCompareUnpaired(t *testing.T) {
 func TestCompareRefuses(t *testing.T) {
 	a, b := sessionsOf(t, "4", 0, 1), sessionsOf(t, "5", 0, 1)
 	for want, try := range map[string]func() (*Comparison, error){
-		"no run was given":            func() (*Comparison, error) { return Compare(nil, CompareOptions{}) },
-		"one run is not compared":     func() (*Comparison, error) { return Compare(a, CompareOptions{}) },
-		`all runs are "Apple M4 Pro"`: func() (*Comparison, error) { return Compare(append(a, b...), CompareOptions{By: []string{"cpu"}}) },
-		`no run has a "colour"`:       func() (*Comparison, error) { return Compare(append(a, b...), CompareOptions{By: []string{"colour"}}) },
-		"is given twice":              func() (*Comparison, error) { return Compare(append(a, a[0], b[0]), CompareOptions{By: []string{"os"}}) },
+		"one run is not compared with anything": func() (*Comparison, error) { return Compare(nil, CompareOptions{}) },
+		"one run is not compared":               func() (*Comparison, error) { return Compare(a, CompareOptions{}) },
+		`all runs are "Apple M4 Pro"`:           func() (*Comparison, error) { return Compare(append(a, b...), CompareOptions{By: []string{"cpu"}}) },
+		`no run has a "colour"`:                 func() (*Comparison, error) { return Compare(append(a, b...), CompareOptions{By: []string{"colour"}}) },
+		"is given twice":                        func() (*Comparison, error) { return Compare(append(a, a[0], b[0]), CompareOptions{By: []string{"os"}}) },
 		`"4-1" is given twice, as "x" and in "y"`: func() (*Comparison, error) {
 			pooled := *b[0]
 			pooled.Runs = []result.PooledRun{{Run: a[0].Run}}

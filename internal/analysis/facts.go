@@ -188,12 +188,10 @@ var scaleFacts = ofDepartures("scale", "sets", "workers", "codec", "input")
 
 // factsText is the values of some facts of a run in one line.
 func factsText(r *result.Result, names ...string) string {
-	var out []string
-	for _, name := range names {
+	return strings.Join(mapped(names, func(name string) string {
 		i := slices.Index(CompareFacts, name)
-		out = append(out, cmp.Or(strings.Join(compareFacts[i].of(r), " + "), name+" unknown"))
-	}
-	return strings.Join(out, ", ")
+		return cmp.Or(strings.Join(compareFacts[i].of(r), " + "), name+" unknown")
+	}), ", ")
 }
 
 // machineText is the model of a run's machine and its processor.
@@ -248,9 +246,7 @@ func (c *comparer) sideFacts(s *compareSide) CompareSide {
 
 // collectFacts collects what is known of the sides, and in what they differ.
 func (c *comparer) collectFacts() {
-	for _, s := range c.sides {
-		c.out.Sides = append(c.out.Sides, c.sideFacts(s))
-	}
+	c.out.Sides = mapped(c.sides, c.sideFacts)
 	var apart, kinds []string
 	isOtherSystem := c.differ("os")
 	// Apple's tools come with the system
@@ -261,11 +257,8 @@ func (c *comparer) collectFacts() {
 		if f.name == "os_version" || f.name == "os_build" || f.name == "kernel" && isOtherSystem || !c.differ(f.name) {
 			continue
 		}
-		d := Difference{Fact: f.name, Kind: f.kind}
-		for _, s := range c.out.Sides {
-			d.Values = append(d.Values, s.fact(f.name))
-		}
-		c.out.Differences = append(c.out.Differences, d)
+		values := mapped(c.out.Sides, func(s CompareSide) []string { return s.fact(f.name) })
+		c.out.Differences = append(c.out.Differences, Difference{Fact: f.name, Kind: f.kind, Values: values})
 		if f.kind != "repetition" && !(f.name == "engine" && isSameEngine) {
 			apart, kinds = append(apart, f.name), appendUnique(kinds, f.kind)
 		}

@@ -53,11 +53,8 @@ var models = map[string]func(xs, ys []float64) (curve, error){
 }
 
 func fitPoints(model string, points [][2]float64) (curve, error) {
-	var xs, ys []float64
-	for _, p := range points {
-		xs, ys = append(xs, p[0]), append(ys, p[1])
-	}
-	return models[model](xs, ys)
+	xs := mapped(points, func(p [2]float64) float64 { return p[0] })
+	return models[model](xs, mapped(points, func(p [2]float64) float64 { return p[1] }))
 }
 
 // fitted is a fit of the plan on one side: round by round where it was
@@ -358,10 +355,7 @@ func (s *runData) operands(a plan.Assert) []plan.Operand {
 	if f, ok := s.fitNamed(a.Fit); ok && a.Fit != "" {
 		out = append(out, plan.Operand{Quantity: f.Quantity, Where: f.Where})
 	}
-	for _, p := range a.Parts {
-		out = append(out, s.operands(p)...)
-	}
-	return out
+	return append(out, slices.Concat(mapped(a.Parts, s.operands)...)...)
 }
 
 // relation plots two quantities against each other. A point that lacks one of

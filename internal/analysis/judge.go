@@ -53,15 +53,10 @@ func (j judge) assert(a plan.Assert) finding { return tests[a.Kind](j, a) }
 // operandValues evaluates operands that are compared, and names them by what
 // they differ in.
 func (j judge) operandValues(ops ...plan.Operand) []operandValue {
-	var sels []plan.Selector
-	measured := false
-	for _, op := range ops {
-		if op.Constant == nil {
-			sels = append(sels, op.Where)
-			measured = measured || !op.Published
-		}
-	}
-	labels := wording.Labels(sels)
+	isConstant := func(op plan.Operand) bool { return op.Constant != nil }
+	chosen := slices.DeleteFunc(slices.Clone(ops), isConstant)
+	measured := slices.ContainsFunc(chosen, func(op plan.Operand) bool { return !op.Published })
+	labels := wording.Labels(mapped(chosen, func(op plan.Operand) plan.Selector { return op.Where }))
 	out := make([]operandValue, len(ops))
 	for i, op := range ops {
 		out[i] = j.operand(op)
