@@ -156,7 +156,7 @@ func NewHistory(runs []HistoryRun, read func(HistoryRun) (*result.Result, error)
 		slices.Reverse(g.runs)
 		s := newSeries(g.runs)
 		s.Filesystem = g.made
-		reads = s.addChanges(g.runs, read, reads)
+		s.addChanges(g.runs, read, &reads)
 		out.Series = append(out.Series, s)
 	}
 	return out
@@ -240,24 +240,17 @@ func versionOf(r *result.Result) HistoryVersion {
 
 // addChanges compares every version with the one before, in rates and the space
 // on disk (or in all that was measured), the newest first as long as there is
-// room for so many runs to read. It returns the room that is left.
-func (s *HistorySeries) addChanges(
-	list []HistoryRun, read func(HistoryRun) (*result.Result, error), room int,
-) int {
+// room for so many runs to read, which it takes off.
+func (s *HistorySeries) addChanges(list []HistoryRun, read func(HistoryRun) (*result.Result, error), room *int) {
 	for to := 1; to < len(s.Versions); to++ {
 		s.Changes = append(s.Changes, HistoryChange{From: to - 1, To: to})
 	}
-	var all, ops []plan.Quantity
-	for _, name := range texts(s.Rows, func(row HistoryRow) string { return row.Op }) {
-		op := plan.Quantity(name)
-		all = append(all, op)
-		if isRate(op) || op == "allocated" {
-			ops = append(ops, op)
-		}
+	names := texts(s.Rows, func(row HistoryRow) string { return row.Op })
+	isMinor := func(name string) bool { return !isRate(plan.Quantity(name)) && name != "allocated" }
+	if major := slices.DeleteFunc(slices.Clone(names), isMinor); len(major) > 0 {
+		names = major
 	}
-	if len(ops) == 0 {
-		ops = all
-	}
+	ops := mapped(names, func(name string) plan.Quantity { return plan.Quantity(name) })
 	for i := range slices.Backward(s.Changes) {
 		c := &s.Changes[i]
 		from, to := s.ended(c.From), s.ended(c.To)
@@ -269,19 +262,17 @@ func (s *HistorySeries) addChanges(
 			c.Why = wording.Text("change.no-number")
 		case len(from) == 0 || len(to) == 0:
 			c.Why = wording.Text("change.no-run")
-		case len(used) > room:
+		case len(used) > *room:
 			c.Why = wording.Text("change.too-many")
 		default:
-			room -= len(used)
+			*room -= len(used)
+			c.Used = [2]int{len(from), len(to)}
 			var err error
 			if c.Comparison, err = s.compare(list, used, read, CompareOptions{Ops: ops}, c.From, c.To); err != nil {
-				c.Why = err.Error()
-			} else {
-				c.Used = [2]int{len(from), len(to)}
+				c.Why, c.Used = err.Error(), [2]int{}
 			}
 		}
 	}
-	return room
 }
 
 // ended are the runs of a version that have ended.

@@ -31,15 +31,14 @@ func meanOf(q plan.Quantity, figures []plan.Published) operandValue {
 		return out
 	}
 	out.span = span{}
-	var texts []string
 	for _, p := range figures {
 		f := figureValue(p.Value)
 		out.low, out.high = out.low+f.low/n, out.high+f.high/n
 		out.lowOpen, out.highOpen = out.lowOpen || f.lowOpen, out.highOpen || f.highOpen
 		out.about = out.about || f.about
-		texts = append(texts, p.Value.Text)
 	}
-	out.text = wording.Text("mean-of", strings.Join(texts, ", "))
+	printed := mapped(figures, func(p plan.Published) string { return p.Value.Text })
+	out.text = wording.Text("mean-of", strings.Join(printed, ", "))
 	// A range among them is not a rounding: only its own ends are
 	out.about = out.about && out.low == out.high
 	return out
@@ -51,18 +50,14 @@ func meanOf(q plan.Quantity, figures []plan.Published) operandValue {
 // figures of other machines and statistics where the source has its own, and
 // refuses a mixture.
 func (s *runData) figures(op plan.Operand) (out []plan.Published, why finding) {
-	best := -1
+	best := math.MinInt
 	for _, p := range s.p.Published {
 		isOther := op.Statistic != "" && p.Statistic != op.Statistic
 		if p.Quantity != op.Quantity || isOther || !p.Matches(&op, s.p.Source) {
 			continue
 		}
-		special := 0
-		for _, c := range op.Where {
-			if p.Where.Names(c.Key) {
-				special++
-			}
-		}
+		isNamed := func(c plan.Choice) bool { return p.Where.Names(c.Key) }
+		special := -len(slices.DeleteFunc(slices.Clone(op.Where), isNamed))
 		if special > best {
 			best, out = special, nil
 		}
@@ -185,23 +180,21 @@ func (s *runData) publishedAlong(op plan.Operand, axis string) ([]point, finding
 // expect how each step ended for him.
 func (s *runData) expected(a plan.Assert) finding {
 	want := cmp.Or(a.Outcome, "ok")
-	f := finding{dir: 1, need: wording.Say("need.outcome", a.Step, want)}
-	n := 0
+	var steps []plan.Step
 	for _, b := range s.p.Protocol {
 		for _, st := range flatten(b.Steps) {
 			if st.Do == a.Step && picksStep(a.Where, st) && caseOnly(a.Where).Covers(b.When) {
-				n++
-				if cmp.Or(st.Expect, "ok") != want {
-					f.dir = -1
-				}
+				steps = append(steps, st)
 			}
 		}
 	}
-	if n == 0 {
+	if len(steps) == 0 {
 		return missing("no-step-planned", a.Step, wording.Selector(a.Where))
 	}
-	if f.saw = wording.Say("seen.expected", want, wording.Count{N: n, Noun: a.Step + " step"}); f.dir < 0 {
-		f.saw = wording.Say("seen.not-expected", want, a.Step)
+	f := finding{dir: 1, need: wording.Say("need.outcome", a.Step, want),
+		saw: wording.Say("seen.expected", want, wording.Count{N: len(steps), Noun: a.Step + " step"})}
+	if slices.ContainsFunc(steps, func(st plan.Step) bool { return cmp.Or(st.Expect, "ok") != want }) {
+		f.dir, f.saw = -1, wording.Say("seen.not-expected", want, a.Step)
 	}
 	f.evidence = []wording.Message{f.saw}
 	return f
@@ -265,13 +258,12 @@ func (s *runData) isComparable(id string) bool {
 // a tool that is the source's own. The source's own origin is among the
 // deviations.
 func (s *runData) isTakenHere(on plan.On) bool {
-	if s.p.Source != nil && !strings.Contains(s.p.Source.On.Tool, on.Tool) {
-		return false
-	}
-	return !slices.ContainsFunc(s.r.Sessions, func(ss result.Session) bool {
+	isOther := func(ss result.Session) bool {
 		machine, system := isElsewhere(on, ss.Host)
 		return machine || system
-	})
+	}
+	isTool := s.p.Source == nil || strings.Contains(s.p.Source.On.Tool, on.Tool)
+	return isTool && !slices.ContainsFunc(s.r.Sessions, isOther)
 }
 
 // ofAnotherMachine is why a published rate or time is not compared with a
@@ -280,13 +272,10 @@ func (s *runData) isTakenHere(on plan.On) bool {
 // the source took on another machine than its own are meant across machines,
 // and so are sizes.
 func (s *runData) ofAnotherMachine(op plan.Operand) string {
-	if s.p.Source == nil || !isSpeed(op.Quantity.Unit()) {
-		return ""
-	}
 	figures, _ := s.figures(op)
 	isOwn := func(p plan.Published) bool { return p.Origin(s.p.Source).Machine == s.p.Source.On.Machine }
 	d, isOther := find(s.departuresOf(""), func(d result.Departure) bool { return d.Kind == "machine" })
-	if !isOther || !slices.ContainsFunc(figures, isOwn) {
+	if s.p.Source == nil || !isSpeed(op.Quantity.Unit()) || !isOther || !slices.ContainsFunc(figures, isOwn) {
 		return ""
 	}
 	return wording.Text("another-machine", d.Text)

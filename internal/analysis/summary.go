@@ -70,12 +70,11 @@ func (s *runData) headlineName() string { return cmp.Or(s.p.Run.Estimator, aggre
 // the aggregate is a rate of the whole, and the statistics of single files show
 // what each got while the others ran.
 func (s *runData) rates(c cell, q plan.Quantity) (headline string, out []result.Estimate) {
-	list := append(slices.Clone(panel), weighted, latency, minimum, maximum)
 	headline = s.headlineName()
 	if slices.ContainsFunc(c.steps(), func(st *result.Step) bool { return workers(st) > 1 }) {
-		list, headline = []string{aggregate, meanRate, medianRate, trimmedRate, minimum, maximum}, aggregate
+		headline = aggregate
 	}
-	for _, name := range list {
+	for _, name := range append(slices.Clone(panel), weighted, latency, minimum, maximum) {
 		x := gatherValues(q, []cell{c}, name, nil)
 		if x.weak != "" {
 			continue

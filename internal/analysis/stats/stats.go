@@ -31,6 +31,7 @@
 package stats
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -84,10 +85,7 @@ func checkValues(doing string, xs []float64, need int) error {
 
 // checkPairs is checkValues for two slices.
 func checkPairs(doing string, x, y []float64, need int) error {
-	if err := checkValues(doing, x, need); err != nil {
-		return err
-	}
-	return checkValues(doing, y, need)
+	return cmp.Or(checkValues(doing, x, need), checkValues(doing, y, need))
 }
 
 // checkVarying refuses values that are all equal; what names one of them.
