@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/plan"
@@ -23,13 +24,8 @@ type unitValues struct {
 func (cell *compareCell) averageBy(of func(compareRound) string) unitValues {
 	names := mapped(cell.rounds, of)
 	logs := mapped(cell.rounds, func(r compareRound) float64 { return math.Log(r.v) })
-	out, groups := unitValues{}, groupBy(names, logs)
-	for _, name := range names {
-		if own := groups[name]; !slices.Contains(out.names, name) {
-			out.names, out.values = append(out.names, name), append(out.values, sum(own)/float64(len(own)))
-		}
-	}
-	return out
+	groups, units := groupBy(names, logs), texts(names, strings.Clone)
+	return unitValues{units, mapped(units, func(name string) float64 { return mean(groups[name]) })}
 }
 
 func bySession(r compareRound) string { return r.session }
@@ -38,9 +34,8 @@ func byRound(r compareRound) string   { return r.round }
 // sample is the values of a cell as they are printed.
 func (cell *compareCell) sample() CompareSample {
 	u := cell.averageBy(bySession)
-	out := CompareSample{Rounds: len(cell.rounds), N: cell.n, Sessions: mapped(u.values, math.Exp)}
-	out.Value = math.Exp(sum(u.values) / float64(len(u.values)))
-	return out
+	return CompareSample{Value: math.Exp(mean(u.values)), Sessions: mapped(u.values, math.Exp),
+		Rounds: len(cell.rounds), N: cell.n}
 }
 
 // addRow compares two cells, or lists them as unpaired where they have no

@@ -3,6 +3,7 @@ package analysis
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -215,25 +216,18 @@ func startTime(r *result.Result) time.Time {
 // that are unlike each other.
 func (c *comparer) sideFacts(s *compareSide) CompareSide {
 	out := CompareSide{Name: s.name, Runs: []string{}, Facts: []CompareFact{}}
-	sessions := map[string]bool{}
+	var sessions []string
 	for _, r := range s.runs {
 		out.Runs = append(out.Runs, r.Run)
 		out.Rounds += r.Rounds
-		for _, name := range sessionNames(r) {
-			sessions[name] = true
-		}
+		sessions = slices.AppendSeq(sessions, maps.Values(sessionNames(r)))
 		if r.Status == result.Unfinished {
 			c.note("note.unfinished", r.Run)
 		}
 	}
-	out.Sessions = len(sessions)
+	out.Sessions = len(texts(sessions, strings.Clone))
 	for _, f := range compareFacts {
-		var values []string
-		for _, r := range s.runs {
-			for _, v := range f.of(r) {
-				values = appendUnique(values, v)
-			}
-		}
+		values := texts(slices.Concat(mapped(s.runs, f.of)...), strings.Clone)
 		if len(values) > 0 {
 			out.Facts = append(out.Facts, CompareFact{f.name, values})
 		}

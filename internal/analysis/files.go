@@ -116,11 +116,9 @@ func streamSeconds(st *result.Step) float64 {
 // not record it.
 func stepValue(q plan.Quantity, st *result.Step) float64 {
 	value, do := quantityRows[q].value, doOf(q)
-	switch {
-	case value == nil:
-		return known(float64(st.DurationNS)/1e9, isTime(q))
-	case do == "measure" && st.Disk == nil, do == "stream" && !isTime(q) && st.Stream == nil:
-		return math.NaN()
+	isUnknown := do == "measure" && st.Disk == nil || do == "stream" && !isTime(q) && st.Stream == nil
+	if value == nil || isUnknown {
+		return known(float64(st.DurationNS)/1e9, isTime(q) && !isUnknown)
 	}
 	return value(st)
 }
@@ -339,11 +337,7 @@ func (f *files) add(size, time float64) {
 // weightedLine is the line of time on size with weights 1/size², since the
 // error of a transfer's time grows with its size.
 func (f files) weightedLine() (stats.Line, error) {
-	w := make([]float64, len(f.size))
-	for i, s := range f.size {
-		w[i] = 1 / (s * s)
-	}
-	return stats.FitWeightedLine(f.size, f.time, w)
+	return stats.FitWeightedLine(f.size, f.time, mapped(f.size, func(s float64) float64 { return 1 / (s * s) }))
 }
 
 // estimator is a statistic of files one by one.

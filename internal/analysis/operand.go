@@ -84,14 +84,12 @@ func gatherValues(q plan.Quantity, cells []cell, est string, f plan.Selector) op
 func figureValue(f plan.Figure) operandValue {
 	out := operandValue{fixed: true, unit: f.Unit, span: span{low: f.Low, high: f.High}, text: f.Text,
 		about: f.Kind == "about"}
-	switch f.Kind {
-	case "below":
+	switch {
+	case f.Kind == "below" && f.Unit == "1" && f.High <= 0:
 		out.low, out.highOpen = math.Inf(-1), true
-		if f.Unit != "1" || f.High > 0 {
-			// No rate, time or size is negative
-			out.low = 0
-		}
-	case "above":
+	case f.Kind == "below": // no rate, time or size is negative
+		out.low, out.highOpen = 0, true
+	case f.Kind == "above":
 		out.high, out.lowOpen = math.Inf(1), true
 	}
 	return out

@@ -50,16 +50,17 @@ const manyOfKind = 3
 
 // shortened has a count in place of many warnings of one kind.
 func (w warningList) shortened() []result.Warning {
-	count := map[string]int{}
+	count, last := map[string]int{}, map[string]int{}
 	out := []result.Warning{}
 	for _, x := range w {
 		if count[x.Kind]++; count[x.Kind] <= manyOfKind {
+			last[x.Kind] = len(out)
 			out = append(out, x)
 		}
 	}
-	for i, x := range out {
-		if n := count[x.Kind]; n > manyOfKind && (i == len(out)-1 || out[i+1].Kind != x.Kind) {
-			out[i].Text = wording.Text("and-more", x.Text, n-manyOfKind)
+	for kind, i := range last {
+		if n := count[kind]; n > manyOfKind {
+			out[i].Text = wording.Text("and-more", out[i].Text, n-manyOfKind)
 		}
 	}
 	return out
@@ -93,10 +94,9 @@ func (s *runData) warnings(c cell, q plan.Quantity, sum result.Summary) []result
 			s.addNative(&w, c, q, own)
 		}
 		want := float64(s.p.Run.Precision)
-		if want > 0 && own.CI != nil && own.Value > 0 && (isRate(q) || s.r.Auto != nil && s.needsPrecision(q)) {
-			if half := halfWidth(own); half > want && finite(half) {
-				w.add("precision", wording.Percent(half), wording.Percent(want))
-			}
+		isWanted := want > 0 && own.CI != nil && (isRate(q) || s.r.Auto != nil && s.needsPrecision(q))
+		if isWanted && own.Value > 0 && halfWidth(own) > want {
+			w.add("precision", wording.Percent(halfWidth(own)), wording.Percent(want))
 		}
 	}
 	list, ofCase := w.shortened(), warningList(c.sub.c.Warnings)
