@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
@@ -11,174 +10,6 @@ import (
 	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
 )
-
-// finding is what the numbers show about one test, before the verdict.
-type finding struct {
-	// 1: they satisfy the test, -1: they do not, 0: neither
-	dir int
-	// Smallest error at which dir can be claimed; 0 where no value varies
-	p float64
-
-	// Too few rounds for any verdict
-	few bool
-	// What was replicated
-	per replica
-	// Rests on rounds, so that p counts among the tests of the plan
-	sampled bool
-	// What was not measured, or not published
-	missing string
-	// Why there is no such number
-	weak string
-
-	// What was seen
-	saw wording.Message
-	// What the claim needs
-	need wording.Message
-	// Where the interval is relative to that
-	gap      wording.Message
-	evidence []wording.Message
-}
-
-// fails reports whether there is no number to judge.
-func (f finding) fails() bool { return f.missing != "" || f.weak != "" }
-
-// tested reports whether the finding is one of the tests that Holm's correction
-// counts.
-func (f finding) tested() bool { return f.sampled && !f.few && !f.fails() }
-
-// verdict is the verdict of a finding whose p value is p after correction.
-func (f finding) verdict(p float64) string {
-	switch {
-	case f.missing != "":
-		return result.NotMeasured
-	case f.weak != "" || f.few || f.dir == 0 || f.sampled && p > family:
-		return result.CannotTell
-	case f.dir > 0:
-		return result.Holds
-	}
-	return result.DoesNotHold
-}
-
-// holm corrects the p values of the findings that are tested over all of them,
-// and counts these; others keep 0.
-func holm(list []finding) (adjusted []float64, tests int) {
-	tested := slices.DeleteFunc(slices.Clone(list), func(f finding) bool { return !f.tested() })
-	ps := stats.Holm(mapped(tested, func(f finding) float64 { return f.p }))
-	for _, f := range list {
-		p := 0.0
-		if f.tested() {
-			p, ps = ps[0], ps[1:]
-		}
-		adjusted = append(adjusted, p)
-	}
-	return adjusted, len(tested)
-}
-
-func missing(key string, args ...any) finding { return finding{missing: wording.Text(key, args...)} }
-func weak(key string, args ...any) finding    { return finding{weak: wording.Text(key, args...)} }
-
-func needs(b plan.Bound) wording.Message { return wording.Say("text", wording.Bound(b)) }
-
-// judgeRounds turns one value a round into a finding. phrase is what was seen;
-// its value is filled in.
-func judgeRounds(sc scale, xs []float64, b plan.Bound, phrase wording.Message) finding {
-	f := finding{sampled: true, need: needs(b), per: sc.per}
-	f.dir, f.p = sc.decide(xs, b)
-	c := sc.centre(xs)
-	if math.IsNaN(c) {
-		return weak("no-centre")
-	}
-	value, times := wording.Amount{Value: c, Unit: b.Unit}, sc.times(len(xs))
-	iv, err := sc.interval(xs)
-	if err != nil {
-		f.few, f.p = len(xs) < minRounds, 1
-		f.saw = wording.Say("seen.few", phrase.With(value), times)
-		f.evidence = []wording.Message{wording.Say("evidence.few", f.saw, times, minRounds)}
-		return f
-	}
-	span := wording.Span{Low: iv.Low, High: iv.High, Unit: b.Unit}
-	note := sc.method()
-	note.Name = "95 % t interval"
-	f.saw = wording.Say("seen.rounds", phrase.With(span), times, note)
-	f.gap = gap(b, iv.Low, iv.High)
-	f.evidence = []wording.Message{
-		wording.Say("evidence.rounds", phrase.With(value), span, times, sc.method(), wording.P(f.p))}
-	return f
-}
-
-// gap is where the interval from … to is relative to a bound; empty inside it.
-func gap(b plan.Bound, from, to float64) wording.Message {
-	low, high := holdsAbout(b, from), holdsAbout(b, to)
-	below := from < b.Low || !low && from == b.Low
-	above := to > b.High || !high && to == b.High
-	key := "gap.above"
-	switch {
-	case low && high:
-		return wording.Message{}
-	case to < b.Low:
-		key = "gap.all-below"
-	case from > b.High:
-		key = "gap.all-above"
-	case below && above:
-		key = "gap.both"
-	case below:
-		key = "gap.below"
-	}
-	return wording.Say(key)
-}
-
-// combine wants every part to hold (sign 1: one that does not decides) or,
-// mirrored, one part (sign -1: one that holds decides). The verdict that all
-// parts carry together has the largest of their p values (an
-// intersection–union test); the one that a single part carries has the smallest
-// times the number of parts (Bonferroni).
-func combine(parts []finding, sign int) finding {
-	var out finding
-	var missing, weak string
-	count, single := 0, -1
-	for i, f := range parts {
-		out.sampled, out.per = out.sampled || f.sampled, cmp.Or(out.per, f.per)
-		out.evidence = append(out.evidence, f.evidence...)
-		missing, weak = wording.Join(missing, f.missing), wording.Join(weak, f.weak)
-		switch {
-		case f.fails():
-		case f.dir == -sign && (single < 0 || compareFirmness(f, parts[single]) < 0):
-			single = i
-		case f.dir == sign:
-			count++
-		}
-	}
-	switch {
-	case single >= 0:
-		f := parts[single]
-		out.dir, out.p, out.few = -sign, min(1, f.p*float64(len(parts))), f.few
-		out.saw, out.need, out.gap = f.saw, f.need, f.gap
-	case missing != "" || weak != "":
-		out.missing, out.weak = missing, weak
-	case count == len(parts) && count > 0:
-		out.dir, out.saw, out.need, out.gap = sign, parts[0].saw, parts[0].need, parts[0].gap
-		for i, f := range parts {
-			out.p, out.few = max(out.p, f.p), out.few || f.few
-			if i > 0 {
-				out.saw = wording.Say("text", wording.Join(out.saw.String(), f.saw.String()))
-				out.need, out.gap = wording.Message{}, wording.Message{}
-			}
-		}
-	default:
-		for _, f := range parts {
-			if f.dir == 0 {
-				out.saw, out.need, out.gap, out.few, out.p = f.saw, f.need, f.gap, f.few, 1
-			}
-		}
-	}
-	return out
-}
-
-// compareFirmness orders findings by how firmly they decide, the firmest first.
-func compareFirmness(a, b finding) int {
-	last := map[bool]int{true: 1}
-	return cmp.Or(last[a.few]-last[b.few], cmp.Compare(a.p, b.p))
-}
 
 // claimJudgement is one claim under every estimator that it is judged under.
 type claimJudgement struct {
@@ -386,4 +217,282 @@ func JudgePublished(p *plan.Plan) []result.Claim {
 		}
 	}
 	return out
+}
+
+// tests are the kinds of tests of claims, by their names in plans.
+var tests map[string]func(judge, plan.Assert) finding
+
+// tests of tests refer to the table
+func init() {
+	tests = map[string]func(judge, plan.Assert) finding{
+		"ratio":       func(j judge, a plan.Assert) finding { return j.pair(a, judgeRatio) },
+		"difference":  func(j judge, a plan.Assert) finding { return j.pair(a, judgeDifference) },
+		"equal":       judge.equal,
+		"bound":       judge.bound,
+		"order":       judge.order,
+		"rank":        judge.rank,
+		"extreme":     onAxis(judge.extreme),
+		"trend":       onAxis(judge.trend),
+		"spread":      onAxis(judge.spread),
+		"coefficient": judge.coefficient,
+		"prediction":  judge.prediction,
+		"outcome":     judge.outcome,
+		"all":         func(j judge, a plan.Assert) finding { return combine(mapped(a.Parts, j.assert), 1) },
+		"any":         func(j judge, a plan.Assert) finding { return combine(mapped(a.Parts, j.assert), -1) },
+	}
+}
+
+// assert evaluates one test.
+func (j judge) assert(a plan.Assert) finding { return tests[a.Kind](j, a) }
+
+// The outlier rules that a claim about files is judged under in addition to the
+// verdict's own, which removes none.
+const (
+	ruleNone  = "none removed"
+	ruleFirst = "without the first file"
+	ruleTukey = "without files beyond Tukey's fences"
+	ruleMAD   = "without files beyond 10 scaled MAD"
+)
+
+var outlierRules = []string{ruleNone, ruleFirst, ruleTukey, ruleMAD}
+
+// The choices of rounds.
+const (
+	roundsAll   = "all rounds"
+	roundsLater = "without the first round"
+)
+
+// claimState is a claim with what has been found of it in every way so far.
+type claimState struct {
+	assert plan.Assert
+	out    *result.Robustness
+	// Whether estimators and outlier rules make a difference to it
+	rates, files bool
+	// Without verdicts
+	found map[result.Way]finding
+}
+
+// judgeRobustness judges every claim that was judged in all other ways that are
+// defensible: each estimator of [panel], each outlier rule, with and without
+// the first round. Within each way the claims are adjusted after Holm as they
+// are for the verdict. A way that the files or rounds do not allow is counted
+// as left out, never as agreeing.
+func (s *runData) judgeRobustness(hs []*claimJudgement, out []result.Claim) {
+	var states []*claimState
+	for i, h := range hs {
+		if h.applies && h.findings[0].missing == "" {
+			out[i].Robustness = &result.Robustness{Estimators: []string{}, Outliers: []string{}, Rounds: []string{},
+				Odd: []result.Way{}}
+			states = append(states, &claimState{assert: h.claim.Assert, out: out[i].Robustness,
+				found: map[result.Way]finding{}, files: s.isOfFiles(h.claim.Assert),
+				rates: slices.ContainsFunc(s.operands(h.claim.Assert), isOpenRate)})
+		}
+	}
+	first := s.firstRounds()
+	isOfFiles := slices.ContainsFunc(states, func(c *claimState) bool { return c.files })
+	for _, rule := range outlierRules {
+		if len(states) == 0 || rule != ruleNone && !isOfFiles {
+			continue
+		}
+		run := s.mapSteps(func(st *result.Step) *result.Step { return dropOutliers(st, rule) })
+		run.judgeWays(rule, roundsAll, states)
+		if first != nil {
+			run.mapSteps(func(st *result.Step) *result.Step {
+				if first[st.Round] {
+					return nil
+				}
+				return st
+			}).judgeWays(rule, roundsLater, states)
+		}
+	}
+	for _, c := range states {
+		summarizeRobustness(c.out)
+	}
+}
+
+// judgeWays judges all claims by a run with the files and rounds of some ways,
+// under every estimator, and adds the outcomes to those to which the way makes
+// a difference. A way that makes none to a claim is one that came before.
+func (s *runData) judgeWays(rule, rounds string, states []*claimState) {
+	for _, est := range s.headlineFirst() {
+		findings, ways := make([]finding, len(states)), make([]result.Way, len(states))
+		isKnown := make([]bool, len(states))
+		for i, c := range states {
+			w := result.Way{Rounds: rounds}
+			if c.files {
+				w.Outliers = rule
+			}
+			if c.rates {
+				w.Estimator = est
+			}
+			ways[i] = w
+			if findings[i], isKnown[i] = c.found[w]; !isKnown[i] {
+				findings[i] = judge{s: s, est: est, strict: true}.assert(c.assert)
+				c.found[w] = findings[i]
+			}
+		}
+		adjusted, _ := holm(findings)
+		for i, c := range states {
+			if isKnown[i] {
+				continue
+			}
+			w, f, r := ways[i], findings[i], c.out
+			w.Verdict = f.verdict(adjusted[i])
+			r.Rounds, r.Estimators = appendUnique(r.Rounds, rounds), appendUnique(r.Estimators, w.Estimator)
+			r.Outliers = appendUnique(r.Outliers, w.Outliers)
+			if f.fails() {
+				w.Verdict = result.NotMeasured
+			} else if f.dir > 0 {
+				r.Toward++
+			}
+			// All, until they are summarized
+			r.Odd = append(r.Odd, w)
+		}
+	}
+}
+
+// summarizeRobustness counts the ways, keeps those that are not as most, and
+// describes how far a verdict depends on how the run is analysed.
+func summarizeRobustness(r *result.Robustness) {
+	n := map[string]int{}
+	for _, w := range r.Odd {
+		n[w.Verdict]++
+	}
+	r.Holds, r.DoesNotHold, r.CannotTell = n[result.Holds], n[result.DoesNotHold], n[result.CannotTell]
+	r.LeftOut = n[result.NotMeasured]
+	verdicts := []string{result.Holds, result.DoesNotHold, result.CannotTell}
+	r.Most = slices.MaxFunc(verdicts, func(a, b string) int { return n[a] - n[b] })
+	if n[r.Most] == 0 {
+		r.Most = result.NotMeasured
+	}
+	r.Odd = slices.DeleteFunc(r.Odd, func(w result.Way) bool { return w.Verdict == r.Most })
+	all := r.Holds + r.DoesNotHold + r.CannotTell
+	if all == 0 {
+		r.Text = wording.Text("robust.none")
+	}
+	if all < 2 { // there is at most one way to analyse it
+		return
+	}
+	toward := r.Toward
+	if r.CannotTell < all {
+		toward = 0
+	}
+	r.Text = wording.Text("robust.holds", r.Holds, all)
+	for _, more := range []struct {
+		key string
+		n   int
+	}{{"robust.does-not", r.DoesNotHold}, {"robust.cannot", r.CannotTell}, {"robust.toward", toward},
+		{"robust.left-out", r.LeftOut}} {
+		if more.n > 0 {
+			r.Text += wording.Text(more.key, more.n)
+		}
+	}
+}
+
+// isOfFiles reports whether a test is about files that one worker timed, so
+// that there are files to leave out.
+func (s *runData) isOfFiles(a plan.Assert) bool {
+	var steps []*result.Step
+	for _, op := range s.operands(a) {
+		if !op.Published && isPerFile(op.Quantity) {
+			cells, _ := s.cells(op.Quantity, op.Where, false)
+			for _, c := range cells {
+				steps = append(steps, c.steps()...)
+			}
+		}
+	}
+	return len(steps) > 0 && !slices.ContainsFunc(steps, func(st *result.Step) bool { return workers(st) > 1 })
+}
+
+// firstRounds are the rounds that a careful reader might leave out as warming
+// up: the first, or the first of every pooled run. It is nil where too few
+// would be left.
+func (s *runData) firstRounds() map[int]bool {
+	out := map[int]bool{}
+	for _, r := range s.r.Runs {
+		if r.First == r.Last {
+			return nil
+		}
+		out[r.First] = true
+	}
+	if len(out) == 0 {
+		out[1] = true
+	}
+	if s.per.unit != perSession && s.r.Rounds-len(out) < minRounds {
+		return nil
+	}
+	return out
+}
+
+// mapSteps is the run with the steps of its cases replaced; nil drops a step.
+func (s *runData) mapSteps(change func(*result.Step) *result.Step) *runData {
+	out := *s
+	out.cases = nil
+	for _, sub := range s.cases {
+		own := *sub
+		own.steps = map[stepKey][]*result.Step{}
+		for k, steps := range sub.steps {
+			for _, st := range steps {
+				if st = change(st); st != nil {
+					own.steps[k] = append(own.steps[k], st)
+				}
+			}
+		}
+		own.order = slices.DeleteFunc(slices.Clone(sub.order), func(k stepKey) bool { return len(own.steps[k]) == 0 })
+		out.cases = append(out.cases, &own)
+	}
+	return &out
+}
+
+// dropOutliers is a step without the files that a rule removes, and without any
+// where the rule cannot be applied. The span loses the time of those files.
+// Rates of several workers keep theirs.
+func dropOutliers(st *result.Step, rule string) *result.Step {
+	if rule == ruleNone || !isPerFile(plan.Quantity(st.Do)) || workers(st) > 1 {
+		return st
+	}
+	out := *st
+	out.Samples, out.Span = nil, nil
+	samples := inOrderOfStep(st)
+	removed := outlierMask(samples, rule)
+	if removed == nil {
+		return &out
+	}
+	left := spanNS(st)
+	for i, x := range samples {
+		if removed[i] {
+			left -= x.DurationNS
+		} else {
+			out.Samples = append(out.Samples, x)
+		}
+	}
+	out.Span = &result.Span{LastDoneNS: max(left, 1), Bytes: sampleBytes(out.Samples)}
+	return &out
+}
+
+// outlierMask marks the files, in the order of the step, that a rule removes;
+// nil where they are too few for it.
+func outlierMask(samples []result.Sample, rule string) []bool {
+	removed, excess := make([]bool, len(samples)), excessTimes(samples)
+	switch {
+	case rule == ruleFirst && len(samples) >= 2:
+		removed[0] = true
+		return removed
+	case rule == ruleFirst, excess == nil:
+		return nil
+	}
+	mid, reach := median(excess), stats.OutlierThreshold*mad(excess)
+	low, high := mid-reach, mid+reach
+	if rule == ruleTukey {
+		first, third := quantile(excess, 0.25), quantile(excess, 0.75)
+		low, high = first-1.5*(third-first), third+1.5*(third-first)
+	}
+	// A file took no time
+	if !finite(low, high) {
+		return nil
+	}
+	for i, x := range excess {
+		removed[i] = (rule == ruleTukey || reach > 0) && (x < low || x > high)
+	}
+	return removed
 }

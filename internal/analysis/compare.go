@@ -2,199 +2,16 @@ package analysis
 
 import (
 	"cmp"
-	_ "embed"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
 )
-
-// ErrCompare is wrapped by every error of [Compare]: the runs or the options do
-// not make a comparison.
-var ErrCompare = errors.New("there are no runs to compare")
-
-// CompareOptions select what is compared with what.
-type CompareOptions struct {
-	// By names the facts ([CompareFacts]) or the keys of cases that make the
-	// sides; with none, every run is a side of its own.
-	By []string
-	// Baseline is the name of a side, or a run of it; "" is the first.
-	Baseline string
-	// Threshold is the share from which a change for the worse is a regression,
-	// and within which two sides count as the same; 0 is [DefaultThreshold].
-	Threshold float64
-	// Ops are the quantities to compare; none are the rates, or all
-	// where no rate was measured.
-	Ops []plan.Quantity
-	// Estimator of rates of files; "" is the headline of the baseline's plan.
-	Estimator string
-	// Names are what to call the runs, where their ids would not do; as many as
-	// runs.
-	Names []string
-	// Plans are those that the runs executed, by digest. The claims of a side
-	// of several runs are judged on all of them together, which takes the plan.
-	Plans map[string]*plan.Plan
-	// Sides are the names of the sides of the runs, one a run, where By is
-	// empty.
-	Sides []string
-}
-
-// DefaultThreshold is 5 %.
-const DefaultThreshold = 0.05
-
-// Comparison is several runs against each other. Lists are
-// never nil.
-type Comparison struct {
-	Schema    int      `json:"schema"`
-	By        []string `json:"by"`
-	Threshold float64  `json:"threshold"`
-	Level     float64  `json:"level"`
-	Estimator string   `json:"estimator"`
-	Ops       []string `json:"ops"`
-	// The baseline first
-	Sides       []CompareSide   `json:"sides"`
-	Alike       []CompareFact   `json:"alike"`
-	Differences []Difference    `json:"differences"`
-	Notes       []string        `json:"notes"`
-	Rows        []CompareRow    `json:"rows"`
-	Unpaired    []Unpaired      `json:"unpaired"`
-	Claims      []ClaimChange   `json:"claims"`
-	Answers     []CompareAnswer `json:"answers"`
-	Regression  bool            `json:"regression"`
-	Undecided   bool            `json:"undecided"`
-}
-
-// CompareSide is one of the things that are compared: a run, or all runs that
-// have the same facts.
-type CompareSide struct {
-	Name     string        `json:"name"`
-	Runs     []string      `json:"runs"`
-	Sessions int           `json:"sessions"`
-	Rounds   int           `json:"rounds"`
-	Facts    []CompareFact `json:"facts"`
-}
-
-// CompareFact is one thing that is known of the runs of a side; several values
-// mean that the runs differ in it.
-type CompareFact struct {
-	Name   string   `json:"name"`
-	Values []string `json:"values"`
-}
-
-// Difference is a fact that is not the same on all sides.
-type Difference struct {
-	Fact string `json:"fact"`
-	// Machine | system | tool | protocol | repetition
-	Kind string `json:"kind"`
-	// One list a side, in the order of the sides
-	Values [][]string `json:"values"`
-}
-
-// Status of a row.
-const (
-	// The interval leaves 1 out, after Holm over all rows
-	RowChanged = "changed"
-	// The interval is within the threshold
-	RowSame = "same"
-	// Neither
-	RowUnclear = "unclear"
-	// Too few sessions to know how far sessions differ
-	RowSessionUnknown = "session_unknown"
-)
-
-// CompareRow is one case, phase and quantity of a side against the baseline.
-type CompareRow struct {
-	Case  string `json:"case"`
-	Phase string `json:"phase"`
-	Cycle int    `json:"cycle"`
-	Op    string `json:"op"`
-	// Of the values: B/s | B | s | 1
-	Unit string `json:"unit"`
-	Side string `json:"side"`
-
-	Base  CompareSample `json:"base"`
-	Value CompareSample `json:"value"`
-
-	// Value / base, of the sessions (or rounds) that both have where they share
-	// some
-	Ratio float64 `json:"ratio"`
-	// Of the ratio
-	CI *result.CI `json:"ci"`
-	// Two-sided, of "the ratio is 1"
-	P *float64 `json:"p"`
-	// The same after Holm over all rows
-	Holm *float64 `json:"p_holm"`
-	// Of "the ratio is at the threshold", after Holm
-	Worse *float64 `json:"p_worse"`
-	// Changed | same | unclear | session_unknown
-	Status string `json:"status"`
-	// The change as text; starts with ~ where the row is undecided
-	Effect string `json:"effect"`
-	// Why the row is undecided
-	Reason string `json:"reason"`
-	// 1: the change seen is for the better, -1: for the worse, 0: none seen
-	Better int `json:"better"`
-	// Worse than the threshold, significantly
-	Regressed bool `json:"regression"`
-	// A change for the worse past the threshold is neither found nor excluded
-	Undecided bool     `json:"undecided"`
-	Warnings  []string `json:"warnings"`
-}
-
-// CompareSample is the values of one side in one row.
-type CompareSample struct {
-	// Geometric mean of the sessions
-	Value    float64   `json:"value"`
-	Sessions []float64 `json:"by_session"`
-	Rounds   int       `json:"rounds"`
-	// Files or steps
-	N int `json:"n"`
-}
-
-// Unpaired is what was measured on one side and has no counterpart on the
-// other.
-type Unpaired struct {
-	Case   string `json:"case"`
-	Phase  string `json:"phase"`
-	Cycle  int    `json:"cycle"`
-	Op     string `json:"op"`
-	Side   string `json:"side"`
-	Reason string `json:"reason"`
-	// Undecided: one side has a value, and the other has none to compare it
-	// with.
-	Undecided bool `json:"undecided"`
-}
-
-// ClaimChange is the verdicts on one claim, one a side.
-type ClaimChange struct {
-	ID       string `json:"id"`
-	Says     string `json:"says"`
-	Required bool   `json:"required"`
-	// "" where the side has no such claim
-	Verdicts []string `json:"verdicts"`
-	// Pooled runs of each verdict
-	Sessions []int `json:"sessions"`
-	// From holds to does_not_hold, or back, with enough sessions on both sides
-	Changed bool   `json:"changed"`
-	Text    string `json:"text"`
-	// Undecided: the claim is required, and its verdict is not decided on all
-	// sides.
-	Undecided bool `json:"undecided"`
-}
-
-// CompareAnswer is the outcome for one side in a sentence.
-type CompareAnswer struct {
-	Side   string `json:"side"`
-	Text   string `json:"text"`
-	Worse  int    `json:"worse"`
-	Better int    `json:"better"`
-	Same   int    `json:"same"`
-	Open   int    `json:"open"`
-}
 
 // Compare compares runs with each other. It is a pure function of them and
 // needs a plan only for the claims of sides of several runs; runs that were
@@ -226,24 +43,6 @@ func Compare(runs []*result.Result, o CompareOptions) (*Comparison, error) {
 	c.compareClaims()
 	c.addAnswers()
 	return out, nil
-}
-
-//go:embed comparison.txt
-var comparisonText string
-
-// ComparisonSchema is the JSON Schema (draft 2020-12) of `compare --format
-// json`, every property described.
-func ComparisonSchema() []byte {
-	b, err := result.SchemaOf[Comparison]("dmgbench comparison", "Several runs against each other. "+
-		"Times are seconds, sizes bytes, rates bytes per second.", comparisonText, map[string][]any{
-		"CompareRow.status": {RowChanged, RowSame, RowUnclear, RowSessionUnknown},
-		"Difference.kind":   {"machine", "system", "tool", "protocol", "repetition"},
-	})
-	if err != nil {
-		// The types are fixed: a test calls this
-		panic(fmt.Sprintf("building the schema of comparisons: %v", err))
-	}
-	return b
 }
 
 // compareClaims compares the verdicts of the sides, unless the sides are cases
@@ -396,4 +195,243 @@ func largestChange(changed []*CompareRow) string {
 	return wording.Text("answer.most", name, most.Op, most.Effect)
 }
 
-func isDecided(verdict string) bool { return verdict == result.Holds || verdict == result.DoesNotHold }
+// unitValues are the means of the logarithms of the rounds of each unit of
+// replication, in the order of first appearance.
+type unitValues struct {
+	names  []string
+	values []float64
+}
+
+// averageBy averages the rounds of a cell within the unit that of returns for
+// them.
+func (cell *compareCell) averageBy(of func(compareRound) string) unitValues {
+	names := mapped(cell.rounds, of)
+	logs := mapped(cell.rounds, func(r compareRound) float64 { return math.Log(r.v) })
+	groups, units := groupBy(names, logs), texts(names, strings.Clone)
+	return unitValues{units, mapped(units, func(name string) float64 { return mean(groups[name]) })}
+}
+
+func bySession(r compareRound) string { return r.session }
+func byRound(r compareRound) string   { return r.round }
+
+// sample is the values of a cell as they are printed.
+func (cell *compareCell) sample() CompareSample {
+	u := cell.averageBy(bySession)
+	return CompareSample{Value: math.Exp(mean(u.values)), Sessions: mapped(u.values, math.Exp),
+		Rounds: len(cell.rounds), N: cell.n}
+}
+
+// addRow compares two cells, or lists them as unpaired where they have no
+// ratio.
+func (c *comparer) addRow(a, b *compareCell, sideName string) {
+	vs := mapped(slices.Concat(a.rounds, b.rounds), func(r compareRound) float64 { return r.v })
+	switch low, high := slices.Min(vs), slices.Max(vs); {
+	case low == 0 && high == 0:
+		c.addUnpaired(a.key, sideName, wording.Text("both-zero"), false)
+		return
+	case low <= 0:
+		c.addUnpaired(a.key, sideName, wording.Text("not-positive.row"), true)
+		return
+	}
+	row := CompareRow{Case: a.key.id, Phase: a.key.phase, Cycle: a.key.cycle, Op: string(a.key.op),
+		Unit: a.key.op.Unit(), Side: sideName, Base: a.sample(), Value: b.sample(), Status: RowUnclear,
+		Warnings: []string{}}
+	if ct, per, err := contrast(a, b); err != nil {
+		row.fillUndecided(a, b)
+	} else {
+		each := replica{unit: per}
+		if per == perRound {
+			each = roundsOf(a, b)
+		}
+		p, worse := each.corrected(ct.P(0)), 1.0
+		// 1 where the ratio is on the better side of the threshold
+		if at := c.worseAt(a.key.op); at < 0 && ct.Estimate <= at || at > 0 && ct.Estimate >= at {
+			worse = each.corrected(ct.P(at))
+		}
+		row.Ratio, row.P, row.Worse = math.Exp(ct.Estimate), &p, &worse
+		row.CI = ratioInterval(ct, each, per)
+		row.addWarnings(a, b, per)
+	}
+	c.out.Rows = append(c.out.Rows, row)
+}
+
+// addWarnings adds what a reader of a ratio over units of replication has to
+// know.
+func (row *CompareRow) addWarnings(a, b *compareCell, per string) {
+	warn := func(key string, args ...any) { row.Warnings = append(row.Warnings, wording.Text(key, args...)) }
+	if per == perRound {
+		warn("row.one-session", wording.Count{N: sharedBy(a, b, bySession), Noun: "shared session"})
+	}
+	if own := row.Value.Value / row.Base.Value; math.Abs(own/row.Ratio-1) > 1e-9 {
+		warn("row.shared-units", per)
+	}
+	if x, y := a.target, b.target; x != y {
+		warn("row.target", cmp.Or(x, "unknown"), cmp.Or(y, "unknown"))
+	}
+	if row.CI != nil && row.CI.Method == stats.MethodPooled {
+		warn("row.pooled", wording.Count{N: len(row.Base.Sessions), Noun: "session"}, len(row.Value.Sessions))
+	}
+}
+
+// roundsOf are the rounds of two cells as the unit of replication. Those that
+// were added until an interval was narrow are held to the level of their looks
+// here as in the run's own report.
+func roundsOf(a, b *compareCell) replica {
+	return replica{unit: perRound, looks: max(a.looks, b.looks)}
+}
+
+// ratioInterval is the interval of the ratio with the logarithm ct, over units
+// of replication; nil without one.
+func ratioInterval(ct stats.Contrast, each replica, units string) *result.CI {
+	iv, err := ct.Interval(each.level())
+	if err != nil {
+		return nil
+	}
+	iv.Low, iv.High, iv.Level = math.Exp(iv.Low), math.Exp(iv.High), level
+	return ciOf(iv, units, each.method(iv.Method))
+}
+
+// sharedBy is how many units of replication two cells have in common.
+func sharedBy(a, b *compareCell, of func(compareRound) string) int {
+	return len(commonDifferences(a.averageBy(of), b.averageBy(of)))
+}
+
+// contrast is the difference of the logarithms, b less a, over the units that
+// both sides have several of.
+func contrast(a, b *compareCell) (ct stats.Contrast, per string, err error) {
+	x, y := a.averageBy(bySession), b.averageBy(bySession)
+	// Sessions that only one side has are left out where the sides share some:
+	// such sides are neither paired nor apart.
+	if d := commonDifferences(x, y); len(d) > 0 {
+		if ct, err = stats.MeanContrast(d); err == nil {
+			return ct, perSession, nil
+		}
+		ct, err = stats.MeanContrast(commonDifferences(a.averageBy(byRound), b.averageBy(byRound)))
+		return ct, perRound, err
+	}
+	pooled, err := stats.PooledContrast(y.values, x.values)
+	if err != nil {
+		return ct, perSession, err
+	}
+	if ct, err = stats.WelchContrast(y.values, x.values); err != nil {
+		return pooled, perSession, nil
+	}
+	// Welch's test finds too much where few sessions are compared with many.
+	// The larger of the two standard errors with Welch's degrees of freedom,
+	// the fewer, never does where both sides vary alike; with as many on each
+	// side the two are the same.
+	ct.SE = max(ct.SE, pooled.SE)
+	return ct, perSession, nil
+}
+
+// commonDifferences are the differences y less x of the units that both have.
+func commonDifferences(x, y unitValues) (d []float64) {
+	for i, name := range x.names {
+		if j := slices.Index(y.names, name); j >= 0 {
+			d = append(d, y.values[j]-x.values[i])
+		}
+	}
+	return d
+}
+
+// roundsOfSessions is the unit of an interval that does not contain how
+// sessions differ.
+const roundsOfSessions = "round within one session a side"
+
+// fillUndecided is a row with too few sessions: what was seen, with an interval
+// over the rounds labelled as such, and no test. Where a side has several
+// sessions the ratio is over sessions, and an interval over rounds would be
+// that of another number.
+func (row *CompareRow) fillUndecided(a, b *compareCell) {
+	row.Ratio = row.Value.Value / row.Base.Value
+	row.Status = RowSessionUnknown
+	na, nb := len(row.Base.Sessions), len(row.Value.Sessions)
+	row.Reason = wording.Text("session-unknown", wording.Count{N: na, Noun: "session"}, nb)
+	if shared := sharedBy(a, b, bySession); shared > 0 {
+		row.Reason = wording.Text("session-unknown.shared", wording.Count{N: shared, Noun: "shared session"},
+			wording.Count{N: sharedBy(a, b, byRound), Noun: "round"})
+	}
+	x, y := a.averageBy(byRound), b.averageBy(byRound)
+	if ct, err := stats.WelchContrast(y.values, x.values); err == nil && na == 1 && nb == 1 {
+		row.CI = ratioInterval(ct, roundsOf(a, b), roundsOfSessions)
+	}
+}
+
+// worseAt is the logarithm of the ratio from which on a change is a regression.
+func (c *comparer) worseAt(q plan.Quantity) float64 {
+	low, high := c.out.Within(q)
+	if isMoreBetter(q) {
+		return math.Log(low)
+	}
+	return math.Log(high)
+}
+
+// decideRows gives every row its status, after Holm over all rows that were
+// tested.
+func (c *comparer) decideRows() {
+	var tested []*CompareRow
+	var ps, worse []float64
+	for i := range c.out.Rows {
+		if r := &c.out.Rows[i]; r.P != nil {
+			tested, ps, worse = append(tested, r), append(ps, *r.P), append(worse, *r.Worse)
+		}
+	}
+	adjusted, past := stats.Holm(ps), stats.Holm(worse)
+	for i, r := range tested {
+		r.Holm, r.Worse = &adjusted[i], &past[i]
+		low, high := c.out.Within(plan.Quantity(r.Op))
+		switch {
+		case adjusted[i] <= family:
+			r.Status = RowChanged
+		case r.CI != nil && r.CI.Low >= low && r.CI.High <= high:
+			r.Status = RowSame
+		}
+		r.Regressed = past[i] <= family && r.Status == RowChanged && r.CI.Unit == perSession
+	}
+	for i := range c.out.Rows {
+		r := &c.out.Rows[i]
+		if r.Better = cmp.Compare(r.Ratio, 1); !isMoreBetter(plan.Quantity(r.Op)) {
+			r.Better = -r.Better
+		}
+		if r.Status == RowUnclear {
+			r.Reason = wording.Text("unclear")
+			if r.P != nil && *r.P <= family && r.Holm != nil {
+				r.Reason = wording.Text("unclear.holm", len(tested), wording.P(*r.P), wording.P(*r.Holm).Short())
+			}
+		}
+		r.Effect = effect(r)
+		r.Undecided = c.isUndecided(r)
+		c.out.Undecided = c.out.Undecided || r.Undecided
+		c.out.Regression = c.out.Regression || r.Regressed
+	}
+}
+
+// isUndecided reports whether a row leaves open that it is worse than the
+// threshold.
+func (c *comparer) isUndecided(r *CompareRow) bool {
+	if r.Regressed || r.Status == RowSame {
+		return false
+	}
+	if r.Status != RowChanged || r.CI == nil || r.CI.Unit != perSession {
+		return true
+	}
+	at := math.Exp(c.worseAt(plan.Quantity(r.Op)))
+	return at < 1 && r.CI.Low < at || at >= 1 && r.CI.High > at
+}
+
+// effect writes a row as text: "12 % slower (8–16 %)", or "~" and what was
+// seen.
+func effect(r *CompareRow) string {
+	words := changeWords(plan.Quantity(r.Op))
+	switch {
+	case r.Status == RowSessionUnknown:
+		return wording.Text("effect.session-unknown", words.Change(r.Ratio, nil))
+	case r.CI == nil:
+		return "~"
+	case r.Status == RowChanged:
+		return words.Change(r.Ratio, &wording.Span{Low: r.CI.Low, High: r.CI.High})
+	case r.Status == RowSame:
+		return wording.Text("effect.same", wording.PercentUp(max(math.Abs(r.CI.Low-1), math.Abs(r.CI.High-1))))
+	}
+	return wording.Text("effect.interval", wording.SignedSpan(r.CI.Low-1, r.CI.High-1))
+}

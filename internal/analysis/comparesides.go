@@ -3,6 +3,7 @@ package analysis
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -362,6 +363,103 @@ func (c *comparer) pairCells(s *compareSide) {
 				cmp.Or(k.Status, "not finished"), k.run.Run, cmp.Or(k.Reason, "no reason given"))}
 			if k.Status != result.Done && !slices.Contains(c.out.Unpaired, u) {
 				c.out.Unpaired = append(c.out.Unpaired, u)
+			}
+		}
+	}
+}
+
+// sideFacts is a side with what is known of its runs; notes are about those
+// that are unlike each other.
+func (c *comparer) sideFacts(s *compareSide) CompareSide {
+	out := CompareSide{Name: s.name, Runs: []string{}, Facts: []CompareFact{}}
+	var sessions []string
+	for _, r := range s.runs {
+		out.Runs = append(out.Runs, r.Run)
+		out.Rounds += r.Rounds
+		sessions = slices.AppendSeq(sessions, maps.Values(sessionNames(r)))
+		if r.Status == result.Unfinished {
+			c.note("note.unfinished", r.Run)
+		}
+	}
+	out.Sessions = len(texts(sessions, strings.Clone))
+	for _, f := range compareFacts {
+		values := texts(slices.Concat(mapped(s.runs, f.of)...), strings.Clone)
+		if len(values) > 0 {
+			out.Facts = append(out.Facts, CompareFact{f.name, values})
+		}
+		if len(s.runs) > 1 && len(values) > 1 && f.single {
+			c.note("note.unlike", s.name, f.name, strings.Join(values, "; "))
+		}
+	}
+	return out
+}
+
+// collectFacts collects what is known of the sides, and in what they differ.
+func (c *comparer) collectFacts() {
+	c.out.Sides = mapped(c.sides, c.sideFacts)
+	var apart, kinds []string
+	isOtherSystem := c.differ("os")
+	// Apple's tools come with the system
+	engines := texts(c.out.Sides, func(s CompareSide) string { return strings.Join(texts(s.fact("engine"), engineKind), ",") })
+	isSameEngine := isOtherSystem && len(engines) < 2
+	for _, f := range compareFacts {
+		// The version and the build are in "os", and the kernel goes with it
+		if f.name == "os_version" || f.name == "os_build" || f.name == "kernel" && isOtherSystem || !c.differ(f.name) {
+			continue
+		}
+		values := mapped(c.out.Sides, func(s CompareSide) []string { return s.fact(f.name) })
+		c.out.Differences = append(c.out.Differences, Difference{Fact: f.name, Kind: f.kind, Values: values})
+		if f.kind != "repetition" && !(f.name == "engine" && isSameEngine) {
+			apart, kinds = append(apart, f.name), appendUnique(kinds, f.kind)
+		}
+	}
+	// What a reader has to know of any number: where, under what, by which tool
+	// and plan
+	for _, name := range []string{"model", "cpu", "os", "engine", "plan", "scale", "workers"} {
+		if values := c.out.Sides[0].fact(name); len(values) == 1 && values[0] != unscaled && !c.differ(name) {
+			c.out.Alike = append(c.out.Alike, CompareFact{name, values})
+		}
+	}
+	// No single difference explains a change
+	if len(kinds) > 1 {
+		c.note("note.differ", strings.Join(apart, ", "))
+	}
+	if c.differ("digest") && len(apart) == 0 && !c.differ("seed") && !c.differ("rounds") {
+		c.note("note.other-plans")
+	}
+	c.noteWarnings()
+}
+
+func (s CompareSide) fact(name string) []string {
+	f, _ := find(s.Facts, func(f CompareFact) bool { return f.Name == name })
+	return append([]string{}, f.Values...)
+}
+
+// differ reports whether some side has not the same values of a fact as the
+// baseline, in any order.
+func (c *comparer) differ(fact string) bool {
+	values := mapped(c.out.Sides, func(s CompareSide) []string { return slices.Sorted(slices.Values(s.fact(fact))) })
+	return slices.ContainsFunc(values, func(v []string) bool { return !slices.Equal(v, values[0]) })
+}
+
+// noteWarnings adds to the notes what the runs of one side were warned of and
+// those of another were not, or not in the same words: a machine that was busy
+// on one day looks like a change. The first text of each kind represents the
+// side.
+func (c *comparer) noteWarnings() {
+	isEverywhere := func(w result.Warning) bool {
+		return !slices.ContainsFunc(c.sides, func(s *compareSide) bool {
+			return slices.ContainsFunc(s.runs, func(r *result.Result) bool { return !slices.Contains(r.Warnings, w) })
+		})
+	}
+	for _, s := range c.sides {
+		kinds := map[string]bool{}
+		for _, r := range s.runs {
+			for _, w := range r.Warnings {
+				if !kinds[w.Kind] && !isEverywhere(w) {
+					kinds[w.Kind] = true
+					c.note("note.warned", s.name, w.Text)
+				}
 			}
 		}
 	}

@@ -562,3 +562,8 @@ func ciOf(iv stats.Interval, unit, method string) *result.CI {
 	}
 	return &result.CI{Low: iv.Low, High: iv.High, Level: iv.Level, Method: method, Unit: unit}
 }
+
+// findEstimate finds an estimate by name.
+func findEstimate(list []result.Estimate, name string) (result.Estimate, bool) {
+	return find(list, func(e result.Estimate) bool { return e.Name == name })
+}

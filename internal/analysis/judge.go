@@ -24,32 +24,6 @@ type judge struct {
 	strict bool
 }
 
-// tests are the kinds of tests of claims, by their names in plans.
-var tests map[string]func(judge, plan.Assert) finding
-
-// tests of tests refer to the table
-func init() {
-	tests = map[string]func(judge, plan.Assert) finding{
-		"ratio":       func(j judge, a plan.Assert) finding { return j.pair(a, judgeRatio) },
-		"difference":  func(j judge, a plan.Assert) finding { return j.pair(a, judgeDifference) },
-		"equal":       judge.equal,
-		"bound":       judge.bound,
-		"order":       judge.order,
-		"rank":        judge.rank,
-		"extreme":     onAxis(judge.extreme),
-		"trend":       onAxis(judge.trend),
-		"spread":      onAxis(judge.spread),
-		"coefficient": judge.coefficient,
-		"prediction":  judge.prediction,
-		"outcome":     judge.outcome,
-		"all":         func(j judge, a plan.Assert) finding { return combine(mapped(a.Parts, j.assert), 1) },
-		"any":         func(j judge, a plan.Assert) finding { return combine(mapped(a.Parts, j.assert), -1) },
-	}
-}
-
-// assert evaluates one test.
-func (j judge) assert(a plan.Assert) finding { return tests[a.Kind](j, a) }
-
 // operandValues evaluates operands that are compared, and names them by what
 // they differ in.
 func (j judge) operandValues(ops ...plan.Operand) []operandValue {
@@ -226,12 +200,6 @@ func (j judge) outcome(a plan.Assert) finding {
 	return f
 }
 
-// point is one value of an axis with the operand there.
-type point struct {
-	at string
-	operandValue
-}
-
 // along spreads an operand over the values of an axis, in the order of the
 // axis.
 func (j judge) along(op plan.Operand, axis string) (points []point, bad finding) {
@@ -308,34 +276,6 @@ func (j judge) measuredAlong(op plan.Operand, axis, est string) (out []point, ba
 		out = append(out, point{at, gatherValues(op.Quantity, group, est, part)})
 	}
 	return out, finding{missing: gone}
-}
-
-// inOrder sorts values of an axis: as the plan lists them, numbers and sizes by
-// their worth, phases as the protocol has them.
-func (s *runData) inOrder(axis string, values []string) []string {
-	var listed []string
-	if axis == "phase" {
-		listed = texts(s.protocol(), func(st plan.Step) string { return st.Phase })
-	}
-	for _, m := range s.p.Manual {
-		if m.Name == axis {
-			listed = m.Values
-		}
-	}
-	if a := plan.Selector(s.p.Axes).Find(axis); a != nil {
-		listed = a.Values
-	}
-	rank := func(v string) int {
-		return slices.IndexFunc(listed, func(w string) bool { return sameValue(axis, v, w) })
-	}
-	return slices.SortedStableFunc(slices.Values(values), func(a, b string) int {
-		x, okX := number(a)
-		y, okY := number(b)
-		if !okX || !okY {
-			x, y = 0, 0
-		}
-		return cmp.Or(rank(a)-rank(b), cmp.Compare(x, y))
-	})
 }
 
 // extreme wants the largest (smallest) value at one of the given points.

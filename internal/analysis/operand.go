@@ -7,6 +7,7 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report/wording"
+	"dmgbench/internal/result"
 )
 
 // operandValue is one operand of a claim with its value: one number a round
@@ -343,4 +344,33 @@ func (s span) isInside(b plan.Bound) bool {
 // infinite one is where the bound has no end there.
 func satisfies(b plan.Bound, v float64) bool {
 	return holdsAbout(b, v) || math.IsInf(v, 1) && math.IsInf(b.High, 1) || math.IsInf(v, -1) && math.IsInf(b.Low, -1)
+}
+
+// estimate is the centre of an operand's rounds with its t interval, which an
+// extreme does not have.
+func (a operandValue) estimate(name string) result.Estimate {
+	sc := a.scale()
+	// May be negative, where it is noise
+	if name == latency {
+		a.unit, sc = "s", plainScale.over(a.per)
+	}
+	e := result.Estimate{Name: name, Value: sc.centre(a.values), Unit: a.unit, N: a.n}
+	if name == minimum || name == maximum {
+		e.Why = wording.Text("extreme")
+		return e
+	}
+	sc.roundInterval(&e, a.values)
+	return e
+}
+
+// roundInterval gives an estimate the t interval of its rounds.
+func (sc scale) roundInterval(e *result.Estimate, values []float64) {
+	iv, err := sc.interval(values)
+	if err != nil {
+		e.Why = wording.Text("few-rounds.interval", sc.times(len(values)), minRounds)
+		return
+	}
+	if e.CI = ciOf(iv, sc.per.name(), sc.per.method(sc.name)); e.CI == nil {
+		e.Why = wording.Text("not-finite")
+	}
 }

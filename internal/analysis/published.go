@@ -380,10 +380,6 @@ func isElsewhere(on plan.On, h result.Host) (machine, system bool) {
 	return machine, on.OS != "" && !isSame
 }
 
-func osName(goos string) string {
-	return cmp.Or(map[string]string{"darwin": "macOS", "macos": "macOS", "linux": "Linux"}[goos], goos)
-}
-
 // caseDepartures compares what was made and done with what the plan wants.
 func (s *runData) caseDepartures(out *departureList, sub *caseData) {
 	t, set, id := sub.c.Target, sub.plan.Settings, sub.c.ID
@@ -426,5 +422,39 @@ func (s *runData) caseDepartures(out *departureList, sub *caseData) {
 func (s *runData) departuresOf(id string) []result.Departure {
 	return slices.DeleteFunc(slices.Clone(s.r.Departures), func(d result.Departure) bool {
 		return len(d.Cases) > 0 && !slices.Contains(d.Cases, id)
+	})
+}
+
+// point is one value of an axis with the operand there.
+type point struct {
+	at string
+	operandValue
+}
+
+// inOrder sorts values of an axis: as the plan lists them, numbers and sizes by
+// their worth, phases as the protocol has them.
+func (s *runData) inOrder(axis string, values []string) []string {
+	var listed []string
+	if axis == "phase" {
+		listed = texts(s.protocol(), func(st plan.Step) string { return st.Phase })
+	}
+	for _, m := range s.p.Manual {
+		if m.Name == axis {
+			listed = m.Values
+		}
+	}
+	if a := plan.Selector(s.p.Axes).Find(axis); a != nil {
+		listed = a.Values
+	}
+	rank := func(v string) int {
+		return slices.IndexFunc(listed, func(w string) bool { return sameValue(axis, v, w) })
+	}
+	return slices.SortedStableFunc(slices.Values(values), func(a, b string) int {
+		x, okX := number(a)
+		y, okY := number(b)
+		if !okX || !okY {
+			x, y = 0, 0
+		}
+		return cmp.Or(rank(a)-rank(b), cmp.Compare(x, y))
 	})
 }

@@ -3,7 +3,6 @@ package analysis
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -326,22 +325,4 @@ func sessionNames(r *result.Result) map[int]string {
 		out[s.Index], last = name, s
 	}
 	return out
-}
-
-// splitRounds are the rounds that were measured in more than one session. Cases
-// are paired by round since a round shares what its session was like, and steps
-// on both sides of a break do not.
-func (s *runData) splitRounds() []int {
-	names := sessionNames(s.r)
-	first, several := map[int]string{}, map[int]bool{}
-	for _, sub := range s.cases {
-		for _, st := range slices.Concat(slices.Collect(maps.Values(sub.steps))...) {
-			name := names[st.Session]
-			if before, ok := first[st.Round]; ok && before != name {
-				several[st.Round] = true
-			}
-			first[st.Round] = name
-		}
-	}
-	return sortedKeys(several)
 }

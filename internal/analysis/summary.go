@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
@@ -63,9 +62,6 @@ func (s *runData) summary(c cell, q plan.Quantity) (result.Summary, bool) {
 	return out, true
 }
 
-// headlineName is the estimator to quote: the plan's, or the aggregate.
-func (s *runData) headlineName() string { return cmp.Or(s.p.Run.Estimator, aggregate) }
-
 // rates are the estimates of the rate of timed files. With several workers only
 // the aggregate is a rate of the whole, and the statistics of single files show
 // what each got while the others ran.
@@ -93,35 +89,6 @@ func (s *runData) rates(c cell, q plan.Quantity) (headline string, out []result.
 	return headline, out
 }
 
-// estimate is the centre of an operand's rounds with its t interval, which an
-// extreme does not have.
-func (a operandValue) estimate(name string) result.Estimate {
-	sc := a.scale()
-	// May be negative, where it is noise
-	if name == latency {
-		a.unit, sc = "s", plainScale.over(a.per)
-	}
-	e := result.Estimate{Name: name, Value: sc.centre(a.values), Unit: a.unit, N: a.n}
-	if name == minimum || name == maximum {
-		e.Why = wording.Text("extreme")
-		return e
-	}
-	sc.roundInterval(&e, a.values)
-	return e
-}
-
-// roundInterval gives an estimate the t interval of its rounds.
-func (sc scale) roundInterval(e *result.Estimate, values []float64) {
-	iv, err := sc.interval(values)
-	if err != nil {
-		e.Why = wording.Text("few-rounds.interval", sc.times(len(values)), minRounds)
-		return
-	}
-	if e.CI = ciOf(iv, sc.per.name(), sc.per.method(sc.name)); e.CI == nil {
-		e.Why = wording.Text("not-finite")
-	}
-}
-
 // scalars are the estimates of a quantity of the whole step: the mean of the
 // rounds (geometric for rates and times), their median and extremes.
 func scalars(c cell, q plan.Quantity) (string, []result.Estimate) {
@@ -140,11 +107,6 @@ func scalars(c cell, q plan.Quantity) (string, []result.Estimate) {
 	why = wording.Text("extreme")
 	return name, append(out, result.Estimate{Name: minimum, Value: slices.Min(least), Unit: x.unit, N: x.n, Why: why},
 		result.Estimate{Name: maximum, Value: slices.Max(most), Unit: x.unit, N: x.n, Why: why})
-}
-
-// findEstimate finds an estimate by name.
-func findEstimate(list []result.Estimate, name string) (result.Estimate, bool) {
-	return find(list, func(e result.Estimate) bool { return e.Name == name })
 }
 
 // valuesOfRuns are the values of the pooled runs, as their own reports have
@@ -188,19 +150,6 @@ func MeanOverRounds(r *result.Result, unit string, byRound map[int]float64) resu
 	return e
 }
 
-// needsPrecision reports whether rounds = "auto" waits for the interval of a
-// quantity: the rates, and every other that a published figure, a claim, a fit
-// or a relation of the plan names. Other quantities, such as how long a detach
-// takes, are not worth a round.
-func (s *runData) needsPrecision(q plan.Quantity) bool {
-	isOf := func(op plan.Operand) bool { return op.Quantity == q }
-	isIn := func(c plan.Claim) bool { return slices.ContainsFunc(s.operands(c.Assert), isOf) }
-	return isRate(q) || slices.ContainsFunc(s.p.Claims, isIn) ||
-		slices.ContainsFunc(s.p.Published, func(p plan.Published) bool { return p.Quantity == q }) ||
-		slices.ContainsFunc(s.p.Fits, func(f plan.Fit) bool { return f.Quantity == q }) ||
-		slices.ContainsFunc(s.p.Relations, func(r plan.Relation) bool { return isOf(r.X) || isOf(r.Y) })
-}
-
 // Widths returns the headlines of the plan's quantities that are not yet as
 // certain as rounds = "auto" wants them, and how many can have an interval. r
 // is what was measured so far and is not changed. The intervals are those that
@@ -236,15 +185,6 @@ func Widths(p *plan.Plan, r *result.Result) (judged int, wide []result.WideInter
 		}
 	}
 	return judged, wide, nil
-}
-
-// halfWidth is half the width of an estimate's interval as a share of its
-// value: 0 where no value varies, infinite about zero.
-func halfWidth(e result.Estimate) float64 {
-	if e.CI.High == e.CI.Low {
-		return 0
-	}
-	return (e.CI.High - e.CI.Low) / 2 / math.Abs(e.Value)
 }
 
 func keyOf(sum *result.Summary) quantityKey {

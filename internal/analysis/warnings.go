@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -496,4 +497,44 @@ func findTwoKinds(sizes []int64, excess []float64) (ok bool, c stats.TwoClusters
 	}
 	kinds := slices.Compact(mapped(over, func(x float64) bool { return x > c.Cut }))
 	return len(kinds) > minTurns, c
+}
+
+// splitRounds are the rounds that were measured in more than one session. Cases
+// are paired by round since a round shares what its session was like, and steps
+// on both sides of a break do not.
+func (s *runData) splitRounds() []int {
+	names := sessionNames(s.r)
+	first, several := map[int]string{}, map[int]bool{}
+	for _, sub := range s.cases {
+		for _, st := range slices.Concat(slices.Collect(maps.Values(sub.steps))...) {
+			name := names[st.Session]
+			if before, ok := first[st.Round]; ok && before != name {
+				several[st.Round] = true
+			}
+			first[st.Round] = name
+		}
+	}
+	return sortedKeys(several)
+}
+
+// halfWidth is half the width of an estimate's interval as a share of its
+// value: 0 where no value varies, infinite about zero.
+func halfWidth(e result.Estimate) float64 {
+	if e.CI.High == e.CI.Low {
+		return 0
+	}
+	return (e.CI.High - e.CI.Low) / 2 / math.Abs(e.Value)
+}
+
+// needsPrecision reports whether rounds = "auto" waits for the interval of a
+// quantity: the rates, and every other that a published figure, a claim, a fit
+// or a relation of the plan names. Other quantities, such as how long a detach
+// takes, are not worth a round.
+func (s *runData) needsPrecision(q plan.Quantity) bool {
+	isOf := func(op plan.Operand) bool { return op.Quantity == q }
+	isIn := func(c plan.Claim) bool { return slices.ContainsFunc(s.operands(c.Assert), isOf) }
+	return isRate(q) || slices.ContainsFunc(s.p.Claims, isIn) ||
+		slices.ContainsFunc(s.p.Published, func(p plan.Published) bool { return p.Quantity == q }) ||
+		slices.ContainsFunc(s.p.Fits, func(f plan.Fit) bool { return f.Quantity == q }) ||
+		slices.ContainsFunc(s.p.Relations, func(r plan.Relation) bool { return isOf(r.X) || isOf(r.Y) })
 }
