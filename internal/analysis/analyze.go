@@ -8,7 +8,7 @@
 // # From a sample to a verdict
 //
 // runData indexes the steps of each case (rundata.go). A quantity has one value
-// a round ([plan.Quantities], quantity.go; rates of files under an estimator,
+// a round ([plan.Quantities]; rates of files under an estimator,
 // files.go), and an operand of a claim has the rounds of its cells.
 // A scale averages rounds and tests their centre against a bound (scale.go);
 // what that shows is a finding (finding.go), and findings become verdicts after

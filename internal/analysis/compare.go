@@ -82,29 +82,26 @@ func (c *comparer) judgeSide(s *compareSide) (claims []result.Claim, sessions in
 	if len(s.runs) == 1 {
 		return s.runs[0].Claims, max(len(s.runs[0].Runs), 1), ""
 	}
-	for _, r := range s.runs {
-		for _, k := range r.Claims {
-			if !slices.ContainsFunc(claims, func(o result.Claim) bool { return o.ID == k.ID }) {
-				k.Verdict = result.CannotTell
-				claims = append(claims, k)
-			}
+	for _, k := range slices.Concat(mapped(s.runs, func(r *result.Result) []result.Claim { return r.Claims })...) {
+		if !slices.ContainsFunc(claims, func(o result.Claim) bool { return o.ID == k.ID }) {
+			k.Verdict = result.CannotTell
+			claims = append(claims, k)
 		}
 	}
-	p := c.o.Plans[s.runs[0].Plan.Digest]
-	switch {
-	case len(claims) == 0:
-		return nil, len(s.runs), ""
-	case p == nil:
-		return claims, len(s.runs), wording.Text("no-plan")
-	}
 	pooled, err := result.Pool(s.runs)
-	if err == nil {
+	if p := c.o.Plans[s.runs[0].Plan.Digest]; p == nil {
+		err = because("no-plan")
+	} else if err == nil {
 		err = Analyze(p, pooled, Options{SkipRobustness: true})
 	}
-	if err != nil {
-		return claims, len(s.runs), err.Error()
+	switch {
+	case len(claims) == 0:
+	case err != nil:
+		why = err.Error()
+	default:
+		claims = pooled.Claims
 	}
-	return pooled.Claims, len(s.runs), ""
+	return claims, len(s.runs), why
 }
 
 // describeChange reports in what the verdicts on a claim differ from the
@@ -260,7 +257,7 @@ func (c *comparer) addRow(a, b *compareCell, sideName string) {
 func (row *CompareRow) addWarnings(a, b *compareCell, per string) {
 	warn := func(key string, args ...any) { row.Warnings = append(row.Warnings, wording.Text(key, args...)) }
 	if per == perRound {
-		warn("row.one-session", wording.Count{N: sharedBy(a, b, bySession), Noun: "shared session"})
+		warn("row.one-session", wording.Count{N: len(commonDifferences(a, b, bySession)), Noun: "shared session"})
 	}
 	if own := row.Value.Value / row.Base.Value; math.Abs(own/row.Ratio-1) > 1e-9 {
 		warn("row.shared-units", per)
@@ -291,24 +288,19 @@ func ratioInterval(ct stats.Contrast, each replica, units string) *result.CI {
 	return ciOf(iv, units, each.method(iv.Method))
 }
 
-// sharedBy is how many units of replication two cells have in common.
-func sharedBy(a, b *compareCell, of func(compareRound) string) int {
-	return len(commonDifferences(a.averageBy(of), b.averageBy(of)))
-}
-
 // contrast is the difference of the logarithms, b less a, over the units that
 // both sides have several of.
 func contrast(a, b *compareCell) (ct stats.Contrast, per string, err error) {
-	x, y := a.averageBy(bySession), b.averageBy(bySession)
 	// Sessions that only one side has are left out where the sides share some:
 	// such sides are neither paired nor apart.
-	if d := commonDifferences(x, y); len(d) > 0 {
+	if d := commonDifferences(a, b, bySession); len(d) > 0 {
 		if ct, err = stats.MeanContrast(d); err == nil {
 			return ct, perSession, nil
 		}
-		ct, err = stats.MeanContrast(commonDifferences(a.averageBy(byRound), b.averageBy(byRound)))
+		ct, err = stats.MeanContrast(commonDifferences(a, b, byRound))
 		return ct, perRound, err
 	}
+	x, y := a.averageBy(bySession), b.averageBy(bySession)
 	pooled, err := stats.PooledContrast(y.values, x.values)
 	if err != nil {
 		return ct, perSession, err
@@ -324,8 +316,9 @@ func contrast(a, b *compareCell) (ct stats.Contrast, per string, err error) {
 	return ct, perSession, nil
 }
 
-// commonDifferences are the differences y less x of the units that both have.
-func commonDifferences(x, y unitValues) (d []float64) {
+// commonDifferences are the differences, b less a, of the units that both have.
+func commonDifferences(a, b *compareCell, of func(compareRound) string) (d []float64) {
+	x, y := a.averageBy(of), b.averageBy(of)
 	for i, name := range x.names {
 		if j := slices.Index(y.names, name); j >= 0 {
 			d = append(d, y.values[j]-x.values[i])
@@ -347,9 +340,9 @@ func (row *CompareRow) fillUndecided(a, b *compareCell) {
 	row.Status = RowSessionUnknown
 	na, nb := len(row.Base.Sessions), len(row.Value.Sessions)
 	row.Reason = wording.Text("session-unknown", wording.Count{N: na, Noun: "session"}, nb)
-	if shared := sharedBy(a, b, bySession); shared > 0 {
+	if shared := len(commonDifferences(a, b, bySession)); shared > 0 {
 		row.Reason = wording.Text("session-unknown.shared", wording.Count{N: shared, Noun: "shared session"},
-			wording.Count{N: sharedBy(a, b, byRound), Noun: "round"})
+			wording.Count{N: len(commonDifferences(a, b, byRound)), Noun: "round"})
 	}
 	x, y := a.averageBy(byRound), b.averageBy(byRound)
 	if ct, err := stats.WelchContrast(y.values, x.values); err == nil && na == 1 && nb == 1 {

@@ -40,8 +40,8 @@ var quantityRows = map[plan.Quantity]quantityRow{
 	"read":        {name: "read rate", perFile: true, rate: true},
 	"write_time":  {value: spanSeconds},
 	"read_time":   {value: spanSeconds},
-	"stream_time": {value: streamSeconds},
-	"copy_time":   {value: streamSeconds},
+	"stream_time": {value: spanSeconds},
+	"copy_time":   {value: spanSeconds},
 	"stream": {name: "compression rate", rate: true, value: func(st *result.Step) float64 {
 		return quotient(st.Stream.In, float64(spanNS(st))/1e9)
 	}},
@@ -101,15 +101,6 @@ func bytesFreed(st *result.Step) float64 { return float64(st.BytesFreed) }
 func spanSeconds(st *result.Step) float64 {
 	ns := spanNS(st)
 	return known(float64(ns)/1e9, ns > 0)
-}
-
-// streamSeconds is the timed span where there is one, else the duration of the
-// step.
-func streamSeconds(st *result.Step) float64 {
-	if st.Span != nil {
-		return spanSeconds(st)
-	}
-	return float64(st.DurationNS) / 1e9
 }
 
 // stepValue is a quantity that a step has as a whole, NaN where the step does

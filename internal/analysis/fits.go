@@ -398,13 +398,7 @@ func narrowed(op plan.Operand, sel plan.Selector) plan.Operand {
 
 // rankFromTop is 1 for the largest; equal values share the better rank.
 func rankFromTop(xs []float64, i int) int {
-	rank := 1
-	for _, x := range xs {
-		if x > xs[i] {
-			rank++
-		}
-	}
-	return rank
+	return 1 + len(slices.DeleteFunc(slices.Clone(xs), func(x float64) bool { return x <= xs[i] }))
 }
 
 // minForOutlier is the least number of points for which one of them can be

@@ -122,23 +122,14 @@ func (s *runData) derivedRates(op plan.Operand) ([]plan.Published, finding) {
 // another one.
 func (s *runData) streamInput(sel plan.Selector) float64 {
 	steps := s.protocol()
+	stream, _ := find(steps, func(st plan.Step) bool { return st.Do == "stream" && picksStep(sel, st) })
+	made, _ := find(steps, func(st plan.Step) bool { return st.Do == "copy" && st.To == stream.From })
+	in, ok := find(s.p.Inputs, func(in plan.Input) bool { return in.Name == made.From })
 	isScaled := slices.ContainsFunc(s.p.Changes, func(c plan.Change) bool { return c.Kind == "scale" })
-	for _, st := range steps {
-		if st.Do != "stream" || !picksStep(sel, st) {
-			continue
-		}
-		for _, from := range steps {
-			in, ok := find(s.p.Inputs, func(in plan.Input) bool { return in.Name == from.From })
-			switch {
-			case from.Do != "copy" || from.To != st.From || !ok:
-			case in.PublishedSize == 0 && isScaled: // by a version that did not keep it
-				return 0
-			default:
-				return float64(cmp.Or(in.PublishedSize, in.Size))
-			}
-		}
+	if !ok || in.PublishedSize == 0 && isScaled { // scaled by a version that did not keep it
+		return 0
 	}
-	return 0
+	return float64(cmp.Or(in.PublishedSize, in.Size))
 }
 
 // publishedAlong spreads the author's figures over the values of an axis.

@@ -101,12 +101,13 @@ func scalars(c cell, q plan.Quantity) (string, []result.Estimate) {
 	if x.n < 2 {
 		return name, out
 	}
-	why := wording.Text("interval-of", name)
-	out = append(out, result.Estimate{Name: medianRate, Value: median(x.values), Unit: x.unit, N: x.n, Why: why})
-	least, most := gatherValues(q, []cell{c}, minimum, nil).values, gatherValues(q, []cell{c}, maximum, nil).values
-	why = wording.Text("extreme")
-	return name, append(out, result.Estimate{Name: minimum, Value: slices.Min(least), Unit: x.unit, N: x.n, Why: why},
-		result.Estimate{Name: maximum, Value: slices.Max(most), Unit: x.unit, N: x.n, Why: why})
+	add := func(name string, v float64, why string) {
+		out = append(out, result.Estimate{Name: name, Value: v, Unit: x.unit, N: x.n, Why: why})
+	}
+	add(medianRate, median(x.values), wording.Text("interval-of", name))
+	add(minimum, slices.Min(gatherValues(q, []cell{c}, minimum, nil).values), wording.Text("extreme"))
+	add(maximum, slices.Max(gatherValues(q, []cell{c}, maximum, nil).values), wording.Text("extreme"))
+	return name, out
 }
 
 // valuesOfRuns are the values of the pooled runs, as their own reports have

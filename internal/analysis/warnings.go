@@ -354,8 +354,7 @@ const (
 	minOfSize    = 3
 )
 
-// excessTimes is the logarithm of each file's time over the time expected for
-// its size. It is nil where no time can be expected.
+// excessTimes is [files.excess] of samples.
 func excessTimes(samples []result.Sample) []float64 {
 	var f files
 	for _, x := range samples {
@@ -364,27 +363,27 @@ func excessTimes(samples []result.Sample) []float64 {
 	return f.excess()
 }
 
-// excess is [excessTimes] for columns. The time expected is the median of the
-// size where three files or more share it, else that of the weighted line
-// through all.
+// excess is the logarithm of each file's time over the time expected for its
+// size, nil where no time can be expected. That is the median of the size where
+// three files or more share it, else that of the weighted line through all.
 func (f files) excess() []float64 {
 	if len(f.size) < minForExcess {
 		return nil
 	}
 	same := groupBy(f.size, f.time)
 	line, err := f.weightedLine()
-	out := make([]float64, len(f.size))
+	var out []float64
 	for i, x := range f.size {
-		expected := 0.0
-		if len(same[x]) >= minOfSize {
-			expected = median(same[x])
-		} else if err == nil {
-			expected = line.At(x)
+		expected := line.At(x)
+		if own := same[x]; len(own) >= minOfSize {
+			expected = median(own)
+		} else if err != nil {
+			return nil
 		}
 		if !(expected > 0) {
 			return nil
 		}
-		out[i] = math.Log(f.time[i] / expected)
+		out = append(out, math.Log(f.time[i]/expected))
 	}
 	return out
 }
