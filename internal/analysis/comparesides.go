@@ -169,18 +169,11 @@ func (c *comparer) sideName(i int, r *result.Result, k *result.Case) string {
 	default:
 		return c.names[i]
 	}
-	var parts []string
-	if len(c.facts) > 0 {
-		parts = append(parts, factsText(r, c.facts...))
+	values := mapped(c.keys, func(key string) string { return caseValue(k, key) })
+	if slices.Contains(values, "") {
+		return ""
 	}
-	for _, key := range c.keys {
-		v := caseValue(k, key)
-		if v == "" {
-			return ""
-		}
-		parts = append(parts, v)
-	}
-	return strings.Join(parts, ", ")
+	return wording.NonEmpty(append([]string{factsText(r, c.facts...)}, values...)...)
 }
 
 // findSide finds a side by its name, or makes it, and adds a run to it.

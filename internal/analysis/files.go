@@ -341,7 +341,7 @@ type estimator struct {
 }
 
 var estimators = map[string]estimator{
-	aggregate:   {of: func(f files) (float64, error) { return sum(f.size) / sum(f.time), nil }},
+	aggregate:   {of: func(f files) (float64, error) { return stats.Sum(f.size) / stats.Sum(f.time), nil }},
 	meanRate:    {of: func(f files) (float64, error) { return stats.Mean(f.rate) }},
 	medianRate:  {of: func(f files) (float64, error) { return stats.Median(f.rate) }},
 	trimmedRate: {of: func(f files) (float64, error) { return stats.TrimmedMean(f.rate, trimShare) }},
@@ -379,7 +379,7 @@ func stepRate(est string, steps []*result.Step, f plan.Selector) (x stepsResult)
 	case est == aggregate:
 		// All bytes over gate to last done; of a part of the files, over the sum of
 		// their times
-		bytes, seconds := sum(fs.size), sum(fs.time)
+		bytes, seconds := stats.Sum(fs.size), stats.Sum(fs.time)
 		if len(f) == 0 {
 			bytes, seconds = 0, 0
 			for _, st := range steps {
@@ -504,7 +504,7 @@ func (f files) interval(name string, steps []*result.Step) (iv stats.Interval, e
 		}
 		// The idle time between files is spread over all in proportion, so that bytes
 		// over the sum of the times is the aggregate itself.
-		span, busy := 0.0, sum(f.time)
+		span, busy := 0.0, stats.Sum(f.time)
 		for _, st := range steps {
 			span += float64(spanNS(st)) / 1e9
 		}
@@ -526,13 +526,6 @@ func (f files) interval(name string, steps []*result.Step) (iv stats.Interval, e
 		return invertInterval(iv, err)
 	}
 	return iv, err
-}
-
-func sum(xs []float64) (total float64) {
-	for _, x := range xs {
-		total += x
-	}
-	return total
 }
 
 // invertInterval turns the interval of a slope (seconds a byte) into that of a

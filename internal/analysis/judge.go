@@ -129,21 +129,14 @@ func (j judge) rank(a plan.Assert) finding {
 	if f, bad := missingValues(x...); bad {
 		return f
 	}
-	var above, below []finding
-	var seen []wording.Message
-	for _, other := range x[1:] {
-		f := judgeGreater(other, x[0])
-		seen = append(seen, f.evidence...)
-		switch f.dir {
-		case 1:
-			above = append(above, f)
-		case -1:
-			below = append(below, f)
-		default:
-			f.evidence = seen
-			return f
-		}
+	others := mapped(x[1:], func(other operandValue) finding { return judgeGreater(other, x[0]) })
+	seen := slices.Concat(mapped(others, func(f finding) []wording.Message { return f.evidence })...)
+	if f, isOpen := find(others, func(f finding) bool { return f.dir == 0 }); isOpen {
+		f.evidence = seen
+		return f
 	}
+	above := slices.DeleteFunc(slices.Clone(others), func(f finding) bool { return f.dir < 0 })
+	below := slices.DeleteFunc(slices.Clone(others), func(f finding) bool { return f.dir > 0 })
 	rank := len(above) + 1
 	f := finding{dir: 1, need: wording.Say("need.rank", a.Rank), evidence: seen,
 		saw: wording.Say("seen.rank", QuantityName(x[0].q), x[0].label, rank, len(x))}

@@ -231,18 +231,15 @@ func (s *runData) addNative(w *warningList, c cell, q plan.Quantity, own result.
 	if c.sub.c.Target.Kind != "image" || own.Name != aggregate {
 		return
 	}
+	manual := mapped(c.sub.plan.Settings.Manual, func(kv plan.KeyValue) string { return kv.Key })
 	for _, sub := range s.cases {
 		differs := func(key string) bool {
 			x, _ := sub.value(key)
 			y, _ := c.sub.value(key)
 			return !sameValue(key, x, y)
 		}
-		isOther := func(t plan.KeyValue) bool {
-			v, _ := sub.value(t.Key)
-			return t.Value != v
-		}
-		if sub.c.Target.Kind != "directory" || len(sub.steps[c.key]) == 0 || slices.ContainsFunc(workKeys, differs) ||
-			slices.ContainsFunc(c.sub.plan.Settings.Manual, isOther) {
+		if sub.c.Target.Kind != "directory" || len(sub.steps[c.key]) == 0 ||
+			slices.ContainsFunc(slices.Concat(workKeys, manual), differs) {
 			continue
 		}
 		base := gatherValues(q, []cell{{sub, c.key}}, aggregate, nil)

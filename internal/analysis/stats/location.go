@@ -14,7 +14,7 @@ func Mean(xs []float64) (float64, error) { return checked("computing mean", xs, 
 // divided first.
 func mean(xs []float64) float64 {
 	n := float64(len(xs))
-	if s := sum(xs); isFinite(s) {
+	if s := Sum(xs); isFinite(s) {
 		return s / n
 	}
 	m := 0.0
@@ -24,9 +24,9 @@ func mean(xs []float64) float64 {
 	return m
 }
 
-// sum is Neumaier's compensated sum (Zeitschrift für Angewandte Mathematik und
+// Sum is Neumaier's compensated sum (Zeitschrift für Angewandte Mathematik und
 // Mechanik 54, 1974): a benchmark adds millions of small times to large ones.
-func sum(xs []float64) float64 {
+func Sum(xs []float64) float64 {
 	total, lost := 0.0, 0.0
 	for _, x := range xs {
 		t := total + x

@@ -44,14 +44,12 @@ var (
 	// names the size needed.
 	ErrTooFew = errors.New("too few values")
 
-	// ErrTooMany means that the sample is larger than the method is built for.
-	ErrTooMany = errors.New("too many values")
-
 	// ErrNotFinite means that an input value is NaN or infinite.
 	ErrNotFinite = errors.New("not a finite number")
 
 	// ErrRange means that a value is outside of the range where the method has a
-	// meaning, such as one that is not positive where a logarithm is taken.
+	// meaning, such as one that is not positive where a logarithm is taken, or that
+	// there are more values than it is built for.
 	ErrRange = errors.New("out of range")
 
 	// ErrNoSpread means that all values are equal where the method needs some

@@ -31,7 +31,7 @@ func FitTheilSen(x, y []float64) (TheilSen, error) {
 	}
 	n := len(x)
 	if n > maxTheilSen {
-		return TheilSen{}, fmt.Errorf("%s: n is %d, at most %d: %w", doing, n, maxTheilSen, ErrTooMany)
+		return TheilSen{}, fmt.Errorf("%s: n is %d, at most %d: %w", doing, n, maxTheilSen, ErrRange)
 	}
 	if err := checkVarying(doing, "x", x); err != nil {
 		return TheilSen{}, err
