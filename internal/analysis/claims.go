@@ -27,7 +27,7 @@ type claimJudgement struct {
 // together is held at [family]: the p values of all claims that are judged on
 // rounds are adjusted after Holm, separately under each estimator.
 func (s *runData) claims(robust bool) []result.Claim {
-	isOther := func(ss result.Session) bool { return !isApple(ss.Engine) }
+	isOther := func(ss result.Session) bool { return ss.Engine.Vendor != "Apple" }
 	usesApple := len(s.r.Sessions) > 0 && !slices.ContainsFunc(s.r.Sessions, isOther)
 	hs := mapped(s.p.Claims, func(c plan.Claim) *claimJudgement {
 		h := &claimJudgement{claim: c, ests: s.estimators(c), applies: c.Scope != "apple" || usesApple}

@@ -192,10 +192,9 @@ func (c *comparer) findSide(name string, r *result.Result) *compareSide {
 // compareCell is one quantity of one case on one side: a value a round, the
 // rounds in their sessions.
 type compareCell struct {
-	sideName string
-	key      quantityKey
-	rounds   []compareRound
-	n        int
+	key    quantityKey
+	rounds []compareRound
+	n      int
 	// Of its runs, the most; see [stats.Looks]
 	looks int
 	work  work
@@ -225,10 +224,10 @@ func (c *comparer) collect(s *compareSide) {
 				ck := quantityKey{c.caseID(k.Case), key.phase, key.cycle, q}
 				if s.cells[ck] == nil {
 					made := wording.NonEmpty(k.Target.Filesystem, k.Target.Backend)
-					s.cells[ck] = &compareCell{sideName: s.name, key: ck, target: made}
+					s.cells[ck] = &compareCell{key: ck, target: made}
 					s.order = append(s.order, ck)
 				}
-				s.cells[ck].addRun(k.run, cell{sub, key}, sessions, c.out.Estimator)
+				s.cells[ck].addRun(s.name, k.run, cell{sub, key}, sessions, c.out.Estimator)
 			}
 		}
 	}
@@ -252,8 +251,8 @@ func (c *comparer) caseID(k *result.Case) string {
 	return cmp.Or(strings.Join(parts, ","), EveryCase)
 }
 
-// addRun adds the rounds of one run.
-func (x *compareCell) addRun(r *result.Result, of cell, sessions map[int]string, est string) {
+// addRun adds the rounds of one run of a side.
+func (x *compareCell) addRun(side string, r *result.Result, of cell, sessions map[int]string, est string) {
 	x.looks = max(x.looks, replicated(r).looks)
 	rounds, steps := of.replicates(replica{})
 	for _, round := range rounds {
@@ -263,7 +262,7 @@ func (x *compareCell) addRun(r *result.Result, of cell, sessions map[int]string,
 			x.work = w
 		}
 		if why := x.work.difference(w, "one round", "another"); why != "" {
-			x.weak = wording.Text("compare.mixed", x.sideName, why)
+			x.weak = wording.Text("compare.mixed", side, why)
 		}
 		value := of.sub.stepsValue(x.key.op, est, own, nil)
 		if value.err != nil {

@@ -398,11 +398,13 @@ func spreadRounds(points []point, bound plan.Bound, phrase wording.Message) find
 		whole = append(whole, (slices.Max(row)-slices.Min(row))/math.Abs(m))
 		pair = append(pair, (row[top]-row[bottom])/math.Abs(m))
 	}
-	f := judgeRounds(positiveScale.over(points[0].per), pair, bound, phrase)
+	sc, pairs := plainScale.over(points[0].per), float64(len(points)*(len(points)-1)/2)
+	positive := sc
+	positive.from = func(x float64) float64 { return max(0, x) }
+	f := judgeRounds(positive, pair, bound, phrase)
 	if f.few || f.weak != "" {
 		return f
 	}
-	sc, pairs := plainScale.over(points[0].per), float64(len(points)*(len(points)-1)/2)
 	// That the spread is below end
 	small := func(end float64) float64 {
 		if sc.centre(whole) >= end {

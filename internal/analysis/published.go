@@ -122,7 +122,7 @@ func (s *runData) derivedRates(op plan.Operand) ([]plan.Published, finding) {
 // another one.
 func (s *runData) streamInput(sel plan.Selector) float64 {
 	steps := s.protocol()
-	stream, _ := find(steps, func(st plan.Step) bool { return st.Do == "stream" && picksStep(sel, st) })
+	stream, _ := find(steps, func(st plan.Step) bool { return st.Do == "stream" && allows(sel, "phase", st.Phase) })
 	made, _ := find(steps, func(st plan.Step) bool { return st.Do == "copy" && st.To == stream.From })
 	in, ok := find(s.p.Inputs, func(in plan.Input) bool { return in.Name == made.From })
 	isScaled := slices.ContainsFunc(s.p.Changes, func(c plan.Change) bool { return c.Kind == "scale" })
@@ -174,7 +174,7 @@ func (s *runData) expected(a plan.Assert) finding {
 	var steps []plan.Step
 	for _, b := range s.p.Protocol {
 		for _, st := range flatten(b.Steps) {
-			if st.Do == a.Step && picksStep(a.Where, st) && caseOnly(a.Where).Covers(b.When) {
+			if st.Do == a.Step && allows(a.Where, "phase", st.Phase) && caseOnly(a.Where).Covers(b.When) {
 				steps = append(steps, st)
 			}
 		}
@@ -324,7 +324,7 @@ func (s *runData) departures() []result.Departure {
 		on := s.p.Source.On
 		for _, ss := range s.r.Sessions {
 			h := ss.Host
-			if !isApple(ss.Engine) {
+			if ss.Engine.Vendor != "Apple" {
 				out.add("", "engine", cmp.Or(ss.Engine.Title, ss.Engine.Name))
 			}
 			machine, system := isElsewhere(on, h)
@@ -347,9 +347,6 @@ func (s *runData) departures() []result.Departure {
 	}
 	return out
 }
-
-// isApple reports whether an engine drives Apple's own tools.
-func isApple(e result.Engine) bool { return e.Vendor == "Apple" }
 
 var (
 	chipName  = regexp.MustCompile(`\bM\d+( (Pro|Max|Ultra))?\b`)

@@ -182,12 +182,6 @@ func allows(sel plan.Selector, key, text string) bool {
 	return c == nil || c.Matches(text)
 }
 
-// picksStep reports whether a selector, whatever cycle it names, picks a step
-// of the plan.
-func picksStep(sel plan.Selector, st plan.Step) bool {
-	return allows(sel, "phase", st.Phase)
-}
-
 // flatten are steps with the steps inside them.
 func flatten(steps []plan.Step) (out []plan.Step) {
 	for _, st := range steps {
@@ -200,7 +194,7 @@ func flatten(steps []plan.Step) (out []plan.Step) {
 // picks.
 func hasStep(steps []plan.Step, do string, sel plan.Selector) bool {
 	return slices.ContainsFunc(flatten(steps), func(st plan.Step) bool {
-		return st.Do == do && picksStep(sel, st)
+		return st.Do == do && allows(sel, "phase", st.Phase)
 	})
 }
 

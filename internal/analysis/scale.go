@@ -42,8 +42,6 @@ func same(x float64) float64 { return x }
 var (
 	logScale   = scale{to: math.Log, from: math.Exp, name: "Student t of logarithms"}
 	plainScale = scale{to: same, from: same, name: "Student t"}
-	// positiveScale is the plain scale for what cannot be below zero.
-	positiveScale = scale{to: same, from: func(x float64) float64 { return max(0, x) }, name: plainScale.name}
 )
 
 // scaleOf is how the values of rounds are averaged: rates and times through

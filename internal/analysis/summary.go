@@ -288,10 +288,8 @@ func (s *runData) measuredCell(op plan.Operand, at map[quantityKey]*result.Summa
 		why = wording.Say("cell.no-file")
 		e, ok = partEstimate(c, op.Quantity, name, name+"@"+filterText(f), f)
 	}
-	if ok {
-		out.Estimate = &e
-	} else {
-		out.Why = why.String()
+	if out.Estimate = &e; !ok {
+		out.Estimate, out.Why = nil, why.String()
 	}
 	return out
 }

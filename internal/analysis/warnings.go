@@ -155,13 +155,11 @@ func (s *runData) runWarnings() {
 			s.addCanary(&w, "read", place)
 		}
 	}
-	for _, x := range w {
-		if !slices.ContainsFunc(s.r.Warnings, func(known result.Warning) bool {
+	s.r.Warnings = append(s.r.Warnings, slices.DeleteFunc(w, func(x result.Warning) bool {
+		return slices.ContainsFunc(s.r.Warnings, func(known result.Warning) bool {
 			return known.Kind == x.Kind && strings.HasSuffix(known.Text, x.Text)
-		}) {
-			s.r.Warnings = append(s.r.Warnings, x)
-		}
-	}
+		})
+	})...)
 }
 
 // addCanary reports how far the short native write (or read) before each case
