@@ -252,7 +252,7 @@ func (c *comparer) caseID(k *result.Case) string {
 }
 
 // addRun adds the rounds of one run of a side.
-func (x *compareCell) addRun(side string, r *result.Result, of cell, sessions map[int]string, est string) {
+func (x *compareCell) addRun(sideName string, r *result.Result, of cell, sessions map[int]string, est string) {
 	x.looks = max(x.looks, replicated(r).looks)
 	rounds, steps := of.replicates(replica{})
 	for _, round := range rounds {
@@ -262,7 +262,7 @@ func (x *compareCell) addRun(side string, r *result.Result, of cell, sessions ma
 			x.work = w
 		}
 		if why := x.work.difference(w, "one round", "another"); why != "" {
-			x.weak = wording.Text("compare.mixed", side, why)
+			x.weak = wording.Text("compare.mixed", sideName, why)
 		}
 		value := of.sub.stepsValue(x.key.op, est, own, nil)
 		if value.err != nil {
