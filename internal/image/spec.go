@@ -52,16 +52,15 @@ func (s Spec) Validate() error {
 	if err := CheckSize(s.Size); err != nil {
 		return err
 	}
-	if s.Size == 0 {
+	switch {
+	case s.Size == 0:
 		return errors.New("size is 0")
-	}
-	if s.BandSize != 0 {
-		switch {
-		case f.Unit == 0:
-			return fmt.Errorf("band size of %d bytes: %s has no bands", s.BandSize, f.Name)
-		case !f.AnyBand:
-			return fmt.Errorf("band size of %d bytes: %s always has chunks of %d", s.BandSize, f.Name, f.Unit)
-		}
+	case s.BandSize == 0:
+	case f.Unit == 0:
+		return fmt.Errorf("band size of %d bytes: %s has no bands", s.BandSize, f.Name)
+	case !f.AnyBand:
+		return fmt.Errorf("band size of %d bytes: %s always has chunks of %d", s.BandSize, f.Name, f.Unit)
+	default:
 		if err := CheckBandSize(s.BandSize); err != nil {
 			return err
 		}
@@ -91,8 +90,7 @@ func CheckBandSize(n int64) error {
 	case n%SectorSize != 0:
 		low := n / SectorSize * SectorSize
 		return fmt.Errorf("a band of %s is not a multiple of %d B; want %d B or %d B, the neighbours", size, SectorSize,
-			low,
-			low+SectorSize)
+			low, low+SectorSize)
 	}
 	return nil
 }

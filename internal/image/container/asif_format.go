@@ -214,8 +214,9 @@ func (h *asifHead) write(f store) error {
 // asifLoader reads the tables of an image and checks them.
 type asifLoader struct {
 	*asif
-	size int64          // of the file
-	seen map[int64]bool // chunks of the file in use
+	size   int64          // of the file
+	seen   map[int64]bool // chunks of the file in use
+	tables int            // read so far
 }
 
 // loadASIF reads header, the newer directory and all tables, in the order in
@@ -244,19 +245,8 @@ func loadASIF(s syncStore) (a *asif, err error) {
 		return nil, err
 	}
 	a.next = ceil(l.size, a.head.chunk)
-	tables := 0
 	for t, table := range a.dir {
-		if table == 0 {
-			continue
-		}
-		if tables++; tables > asifMostTables {
-			return nil, unknownASIF("more than %d tables", asifMostTables)
-		}
-		err := l.takeChunk(uint64(table), false)
-		if err == nil {
-			err = l.loadTable(int64(t), table)
-		}
-		if err != nil {
+		if err := l.loadTable(int64(t), table); err != nil {
 			return nil, fmt.Errorf("table %d: %w", t, err)
 		}
 	}
@@ -314,8 +304,17 @@ func (l *asifLoader) takeChunk(v uint64, cut bool) error {
 	return nil
 }
 
-// loadTable reads table t, which is in chunk number of the file.
+// loadTable reads table t, which is in chunk number of the file, 0 for none.
 func (l *asifLoader) loadTable(t, number int64) error {
+	if number == 0 {
+		return nil
+	}
+	if l.tables++; l.tables > asifMostTables {
+		return unknownASIF("more than %d tables", asifMostTables)
+	}
+	if err := l.takeChunk(uint64(number), false); err != nil {
+		return err
+	}
 	p := make([]byte, l.head.groupLen)
 	zero := make([]byte, len(p))
 	for g := range l.head.groups {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmgbench/internal/image/container/crypt"
 	"dmgbench/internal/image/container/files"
 	"dmgbench/internal/image/container/udif"
 	"dmgbench/internal/system/hostio"
@@ -37,7 +38,17 @@ func openBundle(parent *hostio.Dir, name string, c probeResult, o OpenOptions) (
 	b := newBundle(parent, name, c, o)
 	err := b.openFolders(c.encryption)
 	if err == nil && c.encryption != "" {
-		err = b.unlock(c)
+		var h *crypt.Header
+		if h, err = readHeader(b.dir, ".", c); err != nil {
+			err = c.encryptionError(err)
+		} else if b.encrypter, err = c.unlock(h, o); err == nil {
+			blocks := b.chunk / b.encrypter.block
+			if b.chunk%b.encrypter.block != 0 || blocks > math.MaxUint32 {
+				found := fmt.Sprintf("%s: bands of %d bytes, blocks of %d", c.encryption, b.chunk, b.encrypter.block)
+				err = &UnsupportedError{Path: b.path, Doing: "opening", Found: found}
+			}
+			b.encrypter.cipher.KeepIVs(uint32(blocks))
+		}
 	}
 	b.opts.Passphrase, b.opts.Keys = nil, nil
 	if err != nil {
@@ -85,26 +96,6 @@ func (b *bundle) openFolders(encryption string) (err error) {
 		return fmt.Errorf("opening %q: %w", b.path, hostio.ErrReplaced)
 	}
 	b.setContents(c)
-	return nil
-}
-
-// unlock opens the encryption of the bundle.
-func (b *bundle) unlock(c probeResult) error {
-	h, err := readHeader(b.dir, ".", c)
-	if err != nil {
-		return c.encryptionError(err)
-	}
-	block := int64(h.BlockSize)
-	if b.chunk%block != 0 || b.chunk/block > math.MaxUint32 {
-		found := fmt.Sprintf("%s: bands of %d bytes, blocks of %d", c.encryption, b.chunk, block)
-		return &UnsupportedError{Path: b.path, Doing: "opening", Found: found}
-	}
-	cipher, err := c.unlock(h, b.opts)
-	if err != nil {
-		return err
-	}
-	cipher.KeepIVs(uint32(b.chunk / block))
-	b.encrypter = newEncrypter(cipher)
 	return nil
 }
 

@@ -27,7 +27,14 @@ func Copy(ctx context.Context, dst, src blockdev.Device, progress func(done int6
 		progress = func(int64) {}
 	}
 	if t, ok := src.(UDIFImage); ok {
-		err = copyUDIF(ctx, dst, t.UDIF(), progress)
+		// Images that grow are written in order, so that their chunks are in order
+		// in the file.
+		_, isRaw := dst.(*raw)
+		o := udif.StreamOptions{Progress: func(done, _ int64) { progress(done) }, AnyOrder: isRaw}
+		err = t.UDIF().Stream(ctx, o, func(p udif.Piece) error { return files.WriteData(dst, p.Data, p.Offset) })
+		if errors.Is(err, udif.ErrCorrupt) {
+			err = fmt.Errorf("%w: %w", ErrData, err)
+		}
 	} else {
 		err = copyDevice(ctx, dst, src, progress)
 	}
@@ -36,24 +43,6 @@ func Copy(ctx context.Context, dst, src blockdev.Device, progress func(done int6
 	}
 	progress(src.Size())
 	return dst.Flush()
-}
-
-// copyUDIF copies a UDIF image. Images that grow are written in order, so that
-// their chunks are in order in the file.
-func copyUDIF(ctx context.Context, dst blockdev.Device, im *udif.Image, progress func(int64)) error {
-	write := func(p udif.Piece) error {
-		if p.Data == nil {
-			return nil
-		}
-		return files.WriteData(dst, p.Data, p.Offset)
-	}
-	_, isRaw := dst.(*raw)
-	o := udif.StreamOptions{Progress: func(done, _ int64) { progress(done) }, AnyOrder: isRaw}
-	err := im.Stream(ctx, o, write)
-	if errors.Is(err, udif.ErrCorrupt) {
-		err = fmt.Errorf("%w: %w", ErrData, err)
-	}
-	return err
 }
 
 // copyDevice copies from any device block by block.

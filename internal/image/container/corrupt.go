@@ -31,7 +31,7 @@ type Corruption struct {
 	Places func(img Image) (offsets []int64, n int, err error)
 }
 
-// Corrupt damages a container and flushes it. A kind that the container does
+// Corrupt damages a container. A kind that the container does
 // not have is errors.ErrUnsupported.
 func Corrupt(dir *hostio.Dir, name string, c Corruption) error {
 	fi, err := dir.Lstat(name)
@@ -66,18 +66,13 @@ func overwrite(dir *hostio.Dir, name string, at, n int64) error {
 	})
 }
 
-// changeFile opens a file for writing, calls change, and flushes it.
+// changeFile opens a file for writing and calls change.
 func changeFile(dir *hostio.Dir, name string, change func(*hostio.File) error) error {
 	f, err := dir.Open(name, hostio.OpenOptions{Write: true})
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	if err := change(f); err != nil {
-		return err
-	}
-	_, err = f.Sync(hostio.SyncFull)
-	return err
+	return errors.Join(change(f), f.Close())
 }
 
 // corruptFile is the kinds "truncated" and "band-missing". It cuts at a whole

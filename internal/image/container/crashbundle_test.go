@@ -151,7 +151,7 @@ func TestPassphraseChangeCrash(t *testing.T) {
 	for _, format := range []string{UDRW, UDSP} {
 		rec := &hostiotest.Recorder{}
 		d := tempDir(t, hostio.WithHook(rec))
-		require.NoError(t, Create(d, "i", Spec{Format: format, Size: 1 << 20, Encryption: secret(512)}))
+		require.NoError(t, Create(d, "i", Spec{Format: format, Size: 64 << 10, Encryption: secret(512)}))
 		start, err := d.ReadFile("i", 1<<30)
 		require.NoError(t, err)
 		rec.Reset()

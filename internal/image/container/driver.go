@@ -76,7 +76,7 @@ func (e Encryption) createFile(dir *hostio.Dir, name string, length int64, write
 	}
 	s := store(&hostStore{File: f})
 	if h != nil {
-		content := newEncryptedStore(s, h, c)
+		content := newEncryptedStore(s, h, newEncrypter(c))
 		content.size.Store(0) // write lengthens it
 		s = content
 		_, err = f.WriteAt(h.Marshal(), 0)

@@ -19,20 +19,19 @@ import (
 // The header states the length of the content. For a sparse image the length of
 // the file counts instead, which may be ahead of the header after a crash.
 type encryptedStore struct {
-	store    // the file
-	blocks   *encrypter
-	header   *crypt.Header
-	readOnly bool
-	sparse   bool // blocks that were never written exist, and holes make more of them
-	size     atomic.Int64
+	store  // the file
+	blocks *encrypter
+	header *crypt.Header
+	sparse bool // blocks that were never written exist, and holes make more of them
+	size   atomic.Int64
 
 	mu    sync.Mutex
 	saved atomic.Int64 // length in the header of the file
 }
 
 // newEncryptedStore makes the store of a new or an opened file.
-func newEncryptedStore(f store, h *crypt.Header, c *crypt.Cipher) *encryptedStore {
-	s := &encryptedStore{store: f, header: h, blocks: newEncrypter(c)}
+func newEncryptedStore(f store, h *crypt.Header, e *encrypter) *encryptedStore {
+	s := &encryptedStore{store: f, header: h, blocks: e}
 	s.size.Store(h.DataLength)
 	s.saved.Store(h.DataLength)
 	return s
@@ -107,9 +106,6 @@ func (s *encryptedStore) WritePadded(p []byte, off int64, pad int) (int, error) 
 // checkChange returns an error for changes up to byte end that are not
 // possible.
 func (s *encryptedStore) checkChange(end int64) error {
-	if s.readOnly {
-		return fmt.Errorf("changing %q: %w", s.Path(), ErrReadOnly)
-	}
 	if end/s.blocks.block >= math.MaxUint32 {
 		return fmt.Errorf("changing %q: the encryption counts blocks in 32 bits: %w", s.Path(), errBadSize)
 	}
@@ -169,7 +165,7 @@ func (s *encryptedStore) PunchHole(off, n int64) error {
 // Sync updates the header first. For a content that is not sparse it makes the
 // data durable before that, so that the header states only durable data.
 func (s *encryptedStore) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) {
-	if !s.readOnly && s.size.Load() != s.saved.Load() {
+	if s.size.Load() != s.saved.Load() {
 		var err error
 		if !s.sparse {
 			_, err = s.store.Sync(mode)
@@ -229,12 +225,11 @@ func decryptStore(f store, found probeResult, o OpenOptions) (store, probeResult
 	if err != nil {
 		return nil, found, found.encryptionError(err)
 	}
-	cipher, err := found.unlock(h, o)
+	e, err := found.unlock(h, o)
 	if err != nil {
 		return nil, found, err
 	}
-	s := newEncryptedStore(f, h, cipher)
-	s.readOnly = o.ReadOnly
+	s := newEncryptedStore(f, h, e)
 	c, err := s.probe(size)
 	c.path = f.Path()
 	if c.format == ASIF {
@@ -252,7 +247,7 @@ func decryptStore(f store, found probeResult, o OpenOptions) (store, probeResult
 		err = c.checkWritable()
 	}
 	if err != nil {
-		cipher.Wipe()
+		e.cipher.Wipe()
 	}
 	return s, c, err
 }

@@ -120,8 +120,10 @@ func (noPassphrase) Error() string { return "no passphrase given" }
 // Is makes the error match ErrPassphrase.
 func (noPassphrase) Is(target error) bool { return target == ErrPassphrase }
 
-// unlock makes the cipher of a container with the keys or the passphrase in o.
-func (c *probeResult) unlock(h *crypt.Header, o OpenOptions) (cipher *crypt.Cipher, err error) {
+// unlock opens the encryption of a container with the keys or the passphrase in
+// o.
+func (c *probeResult) unlock(h *crypt.Header, o OpenOptions) (_ *encrypter, err error) {
+	var cipher *crypt.Cipher
 	switch {
 	case h.Version == 1 && !o.ReadOnly:
 		return nil, &UnsupportedError{Path: c.path, Found: c.encryption, Doing: "opening for writing"}
@@ -132,7 +134,10 @@ func (c *probeResult) unlock(h *crypt.Header, o OpenOptions) (cipher *crypt.Ciph
 	default:
 		cipher, err = h.Unlock(o.Passphrase)
 	}
-	return cipher, c.encryptionError(err)
+	if err != nil {
+		return nil, c.encryptionError(err)
+	}
+	return newEncrypter(cipher), nil
 }
 
 // UnwrapKeys derives the keys of an encrypted container from its passphrase,

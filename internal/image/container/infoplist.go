@@ -41,15 +41,13 @@ var (
 
 // readInfo reads a property list of a bundle, and returns its text, too.
 func readInfo(dir *hostio.Dir, name string) (i info, text []byte, err error) {
-	text, err = dir.ReadFile(name, infoLimit)
-	if err != nil {
-		return info{}, nil, err
+	if text, err = dir.ReadFile(name, infoLimit); err != nil {
+		return i, nil, err
 	}
-	i, err = parseInfo(text)
-	if err != nil {
-		return info{}, nil, fmt.Errorf("reading %q: %w", dir.Path()+"/"+name, err)
+	if i, err = parseInfo(text); err != nil {
+		err = fmt.Errorf("reading %q: %w", dir.Path()+"/"+name, err)
 	}
-	return i, text, nil
+	return i, text, err
 }
 
 //go:embed info.plist

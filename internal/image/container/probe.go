@@ -24,7 +24,7 @@ type probeResult struct {
 	size        int64  // of the device, for UDRW
 	unsupported string // why it cannot be opened; empty if it can
 	foreign     bool   // the text in unsupported is the name of another program's format
-	encryption  string // how it is encrypted, "" if it is not; of an encrypted file only keyBits and path are known besides
+	encryption  string // "" if not encrypted; of an encrypted file only keyBits and path are known besides
 	keyBits     int    // of the cipher, by the header alone; 0 if it shows none
 }
 

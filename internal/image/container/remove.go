@@ -65,7 +65,11 @@ func checkBundleEntries(dir *hostio.Dir, name string) error {
 		return err
 	}
 	for _, e := range list {
-		if !slices.Contains(bundleEntries, appleDoubleOwner(e.Name())) && !isTemporary(e.Name()) {
+		// An interrupted atomic write of one of our files leaves ".name.tmp-…".
+		isOurs := func(name string) bool {
+			return appleDoubleOwner(e.Name()) == name || strings.HasPrefix(e.Name(), "."+name+".tmp-")
+		}
+		if !slices.ContainsFunc(bundleEntries, isOurs) {
 			return fmt.Errorf("it contains %q, which does not belong to a sparse bundle: %w", e.Name(), fs.ErrInvalid)
 		}
 	}
@@ -93,11 +97,3 @@ func CheckRemovable(dir *hostio.Dir, name string) error {
 // "._name" belong to; other names are returned unchanged. macOS writes such
 // files (AppleDouble) on file systems without attributes, as exFAT.
 func appleDoubleOwner(name string) string { return strings.TrimPrefix(name, "._") }
-
-// isTemporary reports whether an interrupted atomic write of one of our files
-// may have left this name.
-func isTemporary(name string) bool {
-	rest, ok := strings.CutPrefix(name, ".")
-	base, _, tmp := strings.Cut(rest, ".tmp-")
-	return ok && tmp && slices.Contains(bundleEntries, base)
-}

@@ -390,6 +390,16 @@ type udspSlot struct {
 	at   int64
 }
 
+// slots are all entries of a chain.
+func (u *udsp) slots(nodes []udspNodeInfo) (list []udspSlot) {
+	for _, n := range nodes {
+		for i := range n.entries {
+			list = append(list, udspSlot{&n.entries[i], n.slot(i, u.head.band)})
+		}
+	}
+	return list
+}
+
 // rewrite drops the bands for which keep returns false, fills their slots with
 // the last bands, and cuts the file. While the header has the mark of a
 // compaction, an entry of 0 is a slot that is not in use, and of two slots with
@@ -430,7 +440,12 @@ func (u *udsp) rewrite(keep func(i int64) bool) error {
 		},
 		func() error { return u.putMark(nodes, false) },
 		func() error {
-			u.setNodes(nodes)
+			u.nodes = nodes
+			clear(u.places)
+			for _, s := range u.slots(nodes) {
+				u.places[int64(*s.band)-1] = s.at
+			}
+			u.markSaved()
 			return u.f.Truncate(u.end)
 		},
 	}
@@ -447,17 +462,11 @@ func (u *udsp) rewrite(keep func(i int64) bool) error {
 // dropped.
 func (u *udsp) planMoves(keep func(i int64) bool) (nodes []udspNodeInfo, moves [][2]udspSlot, left int) {
 	nodes = slices.Clone(u.nodes)
-	var all, kept []udspSlot
 	for k := range nodes {
-		n := &nodes[k]
-		n.entries = slices.Clone(n.entries)
-		for i := range n.entries {
-			s := udspSlot{&n.entries[i], n.slot(i, u.head.band)}
-			if all = append(all, s); keep(int64(*s.band) - 1) {
-				kept = append(kept, s)
-			}
-		}
+		nodes[k].entries = slices.Clone(nodes[k].entries)
 	}
+	all := u.slots(nodes)
+	kept := slices.DeleteFunc(slices.Clone(all), func(s udspSlot) bool { return !keep(int64(*s.band) - 1) })
 	if left = len(kept); left == len(all) {
 		return nil, nil, -1
 	}
@@ -500,42 +509,26 @@ func cutNodes(nodes []udspNodeInfo, left int) []udspNodeInfo {
 	return nodes
 }
 
-// setNodes makes a chain that is in the file the table, and computes all other
-// fields from it.
-func (u *udsp) setNodes(nodes []udspNodeInfo) {
-	u.nodes = nodes
-	clear(u.places)
-	for _, n := range nodes {
-		for i, v := range n.entries {
-			u.places[int64(v)-1] = n.slot(i, u.head.band)
-		}
-	}
-	u.markSaved()
-}
-
 // fillSlots ends a compaction that was interrupted or has failed. Slots without
 // a band that counts get zeros, and then the number of a band without a slot,
 // which reads as zeros, too: unlike the completion of the compaction, this
 // takes no space on a full disk.
 func (u *udsp) fillSlots() error {
 	absent := int64(0)
-	for _, n := range u.nodes {
-		for i, v := range n.entries {
-			at := n.slot(i, u.head.band)
-			if v != 0 && u.places[int64(v)-1] == at {
-				continue
-			}
-			for u.places[absent] != 0 {
-				absent++
-			}
-			if absent >= u.head.bands() {
-				return corrupt("reading %q: more slots than bands", u.f.Path())
-			}
-			if err := u.writeZeros(at, u.head.band); err != nil {
-				return err
-			}
-			n.entries[i], u.places[absent] = uint32(absent)+1, at
+	for _, s := range u.slots(u.nodes) {
+		if *s.band != 0 && u.places[int64(*s.band)-1] == s.at {
+			continue
 		}
+		for u.places[absent] != 0 {
+			absent++
+		}
+		if absent >= u.head.bands() {
+			return corrupt("reading %q: more slots than bands", u.f.Path())
+		}
+		if err := u.writeZeros(s.at, u.head.band); err != nil {
+			return err
+		}
+		*s.band, u.places[absent] = uint32(absent)+1, s.at
 	}
 	err := u.sync()
 	if err == nil {

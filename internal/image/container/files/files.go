@@ -119,7 +119,8 @@ func UsageOf(ctx context.Context, dir *hostio.Dir, name string, bandSize, device
 			return nil
 		}
 		u.Bands++
-		if full := min(bandSize, deviceSize-n*bandSize); bandSize > 0 && full > 0 && st.Size >= full && st.Allocated >= full {
+		full := min(bandSize, deviceSize-n*bandSize)
+		if bandSize > 0 && full > 0 && min(st.Size, st.Allocated) >= full {
 			u.BandsFull++
 		}
 		return nil

@@ -127,20 +127,11 @@ func ProbeLayout(dev io.ReaderAt, size int64) (Layout, error) {
 			return l, nil
 		}
 	}
-	return WholeDevice(sectors, volumeType(head)), nil
-}
-
-// volumeType is the partition type of the volume that starts with head.
-func volumeType(head []byte) string {
-	switch signature := string(head[1024:1026]); {
-	case string(head[32:36]) == "NXSB":
-		return "Apple_APFS"
-	case signature == "H+" || signature == "BD":
-		return "Apple_HFS"
-	case signature == "HX":
-		return "Apple_HFSX"
+	volume := map[string]string{"H+": "Apple_HFS", "BD": "Apple_HFS", "HX": "Apple_HFSX"}[string(head[1024:1026])]
+	if string(head[32:36]) == "NXSB" {
+		volume = "Apple_APFS"
 	}
-	return "unknown partition"
+	return WholeDevice(sectors, cmp.Or(volume, "unknown partition")), nil
 }
 
 // GPTParts are the parts of a device with a GUID partition table: the

@@ -160,25 +160,21 @@ func (im *Image) readAhead(i int, last int64) {
 	if im.window == 0 || im.latest.Swap(int64(i)+1) == int64(i)+1 && to == i { // most reads stay in a run
 		return
 	}
-	if im.follows(i) {
-		to = most
+	// The compressed run before this one was read lately, as by a sequential
+	// reader.
+	for k := i - 1; k >= max(0, i-1-strideRuns); k-- {
+		if im.runs[k].kind.Compressed() {
+			if im.cache.has(k) {
+				to = most
+			}
+			break
+		}
 	}
 	for k := i + 1; k <= to; k++ {
 		if im.runs[k].kind.Compressed() && !im.cache.has(k) {
 			im.start(k)
 		}
 	}
-}
-
-// follows reports whether the compressed run before i was read lately, as by a
-// sequential reader.
-func (im *Image) follows(i int) bool {
-	for k := i - 1; k >= max(0, i-1-strideRuns); k-- {
-		if im.runs[k].kind.Compressed() {
-			return im.cache.has(k)
-		}
-	}
-	return false
 }
 
 // start decodes run i in the background, unless the image is being closed.

@@ -60,15 +60,17 @@ func slots(memory, size int64, workers int) int {
 // gaps and in the order of the options. It does not use the cache. It stops at
 // the first error, its own, that of deliver, or the end of ctx.
 func (im *Image) Stream(ctx context.Context, o StreamOptions, deliver func(Piece) error) error {
-	err := im.pass(ctx, o, func(s *slot) {
-		if s.err = im.loadSlot(s); s.err == nil && o.AnyOrder {
-			s.err = deliver(s.Piece)
+	err := im.pass(ctx, o, func(s *slot) error {
+		err := im.loadSlot(s)
+		if err == nil && o.AnyOrder {
+			err = deliver(s.Piece)
 		}
+		return err
 	}, func(s *slot) error {
-		if s.err == nil && !o.AnyOrder {
-			return deliver(s.Piece)
+		if o.AnyOrder {
+			return nil
 		}
-		return s.err
+		return deliver(s.Piece)
 	})
 	if err != nil {
 		return fmt.Errorf("decoding the image: %w", err)
@@ -79,16 +81,15 @@ func (im *Image) Stream(ctx context.Context, o StreamOptions, deliver func(Piece
 // pass cuts the device into pieces, calls work for each on all workers and
 // deliver in order: a compressed run is one piece, raw runs are cut, holes are
 // one piece without data.
-func (im *Image) pass(ctx context.Context, o StreamOptions, work func(*slot), deliver func(*slot) error) error {
+func (im *Image) pass(ctx context.Context, o StreamOptions, work, deliver func(*slot) error) error {
 	count := slots(o.Memory, max(im.chunk+im.payload, pieceSize), im.options.Workers)
-	return pipeline.Run(ctx, im.options.Workers, make([]slot, count), im.cut, func(s *slot) error { work(s); return nil },
-		func(s *slot) error {
-			err := deliver(s)
-			if err == nil && o.Progress != nil {
-				o.Progress(s.Offset+s.Length, im.Size())
-			}
-			return err
-		})
+	return pipeline.Run(ctx, im.options.Workers, make([]slot, count), im.cut, work, func(s *slot) error {
+		err := deliver(s)
+		if err == nil && o.Progress != nil {
+			o.Progress(s.Offset+s.Length, im.Size())
+		}
+		return err
+	})
 }
 
 // cut submits the pieces of the device in order.

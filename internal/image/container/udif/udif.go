@@ -140,7 +140,6 @@ func newChecksum(typ uint32, value []byte) Checksum {
 // Flags of the trailer.
 const (
 	FlagFlattened = 1 << 0 // set in every finished image
-	FlagInternet  = 1 << 2 // "internet enabled", obsolete
 )
 
 // Values of Trailer.Variant.

@@ -176,10 +176,15 @@ type verifier struct {
 }
 
 // work decodes a piece and sums it up.
-func (v *verifier) work(s *slot) {
-	if sum, ok := v.im.keptSum(s.Offset); ok && !v.needsData {
-		s.crc = sum
-		return
+func (v *verifier) work(s *slot) error {
+	if kept := v.im.sums; kept != nil && !v.needsData {
+		kept.mu.Lock()
+		sum, ok := kept.sums[s.Offset]
+		kept.mu.Unlock()
+		if ok {
+			s.crc = sum
+			return nil
+		}
 	}
 	s.err = v.im.loadSlot(s)
 	switch {
@@ -188,6 +193,7 @@ func (v *verifier) work(s *slot) {
 	case s.err == nil:
 		s.crc = crc32.ChecksumIEEE(s.Data)
 	}
+	return nil
 }
 
 // take adds the next piece of the device to its region.
@@ -319,16 +325,4 @@ func (im *Image) keepSum(r *run, inside int64, data []byte) {
 		}
 		im.sums.mu.Unlock()
 	}
-}
-
-// keptSum is the sum of the piece that starts at a byte of the device, if that
-// was read.
-func (im *Image) keptSum(off int64) (sum uint32, ok bool) {
-	if im.sums == nil {
-		return 0, false
-	}
-	im.sums.mu.Lock()
-	defer im.sums.mu.Unlock()
-	sum, ok = im.sums.sums[off]
-	return sum, ok
 }

@@ -225,9 +225,9 @@ func (w *writer) finish(count *counter) error {
 	}
 	t := &Trailer{
 		Version: kolyVersion, Flags: FlagFlattened, DataLength: w.offset, Segment: 1, Segments: 1,
-		DataChecksum: newChecksum(w.sums, w.sum.Sum(nil)), PlistOffset: w.offset,
-		PlistLength: uint64(count.n) - w.offset,
-		Master:      newChecksum(w.sums, sumOf(w.sums, sums)), Variant: VariantDevice, Sectors: uint64(w.size) / SectorSize,
+		PlistOffset: w.offset, PlistLength: uint64(count.n) - w.offset, Sectors: uint64(w.size) / SectorSize,
+		DataChecksum: newChecksum(w.sums, w.sum.Sum(nil)), Master: newChecksum(w.sums, sumOf(w.sums, sums)),
+		Variant: VariantDevice,
 	}
 	id := &t.SegmentID // RFC 9562: a random UUID
 	_, _ = rand.Read(id[:])
