@@ -122,32 +122,29 @@ func parseASIF(b []byte) (h asifHead, err error) {
 	known := asifFields{Magic: asifMagic, Version: 1, HeaderSize: asifHeader, Dirs: h.Dirs, UUID: h.UUID,
 		Blocks: h.Blocks, MaxBlocks: h.MaxBlocks, Chunk: h.Chunk, Block: h.Block, Meta: h.Meta}
 	chunk, block := int64(h.Chunk), int64(h.Block)
+	contradictory := corrupt("reading ASIF image: chunks of %d bytes, %d of %d blocks of %d bytes, directories at %d, "+
+		"metadata in chunk %d", chunk, h.Blocks, h.MaxBlocks, block, h.Dirs, h.Meta)
 	switch {
 	case h.Magic != asifMagic:
 		return h, corrupt("reading ASIF image: no header")
 	case h.asifFields != known:
 		return h, unknownASIF("version %d, %d bytes of header, flags %#x, %d segments, or data in the reserved part",
 			h.Version, h.HeaderSize, h.Flags, h.Segments)
-	case block == 0 || block%SectorSize != 0 || chunk == 0 || chunk%block != 0:
-		return h, corrupt("reading ASIF image: chunks of %d bytes and blocks of %d", chunk, block)
+	case block == 0 || block%SectorSize != 0 || chunk == 0 || chunk%block != 0,
+		min(h.Dirs[0], h.Dirs[1], h.Blocks) < 0 || max(h.Dirs[0], h.Dirs[1]) > image.MaxSize,
+		h.MaxBlocks > image.MaxSize/block || h.Blocks > h.MaxBlocks:
+		return h, contradictory
 	case chunk > asifMostChunk:
 		return h, unknownASIF("chunks of %d bytes", chunk)
-	case min(h.Dirs[0], h.Dirs[1], h.Blocks) < 0 || max(h.Dirs[0], h.Dirs[1]) > image.MaxSize,
-		h.MaxBlocks > image.MaxSize/block || h.Blocks > h.MaxBlocks:
-		return h, corrupt("reading ASIF image: directories at %d, %d of at most %d blocks", h.Dirs, h.Blocks,
-			h.MaxBlocks)
 	}
 	h.setGeometry()
 	low, high := min(h.Dirs[0], h.Dirs[1]), max(h.Dirs[0], h.Dirs[1])
 	switch {
-	case h.groupLen > h.chunk:
-		return h, corrupt("reading ASIF image: chunks of %d bytes are too short for a table", h.chunk)
 	case h.dirLen > asifMostDir:
 		return h, unknownASIF("directories of %d bytes", h.dirLen)
-	case low < asifHeader || high < low+h.dirLen || low%SectorSize != 0 || high%SectorSize != 0:
-		return h, corrupt("reading ASIF image: directories at %d", h.Dirs)
-	case h.Meta < ceil(h.size(), h.chunk) || h.Meta >= h.capacity:
-		return h, corrupt("reading ASIF image: metadata in chunk %d", h.Meta)
+	case h.groupLen > h.chunk, h.Meta < ceil(h.size(), h.chunk) || h.Meta >= h.capacity,
+		low < asifHeader || high < low+h.dirLen || low%SectorSize != 0 || high%SectorSize != 0:
+		return h, contradictory
 	}
 	return h, nil
 }

@@ -110,14 +110,10 @@ func (d *device) ReadAt(p []byte, off int64) (int, error) {
 
 // WriteAt implements [io.WriterAt].
 func (d *device) WriteAt(p []byte, off int64) (int, error) {
-	if err := d.enterRange(off, int64(len(p)), true); err != nil {
-		return 0, err
-	}
-	defer d.mu.RUnlock()
 	if len(p) == 0 {
-		return 0, nil
+		return 0, d.callRange(off, 0, true, nil)
 	}
-	return d.layout.writeAt(p, off, 0)
+	return d.WritePadded(p, off, 0)
 }
 
 // WritePadded implements [blockdev.Padder], where data and padding end in the

@@ -64,13 +64,10 @@ func Open(src io.ReaderAt, size int64, o Options) (*Image, error) {
 		return nil, fmt.Errorf("reading the trailer: %w", err)
 	}
 	trailer, err := ParseTrailer(block)
-	if err != nil {
-		if readFull(src, block[:4], 0) == nil && string(block[:4]) == kolyMagic { // as in very old images
-			return nil, unsupported("reading the trailer: it is before the data")
-		}
-		return nil, err
+	if err == nil {
+		err = trailer.check(uint64(size))
 	}
-	if err := trailer.check(uint64(size)); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	o.Workers, o.Cache = cmp.Or(o.Workers, runtime.GOMAXPROCS(0)), cmp.Or(o.Cache, defaultCache)

@@ -1,6 +1,7 @@
 package udif
 
 import (
+	"cmp"
 	"container/list"
 	"fmt"
 	"io"
@@ -29,10 +30,7 @@ type reader struct {
 func (r *reader) init(im *Image) {
 	r.cache.limit, r.cache.entries, r.cache.chunk = im.options.Cache, map[int]*entry{}, im.chunk
 	r.decodes, r.aheads = make(chan struct{}, im.options.Workers), make(chan struct{}, im.options.Workers)
-	window := im.options.ReadAhead
-	if window == 0 {
-		window = 2 * im.options.Workers
-	}
+	window := cmp.Or(im.options.ReadAhead, 2*im.options.Workers)
 	if im.chunk > 0 {
 		window = int(min(int64(window), im.options.Cache/2/im.chunk))
 	}
