@@ -130,14 +130,14 @@ bench-mounted: build ## Linux, root: mounted images against native folders; ON= 
 	@bin/dmgbench run tools/bench/mounted.toml --engine hdiutil $(if $(ON),--on "$(ON)") $(FLAGS)
 
 # The turns of all sides go to a file first, so that a failure is one of make, too.
-SIDEBYSIDE = @dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && $(GO) run ./tools/sidebyside $(1) $(if $(ON),--dir "$(ON)") $(FLAGS) \
-	>"$$dir/out" && $(GO) tool benchstat -col $(2) "$$dir/out"
+SIDEBYSIDE = @dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && $(1) $(if $(ON),--dir "$(ON)") $(FLAGS) \
+	>"$$dir/out" && $(GO) tool benchstat -col '/by@($(2))' "$$dir/out"
 
 crosscheck: need-go ## the native folder against fio, the same files, calls and flushes; ON= folder, FLAGS= see docs/benchmarks.md
-	$(call SIDEBYSIDE,fio,'/by@(fio dmgbench)')
+	$(call SIDEBYSIDE,$(GO) run ./tools/crosscheck,fio dmgbench)
 
 bench-formats: need-go ## conversions against qemu-img, dmg2img, 7zz and fstool; ON= and FLAGS= as for crosscheck
-	$(call SIDEBYSIDE,formats,/by)
+	$(call SIDEBYSIDE,scripts/bench-formats.sh,hdiutil fstool qemu-img dmg2img 7zz)
 
 # The runs take turns, so that what the machine does to one implementation it does to all.
 bench-cipher: need-go ## AES-CBC against OpenSSL, COUNT (9) turns of each

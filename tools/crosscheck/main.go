@@ -1,3 +1,14 @@
+// Command crosscheck measures the native folder and fio in turns, on the same
+// files, calls and flushes, and prints what each took as lines of Go benchmarks,
+// which benchstat compares. It is a tool for developers of this project (make
+// crosscheck).
+//
+// The sides alternate within seconds, A-B-B-A, so that what the machine does to
+// one side it does to the other. docs/benchmarks.md explains how to read the
+// figures.
+//
+// The program compares with no stored figure, and writes only to a temporary
+// folder that it removes.
 package main
 
 import (
@@ -6,13 +17,16 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,21 +40,36 @@ import (
 	"dmgbench/internal/system/units"
 )
 
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "crosscheck:", err)
+		os.Exit(1)
+	}
+}
+
+// minPairs is the fewest pairs that are measured: of six values the extremes
+// enclose the median with 96.9 %, and a seventh leaves room for a bad one.
+const minPairs = 7
+
 // pauseAfterDelete lets a file system that is mounted with discard hand
 // deletions on before the next round.
 const pauseAfterDelete = 500 * time.Millisecond
 
 // fioBench is one run of the comparison with fio.
 type fioBench struct {
-	bench
 	program        string
 	sizes, workers string // of the files and how many, comma-separated
 	megabytes      int    // written per size and turn, at least
 	buffered       bool   // through the page cache
+	pairs          int
 	jobs           []fioJob
 	place          *hostio.Dir // the temporary folder
 	clock          clock.Clock
 	buffers        workload.Buffers
+	stdout, stderr io.Writer
 }
 
 // parseJobs makes the jobs of the flags. It refuses what fio cannot do: one job
@@ -65,32 +94,47 @@ func (b *fioBench) parseJobs() error {
 	return nil
 }
 
-// compareFio compares the native folder with fio.
-func compareFio(ctx context.Context, common bench, args []string) (err error) {
-	b := &fioBench{bench: common, clock: clock.NewReal()}
-	f := flag.NewFlagSet("sidebyside fio", flag.ContinueOnError)
+// run compares as the flags in args ask, and prints benchmarks to stdout,
+// progress to stderr.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	b := &fioBench{clock: clock.NewReal(), stdout: stdout, stderr: stderr}
+	f := flag.NewFlagSet("crosscheck", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	dir := f.String("dir", os.TempDir(), "put files in this `folder`")
+	f.IntVar(&b.pairs, "pairs", 9, "pairs to keep, after one that is discarded")
 	f.StringVar(&b.program, "fio", "fio", "the fio `program`")
 	f.IntVar(&b.megabytes, "megabytes", 400, "`megabytes` of files per size and turn (at least two files per worker)")
 	f.BoolVar(&b.buffered, "buffered", false, "go through the page cache")
 	f.StringVar(&b.sizes, "sizes", "2 MiB,20 MiB,100 MiB", "sizes of the files, comma-separated")
 	f.StringVar(&b.workers, "workers", "1,2", "numbers of workers, comma-separated")
-	remove, err := b.start(f, args, os.TempDir(), b.parseJobs)
-	if err != nil {
+	if err := f.Parse(args); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, remove()) }()
+	switch {
+	case f.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", f.Arg(0))
+	case b.pairs < minPairs:
+		return fmt.Errorf("%d pairs: want at least %d", b.pairs, minPairs)
+	}
+	if err := b.parseJobs(); err != nil {
+		return fmt.Errorf("reading the flags: %w", err)
+	}
 	version, err := exec.CommandContext(ctx, b.program, "--version").Output()
 	if err != nil {
 		return fmt.Errorf("running %s: %w: install it (apt-get install fio, brew install fio)", b.program, err)
 	}
-	if b.place, err = hostio.OpenDir(b.bench.place); err != nil {
+	place, err := os.MkdirTemp(*dir, "crosscheck-")
+	if err != nil {
+		return fmt.Errorf("making a folder to measure in: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(place)) }()
+	if b.place, err = hostio.OpenDir(place); err != nil {
 		return err
 	}
 	defer b.place.Close()
 	defer b.buffers.Free()
 	_, _, filesystem, err := b.place.FreeSpace()
-	version = bytes.TrimSpace(version)
-	header(b.stdout, host.Gather(ctx, nil, false), "place: "+filesystem, fmt.Sprintf("fio: %s", version),
+	header(stdout, host.Gather(ctx, nil, false), "place: "+filesystem, fmt.Sprintf("fio: %s", bytes.TrimSpace(version)),
 		fmt.Sprintf("files: at least %d MB of one size per turn, direct: %t, flushed", b.megabytes, !b.buffered))
 	for i := 0; i < len(b.jobs) && err == nil; i++ {
 		err = b.measure(ctx, b.jobs[i])

@@ -17,8 +17,6 @@ type load struct {
 	bytes   int64
 	seconds float64
 	cpu     float64 // seconds, user and system, of the threads that do the work
-	peak    int64   // largest resident memory of the process, bytes
-	made    int64   // bytes of the output, where it is a file
 }
 
 // line is the load in the format of Go benchmarks; figures that are not known
@@ -27,9 +25,6 @@ func (l load) line(op, by string) string {
 	text := fmt.Sprintf("Benchmark%s/by=%s 1 %.6g s/op %.6g B/s", op, by, l.seconds, float64(l.bytes)/l.seconds)
 	if l.cpu > 0 {
 		text += fmt.Sprintf(" %.6g cpu-s/B", l.cpu/float64(l.bytes))
-	}
-	if l.peak > 0 {
-		text += fmt.Sprintf(" %d peak-B %d made-B", l.peak, l.made)
 	}
 	return text
 }
