@@ -208,7 +208,7 @@ func parseGUID(s string) GUID {
 }
 
 // Warning is a defect of a table that Read returned nevertheless.
-type Warning string
+type Warning = string
 
 // The warnings of [Read].
 const (

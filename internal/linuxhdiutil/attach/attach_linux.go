@@ -260,7 +260,7 @@ func (s *store) detach(ctx context.Context, r *record, force bool) (Lost, error)
 		}
 	}
 	r.removeMountPoint()
-	return d.lost, d.unlessForced(s.forget(r.ID))
+	return d.lost, s.forget(r.ID)
 }
 
 // clean removes what a dead process, a dead command or another boot left.
@@ -276,8 +276,8 @@ func (s *store) clean(ctx context.Context, r *record) Lost {
 			r.LoopDevice = devices[i]
 		}
 	}
-	// It must not matter here that the caller was canceled meanwhile. With
-	// force the error is nil.
+	// It must not matter here that the caller was canceled meanwhile. With force
+	// the error is that of deleting the record, which the next command finds.
 	lost, _ := s.detach(context.WithoutCancel(ctx), r, true)
 	return lost
 }
@@ -297,11 +297,6 @@ func (d *detachment) unmountAll(points []string, err error) error {
 			return err
 		}
 	}
-	return d.unlessForced(err)
-}
-
-// unlessForced is the error of a step, nil with force.
-func (d *detachment) unlessForced(err error) error {
 	if d.force {
 		return nil
 	}

@@ -147,7 +147,7 @@ func (d *deviceFS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) f
 func (d *deviceFS) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
 	got, err := d.node(in.NodeId).dev.ReadAt(buf, int64(in.Offset))
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fuse.Status(d.fails.read("reading", err))
+		return nil, fuse.Status(errnoOf(err))
 	}
 	return fuse.ReadResultData(buf[:got]), fuse.OK
 }

@@ -42,6 +42,8 @@ type FS struct {
 	Owners bool
 	// MinSize is the smallest size that Tool accepts, in bytes.
 	MinSize int64
+	// Label is that of a volume which [Identify] has recognised, valid UTF-8.
+	Label string
 	// MaxLabel is the length of the longest label in bytes, 0 if Tool checks
 	// it; [Make] cuts longer ones.
 	MaxLabel int
@@ -154,23 +156,17 @@ func AppleNames(kernel string) (kind, name string) {
 	return f.Kind, cmp.Or(f.AppleName, kernel)
 }
 
-// Volume describes a volume by its first blocks.
-type Volume struct {
-	FS           // the zero value if it was not recognised
-	Label string // valid UTF-8
-}
+// mountable reports whether it is a file system that is mounted.
+func (f FS) mountable() bool { return f.Kernel != "" && !f.onlyNamed }
 
-// mountable reports whether the volume has a file system that is mounted.
-func (v Volume) mountable() bool { return v.Kernel != "" && !v.onlyNamed }
-
-// Identify recognises the volume on a device by its signature alone. Bytes of a
-// label that are not UTF-8 become U+FFFD. The error is that of a device that
-// cannot be read.
-func Identify(dev blockdev.Device) (Volume, error) {
+// Identify recognises the volume on a device by its signature alone; the result
+// is the zero value if there is none. Bytes of a label that are not UTF-8 become
+// U+FFFD. The error is that of a device that cannot be read.
+func Identify(dev blockdev.Device) (FS, error) {
 	head := make([]byte, min(128<<10, dev.Size()))
 	n, err := dev.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return Volume{}, err
+		return FS{}, err
 	}
 	head = head[:n]
 	for _, f := range filesystems {
@@ -178,7 +174,7 @@ func Identify(dev blockdev.Device) (Volume, error) {
 			if m.at >= int64(len(head)) || !bytes.HasPrefix(head[m.at:], []byte(m.magic)) {
 				continue
 			}
-			v := Volume{FS: f}
+			v := f
 			v.AppleName = cmp.Or(m.appleName, f.AppleName)
 			if m.length > 0 && m.label+m.length <= int64(len(head)) {
 				field, _, _ := bytes.Cut(head[m.label:m.label+m.length], []byte{0})
@@ -196,7 +192,7 @@ func Identify(dev blockdev.Device) (Volume, error) {
 			return v, nil
 		}
 	}
-	return Volume{}, nil
+	return FS{}, nil
 }
 
 // cut shortens a label to n bytes, never inside a character.
@@ -229,7 +225,7 @@ type Region struct {
 	Number       int            // of a partition of a GUID table, from 1; 0 for others
 	Content      bool           // a partition, or the whole device if it has no partition map
 	Part         *gpt.Partition // of a GUID table
-	Volume       Volume         // of content
+	Volume       FS             // of content
 	Err          error          // why the start of the content cannot be read
 }
 
@@ -245,7 +241,7 @@ type ImageInfo struct {
 	Table    *gpt.Table    // nil if there is none
 	Warnings []gpt.Warning // about the table
 	Damage   error         // why a GUID table that is there cannot be used; nil if it can, or there is none
-	Whole    Volume        // without a usable GUID table: the volume that starts with the device
+	Whole    FS            // without a usable GUID table: the volume that starts with the device
 
 	format string
 	size   int64   // bytes
@@ -349,7 +345,7 @@ func (s *ImageInfo) Last() Region {
 }
 
 // ToMount is the volume to be mounted; it may have a file system that cannot.
-func (s *ImageInfo) ToMount() Volume {
+func (s *ImageInfo) ToMount() FS {
 	if s.mount == nil {
 		return s.Whole
 	}
@@ -372,9 +368,7 @@ func (s *ImageInfo) Describe(a *Attached) {
 // still be recovered from the device of an image with a damaged table, as on a
 // Mac, which shows it without partitions.
 func (s *ImageInfo) notes() (list []string) {
-	for _, w := range s.Warnings {
-		list = append(list, string(w))
-	}
+	list = slices.Clone(s.Warnings)
 	if s.Damage != nil {
 		list = append(list, "the partition table and its backup cannot be used, and the device is shown without "+
 			"partitions: "+s.Damage.Error())

@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"cmp"
 	"context"
 	"encoding/gob"
 	"errors"
@@ -247,9 +248,7 @@ func (s *store) spawn(ctx context.Context, r *record, req serveRequest) (reply s
 	// Only what it needs. It uses every core, whatever limit a measuring
 	// program has.
 	for _, name := range []string{"PATH", "GOCOVERDIR", "DMGBENCH_RUNTIME_DIR"} {
-		if value, ok := os.LookupEnv(name); ok {
-			cmd.Env = append(cmd.Env, name+"="+value)
-		}
+		cmd.Env = append(cmd.Env, name+"="+os.Getenv(name))
 	}
 	cmd.Stderr = logFile
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -309,54 +308,38 @@ func handshake(
 // maxFailures is how many failures a report describes.
 const maxFailures = 8
 
-// failures collects what failed in a serving process: for its log, and changes
-// for the caller of Detach.
+// failures collects the changes that failed in a serving process, for its log
+// and for the caller of Detach. A read that fails loses nothing: its error goes
+// to the program that reads.
 type failures struct {
-	mu     sync.Mutex
-	lost   []string // what failed and lost data, at most maxFailures and a line for the others
-	logged int      // failures that lost no data
-}
-
-// read logs a failure without data loss, such as that of a read, unless users
-// cause it, and returns its number. The number of lines is limited.
-func (f *failures) read(doing string, err error) syscall.Errno {
-	errno, byUsers := errnoOf(err)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !byUsers && f.logged < 10*maxFailures {
-		f.logged++
-		log.Printf("%s: %v", doing, err)
-	}
-	return errno
+	mu   sync.Mutex
+	lost []string // at most maxFailures and a line for the others
 }
 
 // change returns the number of the error of a change, 0 for nil, and records it
-// unless users cause it.
+// unless it comes from a request rather than from a failing volume or host.
 func (f *failures) change(doing string, err error) syscall.Errno {
-	errno, byUsers := errnoOf(err)
-	if !byUsers {
+	errno := errnoOf(err)
+	switch errno {
+	case 0, syscall.EOPNOTSUPP, syscall.ENOTEMPTY, syscall.EISDIR, syscall.ENOTDIR, syscall.EBUSY, syscall.EINVAL,
+		syscall.ENOENT, syscall.EEXIST, syscall.EINTR:
+		return errno
+	}
+	if !errors.Is(err, exfat.ErrNoSpace) { // then the volume is full, not the host
 		f.add(doing, err)
 	}
 	return errno
 }
 
-// errnoOf is [Errno], with EIO for an error that has none, and whether the error
-// comes from a request rather than from a failing volume or host.
-func errnoOf(err error) (errno syscall.Errno, byUsers bool) {
-	if errno = Errno(err); errors.Is(err, exfat.ErrCorrupt) {
-		errno = syscall.EUCLEAN
+// errnoOf is [Errno], with EIO for an error that has none.
+func errnoOf(err error) syscall.Errno {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, exfat.ErrCorrupt):
+		return syscall.EUCLEAN
 	}
-	switch errno {
-	case 0:
-		if err != nil {
-			errno = syscall.EIO
-		}
-		return errno, err == nil
-	case syscall.EOPNOTSUPP, syscall.ENOTEMPTY, syscall.EISDIR, syscall.ENOTDIR, syscall.EBUSY, syscall.EINVAL,
-		syscall.ENOENT, syscall.EEXIST, syscall.EINTR:
-		return errno, true
-	}
-	return errno, errno == syscall.ENOSPC && errors.Is(err, exfat.ErrNoSpace) // the volume is full, not the host
+	return cmp.Or(Errno(err), syscall.EIO)
 }
 
 // add records a failed change, if err is one.

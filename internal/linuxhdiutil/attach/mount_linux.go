@@ -98,10 +98,7 @@ func prepareMounted(ctx context.Context, r *record) {
 	// An empty folder for each image, lost when the host is restarted, records
 	// that its volume has been mounted.
 	seen := filepath.Join(RuntimeDir(), "seen")
-	err := os.MkdirAll(seen, 0o700)
-	if err == nil {
-		err = os.Mkdir(filepath.Join(seen, r.ID), 0o700)
-	}
+	err := cmp.Or(os.MkdirAll(seen, 0o700), os.Mkdir(filepath.Join(seen, r.ID), 0o700))
 	if !errors.Is(err, os.ErrExist) {
 		return
 	}

@@ -167,7 +167,7 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fu
 	case errors.Is(err, exfat.ErrName):
 		return nil, syscall.ENOENT
 	case err != nil:
-		return nil, n.v.fails.read("looking up", err)
+		return nil, errnoOf(err)
 	}
 	// The kernel knows a name by its case; the same node would be one file
 	// under two names. What it knows is another file where another spelling of
@@ -183,7 +183,7 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fu
 func (n *node) Readdir(context.Context) (fusefs.DirStream, syscall.Errno) {
 	list, err := n.v.volume.List(n.path(""))
 	if err != nil {
-		return nil, n.v.fails.read("listing", err)
+		return nil, errnoOf(err)
 	}
 	entries := make([]fuse.DirEntry, 0, len(list))
 	for _, i := range list {
@@ -200,7 +200,7 @@ func (n *node) Getattr(_ context.Context, f fusefs.FileHandle, out *fuse.AttrOut
 	if err == nil {
 		n.fill(i, &out.Attr)
 	}
-	return n.v.fails.read("looking at", err)
+	return errnoOf(err)
 }
 
 // Setattr changes the size. Owners and modes are refused as the kernel's own
@@ -279,9 +279,7 @@ func (n *node) Fsync(_ context.Context, f fusefs.FileHandle, _ uint32) syscall.E
 	if h, ok := f.(*handle); ok {
 		flush = h.file.Sync
 	}
-	no := n.v.errno("flushing", flush())
-	n.v.auto.flushed()
-	return no
+	return n.v.errno("flushing", flush())
 }
 
 // Ioctl trims the volume, asked as a file system in the kernel is.
@@ -328,7 +326,7 @@ func (n *node) Open(_ context.Context, flags uint32) (fusefs.FileHandle, uint32,
 	}
 	file, err := n.v.volume.Open(n.path(""))
 	if err != nil {
-		return nil, 0, n.v.fails.read("opening", err)
+		return nil, 0, errnoOf(err)
 	}
 	return n.handle(file), 0, 0
 }
@@ -352,7 +350,7 @@ func (n *node) Create(
 func (h *handle) Read(_ context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
 	n, err := h.file.ReadAt(dest, off)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, h.n.v.fails.read("reading", err)
+		return nil, errnoOf(err)
 	}
 	return fuse.ReadResultData(dest[:n]), 0
 }
@@ -399,7 +397,7 @@ const flushDelay = 5 * time.Second
 
 // autoFlush flushes a served volume at most flushDelay after a change, unless
 // fsync has flushed it before. The kernel passes neither sync(2) nor syncfs(2)
-// to an ordinary FUSE mount. No timer runs while all changes are flushed.
+// to an ordinary FUSE mount.
 type autoFlush struct {
 	volume *exfat.Volume
 	fails  *failures
@@ -423,18 +421,6 @@ func (a *autoFlush) changed() {
 	defer a.mu.Unlock()
 	if a.stop == nil && !a.closed && a.volume.Unsaved() {
 		a.stop = a.after(flushDelay, a.flush)
-	}
-}
-
-// flushed stops the timer if an fsync has flushed all there was: the next
-// change has the full delay before it, so that who writes and flushes one file
-// after the other is not disturbed.
-func (a *autoFlush) flushed() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.stop != nil && !a.volume.Unsaved() {
-		a.stop()
-		a.stop = nil
 	}
 }
 

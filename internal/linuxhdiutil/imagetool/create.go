@@ -305,8 +305,8 @@ func (c *call) withDevice(path, doing string, f func(a attach.Attached) error) (
 // space of volumes included. Afterwards the checksums that a UDIF source stores
 // are compared with what was read; with a difference the new image is deleted,
 // unless -noverify keeps it.
-func (c *call) convert() (err error) {
-	b, to := newImage{}, c.value("o")
+func (c *call) convert(src *imageFile) (err error) {
+	b, to := newImage{size: src.Size()}, c.value("o")
 	if c.tool == "diskutil" {
 		to = c.operands[1]
 		b.format, err = c.imageFormat(to, byFrom)
@@ -316,31 +316,26 @@ func (c *call) convert() (err error) {
 	if err != nil {
 		return err
 	}
-	var made string
-	err = c.withImage(c.operands[0], read, func(src *imageFile) error {
-		p, err := c.target(to, b.format.Extension)
-		if err != nil {
-			return err
-		}
-		defer p.close()
-		if made = p.path; made == src.path {
-			return refuse("the new image is the old one")
-		}
-		b.size = src.Size()
-		if b.encryption, err = c.encryption(); err != nil {
-			return err
-		}
-		return c.replace(p, func(tmp place) error {
+	p, err := c.target(to, b.format.Extension)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if p.path == src.path {
+		return refuse("the new image is the old one")
+	}
+	if b.encryption, err = c.encryption(); err == nil {
+		err = c.replace(p, func(tmp place) error {
 			if err := c.writeCopy(tmp, src.Image, b); err != nil {
 				return err
 			}
 			return c.compareSums(src, "noverify")
 		})
-	})
+	}
 	if err != nil {
 		return err
 	}
-	return c.printMade(made)
+	return c.printMade(p.path)
 }
 
 // writeCopy makes an image with the content of img; one that can be written to

@@ -74,30 +74,35 @@ type verb struct {
 }
 
 // handlers are the functions of the verbs in verbs.txt: of a verb alone, or with
-// the image, the ExFAT volume of the image, or the attachment that it names
-// first.
+// the image, its encryption header, its ExFAT volume, or the attachment that it
+// names first.
 var handlers = map[string]func(*call) error{
 	"hdiutil create": (*call).create, "hdiutil attach": (*call).attach, "hdiutil info": (*call).info,
-	"hdiutil isencrypted": (*call).isencrypted, "hdiutil chpass": (*call).chpass, "hdiutil convert": (*call).convert,
 	"hdiutil resize": (*call).resize, "hdiutil verify": (*call).verify,
 	"hdiutil man": (*call).manual, "hdiutil help": (*call).help,
-	"diskutil image create blank": (*call).create, "diskutil image create from": (*call).convert,
-	"diskutil image attach": (*call).attach, "diskutil image resize": (*call).resize,
-	"diskutil image chpass": (*call).chpass, "diskutil help": (*call).help,
+	"diskutil image create blank": (*call).create,
+	"diskutil image attach":       (*call).attach, "diskutil image resize": (*call).resize,
+	"diskutil help": (*call).help,
 
-	"hdiutil imageinfo":   onImage(peek, (*call).imageinfo),
-	"hdiutil pmap":        onImage(peek, (*call).pmap),
-	"hdiutil checksum":    onImage(read, (*call).checksum),
-	"hdiutil compact":     onImage(change, (*call).compact),
-	"diskutil image info": onImage(peek, (*call).infoImage),
-	"hdiutil ls":          onVolume((*call).list),
-	"hdiutil cat":         onVolume((*call).cat),
-	"hdiutil extract":     onVolume((*call).extract),
-	"hdiutil detach":      onAttachment((*call).detach),
-	"hdiutil unmount":     onAttachment((*call).unmount),
-	"hdiutil mountvol":    onAttachment((*call).mountvol),
-	"hdiutil trim":        onAttachment((*call).trim),
-	"diskutil eject":      onAttachment((*call).detach),
+	"hdiutil isencrypted":   onHeader((*call).isencrypted),
+	"hdiutil chpass":        onHeader((*call).chpass),
+	"diskutil image chpass": onHeader((*call).chpass),
+
+	"hdiutil imageinfo":          onImage(peek, (*call).imageinfo),
+	"hdiutil pmap":               onImage(peek, (*call).pmap),
+	"hdiutil checksum":           onImage(read, (*call).checksum),
+	"hdiutil compact":            onImage(change, (*call).compact),
+	"hdiutil convert":            onImage(read, (*call).convert),
+	"diskutil image create from": onImage(read, (*call).convert),
+	"diskutil image info":        onImage(peek, (*call).infoImage),
+	"hdiutil ls":                 onVolume((*call).list),
+	"hdiutil cat":                onVolume((*call).cat),
+	"hdiutil extract":            onVolume((*call).extract),
+	"hdiutil detach":             onAttachment((*call).detach),
+	"hdiutil unmount":            onAttachment((*call).unmount),
+	"hdiutil mountvol":           onAttachment((*call).mountvol),
+	"hdiutil trim":               onAttachment((*call).trim),
+	"diskutil eject":             onAttachment((*call).detach),
 }
 
 // onImage opens the image that is named first.

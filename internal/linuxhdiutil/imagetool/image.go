@@ -474,12 +474,7 @@ func (c *call) stdinOption() string {
 // isencrypted reads the header of encrypted images, which takes no passphrase.
 // Records of kind 2 are keys that a certificate unwraps. Images of other
 // programs are refused: whether those are encrypted is not known.
-func (c *call) isencrypted() error {
-	p, h, err := c.encryptionHeader()
-	if err != nil {
-		return err
-	}
-	defer p.close()
+func (c *call) isencrypted(p place, h *crypt.Header) error {
 	if h == nil {
 		i, err := c.open(p, peek)
 		if e, ok := errors.AsType[*container.UnsupportedError](err); ok && e.Foreign {
@@ -504,29 +499,28 @@ func (c *call) isencrypted() error {
 		h.Version, h.BlockSize, h.Passphrases, certificates, uuid)
 }
 
-// encryptionHeader returns the place of the image that is named first, and its
-// header, nil for an unencrypted one. Without an error the caller closes the
-// place.
-func (c *call) encryptionHeader() (p place, h *crypt.Header, err error) {
-	if p, err = c.existing(c.operands[0]); err != nil {
-		return p, nil, err
+// onHeader reads the encryption header of the image that is named first; it is
+// nil for an unencrypted one.
+func onHeader(verb func(*call, place, *crypt.Header) error) func(*call) error {
+	return func(c *call) error {
+		p, err := c.existing(c.operands[0])
+		if err != nil {
+			return err
+		}
+		defer p.close()
+		h, err := container.EncryptionOf(p.dir, p.name)
+		if err != nil {
+			return err
+		}
+		return verb(c, p, h)
 	}
-	if h, err = container.EncryptionOf(p.dir, p.name); err != nil {
-		p.close()
-	}
-	return p, h, err
 }
 
 // chpass wraps the keys of an image under another passphrase; the data stays as
 // it is. It takes two passphrases from stdin, the present one first. hdiutil
 // names both by options of their own, as Apple's tool has prompts for those
 // that are not named.
-func (c *call) chpass() error {
-	p, h, err := c.encryptionHeader()
-	if err != nil {
-		return err
-	}
-	defer p.close()
+func (c *call) chpass(p place, h *crypt.Header) error {
 	want := ""
 	switch {
 	case h == nil:
@@ -541,7 +535,8 @@ func (c *call) chpass() error {
 	}
 	old, err1 := c.passphrase(0)
 	next, err2 := c.passphrase(1)
-	if err = cmp.Or(err1, err2); err == nil && len(next) == 0 {
+	err := cmp.Or(err1, err2)
+	if err == nil && len(next) == 0 {
 		err = refuse("no new passphrase on stdin")
 	}
 	if err == nil {

@@ -175,31 +175,22 @@ func describeDeath(a attach.Attached) string {
 	return "the process that served " + deviceName(a) + " died; device and mount were released, unflushed data is lost"
 }
 
-// imageinfo describes an image file.
+// imageinfo describes an image file: a dictionary with Apple's keys. What has no
+// meaning here has the value that Apple's tool prints for most images.
 func (c *call) imageinfo(i *imageFile) error {
+	f := i.format()
+	kind, value := storedChecksum(i)
 	switch {
 	case c.has("format"):
-		return c.printf("%s\n", i.format().Name)
+		return c.printf("%s\n", f.Name)
 	case c.has("checksum"):
-		_, value := storedChecksum(i)
 		return c.printf("%s\n", cmp.Or(value, "none"))
 	}
-	d, err := describeImage(i)
-	if err != nil {
-		return err
-	}
-	return c.printTree(d)
-}
-
-// describeImage is the dictionary of imageinfo, with Apple's keys. What has no
-// meaning here has the value that Apple's tool prints for most images.
-func describeImage(i *imageFile) (dict, error) {
-	f := i.format()
 	full, err1 := nonEmptyBytes(i)
 	info, err2 := i.inspect()
 	h, err3 := container.EncryptionOf(i.dir, i.name)
 	if err := cmp.Or(err1, err2, err3); err != nil {
-		return nil, err
+		return err
 	}
 	store := dict{"Class Name": f.Store, "Name": i.name, "URL": (&url.URL{Scheme: "file", Path: i.path}).String()}
 	if h != nil {
@@ -209,7 +200,6 @@ func describeImage(i *imageFile) (dict, error) {
 		"Partitioned": info.Scheme != attach.SchemeNone, "Software License Agreement": false}
 	sizes := dict{"Total Bytes": i.Size(), "Sector Count": i.Size() / sector, "Total Non-Empty Bytes": full,
 		"Total Empty Bytes": i.Size() - full, "Compressed Bytes": full, "Compressed Ratio": 1.0}
-	kind, value := storedChecksum(i)
 	d := dict{
 		"Format": f.Name, "Format Description": f.Description, "Class Name": f.Class, "Checksum Type": kind,
 		"Backing Store Information": store, "Properties": properties, "Size Information": sizes,
@@ -226,7 +216,7 @@ func describeImage(i *imageFile) (dict, error) {
 	if im := i.tables(); im != nil {
 		describeTables(im, properties, sizes)
 	}
-	return d, nil
+	return c.printTree(d)
 }
 
 // describeTables fills in what the tables of a UDIF image contain: sizes are

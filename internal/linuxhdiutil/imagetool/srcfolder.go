@@ -79,14 +79,9 @@ func readTree(ctx context.Context, folders []string) (t tree, err error) {
 		t.dirs = append(t.dirs, d)
 		to := ""
 		if len(folders) > 1 || slices.Contains(bundleExtensions, strings.ToLower(filepath.Ext(folder))) {
-			fi, err := d.Lstat(".")
-			if err != nil {
-				return t, err
-			}
 			to = filepath.Base(folder)
-			t.items = append(t.items, item{to: to, folder: true, time: fi.ModTime()})
 		}
-		if err := t.readFolder(ctx, d, ".", to); err != nil {
+		if err := t.add(ctx, d, ".", to); err != nil {
 			return t, err
 		}
 	}
@@ -97,39 +92,42 @@ func readTree(ctx context.Context, folders []string) (t tree, err error) {
 	return t, nil
 }
 
-// readFolder adds what is below a folder. Symbolic links are counted, so that
-// one error names how many there are: users would otherwise find them one by
-// one. Other special files are errors at once.
-func (t *tree) readFolder(ctx context.Context, d *hostio.Dir, name, to string) error {
-	entries, err := d.ReadDir(name)
-	if err := cmp.Or(ctx.Err(), err); err != nil {
+// add adds a file, or a folder and what is below it; to is empty for the root of
+// the volume. Symbolic links are counted, so that one error names how many there
+// are: users would otherwise find them one by one. Other special files are
+// errors at once.
+func (t *tree) add(ctx context.Context, d *hostio.Dir, name, to string) error {
+	fi, err := d.Lstat(name)
+	switch {
+	case err != nil:
 		return err
+	case fi.Mode()&fs.ModeSymlink != 0:
+		if t.links++; t.links == 1 {
+			t.firstLink = filepath.Join(d.Path(), name)
+		}
+		return nil
+	case !fi.IsDir() && !fi.Mode().IsRegular():
+		return refuse("%q is neither a file nor a folder", filepath.Join(d.Path(), name))
 	}
-	for _, e := range entries {
-		i := item{dir: d, name: path.Join(name, e.Name()), to: path.Join(to, e.Name()), folder: e.IsDir()}
-		fi, err := d.Lstat(i.name)
-		switch {
-		case err != nil:
-			return err
-		case fi.Mode()&fs.ModeSymlink != 0:
-			if t.links++; t.links == 1 {
-				t.firstLink = filepath.Join(d.Path(), i.name)
-			}
-			continue
-		case !fi.IsDir() && !fi.Mode().IsRegular():
-			return refuse("%q is neither a file nor a folder", filepath.Join(d.Path(), i.name))
-		case !fi.IsDir():
+	if to != "" {
+		i := item{dir: d, name: name, to: to, folder: fi.IsDir(), time: fi.ModTime()}
+		if !i.folder {
 			i.size = fi.Size()
 		}
-		i.time = fi.ModTime()
-		t.countLosses(d, i.name, fi)
-		if t.items = append(t.items, i); i.folder {
-			if err := t.readFolder(ctx, d, i.name, i.to); err != nil {
-				return err
-			}
+		t.items = append(t.items, i)
+		t.countLosses(d, name, fi)
+	}
+	if !fi.IsDir() {
+		return nil
+	}
+	entries, err := d.ReadDir(name)
+	err = cmp.Or(ctx.Err(), err)
+	for _, e := range entries {
+		if err == nil {
+			err = t.add(ctx, d, path.Join(name, e.Name()), path.Join(to, e.Name()))
 		}
 	}
-	return nil
+	return err
 }
 
 // close closes the folders of the host.
