@@ -67,7 +67,7 @@ func (e Engine) Allows(s engine.Spec, a engine.Action) error {
 }
 
 // Create makes an empty folder. It fails if the name exists.
-func (e Engine) Create(_ context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
+func (e Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
 	if err := e.Supports(s); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (e Engine) Create(_ context.Context, dir *hostio.Dir, name string, s engine
 	if err != nil {
 		return nil, err
 	}
-	return open(dir, name, s)
+	return e.Open(ctx, dir, name, s)
 }
 
 // Open finds a folder that Create made.
@@ -86,11 +86,6 @@ func (e Engine) Open(_ context.Context, dir *hostio.Dir, name string, s engine.S
 	if err := e.Supports(s); err != nil {
 		return nil, err
 	}
-	return open(dir, name, s)
-}
-
-// open opens a folder as a container.
-func open(dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
 	sub, err := dir.Sub(name)
 	if err != nil {
 		return nil, err
@@ -101,7 +96,7 @@ func open(dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error)
 		return nil, err
 	}
 	c := &container{spec: s, fsType: fsType}
-	c.Refuse = func(a engine.Action) error { return Engine{}.Allows(s, a) }
+	c.Refuse = func(a engine.Action) error { return e.Allows(s, a) }
 	c.HostFile, err = engine.OpenHostFile(dir, name)
 	return c, err
 }
@@ -134,8 +129,8 @@ func (c *container) Attach(ctx context.Context, o engine.AttachOptions) (engine.
 		root.Close()
 		return nil, fmt.Errorf("opening folder %q: %w", c.File, engine.Gone(err))
 	}
-	return &attachment{root: root,
-		vol: folder.New(root, folder.Options{Preallocate: c.spec.Preallocate, ReadOnly: o.ReadOnly})}, nil
+	vol := folder.New(root, folder.Options{Preallocate: c.spec.Preallocate, ReadOnly: o.ReadOnly})
+	return &attachment{root, vol}, nil
 }
 
 // Remove deletes the folder, unless another one has its name.
@@ -189,22 +184,17 @@ func (c *container) Transfer(ctx context.Context, dir *hostio.Dir, name string) 
 	if err := c.CopyTo(ctx, dir, name); err != nil {
 		return nil, err
 	}
-	return open(dir, name, c.spec)
+	return Engine{}.Open(ctx, dir, name, c.spec)
 }
 
 // attachment is an opened folder.
 type attachment struct {
-	root *hostio.Dir    // nil when attached without mounting, or detached
-	vol  *folder.Volume // likewise
+	root *hostio.Dir     // nil when attached without mounting, or detached
+	vol  workload.Volume // likewise
 }
 
 // Volume is nil when the folder was attached without mounting.
-func (a *attachment) Volume() workload.Volume {
-	if a.vol == nil {
-		return nil
-	}
-	return a.vol
-}
+func (a *attachment) Volume() workload.Volume { return a.vol }
 
 // Trim frees no space: deleted files freed theirs at once.
 func (*attachment) Trim(context.Context) (r engine.Report, err error) {

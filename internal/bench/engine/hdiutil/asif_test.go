@@ -11,7 +11,7 @@ import (
 
 // An encrypted ASIF of the work-alike's cannot be: the case is skipped for that reason, not failed.
 func TestWorkAlikeMakesNoEncryptedASIF(t *testing.T) {
-	tools := capabilities{present: map[string]bool{"diskutil": true}, encrypts: true, diskutilFS: true,
+	tools := capabilities{present: map[string]bool{"diskutil": true}, diskutilFS: true,
 		formats: map[string]map[string]bool{"diskutil": {"ASIF": true}}, filesystems: map[string]bool{"exFAT": true}}
 	s := engine.Spec{Format: "ASIF", Encryption: "AES-256", Filesystems: []string{"exFAT"}, Size: 32 << 20}
 	e := &Engine{can: tools}

@@ -30,25 +30,33 @@ const (
 	helper          = "helper"
 )
 
-// capabilities are the features of the tools, as their answers and help texts
-// name them.
+// capabilities are the features of the tools.
 type capabilities struct {
 	present     map[string]bool            // by backend: the tool answers
 	formats     map[string]map[string]bool // by backend and format: the tool makes it, empty or by converting
-	filesystems map[string]bool            // by the names of plans: hdiutil makes it, diskutil where it is alone
+	filesystems map[string]bool            // by the names of plans: hdiutil makes it
 	missing     map[string]string          // by the names of plans: what to install for a file system
 	noFUSE      string                     // what helps where images cannot be served by FUSE
-	encrypts    bool
-	diskutilFS  bool // `diskutil image create` has --fs: that of macOS 15 makes only APFS
-	noSpotlight bool // `hdiutil create` has -nospotlight
+	diskutilFS  bool                       // `diskutil image create` has --fs: that of macOS 15 makes only APFS
+	noSpotlight bool                       // `hdiutil create` has -nospotlight
 }
 
-// newCapabilities are those of no tool.
-func newCapabilities() capabilities {
-	return capabilities{
-		present: map[string]bool{}, filesystems: map[string]bool{}, missing: map[string]string{},
-		formats: map[string]map[string]bool{backendHdiutil: {}, backendDiskutil: {}},
+// newestTools are the features of Apple's newest tools, or of those of
+// dmgbench, on a machine with everything installed.
+func newestTools(apple bool) capabilities {
+	can := capabilities{
+		present: map[string]bool{backendHdiutil: true, backendDiskutil: true}, diskutilFS: true,
+		formats:     map[string]map[string]bool{backendHdiutil: {}, backendDiskutil: {}},
+		filesystems: map[string]bool{}, missing: map[string]string{},
 	}
+	for _, f := range diskimage.Formats {
+		can.formats[backendHdiutil][f.Name] = f.CreateType != "" || f.ReadOnly
+		can.formats[backendDiskutil][f.Name] = f.ImageType != ""
+	}
+	for _, f := range filesystems {
+		can.filesystems[f.name] = apple && f.apple || !apple && f.linux
+	}
+	return can
 }
 
 // makes reports whether a tool makes images with a file system. diskutil always
@@ -64,61 +72,50 @@ func (can capabilities) makes(backend string, f filesystem) bool {
 // Ideal returns engines with the newest tools of each vendor on a machine with
 // everything installed, Apple's last. They answer Supports and Allows and can
 // do no more.
-func Ideal() (out []*Engine) {
-	for _, vendor := range []string{vendorOwn, vendorApple} {
-		can := newCapabilities()
-		can.encrypts, can.diskutilFS = true, true
-		can.present[backendHdiutil], can.present[backendDiskutil] = true, true
-		for _, f := range diskimage.Formats {
-			can.formats[backendHdiutil][f.Name] = f.CreateType != "" || f.ReadOnly
-			can.formats[backendDiskutil][f.Name] = f.ImageType != ""
-		}
-		for _, f := range filesystems {
-			everywhere := slices.Contains([]string{"exFAT", "FAT32", none}, f.name)
-			can.filesystems[f.name] = everywhere || f.apple == (vendor == vendorApple)
-		}
-		out = append(out, &Engine{o: Options{Vendor: vendor}, can: can})
+func Ideal() []*Engine {
+	return []*Engine{
+		{o: Options{Vendor: vendorOwn}, can: newestTools(false)},
+		{o: Options{Vendor: vendorApple}, can: newestTools(true)},
 	}
-	return out
 }
 
-// probe asks the tools. In a help text that is plainly a list, what is missing
-// is not supported. Any other text proves little: then the manual pages decide.
+// probe asks hdiutil for its vendor and its version, then Apple's tools for
+// their features. Those of dmgbench's own are the newest, as far as this machine
+// has what they need.
 func (e *Engine) probe(ctx context.Context) error {
-	e.can = newCapabilities()
-	err := errors.Join(e.probeHdiutil(ctx), e.probeDiskutil(ctx))
+	var info command.Info
+	err := e.run(ctx, &engine.Report{}, call{doing: "asking", object: "hdiutil info",
+		cmd: command.New("hdiutil info", command.Args{}), check: func(out []byte) (err error) {
+			info, err = command.ParseInfo(out)
+			return err
+		}})
+	e.o.Vendor = cmp.Or(e.o.Vendor, info.Vendor)
+	version := info.Framework
+	if e.isApple() && version != "" {
+		version = strings.TrimSpace(e.o.System + " (DiskImages " + version + ")")
+	}
+	e.o.Version = cmp.Or(e.o.Version, version)
+	e.can = newestTools(e.isApple())
+	e.can.present[backendHdiutil], e.can.present[backendDiskutil] = err == nil, err == nil
+	switch {
+	case e.isApple():
+		if err == nil {
+			e.readHdiutilHelp(ctx)
+		}
+		noDiskutil := e.readDiskutilHelp(ctx)
+		e.can.present[backendDiskutil] = noDiskutil == nil
+		err = errors.Join(err, noDiskutil)
+	case e.host.MissingFor != nil:
+		e.can.noFUSE = e.host.MissingForFUSE()
+		for name, made := range e.can.filesystems {
+			e.can.missing[name] = e.host.MissingFor(name)
+			e.can.filesystems[name] = made && e.can.missing[name] == ""
+		}
+	}
 	if ctx.Err() == nil && !e.can.present[backendHdiutil] && !e.can.present[backendDiskutil] {
 		return fmt.Errorf("asking the disk image tools: %w", err)
 	}
 	return ctx.Err()
-}
-
-// probeHdiutil asks hdiutil for its vendor, its version and its features. If its
-// list of images cannot be read, it counts as missing.
-func (e *Engine) probeHdiutil(ctx context.Context) error {
-	var info command.Info
-	c := call{doing: "asking", object: "hdiutil info", cmd: command.New("hdiutil info", command.Args{}),
-		check: func(out []byte) (err error) {
-			info, err = command.ParseInfo(out)
-			return err
-		}}
-	if err := e.run(ctx, &engine.Report{}, c); err != nil {
-		return err
-	}
-	e.can.present[backendHdiutil] = true
-	e.o.Vendor = cmp.Or(e.o.Vendor, info.Vendor)
-	version := cmp.Or(info.Framework, info.Revision)
-	if e.isApple() {
-		version = strings.TrimSpace(e.o.System + " (DiskImages " + version + ")")
-	}
-	e.o.Version = cmp.Or(e.o.Version, version)
-	create, _, _ := e.help(ctx, "hdiutil create")
-	convert, _, _ := e.help(ctx, "hdiutil convert")
-	e.readFormats(create, convert)
-	e.readFilesystems(create)
-	e.can.encrypts = e.isApple() || len(command.FindNames(create, []string{"AES-256"})) > 0
-	e.can.noSpotlight = strings.Contains(create, "-nospotlight") || strings.Contains(create, "-[no]spotlight")
-	return nil
 }
 
 // help is a help text and whether its status was 0: tools print it to either
@@ -131,116 +128,77 @@ func (e *Engine) help(ctx context.Context, line string) (text string, ok bool, e
 	return string(r.Stdout) + "\n" + string(r.Stderr), r.Status == 0, err
 }
 
-// findListed finds the names in the part of a help text about an option, or in
-// all of it if the part has none. The result tests whether a name is listed; if
-// none is, it is otherwise.
-func findListed(help, option string, names []string, otherwise bool) func(name string) bool {
-	found := command.FindNames(command.FindSection(help, option), names)
-	if len(found) == 0 {
-		found = command.FindNames(help, names)
+// keepListed removes from can what a help text does not list. names are what the
+// text calls it, by the keys of can. A text that lists none of them proves
+// nothing: then it reports false and removes nothing.
+func keepListed(can map[string]bool, help string, names map[string]string) bool {
+	listed := command.FindNames(help, slices.Collect(maps.Values(names)))
+	for key, name := range names {
+		can[key] = can[key] && (len(listed) == 0 || slices.Contains(listed, name))
 	}
-	return func(name string) bool {
-		return slices.Contains(found, name) || name != "" && len(found) == 0 && otherwise
-	}
+	return len(listed) > 0
 }
 
-// readFormats looks for formats in the help of `hdiutil create` and `hdiutil
-// convert`. Apple's makes all of them where the help lists none.
-func (e *Engine) readFormats(create, convert string) {
-	var types []string
+// readHdiutilHelp looks for formats and file systems in the help of `hdiutil
+// create` and `hdiutil convert`.
+func (e *Engine) readHdiutilHelp(ctx context.Context) {
+	create, _, _ := e.help(ctx, "hdiutil create")
+	convert, _, _ := e.help(ctx, "hdiutil convert")
+	types, converted, names := map[string]string{}, map[string]string{}, map[string]string{}
 	for _, f := range diskimage.Formats {
-		if f.CreateType != "" && !f.ReadOnly {
-			types = append(types, f.CreateType)
+		if f.ReadOnly {
+			converted[f.Name] = f.Name
+		} else if f.CreateType != "" {
+			types[f.Name] = f.CreateType
 		}
 	}
-	hasType := findListed(create, "-type", types, true)
-	hasFormat := findListed(convert, "-format", diskimage.FormatNames(nil), e.isApple())
-	for _, f := range diskimage.Formats {
-		e.can.formats[backendHdiutil][f.Name] = f.ReadOnly && hasFormat(f.Name) || !f.ReadOnly && hasType(f.CreateType)
-	}
-}
-
-// readFilesystems looks for file systems in the help of `hdiutil create`.
-// Apple's makes all of its own where the help lists none.
-func (e *Engine) readFilesystems(help string) {
-	var names []string
 	for _, f := range filesystems {
-		if f.hdiutil != "" {
-			names = append(names, f.hdiutil)
+		if f.apple && f.hdiutil != "" {
+			names[f.name] = f.hdiutil
 		}
 	}
-	isListed, own := findListed(help, "-fs", names, e.isApple()), !e.isApple()
-	for _, f := range filesystems {
-		made := f.name == none || isListed(f.hdiutil) && (own || f.apple)
-		if own && e.host.MissingFor != nil {
-			e.can.missing[f.name] = e.host.MissingFor(f.name)
-			made = made && e.can.missing[f.name] == ""
-		}
-		e.can.filesystems[f.name] = made
-	}
-	if own && e.host.MissingForFUSE != nil {
-		e.can.noFUSE = e.host.MissingForFUSE()
-	}
+	keepListed(e.can.formats[backendHdiutil], create, types)
+	keepListed(e.can.formats[backendHdiutil], convert, converted)
+	keepListed(e.can.filesystems, create, names)
+	e.can.noSpotlight = strings.Contains(create, "-nospotlight") || strings.Contains(create, "-[no]spotlight")
 }
 
 // withDiskutilFS is the macOS from which diskutil(8) has --fs.
 const withDiskutilFS = 26
 
-// macOS is the major version in the system's name; without one the newest is
-// assumed.
-func (e *Engine) macOS() int {
-	var major int
-	if _, err := fmt.Sscanf(e.o.System, "macOS %d", &major); err != nil {
-		return math.MaxInt
-	}
-	return major
-}
-
-// probeDiskutil looks for formats in the help of `diskutil image create`. If it
-// succeeded without naming any, it takes those of the manual page: the command
+// readDiskutilHelp looks for formats in the help of `diskutil image create`. If
+// it succeeded without naming any, those of the manual page count: the command
 // that makes an image decides. An old diskutil does not recognize the verb.
-func (e *Engine) probeDiskutil(ctx context.Context) error {
-	if len(e.o.Diskutil) == 0 {
-		return nil
-	}
+func (e *Engine) readDiskutilHelp(ctx context.Context) error {
+	macOS := math.MaxInt // without a version the newest is assumed
+	_, _ = fmt.Sscanf(e.o.System, "macOS %d", &macOS)
 	formats := e.can.formats[backendDiskutil]
-	for _, readOnly := range []bool{false, true} {
-		line := "diskutil image create blank"
-		if readOnly {
-			line = "diskutil image create from"
-		}
+	for _, line := range []string{"diskutil image create blank", "diskutil image create from"} {
+		isBlank := strings.HasSuffix(line, "blank")
 		help, ok, err := e.help(ctx, line)
 		if err == nil && strings.Contains(help, "did not recognize") {
-			err = fmt.Errorf("asking diskutil: it has no verb image")
+			err = errors.New("asking diskutil: it has no verb image")
 		}
 		if err != nil {
 			return err
 		}
-		var types []string
+		types := map[string]string{}
 		for _, f := range diskimage.Formats {
-			if f.ReadOnly == readOnly && f.ImageType != "" {
-				types = append(types, f.ImageType)
+			if f.ReadOnly != isBlank && f.ImageType != "" {
+				types[f.Name] = f.ImageType
 			}
 		}
-		listed := command.FindNames(help, types)
-		isUnlisted := ok && len(listed) == 0
-		for _, name := range types {
+		isListed := keepListed(formats, help, types)
+		for name := range types {
 			f, _ := diskimage.FormatNamed(name)
-			formats[f.Name] = slices.Contains(listed, name) || isUnlisted && e.macOS() >= f.MacOS
+			formats[name] = formats[name] && (isListed || ok && macOS >= f.MacOS)
 		}
-		if !readOnly {
-			e.can.diskutilFS = strings.Contains(help, "-fs") || isUnlisted && e.macOS() >= withDiskutilFS
+		if isBlank {
+			e.can.diskutilFS = strings.Contains(help, "-fs") || ok && !isListed && macOS >= withDiskutilFS
 		}
 	}
 	if !slices.Contains(slices.Collect(maps.Values(formats)), true) {
-		return fmt.Errorf("asking diskutil: its help names no format")
-	}
-	e.can.present[backendDiskutil] = true
-	if !e.can.present[backendHdiutil] {
-		e.can.encrypts = true
-		for _, name := range []string{"APFS", "exFAT", "FAT32", none} {
-			e.can.filesystems[name] = true
-		}
+		return errors.New("asking diskutil: its help names no format")
 	}
 	return nil
 }
@@ -279,29 +237,22 @@ func (e *Engine) chooseFormat(s engine.Spec) (c choice, err error) {
 	case f.CreateType == "" && !f.ReadOnly:
 		backends = []string{backendDiskutil}
 	}
-	for _, b := range backends {
-		found, refused := e.chooseBackend(b, s, f)
+	for _, backend := range backends {
+		list := e.refusals(backend, s, f)
+		if i := slices.IndexFunc(list, func(r refusal) bool { return r.applies }); i >= 0 {
+			err = cmp.Or(err, e.refuse(backend, list[i].what, list[i].hint))
+			continue
+		}
+		unit := int64(command.Sector)
+		if backend == backendDiskutil {
+			unit = command.DiskutilUnit
+		}
+		fs, refused := e.chooseFilesystem(backend, s.Filesystems)
 		if refused == nil {
-			return found, nil
+			return choice{backend, f, fs, units.RoundUp(s.Size, unit)}, nil
 		}
 		err = cmp.Or(err, refused)
 	}
-	return c, err
-}
-
-// chooseBackend is what one backend would make of the spec.
-func (e *Engine) chooseBackend(backend string, s engine.Spec, f format) (c choice, err error) {
-	for _, r := range e.refusals(backend, s, f) {
-		if r.applies {
-			return c, e.refuse(backend, r.what, r.hint)
-		}
-	}
-	unit := int64(command.Sector)
-	if backend == backendDiskutil {
-		unit = command.DiskutilUnit
-	}
-	c = choice{backend: backend, format: f, size: units.RoundUp(s.Size, unit)}
-	c.fs, err = e.chooseFilesystem(backend, s.Filesystems)
 	return c, err
 }
 
@@ -335,8 +286,6 @@ func (e *Engine) refusals(backend string, s engine.Spec, f format) []refusal {
 		{encrypted && !slices.Contains(diskimage.Encryptions, s.Encryption), cipher, "AES-128 or AES-256"},
 		{encrypted && !f.Encrypted && !e.isApple(), "encryption of " + f.Name + " images",
 			"the layout of such images is not published: use UDSB, or Apple's diskutil on a Mac"},
-		{encrypted && !e.can.encrypts, cipher,
-			"the help of this tool does not name AES-256: use a newer one, or --engine inprocess"},
 		{encrypted && byDiskutil && s.Encryption != "AES-256", cipher, "AES-256, or backend = \"hdiutil\""},
 		{byDiskutil && f.Folder && s.BandSize != 0, "a band size of one's own", "backend = \"hdiutil\""},
 		{e.can.noFUSE != "" && (!raw || by == helper), "attaching through a helper process here", e.can.noFUSE},

@@ -57,28 +57,19 @@ func (c *image) checkContainer(ctx context.Context, t *engine.Report) error {
 	}
 	return c.ask(ctx, t, call{doing: "checking", cmd: cmd, check: func(out []byte) error {
 		i, err := command.ParseImageInfo(out)
-		if err == nil {
-			c.reportInfo(t, i)
+		t.Note("format", i.Format)
+		t.Note("scheme", i.Scheme)
+		if i.Encrypted {
+			t.Note("encrypted", "yes")
+		}
+		if i.Size != 0 {
+			t.Note("size", strconv.FormatInt(i.Size, 10))
+		}
+		if err == nil && i.Size != 0 && c.info.Size != 0 && i.Size != c.info.Size {
+			t.Find(fmt.Sprintf("the tool finds a device of %d bytes, the container %d", i.Size, c.info.Size))
 		}
 		return err
 	}})
-}
-
-// reportInfo reports what the tool finds in the container; a size that differs
-// from that of the files is a finding.
-func (c *image) reportInfo(t *engine.Report, i command.Image) {
-	t.Note("format", i.Format)
-	t.Note("scheme", i.Scheme)
-	if i.Encrypted {
-		t.Note("encrypted", "yes")
-	}
-	if i.Size == 0 {
-		return
-	}
-	t.Note("size", strconv.FormatInt(i.Size, 10))
-	if c.info.Size != 0 && i.Size != c.info.Size {
-		t.Find(fmt.Sprintf("the tool finds a device of %d bytes, the container %d", i.Size, c.info.Size))
-	}
 }
 
 // ask runs a command that reads the container; a verdict on the image is a
@@ -174,12 +165,11 @@ func (c *image) checkDevice(ctx context.Context, t *engine.Report, a *attachment
 		return nil
 	}
 	if a.device.IsStore() { // fsck_apfs, which diskutil runs, accepts it as well
-		text := fmt.Sprintf("the APFS container on %s is damaged: the system made no disk of it", device)
-		if !repair {
-			t.Find(text)
-		} else {
-			t.Warn("%s", text)
+		report := t.Find
+		if repair {
+			report = func(text string) { t.Warn("%s", text) }
 		}
+		report(fmt.Sprintf("the APFS container on %s is damaged: the system made no disk of it", device))
 	}
 	if !c.e.isApple() {
 		return c.fsck(ctx, t, device, repair)
@@ -241,6 +231,7 @@ type filesystem struct {
 	types    []string // in the mount table
 	label    int      // longest volume name, bytes
 	apple    bool     // Apple's tool makes it
+	linux    bool     // hdiutil of dmgbench makes it
 	fsck     fsck     // on Linux
 }
 
@@ -268,24 +259,26 @@ var filesystems = []filesystem{
 	{name: "Case-sensitive APFS", hdiutil: "Case-sensitive APFS", types: []string{"apfs"}, label: 127, apple: true},
 	hfs("HFS+"), hfs("Journaled HFS+"), hfs("Case-sensitive HFS+"), hfs("Case-sensitive Journaled HFS+"),
 	{name: "FAT32", hdiutil: "MS-DOS FAT32", diskutil: "MS-DOS", types: []string{"msdos", "vfat"}, label: 11,
-		apple: true, fsck: fsck{"fsck.fat", "-n", repairs("-a")}},
+		apple: true, linux: true, fsck: fsck{"fsck.fat", "-n", repairs("-a")}},
 	{name: "exFAT", hdiutil: "ExFAT", diskutil: "ExFAT", types: []string{"exfat"}, label: 11, apple: true,
-		fsck: fsck{"fsck.exfat", "-n", repairs("-b -y")}},
-	{name: none, diskutil: "None", apple: true},
-	{name: "ext4", hdiutil: "ext4", types: []string{"ext4"}, label: 16, fsck: fsck{"fsck.ext4", "-fn", repairs("-fy")}},
-	{name: "XFS", hdiutil: "xfs", types: []string{"xfs"}, label: 12,
+		linux: true, fsck: fsck{"fsck.exfat", "-n", repairs("-b -y")}},
+	{name: none, diskutil: "None", apple: true, linux: true},
+	{name: "ext4", hdiutil: "ext4", types: []string{"ext4"}, label: 16, linux: true,
+		fsck: fsck{"fsck.ext4", "-fn", repairs("-fy")}},
+	{name: "XFS", hdiutil: "xfs", types: []string{"xfs"}, label: 12, linux: true,
 		fsck: fsck{"xfs_repair", "-n", []repairCommand{{"", nil}}}},
 	// btrfs check opens no volume without the first superblock; super-recover
 	// restores it from its copies (status 2), which e2fsck does without being
 	// asked.
-	{name: "btrfs", hdiutil: "btrfs", types: []string{"btrfs"}, label: 255, fsck: fsck{"btrfs", "check --readonly",
-		[]repairCommand{{"rescue super-recover -y", []int{2}}, {"check --repair --force", nil}}}},
+	{name: "btrfs", hdiutil: "btrfs", types: []string{"btrfs"}, label: 255, linux: true,
+		fsck: fsck{"btrfs", "check --readonly",
+			[]repairCommand{{"rescue super-recover -y", []int{2}}, {"check --repair --force", nil}}}},
 }
 
 // hfs is a variant of HFS+.
 func hfs(name string) filesystem {
 	return filesystem{name: name, hdiutil: name, types: []string{"hfs", "hfsplus"}, label: 127, apple: true,
-		fsck: fsck{"fsck.hfsplus", "-fn", repairs("-fy")}}
+		linux: name == "HFS+", fsck: fsck{"fsck.hfsplus", "-fn", repairs("-fy")}}
 }
 
 // filesystemNamed finds a file system by its name in any case; an unknown name

@@ -90,7 +90,7 @@ func (e *Engine) run(ctx context.Context, t *engine.Report, c call) error {
 
 // reasonOf is the message of a tool that failed, or the class of the error.
 func reasonOf(err error) string {
-	if e, ok := errors.AsType[*ToolError](err); ok && e.Message != "" {
+	if e, ok := errors.AsType[*ToolError](err); ok && e.Message != "" && e.Class != NoResult {
 		return e.Message
 	}
 	return classOf(err).name
@@ -169,9 +169,6 @@ type class struct {
 	passing bool
 }
 
-// String is the class in messages.
-func (c *class) String() string { return c.name }
-
 const hintHelper = "the system's disk image helper is overloaded or gone: try again after a restart"
 
 // The classes. Tools print in the user's language, in any environment; for the
@@ -214,8 +211,7 @@ var (
 		"communicate with a helper"}, hintHelper, true}
 	Battery = &class{"on battery", nil, nil, []string{"battery"},
 		"connect the power adapter, or set in the step battery = \"allow\"", false}
-	Internal = &class{"internal error", nil, nil, []string{"internal error"}, "", false}
-	Invalid  = &class{"invalid argument", syscall.EINVAL, []int{22}, []string{"invalid argument", "unknown option",
+	Invalid = &class{"invalid argument", syscall.EINVAL, []int{22}, []string{"invalid argument", "unknown option",
 		"usage:"}, "", false}
 
 	Deadline = &class{"deadline", command.ErrDeadline, nil, nil,
@@ -232,7 +228,7 @@ var (
 // messageClasses are the classes that messages name, those with more specific
 // words first.
 var messageClasses = []Class{Busy, Locked, Auth, NoSpace, TooLarge, Exists, NotFound, Permission, NotPermitted,
-	NoFileSystem, Damaged, NotImage, Unsupported, NoDevice, NoHelper, Battery, Internal, Invalid}
+	NoFileSystem, Damaged, NotImage, Unsupported, NoDevice, NoHelper, Battery, Invalid}
 
 // ToolError is a tool's failure.
 type ToolError struct {
@@ -250,21 +246,20 @@ type ToolError struct {
 // Error is `<doing> <object>: <cause>` with the command, its status and its
 // message.
 func (e *ToolError) Error() string {
-	var cause any = e.Class
+	cause, details := e.Class.name, e.Command
 	if e.Err != nil {
-		cause = e.Err
+		cause = e.Err.Error()
 	}
-	details := []string{e.Command}
 	if e.Status >= 0 {
-		details = append(details, fmt.Sprintf("status %d", e.Status))
+		details += fmt.Sprintf("; status %d", e.Status)
 	}
 	if e.Tries > 1 {
-		details = append(details, fmt.Sprintf("tried %d times", e.Tries))
+		details += fmt.Sprintf("; tried %d times", e.Tries)
 	}
 	if e.Message != "" {
-		details = append(details, fmt.Sprintf("it printed %q", e.Message))
+		details += fmt.Sprintf("; it printed %q", e.Message)
 	}
-	return fmt.Sprintf("%s %q: %v (%s)", e.Doing, e.Object, cause, strings.Join(details, "; "))
+	return fmt.Sprintf("%s %q: %s (%s)", e.Doing, e.Object, cause, details)
 }
 
 // Advice is the hint.
@@ -314,16 +309,17 @@ func classify(status int, m command.Messages) Class {
 	if status == 16 || status == 35 {
 		number = status
 	}
-	i := slices.IndexFunc(messageClasses, func(c Class) bool { return slices.Contains(c.numbers, number) })
-	if i < 0 {
-		i = slices.IndexFunc(messageClasses, func(c Class) bool {
+	for _, matches := range []func(Class) bool{
+		func(c Class) bool { return slices.Contains(c.numbers, number) },
+		func(c Class) bool {
 			return slices.ContainsFunc(c.words, func(w string) bool { return strings.Contains(text, w) })
-		})
+		},
+	} {
+		if i := slices.IndexFunc(messageClasses, matches); i >= 0 {
+			return messageClasses[i]
+		}
 	}
-	if i < 0 {
-		return Unknown
-	}
-	return messageClasses[i]
+	return Unknown
 }
 
 // newToolError makes the error of a command that failed or did not run.
@@ -346,10 +342,9 @@ func newToolError(c call, r command.Result, err error) *ToolError {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		e.Class = Canceled
 	default:
-		for _, c := range []Class{Deadline, Killed, Missing} {
-			if errors.Is(err, c.wraps) {
-				e.Class = c
-			}
+		ran := []Class{Deadline, Killed, Missing}
+		if i := slices.IndexFunc(ran, func(c Class) bool { return errors.Is(err, c.wraps) }); i >= 0 {
+			e.Class = ran[i]
 		}
 	}
 	e.Hint = e.Class.hint

@@ -111,15 +111,10 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 
 // newUnprobed makes an engine without asking the tools.
 func newUnprobed(o Options) (*Engine, error) {
-	if o.Clock == nil {
-		o.Clock = clock.NewReal()
-	}
 	if o.Deadline == nil {
 		o.Deadline = deadlineOf
 	}
-	if o.Host == nil {
-		o.Host = systemHost()
-	}
+	o.Clock, o.Host = cmp.Or[clock.Clock](o.Clock, clock.NewReal()), cmp.Or(o.Host, systemHost())
 	o.Grace = cmp.Or(o.Grace, 10*time.Second)
 	// Tools print resolved paths.
 	dir, err := filepath.EvalSymlinks(cmp.Or(o.WorkDir, os.TempDir()))

@@ -175,8 +175,8 @@ func TestSupports(t *testing.T) {
 	silent := newRig(t, FakeConfig{NoHelp: true})
 	brief := newRig(t, FakeConfig{Brief: true})
 	sequoia := newRig(t, FakeConfig{Brief: true, NoASIF: true}, func(o *Options) { o.System = "macOS 15.7" })
-	alike := newRig(t, FakeConfig{Vendor: "dmgbench", Types: []string{"UDIF", "SPARSEBUNDLE"}, Names: []string{"ext4", "xfs", "ExFAT"}, Formats: []string{"UDRW", "UDZO"}},
-		func(o *Options) { o.System = "" })
+	few := newRig(t, FakeConfig{Types: []string{"UDIF", "SPARSEBUNDLE"}, Names: []string{"APFS", "ExFAT"}, Formats: []string{"UDRW", "UDZO"}})
+	alike := newRig(t, FakeConfig{Vendor: "dmgbench"}, func(o *Options) { o.System = "" })
 	ok := ""
 	for _, test := range []struct {
 		r    *rig
@@ -204,7 +204,8 @@ func TestSupports(t *testing.T) {
 		{sequoia, spec("UDSB", by("diskutil")), ok}, {sequoia, spec("ASIF"), "diskutil (Apple, macOS 15.7) does not support format ASIF"},
 		{sequoia, spec("UDRW", by("diskutil"), on("exFAT")), "diskutil (Apple, macOS 15.7) does not support file system exFAT"},
 		{alike, spec("UDRW", on("APFS", "ext4")), ok}, {alike, spec("UDSB", on("XFS")), ok}, {alike, spec("UDRW", on()), ok},
-		{alike, spec("UDSP", on("ext4")), "hdiutil (dmgbench work-alike) does not support format UDSP"},
+		{few, spec("UDSB", on("exFAT")), ok}, {few, spec("UDSP"), "hdiutil (Apple, macOS 26.4) does not support format UDSP"},
+		{few, spec("UDRW", on("HFS+")), "hdiutil (Apple, macOS 26.4) does not support file system HFS+"},
 		{alike, spec("UDRW"), "hdiutil (dmgbench work-alike) does not support file system APFS"},
 	} {
 		err := test.r.e.Supports(test.spec)
@@ -375,5 +376,5 @@ func TestAdviceStandsInTheTextOnce(t *testing.T) {
 	assert.Equal(t, "use y instead: e does not support x", engine.Advised(fmt.Errorf("use y instead: %w", no)))
 	assert.Equal(t, "plain", engine.Advised(errors.New("plain")))
 	assert.Equal(t, "e does not support x", engine.Advised(&engine.UnsupportedError{Engine: "e", What: "x"}))
-	assert.Contains(t, engine.Advised(&ToolError{Doing: "attaching", Object: "x", Hint: "wait"}), "; hint: wait")
+	assert.Contains(t, engine.Advised(&ToolError{Doing: "attaching", Object: "x", Class: Unknown, Hint: "wait"}), "; hint: wait")
 }

@@ -20,19 +20,18 @@ func systemHost() *Host {
 	return &Host{Mounts: systemMounts, Exists: exists, CommandLines: commandLines}
 }
 
+// maxMounts bounds the mount table. Macs have a few dozen mounts.
+const maxMounts = 1024
+
 // systemMounts asks getfsstat(2) without waiting for file systems that hang.
 func systemMounts() ([]host.Mount, error) {
-	n, err := unix.Getfsstat(nil, unix.MNT_NOWAIT)
+	table := make([]unix.Statfs_t, maxMounts)
+	n, err := unix.Getfsstat(table, unix.MNT_NOWAIT)
 	if err != nil {
 		return nil, fmt.Errorf("reading the mount table: %w", err)
 	}
-	table := make([]unix.Statfs_t, n+8) // some may come in between
-	n, err = unix.Getfsstat(table, unix.MNT_NOWAIT)
-	if err != nil {
-		return nil, fmt.Errorf("reading the mount table: %w", err)
-	}
-	list := make([]host.Mount, 0, n)
-	for _, s := range table[:min(n, len(table))] {
+	var list []host.Mount
+	for _, s := range table[:n] {
 		list = append(list, host.Mount{
 			Source: unix.ByteSliceToString(s.Mntfromname[:]), Point: unix.ByteSliceToString(s.Mntonname[:]),
 			Type: unix.ByteSliceToString(s.Fstypename[:]), ReadOnly: s.Flags&unix.MNT_RDONLY != 0,

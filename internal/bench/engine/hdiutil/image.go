@@ -224,38 +224,42 @@ func (c *image) Remove(ctx context.Context) error {
 // passphrase.
 func (c *image) OpenWith(path string) []string {
 	path = engine.ShellQuote(path)
-	line := "hdiutil attach " + path
-	if c.backend == backendDiskutil {
-		line = "diskutil image attach " + path
+	line := map[string]string{backendHdiutil: "hdiutil attach ", backendDiskutil: "diskutil image attach "}[c.backend]
+	if c.e.isApple() {
+		return []string{line + path}
 	}
-	if !c.e.isApple() {
-		line = "dmgbench hdiutil " + strings.TrimPrefix(line, "hdiutil ")
-	}
-	lines := []string{line}
-	if !c.e.isApple() && c.fs.name == "exFAT" { // which ls reads without mounting
+	lines := []string{"dmgbench hdiutil " + strings.TrimPrefix(line, "hdiutil ") + path}
+	if c.fs.name == "exFAT" { // which ls reads without mounting
 		lines = append(lines, "dmgbench hdiutil ls "+path)
 	}
 	return lines
 }
 
-// change runs a command that changes the container in place. Freed is computed
-// from the host's blocks, whatever the tool prints.
-func (c *image) change(ctx context.Context, t *engine.Report, k call) error {
+// measureFreed does what may free blocks of the host, and reports how many bytes
+// it freed, whatever the tool prints.
+func (c *image) measureFreed(ctx context.Context, t *engine.Report, do func() error) error {
 	before, err := c.Usage(ctx)
 	if err == nil {
-		k.object = c.File
-		err = c.e.run(ctx, t, k)
+		err = do()
 	}
 	if err != nil {
 		return err
 	}
-	// The tool may have replaced files; the container was checked just before.
-	if err := c.Renew(); err != nil {
-		return fmt.Errorf("%s %q: %w", k.doing, c.File, err)
-	}
 	after, err := c.Usage(ctx)
 	t.Freed = max(0, before.Allocated-after.Allocated)
 	return err
+}
+
+// change runs a command that changes the container in place.
+func (c *image) change(ctx context.Context, t *engine.Report, k call) error {
+	return c.measureFreed(ctx, t, func() error {
+		k.object = c.File
+		if err := c.e.run(ctx, t, k); err != nil {
+			return err
+		}
+		// The tool may have replaced files; the container was checked just before.
+		return c.Renew()
+	})
 }
 
 // prepare checks that an action may be done to the image now.
@@ -331,9 +335,6 @@ func (c *image) Damage(ctx context.Context, kind string) error {
 	}
 	err := container.Corrupt(c.Dir, c.File, container.Corruption{Kind: kind, UDIF: c.format.UDIF,
 		Passphrase: c.spec.Passphrase, Places: c.volumeStart})
-	if _, ok := errors.AsType[*container.UnsupportedError](err); ok {
-		err = c.e.refuse(c.backend, "damage "+kind+" of this container", engine.DamageHint)
-	}
 	if err != nil {
 		return fmt.Errorf("damaging %q: %w", c.File, engine.Gone(err))
 	}

@@ -51,7 +51,7 @@ func TestReportedFailures(t *testing.T) {
 		{1, "hdiutil: create failed - Risorsa momentaneamente non disponibile", Locked},
 		{1, "hdiutil: create failed - 리소스 일시 사용 불가", Locked},
 		{1, "hdiutil: attach failed - this image format is not supported by hdiutil. Please use 'diskutil image attach'", Unsupported},
-		{1, "hdiutil: compact failed - internal error", Internal},
+		{1, "hdiutil: compact failed - internal error", Unknown},
 		{1, "hdiutil: compact failed - Resource temporarily unavailable", Locked},
 		{1, "hdiutil: compact failed - Authentication error", Auth},
 		{1, "hdiutil: compact failed - Operation not supported", Unsupported},

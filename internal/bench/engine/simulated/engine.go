@@ -183,16 +183,11 @@ func (c *container) Remove(context.Context) error {
 // attachment is an attached container.
 type attachment struct {
 	c   *container
-	vol *volume
+	vol workload.Volume
 }
 
 // Volume is nil for a container that was attached without mounting, and after Detach.
-func (a *attachment) Volume() workload.Volume {
-	if a.vol == nil {
-		return nil
-	}
-	return a.vol
-}
+func (a *attachment) Volume() workload.Volume { return a.vol }
 
 // Trim releases the space that is not in use, as Compact does.
 func (a *attachment) Trim(ctx context.Context) (engine.Report, error) {
@@ -310,18 +305,15 @@ type file struct {
 
 var _ workload.Skipper = (*file)(nil)
 
-// side is the index of a direction.
-func side(write bool) int {
-	if write {
-		return 1
-	}
-	return 0
-}
+// The indexes of the directions.
+const (
+	read = iota
+	write
+)
 
 // drawFactor returns the factor on the times of this file, drawn at its first call in
-// a direction.
-func (f *file) drawFactor(write bool) float64 {
-	k := side(write)
+// the direction k.
+func (f *file) drawFactor(k int) float64 {
 	if f.own[k] != 0 {
 		return f.own[k]
 	}
@@ -341,19 +333,22 @@ func (f *file) drawFactor(write bool) float64 {
 
 // Skip takes the time of a read or write of n bytes at off, without data, and counts
 // its bytes.
-func (f *file) Skip(write bool, off, n int64) error {
-	v := f.v
+func (f *file) Skip(isWrite bool, off, n int64) error {
+	v, k := f.v, read
+	if isWrite {
+		k = write
+	}
 	v.mu.Lock()
-	size, k := v.c.sizes[f.name], side(write)
-	if !write && off+n > size {
+	size := v.c.sizes[f.name]
+	if !isWrite && off+n > size {
 		v.mu.Unlock()
 		return fmt.Errorf("reading after the end at %d", size)
 	}
 	age := v.c.e.clock.Now() - v.c.e.began
-	seconds := v.c.law.seconds(write, v.moved[k], n)
-	seconds *= f.drawFactor(write) * v.factor * math.Pow(1+v.c.law.Drift, age.Hours())
+	seconds := v.c.law.seconds(isWrite, v.moved[k], n)
+	seconds *= f.drawFactor(k) * v.factor * math.Pow(1+v.c.law.Drift, age.Hours())
 	v.moved[k] += n
-	if grown := off + n - size; write && grown > 0 {
+	if grown := off + n - size; isWrite && grown > 0 {
 		v.c.sizes[f.name] += grown
 		v.c.live += grown
 		v.c.peak = max(v.c.peak, v.c.live)
@@ -386,7 +381,7 @@ func (f *file) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) {
 	if mode == hostio.SyncNone {
 		return mode, nil
 	}
-	return mode, f.v.pass(f.v.c.law.Flush.Seconds() * f.drawFactor(true) * f.v.factor)
+	return mode, f.v.pass(f.v.c.law.Flush.Seconds() * f.drawFactor(write) * f.v.factor)
 }
 
 func (*file) Evict() error { return nil }

@@ -56,7 +56,7 @@ type Law struct {
 	Slow          float64 // share of stretches of SlowFiles files that take SlowFactor times as long
 	SlowFactor    float64
 	SlowFiles     int
-	Drift         float64 // by what share times grow in an hour; above -1
+	Drift         float64 // by what share times grow in an hour
 }
 
 // Machine is a law for all images, and laws of their own for some kinds.
@@ -174,16 +174,6 @@ func to[T, U ~int | ~int64 | ~float64](at *T, parse func(string) (U, error)) val
 	}
 }
 
-// parseShare parses a percentage that may be negative.
-func parseShare(text string) (float64, error) {
-	body, negative := strings.CutPrefix(text, "-")
-	v, err := units.ParseShare(body)
-	if negative {
-		v = -v
-	}
-	return float64(v), err
-}
-
 // parseFactor parses a number above 0.
 func parseFactor(text string) (f float64, err error) {
 	if f, err = strconv.ParseFloat(text, 64); err == nil && !(f > 0) {
@@ -192,32 +182,32 @@ func parseFactor(text string) (f float64, err error) {
 	return f, err
 }
 
-// keys are the lines of the text form: "name = " and the form with the values
-// in the places of %s.
-var keys = map[string]struct {
+// lawLine is one line of the text form: "name = " and the form with the values in
+// the places of %s.
+type lawLine struct {
 	form   string
-	values func(*Law) []value
-}{
-	"write":         {"%s", func(l *Law) []value { return []value{to(&l.Write, units.ParseRate)} }},
-	"read":          {"%s", func(l *Law) []value { return []value{to(&l.Read, units.ParseRate)} }},
-	"latency":       {"%s", func(l *Law) []value { return []value{to(&l.Latency, units.ParseDuration)} }},
-	"flush":         {"%s", func(l *Law) []value { return []value{to(&l.Flush, units.ParseDuration)} }},
-	"step":          {"%s", func(l *Law) []value { return []value{to(&l.Step, units.ParseDuration)} }},
-	"file_noise":    {"%s", func(l *Law) []value { return []value{to(&l.FileNoise, parseShare)} }},
-	"mount_noise":   {"%s", func(l *Law) []value { return []value{to(&l.MountNoise, parseShare)} }},
-	"session_noise": {"%s", func(l *Law) []value { return []value{to(&l.SessionNoise, parseShare)} }},
-	"own_noise":     {"%s", func(l *Law) []value { return []value{to(&l.OwnNoise, parseShare)} }},
-	"outliers": {"%s x %s", func(l *Law) []value {
-		return []value{to(&l.Outliers, parseShare), to(&l.OutlierFactor, parseFactor)}
-	}},
-	"first": {"x %s", func(l *Law) []value { return []value{to(&l.First, parseFactor)} }},
-	"cliff": {"%s x %s", func(l *Law) []value {
-		return []value{to(&l.CliffAfter, units.ParseBytes), to(&l.CliffFactor, parseFactor)}
-	}},
-	"slow": {"%s x %s in %s files", func(l *Law) []value {
-		return []value{to(&l.Slow, parseShare), to(&l.SlowFactor, parseFactor), to(&l.SlowFiles, strconv.Atoi)}
-	}},
-	"drift": {"%s", func(l *Law) []value { return []value{to(&l.Drift, parseShare)} }},
+	values []value
+}
+
+// lines are the lines of the text form by name.
+func (l *Law) lines() map[string]lawLine {
+	return map[string]lawLine{
+		"write":         {"%s", []value{to(&l.Write, units.ParseRate)}},
+		"read":          {"%s", []value{to(&l.Read, units.ParseRate)}},
+		"latency":       {"%s", []value{to(&l.Latency, units.ParseDuration)}},
+		"flush":         {"%s", []value{to(&l.Flush, units.ParseDuration)}},
+		"step":          {"%s", []value{to(&l.Step, units.ParseDuration)}},
+		"file_noise":    {"%s", []value{to(&l.FileNoise, units.ParseShare)}},
+		"mount_noise":   {"%s", []value{to(&l.MountNoise, units.ParseShare)}},
+		"session_noise": {"%s", []value{to(&l.SessionNoise, units.ParseShare)}},
+		"own_noise":     {"%s", []value{to(&l.OwnNoise, units.ParseShare)}},
+		"outliers":      {"%s x %s", []value{to(&l.Outliers, units.ParseShare), to(&l.OutlierFactor, parseFactor)}},
+		"first":         {"x %s", []value{to(&l.First, parseFactor)}},
+		"cliff":         {"%s x %s", []value{to(&l.CliffAfter, units.ParseBytes), to(&l.CliffFactor, parseFactor)}},
+		"drift":         {"%s", []value{to(&l.Drift, units.ParseShare)}},
+		"slow": {"%s x %s in %s files",
+			[]value{to(&l.Slow, units.ParseShare), to(&l.SlowFactor, parseFactor), to(&l.SlowFiles, strconv.Atoi)}},
+	}
 }
 
 // Parse reads the text form of a machine: lines "name = value" in the units of
@@ -233,7 +223,8 @@ var keys = map[string]struct {
 //	[UDSB AES-256]
 //	write      = 2.5 GB/s
 func Parse(text string) (Machine, error) {
-	m, section := Machine{Kinds: map[string]Law{}}, ""
+	m, kind := Machine{Kinds: map[string]Law{}}, ""
+	law := &m.Law
 	var lines []string
 	for i, line := range strings.Split(text, "\n") {
 		line, _, _ = strings.Cut(line, "#")
@@ -241,21 +232,14 @@ func Parse(text string) (Machine, error) {
 			continue
 		}
 		lines = append(lines, line)
-		kind, isKind := strings.CutPrefix(line, "[")
-		var err error
-		switch {
-		case isKind && strings.HasSuffix(kind, "]"):
-			section = strings.TrimSuffix(kind, "]")
-			m.Kinds[section] = m.Law
-		case section == "":
-			err = m.Law.readLine(line)
-		default:
-			law := m.Kinds[section]
-			err = law.readLine(line)
-			m.Kinds[section] = law
-		}
-		if err != nil {
+		if line[0] == '[' && line[len(line)-1] == ']' {
+			kind = line[1 : len(line)-1]
+			law = new(m.Law)
+		} else if err := law.readLine(line); err != nil {
 			return Machine{}, fmt.Errorf("reading the law: line %d: %w", i+1, err)
+		}
+		if kind != "" {
+			m.Kinds[kind] = *law
 		}
 	}
 	m.text = strings.Join(lines, ", ")
@@ -265,16 +249,16 @@ func Parse(text string) (Machine, error) {
 // readLine reads one line into the law.
 func (l *Law) readLine(line string) error {
 	name, text, _ := strings.Cut(line, "=")
-	key, ok := keys[strings.TrimSpace(name)]
+	found, ok := l.lines()[strings.TrimSpace(name)]
 	if !ok {
 		return fmt.Errorf("%q is not a line of a law", line)
 	}
-	form := regexp.MustCompile("^" + strings.ReplaceAll(key.form, "%s", "(.+?)") + "$")
+	form := regexp.MustCompile("^" + strings.ReplaceAll(found.form, "%s", "(.+?)") + "$")
 	parts := form.FindStringSubmatch(strings.TrimSpace(text))
 	if parts == nil {
-		return fmt.Errorf("parsing %q: want %q", text, strings.ReplaceAll(key.form, "%s", "…"))
+		return fmt.Errorf("parsing %q: want %q", text, strings.ReplaceAll(found.form, "%s", "…"))
 	}
-	for i, parse := range key.values(l) {
+	for i, parse := range found.values {
 		if err := parse(parts[i+1]); err != nil {
 			return fmt.Errorf("parsing %q: %w", text, err)
 		}

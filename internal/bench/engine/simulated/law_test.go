@@ -26,7 +26,7 @@ outliers = 2% x 8
 first = x 3
 cliff = 20 GB x 5
 slow = 30% x 2 in 10 files
-drift = -5%
+drift = 5%
 
 [UDSB AES-256]
 write = 2.5 GB/s
@@ -38,7 +38,7 @@ func TestTextForm(t *testing.T) {
 	require.NoError(t, err)
 	want := Law{Write: 5e9, Read: 6e9, Latency: 200 * time.Microsecond, Flush: time.Millisecond, Step: 20 * time.Millisecond, FileNoise: 0.03,
 		MountNoise: 0.01, SessionNoise: 0.1, OwnNoise: 0.005, Outliers: 0.02, OutlierFactor: 8, First: 3, CliffAfter: 20e9, CliffFactor: 5,
-		Slow: 0.3, SlowFactor: 2, SlowFiles: 10, Drift: -0.05}
+		Slow: 0.3, SlowFactor: 2, SlowFiles: 10, Drift: 0.05}
 	assert.Equal(t, want, m.Law)
 	want.Write, want.CliffAfter, want.CliffFactor = 2.5e9, 0, 1
 	assert.Equal(t, want, m.Of(Kind("UDSB", "AES-256")))
@@ -47,7 +47,7 @@ func TestTextForm(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "write = 5 GB/s, read = 6 GB/s, latency = 200 us, flush = 1 ms, step = 20 ms, file_noise = 3%, mount_noise = 1%, "+
 		"session_noise = 10%, own_noise = 0.5%, outliers = 2% x 8, first = x 3, cliff = 20 GB x 5, slow = 30% x 2 in 10 files, "+
-		"drift = -5%, [UDSB AES-256], write = 2.5 GB/s, cliff = 0 B x 1", e.Simulated())
+		"drift = 5%, [UDSB AES-256], write = 2.5 GB/s, cliff = 0 B x 1", e.Simulated())
 }
 
 func TestTextErrorsNameTheLine(t *testing.T) {

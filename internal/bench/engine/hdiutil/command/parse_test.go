@@ -222,14 +222,3 @@ func TestNames(t *testing.T) {
 	help := "  -type UDIF|SPARSEBUNDLE\n-fs: HFS+, Journaled HFS+, MS-DOS FAT32, ExFAT, ext4\n"
 	assert.Equal(t, []string{"UDIF", "SPARSEBUNDLE", "HFS+", "ext4"}, command.FindNames(help, []string{"UDIF", "SPARSE", "SPARSEBUNDLE", "HFS+", "HFS", "APFS", "ext4"}))
 }
-
-func TestSection(t *testing.T) {
-	help := "create: usage\n\t-type TYPE\n\t\tUDIF\n\t-fs NAME\n\t\tone of: ext4,\n\t\tExFAT\n\t-fsargs ARGS\n\t\tfor HFS+ of Apple's\n"
-	assert.Equal(t, "\t-fs NAME\n\t\tone of: ext4,\n\t\tExFAT\n", command.FindSection(help, "-fs"))
-	assert.Equal(t, "\t-type TYPE\n\t\tUDIF\n", command.FindSection(help, "-type"))
-	assert.Equal(t, help, command.FindSection(help, "-format"))
-	assert.Empty(t, command.FindSection("", "-fs"))
-	// Another option's words may name it before its own line does.
-	help = "\t-volname NAME\tof the volume; needs -fs, and HFS+ unless one is given\n\t-fsargs ARGS\n\t-fs NAME\tAPFS, ExFAT\n"
-	assert.Equal(t, "\t-fs NAME\tAPFS, ExFAT\n", command.FindSection(help, "-fs"))
-}

@@ -27,7 +27,7 @@ type odd struct {
 }
 
 func TestParsePlist(t *testing.T) {
-	d, err := parsePlist[odd]([]byte(wrap(`<dict>
+	d, err := findPlist[odd]([]byte(wrap(`<dict>
 	<key>s</key><string>a &lt;b&gt; ✓</string><key>n</key><integer>42</integer>
 	<key>yes</key><true/><key>no</key><false/><key>r</key><real>1.5</real><key>d</key><dict><key>X</key><integer>1</integer></dict>
 	<key>list</key><array><dict><key>a</key><string>1</string></dict><dict/></array></dict>`)))
@@ -53,7 +53,6 @@ func TestParsePlistRefuses(t *testing.T) {
 		"string root":     wrap(`<string>x</string>`),
 		"no root":         wrap(``),
 		"cut":             wrap(`<dict><key>a</key>`)[:100],
-		"before":          "junk" + wrap(`<dict/>`),
 		"no value":        wrap(`<dict><key>a</key></dict>`),
 		"no key":          wrap(`<dict><string>a</string></dict>`),
 		"two keys":        wrap(`<dict><key>a</key><key>b</key></dict>`),
@@ -66,14 +65,10 @@ func TestParsePlistRefuses(t *testing.T) {
 		"another type":    wrap(`<dict><key>s</key><integer>1</integer></dict>`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := parsePlist[odd]([]byte(text))
+			d, err := findPlist[odd]([]byte(text))
 			require.Error(t, err)
 			assert.Zero(t, d)
-			if strings.TrimSpace(text) == "" {
-				require.ErrorIs(t, err, ErrNoPlist)
-			} else {
-				require.ErrorIs(t, err, ErrBadPlist)
-			}
+			require.ErrorIs(t, err, ErrNoResult)
 		})
 	}
 }
@@ -81,12 +76,12 @@ func TestParsePlistRefuses(t *testing.T) {
 // The deepest list that the bound on its length allows does not exhaust the stack.
 func TestParseDeepestPlist(t *testing.T) {
 	n := (maxPlist - 200) / len("<array></array>")
-	_, err := parsePlist[odd]([]byte(wrap("<dict><key>a</key>" + strings.Repeat("<array>", n) + strings.Repeat("</array>", n) + "</dict>")))
+	_, err := findPlist[odd]([]byte(wrap("<dict><key>a</key>" + strings.Repeat("<array>", n) + strings.Repeat("</array>", n) + "</dict>")))
 	require.NoError(t, err)
-	_, err = parsePlist[odd]([]byte(wrap("<dict/>" + strings.Repeat(" ", maxPlist))))
-	require.ErrorIs(t, err, ErrBadPlist)
-	_, err = parsePlist[odd]([]byte("<plist><dict>" + strings.Repeat("<array>", maxPlist/len("<array>")-10)))
-	require.ErrorIs(t, err, ErrBadPlist)
+	_, err = findPlist[odd]([]byte(wrap("<dict/>" + strings.Repeat(" ", maxPlist))))
+	require.ErrorIs(t, err, ErrNoResult)
+	_, err = findPlist[odd]([]byte("<plist><dict>" + strings.Repeat("<array>", maxPlist/len("<array>")-10)))
+	require.ErrorIs(t, err, ErrNoResult)
 }
 
 // first is what the tests look for in a text.
@@ -113,10 +108,10 @@ func TestFindPlist(t *testing.T) {
 		})
 	}
 	_, err := findPlist[first]([]byte("created: /x\n"))
-	require.ErrorIs(t, err, ErrNoPlist)
+	require.ErrorIs(t, err, ErrNoResult)
 	for cut := len(head); cut < len(good); cut++ {
 		_, err := findPlist[first]([]byte(good[:cut]))
-		require.ErrorIs(t, err, ErrBadPlist, "cut at %d", cut)
+		require.ErrorIs(t, err, ErrNoResult, "cut at %d", cut)
 	}
 }
 
