@@ -2,6 +2,7 @@ package result
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -200,17 +201,19 @@ type Pause struct {
 	Message   string `json:"message"`
 	Key       string `json:"key,omitempty"` // the manual axis and the value it has to have
 	Value     string `json:"value,omitempty"`
-	// Others are the containers that convert, transfer and damage steps have
-	// made of the case's own.
-	Others []PausedContainer `json:"others,omitempty"`
+	// Containers are the case's own container and those that convert, transfer
+	// and damage steps have made of it.
+	Containers []PausedContainer `json:"containers,omitempty"`
 }
 
-// PausedContainer is a container other than the case's own that a pause leaves.
+// PausedContainer is a container that a pause leaves.
 type PausedContainer struct {
-	As        string `json:"as"` // the name that the plan gives it
+	As        string `json:"as"` // the name that the plan gives it, "" for the case's own
 	Place     string `json:"place"`
 	Container string `json:"container"`
 	Identity  string `json:"identity"`
+	// State is what the runner needs to continue with it.
+	State json.RawMessage `json:"state"`
 }
 
 // WarningRecord is a warning of the run, or of one case when Case is set.

@@ -58,16 +58,12 @@ func (r *run) suspended() int64 {
 
 // runCaseRound measures one case in one round, a second time if the machine
 // slept meanwhile.
-func (r *run) runCaseRound(ctx context.Context, id string, round int, pause *result.Pause) error {
-	c := r.findCase(id)
-	if c == nil {
-		return fmt.Errorf("resuming: the plan has no case %q", id)
-	}
-	end := &result.CaseEnd{Case: id, Round: round}
-	err := r.attempt(ctx, *c, end, pause)
+func (r *run) runCaseRound(ctx context.Context, c plan.Case, round int, pause *result.Pause) error {
+	end := &result.CaseEnd{Case: c.ID, Round: round}
+	err := r.attempt(ctx, c, end, pause)
 	if errors.Is(err, errSlept) {
-		r.warn(id, "slept", "the machine slept during this case; it was measured again")
-		err = r.attempt(ctx, *c, end, nil)
+		r.warn(c.ID, "slept", "the machine slept during this case; it was measured again")
+		err = r.attempt(ctx, c, end, nil)
 	}
 	if errors.Is(err, errSlept) {
 		end.Status, end.Reason, err = result.Discarded, "the machine slept twice while this case was measured", nil
@@ -78,10 +74,10 @@ func (r *run) runCaseRound(ctx context.Context, id string, round int, pause *res
 	// The end record makes the case-round count. Before it is durable, a killed
 	// run measures the case-round again.
 	r.finished++
-	r.forecast.finish(id)
+	r.forecast.finish(c.ID)
 	r.pauseHeld = false
 	if end.Status == result.Failed || end.Status == result.Discarded {
-		r.c.Progress.Failure(Failure{Case: id, Round: round, Status: end.Status, Reason: end.Reason})
+		r.c.Progress.Failure(Failure{Case: c.ID, Round: round, Status: end.Status, Reason: end.Reason})
 	}
 	return r.commit(result.Record{CaseEnd: end})
 }
@@ -122,18 +118,15 @@ func (r *run) attempt(ctx context.Context, c plan.Case, end *result.CaseEnd, pau
 	if err := x.stopReason(ctx, caseErr); err != nil {
 		return err
 	}
+	if end.Status = result.Done; caseErr == nil {
+		return nil
+	}
+	end.Status, end.Reason = result.Failed, engine.Advised(caseErr)
 	switch {
-	case caseErr == nil:
-		end.Status, end.Reason = result.Done, ""
-	case errors.As(caseErr, new(*journalError)):
-		if r.dir.Sync() != nil { // the disk may have been full of files that are removed now
-			return caseErr
-		}
-		end.Status, end.Reason = result.Failed, caseErr.Error()
+	case errors.As(caseErr, new(*journalError)) && r.dir.Sync() != nil:
+		return caseErr // else the disk was full of files that are removed now
 	case errors.As(caseErr, new(*engine.UnsupportedError)):
-		end.Status, end.Reason = result.Skipped, engine.Advised(caseErr)
-	default:
-		end.Status, end.Reason = result.Failed, engine.Advised(caseErr)
+		end.Status = result.Skipped
 	}
 	return nil
 }
@@ -163,7 +156,7 @@ func (x *caseRun) stopReason(ctx context.Context, caseErr error) error {
 		return nil
 	}
 	for _, h := range append(x.handles(), &handle{place: x.place}) {
-		if why == "" && h.place.placeIsGone() {
+		if why == "" && !h.place.isAt(h.place.root.Path()) { // its disk was removed, or the folder replaced
 			why = h.place.title + " is gone"
 		}
 	}
@@ -175,30 +168,32 @@ func (x *caseRun) stopReason(ctx context.Context, caseErr error) error {
 
 // liveFiles are the files that the steps of a case have put on a container.
 type liveFiles struct {
-	live    []workload.Item      // of write steps, in the order written
-	named   []workload.Item      // of copy and stream steps; they belong to no batch
-	sets    map[int]plan.FileSet // file set of each batch: its data verifies the files
-	batches int                  // number of the last batch
+	Live    []workload.Item // of write steps, in the order written
+	Named   []workload.Item // of copy and stream steps; they belong to no batch
+	Sets    map[int]string  // file set of each batch: its data verifies the files
+	Batches int             // number of the last batch
 }
 
 // clone is a copy that can change independently.
 func (l *liveFiles) clone() liveFiles {
-	out := *l
-	out.live, out.named, out.sets = slices.Clone(l.live), slices.Clone(l.named), maps.Clone(l.sets)
-	return out
+	return liveFiles{slices.Clone(l.Live), slices.Clone(l.Named), maps.Clone(l.Sets), l.Batches}
 }
 
-// size is the sum of all files in bytes.
-func (l *liveFiles) size() int64 { return workload.Total(l.live) + workload.Total(l.named) }
+// containerState is what a pause writes to the journal, to continue with a
+// container.
+type containerState struct {
+	Spec     engine.Spec // as which it was made
+	Options  engine.AttachOptions
+	Attached bool // at the pause
+	liveFiles
+}
 
 // handle is one container of a case with the files on it.
 type handle struct {
 	con   engine.Container
 	att   engine.Attachment // nil while detached
-	opts  engine.AttachOptions
-	spec  engine.Spec // as which it was made, to open it again
 	place *workFolder
-	liveFiles
+	containerState
 }
 
 // caseRun is one attempt at one case in one round: all state that its steps
@@ -222,7 +217,7 @@ type caseRun struct {
 	mayFail  bool          // in a repeat block that ends at the first step that fails
 	index    int           // of the next step
 	executed int           // steps that have ended, without canaries
-	pause    *result.Pause // that this attempt continues; its first pause.Step steps are replayed
+	pause    *result.Pause // that this attempt continues after its first pause.Step steps
 	slept    int64         // suspended time of the machine at the start, in nanoseconds
 	counts   bool          // its containers are kept: a later sleep does not discard it
 }
@@ -277,17 +272,20 @@ func requestedTarget(s plan.Settings) result.Target {
 }
 
 // run executes the steps, those after a pause if pause is not nil.
-func (x *caseRun) run(ctx context.Context, pause *result.Pause) error {
+func (x *caseRun) run(ctx context.Context, pause *result.Pause) (err error) {
 	x.pause = pause
+	if x.r.p.Run.Canary && pause == nil {
+		err = x.canary(ctx)
+	}
 	if x.r.p.Run.Canary {
-		if pause == nil {
-			if err := x.canary(ctx); err != nil {
-				return err
-			}
-		}
 		x.index = 2 // the canary's two steps have the first numbers
 	}
-	err := x.runSteps(ctx, x.c.Steps)
+	if err == nil && pause != nil {
+		err = x.restore(ctx)
+	}
+	if err == nil {
+		err = x.runSteps(ctx, x.c.Steps)
+	}
 	if err != nil || !x.r.c.Keep || x.containers[""] == nil {
 		return err
 	}
@@ -345,20 +343,10 @@ func (x *caseRun) handles() []*handle {
 	return out
 }
 
-// container finds the container that a step acts on, nil before the case's own
-// is created.
-func (x *caseRun) container(st plan.Step) (*handle, error) {
-	h := x.containers[st.On]
-	if h == nil && st.On != "" {
-		return nil, fmt.Errorf("no step has made a container %q", st.On)
-	}
-	return h, nil
-}
-
 // adopt makes a handle of a new container, to be detached and removed when the
 // case ends.
-func (x *caseRun) adopt(con engine.Container, f *workFolder, spec engine.Spec) *handle {
-	h := &handle{con: con, place: f, spec: spec}
+func (x *caseRun) adopt(con engine.Container, f *workFolder, state containerState) *handle {
+	h := &handle{con: con, place: f, containerState: state}
 	x.undo.push("removing the container", con.Remove)
 	x.undo.push("detaching the container", func(ctx context.Context) error {
 		if h.att == nil {
@@ -378,20 +366,16 @@ func (x *caseRun) adopt(con engine.Container, f *workFolder, spec engine.Spec) *
 	return h
 }
 
-// isReplaying reports whether the next step was executed before the pause that
-// this attempt continues.
-func (x *caseRun) isReplaying() bool { return x.pause != nil && x.index < x.pause.Step }
-
-// runSteps executes a list of steps in order. Steps before the pause that is
-// continued are replayed.
+// runSteps executes a list of steps in order. It omits those before the pause
+// that is continued.
 func (x *caseRun) runSteps(ctx context.Context, list []plan.Step) error {
 	for _, st := range list {
 		var err error
 		switch {
 		case st.Do == "repeat":
 			err = x.repeat(ctx, st)
-		case x.isReplaying():
-			err = x.replay(ctx, st)
+		case x.pause != nil && x.index < x.pause.Step:
+			x.index += 1 + len(st.Steps) // the steps of a parallel block have numbers of their own
 		case ctx.Err() != nil:
 			err = ctx.Err()
 		case st.Do == "pause":
@@ -472,8 +456,8 @@ func (x *caseRun) record(ctx context.Context, st plan.Step, rec result.Step, err
 		x.r.written += n
 		x.executed++
 	}
-	if h, e := x.container(st); e == nil && h != nil {
-		rec.Live = h.size()
+	if h := x.containers[st.On]; h != nil {
+		rec.Live = workload.Total(h.Live) + workload.Total(h.Named)
 	}
 	end := &result.StepEnd{Case: x.c.ID, Round: x.round, Step: rec}
 	// The flush is outside of every timed span and before the next step: a

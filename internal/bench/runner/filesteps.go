@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"os"
 	"path"
-	"path/filepath"
 	"runtime"
+	"slices"
 
 	"dmgbench/internal/bench/workload"
 	"dmgbench/internal/plan"
@@ -18,38 +18,36 @@ import (
 	"dmgbench/internal/system/hostio"
 )
 
-// fileStep is the handler of a step on the files of a volume: it times work and
-// records its outcome.
-func fileStep(
-	work func(*stepRun, context.Context, workload.Options) (workload.Outcome, error),
-) func(*stepRun, context.Context) error {
-	return func(s *stepRun, ctx context.Context) error {
-		o, err := s.x.options(s.st)
-		if err != nil {
-			return err
-		}
-		// Counters of the disk contain the traffic of other programs, too; the
-		// report compares them with the bytes of the files.
-		before, unknown := s.x.deviceBytes()
-		stop := s.startTimer()
-		out, err := work(s, ctx, o)
-		stop()
-		if err == nil && s.st.To != "" { // of copy and stream
-			err = s.h.addNamed(s.volume(), s.st.To)
-		}
-		s.recordFiles(out, o)
-		if before != nil {
-			if s.rec.Device, unknown = s.x.deviceBytes(); s.rec.Device != nil {
-				s.rec.Device.Read -= before.Read
-				s.rec.Device.Written -= before.Written
-			}
-		}
-		s.rec.DeviceWhy = unknown
-		if err == nil && len(out.Findings) > 0 {
-			return fmt.Errorf("%d files are not as written, first: %s", len(out.Findings), out.Findings[0])
-		}
+// timeFiles times work on the files of a volume and records its outcome.
+func (s *stepRun) timeFiles(
+	ctx context.Context, work func(*stepRun, context.Context, workload.Options) (workload.Outcome, error),
+) error {
+	o, err := s.x.options(s.st)
+	if err != nil {
 		return err
 	}
+	// Counters of the disk contain the traffic of other programs, too; the report
+	// compares them with the bytes of the files.
+	before, unknown := s.x.deviceBytes()
+	stop := s.startTimer()
+	out, err := work(s, ctx, o)
+	stop()
+	s.recordFiles(out, o)
+	if err == nil && s.st.To != "" { // of copy and stream
+		made := workload.Item{Name: path.Clean(s.st.To), Size: writtenBy(s.rec)}
+		s.h.Named = append(workload.Without(s.h.Named, []workload.Item{made}), made)
+	}
+	if before != nil {
+		if s.rec.Device, unknown = s.x.deviceBytes(); s.rec.Device != nil {
+			s.rec.Device.Read -= before.Read
+			s.rec.Device.Written -= before.Written
+		}
+	}
+	s.rec.DeviceWhy = unknown
+	if err == nil && len(out.Findings) > 0 {
+		return fmt.Errorf("%d files are not as written, first: %s", len(out.Findings), out.Findings[0])
+	}
+	return err
 }
 
 // volume is the mounted volume that the step works on.
@@ -93,13 +91,17 @@ func (x *caseRun) deviceBytes() (*result.DeviceBytes, string) {
 // key identifies a random choice of the step: the same in every case, so that
 // cases can be compared in pairs.
 func (s *stepRun) key() workload.Key {
-	return workload.Key{Seed: s.x.r.p.Run.Seed, Round: s.x.round, Step: cmp.Or(s.st.Phase, s.st.Do), Batch: s.h.batches}
+	return workload.Key{Seed: s.x.r.p.Run.Seed, Round: s.x.round, Step: cmp.Or(s.st.Phase, s.st.Do), Batch: s.h.Batches}
 }
 
 // fileSet is the file set that a step uses: its own, that of the case, or the
 // first one of the plan.
 func (x *caseRun) fileSet(st plan.Step) plan.FileSet {
-	name := cmp.Or(st.Files, x.c.Settings.Files)
+	return x.fileSetNamed(cmp.Or(st.Files, x.c.Settings.Files))
+}
+
+// fileSetNamed is the file set of that name, the first one for "".
+func (x *caseRun) fileSetNamed(name string) plan.FileSet {
 	for _, f := range x.r.p.Files {
 		if name == "" || f.Name == name {
 			return f
@@ -133,24 +135,19 @@ func (r *run) baseOptions(data *workload.Data) workload.Options {
 
 // write draws and writes a new batch of files.
 func (s *stepRun) write(ctx context.Context, o workload.Options) (workload.Outcome, error) {
-	items := s.drawBatch()
+	s.h.Batches++
+	set := s.x.fileSet(s.st)
+	items := workload.Items(set, s.key())
 	out, err := workload.Write(ctx, s.volume(), items, o)
 	if err == nil {
-		s.h.addBatch(items, s.x.fileSet(s.st))
+		s.h.addBatch(items, set)
 	}
 	return out, err
 }
 
-// drawBatch starts a new batch and draws its files: names and sizes in the
-// order in which they are written.
-func (s *stepRun) drawBatch() []workload.Item {
-	s.h.batches++
-	return workload.Items(s.x.fileSet(s.st), s.key())
-}
-
 // batch are the files that a read or verify step reads, in order.
 func (s *stepRun) batch() []workload.Item {
-	items := s.h.live
+	items := s.h.Live
 	if s.st.Batch != "all" {
 		items = workload.LastBatch(items)
 	}
@@ -172,7 +169,7 @@ func (s *stepRun) verify(ctx context.Context, o workload.Options) (all workload.
 			n++
 		}
 		var out workload.Outcome
-		if o.Data, err = s.x.data(s.h.sets[items[0].Batch]); err == nil {
+		if o.Data, err = s.x.data(s.x.fileSetNamed(s.h.Sets[items[0].Batch])); err == nil {
 			out, err = workload.Verify(ctx, s.volume(), items[:n], o)
 		}
 		if err != nil {
@@ -185,12 +182,17 @@ func (s *stepRun) verify(ctx context.Context, o workload.Options) (all workload.
 	return all, nil
 }
 
-// delete deletes the selected files.
+// delete deletes the selected files. "All" includes the files of copy and stream
+// steps; the other selections are among the files of batches.
 func (s *stepRun) delete(ctx context.Context, o workload.Options) (workload.Outcome, error) {
-	gone := s.h.selected(s.st, s.key())
+	h := s.h
+	gone := workload.Select(h.Live, s.st, s.key())
+	if s.st.All && s.st.Batch != "last" {
+		gone = append(gone, h.Named...)
+	}
 	out, err := workload.Delete(ctx, s.volume(), gone, o)
 	if err == nil {
-		s.h.remove(gone)
+		h.Live, h.Named = workload.Without(h.Live, gone), workload.Without(h.Named, gone)
 	}
 	return out, err
 }
@@ -225,95 +227,53 @@ const generatedShare = 0.5
 
 // openSource opens what a copy step reads. The source may be an [io.Closer].
 func (s *stepRun) openSource(o workload.Options) (workload.Source, error) {
-	for _, in := range s.x.r.p.Inputs {
-		file := s.x.r.c.Inputs[in.Name]
-		switch {
-		case in.Name != s.st.From:
-		case file != "":
-			return openInput(file)
-		case !in.Optional:
-			return nil, fmt.Errorf("the plan needs the file %q: give it with --input %s=PATH", in.Name, in.Name)
-		default:
-			data, err := workload.NewData(s.x.r.p.Run.Seed, 1, in.Name, "mixed", generatedShare)
-			if err != nil {
-				return nil, err
-			}
-			return workload.Generated(data, in.Name, int64(in.Size)), nil
-		}
+	r, name := s.x.r, s.st.From
+	i := slices.IndexFunc(r.p.Inputs, func(in plan.Input) bool { return in.Name == name })
+	switch {
+	case i < 0:
+		return workload.OpenSource(s.volume(), name, o)
+	case r.c.Inputs[name] != "":
+		return openInput(r.c.Inputs[name])
+	case !r.p.Inputs[i].Optional:
+		return nil, fmt.Errorf("the plan needs the file %q: give it with --input %s=PATH", name, name)
 	}
-	return workload.OpenSource(s.volume(), s.st.From, o)
+	data, err := workload.NewData(r.p.Run.Seed, 1, name, "mixed", generatedShare)
+	if err != nil {
+		return nil, err
+	}
+	return workload.Generated(data, name, int64(r.p.Inputs[i].Size)), nil
 }
 
 // inputFile is a file of the host as the source of a copy.
 type inputFile struct {
-	*hostio.File
-	size int64
+	*io.SectionReader
+	io.Closer
 }
-
-// Size is the size of the file in bytes when it was opened.
-func (f inputFile) Size() int64 { return f.size }
 
 // openInput opens a file that the user gave; it follows symbolic links.
 func openInput(name string) (workload.Source, error) {
-	name, err := filepath.EvalSymlinks(name)
+	var f *os.File
+	err := CheckInput(name)
+	if err == nil {
+		f, err = os.Open(name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the input file: %w", err)
 	}
-	dir, err := hostio.OpenDir(filepath.Dir(name))
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	f, err := dir.Open(filepath.Base(name), hostio.OpenOptions{Cache: hostio.CacheBuffered})
-	if err != nil {
-		return nil, err
-	}
-	st, err := f.Stat()
+	info, err := f.Stat()
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return inputFile{f, st.Size}, nil
+	return inputFile{io.NewSectionReader(f, 0, info.Size()), f}, nil
 }
 
 // addBatch adds written files and the file set that their data came from.
 func (l *liveFiles) addBatch(items []workload.Item, set plan.FileSet) {
-	l.live = append(l.live[:len(l.live):len(l.live)], items...)
-	if l.sets == nil {
-		l.sets = map[int]plan.FileSet{}
+	l.Live = append(l.Live[:len(l.Live):len(l.Live)], items...)
+	if l.Sets == nil {
+		l.Sets = map[int]string{}
 	}
 	for _, it := range items {
-		l.sets[it.Batch] = set
+		l.Sets[it.Batch] = set.Name
 	}
-}
-
-// addNamed adds the file that a copy or stream step has made, with its size on
-// the volume.
-func (l *liveFiles) addNamed(vol workload.Volume, name string) error {
-	name = path.Clean(name)
-	size, err := vol.Size(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("looking at file %q: %w", name, err)
-	}
-	it := workload.Item{Name: name, Size: size}
-	l.named = append(workload.Without(l.named, []workload.Item{it}), it)
-	return nil
-}
-
-// selected are the files that a delete step removes. "All" includes the files
-// of copy and stream steps; the other selections are among the files of
-// batches.
-func (l *liveFiles) selected(st plan.Step, key workload.Key) []workload.Item {
-	gone := workload.Select(l.live, st, key)
-	if st.All && st.Batch != "last" {
-		gone = append(gone, l.named...)
-	}
-	return gone
-}
-
-// remove removes files that were deleted from the volume.
-func (l *liveFiles) remove(gone []workload.Item) {
-	l.live, l.named = workload.Without(l.live, gone), workload.Without(l.named, gone)
 }

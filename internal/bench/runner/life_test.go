@@ -37,7 +37,7 @@ func lived(t *testing.T, text string) runner.Config {
 	return runner.Config{
 		Plan: p, Tool: result.Tool{Name: "dmgbench", Version: "test"}, Out: filepath.Join(dir, "run"),
 		Places: []runner.Place{{Name: "", Path: at}}, Engine: inprocess.New(c.Wall), Why: "a test", Clock: c,
-		StateDir: filepath.Join(dir, "state"),
+		StateDir: filepath.Join(dir, "state"), Volatile: true,
 	}
 }
 

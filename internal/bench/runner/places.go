@@ -131,19 +131,6 @@ func CheckSpace(spaces []Space) error {
 		Hint: "use --sets or --scale for a smaller run, or --on DIR for another disk"}
 }
 
-// checkRunSpace checks that the places of a run have space for it. Simulated
-// disks need none.
-func checkRunSpace(c Config) error {
-	if isSimulated(c.Engine) {
-		return nil
-	}
-	spaces, err := Spaces(c)
-	if err != nil {
-		return err
-	}
-	return CheckSpace(spaces)
-}
-
 // freeSpace is the free space in bytes of the file system that path is or will
 // be on.
 func freeSpace(path string) (int64, error) {
@@ -184,32 +171,17 @@ func checkWritable(c Config) error {
 func (r *run) openPlaces(undo *undoStack) error {
 	r.places = map[string]*workFolder{}
 	for _, p := range allPlaces(r.c) {
-		f := r.workFolderAt(p.Path)
-		if f == nil {
-			var err error
-			if f, err = openWorkFolder(p, r.id, r.c.Hook); err != nil {
+		i := slices.IndexFunc(r.folders, func(f *workFolder) bool { return f.isAt(p.Path) })
+		if i < 0 {
+			f, err := openWorkFolder(p, r.id, r.c.Hook)
+			if err != nil {
 				return err
 			}
-			f.title = p.title(r.c.Out)
+			i, f.title = len(r.folders), p.title(r.c.Out)
 			r.folders = append(r.folders, f)
 			undo.push("cleaning up", func(context.Context) error { return f.remove(r.id) })
 		}
-		r.places[p.Name] = f
-	}
-	return nil
-}
-
-// workFolderAt returns the opened work folder in the folder at path, nil if there is
-// none. Paths of one folder may differ by links, and by case on macOS.
-func (r *run) workFolderAt(path string) *workFolder {
-	at, err := os.Stat(path)
-	if err != nil {
-		return nil
-	}
-	for _, f := range r.folders {
-		if own, err := f.root.Stat("."); err == nil && os.SameFile(own, at) {
-			return f
-		}
+		r.places[p.Name] = r.folders[i]
 	}
 	return nil
 }
@@ -333,15 +305,12 @@ func (f *workFolder) checkOwner(id string) error {
 	return err
 }
 
-// placeIsGone reports whether the place that holds the folder is gone: its disk was
-// removed, or another folder has its path now.
-func (f *workFolder) placeIsGone() bool {
+// isAt reports whether the place that holds the folder exists and is the folder at
+// path. Paths of one folder may differ by links, and by case on macOS.
+func (f *workFolder) isAt(path string) bool {
 	own, err := f.root.Stat(".")
-	if err != nil {
-		return true
-	}
-	now, err := os.Stat(f.root.Path())
-	return err != nil || !os.SameFile(own, now)
+	at, gone := os.Stat(path)
+	return err == nil && gone == nil && os.SameFile(own, at)
 }
 
 // remove deletes the folder if marker, run id and owner agree, and closes it.
@@ -374,21 +343,6 @@ func (f *workFolder) clear(keep func(name string) bool) error {
 		}
 	}
 	return err
-}
-
-// tryLock locks the marker while the returned file is open, and fails at once if
-// another process has locked it; the lock of a killed process ends with it. On a
-// file system without locks it succeeds.
-func (f *workFolder) tryLock() (*hostio.File, error) {
-	file, err := f.dir.Open(markerName, hostio.OpenOptions{Write: true})
-	if err != nil {
-		return nil, err
-	}
-	if err := file.TryLock(); err != nil && !errors.Is(err, hostio.ErrUnsupported) {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
 }
 
 // close closes the handles; the folder stays.

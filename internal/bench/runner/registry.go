@@ -128,27 +128,31 @@ func readEntry(stateDir, id string) (e entry, err error) {
 	return e, err
 }
 
-// registeredRuns are the ids of the registered runs in order.
-func registeredRuns(stateDir string) (ids []string, err error) {
+// readEntries reads the entries of all registered runs, in the order of their
+// ids. With an error it returns those that can be read.
+func readEntries(stateDir string) (all []entry, err error) {
 	list, err := os.ReadDir(filepath.Join(stateDir, registryFolder))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("reading the registry of runs: %w", err)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
 	for _, f := range list {
 		if id, ok := strings.CutSuffix(f.Name(), ".json"); ok {
-			ids = append(ids, id)
+			e, failed := readEntry(stateDir, id)
+			if err = errors.Join(err, failed); failed == nil {
+				all = append(all, e)
+			}
 		}
 	}
-	return ids, nil
+	return all, err
 }
 
 // unregister removes the entry of a run, and what is left of entries that were
 // being written when the run was killed. What cannot be removed is removed by
 // the next clean.
 func unregister(stateDir, id string) {
-	dir := filepath.Join(stateDir, registryFolder)
-	left, _ := filepath.Glob(filepath.Join(dir, "."+id+".json.tmp-*"))
-	for _, path := range append(left, filepath.Join(dir, id+".json")) {
+	name := filepath.Join(stateDir, registryFolder, id+".json")
+	left, _ := filepath.Glob(filepath.Join(filepath.Dir(name), "."+id+".json.tmp-*"))
+	for _, path := range append(left, name) {
 		_ = os.Remove(path)
 	}
 }
@@ -172,9 +176,9 @@ func FolderOf(stateDir, id string) string {
 // ActiveRuns lists the folders of the registered runs that a process is
 // measuring now, oldest name first.
 func ActiveRuns(stateDir string) (folders []string) {
-	ids, _ := registeredRuns(stateDir) // a registry that cannot be read names no run
-	for _, id := range ids {
-		if e, err := readEntry(stateDir, id); err == nil && result.Running(e.Folder) {
+	list, _ := readEntries(stateDir) // a registry that cannot be read names no run
+	for _, e := range list {
+		if result.Running(e.Folder) {
 			folders = append(folders, e.Folder)
 		}
 	}
@@ -194,24 +198,20 @@ type Leftover struct {
 // Leftovers lists the registered runs that left images, in the order of their
 // ids.
 func Leftovers(stateDir string) (all []Leftover) {
-	ids, _ := registeredRuns(stateDir) // a registry that cannot be read names no run
-	for _, id := range ids {
-		e, err := readEntry(stateDir, id)
-		if err != nil || result.Running(e.Folder) {
-			continue
-		}
+	list, _ := readEntries(stateDir) // a registry that cannot be read names no run
+	for _, e := range list {
 		l := Leftover{Folder: e.Folder}
 		for _, at := range e.folders() {
-			dir := filepath.Join(at.Path, workFolderName(id))
+			dir := filepath.Join(at.Path, workFolderName(e.Run))
 			if fi, err := os.Lstat(dir); err == nil && fi.IsDir() {
 				l.Images = append(l.Images, dir)
 			}
 		}
-		if len(l.Images) == 0 {
+		if len(l.Images) == 0 || result.Running(e.Folder) {
 			continue
 		}
 		if d, err := result.OpenRun(l.Folder); err == nil {
-			if s, err := readState(d); err == nil && s.Run.ID == id {
+			if s, err := readState(d); err == nil && s.Run.ID == e.Run {
 				l.Ended, l.Paused, l.Resumes = s.Ended != nil, s.Paused != nil, s.Ended == nil
 			}
 			d.Close()
@@ -305,38 +305,27 @@ func (c *cleaner) Write(p []byte) (int, error) {
 // a run folder. A run that can be resumed stays registered, since only the
 // registry contains its places. An attached image is detached first, or kept.
 func Clean(ctx context.Context, stateDir string, o CleanOptions, w io.Writer) error {
-	ids, err := registeredRuns(stateDir)
-	if err != nil {
-		return err
-	}
+	list, err := readEntries(stateDir)
 	c := &cleaner{CleanOptions: o, stateDir: stateDir, out: w}
-	var errs []error
-	for _, id := range ids {
-		if err := ctx.Err(); err != nil {
-			return err
+	for _, e := range list {
+		if ctx.Err() == nil {
+			err = errors.Join(err, c.cleanRun(ctx, e))
 		}
-		errs = append(errs, c.cleanRun(ctx, id))
 	}
-	errs = append(errs, c.cleanProbes(ctx))
-	if c.Also != nil {
-		errs = append(errs, c.Also(ctx, c))
+	if c.Also != nil && ctx.Err() == nil {
+		err = errors.Join(err, c.Also(ctx, c))
 	}
-	if err := errors.Join(errs...); err != nil || c.lines > 0 {
-		return err
+	if err = errors.Join(err, ctx.Err()); err == nil && c.lines == 0 {
+		_, err = fmt.Fprintln(w, "no leftovers found")
 	}
-	_, err = fmt.Fprintln(w, "no leftovers found")
 	return err
 }
 
 // cleanRun removes the work folders of one run unless a process is measuring
 // it.
-func (c *cleaner) cleanRun(ctx context.Context, id string) error {
-	e, err := readEntry(c.stateDir, id)
-	if err != nil {
-		return err
-	}
+func (c *cleaner) cleanRun(ctx context.Context, e entry) error {
+	id, keepEntry := e.Run, false // the run can be resumed, or may have images elsewhere
 	run, err := lockRun(ctx, c.Clock, e.Folder, nil)
-	keepEntry := false // the run can be resumed, or may have images elsewhere
 	switch {
 	case errors.Is(err, result.ErrBusy):
 		fmt.Fprintf(c, "%s: still running\n", id)
@@ -358,7 +347,7 @@ func (c *cleaner) cleanRun(ctx context.Context, id string) error {
 			}
 			continue
 		}
-		if err := c.cleanFolder(ctx, at, id, "leftover images in "+at.title(e.Folder)+" deleted"); err != nil {
+		if err := c.cleanFolder(ctx, at, e); err != nil {
 			errs = append(errs, fmt.Errorf("cleaning run %q: %w", id, err))
 		}
 	}
@@ -369,85 +358,52 @@ func (c *cleaner) cleanRun(ctx context.Context, id string) error {
 	return nil
 }
 
-// cleanFolder detaches the images in a work folder and removes it, unless it does
-// not exist or a probe holds its lock. The lock of a killed probe ended with its
-// process.
-func (c *cleaner) cleanFolder(ctx context.Context, at Place, id, done string) error {
-	if _, err := os.Lstat(filepath.Join(at.Path, workFolderName(id))); errors.Is(err, fs.ErrNotExist) {
+// cleanFolder detaches the images in the work folder of a run and removes it, if it
+// exists.
+func (c *cleaner) cleanFolder(ctx context.Context, at Place, e entry) error {
+	if _, err := os.Lstat(filepath.Join(at.Path, workFolderName(e.Run))); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	f, err := openWorkFolder(at, id, nil)
+	f, err := openWorkFolder(at, e.Run, nil)
 	if err != nil {
 		return err
 	}
 	defer f.close()
-	lock, err := f.tryLock()
-	if errors.Is(err, hostio.ErrLocked) {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("locking %q: %w", id, err)
-	}
-	defer lock.Close()
 	if c.Release != nil {
 		var names []string
 		names, err = c.Release(ctx, f.dir.Path())
 		for _, name := range names {
-			fmt.Fprintf(c, "%s: detached %s\n", id, name)
+			fmt.Fprintf(c, "%s: detached %s\n", e.Run, name)
 		}
 	}
 	if err == nil {
-		err = f.remove(id)
+		err = f.remove(e.Run)
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(c, "%s: %s\n", id, done)
+		_, err = fmt.Fprintf(c, "%s: leftover images in %s deleted\n", e.Run, at.title(e.Folder))
 	}
 	return err
 }
 
-// cleanProbes removes what killed probes of engines left, and leaves active
-// ones alone.
-func (c *cleaner) cleanProbes(ctx context.Context) error {
-	path := filepath.Join(c.stateDir, probesFolder)
-	list, err := os.ReadDir(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("reading the folder of probes: %w", err)
-	}
-	var errs []error
-	for _, f := range list {
-		id, ok := strings.CutPrefix(f.Name(), workFolderName(""))
-		if ok && strings.HasPrefix(id, "probe-") {
-			at := Place{Name: probesFolder, Path: path}
-			err := c.cleanFolder(ctx, at, id, "removed its leftovers")
-			if !errors.Is(err, fs.ErrNotExist) { // it has no marker: it is not a probe's, or was removed meanwhile
-				errs = append(errs, err)
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// WithProbeFolder calls probe with a new marked folder in the state folder,
-// where it can try an engine. It removes the folder afterwards, and before that
-// the folders of killed probes.
+// WithProbeFolder calls probe with a new marked folder in the state folder, where
+// it can try an engine, and removes the folder afterwards. The folder is registered
+// as that of a run, so that [Clean] removes what a killed probe leaves.
 func WithProbeFolder(stateDir string, at time.Time, probe func(*hostio.Dir) error) error {
-	path := filepath.Join(stateDir, probesFolder)
+	id, path := "probe-"+newID(at), filepath.Join(stateDir, probesFolder)
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("making the folder of probes: %w", err)
 	}
-	c := cleaner{stateDir: stateDir, out: io.Discard}
-	if err := c.cleanProbes(context.Background()); err != nil {
+	place := Place{Name: probesFolder, Path: path}
+	e := entry{Run: id, Folder: filepath.Join(path, id), Places: map[string]string{place.Name: place.Path}}
+	if err := writeEntry(stateDir, e); err != nil {
 		return err
 	}
-	id := "probe-" + newID(at)
-	f, err := openWorkFolder(Place{Name: probesFolder, Path: path}, id, nil)
+	f, err := openWorkFolder(place, id, nil)
 	if err != nil {
 		return err
 	}
-	defer f.close()
-	lock, err := f.tryLock()
-	if err != nil {
-		return fmt.Errorf("locking the folder of a probe: %w", err)
+	if err = errors.Join(probe(f.dir), f.remove(id)); err == nil {
+		unregister(stateDir, id)
 	}
-	defer lock.Close()
-	return errors.Join(probe(f.dir), f.remove(id))
+	return err
 }

@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,7 +14,6 @@ import (
 	"strings"
 
 	"dmgbench/internal/bench/engine"
-	"dmgbench/internal/bench/workload"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 )
@@ -63,30 +63,30 @@ func (r *run) changes() (out []result.Warning) {
 	if p := r.state.Paused; len(r.state.Sessions) == 0 || p != nil && p.Key != "" {
 		return nil
 	}
-	add := func(what string, nowParts, oldParts []string) {
-		if is, was := joinWords(nowParts), joinWords(oldParts); is != was {
+	last, info := r.state.Sessions[len(r.state.Sessions)-1], r.c.Engine.Info()
+	is, was := facts(r.c.Host, info.Name, info.Version), facts(last.Host, last.Engine.Name, last.Engine.Version)
+	for _, what := range slices.Sorted(maps.Keys(is)) {
+		if old, ok := was[what]; ok && old != is[what] {
 			out = append(out, result.Warning{Kind: "changed", Text: fmt.Sprintf(
 				"the %s is %q in session %d and was %q before: intervals contain rounds of both",
-				what, is, r.session, was)})
-		}
-	}
-	last, info, host := r.state.Sessions[len(r.state.Sessions)-1], r.c.Engine.Info(), r.c.Host
-	old := last.Host
-	add("machine", []string{host.Model, host.CPU, host.Arch}, []string{old.Model, old.CPU, old.Arch})
-	add("system", []string{host.OS, host.OSVersion, host.OSBuild}, []string{old.OS, old.OSVersion, old.OSBuild})
-	add("engine", []string{info.Name, info.Version}, []string{last.Engine.Name, last.Engine.Version})
-	disk := func(d result.Disk) []string { return []string{d.Filesystem, d.Bus, d.Device, d.Medium} }
-	for _, now := range host.Disks {
-		if i := slices.IndexFunc(old.Disks, func(d result.Disk) bool { return d.Place == now.Place }); i >= 0 {
-			add(fmt.Sprintf("disk of place %q", now.Place), disk(now), disk(old.Disks[i]))
+				what, is[what], r.session, old)})
 		}
 	}
 	return out
 }
 
-// joinWords joins parts by one space and omits empty ones.
-func joinWords(parts []string) string {
-	return strings.Join(strings.Fields(strings.Join(parts, " ")), " ")
+// facts are what sessions of one run should have in common, by what they are about.
+func facts(host result.Host, engineName, version string) map[string]string {
+	join := func(parts ...string) string { return strings.Join(strings.Fields(strings.Join(parts, " ")), " ") }
+	all := map[string]string{
+		"machine": join(host.Model, host.CPU, host.Arch),
+		"system":  join(host.OS, host.OSVersion, host.OSBuild),
+		"engine":  join(engineName, version),
+	}
+	for _, d := range host.Disks {
+		all[fmt.Sprintf("disk of place %q", d.Place)] = join(d.Filesystem, d.Bus, d.Device, d.Medium)
+	}
+	return all
 }
 
 // PlacesOf are the places of a run that is to be resumed: those of c, and those
@@ -196,6 +196,9 @@ func (x *caseRun) pauseRun(ctx context.Context, st plan.Step) error {
 	if x.hasSlept() { // the next session could not find out
 		return errSlept
 	}
+	for _, h := range x.containers {
+		h.Attached = h.att != nil
+	}
 	if err := x.detachAll(ctx); err != nil {
 		return err
 	}
@@ -209,10 +212,10 @@ func (x *caseRun) pauseRun(ctx context.Context, st plan.Step) error {
 		}
 		if name == "" {
 			p.Container, p.Identity = h.con.Name(), id
-			continue
 		}
-		p.Others = append(p.Others, result.PausedContainer{As: name, Place: h.place.name, Container: h.con.Name(),
-			Identity: id})
+		state, _ := json.Marshal(h.containerState) // strings and numbers never fail
+		p.Containers = append(p.Containers, result.PausedContainer{As: name, Place: h.place.name,
+			Container: h.con.Name(), Identity: id, State: state})
 	}
 	if err := x.r.commit(result.Record{Pause: p}); err != nil {
 		return &journalError{err}
@@ -221,160 +224,51 @@ func (x *caseRun) pauseRun(ctx context.Context, st plan.Step) error {
 	return &pausedError{p.Message}
 }
 
-// replay follows a step that an earlier session executed, by [stepHandlers]. A
-// container that the step made is opened again and must be the one that was
-// left. After the last replayed step, containers are attached again.
-func (x *caseRun) replay(ctx context.Context, st plan.Step) error {
-	// Indexes continue as in the earlier session, since the pause is one of
-	// them.
-	x.index += 1 + len(st.Steps) // the steps of a parallel block have numbers of their own
-	h, err := x.container(st)
-	if err == nil {
-		err = (&stepRun{x: x, st: st, h: h}).replay(ctx)
-	}
-	if err != nil || x.isReplaying() {
-		return err
-	}
-	return x.reattach(ctx)
-}
-
-// replay replays one step, also one of a parallel block.
-func (s *stepRun) replay(ctx context.Context) error {
-	handler := stepHandlers[s.st.Do]
-	switch {
-	case s.st.Expect == "fail": // of a failed step, only the number of its batch remains
-		if s.st.Do == "write" && s.h != nil {
-			s.h.batches++
-		}
-	case handler.reopen != nil:
-		return handler.reopen(s, ctx)
-	case handler.replay != nil:
-		handler.replay(s)
-	}
-	return nil
-}
-
-// replayParallel replays the steps of a block one after another.
-func (s *stepRun) replayParallel(ctx context.Context) error {
-	for _, p := range s.x.splitParallel(s.st.Steps) {
-		h, err := p.x.container(p.st)
-		if err != nil || h == nil {
-			continue
-		}
-		if err := (&stepRun{x: p.x, st: p.st, h: h}).replay(ctx); err != nil {
-			return err
-		}
-		s.x.merge(p)
-	}
-	return nil
-}
-
-// replayAttach marks the container as attached; reattach attaches it if no
-// later step detached it.
-func (s *stepRun) replayAttach() { s.h.opts, s.h.att = s.attachOptions(), replayedAttachment{} }
-
-// replayWrite draws the same files as the executed step, since names and sizes
-// depend on seed, round, step and batch only.
-func (s *stepRun) replayWrite() { s.h.addBatch(s.drawBatch(), s.x.fileSet(s.st)) }
-
-// replayDelete removes the same selection as the executed step.
-func (s *stepRun) replayDelete() { s.h.remove(s.h.selected(s.st, s.key())) }
-
-// replayNamed adds the file of a copy or stream step; reattach finds its size.
-func (s *stepRun) replayNamed() { s.h.named = append(s.h.named, workload.Item{Name: s.st.To}) }
-
-// reopenMain opens the case's own container that the pause left.
-func (s *stepRun) reopenMain(ctx context.Context) error {
-	x := s.x
-	left := result.PausedContainer{Container: x.pause.Container, Identity: x.pause.Identity}
-	main, err := x.reopen(ctx, x.place, left, x.spec)
-	if err == nil {
-		x.containers[""] = main
-	}
-	return err
-}
-
-// reopenDerived opens a container that a convert, transfer or damage step made
-// before the pause.
-func (s *stepRun) reopenDerived(ctx context.Context) error {
-	others := s.x.pause.Others
-	i := slices.IndexFunc(others, func(o result.PausedContainer) bool { return o.As == s.derivedName() })
-	if i < 0 {
-		return fmt.Errorf("replaying %s: the journal has no container %q at the pause", s.st.Do, s.st.As)
-	}
-	f, spec, err := s.derivedSpec()
-	if err != nil {
-		return err
-	}
-	derived, err := s.x.reopen(ctx, f, others[i], spec)
-	if err == nil {
-		s.registerDerived(derived)
-	}
-	return err
-}
-
-// reopen opens a container that a pause left, if it has not changed.
-func (x *caseRun) reopen(
-	ctx context.Context, f *workFolder, left result.PausedContainer, spec engine.Spec,
-) (*handle, error) {
-	con, err := x.eng.Open(ctx, f.dir, left.Container, spec)
-	if err != nil {
-		return nil, fmt.Errorf("opening the container that the pause left: %w", err)
-	}
-	id, err := f.fingerprint(con.Name())
-	if err == nil && id != left.Identity {
-		err = fmt.Errorf("opening %q after the pause: it was changed meanwhile: %w", con.Name(), engine.ErrGone)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return x.adopt(con, f, spec), nil
-}
-
-// reattach attaches the containers that were attached at the pause, and reads
-// from their volumes the sizes of the files that copy and stream steps made.
-func (x *caseRun) reattach(ctx context.Context) error {
+// restore opens the containers that a pause left, if they have not changed, and
+// attaches those that were attached at the pause.
+func (x *caseRun) restore(ctx context.Context) error {
 	var attached []*handle
-	for _, h := range x.handles() {
-		if h.att != nil {
-			h.att, attached = nil, append(attached, h)
+	for _, left := range x.pause.Containers {
+		var state containerState
+		f, err := x.r.placeNamed(left.Place)
+		if err == nil {
+			err = json.Unmarshal(left.State, &state)
+		}
+		var con engine.Container
+		if err == nil {
+			con, err = x.eng.Open(ctx, f.dir, left.Container, state.Spec)
+		}
+		id := ""
+		if err == nil {
+			id, err = f.fingerprint(left.Container)
+		}
+		if err == nil && id != left.Identity {
+			err = fmt.Errorf("it was changed meanwhile: %w", engine.ErrGone)
+		}
+		if err != nil {
+			return fmt.Errorf("opening %q after the pause: %w", left.Container, err)
+		}
+		h := x.adopt(con, f, state)
+		x.containers[left.As] = h
+		if h.Attached {
+			attached = append(attached, h)
 		}
 	}
-	if err := ctx.Err(); err != nil { // the pause is still valid
+	if err := ctx.Err(); err != nil || len(attached) == 0 { // the pause is still valid
 		return err
 	}
-	if len(attached) > 0 {
-		// Attaching changes containers. A run that is killed or interrupted from
-		// now on cannot continue at the pause: the record of a step start ends it.
-		start := &result.StepStart{Case: x.c.ID, Round: x.round, Index: x.index - 1, Do: "pause"}
-		if err := x.r.commit(result.Record{StepStart: start}); err != nil {
-			return &journalError{err}
-		}
-		x.r.pauseHeld = false
+	// Attaching changes containers. A run that is killed or interrupted from now
+	// on cannot continue at the pause: the record of a step start ends it.
+	start := &result.StepStart{Case: x.c.ID, Round: x.round, Index: x.pause.Step - 1, Do: "pause"}
+	if err := x.r.commit(result.Record{StepStart: start}); err != nil {
+		return &journalError{err}
 	}
+	x.r.pauseHeld = false
 	for _, h := range attached {
-		att, err := h.con.Attach(ctx, h.opts)
-		if err != nil {
+		var err error
+		if h.att, err = h.con.Attach(ctx, h.Options); err != nil {
 			return err
-		}
-		h.att = att
-		if att.Volume() == nil {
-			continue
-		}
-		for _, it := range slices.Clone(h.named) {
-			if err := h.addNamed(att.Volume(), it.Name); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
-}
-
-// replayedAttachment represents an attachment of an earlier session while its
-// steps are replayed.
-type replayedAttachment struct{ engine.Attachment }
-
-// Detach succeeds, as no image is attached.
-func (replayedAttachment) Detach(context.Context, bool) (engine.Report, error) {
-	return engine.Report{}, nil
 }

@@ -82,8 +82,8 @@ func TestWhatIsAnotherThanInTheSessionBeforeIsAWarning(t *testing.T) {
 		}
 	}
 	require.Len(t, texts, 3)
-	assert.Contains(t, texts[2], `the disk of place "" is "tmpfs" in session 2 and was "ext4" before`)
-	assert.Contains(t, texts[0], `the system is "darwin 26.5" in session 2 and was "" before`)
+	assert.Contains(t, texts[0], `the disk of place "" is "tmpfs" in session 2 and was "ext4" before`)
+	assert.Contains(t, texts[2], `the system is "darwin 26.5" in session 2 and was "" before`)
 	assert.Contains(t, texts[1], `the engine is "inprocess 2" in session 2 and was "inprocess`)
 }
 

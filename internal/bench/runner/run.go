@@ -59,8 +59,14 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 	if err := checkWritable(c); err != nil {
 		return Outcome{}, err
 	}
-	if err := checkRunSpace(c); err != nil {
-		return Outcome{}, err
+	if !isSimulated(c.Engine) { // its disks need no space
+		spaces, err := Spaces(c)
+		if err == nil {
+			err = CheckSpace(spaces)
+		}
+		if err != nil {
+			return Outcome{}, err
+		}
 	}
 	auto, err := AutoRounds(c.Plan)
 	if err != nil {
@@ -72,9 +78,6 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer dir.Close()
-	if c.Volatile {
-		dir.Volatile()
-	}
 	r := newRun(c, dir, &result.State{Run: result.RunStart{ID: id, Auto: auto}, Orders: map[int][]string{}})
 	if err := dir.WriteFile(result.PlanFile, c.Plan.Canonical()); err != nil {
 		return Outcome{}, err
@@ -87,11 +90,8 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 // ended is continued only with Config.RetryFailed and if case-rounds failed; else
 // Resume returns its outcome.
 func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
-	var report func(string)
-	if c.Progress != nil {
-		report = c.Progress.Message
-	}
-	d, err := lockRun(ctx, c.Clock, dir, report)
+	c.Progress = cmp.Or[Progress](c.Progress, silentProgress{})
+	d, err := lockRun(ctx, c.Clock, dir, c.Progress.Message)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -127,8 +127,9 @@ func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
 // newRun prepares the next session of the run that state describes. Where c has no
 // plan, setPlan has to follow: a resumed run reads its plan from the run folder.
 func newRun(c Config, dir *result.RunDir, state *result.State) *run {
-	if c.Progress == nil {
-		c.Progress = silentProgress{}
+	c.Progress = cmp.Or[Progress](c.Progress, silentProgress{})
+	if c.Volatile {
+		dir.Volatile()
 	}
 	c.Warnings = append(slices.Clone(c.Warnings), dir.Warnings()...)
 	r := &run{c: c, dir: dir, state: state, id: state.Run.ID, session: len(state.Sessions) + 1, auto: state.Run.Auto,
@@ -267,16 +268,8 @@ func (r *run) sessionOutcome(ctx context.Context, err error) (out Outcome, end s
 	return out, result.Interrupted, err
 }
 
-// resumeCommand is the command that continues the run. It repeats --keep for a
-// run that was started without it, since the journal contains the flags of the
-// first session only.
-func (r *run) resumeCommand() string {
-	flag := ""
-	if r.c.Keep && r.session > 1 && !r.state.Run.Keep {
-		flag = "--keep "
-	}
-	return "dmgbench resume " + flag + r.dir.Path()
-}
+// resumeCommand is the command that continues the run.
+func (r *run) resumeCommand() string { return "dmgbench resume " + r.dir.Path() }
 
 // hidePaths keeps paths of this machine out of the records that follow, also in the
 // form that tools report: with symbolic links resolved.

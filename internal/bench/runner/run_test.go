@@ -57,6 +57,7 @@ func config(t *testing.T, text string) runner.Config {
 	return runner.Config{
 		Plan: p, Tool: result.Tool{Name: "dmgbench", Version: "test"}, Out: filepath.Join(dir, "run"),
 		Engine: directory.Engine{}, Why: "a test", Clock: clock.NewVirtual(time.Unix(0, 0)), StateDir: filepath.Join(dir, "state"),
+		Volatile: true, // no test cuts the power
 	}
 }
 

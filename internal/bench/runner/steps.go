@@ -22,16 +22,14 @@ const (
 	needsNone      = "none"   // no container
 )
 
-// stepHandler is one row of [stepHandlers].
+// stepHandler is one row of [stepHandlers]: one of do, call and files.
 type stepHandler struct {
 	needs string
 	do    func(*stepRun, context.Context) error
-	// replay follows the step as an earlier session executed it, without I/O on
-	// files: it brings containers and liveFiles to the state that later steps
-	// need. It is nil for steps that do not change that state.
-	replay func(*stepRun)
-	// reopen does the same for steps that make containers.
-	reopen func(*stepRun, context.Context) error
+	// call is one timed call of the engine.
+	call func(*stepRun, context.Context) (engine.Report, error)
+	// files is timed work on the files of a volume.
+	files func(*stepRun, context.Context, workload.Options) (workload.Outcome, error)
 	// timesFiles marks steps with samples of files; their kind is the quantity
 	// group of the record.
 	timesFiles bool
@@ -45,60 +43,52 @@ var stepHandlers map[string]stepHandler
 // The order of rows is that of the protocol: containers, actions on them,
 // files.
 func init() {
-	derive := stepHandler{do: (*stepRun).deriveContainer, reopen: (*stepRun).reopenDerived}
 	stepHandlers = map[string]stepHandler{
-		"create":   {needs: needsNone, do: (*stepRun).create, reopen: (*stepRun).reopenMain},
-		"attach":   {do: (*stepRun).attach, replay: (*stepRun).replayAttach},
-		"detach":   {do: (*stepRun).detach, replay: func(s *stepRun) { s.h.att = nil }},
+		"create":   {needs: needsNone, do: (*stepRun).create},
+		"attach":   {do: (*stepRun).attach},
+		"detach":   {do: (*stepRun).detach},
 		"remount":  {do: (*stepRun).remount},
 		"settle":   {do: (*stepRun).settle},
 		"measure":  {do: (*stepRun).measure},
-		"convert":  derive,
-		"transfer": derive,
-		"damage":   derive,
-		"parallel": {needs: needsNone, do: (*stepRun).parallel, reopen: (*stepRun).replayParallel},
+		"convert":  {do: (*stepRun).deriveContainer},
+		"transfer": {do: (*stepRun).deriveContainer},
+		"damage":   {do: (*stepRun).deriveContainer},
+		"parallel": {needs: needsNone, do: (*stepRun).parallel},
 
-		"compact": action(needsContainer, func(ctx context.Context, h *handle, st plan.Step) (engine.Report, error) {
-			return h.con.Compact(ctx, engine.CompactOptions{AllowBattery: st.Battery == "allow"})
-		}),
-		"resize": action(needsContainer, func(ctx context.Context, h *handle, st plan.Step) (engine.Report, error) {
-			return h.con.Resize(ctx, int64(st.Size))
-		}),
-		"check": action(needsContainer, func(ctx context.Context, h *handle, st plan.Step) (engine.Report, error) {
-			return h.con.Check(ctx, engine.CheckOptions{What: st.What, Repair: st.Repair})
-		}),
-		"xattr": action(needsContainer, func(ctx context.Context, h *handle, st plan.Step) (engine.Report, error) {
-			return h.con.Xattr(ctx, st.Action, st.Attr, st.Value)
-		}),
-		"trim": action(needsVolume, func(ctx context.Context, h *handle, _ plan.Step) (engine.Report, error) {
-			return h.att.Trim(ctx)
-		}),
-		"mkdir": action(needsVolume, func(_ context.Context, h *handle, st plan.Step) (engine.Report, error) {
-			return engine.Report{}, h.att.Volume().Mkdir(st.Dir)
-		}),
+		"compact": {call: func(s *stepRun, ctx context.Context) (engine.Report, error) {
+			return s.h.con.Compact(ctx, engine.CompactOptions{AllowBattery: s.st.Battery == "allow"})
+		}},
+		"resize": {call: func(s *stepRun, ctx context.Context) (engine.Report, error) {
+			return s.h.con.Resize(ctx, int64(s.st.Size))
+		}},
+		"check": {call: func(s *stepRun, ctx context.Context) (engine.Report, error) {
+			return s.h.con.Check(ctx, engine.CheckOptions{What: s.st.What, Repair: s.st.Repair})
+		}},
+		"xattr": {call: func(s *stepRun, ctx context.Context) (engine.Report, error) {
+			return s.h.con.Xattr(ctx, s.st.Action, s.st.Attr, s.st.Value)
+		}},
+		"trim": {needs: needsVolume, call: func(s *stepRun, ctx context.Context) (engine.Report, error) {
+			return s.h.att.Trim(ctx)
+		}},
+		"mkdir": {needs: needsVolume, call: func(s *stepRun, _ context.Context) (engine.Report, error) {
+			return engine.Report{}, s.volume().Mkdir(s.st.Dir)
+		}},
 
-		"write":  {needsVolume, fileStep((*stepRun).write), (*stepRun).replayWrite, nil, true},
-		"read":   {needsVolume, fileStep((*stepRun).read), nil, nil, true},
-		"verify": {needsVolume, fileStep((*stepRun).verify), nil, nil, false},
-		"delete": {needsVolume, fileStep((*stepRun).delete), (*stepRun).replayDelete, nil, false},
-		"copy":   {needsVolume, fileStep((*stepRun).copy), (*stepRun).replayNamed, nil, false},
-		"stream": {needsVolume, fileStep((*stepRun).stream), (*stepRun).replayNamed, nil, true},
+		"write":  {needs: needsVolume, files: (*stepRun).write, timesFiles: true},
+		"read":   {needs: needsVolume, files: (*stepRun).read, timesFiles: true},
+		"verify": {needs: needsVolume, files: (*stepRun).verify},
+		"delete": {needs: needsVolume, files: (*stepRun).delete},
+		"copy":   {needs: needsVolume, files: (*stepRun).copy},
+		"stream": {needs: needsVolume, files: (*stepRun).stream, timesFiles: true},
 	}
 }
 
-// action is the handler of a step that is one timed call of the engine.
-func action(needs string, call func(context.Context, *handle, plan.Step) (engine.Report, error)) stepHandler {
-	return stepHandler{needs: needs, do: func(s *stepRun, ctx context.Context) error {
-		return s.timeReport(func() (engine.Report, error) { return call(ctx, s.h, s.st) })
-	}}
-}
-
-// stepRun is one step that is being executed or replayed.
+// stepRun is one step that is being executed.
 type stepRun struct {
 	x   *caseRun
 	st  plan.Step
-	h   *handle      // container that the step acts on; nil only for create and parallel
-	rec *result.Step // nil while the step is replayed
+	h   *handle // container that the step acts on; nil only for create and parallel
+	rec *result.Step
 }
 
 // do executes one step by its handler.
@@ -107,18 +97,19 @@ func (x *caseRun) do(ctx context.Context, st plan.Step, rec *result.Step) error 
 	if !ok {
 		return fmt.Errorf("the runner has no step %q", st.Do)
 	}
-	s := &stepRun{x: x, st: st, rec: rec}
-	if handler.needs == needsNone {
-		return handler.do(s, ctx)
-	}
-	var err error
-	switch s.h, err = x.container(st); {
-	case err != nil:
-		return err
+	s := &stepRun{x: x, st: st, h: x.containers[st.On], rec: rec}
+	switch {
+	case handler.needs == needsNone:
 	case s.h == nil:
-		return errors.New("no container has been created")
+		return fmt.Errorf("no step has made the container %q", st.On)
 	case handler.needs == needsVolume && (s.h.att == nil || s.h.att.Volume() == nil):
 		return errors.New("the container is not mounted")
+	}
+	switch {
+	case handler.files != nil:
+		return s.timeFiles(ctx, handler.files)
+	case handler.call != nil:
+		return s.timeReport(func() (engine.Report, error) { return handler.call(s, ctx) })
 	}
 	return handler.do(s, ctx)
 }
@@ -180,29 +171,23 @@ func (s *stepRun) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x.containers[""] = x.adopt(con, x.place, x.spec)
+	x.containers[""] = x.adopt(con, x.place, containerState{Spec: x.spec})
 	s.recordMade(con)
 	return nil
 }
 
-// attachOptions are the options of the step, with the defaults of the engine
-// where the plan does not set them.
-func (s *stepRun) attachOptions() engine.AttachOptions {
-	isSet := func(b *bool, value bool) bool { return b != nil && *b == value }
-	return engine.AttachOptions{
-		ReadOnly: isSet(s.st.ReadOnly, true), NoMount: isSet(s.st.Mount, false), NoVerify: isSet(s.st.Verify, false),
-		Cache: s.x.spec.Cache,
-	}
-}
-
-// attach attaches the container. A failed attach may have taken retries, which
-// are recorded, too.
+// attach attaches the container, with the defaults of the engine where the plan
+// does not set the options. A failed attach may have taken retries, which are
+// recorded, too.
 func (s *stepRun) attach(ctx context.Context) error {
-	opts, stop := s.attachOptions(), s.startTimer()
+	isSet := func(b *bool, value bool) bool { return b != nil && *b == value }
+	opts := engine.AttachOptions{ReadOnly: isSet(s.st.ReadOnly, true), NoMount: isSet(s.st.Mount, false),
+		NoVerify: isSet(s.st.Verify, false), Cache: s.x.spec.Cache}
+	stop := s.startTimer()
 	att, err := s.h.con.Attach(ctx, opts)
 	stop()
 	if err == nil { // one that fails leaves an earlier attachment
-		s.h.att, s.h.opts = att, opts
+		s.h.att, s.h.Options = att, opts
 	}
 	s.recordMade(s.h.att)
 	return err
@@ -244,7 +229,7 @@ func (s *stepRun) remount(ctx context.Context) error {
 		s.recordReport(engine.Report{Reported: part.rec.Reported, Retried: time.Duration(part.rec.RetryNS)})
 		s.rec.Warnings = append(s.rec.Warnings, part.rec.Warnings...)
 		from := s.x.r.now()
-		att, err := s.h.con.Attach(ctx, s.h.opts)
+		att, err := s.h.con.Attach(ctx, s.h.Options)
 		if err != nil {
 			return err
 		}
@@ -335,22 +320,25 @@ func diskUse(ctx context.Context, c engine.Container) (*result.DiskUse, error) {
 }
 
 // deriveContainer makes another container from h: converted, copied, or a copy
-// that is then damaged.
-func (s *stepRun) deriveContainer(ctx context.Context) error {
-	f, spec, err := s.derivedSpec()
-	if err != nil {
-		return err
+// that is then damaged. It contains the same files.
+func (s *stepRun) deriveContainer(ctx context.Context) (err error) {
+	x, f, state := s.x, s.x.place, containerState{Spec: s.h.Spec, liveFiles: s.h.clone()}
+	if s.st.Place != "" {
+		if f, err = x.r.placeNamed(s.st.Place); err != nil {
+			return err
+		}
 	}
-	name := s.x.base + "-" + s.derivedName()
+	as := cmp.Or(s.st.As, s.st.Do) // the name that later steps use
 	var con engine.Container
 	stop := s.startTimer()
 	if s.st.Do == "convert" {
-		con, err = s.h.con.Convert(ctx, f.dir, name, spec)
+		state.Spec = convertedSpec(x.spec, x.c.Settings, s.st)
+		con, err = s.h.con.Convert(ctx, f.dir, x.base+"-"+as, state.Spec)
 	} else {
-		con, err = s.h.con.Transfer(ctx, f.dir, name)
+		con, err = s.h.con.Transfer(ctx, f.dir, x.base+"-"+as)
 	}
 	if err == nil {
-		s.registerDerived(s.x.adopt(con, f, spec))
+		x.containers[as] = x.adopt(con, f, state)
 		s.recordMade(con)
 		if s.st.Do == "damage" {
 			err = con.Damage(ctx, s.st.Kind)
@@ -365,30 +353,6 @@ func (s *stepRun) deriveContainer(ctx context.Context) error {
 		s.rec.Made = made
 	}
 	return err
-}
-
-// derivedName is the name by which later steps refer to the container that this
-// one makes.
-func (s *stepRun) derivedName() string { return cmp.Or(s.st.As, s.st.Do) }
-
-// derivedSpec is the place and the spec of the container that the step makes
-// from h.
-func (s *stepRun) derivedSpec() (f *workFolder, spec engine.Spec, err error) {
-	f, spec = s.x.place, s.h.spec
-	if s.st.Place != "" {
-		f, err = s.x.r.placeNamed(s.st.Place)
-	}
-	if s.st.Do == "convert" {
-		spec = convertedSpec(s.x.spec, s.x.c.Settings, s.st)
-	}
-	return f, spec, err
-}
-
-// registerDerived adds a container that was derived from h, with the files that
-// both contain.
-func (s *stepRun) registerDerived(derived *handle) {
-	derived.liveFiles = s.h.clone()
-	s.x.containers[s.derivedName()] = derived
 }
 
 // The canary is a short native write and read before each case. Its drift along
@@ -406,7 +370,7 @@ func (x *caseRun) canary(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("making the canary: %w", err)
 	}
-	h := x.adopt(con, x.place, x.spec)
+	h := x.adopt(con, x.place, containerState{})
 	if h.att, err = con.Attach(ctx, engine.AttachOptions{Cache: x.spec.Cache}); err != nil {
 		return fmt.Errorf("opening the canary: %w", err)
 	}
@@ -444,61 +408,31 @@ func equalFiles(n int, size units.Bytes, key workload.Key) []workload.Item {
 	return workload.Items(set, key)
 }
 
-// parallelStep is one step of a parallel block. It has its own view of the
-// files on the case's container; its changes are merged when all steps of the
-// block have ended.
-type parallelStep struct {
-	x   *caseRun // a copy with a gate and a copy of main
-	st  plan.Step
-	rec result.Step
-	err error
-	// Files of main before the block: later ones are of this step.
-	live, named int
-}
-
-// splitParallel makes the views for the steps of a block. The i-th one numbers
-// its batch i further on.
-func (x *caseRun) splitParallel(steps []plan.Step) []*parallelStep {
-	out := make([]*parallelStep, len(steps))
-	for i, st := range steps {
-		view, p := *x, &parallelStep{st: st}
-		if main := x.containers[""]; main != nil {
-			own := *main
-			own.liveFiles = main.clone()
-			own.batches += i
-			view.containers = maps.Clone(x.containers)
-			view.containers[""], p.live, p.named = &own, len(own.live), len(own.named)
-		}
-		p.x, out[i] = &view, p
-	}
-	return out
-}
-
-// merge adds the files that a step of a parallel block has made.
-func (x *caseRun) merge(p *parallelStep) {
-	main, made := x.containers[""], p.x.containers[""]
-	if main == nil {
-		return
-	}
-	main.addBatch(made.live[p.live:], x.fileSet(p.st))
-	main.named = append(main.named, made.named[p.named:]...)
-	main.batches = max(main.batches, made.batches)
-}
-
 // parallel executes steps on files at the same time: they wait for each other
-// at a gate before their first timed span.
+// at a gate before their first timed span. Each has its own view of the files on
+// the case's container, and the i-th one numbers its batch i further on; their new
+// files are merged when all of them have ended.
 func (s *stepRun) parallel(ctx context.Context) error {
-	x := s.x
-	steps := x.splitParallel(s.st.Steps)
-	work := make([]func(context.Context, *workload.Gate) error, len(steps))
-	for i, p := range steps {
-		p.rec = x.newRecord(p.st)
+	x, main := s.x, s.x.containers[""]
+	if main == nil {
+		return errors.New("no step has made a container")
+	}
+	views := make([]*stepRun, len(s.st.Steps))
+	errs := make([]error, len(views))
+	work := make([]func(context.Context, *workload.Gate) error, len(views))
+	for i, st := range s.st.Steps {
+		view, own, rec := *x, *main, x.newRecord(st)
+		own.liveFiles = main.clone()
+		own.Batches += i
+		view.containers = maps.Clone(x.containers)
+		view.containers[""] = &own
+		views[i] = &stepRun{x: &view, st: st, h: &own, rec: &rec}
 		work[i] = func(ctx context.Context, g *workload.Gate) error {
-			p.x.gate = g
-			if p.err = p.x.do(ctx, p.st, &p.rec); p.st.Expect == "fail" {
+			view.gate = g
+			if errs[i] = view.do(ctx, st, &rec); st.Expect == "fail" {
 				return nil // record checks whether it failed
 			}
-			return p.err
+			return errs[i]
 		}
 	}
 	// The block's record has the time from its start to the end of its last
@@ -506,11 +440,12 @@ func (s *stepRun) parallel(ctx context.Context) error {
 	stop := s.startTimer()
 	err := workload.Parallel(ctx, work...)
 	stop()
-	for _, p := range steps {
-		x.merge(p)
-		if e := x.record(ctx, p.st, p.rec, p.err); e != nil && err == nil {
-			err = e
-		}
+	live, named := len(main.Live), len(main.Named)
+	for i, v := range views {
+		main.addBatch(v.h.Live[live:], x.fileSet(v.st))
+		main.Named = append(main.Named, v.h.Named[named:]...)
+		main.Batches = max(main.Batches, v.h.Batches)
+		err = cmp.Or(err, x.record(ctx, v.st, *v.rec, errs[i]))
 	}
 	return err
 }

@@ -95,11 +95,11 @@ func TestPlacesOfOneFolderAreOne(t *testing.T) {
 	p, err := openWorkFolder(Place{Path: "."}, someID, nil)
 	require.NoError(t, err)
 	defer p.close()
-	r := &run{folders: []*workFolder{p}}
-	assert.Same(t, p, r.workFolderAt(dir))
-	assert.Same(t, p, r.workFolderAt("."))
-	assert.Nil(t, r.workFolderAt(filepath.Dir(dir)))
+	assert.True(t, p.isAt(dir))
+	assert.True(t, p.isAt("."))
+	assert.False(t, p.isAt(filepath.Dir(dir)))
+	assert.False(t, p.isAt(filepath.Join(dir, "none")))
 	link := filepath.Join(t.TempDir(), "link") // as /tmp on a Mac, where "Bench" is "bench" too
 	require.NoError(t, os.Symlink(dir, link))
-	assert.Same(t, p, r.workFolderAt(link))
+	assert.True(t, p.isAt(link))
 }
