@@ -17,8 +17,7 @@
 //
 // One attempt at one case in one round is a caseRun (caserun.go): it holds all
 // state that the steps of the case share. Each kind of step is one row of the
-// table stepHandlers (steps.go): what the step needs, how it is executed, and
-// how it is replayed.
+// table stepHandlers (steps.go): what the step needs and how it is executed.
 //
 // # What survives a crash
 //
@@ -33,15 +32,15 @@
 //     case-round counts from the moment its end record is flushed; without it,
 //     the next session measures the case-round again, with a fresh container.
 //  4. At a pause, the containers are detached before the pause record is written
-//     with their fingerprints. The next session replays the earlier steps
-//     without I/O (resume.go) and continues only if no fingerprint has changed.
+//     with their fingerprints and their files. The next session continues after
+//     the pause (resume.go) only if no fingerprint has changed.
 //
 // # Errors
 //
 // An error of a step ends its case, not the run. These end the session instead:
 // a full or missing place ([Stopped]), a journal that cannot be written, and an
 // interrupt. What the engine does not support is known before a case starts
-// (unsupported.go), and skips it.
+// (preview.go), and skips it.
 package runner
 
 import (

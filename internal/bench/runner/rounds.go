@@ -212,7 +212,6 @@ func (r *run) clearLeftovers(ctx context.Context) error {
 	}
 	var needed []string
 	if p := r.state.Paused; p != nil {
-		needed = append(needed, p.Container)
 		for _, o := range p.Containers {
 			needed = append(needed, o.Container)
 		}

@@ -117,14 +117,14 @@ func TestHelpTellsTheDriver(t *testing.T) {
 	m.at.loops = true
 	m.at.fs = []attach.FS{{Name: "ext4", Present: true, MountableByKernel: true}, {Name: "btrfs", MountableByKernel: true}, {Name: "FAT32", Present: true}}
 	help := string(m.driven(command.Help("hdiutil create")))
-	types := command.FindNames(command.FindSection(help, "-type"), []string{"UDIF", "SPARSE", "SPARSEBUNDLE"})
+	types := command.FindNames(help, []string{"UDIF", "SPARSE", "SPARSEBUNDLE"})
 	assert.Subset(t, types, []string{"UDIF", "SPARSEBUNDLE"})
 	assert.Equal(t, container.Extension("UDSP") != "", slices.Contains(types, "SPARSE"), "only what can be made")
 	assert.Equal(t, []string{"ExFAT", "ext4"}, command.FindNames(help, []string{"APFS", "Case-sensitive APFS", "HFS+", "Journaled HFS+", "MS-DOS FAT32", "ExFAT", "ext4", "xfs", "btrfs"}))
 	assert.Equal(t, []string{"AES-128", "AES-256"}, command.FindNames(help, []string{"AES-128", "AES-256"}))
 	assert.Contains(t, help, "-nospotlight")
 	formats := []string{"UDRW", "UDRO", "UDCO", "UDZO", "ULFO", "ULMO", "UDBZ", "UDTO", "UDSP", "UDSB", "UFBI", "ASIF"}
-	made := command.FindNames(command.FindSection(string(m.driven(command.Help("hdiutil convert"))), "-format"), formats)
+	made := command.FindNames(string(m.driven(command.Help("hdiutil convert"))), formats)
 	assert.Subset(t, made, []string{"UDRW", "UDTO", "UDSB"})
 	assert.Subset(t, made, []string{"UDRO", "UDCO", "UDZO", "ULFO", "ULMO", "UDBZ", "UFBI"})
 	assert.NotContains(t, made, "ASIF", "which diskutil makes")

@@ -201,7 +201,7 @@ func (c *image) fsck(ctx context.Context, t *engine.Report, device string, repai
 		r, err := c.e.runProgram(ctx, "verifyVolume", c.size, program, args, nil)
 		k := call{doing: "checking the volume of", object: c.File,
 			cmd: command.Command{Tool: command.Tool(c.fs.fsck.program), Verb: "fsck", Args: args}}
-		addRun(t, "fsck", 1, r, 0)
+		addRun(t, "fsck", 1, r)
 		last := command.ParseMessages(string(r.Stdout)).Last()
 		t.Note("fsck_output", last)
 		switch {

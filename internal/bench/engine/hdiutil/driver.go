@@ -63,7 +63,7 @@ func (e *Engine) run(ctx context.Context, t *engine.Report, c call) error {
 	for try := 1; ; try++ {
 		lost := clock.Now() - start
 		r, err := e.runOnce(ctx, c)
-		addRun(t, c.cmd.Verb, try, r, clock.Now()-start)
+		addRun(t, c.cmd.Verb, try, r)
 		limit := triesFor(c.cmd.Verb, err)
 		if c.tries != 0 {
 			limit = min(limit, c.tries)
@@ -128,14 +128,12 @@ func (e *Engine) runProgram(ctx context.Context, verb string, bytes int64, progr
 }
 
 // addRun reports the duration of the last run of a verb in nanoseconds, after
-// several tries also their number and the time of all, and the messages of the
-// tool.
-func addRun(t *engine.Report, verb string, try int, r command.Result, total time.Duration) {
+// several tries also their number, and the messages of the tool.
+func addRun(t *engine.Report, verb string, try int, r command.Result) {
 	key := strings.ReplaceAll(verb, " ", "_")
 	t.Note(key+"_ns", strconv.FormatInt(int64(r.Duration), 10))
 	if try > 1 {
 		t.Note(key+"_tries", strconv.Itoa(try))
-		t.Note(key+"_all_ns", strconv.FormatInt(int64(total), 10))
 	}
 	m := command.ParseMessages(string(r.Stderr))
 	if r.Status == 0 {
@@ -147,9 +145,8 @@ func addRun(t *engine.Report, verb string, try int, r command.Result, total time
 // Errors that a [ToolError] of the class wraps, in addition to those of the
 // system.
 var (
-	ErrAuth         = errors.New("the passphrase is wrong")
-	ErrNotImage     = errors.New("not a disk image that the tool knows")
-	ErrNoFileSystem = errors.New("no file system that can be mounted")
+	ErrAuth     = errors.New("the passphrase is wrong")
+	ErrNotImage = errors.New("not a disk image that the tool knows")
 	// ErrNoResult means that a tool succeeded without the requested result.
 	ErrNoResult = command.ErrNoResult
 )
@@ -196,7 +193,7 @@ var (
 	// The sandbox or privacy protection.
 	NotPermitted = &class{"not permitted", fs.ErrPermission, []int{1}, []string{"operation not permitted"},
 		"allow the terminal full disk access in System Settings, Privacy & Security, or use another folder", true}
-	NoFileSystem = &class{"no mountable file system", ErrNoFileSystem, nil, []string{"no mountable file systems"}, "",
+	NoFileSystem = &class{"no mountable file system", nil, nil, []string{"no mountable file systems"}, "",
 		false}
 	Damaged = &class{"damaged image", container.ErrCorrupt, nil, []string{"corrupt image", "image data corrupted"},
 		"make the image again, or use a copy of it", false}
