@@ -68,8 +68,7 @@ func (c *Chart) Add(all ...Series) {
 
 // Names are the names of all series, each once, in order.
 func (c *Chart) Names() []string {
-	names := AppendNew([]string{}, Map(c.Series, func(s Series) string { return s.Name })...)
-	return NonEmpty(names)
+	return NonEmpty(AppendNew([]string{}, Map(c.Series, func(s Series) string { return s.Name })...))
 }
 
 // Size is the number of marks.

@@ -123,36 +123,27 @@ func differencesSection(c *analysis.Comparison) Section {
 	}
 	for _, f := range c.Differences {
 		values := Map(f.Values, func(v []string) string { return cmp.Or(factText(v), "unknown") })
-		text := strings.Join(values, " → ")
-		if len(values) > manySides {
-			slices.Sort(values)
-			text = listNames(slices.Compact(values))
-		}
-		s.Items = append(s.Items, Item{Text: Plain(strings.ReplaceAll(f.Fact, "_", " "), 40) + ": " + text})
+		text := Plain(strings.ReplaceAll(f.Fact, "_", " "), 40) + ": " + strings.Join(values, " → ")
+		s.Items = append(s.Items, Item{Text: text})
 	}
 	s.Items = append(s.Items, Items(plainList(c.Notes, sentenceLength)...)...)
 	return s
 }
 
-// claimsSection lists the claims with different verdicts on the sides. The
-// others are counted.
+// claimsSection lists the claims with different verdicts on the sides.
 func claimsSection(c *analysis.Comparison) Section {
 	t := &Table{Caption: "claims", Columns: Columns("<", "<")}
-	same := 0
 	for _, k := range c.Claims {
 		if k.Text != "" {
 			row := TextRow(Plain(k.Says, 200), Plain(k.Text, sentenceLength)+TextIf(k.Required, " (required)"))
 			row[1].Class = TextIf(k.Changed, "warn")
 			t.Rows = append(t.Rows, row)
-		} else if !slices.Contains(k.Verdicts, "") { // a side without a verdict is in the notes
-			same++
 		}
 	}
 	if len(t.Rows) == 0 {
 		return Section{}
 	}
-	return Section{ID: "claims", Heading: "Verdicts that differ", Table: t, After: NonEmpty([]string{
-		TextIf(same > 0, Count(same, "more claim")+" with the same verdict on all sides.")})}
+	return Section{ID: "claims", Heading: "Verdicts that differ", Table: t}
 }
 
 // unpairedSection is the values without a counterpart, by reason.

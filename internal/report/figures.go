@@ -94,17 +94,15 @@ func (f Figures) Phases(ops []string) []FigureKey {
 // mainRows is how many main numbers the first screen has.
 const mainRows = 7
 
-// Rows are those of a phase that the first screen has room for, and how many it
-// has not.
-func (f Figures) Rows(key FigureKey) (part Figures, left int) {
-	part.By = f.By
+// Rows are those of a phase that the first screen has room for.
+func (f Figures) Rows(key FigureKey) Figures {
+	part := Figures{By: f.By}
 	part.Keys = Where(f.Keys, func(k FigureKey) bool {
 		return k.Phase == key.Phase && k.Cycle == key.Cycle && f.hasAny(k, f.Ops)
 	})
 	part.Ops = Where(f.Ops, func(op string) bool { return len(part.All(op)) > 0 }) // some are of other phases only
-	left = max(len(part.Keys)-mainRows, 0)
-	part.Keys = part.Keys[:len(part.Keys)-left]
-	return part, left
+	part.Keys = part.Keys[:min(len(part.Keys), mainRows)]
+	return part
 }
 
 // MainFigures picks the section, up to two quantities and the phase of the

@@ -3,9 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"dmgbench/internal/report/wording"
@@ -54,15 +52,11 @@ func (v *View) addTables() {
 	v.Sections = v.figureSections()
 	for i := range v.Sections {
 		s := &v.Sections[i]
+		size := quantitiesPerTable
 		if s.ID == "speeds" {
-			t := v.figureTable(s.Caption, s.Figures, false)
-			if note := v.flushNote(); note != "" {
-				t.Notes = slices.Insert(t.Notes, 0, Note{Text: note})
-			}
-			s.Tables = []Table{t}
-			continue
+			size = len(s.Figures.Ops)
 		}
-		parts := slices.Collect(slices.Chunk(s.Figures.Ops, quantitiesPerTable))
+		parts := slices.Collect(slices.Chunk(s.Figures.Ops, size))
 		for n, ops := range parts {
 			part := Figures{By: s.Figures.By, Ops: ops}
 			part.Keys = Where(s.Figures.Keys, func(k FigureKey) bool { return part.hasAny(k, ops) })
@@ -81,7 +75,7 @@ func (v *View) addTables() {
 // about, or else the first two, in the first phase with a published value.
 func (v *View) mainNumbers() *Table {
 	f, key := v.MainFigures()
-	part, left := f.Rows(key)
+	part := f.Rows(key)
 	if len(part.Ops) == 0 {
 		return nil
 	}
@@ -93,12 +87,6 @@ func (v *View) mainNumbers() *Table {
 		caption = "Measured and published"
 	}
 	t := v.figureTable(caption+PhaseSuffix(PhaseName(key.Phase, key.Cycle)), part, true)
-	phases := len(f.Phases(part.Ops)) - 1
-	further := NonEmpty([]string{TextIf(phases > 0, Count(phases, "other phase")),
-		TextIf(left > 0, Count(left, "other case"))})
-	if len(further) > 0 {
-		t.Notes = slices.Insert(t.Notes, 0, Note{Text: "Further below: " + strings.Join(further, " and ") + "."})
-	}
 	return &t
 }
 
@@ -312,23 +300,4 @@ func (v *View) sessionTable() Table {
 		t.Rows = append(t.Rows, append(row, spread))
 	}
 	return t
-}
-
-// flushNote is how many flush calls the end of a written file took, as counted
-// while files were timed: they are most of the latency of a file. It is "" for
-// runs that did not count them.
-func (v *View) flushNote() string {
-	files, flushes := map[string]int64{}, map[string]int64{} // by case
-	for c, s := range v.Steps() {
-		if s.Op == "write" && s.Flushes > 0 && IsShown(c, s) {
-			files[c.ID], flushes[c.ID] = files[c.ID]+int64(len(s.Samples)), flushes[c.ID]+s.Flushes
-		}
-	}
-	cases := Where(v.Result.Cases, func(c result.Case) bool { return files[c.ID] > 0 })
-	counts, names := groupBy(cases, func(c result.Case) (string, string) {
-		each := math.Round(10*float64(flushes[c.ID])/float64(files[c.ID])) / 10
-		return strconv.FormatFloat(each, 'f', -1, 64), v.CaseName(c.ID)
-	})
-	texts := Map(counts, func(calls string) string { return calls + " (" + strings.Join(names[calls], "; ") + ")" })
-	return TextIf(len(texts) > 0, wording.Text("flushes", strings.Join(texts, ", ")))
 }

@@ -117,8 +117,8 @@ func changeAnswer(c analysis.HistoryChange) string {
 
 // seriesPart is one quantity of a series: a chart.
 type seriesPart struct {
-	op, phase string
-	cycle     int
+	FigureKey // without the case
+	op        string
 	rows      []analysis.HistoryRow
 }
 
@@ -174,7 +174,7 @@ func (v *seriesView) chooseParts() {
 
 // addPart adds the rows of a quantity in a phase, if it has any.
 func (v *seriesView) addPart(op string, key FigureKey) bool {
-	p := seriesPart{op, key.Phase, key.Cycle, Where(v.S.Rows, func(r analysis.HistoryRow) bool {
+	p := seriesPart{key, op, Where(v.S.Rows, func(r analysis.HistoryRow) bool {
 		return r.Op == op && r.Phase == key.Phase && r.Cycle == key.Cycle
 	})}
 	if len(p.rows) == 0 {
@@ -221,16 +221,10 @@ func (v *seriesView) sections() []Section {
 	head := Section{ID: v.id, Heading: v.name, Lead: Lines("series-lead", v), After: Lines("series-limits", v),
 		Charts: FlatMap(v.Parts, v.charts)}
 	out := []Section{head, v.versions()}
-	drawn := false
-	var last *analysis.Comparison
 	for i, c := range slices.Backward(v.S.Changes) {
 		if c.Comparison != nil {
-			out, last = append(out, v.change(c, i == len(v.S.Changes)-1, &drawn)), c.Comparison
+			out = append(out, v.change(c, i == len(v.S.Changes)-1))
 		}
-	}
-	if last != nil {
-		s := &out[len(out)-1]
-		s.After = append(s.After, wording.Text("change-legend", comparisonLegend(last)))
 	}
 	return append(out, v.runs())
 }
@@ -298,7 +292,7 @@ func (v *seriesView) versions() Section {
 // change is what one version changed; what differs comes before any number. The
 // table of a change of no figure is left to the command compare, unless it is
 // the newest.
-func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) Section {
+func (v *seriesView) change(c analysis.HistoryChange, newest bool) Section {
 	comparison := c.Comparison
 	s := Section{ID: fmt.Sprintf("%s-change-%d", v.id, c.To), Sub: true, Heading: changeName(v.S, c),
 		Items: differencesSection(comparison).Items}
@@ -321,19 +315,17 @@ func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) 
 	s.Table = &Table{Caption: s.Heading, Columns: Columns("<", "before", "after", "<change")}
 	for _, op := range comparison.Ops {
 		s.addPairRows(&part, op, func(r analysis.CompareRow) string { return QuantityName(op) + ": " + name(r) })
-		isDrawn := func(r analysis.CompareRow) bool { return r.Op == op && changed(r) }
-		if !*drawn && slices.ContainsFunc(part.Rows, isDrawn) {
-			id := "forest-" + s.ID + "-" + Slug(op)
-			s.Charts = append(s.Charts, forests(&part, op, comparison.Sides[1].Name, id, name)...)
-		}
+		id := "forest-" + s.ID + "-" + Slug(op)
+		s.Charts = append(s.Charts, forests(&part, op, comparison.Sides[1].Name, id, name)...)
 	}
-	*drawn = *drawn || len(s.Charts) > 0
 	if more := len(comparison.Rows) - len(part.Rows); more > 0 {
 		s.After = append(s.After, wording.Text("change-more-rows", Count(more, "more row")))
 	}
 	if len(s.Table.Rows) == 0 {
 		s.Table = nil
+		return s
 	}
+	s.After = append(s.After, wording.Text("change-legend", comparisonLegend(comparison)))
 	return s
 }
 
@@ -342,7 +334,7 @@ func (v *seriesView) shownRows(c *analysis.Comparison) []analysis.CompareRow {
 	isDrawn := func(r analysis.CompareRow) bool {
 		return slices.ContainsFunc(v.Parts, func(p seriesPart) bool {
 			same := func(o analysis.HistoryRow) bool { return o.Case == r.Case }
-			return p.op == r.Op && p.phase == r.Phase && p.cycle == r.Cycle && slices.ContainsFunc(p.rows, same)
+			return p.op == r.Op && p.Phase == r.Phase && p.Cycle == r.Cycle && slices.ContainsFunc(p.rows, same)
 		})
 	}
 	rows := Where(c.Rows, func(r analysis.CompareRow) bool { return r.Status == analysis.RowChanged || isDrawn(r) })

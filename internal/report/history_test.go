@@ -137,7 +137,7 @@ func TestHistoryChart(t *testing.T) {
 	v := newSeriesView(&h.Series[0], "name", "s1", valuesDrawn)
 	var ops []string
 	for _, p := range v.Parts {
-		ops = append(ops, p.op+" "+p.phase)
+		ops = append(ops, p.op+" "+p.Phase)
 	}
 	assert.Equal(t, []string{"write new", "read new", "allocated new"}, ops)
 	c := v.charts(v.Parts[0])[0]

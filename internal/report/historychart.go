@@ -27,7 +27,7 @@ func (v *seriesView) chart(p seriesPart, rows []analysis.HistoryRow) Chart {
 	runs := len(v.S.Runs) - v.First
 	c := Chart{ID: v.id + "-" + Slug(p.op), Height: 280, Trend: true, HeadedTips: true,
 		Heading: Capitalize(QuantityName(p.op)) + " over " + Count(runs, "run") +
-			PhaseSuffix(PhaseName(p.phase, p.cycle)),
+			PhaseSuffix(PhaseName(p.Phase, p.Cycle)),
 		X: Axis{Unit: "1", Low: new(-0.5), High: new(float64(runs) - 0.5)},
 		Y: Axis{Name: QuantityName(p.op), Unit: rows[0].Unit}}
 	v.nameVersions(&c.X, runs)

@@ -117,13 +117,9 @@ func (n sharedNotes) publication() []string {
 	if len(n.machines) == 1 && n.machines[0] != "" {
 		out = append(out, "Published: "+n.machines[0]+".")
 	}
-	switch {
-	case n.allUncomparable():
-		out = append(out, "Published values are not comparable (see Deviations).")
-	case n.uncomparable > 0:
-		out = append(out, "Published values in grey or in brackets are not comparable (see Deviations).")
-	}
-	return NonEmpty(out)
+	which := TextIf(n.comparable > 0, " in grey or in brackets")
+	note := "Published values" + which + " are not comparable (see Deviations)."
+	return NonEmpty(append(out, TextIf(n.uncomparable > 0, note)))
 }
 
 func (n sharedNotes) allUncomparable() bool { return n.uncomparable > 0 && n.comparable == 0 }

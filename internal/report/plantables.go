@@ -186,8 +186,7 @@ func (v *View) fitTables() []Table {
 		if f.Reason != "" {
 			t.Notes = append(t.Notes, Note{Text: "No fit: " + Plain(f.Reason, 300) + "."})
 		}
-		model := "Model: " + ModelName(f.Model) + ", x in " + FirstOf(TextIf(AxisUnit(f.Along) == "B", "bytes"), along) + "."
-		t.Notes = append(t.Notes, Note{Text: model})
+		t.Notes = append(t.Notes, Note{Text: "Model: " + ModelName(f.Model) + ", x: " + along + "."})
 		out = append(out, t)
 	}
 	return out

@@ -49,10 +49,8 @@ func (v *View) firstScreen() FirstScreen {
 	f.Claims = claimsToRead(claims)
 	f.More = len(claims) - len(f.Claims)
 	for _, text := range v.SharedDoubts { // Weak has the first warning of each kind, which may be one of these
-		listed := func(weak string) bool { return strings.Contains(weak, text) }
-		if !slices.ContainsFunc(f.Weak, listed) {
-			f.Shared = append(f.Shared, "all rates: "+text)
-		}
+		isListed := slices.ContainsFunc(f.Weak, func(weak string) bool { return strings.Contains(weak, text) })
+		f.Shared = append(f.Shared, NonEmpty([]string{TextIf(!isListed, "all rates: "+text)})...)
 	}
 	if t := v.Result.Tables; len(t) > 0 && len(t[0].Columns) > 0 && t[0].Columns[0].Op == result.OpOutcome {
 		f.Outcome = &v.PlanTables[0]

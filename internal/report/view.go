@@ -197,13 +197,6 @@ func (v *View) when() string {
 	return text + TextIf(len(all) > 1, " in "+Count(len(all), "session")+" up to "+last.UTC().Format(minute))
 }
 
-// Preconditions are how the places were brought to a steady state before the
-// rounds, where the plan asks for it.
-func (v *View) Preconditions() []string {
-	text := func(p result.Precondition) string { return Plain(p.Text, 300) }
-	return AppendNew(nil, Map(v.Result.Preconditions, text)...)
-}
-
 // Achieved lists what was requested of the cache or of the flush ("sync"), and
 // what took effect.
 func (v *View) Achieved(kind string) string {
@@ -263,17 +256,10 @@ func (v *View) casesNotDone() []Pair {
 
 // caseList names the cases that something applies to; none is all of them, and
 // so is every one that was measured.
-//
-// "All images" is shorter than their names, and stays true where cases are
-// skipped.
 func (v *View) caseList(ids []string) string {
-	all, images := len(ids) == 0, true
-	done := Where(v.Result.Cases, func(c result.Case) bool { return c.Status == result.Done })
-	all = all || countIf(done, func(c result.Case) bool { return slices.Contains(ids, c.ID) }) == len(done)
-	for _, c := range done {
-		images = images && slices.Contains(ids, c.ID) == (c.Target.Kind == "image")
-	}
-	return TextIf(!all, FirstOf(TextIf(images, "all images"), strings.Join(Map(ids, v.CaseName), "; ")))
+	isOther := func(c result.Case) bool { return c.Status == result.Done && !slices.Contains(ids, c.ID) }
+	all := len(ids) == 0 || !slices.ContainsFunc(v.Result.Cases, isOther)
+	return TextIf(!all, strings.Join(Map(ids, v.CaseName), "; "))
 }
 
 // CaseName is the short name of a case, or its cleaned id if the result has no
@@ -315,47 +301,44 @@ const listedPlaces = 6
 // collectWarnings lists every warning of the run with its places, each warning
 // once. Those of steps and figures that a case or the run has as well are left
 // out: a case has "write new: …" where the figure has "…".
-//
-// Places are named in the order of the result.
 func (v *View) collectWarnings() {
 	var all []result.Warning
-	places, repeated := map[result.Warning][]string{}, map[result.Warning]bool{}
+	places := map[result.Warning][]string{}
 	add := func(w result.Warning, where ...string) {
-		w = result.Warning{Kind: Plain(w.Kind, 40), Text: Plain(w.Text, 600)}
 		if places[w] == nil {
 			all = append(all, w)
 		}
 		places[w] = AppendNew(places[w], joinFacts(where...))
 	}
-	for _, w := range v.Result.Warnings {
-		repeated[w] = true
+	clean := func(ws []result.Warning) []result.Warning {
+		return Map(ws, func(w result.Warning) result.Warning {
+			return result.Warning{Kind: Plain(w.Kind, 40), Text: Plain(w.Text, 600)}
+		})
+	}
+	for _, w := range clean(v.Result.Warnings) {
 		add(w, "the run")
 	}
 	ofRun := len(all)
 	for _, c := range v.Result.Cases {
-		for _, w := range c.Warnings {
-			_, text, _ := strings.Cut(w.Text, ": ")
-			repeated[w], repeated[result.Warning{Kind: w.Kind, Text: text}] = true, true
-		}
-	}
-	for _, c := range v.Result.Cases {
-		for _, w := range c.Warnings {
+		for _, w := range clean(c.Warnings) {
 			add(w, v.CaseName(c.ID))
 		}
-		for _, s := range c.Steps {
-			for _, w := range s.Warnings {
-				if !repeated[w] {
-					add(w, v.CaseName(c.ID), StepName(s), "round "+strconv.Itoa(s.Round))
-				}
+	}
+	general := all
+	addOwn := func(ws []result.Warning, where ...string) {
+		for _, w := range clean(ws) {
+			if !slices.ContainsFunc(general, func(o result.Warning) bool {
+				return o.Kind == w.Kind && strings.HasSuffix(": "+o.Text, ": "+w.Text)
+			}) {
+				add(w, where...)
 			}
 		}
 	}
+	for c, s := range v.Steps() {
+		addOwn(s.Warnings, v.CaseName(c.ID), StepName(*s), "round "+strconv.Itoa(s.Round))
+	}
 	for _, s := range v.Result.Summaries {
-		for _, w := range s.Warnings {
-			if !repeated[w] {
-				add(w, v.CaseName(s.Case), QuantityName(s.Op), PhaseName(s.Phase, s.Cycle))
-			}
-		}
+		addOwn(s.Warnings, v.CaseName(s.Case), QuantityName(s.Op), PhaseName(s.Phase, s.Cycle))
 	}
 	for i, w := range all {
 		where := strings.Join(firstFew(places[w], listedPlaces, "places"), "; ")

@@ -39,10 +39,9 @@ func bars(c report.Chart, heads [2]string, rows []string, groups []barGroup) []r
 			if h.CI != nil && report.IsFinite(h.CI.High) {
 				top = max(top, min(h.CI.High, 3*h.Value))
 			}
-			for _, p := range s.Published { // values far beyond the bars are named at the edge
-				if mid := report.Midpoint(p); report.IsFinite(mid) && (p.Comparable || mid <= 1.3*h.Value) {
-					top = max(top, mid)
-				}
+			// Values far beyond the bars are named at the edge.
+			if v, comparable := report.ComparableValue(s); comparable || v <= 1.3*h.Value {
+				top = max(top, v)
 			}
 		}
 	}
@@ -145,7 +144,7 @@ func (r *run) figureBars(id, place string, f report.Figures, groups []figureGrou
 // firstChart draws the main numbers.
 func firstChart(r *run) []report.Chart {
 	f, key := r.MainFigures()
-	part, left := f.Rows(key)
+	part := f.Rows(key)
 	if len(part.Keys) == 0 || r.First.Outcome != nil {
 		return nil
 	}
@@ -156,9 +155,7 @@ func firstChart(r *run) []report.Chart {
 		groups[0].name = phase
 	}
 	// Few rows fit the first screen: they make a single picture.
-	first := r.figureBars("first", report.PhaseSuffix(report.PhaseName(key.Phase, key.Cycle)), part, groups)[:1]
-	first[0].Sub += report.TextIf(left > 0, " Further below: "+report.Count(left, "other case")+".")
-	return first
+	return r.figureBars("first", report.PhaseSuffix(report.PhaseName(key.Phase, key.Cycle)), part, groups)[:1]
 }
 
 // speedCharts draw every rate by case and phase: one picture a quantity, or one

@@ -3,7 +3,6 @@ package chart
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/analysis/stats"
@@ -137,8 +136,7 @@ func dropCommonWarnings(steps []driftStep) []result.Warning {
 }
 
 // addDrift adds the points of one series, and a row for each kind of its steps.
-// A warning is named by its kind and round; its text is the title of the cell
-// and in the list of warnings.
+// A warning is named by its kind and round; its text is in the list of warnings.
 func addDrift(c *report.Chart, name string, steps []driftStep, rates map[string][]float64) {
 	points := report.Series{Role: "points", Name: name}
 	if name == canaryName {
@@ -158,10 +156,7 @@ func addDrift(c *report.Chart, name string, steps []driftStep, rates map[string]
 		cell := &c.Table.Rows[rows[s.kind]][5]
 		for _, w := range s.warnings {
 			kind := report.Plain(w.Kind, 40) + " (round " + strconv.Itoa(s.round) + ")"
-			if !strings.Contains(cell.Text, kind) {
-				cell.Text += report.TextIf(cell.Text != "", ", ") + kind
-			}
-			cell.Title += report.TextIf(cell.Title != "", "; ") + report.Plain(w.Text, 300)
+			cell.Text += report.TextIf(cell.Text != "", ", ") + kind
 		}
 		if len(all) > 1 {
 			points.Marks = append(points.Marks, report.Mark{X: s.seconds, Y: s.rate / s.median,

@@ -203,15 +203,11 @@ var Script = tablesScript + saveScript + marksScript + reportScript
 // the page draw it here too, in an interpreter without network, files or clock,
 // so that the same result gives the same bytes.
 func SVG(p *plan.Plan, r *result.Result, save func(name string, svg []byte) error) error {
-	v := NewView(p, r)
-	if len(v.Charts) == 0 {
-		return nil
-	}
 	d, err := newDrawer(func(string) {})
 	if err != nil {
 		return err
 	}
-	for _, c := range v.Charts {
+	for _, c := range NewView(p, r).Charts {
 		svg, err := d.draw(&c, pictureWidth, "LIGHT")
 		if err != nil {
 			return err
@@ -254,13 +250,11 @@ func newDrawer(console func(text string)) (*drawer, error) {
 		console(fmt.Sprint(call.Arguments))
 		return goja.Undefined()
 	}
-	globals := map[string]any{"console": map[string]any{"log": log, "warn": log, "error": log}}
-	for _, name := range []string{"setTimeout", "clearTimeout", "setInterval", "clearInterval"} {
-		// Without an event loop, work that the library defers is never done: a
-		// still picture does not need it.
-		globals[name] = func(goja.FunctionCall) goja.Value { return goja.Undefined() }
-	}
-	for name, value := range globals {
+	// Without an event loop, work that the library defers is never done: a
+	// still picture does not need it.
+	skip := func(goja.FunctionCall) goja.Value { return goja.Undefined() }
+	for name, value := range map[string]any{"console": map[string]any{"log": log, "warn": log, "error": log},
+		"setTimeout": skip, "clearTimeout": skip, "setInterval": skip, "clearInterval": skip} {
 		_ = d.Set(name, value) // an error is one of a setter, which none has
 	}
 	// The library measures how long it takes to measure text, and measures

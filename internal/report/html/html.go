@@ -109,7 +109,6 @@ func Run(w io.Writer, p *plan.Plan, r *result.Result) error {
 // section is a heading with its charts and tables.
 type section struct {
 	chart.Section
-	Side   bool // charts are side by side where there is room
 	Charts []report.Chart
 	Tables []report.Table
 }
@@ -122,7 +121,6 @@ func pageSections(v *report.View) []section {
 	add := func(head chart.Section, tables []report.Table) {
 		s := section{Section: head, Tables: tables}
 		s.Charts = report.Where(v.Charts, func(c report.Chart) bool { return c.Section == s.ID })
-		s.Side = s.ID != "speed" && len(s.Charts) > 1
 		if len(s.Charts)+len(s.Tables) > 0 {
 			out = append(out, s)
 		}

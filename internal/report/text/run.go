@@ -157,8 +157,14 @@ func fullReport(v *report.View, toPublish bool) report.Document {
 	sections = append(append(sections, tableSections(tables...)...), notDone(v))
 	warnings := report.Section{Heading: "Warnings: " + report.Grouped(len(v.Warnings)), Items: report.Map(v.Warnings,
 		func(w report.Warning) report.Item { return report.Item{Text: w.Text, Note: w.Where} })}
-	if toPublish {
-		return filled(v, append(append(sections, warnings), appendix(v)...))
+	if toPublish { // the legend of formats, the settings, and what repeats the run
+		sections = append(sections, warnings, report.Section{Heading: "Formats", Items: report.Map(v.Legend, pairItem)},
+			report.Section{Heading: "Settings", Pairs: v.Settings})
+		for _, host := range v.Hosts {
+			sections = append(sections, report.Section{Pairs: host})
+		}
+		return filled(v, append(sections, report.Section{Heading: "How to repeat", Language: "sh", Code: v.Repeat},
+			report.Section{Heading: "The plan as executed", Language: "toml", Code: v.Canonical}))
 	}
 	warnings.After = more(report.Grouped, len(warnings.Items)-terminalWarnings)
 	warnings.Items = warnings.Items[:min(len(warnings.Items), terminalWarnings)]
@@ -196,17 +202,6 @@ func chartTables(charts []report.Chart, toPublish bool) []report.Table {
 		out = append(out, t)
 	}
 	return out
-}
-
-// appendix is the legend of formats, the settings, and what repeats the run.
-func appendix(v *report.View) []report.Section {
-	out := []report.Section{{Heading: "Formats", Items: report.Map(v.Legend, pairItem)},
-		{Heading: "Settings", Pairs: v.Settings}}
-	out = append(out, report.Map(v.Hosts, func(host []report.Pair) report.Section {
-		return report.Section{Pairs: host}
-	})...)
-	return append(out, report.Section{Heading: "How to repeat", Language: "sh", Code: v.Repeat},
-		report.Section{Heading: "The plan as executed", Language: "toml", Code: v.Canonical})
 }
 
 // weaknesses is the heading of what weakens the answer most, and of the rest in

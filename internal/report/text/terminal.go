@@ -240,7 +240,15 @@ func (w *terminal) table(t report.Table) {
 	}
 	for _, row := range t.Rows {
 		for i, c := range row {
-			row[i].Text = w.cellText(c)
+			if c.Class == "uncomparable" && c.Text != "" { // it must not be compared
+				c.Text = "(" + c.Text + ")"
+			}
+			for _, m := range c.Marks {
+				c.Text += fmt.Sprintf(" (%d)", m)
+			}
+			if row[i].Text = w.paint(styles[c.Class], c.Text); c.Text == "" && c.Bar > 0 {
+				row[i].Text = bar(c.Bar, barColumns)
+			}
 		}
 		row[0].Text = report.TextIf(row[0].Class == report.BelowClass, belowIndent) + row[0].Text
 	}
@@ -248,22 +256,6 @@ func (w *terminal) table(t report.Table) {
 	for _, n := range t.Notes {
 		w.wrap("  ", report.TextIf(n.Mark > 0, fmt.Sprintf("(%d) ", n.Mark))+n.Text)
 	}
-}
-
-// cellText is the text of a cell with its marks, or its bar. A value that must
-// not be compared is in brackets.
-func (w *terminal) cellText(c report.Cell) string {
-	text := c.Text
-	switch {
-	case text == "" && c.Bar > 0:
-		return bar(c.Bar, barColumns)
-	case text != "" && c.Class == "uncomparable":
-		text = "(" + text + ")"
-	}
-	for _, m := range c.Marks {
-		text += fmt.Sprintf(" (%d)", m)
-	}
-	return w.paint(styles[c.Class], text)
 }
 
 // perQuantity is a table with a row for each row and group of columns of
