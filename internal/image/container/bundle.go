@@ -39,9 +39,10 @@ func openBundle(parent *hostio.Dir, name string, c probeResult, o OpenOptions) (
 	err := b.openFolders(c.encryption)
 	if err == nil && c.encryption != "" {
 		var h *crypt.Header
-		if h, err = readHeader(b.dir, ".", c); err != nil {
-			err = c.encryptionError(err)
-		} else if b.encrypter, err = c.unlock(h, o); err == nil {
+		if h, err = readHeader(b.dir, ".", c); err == nil {
+			b.encrypter, err = c.unlock(h, o)
+		}
+		if err == nil {
 			blocks := b.chunk / b.encrypter.block
 			if b.chunk%b.encrypter.block != 0 || blocks > math.MaxUint32 {
 				found := fmt.Sprintf("%s: bands of %d bytes, blocks of %d", c.encryption, b.chunk, b.encrypter.block)

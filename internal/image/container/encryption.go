@@ -76,7 +76,7 @@ func encryptionOf(dir *hostio.Dir, name string) (*crypt.Header, probeResult, err
 		return nil, c, cmp.Or(err, c.checkSupported("opening"))
 	}
 	h, err := readHeader(dir, name, c)
-	return h, c, c.encryptionError(err)
+	return h, c, err
 }
 
 // readHeader reads the header of an encrypted file, or in the token of a
@@ -94,7 +94,8 @@ func readHeader(dir *hostio.Dir, name string, c probeResult) (*crypt.Header, err
 	if err != nil {
 		return nil, err
 	}
-	return crypt.ReadHeader(f, st.Size)
+	h, err := crypt.ReadHeader(f, st.Size)
+	return h, c.encryptionError(err)
 }
 
 // encryptionError makes an error of package crypt one about a container.
@@ -196,7 +197,7 @@ func ChangePassphrase(dir *hostio.Dir, name string, old, next []byte) (err error
 	}
 	h, err := readHeader(dir, name, c)
 	if err != nil {
-		return c.encryptionError(err)
+		return err
 	}
 	was := h.Marshal()
 	if err := h.ChangePassphrase(old, next); err != nil {

@@ -3,7 +3,6 @@
 package blockdevtest
 
 import (
-	"fmt"
 	"io"
 	"sync"
 
@@ -80,11 +79,10 @@ func (m *MemDevice) ReadAt(p []byte, off int64) (int, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	n := int(min(int64(len(p)), max(0, m.size-off)))
+	clear(p[:n])
 	m.eachPage(off, int64(n), func(index, in, part, done int64) {
 		if page := m.pages[index]; page != nil {
 			copy(p[done:][:part], page[in:])
-		} else {
-			clear(p[done:][:part])
 		}
 	})
 	if n < len(p) {
@@ -133,9 +131,8 @@ func (m *MemDevice) CopyTo(w io.WriterAt) error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	for i, page := range m.pages {
-		part := page[:min(memPage, m.size-i*memPage)]
-		if _, err := w.WriteAt(part, i*memPage); err != nil {
-			return fmt.Errorf("copying device in memory: %w", err)
+		if _, err := w.WriteAt(page[:min(memPage, m.size-i*memPage)], i*memPage); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -146,8 +143,7 @@ func (m *MemDevice) CopyTo(w io.WriterAt) error {
 func (m *MemDevice) Clone() *MemDevice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	c := NewMem(m.size)
-	c.Extent = m.Extent
+	c := &MemDevice{Extent: m.Extent, size: m.size, pages: map[int64]*[memPage]byte{}}
 	for i, page := range m.pages {
 		p := *page
 		c.pages[i] = &p
@@ -156,13 +152,11 @@ func (m *MemDevice) Clone() *MemDevice {
 }
 
 func (m *MemDevice) enter(op Op, off, n int64) error {
-	if err := blockdev.CheckRange(off, n, m.Size()); err != nil {
-		return err
+	err := blockdev.CheckRange(off, n, m.Size())
+	if err == nil && m.Hook != nil {
+		err = m.Hook(op, off, n)
 	}
-	if m.Hook == nil {
-		return nil
-	}
-	return m.Hook(op, off, n)
+	return err
 }
 
 func (m *MemDevice) zero(off, n int64) {

@@ -155,10 +155,10 @@ func GPTParts(t *gpt.Table) []Part {
 // readGPT reads a GUID partition table with a whole primary table.
 func readGPT(dev io.ReaderAt, _ []byte, sectors uint64) ([]Part, error) {
 	t, err := gpt.ReadPrimary(dev, sectors)
-	if gpt.IsUnusable(err) {
+	switch {
+	case gpt.IsUnusable(err):
 		return nil, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	return GPTParts(t), nil

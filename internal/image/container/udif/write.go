@@ -76,7 +76,8 @@ func Write(ctx context.Context, out io.Writer, dev io.ReaderAt, size int64, o Wr
 	count := &counter{w: out}
 	w := &writer{dev: dev, size: size, options: o, out: bufio.NewWriterSize(count, 1<<20)}
 	if err = w.prepare(); err == nil {
-		err = w.payloads(ctx)
+		buffers := make([]chunk, slots(w.options.Memory, 2*int64(w.options.ChunkSectors)*SectorSize, w.options.Workers))
+		err = pipeline.Run(ctx, w.options.Workers, buffers, w.cut, w.store, w.append)
 	}
 	if err == nil {
 		err = w.finish(count)
@@ -119,19 +120,6 @@ func (w *writer) prepare() (err error) {
 		w.regions = append(w.regions, b)
 	}
 	return nil
-}
-
-// payloads writes the data fork.
-func (w *writer) payloads(ctx context.Context) error {
-	o := &w.options
-	count := slots(o.Memory, 2*int64(o.ChunkSectors)*SectorSize, o.Workers)
-	return pipeline.Run(ctx, o.Workers, make([]chunk, count), w.cut, w.store, func(c *chunk) error {
-		err := w.append(c)
-		if err == nil && o.Progress != nil {
-			o.Progress(int64(c.first+c.count)*SectorSize, w.size)
-		}
-		return err
-	})
 }
 
 // cut submits the chunks of the device in order. Each region and each stretch
@@ -196,12 +184,14 @@ func (w *writer) append(c *chunk) error {
 			return unsupported("more than %d runs", MaxRuns)
 		}
 	}
-	if c.state == StateUnallocated {
-		return nil
+	if c.state != StateUnallocated {
+		b.crc = combineCRC(b.crc, c.crc, int64(c.count)*SectorSize)
 	}
-	b.crc = combineCRC(b.crc, c.crc, int64(c.count)*SectorSize)
 	if b.md5 != nil {
 		_, _ = b.md5.Write(c.data)
+	}
+	if w.options.Progress != nil {
+		w.options.Progress(int64(c.first+c.count)*SectorSize, w.size)
 	}
 	return nil
 }
