@@ -21,6 +21,12 @@ type claimJudgement struct {
 	adjusted []float64
 	// False: of Apple's tools, which were not here
 	applies bool
+
+	// Whether estimators and outlier rules make a difference to it
+	rates, files bool
+	// In every way so far, which have no verdict here
+	found  map[result.Way]finding
+	robust *result.Robustness
 }
 
 // claims judges every claim of the plan. The error of all verdicts of the plan
@@ -55,11 +61,10 @@ func (s *runData) claims(robust bool) []result.Claim {
 			tests = n
 		}
 	}
-	out := mapped(hs, func(h *claimJudgement) result.Claim { return s.claimResult(h, tests) })
 	if robust {
-		s.judgeRobustness(hs, out)
+		s.judgeRobustness(hs)
 	}
-	return out
+	return mapped(hs, func(h *claimJudgement) result.Claim { return s.claimResult(h, tests) })
 }
 
 // headlineFirst are the estimators of [panel] after the headline.
@@ -103,7 +108,7 @@ func (s *runData) claimResult(h *claimJudgement, tests int) result.Claim {
 	c, f := h.claim, h.findings[0]
 	why := reason(f, h.adjusted[0], tests)
 	out := result.Claim{ID: c.ID, Says: c.Says, By: c.By, Scope: c.Scope, Required: c.Require,
-		Verdict: f.verdict(h.adjusted[0]), Evidence: s.evidence(h)}
+		Verdict: f.verdict(h.adjusted[0]), Evidence: s.evidence(h), Robustness: h.robust}
 	switch {
 	case !h.applies:
 		// What was seen on an engine that the claim is not about
@@ -211,8 +216,8 @@ func JudgePublished(p *plan.Plan) []result.Claim {
 	var out []result.Claim
 	for _, c := range p.Claims {
 		if c.By == "author" {
-			f := judge{s: s, author: true}.assert(c.Assert)
-			h := claimJudgement{claim: c, ests: []string{""}, findings: []finding{f}, adjusted: []float64{0}, applies: true}
+			h := claimJudgement{claim: c, ests: []string{""}, adjusted: []float64{0}, applies: true}
+			h.findings = []finding{judge{s: s, author: true}.assert(c.Assert)}
 			out = append(out, s.claimResult(&h, 0))
 		}
 	}
@@ -262,81 +267,71 @@ const (
 	roundsLater = "without the first round"
 )
 
-// claimState is a claim with what has been found of it in every way so far.
-type claimState struct {
-	assert plan.Assert
-	out    *result.Robustness
-	// Whether estimators and outlier rules make a difference to it
-	rates, files bool
-	// Without verdicts
-	found map[result.Way]finding
-}
-
 // judgeRobustness judges every claim that was judged in all other ways that are
 // defensible: each estimator of [panel], each outlier rule, with and without
 // the first round. Within each way the claims are adjusted after Holm as they
 // are for the verdict. A way that the files or rounds do not allow is counted
 // as left out, never as agreeing.
-func (s *runData) judgeRobustness(hs []*claimJudgement, out []result.Claim) {
-	var states []*claimState
-	for i, h := range hs {
-		if h.applies && h.findings[0].missing == "" {
-			out[i].Robustness = &result.Robustness{Estimators: []string{}, Outliers: []string{}, Rounds: []string{},
-				Odd: []result.Way{}}
-			states = append(states, &claimState{assert: h.claim.Assert, out: out[i].Robustness,
-				found: map[result.Way]finding{}, files: s.isOfFiles(h.claim.Assert),
-				rates: slices.ContainsFunc(s.operands(h.claim.Assert), isOpenRate)})
-		}
+func (s *runData) judgeRobustness(hs []*claimJudgement) {
+	hs = slices.DeleteFunc(slices.Clone(hs), func(h *claimJudgement) bool {
+		return !h.applies || h.findings[0].missing != ""
+	})
+	isOfFiles := false
+	for _, h := range hs {
+		none := []string{}
+		h.robust = &result.Robustness{Estimators: none, Outliers: none, Rounds: none, Odd: []result.Way{}}
+		h.found, h.files = map[result.Way]finding{}, s.isOfFiles(h.claim.Assert)
+		h.rates = slices.ContainsFunc(s.operands(h.claim.Assert), isOpenRate)
+		isOfFiles = isOfFiles || h.files
 	}
 	first := s.firstRounds()
-	isOfFiles := slices.ContainsFunc(states, func(c *claimState) bool { return c.files })
 	for _, rule := range outlierRules {
-		if len(states) == 0 || rule != ruleNone && !isOfFiles {
+		if len(hs) == 0 || rule != ruleNone && !isOfFiles {
 			continue
 		}
 		run := s.mapSteps(func(st *result.Step) *result.Step { return dropOutliers(st, rule) })
-		run.judgeWays(rule, roundsAll, states)
+		run.judgeWays(rule, roundsAll, hs)
 		if first != nil {
 			run.mapSteps(func(st *result.Step) *result.Step {
 				if first[st.Round] {
 					return nil
 				}
 				return st
-			}).judgeWays(rule, roundsLater, states)
+			}).judgeWays(rule, roundsLater, hs)
 		}
 	}
-	for _, c := range states {
-		summarizeRobustness(c.out)
+	for _, h := range hs {
+		summarizeRobustness(h.robust)
 	}
 }
 
 // judgeWays judges all claims by a run with the files and rounds of some ways,
 // under every estimator, and adds the outcomes to those to which the way makes
 // a difference. A way that makes none to a claim is one that came before.
-func (s *runData) judgeWays(rule, rounds string, states []*claimState) {
+func (s *runData) judgeWays(rule, rounds string, hs []*claimJudgement) {
 	for _, est := range s.headlineFirst() {
-		findings, ways := make([]finding, len(states)), make([]result.Way, len(states))
-		isKnown := make([]bool, len(states))
-		for i, c := range states {
+		findings, ways := make([]finding, len(hs)), make([]result.Way, len(hs))
+		isKnown := make([]bool, len(hs))
+		for i, h := range hs {
 			w := result.Way{Rounds: rounds}
-			if c.files {
+			if h.files {
 				w.Outliers = rule
 			}
-			if c.rates {
+			if h.rates {
 				w.Estimator = est
 			}
 			ways[i] = w
-			if findings[i], isKnown[i] = c.found[w]; !isKnown[i] {
-				findings[i] = judge{s: s, est: est, strict: true}.assert(c.assert)
-				c.found[w] = findings[i]
+			if findings[i], isKnown[i] = h.found[w]; !isKnown[i] {
+				findings[i] = judge{s: s, est: est, strict: true}.assert(h.claim.Assert)
+				h.found[w] = findings[i]
 			}
 		}
 		adjusted, _ := holm(findings)
-		for i, c := range states {
+		for i, h := range hs {
 			if isKnown[i] {
 				continue
 			}
-			w, f, r := ways[i], findings[i], c.out
+			w, f, r := ways[i], findings[i], h.robust
 			w.Verdict = f.verdict(adjusted[i])
 			r.Rounds, r.Estimators = appendUnique(r.Rounds, rounds), appendUnique(r.Estimators, w.Estimator)
 			r.Outliers = appendUnique(r.Outliers, w.Outliers)

@@ -262,9 +262,6 @@ func (row *CompareRow) addWarnings(a, b *compareCell, per string) {
 	if own := row.Value.Value / row.Base.Value; math.Abs(own/row.Ratio-1) > 1e-9 {
 		warn("row.shared-units", per)
 	}
-	if x, y := a.target, b.target; x != y {
-		warn("row.target", cmp.Or(x, "unknown"), cmp.Or(y, "unknown"))
-	}
 	if row.CI != nil && row.CI.Method == stats.MethodPooled {
 		warn("row.pooled", wording.Count{N: len(row.Base.Sessions), Noun: "session"}, len(row.Value.Sessions))
 	}

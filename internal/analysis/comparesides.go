@@ -73,7 +73,8 @@ func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
 	if err := c.splitRuns(runs); err != nil {
 		return nil, err
 	}
-	quoted, _ := find(c.sides[0].runs[0].Summaries, func(s result.Summary) bool { return isPerFile(plan.Quantity(s.Op)) })
+	isOfFiles := func(s result.Summary) bool { return isPerFile(plan.Quantity(s.Op)) }
+	quoted, _ := find(c.sides[0].runs[0].Summaries, isOfFiles)
 	c.out.Estimator = cmp.Or(o.Estimator, quoted.Headline, aggregate)
 	ops := o.Ops
 	isRateStep := func(st result.Step) bool { return isRate(plan.Quantity(st.Do)) }
@@ -200,8 +201,6 @@ type compareCell struct {
 	work  work
 	// Why its rounds give no value, or do not belong together
 	weak string
-	// File system and backend, which make another work of none
-	target string
 }
 
 // compareRound is one value.
@@ -223,8 +222,7 @@ func (c *comparer) collect(s *compareSide) {
 				}
 				ck := quantityKey{c.caseID(k.Case), key.phase, key.cycle, q}
 				if s.cells[ck] == nil {
-					made := wording.NonEmpty(k.Target.Filesystem, k.Target.Backend)
-					s.cells[ck] = &compareCell{key: ck, target: made}
+					s.cells[ck] = &compareCell{key: ck}
 					s.order = append(s.order, ck)
 				}
 				s.cells[ck].addRun(s.name, k.run, cell{sub, key}, sessions, c.out.Estimator)
@@ -392,7 +390,9 @@ func (c *comparer) collectFacts() {
 	var apart, kinds []string
 	isOtherSystem := c.differ("os")
 	// Apple's tools come with the system
-	engines := texts(c.out.Sides, func(s CompareSide) string { return strings.Join(texts(s.fact("engine"), engineKind), ",") })
+	engines := texts(c.out.Sides, func(s CompareSide) string {
+		return strings.Join(texts(s.fact("engine"), engineKind), ",")
+	})
 	isSameEngine := isOtherSystem && len(engines) < 2
 	for _, f := range compareFacts {
 		// The version and the build are in "os", and the kernel goes with it
@@ -415,9 +415,6 @@ func (c *comparer) collectFacts() {
 	// No single difference explains a change
 	if len(kinds) > 1 {
 		c.note("note.differ", strings.Join(apart, ", "))
-	}
-	if c.differ("digest") && len(apart) == 0 && !c.differ("seed") && !c.differ("rounds") {
-		c.note("note.other-plans")
 	}
 	c.noteWarnings()
 }

@@ -259,13 +259,10 @@ var (
 // because is a sentence as an error.
 func because(key string, args ...any) error { return errors.New(wording.Text(key, args...)) }
 
-// sampleKeys are the selector keys that pick files of a step.
-var sampleKeys = []string{"file_size", "set"}
-
 // filterOf is the part of a selector that picks files of a step; an empty one
 // picks all.
 func filterOf(sel plan.Selector) plan.Selector {
-	return slices.DeleteFunc(slices.Clone(sel), func(c plan.Choice) bool { return !slices.Contains(sampleKeys, c.Key) })
+	return slices.DeleteFunc(slices.Clone(sel), func(c plan.Choice) bool { return c.Key != "file_size" && c.Key != "set" })
 }
 
 // filterText names the part of the files: "2 GB", "set 1".

@@ -109,8 +109,6 @@ func judgeRounds(sc scale, xs []float64, b plan.Bound, phrase wording.Message) f
 // gap is where the interval from … to is relative to a bound; empty inside it.
 func gap(b plan.Bound, from, to float64) wording.Message {
 	low, high := holdsAbout(b, from), holdsAbout(b, to)
-	below := from < b.Low || !low && from == b.Low
-	above := to > b.High || !high && to == b.High
 	key := "gap.above"
 	switch {
 	case low && high:
@@ -119,9 +117,9 @@ func gap(b plan.Bound, from, to float64) wording.Message {
 		key = "gap.all-below"
 	case from > b.High:
 		key = "gap.all-above"
-	case below && above:
+	case !low && !high:
 		key = "gap.both"
-	case below:
+	case !low:
 		key = "gap.below"
 	}
 	return wording.Say(key)

@@ -222,7 +222,9 @@ func onAxis(test func(judge, plan.Assert, []point) finding) func(judge, plan.Ass
 			return f
 		}
 		f = test(j, a, points)
-		seen := mapped(points, func(p point) wording.Message { return wording.Say("evidence.point", p.label, p.describe()) })
+		seen := mapped(points, func(p point) wording.Message {
+			return wording.Say("evidence.point", p.label, p.describe())
+		})
 		f.evidence = append(seen, f.evidence...)
 		return f
 	}

@@ -205,11 +205,8 @@ func judgePair(
 // judgeRatio tests a / b against a bound, rounds through their logarithms.
 func judgeRatio(a, b operandValue, bound plan.Bound) finding {
 	bound.Unit = "1"
-	phrase := wording.Say("phrase.ratio", nil, QuantityName(a.q), a.label, b.label)
-	switch {
-	case a.q != b.q:
-		phrase = wording.Say("phrase.ratio-of", nil, QuantityName(a.q), a.label, QuantityName(b.q), b.label)
-	case isPerFile(a.q):
+	phrase := wording.Say("phrase.ratio", nil, QuantityName(a.q), a.label, QuantityName(b.q), b.label)
+	if a.q == b.q && isPerFile(a.q) {
 		phrase = wording.Say("phrase.ratio-rate", nil, a.label, string(a.q), b.label)
 	}
 	return judgePair(a, b, bound, logScale, func(x, y float64) float64 { return x / y }, phrase)
