@@ -262,7 +262,8 @@ func because(key string, args ...any) error { return errors.New(wording.Text(key
 // filterOf is the part of a selector that picks files of a step; an empty one
 // picks all.
 func filterOf(sel plan.Selector) plan.Selector {
-	return slices.DeleteFunc(slices.Clone(sel), func(c plan.Choice) bool { return c.Key != "file_size" && c.Key != "set" })
+	isOfCase := func(c plan.Choice) bool { return c.Key != "file_size" && c.Key != "set" }
+	return slices.DeleteFunc(slices.Clone(sel), isOfCase)
 }
 
 // filterText names the part of the files: "2 GB", "set 1".
