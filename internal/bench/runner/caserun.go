@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/workload"
@@ -506,6 +507,14 @@ func (x *caseRun) reportStatus(st plan.Step, p workload.Progress) {
 		Files: p.Files, OfFiles: p.OfFiles, Bytes: p.Bytes, OfBytes: p.OfBytes, TimedNS: int64(p.Timed),
 		RunBytes: r.written, OfRunBytes: r.roundWrites * int64(r.goal), ElapsedNS: r.now(),
 	}
-	r.forecast.fill(&s, x.executed, p, r.goal)
+	f := &r.forecast
+	own := f.cases[x.c.ID]
+	last := len(own.work) - 1
+	before, next := own.work[min(x.executed, last)], own.work[min(x.executed+1, last)]
+	if p.OfBytes > 0 { // a share of the next step
+		before += time.Duration(min(float64(p.Bytes)/float64(p.OfBytes), 1) * float64(next-before))
+	}
+	s.WorkNS, s.OfWorkNS = int64(f.done+before), int64(f.work)*int64(r.goal)
+	s.WaitedNS, s.OfWaitNS = int64(f.waited+min(f.slept, own.wait)), int64(f.wait)*int64(r.goal)
 	r.c.Progress.Status(s)
 }

@@ -15,7 +15,6 @@ import (
 
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/engine/directory"
-	"dmgbench/internal/bench/workload"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/units"
@@ -297,21 +296,6 @@ func newForecast(p *plan.Plan, cases []plan.Case) forecast {
 func (f *forecast) finish(id string) {
 	c := f.cases[id]
 	f.done, f.waited, f.slept = f.done+c.work[len(c.work)-1], f.waited+c.wait, 0
-}
-
-// fill adds the forecast to a status of the current case, in which so many
-// steps have ended, in a run of goal rounds.
-func (f *forecast) fill(s *Status, steps int, p workload.Progress, goal int) {
-	c := f.cases[s.Case]
-	last := len(c.work) - 1
-	before, next := c.work[min(steps, last)], c.work[min(steps+1, last)]
-	if p.OfBytes > 0 { // a share of the next step
-		before += time.Duration(min(float64(p.Bytes)/float64(p.OfBytes), 1) * float64(next-before))
-	}
-	s.WorkNS = int64(f.done + before)
-	s.OfWorkNS = int64(f.work) * int64(goal)
-	s.WaitedNS = int64(f.waited + min(f.slept, c.wait))
-	s.OfWaitNS = int64(f.wait) * int64(goal)
 }
 
 // waiting is how long the steps wait at least, however fast the disk is.
