@@ -24,7 +24,6 @@ import (
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/engine/hdiutil"
-	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/bench/selftest"
 	"dmgbench/internal/image"
 	"dmgbench/internal/linuxhdiutil/attach"
@@ -35,7 +34,6 @@ import (
 	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/hostio"
 	"dmgbench/internal/system/units"
-	"dmgbench/plans"
 	"dmgbench/scripts"
 )
 
@@ -401,12 +399,7 @@ func (d *doctor) Attaching() []fact {
 	if f.Close(); err != nil {
 		fuse = "not available: " + err.Error()
 	}
-	attached, err := attach.List(d.ctx)
-	text := units.Count(len(attached), "image") + "; dmgbench hdiutil info lists them"
-	if err != nil {
-		text = "unknown: " + err.Error()
-	}
-	return []fact{{"loop devices", loops, ""}, {"FUSE", fuse, ""}, filesystemsFact(), {"attached", text, ""}}
+	return []fact{{"loop devices", loops, ""}, {"FUSE", fuse, ""}, filesystemsFact()}
 }
 
 // filesystemsFact is which file systems can be made and mounted here, and which
@@ -442,7 +435,7 @@ func (d *doctor) Measures() []fact {
 		return nil
 	}
 	facts := []fact{{"measures", "native folders; " + supportedImages(d.chosen), ""}}
-	return slices.Concat(facts, d.counters(), d.plans())
+	return append(facts, d.counters()...)
 }
 
 // supportedImages lists the formats, ciphers and file systems that an engine
@@ -487,25 +480,4 @@ func (d *doctor) counters() []fact {
 		}
 	}
 	return []fact{{"disk counters", disk, ""}, {"APFS log", apfs, ""}}
-}
-
-// plans sorts the built-in plans by whether the engine supports all of their
-// cases. Native baselines, which every engine measures, are not counted.
-func (d *doctor) plans() []fact {
-	var full, part []string
-	for _, name := range plans.Names() {
-		p, _, err := loadPlan(name)
-		if err != nil {
-			d.err = err
-			return nil
-		}
-		cases := slices.DeleteFunc(p.Cases(), func(c plan.Case) bool { return c.Baseline })
-		if n := len(cases) - len(runner.UnsupportedCases(p, d.chosen)); n == len(cases) {
-			full = append(full, name)
-		} else {
-			part = append(part, fmt.Sprintf("%s (%d of %d)", name, n, len(cases)))
-		}
-	}
-	return []fact{{"plans in full", cmp.Or(strings.Join(full, ", "), "none"), ""},
-		{"plans in part", cmp.Or(strings.Join(part, ", "), "none"), ""}}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -149,37 +150,28 @@ func (a *app) configure(cmd *cobra.Command) error {
 		return err
 	}
 	a.command = cmd
-	// Values are set first and checked below: an error of a value is then
-	// reported as --format json asks for it, wherever that comes from.
 	path := commandPath(cmd)
-	hints := map[string]string{} // by flag
+	var err error // the first; it is reported as --format asks for it, wherever that comes from
 	for _, row := range a.flags[path] {
 		f, key := a.flag(row.name), settingKey(path, row.name)
 		value, source := a.settings.Get(key), "the settings file, "+key
 		if v := a.env[variableName(key)]; v != "" { // an empty variable counts as not set
 			value, source = v, variableName(key)
 		}
-		if f.Changed || value == nil {
-			continue
-		}
-		if err := setFlag(f, value); err != nil {
-			return usageError("", "reading %s: %w", source, err)
-		}
-		f.Changed = true // pflag itself sets it only for typed flags
-		hints[row.name] = "--" + row.name + " comes from " + source
-	}
-	if path == "run" || path == "resume" {
-		a.json = a.text("format") == "json"
-	}
-	a.parsed = true
-	for _, row := range a.flags[path] {
-		if f := a.flag(row.name); f.Changed {
-			if err := row.checkValue(f, hints[row.name]); err != nil {
-				return err
+		hint := ""
+		if !f.Changed && value != nil {
+			if wrong := setFlag(f, value); wrong != nil {
+				err = cmp.Or(err, usageError("", "reading %s: %w", source, wrong))
 			}
+			f.Changed = true // pflag itself sets it only for typed flags
+			hint = "--" + row.name + " comes from " + source
+		}
+		if f.Changed {
+			err = cmp.Or(err, row.checkValue(f, hint))
 		}
 	}
-	return nil
+	a.parsed, a.json = true, (path == "run" || path == "resume") && a.text("format") == "json"
+	return err
 }
 
 // setFlag sets a flag to a value of the environment or of the settings file. A

@@ -138,7 +138,7 @@ const minFileSize units.Bytes = 64_000
 func (a *app) loadPlans(names []string) ([]*plan.Plan, error) {
 	var out []*plan.Plan
 	for _, name := range names {
-		if p := a.loadUsable(name, false); p != nil {
+		if p := a.loadUsable(name); p != nil {
 			out = append(out, p)
 		}
 	}
@@ -149,9 +149,8 @@ func (a *app) loadPlans(names []string) ([]*plan.Plan, error) {
 }
 
 // loadUsable loads a plan and prints everything that is wrong with it, with the
-// cases that no engine supports if unsupported is set: run names those that its
-// own engine skips. It returns nil for a plan that cannot be used.
-func (a *app) loadUsable(name string, unsupported bool) *plan.Plan {
+// cases that no engine supports. It returns nil for a plan that cannot be used.
+func (a *app) loadUsable(name string) *plan.Plan {
 	p, warnings, err := loadPlan(name)
 	if err != nil {
 		a.printError(err)
@@ -171,13 +170,12 @@ func (a *app) loadUsable(name string, unsupported bool) *plan.Plan {
 		}
 	}
 	for _, problem := range unsupportedByAll(name, p) {
-		switch {
-		case !problem.Warning:
-			a.printError(&plan.Problems{Items: []plan.Problem{problem}})
-			usable = false
-		case unsupported:
+		if problem.Warning {
 			a.warn(problem.String())
+			continue
 		}
+		a.printError(&plan.Problems{Items: []plan.Problem{problem}})
+		usable = false
 	}
 	if !usable {
 		return nil
@@ -217,18 +215,11 @@ func loadPlan(name string) (*plan.Plan, []plan.Problem, error) {
 	return p, warnings, err
 }
 
-// unknownPlan suggests the built-in plan that has the text in its name, or the
-// most similar name.
+// unknownPlan suggests the built-in plan with the most similar name.
 func unknownPlan(name string) error {
-	isStart := func(n string) bool { return len(name) > 2 && strings.HasPrefix(n, strings.ToLower(name)) }
-	near, hint := plan.Nearest(name, plans.Names()), "dmgbench plans lists the built-in plans"
-	if i := slices.IndexFunc(plans.Names(), isStart); i >= 0 {
-		near = plans.Names()[i]
-	}
-	if near != "" {
-		hint = fmt.Sprintf("there is a built-in plan %q", near)
-	}
-	return usageError(hint, "finding plan %q: neither a built-in plan nor a file", name)
+	near := plan.Nearest(name, plans.Names())
+	hint := report.TextIf(near != "", fmt.Sprintf("there is a built-in plan %q", near))
+	return usageError(cmp.Or(hint, "dmgbench plans lists the built-in plans"), "finding plan %q: neither a built-in plan nor a file", name)
 }
 
 // checkRunnable refuses plans that are valid but cannot be run. A report of an
@@ -307,7 +298,7 @@ func unsupportedByAll(name string, p *plan.Plan) (problems []plan.Problem) {
 func (a *app) checkPlans(_ context.Context, names []string) error {
 	code := 0
 	for _, name := range names {
-		p := a.loadUsable(name, true)
+		p := a.loadUsable(name)
 		if p == nil {
 			code = exitUsage
 			continue

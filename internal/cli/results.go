@@ -528,8 +528,19 @@ func (a *app) pruneHistory(ctx context.Context, args []string) error {
 		fmt.Fprintln(a.stderr, "no run to delete")
 		return nil
 	}
-	if err := a.confirmPrune(ctx, old); err != nil {
-		return err
+	if !a.isSet("yes") {
+		// The list goes to stderr: stdout names only folders that were deleted.
+		for _, r := range old {
+			fmt.Fprintln(a.stderr, printable(r.Path))
+		}
+		folders := units.Count(len(old), "run folder")
+		if !a.canAsk() {
+			return usageError("--yes deletes the folders listed above",
+				"deleting %s: no terminal to ask on; add --yes", folders)
+		}
+		if err := a.confirm(ctx, "Delete "+folders+"?", "no folder was deleted"); err != nil {
+			return err
+		}
 	}
 	code := 0
 	for _, r := range old {
@@ -561,21 +572,4 @@ func prunable(runs []runfolders.Run, keep int) (old []runfolders.Run) {
 		}
 	}
 	return old
-}
-
-// confirmPrune lists the runs and asks; without a terminal, --yes is required.
-// The list goes to stderr: stdout names only folders that were deleted.
-func (a *app) confirmPrune(ctx context.Context, old []runfolders.Run) error {
-	if a.isSet("yes") {
-		return nil
-	}
-	for _, r := range old {
-		fmt.Fprintln(a.stderr, printable(r.Path))
-	}
-	folders := units.Count(len(old), "run folder")
-	if !a.canAsk() {
-		return usageError("--yes deletes the folders listed above",
-			"deleting %s: no terminal to ask on; add --yes", folders)
-	}
-	return a.confirm(ctx, "Delete "+folders+"?", "no folder was deleted")
 }

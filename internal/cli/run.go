@@ -188,20 +188,15 @@ func (a *app) confirmLargeRun(ctx context.Context, runs []runner.Config, s sessi
 		return nil
 	}
 	var total units.Bytes
-	upTo := ""
 	for _, run := range runs {
-		p := run.Plan
-		if p.Run.Auto {
-			upTo = "up to "
-		}
-		for _, c := range p.Cases() {
-			total += plan.Estimate(p, c).BytesWritten * units.Bytes(p.Run.AtMost()) * units.Bytes(s.count)
+		for _, c := range run.Plan.Cases() {
+			total += plan.Estimate(run.Plan, c).BytesWritten * units.Bytes(run.Plan.Run.AtMost()*s.count)
 		}
 	}
 	if total < largeRun {
 		return nil
 	}
-	return a.confirm(ctx, fmt.Sprintf("This writes %s%s in total. Continue?", upTo, total.Human()),
+	return a.confirm(ctx, fmt.Sprintf("This writes up to %s in total. Continue?", total.Human()),
 		"--dry-run shows what it would do, --sets 1 shortens it, --yes does not ask")
 }
 

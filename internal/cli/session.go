@@ -205,8 +205,8 @@ func (s sessionPlan) folders(dirs []string) (all [][]string) {
 }
 
 // runSessions calls do, which runs every plan once into the folders given, for
-// each session. An interrupt ends the sessions; the commands that measure the
-// missing ones are printed.
+// each session. An interrupt ends the sessions; the command that measures the
+// next one is printed.
 func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do func([]string) (int, error)) error {
 	code, folders := 0, s.folders(dirs)
 	for n, own := range folders {
@@ -214,16 +214,24 @@ func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do 
 			next := a.clock.Wall().Add(s.pause).Format("15:04")
 			a.message(fmt.Sprintf("session %d of %d is done; the next starts at %s UTC", n, s.count, next))
 			if err := a.clock.Sleep(ctx, s.pause); err != nil {
-				a.printMissingSessions(folders, n)
-				return exitWith(exitInterrupted)
+				code = exitInterrupted
 			}
 		}
-		got, err := do(own)
-		if err != nil {
-			return err
+		if code != exitInterrupted {
+			got, err := do(own)
+			if err != nil {
+				return err
+			}
+			code, n = max(code, got), n+1
 		}
-		if code = max(code, got); code == exitInterrupted {
-			a.printMissingSessions(folders, n+1)
+		if code == exitInterrupted && n < len(folders) {
+			// The plan of the first session is the plan as executed, so that all
+			// sessions have the same digest and can be pooled.
+			plan := filepath.Join(folders[0][0], result.PlanFile)
+			a.message(fmt.Sprintf("interrupted: %d of %d sessions are not measured yet; for the next (give --on and --engine "+
+				"as before):\n  dmgbench run %s --out %s", s.count-n, s.count, quoted(plan), quoted(folders[n][0])))
+		}
+		if code == exitInterrupted {
 			return exitWith(code)
 		}
 	}
@@ -234,23 +242,6 @@ func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do 
 		}
 	}
 	return exitWith(code)
-}
-
-// printMissingSessions prints the commands that measure the sessions from the
-// index first on.
-func (a *app) printMissingSessions(folders [][]string, first int) {
-	// The plan of the first session is the plan as executed, so that all
-	// sessions have the same digest and can be pooled.
-	text := "interrupted: these sessions are not measured yet (give --on and --engine as before):"
-	for _, own := range folders[first:] {
-		for i, dir := range own {
-			plan := filepath.Join(folders[0][i], result.PlanFile)
-			text += "\n  dmgbench run " + quoted(plan) + " --out " + quoted(dir)
-		}
-	}
-	if first < len(folders) {
-		a.message(text)
-	}
 }
 
 // factsTime is the longest time for the commands that report facts of the

@@ -156,8 +156,7 @@ type summaryFile struct {
 // warnings are complete; fits, relations and tables are omitted.
 //
 // Without a result.json it reads the journal; then there are neither summaries
-// nor claims. It may be called from several goroutines; each call has one file
-// in memory.
+// nor claims.
 func ReadSummary(dir string) (*Result, error) {
 	d, err := openDir(dir)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"dmgbench/internal/analysis"
@@ -145,11 +144,10 @@ func Plan(path string, r *result.Result) *plan.Plan {
 
 // Reader reads results, from result.json or summary.json where these belong to
 // plan and journal, and by analysis otherwise. The zero value is ready to use.
-// It may be used from several goroutines.
 type Reader struct {
 	Outdated func(dir string) // called once for each folder whose result.json was not used
 
-	outdated sync.Map // these folders
+	outdated []string // these folders
 }
 
 // Result is the whole result of a run folder or of a result.json. The error
@@ -187,9 +185,10 @@ func (rd *Reader) current(path string, read func(dir string) (*result.Result, er
 	if _, r, err = Analyze(path); err != nil {
 		return nil, err
 	}
-	if _, again := rd.outdated.LoadOrStore(path, true); !again && rd.Outdated != nil {
+	if !slices.Contains(rd.outdated, path) && rd.Outdated != nil {
 		rd.Outdated(path)
 	}
+	rd.outdated = append(rd.outdated, path)
 	return r, nil
 }
 

@@ -7,66 +7,19 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"sync"
 
 	"dmgbench/internal/result"
 )
 
-// entry is a folder that a walk found: a run, or a folder that cannot be read.
-type entry struct {
-	path   string
-	reason string // why it cannot be read, "" for a run
-}
-
 const hintRuns = "give the folder that contains run folders, such as runs"
 
-// walk calls read for every run folder below dir, in as many goroutines as
-// there are processors; each holds one run in memory. The runs are in the order
-// of their paths. unread names the folders that could not be read, with the
-// reason. Links are not followed, except dir itself; root is the folder that it
-// leads to.
+// walk calls read for every run folder below dir, in the order of their paths.
+// unread names the folders that could not be read, with the reason. The content
+// of a run folder is not searched: it may hold images with many bands. Links are
+// not followed, except dir itself; root is the folder that it leads to.
 func walk[T any](dir string, read func(root, path string) (T, error)) (runs []T, unread []string, err error) {
 	root, err := filepath.EvalSymlinks(dir)
-	var all []entry
-	if err == nil {
-		all, err = findRuns(root)
-	}
-	if err != nil {
-		return nil, nil, &result.Error{Doing: "reading folder", File: dir, Err: pathCause(err), Hint: hintRuns}
-	}
-	found := make([]T, len(all))
-	var wg sync.WaitGroup
-	free := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i := range all {
-		e := &all[i]
-		if e.reason != "" {
-			continue
-		}
-		free <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-free }()
-			run, err := read(root, e.path)
-			if found[i] = run; err != nil {
-				e.reason = err.Error()
-			}
-		})
-	}
-	wg.Wait()
-	for i, e := range all {
-		if e.reason == "" {
-			runs = append(runs, found[i])
-		} else {
-			unread = append(unread, slashPath(root, e.path)+": "+e.reason)
-		}
-	}
-	return runs, unread, nil
-}
-
-// findRuns lists the run folders below root, and what cannot be searched. The
-// content of a run folder is not searched: it may hold images with many bands.
-func findRuns(root string) (all []entry, err error) {
-	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+	visit := func(path string, e fs.DirEntry, err error) error {
 		if path == root && err == nil && !e.IsDir() {
 			err = errors.New("not a folder")
 		}
@@ -74,20 +27,36 @@ func findRuns(root string) (all []entry, err error) {
 			return err
 		}
 		holds, denied := holdsRun(path)
-		switch {
+		reason := ""
+		switch err = cmp.Or(err, denied); {
 		case e.Type()&fs.ModeSymlink != 0 && holds:
-			all = append(all, entry{path, "a link to a run, and links are not followed"})
-		case !e.IsDir():
-		case cmp.Or(err, denied) != nil:
-			all = append(all, entry{path, fmt.Sprintf("reading folder: %v", pathCause(cmp.Or(err, denied)))})
-			return fs.SkipDir
-		case holds:
-			all = append(all, entry{path: path})
-			return fs.SkipDir
+			reason = "a link to a run, and links are not followed"
+		case e.IsDir() && err != nil:
+			reason = fmt.Sprintf("reading folder: %v", pathCause(err))
+		case e.IsDir() && holds:
+			run, err := read(root, path)
+			if err == nil {
+				runs = append(runs, run)
+				return fs.SkipDir
+			}
+			reason = err.Error()
 		}
-		return nil
-	})
-	return all, err
+		if reason == "" {
+			return nil
+		}
+		unread = append(unread, slashPath(root, path)+": "+reason)
+		if !e.IsDir() {
+			return nil
+		}
+		return fs.SkipDir
+	}
+	if err == nil {
+		err = filepath.WalkDir(root, visit)
+	}
+	if err != nil {
+		return nil, nil, &result.Error{Doing: "reading folder", File: dir, Err: pathCause(err), Hint: hintRuns}
+	}
+	return runs, unread, nil
 }
 
 // Folders lists the run folders of one argument: the path itself, or the runs

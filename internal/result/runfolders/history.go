@@ -79,8 +79,8 @@ func (rd *Reader) List(dir string, headlines bool) (list []Run, unread []string,
 // journals are, without estimates; headlines need an analysis, and fall back to
 // the journal where the plan of an unfinished run is lost.
 func (rd *Reader) listed(path string, headlines bool) (*result.Result, error) {
-	if headlines && !isFile(filepath.Join(path, result.ResultFile)) {
-		if _, r, err := Analyze(path); err == nil {
+	if headlines {
+		if r, err := rd.read(path, result.ReadSummary); err == nil {
 			// The runs of a page may be a thousand, and steps hold the samples,
 			// the largest part of a result.
 			for i := range r.Cases {
@@ -176,11 +176,6 @@ func (rd *Reader) Ledger(dir string) (*analysis.Ledger, error) {
 		err := fmt.Errorf("no readable run found below it%s", strings.Join(append([]string{""}, unread...), "; "))
 		return nil, &result.Error{Doing: "reading folder", File: dir, Err: err, Hint: hintRuns}
 	}
-	// Of two copies of one run the first counts: copies with a report come
-	// first.
-	slices.SortStableFunc(list, func(a, b analysis.HistoryRun) int {
-		return cmp.Compare(min(len(b.Path), 1), min(len(a.Path), 1))
-	})
 	l := analysis.NewLedger(list)
 	l.LeftOut = append(l.LeftOut, unread...)
 	return l, nil
