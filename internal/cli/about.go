@@ -215,15 +215,12 @@ func (a *app) runDoctor(ctx context.Context, _ []string) error {
 // names; an empty value is unknown.
 func factText(facts []fact) string {
 	var text strings.Builder
-	line := func(name, value string) {
-		const nameWidth = 15 // in characters, of the 80 of a line
-		prefix := fmt.Sprintf("%-*s", nameWidth, printable(name))
-		text.WriteString(wrap(prefix, cmp.Or(value, "unknown"), nameWidth, 80) + "\n")
-	}
+	const nameWidth = 15 // in characters, of the 80 of a line
 	for _, f := range facts {
-		line(f.name, f.value)
-		if f.hint != "" {
-			line("", "hint: "+f.hint)
+		name := printable(f.name)
+		for _, value := range nonempty(cmp.Or(f.value, "unknown"), report.TextIf(f.hint != "", "hint: "+f.hint)) {
+			text.WriteString(wrap(fmt.Sprintf("%-*s", nameWidth, name), value, nameWidth, 80) + "\n")
+			name = ""
 		}
 	}
 	return text.String()
@@ -399,12 +396,8 @@ func (d *doctor) Attaching() []fact {
 	if f.Close(); err != nil {
 		fuse = "not available: " + err.Error()
 	}
-	return []fact{{"loop devices", loops, ""}, {"FUSE", fuse, ""}, filesystemsFact()}
-}
-
-// filesystemsFact is which file systems can be made and mounted here, and which
-// program, package or driver is missing for the others.
-func filesystemsFact() fact {
+	// File systems that can be made and mounted here, and which program, package
+	// or driver is missing for the others.
 	var yes, no, packages []string
 	for _, f := range attach.Filesystems() {
 		mounts := f.MountableByKernel || f.Kernel == "exfat" // exFAT has a FUSE server of ours
@@ -413,15 +406,14 @@ func filesystemsFact() fact {
 			yes = append(yes, f.Name)
 		case mounts:
 			no = append(no, fmt.Sprintf("%s (%s is not installed)", f.Name, f.Tool))
-			packages = append(packages, f.Package)
+			packages = report.AppendNew(packages, f.Package)
 		default:
 			no = append(no, fmt.Sprintf("%s (the kernel has no driver %s)", f.Name, f.Kernel))
 		}
 	}
-	slices.Sort(packages)
-	list := strings.Join(slices.Compact(packages), " ")
+	list := strings.Join(packages, " ")
 	hint := report.TextIf(list != "", "apt install "+list+" (Debian, Ubuntu)")
-	return fact{"file systems", withMissing(yes, no), hint}
+	return []fact{{"loop devices", loops, ""}, {"FUSE", fuse, ""}, {"file systems", withMissing(yes, no), hint}}
 }
 
 // withMissing is "a, b. Not: c".

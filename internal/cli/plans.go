@@ -219,7 +219,8 @@ func loadPlan(name string) (*plan.Plan, []plan.Problem, error) {
 func unknownPlan(name string) error {
 	near := plan.Nearest(name, plans.Names())
 	hint := report.TextIf(near != "", fmt.Sprintf("there is a built-in plan %q", near))
-	return usageError(cmp.Or(hint, "dmgbench plans lists the built-in plans"), "finding plan %q: neither a built-in plan nor a file", name)
+	hint = cmp.Or(hint, "dmgbench plans lists the built-in plans")
+	return usageError(hint, "finding plan %q: neither a built-in plan nor a file", name)
 }
 
 // checkRunnable refuses plans that are valid but cannot be run. A report of an

@@ -59,8 +59,8 @@ func (a *app) reportRuns(_ context.Context, dirs []string) error {
 	if !saved || methods { // another document is printed there
 		counts = a.stderr
 	}
-	err = errors.Join(saveFiles(counts, a.text("svg"), "pictures", p, r, chart.SVG),
-		saveFiles(counts, a.text("tables"), "tables", p, r, text.Tables))
+	err = errors.Join(saveFiles(counts, a.text("svg"), p, r, chart.SVG),
+		saveFiles(counts, a.text("tables"), p, r, text.Tables))
 	switch {
 	case err != nil:
 		return err
@@ -99,7 +99,7 @@ type saveFunc = func(name string, data []byte) error
 // saveFiles writes a form of the report that articles need into a folder,
 // replaces files of the same names, and prints their number to w. Names cannot
 // lead out of the folder. The folder above it has to exist. "" saves no files.
-func saveFiles(w io.Writer, dir, what string, p *plan.Plan, r *result.Result,
+func saveFiles(w io.Writer, dir string, p *plan.Plan, r *result.Result,
 	files func(*plan.Plan, *result.Result, saveFunc) error,
 ) error {
 	if dir == "" {
@@ -110,7 +110,7 @@ func saveFiles(w io.Writer, dir, what string, p *plan.Plan, r *result.Result,
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return fmt.Errorf("opening the folder of %s: %w", what, err)
+		return err
 	}
 	defer root.Close()
 	n := 0
@@ -232,9 +232,8 @@ func (a *app) compareOptions() (o analysis.CompareOptions, err error) {
 	return o, err
 }
 
-// addBaseline adds the side of --against, which is the baseline, unless it is
-// among the paths. "baseline" is the run of the same plan that is marked in the
-// folder above the first run.
+// addBaseline adds the side of --against, which is the baseline. "baseline" is
+// the run of the same plan that is marked in the folder above the first run.
 func (a *app) addBaseline(paths []string) (all []string, baseline string, err error) {
 	baseline, against := a.text("baseline"), a.text("against")
 	if against == "" {
@@ -255,11 +254,7 @@ func (a *app) addBaseline(paths []string) (all []string, baseline string, err er
 				"finding the baseline of plan %q: no run in %q is marked", planName, filepath.Dir(run))
 		}
 	}
-	isAgainst := func(path string) bool { return absolute(path) == absolute(against) }
-	if !slices.ContainsFunc(paths, isAgainst) {
-		paths = append(slices.Clone(paths), against)
-	}
-	return paths, against, nil
+	return append(slices.Clone(paths), against), against, nil
 }
 
 // readSides reads the runs of all paths. Each path is a side: a run, or a
@@ -501,14 +496,9 @@ func (a *app) markBaseline(_ context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	text := filepath.Base(run) + " is the baseline of plan " + plan
-	if a.isSet("clear") {
-		text = filepath.Base(run) + " is not the baseline of plan " + plan
-	}
-	if len(replaced) > 0 {
-		text += ", instead of " + strings.Join(replaced, ", ")
-	}
-	return a.print("%s", text)
+	instead := report.TextIf(len(replaced) > 0, ", instead of "+strings.Join(replaced, ", "))
+	not := report.TextIf(a.isSet("clear"), "not ")
+	return a.print("%s is %sthe baseline of plan %s%s", filepath.Base(run), not, plan, instead)
 }
 
 // pruneHistory is the command "history prune". It deletes what it can and exits

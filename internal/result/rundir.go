@@ -45,41 +45,39 @@ type RunDir struct {
 }
 
 // CreateRun makes the run folder for the run with this id and locks it. It
-// makes the folders above it. An existing folder must be empty.
-func CreateRun(dir, id string) (*RunDir, error) {
-	err := os.MkdirAll(dir, 0o755)
-	var d *RunDir
-	if err == nil {
+// makes the folders above it. An existing folder must be empty. The marker is
+// written before the journal: a folder with a journal is never without it.
+func CreateRun(dir, id string) (d *RunDir, err error) {
+	if err = os.MkdirAll(dir, 0o755); err == nil {
 		d, err = openDir(dir)
 	}
-	if err == nil {
-		if err = d.create(id); err == nil {
-			return d, nil
+	defer func() {
+		if err != nil {
+			if d != nil {
+				d.Close()
+			}
+			d, err = nil, &Error{Doing: "making run folder", File: dir, Err: withoutPath(err),
+				Hint: "choose another folder with --out, or continue an interrupted run with `dmgbench resume`"}
 		}
-		d.Close()
+	}()
+	if err != nil {
+		return d, err
 	}
-	return nil, &Error{Doing: "making run folder", File: dir, Err: withoutPath(err),
-		Hint: "choose another folder with --out, or continue an interrupted run with `dmgbench resume`"}
-}
-
-// create writes the marker before the journal: a folder with a journal is never
-// without its marker.
-func (d *RunDir) create(id string) error {
 	if list, err := d.dir.ReadDir("."); err != nil || len(list) > 0 {
-		return cmp.Or(err, ErrNotEmpty)
+		return d, cmp.Or(err, ErrNotEmpty)
 	}
 	if err := d.dir.WriteFileAtomic(markerFile, []byte(id+"\n"), 0o644); err != nil {
-		return err
+		return d, err
 	}
 	f, err := d.dir.Open(JournalFile, hostio.OpenOptions{Write: true, Create: true, Exclusive: true})
-	if err != nil {
-		return err
+	if err == nil {
+		err = d.lock(f)
 	}
-	if err := d.lock(f); err != nil {
-		return err
+	if err != nil {
+		return d, err
 	}
 	d.writer = newWriter(f, d.Path(), nil, 0, true)
-	return d.dir.Sync()
+	return d, d.dir.Sync()
 }
 
 // OpenRun opens a run folder to read it and to write results and reports. It
@@ -119,11 +117,7 @@ func ResumeRun(dir string) (*RunDir, error) {
 	if _, complete := errors.AsType[*Error](err); complete {
 		return nil, err
 	}
-	hint := ""
-	if errors.Is(err, ErrBusy) {
-		hint = "wait until it ends, or end it"
-	}
-	return nil, &Error{Doing: "resuming run", File: dir, Err: err, Hint: hint}
+	return nil, &Error{Doing: "resuming run", File: dir, Err: err}
 }
 
 // Running reports whether a process is executing the run in this folder. It is

@@ -141,20 +141,18 @@ func (x *tableRow) SyncFound() any  { return cmp.Or(x.Step.Sync, &result.Achieve
 // Warnings are never nil.
 func (x *tableRow) Warnings() any { return append([]result.Warning{}, x.Step.Warnings...) }
 
-// SpanNS is nil for a step without workers, as are FirstDoneNS and SpanRate.
-func (x *tableRow) SpanNS() any {
-	return cellOf(x.Step.Span, func(p *result.Span) any { return p.LastDoneNS - p.GateNS })
-}
+// span is the span of a step, an empty one of a step without workers.
+func (x *tableRow) span() *result.Span { return cmp.Or(x.Step.Span, &result.Span{}) }
 
-// FirstDoneNS is from the gate to the first worker without work.
-func (x *tableRow) FirstDoneNS() any {
-	return cellOf(x.Step.Span, func(p *result.Span) any { return p.FirstDoneNS - p.GateNS })
-}
-
-// SpanRate is all bytes over gate to last done.
+// SpanNS is nil for a step without workers, as are FirstDoneNS, which is from the
+// gate to the first worker without work, and SpanRate.
+func (x *tableRow) SpanNS() any      { return x.sinceGate(x.span().LastDoneNS) }
+func (x *tableRow) FirstDoneNS() any { return x.sinceGate(x.span().FirstDoneNS) }
 func (x *tableRow) SpanRate() any {
-	return cellOf(x.Step.Span, func(p *result.Span) any { return rateCell(p.Bytes, p.LastDoneNS-p.GateNS) })
+	return rateCell(x.span().Bytes, x.span().LastDoneNS-x.span().GateNS)
 }
+
+func (x *tableRow) sinceGate(ns int64) any { return cellIf(x.Step.Span != nil, ns-x.span().GateNS) }
 
 // VolumeFree is nil while it is unknown, as is HostFree on the simulated device.
 func (x *tableRow) VolumeFree() any { return known(cmp.Or(x.Step.Disk, &unknownDisk).VolumeFree) }
@@ -165,24 +163,15 @@ var unknownDisk = result.DiskUse{VolumeFree: -1, HostFree: -1}
 // known is a size in bytes, nil for -1.
 func known(bytes int64) any { return cellIf(bytes >= 0, bytes) }
 
-// PublishedRatio is nil without a published figure or a measured value.
-func (x *tableRow) PublishedRatio() any {
-	return cellOf(x.Cell.Published, func(p *result.PublishedValue) any { return cellIf(p.Ratio > 0, p.Ratio) })
+func (x *tableRow) published() *result.PublishedValue {
+	return cmp.Or(x.Cell.Published, &result.PublishedValue{})
 }
 
-// Comparable is nil where no value is compared.
+// PublishedRatio is nil without a published figure or a measured value, as is
+// Comparable.
+func (x *tableRow) PublishedRatio() any { return cellIf(x.published().Ratio > 0, x.published().Ratio) }
 func (x *tableRow) Comparable() any {
-	return cellOf(x.Cell.Published, func(p *result.PublishedValue) any {
-		return cellIf(x.Cell.Estimate != nil, p.Comparable)
-	})
-}
-
-// cellOf is a value of *p, nil for nil.
-func cellOf[T any](p *T, value func(*T) any) any {
-	if p == nil {
-		return nil
-	}
-	return value(p)
+	return cellIf(x.Cell.Published != nil && x.Cell.Estimate != nil, x.published().Comparable)
 }
 
 // cellIf is the value if the condition holds, else nil.

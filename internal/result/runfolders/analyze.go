@@ -46,16 +46,13 @@ func parse(d *result.RunDir) (*plan.Plan, *result.Result, error) {
 			r.Warnings = append(r.Warnings, w)
 		}
 	}
-	p, err := readPlan(d, r)
+	p, err := readPlan(d.ReadFile, r)
 	return p, r, cmp.Or(err, unread)
 }
 
 // readPlan reads the plan of a result from an open folder.
-func readPlan(d interface {
-	ReadFile(name string, limit int64) ([]byte, error)
-}, r *result.Result,
-) (*plan.Plan, error) {
-	text, err := d.ReadFile(result.PlanFile, plan.MaxSize)
+func readPlan(read func(name string, limit int64) ([]byte, error), r *result.Result) (*plan.Plan, error) {
+	text, err := read(result.PlanFile, plan.MaxSize)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +135,7 @@ func Plan(path string, r *result.Result) *plan.Plan {
 		return nil
 	}
 	defer d.Close()
-	p, _ := readPlan(d, r)
+	p, _ := readPlan(d.ReadFile, r)
 	return p
 }
 
