@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"dmgbench/internal/analysis/stats"
+	"dmgbench/internal/bench/engine/simulated"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/units"
 )
@@ -316,4 +318,68 @@ func (x *exam) autoAlarms(promise *Promise) *grid {
 		}
 	}
 	return g
+}
+
+// maxCall is the most bytes of one call, as the workload makes them.
+const maxCall = 1 << 30
+
+const (
+	// filesPerSize is how many files of a size stand for ever more of them:
+	// estimates of them are within 0.002 % of their limits.
+	filesPerSize = 2000
+	// filesInPairs is the same for the slopes between all pairs of files, in
+	// all: within 0.05 %.
+	filesInPairs = 960
+)
+
+// truths are what the estimators of a rate tend to with ever more files of the
+// same sizes under a law: their values for files whose times are spread evenly
+// over the distribution that the law gives them.
+//
+// Only laws with file noise, outliers and a slow mode have such a limit; a slow
+// first file, a cliff or a drift depend on the position of a file in its step.
+func truths(l simulated.Law, sizes []int64) map[string]float64 {
+	bytes, seconds := spreadFiles(l, sizes, filesPerSize)
+	rates, weights := make([]float64, len(bytes)), make([]float64, len(bytes))
+	for i, b := range bytes {
+		rates[i], weights[i] = b/seconds[i], 1/(b*b)
+	}
+	out := map[string]float64{}
+	meanBytes, _ := stats.Mean(bytes)
+	meanSeconds, _ := stats.Mean(seconds)
+	out["aggregate"] = meanBytes / meanSeconds
+	out["mean"], _ = stats.Mean(rates)
+	out["median"], _ = stats.Median(rates)
+	out["trimmed"], _ = stats.TrimmedMean(rates, 0.2)
+	if plain, err := stats.FitLine(bytes, seconds); err == nil {
+		out["least-squares"] = 1 / plain.Slope
+	}
+	if w, err := stats.FitWeightedLine(bytes, seconds, weights); err == nil {
+		out["weighted"], out["latency"] = 1/w.Slope, w.Intercept
+	}
+	if t, err := stats.FitTheilSen(spreadFiles(l, sizes, filesInPairs/len(sizes))); err == nil {
+		out["theil-sen"] = 1 / t.Slope
+	}
+	return out
+}
+
+// spreadFiles are sizes and times of about n files of each size: normal ones,
+// outliers, those of the slow mode, and both, each at equally likely values of
+// the noise, which is log-normal with the mean 1.
+func spreadFiles(l simulated.Law, sizes []int64, n int) (bytes, seconds []float64) {
+	for _, slow := range [][2]float64{{1 - l.Slow, 1}, {l.Slow, l.SlowFactor}} { // shares with factors of times
+		for _, far := range [][2]float64{{1 - l.Outliers, 1}, {l.Outliers, l.OutlierFactor}} {
+			files := math.Round(float64(n) * slow[0] * far[0])
+			for i := range int(files) {
+				noise := l.FileNoise * math.Sqrt2 * math.Erfinv((2*float64(i)+1)/files-1)
+				factor := slow[1] * far[1] * math.Exp(noise-l.FileNoise*l.FileNoise/2)
+				for _, b := range sizes {
+					calls := float64((b + maxCall - 1) / maxCall)
+					bytes = append(bytes, float64(b))
+					seconds = append(seconds, factor*(calls*l.Latency.Seconds()+float64(b)/l.Write))
+				}
+			}
+		}
+	}
+	return bytes, seconds
 }
