@@ -9,92 +9,45 @@ import (
 	"strings"
 )
 
-// test is one row of the registry of tests inside claims; keys.md has an
-// example of each.
+// test is one row of the registry of tests inside claims: a row of "tests" in
+// keys.md.
 type test struct {
 	name string
-	// left, right: takes these operands
-	left, right bool
-	// keys: of its table: a field of Assert and its tag, see key; a test with
-	// one key of its own name has no table
-	keys []string
-	// check: check reports what is wrong with the test, and reads its bound,
-	// which is in the unit of the operands; nil: operands alone are checked.
-	check func(c *checker, detail *node, a *Assert, unit string)
-	key   key
+	// operands: those that it takes, in Markdown
+	operands string
+	key      key
 }
 
-// tests is the registry, see testRows.
+// tests is the registry, in the order of keys.md.
 var tests []test
 
-// testRows lists every kind of test. It is a function because the functions of
-// its rows refer to the registry.
-func testRows() []test {
-	const along, within, fit, bound = "Along along name !", "Within within always", "Fit fit name !",
-		"Bound.Text bound bound !"
-	const at, of = "At at loose min=1 !", "Of of min=2 !"
-	inUnit := func(c *checker, detail *node, a *Assert, unit string) { c.readBound(detail, a, unit) }
-	pure := func(c *checker, detail *node, a *Assert, _ string) { c.readBound(detail, a, "1") }
-	parts := func(c *checker, detail *node, a *Assert, _ string) {
-		for i := range a.Parts {
-			c.checkAssert(detail.at(i), &a.Parts[i])
-		}
-	}
-	return []test{
-		{name: "ratio", left: true, right: true, keys: []string{"Bound.Text ratio bound"}, check: pure},
-		{name: "difference", left: true, right: true, keys: []string{"Bound.Text difference bound"}, check: inUnit},
-		{name: "equal", left: true, right: true, keys: []string{within + " !"}},
-		{name: "bound", left: true, keys: []string{"Bound.Text bound bound"}, check: inUnit},
-		{name: "order", keys: []string{of, "Direction is falling|rising =falling", within}},
-		{name: "rank", left: true, keys: []string{of, "Rank is 1..10000 !"}},
-		{name: "extreme", left: true, keys: []string{along, "Direction is largest|smallest !", at}},
-		{name: "trend", left: true, keys: []string{along, "Direction is rising|falling|constant !", within}},
-		{name: "spread", left: true, keys: []string{"Along over name !", bound}, check: pure},
-		{name: "coefficient", keys: []string{fit, "Coefficient name name !", bound},
-			check: (*checker).checkCoefficient},
-		{name: "prediction", left: true, keys: []string{fit, at, bound}, check: (*checker).checkPrediction},
-		{name: "outcome", keys: []string{"Step do do !", "Where where", "Outcome is ok|fail !"},
-			check: func(c *checker, detail *node, a *Assert, _ string) {
-				c.checkSelected(detail.at("where"), a.Where, a.Step, "the outcome")
-			}},
-		{name: "all", keys: []string{"Parts all min=1"}, check: parts},
-		{name: "any", keys: []string{"Parts any min=1"}, check: parts},
-	}
-}
-
-// addTests makes the table of a test: its operands and one key of the registry.
-// The canonical form has the key of the test's kind alone.
+// addTests fills the registry and makes the table of a test: its operands and
+// one key of the registry. The canonical form has the key of the test's kind
+// alone.
 func addTests() {
 	own := addTable("test", finishAssert)
-	tests = testRows()
-	for i := range tests {
-		row := &tests[i]
-		inner := &table{name: row.name, keys: newKeys[Assert](row.keys...)}
+	for _, row := range docRows["tests"] {
+		inner := &table{name: row[0], keys: newKeys[Assert](splitKeys(row[2])...)}
 		c := codec{typ: "table", whole: true, inner: inner.keys, json: inner.schema, decode: inner.read}
 		text := func(v reflect.Value) string { return inlineOf(inner.lines(v)) }
-		if only := inner.keys[0]; only.name == row.name {
+		if only := inner.keys[0]; only.name == inner.name {
 			c.typ, c.inner, c.json = only.typ, nil, only.json
 			c.decode = func(r *reader, n *node, v reflect.Value) { only.read(r, n, v) }
 			text = func(v reflect.Value) string { out, _ := only.encode(only.in(v)); return out }
 		}
 		c.encode = func(v reflect.Value) (string, bool) {
-			return text(v), v.FieldByName("Kind").String() == row.name
+			return text(v), v.FieldByName("Kind").String() == inner.name
 		}
-		row.key = key{name: row.name, codec: c}
-		own.keys = append(own.keys, row.key)
+		t := test{row[0], row[1], key{name: row[0], codec: c}}
+		tests, own.keys = append(tests, t), append(own.keys, t.key)
 	}
 	for i := range own.keys { // TestDoc describes them
 		own.keys[i].hidden = true
 	}
 }
 
-// findTest is the row of that name; an unknown name gives the zero row.
-func findTest(name string) test {
-	if t := find(tests, func(t *test) bool { return t.name == name }); t != nil {
-		return *t
-	}
-	return test{}
-}
+// takes reports whether the test takes an operand.
+func (t *test) takes(operand string) bool { return strings.Contains(t.operands, operand) }
 
 // finishAssert checks that there is exactly one test with the operands that it
 // takes.
@@ -110,13 +63,13 @@ func finishAssert(r *reader, n *node, a *Assert) {
 			hintf("tests: %s", strings.Join(namesOf(tests, func(t *test) string { return t.name }), ", "))
 		return
 	}
-	t := findTest(a.Kind)
-	for name, taken := range map[string]bool{"left": t.left, "right": t.right} {
+	t := find(tests, func(t *test) bool { return t.name == a.Kind })
+	for _, name := range []string{"left", "right"} {
 		v := n.get(name)
-		if taken && v == nil {
+		if t.takes(name) && v == nil {
 			r.badKey(n.get(t.name), "the test %q needs the operand %q", t.name, name)
 		}
-		if !taken && v != nil {
+		if !t.takes(name) && v != nil {
 			r.badKey(v, "the test %q takes no operand %q", t.name, name)
 		}
 	}
@@ -188,11 +141,11 @@ func (c *checker) checkAssert(n *node, a *Assert) {
 			}
 		}
 	}
-	t := findTest(a.Kind)
-	if t.left {
+	t := find(tests, func(t *test) bool { return t.name == a.Kind })
+	if t.takes("left") {
 		check(n.at("left"), &a.Left)
 	}
-	if t.right {
+	if t.takes("right") {
 		check(n.at("right"), &a.Right)
 		if a.Left.toml() == a.Right.toml() {
 			c.refuse(n.at("right"), "left and right are the same: the test cannot fail").
@@ -202,8 +155,21 @@ func (c *checker) checkAssert(n *node, a *Assert) {
 	for i := range a.Of {
 		check(n.at(a.Kind, "of", i), &a.Of[i])
 	}
-	if t.check != nil {
-		t.check(c, detail, a, unit)
+	switch a.Kind {
+	case "ratio", "spread":
+		c.readBound(detail, a, "1")
+	case "difference", "bound":
+		c.readBound(detail, a, unit)
+	case "coefficient":
+		c.checkCoefficient(detail, a)
+	case "prediction":
+		c.checkPrediction(detail, a, unit)
+	case "outcome":
+		c.checkSelected(detail.at("where"), a.Where, a.Step, "the outcome")
+	case "all", "any":
+		for i := range a.Parts {
+			c.checkAssert(detail.at(i), &a.Parts[i])
+		}
 	}
 }
 
@@ -341,7 +307,7 @@ func (c *checker) checkFits() {
 }
 
 // checkCoefficient checks a claim about a coefficient.
-func (c *checker) checkCoefficient(detail *node, a *Assert, _ string) {
+func (c *checker) checkCoefficient(detail *node, a *Assert) {
 	f := c.findFit(detail, a.Fit)
 	if f == nil {
 		return

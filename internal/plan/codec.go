@@ -452,3 +452,10 @@ func keysSchema(keys []key, many bool, additional any) map[string]any {
 	}
 	return objectSchema(properties, additional)
 }
+
+// splitKeys are keys of a row of keys.md, which separates them by semicolons, and
+// the words of an enumeration by slashes.
+func splitKeys(cell string) []string {
+	return strings.FieldsFunc(strings.ReplaceAll(strings.ReplaceAll(cell, "; ", ";"), "/", "|"),
+		func(c rune) bool { return c == ';' })
+}

@@ -420,12 +420,9 @@ func LanguageReference() Reference {
 		r.Steps = append(r.Steps, StepDoc{k.do, string(k.needs), row[4], keyNames(keys)})
 		r.describe("steps", "step", keys)
 	}
-	for _, row := range docRows["tests"] {
-		t := findTest(row[0])
-		operands := map[[2]bool]string{{true, true}: "`left`, `right`",
-			{true, false}: "`left`"}[[2]bool{t.left, t.right}]
-		r.Tests = append(r.Tests, TestDoc{t.name, operands, row[1]})
-		r.describe("tests", "test", t.key.inner)
+	for i, row := range docRows["tests"] {
+		r.Tests = append(r.Tests, TestDoc{row[0], row[1], row[3]})
+		r.describe("tests", "test", tests[i].key.inner)
 	}
 	return r
 }

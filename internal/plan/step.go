@@ -48,8 +48,7 @@ var sharedKeys = map[string]string{
 	"from": "From from path !", "to": "To to path !", "steps": "Steps steps min=1 !",
 }
 
-// readStepKinds fills the registry. Keys are separated by semicolons, the words
-// of an enumeration by slashes.
+// readStepKinds fills the registry.
 func readStepKinds() {
 	for _, row := range docRows["kinds of step"] {
 		k := stepKind{do: row[0], needs: need(row[1]), stepFuncs: stepFuncsOf(row[0])}
@@ -57,10 +56,8 @@ func readStepKinds() {
 			*map[string]*bool{"changes": &k.changes, "fills": &k.fills, "files": &k.files, "image-only": &k.imageOnly,
 				"untimed": &k.untimed}[trait] = true
 		}
-		for key := range strings.SplitSeq(row[3], ";") {
-			if key = strings.TrimSpace(key); key != "" {
-				k.keys = append(k.keys, cmp.Or(sharedKeys[key], strings.ReplaceAll(key, "/", "|")))
-			}
+		for _, key := range splitKeys(row[3]) {
+			k.keys = append(k.keys, cmp.Or(sharedKeys[key], key))
 		}
 		stepKinds = append(stepKinds, k)
 	}
