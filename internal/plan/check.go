@@ -55,8 +55,7 @@ func (c *checker) checkCases() bool {
 		cells *= float64(len(m.Values))
 	}
 	if cells > maxCases {
-		c.problem(matrix.key, "matrix", "the matrix has more than %d cases", maxCases).
-			hintf("split the plan, or leave out axes")
+		c.problem(matrix.key, "matrix", "the matrix has more than %d cases", maxCases)
 		return false
 	}
 	if c.cases = c.p.Cases(); len(c.cases) == 0 {
@@ -68,8 +67,7 @@ func (c *checker) checkCases() bool {
 	all := whole.Cases()
 	for i, s := range c.p.Exclude {
 		if !slices.ContainsFunc(all, func(k Case) bool { return s.matchAll(k.Value) }) {
-			c.bad(c.root.at("matrix", "exclude", i), "exclude: no cell of the matrix is %s", s).
-				hintf("remove it, or compare its values with the axes")
+			c.bad(c.root.at("matrix", "exclude", i), "exclude: no cell of the matrix is %s", s)
 		}
 	}
 	seen := map[string]bool{}
@@ -135,8 +133,7 @@ func (c *checker) checkImage(s *Settings, id string) {
 	for _, fs := range s.Filesystems {
 		if needs := smallestImage(fs); s.Size < needs {
 			p := c.warn(c.settingAt("size").off, "size", "an image of %s is too small for %s", s.Size, fs).
-				hintf("at least %d B: %s for the volume and the rest for the partition table", needs,
-					needs-image.PartitionTableSize)
+				hintf("at least %d B, partition table included", needs)
 			p.Warning = fits // another file system of the preference can be made
 		}
 	}

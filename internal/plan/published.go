@@ -98,9 +98,7 @@ func (r *reader) figure(n *node, unit string) (Figure, bool) {
 	if unit == "1" && (n.kind == intNode || n.kind == floatNode) {
 		text = numberToken(n)
 	} else if n.kind != stringNode {
-		example := map[string]string{"B/s": `"6.13 GB/s"`, "s": `"49.32 s"`, "B": `"53.3 GB"`, "1": "6359"}[unit]
-		r.bad(n, "%s: want a figure with its unit, this is %s", n.name, n.kind).
-			hintf("write the value with its unit, in quotes: %s", example)
+		r.bad(n, "%s: want a figure with its unit, such as \"6.13 GB/s\", this is %s", n.name, n.kind)
 		return Figure{}, false
 	}
 	f, err := ParseFigure(text, unit)
@@ -160,8 +158,7 @@ func finishOperand(r *reader, n *node, o *Operand) {
 		r.bad(n, "an operand is either a quantity or a value").
 			hintf("write it as { write = { format = \"UDSB\" } } or { value = \"2 GB/s\" }")
 	case o.On != On{} && !o.Published:
-		r.badKey(n.get("on"), "on has no meaning without published = true").
-			hintf("a measured operand is taken on the machine of the run")
+		r.badKey(n.get("on"), "on has no meaning without published = true")
 	}
 }
 
@@ -218,9 +215,6 @@ func (f *Published) Origin(source *Source) On {
 	return On{Machine: cmp.Or(f.On.Machine, on.Machine), OS: cmp.Or(f.On.OS, on.OS),
 		Tool: cmp.Or(f.On.Tool, on.Tool), Date: cmp.Or(f.On.Date, on.Date, source.Date)}
 }
-
-// maxCells bounds a table: more is for an export.
-const maxCells = 1000
 
 // displayUnits are the units that tables can print.
 var displayUnits = strings.Fields("TB/s GB/s MB/s kB/s B/s TiB/s GiB/s MiB/s KiB/s TB GB MB kB B TiB GiB MiB KiB " +
@@ -313,13 +307,6 @@ var lineKeys = [2][]string{{"Coefficient coefficient coefficient", "Fit fit name
 	{"Where where line-where", "Statistic statistic statistic", "Published published", "On on", "Unit unit unit",
 		"Digits digits 0..9"}}
 
-// addLines makes the table of a line.
-func addLines() {
-	t := addTable("line", finishLine)
-	t.keys = slices.Concat(newKeys[TableLine](lineKeys[0]...),
-		quantityKeys("selector", decodeSelection, encodeSelection), newKeys[TableLine](lineKeys[1]...))
-}
-
 // lineWhereCodec is the selection of a line that only selects: that of a
 // quantity or an outcome belongs to it.
 func lineWhereCodec() codec {
@@ -354,8 +341,7 @@ func finishLine(r *reader, n *node, l *TableLine) {
 			hintf("write it as { write = { phase = \"new\" } } or { where = { format = \"UDSB\" } }")
 	}
 	if l.On != (On{}) && !l.Published {
-		r.badKey(n.get("on"), "on has no meaning without published = true").
-			hintf("a measured figure is taken on the machine of the run")
+		r.badKey(n.get("on"), "on has no meaning without published = true")
 	}
 }
 
@@ -366,9 +352,6 @@ func (c *checker) checkTables() {
 		t, n := &c.p.Tables[i], c.root.at("table", i)
 		if n.invalid {
 			continue
-		}
-		if cells := len(t.Rows) * len(t.Columns); cells > maxCells {
-			c.badKey(n, "the table %q has %d cells, more than %d", t.Name, cells, maxCells)
 		}
 		values := map[string]int{}
 		for side, lines := range map[string][]TableLine{"rows": t.Rows, "columns": t.Columns} {
@@ -383,8 +366,7 @@ func (c *checker) checkTables() {
 		}
 		rows, columns := values["rows"], values["columns"]
 		if rows != len(t.Rows) && columns != len(t.Columns) || rows*columns > 0 {
-			c.bad(n.at("columns"), "either all rows or all columns name a quantity, a coefficient or an outcome").
-				hintf("the lines of the other side only select: { where = { … } }")
+			c.bad(n.at("columns"), "either all rows or all columns name a quantity, a coefficient or an outcome")
 		}
 	}
 }

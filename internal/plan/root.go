@@ -71,7 +71,9 @@ func init() {
 	addTable("[[claim]]", finishClaim)
 	addTable("[[fit]]", finishFit)
 	addTable[Relation]("[[relation]]", nil)
-	addLines()
+	lines := addTable("line", finishLine)
+	lines.keys = slices.Concat(newKeys[TableLine](lineKeys[0]...),
+		quantityKeys("selector", decodeSelection, encodeSelection), newKeys[TableLine](lineKeys[1]...))
 	addTable[Table]("[[table]]", nil)
 	addTable[Change]("[[change]]", nil)
 	rootTable = addTable("plan", func(_ *reader, _ *node, p *Plan) {

@@ -107,10 +107,7 @@ func stepCodec() codec {
 // finishSettle checks the limits of settle; until_stable without at_most stops
 // after five minutes.
 func finishSettle(r *reader, n *node, s *Step) {
-	switch {
-	case s.AtLeast == 0 && !s.UntilStable:
-		r.bad(n, "settle does not wait").hintf("give at_least, until_stable or both")
-	case n.get("at_most") != nil && !s.UntilStable:
+	if n.get("at_most") != nil && !s.UntilStable {
 		r.badKey(n.get("at_most"), "at_most has no meaning without until_stable")
 	}
 	if s.UntilStable && s.AtMost == 0 {
@@ -188,9 +185,6 @@ func executeProse(name string, data any) string {
 // Steps inside a repeat or parallel are not described: the caller prints them
 // below it.
 func (s *Step) Prose() string {
-	if findStepKind(s.Do) == nil {
-		return s.Do
-	}
 	image := "the image"
 	if s.On != "" {
 		image = "“" + s.On + "”"
@@ -247,8 +241,7 @@ func (f *stepChecker) checkBlocks(steps []Step) {
 		old := phases[id]
 		switch {
 		case s.Do == "repeat" && cycles > 0:
-			f.atStep(s, "nested", "a repeat inside a repeat").
-				hintf("a step has one cycle number; multiply the times instead")
+			f.atStep(s, "nested", "a repeat inside a repeat: multiply the times instead")
 		case s.Do == "parallel":
 			f.checkParallel(s)
 		case s.Do == "pause" && failing != nil:
@@ -270,9 +263,6 @@ func (f *stepChecker) checkBlocks(steps []Step) {
 // checkParallel checks which steps run at the same time.
 func (f *stepChecker) checkParallel(s *Step) {
 	concurrent := stepNames(func(k *stepKind) bool { return k.files })
-	if len(s.Steps) < 2 {
-		f.atStep(s, "parallel", "parallel needs at least two steps")
-	}
 	writes := map[string]bool{}
 	for i := range s.Steps {
 		in := &s.Steps[i]
