@@ -36,7 +36,10 @@ func addTests() {
 			text = func(v reflect.Value) string { out, _ := only.encode(only.in(v)); return out }
 		}
 		c.encode = func(v reflect.Value) (string, bool) {
-			return text(v), v.FieldByName("Kind").String() == inner.name
+			if v.FieldByName("Kind").String() != inner.name {
+				return "", false
+			}
+			return text(v), true
 		}
 		t := test{row[0], row[1], key{name: row[0], codec: c}}
 		tests, own.keys = append(tests, t), append(own.keys, t.key)
