@@ -175,9 +175,9 @@ func listCodec(of codec, low, high int) codec {
 		items := r.list(n, of, low, high)
 		list := reflect.MakeSlice(v.Type(), len(items), len(items))
 		for i, it := range items {
-			before := len(r.found)
+			before := r.reported
 			of.decode(r, it, list.Index(i))
-			it.invalid = len(r.found) > before
+			it.invalid = r.reported > before
 		}
 		v.Set(list)
 	}
@@ -288,13 +288,13 @@ func (t *table) read(r *reader, n *node, v reflect.Value) {
 		return
 	}
 	for _, p := range n.pairs {
-		before := len(r.found)
+		before := r.reported
 		if k := keyNamed(t.keys, p.name); k != nil {
 			k.read(r, p, v)
 		} else {
 			r.unknownKey(p, t.name, t.keys)
 		}
-		p.invalid = len(r.found) > before
+		p.invalid = r.reported > before
 	}
 	for _, k := range t.keys {
 		switch {

@@ -58,13 +58,13 @@ func publishedCodec() codec {
 	out.decode = func(r *reader, n *node, v reflect.Value) {
 		for _, it := range r.list(n, cell, 0, 0) {
 			var circumstances Published
-			before := len(r.found)
+			before := r.reported
 			r.figures = nil
 			cell.decode(r, it, reflect.ValueOf(&circumstances).Elem())
-			if len(r.figures) == 0 && len(r.found) == before {
+			if len(r.figures) == 0 && r.reported == before {
 				r.badKey(it, "a published figure without a figure").hintf("add one, such as read = \"6.13 GB/s\"")
 			}
-			it.invalid = len(r.found) > before
+			it.invalid = r.reported > before
 			for _, one := range r.figures {
 				quantity, value := one.Quantity, one.Value
 				one = circumstances

@@ -107,8 +107,8 @@ type reader struct {
 	found  []*Problem
 	// seen: texts of found
 	seen map[string]bool
-	// omitted: findings after maxProblems
-	omitted int
+	// omitted: findings after maxProblems; reported: all, known ones included
+	omitted, reported int
 }
 
 // newReader indexes the lines of a text.
@@ -159,6 +159,7 @@ func (r *reader) warn(off int, key, format string, args ...any) *Problem {
 // report keeps a finding, with its excerpt, unless it is known or there are too
 // many. The middle is cut out of a message that quotes a text without end.
 func (r *reader) report(p *Problem) *Problem {
+	r.reported++
 	id := fmt.Sprintf("%d:%d:%s", p.Line, p.Column, p.Message)
 	switch {
 	case r.seen[id]:
