@@ -228,7 +228,7 @@ func linesOf(t *plan.Table, lines []plan.TableLine) []result.TableLine {
 			out.Op = result.OpOutcome
 		}
 		if l.HasValue() {
-			out.Unit, out.Digits = t.DisplayFormat(l, plan.TableLine{})
+			out.Unit, out.Digits = t.DisplayFormat(l)
 			out.Printed = l.Published
 		}
 		return out

@@ -151,7 +151,7 @@ func (p *Plan) makeCase(cell, manual []KeyValue) Case {
 		findSetting(kv.Key).set(&c.Settings, kv.Value)
 	}
 	if c.Settings.Target == "directory" {
-		c.Settings.clearImage()
+		c.Settings.ImageSettings = nativeFolder
 	}
 	switch {
 	case len(c.Keys) > 0:
@@ -162,12 +162,6 @@ func (p *Plan) makeCase(cell, manual []KeyValue) Case {
 	}
 	c.ID = caseID(c.Keys)
 	return c
-}
-
-// clearImage clears the settings that a native folder does not have.
-func (s *Settings) clearImage() {
-	s.Format, s.ConvertTo, s.VolumeName, s.Backend, s.ServedBy = "", "", "", "", ""
-	s.Size, s.BandSize, s.Filesystems, s.Encryption = 0, 0, nil, "none"
 }
 
 // caseID is the name of a case: its keys and values in order. Journals and
@@ -196,6 +190,9 @@ func (p *Plan) makeExtra(s Selector, manual []KeyValue) (c Case, ok bool) {
 	return p.makeCase(cell, manual), true
 }
 
+// nativeFolder are the settings of an image for a folder, which has no image.
+var nativeFolder = ImageSettings{Encryption: "none"}
+
 // nativeKeys are the settings with a meaning for a native folder; a baseline
 // case accompanies each combination of them.
 var nativeKeys = []string{"place", "files", "workers", "sync", "cache", "block", "qos", "codec", "level", "threads"}
@@ -222,7 +219,7 @@ func baselineCases(group []Case) (out []Case) {
 		}
 		seen[id] = true
 		s.Target, s.Preallocate = "directory", false
-		s.clearImage()
+		s.ImageSettings = nativeFolder
 		c := Case{Settings: s, Baseline: true, Keys: append([]KeyValue{{"baseline", "true"}}, s.Manual...)}
 		for _, k := range nativeKeys {
 			if varied[k] {

@@ -313,19 +313,6 @@ func (c *checker) checkAlong(at *node, where Selector, r *reach, axis Choice) {
 	c.hasValues(at, r, axis)
 }
 
-// checkAverages refuses an operand that is the mean over a key which it does
-// not name. A list of values asks for their mean.
-func (c *checker) checkAverages(n *node, o *Operand, r *reach, along string) {
-	for _, k := range r.keys {
-		if k.Key != along && !o.Where.Names(k.Key) && len(k.Values) > 1 {
-			at := n.at(string(o.Quantity))
-			c.refuse(at, "this is the mean over %d values of %q, which it does not name", len(k.Values), k.Key).
-				hintf("name one value, or those of the mean: %s = [%s]", k.Key, k.valuesTOML())
-			return
-		}
-	}
-}
-
 // refuse reports a claim that cannot be decided. check and run refuse the plan,
 // but reports of runs that were made with it still work.
 func (c *checker) refuse(n *node, format string, args ...any) *Problem {

@@ -9,45 +9,32 @@ import (
 	"strings"
 )
 
-// quantityKeys are the keys named after quantities. The table that has them
-// describes them together.
-func quantityKeys(typ string, decode func(r *reader, n *node, v reflect.Value),
-	encode func(v reflect.Value) string) (out []key) {
+// quantityKeys are the keys named after quantities: value reads and writes what
+// they have in a field. The table that has them describes them together.
+func quantityKeys(field string, value func(q Quantity) codec) (out []key) {
 	for _, q := range Quantities {
-		out = append(out, key{name: string(q.Name), codec: codec{typ: typ, hidden: true, whole: true, decode: decode,
-			encode: func(v reflect.Value) (string, bool) {
-				if v.FieldByName("Quantity").String() != string(q.Name) {
-					return "", false
-				}
-				return encode(v), true
-			},
-			json: func() map[string]any { return schemaReference(typ) }}})
+		c := value(q.Name)
+		own := codec{typ: c.typ, hidden: true, whole: true, json: c.json}
+		own.decode = func(r *reader, n *node, v reflect.Value) {
+			have := v.FieldByName("Quantity")
+			if have.String() != "" {
+				r.badKey(n, "an operand has one quantity; %q is given already", have)
+				return
+			}
+			have.SetString(n.name)
+			c.decode(r, n, v.FieldByName(field))
+		}
+		own.encode = func(v reflect.Value) (string, bool) {
+			if v.FieldByName("Quantity").String() != string(q.Name) {
+				return "", false
+			}
+			text, _ := c.encode(v.FieldByName(field))
+			return text, true
+		}
+		out = append(out, key{name: string(q.Name), codec: own})
 	}
 	return out
 }
-
-// decodeSelection reads a quantity of an operand: its selection.
-func decodeSelection(r *reader, n *node, v reflect.Value) {
-	if have := v.FieldByName("Quantity"); have.String() != "" {
-		r.badKey(n, "an operand has one quantity; %q is given already", have)
-		return
-	}
-	v.FieldByName("Quantity").SetString(n.name)
-	v.FieldByName("Where").Set(reflect.ValueOf(r.choices(n, slices.Concat(allKeys, r.manual), true)))
-}
-
-func encodeSelection(v reflect.Value) string {
-	return v.FieldByName("Where").Interface().(Selector).toml()
-}
-
-// decodeFigure reads a quantity of [[published]]: a figure.
-func decodeFigure(r *reader, n *node, _ reflect.Value) {
-	if f, ok := r.figure(n, Quantity(n.name).Unit()); ok {
-		r.figures = append(r.figures, Published{Quantity: Quantity(n.name), Value: f})
-	}
-}
-
-func encodeFigure(v reflect.Value) string { return tomlString(v.Interface().(Published).Value.Text) }
 
 // publishedCodec is the list of tables [[published]]: each figure of a table
 // becomes one Published. The canonical form writes neighbouring figures of one
@@ -55,23 +42,26 @@ func encodeFigure(v reflect.Value) string { return tomlString(v.Interface().(Pub
 func publishedCodec() codec {
 	cell := tableCodec(tableOf[Published]())
 	out := listCodec(cell, 0, 0)
+	isFigure := func(p *node) bool { return Quantity(p.name).Unit() != "" }
 	out.decode = func(r *reader, n *node, v reflect.Value) {
 		for _, it := range r.list(n, cell, 0, 0) {
-			var circumstances Published
 			before := r.reported
-			r.figures = nil
-			cell.decode(r, it, reflect.ValueOf(&circumstances).Elem())
-			if len(r.figures) == 0 && r.reported == before {
+			figures := slices.DeleteFunc(slices.Clone(it.pairs), func(p *node) bool { return !isFigure(p) })
+			if len(figures) == 0 {
+				figures = []*node{nil}
+			}
+			for _, f := range figures {
+				one := *it // with one of its figures
+				isOther := func(p *node) bool { return p != f && isFigure(p) }
+				one.pairs = slices.DeleteFunc(slices.Clone(it.pairs), isOther)
+				v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
+				cell.decode(r, &one, v.Index(v.Len()-1))
+				r.publishedAt = append(r.publishedAt, it)
+			}
+			if figures[0] == nil && r.reported == before {
 				r.badKey(it, "a published figure without a figure").hintf("add one, such as read = \"6.13 GB/s\"")
 			}
 			it.invalid = r.reported > before
-			for _, one := range r.figures {
-				quantity, value := one.Quantity, one.Value
-				one = circumstances
-				one.Quantity, one.Value = quantity, value
-				r.publishedAt = append(r.publishedAt, it)
-				v.Set(reflect.Append(v, reflect.ValueOf(one)))
-			}
 		}
 	}
 	out.sections = func(_ string, v reflect.Value) (out []section) {
@@ -108,13 +98,13 @@ func (r *reader) figure(n *node, unit string) (Figure, bool) {
 	return f, err == nil
 }
 
-// figureCodec is a constant, in the first unit that accepts it; a number without
-// quotes is a pure number.
-func figureCodec() codec {
+// figureCodec is a figure in one of the units, the last that accepts it; a number
+// without quotes is a pure number.
+func figureCodec(accepted ...string) codec {
 	return codec{typ: "figure",
 		decode: func(r *reader, n *node, v reflect.Value) {
-			unit := "1"
-			for _, u := range []string{"B", "s", "B/s"} {
+			unit := accepted[0]
+			for _, u := range accepted[1:] {
 				if _, err := ParseFigure(n.text, u); err == nil && n.kind == stringNode {
 					unit = u
 				}
@@ -278,24 +268,21 @@ func Cell(row, column TableLine) TableLine {
 	return out
 }
 
-// DisplayFormat is how a cell is printed: the unit and digits of its line, else
-// those of the table. Unit is "" and digits nil where the plan leaves them to
+// DisplayFormat is how the cells of a line with a value are printed: its unit and
+// digits, else those of the table. Unit is "" and digits nil where the plan leaves them to
 // the reader.
-func (t *Table) DisplayFormat(row, column TableLine) (unit string, digits *int) {
-	if !row.HasValue() {
-		row = column
-	}
-	unit, digits = row.Unit, row.Digits
-	if row.Coefficient != "" { // its unit is that of its fit
+func (t *Table) DisplayFormat(l TableLine) (unit string, digits *int) {
+	unit, digits = l.Unit, l.Digits
+	if l.Coefficient != "" { // its unit is that of its fit
 		return unit, digits
 	}
-	if base, _, ok := DisplayUnit(t.Unit); unit == "" && ok && base == row.Quantity.Unit() {
+	if base, _, ok := DisplayUnit(t.Unit); unit == "" && ok && base == l.Quantity.Unit() {
 		unit = t.Unit
 	}
 	if digits == nil {
 		digits = t.Digits
 	}
-	if unit == "" && row.Quantity.Unit() != "1" {
+	if unit == "" && l.Quantity.Unit() != "1" {
 		digits = nil // digits of an unknown unit have no meaning
 	}
 	return unit, digits

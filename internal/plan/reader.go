@@ -100,8 +100,6 @@ type reader struct {
 	manual []key
 	// publishedAt: the table of each published figure
 	publishedAt []*node
-	// figures: of the table [[published]] that is read
-	figures []Published
 	// broken: the syntax has errors: parts of the tree are missing
 	broken bool
 	found  []*Problem
@@ -325,7 +323,15 @@ func (n *node) at(path ...any) *node {
 func (r *reader) parseTree() *node {
 	root := &node{kind: tableNode}
 	if err := toml.Unmarshal(r.text, &struct{}{}); err != nil {
-		r.reportSyntax(err)
+		at := len(r.text)
+		if bad, ok := errors.AsType[*toml.DecodeError](err); ok {
+			line, column := bad.Position()
+			at = r.lines[min(line, len(r.lines))-1] + column - 1
+		}
+		r.broken = true
+		r.problem(at, "", "the text is not valid TOML: %s", strings.TrimPrefix(err.Error(), "toml: ")).
+			hintf("text and values with units are in straight quotes, such as \"100 GB\"; flags are true or false; " +
+				"keys are made of letters a to z, digits, _ and -, each once; the file is text in UTF-8")
 		return root
 	}
 	var parser unstable.Parser
@@ -353,19 +359,6 @@ func (r *reader) parseTree() *node {
 		list.items = append(list.items, table)
 	}
 	return root
-}
-
-// reportSyntax reports an error of go-toml's decoder.
-func (r *reader) reportSyntax(err error) {
-	at := len(r.text)
-	if bad, ok := errors.AsType[*toml.DecodeError](err); ok {
-		line, column := bad.Position()
-		at = r.lines[min(line, len(r.lines))-1] + column - 1
-	}
-	r.broken = true
-	r.problem(at, "", "the text is not valid TOML: %s", strings.TrimPrefix(err.Error(), "toml: ")).
-		hintf("text and values with units are in straight quotes, such as \"100 GB\"; flags are true or false; " +
-			"keys are made of letters a to z, digits, _ and -, each once; the file is text in UTF-8")
 }
 
 // keyTables are the parts of a dotted key, as the tables that they may name.

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/json"
@@ -37,9 +36,10 @@ func init() {
 	maps.Copy(kinds, map[string]*kind{"do": enum(stepNames(nil)...), "quantities": enum(quantities...)})
 	codecs = map[string]func() codec{
 		"matrix": matrixCodec, "cases": caseCodec, "published": publishedCodec,
-		"inputs": func() codec { return namedCodec[Input]("inputs") },
-		"files":  func() codec { return namedCodec[FileSet]("files") },
-		"figure": figureCodec, "coefficients": coefficientsCodec, "require": requireCodec, "exact": exactFilesystem,
+		"inputs":       func() codec { return namedCodec[Input]("inputs") },
+		"files":        func() codec { return namedCodec[FileSet]("files") },
+		"figure":       func() codec { return figureCodec("1", "B", "s", "B/s") },
+		"coefficients": coefficientsCodec, "require": requireCodec, "exact": exactFilesystem,
 		"outcome": outcomeCodec, "line-where": lineWhereCodec,
 		"cases-selector": func() codec { return selectorCodec(selectorKeys) },
 	}
@@ -63,17 +63,17 @@ func init() {
 	addTable("file set", finishFiles).form = fileForm
 	addTable[Block]("[[protocol]]", nil)
 	addTable("[run]", finishRun).form = runForm
-	figures := addTable[Published]("[[published]]", nil)
-	figures.keys = append(figures.keys, quantityKeys("figure", decodeFigure, encodeFigure)...)
-	operands := addTable("operand", finishOperand)
-	operands.keys = append(quantityKeys("selector", decodeSelection, encodeSelection), operands.keys...)
+	values := quantityKeys("Value", func(q Quantity) codec { return figureCodec(q.Unit()) })
+	selections := quantityKeys("Where", func(Quantity) codec { return selectorCodec(allKeys) })
+	figures, operands := addTable[Published]("[[published]]", nil), addTable("operand", finishOperand)
+	figures.keys = append(figures.keys, values...)
+	operands.keys = append(selections, operands.keys...)
 	addTests()
 	addTable("[[claim]]", finishClaim)
 	addTable("[[fit]]", finishFit)
 	addTable[Relation]("[[relation]]", nil)
 	lines := addTable("line", finishLine)
-	lines.keys = slices.Concat(newKeys[TableLine](lineKeys[0]...),
-		quantityKeys("selector", decodeSelection, encodeSelection), newKeys[TableLine](lineKeys[1]...))
+	lines.keys = slices.Concat(newKeys[TableLine](lineKeys[0]...), selections, newKeys[TableLine](lineKeys[1]...))
 	addTable[Table]("[[table]]", nil)
 	addTable[Change]("[[change]]", nil)
 	rootTable = addTable("plan", func(_ *reader, _ *node, p *Plan) {
@@ -247,27 +247,19 @@ func finishInput(r *reader, n *node, i *Input) {
 // order: two plans with the same meaning have the same canonical form, and
 // reading it gives the plan back (but for the places of steps).
 func (p *Plan) Canonical() []byte {
-	var b bytes.Buffer
+	var lines []string
 	v := reflect.ValueOf(p).Elem()
 	for _, k := range rootTable.keys {
-		at := reflect.Indirect(k.in(v))
-		if !at.IsValid() { // no [source]
-			continue
-		}
-		if k.sections == nil {
-			if text, has := k.encode(at); has || k.required {
-				fmt.Fprintf(&b, "%s = %s\n", k.name, text)
-			}
-			continue
-		}
-		for _, s := range k.sections(k.name, at) {
-			fmt.Fprintf(&b, "\n%s\n", s.header)
-			for _, line := range s.lines {
-				b.WriteString(line + "\n")
+		switch at := reflect.Indirect(k.in(v)); {
+		case k.sections == nil:
+			lines = append(lines, (&table{keys: []key{k}}).lines(v)...)
+		case at.IsValid(): // of no [source] it is not
+			for _, s := range k.sections(k.name, at) {
+				lines = slices.Concat(lines, []string{"", s.header}, s.lines)
 			}
 		}
 	}
-	return b.Bytes()
+	return []byte(strings.Join(lines, "\n") + "\n")
 }
 
 // Digest is the SHA-256 of the canonical form in hexadecimal.

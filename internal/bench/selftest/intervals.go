@@ -244,7 +244,7 @@ var autoEstimates = []string{"median", "theil-sen", "mean", "weighted", "latency
 // to ones that a limit ends: a name, a law, the precision in per cent and the
 // limit, TOML.
 func (x *exam) autoRounds(s *Study) {
-	s.fillHow(choose(x, 500, 60))
+	s.fillHow(choose(x, 500, 30))
 	heads := Table{Title: "Coverage of the headlines (aggregate) in %, and how the runs ended",
 		Head: []string{"wanted, scatter, limit", "all runs", "ended because precise", "ended by the limit",
 			"runs ended because precise", "rounds, mean"}}
@@ -268,7 +268,7 @@ func (x *exam) playRule(rule []string, others *grid, promise *Promise) []string 
 	truth := truths(m.Law, fewSizes)
 	var all, early, late, rounds moments
 	var precise share
-	for _, r := range x.play(trial{design: own, law: m, runs: choose(x, 500, 60), seed: []any{"auto", name}}) {
+	for _, r := range x.play(trial{design: own, law: m, runs: choose(x, 500, 30), seed: []any{"auto", name}}) {
 		held := 0.0 // share of the headlines whose interval holds the truth, in per cent
 		for _, kind := range own.Formats {
 			if holds(estimate(r, kind, "aggregate").CI, truth["aggregate"]) {
@@ -302,7 +302,7 @@ func (x *exam) playRule(rule []string, others *grid, promise *Promise) []string 
 
 // autoAlarms counts plans with a false verdict under rounds = "auto".
 func (x *exam) autoAlarms(promise *Promise) *grid {
-	runs := choose(x, 400, 30)
+	runs := choose(x, 400, 20)
 	g := newGrid(fmt.Sprintf("Plans of %d claims with any false verdict, %%, %d plans a figure",
 		countClaims(nullClaims), runs), "scatter")
 	for _, noise := range choose(x, []string{"1", "3", "10"}, []string{"3"}) {
