@@ -244,8 +244,7 @@ func (p *Plan) applyOnly(o Overrides) error {
 	kept := slices.DeleteFunc(slices.Clone(all), func(c Case) bool { return !o.Only.Match(c.Value) })
 	switch {
 	case len(kept) == 0:
-		return &OverrideError{"only", o.Only.String(), fmt.Sprintf("no case of the plan matches; there are %s",
-			Selector(p.CaseValues()))}
+		return &OverrideError{"only", o.Only.String(), "no case of the plan matches; dmgbench plans show lists them"}
 	case len(kept) < len(all):
 		p.addChange("only", "only %s: %d of %d cases", o.Only, len(kept), len(all))
 		p.listCases(func(c *Case) bool { return o.Only.Match(c.Value) })

@@ -102,19 +102,6 @@ func (p *Plan) Places() []string {
 	return out
 }
 
-// CaseValues are the keys of the cases with their values, as --only takes them.
-func (p *Plan) CaseValues() []Choice {
-	var out Selector
-	for _, c := range p.Cases() {
-		for _, kv := range c.Keys {
-			if !c.Baseline {
-				out.addValue(kv.Key, kv.Value)
-			}
-		}
-	}
-	return out
-}
-
 // protocolID is the same for cases with the same steps.
 func (p *Plan) protocolID(c *Case) string {
 	id := c.Settings.Target

@@ -68,12 +68,8 @@ func finishAssert(r *reader, n *node, a *Assert) {
 	}
 	t := find(tests, func(t *test) bool { return t.name == a.Kind })
 	for _, name := range []string{"left", "right"} {
-		v := n.get(name)
-		if t.takes(name) && v == nil {
-			r.badKey(n.get(t.name), "the test %q needs the operand %q", t.name, name)
-		}
-		if !t.takes(name) && v != nil {
-			r.badKey(v, "the test %q takes no operand %q", t.name, name)
+		if t.takes(name) != (n.get(name) != nil) {
+			r.badKey(n.get(t.name), "the test %q takes %s", t.name, cmp.Or(t.operands, "no operands"))
 		}
 	}
 	if detail := n.get(t.name); t.name == "trend" && a.Direction == "constant" && detail.get("within") == nil {

@@ -130,11 +130,7 @@ func enum(words ...string) *kind {
 			if slices.Contains(words, word) {
 				return word, nil
 			}
-			bad := &invalid{fmt.Sprintf("%q is not accepted here", n.text), accepted}
-			if near := Nearest(n.text, words); near != "" {
-				bad.hint = fmt.Sprintf("did you mean %q? %s", near, accepted)
-			}
-			return nil, bad
+			return nil, &invalid{fmt.Sprintf("%q is not accepted here", n.text), accepted}
 		}}
 }
 
@@ -228,11 +224,8 @@ var (
 	dateKind = &kind{name: "date", node: dateNode, json: map[string]any{"type": "string", "format": "date"},
 		parse: func(n *node) (any, *invalid) {
 			d, err := time.Parse(time.DateOnly, n.text)
-			switch {
-			case n.kind != dateNode:
-				return nil, wrongType(n, "a date", "write it as 2026-03-23, without quotes and time")
-			case err != nil:
-				return nil, &invalid{n.text + " is not a day of the calendar", ""}
+			if n.kind != dateNode || err != nil {
+				return nil, &invalid{n.text + " is not a day", "write it as 2026-03-23, without quotes and time"}
 			}
 			return d, nil
 		}}
