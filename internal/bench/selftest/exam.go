@@ -366,9 +366,10 @@ var templateFiles embed.FS
 // templates are docs/accuracy.md ("accuracy"), what a terminal shows
 // ("terminal"), and the plan of a design.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"join": func(cells []string) string { return strings.Join(cells, " | ") },
-	"rule": func(head []string) string { return strings.Repeat("--:|", len(head)-1) },
-	"kB":   func(o *Overhead, rate float64) float64 { return float64(o.SmallestHonest(rate)) / 1e3 },
+	"anchor": anchor,
+	"join":   func(cells []string) string { return strings.Join(cells, " | ") },
+	"rule":   func(head []string) string { return strings.Repeat("--:|", len(head)-1) },
+	"kB":     func(o *Overhead, rate float64) float64 { return float64(o.SmallestHonest(rate)) / 1e3 },
 }).ParseFS(templateFiles, "*"))
 
 func render(name string, data any) string {
@@ -386,6 +387,19 @@ func (r Report) Page() string { return render("accuracy", r) }
 
 // Text is the report for a terminal: one line a promise.
 func (r Report) Text() string { return render("terminal", r) }
+
+// anchor is a heading as GitHub links to it.
+func anchor(title string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c == ' ':
+			return '-'
+		case c == '-' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9':
+			return c
+		}
+		return -1
+	}, strings.ToLower(title))
+}
 
 // Bound is the bound of a promise in words: "at most 5 %", "93 to 97 %".
 func (p Promise) Bound() string {

@@ -35,8 +35,7 @@ func TestEveryPromiseIsKeptInShort(t *testing.T) {
 	page := r.Page()
 	for _, s := range r.Studies {
 		assert.Contains(t, page, "\n## "+s.Title+"\n")
-		assert.Contains(t, page, "(#"+s.ID+")")
-		assert.Contains(t, page, "<a id=\""+s.ID+"\">")
+		assert.Contains(t, page, "(#"+anchor(s.Title)+")")
 	}
 	assert.True(t, strings.HasSuffix(page, "\n"))
 	assert.Contains(t, r.Text(), "Smallest honest file")
