@@ -41,7 +41,6 @@ type Spec struct {
 	Backend     string           // auto | hdiutil | diskutil
 	ServedBy    string           // auto | kernel | helper: what serves the blocks of the attached image
 	Cache       hostio.CacheMode // how the container's host files are opened
-	Preallocate bool             // directory: reserve a file's space before its timed write
 	Passphrase  []byte           `json:"-"`
 }
 

@@ -308,7 +308,7 @@ func (f *workFolder) checkOwner(id string) error {
 // isAt reports whether the place that holds the folder exists and is the folder at
 // path. Paths of one folder may differ by links, and by case on macOS.
 func (f *workFolder) isAt(path string) bool {
-	own, err := f.root.Stat(".")
+	own, err := f.root.Lstat(".")
 	at, gone := os.Stat(path)
 	return err == nil && gone == nil && os.SameFile(own, at)
 }

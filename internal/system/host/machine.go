@@ -206,23 +206,18 @@ func firstNamed(s string, pairs [][2]string) string {
 
 // virtual names the hypervisor and the container that are seen, in this order.
 func (t tree) virtual(flags string) string {
-	var kinds []string
-	maker := firstNamed(t.text("sys/class/dmi/id/sys_vendor")+" "+t.text("sys/class/dmi/id/product_name")+" "+
-		t.text("sys/class/dmi/id/bios_vendor"), makers)
-	switch xen := t.text("sys/hypervisor/type"); {
-	case xen != "":
-		// The privileged domain of Xen has the disks of the machine itself.
-		if !strings.Contains(t.read("proc/xen/capabilities"), "control_d") {
-			kinds = append(kinds, strings.ReplaceAll(xen, ",", " "))
-		}
-	case strings.Contains(strings.ToLower(t.read("proc/sys/kernel/osrelease")), "microsoft"):
-		kinds = append(kinds, "wsl")
-	case maker != "":
-		kinds = append(kinds, maker)
-	case slices.Contains(strings.Fields(flags), "hypervisor"):
-		kinds = append(kinds, "virtual machine")
-	case strings.Contains(t.read("proc/device-tree/hypervisor/compatible"), "kvm"):
-		kinds = append(kinds, "kvm")
+	dmi := t.text("sys/class/dmi/id/sys_vendor") + " " + t.text("sys/class/dmi/id/product_name") + " " +
+		t.text("sys/class/dmi/id/bios_vendor")
+	release := strings.ToLower(t.read("proc/sys/kernel/osrelease"))
+	machine := cmp.Or(
+		strings.ReplaceAll(t.text("sys/hypervisor/type"), ",", " "),
+		choose(strings.Contains(release, "microsoft"), "wsl", ""),
+		firstNamed(dmi, makers),
+		choose(slices.Contains(strings.Fields(flags), "hypervisor"), "virtual machine", ""),
+		choose(strings.Contains(t.read("proc/device-tree/hypervisor/compatible"), "kvm"), "kvm", ""))
+	// The privileged domain of Xen has the disks of the machine itself.
+	if strings.Contains(t.read("proc/xen/capabilities"), "control_d") {
+		machine = ""
 	}
 	kind := t.text("run/systemd/container")
 	switch {
@@ -235,10 +230,7 @@ func (t tree) virtual(flags string) string {
 	case !containers[kind]:
 		kind = "container"
 	}
-	if kind != "" {
-		kinds = append(kinds, kind)
-	}
-	return strings.Join(kinds, ", ")
+	return strings.Join(slices.DeleteFunc([]string{machine, kind}, func(s string) bool { return s == "" }), ", ")
 }
 
 // Tuning is how the system is set where that changes rates; "" where there is

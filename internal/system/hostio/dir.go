@@ -151,12 +151,6 @@ func (d *Dir) ReadDir(name string) ([]fs.DirEntry, error) {
 	return list, d.wrapErr("listing", name, err)
 }
 
-// Stat describes the target of name, through links that stay inside d.
-func (d *Dir) Stat(name string) (fs.FileInfo, error) {
-	fi, err := d.root.Stat(name)
-	return fi, d.wrapErr("looking at", name, err)
-}
-
 // Lstat describes name itself, without following a link.
 func (d *Dir) Lstat(name string) (fs.FileInfo, error) {
 	fi, err := d.root.Lstat(name)

@@ -240,9 +240,6 @@ const padLimit = 4096
 // block that is one system call: a call of its own for the last part of a small
 // file would be a round trip to the disk more.
 func (f *File) WritePadded(p []byte, off int64, pad int) (int, error) {
-	if pad < 0 || pad >= padLimit {
-		return 0, f.wrapErr("writing", fmt.Errorf("%d bytes of padding: %w", pad, fs.ErrInvalid))
-	}
 	if pad == 0 {
 		return f.WriteAt(p, off)
 	}

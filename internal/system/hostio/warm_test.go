@@ -27,7 +27,7 @@ func TestTimedStepsAreWarm(t *testing.T) {
 	dir, err := hostio.OpenDir(t.TempDir())
 	require.NoError(t, err)
 	defer dir.Close()
-	vol := folder.New(dir, folder.Options{})
+	vol := folder.New(dir, false)
 	data, err := workload.NewData(1, 1, "case", "", 0)
 	require.NoError(t, err)
 	o := workload.Options{Clock: clock.NewReal(), Data: data, Workers: 3, Cache: workload.CacheDirect, Sync: hostio.SyncFsync}

@@ -129,8 +129,7 @@ func (c *container) Attach(ctx context.Context, o engine.AttachOptions) (engine.
 		root.Close()
 		return nil, fmt.Errorf("opening folder %q: %w", c.File, engine.Gone(err))
 	}
-	vol := folder.New(root, folder.Options{Preallocate: c.spec.Preallocate, ReadOnly: o.ReadOnly})
-	return &attachment{root, vol}, nil
+	return &attachment{root, folder.New(root, o.ReadOnly)}, nil
 }
 
 // Remove deletes the folder, unless another one has its name.

@@ -53,9 +53,9 @@ func TestWorkloadOnAFolder(t *testing.T) {
 				for _, preallocate := range []bool{false, true} {
 					name := fmt.Sprintf("%s/%d workers/block %d/preallocate %v", cache, workers, block, preallocate)
 					t.Run(name, func(t *testing.T) {
-						c, err := directory.Engine{}.Create(t.Context(), place(t), "base", engine.Spec{Preallocate: preallocate})
+						c, err := directory.Engine{}.Create(t.Context(), place(t), "base", engine.Spec{})
 						require.NoError(t, err)
-						exercise(t, c, cache, workers, block)
+						exercise(t, c, cache, workers, block, preallocate)
 					})
 				}
 			}
@@ -63,9 +63,9 @@ func TestWorkloadOnAFolder(t *testing.T) {
 	}
 }
 
-func exercise(t *testing.T, c engine.Container, cache string, workers int, block int64) {
+func exercise(t *testing.T, c engine.Container, cache string, workers int, block int64, preallocate bool) {
 	a, list, o := attach(t, c), oddSizes(), options(t)
-	o.Cache, o.Workers, o.Block = cache, workers, block
+	o.Cache, o.Workers, o.Block, o.Preallocate = cache, workers, block, preallocate
 	out, err := workload.Write(t.Context(), a.Volume(), list, o)
 	require.NoError(t, err)
 	assert.Len(t, out.Samples, len(list))

@@ -47,10 +47,10 @@ func (w *watch) add(op hostio.Op) {
 func TestNothingElseHappensInASpan(t *testing.T) {
 	for _, workers := range []int{1, 3} {
 		w := &watch{clock: clock.NewReal()}
-		c, err := directory.Engine{}.Create(t.Context(), place(t, hostio.WithHook(w)), "base", engine.Spec{Preallocate: true})
+		c, err := directory.Engine{}.Create(t.Context(), place(t, hostio.WithHook(w)), "base", engine.Spec{})
 		require.NoError(t, err)
 		list, o := oddSizes(), options(t)
-		o.Clock, o.Workers, o.Block, o.Cache = w.clock, workers, 64<<10, workload.CacheDirect
+		o.Clock, o.Workers, o.Block, o.Cache, o.Preallocate = w.clock, workers, 64<<10, workload.CacheDirect, true
 		vol := attach(t, c).Volume()
 		out, err := workload.Write(t.Context(), vol, list, o)
 		require.NoError(t, err)

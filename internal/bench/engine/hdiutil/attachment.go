@@ -156,7 +156,7 @@ func (a *attachment) openVolume() error {
 		return fmt.Errorf("opening the volume of %q: %w", a.c.File, err)
 	}
 	a.root = root
-	a.vol = folder.New(root, folder.Options{Preallocate: a.c.spec.Preallocate, ReadOnly: a.readOnly})
+	a.vol = folder.New(root, a.readOnly)
 	return nil
 }
 

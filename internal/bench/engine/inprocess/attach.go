@@ -60,7 +60,7 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 		a.report.Warnings = w.Warnings()
 	}
 	if !o.NoMount {
-		if err := a.mount(); err != nil {
+		if err := a.mount(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("attaching %q: %w", c.File, err), a.img.Close())
 		}
 		c.mounted = true
@@ -70,7 +70,7 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 }
 
 // mount mounts the volume, with warnings about its state.
-func (a *attachment) mount() error {
+func (a *attachment) mount(ctx context.Context) error {
 	p, part, warnings, err := openPartition(a.img)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (a *attachment) mount() error {
 	if !a.image.mounted || a.readOnly {
 		return nil
 	}
-	r, err := a.trim()
+	r, err := a.Trim(ctx)
 	if err != nil {
 		return errors.Join(err, vol.Unmount())
 	}
@@ -133,18 +133,13 @@ func (a *attachment) Volume() workload.Volume {
 
 // Trim gives all free space of the volume back. Freed is what the container
 // got smaller on the host. A host without holes in files is a warning.
-func (a *attachment) Trim(ctx context.Context) (engine.Report, error) {
+func (a *attachment) Trim(ctx context.Context) (r engine.Report, err error) {
 	if err := ctx.Err(); err != nil {
-		return engine.Report{}, err
+		return r, err
 	}
 	if a.vol == nil {
-		return engine.Report{}, fmt.Errorf("trimming %q: the volume is not mounted", a.image.File)
+		return r, fmt.Errorf("trimming %q: the volume is not mounted", a.image.File)
 	}
-	return a.trim()
-}
-
-// trim is Trim for a volume that is mounted, also while it is being mounted.
-func (a *attachment) trim() (r engine.Report, err error) {
 	before, err := a.img.Usage()
 	if err != nil {
 		return r, engine.Gone(err)

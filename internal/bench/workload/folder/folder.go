@@ -16,14 +16,8 @@ import (
 
 // Volume is a folder of the host as a [workload.Volume].
 type Volume struct {
-	dir *hostio.Dir
-	o   Options
-}
-
-// Options of a volume.
-type Options struct {
-	Preallocate bool // reserve a file's space before its timed write
-	ReadOnly    bool // refuse every change with EROFS
+	dir      *hostio.Dir
+	readOnly bool
 }
 
 var (
@@ -31,16 +25,17 @@ var (
 	_ workload.HostPather = (*Volume)(nil)
 )
 
-// New makes a volume of an open folder. The caller closes the folder after the
-// last use of the volume.
-func New(dir *hostio.Dir, o Options) *Volume { return &Volume{dir: dir, o: o} }
+// New makes a volume of an open folder, which refuses every change with EROFS if
+// it is read-only. The caller closes the folder after the last use of the
+// volume.
+func New(dir *hostio.Dir, readOnly bool) *Volume { return &Volume{dir, readOnly} }
 
 // HostPath is the path of a file of the volume on the host.
 func (v *Volume) HostPath(name string) string { return path.Join(v.dir.Path(), name) }
 
 // change makes a change, unless the volume is read-only.
 func (v *Volume) change(do func() error) error {
-	if v.o.ReadOnly {
+	if v.readOnly {
 		return syscall.EROFS
 	}
 	return withoutPath(do())
@@ -61,14 +56,14 @@ func (v *Volume) Mkdir(name string) error {
 // Create makes a new file of an expected size in bytes, which it reserves if
 // the options request that.
 func (v *Volume) Create(name string, size int64, o workload.FileOptions) (workload.File, error) {
-	if v.o.ReadOnly {
+	if v.readOnly {
 		return nil, syscall.EROFS
 	}
 	f, err := v.dir.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: true, Cache: o.Cache})
 	if err != nil {
 		return nil, withoutPath(err)
 	}
-	if v.o.Preallocate || o.Preallocate {
+	if o.Preallocate {
 		if err := f.Allocate(0, size); err != nil {
 			f.Close()
 			return nil, errors.Join(withoutPath(err), withoutPath(v.dir.Remove(name)))
@@ -108,7 +103,7 @@ func (v *Volume) Free() (int64, error) {
 
 // Sync flushes every folder; the files are flushed by their writers.
 func (v *Volume) Sync() error {
-	if v.o.ReadOnly {
+	if v.readOnly {
 		return nil
 	}
 	return withoutPath(syncTree(v.dir))

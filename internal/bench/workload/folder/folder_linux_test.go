@@ -37,7 +37,7 @@ func TestSyncPassesOverFoldersOfTheSystem(t *testing.T) {
 		}
 		_, err := dir.Sub(".fseventsd")
 		assert.ErrorIs(t, err, os.ErrPermission)
-		done <- folder.New(dir, folder.Options{}).Sync()
+		done <- folder.New(dir, false).Sync()
 	}()
 	require.NoError(t, <-done)
 	var flushed []string
