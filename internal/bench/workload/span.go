@@ -104,7 +104,6 @@ type ring struct {
 	full, empty chan []byte
 	quit        chan struct{}
 	filler      sync.WaitGroup
-	waited      int64 // ns that the writer waited for data
 }
 
 // newRing starts filling mem, which is divided into blocks, with the file's
@@ -145,14 +144,7 @@ func (r *ring) drain(j *job, s *span) error {
 		if s.stopped() {
 			return errStopped
 		}
-		var b []byte
-		select {
-		case b = <-r.full:
-		default:
-			from := s.clock.Now()
-			b = <-r.full
-			r.waited += int64(s.clock.Now() - from)
-		}
+		b := <-r.full
 		if _, err := j.file.WriteAt(b, off); err != nil {
 			return err
 		}

@@ -50,7 +50,6 @@ type step struct {
 	found  map[string]int  // files by Found constant
 	synced hostio.SyncMode // weakest flush of a file
 
-	ringWait, ringTime int64 // ns, of files with a ring: waiting for data, and in all
 }
 
 // wave is the jobs that one gate starts.
@@ -104,24 +103,6 @@ func (s *step) run(ctx context.Context) (Outcome, error) {
 
 // runWaves is worker 0, and prepares and finishes each wave.
 func (s *step) runWaves(ctx context.Context, mem []byte) (err error) {
-	waves := make(chan *wave)
-	var helpers sync.WaitGroup
-	for id := 1; id < s.o.Workers; id++ {
-		helpers.Go(func() {
-			release, _ := lockThread(s.o.QoS) // as in worker 0
-			defer release()
-			sp := s.newSpan(ctx, mem, id)
-			for w := range waves {
-				w.ready.Done()
-				<-w.start
-				w.work(sp, id)
-				w.done.Done()
-			}
-		})
-	}
-	defer helpers.Wait()
-	defer close(waves)
-	own := s.newSpan(ctx, mem, 0)
 	for i, items := range s.l.waves {
 		jobs, err := s.prepare(ctx, items, mem)
 		if err == nil && i == 0 {
@@ -130,7 +111,7 @@ func (s *step) runWaves(ctx context.Context, mem []byte) (err error) {
 			}
 		}
 		if err == nil {
-			s.timeWave(jobs, waves, own)
+			s.timeWave(ctx, jobs, mem)
 		}
 		if e := s.finishWave(ctx, jobs); err == nil {
 			err = e
@@ -214,16 +195,21 @@ func (s *step) openFile(j *job) (err error) {
 	return nil
 }
 
-// timeWave starts the workers on one wave, waits for them, and adds its times to
-// the span of the step.
-func (s *step) timeWave(jobs []*job, waves chan<- *wave, own *span) {
-	helpers := min(s.o.Workers, len(jobs)) - 1
+// timeWave starts the workers on one wave and waits for them.
+func (s *step) timeWave(ctx context.Context, jobs []*job, mem []byte) {
 	w := &wave{jobs: jobs, start: make(chan struct{})}
-	w.ready.Add(helpers)
-	w.done.Add(helpers)
-	for range helpers {
-		waves <- w
+	for id := 1; id < min(s.o.Workers, len(jobs)); id++ {
+		w.ready.Add(1)
+		w.done.Go(func() {
+			release, _ := lockThread(s.o.QoS) // as in worker 0
+			defer release()
+			sp := s.newSpan(ctx, mem, id)
+			w.ready.Done()
+			<-w.start
+			w.work(sp, id)
+		})
 	}
+	own := s.newSpan(ctx, mem, 0)
 	w.ready.Wait()
 	gate, flushes := int64(s.o.Clock.Now()), hostio.Flushes()
 	close(w.start)
@@ -234,28 +220,31 @@ func (s *step) timeWave(jobs []*job, waves chan<- *wave, own *span) {
 	if len(jobs) == 1 && jobs[0].started {
 		gate = jobs[0].start // no other worker had to be woken
 	}
+	s.addTimes(jobs, gate)
+}
+
+// addTimes adds the times of a wave, which started at gate, to the span of the
+// step.
+func (s *step) addTimes(jobs []*job, gate int64) {
 	if s.out.Span == nil {
 		s.out.Span = &result.Span{GateNS: gate, FirstDoneNS: gate, LastDoneNS: gate}
 	}
 	sp := s.out.Span
 	sp.Waves++
-	sp.PausedNS = gate - sp.LastDoneNS             // so far, LastDoneNS has no pauses
-	last, left := gate, make([]int64, s.o.Workers) // when each worker ran out of jobs, 0 without a job
+	sp.PausedNS = gate - sp.LastDoneNS // so far, LastDoneNS has no pauses
+	left := make([]int64, s.o.Workers) // when each worker ran out of jobs
 	for _, j := range jobs {
 		if j.started {
 			sp.BusyNS += j.end - j.start
 			left[j.worker] = max(left[j.worker], j.end)
-			last = max(last, j.end)
 		}
 	}
-	first := last
-	for _, end := range left {
-		if end > 0 {
-			first = min(first, end)
-		}
+	// A worker that had no job leaves no time.
+	left = slices.DeleteFunc(left, func(end int64) bool { return end == 0 })
+	if len(left) > 0 {
+		sp.FirstDoneNS += slices.Min(left) - gate
+		sp.LastDoneNS += slices.Max(left) - gate
 	}
-	sp.FirstDoneNS += first - gate
-	sp.LastDoneNS += last - gate
 }
 
 // work transfers files of the wave until none is left.
@@ -282,8 +271,6 @@ func (s *step) finishWave(ctx context.Context, jobs []*job) (failed error) {
 	for _, j := range jobs {
 		if j.ring != nil {
 			j.ring.close()
-			s.ringWait += j.ring.waited
-			s.ringTime += j.end - j.start
 		}
 		if !s.write {
 			s.found[cacheAfter(j.found, j.file)]++
@@ -327,15 +314,13 @@ func (s *step) finishOutcome() {
 	timed := sp.LastDoneNS - sp.GateNS
 	sp.Bytes, sp.IdleNS = s.out.Bytes, max(int64(s.o.Workers)*timed-sp.BusyNS, 0)
 	tail := 100 * float64(sp.LastDoneNS-sp.FirstDoneNS) / float64(max(timed, 1))
-	wait := 100 * float64(s.ringWait) / float64(max(s.ringTime, 1))
 	warn := func(when bool, kind, format string, args ...any) {
 		if when {
 			s.out.warn(kind, format, args...)
 		}
 	}
 	warn(s.l.rings > 0, "data-ring", "%d of %d files were too large for a quarter of the memory: their data was made "+
-		"while the clock ran and written in calls of %d bytes; %.1f%% of their time was spent waiting for it",
-		s.l.rings, len(s.items), s.l.block, wait)
+		"while the clock ran and written in calls of %d bytes", s.l.rings, len(s.items), s.l.block)
 	warn(s.l.limited, "block", "a quarter of the memory allows calls of at most %d bytes", s.l.call)
 	warn(s.o.Workers > 1 && sp.Waves > 1 && tail >= waveTail, "waves", "files were timed in %d waves, as memory and "+
 		"open files allow; for %.0f%% of the time some worker was idle", sp.Waves, tail)

@@ -457,8 +457,5 @@ func (w *blockWriter) finish() error {
 	if !ok {
 		return fmt.Errorf("setting the length of a file: %w", hostio.ErrUnsupported)
 	}
-	if err := t.Truncate(w.off); err != nil {
-		return fmt.Errorf("setting the length to %d: %w", w.off, err)
-	}
-	return nil
+	return t.Truncate(w.off)
 }

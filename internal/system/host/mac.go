@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -148,9 +149,7 @@ func (v macVolume) whole() string {
 
 // describe fills in a disk from its volume and from the whole disk below it.
 func (v macVolume) describe(d *result.Disk, below macVolume) {
-	if v.FilesystemName != "" {
-		d.Filesystem = clean(v.FilesystemName)
-	}
+	d.Filesystem = cmp.Or(clean(v.FilesystemName), d.Filesystem)
 	d.Device, d.Bus = clean(below.MediaName), clean(v.BusProtocol)
 	switch {
 	case v.FileVault:

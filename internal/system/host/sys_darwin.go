@@ -26,10 +26,6 @@ const indexingShare = 10
 // toolDeadline bounds each command that reports facts.
 const toolDeadline = 5 * time.Second
 
-// toolOutput is how many bytes of a tool's output are read; the I/O registry has
-// some megabytes.
-const toolOutput = 32 << 20
-
 // ask runs a tool of the system and returns what it prints, nil if it fails.
 func ask(ctx context.Context, tool string, args ...string) []byte {
 	ctx, cancel := context.WithTimeout(ctx, toolDeadline)
@@ -40,7 +36,7 @@ func ask(ctx context.Context, tool string, args ...string) []byte {
 	if err != nil {
 		return nil
 	}
-	return out[:min(len(out), toolOutput)]
+	return out
 }
 
 // sysctl is a text of the kernel, "" if it is unknown.

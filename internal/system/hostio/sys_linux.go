@@ -150,9 +150,6 @@ func sysStatfs(fd int) (free, total int64, fsType string, err error) {
 		return 0, 0, "", err
 	}
 	unit := int64(s.Frsize)
-	if unit == 0 {
-		unit = int64(s.Bsize)
-	}
 	name, known := fsTypes[uint32(s.Type)]
 	if !known {
 		name = "0x" + strconv.FormatUint(uint64(uint32(s.Type)), 16)
