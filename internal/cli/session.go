@@ -229,7 +229,8 @@ func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do 
 			// sessions have the same digest and can be pooled.
 			plan := filepath.Join(folders[0][0], result.PlanFile)
 			a.message(fmt.Sprintf("interrupted: %d of %d sessions are not measured yet; for the next (give --on "+
-				"and --engine as before):\n  dmgbench run %s --out %s", s.count-n, s.count, quoted(plan), quoted(folders[n][0])))
+				"and --engine as before):\n  dmgbench run %s --out %s", s.count-n, s.count, quoted(plan),
+				quoted(folders[n][0])))
 		}
 		if code == exitInterrupted {
 			return exitWith(code)
