@@ -8,7 +8,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"dmgbench/internal/bench/workload"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
-	"dmgbench/internal/system/hostio"
 	"dmgbench/internal/system/units"
 )
 
@@ -247,30 +245,6 @@ func (r *run) placeNamed(name string) (*workFolder, error) {
 	return nil, fmt.Errorf("no folder was given for place %q; use --on %s=DIR", name, name)
 }
 
-// specOf is the image that the settings request.
-func specOf(s plan.Settings) engine.Spec {
-	cache := hostio.CacheBuffered
-	if s.Cache == workload.CacheDirect {
-		cache = hostio.CacheDirect
-	}
-	return engine.Spec{
-		Format: s.Format, Encryption: s.Encryption, Filesystems: s.Filesystems, Size: int64(s.Size),
-		BandSize: int64(s.BandSize), VolumeName: s.VolumeName, Backend: s.Backend, ServedBy: s.ServedBy, Cache: cache,
-	}
-}
-
-// requestedTarget is the target of a case as the plan asks for it.
-func requestedTarget(s plan.Settings) result.Target {
-	t := result.Target{
-		Kind: s.Target, Place: s.Place, Format: s.Format, Encryption: s.Encryption,
-		Size: int64(s.Size), BandSize: int64(s.BandSize), Backend: s.Backend,
-	}
-	if len(s.Filesystems) > 0 {
-		t.Filesystem = s.Filesystems[0]
-	}
-	return t
-}
-
 // run executes the steps, those after a pause if pause is not nil.
 func (x *caseRun) run(ctx context.Context, pause *result.Pause) (err error) {
 	x.pause = pause
@@ -494,9 +468,6 @@ func writtenBy(st *result.Step) (sum int64) {
 	return sum
 }
 
-// stepName names a step in errors: its kind and its phase.
-func stepName(st plan.Step) string { return strings.TrimSpace(st.Do + " " + st.Phase) }
-
 // reportStatus sends how far the run has come to Progress.
 func (x *caseRun) reportStatus(st plan.Step, p workload.Progress) {
 	r := x.r
@@ -516,4 +487,19 @@ func (x *caseRun) reportStatus(st plan.Step, p workload.Progress) {
 	s.WorkNS, s.OfWorkNS = int64(f.done+before), int64(f.work)*int64(r.goal)
 	s.WaitedNS, s.OfWaitNS = int64(f.waited+min(f.slept, own.wait)), int64(f.wait)*int64(r.goal)
 	r.c.Progress.Status(s)
+}
+
+// stepRun is one step that is being executed.
+type stepRun struct {
+	x   *caseRun
+	st  plan.Step
+	h   *handle // container that the step acts on; nil only for create and parallel
+	rec *result.Step
+}
+
+// startTimer starts the timed span of a step: what the step itself takes,
+// without the bookkeeping around it. The result ends the span.
+func (s *stepRun) startTimer() (stop func()) {
+	s.rec.StartNS = s.x.r.now()
+	return func() { s.rec.DurationNS = s.x.r.now() - s.rec.StartNS }
 }

@@ -178,3 +178,7 @@ type NotFitError struct {
 func (e *NotFitError) Error() string {
 	return fmt.Sprintf("checking the host: %s", strings.Join(e.Reasons, "; "))
 }
+
+// Place is a named folder that containers are put into. The place "" is the
+// default: the run folder, unless --on gave another.
+type Place struct{ Name, Path string }

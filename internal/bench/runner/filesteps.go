@@ -277,3 +277,16 @@ func (l *liveFiles) addBatch(items []workload.Item, set plan.FileSet) {
 		l.Sets[it.Batch] = set.Name
 	}
 }
+
+// CheckInput fails if a run cannot copy the file at path. Symbolic links are
+// followed.
+func CheckInput(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return withoutPath(err)
+	case !info.Mode().IsRegular():
+		return errors.New("it is not a regular file")
+	}
+	return nil
+}

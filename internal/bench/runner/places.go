@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/image/container/files"
@@ -21,10 +23,6 @@ import (
 	"dmgbench/internal/system/hostio"
 	"dmgbench/internal/system/units"
 )
-
-// Place is a named folder that containers are put into. The place "" is the
-// default: the run folder, unless --on gave another.
-type Place struct{ Name, Path string }
 
 // title names the place in messages; runFolder is the folder of the run, "" if it is
 // not known.
@@ -164,47 +162,6 @@ func checkWritable(c Config) error {
 		}
 	}
 	return nil
-}
-
-// openPlaces opens the work folder of every place. Places with the same folder share
-// one work folder.
-func (r *run) openPlaces(undo *undoStack) error {
-	r.places = map[string]*workFolder{}
-	for _, p := range allPlaces(r.c) {
-		i := slices.IndexFunc(r.folders, func(f *workFolder) bool { return f.isAt(p.Path) })
-		if i < 0 {
-			f, err := openWorkFolder(p, r.id, r.c.Hook)
-			if err != nil {
-				return err
-			}
-			i, f.title = len(r.folders), p.title(r.c.Out)
-			r.folders = append(r.folders, f)
-			undo.push("cleaning up", func(context.Context) error { return f.remove(r.id) })
-		}
-		r.places[p.Name] = r.folders[i]
-	}
-	return nil
-}
-
-// detachImages detaches the images below the run's folders, whichever session
-// attached them, and returns their number. An engine without [engine.Releaser]
-// detaches all its images when its process ends.
-func (r *run) detachImages(ctx context.Context) (n int, err error) {
-	e, ok := r.c.Engine.(engine.Releaser)
-	if !ok {
-		return 0, nil
-	}
-	for _, f := range r.folders {
-		names, err := e.Release(ctx, f.dir.Path())
-		n += len(names)
-		for _, name := range names {
-			r.warn("", "leftover", name+" was still attached, and was detached")
-		}
-		if err != nil {
-			return n, fmt.Errorf("detaching leftovers in %s: %w", f.title, err)
-		}
-	}
-	return n, nil
 }
 
 // markerName marks a folder that a run made and may remove.
@@ -372,4 +329,12 @@ func (f *workFolder) fingerprint(name string) (string, error) {
 		return "", fmt.Errorf("examining %q: %w: %w", name, engine.ErrGone, err)
 	}
 	return "files-" + hex.EncodeToString(h.Sum(nil)[:16]), nil
+}
+
+// newID is a safe name that no other run has: the time in UTC, which sorts runs
+// by age, and three random bytes for runs that start in the same second.
+func newID(at time.Time) string {
+	var b [3]byte
+	_, _ = rand.Read(b[:]) // never fails since Go 1.24
+	return at.UTC().Format("20060102T150405Z") + "-" + hex.EncodeToString(b[:])
 }

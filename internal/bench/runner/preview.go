@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,10 +14,13 @@ import (
 	"text/template"
 	"time"
 
+	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/engine/directory"
+	"dmgbench/internal/bench/workload"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
+	"dmgbench/internal/system/hostio"
 	"dmgbench/internal/system/units"
 )
 
@@ -305,3 +309,63 @@ func waiting(t plan.Totals) (sum time.Duration) {
 	}
 	return sum
 }
+
+// bytesPerRound is how many bytes one round writes, with canaries.
+func bytesPerRound(p *plan.Plan) (sum int64) {
+	for _, c := range p.Cases() {
+		n := int64(plan.Estimate(p, c).BytesWritten)
+		if p.Run.Canary {
+			n += canaryFiles * canaryBytes
+		}
+		sum += min(n, math.MaxInt64-sum)
+	}
+	return sum
+}
+
+// AutoRounds is how a run finds the number of rounds of a plan, nil where it is
+// fixed. It depends on the plan alone: the rounds after which the run is judged
+// must be fixed before the first measurement. It fails if max_written does not
+// allow a single round.
+func AutoRounds(p *plan.Plan) (*result.AutoRounds, error) {
+	o := p.Run
+	if !o.Auto {
+		return nil, nil
+	}
+	most, each := o.MaxRounds, bytesPerRound(p)
+	if o.MaxWritten > 0 && each > 0 {
+		most = int(min(int64(most), int64(o.MaxWritten)/each))
+		if most < 1 {
+			return nil, fmt.Errorf("planning the rounds: one writes %s, and max_written allows %s",
+				units.Bytes(each).Human(), o.MaxWritten.Human())
+		}
+	}
+	return &result.AutoRounds{Precision: float64(o.Precision), Looks: stats.Looks(most), MaxRounds: o.MaxRounds,
+		MaxTimeNS: int64(o.MaxTime), MaxWritten: int64(o.MaxWritten)}, nil
+}
+
+// specOf is the image that the settings request.
+func specOf(s plan.Settings) engine.Spec {
+	cache := hostio.CacheBuffered
+	if s.Cache == workload.CacheDirect {
+		cache = hostio.CacheDirect
+	}
+	return engine.Spec{
+		Format: s.Format, Encryption: s.Encryption, Filesystems: s.Filesystems, Size: int64(s.Size),
+		BandSize: int64(s.BandSize), VolumeName: s.VolumeName, Backend: s.Backend, ServedBy: s.ServedBy, Cache: cache,
+	}
+}
+
+// requestedTarget is the target of a case as the plan asks for it.
+func requestedTarget(s plan.Settings) result.Target {
+	t := result.Target{
+		Kind: s.Target, Place: s.Place, Format: s.Format, Encryption: s.Encryption,
+		Size: int64(s.Size), BandSize: int64(s.BandSize), Backend: s.Backend,
+	}
+	if len(s.Filesystems) > 0 {
+		t.Filesystem = s.Filesystems[0]
+	}
+	return t
+}
+
+// stepName names a step in errors: its kind and its phase.
+func stepName(st plan.Step) string { return strings.TrimSpace(st.Do + " " + st.Phase) }

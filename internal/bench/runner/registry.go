@@ -63,30 +63,6 @@ func (e entry) mayContainImages(at Place) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// register writes the places and inputs of this session to the registry, so
-// that [Clean] finds what a killed run leaves, and resume finds the places
-// again.
-func (r *run) register() error {
-	if r.c.StateDir == "" {
-		return nil
-	}
-	e := entry{Run: r.id, Folder: absolute(r.dir.Path()), Places: map[string]string{}, Inputs: map[string]string{}}
-	for name, path := range r.c.Inputs {
-		e.Inputs[name] = absolute(path)
-	}
-	for _, p := range allPlaces(r.c) {
-		e.Places[p.Name] = absolute(p.Path)
-	}
-	before, _ := readEntry(r.c.StateDir, r.id) // without one there are no former folders
-	for _, p := range before.folders() {
-		isPlace := slices.ContainsFunc(e.folders(), func(q Place) bool { return q.Path == p.Path })
-		if !isPlace && before.mayContainImages(p) {
-			e.Former = append(e.Former, p.Path)
-		}
-	}
-	return writeEntry(r.c.StateDir, e)
-}
-
 // writeEntry replaces the entry of a run atomically: a killed run leaves the
 // old entry or the new one, and perhaps a temporary file, which [unregister]
 // removes.

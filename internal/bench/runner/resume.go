@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -145,19 +144,6 @@ func (r *run) findInputs() (map[string]string, error) {
 		out[in.Name] = path
 	}
 	return out, nil
-}
-
-// CheckInput fails if a run cannot copy the file at path. Symbolic links are
-// followed.
-func CheckInput(path string) error {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return withoutPath(err)
-	case !info.Mode().IsRegular():
-		return errors.New("it is not a regular file")
-	}
-	return nil
 }
 
 // sizeTolerance is how far the size of an input may be from the one that the

@@ -14,7 +14,6 @@ import (
 	"syscall"
 
 	"dmgbench/internal/analysis"
-	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/workload"
 	"dmgbench/internal/plan"
@@ -255,39 +254,6 @@ func (r *run) findKeptImages(ctx context.Context, a *result.Attempt) {
 			r.kept = append(r.kept, con.OpenWith(filepath.Join(f.dir.Path(), con.Name()))...)
 		}
 	}
-}
-
-// bytesPerRound is how many bytes one round writes, with canaries.
-func bytesPerRound(p *plan.Plan) (sum int64) {
-	for _, c := range p.Cases() {
-		n := int64(plan.Estimate(p, c).BytesWritten)
-		if p.Run.Canary {
-			n += canaryFiles * canaryBytes
-		}
-		sum += min(n, math.MaxInt64-sum)
-	}
-	return sum
-}
-
-// AutoRounds is how a run finds the number of rounds of a plan, nil where it is
-// fixed. It depends on the plan alone: the rounds after which the run is judged
-// must be fixed before the first measurement. It fails if max_written does not
-// allow a single round.
-func AutoRounds(p *plan.Plan) (*result.AutoRounds, error) {
-	o := p.Run
-	if !o.Auto {
-		return nil, nil
-	}
-	most, each := o.MaxRounds, bytesPerRound(p)
-	if o.MaxWritten > 0 && each > 0 {
-		most = int(min(int64(most), int64(o.MaxWritten)/each))
-		if most < 1 {
-			return nil, fmt.Errorf("planning the rounds: one writes %s, and max_written allows %s",
-				units.Bytes(each).Human(), o.MaxWritten.Human())
-		}
-	}
-	return &result.AutoRounds{Precision: float64(o.Precision), Looks: stats.Looks(most), MaxRounds: o.MaxRounds,
-		MaxTimeNS: int64(o.MaxTime), MaxWritten: int64(o.MaxWritten)}, nil
 }
 
 // needsRound reports whether a round is run. With rounds = "auto" the journal

@@ -3,8 +3,6 @@ package runner
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/workload"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
@@ -142,14 +141,6 @@ func newRun(c Config, dir *result.RunDir, state *result.State) *run {
 
 // setPlan sets the plan and its cases, in plan order.
 func (r *run) setPlan(p *plan.Plan) { r.c.Plan, r.p, r.cases = p, p, p.Cases() }
-
-// newID is a safe name that no other run has: the time in UTC, which sorts runs
-// by age, and three random bytes for runs that start in the same second.
-func newID(at time.Time) string {
-	var b [3]byte
-	_, _ = rand.Read(b[:]) // never fails since Go 1.24
-	return at.UTC().Format("20060102T150405Z") + "-" + hex.EncodeToString(b[:])
-}
 
 // runStart is the first record of the journal. It contains everything that is
 // fixed for the whole run; paths are in it only with --identify.
@@ -425,4 +416,69 @@ func (s *undoStack) run(ctx context.Context) (errs []error) {
 	}
 	*s = nil
 	return errs
+}
+
+// detachImages detaches the images below the run's folders, whichever session
+// attached them, and returns their number. An engine without [engine.Releaser]
+// detaches all its images when its process ends.
+func (r *run) detachImages(ctx context.Context) (n int, err error) {
+	e, ok := r.c.Engine.(engine.Releaser)
+	if !ok {
+		return 0, nil
+	}
+	for _, f := range r.folders {
+		names, err := e.Release(ctx, f.dir.Path())
+		n += len(names)
+		for _, name := range names {
+			r.warn("", "leftover", name+" was still attached, and was detached")
+		}
+		if err != nil {
+			return n, fmt.Errorf("detaching leftovers in %s: %w", f.title, err)
+		}
+	}
+	return n, nil
+}
+
+// openPlaces opens the work folder of every place. Places with the same folder share
+// one work folder.
+func (r *run) openPlaces(undo *undoStack) error {
+	r.places = map[string]*workFolder{}
+	for _, p := range allPlaces(r.c) {
+		i := slices.IndexFunc(r.folders, func(f *workFolder) bool { return f.isAt(p.Path) })
+		if i < 0 {
+			f, err := openWorkFolder(p, r.id, r.c.Hook)
+			if err != nil {
+				return err
+			}
+			i, f.title = len(r.folders), p.title(r.c.Out)
+			r.folders = append(r.folders, f)
+			undo.push("cleaning up", func(context.Context) error { return f.remove(r.id) })
+		}
+		r.places[p.Name] = r.folders[i]
+	}
+	return nil
+}
+
+// register writes the places and inputs of this session to the registry, so
+// that [Clean] finds what a killed run leaves, and resume finds the places
+// again.
+func (r *run) register() error {
+	if r.c.StateDir == "" {
+		return nil
+	}
+	e := entry{Run: r.id, Folder: absolute(r.dir.Path()), Places: map[string]string{}, Inputs: map[string]string{}}
+	for name, path := range r.c.Inputs {
+		e.Inputs[name] = absolute(path)
+	}
+	for _, p := range allPlaces(r.c) {
+		e.Places[p.Name] = absolute(p.Path)
+	}
+	before, _ := readEntry(r.c.StateDir, r.id) // without one there are no former folders
+	for _, p := range before.folders() {
+		isPlace := slices.ContainsFunc(e.folders(), func(q Place) bool { return q.Path == p.Path })
+		if !isPlace && before.mayContainImages(p) {
+			e.Former = append(e.Former, p.Path)
+		}
+	}
+	return writeEntry(r.c.StateDir, e)
 }

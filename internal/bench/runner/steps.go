@@ -83,14 +83,6 @@ func init() {
 	}
 }
 
-// stepRun is one step that is being executed.
-type stepRun struct {
-	x   *caseRun
-	st  plan.Step
-	h   *handle // container that the step acts on; nil only for create and parallel
-	rec *result.Step
-}
-
 // do executes one step by its handler.
 func (x *caseRun) do(ctx context.Context, st plan.Step, rec *result.Step) error {
 	handler, ok := stepHandlers[st.Do]
@@ -112,13 +104,6 @@ func (x *caseRun) do(ctx context.Context, st plan.Step, rec *result.Step) error 
 		return s.timeReport(func() (engine.Report, error) { return handler.call(s, ctx) })
 	}
 	return handler.do(s, ctx)
-}
-
-// startTimer starts the timed span of a step: what the step itself takes,
-// without the bookkeeping around it. The result ends the span.
-func (s *stepRun) startTimer() (stop func()) {
-	s.rec.StartNS = s.x.r.now()
-	return func() { s.rec.DurationNS = s.x.r.now() - s.rec.StartNS }
 }
 
 // timeReport times a call of the engine and records its report.
