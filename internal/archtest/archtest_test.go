@@ -60,16 +60,17 @@ var layers = [][]string{
 
 // reserved names the modules that only some folders may import, in files that are no tests.
 var reserved = map[string][]string{
-	"github.com/spf13/cobra":          {"internal/cli"},
-	"github.com/spf13/pflag":          {"internal/cli"},
-	"github.com/spf13/viper":          {"internal/cli"},
-	"github.com/pelletier/go-toml/v2": {"internal/plan", "internal/bench/selftest"},
-	"github.com/stretchr/testify":     nil,
-	"github.com/dop251/goja":          {"internal/report/chart"},
-	"golang.org/x/perf":               nil,
-	"gonum.org/v1/gonum":              nil,
-	"pgregory.net/rapid":              nil,
-	"C":                               nil,
+	"github.com/spf13/cobra":              {"internal/cli"},
+	"github.com/spf13/pflag":              {"internal/cli"},
+	"github.com/spf13/viper":              {"internal/cli"},
+	"github.com/go-echarts/go-echarts/v2": {"internal/report/chart"},
+	"github.com/pelletier/go-toml/v2":     {"internal/plan", "internal/bench/selftest"},
+	"github.com/stretchr/testify":         nil,
+	"github.com/dop251/goja":              {"internal/report/chart"},
+	"golang.org/x/perf":                   nil,
+	"gonum.org/v1/gonum":                  nil,
+	"pgregory.net/rapid":                  nil,
+	"C":                                   nil,
 }
 
 // goFile is a source file of the module: where it is, relative to the root with slashes, and what it imports.

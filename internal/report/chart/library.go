@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+	"github.com/go-echarts/go-echarts/v2/charts"
+	"github.com/go-echarts/go-echarts/v2/opts"
+	"github.com/go-echarts/go-echarts/v2/types"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
@@ -35,37 +38,47 @@ func Encode(c *report.Chart) ([]byte, error) {
 
 // newSpec is what the script of the page reads for one chart: the option of the
 // library, and what the script binds to it as functions (labels, tips, marks),
-// which JSON cannot carry. Styles are set by the script, for light and dark.
+// which JSON cannot carry.
 //
-// Tips are by series and mark; so are labels, for the roles that write next to
-// or into marks.
+// go-echarts knows the names and the nesting of the option; styles are set by
+// the script, for light and dark. Tips are by series and mark; so are labels,
+// for the roles that write next to or into marks.
 func newSpec(c *report.Chart) data {
 	xOption, x := encodeAxis(c, c.X, func(m report.Mark) float64 { return m.X })
 	yOption, y := encodeAxis(c, c.Y, func(m report.Mark) float64 { return m.Y })
-	yOption["inverse"] = c.Flipped
 	spec := data{"id": c.ID, "notes": c.Notes, "height": c.Height, "canvas": c.Size() >= canvasFrom, "x": x, "y": y,
 		"fixed": c.FixedLegend, "flipped": c.Flipped, "headed": c.HeadedTips, "count": c.BandBytes}
-	option := data{"title": data{"text": c.Heading, "subtext": c.Sub}, "tooltip": data{},
-		"aria":   data{"enabled": true, "label": data{"description": c.Description()}},
-		"legend": data{"data": c.Names()}, "xAxis": []data{xOption}, "yAxis": []data{yOption}}
-	option["series"], spec["tips"], spec["labels"] = encodeSeries(c)
+	base := charts.NewCustom()
+	base.SetGlobalOptions(
+		charts.WithTitleOpts(opts.Title{Title: c.Heading, Subtitle: c.Sub}),
+		charts.WithLegendOpts(opts.Legend{Data: c.Names()}),
+		charts.WithTooltipOpts(opts.Tooltip{Show: opts.Bool(true)}),
+		charts.WithAriaOpts(&opts.Aria{Enabled: opts.Bool(true), Label: &opts.AriaLabel{Description: c.Description()}}),
+		charts.WithXAxisOpts(xOption),
+		charts.WithYAxisOpts(opts.YAxis{Type: yOption.Type, Name: yOption.Name, Data: yOption.Data, Min: yOption.Min,
+			Max: yOption.Max, Inverse: opts.Bool(c.Flipped)}),
+	)
+	base.MultiSeries, spec["tips"], spec["labels"] = encodeSeries(c)
+	option := base.JSON()
+	delete(option, "color") // the page has colours for light and dark
+	delete(option, "toolbox")
 	spec["option"] = option
 	return spec
 }
 
-// encodeAxis returns the option of an axis, in which null is left to the library,
-// and what the script needs to write its labels, null for categories.
-func encodeAxis(c *report.Chart, a report.Axis, value func(report.Mark) float64) (option, labels data) {
+// encodeAxis returns the option of an axis, in which nil is left to the library,
+// and what the script needs to write its labels, nil for categories.
+func encodeAxis(c *report.Chart, a report.Axis, value func(report.Mark) float64) (option opts.XAxis, labels data) {
 	if a.Categories != nil {
-		return data{"type": "category", "name": a.Name, "data": a.Categories}, nil
+		return opts.XAxis{Type: "category", Name: a.Name, Data: a.Categories}, nil
 	}
-	option = data{"type": "value", "name": a.Name, "min": a.Low, "max": a.High}
+	option = opts.XAxis{Type: "value", Name: a.Name, Min: a.Low, Max: a.High}
 	if a.Log {
-		option["type"] = "log"
+		option.Type = "log"
 	}
 	sc := report.ScaleOf(a.Unit, report.Map(c.Marks(), value)...)
 	if !a.Human && a.Names == nil {
-		option["name"] = report.WithUnit(a.Name, sc)
+		option.Name = report.WithUnit(a.Name, sc)
 	}
 	return option, data{"unit": a.Unit, "factor": sc.Factor, "suffix": sc.Suffix, "human": a.Human, "ticks": a.Ticks,
 		"names": a.Names}
@@ -80,33 +93,30 @@ func encodeAxis(c *report.Chart, a report.Axis, value func(report.Mark) float64)
 type roleOption struct {
 	kind   string
 	values int
-	encode data
+	encode *opts.Encode
 }
 
 // lines are drawn for the roles that are not in the table below.
-var lines = roleOption{"line", 2, nil}
+var lines = roleOption{types.ChartLine, 2, nil}
 
 var roleOptions = map[string]*roleOption{
-	"bar":          {"bar", 2, nil},
-	"whisker":      {custom, 9, data{"x": []int{0, 2, 3, 5}, "y": 1}},
-	"part":         {custom, 10, data{"x": []int{0, 3, 4}, "y": 1}},
-	"error":        {custom, 4, data{"x": 0, "y": []int{2, 3}}},
-	"heat":         {custom, 2, data{"x": 0, "y": 1}},
-	"points":       {"scatter", 2, nil},
-	"named":        {"scatter", 2, nil},
-	"canary":       {"scatter", 2, nil},
-	"warned":       {"scatter", 2, nil},
-	"published":    {"scatter", 2, nil},
-	"uncomparable": {"scatter", 2, nil},
-	"prediction":   {"scatter", 2, nil},
+	"bar":          {types.ChartBar, 2, nil},
+	"whisker":      {types.ChartCustom, 9, &opts.Encode{X: []int{0, 2, 3, 5}, Y: 1}},
+	"part":         {types.ChartCustom, 10, &opts.Encode{X: []int{0, 3, 4}, Y: 1}},
+	"error":        {types.ChartCustom, 4, &opts.Encode{X: 0, Y: []int{2, 3}}},
+	"heat":         {types.ChartCustom, 2, &opts.Encode{X: 0, Y: 1}},
+	"points":       {types.ChartScatter, 2, nil},
+	"named":        {types.ChartScatter, 2, nil},
+	"canary":       {types.ChartScatter, 2, nil},
+	"warned":       {types.ChartScatter, 2, nil},
+	"published":    {types.ChartScatter, 2, nil},
+	"uncomparable": {types.ChartScatter, 2, nil},
+	"prediction":   {types.ChartScatter, 2, nil},
 }
-
-// custom is the type of the series that the script draws.
-const custom = "custom"
 
 // encodeSeries gives each series its data, its tips and its labels; the intervals
 // of bars and lines are series of their own.
-func encodeSeries(c *report.Chart) (out []data, allTips, allLabels [][]string) {
+func encodeSeries(c *report.Chart) (out []charts.SingleSeries, allTips, allLabels [][]string) {
 	// Bars and parts of one row share its height in equal slots.
 	slots, steps := 0, map[float64]int{} // of the chart, and of each row
 	for _, one := range c.Series {
@@ -124,7 +134,7 @@ func encodeSeries(c *report.Chart) (out []data, allTips, allLabels [][]string) {
 		values, tips, labels := make([][]any, len(marks)), make([]string, len(marks)), []string{}
 		for i, m := range marks {
 			values[i], tips[i] = []any{known(m.X), known(m.Y)}, m.Tip
-			if o.kind == custom {
+			if o.kind == types.ChartCustom {
 				labels = append(labels, m.Label)
 				values[i] = slices.Concat(values[i], ends(m), []any{known(m.From), known(m.Published),
 					bit(m.Comparable), m.Slot + slot, slots, steps[m.Y]})[:o.values]
@@ -134,8 +144,8 @@ func encodeSeries(c *report.Chart) (out []data, allTips, allLabels [][]string) {
 			tips = nil // nobody can point at the marks, or the script writes their tips
 		}
 		allTips, allLabels = append(allTips, tips), append(allLabels, labels)
-		out = append(out, data{"name": name, "id": role + ":" + strconv.Itoa(len(out)), "type": o.kind, "data": values,
-			"encode": o.encode})
+		out = append(out, charts.SingleSeries{Name: name, Id: role + ":" + strconv.Itoa(len(out)), Type: o.kind,
+			Data: values, Encode: o.encode})
 	}
 	for _, one := range c.Series {
 		add(one.Role, one.Name, one.Marks)
