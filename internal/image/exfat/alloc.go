@@ -112,7 +112,14 @@ func (a *allocator) striped(n uint32, stripe int) (uint32, bool) {
 	for i := range extents {
 		e := (a.frontier + i) % extents
 		from, to := a.span(e, n)
-		if from >= a.n || n > a.n-from || a.nextUsed(from, from+n) != from+n || a.claimed(from, to, stripe) {
+		if from >= a.n || n > a.n-from || a.nextUsed(from, from+n) != from+n {
+			continue
+		}
+		claimed := false
+		for s, o := range a.arenas {
+			claimed = claimed || s != stripe && o.next < to && from < o.end
+		}
+		if claimed {
 			continue
 		}
 		a.arenas[stripe] = &arena{from + n, to}
@@ -131,16 +138,6 @@ func (a *allocator) span(e int64, n uint32) (from, to uint32) {
 	bytes := a.phase + (first+int64(n))*a.cluster
 	end := (units.RoundUp(bytes, a.extent) - a.phase) / a.cluster
 	return uint32(first), uint32(min(max(end, first+int64(n)), int64(a.n)))
-}
-
-// claimed reports whether the clusters overlap the arena of another stripe.
-func (a *allocator) claimed(from, to uint32, stripe int) bool {
-	for s, o := range a.arenas {
-		if s != stripe && o.next < to && from < o.end {
-			return true
-		}
-	}
-	return false
 }
 
 // release frees clusters at once: only for those that no directory entry on the
@@ -242,31 +239,21 @@ func (b *bitmap) find(n, from, to uint32) (uint32, bool) {
 // put marks clusters as taken or free; clusters that are so already are not
 // counted twice.
 func (b *bitmap) put(first, n uint32, taken bool) {
-	if n == 0 {
-		return
-	}
-	for i := first; i-first < n; {
-		if i%8 == 0 && n-(i-first) >= 8 {
-			was := uint32(bits.OnesCount8(b.data[i/8]))
-			if taken {
-				b.data[i/8] = 0xFF
-				b.free -= 8 - was
-			} else {
-				b.data[i/8] = 0
-				b.free += was
-			}
-			i += 8
-			continue
+	for i, end := int64(first), int64(first)+int64(n); i < end; i = (i/8 + 1) * 8 {
+		mask := byte(0xFF) << (i % 8)
+		if end < (i/8+1)*8 {
+			mask &= 1<<(end%8) - 1
 		}
-		if b.taken(i) != taken {
-			b.data[i/8] ^= 1 << (i % 8)
-			if taken {
-				b.free--
-			} else {
-				b.free++
-			}
+		was := b.data[i/8]
+		if taken {
+			b.data[i/8] |= mask
+			b.free -= uint32(bits.OnesCount8(mask &^ was))
+		} else {
+			b.data[i/8] &^= mask
+			b.free += uint32(bits.OnesCount8(mask & was))
 		}
-		i++
 	}
-	b.mark(int(first/8), int((first+n-1)/8-first/8)+1)
+	if n > 0 {
+		b.mark(int(first/8), int((first+n-1)/8-first/8)+1)
+	}
 }

@@ -88,8 +88,20 @@ func (c *checker) checkBoot() error {
 	if usedBackup {
 		fix := func() error { return writeFlush(c.dev, region, 0) }
 		c.report.add(Finding{Kind: BootMain, Detail: "damaged", fix: fix})
-	} else if err := c.checkBackupBoot(region); err != nil {
-		return err
+	} else {
+		at := bootSectors * g.sectorSize()
+		_, other, err := readRegion(c.dev, bootSectors, g.sectorSize())
+		detail := "differs from the main one"
+		if err == nil { // what changes while the volume is in use, in the main region alone
+			copy(other[106:108], region[106:])
+			other[112] = region[112]
+		} else if detail = err.Error(); !structural(err) {
+			return err
+		}
+		if !bytes.Equal(region, other) {
+			fix := func() error { return writeFlush(c.dev, region, at) }
+			c.report.add(Finding{Kind: BootBackup, Detail: detail, fix: fix})
+		}
 	}
 	if g.Flags&flagMedia != 0 {
 		c.report.add(Finding{Kind: MediaFailure})
@@ -97,24 +109,6 @@ func (c *checker) checkBoot() error {
 	if g.Flags&flagDirty != 0 {
 		c.report.add(Finding{Kind: DirtyFlag, Detail: "the volume was not unmounted cleanly"})
 	}
-	return nil
-}
-
-// checkBackupBoot compares the backup with the main boot region.
-func (c *checker) checkBackupBoot(region []byte) error {
-	_, other, err := readRegion(c.dev, bootSectors, c.g.sectorSize())
-	detail := "differs from the main one"
-	switch {
-	case err != nil && !structural(err):
-		return err
-	case err != nil:
-		detail = err.Error()
-	case bytes.Equal(withoutVolatile(region), withoutVolatile(other)):
-		return nil
-	}
-	at := bootSectors * c.g.sectorSize()
-	fix := func() error { return writeFlush(c.dev, region, at) }
-	c.report.add(Finding{Kind: BootBackup, Detail: detail, fix: fix})
 	return nil
 }
 
@@ -165,7 +159,8 @@ func (c *checker) compareBitmaps(disk *bitmap, extents []Extent) error {
 				right[i] |= disk.data[i]
 			}
 		}
-		return transfer(writeFull, c.dev, extents, right)
+		_, err := transfer(c.dev.WriteAt, extents, right, 0)
+		return err
 	}
 	for at := uint32(0); at < c.g.Clusters; {
 		if disk.word(at&^63) == c.owned.word(at&^63) {

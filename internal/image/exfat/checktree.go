@@ -80,12 +80,13 @@ func (c *checker) walkTree() error {
 
 // chainFinding describes a broken chain. If shorten is given, it cuts the owner
 // to the clusters that were reached.
-func (c *checker) chainFinding(problem Kind, path string, runs []run, contiguous bool, shorten func() error) Finding {
+func (c *checker) chainFinding(
+	problem Kind, path string, runs []run, contiguous bool, shorten func(clusters uint32) error,
+) Finding {
 	f := Finding{Kind: problem, Path: path}
-	var last uint32
+	last := lastCluster(runs)
 	for _, r := range runs {
 		f.Count += r.count
-		last = r.end() - 1
 	}
 	if len(runs) > 0 {
 		f.Cluster = runs[0].first
@@ -103,7 +104,7 @@ func (c *checker) chainFinding(problem Kind, path string, runs []run, contiguous
 		if shorten == nil || problem == ChainLong {
 			return nil
 		}
-		return shorten()
+		return shorten(f.Count)
 	}
 	return f
 }
@@ -215,7 +216,7 @@ func (d *checkDir) file(i int, set []byte, rec *record, problem setProblem) erro
 	if !rec.isDir() {
 		c.report.Files++
 	}
-	if detail := fixed.fit(&c.g); detail != "" {
+	if detail := fixed.fit(&c.g, c.g.Clusters); detail != "" {
 		add(Finding{Kind: SizeInvalid, Path: path, Detail: detail, fix: store})
 	}
 	for at := entryLen; at < len(set); at += entryLen {
@@ -239,8 +240,8 @@ func (d *checkDir) file(i int, set []byte, rec *record, problem setProblem) erro
 	}
 	if broken != "" {
 		c.unsure = c.unsure || rec.isDir() && broken != ChainLong
-		add(c.chainFinding(broken, path, runs, rec.noChain, func() error {
-			fixed.shorten(runs, &c.g)
+		add(c.chainFinding(broken, path, runs, rec.noChain, func(clusters uint32) error {
+			fixed.fit(&c.g, clusters)
 			return store()
 		}))
 	}
@@ -250,10 +251,11 @@ func (d *checkDir) file(i int, set []byte, rec *record, problem setProblem) erro
 	return nil
 }
 
-// fit corrects impossible sizes of a record and returns what was wrong.
-func (r *record) fit(g *geometry) (detail string) {
+// fit corrects sizes that are impossible with so many clusters, and returns what
+// was wrong.
+func (r *record) fit(g *geometry, clusters uint32) (detail string) {
 	size, valid, first := r.size, r.valid, r.first
-	r.size = max(0, min(r.size, int64(g.Clusters)*g.clusterSize()))
+	r.size = max(0, min(r.size, int64(clusters)*g.clusterSize()))
 	if r.isDir() {
 		r.size = min(units.RoundUp(r.size, g.clusterSize()), maxDirSize)
 		r.valid = r.size
@@ -266,22 +268,6 @@ func (r *record) fit(g *geometry) (detail string) {
 		return ""
 	}
 	return fmt.Sprintf("%d bytes, valid to %d, from cluster %d", size, valid, first)
-}
-
-// shorten fits a record to the clusters that it really has.
-func (r *record) shorten(runs []run, g *geometry) {
-	var clusters int64
-	for _, x := range runs {
-		clusters += int64(x.count)
-	}
-	r.size = min(r.size, clusters*g.clusterSize())
-	r.valid = min(r.valid, r.size)
-	if r.isDir() {
-		r.valid = r.size
-	}
-	if r.size == 0 {
-		r.first, r.noChain = 0, false
-	}
 }
 
 // name reports what is wrong with the set as such.

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -121,19 +122,19 @@ func (r *record) access(now time.Time) {
 	}
 }
 
-// setChecksum is the checksum of an entry set, without its own field (section
-// 6.3.3).
-func setChecksum(set []byte) uint16 {
-	var sum uint16
-	for i, c := range set {
-		if i == 2 || i == 3 {
-			continue
-		}
-		sum = sum<<15 | sum>>1
-		sum += uint16(c)
+// checksum continues the checksum of the format: for each byte the sum is
+// rotated right by one bit, and the byte added.
+func checksum[T uint16 | uint32](sum T, b []byte) T {
+	high := ^T(0) ^ ^T(0)>>1
+	for _, c := range b {
+		sum = sum&1*high + sum>>1 + T(c)
 	}
 	return sum
 }
+
+// setChecksum is the checksum of an entry set, without its own field (section
+// 6.3.3).
+func setChecksum(set []byte) uint16 { return checksum(checksum[uint16](0, set[:2]), set[4:]) }
 
 // entriesFor is the length of an entry set for a name of n units: file, stream
 // extension, and 15 units in each name entry.
@@ -235,7 +236,7 @@ func decodeSet(set []byte, t *caseTable) (record, setProblem) {
 	switch {
 	case setChecksum(set) != le.Uint16(set[2:]):
 		return r, setSum
-	case checkName(r.name) != nil:
+	case !isName(r.name):
 		return r, setName
 	case t.hash(r.name) != le.Uint16(stream[4:]):
 		return r, setHash
@@ -253,35 +254,26 @@ const (
 	labelMax = 11  // units
 )
 
-// encodeName turns a name into UTF-16 and checks it against specification
-// section 7.7.3.
+// encodeName turns a name into UTF-16 and checks it.
 func encodeName(name string) ([]uint16, error) {
-	if !utf8.ValidString(name) {
-		return nil, fmt.Errorf("%q is not valid UTF-8: %w", name, ErrName)
-	}
 	units := utf16.Encode([]rune(name))
-	if err := checkName(units); err != nil {
-		return nil, fmt.Errorf("%q %w", name, err)
+	if !utf8.ValidString(name) || !isName(units) {
+		return nil, fmt.Errorf("%q is not 1 to %d UTF-16 units without control characters and any of %s: %w",
+			name, maxName, forbidden, ErrName)
 	}
 	return units, nil
 }
 
-// checkName returns an error unless the units may be a name.
-func checkName(units []uint16) error {
-	switch {
-	case len(units) == 0:
-		return fmt.Errorf("is empty: %w", ErrName)
-	case len(units) > maxName:
-		return fmt.Errorf("has %d UTF-16 units, at most %d are possible: %w", len(units), maxName, ErrName)
-	case units[0] == '.' && (len(units) == 1 || len(units) == 2 && units[1] == '.'):
-		return fmt.Errorf("is reserved: %w", ErrName)
-	}
-	for _, u := range units {
-		if u < 0x20 || u < 0x80 && strings.ContainsRune(`"*/:<>?\|`, rune(u)) {
-			return fmt.Errorf("contains %q: %w", rune(u), ErrName)
-		}
-	}
-	return nil
+// forbidden are characters that no name has (specification section 7.7.3).
+const forbidden = `"*/:<>?\|`
+
+// isName reports whether the units may be a name; . and .. are reserved.
+func isName(units []uint16) bool {
+	text := string(utf16.Decode(units[:min(len(units), 3)]))
+	return len(units) > 0 && len(units) <= maxName && text != "." && text != ".." &&
+		!slices.ContainsFunc(units, func(u uint16) bool {
+			return u < 0x20 || u < 0x80 && strings.ContainsRune(forbidden, rune(u))
+		})
 }
 
 // CutLabel returns the start of a name, whole characters of it, that fits as the
@@ -330,10 +322,7 @@ func (t *caseTable) hash(units []uint16) uint16 {
 	var sum uint16
 	for _, u := range units {
 		u = t[u]
-		sum = sum<<15 | sum>>1
-		sum += u & 0xFF
-		sum = sum<<15 | sum>>1
-		sum += u >> 8
+		sum = checksum(sum, []byte{byte(u), byte(u >> 8)})
 	}
 	return sum
 }
@@ -380,14 +369,7 @@ func decodeCase(b []byte) *caseTable {
 
 // tableChecksum is the checksum of an up-case table in its stored form:
 // specification section 7.2.2.
-func tableChecksum(b []byte) uint32 {
-	var sum uint32
-	for _, c := range b {
-		sum = sum<<31 | sum>>1
-		sum += uint32(c)
-	}
-	return sum
-}
+func tableChecksum(b []byte) uint32 { return checksum[uint32](0, b) }
 
 // markFree makes a set of entries free ones.
 func markFree(set []byte) {

@@ -3,6 +3,7 @@ package exfat
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"sort"
 
 	"dmgbench/internal/image/blockdev"
@@ -27,19 +28,9 @@ type fat struct {
 
 // newFAT returns the table of a volume; it is read when entries are needed.
 func newFAT(dev blockdev.Device, g *geometry) *fat {
-	f := &fat{dev: dev, start: g.fatStart()}
-	f.resize(g.Clusters)
-	return f
-}
-
-// resize makes room for entries for so many clusters.
-func (f *fat) resize(clusters uint32) {
-	f.entries = clusters + firstData
-	n := (int64(f.entries)*4 + fatChunk - 1) / fatChunk
-	for int64(len(f.chunks)) < n {
-		f.chunks = append(f.chunks, nil)
-	}
-	f.chunks = f.chunks[:n]
+	entries := g.Clusters + firstData
+	n := (int64(entries)*4 + fatChunk - 1) / fatChunk
+	return &fat{dev: dev, start: g.fatStart(), entries: entries, chunks: make([]*paged, n)}
 }
 
 // load returns the chunk that holds the entry of a cluster and the entry's
@@ -226,20 +217,25 @@ func deviceOffset(extents []Extent, off int64) int64 {
 	return e.Device + off - e.File
 }
 
-// transfer reads or writes len(b) bytes at the start of the extents, with
-// readFull or writeFull.
-func transfer(
-	do func(blockdev.Device, []byte, int64) error, dev blockdev.Device, extents []Extent, b []byte,
-) error {
-	for _, x := range extents {
-		if x.File >= int64(len(b)) {
-			break
+// transfer reads or writes p at byte off of the extents, with one call of do,
+// which is ReadAt or WriteAt of the device, for each extent.
+func transfer(do func(p []byte, off int64) (int, error), extents []Extent, p []byte, off int64) (int, error) {
+	done := 0
+	for done < len(p) {
+		e := &extents[find(extents, off)]
+		in := off - e.File
+		part := p[done:][:min(int64(len(p)-done), e.Length-in)]
+		n, err := do(part, e.Device+in)
+		done += n
+		if n < len(part) && (err == nil || err == io.EOF) {
+			err = io.ErrUnexpectedEOF
 		}
-		if err := do(dev, b[x.File:min(x.File+x.Length, int64(len(b)))], x.Device); err != nil {
-			return err
+		if err != nil && err != io.EOF {
+			return done, err
 		}
+		off += int64(n)
 	}
-	return nil
+	return done, nil
 }
 
 // follow collects the clusters of an allocation, contiguous or along the FAT,

@@ -118,8 +118,8 @@ func TestFailedTruncateLosesNoClusters(t *testing.T) {
 	}
 }
 
-// TestFailedResizeLosesNoClusters fails every change of a Resize in turn; then the device works again, and the same
-// Resize has to succeed.
+// TestFailedResizeLosesNoClusters fails every change of a Resize in turn; then the device works again, and after a
+// repair the same Resize has to succeed.
 func TestFailedResizeLosesNoClusters(t *testing.T) {
 	for _, c := range []struct{ from, to int64 }{{4 << 20, 60 << 20}, {60 << 20, 4 << 20}} {
 		var free int64
@@ -132,6 +132,13 @@ func TestFailedResizeLosesNoClusters(t *testing.T) {
 			failed := v.Resize(c.to)
 			dev.Hook = nil
 			what := fmt.Sprintf("%d to %d, change %d", c.from, c.to, n)
+			if failed != nil {
+				_, err := Check(dev, CheckOptions{Repair: true})
+				require.NoError(t, err, what)
+				requireClean(t, dev)
+				v = mount(t, dev)
+				requireSame(t, noise(1, 10_000), readFile(t, v, "f"), "f")
+			}
 			require.NoError(t, v.Resize(c.to), what)
 			if n == 0 {
 				free = v.Free()

@@ -22,12 +22,6 @@ type File struct {
 	closed atomic.Bool
 }
 
-var (
-	_ io.ReaderAt = (*File)(nil)
-	_ io.WriterAt = (*File)(nil)
-	_ io.Closer   = (*File)(nil)
-)
-
 // fail adds the operation and the file to an error, without the cost of a
 // deferred call on the data path.
 func (f *File) fail(doing string, err error) error {
@@ -320,41 +314,16 @@ func (n *node) putPadded(p []byte, off, end int64) (int, error) {
 	return n.v.padder.WritePadded(p, e.Device+in, int(pad))
 }
 
-// putUnpadded writes p at off without padding, one call to the device for each
-// extent.
-func (n *node) putUnpadded(p []byte, off int64) (done int, err error) {
-	extents := *n.extents.Load()
-	for done < len(p) {
-		e := &extents[find(extents, off)]
-		in := off - e.File
-		part := p[done:min(len(p), done+int(min(e.Length-in, int64(len(p)))))]
-		w, err := n.v.dev.WriteAt(part, e.Device+in)
-		done += w
-		if err != nil {
-			return done, err
-		}
-		off += int64(len(part))
-	}
-	return done, nil
+// putUnpadded writes p at off without padding.
+func (n *node) putUnpadded(p []byte, off int64) (int, error) {
+	return transfer(n.v.dev.WriteAt, *n.extents.Load(), p, off)
 }
 
 // get reads p from off; all of it must be valid data. Unlike put it does not
 // treat the tail separately: devices read any length in one call.
 func (n *node) get(p []byte, off int64) error {
-	extents := *n.extents.Load()
-	for len(p) > 0 {
-		e := &extents[find(extents, off)]
-		in := off - e.File
-		part := p[:min(int64(len(p)), e.Length-in)]
-		if r, err := n.v.dev.ReadAt(part, e.Device+in); r < len(part) {
-			if err == nil || err == io.EOF {
-				err = io.ErrUnexpectedEOF
-			}
-			return err
-		}
-		p, off = p[len(part):], off+int64(len(part))
-	}
-	return nil
+	_, err := transfer(n.v.dev.ReadAt, *n.extents.Load(), p, off)
+	return err
 }
 
 // readSparse reads from a file that is not valid to the end of p: what was

@@ -2,11 +2,11 @@ package exfat
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"math/bits"
-	"slices"
 	"unicode/utf16"
 
 	"dmgbench/internal/image/blockdev"
@@ -297,10 +297,8 @@ func decodeBoot(b []byte, size int64) (geometry, error) {
 		}
 	}
 	var g geometry
-	if _, err := binary.Decode(b[geometryStart:], binary.LittleEndian, &g); err != nil {
-		return g, err
-	}
-	return g, g.check(size)
+	_, err := binary.Decode(b[geometryStart:], binary.LittleEndian, &g)
+	return g, cmp.Or(err, g.check(size))
 }
 
 // check applies the ranges of specification section 3.1.
@@ -330,30 +328,12 @@ func (g *geometry) check(size int64) error {
 	return nil
 }
 
-// volatile are the bytes of VolumeFlags and PercentInUse in a boot region: they
-// change while the volume is in use, in the main region alone, and are not
-// summed up (section 3.4).
-var volatile = []int{106, 107, 112}
-
-// withoutVolatile is a copy of a region with zeros in their place.
-func withoutVolatile(region []byte) []byte {
-	b := bytes.Clone(region)
-	for _, at := range volatile {
-		b[at] = 0
-	}
-	return b
-}
-
 // checksumSector returns the last sector of a region: the sum over the others,
-// repeated.
+// repeated. VolumeFlags and PercentInUse are not summed up (section 3.4): they
+// change while the volume is in use, in the main region alone.
 func checksumSector(region []byte, sector int) []byte {
-	var sum uint32
-	for i, c := range region[:11*sector] {
-		if !slices.Contains(volatile, i) {
-			sum = sum<<31 | sum>>1
-			sum += uint32(c)
-		}
-	}
+	sum := checksum(checksum[uint32](0, region[:106]), region[108:112])
+	sum = checksum(sum, region[113:11*sector])
 	return bytes.Repeat(binary.LittleEndian.AppendUint32(nil, sum), sector/4)
 }
 

@@ -1,10 +1,10 @@
 package exfat
 
 import (
-	"bytes"
-	"dmgbench/internal/system/units"
 	"errors"
 	"fmt"
+
+	"dmgbench/internal/system/units"
 )
 
 // MaxSize is the size in bytes up to which Resize can grow the volume: what its
@@ -33,7 +33,9 @@ func (v *Volume) minSize() int64 {
 // Resize makes the volume end at size bytes, on the same device: one that has
 // grown before, or will be cut afterwards. No files may be open. Errors wrap
 // ErrFATTooSmall when the FAT has no room for the clusters, and ErrShrinkUsed
-// when clusters beyond the new end are in use (clusters are not moved).
+// when clusters beyond the new end are in use (clusters are not moved). After an
+// error of the device the volume is closed: the device has what a crash at this
+// point leaves, a volume of either size that is marked dirty.
 func (v *Volume) Resize(size int64) (err error) {
 	defer annotate(&err, "resizing volume to %d bytes", size)
 	if err := v.quiesce(); err != nil {
@@ -44,7 +46,7 @@ func (v *Volume) Resize(size int64) (err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	next, err := v.resized(size)
-	if err != nil || next == v.g {
+	if err != nil {
 		return err
 	}
 	if err := v.touch(); err != nil {
@@ -55,18 +57,12 @@ func (v *Volume) Resize(size int64) (err error) {
 	} else {
 		// The boot sector first: from then on the clusters that go are not part
 		// of the volume.
-		former := v.g
 		v.g.Sectors, v.g.Clusters = next.Sectors, next.Clusters
-		err = v.writeBoot()
-		v.g.Sectors, v.g.Clusters = former.Sectors, former.Clusters
-		if err == nil {
+		if err = v.writeBoot(); err == nil {
 			err = v.setClusters(next)
 		}
 	}
-	if err != nil { // whatever the device has now, the next commit writes what the volume in memory is
-		v.bootStale = true
-		v.changed()
-	}
+	v.closed = err != nil && !errors.Is(err, ErrNoSpace)
 	return err
 }
 
@@ -113,34 +109,18 @@ func (v *Volume) resized(size int64) (geometry, error) {
 
 // setClusters takes the new number of clusters over into FAT, bitmap and root
 // directory, and writes them. A bitmap that becomes too long for its clusters
-// gets new ones; one that becomes shorter gives clusters back. After an error
-// the volume in memory is as before, and the next commit writes it back. The
-// order of the writes survives a crash at each of them: FAT, bitmap, the root
-// directory that names the bitmap, and the cut of the old chain last.
-func (v *Volume) setClusters(next geometry) (err error) {
+// gets new ones; one that becomes shorter gives clusters back. With ErrNoSpace
+// nothing has changed. The order of the writes survives a crash at each of them:
+// FAT, bitmap, the root directory that names the bitmap, and the cut of the old
+// chain last.
+func (v *Volume) setClusters(next geometry) error {
 	need := (int64(next.Clusters) + 7) / 8
-	bits := append([]byte(nil), v.alloc.data...)
-	if grown := units.RoundUp(need, 8) - int64(len(bits)); grown > 0 {
-		bits = append(bits, make([]byte, grown)...)
-	}
-	var taken, former []run
-	var cutAt uint32
-	restore := v.checkpoint()
-	defer func() {
-		if err == nil {
-			return
-		}
-		restore()
-		v.alloc.release(taken)
-		if cutAt != 0 {
-			err = errors.Join(err, v.fat.set(cutAt, former[0].first))
-		}
-	}()
-	extents := v.bmExtent
+	extents, cutAt := v.bmExtent, uint32(0)
+	var former []run
 	if extentsLen(extents) < need {
 		// In the old part of the volume, so that a crash before the boot sector
 		// is written leaves it mountable.
-		taken, err = v.alloc.allocate(uint32(next.clustersFor(need)), 0, 0, false)
+		taken, err := v.alloc.allocate(uint32(next.clustersFor(need)), 0, 0, false)
 		if err != nil {
 			return fmt.Errorf("longer allocation bitmap: %w", err)
 		}
@@ -148,92 +128,35 @@ func (v *Volume) setClusters(next geometry) (err error) {
 			return err
 		}
 		former, extents = v.g.runs(extents), v.g.appendRuns(nil, taken)
-		copy(bits, v.alloc.data)
 	} else if keep, rest := cut(extents, next.clustersFor(need)*next.clusterSize()); len(rest) > 0 {
-		last := keep[len(keep)-1]
-		cutAt = v.g.cluster(last.Device+last.Length) - 1
-		former, extents = v.g.runs(rest), keep
+		cutAt, former, extents = lastCluster(v.g.runs(keep)), v.g.runs(rest), keep
 	}
-	if err := v.writeNow(v.fat); err != nil {
-		return err
+	stages := [][]chunk{v.fat.take(nil)}
+	bits := make([]byte, units.RoundUp(need, 8))
+	copy(bits, v.alloc.data)
+	if next.Clusters%8 != 0 { // what follows the last cluster is zero
+		bits[next.Clusters/8] &= 1<<(next.Clusters%8) - 1
 	}
+	clear(bits[need:])
 	// The other fields of the geometry are read without a lock and do not
 	// change.
 	v.g.Sectors, v.g.Clusters, v.bmExtent = next.Sectors, next.Clusters, extents
 	v.fat = newFAT(v.dev, &v.g)
-	v.setBitmap(bits[:units.RoundUp(need, 8)])
-	v.alloc.clearBeyond()
+	v.setBitmap(bits)
 	v.alloc.markAll()
-	if err := v.writeNow(v.alloc); err != nil {
-		return err
-	}
-	v.nameBitmap(need)
-	if err := v.writeNow(v.root); err != nil {
-		return err
-	}
+	named := v.root.data[v.bmEntry*entryLen:][:entryLen]
+	f := decodeSystem(named) // whose reserved bytes stay
+	f.first, f.size = v.g.cluster(extents[0].Device), need
+	f.encode(named)
+	v.root.mark(v.bmEntry*entryLen, entryLen)
+	stages = append(stages, v.alloc.take(nil), v.root.take(nil))
 	if cutAt != 0 {
 		if err := v.fat.set(cutAt, endOfChain); err != nil {
 			return err
 		}
-		if err := v.writeNow(v.fat); err != nil {
-			return err
-		}
 	}
 	v.alloc.release(former)
-	return v.writeNow(v.alloc)
-}
-
-// checkpoint returns a function that undoes in memory what setClusters changes;
-// a commit has to follow.
-func (v *Volume) checkpoint() (restore func()) {
-	g, extents, fat, alloc, named := v.g, v.bmExtent, v.fat, v.alloc, bytes.Clone(v.bitmapEntry())
-	return func() {
-		v.g.Sectors, v.g.Clusters, v.bmExtent, v.fat, v.alloc = g.Sectors, g.Clusters, extents, fat, alloc
-		copy(v.bitmapEntry(), named)
-		v.root.mark(v.bmEntry*entryLen, entryLen)
-		v.alloc.markAll()
-		v.changed()
-	}
-}
-
-// bitmapEntry is the entry of the root directory that names the bitmap.
-func (v *Volume) bitmapEntry() []byte { return v.root.data[v.bmEntry*entryLen:][:entryLen] }
-
-// nameBitmap makes the root directory name the present bitmap, of size bytes.
-func (v *Volume) nameBitmap(size int64) {
-	f := decodeSystem(v.bitmapEntry()) // whose reserved bytes stay
-	f.first, f.size = v.g.cluster(v.bmExtent[0].Device), size
-	f.encode(v.bitmapEntry())
-	v.root.mark(v.bmEntry*entryLen, entryLen)
-}
-
-// metadata is anything that remembers which of its pages the device lacks.
-type metadata interface {
-	take(chunks []chunk) []chunk
-	markAll()
-}
-
-// writeNow writes the dirty pages of m and flushes the device. They stay dirty
-// if that fails.
-func (v *Volume) writeNow(m metadata) error {
-	err := writeChunks(v.dev, m.take(nil))
-	if err == nil {
-		err = v.dev.Flush()
-	}
-	if err != nil {
-		m.markAll()
-	}
-	return err
-}
-
-// clearBeyond makes what follows the last cluster in the bitmap zero, and
-// counts again.
-func (b *bitmap) clearBeyond() {
-	if b.n%8 != 0 {
-		b.data[b.n/8] &= 1<<(b.n%8) - 1
-	}
-	clear(b.data[(b.n+7)/8:])
-	b.free = b.n - b.count()
+	return v.writeStages(append(stages, v.fat.take(nil), v.alloc.take(nil))...)
 }
 
 // writeBoot rewrites both boot regions for the present geometry; boot code and
@@ -252,9 +175,5 @@ func (v *Volume) writeBoot() error {
 		return err
 	}
 	copy(v.head, region)
-	if err := writeFlush(v.dev, region, 0); err != nil {
-		return err
-	}
-	v.bootStale = false
-	return nil
+	return writeFlush(v.dev, region, 0)
 }

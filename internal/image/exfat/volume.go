@@ -88,9 +88,6 @@ type Volume struct {
 	// waiting counts them and those that are being committed.
 	pending []run
 	waiting uint32
-	// bootStale: a Resize failed and may have written boot regions. The next
-	// commit rewrites them last, when bitmap and root directory fit them.
-	bootStale bool
 
 	// commitMu is held during a commit; it is locked before mu.
 	commitMu sync.Mutex
@@ -176,18 +173,21 @@ func (v *Volume) loadSystem() error {
 	return nil
 }
 
-// readBitmap reads the allocation bitmap, padded to 8 bytes.
+// readBitmap reads the allocation bitmap, padded to 8 bytes. Its extents are
+// those of the whole file, which a Resize that was cut off leaves longer than
+// the volume needs.
 func (v *Volume) readBitmap(f systemFile) ([]Extent, []byte, error) {
 	need := (int64(v.g.Clusters) + 7) / 8
 	if f.size < need {
 		return nil, nil, fmt.Errorf("%d bytes for %d clusters: %w", f.size, v.g.Clusters, ErrCorrupt)
 	}
-	runs, err := v.chain(f.first, v.g.clustersFor(need), false, int64(v.g.Clusters))
+	runs, err := v.chain(f.first, v.g.clustersFor(f.size), false, int64(v.g.Clusters))
 	if err != nil {
 		return nil, nil, err
 	}
 	extents, data := v.g.appendRuns(nil, runs), make([]byte, units.RoundUp(need, 8))
-	return extents, data, transfer(readFull, v.dev, extents, data[:need])
+	_, err = transfer(v.dev.ReadAt, extents, data[:need], 0)
+	return extents, data, err
 }
 
 // setBitmap makes an allocator of the bitmap's bytes, which lie at bmExtent.
@@ -221,7 +221,7 @@ func (v *Volume) readUpcase(f systemFile) (*caseTable, error) {
 	runs, err := v.chain(f.first, v.g.clustersFor(f.size), false, int64(v.g.Clusters))
 	b := make([]byte, f.size)
 	if err == nil {
-		err = transfer(readFull, v.dev, v.g.appendRuns(nil, runs), b)
+		_, err = transfer(v.dev.ReadAt, v.g.appendRuns(nil, runs), b, 0)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("loading up-case table: %w", err)
@@ -499,9 +499,6 @@ func (v *Volume) commit(want uint64) error {
 
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if err == nil && v.bootStale {
-		err = v.writeBoot()
-	}
 	if err != nil {
 		v.pending = append(freed, v.pending...)
 		v.fat.markAll()
