@@ -11,16 +11,22 @@ import (
 
 	"dmgbench/internal/image/container/files"
 	"dmgbench/internal/system/hostio"
+	"dmgbench/internal/system/units"
 )
+
+// bandAlign is what the lengths of Apple's band files are multiples of, in
+// bytes.
+const bandAlign = 4096
 
 // band is the state of one band file. mu is held shared for transfers, and
 // exclusively for changes of f, missing and the file's existence or length.
 type band struct {
-	index   int64
-	mu      sync.RWMutex
-	f       bandFile    // nil: not open
-	missing bool        // no such file; known only after an attempt to open it
-	dirty   atomic.Bool // on the bundle's list for the next flush
+	index     int64
+	mu        sync.RWMutex
+	f         bandFile    // nil: not open
+	missing   bool        // no such file; known only after an attempt to open it
+	dirty     atomic.Bool // on the bundle's list for the next flush
+	unaligned atomic.Bool // its length may be no multiple of bandAlign
 }
 
 // read fills p from in; what the file lacks is zeros.
@@ -48,6 +54,9 @@ func (bd *band) write(b *bundle, p []byte, in int64, pad int) (int, error) {
 	}
 	defer bd.mu.RUnlock()
 	n, err := f.WritePadded(p, in, pad)
+	if (in+int64(n+pad))%bandAlign != 0 {
+		bd.unaligned.Store(true)
+	}
 	// After the transfer, so that a flush in between does not remove the mark
 	// without having covered the data.
 	b.markDirty(bd)
@@ -156,7 +165,23 @@ func (bd *band) discard(b *bundle, in, n, capacity int64) error {
 		return bd.deleteLocked(b)
 	}
 	b.markDirty(bd)
+	bd.unaligned.Store(true)
 	return bd.f.Truncate(in)
+}
+
+// align lengthens a band that ends inside a block, as Apple's bands never do.
+// Until Close it may: a truncation at each flush would be measured as a part of
+// the write.
+func (bd *band) align(b *bundle) error {
+	bd.mu.Lock()
+	defer bd.mu.Unlock()
+	st, missing, err := bd.statLocked(b)
+	aligned := min(units.RoundUp(st.Size, bandAlign), b.capacity(bd.index))
+	if missing || err != nil || aligned <= st.Size {
+		return err
+	}
+	b.markDirty(bd)
+	return bd.f.Truncate(aligned)
 }
 
 // compact deletes the band and returns the bytes that it took; with onlyZeros

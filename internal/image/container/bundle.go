@@ -238,8 +238,17 @@ func (b *bundle) flush() error {
 	return cmp.Or(err, b.failed.get(), b.check())
 }
 
-// close implements layout.
-func (b *bundle) close() error { return errors.Join(b.flushLocked(), b.release()) }
+// close implements layout. Bands that end inside a block are lengthened before
+// the last flush, unless an earlier one failed.
+func (b *bundle) close() error {
+	err := b.failed.get()
+	for _, bd := range b.table {
+		if err == nil && bd.unaligned.Load() {
+			err = bd.align(b)
+		}
+	}
+	return errors.Join(err, b.flushLocked(), b.release())
+}
 
 // listBands returns the numbers of the bands on the host, in order. Other names
 // are left out; Verify reports them. Case does not matter: a file system

@@ -89,7 +89,7 @@ func TestCreateLaysOutWhatAppleDoes(t *testing.T) {
 	require.NoError(t, img.Close())
 	fi, err := d.Lstat("b/bands/b")
 	require.NoError(t, err)
-	assert.EqualValues(t, 700, fi.Size(), "ends after the last byte written")
+	assert.EqualValues(t, 4096, fi.Size(), "ends after the last block written")
 
 	img, err = Open(d, "b", OpenOptions{})
 	require.NoError(t, err)
