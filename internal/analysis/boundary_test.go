@@ -228,3 +228,21 @@ func TestEveryTestPaysForTheLooks(t *testing.T) {
 		assert.InEpsilon(t, min(1, 2*p), looked[name], 1e-9, name)
 	}
 }
+
+// Zeros have no logarithm: they decide a ratio where all rounds agree, and only there.
+func TestRatiosOfZeros(t *testing.T) {
+	operand := func(values ...float64) operandValue {
+		return operandValue{q: "reclaimed", unit: "B", values: values, rounds: []int{1, 2, 3}}
+	}
+	zero, some := operand(0, 0, 0), operand(4, 5, 6)
+	for _, c := range []struct {
+		a, b  operandValue
+		bound string
+		dir   int
+	}{
+		{zero, some, "< 0.5", 1}, {zero, some, ">= 0.5", -1}, {zero, zero, ">= 1", 1}, {zero, zero, "> 1", -1}, {some, zero, "> 100", 1},
+		{operand(0, 5, 6), some, "<= 1", 1}, {operand(0, 5, 6), some, "< 1", 0}, {operand(-1, 5, 6), some, "<= 1", 0},
+	} {
+		assert.Equal(t, c.dir, judgeRatio(c.a, c.b, bound(t, c.bound, "1")).dir, "%v / %v %s", c.a.values, c.b.values, c.bound)
+	}
+}

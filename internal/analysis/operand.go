@@ -156,8 +156,8 @@ func evidenceOf(operands ...operandValue) (out []wording.Message) {
 }
 
 // judgePair tests a number that op computes from two operands, on a scale. A
-// printed value is the same in every round. Where a value is zero there is no
-// ratio.
+// printed value is the same in every round. Where a ratio is zero it has no
+// logarithm: two zeros are equal, and with one zero there is no ratio.
 func judgePair(
 	a, b operandValue, bound plan.Bound, sc scale, op func(x, y float64) float64, phrase wording.Message,
 ) finding {
@@ -171,8 +171,10 @@ func judgePair(
 		switch {
 		case len(values) == 0:
 			return weak("no-pairs")
-		case isRatio && (!finite(values...) || slices.Min(values) <= 0):
+		case isRatio && (slices.ContainsFunc(values, math.IsNaN) || slices.Min(values) < 0):
 			return weak("not-positive.ratio")
+		case isRatio && (slices.Min(values) == 0 || !finite(values...)):
+			return judgeEdge(sc, values, bound, phrase)
 		}
 		return judgeRounds(sc, values, bound, phrase)
 	}
@@ -209,7 +211,33 @@ func judgeRatio(a, b operandValue, bound plan.Bound) finding {
 	if a.q == b.q && isPerFile(a.q) {
 		phrase = wording.Say("phrase.ratio-rate", nil, a.label, string(a.q), b.label)
 	}
-	return judgePair(a, b, bound, logScale, func(x, y float64) float64 { return x / y }, phrase)
+	return judgePair(a, b, bound, logScale, divide, phrase)
+}
+
+// divide is x / y, of equal finite numbers 1, also of zeros.
+func divide(x, y float64) float64 {
+	if x == y && !math.IsInf(x, 0) {
+		return 1
+	}
+	return x / y
+}
+
+// judgeEdge judges ratios when some are zero or infinite: they decide only
+// where all rounds agree.
+func judgeEdge(sc scale, r []float64, bound plan.Bound, phrase wording.Message) finding {
+	f := finding{sampled: true, need: needs(bound), p: 1, per: sc.per, few: len(r) < minRounds}
+	f.saw = wording.Say("seen.few", phrase.With(wording.Span{Low: slices.Min(r), High: slices.Max(r), Unit: "1"}),
+		sc.times(len(r)))
+	f.evidence = []wording.Message{f.saw}
+	isIn := func(v float64) bool { return satisfies(bound, v) }
+	isOut := func(v float64) bool { return !isIn(v) }
+	switch {
+	case !slices.ContainsFunc(r, isOut):
+		f.dir, f.p = 1, 0
+	case !slices.ContainsFunc(r, isIn):
+		f.dir, f.p = -1, 0
+	}
+	return f
 }
 
 // judgeDifference tests a - b against a bound.
