@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -161,10 +162,32 @@ func (s *runData) publishedAlong(op plan.Operand, axis string) ([]point, finding
 			out = append(out, point{v, meanOf(op.Quantity, figures)})
 		}
 	}
+	if len(out) == 0 && axis == "cycle" && !op.Where.Names(axis) {
+		out = s.everyCycle(op)
+	}
 	if len(out) == 0 {
 		return nil, missing("not-published-along", QuantityName(op.Quantity), axis, wording.Selector(op.Where))
 	}
 	return out, finding{}
+}
+
+// everyCycle are the first and the last cycle with the figure that the source
+// prints for all of them: one that leaves the cycle open is meant for every
+// cycle.
+func (s *runData) everyCycle(op plan.Operand) []point {
+	last := 0
+	for _, b := range s.p.Protocol {
+		for _, st := range b.Steps {
+			if st.Do == "repeat" && hasStep(st.Steps, doOf(op.Quantity), op.Where) {
+				last = max(last, st.Times)
+			}
+		}
+	}
+	x := s.publishedValue(op)
+	if last < 2 || x.missing != "" || x.weak != "" {
+		return nil
+	}
+	return []point{{"1", x}, {strconv.Itoa(last), x}}
 }
 
 // expected judges an outcome on the author's side: the protocol states by
