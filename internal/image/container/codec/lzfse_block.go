@@ -35,12 +35,12 @@ func (b *lzfseBlock) append(dst []byte) []byte {
 		b.literals++
 	}
 	h := &b.head
-	h.raw, h.literals, h.matches = b.raw, b.literals, b.matches
+	h.Raw, h.Literals, h.Matches = int32(b.raw), int32(b.literals), int32(b.matches)
 	b.countMatches()
 	b.countLiterals()
 	literals := b.pushLiterals()
 	matches := b.pushMatches()
-	h.literalPayload, h.lmdPayload = len(literals), len(matches)
+	h.LiteralPayload, h.LMDPayload = int32(len(literals)), int32(len(matches))
 	dst = h.appendTo(dst)
 	return append(append(dst, literals...), matches...)
 }
@@ -57,12 +57,12 @@ func (b *lzfseBlock) countMatches() {
 		m[ms&63]++
 		d[ds&63]++
 	}
-	normalize(h.lFreq[:], l[:lSymbols], lStates)
-	normalize(h.mFreq[:], m[:mSymbols], mStates)
-	normalize(h.dFreq[:], d[:], dStates)
-	pushers(b.lPush[:], h.lFreq[:], lStates)
-	pushers(b.mPush[:], h.mFreq[:], mStates)
-	pushers(b.dPush[:], h.dFreq[:], dStates)
+	normalize(h.LFreq[:], l[:lSymbols], lStates)
+	normalize(h.MFreq[:], m[:mSymbols], mStates)
+	normalize(h.DFreq[:], d[:], dStates)
+	pushers(b.lPush[:], h.LFreq[:], lStates)
+	pushers(b.mPush[:], h.MFreq[:], mStates)
+	pushers(b.dPush[:], h.DFreq[:], dStates)
 }
 
 // countLiterals counts in four tables in turn: repeated bytes would otherwise
@@ -79,8 +79,8 @@ func (b *lzfseBlock) countLiterals() {
 	for i := range c[0] {
 		c[0][i] += c[1][i] + c[2][i] + c[3][i]
 	}
-	normalize(b.head.literalFreq[:], c[0][:], literalStates)
-	pushers(b.literalPush[:], b.head.literalFreq[:], literalStates)
+	normalize(b.head.LiteralFreq[:], c[0][:], literalStates)
+	pushers(b.literalPush[:], b.head.LiteralFreq[:], literalStates)
 }
 
 // pushLiterals encodes the literals, last first, with four states in turn: 40
@@ -109,9 +109,9 @@ func (b *lzfseBlock) pushLiterals() []byte {
 		acc >>= have & 0x38
 		have &= 7
 	}
-	b.head.literalState = [4]uint16{uint16(s0 - literalStates), uint16(s1 - literalStates),
+	b.head.LiteralState = [4]uint16{uint16(s0 - literalStates), uint16(s1 - literalStates),
 		uint16(s2 - literalStates), uint16(s3 - literalStates)}
-	return finish(b.literalStream[:], out, acc, have, &b.head.literalBits)
+	return finish(b.literalStream[:], out, acc, have, &b.head.LiteralBits)
 }
 
 // pushMatches encodes the triples, last first: 54 bits at most between two
@@ -147,8 +147,8 @@ func (b *lzfseBlock) pushMatches() []byte {
 		acc >>= have & 0x38
 		have &= 7
 	}
-	b.head.lState, b.head.mState, b.head.dState = uint16(ls-lStates), uint16(ms-mStates), uint16(ds-dStates)
-	return finish(b.matchStream[:], out, acc, have, &b.head.lmdBits)
+	b.head.LState, b.head.MState, b.head.DState = uint16(ls-lStates), uint16(ms-mStates), uint16(ds-dStates)
+	return finish(b.matchStream[:], out, acc, have, &b.head.LMDBits)
 }
 
 // push encodes one symbol in state s (kept with the number of states added, see
@@ -161,12 +161,12 @@ func push(acc uint64, have int, s uint32, e pusher) (uint64, int, uint32) {
 
 // finish writes the last bits of a stream, and to unused minus the number of
 // bits that its last byte has left.
-func finish(stream []byte, out int, acc uint64, have int, unused *int) []byte {
+func finish(stream []byte, out int, acc uint64, have int, unused *int32) []byte {
 	*unused = 0
 	if have > 0 {
 		stream[out] = byte(acc)
 		out++
-		*unused = have - 8
+		*unused = int32(have - 8)
 	}
 	return stream[:out]
 }

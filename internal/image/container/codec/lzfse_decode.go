@@ -22,24 +22,25 @@ func (d *lzfseDecoder) compressed(dst []byte, at int, src []byte, in int) (made,
 	if !h.parse(src[in:]) || !h.valid(len(src)-in-h.size) {
 		return 0, 0, damaged(in, "bad header")
 	}
-	if h.raw > len(dst)-at {
+	raw := int(h.Raw)
+	if raw > len(dst)-at {
 		return 0, 0, damaged(in, "decodes to more bytes than wanted")
 	}
-	if !literalTable(&d.literal, h.literalFreq[:]) || !valueTable(d.l[:], h.lFreq[:], &lValues) ||
-		!valueTable(d.m[:], h.mFreq[:], &mValues) || !valueTable(d.d[:], h.dFreq[:], &dValues) {
+	if !literalTable(&d.literal, h.LiteralFreq[:]) || !valueTable(d.l[:], h.LFreq[:], &lValues) ||
+		!valueTable(d.m[:], h.MFreq[:], &mValues) || !valueTable(d.d[:], h.DFreq[:], &dValues) {
 		return 0, 0, damaged(in, "frequencies that do not fit")
 	}
 	// The streams are read backwards, eight bytes at a time: short ones reach
 	// into the header in front of them, never before it.
-	literalEnd := in + h.size + h.literalPayload
-	lmdEnd := literalEnd + h.lmdPayload
+	literalEnd := in + h.size + int(h.LiteralPayload)
+	lmdEnd := literalEnd + int(h.LMDPayload)
 	if !d.readLiterals(src[in:literalEnd]) {
 		return 0, 0, damaged(in, "literals that run out of bits")
 	}
-	if !d.readMatches(dst[:at+h.raw], at, src[in:lmdEnd]) {
+	if !d.readMatches(dst[:at+raw], at, src[in:lmdEnd]) {
 		return 0, 0, damaged(in, "bad matches")
 	}
-	return h.raw, lmdEnd - in, nil
+	return raw, lmdEnd - in, nil
 }
 
 // readLiterals decodes the literals from the bit stream that ends with src.
@@ -47,10 +48,10 @@ func (d *lzfseDecoder) compressed(dst []byte, at int, src []byte, in int) (made,
 // does for all of them.
 func (d *lzfseDecoder) readLiterals(src []byte) bool {
 	h, table := &d.head, &d.literal
-	s0, s1 := uint64(h.literalState[0]), uint64(h.literalState[1])
-	s2, s3 := uint64(h.literalState[2]), uint64(h.literalState[3])
-	p, used := len(src)-8, uint64(-h.literalBits)
-	out := d.literals[:h.literals]
+	s0, s1 := uint64(h.LiteralState[0]), uint64(h.LiteralState[1])
+	s2, s3 := uint64(h.LiteralState[2]), uint64(h.LiteralState[3])
+	p, used := len(src)-8, uint64(-h.LiteralBits)
+	out := d.literals[:h.Literals]
 	for len(out) >= 4 {
 		p -= int(used >> 3)
 		used &= 7
@@ -80,11 +81,11 @@ func (d *lzfseDecoder) readLiterals(src []byte) bool {
 // fill dst exactly. A triple pulls at most 54 bits: one refill for each.
 func (d *lzfseDecoder) readMatches(dst []byte, at int, src []byte) bool {
 	h := &d.head
-	ls, ms, ds := uint64(h.lState), uint64(h.mState), uint64(h.dState)
-	p, used := len(src)-8, uint64(-h.lmdBits)
-	literals := d.literals[:h.literals+wide]
+	ls, ms, ds := uint64(h.LState), uint64(h.MState), uint64(h.DState)
+	p, used := len(src)-8, uint64(-h.LMDBits)
+	literals := d.literals[:h.Literals+wide]
 	distance := 0
-	for range h.matches {
+	for range h.Matches {
 		p -= int(used >> 3)
 		used &= 7
 		if p < 0 {

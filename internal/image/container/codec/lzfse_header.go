@@ -2,32 +2,12 @@ package codec
 
 import "encoding/binary"
 
-// lzfseHeader is the content of the header of a bvx1 or bvx2 block: counts, the
-// start states of the entropy coder, the number of unused bits in the last byte
-// of either bit stream (−7..0), and the frequencies of all symbols.
+// lzfseHeader is the header of a bvx1 or bvx2 block: counts, the start states of
+// the entropy coder, the number of unused bits in the last byte of either bit
+// stream (−7..0), and the frequencies of all symbols.
 type lzfseHeader struct {
-	size                       int // of the header, in bytes, with its magic
-	raw                        int
-	literals, matches          int
-	literalPayload, lmdPayload int
-	literalBits, lmdBits       int
-	literalState               [4]uint16
-	lState, mState, dState     uint16
-	lFreq                      [lSymbols]uint16
-	mFreq                      [mSymbols]uint16
-	dFreq                      [dSymbols]uint16
-	literalFreq                [literalSymbols]uint16
-}
-
-// Lengths of the header without and with the longest frequency table.
-const (
-	minSizeV2 = 32
-	maxSizeV2 = minSizeV2 + ((lSymbols+mSymbols+dSymbols+literalSymbols)*14+7)/8
-)
-
-// freqs are the four tables in the order in which the header holds them.
-func (h *lzfseHeader) freqs() [4][]uint16 {
-	return [4][]uint16{h.lFreq[:], h.mFreq[:], h.dFreq[:], h.literalFreq[:]}
+	lzfseV1
+	size int // of the header, in bytes, with its magic
 }
 
 // lzfseV1 is the header of a bvx1 block after its magic.
@@ -44,37 +24,38 @@ type lzfseV1 struct {
 	LiteralFreq            [literalSymbols]uint16
 }
 
-// parseV1 is parse for the header of a bvx1 block.
-func (h *lzfseHeader) parseV1(src []byte) bool {
-	var v lzfseV1
-	n, err := binary.Decode(src[4:], binary.LittleEndian, &v)
-	*h = lzfseHeader{4 + n, int(v.Raw), int(v.Literals), int(v.Matches), int(v.LiteralPayload), int(v.LMDPayload),
-		int(v.LiteralBits), int(v.LMDBits), v.LiteralState, v.LState, v.MState, v.DState,
-		v.LFreq, v.MFreq, v.DFreq, v.LiteralFreq}
-	return err == nil
+// Lengths of the header without and with the longest frequency table.
+const (
+	minSizeV2 = 32
+	maxSizeV2 = minSizeV2 + ((lSymbols+mSymbols+dSymbols+literalSymbols)*14+7)/8
+)
+
+// freqs are the four tables in the order in which the header holds them.
+func (h *lzfseHeader) freqs() [4][]uint16 {
+	return [4][]uint16{h.LFreq[:], h.MFreq[:], h.DFreq[:], h.LiteralFreq[:]}
 }
 
 // parse reads the header at the start of src, of a bvx2 or bvx1 block, and
 // reports whether it is complete; valid checks its values.
 func (h *lzfseHeader) parse(src []byte) bool {
-	if binary.LittleEndian.Uint32(src) == magicV1 {
-		return h.parseV1(src)
+	le := binary.LittleEndian
+	if le.Uint32(src) == magicV1 {
+		n, err := binary.Decode(src[4:], le, &h.lzfseV1)
+		h.size = 4 + n
+		return err == nil
 	}
 	if len(src) < minSizeV2 {
 		return false
 	}
-	le := binary.LittleEndian
-	field := func(v uint64, at, bits int) int { return int(v >> at & (1<<bits - 1)) }
+	field := func(v uint64, at, bits int) int32 { return int32(v >> at & (1<<bits - 1)) }
 	v0, v1, v2 := le.Uint64(src[8:]), le.Uint64(src[16:]), le.Uint64(src[24:])
-	h.raw = int(le.Uint32(src[4:]))
-	h.literals, h.literalPayload, h.matches = field(v0, 0, 20), field(v0, 20, 20), field(v0, 40, 20)
-	h.literalBits = field(v0, 60, 3) - 7
-	for i := range h.literalState {
-		h.literalState[i] = uint16(field(v1, 10*i, 10))
+	h.Raw, h.Literals, h.LiteralPayload = int32(le.Uint32(src[4:])), field(v0, 0, 20), field(v0, 20, 20)
+	h.Matches, h.LiteralBits = field(v0, 40, 20), field(v0, 60, 3)-7
+	for i := range h.LiteralState {
+		h.LiteralState[i] = uint16(field(v1, 10*i, 10))
 	}
-	h.lmdPayload, h.lmdBits = field(v1, 40, 20), field(v1, 60, 3)-7
-	h.size = field(v2, 0, 32)
-	h.lState, h.mState, h.dState = uint16(field(v2, 32, 10)), uint16(field(v2, 42, 10)), uint16(field(v2, 52, 10))
+	h.LMDPayload, h.LMDBits, h.size = field(v1, 40, 20), field(v1, 60, 3)-7, int(uint32(v2))
+	h.LState, h.MState, h.DState = uint16(field(v2, 32, 10)), uint16(field(v2, 42, 10)), uint16(field(v2, 52, 10))
 	if h.size < minSizeV2 || h.size > maxSizeV2 || h.size > len(src) {
 		return false
 	}
@@ -84,15 +65,13 @@ func (h *lzfseHeader) parse(src []byte) bool {
 // readFreqs reads the prefix-coded frequencies. No bytes mean tables of zeros,
 // as in the reference.
 func (h *lzfseHeader) readFreqs(src []byte) bool {
-	if len(src) == 0 {
-		for _, table := range h.freqs() {
-			clear(table)
-		}
-		return true
-	}
 	var acc uint64
 	var have, at int
 	for _, table := range h.freqs() {
+		if len(src) == 0 {
+			clear(table)
+			continue
+		}
 		for i := range table {
 			for have < 14 && at < len(src) {
 				acc |= uint64(src[at]) << have
@@ -161,38 +140,27 @@ func (h *lzfseHeader) appendTo(dst []byte) []byte {
 		dst = append(dst, byte(acc))
 	}
 	h.size = len(dst) - start
-	v0 := uint64(h.literals) | uint64(h.literalPayload)<<20 | uint64(h.matches)<<40 | uint64(h.literalBits+7)<<60
-	v1 := uint64(h.lmdPayload)<<40 | uint64(h.lmdBits+7)<<60
-	for i, s := range h.literalState {
+	v0 := uint64(h.Literals) | uint64(h.LiteralPayload)<<20 | uint64(h.Matches)<<40 | uint64(h.LiteralBits+7)<<60
+	v1 := uint64(h.LMDPayload)<<40 | uint64(h.LMDBits+7)<<60
+	for i, s := range h.LiteralState {
 		v1 |= uint64(s) << (10 * i)
 	}
-	v2 := uint64(h.size) | uint64(h.lState)<<32 | uint64(h.mState)<<42 | uint64(h.dState)<<52
-	fixed := dst[start:]
-	le.PutUint32(fixed, magicV2)
-	le.PutUint32(fixed[4:], uint32(h.raw))
-	le.PutUint64(fixed[8:], v0)
-	le.PutUint64(fixed[16:], v1)
-	le.PutUint64(fixed[24:], v2)
+	v2 := uint64(h.size) | uint64(h.LState)<<32 | uint64(h.MState)<<42 | uint64(h.DState)<<52
+	fixed := le.AppendUint32(le.AppendUint32(dst[:start], magicV2), uint32(h.Raw))
+	for _, v := range []uint64{v0, v1, v2} {
+		fixed = le.AppendUint64(fixed, v)
+	}
 	return dst
 }
 
 // valid reports whether the header keeps the format's limits and its payloads
 // are within the rest bytes after it.
 func (h *lzfseHeader) valid(rest int) bool {
-	if h.raw < 0 || h.literals < 0 || h.literals > maxLiterals || h.literals%4 != 0 ||
-		h.matches < 0 || h.matches > maxMatches || h.literalPayload < 0 || h.lmdPayload < 0 {
-		return false
-	}
-	if h.literalPayload > rest || h.lmdPayload > rest-h.literalPayload {
-		return false
-	}
-	if h.literalBits < -7 || h.literalBits > 0 || h.lmdBits < -7 || h.lmdBits > 0 {
-		return false
-	}
-	for _, s := range h.literalState {
-		if s >= literalStates {
-			return false
-		}
-	}
-	return h.lState < lStates && h.mState < mStates && h.dState < dStates
+	within := func(n, most int32) bool { return n >= 0 && n <= most }
+	ok := h.Raw >= 0 && within(h.Literals, maxLiterals) && h.Literals%4 == 0 && within(h.Matches, maxMatches) &&
+		h.LiteralPayload >= 0 && int(h.LiteralPayload) <= rest &&
+		h.LMDPayload >= 0 && int(h.LMDPayload) <= rest-int(h.LiteralPayload) &&
+		within(-h.LiteralBits, 7) && within(-h.LMDBits, 7) &&
+		h.LState < lStates && h.MState < mStates && h.DState < dStates
+	return ok && max(h.LiteralState[0], h.LiteralState[1], h.LiteralState[2], h.LiteralState[3]) < literalStates
 }

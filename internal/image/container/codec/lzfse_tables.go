@@ -14,6 +14,8 @@ var (
 	mValues = makeValues(append(make([]uint8, 16), 3, 5, 8, 11))
 	dValues = makeValues(fourOfEach(16))
 
+	literalValues = makeValues(make([]uint8, literalSymbols))
+
 	lSymbol = symbolsOf(lValues, maxL)
 	mSymbol = symbolsOf(mValues, maxM)
 )
@@ -67,24 +69,11 @@ func dSymbol(d uint32) uint32 {
 // literalTable fills table from the frequencies. It reports whether they fit;
 // states that no symbol owns decode to literal 0 and state 0.
 func literalTable(table *[literalStates]uint64, freq []uint16) bool {
-	at := 0
-	for symbol, f := range freq {
-		if f == 0 {
-			continue
-		}
-		if at+int(f) > len(table) {
-			return false
-		}
-		k, j0 := spread(uint32(f), literalStates)
-		own := table[at : at+int(f)]
-		for j := range own {
-			n, next := step(uint32(f), uint32(j), k, j0, literalStates)
-			own[j] = uint64(n) | uint64(symbol)<<8 | uint64(next)<<16 | (1<<n-1)<<32
-		}
-		at += int(f)
+	ok := valueTable(table[:], freq, &literalValues)
+	for i, e := range table {
+		table[i] = e&0x3f | e>>32<<8 | e&0xffff0000 | (1<<(e&0x3f)-1)<<32
 	}
-	clear(table[at:])
-	return true
+	return ok
 }
 
 // valueTable fills table likewise for one of L, M and D; unowned states decode

@@ -164,9 +164,8 @@ func BenchmarkLZFSEEncode(b *testing.B) {
 func asV1(t *testing.T, stream []byte) []byte {
 	var h lzfseHeader
 	require.True(t, h.parse(stream))
-	b, err := binary.Append(binary.LittleEndian.AppendUint32(nil, magicV1), binary.LittleEndian, lzfseV1{int32(h.raw),
-		int32(h.literalPayload + h.lmdPayload), int32(h.literals), int32(h.matches), int32(h.literalPayload), int32(h.lmdPayload),
-		int32(h.literalBits), h.literalState, int32(h.lmdBits), h.lState, h.mState, h.dState, h.lFreq, h.mFreq, h.dFreq, h.literalFreq})
+	h.Payload = h.LiteralPayload + h.LMDPayload
+	b, err := binary.Append(binary.LittleEndian.AppendUint32(nil, magicV1), binary.LittleEndian, h.lzfseV1)
 	require.NoError(t, err)
 	require.Len(t, b, 50+2*(20+20+64+256), "docs of the format: 50 bytes before the tables")
 	return append(b, stream[h.size:]...)
