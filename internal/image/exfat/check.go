@@ -2,7 +2,6 @@ package exfat
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -16,8 +15,6 @@ type CheckOptions struct {
 	// Repair puts right what can be put right without guessing; see the kinds
 	// of findings.
 	Repair bool
-	// MetadataLimit is as in MountOptions.
-	MetadataLimit int64
 }
 
 // checker reads a volume once. It uses the functions by which Mount reads the
@@ -37,12 +34,12 @@ type checker struct {
 
 // Check reads all metadata of a volume that is not mounted and reports what is
 // wrong with it. It returns an error for a device without an exFAT volume and
-// for one that cannot be read. Memory is bounded by the limit, as for Mount,
+// for one that cannot be read. Memory is bounded by DefaultMetadataLimit as for Mount,
 // plus the largest directory, and a quarter of the limit for the names of
 // clusters.
 func Check(dev blockdev.Device, o CheckOptions) (_ *Report, err error) {
 	defer annotate(&err, "checking volume")
-	v := &Volume{dev: dev, upcase: standardCase(), limit: cmp.Or(o.MetadataLimit, DefaultMetadataLimit),
+	v := &Volume{dev: dev, upcase: standardCase(), limit: DefaultMetadataLimit,
 		dirs: map[*directory]struct{}{}}
 	c := &checker{Volume: v, report: &Report{}, names: map[uint32]firstName{}, room: v.limit / 4}
 	if err := c.run(); err != nil {

@@ -344,47 +344,33 @@ func (d *checkDir) secondName(i int, set []byte, rec *record, path string) (drop
 	if problem != "" || was.isDir() != rec.isDir() || was.created != rec.created { // which no move changes
 		return nil, nil
 	}
-	switch before, now := was.accessed.time(), rec.accessed.time(); {
-	case now.Before(before):
+	before, now := was.accessed.time(), rec.accessed.time()
+	if now.Before(before) {
 		return func() error {
 			markFree(set)
 			return d.put(i, set)
 		}, nil
-	case !before.Before(now) || !c.mayDrop(had, rec, path):
+	}
+	// Entries that were found below one of the names of a directory now count
+	// below the other, so that one check moves at most one directory: otherwise
+	// all paths to it could be removed.
+	if before.Equal(now) || rec.isDir() && (c.moved || strings.HasPrefix(path, had.path+"/")) {
 		return nil, nil
 	}
-	c.withdraw(had, &was, rec)
+	c.moved = c.moved || rec.isDir()
+	// The findings about the older name are taken back where the newer differs,
+	// since the file was written after the move. Another check reports what is
+	// left.
+	c.unsure = c.unsure || was.size != rec.size || was.noChain != rec.noChain
+	if had.finding < len(c.report.Findings) {
+		f := &c.report.Findings[had.finding]
+		if f.Kind != CrossLink && f.Cluster == rec.first {
+			f.fix, c.unsure = nil, true
+		}
+	}
 	d.recordName(i, len(set), rec, path)
 	return func() error {
 		markFree(other)
 		return writeFull(c.dev, other, had.at)
 	}, nil
-}
-
-// mayDrop prevents that all paths to a directory are removed: entries that were
-// found below one of its names now count below the other, so one check moves at
-// most one directory.
-func (c *checker) mayDrop(had firstName, rec *record, path string) bool {
-	if !rec.isDir() {
-		return true
-	}
-	if c.moved || strings.HasPrefix(path, had.path+"/") {
-		return false
-	}
-	c.moved = true
-	return true
-}
-
-// withdraw takes back the findings about the older of two names where the newer
-// differs, since the file was written after the move. Another check reports
-// what is left.
-func (c *checker) withdraw(had firstName, was, rec *record) {
-	broken := false
-	if had.finding < len(c.report.Findings) {
-		f := &c.report.Findings[had.finding]
-		if broken = f.Kind != CrossLink && f.Cluster == rec.first; broken {
-			f.fix = nil
-		}
-	}
-	c.unsure = c.unsure || broken || was.size != rec.size || was.noChain != rec.noChain
 }

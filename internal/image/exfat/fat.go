@@ -112,9 +112,7 @@ func (f *fat) link(after uint32, runs []run) error {
 // take collects the dirty pages.
 func (f *fat) take(chunks []chunk) []chunk {
 	for _, p := range f.chunks {
-		if p != nil {
-			chunks = p.take(chunks)
-		}
+		chunks = p.take(chunks)
 	}
 	return chunks
 }
@@ -122,9 +120,7 @@ func (f *fat) take(chunks []chunk) []chunk {
 // markAll makes all loaded pages dirty.
 func (f *fat) markAll() {
 	for _, p := range f.chunks {
-		if p != nil {
-			p.markAll()
-		}
+		p.markAll()
 	}
 }
 

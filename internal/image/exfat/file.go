@@ -224,8 +224,7 @@ func (n *node) shrinkTo(size int64) error {
 	if len(keep) == 0 || n.noChain {
 		return nil
 	}
-	last := keep[len(keep)-1]
-	return v.fat.set(v.g.cluster(last.Device+last.Length)-1, endOfChain)
+	return v.fat.set(lastCluster(v.g.runs(keep)), endOfChain)
 }
 
 // Extents returns the places of the file on the device, in the order of the

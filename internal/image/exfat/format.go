@@ -75,9 +75,6 @@ func (o FormatOptions) geometry(size int64) (geometry, error) {
 	if size < minVolumeSize {
 		return geometry{}, fmt.Errorf("%d bytes are less than the smallest volume of %d", size, minVolumeSize)
 	}
-	if o.PartitionOffset < 0 {
-		return geometry{}, fmt.Errorf("partition offset %d is negative", o.PartitionOffset)
-	}
 	g := geometry{
 		Partition: uint64(o.PartitionOffset) >> shift, Sectors: uint64(size) >> shift, FATOffset: 2 * bootSectors,
 		SectorShift: shift, ClusterShift: uint8(bits.TrailingZeros64(uint64(cluster)) - shift), NumberOfFATs: 1,

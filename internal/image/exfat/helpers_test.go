@@ -82,7 +82,7 @@ func checkMounted(v *Volume) (*Report, error) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	r, err := Check(v.dev, CheckOptions{MetadataLimit: v.limit})
+	r, err := Check(v.dev, CheckOptions{})
 	if err == nil {
 		r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return f.Kind == DirtyFlag && !v.state.Dirty })
 	}

@@ -75,7 +75,7 @@ func damagedBy(t *testing.T, dev *blockdevtest.MemDevice, secret []byte) (stale,
 		}
 	}
 	v := mount(t, dev)
-	if i, err := v.Stat("new"); err == nil && i.Valid > 0 && bytes.Contains(readFile(t, v, "new"), secret) {
+	if e, _, err := v.lookup("new"); err == nil && e.valid > 0 && bytes.Contains(readFile(t, v, "new"), secret) {
 		stale = 1
 	}
 	return stale, free

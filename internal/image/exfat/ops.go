@@ -15,9 +15,7 @@ type Info struct {
 	Name              string
 	Dir               bool
 	Size              int64
-	Valid             int64 // up to here the file was written; beyond it reads as zeros
 	Created, Modified time.Time
-	Contiguous        bool // the clusters are in one piece and the FAT is not used
 	// ID is of this file or directory as long as the volume is mounted,
 	// whatever it is called; never given twice, 0 for the root.
 	ID uint64
@@ -26,8 +24,7 @@ type Info struct {
 // info describes the entry, with the sizes of the open file if it is open.
 func (e *entry) info() Info {
 	i := Info{
-		Name: e.text(), Dir: e.isDir(), Size: e.size, Valid: e.valid,
-		Created: e.created.time(), Modified: e.modified.time(), Contiguous: e.noChain,
+		Name: e.text(), Dir: e.isDir(), Size: e.size, Created: e.created.time(), Modified: e.modified.time(),
 	}
 	if e.id == 0 {
 		e.dir.v.ids++
@@ -35,7 +32,7 @@ func (e *entry) info() Info {
 	}
 	i.ID = e.id
 	if n := e.node; n != nil {
-		i.Size, i.Valid, i.Contiguous = n.size.Load(), n.valid.Load(), n.noChain
+		i.Size = n.size.Load()
 	}
 	return i
 }
@@ -270,41 +267,37 @@ func (v *Volume) listLocked(path string) (*directory, []Info, error) {
 // error.
 func (v *Volume) Walk(path string, f func(path string, i Info) error,
 	failed func(path string, err error) error) error {
-	if failed == nil {
-		failed = func(_ string, err error) error { return err }
-	}
-	return v.walk(strings.Join(splitPath(path), "/"), f, failed, map[int64]bool{})
-}
-
-// walk is Walk with the directories seen so far, by the place of their first
-// cluster.
-func (v *Volume) walk(
-	path string, f func(string, Info) error, failed func(string, error) error, seen map[int64]bool,
-) error {
-	v.mu.Lock()
-	d, infos, err := v.listLocked(path)
-	if err == nil && len(d.extents) > 0 {
-		if seen[d.extents[0].Device] {
-			err = fmt.Errorf("directory contains itself: %w", ErrCorrupt)
+	seen := map[int64]bool{} // places of the first clusters of directories
+	var walk func(path string) error
+	walk = func(path string) error {
+		v.mu.Lock()
+		d, infos, err := v.listLocked(path)
+		if err == nil && len(d.extents) > 0 {
+			if seen[d.extents[0].Device] {
+				err = fmt.Errorf("directory contains itself: %w", ErrCorrupt)
+			}
+			seen[d.extents[0].Device] = true
 		}
-		seen[d.extents[0].Device] = true
-	}
-	v.mu.Unlock()
-	if err != nil {
-		return failed(path, fmt.Errorf("listing %q: %w", path, err))
-	}
-	for _, i := range infos {
-		child := strings.TrimPrefix(path+"/"+i.Name, "/")
-		if err := f(child, i); err != nil {
+		v.mu.Unlock()
+		if err != nil {
+			err = fmt.Errorf("listing %q: %w", path, err)
+			if failed != nil {
+				err = failed(path, err)
+			}
 			return err
 		}
-		if i.Dir {
-			if err := v.walk(child, f, failed, seen); err != nil {
+		for _, i := range infos {
+			child := strings.TrimPrefix(path+"/"+i.Name, "/")
+			if err = f(child, i); err == nil && i.Dir {
+				err = walk(child)
+			}
+			if err != nil {
 				return err
 			}
 		}
+		return nil
 	}
-	return nil
+	return walk(strings.Join(splitPath(path), "/"))
 }
 
 // Rename moves a file or directory, open or not, to a path that does not exist;

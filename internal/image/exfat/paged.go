@@ -23,7 +23,7 @@ func writeChunks(dev blockdev.Device, chunks []chunk) error {
 }
 
 // paged is metadata in memory that remembers which pages differ from the
-// device. Pages are 4 KiB, or a cluster if that is less, so that a page is
+// device; nil has none. Pages are 4 KiB, or a cluster if that is less, so that a page is
 // never split on the device.
 type paged struct {
 	data []byte
@@ -54,7 +54,7 @@ func (p *paged) mark(off, n int) {
 // take appends copies of the dirty pages to chunks, neighbours joined, and
 // marks them clean.
 func (p *paged) take(chunks []chunk) []chunk {
-	if !p.dirty {
+	if p == nil || !p.dirty {
 		return chunks
 	}
 	p.dirty = false
@@ -77,4 +77,8 @@ func (p *paged) take(chunks []chunk) []chunk {
 }
 
 // markAll makes all pages dirty, after a write of some failed.
-func (p *paged) markAll() { p.mark(0, len(p.data)) }
+func (p *paged) markAll() {
+	if p != nil {
+		p.mark(0, len(p.data))
+	}
+}

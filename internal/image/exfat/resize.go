@@ -45,10 +45,19 @@ func (v *Volume) Resize(size int64) (err error) {
 	defer v.commitMu.Unlock()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	next, err := v.resized(size)
-	if err != nil {
-		return err
+	next := v.g
+	switch {
+	case v.open > 0:
+		return fmt.Errorf("%d files are open: %w", v.open, ErrBusy)
+	case size > v.dev.Size():
+		return fmt.Errorf("device has %d bytes: %w", v.dev.Size(), ErrNoSpace)
+	case size > v.g.at(v.g.Clusters+firstData) && size > v.MaxSize()+v.g.clusterSize()-1:
+		return fmt.Errorf("possible are %d bytes: %w", v.MaxSize(), ErrFATTooSmall)
+	case size < v.minSize():
+		return fmt.Errorf("possible are %d bytes: %w", v.minSize(), ErrShrinkUsed)
 	}
+	next.Sectors = uint64(size) >> v.g.SectorShift
+	next.Clusters = uint32(min((size-v.g.heapStart())/v.g.clusterSize(), maxClusters))
 	if err := v.touch(); err != nil {
 		return err
 	}
@@ -87,24 +96,6 @@ func (v *Volume) grow(next geometry) error {
 		return err
 	}
 	return v.writeBoot()
-}
-
-// resized is the geometry for a size, if it is possible.
-func (v *Volume) resized(size int64) (geometry, error) {
-	next := v.g
-	next.Sectors = uint64(max(0, size)) >> v.g.SectorShift
-	switch {
-	case v.open > 0:
-		return next, fmt.Errorf("%d files are open: %w", v.open, ErrBusy)
-	case size > v.dev.Size():
-		return next, fmt.Errorf("device has %d bytes: %w", v.dev.Size(), ErrNoSpace)
-	case size > v.g.at(v.g.Clusters+firstData) && size > v.MaxSize()+v.g.clusterSize()-1:
-		return next, fmt.Errorf("possible are %d bytes: %w", v.MaxSize(), ErrFATTooSmall)
-	case size < v.minSize():
-		return next, fmt.Errorf("possible are %d bytes: %w", v.minSize(), ErrShrinkUsed)
-	}
-	next.Clusters = uint32(min((size-v.g.heapStart())/v.g.clusterSize(), maxClusters))
-	return next, nil
 }
 
 // setClusters takes the new number of clusters over into FAT, bitmap and root

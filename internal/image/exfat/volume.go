@@ -295,8 +295,11 @@ func (v *Volume) Free() int64 {
 func (v *Volume) Sync() (err error) {
 	defer annotate(&err, "synchronising volume")
 	v.mu.Lock()
-	nodes := v.openNodes()
+	nodes, closed := v.openNodes(), v.closed
 	v.mu.Unlock()
+	if closed {
+		return ErrClosed
+	}
 	for _, n := range nodes {
 		if err := n.fillGaps(); err != nil {
 			return err
@@ -338,26 +341,16 @@ func (v *Volume) openNodes() []*node {
 }
 
 // Unmount writes everything back, marks the volume clean (unless it was found
-// dirty) and makes v unusable. With files open it returns ErrBusy and has no
-// effect.
+// dirty) and makes v unusable. With files open it is a Sync and returns ErrBusy.
 func (v *Volume) Unmount() (err error) {
 	defer annotate(&err, "unmounting volume")
-	v.mu.Lock()
-	open, closed := v.open, v.closed
-	v.mu.Unlock()
-	switch {
-	case closed:
-		return ErrClosed
-	case open > 0:
-		return fmt.Errorf("%d files are open: %w", open, ErrBusy)
-	}
 	if err := v.quiesce(); err != nil {
 		return err
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.open > 0 {
-		return fmt.Errorf("%d files were opened meanwhile: %w", v.open, ErrBusy)
+		return fmt.Errorf("%d files are open: %w", v.open, ErrBusy)
 	}
 	if v.marked.Load() {
 		used := uint64(v.g.Clusters-v.alloc.free) * 100 / uint64(v.g.Clusters)
