@@ -24,6 +24,7 @@ import (
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/engine/hdiutil"
+	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/bench/selftest"
 	"dmgbench/internal/image"
 	"dmgbench/internal/linuxhdiutil/attach"
@@ -34,6 +35,7 @@ import (
 	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/hostio"
 	"dmgbench/internal/system/units"
+	"dmgbench/plans"
 	"dmgbench/scripts"
 )
 
@@ -411,9 +413,32 @@ func (d *doctor) Attaching() []fact {
 			no = append(no, fmt.Sprintf("%s (the kernel has no driver %s)", f.Name, f.Kernel))
 		}
 	}
+	var tools, missing []string
+	for _, t := range imageTools {
+		if isInstalled(t[0]) {
+			tools = append(tools, t[0])
+		} else {
+			missing, packages = append(missing, t[0]), report.AppendNew(packages, t[1])
+		}
+	}
 	list := strings.Join(packages, " ")
 	hint := report.TextIf(list != "", "apt install "+list+" (Debian, Ubuntu)")
-	return []fact{{"loop devices", loops, ""}, {"FUSE", fuse, ""}, {"file systems", withMissing(yes, no), hint}}
+	return []fact{{"loop devices", loops, ""}, {"FUSE", fuse, ""}, {"file systems", withMissing(yes, no), ""},
+		{"image tools", withMissing(tools, missing), hint}}
+}
+
+// imageTools are the programs that open or check images which --keep left, with
+// their Debian packages. Measuring needs none of them.
+var imageTools = [][2]string{{"7zz", "7zip"}, {"mount", "mount"}, {"losetup", "mount"}, {"fsck.exfat", "exfatprogs"},
+	{"mount.exfat-fuse", "exfat-fuse"}, {"fusermount3", "fuse3"}}
+
+// isInstalled looks for a program, also in the folders of root, which the PATH
+// of others lacks.
+func isInstalled(name string) bool {
+	return slices.ContainsFunc([]string{"", "/usr/local/sbin/", "/usr/sbin/", "/sbin/"}, func(dir string) bool {
+		_, err := exec.LookPath(dir + name)
+		return err == nil
+	})
 }
 
 // withMissing is "a, b. Not: c".
@@ -427,7 +452,31 @@ func (d *doctor) Measures() []fact {
 		return nil
 	}
 	facts := []fact{{"measures", "native folders; " + supportedImages(d.chosen), ""}}
-	return append(facts, d.counters()...)
+	return slices.Concat(facts, d.counters(), d.plans())
+}
+
+// plans groups the built-in plans by how many of their cases the engine
+// supports. Native baselines, which every engine measures, are not counted.
+func (d *doctor) plans() []fact {
+	var full, part, none []string
+	for _, name := range plans.Names() {
+		p, _, err := loadPlan(name)
+		if err != nil {
+			d.err = err
+			return nil
+		}
+		cases := slices.DeleteFunc(p.Cases(), func(c plan.Case) bool { return c.Baseline })
+		switch unsupported := len(runner.UnsupportedCases(p, d.chosen)); unsupported {
+		case 0:
+			full = append(full, name)
+		case len(cases):
+			none = append(none, name)
+		default:
+			part = append(part, fmt.Sprintf("%s (%d of %d)", name, len(cases)-unsupported, len(cases)))
+		}
+	}
+	list := func(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }
+	return []fact{{"plans in full", list(full), ""}, {"plans in part", list(part), ""}, {"plans not", list(none), ""}}
 }
 
 // supportedImages lists the formats, ciphers and file systems that an engine
