@@ -67,17 +67,29 @@ func (v *seriesView) chart(p seriesPart, rows []analysis.HistoryRow) Chart {
 	return c
 }
 
-// nameVersions writes each version in the middle of the runs that have it.
+// nameVersions writes each version in the middle of the runs that have it, as
+// what differs from the version before; a build only where the system has the
+// same number.
 //
 // Two lines of twenty characters fit between two versions of a picture.
 func (v *seriesView) nameVersions(x *Axis, runs int) {
 	x.Names = make([]string, runs)
+	before := ""
 	for from := 0; from < runs; {
 		version, to := v.S.Runs[v.First+from].Version, from
 		for to+1 < runs && v.S.Runs[v.First+to+1].Version == version {
 			to++
 		}
-		parts := plainList(strings.Split(v.versionName(version), ", "), 20)
+		name := v.versionName(version)
+		var parts []string
+		for part := range strings.SplitSeq(name, ", ") {
+			if short, _, _ := strings.Cut(part, " ("); !strings.Contains(before, short) {
+				parts = append(parts, Plain(short, 20))
+			} else if !strings.Contains(before, part) {
+				parts = append(parts, Plain(part, 20))
+			}
+		}
+		before = name
 		x.Names[(from+to)/2] = strings.Join(parts[:min(len(parts), 2)], "\n")
 		x.Ticks, from = append(x.Ticks, float64((from+to)/2)), to+1
 	}
