@@ -201,9 +201,7 @@ func (j fioJob) options() workload.Options {
 func (b *fioBench) runOurs(ctx context.Context, name string, j fioJob) (l load, err error) {
 	o := j.options()
 	o.Clock, o.Buffers, o.Memory = b.clock, &b.buffers, host.Memory()
-	if o.Data, err = workload.NewData(j.Seed, 0, name, workload.DataRandom, 0); err != nil {
-		return l, err
-	}
+	o.Data = workload.NewData(j.Seed, 0, name, workload.DataRandom, 0)
 	cache := hostio.CacheDirect
 	if b.buffered {
 		cache = hostio.CacheBuffered

@@ -22,10 +22,7 @@ import (
 func (s *stepRun) timeFiles(
 	ctx context.Context, work func(*stepRun, context.Context, workload.Options) (workload.Outcome, error),
 ) error {
-	o, err := s.x.options(s.st)
-	if err != nil {
-		return err
-	}
+	o := s.x.options(s.st)
 	// Counters of the disk contain the traffic of other programs, too; the report
 	// compares them with the bytes of the files.
 	before, unknown := s.x.deviceBytes()
@@ -111,20 +108,19 @@ func (x *caseRun) fileSetNamed(name string) plan.FileSet {
 }
 
 // data are the bytes of a file set in this round of the case.
-func (x *caseRun) data(set plan.FileSet) (*workload.Data, error) {
+func (x *caseRun) data(set plan.FileSet) *workload.Data {
 	return workload.NewData(x.r.p.Run.Seed, x.round, x.c.ID, set.Data, float64(set.Compressible))
 }
 
 // options are the settings of the case with the overrides of the step.
-func (x *caseRun) options(st plan.Step) (workload.Options, error) {
+func (x *caseRun) options(st plan.Step) workload.Options {
 	s := x.c.Settings
-	data, err := x.data(x.fileSet(st))
-	o := x.r.baseOptions(data)
+	o := x.r.baseOptions(x.data(x.fileSet(st)))
 	o.Workers, o.Block = cmp.Or(st.Workers, s.Workers), int64(cmp.Or(st.Block, s.Block))
 	o.Sync, o.Cache = hostio.SyncMode(cmp.Or(st.Sync, s.Sync)), cmp.Or(st.Cache, s.Cache)
 	o.QoS, o.Preallocate, o.Gate = s.QoS, s.Preallocate, x.gate
 	o.Progress = func(p workload.Progress) { x.reportStatus(st, p) }
-	return o, err
+	return o
 }
 
 // baseOptions are what all work on files has in common.
@@ -161,17 +157,15 @@ func (s *stepRun) read(ctx context.Context, o workload.Options) (workload.Outcom
 
 // verify compares files with the data of the file set from which each was
 // written, which may not be that of the case.
-func (s *stepRun) verify(ctx context.Context, o workload.Options) (all workload.Outcome, err error) {
+func (s *stepRun) verify(ctx context.Context, o workload.Options) (all workload.Outcome, _ error) {
 	items := s.batch()
 	for len(items) > 0 {
 		n := 1
 		for n < len(items) && items[n].Batch == items[0].Batch {
 			n++
 		}
-		var out workload.Outcome
-		if o.Data, err = s.x.data(s.x.fileSetNamed(s.h.Sets[items[0].Batch])); err == nil {
-			out, err = workload.Verify(ctx, s.volume(), items[:n], o)
-		}
+		o.Data = s.x.data(s.x.fileSetNamed(s.h.Sets[items[0].Batch]))
+		out, err := workload.Verify(ctx, s.volume(), items[:n], o)
 		if err != nil {
 			return all, err
 		}
@@ -237,10 +231,7 @@ func (s *stepRun) openSource(o workload.Options) (workload.Source, error) {
 	case !r.p.Inputs[i].Optional:
 		return nil, fmt.Errorf("the plan needs the file %q: give it with --input %s=PATH", name, name)
 	}
-	data, err := workload.NewData(r.p.Run.Seed, 1, name, "mixed", generatedShare)
-	if err != nil {
-		return nil, err
-	}
+	data := workload.NewData(r.p.Run.Seed, 1, name, "mixed", generatedShare)
 	return workload.Generated(data, name, int64(r.p.Inputs[i].Size)), nil
 }
 

@@ -429,10 +429,7 @@ func (r *run) preconditionPlace(ctx context.Context, f *workFolder, rec *result.
 // the plan, and computes the slope of the last window.
 func (r *run) addSteadySample(ctx context.Context, vol workload.Volume, rec *result.Precondition) error {
 	n := len(rec.Samples) + 1
-	data, err := workload.NewData(r.p.Run.Seed, n, "precondition", "", 0)
-	if err != nil {
-		return err
-	}
+	data := workload.NewData(r.p.Run.Seed, n, "precondition", "", 0)
 	key := workload.Key{Seed: r.p.Run.Seed, Round: r.session, Step: "precondition", Batch: n}
 	items := equalFiles(1, r.p.Run.SteadyFile, key)
 	o := r.baseOptions(data)

@@ -107,10 +107,7 @@ func (x *exam) timesAboveLaw(c clock.Clock, size, block int64, n int) (above []f
 	if err != nil {
 		return nil, err
 	}
-	data, err := workload.NewData(1, 1, "overhead", workload.DataZero, 0)
-	if err != nil {
-		return nil, err
-	}
+	data := workload.NewData(1, 1, "overhead", workload.DataZero, 0)
 	items := make([]workload.Item, n)
 	for i := range items {
 		items[i] = workload.Item{Name: fmt.Sprintf("%06d", i), Size: size, Set: 1}

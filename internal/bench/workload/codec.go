@@ -186,13 +186,6 @@ type framer struct {
 	empty    bool // compressing an empty file
 }
 
-// hasFrames reports whether the file can be divided: files of other programs
-// cannot.
-func (f *framer) hasFrames() bool {
-	_, err := f.frameSize()
-	return f.compress || !errors.Is(err, errNoFrame)
-}
-
 // errNoFrame is a file with frames that cannot be found without decompressing.
 var errNoFrame = errors.New("not in independent frames")
 

@@ -47,17 +47,14 @@ type Data struct {
 // NewData prepares the data of one case in one round. kind is [DataRandom]
 // (also ""), [DataZero], [DataMixed] or [DataText]; share is the zero part of
 // each 4 KiB with DataMixed, 0 to 1. A plan has no other kinds and shares.
-func NewData(seed uint64, round int, caseID, kind string, share float64) (*Data, error) {
+func NewData(seed uint64, round int, caseID, kind string, share float64) *Data {
 	sum := sha256.Sum256(fmt.Appendf(nil, "dmgbench data 1\x00%d\x00%d\x00%s", seed, round, caseID))
-	block, err := aes.NewCipher(sum[:16])
-	if err != nil {
-		return nil, fmt.Errorf("preparing data: %w", err)
-	}
+	block, _ := aes.NewCipher(sum[:16]) // fails only for a key of another length
 	d := &Data{block: block, kind: kind}
 	if kind == DataMixed {
 		d.zeros = int(math.Round(share * mixedUnit))
 	}
-	return d, nil
+	return d
 }
 
 // zeroBytes are what the keystream is XORed with; 64 KiB stay in the inner
@@ -151,12 +148,10 @@ type vocabulary struct {
 	at     [ranks]uint16          // word of a place
 }
 
-var vocabularyOnce = sync.OnceValue(newVocabulary)
-
-// newVocabulary makes different words from a generator that is easy to
+// vocabularyOnce makes different words from a generator that is easy to
 // reproduce: a linear congruential one with the multiplier of Knuth's MMIX,
 // started at 1.
-func newVocabulary() *vocabulary {
+var vocabularyOnce = sync.OnceValue(func() *vocabulary {
 	var places string // 1000
 	for _, l := range letters {
 		places += strings.Repeat(l.letter, l.places)
@@ -191,7 +186,7 @@ func newVocabulary() *vocabulary {
 		}
 	}
 	return v
-}
+})
 
 // fillText fills p with the text of the file from offset off.
 func (d *Data) fillText(p []byte, file FileKey, off int64) {

@@ -17,8 +17,7 @@ import (
 // 1\x0042\x003\x00format=UDSB")[:16] and counter sha256("dmgbench file
 // 1\x00batch001/01-000-2MB.bin")[:8] followed by zeros.
 func TestDataNeverChanges(t *testing.T) {
-	d, err := NewData(42, 3, "format=UDSB", DataRandom, 0)
-	require.NoError(t, err)
+	d := NewData(42, 3, "format=UDSB", DataRandom, 0)
 	p := make([]byte, 100_000)
 	d.FillAt(p, KeyOf("batch001/01-000-2MB.bin"), 0)
 	sum := sha256.Sum256(p)
@@ -29,8 +28,7 @@ func TestDataNeverChanges(t *testing.T) {
 func TestFillAtIsASliceOfTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kind := rapid.SampledFrom([]string{DataRandom, DataZero, DataMixed, DataText}).Draw(t, "kind")
-		d, err := NewData(rapid.Uint64().Draw(t, "seed"), 1, "c", kind, rapid.Float64Range(0, 1).Draw(t, "share"))
-		require.NoError(t, err)
+		d := NewData(rapid.Uint64().Draw(t, "seed"), 1, "c", kind, rapid.Float64Range(0, 1).Draw(t, "share"))
 		size := rapid.IntRange(1, 200_000).Draw(t, "size")
 		from := rapid.IntRange(0, size-1).Draw(t, "from")
 		to := rapid.IntRange(from, size).Draw(t, "to")
@@ -48,8 +46,7 @@ func slice(t require.TestingT, d *Data, size, from, to int) {
 func FuzzFillAt(f *testing.F) {
 	f.Add(uint16(5000), uint16(17), uint16(4097), byte(2))
 	f.Fuzz(func(t *testing.T, size, from, to uint16, share byte) {
-		d, err := NewData(1, 1, "c", DataMixed, float64(share)/255)
-		require.NoError(t, err)
+		d := NewData(1, 1, "c", DataMixed, float64(share)/255)
 		if from <= to && to <= size {
 			slice(t, d, int(size), int(from), int(to))
 		}
@@ -86,8 +83,7 @@ func TestNoBlockRepeats(t *testing.T) {
 	for seed := range uint64(2) {
 		for round := range 2 {
 			for _, c := range []string{"a", "b"} {
-				d, err := NewData(seed, round, c, DataRandom, 0)
-				require.NoError(t, err)
+				d := NewData(seed, round, c, DataRandom, 0)
 				for _, it := range items(1<<20, 1<<20) {
 					d.FillAt(p, KeyOf(it.Name), 0)
 					for off := 0; off < len(p); off += 4096 {
@@ -105,8 +101,7 @@ func TestNoBlockRepeats(t *testing.T) {
 // The declared share of each 4 KiB is zero, and only that.
 func TestMixedSharesEachBlock(t *testing.T) {
 	for _, share := range []float64{0, 0.25, 0.5, 1} {
-		d, err := NewData(1, 1, "c", DataMixed, share)
-		require.NoError(t, err)
+		d := NewData(1, 1, "c", DataMixed, share)
 		p := make([]byte, 64<<10)
 		d.FillAt(p, 3, 4096)
 		for off := 0; off < len(p); off += 4096 {

@@ -154,20 +154,18 @@ func layoutWrite(vol Volume, items []Item, o Options) layout {
 	}
 	single := o.Workers == 1 && o.Gate == nil
 	var used int64
-	from := 0
+	from := 0 // the first item of the last wave
 	for i, it := range items {
 		c := l.cost(it)
 		if it.Size > l.whole {
 			l.rings++
 		}
-		if i > from && (single || used+c > o.budget() || i-from == maxOpen) {
-			l.waves, from, used = append(l.waves, items[from:i]), i, 0
+		if i == 0 || single || used+c > o.budget() || i-from == maxOpen {
+			l.waves, from, used = append(l.waves, nil), i, 0
 		}
+		l.waves[len(l.waves)-1] = items[from : i+1]
 		used += c
 		l.memory = max(l.memory, used)
-	}
-	if from < len(items) {
-		l.waves = append(l.waves, items[from:])
 	}
 	return l
 }

@@ -276,7 +276,9 @@ func (s *step) finishWave(ctx context.Context, jobs []*job) (failed error) {
 			s.found[cacheAfter(j.found, j.file)]++
 		} else if j.done {
 			s.found[string(j.file.Cache())]++ // direct or buffered, as FoundDirect and FoundBuffered
-			s.synced = weaker(s.synced, j.synced)
+			if s.synced == "" || slices.Index(syncByWeakness, j.synced) < slices.Index(syncByWeakness, s.synced) {
+				s.synced = j.synced
+			}
 		}
 		if err := j.file.Close(); err != nil && j.done {
 			j.done, j.err = false, fmt.Errorf("closing: %w", err)

@@ -336,7 +336,9 @@ func (s *stream) run(ctx context.Context) (err error) {
 	}
 	in := bufio.NewReaderSize(io.NewSectionReader(s.src, 0, s.src.Size()), copyBlock)
 	f := &framer{in: in, kind: codecs[s.spec.Codec], compress: s.spec.Direction == Compress, empty: s.src.Size() == 0}
-	if s.serial = !f.hasFrames(); s.serial {
+	_, err = f.frameSize()
+	// Files of other programs cannot be divided.
+	if s.serial = !f.compress && errors.Is(err, errNoFrame); s.serial {
 		var r io.Reader
 		if r, err = f.kind.newReader(in); err == nil {
 			_, err = io.Copy(&cancelWriter{ctx, &s.out}, r)
@@ -347,10 +349,18 @@ func (s *stream) run(ctx context.Context) (err error) {
 	} else {
 		err = s.runWorkers(ctx, f)
 	}
+	if err == nil {
+		err = s.out.flush()
+	}
 	if err != nil {
 		return err
 	}
-	return s.out.finish()
+	// The file had an expected length before.
+	t, ok := s.out.f.(Truncater)
+	if !ok {
+		return fmt.Errorf("setting the length of a file: %w", hostio.ErrUnsupported)
+	}
+	return t.Truncate(s.out.off)
 }
 
 func (s *stream) wrapErr(err error) error {
@@ -410,12 +420,12 @@ func (s *stream) record(vol Volume, qos string, out *Outcome) (err error) {
 }
 
 // blockWriter gathers output in aligned blocks, so that direct transfers stay
-// direct, and sets the length of the file at the end.
+// direct.
 type blockWriter struct {
 	f   File
 	buf []byte // a block
 	n   int    // bytes in buf
-	off int64  // bytes in the file, after finish its length
+	off int64  // bytes in the file
 }
 
 // Write writes full blocks and keeps the rest.
@@ -445,17 +455,4 @@ func (w *blockWriter) flush() error {
 	w.off += int64(w.n)
 	w.n = 0
 	return nil
-}
-
-// finish writes the rest and sets the length of the file, as it had an expected
-// one before.
-func (w *blockWriter) finish() error {
-	if err := w.flush(); err != nil {
-		return err
-	}
-	t, ok := w.f.(Truncater)
-	if !ok {
-		return fmt.Errorf("setting the length of a file: %w", hostio.ErrUnsupported)
-	}
-	return t.Truncate(w.off)
 }

@@ -23,8 +23,7 @@ import (
 )
 
 func mixed(t testing.TB, share float64) *Data {
-	d, err := NewData(1, 1, "stream", DataMixed, share)
-	require.NoError(t, err)
+	d := NewData(1, 1, "stream", DataMixed, share)
 	return d
 }
 

@@ -14,8 +14,7 @@ import (
 )
 
 func textOf(t testing.TB, seed uint64, name string, n int) []byte {
-	d, err := NewData(seed, 1, "case", DataText, 0)
-	require.NoError(t, err)
+	d := NewData(seed, 1, "case", DataText, 0)
 	p := make([]byte, n)
 	d.FillAt(p, KeyOf(name), 0)
 	return p
@@ -74,8 +73,7 @@ func TestTextCompresses(t *testing.T) {
 }
 
 func BenchmarkText(b *testing.B) {
-	d, err := NewData(1, 1, "case", DataText, 0)
-	require.NoError(b, err)
+	d := NewData(1, 1, "case", DataText, 0)
 	p := make([]byte, 1<<20)
 	b.SetBytes(int64(len(p)))
 	for b.Loop() {

@@ -23,8 +23,7 @@ func items(sizes ...int64) []Item {
 }
 
 func randomData(t testing.TB) *Data {
-	d, err := NewData(7, 1, "case", DataRandom, 0)
-	require.NoError(t, err)
+	d := NewData(7, 1, "case", DataRandom, 0)
 	return d
 }
 

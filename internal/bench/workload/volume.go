@@ -21,7 +21,6 @@ package workload
 import (
 	"errors"
 	"io"
-	"slices"
 
 	"dmgbench/internal/system/hostio"
 )
@@ -124,14 +123,6 @@ const residentLimit = 0.05
 
 // syncByWeakness orders flushes by how far they make data durable.
 var syncByWeakness = []hostio.SyncMode{hostio.SyncNone, hostio.SyncFsync, hostio.SyncFull}
-
-// weaker is the flush that makes data less durable; "" is none so far.
-func weaker(a, b hostio.SyncMode) hostio.SyncMode {
-	if a == "" || slices.Index(syncByWeakness, b) < slices.Index(syncByWeakness, a) {
-		return b
-	}
-	return a
-}
 
 // cacheBefore is the state of the cache that the first read of an open file
 // will find. Direct transfers are believed only if no page is resident: despite

@@ -36,23 +36,18 @@ var hints = map[string]string{
 	"location":        anotherDisk,
 }
 
-// values are what the machine and one of its disks have, by the keys of hints;
-// "" if that is not known.
-func values(h result.Host, d result.Disk) map[string]string {
-	return map[string]string{
-		"power": h.Power, "low_power": choose(h.LowPower, "on", "off"), "thermal": h.Thermal,
-		"memory_pressure": h.MemoryPressure, "virtual": choose(Virtual(h), "yes", "no"),
-		"translated": choose(h.Translated, "yes", "no"), "busy": choose(len(h.Busy) > 0, "yes", "no"),
-		"os": choose(h.OS == "darwin", "macos", h.OS), "medium": d.Medium, "location": d.Location,
-	}
-}
-
 // Fit returns a Problem for each requirement of a plan that the host does not
 // meet: those of [hints], and the minimum of cpus and memory. Medium and
 // location are checked for the disk of every place. A value that is not known
 // ("") does not meet a requirement.
 func Fit(h result.Host, require []plan.KeyValue) []Problem {
 	var out []Problem
+	values := map[string]string{ // by the keys of hints; "" if that is not known
+		"power": h.Power, "low_power": choose(h.LowPower, "on", "off"), "thermal": h.Thermal,
+		"memory_pressure": h.MemoryPressure, "virtual": choose(Virtual(h), "yes", "no"),
+		"translated": choose(h.Translated, "yes", "no"), "busy": choose(len(h.Busy) > 0, "yes", "no"),
+		"os": choose(h.OS == "darwin", "macos", h.OS),
+	}
 	for _, r := range require {
 		if r.Key == "cpus" || r.Key == "memory" {
 			if have, ok := isEnough(h, r); !ok {
@@ -67,7 +62,8 @@ func Fit(h result.Host, require []plan.KeyValue) []Problem {
 			disks = []result.Disk{{}} // checked once, without a disk
 		}
 		for _, d := range disks {
-			have := values(h, d)[r.Key]
+			values["medium"], values["location"] = d.Medium, d.Location
+			have := values[r.Key]
 			if have == r.Value {
 				continue
 			}

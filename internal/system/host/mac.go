@@ -44,8 +44,13 @@ var macFacts = []macFact{
 			{`No thermal warning level has been recorded|CPU_Speed_Limit`, "nominal"},
 		}},
 	{"pressure", "/usr/bin/notifyutil -g com.apple.system.thermalpressurelevel",
-		// On Apple silicon this reports what pmset does not.
-		func(h *result.Host, v string) { h.Thermal = hotter(h.Thermal, v) },
+		// On Apple silicon this reports what pmset does not: of the two, the one that
+		// reports pressure wins.
+		func(h *result.Host, v string) {
+			if v != "" && (v != "nominal" || h.Thermal == "") {
+				h.Thermal = v
+			}
+		},
 		[][2]string{ // levels of <libkern/OSThermalNotification.h>
 			{`^com\.apple\.system\.thermalpressurelevel 0\s*$`, "nominal"},
 			{`^com\.apple\.system\.thermalpressurelevel 1\s*$`, "moderate"},
@@ -73,14 +78,6 @@ func firstMatch(out string, patterns [][2]string) string {
 		}
 	}
 	return ""
-}
-
-// hotter combines two sources: the one that reports pressure wins.
-func hotter(pmset, pressure string) string {
-	if pressure == "" || pressure == "nominal" && pmset != "" {
-		return pmset
-	}
-	return pressure
 }
 
 var indexer = regexp.MustCompile(`(?m)^\s*([\d.,]+)\s+(mds|mds_stores|mdworker.*)\s*$`)

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,10 +21,15 @@ func TestMacFacts(t *testing.T) {
 	} {
 		assert.Equal(t, want, macFactOf("pressure", out), out)
 	}
-	assert.Equal(t, "nominal", hotter("", "nominal"))
-	assert.Equal(t, "throttled to 62 %", hotter("throttled to 62 %", "nominal"))
-	assert.Equal(t, "moderate", hotter("nominal", "moderate"))
-	assert.Equal(t, "nominal", hotter("nominal", ""))
+	i := slices.IndexFunc(macFacts, func(f macFact) bool { return f.name == "pressure" })
+	for _, c := range []struct{ pmset, pressure, want string }{
+		{"", "nominal", "nominal"}, {"throttled to 62 %", "nominal", "throttled to 62 %"},
+		{"nominal", "moderate", "moderate"}, {"nominal", "", "nominal"},
+	} {
+		h := result.Host{Thermal: c.pmset}
+		macFacts[i].set(&h, c.pressure)
+		assert.Equal(t, c.want, h.Thermal, c)
+	}
 	assert.Equal(t, []string{"normal", "warning", "critical", ""}, []string{macMemory[1], macMemory[2], macMemory[4], macMemory[0]})
 	assert.Equal(t, "on", firstMatch("/Users/x:\n\tIndexing enabled. \n", indexing))
 	assert.Equal(t, "off", firstMatch("/Volumes/X:\n\tIndexing disabled.\n", indexing))

@@ -11,9 +11,24 @@ import (
 // openDirect adds a descriptor for direct transfers, where the kernel has such
 // for the file.
 func (f *File) openDirect(dir int, base string, flags int, st Stat) error {
-	mem, off, err := directAlign(f.fd)
-	if err != nil || off == 0 {
+	var sf unix.Statfs_t
+	if err := retryEINTR(func() error { return unix.Fstatfs(f.fd, &sf) }); err != nil {
 		return err
+	}
+	// tmpfs and ramfs are the page cache: they accept O_DIRECT and ignore it.
+	if uint32(sf.Type) == unix.TMPFS_MAGIC || uint32(sf.Type) == unix.RAMFS_MAGIC {
+		return nil
+	}
+	// The alignment that the kernel asks of direct transfers, 0 if there are none:
+	// STATX_DIOALIGN, Linux 6.1 and later.
+	mem, off := defaultAlign, defaultAlign
+	var sx unix.Statx_t
+	err := retryEINTR(func() error { return unix.Statx(f.fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &sx) })
+	if err == nil && sx.Mask&unix.STATX_DIOALIGN != 0 {
+		mem, off = int(sx.Dio_mem_align), int(sx.Dio_offset_align)
+	}
+	if off == 0 {
+		return nil
 	}
 	fd, err := openat(dir, base, flags|unix.O_DIRECT, 0)
 	if errors.Is(err, unix.EINVAL) {
@@ -37,25 +52,6 @@ func (f *File) openDirect(dir int, base string, flags int, st Stat) error {
 // kernels before 6.1 refuse less on a disk, or a dm-crypt device, of 4096-byte
 // blocks, and btrfs takes it and goes through the page cache without a word.
 const defaultAlign = 4096
-
-// directAlign is the alignment in memory and in the file that the kernel asks of
-// direct transfers, 0 if there are none: STATX_DIOALIGN, Linux 6.1 and later.
-func directAlign(fd int) (mem, off int, err error) {
-	var sf unix.Statfs_t
-	if err := retryEINTR(func() error { return unix.Fstatfs(fd, &sf) }); err != nil {
-		return 0, 0, err
-	}
-	// tmpfs and ramfs are the page cache: they accept O_DIRECT and ignore it.
-	if uint32(sf.Type) == unix.TMPFS_MAGIC || uint32(sf.Type) == unix.RAMFS_MAGIC {
-		return 0, 0, nil
-	}
-	var sx unix.Statx_t
-	err = retryEINTR(func() error { return unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &sx) })
-	if err == nil && sx.Mask&unix.STATX_DIOALIGN != 0 {
-		return int(sx.Dio_mem_align), int(sx.Dio_offset_align), nil
-	}
-	return defaultAlign, defaultAlign, nil
-}
 
 // Calls of vectored.
 const (

@@ -10,13 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func openat(dir int, name string, flags int, perm uint32) (int, error) {
-	for {
-		fd, err := unix.Openat(dir, name, flags, perm)
-		if !errors.Is(err, unix.EINTR) {
-			return fd, err
-		}
-	}
+func openat(dir int, name string, flags int, perm uint32) (fd int, err error) {
+	err = retryEINTR(func() error {
+		fd, err = unix.Openat(dir, name, flags, perm)
+		return err
+	})
+	return fd, err
 }
 
 // retryEINTR repeats a call that a signal interrupted.

@@ -67,15 +67,7 @@ func memAligned(p []byte, mem int) bool {
 // transfer leaves unaligned or the kernel refuses is moved buffered.
 func (f *File) loop(k Kind, fd int, p []byte, off int64) (n int, err error) {
 	for n < len(p) {
-		part := p[n:min(len(p), n+maxTransfer)]
-		m := 0
-		if f.hook != nil {
-			m, err = f.hooked(k, fd, part, off+int64(n))
-		} else if k == OpRead {
-			m, err = unix.Pread(fd, part, off+int64(n))
-		} else {
-			m, err = unix.Pwrite(fd, part, off+int64(n))
-		}
+		m, err := f.move(k, fd, p[n:min(len(p), n+maxTransfer)], off+int64(n))
 		n += max(m, 0)
 		switch {
 		case err == nil && m > 0:
@@ -104,8 +96,15 @@ func (f *File) buffered() int {
 	return f.fd
 }
 
-// hooked is one system call between the hook's calls.
-func (f *File) hooked(k Kind, fd int, p []byte, off int64) (int, error) {
+// move is one system call, between the hook's calls if there is one.
+func (f *File) move(k Kind, fd int, p []byte, off int64) (int, error) {
+	call := unix.Pwrite
+	if k == OpRead {
+		call = unix.Pread
+	}
+	if f.hook == nil {
+		return call(fd, p, off)
+	}
 	op := Op{Kind: k, Path: f.rel, Off: off, Len: int64(len(p)), Data: p}
 	if f.cut != nil {
 		n := min(max(f.cut.Shorten(op), 1), len(p))
@@ -117,10 +116,6 @@ func (f *File) hooked(k Kind, fd int, p []byte, off int64) (int, error) {
 	}
 	if err := f.hook.Before(op); err != nil {
 		return 0, err
-	}
-	call := unix.Pwrite
-	if k == OpRead {
-		call = unix.Pread
 	}
 	n, err := call(fd, p, off)
 	f.hook.After(op, n, err)

@@ -28,8 +28,7 @@ func TestTimedStepsAreWarm(t *testing.T) {
 	require.NoError(t, err)
 	defer dir.Close()
 	vol := folder.New(dir, false)
-	data, err := workload.NewData(1, 1, "case", "", 0)
-	require.NoError(t, err)
+	data := workload.NewData(1, 1, "case", "", 0)
 	o := workload.Options{Clock: clock.NewReal(), Data: data, Workers: 3, Cache: workload.CacheDirect, Sync: hostio.SyncFsync}
 	items := []workload.Item{{Name: "a", Size: 65536, Batch: 1, Set: 1}}
 	hostio.Spare(true)

@@ -31,8 +31,7 @@ func attach(t *testing.T, c engine.Container) engine.Attachment {
 }
 
 func options(t *testing.T) workload.Options {
-	d, err := workload.NewData(3, 1, "case", workload.DataRandom, 0)
-	require.NoError(t, err)
+	d := workload.NewData(3, 1, "case", workload.DataRandom, 0)
 	return workload.Options{Clock: clock.NewReal(), Data: d, Sync: hostio.SyncFsync, Memory: 1 << 30}
 }
 

@@ -141,8 +141,7 @@ func TestStreamOnAFolder(t *testing.T) {
 	require.NoError(t, err)
 	vol, o := attach(t, c).Volume(), options(t)
 	o.Cache = workload.CacheDirect
-	d, err := workload.NewData(1, 1, "c", workload.DataMixed, 0.5)
-	require.NoError(t, err)
+	d := workload.NewData(1, 1, "c", workload.DataMixed, 0.5)
 	o.Data = d
 	const size = 9_000_001
 	_, err = workload.Copy(t.Context(), workload.Generated(d, "back", size), vol, "source", o)

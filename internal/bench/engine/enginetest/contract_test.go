@@ -168,8 +168,7 @@ func (r *rig) with(c engine.Container, f func(v workload.Volume)) {
 
 // work are the options of the workload; cache is one of its modes.
 func (r *rig) work(cache string) workload.Options {
-	data, err := workload.NewData(7, 1, "engine", workload.DataRandom, 0)
-	require.NoError(r.t, err)
+	data := workload.NewData(7, 1, "engine", workload.DataRandom, 0)
 	return workload.Options{Clock: clock.NewReal(), Data: data, Sync: hostio.SyncFull, Cache: cache, Memory: 1 << 30, Workers: 2}
 }
 

@@ -19,8 +19,7 @@ func TestAFailedWriteNamesItsFileOnce(t *testing.T) {
 	a, err := v.con.Attach(t.Context(), engine.AttachOptions{})
 	require.NoError(t, err)
 	require.NoError(t, a.Volume().Mkdir("first"), "the first change marks the volume as dirty")
-	data, err := workload.NewData(1, 1, "", "", 0)
-	require.NoError(t, err)
+	data := workload.NewData(1, 1, "", "", 0)
 	list := []workload.Item{{Name: workload.BatchFolder(1) + "/f", Size: 1 << 20, Batch: 1, Set: 1}}
 	require.NoError(t, a.Volume().Mkdir(workload.BatchFolder(1)))
 	faults.FailFrom(hostio.OpWrite, "", 1, syscall.ENOSPC)

@@ -28,8 +28,7 @@ func TestFlushesOfAFile(t *testing.T) {
 		c, err := test.engine.Create(t.Context(), place(t), "img", engine.Spec{Format: test.format, Size: 32 << 20})
 		require.NoError(t, err)
 		a := attach(t, c)
-		data, err := workload.NewData(1, 1, "", "", 0)
-		require.NoError(t, err)
+		data := workload.NewData(1, 1, "", "", 0)
 		set := plan.FileSet{Name: "set", Parts: []plan.FilePart{{Sizes: []units.Bytes{1 << 20}, Sets: files}}}
 		items := workload.Items(set, workload.Key{Step: "write", Batch: 1})
 		require.NoError(t, a.Volume().Mkdir("first"), "the first change marks the volume as dirty")

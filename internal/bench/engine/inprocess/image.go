@@ -56,7 +56,7 @@ func (e *Engine) openImage(dir *hostio.Dir, file string, s engine.Spec) (*image,
 	if found != want {
 		return nil, fmt.Errorf("opening %q: its encryption is %s, not %s", file, found, want)
 	}
-	return c, c.with(context.Background(), "opening", true, func(img container.Image) error {
+	return c, c.use(true, func(img container.Image) error {
 		c.spec.Size, c.spec.BandSize = img.Size(), img.BandSize()
 		// UDIF images do not store their format: their chunks show the
 		// compression, unless no chunk could be compressed.
@@ -74,11 +74,20 @@ func (c *image) Made() engine.Made {
 	return engine.Made{Filesystem: filesystem, Size: c.spec.Size, BandSize: c.spec.BandSize, Backend: backend}
 }
 
-// with opens the detached container for the time of f.
-func (c *image) with(ctx context.Context, doing string, readOnly bool, f func(img container.Image) error) (err error) {
+// with is use of a container that has to be detached; the error names the
+// action and the file.
+func (c *image) with(ctx context.Context, doing string, readOnly bool, f func(img container.Image) error) error {
 	if err := c.CheckDetached(ctx, doing); err != nil {
 		return err
 	}
+	if err := c.use(readOnly, f); err != nil {
+		return fmt.Errorf("%s %q: %w", doing, c.File, err)
+	}
+	return nil
+}
+
+// use opens the detached container for the time of f.
+func (c *image) use(readOnly bool, f func(img container.Image) error) (err error) {
 	img, err := container.Open(c.Dir, c.File,
 		container.OpenOptions{ReadOnly: readOnly, Cache: c.spec.Cache, Passphrase: c.spec.Passphrase})
 	if err != nil {
@@ -167,11 +176,10 @@ func (c *image) Resize(ctx context.Context, size int64) (engine.Report, error) {
 		}
 		return err
 	})
-	if err != nil {
-		return engine.Report{}, fmt.Errorf("resizing %q: %w", c.File, err)
+	if err == nil {
+		c.spec.Size = size
 	}
-	c.spec.Size = size
-	return engine.Report{}, nil
+	return engine.Report{}, err
 }
 
 // checkRoom checks that the FAT of the volume has room for a size in bytes:
@@ -221,9 +229,6 @@ func (c *image) Compact(ctx context.Context, _ engine.CompactOptions) (r engine.
 		r.Freed, err = img.Compact(used)
 		return err
 	})
-	if err != nil {
-		err = fmt.Errorf("compacting %q: %w", c.File, err)
-	}
 	return r, err
 }
 
@@ -254,7 +259,7 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("converting %q: %w", c.File, err)
+		return nil, err
 	}
 	return made, nil
 }
@@ -354,7 +359,7 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (r engine.Repo
 	case unmounted:
 		err = errors.Join(findDamage(c.open.img), c.open.img.Flush())
 	default:
-		err = c.with(ctx, "opening", !o.Repair, findDamage)
+		err = c.use(!o.Repair, findDamage)
 		if errors.Is(err, container.ErrCorrupt) {
 			r.Find(err.Error())
 			err = nil

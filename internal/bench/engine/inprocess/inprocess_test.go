@@ -56,8 +56,7 @@ func TestLifeOfAnImage(t *testing.T) {
 			s := engine.Spec{Format: format, Size: 48 << 20, BandSize: 1 << 20, VolumeName: "a longer name"}
 			c, err := e.Create(ctx, dir, "img", s)
 			require.NoError(t, err)
-			d, err := workload.NewData(3, 1, "case", workload.DataRandom, 0)
-			require.NoError(t, err)
+			d := workload.NewData(3, 1, "case", workload.DataRandom, 0)
 			o := workload.Options{Clock: clock.NewReal(), Data: d, Sync: hostio.SyncFsync, Memory: 1 << 30, Workers: 2}
 			var list []workload.Item
 			for i, n := range []int64{0, 1, 4097, 2_000_000, 9 << 20} {

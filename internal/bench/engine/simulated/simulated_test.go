@@ -49,8 +49,7 @@ func items(sizes ...int64) []workload.Item {
 // written are the samples of writing the items through the workload.
 func written(t *testing.T, v workload.Volume, c clock.Clock, list []workload.Item, sync hostio.SyncMode) []result.Sample {
 	t.Helper()
-	d, err := workload.NewData(1, 1, "case", "", 0)
-	require.NoError(t, err)
+	d := workload.NewData(1, 1, "case", "", 0)
 	out, err := workload.Write(t.Context(), v, list, workload.Options{Clock: c, Data: d, Sync: sync, Cache: "direct"})
 	require.NoError(t, err)
 	return out.Samples
@@ -141,9 +140,8 @@ func TestRefusals(t *testing.T) {
 	c := clock.NewVirtual(time.Unix(0, 0))
 	v, _ := mounted(t, lawOf(t, plainLaw), c, 1, 1, "UDRW")
 	list := items(1000, 1000)
-	d, err := workload.NewData(1, 1, "case", "", 0)
-	require.NoError(t, err)
-	_, err = workload.Write(t.Context(), v, list, workload.Options{Clock: c, Data: d, Workers: 2})
+	d := workload.NewData(1, 1, "case", "", 0)
+	_, err := workload.Write(t.Context(), v, list, workload.Options{Clock: c, Data: d, Workers: 2})
 	require.ErrorIs(t, err, errWorkers)
 	v, con := mounted(t, lawOf(t, plainLaw), c, 1, 1, "UDRW")
 	written(t, v, c, list, hostio.SyncNone)
