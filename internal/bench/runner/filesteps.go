@@ -231,7 +231,7 @@ func (s *stepRun) openSource(o workload.Options) (workload.Source, error) {
 	case !r.p.Inputs[i].Optional:
 		return nil, fmt.Errorf("the plan needs the file %q: give it with --input %s=PATH", name, name)
 	}
-	data := workload.NewData(r.p.Run.Seed, 1, name, "mixed", generatedShare)
+	data := workload.NewData(r.p.Run.Seed, 1, name, workload.DataMixed, generatedShare)
 	return workload.Generated(data, name, int64(r.p.Inputs[i].Size)), nil
 }
 

@@ -343,9 +343,7 @@ func (s *stream) run(ctx context.Context) (err error) {
 		if r, err = f.kind.newReader(in); err == nil {
 			_, err = io.Copy(&cancelWriter{ctx, &s.out}, r)
 		}
-		if err != nil {
-			err = s.wrapErr(err)
-		}
+		err = s.wrapErr(err)
 	} else {
 		err = s.runWorkers(ctx, f)
 	}
@@ -363,7 +361,11 @@ func (s *stream) run(ctx context.Context) (err error) {
 	return t.Truncate(s.out.off)
 }
 
+// wrapErr adds what was being done; nil stays nil.
 func (s *stream) wrapErr(err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("%sing with %s: %w", s.spec.Direction, s.spec.Codec, err)
 }
 
@@ -391,10 +393,7 @@ func (s *stream) runWorkers(ctx context.Context, f *framer) error {
 			p.out, err = c.decode(p.out, p.in)
 		}
 		s.codecs <- c
-		if err != nil {
-			return s.wrapErr(err)
-		}
-		return nil
+		return s.wrapErr(err)
 	}
 	return pipeline.Run(ctx, s.spec.Threads, s.pieces, read, transform, func(p *piece) error {
 		_, err := s.out.Write(p.out)

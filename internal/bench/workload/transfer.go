@@ -112,20 +112,22 @@ func Verify(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, 
 	}
 	defer mem.Free()
 	found := make([]string, len(items)) // by item, "" if it is right
-	var next, right atomic.Int64
-	var mu sync.Mutex // of the progress
+	var next atomic.Int64
+	var mu sync.Mutex // of the outcome and the progress
+	var out Outcome
 	p := Progress{OfFiles: len(items), OfBytes: Total(items)}
 	var wg sync.WaitGroup
 	for id := range workers {
 		wg.Go(func() {
 			part := mem.Bytes()[id*2*verifyBlock:][: 2*verifyBlock : 2*verifyBlock]
 			for i := next.Add(1) - 1; i < int64(len(items)) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				if err := verifyFile(ctx, vol, items[i], o, part); err == nil {
-					right.Add(items[i].Size)
+				err := verifyFile(ctx, vol, items[i], o, part)
+				mu.Lock()
+				if err == nil {
+					out.Bytes += items[i].Size
 				} else {
 					found[i] = fmt.Sprintf("file %q: %v", items[i].Name, err)
 				}
-				mu.Lock()
 				if p.Files, p.Bytes = p.Files+1, p.Bytes+items[i].Size; o.Progress != nil {
 					o.Progress(p)
 				}
@@ -137,7 +139,6 @@ func Verify(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, 
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, fmt.Errorf("verifying files: %w", context.Cause(ctx))
 	}
-	out := Outcome{Bytes: right.Load()}
 	out.Findings = slices.DeleteFunc(found, func(f string) bool { return f == "" })
 	return out, nil
 }

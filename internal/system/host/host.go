@@ -14,6 +14,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -50,10 +51,7 @@ func Gather(ctx context.Context, places []Place, identify bool) result.Host {
 	gather(ctx, &h)
 	for _, p := range places {
 		d := disk(ctx, p.Path)
-		d.Place = p.Name
-		if d.Medium == "" {
-			d.Medium = "unknown"
-		}
+		d.Place, d.Medium = p.Name, cmp.Or(d.Medium, "unknown")
 		if identify {
 			d.Path = p.Path
 		}

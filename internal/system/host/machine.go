@@ -193,17 +193,6 @@ var containerGroups = [][2]string{
 	{"kubepods", "kubernetes"}, {"/docker/", "docker"}, {"/libpod", "podman"}, {"/lxc/", "lxc"},
 }
 
-// firstNamed is the second text of the first pair with a first text that s
-// contains, "" if there is none.
-func firstNamed(s string, pairs [][2]string) string {
-	for _, p := range pairs {
-		if strings.Contains(s, p[0]) {
-			return p[1]
-		}
-	}
-	return ""
-}
-
 // virtual names the hypervisor and the container that are seen, in this order.
 func (t tree) virtual(flags string) string {
 	dmi := t.text("sys/class/dmi/id/sys_vendor") + " " + t.text("sys/class/dmi/id/product_name") + " " +
@@ -212,7 +201,7 @@ func (t tree) virtual(flags string) string {
 	machine := cmp.Or(
 		strings.ReplaceAll(t.text("sys/hypervisor/type"), ",", " "),
 		choose(strings.Contains(release, "microsoft"), "wsl", ""),
-		firstNamed(dmi, makers),
+		firstMatch(dmi, makers),
 		choose(slices.Contains(strings.Fields(flags), "hypervisor"), "virtual machine", ""),
 		choose(strings.Contains(t.read("proc/device-tree/hypervisor/compatible"), "kvm"), "kvm", ""))
 	// The privileged domain of Xen has the disks of the machine itself.
@@ -226,7 +215,7 @@ func (t tree) virtual(flags string) string {
 	case t.exists(".dockerenv"):
 		kind = "docker"
 	case kind == "":
-		kind = firstNamed(t.read("proc/1/cgroup"), containerGroups)
+		kind = firstMatch(t.read("proc/1/cgroup"), containerGroups)
 	case !containers[kind]:
 		kind = "container"
 	}
@@ -434,7 +423,7 @@ func (t tree) block(d *result.Disk, dir string, depth int) {
 		return
 	}
 	d.Device = t.model(path.Join(dir, "device"))
-	d.Bus = firstNamed("/"+dir, buses)
+	d.Bus = firstMatch("/"+dir, buses)
 	if d.Bus == "usb" || t.text(path.Join(dir, "removable")) == "1" {
 		d.Location = "external" // what is not known to be so, may be so by Thunderbolt
 	}

@@ -267,7 +267,6 @@ func (d *Dir) Open(name string, o OpenOptions) (*File, error) {
 	}
 	f := &File{direct: -1, mem: 1, off: 1, unit: 1, cache: CacheBuffered, hook: d.hook,
 		path: d.join(path.Join(folder, base)), rel: path.Join(d.rel, folder, base)}
-	f.cut, _ = d.hook.(Shortener)
 	op := Op{Kind: OpOpen, Path: f.rel}
 	if f.hook != nil && o.Create {
 		if _, err := d.root.Lstat(name); err != nil { // only names the operation for the hook

@@ -115,7 +115,6 @@ type File struct {
 	path string // absolute, for messages
 	rel  string // for the hook
 	hook Hook
-	cut  Shortener
 
 	use      sync.RWMutex // shared during a call
 	closed   bool

@@ -106,8 +106,8 @@ func (f *File) move(k Kind, fd int, p []byte, off int64) (int, error) {
 		return call(fd, p, off)
 	}
 	op := Op{Kind: k, Path: f.rel, Off: off, Len: int64(len(p)), Data: p}
-	if f.cut != nil {
-		n := min(max(f.cut.Shorten(op), 1), len(p))
+	if cut, ok := f.hook.(Shortener); ok {
+		n := min(max(cut.Shorten(op), 1), len(p))
 		if fd == f.direct {
 			n = min(max(n-n%f.unit, f.unit), len(p))
 		}
@@ -336,15 +336,11 @@ var spareBounce = make(chan *Buffer, 8)
 // at most 8, so that the first of them, which may be timed, need not. What
 // cannot be mapped now is asked for again by the transfer.
 func Warm(n int) {
-	var held []*Buffer
-	for range min(n, cap(spareBounce)) {
-		b, err := getBounce()
+	for range min(n, cap(spareBounce)) - len(spareBounce) {
+		b, err := AlignedBuffer(bounceSize)
 		if err != nil {
-			break
+			return
 		}
-		held = append(held, b)
-	}
-	for _, b := range held {
 		putBounce(b)
 	}
 }
