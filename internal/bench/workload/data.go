@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -91,10 +92,8 @@ func (d *Data) keystream(p []byte, file FileKey, off int64) {
 	stream := cipher.NewCTR(d.block, iv[:])
 	var skip [aes.BlockSize]byte
 	stream.XORKeyStream(skip[:off%aes.BlockSize], skip[:off%aes.BlockSize])
-	for rest := p; len(rest) > 0; {
-		n := min(len(rest), len(zeroBytes))
-		stream.XORKeyStream(rest[:n], zeroBytes[:n])
-		rest = rest[n:]
+	for part := range slices.Chunk(p, len(zeroBytes)) {
+		stream.XORKeyStream(part, zeroBytes[:len(part)])
 	}
 }
 

@@ -124,13 +124,8 @@ type layout struct {
 // newLayout is a layout without memory, as files that hold no bytes need. Its
 // waves are of one file for one worker, else of as many as may be open.
 func newLayout(vol Volume, items []Item, o Options) layout {
-	l := layout{call: MaxCall, whole: math.MaxInt64}
-	if d, ok := vol.(Dataless); ok {
-		l.dataless = d.Dataless()
-	}
-	if o.Block > 0 {
-		l.call = min(o.Block, MaxCall)
-	}
+	d, ok := vol.(Dataless)
+	l := layout{call: min(cmp.Or(o.Block, MaxCall), MaxCall), whole: math.MaxInt64, dataless: ok && d.Dataless()}
 	n := maxOpen
 	if o.Workers == 1 {
 		n = 1

@@ -195,7 +195,8 @@ func (s *step) openFile(j *job) (err error) {
 	return nil
 }
 
-// timeWave starts the workers on one wave and waits for them.
+// timeWave starts the workers on one wave, waits for them and adds their times
+// to the span of the step.
 func (s *step) timeWave(ctx context.Context, jobs []*job, mem []byte) {
 	w := &wave{jobs: jobs, start: make(chan struct{})}
 	for id := 1; id < min(s.o.Workers, len(jobs)); id++ {
@@ -220,12 +221,6 @@ func (s *step) timeWave(ctx context.Context, jobs []*job, mem []byte) {
 	if len(jobs) == 1 && jobs[0].started {
 		gate = jobs[0].start // no other worker had to be woken
 	}
-	s.addTimes(jobs, gate)
-}
-
-// addTimes adds the times of a wave, which started at gate, to the span of the
-// step.
-func (s *step) addTimes(jobs []*job, gate int64) {
 	if s.out.Span == nil {
 		s.out.Span = &result.Span{GateNS: gate, FirstDoneNS: gate, LastDoneNS: gate}
 	}

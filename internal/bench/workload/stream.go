@@ -297,10 +297,7 @@ const taskpolicy = "/usr/sbin/taskpolicy"
 // compressionLine is the command line for one stream, with at most that quality
 // of service.
 func compressionLine(spec StreamSpec, qos, from, to string) []string {
-	verb := "-encode"
-	if spec.Direction == Decompress {
-		verb = "-decode"
-	}
+	verb := map[string]string{Compress: "-encode", Decompress: "-decode"}[spec.Direction]
 	line := []string{compressionTool, verb, "-A", spec.Codec, "-b", compressionToolBlock, "-t",
 		strconv.Itoa(spec.Threads), "-i", from, "-o", to}
 	if qos == QoSDefault {
