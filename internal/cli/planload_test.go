@@ -14,23 +14,27 @@ import (
 	"dmgbench/internal/result"
 )
 
-// The plan of a run folder keeps the name it was run under, unless it was changed.
+// The plan of a run folder keeps the name it was run under, unless it was changed, or its journal, which may be
+// somebody else's, has a name that leads to another folder.
 func TestThePlanOfARunFolderKeepsItsName(t *testing.T) {
 	quick, _, err := loadPlan("quick")
 	require.NoError(t, err)
-	dir := filepath.Join(t.TempDir(), "run")
-	d, err := result.CreateRun(dir, "r1")
-	require.NoError(t, err)
-	require.NoError(t, d.WriteFile(result.PlanFile, quick.Canonical()))
-	require.NoError(t, d.Append(result.Record{At: time.Unix(0, 0), Run: &result.RunStart{ID: "r1", Rounds: 3,
-		Plan: result.PlanRef{Name: quick.Name, Title: quick.Title, Digest: quick.Digest()}}}))
-	require.NoError(t, d.Close())
-	path := filepath.Join(dir, result.PlanFile)
-	p, _, err := loadPlan(path)
-	require.NoError(t, err)
-	assert.Equal(t, "quick", p.Name)
+	var path string
+	for name, want := range map[string]string{"quick": "quick", "../quick": "plan", "-rf": "plan", "": "plan"} {
+		dir := filepath.Join(t.TempDir(), "run")
+		d, err := result.CreateRun(dir, "r1")
+		require.NoError(t, err)
+		require.NoError(t, d.WriteFile(result.PlanFile, quick.Canonical()))
+		require.NoError(t, d.Append(result.Record{At: time.Unix(0, 0), Run: &result.RunStart{ID: "r1", Rounds: 3,
+			Plan: result.PlanRef{Name: name, Title: quick.Title, Digest: quick.Digest()}}}))
+		require.NoError(t, d.Close())
+		path = filepath.Join(dir, result.PlanFile)
+		p, _, err := loadPlan(path)
+		require.NoError(t, err)
+		assert.Equal(t, want, p.Name, "%q", name)
+	}
 	require.NoError(t, os.WriteFile(path, append([]byte("summary = \"another\"\n"), []byte("schema = 1\ntitle = \"Other\"\n[target]\nkind = \"directory\"\n[files.a]\nsizes = [\"64 kB\"]\n[[protocol]]\nsteps = [{ do = \"create\" }, { do = \"attach\" }, { do = \"write\" }]\n")...), 0o644))
-	p, _, err = loadPlan(path)
+	p, _, err := loadPlan(path)
 	require.NoError(t, err)
 	assert.Equal(t, "plan", p.Name)
 }
