@@ -275,7 +275,7 @@ func CheckInput(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return withoutPath(err)
+		return hostio.WithoutPath(err)
 	case !info.Mode().IsRegular():
 		return errors.New("it is not a regular file")
 	}

@@ -59,14 +59,6 @@ func missingPlaces(c Config) []string {
 	})
 }
 
-// withoutPath is the cause of an error without the path that it names.
-func withoutPath(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
-}
-
 // absolute is the path as another working directory finds it.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
@@ -158,7 +150,7 @@ func checkWritable(c Config) error {
 			err = os.Remove(dir)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("writing to %s: %w", p.title(c.Out), withoutPath(err))
+			return fmt.Errorf("writing to %s: %w", p.title(c.Out), hostio.WithoutPath(err))
 		}
 	}
 	return nil

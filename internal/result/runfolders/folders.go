@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"dmgbench/internal/result"
+	"dmgbench/internal/system/hostio"
 )
 
 const hintRuns = "give the folder that contains run folders, such as runs"
@@ -32,7 +33,7 @@ func walk[T any](dir string, read func(root, path string) (T, error)) (runs []T,
 		case e.Type()&fs.ModeSymlink != 0 && holds:
 			reason = "a link to a run, and links are not followed"
 		case e.IsDir() && err != nil:
-			reason = fmt.Sprintf("reading folder: %v", pathCause(err))
+			reason = fmt.Sprintf("reading folder: %v", hostio.WithoutPath(err))
 		case e.IsDir() && holds:
 			run, err := read(root, path)
 			if err == nil {
@@ -54,7 +55,7 @@ func walk[T any](dir string, read func(root, path string) (T, error)) (runs []T,
 		err = filepath.WalkDir(root, visit)
 	}
 	if err != nil {
-		return nil, nil, &result.Error{Doing: "reading folder", File: dir, Err: pathCause(err), Hint: hintRuns}
+		return nil, nil, &result.Error{Doing: "reading folder", File: dir, Err: hostio.WithoutPath(err), Hint: hintRuns}
 	}
 	return runs, unread, nil
 }
@@ -78,15 +79,6 @@ func Folders(path string) (out []string) {
 	return out
 }
 
-// pathCause is the cause inside a path error, for messages that name the path
-// already.
-func pathCause(err error) error {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		return pe.Err
-	}
-	return err
-}
-
 // holdsRun reports whether a folder is a run folder: it has a result or a
 // journal that is a regular file. The error is that the folder may not be
 // searched.
@@ -97,7 +89,7 @@ func holdsRun(dir string) (bool, error) {
 			return true, nil
 		}
 		if errors.Is(err, fs.ErrPermission) {
-			return false, pathCause(err)
+			return false, hostio.WithoutPath(err)
 		}
 	}
 	return false, nil
@@ -120,12 +112,6 @@ func slashPath(dir, path string) string {
 // BaselineFile is an empty file in a run folder, or in the folder of run
 // --sessions, that is the baseline of its plan.
 const BaselineFile = ".dmgbench-baseline"
-
-// isBaseline reports whether a run folder is marked, or the folder of run
-// --sessions that contains it.
-func isBaseline(path string) bool {
-	return isFile(filepath.Join(path, BaselineFile)) || isFile(filepath.Join(filepath.Dir(path), BaselineFile))
-}
 
 // planName is the name of the plan of a run, or of the first of a folder of run
 // --sessions.

@@ -64,7 +64,7 @@ func newDir(root *os.Root, name string, err error) (*Dir, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening folder %q: %w", name, bare(err))
+		return nil, fmt.Errorf("opening folder %q: %w", name, WithoutPath(err))
 	}
 	return &Dir{root: root, self: self, fd: int(self.Fd()), path: name}, nil
 }
@@ -179,7 +179,7 @@ func (d *Dir) FreeSpace() (free, total int64, fsType string, err error) {
 func (d *Dir) Verify(parent *Dir, name string) error {
 	at, err := parent.root.Lstat(name)
 	if err != nil {
-		return parent.wrapErr("finding", name, fmt.Errorf("%w: %w", ErrReplaced, bare(err)))
+		return parent.wrapErr("finding", name, fmt.Errorf("%w: %w", ErrReplaced, WithoutPath(err)))
 	}
 	own, err := d.self.Stat()
 	if err == nil && !os.SameFile(own, at) {
@@ -195,7 +195,7 @@ func (d *Dir) wrapErr(doing, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s %q: %w", doing, d.join(name), bare(err))
+	return fmt.Errorf("%s %q: %w", doing, d.join(name), WithoutPath(err))
 }
 
 // SpreadSubdirs asks the file system to place folders that are made in d later
@@ -208,9 +208,9 @@ func (d *Dir) SpreadSubdirs() error {
 	return d.wrapErr("spreading sub-folders of", ".", sysSpread(d.fd))
 }
 
-// bare strips the operation and path that package os adds: our own messages
-// carry both.
-func bare(err error) error {
+// WithoutPath strips the operation and path that package os adds, for messages
+// that name the path themselves.
+func WithoutPath(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
 	}
@@ -348,7 +348,7 @@ func ChownTree(path string, uid, gid int) (err error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		} else if err != nil {
-			err = fmt.Errorf("changing the owner of %q to user %d: %w", path, uid, bare(err))
+			err = fmt.Errorf("changing the owner of %q to user %d: %w", path, uid, WithoutPath(err))
 		}
 	}()
 	abs, err := filepath.Abs(path)
