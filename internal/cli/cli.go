@@ -33,6 +33,7 @@ import (
 	"dmgbench/internal/linuxhdiutil/imagetool"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
+	"dmgbench/internal/result"
 	"dmgbench/internal/result/export"
 	"dmgbench/internal/result/runfolders"
 	"dmgbench/internal/system/clock"
@@ -73,7 +74,10 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer, env []string) *app {
 			a.env[name] = value
 		}
 	}
-	a.runs.Outdated = a.warnOutdated
+	a.runs.Outdated = func(dir string) {
+		a.warn(fmt.Sprintf("%s: %s does not belong to the present plan and journal: analyzed again\n"+
+			"  hint: dmgbench report %s writes it again", dir, result.ResultFile, quoted(dir)))
+	}
 	return a
 }
 

@@ -257,8 +257,8 @@ func (p *progress) Status(s runner.Status) {
 }
 
 // answerSignal prints the progress at each SIGINFO (Ctrl-T), on Linux SIGUSR1,
-// until stop is called. Linux has no key and no signal for it; dd uses SIGUSR1
-// there, too.
+// until stop is called, which also removes the status line. Linux has no key and
+// no signal for it; dd uses SIGUSR1 there, too.
 func (p *progress) answerSignal() (stop func()) {
 	number := syscall.Signal(29) // SIGINFO, which package syscall has on BSD systems only
 	if runtime.GOOS == "linux" {
@@ -271,7 +271,13 @@ func (p *progress) answerSignal() (stop func()) {
 			p.Request()
 		}
 	}()
-	return func() { signal.Stop(c); close(c) }
+	return func() {
+		signal.Stop(c)
+		close(c)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.clear()
+	}
 }
 
 // Request prints the progress as soon as no file is timed: at once while the
@@ -348,13 +354,6 @@ func (p *progress) print(v any, text string) {
 		return
 	}
 	fmt.Fprintln(p.w, printable(text))
-}
-
-// done removes the status line at the end of a session.
-func (p *progress) done() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.clear()
 }
 
 // clear erases the status line, if it is on the screen. The caller has locked

@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"dmgbench/internal/bench/engine"
-	"dmgbench/internal/bench/engine/hdiutil"
 	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
@@ -42,7 +41,8 @@ type hintedError struct {
 func (e *hintedError) Error() string {
 	return cmp.Or(e.err, fmt.Errorf("exit status %d", e.exit)).Error()
 }
-func (e *hintedError) Unwrap() error { return e.err }
+func (e *hintedError) Unwrap() error  { return e.err }
+func (e *hintedError) Advice() string { return e.hint }
 
 // usageError is an error in the command line, the settings or a plan: exit
 // status 2. The format is that of fmt.Errorf; hint may be empty.
@@ -147,13 +147,7 @@ func printJSON(w io.Writer, v any) { _ = json.NewEncoder(w).Encode(v) }
 // cause, else "". Errors from lower packages carry advice where only they know
 // the cause.
 func hint(err error) string {
-	if advice := cmp.Or(
-		hintOf(err, func(e *hintedError) string { return e.hint }),
-		hintOf(err, func(e *result.Error) string { return e.Hint }),
-		hintOf(err, func(e *engine.UnsupportedError) string { return e.Hint }),
-		hintOf(err, func(e *hdiutil.ToolError) string { return e.Hint }),
-		hintOf(err, func(e *runner.NotFitError) string { return e.Hint }),
-	); advice != "" {
+	if advice := engine.Advice(err); advice != "" {
 		return advice
 	}
 	for _, cause := range []struct {
@@ -171,14 +165,6 @@ func hint(err error) string {
 		if errors.Is(err, cause.err) {
 			return cause.hint
 		}
-	}
-	return ""
-}
-
-// hintOf returns the advice of the first T in the chain of an error, or "".
-func hintOf[T error](err error, advice func(T) string) string {
-	if e, ok := errors.AsType[T](err); ok {
-		return advice(e)
 	}
 	return ""
 }

@@ -17,7 +17,7 @@ func TestShippedPlansHaveFilesThatCanBeTimed(t *testing.T) {
 		require.True(t, ok)
 		p, problems := plan.Parse(name, text)
 		require.NotNil(t, p, "%v", problems)
-		require.NoError(t, checkFileSizes(p), name)
+		require.NoError(t, checkRunnable(p), name)
 	}
 }
 
@@ -41,7 +41,7 @@ steps = [{ do = "create" }, { do = "attach" }, { do = "write" }, { do = "detach"
 `
 		p, problems := plan.Parse("x", []byte(text))
 		require.NotNil(t, p, "%v", problems)
-		if err := checkFileSizes(p); want {
+		if err := checkRunnable(p); want {
 			assert.NoError(t, err, files)
 		} else {
 			assert.ErrorContains(t, err, "too small to be timed", files)

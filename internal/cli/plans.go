@@ -4,8 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	_ "embed" // for plannew.toml
-	_ "embed" // for protocol.tmpl
+	_ "embed" // for plannew.toml and protocol.tmpl
 	"fmt"
 	"io"
 	"os"
@@ -133,21 +132,6 @@ func (a *app) newPlan(_ context.Context, args []string) error {
 // repeats on any machine. The analysis checks the real times after a run.
 const minFileSize units.Bytes = 64_000
 
-// loadPlans loads plans and prints everything that is wrong with any of them,
-// so that a user mends all in one go. Its error is only the exit status.
-func (a *app) loadPlans(names []string) ([]*plan.Plan, error) {
-	var out []*plan.Plan
-	for _, name := range names {
-		if p := a.loadUsable(name); p != nil {
-			out = append(out, p)
-		}
-	}
-	if len(out) < len(names) {
-		return nil, exitWith(exitUsage)
-	}
-	return out, nil
-}
-
 // loadUsable loads a plan and prints everything that is wrong with it, with the
 // cases that no engine supports. It returns nil for a plan that cannot be used.
 func (a *app) loadUsable(name string) *plan.Plan {
@@ -225,32 +209,22 @@ func unknownPlan(name string) error {
 
 // checkRunnable refuses plans that are valid but cannot be run. A report of an
 // earlier run of such a plan can still be made, so this is not part of the
-// check of plans.
+// check of plans. Files can be too small to be timed, in lists and in ranges;
+// scaling keeps sizes above that limit itself.
 func checkRunnable(p *plan.Plan) error {
-	if err := checkFileSizes(p); err != nil {
-		return err
-	}
-	if _, err := runner.AutoRounds(p); err != nil {
-		return usageError("allow more with --max-written, or shorten a round with --sets 1", "%w", err)
-	}
-	return nil
-}
-
-// checkFileSizes refuses files that are too small to be timed, from lists and
-// from ranges. Scaling keeps sizes above that limit itself.
-func checkFileSizes(p *plan.Plan) error {
-	if slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return c.Kind == "scale" }) {
-		return nil
-	}
+	isScaled := slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return c.Kind == "scale" })
 	for _, f := range p.Files {
 		for _, part := range f.Parts {
 			sizes := slices.Concat(part.Sizes, part.Range)
-			if len(sizes) > 0 && slices.Min(sizes) < minFileSize {
+			if !isScaled && len(sizes) > 0 && slices.Min(sizes) < minFileSize {
 				hint := fmt.Sprintf("use files of %s or more; dmgbench selftest measures the overhead", minFileSize)
 				return usageError(hint, "running plan %q: files of %s in set %q are too small to be timed: "+
 					"the overhead of the program would show in their rate", p.Name, slices.Min(sizes), f.Name)
 			}
 		}
+	}
+	if _, err := runner.AutoRounds(p); err != nil {
+		return usageError("allow more with --max-written, or shorten a round with --sets 1", "%w", err)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func TestNoTerminalNoProgress(t *testing.T) {
 	a := &app{stderr: &w, clock: clock.NewVirtual(time.Unix(0, 0))}
 	p := a.newProgress()
 	p.Status(someStatus)
-	p.done()
+	p.answerSignal()()
 	assert.Empty(t, w.String())
 	p.Message("kept \x1b[31m")
 	assert.Equal(t, "kept \ufffd[31m\n", w.String())
@@ -247,7 +247,7 @@ func TestProgressAsJSON(t *testing.T) {
 	p := a.newProgress()
 	p.Status(someStatus)
 	p.Message("two\nlines")
-	p.done()
+	p.answerSignal()()
 	p.Warning("as it happens")
 	a.warn("a warning")
 	a.printError(&runner.NotFitError{Reasons: []string{"no space"}, Hint: "make some"})

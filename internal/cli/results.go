@@ -93,14 +93,11 @@ func (a *app) checkReportFlags(runs int) error {
 	return nil
 }
 
-// saveFunc writes one file.
-type saveFunc = func(name string, data []byte) error
-
 // saveFiles writes a form of the report that articles need into a folder,
 // replaces files of the same names, and prints their number to w. Names cannot
 // lead out of the folder. The folder above it has to exist. "" saves no files.
 func saveFiles(w io.Writer, dir string, p *plan.Plan, r *result.Result,
-	files func(*plan.Plan, *result.Result, saveFunc) error,
+	files func(_ *plan.Plan, _ *result.Result, save func(name string, data []byte) error) error,
 ) error {
 	if dir == "" {
 		return nil
@@ -147,13 +144,6 @@ func (a *app) printDocument(d report.Document) error {
 	return text.Document(a.stdout, d, a.textOptions())
 }
 
-// warnOutdated warns that a result.json was not used, because plan or journal
-// were changed after it was written.
-func (a *app) warnOutdated(dir string) {
-	a.warn(fmt.Sprintf("%s: %s does not belong to the present plan and journal: analyzed again\n"+
-		"  hint: dmgbench report %s writes it again", dir, result.ResultFile, quoted(dir)))
-}
-
 // exportRuns is the command "export".
 func (a *app) exportRuns(_ context.Context, dirs []string) error {
 	var all []*result.Result
@@ -181,12 +171,9 @@ func (a *app) writeJSON(v any) error {
 // compareRuns is the command "compare". A regression is exit status 5 even
 // where other rows are undecided.
 func (a *app) compareRuns(_ context.Context, paths []string) error {
-	o, err := a.compareOptions()
-	if err != nil {
-		return err
-	}
-	paths, baseline, err := a.addBaseline(paths)
-	if err != nil {
+	o, err1 := a.compareOptions()
+	paths, baseline, err2 := a.addBaseline(paths)
+	if err := cmp.Or(err1, err2); err != nil {
 		return err
 	}
 	list, err := a.readSides(paths, baseline, &o)
@@ -263,8 +250,18 @@ func (a *app) addBaseline(paths []string) (all []string, baseline string, err er
 // several runs, o.Sides is nil: each run is then a side, unless --by makes
 // others.
 func (a *app) readSides(paths []string, baseline string, o *analysis.CompareOptions) (all []*result.Result, err error) {
+	// Sides have the names of the folders, and whole paths where two of them have
+	// the same name, as in a/run and b/run.
+	names, same := make([]string, len(paths)), map[string]int{}
+	for i, path := range paths {
+		names[i] = strings.TrimSuffix(filepath.Base(runFolder(path)), ".json")
+		same[names[i]]++
+	}
 	o.Baseline = baseline
-	for i, side := range sideNames(paths) {
+	for i, side := range names {
+		if same[side] > 1 {
+			side = filepath.Clean(paths[i])
+		}
 		folders := runfolders.Folders(paths[i])
 		for k, f := range folders {
 			r, err := a.runs.Result(f)
@@ -297,22 +294,6 @@ func runFolder(path string) string {
 		return filepath.Dir(path)
 	}
 	return path
-}
-
-// sideNames are the names of the folders, and whole paths where two of them
-// have the same name, as in a/run and b/run.
-func sideNames(paths []string) []string {
-	names, same := make([]string, len(paths)), map[string]int{}
-	for i, path := range paths {
-		names[i] = strings.TrimSuffix(filepath.Base(runFolder(path)), ".json")
-		same[names[i]]++
-	}
-	for i, path := range paths {
-		if same[names[i]] > 1 {
-			names[i] = filepath.Clean(path)
-		}
-	}
-	return names
 }
 
 // printComparison prints a comparison in the format of --format.
@@ -482,10 +463,8 @@ func tally(counts map[string]int, noun string, kinds ...string) string {
 			total += n
 		}
 	}
-	if total == 0 {
-		return "no " + noun + "s"
-	}
-	return units.Count(total, noun) + " (" + strings.Join(parts, ", ") + ")"
+	text := units.Count(total, noun) + " (" + strings.Join(parts, ", ") + ")"
+	return cmp.Or(report.TextIf(total > 0, text), "no "+noun+"s")
 }
 
 // markBaseline is the command "history baseline".

@@ -45,11 +45,14 @@ func (a *app) runPlans(ctx context.Context, args []string) error {
 	if err := cmp.Or(err1, err2); err != nil {
 		return err
 	}
-	ps, err := a.loadPlans(args)
-	runs := make([]runner.Config, len(ps))
-	for i, p := range ps {
-		var refused error
-		runs[i], refused = a.applyFlags(p, given)
+	runs := make([]runner.Config, len(args))
+	var err error
+	for i, name := range args {
+		refused := exitWith(exitUsage)
+		// Problems are printed, so that a user mends those of all plans in one go.
+		if p := a.loadUsable(name); p != nil {
+			runs[i], refused = a.applyFlags(p, given)
+		}
 		err = cmp.Or(err, refused)
 	}
 	if err != nil {
@@ -162,8 +165,18 @@ func (a *app) execute(ctx context.Context, runs []runner.Config, given locations
 		return err
 	}
 	c.Identify = a.isSet("identify")
-	if err := a.confirmLargeRun(ctx, runs, s); err != nil {
-		return err
+	var total units.Bytes // of all plans, rounds and sessions, with --rounds auto at most
+	for _, run := range runs {
+		for _, c := range run.Plan.Cases() {
+			total += plan.Estimate(run.Plan, c).BytesWritten * units.Bytes(run.Plan.Run.AtMost()*s.count)
+		}
+	}
+	if total >= largeRun && a.canAsk() && !a.isSet("yes") {
+		question := fmt.Sprintf("This writes up to %s in total. Continue?", total.Human())
+		const hint = "--dry-run shows what it would do, --sets 1 shortens it, --yes does not ask"
+		if err := a.confirm(ctx, question, hint); err != nil {
+			return err
+		}
 	}
 	dirs := outFolders(a.text("out"), runs, c.Clock.Wall().Format("20060102T150405Z"))
 	return a.runSessions(ctx, s, dirs, func(dirs []string) (code int, err error) {
@@ -179,25 +192,6 @@ func (a *app) execute(ctx context.Context, runs []runner.Config, given locations
 		}
 		return code, nil
 	})
-}
-
-// confirmLargeRun asks a user at a terminal before a large run. The bytes are
-// those of all plans, rounds and sessions, with --rounds auto at most.
-func (a *app) confirmLargeRun(ctx context.Context, runs []runner.Config, s sessionPlan) error {
-	if !a.canAsk() || a.isSet("yes") {
-		return nil
-	}
-	var total units.Bytes
-	for _, run := range runs {
-		for _, c := range run.Plan.Cases() {
-			total += plan.Estimate(run.Plan, c).BytesWritten * units.Bytes(run.Plan.Run.AtMost()*s.count)
-		}
-	}
-	if total < largeRun {
-		return nil
-	}
-	return a.confirm(ctx, fmt.Sprintf("This writes up to %s in total. Continue?", total.Human()),
-		"--dry-run shows what it would do, --sets 1 shortens it, --yes does not ask")
 }
 
 // outFolders are the run folders of the plans. Names get a number where a plan

@@ -67,11 +67,10 @@ func (a *app) session(ctx context.Context, c runner.Config,
 	var out runner.Outcome
 	// Before the first image is made: after a crash the next session needs it.
 	if err = a.savePassphrase(c); err == nil {
-		ignoreSignal := pr.answerSignal()
+		done := pr.answerSignal()
 		out, err = run(ctx, c)
-		ignoreSignal()
 		stop()
-		pr.done()
+		done()
 	}
 	release()
 	if err != nil {
@@ -270,13 +269,7 @@ func (a *app) runConfig(ctx context.Context, given locations, engine string, run
 			"set DMGBENCH_STATE to a folder that can be written")
 	}
 	// Sleep during a step makes its time wrong; not every system reports it.
-	if _, err := host.Suspended(); err == nil {
-		c.Suspended = func() (int64, error) { // nanoseconds
-			d, err := host.Suspended()
-			return int64(d), err
-		}
-	}
-	c.Boot, c.Memory = host.BootID(), host.Memory()
+	c.Suspended, c.Boot, c.Memory = host.Suspended, host.BootID(), host.Memory()
 	// The passphrase comes before the engine, which keeps it; no tool gets it
 	// in its arguments or environment.
 	passphrase, err := a.passphrase(c.StateDir, runDirs...)

@@ -8,7 +8,7 @@ import (
 
 func TestWhoseAFileIs(t *testing.T) {
 	for _, f := range []struct {
-		owner  uint32
+		owner  int
 		user   int
 		caller string
 		system string

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"unicode"
 	"unicode/utf8"
 
@@ -132,7 +131,8 @@ func Running(dir string) bool {
 	return err == nil && errors.Is(d.lock(f), ErrBusy)
 }
 
-// resume locks and checks the folder, then repairs what a killed process left.
+// resume locks the folder, fails for one that this program did not make for this
+// run and user, then repairs what a killed process left.
 func (d *RunDir) resume() error {
 	f, err := d.dir.Open(JournalFile, hostio.OpenOptions{Write: true})
 	if err != nil {
@@ -151,8 +151,15 @@ func (d *RunDir) resume() error {
 		return fmt.Errorf("the first record of the journal is not a run: %w", ErrNotRun)
 	}
 	run := j.records[0].Run
-	if err := d.checkMarker(run.ID); err != nil {
-		return err
+	text, err := d.dir.ReadFile(markerFile, maxName+1)
+	if err != nil {
+		return fmt.Errorf("the folder is not marked as a run's (%w): %w", withoutPath(err), ErrNotRun)
+	}
+	if strings.TrimSuffix(string(text), "\n") != run.ID {
+		return fmt.Errorf("the folder is marked for another run than the journal's: %w", ErrNotRun)
+	}
+	if fi, err := d.dir.Lstat(markerFile); err != nil || !OwnedByUs(fi) {
+		return fmt.Errorf("the folder belongs to another user: %w", ErrNotRun)
 	}
 	if j.whole < int64(len(data)) {
 		if err := f.Truncate(j.whole); err != nil {
@@ -161,22 +168,6 @@ func (d *RunDir) resume() error {
 	}
 	d.writer = newWriter(f, d.Path(), data[:j.whole], len(j.records), !run.Identify)
 	return d.removeTemporary()
-}
-
-// checkMarker fails for a folder that this program did not make for this run
-// and user.
-func (d *RunDir) checkMarker(id string) error {
-	text, err := d.dir.ReadFile(markerFile, maxName+1)
-	if err != nil {
-		return fmt.Errorf("the folder is not marked as a run's (%w): %w", withoutPath(err), ErrNotRun)
-	}
-	if strings.TrimSuffix(string(text), "\n") != id {
-		return fmt.Errorf("the folder is marked for another run than the journal's: %w", ErrNotRun)
-	}
-	if fi, err := d.dir.Lstat(markerFile); err != nil || !OwnedByUs(fi) {
-		return fmt.Errorf("the folder belongs to another user: %w", ErrNotRun)
-	}
-	return nil
 }
 
 // lock locks the journal while the folder is open, also if the process is
@@ -242,11 +233,24 @@ func (d *RunDir) readJournal() (j journal, data []byte, err error) {
 // State replays the journal: which cases have ended, the pause, the sessions
 // and their engines.
 func (d *RunDir) State() (*State, error) {
+	var s *State
+	recs, err := d.Journal()
+	if err == nil {
+		s, err = Replay(recs)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the journal of %q: %w", d.Path(), err)
+	}
+	return s, nil
+}
+
+// Fold makes the result of the journal, see [Fold].
+func (d *RunDir) Fold() (*Result, error) {
 	recs, err := d.Journal()
 	if err != nil {
 		return nil, err
 	}
-	return Replay(recs)
+	return Fold(recs)
 }
 
 // Warnings are about the folder itself: a torn line, no checksums, no locks.
@@ -357,8 +361,7 @@ var (
 // root by sudo that includes the caller, who owns what root made for him. On a
 // volume that macOS mounts without owners, it is true for every file.
 func OwnedByUs(fi fs.FileInfo) bool {
-	st, ok := fi.Sys().(*syscall.Stat_t)
-	return ok && isOurs(st.Uid, os.Geteuid(), os.Getenv("SUDO_UID"), runtime.GOOS)
+	return isOurs(hostio.StatOf(fi).UID, os.Geteuid(), os.Getenv("SUDO_UID"), runtime.GOOS)
 }
 
 // unknownOwner is the user 99 of macOS, which root sees as the owner of all
@@ -367,12 +370,9 @@ func OwnedByUs(fi fs.FileInfo) bool {
 const unknownOwner = 99
 
 // isOurs decides by the user ids and by SUDO_UID.
-func isOurs(owner uint32, user int, caller, system string) bool {
-	if int(owner) == user || user != 0 {
-		return int(owner) == user
-	}
+func isOurs(owner, user int, caller, system string) bool {
 	n, err := strconv.ParseUint(caller, 10, 31)
-	return err == nil && uint64(owner) == n || system == "darwin" && owner == unknownOwner
+	return owner == user || user == 0 && (err == nil && owner == int(n) || system == "darwin" && owner == unknownOwner)
 }
 
 // Error is an error about one file of a run folder, with a hint for the user.
@@ -392,8 +392,9 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s %q: %v", e.Doing, e.File, e.Err)
 }
 
-// Unwrap is the cause.
-func (e *Error) Unwrap() error { return e.Err }
+// Unwrap is the cause, Advice the hint.
+func (e *Error) Unwrap() error  { return e.Err }
+func (e *Error) Advice() string { return e.Hint }
 
 // withoutPath is the cause of an error of hostio or os, which names the path
 // too: the caller has named it already.

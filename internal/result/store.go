@@ -167,10 +167,7 @@ func ReadSummary(dir string) (*Result, error) {
 	b, err := d.ReadFile(ResultFile, maxFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		var recs []Record
-		if recs, err = d.Journal(); err == nil {
-			r, err = Fold(recs)
-		}
+		r, err = d.Fold()
 	case err == nil:
 		var f summaryFile
 		short, unread := d.ReadFile(SummaryFile, maxFile)

@@ -255,14 +255,25 @@ func (e *UnsupportedError) Advice() string { return e.Hint }
 // wraps has an Advice that is not in the text yet. Results contain this text,
 // since their readers see no separate hint.
 func Advised(err error) string {
-	text := err.Error()
-	if a, ok := errors.AsType[interface {
-		error
-		Advice() string
-	}](err); ok && a.Advice() != "" && !strings.Contains(text, a.Advice()) {
-		text += "; hint: " + a.Advice()
+	text, advice := err.Error(), Advice(err)
+	if advice != "" && !strings.Contains(text, advice) {
+		text += "; hint: " + advice
 	}
 	return text
+}
+
+// advisor is an error with advice for the user, "" without any.
+type advisor interface {
+	error
+	Advice() string
+}
+
+// Advice is the first advice in the chain of an error, "" without any.
+func Advice(err error) (advice string) {
+	for e, ok := errors.AsType[advisor](err); ok && advice == ""; e, ok = errors.AsType[advisor](errors.Unwrap(e)) {
+		advice = e.Advice()
+	}
+	return advice
 }
 
 // ErrGone means that a container was deleted, or that its name is now that of

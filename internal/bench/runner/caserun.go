@@ -40,19 +40,16 @@ func (e *journalError) Unwrap() error { return e.error }
 // errSlept is an attempt that does not count, because the machine slept in it.
 var errSlept = errors.New("the machine slept")
 
-// sleepThreshold is the reported sleep in nanoseconds from which on the machine
-// has really slept: less may be an effect of reading two clocks.
-const sleepThreshold = int64(1e9)
+// sleepThreshold is the reported sleep from which on the machine has really
+// slept: less may be an effect of reading two clocks.
+const sleepThreshold = time.Second
 
-// suspended is how long the machine has slept since boot in nanoseconds, 0 if
-// unknown.
-func (r *run) suspended() int64 {
+// suspended is how long the machine has slept since boot, 0 if unknown.
+func (r *run) suspended() (slept time.Duration) {
 	if r.c.Suspended != nil {
-		if ns, err := r.c.Suspended(); err == nil {
-			return ns
-		}
+		slept, _ = r.c.Suspended()
 	}
-	return 0
+	return slept
 }
 
 // runCaseRound measures one case in one round, a second time if the machine
@@ -217,7 +214,7 @@ type caseRun struct {
 	index    int           // of the next step
 	executed int           // steps that have ended, without canaries
 	pause    *result.Pause // that this attempt continues after its first pause.Step steps
-	slept    int64         // suspended time of the machine at the start, in nanoseconds
+	slept    time.Duration // suspended time of the machine at the start
 	counts   bool          // its containers are kept: a later sleep does not discard it
 }
 

@@ -46,6 +46,7 @@ package runner
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/plan"
@@ -69,9 +70,9 @@ type Config struct {
 	Memory   int64            // bytes the program may use
 	Virtual  bool             // a hypervisor may cache data that the guest believes to be on a disk
 	Warnings []result.Warning // of the host
-	// Suspended is how long the machine has slept since boot in nanoseconds;
+	// Suspended is how long the machine has slept since boot; 0 with an error,
 	// nil: unknown.
-	Suspended func() (int64, error)
+	Suspended func() (time.Duration, error)
 	// Changes reports how the machine changed during the session, as far as
 	// that weakens numbers. It is called once, after the last case. May be nil.
 	Changes  func() []result.Warning
@@ -178,6 +179,9 @@ type NotFitError struct {
 func (e *NotFitError) Error() string {
 	return fmt.Sprintf("checking the host: %s", strings.Join(e.Reasons, "; "))
 }
+
+// Advice is the hint.
+func (e *NotFitError) Advice() string { return e.Hint }
 
 // Place is a named folder that containers are put into. The place "" is the
 // default: the run folder, unless --on gave another.

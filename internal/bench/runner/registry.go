@@ -187,7 +187,7 @@ func Leftovers(stateDir string) (all []Leftover) {
 			continue
 		}
 		if d, err := result.OpenRun(l.Folder); err == nil {
-			if s, err := readState(d); err == nil && s.Run.ID == e.Run {
+			if s, err := d.State(); err == nil && s.Run.ID == e.Run {
 				l.Ended, l.Paused, l.Resumes = s.Ended != nil, s.Paused != nil, s.Ended == nil
 			}
 			d.Close()
@@ -205,19 +205,6 @@ func lockRun(ctx context.Context, c clock.Clock, folder string, report func(stri
 		return err
 	})
 	return d, err
-}
-
-// readState is the state of the run by the journal in its folder.
-func readState(d *result.RunDir) (*result.State, error) {
-	recs, err := d.Journal()
-	if err != nil {
-		return nil, err
-	}
-	s, err := result.Replay(recs)
-	if err != nil {
-		return nil, fmt.Errorf("reading the journal of %q: %w", d.Path(), err)
-	}
-	return s, nil
 }
 
 // How often and how long a lock is waited for.
@@ -308,7 +295,7 @@ func (c *cleaner) cleanRun(ctx context.Context, e entry) error {
 		return nil
 	case err == nil:
 		defer run.Close()
-		s, err := readState(run)
+		s, err := run.State()
 		keepEntry = err == nil && s.Run.ID == id && s.Ended == nil
 	case !errors.Is(err, fs.ErrNotExist):
 		fmt.Fprintf(c, "%s: its run folder cannot be opened (%v)\n", id, err)

@@ -95,7 +95,7 @@ func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer d.Close()
-	state, err := readState(d)
+	state, err := d.State()
 	if err != nil {
 		return Outcome{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,9 +16,9 @@ import (
 
 // asleep lets the machine of c sleep for an hour when a step begins of which when says so.
 func asleep(c *runner.Config, when func(runner.Status) bool) {
-	var slept int64
-	c.Suspended = func() (int64, error) { return slept, nil }
-	c.Progress = &at{when: when, do: func() { slept += 3600e9 }}
+	var slept time.Duration
+	c.Suspended = func() (time.Duration, error) { return slept, nil }
+	c.Progress = &at{when: when, do: func() { slept += time.Hour }}
 }
 
 // attempts are how often each case was begun in all.
@@ -70,9 +71,9 @@ func TestASleepBehindWhatIsKeptDoesNotCount(t *testing.T) {
 	c := lived(t, once)
 	c.Keep = true
 	asked := 0
-	c.Suspended = func() (int64, error) {
+	c.Suspended = func() (time.Duration, error) {
 		if asked++; asked > 2 { // when the first case begins, and before it is kept
-			return 3600e9, nil
+			return time.Hour, nil
 		}
 		return 0, nil
 	}

@@ -183,11 +183,7 @@ func (x *exam) measure(
 		return nil, err
 	}
 	defer rd.Close()
-	records, err := rd.Journal()
-	if err != nil {
-		return nil, err
-	}
-	r, err := result.Fold(records)
+	r, err := rd.Fold()
 	if err == nil && out.Status != runner.StatusDone {
 		err = fmt.Errorf("playing a plan on the simulated device: the run ended %s", out.Status)
 	}

@@ -25,31 +25,6 @@ import (
 	"dmgbench/internal/system/hostio"
 )
 
-// parse reads the plan and the journal of a run folder. The result has no
-// conclusions yet.
-func parse(d *result.RunDir) (*plan.Plan, *result.Result, error) {
-	// The digests come first: records that a running session appends later make
-	// the result outdated. Errors of the files themselves are reported before
-	// an error of the digests, as they have hints.
-	sources, unread := d.Sources()
-	records, err := d.Journal()
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := result.Fold(records)
-	if err != nil {
-		return nil, nil, err
-	}
-	r.Sources = sources
-	for _, w := range d.Warnings() {
-		if w.Kind != "lock" { // a lock is a fact of this moment, a torn line one of the journal
-			r.Warnings = append(r.Warnings, w)
-		}
-	}
-	p, err := readPlan(d.ReadFile, r)
-	return p, r, cmp.Or(err, unread)
-}
-
 // readPlan reads the plan of a result from an open folder.
 func readPlan(read func(name string, limit int64) ([]byte, error), r *result.Result) (*plan.Plan, error) {
 	text, err := read(result.PlanFile, plan.MaxSize)
@@ -76,8 +51,22 @@ func use(dir string, do func(*result.RunDir, *plan.Plan, *result.Result) error) 
 		return nil, nil, err
 	}
 	defer d.Close()
-	p, r, err := parse(d)
+	// The digests come first: records that a running session appends later make
+	// the result outdated. Errors of the files themselves are reported before
+	// an error of the digests, as they have hints.
+	sources, unread := d.Sources()
+	r, err := d.Fold()
 	if err != nil {
+		return nil, nil, err
+	}
+	r.Sources = sources
+	for _, w := range d.Warnings() {
+		if w.Kind != "lock" { // a lock is a fact of this moment, a torn line one of the journal
+			r.Warnings = append(r.Warnings, w)
+		}
+	}
+	p, err := readPlan(d.ReadFile, r)
+	if err = cmp.Or(err, unread); err != nil {
 		return nil, nil, err
 	}
 	return p, r, do(d, p, r)
@@ -117,11 +106,7 @@ func State(dir string) (*result.State, error) {
 		return nil, err
 	}
 	defer d.Close()
-	state, err := d.State()
-	if err != nil {
-		return nil, fmt.Errorf("reading the journal of %q: %w", dir, err)
-	}
-	return state, nil
+	return d.State()
 }
 
 // Plan reads the plan that a run executed, nil where its folder does not have

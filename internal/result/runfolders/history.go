@@ -63,7 +63,7 @@ func (rd *Reader) List(dir string, headlines bool) (list []Run, unread []string,
 		}
 		run := newRun(r)
 		run.Path, run.Dir, run.report = path, slashPath(root, path), reportLink(root, path)
-		run.Baseline = isBaseline(path)
+		run.Baseline = isFile(filepath.Join(path, BaselineFile)) || isFile(filepath.Join(path, "..", BaselineFile))
 		if headlines {
 			run.Result = r
 		}
