@@ -130,6 +130,26 @@ func Single(size int64, disk, typ, id GUID, name string, first uint64) (*Table, 
 	return t, nil
 }
 
+// WriteSingle writes a table as [Single] makes it, with the name that hdiutil
+// gives the partition of an image. It returns the partition as a device, and
+// where that starts, in bytes. The identifiers disk and id become ones of version
+// 4, as RFC 9562 lays them out, in the mixed byte order of the disk.
+func WriteSingle(dev blockdev.Device, disk, typ, id GUID, first uint64) (blockdev.Device, int64, error) {
+	for _, g := range []*GUID{&disk, &id} {
+		g[7], g[8] = g[7]&0x0f|0x40, g[8]&0x3f|0x80
+	}
+	t, err := Single(dev.Size(), disk, typ, id, "disk image", first)
+	if err == nil {
+		err = Write(dev, t)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	p := t.Partitions[0]
+	part, err := blockdev.Section(dev, p.Offset(), p.Size())
+	return part, p.Offset(), err
+}
+
 // lastAligned is the last sector that a partition can have so that it ends on a
 // multiple of 4096 bytes.
 func (t *Table) lastAligned() uint64 { return (t.LastUsable+1)/alignSectors*alignSectors - 1 }
@@ -379,11 +399,11 @@ func get(dev io.ReaderAt, sector, n uint64) ([]byte, error) {
 // its place: tools look for one at the end of the device alone.
 func Resize(dev blockdev.Device, size int64, index int) (*Table, error) {
 	t, _, err := Read(dev)
-	if err != nil {
-		return nil, fmt.Errorf("resizing partition table: %w", err)
+	if err == nil {
+		t.Sectors = uint64(max(size, 0)) / SectorSize
+		err = t.layout()
 	}
-	t.Sectors = uint64(max(size, 0)) / SectorSize
-	if err := t.layout(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("resizing partition table: %w", err)
 	}
 	i := slices.IndexFunc(t.Partitions, func(p Partition) bool { return p.Index == index })

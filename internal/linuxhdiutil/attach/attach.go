@@ -176,10 +176,13 @@ type Lost []string
 // NoDriverError reports a file system that this kernel cannot mount. It is
 // [ErrNoFileSystem].
 type NoDriverError struct {
-	Filesystem string // as [Attached] has it
+	Filesystem string // as [Attached] has it; empty if none was found
 }
 
 func (e *NoDriverError) Error() string {
+	if e.Filesystem == "" {
+		return ErrNoFileSystem.Error()
+	}
 	return fmt.Sprintf("the volume is %s, and the kernel has no driver for it: %v", e.Filesystem, ErrNoFileSystem)
 }
 

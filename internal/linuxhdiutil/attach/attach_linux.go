@@ -80,14 +80,14 @@ func modeOf(r *record, req Request) (mode string, err error) {
 	mountable := Loops() && fs.MountableByKernel
 	switch byKernel := req.ServedBy == ServedByKernel; {
 	case !req.NoMount && !known:
-		return "", noDriver(r.Filesystem)
+		return "", &NoDriverError{r.Filesystem}
 	case byKernel && !plain:
 		return "", fmt.Errorf("attaching without a process: that takes an unencrypted UDRW image and loop devices: %w",
 			errors.ErrUnsupported)
 	case !req.NoMount && fs.Kernel == "exfat" && !mountable && !byKernel:
 		return ModeFUSE, nil
 	case !req.NoMount && (!fs.MountableByKernel || byKernel && !mountable):
-		return "", noDriver(r.Filesystem)
+		return "", &NoDriverError{r.Filesystem}
 	case plain && req.ServedBy != ServedByHelper:
 		return ModeLoop, nil
 	case Loops():
@@ -285,44 +285,39 @@ func (s *store) clean(ctx context.Context, r *record) Lost {
 // unmountAll unmounts a volume, or the FUSE file system that serves the device,
 // wherever it is mounted; err is that of finding out where. The end of a FUSE
 // file system ends the serving process: that flushes what was written, and
-// reports what it could not.
+// reports what it could not. With force it also unmounts one that is in use: it
+// flushes first, and then shuts the file system down. Until the last user has
+// closed it, that stays mounted without a mount point, and must not write to an
+// image that is free.
 func (d *detachment) unmountAll(points []string, err error) error {
+	if !d.force {
+		for _, point := range points {
+			d.addUnsaved(point, syncVolume(point)) // unmount(2) flushes too, but does not report failed writes
+			if err := unmount(point); err != nil {
+				return err
+			}
+		}
+		return err
+	}
 	for _, point := range points {
-		if d.force {
-			d.forceUnmount(point)
+		d.addUnsaved(point, runWithin(30*time.Second, func() error { return syncVolume(point) }))
+		// MNT_FORCE ends the connection of FUSE: requests in flight fail.
+		if unix.Unmount(point, unix.MNT_FORCE|unix.UMOUNT_NOFOLLOW) == nil {
 			continue
 		}
-		d.addUnsaved(point, syncVolume(point)) // unmount(2) flushes too, but does not report failed writes
-		if err := unmount(point); err != nil {
-			return err
+		for _, h := range holders(point) {
+			d.lost = append(d.lost, fmt.Sprintf("files that %s has open on %q", h, point))
+		}
+		_ = runWithin(10*time.Second, func() error {
+			how := uint32(1) // writes the log back first; only ext4, XFS and a few others can
+			return withFile(point, func(f *os.File) error { return ioctl(f, goingDown, unsafe.Pointer(&how)) })
+		})
+		// The kernel unmounts it when its last user is done.
+		if unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) != nil && os.Geteuid() != 0 {
+			_ = fusermount(point, "-z")
 		}
 	}
-	if d.force {
-		return nil
-	}
-	return err
-}
-
-// forceUnmount unmounts a volume that is in use. It flushes first, and then
-// shuts the file system down: until the last user has closed it, it stays
-// mounted without a mount point, and must not write to an image that is free.
-func (d *detachment) forceUnmount(point string) {
-	d.addUnsaved(point, runWithin(30*time.Second, func() error { return syncVolume(point) }))
-	// MNT_FORCE ends the connection of FUSE: requests in flight fail.
-	if unix.Unmount(point, unix.MNT_FORCE|unix.UMOUNT_NOFOLLOW) == nil {
-		return
-	}
-	for _, h := range holders(point) {
-		d.lost = append(d.lost, fmt.Sprintf("files that %s has open on %q", h, point))
-	}
-	_ = runWithin(10*time.Second, func() error {
-		how := uint32(1) // writes the log back first; only ext4, XFS and a few others can
-		return withFile(point, func(f *os.File) error { return ioctl(f, goingDown, unsafe.Pointer(&how)) })
-	})
-	// The kernel unmounts it when its last user is done.
-	if unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) != nil && os.Geteuid() != 0 {
-		_ = fusermount(point, "-z")
-	}
+	return nil
 }
 
 // addUnsaved adds a failed flush to what is lost.

@@ -22,13 +22,6 @@ func Loops() bool {
 	return os.Geteuid() == 0 && unix.Access("/dev/loop-control", unix.R_OK|unix.W_OK) == nil
 }
 
-// Largest requests to an image file and to a FUSE file, in KiB; the kernel cuts
-// larger ones.
-const (
-	rawRequestKB    = 1280
-	servedRequestKB = maxRequest >> 10
-)
-
 // makeLoop makes a loop device of the image file, or of the FUSE file that is
 // its device, and records it. An image that cannot be written is attached
 // read-only.
@@ -59,9 +52,9 @@ func (s *store) makeLoop(r *record) error {
 	if direct {
 		config.Info.Flags |= unix.LO_FLAGS_DIRECT_IO
 	}
-	requestKB := servedRequestKB
+	requestKB := maxRequest >> 10 // the kernel cuts larger requests to a FUSE file
 	if r.Mode == ModeLoop {
-		requestKB = rawRequestKB
+		requestKB = 1280 // and these to an image file
 	}
 	if r.LoopDevice, err = setLoop(&config, requestKB); err != nil {
 		return err

@@ -56,7 +56,7 @@ func (s *store) mount(r *record, req Request) (err error) {
 	case err != nil:
 		return err
 	case !ok || !fs.MountableByKernel:
-		return noDriver(r.Filesystem)
+		return &NoDriverError{r.Filesystem}
 	}
 	flags, data := uintptr(mountFlags), fs.mountData
 	if r.ReadOnly {
@@ -188,15 +188,6 @@ func folderName(label string) string {
 // mountFlags ignore set-user-ID bits and device files of an image, and keep reads
 // from writing access times.
 const mountFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOATIME
-
-// noDriver returns the error for a file system that cannot be mounted:
-// ErrNoFileSystem if fs is empty, as none was found.
-func noDriver(fs string) error {
-	if fs == "" {
-		return ErrNoFileSystem
-	}
-	return &NoDriverError{fs}
-}
 
 // unmount unmounts what is mounted on the folder; the error for a busy one
 // names who holds it.

@@ -244,9 +244,7 @@ func (n *node) Unlink(_ context.Context, name string) syscall.Errno {
 	return n.v.errno("removing", n.v.volume.Remove(n.path(name)))
 }
 
-func (n *node) Rmdir(_ context.Context, name string) syscall.Errno {
-	return n.v.errno("removing", n.v.volume.Remove(n.path(name)))
-}
+func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno { return n.Unlink(ctx, name) }
 
 // Rename moves a file or folder. Of the flags of renameat2(2) only
 // RENAME_NOREPLACE can be done.

@@ -259,8 +259,7 @@ func (c *call) detach(a attach.Attached) error {
 	case err != nil:
 		return c.reportBusy(a, err)
 	case len(lost) > 0 && !c.has("force"):
-		c.messagef("%q is detached, but some writes were lost", shortName(a))
-		return &reportedError{1}
+		return c.failAs("%q is detached, but some writes were lost", shortName(a))
 	case c.tool == "diskutil":
 		return c.printf("Disk %s ejected\n", deviceName(a))
 	}

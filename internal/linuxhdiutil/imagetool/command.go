@@ -13,6 +13,7 @@
 package imagetool
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -40,20 +41,17 @@ import (
 )
 
 // Env is everything that a command takes from outside, so that tests need no
-// privileges. The zero value reads an empty stdin, discards the output and
-// attaches for real; [System] returns that of the process.
+// privileges; [System] returns that of the process.
 type Env struct {
 	// Stdin is read for passphrases, and only if an option names it.
 	Stdin io.Reader
 	// Stdout gets results, Stderr messages and warnings.
 	Stdout, Stderr io.Writer
-	// Attacher attaches and mounts; nil is package attach.
+	// Attacher attaches and mounts.
 	Attacher *Attacher
-	// Now is the modification time of files that are put into volumes; nil is
-	// the clock of the host.
+	// Now is the modification time of files that are put into volumes.
 	Now func() time.Time
-	// Random is the source of identifiers and serial numbers, which never fails;
-	// nil is that of the system.
+	// Random is the source of identifiers and serial numbers, which never fails.
 	Random io.Reader
 	// Dir is the folder in which relative paths start; "" is the working
 	// folder.
@@ -109,19 +107,8 @@ func System() Env {
 	if b, ok := debug.ReadBuildInfo(); ok {
 		version = cmp.Or(b.Main.Version, version)
 	}
-	return Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Version: version, UID: os.Getuid()}
-}
-
-// withDefaults fills in what is not set.
-func (e Env) withDefaults() Env {
-	e.Stdin = cmp.Or[io.Reader](e.Stdin, strings.NewReader(""))
-	e.Stdout, e.Stderr = cmp.Or(e.Stdout, io.Discard), cmp.Or(e.Stderr, io.Discard)
-	e.Attacher, e.Random = cmp.Or(e.Attacher, &realAttacher), cmp.Or(e.Random, rand.Reader)
-	e.Version = cmp.Or(e.Version, "0")
-	if e.Now == nil {
-		e.Now = time.Now
-	}
-	return e
+	return Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Attacher: &realAttacher, Now: time.Now,
+		Random: rand.Reader, Version: version, UID: os.Getuid()}
 }
 
 // call is one command line, from its words to its output. Every verb is a
@@ -138,8 +125,9 @@ type call struct {
 	opts     map[string][]string
 	operands []string
 	// out and err are stdout and stderr, or discard everything with -quiet.
-	out, err io.Writer
-	secrets  secrets
+	out     *bufio.Writer
+	err     io.Writer
+	secrets secrets
 }
 
 // Main executes one command line, without the name of the program: a verb of
@@ -152,23 +140,24 @@ func Main(ctx context.Context, args []string, env Env) int {
 	if len(args) > 0 && args[0] == HelperVerb {
 		return attach.HelperMain(args[1:])
 	}
-	c := &call{ctx: ctx, env: env.withDefaults(), tool: "hdiutil", secrets: secrets{keys: map[string]crypt.Keys{}}}
+	c := &call{ctx: ctx, env: env, tool: "hdiutil", secrets: secrets{keys: map[string]crypt.Keys{}}}
 	defer c.secrets.wipe()
 	if len(args) > 0 && args[0] == "diskutil" {
 		c.tool, args = "diskutil", args[1:]
 	}
-	out := &output{to: c.env.Stdout}
-	c.out, c.err = out, c.env.Stderr
+	c.out, c.err = bufio.NewWriter(env.Stdout), env.Stderr
 	err := c.parse(args)
 	if err == nil {
 		err = c.checkRules()
 	}
 	if err == nil {
-		if err = c.verb.run(c); err == nil {
-			err = out.err
-		}
+		err = c.verb.run(c)
 	}
-	if errors.Is(out.err, syscall.EPIPE) && errors.Is(err, syscall.EPIPE) {
+	failed := c.out.Flush() // the first write that failed, so that no output is lost silently
+	if err == nil && failed != nil {
+		err = fmt.Errorf("writing the output: %w", failed)
+	}
+	if errors.Is(failed, syscall.EPIPE) && errors.Is(err, syscall.EPIPE) {
 		return statusPipe
 	}
 	return c.reportError(err)
@@ -197,23 +186,6 @@ func OutlivePipes() (stop func()) {
 // dict is a dictionary of a property list; keys are printed in order.
 type dict = map[string]any
 
-// output is stdout. It remembers a failed write, so that no output is lost
-// silently.
-type output struct {
-	to  io.Writer
-	err error
-}
-
-// Write keeps the first error. Main returns it when the verb itself has
-// succeeded.
-func (o *output) Write(p []byte) (int, error) {
-	n, err := o.to.Write(p)
-	if err != nil && o.err == nil {
-		o.err = fmt.Errorf("writing the output: %w", err)
-	}
-	return n, err
-}
-
 // messagef prints a line about the verb on stderr.
 func (c *call) messagef(format string, args ...any) {
 	fmt.Fprintf(c.err, "%s: %s: %s\n", c.tool, c.verbName(), fmt.Sprintf(format, args...))
@@ -225,10 +197,11 @@ func (c *call) warn(format string, args ...any) { c.messagef("WARNING: "+format,
 // verbName is the verb in messages.
 func (c *call) verbName() string { return strings.TrimPrefix(c.verb.Name, "image ") }
 
-// printf prints on stdout.
+// printf prints on stdout at once: programs follow the progress, and messages
+// on stderr keep their place.
 func (c *call) printf(format string, args ...any) error {
-	_, err := fmt.Fprintf(c.out, format, args...)
-	return err
+	_, _ = fmt.Fprintf(c.out, format, args...)
+	return c.out.Flush()
 }
 
 // printResult prints a result: as a property list where the options ask for
@@ -286,8 +259,8 @@ func (c *call) newProgress(total int64) (report func(done int64)) {
 	if !c.has("puppetstrings") {
 		return func(int64) {}
 	}
-	fmt.Fprintf(c.out, "PERCENT:%f\n", -1.0)
-	last := -1 // the share that was printed last, in thousandths
+	_ = c.printf("PERCENT:%f\n", -1.0) // Main returns what fails
+	last := -1                         // the share that was printed last, in thousandths
 	return func(done int64) {
 		share := 1000
 		if total > 0 {
@@ -295,7 +268,7 @@ func (c *call) newProgress(total int64) (report func(done int64)) {
 		}
 		if last < 0 || share == 1000 || share-last >= 5 {
 			last = share
-			fmt.Fprintf(c.out, "PERCENT:%f\n", float64(share)/10)
+			_ = c.printf("PERCENT:%f\n", float64(share)/10)
 		}
 	}
 }

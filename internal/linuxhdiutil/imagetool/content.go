@@ -234,17 +234,6 @@ func checksumName(typ uint32) string {
 	return cmp.Or(names[typ], fmt.Sprintf("type %d", typ))
 }
 
-// storedChecksum is the checksum over the whole image: its kind, and its value,
-// "" if there is none.
-func storedChecksum(i *imageFile) (kind, value string) {
-	im := i.tables()
-	if im == nil || im.Trailer().Master.Type == udif.ChecksumNone {
-		return "none", ""
-	}
-	sum := im.Trailer().Master
-	return checksumName(sum.Type), fmt.Sprintf("$%X", sum.Value())
-}
-
 // mountExFAT mounts the last ExFAT volume: on images of Apple's the last
 // partition is the one for files; an EFI partition with FAT comes before it. The
 // error of an image with another file system names that.
@@ -329,7 +318,7 @@ func (c *call) cat(_ *imageFile, v *exfat.Volume) error {
 	for n := range c.operands[1:] {
 		err := c.readFile(v, c.volumePath(n+1), func(b []byte, _ int64) error {
 			_, err := c.out.Write(b)
-			return err
+			return cmp.Or(err, c.out.Flush())
 		})
 		if err != nil {
 			return err

@@ -164,10 +164,11 @@ func (c *call) makeImage(b newImage, operand string) (path string, err error) {
 	defer p.close()
 	var t tree
 	if len(b.folders) > 0 {
-		if t, err = readTree(c.ctx, b.folders); err != nil {
+		t, err = readTree(c.ctx, b.folders)
+		defer t.close()
+		if err != nil {
 			return "", err
 		}
-		defer t.close()
 		c.warnOfLosses(t)
 		b.size = cmp.Or(b.size, t.imageSize())
 	}
@@ -233,23 +234,14 @@ func (c *call) makeFilled(p place, b newImage, t tree) error {
 // The partition starts at 1 MiB (20 KiB in images below 4 MiB) and ends on a
 // multiple of 4096 bytes. The allocation table has room for growth, because a
 // resize cannot move the clusters that follow it.
-func (c *call) fill(img container.Image, b newImage, t tree) error {
+func (c *call) fill(img container.Image, b newImage, t tree) (err error) {
 	f, _ := attach.FilesystemOf(b.filesystem)
 	o, part := exfat.FormatOptions{Label: b.label}, blockdev.Device(img)
 	if !b.bare {
-		var ids [2]gpt.GUID
-		for n := range ids {
-			_, _ = io.ReadFull(c.env.Random, ids[n][:])
-			ids[n][7], ids[n][8] = ids[n][7]&0x0f|0x40, ids[n][8]&0x3f|0x80 // version 4 of RFC 9562
-		}
-		table, err := gpt.Single(img.Size(), ids[0], cmp.Or(f.Type, gpt.LinuxData), ids[1], "disk image", 0)
-		if err == nil {
-			err = gpt.Write(img, table)
-		}
-		if err == nil {
-			o.PartitionOffset = table.Partitions[0].Offset()
-			part, err = blockdev.Section(img, o.PartitionOffset, table.Partitions[0].Size())
-		}
+		var ids [32]byte
+		_, _ = io.ReadFull(c.env.Random, ids[:])
+		part, o.PartitionOffset, err = gpt.WriteSingle(img, gpt.GUID(ids[:16]), cmp.Or(f.Type, gpt.LinuxData),
+			gpt.GUID(ids[16:]), 0)
 		if err != nil {
 			return err
 		}

@@ -130,7 +130,7 @@ func TestCreateByManyAtOnce(t *testing.T) {
 			for range 8 {
 				group.Go(func() {
 					<-start
-					if Main(t.Context(), strings.Fields("create -size 1m -layout NONE "+name), Env{Attacher: m.at.attacher(), Dir: m.dir}) == 0 {
+					if Main(t.Context(), strings.Fields("create -size 1m -layout NONE "+name), Env{Attacher: m.at.attacher(), Dir: m.dir}.withDefaults()) == 0 {
 						made.Add(1)
 					}
 				})

@@ -80,7 +80,7 @@ func TestOutputThatFails(t *testing.T) {
 	for _, line := range []string{"info", "info -plist", "pmap a.dmg", "imageinfo a.dmg", "checksum -type MD5 a.dmg", "resize -limits a.dmg", "isencrypted a.dmg",
 		"help", "help create", "create -help", "man", "attach a.dmg", "compact a.dmg", "diskutil image info a.dmg"} {
 		var errs bytes.Buffer
-		assert.Equal(t, 1, Main(t.Context(), strings.Fields(line), Env{Stdout: full{}, Stderr: &errs, Attacher: m.at.attacher(), Dir: m.dir}), line)
+		assert.Equal(t, 1, Main(t.Context(), strings.Fields(line), Env{Stdout: full{}, Stderr: &errs, Attacher: m.at.attacher(), Dir: m.dir}.withDefaults()), line)
 		assert.NotEmpty(t, errs.String(), line)
 	}
 }
@@ -96,7 +96,7 @@ func TestNobodyReads(t *testing.T) {
 	for line, status := range map[string]int{"info": statusPipe, "imageinfo a.dmg": statusPipe, "convert a.dmg -format UDZO -o b -puppetstrings": statusPipe,
 		"convert a.dmg -format UDZO -o a -puppetstrings": 1} {
 		var errs bytes.Buffer
-		assert.Equal(t, status, Main(t.Context(), strings.Fields(line), Env{Stdout: unread{}, Stderr: &errs, Attacher: m.at.attacher(), Dir: m.dir}), line)
+		assert.Equal(t, status, Main(t.Context(), strings.Fields(line), Env{Stdout: unread{}, Stderr: &errs, Attacher: m.at.attacher(), Dir: m.dir}.withDefaults()), line)
 		assert.Equal(t, status == 1, errs.Len() > 0, "%s: %s", line, errs.String())
 	}
 	m.do("verify b.dmg")

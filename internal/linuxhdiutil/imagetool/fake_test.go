@@ -2,8 +2,10 @@ package imagetool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -145,12 +147,26 @@ func newMachine(t *testing.T) *machine {
 	return &machine{t: t, dir: dir, at: &fake{fsOn: "exfat", fail: map[string]error{}}, uid: 1000}
 }
 
+// withDefaults fills in what is not set: an empty stdin, outputs that are
+// discarded, and the rest as [System] has it.
+func (e Env) withDefaults() Env {
+	system := System()
+	e.Stdin = cmp.Or[io.Reader](e.Stdin, strings.NewReader(""))
+	e.Stdout, e.Stderr = cmp.Or(e.Stdout, io.Discard), cmp.Or(e.Stderr, io.Discard)
+	e.Attacher, e.Random = cmp.Or(e.Attacher, system.Attacher), cmp.Or(e.Random, system.Random)
+	e.Version = cmp.Or(e.Version, "0")
+	if e.Now == nil {
+		e.Now = system.Now
+	}
+	return e
+}
+
 // run executes a command line and returns its status.
 func (m *machine) run(args ...string) int {
 	m.t.Helper()
 	var out, errs bytes.Buffer
 	status := Main(m.t.Context(), args, Env{Stdout: &out, Stderr: &errs, Attacher: m.at.attacher(), Dir: m.dir, Version: "1.2", UID: m.uid, iterations: 1000,
-		Now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC) }, Random: rand.NewChaCha8([32]byte{7})})
+		Now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC) }, Random: rand.NewChaCha8([32]byte{7})}.withDefaults())
 	m.out, m.err = strings.ReplaceAll(out.String(), m.dir, "DIR"), strings.ReplaceAll(errs.String(), m.dir, "DIR")
 	return status
 }

@@ -1,6 +1,7 @@
 package imagetool
 
 import (
+	"bufio"
 	"embed"
 	"errors"
 	"fmt"
@@ -304,7 +305,7 @@ func (c *call) parse(args []string) error {
 		c.opts["verbose"] = []string{""}
 	}
 	if c.has("quiet") && !c.has("verbose") {
-		c.out, c.err = io.Discard, io.Discard
+		c.out, c.err = bufio.NewWriter(io.Discard), io.Discard
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package imagetool
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"os"
@@ -67,7 +68,7 @@ func TestEveryOption(t *testing.T) {
 					option = append(option, value)
 				}
 				for _, line := range [][]string{slices.Concat(words, option, operands), slices.Concat(words, operands, option)} {
-					c := &call{env: Env{}.withDefaults(), tool: v.tool, out: io.Discard, err: io.Discard}
+					c := &call{env: Env{}.withDefaults(), tool: v.tool, out: bufio.NewWriter(io.Discard), err: io.Discard}
 					err := c.parse(line)
 					if o.Support == refused {
 						var r *refusal
@@ -82,7 +83,7 @@ func TestEveryOption(t *testing.T) {
 					}
 				}
 				if len(option) > 1 {
-					c := &call{env: Env{}.withDefaults(), tool: v.tool, out: io.Discard, err: io.Discard}
+					c := &call{env: Env{}.withDefaults(), tool: v.tool, out: bufio.NewWriter(io.Discard), err: io.Discard}
 					var r *refusal
 					require.ErrorAs(t, c.parse(slices.Concat(words, operands, option[:1])), &r, "%s without a value", name)
 				}
@@ -146,7 +147,7 @@ func FuzzArguments(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, line string) {
 		args := strings.Split(line, "\x00")
-		c := &call{env: Env{Dir: dir}.withDefaults(), tool: "hdiutil", out: io.Discard, err: io.Discard}
+		c := &call{env: Env{Dir: dir}.withDefaults(), tool: "hdiutil", out: bufio.NewWriter(io.Discard), err: io.Discard}
 		if args[0] == "diskutil" {
 			c.tool, args = "diskutil", args[1:]
 		}

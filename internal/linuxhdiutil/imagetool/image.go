@@ -91,24 +91,6 @@ func placeAt(path string) (place, error) {
 	return place{dir: dir, name: filepath.Base(path), path: path}, err
 }
 
-// isUnused reports whether no process has the image open, not even attached
-// read-only, by the locks of package container: on the file itself, or on token
-// and lock of a bundle.
-func (p place) isUnused() bool {
-	for _, name := range []string{p.name, filepath.Join(p.name, "token"), filepath.Join(p.name, "lock")} {
-		f, err := p.dir.Open(name, hostio.OpenOptions{})
-		if err != nil { // a folder, or no such file: it has no lock
-			continue
-		}
-		err = f.TryLock()
-		f.Close()
-		if errors.Is(err, hostio.ErrLocked) {
-			return false
-		}
-	}
-	return true
-}
-
 // imageFile is an open image with what was found out about it.
 type imageFile struct {
 	container.Image
@@ -298,7 +280,9 @@ func removeIfExists(p place) error {
 	return err
 }
 
-// checkFree returns an error if the name may not be used.
+// checkFree returns an error if the name may not be used. A process has the
+// image open, or attached read-only, by the locks of package container: on the
+// file itself, or on token and lock of a bundle.
 func (c *call) checkFree(p place) error {
 	_, err := p.dir.Lstat(p.name)
 	switch {
@@ -308,8 +292,17 @@ func (c *call) checkFree(p place) error {
 		return err
 	case !c.has("ov"):
 		return syscall.EEXIST
-	case !p.isUnused():
-		return syscall.EBUSY
+	}
+	for _, name := range []string{p.name, filepath.Join(p.name, "token"), filepath.Join(p.name, "lock")} {
+		f, err := p.dir.Open(name, hostio.OpenOptions{})
+		if err != nil { // a folder, or no such file: it has no lock
+			continue
+		}
+		err = f.TryLock()
+		f.Close()
+		if errors.Is(err, hostio.ErrLocked) {
+			return syscall.EBUSY
+		}
 	}
 	if err := container.CheckRemovable(p.dir, p.name); err != nil {
 		return refuse("File exists, and is not an image that could be replaced: %q: %w", p.path, err)

@@ -178,8 +178,12 @@ func describeDeath(a attach.Attached) string {
 // imageinfo describes an image file: a dictionary with Apple's keys. What has no
 // meaning here has the value that Apple's tool prints for most images.
 func (c *call) imageinfo(i *imageFile) error {
-	f := i.format()
-	kind, value := storedChecksum(i)
+	f, im := i.format(), i.tables()
+	kind, value := "none", ""
+	if im != nil && im.Trailer().Master.Type != udif.ChecksumNone {
+		sum := im.Trailer().Master
+		kind, value = checksumName(sum.Type), fmt.Sprintf("$%X", sum.Value())
+	}
 	switch {
 	case c.has("format"):
 		return c.printf("%s\n", f.Name)
@@ -213,7 +217,7 @@ func (c *call) imageinfo(i *imageFile) error {
 	if value != "" {
 		d["Checksum Value"], properties["Checksummed"] = value, true
 	}
-	if im := i.tables(); im != nil {
+	if im != nil {
 		describeTables(im, properties, sizes)
 	}
 	return c.printTree(d)

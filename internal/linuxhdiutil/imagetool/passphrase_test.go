@@ -215,7 +215,7 @@ func TestStdinThatStaysOpen(t *testing.T) {
 	m.told("one", "create -size 8m -fs ExFAT -encryption -stdinpass a")
 	in, write := io.Pipe()
 	t.Cleanup(func() { write.Close() })
-	env := Env{Stdin: in, Attacher: m.at.attacher(), Dir: m.dir, iterations: 1000}
+	env := Env{Stdin: in, Attacher: m.at.attacher(), Dir: m.dir, iterations: 1000}.withDefaults()
 	for _, test := range []struct{ input, line string }{
 		{"one\x00", "imageinfo -stdinpass a.dmg"}, {"one\x00two\x00", "chpass -oldstdinpass -newstdinpass a.dmg"},
 		{"two\n", "diskutil image info --stdinpass a.dmg"}, {"two\nthree\n", "diskutil image chpass --stdinpass a.dmg"},
@@ -235,6 +235,6 @@ func TestNoPassphraseFromATerminal(t *testing.T) {
 	m := newMachine(t)
 	m.told("one", "create -size 8m -fs ExFAT -encryption -stdinpass a")
 	var errs bytes.Buffer
-	assert.Equal(t, 1, Main(t.Context(), strings.Fields("imageinfo -stdinpass a.dmg"), Env{Stdin: terminal, Stderr: &errs, Dir: m.dir}))
+	assert.Equal(t, 1, Main(t.Context(), strings.Fields("imageinfo -stdinpass a.dmg"), Env{Stdin: terminal, Stderr: &errs, Dir: m.dir}.withDefaults()))
 	assert.Contains(t, errs.String(), "hdiutil: imageinfo failed - stdin is a terminal")
 }

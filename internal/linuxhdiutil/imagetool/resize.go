@@ -46,10 +46,8 @@ func (c *call) resize() error {
 			return refuse("%d sectors are too few: at least %d (%s)", size/sector, s.min/sector, s.why)
 		case size > s.max:
 			return refuse("%d sectors are too many: at most %d (%s)", size/sector, s.max/sector, s.why)
-		case size < s.current:
-			return s.shrink(c, i.Image, size)
 		}
-		return s.grow(c, i.Image, size)
+		return s.resize(c, i.Image, size)
 	})
 	if err == nil && s.kind != "" && s.kind != ours { // also at its present size: a resize may have been killed
 		err = c.withDevice(path, "growing its volume", func(a attach.Attached) error {
@@ -152,7 +150,7 @@ func (c *call) shapeOf(i *imageFile) (s shape, err error) {
 	case kind == ours:
 		s.move, s.kind = true, kind
 		s.why = "the volume's used clusters, and the room in its allocation table"
-		err = s.withExFAT(i.Image, exfat.MountOptions{ReadOnly: true}, func(v *exfat.Volume, _ int64) error {
+		err = s.withExFAT(i.Image, exfat.MountOptions{ReadOnly: true}, func(v *exfat.Volume) error {
 			s.min = units.RoundUp(s.start()+v.MinSize(), 4096) + s.table
 			s.max = (s.start()+v.MaxSize())/4096*4096 + s.table
 			return nil
@@ -168,11 +166,8 @@ func (c *call) shapeOf(i *imageFile) (s shape, err error) {
 	return s, err
 }
 
-// withExFAT mounts the volume and calls f with it and the size of its
-// partition, in bytes.
-func (s shape) withExFAT(
-	img blockdev.Device, o exfat.MountOptions, f func(v *exfat.Volume, size int64) error,
-) error {
+// withExFAT mounts the volume for the time of f.
+func (s shape) withExFAT(img blockdev.Device, o exfat.MountOptions, f func(v *exfat.Volume) error) error {
 	vol, err := s.last.Section(img)
 	if err != nil {
 		return err
@@ -181,7 +176,7 @@ func (s shape) withExFAT(
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(v, vol.Size()), v.Unmount())
+	return errors.Join(f(v), v.Unmount())
 }
 
 // checkStaleTable refuses a table if only its backup is left, with other data
@@ -202,6 +197,7 @@ func checkStaleTable(i *imageFile, info *attach.ImageInfo) error {
 // with it the end of the last partition.
 func (s *shape) resizeTable(dev blockdev.Device, size int64) error {
 	if s.table == 0 {
+		s.last.Count = size / sector
 		return nil
 	}
 	index := -1 // no partition moves
@@ -220,45 +216,36 @@ func (s *shape) resizeTable(dev blockdev.Device, size int64) error {
 	return nil
 }
 
-// shrink goes from the inside out: volume, partition table, container. So no
-// layer ever reaches beyond the one below, and a resize that is killed between
-// two of them can be repeated.
-func (s *shape) shrink(c *call, img container.Image, size int64) error {
-	if s.kind == ours {
-		length := size
-		if s.table > 0 {
-			length = (size-s.table)/4096*4096 - s.start()
-		}
-		err := s.withExFAT(img, exfat.MountOptions{Now: c.env.Now}, func(v *exfat.Volume, _ int64) error {
-			return v.Resize(length)
-		})
-		if err != nil {
-			return err
-		}
+// resize shrinks from the inside out: volume, partition table, container. It
+// grows from the outside in. So no layer ever reaches beyond the one below, and a
+// resize that is killed between two of them can be repeated.
+func (s *shape) resize(c *call, img container.Image, size int64) (err error) {
+	length := size // of the volume
+	if s.table > 0 {
+		length = (size-s.table)/4096*4096 - s.start()
 	}
-	if err := s.resizeTable(img, size); err != nil {
-		return err
+	steps := []func() error{
+		func() error {
+			if s.kind != ours {
+				return nil
+			}
+			return s.withExFAT(img, exfat.MountOptions{Now: c.env.Now}, func(v *exfat.Volume) error {
+				return v.Resize(length)
+			})
+		},
+		func() error { return s.resizeTable(img, size) },
+		func() error { return img.Resize(size) },
 	}
-	return img.Resize(size)
-}
-
-// grow goes from the outside in, for the same reason as shrink.
-func (s *shape) grow(c *call, img container.Image, size int64) error {
-	if s.table > 0 { // if only the backup is whole: it is found at the end of the device, which will be elsewhere
-		if _, err := gpt.Resize(img, img.Size(), -1); err != nil {
-			return err
+	if size >= s.current {
+		slices.Reverse(steps)
+		if s.table > 0 { // if only the backup is whole: it is found at the end of the device, which will be elsewhere
+			_, err = gpt.Resize(img, img.Size(), -1)
 		}
 	}
-	if err := img.Resize(size); err != nil {
-		return err
+	for i := 0; i < len(steps) && err == nil; i++ {
+		err = steps[i]()
 	}
-	if s.table == 0 {
-		s.last.Count = size / sector
-	}
-	if err := s.resizeTable(img, size); err != nil || s.kind != ours {
-		return err
-	}
-	return s.withExFAT(img, exfat.MountOptions{Now: c.env.Now}, (*exfat.Volume).Resize)
+	return err
 }
 
 // compact deletes unused bands: those that an ExFAT volume does not use, and of
@@ -271,7 +258,7 @@ func (c *call) compact(i *imageFile) error {
 	}
 	text := func(format string, args ...any) {
 		if !c.has("plist") {
-			fmt.Fprintf(c.out, format, args...)
+			_ = c.printf(format, args...)
 		}
 	}
 	text("Starting to compact…\n")

@@ -65,12 +65,8 @@ var bundleExtensions = []string{".app", ".appex", ".bundle", ".component", ".fra
 // readTree lists folders. The contents of a single one become the root of the
 // volume, unless it is a bundle such as X.app; of several, each is a folder in
 // it. What the volume cannot hold is an error: no file is left out silently.
+// The result has to be closed after an error, too.
 func readTree(ctx context.Context, folders []string) (t tree, err error) {
-	defer func() {
-		if err != nil {
-			t.close()
-		}
-	}()
 	for _, folder := range folders {
 		d, err := hostio.OpenDir(folder)
 		if err != nil {

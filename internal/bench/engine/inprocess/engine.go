@@ -22,7 +22,6 @@ import (
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/workload"
 	diskimage "dmgbench/internal/image"
-	"dmgbench/internal/image/blockdev"
 	"dmgbench/internal/image/container"
 	"dmgbench/internal/image/exfat"
 	"dmgbench/internal/image/gpt"
@@ -39,8 +38,6 @@ const (
 	// growth is how many times its first size a volume can grow to: its FAT is
 	// made that long.
 	growth = 4
-	// partitionName is what hdiutil calls the partition of an image.
-	partitionName = "disk image"
 )
 
 // Engine makes containers in this process.
@@ -206,19 +203,11 @@ func format(img container.Image, name string, s engine.Spec) error {
 	// Identifiers come from name and spec, not from chance: images made twice
 	// are equal.
 	sum := digest(name, s)
-	t, err := gpt.Single(img.Size(), guid(sum[:16]), gpt.BasicData, guid(sum[8:24]), partitionName, gpt.FirstDefault)
-	if err == nil {
-		err = gpt.Write(img, t)
-	}
-	if err != nil {
-		return fmt.Errorf("partitioning %q: %w", name, err)
-	}
-	p := t.Partitions[0]
-	part, err := blockdev.Section(img, p.Offset(), p.Size())
+	part, offset, err := gpt.WriteSingle(img, gpt.GUID(sum[:16]), gpt.BasicData, gpt.GUID(sum[8:24]), gpt.FirstDefault)
 	if err == nil {
 		err = exfat.Format(part, exfat.FormatOptions{
 			Label: exfat.CutLabel(s.VolumeName), Serial: binary.LittleEndian.Uint32(sum[24:]),
-			PartitionOffset: p.Offset(), MaxSize: growth * p.Size(),
+			PartitionOffset: offset, MaxSize: growth * part.Size(),
 		})
 	}
 	if err != nil {
@@ -239,15 +228,6 @@ func (e *Engine) containerSpec(seed string, s engine.Spec) container.Spec {
 	sum := digest("container "+seed, s)
 	return container.Spec{Format: s.Format, Size: s.Size, BandSize: s.BandSize, ID: [16]byte(sum[:16]),
 		Encryption: container.Encryption{Cipher: s.Encryption, Passphrase: s.Passphrase, Iterations: e.Iterations}}
-}
-
-// guid makes b a version 4 identifier as RFC 9562 lays it out, in the mixed
-// byte order of the disk.
-func guid(b []byte) (g gpt.GUID) {
-	copy(g[:], b)
-	g[7] = g[7]&0x0f | 0x40
-	g[8] = g[8]&0x3f | 0x80
-	return g
 }
 
 // Open opens a container that Create, Convert or Transfer made; name may end in

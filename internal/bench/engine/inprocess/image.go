@@ -102,12 +102,9 @@ func (c *image) use(readOnly bool, f func(img container.Image) error) (err error
 // openPartition returns the partition that carries the volume, as a table entry
 // and as a device, and the warnings of the partition tables.
 func openPartition(img blockdev.Device) (p gpt.Partition, part blockdev.Device, warnings []string, err error) {
-	t, list, err := gpt.Read(img)
+	t, warnings, err := gpt.Read(img)
 	if err != nil {
 		return p, nil, nil, err
-	}
-	for _, w := range list {
-		warnings = append(warnings, string(w))
 	}
 	if len(t.Partitions) != 1 {
 		return p, nil, warnings, fmt.Errorf("%d partitions instead of one: %w", len(t.Partitions), gpt.ErrInvalid)
