@@ -40,7 +40,7 @@ func decrypt(t *testing.T, pass, image, out string) {
 
 func fstoolDecrypt(t *testing.T, pass, image, out string) {
 	t.Helper()
-	toldFine(t, pass, interoptest.Fstool(t), "--password-file", "-", "convert", image, out)
+	toldFine(t, pass, interoptest.Tool(t, "fstool"), "--password-file", "-", "convert", image, out)
 }
 
 // inside are the readers of what an encrypted container holds: of UDRW and UDSB it is the device, others are images again.

@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -37,27 +38,16 @@ func Missing(t testing.TB, format string, args ...any) {
 	}
 }
 
-// Tool is the path of a program of the system.
+// Tool is the path of a program: of fstool, or of one of the system.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
-	return find(t, name, "/usr/sbin/"+name, "/sbin/"+name)
-}
-
-// Fstool is the path of fstool.
-func Fstool(t testing.TB) string {
-	t.Helper()
-	return find(t, first("DMGBENCH_INTEROP_FSTOOL", "bin/fstool", "fstool"))
-}
-
-// find is the first of some programs that is installed.
-func find(t testing.TB, names ...string) string {
-	t.Helper()
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
+	named := first("DMGBENCH_INTEROP_"+strings.ToUpper(name), "bin/"+name, name)
+	for _, file := range []string{named, "/usr/sbin/" + name, "/sbin/" + name} {
+		if path, err := exec.LookPath(file); err == nil {
 			return path
 		}
 	}
-	Missing(t, "%s is not installed", names[0])
+	Missing(t, "%s is not installed", name)
 	return ""
 }
 

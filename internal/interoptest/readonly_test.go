@@ -34,7 +34,7 @@ func sevenZip(t *testing.T, image, out string) {
 }
 
 func fstoolRaw(t *testing.T, image, out string) {
-	interoptest.Run(t, interoptest.Fstool(t), "convert", image, out)
+	interoptest.Run(t, interoptest.Tool(t, "fstool"), "convert", image, out)
 }
 
 func modi(t *testing.T, image, out string) {
@@ -52,7 +52,7 @@ func readOnlyJudges() []judge {
 			}},
 		{name: "fstool", kinds: []string{"UDRO", "UDZO", "UDCO", "UDBZ", "ULFO", "ULMO", "UFBI"}, read: fstoolRaw,
 			verify: func(t *testing.T, image, _ string) {
-				interoptest.Run(t, interoptest.Fstool(t), "verify", image)
+				interoptest.Run(t, interoptest.Tool(t, "fstool"), "verify", image)
 			}},
 		{name: "qemu-img", kinds: []string{"UDRO", "UDZO"},
 			read: func(t *testing.T, image, out string) {

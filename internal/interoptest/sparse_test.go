@@ -102,7 +102,7 @@ func live(t *testing.T, dir *hostio.Dir, name string, size int64, seed uint64) [
 // TestWeReadOthers opens what fstool makes of a raw file.
 func TestWeReadOthers(t *testing.T) {
 	tools(t)
-	fstool := interoptest.Fstool(t)
+	fstool := interoptest.Tool(t, "fstool")
 	for _, size := range sizes() {
 		if size > 8<<20 { // fstool is a slow writer
 			continue

@@ -48,7 +48,7 @@ func TestVolumes(t *testing.T) {
 			read(t, image, raw)
 			unpack(t, "gpt", raw, part)
 			interoptest.Run(t, interoptest.Tool(t, "fsck.exfat"), "-n", part)
-			out, err := exec.CommandContext(t.Context(), interoptest.Fstool(t), "cat", raw+":1", "/a file").Output()
+			out, err := exec.CommandContext(t.Context(), interoptest.Tool(t, "fstool"), "cat", raw+":1", "/a file").Output()
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(file, out, 0o600))
 			assert.Equal(t, shaOf(content), sha(t, file))

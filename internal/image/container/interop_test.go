@@ -50,7 +50,7 @@ func lived(t *testing.T, d *hostio.Dir, name string, size int64) []byte {
 // are smaller than our tools make them, and than other programs accept. What the
 // tools make is in package interoptest.
 func TestOthersReadOurChains(t *testing.T) {
-	tool := interoptest.Fstool(t)
+	tool := interoptest.Tool(t, "fstool")
 	d := tempDir(t)
 	const size = 3000 * 4096
 	require.NoError(t, createUDSP(d, "i.sparseimage", Spec{Size: size, BandSize: 4096}))

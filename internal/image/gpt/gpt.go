@@ -244,10 +244,7 @@ const (
 // any moment. The device must have at least t.Sectors sectors; the table ends
 // there. Boot code and further partitions in an existing protective MBR stay.
 func Write(dev blockdev.Device, t *Table) error {
-	if err := t.layout(); err != nil {
-		return err
-	}
-	if err := t.check(); err != nil {
+	if err := cmp.Or(t.layout(), t.check()); err != nil {
 		return fmt.Errorf("writing partition table: %w", err)
 	}
 	if int64(t.Sectors)*SectorSize > dev.Size() {

@@ -231,12 +231,8 @@ func identity(path string) (string, error) {
 // alive reports whether the kernel still has the device, mount and process of
 // the record.
 func (r *record) alive() bool {
-	switch {
-	case !r.Complete || r.Boot != host.BootID(), r.Mode != ModeLoop && !r.helperLives(),
-		r.ForPID != 0 && !isAlive(r.ForPID, r.ForStart):
-		return false
-	}
-	return r.Mode == ModeFUSE || r.ownsLoop()
+	return r.Complete && r.Boot == host.BootID() && (r.Mode == ModeLoop || r.helperLives()) &&
+		(r.ForPID == 0 || isAlive(r.ForPID, r.ForStart)) && (r.Mode == ModeFUSE || r.ownsLoop())
 }
 
 // helperLives reports whether the serving process exists.

@@ -169,7 +169,15 @@ func (c *call) makeImage(b newImage, operand string) (path string, err error) {
 		if err != nil {
 			return "", err
 		}
-		c.warnOfLosses(t)
+		var list []string
+		for n, what := range lossNames {
+			if t.lost[n] > 0 {
+				list = append(list, fmt.Sprintf("%s of %d", what, t.lost[n]))
+			}
+		}
+		if len(list) > 0 {
+			c.warn("%s does not keep, of so many files and folders: %s", ours, strings.Join(list, ", "))
+		}
 		b.size = cmp.Or(b.size, t.imageSize())
 	}
 	c.newProgress(0)

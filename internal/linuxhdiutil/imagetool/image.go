@@ -312,7 +312,8 @@ func (c *call) checkFree(p place) error {
 
 // rename gives the finished image its name. An old image goes in the same
 // rename, or, where one of the two is a folder, moves aside first: rename(2)
-// replaces files alone.
+// replaces files alone. If the old image cannot be removed then, both get their
+// old names back; if it is partly removed already, the new one stays.
 func (c *call) rename(tmp, p place) error {
 	if err := c.checkFree(p); err != nil {
 		return err
@@ -322,8 +323,7 @@ func (c *call) rename(tmp, p place) error {
 	switch {
 	case e != nil:
 		return e
-	case c.has("ov") && err == nil && !(old.Mode().IsRegular() && made.Mode().IsRegular()):
-		return replaceFolder(tmp, p)
+	case c.has("ov") && err == nil && !(old.Mode().IsRegular() && made.Mode().IsRegular()): // below
 	case !c.has("ov") && !made.IsDir():
 		// Of several processes that make an image of the same name only one gets
 		// it. A folder does not replace another one; a file would, so its name is
@@ -336,14 +336,9 @@ func (c *call) rename(tmp, p place) error {
 			return errors.Join(err, p.dir.Remove(p.name))
 		}
 		return p.dir.Sync()
+	default:
+		return errors.Join(p.dir.Rename(tmp.name, p.name), p.dir.Sync())
 	}
-	return errors.Join(p.dir.Rename(tmp.name, p.name), p.dir.Sync())
-}
-
-// replaceFolder gives the finished image the name of an old one, where one of
-// the two is a folder. If the old image cannot be removed afterwards, both get
-// their old names back; if it is partly removed already, the new one stays.
-func replaceFolder(tmp, p place) error {
 	aside := tmp.name + asideMark
 	if err := p.dir.Rename(p.name, aside); err != nil {
 		return err

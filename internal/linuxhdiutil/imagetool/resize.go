@@ -193,49 +193,32 @@ func checkStaleTable(i *imageFile, info *attach.ImageInfo) error {
 		"table: repair one of them first")
 }
 
-// resizeTable moves the backup table to the end of a device of that size, and
-// with it the end of the last partition.
-func (s *shape) resizeTable(dev blockdev.Device, size int64) error {
-	if s.table == 0 {
-		s.last.Count = size / sector
-		return nil
-	}
-	index := -1 // no partition moves
-	if s.move {
-		index = s.last.Number - 1
-	}
-	t, err := gpt.Resize(dev, size, index)
-	if err != nil {
-		return err
-	}
-	for _, p := range t.Partitions {
-		if p.Index == index {
-			s.last.Count = p.Size() / sector
-		}
-	}
-	return nil
-}
-
 // resize shrinks from the inside out: volume, partition table, container. It
 // grows from the outside in. So no layer ever reaches beyond the one below, and a
 // resize that is killed between two of them can be repeated.
 func (s *shape) resize(c *call, img container.Image, size int64) (err error) {
-	length := size // of the volume
+	length, index := size, -1 // of the last partition, or of the volume without one; -1: no partition moves
 	if s.table > 0 {
 		length = (size-s.table)/4096*4096 - s.start()
 	}
-	steps := []func() error{
-		func() error {
-			if s.kind != ours {
-				return nil
-			}
-			return s.withExFAT(img, exfat.MountOptions{Now: c.env.Now}, func(v *exfat.Volume) error {
-				return v.Resize(length)
-			})
-		},
-		func() error { return s.resizeTable(img, size) },
-		func() error { return img.Resize(size) },
+	if s.table > 0 && s.move {
+		index = s.last.Number - 1
 	}
+	volume := func() error {
+		if s.kind != ours {
+			return nil
+		}
+		return s.withExFAT(img, exfat.MountOptions{Now: c.env.Now}, func(v *exfat.Volume) error {
+			return v.Resize(length)
+		})
+	}
+	table := func() (err error) { // the backup goes to the end, and with it the end of the last partition
+		if s.last.Count = length / sector; s.table > 0 {
+			_, err = gpt.Resize(img, size, index)
+		}
+		return err
+	}
+	steps := []func() error{volume, table, func() error { return img.Resize(size) }}
 	if size >= s.current {
 		slices.Reverse(steps)
 		if s.table > 0 { // if only the backup is whole: it is found at the end of the device, which will be elsewhere

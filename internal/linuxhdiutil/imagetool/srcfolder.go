@@ -237,16 +237,3 @@ func (t *tree) countLosses(d *hostio.Dir, name string, fi fs.FileInfo) {
 		}
 	}
 }
-
-// warnOfLosses prints the counts in one line.
-func (c *call) warnOfLosses(t tree) {
-	var list []string
-	for n, what := range lossNames {
-		if t.lost[n] > 0 {
-			list = append(list, fmt.Sprintf("%s of %d", what, t.lost[n]))
-		}
-	}
-	if len(list) > 0 {
-		c.warn("%s does not keep, of so many files and folders: %s", ours, strings.Join(list, ", "))
-	}
-}
