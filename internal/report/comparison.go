@@ -59,8 +59,25 @@ func comparisonTitle(c *analysis.Comparison) string {
 // detailSections are the parts of a comparison that both documents have after
 // the answer.
 func detailSections(c *analysis.Comparison) []Section {
-	return slices.DeleteFunc(append(rowSections(c), claimsSection(c), unpairedSection(c)), func(s Section) bool {
-		return s.Table == nil && s.Items == nil
+	claims := Section{ID: "claims", Heading: "Verdicts that differ",
+		Table: &Table{Caption: "claims", Columns: Columns("<", "<")}}
+	for _, k := range c.Claims {
+		if k.Text != "" {
+			row := TextRow(Plain(k.Says, 200), Plain(k.Text, sentenceLength)+TextIf(k.Required, " (required)"))
+			row[1].Class = TextIf(k.Changed, "warn")
+			claims.Table.Rows = append(claims.Table.Rows, row)
+		}
+	}
+	// Values without a counterpart are listed by reason.
+	reasons, values := groupBy(c.Unpaired, func(u analysis.Unpaired) (string, string) {
+		return Plain(u.Reason, sentenceLength),
+			joinFacts(caseText(u.Case), QuantityName(u.Op), PhaseName(u.Phase, u.Cycle))
+	})
+	unpaired := Section{ID: "unpaired", Heading: "Not compared", Items: Map(reasons, func(reason string) Item {
+		return Item{Text: reason + " (" + strings.Join(firstFew(values[reason], listedRuns, ""), "; ") + ")"}
+	})}
+	return slices.DeleteFunc(append(rowSections(c), claims, unpaired), func(s Section) bool {
+		return (s.Table == nil || len(s.Table.Rows) == 0) && s.Items == nil
 	})
 }
 
@@ -128,33 +145,6 @@ func differencesSection(c *analysis.Comparison) Section {
 	}
 	s.Items = append(s.Items, Items(plainList(c.Notes, sentenceLength)...)...)
 	return s
-}
-
-// claimsSection lists the claims with different verdicts on the sides.
-func claimsSection(c *analysis.Comparison) Section {
-	t := &Table{Caption: "claims", Columns: Columns("<", "<")}
-	for _, k := range c.Claims {
-		if k.Text != "" {
-			row := TextRow(Plain(k.Says, 200), Plain(k.Text, sentenceLength)+TextIf(k.Required, " (required)"))
-			row[1].Class = TextIf(k.Changed, "warn")
-			t.Rows = append(t.Rows, row)
-		}
-	}
-	if len(t.Rows) == 0 {
-		return Section{}
-	}
-	return Section{ID: "claims", Heading: "Verdicts that differ", Table: t}
-}
-
-// unpairedSection is the values without a counterpart, by reason.
-func unpairedSection(c *analysis.Comparison) Section {
-	reasons, values := groupBy(c.Unpaired, func(u analysis.Unpaired) (string, string) {
-		return Plain(u.Reason, sentenceLength),
-			joinFacts(caseText(u.Case), QuantityName(u.Op), PhaseName(u.Phase, u.Cycle))
-	})
-	return Section{ID: "unpaired", Heading: "Not compared", Items: Map(reasons, func(reason string) Item {
-		return Item{Text: reason + " (" + strings.Join(firstFew(values[reason], listedRuns, ""), "; ") + ")"}
-	})}
 }
 
 // rowSections are a table for each quantity, with a column for each side.

@@ -191,17 +191,14 @@ func (t Table) Groups() []ColumnGroup {
 	return out
 }
 
-// BelowLine is a value in small print below a figure.
-type BelowLine struct{ Text, Class string }
-
-// Below are the values below the figure in column i of a row. An interval needs
-// no name.
-func (t Table) Below(row []Cell, i int) []BelowLine {
-	var out []BelowLine
+// Below are the values in small print below the figure in column i of a row. An
+// interval needs no name.
+func (t Table) Below(row []Cell, i int) []Cell {
+	var out []Cell
 	for k := i + 1; k < len(t.Columns) && t.Columns[k].Below; k++ {
 		if text := row[k].Text; text != "" {
 			name := TextIf(t.Columns[k].Title != "interval", t.Columns[k].Title+" ")
-			out = append(out, BelowLine{name + text, row[k].Class})
+			out = append(out, Cell{Text: name + text, Class: row[k].Class})
 		}
 	}
 	return out

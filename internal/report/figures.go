@@ -83,11 +83,10 @@ func (f Figures) published(ops ...string) []result.PublishedValue {
 	return FlatMap(FlatMap(ops, f.All), func(s *result.Summary) []result.PublishedValue { return s.Published })
 }
 
-// Phases are the phases in which any of the quantities was measured, in order.
-func (f Figures) Phases(ops []string) []FigureKey {
-	measured := Where(f.Keys, func(k FigureKey) bool { return f.hasAny(k, ops) })
-	return AppendNew(nil, Map(measured, func(k FigureKey) FigureKey {
-		return FigureKey{Phase: k.Phase, Cycle: k.Cycle}
+// Phases are the phases in which a quantity was measured, in order.
+func (f Figures) Phases(op string) []FigureKey {
+	return AppendNew(nil, Map(f.All(op), func(s *result.Summary) FigureKey {
+		return FigureKey{Phase: s.Phase, Cycle: s.Cycle}
 	})...)
 }
 
@@ -293,11 +292,4 @@ func TextOf(s *result.Summary, sc Scale) FigureText {
 	}
 	t.Published, t.Ratio = strings.Join(texts, "; "), strings.Join(ratios, "; ")
 	return t
-}
-
-// FigureTip is a figure in lines, for the mark that shows it; "!" marks one
-// with warnings.
-func FigureTip(s *result.Summary, sc Scale) string {
-	name := QuantityName(s.Op) + ": " + TextIf(len(s.Warnings) > 0, "! ")
-	return strings.Join(Lines("figure-tip", map[string]any{"Name": name, "Figure": TextOf(s, sc)}), "\n")
 }

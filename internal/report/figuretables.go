@@ -70,26 +70,6 @@ func (v *View) addTables() {
 	v.Relations = Map(v.Result.Relations, relationTable)
 }
 
-// mainNumbers is the table of the first screen, nil without figures: a row for
-// each case, and the one or two quantities that the source published most
-// about, or else the first two, in the first phase with a published value.
-func (v *View) mainNumbers() *Table {
-	f, key := v.MainFigures()
-	part := f.Rows(key)
-	if len(part.Ops) == 0 {
-		return nil
-	}
-	caption := "Measured"
-	switch shared := part.sharedNotes(); {
-	case shared.allUncomparable():
-		caption = "Measured here, and published elsewhere"
-	case len(part.published(part.Ops...)) > 0:
-		caption = "Measured and published"
-	}
-	t := v.figureTable(caption+PhaseSuffix(PhaseName(key.Phase, key.Cycle)), part, true)
-	return &t
-}
-
 // figureTable prints rows of case × phase, with a group of columns for each
 // quantity. With main it is the table of the first screen: figures of one
 // phase, with their unit, a bar and the published value closest to the

@@ -38,41 +38,35 @@ func forests(c *analysis.Comparison, op, side, id string, name func(analysis.Com
 	rows := Where(c.Rows, func(r analysis.CompareRow) bool {
 		return r.Op == op && r.Side == side && r.Ratio > 0 && IsFinite(r.Ratio)
 	})
-	return InParts(rows, forestRows, func(some []analysis.CompareRow, _ int) Chart {
-		one := forest(c, some, name)
-		one.ID = id
-		one.Heading = Capitalize(QuantityName(op)) + ": " + Plain(side, 60) + " against " + Plain(c.Sides[0].Name, 60)
-		one.Notes = append([]string{forestNote(some)}, forestProvenance(c, side)...)
-		return one
-	})
-}
-
-func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analysis.CompareRow) string) Chart {
-	top := float64(len(rows)) - 0.5
-	ch := Chart{Flipped: true, Height: 34 + 26*len(rows), X: Axis{Name: "ratio to the baseline", Unit: "1"},
-		Y:   RowAxis(Map(rows, name)),
-		Sub: "A ratio of 1 is no change; to the right there is more than on the baseline."}
-	ch.Table = forestTable(rows, name)
-	intervals := Series{Role: "level", Name: "95 % interval"}
-	series := Map(outcomes, func(name string) Series { return Series{Role: "outcome", Name: name} })
-	series[len(series)-1].Role = "uncomparable"
-	least, most := c.Within(plan.Quantity(rows[0].Op))
-	low, high := min(1, least), max(1, most)
-	for i, r := range rows {
-		y, s := float64(i), &series[outcomeOf(r)]
-		s.Marks = append(s.Marks, Mark{X: r.Ratio, Y: y, Tip: name(r) + ": " +
-			strings.Trim(Plain(r.Effect, 100)+"; "+rowBasis(r), "; ")})
-		low, high = min(low, r.Ratio), max(high, r.Ratio)
-		if r.CI != nil && r.CI.Low > 0 && IsFinite(r.CI.High) {
-			intervals.Marks = append(intervals.Marks, Point(r.CI.Low, y), Point(r.CI.High, y), Gap())
-			low, high = min(low, max(r.CI.Low, 1.0/forestSpan)), max(high, min(r.CI.High, forestSpan))
+	heading := Capitalize(QuantityName(op)) + ": " + Plain(side, 60) + " against " + Plain(c.Sides[0].Name, 60)
+	return InParts(rows, forestRows, func(rows []analysis.CompareRow, _ int) Chart {
+		top := float64(len(rows)) - 0.5
+		ch := Chart{ID: id, Heading: heading, Flipped: true, Height: 34 + 26*len(rows),
+			X: Axis{Name: "ratio to the baseline", Unit: "1"},
+			Y: RowAxis(Map(rows, name)), Table: forestTable(rows, name),
+			Sub:   "A ratio of 1 is no change; to the right there is more than on the baseline.",
+			Notes: append([]string{forestNote(rows)}, forestProvenance(c, side)...)}
+		intervals := Series{Role: "level", Name: "95 % interval"}
+		series := Map(outcomes, func(name string) Series { return Series{Role: "outcome", Name: name} })
+		series[len(series)-1].Role = "uncomparable"
+		least, most := c.Within(plan.Quantity(op))
+		low, high := min(1, least), max(1, most)
+		for i, r := range rows {
+			y, s := float64(i), &series[outcomeOf(r)]
+			s.Marks = append(s.Marks, Mark{X: r.Ratio, Y: y, Tip: name(r) + ": " +
+				strings.Trim(Plain(r.Effect, 100)+"; "+rowBasis(r), "; ")})
+			low, high = min(low, r.Ratio), max(high, r.Ratio)
+			if r.CI != nil && r.CI.Low > 0 && IsFinite(r.CI.High) {
+				intervals.Marks = append(intervals.Marks, Point(r.CI.Low, y), Point(r.CI.High, y), Gap())
+				low, high = min(low, max(r.CI.Low, 1.0/forestSpan)), max(high, min(r.CI.High, forestSpan))
+			}
 		}
-	}
-	ch.X.FitLog(low, high, 1.03)
-	ch.Add(uprights("ideal", "no change", -0.5, top, 1), uprights("faint", "threshold, "+Percent(c.Threshold), -0.5,
-		top, least, most), intervals)
-	ch.Add(series...)
-	return ch
+		ch.X.FitLog(low, high, 1.03)
+		ch.Add(uprights("ideal", "no change", -0.5, top, 1),
+			uprights("faint", "threshold, "+Percent(c.Threshold), -0.5, top, least, most), intervals)
+		ch.Add(series...)
+		return ch
+	})
 }
 
 // uprights are upright lines from low to high.

@@ -83,8 +83,9 @@ func TestRatioTicks(t *testing.T) {
 // An empty bundle against an image that is allocated in full: the point lies in the picture.
 func TestForestShowsEveryRatio(t *testing.T) {
 	c := comparison(t)
-	row := analysis.CompareRow{Case: "x", Op: "allocated", Ratio: 1.4e-6, CI: &result.CI{Low: 1e-9, High: 1e-3, Unit: "session"}}
-	ch := forest(c, []analysis.CompareRow{row}, func(analysis.CompareRow) string { return "x" })
+	row := analysis.CompareRow{Case: "x", Op: "allocated", Side: c.Sides[1].Name, Ratio: 1.4e-6, CI: &result.CI{Low: 1e-9, High: 1e-3, Unit: "session"}}
+	c.Rows = []analysis.CompareRow{row}
+	ch := forests(c, "allocated", c.Sides[1].Name, "forest", func(analysis.CompareRow) string { return "x" })[0]
 	assert.Less(t, *ch.X.Low, row.Ratio)
 	assert.Greater(t, *ch.X.Low, 1e-7, "the interval is cut")
 	assert.LessOrEqual(t, len(ch.X.Ticks), 8)

@@ -138,7 +138,21 @@ type seriesView struct {
 // browser.
 func newSeriesView(s *analysis.HistorySeries, name, id string, room int) *seriesView {
 	v := &seriesView{S: s, name: name, id: id}
-	v.chooseParts()
+	// The quantities and the phase of the first screen of the newest report,
+	// and the size on disk, if need be in a phase of its own.
+	if s.Newest != nil {
+		newest := newView(s.Newest)
+		newest.Sections = newest.figureSections()
+		main, key := newest.MainFigures()
+		for _, op := range main.Ops {
+			v.addPart(op, key)
+		}
+		const space = "allocated"
+		if at := slices.IndexFunc(s.Rows, func(r analysis.HistoryRow) bool { return r.Op == space }); at >= 0 &&
+			!slices.Contains(main.Ops, space) && !v.addPart(space, key) {
+			v.addPart(space, FigureKey{Phase: s.Rows[at].Phase, Cycle: s.Rows[at].Cycle})
+		}
+	}
 	drawn := FlatMap(v.Parts, func(p seriesPart) []analysis.HistoryRow { return p.rows })
 	rows := Map(drawn, func(r analysis.HistoryRow) analysis.CompareRow { return analysis.CompareRow{Case: r.Case} })
 	rowName := rowNames(rows)
@@ -151,25 +165,6 @@ func newSeriesView(s *analysis.HistorySeries, name, id string, room int) *series
 	runs := min(len(s.Runs), runsDrawn, max(room/max(len(rows), 1), 1))
 	v.First = len(s.Runs) - runs
 	return v
-}
-
-// chooseParts takes the quantities and the phase of the first screen of the
-// newest report, and the size on disk, if need be in a phase of its own.
-func (v *seriesView) chooseParts() {
-	if v.S.Newest == nil {
-		return
-	}
-	newest := newView(v.S.Newest)
-	newest.Sections = newest.figureSections()
-	main, key := newest.MainFigures()
-	for _, op := range main.Ops {
-		v.addPart(op, key)
-	}
-	const space = "allocated"
-	if at := slices.IndexFunc(v.S.Rows, func(r analysis.HistoryRow) bool { return r.Op == space }); at >= 0 &&
-		!slices.Contains(main.Ops, space) && !v.addPart(space, key) {
-		v.addPart(space, FigureKey{Phase: v.S.Rows[at].Phase, Cycle: v.S.Rows[at].Cycle})
-	}
 }
 
 // addPart adds the rows of a quantity in a phase, if it has any.
@@ -239,11 +234,6 @@ func (v *seriesView) numbers(rows []analysis.HistoryRow) (values []float64) {
 		}
 	}
 	return values
-}
-
-// scale is that of the values of some rows, so that a row can be read across.
-func (v *seriesView) scale(rows []analysis.HistoryRow) Scale {
-	return ColumnScale(rows[0].Unit, v.numbers(rows)...)
 }
 
 // figure is a value in a table, with a mark where it is not final or doubtful.
@@ -341,7 +331,8 @@ func (v *seriesView) shownRows(c *analysis.Comparison) []analysis.CompareRow {
 	return rows[:min(len(rows), changeRows)]
 }
 
-// runs is the list of runs, the newest first.
+// runs is the list of runs, the newest first. The warnings of a run are the kinds
+// of its own and of those of the figures that are drawn.
 func (v *seriesView) runs() Section {
 	t := &Table{Caption: "runs", Columns: Columns("<run", "version", "<status", "sessions", "rounds", "<warnings")}
 	s := Section{ID: v.id + "-runs", Heading: "Runs", Sub: true, Page: true, Table: t}
@@ -353,10 +344,16 @@ func (v *seriesView) runs() Section {
 		for _, c := range p.Cases {
 			counts[c.Status]++
 		}
+		doubts := FlatMap(v.Parts, func(part seriesPart) []result.Warning {
+			return FlatMap(part.rows, func(r analysis.HistoryRow) []result.Warning { return v.doubts(r, i) })
+		})
+		kinds := AppendNew(nil, Map(slices.Concat(p.Warnings, doubts), func(w result.Warning) string {
+			return Plain(w.Kind, 40)
+		})...)
 		status := Phrase("run-status", map[string]any{"Status": p.Status, "Counts": counts,
 			"Statuses": []string{result.Failed, result.Discarded, result.Skipped}})
 		row := TextRow(v.runName(i)+TextIf(p.Baseline, " (baseline)"), fmt.Sprint(p.Version+1), status,
-			Grouped(p.Sessions), Grouped(p.Rounds), v.runWarnings(i))
+			Grouped(p.Sessions), Grouped(p.Rounds), strings.Join(firstFew(kinds, listedKinds, ""), ", "))
 		row[0].Link, row[2].Class = linkTo(p.Path), TextIf(p.Status != result.Done, "warn")
 		t.Rows = append(t.Rows, row)
 	}
@@ -370,15 +367,4 @@ func (v *seriesView) runs() Section {
 func (v *seriesView) runName(run int) string {
 	p := v.S.Runs[run]
 	return p.Started.UTC().Format(minute) + " " + Plain(p.Name, 80)
-}
-
-// runWarnings are the kinds of warnings of a run and of the figures that are
-// drawn.
-func (v *seriesView) runWarnings(run int) string {
-	all := slices.Clone(v.S.Runs[run].Warnings)
-	for _, p := range v.Parts {
-		all = append(all, FlatMap(p.rows, func(r analysis.HistoryRow) []result.Warning { return v.doubts(r, run) })...)
-	}
-	kinds := AppendNew(nil, Map(all, func(w result.Warning) string { return Plain(w.Kind, 40) })...)
-	return strings.Join(firstFew(kinds, listedKinds, ""), ", ")
 }

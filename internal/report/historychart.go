@@ -3,8 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"math"
-	"slices"
 	"strings"
 
 	"dmgbench/internal/analysis"
@@ -31,7 +29,9 @@ func (v *seriesView) chart(p seriesPart, rows []analysis.HistoryRow) Chart {
 		X: Axis{Unit: "1", Low: new(-0.5), High: new(float64(runs) - 0.5)},
 		Y: Axis{Name: QuantityName(p.op), Unit: rows[0].Unit}}
 	v.nameVersions(&c.X, runs)
-	v.fitValues(&c.Y, rows)
+	if c.Y.FitAround(0.03, v.numbers(rows)...); c.Y.Low == nil {
+		c.Y.Fit(0, 0, 0.9)
+	}
 	open := Series{Role: "uncomparable", Name: "not finished, or failed"}
 	doubtful := Series{Role: "warned", Name: "with a warning of its own"}
 	for _, row := range rows {
@@ -119,17 +119,6 @@ func (v *seriesView) addUprights(c *Chart) {
 		uprights("ideal", "baseline run", *c.Y.Low, *c.Y.High, baselines...))
 }
 
-// fitValues gives an axis the range of every value, with room for intervals that
-// do not press the values flat.
-func (v *seriesView) fitValues(a *Axis, rows []analysis.HistoryRow) {
-	if values := v.numbers(rows); len(values) > 0 {
-		low, high := slices.Min(values), slices.Max(values)
-		a.Fit(max((high-low)/4, math.Abs(high)*0.03), values...)
-		return
-	}
-	a.Fit(0, 0, 0.9)
-}
-
 // tip describes a mark, its run first; why is the reason why it is not final.
 func (v *seriesView) tip(row analysis.HistoryRow, run int, why string) string {
 	p, value := v.S.Runs[run], row.Values[run]
@@ -171,7 +160,7 @@ func (v *seriesView) notes(rows []analysis.HistoryRow) []string {
 // chartTable has a row a run, the newest first, and a column a case.
 func (v *seriesView) chartTable(caption string, rows []analysis.HistoryRow) Table {
 	t := Table{Caption: caption, Columns: Columns("<run", "version")}
-	scale := v.scale(rows)
+	scale := ColumnScale(rows[0].Unit, v.numbers(rows)...) // one for all, so that a row can be read across
 	t.Columns = append(t.Columns, Map(rows, func(r analysis.HistoryRow) Column {
 		return Column{Title: WithUnit(v.label(r.Case), scale)}
 	})...)

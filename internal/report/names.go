@@ -25,7 +25,26 @@ func caseNames(cases []result.Case) map[string]string {
 	out := map[string]string{}
 	unique, vary := Namer(" #"), VaryingKeys(cases) // names may be the same after cleaning
 	for _, c := range cases {
-		out[c.ID] = unique(FirstOf(caseName(c, vary), Plain(c.ID, 60)))
+		var parts []string
+		if c.Baseline {
+			parts = append(parts, NativeFolder)
+		}
+		for _, kv := range c.Keys {
+			if slices.Contains(vary, kv[0]) && !(c.Baseline && (kv[0] == "target" || kv[0] == "format")) {
+				parts = append(parts, CaseValue(kv[0], kv[1]))
+			}
+		}
+		switch {
+		case len(parts) > 0:
+		case c.Target.Kind == "directory":
+			parts = append(parts, NativeFolder)
+		default:
+			parts = append(parts, plan.FormatName(Plain(FirstOf(c.Target.Format, c.Target.Kind), 24)))
+		}
+		if _, here := plan.HereFor(c.Target.Place); here && !slices.Contains(vary, "place") {
+			parts = append(parts, KeyValue("place", c.Target.Place)) // even where all cases share it
+		}
+		out[c.ID] = unique(FirstOf(glue(" · ", parts...), Plain(c.ID, 60)))
 	}
 	return out
 }
@@ -40,29 +59,6 @@ func CaseNames(p *plan.Plan) map[string]string {
 		cases = append(cases, result.Case{ID: c.ID, Baseline: c.Baseline, Target: target, Keys: keys})
 	}
 	return caseNames(cases)
-}
-
-func caseName(c result.Case, vary []string) string {
-	var parts []string
-	if c.Baseline {
-		parts = append(parts, NativeFolder)
-	}
-	for _, kv := range c.Keys {
-		if slices.Contains(vary, kv[0]) && !(c.Baseline && (kv[0] == "target" || kv[0] == "format")) {
-			parts = append(parts, CaseValue(kv[0], kv[1]))
-		}
-	}
-	switch {
-	case len(parts) > 0:
-	case c.Target.Kind == "directory":
-		parts = append(parts, NativeFolder)
-	default:
-		parts = append(parts, plan.FormatName(Plain(FirstOf(c.Target.Format, c.Target.Kind), 24)))
-	}
-	if _, here := plan.HereFor(c.Target.Place); here && !slices.Contains(vary, "place") {
-		parts = append(parts, KeyValue("place", c.Target.Place)) // even where all cases share it
-	}
-	return glue(" · ", parts...)
 }
 
 // CaseValue writes one setting for the name of a case, formats in words.

@@ -31,10 +31,19 @@ func (n *footnotes) add(texts ...string) {
 	n.general = append(n.general, Map(NonEmpty(texts), func(text string) Note { return Note{Text: text} })...)
 }
 
-// addShared appends what the figures have in common; with all it lists the
+// addShared appends what the figures have in common: how they were measured, the
+// published values and whether they may be compared, and what weakens all. With all it lists the
 // variants where figures differ.
 func (n *footnotes) addShared(shared sharedNotes, all bool) {
-	n.add(slices.Concat(shared.method(all), shared.publication(), []string{shared.weakness()})...)
+	n.add(shared.method(all)...)
+	n.add(TextIf(shared.ratios, "Ratio: measured ÷ published."))
+	if len(shared.machines) == 1 && shared.machines[0] != "" {
+		n.add("Published: " + shared.machines[0] + ".")
+	}
+	which := TextIf(shared.comparable > 0, " in grey or in brackets")
+	n.add(TextIf(shared.uncomparable > 0, "Published values"+which+" are not comparable (see Deviations)."))
+	doubts := Plain(strings.Join(shared.warnings, "; "), 400) // of every figure
+	n.add(TextIf(doubts != "", "Weakens every figure here: "+doubts+"."))
 }
 
 func (n *footnotes) list() []Note { return slices.Concat(n.general, n.marked) }
@@ -109,24 +118,6 @@ func (n sharedNotes) method(all bool) []string {
 	}
 	return NonEmpty([]string{line("Measured", n.statistics), line("Interval", n.intervalKinds),
 		line("Where there is no interval", n.reasons), line("n", n.sizes)})
-}
-
-// publication describes the published values, and whether they may be compared.
-func (n sharedNotes) publication() []string {
-	out := []string{TextIf(n.ratios, "Ratio: measured ÷ published.")}
-	if len(n.machines) == 1 && n.machines[0] != "" {
-		out = append(out, "Published: "+n.machines[0]+".")
-	}
-	which := TextIf(n.comparable > 0, " in grey or in brackets")
-	note := "Published values" + which + " are not comparable (see Deviations)."
-	return NonEmpty(append(out, TextIf(n.uncomparable > 0, note)))
-}
-
-func (n sharedNotes) allUncomparable() bool { return n.uncomparable > 0 && n.comparable == 0 }
-
-// weakness names the warnings that every figure has.
-func (n sharedNotes) weakness() string {
-	return TextIf(len(n.warnings) > 0, "Weakens every figure here: "+Plain(strings.Join(n.warnings, "; "), 400)+".")
 }
 
 // doubt names the warnings of a figure that not all figures have, "" if there

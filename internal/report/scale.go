@@ -247,6 +247,15 @@ func (a *Axis) Fit(margin float64, values ...float64) {
 	a.Low, a.High = &a.Ticks[0], &a.Ticks[len(a.Ticks)-1]
 }
 
+// FitAround is [Axis.Fit] with room about the values, for their names or their
+// intervals: a quarter of their range, and at least a share of the largest one.
+func (a *Axis) FitAround(share float64, values ...float64) {
+	if len(values) > 0 {
+		least, most := slices.Min(values), slices.Max(values)
+		a.Fit(max((most-least)/4, math.Abs(most)*share), values...)
+	}
+}
+
 // FitLog makes an axis logarithmic and ends it next to its values, widened at
 // both ends by the factor room.
 func (a *Axis) FitLog(low, high, room float64) {

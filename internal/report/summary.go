@@ -17,7 +17,7 @@ type FirstScreen struct {
 	Claims  []ClaimView // first those that do not hold or are undecided
 	More    int         // number of claims that are not among them
 	Outcome *Table      // the subject of the plan, where that is no rate
-	Numbers *Table      // main numbers, nil where there is an outcome
+	Numbers *Table      // a row a case; nil where there is an outcome, or no figure
 	Weak    []string    // what weakens the answer most, worst first
 	Shared  []string    // doubts about all rates
 	Counts  []string    // deviations and warnings, counted
@@ -54,9 +54,20 @@ func (v *View) firstScreen() FirstScreen {
 	}
 	if t := v.Result.Tables; len(t) > 0 && len(t[0].Columns) > 0 && t[0].Columns[0].Op == result.OpOutcome {
 		f.Outcome = &v.PlanTables[0]
-	} else {
-		f.Numbers = v.mainNumbers()
+		return f
 	}
+	main, key := v.MainFigures()
+	if main = main.Rows(key); len(main.Ops) == 0 {
+		return f
+	}
+	caption := "Measured"
+	switch shared := main.sharedNotes(); {
+	case shared.uncomparable > 0 && shared.comparable == 0:
+		caption = "Measured here, and published elsewhere"
+	case len(main.published(main.Ops...)) > 0:
+		caption = "Measured and published"
+	}
+	f.Numbers = new(v.figureTable(caption+PhaseSuffix(PhaseName(key.Phase, key.Cycle)), main, true))
 	return f
 }
 

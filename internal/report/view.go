@@ -43,7 +43,7 @@ type View struct {
 	Source         string // "after …": whose protocol this is
 	// Facts of all sessions, each once, and when they were.
 	Machines, Systems, Disks, Engines []string
-	When, Day                         string
+	When, Day                         string // of the first session, and how long all took without the pauses between
 	Measured                          int    // cases that were measured in full
 	Files, FilesShown                 int    // timed files, without canaries; and those whose figures are shown
 	Provenance                        string // machine, OS, engine, plan and version in one line, for inside pictures
@@ -86,7 +86,10 @@ func NewView(p *plan.Plan, r *result.Result) *View {
 	v.collectWarnings()
 	v.keepOwnWarnings()
 	v.Deviations = Map(r.Departures, func(d result.Departure) Deviation {
-		return Deviation{Plain(d.Kind, 40), Plain(d.Text, 600), v.caseList(d.Cases)}
+		isOther := func(c result.Case) bool { return c.Status == result.Done && !slices.Contains(d.Cases, c.ID) }
+		all := len(d.Cases) == 0 || !slices.ContainsFunc(r.Cases, isOther) // none is all of them
+		cases := TextIf(!all, strings.Join(Map(d.Cases, v.CaseName), "; "))
+		return Deviation{Plain(d.Kind, 40), Plain(d.Text, 600), cases}
 	})
 	v.Claims = claimGroups(r.Claims)
 	v.addTables()
@@ -138,9 +141,16 @@ func (v *View) head() {
 	v.Summary, v.Source = Plain(p.Summary, 1200), Phrase("source", v)
 	v.Machines, v.Systems = v.distinct("machines"), v.distinct("systems")
 	v.Disks, v.Engines = v.distinct("disks"), v.distinct("engines")
-	v.When = v.when()
-	if len(r.Sessions) > 0 && !r.Sessions[0].Started.IsZero() {
-		v.Day = r.Sessions[0].Started.UTC().Format(dateFormat)
+	if all := r.Sessions; len(all) > 0 && !all[0].Started.IsZero() {
+		last, busy := all[0].Finished, time.Duration(0)
+		for _, s := range all {
+			last = slices.MaxFunc([]time.Time{last, s.Finished}, time.Time.Compare)
+			busy += max(s.Finished.Sub(s.Started), 0) // a lost session has no end
+		}
+		v.Day = all[0].Started.UTC().Format(dateFormat)
+		v.When = all[0].Started.UTC().Format(minute) + " UTC" +
+			TextIf(busy > 0, ", took "+units.Duration(busy).Human()) +
+			TextIf(len(all) > 1, " in "+Count(len(all), "session")+" up to "+last.UTC().Format(minute))
 	}
 	v.Measured = countIf(r.Cases, func(c result.Case) bool { return c.Status == result.Done })
 	for c, s := range v.Steps() {
@@ -180,22 +190,6 @@ const (
 	dateFormat = "2006-01-02"
 	minute     = "2006-01-02 15:04"
 )
-
-// when is the time of the first session, and how long all of them took,
-// without the pauses between them.
-func (v *View) when() string {
-	all := v.Result.Sessions
-	if len(all) == 0 || all[0].Started.IsZero() {
-		return ""
-	}
-	last, busy := all[0].Finished, time.Duration(0)
-	for _, s := range all {
-		last = slices.MaxFunc([]time.Time{last, s.Finished}, time.Time.Compare)
-		busy += max(s.Finished.Sub(s.Started), 0) // a lost session has no end
-	}
-	text := all[0].Started.UTC().Format(minute) + " UTC" + TextIf(busy > 0, ", took "+units.Duration(busy).Human())
-	return text + TextIf(len(all) > 1, " in "+Count(len(all), "session")+" up to "+last.UTC().Format(minute))
-}
 
 // Achieved lists what was requested of the cache or of the flush ("sync"), and
 // what took effect.
@@ -252,14 +246,6 @@ func (v *View) casesNotDone() []Pair {
 		}
 	}
 	return out
-}
-
-// caseList names the cases that something applies to; none is all of them, and
-// so is every one that was measured.
-func (v *View) caseList(ids []string) string {
-	isOther := func(c result.Case) bool { return c.Status == result.Done && !slices.Contains(ids, c.ID) }
-	all := len(ids) == 0 || !slices.ContainsFunc(v.Result.Cases, isOther)
-	return TextIf(!all, strings.Join(Map(ids, v.CaseName), "; "))
 }
 
 // CaseName is the short name of a case, or its cleaned id if the result has no

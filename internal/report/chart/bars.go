@@ -99,7 +99,9 @@ func addFigure(c *report.Chart, s *result.Summary, sc report.Scale, heads ...str
 	row := report.TextRow(heads[0], append(heads[1:], number, t.Interval, t.Published, t.N)...)
 	row[len(row)-1].Class = "muted"
 	c.Table.Rows = append(c.Table.Rows, row)
-	m := report.Mark{CI: report.Headline(s).CI, Label: number, Tip: report.FigureTip(s, sc), N: t.N}
+	name := report.QuantityName(s.Op) + ": " + report.TextIf(len(s.Warnings) > 0, "! ") // "!" marks a doubtful figure
+	m := report.Mark{CI: report.Headline(s).CI, Label: number, Tip: tip("figure-tip", data{"Name": name, "Figure": t}),
+		N: t.N}
 	m.Published, m.Comparable = report.ComparableValue(s)
 	return m
 }
@@ -205,7 +207,7 @@ func encryptionCharts(r *run) []report.Chart {
 	var out []report.Chart
 	f := r.speeds()
 	for _, op := range f.Ops {
-		for _, p := range f.Phases([]string{op}) {
+		for _, p := range f.Phases(op) {
 			var rows, values []string                     // of the key
 			by := map[string]map[string]*result.Summary{} // by row and value
 			for _, k := range f.Keys {

@@ -413,6 +413,10 @@ func relationCharts(r *run) []report.Chart {
 	return out
 }
 
+// pointRoom is the least room about named points, as a share of the largest
+// value: the script writes names to the right of their points.
+const pointRoom = 0.02
+
 // relationChart has a named point for each case with its two ranks, the line of
 // the cases that are not outliers, and rings around the outliers.
 func relationChart(rel result.Relation) report.Chart {
@@ -450,19 +454,9 @@ func relationChart(rel result.Relation) report.Chart {
 		c.Add(report.Series{Role: "faint", Name: "line", Marks: ends})
 	}
 	c.Add(rings)
-	fitAround(&c.X, xs)
-	fitAround(&c.Y, ys)
+	c.X.FitAround(pointRoom, xs...)
+	c.Y.FitAround(pointRoom, ys...)
 	caption(&c, "relation", data{"Cases": len(rel.Points), "X": x, "Y": y, "Reason": rel.Reason,
 		"Spearman": rel.Spearman, "Line": drawn, "Rings": len(rings.Marks)})
 	return c
-}
-
-// fitAround leaves room about points for their names.
-//
-// The script writes names to the right of their points.
-func fitAround(a *report.Axis, values []float64) {
-	if len(values) > 0 {
-		least, most := slices.Min(values), slices.Max(values)
-		a.Fit(max((most-least)*0.25, math.Abs(most)*0.02), values...)
-	}
 }

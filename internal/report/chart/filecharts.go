@@ -262,7 +262,7 @@ func (r *run) fitResiduals(i int, f drawnFit) []report.Chart {
 	return []report.Chart{c}
 }
 
-// residualChart draws the residuals of some sets, each with the name and the
+// residualChart draws and tabulates the residuals of some sets, each with the name and the
 // line that lineOf gives it; nil is no line. The last words of the note say
 // which lines these are.
 func (r *run) residualChart(
@@ -274,9 +274,25 @@ func (r *run) residualChart(
 		"files")
 	var ratios []float64 // of all files, drawn or not
 	for _, s := range sets {
-		if name, at := lineOf(s); at != nil {
-			ratios = append(ratios, addResiduals(&c, name, s.files, at, limit)...)
+		name, at := lineOf(s)
+		var over []timedFile // seconds is the ratio
+		for _, f := range s.files {
+			if at != nil && at(f.bytes) > 0 { // there is no ratio to a line that is not above 0
+				over = append(over, timedFile{bytes: f.bytes, seconds: f.seconds / at(f.bytes)})
+			}
 		}
+		if len(over) == 0 {
+			continue
+		}
+		marks, every := fileMarks(over, limit, timedFile.time)
+		c.Add(report.Series{Role: "points", Name: name, Marks: marks})
+		own := report.Map(over, timedFile.time)
+		most := over[slices.Index(own, slices.Max(own))]
+		row := append(report.TextRow(name+report.TextIf(every > 1, " (one of "+strconv.Itoa(every)+" drawn)")),
+			spread(own, "1")...)
+		c.Table.Rows = append(c.Table.Rows, append(row, report.Cell{Text: report.Brief(most.bytes, "B")},
+			report.Cell{Text: strconv.Itoa(len(over))}))
+		ratios = append(ratios, own...)
 	}
 	if len(ratios) == 0 {
 		return c
@@ -288,31 +304,6 @@ func (r *run) residualChart(
 	d["Files"], d["Line"] = len(ratios), lines
 	caption(&c, "residuals", d)
 	return c
-}
-
-// addResiduals draws the points of one line, tabulates their distribution, and
-// returns it. A file at whose size the line is not above 0 has no ratio.
-func addResiduals(
-	c *report.Chart, name string, files []timedFile, at func(float64) float64, limit int,
-) []float64 {
-	var over []timedFile // seconds is the ratio
-	for _, f := range files {
-		if y := at(f.bytes); y > 0 {
-			over = append(over, timedFile{bytes: f.bytes, seconds: f.seconds / y})
-		}
-	}
-	if len(over) == 0 {
-		return nil
-	}
-	marks, every := fileMarks(over, limit, timedFile.time)
-	c.Add(report.Series{Role: "points", Name: name, Marks: marks})
-	ratios := report.Map(over, timedFile.time)
-	most := over[slices.Index(ratios, slices.Max(ratios))]
-	row := append(report.TextRow(name+report.TextIf(every > 1, " (one of "+strconv.Itoa(every)+" drawn)")),
-		spread(ratios, "1")...)
-	c.Table.Rows = append(c.Table.Rows, append(row, report.Cell{Text: report.Brief(most.bytes, "B")},
-		report.Cell{Text: strconv.Itoa(len(over))}))
-	return ratios
 }
 
 // spread is a distribution in five cells: least, 5 %, median, 95 % and most.

@@ -63,9 +63,25 @@ func lifeCharts(r *run) []report.Chart {
 	if len(moments) < 2 || len(r.Result.Cases) == 1 { // a single case has it all in one picture
 		return out
 	}
-	return append(out, report.FlatMap([]quantity{allocated, bandFiles, volumeFree}, func(q quantity) []report.Chart {
-		return r.compareLives(q, moments)
-	})...)
+	labels := report.Map(moments, func(m moment) string {
+		return report.FirstOf(report.PhaseName(m.phase, m.cycle), "step "+strconv.Itoa(m.index+1))
+	})
+	for _, q := range []quantity{allocated, bandFiles, volumeFree} {
+		all := lifeChart(q.id, q.heading, report.Axis{Name: q.name, Unit: q.unit}, labels)
+		for i := range r.Result.Cases {
+			c := &r.Result.Cases[i]
+			if q.id == volumeFree.id && c.Target.Kind == "directory" && r.HasImages() {
+				continue // free space of the host would press the volumes flat
+			}
+			addLine(&all, r.CaseName(c.ID), q, report.Map(moments, func(m moment) float64 {
+				return medianStep(c, q.of, m.matches)
+			}))
+		}
+		if caption(&all, "lives", data{"Rounds": r.Result.Rounds}); len(all.Series) > 0 {
+			out = append(out, all)
+		}
+	}
+	return out
 }
 
 // lifeOf draws all that one container occupies: size on disk, live files, bands
@@ -207,26 +223,4 @@ func (r *run) moments() []moment {
 	}
 	slices.SortStableFunc(out, func(a, b moment) int { return cmp.Compare(a.index, b.index) })
 	return out
-}
-
-// compareLives draws one quantity of all cases.
-func (r *run) compareLives(q quantity, moments []moment) []report.Chart {
-	labels := report.Map(moments, func(m moment) string {
-		return report.FirstOf(report.PhaseName(m.phase, m.cycle), "step "+strconv.Itoa(m.index+1))
-	})
-	c := lifeChart(q.id, q.heading, report.Axis{Name: q.name, Unit: q.unit}, labels)
-	for i := range r.Result.Cases {
-		cs := &r.Result.Cases[i]
-		if q.id == volumeFree.id && cs.Target.Kind == "directory" && r.HasImages() {
-			continue // free space of the host would press the volumes flat
-		}
-		addLine(&c, r.CaseName(cs.ID), q, report.Map(moments, func(m moment) float64 {
-			return medianStep(cs, q.of, m.matches)
-		}))
-	}
-	if len(c.Series) == 0 {
-		return nil
-	}
-	caption(&c, "lives", data{"Rounds": r.Result.Rounds})
-	return []report.Chart{c}
 }

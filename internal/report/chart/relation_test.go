@@ -39,7 +39,7 @@ func TestRelationShowsRanksAndOutliers(t *testing.T) {
 func TestPaddedHasRoomForEveryPoint(t *testing.T) {
 	for _, values := range [][]float64{{1, 2, 3}, {100, 101}, {5}, {0, 0}, {-3, 4}, {-5}, {1e9, 1.01e9, 1.02e9}, {0.96e9, 2.2e9}, {1e-7, 3e-5}, {1e300, 1.7e308}} {
 		var a report.Axis
-		fitAround(&a, values)
+		a.FitAround(pointRoom, values...)
 		low, high, ticks := a.Low, a.High, a.Ticks
 		if low == nil {
 			assert.Greater(t, slices.Max(values), 1e308, "what leaves the numbers is left to the library")
@@ -57,7 +57,7 @@ func TestPaddedHasRoomForEveryPoint(t *testing.T) {
 		}
 	}
 	var a report.Axis
-	fitAround(&a, nil)
+	a.FitAround(pointRoom)
 	assert.Equal(t, report.Axis{}, a)
 }
 

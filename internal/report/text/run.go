@@ -194,10 +194,8 @@ func chartTables(charts []report.Chart, toPublish bool) []report.Table {
 			continue
 		}
 		t := c.Table
-		notes := []report.Note{{Text: c.Sub}}
-		for _, text := range c.Notes[:len(c.Notes)-1] { // the last note is where the numbers come from
-			notes = append(notes, report.Note{Text: text})
-		}
+		texts := append([]string{c.Sub}, c.Notes[:len(c.Notes)-1]...) // the last note is where the numbers come from
+		notes := report.Map(texts, func(text string) report.Note { return report.Note{Text: text} })
 		t.Notes = append(notes, t.Notes...)
 		out = append(out, t)
 	}

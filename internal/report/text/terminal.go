@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -218,16 +219,9 @@ func Wrap(prefix, text string, indent, width int) string {
 // visibleWidth is the width of a text in columns without its ANSI styles.
 //
 // Only the sequences of paint occur: foreign escapes are removed before.
-func visibleWidth(s string) int {
-	plain, rest, found := strings.Cut(s, "\x1b[")
-	for found {
-		_, rest, _ = strings.Cut(rest, "m")
-		var part string
-		part, rest, found = strings.Cut(rest, "\x1b[")
-		plain += part
-	}
-	return report.Width(plain)
-}
+func visibleWidth(s string) int { return report.Width(ansiStyle.ReplaceAllString(s, "")) }
+
+var ansiStyle = regexp.MustCompile(`\x1b\[[0-9]*m`)
 
 // table prints a table with its notes. A value below a figure has a row of its
 // own; per quantity there is a row for each group of columns: "write", its bar,

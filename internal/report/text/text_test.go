@@ -52,13 +52,3 @@ func TestWideTablesLoseNothing(t *testing.T) {
 		}
 	}
 }
-
-func TestChangePlaces(t *testing.T) {
-	t.Parallel()
-	upright := func(x float64) []report.Mark {
-		return []report.Mark{report.Point(x, 1), report.Point(x, 2), report.Gap()}
-	}
-	c := report.Chart{Series: []report.Series{{Role: "line", Marks: []report.Mark{report.Point(2, 1)}},
-		{Role: "faint", Marks: upright(3.5)}, {Role: "faint", Marks: upright(8.5)}}}
-	assert.Equal(t, []int{4, 9}, changePlaces(c))
-}

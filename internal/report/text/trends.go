@@ -3,7 +3,6 @@ package text
 import (
 	"cmp"
 	"math"
-	"slices"
 
 	"dmgbench/internal/report"
 	"dmgbench/internal/report/wording"
@@ -21,22 +20,20 @@ const trendBlocks = 32
 // The scale is that of the picture, so that both have the same shape.
 func trendSection(c report.Chart) report.Section {
 	t := report.Table{Columns: report.Columns("<", "<trend", "first", "last")}
-	changes, most := changePlaces(c), 1 // the most points of a block
+	most := 1 // the most points of a block
 	for _, s := range c.Series {
 		if s.Role != "line" {
 			continue
 		}
-		each, changed := max((len(s.Marks)+trendBlocks-1)/trendBlocks, 1), false
+		each := max((len(s.Marks)+trendBlocks-1)/trendBlocks, 1)
 		most = max(most, each)
 		row := make([]report.Cell, 4)
 		row[0].Text = s.Name
 		for i, p := range s.Marks {
-			changed = changed || i > 0 && slices.Contains(changes, i)
 			if (len(s.Marks)-1-i)%each != 0 {
 				continue // the newest is always among the blocks
 			}
-			row[1].Text += report.TextIf(changed && row[1].Text != "", "│")
-			if changed = false; !p.Drawn() {
+			if !p.Drawn() {
 				row[1].Text += "·"
 				continue
 			}
@@ -51,20 +48,6 @@ func trendSection(c report.Chart) report.Section {
 	low, high := report.Human(*c.Y.Low, c.Y.Unit), report.Human(*c.Y.High, c.Y.Unit)
 	return report.Section{Heading: c.Heading, Sub: true, Table: &t,
 		After: []string{wording.Text("trend-scale", low, high, blocks)}}
-}
-
-// changePlaces are the runs that another version starts with: a vertical line
-// is printed before them.
-func changePlaces(c report.Chart) []int {
-	var out []int
-	for _, s := range c.Series {
-		for _, p := range s.Marks {
-			if s.Role == "faint" && p.Drawn() {
-				out = append(out, int(math.Ceil(p.X)))
-			}
-		}
-	}
-	return slices.Compact(out) // a line has two ends
 }
 
 // withTrends puts what print makes of them in the place of charts that are
