@@ -184,25 +184,21 @@ func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) GridCell {
 	}
 	note := Phrase("ledger-note", map[string]any{"Cell": c, "Runs": runs, "Agreeing": counted[c.Verdict],
 		"Hold": counted[result.Holds], "Fail": counted[result.DoesNotHold], "Plans": len(l.Variants)})
-	out := GridCell{Note: note, Entries: ledgerEvidence(c.Entries)}
+	out := GridCell{Note: note}
 	out.Class, out.Word = verdictOf(c.Verdict)
-	return out
-}
-
-// ledgerEvidence are the entries of a cell, the newest first: those with their
-// evidence, and then those that are only named.
-func ledgerEvidence(list []analysis.LedgerEntry) []GridEntry {
-	newest := slices.Clone(list)
+	// The newest come first: those with their evidence, and then those that are
+	// only named.
+	newest := slices.Clone(c.Entries)
 	slices.SortStableFunc(newest, func(a, b analysis.LedgerEntry) int { return b.Started.Compare(a.Started) })
 	shown := map[string]int{} // number of entries by title
-	var out, rest []GridEntry
+	var rest []GridEntry
 	for _, e := range newest {
 		_, word := verdictOf(e.Claim.Verdict)
 		title := fmt.Sprintf("(%s): %s", e.Mark, word) + TextIf(!e.Counts, ", at another scale: not counted")
 		if shown[title]++; shown[title] <= fullEvidence {
 			claim := newClaimView(e.Claim)
-			out = append(out, GridEntry{Title: "run " + Plain(e.Run, 80) + " " + title, Link: linkTo(e.Path),
-				Lines: append(claim.reasons(), claim.Evidence...)})
+			out.Entries = append(out.Entries, GridEntry{Title: "run " + Plain(e.Run, 80) + " " + title,
+				Link: linkTo(e.Path), Lines: append(claim.reasons(), claim.Evidence...)})
 			continue
 		}
 		i := slices.IndexFunc(rest, func(d GridEntry) bool { return d.Title == title })
@@ -214,7 +210,8 @@ func ledgerEvidence(list []analysis.LedgerEntry) []GridEntry {
 	for i, d := range rest {
 		rest[i].Title = wording.Text("ledger-earlier", Count(len(d.More), "earlier run"), d.Title)
 	}
-	return append(out, rest...)
+	out.Entries = append(out.Entries, rest...)
+	return out
 }
 
 // linkTo is the address of a file below the page, safe for names of folders

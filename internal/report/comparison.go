@@ -216,20 +216,14 @@ func (s *Section) addSideRows(
 		i, ok := at[key]
 		if !ok {
 			i, at[key] = len(s.Table.Rows), len(s.Table.Rows)
-			s.Table.Rows = append(s.Table.Rows, TextRow(name(r), make([]string, len(names))...))
+			none := slices.Repeat([]Cell{{Text: "–", Class: "muted", Title: "not compared"}}, len(names))
+			s.Table.Rows = append(s.Table.Rows, append(TextRow(name(r)), none...))
 		}
 		row := s.Table.Rows[i]
-		row[1].Text = Human(r.Base.Value, r.Unit)
+		row[1] = Cell{Text: Human(r.Base.Value, r.Unit)}
 		row[column+1] = Cell{Text: Human(r.Value.Value, r.Unit) + " " + changeMark(r),
 			Class: changeClass(r), Title: changeText(r) + "; " + rowBasis(r)}
 		s.addRowNotes(r)
-	}
-	for _, row := range s.Table.Rows {
-		for i := range row {
-			if row[i].Text == "" {
-				row[i] = Cell{Text: "–", Class: "muted", Title: "not compared"}
-			}
-		}
 	}
 	s.After = append(s.After, wording.Text("side-changes", Plain(c.Sides[0].Name, nameLength)))
 }

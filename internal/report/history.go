@@ -30,10 +30,7 @@ const (
 // HistoryDocument arranges a history: what changed comes before any picture.
 func HistoryDocument(h *analysis.History) Document {
 	d := Document{Kicker: "History", Title: "What changed, and when?"}
-	runs := 0
-	for _, s := range h.Series {
-		runs += len(s.Runs)
-	}
+	runs := len(FlatMap(h.Series, func(s analysis.HistorySeries) []analysis.HistoryPoint { return s.Runs }))
 	names := seriesNames(h.Series)
 	d.Lead = []string{wording.Text("history-lead", Count(runs, "run"), Grouped(len(h.Series)))}
 	if len(h.Series) == 1 {

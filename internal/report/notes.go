@@ -89,10 +89,7 @@ func (n *sharedNotes) add(
 
 // appendText appends a text that is neither empty nor listed.
 func appendText(list []string, text string) []string {
-	if text == "" {
-		return list
-	}
-	return AppendNew(list, text)
+	return AppendNew(list, NonEmpty([]string{text})...)
 }
 
 // sharedNotes are those of all figures.

@@ -59,13 +59,7 @@ func Phrase(name string, data any) string {
 
 // Lines are the lines of a template that are not empty.
 func Lines(name string, data any) []string {
-	var out []string
-	for line := range strings.Lines(Render(name, data)) {
-		if text := strings.TrimSpace(line); text != "" {
-			out = append(out, text)
-		}
-	}
-	return out
+	return NonEmpty(Map(strings.Split(Render(name, data), "\n"), strings.TrimSpace))
 }
 
 // pairs are the lines of a template that have a value after the tab.
