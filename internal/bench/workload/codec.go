@@ -85,9 +85,6 @@ func newCodec(name string, level int) (codec, error) {
 		return codec{}, fmt.Errorf("%s has levels 1 to %d, not %d", name, k.levels, level)
 	}
 	c, err := k.build(cmp.Or(level, k.level))
-	if err != nil {
-		return codec{}, err
-	}
 	frame := c.encode
 	c.encode = func(dst, src []byte) ([]byte, error) {
 		at := len(dst)
@@ -97,22 +94,19 @@ func newCodec(name string, level int) (codec, error) {
 		}
 		return dst, err
 	}
-	return c, nil
+	return c, err
 }
 
 // newZstd makes a codec with bounded memory. It compresses into dst without a
 // copy.
 func newZstd(level int) (codec, error) {
 	speed := zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(level))
-	enc, err := zstd.NewWriter(nil, speed, zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		return codec{}, err
-	}
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(frameLimit))
+	enc, encErr := zstd.NewWriter(nil, speed, zstd.WithEncoderConcurrency(1))
+	dec, decErr := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(frameLimit))
 	return codec{
 		encode: func(dst, src []byte) ([]byte, error) { return enc.EncodeAll(src, dst), nil },
 		decode: func(dst, frame []byte) ([]byte, error) { return dec.DecodeAll(frame, dst) },
-	}, err
+	}, errors.Join(encErr, decErr)
 }
 
 // newGzip makes members. Of those of the library it keeps what follows the
