@@ -446,13 +446,28 @@ func withMissing(yes, no []string) string {
 	return strings.TrimSuffix(strings.Join(yes, ", ")+". Not: "+strings.Join(no, ", "), ". Not: ")
 }
 
-// Measures is what the first engine that works can measure here.
+// Measures is what the first engine that works can measure here, and the figures
+// of the system that a run can record in addition to its own.
 func (d *doctor) Measures() []fact {
 	if d.chosen == nil {
 		return nil
 	}
-	facts := []fact{{"measures", "native folders; " + supportedImages(d.chosen), ""}}
-	return slices.Concat(facts, d.counters(), d.plans())
+	disk := "can read the number of bytes that the disk transferred, which shows cached reads"
+	if _, _, err := host.DeviceBytes(existing(".")); err != nil {
+		disk = "cannot read the number of bytes that the disk transferred: " + err.Error()
+	}
+	apfs := "none: only macOS logs trims of APFS"
+	if log, ok := d.chosen.(interface{ CheckLog(context.Context) error }); ok {
+		apfs = "can read the trims of APFS at each attach"
+		limited, cancel := context.WithTimeout(d.ctx, 20*time.Second)
+		defer cancel()
+		if err := log.CheckLog(limited); err != nil {
+			apfs = "cannot read the trims of APFS: " + err.Error()
+		}
+	}
+	facts := []fact{{"measures", "native folders; " + supportedImages(d.chosen), ""},
+		{"disk counters", disk, ""}, {"APFS log", apfs, ""}}
+	return append(facts, d.plans()...)
 }
 
 // plans groups the built-in plans by how many of their cases the engine
@@ -502,23 +517,4 @@ func supportedImages(e engine.Engine) string {
 		add(fs, engine.Spec{Format: format, Filesystems: []string{fs}})
 	}
 	return withMissing(yes, no)
-}
-
-// counters are the figures of the system that a run can record in addition to
-// its own.
-func (d *doctor) counters() []fact {
-	disk := "can read the number of bytes that the disk transferred, which shows cached reads"
-	if _, _, err := host.DeviceBytes(existing(".")); err != nil {
-		disk = "cannot read the number of bytes that the disk transferred: " + err.Error()
-	}
-	apfs := "none: only macOS logs trims of APFS"
-	if log, ok := d.chosen.(interface{ CheckLog(context.Context) error }); ok {
-		apfs = "can read the trims of APFS at each attach"
-		limited, cancel := context.WithTimeout(d.ctx, 20*time.Second)
-		defer cancel()
-		if err := log.CheckLog(limited); err != nil {
-			apfs = "cannot read the trims of APFS: " + err.Error()
-		}
-	}
-	return []fact{{"disk counters", disk, ""}, {"APFS log", apfs, ""}}
 }

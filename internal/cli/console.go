@@ -93,19 +93,10 @@ func quoted(path string) string {
 	return path
 }
 
-// absolute is the absolute path, or path itself where the working folder is
-// gone.
-func absolute(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
-	}
-	return path
-}
-
 // existing is path, or the nearest folder above it that exists, as an absolute
 // path: facts of a disk can be read before the run folder is made.
 func existing(path string) string {
-	path = absolute(path)
+	path = runner.Absolute(path)
 	for !exists(path) && filepath.Dir(path) != path {
 		path = filepath.Dir(path)
 	}

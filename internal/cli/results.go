@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"dmgbench/internal/analysis"
+	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
 	"dmgbench/internal/report/chart"
@@ -273,7 +274,7 @@ func (a *app) readSides(paths []string, baseline string, o *analysis.CompareOpti
 			if p := runfolders.Plan(f, r); p != nil {
 				o.Plans[r.Plan.Digest] = p
 			}
-			if k == 0 && baseline != "" && absolute(paths[i]) == absolute(baseline) {
+			if k == 0 && baseline != "" && runner.Absolute(paths[i]) == runner.Absolute(baseline) {
 				o.Baseline = r.Run
 			}
 			name := side + report.TextIf(len(folders) > 1, "/"+filepath.Base(f))
@@ -289,7 +290,7 @@ func (a *app) readSides(paths []string, baseline string, o *analysis.CompareOpti
 // runFolder is the absolute path of the folder of a run, which is given by it or
 // its result.json.
 func runFolder(path string) string {
-	path = absolute(path)
+	path = runner.Absolute(path)
 	if filepath.Base(path) == result.ResultFile {
 		return filepath.Dir(path)
 	}
@@ -469,7 +470,7 @@ func tally(counts map[string]int, noun string, kinds ...string) string {
 
 // markBaseline is the command "history baseline".
 func (a *app) markBaseline(_ context.Context, args []string) error {
-	run := absolute(args[0])
+	run := runner.Absolute(args[0])
 	a.chownAtExit(filepath.Join(run, runfolders.BaselineFile))
 	plan, replaced, err := runfolders.MarkBaseline(run, a.isSet("clear"))
 	if err != nil {

@@ -320,7 +320,7 @@ func (a *app) locations() (l locations, err error) {
 		if err != nil {
 			return l, usageError("give an existing folder", "reading --on %q: %w", arg, err)
 		}
-		l.places = append(l.places, runner.Place{Name: name, Path: absolute(dir)})
+		l.places = append(l.places, runner.Place{Name: name, Path: runner.Absolute(dir)})
 	}
 	if a.command.Name() == "doctor" {
 		return l, nil

@@ -161,7 +161,7 @@ func (a *app) reportPath(dir string) string {
 // namedAsGiven names the run folder in commands as the user typed it. Texts of a
 // journal contain "<run>" instead of a path.
 func namedAsGiven(text, dir string) string {
-	return strings.NewReplacer(" "+absolute(dir), " "+quoted(dir), " <run>", " "+quoted(dir)).Replace(text)
+	return strings.NewReplacer(" "+runner.Absolute(dir), " "+quoted(dir), " <run>", " "+quoted(dir)).Replace(text)
 }
 
 // sessionPlan is how often run executes its plans, and how long it waits in

@@ -220,7 +220,7 @@ func (a *app) chownAtExit(path string) {
 	}
 	above := existing(path)
 	// The topmost folder that is made, or the path itself.
-	if rel, err := filepath.Rel(above, absolute(path)); err == nil && rel != "." {
+	if rel, err := filepath.Rel(above, runner.Absolute(path)); err == nil && rel != "." {
 		first, _, _ := strings.Cut(rel, string(filepath.Separator))
 		above = filepath.Join(above, first)
 	}
@@ -263,7 +263,7 @@ func (a *app) passphrase(state string, dirs ...string) (p []byte, err error) {
 // passphraseFile is the file with the saved passphrase of a run folder. Its name
 // is a digest, which reveals no path.
 func passphraseFile(state, dir string) string {
-	sum := sha256.Sum256([]byte(absolute(dir)))
+	sum := sha256.Sum256([]byte(runner.Absolute(dir)))
 	return filepath.Join(state, passphraseFolder, hex.EncodeToString(sum[:16]))
 }
 
@@ -412,7 +412,7 @@ func (a *app) leftovers(ctx context.Context, state string) (list []leftover) {
 // folder of the run that starts.
 func (a *app) warnLeftovers(ctx context.Context, state, own string) {
 	for _, l := range a.leftovers(ctx, state) {
-		if !l.Ended && !l.Paused && l.Folder != absolute(own) {
+		if !l.Ended && !l.Paused && l.Folder != runner.Absolute(own) {
 			a.warn("earlier run " + l.text + "\n  hint: " + l.hint)
 		}
 	}

@@ -30,7 +30,7 @@ func (p Place) title(runFolder string) string {
 	switch {
 	case p.Name != "":
 		return fmt.Sprintf("place %q", p.Name)
-	case runFolder != "" && absolute(p.Path) == absolute(runFolder):
+	case runFolder != "" && Absolute(p.Path) == Absolute(runFolder):
 		return "the run folder"
 	}
 	return fmt.Sprintf("folder %q", p.Path)
@@ -59,8 +59,9 @@ func missingPlaces(c Config) []string {
 	})
 }
 
-// absolute is the path as another working directory finds it.
-func absolute(path string) string {
+// Absolute is the path as another working directory finds it, or path itself
+// where the working directory is gone.
+func Absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
 	}
@@ -124,7 +125,7 @@ func CheckSpace(spaces []Space) error {
 // freeSpace is the free space in bytes of the file system that path is or will
 // be on.
 func freeSpace(path string) (int64, error) {
-	path = absolute(path)
+	path = Absolute(path)
 	for filepath.Dir(path) != path {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			break

@@ -272,12 +272,12 @@ func (r *run) hidePaths() {
 		}
 	}
 	for _, p := range allPlaces(r.c) {
-		hide(absolute(p.Path), "<"+cmp.Or(p.Name, "run")+">")
+		hide(Absolute(p.Path), "<"+cmp.Or(p.Name, "run")+">")
 	}
 	hide(r.c.StateDir, "<state>")
 	for name, path := range r.c.Inputs {
 		r.dir.Hide(path, "<"+name+">")
-		hide(absolute(path), "<"+name+">")
+		hide(Absolute(path), "<"+name+">")
 	}
 }
 
@@ -332,15 +332,10 @@ func (r *run) cleanUp(undo *undoStack, paused bool) bool {
 
 // foldJournal is the result of the journal as it is now.
 func (r *run) foldJournal() (*result.Result, error) {
-	err := r.dir.Flush()
-	var recs []result.Record
-	if err == nil {
-		recs, err = r.dir.Journal()
-	}
-	if err != nil {
+	if err := r.dir.Flush(); err != nil {
 		return nil, err
 	}
-	return result.Fold(recs)
+	return r.dir.Fold()
 }
 
 // append writes one record with the time of day. It may be lost in a power cut
@@ -466,12 +461,12 @@ func (r *run) register() error {
 	if r.c.StateDir == "" {
 		return nil
 	}
-	e := entry{Run: r.id, Folder: absolute(r.dir.Path()), Places: map[string]string{}, Inputs: map[string]string{}}
+	e := entry{Run: r.id, Folder: Absolute(r.dir.Path()), Places: map[string]string{}, Inputs: map[string]string{}}
 	for name, path := range r.c.Inputs {
-		e.Inputs[name] = absolute(path)
+		e.Inputs[name] = Absolute(path)
 	}
 	for _, p := range allPlaces(r.c) {
-		e.Places[p.Name] = absolute(p.Path)
+		e.Places[p.Name] = Absolute(p.Path)
 	}
 	before, _ := readEntry(r.c.StateDir, r.id) // without one there are no former folders
 	for _, p := range before.folders() {
