@@ -12,6 +12,7 @@ import (
 	"dmgbench/internal/image"
 	"dmgbench/internal/image/blockdev"
 	"dmgbench/internal/image/container"
+	"dmgbench/internal/image/container/udif"
 	"dmgbench/internal/image/exfat"
 	"dmgbench/internal/image/gpt"
 	"dmgbench/internal/linuxhdiutil/attach"
@@ -139,12 +140,7 @@ func (c *call) shapeOf(i *imageFile) (s shape, err error) {
 	switch kind := s.last.Volume.AppleName; {
 	case s.last.Count == 0: // a table without partitions
 	case info.Table == nil && kind == "":
-		// Unknown contents and partitions of another scheme are not cut; a blank
-		// device has no data to lose.
-		blank, e := isBlank(i, 128<<10)
-		if err = e; !blank {
-			s.min = s.current
-		}
+		s.min, err = usedSize(i, info, c.has("imageonly"))
 	case c.has("imageonly"):
 		s.min = s.end() + s.table
 	case kind == ours:
@@ -164,6 +160,23 @@ func (c *call) shapeOf(i *imageFile) (s shape, err error) {
 		s.move, s.min = true, s.end()+s.table
 	}
 	return s, err
+}
+
+// usedSize is the smallest size of a device that is not a volume and has no
+// GUID table, in bytes. Unknown contents and partitions of another scheme are
+// cut only with -imageonly, as its user knows them, and never within a
+// partition; a blank device has no data to lose.
+func usedSize(i *imageFile, info *attach.ImageInfo, imageOnly bool) (int64, error) {
+	if blank, err := isBlank(i, 128<<10); err != nil || !blank && !imageOnly {
+		return i.Size(), err
+	}
+	end := int64(sector)
+	for _, r := range info.Regions {
+		if info.Scheme != attach.SchemeNone && r.Hint != udif.FreeType {
+			end = max(end, (r.First+r.Count)*sector)
+		}
+	}
+	return end, nil
 }
 
 // withExFAT mounts the volume for the time of f.
