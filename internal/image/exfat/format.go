@@ -108,15 +108,15 @@ func Format(dev blockdev.Device, o FormatOptions) (err error) {
 	return g.writeNew(dev, label)
 }
 
-// writeNew writes all metadata of a new volume.
+// writeNew writes all metadata of a new volume: FAT, bitmap, up-case table and
+// root directory, padded with zeros to whole clusters. The boot sector is cleared
+// first and written last: an interrupted Format leaves no half volume.
 func (g *geometry) writeNew(dev blockdev.Device, label []uint16) error {
-	upcase := upcaseData
-	bitmapLen := (int64(g.Clusters) + 7) / 8
-	lengths := []int64{bitmapLen, int64(len(upcase)), 1}
+	lengths := []int64{(int64(g.Clusters) + 7) / 8, int64(len(upcaseData)), 1}
 	fat := binary.LittleEndian.AppendUint32(nil, 0xFFFFFFF8)
 	fat = binary.LittleEndian.AppendUint32(fat, endOfChain)
-	var firsts [3]uint32
 	next := uint32(firstData)
+	firsts := make([]uint32, len(lengths))
 	for i, n := range lengths {
 		firsts[i] = next
 		for range g.clustersFor(n) - 1 {
@@ -132,20 +132,26 @@ func (g *geometry) writeNew(dev blockdev.Device, label []uint16) error {
 	}
 	g.Root = firsts[2]
 	g.PercentInUse = uint8(uint64(used) * 100 / uint64(g.Clusters))
+	bitmap := newBitmap(make([]byte, units.RoundUp(lengths[0], 8)), g.Clusters)
+	bitmap.page = block
+	bitmap.put(0, used, true)
+	root := rootEntries(label, systemFile{first: firsts[0], size: lengths[0]},
+		systemFile{sum: upcaseChecksum, first: firsts[1], size: lengths[1]})
 
-	// The boot sector is cleared first and written last: an interrupted Format
-	// leaves no half volume.
 	region := make([]byte, 2*bootSectors*g.sectorSize())
-	if err := writeFlush(dev, region, 0); err != nil {
-		return err
+	err := writeFlush(dev, region, 0)
+	if err == nil {
+		err = writeSparse(dev, fat, g.fatStart(), int64(g.FATLength)<<g.SectorShift)
 	}
-	if err := g.writeHeap(dev, firsts, used, upcase, label); err != nil {
-		return err
+	for i, b := range [][]byte{bitmap.data[:(used+7)/8], upcaseData, root} {
+		if err == nil {
+			err = writeSparse(dev, b, g.at(firsts[i]), g.clustersFor(lengths[i])*g.clusterSize())
+		}
 	}
-	if err := writeSparse(dev, fat, g.fatStart(), int64(g.FATLength)<<g.SectorShift); err != nil {
-		return err
+	if err == nil {
+		err = dev.Flush()
 	}
-	if err := dev.Flush(); err != nil {
+	if err != nil {
 		return err
 	}
 	copy(region, g.encodeRegion())
@@ -153,34 +159,18 @@ func (g *geometry) writeNew(dev blockdev.Device, label []uint16) error {
 	return writeFlush(dev, region, 0)
 }
 
-// writeHeap writes bitmap, up-case table and root directory (sections 7.1 to
-// 7.3), padded with zeros to whole clusters.
-func (g *geometry) writeHeap(dev blockdev.Device, firsts [3]uint32, used uint32, upcase []byte, label []uint16) error {
-	bitmap := make([]byte, (used+7)/8)
-	for i := range used {
-		bitmap[i/8] |= 1 << (i % 8)
-	}
-	bitmapLen := (int64(g.Clusters) + 7) / 8
+// rootEntries is the start of a new root directory (sections 7.1 to 7.3).
+func rootEntries(label []uint16, bitmap, upcase systemFile) []byte {
 	root := make([]byte, 3*entryLen)
-	root[0] = typeLabel
+	root[0], root[1] = typeLabel, byte(len(label))
 	if len(label) == 0 {
 		root[0] &^= inUse
 	}
-	root[1] = byte(len(label))
 	copy(root[2:], unitBytes(label))
 	root[entryLen], root[2*entryLen] = typeBitmap, typeUpcase
-	systemFile{first: firsts[0], size: bitmapLen}.encode(root[entryLen:])
-	systemFile{sum: tableChecksum(upcase), first: firsts[1], size: int64(len(upcase))}.encode(root[2*entryLen:])
-	for i, b := range [][]byte{bitmap, upcase, root} {
-		length := max(int64(len(b)), 1)
-		if i == 0 {
-			length = bitmapLen
-		}
-		if err := writeSparse(dev, b, g.at(firsts[i]), g.clustersFor(length)*g.clusterSize()); err != nil {
-			return err
-		}
-	}
-	return nil
+	bitmap.encode(root[entryLen:])
+	upcase.encode(root[2*entryLen:])
+	return root
 }
 
 // writeSparse writes b at off and zeros up to length; blocks of 64 KiB that

@@ -436,9 +436,20 @@ func (d *directory) canRemove(content *directory) bool {
 func (e *entry) replace(target *entry, units []uint16) error {
 	d := target.dir
 	v := d.v
-	content, err := target.replaceable(e)
-	if err != nil {
-		return err
+	var content *directory // of a target that is a directory
+	switch {               // the rules of rename(2)
+	case target.isDir() && !e.isDir():
+		return ErrIsDir
+	case e.isDir() && !target.isDir():
+		return ErrNotDir
+	case e.isDir():
+		var err error
+		if content, err = v.dirOf(target); err != nil {
+			return err
+		}
+		if len(content.entries) > 0 {
+			return ErrNotEmpty
+		}
 	}
 	runs, err := v.clusters(target)
 	if err != nil {
@@ -466,21 +477,4 @@ func (e *entry) replace(target *entry, units []uint16) error {
 	e.gen = v.changed()
 	v.discardOf(target, content, runs)
 	return nil
-}
-
-// replaceable returns an error unless e may be replaced by another, by the
-// rules of rename(2), and the content of a directory.
-func (e *entry) replaceable(by *entry) (content *directory, err error) {
-	switch {
-	case e.isDir() && !by.isDir():
-		return nil, ErrIsDir
-	case by.isDir() && !e.isDir():
-		return nil, ErrNotDir
-	case !e.isDir():
-		return nil, nil
-	}
-	if content, err = e.dir.v.dirOf(e); err == nil && len(content.entries) > 0 {
-		err = ErrNotEmpty
-	}
-	return content, err
 }

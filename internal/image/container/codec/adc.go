@@ -104,7 +104,11 @@ func adcEncode(dst, src []byte, _ int) ([]byte, error) {
 			at, c = at+1, next
 		}
 		dst = appendLiterals(dst, src[anchor:at])
-		dst = appendCopy(dst, c)
+		if d := c.distance - 1; d < nearDistance && c.n <= maxShort { // the shorter code where both are possible
+			dst = append(dst, byte((c.n-minShort)<<2|d>>8), byte(d))
+		} else {
+			dst = append(dst, byte(0x40|(c.n-minLong)), byte(d>>8), byte(d))
+		}
 		at += c.n
 		anchor = at
 	}
@@ -173,14 +177,4 @@ func appendLiterals(dst, src []byte) []byte {
 		src = src[n:]
 	}
 	return dst
-}
-
-// appendCopy appends the code of a copy, the shorter of the two where both are
-// possible.
-func appendCopy(dst []byte, c copyOf) []byte {
-	d := c.distance - 1
-	if d < nearDistance && c.n <= maxShort {
-		return append(dst, byte((c.n-minShort)<<2|d>>8), byte(d))
-	}
-	return append(dst, byte(0x40|(c.n-minLong)), byte(d>>8), byte(d))
 }

@@ -174,20 +174,15 @@ func (e *lzfseEncoder) triple(anchor, l, m, distance int) {
 		d = 0
 	}
 	b.distance = distance
-	copyLiterals(b.literal[b.literals:], e.src[anchor:], l)
+	if to, from := b.literal[b.literals:], e.src[anchor:]; l <= wide && len(from) >= wide { // there is room for wide more
+		*(*[wide]byte)(to) = *(*[wide]byte)(from)
+	} else {
+		copy(to, from[:l])
+	}
 	b.literals += l
 	b.raw += l + m
 	b.l[b.matches], b.m[b.matches], b.d[b.matches] = uint16(l), uint16(m), d
 	b.matches++
-}
-
-// copyLiterals copies n ≤ maxL bytes; dst has room for wide more.
-func copyLiterals(dst, src []byte, n int) {
-	if n <= wide && len(src) >= wide {
-		*(*[wide]byte)(dst) = *(*[wide]byte)(src)
-		return
-	}
-	copy(dst[:n], src[:n])
 }
 
 // flush writes the block and starts another. One that does not shrink stays

@@ -91,8 +91,12 @@ func valueTable(table []uint64, freq []uint16, v *values) bool {
 		k, j0 := spread(uint32(f), states)
 		own := table[at : at+int(f)]
 		extra := v.extra[symbol]
-		for j := range own {
-			n, next := step(uint32(f), uint32(j), k, j0, states)
+		for i := range own {
+			j := uint32(i)
+			n, next := k, (uint32(f)+j)<<k-states // bits to pull, the lowest next state
+			if j >= j0 {
+				n, next = k-1, (j-j0)<<(k-1)
+			}
 			own[j] = uint64(n+uint32(extra)) | uint64(extra)<<8 | uint64(next)<<16 | uint64(v.base[symbol])<<32
 		}
 		at += int(f)
@@ -106,15 +110,6 @@ func valueTable(table []uint64, freq []uint16, v *values) bool {
 func spread(f, n uint32) (k, j0 uint32) {
 	k = uint32(bits.LeadingZeros32(f) - bits.LeadingZeros32(n))
 	return k, 2*n>>k - f
-}
-
-// step gives for the j-th state of a symbol the bits to pull and the lowest
-// next state.
-func step(f, j, k, j0, n uint32) (pull, next uint32) {
-	if j < j0 {
-		return k, (f+j)<<k - n
-	}
-	return k - 1, (j - j0) << (k - 1)
 }
 
 // pusher is an entry of an encoding table. In state s (0..n−1, kept as S =

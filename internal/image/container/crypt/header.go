@@ -116,6 +116,11 @@ type Record struct {
 	Offset, Length int64
 }
 
+// overlaps reports whether two records share bytes.
+func (r Record) overlaps(other Record) bool {
+	return r.Offset < other.Offset+other.Length && other.Offset < r.Offset+r.Length
+}
+
 // ReadHeader reads the header of the image, or the token of a bundle, of size
 // bytes. The error wraps ErrNotEncrypted, ErrDamaged or ErrUnsupported, or is
 // that of r. It reads and keeps at most MaxHeader bytes.
@@ -182,7 +187,8 @@ func readV2(r io.ReaderAt, fixed []byte, size int64) (*Header, error) {
 }
 
 // parseV2 takes over raw, the bytes in front of the data; their number and that
-// of the records were checked.
+// of the records were checked. The records must be inside the header, after the
+// table, and not overlap.
 func parseV2(raw []byte) (*Header, error) {
 	var f fixedFields
 	decodeFields(raw, &f)
@@ -200,8 +206,18 @@ func parseV2(raw []byte) (*Header, error) {
 	if err := h.setSizes(f.KeyBits, f.BlockSize); err != nil {
 		return nil, err
 	}
-	if err := h.readTable(int(f.Records)); err != nil {
-		return nil, err
+	end, limit := fixedSize+int64(f.Records)*entrySize, uint64(len(raw))
+	for i := range int(f.Records) {
+		var e entryFields
+		decodeFields(raw[fixedSize+i*entrySize:], &e)
+		if e.Offset < uint64(end) || e.Offset > limit || e.Length > limit-e.Offset {
+			return nil, damaged("key record %d at %d with %d bytes is outside the header", i, e.Offset, e.Length)
+		}
+		record := Record{Kind: e.Kind, Offset: int64(e.Offset), Length: int64(e.Length)}
+		if j := slices.IndexFunc(h.Records, record.overlaps); j >= 0 {
+			return nil, damaged("key records %d and %d overlap", j, i)
+		}
+		h.Records = append(h.Records, record)
 	}
 	return h, h.summarise()
 }
@@ -215,29 +231,6 @@ func (h *Header) setSizes(keyBits, block uint32) error {
 		return unsupported("blocks of %d bytes", block)
 	}
 	h.KeyBits, h.BlockSize = int(keyBits), int(block)
-	return nil
-}
-
-// readTable reads the table of count key records, which must be inside the
-// header, after the table, and not overlap.
-func (h *Header) readTable(count int) error {
-	end := uint64(fixedSize + count*entrySize)
-	for i := range count {
-		var e entryFields
-		decodeFields(h.raw[fixedSize+i*entrySize:], &e)
-		offset, length := e.Offset, e.Length
-		limit := uint64(len(h.raw))
-		if offset < end || offset > limit || length > limit-offset {
-			return damaged("key record %d at %d with %d bytes is outside the header", i, offset, length)
-		}
-		record := Record{Kind: e.Kind, Offset: int64(offset), Length: int64(length)}
-		for j, other := range h.Records {
-			if record.Offset < other.Offset+other.Length && other.Offset < record.Offset+record.Length {
-				return damaged("key records %d and %d overlap", j, i)
-			}
-		}
-		h.Records = append(h.Records, record)
-	}
 	return nil
 }
 
@@ -328,7 +321,7 @@ func (h *Header) findSpare(was []byte, n int64) int64 {
 	table := int64(fixedSize + entrySize*len(h.Records))
 	lowest := (table + sectorSize - 1) / sectorSize * sectorSize
 	for at := (int64(len(was)) - n) / sectorSize * sectorSize; at >= lowest; at -= sectorSize {
-		used := slices.ContainsFunc(h.Records, func(r Record) bool { return at < r.Offset+r.Length && r.Offset < at+n })
+		used := slices.ContainsFunc(h.Records, Record{Offset: at, Length: n}.overlaps)
 		if !used && len(bytes.Trim(was[at:at+n], "\x00")) == 0 {
 			return at
 		}

@@ -94,15 +94,6 @@ func (h *Header) Unlock(pass []byte) (*Cipher, error) {
 	return h.UnlockWith(k)
 }
 
-// keys unwraps the keys of either version. The caller wipes them.
-func (h *Header) keys(pass []byte) (keys, error) {
-	if h.Version == 1 {
-		return h.openV1(pass)
-	}
-	_, k, err := h.open(pass)
-	return k, err
-}
-
 // ChangePassphrase wraps the keys anew, under next, in the record that old
 // opens; the data and all other records stay as they are. The caller writes
 // Marshal back. The record keeps its wrap, so that whoever could read the image
@@ -156,7 +147,7 @@ type Keys []byte
 // those of Unlock, and pass stays the caller's.
 func (h *Header) Unwrap(pass []byte) (_ Keys, err error) {
 	defer annotate(&err, "unlocking the image")
-	k, err := h.keys(pass)
+	_, k, err := h.open(pass)
 	if err != nil {
 		return nil, err
 	}

@@ -56,12 +56,10 @@ func decodeRecord(b []byte) (f recordFields, err error) {
 		return f, unsupported("key derivation %d, function %d, wrap of %d bits, padding %d, mode %d, IV of %d bytes",
 			f.KDF, f.PRF, f.WrapBits, f.WrapPadding, f.WrapMode, f.IVSize)
 	}
-	if _, err := iterationsOf(f.Iterations); err != nil {
+	if err := checkDerivation(f.Iterations, f.SaltSize); err != nil {
 		return f, err
 	}
 	switch {
-	case f.SaltSize > saltField:
-		return f, damaged("a salt of %d bytes, more than %d", f.SaltSize, saltField)
 	case f.BlobSize == 0 || f.BlobSize > blobField:
 		return f, damaged("%d bytes of wrapped keys, not 1 to %d", f.BlobSize, blobField)
 	case wraps[f.WrapAlgorithm] == "":
@@ -70,15 +68,17 @@ func decodeRecord(b []byte) (f recordFields, err error) {
 	return f, nil
 }
 
-// iterationsOf checks the rounds of one record.
-func iterationsOf(n uint32) (int, error) {
-	if n == 0 {
-		return 0, damaged("no iterations of the key derivation")
+// checkDerivation checks the rounds and the salt of one record.
+func checkDerivation(iterations, salt uint32) error {
+	switch {
+	case iterations == 0:
+		return damaged("no iterations of the key derivation")
+	case iterations > MaxIterations:
+		return unsupported("%d iterations of the key derivation, more than %d", iterations, MaxIterations)
+	case salt > saltField:
+		return damaged("a salt of %d bytes, more than %d", salt, saltField)
 	}
-	if n > MaxIterations {
-		return 0, unsupported("%d iterations of the key derivation, more than %d", n, MaxIterations)
-	}
-	return int(n), nil
+	return nil
 }
 
 // bytes returns the record in the header.
@@ -110,30 +110,28 @@ func (h *Header) summarise() error {
 }
 
 // open looks for the record that the passphrase opens, and returns it with the
-// keys. The caller wipes them.
+// keys, which the caller wipes. Version 1 has no records. A wrong passphrase is
+// the error of any record that can be used.
 func (h *Header) open(pass []byte) (Record, keys, error) {
-	refused, usable := unsupported("the header has no passphrase record"), false
+	if h.Version == 1 {
+		k, err := h.openV1(pass)
+		return Record{}, k, err
+	}
+	refused := unsupported("the header has no passphrase record")
 	for _, record := range h.Records {
 		if record.Kind != passphrase {
 			continue
 		}
 		p, err := decodeRecord(h.bytes(record))
-		if err != nil {
-			refused = err
-			continue
-		}
-		k, err := p.unwrap(pass, h.KeyBits/8)
 		if err == nil {
-			return record, k, nil
+			var k keys
+			if k, err = p.unwrap(pass, h.KeyBits/8); err == nil {
+				return record, k, nil
+			}
 		}
-		if !errors.Is(err, ErrPassphrase) {
+		if !errors.Is(refused, ErrPassphrase) {
 			refused = err
-			continue
 		}
-		usable = true
-	}
-	if usable {
-		return Record{}, keys{}, ErrPassphrase
 	}
 	return Record{}, keys{}, refused
 }

@@ -32,16 +32,12 @@ func parseV1(raw []byte, start int64) (*Header, error) {
 			return nil, unsupported("cdsaencr trailer with %#x at %#x, expected %#x", got, field[0], field[1])
 		}
 	}
-	h := &Header{Version: 1, UUID: [16]byte(raw), Wrap: Wrap3DES, Passphrases: 1, raw: raw}
+	h := &Header{Version: 1, UUID: [16]byte(raw), Iterations: int(u32(0x30)), Wrap: Wrap3DES, Passphrases: 1, raw: raw}
 	if err := h.setSizes(u32(slotAES+4), u32(0x10)); err != nil {
 		return nil, err
 	}
-	var err error
-	if h.Iterations, err = iterationsOf(u32(0x30)); err != nil {
+	if err := checkDerivation(u32(0x30), u32(0x34)); err != nil {
 		return nil, err
-	}
-	if salt := u32(0x34); salt > saltField {
-		return nil, damaged("a salt of %d bytes, more than %d", salt, saltField)
 	}
 	if start == 0 {
 		return h, nil
