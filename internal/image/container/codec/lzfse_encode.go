@@ -174,7 +174,8 @@ func (e *lzfseEncoder) triple(anchor, l, m, distance int) {
 		d = 0
 	}
 	b.distance = distance
-	if to, from := b.literal[b.literals:], e.src[anchor:]; l <= wide && len(from) >= wide { // there is room for wide more
+	// There is room for wide bytes more than the literals.
+	if to, from := b.literal[b.literals:], e.src[anchor:]; l <= wide && len(from) >= wide {
 		*(*[wide]byte)(to) = *(*[wide]byte)(from)
 	} else {
 		copy(to, from[:l])
