@@ -155,9 +155,9 @@ func TestPassphraseChangeCrash(t *testing.T) {
 		start, err := d.ReadFile("i", 1<<30)
 		require.NoError(t, err)
 		rec.Reset()
-		require.ErrorIs(t, ChangePassphrase(d, "i", []byte("wrong"), []byte("next")), ErrPassphrase)
+		require.ErrorIs(t, ChangePassphrase(d, "i", []byte("wrong"), []byte("next"), 1000), ErrPassphrase)
 		require.Empty(t, rec.Ops())
-		require.NoError(t, ChangePassphrase(d, "i", []byte("secret"), []byte("next")))
+		require.NoError(t, ChangePassphrase(d, "i", []byte("secret"), []byte("next"), 1000))
 		ops := rec.Ops()
 		assert.Len(t, ops, 10, "five writes, each synced")
 		end, err := d.ReadFile("i", 1<<30)
@@ -190,9 +190,9 @@ func TestBundlePassphraseChangeCrash(t *testing.T) {
 	}
 	before := token(d)
 	held := openSecret(t, d, OpenOptions{})
-	require.ErrorIs(t, ChangePassphrase(d, "i", []byte("secret"), []byte("next")), ErrInUse)
+	require.ErrorIs(t, ChangePassphrase(d, "i", []byte("secret"), []byte("next"), 1000), ErrInUse)
 	require.NoError(t, held.Close())
-	require.NoError(t, ChangePassphrase(d, "i", []byte("secret"), []byte("next")))
+	require.NoError(t, ChangePassphrase(d, "i", []byte("secret"), []byte("next"), 1000))
 	after, seen := token(d), map[string]int{}
 	for n := created; n <= len(rec.Ops()); n++ {
 		dst := tempDir(t)

@@ -165,7 +165,9 @@ var ErrNotEncrypted = crypt.ErrNotEncrypted
 // the keys anew and leaves the data unchanged. After a crash one of the two
 // opens the container. A container that is open for writing is [ErrInUse], a
 // wrong old passphrase [ErrPassphrase]. Neither passphrase is kept or changed.
-func ChangePassphrase(dir *hostio.Dir, name string, old, next []byte) (err error) {
+// The key derivation gets at least fewest iterations; 0 means
+// crypt.DefaultIterations.
+func ChangePassphrase(dir *hostio.Dir, name string, old, next []byte, fewest int) (err error) {
 	c, err := probe(dir, name)
 	switch {
 	case err != nil:
@@ -200,7 +202,7 @@ func ChangePassphrase(dir *hostio.Dir, name string, old, next []byte) (err error
 		return err
 	}
 	was := h.Marshal()
-	if err := h.ChangePassphrase(old, next); err != nil {
+	if err := h.ChangePassphrase(old, next, fewest, nil); err != nil {
 		return c.encryptionError(err)
 	}
 	return replace(h, was)

@@ -205,7 +205,7 @@ func TestBackupBundle(t *testing.T) {
 	require.NoError(t, Create(d, "e.BackupBundle", Spec{Format: UDSB, Size: 4 << 20, Encryption: Encryption{Cipher: AES128, Passphrase: pass, Iterations: 1000}}))
 	before, err := d.ReadFile("e.BackupBundle/token", 1<<20)
 	require.NoError(t, err)
-	require.ErrorIs(t, ChangePassphrase(d, "e.BackupBundle", pass, []byte("next")), errors.ErrUnsupported)
+	require.ErrorIs(t, ChangePassphrase(d, "e.BackupBundle", pass, []byte("next"), 0), errors.ErrUnsupported)
 	after, err := d.ReadFile("e.BackupBundle/token", 1<<20)
 	require.NoError(t, err)
 	require.Equal(t, before, after)

@@ -61,8 +61,8 @@ type Env struct {
 	// UID is the user: root gets another default file system, as only root can
 	// mount it.
 	UID int
-	// iterations of the key derivation of new images; 0 is the secure default.
-	// Tests use fewer.
+	// iterations of the key derivation of new passphrases; 0 is the secure
+	// default. Tests use fewer.
 	iterations int
 }
 

@@ -528,7 +528,7 @@ func (c *call) chpass(p place, h *crypt.Header) error {
 		err = refuse("no new passphrase on stdin")
 	}
 	if err == nil {
-		err = container.ChangePassphrase(p.dir, p.name, old, next)
+		err = container.ChangePassphrase(p.dir, p.name, old, next, c.env.iterations)
 	}
 	if err != nil {
 		return err

@@ -119,7 +119,7 @@ func TestHostileHeaders(t *testing.T) {
 			before := h.Marshal()
 			_, err = h.Unlock([]byte(m.Passphrase))
 			require.ErrorIs(t, err, test.unlock)
-			require.ErrorIs(t, h.ChangePassphrase([]byte(m.Passphrase), []byte("next")), test.unlock)
+			require.ErrorIs(t, h.ChangePassphrase([]byte(m.Passphrase), []byte("next"), 0, nil), test.unlock)
 			assert.Equal(t, before, h.Marshal())
 		})
 	}

@@ -97,15 +97,11 @@ func (h *Header) Unlock(pass []byte) (*Cipher, error) {
 // ChangePassphrase wraps the keys anew, under next, in the record that old
 // opens; the data and all other records stay as they are. The caller writes
 // Marshal back. The record keeps its wrap, so that whoever could read the image
-// still can, and its iterations, raised to DefaultIterations where they were
-// fewer. Version 1 is refused with ErrUnsupported. The errors are those of
-// Unlock; on any error the header is as before.
-func (h *Header) ChangePassphrase(old, next []byte) error {
-	return h.rewrap(old, next, DefaultIterations, rand.Reader)
-}
-
-// rewrap is ChangePassphrase with the fewest iterations to leave.
-func (h *Header) rewrap(old, next []byte, fewest int, random io.Reader) (err error) {
+// still can, and its iterations, raised to fewest (0: DefaultIterations) where
+// they were fewer. Version 1 is refused with ErrUnsupported. The errors are
+// those of Unlock; on any error the header is as before. Random gives the salt,
+// as in [Options].
+func (h *Header) ChangePassphrase(old, next []byte, fewest int, random io.Reader) (err error) {
 	defer annotate(&err, "changing the passphrase")
 	switch {
 	case h.Version == 1:
@@ -122,7 +118,8 @@ func (h *Header) rewrap(old, next []byte, fewest int, random io.Reader) (err err
 	if err != nil {
 		return err
 	}
-	p, err := wrapKeys(k, next, wraps[was.WrapAlgorithm], max(int(was.Iterations), fewest), random)
+	iterations := max(int(was.Iterations), cmp.Or(fewest, DefaultIterations))
+	p, err := wrapKeys(k, next, wraps[was.WrapAlgorithm], iterations, cmp.Or(random, rand.Reader))
 	if err != nil {
 		return err
 	}

@@ -127,18 +127,18 @@ func TestChangePassphrase(t *testing.T) {
 	for _, m := range images(t) {
 		t.Run(m.Name, func(t *testing.T) {
 			h, before := read(t, m.content), read(t, m.content).Marshal()
-			require.ErrorIs(t, h.ChangePassphrase([]byte("not it"), []byte("next")), map[int]error{1: ErrUnsupported, 2: ErrPassphrase}[m.Version])
+			require.ErrorIs(t, h.ChangePassphrase([]byte("not it"), []byte("next"), 0, nil), map[int]error{1: ErrUnsupported, 2: ErrPassphrase}[m.Version])
 			assert.Equal(t, before, h.Marshal())
 			if m.Version == 1 {
 				return
 			}
-			require.ErrorIs(t, h.ChangePassphrase([]byte(m.Passphrase), nil), errEmpty)
+			require.ErrorIs(t, h.ChangePassphrase([]byte(m.Passphrase), nil, 0, nil), errEmpty)
 			fewest := 2000
 			if m.Name == "records" { // one image the long way, the others with fewer iterations
 				fewest = DefaultIterations
-				require.NoError(t, h.ChangePassphrase([]byte(m.Passphrase), []byte("next")))
+				require.NoError(t, h.ChangePassphrase([]byte(m.Passphrase), []byte("next"), 0, nil))
 			} else {
-				require.NoError(t, h.rewrap([]byte(m.Passphrase), []byte("next"), fewest, random(9)))
+				require.NoError(t, h.ChangePassphrase([]byte(m.Passphrase), []byte("next"), fewest, random(9)))
 			}
 
 			changed := append(h.Marshal(), m.content[h.DataOffset:]...)

@@ -42,7 +42,7 @@ func TestKeysOpenTheImageTheyAreOf(t *testing.T) {
 		other, _ := made(9)
 		_, err = other.UnlockWith(k)
 		require.ErrorIs(t, err, ErrPassphrase, "another image")
-		require.NoError(t, again.rewrap([]byte("secret"), []byte("next"), 1000, random(3)))
+		require.NoError(t, again.ChangePassphrase([]byte("secret"), []byte("next"), 1000, random(3)))
 		_, err = again.UnlockWith(k)
 		require.ErrorIs(t, err, ErrPassphrase, "another passphrase")
 	}
