@@ -28,6 +28,7 @@ import (
 	"sync"
 
 	"github.com/dsnet/compress/bzip2"
+	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/zlib"
 )
 
@@ -314,30 +315,86 @@ func deflate(dst, src []byte, level int) ([]byte, error) {
 	return out, err
 }
 
-// inflater is a zlib decoder with its source, pooled: its window and tables
-// take some 50 KB.
+// inflater is a decoder of deflate with its source, pooled: its window and
+// tables take some 50 KB.
 type inflater struct {
 	src bytes.Reader
 	r   io.ReadCloser
 }
 
-var inflaters = sync.Pool{New: func() any { return new(inflater) }}
+var inflaters = sync.Pool{New: func() any {
+	z := new(inflater)
+	z.r = flate.NewReader(&z.src)
+	return z
+}}
 
 // inflate decodes the zlib stream at the start of src into dst, which must have
-// exactly the decoded length.
+// exactly the decoded length. It does without the library's zlib reader,
+// since the checksum there takes a tenth of the time.
 func inflate(dst, src []byte) (int, error) {
+	// RFC 1950: deflate with a window of at most 32 KiB, no dictionary, and a check of these two bytes.
+	if len(src) < 2 || src[0]&0x0f != 8 || src[0] > 0x78 || src[1]&0x20 != 0 || binary.BigEndian.Uint16(src)%31 != 0 {
+		return 0, damaged(0, "no header of zlib")
+	}
 	z := inflaters.Get().(*inflater)
 	defer inflaters.Put(z)
-	z.src.Reset(src)
+	z.src.Reset(src[2:])
 	defer z.src.Reset(nil)
-	var err error
-	if z.r == nil {
-		z.r, err = zlib.NewReader(&z.src)
-	} else {
-		err = z.r.(zlib.Resetter).Reset(&z.src, nil)
-	}
-	if err != nil {
+	if err := z.r.(flate.Resetter).Reset(&z.src, nil); err != nil {
 		return 0, err
 	}
-	return readToEnd(z.r, dst)
+	n, err := readToEnd(z.r, dst)
+	if err != nil {
+		return n, err
+	}
+	var sum [4]byte
+	if _, err := io.ReadFull(&z.src, sum[:]); err != nil {
+		return n, io.ErrUnexpectedEOF
+	}
+	if got, want := adler32(dst[:n]), binary.BigEndian.Uint32(sum[:]); got != want {
+		return n, fmt.Errorf("Adler-32 is %#08x, and should be %#08x", got, want)
+	}
+	return n, nil
+}
+
+// Lanes of 16 bits hold the sums of adler32, without a carry: 22 bytes of 255
+// in each lane, and 22 × 21 ÷ 2 × 255 of their sums, stay below 65,536.
+const (
+	adlerBase  = 65521
+	adlerBlock = 22 * 8
+	evenBytes  = 0x00ff00ff00ff00ff
+)
+
+// adler32 is the checksum of RFC 1950. It adds eight bytes at once, which is
+// twice as fast as the standard library.
+func adler32(p []byte) uint32 {
+	a, b := uint64(1), uint64(0)
+	for len(p) >= adlerBlock {
+		var even, odd, evenSums, oddSums uint64
+		block := (*[adlerBlock]byte)(p)
+		for i := 0; i < adlerBlock; i += 16 {
+			first, second := binary.LittleEndian.Uint64(block[i:]), binary.LittleEndian.Uint64(block[i+8:])
+			evenSums += even
+			oddSums += odd
+			even += first & evenBytes
+			odd += first >> 8 & evenBytes
+			evenSums += even
+			oddSums += odd
+			even += second & evenBytes
+			odd += second >> 8 & evenBytes
+		}
+		b += adlerBlock * a
+		for at := uint64(8); at > 0; at -= 2 {
+			first, second := even&0xffff, odd&0xffff
+			a += first + second
+			b += first*at + second*(at-1) + 8*(evenSums&0xffff+oddSums&0xffff)
+			even, odd, evenSums, oddSums = even>>16, odd>>16, evenSums>>16, oddSums>>16
+		}
+		a, b, p = a%adlerBase, b%adlerBase, p[adlerBlock:]
+	}
+	for _, c := range p {
+		a += uint64(c)
+		b += a
+	}
+	return uint32(b%adlerBase<<16 | a%adlerBase)
 }

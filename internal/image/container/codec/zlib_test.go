@@ -3,6 +3,7 @@ package codec
 import (
 	"bytes"
 	stdlib "compress/zlib"
+	stdadler32 "hash/adler32"
 	"io"
 	"math/rand/v2"
 	"testing"
@@ -86,18 +87,49 @@ func TestZlibRefusesDamage(t *testing.T) {
 	for i := range stream {
 		bad := bytes.Clone(stream)
 		bad[i] ^= 1 << (i % 8)
-		if i < 2 {
-			continue
-		}
 		require.Error(t, get(len(src), bad), "byte %d", i)
 	}
 	for _, bad := range []string{
 		"\x78\x9c\x07\x00\x00\x00\x00\x01",                         // kind 3
 		"\x78\x9c\x01\x01\x00\x00\x00a\x00\x00\x00\x00",            // length and its inverse
-		"\x78\xbb\x00\x00\x00\x01\x03\x00\x00\x00\x00\x01",         // dictionary
-		"\x79\x9c\x03\x00\x00\x00\x00\x01",                         // method
 		"\x78\x9c\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", // no code lengths
 	} {
 		assert.Error(t, get(1, []byte(bad)), "%q", bad)
+	}
+	for header, good := range map[string]bool{
+		"\x78\x01": true, "\x08\x1d": true, // windows of 32 KiB and of 256 bytes
+		"\x78\x20": false, // dictionary
+		"\x79\x18": false, // method
+		"\x88\x1c": false, // window
+		"\x78\x02": false, // check
+	} {
+		assert.Equal(t, good, get(len(src), append([]byte(header), stream[2:]...)) == nil, "%q", header)
+	}
+}
+
+// TestAdler32 compares with the standard library, at lengths around those of
+// the blocks and with the largest bytes, which overflow first.
+func TestAdler32(t *testing.T) {
+	random := make([]byte, 1<<16)
+	_, err := rand.NewChaCha8([32]byte{1}).Read(random)
+	require.NoError(t, err)
+	for _, p := range [][]byte{random, bytes.Repeat([]byte{0xff}, 1<<16), make([]byte, 1<<16)} {
+		for n := range 3 * adlerBlock {
+			require.Equal(t, stdadler32.Checksum(p[:n]), adler32(p[:n]), "%d bytes", n)
+			require.Equal(t, stdadler32.Checksum(p[n:]), adler32(p[n:]), "from byte %d", n)
+		}
+	}
+}
+
+// BenchmarkAdler32 is of one chunk.
+func BenchmarkAdler32(b *testing.B) {
+	chunk := make([]byte, 1<<20)
+	for name, sum := range map[string]func([]byte) uint32{"ours": adler32, "std": stdadler32.Checksum} {
+		b.Run("by="+name, func(b *testing.B) {
+			b.SetBytes(int64(len(chunk)))
+			for b.Loop() {
+				sum(chunk)
+			}
+		})
 	}
 }
