@@ -33,9 +33,10 @@ func toldFine(t *testing.T, stdin, name string, args ...string) {
 }
 
 // decrypt lets the decryptor that was written from the format page alone do its work.
-func decrypt(t *testing.T, pass, image, out string) {
+func decrypt(t *testing.T, pass, image, out string, also ...string) {
 	t.Helper()
-	toldFine(t, pass, interoptest.Python(t, "cryptography"), interoptest.Script(t, "encrypted.py"), image, "--passphrase-stdin", "--raw", out)
+	args := append([]string{interoptest.Script(t, "encrypted.py"), image, "--passphrase-stdin", "--raw", out}, also...)
+	toldFine(t, pass, interoptest.Python(t, "cryptography"), args...)
 }
 
 func fstoolDecrypt(t *testing.T, pass, image, out string) {
@@ -69,6 +70,9 @@ func TestEncryptedKinds(t *testing.T) {
 					}
 					toldFine(t, passphrase, "hdiutil", args...)
 					openedByOthers(t, kind, image, passphrase, want)
+					if kind != "UDZO" && !interoptest.Required() { // TestChangedPassphrase has the others
+						return
+					}
 					status, _ := told(t, "wrong", interoptest.Python(t, "cryptography"), interoptest.Script(t, "encrypted.py"), image, "--passphrase-stdin")
 					assert.Equal(t, 3, status)
 				})
@@ -80,7 +84,9 @@ func TestEncryptedKinds(t *testing.T) {
 // openedByOthers compares the device as others decrypt it.
 func openedByOthers(t *testing.T, kind, image, pass, want string) {
 	t.Helper()
-	by := map[string]func(t *testing.T, pass, image, out string){"decryptor": decrypt}
+	by := map[string]func(t *testing.T, pass, image, out string){
+		"decryptor": func(t *testing.T, pass, image, out string) { decrypt(t, pass, image, out) },
+	}
 	if kind != "UDSB" && kind != "UDSP" {
 		by["fstool"] = fstoolDecrypt
 	}
@@ -108,6 +114,9 @@ func TestChangedPassphrase(t *testing.T) {
 	want := rawDevice(t, raw, 1<<20+512)
 	for _, kind := range []string{"UDRW", "UDSB"} {
 		t.Run(kind, func(t *testing.T) {
+			if kind == "UDRW" {
+				t.Setenv(iterations, "")
+			}
 			image := filepath.Join(t.TempDir(), "image"+extension(kind))
 			toldFine(t, passphrase, "hdiutil", "convert", raw, "-format", kind, "-encryption", "-stdinpass", "-o", image)
 			toldFine(t, passphrase+"\x00another", "hdiutil", "chpass", "-oldstdinpass", "-newstdinpass", image)
@@ -124,7 +133,7 @@ func TestEncryptedVolumes(t *testing.T) {
 	mounts(t)
 	interoptest.Tool(t, "mkfs.ext4")
 	tools(t)
-	content := make([]byte, 5_000_000)
+	content := make([]byte, 2_500_000)
 	fill(content, 9)
 	for _, kind := range []string{"UDRW", "UDSP", "UDSB"} {
 		t.Run(kind, func(t *testing.T) {
@@ -139,8 +148,7 @@ func TestEncryptedVolumes(t *testing.T) {
 			if kind != "UDRW" {
 				toldFine(t, passphrase, "hdiutil", "compact", "-stdinpass", image)
 			}
-			toldFine(t, passphrase, interoptest.Python(t, "cryptography"), interoptest.Script(t, "encrypted.py"), image, "--passphrase-stdin", "--check")
-			decrypt(t, passphrase, image, raw)
+			decrypt(t, passphrase, image, raw, "--check")
 			if kind == "UDSP" {
 				require.NoError(t, os.Rename(raw, raw+".sparseimage"))
 				fstoolRaw(t, raw+".sparseimage", raw)

@@ -148,6 +148,9 @@ func TestConvertedKinds(t *testing.T) {
 				interoptest.Run(t, interoptest.Tool(t, "qemu-img"), "convert", "-f", "raw", "-O", "raw", image, out)
 			}},
 		} {
+			if c.name == "a.asif" && size > 512 && !interoptest.Required() {
+				continue // dissect.hypervisor takes long to start; TestGrowingKinds lets it read a larger one
+			}
 			t.Run(fmt.Sprintf("%s of %d", c.name, size), func(t *testing.T) {
 				image, out := filepath.Join(dir, c.name), filepath.Join(t.TempDir(), "out.img")
 				interoptest.Run(t, c.make[0], append(c.make[1:], image)...)

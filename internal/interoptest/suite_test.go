@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,7 +24,11 @@ import (
 
 // TestMain lets this binary be hdiutil, diskutil and the process behind an attached image.
 func TestMain(m *testing.M) {
-	asTool := func(args ...string) { os.Exit(imagetool.Main(context.Background(), args, imagetool.System())) }
+	asTool := func(args ...string) {
+		env := imagetool.System()
+		env.Iterations, _ = strconv.Atoi(os.Getenv(iterations))
+		os.Exit(imagetool.Main(context.Background(), args, env))
+	}
 	if len(os.Args) > 1 && os.Args[1] == imagetool.HelperVerb {
 		asTool(os.Args[1:]...)
 	}
@@ -47,6 +52,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// iterations names the variable with the iterations of the key derivation of new images; unset, it is the default of hdiutil.
+const iterations = "DMGBENCH_INTEROP_ITERATIONS"
+
 // tools puts our hdiutil and diskutil on the path of the programs that the test starts, with a
 // state folder of their own. What is still attached at the end of the test is a failure, and is detached.
 func tools(t *testing.T) {
@@ -60,6 +68,9 @@ func tools(t *testing.T) {
 		require.NoError(t, os.Symlink(self, filepath.Join(dir, name)))
 	}
 	t.Setenv("DMGBENCH_RUNTIME_DIR", state)
+	if !interoptest.Required() { // TestChangedPassphrase has the default in any case
+		t.Setenv(iterations, "1000")
+	}
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Cleanup(func() {
 		info, err := exec.Command(filepath.Join(dir, "hdiutil"), "info").CombinedOutput()

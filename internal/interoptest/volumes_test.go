@@ -32,7 +32,7 @@ func unpack(t *testing.T, kind, image, out string, name ...string) {
 func TestVolumes(t *testing.T) {
 	tools(t)
 	src := t.TempDir()
-	content := make([]byte, 3_000_000)
+	content := make([]byte, 1_300_000)
 	fill(content, 5)
 	require.NoError(t, os.Mkdir(filepath.Join(src, "a folder"), 0o700))
 	for _, name := range []string{"a file", "a folder/another"} {
@@ -72,7 +72,7 @@ func TestMountedVolumes(t *testing.T) {
 	mounts(t)
 	interoptest.Tool(t, "mkfs.ext4")
 	tools(t)
-	content := make([]byte, 9_000_000)
+	content := make([]byte, 4_500_000)
 	fill(content, 8)
 	for kind, read := range map[string]func(t *testing.T, image, out string){"UDSB": fstoolRaw, "UDSP": modi} {
 		t.Run(kind, func(t *testing.T) {

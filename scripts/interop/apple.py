@@ -1,9 +1,10 @@
 """Runs programs that were written for Apple's hdiutil, by their own code, against the hdiutil on the path.
 
 Usage: apple.py dmgbuild FOLDER KIND...
-       apple.py dmglib|mount_image_hdiutil FOLDER
+       apple.py dmglib FOLDER KIND...
+       apple.py mount_image_hdiutil FOLDER
 
-FOLDER is empty; KIND is a format of read-only images. What is made there stays. Nothing of the programs is changed but what names a Mac: hdiutil is
+FOLDER is empty; KIND is a format of read-only images, for dmglib a type of hdiutil create. What is made there stays. Nothing of the programs is changed but what names a Mac: hdiutil is
 looked for on the path instead of in /usr/bin, the version of macOS is said to be 15.5, and cp stands in for ditto.
 Only root with loop devices can attach what these programs make. Prints one line for each step; the status is 0
 when every step gave what the program and this script expect.
@@ -54,14 +55,13 @@ def try_dmgbuild(folder, *kinds):
         expect(f"dmgbuild made {kind}", os.path.getsize(image) > 0 and "hdiutil::convert" in done)
 
 
-def try_dmglib(folder):
-    """Walks through everything that the module does with an image, of three types."""
+def try_dmglib(folder, *kinds):
+    """Walks through everything that the module does with an image, of some types."""
     import dmglib
 
     dmglib.HDIUTIL_PATH = shutil.which("hdiutil")  # it looks whether that file is there
-    for kind, name in [(dmglib.DiskCreateBlankFormat.READ_WRITE_IMAGE, "plain.dmg"),
-                       (dmglib.DiskCreateBlankFormat.SPARSE_IMAGE, "sparse.sparseimage"),
-                       (dmglib.DiskCreateBlankFormat.SPARSEBUNDLE_IMAGE, "bundle.sparsebundle")]:
+    names = {"UDIF": "plain.dmg", "SPARSE": "sparse.sparseimage", "SPARSEBUNDLE": "bundle.sparsebundle"}
+    for kind, name in [(dmglib.DiskCreateBlankFormat(kind), names[kind]) for kind in kinds]:
         path = os.path.join(folder, name)
         dmglib.dmg_create_blank(path, disk_type=kind, size="48m")
         expect(f"dmglib made {name}, valid and not encrypted",

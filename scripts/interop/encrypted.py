@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Decrypts encrypted Apple disk images (encrcdsa v2) and checks what is inside, independently of the Go engine.
 
-Usage: encrypted.py IMAGE [--passphrase-stdin] [--sha256 | --raw OUT | --check]
+Usage: encrypted.py IMAGE [--passphrase-stdin] [--sha256 | --raw OUT] [--check]
 
 IMAGE is a single file or a sparse bundle. Without an action it is only unlocked. The passphrase is one line of
 stdin, asked for on a terminal; with --passphrase-stdin it is all of stdin up to a NUL, a trailing newline
@@ -290,7 +290,7 @@ def run(arguments):
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--sha256", action="store_true", help="print the sum of the decrypted data")
     action.add_argument("--raw", metavar="OUT", help="write the decrypted data, with holes for zeros")
-    action.add_argument("--check", action="store_true", help="check partition tables and file system signatures")
+    parser.add_argument("--check", action="store_true", help="check partition tables and file system signatures")
     options = parser.parse_args(arguments)
     device = Encrypted(options.image, lambda: read_passphrase(options.passphrase_stdin))
     kind = device.container()
@@ -300,7 +300,7 @@ def run(arguments):
         sha256(device)
     elif options.raw:
         write_raw(device, options.raw)
-    elif options.check:
+    if options.check:
         check(device)
 
 

@@ -61,9 +61,9 @@ type Env struct {
 	// UID is the user: root gets another default file system, as only root can
 	// mount it.
 	UID int
-	// iterations of the key derivation of new passphrases; 0 is the secure
+	// Iterations of the key derivation of new passphrases; 0 is the secure
 	// default. Tests use fewer.
-	iterations int
+	Iterations int
 }
 
 // HelperVerb is the hidden verb under which package attach starts this program

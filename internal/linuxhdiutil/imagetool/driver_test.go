@@ -22,7 +22,7 @@ func (m *machine) drive(c command.Command) (int, []byte) {
 		args = append([]string{"diskutil"}, args...)
 	}
 	var out, errs bytes.Buffer
-	status := Main(m.t.Context(), args, Env{Stdin: bytes.NewReader(c.Input), Stdout: &out, Stderr: &errs, Attacher: m.at.attacher(), UID: m.uid, Version: "1.2", iterations: 1000}.withDefaults())
+	status := Main(m.t.Context(), args, Env{Stdin: bytes.NewReader(c.Input), Stdout: &out, Stderr: &errs, Attacher: m.at.attacher(), UID: m.uid, Version: "1.2", Iterations: 1000}.withDefaults())
 	m.out, m.err = out.String(), errs.String()
 	return status, out.Bytes()
 }

@@ -165,7 +165,7 @@ func (e Env) withDefaults() Env {
 func (m *machine) run(args ...string) int {
 	m.t.Helper()
 	var out, errs bytes.Buffer
-	status := Main(m.t.Context(), args, Env{Stdout: &out, Stderr: &errs, Attacher: m.at.attacher(), Dir: m.dir, Version: "1.2", UID: m.uid, iterations: 1000,
+	status := Main(m.t.Context(), args, Env{Stdout: &out, Stderr: &errs, Attacher: m.at.attacher(), Dir: m.dir, Version: "1.2", UID: m.uid, Iterations: 1000,
 		Now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC) }, Random: rand.NewChaCha8([32]byte{7})}.withDefaults())
 	m.out, m.err = strings.ReplaceAll(out.String(), m.dir, "DIR"), strings.ReplaceAll(errs.String(), m.dir, "DIR")
 	return status

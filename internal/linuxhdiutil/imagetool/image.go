@@ -438,7 +438,7 @@ func (c *call) encryption() (e container.Encryption, err error) {
 	default:
 		return e, nil
 	}
-	e.Iterations = c.env.iterations
+	e.Iterations = c.env.Iterations
 	if !c.readsStdin() {
 		return e, refuse("an encrypted image takes a passphrase, and this program has no prompt: want %s",
 			c.stdinOption())
@@ -528,7 +528,7 @@ func (c *call) chpass(p place, h *crypt.Header) error {
 		err = refuse("no new passphrase on stdin")
 	}
 	if err == nil {
-		err = container.ChangePassphrase(p.dir, p.name, old, next, c.env.iterations)
+		err = container.ChangePassphrase(p.dir, p.name, old, next, c.env.Iterations)
 	}
 	if err != nil {
 		return err

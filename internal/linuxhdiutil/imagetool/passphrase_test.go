@@ -215,7 +215,7 @@ func TestStdinThatStaysOpen(t *testing.T) {
 	m.told("one", "create -size 8m -fs ExFAT -encryption -stdinpass a")
 	in, write := io.Pipe()
 	t.Cleanup(func() { write.Close() })
-	env := Env{Stdin: in, Attacher: m.at.attacher(), Dir: m.dir, iterations: 1000}.withDefaults()
+	env := Env{Stdin: in, Attacher: m.at.attacher(), Dir: m.dir, Iterations: 1000}.withDefaults()
 	for _, test := range []struct{ input, line string }{
 		{"one\x00", "imageinfo -stdinpass a.dmg"}, {"one\x00two\x00", "chpass -oldstdinpass -newstdinpass a.dmg"},
 		{"two\n", "diskutil image info --stdinpass a.dmg"}, {"two\nthree\n", "diskutil image chpass --stdinpass a.dmg"},

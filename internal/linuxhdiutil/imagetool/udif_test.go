@@ -22,7 +22,7 @@ import (
 func (m *machine) with(stdin string, args ...string) int {
 	m.t.Helper()
 	var out, errs bytes.Buffer
-	status := Main(m.t.Context(), args, Env{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Attacher: m.at.attacher(), UID: m.uid, Version: "1.2", Dir: m.dir, iterations: 1000}.withDefaults())
+	status := Main(m.t.Context(), args, Env{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Attacher: m.at.attacher(), UID: m.uid, Version: "1.2", Dir: m.dir, Iterations: 1000}.withDefaults())
 	m.out, m.err = out.String(), errs.String()
 	return status
 }
