@@ -364,12 +364,10 @@ func readAt(dev io.ReaderAt, self, sectors uint64) (*Table, header, error) {
 	if t.Sectors > sectors || t.Sectors == 0 {
 		t.Sectors = sectors
 	}
-	list := make([]diskEntry, h.Entries)
-	if _, err := binary.Decode(b, binary.LittleEndian, list); err != nil {
-		return nil, h, err
-	}
-	for i, e := range list {
-		if e.Type != (GUID{}) {
+	for i := range int(h.Entries) {
+		var e diskEntry
+		if at := b[i*entrySize:]; GUID(at[:16]) != (GUID{}) { // most entries are unused
+			_, _ = binary.Decode(at, binary.LittleEndian, &e)      // of a whole entry: cannot fail
 			name := e.Name[:slices.Index(append(e.Name[:], 0), 0)] // it may fill the field
 			t.Partitions = append(t.Partitions, Partition{Index: i, Type: e.Type, ID: e.ID, First: e.First,
 				Last: e.Last, Attributes: e.Attributes, Name: string(utf16.Decode(name))})

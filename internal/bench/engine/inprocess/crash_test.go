@@ -57,7 +57,7 @@ func (l *life) remove(v workload.Volume, name string) {
 
 // live uses the image: files made, deleted, cut, trimmed, compacted, and the image made larger and smaller.
 func live(t *testing.T, format string) *life {
-	l := &life{t: t, rec: &hostiotest.Recorder{}, spec: engine.Spec{Format: format, Size: 20 << 20, BandSize: 1 << 20, VolumeName: "CRASH"}}
+	l := &life{t: t, rec: &hostiotest.Recorder{}, spec: engine.Spec{Format: format, Size: 12 << 20, BandSize: 1 << 20, VolumeName: "CRASH"}}
 	dir := fast(t, hostio.WithHook(l.rec))
 	var err error
 	l.con, err = inprocess.New(nil).Create(t.Context(), dir, "img", l.spec)
@@ -89,12 +89,12 @@ func live(t *testing.T, format string) *life {
 		_, err = l.con.Compact(t.Context(), engine.CompactOptions{})
 		require.NoError(t, err)
 	}
-	_, err = l.con.Resize(t.Context(), 40<<20)
+	_, err = l.con.Resize(t.Context(), 20<<20)
 	require.NoError(t, err)
 	a = attach(t, l.con)
 	l.write(a.Volume(), "g", 2_000_000)
 	detach(t, a)
-	_, err = l.con.Resize(t.Context(), 16<<20)
+	_, err = l.con.Resize(t.Context(), 10<<20)
 	require.NoError(t, err)
 	return l
 }
@@ -147,16 +147,19 @@ func explained(finding string) bool {
 	return false
 }
 
-// TestEveryPrefixOfTheHostsWrites replays the host's operations one by one, as a crash of the process leaves them.
+// TestEveryPrefixOfTheHostsWrites replays the host's operations one by one, as a crash of the process leaves them: the
+// default judges every third of the prefixes.
 func TestEveryPrefixOfTheHostsWrites(t *testing.T) {
 	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
 		t.Run(format, func(t *testing.T) {
 			l, dir := live(t, format), fast(t)
-			ops := l.rec.Ops()
+			ops, changes := l.rec.Ops(), 0
 			require.NoError(t, l.rec.Replay(0, l.begun, dir, nil))
 			for n := l.begun; ; n++ {
 				if n == l.begun || ops[n-1].Kind != hostio.OpSync && ops[n-1].Kind != hostio.OpDirSync {
-					l.judge(t, dir, n)
+					if changes++; long || changes%3 == 1 {
+						l.judge(t, dir, n)
+					}
 				}
 				if n == len(ops) {
 					break
@@ -171,12 +174,15 @@ func TestEveryPrefixOfTheHostsWrites(t *testing.T) {
 // TestPowerCut loses of what no flush covered a random part: any of the data, and of the changes of names and lengths
 // all behind some moment, since file systems keep those in order.
 func TestPowerCut(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
+	r, cuts := rand.New(rand.NewPCG(5, 6)), 25
+	if long {
+		cuts = 60
+	}
 	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
 		t.Run(format, func(t *testing.T) {
 			l := live(t, format)
 			ops := l.rec.Ops()
-			for range 60 {
+			for range cuts {
 				n := l.begun + r.IntN(len(ops)-l.begun+1)
 				keep, least := flushed(ops[:n])
 				names := least + r.IntN(n-least+1)

@@ -98,7 +98,7 @@ func TestSameSpecSameBytes(t *testing.T) {
 		now := func() time.Time { return time.Date(2026, 3, 23, 1, 2, 3, 0, time.UTC) }
 		for _, name := range []string{"img", "img", "other"} {
 			dir := place(t)
-			c, err := inprocess.New(now).Create(t.Context(), dir, name, engine.Spec{Format: format, Size: 16 << 20, BandSize: 1 << 20, VolumeName: "V"})
+			c, err := inprocess.New(now).Create(t.Context(), dir, name, engine.Spec{Format: format, Size: 6 << 20, BandSize: 1 << 20, VolumeName: "V"})
 			require.NoError(t, err)
 			for range 2 {
 				a := attach(t, c)

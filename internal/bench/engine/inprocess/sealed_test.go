@@ -19,16 +19,16 @@ import (
 // give back the very device when they are converted to one that can be written to.
 func TestSealed(t *testing.T) {
 	dir, e := place(t), inprocess.New(nil)
-	c, err := e.Create(t.Context(), dir, "img", engine.Spec{Format: "UDRW", Size: 16 << 20})
+	c, err := e.Create(t.Context(), dir, "img", engine.Spec{Format: "UDRW", Size: 8 << 20})
 	require.NoError(t, err)
 	a := attach(t, c)
-	put(t, a.Volume(), "file", 6_000_000)
+	put(t, a.Volume(), "file", 3_000_000)
 	detach(t, a)
 	want, err := os.ReadFile(filepath.Join(dir.Path(), c.Name()))
 	require.NoError(t, err)
 	for _, format := range []string{"UDRO", "UDCO", "UDZO", "UDBZ", "ULFO", "ULMO", "UFBI", "UDTO"} {
 		t.Run(format, func(t *testing.T) {
-			s := engine.Spec{Format: format, Size: 16 << 20}
+			s := engine.Spec{Format: format, Size: 8 << 20}
 			require.ErrorAs(t, e.Supports(s), new(*engine.UnsupportedError))
 			_, err := e.Create(t.Context(), dir, "empty", s)
 			require.ErrorAs(t, err, new(*engine.UnsupportedError))
@@ -37,9 +37,9 @@ func TestSealed(t *testing.T) {
 			size := allocated(t, fixed)
 			switch format {
 			case "UFBI":
-				assert.InDelta(t, 16<<20, size, 1<<20, "the entire image")
+				assert.InDelta(t, 8<<20, size, 1<<20, "the entire image")
 			case "UDRO":
-				assert.InDelta(t, 6_000_000, size, 1<<20, "free space is left out")
+				assert.InDelta(t, 3_000_000, size, 1<<20, "free space is left out")
 			case "UDTO":
 				assert.Equal(t, ".cdr", filepath.Ext(fixed.Name()))
 			default:

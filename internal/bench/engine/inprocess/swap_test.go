@@ -37,7 +37,7 @@ func eachSwap(t *testing.T, do func(t *testing.T, c engine.Container, swap func(
 		for name, swap := range swaps {
 			t.Run(format+" "+name, func(t *testing.T) {
 				dir, e := fast(t), inprocess.New(nil)
-				s := engine.Spec{Format: format, Size: 8 << 20, BandSize: 1 << 20}
+				s := engine.Spec{Format: format, Size: 5 << 20, BandSize: 1 << 20}
 				c, err := e.Create(t.Context(), dir, "img", s)
 				require.NoError(t, err)
 				other, err := e.Create(t.Context(), dir, "foreign", s)
@@ -86,7 +86,7 @@ func TestSwappedWhileDetached(t *testing.T) {
 func TestSwappedWhileAttached(t *testing.T) {
 	eachSwap(t, func(t *testing.T, c engine.Container, swap func()) {
 		a := attach(t, c)
-		put(t, a.Volume(), "before", 3_000_000)
+		put(t, a.Volume(), "before", 2_000_000)
 		f, err := a.Volume().Create("f", 100_000, workload.FileOptions{})
 		require.NoError(t, err)
 		swap()
