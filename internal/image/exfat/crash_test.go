@@ -87,7 +87,7 @@ func cutAmid(t *testing.T, mem *blockdevtest.MemDevice, cut int, r *rand.Rand, d
 	}
 	mem.Hook = nil
 	states := []*blockdevtest.MemDevice{mem}
-	for range 6 {
+	for range lossesPerCut() {
 		states = append(states, dev.afterCut(t, r))
 	}
 	return states, err
@@ -319,16 +319,17 @@ func TestCrashInRenameOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for name, prepare := range tests {
 		t.Run(name, func(t *testing.T) {
+			base, v := newVolume(t, 1<<20, FormatOptions{})
+			for _, name := range []string{"a", "between", "p", "between too", "p/b"} {
+				require.NoError(t, v.Mkdir(name))
+			}
+			writeFile(t, v, "a/f", data)
+			writeFile(t, v, "p/b/g", data)
+			require.NoError(t, v.Unmount())
 			for cut := 1; ; cut++ {
-				mem, v := newVolume(t, 1<<20, FormatOptions{})
-				for _, name := range []string{"a", "between", "p", "between too", "p/b"} {
-					require.NoError(t, v.Mkdir(name))
-				}
-				writeFile(t, v, "a/f", data)
-				writeFile(t, v, "p/b/g", data)
-				require.NoError(t, v.Unmount())
+				mem := base.Clone()
 				dev := newCached(mem)
-				v = mount(t, dev)
+				v := mount(t, dev)
 				moves := prepare(v)
 				mem.Hook = cutAfter(cut)
 				var err error
@@ -342,7 +343,7 @@ func TestCrashInRenameOrder(t *testing.T) {
 				err = errors.Join(err, v.Sync())
 				mem.Hook = nil
 				found := []*blockdevtest.MemDevice{mem, dev.stable.Clone()}
-				for range 6 {
+				for range lossesPerCut() {
 					found = append(found, dev.afterCut(t, r))
 				}
 				for _, w := range found {

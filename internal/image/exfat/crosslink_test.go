@@ -21,26 +21,26 @@ func TestCrashAmidAMove(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	both := 0
 	for _, way := range [][2]string{{"a/folder", "b/folder"}, {"b/folder", "a/folder"}, {"a/folder/x", "b/x"}} {
+		base, v := newVolume(t, 1<<20, FormatOptions{})
+		for _, dir := range []string{"a", "b", path.Dir(way[0])} {
+			if _, err := v.Stat(dir); err == nil {
+				continue
+			}
+			require.NoError(t, v.Mkdir(dir))
+			for i := range 50 { // more than a page of names
+				writeFile(t, v, fmt.Sprintf("%s/%d", dir, i), nil)
+			}
+		}
+		file := way[0]
+		if path.Base(file) == "folder" {
+			require.NoError(t, v.Mkdir(file))
+			file += "/x"
+		}
+		writeFile(t, v, file, noise(1, 9999))
+		require.NoError(t, v.Unmount())
 		for at := 2; ; at++ {
 			cut, grown := at/2, at%2 == 1 // written on, before anything reaches the device
-			mem, v := newVolume(t, 1<<20, FormatOptions{})
-			for _, dir := range []string{"a", "b", path.Dir(way[0])} {
-				if _, err := v.Stat(dir); err == nil {
-					continue
-				}
-				require.NoError(t, v.Mkdir(dir))
-				for i := range 50 { // more than a page of names
-					writeFile(t, v, fmt.Sprintf("%s/%d", dir, i), nil)
-				}
-			}
-			file := way[0]
-			if path.Base(file) == "folder" {
-				require.NoError(t, v.Mkdir(file))
-				file += "/x"
-			}
-			writeFile(t, v, file, noise(1, 9999))
-			require.NoError(t, v.Unmount())
-			states, err := cutAmid(t, mem, cut, r, func(v *Volume) error {
+			states, err := cutAmid(t, base.Clone(), cut, r, func(v *Volume) error {
 				err := v.Rename(way[0], way[1])
 				if err == nil && grown {
 					err = growMoved(v, way[1]+file[len(way[0]):], path.Base(way[0]) == "folder")

@@ -164,10 +164,11 @@ func TestLargestClusters(t *testing.T) {
 	dev, v := newVolume(t, 1<<30, FormatOptions{ClusterSize: 32 << 20})
 	assert.EqualValues(t, 32<<20, v.ClusterSize())
 	require.NoError(t, v.Mkdir("d"))
-	writeFile(t, v, "d/f", noise(1, 33<<20))
+	data := noise(1, 33<<20)
+	writeFile(t, v, "d/f", data)
 	require.NoError(t, v.Unmount())
 	requireClean(t, dev)
 	fsckIfThere(t, dev)
 	v = mount(t, dev)
-	requireSame(t, noise(1, 33<<20), readFile(t, v, "d/f"), "d/f")
+	requireSame(t, data, readFile(t, v, "d/f"), "d/f")
 }

@@ -2,7 +2,8 @@ package exfat
 
 import (
 	"bytes"
-	"math/rand/v2"
+	"crypto/aes"
+	"crypto/cipher"
 	"slices"
 	"time"
 
@@ -37,9 +38,13 @@ func newVolume(t tester, size int64, o FormatOptions) (*blockdevtest.MemDevice, 
 
 // noise is n bytes that depend on the seed alone.
 func noise(seed uint64, n int) []byte {
+	key := [16]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)}
+	c, err := aes.NewCipher(key[:])
+	if err != nil {
+		panic(err)
+	}
 	b := make([]byte, n)
-	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)})
-	_, _ = r.Read(b)
+	cipher.NewCTR(c, make([]byte, aes.BlockSize)).XORKeyStream(b, b)
 	return b
 }
 

@@ -18,22 +18,22 @@ func TestCrashInReplace(t *testing.T) {
 	before, after := noise(1, 999), noise(2, 1999)
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, from := range []string{"d/a name of more than fifteen characters", "short", "e/short"} {
-		for cut := 1; ; cut++ {
-			mem, v := newVolume(t, 1<<20, FormatOptions{})
-			require.NoError(t, v.Mkdir("d"))
-			require.NoError(t, v.Mkdir("e"))
-			for i := range 100 { // three pages of names, with the saved one in the second
-				if i == 60 {
-					writeFile(t, v, "d/saved", before)
-				}
-				f, err := v.Create(fmt.Sprintf("d/%d", i), 0)
-				require.NoError(t, err)
-				require.NoError(t, f.Close())
+		base, v := newVolume(t, 1<<20, FormatOptions{})
+		require.NoError(t, v.Mkdir("d"))
+		require.NoError(t, v.Mkdir("e"))
+		for i := range 100 { // three pages of names, with the saved one in the second
+			if i == 60 {
+				writeFile(t, v, "d/saved", before)
 			}
-			require.NoError(t, v.Remove("d/7"))
-			writeFile(t, v, from, after)
-			require.NoError(t, v.Unmount())
-			states, err := cutAmid(t, mem, cut, r, func(v *Volume) error { return v.Replace(from, "d/saved") })
+			f, err := v.Create(fmt.Sprintf("d/%d", i), 0)
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
+		}
+		require.NoError(t, v.Remove("d/7"))
+		writeFile(t, v, from, after)
+		require.NoError(t, v.Unmount())
+		for cut := 1; ; cut++ {
+			states, err := cutAmid(t, base.Clone(), cut, r, func(v *Volume) error { return v.Replace(from, "d/saved") })
 			for _, found := range states {
 				requireEither(t, found, "d/saved", before, after)
 				if from == "e/short" { // between folders nothing is lost

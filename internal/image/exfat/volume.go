@@ -229,12 +229,14 @@ func (v *Volume) readUpcase(f systemFile) (*caseTable, error) {
 	if tableChecksum(b) != f.sum {
 		return nil, nil
 	}
+	if slices.Equal(b, upcaseData) { // decoded once
+		return standardCase(), nil
+	}
 	return decodeCase(b), nil
 }
 
 // touch must be called, under mu, before anything is changed: it sets
-// VolumeDirty on the device, once (section
-// 3.1.13.2). It fails on a volume that is closed or read-only.
+// VolumeDirty on the device, once (section 3.1.13.2). It fails on a volume that is closed or read-only.
 func (v *Volume) touch() error {
 	switch {
 	case v.closed:

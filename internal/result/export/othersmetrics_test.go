@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bytes"
 	"encoding/json"
 	"os/exec"
 	"strings"
@@ -25,20 +26,26 @@ type metrics []struct {
 	}
 }
 
-// understood is what a parser of prometheus-client makes of a text, or why it refuses it.
-func understood(t *testing.T, parser, text string) (metrics, string) {
+// understanding is what a parser made of a text, or why it refuses it.
+type understanding struct {
+	Families metrics
+	Refused  string
+}
+
+// understood runs parsers of prometheus-client, each with its text.
+func understood(t *testing.T, texts ...[2]string) []understanding {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), interoptest.Python(t, "prometheus_client"), interoptest.Script(t, "metrics.py"), parser)
-	cmd.Stdin = strings.NewReader(text)
+	pairs, err := json.Marshal(texts)
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), interoptest.Python(t, "prometheus_client"), interoptest.Script(t, "metrics.py"))
+	cmd.Stdin = bytes.NewReader(pairs)
 	var out, said strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &said
-	if cmd.Run() != nil {
-		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
-		return nil, lines[len(lines)-1]
-	}
-	var m metrics
-	require.NoError(t, json.Unmarshal([]byte(out.String()), &m))
-	return m, ""
+	require.NoError(t, cmd.Run(), "%s", &said)
+	var all []understanding
+	require.NoError(t, json.Unmarshal([]byte(out.String()), &all))
+	require.Len(t, all, len(texts))
+	return all
 }
 
 // hostileMetrics has names that would end a label, a line or a file if they were not escaped.
@@ -62,9 +69,10 @@ func TestOthersReadTheMetrics(t *testing.T) {
 			want = append(want, f)
 		}
 	}
-	for _, parser := range []string{"openmetrics", "text"} {
-		got, refused := understood(t, parser, text)
-		require.Empty(t, refused, parser)
+	parsers := []string{"openmetrics", "text"}
+	for i, u := range understood(t, [2]string{parsers[0], text}, [2]string{parsers[1], text}) {
+		parser, got := parsers[i], u.Families
+		require.Empty(t, u.Refused, parser)
 		require.Len(t, got, len(want), parser)
 		for i, f := range got {
 			assert.Equal(t, []string{want[i].name, "gauge", want[i].help}, []string{f.Name, f.Type, f.Help}, parser)
@@ -105,10 +113,11 @@ func assertMetrics(t *testing.T, r *result.Result, got metrics) {
 func TestOthersRefuseBadMetrics(t *testing.T) {
 	t.Parallel()
 	text := exported(t, everyUnit(), "openmetrics", "")
-	_, refused := understood(t, "openmetrics", strings.TrimSuffix(text, "# EOF\n"))
-	assert.Contains(t, refused, "EOF")
-	_, refused = understood(t, "openmetrics", strings.Replace(text, "# UNIT dmgbench_size_bytes bytes", "# UNIT dmgbench_size_bytes rods", 1))
-	assert.Contains(t, refused, "Unit does not match")
-	_, refused = understood(t, "text", strings.Replace(text, `",status="done"} 1`, `",status="done"} one`, 1))
-	assert.Contains(t, refused, "one")
+	refused := understood(t,
+		[2]string{"openmetrics", strings.TrimSuffix(text, "# EOF\n")},
+		[2]string{"openmetrics", strings.Replace(text, "# UNIT dmgbench_size_bytes bytes", "# UNIT dmgbench_size_bytes rods", 1)},
+		[2]string{"text", strings.Replace(text, `",status="done"} 1`, `",status="done"} one`, 1)})
+	assert.Contains(t, refused[0].Refused, "EOF")
+	assert.Contains(t, refused[1].Refused, "Unit does not match")
+	assert.Contains(t, refused[2].Refused, "one")
 }
