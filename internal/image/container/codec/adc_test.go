@@ -101,9 +101,9 @@ func TestADCRoundTripRapid(t *testing.T) {
 }
 
 func TestADCNoAllocations(t *testing.T) {
-	text := Text(1 << 20)
+	text := Text(1 << 18)
 	stream := encodeADC(nil, text)
-	dst, out := make([]byte, len(text)), make([]byte, 0, 2<<20)
+	dst, out := make([]byte, len(text)), make([]byte, 0, 2<<18)
 	assert.Less(t, testing.AllocsPerRun(10, func() { _, _ = decodeADC(dst, stream) }), 1.0)
 	assert.Less(t, testing.AllocsPerRun(10, func() { encodeADC(out, text) }), 1.0)
 }

@@ -98,7 +98,7 @@ func TestBzip2RefusesDamage(t *testing.T) {
 		require.Error(t, get(len(src), stream[:i]), "cut to %d bytes", i)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 500 {
+	for range times(600) {
 		bad := bytes.Clone(stream)
 		i := r.IntN(len(bad))
 		bad[i] ^= 1 << r.IntN(8)

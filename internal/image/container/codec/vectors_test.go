@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,11 +24,14 @@ type Vector struct {
 // Vectors are the inputs that every codec must reproduce: no bytes, single
 // bytes, sizes around the limits of formats, all kinds of content, and periods
 // around every limit of a distance.
-func Vectors() []Vector {
+var Vectors = sync.OnceValue(func() []Vector {
 	text, noise := Text(1<<20+1), Noise(1<<20+1, 7)
 	vectors := []Vector{{"empty", nil}, {"one byte", []byte{'x'}}, {"one zero", []byte{0}}}
-	for _, n := range []int{2, 3, 7, 8, 9, 511, 512, 4095, 4096, 4097, 65535, 65536, 65537, 1<<20 - 1, 1 << 20,
-		1<<20 + 1} {
+	sizes := []int{2, 3, 7, 8, 9, 511, 512, 4095, 4096, 4097, 65535, 65536, 65537, 1<<20 + 1}
+	if long {
+		sizes = append(sizes, 1<<20-1, 1<<20)
+	}
+	for _, n := range sizes {
 		vectors = append(vectors,
 			Vector{fmt.Sprintf("%d of text", n), text[:n]},
 			Vector{fmt.Sprintf("%d of noise", n), noise[:n]},
@@ -39,7 +43,7 @@ func Vectors() []Vector {
 		vectors = append(vectors, Vector{fmt.Sprintf("period %d", d), bytes.Repeat(noise[:d], n/d+1)[:n]})
 	}
 	return append(vectors, Vector{"mixed", Mixed(1 << 20)}, Vector{"records", Records(300000)})
-}
+})
 
 // Noise is n bytes that do not compress.
 func Noise(n int, seed uint64) []byte {
@@ -53,6 +57,16 @@ func Noise(n int, seed uint64) []byte {
 
 // Text is n bytes that compress about as well as prose does.
 func Text(n int) []byte {
+	if all := oneText(); n <= len(all) {
+		return bytes.Clone(all[:n])
+	}
+	return makeText(n)
+}
+
+// oneText is as much text as most tests take, made once.
+var oneText = sync.OnceValue(func() []byte { return makeText(3<<19 + 1) })
+
+func makeText(n int) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
 	words := make([]string, 3000)
 	for i := range words {

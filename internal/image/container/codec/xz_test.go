@@ -122,7 +122,7 @@ func TestXZDecodeDamaged(t *testing.T) {
 	src := Mixed(20000)
 	stream := xzRoundTrip(t, src)
 	dst := make([]byte, len(src)+8)
-	for range 600 {
+	for range times(600) {
 		bad := bytes.Clone(stream)
 		for range 1 + r.IntN(3) {
 			bad[28+r.IntN(len(bad)-28)] ^= 1 << r.IntN(8)
