@@ -68,7 +68,7 @@ func (r *Record) payload() (kind string, payload any, known bool) {
 	v := reflect.ValueOf(r).Elem()
 	for i := range v.NumField() {
 		f := v.Field(i)
-		if f.Kind() != reflect.Pointer {
+		if f.Kind() != reflect.Pointer || known && f.IsNil() {
 			continue
 		}
 		name, _ := jsonName(v.Type().Field(i))

@@ -149,7 +149,9 @@ func completeValue(v reflect.Value) (where string, bad bool) {
 
 // jsonName is the field's name in JSON and whether it is omitted when empty.
 func jsonName(f reflect.StructField) (name string, omit bool) {
-	name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
+	_, tag, _ := strings.Cut(string(f.Tag), `json:"`) // Tag.Get takes four times as long
+	tag, _, _ = strings.Cut(tag, `"`)
+	name, opts, _ := strings.Cut(tag, ",")
 	if name == "" {
 		name = f.Name
 	}

@@ -205,12 +205,12 @@ func runStream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (out
 		return out, err
 	}
 	defer src.Close()
+	s.src = src
 	var expected int64 // of Apple's tool, which sets the length itself
 	if s.tool == nil {
 		expected = src.Size() + src.Size()/64 + 4096 // incompressible data grows a little
+		s.makePieces()
 	}
-	s.src = src
-	s.makePieces()
 	found := cacheBefore(src)
 	// This fails if the name exists, which a tool would overwrite.
 	out, err = timeOne(ctx, vol, spec.To, expected, src.Size(), o, func(dst File, mem []byte) error {
@@ -308,11 +308,11 @@ func compressionLine(spec StreamSpec, qos, from, to string) []string {
 
 // makePieces makes the pieces and touches their memory before the clock starts.
 func (s *stream) makePieces() {
-	if s.tool != nil {
-		return
+	size, count := int(min(frameInput, s.src.Size()))+1<<10, 2*s.spec.Threads+2
+	if s.spec.Direction == Compress { // one piece for each frame and for the end of the file
+		count = min(count, int(s.src.Size()/frameInput)+2)
 	}
-	size := int(min(frameInput, s.src.Size())) + 1<<10
-	s.pieces = make([]piece, 2*s.spec.Threads+2)
+	s.pieces = make([]piece, count)
 	for i := range s.pieces {
 		s.pieces[i] = piece{in: make([]byte, size), out: make([]byte, size+size/64)}
 		clear(s.pieces[i].in)
