@@ -514,9 +514,9 @@ func (f files) interval(name string, steps []*result.Step) (iv stats.Interval, e
 		return iv, because("far-files")
 	}
 	iv, err = stats.JackknifeByGroup(f.size, f.time, func(size, time []float64) float64 {
-		var part files
+		part := files{size: size, time: time, rate: make([]float64, len(size))}
 		for i := range size {
-			part.add(size[i], time[i])
+			part.rate[i] = size[i] / time[i]
 		}
 		return orNaN(own.of(part))
 	}, keep, level)

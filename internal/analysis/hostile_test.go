@@ -27,7 +27,7 @@ func TestAnyResultCanBeAnalysed(t *testing.T) {
 	p.Fits = append(p.Fits, plan.Fit{Name: "p", Quantity: "write", Where: sel("phase", "full"), Along: "cycle", Model: "power", Predict: []string{"0", "1e300"}},
 		plan.Fit{Name: "t", Quantity: "write_time", Where: sel("phase", "last"), Along: "file_size", Model: "two-lines"})
 	p.Relations = []plan.Relation{{Name: "rw", X: op("write"), Y: op("read_time"), Over: []plan.Selector{sel("format", "UDRW"), sel("format", "UDSB"), sel("format", "UDSP")}}}
-	rapid.Check(t, func(t *rapid.T) {
+	checkWholeResults(t, func(t *rapid.T) {
 		r := play(p, rapid.IntRange(0, 3).Draw(t, "rounds"), threeRates(0.05))
 		if rapid.Bool().Draw(t, "no session") {
 			r.Sessions = nil

@@ -52,7 +52,7 @@ func verdicts(t require.TestingT, p *plan.Plan, r *result.Result) map[string]str
 // Neither the order of the cases nor that of their rounds changes a verdict.
 func TestVerdictsDoNotDependOnOrder(t *testing.T) {
 	p := everyClaim(t)
-	rapid.Check(t, func(t *rapid.T) {
+	checkWholeResults(t, func(t *rapid.T) {
 		l := threeRates(rapid.SampledFrom([]float64{0.001, 0.02, 0.1}).Draw(t, "noise"))
 		rounds := rapid.IntRange(2, 4).Draw(t, "rounds")
 		a, b := play(p, rounds, l), play(p, rounds, l)
@@ -70,7 +70,7 @@ func TestRatioVerdictsDoNotDependOnScale(t *testing.T) {
 	p := everyClaim(t)
 	relative := []string{"ratio0", "ratio1", "equal0", "equal1", "order0", "order1", "rank0", "rank1", "extreme0", "extreme1", "trend0", "trend1",
 		"constant0", "constant1", "spread0", "spread1", "all0", "all1", "any0", "any1"}
-	rapid.Check(t, func(t *rapid.T) {
+	checkWholeResults(t, func(t *rapid.T) {
 		l := threeRates(rapid.SampledFrom([]float64{0.001, 0.02, 0.1}).Draw(t, "noise"))
 		scale := math.Exp2(rapid.Float64Range(-3, 3).Draw(t, "scale"))
 		l.idle, l.latency = 0, 0

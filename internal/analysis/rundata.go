@@ -193,8 +193,8 @@ func flatten(steps []plan.Step) (out []plan.Step) {
 // hasStep reports whether a protocol has a step of a kind that the selector
 // picks.
 func hasStep(steps []plan.Step, do string, sel plan.Selector) bool {
-	return slices.ContainsFunc(flatten(steps), func(st plan.Step) bool {
-		return st.Do == do && allows(sel, "phase", st.Phase)
+	return slices.ContainsFunc(steps, func(st plan.Step) bool {
+		return st.Do == do && allows(sel, "phase", st.Phase) || hasStep(st.Steps, do, sel)
 	})
 }
 

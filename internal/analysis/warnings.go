@@ -443,13 +443,14 @@ func (w *warningList) addModes(st *result.Step, samples []result.Sample, excess 
 	}
 	shift, err := stats.FindShift(excess, groups)
 	even := slices.Clone(excess)
-	for i := shift.At; i < len(even); i++ {
-		even[i] -= shift.By
-	}
-	_, _, drifts := trendOf(even)
-	broken := err == nil && shift.P <= trendP && math.Abs(shift.By) >= math.Log(fileFactor) && !drifts
-	if !broken {
-		even = excess
+	broken := err == nil && shift.P <= trendP && math.Abs(shift.By) >= math.Log(fileFactor)
+	if broken {
+		for i := shift.At; i < len(even); i++ {
+			even[i] -= shift.By
+		}
+		if _, _, drifts := trendOf(even); drifts {
+			even, broken = excess, false
+		}
 	}
 	if isOfTwoKinds, _ := findTwoKinds(sizes, even); isOfTwoKinds {
 		if ok, c := findTwoKinds(sizes, excess); ok {

@@ -99,14 +99,14 @@ func concordantPMF(groups []int, pairs int) []float64 {
 		for i := 1; i <= g && before > 0; i++ {
 			a := before + i
 			top += before
-			for k := top; k >= a; k-- {
+			half, scale := top/2, float64(i)/float64(a)
+			for k := half; k >= a; k-- {
 				p[k] -= p[k-a]
 			}
-			for k := i; k <= top; k++ {
+			for k := i; k <= half; k++ {
 				p[k] += p[k-i]
 			}
-			scale := float64(i) / float64(a)
-			for k := 0; k <= top/2; k++ { // the lower half is the precise one; J is symmetric
+			for k := 0; k <= half; k++ { // the upper half follows, since J is symmetric
 				p[k] = max(0, p[k]*scale)
 				p[top-k] = p[k]
 			}
