@@ -14,7 +14,7 @@ import (
 // Whole runs on the truth device: the interval at which rounds = "auto" ended holds
 // the rate of the law at least as often as it says.
 func TestAutoRoundsKeepTheirCoverage(t *testing.T) {
-	runs := 20
+	runs := 12
 	if os.Getenv("DMGBENCH_LONG") != "" {
 		runs = 3000
 	}

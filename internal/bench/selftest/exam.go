@@ -17,7 +17,6 @@ import (
 	"cmp"
 	"context"
 	"embed"
-	_ "embed"
 	"errors"
 	"fmt"
 	"math"
@@ -60,7 +59,7 @@ type Options struct {
 
 // gcPercent is how much the heap may grow between collections, in per cent: the
 // heap is small, and collecting it would else take a quarter of the time.
-const gcPercent = 400
+const gcPercent = 1000
 
 // studies are all of them, in the order of the page and of studies.toml.
 var studies = []struct {

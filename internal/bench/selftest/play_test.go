@@ -2,6 +2,7 @@ package selftest
 
 import (
 	"os"
+	"runtime/debug"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,12 @@ import (
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 )
+
+// The heap of a simulated run is small, and collecting it takes a share of the tests' time.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
 
 const tiny = `
 schema = 1
