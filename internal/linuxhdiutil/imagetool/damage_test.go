@@ -7,28 +7,58 @@ import (
 	"strings"
 	"testing"
 
+	"dmgbench/internal/image/container"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// damaged writes an image in which the bytes of one of three files are others, and gives the name of the file.
+// damaged writes an image in which some bytes of the second of three files are others. Those of a compressed format do not
+// decode.
 func (m *machine) damaged(format, image string) {
 	t := m.t
 	for _, name := range []string{"a", "b", "c"} {
-		m.write("src/"+name, strings.Repeat(name+" has four MiB ..", 1<<18))
+		m.write("src/"+name, strings.Repeat(name+" has two MiB ...", 1<<17))
 	}
-	m.do("create -srcfolder src -format " + format + " " + image)
-	content, err := os.ReadFile(m.path(image))
-	require.NoError(t, err)
-	if format == "UDRO" {
-		at := bytes.Index(content, []byte("b has four"))
+	find := func(image string) int64 {
+		content, err := os.ReadFile(m.path(image))
+		require.NoError(t, err)
+		at := bytes.Index(content, []byte("b has two"))
 		require.Positive(t, at)
-		content[at+1<<20]++
-	} else {
-		at := dataFork(t, content) / 2 // amid the second file
-		copy(content[at:], bytes.Repeat([]byte{0xff}, 64))
+		return int64(at)
 	}
-	m.write(image, string(content))
+	m.do("create -srcfolder src -size 9m -format UDRW -ov whole")
+	m.do("convert whole.dmg -format " + format + " -o " + image)
+	if format == "UDRO" {
+		m.flip(image, find(image)+1<<20)
+	} else {
+		m.damageChunk(image, image, find("whole.dmg")+1<<20-1) // the first chunk of 1 MiB that lies in the file as a whole
+	}
+	require.NoError(t, os.Remove(m.path("whole.dmg")))
+}
+
+// flip changes one byte of a file.
+func (m *machine) flip(name string, at int64) {
+	content, err := os.ReadFile(m.path(name))
+	require.NoError(m.t, err)
+	content[at] ^= 1
+	m.write(name, string(content))
+}
+
+// damageChunk writes an image, as another or in its place, without the data of the place on its device.
+func (m *machine) damageChunk(from, to string, at int64) {
+	p, err := placeAt(m.path(from))
+	require.NoError(m.t, err)
+	defer p.close()
+	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})
+	require.NoError(m.t, err)
+	where, n := img.(container.UDIFImage).UDIF().Stored(at)
+	require.NoError(m.t, img.Close())
+	require.Positive(m.t, n)
+	file, err := os.ReadFile(p.path)
+	require.NoError(m.t, err)
+	copy(file[where:where+n], bytes.Repeat([]byte{0xFF}, int(n)))
+	m.write(to, string(file))
 }
 
 // TestConvertHoldsTheChecksums: data that changed is an error, and nothing is made of it unless it is asked for.
@@ -66,7 +96,7 @@ func TestExtractGoesOn(t *testing.T) {
 	for name, there := range map[string]bool{"a": true, "b": false, "c": true} {
 		got, err := os.ReadFile(m.path("out/" + name))
 		assert.Equal(t, there, err == nil, name)
-		assert.Equal(t, there, string(got) == strings.Repeat(name+" has four MiB ..", 1<<18), name)
+		assert.Equal(t, there, string(got) == strings.Repeat(name+" has two MiB ...", 1<<17), name)
 	}
 	m.refused(1, "extract failed - image data corrupted\n", "extract torn.dmg b -d one")
 	m.refused(1, "extract failed - image data corrupted\n", "extract torn.dmg a -d one")
@@ -121,12 +151,4 @@ func TestExtractContinuesAfterAFolderThatCannotBeListed(t *testing.T) {
 	got, err := os.ReadFile(m.path("out/good/other"))
 	require.NoError(t, err)
 	assert.Equal(t, "kept", string(got))
-}
-
-// dataFork is how long the data of a UDIF image is, by its trailer.
-func dataFork(t *testing.T, b []byte) int {
-	t.Helper()
-	trailer := b[len(b)-512:]
-	require.Equal(t, "koly", string(trailer[:4]))
-	return int(binary.BigEndian.Uint64(trailer[32:]))
 }

@@ -50,7 +50,7 @@ func TestResizeCutsNothingUnknown(t *testing.T) {
 // entries take.
 func TestTablesWithRoomInFront(t *testing.T) {
 	m := newMachine(t)
-	m.do("create -fs ExFAT -size 24m a.dmg")
+	m.do("create -fs ExFAT -size 8m a.dmg")
 	limits, pmap := m.do("resize -limits a.dmg"), m.do("pmap a.dmg")
 	b, err := os.ReadFile(m.path("a.dmg"))
 	require.NoError(t, err)
@@ -67,9 +67,9 @@ func TestTablesWithRoomInFront(t *testing.T) {
 
 // TestResizeKeepsTheBackupTable: where the primary table is damaged, the backup is the only one, and found at the end alone.
 func TestResizeKeepsTheBackupTable(t *testing.T) {
-	for _, size := range []string{"32m", "min"} {
+	for _, size := range []string{"12m", "min"} {
 		m := newMachine(t)
-		m.do("create -fs ExFAT -volname kept -size 24m a.dmg")
+		m.do("create -fs ExFAT -volname kept -size 8m a.dmg")
 		b, err := os.ReadFile(m.path("a.dmg"))
 		require.NoError(t, err)
 		clear(b[sector : 2*sector])
@@ -81,9 +81,9 @@ func TestResizeKeepsTheBackupTable(t *testing.T) {
 
 // TestResizeOfAStaleBackupTable: a table that is left at the end of what was given a file system as a whole is not put back over it.
 func TestResizeOfAStaleBackupTable(t *testing.T) {
-	for _, size := range []string{"32m", "min", "24m"} {
+	for _, size := range []string{"12m", "min", "8m"} {
 		m := newMachine(t)
-		m.do("create -fs ExFAT -size 24m a.dmg")
+		m.do("create -fs ExFAT -size 8m a.dmg")
 		b, err := os.ReadFile(m.path("a.dmg"))
 		require.NoError(t, err)
 		copy(b, bytes.Repeat([]byte{0xEB, 0x76, 0x90}, 64<<10))

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"dmgbench/internal/image/container"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -53,6 +51,9 @@ func TestApplesImagesConvert(t *testing.T) {
 			key := pass + "\x00not a part of it"
 			require.Zero(t, m.with(key, "convert", "a.dmg", "-format", "UDTO", "-o", "raw", "-stdinpass"), m.err)
 			require.Equal(t, sum, fileSum(t, m.path("raw.cdr")))
+			if strings.Contains(format, "625000") && os.Getenv("DMGBENCH_LONG") == "" {
+				return // each look at it costs a third of a second, and the other encrypted image gets all of them
+			}
 			require.Zero(t, m.with(key, "imageinfo", "a.dmg", "-stdinpass"), m.err)
 			assert.Contains(t, m.out, "Total Bytes: "+size+"\n")
 			if pass != "-" {
@@ -81,8 +82,8 @@ func TestApplesImagesConvert(t *testing.T) {
 // TestReadOnlyFormats: what we write is what went in, to us and to 7-Zip, which recomputes the checksums.
 func TestReadOnlyFormats(t *testing.T) {
 	m := newMachine(t)
-	m.write("src/folder/file", strings.Repeat("some text that compresses; ", 60000))
-	m.do("create -srcfolder src -format UDSB -volname Packed b")
+	m.write("src/folder/file", strings.Repeat("some text that compresses; ", 30000))
+	m.do("create -srcfolder src -format UDSB -size 4m -volname Packed b")
 	require.Zero(t, m.with("", "convert", "b.sparsebundle", "-format", "UDTO", "-o", "raw"), m.err)
 	want := fileSum(t, m.path("raw.cdr"))
 	tool, missing := exec.LookPath("7zz")
@@ -116,7 +117,7 @@ func TestReadOnlyFormats(t *testing.T) {
 	assert.Equal(t, want, fileSum(t, m.path("back.dmg")))
 	small, err := os.Stat(m.path("nine.dmg"))
 	require.NoError(t, err)
-	assert.Less(t, small.Size(), int64(1<<20))
+	assert.Less(t, small.Size(), int64(400<<10))
 	for _, bad := range [][]string{{"ULFO", "zlib-level=3"}, {"UDZO", "zlib-level=10"}, {"UDZO", "sparse-band-size=2048"}, {"UDRW", "zlib-level=3"}} {
 		assert.Equal(t, 1, m.with("", "convert", "b.sparsebundle", "-format", bad[0], "-imagekey", bad[1], "-o", "bad"), bad)
 	}
@@ -141,17 +142,7 @@ func TestReadOnlyFormats(t *testing.T) {
 
 // tellsDamage: a volume that cannot be read is not taken for none.
 func (m *machine) tellsDamage() {
-	p, err := placeAt(m.path("xUDZO.dmg"))
-	require.NoError(m.t, err)
-	defer p.close()
-	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})
-	require.NoError(m.t, err)
-	where, n := img.(container.UDIFImage).UDIF().Stored(1 << 20) // where the partition begins
-	require.NoError(m.t, img.Close())
-	file, err := os.ReadFile(p.path)
-	require.NoError(m.t, err)
-	copy(file[where:where+n], bytes.Repeat([]byte{0xFF}, int(n)))
-	m.write("torn.dmg", string(file))
+	m.damageChunk("xUDZO.dmg", "torn.dmg", 1<<20) // where the partition begins
 	assert.Equal(m.t, 1, m.with("", "ls", "torn.dmg"))
 	assert.Contains(m.t, m.err, "damaged UDIF image")
 }
