@@ -156,13 +156,13 @@ func TestAttachedUnderAnotherRuntimeFolder(t *testing.T) {
 	detach(t, a)
 }
 
-func TestTwentyRemounts(t *testing.T) {
+func TestManyRemounts(t *testing.T) {
 	for _, format := range []string{container.UDRW, container.UDSB} {
 		t.Run(format, func(t *testing.T) {
 			privileged(t)
 			turns := 20
-			if format == container.UDRW && os.Getenv("DMGBENCH_LONG") == "" {
-				turns = 5
+			if os.Getenv("DMGBENCH_LONG") == "" {
+				turns = map[string]int{container.UDRW: 4, container.UDSB: 8}[format]
 			}
 			path := made(t, format, "ext4", 64<<20)
 			data := noise(2 << 20)

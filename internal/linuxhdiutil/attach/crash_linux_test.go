@@ -22,7 +22,7 @@ func moments() int {
 	if os.Getenv("DMGBENCH_LONG") != "" {
 		return 60
 	}
-	return 5
+	return 3
 }
 
 // TestKilledHelper kills the serving process while files are written, and expects everything that was flushed.
@@ -69,7 +69,7 @@ func writeUntilKilled(t *testing.T, a Attached, round int, flushed map[string][]
 		}
 	}
 	for i := range 2 {
-		name, data := fmt.Sprintf("flushed %d %d", round, i), noise(1<<20+rand.IntN(3<<20))
+		name, data := fmt.Sprintf("flushed %d %d", round, i), noise(64<<10+rand.IntN(1<<20))
 		put(t, filepath.Join(a.MountPoint, name), data)
 		flushed[name] = data
 	}
@@ -114,7 +114,7 @@ func TestKilledAttach(t *testing.T) {
 		cmd := exec.Command("/proc/self/exe", onceVerb, path)
 		cmd.Stderr = os.Stderr
 		require.NoError(t, cmd.Start())
-		require.NoError(t, wall.Sleep(t.Context(), time.Duration(i*23%140)*time.Millisecond))
+		require.NoError(t, wall.Sleep(t.Context(), time.Duration(i*37%140)*time.Millisecond))
 		cmd.Process.Kill()
 		cmd.Wait()
 		if i%2 == 0 {
@@ -156,7 +156,7 @@ func TestDeadWhileBusy(t *testing.T) {
 func TestHostFull(t *testing.T) {
 	privileged(t)
 	small := t.TempDir()
-	require.NoError(t, unix.Mount("tmpfs", small, "tmpfs", 0, "size=24m"))
+	require.NoError(t, unix.Mount("tmpfs", small, "tmpfs", 0, "size=8m"))
 	t.Cleanup(func() { assert.NoError(t, unix.Unmount(small, 0)) })
 	path := made(t, container.UDSB, "ExFAT", 64<<20)
 	inside := filepath.Join(small, "image.sparsebundle")

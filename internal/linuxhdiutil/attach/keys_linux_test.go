@@ -22,7 +22,7 @@ func TestKeysReachTheServer(t *testing.T) {
 	defer dir.Close()
 	const name = "image.sparsebundle"
 	pass := []byte("a passphrase to look for")
-	spec := container.Spec{Format: container.UDSB, Size: 64 << 20, Encryption: container.Encryption{Cipher: container.AES256, Passphrase: pass}}
+	spec := container.Spec{Format: container.UDSB, Size: 64 << 20, Encryption: container.Encryption{Cipher: container.AES256, Passphrase: pass, Iterations: 1000}}
 	require.NoError(t, container.Create(dir, name, spec))
 	keys, err := container.UnwrapKeys(dir, name, pass)
 	require.NoError(t, err)

@@ -33,7 +33,7 @@ func TestHostFullBelowADisk(t *testing.T) {
 				for _, node := range []string{a.Partition, a.Device} {
 					f, err := os.OpenFile(node, os.O_WRONLY, 0)
 					require.NoError(t, err)
-					_, _ = f.WriteAt(noise(24<<20), 1<<20) // whoever does not ask is told nothing
+					_, _ = f.WriteAt(noise(16<<20), 1<<20) // whoever does not ask is told nothing
 					require.NoError(t, f.Close())
 				}
 				lost, err := Detach(t.Context(), a, false)
@@ -42,7 +42,7 @@ func TestHostFullBelowADisk(t *testing.T) {
 				assert.Contains(t, fmt.Sprint(lost), a.Device+`"`)
 				return
 			}
-			require.NoError(t, os.WriteFile(filepath.Join(a.MountPoint, "large"), noise(24<<20), 0o644), "it goes to memory")
+			require.NoError(t, os.WriteFile(filepath.Join(a.MountPoint, "large"), noise(16<<20), 0o644), "it goes to memory")
 			if verb == "unmount" {
 				require.ErrorContains(t, Unmount(t.Context(), a, false), "may not be in the image")
 				assert.NoDirExists(t, a.MountPoint)
@@ -86,10 +86,8 @@ func TestUnmountedByHand(t *testing.T) {
 // TestCopyOfAnImage attaches an image and its copy, whose volumes have the same identifier.
 func TestCopyOfAnImage(t *testing.T) {
 	privileged(t)
-	path := made(t, container.UDRW, "xfs", 320<<20)
-	second := filepath.Join(t.TempDir(), "copy.dmg")
-	run(t, "cp", "--sparse=always", path, second)
-	a, b := attach(t, path), attach(t, second)
+	path := made(t, container.UDSB, "xfs", 320<<20)
+	a, b := attach(t, path), attach(t, made(t, container.UDSB, "xfs", 320<<20)) // both are copies of one
 	put(t, filepath.Join(a.MountPoint, "file"), []byte("first"))
 	put(t, filepath.Join(b.MountPoint, "file"), []byte("second"))
 	detach(t, a)

@@ -366,13 +366,13 @@ func holders(paths ...string) (list []string) {
 		}
 		proc := "/proc/" + e.Name()
 		links, _ := filepath.Glob(proc + "/fd/*")
-		uses := func(path string) bool {
-			return slices.ContainsFunc(append(links, proc+"/cwd", proc+"/root", proc+"/exe"), func(link string) bool {
-				to, err := os.Readlink(link)
-				return err == nil && (to == path || strings.HasPrefix(to, path+"/"))
+		uses := func(link string) bool {
+			to, err := os.Readlink(link)
+			return err == nil && slices.ContainsFunc(paths, func(path string) bool {
+				return to == path || strings.HasPrefix(to, path+"/")
 			})
 		}
-		if slices.ContainsFunc(paths, uses) {
+		if slices.ContainsFunc(append(links, proc+"/cwd", proc+"/root", proc+"/exe"), uses) {
 			name, _ := os.ReadFile(proc + "/comm")
 			list = append(list, fmt.Sprintf("%s (process %d)", strings.TrimSpace(string(name)), pid))
 		}
