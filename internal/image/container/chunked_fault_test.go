@@ -50,13 +50,19 @@ func failing(img Image, want map[int64]byte) error {
 func TestMappedHostFails(t *testing.T) {
 	for _, format := range []string{UDSP, ASIF} {
 		for _, kind := range []hostio.Kind{hostio.OpWrite, hostio.OpSync, hostio.OpTruncate, hostio.OpPunch, hostio.OpRead} {
-			for k, struck := 1, true; struck; k += 1 + k/3 {
-				struck = hostFails(t, format, fmt.Sprint(kind, k), func(f *hostiotest.Faults) { f.FailNth(kind, "", k, syscall.EIO) })
+			t.Run(fmt.Sprint(format, " ", kind), func(t *testing.T) {
+				t.Parallel()
+				for k, struck := 1, true; struck; k += 1 + k/3 {
+					struck = hostFails(t, format, fmt.Sprint(kind, k), func(f *hostiotest.Faults) { f.FailNth(kind, "", k, syscall.EIO) })
+				}
+			})
+		}
+		t.Run(format+" full", func(t *testing.T) {
+			t.Parallel()
+			for room, struck := int64(0), true; struck; room += 23_000 {
+				struck = hostFails(t, format, fmt.Sprint("room", room), func(f *hostiotest.Faults) { f.NoSpaceAfter(room) })
 			}
-		}
-		for room, struck := int64(0), true; struck; room += 23_000 {
-			struck = hostFails(t, format, fmt.Sprint("room", room), func(f *hostiotest.Faults) { f.NoSpaceAfter(room) })
-		}
+		})
 		require.False(t, hostFails(t, format, "short", func(f *hostiotest.Faults) { f.ShortTransfers(1000) }))
 	}
 }

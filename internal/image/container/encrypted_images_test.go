@@ -44,7 +44,9 @@ func TestApplesEncryptedImages(t *testing.T) {
 			found, err := Verify(d, name, OpenOptions{Passphrase: pass})
 			require.NoError(t, err)
 			assert.Empty(t, found)
-			requireLocked(t, d, name, pass)
+			if tried == 1 || os.Getenv("DMGBENCH_LONG") != "" { // each guess takes all rounds of the key derivation
+				requireLocked(t, d, name, pass)
+			}
 			u, err := UsageOf(d, name)
 			require.NoError(t, err)
 			assert.Positive(t, u.Apparent)

@@ -9,6 +9,6 @@ import (
 // them, and an explicit -rapid.checks wins, since flags are parsed later.
 func init() {
 	if os.Getenv("DMGBENCH_LONG") == "" {
-		_ = flag.Set("rapid.checks", "8")
+		_ = flag.Set("rapid.checks", "5")
 	}
 }
