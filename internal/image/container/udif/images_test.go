@@ -47,7 +47,7 @@ func TestAppleImages(t *testing.T) {
 				im := open(t, file, Options{Cache: cache})
 				var all sync.WaitGroup
 				for reader := range 3 {
-					all.Go(func() { readRandom(t, im, device, 12, uint64(reader)) })
+					all.Go(func() { readRandom(t, im, device, 6, uint64(reader)) })
 				}
 				all.Wait()
 			}

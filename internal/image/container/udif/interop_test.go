@@ -23,7 +23,7 @@ func devices(t testing.TB) map[string][]byte {
 	whole := content(3<<20, 21)
 	copy(whole[1024:], "H+")
 	guid := gpt.GUID{0x11, 0x22, 15: 0x55}
-	gptDevice := content(6<<20, 22)
+	gptDevice := content(3<<20, 22)
 	clear(gptDevice[:40*SectorSize])
 	memory := blockdevtest.NewMem(int64(len(gptDevice)))
 	_, err := memory.WriteAt(gptDevice, 0)

@@ -24,7 +24,7 @@ func (r *countingReader) ReadAt(p []byte, off int64) (int, error) {
 
 // TestVerifyRead: what was read in any way is not read again, what was not is, and a change is noticed all the same.
 func TestVerifyRead(t *testing.T) {
-	device := content(4<<20+512, 3)
+	device := content(2<<20+512, 3)
 	for _, format := range []Format{UDRO, UDZO, UFBI} {
 		written := write(t, device, WriteOptions{Format: format})
 		for how, read := range map[string]func(im *Image) error{

@@ -19,7 +19,7 @@ import (
 var written = []Format{UDRO, UDCO, UDZO, UDBZ, ULFO, ULMO, UFBI}
 
 func TestWriteAndReadBack(t *testing.T) {
-	device := content(3<<20+512, 1)
+	device := content(2<<20+512, 1)
 	for _, format := range written {
 		t.Run(string(format), func(t *testing.T) {
 			file := write(t, device, WriteOptions{Format: format})
@@ -213,7 +213,7 @@ func (w *failingWriter) Write(p []byte) (int, error) {
 }
 
 func TestWriteEnds(t *testing.T) {
-	device := content(8<<20, 4)
+	device := content(3<<20, 4)
 	file := write(t, device, WriteOptions{Format: UDZO})
 	for _, room := range []int{0, 1000, len(file) / 2, len(file) - 1} {
 		_, err := Write(context.Background(), &failingWriter{room}, bytes.NewReader(device), int64(len(device)), WriteOptions{Format: UDZO})
