@@ -46,6 +46,26 @@ func TestStorageBytes(t *testing.T) {
 	}
 }
 
+// A driver counts both ways or not at all, and no sum may pass what an int64 holds.
+func TestStorageBytesNeedsBothCounters(t *testing.T) {
+	driver := func(statistics string) string {
+		return "<dict><key>BSD Name</key><string>disk1</string><key>Statistics</key><dict>" + statistics + "</dict></dict>"
+	}
+	read := func(n string) string { return "<key>Bytes (Read)</key><integer>" + n + "</integer>" }
+	written := func(n string) string { return "<key>Bytes (Write)</key><integer>" + n + "</integer>" }
+	const most = "9223372036854775807"
+	for drivers, known := range map[string]bool{
+		driver(read("1") + written("2")): true, driver(read("1")): false, driver(written("2")): false,
+		driver(read("-1") + written("2")): false, driver(read("1") + written("-2")): false,
+		driver(read(most)+written("2")) + driver(read("1")+written("2")): false,
+		driver(read("1")+written(most)) + driver(read("1")+written("2")): false,
+		driver(read("1")+written("2")) + driver(read("3")+written("4")):  true,
+	} {
+		_, _, err := storageBytes([]byte(`<?xml version="1.0"?><plist version="1.0"><array>`+drivers+`</array></plist>`), "disk1")
+		assert.Equal(t, known, err == nil, "%s: %v", drivers, err)
+	}
+}
+
 func TestBSDName(t *testing.T) {
 	for from, want := range map[string]string{"/dev/disk3s5": "disk3s5", "/dev/disk12s1s1": "disk12s1s1",
 		"//user@server/share": "", "map auto_home": "", "devfs": "", "/dev/disk": "", "/dev/../disk1": ""} {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -25,4 +26,20 @@ func TestHoldKnowsWhetherTheLockIsHeld(t *testing.T) {
 	}
 	_, _, err = hold(exec.Command("sleep", "60"), time.Millisecond)
 	assert.ErrorIs(t, err, ErrUnsupported, "one that never answers")
+}
+
+// systemd-inhibit runs the command after its options, and so does what stands in for it here.
+func TestInhibitSleepHoldsTheLockOfLogind(t *testing.T) {
+	bin := t.TempDir()
+	t.Setenv("PATH", bin)
+	_, _, err := InhibitSleep()
+	require.ErrorIs(t, err, ErrUnsupported, "not installed")
+	require.ErrorContains(t, err, "systemd-inhibit is not installed")
+
+	script := "#!/bin/sh\nfor last; do :; done\nPATH=/bin:/usr/bin exec \"$last\"\n"
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "systemd-inhibit"), []byte(script), 0o755))
+	release, how, err := InhibitSleep()
+	require.NoError(t, err)
+	assert.Equal(t, "systemd-inhibit", how)
+	release()
 }

@@ -131,3 +131,19 @@ func TestMacDisk(t *testing.T) {
 	macDisk(t.Context(), &nothing, "disk4s1", "/Volumes/X", func(context.Context, string, ...string) []byte { return nil })
 	assert.Equal(t, result.Disk{Filesystem: "exfat"}, nothing)
 }
+
+// Each fact reaches its field of the host, and only where its tool reports it.
+func TestMacFactsReachTheHost(t *testing.T) {
+	for name, want := range map[string]result.Host{
+		"power": {Power: "on"}, "low_power": {LowPower: true}, "thermal": {Thermal: "on"}, "pressure": {Thermal: "on"},
+		"filevault": {FileVault: "on"}, "backup": {Busy: []string{"on"}},
+	} {
+		i := slices.IndexFunc(macFacts, func(f macFact) bool { return f.name == name })
+		require.GreaterOrEqual(t, i, 0, name)
+		var set, unset result.Host
+		macFacts[i].set(&set, "on")
+		macFacts[i].set(&unset, "")
+		assert.Equal(t, want, set, name)
+		assert.Equal(t, result.Host{}, unset, name)
+	}
+}

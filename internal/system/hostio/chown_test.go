@@ -48,4 +48,5 @@ func TestGive(t *testing.T) {
 	assert.Equal(t, somebody, ownerOf(t, at("outside")), "a file alone")
 	require.NoError(t, ChownTree(at("nothing"), somebody, somebody))
 	require.NoError(t, ChownTree(at("nothing", "below"), somebody, somebody))
+	require.ErrorContains(t, ChownTree(at("outside", "below"), somebody, somebody), "changing the owner", "below a file")
 }

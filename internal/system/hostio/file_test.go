@@ -2,10 +2,12 @@ package hostio_test
 
 import (
 	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/binary"
 	"errors"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync"
@@ -38,9 +40,12 @@ func create(t testing.TB, d *Dir, name string, c CacheMode) *File {
 }
 
 func pattern(n int, seed uint64) []byte {
+	block, err := aes.NewCipher(binary.LittleEndian.AppendUint64(make([]byte, 8), seed))
+	if err != nil {
+		panic(err)
+	}
 	b := make([]byte, n)
-	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
-	_, _ = r.Read(b)
+	cipher.NewCTR(block, make([]byte, aes.BlockSize)).XORKeyStream(b, b)
 	return b
 }
 

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"io"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -48,6 +50,62 @@ func TestReadErrors(t *testing.T) {
 	content := named(t, "records").content
 	_, err = ReadHeader(bytes.NewReader(content[:300]), int64(len(content)))
 	require.ErrorIs(t, err, ErrDamaged)
+	require.ErrorContains(t, err, "the file ends at byte 300, inside the header")
+
+	_, err = ReadHeader(readers{bytes.NewReader(content[:fixedSize]), deaf{broken}}, int64(len(content)))
+	require.ErrorIs(t, err, broken, "behind the fixed part")
+}
+
+// readers reads short pieces from the first and longer ones from the second.
+type readers [2]io.ReaderAt
+
+func (r readers) ReadAt(p []byte, off int64) (int, error) {
+	if off+int64(len(p)) <= fixedSize {
+		return r[0].ReadAt(p, off)
+	}
+	return r[1].ReadAt(p, off)
+}
+
+// A crash within or between the writes of Steps leaves a header that one of the two passphrases opens.
+func TestStepsSurviveACrashAfterEverySector(t *testing.T) {
+	for _, name := range []string{"aes128-512-aes192", "records"} {
+		m := named(t, name)
+		h := read(t, m.content)
+		was := h.Marshal()
+		steps, err := h.Steps(was)
+		require.NoError(t, err)
+		assert.Empty(t, steps, "nothing was changed")
+		require.NoError(t, h.ChangePassphrase([]byte(m.Passphrase), []byte("next"), 1000, nil))
+		steps, err = h.Steps(was)
+		require.NoError(t, err)
+		require.NotEmpty(t, steps)
+
+		content := bytes.Clone(m.content)
+		for i, s := range steps {
+			for at := s.Off; at < s.Off+int64(len(s.Data)); {
+				end := min((at/sectorSize+1)*sectorSize, s.Off+int64(len(s.Data)))
+				copy(content[at:end], s.Data[at-s.Off:])
+				at = end
+				left := read(t, content)
+				_, old := left.Unlock([]byte(m.Passphrase))
+				_, next := left.Unlock([]byte("next"))
+				require.True(t, old == nil || next == nil, "%s: step %d up to byte %d: %v, %v", name, i, end, old, next)
+			}
+		}
+		assert.Equal(t, h.Marshal(), content[:h.DataOffset], "nothing else is left behind")
+
+		_, err = h.Steps(was[:len(was)-1])
+		require.ErrorIs(t, err, ErrUnsupported, "another header")
+		full := bytes.Clone(m.content[:h.DataOffset])
+		for i := fixedSize + entrySize*len(h.Records); i < len(full); i++ {
+			if !slices.ContainsFunc(h.Records, Record{Offset: int64(i), Length: 1}.overlaps) {
+				full[i] = 0xEE
+			}
+		}
+		_, err = h.Steps(full)
+		require.ErrorIs(t, err, ErrUnsupported)
+		require.ErrorContains(t, err, "no unused space", name)
+	}
 }
 
 // TestHostileHeaders puts one wrong value at a time into sound headers.

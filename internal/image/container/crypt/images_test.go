@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -30,21 +32,39 @@ type made struct {
 
 func images(t testing.TB) []made {
 	t.Helper()
-	text, err := os.ReadFile("testdata/manifest.json")
+	all, err := unzipped()
 	require.NoError(t, err)
-	var all []made
-	require.NoError(t, json.Unmarshal(text, &all))
 	require.NotEmpty(t, all)
+	all = slices.Clone(all)
 	for i := range all {
-		f, err := os.Open(filepath.Join("testdata", all[i].Name+".gz"))
-		require.NoError(t, err)
-		unzipped, err := gzip.NewReader(f)
-		require.NoError(t, err)
-		all[i].content, err = io.ReadAll(unzipped)
-		require.NoError(t, err)
-		require.NoError(t, f.Close())
+		all[i].content = bytes.Clone(all[i].content)
 	}
 	return all
+}
+
+// unzipped are the images; they are read once.
+var unzipped = sync.OnceValues(func() (all []made, err error) {
+	text, err := os.ReadFile("testdata/manifest.json")
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	for i := 0; i < len(all) && err == nil; i++ {
+		all[i].content, err = unzip(filepath.Join("testdata", all[i].Name+".gz"))
+	}
+	return all, err
+})
+
+func unzip(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
 }
 
 // read reads the header of content.

@@ -257,7 +257,9 @@ func TestWipe(t *testing.T) {
 	c.Encrypt(data, data, 5)
 	kept := c.kept[0].Load()
 	require.False(t, isZero(kept[:]))
+	c.Encrypt(data, data, 1<<30) // beyond the kept IVs
 	c.Wipe()
+	assert.Nil(t, c.scratch.Get(), "IVs of blocks that are not kept")
 	assert.True(t, isZero(kept[:]))
 	assert.Nil(t, c.kept[0].Load())
 	assert.Panics(t, func() { c.Encrypt(data, data, 5) })

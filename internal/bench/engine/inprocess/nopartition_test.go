@@ -1,0 +1,92 @@
+package inprocess
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/bench/engine"
+	"dmgbench/internal/bench/workload"
+	"dmgbench/internal/image/container"
+	"dmgbench/internal/image/gpt"
+	"dmgbench/internal/system/hostio"
+)
+
+// A table without a partition is sound, but nothing can be done with the image.
+func TestAnImageWithoutPartitionIsRefused(t *testing.T) {
+	dir, err := hostio.OpenDir(t.TempDir())
+	require.NoError(t, err)
+	defer dir.Close()
+	for _, format := range []string{"UDRW", "UDSB"} {
+		c, err := New(nil).Create(t.Context(), dir, "image", engine.Spec{Format: format, Size: 8 << 20, Cache: hostio.CacheBuffered})
+		require.NoError(t, err)
+		require.NoError(t, c.(*image).with(t.Context(), "changing", false, func(img container.Image) error {
+			table, _, err := gpt.Read(img)
+			require.NoError(t, err)
+			table.Partitions = nil
+			return gpt.Write(img, table)
+		}))
+		r, err := c.Check(t.Context(), engine.CheckOptions{What: "container"})
+		require.NoError(t, err)
+		assert.Empty(t, r.Findings)
+		for name, do := range map[string]func() error{
+			"attach": func() error { _, err := c.Attach(t.Context(), engine.AttachOptions{}); return err },
+			"damage": func() error { return c.Damage(t.Context(), "volume") },
+			"resize": func() error { _, err := c.Resize(t.Context(), 16<<20); return err },
+			"check": func() error {
+				r, err := c.Check(t.Context(), engine.CheckOptions{})
+				if err == nil && len(r.Findings) > 0 {
+					err = assert.AnError
+				}
+				return err
+			},
+		} {
+			assert.Error(t, do(), "%s of %s", name, format)
+		}
+		if format == "UDSB" {
+			_, err = c.Compact(t.Context(), engine.CompactOptions{})
+			assert.Error(t, err)
+		}
+	}
+}
+
+// Whoever repairs a sound image writes no byte of it.
+func TestRepairOfASoundImageWritesNothing(t *testing.T) {
+	writes := &writeCount{}
+	dir, err := hostio.OpenDir(t.TempDir(), hostio.WithHook(writes))
+	require.NoError(t, err)
+	defer dir.Close()
+	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
+		c, err := New(nil).Create(t.Context(), dir, "image", engine.Spec{Format: format, Size: 8 << 20, Cache: hostio.CacheBuffered})
+		require.NoError(t, err)
+		writes.n = 0
+		r, err := c.Check(t.Context(), engine.CheckOptions{Repair: true})
+		require.NoError(t, err)
+		assert.Empty(t, append(r.Findings, r.Warnings...), format)
+		assert.Zero(t, writes.n, format)
+	}
+}
+
+// writeCount counts the writes on the host.
+type writeCount struct{ n int }
+
+func (w *writeCount) Before(op hostio.Op) error {
+	if op.Kind == hostio.OpWrite {
+		w.n++
+	}
+	return nil
+}
+
+func (*writeCount) After(hostio.Op, int, error) {}
+
+// One codec needs a mounted volume and macOS; streams of the others are for every engine.
+func TestStreamsOfEveryCodecButOneAreAllowed(t *testing.T) {
+	spec := engine.Spec{Format: "UDRW", Size: 8 << 20}
+	for codec, allowed := range map[string]bool{
+		workload.CodecZstd: true, workload.CodecS2: true, workload.CodecGzip: true, workload.CodecLZFSE: false,
+	} {
+		err := New(nil).Allows(spec, engine.Action{Do: "stream", Kind: codec})
+		assert.Equal(t, allowed, err == nil, "%s: %v", codec, err)
+	}
+}
