@@ -68,6 +68,27 @@ func TestSingleRoundTrip(t *testing.T) {
 	}
 }
 
+func TestWriteSingleGivesThePartitionAsADevice(t *testing.T) {
+	dev := blockdevtest.NewMem(8 << 20)
+	part, off, err := WriteSingle(dev, diskID, BasicData, partID, 0)
+	require.NoError(t, err)
+	table, warnings, err := Read(dev)
+	require.NoError(t, err)
+	assert.Empty(t, warnings)
+	require.Len(t, table.Partitions, 1)
+	p := table.Partitions[0]
+	assert.Equal(t, []int64{p.Offset(), p.Size()}, []int64{off, part.Size()})
+	assert.Equal(t, "01234567-89AB-4DEF-8123-456789ABCDEF", table.Disk.String(), "version 4")
+	assert.Equal(t, "11111111-2222-4333-8444-555555555555", p.ID.String())
+	assert.Equal(t, "disk image", p.Name)
+
+	_, _, err = WriteSingle(blockdevtest.NewMem(8<<10), diskID, BasicData, partID, 0)
+	require.ErrorIs(t, err, ErrTooSmall)
+	dev.Hook = func(blockdevtest.Op, int64, int64) error { return errors.New("broken disk") }
+	_, _, err = WriteSingle(dev, diskID, BasicData, partID, 0)
+	require.ErrorContains(t, err, "broken disk")
+}
+
 func TestAddRefuses(t *testing.T) {
 	table, err := newTable(16<<20, diskID)
 	require.NoError(t, err)
@@ -89,8 +110,9 @@ func TestAddRefuses(t *testing.T) {
 	const smallest = 2*(32+2) + 8 // two tables with their headers, and 4096 bytes
 	_, err = newTable((smallest-1)*SectorSize, diskID)
 	require.ErrorIs(t, err, ErrTooSmall)
-	_, err = newTable(smallest*SectorSize, diskID)
+	least, err := newTable(smallest*SectorSize, diskID)
 	require.NoError(t, err)
+	require.NoError(t, Write(blockdevtest.NewMem(smallest*SectorSize), least))
 	dev := blockdevtest.NewMem(16 << 20)
 	require.NoError(t, Write(dev, table))
 	got, _, err := Read(dev)
@@ -175,6 +197,71 @@ func TestReadRefusesLyingHeaders(t *testing.T) {
 			require.ErrorIs(t, err, ErrDamaged)
 		})
 	}
+}
+
+// Each limit of a header is accepted itself, and the next value is not.
+func TestLimitsOfAHeader(t *testing.T) {
+	const sectors = 1 << 14
+	const most = MaxEntries * entrySize / SectorSize // sectors of the largest table
+	for name, c := range map[string]struct {
+		change func(h *header)
+		ok     bool
+	}{
+		"as written":                      {func(*header) {}, true},
+		"most entries":                    {func(h *header) { h.Entries, h.FirstUsable = MaxEntries, 2+most }, true},
+		"too many entries":                {func(h *header) { h.Entries, h.FirstUsable = MaxEntries+1, 4+most }, false},
+		"one entry":                       {func(h *header) { h.Entries = 1 }, true},
+		"no entry":                        {func(h *header) { h.Entries = 0 }, false},
+		"larger entries":                  {func(h *header) { h.Entries, h.EntrySize = 64, 2*entrySize }, false},
+		"one usable sector":               {func(h *header) { h.LastUsable = h.FirstUsable }, true},
+		"no usable sector":                {func(h *header) { h.LastUsable = h.FirstUsable - 1 }, false},
+		"usable to the last sector":       {func(h *header) { h.LastUsable = sectors - 1 }, true},
+		"usable beyond":                   {func(h *header) { h.LastUsable = sectors }, false},
+		"table in the first place":        {func(h *header) { h.Table, h.FirstUsable = 2, 34 }, true},
+		"table in the header":             {func(h *header) { h.Table, h.FirstUsable = 1, 34 }, false},
+		"usable sectors in the table":     {func(h *header) { h.FirstUsable = 33 }, false},
+		"table behind the usable sectors": {func(h *header) { h.FirstUsable, h.LastUsable, h.Table = 2, 99, 100 }, true},
+		"usable sectors in the header":    {func(h *header) { h.FirstUsable, h.LastUsable, h.Table = 1, 99, 100 }, false},
+		"table in the last usable sector": {func(h *header) { h.FirstUsable, h.LastUsable, h.Table = 2, 100, 100 }, false},
+		"table to the last sector":        {func(h *header) { h.LastUsable, h.Table = 1000, sectors-32 }, true},
+		"table beyond the last sector":    {func(h *header) { h.LastUsable, h.Table = 1000, sectors-31 }, false},
+		"table behind the device":         {func(h *header) { h.Table = sectors }, false},
+	} {
+		h := header{Self: 1, Other: sectors - 1, FirstUsable: 34, LastUsable: 16000, Table: 2, Entries: 128, EntrySize: entrySize}
+		c.change(&h)
+		_, err := decodeHeader(h.encode(), 1, sectors)
+		if c.ok {
+			assert.NoError(t, err, name)
+		} else {
+			assert.ErrorIs(t, err, ErrDamaged, name)
+		}
+	}
+	for size, ok := range map[uint32]bool{headerSize - 1: false, headerSize: true, SectorSize: true, SectorSize + 1: false} {
+		h := header{Self: 1, Other: sectors - 1, FirstUsable: 34, LastUsable: 16000, Table: 2, Entries: 128, EntrySize: entrySize}
+		b := h.encode()
+		binary.LittleEndian.PutUint32(b[12:], size)
+		clear(b[16:20])
+		binary.LittleEndian.PutUint32(b[16:], crc32.ChecksumIEEE(b[:min(size, SectorSize)]))
+		_, err := decodeHeader(b, 1, sectors)
+		assert.Equal(t, ok, err == nil, "a header of %d bytes: %v", size, err)
+	}
+}
+
+// Others may make tables of four entries: with these the smallest device has six sectors.
+func TestReadsTheSmallestDevice(t *testing.T) {
+	dev, entries := blockdevtest.NewMem(minSectors*SectorSize), make([]byte, SectorSize)
+	for _, at := range [][3]uint64{{1, 5, 2}, {5, 1, 4}} { // header, its twin, the entries
+		h := header{Self: at[0], Other: at[1], FirstUsable: 3, LastUsable: 3, Table: at[2], Entries: 4, EntrySize: entrySize,
+			TableCRC: crc32.ChecksumIEEE(entries)}
+		require.NoError(t, put(dev, h.encode(), at[0]))
+		require.NoError(t, put(dev, entries, at[2]))
+	}
+	table, warnings, err := Read(dev)
+	require.NoError(t, err)
+	assert.Equal(t, []Warning{WarnNoMBR}, warnings)
+	assert.Empty(t, table.Partitions)
+	_, err = ReadPrimary(dev, minSectors)
+	require.NoError(t, err)
 }
 
 func TestResize(t *testing.T) {

@@ -159,7 +159,7 @@ func (f *File) readScattered(bounce, p []byte, off int64) (n int, done bool, err
 	}
 	tail := (len(p) - head) % f.off
 	first, last := bounce[:f.off], bounce[bounceSize/2:][:f.off]
-	body, whole := p[head:len(p)-tail], roundUp(len(p)+skip, f.off)
+	body := p[head : len(p)-tail]
 	if head == 0 {
 		first = nil
 	}
@@ -175,7 +175,7 @@ func (f *File) readScattered(bounce, p []byte, off int64) (n int, done bool, err
 	if rest := n - head - len(body); rest > 0 {
 		copy(p[n-rest:n], last)
 	}
-	if n < len(p) && m < whole && m%f.off != 0 {
+	if n < len(p) && m%f.off != 0 {
 		return n, true, io.EOF
 	}
 	return n, n == len(p), nil

@@ -108,6 +108,18 @@ func TestStepsSurviveACrashAfterEverySector(t *testing.T) {
 	}
 }
 
+func TestSpareSpaceSharesNoSectorWithALongTable(t *testing.T) {
+	h := &Header{Records: make([]Record, 30)} // the table reaches into the second sector
+	was := make([]byte, 4*sectorSize)
+	assert.EqualValues(t, 3*sectorSize, h.findSpare(was, sectorSize), "the last one")
+	for at := 2 * sectorSize; at < len(was); at++ {
+		was[at] = 1
+	}
+	assert.EqualValues(t, -1, h.findSpare(was, sectorSize))
+	clear(was[2*sectorSize : 3*sectorSize])
+	assert.EqualValues(t, 2*sectorSize, h.findSpare(was, sectorSize), "the first behind the table")
+}
+
 // TestHostileHeaders puts one wrong value at a time into sound headers.
 func TestHostileHeaders(t *testing.T) {
 	const entry, record = fixedSize, 0x60

@@ -90,3 +90,16 @@ func TestStreamsOfEveryCodecButOneAreAllowed(t *testing.T) {
 		assert.Equal(t, allowed, err == nil, "%s: %v", codec, err)
 	}
 }
+
+// A spec may leave open what serves it, or name what this engine is.
+func TestBackendsAndServersOfASpec(t *testing.T) {
+	for _, c := range []struct {
+		backend, servedBy string
+		ok                bool
+	}{
+		{"", "", true}, {"auto", "auto", true}, {backend, "", true}, {"other", "", false}, {"", "other", false},
+	} {
+		err := New(nil).Supports(engine.Spec{Format: "UDRW", Size: 8 << 20, Backend: c.backend, ServedBy: c.servedBy})
+		assert.Equal(t, c.ok, err == nil, "%+v: %v", c, err)
+	}
+}
