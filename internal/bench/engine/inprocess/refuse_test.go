@@ -103,3 +103,11 @@ func TestBackendsAndServersOfASpec(t *testing.T) {
 		assert.Equal(t, c.ok, err == nil, "%+v: %v", c, err)
 	}
 }
+
+func TestOpeningRefusesAnUnknownFormat(t *testing.T) {
+	dir, err := hostio.OpenDir(t.TempDir())
+	require.NoError(t, err)
+	defer dir.Close()
+	_, err = New(nil).Open(t.Context(), dir, "image", engine.Spec{Format: "NONE"})
+	require.ErrorAs(t, err, new(*engine.UnsupportedError))
+}

@@ -146,6 +146,34 @@ func TestErrors(t *testing.T) {
 	assert.ErrorIs(t, err, ErrUnknown)
 }
 
+// What a decoder says of a damaged payload reaches the error, and an empty chunk is no excuse for one.
+func TestErrorsNameTheCause(t *testing.T) {
+	src := Text(3000)
+	middle := func(id ID) []byte {
+		payload, err := Encode(id, nil, src, 0)
+		require.NoError(t, err)
+		payload[len(payload)/2] ^= 0xff
+		return payload
+	}
+	for cause, c := range map[string]struct {
+		id      ID
+		payload []byte
+		size    int
+	}{
+		"distance out of range":             {LZMA, middle(LZMA), len(src)},
+		"invalid properties code":           {LZMA, append([]byte{0xff}, make([]byte, 12)...), 0},
+		"ends too early":                    {LZMA, make([]byte, 12), 0},
+		"block checksum mismatch":           {Bzip2, middle(Bzip2), len(src)},
+		"it decodes to 3000 bytes of 3001":  {Bzip2, roundTrip(t, Bzip2, src, 0), len(src) + 1},
+		"more bytes than wanted":            {Bzip2, roundTrip(t, Bzip2, src, 0), len(src) - 1},
+		"header with another length than w": {LZMA, make([]byte, 13), 1},
+	} {
+		_, err := Decode(c.id, make([]byte, c.size), c.payload)
+		require.ErrorIs(t, err, ErrCorrupt, cause)
+		assert.ErrorContains(t, err, cause)
+	}
+}
+
 func TestConcurrent(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 8 {
