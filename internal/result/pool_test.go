@@ -46,6 +46,16 @@ func TestPool(t *testing.T) {
 	assert.Equal(t, foldedRun("one", nil), a, "the runs themselves stay as they are")
 }
 
+// What the runs had in common of an automatic length stays; the decisions are of one run each.
+func TestPoolKeepsTheRuleOfAutomaticRounds(t *testing.T) {
+	auto := func(r *Result) { r.Auto = &AutoRounds{Decisions: []Look{{Stop: StopPrecise}}} }
+	a, b := foldedRun("one", auto), foldedRun("two", auto)
+	p, err := Pool([]*Result{a, b})
+	require.NoError(t, err)
+	assert.Equal(t, &AutoRounds{}, p.Auto)
+	assert.Len(t, a.Auto.Decisions, 1, "the runs themselves stay as they are")
+}
+
 func TestPoolRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Result)

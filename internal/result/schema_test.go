@@ -68,6 +68,16 @@ func TestSchemaAcceptsResults(t *testing.T) {
 	})
 }
 
+func TestSchemaDescribesItsProperties(t *testing.T) {
+	var s jsonschema.Schema
+	require.NoError(t, json.Unmarshal(JSONSchema(), &s))
+	for _, name := range []string{"run", "cases", "summaries", "sources"} {
+		require.Contains(t, s.Properties, name)
+		assert.NotEmpty(t, s.Properties[name].Description, name)
+	}
+	assert.NotEmpty(t, s.Properties["cases"].Items.Properties["reason"].Description, "of a case")
+}
+
 func TestSchemaAllowsAdditionsAndNothingElse(t *testing.T) {
 	s := resolved(t)
 	first := func(v map[string]any, key string) map[string]any { return v[key].([]any)[0].(map[string]any) }

@@ -111,6 +111,68 @@ func TestStaleSummaryIsNotUsed(t *testing.T) {
 	assert.Equal(t, "r-1", got.Run)
 }
 
+// Rates, sizes on disk and published figures are what a list of runs shows; without any rate it is all.
+func TestSummaryKeepsTheMainFigures(t *testing.T) {
+	of := func(op, unit string, published int) Summary {
+		return Summary{Case: "a", Op: op, Headline: "mean", Published: make([]PublishedValue, published),
+			Estimates: []Estimate{{Name: "low", Unit: unit}, {Name: "mean", Unit: unit}}}
+	}
+	rest := []Summary{of("allocated", "B", 0), of("attach_time", "s", 1), of("detach_time", "s", 0), {Case: "a", Op: "none", Headline: "mean"}}
+	for _, c := range []struct {
+		all  []Summary
+		want []string
+	}{
+		{append([]Summary{of("write", "B/s", 0)}, rest...), []string{"write", "allocated", "attach_time"}},
+		{append(slices.Clone(rest), of("read", "B/s", 0)), []string{"allocated", "attach_time", "read"}},
+		{rest, []string{"allocated", "attach_time", "detach_time"}},
+	} {
+		dir := endedRun(t, true)
+		writeResult(t, dir, &Result{Schema: SchemaVersion, Run: "r-1", Status: Done, Summaries: c.all})
+		got, err := ReadSummary(dir)
+		require.NoError(t, err)
+		var ops []string
+		for _, s := range got.Summaries {
+			ops = append(ops, s.Op)
+			require.Len(t, s.Estimates, 1)
+			assert.Equal(t, "mean", s.Estimates[0].Name)
+		}
+		assert.Equal(t, c.want, ops)
+	}
+}
+
+// A result is outdated once plan or journal differ from those it was made of.
+func TestOutdated(t *testing.T) {
+	dir := endedRun(t, true)
+	d, err := OpenRun(dir)
+	require.NoError(t, err)
+	sources, err := d.Sources()
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	assert.NotEqual(t, sources.Plan, sources.Journal)
+	assertOutdated := func(want bool, r *Result, why string) {
+		t.Helper()
+		got, err := Outdated(dir, r)
+		require.NoError(t, err, why)
+		assert.Equal(t, want, got, why)
+	}
+	assertOutdated(false, &Result{Sources: sources}, "as it was")
+	assertOutdated(true, &Result{}, "it names no sources")
+	write(t, dir, PlanFile, "y")
+	assertOutdated(true, &Result{Sources: sources}, "another plan")
+	for _, name := range []string{PlanFile, JournalFile} {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.Rename(path, path+"-away"))
+		assertOutdated(false, &Result{Sources: sources}, "without "+name)
+		require.NoError(t, os.Rename(path+"-away", path))
+	}
+	require.NoError(t, os.Remove(filepath.Join(dir, JournalFile)))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, JournalFile), 0o755))
+	_, err = Outdated(dir, &Result{Sources: sources})
+	require.Error(t, err, "a journal that cannot be read")
+	_, err = Outdated(filepath.Join(dir, "missing"), &Result{})
+	require.ErrorContains(t, err, "opening run folder")
+}
+
 func drawSummary(t *rapid.T) Summary {
 	name := rapid.OneOf(rapid.SampledFrom([]string{"aggregate", "mean", "", "\"", "case"}), rapid.String())
 	s := Summary{Case: name.Draw(t, "case"), Phase: name.Draw(t, "phase"), Op: rapid.SampledFrom([]string{"write", "allocated", "attach_time"}).Draw(t, "op"), N: 3, Headline: name.Draw(t, "headline")}

@@ -77,6 +77,11 @@ func TestThisMachine(t *testing.T) {
 	h := Gather(t.Context(), []Place{{"here", dir}, {"gone", filepath.Join(dir, "missing")}}, false)
 	assert.Positive(t, h.CPUs)
 	assert.NotEmpty(t, h.Cores)
+	levels := map[string]bool{}
+	for _, c := range h.Cores {
+		assert.False(t, levels[c.Level], "cores of level %q are listed twice", c.Level)
+		levels[c.Level] = true
+	}
 	require.Len(t, h.Disks, 2)
 	assert.Equal(t, result.Disk{Place: "gone", Medium: "unknown"}, h.Disks[1])
 	assert.Empty(t, h.Name+h.User+h.Disks[0].Path)

@@ -1,6 +1,7 @@
 package units_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 func TestParseBytes(t *testing.T) {
 	good := map[string]units.Bytes{
 		"100 GB": 100e9, "8 MiB": 8 << 20, "8.4 MB": 8_400_000, "4096 B": 4096, "1.5KiB": 1536,
-		"15.517 GB": 15_517_000_000, " 0 B ": 0, "8 EB": 8e18,
+		"15.517 GB": 15_517_000_000, " 0 B ": 0, "8 EB": 8e18, "1 EiB": 1 << 60,
+		"0" + strings.Repeat("0", 37) + "12 B": 12,
 	}
 	for text, want := range good {
 		got, err := units.ParseBytes(text)
@@ -24,7 +26,7 @@ func TestParseBytes(t *testing.T) {
 	bad := map[string]string{
 		"512M": "unknown; want a size", "5": "unit is missing", "1 Mb": "missing or unknown", "": "want a size", "-1 B": "want a size",
 		"1.2345 kB": "whole number", "99999999999 TiB": "larger than", "1e9 B": "missing or unknown", ".5 GB": "want a size", "1/2 GB": "missing or unknown",
-		"9223372036854775808 B": "larger than",
+		"9223372036854775808 B": "larger than", strings.Repeat("0", 39) + "12 B": "want a size",
 	}
 	for text, cause := range bad {
 		_, err := units.ParseBytes(text)
@@ -43,10 +45,12 @@ func TestParseOthers(t *testing.T) {
 	assert.Equal(t, 49320*time.Millisecond, d.Std())
 	_, err = units.ParseDuration("5 m")
 	require.ErrorContains(t, err, "missing or unknown; want a time")
-	p, err := units.ParseShare("12.5%")
-	require.NoError(t, err)
-	assert.InDelta(t, 0.125, float64(p), 1e-15)
-	for _, s := range []string{"12.5", "-1%", "%", "2000%"} {
+	for text, want := range map[string]float64{"12.5%": 0.125, " 12.5 % ": 0.125, "0%": 0, "1000%": 10} {
+		p, err := units.ParseShare(text)
+		require.NoError(t, err, text)
+		assert.InDelta(t, want, float64(p), 1e-15, text)
+	}
+	for _, s := range []string{"12.5", "-1%", "%", "1000.1%"} {
 		_, err = units.ParseShare(s)
 		require.Error(t, err, s)
 	}
@@ -59,6 +63,7 @@ func TestHuman(t *testing.T) {
 	assert.Equal(t, "53.3 GB", units.Bytes(53_300_000_000).Human())
 	assert.Equal(t, "0 B", units.Bytes(0).Human())
 	assert.Equal(t, "1.00 min", units.Duration(time.Minute).Human())
+	assert.Equal(t, "1 GB", units.Bytes(1e9).String())
 	assert.Equal(t, "20%", units.Share(0.2).String())
 	assert.Equal(t, "8 MiB", units.Bytes(8<<20).String())
 	assert.Equal(t, "6.13 GB/s", units.Rate(6_130_000_000).String())
@@ -93,6 +98,18 @@ func FuzzParse(f *testing.F) {
 		_, _ = units.ParseDuration(s)
 		_, _ = units.ParseShare(s)
 	})
+}
+
+func TestSignificantDigits(t *testing.T) {
+	for _, c := range []struct {
+		v      float64
+		digits int
+		want   string
+	}{
+		{0, 3, "0"}, {1234.5, 3, "1230"}, {1.2345, 3, "1.23"}, {-0.012345, 2, "-0.012"}, {9.996, 3, "10.0"}, {99.95, 1, "100"}, {5, 1, "5"},
+	} {
+		assert.Equal(t, c.want, units.Significant(c.v, c.digits))
+	}
 }
 
 func TestRoundUpAndCount(t *testing.T) {

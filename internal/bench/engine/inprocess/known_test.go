@@ -200,8 +200,9 @@ func TestKindsOfDamage(t *testing.T) {
 				require.Error(t, err, "not for writing")
 			}
 			if c.kind == "volume" || c.kind == "header" {
-				_, err = hurt.Check(t.Context(), engine.CheckOptions{Repair: true})
+				r, err := hurt.Check(t.Context(), engine.CheckOptions{Repair: true})
 				require.NoError(t, err)
+				assert.NotEmpty(t, r.Warnings, "what was repaired")
 				clean(t, hurt)
 			}
 		})

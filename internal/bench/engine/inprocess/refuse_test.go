@@ -13,26 +13,39 @@ import (
 	"dmgbench/internal/system/hostio"
 )
 
-// A table without a partition is sound, but nothing can be done with the image.
-func TestAnImageWithoutPartitionIsRefused(t *testing.T) {
+// A table without a partition is sound, and so is a partition without exFAT, but nothing can be done with the image.
+func TestAnImageWithoutAVolumeIsRefused(t *testing.T) {
 	dir, err := hostio.OpenDir(t.TempDir())
 	require.NoError(t, err)
 	defer dir.Close()
+	for missing, change := range map[string]func(img container.Image, table *gpt.Table) error{
+		"partition": func(img container.Image, table *gpt.Table) error {
+			table.Partitions = nil
+			return gpt.Write(img, table)
+		},
+		"boot regions": func(img container.Image, table *gpt.Table) error {
+			_, err := img.WriteAt(make([]byte, 24*container.SectorSize), table.Partitions[0].Offset())
+			return err
+		},
+	} {
+		t.Run(missing, func(t *testing.T) { requireRefused(t, dir, missing, change) })
+	}
+}
+
+func requireRefused(t *testing.T, dir *hostio.Dir, missing string, change func(img container.Image, table *gpt.Table) error) {
 	for _, format := range []string{"UDRW", "UDSB"} {
 		c, err := New(nil).Create(t.Context(), dir, "image", engine.Spec{Format: format, Size: 8 << 20, Cache: hostio.CacheBuffered})
 		require.NoError(t, err)
 		require.NoError(t, c.(*image).with(t.Context(), "changing", false, func(img container.Image) error {
 			table, _, err := gpt.Read(img)
 			require.NoError(t, err)
-			table.Partitions = nil
-			return gpt.Write(img, table)
+			return change(img, table)
 		}))
 		r, err := c.Check(t.Context(), engine.CheckOptions{What: "container"})
 		require.NoError(t, err)
 		assert.Empty(t, r.Findings)
 		for name, do := range map[string]func() error{
 			"attach": func() error { _, err := c.Attach(t.Context(), engine.AttachOptions{}); return err },
-			"damage": func() error { return c.Damage(t.Context(), "volume") },
 			"resize": func() error { _, err := c.Resize(t.Context(), 16<<20); return err },
 			"check": func() error {
 				r, err := c.Check(t.Context(), engine.CheckOptions{})
@@ -44,10 +57,12 @@ func TestAnImageWithoutPartitionIsRefused(t *testing.T) {
 		} {
 			assert.Error(t, do(), "%s of %s", name, format)
 		}
+		assert.Equal(t, missing == "partition", c.Damage(t.Context(), "volume") != nil, "only a partition can be damaged")
 		if format == "UDSB" {
 			_, err = c.Compact(t.Context(), engine.CompactOptions{})
 			assert.Error(t, err)
 		}
+		require.NoError(t, c.Remove(t.Context()))
 	}
 }
 

@@ -251,6 +251,17 @@ func TestOverlapAndSum(t *testing.T) {
 	require.ErrorContains(t, err, "in all records")
 }
 
+// A file can end with the fixed part of its header: such an image has no records and no data.
+func TestSmallestHeader(t *testing.T) {
+	least := bytes.Clone(named(t, "aes128-512-aes192").content[:fixedSize])
+	copy(least[0x38:], u64(0))
+	copy(least[0x40:], u64(fixedSize))
+	copy(least[0x48:], u32(0))
+	assert.Equal(t, least, read(t, least).Marshal())
+	_, err := ReadHeader(bytes.NewReader(least[:fixedSize-1]), fixedSize-1)
+	require.Error(t, err)
+}
+
 func TestLargeHeader(t *testing.T) {
 	content := named(t, "aes128-512-aes192").content
 	large := append(bytes.Clone(content[:DataOffset]), make([]byte, 4<<20)...)
