@@ -385,8 +385,8 @@
       var made = prepare(c.spec, width, dark.matches && !printing ? DARK : LIGHT, measure);
       c.place.style.height = made.height + 'px';
       if (!c.chart) c.chart = root.echarts.init(c.place, null, { renderer: c.spec.canvas ? 'canvas' : 'svg' });
+      c.chart.setOption(made.option, { notMerge: true, lazyUpdate: true }); // resize draws it, once
       c.chart.resize({ width: width, height: made.height });
-      c.chart.setOption(made.option, true);
       c.width = width;
     }
 
