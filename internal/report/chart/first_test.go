@@ -57,11 +57,8 @@ func TestFirstChart(t *testing.T) {
 func TestSavedPicturesHaveMargins(t *testing.T) {
 	t.Parallel()
 	p, r := reporttest.Sample()
-	d, err := newDrawer(func(string) {})
-	require.NoError(t, err)
 	for _, c := range NewView(p, r).Charts[:3] {
-		svg, err := d.draw(&c, pictureWidth, "LIGHT")
-		require.NoError(t, err)
+		svg := newEngine(t).draw(t, c, pictureWidth, "LIGHT")
 		for _, m := range regexp.MustCompile(`<text [^>]*text-anchor="start"[^>]*translate\((-?[\d.]+) (-?[\d.]+)\)`).FindAllStringSubmatch(svg, -1) {
 			for _, at := range m[1:] {
 				n, err := strconv.ParseFloat(at, 64)

@@ -47,9 +47,8 @@ func TestWhiskersStayInThePlot(t *testing.T) {
 		low, high float64
 		arrows    int
 	}{{20, 80, 0}, {-50, 80, 1}, {20, 300, 1}, {-50, 300, 2}} {
-		v, err := newEngine(t).RunString(fmt.Sprintf(`JSON.stringify(dmgbenchMarks.errorBar('#000')({ coordSys: { y: 10, height: 100 } },
+		v := newEngine(t).eval(t, fmt.Sprintf(`JSON.stringify(dmgbenchMarks.errorBar('#000')({ coordSys: { y: 10, height: 100 } },
 			{ value: function (i) { return [0, 0, %v, %v][i]; }, coord: function (p) { return [p[0], 110 - p[1]]; } }).children.map(function (c) { return c.shape; }))`, k.low, k.high))
-		require.NoError(t, err)
 		var lines []struct{ X1, Y1, X2, Y2 float64 }
 		require.NoError(t, json.Unmarshal([]byte(v.String()), &lines))
 		arrows := 0

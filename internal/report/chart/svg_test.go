@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/dop251/goja"
@@ -17,29 +19,50 @@ import (
 	"dmgbench/internal/result"
 )
 
-// engine draws for tests: whatever the console says is an error.
+// engine draws for all tests, as the library takes long to prepare: whatever the console says is an error.
 type engine struct {
+	sync.Mutex // the interpreter is of one goroutine at a time
 	*drawer
-	vm *goja.Runtime
+	said []string
 }
+
+var sharedEngine = sync.OnceValues(func() (e *engine, err error) {
+	e = &engine{}
+	e.drawer, err = newDrawer(func(text string) { e.said = append(e.said, text) })
+	return e, err
+})
 
 func newEngine(t *testing.T) *engine {
 	t.Helper()
-	d, err := newDrawer(func(text string) { t.Errorf("the console says: %s", text) })
+	e, err := sharedEngine()
 	require.NoError(t, err)
-	return &engine{d, d.Runtime}
+	return e
 }
 
 // draw returns the picture of a chart as SVG.
 func (e *engine) draw(t *testing.T, c report.Chart, width int, theme string) string {
 	t.Helper()
+	e.Lock()
+	defer e.Unlock()
+	e.said = nil
 	svg, err := e.drawer.draw(&c, width, theme)
 	require.NoError(t, err, c.ID)
+	assert.Empty(t, e.said, "the console says")
 	return svg
 }
 
-// Pictures of the second direction and phase on differ in nothing but numbers.
-var laterPhase = regexp.MustCompile(`^(size|time|heat|residuals)-[2-9]`)
+// eval runs a script next to those of the page.
+func (e *engine) eval(t *testing.T, script string) goja.Value {
+	t.Helper()
+	e.Lock()
+	defer e.Unlock()
+	v, err := e.RunString(script)
+	require.NoError(t, err)
+	return v
+}
+
+// kindOf is what the id of a chart begins with. Pictures of one kind differ in nothing but numbers and texts.
+var kindOf = regexp.MustCompile(`^(life-)?[a-z]+`)
 
 // counters are the only thing that differs between two pictures of one chart.
 var counters = regexp.MustCompile(`zr\d+-c\w*-?\d*`)
@@ -56,20 +79,25 @@ func thinOut(r *result.Result) {
 	})
 }
 
+// Every kind of chart is drawn of good results, and of hostile ones; DMGBENCH_LONG draws all charts. 10,000 points in an
+// interpreter take long, and show nothing new.
 func TestEveryChartDraws(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	for name, m := range makers {
-		if name == "large" { // 10,000 points in an interpreter take long, and show nothing new
-			continue
-		}
+	drawn := map[string]bool{}
+	for _, name := range []string{"sample", "sweep", "aging", "hostile", "empty"} {
 		t.Run(name, func(t *testing.T) {
-			p, r := m()
+			p, r := makers[name]()
 			thinOut(r)
 			for _, c := range NewView(p, r).Charts {
-				if laterPhase.MatchString(c.ID) {
+				kind := fmt.Sprint(kindOf.FindString(c.ID), " hostile ", name == "hostile")
+				if c.ID == "first" { // which is of any kind
+					kind = name
+				}
+				if drawn[kind] && os.Getenv("DMGBENCH_LONG") == "" {
 					continue
 				}
+				drawn[kind] = true
 				svg := e.draw(t, c, 900, "LIGHT")
 				assert.True(t, strings.HasPrefix(svg, "<svg"), c.ID)
 				assert.NotContains(t, svg, "NaN", c.ID)
@@ -117,14 +145,9 @@ func TestFunctionsAreBoundByKeyOnly(t *testing.T) {
 // The numbers of the page's script are those of Go.
 func TestScriptWritesNumbersLikeGo(t *testing.T) {
 	e := newEngine(t)
-	value, err := e.vm.RunString(`dmgbenchReport.human`)
-	require.NoError(t, err)
-	f, ok := goja.AssertFunction(value)
-	require.True(t, ok)
 	for _, unit := range []string{"B", "B/s", "s"} {
 		for _, v := range []float64{0, 1, 12.5, 999.4, 999.6, 1e3, 1.234e6, 53.3e9, 2.5e13} {
-			got, err := f(goja.Undefined(), e.vm.ToValue(v), e.vm.ToValue(unit))
-			require.NoError(t, err)
+			got := e.eval(t, fmt.Sprintf(`dmgbenchReport.human(%v, %q)`, v, unit))
 			assert.Equal(t, report.Human(v, unit), got.String(), "%v %s", v, unit)
 		}
 	}
