@@ -30,7 +30,7 @@ func Made(t *testing.T) map[string]string {
 		"report that was changed":     fewFiles(t, makers["hostile"]),
 		"comparison that was changed": string(rendered(t, func(w io.Writer) error { return Renderers.DocumentHTML(w, ComparisonDocument(c)) })),
 		"history that was changed":    historyPage(t, hostilePast()),
-		"history over versions":       historyPage(t, pastOf(pastRuns())),
+		"history over versions":       historyPage(t, pastOf(sharedPast())),
 	}
 }
 
@@ -47,7 +47,7 @@ func hostileComparison(t *testing.T) *analysis.Comparison {
 	return c
 }
 
-// fewFiles is a report of one phase, with few points in its charts: it draws quickly.
+// fewFiles is a report of one phase and a few cases, with few points in its charts: it draws quickly.
 func fewFiles(t *testing.T, m maker) string {
 	t.Helper()
 	p, r := m()
@@ -58,11 +58,14 @@ func fewFiles(t *testing.T, m maker) string {
 			phase = s.Phase
 		}
 	})
+	r.Cases = slices.Delete(r.Cases, 2, 4) // of four images
 	for i := range r.Cases {
 		c := &r.Cases[i]
 		c.Steps = slices.DeleteFunc(c.Steps, func(s result.Step) bool { return len(s.Samples) > 0 && s.Do != "canary" && s.Phase != phase })
 	}
-	r.Summaries = slices.DeleteFunc(r.Summaries, func(s result.Summary) bool { return s.Phase != phase })
+	r.Summaries = slices.DeleteFunc(r.Summaries, func(s result.Summary) bool {
+		return s.Phase != phase || !slices.ContainsFunc(r.Cases, func(c result.Case) bool { return c.ID == s.Case })
+	})
 	var b bytes.Buffer
 	require.NoError(t, Renderers.HTML(&b, p, r))
 	return b.String()

@@ -15,9 +15,9 @@ import (
 // The report without Verbose is one screen, whatever was measured.
 func TestBriefIsOneScreen(t *testing.T) {
 	t.Parallel()
-	for name, m := range makers {
+	for name := range makers {
 		t.Run(name, func(t *testing.T) {
-			out := text(t, m, TextOptions{})
+			out := text(t, shared(name), TextOptions{})
 			assert.LessOrEqual(t, strings.Count(out, "\n"), 60, out) // of quick 40: see screen.txtar
 			for line := range strings.Lines(out) {
 				assert.LessOrEqual(t, Width(strings.TrimSuffix(line, "\n")), 80, line)

@@ -52,18 +52,16 @@ func TestASharedReasonIsSaidOnce(t *testing.T) {
 
 func TestDeparturesFromAPlanWithoutSource(t *testing.T) {
 	t.Parallel()
-	own := func() (*plan.Plan, *result.Result) {
-		p, r := reporttest.Sample()
-		p.Source = nil
-		return p, r
-	}
-	for what, render := range map[string]func(maker) string{
-		"text":     func(m maker) string { return text(t, m, TextOptions{Verbose: true}) },
-		"markdown": func(m maker) string { return markdown(t, m) },
-		"page":     func(m maker) string { return html(t, m) },
+	p, r := reporttest.Sample()
+	p.Source = nil
+	own := func() (*plan.Plan, *result.Result) { return p, r }
+	for what, c := range map[string]struct{ own, sample string }{
+		"text":     {text(t, own, TextOptions{Verbose: true}), verboseOf("sample")},
+		"markdown": {markdown(t, own), markdownOf("sample")},
+		"page":     {html(t, own), pageOf("sample")},
 	} {
-		assert.Contains(t, render(own), "Deviations from the plan as written", what)
-		assert.NotContains(t, render(own), "Deviations from what was published", what)
-		assert.Contains(t, render(reporttest.Sample), "Deviations from what was published", what)
+		assert.Contains(t, c.own, "Deviations from the plan as written", what)
+		assert.NotContains(t, c.own, "Deviations from what was published", what)
+		assert.Contains(t, c.sample, "Deviations from what was published", what)
 	}
 }

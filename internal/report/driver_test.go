@@ -79,14 +79,20 @@ func playwright(t *testing.T) string {
 	return dir
 }
 
-// drive starts a browser, or skips the test where something of it is missing.
-func drive(t *testing.T) *driver {
+// browserTools is the command that drives a browser, without the script; the test skips where something of it is missing.
+func browserTools(t *testing.T) (node, modules, chromium string) {
 	t.Helper()
-	chromium := browser(t)
+	chromium, modules = browser(t), playwright(t)
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Skip("node is not installed")
 	}
+	return node, modules, chromium
+}
+
+// drive starts a browser, or skips the test if it does not run here.
+func drive(t *testing.T, node, modules, chromium string) *driver {
+	t.Helper()
 	script := filepath.Join(browserScripts, "driver.mjs")
 	require.FileExists(t, script) // looked at, too, so that no result of another driver is taken from the cache of go test
 	// Profiles and downloads: nothing stays, even of a driver that was killed. The path is short, since the browser makes a
@@ -95,7 +101,7 @@ func drive(t *testing.T) *driver {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(scratch)) })
 	ctx, kill := context.WithCancel(context.WithoutCancel(t.Context()))
-	cmd := exec.CommandContext(ctx, node, script, playwright(t), chromium)
+	cmd := exec.CommandContext(ctx, node, script, modules, chromium)
 	cmd.Stderr, cmd.WaitDelay = t.Output(), 5*time.Second
 	cmd.Env = append(os.Environ(), "TMPDIR="+scratch)
 	in, err := cmd.StdinPipe()

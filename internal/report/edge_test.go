@@ -44,13 +44,17 @@ func end(r *result.Result, status string, steps bool) {
 	}
 }
 
-// shrink leaves two of three phases, and one sparse bundle: what is at the border is there all the same.
+// shrink leaves two of three phases, one of two sets of files, and one sparse bundle: what is at the border is there all
+// the same.
 func shrink(r *result.Result) {
 	r.Cases = slices.DeleteFunc(r.Cases, func(c result.Case) bool { return c.ID == "format=UDSB,encryption=AES-256" })
 	for i := range r.Cases {
 		c := &r.Cases[i]
 		c.Steps = slices.DeleteFunc(c.Steps, func(s result.Step) bool { return s.Phase == "part-full" })
 	}
+	eachStep(r, func(s *result.Step) {
+		s.Samples = slices.DeleteFunc(s.Samples, func(f result.Sample) bool { return f.Set == 2 })
+	})
 }
 
 func eachSample(r *result.Result, do func(s *result.Sample)) {
@@ -131,6 +135,16 @@ var edges = map[string]func(*result.Result){
 
 var broken = regexp.MustCompile(`\bNaN\b|[+-]Inf\b|\bundefined\b|<nil>|%!|\[object`)
 
+// brokenIn finds what is broken in a text; the expression, which is slow, is for texts that have a part of it.
+func brokenIn(text string) string {
+	for _, part := range []string{"NaN", "Inf", "undefined", "<nil>", "%!", "[object"} {
+		if strings.Contains(text, part) {
+			return broken.FindString(text)
+		}
+	}
+	return ""
+}
+
 // Whatever a run came to, its result can be stored and exported, and its report
 // prints no broken number and no empty picture.
 func TestEdges(t *testing.T) {
@@ -144,13 +158,10 @@ func TestEdges(t *testing.T) {
 			require.NoError(t, analysis.Analyze(p, r, analysis.Options{}))
 			m := func() (*plan.Plan, *result.Result) { return p, r }
 			page := html(t, m)
-			_, raw := parse(t, page)
-			shown := page
-			for _, script := range raw {
-				shown = strings.Replace(shown, script, "", 1)
-			}
-			for what, out := range map[string]string{"page": shown, "text": text(t, m, TextOptions{Verbose: true}), "markdown": markdown(t, m)} {
-				assert.NotRegexp(t, broken, out, what)
+			parts := parse(page)
+			require.NoError(t, parts.err)
+			for what, out := range map[string]string{"page": parts.shown, "text": text(t, m, TextOptions{Verbose: true}), "markdown": markdown(t, m)} {
+				assert.Empty(t, brokenIn(out), what)
 			}
 			for _, c := range Renderers.Charts(p, r) {
 				assert.Positive(t, c.Size(), c.ID)
@@ -160,7 +171,7 @@ func TestEdges(t *testing.T) {
 				}
 				spec, err := Renderers.Encode(&c)
 				require.NoError(t, err, c.ID)
-				assert.NotRegexp(t, broken, string(spec), c.ID)
+				assert.Empty(t, brokenIn(string(spec)), c.ID)
 			}
 			_, err := r.MarshalIndent()
 			require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 // The chart of the first screen is before the verdicts.
 func TestFirstChartComesBeforeVerdicts(t *testing.T) {
 	t.Parallel()
-	page := html(t, maker(reporttest.Sample))
+	page := pageOf("sample")
 	assert.Less(t, strings.Index(page, "<figure>"), strings.Index(page, `id="h-claims"`))
 	assert.Equal(t, 1, strings.Count(page, `data-for="first"`))
 }
@@ -25,10 +25,9 @@ func TestFirstChartComesBeforeVerdicts(t *testing.T) {
 // What a stranger has to see before anything else is in every rendering, in this order.
 func TestFirstScreenComesFirst(t *testing.T) {
 	t.Parallel()
-	sample := maker(reporttest.Sample)
-	page := html(t, sample)
+	page := pageOf("sample")
 	page = regexp.MustCompile(`(?s)<figure>.*?</figure>`).ReplaceAllString(page[strings.Index(page, "<body>"):], "")
-	for what, out := range map[string]string{"page": page, "markdown": markdown(t, sample), "text": text(t, sample, TextOptions{Width: 2000, Verbose: true})} {
+	for what, out := range map[string]string{"page": page, "markdown": markdownOf("sample"), "text": text(t, shared("sample"), TextOptions{Width: 2000, Verbose: true})} {
 		last := -1
 		for _, part := range []string{"Apple’s tools were not measured.", "published conclusion was not judged here: it is about Apple’s tools, which did not run.",
 			"Our 3 claims: 1 holds, 1 does not hold, 1 undecided.", "Measured here, and published elsewhere, phase “new”", "2.31 GB/s", "2.19–2.44 GB/s", "5.5 GB/s",
@@ -70,9 +69,8 @@ func TestEngineNotice(t *testing.T) {
 // published one that may not be compared has no ratio.
 func TestMainNumbers(t *testing.T) {
 	t.Parallel()
-	for name, m := range makers {
-		p, r := m()
-		tb := NewView(p, r).First.Numbers
+	for name := range makers {
+		tb := NewView(shared(name)()).First.Numbers
 		if tb == nil {
 			require.Equal(t, "empty", name)
 			continue

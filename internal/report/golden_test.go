@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -43,6 +44,42 @@ var makers = map[string]maker{
 	"aging": reporttest.Aging,
 }
 
+// once keeps what do returns for each key: many tests look at the same results and pages, which take long to make.
+func once[K comparable, V any](do func(K) V) func(K) V {
+	var kept sync.Map
+	return func(key K) V {
+		value, _ := kept.LoadOrStore(key, sync.OnceValue(func() V { return do(key) }))
+		return value.(func() V)()
+	}
+}
+
+// shared makes a result once, for tests that do not change it.
+var shared = once(func(name string) maker {
+	p, r := makers[name]()
+	return func() (*plan.Plan, *result.Result) { return p, r }
+})
+
+// written is what a function writes of the result of a maker, or the error that it returns.
+func written(name string, write func(io.Writer, *plan.Plan, *result.Result) error) string {
+	var b bytes.Buffer
+	p, r := shared(name)()
+	if err := write(&b, p, r); err != nil {
+		return "writing " + name + ": " + err.Error()
+	}
+	return b.String()
+}
+
+// The renderings of the makers, made once.
+var (
+	pageOf     = once(func(name string) string { return written(name, Renderers.HTML) })
+	markdownOf = once(func(name string) string { return written(name, Renderers.RunMarkdown) })
+	verboseOf  = once(func(name string) string {
+		return written(name, func(w io.Writer, p *plan.Plan, r *result.Result) error {
+			return Renderers.Run(w, p, r, TextOptions{Verbose: true})
+		})
+	})
+)
+
 func text(t *testing.T, m maker, o TextOptions) string {
 	t.Helper()
 	p, r := m()
@@ -69,9 +106,9 @@ func html(t *testing.T, m maker) string {
 
 func TestGolden(t *testing.T) {
 	for _, name := range []string{"sample", "sweep"} {
-		golden(t, name+"-brief.txt", []byte(text(t, makers[name], TextOptions{})))
-		golden(t, name+".txt", []byte(text(t, makers[name], TextOptions{Verbose: true})))
-		golden(t, name+".md", []byte(markdown(t, makers[name])))
+		golden(t, name+"-brief.txt", []byte(text(t, shared(name), TextOptions{})))
+		golden(t, name+".txt", []byte(verboseOf(name)))
+		golden(t, name+".md", []byte(markdownOf(name)))
 	}
 }
 
@@ -79,10 +116,10 @@ func TestSameInputSameBytes(t *testing.T) {
 	t.Parallel()
 	for name, m := range makers {
 		t.Run(name, func(t *testing.T) {
-			first, second := html(t, m), html(t, m)
-			assert.True(t, first == second, "the page differs from one call to the next")
+			assert.True(t, pageOf(name) == html(t, m), "the page differs from one call to the next")
+			m = shared(name)
 			assert.Equal(t, text(t, m, TextOptions{Color: true}), text(t, m, TextOptions{Color: true}))
-			assert.Equal(t, markdown(t, m), markdown(t, m))
+			assert.Equal(t, markdownOf(name), markdown(t, m))
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,12 +36,7 @@ var eras = []era{{"26.2", "25C56", "0.4.0", 4, 1}, {"26.4", "25E241", "0.4.0", 5
 // Sessions differ by two percent. One run has a warning of its own, and one is
 // unfinished.
 func pastRuns() []*result.Result {
-	var out []*result.Result
-	for _, e := range eras {
-		for range e.runs {
-			out = append(out, pastRun(e, len(out)+1))
-		}
-	}
+	out := pastRunsFrom(0, 18)
 	for i := range out[6].Summaries {
 		if s := &out[6].Summaries[i]; s.Op == "write" && s.Phase == "new" && s.Case == "format=UDSB,encryption=none" {
 			s.Warnings = append(s.Warnings, result.Warning{Kind: "throttled",
@@ -48,6 +44,22 @@ func pastRuns() []*result.Result {
 		}
 	}
 	out[15].Status = result.Unfinished
+	return out
+}
+
+// sharedPast are the same runs, for tests that do not change them.
+var sharedPast = sync.OnceValue(pastRuns)
+
+// pastRunsFrom are the runs of the past from one index to another, as they were without incident.
+func pastRunsFrom(from, to int) (out []*result.Result) {
+	n := 0
+	for _, e := range eras {
+		for range e.runs {
+			if n++; n > from && n <= to {
+				out = append(out, pastRun(e, n))
+			}
+		}
+	}
 	return out
 }
 
@@ -122,17 +134,18 @@ func historyMarkdown(t *testing.T, h *analysis.History) string {
 }
 
 func TestGoldenHistory(t *testing.T) {
-	h := pastOf(pastRuns())
-	golden(t, "history.txt", []byte(historyWords(t, h)))
+	h := pastOf(sharedPast())
+	words := historyWords(t, h)
+	golden(t, "history.txt", []byte(words))
 	golden(t, "history.md", []byte(historyMarkdown(t, h)))
-	for line := range strings.Lines(historyWords(t, h)) {
+	for line := range strings.Lines(words) {
 		assert.LessOrEqual(t, Width(strings.TrimRight(line, "\n")), 80, line)
 	}
 }
 
 // The picture has every number of the reports in its place, and nothing that is not final in a line.
 func TestHistoryChart(t *testing.T) {
-	runs := pastRuns()
+	runs := sharedPast()
 	h := pastOf(runs)
 	v := newSeriesView(&h.Series[0], "name", "s1", valuesDrawn)
 	var ops []string
@@ -204,7 +217,7 @@ func TestHistoryTextFitsTheScreen(t *testing.T) {
 
 // A change that too few sessions show says so, in every rendering.
 func TestHistoryOfOneRunEach(t *testing.T) {
-	runs := pastRuns()
+	runs := sharedPast()
 	h := pastOf([]*result.Result{runs[10], runs[12]})
 	for _, page := range []string{historyPage(t, h), historyMarkdown(t, h), historyWords(t, h)} {
 		assert.Contains(t, strings.Join(strings.Fields(page), " "), "undecided: too few sessions to know how much sessions differ")
@@ -215,7 +228,7 @@ func TestHistoryOfOneRunEach(t *testing.T) {
 
 // The figures of one run are in its pictures and their tables, and nothing changed.
 func TestHistoryOfOneRun(t *testing.T) {
-	r := pastRuns()[0]
+	r := sharedPast()[0]
 	h := pastOf([]*result.Result{r})
 	s := newSeriesView(&h.Series[0], "name", "s1", valuesDrawn).sections()[0]
 	require.Len(t, s.Charts, 3)
@@ -253,7 +266,7 @@ func TestTickStepFitsSixTimes(t *testing.T) {
 // hostilePast are runs of a plan, a machine and cases whose every name wants to be markup.
 func hostilePast() *analysis.History {
 	evil := `</script><img src=x onerror=alert(1)>` + "\u202e`|*\"'__f__ 🧨\x1b[31m" + strings.Repeat("x", 300)
-	runs := pastRuns()[10:14]
+	runs := pastRunsFrom(10, 14)
 	for i, r := range runs {
 		r.Run, r.Plan.Name, r.Plan.Title = fmt.Sprint(evil, i), evil, evil
 		r.Status = []string{result.Done, evil}[i%2]

@@ -25,37 +25,52 @@ type element struct {
 	attrs map[string]string
 }
 
-var scriptOrStyle = regexp.MustCompile(`(?s)(<(script|style)\b[^>]*>)(.*?)(</(script|style)>)`)
+var scriptOrStyle = regexp.MustCompile(`<(script|style)\b[^>]*>`)
+
+// parsed is a page in parts: its start tags, what is within each script and style, and all else.
+type parsed struct {
+	elements []element
+	raw      []string
+	shown    string
+	err      error
+}
+
+// parsedOf is the page of a maker, parsed once.
+var parsedOf = once(func(name string) parsed { return parse(pageOf(name)) })
 
 // parse reads a page as the template writes it: raw text is cut out first, void
 // elements close themselves. Anything else than well-formed markup is an error.
-func parse(t *testing.T, page string) (elements []element, raw []string) {
-	t.Helper()
+func parse(page string) (out parsed) {
 	page = strings.TrimPrefix(page, "<!doctype html>")
 	const library = "the charting library" // a megabyte, that nobody needs to search
 	page = strings.Replace(page, echarts.Script, library, 1)
-	page = scriptOrStyle.ReplaceAllStringFunc(page, func(m string) string {
-		parts := scriptOrStyle.FindStringSubmatch(m)
-		if parts[3] == library {
-			parts[3] = echarts.Script
+	var shown strings.Builder
+	for at := scriptOrStyle.FindStringSubmatchIndex(page); at != nil; at = scriptOrStyle.FindStringSubmatchIndex(page) {
+		shown.WriteString(page[:at[1]])
+		text, rest, _ := strings.Cut(page[at[1]:], "</"+page[at[2]:at[3]]+">")
+		if text == library {
+			text = echarts.Script
 		}
-		raw = append(raw, parts[3])
-		return parts[1] + parts[4]
-	})
-	d := xml.NewDecoder(strings.NewReader(page))
+		out.raw, page = append(out.raw, text), "</"+page[at[2]:at[3]]+">"+rest
+	}
+	out.shown = shown.String() + page
+	d := xml.NewDecoder(strings.NewReader(out.shown))
 	d.Strict, d.AutoClose, d.Entity = false, []string{"meta"}, xml.HTMLEntity
 	for {
 		token, err := d.Token()
 		if err == io.EOF {
-			return elements, raw
+			return out
 		}
-		require.NoError(t, err)
+		if err != nil {
+			out.err = err
+			return out
+		}
 		if s, ok := token.(xml.StartElement); ok {
 			e := element{s.Name.Local, map[string]string{}}
 			for _, a := range s.Attr {
 				e.attrs[a.Name.Local] = a.Value
 			}
-			elements = append(elements, e)
+			out.elements = append(out.elements, e)
 		}
 	}
 }
@@ -68,11 +83,13 @@ var attributes = strings.Fields(`lang charset http-equiv content name class href
 
 func TestPageHasOnlyOurElements(t *testing.T) {
 	t.Parallel()
-	for name, m := range makers {
+	for name := range makers {
 		t.Run(name, func(t *testing.T) {
-			elements, _ := parse(t, html(t, m))
+			page := parsedOf(name)
+			require.NoError(t, page.err)
+			require.NotEmpty(t, page.elements)
 			scripts := 0
-			for _, e := range elements {
+			for _, e := range page.elements {
 				assert.Contains(t, allowed, e.name)
 				for a, value := range e.attrs {
 					assert.Contains(t, attributes, a, e.name)
@@ -90,9 +107,9 @@ func TestPageHasOnlyOurElements(t *testing.T) {
 }
 
 func TestPageLoadsNothing(t *testing.T) {
-	page := html(t, reporttest.Hostile)
-	elements, raw := parse(t, page)
-	for _, e := range elements {
+	page := pageOf("hostile")
+	raw := parsedOf("hostile").raw
+	for _, e := range parsedOf("hostile").elements {
 		assert.Empty(t, e.attrs["src"], e.name)
 	}
 	assert.NotRegexp(t, `(?i)url\(|@import`, raw[0], "the style sheet")
@@ -102,9 +119,9 @@ func TestPageLoadsNothing(t *testing.T) {
 }
 
 func TestPolicyNamesEveryScript(t *testing.T) {
-	elements, raw := parse(t, html(t, reporttest.Sample))
+	raw := parsedOf("sample").raw
 	var content string
-	for _, e := range elements {
+	for _, e := range parsedOf("sample").elements {
 		if e.attrs["http-equiv"] == "Content-Security-Policy" {
 			content = e.attrs["content"]
 		}
@@ -122,11 +139,11 @@ func TestPolicyNamesEveryScript(t *testing.T) {
 // Every chart has its place, its data is JSON, its table and an id of its own.
 func TestChartsOfPage(t *testing.T) {
 	t.Parallel()
-	for name, m := range makers {
+	for name := range makers {
 		t.Run(name, func(t *testing.T) {
-			elements, raw := parse(t, html(t, m))
+			raw := parsedOf(name).raw
 			var places, blocks []string
-			for _, e := range elements {
+			for _, e := range parsedOf(name).elements {
 				if e.attrs["class"] == "chart" {
 					assert.NotContains(t, places, e.attrs["id"])
 					assert.NotEmpty(t, e.attrs["aria-label"])
@@ -157,9 +174,8 @@ func TestChartsOfPage(t *testing.T) {
 }
 
 func TestTablesAreRectangles(t *testing.T) {
-	for name, m := range makers {
-		p, r := m()
-		v := NewView(p, r)
+	for name := range makers {
+		v := NewView(shared(name)())
 		for _, s := range v.Sections {
 			for _, tb := range s.Tables {
 				for _, row := range tb.Rows {
@@ -173,7 +189,7 @@ func TestTablesAreRectangles(t *testing.T) {
 // A page of many files stays small.
 func TestPageOfManyFilesIsSmall(t *testing.T) {
 	t.Parallel()
-	assert.Less(t, len(html(t, makers["large"])), 2_500_000)
+	assert.Less(t, len(pageOf("large")), 2_500_000)
 }
 
 // Ten thousand files in as many pictures as a page has are still a page of less than 3 MB.

@@ -28,7 +28,7 @@ func saved(t *testing.T, m maker) map[string]string {
 }
 
 func TestTablesAsFiles(t *testing.T) {
-	files := saved(t, makers["sample"])
+	files := saved(t, shared("sample"))
 	for _, suffix := range []string{".html", ".md", ".tsv"} {
 		golden(t, "new-images"+suffix, []byte(files["new-images"+suffix]))
 	}
@@ -40,7 +40,7 @@ func TestTablesAsFiles(t *testing.T) {
 
 // Every row of TSV has a cell for each column, and a cell is a number alone.
 func TestTablesInSpreadsheets(t *testing.T) {
-	lines := strings.Split(strings.TrimSuffix(saved(t, makers["sample"])["new-images.tsv"], "\n"), "\n")
+	lines := strings.Split(strings.TrimSuffix(saved(t, shared("sample"))["new-images.tsv"], "\n"), "\n")
 	require.Len(t, lines, 5)
 	for _, line := range lines {
 		assert.Len(t, strings.Split(line, "\t"), len(strings.Split(lines[0], "\t")), line)
@@ -52,19 +52,19 @@ func TestTablesInSpreadsheets(t *testing.T) {
 
 // The buttons of the page hand out what the files hold.
 func TestPageBringsTheForms(t *testing.T) {
-	page := html(t, makers["sample"])
+	page := pageOf("sample")
 	_, rest, ok := strings.Cut(page, `<script type="application/json" class="forms">`)
 	require.True(t, ok)
 	text, _, _ := strings.Cut(rest, "</script>")
 	var forms map[string]string
 	require.NoError(t, json.Unmarshal([]byte(text), &forms))
-	files := saved(t, makers["sample"])
+	files := saved(t, shared("sample"))
 	assert.Equal(t, map[string]string{"HTML": files["new-images.html"], "Markdown": files["new-images.md"], "TSV": files["new-images.tsv"]}, forms)
 }
 
 // Names out of a hostile plan stay text in every form.
 func TestHostileTables(t *testing.T) {
-	for name, text := range saved(t, makers["hostile"]) {
+	for name, text := range saved(t, shared("hostile")) {
 		switch {
 		case strings.HasSuffix(name, ".html"):
 			assert.NotContains(t, strings.ToLower(text), "<script")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -94,6 +95,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(cli.Main(context.Background(), os.Stdin, os.Stdout, os.Stderr, os.Args[1:], os.Environ()))
 	}
+	debug.SetGCPercent(400) // pages of megabytes make much garbage
 	os.Exit(m.Run())
 }
 

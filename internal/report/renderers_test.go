@@ -41,13 +41,12 @@ func role(c Chart, name string) []Series {
 	return slices.DeleteFunc(slices.Clone(c.Series), func(s Series) bool { return s.Role != name })
 }
 
-// thinOut leaves one set of the files in the first round, and one file in later ones: a chart draws any point like any
-// other.
+// thinOut leaves some files in the first round, and one in later ones: a chart draws any point like any other.
 func thinOut(r *result.Result) {
 	eachStep(r, func(s *result.Step) {
 		keep := 1
 		if s.Round == 1 {
-			keep = 16
+			keep = 5
 		}
 		s.Samples = s.Samples[:min(len(s.Samples), keep)]
 	})

@@ -12,17 +12,18 @@ const [folder, executablePath] = process.argv.slice(2);
 const { chromium } = createRequire(join(folder, 'package.json'))('playwright-core');
 const patience = 20_000; // milliseconds, on a busy machine; what does not come shall fail before the tests' time is up
 
-let browser, page, said;
+let browser, context, page, said;
 
-// open gives a file a page of its own, with a context of its own, and waits until its scripts have run. From before the
-// first byte on, whatever the page says or asks for is kept.
+// open gives a file a page of its own and waits until its scripts have run. From before the first byte on, whatever the
+// page says or asks for is kept. All pages are of one context and one process, which compiles the charting library once;
+// the page before is closed later than the next one is made, so that the process stays.
 async function open({ file, width = 1100, height = 900 }) {
-  if (page) await page.context().close();
+  const before = page;
   said = [];
   const heard = said;
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme: 'light' });
-  context.setDefaultTimeout(patience);
   page = await context.newPage();
+  await before?.close();
+  await page.setViewportSize({ width, height });
   page.on('console', (m) => heard.push({ kind: 'console', text: `${m.type()}: ${m.text()}` }));
   page.on('pageerror', (e) => heard.push({ kind: 'exception', text: String(e) }));
   page.on('request', (r) => heard.push({ kind: 'request', text: r.url() }));
@@ -69,8 +70,10 @@ try {
     executablePath,
     timeout: 3 * patience,
     // No name resolves but those of the file system: what asks the network anyway gets nothing, and is heard.
-    args: ['--host-resolver-rules=MAP * ~NOTFOUND', '--disable-gpu', '--disable-quic', '--no-first-run'],
+    args: ['--host-resolver-rules=MAP * ~NOTFOUND', '--disable-gpu', '--disable-quic', '--no-first-run', '--process-per-site'],
   });
+  context = await browser.newContext({ colorScheme: 'light' });
+  context.setDefaultTimeout(patience);
   answer({ value: browser.version() });
 } catch (e) {
   answer({ error: String(e?.message ?? e) });
