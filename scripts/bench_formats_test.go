@@ -40,6 +40,7 @@ func benchFormats(t *testing.T, hdiutil, fstool string) (lines, missing string, 
 }
 
 func TestBenchFormatsComparesInstalledTools(t *testing.T) {
+	t.Parallel()
 	lines, missing, err := benchFormats(t, `exec cp "$2" "$6"`, `exec cp "$2" "$3"`)
 	require.NoError(t, err, missing)
 	for _, op := range []string{"Decode/format=UDZO", "Encode/format=UDZO", "Encode/format=ULFO"} {
@@ -53,6 +54,7 @@ func TestBenchFormatsComparesInstalledTools(t *testing.T) {
 }
 
 func TestBenchFormatsChecksTheOutput(t *testing.T) {
+	t.Parallel()
 	_, text, err := benchFormats(t, `exec cp "$2" "$6"`, `head -c 1000000 "$2" > "$3"`)
 	assert.Error(t, err)
 	assert.Contains(t, text, "the output of fstool is wrong")
@@ -62,6 +64,7 @@ func TestBenchFormatsChecksTheOutput(t *testing.T) {
 }
 
 func TestBenchFormatsRefusesFlags(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"--pairs", "6"}, {"--size", "2", "--encode", "4"}, {"--size"}, {"extra"}, {"--nonsense", "1"}} {
 		assert.Error(t, exec.CommandContext(t.Context(), "bash", append([]string{"bench-formats.sh"}, args...)...).Run(), args)
 	}

@@ -14,13 +14,14 @@ const fuzzPage = "# Fuzzing\n\n| package | target | CPU s | executions |\n|---|-
 	"| `internal/a` | `FuzzDone` | 3600 | 5 |\n| `internal/a` | `FuzzGood` | 10 | 6 |\n\nmore\n"
 
 // fakeGo builds "test programs" that print what a fuzz target prints: FuzzBad fails on an input, FuzzLate ends as targets
-// end before Go 1.27 (golang/go#75804), all others pass.
+// end before Go 1.27 (golang/go#75804), all others pass. Each sleeps, so that few turns fit into the time.
 const fakeGo = `#!/bin/sh
 case "$1" in
 env | list) echo none; exit ;;
 esac
 cat >"$4" <<'PROGRAM'
 #!/bin/sh
+sleep 0.2
 echo "fuzz: elapsed: 1s, execs: 7 (1/sec), new interesting: 0 (total: 4)"
 case "$*" in
 *FuzzBad*) echo "Failing input written to testdata"; exit 1 ;;
@@ -54,6 +55,7 @@ func runFuzz(t *testing.T, args ...string) (output, page string, err error) {
 }
 
 func TestFuzzGivesEachTargetOneTurn(t *testing.T) {
+	t.Parallel()
 	output, page, err := runFuzz(t, "1s")
 	assert.ErrorContains(t, err, "exit status 1")
 	assert.Contains(t, output, "fuzz: internal/a FuzzBad\n")
@@ -72,6 +74,7 @@ func TestFuzzGivesEachTargetOneTurn(t *testing.T) {
 
 // Two seconds, since bash counts their boundaries: "1" can end at once.
 func TestFuzzAddsToTheTable(t *testing.T) {
+	t.Parallel()
 	output, page, err := runFuzz(t, "1s", "2", "internal")
 	assert.ErrorContains(t, err, "exit status 1", "FuzzBad is among those without CPU time")
 	assert.NotContains(t, output, "FuzzDone", "it has its hour")
