@@ -68,7 +68,7 @@ func foreign(t *testing.T) (dir string, untouched func()) {
 	t.Helper()
 	dir = t.TempDir()
 	name := filepath.Join(dir, "precious")
-	require.NoError(t, os.WriteFile(name, make([]byte, 12<<20), 0o600))
+	require.NoError(t, os.WriteFile(name, make([]byte, 1<<20), 0o600))
 	before, err := os.Stat(name)
 	require.NoError(t, err)
 	return dir, func() {
@@ -100,7 +100,7 @@ func swap(t *testing.T, pattern, to string) {
 // failed case; what the link leads to stays as it is.
 func TestContainersThatVanishOrAreSwapped(t *testing.T) {
 	steps := [][2]string{{"write", "new"}, {"remount", "written"}, {"detach", "used"}}
-	if os.Getenv("DMGBENCH_LONG") != "" {
+	if long {
 		steps = append(steps, [][2]string{{"attach", "new"}, {"read", "new"}, {"verify", "new"}, {"trim", "half"}, {"measure", "used"}}...)
 	}
 	for _, do := range steps {

@@ -21,8 +21,11 @@ type tape struct {
 	ops []string
 }
 
-// runFolder is the part of a path that names the run.
-var runFolder = regexp.MustCompile(`dmgbench-[0-9TZ]+-[0-9a-f]+`)
+// runFolder is the part of a path that names the run, and temporary the end of a temporary name.
+var (
+	runFolder = regexp.MustCompile(`dmgbench-[0-9TZ]+-[0-9a-f]+`)
+	temporary = regexp.MustCompile(`\.tmp-\w+`)
+)
 
 func (*tape) Before(hostio.Op) error { return nil }
 
@@ -33,7 +36,7 @@ func (r *tape) After(op hostio.Op, _ int, err error) {
 	case hostio.OpRead, hostio.OpOpen, hostio.OpEvict, hostio.OpSync, hostio.OpDirSync:
 		return
 	}
-	path := regexp.MustCompile(`\.tmp-\w+`).ReplaceAllString(runFolder.ReplaceAllString(op.Path, "RUN"), "")
+	path := temporary.ReplaceAllString(runFolder.ReplaceAllString(op.Path, "RUN"), "")
 	data := op.Data
 	if path == "RUN/..dmgbench-run" { // the marker holds the run's id
 		data = nil

@@ -1,12 +1,10 @@
 package runner_test
 
 import (
-	"bytes"
 	"cmp"
 	"html"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,7 +23,7 @@ import (
 // Every shipped plan is really run: small files, real containers and volumes.
 func TestShippedPlansRun(t *testing.T) {
 	rounds := 1
-	if os.Getenv("DMGBENCH_LONG") != "" {
+	if long {
 		rounds = 3
 	}
 	for _, name := range plans.Names() {
@@ -184,7 +182,7 @@ func (s *shipped) checkPauses(name string) {
 		"thread-scaling-2024":  5,     // the host, and four numbers of virtual cores
 		"virtual-machine-2026": 3 + 2, // three systems; the virtual ones are restarted before the read
 	}
-	if os.Getenv("DMGBENCH_LONG") != "" {
+	if long {
 		want["virtual-machine-2026"] = 3 + 2*3
 	}
 	assert.Len(s.t, s.pauses, want[name], "%v", s.pauses)
@@ -197,11 +195,7 @@ func (s *shipped) checkReports() {
 		"text":     func(w io.Writer) error { return text.Run(w, s.p, s.r, text.Options{}) },
 	}
 	for name, f := range render {
-		var one, two bytes.Buffer
-		require.NoError(s.t, f(&one), name)
-		require.NoError(s.t, f(&two), name)
-		assert.True(s.t, bytes.Equal(one.Bytes(), two.Bytes()), "%s gives the same bytes twice", name)
-		flat := strings.Join(strings.Fields(html.UnescapeString(one.String())), " ")
+		flat := strings.Join(strings.Fields(html.UnescapeString(s.same(name, f))), " ")
 		assert.Contains(s.t, flat, s.p.Title, name)
 		if name == "html" {
 			for _, c := range s.p.Claims {

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -26,16 +27,21 @@ import (
 	"dmgbench/internal/system/units"
 )
 
+// long is set where every size, format and repetition is wanted.
+var long = os.Getenv("DMGBENCH_LONG") != ""
+
 // Options say what is made of the engine, and what is known of it.
 type Options struct {
 	// Spec is the container that every test makes; no Format: a plain folder.
 	Spec engine.Spec
-	// Remounts is how often the container is attached and detached in a row, 0 is 20.
+	// Remounts is how often the container is attached and detached in a row; 0 is 5, and 20 in long tests.
 	Remounts int
 	// Convert are the formats that the container is converted to.
 	Convert []string
 	// Keeps says why space that was freed may stay allocated on the host; "": it has to come back.
 	Keeps string
+	// Long are tests that only long runs have: quick ones have them of another image.
+	Long []string
 	// After looks behind each test that nothing is left on the machine; may be nil.
 	After func(t *testing.T)
 }
@@ -44,7 +50,7 @@ type Options struct {
 func runContract(t *testing.T, make func() engine.Engine, dir string, o Options) {
 	t.Helper()
 	if o.Remounts == 0 {
-		o.Remounts = 20
+		o.Remounts = map[bool]int{false: 5, true: 20}[long]
 	}
 	for _, one := range []struct {
 		name string
@@ -55,6 +61,9 @@ func runContract(t *testing.T, make func() engine.Engine, dir string, o Options)
 		{"refusals", (*rig).refusals}, {"canceled", (*rig).canceled}, {"damage", (*rig).damage}, {"encryption", (*rig).encryption},
 	} {
 		t.Run(one.name, func(t *testing.T) {
+			if slices.Contains(o.Long, one.name) && !long {
+				t.Skip("long: set DMGBENCH_LONG=1 (make test-long)")
+			}
 			path, err := os.MkdirTemp(dir, "engine")
 			require.NoError(t, err)
 			d, err := hostio.OpenDir(path)
@@ -181,8 +190,8 @@ func batch(n int, sizes ...int64) []workload.Item {
 	return list
 }
 
-// odd are sizes around the edges of sectors, pages, blocks and bands: 12 MB in all.
-var odd = []int64{0, 1, 511, 512, 513, 4095, 4096, 4097, 65537, 1 << 20, 1<<20 + 4095, 2_000_001, 8 << 20}
+// odd are sizes around the edges of sectors, pages, blocks and bands: 6 MB in all, 12 MB in long tests.
+var odd = []int64{0, 1, 511, 512, 513, 4095, 4096, 4097, 65537, 1 << 20, 1<<20 + 4095, 2_000_001, map[bool]int64{false: 2 << 20, true: 8 << 20}[long]}
 
 func (r *rig) write(v workload.Volume, list []workload.Item, cache string) {
 	r.t.Helper()

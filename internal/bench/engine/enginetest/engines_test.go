@@ -1,7 +1,6 @@
 package enginetest
 
 import (
-	"os"
 	"testing"
 
 	"dmgbench/internal/bench/engine"
@@ -12,19 +11,20 @@ import (
 
 func TestInProcess(t *testing.T) {
 	for _, s := range []engine.Spec{
-		{Format: "UDRW", Size: 32 << 20, VolumeName: "Bench"},
-		{Format: "UDSB", Size: 32 << 20, BandSize: 1 << 20, VolumeName: "Bench"},
-		{Format: "UDSB", Size: 32 << 20, BandSize: 1 << 20, VolumeName: "Bench", Encryption: "AES-256"},
-		{Format: "UDSP", Size: 32 << 20, VolumeName: "Bench", Encryption: "AES-128"},
-		{Format: "UDRW", Size: 32 << 20, VolumeName: "Bench", Encryption: "AES-256"},
+		{Format: "UDRW"}, {Format: "UDSB"}, {Format: "UDSB", Encryption: "AES-256"},
+		{Format: "UDSP", Encryption: "AES-128"}, {Format: "UDRW", Encryption: "AES-256"},
 	} {
+		s.VolumeName, s.Size = "Bench", map[bool]int64{false: 16 << 20, true: 32 << 20}[long]
+		if s.Format == "UDSB" {
+			s.BandSize = 1 << 20
+		}
 		t.Run(s.Format+s.Encryption, func(t *testing.T) {
 			o := Options{Spec: s, Convert: []string{"UDRW", "UDSB", "UDZO", "ULFO", "UDTO"}}
-			if s.Format == "UDSB" && os.Getenv("DMGBENCH_LONG") == "" {
+			if s.Format == "UDSB" && !long {
 				o.Convert = []string{"UDRW", "UDZO"} // to every format from one is enough
 			}
 			if s.Encryption != "" {
-				if s.Format != "UDSB" && os.Getenv("DMGBENCH_LONG") == "" {
+				if s.Format != "UDSB" && !long {
 					t.Skip("long: set DMGBENCH_LONG=1 (make test-long)")
 				}
 				o.Spec.Passphrase, o.Remounts = []byte("of the contract of engines"), 5

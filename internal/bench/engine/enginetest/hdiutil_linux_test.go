@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// volume is a file system as a plan names it, and the smallest image that it is tested in, in bytes.
+// volume is a file system as a plan names it, and the image that it is tested in, in bytes.
 type volume struct {
 	name string
 	size int64
@@ -50,7 +50,6 @@ func TestWorkAlike(t *testing.T) {
 	}
 	state := t.TempDir()
 	t.Setenv("DMGBENCH_RUNTIME_DIR", state)
-	long := os.Getenv("DMGBENCH_LONG") != ""
 	remounts := map[bool]int{true: 20, false: 3}[long]
 	for _, v := range volumes {
 		for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF", "UDRW AES-256", "UDSB AES-256", "UDSP AES-128"} {
@@ -69,17 +68,23 @@ func TestWorkAlike(t *testing.T) {
 				if encrypted && format == "UDRW" {
 					keeps = "an encrypted raw image has no block that was never written"
 				}
-				convert := []string{"UDRW", "UDSB", "UDSP", "UDZO", "ULFO"}
-				if format == "UDSB" && !long {
-					convert = []string{"UDRW", "UDZO"} // to every format from one is enough
+				convert, size, only := []string{"UDRW", "UDSB", "UDSP", "UDZO", "ULFO"}, v.size, []string(nil)
+				if !long { // to every format from one of the two is enough, and one of them is encrypted
+					size = 32 << 20
+					if convert = convert[1:]; format == "UDSB" {
+						convert = []string{"UDRW"}
+					} else {
+						only = []string{"encryption"}
+					}
 				}
 				dir := t.TempDir()
 				runContract(t, func() engine.Engine { return workAlike(t) }, dir, Options{
-					Spec: engine.Spec{Format: format, Encryption: cipher, Filesystems: []string{v.name}, Size: v.size, VolumeName: "BENCH",
+					Spec: engine.Spec{Format: format, Encryption: cipher, Filesystems: []string{v.name}, Size: size, VolumeName: "BENCH",
 						Passphrase: []byte("of the contract of engines")},
 					Remounts: remounts,
 					Keeps:    keeps,
 					Convert:  convert,
+					Long:     only,
 					After:    func(t *testing.T) { nothingLeft(t, state, dir) },
 				})
 			})

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -123,10 +125,14 @@ func (r *rig) digest(c engine.Container) string {
 		if err != nil || e.IsDir() {
 			return err
 		}
-		data, err := os.ReadFile(path)
-		one := sha256.Sum256(data)
-		sum.Write(one[:])
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		size, err := io.Copy(sum, f)
 		inside, _ := filepath.Rel(root, path) // a copy has another name
+		fmt.Fprint(sum, size)
 		sum.Write([]byte(inside))
 		return err
 	})

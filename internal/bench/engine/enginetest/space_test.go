@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"slices"
@@ -21,7 +22,11 @@ const mib = 1 << 20
 func (r *rig) space() {
 	t := r.t
 	c := r.create("img")
-	keep, drop := batch(1, odd[:12]...), batch(2, 8*mib, 8*mib, 8*mib-1)
+	large := int64(8 * mib)
+	if !r.folder() {
+		large = min(large, r.s.Size/6)
+	}
+	keep, drop := batch(1, odd[:12]...), batch(2, large, large, large-1)
 	r.with(c, func(v workload.Volume) {
 		r.write(v, keep, workload.CacheBuffered)
 		r.write(v, drop, workload.CacheDirect)
@@ -132,13 +137,12 @@ func (r *rig) filled(v workload.Volume, name string, size int64) {
 
 // pattern is n bytes that belong to this offset: no two blocks are the same.
 func pattern(off, n int64) []byte {
-	p := make([]byte, n)
-	for i := range p {
-		at := uint64(off + int64(i))
-		word := (at/8 + 1) * 0x9e3779b97f4a7c15
-		p[i] = byte(word >> (8 * (at % 8)))
+	before := off % 8
+	p := make([]byte, 0, before+n+8)
+	for word := uint64(off/8 + 1); int64(len(p)) < before+n; word++ {
+		p = binary.LittleEndian.AppendUint64(p, word*0x9e3779b97f4a7c15)
 	}
-	return p
+	return p[before:][:n]
 }
 
 // resize makes the image twice as large and, where the file system can, as small as before.
