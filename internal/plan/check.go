@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 
 	"dmgbench/internal/image"
 	"dmgbench/internal/system/units"
@@ -64,9 +65,9 @@ func (c *checker) checkCases() bool {
 	}
 	whole := *c.p
 	whole.Exclude = nil
-	all := whole.Cases()
+	all := sync.OnceValue(whole.Cases)
 	for i, s := range c.p.Exclude {
-		if !slices.ContainsFunc(all, func(k Case) bool { return s.matchAll(k.Value) }) {
+		if !slices.ContainsFunc(all(), func(k Case) bool { return s.matchAll(k.Value) }) {
 			c.bad(c.root.at("matrix", "exclude", i), "exclude: no cell of the matrix is %s", s)
 		}
 	}
@@ -248,10 +249,7 @@ func (r *reach) addFiles(p *Plan, s *Step, files string) {
 
 // values are those of a key.
 func (r *reach) values(key string) []string {
-	if c := slices.Concat(r.keys, r.samples).Find(key); c != nil {
-		return c.Values
-	}
-	return nil
+	return cmp.Or(slices.Concat(r.keys, r.samples).Find(key), &Choice{}).Values
 }
 
 // checkSelected checks that a selector names a case with a step of a kind, and

@@ -242,13 +242,10 @@ func (e *estimator) read(s *Step, c *container, t *StepTotal) {
 
 // pool is the files of the last batch that has any, or all.
 func (c *container) pool(batch string) []liveFile {
-	if batch != "last" {
+	if batch != "last" || len(c.files) == 0 {
 		return c.files
 	}
-	last := 0
-	for _, f := range c.files {
-		last = max(last, f.batch)
-	}
+	last := c.files[len(c.files)-1].batch // batches are added in order
 	return slices.DeleteFunc(slices.Clone(c.files), func(f liveFile) bool { return f.batch != last })
 }
 
@@ -291,8 +288,11 @@ func (e *estimator) remove(s *Step, c *container, t *StepTotal) {
 		c.live -= f.size
 	}
 	c.files = slices.DeleteFunc(c.files, func(f liveFile) bool {
+		if left[f] == 0 {
+			return false
+		}
 		left[f]--
-		return left[f] >= 0
+		return true
 	})
 	if c.native { // a folder gives space back at once, an image when it is trimmed
 		c.held = c.live
