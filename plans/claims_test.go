@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -18,15 +19,31 @@ import (
 	"dmgbench/plans"
 )
 
+// readPlan is a shipped plan and what was found in it. Tests share it: none changes it.
+type readPlan struct {
+	plan     *plan.Plan
+	problems *plan.Problems
+}
+
+// shipped are all plans, read once.
+var shipped = sync.OnceValue(func() map[string]readPlan {
+	out := map[string]readPlan{}
+	for _, name := range plans.Names() {
+		text, _ := plans.Get(name)
+		p, problems := plan.Parse(name+".toml", text)
+		out[name] = readPlan{p, problems}
+	}
+	return out
+})
+
+// load is a plan that reads without a word.
 func load(t *testing.T, name string) *plan.Plan {
 	t.Helper()
-	text, ok := plans.Get(name)
-	require.True(t, ok)
-	p, problems := plan.Parse(name, text)
-	if problems != nil {
-		require.Empty(t, problems.Errors())
+	require.Contains(t, shipped(), name)
+	if problems := shipped()[name].problems; problems != nil {
+		require.Empty(t, problems.Error())
 	}
-	return p
+	return shipped()[name].plan
 }
 
 // withoutFigures are the author's claims that rest on no printed figure, and what they are held against instead.

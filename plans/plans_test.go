@@ -15,12 +15,7 @@ import (
 func TestShipped(t *testing.T) {
 	for _, name := range plans.Names() {
 		t.Run(name, func(t *testing.T) {
-			text, ok := plans.Get(name)
-			require.True(t, ok)
-			p, problems := plan.Parse(name+".toml", text)
-			if problems != nil {
-				require.Empty(t, problems.Error())
-			}
+			p := load(t, name)
 			assert.Equal(t, name, p.Name)
 			assert.NotEmpty(t, p.Summary)
 			for _, c := range p.Cases() {
