@@ -20,9 +20,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"os/signal"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -79,6 +82,15 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer, env []string) *app {
 			"  hint: dmgbench report %s writes it again", dir, result.ResultFile, quoted(dir)))
 	}
 	return a
+}
+
+// Run executes the command line of this process and returns the exit status.
+// The first signal cancels it, and the second one ends the process at once.
+func Run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return Main(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:], os.Environ())
 }
 
 // Main executes one command line and returns the exit status;

@@ -29,9 +29,8 @@ func TestAttachedLife(t *testing.T) {
 	if !attach.Loops() {
 		t.Skip("no loop device")
 	}
-	bin := filepath.Join(t.TempDir(), "dmgbench")
-	out, err := exec.Command("go", "build", "-o", bin, "dmgbench/cmd/dmgbench").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	bin, err := exec.LookPath("dmgbench") // TestMain has put it there
+	require.NoError(t, err)
 	moments := 3
 	if os.Getenv("DMGBENCH_LONG") != "" {
 		moments = 20
@@ -81,9 +80,8 @@ func killedAttached(t *testing.T, bin, victim string, records int) {
 
 // helpers are the processes that serve images of this world.
 func (w *world) helpers() (pids []int) {
-	list, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	require.NoError(w.t, err)
-	for _, name := range list {
+	for _, process := range names(w.t, "/proc") {
+		name := filepath.Join("/proc", process, "cmdline")
 		line, err := os.ReadFile(name)
 		if err != nil || !bytes.Contains(line, []byte("\x00"+attach.HelperVerb+"\x00")) {
 			continue
@@ -92,7 +90,7 @@ func (w *world) helpers() (pids []int) {
 		if err != nil || !bytes.Contains(env, []byte(w.home)) {
 			continue
 		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		pid, err := strconv.Atoi(process)
 		require.NoError(w.t, err)
 		pids = append(pids, pid)
 	}

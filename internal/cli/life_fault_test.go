@@ -37,12 +37,14 @@ func fill(t *testing.T, dir string) (file string) {
 	f, err := os.Create(filepath.Join(dir, "filler"))
 	require.NoError(t, err)
 	defer f.Close()
-	for {
-		if _, err := f.Write(make([]byte, 4096)); err != nil {
-			require.ErrorIs(t, err, syscall.ENOSPC)
-			return f.Name()
+	for _, size := range []int{1 << 20, 4096} {
+		for err == nil {
+			_, err = f.Write(make([]byte, size))
 		}
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		err = nil
 	}
+	return f.Name()
 }
 
 // failedWith checks a finished run in which something failed: the reason is
@@ -74,7 +76,9 @@ func diskFull(t *testing.T, bin string) {
 	require.NoError(t, os.Mkdir(w.place, 0o755))
 	p := w.start(w.begin()...)
 	w.settling(p, "UDSB", 1)
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGSTOP)) // or it may be through before the disk is full
 	filler := fill(t, dir)
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGCONT))
 	e := p.wait()
 	assert.Equal(t, 4, e.code, e.err)
 	assert.Regexp(t, `is full|free, the case needs`, e.err)

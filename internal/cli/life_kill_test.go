@@ -16,8 +16,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-// killed kills the small plan at three random moments of its life.
-func killed(t *testing.T, bin string) { kills(t, bin, 3, twoRounds, nil) }
+// killed kills the small plan at two random moments of its life.
+func killed(t *testing.T, bin string) { kills(t, bin, 2, twoRounds, nil) }
 
 // killedLong kills the built-in plan quick at twenty.
 func killedLong(t *testing.T, bin string) {

@@ -18,14 +18,10 @@ import (
 func TestMain(m *testing.M) {
 	// Engines start this program again as the work-alike of hdiutil: it must not run the tests then.
 	if isImageTool(os.Args[1:]) {
-		os.Exit(Main(context.Background(), os.Stdin, os.Stdout, os.Stderr, os.Args[1:], os.Environ()))
+		os.Exit(Run())
 	}
 	executable = os.Executable
-	testscript.Main(m, map[string]func(){
-		"dmgbench": func() {
-			os.Exit(Main(context.Background(), os.Stdin, os.Stdout, os.Stderr, os.Args[1:], os.Environ()))
-		},
-	})
+	testscript.Main(m, map[string]func(){"dmgbench": func() { os.Exit(Run()) }})
 }
 
 // TestScripts reads like sessions of a user. "exits N command…" wants that very

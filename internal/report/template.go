@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"text/template"
 	"time"
 
@@ -23,25 +24,26 @@ var templateFiles embed.FS
 //
 // A template that cannot be executed is a mistake of this program, which every
 // test of a page would meet: Render panics.
-var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"plain": Plain, "clean": Clean, "named": named, "first": FirstOf, "when": textWhen, "capitalize": Capitalize,
-	"contains": strings.Contains, "lower": strings.ToLower, "prose": stepProse,
-	"count": Count, "grouped": Grouped, "percent": Percent, "significant": units.Significant,
-	"bytes": func(n int64) string { return Human(float64(n), "B") },
-	"human": Human, "interval": DescribeInterval, "markdown": EscapeMarkdown, "items": itemsMarkdown, "fence": fence,
-	"cell": func(s string) string { return export.PlainCell(strings.Join(strings.Fields(s), " ")) },
-	"size": func(n int64) string { return TextIf(n > 0, units.Bytes(n).Human()) },
-	"less": func(a, b int) int { return a - b },
-	"list": joinFacts,
-	"glue": glue,
-	"join": func(separator string, lists ...[]string) string { return glue(separator, slices.Concat(lists...)...) },
-	"date": func(t time.Time, layout string) string { return TextIf(!t.IsZero(), t.UTC().Format(layout)) },
-}).ParseFS(templateFiles, "templates/*.tmpl"))
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"plain": Plain, "clean": Clean, "named": named, "first": FirstOf, "when": textWhen, "capitalize": Capitalize,
+		"contains": strings.Contains, "lower": strings.ToLower, "prose": stepProse,
+		"count": Count, "grouped": Grouped, "percent": Percent, "significant": units.Significant,
+		"bytes": func(n int64) string { return Human(float64(n), "B") },
+		"human": Human, "interval": DescribeInterval, "markdown": EscapeMarkdown, "items": itemsMarkdown, "fence": fence,
+		"cell": func(s string) string { return export.PlainCell(strings.Join(strings.Fields(s), " ")) },
+		"size": func(n int64) string { return TextIf(n > 0, units.Bytes(n).Human()) },
+		"less": func(a, b int) int { return a - b },
+		"list": joinFacts, "glue": glue,
+		"join": func(separator string, lists ...[]string) string { return glue(separator, slices.Concat(lists...)...) },
+		"date": func(t time.Time, layout string) string { return TextIf(!t.IsZero(), t.UTC().Format(layout)) },
+	}).ParseFS(templateFiles, "templates/*.tmpl"))
+})
 
 // Render is the text that a template makes of data.
 func Render(name string, data any) string {
 	var b strings.Builder
-	if err := templates.ExecuteTemplate(&b, name, data); err != nil {
+	if err := templates().ExecuteTemplate(&b, name, data); err != nil {
 		panic(fmt.Sprintf("rendering the template %q of this program: %v", name, err))
 	}
 	return b.String()

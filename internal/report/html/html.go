@@ -12,6 +12,7 @@ import (
 	"html/template"
 	"io"
 	"slices"
+	"sync"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
@@ -32,14 +33,16 @@ var style string
 // element. 160 CSS pixels are what heading, legend and notes take above and
 // below a plot: they are reserved, so that the page does not jump while its
 // charts are drawn.
-var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"class": cellClass, "forms": forms, "verdicts": report.CountVerdicts,
-	"spec": func(c report.Chart) (template.JS, error) {
-		text, err := chart.Encode(&c)
-		return template.JS(text), err
-	},
-	"reserved": func(c report.Chart) int { return c.Height + 160 },
-}).ParseFS(pageFiles, "page/*.tmpl"))
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"class": cellClass, "forms": forms, "verdicts": report.CountVerdicts,
+		"spec": func(c report.Chart) (template.JS, error) {
+			text, err := chart.Encode(&c)
+			return template.JS(text), err
+		},
+		"reserved": func(c report.Chart) int { return c.Height + 160 },
+	}).ParseFS(pageFiles, "page/*.tmpl"))
+})
 
 // head is the data of the first and last lines of every page. Styles and
 // scripts are ours and are printed as they are; everything else is a string and
@@ -78,7 +81,7 @@ func newHead(title string, hasCharts bool) head {
 // whole or not there.
 func write(w io.Writer, name, title string, page any) error {
 	var b bytes.Buffer
-	if err := templates.ExecuteTemplate(&b, name, page); err != nil {
+	if err := templates().ExecuteTemplate(&b, name, page); err != nil {
 		return fmt.Errorf("rendering %q: %w", title, err)
 	}
 	if _, err := w.Write(b.Bytes()); err != nil {
