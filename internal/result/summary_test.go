@@ -140,6 +140,23 @@ func TestSummaryKeepsTheMainFigures(t *testing.T) {
 	}
 }
 
+func TestReadResultTakesAFolderAFileOrALink(t *testing.T) {
+	dir := endedRun(t, true)
+	writeResult(t, dir, &Result{Schema: SchemaVersion, Run: "r-1", Status: Done})
+	link, toFile := filepath.Join(t.TempDir(), "link"), filepath.Join(t.TempDir(), "link.json")
+	require.NoError(t, os.Symlink(dir, link))
+	require.NoError(t, os.Symlink(filepath.Join(dir, ResultFile), toFile))
+	for _, path := range []string{dir, filepath.Join(dir, ResultFile), link, toFile} {
+		r, err := ReadResult(path)
+		require.NoError(t, err, path)
+		assert.Equal(t, "r-1", r.Run, path)
+	}
+	for _, path := range []string{filepath.Join(dir, "missing"), filepath.Join(dir, JournalFile), t.TempDir()} {
+		_, err := ReadResult(path)
+		require.Error(t, err, path)
+	}
+}
+
 // A result is outdated once plan or journal differ from those it was made of.
 func TestOutdated(t *testing.T) {
 	dir := endedRun(t, true)

@@ -291,6 +291,28 @@ func TestBenchmarkNamesTheBaselineOnce(t *testing.T) {
 	assert.Equal(t, []string{"/baseline=true", "/format=UDRW/baseline=true"}, names)
 }
 
+// A case is named by its keys, else by its id; equal names get numbers, and a baseline is always one.
+func TestNamesOfBenchmarks(t *testing.T) {
+	key := [][2]string{{"format", "UD RW"}}
+	names := benchNames(&result.Result{Cases: []result.Case{{ID: "plain"}, {ID: "x", Keys: key}, {ID: "y", Keys: key}, {ID: "native", Baseline: true}}})
+	assert.Equal(t, []string{"/case=plain", "/format=UD_RW", "/format=UD_RW/nr=3", "/baseline=true/case=native"}, names)
+}
+
+func TestNumbersAreExact(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", 1e-6: "0.000001", 9e-7: "9e-07", 999_999_999_999_999: "999999999999999", 1e15: "1e+15", -2.5: "-2.5", -1e-9: "-1e-09",
+	} {
+		assert.Equal(t, want, number(v))
+	}
+}
+
+func TestUnknownSessionsAreEmpty(t *testing.T) {
+	r := &result.Result{Sessions: []result.Session{{Index: 4}, {Index: 2}}}
+	assert.Same(t, &r.Sessions[0], sessionOf(r, 4))
+	assert.Same(t, &r.Sessions[1], sessionOf(r, 2))
+	assert.Equal(t, &result.Session{}, sessionOf(r, 0))
+}
+
 // Whatever the names are, every line is one result, and cases stay apart.
 func TestBenchmarkNamesAreSound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
