@@ -32,6 +32,10 @@ func TestFormats(t *testing.T) {
 	}
 	assert.Equal(t, []string{UDRW, UDSB, UDSP, ASIF}, FormatNames(Format.Writable))
 	assert.Len(t, FormatNames(nil), len(Formats))
+	for name, want := range map[string]Allocation{UDRW: AllocateAll, UDSB: AllocateUnits, "UFBI": AllocateAll, UDZO: AllocateContent} {
+		f, _ := FormatNamed(name)
+		assert.Equal(t, want, f.Allocation, name)
+	}
 	raw, ok := FormatNamed("raw")
 	assert.True(t, ok)
 	assert.Equal(t, UDRW, raw.Name)
@@ -98,6 +102,7 @@ func TestFilesystems(t *testing.T) {
 		assert.Equal(t, f, FilesystemNamed(f.Name))
 		assert.LessOrEqual(t, f.MinSize+PartitionTableSize, f.UsefulSize, f.Name)
 	}
+	assert.EqualValues(t, 1<<20+33*512, PartitionTableSize, "a MiB in front, and the second table of 33 sectors")
 	assert.Zero(t, FilesystemNamed("ZFS"))
 	assert.Len(t, FilesystemNames(), len(Filesystems))
 }

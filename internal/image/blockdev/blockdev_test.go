@@ -110,3 +110,83 @@ func TestSectionOfPlainDevice(t *testing.T) {
 	assert.Zero(t, s.(blockdev.Geometry).PreferredExtent())
 	assert.Zero(t, s.(blockdev.Phaser).ExtentPhase())
 }
+
+// rich is a device with all optional interfaces, whose byte 0 is in the middle of an extent.
+type rich struct {
+	*blockdevtest.MemDevice
+	padded [3]int64 // of the last call
+}
+
+func (d *rich) ExtentPhase() int64 { return 3 << 20 }
+
+func (d *rich) WritePadded(p []byte, off int64, pad int) (int, error) {
+	d.padded = [3]int64{int64(len(p)), off, int64(pad)}
+	return len(p), nil
+}
+
+func TestSectionOfRichDevice(t *testing.T) {
+	dev := &rich{MemDevice: blockdevtest.NewMem(64 << 20)}
+	dev.Extent = 8 << 20
+	s, err := blockdev.Section(dev, 6<<20, 16<<20)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1<<20, s.(blockdev.Phaser).ExtentPhase(), "6 and 3 MiB in extents of 8")
+	n, err := s.(blockdev.Padder).WritePadded([]byte{1, 2}, 1<<20, 100)
+	require.NoError(t, err)
+	assert.Equal(t, 2, n)
+	assert.Equal(t, [3]int64{2, 7 << 20, 100}, dev.padded)
+	for _, outside := range []struct {
+		off int64
+		pad int
+	}{{16<<20 - 2, 1}, {16<<20 - 1, 0}, {-1, 0}} {
+		_, err = s.(blockdev.Padder).WritePadded([]byte{1, 2}, outside.off, outside.pad)
+		require.ErrorIs(t, err, blockdev.ErrOutOfRange)
+	}
+	_, err = s.(blockdev.Padder).WritePadded([]byte{1, 2}, 16<<20-102, 100)
+	require.NoError(t, err, "up to the end")
+	plainly, err := blockdev.Section(plain{dev}, 0, 4096)
+	require.NoError(t, err)
+	_, err = plainly.(blockdev.Padder).WritePadded([]byte{1}, 0, 1)
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+}
+
+// TestSectionBounds: a section is used up to its last byte, and no further.
+func TestSectionBounds(t *testing.T) {
+	dev := blockdevtest.NewMem(3000)
+	s, err := blockdev.Section(dev, 1000, 1000)
+	require.NoError(t, err)
+	whole := bytes.Repeat([]byte{7}, 1000)
+	_, err = s.WriteAt(whole, 0)
+	require.NoError(t, err)
+	got := make([]byte, 1000)
+	_, err = s.ReadAt(got, 0)
+	require.NoError(t, err, "reading ends where the section does")
+	assert.Equal(t, whole, got)
+	n, err := s.ReadAt(got, 1000)
+	assert.Zero(t, n)
+	require.ErrorIs(t, err, io.EOF)
+	require.NoError(t, s.Discard(0, 1000))
+	require.NoError(t, s.(blockdev.Evicter).Evict(0, 1000))
+	for _, r := range [][2]int64{{-1, 1}, {0, -1}, {1001, 0}, {500, 501}, {0, 1001}} {
+		require.ErrorIs(t, blockdev.CheckRange(r[0], r[1], 1000), blockdev.ErrOutOfRange, "%d", r)
+		require.ErrorIs(t, s.Discard(r[0], r[1]), blockdev.ErrOutOfRange, "%d", r)
+		require.ErrorIs(t, s.(blockdev.Evicter).Evict(r[0], r[1]), blockdev.ErrOutOfRange, "%d", r)
+	}
+	for _, off := range []int64{-1, 1001} {
+		_, err = s.ReadAt(got, off)
+		require.ErrorIs(t, err, blockdev.ErrOutOfRange)
+	}
+}
+
+// TestReadOnly: what wraps a reader reads as it does and changes nothing.
+func TestReadOnly(t *testing.T) {
+	dev := blockdev.ReadOnly(bytes.NewReader([]byte("content")), 7)
+	assert.EqualValues(t, 7, dev.Size())
+	got := make([]byte, 7)
+	_, err := dev.ReadAt(got, 0)
+	require.NoError(t, err)
+	assert.Equal(t, "content", string(got))
+	_, err = dev.WriteAt(got, 0)
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.ErrorIs(t, dev.Discard(0, 1), errors.ErrUnsupported)
+	require.NoError(t, dev.Flush())
+}

@@ -49,7 +49,7 @@ func TestDiskFullWhileWriting(t *testing.T) {
 }
 
 func TestDiskFullWhileCreatingLeavesNothing(t *testing.T) {
-	for _, format := range []string{UDRW, UDSB} {
+	for _, format := range []string{UDRW, UDSB, UDSP, ASIF} {
 		faults := &hostiotest.Faults{}
 		d := tempDir(t, hostio.WithHook(faults))
 		faults.NoSpaceAfter(100)
@@ -91,9 +91,9 @@ func TestFailedFlushIsReportedAndRemembered(t *testing.T) {
 	for _, c := range []struct {
 		format string
 		kind   hostio.Kind
-	}{{UDRW, hostio.OpSync}, {UDSB, hostio.OpSync}, {UDSB, hostio.OpDirSync}} {
+	}{{UDRW, hostio.OpSync}, {UDSB, hostio.OpSync}, {UDSB, hostio.OpDirSync}, {UDSP, hostio.OpSync}, {ASIF, hostio.OpSync}} {
 		faults, _, img := faulty(t, Spec{Format: c.format, Size: 32 << 20}, OpenOptions{})
-		_, err := img.WriteAt(pattern(20<<20, 1), 0)
+		_, err := img.WriteAt(pattern(10<<20, 1), 0)
 		require.NoError(t, err)
 		faults.FailNth(c.kind, "", 1, syscall.EIO)
 		require.ErrorIs(t, img.Flush(), syscall.EIO, c)

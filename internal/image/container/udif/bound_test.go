@@ -288,4 +288,27 @@ func TestBuffersAreUsedAgain(t *testing.T) {
 		assert.Nil(t, e.data)
 		assert.Len(t, c.buffer(1<<20), 1<<20)
 	}
+	e := &entry{data: make([]byte, 1<<20), users: 1}
+	c.free(e)
+	assert.NotNil(t, e.data, "another reader has it")
+	c.free(&entry{})
+	assert.Len(t, c.buffer(1<<20), 1<<20, "what has no buffer leaves none")
+}
+
+// TestCacheIsUsedUpToItsLimit: chunks that fill the cache exactly stay, and one more drops the one used longest ago.
+func TestCacheIsUsedUpToItsLimit(t *testing.T) {
+	const chunk = 64 << 10
+	file := write(t, noHoles(4*chunk), WriteOptions{Format: UDZO, ChunkSectors: chunk / SectorSize})
+	for _, test := range []struct {
+		reads   []int64
+		decoded int64
+	}{{[]int64{0, 1, 0, 1}, 2}, {[]int64{0, 1, 2, 1, 2}, 3}, {[]int64{0, 1, 0, 2, 0}, 3}, {[]int64{0, 1, 2, 0}, 4}} {
+		count := &decodeCounter{}
+		im := open(t, file, Options{decode: count.decode, Cache: 2 * chunk, ReadAhead: -1})
+		for _, i := range test.reads {
+			_, err := im.ReadAt(make([]byte, 100), i*chunk)
+			require.NoError(t, err)
+		}
+		assert.Equal(t, test.decoded, count.decoded.Load(), "reads of %d", test.reads)
+	}
 }

@@ -143,6 +143,14 @@ func TestNotUDIF(t *testing.T) {
 	}
 }
 
+// TestTrailerAlone: a file of no more than a trailer is a damaged image.
+func TestTrailerAlone(t *testing.T) {
+	file := (&Trailer{Version: kolyVersion}).Marshal()
+	_, err := Open(bytes.NewReader(file), int64(len(file)), Options{})
+	require.ErrorIs(t, err, ErrCorrupt)
+	assert.ErrorContains(t, err, "no tables, 0 raw bytes")
+}
+
 func TestOddImages(t *testing.T) {
 	raw := content(8*SectorSize, 5)
 	tests := map[string]struct {

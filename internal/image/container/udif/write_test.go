@@ -31,6 +31,8 @@ func TestWriteAndReadBack(t *testing.T) {
 			trailer := im.Trailer()
 			assert.Equal(t, [2]uint32{1, 1}, [2]uint32{trailer.Segment, trailer.Segments})
 			assert.NotZero(t, trailer.SegmentID)
+			assert.EqualValues(t, 4, trailer.SegmentID[6]>>4, "version of RFC 9562: random")
+			assert.EqualValues(t, 2, trailer.SegmentID[8]>>6, "variant of RFC 9562")
 			assert.EqualValues(t, len(device)/SectorSize, trailer.Sectors)
 			assert.EqualValues(t, VariantPartition, trailer.Variant)
 			usage := im.Usage()
@@ -198,6 +200,17 @@ func TestWriteRefuses(t *testing.T) {
 			assert.ErrorContains(t, err, "writing the image: ")
 		})
 	}
+}
+
+// TestLongestChunks: chunks may be as long as readers accept them.
+func TestLongestChunks(t *testing.T) {
+	device := content(64<<10, 5)
+	im := open(t, write(t, device, WriteOptions{Format: UDZO, ChunkSectors: MaxChunk / SectorSize}), Options{})
+	requireSame(t, device, readAll(t, im))
+	_, err := Write(t.Context(), io.Discard, bytes.NewReader(device), int64(len(device)), WriteOptions{
+		Format: UDZO, ChunkSectors: MaxChunk/SectorSize + 1,
+	})
+	require.ErrorIs(t, err, ErrUnsupported)
 }
 
 // failingWriter fails after some bytes.
