@@ -246,3 +246,76 @@ func TestRatiosOfZeros(t *testing.T) {
 		assert.Equal(t, c.dir, judgeRatio(c.a, c.b, bound(t, c.bound, "1")).dir, "%v / %v %s", c.a.values, c.b.values, c.bound)
 	}
 }
+
+// A printed range that touches a closed end of the bound may satisfy it; one that touches an open end cannot.
+func TestFigureThatTouchesTheBound(t *testing.T) {
+	for _, k := range []struct {
+		low, high float64
+		bound     string
+		dir       int
+	}{{1, 2, ">= 2", 0}, {1, 2, "> 2", -1}, {2, 3, "<= 2", 0}, {2, 3, "< 2", -1}, {2, 3, ">= 2", 1}, {2, 3, "> 2", 0},
+		{1, 1.9, ">= 2", -1}, {2.1, 3, "<= 2", -1}} {
+		f := judgeFigure(exactly(k.low, k.high), bound(t, k.bound, "1"), wording.Say("phrase.trend", nil, "cycle", "size"))
+		assert.Equal(t, k.dir, f.dir, "%v to %v against %s", k.low, k.high, k.bound)
+	}
+}
+
+// That a spread is large rests on the pair of points that is farthest apart, chosen among all pairs.
+func TestLargeSpreadCostsTheNumberOfPairs(t *testing.T) {
+	at := func(values ...float64) point {
+		return point{operandValue: operandValue{unit: "B", rounds: []int{1, 2, 3}, values: values}}
+	}
+	points := []point{at(10, 11, 10.5), at(20, 24, 19), at(15, 15.5, 15), at(12, 12, 12)}
+	var pair []float64
+	for r := range 3 {
+		mean := (points[0].values[r] + points[1].values[r] + points[2].values[r] + points[3].values[r]) / 4
+		pair = append(pair, (points[1].values[r]-points[0].values[r])/mean)
+	}
+	p := plainScale.pAt(pair, 0.3)
+	require.Greater(t, p, 1e-3)
+	require.Less(t, p, 1.0/6)
+	f := spreadRounds(points, bound(t, "> 0.3", "1"), wording.Say("phrase.spread", nil, "format", "size"))
+	assert.Equal(t, 1, f.dir)
+	assert.InDelta(t, 6*p, f.p, 1e-12)
+}
+
+// A factor from one point to the next needs values above zero.
+func TestTrendOfZerosCannotBeTold(t *testing.T) {
+	zeros := operandValue{q: "reclaimed", unit: "B", rounds: []int{1, 2, 3}, values: []float64{5, 0, 6}}
+	some := operandValue{q: "reclaimed", unit: "B", rounds: []int{1, 2, 3}, values: []float64{5, 5, 6}}
+	f := judge{}.trend(plan.Assert{Left: op("reclaimed"), Along: "cycle", Direction: "rising"}, []point{{"1", some}, {"2", zeros}})
+	assert.Equal(t, wording.Text("not-positive.factor"), f.weak)
+}
+
+func TestNumbersOfOddSteps(t *testing.T) {
+	assert.Equal(t, 2.5, quotient(5, 2))
+	for _, k := range [][2]float64{{5, 0}, {0, 5}, {0, 0}, {-1, 5}} {
+		assert.True(t, math.IsNaN(quotient(int64(k[0]), k[1])), "%v", k)
+	}
+	for text, want := range map[string]float64{"2.5": 2.5, "8 MiB": 8 << 20} {
+		v, ok := number(text)
+		assert.True(t, ok, text)
+		assert.Equal(t, want, v, text)
+	}
+	for _, text := range []string{"inf", "NaN", "many"} {
+		_, ok := number(text)
+		assert.False(t, ok, text)
+	}
+}
+
+// Below a number that is not positive there is no least value; no rate, time or size is below zero.
+func TestWhatAFigureBelowMeans(t *testing.T) {
+	assert.Equal(t, span{low: math.Inf(-1), high: -0.3, highOpen: true}, figureValue(figure(t, "below -0.3", "1")).span)
+	assert.Equal(t, span{low: 0, high: 0.3, highOpen: true}, figureValue(figure(t, "below 0.3", "1")).span)
+	assert.Equal(t, span{low: 3, high: math.Inf(1), lowOpen: true}, figureValue(figure(t, "above 3 B", "B")).span)
+}
+
+// A deviation of all cases stays one of all, and cases with the same deviation share one.
+func TestDeviationsOfOneTextAreOne(t *testing.T) {
+	var l departureList
+	l.addText("a", "sets", "one set less")
+	l.addText("b", "sets", "one set less")
+	l.addText("", "scale", "a tenth")
+	l.addText("b", "scale", "a tenth")
+	assert.Equal(t, departureList{{Kind: "sets", Text: "one set less", Cases: []string{"a", "b"}}, {Kind: "scale", Text: "a tenth"}}, l)
+}

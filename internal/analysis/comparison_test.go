@@ -209,9 +209,14 @@ func TestCompareShortPause(t *testing.T) {
 		}
 		return len(names)
 	}
-	assert.Equal(t, 1, count(runOf(time.Minute, "one")))
-	assert.Equal(t, 2, count(runOf(time.Minute, "two")))
-	assert.Equal(t, 2, count(runOf(time.Hour, "one")))
+	for _, k := range []struct {
+		gap   time.Duration
+		boot  string
+		count int
+	}{{time.Minute, "one", 1}, {time.Minute, "two", 2}, {time.Hour, "one", 2}, {10 * time.Minute, "one", 1},
+		{10*time.Minute + 1, "one", 2}, {-time.Second, "one", 1}, {-time.Second - 1, "one", 2}} {
+		assert.Equal(t, k.count, count(runOf(k.gap, k.boot)), "boot %s after %v", k.boot, k.gap)
+	}
 }
 
 func TestCompareUnpaired(t *testing.T) {

@@ -26,6 +26,7 @@ sizes = ["1 MB"]
 steps = [
   { do = "create" }, { do = "attach" }, { do = "write", phase = "new" }, { do = "delete", all = true },
   { do = "repeat", times = 5, steps = [{ do = "write", phase = "turn" }, { do = "delete", all = true }] },
+  { do = "repeat", times = 9, steps = [{ do = "remount" }] },
 ]
 [[published]]
 where = { phase = "turn" }
@@ -53,6 +54,11 @@ trend = { along = "cycle", is = "rising" }
 	for i, want := range []string{result.Holds, result.Holds, result.DoesNotHold} {
 		assert.Equal(t, want, got[i].Verdict, "%s: %s", got[i].Says, got[i].Reason)
 	}
+	s, err := newRunData(p, &result.Result{})
+	require.NoError(t, err)
+	points := s.everyCycle(plan.Operand{Quantity: "write", Where: sel("phase", "turn")})
+	require.Len(t, points, 2)
+	assert.Equal(t, []string{"1", "5"}, []string{points[0].at, points[1].at}, "the repetitions that do not write do not count")
 	p.Published[0].Where = plan.Selector{{Key: "phase", Values: []string{"turn"}}, {Key: "cycle", Values: []string{"2"}}}
 	assert.Equal(t, result.NotMeasured, JudgePublished(p)[0].Verdict, "one cycle alone is no line")
 }

@@ -162,3 +162,20 @@ func TestHistoryIsBounded(t *testing.T) {
 		assert.Equal(t, c.Comparison == nil, c.Why != "", i)
 	}
 }
+
+// A version is named by the parts in which it differs; an engine that comes with the system is not one of them.
+func TestVersionsAreNamedByTheirDifferences(t *testing.T) {
+	s := HistorySeries{Versions: []HistoryVersion{
+		{System: "Linux 6", Tool: "1.0", Engine: "in-process 1"}, {System: "Linux 6", Tool: "1.0", Engine: "in-process 2"},
+		{System: "macOS 26.4", Tool: "1.0", Engine: "hdiutil (Apple, macOS 26.4)"},
+		{System: "macOS 26.5", Tool: "1.0", Engine: "hdiutil (Apple, macOS 26.5)"},
+		{System: "macOS 26.5", Tool: "1.0", Engine: "diskutil (Apple, macOS 26.5)"}}}
+	for _, k := range []struct {
+		version int
+		among   []int
+		want    string
+	}{{1, []int{0, 1}, "in-process 2"}, {3, []int{2, 3}, "macOS 26.5"}, {4, []int{3, 4}, "diskutil (Apple, macOS 26.5)"},
+		{2, []int{0, 2}, "macOS 26.4"}, {0, []int{0}, "Linux 6, 1.0, in-process 1"}} {
+		assert.Equal(t, k.want, s.VersionName(k.version, k.among...))
+	}
+}

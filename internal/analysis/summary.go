@@ -113,9 +113,6 @@ func scalars(c cell, q plan.Quantity) (string, []result.Estimate) {
 // valuesOfRuns are the values of the pooled runs, as their own reports have
 // them.
 func (s *runData) valuesOfRuns(c cell, q plan.Quantity, est string) (out []result.SessionValue) {
-	if !isPerFile(q) {
-		est = aggregate
-	}
 	rounds, steps := c.replicates(replica{})
 	for _, run := range s.r.Runs {
 		var values []float64

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -239,5 +240,40 @@ func TestIntervalsOfFilesAtTwoSpeedsAreLabelled(t *testing.T) {
 			}
 		}
 		assert.Positive(t, given)
+	}
+}
+
+// A mean of zero has no relative width, however wide its interval is.
+func TestNoPrecisionIsWantedOfAMeanOfZero(t *testing.T) {
+	p := planOf(t, `schema = 1
+title = "Compacting"
+[image]
+format = "UDSB"
+size = "1 GB"
+[files.few]
+sizes = ["1 MB"]
+[[protocol]]
+steps = [{ do = "create" }, { do = "attach" }, { do = "write", phase = "new" }, { do = "detach" }, { do = "compact", phase = "end" }]
+[[claim]]
+says = "Compacting frees space"
+by = "us"
+left = { reclaimed = { phase = "end" } }
+bound = "> 1 MB"
+`)
+	p.Run.Precision = 0.05
+	for _, k := range []struct {
+		middle int64
+		warned bool
+	}{{0, false}, {1e5, true}} {
+		l := steady(flat(), 0)
+		l.freed = func(m moment) int64 { return k.middle + int64(m.round-3)*1e6 }
+		r := play(p, 5, l)
+		r.Auto = &result.AutoRounds{Looks: []int{5, 9}}
+		require.NoError(t, Analyze(p, r, Options{}))
+		s := summaryOf(t, r, p.Cases()[0].ID, "end", "reclaimed")
+		e, _ := findEstimate(s.Estimates, s.Headline)
+		require.NotNil(t, e.CI)
+		require.Equal(t, float64(k.middle), e.Value)
+		assert.Equal(t, k.warned, slices.Contains(kindsOf(s.Warnings), "precision"), "%v", s.Warnings)
 	}
 }

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -136,6 +137,30 @@ func TestNormalMeetsExact(t *testing.T) {
 			}
 			assert.InDelta(t, lower, NormalCDF((float64(2*k-pairs)+1)/math.Sqrt(variance/18)), 4e-4, "at %v", z)
 		}
+	}
+}
+
+// The exact distribution serves up to maxExactRanks values, the approximation above.
+func TestTrendIsExactUpToItsLimit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	for _, n := range []int{maxExactRanks, maxExactRanks + 1} {
+		xs, s := make([]float64, n), 0
+		for i := range xs {
+			xs[i] = rng.NormFloat64()
+			for j := range i {
+				s += cmp.Compare(xs[i], xs[j])
+			}
+		}
+		pairs, variance := pairsOf(ones(n))
+		exact := 0.0
+		for _, p := range concordantPMF(ones(n), pairs)[:(pairs-max(s, -s))/2+1] {
+			exact += 2 * p
+		}
+		about := 2 * NormalCDF((1-math.Abs(float64(s)))/math.Sqrt(variance/18))
+		require.Greater(t, math.Abs(exact-about), 1e-7)
+		got, err := Trend(xs)
+		require.NoError(t, err)
+		assert.InDelta(t, map[bool]float64{true: exact, false: about}[n == maxExactRanks], got.P, 1e-9, "%d values", n)
 	}
 }
 

@@ -91,6 +91,16 @@ func TestTwoClusters(t *testing.T) {
 	}
 	_, err = FitTwoClusters(one, 51)
 	require.ErrorIs(t, err, ErrTooFew)
+	// Either cluster may be as small as is asked for, and no smaller
+	for _, k := range []struct {
+		xs   []float64
+		want [2]int
+	}{{[]float64{1, 1, 1, 1, 1, 1, 9, 9}, [2]int{6, 2}}, {[]float64{9, 1, 9, 9, 1, 9, 9, 9}, [2]int{2, 6}},
+		{[]float64{1, 1, 1, 1, 1, 1, 1, 9}, [2]int{6, 2}}} {
+		c, err := FitTwoClusters(k.xs, 2)
+		require.NoError(t, err)
+		assert.Equal(t, k.want, c.N, "%v", k.xs)
+	}
 	same := make([]float64, 20)
 	c, err = FitTwoClusters(same, 2)
 	require.NoError(t, err)

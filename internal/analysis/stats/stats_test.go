@@ -15,6 +15,8 @@ func TestRefusals(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(-1)
 	three := []float64{1, 2, 3}
 	fine := func(_ any, err error) error { return err }
+	power, err := stats.FitPower([]float64{1, 2, 3, 4}, []float64{1, 5, 6, 9})
+	require.NoError(t, err)
 	for _, c := range []struct {
 		name string
 		err  error
@@ -27,6 +29,8 @@ func TestRefusals(t *testing.T) {
 		{"one for SD", fine(stats.StdDev([]float64{1})), stats.ErrTooFew, "computing standard deviation: n is 1, need at least 2: too few values"},
 		{"two for t", fine(stats.MeanInterval(three[:2], 0.95)), stats.ErrTooFew, "averaging differences: n is 2, need at least 3: too few values"},
 		{"overflow", fine(stats.StdDev([]float64{-1e308, 1e308})), stats.ErrOverflow, "computing standard deviation: result out of the range of float64"},
+		{"certain line", fine(power.Log.SlopeInterval(1)), stats.ErrOverflow, "computing t interval: result out of the range of float64"},
+		{"certain power law", fine(power.CoefficientInterval(1)), stats.ErrOverflow, "computing t interval: result out of the range of float64"},
 		{"two outliers", fine(stats.Outliers(three[:2])), stats.ErrTooFew, "looking for outliers: n is 2, need at least 3: too few values"},
 		{"constant", fine(stats.Spearman(three, []float64{2, 2, 2})), stats.ErrNoSpread, "computing Spearman correlation: every value is 2: values do not vary"},
 	} {
@@ -61,5 +65,17 @@ func TestNeedIsEnough(t *testing.T) {
 			require.NoError(t, call(need), "%s at %v: %d", name, level, need)
 			require.ErrorIs(t, call(need-1), stats.ErrTooFew, "%s at %v: %d", name, level, need-1)
 		}
+	}
+}
+
+// Sums that overflow are halved first.
+func TestMiddleOfHugeValues(t *testing.T) {
+	for _, xs := range [][]float64{{1.2e308, 1.6e308}, {-1.6e308, -1.2e308}} {
+		median, err := stats.Median(xs)
+		require.NoError(t, err)
+		assert.InEpsilon(t, xs[0]/2+xs[1]/2, median, 1e-12)
+		mean, err := stats.Mean(xs)
+		require.NoError(t, err)
+		assert.InEpsilon(t, median, mean, 1e-12)
 	}
 }
