@@ -171,6 +171,9 @@ func TestHostFull(t *testing.T) {
 	}
 	require.ErrorIs(t, err, unix.ENOSPC)
 	f.Close()
+	log, err := os.ReadFile(filepath.Join(RuntimeDir(), "attach", a.ID+".log"))
+	require.NoError(t, err)
+	assert.Contains(t, string(log), "no space left", "the log of the process, for whoever looks for the cause now")
 	lost, err := Detach(context.Background(), a, true)
 	require.NoError(t, err)
 	require.NotEmpty(t, lost)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/assert"
@@ -142,6 +143,11 @@ func TestLinkFlushesDiscardsAndRefuses(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, append(append(bytes.Repeat([]byte{7}, page), make([]byte, page)...), bytes.Repeat([]byte{7}, page)...), got)
 
+	var st unix.Stat_t
+	require.NoError(t, unix.Fstat(fd, &st))
+	assert.EqualValues(t, 1<<20, st.Size)
+	assert.EqualValues(t, 1<<20/512, st.Blocks)
+	assert.WithinDuration(t, time.Now(), time.Unix(st.Mtim.Unix()), time.Minute)
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 1000)
 	require.NoError(t, err)
 	assert.Equal(t, 1, n, "there is always something to read; nobody waits for an answer")

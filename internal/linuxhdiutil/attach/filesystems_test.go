@@ -2,6 +2,7 @@ package attach
 
 import (
 	"context"
+	"encoding/binary"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,17 +21,18 @@ import (
 func TestIdentifyWhatToolsMake(t *testing.T) {
 	tests := []struct {
 		kernel, label string
+		apple         string
 		size          int64
 		tool          string
 		args          []string
 	}{
-		{"ext4", "Länge sechzehn!", 8 << 20, "mkfs.ext4", []string{"-q", "-F", "-L", "Länge sechzehn!"}},
-		{"ext4", "", 8 << 20, "mkfs.ext4", []string{"-q", "-F"}},
-		{"xfs", "twelve bytes", 320 << 20, "mkfs.xfs", []string{"-q", "-L", "twelve bytes"}},
-		{"btrfs", "a label of butter", 128 << 20, "mkfs.btrfs", []string{"-q", "-L", "a label of butter"}},
-		{"vfat", "MY VOLUME", 64 << 20, "mkfs.vfat", []string{"-F", "32", "-n", "MY VOLUME"}},
-		{"vfat", "", 32 << 20, "mkfs.vfat", []string{"-F", "16"}},
-		{"exfat", "", 8 << 20, "mkfs.exfat", nil},
+		{"ext4", "Länge sechzehn!", "ext4", 8 << 20, "mkfs.ext4", []string{"-q", "-F", "-L", "Länge sechzehn!"}},
+		{"ext4", "", "ext4", 8 << 20, "mkfs.ext4", []string{"-q", "-F"}},
+		{"xfs", "twelve bytes", "xfs", 320 << 20, "mkfs.xfs", []string{"-q", "-L", "twelve bytes"}},
+		{"btrfs", "a label of butter", "btrfs", 128 << 20, "mkfs.btrfs", []string{"-q", "-L", "a label of butter"}},
+		{"vfat", "MY VOLUME", "MS-DOS FAT32", 64 << 20, "mkfs.vfat", []string{"-F", "32", "-n", "MY VOLUME"}},
+		{"vfat", "", "MS-DOS FAT16", 32 << 20, "mkfs.vfat", []string{"-F", "16"}},
+		{"exfat", "", "ExFAT", 8 << 20, "mkfs.exfat", nil},
 	}
 	for _, test := range tests {
 		t.Run(test.kernel+" "+test.label, func(t *testing.T) {
@@ -48,7 +50,7 @@ func TestIdentifyWhatToolsMake(t *testing.T) {
 			defer f.Close()
 			v, err := Identify(blockdev.ReadOnly(f, test.size))
 			require.NoError(t, err)
-			assert.Equal(t, [2]string{test.kernel, test.label}, [2]string{v.Kernel, v.Label})
+			assert.Equal(t, [3]string{test.kernel, test.label, test.apple}, [3]string{v.Kernel, v.Label, v.AppleName})
 		})
 	}
 }
@@ -59,6 +61,33 @@ func TestIdentifyZeros(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, v.Kernel, "%d zeros", n)
 	}
+}
+
+// TestInspectDevicesWithoutAGUIDTable: a device is one region, or what a boot record divides it into.
+func TestInspectDevicesWithoutAGUIDTable(t *testing.T) {
+	dev := blockdevtest.NewMem(1 << 20)
+	info, err := Inspect(dev)
+	require.NoError(t, err)
+	assert.Equal(t, []Region{{Name: "whole disk", Count: 2048, Content: true}}, info.Regions)
+	assert.Equal(t, Region{Count: 2048, Content: true}, info.Last())
+
+	record := make([]byte, 512)
+	record[446+4] = 7
+	binary.LittleEndian.PutUint32(record[446+8:], 64)
+	binary.LittleEndian.PutUint32(record[446+12:], 1024)
+	record[510], record[511] = 0x55, 0xAA
+	_, err = dev.WriteAt(record, 0)
+	require.NoError(t, err)
+	info, err = Inspect(dev)
+	require.NoError(t, err)
+	assert.Equal(t, "fdisk", info.Scheme)
+	content := [][2]int64{}
+	for _, r := range info.Regions {
+		if r.Content {
+			content = append(content, [2]int64{r.First, r.Count})
+		}
+	}
+	assert.Equal(t, [][2]int64{{64, 1024}}, content)
 }
 
 func FuzzIdentify(f *testing.F) {

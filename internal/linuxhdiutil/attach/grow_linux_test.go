@@ -17,9 +17,13 @@ import (
 
 // TestGrow enlarges container, partition and file system, and finds the files and the space.
 func TestGrow(t *testing.T) {
-	for _, fs := range []string{"ext4", "xfs"} {
-		t.Run(fs, func(t *testing.T) {
+	for _, test := range []struct {
+		fs      string
+		mounted bool // before it is grown
+	}{{"ext4", false}, {"xfs", false}, {"xfs", true}} {
+		t.Run(fmt.Sprintf("%s mounted=%t", test.fs, test.mounted), func(t *testing.T) {
 			privileged(t)
+			fs := test.fs
 			size := map[string]int64{"ext4": 64 << 20, "xfs": 320 << 20}[fs]
 			path := made(t, container.UDSB, fs, size)
 			a := attach(t, path)
@@ -38,9 +42,13 @@ func TestGrow(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, image.Close())
 
-			a, err = attachRequest(t.Context(), Request{Image: path, NoMount: fs == "ext4"})
+			a, err = attachRequest(t.Context(), Request{Image: path, NoMount: !test.mounted})
 			require.NoError(t, err)
 			require.NoError(t, Grow(t.Context(), a))
+			list, err := List(t.Context())
+			require.NoError(t, err)
+			require.Len(t, list, 1)
+			assert.Empty(t, list[0].MountPoint, "what was mounted to be grown is not mounted any more")
 			a, err = Mount(t.Context(), a, Request{})
 			require.NoError(t, err)
 			assert.Greater(t, capacity(t, a.MountPoint), before+size*8/10)

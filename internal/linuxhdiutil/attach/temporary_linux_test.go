@@ -8,6 +8,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"dmgbench/internal/image/blockdev/blockdevtest"
 	"dmgbench/internal/image/container"
@@ -44,6 +45,27 @@ func TestTemporaryEndsWithItsProcess(t *testing.T) {
 		assert.Len(t, list, 1, "we live")
 		detach(t, a)
 	}
+}
+
+// TestTrimRefusesWhatItCannotAnswer: the request of a trim has an argument of 24 bytes, and so has its answer.
+func TestTrimRefusesWhatItCannotAnswer(t *testing.T) {
+	r := newRequests(t)
+	n, full := &node{v: r.fs}, make([]byte, 24)
+	for _, test := range []struct {
+		cmd     uint32
+		in, out []byte
+		want    unix.Errno
+	}{
+		{fitrim, full, full, 0}, {fitrim, full[1:], full, unix.EINVAL}, {fitrim, full, full[1:], unix.EINVAL},
+		{fitrim + 1, full, full, unix.ENOTTY},
+	} {
+		_, errno := n.Ioctl(t.Context(), nil, test.cmd, 0, test.in, test.out)
+		assert.Equal(t, test.want, errno, "%x %d %d", test.cmd, len(test.in), len(test.out))
+	}
+	r.fs.readOnly = true
+	_, errno := n.Ioctl(t.Context(), nil, fitrim, 0, full, full)
+	assert.Equal(t, unix.EROFS, errno)
+	require.NoError(t, r.fs.close())
 }
 
 var errDamaged = errors.New("chunk 3 is damaged")

@@ -90,6 +90,9 @@ func TestServedVolume(t *testing.T) {
 	require.NoError(t, os.Truncate(at("target"), 2<<20))
 	requireFile(t, at("target"), append(slices.Clone(data[:1<<20+1]), make([]byte, 1<<20-1)...))
 
+	require.NoError(t, os.Chown(at("target"), os.Geteuid(), os.Getegid()))
+	require.ErrorIs(t, os.Chown(at("target"), os.Geteuid()+1, -1), unix.EPERM)
+	require.ErrorIs(t, os.Chown(at("target"), -1, os.Getegid()+1), unix.EPERM)
 	info, err := os.Stat(at("target"))
 	require.NoError(t, err)
 	assert.WithinDuration(t, time.Now(), info.ModTime(), time.Minute)

@@ -40,6 +40,9 @@ func TestAttachedAlready(t *testing.T) {
 		m.do(line)
 		assert.Empty(t, m.err, line)
 	}
+	require.NoError(t, os.Symlink("a.dmg", m.path("link.dmg")))
+	assert.Contains(t, m.do("attach link.dmg"), "/dev/loop0p1", "links are followed")
+	assert.Len(t, m.at.requests, 1)
 	m.do("attach -readwrite -mountpoint point a.dmg")
 	assert.Equal(t, "hdiutil: attach: WARNING: it is attached already, read-only: detach it first\n"+
 		"hdiutil: attach: WARNING: it is attached already, and mounted on \"/run/media/dmgbench/untitled\": detach it first\n", m.err)

@@ -193,6 +193,8 @@ func TestCreateFromFolders(t *testing.T) {
 	m.do("extract -ov -d out a.sparsebundle deep/er")
 	assert.FileExists(t, m.path("out/er/two.bin"))
 
+	assert.Contains(t, m.do("create -puppetstrings -srcfolder src -format UDSB told"), "PERCENT:99.9", "two.bin is done, and the small file is not")
+
 	m.write("other/three", "three")
 	m.do("create -srcfolder src -srcdir other -format UDRW -volname Both b")
 	assert.Equal(t, "three", m.do("cat b.dmg other/three"))

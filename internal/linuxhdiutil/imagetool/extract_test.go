@@ -31,6 +31,7 @@ func TestExtractRefuses(t *testing.T) {
 	m.refused(1, "extract: describing \"nothing\": ", "extract b.sparsebundle nothing -d new")
 	m.refused(1, "extract: lstat DIR/c.dmg: ", "extract c.dmg -d new")
 	assert.NoDirExists(t, m.path("new"))
+	m.refused(1, "opening folder \"DIR/plain/a\": not a directory\n", "extract b.sparsebundle -d plain/a")
 
 	bands, err := filepath.Glob(m.path("b.sparsebundle/bands/*"))
 	require.NoError(t, err)
@@ -77,7 +78,9 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no room") }
 func TestOutputThatFails(t *testing.T) {
 	m := newMachine(t)
 	m.do("create -size 8m -fs ExFAT a")
-	for _, line := range []string{"info", "info -plist", "pmap a.dmg", "imageinfo a.dmg", "checksum -type MD5 a.dmg", "resize -limits a.dmg", "isencrypted a.dmg",
+	m.write("src/x", "text")
+	m.do("create -srcfolder src -format UDRW b")
+	for _, line := range []string{"info", "info -plist", "pmap a.dmg", "imageinfo a.dmg", "checksum -type MD5 a.dmg", "ls b.dmg", "ls -l b.dmg x", "cat b.dmg x", "resize -limits a.dmg", "isencrypted a.dmg",
 		"help", "help create", "create -help", "man", "attach a.dmg", "compact a.dmg", "diskutil image info a.dmg"} {
 		var errs bytes.Buffer
 		assert.Equal(t, 1, Main(t.Context(), strings.Fields(line), Env{Stdout: full{}, Stderr: &errs, Attacher: m.at.attacher(), Dir: m.dir}.withDefaults()), line)

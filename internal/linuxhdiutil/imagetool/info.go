@@ -3,9 +3,7 @@ package imagetool
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os/user"
 	"path/filepath"
@@ -251,9 +249,6 @@ func nonEmptyBytes(i *imageFile) (int64, error) {
 		name = filepath.Join(i.name, "bands")
 	}
 	usage, err := files.UsageOf(context.Background(), i.dir, name, 0, 0)
-	if errors.Is(err, fs.ErrNotExist) { // a bundle without bands is all zeros
-		err = nil
-	}
 	return min(i.Size(), usage.Apparent), err
 }
 

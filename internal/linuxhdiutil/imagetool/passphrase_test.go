@@ -93,6 +93,25 @@ func TestKeysAreDerivedOnce(t *testing.T) {
 	}
 }
 
+// TestPassphrasesHaveALimit: one of 64 KiB is taken, a longer one is refused and not cut.
+func TestPassphrasesHaveALimit(t *testing.T) {
+	m := newMachine(t)
+	long := strings.Repeat("x", maxPassphrase)
+	m.told(long, "create -size 1m -layout NONE -encryption -stdinpass a")
+	m.told(long, "imageinfo -stdinpass a.dmg")
+	assert.Equal(t, 1, m.with(long+"x", "imageinfo", "-stdinpass", "a.dmg"))
+	assert.Contains(t, m.err, "the passphrase is longer than 65536 bytes")
+}
+
+// TestSecretsAreWiped: a passphrase and the keys from it are not left in memory.
+func TestSecretsAreWiped(t *testing.T) {
+	raw, keys := []byte("pass"), crypt.Keys("keys of an image")
+	s := secrets{raw: raw, keys: map[string]crypt.Keys{"a": keys}}
+	s.wipe()
+	assert.Equal(t, make([]byte, len(raw)), raw)
+	assert.EqualValues(t, make([]byte, len(keys)), keys)
+}
+
 // TestConvertEncrypted goes from each kind to others and back.
 func TestConvertEncrypted(t *testing.T) {
 	m := newMachine(t)

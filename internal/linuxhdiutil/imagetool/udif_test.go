@@ -145,6 +145,9 @@ func (m *machine) tellsDamage() {
 	m.damageChunk("xUDZO.dmg", "torn.dmg", 1<<20) // where the partition begins
 	assert.Equal(m.t, 1, m.with("", "ls", "torn.dmg"))
 	assert.Contains(m.t, m.err, "damaged UDIF image")
+	m.damageChunk("xUDZO.dmg", "untold.dmg", 512) // the partition table
+	assert.Equal(m.t, 1, m.with("", "diskutil", "image", "info", "--extra", "untold.dmg"))
+	assert.Contains(m.t, m.err, "damaged UDIF image")
 }
 
 // attachesWhatIsWhole: attaching looks at the checksums, unless it is told not to.

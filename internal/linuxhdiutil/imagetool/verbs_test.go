@@ -200,8 +200,12 @@ func TestCompactOfUnknownContentKeepsWhatIsNotZero(t *testing.T) {
 		m.write(fmt.Sprintf("a.sparsebundle/bands/%x", n+10), strings.Repeat(content, 1<<20))
 	}
 	assert.Contains(t, m.do("compact a.sparsebundle"), "Reclaimed 1 MB out of 1 MB possible.")
+	assert.Empty(t, m.err)
 	assert.NoFileExists(t, m.path("a.sparsebundle/bands/a"))
 	assert.FileExists(t, m.path("a.sparsebundle/bands/b"))
+	assert.Contains(t, m.do("imageinfo a.sparsebundle"), "Total Non-Empty Bytes: 1048576\n")
+	require.NoError(t, os.Remove(m.path("a.sparsebundle/bands/b")))
+	assert.Contains(t, m.do("imageinfo a.sparsebundle"), "Total Non-Empty Bytes: 0\n", "all zeros")
 }
 
 func TestConvert(t *testing.T) {

@@ -1,0 +1,86 @@
+package attach
+
+import (
+	"bytes"
+	"encoding/gob"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"dmgbench/internal/image/container"
+)
+
+// TestHelperEndsWithAStatus starts the serving process as an attach does: it replies once, and its exit status tells
+// whether all went well.
+func TestHelperEndsWithAStatus(t *testing.T) {
+	privileged(t)
+	valid := serveRequest{Image: newImage(t, container.UDSB, "ExFAT", 8<<20), MountAt: t.TempDir(), End: filepath.Join(t.TempDir(), "end")}
+	missing := valid
+	missing.Image += ".missing"
+	t.Cleanup(func() { unix.Unmount(valid.MountAt, unix.MNT_DETACH) })
+	for name, test := range map[string]struct {
+		mark    string
+		request any
+		status  int
+		reply   string // its error
+	}{
+		"served":               {"1", valid, 0, ""},
+		"image missing":        {"1", missing, 1, "no such file"},
+		"started by hand":      {"", valid, 2, ""},
+		"request not readable": {"1", "text", 2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var in bytes.Buffer
+			require.NoError(t, gob.NewEncoder(&in).Encode(test.request))
+			cmd := exec.Command("/proc/self/exe", HelperVerb)
+			cmd.Env = []string{helperMark + "=" + test.mark, "DMGBENCH_RUNTIME_DIR=" + RuntimeDir()}
+			cmd.Stdin = &in
+			out, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			var reply serveReply
+			err = gob.NewDecoder(out).Decode(&reply)
+			switch test.status {
+			case 0:
+				require.NoError(t, err)
+				require.Empty(t, reply.Error)
+				assert.FileExists(t, filepath.Join(valid.MountAt, deviceName))
+				require.NoError(t, unix.Unmount(valid.MountAt, 0))
+			case 1:
+				require.NoError(t, err)
+				assert.Contains(t, reply.Error, test.reply)
+			default:
+				require.ErrorIs(t, err, io.EOF)
+			}
+			_ = cmd.Wait()
+			assert.Equal(t, test.status, cmd.ProcessState.ExitCode())
+			report, err := os.ReadFile(valid.End)
+			assert.Equal(t, test.status == 0, err == nil, "a report of one that served")
+			assert.Empty(t, report)
+			_ = os.Remove(valid.End)
+		})
+	}
+}
+
+// TestImageDamagedBeforeItIsServed: the error is that of the process, and nothing is left.
+func TestImageDamagedBeforeItIsServed(t *testing.T) {
+	privileged(t)
+	path := newImage(t, container.UDSB, "ExFAT", 8<<20)
+	info, err := inspect(Request{Image: path})
+	require.NoError(t, err)
+	for _, name := range []string{"Info.plist", "Info.bckup"} {
+		require.NoError(t, os.WriteFile(filepath.Join(path, name), []byte("no list"), 0o644))
+	}
+	_, err = Attach(t.Context(), Request{Image: path, Info: info, NoMount: true})
+	require.ErrorContains(t, err, "serving ")
+	require.ErrorContains(t, err, "Info.plist")
+	list, err := List(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, list)
+}
