@@ -101,3 +101,25 @@ func TestPhaseOfAPartition(t *testing.T) {
 		require.NoError(t, f.Close())
 	}
 }
+
+// Clusters that follow those of a file come first, wherever the last allocation was.
+func TestFilesGrowInOnePieceWhereTheyCan(t *testing.T) {
+	b := newBitmap(make([]byte, 16), 100)
+	b.page = block
+	a := &allocator{bitmap: b, cluster: 4096, arenas: map[int]*arena{}}
+	file, err := a.allocate(10, 0, 0, false)
+	require.NoError(t, err)
+	require.Equal(t, []run{{firstData, 10}}, file)
+	other, err := a.allocate(10, 0, 0, false)
+	require.NoError(t, err)
+	a.release(other)
+	more, err := a.allocate(10, firstData+9, 0, false)
+	require.NoError(t, err)
+	assert.Equal(t, []run{{firstData + 10, 10}}, more, "behind the file, not behind the last allocation")
+	rest, err := a.allocate(81, firstData+19, 0, false)
+	require.ErrorIs(t, err, ErrNoSpace)
+	assert.Empty(t, rest)
+	rest, err = a.allocate(80, firstData+19, 0, false)
+	require.NoError(t, err)
+	assert.Equal(t, []run{{firstData + 20, 80}}, rest, "to the end of the volume")
+}

@@ -48,6 +48,8 @@ func TestCompactingAfterACrashFreesZerosAlone(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, bytes.Equal(bytes.Repeat([]byte("dmgbench"), len(got)/8), got), format)
 		require.NoError(t, f.Close())
-		detach(t, a)
+		done, err := a.Detach(t.Context(), false)
+		require.NoError(t, err)
+		assert.Contains(t, done.Warnings, "the volume was not unmounted cleanly", format)
 	}
 }
