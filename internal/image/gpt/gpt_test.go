@@ -264,6 +264,27 @@ func TestReadsTheSmallestDevice(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A table tells for which size it was made, but never more than the device has.
+func TestSizeOfATable(t *testing.T) {
+	const sectors = 8 << 20 / SectorSize
+	for name, c := range map[string]struct {
+		device int64
+		twin   uint64
+		want   uint64
+	}{
+		"as it was made": {8 << 20, sectors - 1, sectors}, "a device that grew": {32 << 20, sectors - 1, sectors},
+		"cut":     {8<<20 - SectorSize, sectors - 1, sectors - 1},
+		"no twin": {8 << 20, 1<<64 - 1, sectors},
+	} {
+		dev, _ := written(t, 8<<20, 0)
+		patch(t, dev, 1, func(b []byte) { binary.LittleEndian.PutUint64(b[32:], c.twin) })
+		dev.Resize(c.device)
+		table, _, err := Read(dev)
+		require.NoError(t, err, name)
+		assert.Equal(t, c.want, table.Sectors, name)
+	}
+}
+
 func TestResize(t *testing.T) {
 	dev, table := written(t, 8<<20, 0)
 	dev.Resize(32 << 20)

@@ -150,6 +150,10 @@ func TestReaderAnalyzesWhatIsOutdated(t *testing.T) {
 		_, err = rd.Result(path)
 		require.ErrorContains(t, err, path)
 	}
+	lost := makeRun(t, filepath.Join(t.TempDir(), "lost"), planText, someDay)
+	require.NoError(t, os.Remove(filepath.Join(lost, result.PlanFile)))
+	_, err = rd.Result(lost)
+	require.ErrorContains(t, err, lost, "its plan")
 	empty := t.TempDir()
 	_, err = rd.Result(empty)
 	require.ErrorContains(t, err, empty, "a folder without a run")

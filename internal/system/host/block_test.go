@@ -52,6 +52,26 @@ func TestUnderFindsTheDisk(t *testing.T) {
 	}
 }
 
+// Disks on a bus of devices outside are external; memory is no disk, whatever it is called.
+func TestExternalDisksAndMemory(t *testing.T) {
+	const usb, card = "sys/devices/pci0/usb1/1-1/host3/block/sdc", "sys/devices/pci0/mmc0/block/mmcblk0"
+	const zram, nbd = "sys/devices/virtual/block/zram0", "sys/devices/virtual/block/nbd0"
+	tr := grow(t, map[string]string{
+		"proc/self/mountinfo": "1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:2 / /card rw - ext4 /dev/b rw\n" +
+			"3 1 8:3 / /zram rw - ext4 /dev/c rw\n4 1 8:4 / /nbd rw - ext4 /dev/d rw\n",
+		"sys/dev/block/8:1": "-> ../../devices/pci0/usb1/1-1/host3/block/sdc", usb + "/queue/rotational": "0\n",
+		"sys/dev/block/8:2": "-> ../../devices/pci0/mmc0/block/mmcblk0", card + "/queue/rotational": "0\n", card + "/removable": "1\n",
+		"sys/dev/block/8:3": "-> ../../devices/virtual/block/zram0", zram + "/queue/rotational": "0\n",
+		"sys/dev/block/8:4": "-> ../../devices/virtual/block/nbd0", nbd + "/queue/rotational": "0\n",
+	})
+	for path, want := range map[string][2]string{
+		"/x": {"ssd", "external"}, "/card/x": {"ssd", "external"}, "/zram/x": {"memory", ""}, "/nbd/x": {"network", ""},
+	} {
+		d := tr.under(path)
+		assert.Equal(t, want, [2]string{d.Medium, d.Location}, path)
+	}
+}
+
 func TestBlockDirStaysInTheTree(t *testing.T) {
 	tr := grow(t, map[string]string{"sys/dev/block/1:1": "-> ../../../../../../../../../../../../etc", "sys/dev/block/1:2": "-> 1:2"})
 	assert.Equal(t, "etc", tr.blockDir("sys/dev/block/1:1"))

@@ -92,6 +92,20 @@ func TestControlGroupsOfVersionOne(t *testing.T) {
 	assert.Zero(t, limit, "the largest number means no limit")
 }
 
+// Only passive and hot trip points slow a machine down; a point of zero is unused.
+func TestThermalStateByTripPoints(t *testing.T) {
+	zone := func(temp, kind, at string) map[string]string {
+		const dir = "sys/class/thermal/thermal_zone0/"
+		return map[string]string{dir + "temp": temp, dir + "trip_point_0_type": kind, dir + "trip_point_0_temp": at}
+	}
+	for _, c := range []struct{ temp, kind, at, want string }{
+		{"50000", "passive", "90000", "nominal"}, {"90000", "passive", "90000", "throttled"}, {"95000", "hot", "90000", "throttled"},
+		{"95000", "critical", "90000", ""}, {"95000", "active", "90000", ""}, {"95000", "passive", "0", ""}, {"unknown", "passive", "90000", ""},
+	} {
+		assert.Equal(t, c.want, grow(t, zone(c.temp, c.kind, c.at)).thermal(), "%+v", c)
+	}
+}
+
 func TestCoresByCapacity(t *testing.T) {
 	files := map[string]string{}
 	for i, c := range []string{"400", "1024", "400", "1024", "400", "700"} {

@@ -49,6 +49,6 @@ func TestReadOnlyNoMountAndForce(t *testing.T) {
 	require.Error(t, err)
 	r, err := a.Detach(t.Context(), true)
 	require.NoError(t, err)
-	assert.Contains(t, r.Warnings, `file "a/b/f" was still open`)
+	assert.Equal(t, []string{`file "a/b/f" was still open`}, r.Warnings)
 	clean(t, c)
 }
