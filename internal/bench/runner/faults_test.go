@@ -149,6 +149,39 @@ func TestABandThatIsALinkIsNotFollowed(t *testing.T) {
 	nothingLeft(t, c)
 }
 
+// What every later case would suffer from ends the run, which goes on once it is mended.
+func TestWhatConcernsThePlaceEndsTheRun(t *testing.T) {
+	for says, harm := range map[string]func(c *runner.Config) (mend func()){
+		"is at its quota": func(c *runner.Config) func() {
+			faults := &hostiotest.Faults{}
+			faults.FailFrom(hostio.OpAllocate, "*.dmg", 1, syscall.EDQUOT)
+			c.Hook = faults
+			return func() { c.Hook = nil }
+		},
+		"is gone": func(c *runner.Config) func() {
+			path := c.Places[0].Path
+			c.Progress = &at{when: step("UDRW", "attach", "new"), do: func() {
+				require.NoError(t, os.Rename(path, path+" away"))
+				swap(t, path+" away/dmgbench-*/*.dmg", "")
+			}}
+			return func() { require.NoError(t, os.Rename(path+" away", path)) }
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			c := lived(t, once)
+			mend := harm(&c)
+			_, err := runner.Run(t.Context(), c)
+			require.ErrorContains(t, err, says)
+			mend()
+			c.Progress = nil
+			out, err := resumed(t.Context(), t, c)
+			require.NoError(t, err)
+			require.Equal(t, runner.StatusDone, out.Status)
+			nothingLeft(t, c)
+		})
+	}
+}
+
 // A run's folder that vanishes, or becomes a link, fails the cases in it; the
 // link is not followed and not removed, since it is not the run's.
 func TestTheRunsFolderVanishes(t *testing.T) {

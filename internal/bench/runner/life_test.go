@@ -239,5 +239,6 @@ func TestResumeWaitsForTheKilledToLetGo(t *testing.T) {
 	assert.Equal(t, runner.StatusDone, out.Status)
 	require.NotEmpty(t, told.said)
 	assert.Contains(t, told.said[0], "another process is running it: waiting up to 2s for it to end")
+	assert.Equal(t, 2, strings.Count(strings.Join(told.said, "\n"), "another process is running it"), "once for each resume")
 	nothingLeft(t, c)
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,6 +12,8 @@ import (
 
 	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/result"
+	"dmgbench/internal/system/hostio"
+	"dmgbench/internal/system/hostio/hostiotest"
 )
 
 // several is a case that pauses with three containers besides its own, of
@@ -142,4 +145,21 @@ steps = [
 	require.Equal(t, runner.StatusFailed, out.Status)
 	_, reasons = failed(t, c)
 	assert.Equal(t, []string{"repeat: a step in it was expected to fail and none did in 2 cycles"}, reasons)
+}
+
+// What fails beside another step fails the case as if it had been alone.
+func TestAStepThatFailsBesideAnotherFailsTheCase(t *testing.T) {
+	text := strings.Replace(several[:strings.Index(several, `  { do = "detach" }`)]+"]\n", "canary = true", "canary = false", 1)
+	c, faults := lived(t, text), &hostiotest.Faults{}
+	c.Hook = faults
+	c.Progress = &at{when: func(s runner.Status) bool { return s.Do == "parallel" }, do: func() {
+		faults.FailNth(hostio.OpRead, "*.dmg", 1, syscall.EIO)
+	}}
+	out, err := runner.Run(t.Context(), c)
+	require.NoError(t, err)
+	assert.Equal(t, runner.StatusFailed, out.Status)
+	_, reasons := failed(t, c)
+	require.Len(t, reasons, 1)
+	assert.Contains(t, reasons[0], "input/output error")
+	nothingLeft(t, c)
 }

@@ -164,6 +164,27 @@ func TestInterruptingAResumeLaterBeginsTheCaseAnew(t *testing.T) {
 	nothingLeft(t, c)
 }
 
+// Also where nothing was attached at the pause, so that the first step attaches it.
+func TestInterruptingAResumeBehindItsFirstStepBeginsTheCaseAnew(t *testing.T) {
+	c := lived(t, strings.NewReplacer(`["UDRW", "UDSB"]`, `["UDRW"]`, `{ do = "pause"`, `{ do = "detach" }, { do = "pause"`,
+		`{ do = "read"`, `{ do = "attach", phase = "again" }, { do = "read"`).Replace(paused))
+	out, err := runner.Run(t.Context(), c)
+	require.NoError(t, err)
+	require.Equal(t, runner.StatusPaused, out.Status)
+	ctx, cancel := context.WithCancel(t.Context())
+	c.Progress = &at{when: step("", "verify", "rest"), do: cancel}
+	out, err = resumed(ctx, t, c)
+	cancel()
+	require.NoError(t, err)
+	require.Equal(t, runner.StatusInterrupted, out.Status)
+	c.Progress = nil
+	out, err = resumed(t.Context(), t, c)
+	require.NoError(t, err)
+	require.Equal(t, runner.StatusPaused, out.Status, "it comes to its pause again")
+	toTheEnd(t, c)
+	nothingLeft(t, c)
+}
+
 // Cleaning takes the images of a paused run; the case cannot go on, the others can.
 func TestCleanEndsAPause(t *testing.T) {
 	c, path := atPause(t)

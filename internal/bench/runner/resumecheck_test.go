@@ -194,7 +194,10 @@ func TestTimesOfAStepAreOfOneClock(t *testing.T) {
 	require.NoError(t, err)
 	seen := 0
 	for _, cs := range fold(t, c.Out).Cases {
+		ended := int64(0)
 		for _, st := range cs.Steps {
+			assert.GreaterOrEqual(t, st.StartNS, ended, "%s %s begins before the step ahead of it has ended", st.Do, st.Phase)
+			ended = st.StartNS + st.DurationNS
 			if st.Span == nil || len(st.Samples) == 0 {
 				continue
 			}

@@ -78,10 +78,13 @@ func fold(t *testing.T, dir string) *result.Result {
 }
 
 func TestRunMeasuresEveryCaseAndLeavesNothing(t *testing.T) {
-	c := config(t, withCanary)
+	c, seen := config(t, withCanary), &far{}
+	c.Progress = seen
 	out, err := runner.Run(t.Context(), c)
 	require.NoError(t, err)
 	require.Equal(t, runner.StatusDone, out.Status)
+	assert.Equal(t, []int{3, 4}, []int{seen.last.CaseRound, seen.last.OfRounds}, "two cases, two rounds; the last is under way")
+	assert.Equal(t, seen.last.OfRunBytes, seen.last.RunBytes, "canaries are not in the plan")
 	r := fold(t, c.Out)
 	require.Len(t, r.Cases, 2)
 	for _, cs := range r.Cases {

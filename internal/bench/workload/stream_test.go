@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -244,3 +245,34 @@ func FuzzDecompress(f *testing.F) {
 		require.True(t, bytes.HasPrefix(packed, all))
 	})
 }
+
+// Every level of a codec gives other bytes than the one below it, and all of them come back.
+func TestLevelsOfS2Differ(t *testing.T) {
+	text, last := textOf(t, 1, "a", 1<<18), 0
+	for level := 3; level >= 1; level-- {
+		c, err := newCodec(CodecS2, level)
+		require.NoError(t, err)
+		packed, err := c.encode(nil, text)
+		require.NoError(t, err)
+		assert.Greater(t, len(packed), last, "level %d", level)
+		last = len(packed)
+		back, err := c.decode(nil, packed)
+		require.NoError(t, err)
+		assert.True(t, bytes.Equal(text, back), "level %d", level)
+	}
+}
+
+// A frame may fill the limit, and no byte more.
+func TestFramesEndAtTheLimit(t *testing.T) {
+	room := make([]byte, 0, frameLimit+bytes.MinRead+1)
+	all, err := appendAll(room, io.LimitReader(endless{}, frameLimit))
+	require.NoError(t, err)
+	assert.Len(t, all, frameLimit)
+	_, err = appendAll(room, io.LimitReader(endless{}, frameLimit+1))
+	require.ErrorContains(t, err, "a frame has more than 67108864 bytes")
+}
+
+// endless reads as many bytes of anything as are asked for.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }

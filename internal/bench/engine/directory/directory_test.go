@@ -1,6 +1,7 @@
 package directory_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"dmgbench/internal/bench/workload"
 	"dmgbench/internal/system/clock"
 	"dmgbench/internal/system/hostio"
+	"dmgbench/internal/system/hostio/hostiotest"
 )
 
 func place(t *testing.T, opts ...hostio.Option) *hostio.Dir {
@@ -50,6 +52,9 @@ func TestWorkloadOnAFolder(t *testing.T) {
 		for _, workers := range []int{1, 3} {
 			for _, block := range []int64{0, 100_000} {
 				for _, preallocate := range []bool{false, true} {
+					if preallocate != (block == 0 && workers == 1) && os.Getenv("DMGBENCH_LONG") == "" {
+						continue // preallocating does not depend on the others
+					}
 					name := fmt.Sprintf("%s/%d workers/block %d/preallocate %v", cache, workers, block, preallocate)
 					t.Run(name, func(t *testing.T) {
 						c, err := directory.Engine{}.Create(t.Context(), place(t), "base", engine.Spec{})
@@ -175,6 +180,76 @@ func TestReadOnlyAndUnmounted(t *testing.T) {
 	assert.Nil(t, a.Volume())
 	_, err = a.Detach(t.Context(), false)
 	require.NoError(t, err)
+}
+
+// What the host refuses is the error of the action, and nothing is made of it.
+func TestRefusalsOfTheHostAreErrors(t *testing.T) {
+	e, ctx := directory.Engine{}, t.Context()
+	create := func(dir *hostio.Dir, _ engine.Container) (engine.Container, error) {
+		return e.Create(ctx, dir, "new", engine.Spec{})
+	}
+	transfer := func(dir *hostio.Dir, c engine.Container) (engine.Container, error) {
+		return c.Transfer(ctx, dir, "twin")
+	}
+	for name, x := range map[string]struct {
+		op hostio.Kind
+		do func(dir *hostio.Dir, c engine.Container) (engine.Container, error)
+	}{
+		"making": {hostio.OpMkdir, create}, "flushing its name": {hostio.OpDirSync, create}, "copying": {hostio.OpCreate, transfer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			faults := &hostiotest.Faults{}
+			dir := place(t, hostio.WithHook(faults))
+			c, err := e.Create(ctx, dir, "base", engine.Spec{})
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(dir.Path(), "base", "file"), []byte("x"), 0o600))
+			faults.FailFrom(x.op, "*", 1, syscall.EIO)
+			_, err = x.do(dir, c)
+			require.ErrorIs(t, err, syscall.EIO)
+		})
+	}
+}
+
+// A folder that is gone, or a run that was canceled, has no usage, no attachment and no copy.
+func TestNothingIsDoneToAFolderThatIsGoneOrCanceled(t *testing.T) {
+	dir, e := place(t), directory.Engine{}
+	c, err := e.Create(t.Context(), dir, "base", engine.Spec{})
+	require.NoError(t, err)
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = c.Usage(canceled)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = c.Transfer(canceled, dir, "twin")
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, os.RemoveAll(filepath.Join(dir.Path(), "base")))
+	_, err = c.Usage(t.Context())
+	require.ErrorIs(t, err, engine.ErrGone)
+	_, err = c.Transfer(t.Context(), dir, "twin")
+	require.ErrorIs(t, err, engine.ErrGone)
+	_, err = c.Attach(t.Context(), engine.AttachOptions{})
+	require.ErrorIs(t, err, engine.ErrGone)
+	_, err = e.Open(t.Context(), dir, "base", engine.Spec{})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = e.Open(t.Context(), dir, "base", engine.Spec{Format: "UDRW"})
+	require.ErrorAs(t, err, new(*engine.UnsupportedError))
+}
+
+// Trimming and checking a folder say that they did nothing.
+func TestWhatDoesNotApplyToAFolderSaysSo(t *testing.T) {
+	c, err := directory.Engine{}.Create(t.Context(), place(t), "base", engine.Spec{})
+	require.NoError(t, err)
+	a := attach(t, c)
+	r, err := a.Trim(t.Context())
+	require.NoError(t, err)
+	assert.Contains(t, r.Reported["trim"], "not applicable")
+	r, err = c.Check(t.Context(), engine.CheckOptions{What: "volume"})
+	require.NoError(t, err)
+	assert.Contains(t, r.Reported["check"], "no volume of its own")
+	for range 2 {
+		_, err = a.Detach(t.Context(), false)
+		require.NoError(t, err, "a second detach has no effect")
+	}
+	assert.Nil(t, a.Volume())
 }
 
 // A full disk ends the step with the file's name as the volume knows it, and

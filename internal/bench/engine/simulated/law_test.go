@@ -68,6 +68,17 @@ func TestTextErrorsNameTheLine(t *testing.T) {
 	}
 }
 
+func TestRatesBeginAtOneByteASecond(t *testing.T) {
+	for _, text := range []string{"write = 1 B/s\nread = 1 GB/s", "write = 1 GB/s\nread = 1 B/s"} {
+		_, err := Parse(text)
+		require.NoError(t, err, text)
+	}
+	for _, text := range []string{"write = 1 GB/s", "read = 1 GB/s", plainLaw + "[UDSB]\nread = 0 B/s"} {
+		_, err := Parse(text)
+		require.Error(t, err, text)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(everyKey)
 	f.Add(plainLaw)

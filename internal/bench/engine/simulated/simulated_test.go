@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"context"
 	"io/fs"
 	"math"
 	"strconv"
@@ -69,6 +70,22 @@ func TestTimesAreTheLaws(t *testing.T) {
 	u, err := con.Usage(t.Context())
 	require.NoError(t, err)
 	assert.EqualValues(t, 2_005_000_000, u.Allocated)
+}
+
+// Whoever cancels need not wait for a step to pass, on a clock of either kind.
+func TestACanceledStepEnds(t *testing.T) {
+	for name, c := range map[string]clock.Clock{"virtual": clock.NewVirtual(time.Unix(0, 0)), "real": clock.NewReal()} {
+		t.Run(name, func(t *testing.T) {
+			e, err := New(lawOf(t, "write = 1 GB/s\nread = 1 GB/s\nstep = 1 h\n"), c, 1, 1)
+			require.NoError(t, err)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			_, err = e.Create(ctx, nil, "image", engine.Spec{Format: "UDRW", Size: 100e9})
+			require.ErrorIs(t, err, context.Canceled)
+			_, err = e.Open(t.Context(), nil, "image", engine.Spec{})
+			require.ErrorIs(t, err, engine.ErrGone, "nothing was made")
+		})
+	}
 }
 
 func TestCliffFirstSlowAndDrift(t *testing.T) {
