@@ -331,7 +331,6 @@ func (x *caseRun) adopt(con engine.Container, f *workFolder, state containerStat
 			_, still := h.att.Detach(ctx, true)
 			x.r.stillAttached = x.r.stillAttached || still != nil
 		}
-		h.att = nil
 		return err
 	})
 	return h
