@@ -32,6 +32,22 @@ func lawful(rounds, files int) (*plan.Plan, *result.Result) {
 	return p, r
 }
 
+// someFiles is a case of few files in three rounds, of which one takes long and one step has a warning, and a fit.
+func someFiles() (*plan.Plan, *result.Result) {
+	p, r := lawful(3, 8)
+	for i := range r.Cases[0].Steps {
+		s := &r.Cases[0].Steps[i]
+		s.StartNS, s.DurationNS = int64(i)*60e9, 1e9
+		s.Span = &result.Span{LastDoneNS: int64(40+i) * 1e6, Bytes: 30e6}
+		s.Samples[i].DurationNS *= int64(1 + i)
+		s.Samples[7].DurationNS *= 5
+	}
+	r.Cases[0].Steps[1].Warnings = []result.Warning{{Kind: "busy", Text: "other work was going on"}}
+	r.Fits = []result.Fit{{Name: "a line", Model: "line", Along: "file_size", Op: "write_time", Points: [][2]float64{{1e6, 2e-3}, {2e6, 3e-3}, {4e6, 6e-3}},
+		Coefficients: []result.Coefficient{{Name: "intercept", Value: 1e-3}, {Name: "slope", Value: 1e-9}}}}
+	return p, r
+}
+
 // Files that obey a line lie on it; the one that takes three times as long stands out by about that.
 func TestResidualsAreTimesOverTheLine(t *testing.T) {
 	p, r := lawful(1, 40)
@@ -70,7 +86,7 @@ func TestTimeChartsSayWhatTheirR2IsOf(t *testing.T) {
 // A fit of the plan has residuals of its own line.
 func TestFitsAlongFileSizeHaveResiduals(t *testing.T) {
 	p, r := lawful(1, 8)
-	r.Fits = []result.Fit{{Name: "line", Model: "line", Along: "file_size", Op: "write_time", Points: [][2]float64{{1e6, 2}, {2e6, 6}},
+	r.Fits = []result.Fit{{Name: "line", Model: "line", Along: "file_size", Op: "write_time", Points: [][2]float64{{1e6, 2}, {0, 3}, {2e6, 6}, {4e6, 0}}, // no scale of logarithms has 0
 		Coefficients: []result.Coefficient{{Name: "intercept", Value: 0}, {Name: "slope", Value: 2e-6}}}}
 	c := chartOf(t, p, r, "fit-1-residuals")
 	assert.Equal(t, []report.Mark{report.Point(1e6, 1), report.Point(2e6, 1.5)}, c.Series[0].Marks)
