@@ -119,3 +119,24 @@ func TestTablesAreSavedInThreeForms(t *testing.T) {
 	require.ErrorIs(t, err, full)
 	assert.ErrorContains(t, err, `saving table "new-images"`)
 }
+
+// A section with contents of any kind stays, whatever the numbers of its parts.
+func TestSectionsWithContentsStay(t *testing.T) {
+	t.Parallel()
+	lines := []string{"one"}
+	sections := []report.Section{{Lead: lines, Pairs: make([]report.Pair, 1)}, {Pairs: make([]report.Pair, 1), Items: report.Items("one")},
+		{Lead: lines, Items: report.Items("one")}, {Lead: lines, After: lines}, {Items: report.Items("one"), After: lines}, {Lead: []string{"a", "b", "c"}, Code: "abc"},
+		{After: lines, Code: "a"}, {Table: &report.Table{}}, {ID: "judged"}}
+	assert.Equal(t, sections, filled(&report.View{}, append([]report.Section{{Heading: "nothing below"}}, sections...)).Sections)
+}
+
+// Names beside values below them go on lines of their own only where they take more than half of the width.
+func TestNamesOverHalfOfTheWidthAreApart(t *testing.T) {
+	t.Parallel()
+	for columns, want := range map[int]string{30: `n{30} +1.00\n`, 40: `n{40}\n +1.00\n`} {
+		w := newTerminal(Options{})
+		w.table(report.Table{Columns: append(report.Columns("<case", "value"), report.Column{Title: "interval", Below: true}),
+			Rows: [][]report.Cell{report.TextRow(strings.Repeat("n", columns), "1.00", "0.90–1.10")}})
+		assert.Regexp(t, want, w.String())
+	}
+}
