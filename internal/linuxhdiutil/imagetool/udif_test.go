@@ -93,6 +93,8 @@ func TestReadOnlyFormats(t *testing.T) {
 		assert.Contains(t, m.out, "PERCENT:100.000000\n")
 		require.Zero(t, m.with("", "imageinfo", "-format", name), m.err)
 		assert.Equal(t, format+"\n", m.out)
+		require.Zero(t, m.with("", "imageinfo", name), m.err)
+		assert.Regexp(t, `Compressed Ratio: `+map[bool]string{true: `1\n`, false: `0\.\d+`}[format == "UDRO" || format == "UFBI"], m.out)
 		require.Zero(t, m.with("", "verify", "-verbose", name), m.err)
 		assert.Contains(t, m.err, "is VALID\n")
 		require.Zero(t, m.with("", "verify", "-plist", name), m.err)
@@ -170,6 +172,15 @@ func (m *machine) attachesWhatIsWhole() {
 			require.Zero(t, m.with("", "detach", m.at.attached[0].Device), m.err)
 		}
 	}
+}
+
+// TestReadOnlyImageOfZeros: nothing is stored, and the ratio is that of an image that is not compressed.
+func TestReadOnlyImageOfZeros(t *testing.T) {
+	m := newMachine(t)
+	m.do("create -size 1m -layout NONE zeros")
+	m.do("convert zeros.dmg -format UDZO -o packed")
+	assert.Contains(t, m.do("imageinfo packed.dmg"), "Compressed Bytes: 0\n")
+	assert.Contains(t, m.out, "Compressed Ratio: 1\n")
 }
 
 // TestCreateReadOnly makes read-only images of a folder, UDZO if nothing is said.
