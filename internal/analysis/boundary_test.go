@@ -272,11 +272,12 @@ func TestLargeSpreadCostsTheNumberOfPairs(t *testing.T) {
 		pair = append(pair, (points[1].values[r]-points[0].values[r])/mean)
 	}
 	p := plainScale.pAt(pair, 0.3)
-	require.Greater(t, p, 1e-3)
-	require.Less(t, p, 1.0/6)
+	require.Less(t, p, family)
+	require.Greater(t, 6*p, family)
 	f := spreadRounds(points, bound(t, "> 0.3", "1"), wording.Say("phrase.spread", nil, "format", "size"))
 	assert.Equal(t, 1, f.dir)
 	assert.InDelta(t, 6*p, f.p, 1e-12)
+	assert.Equal(t, wording.Text("gap.scatter"), f.gap.String(), "why a pair that alone would decide does not")
 }
 
 // A factor from one point to the next needs values above zero.
