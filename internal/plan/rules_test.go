@@ -1,0 +1,120 @@
+package plan_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/plan"
+)
+
+// A value that is no number is inside no bound, not even one that is open at both ends.
+func TestNoNumberIsInsideABound(t *testing.T) {
+	assert.False(t, plan.Bound{Low: math.Inf(-1), High: math.Inf(1)}.Holds(math.NaN()))
+	assert.True(t, plan.Bound{Low: math.Inf(-1), High: math.Inf(1)}.Holds(0))
+}
+
+// A word of 64 characters may be misspelt; a longer one is no key.
+func TestNearestHasALongestWord(t *testing.T) {
+	long := strings.Repeat("x", 64)
+	assert.Equal(t, long, plan.Nearest(long, []string{long}))
+	assert.Empty(t, plan.Nearest(long+"x", []string{long}))
+}
+
+// A figure is of an operand if it was taken on all that the operand names.
+func TestFiguresMatchWhatAnOperandNames(t *testing.T) {
+	day := time.Date(2024, 12, 1, 0, 0, 0, 0, time.UTC)
+	figure := plan.Published{On: plan.On{Machine: "Mac", OS: "macOS 15", Tool: "Tool 1", Date: day}}
+	for _, test := range []struct {
+		on   plan.On
+		want bool
+	}{
+		{plan.On{}, true},
+		{figure.On, true},
+		{plan.On{Machine: "Mac"}, true}, {plan.On{Machine: "PC"}, false},
+		{plan.On{OS: "macOS 15"}, true}, {plan.On{OS: "macOS 14"}, false},
+		{plan.On{Tool: "Tool 1"}, true}, {plan.On{Tool: "Tool 2"}, false},
+		{plan.On{Date: day}, true}, {plan.On{Date: day.AddDate(0, 0, 1)}, false},
+	} {
+		assert.Equal(t, test.want, figure.Matches(&plan.Operand{On: test.on}, nil), "%+v", test.on)
+	}
+}
+
+// The unit of a coefficient follows from its fit; a time over bytes is printed as a rate.
+func TestUnitsOfCoefficients(t *testing.T) {
+	for _, test := range []struct {
+		quantity    plan.Quantity
+		along, name string
+		unit        string
+		inverse     bool
+	}{
+		{"write_time", "file_size", "r2", "1", false},
+		{"write_time", "threads", "exponent", "1", false},
+		{"write_time", "file_size", "break", "B", false},
+		{"write_time", "threads", "break", "1", false},
+		{"write_time", "file_size", "slope", "B/s", true},
+		{"write_time", "file_size", "slope_2", "B/s", true},
+		{"write_time", "threads", "slope", "s", false},
+		{"write", "file_size", "slope", "", false},
+		{"write", "file_size", "intercept", "B/s", false},
+		{"write", "threads", "factor", "B/s", false},
+	} {
+		unit, inverse := plan.CoefficientUnit(plan.Fit{Quantity: test.quantity, Along: test.along}, test.name)
+		assert.Equal(t, test.unit, unit, "%+v", test)
+		assert.Equal(t, test.inverse, inverse, "%+v", test)
+	}
+}
+
+// Digits are those of a unit that the plan names; a quantity without a unit needs none.
+func TestDigitsOfAnUnknownUnitAreLeftOut(t *testing.T) {
+	two, three := 2, 3
+	table := plan.Table{Unit: "GB/s", Digits: &two}
+	for _, test := range []struct {
+		line   plan.TableLine
+		unit   string
+		digits *int
+	}{
+		{plan.TableLine{Operand: plan.Operand{Quantity: "write"}}, "GB/s", &two},
+		{plan.TableLine{Operand: plan.Operand{Quantity: "write"}, Digits: &three}, "GB/s", &three},
+		{plan.TableLine{Operand: plan.Operand{Quantity: "write_time"}}, "", nil},
+		{plan.TableLine{Operand: plan.Operand{Quantity: "ratio"}}, "", &two},
+		{plan.TableLine{Coefficient: "slope", Unit: "MB/s", Digits: &three}, "MB/s", &three},
+	} {
+		unit, digits := table.DisplayFormat(test.line)
+		assert.Equal(t, test.unit, unit, "%+v", test.line)
+		assert.Equal(t, test.digits, digits, "%+v", test.line)
+	}
+}
+
+// Rounds are as many as the plan has, or end at a limit that the change names.
+func TestLimitsOfRoundsAreNamed(t *testing.T) {
+	p := mustParse(t, smallPlan)
+	assert.Equal(t, 3, p.Run.AtMost())
+	for _, test := range []struct {
+		flags plan.Overrides
+		want  string
+	}{
+		{plan.Overrides{Auto: true}, "^5 to 30 rounds, until every interval is within ± 5%, not 3 rounds$"},
+		{plan.Overrides{Auto: true, MaxRounds: 7, MaxTime: 60e9}, "within ± 5%, for at most 60 s, not 3 rounds$"},
+		{plan.Overrides{Auto: true, MaxWritten: 5e9}, "within ± 5%, writing at most 5 GB, not 3 rounds$"},
+	} {
+		q, changes, err := p.Apply(test.flags)
+		require.NoError(t, err)
+		require.Len(t, changes, 1)
+		assert.Regexp(t, test.want, changes[0].Text)
+		if test.flags.MaxRounds > 0 {
+			assert.Equal(t, test.flags.MaxRounds, q.Run.AtMost())
+		}
+	}
+}
+
+// A block that has to fail and fits is followed as often as it is repeated.
+func TestABlockThatHasToFailIsRepeatedAsOftenAsItSays(t *testing.T) {
+	p := mustParse(t, strings.Replace(smallPlan, `{ do = "write", phase = "new" },
+  { do = "read", phase = "new" },`, `{ do = "repeat", times = 2, expect = "fail", steps = [{ do = "write", phase = "full" }] },`, 1))
+	assert.EqualValues(t, 2*9e6, plan.Estimate(p, p.Cases()[0]).BytesWritten)
+}
