@@ -112,9 +112,14 @@ func TestLimitsOfRoundsAreNamed(t *testing.T) {
 	}
 }
 
-// A block that has to fail and fits is followed as often as it is repeated.
+// A block that has to fail and fits is followed as often as it is repeated, and what it leaves is not known.
 func TestABlockThatHasToFailIsRepeatedAsOftenAsItSays(t *testing.T) {
 	p := mustParse(t, strings.Replace(smallPlan, `{ do = "write", phase = "new" },
-  { do = "read", phase = "new" },`, `{ do = "repeat", times = 2, expect = "fail", steps = [{ do = "write", phase = "full" }] },`, 1))
-	assert.EqualValues(t, 2*9e6, plan.Estimate(p, p.Cases()[0]).BytesWritten)
+  { do = "read", phase = "new" },`, `{ do = "repeat", times = 2, expect = "fail", steps = [{ do = "write", phase = "full" }] },
+  { do = "measure", phase = "after" },`, 1))
+	got := plan.Estimate(p, p.Cases()[0])
+	assert.EqualValues(t, 2*9e6, got.BytesWritten)
+	last := got.Steps[len(got.Steps)-1]
+	assert.Equal(t, "measure", last.Do)
+	assert.Zero(t, last.Live, "its files do not count behind it")
 }
