@@ -484,11 +484,7 @@ func (p *Plan) scaleImages(factor float64) sizeMap {
 			}
 		}
 		need[c.Settings.Size] = max(need[c.Settings.Size], least)
-		walk(c.Steps, func(s *Step) {
-			if s.Size > 0 { // of a resize
-				need[s.Size] = max(need[s.Size], least)
-			}
-		})
+		walk(c.Steps, func(s *Step) { need[s.Size] = max(need[s.Size], least) }) // 0 without a resize: not scaled
 	}
 	return scaleSizes(slices.Collect(maps.Keys(need)), factor, mib, mib,
 		func(n units.Bytes) units.Bytes { return need[n] })

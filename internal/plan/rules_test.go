@@ -123,3 +123,58 @@ func TestABlockThatHasToFailIsRepeatedAsOftenAsItSays(t *testing.T) {
 	assert.Equal(t, "measure", last.Do)
 	assert.Zero(t, last.Live, "its files do not count behind it")
 }
+
+// A claim names sets, cycles and sizes that a step of its quantity has.
+func TestClaimsNameSamplesThatExist(t *testing.T) {
+	for where, message := range map[string]string{
+		`set = 1`: "", `set = 2`: "", `set = 3`: "", `set = [1, 2]`: "", `cycle = 0`: "", `file_size = "2 MB"`: "",
+		`set = 4`:            `no write step of the selected cases has the set "4"`,
+		`cycle = 1`:          `no write step of the selected cases has the cycle "1"`,
+		`file_size = "3 MB"`: `no write step of the selected cases has the file_size "3 MB"`,
+	} {
+		_, problems := plan.Parse("p.toml", []byte(smallPlan+"[[claim]]\nsays = \"x\"\nby = \"us\"\nleft = { write = { phase = \"new\", "+where+" } }\nbound = \"> 1 GB/s\"\n"))
+		if message == "" {
+			assert.Empty(t, problems.Errors(), where)
+			continue
+		}
+		require.Len(t, problems.Errors(), 1, where)
+		assert.Equal(t, message, problems.Errors()[0].Message)
+	}
+}
+
+// Space that was trimmed is used again; without trim a second batch takes more of the host's disk.
+func TestTrimmedSpaceIsUsedAgain(t *testing.T) {
+	const second = `{ do = "write", phase = "new" },
+  { do = "delete", all = true },
+  TRIM
+  { do = "write", phase = "more" },`
+	peaks := map[string]float64{}
+	for name, trim := range map[string]string{"trimmed": `{ do = "trim" },`, "kept": ""} {
+		text := strings.Replace(smallPlan, `{ do = "write", phase = "new" },`, strings.Replace(second, "TRIM", trim, 1), 1)
+		p := mustParse(t, strings.Replace(text, `size   = "1 GB"`, "size = \"1 GB\"\nband_size = \"1 MiB\"", 1))
+		peaks[name] = float64(plan.Estimate(p, p.Cases()[0]).HostPeak)
+	}
+	assert.InDelta(t, 9e6, peaks["trimmed"], 1<<20)
+	assert.InDelta(t, 18e6, peaks["kept"], 1<<20)
+}
+
+// The output of a stream has a size that is not known before; that of a copy is known.
+func TestStreamsAreApproximate(t *testing.T) {
+	text := smallPlan + "[inputs.big]\nabout = \"any file\"\nsize = \"1 MB\"\n"
+	for steps, want := range map[string]bool{
+		`{ do = "copy", from = "big", to = "a" },`:                                          false,
+		`{ do = "copy", from = "big", to = "a" }, { do = "stream", from = "a", to = "b" },`: true,
+	} {
+		p := mustParse(t, strings.Replace(text, `{ do = "read", phase = "new" },`, steps, 1))
+		assert.Equal(t, want, plan.Estimate(p, p.Cases()[0]).Approximate, steps)
+	}
+}
+
+// A yes or no on the command line is true or false, and nothing else.
+func TestFlagsOfSelectorsAreTrueOrFalse(t *testing.T) {
+	p := mustParse(t, smallPlan)
+	for text, accepted := range map[string]bool{"preallocate=true": true, "preallocate=false": true, "preallocate=maybe": false} {
+		_, err := p.ParseSelector(text)
+		assert.Equal(t, accepted, err == nil, "%s: %v", text, err)
+	}
+}
