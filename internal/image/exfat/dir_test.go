@@ -212,3 +212,22 @@ func TestDirectoriesThatCannotBeReadTakeNoMemory(t *testing.T) {
 		assert.Empty(t, list)
 	}
 }
+
+// Others may leave a folder without a cluster: its first name gives it one.
+func TestFolderWithoutAClusterGetsOne(t *testing.T) {
+	dev, v := newVolume(t, 1<<20, FormatOptions{})
+	require.NoError(t, v.Mkdir("d"))
+	require.NoError(t, v.touch())
+	e := entriesOf(t, v, "d")[0]
+	e.first, e.size, e.valid, e.noChain = 0, 0, 0, false
+	e.store()
+	require.NoError(t, v.Unmount())
+	_, err := Check(dev, CheckOptions{Repair: true}) // the cluster that it had is lost
+	require.NoError(t, err)
+
+	v = mount(t, dev)
+	writeFile(t, v, "d/f", noise(1, 9999))
+	require.NoError(t, v.Unmount())
+	requireClean(t, dev)
+	requireSame(t, noise(1, 9999), readFile(t, mount(t, dev), "d/f"), "d/f")
+}

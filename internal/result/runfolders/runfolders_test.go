@@ -109,6 +109,10 @@ func TestUpdateWritesWhatAnalyzeComputes(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(dir, result.PlanFile)))
 	_, _, err = Analyze(dir)
 	require.ErrorIs(t, err, fs.ErrNotExist)
+	write(result.PlanFile, planText)
+	write(result.JournalFile, "no journal\n")
+	_, _, err = Analyze(dir)
+	require.Error(t, err)
 	for _, do := range []func(string) error{
 		func(dir string) error { _, _, err := Analyze(dir); return err },
 		func(dir string) error { _, err := State(dir); return err },

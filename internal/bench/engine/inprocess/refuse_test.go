@@ -115,10 +115,11 @@ func TestBackendsAndServersOfASpec(t *testing.T) {
 	}
 }
 
-func TestOpeningRefusesAnUnknownFormat(t *testing.T) {
+func TestUnknownFormatsAreRefused(t *testing.T) {
 	dir, err := hostio.OpenDir(t.TempDir())
 	require.NoError(t, err)
 	defer dir.Close()
 	_, err = New(nil).Open(t.Context(), dir, "image", engine.Spec{Format: "NONE"})
 	require.ErrorAs(t, err, new(*engine.UnsupportedError))
+	require.ErrorAs(t, New(nil).Allows(engine.Spec{Format: "NONE"}, engine.Action{Do: "check"}), new(*engine.UnsupportedError))
 }
