@@ -277,3 +277,25 @@ func TestReportIsBounded(t *testing.T) {
 	}
 	requireClean(t, dev)
 }
+
+func TestFindingsAsText(t *testing.T) {
+	for want, f := range map[string]Finding{
+		"up-case table":                            {Kind: Upcase},
+		"up-case table: missing":                   {Kind: Upcase, Detail: "missing"},
+		`up-case table of "a": 2 from cluster 7`:   {Kind: Upcase, Path: "a", Count: 2, Cluster: 7},
+		`up-case table of "a": missing (repaired)`: {Kind: Upcase, Path: "a", Detail: "missing", Repaired: true},
+	} {
+		assert.Equal(t, want, f.String())
+	}
+}
+
+// A volume shrinks to its least size and not by one cluster more.
+func TestLeastSizeOfAVolume(t *testing.T) {
+	_, v := newVolume(t, 4<<20, FormatOptions{})
+	writeFile(t, v, "f", noise(1, 1_500_000))
+	least := v.MinSize()
+	assert.Greater(t, least, int64(1_500_000))
+	assert.Less(t, least, int64(3<<20))
+	require.ErrorIs(t, v.Resize(least-v.ClusterSize()), ErrShrinkUsed)
+	require.NoError(t, v.Resize(least))
+}

@@ -331,6 +331,11 @@ func TestHeadlineIsTheFirstRateOfAnImage(t *testing.T) {
 	}
 }
 
+func TestRunWithoutASessionIsListed(t *testing.T) {
+	run := newRun(&result.Result{Run: "r"})
+	assert.Equal(t, []any{"r", "", 0, true}, []any{run.Run, run.Machine, run.Sessions, run.Started.IsZero()})
+}
+
 func TestLedgerLeavesOutWhatCannotBeRead(t *testing.T) {
 	home := t.TempDir()
 	_, err := (&Reader{}).Ledger(home)

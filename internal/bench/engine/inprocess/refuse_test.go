@@ -123,3 +123,18 @@ func TestUnknownFormatsAreRefused(t *testing.T) {
 	require.ErrorAs(t, err, new(*engine.UnsupportedError))
 	require.ErrorAs(t, New(nil).Allows(engine.Spec{Format: "NONE"}, engine.Action{Do: "check"}), new(*engine.UnsupportedError))
 }
+
+func TestBandSizesAreThoseOfTheFormat(t *testing.T) {
+	for _, c := range []struct {
+		format string
+		wanted int64
+		bands  bool
+	}{{"UDSB", 0, true}, {"UDSB", 1 << 20, true}, {"UDRW", 1 << 20, false}} {
+		s, err := normalize(engine.Spec{Format: c.format, Size: 8 << 20, BandSize: c.wanted})
+		require.NoError(t, err)
+		assert.Equal(t, c.bands, s.BandSize > 0, "%+v", c)
+		if c.bands && c.wanted > 0 {
+			assert.Equal(t, c.wanted, s.BandSize)
+		}
+	}
+}

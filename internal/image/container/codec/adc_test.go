@@ -141,3 +141,11 @@ func BenchmarkADCDecode(b *testing.B) {
 func BenchmarkADCEncode(b *testing.B) {
 	benchEncode(b, func(dst, src []byte) ([]byte, error) { return adcEncode(dst, src, 0) })
 }
+
+// A copy from nearby takes two bytes up to its longest, and three beyond.
+func TestADCTakesTheShorterCopy(t *testing.T) {
+	noise := Noise(100, 4)
+	for n, copied := range map[int]int{maxShort: 2, maxShort + 1: 3} {
+		assert.Equal(t, 1+len(noise)+copied, adcRoundTrip(t, append(bytes.Clone(noise), noise[:n]...)), "%d bytes", n)
+	}
+}
