@@ -407,9 +407,7 @@ func (b *builder) add(r run) int {
 // finish returns the block table. The payloads of the image end at byte end;
 // chunkSectors is how long a chunk is at most.
 func (b *builder) finish(end uint64, chunkSectors int) []byte {
-	if b.last.count > 0 {
-		b.table = b.last.append(b.table, b.First)
-	}
+	b.table = b.last.append(b.table, b.First)
 	stop := run{kind: kindTerminator, start: b.First + b.Sectors, offset: end}
 	b.table = stop.append(b.table, b.First)
 	buffers := uint32(0)
