@@ -140,3 +140,11 @@ func TestNamesOverHalfOfTheWidthAreApart(t *testing.T) {
 		assert.Regexp(t, want, w.String())
 	}
 }
+
+// A point beyond the scale is the lowest or the highest block.
+func TestBlocksStayOnTheScale(t *testing.T) {
+	t.Parallel()
+	c := trend("beyond", 3e9, 1e9)
+	*c.Y.Low = 1.5e9
+	assert.Equal(t, "█▁", trendSection(c).Table.Rows[0][1].Text)
+}
