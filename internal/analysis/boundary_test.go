@@ -320,3 +320,16 @@ func TestDeviationsOfOneTextAreOne(t *testing.T) {
 	l.addText("b", "scale", "a tenth")
 	assert.Equal(t, departureList{{Kind: "sets", Text: "one set less", Cases: []string{"a", "b"}}, {Kind: "scale", Text: "a tenth"}}, l)
 }
+
+// A rank that one comparison leaves open still has the numbers of all comparisons.
+func TestOpenRankHasAllItsEvidence(t *testing.T) {
+	p := planOf(t, threeFormats)
+	s, err := newRunData(p, play(p, 4, steady(map[string]float64{"UDRW": 2e9, "UDSB": 2e9, "UDSP": 1e9}, 0.02)))
+	require.NoError(t, err)
+	rank := func(of ...plan.Operand) finding {
+		return judge{s: s, est: aggregate}.assert(plan.Assert{Kind: "rank", Left: last("UDRW"), Of: of, Rank: 1})
+	}
+	one, two := rank(last("UDSB")), rank(last("UDSB"), last("UDSP"))
+	require.NotEmpty(t, one.evidence)
+	assert.Len(t, two.evidence, 2*len(one.evidence))
+}

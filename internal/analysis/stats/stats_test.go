@@ -31,6 +31,7 @@ func TestRefusals(t *testing.T) {
 		{"overflow", fine(stats.StdDev([]float64{-1e308, 1e308})), stats.ErrOverflow, "computing standard deviation: result out of the range of float64"},
 		{"certain line", fine(power.Log.SlopeInterval(1)), stats.ErrOverflow, "computing t interval: result out of the range of float64"},
 		{"certain power law", fine(power.CoefficientInterval(1)), stats.ErrOverflow, "computing t interval: result out of the range of float64"},
+		{"trend of two", fine(stats.Trend(three[:2])), stats.ErrTooFew, "testing for a trend: n is 2, need at least 3: too few values"},
 		{"two outliers", fine(stats.Outliers(three[:2])), stats.ErrTooFew, "looking for outliers: n is 2, need at least 3: too few values"},
 		{"constant", fine(stats.Spearman(three, []float64{2, 2, 2})), stats.ErrNoSpread, "computing Spearman correlation: every value is 2: values do not vary"},
 	} {
@@ -78,4 +79,13 @@ func TestMiddleOfHugeValues(t *testing.T) {
 		require.NoError(t, err)
 		assert.InEpsilon(t, median, mean, 1e-12)
 	}
+}
+
+// Samples that do not vary have a certain difference.
+func TestDifferenceOfSamplesThatDoNotVary(t *testing.T) {
+	c, err := stats.WelchContrast([]float64{5, 5, 5}, []float64{3, 3, 3, 3})
+	require.NoError(t, err)
+	assert.Equal(t, stats.Contrast{Estimate: 2, DF: 5, Method: stats.MethodWelch}, c)
+	assert.Zero(t, c.P(0))
+	assert.Equal(t, 1.0, c.P(2))
 }
