@@ -29,6 +29,8 @@ func TestPlainImagesHaveNoPassphrase(t *testing.T) {
 	m.refused(1, "cdsaencr v1", "isencrypted old.dmg")
 	m.write("cut.dmg", "encrcdsa")
 	m.refused(1, "image not recognized", "isencrypted cut.dmg")
+	m.write("broken.dmg", strings.Repeat("\x00", 512)+"koly"+strings.Repeat("\x00", 508))
+	assert.Equal(t, "encrypted: NO\n", m.do("isencrypted broken.dmg"))
 	m.refused(1, "want -stdinpass", "create -size 8m -encryption AES-256 b")
 	m.refused(1, "this program has no prompt", "create -size 8m -encryption AES-256 -agentpass b")
 	m.refused(1, "a passphrase, and no encryption", "create -size 8m -stdinpass b")
