@@ -173,3 +173,31 @@ func TestBandsOfOthersKeepTheirEnds(t *testing.T) {
 		assert.Equal(t, "ten bytes.", string(left))
 	}
 }
+
+// unreadable is a file whose content cannot be read.
+type unreadable struct{ *memStore }
+
+func (unreadable) ReadAt([]byte, int64) (int, error) { return 0, syscall.EIO }
+
+// TestContentThatCannotBeRead: a host that fails to read is no damage of the image, and no image.
+func TestContentThatCannotBeRead(t *testing.T) {
+	f := unreadable{blankASIF(t, smallASIF(1<<20))}
+	_, err := loadASIF(syncStore{f: f})
+	require.ErrorIs(t, err, syscall.EIO)
+	assert.NotErrorIs(t, err, ErrCorrupt)
+}
+
+// TestBackupIsReported: a bundle warns when its second property list was used, and only then.
+func TestBackupIsReported(t *testing.T) {
+	d := tempDir(t)
+	require.NoError(t, Create(d, "i", Spec{Format: UDSB, Size: 1 << 20}))
+	for _, missing := range []bool{false, true} {
+		if missing {
+			require.NoError(t, d.Remove("i/Info.plist"))
+		}
+		img, err := Open(d, "i", OpenOptions{ReadOnly: true})
+		require.NoError(t, err)
+		assert.Equal(t, missing, len(img.(Warner).Warnings()) == 1)
+		require.NoError(t, img.Close())
+	}
+}

@@ -300,3 +300,13 @@ func TestManyRuns(t *testing.T) {
 	assert.Less(t, after.HeapAlloc-before.HeapAlloc, uint64(45*count))
 	assert.Len(t, im.runs, count)
 }
+
+// TestLicenseIsSeen: an image with a license agreement among its resources is known to have one.
+func TestLicenseIsSeen(t *testing.T) {
+	table := base64.StdEncoding.EncodeToString(mish(0, 8, 0, [5]uint64{zeroRun, 0, 8, 0, 0}))
+	for resource, want := range map[string]bool{licenseType: true, "plst": false} {
+		im := open(t, forge{list: "<plist><dict><key>resource-fork</key><dict><key>" + resource + "</key><array></array>" +
+			"<key>blkx</key><array><dict><key>Data</key><data>" + table + "</data></dict></array></dict></dict></plist>"}.file(), Options{})
+		assert.Equal(t, want, im.License, resource)
+	}
+}
