@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -270,6 +271,18 @@ func TestFramesEndAtTheLimit(t *testing.T) {
 	assert.Len(t, all, frameLimit)
 	_, err = appendAll(room, io.LimitReader(endless{}, frameLimit+1))
 	require.ErrorContains(t, err, "a frame has more than 67108864 bytes")
+	for name, kind := range codecs {
+		for more, says := range map[int]string{0: "", 1: "a frame of 67108865 bytes"} {
+			head := binary.LittleEndian.AppendUint32([]byte(kind.start), uint32(frameLimit-kind.outer+more))
+			size, err := (&framer{in: bufio.NewReader(bytes.NewReader(head)), kind: kind}).frameSize()
+			if says != "" {
+				require.ErrorContains(t, err, says, name)
+				continue
+			}
+			require.NoError(t, err, name)
+			assert.Equal(t, frameLimit, size, name)
+		}
+	}
 }
 
 // endless reads as many bytes of anything as are asked for.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 
@@ -118,6 +119,25 @@ func TestFolderIsRefusedWhatItIsNot(t *testing.T) {
 	assert.Empty(t, r.Findings)
 	_, err = e.Create(t.Context(), dir, "base", engine.Spec{})
 	require.ErrorIs(t, err, os.ErrExist)
+}
+
+// What only images have is refused before a case writes; LZFSE takes Apple's tool.
+func TestAllowsWhatAFolderCanDo(t *testing.T) {
+	allows := func(do, kind string) bool {
+		err := directory.Engine{}.Allows(engine.Spec{}, engine.Action{Do: do, Kind: kind})
+		if err != nil {
+			require.ErrorAs(t, err, new(*engine.UnsupportedError))
+		}
+		return err == nil
+	}
+	for _, do := range []string{"compact", "resize", "convert", "xattr", "damage"} {
+		assert.False(t, allows(do, ""), do)
+	}
+	for _, do := range []string{"create", "write", "transfer", "check", "trim"} {
+		assert.True(t, allows(do, ""), do)
+	}
+	assert.True(t, allows("stream", workload.CodecZstd))
+	assert.Equal(t, runtime.GOOS == "darwin", allows("stream", workload.CodecLZFSE))
 }
 
 // A folder that somebody swapped is neither opened nor removed.
