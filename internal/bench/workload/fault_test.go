@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -276,6 +277,27 @@ func TestGateStartsTogether(t *testing.T) {
 	var none *Gate
 	none.Leave()
 	require.NoError(t, none.wait(ctx))
+}
+
+// A step opens its files and then waits: it calls nothing that is timed before the other one has come.
+func TestNothingIsTimedBeforeTheGateOpens(t *testing.T) {
+	v := newFake()
+	var arrived, early atomic.Bool
+	opened := make(chan struct{})
+	v.failOpen = func(string) error { close(opened); return nil }
+	v.files["batch001/f000"] = &fakeBody{make([]byte, 10)}
+	v.onCall = func(string) { early.Store(early.Load() || !arrived.Load()) }
+	err := Parallel(t.Context(), func(ctx context.Context, g *Gate) error {
+		_, err := Read(ctx, v, items(10), Options{Clock: v.clock, Gate: g})
+		return err
+	}, func(context.Context, *Gate) error {
+		<-opened
+		time.Sleep(50 * time.Millisecond)
+		arrived.Store(true)
+		return nil
+	})
+	require.NoError(t, err)
+	assert.False(t, early.Load(), "it read before the other step was there")
 }
 
 func TestQoSIsSetOnThreadsThatEnd(t *testing.T) {
