@@ -321,8 +321,8 @@ func TestDeviationsOfOneTextAreOne(t *testing.T) {
 	assert.Equal(t, departureList{{Kind: "sets", Text: "one set less", Cases: []string{"a", "b"}}, {Kind: "scale", Text: "a tenth"}}, l)
 }
 
-// A rank that one comparison leaves open still has the numbers of all comparisons.
-func TestOpenRankHasAllItsEvidence(t *testing.T) {
+// The verdict on a rank has the numbers of all its comparisons.
+func TestRankHasTheEvidenceOfAllComparisons(t *testing.T) {
 	p := planOf(t, threeFormats)
 	s, err := newRunData(p, play(p, 4, steady(map[string]float64{"UDRW": 2e9, "UDSB": 2e9, "UDSP": 1e9}, 0.02)))
 	require.NoError(t, err)
