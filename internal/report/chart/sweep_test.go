@@ -51,3 +51,17 @@ func TestSweepsHaveTimeAndRate(t *testing.T) {
 	r.Fits[0].Op, r.Fits[0].Along = "detach_time", "threads"
 	assert.GreaterOrEqual(t, index(NewView(p, r).Charts, "sweep-threads-detach_time"), 0)
 }
+
+// The ideal of 14 threads that are as fast as one is 14 times as high as what was measured.
+func TestAxisEndsAboveTheMeasured(t *testing.T) {
+	p, r := makers["sweep"]()
+	r.Fits = nil
+	for i := range r.Summaries {
+		for j := range r.Summaries[i].Estimates {
+			r.Summaries[i].Estimates[j].Value, r.Summaries[i].Estimates[j].CI = 1e9, nil
+		}
+	}
+	c := chartOf(t, p, r, "sweep-threads-stream")
+	require.NotNil(t, c.Y.High)
+	assert.InDelta(t, axisRoom*1e9, *c.Y.High, 1e9)
+}
