@@ -2,6 +2,8 @@ package hdiutil
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -69,4 +71,18 @@ func TestDamageOfSealedImages(t *testing.T) {
 		require.NoError(t, err)
 		assert.NotEmpty(t, found, format)
 	}
+}
+
+// A damaged copy of the partition table is a finding, although the volume attaches.
+func TestCheckFindsADamagedTable(t *testing.T) {
+	r := newRig(t, FakeConfig{Vendor: "dmgbench", Names: []string{"ext4"}})
+	c := r.create("x", spec("UDRW", on("ext4")))
+	path := filepath.Join(r.dir.Path(), c.Name())
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	copy(b[len(b)-512:], "damaged")
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+	rep, err := c.Check(t.Context(), engine.CheckOptions{What: "container"})
+	require.NoError(t, err)
+	assert.Len(t, rep.Findings, 1)
 }

@@ -276,3 +276,29 @@ func TestTrim(t *testing.T) {
 	require.NoError(t, err)
 	r.clean()
 }
+
+// A device may outlive its image for a moment: what counts is the tool's list of images.
+func TestNodeOfADetachedDeviceStays(t *testing.T) {
+	r := newRig(t, FakeConfig{})
+	r.e.host.Exists = func(string) bool { return true }
+	_, a := r.attachedImage(spec("UDRW"))
+	rep, err := a.Detach(t.Context(), false)
+	require.NoError(t, err)
+	assert.Empty(t, rep.Warnings)
+	r.clean()
+}
+
+// Without a feature of the tools an engine can still detach: with limits of its own unless others are given.
+func TestUnprobed(t *testing.T) {
+	e, err := newUnprobed(Options{})
+	require.NoError(t, err)
+	assert.Equal(t, deadlineOf("attach", 0), e.o.Deadline("attach", 0))
+	e, err = newUnprobed(Options{Deadline: func(string, int64) time.Duration { return time.Nanosecond }})
+	require.NoError(t, err)
+	assert.Equal(t, time.Nanosecond, e.o.Deadline("attach", 0))
+	gone := Options{WorkDir: filepath.Join(t.TempDir(), "gone")}
+	_, err = Attached(t.Context(), gone, t.TempDir())
+	require.ErrorContains(t, err, "opening the folder for mount points")
+	_, err = Release(t.Context(), gone, t.TempDir())
+	require.ErrorContains(t, err, "opening the folder for mount points")
+}

@@ -220,6 +220,7 @@ func TestSupports(t *testing.T) {
 		_, err = test.r.e.Create(t.Context(), test.r.dir, "no", test.spec)
 		require.ErrorAs(t, err, &no)
 	}
+	assert.Contains(t, engine.Advised(sequoia.e.Supports(spec("ASIF"))), "macOS 26 or later makes it")
 	created := brief.create("real", spec("ASIF"))
 	assert.Contains(t, brief.last("image create blank"), "--format ASIF")
 	assert.Equal(t, "ASIF", created.format.Name)
