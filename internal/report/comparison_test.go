@@ -81,6 +81,10 @@ func TestGoldenComparison(t *testing.T) {
 	golden(t, "comparison.txt", rendered(t, func(w io.Writer) error { return Renderers.Document(w, ComparisonDocument(c), TextOptions{}) }))
 	golden(t, "comparison.md", rendered(t, func(w io.Writer) error { return Renderers.DocumentMarkdown(w, ComparisonDocument(c)) }))
 	golden(t, "ledger.txt", rendered(t, func(w io.Writer) error { return Renderers.Document(w, LedgerDocument(l), TextOptions{}) }))
+	complete := *l
+	complete.LeftOut = nil
+	short := rendered(t, func(w io.Writer) error { return Renderers.Document(w, LedgerDocument(&complete), TextOptions{}) })
+	assert.NotContains(t, strings.ToLower(string(short)), "not in this ledger")
 	golden(t, "ledger.md", rendered(t, func(w io.Writer) error { return Renderers.DocumentMarkdown(w, LedgerDocument(l)) }))
 }
 

@@ -341,7 +341,7 @@ func TestHistoryOfManyRunsStaysSmall(t *testing.T) {
 		each, series int
 		says         []string
 	}{
-		{50, 1, []string{"600 older runs are left out", "not listed", "not examined"}},
+		{50, 1, []string{"600 older runs are left out", "not listed", "not examined", "879 older runs not listed"}},
 		{1, 1, []string{"older versions left out", "too many changes for one page"}},
 		{10, 40, []string{"Only the 10 series with the newest runs are shown, 30 are left out"}},
 	} {
@@ -354,6 +354,19 @@ func TestHistoryOfManyRunsStaysSmall(t *testing.T) {
 		}
 		assert.Less(t, len(historyMarkdown(t, h)), 1<<20)
 	}
+}
+
+// A quantity without a value has an axis that ends at 1, and no line.
+func TestHistoryChartWithoutValues(t *testing.T) {
+	h := pastOf(sharedPast())
+	v := newSeriesView(&h.Series[0], "name", "s1", valuesDrawn)
+	rows := slices.Clone(v.Parts[0].rows)
+	for i := range rows {
+		rows[i].Values = make([]*analysis.HistoryValue, len(rows[i].Values))
+	}
+	c := v.chart(v.Parts[0], rows)
+	require.NotNil(t, c.Y.High)
+	assert.Equal(t, 1.0, *c.Y.High)
 }
 
 // No run, or none with a number: a page that says so.
