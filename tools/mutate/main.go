@@ -5,9 +5,9 @@
 //
 // Mutations negate a condition, swap an operator, replace a returned error by
 // nil, or drop a statement, at places drawn from a seed. Each builds the tests
-// with an overlay, so that no source file is touched, and runs them. A mutation that survives
-// is printed with its place: either a test is missing, or the mutation does not
-// change behaviour.
+// with an overlay, so that no source file is touched, and runs them. A mutation
+// that survives is printed with its place: either a test is missing, or the
+// mutation does not change behaviour.
 package main
 
 import (

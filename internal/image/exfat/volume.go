@@ -236,7 +236,8 @@ func (v *Volume) readUpcase(f systemFile) (*caseTable, error) {
 }
 
 // touch must be called, under mu, before anything is changed: it sets
-// VolumeDirty on the device, once (section 3.1.13.2). It fails on a volume that is closed or read-only.
+// VolumeDirty on the device, once (section 3.1.13.2). It fails on a volume that
+// is closed or read-only.
 func (v *Volume) touch() error {
 	switch {
 	case v.closed:
