@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -104,4 +105,11 @@ func TestRatiosWithoutRowsOfZeros(t *testing.T) {
 	assert.Equal(t, "0.00642×", Ratio(0.00642))
 	assert.Equal(t, "6.59e-05×", Ratio(0.0000659))
 	assert.Equal(t, "1e-10×", Ratio(1e-10))
+}
+
+// An axis ends on a tick at or above its largest value, and at 1 without one.
+func TestAxesEndOnTicks(t *testing.T) {
+	for v, want := range map[float64]float64{0: 1, -3: 1, math.Inf(1): 1, 1: 1, 7: 8, 83: 100, 0.31: 0.4, 1250e6: 1500e6} {
+		assert.InDelta(t, want, RoundUp(v), 1e-9*want, "%g", v)
+	}
 }
