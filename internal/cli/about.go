@@ -82,8 +82,7 @@ func (a *app) writeManPages(_ context.Context, args []string) error {
 // the sources were unchanged.
 func (a *app) printVersion(context.Context, []string) error {
 	t, revision, mark := tool(), "unknown", ""
-	b, _ := debug.ReadBuildInfo()
-	for _, s := range cmp.Or(b, &debug.BuildInfo{}).Settings {
+	for _, s := range buildInfo().Settings {
 		switch {
 		case s.Key == "vcs.revision":
 			revision = s.Value
@@ -92,6 +91,12 @@ func (a *app) printVersion(context.Context, []string) error {
 		}
 	}
 	return a.print("%s %s\n%s %s/%s\ncommit %s%s", t.Name, t.Version, t.Go, t.OS, t.Arch, revision, mark)
+}
+
+// buildInfo is what Go stamped into the program; empty without it.
+var buildInfo = func() *debug.BuildInfo {
+	b, _ := debug.ReadBuildInfo()
+	return cmp.Or(b, &debug.BuildInfo{})
 }
 
 // released is the version of a build without version control, such as that of a
@@ -107,12 +112,8 @@ var sources string
 // tool identifies this program in results.
 func tool() result.Tool {
 	// go install and go build stamp a version if there is one.
-	version := cmp.Or(released, "(devel)")
-	if b, ok := debug.ReadBuildInfo(); ok && released == "" {
-		version = cmp.Or(versionOf(b.Main.Version, sources), version)
-	}
-	return result.Tool{Name: "dmgbench", Version: version, Go: runtime.Version(),
-		OS: runtime.GOOS, Arch: runtime.GOARCH}
+	version := cmp.Or(released, versionOf(buildInfo().Main.Version, sources), "(devel)")
+	return result.Tool{Name: "dmgbench", Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 }
 
 // versionOf is the version that Go stamped, without the mark of a modified

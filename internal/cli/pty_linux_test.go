@@ -10,10 +10,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"dmgbench/internal/system/clock"
 )
 
 // screen is the far side of a pseudo-terminal: it keeps what is printed and can type.
@@ -110,6 +114,18 @@ func TestStatusLineOnATerminal(t *testing.T) {
 	// A warning that comes last has cleared the line already, and a quick run draws none again.
 	assert.Regexp(t, `(\r\x1b\[K|\n)2 of 2 cases done, 1 round, [0-9.]+ MB written, in \d+s\r\nreport: .*report\.html\r\nall figures: dmgbench report .* --verbose\r\n$`, text, "the status line is gone before the end")
 	assert.NotContains(t, out.String(), "\x1b", "the report goes to a file, and is plain")
+}
+
+// A terminal too narrow for a status line, or of an unknown width, gets one of 80 columns.
+func TestStatusLineFillsTheTerminal(t *testing.T) {
+	for columns, want := range map[uint16]int{90: 89, 60: 59, 20: 19, 19: 79, 0: 79} {
+		s := newScreen(t, columns)
+		a := &app{stderr: s.tty, clock: clock.NewVirtual(time.Unix(0, 0))}
+		a.newProgress().Status(someStatus)
+		line, drawn := strings.CutPrefix(s.close(), erase)
+		assert.True(t, drawn, columns)
+		assert.Equal(t, want, utf8.RuneCountInString(line), "%d columns: %s", columns, line)
+	}
 }
 
 func TestColoursOnATerminalOnly(t *testing.T) {
