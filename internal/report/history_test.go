@@ -50,6 +50,9 @@ func pastRuns() []*result.Result {
 // sharedPast are the same runs, for tests that do not change them.
 var sharedPast = sync.OnceValue(pastRuns)
 
+// sharedHistory is the history of the same runs.
+var sharedHistory = sync.OnceValue(func() *analysis.History { return pastOf(sharedPast()) })
+
 // pastRunsFrom are the runs of the past from one index to another, as they were without incident.
 func pastRunsFrom(from, to int) (out []*result.Result) {
 	n := 0
@@ -134,7 +137,7 @@ func historyMarkdown(t *testing.T, h *analysis.History) string {
 }
 
 func TestGoldenHistory(t *testing.T) {
-	h := pastOf(sharedPast())
+	h := sharedHistory()
 	words := historyWords(t, h)
 	golden(t, "history.txt", []byte(words))
 	golden(t, "history.md", []byte(historyMarkdown(t, h)))
@@ -146,7 +149,7 @@ func TestGoldenHistory(t *testing.T) {
 // The picture has every number of the reports in its place, and nothing that is not final in a line.
 func TestHistoryChart(t *testing.T) {
 	runs := sharedPast()
-	h := pastOf(runs)
+	h := sharedHistory()
 	v := newSeriesView(&h.Series[0], "name", "s1", valuesDrawn)
 	var ops []string
 	for _, p := range v.Parts {
@@ -196,6 +199,17 @@ func TestHistoryChart(t *testing.T) {
 	assert.Contains(t, c.Table.Rows[10][0].Text, "run-08 (baseline)")
 	assert.Equal(t, "muted", c.Table.Rows[2][3].Class, "of a run that is not finished")
 	assert.Equal(t, "warn", c.Table.Rows[11][4].Class)
+}
+
+// The list of runs leads to the report of each, and marks those that are not complete.
+func TestListOfRunsLeadsToReports(t *testing.T) {
+	rows := newSeriesView(&sharedHistory().Series[0], "name", "s1", valuesDrawn).runs().Table.Rows
+	require.Len(t, rows, len(sharedPast()))
+	for i, row := range rows {
+		run := len(rows) - i // the newest is the first
+		assert.Equal(t, fmt.Sprintf("run-%02d/report.html", run), row[0].Link)
+		assert.Equal(t, TextIf(run == 16, "warn"), row[2].Class, "run %d", run)
+	}
 }
 
 // The text fits 80 columns, also where the names of versions are long.
@@ -358,7 +372,7 @@ func TestHistoryOfManyRunsStaysSmall(t *testing.T) {
 
 // A quantity without a value has an axis that ends at 1, and no line.
 func TestHistoryChartWithoutValues(t *testing.T) {
-	h := pastOf(sharedPast())
+	h := sharedHistory()
 	v := newSeriesView(&h.Series[0], "name", "s1", valuesDrawn)
 	rows := slices.Clone(v.Parts[0].rows)
 	for i := range rows {

@@ -39,6 +39,23 @@ func TestColumnsHaveOneUnitWhereItReads(t *testing.T) {
 	}
 }
 
+// A cell has the digits that the plan asks for, unless fewer than two would remain.
+func TestCellsHaveTheDigitsOfThePlan(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		digits int
+		value  float64
+		want   string
+	}{
+		{0, 7e9, "7"}, {0, 0.4e9, "0"}, {0, 0, "0"},
+		{2, 7e9, "7.00"}, {2, 12.345e9, "12.35"}, {2, -0.25e9, "-0.25"}, {2, 0, "0.00"},
+		{2, 0.04e9, "0.0400"}, {2, 0.001e9, "0.00100"}, {2, math.Inf(1), "—"},
+	} {
+		sc := Scale{Factor: 1e9, Suffix: "GB", digits: &c.digits}
+		assert.Equal(t, c.want, sc.Number(c.value), "%g with %d digits", c.value, c.digits)
+	}
+}
+
 func TestSpanHasTheUnitsThatItNeeds(t *testing.T) {
 	t.Parallel()
 	one, mixed := ColumnScale("B", 5e6), ColumnScale("B", 5e6, 4096)
