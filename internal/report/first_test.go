@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -115,6 +116,36 @@ func TestMainNumbers(t *testing.T) {
 	}
 	assert.Equal(t, []string{"measured", "interval", "published", "ratio"}, titles)
 	assert.Equal(t, "0.421×", tb.Rows[0][4].Text)
+}
+
+// The first screen has measured and published figures of a quantity in one unit; a published value of another
+// quantity, or without a number, does not change it.
+func TestMainNumbersHaveTheUnitOfPublishedOnes(t *testing.T) {
+	t.Parallel()
+	p, r := reporttest.Sample()
+	for _, c := range []struct {
+		values []float64
+		low    float64 // published, of a unit
+		unit   string
+		want   []string
+	}{
+		{[]float64{950e6, 649e6}, 10.11e9, "B/s", []string{"0.950 GB/s", "0.649 GB/s"}},
+		{[]float64{950e6, 649e6}, math.Inf(1), "B/s", []string{"950 MB/s", "649 MB/s"}},
+		{[]float64{950e6, 649e6}, 10.11e9, "B", []string{"950 MB/s", "649 MB/s"}},
+		{[]float64{2e9, 649e6}, 0, "B/s", []string{"2.00 GB/s", "0.649 GB/s"}},
+	} {
+		r.Cases, r.Summaries, r.Tables = r.Cases[:2], nil, nil
+		for k, v := range c.values {
+			r.Summaries = append(r.Summaries, result.Summary{Case: r.Cases[k].ID, Phase: "new", Op: "write", N: 1,
+				Estimates: []result.Estimate{{Name: "mean", Value: v, Unit: "B/s"}},
+				Published: []result.PublishedValue{{Low: c.low, High: c.low, Unit: c.unit, On: "a Mac"}}})
+		}
+		var got []string
+		for _, row := range NewView(p, r).First.Numbers.Rows {
+			got = append(got, row[1].Text)
+		}
+		assert.Equal(t, c.want, got, "%v %s", c.low, c.unit)
+	}
 }
 
 // noIntervals says whether a table says once for all figures why they have no interval.

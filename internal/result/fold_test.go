@@ -239,7 +239,9 @@ func TestMarshalHasNoNullLists(t *testing.T) {
 	b, err := r.MarshalIndent()
 	require.NoError(t, err)
 	assert.NotContains(t, string(b), "null")
+	require.NoError(t, r.CheckFinite())
 	r.Summaries[0].Estimates = []Estimate{{}, {Value: math.NaN()}}
+	require.EqualError(t, r.CheckFinite(), "summaries[0].estimates[1].value is not a finite number")
 	_, err = r.MarshalIndent()
 	require.EqualError(t, err, "encoding the result: summaries[0].estimates[1].value is not a finite number")
 	r.Summaries[0].Estimates[1] = Estimate{CI: &CI{High: math.Inf(1)}}

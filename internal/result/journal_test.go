@@ -243,6 +243,26 @@ func TestWriterSurvivesFullDisk(t *testing.T) {
 	}
 }
 
+// A volatile journal is handed to the system at once and never flushed.
+func TestVolatileJournalIsNotFlushed(t *testing.T) {
+	recs := sampleRecords()
+	m := &memory{room: math.MaxInt}
+	w := newWriter(m, "", nil, 0, true)
+	w.Volatile()
+	for i, r := range recs {
+		r.At = start.Add(time.Duration(i) * time.Second)
+		require.NoError(t, w.Append(r))
+		require.NoError(t, []func() error{w.Sync, w.Flush}[i%2]())
+		clear(m.data[:max(bytes.LastIndexByte(m.data[:len(m.data)-1], '\n'), 0)]) // what is written is not written again
+	}
+	assert.Zero(t, m.syncs)
+	all := journalOf(t, recs...)
+	require.Len(t, m.data, len(all))
+	last := bytes.LastIndexByte(all[:len(all)-1], '\n')
+	assert.Equal(t, string(all[last:]), string(m.data[last:]))
+	assert.Empty(t, strings.Trim(string(m.data[:last]), "\x00"))
+}
+
 func TestWriterRefuses(t *testing.T) {
 	w := newWriter(&memory{}, "", nil, 0, true)
 	require.ErrorContains(t, w.Append(sampleRecords()[1]), "no time")
@@ -263,8 +283,8 @@ func TestPathsStayOut(t *testing.T) {
 	for _, identify := range []bool{false, true} {
 		m := &memory{room: math.MaxInt}
 		w := newWriter(m, "/Users/howard/runs/1", nil, 0, true)
-		w.hide = addHidden(w.hide, "/Users/howard", "~")
-		w.hide = addHidden(w.hide, `/Volumes/Big "Disk"`, "<external>")
+		w.Hide("/Users/howard", "~")
+		w.Hide(`/Volumes/Big "Disk"`, "<external>")
 		run := runRecord(1, "a")
 		run.Run.Identify = identify
 		step := stepRecord("a", 1, 0)

@@ -87,3 +87,22 @@ func TestPoolKeepsPreconditions(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []Precondition{{Session: 1, Place: "fast", Steady: true, Text: "of one"}, {Session: 3, Place: "fast", Steady: true, Text: "of three"}}, p.Preconditions)
 }
+
+// What several runs have to say of a case, or of the plan, is said once; what one run made itself has its place.
+func TestPoolSaysOnceWhatRunsShare(t *testing.T) {
+	noted := func(r *Result) {
+		r.Departures = []Departure{{Kind: "engine", Text: "in-process"}}
+		r.Cases[0].Warnings = []Warning{{Kind: "slow", Text: "slow first file"}, {Kind: "run", Text: r.Run}}
+	}
+	unmeasured := func(r *Result) {
+		r.Cases[0].Status, r.Cases[0].Target = Skipped, Target{Kind: "image", Filesystem: "HFS+"}
+		r.Sessions[0].Index = 3
+	}
+	p, err := Pool([]*Result{foldedRun("one", noted), foldedRun("two", unmeasured), foldedRun("three", noted)})
+	require.NoError(t, err)
+	assert.Equal(t, []Departure{{Kind: "engine", Text: "in-process"}}, p.Departures)
+	assert.Equal(t, []Warning{{"slow", "slow first file"}, {"run", "one"}, {"run", "three"}}, p.Cases[0].Warnings)
+	assert.Equal(t, Target{Kind: "image"}, p.Cases[0].Target, "as it was measured")
+	assert.Equal(t, []int{1, 4, 5}, []int{p.Sessions[0].Index, p.Sessions[1].Index, p.Sessions[2].Index})
+	assert.Equal(t, Done, p.Status)
+}

@@ -386,14 +386,14 @@ func (s *Step) check() error {
 		bytes, busy = bytes+f.Bytes, busy+f.DurationNS
 	}
 	p := cmp.Or(s.Span, &Span{})
-	long := p.LastDoneNS - p.GateNS // without the times between waves
+	long := p.LastDoneNS - p.GateNS // without the times between waves, PausedNS
 	switch {
 	case s.StartNS < 0 || s.DurationNS < 0:
 		return fmt.Errorf("step starts at %d ns and takes %d ns", s.StartNS, s.DurationNS)
 	case p.GateNS < 0 || p.FirstDoneNS < p.GateNS || p.LastDoneNS < p.FirstDoneNS || p.PausedNS < 0 || p.IdleNS < 0:
 		return fmt.Errorf("span from %d ns, first done at %d ns, last at %d ns, paused %d ns, idle %d ns",
 			p.GateNS, p.FirstDoneNS, p.LastDoneNS, p.PausedNS, p.IdleNS)
-	case long > s.DurationNS || p.PausedNS > s.DurationNS-long:
+	case p.PausedNS > s.DurationNS-long:
 		return fmt.Errorf("span takes %d ns and pauses %d ns, its step takes %d ns", long, p.PausedNS, s.DurationNS)
 	case bytes != p.Bytes || busy > p.BusyNS || s.Error == "" && busy < p.BusyNS:
 		return fmt.Errorf("samples have %d bytes and take %d ns, their span %d and %d ns",

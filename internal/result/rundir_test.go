@@ -76,7 +76,7 @@ func TestCreateRunRefuses(t *testing.T) {
 	_, err := CreateRun(full, "r1")
 	require.ErrorIs(t, err, ErrNotEmpty)
 	e, _ := errors.AsType[*Error](err)
-	require.Contains(t, e.Hint, "--out")
+	require.Contains(t, e.Advice(), "--out")
 	require.Equal(t, []string{"mine.txt"}, names(t, full))
 	_, err = CreateRun(filepath.Join(full, "mine.txt"), "r1")
 	require.ErrorContains(t, err, "making run folder")
@@ -84,6 +84,27 @@ func TestCreateRunRefuses(t *testing.T) {
 	d, err := CreateRun(empty, "r1")
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
+}
+
+// A run is busy from its start on, also for a process that only looks.
+func TestRunIsBusyWhileItIsOpen(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	assert.False(t, Running(dir), "before it is made")
+	d, err := CreateRun(dir, "r1")
+	require.NoError(t, err)
+	appendAll(t, d, sampleRecords()...)
+	require.NoError(t, d.Sync())
+	for range 2 {
+		assert.True(t, Running(dir))
+		_, err = ResumeRun(dir)
+		require.ErrorIs(t, err, ErrBusy)
+	}
+	require.NoError(t, d.Close())
+	assert.False(t, Running(dir))
+	reader, err := OpenRun(dir)
+	require.NoError(t, err)
+	assert.False(t, Running(dir), "a report is no run")
+	require.NoError(t, reader.Close())
 }
 
 func TestCreateRunReadOnlyParent(t *testing.T) {
