@@ -158,6 +158,9 @@ func anotherUser(t *testing.T, bin string) {
 		assert.Contains(t, e.err, "permission denied")
 	}
 	assert.Equal(t, before, w.journal())
+	if fi, err := os.Stat("/dev/fuse"); err == nil && fi.Mode()&0o006 == 0 {
+		assert.Regexp(t, `(?m)^FUSE +not available: open /dev/fuse: permission denied$`, nobody.run("doctor").out)
+	}
 	e := w.run("resume", w.out)
 	require.Zero(t, e.code, e.err)
 	w.complete()

@@ -182,6 +182,10 @@ func TestTimeLeft(t *testing.T) {
 	p.before = runner.Status{WorkNS: 5 * minute, WaitedNS: 2 * minute}
 	s = runner.Status{WorkNS: 5 * minute, OfWorkNS: 10 * minute, WaitedNS: 2 * minute, OfWaitNS: 5 * minute}
 	assert.Equal(t, 8*time.Minute, p.left(s))
+	// Two minutes later, of which one was waiting, as forecast.
+	p.before.ElapsedNS = 30 * minute
+	s.WorkNS, s.WaitedNS, s.ElapsedNS = 6*minute, 3*minute, 32*minute
+	assert.InDelta(t, 6*time.Minute, p.left(s), float64(time.Microsecond))
 }
 
 // watch keeps every status of a run.

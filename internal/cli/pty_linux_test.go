@@ -158,9 +158,33 @@ func TestDumbTerminalHasNoStatusLine(t *testing.T) {
 	assert.NotContains(t, text, "\x1b")
 }
 
-// TestLargeRunsAsk uses a plan that no disk has the space for: what is answered shows in the exit status.
+// largePlan writes 3.2 TB into an image and into the native folder, for which no disk has the space.
+func largePlan(t *testing.T) string {
+	t.Helper()
+	return planFile(t, strings.NewReplacer(`"32 MB"`, `"900 TB"`, `"UDSB"`, `"UDRW"`, `"1 MB"]`, `"800 GB"]`).Replace(watched))
+}
+
+// The question before a large run says what all its rounds and sessions write.
+func TestLargeRunsSayWhatTheyWrite(t *testing.T) {
+	large := largePlan(t)
+	for args, writes := range map[string]string{
+		"":                              "6.40 TB",
+		"--rounds 2":                    "12.8 TB",
+		"--sessions 3":                  "19.2 TB",
+		"--rounds 2 --sessions 3":       "38.4 TB",
+		"--rounds auto --max-rounds 10": "64.0 TB",
+	} {
+		s := newScreen(t, 80)
+		s.when("Continue? [y/N] ", func() { s.types("no\n") })
+		args := append([]string{"run", large, "--out", filepath.Join(t.TempDir(), "out")}, strings.Fields(args)...)
+		assert.Equal(t, exitUsage, Main(t.Context(), s.tty, io.Discard, s.tty, args, stateEnv(t)))
+		assert.Contains(t, s.close(), "This writes up to "+writes+" in total.", args)
+	}
+}
+
+// TestLargeRunsAsk answers the question: what is answered shows in the exit status.
 func TestLargeRunsAsk(t *testing.T) {
-	large := planFile(t, strings.NewReplacer(`"32 MB"`, `"900 TB"`, `"UDSB"`, `"UDRW"`, `"1 MB"]`, `"800 GB"]`).Replace(watched))
+	large := largePlan(t)
 	const question = "Continue? [y/N] "
 	tests := map[string]struct {
 		typed string
