@@ -90,6 +90,34 @@ func TestDirectReadsOfAnyAlignmentPassTheCache(t *testing.T) {
 	}
 }
 
+// Of a direct write only the blocks that it covers in part are in the cache: the first, the last, none or all of few.
+func TestDirectWritesOfAnyAlignmentPassTheCacheWithWholeBlocks(t *testing.T) {
+	const size, page = 64 << 10, 4096
+	mem, err := AlignedBuffer(2 * size)
+	require.NoError(t, err)
+	defer mem.Free()
+	for _, c := range []struct{ mem, off, n, pages int }{
+		{0, 0, size, 0}, {1, 0, size, 0}, {512 - 100, 8192, 8192, 0}, {0, 100, size - 100, 1}, {1, 100, size - 100, 1},
+		{0, 0, size - 100, 1}, {3, 0, size - 100, 1}, {100, 100, size - 200, 2}, {7, 100, size - 200, 2}, {0, 8192 + 10, 100, 1},
+	} {
+		what := fmt.Sprintf("%+v", c)
+		f, data := directFile(t, size)
+		p := mem.Bytes()[c.mem:][:c.n]
+		copy(p, pattern(c.n, 8))
+		copy(data[c.off:], p)
+		n, err := f.WriteAt(p, int64(c.off))
+		require.NoError(t, err, what)
+		require.Equal(t, c.n, n, what)
+		share, err := f.Resident(0, 0)
+		require.NoError(t, err)
+		assert.EqualValues(t, c.pages, share*size/page, "pages in the cache after writing %s", what)
+		got := make([]byte, size)
+		_, err = f.ReadAt(got, 0)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(data, got), what)
+	}
+}
+
 // A range that begins and ends inside of pages is dropped with these pages, and no others are.
 func TestEvictDropsThePagesThatARangeTouches(t *testing.T) {
 	d := tempDir(t)
