@@ -49,3 +49,30 @@ func TestFlushesOfAFile(t *testing.T) {
 		detach(t, a)
 	}
 }
+
+// A flush reports what the host achieves for the files of the container, whichever flush was asked for.
+func TestFlushesOfAFileReportWhatTheHostAchieves(t *testing.T) {
+	dir := place(t)
+	plain, err := dir.Open("plain", hostio.OpenOptions{Write: true, Create: true})
+	require.NoError(t, err)
+	defer plain.Close()
+	full, err := plain.Sync(hostio.SyncFull)
+	require.NoError(t, err)
+	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
+		c, err := inprocess.New(nil).Create(t.Context(), dir, format, engine.Spec{Format: format, Size: 8 << 20})
+		require.NoError(t, err)
+		a := attach(t, c)
+		put(t, a.Volume(), "f", 100)
+		f, err := a.Volume().Open("f", workload.FileOptions{})
+		require.NoError(t, err)
+		for asked, want := range map[hostio.SyncMode]hostio.SyncMode{
+			hostio.SyncFull: full, hostio.SyncFsync: full, hostio.SyncNone: hostio.SyncNone, "": hostio.SyncNone,
+		} {
+			achieved, err := f.Sync(asked)
+			require.NoError(t, err)
+			assert.Equal(t, want, achieved, "%s: %q", format, asked)
+		}
+		require.NoError(t, f.Close())
+		detach(t, a)
+	}
+}
