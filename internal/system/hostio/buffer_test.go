@@ -11,7 +11,9 @@ import (
 )
 
 func TestAlignedBuffer(t *testing.T) {
-	for n, align := range map[int]uintptr{1: 4096, 4097: 4096, 1 << 20: 2 << 20, 2_000_000: 2 << 20, 5<<20 + 1: 2 << 20} {
+	for n, align := range map[int]uintptr{
+		1: 4096, 4096: 4096, 4097: 4096, 256 << 10: 2 << 20, 1 << 20: 2 << 20, 2_000_000: 2 << 20, 5<<20 + 1: 2 << 20,
+	} {
 		b, err := AlignedBuffer(n)
 		require.NoError(t, err)
 		require.Len(t, b.Bytes(), n)

@@ -3,6 +3,7 @@ package hostio
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -49,4 +50,5 @@ func TestGive(t *testing.T) {
 	require.NoError(t, ChownTree(at("nothing"), somebody, somebody))
 	require.NoError(t, ChownTree(at("nothing", "below"), somebody, somebody))
 	require.ErrorContains(t, ChownTree(at("outside", "below"), somebody, somebody), "changing the owner", "below a file")
+	require.ErrorContains(t, ChownTree(at(strings.Repeat("x", 300)), somebody, somebody), "file name too long")
 }

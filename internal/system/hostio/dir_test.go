@@ -48,6 +48,73 @@ func TestDirCannotBeLeft(t *testing.T) {
 	assert.Len(t, names, 2)
 }
 
+// An error names the whole path once, and has the cause that package os found.
+func TestErrorsOfFoldersNameThePath(t *testing.T) {
+	d := tempDir(t)
+	require.NoError(t, os.WriteFile(filepath.Join(d.Path(), "file"), nil, 0o600))
+	for name, c := range map[string]struct {
+		do   func() error
+		want error
+	}{
+		"missing": {func() error { _, err := OpenDir(filepath.Join(d.Path(), "missing")); return err }, syscall.ENOENT},
+		"sub":     {func() error { _, err := d.Sub("sub"); return err }, syscall.ENOENT},
+		"file":    {func() error { _, err := d.Sub("file"); return err }, ErrNotRegular},
+		"remove":  {func() error { return d.Remove("remove") }, syscall.ENOENT},
+		"rename":  {func() error { return d.Rename("rename", "other") }, syscall.ENOENT},
+		"lstat":   {func() error { _, err := d.Lstat("lstat"); return err }, syscall.ENOENT},
+		"list":    {func() error { _, err := d.ReadDir("list"); return err }, syscall.ENOENT},
+		"a/b":     {func() error { _, err := d.Open("a/b", OpenOptions{}); return err }, syscall.ENOENT},
+		"file/b":  {func() error { _, err := d.Open("file/b", OpenOptions{}); return err }, ErrNotRegular},
+		"read":    {func() error { _, err := d.ReadFile("read", 10); return err }, syscall.ENOENT},
+	} {
+		err := c.do()
+		require.ErrorIs(t, err, c.want, name)
+		assert.Equal(t, 1, strings.Count(err.Error(), filepath.Join(d.Path(), name)), err.Error())
+		assert.NotRegexp(t, `\b(open|rename|remove|lstat|stat|unlink|rename)at\b`, err.Error())
+	}
+	require.ErrorIs(t, d.MkdirAll("file/below"), os.ErrExist)
+	require.ErrorIs(t, d.Mkdir("file"), os.ErrExist)
+}
+
+func TestMkdirAllAcceptsFoldersThatExist(t *testing.T) {
+	d := tempDir(t)
+	for range 2 {
+		require.NoError(t, d.MkdirAll("a/b"))
+	}
+	require.NoError(t, d.MkdirAll("a/b/c/d"))
+	info, err := d.Lstat("a/b/c/d")
+	require.NoError(t, err)
+	assert.True(t, info.IsDir())
+}
+
+func TestWriteFileAtomicWritesIntoSubfolders(t *testing.T) {
+	d := tempDir(t)
+	require.NoError(t, d.MkdirAll("a/b"))
+	require.NoError(t, d.WriteFileAtomic("a/b/f", []byte("text"), 0o640))
+	got, err := d.ReadFile("a/b/f", 10)
+	require.NoError(t, err)
+	assert.Equal(t, "text", string(got))
+	list, err := d.ReadDir(".")
+	require.NoError(t, err)
+	assert.Len(t, list, 1, "nothing beside the folder")
+}
+
+// kinds is a hook that notes what it sees.
+type kinds struct{ seen []Kind }
+
+func (k *kinds) Before(op Op) error       { k.seen = append(k.seen, op.Kind); return nil }
+func (*kinds) After(_ Op, _ int, _ error) {}
+
+func TestHooksTellFilesThatAreMadeFromFilesThatExist(t *testing.T) {
+	k := &kinds{}
+	d := tempDir(t, WithHook(k))
+	create(t, d, "f", CacheBuffered)
+	create(t, d, "f", CacheBuffered)
+	_, err := d.Open("missing", OpenOptions{})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	assert.Equal(t, []Kind{OpCreate, OpOpen, OpOpen}, k.seen)
+}
+
 func TestDirVerifyFindsReplacement(t *testing.T) {
 	home := tempDir(t)
 	require.NoError(t, home.MkdirAll("a/b/c"))
@@ -94,6 +161,13 @@ func TestReadFileRefusesMoreThanTheLimit(t *testing.T) {
 	got, err := d.ReadFile("empty", 0)
 	require.NoError(t, err)
 	assert.Empty(t, got)
+
+	faults := &hostiotest.Faults{}
+	failing := tempDir(t, WithHook(faults))
+	require.NoError(t, failing.WriteFileAtomic("f", []byte("text"), 0o600))
+	faults.FailNth(OpRead, "", 1, syscall.EIO)
+	_, err = failing.ReadFile("f", 10)
+	require.ErrorIs(t, err, syscall.EIO)
 }
 
 func TestRecorderReplaysEveryPrefix(t *testing.T) {

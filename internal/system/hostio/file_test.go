@@ -250,6 +250,11 @@ func TestRefusedDirectTransferFallsBack(t *testing.T) {
 	_, err := f.WriteAt(data, 0)
 	require.NoError(t, err)
 	assert.Equal(t, CacheBuffered, f.Cache(), "the achieved mode, not the asked one")
+	if _, _, fsType, _ := d.FreeSpace(); fsType == "ext4" {
+		share, err := f.Resident(0, 0)
+		require.NoError(t, err)
+		assert.Equal(t, 1.0, share, "what was refused goes through the cache")
+	}
 	got, err := d.ReadFile("f", 1<<20)
 	require.NoError(t, err)
 	assert.True(t, bytes.Equal(data, got))
@@ -274,6 +279,11 @@ func TestAllocateAndPunchChangeTheAllocatedSize(t *testing.T) {
 	assert.InDelta(t, st.Allocated-2<<20, after.Allocated, 64<<10)
 	assert.ErrorIs(t, f.PunchHole(-1, 5), fs.ErrInvalid)
 	assert.ErrorIs(t, f.Allocate(1<<62, 1<<62), fs.ErrInvalid)
+	assert.NoError(t, f.PunchHole(100, 0))
+	assert.NoError(t, f.Allocate(1<<40, 0))
+	later, err := f.Stat()
+	require.NoError(t, err)
+	assert.Equal(t, after, later, "ranges of no bytes change nothing")
 }
 
 func TestCloseWaitsForTransfersAndLaterCallsFail(t *testing.T) {
@@ -347,7 +357,7 @@ func TestOpenRefusesWhatIsNoRegularFile(t *testing.T) {
 	require.NoError(t, os.Symlink(outside, filepath.Join(d.Path(), "link")))
 	require.NoError(t, unix.Mkfifo(filepath.Join(d.Path(), "fifo"), 0o600))
 	require.NoError(t, d.Mkdir("folder"))
-	for _, name := range []string{"link", "fifo", "folder", ".", "..", ""} {
+	for _, name := range []string{"link", "fifo", "folder", ".", "..", "", "/"} {
 		for _, o := range []OpenOptions{{}, {Write: true, Create: true, Cache: CacheDirect}} {
 			f, err := d.Open(name, o)
 			if !assert.Error(t, err, name) {
@@ -362,4 +372,37 @@ func TestOpenRefusesWhatIsNoRegularFile(t *testing.T) {
 	got, err := os.ReadFile(outside)
 	require.NoError(t, err)
 	assert.Equal(t, "foreign", string(got))
+}
+
+func TestFlushesAreCounted(t *testing.T) {
+	d := tempDir(t)
+	f := create(t, d, "f", CacheBuffered)
+	before := Flushes()
+	for _, mode := range []SyncMode{"", SyncNone, SyncFsync, SyncFull} {
+		_, err := f.Sync(mode)
+		require.NoError(t, err)
+	}
+	require.NoError(t, d.Sync())
+	assert.EqualValues(t, 3, Flushes()-before, "two of the file, one of the folder")
+}
+
+func TestStatIdentifiesAFile(t *testing.T) {
+	d := tempDir(t)
+	f := create(t, d, "f", CacheBuffered)
+	_, err := f.WriteAt(pattern(5000, 1), 0)
+	require.NoError(t, err)
+	st, err := f.Stat()
+	require.NoError(t, err)
+	assert.EqualValues(t, 5000, st.Size)
+	assert.True(t, st.Mode.IsRegular())
+	other, err := create(t, d, "other", CacheBuffered).Stat()
+	require.NoError(t, err)
+	assert.False(t, st.Same(other))
+	info, err := d.Lstat("f")
+	require.NoError(t, err)
+	assert.True(t, st.Same(StatOf(info)))
+	assert.Equal(t, st, StatOf(info))
+	info, err = d.Lstat(".")
+	require.NoError(t, err)
+	assert.True(t, StatOf(info).Mode.IsDir())
 }

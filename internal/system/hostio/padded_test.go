@@ -2,6 +2,7 @@ package hostio_test
 
 import (
 	"bytes"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -54,17 +55,14 @@ func TestWritePadded(t *testing.T) {
 	}
 }
 
-// A gathered write that runs out of space says how much of the data is there.
+// A padded write that runs out of space returns how much of the data was written.
 func TestWritePaddedReportsFailures(t *testing.T) {
-	faults := &hostiotest.Faults{}
-	dir, err := OpenDir(t.TempDir(), WithHook(faults))
-	require.NoError(t, err)
-	defer dir.Close()
-	f, err := dir.Open("f", OpenOptions{Write: true, Create: true})
-	require.NoError(t, err)
-	defer f.Close()
-	faults.NoSpaceAfter(4096)
-	n, err := f.WritePadded(make([]byte, 5000), 0, 8192-5000)
-	require.Error(t, err)
-	assert.Equal(t, 4096, n)
+	for room, want := range map[int64]int{0: 0, 2000: 2000, 4096: 4096, 4500: 4500, 5000: 5000, 8000: 5000} {
+		faults := &hostiotest.Faults{}
+		f := create(t, tempDir(t, WithHook(faults)), "f", CacheBuffered)
+		faults.NoSpaceAfter(room)
+		n, err := f.WritePadded(make([]byte, 5000), 0, 8192-5000)
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		assert.Equal(t, want, n)
+	}
 }

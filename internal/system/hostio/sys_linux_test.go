@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 	"unsafe"
@@ -26,9 +25,10 @@ func TestUnlistedFileSystemsAreNamedByTheirNumber(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("%#x", unix.PROC_SUPER_MAGIC), fsType)
 }
 
-func TestRefusedOpensLeaveNoDescriptor(t *testing.T) {
+// Neither what is refused nor what is closed again keeps a descriptor.
+func TestNoDescriptorIsLeft(t *testing.T) {
 	d := tempDir(t)
-	require.NoError(t, d.Mkdir("folder"))
+	require.NoError(t, d.MkdirAll("folder/below"))
 	opened := func() (n int) {
 		list, err := os.ReadDir("/proc/self/fd")
 		require.NoError(t, err)
@@ -41,9 +41,102 @@ func TestRefusedOpensLeaveNoDescriptor(t *testing.T) {
 	}
 	before := opened()
 	require.Positive(t, before, "the folder's own")
-	_, err := d.Open("folder", OpenOptions{})
-	require.ErrorIs(t, err, ErrNotRegular)
-	assert.Equal(t, before, opened())
+	for name, do := range map[string]func() error{
+		"refused": func() error {
+			_, err := d.Open("folder", OpenOptions{})
+			require.ErrorIs(t, err, ErrNotRegular)
+			return nil
+		},
+		"closed": func() error {
+			f, err := d.Open("folder/below/f", OpenOptions{Write: true, Create: true, Cache: CacheDirect})
+			require.NoError(t, err)
+			return f.Close()
+		},
+		"replaced at once": func() error { return d.WriteFileAtomic("folder/below/g", []byte("x"), 0o600) },
+		"a folder": func() error {
+			sub, err := d.Sub("folder")
+			require.NoError(t, err)
+			return sub.Close()
+		},
+	} {
+		require.NoError(t, do(), name)
+		assert.Equal(t, before, opened(), name)
+	}
+}
+
+// A program without descriptors left gets an error, and no file that is buffered without a word.
+func TestOpeningADirectFileFailsWithoutDescriptors(t *testing.T) {
+	d := tempDir(t)
+	f := create(t, d, "f", CacheDirect)
+	if f.Cache() != CacheDirect {
+		t.Skip("this file system has no direct transfers")
+	}
+	next, err := unix.Open(d.Path(), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	require.NoError(t, err)
+	require.NoError(t, unix.Close(next))
+	var limit unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(next) + 1, Max: limit.Max}))
+	_, err = d.Open("f", OpenOptions{Cache: CacheDirect}) // takes two
+	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	require.ErrorIs(t, err, unix.EMFILE)
+}
+
+// What the kernel refuses is reported: proc cannot flush, and sysfs cannot map.
+func TestErrorsOfTheKernelAreReported(t *testing.T) {
+	proc, err := OpenDir("/proc")
+	require.NoError(t, err)
+	defer proc.Close()
+	require.ErrorIs(t, proc.Sync(), unix.EINVAL)
+	sys, err := OpenDir("/sys/kernel")
+	require.NoError(t, err)
+	defer sys.Close()
+	f, err := sys.Open("uevent_seqnum", OpenOptions{})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer f.Close()
+	_, err = f.Resident(0, 0)
+	require.ErrorIs(t, err, unix.ENODEV)
+}
+
+func TestFreeSpaceIsThatOfTheFileSystem(t *testing.T) {
+	d := tempDir(t)
+	free, total, _, err := d.FreeSpace()
+	require.NoError(t, err)
+	var s unix.Statfs_t
+	require.NoError(t, unix.Statfs(d.Path(), &s))
+	assert.EqualValues(t, int64(s.Blocks)*s.Frsize, total)
+	assert.InDelta(t, int64(s.Bavail)*s.Frsize, free, 1<<30, "others may write meanwhile")
+}
+
+// ext4 keeps the hint in the flags of the folder (chattr +T).
+func TestSpreadSubdirsMarksTheFolder(t *testing.T) {
+	d := tempDir(t)
+	if err := d.SpreadSubdirs(); err != nil {
+		require.ErrorIs(t, err, ErrUnsupported)
+		t.Skip("this file system has no such hint")
+	}
+	fd, err := os.Open(d.Path())
+	require.NoError(t, err)
+	defer fd.Close()
+	flags, err := unix.IoctlGetUint32(int(fd.Fd()), unix.FS_IOC_GETFLAGS)
+	require.NoError(t, err)
+	assert.NotZero(t, flags&0x20000, "FS_TOPDIR_FL")
+
+	proc, err := OpenDir("/proc")
+	require.NoError(t, err)
+	defer proc.Close()
+	require.ErrorIs(t, proc.SpreadSubdirs(), ErrUnsupported)
+}
+
+func TestBothFlushesReachTheDrive(t *testing.T) {
+	f := create(t, tempDir(t), "f", CacheBuffered)
+	for _, mode := range []SyncMode{SyncFsync, SyncFull} {
+		achieved, err := f.Sync(mode)
+		require.NoError(t, err)
+		assert.Equal(t, SyncFull, achieved)
+	}
 }
 
 // The kernel notes the advice for large pages as "hg" with the mapping (proc_pid_smaps(5)).
@@ -60,67 +153,4 @@ func TestLargeBuffersAskForLargePages(t *testing.T) {
 	found := regexp.MustCompile(`(?s)(?:^|\n)0*` + at + `.*?\nVmFlags:([^\n]*)`).FindSubmatch(maps)
 	require.NotNil(t, found, "no mapping starts at the buffer: the advice splits it")
 	assert.Contains(t, strings.Fields(string(found[1])), "hg")
-}
-
-// Without this, a mistake in the opening of direct files makes the tests of direct transfers skip.
-func TestFilesAreDirectWhereTheKernelReportsAnAlignment(t *testing.T) {
-	d := tempDir(t)
-	f := create(t, d, "f", CacheDirect)
-	var sx unix.Statx_t
-	require.NoError(t, unix.Statx(unix.AT_FDCWD, f.Path(), 0, unix.STATX_DIOALIGN, &sx))
-	if sx.Dio_offset_align == 0 {
-		t.Skip("the kernel reports no alignment for direct transfers to this file")
-	}
-	assert.Equal(t, CacheDirect, f.Cache())
-}
-
-// writeCalls counts the write system calls of do.
-func writeCalls(t *testing.T, do func()) (n int) {
-	t.Helper()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	calls := func() (n int) {
-		text, err := os.ReadFile("/proc/thread-self/io")
-		if err != nil {
-			t.Skip("this kernel does not count the system calls of a thread")
-		}
-		_, after, _ := strings.Cut(string(text), "syscw: ")
-		_, err = fmt.Sscan(after, &n)
-		require.NoError(t, err)
-		return n
-	}
-	before := calls()
-	do()
-	return calls() - before
-}
-
-// One call writes data and padding where both are whole blocks, and no call is made in vain where they are not.
-func TestWritePaddedMakesAsFewCallsAsItCan(t *testing.T) {
-	mem, err := AlignedBuffer(32 << 10)
-	require.NoError(t, err)
-	defer mem.Free()
-	for name, c := range map[string]struct{ skew, off, n, pad, buffered, direct int }{
-		"whole blocks":            {0, 4096, 10_000, 2288, 1, 1},
-		"a part of the last":      {0, 4096, 10_000, 100, 1, 2},
-		"memory in between":       {1, 4096, 10_000, 2288, 1, 2},
-		"from inside of a block":  {0, 512, 10_000, 1776, 1, 3},
-		"less than a block":       {0, 4096, 100, 3996, 1, 1},
-		"no padding":              {0, 4096, 8192, 0, 1, 1},
-		"no data, only a padding": {0, 4096, 0, 4095, 1, 1},
-	} {
-		for _, mode := range []CacheMode{CacheBuffered, CacheDirect} {
-			f := create(t, tempDir(t), "f", mode)
-			want := c.buffered
-			if f.Cache() == CacheDirect {
-				want = c.direct
-			}
-			Spare(true)
-			Warm(2)
-			assert.Equal(t, want, writeCalls(t, func() {
-				n, err := f.WritePadded(mem.Bytes()[c.skew:][:c.n], int64(c.off), c.pad)
-				require.NoError(t, err)
-				require.Equal(t, c.n, n)
-			}), "%s, %s", name, mode)
-		}
-	}
 }
