@@ -65,7 +65,8 @@ func TestDirectReadsOfAnyAlignmentPassTheCache(t *testing.T) {
 	mem, err := AlignedBuffer(2 << 20)
 	require.NoError(t, err)
 	defer mem.Free()
-	for _, c := range []struct{ size, limit int }{ // with one call and with several, of files with a part of a block and without
+	// With one call and with several, of files that end inside of a block and of one that does not.
+	for _, c := range []struct{ size, limit int }{
 		{1<<20 + 5000, 1 << 30}, {1<<20 + 5000, 64 << 10}, {1<<20 + 4096, 1 << 30},
 	} {
 		LowerMaxTransfer(t, c.limit)
@@ -152,7 +153,8 @@ func TestDirectWritesOfAnyAlignmentPassTheCacheWithWholeBlocks(t *testing.T) {
 	defer mem.Free()
 	for _, c := range []struct{ mem, off, n, pages int }{
 		{0, 0, size, 0}, {1, 0, size, 0}, {512 - 100, 8192, 8192, 0}, {0, 100, size - 100, 1}, {1, 100, size - 100, 1},
-		{0, 0, size - 100, 1}, {3, 0, size - 100, 1}, {100, 100, size - 200, 2}, {7, 100, size - 200, 2}, {0, 8192 + 10, 100, 1},
+		{0, 0, size - 100, 1}, {3, 0, size - 100, 1}, {100, 100, size - 200, 2}, {7, 100, size - 200, 2},
+		{0, 8192 + 10, 100, 1},
 	} {
 		what := fmt.Sprintf("%+v", c)
 		f, data := directFile(t, size)
