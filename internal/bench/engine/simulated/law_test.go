@@ -60,6 +60,7 @@ func TestTextErrorsNameTheLine(t *testing.T) {
 		plainLaw + "cliff = 3 GB":          "line 6",
 		plainLaw + "file_noise = a lot":    "line 6",
 		plainLaw + "outliers = 2% x -1":    "not above 0",
+		plainLaw + "first = x 0":           "not above 0",
 		plainLaw + "[UDSB":                 "not a line of a law",
 		plainLaw + "[UDSB]\nrate = 1 GB/s": "line 7",
 	} {

@@ -130,6 +130,18 @@ func TestDrawsFollowFromSeedSessionAndKind(t *testing.T) {
 	assert.NotEqual(t, one(1, 1, "UDRW"), one(1, 1, "UDSB"))
 }
 
+// Whoever repeats a run with its seed gets its times again, also with a later version.
+func TestASeedGivesTheSameTimesInEveryVersion(t *testing.T) {
+	m := lawOf(t, "write = 1 GB/s\nread = 1 GB/s\nfile_noise = 5%\nmount_noise = 5%\nsession_noise = 5%\nown_noise = 5%\n"+
+		"outliers = 20% x 3\nslow = 40% x 2 in 2 files\n")
+	c := clock.NewVirtual(time.Unix(0, 0))
+	v, _ := mounted(t, m, c, 1, 1, "UDRW")
+	want := []int64{1669163, 1794099, 905830, 870162, 5115172, 1816054} // three stretches of two, and an outlier
+	for i, s := range written(t, v, c, items(1e6, 1e6, 1e6, 1e6, 1e6, 1e6), hostio.SyncNone) {
+		assert.InDelta(t, want[i], s.DurationNS, 1)
+	}
+}
+
 func TestNoiseHasTheStatedMoments(t *testing.T) {
 	l := Law{FileNoise: 0.2, Outliers: 0.1, OutlierFactor: 4}
 	const n = 200_000
@@ -191,6 +203,34 @@ func TestContainersGoAndCompact(t *testing.T) {
 	e := con.(*container).e
 	_, err = e.Open(t.Context(), nil, "image", engine.Spec{})
 	require.ErrorIs(t, err, engine.ErrGone)
+}
+
+func TestAContainerIsFoundByItsNameAndMadeOnce(t *testing.T) {
+	_, con := mounted(t, lawOf(t, plainLaw), clock.NewVirtual(time.Unix(0, 0)), 1, 1, "UDRW")
+	e := con.(*container).e
+	found, err := e.Open(t.Context(), nil, "image", engine.Spec{})
+	require.NoError(t, err)
+	assert.Same(t, con, found)
+	_, err = e.Create(t.Context(), nil, "image", engine.Spec{})
+	require.ErrorContains(t, err, "it exists")
+}
+
+// A path has many spellings, and each means the same file.
+func TestNamesMayBeSpelledInAnyWay(t *testing.T) {
+	v, _ := mounted(t, lawOf(t, plainLaw), clock.NewVirtual(time.Unix(0, 0)), 1, 1, "UDRW")
+	require.NoError(t, v.Mkdir("./a/"))
+	require.ErrorIs(t, v.Mkdir("a"), fs.ErrExist)
+	_, err := v.Create("a//f", 0, workload.FileOptions{})
+	require.NoError(t, err)
+	_, err = v.Create("a/f", 0, workload.FileOptions{})
+	require.ErrorIs(t, err, fs.ErrExist)
+	_, err = v.Open("a/./f", workload.FileOptions{})
+	require.NoError(t, err)
+	_, err = v.Size("a/b/../f")
+	require.NoError(t, err)
+	require.NoError(t, v.Remove("./a/f"))
+	_, err = v.Size("a/f")
+	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
 // A container that is made again under its name, as the canary is before each case, is another one.
