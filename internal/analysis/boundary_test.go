@@ -321,15 +321,23 @@ func TestDeviationsOfOneTextAreOne(t *testing.T) {
 	assert.Equal(t, departureList{{Kind: "sets", Text: "one set less", Cases: []string{"a", "b"}}, {Kind: "scale", Text: "a tenth"}}, l)
 }
 
-// The verdict on a rank has the numbers of all its comparisons.
+// The verdict on a rank has the numbers of all its comparisons, also where one of them leaves it open.
 func TestRankHasTheEvidenceOfAllComparisons(t *testing.T) {
 	p := planOf(t, threeFormats)
+	printed := last("UDSB")
+	printed.Published = true
+	p.Published = []plan.Published{
+		{Quantity: "write", Where: printed.Where, Value: figure(t, "1.9 GB/s to 2.1 GB/s", "B/s")}}
 	s, err := newRunData(p, play(p, 4, steady(map[string]float64{"UDRW": 2e9, "UDSB": 2e9, "UDSP": 1e9}, 0.02)))
 	require.NoError(t, err)
-	rank := func(of ...plan.Operand) finding {
-		return judge{s: s, est: aggregate}.assert(plan.Assert{Kind: "rank", Left: last("UDRW"), Of: of, Rank: 1})
+	for name, other := range map[string]plan.Operand{"measured": last("UDSB"), "printed, and open": printed} {
+		rank := func(of ...plan.Operand) finding {
+			return judge{s: s, est: aggregate}.assert(plan.Assert{Kind: "rank", Left: last("UDRW"), Of: of, Rank: 1})
+		}
+		one, two := rank(other), rank(other, last("UDSP"))
+		require.NotEmpty(t, one.evidence, name)
+		require.Equal(t, other.Published, two.dir == 0, name)
+		assert.Subset(t, two.evidence, one.evidence, name)
+		assert.Greater(t, len(two.evidence), len(one.evidence), name)
 	}
-	one, two := rank(last("UDSB")), rank(last("UDSB"), last("UDSP"))
-	require.NotEmpty(t, one.evidence)
-	assert.Len(t, two.evidence, 2*len(one.evidence))
 }

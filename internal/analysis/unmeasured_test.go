@@ -68,3 +68,21 @@ func TestRowsOfACaseThatEndedEarly(t *testing.T) {
 		assert.Zero(t, none, "more rounds of cases that fail narrow nothing")
 	}
 }
+
+// Steps that moved no bytes have no rate: one of nothing would be below every bound.
+func TestNoVerdictOfTheRateOfNothing(t *testing.T) {
+	p := planOf(t, twoFormats)
+	p.Claims = []plan.Claim{claimOf(plan.Assert{Kind: "bound", Left: op("write", "format", "UDSB", "phase", "new"),
+		Bound: bound(t, "< 1 GB/s", "B/s")})}
+	r := play(p, 3, steady(flat(), 0))
+	for _, c := range r.Cases {
+		for _, st := range c.Steps {
+			if st.Span != nil {
+				st.Span.Bytes = 0
+			}
+		}
+	}
+	require.NoError(t, Analyze(p, r, Options{}))
+	assert.Equal(t, result.CannotTell, r.Claims[0].Verdict)
+	assert.Contains(t, r.Claims[0].Reason, "nothing was transferred")
+}
