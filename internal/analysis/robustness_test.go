@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 )
 
@@ -108,6 +109,22 @@ bound = "< 1 s"
 	assert.Empty(t, c.Robustness.Estimators)
 	assert.Empty(t, c.Robustness.Outliers)
 	assert.Equal(t, "holds in 2 of 2 analyses", c.Robustness.Text)
+}
+
+// Where a printed range leaves a claim open, the values point to no side.
+func TestMultiverseOfAnOpenRange(t *testing.T) {
+	p := planOf(t, comparePlan)
+	printed := op("write", "format", "UDRW")
+	printed.Published = true
+	p.Published = []plan.Published{
+		{Quantity: "write", Where: printed.Where, Value: figure(t, "1.5 GB/s to 2.5 GB/s", "B/s")}}
+	p.Claims = []plan.Claim{claimOf(plan.Assert{Kind: "ratio", Left: op("write", "format", "UDRW"), Right: printed,
+		Bound: bound(t, "> 1", "1")})}
+	r := analysed(t, p, 3, steady(map[string]float64{"UDSB": 5e9, "UDRW": 2e9}, 0.01)).Claims[0].Robustness
+	require.NotNil(t, r)
+	assert.Equal(t, 24, r.CannotTell)
+	assert.Zero(t, r.Toward)
+	assert.NotContains(t, r.Text, "towards the claim")
 }
 
 // What was not judged has no such evidence, and judging changes no verdict.

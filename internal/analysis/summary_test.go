@@ -137,3 +137,22 @@ func TestAPhaseCalledCanaryIsMeasured(t *testing.T) {
 		steady(map[string]float64{"UDRW": 1e9, "UDSB": 2e9, "native": 4e9}, 0))
 	assert.Equal(t, 72, summaryOf(t, r, "format=UDSB", "canary", "write").N)
 }
+
+// Below three rounds no figure is certain, though one round has an interval over its files; three that agree are enough.
+func TestFiguresAreCertainFromTheThirdRoundOn(t *testing.T) {
+	p := planOf(t, twoFormats)
+	p.Run.Precision = 0.05
+	for rounds, areCertain := range map[int]bool{1: false, 2: false, 3: true} {
+		judged, wide, err := Widths(p, play(p, rounds, steady(flat(), 0.001)))
+		require.NoError(t, err)
+		require.Positive(t, judged)
+		if areCertain {
+			assert.Empty(t, wide)
+			continue
+		}
+		assert.Len(t, wide, judged, rounds)
+		for _, w := range wide {
+			assert.Negative(t, w.Half, "unknown after %d rounds", rounds)
+		}
+	}
+}
