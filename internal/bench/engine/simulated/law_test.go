@@ -78,6 +78,8 @@ func TestRatesBeginAtOneByteASecond(t *testing.T) {
 		_, err := Parse(text)
 		require.Error(t, err, text)
 	}
+	_, err := New(Machine{Law: Law{Write: 1e9}}, clock.NewVirtual(time.Unix(0, 0)), 1, 1)
+	require.ErrorContains(t, err, "a rate is below 1 B/s", "no device has it")
 }
 
 func FuzzParse(f *testing.F) {
