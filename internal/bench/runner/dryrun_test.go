@@ -1,6 +1,8 @@
 package runner_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,4 +47,17 @@ func TestEstimateCost(t *testing.T) {
 		assert.Equal(t, c.Transfer.Std()+c.Waiting.Std(), c.Total())
 		assert.Equal(t, map[int]time.Duration{2: 28 * time.Second, 5: 70 * time.Second}[c.Rounds], c.Total())
 	}
+}
+
+// A run that ends by itself is announced with the least and the most that it may do.
+func TestDryRunOfAutoRoundsNamesBothEnds(t *testing.T) {
+	p, problems := plan.Parse("waits.toml", []byte(waitingPlan+"rounds = \"auto\"\n"))
+	require.Empty(t, problems.Errors(), "%v", problems)
+	auto, err := runner.AutoRounds(p)
+	require.NoError(t, err)
+	most := auto.Looks[len(auto.Looks)-1]
+	var said strings.Builder
+	require.NoError(t, runner.DryRun(&said, p, 1_000_000))
+	assert.Contains(t, said.String(), "at least: 2 cases × 5 rounds, 10.0 MB written, 10.0 MB read")
+	assert.Contains(t, said.String(), fmt.Sprintf("at most: %d rounds, %d.0 MB written", most, 2*most))
 }

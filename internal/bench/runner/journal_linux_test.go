@@ -14,7 +14,7 @@ import (
 	"dmgbench/internal/result"
 )
 
-// fillDisk lets every later write of the journal fail, as on a disk that is full: this process has it open as /dev/full.
+// fillDisk lets every later write of the journal fail, as on a full disk: it is open as /dev/full from then on.
 func fillDisk(t *testing.T, c runner.Config) {
 	t.Helper()
 	full, err := syscall.Open("/dev/full", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
