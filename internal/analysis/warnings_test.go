@@ -174,6 +174,18 @@ func TestDepartures(t *testing.T) {
 	assert.True(t, summaryOf(t, r, "format=UDSB", "new", "write").Published[0].Comparable)
 }
 
+// Bands that nobody asked for, or that nobody knows, differ from no plan.
+func TestADepartureOfBandsNeedsBothSizes(t *testing.T) {
+	for _, sizes := range [][2]int64{{0, 8 << 20}, {8 << 20, 0}, {8 << 20, 8 << 20}} {
+		p := planOf(t, twoFormats)
+		p.Source.On = plan.On{} // measured anywhere
+		r := play(p, 1, steady(flat(), 0))
+		r.Cases[1].Target.BandSize, r.Cases[1].Target.BandSizeUsed = sizes[0], sizes[1]
+		require.NoError(t, Analyze(p, r, Options{}))
+		assert.Empty(t, r.Departures, "asked for and used: %d", sizes)
+	}
+}
+
 // A figure that the source has from elsewhere is comparable where the run was there, not where it was at the source's own machine.
 func TestPublishedElsewhere(t *testing.T) {
 	l := steady(flat(), 0.02)
