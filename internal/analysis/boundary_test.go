@@ -254,7 +254,7 @@ func TestFigureThatTouchesTheBound(t *testing.T) {
 		bound     string
 		dir       int
 	}{{1, 2, ">= 2", 0}, {1, 2, "> 2", -1}, {2, 3, "<= 2", 0}, {2, 3, "< 2", -1}, {2, 3, ">= 2", 1}, {2, 3, "> 2", 0},
-		{1, 1.9, ">= 2", -1}, {2.1, 3, "<= 2", -1}} {
+		{1, 1.9, ">= 2", -1}, {2.1, 3, "<= 2", -1}, {0, 0, ">= 0", 1}, {0, 0, "> 0", -1}, {0, 0, "<= 0", 1}, {0, 0, "< 0", -1}} {
 		f := judgeFigure(exactly(k.low, k.high), bound(t, k.bound, "1"), wording.Say("phrase.trend", nil, "cycle", "size"))
 		assert.Equal(t, k.dir, f.dir, "%v to %v against %s", k.low, k.high, k.bound)
 	}
