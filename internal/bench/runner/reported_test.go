@@ -1,0 +1,65 @@
+package runner_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/bench/engine"
+	"dmgbench/internal/bench/runner"
+	"dmgbench/internal/system/hostio"
+)
+
+// telling reports something about every image and attachment that it makes, as tools do.
+type telling struct{ engine.Engine }
+
+type tellingImage struct{ engine.Container }
+
+type tellingAttachment struct{ engine.Attachment }
+
+func (e telling) Create(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
+	c, err := e.Engine.Create(ctx, dir, name, s)
+	return tellingImage{c}, err
+}
+
+func (c tellingImage) Convert(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
+	other, err := c.Container.Convert(ctx, dir, name, s)
+	return tellingImage{other}, err
+}
+
+func (c tellingImage) Transfer(ctx context.Context, dir *hostio.Dir, name string) (engine.Container, error) {
+	other, err := c.Container.Transfer(ctx, dir, name)
+	return tellingImage{other}, err
+}
+
+func (c tellingImage) Attach(ctx context.Context, o engine.AttachOptions) (engine.Attachment, error) {
+	a, err := c.Container.Attach(ctx, o)
+	return tellingAttachment{a}, err
+}
+
+func (tellingImage) TakeReport() engine.Report {
+	return engine.Report{Reported: map[string]string{"of": "the image"}}
+}
+
+func (tellingAttachment) TakeReport() engine.Report {
+	return engine.Report{Reported: map[string]string{"of": "the attachment"}}
+}
+
+// What the tools report about what they make is in the record of the step.
+func TestStepsThatMakeSomethingRecordWhatIsReported(t *testing.T) {
+	c := lived(t, several)
+	c.Engine = telling{c.Engine}
+	out, err := runner.Run(t.Context(), c)
+	require.NoError(t, err)
+	require.Equal(t, runner.StatusPaused, out.Status)
+	told := map[string]string{}
+	for _, s := range fold(t, c.Out).Cases[0].Steps {
+		if of := s.Reported["of"]; of != "" {
+			told[s.Do] = of
+		}
+	}
+	assert.Equal(t, map[string]string{"create": "the image", "convert": "the image", "transfer": "the image",
+		"damage": "the image", "attach": "the attachment"}, told)
+}
