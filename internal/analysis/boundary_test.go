@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,6 +47,28 @@ func TestIntervalOfR2StaysAShare(t *testing.T) {
 		assert.Contains(t, claims[i].Reason, "to 1 (3 rounds, 95 % t interval")
 	}
 	assert.Contains(t, claims[3].Reason, "less than 0.9")
+}
+
+// R² is held against both ends of a bound, whether points lie near a line or near none.
+func TestClaimsOfR2(t *testing.T) {
+	p := planOf(t, scaling)
+	low, high := []string{"<= 0.5", "0 to 0.5"}, []string{">= 0.5", "0.5 to 1"}
+	for _, text := range slices.Concat(low, high) {
+		c := claimOf(plan.Assert{Kind: "coefficient", Fit: "time", Coefficient: "r2", Bound: bound(t, text, "1")})
+		c.ID = text
+		p.Claims = append(p.Claims, c)
+	}
+	line, none := perThread(0.002), perThread(0)
+	none.stream = func(m moment) (float64, int64, int64) {
+		seconds := map[int]float64{1: 10, 2: 2, 4: 2, 8: 10}[m.c.Settings.Threads]
+		return seconds * (1 + 0.001*m.noise("t")), 1e9, 1e9
+	}
+	for isLine, l := range map[bool]laws{true: line, false: none} {
+		for _, c := range analysed(t, p, 4, l).Claims {
+			want := map[bool]string{true: result.Holds, false: result.DoesNotHold}[isLine == slices.Contains(high, c.ID)]
+			assert.Equal(t, want, c.Verdict, "%s: %s", c.ID, c.Reason)
+		}
+	}
 }
 
 // The interval in the evidence of a verdict is the one that the figure has, also

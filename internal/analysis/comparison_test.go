@@ -321,22 +321,29 @@ func TestCompareClaims(t *testing.T) {
 		return r
 	}
 	for _, k := range []struct {
-		a, b            string
-		required        bool
-		sessions        [2]int
-		changed, regres bool
+		a, b                       string
+		required                   bool
+		sessions                   [2]int
+		changed, regres, undecided bool
 	}{
-		{result.Holds, result.DoesNotHold, true, [2]int{3, 3}, true, true}, {result.DoesNotHold, result.Holds, true, [2]int{3, 4}, true, true},
-		{result.Holds, result.DoesNotHold, false, [2]int{3, 3}, true, false}, {result.Holds, result.CannotTell, true, [2]int{3, 3}, false, false},
-		{result.Holds, result.Holds, true, [2]int{3, 3}, false, false}, {result.NotMeasured, result.DoesNotHold, true, [2]int{3, 3}, false, false},
-		{result.Holds, result.DoesNotHold, true, [2]int{1, 1}, false, false}, {result.Holds, result.DoesNotHold, true, [2]int{1, 3}, false, false},
-		{result.Holds, result.DoesNotHold, true, [2]int{3, 2}, false, false},
+		{result.Holds, result.DoesNotHold, true, [2]int{3, 3}, true, true, false},
+		{result.DoesNotHold, result.Holds, true, [2]int{3, 4}, true, true, false},
+		{result.Holds, result.DoesNotHold, false, [2]int{3, 3}, true, false, false},
+		{result.Holds, result.CannotTell, true, [2]int{3, 3}, false, false, true},
+		{result.Holds, result.CannotTell, false, [2]int{3, 3}, false, false, false},
+		{result.Holds, result.Holds, true, [2]int{3, 3}, false, false, false},
+		{result.NotMeasured, result.DoesNotHold, true, [2]int{3, 3}, false, false, true},
+		{result.NotMeasured, result.NotMeasured, true, [2]int{3, 3}, false, false, false},
+		{result.Holds, result.DoesNotHold, true, [2]int{1, 1}, false, false, true},
+		{result.Holds, result.DoesNotHold, true, [2]int{1, 3}, false, false, true},
+		{result.Holds, result.DoesNotHold, true, [2]int{3, 2}, false, false, true},
 	} {
 		c := compared(t, CompareOptions{}, []*result.Result{with("4", k.a, k.required, k.sessions[0]), with("5", k.b, k.required, k.sessions[1])})
 		require.Len(t, c.Claims, 1)
 		assert.Equal(t, k.sessions[:], c.Claims[0].Sessions)
 		assert.Equal(t, k.changed, c.Claims[0].Changed, "%s %s", k.a, k.b)
 		assert.Equal(t, k.regres, c.Regression, "%s %s %v", k.a, k.b, k.required)
+		assert.Equal(t, k.undecided, c.Claims[0].Undecided, "%s %s %v %v", k.a, k.b, k.required, k.sessions)
 		assert.Equal(t, k.a != k.b, c.Claims[0].Text != "")
 	}
 }
