@@ -12,6 +12,7 @@ import (
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/bench/engine/simulated"
 	"dmgbench/internal/bench/runner"
+	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/clock"
 )
@@ -104,6 +105,18 @@ func TestAutoRoundsEndWhereTheyShould(t *testing.T) {
 func TestTooLittleForOneRound(t *testing.T) {
 	_, err := runner.Run(t.Context(), noisy(t, "\nmax_written = \"1 GB\"", "1%"))
 	require.ErrorContains(t, err, "planning the rounds: one writes ")
+}
+
+// Canaries write as well: two rounds just fit into max_written without them, and do not with them.
+func TestCanariesCountTowardsMaxWritten(t *testing.T) {
+	for canary, most := range map[string][]int{"canary = false": {2}, "canary = true": {1}} {
+		p, problems := plan.Parse("until narrow", []byte(strings.Replace(untilNarrow,
+			"canary = false", canary+"\nmax_written = \"4.01 GB\"", 1)))
+		require.Empty(t, problems.Errors(), "%v", problems)
+		auto, err := runner.AutoRounds(p)
+		require.NoError(t, err)
+		assert.Equal(t, most, auto.Looks, canary)
+	}
 }
 
 // Whatever the moment at which a run is interrupted, resuming it comes to the

@@ -2,6 +2,8 @@ package runner_test
 
 import (
 	"context"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -24,7 +26,9 @@ func (e telling) Create(ctx context.Context, dir *hostio.Dir, name string, s eng
 	return tellingImage{c}, err
 }
 
-func (c tellingImage) Convert(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
+func (c tellingImage) Convert(
+	ctx context.Context, dir *hostio.Dir, name string, s engine.Spec,
+) (engine.Container, error) {
 	other, err := c.Container.Convert(ctx, dir, name, s)
 	return tellingImage{other}, err
 }
@@ -62,4 +66,55 @@ func TestStepsThatMakeSomethingRecordWhatIsReported(t *testing.T) {
 	}
 	assert.Equal(t, map[string]string{"create": "the image", "convert": "the image", "transfer": "the image",
 		"damage": "the image", "attach": "the attachment"}, told)
+}
+
+// evicting drops images from the cache of the host, or fails with err, and counts how often.
+type evicting struct {
+	engine.Engine
+	n   *int
+	err error
+}
+
+type evictingImage struct {
+	engine.Container
+	of evicting
+}
+
+func (e evicting) Create(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
+	c, err := e.Engine.Create(ctx, dir, name, s)
+	return evictingImage{c, e}, err
+}
+
+func (c evictingImage) Evict(context.Context) error {
+	*c.of.n++
+	return c.of.err
+}
+
+// What is read after a detach comes from the disk, unless the plan wants the cache; where it may not, the step says so.
+func TestDetachedImagesLeaveTheCache(t *testing.T) {
+	alone := strings.NewReplacer(`"UDRW", `, "", "rounds = 2", "rounds = 1", "baseline = true", "baseline = false")
+	for _, k := range []struct {
+		cache   string
+		err     error
+		evicted int
+		warned  []string
+	}{
+		{"buffered", nil, 0, nil}, {"direct", nil, 1, nil},
+		{"direct", syscall.EIO, 1, []string{"evicting the container: input/output error"}},
+	} {
+		c, n := lived(t, alone.Replace(compacting)+"[io]\ncache = \""+k.cache+"\"\n"), 0
+		c.Engine = evicting{c.Engine, &n, k.err}
+		_, err := runner.Run(t.Context(), c)
+		require.NoError(t, err)
+		assert.Equal(t, k.evicted, n, k.cache)
+		var warned []string
+		for _, s := range fold(t, c.Out).Cases[0].Steps {
+			for _, w := range s.Warnings {
+				if s.Do == "detach" {
+					warned = append(warned, w.Text)
+				}
+			}
+		}
+		assert.Equal(t, k.warned, warned, k.cache)
+	}
 }
