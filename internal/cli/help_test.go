@@ -110,6 +110,36 @@ func TestFlagsAreChecked(t *testing.T) {
 	}
 }
 
+// Without DMGBENCH_CONFIG the user's own file is read: below XDG_CONFIG_HOME, else where the system has it.
+func TestSettingsFileOfTheUserIsFound(t *testing.T) {
+	dir := t.TempDir()
+	own := map[bool]string{false: ".config", true: "Library/Application Support"}[runtime.GOOS == "darwin"]
+	for folder, sets := range map[string]string{"xdg": "2", "home/" + own: "3", "empty": ""} {
+		folder = filepath.Join(dir, folder, "dmgbench")
+		require.NoError(t, os.MkdirAll(folder, 0o755))
+		if sets != "" {
+			file := filepath.Join(folder, "config.toml")
+			require.NoError(t, os.WriteFile(file, []byte("[run]\nsets = "+sets+"\n"), 0o644))
+		}
+	}
+	xdg, home := "XDG_CONFIG_HOME="+dir+"/xdg", "HOME="+dir+"/home"
+	for _, c := range []struct {
+		env  []string
+		sets int
+	}{
+		{[]string{xdg}, 2},
+		{[]string{home}, 3},
+		{[]string{xdg, home}, 2},
+		{[]string{"XDG_CONFIG_HOME=" + dir + "/empty", home}, 0},
+		{[]string{"HOME=" + dir + "/empty"}, 0},
+		{nil, 0},
+	} {
+		a, err := parse(t, c.env, "run", "quick")
+		require.NoError(t, err)
+		assert.Equal(t, c.sets, a.number("sets"), c.env)
+	}
+}
+
 func TestSettingsFillFlags(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "dmgbench", "config.toml")
@@ -136,11 +166,6 @@ func TestSettingsFillFlags(t *testing.T) {
 	a, err = parse(t, []string{"DMGBENCH_RUN_ON=/my disk, the second"}, "run", "quick")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"/my disk, the second"}, a.list("on"))
-	if runtime.GOOS == "linux" { // without DMGBENCH_CONFIG the user's own file is read
-		a, err = parse(t, []string{"XDG_CONFIG_HOME=" + dir}, "run", "quick")
-		require.NoError(t, err)
-		assert.Equal(t, "5", a.text("rounds"))
-	}
 	for variable, wrong := range map[string]string{
 		"DMGBENCH_RUN_ROUNDS=many":   `reading --rounds: "many" is neither a whole number nor auto`,
 		"DMGBENCH_RUN_SETS=many":     `reading DMGBENCH_RUN_SETS: "many" is not a whole number`,
