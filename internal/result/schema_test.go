@@ -78,6 +78,14 @@ func TestSchemaDescribesItsProperties(t *testing.T) {
 	assert.NotEmpty(t, s.Properties["cases"].Items.Properties["reason"].Description, "of a case")
 }
 
+// A type that JSON cannot write has no schema.
+func TestSchemaOfAnImpossibleTypeFails(t *testing.T) {
+	_, err := SchemaOf[struct {
+		Do func() `json:"do"`
+	}]("title", "description", "", nil)
+	require.Error(t, err)
+}
+
 func TestSchemaAllowsAdditionsAndNothingElse(t *testing.T) {
 	s := resolved(t)
 	first := func(v map[string]any, key string) map[string]any { return v[key].([]any)[0].(map[string]any) }

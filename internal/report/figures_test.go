@@ -1,0 +1,81 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/report/reporttest"
+	"dmgbench/internal/result"
+)
+
+// published is a rate that somebody published, and what it was compared with.
+func published(ratio float64, comparable bool, statistic, estimate string) result.PublishedValue {
+	return result.PublishedValue{Low: 2e9, High: 2e9, Unit: "B/s", On: "a Mac", Ratio: ratio, Comparable: comparable,
+		Statistic: statistic, Estimate: estimate}
+}
+
+// rateWith is the summary of a rate with published values.
+func rateWith(caseID string, all ...result.PublishedValue) result.Summary {
+	return result.Summary{Case: caseID, Phase: "new", Op: "write", N: 3, Rounds: 3, Headline: "mean", Published: all,
+		Estimates: []result.Estimate{{Name: "mean", Value: 1e9, Unit: "B/s"}, {Name: "median", Value: 1.5e9, Unit: "B/s"}}}
+}
+
+// A tip has the ratio to each published value: in brackets where they may not be compared, with a star where it is of
+// another statistic.
+func TestRatiosInTips(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		published []result.PublishedValue
+		want      string
+	}{
+		{nil, ""},
+		{[]result.PublishedValue{published(0.5, true, "", "")}, "0.500×"},
+		{[]result.PublishedValue{published(0.5, false, "", "mean")}, "(0.500×)"},
+		{[]result.PublishedValue{published(0, false, "", "")}, "—"},
+		{[]result.PublishedValue{published(0.75, true, "", "median")}, "0.750×*"},
+		{[]result.PublishedValue{published(0.5, true, "", ""), published(0.75, false, "", "median")}, "0.500×; (0.750×*)"},
+	} {
+		s := rateWith("a", c.published...)
+		assert.Equal(t, c.want, TextOf(&s, ScaleOf("B/s", 1e9)).Ratio)
+	}
+}
+
+// A published value tells its statistic when it is pointed at, and recedes if it may not be compared.
+func TestPublishedCells(t *testing.T) {
+	t.Parallel()
+	p, r := reporttest.Sample()
+	r.Cases, r.Tables = r.Cases[:1], nil
+	for name, c := range map[string]struct {
+		published    result.PublishedValue
+		value, ratio Cell // without marks
+		note         string
+	}{
+		"comparable": {published(0.5, true, "", "mean"), Cell{Text: "2.00 GB/s"}, Cell{Text: "0.500×"}, ""},
+		"statistic": {published(0.5, true, "median", "mean"), Cell{Text: "2.00 GB/s", Title: "published as median of the files"},
+			Cell{Text: "0.500×"}, ""},
+		"not comparable": {published(0.5, false, "", "mean"), Cell{Text: "2.00 GB/s", Class: "uncomparable"},
+			Cell{Text: "0.500×", Class: "uncomparable"}, "Not comparable: published for a Mac."},
+		"no ratio": {published(0, true, "", "mean"), Cell{Text: "2.00 GB/s"}, Cell{}, ""},
+		"of another statistic": {published(0.75, true, "", "median"), Cell{Text: "2.00 GB/s"}, Cell{Text: "0.750×"},
+			"Ratio of another statistic than the one shown: median"},
+	} {
+		r.Summaries = []result.Summary{rateWith(r.Cases[0].ID, c.published)}
+		table := NewView(p, r).Sections[0].Tables[0]
+		cells := map[string]Cell{}
+		marks := 0
+		for i, column := range table.Columns {
+			cell := table.Rows[0][i]
+			marks += len(cell.Marks)
+			cell.Marks = nil
+			cells[column.Title] = cell
+		}
+		assert.Equal(t, c.value, cells["published"], name)
+		assert.Equal(t, c.ratio, cells["ratio"], name)
+		require.Equal(t, c.note != "", marks > 0, name)
+		notes := strings.Join(Map(table.Notes, func(n Note) string { return n.Text }), "\n")
+		assert.Contains(t, notes, c.note, name)
+	}
+}
