@@ -43,6 +43,16 @@ func TestRatiosInTips(t *testing.T) {
 	}
 }
 
+// A tip has a figure with its interval and what it is from.
+func TestFiguresInTips(t *testing.T) {
+	t.Parallel()
+	s := rateWith("a", published(0.5, true, "", ""))
+	want := FigureText{Value: "1.00 GB/s", Published: "2.00 GB/s", Ratio: "0.500×", N: "3 rounds"}
+	assert.Equal(t, want, TextOf(&s, ScaleOf("B/s", 1e9)))
+	s.Estimates[0].CI, want.Interval = &result.CI{Low: 0.9e9, High: 1.1e9}, "0.900–1.10"
+	assert.Equal(t, want, TextOf(&s, ScaleOf("B/s", 1e9)))
+}
+
 // A published value tells its statistic when it is pointed at, and recedes if it may not be compared.
 func TestPublishedCells(t *testing.T) {
 	t.Parallel()
@@ -78,4 +88,46 @@ func TestPublishedCells(t *testing.T) {
 		notes := strings.Join(Map(table.Notes, func(n Note) string { return n.Text }), "\n")
 		assert.Contains(t, notes, c.note, name)
 	}
+}
+
+// A table has a column for each machine that values were published for; the first screen has one value, of the
+// headline if there are several.
+func TestPublishedValuesByMachine(t *testing.T) {
+	t.Parallel()
+	on := func(machine string, value float64, estimate string) result.PublishedValue {
+		return result.PublishedValue{Low: value, High: value, Unit: "B/s", On: machine, Comparable: true, Estimate: estimate}
+	}
+	p, r := reporttest.Sample()
+	r.Cases, r.Tables = r.Cases[:1], nil
+	for _, c := range []struct {
+		all   []result.PublishedValue
+		table map[string]string // by title
+		first string
+	}{
+		{[]result.PublishedValue{on("Mini", 2e9, ""), on("Studio", 3e9, "")},
+			map[string]string{"published: Mini": "2.00 GB/s", "published: Studio": "3.00 GB/s"}, "2.00 GB/s"},
+		{[]result.PublishedValue{on("Mini", 2e9, "median"), on("Mini", 3e9, "mean"), on("Mini", 4e9, "mean")},
+			map[string]string{"published": "2.00 GB/s; 3.00 GB/s; 4.00 GB/s"}, "3.00 GB/s"},
+		{[]result.PublishedValue{on("Mini", 2e9, "median")}, map[string]string{"published": "2.00 GB/s"}, "2.00 GB/s"},
+	} {
+		r.Summaries = []result.Summary{rateWith(r.Cases[0].ID, c.all...)}
+		v := NewView(p, r)
+		inTable := map[string]string{}
+		for title, text := range byTitle(&v.Sections[0].Tables[0]) {
+			if strings.HasPrefix(title, "published") {
+				inTable[title] = text
+			}
+		}
+		assert.Equal(t, c.table, inTable)
+		assert.Equal(t, c.first, byTitle(v.First.Numbers)["published"])
+	}
+}
+
+// byTitle has the texts of the first row by the titles of their columns.
+func byTitle(table *Table) map[string]string {
+	texts := map[string]string{}
+	for i, column := range table.Columns {
+		texts[column.Title] = table.Rows[0][i].Text
+	}
+	return texts
 }
