@@ -23,7 +23,7 @@ func TestSinceIsATimeOrAnAge(t *testing.T) {
 		require.NoError(t, err, text)
 		assert.True(t, want.Equal(got), "%s: %v", text, got)
 	}
-	for _, text := range []string{"", "yesterday", "0d", "-1d", "-3h", "0h", "d", "100000d"} {
+	for _, text := range []string{"", "yesterday", "30", "0d", "-1d", "-3h", "0h", "d", "100000d"} {
 		_, err := parseSince(text, now)
 		assert.ErrorContains(t, err, "is neither a time nor an age", text)
 	}
