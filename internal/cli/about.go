@@ -78,8 +78,7 @@ func (a *app) writeManPages(_ context.Context, args []string) error {
 	return nil
 }
 
-// printVersion is the command "version". The commit is marked as changed unless
-// the sources were unchanged.
+// printVersion is the command "version". It marks the commit of changed sources.
 func (a *app) printVersion(context.Context, []string) error {
 	t, revision, mark := tool(), "unknown", ""
 	for _, s := range buildInfo().Settings {
