@@ -226,3 +226,29 @@ func TestResidentCountsThePagesThatARangeTouches(t *testing.T) {
 		assert.Equal(t, c.want, share, "%+v", c)
 	}
 }
+
+// A large file is mapped in parts; none of them may be counted twice, left out or asked for behind the end.
+func TestResidentOfALargeFile(t *testing.T) {
+	d := tempDir(t)
+	if _, _, fsType, _ := d.FreeSpace(); fsType == "tmpfs" {
+		t.Skip("tmpfs is the cache")
+	}
+	f := create(t, d, "sparse", CacheBuffered)
+	const size, page = 512 << 20, 4096
+	require.NoError(t, f.Truncate(size))
+	for _, off := range []int64{100 << 20, 300 << 20} {
+		_, err := f.WriteAt(make([]byte, page), off)
+		require.NoError(t, err)
+	}
+	for _, c := range []struct{ off, n, cached int64 }{
+		{0, 0, 2}, {0, size, 2}, {0, 256 << 20, 1}, {256 << 20, 0, 1}, {page, 256 << 20, 1}, {page, 300 << 20, 2},
+	} {
+		share, err := f.Resident(c.off, c.n)
+		require.NoError(t, err, "%+v", c)
+		pages := min(c.n, size-c.off) / page
+		if c.n == 0 {
+			pages = (size - c.off) / page
+		}
+		assert.InDelta(t, float64(c.cached)/float64(pages), share, 1e-9, "%+v", c)
+	}
+}
