@@ -365,9 +365,11 @@ func TestOpenRefusesWhatIsNoRegularFile(t *testing.T) {
 			}
 		}
 	}
-	_, err := d.Open("link", OpenOptions{Write: true, Create: true})
-	assert.ErrorIs(t, err, ErrNotRegular)
-	_, err = d.Open("../"+filepath.Base(outside), OpenOptions{})
+	for _, name := range []string{"link", ".", "..", "", "/"} {
+		_, err := d.Open(name, OpenOptions{Write: true, Create: true})
+		assert.ErrorIs(t, err, ErrNotRegular, name)
+	}
+	_, err := d.Open("../"+filepath.Base(outside), OpenOptions{})
 	assert.Error(t, err)
 	got, err := os.ReadFile(outside)
 	require.NoError(t, err)

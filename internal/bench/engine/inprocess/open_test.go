@@ -1,6 +1,7 @@
 package inprocess_test
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"syscall"
@@ -102,4 +103,47 @@ func TestSealedImagesAreAttachedReadOnly(t *testing.T) {
 			detach(t, a)
 		}
 	}
+}
+
+// A conversion that fails is an error, whatever it was to.
+func TestAConversionToANameThatIsTakenFails(t *testing.T) {
+	dir, e := fast(t), inprocess.New(nil)
+	c, err := e.Create(t.Context(), dir, "img", engine.Spec{Format: "UDRW", Size: 5 << 20})
+	require.NoError(t, err)
+	for _, format := range []string{"UDRW", "UDSB", "UDZO"} {
+		_, err = c.Convert(t.Context(), dir, "other", engine.Spec{Format: format})
+		require.NoError(t, err)
+		_, err = c.Convert(t.Context(), dir, "other", engine.Spec{Format: format})
+		require.ErrorIs(t, err, fs.ErrExist, format)
+		other, err := e.Open(t.Context(), dir, "other", engine.Spec{Format: format})
+		require.NoError(t, err)
+		clean(t, other)
+		require.NoError(t, other.Remove(t.Context()))
+	}
+}
+
+// onRead is a hook that does something before each read.
+type onRead func()
+
+func (do onRead) Before(op hostio.Op) error {
+	if op.Kind == hostio.OpRead {
+		do()
+	}
+	return nil
+}
+
+func (onRead) After(hostio.Op, int, error) {}
+
+func TestAttachingIsCanceledWhileChecksumsAreComputed(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	read := func() {}
+	dir, e := fast(t, hostio.WithHook(onRead(func() { read() }))), inprocess.New(nil)
+	c, err := e.Create(t.Context(), dir, "img", engine.Spec{Format: "UDRW", Size: 5 << 20})
+	require.NoError(t, err)
+	sealed, err := c.Convert(t.Context(), dir, "sealed", engine.Spec{Format: "UDZO"})
+	require.NoError(t, err)
+	read = cancel
+	_, err = sealed.Attach(ctx, engine.AttachOptions{})
+	require.ErrorIs(t, err, context.Canceled)
+	detach(t, attach(t, sealed))
 }

@@ -122,7 +122,9 @@ func TestUnknownFormatsAreRefused(t *testing.T) {
 	_, err = New(nil).Open(t.Context(), dir, "image", engine.Spec{Format: "NONE"})
 	require.ErrorAs(t, err, new(*engine.UnsupportedError))
 	require.ErrorAs(t, New(nil).Allows(engine.Spec{Format: "NONE"}, engine.Action{Do: "check"}), new(*engine.UnsupportedError))
-	to := func(format string) engine.Action { return engine.Action{Do: "convert", To: engine.Spec{Format: format}} }
+	to := func(format string) engine.Action {
+		return engine.Action{Do: "convert", To: engine.Spec{Format: format}}
+	}
 	require.ErrorAs(t, New(nil).Allows(engine.Spec{Format: "UDRW"}, to("NONE")), new(*engine.UnsupportedError))
 	require.NoError(t, New(nil).Allows(engine.Spec{Format: "UDRW"}, to("UDZO")))
 }
