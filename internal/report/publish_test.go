@@ -110,3 +110,27 @@ func TestTablesOfOutcomesAndCoefficients(t *testing.T) {
 	assert.Contains(t, files["what.html"], "<td>refused &lt;b&gt;</td>")
 	assert.True(t, strings.HasPrefix(files["what.tsv"], "\tmounts\tline · latency, ms\tline · latency, ms, interval\tline · rate, GB/s\trepairs, s\nRAW\trefused <b>\t5.00\t4.00–6.00\t2.50\t—\n"), files["what.tsv"])
 }
+
+// A published value recedes only where a measured one stands above it that it may not be compared with.
+func TestPublishedValuesInTablesOfThePlan(t *testing.T) {
+	t.Parallel()
+	measured := &result.Estimate{Name: "mean", Value: 1e9, Unit: "B/s"}
+	value := func(comparable bool) *result.PublishedValue {
+		return &result.PublishedValue{Low: 2e9, High: 2e9, Unit: "B/s", On: "a Mac", Comparable: comparable}
+	}
+	p, r := makers["sample"]()
+	for name, c := range map[string]struct {
+		cell  result.TableCell
+		class string
+	}{
+		"comparable":     {result.TableCell{Estimate: measured, Published: value(true)}, ""},
+		"not comparable": {result.TableCell{Estimate: measured, Published: value(false)}, "uncomparable"},
+		"not measured":   {result.TableCell{Why: "no tool", Published: value(false)}, ""},
+	} {
+		r.Tables = []result.Table{{Name: "t", Columns: []result.TableLine{{Title: "write", Op: "write"}},
+			Rows: []result.TableLine{{Title: "RAW"}}, Cells: [][]result.TableCell{{c.cell}}}}
+		row := NewView(p, r).PlanTables[0].Rows[0]
+		published := row[len(row)-1]
+		assert.Equal(t, []string{"2.00", c.class}, []string{published.Text, published.Class}, name)
+	}
+}
