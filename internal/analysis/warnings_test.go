@@ -83,6 +83,21 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// Two modes need twenty files: the halves of fewer may differ by chance.
+func TestTwoModesAreFoundFromTwentyFilesOn(t *testing.T) {
+	for n, isFound := range map[int]bool{19: false, 20: true} {
+		st := result.Step{Do: "write", Op: "write", Span: &result.Span{}, Workers: 1}
+		for i := range n {
+			ns := 4e6 + 1e4*float64(i*7%5)
+			if i >= 12 {
+				ns *= 3
+			}
+			st.Samples = append(st.Samples, result.Sample{Bytes: 4e6, DurationNS: int64(ns), Order: i})
+		}
+		assert.Equal(t, isFound, slices.Contains(kindsOf(StepWarnings(&st)), "two-modes"), "%d files", n)
+	}
+}
+
 func TestWarningsOfTheHostAndOfSteps(t *testing.T) {
 	l := steady(flat(), 0.02)
 	l.host = result.Host{Power: "battery", LowPower: true, Thermal: "serious", CPUQuota: 1.5, Busy: []string{"Spotlight"}}
