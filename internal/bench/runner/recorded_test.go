@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -117,4 +118,31 @@ func TestDetachedImagesLeaveTheCache(t *testing.T) {
 		}
 		assert.Equal(t, k.warned, warned, k.cache)
 	}
+}
+
+// statuses keeps all that is told of the progress.
+type statuses struct {
+	heard
+	all []runner.Status
+}
+
+func (s *statuses) Status(one runner.Status) { s.all = append(s.all, one) }
+
+// What remains is forecast from the work and the waiting that are done: both grow, from nothing to all that there is.
+func TestProgressTellsWorkAndWaiting(t *testing.T) {
+	c, seen := config(t, small), &statuses{}
+	c.Progress = seen
+	_, err := runner.Run(t.Context(), c)
+	require.NoError(t, err)
+	first, last := seen.all[0], seen.all[len(seen.all)-1]
+	assert.Zero(t, first.WorkNS)
+	assert.Zero(t, first.WaitedNS)
+	for i, s := range seen.all[1:] {
+		assert.GreaterOrEqual(t, s.WorkNS, seen.all[i].WorkNS)
+		assert.GreaterOrEqual(t, s.WaitedNS, seen.all[i].WaitedNS)
+	}
+	assert.Greater(t, last.WorkNS, last.OfWorkNS*9/10, "before the last step")
+	assert.LessOrEqual(t, last.WorkNS, last.OfWorkNS)
+	assert.Equal(t, int64(4*10*time.Minute), last.OfWaitNS, "two cases wait in each of two rounds")
+	assert.Equal(t, last.OfWaitNS, last.WaitedNS)
 }
