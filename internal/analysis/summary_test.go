@@ -156,3 +156,22 @@ func TestFiguresAreCertainFromTheThirdRoundOn(t *testing.T) {
 		}
 	}
 }
+
+// A file that took less than the clock can tell has no rate, and its step has the rate of its other files.
+func TestFilesThatTookNoTimeAreNotCounted(t *testing.T) {
+	p := planOf(t, twoFormats)
+	r := play(p, 3, steady(flat(), 0.01))
+	for _, c := range r.Cases {
+		for _, st := range c.Steps {
+			if st.Do == "write" {
+				st.Samples[0].DurationNS = 0
+			}
+		}
+	}
+	require.NoError(t, Analyze(p, r, Options{}))
+	s := summaryOf(t, r, "format=UDSB", "new", "write")
+	assert.Equal(t, 3*23, s.N)
+	e, ok := findEstimate(s.Estimates, meanRate)
+	require.True(t, ok)
+	assert.InEpsilon(t, 2e9, e.Value, 0.1)
+}
