@@ -88,6 +88,23 @@ func TestAFolderOfTheRunsNameThatIsNotTheRuns(t *testing.T) {
 	}
 }
 
+// A folder with the run's marker that another user owns is nobody's to write to, or to remove.
+func TestAFolderOfAnotherUserIsNotTheRuns(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	at := t.TempDir()
+	p, err := openWorkFolder(Place{Path: at}, someID, nil)
+	require.NoError(t, err)
+	defer p.close()
+	path := filepath.Join(at, workFolderName(someID))
+	require.NoError(t, os.Chown(path, 54321, 54321))
+	_, err = openWorkFolder(Place{Path: at}, someID, nil)
+	require.ErrorContains(t, err, "it belongs to another user")
+	require.ErrorContains(t, p.remove(someID), "it belongs to another user")
+	assert.DirExists(t, path)
+}
+
 // A place that nobody gave lies with the run, whichever way the folder is written.
 func TestPlacesOfOneFolderAreOne(t *testing.T) {
 	dir := t.TempDir()
