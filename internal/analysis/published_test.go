@@ -113,6 +113,21 @@ func TestJudgePublished(t *testing.T) {
 	}
 }
 
+// "About 2" is 2 where the spread of figures is bounded; a range stays one.
+func TestSpreadOfRoundedFigures(t *testing.T) {
+	for _, k := range []struct{ figure, bound, verdict string }{
+		{"about 2 GB/s", "<= 12%", result.Holds}, {"about 2 GB/s", "<= 8%", result.CannotTell},
+		{"about 2 GB/s", "<= 3%", result.DoesNotHold}, {"1.9 GB/s to 2.1 GB/s", "<= 12%", result.CannotTell},
+	} {
+		p := prints(t, pub("write", k.figure, "phase", "new"), pub("write", "2.2 GB/s", "phase", "old"))
+		c := claimOf(plan.Assert{Kind: "spread", Left: op("write"), Along: "phase", Bound: bound(t, k.bound, "1")})
+		c.By = "author"
+		p.Claims = []plan.Claim{c}
+		got := JudgePublished(p)[0]
+		assert.Equal(t, k.verdict, got.Verdict, "%s %s: %s", k.figure, k.bound, got.Reason)
+	}
+}
+
 func TestOutcomeOnTheAuthorsSide(t *testing.T) {
 	p := planOf(t, threeFormats)
 	c := claimOf(plan.Assert{Kind: "outcome", Step: "check", Where: sel("format", "UDSB"), Outcome: "ok"})
