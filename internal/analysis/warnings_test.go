@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -96,6 +97,18 @@ func TestTwoModesAreFoundFromTwentyFilesOn(t *testing.T) {
 		}
 		assert.Equal(t, isFound, slices.Contains(kindsOf(StepWarnings(&st)), "two-modes"), "%d files", n)
 	}
+}
+
+// A rate that falls from file to file has no moment at which it fell.
+func TestASteadyFallIsNoSecondMode(t *testing.T) {
+	st := result.Step{Do: "write", Op: "write", Span: &result.Span{}, Workers: 1}
+	for i := range 60 {
+		ns := 4e6 * math.Pow(8, float64(i)/60) * (1 + 0.002*float64(i*7%5))
+		st.Samples = append(st.Samples, result.Sample{Bytes: 4e6, DurationNS: int64(ns), Order: i})
+	}
+	kinds := kindsOf(StepWarnings(&st))
+	assert.Contains(t, kinds, "transient")
+	assert.NotContains(t, kinds, "two-modes")
 }
 
 func TestWarningsOfTheHostAndOfSteps(t *testing.T) {
