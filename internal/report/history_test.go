@@ -190,6 +190,7 @@ func TestHistoryChart(t *testing.T) {
 	assert.Equal(t, Point(7, *c.Y.Low), roles["ideal baseline run"].Marks[0])
 	assert.Equal(t, "macOS 26.2\ndmgbench 0.4.0", c.X.Names[1])
 	assert.Equal(t, "dmgbench 0.5.0", c.X.Names[10])
+	assert.Equal(t, []float64{1, 6, 10, 14, 17}, c.X.Ticks, "a version stands at the middle of its runs")
 
 	drawn := strings.Join(slices.Concat(c.X.Names, c.Names(), c.Notes), "\n")
 	for _, text := range []string{"macOS 26.4", "macOS 26.5", "dmgbench 0.5.0", "baseline run", "UDSB, AES-256", "95 % t over rounds", "Apple M4 Pro", "SHA-256"} {
