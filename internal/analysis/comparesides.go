@@ -216,11 +216,11 @@ func (c *comparer) collect(s *compareSide) {
 	for _, k := range s.cases {
 		sub, sessions := indexCase(k.Case), sessionNames(k.run)
 		for _, key := range sub.order {
-			for _, q := range quantitiesOf(key.do, k.Case) {
+			for _, q := range quantitiesOf(key, k.Case) {
 				if !slices.Contains(c.out.Ops, string(q)) {
 					continue
 				}
-				ck := quantityKey{c.caseID(k.Case), key.phase, key.cycle, q}
+				ck := quantityKey{c.caseID(k.Case), key.label(), key.cycle, q}
 				if s.cells[ck] == nil {
 					s.cells[ck] = &compareCell{key: ck}
 					s.order = append(s.order, ck)

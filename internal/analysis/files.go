@@ -33,6 +33,9 @@ type quantityRow struct {
 	// Refers to the bytes of the files on the volume, and has no value without
 	// files
 	overLive bool
+	// Of operations: a quantile of the latencies of one kind, or a number a
+	// second, of one kind or of all
+	latency, operations bool
 }
 
 var quantityRows = map[plan.Quantity]quantityRow{
@@ -77,6 +80,16 @@ var quantityRows = map[plan.Quantity]quantityRow{
 	"overhead": {name: "overhead (size on disk over files)", overLive: true, value: func(st *result.Step) float64 {
 		return known(float64(st.Disk.Allocated)/float64(st.Live), st.Live > 0)
 	}},
+	"tree":        {name: "operations a second", operations: true, value: operationsRate},
+	"tree_p50":    latencyRow("median latency", 0.5),
+	"tree_p95":    latencyRow("95th percentile of latencies", 0.95),
+	"tree_p99":    latencyRow("99th percentile of latencies", 0.99),
+	"random":      {name: "random operations a second", operations: true, value: operationsRate},
+	"random_p50":  latencyRow("median latency", 0.5),
+	"random_p95":  latencyRow("95th percentile of latencies", 0.95),
+	"random_p99":  latencyRow("99th percentile of latencies", 0.99),
+	"random_p999": latencyRow("99.9th percentile of latencies", 0.999),
+	"random_max":  latencyRow("worst latency", 1),
 }
 
 // isTime reports whether the quantity is the time of a step.
@@ -127,9 +140,9 @@ func QuantityName(q plan.Quantity) string {
 // multiple.
 func changeWords(q plan.Quantity) wording.ChangeWords {
 	switch {
-	case isRate(q):
+	case isRate(q) || q.Unit() == "1/s":
 		return wording.ChangeWords{Up: "faster", Down: "slower", Times: "fast"}
-	case isTime(q):
+	case q.Unit() == "s":
 		return wording.ChangeWords{Up: "longer", Down: "shorter", Times: "long"}
 	case isOfBands(q):
 		return wording.ChangeWords{Up: "more", Down: "fewer", Times: "many"}
@@ -158,17 +171,43 @@ func isMoreBetter(q plan.Quantity) bool {
 // isOfBands reports whether only sparse bundles have the quantity.
 func isOfBands(q plan.Quantity) bool { return strings.HasPrefix(string(q), "bands") }
 
-// quantitiesOf lists what one kind of step yields for a case, in the order of
-// summaries.
-func quantitiesOf(do string, c *result.Case) []plan.Quantity {
+// quantitiesOf lists what the steps of a key yield for a case, in the order of
+// summaries: latencies of one kind of operation, its rate and that of all kinds
+// together, and everything else of the whole step.
+func quantitiesOf(k stepKey, c *result.Case) []plan.Quantity {
 	var out []plan.Quantity
 	format, _ := image.FormatNamed(c.Target.Format)
 	for _, q := range plan.Quantities {
-		if q.Do == do && (format.Folder || !isOfBands(q.Name)) {
+		row := quantityRows[q.Name]
+		isOfKey := row.operations || row.latency == (k.operation != "")
+		if q.Do == k.do && isOfKey && (format.Folder || !isOfBands(q.Name)) {
 			out = append(out, q.Name)
 		}
 	}
 	return out
+}
+
+// operationsRate is the number of operations over the time in which they ran.
+func operationsRate(st *result.Step) float64 {
+	var n int64
+	for _, o := range st.Operations {
+		n += o.Count
+	}
+	if st.OperationsSpan == nil {
+		return math.NaN()
+	}
+	return quotient(n, float64(st.OperationsSpan.DurationNS)/1e9)
+}
+
+// latencyRow is the row of a quantile of the latencies of one kind of
+// operation; those of different kinds have no meaning together.
+func latencyRow(name string, q float64) quantityRow {
+	return quantityRow{name: name, latency: true, value: func(st *result.Step) float64 {
+		if len(st.Operations) != 1 || st.Operations[0].Count == 0 {
+			return math.NaN()
+		}
+		return float64(st.Operations[0].Latency.Quantile(q)) / 1e9
+	}}
 }
 
 // doOf is the kind of step that yields q.

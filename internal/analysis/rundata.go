@@ -65,13 +65,34 @@ type quantityKey struct {
 }
 
 // stepKey finds the steps of one kind and phase; in each round there is one, or
-// several where a protocol repeats an unlabelled step.
+// several where a protocol repeats an unlabelled step. With operation the steps
+// have the operations of that kind alone.
 type stepKey struct {
 	do, phase string
 	cycle     int
+	operation string
 }
 
-func keyOfStep(st *result.Step) stepKey { return stepKey{st.Do, st.Phase, st.Cycle} }
+func keyOfStep(st *result.Step) stepKey { return stepKey{do: st.Do, phase: st.Phase, cycle: st.Cycle} }
+
+// label is the phase in summaries: "new", or of one kind of operation "new (stat)".
+func (k stepKey) label() string {
+	if k.operation == "" {
+		return k.phase
+	}
+	return strings.TrimSpace(k.phase + " (" + k.operation + ")")
+}
+
+// ofOperations are a step, and views of it with the operations of one kind each.
+func ofOperations(st *result.Step) (keys []stepKey, steps []*result.Step) {
+	keys, steps = []stepKey{keyOfStep(st)}, []*result.Step{st}
+	for i, o := range st.Operations {
+		k, view := keys[0], *st
+		k.operation, view.Operations = o.Kind, st.Operations[i:i+1]
+		keys, steps = append(keys, k), append(steps, &view)
+	}
+	return keys, steps
+}
 
 func newRunData(p *plan.Plan, r *result.Result) (*runData, error) {
 	s := &runData{p: p, r: r, planned: map[string]plan.Case{}, per: replicated(r)}
@@ -102,16 +123,18 @@ func indexCase(c *result.Case) *caseData {
 	first := map[stepKey]int{}
 	for i := range c.Steps {
 		st := &c.Steps[i]
-		k := keyOfStep(st)
 		if !shown[st.Round] || st.Error != "" || isCanary(st) {
 			continue
 		}
-		if len(sub.steps[k]) == 0 {
-			first[k] = st.Index
-			sub.order = append(sub.order, k)
+		keys, steps := ofOperations(st)
+		for i, k := range keys {
+			if len(sub.steps[k]) == 0 {
+				first[k] = st.Index
+				sub.order = append(sub.order, k)
+			}
+			first[k] = min(first[k], st.Index)
+			sub.steps[k] = append(sub.steps[k], steps[i])
 		}
-		first[k] = min(first[k], st.Index)
-		sub.steps[k] = append(sub.steps[k], st)
 	}
 	slices.SortStableFunc(sub.order, func(a, b stepKey) int { return first[a] - first[b] })
 	return sub
@@ -164,16 +187,18 @@ func withChoice(sel plan.Selector, key string, values ...string) plan.Selector {
 
 // caseOnly is a selector without the keys that pick steps or samples.
 func caseOnly(sel plan.Selector) plan.Selector {
-	return withoutKeys(sel, "phase", "cycle", "file_size", "set", "batch")
+	return withoutKeys(sel, "phase", "cycle", "file_size", "set", "batch", "operation")
 }
 
 // matches reports whether the selector picks the case. One that names neither
 // baseline nor target never picks a baseline case.
 func (sub *caseData) matches(sel plan.Selector) bool { return caseOnly(sel).Match(sub.value) }
 
-// matches reports whether the selector picks steps of the key.
+// matches reports whether the selector picks steps of the key: with one kind of
+// operation only where it names that.
 func (k stepKey) matches(sel plan.Selector) bool {
-	return allows(sel, "phase", k.phase) && allows(sel, "cycle", strconv.Itoa(k.cycle))
+	return allows(sel, "phase", k.phase) && allows(sel, "cycle", strconv.Itoa(k.cycle)) &&
+		sel.Names("operation") == (k.operation != "") && allows(sel, "operation", k.operation)
 }
 
 // allows reports whether a selector allows a text for a key.

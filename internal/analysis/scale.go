@@ -55,7 +55,7 @@ func scaleOf(unit string, xs []float64) scale {
 
 // isSpeed reports whether a unit is that of rates or times, which depend on the
 // machine and its day.
-func isSpeed(unit string) bool { return unit == "B/s" || unit == "s" }
+func isSpeed(unit string) bool { return unit == "B/s" || unit == "1/s" || unit == "s" }
 
 // over is the scale for values of another unit of replication.
 func (sc scale) over(per replica) scale {

@@ -16,7 +16,7 @@ func (s *runData) summaries() []result.Summary {
 	out := []result.Summary{}
 	for _, sub := range s.cases {
 		for _, k := range sub.order {
-			for _, q := range quantitiesOf(k.do, sub.c) {
+			for _, q := range quantitiesOf(k, sub.c) {
 				if sum, ok := s.summary(cell{sub, k}, q); ok {
 					out = append(out, sum)
 				}
@@ -29,7 +29,8 @@ func (s *runData) summaries() []result.Summary {
 // summary is one quantity of a cell; false where no round gave it.
 func (s *runData) summary(c cell, q plan.Quantity) (result.Summary, bool) {
 	k := c.sub.c
-	out := result.Summary{Case: k.ID, Phase: c.key.phase, Op: string(q), Cycle: c.key.cycle, Departures: []string{}}
+	out := result.Summary{Case: k.ID, Phase: c.key.label(), Op: string(q), Cycle: c.key.cycle,
+		Operation: c.key.operation, Departures: []string{}}
 	head := gatherValues(q, []cell{c}, aggregate, nil)
 	if head.weak != "" {
 		return out, false
@@ -268,7 +269,7 @@ func (s *runData) measuredCell(op plan.Operand, at map[quantityKey]*result.Summa
 		return result.TableCell{Why: wording.Text("cell.several", wording.Count{N: len(cells), Noun: "figure"})}
 	}
 	c := cells[0]
-	out := result.TableCell{Case: c.sub.c.ID, Phase: c.key.phase, Cycle: c.key.cycle}
+	out := result.TableCell{Case: c.sub.c.ID, Phase: c.key.label(), Cycle: c.key.cycle}
 	sum := at[quantityKey{out.Case, out.Phase, out.Cycle, op.Quantity}]
 	if sum == nil {
 		out.Why = cmp.Or(gatherValues(op.Quantity, cells, aggregate, nil).weak, wording.Text("cell.no-quantity"))

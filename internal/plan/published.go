@@ -208,13 +208,13 @@ func (f *Published) Origin(source *Source) On {
 
 // displayUnits are the units that tables can print.
 var displayUnits = strings.Fields("TB/s GB/s MB/s kB/s B/s TiB/s GiB/s MiB/s KiB/s TB GB MB kB B TiB GiB MiB KiB " +
-	"h min s ms µs ns 1 %")
+	"h min s ms µs ns /s 1 %")
 
-// DisplayUnit gives the base unit (B/s, B, s or 1) of a unit that tables print,
+// DisplayUnit gives the base unit (B/s, B, s, 1/s or 1) of a unit that tables print,
 // and how many base units it is; ok is false for an unknown one.
 func DisplayUnit(name string) (base string, factor float64, ok bool) {
 	one := strings.TrimSuffix("1 "+name, " 1") // a pure number has no unit
-	for _, base := range []string{"B/s", "B", "s", "1"} {
+	for _, base := range []string{"B/s", "B", "s", "1/s", "1"} {
 		factor, err := parseValue(one, base)
 		if err == nil && slices.Contains(displayUnits, name) {
 			return base, factor, true

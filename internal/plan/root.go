@@ -38,7 +38,7 @@ func init() {
 		"matrix": matrixCodec, "cases": caseCodec, "published": publishedCodec,
 		"inputs":       func() codec { return namedCodec[Input]("inputs") },
 		"files":        func() codec { return namedCodec[FileSet]("files") },
-		"figure":       func() codec { return figureCodec("1", "B", "s", "B/s") },
+		"figure":       func() codec { return figureCodec("1", "B", "s", "B/s", "1/s") },
 		"coefficients": coefficientsCodec, "require": requireCodec, "exact": exactFilesystem,
 		"outcome": outcomeCodec, "line-where": lineWhereCodec,
 		"cases-selector": func() codec { return selectorCodec(selectorKeys) },

@@ -18,7 +18,7 @@ var settings, selectorKeys, allKeys []key
 
 // sampleKeys pick steps or samples of a case.
 var sampleKeys = []key{valueKey("phase", nameText), valueKey("cycle", countKind), valueKey("file_size", sizeKind),
-	valueKey("set", countKind)}
+	valueKey("set", countKind), valueKey("operation", nameText)}
 
 // valueKey is a key of a selector.
 func valueKey(name string, value *kind) key { return key{name: name, codec: kindCodec(value)} }
@@ -263,15 +263,20 @@ func (s Selector) IsNative() bool {
 
 // Covers reports whether the selector may mean a cell of a source. A cell that
 // leaves a key open applies to all its values, except that cells of the native
-// folder, of one file size and of one set apply only where they are named.
+// folder, of one file size, of one set and of one kind of operation apply only
+// where they are named.
 func (s Selector) Covers(cell Selector) bool {
 	for _, want := range s {
 		if have := cell.Find(want.Key); have != nil && !slices.ContainsFunc(have.Values, want.Matches) {
 			return false
 		}
 	}
-	return s.Names("file_size") == cell.Names("file_size") && s.Names("set") == cell.Names("set") &&
-		s.IsNative() == cell.IsNative()
+	for _, key := range []string{"file_size", "set", "operation"} {
+		if s.Names(key) != cell.Names(key) {
+			return false
+		}
+	}
+	return s.IsNative() == cell.IsNative()
 }
 
 // split divides a selector into what picks cases and what picks samples of

@@ -348,7 +348,7 @@ func editDistance(a, b string) int {
 // QuantityInfo is one row of the registry of quantities.
 type QuantityInfo struct {
 	Name Quantity
-	// B/s | s | B | 1
+	// B/s | 1/s | s | B | 1
 	Unit string
 	// Do is the kind of step that yields it: "write", "measure", "stream", …
 	Do             string
@@ -387,17 +387,17 @@ func (q Quantity) Info() (info QuantityInfo, ok bool) {
 	return info, ok
 }
 
-// Unit is B/s, s, B or 1, and "" for an unknown name.
+// Unit is B/s, 1/s, s, B or 1, and "" for an unknown name.
 func (q Quantity) Unit() string { return quantityIndex[q].Unit }
 
 // unitWords name the base units in messages.
-var unitWords = map[string]string{"B/s": "rate", "s": "time", "B": "size", "1": "pure number"}
+var unitWords = map[string]string{"B/s": "rate", "1/s": "number a second", "s": "time", "B": "size", "1": "pure number"}
 
 // aboutMargin is the share that "about" accepts on either side in a bound.
 const aboutMargin = 0.15
 
-// parseValue reads one number in a unit: B/s, s, B, or 1 (a number or a
-// percentage). Seconds are parsed as nanoseconds, in which durations are exact.
+// parseValue reads one number in a unit: B/s, s, B, 1/s ("1200 /s"), or 1 (a
+// number or a percentage). Seconds are parsed as nanoseconds, in which durations are exact.
 func parseValue(text, unit string) (v float64, err error) {
 	text = strings.TrimSpace(text)
 	number := strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(text, "-"), "−"))
@@ -409,6 +409,11 @@ func parseValue(text, unit string) (v float64, err error) {
 		v /= 1e9
 	case unit == "B":
 		v, err = asFloat(units.ParseBytes(number))
+	case unit == "1/s":
+		body, isRate := strings.CutSuffix(number, "/s")
+		if v, err = strconv.ParseFloat(strings.TrimSpace(body), 64); !isRate || !units.IsDecimal(strings.TrimSpace(body)) {
+			err = fmt.Errorf("parsing %q: want a number a second such as \"1200 /s\"", number)
+		}
 	case strings.HasSuffix(number, "%"):
 		v, err = asFloat(units.ParseShare(number))
 	case units.IsDecimal(number):
@@ -425,7 +430,7 @@ func parseValue(text, unit string) (v float64, err error) {
 func asFloat[V ~int64 | ~float64](v V, err error) (float64, error) { return float64(v), err }
 
 // ParseFigure reads a number as an author prints it, in the unit of its
-// quantity (B/s, s, B or 1): "6.13 GB/s", "about
+// quantity (B/s, 1/s, s, B or 1): "6.13 GB/s", "about
 // 2.2 GB/s", "below 0.92 GB/s", "above 2.6 GB/s", "6 GB/s to 7 GB/s". Low and High are in base units.
 func ParseFigure(text, unit string) (Figure, error) {
 	f := Figure{Kind: "is", Unit: unit, Text: strings.TrimSpace(text)}
@@ -457,7 +462,7 @@ func ParseFigure(text, unit string) (Figure, error) {
 	return f, nil
 }
 
-// ParseBound reads an accepted interval in a unit (B/s, s, B or 1): ">= 2", "<
+// ParseBound reads an accepted interval in a unit (B/s, 1/s, s, B or 1): ">= 2", "<
 // 0.5", "0.9 to 1.1" (both ends included), "about 2" (± 15 %).
 func ParseBound(text, unit string) (Bound, error) {
 	b := Bound{Low: math.Inf(-1), High: math.Inf(1), Unit: unit, Text: strings.TrimSpace(text)}

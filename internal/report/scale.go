@@ -29,6 +29,7 @@ type Scale struct {
 var scales = map[string][]Scale{
 	"B":   decimalScales("B"),
 	"B/s": decimalScales("B/s"),
+	"1/s": {{Factor: 1e6, Suffix: "M/s"}, {Factor: 1e3, Suffix: "k/s"}, {Factor: 1, Suffix: "/s"}},
 	"s": {{Factor: 3600, Suffix: "h"}, {Factor: 60, Suffix: "min"}, {Factor: 1, Suffix: "s"},
 		{Factor: 1e-3, Suffix: "ms"}, {Factor: 1e-6, Suffix: "µs"}, {Factor: 1e-9, Suffix: "ns"}},
 }
@@ -51,7 +52,7 @@ func ScaleOf(unit string, values ...float64) Scale {
 	case steps == nil:
 		return Scale{Factor: 1}
 	case top == 0:
-		return Scale{Factor: 1, Suffix: unit}
+		return Scale{Factor: 1, Suffix: strings.TrimPrefix(unit, "1")}
 	}
 	for _, s := range steps {
 		if top >= s.Factor*0.9995 {

@@ -6,6 +6,7 @@ type Summary struct {
 	Phase      string           `json:"phase"`
 	Op         string           `json:"op"` // a quantity of the plan language
 	Cycle      int              `json:"cycle"`
+	Operation  string           `json:"operation,omitempty"` // the kind of operations, "" for all of the step
 	N          int              `json:"n"`
 	Rounds     int              `json:"rounds"`
 	Bytes      int64            `json:"bytes"`
@@ -98,6 +99,66 @@ type RelationPoint struct {
 	RankX   int     `json:"rank_x"`
 	RankY   int     `json:"rank_y"`
 	Outlier bool    `json:"outlier"`
+}
+
+// What a use came to.
+const (
+	ChosenOne   = "one"       // one candidate is better than every other
+	ChosenEqual = "equal"     // several differ by less than matters
+	Undecided   = "undecided" // the rounds do not tell
+)
+
+// Use answers which of several candidates to take for one use.
+type Use struct {
+	Name       string         `json:"name"`
+	Says       string         `json:"says"`
+	Criteria   []UseCriterion `json:"criteria"` // in the order in which they decide
+	Candidates []UseCandidate `json:"candidates"`
+	Choice     string         `json:"choice"` // one | equal | undecided | not_measured
+	Chosen     []string       `json:"chosen"` // titles of candidates: the one, those that are equal, or those that may be best
+	// DecidedBy is the index of the criterion at which the choice ended, -1 for
+	// not_measured.
+	DecidedBy int    `json:"decided_by"`
+	Reason    string `json:"reason"` // with the figures that decided
+	Needs     string `json:"needs"`  // what would decide it, "" unless undecided
+	// Scope limits the answer: to this program's images on this system, say.
+	Scope    string      `json:"scope"`
+	Advice   []UseAdvice `json:"advice"`
+	Warnings []Warning   `json:"warnings"`
+}
+
+// UseCriterion is a quantity that decides.
+type UseCriterion struct {
+	Title          string  `json:"title"`
+	Op             string  `json:"op"`
+	Unit           string  `json:"unit"`
+	HigherIsBetter bool    `json:"higher_is_better"`
+	Matters        float64 `json:"matters"` // the ratio - 1 from which a difference matters
+}
+
+// UseCandidate is one of the images to choose from, with its figures in the
+// order of the criteria.
+type UseCandidate struct {
+	Title   string      `json:"title"`
+	Cases   []string    `json:"cases"`
+	Figures []UseFigure `json:"figures"`
+}
+
+// UseFigure is what one candidate came to by one criterion.
+type UseFigure struct {
+	Estimate *Estimate `json:"estimate"`      // nil: not measured
+	Why      string    `json:"why,omitempty"` // why there is none
+	// Rank is best, equal (to the best), worse, undecided, or "" where the
+	// criterion was not needed or the candidate had been ruled out by one before.
+	Rank string `json:"rank"`
+}
+
+// UseAdvice is what a source advises for the use.
+type UseAdvice struct {
+	Says      string `json:"says"`
+	Source    string `json:"source"`
+	Candidate string `json:"candidate"` // title
+	Verdict   string `json:"verdict"`   // holds | does_not_hold | cannot_tell | not_measured
 }
 
 // Verdicts of a claim.

@@ -115,6 +115,7 @@ func TestJournalRoundTripRandom(t *testing.T) {
 		for range rapid.IntRange(0, 4).Draw(rt, "n") {
 			step := randomOf[Step](rt)
 			step.StartNS, step.DurationNS = max(step.StartNS, 0), max(step.DurationNS, 0)
+			step.Operations, step.OperationsSpan = nil, nil // as TestOperations has them
 			if step.Samples != nil || step.Span != nil {
 				step.Samples, step.Span = stepRecord("a", 1, 0).Step.Step.Samples, stepRecord("a", 1, 0).Step.Step.Span
 				step.DurationNS = max(step.DurationNS, 1_000_000)

@@ -399,6 +399,20 @@ func (s *Step) check() error {
 		return fmt.Errorf("samples have %d bytes and take %d ns, their span %d and %d ns",
 			bytes, busy, p.Bytes, p.BusyNS)
 	}
+	return s.checkOperations()
+}
+
+// checkOperations rejects operations without the time in which they ran.
+func (s *Step) checkOperations() error {
+	if span := s.OperationsSpan; len(s.Operations) > 0 &&
+		(span == nil || span.DurationNS < 0 || span.DurationNS > s.DurationNS || span.OwnNS < 0) {
+		return fmt.Errorf("operations run for %v of %d ns", span, s.DurationNS)
+	}
+	for i := range s.Operations {
+		if err := s.Operations[i].check(s); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

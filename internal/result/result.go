@@ -54,6 +54,8 @@ type Result struct {
 	// Tables are those that the plan declares, filled in; none in results of
 	// versions before them.
 	Tables []Table `json:"tables,omitempty"`
+	// Uses answer which image to take for what, where the plan asks that.
+	Uses []Use `json:"uses,omitempty"`
 	// Auto is how the number of rounds came about where the plan left it to the
 	// run.
 	Auto *AutoRounds `json:"auto,omitempty"`
@@ -254,9 +256,13 @@ type Step struct {
 	Flushes    int64             `json:"flushes,omitempty"`     // calls that flushed files or folders of the host
 	BytesFreed int64             `json:"bytes_freed,omitempty"` // reclaimed by compact or trim
 	Stream     *Stream           `json:"stream,omitempty"`
-	Findings   []string          `json:"findings,omitempty"` // of check and verify
-	Live       int64             `json:"live"`               // bytes of files on the volume after the step
-	Warnings   []Warning         `json:"warnings,omitempty"`
+	// Operations are those of tree and random steps by kind, in the order of the
+	// kinds' first calls; OperationsSpan is when they ran.
+	Operations     []Operations    `json:"operations,omitempty"`
+	OperationsSpan *OperationsSpan `json:"operations_span,omitempty"`
+	Findings       []string        `json:"findings,omitempty"` // of check and verify
+	Live           int64           `json:"live"`               // bytes of files on the volume after the step
+	Warnings       []Warning       `json:"warnings,omitempty"`
 }
 
 // Span is the timed stretch of a step with workers: from the gate, the moment when

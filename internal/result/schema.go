@@ -64,14 +64,16 @@ func descriptions(text string) map[string]string {
 
 // enums are the accepted values of properties that have a closed list.
 var enums = map[string][]any{
-	"Result.status":    {Unfinished, Done, Failed, Skipped},
-	"Case.status":      {Done, Skipped, Failed, Discarded},
-	"CaseRound.status": {Done, Skipped, Failed, Discarded},
-	"Claim.verdict":    {Holds, DoesNotHold, CannotTell, NotMeasured},
-	"Way.verdict":      {Holds, DoesNotHold, CannotTell, NotMeasured},
-	"Robustness.most":  {Holds, DoesNotHold, CannotTell, NotMeasured},
-	"Look.stop":        {"", StopPrecise, StopRounds, StopTime, StopWritten, StopNothing},
-	"Session.end":      {Clean, Interrupted, Paused, Lost},
+	"Result.status":     {Unfinished, Done, Failed, Skipped},
+	"Case.status":       {Done, Skipped, Failed, Discarded},
+	"CaseRound.status":  {Done, Skipped, Failed, Discarded},
+	"Claim.verdict":     {Holds, DoesNotHold, CannotTell, NotMeasured},
+	"Way.verdict":       {Holds, DoesNotHold, CannotTell, NotMeasured},
+	"Robustness.most":   {Holds, DoesNotHold, CannotTell, NotMeasured},
+	"Use.choice":        {ChosenOne, ChosenEqual, Undecided, NotMeasured},
+	"UseAdvice.verdict": {Holds, DoesNotHold, CannotTell, NotMeasured},
+	"Look.stop":         {"", StopPrecise, StopRounds, StopTime, StopWritten, StopNothing},
+	"Session.end":       {Clean, Interrupted, Paused, Lost},
 }
 
 // describe walks schema and type together. The inferred schema forbids unknown

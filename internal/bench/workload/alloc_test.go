@@ -18,6 +18,8 @@ func (nullVolume) Mkdir(string) error                                { return ni
 func (v nullVolume) Create(string, int64, FileOptions) (File, error) { return v.nullFile, nil }
 func (v nullVolume) Open(string, FileOptions) (File, error)          { return v.nullFile, nil }
 func (nullVolume) Remove(string) error                               { return nil }
+func (nullVolume) Rename(string, string) error                       { return nil }
+func (nullVolume) List(string) ([]Entry, error)                      { return nil, nil }
 func (nullVolume) Size(string) (int64, error)                        { return 0, nil }
 func (nullVolume) Free() (int64, error)                              { return 1 << 40, nil }
 func (nullVolume) Sync() error                                       { return nil }

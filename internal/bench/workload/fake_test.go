@@ -106,6 +106,35 @@ func (v *fakeVolume) Remove(name string) error {
 	return nil
 }
 
+func (v *fakeVolume) Rename(from, to string) error {
+	v.note("rename "+from+" "+to, 0)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.files[from] == nil {
+		return fs.ErrNotExist
+	}
+	v.files[to] = v.files[from]
+	delete(v.files, from)
+	return nil
+}
+
+func (v *fakeVolume) List(folder string) (out []Entry, _ error) {
+	v.note("list "+folder, 0)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for name := range v.files {
+		if path.Dir(name) == path.Clean(folder) {
+			out = append(out, Entry{Name: path.Base(name)})
+		}
+	}
+	for name := range v.dirs {
+		if path.Dir(name) == path.Clean(folder) && name != "." {
+			out = append(out, Entry{Name: path.Base(name), Dir: true})
+		}
+	}
+	return out, nil
+}
+
 func (v *fakeVolume) Size(name string) (int64, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

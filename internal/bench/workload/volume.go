@@ -21,6 +21,7 @@ package workload
 import (
 	"errors"
 	"io"
+	"io/fs"
 
 	"dmgbench/internal/system/hostio"
 )
@@ -35,9 +36,13 @@ type Volume interface {
 	// Writing beyond size makes the file longer; a file whose volume sets its
 	// length at once is a [Truncater], for a write that ends early.
 	Create(name string, size int64, o FileOptions) (File, error)
-	// Open opens an existing file for reading. It returns
-	// fs.ErrNotExist if there is none.
+	// Open opens an existing file for reading, and with o.Write for writing,
+	// too. It returns fs.ErrNotExist if there is none.
 	Open(name string, o FileOptions) (File, error)
+	// Rename gives a file another name; a file that has that name is replaced.
+	Rename(from, to string) error
+	// List returns the entries of a folder in any order; "." is the root.
+	List(folder string) ([]Entry, error)
 	// Remove deletes a file or an empty folder.
 	Remove(name string) error
 	// Size is the length of a file in bytes, 0 of a folder. It returns
@@ -50,9 +55,25 @@ type Volume interface {
 	Sync() error
 }
 
+// Entry is one entry of a folder.
+type Entry struct {
+	Name string
+	Dir  bool // a folder; links are not followed
+}
+
+// Linker is implemented by volumes with symbolic links and permissions.
+type Linker interface {
+	Volume
+	// Symlink makes a link to a target, which is not looked up.
+	Symlink(target, name string) error
+	// Chmod sets the permissions of a file.
+	Chmod(name string, mode fs.FileMode) error
+}
+
 // FileOptions control how a file is opened.
 type FileOptions struct {
 	Cache       hostio.CacheMode
+	Write       bool // Open opens the file for writing as well
 	Preallocate bool // Create reserves the space of the file at once
 	Worker      int  // index of the worker expected to do the I/O, from 0: a hint for placement
 }
@@ -82,6 +103,10 @@ type Dataless interface {
 	Volume
 	// Dataless reports whether this volume holds no bytes.
 	Dataless() bool
+	// Operate takes the time of one operation of a tree or random step that
+	// transfers n bytes: "read" and "write" at the rates of the device, "flush",
+	// or any other at its latency.
+	Operate(kind string, n int64) error
 }
 
 // Skipper is an open file of a dataless volume.

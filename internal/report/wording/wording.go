@@ -91,7 +91,7 @@ func NonEmpty(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), ", ")
 }
 
-// Amount is a value with its unit: B/s, B, s, or 1.
+// Amount is a value with its unit: B/s, B, s, 1/s, or 1.
 type Amount struct {
 	Value float64
 	Unit  string
@@ -111,6 +111,8 @@ func (a Amount) String() string {
 		return sign + units.Bytes(math.Round(v)).Human()
 	case a.Unit == "s":
 		return sign + units.Duration(time.Duration(math.Round(v*1e9))).Human()
+	case a.Unit == "1/s":
+		return sign + units.Significant(v, 3) + " /s"
 	case v == math.Trunc(v) && math.Abs(v) < 1e6:
 		return strconv.Itoa(int(v))
 	}

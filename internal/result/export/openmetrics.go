@@ -97,6 +97,7 @@ func metricFamilies(r *result.Result) (all families) {
 // metricOf are name and unit by the unit of an estimate.
 var metricOf = []struct{ unit, name, suffix, what string }{
 	{"B/s", "rate", "bytes_per_second", "Rate"},
+	{"1/s", "operations", "per_second", "Operations a second"},
 	{"s", "time", "seconds", "Time"},
 	{"B", "size", "bytes", "Size"},
 	{"1", "value", "", "Count or pure number"},

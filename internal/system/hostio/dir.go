@@ -145,6 +145,17 @@ func (d *Dir) Rename(old, new string) error {
 	return d.do("renaming", op, old, func() error { return d.root.Rename(old, new) })
 }
 
+// Symlink makes a symbolic link to target, which is not looked up. Links do not
+// keep contents, so that no hook sees them.
+func (d *Dir) Symlink(target, name string) error {
+	return d.wrapErr("linking", name, d.root.Symlink(target, name))
+}
+
+// Chmod sets the permissions of a file; a link is followed, inside d only.
+func (d *Dir) Chmod(name string, mode fs.FileMode) error {
+	return d.wrapErr("setting permissions of", name, d.root.Chmod(name, mode))
+}
+
 // ReadDir lists a folder inside d ("." is d itself), sorted by name.
 func (d *Dir) ReadDir(name string) ([]fs.DirEntry, error) {
 	list, err := fs.ReadDir(d.root.FS(), path.Clean(filepath.ToSlash(name)))

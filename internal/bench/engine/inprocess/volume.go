@@ -52,6 +52,19 @@ func (v *volume) Open(name string, _ workload.FileOptions) (workload.File, error
 	return v.handle(v.vol.Open(name))
 }
 
+// Rename gives a file another name, in place of the file that has it.
+func (v *volume) Rename(from, to string) error { return trimName(v.vol.Replace(from, to)) }
+
+// List returns the entries of a folder in the order of the volume.
+func (v *volume) List(folder string) ([]workload.Entry, error) {
+	infos, err := v.vol.List(folder)
+	out := make([]workload.Entry, len(infos))
+	for i, info := range infos {
+		out[i] = workload.Entry{Name: info.Name, Dir: info.Dir}
+	}
+	return out, trimName(err)
+}
+
 // handle is an open file of the volume, remembered until it is closed: a detach
 // by force closes what was forgotten.
 func (v *volume) handle(f *exfat.File, err error) (workload.File, error) {

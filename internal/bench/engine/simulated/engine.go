@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -80,6 +82,7 @@ func (e *Engine) Create(ctx context.Context, _ *hostio.Dir, name string, s engin
 	e.births[name]++
 	kind := Kind(s.Format, s.Encryption)
 	c := &container{e: e, name: name, spec: s, kind: kind, law: e.machine.Of(kind), sizes: map[string]int64{},
+		inside:  map[string]map[string]bool{},
 		birth:   e.births[name],
 		NoImage: engine.NoImage{Refuse: func(a engine.Action) error { return e.Allows(s, a) }}}
 	if err := e.pass(ctx, c.law.Step); err != nil {
@@ -120,11 +123,29 @@ type container struct {
 	kind   string
 	spec   engine.Spec
 	law    Law
-	sizes  map[string]int64 // files; folders are -1
+	sizes  map[string]int64           // files; folders are -1
+	inside map[string]map[string]bool // names by folder
 	live   int64
 	peak   int64 // what it occupies until it is compacted
 	mounts int
 	birth  int // number of the creation under its name, from 1
+}
+
+// enter adds a name. Under mu of the volume.
+func (c *container) enter(name string, size int64) {
+	c.sizes[name] = size
+	folder := path.Dir(name)
+	if c.inside[folder] == nil {
+		c.inside[folder] = map[string]bool{}
+	}
+	c.inside[folder][path.Base(name)] = true
+}
+
+// leave removes a name and its bytes. Under mu of the volume.
+func (c *container) leave(name string) {
+	c.live -= max(c.sizes[name], 0)
+	delete(c.sizes, name)
+	delete(c.inside[path.Dir(name)], path.Base(name))
 }
 
 func (c *container) Name() string { return c.name }
@@ -221,6 +242,7 @@ type volume struct {
 	mu    sync.Mutex
 	moved [2]int64 // bytes read and written since the attach
 	files [2]int   // files read and written since the attach
+	calls uint64   // of Operate since the attach
 }
 
 var _ workload.Dataless = (*volume)(nil)
@@ -235,7 +257,7 @@ func (v *volume) Mkdir(name string) error {
 	if _, ok := v.c.sizes[name]; ok {
 		return fmt.Errorf("making folder %q: %w", name, fs.ErrExist)
 	}
-	v.c.sizes[name] = -1
+	v.c.enter(name, -1)
 	return nil
 }
 
@@ -252,7 +274,7 @@ func (v *volume) Create(name string, _ int64, o workload.FileOptions) (workload.
 	case o.Worker > 0:
 		return nil, errWorkers
 	}
-	v.c.sizes[name] = 0
+	v.c.enter(name, 0)
 	return &file{v: v, name: name}, nil
 }
 
@@ -269,16 +291,62 @@ func (v *volume) Open(name string, o workload.FileOptions) (workload.File, error
 	return &file{v: v, name: name}, nil
 }
 
+// Rename gives a file another name, in place of the file that has it.
+func (v *volume) Rename(from, to string) error {
+	from, to = path.Clean(from), path.Clean(to)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	size, ok := v.c.sizes[from]
+	switch {
+	case !ok:
+		return fs.ErrNotExist
+	case v.readOnly:
+		return fs.ErrPermission
+	}
+	v.c.leave(to)
+	v.c.leave(from)
+	v.c.enter(to, size)
+	v.c.live += max(size, 0)
+	return nil
+}
+
+// List returns the entries of a folder, sorted by name.
+func (v *volume) List(folder string) (out []workload.Entry, _ error) {
+	folder = path.Clean(folder)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.c.sizes[folder] >= 0 && folder != "." {
+		return nil, fs.ErrNotExist
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.c.inside[folder])) {
+		out = append(out, workload.Entry{Name: name, Dir: v.c.sizes[path.Join(folder, name)] < 0})
+	}
+	return out, nil
+}
+
+// Operate takes the time of one operation. Each has a factor of its own, which
+// the number of those before it determines.
+func (v *volume) Operate(kind string, n int64) error {
+	v.mu.Lock()
+	law := v.c.law
+	own := law.fileFactor(v.source.of("operation", kind, strconv.FormatUint(v.calls, 10)))
+	v.calls++
+	v.mu.Unlock()
+	seconds := law.Flush.Seconds()
+	if kind != "flush" {
+		seconds = law.seconds(kind != "read", 0, n)
+	}
+	return v.pass(seconds * own * v.factor)
+}
+
 func (v *volume) Remove(name string) error {
 	name = path.Clean(name)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	size, ok := v.c.sizes[name]
-	if !ok {
+	if _, ok := v.c.sizes[name]; !ok {
 		return fs.ErrNotExist
 	}
-	delete(v.c.sizes, name)
-	v.c.live -= max(size, 0)
+	v.c.leave(name)
 	return nil
 }
 

@@ -23,6 +23,7 @@ type Volume struct {
 var (
 	_ workload.Volume     = (*Volume)(nil)
 	_ workload.HostPather = (*Volume)(nil)
+	_ workload.Linker     = (*Volume)(nil)
 )
 
 // New makes a volume of an open folder, which refuses every change with EROFS if
@@ -72,9 +73,12 @@ func (v *Volume) Create(name string, size int64, o workload.FileOptions) (worklo
 	return &file{f}, nil
 }
 
-// Open opens an existing file for reading.
+// Open opens an existing file.
 func (v *Volume) Open(name string, o workload.FileOptions) (workload.File, error) {
-	f, err := v.dir.Open(name, hostio.OpenOptions{Cache: o.Cache})
+	if o.Write && v.readOnly {
+		return nil, syscall.EROFS
+	}
+	f, err := v.dir.Open(name, hostio.OpenOptions{Write: o.Write, Cache: o.Cache})
 	if err != nil {
 		return nil, withoutPath(err)
 	}
@@ -84,6 +88,31 @@ func (v *Volume) Open(name string, o workload.FileOptions) (workload.File, error
 // Remove deletes a file or an empty folder.
 func (v *Volume) Remove(name string) error {
 	return v.change(func() error { return v.dir.Remove(name) })
+}
+
+// Rename gives a file another name, in place of the file that has it.
+func (v *Volume) Rename(from, to string) error {
+	return v.change(func() error { return v.dir.Rename(from, to) })
+}
+
+// Symlink makes a symbolic link.
+func (v *Volume) Symlink(target, name string) error {
+	return v.change(func() error { return v.dir.Symlink(target, name) })
+}
+
+// Chmod sets the permissions of a file.
+func (v *Volume) Chmod(name string, mode fs.FileMode) error {
+	return v.change(func() error { return v.dir.Chmod(name, mode) })
+}
+
+// List returns the entries of a folder, sorted by name.
+func (v *Volume) List(folder string) ([]workload.Entry, error) {
+	list, err := v.dir.ReadDir(folder)
+	out := make([]workload.Entry, len(list))
+	for i, e := range list {
+		out[i] = workload.Entry{Name: e.Name(), Dir: e.IsDir()}
+	}
+	return out, withoutPath(err)
 }
 
 // Size is the length of a file in bytes, 0 of a folder.
