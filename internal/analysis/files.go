@@ -165,7 +165,7 @@ func isFileTime(q plan.Quantity) bool { return q == "write_time" || q == "read_t
 // isMoreBetter reports whether a higher value of the quantity is the better one.
 func isMoreBetter(q plan.Quantity) bool {
 	info, _ := q.Info()
-	return info.HigherIsBetter
+	return info.Better == "higher"
 }
 
 // isOfBands reports whether only sparse bundles have the quantity.

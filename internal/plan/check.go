@@ -84,7 +84,7 @@ func (c *checker) checkCases() bool {
 		}
 	}
 	if c.isValid("protocol", "files", "inputs") {
-		c.checkUse()
+		c.checkUnused()
 		c.checkProtocols()
 	}
 	return true
@@ -148,8 +148,8 @@ func (c *checker) settingAt(name string) *node {
 	return c.root.at("image", name)
 }
 
-// checkUse reports protocol blocks for no case, and cases without steps.
-func (c *checker) checkUse() {
+// checkUnused reports protocol blocks for no case, and cases without steps.
+func (c *checker) checkUnused() {
 	if len(c.p.Changes) > 0 {
 		return
 	}
@@ -317,6 +317,21 @@ func (c *checker) refuse(n *node, format string, args ...any) *Problem {
 	p := c.warn(n.off, n.name, "%s", fmt.Sprintf(format, args...))
 	p.Refused = true
 	return p
+}
+
+// unnamedMean is a key with several values that a selection does not name, so
+// that what it selects is the mean over them; nil if there is none, or only the
+// axis along. A list of values asks for their mean.
+func (r *reach) unnamedMean(where Selector, along string) *Choice {
+	return find(r.keys, func(k *Choice) bool {
+		return k.Key != along && !where.Names(k.Key) && len(k.Values) > 1
+	})
+}
+
+// refuseMean reports a mean over a key that its selection does not name.
+func (c *checker) refuseMean(n *node, k *Choice) {
+	c.refuse(n, "this is the mean over %d values of %q, which it does not name", len(k.Values), k.Key).
+		hintf("name one value, or those of the mean: %s = [%s]", k.Key, k.valuesTOML())
 }
 
 // checkQuantity is checkSelected for the steps that yield a quantity.

@@ -134,16 +134,8 @@ func (c *checker) checkAssert(n *node, a *Assert) {
 		}
 		unit = cmp.Or(unit, mine)
 		if r := c.checkOperand(at, o); r != nil {
-			// An operand is not the mean over a key that it does not name. A list of
-			// values asks for their mean.
-			i := slices.IndexFunc(r.keys, func(k Choice) bool {
-				return k.Key != a.Along && !o.Where.Names(k.Key) && len(k.Values) > 1
-			})
-			if i >= 0 {
-				k := r.keys[i]
-				c.refuse(at.at(string(o.Quantity)), "this is the mean over %d values of %q, which it does not name",
-					len(k.Values), k.Key).
-					hintf("name one value, or those of the mean: %s = [%s]", k.Key, k.valuesTOML())
+			if mean := r.unnamedMean(o.Where, a.Along); mean != nil {
+				c.refuseMean(at.at(string(o.Quantity)), mean)
 			}
 			if a.Along != "" {
 				c.checkAlong(detail.at("over").at("along"), o.Where, r, Choice{a.Along, a.At})

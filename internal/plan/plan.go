@@ -50,6 +50,7 @@ type Plan struct {
 	Fits      []Fit       `plan:"fit"`
 	Relations []Relation  `plan:"relation"`
 	Tables    []Table     `plan:"table"`
+	Uses      []Use       `plan:"use"`
 	// Changes are how this plan deviates from the published one; [Plan.Apply]
 	// makes them.
 	Changes []Change `plan:"change"`

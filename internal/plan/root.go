@@ -75,6 +75,10 @@ func init() {
 	lines := addTable("line", finishLine)
 	lines.keys = slices.Concat(newKeys[TableLine](lineKeys[0]...), selections, newKeys[TableLine](lineKeys[1]...))
 	addTable[Table]("[[table]]", nil)
+	addTable[Candidate]("candidate", nil)
+	addTable("criterion", finishCriterion)
+	addTable[Advice]("advice", nil)
+	addTable[Use]("[[use]]", nil)
 	addTable[Change]("[[change]]", nil)
 	rootTable = addTable("plan", func(_ *reader, _ *node, p *Plan) {
 		if p.Defaults.Files == "" && len(p.Files) == 1 {
@@ -517,7 +521,7 @@ func (r *reader) check(root *node, p *Plan) {
 		}
 		c.whole = c.isValid("protocol", "files", "inputs") && len(p.Changes) == 0
 	}
-	for _, part := range []string{"manual", "fit", "relation", "table"} {
+	for _, part := range []string{"manual", "fit", "relation", "table", "use"} {
 		seen := map[string]bool{}
 		for i := range root.at(part).items {
 			name := root.at(part, i, "name")
@@ -532,4 +536,5 @@ func (r *reader) check(root *node, p *Plan) {
 	c.checkClaims()
 	c.checkRelations()
 	c.checkTables()
+	c.checkUses()
 }

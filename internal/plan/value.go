@@ -351,9 +351,10 @@ type QuantityInfo struct {
 	// B/s | 1/s | s | B | 1
 	Unit string
 	// Do is the kind of step that yields it: "write", "measure", "stream", …
-	Do             string
-	HigherIsBetter bool
-	Doc            string
+	Do string
+	// Better: higher | lower, "" of what is neither
+	Better string
+	Doc    string
 }
 
 // Quantities lists every quantity that figures, claims, fits and summaries can
@@ -367,13 +368,13 @@ var quantityIndex = map[Quantity]QuantityInfo{}
 // known.
 func readQuantities() {
 	for _, row := range docRows["quantities"] {
-		Quantities = append(Quantities, QuantityInfo{Quantity(row[0]), row[1], row[2], row[3] == "higher", row[4]})
+		Quantities = append(Quantities, QuantityInfo{Quantity(row[0]), row[1], row[2], row[3], row[4]})
 	}
 	times := slices.IndexFunc(Quantities, func(q QuantityInfo) bool { return q.Do == "convert" })
 	for _, k := range slices.Backward(stepKinds) {
 		if !k.untimed {
 			Quantities = slices.Insert(Quantities, times,
-				QuantityInfo{Quantity(k.do + "_time"), "s", k.do, false, "time of the step " + k.do})
+				QuantityInfo{Quantity(k.do + "_time"), "s", k.do, "lower", "time of the step " + k.do})
 		}
 	}
 	for _, q := range Quantities {
