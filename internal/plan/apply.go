@@ -383,8 +383,9 @@ const (
 // sizeMap maps published sizes to scaled ones.
 type sizeMap map[units.Bytes]units.Bytes
 
-// applyScale multiplies file and image sizes. Sizes that were different stay
-// different; images stay large enough for their file system and their files.
+// applyScale multiplies file and image sizes, and of trees the number of files.
+// Sizes that were different stay different; images stay large enough for their
+// file system and their files.
 func (p *Plan) applyScale(o Overrides) error {
 	if o.Scale == 0 || o.Scale == 1 {
 		return nil
@@ -403,6 +404,7 @@ func (p *Plan) applyScale(o Overrides) error {
 	}
 	p.eachFileSize(func(n *units.Bytes) { *n = files.of(*n) })
 	p.replaceValues("file_size", files.text)
+	trees := p.scaleTrees(o.Scale)
 	images := p.scaleImages(o.Scale)
 	p.Defaults.Size = images.of(p.Defaults.Size)
 	for _, b := range p.Protocol {
@@ -416,7 +418,7 @@ func (p *Plan) applyScale(o Overrides) error {
 			note = fmt.Sprintf(" (%d of %s stop at %s)", limited, units.Count(len(files), "file size"), minFile)
 		}
 	}
-	p.addChange("scale", "file and image sizes times %s%s", factor, note)
+	p.addChange("scale", "file and image sizes times %s%s%s", factor, note, trees)
 	return nil
 }
 

@@ -253,11 +253,16 @@ func nativeSteps(steps []Step) []Step {
 // so that every case and every machine gets the same sizes. A part with fewer
 // sets than others is missing from the later ones.
 func (f FileSet) Draw(seed uint64) [][]units.Bytes {
+	if f.Tree != nil {
+		sizes, source := make([]units.Bytes, f.Tree.Files), f.source(seed, 0)
+		for i := range sizes {
+			sizes[i] = f.Tree.draw(source)
+		}
+		return [][]units.Bytes{sizes}
+	}
 	var sets [][]units.Bytes
 	for i, p := range f.Parts {
-		h := fnv.New64a() // parts and sets of other names get other draws
-		h.Write(append([]byte(f.Name), 0, byte(i), byte(i>>8)))
-		source := rand.New(rand.NewPCG(seed, h.Sum64()))
+		source := f.source(seed, i)
 		for s := range max(p.Sets, 1) {
 			if s == len(sets) {
 				sets = append(sets, nil)
@@ -271,20 +276,29 @@ func (f FileSet) Draw(seed uint64) [][]units.Bytes {
 	return sets
 }
 
+// source is the random source of a part: parts and sets of other names get
+// other draws.
+func (f FileSet) source(seed uint64, part int) *rand.Rand {
+	h := fnv.New64a()
+	h.Write(append([]byte(f.Name), 0, byte(part), byte(part>>8)))
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
+
 // draw is one size from the range, both ends included.
 func (p FilePart) draw(source *rand.Rand) units.Bytes {
 	low, high := p.Range[0], p.Range[1]
 	if p.Spread == "linear" {
 		return low + units.Bytes(source.Int64N(int64(high-low)+1))
 	}
-	return min(max(geometric(low, high, source.Uint64()), low), high)
+	size := units.Bytes(math.Round(geometric(float64(low), float64(high), source.Uint64())))
+	return min(max(size, low), high)
 }
 
 // geometric is low·(high/low)^u for the fraction u with these bits. It halves
 // the range at its geometric mean, bit by bit: square roots are rounded the
 // same on every processor, exponentials and logarithms are not.
-func geometric(low, high units.Bytes, bits uint64) units.Bytes {
-	a, b := math.Sqrt(float64(low)), math.Sqrt(float64(high))
+func geometric(low, high float64, bits uint64) float64 {
+	a, b := math.Sqrt(low), math.Sqrt(high)
 	for i := range 53 {
 		mid := math.Sqrt(a) * math.Sqrt(b)
 		if bits>>(63-i)&1 == 1 {
@@ -293,7 +307,7 @@ func geometric(low, high units.Bytes, bits uint64) units.Bytes {
 			b = mid
 		}
 	}
-	return units.Bytes(math.Round(a * a))
+	return a * a
 }
 
 // Count is the number of files and their bytes in one write of the set.
@@ -339,10 +353,16 @@ const maxFiles = 1_000_000
 // finishFiles checks that sizes are in the table or in parts, and bounds the
 // number of files and bytes.
 func finishFiles(r *reader, n *node, f *FileSet) {
-	if n.get("parts") == nil {
+	switch hasParts := n.get("parts") != nil; {
+	case f.Tree != nil:
+		f.Order = ""
+		if hasParts || !reflect.ValueOf(f.Single).IsZero() || n.get("order") != nil {
+			r.badKey(n.get("tree"), "a tree has no sizes, ranges, sets, parts and order outside of it")
+		}
+	case !hasParts:
 		finishPart(r, n, &f.Single)
 		f.Parts, f.Single = []FilePart{f.Single}, FilePart{}
-	} else if !reflect.ValueOf(f.Single).IsZero() || len(f.Parts) == 0 {
+	case !reflect.ValueOf(f.Single).IsZero() || len(f.Parts) == 0:
 		r.badKey(n.get("parts"), "parts contain all sizes, ranges and sets of a file set, or are left out")
 	}
 	files, size := 0, 0.0 // the sum of a careless plan may not be an integer

@@ -225,9 +225,16 @@ func (c *checker) reachOf(where Selector, do string) *reach {
 	return r
 }
 
-// addFiles adds the sets and sizes of the files of a step.
+// addFiles adds the kinds of operation of a step, or the sets and sizes of its
+// files.
 func (r *reach) addFiles(p *Plan, s *Step, files string) {
-	if !findStepKind(s.Do).files {
+	k := findStepKind(s.Do)
+	if k.operations != nil {
+		for _, kind := range k.operations(s) {
+			r.samples.addValue("operation", kind)
+		}
+	}
+	if !k.files {
 		return
 	}
 	r.anySize = r.anySize || s.Do == "copy" || s.Do == "stream"

@@ -22,7 +22,8 @@ type Totals struct {
 	BytesWritten units.Bytes
 	// BytesRead: from volumes, verify included
 	BytesRead units.Bytes
-	// LivePeak: most bytes of files on the case's own volume at any time
+	// LivePeak: most bytes of files on the case's own volume at any time; the
+	// files of trees count with their clusters
 	LivePeak units.Bytes
 	// HostPeak: most bytes that its containers can occupy together
 	HostPeak units.Bytes
@@ -72,6 +73,7 @@ type container struct {
 	// named: made by copy and stream
 	named   map[string]units.Bytes
 	batches int
+	trees   []liveTree
 	// live: bytes of files
 	live units.Bytes
 	// held: written and not given back to the host
@@ -156,6 +158,7 @@ func (e *estimator) addFailing(s *Step) {
 func (c *container) clone() *container {
 	out := *c
 	out.files, out.named = slices.Clone(c.files), maps.Clone(c.named)
+	out.trees = slices.Clone(c.trees)
 	return &out
 }
 
@@ -178,15 +181,19 @@ func (e *estimator) addStep(s *Step, cycle int) {
 	}
 	t.Live = c.live
 	e.Steps = append(e.Steps, t)
-	e.LivePeak = max(e.LivePeak, e.containers[""].live)
-	var host units.Bytes
-	for _, c := range e.containers {
-		host = plus(host, c.hostBytes())
-	}
-	e.HostPeak = max(e.HostPeak, host)
+	e.LivePeak = max(e.LivePeak, e.containers[""].occupied())
+	e.HostPeak = max(e.HostPeak, e.hostBytes())
 	if accepted && e.after != nil {
 		e.after(s, c)
 	}
+}
+
+// hostBytes is what all containers can have occupied together at most so far.
+func (e *estimator) hostBytes() (n units.Bytes) {
+	for _, c := range e.containers {
+		n = plus(n, c.hostBytes())
+	}
+	return n
 }
 
 // followAttach attaches and mounts. File systems give free space back to the
@@ -198,7 +205,7 @@ func followAttach(e *estimator, s *Step, c *container, t *StepTotal) {
 }
 
 // followTrim gives free space back to the host.
-func followTrim(_ *estimator, _ *Step, c *container, _ *StepTotal) { c.held = c.live }
+func followTrim(_ *estimator, _ *Step, c *container, _ *StepTotal) { c.held = c.occupied() }
 
 // write adds the files of a set as a new batch. The sizes of a set are drawn
 // once and then kept.
@@ -227,32 +234,51 @@ func (e *estimator) write(s *Step, c *container, t *StepTotal) {
 // add adds bytes of files. They stay held after the files are deleted, until
 // free space is given back.
 func (c *container) add(n units.Bytes) {
-	c.live, c.held = plus(c.live, n), plus(c.held, n)
+	c.live = plus(c.live, n)
+	c.hold(n)
+}
+
+// hold adds bytes that the container occupies.
+func (c *container) hold(n units.Bytes) {
+	c.held = plus(c.held, n)
 	c.peak = max(c.peak, c.held)
 }
 
-// read is read and verify.
+// release gives deleted files back to the host: a folder does so at once, an
+// image when it is trimmed.
+func (c *container) release() {
+	if c.native {
+		c.held = c.occupied()
+	}
+}
+
+// read is read and verify; read leaves trees out, which have steps of their own.
 func (e *estimator) read(s *Step, c *container, t *StepTotal) {
-	for _, f := range c.pool(s.Batch) {
+	for _, f := range c.pool(s) {
 		t.Files++
 		t.Bytes = plus(t.Bytes, f.size)
 	}
 	e.BytesRead = plus(e.BytesRead, t.Bytes)
 }
 
-// pool is the files of the last batch that has any, or all.
-func (c *container) pool(batch string) []liveFile {
-	if batch != "last" || len(c.files) == 0 {
-		return c.files
+// pool is the files of the last batch that has any, or all. Those of trees are
+// not read one by one.
+func (c *container) pool(s *Step) []liveFile {
+	files := c.files
+	if s.Do == "read" && len(c.trees) > 0 {
+		files = slices.DeleteFunc(slices.Clone(files), c.isOfTree)
 	}
-	last := c.files[len(c.files)-1].batch // batches are added in order
-	return slices.DeleteFunc(slices.Clone(c.files), func(f liveFile) bool { return f.batch != last })
+	if s.Batch != "last" || len(files) == 0 {
+		return files
+	}
+	last := files[len(files)-1].batch // batches are added in order
+	return slices.DeleteFunc(slices.Clone(files), func(f liveFile) bool { return f.batch != last })
 }
 
 // remove deletes files. A random share is taken evenly over the sizes, and
 // makes the totals approximate.
 func (e *estimator) remove(s *Step, c *container, t *StepTotal) {
-	pool := slices.Clone(c.pool(s.Batch))
+	pool := slices.Clone(c.pool(s))
 	slices.SortStableFunc(pool, func(x, y liveFile) int { return cmp.Compare(y.size, x.size) })
 	removed := pool
 	switch {
@@ -294,9 +320,7 @@ func (e *estimator) remove(s *Step, c *container, t *StepTotal) {
 		left[f]--
 		return true
 	})
-	if c.native { // a folder gives space back at once, an image when it is trimmed
-		c.held = c.live
-	}
+	c.release()
 }
 
 // copyFile is copy and stream. The output of a stream counts with the size of
@@ -325,7 +349,7 @@ func (e *estimator) deriveContainer(s *Step, c *container, t *StepTotal) {
 	if s.Do == "convert" {
 		made.format, made.band = formatOf(s.makes(&e.c.Settings)), s.BandSize
 	}
-	made.held, made.peak = c.live, c.live
+	made.held, made.peak = c.occupied(), c.occupied()
 	t.Bytes = made.hostBytes()
 	e.containers[s.As] = made
 }
@@ -336,7 +360,7 @@ func (c *container) hostBytes() units.Bytes {
 	case c.native:
 		return c.peak
 	case c.format.Name == "" || c.format.Allocation == image.AllocateContent:
-		return c.live
+		return c.occupied()
 	case c.format.Allocation == image.AllocateAll:
 		return c.size
 	}
@@ -397,6 +421,8 @@ type stepFuncs struct {
 	// follow: follow changes the container and adds what the step moves to t;
 	// nil: it does neither.
 	follow func(e *estimator, s *Step, c *container, t *StepTotal)
+	// operations: the kinds of operation that the step times.
+	operations func(s *Step) []string
 }
 
 const (

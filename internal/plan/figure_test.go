@@ -87,7 +87,7 @@ func TestQuantities(t *testing.T) {
 	for _, q := range plan.Quantities {
 		assert.False(t, seen[q.Name], q.Name)
 		seen[q.Name] = true
-		assert.Contains(t, []string{"B/s", "s", "B", "1"}, q.Unit)
+		assert.Contains(t, []string{"B/s", "1/s", "s", "B", "1"}, q.Unit)
 		assert.Equal(t, q.Unit, q.Name.Unit())
 		assert.NotEmpty(t, q.Doc)
 	}
@@ -100,7 +100,7 @@ func FuzzFigure(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, unit := range []string{"B/s", "s", "B", "1"} {
+		for _, unit := range []string{"B/s", "1/s", "s", "B", "1"} {
 			if fig, err := plan.ParseFigure(text, unit); err == nil {
 				require.LessOrEqual(t, fig.Low, fig.High)
 				require.False(t, math.IsInf(fig.Low, 0) || math.IsInf(fig.High, 0))

@@ -182,6 +182,8 @@ type FileSet struct {
 	// Single: of a text without parts; [Parse] moves it into Parts
 	Single FilePart   `plan:"inline"`
 	Parts  []FilePart `plan:"parts"`
+	// Tree: files in folders instead of parts, nil for none
+	Tree *Tree `plan:"tree"`
 	// Order: shuffled (within each set) | as-listed | shuffled-all
 	Order string `plan:"order shuffled|as-listed|shuffled-all =shuffled"`
 	// Data: random | zero | mixed | text
@@ -397,7 +399,7 @@ type Step struct {
 	// As names the container that convert, transfer and damage make.
 	As string
 
-	// Files: write: file set; "" is the case's
+	// Files: write, tree: file set; "" is the case's, or the newest tree
 	Files string
 	// Batch: read, verify, delete: last | all
 	Batch string
@@ -430,7 +432,7 @@ type Step struct {
 	Largest int
 	// Every: delete: every other file
 	Every bool
-	// Share: delete: random share
+	// Share: delete, tree: random share
 	Share units.Share
 
 	// Battery: compact: refuse | allow
@@ -453,7 +455,7 @@ type Step struct {
 	Kind string
 	// Attr: xattr: name
 	Attr string
-	// Action: xattr: list | remove | set
+	// Action: xattr: list | remove | set; tree: create | list | read | rewrite | rename | delete
 	Action string
 	// Value: xattr set
 	Value string

@@ -60,6 +60,7 @@ func init() {
 	addTable("[[manual]]", finishManual)
 	addTable("input", finishInput)
 	addTable("part", finishPart)
+	addTable("tree", finishTree)
 	addTable("file set", finishFiles).form = fileForm
 	addTable[Block]("[[protocol]]", nil)
 	addTable("[run]", finishRun).form = runForm

@@ -35,6 +35,9 @@ func stepFuncsOf(do string) stepFuncs {
 		"transfer": {check: (*stepChecker).checkName, follow: (*estimator).deriveContainer},
 		"damage":   {check: (*stepChecker).checkName, follow: (*estimator).deriveContainer},
 		"xattr":    {finish: finishXattr},
+		"tree": {finish: finishTreeStep, check: (*stepChecker).checkTree, follow: (*estimator).tree,
+			operations: func(s *Step) []string { return treeOperations[s.Action] }},
+		"copy_out": {check: (*stepChecker).checkPool, follow: (*estimator).copyOut},
 		"copy":     {check: (*stepChecker).checkCopy, follow: (*estimator).copyFile},
 		"stream":   {check: (*stepChecker).checkCopy, follow: (*estimator).copyFile},
 	}[do]
@@ -310,6 +313,7 @@ func (f *stepChecker) checkStep(s *Step) bool {
 func (f *stepChecker) checkState(s *Step, k *stepKind, c *container) bool {
 	before := func(do string) string { return fmt.Sprintf("put { do = %q } before it", do) }
 	writable := "convert to a format that can be written to: " + strings.Join(writableFormat.words, ", ")
+	changes := k.changesVolume(s)
 	needsAttach := k.needs == needsAttached || k.needs == needsVolume
 	for _, rule := range []struct {
 		broken        bool
@@ -324,9 +328,9 @@ func (f *stepChecker) checkState(s *Step, k *stepKind, c *container) bool {
 			"attach without mount = false"},
 		{k.needs == needsUnmounted && c.mounted, s.Do + " while the volume is mounted",
 			before("detach") + ", or attach with mount = false"},
-		{k.changes && c.readOnly, s.Do + " while the volume is mounted read-only",
+		{changes && c.readOnly, s.Do + " while the volume is mounted read-only",
 			"attach without read_only = true"},
-		{(k.changes || s.Repair) && c.format.ReadOnly,
+		{(changes || s.Repair) && c.format.ReadOnly,
 			s.Do + ": " + c.format.Name + " images cannot be changed", writable},
 		{s.Kind == "table" && c.format.UDIF, "damage: the partition table of " + c.format.Name +
 			" images cannot be damaged alone", "kinds for read-only images: header, volume, truncated"},
@@ -344,9 +348,9 @@ func (f *stepChecker) checkState(s *Step, k *stepKind, c *container) bool {
 // checkRoom checks that the files fit the volume after the step.
 func (f *stepChecker) checkRoom(s *Step, c *container) {
 	if findStepKind(s.Do).fills && !c.unsure && !c.native && c.size > 0 &&
-		float64(c.live) > float64(c.size)*float64(f.p.Run.FitsIn) {
+		float64(c.occupied()) > float64(c.size)*float64(f.p.Run.FitsIn) {
 		f.atStep(s, "room", "%s: the files cannot fit: %s on a volume of %s, of which files may fill %s (case %q)",
-			s.Do, c.live, c.size, f.p.Run.FitsIn, f.c.ID).
+			s.Do, c.occupied(), c.size, f.p.Run.FitsIn, f.c.ID).
 			hintf("make the image larger, or write fewer or smaller files")
 	}
 }
@@ -356,10 +360,13 @@ func (f *stepChecker) checkRoom(s *Step, c *container) {
 func (f *stepChecker) checkFiles(s *Step, _ *container) {
 	name := cmp.Or(s.Files, f.c.Settings.Files)
 	switch {
+	case f.e.fileSet(s) != nil && f.e.fileSet(s).Tree != nil:
+		f.atStep(s, "files", "write: the file set %q is a tree", name).
+			hintf("{ do = \"tree\", action = \"create\" } makes it")
 	case f.e.fileSet(s) != nil:
 		return
 	case name == "":
-		f.atStep(s, "files", "write: the case %q names no file set", f.c.ID).
+		f.atStep(s, "files", "%s: the case %q names no file set", s.Do, f.c.ID).
 			hintf("give files = \"…\" here, or in [io]")
 	default:
 		f.atStep(s, "files", "there is no file set %q", name).
@@ -394,7 +401,9 @@ func (f *stepChecker) checkPool(s *Step, c *container) {
 	switch {
 	case c.batches == 0 && len(c.named) == 0:
 		f.atStep(s, "empty", "%s before files are written", s.Do).hintf("put { do = \"write\" } before it")
-	case len(c.pool(s.Batch)) == 0 && !(s.All && len(c.named) > 0) && len(f.p.Changes) == 0:
+	case len(c.pool(s)) == 0 && len(c.files) > 0:
+		f.atStep(s, "empty", "%s: all files are of trees", s.Do).hintf("{ do = \"tree\", action = \"read\" } reads a tree")
+	case len(c.pool(s)) == 0 && !(s.All && len(c.named) > 0) && len(f.p.Changes) == 0:
 		f.atStep(s, "empty", "%s: every file has been deleted before", s.Do)
 	}
 }
