@@ -80,16 +80,27 @@ var quantityRows = map[plan.Quantity]quantityRow{
 	"overhead": {name: "overhead (size on disk over files)", overLive: true, value: func(st *result.Step) float64 {
 		return known(float64(st.Disk.Allocated)/float64(st.Live), st.Live > 0)
 	}},
-	"tree":        {name: "operations a second", operations: true, value: operationsRate},
-	"tree_p50":    latencyRow("median latency", 0.5),
-	"tree_p95":    latencyRow("95th percentile of latencies", 0.95),
-	"tree_p99":    latencyRow("99th percentile of latencies", 0.99),
-	"random":      {name: "random operations a second", operations: true, value: operationsRate},
-	"random_p50":  latencyRow("median latency", 0.5),
-	"random_p95":  latencyRow("95th percentile of latencies", 0.95),
-	"random_p99":  latencyRow("99th percentile of latencies", 0.99),
-	"random_p999": latencyRow("99.9th percentile of latencies", 0.999),
-	"random_max":  latencyRow("worst latency", 1),
+	"changed_files": changedRow("changed files", func(c *result.Changes) int64 {
+		return int64(c.Changed + c.Added + c.Removed)
+	}),
+	"changed_4k":    changedRow("changed blocks of 4 KiB", func(c *result.Changes) int64 { return c.Bytes4K }),
+	"changed_64k":   changedRow("changed parts of 64 KiB", func(c *result.Changes) int64 { return c.Bytes64K }),
+	"changed_1m":    changedRow("changed parts of 1 MiB", func(c *result.Changes) int64 { return c.Bytes1M }),
+	"changed_whole": changedRow("size of changed files", func(c *result.Changes) int64 { return c.BytesWhole }),
+	"cost_4k":       costRow("4 KiB", func(c *result.Changes) int64 { return c.Bytes4K }),
+	"cost_64k":      costRow("64 KiB", func(c *result.Changes) int64 { return c.Bytes64K }),
+	"cost_1m":       costRow("1 MiB", func(c *result.Changes) int64 { return c.Bytes1M }),
+	"cost_whole":    costRow("whole files", func(c *result.Changes) int64 { return c.BytesWhole }),
+	"tree":          {name: "operations a second", operations: true, value: operationsRate},
+	"tree_p50":      latencyRow("median latency", 0.5),
+	"tree_p95":      latencyRow("95th percentile of latencies", 0.95),
+	"tree_p99":      latencyRow("99th percentile of latencies", 0.99),
+	"random":        {name: "random operations a second", operations: true, value: operationsRate},
+	"random_p50":    latencyRow("median latency", 0.5),
+	"random_p95":    latencyRow("95th percentile of latencies", 0.95),
+	"random_p99":    latencyRow("99th percentile of latencies", 0.99),
+	"random_p999":   latencyRow("99.9th percentile of latencies", 0.999),
+	"random_max":    latencyRow("worst latency", 1),
 }
 
 // isTime reports whether the quantity is the time of a step.
@@ -185,6 +196,26 @@ func quantitiesOf(k stepKey, c *result.Case) []plan.Quantity {
 		}
 	}
 	return out
+}
+
+// changedRow is the row of a number of the changes between two manifests.
+func changedRow(name string, of func(*result.Changes) int64) quantityRow {
+	return quantityRow{name: name, value: func(st *result.Step) float64 {
+		if st.Changes == nil {
+			return math.NaN()
+		}
+		return float64(of(st.Changes))
+	}}
+}
+
+// costRow is the row of the bytes to copy for each byte edited, by parts.
+func costRow(part string, of func(*result.Changes) int64) quantityRow {
+	return quantityRow{name: "bytes to copy per byte edited, by " + part, value: func(st *result.Step) float64 {
+		if st.Changes == nil || st.Changes.Edited == 0 {
+			return math.NaN()
+		}
+		return float64(of(st.Changes)) / float64(st.Changes.Edited)
+	}}
 }
 
 // operationsRate is the number of operations over the time in which they ran.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 
 	"dmgbench/internal/image"
 	"dmgbench/internal/system/units"
@@ -321,6 +322,36 @@ func (e *estimator) remove(s *Step, c *container, t *StepTotal) {
 		return true
 	})
 	c.release()
+}
+
+// edit edits files, taken evenly over the sizes, and makes the totals
+// approximate. A replaced file exists twice for a time.
+func (e *estimator) edit(s *Step, c *container, t *StepTotal) {
+	pool := slices.Clone(c.pool(s.Batch))
+	slices.SortStableFunc(pool, func(x, y liveFile) int { return cmp.Compare(y.size, x.size) })
+	n := min(s.Count, len(pool))
+	for i := range n {
+		f := pool[(2*i+1)*len(pool)/(2*n)]
+		written := units.Bytes(float64(f.size) * min(float64(s.Share), 1))
+		switch s.Kind {
+		case "append":
+			written = s.Amount
+		case "insert":
+			written = plus(f.size, s.Amount)
+		case "replace":
+			written = f.size
+			c.add(f.size)
+			c.live -= f.size
+		}
+		t.Files++
+		t.Bytes = plus(t.Bytes, written)
+		c.add(s.Amount)
+		at := slices.Index(c.files, f)
+		c.files = slices.Delete(slices.Clone(c.files), at, at+1)
+		c.named["edited file "+strconv.Itoa(len(c.named)+1)] = plus(f.size, s.Amount)
+	}
+	e.BytesWritten = plus(e.BytesWritten, t.Bytes)
+	e.Approximate = e.Approximate || n < len(pool)
 }
 
 // copyFile is copy and stream. The output of a stream counts with the size of

@@ -435,6 +435,11 @@ type Step struct {
 	// Share: delete, tree: random share
 	Share units.Share
 
+	// Count: edit: number of files
+	Count int
+	// Amount: edit: bytes
+	Amount units.Bytes
+
 	// Battery: compact: refuse | allow
 	Battery string
 	// Size: resize
@@ -451,7 +456,8 @@ type Step struct {
 	What string
 	// Repair: check
 	Repair bool
-	// Kind: damage: header | band-missing | table | truncated | volume
+	// Kind: damage: header | band-missing | table | truncated | volume; edit:
+	// overwrite | append | insert | replace
 	Kind string
 	// Attr: xattr: name
 	Attr string

@@ -28,6 +28,7 @@ func stepFuncsOf(do string) stepFuncs {
 		"read":     {check: (*stepChecker).checkPool, follow: (*estimator).read},
 		"verify":   {check: (*stepChecker).checkPool, follow: (*estimator).read},
 		"delete":   {finish: finishDelete, check: (*stepChecker).checkPool, follow: (*estimator).remove},
+		"edit":     {finish: finishEdit, check: (*stepChecker).checkPool, follow: (*estimator).edit},
 		"trim":     {follow: followTrim},
 		"compact":  {follow: followTrim},
 		"resize":   {follow: func(_ *estimator, s *Step, c *container, _ *StepTotal) { c.size = s.Size }},
@@ -135,6 +136,19 @@ func finishDelete(r *reader, n *node, s *Step) {
 	if s.Batch == "" {
 		s.Batch = map[bool]string{true: "last", false: "all"}[fromLast]
 	}
+}
+
+// finishEdit checks that an edit has the size of what it changes.
+func finishEdit(r *reader, n *node, s *Step) {
+	byShare := s.Kind == "overwrite" || s.Kind == "replace"
+	switch {
+	case s.Kind == "":
+	case byShare && (s.Share <= 0 || s.Share > 1 || s.Amount > 0):
+		r.bad(n, "edit: %q needs a share of more than 0%% and at most 100%%, and no amount", s.Kind)
+	case !byShare && (s.Amount <= 0 || s.Share != 0):
+		r.bad(n, "edit: %q needs an amount, and no share", s.Kind)
+	}
+	s.Batch = cmp.Or(s.Batch, "last")
 }
 
 // countTrue is how many of the conditions hold.

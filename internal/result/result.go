@@ -260,6 +260,7 @@ type Step struct {
 	// kinds' first calls; OperationsSpan is when they ran.
 	Operations     []Operations    `json:"operations,omitempty"`
 	OperationsSpan *OperationsSpan `json:"operations_span,omitempty"`
+	Changes        *Changes        `json:"changes,omitempty"`  // of manifest steps after the first
 	Findings       []string        `json:"findings,omitempty"` // of check and verify
 	Live           int64           `json:"live"`               // bytes of files on the volume after the step
 	Warnings       []Warning       `json:"warnings,omitempty"`
@@ -317,6 +318,21 @@ type Achieved struct {
 type DeviceBytes struct {
 	Read    int64 `json:"read"`
 	Written int64 `json:"written"`
+}
+
+// Changes are what has changed in the files of a container on the host from one
+// manifest to the next, in bytes of the new files: all those of a part of 4 KiB,
+// 64 KiB, 1 MiB or of the whole file count if one of them has changed. This is
+// what a program has to copy that compares or deduplicates such parts.
+type Changes struct {
+	Changed    int   `json:"changed"` // files
+	Added      int   `json:"added"`
+	Removed    int   `json:"removed"`
+	Bytes4K    int64 `json:"bytes_4k"`
+	Bytes64K   int64 `json:"bytes_64k"`
+	Bytes1M    int64 `json:"bytes_1m"`
+	BytesWhole int64 `json:"bytes_whole"`
+	Edited     int64 `json:"edited"` // bytes that write and edit steps have written in between
 }
 
 // Stream is the outcome of a stream step.

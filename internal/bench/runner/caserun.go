@@ -168,11 +168,12 @@ type liveFiles struct {
 	Named   []workload.Item // of copy and stream steps; they belong to no batch
 	Sets    map[int]string  // file set of each batch: its data verifies the files
 	Batches int             // number of the last batch
+	Edited  int64           // bytes written and edited since the last manifest
 }
 
 // clone is a copy that can change independently.
 func (l *liveFiles) clone() liveFiles {
-	return liveFiles{slices.Clone(l.Live), slices.Clone(l.Named), maps.Clone(l.Sets), l.Batches}
+	return liveFiles{slices.Clone(l.Live), slices.Clone(l.Named), maps.Clone(l.Sets), l.Batches, l.Edited}
 }
 
 // containerState is what a pause writes to the journal, to continue with a
@@ -190,6 +191,7 @@ type handle struct {
 	att   engine.Attachment // nil while detached
 	place *workFolder
 	containerState
+	manifest manifest // nil before the first one, and after a pause
 }
 
 // caseRun is one attempt at one case in one round: all state that its steps

@@ -137,6 +137,7 @@ func (s *stepRun) write(ctx context.Context, o workload.Options) (workload.Outco
 	out, err := workload.Write(ctx, s.volume(), items, o)
 	if err == nil {
 		s.h.addBatch(items, set)
+		s.h.Edited += out.Bytes
 	}
 	return out, err
 }

@@ -53,6 +53,7 @@ func init() {
 		"convert":  {do: (*stepRun).deriveContainer},
 		"transfer": {do: (*stepRun).deriveContainer},
 		"damage":   {do: (*stepRun).deriveContainer},
+		"manifest": {do: (*stepRun).manifest},
 		"parallel": {needs: needsNone, do: (*stepRun).parallel},
 
 		"compact": {call: func(s *stepRun, ctx context.Context) (engine.Report, error) {
@@ -78,6 +79,7 @@ func init() {
 		"read":   {needs: needsVolume, files: (*stepRun).read, timesFiles: true},
 		"verify": {needs: needsVolume, files: (*stepRun).verify},
 		"delete": {needs: needsVolume, files: (*stepRun).delete},
+		"edit":   {needs: needsVolume, files: (*stepRun).edit},
 		"copy":   {needs: needsVolume, files: (*stepRun).copy},
 		"stream": {needs: needsVolume, files: (*stepRun).stream, timesFiles: true},
 	}
