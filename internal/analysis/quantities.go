@@ -242,4 +242,3 @@ func doOf(q plan.Quantity) string {
 	info, _ := q.Info()
 	return info.Do
 }
-

@@ -327,7 +327,7 @@ func (e *estimator) remove(s *Step, c *container, t *StepTotal) {
 // edit edits files, taken evenly over the sizes, and makes the totals
 // approximate. A replaced file exists twice for a time.
 func (e *estimator) edit(s *Step, c *container, t *StepTotal) {
-	pool := slices.Clone(c.pool(s.Batch))
+	pool := slices.Clone(c.pool(s))
 	slices.SortStableFunc(pool, func(x, y liveFile) int { return cmp.Compare(y.size, x.size) })
 	n := min(s.Count, len(pool))
 	for i := range n {
