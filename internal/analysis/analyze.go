@@ -12,7 +12,8 @@
 // files.go), and an operand of a claim has the rounds of its cells.
 // A scale averages rounds and tests their centre against a bound (scale.go);
 // what that shows is a finding (finding.go), and findings become verdicts after
-// Holm's correction over the claims of the plan (claims.go). Comparisons,
+// Holm's correction over the claims of the plan (claims.go). The candidates of a
+// use are compared in the same way (uses.go). Comparisons,
 // histories and ledgers of several runs use the same values (compare.go,
 // history.go, ledger.go). The sentences are in internal/report/wording.
 //
@@ -45,7 +46,7 @@ type Options struct {
 	SkipRobustness bool
 }
 
-// Analyze fills the summaries, fits, relations, claims and tables of r, and
+// Analyze fills the summaries, fits, relations, claims, tables and uses of r, and
 // adds deviations and warnings to what the runner recorded. p is the plan as
 // executed.
 func Analyze(p *plan.Plan, r *result.Result, o Options) error {
@@ -61,5 +62,6 @@ func Analyze(p *plan.Plan, r *result.Result, o Options) error {
 	r.Relations = mapped(p.Relations, j.relation)
 	r.Claims = s.claims(!o.SkipRobustness)
 	r.Tables = s.tables()
+	r.Uses = s.uses()
 	return nil
 }

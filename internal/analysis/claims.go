@@ -33,8 +33,7 @@ type claimJudgement struct {
 // together is held at [family]: the p values of all claims that are judged on
 // rounds are adjusted after Holm, separately under each estimator.
 func (s *runData) claims(robust bool) []result.Claim {
-	isOther := func(ss result.Session) bool { return ss.Engine.Vendor != "Apple" }
-	usesApple := len(s.r.Sessions) > 0 && !slices.ContainsFunc(s.r.Sessions, isOther)
+	usesApple := s.usesApple()
 	hs := mapped(s.p.Claims, func(c plan.Claim) *claimJudgement {
 		h := &claimJudgement{claim: c, ests: s.estimators(c), applies: c.Scope != "apple" || usesApple}
 		h.findings = mapped(h.ests, func(est string) finding {
@@ -65,6 +64,18 @@ func (s *runData) claims(robust bool) []result.Claim {
 		s.judgeRobustness(hs)
 	}
 	return mapped(hs, func(h *claimJudgement) result.Claim { return s.claimResult(h, tests) })
+}
+
+// usesApple reports whether all sessions measured Apple's own tools.
+func (s *runData) usesApple() bool {
+	isOther := func(ss result.Session) bool { return ss.Engine.Vendor != "Apple" }
+	return len(s.r.Sessions) > 0 && !slices.ContainsFunc(s.r.Sessions, isOther)
+}
+
+// engineTitles names the engines of all sessions.
+func (s *runData) engineTitles() string {
+	titles := texts(s.r.Sessions, func(ss result.Session) string { return cmp.Or(ss.Engine.Title, ss.Engine.Name) })
+	return cmp.Or(strings.Join(titles, " and "), wording.Text("no-engine"))
 }
 
 // headlineFirst are the estimators of [panel] after the headline.
@@ -113,8 +124,7 @@ func (s *runData) claimResult(h *claimJudgement, tests int) result.Claim {
 	case !h.applies:
 		// What was seen on an engine that the claim is not about
 		out.Verdict, out.Here = result.NotMeasured, cmp.Or(f.saw.String(), why.String())
-		titles := texts(s.r.Sessions, func(ss result.Session) string { return cmp.Or(ss.Engine.Title, ss.Engine.Name) })
-		why = wording.Say("reason.imitated", cmp.Or(strings.Join(titles, " and "), wording.Text("no-engine")))
+		why = wording.Say("reason.imitated", s.engineTitles())
 	case len(h.ests) > 1 && f.missing == "":
 		out.Verdict, why = overEstimators(h, out.Verdict, why)
 	}

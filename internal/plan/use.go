@@ -30,8 +30,8 @@ type Criterion struct {
 	Quantity Quantity `plan:"quantity quantities !"`
 	// Where: added to that of each candidate: phase, cycle, operation
 	Where Selector `plan:"where"`
-	// Matters is the smallest difference that matters, as a share of the better
-	// value: 0.1 for times of 10 and 11 s, and for rates of 11 and 10 MB/s.
+	// Matters is the smallest difference that matters, as a share of the smaller
+	// value: 0.1 for times of 10 and 11 s, and for rates of 10 and 11 MB/s.
 	Matters units.Share `plan:"matters always !"`
 	// Better: higher | lower
 	Better string `plan:"better higher|lower"`

@@ -148,10 +148,26 @@ type UseCandidate struct {
 type UseFigure struct {
 	Estimate *Estimate `json:"estimate"`      // nil: not measured
 	Why      string    `json:"why,omitempty"` // why there is none
-	// Rank is best, equal (to the best), worse, undecided, or "" where the
-	// criterion was not needed or the candidate had been ruled out by one before.
+	// Rank is "" where the criterion was not needed or the candidate had been
+	// ruled out by one before.
 	Rank string `json:"rank"`
+	// Ratio is how many times worse than the best it is, the mean of N paired
+	// rounds: 1.2 means 1.2 times the time, or the best has 1.2 times the rate.
+	// Where a round has a zero it is the difference, named so, in the unit of the
+	// quantity. It is nil of the best and where nothing was compared.
+	Ratio *Estimate `json:"ratio,omitempty"`
+	// P is the p value of "as good as the best" after Holm's correction over the
+	// comparisons of the use up to its criterion; nil where there is no interval.
+	P *float64 `json:"p,omitempty"`
 }
+
+// Ranks of a [UseFigure] among those of its criterion.
+const (
+	RankBest      = "best"
+	RankEqual     = "equal" // to the best, within what matters
+	RankWorse     = "worse" // by what matters or more
+	RankUndecided = "undecided"
+)
 
 // UseAdvice is what a source advises for the use.
 type UseAdvice struct {

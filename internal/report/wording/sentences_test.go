@@ -21,7 +21,7 @@ var keyed = map[string]struct {
 	prefix string
 	at     int
 }{
-	"Say": {}, "Text": {}, "missing": {}, "weak": {}, "because": {}, "refuse": {}, "note": {},
+	"Say": {}, "Text": {}, "say": {}, "missing": {}, "weak": {}, "because": {}, "refuse": {}, "note": {},
 	"warn": {prefix: "warning."}, "w.add": {prefix: "warning."}, "out.add": {"departure.", 1},
 }
 

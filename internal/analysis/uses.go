@@ -1,0 +1,397 @@
+package analysis
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/analysis/stats"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
+	"dmgbench/internal/result"
+)
+
+// useData is a use with the values of its candidates.
+type useData struct {
+	s    *runData
+	plan plan.Use
+	out  *result.Use
+	// By criterion and candidate
+	values [][]operandValue
+	// Of all comparisons so far that are tests
+	ps []float64
+	// What each criterion showed
+	parts []string
+}
+
+// uses answers which of its candidates to take, for each use of the plan. It
+// takes the warnings of figures from the summaries.
+func (s *runData) uses() (out []result.Use) {
+	at := map[quantityKey]*result.Summary{}
+	for i := range s.r.Summaries {
+		at[keyOf(&s.r.Summaries[i])] = &s.r.Summaries[i]
+	}
+	for _, u := range s.p.Uses {
+		t := s.newUseData(u)
+		t.decide()
+		t.out.Reason = strings.Join(t.parts, "; ")
+		t.out.Advice = mapped(u.Advice, t.judgeAdvice)
+		t.out.Warnings = t.warnings(at)
+		out = append(out, *t.out)
+	}
+	return out
+}
+
+// newUseData gathers the figures of all candidates by all criteria.
+func (s *runData) newUseData(u plan.Use) *useData {
+	t := &useData{s: s, plan: u, out: &result.Use{Name: u.Name, Says: u.Says, Choice: result.NotMeasured,
+		Chosen: []string{}, DecidedBy: -1, Scope: s.useScope()}}
+	t.out.Candidates = mapped(u.Candidates, func(k plan.Candidate) result.UseCandidate {
+		picked := slices.DeleteFunc(slices.Clone(s.cases), func(sub *caseData) bool { return !sub.matches(k.Where) })
+		return result.UseCandidate{Title: k.Title, Cases: append([]string{},
+			texts(picked, func(sub *caseData) string { return sub.c.ID })...)}
+	})
+	j := judge{s: s, est: s.headlineName(), strict: true}
+	for _, x := range u.Decide {
+		t.out.Criteria = append(t.out.Criteria, result.UseCriterion{Title: x.Title, Op: string(x.Quantity),
+			Unit: x.Quantity.Unit(), HigherIsBetter: x.Better == "higher", Matters: float64(x.Matters)})
+		name := meanRate
+		if isPerFile(x.Quantity) || x.Quantity == "stream" {
+			name = j.est
+		}
+		var row []operandValue
+		for i, k := range u.Candidates {
+			v := j.operand(plan.Operand{Quantity: x.Quantity, Where: slices.Concat(k.Where, x.Where)})
+			f := result.UseFigure{Why: wording.Join(v.missing, v.weak)}
+			if f.Why == "" {
+				e := v.estimate(name)
+				f.Estimate = &e
+			}
+			row, t.out.Candidates[i].Figures = append(row, v), append(t.out.Candidates[i].Figures, f)
+		}
+		t.values = append(t.values, row)
+	}
+	return t
+}
+
+// useScope limits the answers of engines of this program to its own images on
+// the system that was measured; those of Apple's tools have no limit.
+func (s *runData) useScope() string {
+	if s.usesApple() {
+		return ""
+	}
+	systems := texts(s.r.Sessions, func(ss result.Session) string { return spaced(osName(ss.Host.OS), ss.Host.OSVersion) })
+	system := cmp.Or(strings.Join(systems, " and "), wording.Text("unknown-system"))
+	return wording.Text("use.scope", s.engineTitles(), system)
+}
+
+func (t *useData) title(i int) string { return t.out.Candidates[i].Title }
+
+// figure is the figure of a candidate by a criterion.
+func (t *useData) figure(criterion, i int) *result.UseFigure {
+	return &t.out.Candidates[i].Figures[criterion]
+}
+
+// amount writes the value of a figure.
+func (t *useData) amount(criterion, i int) string {
+	e := t.figure(criterion, i).Estimate
+	return wording.Amount{Value: e.Value, Unit: e.Unit}.String()
+}
+
+// say adds a sentence to what led to the choice.
+func (t *useData) say(key string, args ...any) { t.parts = append(t.parts, wording.Text(key, args...)) }
+
+// decide goes through the criteria until one candidate is left, or one of them
+// leaves open which are. Each further criterion is for those that are equal by
+// all before it.
+func (t *useData) decide() {
+	var left []int
+	var missing []string
+	for i := range t.out.Candidates {
+		if f := t.figure(0, i); f.Estimate != nil {
+			left = append(left, i)
+		} else {
+			missing = append(missing, wording.Text("use.missing", t.title(i), f.Why))
+		}
+	}
+	if len(left) < 2 {
+		t.say("use.none", strings.Join(missing, "; "))
+		return
+	}
+	for at := range t.plan.Decide {
+		equal, open := t.compare(at, left)
+		t.out.DecidedBy = at
+		switch {
+		case len(open) > 0:
+			t.out.Choice = result.Undecided
+		case len(equal) == 1:
+			t.out.Choice = result.ChosenOne
+		default:
+			t.out.Choice = result.ChosenEqual
+		}
+		left = slices.Sorted(slices.Values(slices.Concat(equal, open)))
+		t.out.Chosen = mapped(left, t.title)
+		if t.out.Choice != result.ChosenEqual {
+			return
+		}
+	}
+}
+
+// compare ranks the candidates that are left by a criterion, against the best
+// of them. equal are the best and those that are equal to it, open those of
+// which it is not known whether they are equal or worse.
+func (t *useData) compare(at int, left []int) (equal, open []int) {
+	x, values := t.plan.Decide[at], t.values[at]
+	isUnknown := func(i int) bool { return t.figure(at, i).Estimate == nil }
+	for _, i := range left {
+		if f := t.figure(at, i); isUnknown(i) {
+			f.Rank, open = result.RankUndecided, append(open, i)
+			t.say("use.no-value", t.title(i), x.Title, f.Why)
+			t.out.Needs = wording.Text("use.need.value", t.title(i), x.Title)
+		}
+	}
+	left = slices.DeleteFunc(slices.Clone(left), isUnknown)
+	if len(left) == 0 {
+		return nil, open
+	}
+	best := slices.MinFunc(left, func(i, j int) int {
+		if x.Better == "higher" {
+			i, j = j, i
+		}
+		return cmp.Compare(values[i].headline(), values[j].headline())
+	})
+	t.figure(at, best).Rank, equal = result.RankBest, []int{best}
+	before := len(t.ps)
+	var others []useContrast
+	for _, i := range slices.DeleteFunc(left, func(i int) bool { return i == best }) {
+		c := newUseContrast(values[best], values[i], x)
+		if c.i = i; c.isTest() {
+			t.ps = append(t.ps, c.p)
+		}
+		others = append(others, c)
+	}
+	adjusted := stats.Holm(t.ps)[before:]
+	for k := range others {
+		c := &others[k]
+		if c.isTest() {
+			c.p, adjusted = adjusted[0], adjusted[1:]
+		}
+		c.rank(t.figure(at, c.i))
+		switch t.figure(at, c.i).Rank {
+		case result.RankEqual:
+			equal = append(equal, c.i)
+		case result.RankUndecided:
+			open = append(open, c.i)
+		}
+	}
+	t.explain(at, best, others, equal, open)
+	return equal, open
+}
+
+// explain adds what a criterion showed to the reason of the choice: of one
+// candidate how far the next is from it, of several that they are equal, or
+// what is open and what would decide it.
+func (t *useData) explain(at, best int, others []useContrast, equal, open []int) {
+	title := t.plan.Decide[at].Title
+	slices.SortStableFunc(others, func(a, b useContrast) int { return cmp.Compare(a.centre(), b.centre()) })
+	most := 0
+	for _, c := range others {
+		if slices.Contains(open, c.i) {
+			t.say("use.open", title, t.title(best), t.amount(at, best), t.title(c.i), t.amount(at, c.i), c.describe())
+			if n := c.replicatesNeeded(len(t.ps)); n > most {
+				most, t.out.Needs = n, c.needs(n)
+			}
+		}
+	}
+	switch {
+	case len(open) > 0 || len(others) == 0:
+	case len(equal) > 1:
+		names := strings.Join(mapped(slices.Sorted(slices.Values(equal)), t.title), ", ")
+		t.say("use.same", title, names, wording.Percent(t.plan.Decide[at].Matters))
+	default:
+		next := others[0]
+		t.say("use.best", title, t.title(best), t.amount(at, best), t.title(next.i), t.amount(at, next.i), next.describe())
+	}
+}
+
+// judgeAdvice tells whether the figures agree with what a source recommends.
+func (t *useData) judgeAdvice(a plan.Advice) result.UseAdvice {
+	out := result.UseAdvice{Says: a.Says, Source: a.Source, Candidate: a.Candidate, Verdict: result.Holds}
+	own, _ := find(t.out.Candidates, func(k result.UseCandidate) bool { return k.Title == a.Candidate })
+	switch {
+	case t.out.Choice == result.NotMeasured || own.Figures[0].Estimate == nil:
+		out.Verdict = result.NotMeasured
+	case !slices.Contains(t.out.Chosen, a.Candidate):
+		out.Verdict = result.DoesNotHold
+	case t.out.Choice == result.Undecided:
+		out.Verdict = result.CannotTell
+	}
+	return out
+}
+
+// warnings are what weakens the figures that decided: candidates without one,
+// a scaled run, and the warnings of the figures themselves.
+func (t *useData) warnings(at map[quantityKey]*result.Summary) []result.Warning {
+	var w warningList
+	for _, d := range t.s.r.Departures {
+		if d.Kind == "scale" {
+			w.put(result.Warning{Kind: d.Kind, Text: d.Text})
+		}
+	}
+	for i, k := range t.plan.Candidates {
+		for n, x := range t.plan.Decide {
+			switch f := t.figure(n, i); {
+			case f.Estimate == nil && n <= max(t.out.DecidedBy, 0):
+				w.put(result.Warning{Kind: "candidate", Text: wording.Text("use.missing", k.Title, f.Why)})
+			case f.Rank != "":
+				cells, _ := t.s.cells(x.Quantity, slices.Concat(k.Where, x.Where), true)
+				for _, c := range cells {
+					sum := at[quantityKey{c.sub.c.ID, c.key.label(), c.key.cycle, x.Quantity}]
+					for _, own := range cmp.Or(sum, &result.Summary{}).Warnings {
+						w.put(result.Warning{Kind: own.Kind, Text: wording.Text("of-case", k.Title, own.Text)})
+					}
+				}
+			}
+		}
+	}
+	return w.shortened()
+}
+
+// useContrast is a candidate against the best: one value a round, above none
+// where the candidate is worse.
+type useContrast struct {
+	// The candidate
+	i  int
+	sc scale
+	xs []float64
+	// Of a ratio 1, else that of the quantity
+	unit string
+	// Value of equal candidates, and the least that matters
+	none, matters float64
+	// That of none, after Holm once it is known
+	p float64
+}
+
+// newUseContrast pairs a candidate with the best by rounds: by their ratios, or
+// where one has none by their differences.
+func newUseContrast(best, other operandValue, x plan.Criterion) useContrast {
+	var ratios, gaps []float64
+	for i, r := range best.rounds {
+		if j, ok := slices.BinarySearch(other.rounds, r); ok {
+			good, bad := best.values[i], other.values[j]
+			if x.Better == "higher" {
+				good, bad = bad, good
+			}
+			ratios, gaps = append(ratios, divide(bad, good)), append(gaps, bad-good)
+		}
+	}
+	c := useContrast{sc: logScale.over(best.per), xs: ratios, unit: "1", none: 1, matters: 1 + float64(x.Matters), p: 1}
+	if !finite(ratios...) || len(ratios) > 0 && slices.Min(ratios) <= 0 {
+		c = useContrast{sc: plainScale.over(best.per), xs: gaps, unit: best.unit,
+			matters: float64(x.Matters) * math.Abs(best.headline()), p: 1}
+	}
+	switch {
+	case c.isTest():
+		c.p = c.sc.pAt(c.xs, c.none)
+	case !c.isFew() && c.xs[0] != c.none:
+		c.p = 0 // exact
+	}
+	return c
+}
+
+func (c *useContrast) isFew() bool { return len(c.xs) < minRounds }
+
+// isTest reports whether the rounds vary, so that there is an error to correct.
+func (c *useContrast) isTest() bool { return !c.isFew() && slices.Min(c.xs) != slices.Max(c.xs) }
+
+func (c *useContrast) centre() float64 { return c.sc.centre(c.xs) }
+
+// rank fills in the figure of the candidate. A difference that is certain and
+// matters makes it worse, an interval within what matters equal.
+func (c *useContrast) rank(f *result.UseFigure) {
+	f.Rank = result.RankUndecided
+	if len(c.xs) == 0 {
+		return
+	}
+	centre := c.centre()
+	f.Ratio = &result.Estimate{Name: "ratio", Value: centre, Unit: c.unit, N: len(c.xs)}
+	if c.sc.name == plainScale.name {
+		f.Ratio.Name = "difference"
+	}
+	c.sc.roundInterval(f.Ratio, c.xs)
+	iv, err := c.sc.interval(c.xs)
+	if err != nil {
+		return
+	}
+	p := c.p
+	f.P = &p
+	most, least := c.limits()
+	switch {
+	case c.p <= family && (centre >= c.matters || near(centre, c.matters)):
+		f.Rank = result.RankWorse
+	case iv.Low > least && iv.High < most || iv.Low == c.none && iv.High == c.none:
+		f.Rank = result.RankEqual
+	}
+}
+
+// limits are the differences from which the candidate is worse, or better, by
+// what matters.
+func (c *useContrast) limits() (most, least float64) {
+	return c.matters, c.sc.from(2*c.sc.to(c.none) - c.sc.to(c.matters))
+}
+
+// describe writes the difference with its interval.
+func (c *useContrast) describe() wording.Message {
+	value := wording.Say("use.ratio", wording.Number(c.centre()))
+	if c.sc.name == plainScale.name {
+		value = wording.Say("use.difference", wording.Amount{Value: c.centre(), Unit: c.unit})
+	}
+	n := c.sc.times(len(c.xs))
+	iv, err := c.sc.interval(c.xs)
+	switch {
+	case len(c.xs) == 0:
+		return wording.Say("no-pairs")
+	case err != nil:
+		return wording.Say("use.few", value, n, minRounds)
+	case !c.isTest():
+		return wording.Say("use.exact", value, n)
+	}
+	return wording.Say("use.interval", value, wording.Span{Low: iv.Low, High: iv.High, Unit: c.unit}, n, wording.P(c.p))
+}
+
+// mostReplicates is how many rounds anybody may be advised to run.
+const mostReplicates = 100
+
+// replicatesNeeded estimates from the scatter of the rounds how many would show
+// that the candidate is worse, with as many tests as now, or equal: whichever of
+// the two the centre points to. It is mostReplicates + 1 where so many are not
+// enough.
+func (c *useContrast) replicatesNeeded(tests int) int {
+	if c.isFew() {
+		return minRounds
+	}
+	m, errs, err := c.sc.errors(c.sc.all(c.xs))
+	distance, level := m-c.sc.to(c.none), 1-family/float64(max(tests, 1))
+	if most, least := c.limits(); c.centre() < most {
+		distance, level = min(c.sc.to(most)-m, m-c.sc.to(least)), 1-family
+	}
+	for n := len(c.xs) + 1; err == nil && n <= mostReplicates; n++ {
+		half := errs[0].se * math.Sqrt(float64(len(c.xs))/float64(n))
+		if stats.StudentQuantile((1+level)/2, float64(n-1))*half <= distance {
+			return n
+		}
+	}
+	return mostReplicates + 1
+}
+
+// needs writes what would decide.
+func (c *useContrast) needs(n int) string {
+	switch {
+	case c.isFew():
+		return c.sc.times(n).String()
+	case n > mostReplicates:
+		return wording.Text("use.need.many", c.sc.times(mostReplicates))
+	}
+	return wording.Text("use.need.rounds", c.sc.times(n))
+}
