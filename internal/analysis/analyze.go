@@ -63,5 +63,6 @@ func Analyze(p *plan.Plan, r *result.Result, o Options) error {
 	r.Claims = s.claims(!o.SkipRobustness)
 	r.Tables = s.tables()
 	r.Uses = s.uses()
+	r.Verbs = s.verbs()
 	return nil
 }

@@ -101,6 +101,21 @@ type RelationPoint struct {
 	Outlier bool    `json:"outlier"`
 }
 
+// Verb is how often the steps of one kind on containers failed, or succeeded only
+// after a failed try, over all rounds of all cases, or of one case. Steps that
+// have to fail are left out.
+type Verb struct {
+	Do      string `json:"do"`
+	Case    string `json:"case,omitempty"` // "": all
+	Steps   int    `json:"steps"`
+	Failed  int    `json:"failed"`
+	Retried int    `json:"retried"`
+	// FailedCI and RetriedCI are the intervals of the shares.
+	FailedCI  *CI    `json:"failed_ci"`
+	RetriedCI *CI    `json:"retried_ci"`
+	Reason    string `json:"reason,omitempty"` // why the first that failed or was tried again did
+}
+
 // What a use came to.
 const (
 	ChosenOne   = "one"       // one candidate is better than every other

@@ -54,6 +54,9 @@ type Result struct {
 	// Tables are those that the plan declares, filled in; none in results of
 	// versions before them.
 	Tables []Table `json:"tables,omitempty"`
+	// Verbs are how often the steps on containers failed, or were tried again; none
+	// in results of versions before them.
+	Verbs []Verb `json:"verbs,omitempty"`
 	// Uses answer which image to take for what, where the plan asks that.
 	Uses []Use `json:"uses,omitempty"`
 	// Auto is how the number of rounds came about where the plan left it to the
@@ -240,6 +243,7 @@ type Step struct {
 	StartNS    int64             `json:"start_ns"`
 	DurationNS int64             `json:"duration_ns"`
 	RetryNS    int64             `json:"retry_ns,omitempty"` // failed tries and pauses between tries, not in DurationNS
+	Retries    int               `json:"retries,omitempty"`  // failed tries
 	Error      string            `json:"error"`
 	Expect     string            `json:"expect"` // ok | fail
 	Samples    []Sample          `json:"samples,omitempty"`

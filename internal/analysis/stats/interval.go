@@ -59,6 +59,32 @@ func MedianInterval(xs []float64, level float64) (Interval, error) {
 	return Interval{Low: s[k-1], High: s[n-k], Level: enclosed(k), Method: MethodOrder}, nil
 }
 
+// ShareInterval is the exact interval of Clopper and Pearson (Biometrika 26,
+// 1934) of a probability, from k hits in n independent trials, 0 ≤ k ≤ n and n of
+// at least 1. Its level is at least the one asked for.
+func ShareInterval(k, n int, level float64) Interval {
+	// The end at which so few hits, or so many, have half the error's probability
+	end := func(a, b float64, want float64) float64 {
+		low, high := 0.0, 1.0
+		for range 60 {
+			if mid := (low + high) / 2; betaInc(a, b, mid, 1-mid) < want {
+				low = mid
+			} else {
+				high = mid
+			}
+		}
+		return (low + high) / 2
+	}
+	iv, half := Interval{High: 1, Level: level, Method: "Clopper-Pearson"}, (1-level)/2
+	if k > 0 {
+		iv.Low = end(float64(k), float64(n-k+1), half)
+	}
+	if k < n {
+		iv.High = end(float64(k+1), float64(n-k), 1-half)
+	}
+	return iv
+}
+
 // MinForLook is the number of values from which on a sequential sample is first
 // looked at: a standard deviation of fewer is too often small by chance.
 const MinForLook = 5

@@ -89,3 +89,19 @@ func TestDifferenceOfSamplesThatDoNotVary(t *testing.T) {
 	assert.Zero(t, c.P(0))
 	assert.Equal(t, 1.0, c.P(2))
 }
+
+// The values are those of exact sums of binomial probabilities.
+func TestShareInterval(t *testing.T) {
+	for _, tt := range []struct {
+		k, n      int
+		low, high float64
+	}{
+		{0, 10, 0, 0.3084971}, {10, 10, 0.6915029, 1}, {5, 10, 0.1870860, 0.8129140}, {3, 60, 0.0104323, 0.1392432},
+		{1, 1, 0.025, 1}, {0, 1, 0, 0.975}, {1, 1000, 0.0000253, 0.0055589},
+	} {
+		iv := stats.ShareInterval(tt.k, tt.n, 0.95)
+		assert.InDelta(t, tt.low, iv.Low, 1e-6, "%d of %d", tt.k, tt.n)
+		assert.InDelta(t, tt.high, iv.High, 1e-6, "%d of %d", tt.k, tt.n)
+		assert.InDelta(t, 0.95, iv.Level, 0)
+	}
+}

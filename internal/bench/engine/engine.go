@@ -158,6 +158,7 @@ type Report struct {
 	// Retried is the time that failed tries and the pauses after them took, as
 	// part of the action.
 	Retried time.Duration
+	Retries int // failed tries before the last one
 }
 
 // Warn adds a warning.
@@ -183,6 +184,7 @@ func (r *Report) Note(key, value string) {
 func (r *Report) Add(o Report) {
 	r.Freed += o.Freed
 	r.Retried += o.Retried
+	r.Retries += o.Retries
 	r.Findings = append(r.Findings, o.Findings...)
 	r.Warnings = append(r.Warnings, o.Warnings...)
 	for k, v := range o.Reported {

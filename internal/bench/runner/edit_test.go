@@ -90,3 +90,42 @@ func TestEditsAreEstimatedForTheRoomThatTheyTake(t *testing.T) {
 	require.Len(t, problems.Errors(), 1)
 	assert.ErrorContains(t, problems, "the files cannot fit")
 }
+
+// The setting of the case decides unless the step does; a checksum of UDZO is
+// verified in both engines of this program.
+func TestVerifyIsAnAxis(t *testing.T) {
+	c := config(t, `
+schema = 1
+title = "Verified"
+[image]
+size = "8 MB"
+format = "UDRW"
+[matrix]
+verify = ["on", "off"]
+[files.f]
+sizes = ["100 kB"]
+[run]
+rounds = 1
+canary = false
+baseline = false
+[[protocol]]
+steps = [
+  { do = "create" },
+  { do = "attach" },
+  { do = "write", phase = "new" },
+  { do = "detach" },
+  { do = "convert", as = "small", format = "UDZO" },
+  { do = "damage", on = "small", as = "hurt", kind = "volume" },
+  { do = "attach", phase = "forced", on = "hurt", mount = false, verify = true, expect = "fail" },
+  { do = "attach", phase = "own", on = "hurt", mount = false },
+]
+`)
+	c.Engine = inprocess.New(nil)
+	_, err := runner.Run(t.Context(), c)
+	require.NoError(t, err)
+	cases := fold(t, c.Out).Cases
+	require.Len(t, cases, 2)
+	assert.Contains(t, cases[0].Reason, "checksum")
+	assert.Equal(t, result.Failed, cases[0].Status)
+	assert.Equal(t, result.Done, cases[1].Status, cases[1].Reason)
+}

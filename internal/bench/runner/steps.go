@@ -129,6 +129,7 @@ func (s *stepRun) recordReport(rep engine.Report) {
 	}
 	maps.Copy(s.rec.Reported, rep.Reported)
 	s.rec.RetryNS += int64(rep.Retried)
+	s.rec.Retries += rep.Retries
 	s.rec.Findings = append(s.rec.Findings, rep.Findings...)
 	for _, w := range rep.Warnings {
 		s.warn("engine", "%s", w)
@@ -168,8 +169,9 @@ func (s *stepRun) create(ctx context.Context) error {
 // recorded, too.
 func (s *stepRun) attach(ctx context.Context) error {
 	isSet := func(b *bool, value bool) bool { return b != nil && *b == value }
+	noVerify := isSet(s.st.Verify, false) || s.st.Verify == nil && s.x.c.Settings.Verify == "off"
 	opts := engine.AttachOptions{ReadOnly: isSet(s.st.ReadOnly, true), NoMount: isSet(s.st.Mount, false),
-		NoVerify: isSet(s.st.Verify, false), Cache: s.x.spec.Cache}
+		NoVerify: noVerify, Cache: s.x.spec.Cache}
 	stop := s.startTimer()
 	att, err := s.h.con.Attach(ctx, opts)
 	stop()
@@ -213,7 +215,8 @@ func (s *stepRun) remount(ctx context.Context) error {
 			return err
 		}
 		busy += part.rec.DurationNS
-		s.recordReport(engine.Report{Reported: part.rec.Reported, Retried: time.Duration(part.rec.RetryNS)})
+		s.recordReport(engine.Report{Reported: part.rec.Reported, Retried: time.Duration(part.rec.RetryNS),
+			Retries: part.rec.Retries})
 		s.rec.Warnings = append(s.rec.Warnings, part.rec.Warnings...)
 		from := s.x.r.now()
 		att, err := s.h.con.Attach(ctx, s.h.Options)

@@ -343,6 +343,7 @@ func (a *attachment) detach(ctx context.Context, force bool) error {
 		}
 		if i > 0 {
 			a.report.Retried = before + clock.Now() - start
+			a.report.Retries++
 			a.report.Note("detach_tries", strconv.Itoa(i+1))
 		}
 		try.args.Device = a.disk
@@ -451,7 +452,7 @@ func (e *Engine) listAttached(ctx context.Context, t *engine.Report, one bool, s
 				}
 				return err
 			}})
-		t.Add(engine.Report{Warnings: own.Warnings, Retried: own.Retried}) // without its figures
+		t.Add(engine.Report{Warnings: own.Warnings, Retried: own.Retried, Retries: own.Retries}) // without its figures
 		if err != nil {
 			return found, err
 		}

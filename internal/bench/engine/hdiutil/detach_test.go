@@ -38,6 +38,7 @@ func TestDetachBusyTwice(t *testing.T) {
 		assert.Equal(t, 1500*time.Millisecond, r.clock.Now())
 		assert.Equal(t, r.clock.Now(), rep.Retried, "the pauses are in no duration")
 		assert.Equal(t, "4", rep.Reported["detach_tries"])
+		assert.Equal(t, 3, rep.Retries)
 		r.clean()
 	}
 }

@@ -73,7 +73,7 @@ func (e *Engine) run(ctx context.Context, t *engine.Report, c call) error {
 			if e, ok := errors.AsType[*ToolError](err); ok {
 				e.Tries = try
 			}
-			t.Retried += lost
+			t.Retried, t.Retries = t.Retried+lost, t.Retries+try-1
 			return err
 		}
 		t.Warn("%s %s failed and was tried again after %s: %s", c.cmd.Tool, c.cmd.Verb, pause, reasonOf(err))

@@ -164,6 +164,7 @@ func TestDeviceNotConfigured(t *testing.T) {
 				assert.Contains(t, rep.Warnings[0], v.name+" failed and was tried again after 500ms: "+text)
 				assert.Equal(t, "3", rep.Reported[strings.ReplaceAll(v.name, " ", "_")+"_tries"])
 				assert.Equal(t, 1500*time.Millisecond, rep.Retried)
+				assert.Equal(t, 2, rep.Retries)
 				r.clean()
 
 				rule.To = 0
