@@ -81,7 +81,13 @@ func (s *runData) useScope() string {
 	if s.usesApple() {
 		return ""
 	}
-	systems := texts(s.r.Sessions, func(ss result.Session) string { return spaced(osName(ss.Host.OS), ss.Host.OSVersion) })
+	systems := texts(s.r.Sessions, func(ss result.Session) string {
+		name := osName(ss.Host.OS)
+		if strings.Contains(ss.Host.OSVersion, name) { // Debian GNU/Linux 12
+			return ss.Host.OSVersion
+		}
+		return spaced(name, ss.Host.OSVersion)
+	})
 	system := cmp.Or(strings.Join(systems, " and "), wording.Text("unknown-system"))
 	return wording.Text("use.scope", s.engineTitles(), system)
 }
@@ -148,7 +154,7 @@ func (t *useData) compare(at int, left []int) (equal, open []int) {
 		if f := t.figure(at, i); isUnknown(i) {
 			f.Rank, open = result.RankUndecided, append(open, i)
 			t.say("use.no-value", t.title(i), x.Title, f.Why)
-			t.out.Needs = wording.Text("use.need.value", t.title(i), x.Title)
+			t.out.Needs = wording.Join(t.out.Needs, wording.Text("use.need.value", t.title(i), x.Title))
 		}
 	}
 	left = slices.DeleteFunc(slices.Clone(left), isUnknown)
@@ -195,15 +201,16 @@ func (t *useData) compare(at int, left []int) (equal, open []int) {
 func (t *useData) explain(at, best int, others []useContrast, equal, open []int) {
 	title := t.plan.Decide[at].Title
 	slices.SortStableFunc(others, func(a, b useContrast) int { return cmp.Compare(a.centre(), b.centre()) })
-	most := 0
+	most, needs := 0, ""
 	for _, c := range others {
 		if slices.Contains(open, c.i) {
 			t.say("use.open", title, t.title(best), t.amount(at, best), t.title(c.i), t.amount(at, c.i), c.describe())
 			if n := c.replicatesNeeded(len(t.ps)); n > most {
-				most, t.out.Needs = n, c.needs(n)
+				most, needs = n, c.needs(n)
 			}
 		}
 	}
+	t.out.Needs = wording.Join(t.out.Needs, needs)
 	switch {
 	case len(open) > 0 || len(others) == 0:
 	case len(equal) > 1:
@@ -230,32 +237,41 @@ func (t *useData) judgeAdvice(a plan.Advice) result.UseAdvice {
 	return out
 }
 
-// warnings are what weakens the figures that decided: candidates without one,
-// a scaled run, and the warnings of the figures themselves.
+// warnings are what weakens the figures that decided: a scaled run, candidates
+// without a figure, and the warnings of the figures themselves with the
+// candidates that have them, unless all do.
 func (t *useData) warnings(at map[quantityKey]*result.Summary) []result.Warning {
-	var w warningList
-	for _, d := range t.s.r.Departures {
-		if d.Kind == "scale" {
-			w.put(result.Warning{Kind: d.Kind, Text: d.Text})
-		}
-	}
+	var found, out warningList
+	owners := map[result.Warning][]string{}
 	for i, k := range t.plan.Candidates {
 		for n, x := range t.plan.Decide {
 			switch f := t.figure(n, i); {
 			case f.Estimate == nil && n <= max(t.out.DecidedBy, 0):
-				w.put(result.Warning{Kind: "candidate", Text: wording.Text("use.missing", k.Title, f.Why)})
+				out.put(result.Warning{Kind: "candidate", Text: wording.Text("use.missing", k.Title, f.Why)})
 			case f.Rank != "":
 				cells, _ := t.s.cells(x.Quantity, slices.Concat(k.Where, x.Where), true)
 				for _, c := range cells {
 					sum := at[quantityKey{c.sub.c.ID, c.key.label(), c.key.cycle, x.Quantity}]
-					for _, own := range cmp.Or(sum, &result.Summary{}).Warnings {
-						w.put(result.Warning{Kind: own.Kind, Text: wording.Text("of-case", k.Title, own.Text)})
+					for _, w := range cmp.Or(sum, &result.Summary{}).Warnings {
+						found.put(w)
+						owners[w] = appendUnique(owners[w], k.Title)
 					}
 				}
 			}
 		}
 	}
-	return w.shortened()
+	for _, d := range t.s.r.Departures {
+		if d.Kind == "scale" {
+			out.put(result.Warning{Kind: d.Kind, Text: d.Text})
+		}
+	}
+	for _, w := range found {
+		if names := owners[w]; len(names) < len(t.plan.Candidates) {
+			w.Text = wording.Text("of-case", strings.Join(names, ", "), w.Text)
+		}
+		out.put(w)
+	}
+	return out.shortened()
 }
 
 // useContrast is a candidate against the best: one value a round, above none

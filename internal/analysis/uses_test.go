@@ -160,7 +160,17 @@ func TestUseHasItsFigures(t *testing.T) {
 		l.engine, l.host = own(), result.Host{OS: "linux", OSVersion: "6.8"}
 	})
 	assert.Equal(t, "images of this program (in-process) on Linux 6.8, not those of macOS", r.Uses[0].Scope)
-	assert.Contains(t, r.Uses[0].Warnings, result.Warning{Kind: "few-rounds", Text: "RAW: 2 rounds: an interval and a verdict need 3"})
+	assert.Contains(t, r.Uses[0].Warnings, result.Warning{Kind: "few-rounds", Text: "2 rounds: an interval and a verdict need 3"}, "of all")
+	r = usesOf(t, usePlan, 5, byFormat{around(1.5, 0), around(1, 1), around(1.3, 2)}, byFormat{{3}, {2}, {1}}, nil)
+	r.Departures = []result.Departure{{Kind: "scale", Text: "a tenth"}, {Kind: "sets", Text: "one"}}
+	r.Sessions[0].Host = result.Host{OS: "linux", OSVersion: "Debian GNU/Linux 12"}
+	r.Sessions[0].Engine = own()
+	for i := range r.Cases[0].Steps {
+		r.Cases[0].Steps[i].Warnings = []result.Warning{{Kind: "retried", Text: "twice"}}
+	}
+	require.NoError(t, Analyze(planOf(t, usePlan), r, Options{SkipRobustness: true}))
+	assert.Equal(t, []result.Warning{{Kind: "scale", Text: "a tenth"}, {Kind: "retried", Text: "RAW: twice"}}, r.Uses[0].Warnings)
+	assert.Equal(t, "images of this program (in-process) on Debian GNU/Linux 12, not those of macOS", r.Uses[0].Scope)
 }
 
 // Rates have the larger as the better, and a statistic of files.
@@ -231,4 +241,29 @@ func TestUseCorrectsOverTheRow(t *testing.T) {
 	for i := 1; i < 3; i++ {
 		assert.Greater(t, *u.Candidates[i].Figures[1].P, *alone.Candidates[i].Figures[1].P)
 	}
+}
+
+// From three pooled runs on the session is the unit, and automatic rounds cost what their looks cost.
+func TestUseOfPooledRuns(t *testing.T) {
+	p := planOf(t, usePlan)
+	var runs []*result.Result
+	for i, times := range []byFormat{{{2}, {1}, {1.5}}, {{2.1}, {1}, {1.6}}, {{2}, {1.1}, {1.6}}} {
+		l := steady(map[string]float64{"UDRW": 1e9, "UDSB": 1e9, "UDSP": 1e9}, 0.01)
+		l.seconds, l.disk = times.at, func(moment) result.DiskUse { return result.DiskUse{Allocated: 1} }
+		r := play(p, 2, l)
+		r.Run = string(rune('a' + i))
+		runs = append(runs, r)
+	}
+	r, err := result.Pool(runs)
+	require.NoError(t, err)
+	require.NoError(t, Analyze(p, r, Options{SkipRobustness: true}))
+	ratio := r.Uses[0].Candidates[0].Figures[0].Ratio
+	assert.Equal(t, []any{3, "session"}, []any{ratio.N, ratio.CI.Unit})
+	assert.Equal(t, []string{"Bundle"}, r.Uses[0].Chosen, r.Uses[0].Reason)
+
+	one := usesOf(t, usePlan, 5, byFormat{around(1.5, 0), around(1, 1), around(1.3, 2)}, byFormat{{1}, {1}, {1}}, nil)
+	before := *one.Uses[0].Candidates[0].Figures[0].P
+	one.Auto = &result.AutoRounds{Looks: []int{3, 5, 9}}
+	require.NoError(t, Analyze(p, one, Options{SkipRobustness: true}))
+	assert.InDelta(t, 3*before, *one.Uses[0].Candidates[0].Figures[0].P, 1e-12)
 }

@@ -73,6 +73,7 @@ var studies = []struct {
 	{"auto", (*exam).autoRounds},
 	{"verdicts", (*exam).falseVerdicts},
 	{"power", (*exam).power},
+	{"uses", (*exam).uses},
 	{"compare", (*exam).comparisons},
 	{"require", (*exam).requiredClaims},
 	{"warnings", (*exam).fileWarnings},

@@ -1,6 +1,7 @@
 package selftest
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -127,6 +128,68 @@ func (x *exam) power(s *Study) {
 		}
 	}
 	s.add(g)
+}
+
+// useDesign is a plan that chooses between images of formats by writing and,
+// where that leaves several, by reading.
+func useDesign(formats []string, matters string) design {
+	var candidates strings.Builder
+	for _, f := range formats {
+		fmt.Fprintf(&candidates, "{ title = %q, where = { format = %[1]q } },\n", f)
+	}
+	claims := fmt.Sprintf(`[[use]]
+name = "choice"
+says = "A choice"
+candidates = [
+%s]
+decide = [
+  { title = "writing", quantity = "write", matters = %q },
+  { title = "reading", quantity = "read", matters = %[2]q },
+]
+`, candidates.String(), matters)
+	return design{Formats: formats, Sizes: []int64{100e6}, Sets: 40, Rounds: 5, Read: true, Claims: claims}
+}
+
+// uses: how often is the right candidate of a use chosen, how often is the best
+// one left out, and how often is one of equals preferred?
+func (x *exam) uses(s *Study) {
+	runs := choose(x, 500, 40)
+	s.fillHow(runs)
+	right := newGrid("Runs that choose the right candidate, %", "what is true")
+	undecided := newGrid("Undecided runs, %", right.corner)
+	equal := newGrid("Runs that prefer one of equal candidates, %", right.corner)
+	for _, l := range choose(x, s.Laws, [][]string{s.Laws[1], s.Laws[4]}) {
+		name, formats, best := l[0], strings.Fields(l[1]), l[3]
+		for _, noise := range choose(x, strings.Fields(l[4]), []string{"1"}) {
+			// Where mounts scatter much, candidates that differ by less than 10 % are
+			// seldom compared to the end; 1 % lets every error through
+			matters := map[bool]string{true: "1%", false: "10%"}[noise == "10" && best == ""]
+			column, out := fmt.Sprintf("mounts %s %%", noise), share{}
+			if best == "" {
+				column += ", " + matters + " matters"
+			}
+			m := law(noLatency + "file_noise = 10%;session_noise = 3%;mount_noise = " + noise + "%;" + l[2])
+			for _, r := range x.play(trial{design: useDesign(formats, matters), law: m, runs: runs,
+				seed: []any{"uses", l, noise}, varied: true}) {
+				u := r.Uses[0]
+				// Of equal candidates each is the best, and the first stands for all
+				out.add(!slices.Contains(u.Chosen, cmp.Or(best, formats[0])))
+				if best == "" {
+					equal.at(name, column).add(u.Choice == result.ChosenOne)
+					continue
+				}
+				right.at(name, column).add(u.Choice == result.ChosenOne && u.Chosen[0] == best)
+				undecided.at(name, column).add(u.Choice == result.Undecided)
+			}
+			s.Promises[2].takeShare(name+", "+column, out)
+			if best == "" {
+				equal.check(&s.Promises[1], name, column)
+			} else if noise == "1" {
+				right.check(&s.Promises[0], name, column)
+			}
+		}
+	}
+	s.add(right, undecided, equal)
 }
 
 // fileKinds are the warnings that look at the files of one step.

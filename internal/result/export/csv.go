@@ -18,7 +18,7 @@ import (
 )
 
 // Tables are the tables that csv can write. The first is the default.
-var Tables = []string{"samples", "summaries", "steps", "tables"}
+var Tables = []string{"samples", "summaries", "steps", "tables", "uses"}
 
 //go:embed columns.txt
 var columnsText string
@@ -81,7 +81,7 @@ func cellValue[T any](path string) func(row *T) any {
 
 // Columns are the columns of a csv table for this result.
 func Columns(r *result.Result, table string) []Column[tableRow] {
-	if table == "tables" { // its rows are about cells of several cases
+	if table == "tables" || table == "uses" { // their rows are about several cases
 		return columnGroups[table]
 	}
 	cols := slices.Clone(columnGroups["run"])
@@ -112,6 +112,11 @@ type tableRow struct {
 	Table       *result.Table
 	Row, Column *result.TableLine // headings of the cell
 	Cell        *result.TableCell
+
+	Use       *result.Use
+	Candidate *result.UseCandidate
+	Criterion *result.UseCriterion
+	Figure    *result.UseFigure
 }
 
 // Methods of tableRow are used by columns.txt.
@@ -230,8 +235,8 @@ func PlainCell(s string) string {
 
 // writeCSV writes one table of runs with the same columns: "samples" (a row for
 // each timed file), "steps" (for each executed step), "summaries" (for each
-// estimate) or "tables" (for each cell of the tables of the plan). The first
-// row names the columns, see [Columns]; the keys of the plan's cases are in
+// estimate), "tables" (for each cell of the tables of the plan) or "uses" (for
+// each figure of a candidate of a use). The first row names the columns, see [Columns]; the keys of the plan's cases are in
 // columns key_…. A quantity's unit is in its name: _ns, bytes,
 // _bytes_per_second.
 func writeCSV(w io.Writer, rs []*result.Result, table string) error {
@@ -278,6 +283,9 @@ func forEachRow(r *result.Result, table string, do func(x *tableRow)) {
 	switch table {
 	case "tables":
 		forEachTableCell(r, do)
+		return
+	case "uses":
+		forEachUseFigure(r, do)
 		return
 	case "summaries":
 		for si := range r.Summaries {
@@ -327,6 +335,22 @@ func forEachTableCell(r *result.Result, do func(x *tableRow)) {
 					}
 				}
 				do(&tableRow{Run: r, Table: t, Row: &t.Rows[i], Column: &t.Columns[k], Cell: c, Estimate: e})
+			}
+		}
+	}
+}
+
+// forEachUseFigure calls do with the figures of all candidates of the uses. One
+// without an estimate gets an empty one, with the reason.
+func forEachUseFigure(r *result.Result, do func(x *tableRow)) {
+	for ui := range r.Uses {
+		u := &r.Uses[ui]
+		for i := range u.Candidates {
+			k := &u.Candidates[i]
+			for n := range min(len(k.Figures), len(u.Criteria)) {
+				f := &k.Figures[n]
+				e := cmp.Or(f.Estimate, &result.Estimate{Why: f.Why, Unit: u.Criteria[n].Unit})
+				do(&tableRow{Run: r, Use: u, Candidate: k, Criterion: &u.Criteria[n], Figure: f, Estimate: e})
 			}
 		}
 	}

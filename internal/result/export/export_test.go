@@ -65,8 +65,17 @@ func goldenResult() *result.Result {
 			Published: &result.PublishedValue{Text: "7.62 GB/s", Kind: "is", Low: 7.62e9, High: 7.62e9, Unit: "B/s", Ratio: 0.2, On: "Mac"}, Warnings: []result.Warning{{Kind: "rounds", Text: "only 2 rounds"}}},
 			{Why: "not part of the protocol"}, {Case: udsb.ID, Phase: "again", Rounds: 2, Outcome: &result.TableOutcome{Do: "attach", Text: "yes 1 of 2 times, no 1", OK: 1, Failed: 1}}},
 		{{Case: native.ID, Why: "case target=directory was skipped"}, {Published: &result.PublishedValue{Text: "about 3 GB/s", Kind: "about", Low: 3e9, High: 3e9, Unit: "B/s"}}, {Fit: "line", Estimate: &result.Estimate{Name: "r2", Value: 0.99, Unit: "1"}}}}}
+	p := 0.01
+	use := result.Use{Name: "vault", Choice: result.ChosenOne, Chosen: []string{"bundle"}, Reason: "by writing, bundle is the best",
+		Criteria: []result.UseCriterion{{Title: "=writing", Op: "write", Unit: "B/s", HigherIsBetter: true, Matters: 0.1}},
+		Candidates: []result.UseCandidate{
+			{Title: "bundle", Cases: []string{udsb.ID}, Figures: []result.UseFigure{{Rank: result.RankBest, Estimate: &result.Estimate{Name: "aggregate", Value: 2e9, Unit: "B/s", N: 3}}}},
+			{Title: "raw", Cases: []string{raw.ID, "other"}, Figures: []result.UseFigure{{Rank: result.RankWorse, P: &p, Estimate: &result.Estimate{Name: "aggregate", Value: 1e9, Unit: "B/s", N: 3,
+				CI: &result.CI{Low: 0.9e9, High: 1.1e9, Level: 0.95, Method: "t", Unit: "round"}}, Ratio: &result.Estimate{Name: "ratio", Value: 2, Unit: "1", N: 3, CI: &result.CI{Low: 1.9, High: 2.1, Level: 0.95}}}}},
+			{Title: "native", Figures: []result.UseFigure{{Why: "case target=directory was skipped"}}}}}
 	return &result.Result{
 		Tables: []result.Table{table},
+		Uses:   []result.Use{use},
 		Schema: 1, Tool: result.Tool{Name: "dmgbench", Version: "0.1.0", Go: "go1.26.0", OS: "linux", Arch: "amd64"}, Run: "quick-1", Status: result.Failed,
 		Plan: result.PlanRef{Name: "quick", Title: "Quick \"tour\"", Digest: strings.Repeat("ab", 32)}, Seed: 18446744073709551615, Rounds: 2,
 		Sessions: []result.Session{{Index: 1, Started: at(0), Finished: at(90), Boot: "b1", End: result.Clean,
@@ -98,7 +107,7 @@ func exported(t require.TestingT, r *result.Result, format, table string) string
 
 func TestGoldenExports(t *testing.T) {
 	for file, c := range map[string][2]string{
-		"samples.csv": {"csv", ""}, "steps.csv": {"csv", "steps"}, "summaries.csv": {"csv", "summaries"}, "tables.csv": {"csv", "tables"}, "result.json": {"json", ""},
+		"samples.csv": {"csv", ""}, "steps.csv": {"csv", "steps"}, "summaries.csv": {"csv", "summaries"}, "tables.csv": {"csv", "tables"}, "uses.csv": {"csv", "uses"}, "result.json": {"json", ""},
 		"samples.jsonl": {"jsonl", ""}, "bench.txt": {"benchfmt", ""}, "metrics.prom": {"openmetrics", ""},
 	} {
 		got := exported(t, goldenResult(), c[0], c[1])
