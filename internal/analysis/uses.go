@@ -204,7 +204,7 @@ func (t *useData) explain(at, best int, others []useContrast, equal, open []int)
 	most, needs := 0, ""
 	for _, c := range others {
 		if slices.Contains(open, c.i) {
-			t.say("use.open", title, t.title(best), t.amount(at, best), t.title(c.i), t.amount(at, c.i), c.describe())
+			t.say("use.open", title, t.title(best), t.amount(at, best), t.title(c.i), t.amount(at, c.i), c.describe(t.figure(at, c.i)))
 			if n := c.replicatesNeeded(len(t.ps)); n > most {
 				most, needs = n, c.needs(n)
 			}
@@ -218,7 +218,8 @@ func (t *useData) explain(at, best int, others []useContrast, equal, open []int)
 		t.say("use.same", title, names, wording.Percent(t.plan.Decide[at].Matters))
 	default:
 		next := others[0]
-		t.say("use.best", title, t.title(best), t.amount(at, best), t.title(next.i), t.amount(at, next.i), next.describe())
+		t.say("use.best", title, t.title(best), t.amount(at, best), t.title(next.i), t.amount(at, next.i),
+			next.describe(t.figure(at, next.i)))
 	}
 }
 
@@ -330,23 +331,20 @@ func (c *useContrast) rank(f *result.UseFigure) {
 	if len(c.xs) == 0 {
 		return
 	}
-	centre := c.centre()
-	f.Ratio = &result.Estimate{Name: "ratio", Value: centre, Unit: c.unit, N: len(c.xs)}
-	if c.sc.name == plainScale.name {
-		f.Ratio.Name = "difference"
-	}
+	name := map[string]string{logScale.name: "ratio", plainScale.name: "difference"}[c.sc.name]
+	f.Ratio = &result.Estimate{Name: name, Value: c.centre(), Unit: c.unit, N: len(c.xs)}
 	c.sc.roundInterval(f.Ratio, c.xs)
-	iv, err := c.sc.interval(c.xs)
-	if err != nil {
+	ci := f.Ratio.CI
+	if ci == nil {
 		return
 	}
 	p := c.p
 	f.P = &p
 	most, least := c.limits()
-	switch {
-	case c.p <= family && (centre >= c.matters || near(centre, c.matters)):
+	switch v := f.Ratio.Value; {
+	case p <= family && (v >= most || near(v, most)):
 		f.Rank = result.RankWorse
-	case iv.Low > least && iv.High < most || iv.Low == c.none && iv.High == c.none:
+	case ci.Low > least && ci.High < most || ci.Low == c.none && ci.High == c.none:
 		f.Rank = result.RankEqual
 	}
 }
@@ -357,23 +355,24 @@ func (c *useContrast) limits() (most, least float64) {
 	return c.matters, c.sc.from(2*c.sc.to(c.none) - c.sc.to(c.matters))
 }
 
-// describe writes the difference with its interval.
-func (c *useContrast) describe() wording.Message {
-	value := wording.Say("use.ratio", wording.Number(c.centre()))
-	if c.sc.name == plainScale.name {
-		value = wording.Say("use.difference", wording.Amount{Value: c.centre(), Unit: c.unit})
-	}
-	n := c.sc.times(len(c.xs))
-	iv, err := c.sc.interval(c.xs)
-	switch {
-	case len(c.xs) == 0:
+// describe writes how far a candidate is from the best.
+func (c *useContrast) describe(f *result.UseFigure) wording.Message {
+	r := f.Ratio
+	if r == nil {
 		return wording.Say("no-pairs")
-	case err != nil:
-		return wording.Say("use.few", value, n, minRounds)
-	case !c.isTest():
-		return wording.Say("use.exact", value, n)
 	}
-	return wording.Say("use.interval", value, wording.Span{Low: iv.Low, High: iv.High, Unit: c.unit}, n, wording.P(c.p))
+	value, n := wording.Amount{Value: r.Value, Unit: r.Unit}, c.sc.times(r.N)
+	text := wording.Say("use.ratio", value)
+	if r.Name == "difference" {
+		text = wording.Say("use.difference", value)
+	}
+	switch {
+	case r.CI == nil:
+		return wording.Say("use.few", text, r.Why)
+	case !c.isTest():
+		return wording.Say("use.exact", text, n)
+	}
+	return wording.Say("use.interval", text, wording.Span{Low: r.CI.Low, High: r.CI.High, Unit: r.Unit}, n, wording.P(*f.P))
 }
 
 // mostReplicates is how many rounds anybody may be advised to run.
