@@ -3,6 +3,7 @@ package analysis
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 
 	"dmgbench/internal/image"
@@ -87,16 +88,28 @@ var quantityRows = map[plan.Quantity]quantityRow{
 	"cost_64k":      costRow("64 KiB", func(c *result.Changes) int64 { return c.Bytes64K }),
 	"cost_1m":       costRow("1 MiB", func(c *result.Changes) int64 { return c.Bytes1M }),
 	"cost_whole":    costRow("whole files", func(c *result.Changes) int64 { return c.BytesWhole }),
-	"tree":          {name: "operations a second", operations: true, value: operationsRate},
-	"tree_p50":      latencyRow("median latency", 0.5),
-	"tree_p95":      latencyRow("95th percentile of latencies", 0.95),
-	"tree_p99":      latencyRow("99th percentile of latencies", 0.99),
-	"random":        {name: "random operations a second", operations: true, value: operationsRate},
-	"random_p50":    latencyRow("median latency", 0.5),
-	"random_p95":    latencyRow("95th percentile of latencies", 0.95),
-	"random_p99":    latencyRow("99th percentile of latencies", 0.99),
-	"random_p999":   latencyRow("99.9th percentile of latencies", 0.999),
-	"random_max":    latencyRow("worst latency", 1),
+	"copy_out": {name: "rate of copying files out", value: func(st *result.Step) float64 {
+		i := slices.IndexFunc(st.Operations, func(o result.Operations) bool { return o.Kind == "copy" })
+		if i < 0 {
+			return math.NaN()
+		}
+		return quotient(st.Operations[i].Bytes, operationsSeconds(st))
+	}},
+	"copy_out_time": {value: operationsSeconds},
+	"unpack_time": {value: func(st *result.Step) float64 {
+		return known(float64(st.AttachNS)/1e9+operationsSeconds(st), st.AttachNS > 0)
+	}},
+	"tree_time":   {value: operationsSeconds},
+	"tree":        {name: "operations a second", operations: true, value: operationsRate},
+	"tree_p50":    latencyRow("median latency", 0.5),
+	"tree_p95":    latencyRow("95th percentile of latencies", 0.95),
+	"tree_p99":    latencyRow("99th percentile of latencies", 0.99),
+	"random":      {name: "random operations a second", operations: true, value: operationsRate},
+	"random_p50":  latencyRow("median latency", 0.5),
+	"random_p95":  latencyRow("95th percentile of latencies", 0.95),
+	"random_p99":  latencyRow("99th percentile of latencies", 0.99),
+	"random_p999": latencyRow("99.9th percentile of latencies", 0.999),
+	"random_max":  latencyRow("worst latency", 1),
 }
 
 // isTime reports whether the quantity is the time of a step.
@@ -214,16 +227,21 @@ func costRow(part string, of func(*result.Changes) int64) quantityRow {
 	}}
 }
 
+// operationsSeconds is the time in which the operations ran.
+func operationsSeconds(st *result.Step) float64 {
+	if st.OperationsSpan == nil {
+		return math.NaN()
+	}
+	return float64(st.OperationsSpan.DurationNS) / 1e9
+}
+
 // operationsRate is the number of operations over the time in which they ran.
 func operationsRate(st *result.Step) float64 {
 	var n int64
 	for _, o := range st.Operations {
 		n += o.Count
 	}
-	if st.OperationsSpan == nil {
-		return math.NaN()
-	}
-	return quotient(n, float64(st.OperationsSpan.DurationNS)/1e9)
+	return quotient(n, operationsSeconds(st))
 }
 
 // latencyRow is the row of a quantile of the latencies of one kind of

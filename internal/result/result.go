@@ -264,10 +264,13 @@ type Step struct {
 	// kinds' first calls; OperationsSpan is when they ran.
 	Operations     []Operations    `json:"operations,omitempty"`
 	OperationsSpan *OperationsSpan `json:"operations_span,omitempty"`
-	Changes        *Changes        `json:"changes,omitempty"`  // of manifest steps after the first
-	Findings       []string        `json:"findings,omitempty"` // of check and verify
-	Live           int64           `json:"live"`               // bytes of files on the volume after the step
-	Warnings       []Warning       `json:"warnings,omitempty"`
+	// AttachNS is how long the last attach of the container took, of steps that
+	// copy files out of it.
+	AttachNS int64     `json:"attach_ns,omitempty"`
+	Changes  *Changes  `json:"changes,omitempty"`  // of manifest steps after the first
+	Findings []string  `json:"findings,omitempty"` // of check and verify
+	Live     int64     `json:"live"`               // bytes of files on the volume after the step
+	Warnings []Warning `json:"warnings,omitempty"`
 }
 
 // Span is the timed stretch of a step with workers: from the gate, the moment when

@@ -164,16 +164,18 @@ func (x *caseRun) stopReason(ctx context.Context, caseErr error) error {
 
 // liveFiles are the files that the steps of a case have put on a container.
 type liveFiles struct {
-	Live    []workload.Item // of write steps, in the order written
-	Named   []workload.Item // of copy and stream steps; they belong to no batch
-	Sets    map[int]string  // file set of each batch: its data verifies the files
-	Batches int             // number of the last batch
-	Edited  int64           // bytes written and edited since the last manifest
+	Live    []workload.Item       // of write steps, in the order written
+	Named   []workload.Item       // of copy and stream steps; they belong to no batch
+	Sets    map[int]string        // file set of each batch: its data verifies the files
+	Batches int                   // number of the last batch
+	Trees   map[int]workload.Tree `json:",omitempty"` // by batch: what trees have besides the files in Live
+	Edited  int64                 // bytes written and edited since the last manifest
 }
 
 // clone is a copy that can change independently.
 func (l *liveFiles) clone() liveFiles {
-	return liveFiles{slices.Clone(l.Live), slices.Clone(l.Named), maps.Clone(l.Sets), l.Batches, l.Edited}
+	return liveFiles{slices.Clone(l.Live), slices.Clone(l.Named), maps.Clone(l.Sets), l.Batches,
+		maps.Clone(l.Trees), l.Edited}
 }
 
 // containerState is what a pause writes to the journal, to continue with a
@@ -191,6 +193,7 @@ type handle struct {
 	att   engine.Attachment // nil while detached
 	place *workFolder
 	containerState
+	attachNS int64    // duration of the last attach
 	manifest manifest // nil before the first one, and after a pause
 }
 
@@ -455,6 +458,12 @@ func writtenBy(st *result.Step) (sum int64) {
 	switch {
 	case st.Stream != nil:
 		return st.Stream.Out
+	case st.OperationsSpan != nil:
+		for _, o := range st.Operations {
+			if o.Kind != "read" {
+				sum += o.Bytes
+			}
+		}
 	case st.Do == "write" || st.Do == "copy" || st.Do == "canary" && st.Op == "write":
 		if st.Span != nil {
 			return st.Span.Bytes

@@ -61,6 +61,7 @@ func (s *stepRun) recordFiles(out workload.Outcome, o workload.Options) {
 		p.GateNS, p.FirstDoneNS, p.LastDoneNS = p.GateNS-start, p.FirstDoneNS-start, p.LastDoneNS-start
 	}
 	rec.Stream, rec.Workers = out.Stream, o.Workers
+	rec.Operations, rec.OperationsSpan = out.Operations, out.OperationsSpan
 	if s.x.gate == nil { // in a parallel block the counter contains the flushes of all its steps
 		rec.Flushes = out.Flushes
 	}
@@ -142,9 +143,16 @@ func (s *stepRun) write(ctx context.Context, o workload.Options) (workload.Outco
 	return out, err
 }
 
-// batch are the files that a read or verify step reads, in order.
+// batch are the files that a read or verify step reads, in order; those of trees
+// are verified, but not read one by one.
 func (s *stepRun) batch() []workload.Item {
 	items := s.h.Live
+	if s.st.Do == "read" && len(s.h.Trees) > 0 {
+		items = slices.DeleteFunc(slices.Clone(items), func(it workload.Item) bool {
+			_, isOfTree := s.h.Trees[it.Batch]
+			return isOfTree
+		})
+	}
 	if s.st.Batch != "all" {
 		items = workload.LastBatch(items)
 	}

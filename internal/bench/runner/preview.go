@@ -254,8 +254,9 @@ type dryCase struct {
 
 // Speeds that a forecast assumes until the run has measured its own.
 const (
-	assumedRate = 500e6                  // bytes per second: a SATA SSD
-	assumedStep = 200 * time.Millisecond // of each create, attach, detach and other step
+	assumedRate      = 500e6                  // bytes per second: a SATA SSD
+	assumedOperation = 100 * time.Microsecond // of each file of a tree
+	assumedStep      = 200 * time.Millisecond // of each create, attach, detach and other step
 )
 
 // caseForecast is how long one round of a case takes at the assumed speeds.
@@ -285,7 +286,10 @@ func newForecast(p *plan.Plan, cases []plan.Case) forecast {
 		for _, s := range t.Steps {
 			sum += assumedStep
 			switch s.Do {
-			case "write", "read", "verify", "copy", "stream":
+			case "tree":
+				sum += time.Duration(s.Files) * assumedOperation
+				fallthrough
+			case "write", "read", "verify", "copy", "stream", "copy_out":
 				sum += time.Duration(float64(s.Bytes) / assumedRate * float64(time.Second))
 			}
 			cf.work = append(cf.work, sum)

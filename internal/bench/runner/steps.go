@@ -54,6 +54,7 @@ func init() {
 		"transfer": {do: (*stepRun).deriveContainer},
 		"damage":   {do: (*stepRun).deriveContainer},
 		"manifest": {do: (*stepRun).manifest},
+		"copy_out": {needs: needsVolume, do: (*stepRun).copyOut},
 		"parallel": {needs: needsNone, do: (*stepRun).parallel},
 
 		"compact": {call: func(s *stepRun, ctx context.Context) (engine.Report, error) {
@@ -80,6 +81,7 @@ func init() {
 		"verify": {needs: needsVolume, files: (*stepRun).verify},
 		"delete": {needs: needsVolume, files: (*stepRun).delete},
 		"edit":   {needs: needsVolume, files: (*stepRun).edit},
+		"tree":   {needs: needsVolume, files: (*stepRun).tree},
 		"copy":   {needs: needsVolume, files: (*stepRun).copy},
 		"stream": {needs: needsVolume, files: (*stepRun).stream, timesFiles: true},
 	}
@@ -179,6 +181,7 @@ func (s *stepRun) attach(ctx context.Context) error {
 		s.h.att, s.h.Options = att, opts
 	}
 	s.recordMade(s.h.att)
+	s.h.attachNS = s.rec.DurationNS - s.rec.RetryNS
 	return err
 }
 
@@ -223,8 +226,8 @@ func (s *stepRun) remount(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.h.att = att
-		busy += s.x.r.now() - from
+		s.h.att, s.h.attachNS = att, s.x.r.now()-from
+		busy += s.h.attachNS
 		s.recordMade(att)
 		if err := s.wait(ctx); err != nil {
 			return err

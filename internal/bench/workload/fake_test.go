@@ -99,10 +99,11 @@ func (v *fakeVolume) Remove(name string) error {
 	v.note("remove "+name, 0)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.files[name] == nil {
+	if v.files[name] == nil && !v.dirs[name] {
 		return fs.ErrNotExist
 	}
 	delete(v.files, name)
+	delete(v.dirs, name)
 	return nil
 }
 

@@ -40,6 +40,20 @@ type Item struct {
 	Batch int    // from 1
 	Set   int    // from 1
 	Index int    // position in its set as the plan lists it, from 0
+	// Made is the name that the data was made for, if the file has another one
+	// now, and Version how often it was overwritten: together they give the data.
+	Made    string `json:",omitempty"`
+	Version int    `json:",omitempty"`
+}
+
+// dataKey is that of the data that the file has: a renamed file keeps its data,
+// an overwritten one has other data.
+func (it Item) dataKey() FileKey {
+	name := cmp.Or(it.Made, it.Name)
+	if it.Version > 0 {
+		name += fmt.Sprintf("\x00%d", it.Version)
+	}
+	return KeyOf(name)
 }
 
 // BatchFolder is the folder of the files of a batch. [Write] makes it before

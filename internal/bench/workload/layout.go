@@ -220,6 +220,23 @@ func (b *Buffers) get(n int64) (*hostio.Buffer, error) {
 	return hostio.AlignedBuffer(int(max(n, bufferAlign)))
 }
 
+// memory is n bytes of the buffers of the step, and what gives them back.
+func (o Options) memory(n int64) (mem []byte, free func(), err error) {
+	pool := o.Buffers
+	if pool == nil {
+		pool = &Buffers{}
+	}
+	buf, err := pool.get(n)
+	if err != nil {
+		return nil, nil, err
+	}
+	return buf.Bytes(), func() {
+		if pool.put(buf); o.Buffers == nil {
+			pool.Free()
+		}
+	}, nil
+}
+
 // put gives a buffer back. It unmaps none: other steps may be timed.
 func (b *Buffers) put(buf *hostio.Buffer) {
 	b.mu.Lock()

@@ -118,7 +118,7 @@ func newRing(d *Data, it Item, mem []byte, block int) *ring {
 	primed.Add(1)
 	first := min(int64(n*block), it.Size) // bytes of the file that are in the blocks at first
 	r.filler.Go(func() {
-		key := KeyOf(it.Name)
+		key := it.dataKey()
 		for off := int64(0); off < it.Size; {
 			select {
 			case b := <-r.empty:

@@ -18,12 +18,17 @@ import (
 // Outcome is what a step did. After an error it contains what was complete
 // before it.
 type Outcome struct {
-	Samples  []result.Sample // in the order of the items
-	Span     *result.Span    // nil if nothing was timed
-	Cache    *result.Achieved
-	Sync     *result.Achieved
-	QoS      *result.Achieved // of the workers' threads; nil: the default, as asked
-	Stream   *result.Stream
+	Samples []result.Sample // in the order of the items
+	Span    *result.Span    // nil if nothing was timed
+	Cache   *result.Achieved
+	Sync    *result.Achieved
+	QoS     *result.Achieved // of the workers' threads; nil: the default, as asked
+	Stream  *result.Stream
+	// Operations by kind, and when they ran; nil where no single operation was
+	// timed.
+	Operations     []result.Operations
+	OperationsSpan *result.OperationsSpan
+
 	Findings []string // of Verify, none means that every byte is right
 	Warnings []result.Warning
 	Bytes    int64 // bytes of complete files
@@ -72,16 +77,11 @@ func (s *step) run(ctx context.Context) (Outcome, error) {
 		return s.out, ctx.Err()
 	}
 	s.found = map[string]int{}
-	pool := s.o.Buffers
-	if pool == nil {
-		pool = &Buffers{}
-		defer pool.Free()
-	}
-	buf, err := pool.get(s.l.memory)
+	mem, free, err := s.o.memory(s.l.memory)
 	if err != nil {
 		return s.out, err
 	}
-	defer pool.put(buf)
+	defer free()
 	if !s.l.dataless { // a simulated time cannot be disturbed by a collection
 		hostio.Warm(s.o.Workers)
 		defer pauseGC()()
@@ -93,7 +93,7 @@ func (s *step) run(ctx context.Context) (Outcome, error) {
 		defer release()
 		s.out.QoS = achievedQoS(s.o.QoS)
 		if err == nil {
-			err = s.runWaves(ctx, buf.Bytes())
+			err = s.runWaves(ctx, mem)
 		}
 	})
 	all.Wait()
@@ -165,7 +165,7 @@ func (s *step) prepare(ctx context.Context, items []Item, mem []byte) ([]*job, e
 			mem = mem[s.l.cost(it):]
 		case s.write:
 			j.buf = mem[:it.Size]
-			s.o.Data.fillParallel(j.buf, KeyOf(it.Name))
+			s.o.Data.fillParallel(j.buf, it.dataKey())
 			mem = mem[s.l.cost(it):]
 		}
 	}
@@ -185,14 +185,24 @@ func (s *step) openFile(j *job) (err error) {
 	if j.file, err = s.vol.Open(j.item.Name, o); err != nil {
 		return fmt.Errorf("opening: %w", err)
 	}
-	if s.o.Cache != CacheBuffered {
-		err := j.file.Evict()
-		if err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, ErrUnknown) {
-			return errors.Join(fmt.Errorf("evicting: %w", err), j.file.Close())
-		}
+	if err := s.evict(j.file); err != nil {
+		return errors.Join(err, j.file.Close())
 	}
 	j.found = cacheBefore(j.file)
 	return nil
+}
+
+// evict evicts an open file that is not to be found in the page cache, as far as
+// the volume can.
+func (s *step) evict(f File) error {
+	if s.o.Cache == CacheBuffered {
+		return nil
+	}
+	err := f.Evict()
+	if err == nil || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ErrUnknown) {
+		return nil
+	}
+	return fmt.Errorf("evicting: %w", err)
 }
 
 // timeWave starts the workers on one wave, waits for them and adds their times
@@ -271,9 +281,7 @@ func (s *step) finishWave(ctx context.Context, jobs []*job) (failed error) {
 			s.found[cacheAfter(j.found, j.file)]++
 		} else if j.done {
 			s.found[string(j.file.Cache())]++ // direct or buffered, as FoundDirect and FoundBuffered
-			if s.synced == "" || slices.Index(syncByWeakness, j.synced) < slices.Index(syncByWeakness, s.synced) {
-				s.synced = j.synced
-			}
+			s.recordSync(j.synced)
 		}
 		if err := j.file.Close(); err != nil && j.done {
 			j.done, j.err = false, fmt.Errorf("closing: %w", err)
@@ -294,6 +302,13 @@ func (s *step) finishWave(ctx context.Context, jobs []*job) (failed error) {
 		}
 	}
 	return failed
+}
+
+// recordSync keeps the weakest flush.
+func (s *step) recordSync(mode hostio.SyncMode) {
+	if s.synced == "" || slices.Index(syncByWeakness, mode) < slices.Index(syncByWeakness, s.synced) {
+		s.synced = mode
+	}
 }
 
 // waveTail is the share of the timed span, in percent, from which on idle

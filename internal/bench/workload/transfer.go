@@ -102,6 +102,11 @@ const verifyBlock = 1 << 20
 // offset of the first wrong byte. The error is not nil only if the verification
 // itself failed.
 func Verify(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, error) {
+	return verifyItems(ctx, items, o, func(it Item, mem []byte) error { return verifyFile(ctx, vol, it, o, mem) })
+}
+
+// verifyItems verifies items in parallel, each with memory for two blocks.
+func verifyItems(ctx context.Context, items []Item, o Options, verify func(Item, []byte) error) (Outcome, error) {
 	defer o.Gate.Leave()
 	o = o.withDefaults()
 	// Verification is not timed, so it uses all processors.
@@ -121,7 +126,7 @@ func Verify(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, 
 		wg.Go(func() {
 			part := mem.Bytes()[id*2*verifyBlock:][: 2*verifyBlock : 2*verifyBlock]
 			for i := next.Add(1) - 1; i < int64(len(items)) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				err := verifyFile(ctx, vol, items[i], o, part)
+				err := verify(items[i], part)
 				mu.Lock()
 				if err == nil {
 					out.Bytes += items[i].Size
@@ -162,7 +167,7 @@ func verifyFile(ctx context.Context, vol Volume, it Item, o Options, mem []byte)
 	// Pages in the cache do not prove what is on the volume. The call is advice
 	// only.
 	_ = f.Evict()
-	key := KeyOf(it.Name)
+	key := it.dataKey()
 	for off := int64(0); off < it.Size && ctx.Err() == nil; off += verifyBlock {
 		n := min(verifyBlock, it.Size-off)
 		got, want := mem[:n], mem[verifyBlock:verifyBlock+n]

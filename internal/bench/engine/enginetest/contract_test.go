@@ -59,6 +59,7 @@ func runContract(t *testing.T, make func() engine.Engine, dir string, o Options)
 		{"life", (*rig).life}, {"remount", (*rig).remount}, {"read-only", (*rig).readOnly}, {"space", (*rig).space}, {"full", (*rig).full},
 		{"resize", (*rig).resize}, {"transfer", (*rig).transfer}, {"convert", (*rig).convert}, {"swapped", (*rig).swapped},
 		{"refusals", (*rig).refusals}, {"canceled", (*rig).canceled}, {"damage", (*rig).damage}, {"encryption", (*rig).encryption},
+		{"trees", (*rig).trees},
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			if slices.Contains(o.Long, one.name) && !long {

@@ -57,6 +57,9 @@ func (v *volume) Rename(from, to string) error { return trimName(v.vol.Replace(f
 
 // List returns the entries of a folder in the order of the volume.
 func (v *volume) List(folder string) ([]workload.Entry, error) {
+	if folder == "." {
+		folder = "/"
+	}
 	infos, err := v.vol.List(folder)
 	out := make([]workload.Entry, len(infos))
 	for i, info := range infos {

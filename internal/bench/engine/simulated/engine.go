@@ -257,7 +257,10 @@ func (v *volume) Mkdir(name string) error {
 	if _, ok := v.c.sizes[name]; ok {
 		return fmt.Errorf("making folder %q: %w", name, fs.ErrExist)
 	}
-	v.c.enter(name, -1)
+	for ok := false; name != "." && !ok; _, ok = v.c.sizes[name] { // it, and missing ones around it
+		v.c.enter(name, -1)
+		name = path.Dir(name)
+	}
 	return nil
 }
 

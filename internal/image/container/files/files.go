@@ -53,7 +53,8 @@ func Identity(dir *hostio.Dir, name string) (string, error) {
 // Walk visits the container: a file once, with the name ""; a bundle's folder, also
 // with the name "", and the folders and files in it by their names inside the
 // bundle, each folder before its content. It ends with the first error of visit. An
-// entry of a bundle that is gone before it is visited is skipped.
+// entry of a bundle that is gone before it is visited is skipped, and so are the
+// symbolic links in a native folder.
 func Walk(ctx context.Context, dir *hostio.Dir, name string, visit func(inside string, fi fs.FileInfo) error) error {
 	return walk(ctx, dir, name, "", visit)
 }
@@ -68,6 +69,8 @@ func walk(ctx context.Context, dir *hostio.Dir, name, inside string, visit func(
 		return nil
 	case err != nil:
 		return err
+	case fi.Mode().Type() == fs.ModeSymlink && inside != "" && !strings.HasSuffix(name, ".sparsebundle"):
+		return nil // a file of the user's in a native folder; a bundle has none
 	case !fi.IsDir() && !fi.Mode().IsRegular():
 		return fmt.Errorf("visiting %q: %w", path.Join(name, inside), hostio.ErrNotRegular)
 	}

@@ -1,0 +1,264 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dmgbench/internal/result"
+	"dmgbench/internal/system/hostio"
+)
+
+// operation is what has one latency.
+type operation struct {
+	kind, name string
+	to         string // new name, or the target of a link
+	vol        Volume // on which it acts; of copy, to which it copies
+	item       Item   // create, rewrite, read: the file
+	buf        []byte // its data
+	want       int64  // stat: bytes, list: entries at least
+
+	start, end int64 // ns on the step's clock
+	done       bool
+	err        error
+	bytes      int64            // transferred
+	entries    []Entry          // list
+	cache      hostio.CacheMode // of a written file
+	synced     hostio.SyncMode  // achieved
+}
+
+// operationStep is a step that times operations on names and files. Those of a
+// wave start together, as the files of a [step] do. Data is made between waves:
+// it is neither in a latency nor in the span, and nor is any bookkeeping.
+type operationStep struct {
+	step
+	workers   []*operationWorker
+	latencies []*result.Latencies // of out.Operations
+	spanNS    int64               // of all waves
+	mem       []byte              // for data, or divided among the workers
+}
+
+// operationWorker is what one worker of an operationStep has.
+type operationWorker struct {
+	*span
+	id  int
+	job job
+	err error
+}
+
+// waveOperations is the most operations of a wave: between waves the step
+// reports its progress, and garbage is collected.
+const waveOperations = 5000
+
+// run times what work does: it hands lists of operations to its argument, of
+// which none depends on another one of the list. written are the files that the
+// step writes.
+func (s *operationStep) run(ctx context.Context, written []Item, work func(do func([]operation) error) error) error {
+	var total, largest int64
+	for _, it := range written {
+		total, largest = total+s.l.cost(it), max(largest, s.l.cost(it))
+	}
+	if s.l.dataless {
+		total = 0
+	}
+	mem, free, err := s.o.memory(max(s.l.memory, min(total, max(s.o.budget(), largest))))
+	if err != nil {
+		return err
+	}
+	defer free()
+	s.mem = mem
+	for id := range s.o.Workers {
+		s.workers = append(s.workers, &operationWorker{span: s.newSpan(ctx, mem, id), id: id})
+	}
+	if !s.l.dataless { // a simulated time cannot be disturbed by a collection
+		hostio.Warm(s.o.Workers)
+		defer pauseGC()()
+	}
+	s.out.OperationsSpan = &result.OperationsSpan{
+		OwnNS: ownTime(s.o.Clock, func() { s.do(s.workers[0], &operation{}) })}
+	err = work(func(ops []operation) error { return s.timeAll(ctx, ops) })
+	s.out.OperationsSpan.DurationNS = s.spanNS
+	for i, l := range s.latencies {
+		s.out.Operations[i].Latency = l.Histogram()
+	}
+	if len(s.found) > 0 {
+		s.recordCache()
+	}
+	if s.synced != "" {
+		s.out.Sync = &result.Achieved{Asked: string(s.o.Sync), Achieved: string(s.synced)}
+	}
+	return err
+}
+
+// timeAll times operations that do not depend on each other, in waves.
+func (s *operationStep) timeAll(ctx context.Context, ops []operation) error {
+	for all := len(ops); len(ops) > 0; {
+		n := s.fill(ops)
+		err := s.timeWave(ops[:n])
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		ops = ops[n:]
+		collectGarbage()
+		if s.o.Progress != nil {
+			s.o.Progress(Progress{Files: all - len(ops), OfFiles: all, Bytes: s.out.Bytes, OfBytes: Total(s.items),
+				Timed: time.Duration(s.spanNS)})
+		}
+	}
+	return nil
+}
+
+// fill makes the data of the next wave, as far as the memory goes, and returns
+// the number of its operations.
+func (s *operationStep) fill(ops []operation) (n int) {
+	mem := s.mem
+	for n < min(len(ops), waveOperations) {
+		if op := &ops[n]; s.write && op.item.Size > 0 && !s.l.dataless {
+			cost := s.l.cost(op.item)
+			if cost > int64(len(mem)) {
+				break
+			}
+			op.buf, mem = mem[:op.item.Size], mem[cost:]
+			s.o.Data.fillParallel(op.buf, op.item.dataKey())
+		}
+		n++
+	}
+	return n
+}
+
+// timeWave starts the workers on one wave, waits for them and records what they
+// did.
+func (s *operationStep) timeWave(ops []operation) (err error) {
+	start, next := make(chan struct{}), atomic.Int64{}
+	var ready, done sync.WaitGroup
+	workers := s.workers[:min(len(s.workers), len(ops))]
+	for _, w := range workers {
+		ready.Add(1)
+		done.Go(func() {
+			var release func()
+			release, w.err = lockThread(s.o.QoS)
+			defer release()
+			if w.id == 0 {
+				s.out.QoS = achievedQoS(s.o.QoS)
+			}
+			ready.Done()
+			<-start
+			for i := next.Add(1) - 1; i < int64(len(ops)) && w.err == nil && !w.stopped(); i = next.Add(1) - 1 {
+				op := &ops[i]
+				op.start = int64(w.clock.Now())
+				op.err = s.do(w, op)
+				op.end = int64(w.clock.Now())
+				if op.done = op.err == nil; !op.done {
+					w.stop.Store(true)
+				}
+			}
+		})
+	}
+	ready.Wait()
+	flushes := hostio.Flushes()
+	close(start)
+	done.Wait()
+	s.out.Flushes += hostio.Flushes() - flushes
+	first, last := int64(math.MaxInt64), int64(0)
+	for i := range ops {
+		op := &ops[i]
+		if op.done {
+			first, last = min(first, op.start), max(last, op.end)
+			s.record(op)
+		} else if op.err != nil && err == nil && !errors.Is(op.err, errStopped) {
+			err = fmt.Errorf("operation %s of %q: %w", op.kind, op.name, op.err)
+		}
+	}
+	s.spanNS += max(last-first, 0)
+	for _, w := range workers {
+		err = errors.Join(err, w.err)
+	}
+	return err
+}
+
+// do is what the latency of an operation contains; one without a kind is the
+// program's own time.
+func (s *operationStep) do(w *operationWorker, op *operation) (err error) {
+	switch op.kind {
+	case "":
+		return nil
+	case "create", "rewrite", "read":
+		return s.transferFile(w, op)
+	case "copy":
+		return s.copyFile(w, op)
+	case "mkdir":
+		err = op.vol.Mkdir(op.name)
+	case "rename":
+		err = op.vol.Rename(op.name, op.to)
+	case "remove", "rmdir":
+		err = op.vol.Remove(op.name)
+	case "symlink":
+		err = op.vol.(Linker).Symlink(op.to, op.name)
+	case "chmod":
+		err = op.vol.(Linker).Chmod(op.name, executableMode)
+	case "stat":
+		var size int64
+		if size, err = op.vol.Size(op.name); err == nil && size != op.want {
+			err = fmt.Errorf("%d bytes, want %d", size, op.want)
+		}
+	case "list":
+		op.entries, err = op.vol.List(op.name)
+		if n := int64(len(op.entries)); err == nil && n < op.want {
+			err = fmt.Errorf("%d entries, want %d or more", n, op.want)
+		}
+	}
+	if s.l.dataless && err == nil {
+		err = op.vol.(Dataless).Operate(op.kind, 0)
+	}
+	return err
+}
+
+// transferFile opens a file, transfers all of it, flushes and closes it.
+func (s *operationStep) transferFile(w *operationWorker, op *operation) error {
+	o, f, err := s.o.fileOptions(w.id), File(nil), error(nil)
+	if op.kind == "create" {
+		f, err = op.vol.Create(op.name, op.item.Size, o)
+	} else {
+		o.Write = op.kind == "rewrite"
+		f, err = op.vol.Open(op.name, o)
+	}
+	if err != nil {
+		return err
+	}
+	w.job = job{item: op.item, buf: op.buf, file: f, sync: s.o.Sync, synced: hostio.SyncNone}
+	if s.l.dataless {
+		w.job.skipper = f.(Skipper)
+	}
+	w.transfer(&w.job)
+	if op.bytes = op.item.Size; s.write {
+		op.cache, op.synced = f.Cache(), w.job.synced
+	}
+	return errors.Join(w.job.err, f.Close())
+}
+
+// record adds an operation to the outcome.
+func (s *operationStep) record(op *operation) {
+	at := slices.IndexFunc(s.out.Operations, func(o result.Operations) bool { return o.Kind == op.kind })
+	if at < 0 {
+		at = len(s.out.Operations)
+		s.out.Operations = append(s.out.Operations, result.Operations{Kind: op.kind})
+		s.latencies = append(s.latencies, &result.Latencies{})
+	}
+	o := &s.out.Operations[at]
+	o.Count, o.Bytes, s.out.Bytes = o.Count+1, o.Bytes+op.bytes, s.out.Bytes+op.bytes
+	s.latencies[at].Add(op.end - op.start)
+	if op.cache != "" {
+		s.found[string(op.cache)]++
+	}
+	if op.synced != "" {
+		s.recordSync(op.synced)
+	}
+}
