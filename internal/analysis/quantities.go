@@ -99,7 +99,19 @@ var quantityRows = map[plan.Quantity]quantityRow{
 	"unpack_time": {value: func(st *result.Step) float64 {
 		return known(float64(st.AttachNS)/1e9+operationsSeconds(st), st.AttachNS > 0)
 	}},
-	"tree_time":   {value: operationsSeconds},
+	"tree_time": {value: operationsSeconds},
+	"files_lost": {name: "number of files lost", value: func(st *result.Step) float64 {
+		return float64(st.Recovery.Lost)
+	}},
+	"files_damaged": {name: "number of files damaged", value: func(st *result.Step) float64 {
+		return float64(st.Recovery.Damaged)
+	}},
+	"noticed": {name: "whether damage was noticed", value: func(st *result.Step) float64 {
+		if st.Recovery.Noticed == "" {
+			return 0
+		}
+		return 1
+	}},
 	"tree":        {name: "operations a second", operations: true, value: operationsRate},
 	"tree_p50":    latencyRow("median latency", 0.5),
 	"tree_p95":    latencyRow("95th percentile of latencies", 0.95),
@@ -140,7 +152,8 @@ func spanSeconds(st *result.Step) float64 {
 // not record it.
 func stepValue(q plan.Quantity, st *result.Step) float64 {
 	value, do := quantityRows[q].value, doOf(q)
-	isUnknown := do == "measure" && st.Disk == nil || do == "stream" && !isTime(q) && st.Stream == nil
+	isUnknown := do == "measure" && st.Disk == nil || do == "stream" && !isTime(q) && st.Stream == nil ||
+		do == "recover" && !isTime(q) && st.Recovery == nil
 	if value == nil || isUnknown {
 		return known(float64(st.DurationNS)/1e9, isTime(q) && !isUnknown)
 	}
@@ -164,7 +177,7 @@ func changeWords(q plan.Quantity) wording.ChangeWords {
 		return wording.ChangeWords{Up: "faster", Down: "slower", Times: "fast"}
 	case q.Unit() == "s":
 		return wording.ChangeWords{Up: "longer", Down: "shorter", Times: "long"}
-	case isOfBands(q):
+	case isOfBands(q) || strings.HasPrefix(string(q), "files_"):
 		return wording.ChangeWords{Up: "more", Down: "fewer", Times: "many"}
 	case q.Unit() == "B":
 		return wording.ChangeWords{Up: "larger", Down: "smaller", Times: "large"}

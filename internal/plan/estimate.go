@@ -385,6 +385,17 @@ func (e *estimator) deriveContainer(s *Step, c *container, t *StepTotal) {
 	e.containers[s.As] = made
 }
 
+// damage is a copy; "killed" writes files to it, in the case of which the totals
+// are the most that it can write.
+func (e *estimator) damage(s *Step, c *container, t *StepTotal) {
+	e.deriveContainer(s, c, t)
+	if s.Kind == "killed" {
+		var written StepTotal
+		e.write(s, e.containers[s.As], &written)
+		t.Files, t.Bytes, e.Approximate = written.Files, plus(t.Bytes, written.Bytes), true
+	}
+}
+
 // hostBytes is what a container can have occupied at most so far.
 func (c *container) hostBytes() units.Bytes {
 	switch {

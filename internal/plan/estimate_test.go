@@ -161,3 +161,41 @@ steps = [ { do = "create" }, { do = "attach" },
 	assert.Zero(t, got.LivePeak)
 	assert.True(t, got.Approximate)
 }
+
+// TestEstimateKilled: files that are written until the image is killed count in full, on the copy.
+func TestEstimateKilled(t *testing.T) {
+	p := mustParse(t, `schema = 1
+title = "Killed"
+[image]
+format = "UDSP"
+size = "100 MB"
+[files.few]
+sizes = ["1 MB", "2 MB"]
+[files.more]
+sizes = ["4 MB"]
+[[protocol]]
+steps = [
+  { do = "create" },
+  { do = "attach" },
+  { do = "write", files = "few" },
+  { do = "detach" },
+  { do = "damage", as = "cut", kind = "tail" },
+  { do = "damage", as = "hurt", kind = "killed", files = "more", phase = "killed" },
+  { do = "recover", on = "hurt" },
+]
+[run]
+baseline = false
+`)
+	e := plan.Estimate(p, p.Cases()[0])
+	assert.Equal(t, 3, e.Files)
+	assert.Equal(t, units.Bytes(7_000_000), e.BytesWritten)
+	assert.Equal(t, units.Bytes(7_000_000), e.BytesRead, "what is compared")
+	assert.Equal(t, units.Bytes(3_000_000), e.LivePeak, "on the case's own volume")
+	assert.True(t, e.Approximate)
+	killed, recovered := e.Steps[5], e.Steps[6]
+	assert.Equal(t, 1, killed.Files)
+	assert.Equal(t, units.Bytes(4_000_000)+e.Steps[4].Bytes, killed.Bytes, "the copy and the files")
+	assert.Equal(t, 3, recovered.Files)
+	assert.Equal(t, units.Bytes(7_000_000), recovered.Live)
+	assert.Positive(t, e.HostPeak)
+}

@@ -401,7 +401,7 @@ type Step struct {
 	// As names the container that convert, transfer and damage make.
 	As string
 
-	// Files: write, tree: file set; "" is the case's, or the newest tree
+	// Files: write, tree, damage: file set; "" is the case's, or the newest tree
 	Files string
 	// Batch: read, verify, delete: last | all
 	Batch string
@@ -458,9 +458,13 @@ type Step struct {
 	What string
 	// Repair: check
 	Repair bool
-	// Kind: damage: header | band-missing | table | truncated | volume; edit:
-	// overwrite | append | insert | replace
+	// Kind: damage: header | band-missing | table | truncated | tail | flipped |
+	// volume | killed; edit: overwrite | append | insert | replace
 	Kind string
+	// Bytes: damage, flipped: how many
+	Bytes int
+	// Band: damage, flipped: number of a stored band, from 1; 0 is all files
+	Band int
 	// Attr: xattr: name
 	Attr string
 	// Action: xattr: list | remove | set; tree: create | list | read | rewrite | rename | delete

@@ -34,7 +34,8 @@ func stepFuncsOf(do string) stepFuncs {
 		"resize":   {follow: func(_ *estimator, s *Step, c *container, _ *StepTotal) { c.size = s.Size }},
 		"convert":  {check: (*stepChecker).checkConvert, follow: (*estimator).deriveContainer},
 		"transfer": {check: (*stepChecker).checkName, follow: (*estimator).deriveContainer},
-		"damage":   {check: (*stepChecker).checkName, follow: (*estimator).deriveContainer},
+		"damage":   {finish: finishDamage, check: (*stepChecker).checkDamage, follow: (*estimator).damage},
+		"recover":  {check: (*stepChecker).checkPool, follow: (*estimator).read},
 		"xattr":    {finish: finishXattr},
 		"tree": {finish: finishTreeStep, check: (*stepChecker).checkTree, follow: (*estimator).tree,
 			operations: func(s *Step) []string { return treeOperations[s.Action] }},
@@ -154,6 +155,19 @@ func finishEdit(r *reader, n *node, s *Step) {
 // countTrue is how many of the conditions hold.
 func countTrue(conditions ...bool) int {
 	return len(slices.DeleteFunc(conditions, func(c bool) bool { return !c }))
+}
+
+// finishDamage checks that keys belong to the kind of damage; "flipped" flips one
+// byte by default.
+func finishDamage(r *reader, n *node, s *Step) {
+	for key, kind := range map[string]string{"files": "killed", "bytes": "flipped", "band": "flipped"} {
+		if n.get(key) != nil && s.Kind != kind && s.Kind != "" {
+			r.badKey(n.get(key), "damage: %s has no meaning without kind = %q", key, kind)
+		}
+	}
+	if s.Kind == "flipped" {
+		s.Bytes = max(s.Bytes, 1)
+	}
 }
 
 // finishXattr checks that the action has the name and value that it needs.
@@ -347,9 +361,11 @@ func (f *stepChecker) checkState(s *Step, k *stepKind, c *container) bool {
 		{(changes || s.Repair) && c.format.ReadOnly,
 			s.Do + ": " + c.format.Name + " images cannot be changed", writable},
 		{s.Kind == "table" && c.format.UDIF, "damage: the partition table of " + c.format.Name +
-			" images cannot be damaged alone", "kinds for read-only images: header, volume, truncated"},
-		{s.Kind == "band-missing" && !c.format.Folder, "damage: " + c.format.Name + " has no bands",
-			"kinds for every format: header, truncated, volume"},
+			" images cannot be damaged alone", "kinds for read-only images: header, volume, truncated, tail, flipped"},
+		{(s.Kind == "band-missing" || s.Band > 0) && !c.format.Folder, "damage: " + c.format.Name + " has no bands",
+			"kinds for every format: header, truncated, tail, flipped without band, volume"},
+		{s.Kind == "killed" && c.format.ReadOnly, "damage: no files can be written to " + c.format.Name + " images",
+			"kinds for read-only images: header, volume, truncated, tail, flipped"},
 	} {
 		if rule.broken {
 			f.atStep(s, "state", "%s", rule.message).Hint = rule.hint
@@ -361,7 +377,11 @@ func (f *stepChecker) checkState(s *Step, k *stepKind, c *container) bool {
 
 // checkRoom checks that the files fit the volume after the step.
 func (f *stepChecker) checkRoom(s *Step, c *container) {
-	if findStepKind(s.Do).fills && !c.unsure && !c.native && c.size > 0 &&
+	fills := findStepKind(s.Do).fills
+	if s.Kind == "killed" {
+		c, fills = f.e.containers[s.As], true
+	}
+	if fills && !c.unsure && !c.native && c.size > 0 &&
 		float64(c.occupied()) > float64(c.size)*float64(f.p.Run.FitsIn) {
 		f.atStep(s, "room", "%s: the files cannot fit: %s on a volume of %s, of which files may fill %s (case %q)",
 			s.Do, c.occupied(), c.size, f.p.Run.FitsIn, f.c.ID).
@@ -375,7 +395,7 @@ func (f *stepChecker) checkFiles(s *Step, _ *container) {
 	name := cmp.Or(s.Files, f.c.Settings.Files)
 	switch {
 	case f.e.fileSet(s) != nil && f.e.fileSet(s).Tree != nil:
-		f.atStep(s, "files", "write: the file set %q is a tree", name).
+		f.atStep(s, "files", "%s: the file set %q is a tree", s.Do, name).
 			hintf("{ do = \"tree\", action = \"create\" } makes it")
 	case f.e.fileSet(s) != nil:
 		return
@@ -393,6 +413,14 @@ func (f *stepChecker) checkFiles(s *Step, _ *container) {
 func (f *stepChecker) checkName(s *Step, _ *container) {
 	if f.e.containers[s.As] != nil {
 		f.atStep(s, "as", "%s: the name %q is taken", s.Do, s.As)
+	}
+}
+
+// checkDamage checks the name of the copy, and the files that are written to it.
+func (f *stepChecker) checkDamage(s *Step, c *container) {
+	f.checkName(s, c)
+	if s.Kind == "killed" {
+		f.checkFiles(s, c)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmgbench/internal/plan"
 	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
 )
@@ -31,13 +32,19 @@ type FigureSection struct {
 func (v *View) figureSections() []FigureSection {
 	unitOf := map[string]string{}
 	for i := range v.Result.Summaries {
+		op := v.Result.Summaries[i].Op
+		info, _ := plan.Quantity(op).Info()
 		if h := Headline(&v.Result.Summaries[i]); h != nil {
-			unitOf[v.Result.Summaries[i].Op] = h.Unit
+			unitOf[op] = h.Unit
+		}
+		if info.Do == "recover" && unitOf[op] == "1" {
+			unitOf[op] = "files"
 		}
 	}
 	var out []FigureSection
 	for _, k := range []struct{ id, caption, unit string }{{"speeds", "Speed", "B/s"}, {"sizes", "Sizes", "B"},
-		{"counts", "Bands and ratios", "1"}, {"times", "Times of steps", "s"}} {
+		{"counts", "Bands and ratios", "1"}, {"files", "Files after damage", "files"},
+		{"times", "Times of steps", "s"}} {
 		f := v.FiguresOf(func(op string) bool { return unitOf[op] == k.unit })
 		if len(f.Keys) > 0 {
 			out = append(out, FigureSection{ID: k.id, Caption: k.caption, Figures: f})

@@ -269,8 +269,38 @@ type Step struct {
 	AttachNS int64     `json:"attach_ns,omitempty"`
 	Changes  *Changes  `json:"changes,omitempty"`  // of manifest steps after the first
 	Findings []string  `json:"findings,omitempty"` // of check and verify
-	Live     int64     `json:"live"`               // bytes of files on the volume after the step
+	Recovery *Recovery `json:"recovery,omitempty"`
+	Live     int64     `json:"live"` // bytes of files on the volume after the step
 	Warnings []Warning `json:"warnings,omitempty"`
+}
+
+// What noticed first that a container is damaged.
+const (
+	NoticedAttach = "attach" // it was refused
+	NoticedCheck  = "check"  // a check of the container or the volume had findings
+	NoticedRepair = "repair"
+	NoticedRead   = "read" // a file was missing or unreadable
+)
+
+// Recovery is what a recover step found of a container and its files.
+type Recovery struct {
+	// Noticed is what noticed the damage first; "" if nothing did, whether or not
+	// files are damaged.
+	Noticed string `json:"noticed,omitempty"`
+	Files   int    `json:"files"`   // that have to be there as they were written
+	Lost    int    `json:"lost"`    // of these, missing or unreadable
+	Damaged int    `json:"damaged"` // of these, with another size or other bytes
+	// InFlight are files that were being written when the container was damaged.
+	// They are not among Files.
+	InFlight []string       `json:"in_flight,omitempty"`
+	Parts    []RecoveryPart `json:"parts"` // in order
+}
+
+// RecoveryPart is one action of a recover step.
+type RecoveryPart struct {
+	Name       string `json:"name"` // attach | check | repair | attach again
+	DurationNS int64  `json:"duration_ns"`
+	Error      string `json:"error,omitempty"` // findings are those of the step
 }
 
 // Span is the timed stretch of a step with workers: from the gate, the moment when

@@ -64,9 +64,10 @@ func (s Spec) WithPassphrase(pass []byte) (Spec, error) {
 // Action is what a step does to an existing container, as far as engines differ
 // in it.
 type Action struct {
-	Do     string // compact | resize | convert | transfer | damage | check | xattr | stream
+	Do     string // compact | resize | convert | transfer | damage | recover | check | xattr | stream
 	To     Spec   // convert: what is made
 	Kind   string // damage: what is damaged; stream: the codec
+	Band   int    // damage: as in [Damage]
 	Repair bool   // check
 }
 
@@ -104,8 +105,8 @@ type Container interface {
 	Transfer(ctx context.Context, dir *hostio.Dir, name string) (Container, error)
 	Check(ctx context.Context, o CheckOptions) (Report, error)
 	// Damage damages this container on purpose; the runner calls it on copies
-	// only.
-	Damage(ctx context.Context, kind string) error
+	// only. The kind [Killed] is not done by it, but by a [Killer].
+	Damage(ctx context.Context, d Damage) error
 	Xattr(ctx context.Context, action, name, value string) (Report, error)
 	// Evict drops the host's cached pages of the container; only while
 	// detached.
@@ -116,6 +117,23 @@ type Container interface {
 	// path.
 	OpenWith(path string) []string
 	Remove(ctx context.Context) error
+}
+
+// Damage is a way to damage a container.
+type Damage = container.Damage
+
+// Killed is the kind of damage of a container whose serving process is killed
+// while files are written.
+const Killed = "killed"
+
+// Killer is an [Attachment] of [AttachOptions].Killable.
+type Killer interface {
+	Attachment
+	// Kill ends what serves the image, as SIGKILL ends a process: what it has
+	// not passed to the host by then is lost, what the host has in its cache is
+	// not. Afterwards only Detach with force is left. It is safe to call while
+	// files of the volume are in use, which then fail.
+	Kill() error
 }
 
 // Made is what was made of a Spec.
@@ -134,6 +152,7 @@ type AttachOptions struct {
 	ReadOnly bool
 	NoMount  bool
 	NoVerify bool
+	Killable bool // the result is a [Killer]
 	Cache    hostio.CacheMode
 }
 
@@ -427,20 +446,25 @@ func (f *HostFile) Xattr(ctx context.Context, action, name, value string) (Repor
 	return Report{Reported: all}, err
 }
 
-// CanDamage reports whether an image of the format contains what this kind of
-// damage changes.
-func CanDamage(f image.Format, kind string) bool {
+// CanDamage reports whether an image of the format contains what the damage
+// changes.
+func CanDamage(f image.Format, kind string, band int) bool {
 	switch kind {
-	case "header", "truncated", "volume":
+	case "header", "truncated", "tail", "volume":
 		return true
 	case "table":
 		return !f.UDIF
+	case "flipped":
+		return band == 0 || f.Folder
+	case Killed:
+		return !f.ReadOnly
 	}
 	return kind == "band-missing" && f.Folder
 }
 
 // DamageHint names the kinds of damage.
-const DamageHint = "the kinds are header, volume, truncated, band-missing for UDSB, and table for all but UDIF images"
+const DamageHint = "the kinds are header, volume, truncated, tail, flipped, band-missing (and flipped with a band) " +
+	"for UDSB, table for all but UDIF images, and killed for formats that can be written to"
 
 // ShellQuote quotes a path for a shell, so that a leading "-" does not make it
 // an option.
@@ -481,8 +505,8 @@ func (n NoImage) Check(context.Context, CheckOptions) (Report, error) {
 }
 
 // Damage refuses.
-func (n NoImage) Damage(_ context.Context, kind string) error {
-	return n.Refuse(Action{Do: "damage", Kind: kind})
+func (n NoImage) Damage(_ context.Context, d Damage) error {
+	return n.Refuse(Action{Do: "damage", Kind: d.Kind, Band: d.Band})
 }
 
 // Xattr refuses.

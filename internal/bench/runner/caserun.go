@@ -170,12 +170,15 @@ type liveFiles struct {
 	Batches int                   // number of the last batch
 	Trees   map[int]workload.Tree `json:",omitempty"` // by batch: what trees have besides the files in Live
 	Edited  int64                 // bytes written and edited since the last manifest
+	// InFlight are files that were being written when the container was damaged:
+	// whether they are there is not known.
+	InFlight []workload.Item `json:",omitempty"`
 }
 
 // clone is a copy that can change independently.
 func (l *liveFiles) clone() liveFiles {
 	return liveFiles{slices.Clone(l.Live), slices.Clone(l.Named), maps.Clone(l.Sets), l.Batches,
-		maps.Clone(l.Trees), l.Edited}
+		maps.Clone(l.Trees), l.Edited, slices.Clone(l.InFlight)}
 }
 
 // containerState is what a pause writes to the journal, to continue with a

@@ -164,10 +164,16 @@ func (s *stepRun) read(ctx context.Context, o workload.Options) (workload.Outcom
 	return workload.Read(ctx, s.volume(), s.batch(), o)
 }
 
-// verify compares files with the data of the file set from which each was
+// verify compares the files of a batch with what was written.
+func (s *stepRun) verify(ctx context.Context, o workload.Options) (workload.Outcome, error) {
+	return s.verifyItems(ctx, s.batch(), o)
+}
+
+// verifyItems compares files with the data of the file set from which each was
 // written, which may not be that of the case.
-func (s *stepRun) verify(ctx context.Context, o workload.Options) (all workload.Outcome, _ error) {
-	items := s.batch()
+func (s *stepRun) verifyItems(
+	ctx context.Context, items []workload.Item, o workload.Options,
+) (all workload.Outcome, _ error) {
 	for len(items) > 0 {
 		n := 1
 		for n < len(items) && items[n].Batch == items[0].Batch {
@@ -179,7 +185,7 @@ func (s *stepRun) verify(ctx context.Context, o workload.Options) (all workload.
 			return all, err
 		}
 		all.Findings, all.Warnings = append(all.Findings, out.Findings...), append(all.Warnings, out.Warnings...)
-		all.Bytes += out.Bytes
+		all.Bytes, all.Lost, all.Damaged = all.Bytes+out.Bytes, all.Lost+out.Lost, all.Damaged+out.Damaged
 		items = items[n:]
 	}
 	return all, nil

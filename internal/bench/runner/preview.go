@@ -123,7 +123,7 @@ func refusedStep(
 			continue
 		}
 		spec := specs[st.On]
-		a := engine.Action{Do: st.Do, To: spec, Kind: st.Kind, Repair: st.Repair}
+		a := engine.Action{Do: st.Do, To: spec, Kind: st.Kind, Band: st.Band, Repair: st.Repair}
 		switch st.Do {
 		case "convert":
 			a.To = convertedSpec(specs[""], c.Settings, st)

@@ -55,6 +55,7 @@ func init() {
 		"damage":   {do: (*stepRun).deriveContainer},
 		"manifest": {do: (*stepRun).manifest},
 		"copy_out": {needs: needsVolume, do: (*stepRun).copyOut},
+		"recover":  {do: (*stepRun).recover},
 		"parallel": {needs: needsNone, do: (*stepRun).parallel},
 
 		"compact": {call: func(s *stepRun, ctx context.Context) (engine.Report, error) {
@@ -334,7 +335,7 @@ func (s *stepRun) deriveContainer(ctx context.Context) (err error) {
 		x.containers[as] = x.adopt(con, f, state)
 		s.recordMade(con)
 		if s.st.Do == "damage" {
-			err = con.Damage(ctx, s.st.Kind)
+			err = s.damage(ctx, x.containers[as])
 		}
 	}
 	stop()

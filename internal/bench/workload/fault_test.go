@@ -115,6 +115,7 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 		`file "batch001/f003": opening: input/output error`,
 	}, out.Findings)
 	assert.Equal(t, int64(5), out.Bytes)
+	assert.Equal(t, []int{2, 2}, []int{out.Lost, out.Damaged}, "missing and unreadable; other bytes and another size")
 	other := NewData(8, 1, "case", DataRandom, 0)
 	o.Data, v.failOpen = other, nil
 	out, err = Verify(t.Context(), v, list[4:], o)

@@ -127,16 +127,27 @@ func (k Key) source(use string, set int) *rand.PCG {
 	return rand.NewPCG(binary.BigEndian.Uint64(sum), binary.BigEndian.Uint64(sum[8:]))
 }
 
-// shuffle is that of Fisher and Yates with PCG, and draws from 0 … i without
-// bias (Lemire 2019). The standard library's Shuffle may change between Go
-// releases; a published order must not.
+// Draw returns a function that draws numbers from 0 to n-1, for one use of the
+// key: the same ones for the same key.
+func (k Key) Draw(use string) func(n int64) int64 {
+	src := k.source(use, 0)
+	return func(n int64) int64 { return int64(below(src, uint64(n))) }
+}
+
+// below draws a number from 0 to n-1 without bias (Lemire 2019). That of the
+// standard library may change between Go releases; a published order must not.
+func below(src *rand.PCG, n uint64) uint64 {
+	drawn, low := bits.Mul64(src.Uint64(), n)
+	for smallest := -n % n; low < smallest; {
+		drawn, low = bits.Mul64(src.Uint64(), n)
+	}
+	return drawn
+}
+
+// shuffle is that of Fisher and Yates with PCG.
 func shuffle[T any](list []T, src *rand.PCG) {
 	for i := len(list) - 1; i > 0; i-- {
-		n := uint64(i + 1)
-		j, low := bits.Mul64(src.Uint64(), n)
-		for smallest := -n % n; low < smallest; {
-			j, low = bits.Mul64(src.Uint64(), n)
-		}
+		j := below(src, uint64(i+1))
 		list[i], list[j] = list[j], list[i]
 	}
 }

@@ -161,3 +161,23 @@ func TestSelections(t *testing.T) {
 		}
 	})
 }
+
+// Drawn numbers are the same for the same key and use, and in the range.
+func TestDrawDependsOnItsKeyOnly(t *testing.T) {
+	drawn := func(k Key, use string) (out []int64) {
+		draw := k.Draw(use)
+		for n := range int64(50) {
+			v := draw(n + 1)
+			assert.GreaterOrEqual(t, v, int64(0))
+			assert.LessOrEqual(t, v, n)
+			out = append(out, v)
+		}
+		return out
+	}
+	k := Key{Seed: 1, Round: 1, Step: "hurt", Batch: 1}
+	first := drawn(k, "damage")
+	assert.Equal(t, first, drawn(k, "damage"))
+	assert.NotEqual(t, first, drawn(k, "other"))
+	k.Round = 2
+	assert.NotEqual(t, first, drawn(k, "damage"))
+}

@@ -30,6 +30,8 @@ type Outcome struct {
 	OperationsSpan *result.OperationsSpan
 
 	Findings []string // of Verify, none means that every byte is right
+	Lost     int      // of Verify: files that are missing or unreadable
+	Damaged  int      // of Verify: files of another size or with other bytes
 	Warnings []result.Warning
 	Bytes    int64 // bytes of complete files
 	Flushes  int64 // calls of this process that flushed a file or folder of the host while files were timed

@@ -128,9 +128,15 @@ func verifyItems(ctx context.Context, items []Item, o Options, verify func(Item,
 			for i := next.Add(1) - 1; i < int64(len(items)) && ctx.Err() == nil; i = next.Add(1) - 1 {
 				err := verify(items[i], part)
 				mu.Lock()
-				if err == nil {
+				switch {
+				case err == nil:
 					out.Bytes += items[i].Size
-				} else {
+				case errors.As(err, new(differs)):
+					out.Damaged++
+				default:
+					out.Lost++
+				}
+				if err != nil {
 					found[i] = fmt.Sprintf("file %q: %v", items[i].Name, err)
 				}
 				if p.Files, p.Bytes = p.Files+1, p.Bytes+items[i].Size; o.Progress != nil {
@@ -148,7 +154,14 @@ func verifyItems(ctx context.Context, items []Item, o Options, verify func(Item,
 	return out, nil
 }
 
-// verifyFile returns what is wrong with the file.
+// differs is a file that can be read and is not as it was written.
+type differs string
+
+// Error is the difference.
+func (d differs) Error() string { return string(d) }
+
+// verifyFile returns what is wrong with the file, of type differs unless it is
+// missing or unreadable.
 func verifyFile(ctx context.Context, vol Volume, it Item, o Options, mem []byte) error {
 	size, err := vol.Size(it.Name)
 	switch {
@@ -157,7 +170,7 @@ func verifyFile(ctx context.Context, vol Volume, it Item, o Options, mem []byte)
 	case err != nil:
 		return fmt.Errorf("looking for it: %w", err)
 	case size != it.Size:
-		return fmt.Errorf("has %d bytes, want %d", size, it.Size)
+		return differs(fmt.Sprintf("has %d bytes, want %d", size, it.Size))
 	}
 	f, err := vol.Open(it.Name, o.fileOptions(0))
 	if err != nil {
@@ -180,7 +193,8 @@ func verifyFile(ctx context.Context, vol Volume, it Item, o Options, mem []byte)
 			for got[at] == want[at] {
 				at++
 			}
-			return fmt.Errorf("first difference at byte %d: 0x%02x, want 0x%02x", off+int64(at), got[at], want[at])
+			return differs(fmt.Sprintf("first difference at byte %d: 0x%02x, want 0x%02x", off+int64(at), got[at],
+				want[at]))
 		}
 	}
 	return nil

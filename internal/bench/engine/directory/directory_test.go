@@ -113,7 +113,7 @@ func TestFolderIsRefusedWhatItIsNot(t *testing.T) {
 	require.ErrorAs(t, err, new(*engine.UnsupportedError))
 	_, err = c.Convert(t.Context(), dir, "y", engine.Spec{})
 	require.ErrorAs(t, err, new(*engine.UnsupportedError))
-	require.ErrorAs(t, c.Damage(t.Context(), "header"), new(*engine.UnsupportedError))
+	require.ErrorAs(t, c.Damage(t.Context(), engine.Damage{Kind: "header"}), new(*engine.UnsupportedError))
 	r, err := c.Check(t.Context(), engine.CheckOptions{What: "volume"})
 	require.NoError(t, err)
 	assert.Empty(t, r.Findings)

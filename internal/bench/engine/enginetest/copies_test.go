@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 
@@ -132,11 +133,11 @@ func (r *rig) damage() {
 	list := batch(1, odd...)
 	r.with(c, func(v workload.Volume) { r.write(v, list, workload.CacheBuffered) })
 	done := 0
-	for _, kind := range []string{"volume", "header", "table", "band-missing", "truncated"} {
+	for _, kind := range []string{"volume", "header", "table", "band-missing", "truncated", "tail", "flipped"} {
 		twin, err := c.Transfer(r.ctx, r.dir, "harmed-"+kind)
 		r.can(err)
 		r.discard(twin)
-		if err := twin.Damage(r.ctx, kind); err != nil {
+		if err := twin.Damage(r.ctx, engine.Damage{Kind: kind, Bytes: 9, Draw: rand.Int64N}); err != nil {
 			require.ErrorAs(t, err, new(*engine.UnsupportedError), kind)
 			t.Logf("not harmed: %v", err)
 			continue

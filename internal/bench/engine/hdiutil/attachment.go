@@ -37,6 +37,8 @@ type attachment struct {
 	start    time.Time // of attaching
 	report   engine.Report
 	detached bool
+	server   int  // process that serves the image, of AttachOptions.Killable
+	killed   bool // by Kill: warnings about that are left out
 	foreign  bool // another process had attached the image: not ours to detach
 }
 
@@ -61,7 +63,11 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 			return nil, fmt.Errorf("making a mount point: %w", err)
 		}
 	}
-	if err := a.attach(ctx, o); err != nil {
+	err := a.attach(ctx, o)
+	if err == nil && o.Killable {
+		err = a.findServer(ctx)
+	}
+	if err != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 		defer cancel()
 		left := a.abandon(clean, err)
@@ -80,7 +86,8 @@ func (a *attachment) attach(ctx context.Context, o engine.AttachOptions) error {
 		line = "diskutil image attach"
 	}
 	args := command.Args{Image: c.path, MountPoint: a.point, ReadOnly: a.readOnly, Secrets: c.secrets(),
-		Verify: !o.NoVerify && c.format.UDIF, Kernel: c.spec.ServedBy == kernel, Helper: c.spec.ServedBy == helper}
+		Verify: !o.NoVerify && c.format.UDIF, Kernel: c.spec.ServedBy == kernel,
+		Helper: c.spec.ServedBy == helper || o.Killable && c.backend == backendHdiutil}
 	var got command.Attached
 	k := call{doing: "attaching", object: c.File, cmd: command.New(line, args), check: func(out []byte) (err error) {
 		got, err = command.ParseAttach(out)
@@ -284,6 +291,9 @@ func (a *attachment) Detach(ctx context.Context, force bool) (engine.Report, err
 		}
 	}
 	a.c.open, a.c.Attached = nil, false
+	if a.killed {
+		a.report.Warnings = nil
+	}
 	return a.report.Take(), nil
 }
 

@@ -329,8 +329,12 @@ func (e *Engine) refuse(backend, what, hint string) error {
 // Allows refuses what the tools cannot do to an image of the spec.
 func (e *Engine) Allows(s engine.Spec, a engine.Action) error {
 	c, err := e.chooseFormat(s)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case a.Do == "damage" && a.Kind == engine.Killed && (s.ServedBy == kernel || e.can.noFUSE != ""):
+		return e.refuse(c.backend, "killing what serves an image without a process of its own",
+			cmp.Or(e.can.noFUSE, "served_by = \"helper\""))
 	}
 	return e.allows(c, a)
 }
@@ -351,7 +355,7 @@ func (e *Engine) allows(c choice, a engine.Action) error {
 	case a.Do == "convert":
 		_, err := e.chooseTarget(c, a.To)
 		return err
-	case a.Do == "damage" && !engine.CanDamage(f, a.Kind):
+	case a.Do == "damage" && !engine.CanDamage(f, a.Kind, a.Band):
 		return e.refuse(c.backend, "damage "+a.Kind+" of "+f.Name, engine.DamageHint)
 	case a.Do == "damage" && a.Kind == "volume" && !f.ReadOnly && c.size < repairable:
 		return e.refuse(c.backend, fmt.Sprintf("damage volume of %s below %s", c.fs.name, units.Bytes(repairable)),

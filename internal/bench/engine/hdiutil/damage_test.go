@@ -2,8 +2,11 @@ package hdiutil
 
 import (
 	"bytes"
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -41,7 +44,7 @@ func (r *rig) openRaw(name string, size int64, fs string) *image {
 func TestDamageOfVolumes(t *testing.T) {
 	r := newRig(t, FakeConfig{Vendor: "dmgbench", Names: []string{"ext4", "ExFAT"}})
 	for name, c := range map[string]*image{"small": r.openRaw("small", 48<<20, "exFAT"), "large": r.openRaw("large", 160<<20, "ext4")} {
-		require.NoError(t, c.Damage(t.Context(), "volume"), name)
+		require.NoError(t, c.Damage(t.Context(), engine.Damage{Kind: "volume"}), name)
 		img, err := container.Open(r.dir, c.Name(), container.OpenOptions{ReadOnly: true})
 		require.NoError(t, err)
 		got := make([]byte, 8)
@@ -50,7 +53,7 @@ func TestDamageOfVolumes(t *testing.T) {
 		require.NoError(t, img.Close())
 		assert.Equal(t, bytes.Repeat([]byte{0xdb}, 8), got, name)
 	}
-	require.ErrorAs(t, r.openRaw("little", 48<<20, "ext4").Damage(t.Context(), "volume"), new(*engine.UnsupportedError))
+	require.ErrorAs(t, r.openRaw("little", 48<<20, "ext4").Damage(t.Context(), engine.Damage{Kind: "volume"}), new(*engine.UnsupportedError))
 }
 
 // A read-only image is harmed in what it stores of the volume; its tables lie in no sectors of their own.
@@ -62,11 +65,11 @@ func TestDamageOfSealedImages(t *testing.T) {
 		require.NoError(t, container.CreateUDIF(t.Context(), r.dir, format+".dmg", dev, container.UDIFSpec{Format: format}))
 		c, err := r.e.Open(t.Context(), r.dir, format, spec(format, on("ext4")))
 		require.NoError(t, err)
-		require.ErrorAs(t, c.Damage(t.Context(), "table"), new(*engine.UnsupportedError))
+		require.ErrorAs(t, c.Damage(t.Context(), engine.Damage{Kind: "table"}), new(*engine.UnsupportedError))
 		found, err := container.Verify(r.dir, c.Name(), container.OpenOptions{})
 		require.NoError(t, err)
 		assert.Empty(t, found, "it was not touched")
-		require.NoError(t, c.Damage(t.Context(), "volume"))
+		require.NoError(t, c.Damage(t.Context(), engine.Damage{Kind: "volume"}))
 		found, err = container.Verify(r.dir, c.Name(), container.OpenOptions{})
 		require.NoError(t, err)
 		assert.NotEmpty(t, found, format)
@@ -85,4 +88,71 @@ func TestCheckFindsADamagedTable(t *testing.T) {
 	rep, err := c.Check(t.Context(), engine.CheckOptions{What: "container"})
 	require.NoError(t, err)
 	assert.Len(t, rep.Findings, 1)
+}
+
+// What serves an image is killed if the tool's list names its process; nothing else is.
+func TestKill(t *testing.T) {
+	serve := func(t *testing.T) *exec.Cmd {
+		cmd := exec.Command("sleep", "60")
+		require.NoError(t, cmd.Start())
+		t.Cleanup(func() { cmd.Process.Kill() })
+		return cmd
+	}
+	for name, test := range map[string]struct {
+		line string
+		pid  func(*exec.Cmd) int
+		ok   bool
+	}{
+		"DiskImages":     {"/System/…/diskimages-helper\x00-uuid", nil, true},
+		"DiskImages2":    {"/usr/libexec/diskimagesiod", nil, true},
+		"dmgbench":       {"dmgbench\x00__attach-helper\x00x.dmg\x00", nil, true},
+		"other process":  {"/bin/sleep 60", nil, false},
+		"no process":     {"", nil, false},
+		"not in list":    {"diskimages-helper", func(*exec.Cmd) int { return 0 }, false},
+		"cannot be sent": {"diskimages-helper", func(*exec.Cmd) int { return 1<<22 + 1 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := serve(t)
+			pid := cmd.Process.Pid
+			if test.pid != nil {
+				pid = test.pid(cmd)
+			}
+			r := newRig(t, FakeConfig{Server: pid})
+			r.e.host.CommandLine = func(_ context.Context, of int) string {
+				assert.Equal(t, pid, of)
+				return test.line
+			}
+			c := r.create("x", spec("UDRW"))
+			a, err := c.Attach(t.Context(), engine.AttachOptions{Killable: true})
+			assert.Contains(t, r.last("attach"), " -nokernel ")
+			if !test.ok {
+				require.ErrorAs(t, err, new(*engine.UnsupportedError))
+				require.NoError(t, cmd.Process.Signal(syscall.Signal(0)), "it was killed")
+				r.clean()
+				return
+			}
+			require.NoError(t, err)
+			require.NoError(t, a.(engine.Killer).Kill())
+			require.ErrorContains(t, cmd.Wait(), "killed")
+			require.Error(t, a.(engine.Killer).Kill(), "it is gone")
+			rep, err := a.Detach(t.Context(), true)
+			require.NoError(t, err)
+			assert.Empty(t, rep.Warnings)
+			r.clean()
+		})
+	}
+}
+
+// Images that the kernel serves have no process to kill, which is known in advance.
+func TestKillIsRefusedWithoutAProcess(t *testing.T) {
+	r := newRig(t, FakeConfig{})
+	killed := func(format, by string) error {
+		return r.e.Allows(spec(format, servedAs(by)), engine.Action{Do: "damage", Kind: engine.Killed})
+	}
+	require.NoError(t, killed("UDRW", "auto"))
+	require.NoError(t, killed("UDRW", "helper"))
+	assert.Contains(t, engine.Advised(killed("UDRW", "kernel")), `served_by = "helper"`)
+	assert.Contains(t, engine.Advised(killed("UDZO", "")), "killed for formats that can be written to")
+	r.e.o.Vendor, r.e.can.noFUSE = "dmgbench", "load the module fuse"
+	assert.Contains(t, engine.Advised(killed("UDRW", "auto")), "load the module fuse")
 }

@@ -41,6 +41,7 @@ type FakeConfig struct {
 	NoImage bool     // diskutil has no verb image
 	Bare    bool     // diskutil puts APFS on the image without a partition table
 	NoDisk  bool     // the system makes no disk of APFS containers, as if they were damaged
+	Server  int      // process that serves every attached image; 0: the list names none
 	Trims   string   // the function that APFS logs trims by; "" is that of macOS 26
 	Rules   []FakeRule
 }

@@ -478,7 +478,11 @@ func (i *invocation) info() int {
 	if len(i.s.Images) > 0 {
 		body += "<key>images</key><array>"
 		for _, m := range i.s.Images {
-			body += "<dict><key>image-path</key><string>" + m.Image + "</string>" + i.entities(m) + "</dict>"
+			body += "<dict><key>image-path</key><string>" + m.Image + "</string>"
+			if i.c.Server > 0 {
+				body += fmt.Sprintf("<key>hdid-pid</key><integer>%d</integer>", i.c.Server)
+			}
+			body += i.entities(m) + "</dict>"
 		}
 		body += "</array>"
 	}

@@ -17,7 +17,7 @@ import (
 // systemHost has no more: the system's own tools make what it mounts, attach
 // images without FUSE, and trim volumes when they mount them.
 func systemHost() *Host {
-	return &Host{Mounts: systemMounts, Exists: exists, CommandLines: commandLines}
+	return &Host{Mounts: systemMounts, Exists: exists, CommandLines: commandLines, CommandLine: commandLine}
 }
 
 // maxMounts bounds the mount table. Macs have a few dozen mounts.
@@ -40,16 +40,25 @@ func systemMounts() ([]host.Mount, error) {
 	return list, nil
 }
 
-// commandLines are those of all other processes, as ps(1) prints them; none if
-// it does not answer.
+// commandLines are those of all other processes, none if ps(1) does not answer.
 func commandLines(ctx context.Context) []string {
+	return parseProcesses(listProcesses(ctx, "-axww", "-o", "pid=,args="), os.Getpid())
+}
+
+// commandLine is that of one process.
+func commandLine(ctx context.Context, pid int) string {
+	return strings.TrimSpace(listProcesses(ctx, "-ww", "-o", "args=", "-p", strconv.Itoa(pid)))
+}
+
+// listProcesses is what ps(1) prints, "" if it does not answer.
+func listProcesses(ctx context.Context, args ...string) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "/bin/ps", "-axww", "-o", "pid=,args=").Output()
+	out, err := exec.CommandContext(ctx, "/bin/ps", args...).Output()
 	if err != nil {
-		return nil
+		return ""
 	}
-	return parseProcesses(string(out), os.Getpid())
+	return string(out)
 }
 
 // parseProcesses returns the command lines in a list of processes, each line a

@@ -13,7 +13,8 @@ import (
 
 // systemHost returns a Host of the real system: /proc, /sys and package attach.
 func systemHost() *Host {
-	return &Host{Mounts: systemMounts, Exists: exists, CommandLines: commandLines, Trim: attach.Trim,
+	return &Host{Mounts: systemMounts, Exists: exists, CommandLines: commandLines,
+		CommandLine: commandLine, Trim: attach.Trim,
 		MissingFor: missingFor, MissingForFUSE: missingForFUSE, ServedBy: servedBy}
 }
 
@@ -37,6 +38,12 @@ func commandLines(context.Context) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// commandLine reads that of one process.
+func commandLine(_ context.Context, pid int) string {
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return string(line)
 }
 
 // missingFor returns what keeps hdiutil for Linux from making and mounting a file

@@ -328,12 +328,12 @@ func (c *image) checkResized(want int64) error {
 // the trailer of read-only formats, the bundle's Info.plist), "table" (both
 // partition tables) of unencrypted writable formats, "volume" (the start of the
 // partition, as far as it can be repaired) of all unencrypted formats,
-// "band-missing", "truncated".
-func (c *image) Damage(ctx context.Context, kind string) error {
-	if err := c.prepare(ctx, "damaging", engine.Action{Do: "damage", Kind: kind}); err != nil {
+// "band-missing", "truncated", and "tail" and "flipped" of [container.Damage].
+func (c *image) Damage(ctx context.Context, d engine.Damage) error {
+	if err := c.prepare(ctx, "damaging", engine.Action{Do: "damage", Kind: d.Kind, Band: d.Band}); err != nil {
 		return err
 	}
-	err := container.Corrupt(c.Dir, c.File, container.Corruption{Kind: kind, UDIF: c.format.UDIF,
+	err := container.Corrupt(c.Dir, c.File, container.Corruption{Damage: d, UDIF: c.format.UDIF,
 		Passphrase: c.spec.Passphrase, Places: c.volumeStart})
 	if err != nil {
 		return fmt.Errorf("damaging %q: %w", c.File, engine.Gone(err))

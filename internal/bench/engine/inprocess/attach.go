@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/workload"
@@ -24,6 +25,38 @@ type attachment struct {
 	vol      *volume         // nil when not mounted, or no longer
 	readOnly bool
 	report   engine.Report // warnings for the report of Detach
+	life     *lifeline     // of AttachOptions.Killable
+}
+
+// lifeline is between a killable image and its host: once cut, no operation
+// reaches the host any more.
+type lifeline struct {
+	dir *hostio.Dir
+	cut atomic.Bool
+}
+
+var _ engine.Killer = (*attachment)(nil)
+
+// errKilled is the error of every host operation after Kill.
+var errKilled = errors.New("what serves the image was killed")
+
+// Before fails after Kill.
+func (l *lifeline) Before(hostio.Op) error {
+	if l.cut.Load() {
+		return errKilled
+	}
+	return nil
+}
+
+// After has no effect.
+func (*lifeline) After(hostio.Op, int, error) {}
+
+// Kill cuts the image off from its host between two system calls, as the end of a
+// process does: caches of the volume, of the container and of this process are
+// neither written back nor flushed.
+func (a *attachment) Kill() error {
+	a.life.cut.Store(true)
+	return nil
 }
 
 // Attach opens the container and mounts its volume. From the second time on
@@ -33,12 +66,24 @@ type attachment struct {
 // protocols measure. A container found by Open counts as attached before.
 // Read-only formats are attached read-only, and before that their checksums are
 // computed, unless NoVerify is set; the others carry none.
-func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Attachment, error) {
+func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (_ engine.Attachment, err error) {
 	if err := c.CheckDetached(ctx, "attaching"); err != nil {
 		return nil, err
 	}
 	a := &attachment{image: c, readOnly: o.ReadOnly || formatOf(c.spec.Format).ReadOnly}
-	var err error
+	dir := c.Dir
+	if o.Killable {
+		a.life = &lifeline{}
+		if dir, err = hostio.OpenDir(dir.Path(), hostio.WithHook(a.life)); err != nil {
+			return nil, fmt.Errorf("attaching %q: %w", c.File, engine.Gone(err))
+		}
+		a.life.dir = dir
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, dir.Close())
+			}
+		}()
+	}
 	// As with Apple's attach, damage is found before the volume is mounted. Only
 	// UDIF images carry checksums.
 	if !o.NoVerify && formatOf(c.spec.Format).UDIF {
@@ -50,7 +95,7 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 		err = errors.Join(err, ctx.Err())
 	}
 	if err == nil {
-		a.img, err = container.Open(c.Dir, c.File, container.OpenOptions{ReadOnly: a.readOnly,
+		a.img, err = container.Open(dir, c.File, container.OpenOptions{ReadOnly: a.readOnly,
 			Cache: cmp.Or(o.Cache, c.spec.Cache), Sync: hostio.SyncFull, Passphrase: c.spec.Passphrase})
 	}
 	if err != nil {
@@ -184,6 +229,12 @@ func (a *attachment) Detach(_ context.Context, force bool) (engine.Report, error
 	// Closing also flushes: after it the container has every write that the
 	// volume made.
 	err = errors.Join(err, a.img.Close())
+	if a.life != nil {
+		err = errors.Join(err, a.life.dir.Close())
+	}
+	if a.life != nil && a.life.cut.Load() { // no write back has succeeded, as intended
+		a.report, err = engine.Report{}, nil
+	}
 	a.img, a.vol, a.image.open, a.image.Attached = nil, nil, nil, false
 	if err != nil {
 		err = fmt.Errorf("detaching %q: %w", a.image.File, goneIfReplaced(err))

@@ -19,7 +19,7 @@ func TestAttachedImagesAreCheckedAndRepairedUnlessMounted(t *testing.T) {
 	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
 		c, err := New(nil).Create(t.Context(), dir, "image", engine.Spec{Format: format, Size: 8 << 20, Cache: hostio.CacheBuffered})
 		require.NoError(t, err)
-		require.NoError(t, c.Damage(t.Context(), "volume"))
+		require.NoError(t, c.Damage(t.Context(), engine.Damage{Kind: "volume"}))
 		_, err = c.Attach(t.Context(), engine.AttachOptions{})
 		require.Error(t, err)
 

@@ -88,7 +88,7 @@ func (*Engine) Allows(s engine.Spec, a engine.Action) error {
 	case a.Do == "convert":
 		_, err = normalize(a.To)
 		return err
-	case a.Do == "damage" && !engine.CanDamage(f, a.Kind):
+	case a.Do == "damage" && !engine.CanDamage(f, a.Kind, a.Band):
 		return refuse("damage "+a.Kind+" of "+f.Name, engine.DamageHint)
 	case a.Do == "stream" && a.Kind == workload.CodecLZFSE:
 		return refuse("codec "+a.Kind+", which takes a mounted volume and macOS",

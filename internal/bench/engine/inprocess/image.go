@@ -264,20 +264,20 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 // Damage damages the container on purpose: "header" (the file's first sectors,
 // the trailer of UDIF, the bundle's Info.plist), "band-missing" (a band in the
 // middle), "truncated" (half of the file, or of the longest band), "volume"
-// (the main boot region, what UDIF stores of it), and but for UDIF "table"
-// (both partition tables).
-func (c *image) Damage(ctx context.Context, kind string) error {
+// (the main boot region, what UDIF stores of it), but for UDIF "table" (both
+// partition tables), and the kinds "tail" and "flipped" of [container.Damage].
+func (c *image) Damage(ctx context.Context, d engine.Damage) error {
 	if err := c.CheckDetached(ctx, "damaging"); err != nil {
 		return err
 	}
-	if err := c.engine.Allows(c.spec, engine.Action{Do: "damage", Kind: kind}); err != nil {
+	if err := c.engine.Allows(c.spec, engine.Action{Do: "damage", Kind: d.Kind, Band: d.Band}); err != nil {
 		return err
 	}
 	firstSector := func(img container.Image) (offsets []int64, n int, err error) {
 		p, _, _, err := openPartition(img)
 		return []int64{p.Offset()}, container.SectorSize, err
 	}
-	err := container.Corrupt(c.Dir, c.File, container.Corruption{Kind: kind, UDIF: formatOf(c.spec.Format).UDIF,
+	err := container.Corrupt(c.Dir, c.File, container.Corruption{Damage: d, UDIF: formatOf(c.spec.Format).UDIF,
 		Passphrase: c.spec.Passphrase, Places: firstSector})
 	if err != nil {
 		return fmt.Errorf("damaging %q: %w", c.File, engine.Gone(err))

@@ -109,7 +109,7 @@ func TestLifeOfAnImage(t *testing.T) {
 			clean(t, c)
 			fsck(t, dir, c, conv)
 
-			require.NoError(t, c.Damage(ctx, "volume"))
+			require.NoError(t, c.Damage(ctx, engine.Damage{Kind: "volume"}))
 			r, err = c.Check(ctx, engine.CheckOptions{What: "volume"})
 			require.NoError(t, err)
 			assert.NotEmpty(t, r.Findings)

@@ -176,7 +176,7 @@ func TestKindsOfDamage(t *testing.T) {
 			dir := fast(t)
 			hurt, err := con.Transfer(t.Context(), dir, "hurt")
 			require.NoError(t, err)
-			require.NoError(t, hurt.Damage(t.Context(), c.kind))
+			require.NoError(t, hurt.Damage(t.Context(), engine.Damage{Kind: c.kind}))
 			r, err := hurt.Check(t.Context(), engine.CheckOptions{})
 			require.NoError(t, err)
 			assert.Equal(t, c.found, len(r.Findings) > 0, "%v", r.Findings)
@@ -210,7 +210,7 @@ func TestKindsOfDamage(t *testing.T) {
 	c, err := inprocess.New(nil).Create(t.Context(), fast(t), "img", engine.Spec{Format: "UDRW", Size: 16 << 20})
 	require.NoError(t, err)
 	for _, kind := range []string{"band-missing", "nonsense", ""} {
-		require.ErrorAs(t, c.Damage(t.Context(), kind), new(*engine.UnsupportedError))
+		require.ErrorAs(t, c.Damage(t.Context(), engine.Damage{Kind: kind}), new(*engine.UnsupportedError))
 	}
 	clean(t, c)
 }

@@ -19,7 +19,7 @@ func TestDamageIsFound(t *testing.T) {
 			t.Run(format+"/"+kind, func(t *testing.T) {
 				c, err := inprocess.New(nil).Create(t.Context(), place(t), "img", engine.Spec{Format: format, Size: 16 << 20})
 				require.NoError(t, err)
-				require.NoError(t, c.Damage(t.Context(), kind))
+				require.NoError(t, c.Damage(t.Context(), engine.Damage{Kind: kind}))
 				r, err := c.Check(t.Context(), engine.CheckOptions{})
 				require.NoError(t, err)
 				assert.NotEmpty(t, r.Findings)

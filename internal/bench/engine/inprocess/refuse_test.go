@@ -53,7 +53,7 @@ func requireRefused(t *testing.T, dir *hostio.Dir, missing string, change func(i
 		r, err = c.Check(t.Context(), engine.CheckOptions{})
 		require.NoError(t, err)
 		assert.NotEmpty(t, r.Findings)
-		assert.Equal(t, missing == "partition", c.Damage(t.Context(), "volume") != nil, "only a partition can be damaged")
+		assert.Equal(t, missing == "partition", c.Damage(t.Context(), engine.Damage{Kind: "volume"}) != nil, "only a partition can be damaged")
 		if format == "UDSB" {
 			_, err = c.Compact(t.Context(), engine.CompactOptions{})
 			assert.Error(t, err)

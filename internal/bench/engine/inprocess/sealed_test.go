@@ -68,12 +68,12 @@ func harm(t *testing.T, c engine.Container, format string) {
 			kinds = append(kinds, kind)
 			continue
 		}
-		require.ErrorAs(t, c.Damage(t.Context(), kind), new(*engine.UnsupportedError), kind)
+		require.ErrorAs(t, c.Damage(t.Context(), engine.Damage{Kind: kind}), new(*engine.UnsupportedError), kind)
 	}
 	for _, kind := range kinds {
 		twin, err := c.Transfer(t.Context(), dir, kind)
 		require.NoError(t, err)
-		require.NoError(t, twin.Damage(t.Context(), kind))
+		require.NoError(t, twin.Damage(t.Context(), engine.Damage{Kind: kind}))
 		rep, err := twin.Check(t.Context(), engine.CheckOptions{})
 		assert.True(t, err != nil || len(rep.Findings) > 0, kind)
 	}
@@ -82,7 +82,7 @@ func harm(t *testing.T, c engine.Container, format string) {
 	}
 	twin, err := c.Transfer(t.Context(), dir, "bit")
 	require.NoError(t, err)
-	require.NoError(t, twin.Damage(t.Context(), "volume"))
+	require.NoError(t, twin.Damage(t.Context(), engine.Damage{Kind: "volume"}))
 	_, err = twin.Attach(t.Context(), engine.AttachOptions{})
 	require.True(t, errors.Is(err, container.ErrCorrupt), "%v", err)
 }

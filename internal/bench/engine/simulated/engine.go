@@ -64,7 +64,8 @@ func (*Engine) Supports(engine.Spec) error { return nil }
 
 // actions are what the device has no law for, as refusals name it.
 var actions = map[string]string{"resize": "resizing", "convert": "converting", "transfer": "transferring",
-	"check": "checking", "xattr": "extended attributes", "damage": "damage", "edit": "editing files", "manifest": "a manifest of files"}
+	"check": "checking", "xattr": "extended attributes", "damage": "damage", "recover": "recovering",
+	"edit": "editing files", "manifest": "a manifest of files"}
 
 // Allows refuses what the device has no law for.
 func (*Engine) Allows(_ engine.Spec, a engine.Action) error {

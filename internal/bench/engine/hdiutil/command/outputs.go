@@ -33,6 +33,7 @@ type Entity struct {
 type Attached struct {
 	Image    string   `plist:"image-path"` // only in the list
 	Type     string   `plist:"image-type"` // "read/write", …, only in the list
+	Server   int      `plist:"hdid-pid"`   // process that serves it, 0 if unknown; only in the list
 	Entities []Entity `plist:"system-entities"`
 }
 
