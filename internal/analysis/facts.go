@@ -135,7 +135,7 @@ func osText(h result.Host) string {
 func diskFacts(r *result.Result) (out []string) {
 	for _, s := range r.Sessions {
 		for _, d := range s.Host.Disks {
-			out = appendUnique(out, wording.NonEmpty(d.Device, d.Filesystem, d.Bus, d.Location))
+			out = appendUnique(out, wording.NonEmpty(d.Device, d.Filesystem, d.Tool, d.Bus, d.Location))
 		}
 	}
 	return out

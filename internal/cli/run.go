@@ -325,6 +325,9 @@ func (a *app) locations() (l locations, err error) {
 	if a.command.Name() == "doctor" {
 		return l, nil
 	}
+	if err := a.addBacking(l.places); err != nil {
+		return l, err
+	}
 	// Whether the files exist is checked when a run needs them, so that a dry run
 	// works without them.
 	l.inputs = map[string]string{}
@@ -336,6 +339,27 @@ func (a *app) locations() (l locations, err error) {
 		l.inputs[name] = path
 	}
 	return l, nil
+}
+
+// addBacking parses --backing, for places that --on gives.
+func (a *app) addBacking(places []runner.Place) error {
+	for _, arg := range a.list("backing") {
+		name, dir, _ := strings.Cut(arg, "=")
+		i := slices.IndexFunc(places, func(p runner.Place) bool { return p.Name == name })
+		fi, err := os.Stat(dir)
+		switch {
+		case name == "" || i < 0 || places[i].Backing != "":
+			return usageError("give the folder of the place too: --on "+name+"=DIR",
+				"reading --backing: %q is not NAME=DIR of a place of --on, or is given twice", arg)
+		case err == nil && !fi.IsDir():
+			err = errors.New("it is not a folder")
+		}
+		if err != nil {
+			return usageError("give an existing folder", "reading --backing %q: %w", arg, err)
+		}
+		places[i].Backing = runner.Absolute(dir)
+	}
+	return nil
 }
 
 // matchInputs compares the given files with those that a plan declares: all
@@ -396,6 +420,11 @@ func requirePlaces(p *plan.Plan, have []runner.Place) error {
 	}
 	hint := fmt.Sprintf("add %s; or %s to measure in the run folder, which is a deviation",
 		onFlags(missing, "DIR"), onFlags(missing, plan.Here))
+	for _, name := range missing {
+		if note := p.PlaceNote(name); note != nil {
+			hint += "; " + name + ": " + note.Instructions
+		}
+	}
 	return usageError(hint, "running plan %q: no folder was given for %s", p.Name, quotedList(missing))
 }
 

@@ -333,7 +333,11 @@ func gatherFacts(ctx context.Context, c *runner.Config) {
 		if p.Name == "" { // the images are there instead of in the run folder
 			places = places[1:]
 		}
-		places = append(places, host.Place(p))
+		place := host.Place{Name: p.Name, Path: p.Path, Backing: p.Backing != ""}
+		if note := c.Plan.PlaceNote(p.Name); note != nil {
+			place.Tool = note.Tool
+		}
+		places = append(places, place)
 	}
 	before := host.Gather(ctx, places, c.Identify)
 	c.Host, c.Virtual = before, host.Virtual(before)

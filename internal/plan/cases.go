@@ -102,6 +102,11 @@ func (p *Plan) Places() []string {
 	return out
 }
 
+// PlaceNote is what the plan notes about a place, nil for none.
+func (p *Plan) PlaceNote(name string) *PlaceNote {
+	return find(p.Notes, func(n *PlaceNote) bool { return n.Name == name })
+}
+
 // protocolID is the same for cases with the same steps.
 func (p *Plan) protocolID(c *Case) string {
 	id := c.Settings.Target

@@ -40,6 +40,8 @@ type Plan struct {
 	// Extra: [[case]], combinations in addition to the product
 	Extra  []Selector `plan:"case cases"`
 	Manual []Manual   `plan:"manual"`
+	// Notes: [[place]]: what places have to be
+	Notes []PlaceNote `plan:"place"`
 	// Inputs are files the user has to bring with --input NAME=PATH.
 	Inputs    []Input     `plan:"inputs inputs"`
 	Files     []FileSet   `plan:"files files"`
@@ -163,6 +165,17 @@ type Manual struct {
 	Instructions string `plan:"instructions words !"`
 	// Check: host fact that must equal the value on resume
 	Check string `plan:"check cpus|memory|none =none"`
+}
+
+// PlaceNote is what a place of the plan has to be, such as a mounted encrypting
+// file system.
+type PlaceNote struct {
+	Name string `plan:"name name !"`
+	// Instructions: how to set it up
+	Instructions string `plan:"instructions words !"`
+	// Tool: the program whose version the result has: one of a closed list, as a
+	// plan must not run commands
+	Tool string `plan:"tool gocryptfs|cryfs|encfs|securefs|veracrypt|cryptomator-cli|sshfs|rclone"`
 }
 
 // Input is a file that the user brings.

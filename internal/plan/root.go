@@ -58,6 +58,7 @@ func init() {
 	addTable[On]("on", nil)
 	addTable[Source]("[source]", nil)
 	addTable("[[manual]]", finishManual)
+	addTable[PlaceNote]("[[place]]", nil)
 	addTable("input", finishInput)
 	addTable("part", finishPart)
 	addTable("tree", finishTree)

@@ -163,7 +163,12 @@ type Disk struct {
 	Location   string `json:"location,omitempty"`  // internal | external | ""
 	Indexed    string `json:"indexed,omitempty"`   // by Spotlight: on | off | ""
 	Snapshots  int    `json:"snapshots,omitempty"` // local ones of Time Machine that were seen
-	Path       string `json:"path,omitempty"`      // only with --identify
+	// Tool serves the place, by its own words about its version, where the plan
+	// names one. With Backing, sizes of native folders at the place are those of
+	// the folder in which it keeps its files.
+	Tool    string `json:"tool,omitempty"`
+	Backing bool   `json:"backing,omitempty"`
+	Path    string `json:"path,omitempty"` // only with --identify
 }
 
 // Departure is a way in which the run differs from the published benchmark.

@@ -187,6 +187,9 @@ type containerState struct {
 	Spec     engine.Spec // as which it was made
 	Options  engine.AttachOptions
 	Attached bool // at the pause
+	// Before is what the backing folder of the place occupied before the
+	// container was made.
+	Before engine.Usage
 	liveFiles
 }
 
@@ -325,6 +328,9 @@ func (x *caseRun) handles() []*handle {
 // adopt makes a handle of a new container, to be detached and removed when the
 // case ends.
 func (x *caseRun) adopt(con engine.Container, f *workFolder, state containerState) *handle {
+	if f.backing != nil && state.Spec.Format == "" {
+		con = &backedFolder{con, f.backing, state.Before}
+	}
 	h := &handle{con: con, place: f, containerState: state}
 	x.undo.push("removing the container", con.Remove)
 	x.undo.push("detaching the container", func(ctx context.Context) error {

@@ -185,4 +185,9 @@ func (e *NotFitError) Advice() string { return e.Hint }
 
 // Place is a named folder that containers are put into. The place "" is the
 // default: the run folder, unless --on gave another.
-type Place struct{ Name, Path string }
+type Place struct {
+	Name, Path string
+	// Backing is the folder in which the file system at Path keeps its files,
+	// "" unless that is to be measured.
+	Backing string
+}

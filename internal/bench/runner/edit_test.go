@@ -1,6 +1,8 @@
 package runner_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -128,4 +130,69 @@ steps = [
 	assert.Contains(t, cases[0].Reason, "checksum")
 	assert.Equal(t, result.Failed, cases[0].Status)
 	assert.Equal(t, result.Done, cases[1].Status, cases[1].Reason)
+}
+
+const backedPlan = `
+schema = 1
+title = "Backed"
+[target]
+kind = "directory"
+place = "vault"
+[files.f]
+sizes = ["100 kB"]
+[run]
+rounds = 1
+canary = false
+baseline = false
+[[protocol]]
+steps = [
+  { do = "create" },
+  { do = "attach" },
+  { do = "write", phase = "new" },
+  { do = "detach" },
+  { do = "measure", phase = "before" },
+  { do = "manifest", phase = "before" },
+  { do = "pause", message = "add a file" },
+  { do = "measure", phase = "after" },
+  { do = "manifest", phase = "after" },
+  { do = "manifest", phase = "again" },
+]
+`
+
+// Sizes and changes of a native folder at a place are those of the folder in
+// which the place keeps its files, as of when the container was made.
+func TestSizesAreThoseOfTheBackingFolder(t *testing.T) {
+	c := config(t, backedPlan)
+	place, backing := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(backing, "old"), make([]byte, 1<<20), 0o600))
+	c.Places = []runner.Place{{Name: "vault", Path: place, Backing: backing}}
+	out, err := runner.Run(t.Context(), c)
+	require.NoError(t, err)
+	require.Equal(t, runner.StatusPaused, out.Status)
+	require.NoError(t, os.Mkdir(filepath.Join(backing, "deep"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(backing, "deep", "new"), make([]byte, 50_000), 0o600))
+	require.NoError(t, os.Symlink("nowhere", filepath.Join(backing, "link")))
+	c.Places = nil // known from the registry
+	out, err = runner.Resume(t.Context(), c.Out, c)
+	require.NoError(t, err)
+	require.Equal(t, runner.StatusDone, out.Status)
+	cs := fold(t, c.Out).Cases[0]
+	require.Equal(t, result.Done, cs.Status, cs.Reason)
+	for _, st := range cs.Steps {
+		switch st.Do + " " + st.Phase {
+		case "measure before":
+			assert.Zero(t, st.Disk.Apparent, "the files of this test are elsewhere")
+		case "measure after":
+			assert.EqualValues(t, 50_000, st.Disk.Apparent)
+			assert.GreaterOrEqual(t, st.Disk.Allocated, int64(50_000))
+		case "manifest after":
+			assert.Nil(t, st.Changes, "manifests end with the session")
+		case "manifest again":
+			assert.Equal(t, &result.Changes{}, st.Changes)
+		}
+	}
+	c.Places = []runner.Place{{Name: "vault", Path: place, Backing: filepath.Join(backing, "missing")}}
+	c.Out = filepath.Join(t.TempDir(), "run")
+	_, err = runner.Run(t.Context(), c)
+	require.ErrorContains(t, err, `opening the backing folder of place "vault"`)
 }

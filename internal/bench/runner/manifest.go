@@ -42,7 +42,11 @@ var manifestSeed = maphash.MakeSeed()
 // what has changed since its last manifest. It has no time of its own.
 func (s *stepRun) manifest(ctx context.Context) error {
 	h := s.h
-	now, err := readManifest(ctx, h.place.dir, h.con.Name())
+	dir, name := h.place.dir, h.con.Name()
+	if h.place.backing != nil && h.Spec.Format == "" {
+		dir, name = h.place.backing, "."
+	}
+	now, err := readManifest(ctx, dir, name)
 	if err != nil {
 		return err
 	}

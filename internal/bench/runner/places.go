@@ -181,6 +181,9 @@ type workFolder struct {
 	title string      // of the place, in messages
 	root  *hostio.Dir // the place itself
 	dir   *hostio.Dir // dmgbench-<run id> in it
+	// backing is the folder in which the file system at the place keeps its
+	// files; nil unless that is measured.
+	backing *hostio.Dir
 }
 
 // openWorkFolder makes the run's marked folder at a place, or opens it if it
@@ -299,6 +302,9 @@ func (f *workFolder) clear(keep func(name string) bool) error {
 func (f *workFolder) close() {
 	if f.dir != nil {
 		f.dir.Close()
+	}
+	if f.backing != nil {
+		f.backing.Close()
 	}
 	f.root.Close()
 }

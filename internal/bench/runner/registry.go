@@ -38,8 +38,10 @@ type entry struct {
 	Run    string            `json:"run"`
 	Folder string            `json:"folder"`
 	Places map[string]string `json:"places"`
-	Former []string          `json:"former,omitempty"` // folders that earlier sessions used as places
-	Inputs map[string]string `json:"inputs,omitempty"` // files of the user, by name
+	// Backing are the folders with the files of places, by their names.
+	Backing map[string]string `json:"backing,omitempty"`
+	Former  []string          `json:"former,omitempty"` // folders that earlier sessions used as places
+	Inputs  map[string]string `json:"inputs,omitempty"` // files of the user, by name
 }
 
 // folders are the places by name, then those of earlier sessions.

@@ -100,7 +100,7 @@ func PlacesOf(c Config, run result.RunStart) ([]Place, error) {
 			continue
 		}
 		if path := known.Places[p.Name]; path != "" {
-			out = append(out, Place{Name: p.Name, Path: path})
+			out = append(out, Place{Name: p.Name, Path: path, Backing: known.Backing[p.Name]})
 			continue
 		}
 		lost = append(lost, strconv.Quote(p.Name))

@@ -450,6 +450,11 @@ func (r *run) openPlaces(undo *undoStack) error {
 			undo.push("cleaning up", func(context.Context) error { return f.remove(r.id) })
 		}
 		r.places[p.Name] = r.folders[i]
+		if p.Backing != "" {
+			if err := r.folders[i].openBacking(p.Backing); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -461,12 +466,16 @@ func (r *run) register() error {
 	if r.c.StateDir == "" {
 		return nil
 	}
-	e := entry{Run: r.id, Folder: Absolute(r.dir.Path()), Places: map[string]string{}, Inputs: map[string]string{}}
+	e := entry{Run: r.id, Folder: Absolute(r.dir.Path()), Places: map[string]string{}, Inputs: map[string]string{},
+		Backing: map[string]string{}}
 	for name, path := range r.c.Inputs {
 		e.Inputs[name] = Absolute(path)
 	}
 	for _, p := range allPlaces(r.c) {
 		e.Places[p.Name] = Absolute(p.Path)
+		if p.Backing != "" {
+			e.Backing[p.Name] = Absolute(p.Backing)
+		}
 	}
 	before, _ := readEntry(r.c.StateDir, r.id) // without one there are no former folders
 	for _, p := range before.folders() {

@@ -157,12 +157,16 @@ func (s *stepRun) warn(kind, format string, args ...any) {
 // create makes the case's own container.
 func (s *stepRun) create(ctx context.Context) error {
 	x := s.x
+	before, err := x.place.backingUsage(ctx)
+	if err != nil {
+		return err
+	}
 	defer s.startTimer()()
 	con, err := x.eng.Create(ctx, x.place.dir, x.base, x.spec)
 	if err != nil {
 		return err
 	}
-	x.containers[""] = x.adopt(con, x.place, containerState{Spec: x.spec})
+	x.containers[""] = x.adopt(con, x.place, containerState{Spec: x.spec, Before: before})
 	s.recordMade(con)
 	return nil
 }

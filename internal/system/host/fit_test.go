@@ -74,7 +74,7 @@ func TestLockIsExclusiveUntilReleased(t *testing.T) {
 
 func TestThisMachine(t *testing.T) {
 	dir := t.TempDir()
-	h := Gather(t.Context(), []Place{{"here", dir}, {"gone", filepath.Join(dir, "missing")}}, false)
+	h := Gather(t.Context(), []Place{{Name: "here", Path: dir}, {Name: "gone", Path: filepath.Join(dir, "missing")}}, false)
 	assert.Positive(t, h.CPUs)
 	assert.NotEmpty(t, h.Cores)
 	levels := map[string]bool{}
@@ -94,7 +94,7 @@ func TestThisMachine(t *testing.T) {
 		_, err := Suspended()
 		assert.NoError(t, err)
 	}
-	assert.Equal(t, dir, Gather(t.Context(), []Place{{"here", dir}}, true).Disks[0].Path)
+	assert.Equal(t, dir, Gather(t.Context(), []Place{{Name: "here", Path: dir}}, true).Disks[0].Path)
 	if release, how, err := InhibitSleep(); err != nil {
 		assert.ErrorIs(t, err, errors.ErrUnsupported)
 	} else {

@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"runtime"
@@ -39,7 +40,38 @@ var ErrUnsupported = fmt.Errorf("not supported by this system: %w", errors.ErrUn
 
 // Place is a folder that a run measures in, under the name that results give
 // it.
-type Place struct{ Name, Path string }
+type Place struct {
+	Name, Path string
+	Tool       string // the program that serves it, one of versionFlags; may be empty
+	Backing    bool   // sizes are those of another folder
+}
+
+// versionFlags are the programs that may serve a place, and how each prints its
+// version: plans name them, and must not run any other command.
+var versionFlags = map[string][]string{"gocryptfs": {"-version"}, "cryfs": {"--version"}, "encfs": {"--version"},
+	"securefs": {"version"}, "veracrypt": {"--text", "--version"}, "cryptomator-cli": {"--version"},
+	"sshfs": {"--version"}, "rclone": {"version"}}
+
+// toolVersion is the first line of what a program prints about its version.
+func toolVersion(ctx context.Context, tool string) string {
+	flags, known := versionFlags[tool]
+	if !known {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, toolTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, tool, flags...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput() // encfs prints it to stderr
+	first, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	if err != nil || first == "" {
+		return tool + ", version unknown"
+	}
+	return clean(first)
+}
+
+// toolTime bounds how long a program may take to print its version.
+const toolTime = 5 * time.Second
 
 // Gather collects the facts of this machine and of the disks under the places.
 // Host name, user and paths are left out unless identify is set. It never
@@ -52,6 +84,7 @@ func Gather(ctx context.Context, places []Place, identify bool) result.Host {
 	for _, p := range places {
 		d := disk(ctx, p.Path)
 		d.Place, d.Medium = p.Name, cmp.Or(d.Medium, "unknown")
+		d.Tool, d.Backing = toolVersion(ctx, p.Tool), p.Backing
 		if identify {
 			d.Path = p.Path
 		}
