@@ -102,6 +102,17 @@ func (p *Plan) Places() []string {
 	return out
 }
 
+// PlaceNote is what a place of the plan has to be, such as a mounted encrypting
+// file system.
+type PlaceNote struct {
+	Name string `plan:"name name !"`
+	// Instructions: how to set it up
+	Instructions string `plan:"instructions words !"`
+	// Tool: the program whose version the result has: one of a closed list, as a
+	// plan must not run commands
+	Tool string `plan:"tool gocryptfs|cryfs|encfs|securefs|veracrypt|cryptomator-cli|sshfs|rclone"`
+}
+
 // PlaceNote is what the plan notes about a place, nil for none.
 func (p *Plan) PlaceNote(name string) *PlaceNote {
 	return find(p.Notes, func(n *PlaceNote) bool { return n.Name == name })

@@ -167,17 +167,6 @@ type Manual struct {
 	Check string `plan:"check cpus|memory|none =none"`
 }
 
-// PlaceNote is what a place of the plan has to be, such as a mounted encrypting
-// file system.
-type PlaceNote struct {
-	Name string `plan:"name name !"`
-	// Instructions: how to set it up
-	Instructions string `plan:"instructions words !"`
-	// Tool: the program whose version the result has: one of a closed list, as a
-	// plan must not run commands
-	Tool string `plan:"tool gocryptfs|cryfs|encfs|securefs|veracrypt|cryptomator-cli|sshfs|rclone"`
-}
-
 // Input is a file that the user brings.
 type Input struct {
 	Name  string
