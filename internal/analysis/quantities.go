@@ -3,7 +3,6 @@ package analysis
 import (
 	"cmp"
 	"math"
-	"slices"
 	"strings"
 
 	"dmgbench/internal/image"
@@ -88,12 +87,11 @@ var quantityRows = map[plan.Quantity]quantityRow{
 	"cost_64k":      costRow("64 KiB", func(c *result.Changes) int64 { return c.Bytes64K }),
 	"cost_1m":       costRow("1 MiB", func(c *result.Changes) int64 { return c.Bytes1M }),
 	"cost_whole":    costRow("whole files", func(c *result.Changes) int64 { return c.BytesWhole }),
-	"copy_out": {name: "rate of copying files out", value: func(st *result.Step) float64 {
-		i := slices.IndexFunc(st.Operations, func(o result.Operations) bool { return o.Kind == "copy" })
-		if i < 0 {
-			return math.NaN()
+	"copy_out": {name: "rate of copying files out", value: func(st *result.Step) (rate float64) {
+		for _, o := range st.Operations {
+			rate += float64(o.Bytes) / operationsSeconds(st)
 		}
-		return quotient(st.Operations[i].Bytes, operationsSeconds(st))
+		return known(rate, rate > 0)
 	}},
 	"copy_out_time": {value: operationsSeconds},
 	"unpack_time": {value: func(st *result.Step) float64 {

@@ -62,6 +62,7 @@ func Estimate(p *Plan, c Case) Totals {
 type liveFile struct {
 	size       units.Bytes
 	set, batch int
+	tree       string // file set of the tree that it is in, or ""
 }
 
 // container is what is known of one container while steps are followed.
@@ -74,7 +75,8 @@ type container struct {
 	// named: made by copy and stream
 	named   map[string]units.Bytes
 	batches int
-	trees   []liveTree
+	// slack: what files of trees take beyond their sizes
+	slack units.Bytes
 	// live: bytes of files
 	live units.Bytes
 	// held: written and not given back to the host
@@ -159,7 +161,6 @@ func (e *estimator) addFailing(s *Step) {
 func (c *container) clone() *container {
 	out := *c
 	out.files, out.named = slices.Clone(c.files), maps.Clone(c.named)
-	out.trees = slices.Clone(c.trees)
 	return &out
 }
 
@@ -188,6 +189,9 @@ func (e *estimator) addStep(s *Step, cycle int) {
 		e.after(s, c)
 	}
 }
+
+// occupied is what the files take on the volume.
+func (c *container) occupied() units.Bytes { return plus(c.live, c.slack) }
 
 // hostBytes is what all containers can have occupied together at most so far.
 func (e *estimator) hostBytes() (n units.Bytes) {
@@ -220,14 +224,22 @@ func (e *estimator) write(s *Step, c *container, t *StepTotal) {
 	if e.draws[set.Name] == nil {
 		e.draws[set.Name] = set.Draw(e.p.Run.Seed)
 	}
+	tree := ""
+	if set.Tree != nil {
+		tree = set.Name
+	}
 	for i, sizes := range e.draws[set.Name] {
 		for _, size := range sizes {
-			c.files = append(c.files, liveFile{size, i + 1, e.batch})
+			c.files = append(c.files, liveFile{size, i + 1, e.batch, tree})
 			t.Files++
 			t.Bytes = plus(t.Bytes, size)
 		}
 	}
-	c.add(t.Bytes)
+	if c.add(t.Bytes); tree != "" {
+		slack := e.treeSlack(c) * units.Bytes(t.Files)
+		c.slack += slack
+		c.hold(slack)
+	}
 	e.Files += t.Files
 	e.BytesWritten = plus(e.BytesWritten, t.Bytes)
 }
@@ -266,8 +278,8 @@ func (e *estimator) read(s *Step, c *container, t *StepTotal) {
 // not read one by one.
 func (c *container) pool(s *Step) []liveFile {
 	files := c.files
-	if s.Do == "read" && len(c.trees) > 0 {
-		files = slices.DeleteFunc(slices.Clone(files), c.isOfTree)
+	if s.Do == "read" && c.slack > 0 {
+		files = slices.DeleteFunc(slices.Clone(files), func(f liveFile) bool { return f.tree != "" })
 	}
 	if s.Batch != "last" || len(files) == 0 {
 		return files

@@ -106,14 +106,6 @@ func (t *Tree) draw(source *rand.Rand) units.Bytes {
 	return min(max(size, 1), t.Largest)
 }
 
-// sizesText is how large the files are, for prose.
-func (t *Tree) SizesText() string {
-	if len(t.Sizes) > 0 {
-		return fmt.Sprintf("%s to %s", slices.Min(t.Sizes), slices.Max(t.Sizes))
-	}
-	return fmt.Sprintf("log-normal size (median %s, spread %d, at most %s)", t.Size, t.Spread, t.Largest)
-}
-
 // scaleCount is n times a factor, at least least or n.
 func scaleCount(n int, factor float64, least int) int {
 	return max(int(math.Round(float64(n)*factor)), min(n, least))
@@ -137,39 +129,14 @@ func (p *Plan) scaleTrees(factor float64) (text string) {
 	return text
 }
 
-// liveTree is one tree on a volume.
-type liveTree struct {
-	set   string
-	batch int
-	// slack: what files and folders take beyond the bytes of the files
-	slack units.Bytes
-}
-
-// isOfTree reports whether a batch is a tree.
-func (c *container) isOfTree(f liveFile) bool {
-	return slices.ContainsFunc(c.trees, func(t liveTree) bool { return t.batch == f.batch })
-}
-
-// occupied is what the files take on the volume.
-func (c *container) occupied() units.Bytes {
-	n := c.live
-	for _, t := range c.trees {
-		n = plus(n, t.slack)
-	}
-	return n
-}
-
-// clusterSize is what a small file takes at least on the volume: of the file
-// systems of disk images exFAT has the largest clusters, 32 KiB for volumes from
-// 256 MiB to 32 GiB. The others have blocks of 4 KiB.
-func (e *estimator) clusterSize(c *container) units.Bytes {
-	switch {
-	case c.native || c.size <= 256*mib || !slices.Contains(e.c.Settings.Filesystems, "exFAT"):
+// treeSlack is what a file of a tree takes at most beyond its size, with its
+// share of the folders: of the file systems of disk images exFAT has the largest
+// clusters, 32 KiB for volumes from 256 MiB to 32 GiB. Others have blocks of 4 KiB.
+func (e *estimator) treeSlack(c *container) units.Bytes {
+	if c.native || c.size <= 256*mib || !slices.Contains(e.c.Settings.Filesystems, "exFAT") {
 		return 4 << 10
-	case c.size <= 32<<10*mib:
-		return 32 << 10
 	}
-	return 128 << 10
+	return 32 << 10
 }
 
 // treeOperations are the kinds of operation of a tree step by its action.
@@ -178,15 +145,15 @@ var treeOperations = map[string][]string{
 	"rewrite": {"rewrite"}, "rename": {"rename"}, "delete": {"remove", "rmdir"},
 }
 
-// newestTree is the tree that a step names or, without a name, the newest one;
-// nil if there is none.
-func (c *container) newestTree(name string) *liveTree {
-	for i := range slices.Backward(c.trees) {
-		if t := &c.trees[i]; name == "" || t.set == name {
-			return t
+// newestTree is the batch of the tree that a step names or, without a name, of
+// the newest one; 0 if there is none.
+func (c *container) newestTree(name string) int {
+	for _, f := range slices.Backward(c.files) {
+		if f.tree != "" && (name == "" || f.tree == name) {
+			return f.batch
 		}
 	}
-	return nil
+	return 0
 }
 
 // changesVolume reports whether a step of the kind writes to the image.
@@ -221,7 +188,7 @@ func (f *stepChecker) checkTree(s *Step, c *container) {
 		f.atStep(s, "files", "tree: the file set %q is not a tree", set.Name).
 			hintf("give it tree = { … }, or write it with { do = \"write\" }")
 		f.e.stop = true
-	case s.Action != "create" && c.newestTree(s.Files) == nil:
+	case s.Action != "create" && c.newestTree(s.Files) == 0:
 		f.atStep(s, "empty", "tree: there is no tree%s to %s", name, s.Action).
 			hintf("put { do = \"tree\", action = \"create\" } before it")
 	}
@@ -230,16 +197,12 @@ func (f *stepChecker) checkTree(s *Step, c *container) {
 // tree follows a tree step.
 func (e *estimator) tree(s *Step, c *container, t *StepTotal) {
 	if s.Action == "create" {
-		e.createTree(s, c, t)
+		e.write(s, c, t)
 		return
 	}
-	tree := c.newestTree(s.Files)
-	if tree == nil {
-		return
-	}
-	isOfTree := func(f liveFile) bool { return f.batch == tree.batch }
+	batch := c.newestTree(s.Files)
 	for _, f := range c.files {
-		if isOfTree(f) {
+		if f.batch == batch {
 			t.Files, t.Bytes = t.Files+1, t.Bytes+f.size
 		}
 	}
@@ -254,28 +217,10 @@ func (e *estimator) tree(s *Step, c *container, t *StepTotal) {
 		e.BytesWritten, e.Approximate = plus(e.BytesWritten, t.Bytes), e.Approximate || s.Share < 1
 		c.hold(t.Bytes)
 	case "delete":
-		c.live -= t.Bytes
-		c.files = slices.DeleteFunc(c.files, isOfTree)
-		batch := tree.batch
-		c.trees = slices.DeleteFunc(c.trees, func(t liveTree) bool { return t.batch == batch })
+		c.live, c.slack = c.live-t.Bytes, c.slack-e.treeSlack(c)*units.Bytes(t.Files)
+		c.files = slices.DeleteFunc(c.files, func(f liveFile) bool { return f.batch == batch })
 		c.release()
 	}
-}
-
-// createTree adds the files of a tree as a new batch.
-func (e *estimator) createTree(s *Step, c *container, t *StepTotal) {
-	e.write(s, c, t)
-	set := e.fileSet(s)
-	if set == nil || set.Tree == nil {
-		return
-	}
-	cluster := e.clusterSize(c)
-	made := liveTree{set: set.Name, batch: e.batch, slack: cluster * units.Bytes(set.Tree.Folders)}
-	for _, f := range c.files[len(c.files)-t.Files:] {
-		made.slack += units.RoundUp(f.size, cluster) - f.size
-	}
-	c.trees = append(c.trees, made)
-	c.hold(made.slack)
 }
 
 // copyOut follows a copy of all files to a folder of the host.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"sync"
@@ -17,17 +18,14 @@ import (
 // operation is what has one latency.
 type operation struct {
 	kind, name string
-	to         string // new name, or the target of a link
-	vol        Volume // on which it acts; of copy, to which it copies
-	item       Item   // create, rewrite, read: the file
-	buf        []byte // its data
-	want       int64  // stat: bytes, list: entries at least
+	do         func(w *operationWorker, op *operation) error // is timed
+	item       Item                                          // create, rewrite, read: the file
+	buf        []byte                                        // its data
 
 	start, end int64 // ns on the step's clock
 	done       bool
 	err        error
 	bytes      int64            // transferred
-	entries    []Entry          // list
 	cache      hostio.CacheMode // of a written file
 	synced     hostio.SyncMode  // achieved
 }
@@ -55,15 +53,34 @@ type operationWorker struct {
 // reports its progress, and garbage is collected.
 const waveOperations = 5000
 
-// run times what work does: it hands lists of operations to its argument, of
-// which none depends on another one of the list. written are the files that the
-// step writes.
-func (s *operationStep) run(ctx context.Context, written []Item, work func(do func([]operation) error) error) error {
+// call is an operation on a name.
+func (s *operationStep) call(kind, name string, call func() error) operation {
+	return operation{kind: kind, name: name, do: func(*operationWorker, *operation) error {
+		err := call()
+		if s.l.dataless && err == nil {
+			err = s.vol.(Dataless).Operate(kind, 0)
+		}
+		return err
+	}}
+}
+
+// calls are operations on names.
+func (s *operationStep) calls(kind string, names []string, call func(name string) error) []operation {
+	ops := make([]operation, len(names))
+	for i, name := range names {
+		ops[i] = s.call(kind, name, func() error { return call(name) })
+	}
+	return ops
+}
+
+// run times the operations of stages, one after the other: those of one stage do
+// not depend on each other. s.items are the files that the step writes or reads.
+func (s *operationStep) run(ctx context.Context, stages [][]operation) error {
 	var total, largest int64
-	for _, it := range written {
+	for _, it := range s.items {
 		total, largest = total+s.l.cost(it), max(largest, s.l.cost(it))
 	}
-	if s.l.dataless {
+	if !s.write || s.l.dataless {
 		total = 0
 	}
 	mem, free, err := s.o.memory(max(s.l.memory, min(total, max(s.o.budget(), largest))))
@@ -79,9 +96,14 @@ func (s *operationStep) run(ctx context.Context, written []Item, work func(do fu
 		hostio.Warm(s.o.Workers)
 		defer pauseGC()()
 	}
+	none := operation{do: func(*operationWorker, *operation) error { return nil }}
 	s.out.OperationsSpan = &result.OperationsSpan{
-		OwnNS: ownTime(s.o.Clock, func() { s.do(s.workers[0], &operation{}) })}
-	err = work(func(ops []operation) error { return s.timeAll(ctx, ops) })
+		OwnNS: ownTime(s.o.Clock, func() { _ = none.do(s.workers[0], &none) })}
+	for _, ops := range stages {
+		if err == nil {
+			err = s.timeStage(ctx, ops)
+		}
+	}
 	s.out.OperationsSpan.DurationNS = s.spanNS
 	for i, l := range s.latencies {
 		s.out.Operations[i].Latency = l.Histogram()
@@ -95,8 +117,8 @@ func (s *operationStep) run(ctx context.Context, written []Item, work func(do fu
 	return err
 }
 
-// timeAll times operations that do not depend on each other, in waves.
-func (s *operationStep) timeAll(ctx context.Context, ops []operation) error {
+// timeStage times operations that do not depend on each other, in waves.
+func (s *operationStep) timeStage(ctx context.Context, ops []operation) error {
 	for all := len(ops); len(ops) > 0; {
 		n := s.fill(ops)
 		err := s.timeWave(ops[:n])
@@ -154,7 +176,7 @@ func (s *operationStep) timeWave(ops []operation) (err error) {
 			for i := next.Add(1) - 1; i < int64(len(ops)) && w.err == nil && !w.stopped(); i = next.Add(1) - 1 {
 				op := &ops[i]
 				op.start = int64(w.clock.Now())
-				op.err = s.do(w, op)
+				op.err = op.do(w, op)
 				op.end = int64(w.clock.Now())
 				if op.done = op.err == nil; !op.done {
 					w.stop.Store(true)
@@ -184,66 +206,6 @@ func (s *operationStep) timeWave(ops []operation) (err error) {
 	return err
 }
 
-// do is what the latency of an operation contains; one without a kind is the
-// program's own time.
-func (s *operationStep) do(w *operationWorker, op *operation) (err error) {
-	switch op.kind {
-	case "":
-		return nil
-	case "create", "rewrite", "read":
-		return s.transferFile(w, op)
-	case "copy":
-		return s.copyFile(w, op)
-	case "mkdir":
-		err = op.vol.Mkdir(op.name)
-	case "rename":
-		err = op.vol.Rename(op.name, op.to)
-	case "remove", "rmdir":
-		err = op.vol.Remove(op.name)
-	case "symlink":
-		err = op.vol.(Linker).Symlink(op.to, op.name)
-	case "chmod":
-		err = op.vol.(Linker).Chmod(op.name, executableMode)
-	case "stat":
-		var size int64
-		if size, err = op.vol.Size(op.name); err == nil && size != op.want {
-			err = fmt.Errorf("%d bytes, want %d", size, op.want)
-		}
-	case "list":
-		op.entries, err = op.vol.List(op.name)
-		if n := int64(len(op.entries)); err == nil && n < op.want {
-			err = fmt.Errorf("%d entries, want %d or more", n, op.want)
-		}
-	}
-	if s.l.dataless && err == nil {
-		err = op.vol.(Dataless).Operate(op.kind, 0)
-	}
-	return err
-}
-
-// transferFile opens a file, transfers all of it, flushes and closes it.
-func (s *operationStep) transferFile(w *operationWorker, op *operation) error {
-	o, f, err := s.o.fileOptions(w.id), File(nil), error(nil)
-	if op.kind == "create" {
-		f, err = op.vol.Create(op.name, op.item.Size, o)
-	} else {
-		o.Write = op.kind == "rewrite"
-		f, err = op.vol.Open(op.name, o)
-	}
-	if err != nil {
-		return err
-	}
-	w.job = job{item: op.item, buf: op.buf, file: f, sync: s.o.Sync, synced: hostio.SyncNone}
-	if s.l.dataless {
-		w.job.skipper = f.(Skipper)
-	}
-	w.transfer(&w.job)
-	if op.bytes = op.item.Size; s.write {
-		op.cache, op.synced = f.Cache(), w.job.synced
-	}
-	return errors.Join(w.job.err, f.Close())
-}
-
 // record adds an operation to the outcome.
 func (s *operationStep) record(op *operation) {
 	at := slices.IndexFunc(s.out.Operations, func(o result.Operations) bool { return o.Kind == op.kind })
@@ -261,4 +223,55 @@ func (s *operationStep) record(op *operation) {
 	if op.synced != "" {
 		s.recordSync(op.synced)
 	}
+}
+
+// transferFile opens a file, transfers all of it, flushes and closes it.
+func (s *operationStep) transferFile(w *operationWorker, op *operation) error {
+	o, f, err := s.o.fileOptions(w.id), File(nil), error(nil)
+	if op.kind == "create" {
+		f, err = s.vol.Create(op.name, op.item.Size, o)
+	} else {
+		o.Write = op.kind == "rewrite"
+		f, err = s.vol.Open(op.name, o)
+	}
+	if err != nil {
+		return err
+	}
+	w.job = job{item: op.item, buf: op.buf, file: f, sync: s.o.Sync, synced: hostio.SyncNone}
+	if s.l.dataless {
+		w.job.skipper = f.(Skipper)
+	}
+	w.transfer(&w.job)
+	if op.bytes = op.item.Size; s.write {
+		op.cache, op.synced = f.Cache(), w.job.synced
+	}
+	return errors.Join(w.job.err, f.Close())
+}
+
+// copyFile copies a file to another volume, flushes and closes it.
+func (s *operationStep) copyFile(w *operationWorker, op *operation, to Volume) error {
+	size, err := s.vol.Size(op.name)
+	if err != nil {
+		return err
+	}
+	from, err := s.vol.Open(op.name, s.o.fileOptions(w.id))
+	if err != nil {
+		return err
+	}
+	f, err := to.Create(op.name, size, s.o.fileOptions(w.id))
+	if err != nil {
+		return errors.Join(err, from.Close())
+	}
+	if op.bytes, op.synced = size, hostio.SyncNone; s.l.dataless {
+		err = errors.Join(from.(Skipper).Skip(false, 0, size), f.(Skipper).Skip(true, 0, size))
+	} else {
+		op.bytes, err = io.CopyBuffer(io.NewOffsetWriter(f, 0), io.NewSectionReader(from, 0, size), w.buf)
+	}
+	if err == nil && op.bytes < size {
+		err = io.ErrUnexpectedEOF
+	}
+	if err == nil && s.o.Sync != hostio.SyncNone {
+		op.synced, err = f.Sync(s.o.Sync)
+	}
+	return errors.Join(err, from.Close(), f.Close())
 }

@@ -3,8 +3,10 @@ package workload
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/bits"
 	"math/rand/v2"
@@ -13,6 +15,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/system/units"
 )
 
 // Tree is what a tree has besides its files, which are [Item]s.
@@ -28,17 +31,15 @@ type Link struct{ Name, Target string }
 // NewTree draws a tree for a batch, with its files folder by folder. Everything
 // but the folder of the batch follows from the file set and the seed.
 func NewTree(set plan.FileSet, seed uint64, batch int) (Tree, []Item) {
-	spec, src := set.Tree, Key{Seed: seed, Step: set.Name}.source("tree", 0)
-	folders, open := []string{BatchFolder(batch)}, []int{0} // open are those that can have folders
+	spec, key := set.Tree, Key{Seed: seed, Step: set.Name}
+	src := key.source("tree", 0)
+	folders := []string{BatchFolder(batch)}
 	for i := 1; i <= spec.Folders; i++ {
-		parent := i - 1 // the first ones are a chain, so that the tree is as deep as it should be
-		if i > spec.Depth {
-			parent = open[pick(src, len(open))]
+		parent := folders[i-1] // the first ones are a chain, so that the tree is as deep as it should be
+		for i > spec.Depth && strings.Count(parent, "/") >= spec.Depth {
+			parent = folders[pick(src, i)]
 		}
-		folders = append(folders, path.Join(folders[parent], drawName(src, i, "")))
-		if strings.Count(folders[i], "/") < spec.Depth {
-			open = append(open, i)
-		}
+		folders = append(folders, path.Join(parent, drawName(src, i, "")))
 	}
 	inFolder := make([][]Item, len(folders))
 	for i, size := range set.Draw(seed)[0] {
@@ -47,12 +48,14 @@ func NewTree(set plan.FileSet, seed uint64, batch int) (Tree, []Item) {
 			Size: int64(size), Batch: batch, Set: 1, Index: i})
 	}
 	items, t := slices.Concat(inFolder...), Tree{Folders: folders}
-	for i := range shareOf(len(items), float64(spec.Links)) {
+	for i := range int(math.Round(float64(spec.Links) * float64(len(items)))) {
 		to := folders[1+pick(src, len(folders)-1)]
 		t.Links = append(t.Links, Link{path.Join(path.Dir(to), drawName(src, i, ".link")), path.Base(to)})
 	}
-	for _, i := range drawShare(len(items), float64(spec.Executables), src) {
-		t.Executables = append(t.Executables, items[i].Name)
+	if spec.Executables > 0 {
+		for _, it := range Select(items, plan.Step{Share: spec.Executables}, key) {
+			t.Executables = append(t.Executables, it.Name)
+		}
 	}
 	return t, items
 }
@@ -63,26 +66,7 @@ func pick(src *rand.PCG, n int) int {
 	return int(drawn)
 }
 
-// shareOf is how many of n a share is.
-func shareOf(n int, share float64) int { return int(math.Round(min(share, 1) * float64(n))) }
-
-// drawShare is a random share of the numbers from 0 to n-1, in rising order.
-func drawShare(n int, share float64, src *rand.PCG) []int {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	shuffle(all, src)
-	all = all[:shareOf(n, share)]
-	slices.Sort(all)
-	return all
-}
-
-// executableMode are the permissions of the executables of a tree.
-const executableMode = 0o755
-
-// Names of files before and after they are renamed: of one length, so that
-// folders keep theirs.
+// Ends of the names of files before and after they are renamed, of one length.
 const (
 	nameEnd    = ".dat"
 	renamedEnd = ".new"
@@ -101,20 +85,36 @@ func drawName(src *rand.PCG, i int, end string) string {
 // renamed is the item with its other name.
 func (it Item) renamed() Item {
 	it.Made = cmp.Or(it.Made, it.Name)
-	base, ok := strings.CutSuffix(it.Name, nameEnd)
-	if it.Name = base + renamedEnd; !ok {
-		it.Name = strings.TrimSuffix(base, renamedEnd) + nameEnd
+	if base, ok := strings.CutSuffix(it.Name, renamedEnd); ok {
+		it.Name = base + nameEnd
+	} else {
+		it.Name = strings.TrimSuffix(it.Name, nameEnd) + renamedEnd
 	}
 	return it
 }
 
 // TreeSpec is one step on a tree.
 type TreeSpec struct {
-	Action string // create | list | read | rewrite | rename | delete
+	Action string // create | list | read | rewrite | rename | delete | copy
 	Tree   Tree
-	Files  []Item  // of the tree, as they are before the step
+	Files  []Item  // of the tree
 	Share  float64 // rewrite: of the files
-	Key    Key     // decides which files
+	Key    Key     // rewrite: decides which files
+	To     Volume  // copy
+}
+
+// AddFiles adds files that are to be copied, and the folders around them.
+func (spec *TreeSpec) AddFiles(items []Item) {
+	have := map[string]bool{".": true}
+	for _, name := range spec.Tree.Folders {
+		have[name] = true
+	}
+	for _, it := range items {
+		for dir := path.Dir(it.Name); !have[dir]; dir = path.Dir(dir) {
+			have[dir], spec.Tree.Folders = true, append(spec.Tree.Folders, dir)
+		}
+	}
+	spec.Files = append(spec.Files, items...)
 }
 
 // RunTree does one action to every file and folder of a tree, and times each
@@ -126,6 +126,7 @@ type TreeSpec struct {
 //	create: create, write calls, flush by Options.Sync, close
 //	rewrite: open, write calls, flush by Options.Sync, close
 //	read: open, read calls, close
+//	copy: looking up the size, open, create, read and write calls, flush by Options.Sync, close of both
 //
 // Making data, eviction, and the flush of the volume at the end are outside of
 // all latencies and of their span.
@@ -133,26 +134,21 @@ func RunTree(ctx context.Context, vol Volume, spec *TreeSpec, o Options) (Outcom
 	o = o.withDefaults()
 	s := &operationStep{step: step{vol: vol, o: o, items: spec.Files, doing: "reading", found: map[string]int{},
 		l: newLayout(vol, nil, o)}}
-	if spec.Action == "read" {
-		s.l = layoutRead(vol, spec.Files, o)
+	switch spec.Action {
+	case "create", "rewrite":
+		s.write, s.doing = true, "writing"
+	case "copy", "read":
+		if spec.Action == "copy" {
+			s.o.Block = cmp.Or(o.Block, copyBlock)
+		}
+		s.l = layoutRead(vol, spec.Files, s.o)
+		s.l.memory = max(s.l.memory, bufferAlign*int64(o.Workers))
 		if err := s.evictFiles(); err != nil {
 			return s.out, err
 		}
 	}
-	stages := s.stages(spec)
-	var written []Item
-	if s.write = spec.Action == "create" || spec.Action == "rewrite"; s.write {
-		s.doing, written = "writing", s.items
-	}
-	err := s.run(ctx, written, func(do func([]operation) error) error {
-		for _, ops := range stages {
-			if err := do(ops); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err == nil && spec.Action != "list" && spec.Action != "read" {
+	err := s.run(ctx, s.stages(spec))
+	if err == nil && spec.Action != "list" && spec.Action != "read" && spec.Action != "copy" {
 		err = syncVolume(vol)
 	}
 	return s.out, err
@@ -162,135 +158,140 @@ func RunTree(ctx context.Context, vol Volume, spec *TreeSpec, o Options) (Outcom
 // do not depend on each other, so that several workers can do them.
 func (s *operationStep) stages(spec *TreeSpec) [][]operation {
 	files, t := spec.Files, &spec.Tree
+	var names []string
+	for _, it := range files {
+		names = append(names, it.Name)
+	}
+	list := func(folder string) error {
+		_, err := s.vol.List(folder)
+		return err
+	}
 	switch spec.Action {
 	case "create":
-		links, modes := s.linkOperations(t)
-		return append(byLevel("mkdir", s.vol, t.Folders), ofFiles("create", s.vol, files), links, modes)
+		stages := append(byLevel(s.calls("mkdir", t.Folders, s.vol.Mkdir)), s.transfers("create", s.transferFile))
+		return append(stages, s.links(t, s.vol)...)
 	case "list":
-		return [][]operation{listOperations(s.vol, *t, files)}
+		return [][]operation{s.calls("list", t.Folders, list), s.calls("stat", names, func(name string) error {
+			_, err := s.vol.Size(name)
+			return err
+		})}
+	case "copy":
+		copies := s.transfers("copy", func(w *operationWorker, op *operation) error { return s.copyFile(w, op, spec.To) })
+		stages := append([][]operation{s.calls("list", t.Folders, list)},
+			byLevel(s.calls("mkdir", t.Folders, spec.To.Mkdir))...)
+		return append(append(stages, copies), s.links(&Tree{Links: t.Links}, spec.To)...)
 	case "rewrite":
-		spec.Files, s.items = slices.Clone(files), nil
-		for _, i := range drawShare(len(files), spec.Share, spec.Key.source("rewrite", 0)) {
-			spec.Files[i].Version++
-			s.items = append(s.items, spec.Files[i])
+		again := map[string]bool{}
+		for _, it := range Select(files, plan.Step{Share: units.Share(spec.Share)}, spec.Key) {
+			again[it.Name] = true
 		}
-		files = s.items
+		spec.Files, s.items = slices.Clone(files), nil
+		for i := range files {
+			if again[files[i].Name] {
+				spec.Files[i].Version++
+				s.items = append(s.items, spec.Files[i])
+			}
+		}
 	case "rename":
-		ops := ofFiles("rename", s.vol, files)
+		ops := make([]operation, len(files))
 		spec.Files = slices.Clone(files)
-		for i := range ops {
-			spec.Files[i] = files[i].renamed()
-			ops[i].to = spec.Files[i].Name
+		for i, it := range files {
+			to := it.renamed()
+			spec.Files[i] = to
+			ops[i] = s.call("rename", it.Name, func() error { return s.vol.Rename(it.Name, to.Name) })
 		}
 		return [][]operation{ops}
 	case "delete":
-		ops := ofFiles("remove", s.vol, files)
 		for _, l := range t.Links {
-			ops = append(ops, operation{kind: "remove", name: l.Name, vol: s.vol})
+			names = append(names, l.Name)
 		}
-		stages := append(byLevel("rmdir", s.vol, t.Folders), ops)
+		stages := append(byLevel(s.calls("rmdir", t.Folders, s.vol.Remove)), s.calls("remove", names, s.vol.Remove))
 		slices.Reverse(stages)
 		*t, spec.Files = Tree{}, nil
 		return stages
 	}
-	return [][]operation{ofFiles(spec.Action, s.vol, files)} // read, rewrite
+	return [][]operation{s.transfers(spec.Action, s.transferFile)} // read, rewrite
 }
 
-// ofFiles are operations of one kind on files.
-func ofFiles(kind string, vol Volume, items []Item) []operation {
-	ops := make([]operation, len(items))
-	for i, it := range items {
-		ops[i] = operation{kind: kind, name: it.Name, item: it, vol: vol}
+// transfers are operations that transfer the files of the step.
+func (s *operationStep) transfers(kind string, do func(*operationWorker, *operation) error) []operation {
+	ops := make([]operation, len(s.items))
+	for i, it := range s.items {
+		ops[i] = operation{kind: kind, name: it.Name, item: it, do: do}
 	}
 	return ops
 }
 
-// byLevel are operations on folders, a stage for each level.
-func byLevel(kind string, vol Volume, folders []string) (stages [][]operation) {
-	for _, name := range folders {
-		level := strings.Count(name, "/")
+// byLevel are stages of operations on folders, one for each level.
+func byLevel(ops []operation) (stages [][]operation) {
+	for _, op := range ops {
+		level := strings.Count(op.name, "/")
 		stages = append(stages, make([][]operation, max(level+1-len(stages), 0))...)
-		stages[level] = append(stages[level], operation{kind: kind, name: name, vol: vol})
+		stages[level] = append(stages[level], op)
 	}
 	return stages
 }
 
-// listOperations list each folder and look up its files, folder by folder.
-func listOperations(vol Volume, t Tree, files []Item) (ops []operation) {
-	inside, entries := map[string][]operation{}, map[string]int64{}
-	for _, it := range files {
-		folder := path.Dir(it.Name)
-		inside[folder] = append(inside[folder], operation{kind: "stat", name: it.Name, vol: vol, want: it.Size})
-		entries[folder]++
-	}
-	for _, name := range t.Folders {
-		entries[path.Dir(name)]++
-	}
-	for _, l := range t.Links {
-		entries[path.Dir(l.Name)]++
-	}
-	for _, name := range t.Folders {
-		ops = append(ops, operation{kind: "list", name: name, vol: vol, want: entries[name]})
-		ops = append(ops, inside[name]...)
-	}
-	return ops
-}
-
-// linkOperations make the links and modes of a tree. If the volume cannot have
-// them, as the attempt shows, they are no longer in the tree.
-func (s *operationStep) linkOperations(t *Tree) (links, modes []operation) {
-	if len(t.Links)+len(t.Executables) > 0 && !canLink(s.vol) {
-		s.out.warn("tree", "the volume has neither symbolic links nor modes: %d links and %d modes were not made",
-			len(t.Links), len(t.Executables))
-		t.Links, t.Executables = nil, nil
-	}
-	for _, l := range t.Links {
-		links = append(links, operation{kind: "symlink", name: l.Name, to: l.Target, vol: s.vol})
-	}
-	for _, name := range t.Executables {
-		modes = append(modes, operation{kind: "chmod", name: name, vol: s.vol})
-	}
-	return links, modes
-}
-
-// canLink reports whether the volume has symbolic links and modes. exFAT has
-// neither, which only its refusal shows.
-func canLink(vol Volume) bool {
+// links make the links and modes of a tree. If the volume cannot have them, as
+// an attempt shows, they are no longer in the tree.
+func (s *operationStep) links(t *Tree, vol Volume) [][]operation {
 	const probe = ".dmgbench-probe"
 	l, ok := vol.(Linker)
-	if !ok || l.Symlink(".", probe) != nil || l.Remove(probe) != nil {
-		return false
+	if n, m := len(t.Links), len(t.Executables); n+m > 0 &&
+		(!ok || l.Symlink(".", probe) != nil || l.Remove(probe) != nil) {
+		s.out.warn("tree", "the volume has neither symbolic links nor modes: %d links and %d modes were not made", n, m)
+		t.Links, t.Executables = nil, nil
 	}
-	f, err := l.Create(probe, 0, FileOptions{})
-	if err != nil {
-		return false
+	var links []operation
+	for _, one := range t.Links {
+		links = append(links, s.call("symlink", one.Name, func() error { return l.Symlink(one.Target, one.Name) }))
 	}
-	return errors.Join(f.Close(), l.Chmod(probe, executableMode), l.Remove(probe)) == nil
+	return [][]operation{links, s.calls("chmod", t.Executables, func(name string) error { return l.Chmod(name, 0o755) })}
 }
 
 // residentFiles is how many files of a tree are looked up in the page cache
-// before it is read; those of a tree are treated alike.
+// before it is read through it; those of a tree are treated alike.
 const residentFiles = 100
 
 // evictFiles evicts the files from the page cache unless they are read through
 // it as it is, and finds out what the first read will find.
 func (s *operationStep) evictFiles() error {
-	every := max(len(s.items)/residentFiles, 1)
 	for i, it := range s.items {
-		if s.o.Cache == CacheBuffered && i%every != 0 {
+		if s.o.Cache == CacheBuffered && i%max(len(s.items)/residentFiles, 1) != 0 {
 			continue
 		}
-		f, err := s.vol.Open(it.Name, s.o.fileOptions(0))
-		if err != nil {
-			return s.fail(it, fmt.Errorf("opening: %w", err))
+		j := &job{item: it}
+		if err := s.openFile(j); err != nil {
+			return s.fail(it, err)
 		}
-		err = s.evict(f)
-		if i%every == 0 {
-			s.found[cacheBefore(f)]++
-		}
-		if err := errors.Join(err, f.Close()); err != nil {
+		s.found[j.found]++
+		if err := j.file.Close(); err != nil {
 			return s.fail(it, err)
 		}
 	}
 	return nil
+}
+
+// CompareCopies compares the checksums of items on two volumes. The findings of
+// the outcome are as those of [Verify].
+func CompareCopies(ctx context.Context, from, to Volume, items []Item, o Options) (Outcome, error) {
+	return verifyItems(ctx, items, o.withDefaults(), func(it Item, mem []byte) error {
+		sums := [2]string{}
+		for i, vol := range []Volume{from, to} {
+			src, err := OpenSource(vol, it.Name, Options{Cache: CacheCold})
+			if err != nil {
+				return err
+			}
+			h := sha256.New()
+			_, err = io.CopyBuffer(h, io.NewSectionReader(src, 0, src.size), mem)
+			if err := errors.Join(err, src.Close()); err != nil {
+				return fmt.Errorf("reading: %w", err)
+			}
+			sums[i] = string(h.Sum(nil))
+		}
+		if sums[0] != sums[1] {
+			return errors.New("its copy differs")
+		}
+		return nil
+	})
 }

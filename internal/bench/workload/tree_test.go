@@ -29,7 +29,7 @@ func someTree(n, folders, depth int) plan.FileSet {
 func TestTreeIsTheSameFromTheSameSeed(t *testing.T) {
 	tree, items := NewTree(someTree(40, 6, 3), 1, 2)
 	assert.Equal(t, "batch002/fzqhyptuxeaxllar-1", tree.Folders[1])
-	assert.Equal(t, "batch002/esrfm-6.dat", items[0].Name)
+	assert.Equal(t, "batch002/srfmoj-5.dat", items[0].Name)
 	again, other := NewTree(someTree(40, 6, 3), 1, 3)
 	for i := range items {
 		assert.Equal(t, strings.TrimPrefix(items[i].Name, "batch002/"), strings.TrimPrefix(other[i].Name, "batch003/"))
@@ -189,8 +189,7 @@ func TestTreeErrorsNameTheOperation(t *testing.T) {
 		{"create", "operation mkdir of", func(r *treeRun) { r.dirs[r.spec.Tree.Folders[2]] = true }},
 		{"read", "reading file", func(r *treeRun) { r.failOpen = func(string) error { return fault } }},
 		{"rename", "operation rename of", func(r *treeRun) { delete(r.files, r.spec.Files[3].Name) }},
-		{"list", "999 bytes, want 1000", func(r *treeRun) { r.files[r.spec.Files[3].Name].data = make([]byte, 999) }},
-		{"list", "entries, want", func(r *treeRun) { delete(r.files, r.spec.Files[3].Name) }},
+		{"list", "operation stat of", func(r *treeRun) { delete(r.files, r.spec.Files[3].Name) }},
 		{"read", "unexpected EOF", func(r *treeRun) { r.files[r.spec.Files[3].Name].data = nil }},
 		{"delete", "operation remove of", func(r *treeRun) { delete(r.files, r.spec.Files[3].Name) }},
 	} {
@@ -225,36 +224,44 @@ func TestTreeWarnsOfWhatTheVolumeCannotHave(t *testing.T) {
 	assert.Empty(t, r.spec.Tree.Executables)
 }
 
-func TestCopyOutCopiesWhatItFinds(t *testing.T) {
+func TestCopiesAreComparedWithTheirSources(t *testing.T) {
 	from, to := newTreeRun(2), newFake()
 	_, err := from.do("create")
 	require.NoError(t, err)
-	named := Item{Name: "alone", Size: 0}
-	from.files["alone"] = &fakeBody{data: []byte("more than was written")}
-	items := append([]Item{named}, from.spec.Files...)
-	from.o.Sync = hostio.SyncNone
-	out, found, err := CopyOut(t.Context(), from, to, items, []Tree{from.spec.Tree}, from.o)
+	from.files["alone"], from.files["a/b/file"] = &fakeBody{data: []byte("all that was written")}, &fakeBody{data: []byte{}}
+	from.spec.AddFiles([]Item{{Name: "alone", Size: 20}, {Name: "a/b/file"}})
+	from.spec.To, from.o.Sync = to, hostio.SyncNone
+	out, err := from.do("copy")
 	require.NoError(t, err)
-	assert.Equal(t, map[string]int64{"list": 7, "mkdir": 7, "copy": 41}, counts(out))
-	assert.EqualValues(t, 40_021, out.Bytes)
+	assert.Equal(t, map[string]int64{"list": 9, "mkdir": 9, "copy": 42}, counts(out))
+	assert.EqualValues(t, 40_020, out.Bytes)
 	assert.Equal(t, from.files, to.files)
-	assert.Equal(t, from.dirs, to.dirs)
+	assert.True(t, to.dirs["a/b"])
 	assert.Equal(t, &result.Achieved{Asked: "none", Achieved: "none"}, out.Sync)
 	compare := func() []string {
-		out, err := CompareCopies(t.Context(), from, to, found, items, from.o)
+		out, err := CompareCopies(t.Context(), from, to, from.spec.Files, from.o)
 		require.NoError(t, err)
 		return out.Findings
 	}
 	assert.Empty(t, compare())
 	to.files["alone"].data[3]++
-	to.files[items[5].Name].data = nil
-	delete(to.files, items[6].Name)
-	delete(from.files, items[7].Name)
-	found = found[:30]
+	to.files[from.spec.Files[5].Name].data = nil
+	delete(to.files, from.spec.Files[6].Name)
+	delete(from.files, from.spec.Files[7].Name)
 	assert.Len(t, compare(), 4)
-	to.failWrite = func(string, int64) error { return errors.New("fault") }
-	_, _, err = CopyOut(t.Context(), from, to, []Item{named}, nil, from.o)
-	require.ErrorContains(t, err, `operation copy of "alone"`)
+	for _, harm := range []func(){
+		func() { to.failWrite = func(string, int64) error { return errors.New("fault") } },
+		func() { from.o.Sync, to.failSync = hostio.SyncFsync, func(string) error { return errors.New("fault") } },
+		func() { to.failClose = func(string) error { return errors.New("fault") } },
+		func() { delete(from.files, "alone") },
+	} {
+		to, from.spec = newFake(), TreeSpec{Files: []Item{{Name: "alone", Size: 20}}}
+		from.files["alone"] = &fakeBody{data: []byte("all that was written")}
+		from.spec.To, from.o.Sync = to, hostio.SyncNone
+		harm()
+		_, err = from.do("copy")
+		require.ErrorContains(t, err, `"alone"`)
+	}
 }
 
 // TestTreeSizesAreLogNormal: median and spread are those of the plan, and the
