@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/bits"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -61,10 +60,7 @@ func NewTree(set plan.FileSet, seed uint64, batch int) (Tree, []Item) {
 }
 
 // pick draws a number from 0 to n-1.
-func pick(src *rand.PCG, n int) int {
-	drawn, _ := bits.Mul64(src.Uint64(), uint64(n))
-	return int(drawn)
-}
+func pick(src *rand.PCG, n int) int { return int(below(src, uint64(n))) }
 
 // Ends of the names of files before and after they are renamed, of one length.
 const (
