@@ -22,7 +22,7 @@ REPRODUCE := $(patsubst plans/%.toml,reproduce-%,$(sort $(wildcard plans/*.toml)
 
 .DEFAULT_GOAL := help
 .PHONY: help need-go build run test test-race test-long test-interop lint lint-format lint-vet lint-static lint-darwin lint-modules \
-	lint-tree fuzz fuzz-hours accuracy bench bench-mounted bench-formats bench-cipher bench-go crosscheck assets clean $(REPRODUCE)
+	lint-tree fuzz fuzz-hours accuracy bench bench-mounted bench-formats bench-random bench-cipher bench-go crosscheck assets clean $(REPRODUCE)
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "%-13s %s\n", $$1, $$2 }'
@@ -138,6 +138,9 @@ crosscheck: need-go ## the native folder against fio, the same files, calls and 
 
 bench-formats: need-go ## conversions against qemu-img, dmg2img, 7zz and fstool; ON= and FLAGS= as for crosscheck
 	$(call SIDEBYSIDE,scripts/bench-formats.sh,hdiutil fstool qemu-img dmg2img 7zz)
+
+bench-random: need-go ## random I/O in a native folder against fio; ON= and FLAGS= as for crosscheck
+	$(call SIDEBYSIDE,scripts/bench-random.sh,fio dmgbench)
 
 # The runs take turns, so that what the machine does to one implementation it does to all.
 bench-cipher: need-go ## AES-CBC against OpenSSL, COUNT (9) turns of each

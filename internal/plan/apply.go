@@ -84,6 +84,16 @@ func (p *Plan) Apply(o Overrides) (*Plan, []Change, error) {
 	return &q, q.Changes, nil
 }
 
+// Change is one way in which the plan as executed deviates from the plan as
+// published: fewer sets, other sizes, another file system. Only the canonical
+// form of an executed plan has them: `report` and `resume` read the deviations
+// from it.
+type Change struct {
+	Kind string `plan:"kind sets|scale|rounds|precondition|workers|fs|only|place !"`
+	// Text: one sentence for people
+	Text string `plan:"text words !"`
+}
+
 // addChange records how the executed plan deviates; kind is one of those of
 // [Change].
 func (p *Plan) addChange(kind, format string, args ...any) {
@@ -448,6 +458,14 @@ func (p *Plan) eachFileSize(change func(*units.Bytes)) {
 	})
 	for i := range p.Inputs {
 		change(&p.Inputs[i].Size)
+	}
+	for _, b := range p.Protocol {
+		walk(b.Steps, func(s *Step) {
+			if s.Do == "random" {
+				change(&s.FileSize)
+				change(&s.Amount)
+			}
+		})
 	}
 }
 

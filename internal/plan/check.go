@@ -343,7 +343,13 @@ func (c *checker) refuseMean(n *node, k *Choice) {
 
 // checkQuantity is checkSelected for the steps that yield a quantity.
 func (c *checker) checkQuantity(n *node, where Selector, q Quantity) *reach {
-	return c.checkSelected(n, where, quantityIndex[q].Do, strconv.Quote(string(q)))
+	do := quantityIndex[q].Do
+	isLatency := findStepKind(do).operations != nil && q.Unit() == "s" && string(q) != do+"_time"
+	if isLatency && !where.Names("operation") {
+		c.bad(n, "%q is of one kind of operation", q).hintf("name it: operation = \"read\"")
+		return nil
+	}
+	return c.checkSelected(n, where, do, strconv.Quote(string(q)))
 }
 
 // smallestImage is the smallest image that a file system can be made in.

@@ -385,6 +385,22 @@ func (e *estimator) copyFile(s *Step, c *container, t *StepTotal) {
 	c.add(size)
 }
 
+// random makes the file that no step made, and accesses it. What it transfers in
+// a time is not known, and of an amount the shares of reads and writes are drawn.
+func (e *estimator) random(s *Step, c *container, t *StepTotal) {
+	if _, exists := c.named[s.File]; !exists {
+		c.named[s.File] = s.FileSize
+		c.add(s.FileSize)
+		e.Files++
+		e.BytesWritten = plus(e.BytesWritten, s.FileSize)
+		t.Bytes = s.FileSize
+	}
+	read := units.Bytes(float64(s.Amount) * float64(s.Reads))
+	e.BytesRead, e.BytesWritten = plus(e.BytesRead, read), plus(e.BytesWritten, s.Amount-read)
+	t.Files, t.Bytes, t.Wait = 1, plus(t.Bytes, s.Amount), s.Time
+	e.Approximate = e.Approximate || s.Time > 0 || s.Reads > 0 && s.Reads < 1
+}
+
 // deriveContainer is a step that makes a container from another one.
 func (e *estimator) deriveContainer(s *Step, c *container, t *StepTotal) {
 	made := c.clone()

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -198,4 +199,27 @@ baseline = false
 	assert.Equal(t, 3, recovered.Files)
 	assert.Equal(t, units.Bytes(7_000_000), recovered.Live)
 	assert.Positive(t, e.HostPeak)
+}
+
+// What a random step transfers in a time is not known; the file that it makes counts once.
+func TestEstimateRandom(t *testing.T) {
+	text, err := os.ReadFile("testdata/good/random.toml")
+	require.NoError(t, err)
+	p := mustParse(t, string(text))
+	e := plan.Estimate(p, p.Cases()[0])
+	assert.Equal(t, units.Bytes(64<<20), e.LivePeak)
+	assert.Equal(t, units.Bytes(65<<20), e.BytesWritten)
+	assert.Equal(t, units.Bytes(16<<20), e.BytesRead)
+	assert.Equal(t, 1, e.Files)
+	assert.True(t, e.Approximate)
+	assert.Equal(t, plan.StepTotal{Do: "random", Phase: "mixed", Files: 1, Bytes: 64 << 20, Live: 64 << 20, Wait: 10e9}, e.Steps[2])
+	assert.Equal(t, plan.StepTotal{Do: "random", Phase: "read", Files: 1, Bytes: 16 << 20, Live: 64 << 20}, e.Steps[3])
+
+	q, changes, err := p.Apply(plan.Overrides{Scale: 0.5, Workers: 3})
+	require.NoError(t, err)
+	require.Len(t, changes, 2)
+	steps := q.Cases()[0].Steps
+	assert.Equal(t, []units.Bytes{32 << 20, 8 << 20}, []units.Bytes{steps[2].FileSize, steps[3].Amount})
+	assert.Equal(t, 3, steps[3].Workers)
+	assert.Equal(t, units.Duration(10e9), steps[2].Time)
 }

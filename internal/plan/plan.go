@@ -441,7 +441,7 @@ type Step struct {
 
 	// Count: edit: number of files
 	Count int
-	// Amount: edit: bytes
+	// Amount: edit, random: bytes
 	Amount units.Bytes
 
 	// Battery: compact: refuse | allow
@@ -473,6 +473,17 @@ type Step struct {
 	Action string
 	// Value: xattr set
 	Value string
+
+	// File, FileSize: random: path on the volume, and size if no step before made
+	// it
+	File     string
+	FileSize units.Bytes
+	// Reads: random: share of the operations
+	Reads units.Share
+	// Flush: random: writes of a worker from flush to flush, 0: none
+	Flush int
+	// Time: random: until it ends; else Amount ends it
+	Time units.Duration
 
 	// From: copy, stream: input name or file on the volume
 	From string
@@ -520,16 +531,6 @@ func (s *Step) makes(c *Settings) string {
 		return ""
 	}
 	return cmp.Or(s.Format, c.ConvertTo)
-}
-
-// Change is one way in which the plan as executed deviates from the plan as
-// published: fewer sets, other sizes, another file system. Only the canonical
-// form of an executed plan has them: `report` and `resume` read the deviations
-// from it.
-type Change struct {
-	Kind string `plan:"kind sets|scale|rounds|precondition|workers|fs|only|place !"`
-	// Text: one sentence for people
-	Text string `plan:"text words !"`
 }
 
 // Table is a table of results as an article prints it: a cell for each row and

@@ -42,6 +42,8 @@ func stepFuncsOf(do string) stepFuncs {
 		"copy_out": {check: (*stepChecker).checkPool, follow: (*estimator).copyOut},
 		"copy":     {check: (*stepChecker).checkCopy, follow: (*estimator).copyFile},
 		"stream":   {check: (*stepChecker).checkCopy, follow: (*estimator).copyFile},
+		"random": {finish: finishRandom, check: (*stepChecker).checkRandom, follow: (*estimator).random,
+			operations: randomOperations},
 	}[do]
 }
 
@@ -180,6 +182,30 @@ func finishXattr(r *reader, n *node, s *Step) {
 	}
 }
 
+// finishRandom checks what ends the step.
+func finishRandom(r *reader, n *node, s *Step) {
+	switch {
+	case (s.Time > 0) == (s.Amount > 0):
+		r.bad(n, "random needs one of time and amount").hintf("time = \"10 s\" or amount = \"1 GB\"")
+	case s.Reads > 1:
+		r.bad(n.get("reads"), "reads: %s is more than all operations", s.Reads)
+	}
+}
+
+// randomOperations are the kinds of operation of a random step.
+func randomOperations(s *Step) (kinds []string) {
+	if s.Reads > 0 {
+		kinds = append(kinds, "read")
+	}
+	if s.Reads < 1 {
+		kinds = append(kinds, "write")
+	}
+	if s.Reads < 1 && s.Flush > 0 {
+		kinds = append(kinds, "flush")
+	}
+	return kinds
+}
+
 //go:embed prose.tmpl
 var proseText string
 
@@ -245,8 +271,8 @@ func (c *checker) checkProtocols() {
 	for i := range c.cases {
 		k := &c.cases[i]
 		s := &k.Settings
-		id := fmt.Sprintf("%s %s %s %s %q %d %t", c.p.protocolID(k), s.Files, s.Format, s.ConvertTo, s.Filesystems,
-			s.Size, k.Baseline)
+		id := fmt.Sprintf("%s %s %s %s %q %d %t %d %s", c.p.protocolID(k), s.Files, s.Format, s.ConvertTo,
+			s.Filesystems, s.Size, k.Baseline, s.Block, s.Cache)
 		if done[id] {
 			continue
 		}
@@ -278,7 +304,7 @@ func (f *stepChecker) checkBlocks(steps []Step) {
 		case s.Do == "pause" && failing != nil:
 			f.atStep(s, "pause", "pause: resume cannot know how far the %s got that has to fail", failing.Do).
 				hintf("it is on line %d; put the pause before it", failing.Line)
-		case len(s.Steps) > 0 || s.Phase == "" && !k.files && s.Do != "verify":
+		case len(s.Steps) > 0 || s.Phase == "" && !k.files && k.operations == nil && s.Do != "verify":
 		case old != nil:
 			f.atStep(s, "phase", "two %s steps of the case %q have the phase %q", s.Do, f.c.ID, s.Phase).
 				hintf("the first is on line %d; give each its own phase", old.Line)
@@ -341,7 +367,7 @@ func (f *stepChecker) checkStep(s *Step) bool {
 func (f *stepChecker) checkState(s *Step, k *stepKind, c *container) bool {
 	before := func(do string) string { return fmt.Sprintf("put { do = %q } before it", do) }
 	writable := "convert to a format that can be written to: " + strings.Join(writableFormat.words, ", ")
-	changes := k.changesVolume(s)
+	changes := k.changesVolume(s, c)
 	needsAttach := k.needs == needsAttached || k.needs == needsVolume
 	for _, rule := range []struct {
 		broken        bool
@@ -464,5 +490,31 @@ func (f *stepChecker) checkCopy(s *Step, c *container) {
 	if exists {
 		f.atStep(s, "to", "%s: the file %q exists already", s.Do, s.To).
 			hintf("write to another name, or delete all before it")
+	}
+}
+
+// directBlock is the least that direct writes have to be a multiple of: file
+// systems write less through the page cache.
+const directBlock = units.Bytes(4096)
+
+// checkRandom checks that the file exists or can be made, and that its blocks can
+// be accessed as the case asks.
+func (f *stepChecker) checkRandom(s *Step, c *container) {
+	size, exists := c.named[s.File]
+	block, direct := cmp.Or(s.Block, f.c.Settings.Block), cmp.Or(s.Cache, f.c.Settings.Cache) == "direct"
+	switch {
+	case exists && s.FileSize > 0 && s.FileSize != size:
+		f.atStep(s, "file_size", "random: the file %q has %s", s.File, size)
+	case !exists && s.FileSize == 0:
+		f.atStep(s, "file_size", "random: there is not yet a file %q", s.File).
+			hintf("with file_size = \"1 GB\" the step makes it")
+	case block == 0:
+		f.atStep(s, "block", "random: the case %q names no block size", f.c.ID).
+			hintf("give block = \"4 KiB\" here, or in [io]")
+	case block > cmp.Or(size, s.FileSize):
+		f.atStep(s, "block", "random: blocks of %s in a file of %s", block, cmp.Or(size, s.FileSize))
+	case direct && block%directBlock != 0:
+		f.atStep(s, "block", "random: direct I/O needs blocks of a multiple of %s, not %s", directBlock, block).
+			hintf("or cache = \"buffered\"")
 	}
 }

@@ -157,7 +157,10 @@ func (c *container) newestTree(name string) int {
 }
 
 // changesVolume reports whether a step of the kind writes to the image.
-func (k *stepKind) changesVolume(s *Step) bool {
+func (k *stepKind) changesVolume(s *Step, c *container) bool {
+	if _, exists := c.named[s.File]; s.Do == "random" && exists && s.Reads == 1 {
+		return false
+	}
 	return k.changes || s.Do == "tree" && s.Action != "list" && s.Action != "read"
 }
 

@@ -23,6 +23,9 @@ type OperationsSpan struct {
 	// OwnNS is the median time in nanoseconds of an operation that does no work,
 	// measured before the step: clock and call are in every latency.
 	OwnNS int64 `json:"own_ns"`
+	// Prepared are bytes that were written before the first operation, outside
+	// of the step's duration: the file that random steps access.
+	Prepared int64 `json:"prepared_bytes,omitempty"`
 }
 
 // Histogram is how many values are in which bucket. A bucket is at most 1/128

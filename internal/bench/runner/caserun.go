@@ -165,11 +165,11 @@ func (x *caseRun) stopReason(ctx context.Context, caseErr error) error {
 // liveFiles are the files that the steps of a case have put on a container.
 type liveFiles struct {
 	Live    []workload.Item       // of write steps, in the order written
-	Named   []workload.Item       // of copy and stream steps; they belong to no batch
+	Named   []workload.Item       // of copy, stream and random steps; they belong to no batch
 	Sets    map[int]string        // file set of each batch: its data verifies the files
 	Batches int                   // number of the last batch
 	Trees   map[int]workload.Tree `json:",omitempty"` // by batch: what trees have besides the files in Live
-	Edited  int64                 // bytes written and edited since the last manifest
+	Edited  int64                 // bytes that write, edit and random steps wrote since the last manifest
 	// InFlight are files that were being written when the container was damaged:
 	// whether they are there is not known.
 	InFlight []workload.Item `json:",omitempty"`
@@ -468,6 +468,7 @@ func writtenBy(st *result.Step) (sum int64) {
 	case st.Stream != nil:
 		return st.Stream.Out
 	case st.OperationsSpan != nil:
+		sum = st.OperationsSpan.Prepared
 		for _, o := range st.Operations {
 			if o.Kind != "read" {
 				sum += o.Bytes

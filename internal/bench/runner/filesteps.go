@@ -16,6 +16,7 @@ import (
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/hostio"
+	"dmgbench/internal/system/units"
 )
 
 // timeFiles times work on the files of a volume and records its outcome.
@@ -214,6 +215,32 @@ func (s *stepRun) stream(ctx context.Context, o workload.Options) (workload.Outc
 		Codec: cmp.Or(st.Codec, c.Codec), Level: cmp.Or(st.Level, c.Level),
 		Threads: cmp.Or(st.Threads, c.Threads, runtime.GOMAXPROCS(0)), // 0 in the plan: one for each processor
 	}, o)
+}
+
+// random reads and writes at random places of a file. It makes a file that no
+// step has made, before its own time and outside of its device bytes.
+func (s *stepRun) random(ctx context.Context) error {
+	st, made := s.st, int64(0)
+	at := slices.IndexFunc(s.h.Named, func(it workload.Item) bool { return it.Name == st.File })
+	if at < 0 {
+		at, made = len(s.h.Named), int64(st.FileSize)
+		file, o := []workload.Item{{Name: st.File, Size: made}}, s.x.options(st)
+		o.Workers, o.Block, o.Sync = 1, 0, hostio.SyncFsync
+		if _, err := workload.Write(ctx, s.volume(), file, o); err != nil {
+			return err
+		}
+		s.h.Named = append(s.h.Named, file...)
+	}
+	st.FileSize = units.Bytes(s.h.Named[at].Size)
+	s.x.r.forecast.slept += st.Time.Std()
+	err := s.timeFiles(ctx, func(s *stepRun, ctx context.Context, o workload.Options) (workload.Outcome, error) {
+		return workload.Random(ctx, s.volume(), st, s.key(), o)
+	})
+	if s.rec.OperationsSpan != nil {
+		s.rec.OperationsSpan.Prepared = made
+		s.h.Edited += writtenBy(s.rec)
+	}
+	return err
 }
 
 // copy copies an input of the user, generated data in its place, or a file of

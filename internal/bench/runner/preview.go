@@ -289,7 +289,7 @@ func newForecast(p *plan.Plan, cases []plan.Case) forecast {
 			case "tree":
 				sum += time.Duration(s.Files) * assumedOperation
 				fallthrough
-			case "write", "read", "verify", "copy", "stream", "copy_out":
+			case "write", "read", "verify", "copy", "stream", "copy_out", "random":
 				sum += time.Duration(float64(s.Bytes) / assumedRate * float64(time.Second))
 			}
 			cf.work = append(cf.work, sum)

@@ -57,6 +57,7 @@ func init() {
 		"copy_out": {needs: needsVolume, do: (*stepRun).copyOut},
 		"recover":  {do: (*stepRun).recover},
 		"parallel": {needs: needsNone, do: (*stepRun).parallel},
+		"random":   {needs: needsVolume, do: (*stepRun).random},
 
 		"compact": {call: func(s *stepRun, ctx context.Context) (engine.Report, error) {
 			return s.h.con.Compact(ctx, engine.CompactOptions{AllowBattery: s.st.Battery == "allow"})
