@@ -28,6 +28,7 @@ type Section struct {
 	Charts      []Chart
 	Table       *Table
 	Grid        *Grid
+	Uses        *UseMatrix
 	Language    string // of the code
 	Code        string
 	After       []string

@@ -16,8 +16,9 @@ type FirstScreen struct {
 	Judged  []string
 	Claims  []ClaimView // first those that do not hold or are undecided
 	More    int         // number of claims that are not among them
+	Uses    *UseMatrix  // which image to take; nil for a plan without uses
 	Outcome *Table      // the subject of the plan, where that is no rate
-	Numbers *Table      // a row a case; nil where there is an outcome, or no figure
+	Numbers *Table      // a row a case; nil where there are uses or an outcome, or no figure
 	Weak    []string    // what weakens the answer most, worst first
 	Shared  []string    // doubts about all rates
 	Counts  []string    // deviations and warnings, counted
@@ -51,6 +52,9 @@ func (v *View) firstScreen() FirstScreen {
 	for _, text := range v.SharedDoubts { // Weak has the first warning of each kind, which may be one of these
 		isListed := slices.ContainsFunc(f.Weak, func(weak string) bool { return strings.Contains(weak, text) })
 		f.Shared = append(f.Shared, NonEmpty([]string{TextIf(!isListed, "all rates: "+text)})...)
+	}
+	if f.Uses = v.useMatrix(slices.Concat(f.Weak[:min(len(f.Weak), firstWeaknesses)], f.Counts)); f.Uses != nil {
+		return f
 	}
 	if t := v.Result.Tables; len(t) > 0 && len(t[0].Columns) > 0 && t[0].Columns[0].Op == result.OpOutcome {
 		f.Outcome = &v.PlanTables[0]

@@ -147,7 +147,7 @@ func (r *run) figureBars(id, place string, f report.Figures, groups []figureGrou
 func firstChart(r *run) []report.Chart {
 	f, key := r.MainFigures()
 	part := f.Rows(key)
-	if len(part.Keys) == 0 || r.First.Outcome != nil {
+	if len(part.Keys) == 0 || r.First.Numbers == nil {
 		return nil
 	}
 	groups := report.Map(part.Ops, func(op string) figureGroup {

@@ -35,7 +35,7 @@ var style string
 // charts are drawn.
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
-		"class": cellClass, "forms": forms, "verdicts": report.CountVerdicts,
+		"class": cellClass, "forms": forms, "verdicts": report.CountVerdicts, "count": report.Count,
 		"spec": func(c report.Chart) (template.JS, error) {
 			text, err := chart.Encode(&c)
 			return template.JS(text), err

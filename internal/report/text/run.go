@@ -79,6 +79,9 @@ func Tables(p *plan.Plan, r *result.Result, save func(name string, text []byte) 
 // weakens the answer most.
 func screenReport(v *report.View) report.Document {
 	sections := append(headSections(v), screenNumbers(v.First)...)
+	if v.First.Uses != nil {
+		sections = usesSections(v.First)
+	}
 	judged := report.Section{Heading: strings.Join(v.First.Judged[:min(len(v.First.Judged), 1)], "")}
 	isOpen := func(c report.ClaimView) bool {
 		return c.Verdict == result.DoesNotHold || c.Verdict == result.CannotTell
@@ -96,6 +99,9 @@ func screenReport(v *report.View) report.Document {
 	cases := func(n int) string { return report.Count(n, "case") }
 	missing.After = more(cases, len(missing.Items)-screenNotDone)
 	missing.Items = missing.Items[:min(len(missing.Items), screenNotDone)]
+	if v.First.Uses != nil { // cells of the matrix have the reasons
+		missing.Items, missing.After = nil, nil
+	}
 	counts := report.Where(v.First.Counts, func(text string) bool { // another section lists what is missing
 		return text != v.First.Missing
 	})
@@ -132,6 +138,12 @@ func screenNumbers(f report.FirstScreen) []report.Section {
 	return s
 }
 
+// usesSections are the matrix of uses, which names machine, system and engine
+// itself.
+func usesSections(f report.FirstScreen) []report.Section {
+	return []report.Section{{Heading: f.Uses.Caption, Uses: f.Uses}}
+}
+
 // fullReport has everything, with the tables of charts instead of their
 // pictures, for a terminal or to publish as Markdown.
 //
@@ -144,6 +156,9 @@ func fullReport(v *report.View, toPublish bool) report.Document {
 		sections[0].Lead = append(sections[0].Lead, report.NonEmpty([]string{v.Summary})...)
 	}
 	above := v.First.Above()
+	if v.First.Uses != nil {
+		sections = append(sections, usesSections(v.First)...)
+	}
 	sections = append(sections, report.Section{Heading: "What was judged", Lead: v.First.Judged},
 		report.Section{Heading: weaknesses, After: inAll(v.First.Counts),
 			Lead: report.NonEmpty([]string{report.TextIf(above != "", report.Capitalize(above)+".")})})
@@ -244,6 +259,6 @@ func more(count func(int) string, left int) []string {
 // filled is a document of the sections that have contents, or an id.
 func filled(v *report.View, sections []report.Section) report.Document {
 	return report.Document{Title: v.Title, Sections: slices.DeleteFunc(sections, func(s report.Section) bool {
-		return s.ID == "" && len(s.Lead)+len(s.Pairs)+len(s.Items)+len(s.After)+len(s.Code) == 0 && s.Table == nil
+		return s.ID == "" && len(s.Lead)+len(s.Pairs)+len(s.Items)+len(s.After)+len(s.Code) == 0 && s.Table == nil && s.Uses == nil
 	})}
 }

@@ -146,6 +146,9 @@ func (w *terminal) section(s report.Section) {
 	if s.Table != nil {
 		w.table(*s.Table)
 	}
+	if s.Uses != nil {
+		w.uses(*s.Uses)
+	}
 	if s.Grid != nil { // a row, and below it a line for each column
 		for _, r := range s.Grid.Rows {
 			w.wrap("  ", w.paint(cyan, r.Name)+report.TextIf(r.Note != "", " ("+r.Note+")"))

@@ -27,7 +27,8 @@ var keyed = map[string]struct {
 
 // prefixes are of keys that are put together where they are used.
 var prefixes = []string{"estimators.", "verdict.", "work.", "answer.", "row.",
-	"system.", "medium.", "ended.", "claimant.", "scope.", "statistic.", "model.", "quantity.", "doubt."}
+	"system.", "medium.", "ended.", "claimant.", "scope.", "statistic.", "model.", "quantity.", "doubt.", "choice.", "rank.",
+	"advice."}
 
 var verb = regexp.MustCompile(`%(?:\[(\d+)\])?[+.\d]*[a-zA-Z]`)
 

@@ -1,0 +1,242 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/report/wording"
+	"dmgbench/internal/result"
+)
+
+// UseMatrix answers which image to take: a row for each use of the plan, a
+// column for each candidate of any of them. It has what limits and weakens the
+// answers, so that a picture of it can be read without the rest of the report.
+type UseMatrix struct {
+	Caption string
+	Scope   string   // what the choices are about; "" where Apple's tools were measured
+	Columns []string // titles of the candidates
+	Rows    []UseRow
+	Legend  string
+	Weak    []string // what weakens the answers, worst first
+	Basis   string   // rounds, machine, system, engine, plan, version and day
+}
+
+// UseRow is the answer for one use. Classes are those of verdicts.
+type UseRow struct {
+	Use, Class string
+	Word       string   // "take", "undecided" …
+	Choice     string   // what was chosen, or may be best
+	Why        string   // which figure decided
+	Needs      string   // what would decide it, "" unless undecided
+	Criteria   []string // what decides, in order, with the better direction and the difference that matters
+	Headings   []string // of the figures that decided: "writing ↑"
+	Reason     string   // what each criterion showed
+	Cells      []UseCell
+	Advice     []Item
+	Warnings   []string
+}
+
+// UseCell is a candidate in a row; without a title it is none of the use.
+type UseCell struct {
+	Title, Class, Mark string
+	Figures            []UseFigure // by the criteria that took part in the decision
+	Missing            string      // why there are none
+}
+
+// UseFigure is a figure by a criterion with its bar. The bar, and the begin and
+// the length of its interval, are in percent of the room for bars.
+type UseFigure struct {
+	Criterion       string
+	Value, Interval string
+	Rank, Class     string
+	Against         string // how many times worse than the best: "1.3 (1.2–1.4)"
+	Bar, From, Span float64
+}
+
+// The classes of choices and of ranks, and the marks of cells by class.
+var (
+	useClasses = map[string]string{
+		result.ChosenOne: result.Holds, result.ChosenEqual: result.Holds, result.Undecided: result.CannotTell,
+		result.RankBest: result.Holds, result.RankWorse: result.DoesNotHold,
+	}
+	useMarks = map[string]string{result.Holds: "✓", result.CannotTell: "?", result.NotMeasured: "–"}
+)
+
+// useTitle limits titles of candidates, which head columns.
+const useTitle = 40
+
+// useMatrix is the matrix of a plan with uses, nil for others.
+func (v *View) useMatrix(weak []string) *UseMatrix {
+	if len(v.Result.Uses) == 0 {
+		return nil
+	}
+	m := &UseMatrix{Caption: wording.Text("uses.caption"), Legend: Phrase("uses-legend", v), Weak: weak,
+		Basis: glue(" · ", Count(v.Result.Rounds, "round"), v.Provenance)}
+	for _, u := range v.Result.Uses {
+		m.Columns = AppendNew(m.Columns, Map(u.Candidates, func(k result.UseCandidate) string {
+			return Plain(k.Title, useTitle)
+		})...)
+		if u.Scope != "" && m.Scope == "" {
+			m.Scope = wording.Text("uses.scope", Plain(u.Scope, 200))
+		}
+	}
+	isSimulated := func(s result.Session) bool { return s.Engine.Name == "simulated" }
+	if slices.ContainsFunc(v.Result.Sessions, isSimulated) {
+		m.Scope = Phrase("notice", v)
+	}
+	m.Rows = Map(v.Result.Uses, func(u result.Use) UseRow { return newUseRow(u, m.Columns) })
+	return m
+}
+
+// newUseRow arranges a use, its candidates in the columns of their titles.
+func newUseRow(u result.Use, columns []string) UseRow {
+	r := UseRow{Use: Plain(FirstOf(u.Says, u.Name), 120), Class: FirstOf(useClasses[u.Choice], result.NotMeasured),
+		Word: named("choice", u.Choice, 20), Needs: Plain(u.Needs, 300), Reason: Plain(u.Reason, 1200)}
+	r.Choice = strings.Join(plainList(u.Chosen, useTitle), TextIf(u.Choice == result.ChosenEqual, " or ")+
+		TextIf(u.Choice != result.ChosenEqual, " and "))
+	r.Why = useWhy(u)
+	for i, x := range u.Criteria {
+		better, arrow := wording.Text("uses.less"), " ↓"
+		if x.HigherIsBetter {
+			better, arrow = wording.Text("uses.more"), " ↑"
+		}
+		r.Criteria = append(r.Criteria, wording.Text("uses.criterion", Plain(x.Title, 60), better, Percent(x.Matters)))
+		if i <= max(u.DecidedBy, 0) {
+			r.Headings = append(r.Headings, Plain(x.Title, 60)+arrow)
+		}
+	}
+	r.Cells = make([]UseCell, len(columns))
+	for _, k := range u.Candidates {
+		c := UseCell{Title: Plain(k.Title, useTitle)}
+		switch {
+		case slices.Contains(u.Chosen, k.Title):
+			c.Class = r.Class
+		case useFigure(k, 0).Estimate == nil:
+			c.Class = result.NotMeasured
+		}
+		c.Mark = useMarks[c.Class]
+		r.Cells[slices.Index(columns, c.Title)] = c
+	}
+	for at := range min(max(u.DecidedBy, 0)+1, len(u.Criteria)) {
+		addUseFigures(u, at, columns, r.Cells)
+	}
+	r.Advice = Map(u.Advice, func(a result.UseAdvice) Item {
+		return Item{Label: named("advice", a.Verdict, 20), Class: a.Verdict, Text: "“" + Plain(a.Says, 300) + "”",
+			Note: Plain(a.Source, 120)}
+	})
+	r.Warnings = Map(u.Warnings, func(w result.Warning) string { return Plain(w.Text, 300) })
+	return r
+}
+
+// useWhy names the figure at which the choice ended, and how far the next
+// candidate is from the best.
+func useWhy(u result.Use) string {
+	if u.DecidedBy < 0 || u.DecidedBy >= len(u.Criteria) {
+		return wording.Text("uses.none")
+	}
+	title := Plain(u.Criteria[u.DecidedBy].Title, 60)
+	var next *result.Estimate
+	name, rounds := "", 0
+	for _, k := range u.Candidates {
+		f := useFigure(k, u.DecidedBy)
+		if f.Ratio == nil {
+			continue
+		}
+		rounds = max(rounds, f.Ratio.N)
+		if f.Rank == result.RankWorse && (next == nil || f.Ratio.Value < next.Value) {
+			next, name = f.Ratio, Plain(k.Title, useTitle)
+		}
+	}
+	switch {
+	case u.Choice == result.Undecided:
+		return wording.Text("uses.open", title, Count(rounds, "round"))
+	case u.Choice == result.ChosenEqual:
+		return wording.Text("uses.equal", Percent(u.Criteria[u.DecidedBy].Matters))
+	case next == nil:
+		return wording.Text("uses.by", title)
+	}
+	return wording.Text("uses.next", title, name, useDifference(next))
+}
+
+// useDifference is how much worse than the best a candidate is: "1.30 times
+// worse (1.2–1.4)", or "worse by 200 kB".
+func useDifference(e *result.Estimate) string {
+	value, interval, _ := strings.Cut(useAmount(e), " (")
+	text := wording.Text("uses.apart", value)
+	if e.Unit == "1" {
+		text = wording.Text("uses.times", value)
+	}
+	return text + TextIf(interval != "", " ("+interval)
+}
+
+// useFigure is a figure of a candidate, an empty one where a result lacks it.
+func useFigure(k result.UseCandidate, at int) result.UseFigure {
+	if at < len(k.Figures) {
+		return k.Figures[at]
+	}
+	return result.UseFigure{}
+}
+
+// useAmount is a ratio or a difference with its interval.
+func useAmount(e *result.Estimate) string {
+	text := Human(e.Value, e.Unit)
+	if e.Unit == "1" && e.Value < 100 {
+		text = strconv.FormatFloat(e.Value, 'f', 2, 64)
+	}
+	if e.CI == nil || e.CI.Low == e.CI.High {
+		return text
+	}
+	s := ScaleOf(e.Unit, e.Value)
+	return text + " (" + RangeText(s, e.CI, e.Unit) + ")"
+}
+
+// addUseFigures adds the figures by a criterion to the cells of the candidates
+// that it compared. All have one scale.
+func addUseFigures(u result.Use, at int, columns []string, cells []UseCell) {
+	x := u.Criteria[at]
+	var values []float64
+	top := 0.0
+	for _, k := range u.Candidates {
+		if e := useFigure(k, at).Estimate; e != nil && IsFinite(e.Value) {
+			values, top = append(values, e.Value), max(top, e.Value)
+		}
+	}
+	largest := top
+	for _, k := range u.Candidates { // an interval may be far longer than all bars
+		if e := useFigure(k, at).Estimate; e != nil && e.CI != nil {
+			top = max(top, min(e.CI.High, 2*largest))
+		}
+	}
+	sc := ColumnScale(x.Unit, values...)
+	for _, k := range u.Candidates {
+		f, c := useFigure(k, at), &cells[slices.Index(columns, Plain(k.Title, useTitle))]
+		e := f.Estimate
+		switch {
+		case e == nil && (at == 0 || f.Rank != ""):
+			c.Missing = Plain(f.Why, 200)
+			continue
+		case e == nil || at > 0 && f.Rank == "":
+			continue // an earlier criterion excluded it
+		}
+		out := UseFigure{Criterion: Plain(x.Title, 60), Value: sc.Text(e.Value), Class: useClasses[f.Rank],
+			Rank: named("rank", f.Rank, 20)}
+		if f.Ratio != nil {
+			out.Against = useAmount(f.Ratio)
+			if f.Rank != result.RankEqual {
+				out.Rank = TextIf(f.Rank == result.RankUndecided, "? ") + useDifference(f.Ratio)
+			}
+		}
+		share := func(value float64) float64 { return math.Round(1000*min(max(value, 0)/cmp.Or(top, 1), 1)) / 10 }
+		out.Bar = max(share(e.Value), 0.5)
+		if e.CI != nil {
+			out.Interval = RangeText(sc, e.CI, e.Unit)
+			if out.From = share(e.CI.Low); e.CI.Low != e.CI.High {
+				out.Span = max(share(e.CI.High)-out.From, 0.5)
+			}
+		}
+		c.Figures = append(c.Figures, out)
+	}
+}
