@@ -97,18 +97,13 @@ var quantityRows = map[plan.Quantity]quantityRow{
 	"unpack_time": {value: func(st *result.Step) float64 {
 		return known(float64(st.AttachNS)/1e9+operationsSeconds(st), st.AttachNS > 0)
 	}},
-	"tree_time": {value: operationsSeconds},
-	"files_lost": {name: "number of files lost", value: func(st *result.Step) float64 {
-		return float64(st.Recovery.Lost)
-	}},
+	"tree_time":  {value: operationsSeconds},
+	"files_lost": {name: "number of files lost", value: func(st *result.Step) float64 { return float64(st.Recovery.Lost) }},
 	"files_damaged": {name: "number of files damaged", value: func(st *result.Step) float64 {
 		return float64(st.Recovery.Damaged)
 	}},
 	"noticed": {name: "whether damage was noticed", value: func(st *result.Step) float64 {
-		if st.Recovery.Noticed == "" {
-			return 0
-		}
-		return 1
+		return float64(min(len(st.Recovery.Noticed), 1))
 	}},
 	"tree":        {name: "operations a second", operations: true, value: operationsRate},
 	"tree_p50":    latencyRow("median latency", 0.5),

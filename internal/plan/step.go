@@ -444,8 +444,7 @@ func (f *stepChecker) checkName(s *Step, _ *container) {
 
 // checkDamage checks the name of the copy, and the files that are written to it.
 func (f *stepChecker) checkDamage(s *Step, c *container) {
-	f.checkName(s, c)
-	if s.Kind == "killed" {
+	if f.checkName(s, c); s.Kind == "killed" {
 		f.checkFiles(s, c)
 	}
 }

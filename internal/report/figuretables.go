@@ -33,11 +33,10 @@ func (v *View) figureSections() []FigureSection {
 	unitOf := map[string]string{}
 	for i := range v.Result.Summaries {
 		op := v.Result.Summaries[i].Op
-		info, _ := plan.Quantity(op).Info()
 		if h := Headline(&v.Result.Summaries[i]); h != nil {
 			unitOf[op] = h.Unit
 		}
-		if info.Do == "recover" && unitOf[op] == "1" {
+		if info, _ := plan.Quantity(op).Info(); info.Do == "recover" && info.Unit == "1" {
 			unitOf[op] = "files"
 		}
 	}

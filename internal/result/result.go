@@ -279,25 +279,18 @@ type Step struct {
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 
-// What noticed first that a container is damaged.
-const (
-	NoticedAttach = "attach" // it was refused
-	NoticedCheck  = "check"  // a check of the container or the volume had findings
-	NoticedRepair = "repair"
-	NoticedRead   = "read" // a file was missing or unreadable
-)
-
 // Recovery is what a recover step found of a container and its files.
 type Recovery struct {
-	// Noticed is what noticed the damage first; "" if nothing did, whether or not
-	// files are damaged.
+	// Noticed is what reported the damage first: attach, check, repair, or read of
+	// a missing or unreadable file; "" if nothing did, whether or not files are
+	// damaged.
 	Noticed string `json:"noticed,omitempty"`
 	Files   int    `json:"files"`   // that have to be there as they were written
 	Lost    int    `json:"lost"`    // of these, missing or unreadable
 	Damaged int    `json:"damaged"` // of these, with another size or other bytes
-	// InFlight are files that were being written when the container was damaged.
-	// They are not among Files.
-	InFlight []string       `json:"in_flight,omitempty"`
+	// InFlight is the file that was being written when the container was damaged,
+	// and what became of it. It is not among Files.
+	InFlight string         `json:"in_flight,omitempty"`
 	Parts    []RecoveryPart `json:"parts"` // in order
 }
 

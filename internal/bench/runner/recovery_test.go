@@ -96,9 +96,8 @@ func TestKilledWhileFilesAreWritten(t *testing.T) {
 			assert.GreaterOrEqual(t, rc.Files, 10)
 			assert.Less(t, rc.Files, 20, "it was killed in the middle")
 			assert.Zero(t, rc.Lost+rc.Damaged, "%v", st.Findings)
-			require.Len(t, rc.InFlight, 1)
-			assert.Contains(t, rc.InFlight[0], `file "batch002/`)
-			assert.Equal(t, result.NoticedCheck, rc.Noticed, "the volume was not unmounted")
+			assert.Contains(t, rc.InFlight, `file "batch002/`)
+			assert.Equal(t, "check", rc.Noticed, "the volume was not unmounted")
 			files[rc.Files] = true
 		}
 		assert.Len(t, files, 2, "rounds are killed at different moments")
@@ -118,10 +117,10 @@ func TestRecoveryHasItsParts(t *testing.T) {
 		lost                 int
 		parts                []string
 	}{
-		{"UDRW", `kind = "header"`, "check", 0, []string{"attach", "detach", "check", "repair", "attach again"}},
+		{"UDRW", `kind = "header"`, "check", 0, []string{"attach", "check", "repair", "attach again"}},
 		{"UDRW", `kind = "volume"`, "attach", 0, []string{"attach", "check", "repair", "attach again"}},
-		{"UDRW", `kind = "table"`, "attach", 10, []string{"attach", "check", "repair", "attach again", "attach read-only"}},
-		{"UDSB", `kind = "tail"`, "", 0, []string{"attach", "detach", "check", "repair", "attach again"}},
+		{"UDRW", `kind = "table"`, "attach", 10, []string{"attach", "check", "repair", "attach again"}},
+		{"UDSB", `kind = "tail"`, "", 0, []string{"attach", "check", "repair", "attach again"}},
 	} {
 		c := config(t, damaging(test.format, test.how))
 		c.Plan.Run.Rounds, c.Engine = 1, inprocess.New(nil)

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
 
 	"dmgbench/internal/image/container/files"
 	"dmgbench/internal/system/hostio"
@@ -94,118 +93,118 @@ func changeFile(dir *hostio.Dir, name string, change func(*hostio.File) error) e
 // less than a band.
 const tailBytes = 1 << 20
 
-// corruptFile is the kinds "truncated", "tail" and "band-missing". It cuts at a
-// whole sector.
-func corruptFile(dir *hostio.Dir, name string, fi fs.FileInfo, kind string) error {
-	var bands []string
-	longest, size := name, int64(0)
-	if !fi.IsDir() {
-		size = fi.Size()
-	}
-	err := files.Walk(context.Background(), dir, name, func(inside string, fi fs.FileInfo) error {
-		if _, ok := files.Band(inside); ok {
-			bands = append(bands, path.Join(name, inside))
-			if fi.Size() > size || len(bands) == 1 {
-				longest, size = path.Join(name, inside), fi.Size()
-			}
+// hostFile is a file of a container.
+type hostFile struct {
+	name string // with that of the container
+	size int64
+}
+
+// listFiles are the files of a container by their names, and those that are bands.
+func listFiles(dir *hostio.Dir, name string) (all, bands []hostFile, err error) {
+	err = files.Walk(context.Background(), dir, name, func(inside string, fi fs.FileInfo) error {
+		f := hostFile{path.Join(name, inside), fi.Size()}
+		if _, isBand := files.Band(inside); isBand {
+			bands = append(bands, f)
+		}
+		if fi.Mode().IsRegular() {
+			all = append(all, f)
 		}
 		return nil
 	})
+	return all, bands, err
+}
+
+// corruptFile is the kinds "truncated", "tail" and "band-missing". It cuts at a
+// whole sector.
+func corruptFile(dir *hostio.Dir, name string, fi fs.FileInfo, kind string) error {
+	all, bands, err := listFiles(dir, name)
 	switch {
 	case err != nil:
 		return err
 	case len(bands) == 0 && (fi.IsDir() || kind == "band-missing"):
 		return fmt.Errorf("looking for bands of %q: it has none: %w", name, errors.ErrUnsupported)
 	case kind == "band-missing":
-		return dir.Remove(bands[len(bands)/2])
+		return dir.Remove(bands[len(bands)/2].name)
+	case fi.IsDir():
+		all = bands
 	}
-	left := size / 2
+	longest := slices.MaxFunc(all, func(a, b hostFile) int { return cmp.Compare(a.size, b.size) })
+	left := longest.size / 2
 	if kind == "tail" {
-		left = max(size-tailBytes, 0)
+		left = max(longest.size-tailBytes, 0)
 	}
 	left -= left % SectorSize
-	return changeFile(dir, longest, func(f *hostio.File) error { return f.Truncate(left) })
+	return changeFile(dir, longest.name, func(f *hostio.File) error { return f.Truncate(left) })
 }
 
-// stretch is a part of a file that is stored, from byte at on.
-type stretch struct {
-	file  string
-	at, n int64
-}
+const (
+	// flipBlock is the unit in bytes of what is stored: a block of zeros is a hole
+	// on most hosts, and a fault of a medium cannot change what it does not store.
+	flipBlock = 64 << 10
+	// maxDraws is how many places are drawn before an image counts as empty.
+	maxDraws = 1 << 20
+)
 
-// flipBytes gives bytes at drawn places another value. It draws among the blocks
-// of 64 KiB that are not zeros: the others are holes on most hosts, and a fault of
-// the medium cannot change what is not stored.
+// flipBytes gives bytes at drawn places another value, uniformly among those that
+// are stored.
 func flipBytes(dir *hostio.Dir, name string, d Damage) error {
-	stored, total, err := storedParts(dir, name, d.Band)
-	if err == nil && total < int64(d.Bytes) {
-		err = fmt.Errorf("it stores %d bytes, fewer than %d", total, d.Bytes)
-	}
+	list, bands, err := listFiles(dir, name)
 	if err != nil {
-		return fmt.Errorf("flipping bytes of %q: %w", name, err)
+		return err
 	}
-	for taken := map[int64]bool{}; len(taken) < d.Bytes; {
+	if d.Band > len(bands) {
+		return fmt.Errorf("flipping bytes of %q: it has no band %d: %d are stored", name, d.Band, len(bands))
+	}
+	if d.Band > 0 {
+		slices.SortFunc(bands, func(a, b hostFile) int { // their names are hexadecimal numbers
+			return cmp.Or(cmp.Compare(len(a.name), len(b.name)), cmp.Compare(a.name, b.name))
+		})
+		list = bands[d.Band-1 : d.Band]
+	}
+	var total int64
+	for _, f := range list {
+		total += f.size
+	}
+	taken := map[int64]bool{} // places that were drawn
+	for done := 0; done < d.Bytes; {
+		if len(taken) == maxDraws || int64(len(taken)) == total {
+			return fmt.Errorf("flipping bytes of %q: it stores fewer than %d", name, d.Bytes)
+		}
 		place := d.Draw(total)
 		if taken[place] { // another change would undo the first
 			continue
 		}
 		taken[place] = true
-		i := 0
-		for ; place >= stored[i].n; i++ {
-			place -= stored[i].n
-		}
-		err := changeFile(dir, stored[i].file, func(f *hostio.File) error {
-			b := make([]byte, 1)
-			if _, err := f.ReadAt(b, stored[i].at+place); err != nil {
-				return err
-			}
-			b[0] ^= byte(1 + d.Draw(255))
-			_, err := f.WriteAt(b, stored[i].at+place)
-			return err
-		})
+		isStored, err := flipByte(dir, list, place, byte(1+d.Draw(255)))
 		if err != nil {
 			return err
+		}
+		if isStored {
+			done++
 		}
 	}
 	return nil
 }
 
-// storedParts are the parts of a container's files that are not zeros, in an order
-// that depends only on names, and their length. With a band it is those of the
-// band with that number among the stored ones, from 1.
-func storedParts(dir *hostio.Dir, name string, band int) (parts []stretch, total int64, err error) {
-	var inside []string
-	err = files.Walk(context.Background(), dir, name, func(file string, fi fs.FileInfo) error {
-		if _, isBand := files.Band(file); fi.Mode().IsRegular() && (isBand || band == 0) {
-			inside = append(inside, file)
-		}
-		return nil
-	})
-	slices.SortFunc(inside, func(a, b string) int {
-		x, _ := files.Band(a)
-		y, _ := files.Band(b)
-		return cmp.Or(cmp.Compare(x, y), strings.Compare(a, b))
-	})
-	switch {
-	case err != nil:
-		return nil, 0, err
-	case band > len(inside):
-		return nil, 0, fmt.Errorf("it has no band %d: %d are stored", band, len(inside))
-	case band > 0:
-		inside = inside[band-1 : band]
+// flipByte changes one byte of the files, by its place in all of them together,
+// unless its block is zeros.
+func flipByte(dir *hostio.Dir, list []hostFile, place int64, by byte) (isStored bool, err error) {
+	for place >= list[0].size {
+		place, list = place-list[0].size, list[1:]
 	}
-	for _, file := range inside {
-		file = path.Join(name, file)
-		err := changeFile(dir, file, func(f *hostio.File) error {
-			return files.Stored(f, func(at, n int64) {
-				parts, total = append(parts, stretch{file, at, n}), total+n
-			})
-		})
-		if err != nil {
-			return nil, 0, err
+	start := place / flipBlock * flipBlock
+	block := make([]byte, min(flipBlock, list[0].size-start))
+	err = changeFile(dir, list[0].name, func(f *hostio.File) error {
+		if _, err := f.ReadAt(block, start); err != nil {
+			return err
 		}
-	}
-	return parts, total, nil
+		if isStored = bytes.Count(block, []byte{0}) < len(block); !isStored {
+			return nil
+		}
+		_, err := f.WriteAt([]byte{block[place-start] ^ by}, place)
+		return err
+	})
+	return isStored, err
 }
 
 // tableSectors are the sectors of a GUID partition table with its header.

@@ -145,9 +145,9 @@ func TestCorruptFlipped(t *testing.T) {
 	var places [][]int
 	for _, seed := range []uint64{1, 1, 2} {
 		require.NoError(t, d.WriteFileAtomic("r", data, 0o644))
-		require.NoError(t, flip("r", 500, 0, seed))
+		require.NoError(t, flip("r", 40, 0, seed))
 		at := changes("r", data)
-		assert.Len(t, at, 500)
+		assert.Len(t, at, 40)
 		for _, i := range at {
 			assert.True(t, i >= 1<<20 && i < 1<<20+64<<10 || i >= len(data)-64<<10, i)
 		}
@@ -158,7 +158,11 @@ func TestCorruptFlipped(t *testing.T) {
 	require.NoError(t, d.WriteFileAtomic("s", pattern(10, 1), 0o644))
 	require.NoError(t, flip("s", 10, 0, 1))
 	assert.Len(t, changes("s", pattern(10, 1)), 10, "every byte once")
-	require.ErrorContains(t, flip("s", 11, 0, 1), "stores 10 bytes, fewer than 11")
+	require.ErrorContains(t, flip("s", 11, 0, 1), "stores fewer than 11")
+	require.NoError(t, d.WriteFileAtomic("zeros", make([]byte, 20), 0o644))
+	require.ErrorContains(t, flip("zeros", 1, 0, 1), "stores fewer than 1")
+	require.NoError(t, d.WriteFileAtomic("empty", nil, 0o644))
+	require.ErrorContains(t, flip("empty", 1, 0, 1), "stores fewer than 1")
 	require.ErrorIs(t, flip("missing", 1, 0, 1), fs.ErrNotExist)
 
 	require.NoError(t, Create(d, "b", Spec{Format: UDSB, Size: 40 << 20, BandSize: 1 << 20}))
@@ -177,6 +181,6 @@ func TestCorruptFlipped(t *testing.T) {
 	for _, name := range []string{"3", "b", "10"} {
 		require.NoError(t, d.Remove("b/bands/"+name))
 	}
-	require.NoError(t, flip("b", 50, 0, 1))
+	require.NoError(t, flip("b", 20, 0, 1))
 	assert.NotEmpty(t, changes("b/Info.plist", plist), "all files of the container")
 }

@@ -38,7 +38,6 @@ type attachment struct {
 	report   engine.Report
 	detached bool
 	server   int  // process that serves the image, of AttachOptions.Killable
-	killed   bool // by Kill: warnings about that are left out
 	foreign  bool // another process had attached the image: not ours to detach
 }
 
@@ -291,7 +290,7 @@ func (a *attachment) Detach(ctx context.Context, force bool) (engine.Report, err
 		}
 	}
 	a.c.open, a.c.Attached = nil, false
-	if a.killed {
+	if a.server != 0 { // warnings of the tool are about the kill
 		a.report.Warnings = nil
 	}
 	return a.report.Take(), nil

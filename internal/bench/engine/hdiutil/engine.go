@@ -172,8 +172,8 @@ type Host struct {
 	// CommandLines are those of all other processes, with arguments that end
 	// with a zero byte or a blank; nil: not known.
 	CommandLines func(context.Context) []string
-	// CommandLine is that of a process, as in CommandLines, or "" if it does
-	// not run; nil: not known.
+	// CommandLine is that of a process, as in CommandLines, or "" if it is not
+	// known.
 	CommandLine func(ctx context.Context, pid int) string
 	// Trim discards what the volume mounted on dir does not use, and returns
 	// the bytes; errors.ErrUnsupported where that is not possible.

@@ -24,12 +24,9 @@ func (a *attachment) findServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	line := ""
-	if describe := a.c.e.host.CommandLine; describe != nil && at.Server > 1 {
-		line = describe(ctx, at.Server)
-	}
+	line := a.c.e.host.CommandLine(ctx, at.Server)
 	isServer := slices.ContainsFunc(servers, func(name string) bool { return strings.Contains(line, name) })
-	if !isServer || syscall.Kill(at.Server, 0) != nil {
+	if !isServer || at.Server <= 1 || syscall.Kill(at.Server, 0) != nil {
 		return a.c.e.refuse(a.c.backend, "killing what serves "+a.c.format.Name+" images",
 			"the list of attached images names no process of this user that serves it")
 	}
@@ -42,6 +39,5 @@ func (a *attachment) Kill() error {
 	if err := syscall.Kill(a.server, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("killing the process that serves %q: %w", a.c.File, err)
 	}
-	a.killed = true
 	return nil
 }

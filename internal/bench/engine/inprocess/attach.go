@@ -25,13 +25,13 @@ type attachment struct {
 	vol      *volume         // nil when not mounted, or no longer
 	readOnly bool
 	report   engine.Report // warnings for the report of Detach
-	life     *lifeline     // of AttachOptions.Killable
+	life     lifeline      // of AttachOptions.Killable
 }
 
 // lifeline is between a killable image and its host: once cut, no operation
 // reaches the host any more.
 type lifeline struct {
-	dir *hostio.Dir
+	dir *hostio.Dir // of the image; nil: it cannot be killed
 	cut atomic.Bool
 }
 
@@ -73,20 +73,17 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (_ engine.At
 	a := &attachment{image: c, readOnly: o.ReadOnly || formatOf(c.spec.Format).ReadOnly}
 	dir := c.Dir
 	if o.Killable {
-		a.life = &lifeline{}
-		if dir, err = hostio.OpenDir(dir.Path(), hostio.WithHook(a.life)); err != nil {
-			return nil, fmt.Errorf("attaching %q: %w", c.File, engine.Gone(err))
-		}
+		dir, err = hostio.OpenDir(dir.Path(), hostio.WithHook(&a.life))
 		a.life.dir = dir
 		defer func() {
-			if err != nil {
-				err = errors.Join(err, dir.Close())
+			if err != nil && dir != nil {
+				dir.Close()
 			}
 		}()
 	}
 	// As with Apple's attach, damage is found before the volume is mounted. Only
 	// UDIF images carry checksums.
-	if !o.NoVerify && formatOf(c.spec.Format).UDIF {
+	if err == nil && !o.NoVerify && formatOf(c.spec.Format).UDIF {
 		var list []container.Finding
 		list, err = container.Verify(c.Dir, c.File, container.OpenOptions{Passphrase: c.spec.Passphrase})
 		if err == nil && len(list) > 0 {
@@ -229,10 +226,10 @@ func (a *attachment) Detach(_ context.Context, force bool) (engine.Report, error
 	// Closing also flushes: after it the container has every write that the
 	// volume made.
 	err = errors.Join(err, a.img.Close())
-	if a.life != nil {
+	if a.life.dir != nil {
 		err = errors.Join(err, a.life.dir.Close())
 	}
-	if a.life != nil && a.life.cut.Load() { // no write back has succeeded, as intended
+	if a.life.cut.Load() { // no write back has succeeded, as intended
 		a.report, err = engine.Report{}, nil
 	}
 	a.img, a.vol, a.image.open, a.image.Attached = nil, nil, nil, false

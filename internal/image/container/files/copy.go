@@ -121,28 +121,6 @@ func WriteData(dst io.WriterAt, p []byte, off int64) error {
 	return nil
 }
 
-// Stored calls visit for every stretch of a file that is not zeros, in blocks of 64
-// KiB and in order.
-func Stored(f *hostio.File, visit func(at, n int64)) error {
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	buf := make([]byte, copyBlock)
-	for off := int64(0); off < st.Size; off += copyBlock {
-		part := buf[:min(copyBlock, st.Size-off)]
-		if _, err := f.ReadAt(part, off); err != nil {
-			return err
-		}
-		for run, zero := range ZeroRuns(part) {
-			if !zero {
-				visit(off+int64(run.From), int64(run.To-run.From))
-			}
-		}
-	}
-	return nil
-}
-
 // Span is a range of a buffer.
 type Span struct{ From, To int }
 
