@@ -469,7 +469,8 @@ func (f *stepChecker) checkPool(s *Step, c *container) {
 	case c.batches == 0 && len(c.named) == 0:
 		f.atStep(s, "empty", "%s before files are written", s.Do).hintf("put { do = \"write\" } before it")
 	case len(c.pool(s)) == 0 && len(c.files) > 0:
-		f.atStep(s, "empty", "%s: all files are of trees", s.Do).hintf("{ do = \"tree\", action = \"read\" } reads a tree")
+		f.atStep(s, "empty", "%s: all files are of trees", s.Do).
+			hintf("{ do = \"tree\", action = \"read\" } reads a tree")
 	case len(c.pool(s)) == 0 && !(s.All && len(c.named) > 0) && len(f.p.Changes) == 0:
 		f.atStep(s, "empty", "%s: every file has been deleted before", s.Do)
 	}

@@ -111,8 +111,8 @@ func scaleCount(n int, factor float64, least int) int {
 	return max(int(math.Round(float64(n)*factor)), min(n, least))
 }
 
-// scaleTrees multiplies the numbers of files and folders of trees, and says so:
-// sizes stay, since a tree is about operations.
+// scaleTrees multiplies the numbers of files and folders of trees, and returns
+// the text of the change. Sizes stay, since a tree is about operations.
 func (p *Plan) scaleTrees(factor float64) (text string) {
 	for i := range p.Files {
 		f := &p.Files[i]
@@ -165,7 +165,7 @@ func (k *stepKind) changesVolume(s *Step, c *container) bool {
 }
 
 // finishTreeStep fills in the share that is rewritten, and the phase: without
-// one, operations on a tree are told apart by their action.
+// one, its operations are distinguished by the action.
 func finishTreeStep(r *reader, n *node, s *Step) {
 	s.Phase = cmp.Or(s.Phase, s.Action)
 	switch at := n.get("share"); {
@@ -192,7 +192,7 @@ func (f *stepChecker) checkTree(s *Step, c *container) {
 			hintf("give it tree = { … }, or write it with { do = \"write\" }")
 		f.e.stop = true
 	case s.Action != "create" && c.newestTree(s.Files) == 0:
-		f.atStep(s, "empty", "tree: there is no tree%s to %s", name, s.Action).
+		f.atStep(s, "empty", "tree: no step before has created a tree%s to %s", name, s.Action).
 			hintf("put { do = \"tree\", action = \"create\" } before it")
 	}
 }

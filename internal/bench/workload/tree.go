@@ -17,14 +17,14 @@ import (
 	"dmgbench/internal/system/units"
 )
 
-// Tree is what a tree has besides its files, which are [Item]s.
+// Tree is a tree without its files, which are [Item]s.
 type Tree struct {
 	Folders     []string // that of the tree first, and each after the one around it
 	Links       []Link   `json:",omitempty"`
 	Executables []string `json:",omitempty"` // files that get the mode 755 when they are made
 }
 
-// Link is a symbolic link to a folder beside it.
+// Link is a symbolic link to a folder in the same folder.
 type Link struct{ Name, Target string }
 
 // NewTree draws a tree for a batch, with its files folder by folder. Everything
@@ -172,18 +172,20 @@ func (s *operationStep) stages(spec *TreeSpec) [][]operation {
 			return err
 		})}
 	case "copy":
-		copies := s.transfers("copy", func(w *operationWorker, op *operation) error { return s.copyFile(w, op, spec.To) })
+		copies := s.transfers("copy", func(w *operationWorker, op *operation) error {
+			return s.copyFile(w, op, spec.To)
+		})
 		stages := append([][]operation{s.calls("list", t.Folders, list)},
 			byLevel(s.calls("mkdir", t.Folders, spec.To.Mkdir))...)
 		return append(append(stages, copies), s.links(&Tree{Links: t.Links}, spec.To)...)
 	case "rewrite":
-		again := map[string]bool{}
+		chosen := map[string]bool{}
 		for _, it := range Select(files, plan.Step{Share: units.Share(spec.Share)}, spec.Key) {
-			again[it.Name] = true
+			chosen[it.Name] = true
 		}
 		spec.Files, s.items = slices.Clone(files), nil
 		for i := range files {
-			if again[files[i].Name] {
+			if chosen[files[i].Name] {
 				spec.Files[i].Version++
 				s.items = append(s.items, spec.Files[i])
 			}
@@ -229,7 +231,7 @@ func byLevel(ops []operation) (stages [][]operation) {
 }
 
 // links make the links and modes of a tree. If the volume cannot have them, as
-// an attempt shows, they are no longer in the tree.
+// an attempt shows, they are removed from the tree.
 func (s *operationStep) links(t *Tree, vol Volume) [][]operation {
 	const probe = ".dmgbench-probe"
 	l, ok := vol.(Linker)
@@ -242,7 +244,9 @@ func (s *operationStep) links(t *Tree, vol Volume) [][]operation {
 	for _, one := range t.Links {
 		links = append(links, s.call("symlink", one.Name, func() error { return l.Symlink(one.Target, one.Name) }))
 	}
-	return [][]operation{links, s.calls("chmod", t.Executables, func(name string) error { return l.Chmod(name, 0o755) })}
+	return [][]operation{links, s.calls("chmod", t.Executables, func(name string) error {
+		return l.Chmod(name, 0o755)
+	})}
 }
 
 // residentFiles is how many files of a tree are looked up in the page cache
