@@ -26,7 +26,7 @@ type Figures struct {
 }
 
 // quantityOrder has the quantities as people ask for them; others follow.
-var quantityOrder = strings.Fields(`write read stream convert
+var quantityOrder = strings.Fields(`write read stream convert tree random
 	create_time attach_time write_time read_time detach_time convert_time check_time
 	allocated live overhead convert_ratio bands bands_full free reclaimed trimmed`)
 
@@ -34,9 +34,10 @@ var quantityOrder = strings.Fields(`write read stream convert
 // for. Summaries without a finite headline are left out.
 func (v *View) FiguresOf(accept func(op string) bool) Figures {
 	f := Figures{By: map[FigureKey]map[string]*result.Summary{}}
+	repeated := v.repeated()
 	for i := range v.Result.Summaries {
 		s := &v.Result.Summaries[i]
-		if !accept(s.Op) || Headline(s) == nil {
+		if !accept(s.Op) || Headline(s) == nil || repeated[s] {
 			continue
 		}
 		k := FigureKey{s.Case, s.Phase, s.Cycle}
@@ -51,6 +52,9 @@ func (v *View) FiguresOf(accept func(op string) bool) Figures {
 	for _, s := range v.Steps() {
 		if at, ok := phases[s.Phase]; !ok || s.Index < at {
 			phases[s.Phase] = s.Index
+		}
+		for _, o := range s.Operations {
+			phases[operationPhase(s.Phase, o.Kind)] = phases[s.Phase]
 		}
 	}
 	slices.SortStableFunc(f.Keys, func(a, b FigureKey) int {

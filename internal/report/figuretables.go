@@ -36,12 +36,16 @@ func (v *View) figureSections() []FigureSection {
 		if h := Headline(&v.Result.Summaries[i]); h != nil {
 			unitOf[op] = h.Unit
 		}
+		if latencyOp.MatchString(op) {
+			unitOf[op] = "" // they have a table of their own
+		}
 		if info, _ := plan.Quantity(op).Info(); info.Do == "recover" && info.Unit == "1" {
 			unitOf[op] = "files"
 		}
 	}
 	var out []FigureSection
-	for _, k := range []struct{ id, caption, unit string }{{"speeds", "Speed", "B/s"}, {"sizes", "Sizes", "B"},
+	for _, k := range []struct{ id, caption, unit string }{{"speeds", "Speed", "B/s"},
+		{"rates", "Operations", "1/s"}, {"sizes", "Sizes", "B"},
 		{"counts", "Bands and ratios", "1"}, {"files", "Files after damage", "files"},
 		{"times", "Times of steps", "s"}} {
 		f := v.FiguresOf(func(op string) bool { return unitOf[op] == k.unit })
@@ -70,8 +74,12 @@ func (v *View) addTables() {
 			s.Tables = append(s.Tables, v.figureTable(s.Caption+number, part, false))
 		}
 	}
-	if t := v.sessionTable(); len(t.Rows) > 0 {
-		v.Sections = append(v.Sections, FigureSection{ID: "sessions", Caption: t.Caption, Tables: []Table{t}})
+	own := map[string]Table{"latencies": v.latencyTable(), "sessions": v.sessionTable(), "verbs": v.verbTable(),
+		"uses": v.useTable()}
+	for _, id := range []string{"latencies", "uses", "verbs", "sessions"} {
+		if t := own[id]; len(t.Rows) > 0 {
+			v.Sections = append(v.Sections, FigureSection{ID: id, Caption: t.Caption, Tables: []Table{t}})
+		}
 	}
 	v.Relations = Map(v.Result.Relations, relationTable)
 }

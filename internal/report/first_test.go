@@ -73,7 +73,7 @@ func TestMainNumbers(t *testing.T) {
 	for name := range makers {
 		tb := NewView(shared(name)()).First.Numbers
 		if tb == nil {
-			require.Equal(t, "empty", name)
+			require.Contains(t, []string{"empty", "uses"}, name)
 			continue
 		}
 		assert.LessOrEqual(t, len(tb.Rows), mainRows, name)

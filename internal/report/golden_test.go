@@ -41,7 +41,7 @@ var makers = map[string]maker{
 	"sample": reporttest.Sample, "sweep": reporttest.Sweep, "hostile": reporttest.Hostile,
 	"large": func() (*plan.Plan, *result.Result) { return reporttest.Large(10_000) },
 	"empty": func() (*plan.Plan, *result.Result) { return &plan.Plan{}, &result.Result{} },
-	"aging": reporttest.Aging,
+	"aging": reporttest.Aging, "uses": reporttest.Uses,
 }
 
 // once keeps what do returns for each key: many tests look at the same results and pages, which take long to make.
@@ -105,7 +105,7 @@ func html(t *testing.T, m maker) string {
 }
 
 func TestGolden(t *testing.T) {
-	for _, name := range []string{"sample", "sweep"} {
+	for _, name := range []string{"sample", "sweep", "uses"} {
 		golden(t, name+"-brief.txt", []byte(text(t, shared(name), TextOptions{})))
 		golden(t, name+".txt", []byte(verboseOf(name)))
 		golden(t, name+".md", []byte(markdownOf(name)))

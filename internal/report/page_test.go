@@ -78,7 +78,7 @@ func parse(page string) (out parsed) {
 var allowed = strings.Fields(`html head meta title style body a header p h1 h2 h3 bdi dl div dt dd main section ul li span strong details summary
 	table thead tbody tr th td sup figure script noscript pre footer`)
 
-var attributes = strings.Fields(`lang charset http-equiv content name class href id aria-labelledby aria-label title scope colspan tabindex role
+var attributes = strings.Fields(`lang charset http-equiv content name class href id aria-labelledby aria-label title scope colspan rowspan tabindex role
 	data-for data-height type style`)
 
 func TestPageHasOnlyOurElements(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"dmgbench/internal/report/wording"
@@ -19,7 +18,8 @@ type UseMatrix struct {
 	Scope   string   // what the choices are about; "" where Apple's tools were measured
 	Columns []string // titles of the candidates
 	Rows    []UseRow
-	Legend  string
+	Legend  string   // of marks and brackets
+	Method  string   // how candidates are compared
 	Weak    []string // what weakens the answers, worst first
 	Basis   string   // rounds, machine, system, engine, plan, version and day
 }
@@ -51,8 +51,7 @@ type UseCell struct {
 type UseFigure struct {
 	Criterion       string
 	Value, Interval string
-	Rank, Class     string
-	Against         string // how many times worse than the best: "1.3 (1.2–1.4)"
+	Rank, Class     string // "best", or how much worse than the best
 	Bar, From, Span float64
 }
 
@@ -60,7 +59,7 @@ type UseFigure struct {
 var (
 	useClasses = map[string]string{
 		result.ChosenOne: result.Holds, result.ChosenEqual: result.Holds, result.Undecided: result.CannotTell,
-		result.RankBest: result.Holds, result.RankWorse: result.DoesNotHold,
+		result.RankBest: result.Holds, result.RankWorse: result.DoesNotHold, // the rest is undecided, or equal
 	}
 	useMarks = map[string]string{result.Holds: "✓", result.CannotTell: "?", result.NotMeasured: "–"}
 )
@@ -73,7 +72,8 @@ func (v *View) useMatrix(weak []string) *UseMatrix {
 	if len(v.Result.Uses) == 0 {
 		return nil
 	}
-	m := &UseMatrix{Caption: wording.Text("uses.caption"), Legend: Phrase("uses-legend", v), Weak: weak,
+	m := &UseMatrix{Caption: wording.Text("uses.caption"), Weak: weak,
+		Legend: Phrase("uses-legend", v), Method: Phrase("uses-method", v),
 		Basis: glue(" · ", Count(v.Result.Rounds, "round"), v.Provenance)}
 	for _, u := range v.Result.Uses {
 		m.Columns = AppendNew(m.Columns, Map(u.Candidates, func(k result.UseCandidate) string {
@@ -87,25 +87,25 @@ func (v *View) useMatrix(weak []string) *UseMatrix {
 	if slices.ContainsFunc(v.Result.Sessions, isSimulated) {
 		m.Scope = Phrase("notice", v)
 	}
-	m.Rows = Map(v.Result.Uses, func(u result.Use) UseRow { return newUseRow(u, m.Columns) })
+	m.Rows = Map(v.Result.Uses, func(u result.Use) UseRow { return v.newUseRow(u, m.Columns) })
 	return m
 }
 
 // newUseRow arranges a use, its candidates in the columns of their titles.
-func newUseRow(u result.Use, columns []string) UseRow {
+func (v *View) newUseRow(u result.Use, columns []string) UseRow {
 	r := UseRow{Use: Plain(FirstOf(u.Says, u.Name), 120), Class: FirstOf(useClasses[u.Choice], result.NotMeasured),
 		Word: named("choice", u.Choice, 20), Needs: Plain(u.Needs, 300), Reason: Plain(u.Reason, 1200)}
 	r.Choice = strings.Join(plainList(u.Chosen, useTitle), TextIf(u.Choice == result.ChosenEqual, " or ")+
 		TextIf(u.Choice != result.ChosenEqual, " and "))
 	r.Why = useWhy(u)
 	for i, x := range u.Criteria {
-		better, arrow := wording.Text("uses.less"), " ↓"
+		better := wording.Text("uses.less")
 		if x.HigherIsBetter {
-			better, arrow = wording.Text("uses.more"), " ↑"
+			better = wording.Text("uses.more")
 		}
 		r.Criteria = append(r.Criteria, wording.Text("uses.criterion", Plain(x.Title, 60), better, Percent(x.Matters)))
 		if i <= max(u.DecidedBy, 0) {
-			r.Headings = append(r.Headings, Plain(x.Title, 60)+arrow)
+			r.Headings = append(r.Headings, useHeading(x))
 		}
 	}
 	r.Cells = make([]UseCell, len(columns))
@@ -121,7 +121,7 @@ func newUseRow(u result.Use, columns []string) UseRow {
 		r.Cells[slices.Index(columns, c.Title)] = c
 	}
 	for at := range min(max(u.DecidedBy, 0)+1, len(u.Criteria)) {
-		addUseFigures(u, at, columns, r.Cells)
+		v.addUseFigures(u, at, columns, r.Cells)
 	}
 	r.Advice = Map(u.Advice, func(a result.UseAdvice) Item {
 		return Item{Label: named("advice", a.Verdict, 20), Class: a.Verdict, Text: "“" + Plain(a.Says, 300) + "”",
@@ -129,6 +129,14 @@ func newUseRow(u result.Use, columns []string) UseRow {
 	})
 	r.Warnings = Map(u.Warnings, func(w result.Warning) string { return Plain(w.Text, 300) })
 	return r
+}
+
+// useHeading is the title of a criterion with the direction that is better.
+func useHeading(x result.UseCriterion) string {
+	if x.HigherIsBetter {
+		return Plain(x.Title, 60) + " ↑"
+	}
+	return Plain(x.Title, 60) + " ↓"
 }
 
 // useWhy names the figure at which the choice ended, and how far the next
@@ -164,12 +172,14 @@ func useWhy(u result.Use) string {
 // useDifference is how much worse than the best a candidate is: "1.30 times
 // worse (1.2–1.4)", or "worse by 200 kB".
 func useDifference(e *result.Estimate) string {
-	value, interval, _ := strings.Cut(useAmount(e), " (")
-	text := wording.Text("uses.apart", value)
+	text := wording.Text("uses.apart", Human(e.Value, e.Unit))
 	if e.Unit == "1" {
-		text = wording.Text("uses.times", value)
+		text = wording.Text("uses.times", wording.Number(e.Value))
 	}
-	return text + TextIf(interval != "", " ("+interval)
+	if e.CI == nil || e.CI.Low == e.CI.High {
+		return text
+	}
+	return text + " (" + RangeText(ScaleOf(e.Unit, e.Value), e.CI, e.Unit) + ")"
 }
 
 // useFigure is a figure of a candidate, an empty one where a result lacks it.
@@ -180,22 +190,9 @@ func useFigure(k result.UseCandidate, at int) result.UseFigure {
 	return result.UseFigure{}
 }
 
-// useAmount is a ratio or a difference with its interval.
-func useAmount(e *result.Estimate) string {
-	text := Human(e.Value, e.Unit)
-	if e.Unit == "1" && e.Value < 100 {
-		text = strconv.FormatFloat(e.Value, 'f', 2, 64)
-	}
-	if e.CI == nil || e.CI.Low == e.CI.High {
-		return text
-	}
-	s := ScaleOf(e.Unit, e.Value)
-	return text + " (" + RangeText(s, e.CI, e.Unit) + ")"
-}
-
 // addUseFigures adds the figures by a criterion to the cells of the candidates
 // that it compared. All have one scale.
-func addUseFigures(u result.Use, at int, columns []string, cells []UseCell) {
+func (v *View) addUseFigures(u result.Use, at int, columns []string, cells []UseCell) {
 	x := u.Criteria[at]
 	var values []float64
 	top := 0.0
@@ -216,18 +213,15 @@ func addUseFigures(u result.Use, at int, columns []string, cells []UseCell) {
 		e := f.Estimate
 		switch {
 		case e == nil && (at == 0 || f.Rank != ""):
-			c.Missing = Plain(f.Why, 200)
+			c.Missing = FirstOf(v.notMeasured(k.Cases), Plain(f.Why, 200))
 			continue
 		case e == nil || at > 0 && f.Rank == "":
 			continue // an earlier criterion excluded it
 		}
-		out := UseFigure{Criterion: Plain(x.Title, 60), Value: sc.Text(e.Value), Class: useClasses[f.Rank],
-			Rank: named("rank", f.Rank, 20)}
-		if f.Ratio != nil {
-			out.Against = useAmount(f.Ratio)
-			if f.Rank != result.RankEqual {
-				out.Rank = TextIf(f.Rank == result.RankUndecided, "? ") + useDifference(f.Ratio)
-			}
+		out := UseFigure{Criterion: useHeading(x), Value: sc.Text(e.Value), Class: useClasses[f.Rank],
+			Rank: useOutcome(f)}
+		if f.Rank == result.RankBest && u.Choice == result.Undecided && at == u.DecidedBy {
+			out.Rank, out.Class = wording.Text("uses.ahead"), result.CannotTell
 		}
 		share := func(value float64) float64 { return math.Round(1000*min(max(value, 0)/cmp.Or(top, 1), 1)) / 10 }
 		out.Bar = max(share(e.Value), 0.5)
@@ -239,4 +233,63 @@ func addUseFigures(u result.Use, at int, columns []string, cells []UseCell) {
 		}
 		c.Figures = append(c.Figures, out)
 	}
+}
+
+// useTable has the figures of all candidates by all criteria, also those that
+// took no part in a decision.
+func (v *View) useTable() Table {
+	t := Table{Caption: "Figures of the uses",
+		Columns: Columns("<use", "<by", "<candidate", "measured", "interval", "<outcome", "p after Holm")}
+	add := func(u result.Use, at int, k result.UseCandidate) {
+		f, value, interval, outcome, p := useFigure(k, at), "none", "", "", ""
+		switch e := f.Estimate; {
+		case e == nil:
+			outcome = Plain(f.Why, 200)
+		case e.CI != nil:
+			interval = RangeText(Scale{Factor: 1, Mixed: e.Unit}, e.CI, e.Unit)
+			fallthrough
+		default:
+			value = Human(e.Value, e.Unit)
+		}
+		if f.Rank != "" {
+			outcome = useOutcome(f)
+		}
+		if f.P != nil {
+			p = wording.P(*f.P).Short()
+		}
+		t.Rows = append(t.Rows, TextRow(Plain(FirstOf(u.Says, u.Name), 120), Plain(u.Criteria[at].Title, 60),
+			Plain(k.Title, useTitle), value, interval, outcome, p))
+	}
+	for _, u := range v.Result.Uses {
+		for at := range u.Criteria {
+			for _, k := range u.Candidates {
+				add(u, at, k)
+			}
+		}
+	}
+	t.DropColumns(t.IsEmpty)
+	return t
+}
+
+// notMeasured is the reason of the first of some cases that was not measured,
+// without the advice that follows it.
+func (v *View) notMeasured(ids []string) string {
+	for _, c := range v.Result.Cases {
+		if slices.Contains(ids, c.ID) && c.Status != result.Done {
+			reason, _, _ := strings.Cut(c.Reason, "; hint: ")
+			return Plain(v.Result.DisplayStatus(&c), 20) + TextIf(reason != "", ": "+Plain(reason, 120))
+		}
+	}
+	return ""
+}
+
+// useOutcome is what a candidate came to by a criterion.
+func useOutcome(f result.UseFigure) string {
+	switch {
+	case f.Ratio == nil || f.Rank == result.RankEqual:
+		return named("rank", f.Rank, 20)
+	case f.Rank == result.RankUndecided:
+		return "? " + useDifference(f.Ratio)
+	}
+	return useDifference(f.Ratio)
 }

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -235,9 +236,61 @@ func newSummary(id, phase, op string, vs []float64, n int) result.Summary {
 var update = flag.Bool("update", false, "write the files of the folder runs")
 
 // The stored runs are what the formulas give, so that every figure in them can be derived.
+// makeUses is the sample with uses of every choice, failures, and steps on trees
+// in the first two cases.
+func makeUses() *result.Result {
+	b := &run{r: makeSample()}
+	b.load("uses")
+	b.r.Tables, b.r.Claims = nil, nil
+	for i := range 2 {
+		c := &b.r.Cases[i]
+		for round := 1; round <= b.r.Rounds; round++ {
+			b.operations(c, round, "tree", "create", map[string]float64{"mkdir": 40e-6, "create": 200e-6})
+			b.operations(c, round, "random", "new", map[string]float64{"read": 80e-9})
+		}
+		for _, x := range []struct {
+			op, phase, kind string
+			value           float64
+		}{
+			{"tree", "create", "", 4900}, {"tree", "create", "mkdir", 350}, {"tree_p50", "create", "mkdir", 40e-6},
+			{"tree", "create", "create", 4550}, {"tree_p50", "create", "create", 0.2e-3}, {"tree_p95", "create", "create", 0.28e-3},
+			{"tree_p99", "create", "create", 0.29e-3}, {"random", "new", "", 9e6}, {"random", "new", "read", 9e6},
+			{"random_p50", "new", "read", 80e-9}, {"random_p999", "new", "read", 95e-9}, {"random_max", "new", "read", 99e-9},
+		} {
+			unit, phase := "s", x.phase
+			if !strings.Contains(x.op, "_") {
+				unit = "1/s"
+			}
+			if x.kind != "" {
+				phase += " (" + x.kind + ")"
+			}
+			b.r.Summaries = append(b.r.Summaries, result.Summary{Case: c.ID, Phase: phase, Op: x.op, Operation: x.kind, N: 3, Rounds: 3,
+				Headline: "mean", Estimates: []result.Estimate{{Name: "mean", Value: x.value, Unit: unit, N: 3,
+					CI: &result.CI{Low: 0.9 * x.value, High: 1.1 * x.value, Level: 0.95, Method: "Student t of logarithms", Unit: "round"}}}})
+		}
+	}
+	return b.r
+}
+
+// operations adds a step of operations of some kinds with a median latency in
+// seconds.
+func (b *run) operations(c *result.Case, round int, do, phase string, kinds map[string]float64) {
+	s := result.Step{Index: 100, Do: do, Phase: phase, Round: round, Session: 1, StartNS: b.now, DurationNS: 1e8,
+		Expect: "ok", OperationsSpan: &result.OperationsSpan{DurationNS: 9e7, OwnNS: 30}}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		var l result.Latencies
+		for i := range 100 {
+			l.Add(int64(kinds[kind] * 1e9 * (1 + 0.5*Noise(c.ID, kind, round, i))))
+		}
+		s.Operations = append(s.Operations, result.Operations{Kind: kind, Count: 100, Latency: l.Histogram()})
+	}
+	b.now += s.DurationNS
+	c.Steps = append(c.Steps, s)
+}
+
 func TestRunsAreMade(t *testing.T) {
 	for name, make := range map[string]func() *result.Result{
-		"sample": makeSample, "sweep": makeSweep, "large": makeLarge, "aging": makeAging, "past": makePast,
+		"sample": makeSample, "sweep": makeSweep, "large": makeLarge, "aging": makeAging, "past": makePast, "uses": makeUses,
 	} {
 		want, err := json.Marshal(make())
 		require.NoError(t, err)

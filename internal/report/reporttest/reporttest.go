@@ -54,6 +54,14 @@ func Sample() (*plan.Plan, *result.Result) {
 	return p, r
 }
 
+// Uses is the sample under a plan with uses, of every kind of choice, with
+// failures and operations.
+func Uses() (*plan.Plan, *result.Result) {
+	p, r := load("uses")
+	p.Source = nil
+	return p, r
+}
+
 // Sweep is a run over a numeric axis (threads 1 to 14) with a line through its
 // points, the coefficients of the author and a prediction.
 func Sweep() (*plan.Plan, *result.Result) {
@@ -123,7 +131,7 @@ var Nasty = []string{
 }
 
 // codes are the fields that have codes of the program, no foreign text.
-var codes = strings.Fields(`Status Do Op Unit Verdict Expect Scope End OS Format Encryption Digest Headline Method
+var codes = strings.Fields(`Status Do Op Unit Verdict Expect Scope End OS Format Encryption Digest Headline Method Choice Rank
 	Target.Kind Estimate.Name PublishedValue.Kind PublishedValue.Estimate`)
 
 // Hostile is Sample with a nasty text in every place that takes a foreign name.
@@ -140,6 +148,17 @@ func Hostile() (*plan.Plan, *result.Result) {
 	spoil(reflect.ValueOf(p).Elem(), names)
 	spoil(reflect.ValueOf(r).Elem(), names)
 	r.Tables[0].Cells = append(r.Tables[0].Cells, nil, r.Tables[0].Cells[0][:1])
+	return p, r
+}
+
+// HostileUses is Uses in the same way, with a candidate that has fewer figures
+// than there are criteria.
+func HostileUses() (*plan.Plan, *result.Result) {
+	p, r := Uses()
+	r.Uses[0].Candidates[0].Figures = nil
+	names := map[string]string{}
+	spoil(reflect.ValueOf(p).Elem(), names)
+	spoil(reflect.ValueOf(r).Elem(), names)
 	return p, r
 }
 

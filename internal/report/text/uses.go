@@ -8,7 +8,7 @@ import (
 
 const (
 	useBarColumns = 8  // width of the longest bar of a candidate
-	useReason     = 90 // characters of the reason why a candidate has no figure
+	useReason     = 70 // characters of the reason why a candidate has no figure
 )
 
 // uses prints the matrix of uses: for each use a line with the choice and a
@@ -19,7 +19,11 @@ func (w *terminal) uses(m report.UseMatrix) {
 		w.wrap("  ", w.paint(yellow, m.Scope))
 	}
 	for _, r := range m.Rows {
-		w.wrap("  ", w.paint(bold, r.Use)+" → "+w.paint(styles[r.Class], strings.TrimSpace(r.Word+" "+r.Choice)))
+		by := ""
+		if len(r.Headings) == 1 && r.Choice != "" { // it needs no line of its own
+			by, r.Headings = ", by "+r.Headings[0], []string{""}
+		}
+		w.wrap("  ", w.paint(bold, r.Use)+" → "+w.paint(styles[r.Class], strings.TrimSpace(r.Word+" "+r.Choice))+by)
 		w.table(useTable(r))
 		if r.Needs != "" {
 			w.wrap(tableIndent, "to decide: "+r.Needs)
