@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -46,7 +45,6 @@ type operationWorker struct {
 	*span
 	id  int
 	job job
-	err error
 }
 
 // waveOperations is the most operations of a wave: between waves the step
@@ -158,37 +156,20 @@ func (s *operationStep) fill(ops []operation) (n int) {
 
 // timeWave starts the workers on one wave, waits for them and records what they
 // did.
-func (s *operationStep) timeWave(ops []operation) (err error) {
-	start, next := make(chan struct{}), atomic.Int64{}
-	var ready, done sync.WaitGroup
-	workers := s.workers[:min(len(s.workers), len(ops))]
-	for _, w := range workers {
-		ready.Add(1)
-		done.Go(func() {
-			var release func()
-			release, w.err = lockThread(s.o.QoS)
-			defer release()
-			if w.id == 0 {
-				s.out.QoS = achievedQoS(s.o.QoS)
+func (s *operationStep) timeWave(ops []operation) error {
+	var next atomic.Int64
+	err := s.together(min(len(s.workers), len(ops)), func(id int) {
+		w := s.workers[id]
+		for i := next.Add(1) - 1; i < int64(len(ops)) && !w.stopped(); i = next.Add(1) - 1 {
+			op := &ops[i]
+			op.start = int64(w.clock.Now())
+			op.err = op.do(w, op)
+			op.end = int64(w.clock.Now())
+			if op.done = op.err == nil; !op.done {
+				w.stop.Store(true)
 			}
-			ready.Done()
-			<-start
-			for i := next.Add(1) - 1; i < int64(len(ops)) && w.err == nil && !w.stopped(); i = next.Add(1) - 1 {
-				op := &ops[i]
-				op.start = int64(w.clock.Now())
-				op.err = op.do(w, op)
-				op.end = int64(w.clock.Now())
-				if op.done = op.err == nil; !op.done {
-					w.stop.Store(true)
-				}
-			}
-		})
-	}
-	ready.Wait()
-	flushes := hostio.Flushes()
-	close(start)
-	done.Wait()
-	s.out.Flushes += hostio.Flushes() - flushes
+		}
+	})
 	first, last := int64(math.MaxInt64), int64(0)
 	for i := range ops {
 		op := &ops[i]
@@ -200,9 +181,6 @@ func (s *operationStep) timeWave(ops []operation) (err error) {
 		}
 	}
 	s.spanNS += max(last-first, 0)
-	for _, w := range workers {
-		err = errors.Join(err, w.err)
-	}
 	return err
 }
 

@@ -7,7 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"sync"
+	"slices"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
@@ -64,8 +64,8 @@ type randomWorker struct {
 // file and times each operation. Offsets are multiples of the block and uniform
 // over the file, which has FileSize bytes; they and the kind of each operation
 // follow from the key alone. Every worker is a thread with its own handle, random
-// source and share of the amount. What is not flushed at the end is flushed after the clock has stopped,
-// unless Options.Sync is none.
+// source and share of the amount. What is not flushed at the end is flushed after
+// the clock has stopped, unless Options.Sync is none.
 //
 // A dataless volume serves the workers in turn, as a device with one queue does:
 // a latency contains the wait for the operations of the others.
@@ -95,8 +95,7 @@ func Random(ctx context.Context, vol Volume, st plan.Step, key Key, o Options) (
 		err = r.open(ctx, id, mem[int64(id)*each:][:each])
 	}
 	if err == nil {
-		r.time()
-		err = context.Cause(ctx)
+		err = cmp.Or(r.time(), context.Cause(ctx))
 	}
 	if err = cmp.Or(err, r.finish()); err != nil {
 		err = r.fail(r.items[0], err)
@@ -109,7 +108,7 @@ func Random(ctx context.Context, vol Volume, st plan.Step, key Key, o Options) (
 func (r *random) open(ctx context.Context, id int, mem []byte) (err error) {
 	o, n, block := r.o.fileOptions(id), int64(r.o.Workers), r.o.Block
 	w := &randomWorker{random: r, span: span{clock: r.o.Clock, done: ctx.Done(), stop: &r.stop, call: block},
-		src: r.key.source("random", id), left: math.MaxInt64}
+		src: r.key.source("random", id), left: math.MaxInt64, first: math.MaxInt64}
 	if amount := int64(r.st.Amount); amount > 0 { // the first workers have one operation more
 		w.left = (units.RoundUp(amount, block)/block + n - 1 - int64(id)) / n
 	}
@@ -130,42 +129,29 @@ func (r *random) open(ctx context.Context, id int, mem []byte) (err error) {
 	return err
 }
 
-// time lets the workers go together, waits for their ends, and adds up what they
-// did.
-func (r *random) time() {
+// time lets the workers go together, and adds up what they did. The clock of a
+// dataless volume cannot be advanced by several, so one thread does all work there.
+func (r *random) time() (err error) {
 	own := ownTime(r.o.Clock, func() { _, _ = r.workers[0].file.ReadAt(nil, 0) })
-	var ready, done sync.WaitGroup
-	start := make(chan struct{})
-	for id, w := range r.workers {
-		ready.Add(1)
-		done.Go(func() {
-			var release func()
-			release, w.err = lockThread(r.o.QoS)
-			defer release()
-			if id == 0 {
-				r.out.QoS = achievedQoS(r.o.QoS)
-			}
-			ready.Done()
-			<-start
-			for !r.l.dataless && w.operate() {
-			}
-		})
+	each := 1
+	if r.l.dataless {
+		each = len(r.workers)
 	}
-	ready.Wait()
-	gate, flushes := int64(r.o.Clock.Now()), hostio.Flushes()
-	for _, w := range r.workers {
-		w.first, w.end, w.deadline = math.MaxInt64, gate, gate+int64(cmp.Or(r.st.Time, math.MaxInt64/2))
-	}
-	close(start)
-	for more := r.l.dataless; more; { // here, as one clock cannot be advanced by several
-		more = false
-		for _, w := range r.workers {
-			more = w.operate() || more
+	groups := slices.Collect(slices.Chunk(r.workers, each))
+	err = r.together(len(groups), func(id int) {
+		gate := int64(r.o.Clock.Now())
+		for _, w := range groups[id] {
+			w.end, w.deadline = gate, gate+int64(cmp.Or(r.st.Time, math.MaxInt64/2))
 		}
-	}
-	done.Wait()
-	r.out.Flushes = hostio.Flushes() - flushes
+		for more := true; more; {
+			more = false
+			for _, w := range groups[id] {
+				more = w.operate() || more
+			}
+		}
+	})
 	r.addOperations(own)
+	return err
 }
 
 // operate does one operation and, after a write, the flush that is due. It
@@ -284,8 +270,5 @@ func (r *random) recordAccess(f File) {
 	if cached && r.write && r.o.Block < page {
 		r.out.warn("block", "blocks are smaller than a page of %s: writes read the rest of a page that is not cached",
 			units.Bytes(page))
-	}
-	if r.o.QoS != QoSDefault && qosNote != "" {
-		r.out.warn("qos", qosNote)
 	}
 }
