@@ -21,8 +21,6 @@ type useData struct {
 	values [][]operandValue
 	// Of all comparisons so far that are tests
 	ps []float64
-	// What each criterion showed
-	parts []string
 }
 
 // uses answers which of its candidates to take, for each use of the plan. It
@@ -35,7 +33,6 @@ func (s *runData) uses() (out []result.Use) {
 	for _, u := range s.p.Uses {
 		t := s.newUseData(u)
 		t.decide()
-		t.out.Reason = strings.Join(t.parts, "; ")
 		t.out.Advice = mapped(u.Advice, t.judgeAdvice)
 		t.out.Warnings = t.warnings(at)
 		out = append(out, *t.out)
@@ -106,35 +103,34 @@ func (t *useData) amount(criterion, i int) string {
 }
 
 // say adds a sentence to what led to the choice.
-func (t *useData) say(key string, args ...any) { t.parts = append(t.parts, wording.Text(key, args...)) }
+func (t *useData) say(key string, args ...any) {
+	t.out.Reason = wording.Join(t.out.Reason, wording.Text(key, args...))
+}
 
 // decide goes through the criteria until one candidate is left, or one of them
 // leaves open which are. Each further criterion is for those that are equal by
 // all before it.
 func (t *useData) decide() {
 	var left []int
-	var missing []string
+	missing := ""
 	for i := range t.out.Candidates {
 		if f := t.figure(0, i); f.Estimate != nil {
 			left = append(left, i)
 		} else {
-			missing = append(missing, wording.Text("use.missing", t.title(i), f.Why))
+			missing = wording.Join(missing, wording.Text("use.missing", t.title(i), f.Why))
 		}
 	}
 	if len(left) < 2 {
-		t.say("use.none", strings.Join(missing, "; "))
+		t.say("use.none", missing)
 		return
 	}
 	for at := range t.plan.Decide {
 		equal, open := t.compare(at, left)
-		t.out.DecidedBy = at
-		switch {
-		case len(open) > 0:
+		t.out.DecidedBy, t.out.Choice = at, result.ChosenEqual
+		if len(open) > 0 {
 			t.out.Choice = result.Undecided
-		case len(equal) == 1:
+		} else if len(equal) == 1 {
 			t.out.Choice = result.ChosenOne
-		default:
-			t.out.Choice = result.ChosenEqual
 		}
 		left = slices.Sorted(slices.Values(slices.Concat(equal, open)))
 		t.out.Chosen = mapped(left, t.title)
@@ -149,15 +145,16 @@ func (t *useData) decide() {
 // which it is not known whether they are equal or worse.
 func (t *useData) compare(at int, left []int) (equal, open []int) {
 	x, values := t.plan.Decide[at], t.values[at]
-	isUnknown := func(i int) bool { return t.figure(at, i).Estimate == nil }
-	for _, i := range left {
-		if f := t.figure(at, i); isUnknown(i) {
-			f.Rank, open = result.RankUndecided, append(open, i)
-			t.say("use.no-value", t.title(i), x.Title, f.Why)
-			t.out.Needs = wording.Join(t.out.Needs, wording.Text("use.need.value", t.title(i), x.Title))
+	left = slices.DeleteFunc(slices.Clone(left), func(i int) bool {
+		f := t.figure(at, i)
+		if f.Estimate != nil {
+			return false
 		}
-	}
-	left = slices.DeleteFunc(slices.Clone(left), isUnknown)
+		f.Rank, open = result.RankUndecided, append(open, i)
+		t.say("use.no-value", t.title(i), x.Title, f.Why)
+		t.out.Needs = wording.Join(t.out.Needs, wording.Text("use.need.value", t.title(i), x.Title))
+		return true
+	})
 	if len(left) == 0 {
 		return nil, open
 	}
@@ -169,22 +166,19 @@ func (t *useData) compare(at int, left []int) (equal, open []int) {
 	})
 	t.figure(at, best).Rank, equal = result.RankBest, []int{best}
 	before := len(t.ps)
-	var others []useContrast
+	var others, tests []*useContrast
 	for _, i := range slices.DeleteFunc(left, func(i int) bool { return i == best }) {
 		c := newUseContrast(values[best], values[i], x)
-		if c.i = i; c.isTest() {
-			t.ps = append(t.ps, c.p)
-		}
-		others = append(others, c)
-	}
-	adjusted := stats.Holm(t.ps)[before:]
-	for k := range others {
-		c := &others[k]
+		c.i, others = i, append(others, c)
 		if c.isTest() {
-			c.p, adjusted = adjusted[0], adjusted[1:]
+			tests, t.ps = append(tests, c), append(t.ps, c.p)
 		}
-		c.rank(t.figure(at, c.i))
-		switch t.figure(at, c.i).Rank {
+	}
+	for k, p := range stats.Holm(t.ps)[before:] {
+		tests[k].p = p
+	}
+	for _, c := range others {
+		switch c.rank(t.figure(at, c.i)); t.figure(at, c.i).Rank {
 		case result.RankEqual:
 			equal = append(equal, c.i)
 		case result.RankUndecided:
@@ -198,25 +192,24 @@ func (t *useData) compare(at int, left []int) (equal, open []int) {
 // explain adds what a criterion showed to the reason of the choice: of one
 // candidate how far the next is from it, of several that they are equal, or
 // what is open and what would decide it.
-func (t *useData) explain(at, best int, others []useContrast, equal, open []int) {
+func (t *useData) explain(at, best int, others []*useContrast, equal, open []int) {
 	title := t.plan.Decide[at].Title
-	slices.SortStableFunc(others, func(a, b useContrast) int { return cmp.Compare(a.centre(), b.centre()) })
+	slices.SortStableFunc(others, func(a, b *useContrast) int { return cmp.Compare(a.centre(), b.centre()) })
 	most, needs := 0, ""
 	for _, c := range others {
 		if slices.Contains(open, c.i) {
-			t.say("use.open", title, t.title(best), t.amount(at, best), t.title(c.i), t.amount(at, c.i), c.describe(t.figure(at, c.i)))
-			if n := c.replicatesNeeded(len(t.ps)); n > most {
-				most, needs = n, c.needs(n)
+			t.say("use.open", title, t.title(best), t.amount(at, best), t.title(c.i), t.amount(at, c.i),
+				c.describe(t.figure(at, c.i)))
+			if n, text := c.needs(len(t.ps)); n > most {
+				most, needs = n, text
 			}
 		}
 	}
 	t.out.Needs = wording.Join(t.out.Needs, needs)
-	switch {
-	case len(open) > 0 || len(others) == 0:
-	case len(equal) > 1:
+	if len(equal) > 1 && len(open) == 0 {
 		names := strings.Join(mapped(slices.Sorted(slices.Values(equal)), t.title), ", ")
 		t.say("use.same", title, names, wording.Percent(t.plan.Decide[at].Matters))
-	default:
+	} else if len(others) > 0 && len(open) == 0 {
 		next := others[0]
 		t.say("use.best", title, t.title(best), t.amount(at, best), t.title(next.i), t.amount(at, next.i),
 			next.describe(t.figure(at, next.i)))
@@ -292,7 +285,7 @@ type useContrast struct {
 
 // newUseContrast pairs a candidate with the best by rounds: by their ratios, or
 // where one has none by their differences.
-func newUseContrast(best, other operandValue, x plan.Criterion) useContrast {
+func newUseContrast(best, other operandValue, x plan.Criterion) *useContrast {
 	var ratios, gaps []float64
 	for i, r := range best.rounds {
 		if j, ok := slices.BinarySearch(other.rounds, r); ok {
@@ -303,15 +296,14 @@ func newUseContrast(best, other operandValue, x plan.Criterion) useContrast {
 			ratios, gaps = append(ratios, divide(bad, good)), append(gaps, bad-good)
 		}
 	}
-	c := useContrast{sc: logScale.over(best.per), xs: ratios, unit: "1", none: 1, matters: 1 + float64(x.Matters), p: 1}
+	c := &useContrast{sc: logScale.over(best.per), xs: ratios, unit: "1", none: 1, matters: 1 + float64(x.Matters), p: 1}
 	if !finite(ratios...) || len(ratios) > 0 && slices.Min(ratios) <= 0 {
-		c = useContrast{sc: plainScale.over(best.per), xs: gaps, unit: best.unit,
+		c = &useContrast{sc: plainScale.over(best.per), xs: gaps, unit: best.unit,
 			matters: float64(x.Matters) * math.Abs(best.headline()), p: 1}
 	}
-	switch {
-	case c.isTest():
+	if c.isTest() {
 		c.p = c.sc.pAt(c.xs, c.none)
-	case !c.isFew() && c.xs[0] != c.none:
+	} else if !c.isFew() && c.xs[0] != c.none {
 		c.p = 0 // exact
 	}
 	return c
@@ -338,11 +330,10 @@ func (c *useContrast) rank(f *result.UseFigure) {
 	if ci == nil {
 		return
 	}
-	p := c.p
-	f.P = &p
+	f.P = &c.p
 	most, least := c.limits()
 	switch v := f.Ratio.Value; {
-	case p <= family && (v >= most || near(v, most)):
+	case c.p <= family && (v >= most || near(v, most)):
 		f.Rank = result.RankWorse
 	case ci.Low > least && ci.High < most || ci.Low == c.none && ci.High == c.none:
 		f.Rank = result.RankEqual
@@ -372,41 +363,30 @@ func (c *useContrast) describe(f *result.UseFigure) wording.Message {
 	case !c.isTest():
 		return wording.Say("use.exact", text, n)
 	}
-	return wording.Say("use.interval", text, wording.Span{Low: r.CI.Low, High: r.CI.High, Unit: r.Unit}, n, wording.P(*f.P))
+	interval := wording.Span{Low: r.CI.Low, High: r.CI.High, Unit: r.Unit}
+	return wording.Say("use.interval", text, interval, n, wording.P(*f.P))
 }
 
 // mostReplicates is how many rounds anybody may be advised to run.
 const mostReplicates = 100
 
-// replicatesNeeded estimates from the scatter of the rounds how many would show
-// that the candidate is worse, with as many tests as now, or equal: whichever of
-// the two the centre points to. It is mostReplicates + 1 where so many are not
-// enough.
-func (c *useContrast) replicatesNeeded(tests int) int {
+// needs writes how many rounds would show that the candidate is worse, with as
+// many tests as now, or equal, whichever of the two the centre points to, by the
+// scatter of the rounds. n is mostReplicates + 1 where so many are not enough.
+func (c *useContrast) needs(tests int) (n int, text string) {
 	if c.isFew() {
-		return minRounds
+		return minRounds, c.sc.times(minRounds).String()
 	}
 	m, errs, err := c.sc.errors(c.sc.all(c.xs))
 	distance, level := m-c.sc.to(c.none), 1-family/float64(max(tests, 1))
 	if most, least := c.limits(); c.centre() < most {
 		distance, level = min(c.sc.to(most)-m, m-c.sc.to(least)), 1-family
 	}
-	for n := len(c.xs) + 1; err == nil && n <= mostReplicates; n++ {
+	for n = len(c.xs) + 1; err == nil && n <= mostReplicates; n++ {
 		half := errs[0].se * math.Sqrt(float64(len(c.xs))/float64(n))
 		if stats.StudentQuantile((1+level)/2, float64(n-1))*half <= distance {
-			return n
+			return n, wording.Text("use.need.rounds", c.sc.times(n))
 		}
 	}
-	return mostReplicates + 1
-}
-
-// needs writes what would decide.
-func (c *useContrast) needs(n int) string {
-	switch {
-	case c.isFew():
-		return c.sc.times(n).String()
-	case n > mostReplicates:
-		return wording.Text("use.need.many", c.sc.times(mostReplicates))
-	}
-	return wording.Text("use.need.rounds", c.sc.times(n))
+	return mostReplicates + 1, wording.Text("use.need.many", c.sc.times(mostReplicates))
 }
