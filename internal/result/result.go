@@ -367,7 +367,7 @@ type Changes struct {
 	Bytes64K   int64 `json:"bytes_64k"`
 	Bytes1M    int64 `json:"bytes_1m"`
 	BytesWhole int64 `json:"bytes_whole"`
-	Edited     int64 `json:"edited"` // bytes that write, edit and random steps have written in between
+	Edited     int64 `json:"edited"` // bytes that steps wrote to files in between
 }
 
 // Stream is the outcome of a stream step.

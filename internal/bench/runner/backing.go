@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"fmt"
-	"io/fs"
 
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/image/container/files"
@@ -28,33 +27,12 @@ func (c *backedFolder) Usage(ctx context.Context) (engine.Usage, error) {
 	return u, err
 }
 
-// openBacking opens the backing folder of the place, which is read only.
-func (f *workFolder) openBacking(path string) (err error) {
-	if f.backing, err = hostio.OpenDir(path); err != nil {
-		return fmt.Errorf("opening the backing folder of %s: %w", f.title, hostio.WithoutPath(err))
-	}
-	return nil
-}
-
-// backingUsage is what the backing folder occupies, nothing without one.
-func (f *workFolder) backingUsage(ctx context.Context) (u engine.Usage, err error) {
-	if f.backing == nil {
+// usageOf is what a backing folder occupies, 0 without one.
+func usageOf(ctx context.Context, backing *hostio.Dir) (u engine.Usage, err error) {
+	if backing == nil {
 		return u, nil
 	}
-	return usageOf(ctx, f.backing)
-}
-
-// usageOf adds up what files and folders occupy, and the lengths of the files.
-func usageOf(ctx context.Context, dir *hostio.Dir) (u engine.Usage, err error) {
-	err = files.Walk(ctx, dir, ".", func(_ string, fi fs.FileInfo) error {
-		st := hostio.StatOf(fi)
-		u.Allocated += st.Allocated
-		if !fi.IsDir() {
-			u.Apparent += st.Size
-		}
-		return nil
-	})
-	if err != nil {
+	if u, err = files.FolderUsage(ctx, backing, "."); err != nil {
 		return u, fmt.Errorf("measuring the backing folder: %w", err)
 	}
 	return u, nil

@@ -169,7 +169,7 @@ type liveFiles struct {
 	Sets    map[int]string        // file set of each batch: its data verifies the files
 	Batches int                   // number of the last batch
 	Trees   map[int]workload.Tree `json:",omitempty"` // by batch: what trees have besides the files in Live
-	Edited  int64                 // bytes that write, edit and random steps wrote since the last manifest
+	Edited  int64                 // bytes that steps wrote to files since the last manifest
 	// InFlight are files that were being written when the container was damaged:
 	// whether they are there is not known.
 	InFlight []workload.Item `json:",omitempty"`

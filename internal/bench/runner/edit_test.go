@@ -25,6 +25,10 @@ format = ["UDRW", "UDSB"]
 [files.f]
 sizes = ["100 kB", "200 kB"]
 sets = 2
+[inputs.movie]
+about = "any file"
+size = "50 kB"
+optional = true
 [run]
 rounds = 1
 canary = false
@@ -42,6 +46,10 @@ steps = [
   { do = "detach" },
   { do = "manifest", phase = "edited" },
   { do = "manifest", phase = "again" },
+  { do = "attach" },
+  { do = "copy", from = "movie", to = "movie" },
+  { do = "detach" },
+  { do = "manifest", phase = "copied" },
   { do = "attach" },
   { do = "delete", phase = "all", all = true },
   { do = "detach" },
@@ -74,6 +82,8 @@ func TestEditedFilesAreCountedOnce(t *testing.T) {
 				assert.LessOrEqual(t, st.Changes.Bytes1M, st.Changes.BytesWhole)
 			case "manifest again":
 				assert.Equal(t, &result.Changes{}, st.Changes)
+			case "manifest copied":
+				assert.EqualValues(t, 50_000, st.Changes.Edited, "a copy to the volume counts, too")
 			}
 		}
 		require.Len(t, edited, 1)
@@ -85,11 +95,11 @@ func TestEditsAreEstimatedForTheRoomThatTheyTake(t *testing.T) {
 	p, problems := plan.Parse("edits", []byte(editPlan))
 	require.Empty(t, problems.Errors())
 	totals := plan.Estimate(p, p.Cases()[0])
-	assert.EqualValues(t, 600_000+300_000+10_000, totals.BytesWritten)
-	assert.EqualValues(t, 610_000, totals.LivePeak)
+	assert.EqualValues(t, 600_000+300_000+10_000+50_000, totals.BytesWritten)
+	assert.EqualValues(t, 660_000, totals.LivePeak)
 	assert.True(t, totals.Approximate, "which files are edited is drawn")
 	_, problems = plan.Parse("edits", []byte(strings.Replace(editPlan, `amount = "10 kB"`, `amount = "40 MB"`, 1)))
-	require.Len(t, problems.Errors(), 1)
+	require.Len(t, problems.Errors(), 2, "the edit, and the copy after it")
 	assert.ErrorContains(t, problems, "the files cannot fit")
 }
 

@@ -31,6 +31,9 @@ func (s *stepRun) timeFiles(
 	out, err := work(s, ctx, o)
 	stop()
 	s.recordFiles(out, o)
+	if s.st.Do != "copy_out" {
+		s.h.Edited += writtenBy(s.rec)
+	}
 	if err == nil && s.st.To != "" { // of copy and stream
 		made := workload.Item{Name: path.Clean(s.st.To), Size: writtenBy(s.rec)}
 		s.h.Named = append(workload.Without(s.h.Named, []workload.Item{made}), made)
@@ -139,7 +142,6 @@ func (s *stepRun) write(ctx context.Context, o workload.Options) (workload.Outco
 	out, err := workload.Write(ctx, s.volume(), items, o)
 	if err == nil {
 		s.h.addBatch(items, set)
-		s.h.Edited += out.Bytes
 	}
 	return out, err
 }
@@ -238,7 +240,7 @@ func (s *stepRun) random(ctx context.Context) error {
 	})
 	if s.rec.OperationsSpan != nil {
 		s.rec.OperationsSpan.Prepared = made
-		s.h.Edited += writtenBy(s.rec)
+		s.h.Edited += made
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"io"
 	"io/fs"
+	"math"
 	"path"
 	"slices"
 
@@ -99,19 +100,14 @@ func (m manifest) compare(now manifest) *result.Changes {
 	c := &result.Changes{}
 	for name, file := range now {
 		old, existed := m[name]
-		sums := [...]struct {
-			blocks int64 // in one part
-			bytes  *int64
-		}{{1, &c.Bytes4K}, {64 << 10 / manifestBlock, &c.Bytes64K}, {1 << 20 / manifestBlock, &c.Bytes1M},
-			{max(int64(len(file.hashes)), 1), &c.BytesWhole}}
-		changed := old.size != file.size || !slices.Equal(old.hashes, file.hashes)
-		for _, sum := range sums {
-			*sum.bytes += file.changedBytes(old, sum.blocks)
+		for blocks, sum := range map[int]*int64{1: &c.Bytes4K, 64 << 10 / manifestBlock: &c.Bytes64K,
+			1 << 20 / manifestBlock: &c.Bytes1M, math.MaxInt: &c.BytesWhole} {
+			*sum += file.changedBytes(old, blocks)
 		}
 		switch {
 		case !existed:
 			c.Added++
-		case changed:
+		case old.size != file.size || !slices.Equal(old.hashes, file.hashes):
 			c.Changed++
 			// A file that has become shorter has no new bytes, but is copied as a whole
 			if file.changedBytes(old, 1) == 0 {
@@ -129,9 +125,9 @@ func (m manifest) compare(now manifest) *result.Changes {
 
 // changedBytes are the bytes of the parts, of so many blocks each, that have a
 // block which the old file has not.
-func (f hashedFile) changedBytes(old hashedFile, blocks int64) (n int64) {
+func (f hashedFile) changedBytes(old hashedFile, blocks int) (n int64) {
 	at := int64(0)
-	for part := range slices.Chunk(f.hashes, int(blocks)) {
+	for part := range slices.Chunk(f.hashes, blocks) {
 		end := at + int64(len(part))
 		if end > int64(len(old.hashes)) || !slices.Equal(part, old.hashes[at:end]) {
 			n += min(end*manifestBlock, f.size) - at*manifestBlock

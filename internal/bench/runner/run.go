@@ -16,6 +16,7 @@ import (
 	"dmgbench/internal/bench/workload"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
+	"dmgbench/internal/system/hostio"
 	"dmgbench/internal/system/units"
 )
 
@@ -449,10 +450,11 @@ func (r *run) openPlaces(undo *undoStack) error {
 			r.folders = append(r.folders, f)
 			undo.push("cleaning up", func(context.Context) error { return f.remove(r.id) })
 		}
-		r.places[p.Name] = r.folders[i]
-		if p.Backing != "" {
-			if err := r.folders[i].openBacking(p.Backing); err != nil {
-				return err
+		f := r.folders[i]
+		if r.places[p.Name] = f; p.Backing != "" && f.backing == nil {
+			var err error
+			if f.backing, err = hostio.OpenDir(p.Backing); err != nil {
+				return fmt.Errorf("opening the backing folder of %s: %w", f.title, hostio.WithoutPath(err))
 			}
 		}
 	}

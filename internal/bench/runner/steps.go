@@ -158,7 +158,7 @@ func (s *stepRun) warn(kind, format string, args ...any) {
 // create makes the case's own container.
 func (s *stepRun) create(ctx context.Context) error {
 	x := s.x
-	before, err := x.place.backingUsage(ctx)
+	before, err := usageOf(ctx, x.place.backing)
 	if err != nil {
 		return err
 	}

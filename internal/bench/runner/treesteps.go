@@ -52,9 +52,6 @@ func (s *stepRun) tree(ctx context.Context, o workload.Options) (workload.Outcom
 	}
 	h.addBatch(spec.Files, set) // with other names or data
 	slices.SortStableFunc(h.Live, func(a, b workload.Item) int { return a.Batch - b.Batch })
-	if s.st.Action == "create" || s.st.Action == "rewrite" {
-		h.Edited += out.Bytes
-	}
 	return out, nil
 }
 

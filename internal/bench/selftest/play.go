@@ -47,6 +47,9 @@ type design struct {
 	Read   bool
 	// TOML
 	Claims string
+	// Of a choice between the formats by writing and, where that leaves several, by
+	// reading; "": there is none
+	Matters string
 }
 
 // sample names the files of a step: "20 of one size", "48 of 16 sizes".

@@ -130,26 +130,6 @@ func (x *exam) power(s *Study) {
 	s.add(g)
 }
 
-// useDesign is a plan that chooses between images of formats by writing and,
-// where that leaves several, by reading.
-func useDesign(formats []string, matters string) design {
-	var candidates strings.Builder
-	for _, f := range formats {
-		fmt.Fprintf(&candidates, "{ title = %q, where = { format = %[1]q } },\n", f)
-	}
-	claims := fmt.Sprintf(`[[use]]
-name = "choice"
-says = "A choice"
-candidates = [
-%s]
-decide = [
-  { title = "writing", quantity = "write", matters = %q },
-  { title = "reading", quantity = "read", matters = %[2]q },
-]
-`, candidates.String(), matters)
-	return design{Formats: formats, Sizes: []int64{100e6}, Sets: 40, Rounds: 5, Read: true, Claims: claims}
-}
-
 // uses: how often is the right candidate of a use chosen, how often is the best
 // one left out, and how often is one of equals preferred?
 func (x *exam) uses(s *Study) {
@@ -169,8 +149,9 @@ func (x *exam) uses(s *Study) {
 				column += ", " + matters + " matters"
 			}
 			m := law(noLatency + "file_noise = 10%;session_noise = 3%;mount_noise = " + noise + "%;" + l[2])
-			for _, r := range x.play(trial{design: useDesign(formats, matters), law: m, runs: runs,
-				seed: []any{"uses", l, noise}, varied: true}) {
+			d := design{Formats: formats, Sizes: []int64{100e6}, Sets: 40, Rounds: 5, Read: true, Matters: matters}
+			seed := []any{"uses", l, noise}
+			for _, r := range x.play(trial{design: d, law: m, runs: runs, seed: seed, varied: true}) {
 				u := r.Uses[0]
 				// Of equal candidates each is the best, and the first stands for all
 				out.add(!slices.Contains(u.Chosen, cmp.Or(best, formats[0])))

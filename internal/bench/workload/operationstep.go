@@ -227,7 +227,7 @@ func (s *operationStep) transferFile(w *operationWorker, op *operation) error {
 }
 
 // copyFile copies a file to another volume, flushes and closes it.
-func (s *operationStep) copyFile(w *operationWorker, op *operation, to Volume) error {
+func (s *operationStep) copyFile(ctx context.Context, w *operationWorker, op *operation, to Volume) error {
 	size, err := s.vol.Size(op.name)
 	if err != nil {
 		return err
@@ -243,7 +243,8 @@ func (s *operationStep) copyFile(w *operationWorker, op *operation, to Volume) e
 	if op.bytes, op.synced = size, hostio.SyncNone; s.l.dataless {
 		err = errors.Join(from.(Skipper).Skip(false, 0, size), f.(Skipper).Skip(true, 0, size))
 	} else {
-		op.bytes, err = io.CopyBuffer(io.NewOffsetWriter(f, 0), io.NewSectionReader(from, 0, size), w.buf)
+		out := &cancelWriter{ctx, io.NewOffsetWriter(f, 0)}
+		op.bytes, err = io.CopyBuffer(out, io.NewSectionReader(from, 0, size), w.buf)
 	}
 	if err == nil && op.bytes < size {
 		err = io.ErrUnexpectedEOF

@@ -143,7 +143,7 @@ func RunTree(ctx context.Context, vol Volume, spec *TreeSpec, o Options) (Outcom
 			return s.out, err
 		}
 	}
-	err := s.run(ctx, s.stages(spec))
+	err := s.run(ctx, s.stages(ctx, spec))
 	if err == nil && spec.Action != "list" && spec.Action != "read" && spec.Action != "copy" {
 		err = syncVolume(vol)
 	}
@@ -152,7 +152,7 @@ func RunTree(ctx context.Context, vol Volume, spec *TreeSpec, o Options) (Outcom
 
 // stages are the operations of an action, and change the spec: those of a stage
 // do not depend on each other, so that several workers can do them.
-func (s *operationStep) stages(spec *TreeSpec) [][]operation {
+func (s *operationStep) stages(ctx context.Context, spec *TreeSpec) [][]operation {
 	files, t := spec.Files, &spec.Tree
 	var names []string
 	for _, it := range files {
@@ -173,7 +173,7 @@ func (s *operationStep) stages(spec *TreeSpec) [][]operation {
 		})}
 	case "copy":
 		copies := s.transfers("copy", func(w *operationWorker, op *operation) error {
-			return s.copyFile(w, op, spec.To)
+			return s.copyFile(ctx, w, op, spec.To)
 		})
 		stages := append([][]operation{s.calls("list", t.Folders, list)},
 			byLevel(s.calls("mkdir", t.Folders, spec.To.Mkdir))...)

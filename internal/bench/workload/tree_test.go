@@ -264,6 +264,23 @@ func TestCopiesAreComparedWithTheirSources(t *testing.T) {
 	}
 }
 
+// TestCopyOfALargeFileEndsWhenItIsCanceled: in the middle of the file.
+func TestCopyOfALargeFileEndsWhenItIsCanceled(t *testing.T) {
+	from, to, fault := newTreeRun(1), newFake(), errors.New("fault")
+	from.files["large"] = &fakeBody{data: make([]byte, 3*copyBlock)}
+	from.spec = TreeSpec{Action: "copy", Files: []Item{{Name: "large", Size: 3 * copyBlock}}, To: to}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	writes := 0
+	to.failWrite = func(string, int64) error {
+		writes++
+		cancel(fault)
+		return nil
+	}
+	_, err := RunTree(ctx, from, &from.spec, from.o)
+	require.ErrorIs(t, err, fault)
+	assert.Equal(t, 1, writes)
+}
+
 // TestTreeSizesAreLogNormal: median and spread are those of the plan, and the
 // largest files are cut.
 func TestTreeSizesAreLogNormal(t *testing.T) {

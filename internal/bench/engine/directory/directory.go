@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"runtime"
 	"strings"
 
@@ -163,19 +162,7 @@ func (c *container) Usage(ctx context.Context) (u engine.Usage, err error) {
 	if err := c.CheckSame(ctx, "measuring folder"); err != nil {
 		return u, err
 	}
-	err = files.Walk(ctx, c.Dir, c.File, func(inside string, fi fs.FileInfo) error {
-		st := hostio.StatOf(fi)
-		switch {
-		case inside == "": // the container itself
-			return nil
-		case !fi.IsDir():
-			u.Apparent += st.Size
-		}
-		u.Allocated += st.Allocated
-		return nil
-	})
-	u.Sparse = u.Allocated < u.Apparent
-	return u, err
+	return files.FolderUsage(ctx, c.Dir, c.File)
 }
 
 // Transfer copies the folder with its files, and flushes the copy.

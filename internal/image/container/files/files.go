@@ -131,6 +131,23 @@ func UsageOf(ctx context.Context, dir *hostio.Dir, name string, bandSize, device
 	return u, err
 }
 
+// FolderUsage adds up what files and folders in a folder occupy, and the lengths of
+// the files. The folder itself is not counted.
+func FolderUsage(ctx context.Context, dir *hostio.Dir, name string) (u Usage, err error) {
+	err = Walk(ctx, dir, name, func(inside string, fi fs.FileInfo) error {
+		st := hostio.StatOf(fi)
+		if inside != "" {
+			u.Allocated += st.Allocated
+		}
+		if !fi.IsDir() {
+			u.Apparent += st.Size
+		}
+		return nil
+	})
+	u.Sparse = u.Allocated < u.Apparent
+	return u, err
+}
+
 // Band returns the number of the band in a file of a bundle, by its name inside the
 // bundle; false if the file is no band.
 func Band(inside string) (int64, bool) {
