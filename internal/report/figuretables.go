@@ -74,9 +74,8 @@ func (v *View) addTables() {
 			s.Tables = append(s.Tables, v.figureTable(s.Caption+number, part, false))
 		}
 	}
-	own := map[string]Table{"latencies": v.latencyTable(), "sessions": v.sessionTable(), "verbs": v.verbTable(),
-		"uses": v.useTable()}
-	for _, id := range []string{"latencies", "uses", "verbs", "sessions"} {
+	own := map[string]Table{"latencies": v.latencyTable(), "sessions": v.sessionTable(), "verbs": v.verbTable()}
+	for _, id := range []string{"latencies", "verbs", "sessions"} {
 		if t := own[id]; len(t.Rows) > 0 {
 			v.Sections = append(v.Sections, FigureSection{ID: id, Caption: t.Caption, Tables: []Table{t}})
 		}

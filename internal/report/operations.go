@@ -91,7 +91,8 @@ func (v *View) latencyTable() Table {
 			[]Cell{{Text: Human(float64(x.worst)/1e9, "s")}, {Text: Human(float64(x.own)/1e9, "s"), Class: "muted"}})
 		t.Rows = append(t.Rows, row)
 	}
-	notes.add(wording.Text("latencies"), TextIf(len(kinds) > 0, "Interval: "+strings.Join(firstFew(kinds, 3, "kinds"), "; ")+"."))
+	intervals := strings.Join(firstFew(kinds, 3, "kinds"), "; ")
+	notes.add(wording.Text("latencies"), TextIf(intervals != "", "Interval: "+intervals+"."))
 	if len(keys) > maxRows {
 		notes.add(wording.Text("rows-left-out", maxRows, Grouped(len(keys))))
 	}
@@ -103,7 +104,8 @@ func (v *View) latencyTable() Table {
 // verbTable shows how often steps on containers failed, or had to be tried
 // again, of all cases and of those of which some did.
 func (v *View) verbTable() Table {
-	t := Table{Caption: "Failures and retries", Columns: Columns("<step", "<case", "<failed", "<tried again", "<first reason")}
+	t := Table{Caption: "Failures and retries",
+		Columns: Columns("<step", "<case", "<failed", "<tried again", "<first reason")}
 	var kinds []string
 	share := func(n, of int, ci *result.CI) string {
 		text := fmt.Sprintf("%s of %s", Grouped(n), Grouped(of))

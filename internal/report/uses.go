@@ -235,42 +235,6 @@ func (v *View) addUseFigures(u result.Use, at int, columns []string, cells []Use
 	}
 }
 
-// useTable has the figures of all candidates by all criteria, also those that
-// took no part in a decision.
-func (v *View) useTable() Table {
-	t := Table{Caption: "Figures of the uses",
-		Columns: Columns("<use", "<by", "<candidate", "measured", "interval", "<outcome", "p after Holm")}
-	add := func(u result.Use, at int, k result.UseCandidate) {
-		f, value, interval, outcome, p := useFigure(k, at), "none", "", "", ""
-		switch e := f.Estimate; {
-		case e == nil:
-			outcome = Plain(f.Why, 200)
-		case e.CI != nil:
-			interval = RangeText(Scale{Factor: 1, Mixed: e.Unit}, e.CI, e.Unit)
-			fallthrough
-		default:
-			value = Human(e.Value, e.Unit)
-		}
-		if f.Rank != "" {
-			outcome = useOutcome(f)
-		}
-		if f.P != nil {
-			p = wording.P(*f.P).Short()
-		}
-		t.Rows = append(t.Rows, TextRow(Plain(FirstOf(u.Says, u.Name), 120), Plain(u.Criteria[at].Title, 60),
-			Plain(k.Title, useTitle), value, interval, outcome, p))
-	}
-	for _, u := range v.Result.Uses {
-		for at := range u.Criteria {
-			for _, k := range u.Candidates {
-				add(u, at, k)
-			}
-		}
-	}
-	t.DropColumns(t.IsEmpty)
-	return t
-}
-
 // notMeasured is the reason of the first of some cases that was not measured,
 // without the advice that follows it.
 func (v *View) notMeasured(ids []string) string {

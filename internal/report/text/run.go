@@ -259,6 +259,7 @@ func more(count func(int) string, left int) []string {
 // filled is a document of the sections that have contents, or an id.
 func filled(v *report.View, sections []report.Section) report.Document {
 	return report.Document{Title: v.Title, Sections: slices.DeleteFunc(sections, func(s report.Section) bool {
-		return s.ID == "" && len(s.Lead)+len(s.Pairs)+len(s.Items)+len(s.After)+len(s.Code) == 0 && s.Table == nil && s.Uses == nil
+		return s.ID == "" && s.Table == nil && s.Uses == nil &&
+			len(s.Lead)+len(s.Pairs)+len(s.Items)+len(s.After)+len(s.Code) == 0
 	})}
 }
