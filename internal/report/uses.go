@@ -173,7 +173,7 @@ func useWhy(u result.Use) string {
 // worse (1.2–1.4)", or "worse by 200 kB".
 func useDifference(e *result.Estimate) string {
 	text := wording.Text("uses.apart", Human(e.Value, e.Unit))
-	if e.Unit == "1" {
+	if e.Name != "difference" {
 		text = wording.Text("uses.times", wording.Number(e.Value))
 	}
 	if e.CI == nil || e.CI.Low == e.CI.High {

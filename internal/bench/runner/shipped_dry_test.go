@@ -29,6 +29,8 @@ type tally struct {
 	named map[string]int64 // files made by copy and stream, in the case's own container
 	batch int
 	lot   bool // a draw or the size of compressed data decides some of it
+	// beyond is set by steps whose estimates have tests of their own, and that this sum knows nothing of.
+	beyond bool
 
 	files               int
 	written, read, peak int64
@@ -80,6 +82,9 @@ func (y *tally) step(st plan.Step) {
 		y.written += size
 	case "convert", "transfer", "damage":
 		y.boxes[st.As] = slices.Clone(box)
+		y.beyond = y.beyond || st.Kind == "killed"
+	case "tree", "edit", "random", "copy_out", "recover":
+		y.beyond = true
 	}
 	y.peak = max(y.peak, y.live())
 }
@@ -134,6 +139,14 @@ func TestShippedPlansDryRun(t *testing.T) {
 // compare holds what is printed of a case, and the estimate that it is printed from, against the sums.
 func (y *tally) compare(d dryCase) {
 	t, id, e := y.t, y.c.ID, plan.Estimate(y.p, y.c)
+	if y.beyond {
+		assert.Equal(t, e.BytesWritten.Human(), d.written, "%s: bytes written", id)
+		assert.Equal(t, e.BytesRead.Human(), d.read, "%s: bytes read", id)
+		assert.GreaterOrEqual(t, int64(e.BytesWritten), y.written, "%s: at least what write steps write", id)
+		assert.GreaterOrEqual(t, int64(e.BytesRead), y.read, "%s: at least what read steps read", id)
+		assert.GreaterOrEqual(t, e.Files, y.files, "%s: files", id)
+		return
+	}
 	assert.Equal(t, strconv.Itoa(y.files), d.files, "%s: files", id)
 	assert.EqualValues(t, y.written, e.BytesWritten, "%s: bytes written", id)
 	assert.Equal(t, e.BytesWritten.Human(), d.written, "%s: bytes written", id)

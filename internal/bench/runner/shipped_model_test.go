@@ -46,7 +46,9 @@ func (m *model) step(st cycled, got result.Step) {
 	require.Equal(t, []string{st.Do, st.Phase}, []string{got.Do, got.Phase}, what)
 	assert.Equal(t, st.Cycle, got.Cycle, what)
 	assert.GreaterOrEqual(t, got.StartNS, int64(0), what)
-	assert.Positive(t, got.DurationNS, what)
+	if st.Do != "manifest" { // outside every clock
+		assert.Positive(t, got.DurationNS, what)
+	}
 	if st.Do == "settle" {
 		assert.GreaterOrEqual(t, got.DurationNS, int64(st.AtLeast.Std()), what)
 	}
@@ -56,7 +58,9 @@ func (m *model) step(st cycled, got result.Step) {
 		return
 	}
 	assert.Empty(t, got.Error, what)
-	assert.Empty(t, got.Findings, what)
+	if st.Do != "recover" { // of damage
+		assert.Empty(t, got.Findings, what)
+	}
 	if st.Do == "convert" || st.Do == "transfer" {
 		require.NotNil(t, got.Made, what)
 		assert.Positive(t, got.Made.Allocated, what)

@@ -56,6 +56,8 @@ func unable(c plan.Case) string {
 		return "format " + s.Format
 	case s.Encryption != "none" && s.Format == "ASIF":
 		return "encrypted ASIF, which has no published layout"
+	case s.Backend != "auto":
+		return "backend " + s.Backend
 	case s.ServedBy != "auto":
 		return "choosing what serves an image"
 	case !slices.Contains(s.Filesystems, "exFAT"):
