@@ -159,3 +159,10 @@ func TestVerbTable(t *testing.T) {
 	assert.Equal(t, []string{"attach", "all", "1 of 60, 0.040 to 8.9 %", "3 of 60, 1.0 to 14 %", "attach: Resource busy"}, texts)
 	assert.Contains(t, table.Notes[0].Text, "Clopper-Pearson")
 }
+
+// Files lost have no unit, and none of them is lost by the best: 160 more are not 160 times as many.
+func TestDifferencesWithoutUnitAreNoRatios(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "worse by 160", useDifference(&result.Estimate{Name: "difference", Value: 160, Unit: "1"}))
+	assert.Equal(t, "1.50 times worse", useDifference(&result.Estimate{Name: "ratio", Value: 1.5, Unit: "1"}))
+}
