@@ -164,5 +164,5 @@ func TestVerbTable(t *testing.T) {
 func TestDifferencesWithoutUnitAreNoRatios(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "worse by 160", useDifference(&result.Estimate{Name: "difference", Value: 160, Unit: "1"}))
-	assert.Equal(t, "1.50 times worse", useDifference(&result.Estimate{Name: "ratio", Value: 1.5, Unit: "1"}))
+	assert.Equal(t, "1.5 times worse", useDifference(&result.Estimate{Name: "ratio", Value: 1.5, Unit: "1"}))
 }
