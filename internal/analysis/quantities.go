@@ -53,10 +53,7 @@ var quantityRows = map[plan.Quantity]quantityRow{
 		return quotient(st.Live, float64(st.DurationNS)/1e9)
 	}},
 	"convert_ratio": {name: "ratio of files to converted image", overLive: true, value: func(st *result.Step) float64 {
-		if st.Made == nil {
-			return math.NaN()
-		}
-		return quotient(st.Live, float64(st.Made.Allocated))
+		return quotient(st.Live, float64(cmp.Or(st.Made, &result.DiskUse{}).Allocated))
 	}},
 	"reclaimed": {name: "space reclaimed by compacting", value: bytesFreed},
 	"trimmed":   {name: "space given back by trimming", value: bytesFreed},
@@ -97,8 +94,10 @@ var quantityRows = map[plan.Quantity]quantityRow{
 	"unpack_time": {value: func(st *result.Step) float64 {
 		return known(float64(st.AttachNS)/1e9+operationsSeconds(st), st.AttachNS > 0)
 	}},
-	"tree_time":  {value: operationsSeconds},
-	"files_lost": {name: "number of files lost", value: func(st *result.Step) float64 { return float64(st.Recovery.Lost) }},
+	"tree_time": {value: operationsSeconds},
+	"files_lost": {name: "number of files lost", value: func(st *result.Step) float64 {
+		return float64(st.Recovery.Lost)
+	}},
 	"files_damaged": {name: "number of files damaged", value: func(st *result.Step) float64 {
 		return float64(st.Recovery.Damaged)
 	}},
@@ -145,8 +144,8 @@ func spanSeconds(st *result.Step) float64 {
 // not record it.
 func stepValue(q plan.Quantity, st *result.Step) float64 {
 	value, do := quantityRows[q].value, doOf(q)
-	isUnknown := do == "measure" && st.Disk == nil || do == "stream" && !isTime(q) && st.Stream == nil ||
-		do == "recover" && !isTime(q) && st.Recovery == nil
+	isUnknown := !isTime(q) && (do == "measure" && st.Disk == nil || do == "stream" && st.Stream == nil ||
+		do == "recover" && st.Recovery == nil || do == "manifest" && st.Changes == nil)
 	if value == nil || isUnknown {
 		return known(float64(st.DurationNS)/1e9, isTime(q) && !isUnknown)
 	}
@@ -215,30 +214,20 @@ func quantitiesOf(k stepKey, c *result.Case) []plan.Quantity {
 
 // changedRow is the row of a number of the changes between two manifests.
 func changedRow(name string, of func(*result.Changes) int64) quantityRow {
-	return quantityRow{name: name, value: func(st *result.Step) float64 {
-		if st.Changes == nil {
-			return math.NaN()
-		}
-		return float64(of(st.Changes))
-	}}
+	return quantityRow{name: name, value: func(st *result.Step) float64 { return float64(of(st.Changes)) }}
 }
 
 // costRow is the row of the bytes to copy for each byte edited, by parts.
 func costRow(part string, of func(*result.Changes) int64) quantityRow {
 	return quantityRow{name: "bytes to copy per byte edited, by " + part, value: func(st *result.Step) float64 {
-		if st.Changes == nil || st.Changes.Edited == 0 {
-			return math.NaN()
-		}
-		return float64(of(st.Changes)) / float64(st.Changes.Edited)
+		return known(float64(of(st.Changes))/float64(st.Changes.Edited), st.Changes.Edited > 0)
 	}}
 }
 
 // operationsSeconds is the time in which the operations ran.
 func operationsSeconds(st *result.Step) float64 {
-	if st.OperationsSpan == nil {
-		return math.NaN()
-	}
-	return float64(st.OperationsSpan.DurationNS) / 1e9
+	span := cmp.Or(st.OperationsSpan, &result.OperationsSpan{})
+	return known(float64(span.DurationNS)/1e9, st.OperationsSpan != nil)
 }
 
 // operationsRate is the number of operations over the time in which they ran.

@@ -102,7 +102,7 @@ func (t *useData) amount(criterion, i int) string {
 	return wording.Amount{Value: e.Value, Unit: e.Unit}.String()
 }
 
-// say adds a sentence to what led to the choice.
+// say adds a sentence to the reason of the choice.
 func (t *useData) say(key string, args ...any) {
 	t.out.Reason = wording.Join(t.out.Reason, wording.Text(key, args...))
 }
@@ -216,7 +216,7 @@ func (t *useData) explain(at, best int, others []*useContrast, equal, open []int
 	}
 }
 
-// judgeAdvice tells whether the figures agree with what a source recommends.
+// judgeAdvice decides whether the figures agree with what a source recommends.
 func (t *useData) judgeAdvice(a plan.Advice) result.UseAdvice {
 	out := result.UseAdvice{Says: a.Says, Source: a.Source, Candidate: a.Candidate, Verdict: result.Holds}
 	own, _ := find(t.out.Candidates, func(k result.UseCandidate) bool { return k.Title == a.Candidate })
@@ -296,10 +296,11 @@ func newUseContrast(best, other operandValue, x plan.Criterion) *useContrast {
 			ratios, gaps = append(ratios, divide(bad, good)), append(gaps, bad-good)
 		}
 	}
-	c := &useContrast{sc: logScale.over(best.per), xs: ratios, unit: "1", none: 1, matters: 1 + float64(x.Matters), p: 1}
+	share := float64(x.Matters)
+	c := &useContrast{sc: logScale.over(best.per), xs: ratios, unit: "1", none: 1, matters: 1 + share, p: 1}
 	if !finite(ratios...) || len(ratios) > 0 && slices.Min(ratios) <= 0 {
 		c = &useContrast{sc: plainScale.over(best.per), xs: gaps, unit: best.unit,
-			matters: float64(x.Matters) * math.Abs(best.headline()), p: 1}
+			matters: share * math.Abs(best.headline()), p: 1}
 	}
 	if c.isTest() {
 		c.p = c.sc.pAt(c.xs, c.none)

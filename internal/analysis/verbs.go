@@ -43,7 +43,8 @@ func (s *runData) verbs() []result.Verb {
 		out = append(out, *v)
 	}
 	slices.SortFunc(out, func(a, b result.Verb) int {
-		return cmp.Or(slices.Index(containerVerbs, a.Do)-slices.Index(containerVerbs, b.Do), cmp.Compare(a.Case, b.Case))
+		order := slices.Index(containerVerbs, a.Do) - slices.Index(containerVerbs, b.Do)
+		return cmp.Or(order, cmp.Compare(a.Case, b.Case))
 	})
 	return out
 }

@@ -413,7 +413,7 @@ func (e *estimator) deriveContainer(s *Step, c *container, t *StepTotal) {
 	e.containers[s.As] = made
 }
 
-// damage is a copy; "killed" writes files to it, in the case of which the totals
+// damage is a copy; "killed" writes files to it: then the totals
 // are the most that it can write.
 func (e *estimator) damage(s *Step, c *container, t *StepTotal) {
 	e.deriveContainer(s, c, t)

@@ -141,7 +141,7 @@ func finishDelete(r *reader, n *node, s *Step) {
 	}
 }
 
-// finishEdit checks that an edit has the size of what it changes.
+// finishEdit checks that an edit has the size of its changes.
 func finishEdit(r *reader, n *node, s *Step) {
 	byShare := s.Kind == "overwrite" || s.Kind == "replace"
 	switch {

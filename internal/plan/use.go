@@ -111,7 +111,8 @@ func (c *checker) checkCandidate(at *node, k *Candidate, owners map[string]strin
 func (c *checker) checkCriterion(at, candidate *node, k *Candidate, x *Criterion) {
 	where := slices.Concat(k.Where, x.Where)
 	if pick, _ := k.Where.split(); c.whole && c.reachOf(pick, "").cases == 0 {
-		c.bad(candidate, "no case is %s", pick).hintf("compare with [matrix]; [run] baseline = true makes the baseline cases")
+		c.bad(candidate, "no case is %s", pick).
+			hintf("compare with [matrix]; [run] baseline = true makes the baseline cases")
 		return
 	}
 	r := c.checkQuantity(at, where, x.Quantity)

@@ -120,7 +120,7 @@ type Verb struct {
 const (
 	ChosenOne   = "one"       // one candidate is better than every other
 	ChosenEqual = "equal"     // several differ by less than matters
-	Undecided   = "undecided" // the rounds do not tell
+	Undecided   = "undecided" // the rounds leave it open
 )
 
 // Use answers which of several candidates to take for one use.
@@ -130,13 +130,15 @@ type Use struct {
 	Criteria   []UseCriterion `json:"criteria"` // in the order in which they decide
 	Candidates []UseCandidate `json:"candidates"`
 	Choice     string         `json:"choice"` // one | equal | undecided | not_measured
-	Chosen     []string       `json:"chosen"` // titles of candidates: the one, those that are equal, or those that may be best
+	// Chosen are titles of candidates: the one, those that are equal, or those that
+	// may be best.
+	Chosen []string `json:"chosen"`
 	// DecidedBy is the index of the criterion at which the choice ended, -1 for
 	// not_measured.
 	DecidedBy int    `json:"decided_by"`
 	Reason    string `json:"reason"` // with the figures that decided
 	Needs     string `json:"needs"`  // what would decide it, "" unless undecided
-	// Scope limits the answer: to this program's images on this system, say.
+	// Scope limits the answer, for example to this program's images on this system.
 	Scope    string      `json:"scope"`
 	Advice   []UseAdvice `json:"advice"`
 	Warnings []Warning   `json:"warnings"`
@@ -169,10 +171,10 @@ type UseFigure struct {
 	// Ratio is how many times worse than the best it is, the mean of N paired
 	// rounds: 1.2 means 1.2 times the time, or the best has 1.2 times the rate.
 	// Where a round has a zero it is the difference, named so, in the unit of the
-	// quantity. It is nil of the best and where nothing was compared.
+	// quantity. It is nil of the best and of what was not compared.
 	Ratio *Estimate `json:"ratio,omitempty"`
 	// P is the p value of "as good as the best" after Holm's correction over the
-	// comparisons of the use up to its criterion; nil where there is no interval.
+	// comparisons of the use up to its criterion; nil without an interval.
 	P *float64 `json:"p,omitempty"`
 }
 

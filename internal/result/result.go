@@ -282,7 +282,7 @@ type Step struct {
 // Recovery is what a recover step found of a container and its files.
 type Recovery struct {
 	// Noticed is what reported the damage first: attach, check, repair, or read of
-	// a missing or unreadable file; "" if nothing did, whether or not files are
+	// a missing or unreadable file; "" if none did, whether or not files are
 	// damaged.
 	Noticed string `json:"noticed,omitempty"`
 	Files   int    `json:"files"`   // that have to be there as they were written

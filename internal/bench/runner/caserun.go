@@ -168,7 +168,7 @@ type liveFiles struct {
 	Named   []workload.Item       // of copy, stream and random steps; they belong to no batch
 	Sets    map[int]string        // file set of each batch: its data verifies the files
 	Batches int                   // number of the last batch
-	Trees   map[int]workload.Tree `json:",omitempty"` // by batch: what trees have besides the files in Live
+	Trees   map[int]workload.Tree `json:",omitempty"` // by batch: folders and links of trees
 	Edited  int64                 // bytes that steps wrote to files since the last manifest
 	// InFlight are files that were being written when the container was damaged:
 	// whether they are there is not known.

@@ -138,7 +138,7 @@ func (f hashedFile) changedBytes(old hashedFile, blocks int) (n int64) {
 }
 
 // edit edits files that are drawn from a batch. Edited files belong to no batch
-// afterwards: their data is no longer that of their file set.
+// afterwards: their data differs from that of their file set.
 func (s *stepRun) edit(ctx context.Context, o workload.Options) (workload.Outcome, error) {
 	h, st := s.h, s.st
 	from := h.Live

@@ -17,7 +17,7 @@ import (
 )
 
 // damage damages the copy h. Seed, round and step determine the places, the same
-// in every case, as shares of what is stored.
+// in every case, as shares of the stored bytes.
 func (s *stepRun) damage(ctx context.Context, h *handle) error {
 	key := s.key()
 	key.Step = s.st.Phase + " " + s.st.As
@@ -157,7 +157,7 @@ func (s *stepRun) recoverPart(ctx context.Context, name string, do func() error)
 	return nil
 }
 
-// isOfHost reports whether an error tells nothing about a container, because the
+// isOfHost reports whether an error is not that of a container, because the
 // host prevented an action, or the container is missing.
 func isOfHost(ctx context.Context, h *handle, err error) bool {
 	_, missing := h.con.Identity(ctx)

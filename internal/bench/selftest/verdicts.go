@@ -153,7 +153,7 @@ func (x *exam) uses(s *Study) {
 			seed := []any{"uses", l, noise}
 			for _, r := range x.play(trial{design: d, law: m, runs: runs, seed: seed, varied: true}) {
 				u := r.Uses[0]
-				// Of equal candidates each is the best, and the first stands for all
+				// Of equal candidates each is the best, and the first represents all
 				out.add(!slices.Contains(u.Chosen, cmp.Or(best, formats[0])))
 				if best == "" {
 					equal.at(name, column).add(u.Choice == result.ChosenOne)

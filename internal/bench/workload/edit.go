@@ -30,7 +30,7 @@ type Edit struct {
 	Amount int64   // bytes that append and insert add
 }
 
-// Pick is n of the items, drawn by the key; all if there are no more.
+// Pick is n of the items, drawn by the key; all if there are fewer.
 func Pick(items []Item, n int, key Key) []Item {
 	list := ReadOrder(items, OrderAsListed, key)
 	shuffle(list, key.source("edit", 0))

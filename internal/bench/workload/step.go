@@ -19,7 +19,7 @@ import (
 // before it.
 type Outcome struct {
 	Samples []result.Sample // in the order of the items
-	Span    *result.Span    // nil if nothing was timed
+	Span    *result.Span    // nil if no file was timed
 	Cache   *result.Achieved
 	Sync    *result.Achieved
 	QoS     *result.Achieved // of the workers' threads; nil: the default, as asked

@@ -236,7 +236,8 @@ func PlainCell(s string) string {
 // writeCSV writes one table of runs with the same columns: "samples" (a row for
 // each timed file), "steps" (for each executed step), "summaries" (for each
 // estimate), "tables" (for each cell of the tables of the plan) or "uses" (for
-// each figure of a candidate of a use). The first row names the columns, see [Columns]; the keys of the plan's cases are in
+// each figure of a candidate of a use). The first row names the columns, see
+// [Columns]; the keys of the plan's cases are in
 // columns key_…. A quantity's unit is in its name: _ns, bytes,
 // _bytes_per_second.
 func writeCSV(w io.Writer, rs []*result.Result, table string) error {

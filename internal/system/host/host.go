@@ -52,7 +52,7 @@ var versionFlags = map[string][]string{"gocryptfs": {"-version"}, "cryfs": {"--v
 	"securefs": {"version"}, "veracrypt": {"--text", "--version"}, "cryptomator-cli": {"--version"},
 	"sshfs": {"--version"}, "rclone": {"version"}}
 
-// toolVersion is the first line of what a program prints about its version.
+// toolVersion is the first line that a program prints about its version.
 func toolVersion(ctx context.Context, tool string) string {
 	flags, known := versionFlags[tool]
 	if !known {
