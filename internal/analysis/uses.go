@@ -46,8 +46,8 @@ func (s *runData) newUseData(u plan.Use) *useData {
 		Chosen: []string{}, DecidedBy: -1, Scope: s.useScope()}}
 	t.out.Candidates = mapped(u.Candidates, func(k plan.Candidate) result.UseCandidate {
 		picked := slices.DeleteFunc(slices.Clone(s.cases), func(sub *caseData) bool { return !sub.matches(k.Where) })
-		return result.UseCandidate{Title: k.Title, Cases: append([]string{},
-			texts(picked, func(sub *caseData) string { return sub.c.ID })...)}
+		return result.UseCandidate{Title: k.Title,
+			Cases: mapped(picked, func(sub *caseData) string { return sub.c.ID })}
 	})
 	j := judge{s: s, est: s.headlineName(), strict: true}
 	for _, x := range u.Decide {

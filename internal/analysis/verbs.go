@@ -16,36 +16,25 @@ var containerVerbs = []string{"create", "attach", "remount", "detach", "compact"
 // verbs count failures and retries of steps on containers, for all cases
 // together and for each case that had one. Steps of interrupted rounds do not
 // count, nor the findings of a check.
-func (s *runData) verbs() []result.Verb {
-	all := map[[2]string]*result.Verb{}
+func (s *runData) verbs() (out []result.Verb) {
 	for _, do := range containerVerbs {
 		steps, _ := s.endedSteps(do, nil)
-		for _, st := range steps {
-			if st.Expect == "fail" {
-				continue
-			}
-			for _, id := range []string{"", st.id} {
-				v := all[[2]string{do, id}]
-				if v == nil {
-					v = &result.Verb{Do: do, Case: id}
-					all[[2]string{do, id}] = v
+		steps = slices.DeleteFunc(steps, func(st endedStep) bool { return st.Expect == "fail" })
+		ids := texts(steps, func(st endedStep) string { return st.id })
+		slices.Sort(ids)
+		for _, id := range slices.Concat([]string{""}, ids) { // "" is all cases together
+			v := result.Verb{Do: do, Case: id}
+			for _, st := range steps {
+				if id == "" || id == st.id {
+					countVerb(&v, st.Step)
 				}
-				countVerb(v, st.Step)
+			}
+			if v.Steps > 0 && (id == "" || v.Failed+v.Retried > 0) {
+				v.FailedCI, v.RetriedCI = shareCI(v.Failed, v.Steps), shareCI(v.Retried, v.Steps)
+				out = append(out, v)
 			}
 		}
 	}
-	var out []result.Verb
-	for _, v := range all {
-		if v.Case != "" && v.Failed+v.Retried == 0 {
-			continue
-		}
-		v.FailedCI, v.RetriedCI = shareCI(v.Failed, v.Steps), shareCI(v.Retried, v.Steps)
-		out = append(out, *v)
-	}
-	slices.SortFunc(out, func(a, b result.Verb) int {
-		order := slices.Index(containerVerbs, a.Do) - slices.Index(containerVerbs, b.Do)
-		return cmp.Or(order, cmp.Compare(a.Case, b.Case))
-	})
 	return out
 }
 
