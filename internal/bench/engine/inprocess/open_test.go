@@ -95,7 +95,7 @@ func TestSealedImagesAreAttachedReadOnly(t *testing.T) {
 	require.ErrorAs(t, err, new(*engine.UnsupportedError))
 	_, err = sealed.Resize(t.Context(), 6<<20)
 	require.ErrorAs(t, err, new(*engine.UnsupportedError))
-	require.NoError(t, sealed.Damage(t.Context(), "volume"))
+	require.NoError(t, sealed.Damage(t.Context(), engine.Damage{Kind: "volume"}))
 	for _, noVerify := range []bool{false, true} {
 		a, err := sealed.Attach(t.Context(), engine.AttachOptions{NoVerify: noVerify, NoMount: true})
 		assert.Equal(t, noVerify, err == nil, "%v", err)
