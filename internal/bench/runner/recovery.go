@@ -29,9 +29,10 @@ func (s *stepRun) damage(ctx context.Context, h *handle) error {
 }
 
 // writeUntilKilled attaches the copy and writes a batch of files to it, one after
-// the other. What serves the copy is killed in a drawn file, after a drawn share of
-// the time of the file before. Files whose write returned are flushed, with their
-// names: h has to have them.
+// the other. What serves the copy is killed in a drawn file after the first, a drawn
+// share of the time of the file before after its start. In the first file the kill
+// could precede the first write, which harms nothing. Files whose write returned are
+// flushed, with their names: h has to have them.
 func (s *stepRun) writeUntilKilled(ctx context.Context, h *handle, draw func(int64) int64) (err error) {
 	if h.att, err = h.con.Attach(ctx, engine.AttachOptions{Killable: true, Cache: s.x.spec.Cache}); err != nil {
 		return err
@@ -45,7 +46,8 @@ func (s *stepRun) writeUntilKilled(ctx context.Context, h *handle, draw func(int
 	key, set, o := s.key(), s.x.fileSet(s.st), s.x.options(s.st)
 	key.Batch, o.Sync = h.Batches, hostio.SyncFull
 	items := workload.Items(set, key)
-	victim, share := int(draw(int64(len(items)))), draw(100)
+	first := min(1, len(items)-1)
+	victim, share := first+int(draw(int64(len(items)-first))), draw(100)
 	flushed, before, killed := 0, time.Duration(0), make(chan error, 1)
 	for err == nil && flushed < len(items) {
 		start := o.Clock.Now()
