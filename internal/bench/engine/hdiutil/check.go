@@ -263,14 +263,14 @@ var filesystems = []filesystem{
 	{name: "exFAT", hdiutil: "ExFAT", diskutil: "ExFAT", types: []string{"exfat"}, label: 11, apple: true,
 		linux: true, fsck: fsck{"fsck.exfat", "-n", repairs("-b -y")}},
 	{name: none, diskutil: "None", apple: true, linux: true},
-	{name: "ext4", hdiutil: "ext4", types: []string{"ext4"}, label: 16, linux: true,
+	{name: "ext4", hdiutil: "ext4", diskutil: "ext4", types: []string{"ext4"}, label: 16, linux: true,
 		fsck: fsck{"fsck.ext4", "-fn", repairs("-fy")}},
-	{name: "XFS", hdiutil: "xfs", types: []string{"xfs"}, label: 12, linux: true,
+	{name: "XFS", hdiutil: "xfs", diskutil: "xfs", types: []string{"xfs"}, label: 12, linux: true,
 		fsck: fsck{"xfs_repair", "-n", []repairCommand{{"", nil}}}},
 	// btrfs check opens no volume without the first superblock; super-recover
 	// restores it from its copies (status 2), which e2fsck does without being
 	// asked.
-	{name: "btrfs", hdiutil: "btrfs", types: []string{"btrfs"}, label: 255, linux: true,
+	{name: "btrfs", hdiutil: "btrfs", diskutil: "btrfs", types: []string{"btrfs"}, label: 255, linux: true,
 		fsck: fsck{"btrfs", "check --readonly",
 			[]repairCommand{{"rescue super-recover -y", []int{2}}, {"check --repair --force", nil}}}},
 }
