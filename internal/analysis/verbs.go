@@ -3,6 +3,7 @@ package analysis
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/result"
@@ -45,7 +46,8 @@ func countVerb(v *result.Verb, st *result.Step) {
 	case st.Error != "" && len(st.Findings) == 0:
 		v.Failed++
 		v.Reason = cmp.Or(v.Reason, st.Error)
-	case st.Retries > 0 || st.RetryNS > 0: // results of older versions have the time alone
+	// Results of older versions have the time alone, and some nanoseconds without a retry.
+	case st.Retries > 0 || st.RetryNS >= int64(time.Millisecond):
 		v.Retried++
 		retry, _ := find(st.Warnings, func(w result.Warning) bool { return w.Kind == "engine" })
 		v.Reason = cmp.Or(v.Reason, retry.Text)

@@ -28,14 +28,14 @@ func verbCase(id string, steps ...result.Step) result.Case {
 func TestFailuresAndRetriesAreCountedByVerb(t *testing.T) {
 	busy := []result.Warning{{Kind: "cache", Text: "another"}, {Kind: "engine", Text: "Resource busy"}}
 	again := result.Step{Retries: 2, Warnings: busy}
-	old := result.Step{RetryNS: 5} // of a version that counted no tries
+	old := result.Step{RetryNS: 5e6} // of a version that counted no tries
 	bad := result.Step{Error: "no space", Retries: 3, Warnings: busy}
 	found := result.Step{Error: "2 problems", Findings: []string{"a", "b"}}
 	wanted := result.Step{Error: "refused", Expect: "fail"}
 	native := verbCase("native", bad)
 	open := verbCase("open", bad, result.Step{})
 	open.Rounds[0].Status = result.Discarded // its steps do not count
-	r := &result.Result{Cases: []result.Case{verbCase("UDRW", again, result.Step{}, result.Step{}), verbCase("UDSB", old, bad, bad, wanted),
+	r := &result.Result{Cases: []result.Case{verbCase("UDRW", again, result.Step{RetryNS: 95}, result.Step{}), verbCase("UDSB", old, bad, bad, wanted),
 		verbCase("UDZO", found), native, open}}
 	s, err := newRunData(&plan.Plan{}, r)
 	require.NoError(t, err)

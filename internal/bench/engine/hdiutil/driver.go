@@ -59,9 +59,8 @@ func (e *Engine) run(ctx context.Context, t *engine.Report, c call) error {
 	}
 	defer c.cmd.Wipe()
 	clock := e.o.Clock
-	pause, start := firstPause, clock.Now()
+	pause, start, lost := firstPause, clock.Now(), time.Duration(0)
 	for try := 1; ; try++ {
-		lost := clock.Now() - start
 		r, err := e.runOnce(ctx, c)
 		addRun(t, c.cmd.Verb, try, r)
 		limit := triesFor(c.cmd.Verb, err)
@@ -84,7 +83,7 @@ func (e *Engine) run(ctx context.Context, t *engine.Report, c call) error {
 		if failed = cmp.Or(failed, clock.Sleep(ctx, pause)); failed != nil {
 			return errors.Join(err, failed)
 		}
-		pause *= 2
+		pause, lost = 2*pause, clock.Now()-start
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/engine/hdiutil/command"
 	"dmgbench/internal/image/container"
+	"dmgbench/internal/system/clock"
 )
 
 func rules(list ...FakeRule) FakeConfig { return FakeConfig{Rules: list} }
@@ -120,6 +121,18 @@ func TestBusyTwiceThenFine(t *testing.T) {
 				r.clean()
 			})
 		}
+	}
+}
+
+// On a clock that moves, too, a command that succeeds at once has no time of failed tries.
+func TestNothingIsRetriedAtOnce(t *testing.T) {
+	for _, v := range actions() {
+		r := newRig(t, rules(), func(o *Options) { o.Clock = clock.NewReal() })
+		rep, err := v.do(r)
+		require.NoError(t, err, v.name)
+		assert.Zero(t, rep.Retried, v.name)
+		assert.Zero(t, rep.Retries, v.name)
+		r.clean()
 	}
 }
 
