@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -232,7 +233,7 @@ func (t *useData) judgeAdvice(a plan.Advice) result.UseAdvice {
 }
 
 // warnings are what weakens the figures that decided: a scaled run, candidates
-// without a figure, and the warnings of the figures themselves with the
+// without a figure, different file systems, and the warnings of the figures themselves with the
 // candidates that have them, unless all do.
 func (t *useData) warnings(at map[quantityKey]*result.Summary) []result.Warning {
 	var found, out warningList
@@ -254,6 +255,9 @@ func (t *useData) warnings(at map[quantityKey]*result.Summary) []result.Warning 
 			}
 		}
 	}
+	if list := t.filesystems(); len(list) > 1 {
+		out.put(result.Warning{Kind: "filesystem", Text: wording.Text("use.filesystems", strings.Join(list, "; "))})
+	}
 	for _, d := range t.s.r.Departures {
 		if d.Kind == "scale" {
 			out.put(result.Warning{Kind: d.Kind, Text: d.Text})
@@ -266,6 +270,24 @@ func (t *useData) warnings(at map[quantityKey]*result.Summary) []result.Warning 
 		out.put(w)
 	}
 	return out.shortened()
+}
+
+// filesystems are those of the images of measured candidates, with the titles.
+// An engine may not make the same one in every format; a candidate that names a
+// file system is meant to have it.
+func (t *useData) filesystems() []string {
+	owners := map[string][]string{}
+	for i, k := range t.out.Candidates {
+		for _, sub := range t.s.cases {
+			if name := sub.c.Target.Filesystem; name != "" && t.figure(0, i).Estimate != nil &&
+				slices.Contains(k.Cases, sub.c.ID) && !t.plan.Candidates[i].Where.Names("filesystem") {
+				owners[name] = appendUnique(owners[name], k.Title)
+			}
+		}
+	}
+	return mapped(slices.Sorted(maps.Keys(owners)), func(name string) string {
+		return wording.Text("of-case", name, strings.Join(owners[name], ", "))
+	})
 }
 
 // useContrast is a candidate against the best: one value a round, above none

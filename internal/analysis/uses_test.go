@@ -173,6 +173,28 @@ func TestUseHasItsFigures(t *testing.T) {
 	assert.Equal(t, "images of this program (in-process) on Debian GNU/Linux 12, not those of macOS", r.Uses[0].Scope)
 }
 
+func TestUseOfImagesWithDifferentFileSystems(t *testing.T) {
+	warnings := func(change func(*plan.Plan, *result.Result)) []result.Warning {
+		r := usesOf(t, usePlan, 5, byFormat{around(1.5, 0), around(1, 1), around(1.3, 2)}, byFormat{{3}, {2}, {1}}, nil)
+		p := planOf(t, usePlan)
+		for i, name := range []string{"ext4", "exFAT", "ext4"} {
+			r.Cases[i].Target.Filesystem = name
+		}
+		change(p, r)
+		require.NoError(t, Analyze(p, r, Options{SkipRobustness: true}))
+		return r.Uses[0].Warnings
+	}
+	assert.Equal(t, []result.Warning{{Kind: "filesystem", Text: "the images carry different file systems, " +
+		"so that not only the images are compared: exFAT: Bundle; ext4: RAW, Sparse"}}, warnings(func(*plan.Plan, *result.Result) {}))
+	assert.Empty(t, warnings(func(_ *plan.Plan, r *result.Result) { r.Cases[1].Target.Filesystem = "ext4" }))
+	assert.Empty(t, warnings(func(_ *plan.Plan, r *result.Result) { r.Cases[1].Target.Filesystem = "" }), "a native folder")
+	assert.Empty(t, warnings(func(p *plan.Plan, _ *result.Result) {
+		for i := range p.Uses[0].Candidates {
+			p.Uses[0].Candidates[i].Where = append(p.Uses[0].Candidates[i].Where, sel("filesystem", "APFS")...)
+		}
+	}), "as the plan has it")
+}
+
 // Rates have the larger as the better, and a statistic of files.
 func TestUseByRates(t *testing.T) {
 	p := planOf(t, usePlan)
