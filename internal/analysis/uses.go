@@ -237,7 +237,7 @@ func (t *useData) judgeAdvice(a plan.Advice) result.UseAdvice {
 // candidates that have them, unless all do.
 func (t *useData) warnings(at map[quantityKey]*result.Summary) []result.Warning {
 	var found, out warningList
-	owners := map[result.Warning][]string{}
+	owners, made := map[result.Warning][]string{}, map[string][]string{} // by warning, and by file system
 	for i, k := range t.plan.Candidates {
 		for n, x := range t.plan.Decide {
 			switch f := t.figure(n, i); {
@@ -246,6 +246,11 @@ func (t *useData) warnings(at map[quantityKey]*result.Summary) []result.Warning 
 			case f.Rank != "":
 				cells, _ := t.s.cells(x.Quantity, slices.Concat(k.Where, x.Where), true)
 				for _, c := range cells {
+					// An engine may not make the same one in every format. A candidate that names
+					// its file system is meant to have it.
+					if g := c.sub.c.Target; g.Kind == "image" && !k.Where.Names("filesystem") {
+						made[g.Filesystem] = appendUnique(made[g.Filesystem], k.Title)
+					}
 					sum := at[quantityKey{c.sub.c.ID, c.key.label(), c.key.cycle, x.Quantity}]
 					for _, w := range cmp.Or(sum, &result.Summary{}).Warnings {
 						found.put(w)
@@ -255,7 +260,9 @@ func (t *useData) warnings(at map[quantityKey]*result.Summary) []result.Warning 
 			}
 		}
 	}
-	if list := t.filesystems(); len(list) > 1 {
+	if len(made) > 1 {
+		list := mapped(slices.Sorted(maps.Keys(made)),
+			func(name string) string { return wording.Text("of-case", name, strings.Join(made[name], ", ")) })
 		out.put(result.Warning{Kind: "filesystem", Text: wording.Text("use.filesystems", strings.Join(list, "; "))})
 	}
 	for _, d := range t.s.r.Departures {
@@ -270,24 +277,6 @@ func (t *useData) warnings(at map[quantityKey]*result.Summary) []result.Warning 
 		out.put(w)
 	}
 	return out.shortened()
-}
-
-// filesystems are those of the images of measured candidates, with the titles.
-// An engine may not make the same one in every format; a candidate that names a
-// file system is meant to have it.
-func (t *useData) filesystems() []string {
-	owners := map[string][]string{}
-	for i, k := range t.out.Candidates {
-		for _, sub := range t.s.cases {
-			if name := sub.c.Target.Filesystem; name != "" && t.figure(0, i).Estimate != nil &&
-				slices.Contains(k.Cases, sub.c.ID) && !t.plan.Candidates[i].Where.Names("filesystem") {
-				owners[name] = appendUnique(owners[name], k.Title)
-			}
-		}
-	}
-	return mapped(slices.Sorted(maps.Keys(owners)), func(name string) string {
-		return wording.Text("of-case", name, strings.Join(owners[name], ", "))
-	})
 }
 
 // useContrast is a candidate against the best: one value a round, above none

@@ -187,7 +187,7 @@ func TestUseOfImagesWithDifferentFileSystems(t *testing.T) {
 	assert.Equal(t, []result.Warning{{Kind: "filesystem", Text: "the images carry different file systems, " +
 		"so that not only the images are compared: exFAT: Bundle; ext4: RAW, Sparse"}}, warnings(func(*plan.Plan, *result.Result) {}))
 	assert.Empty(t, warnings(func(_ *plan.Plan, r *result.Result) { r.Cases[1].Target.Filesystem = "ext4" }))
-	assert.Empty(t, warnings(func(_ *plan.Plan, r *result.Result) { r.Cases[1].Target.Filesystem = "" }), "a native folder")
+	assert.Empty(t, warnings(func(_ *plan.Plan, r *result.Result) { r.Cases[1].Target.Kind = "directory" }), "a native folder has that of its place")
 	assert.Empty(t, warnings(func(p *plan.Plan, _ *result.Result) {
 		for i := range p.Uses[0].Candidates {
 			p.Uses[0].Candidates[i].Where = append(p.Uses[0].Candidates[i].Where, sel("filesystem", "APFS")...)

@@ -3,7 +3,6 @@ package analysis
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/result"
@@ -46,8 +45,8 @@ func countVerb(v *result.Verb, st *result.Step) {
 	case st.Error != "" && len(st.Findings) == 0:
 		v.Failed++
 		v.Reason = cmp.Or(v.Reason, st.Error)
-	// Results of older versions have the time alone, and some nanoseconds without a retry.
-	case st.Retries > 0 || st.RetryNS >= int64(time.Millisecond):
+	// Results of older versions have the time alone, and less than 1 ms without a retry.
+	case st.Retries > 0 || st.RetryNS >= 1e6:
 		v.Retried++
 		retry, _ := find(st.Warnings, func(w result.Warning) bool { return w.Kind == "engine" })
 		v.Reason = cmp.Or(v.Reason, retry.Text)
