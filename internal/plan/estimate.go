@@ -351,7 +351,7 @@ func (e *estimator) edit(s *Step, c *container, t *StepTotal) {
 		case "insert":
 			written = plus(f.size, s.Amount)
 		case "replace":
-			written = f.size
+			written = plus(written, f.size)
 			c.add(f.size)
 			c.live -= f.size
 		}

@@ -264,6 +264,7 @@ type Step struct {
 	Workers    int               `json:"workers,omitempty"`
 	Flushes    int64             `json:"flushes,omitempty"`     // calls that flushed files or folders of the host
 	BytesFreed int64             `json:"bytes_freed,omitempty"` // reclaimed by compact or trim
+	Written    int64             `json:"written,omitempty"`     // bytes, of steps without samples and operations
 	Stream     *Stream           `json:"stream,omitempty"`
 	// Operations are those of tree and random steps by kind, in the order of the
 	// kinds' first calls; OperationsSpan is when they ran.

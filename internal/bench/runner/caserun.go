@@ -464,6 +464,7 @@ func (x *caseRun) record(ctx context.Context, st plan.Step, rec result.Step, err
 // writtenBy is how many bytes a step wrote to files, or the write step of a
 // canary.
 func writtenBy(st *result.Step) (sum int64) {
+	sum = st.Written
 	switch {
 	case st.Stream != nil:
 		return st.Stream.Out

@@ -61,9 +61,12 @@ steps = [
 func TestEditedFilesAreCountedOnce(t *testing.T) {
 	c := config(t, editPlan)
 	c.Engine = inprocess.New(nil)
+	seen := &far{}
+	c.Progress = seen
 	out, err := runner.Run(t.Context(), c)
 	require.NoError(t, err)
 	require.Equal(t, runner.StatusDone, out.Status)
+	assert.GreaterOrEqual(t, seen.last.RunBytes, int64(3*(600_000+200_000+10_000+50_000)), "edits count as written")
 	for _, cs := range fold(t, c.Out).Cases {
 		require.Equal(t, result.Done, cs.Status, cs.Reason)
 		var edited []int64
@@ -71,6 +74,7 @@ func TestEditedFilesAreCountedOnce(t *testing.T) {
 			switch st.Do + " " + st.Phase {
 			case "edit log":
 				assert.EqualValues(t, 610_000, st.Live)
+				assert.EqualValues(t, 10_000, st.Written)
 			case "delete all":
 				assert.Zero(t, st.Live)
 			case "manifest new":

@@ -32,7 +32,7 @@ func (s *stepRun) timeFiles(
 	stop()
 	s.recordFiles(out, o)
 	if s.st.Do != "copy_out" {
-		s.h.Edited += writtenBy(s.rec)
+		s.h.Edited += writtenBy(s.rec) - s.rec.Written // an edit adds what it changed
 	}
 	if err == nil && s.st.To != "" { // of copy and stream
 		made := workload.Item{Name: path.Clean(s.st.To), Size: writtenBy(s.rec)}
@@ -64,7 +64,7 @@ func (s *stepRun) recordFiles(out workload.Outcome, o workload.Options) {
 	if p := rec.Span; p != nil {
 		p.GateNS, p.FirstDoneNS, p.LastDoneNS = p.GateNS-start, p.FirstDoneNS-start, p.LastDoneNS-start
 	}
-	rec.Stream, rec.Workers = out.Stream, o.Workers
+	rec.Stream, rec.Workers, rec.Written = out.Stream, o.Workers, out.Written
 	rec.Operations, rec.OperationsSpan = out.Operations, out.OperationsSpan
 	if s.x.gate == nil { // in a parallel block the counter contains the flushes of all its steps
 		rec.Flushes = out.Flushes

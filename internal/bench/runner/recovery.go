@@ -63,6 +63,7 @@ func (s *stepRun) writeUntilKilled(ctx context.Context, h *handle, draw func(int
 	if err != nil && flushed < victim || ctx.Err() != nil { // it was not killed
 		return err
 	}
+	s.rec.Written = workload.Total(items[:flushed])
 	h.addBatch(items[:flushed], set)
 	h.InFlight = slices.Clone(items[flushed:min(flushed+1, len(items))])
 	h.Sets[h.Batches] = set.Name

@@ -101,6 +101,9 @@ func TestKilledWhileFilesAreWritten(t *testing.T) {
 			files[rc.Files] = true
 		}
 		assert.Len(t, files, 2, "rounds are killed at different moments")
+		for _, st := range fold(t, c.Out).Cases[0].Steps {
+			assert.Equal(t, st.Do == "damage", st.Written > 0, "what it writes counts")
+		}
 	}
 }
 

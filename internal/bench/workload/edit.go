@@ -53,7 +53,7 @@ func EditFiles(ctx context.Context, vol Volume, items []Item, e Edit, key Key, o
 			d.data = KeyOf(fmt.Sprintf("edit %d of %s", key.Batch, it.Name))
 			key.Step = it.Name
 			err = d.do(key)
-			out.Bytes += d.changed
+			out.Bytes, out.Written = out.Bytes+d.changed, out.Written+d.changed+d.moved
 		}
 		if err != nil {
 			return edited, out, fmt.Errorf("editing file %q: %w", it.Name, err)
@@ -65,12 +65,13 @@ func EditFiles(ctx context.Context, vol Volume, items []Item, e Edit, key Key, o
 // edit is one file that is being edited.
 type edit struct {
 	Edit
-	vol     Volume
-	o       Options
-	item    *Item
-	buf     []byte
-	data    FileKey
-	changed int64 // bytes
+	vol  Volume
+	o    Options
+	item *Item
+	buf  []byte
+	data FileKey
+	// New bytes, and those that were written again as they were
+	changed, moved int64
 }
 
 // do opens the file, edits it, flushes and closes it.
@@ -149,6 +150,7 @@ func (d *edit) move(to, from File, by int64) error {
 		if _, err := to.WriteAt(part, end+by); err != nil {
 			return err
 		}
+		d.moved += int64(len(part))
 	}
 	return nil
 }

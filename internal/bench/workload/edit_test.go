@@ -58,6 +58,11 @@ func TestEditsChangeWhatTheirKindSays(t *testing.T) {
 			edited, out, err := EditFiles(t.Context(), v, items, tt.edit, Key{Seed: 1, Round: 1, Batch: 1}, o)
 			require.NoError(t, err)
 			assert.Equal(t, tt.changed, out.Bytes)
+			written := tt.changed
+			if tt.edit.Kind == EditInsert || tt.edit.Kind == EditReplace {
+				written += size // what is written again further on, or elsewhere
+			}
+			assert.Equal(t, written, out.Written)
 			assert.EqualValues(t, size, items[0].Size, "the items given are not changed")
 			assert.Equal(t, size+tt.grown, edited[0].Size)
 			require.Len(t, v.files, 1)

@@ -34,6 +34,7 @@ type Outcome struct {
 	Damaged  int      // of Verify: files of another size or with other bytes
 	Warnings []result.Warning
 	Bytes    int64 // bytes of complete files
+	Written  int64 // of EditFiles: bytes that were written, those that only moved included
 	Flushes  int64 // calls of this process that flushed a file or folder of the host while files were timed
 }
 
