@@ -46,8 +46,7 @@ func (s *stepRun) writeUntilKilled(ctx context.Context, h *handle, draw func(int
 	key, set, o := s.key(), s.x.fileSet(s.st), s.x.options(s.st)
 	key.Batch, o.Sync = h.Batches, hostio.SyncFull
 	items := workload.Items(set, key)
-	first := min(1, len(items)-1)
-	victim, share := first+int(draw(int64(len(items)-first))), draw(100)
+	victim, share := min(1+int(draw(int64(max(len(items)-1, 1)))), len(items)-1), draw(100)
 	flushed, before, killed := 0, time.Duration(0), make(chan error, 1)
 	for err == nil && flushed < len(items) {
 		start := o.Clock.Now()
@@ -63,10 +62,9 @@ func (s *stepRun) writeUntilKilled(ctx context.Context, h *handle, draw func(int
 	if err != nil && flushed < victim || ctx.Err() != nil { // it was not killed
 		return err
 	}
-	s.rec.Written = workload.Total(items[:flushed])
 	h.addBatch(items[:flushed], set)
 	h.InFlight = slices.Clone(items[flushed:min(flushed+1, len(items))])
-	h.Sets[h.Batches] = set.Name
+	h.Sets[h.Batches], s.rec.Written = set.Name, workload.Total(items[:flushed])
 	if err := <-killed; err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"dmgbench/internal/linuxhdiutil/attach"
 	"dmgbench/internal/system/host"
 )
@@ -51,7 +53,9 @@ func commandLine(_ context.Context, pid int) string {
 func missingFor(filesystem string) string {
 	f, ok := attach.FilesystemOf(filesystem)
 	switch {
-	case !ok || f.Kernel == "exfat": // package exfat makes and serves exFAT
+	case f.Kernel == "exfat" && !attach.Loops(): // package exfat makes it, and serves it by FUSE alone
+		return missingForFUSE()
+	case !ok || f.Kernel == "exfat":
 		return ""
 	case !f.MountableByKernel:
 		return "the kernel has no driver for " + f.Kernel
@@ -82,9 +86,9 @@ func servedBy(device, fsType, image string) string {
 
 // missingForFUSE returns what to do before images can be served by FUSE.
 func missingForFUSE() string {
-	if !exists("/dev/fuse") {
-		return "they are served by FUSE: load its module (modprobe fuse), or let the container have /dev/fuse; " +
-			"or use --engine inprocess"
+	if unix.Access("/dev/fuse", unix.R_OK|unix.W_OK) != nil {
+		return "they are served by FUSE: load its module (modprobe fuse), and let the user and the container open " +
+			"/dev/fuse; or use --engine inprocess"
 	}
 	return ""
 }
