@@ -118,7 +118,7 @@ func TestUses(t *testing.T) {
 			[]string{"RAW", "Bundle"}, []string{best, open, worse}, []string{"", "", ""},
 			"RAW is ahead with 1.01 s, and Bundle with 1.13 s is not known to be worse or equal: a factor of 1.12 (0.", "about ", result.CannotTell},
 		{"a difference near what matters", 5, byFormat{around(1, 0), around(1.09, 1), around(9, 2)}, sized, result.Undecided,
-			[]string{"RAW", "Bundle"}, []string{best, open, worse}, nil, "a factor of 1.09 (", "rounds, if they scatter as these do, or a larger difference", result.CannotTell},
+			[]string{"RAW", "Bundle"}, []string{best, open, worse}, nil, "a factor of 1.09 (", "rounds like these, or a larger difference", result.CannotTell},
 		{"two rounds show a direction", 2, byFormat{{1}, {2}, {3}}, sized, result.Undecided, []string{"RAW", "Bundle", "Sparse"},
 			[]string{best, open, open}, nil, "a factor of 2 in 2 rounds, and an interval needs 3", "3 rounds", result.CannotTell},
 		{"a best of zero has differences", 5, same, byFormat{{3, 3, 4, 5, 3}, {0}, {0, 0, 0, 1, 0}}, result.Undecided, []string{"Bundle", "Sparse"},

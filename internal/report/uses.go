@@ -27,9 +27,9 @@ type UseMatrix struct {
 // UseRow is the answer for one use. Classes are those of verdicts.
 type UseRow struct {
 	Use, Class string
-	Word       string   // "take", "undecided" …
+	Word       string   // "take", "undecided between" …
 	Choice     string   // what was chosen, or may be best
-	Why        string   // which figure decided
+	Why        string   // by which criteria, as far as they were needed
 	Needs      string   // what would decide it, "" unless undecided
 	Criteria   []string // what decides, in order, with the better direction and the difference that matters
 	Headings   []string // of the figures that decided: "writing ↑"
@@ -95,19 +95,13 @@ func (v *View) useMatrix(weak []string) *UseMatrix {
 func (v *View) newUseRow(u result.Use, columns []string) UseRow {
 	r := UseRow{Use: Plain(FirstOf(u.Says, u.Name), 120), Class: FirstOf(useClasses[u.Choice], result.NotMeasured),
 		Word: named("choice", u.Choice, 20), Needs: Plain(u.Needs, 300), Reason: Plain(u.Reason, 1200)}
-	r.Choice = strings.Join(plainList(u.Chosen, useTitle), TextIf(u.Choice == result.ChosenEqual, " or ")+
-		TextIf(u.Choice != result.ChosenEqual, " and "))
-	r.Why = useWhy(u)
-	for i, x := range u.Criteria {
-		better := wording.Text("uses.less")
-		if x.HigherIsBetter {
-			better = wording.Text("uses.more")
-		}
-		r.Criteria = append(r.Criteria, wording.Text("uses.criterion", Plain(x.Title, 60), better, Percent(x.Matters)))
-		if i <= max(u.DecidedBy, 0) {
-			r.Headings = append(r.Headings, useHeading(x))
-		}
-	}
+	r.Criteria = Map(u.Criteria, func(x result.UseCriterion) string {
+		better := FirstOf(TextIf(x.HigherIsBetter, wording.Text("uses.more")), wording.Text("uses.less"))
+		return wording.Text("uses.criterion", Plain(x.Title, 60), better, Percent(x.Matters))
+	})
+	r.Headings = Map(u.Criteria[:min(max(u.DecidedBy, 0)+1, len(u.Criteria))], useHeading)
+	r.Choice = useChoice(u)
+	r.Why = wording.Text("choice.by."+u.Choice, strings.Join(r.Criteria[:len(r.Headings)], ", then "))
 	r.Cells = make([]UseCell, len(columns))
 	for _, k := range u.Candidates {
 		c := UseCell{Title: Plain(k.Title, useTitle)}
@@ -120,7 +114,7 @@ func (v *View) newUseRow(u result.Use, columns []string) UseRow {
 		c.Mark = useMarks[c.Class]
 		r.Cells[slices.Index(columns, c.Title)] = c
 	}
-	for at := range min(max(u.DecidedBy, 0)+1, len(u.Criteria)) {
+	for at := range r.Headings {
 		v.addUseFigures(u, at, columns, r.Cells)
 	}
 	r.Advice = Map(u.Advice, func(a result.UseAdvice) Item {
@@ -131,55 +125,38 @@ func (v *View) newUseRow(u result.Use, columns []string) UseRow {
 	return r
 }
 
-// useHeading is the title of a criterion with the direction that is better.
-func useHeading(x result.UseCriterion) string {
-	if x.HigherIsBetter {
-		return Plain(x.Title, 60) + " ↑"
+// useChoice lists what was chosen: "A or B: equal within 10 %", "A, B and C".
+func useChoice(u result.Use) string {
+	names, word, equal := plainList(u.Chosen, useTitle), " and ", ""
+	if u.Choice == result.ChosenEqual {
+		word, equal = " or ", wording.Text("uses.equal", Percent(u.Criteria[u.DecidedBy].Matters))
 	}
-	return Plain(x.Title, 60) + " ↓"
+	if last := len(names) - 1; last > 0 {
+		names = append(names[:last-1], names[last-1]+word+names[last])
+	}
+	return strings.Join(names, ", ") + equal
 }
 
-// useWhy names the figure at which the choice ended, and how far the next
-// candidate is from the best.
-func useWhy(u result.Use) string {
-	if u.DecidedBy < 0 || u.DecidedBy >= len(u.Criteria) {
-		return wording.Text("uses.none")
-	}
-	title := Plain(u.Criteria[u.DecidedBy].Title, 60)
-	var next *result.Estimate
-	name, rounds := "", 0
-	for _, k := range u.Candidates {
-		f := useFigure(k, u.DecidedBy)
-		if f.Ratio == nil {
-			continue
-		}
-		rounds = max(rounds, f.Ratio.N)
-		if f.Rank == result.RankWorse && (next == nil || f.Ratio.Value < next.Value) {
-			next, name = f.Ratio, Plain(k.Title, useTitle)
-		}
-	}
-	switch {
-	case u.Choice == result.Undecided:
-		return wording.Text("uses.open", title, Count(rounds, "round"))
-	case u.Choice == result.ChosenEqual:
-		return wording.Text("uses.equal", Percent(u.Criteria[u.DecidedBy].Matters))
-	case next == nil:
-		return wording.Text("uses.by", title)
-	}
-	return wording.Text("uses.next", title, name, useDifference(next))
+// useHeading is the title of a criterion with the direction that is better.
+func useHeading(x result.UseCriterion) string {
+	return Plain(x.Title, 60) + FirstOf(TextIf(x.HigherIsBetter, " ↑"), " ↓")
 }
 
 // useDifference is how much worse than the best a candidate is: "1.30 times
-// worse (1.2–1.4)", or "worse by 200 kB".
+// worse (1.2–1.4)", or "worse by 200 kB". A mean that is no worse has no number:
+// "1 times worse" would be read as twice as much.
 func useDifference(e *result.Estimate) string {
-	text := wording.Text("uses.apart", Human(e.Value, e.Unit))
+	text, none := wording.Text("uses.apart", Human(e.Value, e.Unit)), 0.0
 	if e.Name != "difference" {
-		text = wording.Text("uses.times", wording.Number(e.Value))
+		text, none = wording.Text("uses.times", wording.Number(e.Value)), 1
 	}
-	if e.CI == nil || e.CI.Low == e.CI.High {
-		return text
+	if e.Value <= none || text == wording.Text("uses.times", wording.Number(1)) {
+		text = wording.Text("uses.even")
 	}
-	return text + " (" + RangeText(ScaleOf(e.Unit, e.Value), e.CI, e.Unit) + ")"
+	if e.CI == nil {
+		return wording.Text("uses.few", text, Count(e.N, "round")) // no interval
+	}
+	return text + TextIf(e.CI.Low != e.CI.High, " ("+RangeText(ScaleOf(e.Unit, e.Value), e.CI, e.Unit)+")")
 }
 
 // useFigure is a figure of a candidate, an empty one where a result lacks it.

@@ -26,11 +26,11 @@ func TestUseMatrix(t *testing.T) {
 	m := usesView(nil).First.Uses
 	assert.Equal(t, []string{"Sparse bundle", "Sparse image", "RAW", "ASIF", "ASIF, AES-256", "UDZO", "ULFO"}, m.Columns)
 	for i, want := range []struct{ word, choice, why, marks string }{
-		{"take", "Sparse bundle", "writing decided: the next, Sparse image, is 1.43 times worse (1.31–1.56)", "✓......"},
-		{"equal, take", "Sparse bundle or RAW", "they differ by less than the 10 % that matter", "✓.✓...."},
-		{"undecided:", "RAW and ASIF", "writing leaves it open after 5 rounds", "..??..."},
-		{"take", "Sparse image", "time to attach decided: the next, Sparse bundle, is 2.15 times worse (1.90–2.40)", ".✓..–.."},
-		{"not measured", "", "fewer than two candidates were measured", ".....––"},
+		{"take", "Sparse bundle", "decided by: size on disk (less is better, 10 % matters), then writing (more is better, 10 % matters)", "✓......"},
+		{"take", "Sparse bundle or RAW: equal within 10 %", "equal by: creating files (more is better, 10 % matters)", "✓.✓...."},
+		{"undecided between", "RAW and ASIF", "left open by: writing (more is better, 10 % matters)", "..??..."},
+		{"take", "Sparse image", "decided by: time to attach (less is better, 20 % matters)", ".✓..–.."},
+		{"not measured", "", "fewer than two candidates have figures: size on disk (less is better, 10 % matters)", ".....––"},
 	} {
 		r, marks := m.Rows[i], ""
 		for _, c := range r.Cells {
@@ -39,7 +39,7 @@ func TestUseMatrix(t *testing.T) {
 		}
 		assert.Equal(t, []string{want.word, want.choice, want.why, want.marks}, []string{r.Word, r.Choice, r.Why, marks})
 	}
-	assert.Equal(t, "about 12 rounds, if they scatter as these do, or a larger difference", m.Rows[2].Needs)
+	assert.Equal(t, "about 12 rounds like these, or a larger difference", m.Rows[2].Needs)
 	assert.Equal(t, []string{"size on disk (less is better, 10 % matters)", "writing (more is better, 10 % matters)"}, m.Rows[0].Criteria)
 	assert.Contains(t, m.Scope, "not those of macOS")
 	assert.Contains(t, m.Basis, "3 rounds · Example workstation")
@@ -69,7 +69,7 @@ func TestUseWithoutRatios(t *testing.T) {
 		r.Cases[0].Status, r.Cases[0].Reason = result.Failed, "no room; hint: make some"
 		r.Uses[4].Candidates[0].Cases = []string{r.Cases[0].ID}
 	}).First.Uses
-	assert.Equal(t, "worse by 3.10 ms", m.Rows[3].Cells[0].Figures[0].Rank)
+	assert.Equal(t, "worse by 3.10 ms in 5 rounds", m.Rows[3].Cells[0].Figures[0].Rank)
 	assert.Equal(t, "failed: no room", m.Rows[4].Cells[5].Missing)
 }
 
@@ -97,7 +97,7 @@ func TestFormsOfUses(t *testing.T) {
 	shown := parsedOf("uses").shown
 	assert.Less(t, strings.Index(shown, `class="uses"`), strings.Index(shown, `class="facts"`), "the matrix comes first")
 	for _, part := range []string{"Sparse bundle or RAW", "1.43 times worse (1.31–1.56)", "the figures do not agree",
-		"about 12 rounds, if they scatter as these do", "not those of macOS"} {
+		"about 12 rounds like these", "not those of macOS"} {
 		assert.Contains(t, shown, part)
 		assert.Contains(t, strings.ReplaceAll(markdownOf("uses"), `\`, ""), part)
 		assert.Contains(t, strings.Join(strings.Fields(text(t, shared("uses"), TextOptions{})), " "), part)
@@ -160,9 +160,21 @@ func TestVerbTable(t *testing.T) {
 	assert.Contains(t, table.Notes[0].Text, "Clopper-Pearson")
 }
 
-// Files lost have no unit, and none of them is lost by the best: 160 more are not 160 times as many.
+// Files lost have no unit, and none of them is lost by the best: 160 more are not 160 times as many. No difference has no
+// number.
 func TestDifferencesWithoutUnitAreNoRatios(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, "worse by 160", useDifference(&result.Estimate{Name: "difference", Value: 160, Unit: "1"}))
-	assert.Equal(t, "1.5 times worse", useDifference(&result.Estimate{Name: "ratio", Value: 1.5, Unit: "1"}))
+	exact := &result.CI{Low: 160, High: 160}
+	for want, e := range map[string]result.Estimate{
+		"worse by 160":                 {Name: "difference", Value: 160, Unit: "1", CI: exact},
+		"worse by 160 (120–200)":       {Name: "difference", Value: 160, Unit: "1", CI: &result.CI{Low: 120, High: 200}},
+		"worse by 3 in 1 round":        {Name: "difference", Value: 3, Unit: "1", N: 1},
+		"no worse so far in 2 rounds":  {Name: "difference", Unit: "B", N: 2},
+		"1.5 times worse":              {Name: "ratio", Value: 1.5, Unit: "1", CI: exact},
+		"no worse so far in 1 round":   {Name: "ratio", Value: 1, Unit: "1", N: 1},
+		"no worse so far (0.900–1.12)": {Name: "ratio", Value: 1.003, Unit: "1", CI: &result.CI{Low: 0.9, High: 1.12}},
+		"no worse so far (0.700–1.10)": {Name: "ratio", Value: 0.9, Unit: "1", CI: &result.CI{Low: 0.7, High: 1.1}},
+	} {
+		assert.Equal(t, want, useDifference(&e))
+	}
 }

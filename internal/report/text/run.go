@@ -29,7 +29,7 @@ func Run(w io.Writer, p *plan.Plan, r *result.Result, o Options) error {
 	if o.Verbose {
 		t.document(fullReport(chart.NewView(p, r), false))
 	} else {
-		t.document(screenReport(report.NewView(p, r)))
+		t.document(screenReport(report.NewView(p, r), t.width))
 	}
 	return deliver(w, t.Bytes(), "report of run "+r.Run)
 }
@@ -76,8 +76,8 @@ func Tables(p *plan.Plan, r *result.Result, save func(name string, text []byte) 
 
 // screenReport is the report on one screen: what ran on what, one table, the
 // count of verdicts with those that do not hold or are undecided, and what
-// weakens the answer most.
-func screenReport(v *report.View) report.Document {
+// weakens the answer most. width is that of the screen.
+func screenReport(v *report.View, width int) report.Document {
 	sections := append(headSections(v), screenNumbers(v.First)...)
 	if v.First.Uses != nil {
 		sections = usesSections(v.First)
@@ -99,13 +99,14 @@ func screenReport(v *report.View) report.Document {
 	cases := func(n int) string { return report.Count(n, "case") }
 	missing.After = more(cases, len(missing.Items)-screenNotDone)
 	missing.Items = missing.Items[:min(len(missing.Items), screenNotDone)]
-	if v.First.Uses != nil { // cells of the matrix have the reasons
-		missing.Items, missing.After = nil, nil
-	}
 	counts := report.Where(v.First.Counts, func(text string) bool { // another section lists what is missing
 		return text != v.First.Missing
 	})
-	weak := v.First.Weak[:min(len(v.First.Weak), screenWeaknesses)]
+	weak := slices.Clone(v.First.Weak[:min(len(v.First.Weak), screenWeaknesses)])
+	if v.First.Uses != nil { // cells of the matrix have the reasons
+		missing.Items, missing.After = nil, nil
+		weak = report.Map(weak, func(text string) string { return report.Shorten(text, width-len(tableIndent)) })
+	}
 	return filled(v, append(sections, judged, missing, report.Section{Heading: weaknesses, Items: report.Items(weak...),
 		After: inAll(counts)}))
 }

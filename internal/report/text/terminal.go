@@ -57,13 +57,14 @@ const (
 // ANSI sequence none.
 type terminal struct {
 	bytes.Buffer
-	width int
-	color bool
+	width   int
+	color   bool
+	verbose bool // long texts are not cut
 }
 
 // Fewer than 60 columns leave no room for a table with intervals.
 func newTerminal(o Options) *terminal {
-	return &terminal{width: max(60, cmp.Or(o.Width, 80)), color: o.Color}
+	return &terminal{width: max(60, cmp.Or(o.Width, 80)), color: o.Color, verbose: o.Verbose}
 }
 
 // Document prints a document for a terminal.

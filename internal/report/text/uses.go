@@ -1,62 +1,89 @@
 package text
 
 import (
+	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"dmgbench/internal/report"
 )
 
 const (
-	useBarColumns = 8  // width of the longest bar of a candidate
-	useReason     = 70 // characters of the reason why a candidate has no figure
+	useBarColumns = 8       // width of the longest bar of a candidate
+	useIndent     = 6       // of further lines of a heading, more than that of candidates
+	useQuote      = 12      // least characters of a quotation
+	useReason     = 32      // characters of the reason why there is no figure, about as many as an outcome has
+	useSlack      = 16      // characters that two lines may lose to indents and where they are broken
+	mostDetail    = 2       // of lines of candidates
+	endless       = 1 << 12 // columns, more than any line needs
 )
 
-// uses prints the matrix of uses: for each use a line with the choice and a
-// table of its candidates, which are rows here, as more columns than a few fit
-// no terminal.
+// sourceYear matches a source with what lies between its author and its year.
+var sourceYear = regexp.MustCompile(`^([^,]+),(?:.*\D)?(\d{4})$`)
+
+// uses prints the matrix of uses: for each use the choice and a line for each
+// candidate, as columns of them fit no terminal.
 func (w *terminal) uses(m report.UseMatrix) {
-	if m.Scope != "" {
-		w.wrap("  ", w.paint(yellow, m.Scope))
-	}
+	w.wrap("  ", w.paint(yellow, m.Scope))
 	for _, r := range m.Rows {
-		by := ""
-		if len(r.Headings) == 1 && r.Choice != "" { // it needs no line of its own
-			by, r.Headings = ", by "+r.Headings[0], []string{""}
-		}
-		w.wrap("  ", w.paint(bold, r.Use)+" → "+w.paint(styles[r.Class], strings.TrimSpace(r.Word+" "+r.Choice))+by)
-		w.table(useTable(r))
-		if r.Needs != "" {
-			w.wrap(tableIndent, "to decide: "+r.Needs)
-		}
-		for _, a := range r.Advice {
-			w.wrap(tableIndent, "advice: "+a.Text+" ("+a.Note+"): "+w.paint(styles[a.Class], a.Label))
+		by := report.TextIf(r.Choice != "", ", by "+strings.Join(r.Headings, ", then "))
+		choice := w.paint(styles[r.Class], strings.TrimSpace(r.Word+" "+r.Choice))
+		fmt.Fprintln(w, Wrap("  ", w.paint(bold, r.Use)+" → "+choice+by, useIndent, w.width))
+		w.candidates(r)
+		w.wrap(tableIndent, w.short(report.TextIf(r.Needs != "", "to decide: ")+r.Needs, w.width-len(tableIndent)))
+		for _, a := range r.Advice { // on one line with author and year
+			says, source := strings.Trim(a.Text, "“”"), a.Note
+			if !w.verbose {
+				source = sourceYear.ReplaceAllString(source, "$1, $2")
+			}
+			room := w.width - report.Width(tableIndent+"“” (): "+source+a.Label)
+			w.wrap(tableIndent, "“"+w.short(says, max(room, useQuote))+"” ("+source+"): "+w.paint(styles[a.Class], a.Label))
 		}
 	}
-	w.paragraphs(report.NonEmpty([]string{m.Legend, m.Basis}))
+	for _, text := range []string{m.Legend, m.Basis} { // on two lines
+		w.wrap("  ", w.short(text, 2*w.width-useSlack))
+	}
 }
 
-// useTable has a row for each candidate: the figures that decided with their
-// bars, and what the last of them came to.
-func useTable(r report.UseRow) report.Table {
-	t := report.Table{Columns: report.Columns("<")}
-	for _, title := range r.Headings {
-		t.Columns = append(t.Columns, report.Column{Title: title}, report.Column{Text: true})
+// short cuts a text to a number of characters, unless the report is verbose.
+func (w *terminal) short(text string, limit int) string {
+	if w.verbose {
+		return text
 	}
-	t.Columns = append(t.Columns, report.Column{Text: true})
-	for _, c := range r.Cells {
-		if c.Title == "" {
-			continue
+	return report.Shorten(text, limit)
+}
+
+// candidates prints a line for each candidate, without intervals of figures or
+// without bars too, where these do not fit.
+func (w *terminal) candidates(r report.UseRow) {
+	isLong := func(line string) bool { return report.Width(line) > w.width }
+	detail := mostDetail
+	for ; detail > 0; detail-- {
+		wide := &terminal{width: endless}
+		if wide.table(w.useTable(r, detail)); !slices.ContainsFunc(strings.Split(wide.String(), "\n"), isLong) {
+			break
 		}
+	}
+	w.table(w.useTable(r, detail))
+}
+
+// useTable has a row for each candidate: the figures that decided, with bars
+// from detail 1 on and intervals at 2, and what the last of them came to.
+func (w *terminal) useTable(r report.UseRow, detail int) report.Table {
+	t := report.Table{Columns: report.Columns(slices.Concat([]string{"<"},
+		slices.Repeat([]string{"", "<"}, len(r.Headings)), []string{"<"})...)}
+	for _, c := range report.Where(r.Cells, func(c report.UseCell) bool { return c.Title != "" }) {
 		row := make([]report.Cell, len(t.Columns))
 		row[0] = report.Cell{Text: align(c.Mark, 2, true) + c.Title, Class: c.Class}
 		last := &row[len(row)-1]
 		for i, f := range c.Figures {
-			row[1+2*i].Text = f.Value
-			row[2+2*i] = report.Cell{Text: bar(f.Bar, useBarColumns), Bar: f.Bar}
+			row[1+2*i].Text = f.Value + report.TextIf(detail == mostDetail && f.Span > 0, " ("+f.Interval+")")
+			row[2+2*i].Text = report.TextIf(detail > 0, bar(f.Bar, useBarColumns))
 			*last = report.Cell{Text: f.Rank, Class: f.Class}
 		}
 		if c.Missing != "" {
-			*last = report.Cell{Text: "not measured: " + report.Plain(c.Missing, useReason), Class: "muted"}
+			*last = report.Cell{Text: w.short(c.Missing, useReason), Class: "muted"}
 		}
 		t.Rows = append(t.Rows, row)
 	}
