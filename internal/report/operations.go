@@ -23,7 +23,7 @@ const ownShare = 0.1
 
 // operationsOf are the operations of one kind in all rounds of a row.
 type operationsOf struct {
-	step, kind string
+	kind       string
 	n          int64
 	worst, own int64 // ns
 }
@@ -40,7 +40,7 @@ func (v *View) operations() (keys []FigureKey, by map[FigureKey]*operationsOf) {
 			}
 			x := by[k]
 			if x == nil {
-				x = &operationsOf{step: StepName(*s), kind: o.Kind}
+				x = &operationsOf{kind: o.Kind}
 				keys, by[k] = append(keys, k), x
 			}
 			x.n, x.worst = x.n+o.Count, max(x.worst, o.Latency.Max)
@@ -59,14 +59,15 @@ func operationPhase(phase, kind string) string { return strings.TrimSpace(phase 
 // latencyTable shows how long single operations took, with what the program
 // itself adds to each of them.
 func (v *View) latencyTable() Table {
-	t := Table{Caption: "Latency of operations", Columns: Columns("<case", "<step", "<operation", "n", "median",
-		"interval", "95 % within", "99 % within", "99.9 % within", "worst", "program itself")}
+	t := Table{Caption: "Latency of operations", Columns: Columns("<case", "<operation", "n", "median",
+		"interval", "95 %", "99 %", "99.9 %", "worst", "program")}
 	figures := v.FiguresOf(latencyOp.MatchString)
 	keys, by := v.operations()
 	var notes footnotes
 	var kinds []string
 	for _, k := range keys[:min(len(keys), maxRows)] {
 		x, row := by[k], []Cell{}
+		again := countIf(keys, func(o FigureKey) bool { return o.CaseID == k.CaseID && by[o].kind == x.kind }) > 1
 		for i, name := range quantiles {
 			var cell, interval Cell
 			for _, do := range []string{"tree_", "random_"} {
@@ -87,7 +88,7 @@ func (v *View) latencyTable() Table {
 				row = append(row, interval)
 			}
 		}
-		row = slices.Concat(TextRow(v.CaseName(k.CaseID), x.step, Plain(x.kind, 30), Grouped(int(x.n))), row,
+		row = slices.Concat(TextRow(v.CaseName(k.CaseID), Plain(FirstOf(TextIf(again, k.Phase), x.kind), 30), Grouped(int(x.n))), row,
 			[]Cell{{Text: Human(float64(x.worst)/1e9, "s")}, {Text: Human(float64(x.own)/1e9, "s"), Class: "muted"}})
 		t.Rows = append(t.Rows, row)
 	}

@@ -12,7 +12,6 @@ import (
 const (
 	useBarColumns = 8       // width of the longest bar of a candidate
 	useIndent     = 6       // of further lines of a heading, more than that of candidates
-	useQuote      = 12      // least characters of a quotation
 	useReason     = 32      // characters of the reason why there is no figure, about as many as an outcome has
 	useSlack      = 16      // characters that two lines may lose to indents and where they are broken
 	mostDetail    = 2       // of lines of candidates
@@ -25,20 +24,21 @@ var sourceYear = regexp.MustCompile(`^([^,]+),(?:.*\D)?(\d{4})$`)
 // uses prints the matrix of uses: for each use the choice and a line for each
 // candidate, as columns of them fit no terminal.
 func (w *terminal) uses(m report.UseMatrix) {
+	room := w.width - len(tableIndent)
 	w.wrap("  ", w.paint(yellow, m.Scope))
 	for _, r := range m.Rows {
 		by := report.TextIf(r.Choice != "", ", by "+strings.Join(r.Headings, ", then "))
 		choice := w.paint(styles[r.Class], strings.TrimSpace(r.Word+" "+r.Choice))
 		fmt.Fprintln(w, Wrap("  ", w.paint(bold, r.Use)+" → "+choice+by, useIndent, w.width))
 		w.candidates(r)
-		w.wrap(tableIndent, w.short(report.TextIf(r.Needs != "", "to decide: ")+r.Needs, w.width-len(tableIndent)))
+		w.wrap(tableIndent, w.short(report.TextIf(r.Needs != "", "to decide: ")+r.Needs, room))
 		for _, a := range r.Advice { // on one line with author and year
 			says, source := strings.Trim(a.Text, "“”"), a.Note
 			if !w.verbose {
 				source = sourceYear.ReplaceAllString(source, "$1, $2")
 			}
-			room := w.width - report.Width(tableIndent+"“” (): "+source+a.Label)
-			w.wrap(tableIndent, "“"+w.short(says, max(room, useQuote))+"” ("+source+"): "+w.paint(styles[a.Class], a.Label))
+			says = w.short(says, max(room-report.Width("“” (): "+source+a.Label), 1))
+			w.wrap(tableIndent, "“"+says+"” ("+source+"): "+w.paint(styles[a.Class], a.Label))
 		}
 	}
 	for _, text := range []string{m.Legend, m.Basis} { // on two lines
