@@ -23,9 +23,8 @@ const ownShare = 0.1
 
 // operationsOf are the operations of one kind in all rounds of a row.
 type operationsOf struct {
-	kind       string
-	n          int64
-	worst, own int64 // ns
+	kind          string
+	n, worst, own int64 // the last two in ns
 }
 
 // operations gathers what steps recorded of their operations, in the order of
@@ -88,8 +87,9 @@ func (v *View) latencyTable() Table {
 				row = append(row, interval)
 			}
 		}
-		row = slices.Concat(TextRow(v.CaseName(k.CaseID), Plain(FirstOf(TextIf(again, k.Phase), x.kind), 30), Grouped(int(x.n))), row,
-			[]Cell{{Text: Human(float64(x.worst)/1e9, "s")}, {Text: Human(float64(x.own)/1e9, "s"), Class: "muted"}})
+		row = slices.Concat(TextRow(v.CaseName(k.CaseID), Plain(FirstOf(TextIf(again, k.Phase), x.kind), 30),
+			Grouped(int(x.n))), row, []Cell{{Text: Human(float64(x.worst)/1e9, "s")},
+			{Text: Human(float64(x.own)/1e9, "s"), Class: "muted"}})
 		t.Rows = append(t.Rows, row)
 	}
 	intervals := strings.Join(firstFew(kinds, 3, "kinds"), "; ")

@@ -10,12 +10,11 @@ import (
 )
 
 const (
-	useBarColumns = 8       // width of the longest bar of a candidate
-	useIndent     = 6       // of further lines of a heading, more than that of candidates
-	useReason     = 32      // characters of the reason why there is no figure, about as many as an outcome has
-	useSlack      = 16      // characters that two lines may lose to indents and where they are broken
-	mostDetail    = 2       // of lines of candidates
-	endless       = 1 << 12 // columns, more than any line needs
+	useBarColumns = 8  // width of the longest bar of a candidate
+	useIndent     = 6  // of further lines of a heading, more than that of candidates
+	useReason     = 32 // characters of the reason why there is no figure, about as many as an outcome has
+	useSlack      = 16 // characters that two lines may lose to indents and where they are broken
+	mostDetail    = 2  // of lines of candidates
 )
 
 // sourceYear matches a source with what lies between its author and its year.
@@ -60,7 +59,7 @@ func (w *terminal) candidates(r report.UseRow) {
 	isLong := func(line string) bool { return report.Width(line) > w.width }
 	detail := mostDetail
 	for ; detail > 0; detail-- {
-		wide := &terminal{width: endless}
+		wide := &terminal{width: 1 << 12} // more than any line needs
 		if wide.table(w.useTable(r, detail)); !slices.ContainsFunc(strings.Split(wide.String(), "\n"), isLong) {
 			break
 		}
