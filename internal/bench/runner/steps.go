@@ -234,7 +234,9 @@ func (s *stepRun) remount(ctx context.Context) error {
 		}
 		s.h.att, s.h.attachNS = att, s.x.r.now()-from
 		busy += s.h.attachNS
+		retried := s.rec.RetryNS
 		s.recordMade(att)
+		s.h.attachNS -= s.rec.RetryNS - retried
 		if err := s.wait(ctx); err != nil {
 			return err
 		}
