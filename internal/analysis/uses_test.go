@@ -118,7 +118,7 @@ func TestUses(t *testing.T) {
 			[]string{"RAW", "Bundle"}, []string{best, open, worse}, []string{"", "", ""},
 			"RAW is ahead with 1.01 s, and Bundle with 1.13 s is not known to be worse or equal: a factor of 1.12 (0.", "about ", result.CannotTell},
 		{"a difference near what matters", 5, byFormat{around(1, 0), around(1.09, 1), around(9, 2)}, sized, result.Undecided,
-			[]string{"RAW", "Bundle"}, []string{best, open, worse}, nil, "a factor of 1.09 (", "rounds like these, or a larger difference", result.CannotTell},
+			[]string{"RAW", "Bundle"}, []string{best, open, worse}, nil, "a factor of 1.09 (", "rounds in all, if they scatter as these do", result.CannotTell},
 		{"two rounds show a direction", 2, byFormat{{1}, {2}, {3}}, sized, result.Undecided, []string{"RAW", "Bundle", "Sparse"},
 			[]string{best, open, open}, nil, "a factor of 2 in 2 rounds, and an interval needs 3", "3 rounds", result.CannotTell},
 		{"a best of zero has differences", 5, same, byFormat{{3, 3, 4, 5, 3}, {0}, {0, 0, 0, 1, 0}}, result.Undecided, []string{"Bundle", "Sparse"},
@@ -159,7 +159,7 @@ func TestUseHasItsFigures(t *testing.T) {
 	r := usesOf(t, usePlan, 2, byFormat{{1}, {1}, {1}}, byFormat{{3}, {2}, {1}}, func(l *laws) {
 		l.engine, l.host = own(), result.Host{OS: "linux", OSVersion: "6.8"}
 	})
-	assert.Equal(t, "images of this program (in-process) on Linux 6.8, not those of macOS", r.Uses[0].Scope)
+	assert.Equal(t, "dmgbench's own images (in-process) on Linux 6.8, not for macOS", r.Uses[0].Scope)
 	assert.Contains(t, r.Uses[0].Warnings, result.Warning{Kind: "few-rounds", Text: "2 rounds: an interval and a verdict need 3"}, "of all")
 	r = usesOf(t, usePlan, 5, byFormat{around(1.5, 0), around(1, 1), around(1.3, 2)}, byFormat{{3}, {2}, {1}}, nil)
 	r.Departures = []result.Departure{{Kind: "scale", Text: "a tenth"}, {Kind: "sets", Text: "one"}}
@@ -170,7 +170,7 @@ func TestUseHasItsFigures(t *testing.T) {
 	}
 	require.NoError(t, Analyze(planOf(t, usePlan), r, Options{SkipRobustness: true}))
 	assert.Equal(t, []result.Warning{{Kind: "scale", Text: "a tenth"}, {Kind: "retried", Text: "RAW: twice"}}, r.Uses[0].Warnings)
-	assert.Equal(t, "images of this program (in-process) on Debian GNU/Linux 12, not those of macOS", r.Uses[0].Scope)
+	assert.Equal(t, "dmgbench's own images (in-process) on Debian GNU/Linux 12, not for macOS", r.Uses[0].Scope)
 }
 
 func TestUseOfImagesWithDifferentFileSystems(t *testing.T) {
@@ -184,7 +184,7 @@ func TestUseOfImagesWithDifferentFileSystems(t *testing.T) {
 		require.NoError(t, Analyze(p, r, Options{SkipRobustness: true}))
 		return r.Uses[0].Warnings
 	}
-	assert.Equal(t, []result.Warning{{Kind: "filesystem", Text: "the images carry different file systems, " +
+	assert.Equal(t, []result.Warning{{Kind: "filesystem", Text: "the images are formatted with different file systems, " +
 		"so that not only the images are compared: exFAT: Bundle; ext4: RAW, Sparse"}}, warnings(func(*plan.Plan, *result.Result) {}))
 	assert.Empty(t, warnings(func(_ *plan.Plan, r *result.Result) { r.Cases[1].Target.Filesystem = "ext4" }))
 	assert.Empty(t, warnings(func(_ *plan.Plan, r *result.Result) { r.Cases[1].Target.Kind = "directory" }), "a native folder has that of its place")

@@ -26,11 +26,11 @@ func TestUseMatrix(t *testing.T) {
 	m := usesView(nil).First.Uses
 	assert.Equal(t, []string{"Sparse bundle", "Sparse image", "RAW", "ASIF", "ASIF, AES-256", "UDZO", "ULFO"}, m.Columns)
 	for i, want := range []struct{ word, choice, why, marks string }{
-		{"take", "Sparse bundle", "decided by: size on disk (less is better, 10 % matters), then writing (more is better, 10 % matters)", "✓......"},
-		{"take", "Sparse bundle or RAW: equal within 10 %", "equal by: creating files (more is better, 10 % matters)", "✓.✓...."},
-		{"undecided between", "RAW and ASIF", "left open by: writing (more is better, 10 % matters)", "..??..."},
-		{"take", "Sparse image", "decided by: time to attach (less is better, 20 % matters)", ".✓..–.."},
-		{"not measured", "", "fewer than two candidates have figures: size on disk (less is better, 10 % matters)", ".....––"},
+		{"take", "Sparse bundle", "decided by: size on disk (less is better; within 10 % is equal), then writing (more is better; within 10 % is equal)", "✓......"},
+		{"take", "Sparse bundle or RAW: within 10 %", "equal by: creating files (more is better; within 10 % is equal)", "✓.✓...."},
+		{"undecided between", "RAW and ASIF", "not decided by: writing (more is better; within 10 % is equal)", "..??..."},
+		{"take", "Sparse image", "decided by: time to attach (less is better; within 20 % is equal)", ".✓..–.."},
+		{"not measured", "", "fewer than two candidates have figures: size on disk (less is better; within 10 % is equal)", ".....––"},
 	} {
 		r, marks := m.Rows[i], ""
 		for _, c := range r.Cells {
@@ -39,9 +39,9 @@ func TestUseMatrix(t *testing.T) {
 		}
 		assert.Equal(t, []string{want.word, want.choice, want.why, want.marks}, []string{r.Word, r.Choice, r.Why, marks})
 	}
-	assert.Equal(t, "about 12 rounds like these, or a larger difference", m.Rows[2].Needs)
-	assert.Equal(t, []string{"size on disk (less is better, 10 % matters)", "writing (more is better, 10 % matters)"}, m.Rows[0].Criteria)
-	assert.Contains(t, m.Scope, "not those of macOS")
+	assert.Equal(t, "about 12 rounds in all, if they scatter as these do", m.Rows[2].Needs)
+	assert.Equal(t, []string{"size on disk (less is better; within 10 % is equal)", "writing (more is better; within 10 % is equal)"}, m.Rows[0].Criteria)
+	assert.Contains(t, m.Scope, "not for macOS")
 	assert.Contains(t, m.Basis, "3 rounds · Example workstation")
 }
 
@@ -97,7 +97,7 @@ func TestFormsOfUses(t *testing.T) {
 	shown := parsedOf("uses").shown
 	assert.Less(t, strings.Index(shown, `class="uses"`), strings.Index(shown, `class="facts"`), "the matrix comes first")
 	for _, part := range []string{"Sparse bundle or RAW", "1.43 times worse (1.31–1.56)", "the figures do not agree",
-		"about 12 rounds like these", "not those of macOS"} {
+		"about 12 rounds in all", "not for macOS"} {
 		assert.Contains(t, shown, part)
 		assert.Contains(t, strings.ReplaceAll(markdownOf("uses"), `\`, ""), part)
 		assert.Contains(t, strings.Join(strings.Fields(text(t, shared("uses"), TextOptions{})), " "), part)

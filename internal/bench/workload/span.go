@@ -224,6 +224,12 @@ const (
 	gcCollectAt = 64 << 20 // heap growth in bytes that is collected between files
 )
 
+// spareProcs are processors of the runtime in addition to those of the machine
+// while a step is timed. If all are in use, the runtime's monitor wakes every
+// 20 µs and takes them from the threads that are in system calls: with as many
+// workers as processors, p99 of 4 KiB writes in memory is then 30 µs instead of 4.
+const spareProcs = 8
+
 // heapObjects is the metric of the memory of all objects on the heap, in bytes.
 const heapObjects = "/memory/classes/heap/objects:bytes"
 
@@ -231,13 +237,14 @@ const heapObjects = "/memory/classes/heap/objects:bytes"
 // are those of the process.
 var gcPause struct {
 	sync.Mutex
-	depth   int    // pauses that have not ended
-	percent int    // settings to restore
-	limit   int64  // in bytes
+	depth   int   // pauses that have not ended
+	percent int   // settings to restore
+	limit   int64 // in bytes
+	procs   int
 	heap    uint64 // bytes after the last collection
 }
 
-// pauseGC turns the collector off until the function it returns is called.
+// pauseGC turns the collector off and adds spare processors until the function it returns is called.
 // Calls nest.
 func pauseGC() (restore func()) {
 	p := &gcPause
@@ -248,6 +255,8 @@ func pauseGC() (restore func()) {
 		p.heap = readMetric(heapObjects)
 		p.percent = debug.SetGCPercent(-1)
 		p.limit = debug.SetMemoryLimit(-1)
+		p.procs = runtime.GOMAXPROCS(0)
+		runtime.GOMAXPROCS(p.procs + spareProcs)
 		// What the limit counts: memory of the runtime that the system does not have back.
 		used := readMetric("/memory/classes/total:bytes") - readMetric("/memory/classes/heap/released:bytes")
 		debug.SetMemoryLimit(min(p.limit, int64(used)+gcPauseRoom))
@@ -258,6 +267,7 @@ func pauseGC() (restore func()) {
 		if p.depth--; p.depth == 0 {
 			debug.SetGCPercent(p.percent)
 			debug.SetMemoryLimit(p.limit)
+			runtime.GOMAXPROCS(p.procs)
 		}
 	}
 }

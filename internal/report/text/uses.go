@@ -30,7 +30,7 @@ func (w *terminal) uses(m report.UseMatrix) {
 		choice := w.paint(styles[r.Class], strings.TrimSpace(r.Word+" "+r.Choice))
 		fmt.Fprintln(w, Wrap("  ", w.paint(bold, r.Use)+" → "+choice+by, useIndent, w.width))
 		w.candidates(r)
-		w.wrap(tableIndent, w.short(report.TextIf(r.Needs != "", "to decide: ")+r.Needs, room))
+		w.wrap(tableIndent, w.short(report.TextIf(r.Needs != "", "would decide it: ")+r.Needs, room))
 		for _, a := range r.Advice { // on one line with author and year
 			says, source := strings.Trim(a.Text, "“”"), a.Note
 			if !w.verbose {

@@ -24,12 +24,12 @@ func whichImage(t *testing.T) (*plan.Plan, *result.Result) {
 	require.Nil(t, problems)
 	r.Uses = report.Map(p.Uses, func(x plan.Use) result.Use {
 		u := result.Use{Name: x.Name, Says: x.Says, Choice: result.ChosenOne, Chosen: []string{x.Candidates[0].Title},
-			Scope: "images of this program (in-process) on Debian GNU/Linux 12 (bookworm), not those of macOS"}
+			Scope: "dmgbench's own images (in-process) on Debian GNU/Linux 12 (bookworm), not for macOS"}
 		switch x.Name {
 		case "download":
 			u.DecidedBy = 1
 		case "working", "vm":
-			u.Choice, u.Needs = result.Undecided, "about 74 rounds like these, or a larger difference"
+			u.Choice, u.Needs = result.Undecided, "about 74 rounds in all, if they scatter as these do"
 			u.Chosen = report.Map(x.Candidates, func(c plan.Candidate) string { return c.Title })
 		}
 		for _, c := range x.Decide {
