@@ -233,8 +233,8 @@ func (t *useData) judgeAdvice(a plan.Advice) result.UseAdvice {
 }
 
 // warnings are what weakens the figures that decided: a scaled run, candidates
-// without a figure, different file systems, and the warnings of the figures themselves with the
-// candidates that have them, unless all do.
+// without a figure, different file systems, and the warnings of the figures
+// themselves with the candidates that have them, unless all do.
 func (t *useData) warnings(at map[quantityKey]*result.Summary) []result.Warning {
 	var found, out warningList
 	owners, made := map[result.Warning][]string{}, map[string][]string{} // by warning, and by file system
