@@ -206,6 +206,38 @@ func TestLayoutKeepsToAQuarter(t *testing.T) {
 	assert.LessOrEqual(t, len(l.waves), 11)
 }
 
+// With one processor, another goroutine runs only if this one yields.
+func TestYieldRunsTheSchedulerAfterAWhile(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var s span
+	for _, now := range []int64{yieldAfter + 1, 2*yieldAfter + 2, 3*yieldAfter + 3} {
+		var other atomic.Bool
+		go other.Store(true)
+		before := s.ran
+		s.yield(before + yieldAfter)
+		assert.Equal(t, before, s.ran, "not yet")
+		for i := 0; i < 100 && !other.Load(); i++ { // the goroutine of a timer may come first
+			s.ran = before
+			s.yield(now)
+		}
+		assert.True(t, other.Load())
+		assert.Equal(t, now, s.ran)
+	}
+}
+
+// Each thread of file I/O has a processor of the runtime in addition to those of the machine.
+func TestThreadsHaveProcessorsWhileTimed(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	first := pauseGC(3)
+	assert.Equal(t, before+3, runtime.GOMAXPROCS(0))
+	second := pauseGC(5)
+	assert.Equal(t, before+8, runtime.GOMAXPROCS(0))
+	first()
+	assert.Equal(t, before+8, runtime.GOMAXPROCS(0), "a change would stop all threads while the other step is timed")
+	second()
+	assert.Equal(t, before, runtime.GOMAXPROCS(0))
+}
+
 // While files are timed the collector is off; afterwards it is as it was.
 func TestCollectorIsOffOnlyWhileTimed(t *testing.T) {
 	before := debug.SetGCPercent(77)

@@ -91,8 +91,7 @@ func (s *operationStep) run(ctx context.Context, stages [][]operation) error {
 		s.workers = append(s.workers, &operationWorker{span: s.newSpan(ctx, mem, id), id: id})
 	}
 	if !s.l.dataless { // a simulated time cannot be disturbed by a collection
-		hostio.Warm(s.o.Workers)
-		defer pauseGC()()
+		defer pauseGC(s.o.Workers)()
 	}
 	none := operation{do: func(*operationWorker, *operation) error { return nil }}
 	s.out.OperationsSpan = &result.OperationsSpan{
@@ -167,6 +166,9 @@ func (s *operationStep) timeWave(ops []operation) error {
 			op.end = int64(w.clock.Now())
 			if op.done = op.err == nil; !op.done {
 				w.stop.Store(true)
+			}
+			if !s.l.dataless {
+				w.yield(op.end)
 			}
 		}
 	})

@@ -79,8 +79,7 @@ func Random(ctx context.Context, vol Volume, st plan.Step, key Key, o Options) (
 	if r.l.dataless {
 		each = 0
 	} else {
-		hostio.Warm(o.Workers)
-		defer pauseGC()()
+		defer pauseGC(o.Workers)()
 	}
 	if each*int64(o.Workers) > o.budget() {
 		return r.out, r.fail(r.items[0], fmt.Errorf("%s of %s at once take more than a quarter of the memory",
@@ -170,6 +169,7 @@ func (w *randomWorker) operate() bool {
 	}
 	off, start := int64(pick(w.src, int(int64(w.st.FileSize)/w.call)))*w.call, w.end
 	if !w.l.dataless {
+		w.yield(w.end)
 		start = int64(w.clock.Now())
 	}
 	if start >= w.deadline {

@@ -86,8 +86,7 @@ func (s *step) run(ctx context.Context) (Outcome, error) {
 	}
 	defer free()
 	if !s.l.dataless { // a simulated time cannot be disturbed by a collection
-		hostio.Warm(s.o.Workers)
-		defer pauseGC()()
+		defer pauseGC(s.o.Workers)()
 	}
 	var all sync.WaitGroup
 	all.Go(func() {

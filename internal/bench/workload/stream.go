@@ -136,8 +136,7 @@ func timeOne(ctx context.Context, vol Volume, name string, expected, size int64,
 			out = Outcome{}
 		}
 	}()
-	hostio.Warm(2) // threads: one to read, one to write
-	defer pauseGC()()
+	defer pauseGC(2)() // one thread to read, one to write
 	if err := o.Gate.wait(ctx); err != nil {
 		return out, fmt.Errorf("waiting for the other steps: %w", err)
 	}
