@@ -102,11 +102,11 @@ func screenReport(v *report.View, width int) report.Document {
 	counts := report.Where(v.First.Counts, func(text string) bool { // another section lists what is missing
 		return text != v.First.Missing
 	})
-	weak := slices.Clone(v.First.Weak[:min(len(v.First.Weak), screenWeaknesses)])
 	if v.First.Uses != nil { // cells of the matrix have the reasons
 		missing.Items, missing.After = nil, nil
-		weak = report.Map(weak, func(text string) string { return report.Shorten(text, width-len(tableIndent)) })
 	}
+	weak := report.Map(v.First.Weak[:min(len(v.First.Weak), screenWeaknesses)],
+		func(text string) string { return report.Shorten(text, width-len(tableIndent)) })
 	return filled(v, append(sections, judged, missing, report.Section{Heading: weaknesses, Items: report.Items(weak...),
 		After: inAll(counts)}))
 }
