@@ -17,9 +17,10 @@ type Limits struct {
 	Replicas int   // copies of all of it, on so many servers of a cluster
 }
 
-// DefaultLimits are those of an embedded server.
+// DefaultLimits are those of an embedded server. It reserves them on its disk, Runs
+// for each machine.
 func DefaultLimits() Limits {
-	return Limits{Queue: 64 << 20, Results: 256 << 20, Runs: 4 << 30, Replicas: 1}
+	return Limits{Queue: 64 << 20, Results: 256 << 20, Runs: 256 << 20, Replicas: 1}
 }
 
 const (
