@@ -1,0 +1,52 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"dmgbench/internal/fleet"
+)
+
+// Machine is one that was added to the fleet.
+type Machine struct {
+	Name    string
+	Status  *fleet.Status // nil if it has sent none yet, or one that cannot be read
+	Heard   time.Time     // when the server stored the status
+	Waiting int           // jobs in the queue, without the one that it is executing
+}
+
+// Machines lists the machines by name.
+func (f *Fleet) Machines(ctx context.Context) ([]Machine, error) {
+	s, err := f.js.Stream(ctx, fleet.Jobs)
+	if err != nil {
+		return nil, fmt.Errorf("reading stream %s: %w", fleet.Jobs, err)
+	}
+	byName := map[string]*Machine{}
+	consumers := s.ListConsumers(ctx)
+	for info := range consumers.Info() {
+		byName[info.Name] = &Machine{Name: info.Name, Waiting: int(info.NumPending) + info.NumAckPending}
+	}
+	if err := consumers.Err(); err != nil {
+		return nil, fmt.Errorf("listing machines: %w", err)
+	}
+	_, err = f.read(ctx, fleet.Statuses, fleet.StatusSubject("*"), 1, func(m message) {
+		s, err := fleet.Decode[fleet.Status](m.data)
+		machine := byName[s.Machine]
+		if err != nil || machine == nil || m.subject != fleet.StatusSubject(s.Machine) {
+			return
+		}
+		machine.Status, machine.Heard = &s, m.time
+		if s.Job != "" {
+			machine.Waiting = max(machine.Waiting-1, 0)
+		}
+	})
+	var out []Machine
+	for _, m := range byName {
+		out = append(out, *m)
+	}
+	slices.SortFunc(out, func(a, b Machine) int { return cmp.Compare(a.Name, b.Name) })
+	return out, err
+}
