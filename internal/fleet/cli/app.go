@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"dmgbench/internal/fleet"
+	"dmgbench/internal/fleet/broker"
+	"dmgbench/internal/fleet/control"
+	"dmgbench/internal/report"
+	"dmgbench/internal/system/host"
+)
+
+// Exit statuses, those of dmgbench.
+const (
+	exitError       = 1
+	exitUsage       = 2
+	exitSome        = 3 // no machine fits, or a job has not succeeded
+	exitInterrupted = 130
+)
+
+// statusError is an error with advice for the user, which may be empty, and its
+// exit status. err is nil where everything was printed.
+type statusError struct {
+	err  error
+	hint string
+	exit int
+}
+
+func (e *statusError) Error() string {
+	return cmp.Or(e.err, fmt.Errorf("exit status %d", e.exit)).Error()
+}
+func (e *statusError) Unwrap() error { return e.err }
+
+// usageError is an error in the command line or in a plan. The format is that of
+// fmt.Errorf; hint may be empty.
+func usageError(hint, format string, args ...any) error {
+	return &statusError{fmt.Errorf(format, args...), hint, exitUsage}
+}
+
+// app is one execution of the program. Its commands are methods.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	flags          *pflag.FlagSet // of the executed command
+}
+
+// text is the value of a flag of any type in the form that the user types.
+func (a *app) text(name string) string { return a.flags.Lookup(name).Value.String() }
+
+// isSet reports whether a flag without a value was given.
+func (a *app) isSet(name string) bool { return a.text(name) == "true" }
+
+// list is the value of a flag that takes several values.
+func (a *app) list(name string) []string { return a.flags.Lookup(name).Value.(pflag.SliceValue).GetSlice() }
+
+// number is the value of a flag that takes an integer.
+func (a *app) number(name string) int {
+	n, _ := strconv.Atoi(a.text(name)) // pflag has checked its type
+	return n
+}
+
+// print prints a line of the answer.
+func (a *app) print(format string, args ...any) error {
+	_, err := fmt.Fprintln(a.stdout, report.Clean(fmt.Sprintf(format, args...)))
+	return err
+}
+
+// note prints a line about what the program does, on stderr.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintln(a.stderr, report.Clean(fmt.Sprintf(format, args...)))
+}
+
+// stateFolder is the folder that --folder names, by default a folder of this
+// name in the state folder of dmgbench.
+func (a *app) stateFolder(name string) (string, error) {
+	if dir := a.text("folder"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	state, err := host.StateDir(os.Getenv)
+	if err != nil {
+		return "", &statusError{err, "give a folder: --folder DIR", exitUsage}
+	}
+	return filepath.Join(state, name), nil
+}
+// openFleet connects as the user that may do everything. The caller closes it.
+func (a *app) openFleet() (*control.Fleet, error) {
+	link := fleet.Link{URLs: []string{a.text("nats")}, User: fleet.Control, Credentials: a.text("creds")}
+	if a.text("nats") == "" {
+		folder, err := a.stateFolder(serverFolder)
+		if err == nil {
+			link, err = broker.ReadControl(folder)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	f, err := control.Open(link)
+	if err != nil && a.text("nats") == "" {
+		return nil, &statusError{err, "is \"dmgbench-fleet serve\" running?", exitError}
+	}
+	return f, err
+}
+
+// quote is a word as a POSIX shell takes it.
+func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+// serverFolder is the default folder of the server, in the state folder.
+const serverFolder = "fleet"
+
+
+// dmgbenchProgram is the path of dmgbench: beside this program, else on PATH.
+func dmgbenchProgram() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(filepath.Dir(self), "dmgbench")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	if path, err = exec.LookPath("dmgbench"); err != nil {
+		return "", &statusError{fmt.Errorf("finding dmgbench: %w", err), "install it beside dmgbench-fleet", exitError}
+	}
+	return filepath.Abs(path)
+}
+

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	dmgbench "dmgbench/internal/cli"
+	"dmgbench/internal/cli/clitest"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"dmgbench":       func() { os.Exit(dmgbench.Run()) },
+		"dmgbench-fleet": func() { os.Exit(Run()) },
+	})
+}
+
+// TestScripts reads like sessions of a user, with a server and agents as processes.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata/script",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": clitest.Exits, "until": until},
+		Setup: func(e *testscript.Env) error {
+			home := filepath.Join(e.WorkDir, ".home")
+			e.Setenv("HOME", home)
+			e.Setenv("DMGBENCH_STATE", filepath.Join(e.WorkDir, "state"))
+			e.Setenv("DMGBENCH_RUN_ENGINE", "inprocess")
+			return os.WriteFile(filepath.Join(e.WorkDir, "life.toml"), []byte(clitest.Life), 0o644)
+		}})
+}
+
+// until is "until PATTERN COMMAND [ARG…]": it repeats the command until it prints a line that matches.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until PATTERN COMMAND [ARG...]")
+	}
+	pattern := regexp.MustCompile("(?m)" + args[0])
+	for last := time.Now().Add(30 * time.Second); ; <-time.After(50 * time.Millisecond) {
+		err := ts.Exec(args[1], args[2:]...)
+		if out := ts.ReadFile("stdout"); err == nil && pattern.MatchString(out) {
+			return
+		} else if time.Now().After(last) {
+			ts.Fatalf("no line matches %s in:\n%s%s", args[0], out, bytes.TrimSpace([]byte(ts.ReadFile("stderr"))))
+		}
+	}
+}
