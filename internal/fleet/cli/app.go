@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/pflag"
 
@@ -59,7 +61,9 @@ func (a *app) text(name string) string { return a.flags.Lookup(name).Value.Strin
 func (a *app) isSet(name string) bool { return a.text(name) == "true" }
 
 // list is the value of a flag that takes several values.
-func (a *app) list(name string) []string { return a.flags.Lookup(name).Value.(pflag.SliceValue).GetSlice() }
+func (a *app) list(name string) []string {
+	return a.flags.Lookup(name).Value.(pflag.SliceValue).GetSlice()
+}
 
 // number is the value of a flag that takes an integer.
 func (a *app) number(name string) int {
@@ -73,9 +77,16 @@ func (a *app) print(format string, args ...any) error {
 	return err
 }
 
-// note prints a line about what the program does, on stderr.
+// note prints text about what the program does on stderr. Line ends stay; other
+// control and format characters, which may come from another machine, do not.
 func (a *app) note(format string, args ...any) {
-	fmt.Fprintln(a.stderr, report.Clean(fmt.Sprintf(format, args...)))
+	text := strings.Map(func(r rune) rune {
+		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, fmt.Sprintf(format, args...))
+	fmt.Fprintln(a.stderr, strings.TrimRight(text, "\n"))
 }
 
 // stateFolder is the folder that --folder names, by default a folder of this
@@ -90,6 +101,7 @@ func (a *app) stateFolder(name string) (string, error) {
 	}
 	return filepath.Join(state, name), nil
 }
+
 // openFleet connects as the user that may do everything. The caller closes it.
 func (a *app) openFleet() (*control.Fleet, error) {
 	link := fleet.Link{URLs: []string{a.text("nats")}, User: fleet.Control, Credentials: a.text("creds")}
@@ -111,9 +123,9 @@ func (a *app) openFleet() (*control.Fleet, error) {
 
 // quote is a word as a POSIX shell takes it.
 func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
 // serverFolder is the default folder of the server, in the state folder.
 const serverFolder = "fleet"
-
 
 // dmgbenchProgram is the path of dmgbench: beside this program, else on PATH.
 func dmgbenchProgram() (string, error) {
@@ -130,4 +142,3 @@ func dmgbenchProgram() (string, error) {
 	}
 	return filepath.Abs(path)
 }
-

@@ -8,15 +8,12 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"embed"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"strconv"
@@ -24,11 +21,9 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"dmgbench/internal/fleet/broker"
-	"dmgbench/internal/report"
-	"dmgbench/internal/system/host"
+	"dmgbench/internal/plan"
 )
 
 // commandRow is one command. Its help text and its flags are in help/, in a file
@@ -52,7 +47,7 @@ var commandRows = []commandRow{
 	{"status", "", "jobs", 0, 0, (*app).printStatus},
 	{"logs", "MACHINE [JOB]", "jobs", 1, 2, (*app).printLogs},
 	{"cancel", "JOB", "jobs", 1, 1, (*app).cancelJob},
-	{"results", "", "jobs", 0, 0, (*app).fetchResults},
+	{"results", "[JOB...]", "jobs", 0, unlimited, (*app).fetchResults},
 }
 
 // Run executes the command line of this process and returns the exit status.
@@ -81,12 +76,15 @@ func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args [
 		e = &statusError{hint: "dmgbench-fleet --help lists the commands and their flags", exit: exitUsage}
 	case !ok:
 		e = &statusError{exit: exitError}
+		if _, ok := errors.AsType[*plan.Problems](err); ok {
+			e.exit = exitUsage
+		}
 	case e.err == nil:
 		return e.exit
 	}
-	fmt.Fprintln(stderr, "dmgbench-fleet: "+report.Clean(err.Error()))
+	a.note("dmgbench-fleet: %v", err)
 	if e.hint != "" {
-		fmt.Fprintln(stderr, "hint: "+report.Clean(e.hint))
+		a.note("hint: %s", e.hint)
 	}
 	return e.exit
 }
@@ -167,4 +165,3 @@ func (a *app) newCommand(row commandRow) *cobra.Command {
 	}
 	return cmd
 }
-

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -112,4 +111,3 @@ func (a *app) paths(flag string) (map[string]string, error) {
 	}
 	return out, nil
 }
-

@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"os"
 	"strings"
 
 	"dmgbench/internal/fleet"
 	"dmgbench/internal/fleet/broker"
-	"dmgbench/internal/fleet/control"
 	"dmgbench/internal/report"
 	"dmgbench/internal/system/units"
 )
@@ -70,4 +67,3 @@ func (a *app) setUpServer(ctx context.Context, l fleet.Limits) error {
 	}
 	return a.print("made the streams of the fleet, with %s", report.Count(l.Replicas, "copy"))
 }
-

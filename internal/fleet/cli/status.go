@@ -107,3 +107,22 @@ func writeTable(w io.Writer, rows [][]string) {
 	}
 	_ = table.Flush() // to a builder or to stdout, which later writes report
 }
+
+// jobRows is the table of jobs, with its head.
+func jobRows(jobs []control.JobView, now time.Time) [][]string {
+	rows := [][]string{strings.Fields("JOB PLAN MACHINE TIME STATE RUN ERROR")}
+	for _, j := range jobs {
+		row := []string{j.Job, j.Plan, j.Machine, "", j.State, "", j.Error}
+		if j.Occurrence > 0 {
+			row[0] += fmt.Sprintf(" #%d", j.Occurrence+1)
+		}
+		switch {
+		case j.Result != nil:
+			row[3], row[5] = age(now, j.Ended), j.Result.Run
+		case j.Due.After(now):
+			row[3] = "in " + j.Due.Sub(now).Truncate(time.Second).String()
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
