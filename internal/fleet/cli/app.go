@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/spf13/pflag"
@@ -89,6 +90,9 @@ func (a *app) note(format string, args ...any) {
 	fmt.Fprintln(a.stderr, strings.TrimRight(text, "\n"))
 }
 
+// requestTime is the longest time that the server may take to answer.
+const requestTime = 30 * time.Second
+
 // stateFolder is the folder that --folder names, by default a folder of this
 // name in the state folder of dmgbench.
 func (a *app) stateFolder(name string) (string, error) {
@@ -104,25 +108,22 @@ func (a *app) stateFolder(name string) (string, error) {
 
 // openFleet connects as the user that may do everything. The caller closes it.
 func (a *app) openFleet() (*control.Fleet, error) {
-	link := fleet.Link{URLs: []string{a.text("nats")}, User: fleet.Control, Credentials: a.text("creds")}
-	if a.text("nats") == "" {
-		folder, err := a.stateFolder(serverFolder)
-		if err == nil {
-			link, err = broker.ReadControl(folder)
-		}
-		if err != nil {
-			return nil, err
+	if url := a.text("nats"); url != "" {
+		return control.Open(fleet.Link{URLs: []string{url}, User: fleet.Control, Credentials: a.text("creds")})
+	}
+	folder, err := a.stateFolder(serverFolder)
+	if err != nil {
+		return nil, err
+	}
+	link, err := broker.ReadControl(folder)
+	if err == nil {
+		var f *control.Fleet
+		if f, err = control.Open(link); err == nil {
+			return f, nil
 		}
 	}
-	f, err := control.Open(link)
-	if err != nil && a.text("nats") == "" {
-		return nil, &statusError{err, "is \"dmgbench-fleet serve\" running?", exitError}
-	}
-	return f, err
+	return nil, &statusError{err, "dmgbench-fleet serve has to run on this machine, with the same --folder", exitError}
 }
-
-// quote is a word as a POSIX shell takes it.
-func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // serverFolder is the default folder of the server, in the state folder.
 const serverFolder = "fleet"
@@ -142,3 +143,6 @@ func dmgbenchProgram() (string, error) {
 	}
 	return filepath.Abs(path)
 }
+
+// quote is a word as a POSIX shell takes it.
+func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

@@ -90,6 +90,8 @@ func (a *app) cancelJob(ctx context.Context, args []string) error {
 		return err
 	}
 	defer f.Close()
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
 	n, err := f.Cancel(ctx, args[0], a.text("machine"))
 	if err != nil {
 		return err

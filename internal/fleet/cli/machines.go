@@ -19,9 +19,6 @@ import (
 	"dmgbench/internal/fleet"
 )
 
-// requestTime is the longest time that the server may take to answer.
-const requestTime = 30 * time.Second
-
 // The scripts that run on the other machine.
 var (
 	//go:embed install.sh

@@ -5,6 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,6 +33,15 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HOME", home)
 			e.Setenv("DMGBENCH_STATE", filepath.Join(e.WorkDir, "state"))
 			e.Setenv("DMGBENCH_RUN_ENGINE", "inprocess")
+			e.Defer(func() { // an agent in the background outlives a script that has failed
+				files, _ := filepath.Glob(filepath.Join(e.WorkDir, "there/.local/share/dmgbench-fleet/*/pid"))
+				for _, file := range files {
+					text, _ := os.ReadFile(file)
+					if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+						_ = syscall.Kill(pid, syscall.SIGKILL)
+					}
+				}
+			})
 			return os.WriteFile(filepath.Join(e.WorkDir, "life.toml"), []byte(clitest.Life), 0o644)
 		}})
 }

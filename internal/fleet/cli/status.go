@@ -70,7 +70,7 @@ func machineRows(machines []control.Machine, now time.Time) [][]string {
 	rows := [][]string{strings.Fields("MACHINE SYSTEM STATE HEARD WAITING JOB CASE ROUND DONE LEFT ERROR")}
 	for _, m := range machines {
 		if m.Status == nil {
-			rows = append(rows, []string{m.Name, "", "not joined", "", fmt.Sprint(m.Waiting)})
+			rows = append(rows, []string{m.Name, "", "not joined", "", fmt.Sprint(m.Waiting), "", "", "", "", "", ""})
 			continue
 		}
 		s, p := m.Status, fleet.Progress{}

@@ -34,6 +34,10 @@ if [ -f "$dir/pid" ]; then
 	rm -f "$dir/pid"
 fi
 [ "${2-}" != keep ] || exit 0
-[ ! -d "$dir" ] || rm -rf "$dir"
+if [ -x "$dir/dmgbench" ]; then
+	# The images of a run that was to be resumed.
+	DMGBENCH_STATE=$dir/state/state "$dir/dmgbench" clean >&2 || true
+	rm -rf "$dir"
+fi
 rmdir "${dir%/*}" 2>/dev/null || true
 echo "removed the agent $name"
