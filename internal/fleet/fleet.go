@@ -1,7 +1,8 @@
 // Package fleet is what the programs of a fleet agree on: names, subjects,
 // streams, messages, join strings and the archive of a run folder.
 //
-// A fleet is one account of a NATS server with JetStream. Control puts a job for
+// A fleet is one account of a NATS server with JetStream, of which the account of
+// each machine imports what that machine may use. Control puts a job for
 // a machine into the work-queue stream; the machine's own consumer hands it to
 // the agent, which measures, stores the run folder in the machine's object store,
 // publishes the result, and only then acknowledges the job. A job that is no

@@ -96,7 +96,9 @@ func Inbox(user string) string { return "_INBOX_" + user }
 
 // Permissions are the only subjects to which a machine may publish and subscribe:
 // its own jobs, results, status, log and object store. A user of a server that is
-// not ours needs the same.
+// not ours needs the same, and an account of its own that imports these subjects:
+// within the account that has the streams, a machine could name the subject of
+// another one for an answer, which no permission prevents.
 func Permissions(machine string) (publish, subscribe []string) {
 	own := "OBJ_" + Bucket(machine)
 	return []string{

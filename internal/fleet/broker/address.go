@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
@@ -41,9 +42,10 @@ func joinURLs(host string, port int, advertise []string) (urls []string, err err
 	for _, a := range advertise {
 		h, p := a, port
 		if name, text, err := net.SplitHostPort(a); err == nil {
-			if h, p = name, 0; p == 0 {
-				p, _ = strconv.Atoi(text)
+			if p, err = strconv.Atoi(text); err != nil {
+				return nil, fmt.Errorf("address %q: want host or host:port", a)
 			}
+			h = name
 		}
 		urls = append(urls, toURL(h, p))
 	}

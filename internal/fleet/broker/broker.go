@@ -64,7 +64,7 @@ func serve(folder string, o Options) (s *Server, err error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
-	s = &Server{limits: o.Limits}
+	s = &Server{limits: o.Limits, users: &users{}}
 	if s.store, err = openStore(folder); err != nil {
 		return nil, err
 	}
@@ -120,9 +120,8 @@ func (s *Server) start(folder, host string, port int, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if s.users, err = newUsers(s.store.secrets); err != nil {
-		return err
-	}
+	s.users.mu.Lock()
+	defer s.users.mu.Unlock()
 	if s.room, err = s.store.room(); err != nil {
 		return err
 	}
@@ -147,12 +146,19 @@ func (s *Server) start(folder, host string, port int, log io.Writer) error {
 			return fmt.Errorf("the server is not ready after %v", readyTimeout)
 		}
 	}
-	return nil
+	s.users.ns = s.ns
+	return s.users.share(s.store.secrets)
 }
 
 // connect makes the streams, and takes requests of Control.
 func (s *Server) connect() (err error) {
-	if s.nc, err = s.users.connect(s.ns, s.control.Seed); err != nil {
+	pair, public, err := readKey(s.control.Seed)
+	if err != nil {
+		return err
+	}
+	s.nc, err = nats.Connect("", nats.InProcessServer(s.ns), nats.Nkey(public, pair.Sign), nats.MaxReconnects(-1),
+		nats.CustomInboxPrefix(fleet.Inbox(fleet.Control)))
+	if err != nil {
 		return err
 	}
 	if s.js, err = jetstream.New(s.nc); err != nil {

@@ -2,17 +2,32 @@ package broker
 
 import (
 	"context"
+	"net"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/fleet"
 )
 
-func serveTest(t *testing.T, folder string, o Options) *Server {
+const soon = 10 * time.Second
+
+func testContext(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func startServer(t *testing.T, folder string, o Options) *Server {
 	t.Helper()
 	if o.Limits == (fleet.Limits{}) {
-		o.Limits = fleet.Limits{Queue: 16 << 20, Results: 16 << 20, Runs: 8 << 20, Replicas: 1}
+		o.Limits = fleet.Limits{Queue: 4 << 20, Results: 4 << 20, Runs: 8 << 20, Replicas: 1}
 	}
 	s, err := Serve(folder, o)
 	require.NoError(t, err)
@@ -20,23 +35,172 @@ func serveTest(t *testing.T, folder string, o Options) *Server {
 	return s
 }
 
-func TestSmoke(t *testing.T) {
-	s := serveTest(t, t.TempDir(), Options{})
-	ctx := context.Background()
-	l, err := s.AddMachine(ctx, "mac")
+// machine adds one and connects as it.
+func machine(t *testing.T, s *Server, name string) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	l, err := s.AddMachine(testContext(t), name)
 	require.NoError(t, err)
+	return connect(t, l)
+}
+
+func connect(t *testing.T, l fleet.Link) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
 	nc, js, err := fleet.Connect(l, false, nil)
 	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	return nc, js
+}
+
+func TestRestart(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "fleet")
+	ctx := testContext(t)
+	first := startServer(t, folder, Options{})
+	l, err := first.AddMachine(ctx, "mac")
+	require.NoError(t, err)
+	old, err := first.AddMachine(ctx, "gone")
+	require.NoError(t, err)
+	require.NoError(t, first.Revoke(ctx, "gone"))
+	states := make(chan error, 10)
+	nc, js, err := fleet.Connect(l, true, func(err error) { states <- err })
+	require.NoError(t, err)
 	defer nc.Close()
-	o, err := js.ObjectStore(ctx, fleet.Bucket("mac"))
+	_, err = first.js.Publish(ctx, fleet.JobSubject("mac", "j"), []byte("work"))
 	require.NoError(t, err)
-	_, err = o.PutBytes(ctx, "x", make([]byte, 1<<20))
+	first.Close()
+	require.Error(t, <-states)
+
+	second := startServer(t, folder, Options{})
+	assert.Equal(t, first.Control(), second.Control())
+	assert.Equal(t, first.Addresses(), second.Addresses())
+	read, err := ReadControl(folder)
 	require.NoError(t, err)
-	cc, _, err := fleet.Connect(s.Control(), false, nil)
+	assert.Equal(t, second.Control(), read)
+	select {
+	case err := <-states:
+		require.NoError(t, err, "the machine is back without a new join string")
+	case <-time.After(soon):
+		t.Fatal("the machine did not come back")
+	}
+	c, err := js.Consumer(ctx, fleet.Jobs, "mac")
 	require.NoError(t, err)
-	defer cc.Close()
-	join, err := fleet.Request(ctx, cc, fleet.Add, "mac2")
+	m, err := c.Next()
 	require.NoError(t, err)
-	_, err = fleet.ParseLink(join)
+	assert.Equal(t, "work", string(m.Data()))
+	_, _, err = fleet.Connect(old, false, nil)
+	require.ErrorIs(t, err, nats.ErrAuthorization)
+}
+
+func TestSecretsFile(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "fleet")
+	s := startServer(t, folder, Options{})
+	l, err := s.AddMachine(testContext(t), "mac")
 	require.NoError(t, err)
+	info, err := os.Stat(folder)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	info, err = os.Stat(filepath.Join(folder, secretsName))
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	require.NoError(t, filepath.Walk(folder, func(path string, info os.FileInfo, err error) error {
+		if err == nil && info.Mode().IsRegular() {
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			assert.NotContains(t, string(data), l.Seed, "the key of a machine is only on the machine")
+		}
+		return err
+	}))
+	s.Close()
+
+	require.NoError(t, os.WriteFile(filepath.Join(folder, secretsName), []byte(`{"port":1`), 0o600))
+	_, err = Serve(folder, Options{Limits: fleet.DefaultLimits()})
+	require.ErrorContains(t, err, `decoding "fleet.json"`)
+	data, err := os.ReadFile(filepath.Join(folder, secretsName))
+	require.NoError(t, err)
+	assert.Equal(t, `{"port":1`, string(data), "keys that cannot be read are not replaced")
+}
+
+func TestReadControlWithoutServer(t *testing.T) {
+	_, err := ReadControl(t.TempDir())
+	assert.ErrorContains(t, err, "start `dmgbench-fleet serve` there first")
+	_, err = ReadControl(filepath.Join(t.TempDir(), "missing"))
+	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestLock(t *testing.T) {
+	folder := t.TempDir()
+	s := startServer(t, folder, Options{})
+	_, err := Serve(folder, Options{Limits: fleet.DefaultLimits()})
+	require.ErrorContains(t, err, "another server uses the folder")
+	connect(t, s.Control()) // the first is unharmed
+	s.Close()
+	startServer(t, folder, Options{})
+}
+
+func TestListen(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	for listen, want := range map[string]string{
+		taken.Addr().String(): "address already in use",
+		"127.0.0.1":           "want host:port",
+		"127.0.0.1:http":      "want host:port",
+		"127.0.0.1:65536":     "want host:port",
+	} {
+		_, err := Serve(t.TempDir(), Options{Listen: listen, Limits: fleet.DefaultLimits()})
+		assert.ErrorContains(t, err, want, listen)
+	}
+	s := startServer(t, t.TempDir(), Options{})
+	assert.Regexp(t, `^tls://127\.0\.0\.1:\d+$`, s.Addresses()[0])
+	assert.Len(t, s.Addresses(), 1)
+}
+
+func TestAddresses(t *testing.T) {
+	for _, c := range []struct {
+		host      string
+		advertise []string
+		want      []string
+	}{
+		{"127.0.0.1", nil, []string{"tls://127.0.0.1:4222"}},
+		{"::1", nil, []string{"tls://[::1]:4222"}},
+		{"0.0.0.0", []string{"mac.local", "10.0.0.1:99", "::2", "[::3]:98"},
+			[]string{"tls://mac.local:4222", "tls://10.0.0.1:99", "tls://[::2]:4222", "tls://[::3]:98"}},
+	} {
+		got, err := joinURLs(c.host, 4222, c.advertise)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, got)
+	}
+	_, err := joinURLs("0.0.0.0", 4222, []string{"mac:port"})
+	require.ErrorContains(t, err, `address "mac:port"`)
+	own, err := ownAddresses("0.0.0.0")
+	if err != nil {
+		t.Skip(err) // no network
+	}
+	for _, host := range own {
+		ip := net.ParseIP(host)
+		assert.True(t, ip.To4() != nil && !ip.IsLoopback() && !ip.IsUnspecified(), host)
+	}
+	s := startServer(t, t.TempDir(), Options{Listen: "0.0.0.0:0"})
+	assert.Len(t, s.Addresses(), len(own))
+	connect(t, s.Control())
+	l, err := s.AddMachine(testContext(t), "mac")
+	require.NoError(t, err)
+	connect(t, l)
+}
+
+func TestRoom(t *testing.T) {
+	s, err := openStore(t.TempDir())
+	require.NoError(t, err)
+	defer s.close()
+	free, err := s.room()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir.Path(), "data"), nil, 0o600))
+	require.NoError(t, os.Truncate(filepath.Join(s.dir.Path(), "data"), 1<<42))
+	more, err := s.room()
+	require.NoError(t, err)
+	assert.InDelta(t, free+1<<42, more, 1<<38, "what the streams have already is theirs")
+	require.NoError(t, s.update(func(f *secrets) { f.Room = 1 << 50 }))
+	same, err := s.room()
+	require.NoError(t, err)
+	assert.EqualValues(t, 1<<50, same)
+	assert.ErrorContains(t, checkFree(spare-1), "want at least 1024 MiB")
 }

@@ -3,12 +3,14 @@ package broker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"dmgbench/internal/fleet"
 )
@@ -16,10 +18,18 @@ import (
 // adminTimeout is how long a request of Control may take.
 const adminTimeout = 30 * time.Second
 
+// errStorage is the code of the error when the streams would reserve more than the
+// store has. The client has no name for it.
+const errStorage = 10047
+
 // AddMachine makes the key, the consumer and the object store of a machine. A
 // machine that exists keeps what it has and gets a new key; the old one is revoked.
 func (s *Server) AddMachine(ctx context.Context, name string) (fleet.Link, error) {
-	if err := fleet.AddMachine(ctx, s.js, name, s.limits); err != nil {
+	err := fleet.AddMachine(ctx, s.js, name, s.limits)
+	if e := new(jetstream.APIError); errors.As(err, &e) && e.ErrorCode == errStorage {
+		err = fmt.Errorf("adding machine %q: the disk of the server has too little space for the %d MiB of its run folders", name, s.limits.Runs>>20)
+	}
+	if err != nil {
 		return fleet.Link{}, err
 	}
 	seed, public, err := newKey()
@@ -66,9 +76,8 @@ func (s *Server) setKey(name, public string) error {
 	if err != nil {
 		return err
 	}
-	s.users.replace(name, old, public)
-	if old == "" {
-		return nil
+	if err := s.users.replace(name, old, public); err != nil || old == "" {
+		return err
 	}
 	c, err := s.ns.Connz(&server.ConnzOptions{User: old, Username: true, Limit: math.MaxInt32})
 	if err != nil {

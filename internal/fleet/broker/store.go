@@ -55,12 +55,19 @@ func newKey() (seed, public string, err error) {
 	if err != nil {
 		return "", "", fmt.Errorf("making a key: %w", err)
 	}
-	defer pair.Wipe()
 	data, err := pair.Seed()
 	if err == nil {
 		public, err = pair.PublicKey()
 	}
 	return string(data), public, err
+}
+
+// readKey is the NKey of a seed.
+func readKey(seed string) (pair nkeys.KeyPair, public string, err error) {
+	if pair, err = nkeys.FromSeed([]byte(seed)); err == nil {
+		public, err = pair.PublicKey()
+	}
+	return pair, public, err
 }
 
 func readSecrets(dir *hostio.Dir) (f secrets, err error) {
@@ -180,8 +187,8 @@ func (s *store) room() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if free < spare {
-		return 0, fmt.Errorf("the disk has %d MiB free: want at least %d MiB", free>>20, spare>>20)
+	if err := checkFree(free); err != nil {
+		return 0, err
 	}
 	err = fs.WalkDir(os.DirFS(s.dir.Path()), ".", func(_ string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {
@@ -192,4 +199,11 @@ func (s *store) room() (int64, error) {
 		return nil // what cannot be read counts as used by others
 	})
 	return max(free-spare, s.secrets.Room), err
+}
+
+func checkFree(free int64) error {
+	if free < spare {
+		return fmt.Errorf("the disk has %d MiB free: want at least %d MiB", free>>20, spare>>20)
+	}
+	return nil
 }

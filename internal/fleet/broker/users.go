@@ -2,36 +2,84 @@ package broker
 
 import (
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
 	"dmgbench/internal/fleet"
 )
 
-// users decides who may connect. nats-server could do that itself, but would check
-// every connection anew whenever a machine is added.
-type users struct {
-	mu   sync.RWMutex
-	name map[string]string // of a user, by public NKey
+// shared are what the account of the fleet offers to those of the machines, and how
+// often it answers.
+var shared = map[string]server.ServiceRespType{
+	"$JS.API.CONSUMER.INFO.>":     server.Singleton,
+	"$JS.API.CONSUMER.MSG.NEXT.>": server.Streamed,
+	"$JS.API.DIRECT.GET.>":        server.Singleton,
+	"$JS.API.STREAM.>":            server.Singleton,
+	"$JS.ACK.>":                   server.Singleton,
+	"$O.>":                        server.Singleton,
+	"fleet.result.>":              server.Singleton,
+	"fleet.status.>":              server.Singleton,
+	"fleet.log.>":                 server.Singleton,
 }
 
-func newUsers(f secrets) (*users, error) {
-	pair, err := nkeys.FromSeed([]byte(f.Control))
-	if err != nil {
-		return nil, err
+// users decides who may connect. nats-server could do that itself, but would check
+// every connection anew whenever a machine is added.
+//
+// Each machine has an account of its own, which imports the subjects that it may
+// use. Permissions would not be enough: the server does not check the subject that
+// a request names for the answer, so that a machine could have its own data
+// delivered as the job or the result of another one.
+type users struct {
+	ns    *server.Server
+	mu    sync.RWMutex
+	byKey map[string]*server.User // by public NKey
+}
+
+// share offers what machines may use, and adds all users. The lock is held since
+// before the server listened, as a client that is refused gives up.
+func (u *users) share(f secrets) error {
+	hub := u.ns.GlobalAccount()
+	for subject, answers := range shared {
+		if err := hub.AddServiceExportWithResponse(subject, answers, nil); err != nil {
+			return fmt.Errorf("sharing %q: %w", subject, err)
+		}
 	}
-	public, err := pair.PublicKey()
-	if err != nil {
-		return nil, err
+	if err := hub.AddStreamExport(fleet.CancelSubject("*"), nil); err != nil {
+		return fmt.Errorf("sharing %q: %w", fleet.CancelSubject("*"), err)
 	}
-	u := &users{name: map[string]string{public: fleet.Control}}
+	_, public, err := readKey(f.Control)
+	if err != nil {
+		return err
+	}
+	u.byKey = map[string]*server.User{public: {Username: fleet.Control}}
 	for name, key := range f.Machines {
-		u.name[key] = name
+		if u.byKey[key], err = u.machine(name); err != nil {
+			return err
+		}
 	}
-	return u, nil
+	return nil
+}
+
+// machine is the user of a machine. Its account is made if it is missing.
+func (u *users) machine(name string) (*server.User, error) {
+	publish, subscribe := fleet.Permissions(name)
+	hub := u.ns.GlobalAccount()
+	account, isNew := u.ns.LookupOrRegisterAccount(name)
+	if isNew {
+		err := account.AddStreamImport(hub, fleet.CancelSubject(name), "")
+		for _, subject := range publish {
+			err = errors.Join(err, account.AddServiceImport(hub, subject, subject))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("making the account of machine %q: %w", name, err)
+		}
+	}
+	return &server.User{Username: name, Account: account, Permissions: &server.Permissions{
+		Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: subscribe}}}, nil
 }
 
 // Check implements server.Authentication. It holds the lock until the connection
@@ -40,15 +88,9 @@ func (u *users) Check(c server.ClientAuthentication) bool {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
 	o := c.GetOpts()
-	name, ok := u.name[o.Nkey]
+	user, ok := u.byKey[o.Nkey]
 	if !ok || c.Kind() != server.CLIENT || !isSigned(o.Nkey, c.GetNonce(), o.Sig) {
 		return false
-	}
-	user := &server.User{Username: name}
-	if name != fleet.Control {
-		publish, subscribe := fleet.Permissions(name)
-		user.Permissions = &server.Permissions{Publish: &server.SubjectPermission{Allow: publish},
-			Subscribe: &server.SubjectPermission{Allow: subscribe}}
 	}
 	c.RegisterUser(user)
 	return true
@@ -64,26 +106,13 @@ func isSigned(public string, nonce []byte, signature string) bool {
 	return err == nil && key.Verify(nonce, sig) == nil
 }
 
-// replace makes public the key of a user and the old one invalid; either may be "".
-func (u *users) replace(name, old, public string) {
+// replace makes public the key of a machine and the old one invalid; either may be "".
+func (u *users) replace(name, old, public string) (err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	delete(u.name, old)
+	delete(u.byKey, old)
 	if public != "" {
-		u.name[public] = name
+		u.byKey[public], err = u.machine(name)
 	}
-}
-
-// connect connects within the process.
-func (u *users) connect(ns *server.Server, seed string) (*nats.Conn, error) {
-	pair, err := nkeys.FromSeed([]byte(seed))
-	if err != nil {
-		return nil, err
-	}
-	public, err := pair.PublicKey()
-	if err != nil {
-		return nil, err
-	}
-	return nats.Connect("", nats.InProcessServer(ns), nats.Nkey(public, pair.Sign), nats.MaxReconnects(-1),
-		nats.CustomInboxPrefix(fleet.Inbox(fleet.Control)))
+	return err
 }
