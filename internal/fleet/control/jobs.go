@@ -151,7 +151,7 @@ func (f *Fleet) Cancel(ctx context.Context, job, machine string) (n int, err err
 			n++
 		}
 	}
-	if err = errors.Join(err, f.nc.FlushWithContext(ctx)); err != nil {
+	if err = errors.Join(err, f.nc.Flush()); err != nil {
 		return n, fmt.Errorf("cancelling job %q: %w", job, err)
 	}
 	return n, nil

@@ -31,7 +31,7 @@ type term struct {
 // comparison orders two values. known is false if one of them is not known.
 type comparison func(have, want string) (n int, known bool)
 
-var termSyntax = regexp.MustCompile(`^([a-z_]+)\s*(>=|<=|!=|=|>|<)\s*(.+)$`)
+var termSyntax = regexp.MustCompile(`^([a-z_]+)\s*(>=|<=|!=|=|>|<)\s*([^=].*)$`)
 
 // factsOf are the values of the keys that a selector may have. A machine has
 // several tags, or none.
