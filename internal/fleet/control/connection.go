@@ -8,7 +8,7 @@ package control
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -20,9 +20,10 @@ import (
 )
 
 const (
-	pageMessages = 256     // of a stream that are read with one request
-	pageBytes    = 8 << 20 // a page ends after the message that exceeds this
-	pageWait     = 15 * time.Second
+	batchMessages = 256     // of a stream that one request is for
+	batchBytes    = 8 << 20 // a batch ends with the message that exceeds this
+	readTimeout   = time.Minute
+	followEvery   = time.Second // how often new lines are read
 )
 
 // Fleet is a connection to a fleet.
@@ -59,70 +60,50 @@ type message struct {
 }
 
 // read calls each for the messages of a stream from a sequence on, in their
-// order. The subject may have wildcards. next is the sequence to continue from.
+// order, and returns the sequence to continue from. The subject may have
+// wildcards.
 //
-// It reads with direct requests in batches, which nats-server has since version
-// 2.11. A consumer could not read the work queue, in which each machine has its
-// own already.
+// It uses direct requests in batches, which nats-server has since version 2.11. A
+// consumer could not read the work queue, in which each machine has its own.
 func (f *Fleet) read(ctx context.Context, stream, subject string, next uint64, each func(message)) (uint64, error) {
-	for {
-		list, more, err := f.readPage(ctx, stream, subject, next)
-		if err != nil {
-			return next, fmt.Errorf("reading stream %s: %w", stream, err)
-		}
-		for _, m := range list {
-			each(m)
-			next = m.sequence + 1
-		}
-		if !more || len(list) == 0 {
-			return next, nil
-		}
-	}
-}
-
-func (f *Fleet) readPage(ctx context.Context, stream, subject string, from uint64) (list []message, more bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, pageWait)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	request, err := json.Marshal(map[string]any{
-		"seq": from, "next_by_subj": subject, "batch": pageMessages, "max_bytes": pageBytes})
-	if err != nil {
-		return nil, false, err
-	}
 	inbox := f.nc.NewInbox()
 	sub, err := f.nc.SubscribeSync(inbox)
-	if err != nil {
-		return nil, false, err
+	request := func() error {
+		return f.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, fmt.Appendf(nil,
+			`{"seq":%d,"next_by_subj":%q,"batch":%d,"max_bytes":%d}`, next, subject, batchMessages, batchBytes))
 	}
-	defer func() { _ = sub.Unsubscribe() }()
-	if err := f.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, request); err != nil {
-		return nil, false, err
+	if err == nil {
+		defer func() { _ = sub.Unsubscribe() }()
+		err = request()
 	}
-	for {
-		m, err := sub.NextMsgWithContext(ctx)
-		if err != nil {
-			return nil, false, err
+	for err == nil {
+		var m *nats.Msg
+		if m, err = sub.NextMsgWithContext(ctx); err != nil {
+			break
 		}
-		if lastHeader(m, "Nats-Subject") != "" {
-			got, err := decodeMessage(m)
-			if err != nil {
-				return nil, false, err
+		status := m.Header.Get("Status")
+		switch {
+		case lastHeader(m, "Nats-Subject") != "":
+			var got message
+			if got, err = decodeMessage(m); err == nil {
+				each(got)
+				next = got.sequence + 1
 			}
-			list = append(list, got)
-			continue
-		}
-		switch status := m.Header.Get("Status"); status {
-		case "204": // end of the batch
-			return list, lastHeader(m, "Nats-Num-Pending") != "0", nil
-		case "404":
-			return nil, false, nil
+		case status == "404", status == "204" && lastHeader(m, "Nats-Num-Pending") == "0":
+			return next, nil
+		case status == "204": // end of this batch
+			err = request()
 		default:
-			return nil, false, fmt.Errorf("status %s %s", status, m.Header.Get("Description"))
+			err = fmt.Errorf("status %s %s", status, m.Header.Get("Description"))
 		}
 	}
+	return next, fmt.Errorf("reading stream %s: %w", stream, err)
 }
 
-// lastHeader is the header that the server added. The server keeps those of the
-// sender, who may have set the same ones, in front of it.
+// lastHeader is the header that the server added. The server puts it after those
+// of the sender, who may have given the same one.
 func lastHeader(m *nats.Msg, key string) string {
 	values := m.Header.Values(key)
 	return append([]string{""}, values...)[len(values)]
@@ -134,4 +115,19 @@ func decodeMessage(m *nats.Msg) (out message, err error) {
 		out.time, err = time.Parse(time.RFC3339Nano, lastHeader(m, "Nats-Time-Stamp"))
 	}
 	return out, err
+}
+
+// store stores a message in the stream of its subject.
+func (f *Fleet) store(ctx context.Context, subject string, v any) error {
+	data, err := fleet.Encode(v)
+	if err == nil {
+		_, err = f.js.Publish(ctx, subject, data)
+	}
+	return err
+}
+
+// isRefused reports whether the server refused a message, with this text.
+func isRefused(err error, text string) bool {
+	e, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && e.Description == text
 }

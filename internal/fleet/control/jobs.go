@@ -3,7 +3,6 @@ package control
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,8 +36,6 @@ type JobView struct {
 	Progress     *fleet.Progress
 	Error        string
 	Result       *fleet.Result // nil until it has ended
-
-	digest string // of the plan's text
 }
 
 // Jobs lists the jobs in the queue and those that have ended, the newest last.
@@ -77,42 +74,37 @@ func (f *Fleet) Jobs(ctx context.Context) (out []JobView, err error) {
 
 // viewResult trusts the subject, to which only this machine may publish.
 func viewResult(m message) JobView {
-	r, err := fleet.Decode[fleet.Result](m.data)
 	parts := strings.Split(m.subject, ".")
-	submitted, _ := time.Parse(idTime, parts[3][:min(len(idTime), len(parts[3]))])
-	states := []string{fleet.Done, fleet.Incomplete, fleet.Failed, fleet.Refused, fleet.Cancelled}
-	if err == nil && (m.subject != fleet.ResultSubject(r.Machine, r.Job, r.Occurrence) || !slices.Contains(states, r.State)) {
-		err = errors.New("it names another machine, job or occurrence, or an unknown state")
+	v := JobView{Machine: parts[2], Job: parts[3], State: Forged, Ended: m.time}
+	v.Submitted, _ = time.Parse(idTime, v.Job[:min(len(idTime), len(v.Job))])
+	r, err := fleet.Decode[fleet.Result](m.data)
+	isState := slices.Contains([]string{fleet.Done, fleet.Incomplete, fleet.Failed, fleet.Refused, fleet.Cancelled}, r.State)
+	if err != nil || !isState || m.subject != fleet.ResultSubject(r.Machine, r.Job, r.Occurrence) {
+		v.Error = "the result names another machine, job or occurrence, or cannot be read"
+		return v
 	}
-	if err != nil {
-		return JobView{Machine: parts[2], Job: parts[3], State: Forged, Submitted: submitted, Ended: m.time,
-			Error: "reading the result: " + err.Error()}
-	}
-	return JobView{Machine: r.Machine, Job: r.Job, Occurrence: r.Occurrence, Plan: r.Plan, State: r.State,
-		Submitted: submitted, Started: r.Started, Ended: r.Ended, Error: r.Error, Result: &r}
+	v.Occurrence, v.Plan, v.State, v.Started, v.Ended, v.Error = r.Occurrence, r.Plan, r.State, r.Started, r.Ended, r.Error
+	v.Result = &r
+	return v
 }
 
 // viewJob is the occurrence that comes next; ok is false if all have ended.
 func viewJob(m message, ended map[string]bool, now time.Time) (v JobView, ok bool) {
 	j, err := fleet.Decode[fleet.Job](m.data)
 	parts := strings.Split(m.subject, ".")
-	v = JobView{Machine: parts[2], Job: parts[3], Plan: j.Plan, State: Waiting, Submitted: m.time,
-		digest: fmt.Sprintf("%x", sha256.Sum256([]byte(j.Text)))}
-	if err != nil {
-		v.Error = err.Error()
-	}
+	v = JobView{Machine: parts[2], Job: parts[3], Plan: j.Plan, State: Waiting, Submitted: m.time}
 	if j.Every > 0 {
 		v.Occurrence = int(now.Sub(m.time) / j.Every)
 	}
 	isEnded := ended[fleet.ResultSubject(v.Machine, v.Job, v.Occurrence)]
+	if j.Every <= 0 || err != nil {
+		return v, !isEnded
+	}
 	if isEnded {
 		v.Occurrence++
 	}
-	if j.Every > 0 {
-		v.Due = m.time.Add(time.Duration(v.Occurrence) * j.Every)
-		return v, j.Repeat == 0 || v.Occurrence < j.Repeat
-	}
-	return v, !isEnded
+	v.Due = m.time.Add(time.Duration(v.Occurrence) * j.Every)
+	return v, j.Repeat == 0 || v.Occurrence < j.Repeat
 }
 
 // addStatus adds what the machine reported, if this is the job that it executes.
@@ -161,9 +153,9 @@ func (f *Fleet) Cancel(ctx context.Context, job, machine string) (n int, err err
 // ended it meanwhile, and its own result stays.
 func (f *Fleet) storeCancelled(ctx context.Context, v JobView) error {
 	err := f.store(ctx, fleet.ResultSubject(v.Machine, v.Job, v.Occurrence), fleet.Result{Job: v.Job,
-		Machine: v.Machine, Occurrence: v.Occurrence, Plan: v.Plan, Digest: v.digest, State: fleet.Cancelled,
+		Machine: v.Machine, Occurrence: v.Occurrence, Plan: v.Plan, State: fleet.Cancelled,
 		Ended: time.Now().UTC()})
-	if e, ok := errors.AsType[*jetstream.APIError](err); ok && e.Description == "maximum messages per subject exceeded" {
+	if isRefused(err, "maximum messages per subject exceeded") {
 		return nil
 	}
 	return err

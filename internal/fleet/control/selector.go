@@ -17,19 +17,14 @@ import (
 )
 
 // Selector selects machines by their facts. The zero value selects all.
-type Selector struct {
-	names []string // patterns, one of which the name matches; none: any name
-	terms []term   // which all hold
-}
+type Selector []term
 
 // term compares a fact with a value.
-type term struct {
-	key, op, value string
-	compare        comparison
-}
+type term struct{ key, op, value string }
 
-// comparison orders two values. known is false if one of them is not known.
-type comparison func(have, want string) (n int, known bool)
+// signs are the results of a comparison that an operator accepts, where != is
+// none of =.
+var signs = map[string][]int{"=": {0}, "!=": {0}, "<": {-1}, "<=": {-1, 0}, ">": {1}, ">=": {0, 1}}
 
 var termSyntax = regexp.MustCompile(`^([a-z_]+)\s*(>=|<=|!=|=|>|<)\s*([^=].*)$`)
 
@@ -50,70 +45,65 @@ func factsOf(name string, s *fleet.Status) map[string][]string {
 // ParseSelector reads terms with commas between them, which all have to hold:
 // os>=26, arch=arm64, memory>=16GB, tag=lab, virtual=no. Of the terms that are
 // only a name, one has to be that of the machine. In names and texts * stands for
-// any characters and ? for one.
+// any characters, ? for one, and | for or.
 func ParseSelector(text string) (s Selector, err error) {
-	if strings.TrimSpace(text) == "" {
-		return s, nil
-	}
+	var names []string
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
 		m := termSyntax.FindStringSubmatch(part)
 		switch {
+		case text == "":
 		case m != nil:
-			var t term
-			t, err = newTerm(m[1], m[2], m[3])
-			s.terms = append(s.terms, t)
+			s = append(s, term{m[1], m[2], m[3]})
 		case part == "" || strings.ContainsAny(part, "=<>!"):
 			err = fmt.Errorf("%q is neither the name of a machine nor KEY=VALUE", part)
 		default:
-			_, err = path.Match(part, "")
-			s.names = append(s.names, part)
+			names = append(names, part)
 		}
-		if err != nil {
-			return Selector{}, fmt.Errorf("reading selector %q: %w", text, err)
-		}
+	}
+	if names != nil {
+		s = append(Selector{{"name", "=", strings.Join(names, "|")}}, s...)
+	}
+	for i := range s {
+		err = cmp.Or(err, s[i].check())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading selector %q: %w", text, err)
 	}
 	return s, nil
 }
 
-func newTerm(key, op, value string) (t term, err error) {
+// check checks a term, and turns a comparison of os with a number into one of its
+// version: no system is called by a number.
+func (t *term) check() (err error) {
 	keys := slices.Sorted(maps.Keys(factsOf("", &fleet.Status{})))
-	if !slices.Contains(keys, key) {
-		near := cmp.Or(plan.Nearest(key, keys), strings.Join(keys, ", "))
-		return t, fmt.Errorf("unknown key %q (try %s)", key, near)
+	isVersion := versionSyntax.FindString(t.value) == t.value
+	if t.key == "os" && isVersion {
+		t.key = "os_version"
 	}
-	if key == "os" && versionSyntax.FindString(value) == value { // os>=26: no system is called by a number
-		key = "os_version"
-	}
-	t = term{key, op, value, compareText}
 	switch {
-	case key == "memory":
-		t.compare = compareBytes
-		_, err = units.ParseBytes(value)
-	case key == "os_version":
-		t.compare = compareVersions
-		if versionSyntax.FindString(value) != value {
-			err = fmt.Errorf("%q is not a version (want numbers with dots, such as 26.4)", value)
-		}
-	case op != "=" && op != "!=":
-		err = fmt.Errorf("%s%s%s: %s has no order (use = or !=)", key, op, value, key)
+	case !slices.Contains(keys, t.key):
+		near := cmp.Or(plan.Nearest(t.key, keys), strings.Join(keys, ", "))
+		err = fmt.Errorf("unknown key %q (try %s)", t.key, near)
+	case t.key == "memory":
+		_, err = units.ParseBytes(t.value)
+	case t.key == "os_version" && !isVersion:
+		err = fmt.Errorf("%q is not a version (want numbers with dots, such as 26.4)", t.value)
+	case t.key != "os_version" && t.op != "=" && t.op != "!=":
+		err = fmt.Errorf("%s%s%s: %s has no order (use = or !=)", t.key, t.op, t.value, t.key)
 	default:
-		_, err = path.Match(value, "")
+		_, err = path.Match(t.value, "")
 	}
-	return t, err
+	return err
 }
 
 // reject is why a machine is not selected, "" if it is.
 func (s Selector) reject(m Machine) string {
-	isNamed := func(pattern string) bool { n, _ := compareText(m.Name, pattern); return n == 0 }
-	if len(s.names) > 0 && !slices.ContainsFunc(s.names, isNamed) {
-		return "name is " + m.Name + ", want " + strings.Join(s.names, " or ")
-	}
 	if m.Status == nil {
 		return "it has not sent a status yet"
 	}
 	facts := factsOf(m.Name, m.Status)
-	for _, t := range s.terms {
+	for _, t := range s {
 		if have := facts[t.key]; !t.holds(have) {
 			want := strings.TrimPrefix(t.op+" "+t.value, "= ")
 			return t.key + " is " + cmp.Or(strings.Join(have, ", "), "not known") + ", want " + want
@@ -125,35 +115,34 @@ func (s Selector) reject(m Machine) string {
 // holds reports whether one of the values meets the term, or for != none has the
 // other value.
 func (t term) holds(have []string) bool {
+	compare := compareText
+	switch t.key {
+	case "memory":
+		compare = compareBytes
+	case "os_version":
+		compare = compareVersions
+	}
 	isMet := func(v string) bool {
-		n, known := t.compare(v, t.value)
-		switch t.op {
-		case "=", "!=":
-			return known && n == 0
-		case ">":
-			return known && n > 0
-		case "<":
-			return known && n < 0
-		case ">=":
-			return known && n >= 0
-		}
-		return known && n <= 0
+		n, known := compare(v, t.value)
+		return known && slices.Contains(signs[t.op], n)
 	}
 	return slices.ContainsFunc(have, isMet) != (t.op == "!=")
 }
 
-// compareText is 0 if have matches a pattern, whatever the case of letters.
+// compareText is 0 if have matches one of the patterns, whatever the case.
 func compareText(have, want string) (n int, known bool) {
-	if ok, _ := path.Match(strings.ToLower(want), strings.ToLower(have)); !ok {
-		n = 1
+	for pattern := range strings.SplitSeq(strings.ToLower(want), "|") {
+		if ok, _ := path.Match(pattern, strings.ToLower(have)); ok {
+			return 0, have != ""
+		}
 	}
-	return n, have != ""
+	return 1, have != ""
 }
 
 // compareBytes compares sizes with units.
 func compareBytes(have, want string) (n int, known bool) {
 	a, err := units.ParseBytes(have)
-	b, _ := units.ParseBytes(want) // newTerm has checked it
+	b, _ := units.ParseBytes(want) // check has read it
 	return cmp.Compare(a, b), err == nil && a > 0
 }
 

@@ -21,6 +21,7 @@ func TestSelector(t *testing.T) {
 		{"", "", ""},
 		{"mini", "", "name is rack, want mini"},
 		{"mini, rack", "", ""},
+		{"nobody, rack", "name is mini, want nobody|rack", ""},
 		{"m*,tag=lab", "", "name is rack, want m*"},
 		{"name!=mini", "name is mini, want != mini", ""},
 		{"tag=lab,tag=beta", "", "tag is not known, want lab"},

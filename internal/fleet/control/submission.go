@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -12,10 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"dmgbench/internal/fleet"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
 	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/units"
 )
@@ -33,8 +31,13 @@ type Submission struct {
 // Submitted is a job that is in the queue.
 type Submitted struct{ Machine, Job string }
 
+// String names the job and the machine.
+func (s Submitted) String() string { return s.Job + " on " + s.Machine }
+
 // Skipped is a machine that a plan was not submitted to.
 type Skipped struct{ Machine, Reason string }
+
+var errQueueFull = errors.New("the queue is full (wait until jobs are done, or cancel some)")
 
 // Submit stores a job, or Repeat of them, for each machine that the selector and
 // the plan fit, by the last status of the machine. What is wrong with the plan is
@@ -49,28 +52,29 @@ func (f *Fleet) Submit(ctx context.Context, s Submission) (jobs []Submitted, ski
 	if err != nil {
 		return nil, nil, err
 	}
-	machines = slices.DeleteFunc(machines, func(m Machine) bool {
+	ids := jobIDs(s)
+	for _, m := range machines {
 		reason := s.Selector.reject(m)
 		if reason == "" {
 			reason = n.reject(m.Status)
 		}
 		if reason != "" {
 			skipped = append(skipped, Skipped{m.Name, reason})
+			continue
 		}
-		return reason != ""
-	})
-	for _, id := range jobIDs(s) {
-		for _, m := range machines {
+		for _, id := range ids {
 			jobs = append(jobs, Submitted{m.Name, id})
 		}
 	}
-	job := fleet.Job{Plan: n.plan.Name, Text: string(s.Text), Options: s.Options, Submitted: time.Now().UTC(),
-		Every: s.Every, Repeat: s.Repeat}
 	for i, j := range jobs {
-		job.ID = j.Job
-		if err := f.store(ctx, fleet.JobSubject(j.Machine, j.Job), job); err != nil {
-			return jobs[:i], skipped, fmt.Errorf("submitting plan %q: %w; stored: %s; not stored: %s",
-				job.Plan, err, join(jobs[:i]), join(jobs[i:]))
+		err := f.store(ctx, fleet.JobSubject(j.Machine, j.Job), fleet.Job{ID: j.Job, Plan: n.plan.Name,
+			Text: string(s.Text), Options: s.Options, Submitted: time.Now().UTC(), Every: s.Every, Repeat: s.Repeat})
+		if isRefused(err, "maximum bytes exceeded") {
+			err = errQueueFull
+		}
+		if err != nil {
+			return jobs[:i], skipped, fmt.Errorf("submitting plan %q: %w; stored: %v; not stored: %v",
+				n.plan.Name, err, jobs[:i], jobs[i:])
 		}
 	}
 	return jobs, skipped, nil
@@ -88,86 +92,50 @@ func jobIDs(s Submission) (ids []string) {
 	return ids
 }
 
-// join lists jobs, "none" without one.
-func join(jobs []Submitted) string {
-	var out []string
-	for _, j := range jobs {
-		out = append(out, j.Job+" on "+j.Machine)
-	}
-	return cmp.Or(strings.Join(out, ", "), "none")
-}
-
-// errQueueFull has the advice, as the server's own text has none.
-var errQueueFull = errors.New("the queue is full (wait until jobs are done, cancel some, or raise its limit)")
-
-// store stores a message in the stream of its subject.
-func (f *Fleet) store(ctx context.Context, subject string, v any) error {
-	data, err := fleet.Encode(v)
-	if err == nil {
-		_, err = f.js.Publish(ctx, subject, data)
-	}
-	if e, ok := errors.AsType[*jetstream.APIError](err); ok && e.Description == "maximum bytes exceeded" {
-		return errQueueFull
-	}
-	return err
-}
-
 // needs are what a plan requires of a machine.
 type needs struct {
-	plan      *plan.Plan
-	space     map[string]units.Bytes // at the places of cases; "" is a machine's own choice
-	simulated bool                   // nothing is written
+	plan  *plan.Plan
+	space map[string]units.Bytes // by the places of cases; "" is none in particular
 }
 
-// needsOf checks a plan with its options, as the machine does again.
+// needsOf checks a plan, with those of its options that change the space that it
+// needs. The machine checks all of them.
 func needsOf(s Submission) (n needs, err error) {
-	name := strings.TrimSuffix(filepath.Base(s.Plan), ".toml")
-	if err := fleet.CheckJob(name); err != nil {
-		return n, fmt.Errorf("submitting plan %q: its name may have only letters, digits and hyphens (rename it)", s.Plan)
-	}
-	if len(s.Text) > fleet.MaxPlan || s.Repeat < 0 || s.Every < 0 {
-		return n, fmt.Errorf("submitting plan %q: want at most %d bytes of text, and no negative number of repeats or time",
-			s.Plan, fleet.MaxPlan)
-	}
-	p, problems := plan.Parse(s.Plan, s.Text)
-	isRefused := func(p plan.Problem) bool { return p.Refused }
-	if p == nil || slices.ContainsFunc(problems.Warnings(), isRefused) {
+	var problems *plan.Problems
+	name, o := strings.TrimSuffix(filepath.Base(s.Plan), ".toml"), plan.Overrides{Sets: s.Options.Sets}
+	if err = fleet.CheckJob(name); err != nil {
+		err = errors.New("its name may have only letters, digits and hyphens (rename it)")
+	} else if len(s.Text) > fleet.MaxPlan || s.Repeat < 0 || s.Every < 0 {
+		err = fmt.Errorf("want at most %d bytes, and no negative times", fleet.MaxPlan)
+	} else if n.plan, problems = plan.Parse(s.Plan, s.Text); n.plan == nil || isUndecided(problems) {
 		return n, problems
 	}
-	o, err := overridesOf(p, s.Options)
+	if err == nil && s.Options.Scale != "" {
+		o.Scale, err = strconv.ParseFloat(s.Options.Scale, 64)
+	}
+	if err == nil && len(s.Options.Only) > 0 {
+		o.Only, err = n.plan.ParseSelector(strings.Join(s.Options.Only, ","))
+	}
 	if err == nil {
-		p, _, err = p.Apply(o)
+		n.plan, _, err = n.plan.Apply(o)
 	}
 	if err != nil {
-		return n, fmt.Errorf("submitting plan %q: %w", name, err)
+		return n, fmt.Errorf("submitting plan %q: %w", s.Plan, err)
 	}
-	n = needs{p, map[string]units.Bytes{}, s.Options.Engine == "simulated"}
-	for _, c := range p.Cases() {
-		n.space[c.Settings.Place] = max(n.space[c.Settings.Place], plan.Estimate(p, c).HostPeak, p.Run.SteadyFile)
+	n.space = map[string]units.Bytes{}
+	for _, c := range n.plan.Cases() {
+		at := c.Settings.Place
+		n.space[at] = max(n.space[at], plan.Estimate(n.plan, c).HostPeak, n.plan.Run.SteadyFile)
+		if s.Options.Engine == "simulated" { // writes no file
+			n.space[at] = 0
+		}
 	}
 	return n, nil
 }
 
-// overridesOf are the options as `dmgbench run` reads them.
-func overridesOf(p *plan.Plan, o fleet.Options) (v plan.Overrides, err error) {
-	v = plan.Overrides{Sets: o.Sets, Workers: o.Workers, Auto: o.Rounds == "auto"}
-	var errs [4]error
-	if o.Rounds != "" && !v.Auto {
-		v.Rounds, errs[0] = strconv.Atoi(o.Rounds)
-	}
-	if o.Scale != "" {
-		v.Scale, errs[1] = strconv.ParseFloat(o.Scale, 64)
-	}
-	if o.Precision != "" {
-		v.Precision, errs[2] = units.ParseShare(o.Precision)
-	}
-	if len(o.Only) > 0 {
-		v.Only, errs[3] = p.ParseSelector(strings.Join(o.Only, ","))
-	}
-	if o.Seed != 0 {
-		v.Seed = &o.Seed
-	}
-	return v, errors.Join(errs[:]...)
+// isUndecided reports claims that cannot be decided, for which run refuses a plan.
+func isUndecided(problems *plan.Problems) bool {
+	return slices.ContainsFunc(problems.Warnings(), func(p plan.Problem) bool { return p.Refused })
 }
 
 // reject is why a machine cannot execute the plan, "" if it can.
@@ -177,27 +145,20 @@ func (n needs) reject(s *fleet.Status) string {
 			return fmt.Sprintf("it has no input %q", in.Name)
 		}
 	}
-	h := s.Host
-	h.Disks = nil // those at places of the plan; it has no requirement for others
+	used := map[string]bool{}
 	for _, name := range append(n.plan.Places(), "") {
 		i := n.findPlace(s, name)
 		if i < 0 && name != "" {
 			return fmt.Sprintf("it has no place %q", name)
 		}
-		if i < 0 {
-			continue
+		if i >= 0 && s.Places[i].Free < int64(n.space[name]) {
+			return fmt.Sprintf("place %q has %s free, the plan needs %s", s.Places[i].Name,
+				units.Bytes(s.Places[i].Free).Human(), n.space[name].Human())
 		}
-		place := s.Places[i]
-		if !n.simulated && place.Free < int64(n.space[name]) {
-			return fmt.Sprintf("place %q has %s free, the plan needs %s", place.Name,
-				units.Bytes(place.Free).Human(), n.space[name].Human())
-		}
-		for _, d := range s.Host.Disks {
-			if d.Place == place.Name {
-				h.Disks = append(h.Disks, d)
-			}
-		}
+		used[name] = true
 	}
+	h := s.Host // the requirements are not for disks that the plan does not use
+	h.Disks = slices.DeleteFunc(slices.Clone(h.Disks), func(d result.Disk) bool { return !used[d.Place] })
 	if problems := host.Fit(h, n.plan.Run.Require); len(problems) > 0 {
 		return problems[0].Text
 	}
@@ -207,12 +168,9 @@ func (n needs) reject(s *fleet.Status) string {
 // findPlace is the index of a machine's place for one of the plan, or -1. A place
 // without a name is for a plan that has all cases at one place.
 func (n needs) findPlace(s *fleet.Status, name string) int {
-	find := func(name string) int {
-		return slices.IndexFunc(s.Places, func(p fleet.Place) bool { return p.Name == name })
-	}
-	i := find(name)
-	if _, inRunFolder := n.space[""]; i < 0 && !inRunFolder && len(n.plan.Places()) == 1 {
-		i = find("")
+	i := slices.IndexFunc(s.Places, func(p fleet.Place) bool { return p.Name == name })
+	if _, inRunFolder := n.space[""]; i < 0 && name != "" && !inRunFolder && len(n.plan.Places()) == 1 {
+		return n.findPlace(s, "")
 	}
 	return i
 }
