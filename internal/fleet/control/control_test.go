@@ -387,7 +387,7 @@ func TestLogs(t *testing.T) {
 }
 
 // makeRun makes the run folder of a plan with one case, which wrote a file.
-func makeRun(t *testing.T, id, name string, ended bool) string {
+func makeRun(t *testing.T, id, name, machine string, ended bool) string {
 	t.Helper()
 	p, problems := plan.Parse(name+".toml", []byte(smallPlan))
 	require.Empty(t, problems.Errors(), "%v", problems)
@@ -399,7 +399,7 @@ func makeRun(t *testing.T, id, name string, ended bool) string {
 	records := []result.Record{
 		{Run: &result.RunStart{ID: id, Plan: result.PlanRef{Name: p.Name, Title: p.Title, Digest: p.Digest()}, Rounds: 1,
 			Cases: []result.PlanCase{{ID: one, Target: result.Target{Kind: "image", Format: "UDSB"}}}}},
-		{Session: &result.Session{Index: 1, Started: someDay, Engine: result.Engine{Title: "in-process"}}},
+		{Session: &result.Session{Index: 1, Started: someDay, Host: result.Host{Name: machine}, Engine: result.Engine{Title: "in-process"}}},
 		{Round: &result.RoundStart{Round: 1, Order: []string{one}}},
 		{CaseStart: &result.CaseStart{Case: one, Round: 1}},
 		{StepStart: &result.StepStart{Case: one, Round: 1, Index: 2, Do: "write", Phase: "new"}},
@@ -443,7 +443,7 @@ func pack(t *testing.T, dir string) []byte {
 
 func TestFetch(t *testing.T) {
 	f, js := openTest(t, 16<<20)
-	source := makeRun(t, "run-1", "small", true)
+	source := makeRun(t, "run-1", "small", "a", true)
 	require.NoError(t, os.WriteFile(filepath.Join(source, result.ReportFile), []byte("<script>evil()</script>"), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(source, result.ResultFile), []byte(`{"run":"other"}`), 0o644))
 	r := storeRun(t, js["a"], "run-1", pack(t, source))
@@ -478,7 +478,7 @@ func TestFetch(t *testing.T) {
 
 func TestFetchRefusesWhatIsNotTheRun(t *testing.T) {
 	f, js := openTest(t, 16<<20)
-	good := pack(t, makeRun(t, "run-1", "small", true))
+	good := pack(t, makeRun(t, "run-1", "small", "a", true))
 	dir := t.TempDir()
 	// forgeDigest changes the description of an object, which the machine may write.
 	forgeDigest := func(name string) {
@@ -500,10 +500,13 @@ func TestFetchRefusesWhatIsNotTheRun(t *testing.T) {
 	}{
 		{"another run", func() fleet.Result { return storeRun(t, js["a"], "run-2", good) }, `has run "run-1"`},
 		{"another plan", func() fleet.Result {
-			return storeRun(t, js["a"], "run-3", pack(t, makeRun(t, "run-3", "other", true)))
+			return storeRun(t, js["a"], "run-3", pack(t, makeRun(t, "run-3", "other", "a", true)))
 		}, `of plan "other"`},
+		{"another machine", func() fleet.Result {
+			return storeRun(t, js["a"], "run-5", pack(t, makeRun(t, "run-5", "small", "b", true)))
+		}, `of machine "b"`},
 		{"not ended", func() fleet.Result {
-			return storeRun(t, js["a"], "run-4", pack(t, makeRun(t, "run-4", "small", false)))
+			return storeRun(t, js["a"], "run-4", pack(t, makeRun(t, "run-4", "small", "a", false)))
 		}, "has not ended"},
 		{"damaged archive", func() fleet.Result {
 			bad := bytes.Clone(good)

@@ -92,5 +92,10 @@ func checkRun(dir string, r fleet.Result) error {
 	case r.State == fleet.Done && run.Status == result.Unfinished:
 		return errors.New("the run has not ended, but the result is that it has")
 	}
+	for _, s := range run.Sessions { // compare --by host goes by this name
+		if s.Host.Name != "" && s.Host.Name != r.Machine {
+			return fmt.Errorf("the result is forged: the run is of machine %q", s.Host.Name)
+		}
+	}
 	return nil
 }
