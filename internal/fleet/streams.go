@@ -49,15 +49,19 @@ func Setup(ctx context.Context, js jetstream.JetStream, l Limits) error {
 	return nil
 }
 
-// AddMachine makes the consumer and the object store of a machine. A machine that
-// exists keeps what it has.
+// AddMachine makes the consumer and the object store of a machine, with as many
+// copies as the queue has. A machine that exists keeps what it has.
 func AddMachine(ctx context.Context, js jetstream.JetStream, name string, l Limits) error {
 	if err := CheckMachine(name); err != nil {
 		return err
 	}
-	_, err := js.CreateOrUpdateConsumer(ctx, Jobs, jetstream.ConsumerConfig{Durable: name,
-		FilterSubject: JobSubject(name, "*"), AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait,
-		MaxDeliver: -1, MaxAckPending: maxWaiting, Replicas: l.Replicas})
+	jobs, err := js.Stream(ctx, Jobs)
+	if err == nil { // the consumer has as many copies as its stream
+		l.Replicas = jobs.CachedInfo().Config.Replicas
+		_, err = jobs.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{Durable: name,
+			FilterSubject: JobSubject(name, "*"), AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait,
+			MaxDeliver: -1, MaxAckPending: maxWaiting})
+	}
 	if err == nil {
 		_, err = js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: Bucket(name),
 			MaxBytes: l.Runs, Replicas: l.Replicas})
