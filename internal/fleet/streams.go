@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -46,7 +47,23 @@ func Setup(ctx context.Context, js jetstream.JetStream, l Limits) error {
 			return fmt.Errorf("making stream %s: %w", c.Name, err)
 		}
 	}
-	return nil
+	return resizeStores(ctx, js, l.Runs)
+}
+
+// resizeStores changes the size of the object stores of machines that were added
+// before, as they may be full.
+func resizeStores(ctx context.Context, js jetstream.JetStream, size int64) (err error) {
+	streams := js.ListStreams(ctx, jetstream.WithStreamListSubject("$O.>"))
+	for s := range streams.Info() {
+		c := s.Config
+		if err == nil && strings.HasPrefix(c.Name, "OBJ_"+Bucket("")) && c.MaxBytes != size {
+			c.MaxBytes = size
+			if _, err = js.UpdateStream(ctx, c); err != nil {
+				err = fmt.Errorf("resizing store %s to %d bytes: %w", c.Name, size, err)
+			}
+		}
+	}
+	return errors.Join(err, streams.Err())
 }
 
 // AddMachine makes the consumer and the object store of a machine, with as many

@@ -126,6 +126,24 @@ func TestSubmitToMachinesThatFit(t *testing.T) {
 	assert.Equal(t, fleet.Job{ID: jobs[0].Job, Plan: "small", Text: smallPlan, Submitted: job.Submitted, Repeat: 2}, job)
 }
 
+func TestSetupResizesStores(t *testing.T) {
+	f, js := openTest(t, 16<<20)
+	storeRun(t, js["a"], "run-1", make([]byte, 1<<20))
+	for _, size := range []int64{9 << 20, 7 << 20} {
+		require.NoError(t, f.Setup(t.Context(), fleet.Limits{Queue: 16 << 20, Results: 16 << 20, Runs: size, Replicas: 1}))
+		for name := range js {
+			s, err := f.js.Stream(t.Context(), "OBJ_"+fleet.Bucket(name))
+			require.NoError(t, err)
+			assert.Equal(t, size, s.CachedInfo().Config.MaxBytes)
+		}
+	}
+	store, err := f.js.ObjectStore(t.Context(), fleet.Bucket("a"))
+	require.NoError(t, err)
+	data, err := store.GetBytes(t.Context(), "run-1")
+	require.NoError(t, err)
+	assert.Len(t, data, 1<<20)
+}
+
 func TestNeeds(t *testing.T) {
 	for _, c := range []struct {
 		plan    string
