@@ -2,52 +2,89 @@
 // calls of packages broker, agent and control, and errors into exit statuses.
 //
 // [commandRows] lists the commands, and help/ has their help texts with their
-// flags. The answer goes to stdout; warnings, errors and the log go to stderr.
-// Everything that may come from another machine is printed without control
-// characters.
+// flags. The answer goes to stdout; errors and the log go to stderr. Everything
+// that may come from another machine is printed without control characters.
 package cli
 
 import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
-	"runtime/debug"
-	"strconv"
 	"strings"
 	"syscall"
+	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"dmgbench/internal/fleet"
 	"dmgbench/internal/fleet/broker"
+	"dmgbench/internal/fleet/control"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
+	"dmgbench/internal/system/host"
 )
+
+// Exit statuses, those of dmgbench.
+const (
+	exitError       = 1
+	exitUsage       = 2
+	exitSome        = 3 // no machine fits, or a job has not succeeded
+	exitInterrupted = 130
+)
+
+// requestTime is the longest time that the server may take to answer.
+const requestTime = 30 * time.Second
+
+// statusError is an error with its exit status.
+type statusError struct {
+	error
+	exit int
+}
+
+// usageError is an error in the command line. The format is that of fmt.Errorf.
+func usageError(format string, args ...any) error {
+	return &statusError{fmt.Errorf(format, args...), exitUsage}
+}
+
+// app is one execution of the program. Its commands are methods.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	flags          *pflag.FlagSet // of the executed command
+	fleet          *control.Fleet // of commands that connect
+}
 
 // commandRow is one command. Its help text and its flags are in help/, in a file
 // named after it.
 type commandRow struct {
-	name, args, group string
-	min, max          int // number of arguments; unlimited is any number
-	run               func(a *app, ctx context.Context, args []string) error
+	name, args string
+	min, max   int
+	connects   bool // before it runs
+	run        func(a *app, ctx context.Context, args []string) error
 }
 
-const unlimited = -1
+// unlimited is the max of commands that take any number of arguments.
+const unlimited = 1 << 20
 
-// commandRows lists all commands in the order of the help.
 var commandRows = []commandRow{
-	{"serve", "", "machines", 0, 0, (*app).serve},
-	{"add-machine", "NAME", "machines", 1, 1, (*app).addMachine},
-	{"join", "[JOINSTRING | FILE | ADDRESS | -]", "machines", 0, 1, (*app).join},
-	{"revoke", "NAME", "machines", 1, 1, (*app).revokeMachine},
-	{"remove-machine", "NAME", "machines", 1, 1, (*app).removeMachine},
-	{"submit", "PLAN...", "jobs", 1, unlimited, (*app).submitPlans},
-	{"status", "", "jobs", 0, 0, (*app).printStatus},
-	{"logs", "MACHINE [JOB]", "jobs", 1, 2, (*app).printLogs},
-	{"cancel", "JOB", "jobs", 1, 1, (*app).cancelJob},
-	{"results", "[JOB...]", "jobs", 0, unlimited, (*app).fetchResults},
+	{"serve", "", 0, 0, false, (*app).serve},
+	{"add-machine", "NAME", 1, 1, true, (*app).addMachine},
+	{"join", "[JOINSTRING | FILE | ADDRESS | -]", 0, 1, false, (*app).join},
+	{"revoke", "NAME", 1, 1, true, (*app).revokeMachine},
+	{"remove-machine", "NAME", 1, 1, true, (*app).removeMachine},
+	{"submit", "PLAN...", 1, unlimited, true, (*app).submitPlans},
+	{"status", "", 0, 0, true, (*app).printStatus},
+	{"logs", "MACHINE [JOB]", 1, 2, true, (*app).printLogs},
+	{"cancel", "JOB", 1, 1, true, (*app).cancelJob},
+	{"results", "[JOB...]", 0, unlimited, true, (*app).fetchResults},
 }
 
 // Run executes the command line of this process and returns the exit status.
@@ -63,51 +100,35 @@ func Run() int {
 // the exit status.
 func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
-	root := a.newRootCommand()
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	e, ok := errors.AsType[*statusError](err)
-	switch {
-	case err == nil:
-		return 0
-	case ctx.Err() != nil:
-		return exitInterrupted
-	case a.flags == nil && !ok: // an error of cobra
-		e = &statusError{hint: "dmgbench-fleet --help lists the commands and their flags", exit: exitUsage}
-	case !ok:
-		e = &statusError{exit: exitError}
-		if _, ok := errors.AsType[*plan.Problems](err); ok {
-			e.exit = exitUsage
-		}
-	case e.err == nil:
-		return e.exit
-	}
-	a.note("dmgbench-fleet: %v", err)
-	if e.hint != "" {
-		a.note("hint: %s", e.hint)
-	}
-	return e.exit
-}
-
-// newRootCommand builds the tree of commands.
-func (a *app) newRootCommand() *cobra.Command {
 	short, long, _, examples := readHelp("dmgbench-fleet")
-	root := &cobra.Command{Use: "dmgbench-fleet", Short: short, Long: long, Example: examples,
-		SilenceErrors: true, SilenceUsage: true, DisableFlagsInUseLine: true, Version: "(devel)", Args: cobra.NoArgs,
+	root := &cobra.Command{Use: "dmgbench-fleet", Short: short, Long: long, Example: examples, Args: cobra.NoArgs,
+		SilenceErrors: true, SilenceUsage: true, Version: "with nats-server " + broker.Version,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" {
-		root.Version = b.Main.Version
-	}
-	root.Version += ", nats-server " + broker.Version
-	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
-	root.AddGroup(&cobra.Group{ID: "machines", Title: "Machines:"}, &cobra.Group{ID: "jobs", Title: "Jobs:"})
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.SetArgs(args)
 	for _, row := range commandRows {
 		root.AddCommand(a.newCommand(row))
 	}
-	return root
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	if ctx.Err() != nil {
+		return exitInterrupted
+	}
+	a.note("dmgbench-fleet: %v", err)
+	_, isPlan := errors.AsType[*plan.Problems](err)
+	_, isOption := errors.AsType[*plan.OverrideError](err)
+	e, ok := errors.AsType[*statusError](err)
+	switch {
+	case ok:
+		return e.exit
+	case a.flags == nil, isPlan, isOption: // without flags it is an error of cobra
+		return exitUsage
+	}
+	return exitError
 }
 
 //go:embed help
@@ -133,29 +154,29 @@ func readHelp(name string) (short, long, flags, examples string) {
 
 // flagLine is a line of the section FLAGS: name, type, default, and help, in
 // which the word in backquotes names the value.
-var flagLine = regexp.MustCompile(`(?m)^([a-z-]+) ([a-z0-9]+)(?:="(.*?)")?: (.*)$`)
+var flagLine = regexp.MustCompile(`(?m)^([a-z-]+) ([a-z]+)(?:="(.*?)")?: (.*)$`)
 
 // newCommand builds the command of a row, with its help and flags.
 func (a *app) newCommand(row commandRow) *cobra.Command {
 	short, long, flags, examples := readHelp(row.name)
 	cmd := &cobra.Command{Use: strings.TrimSpace(row.name + " " + row.args), Short: short, Long: long,
-		Example: examples, GroupID: row.group, Args: cobra.MinimumNArgs(row.min),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			a.flags = cmd.Flags()
-			return row.run(a, cmd.Context(), args)
-		}}
-	if row.max != unlimited {
-		cmd.Args = cobra.RangeArgs(row.min, row.max)
+		Example: examples, Args: cobra.RangeArgs(row.min, row.max)}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		a.flags = cmd.Flags()
+		if row.connects {
+			if err := a.connect(); err != nil {
+				return err
+			}
+			defer a.fleet.Close()
+		}
+		return row.run(a, cmd.Context(), args)
 	}
 	for _, m := range flagLine.FindAllStringSubmatch(flags, -1) {
 		name, initial, help := m[1], m[3], m[4]
 		switch m[2] {
 		case "bool":
 			cmd.Flags().Bool(name, false, help)
-		case "int":
-			n, _ := strconv.Atoi(initial) // in a file of this package
-			cmd.Flags().Int(name, n, help)
-		case "uint64":
+		case "number":
 			cmd.Flags().Uint64(name, 0, help)
 		case "list": // may be given several times
 			cmd.Flags().StringArray(name, nil, help)
@@ -164,4 +185,61 @@ func (a *app) newCommand(row commandRow) *cobra.Command {
 		}
 	}
 	return cmd
+}
+
+// connect connects as the user that may do everything.
+func (a *app) connect() error {
+	link := fleet.Link{URLs: []string{a.text("nats")}, User: fleet.Control, Credentials: a.text("creds")}
+	folder, err := a.stateFolder("fleet")
+	if a.text("nats") == "" && err == nil {
+		link, err = broker.ReadControl(folder)
+	}
+	if err != nil {
+		return err
+	}
+	if a.fleet, err = control.Open(link); err != nil {
+		return fmt.Errorf("%w (is the server running?)", err)
+	}
+	return nil
+}
+
+// text is the value of a flag of any type in the form that the user types.
+func (a *app) text(name string) string { return a.flags.Lookup(name).Value.String() }
+
+// list is the value of a flag that takes several values.
+func (a *app) list(name string) []string {
+	return a.flags.Lookup(name).Value.(pflag.SliceValue).GetSlice()
+}
+
+// number is the value of a flag that takes a number.
+func (a *app) number(name string) uint64 {
+	n, _ := a.flags.GetUint64(name) // pflag has checked its type
+	return n
+}
+
+// print prints a line of the answer.
+func (a *app) print(format string, args ...any) error {
+	_, err := fmt.Fprintln(a.stdout, report.Clean(fmt.Sprintf(format, args...)))
+	return err
+}
+
+// note prints text about what the program does on stderr. Line ends stay.
+func (a *app) note(format string, args ...any) {
+	text := strings.Map(func(r rune) rune {
+		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, fmt.Sprintf(format, args...))
+	fmt.Fprintln(a.stderr, strings.TrimRight(text, "\n"))
+}
+
+// stateFolder is the folder that --folder names, by default the one of this name
+// in the state folder of dmgbench.
+func (a *app) stateFolder(name string) (string, error) {
+	if dir := a.text("folder"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	state, err := host.StateDir(os.Getenv)
+	return filepath.Join(state, name), err
 }

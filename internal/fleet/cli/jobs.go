@@ -3,17 +3,29 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
-	"strconv"
+	"path/filepath"
+	"slices"
 	"strings"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/term"
 
 	"dmgbench/internal/fleet"
 	"dmgbench/internal/fleet/control"
-	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
 	"dmgbench/internal/system/units"
 	"dmgbench/plans"
+)
+
+const (
+	interval    = time.Second // between two looks of --watch and --wait
+	maxCell     = 60          // characters of a table's cell
+	clearScreen = "\x1b[H\x1b[2J"
 )
 
 // submitPlans is the command "submit". All plans are read before the first is
@@ -23,14 +35,9 @@ func (a *app) submitPlans(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	f, err := a.openFleet()
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	isUnfit := false
+	var unfit error
 	for _, s := range all {
-		jobs, skipped, err := f.Submit(ctx, s)
+		jobs, skipped, err := a.fleet.Submit(ctx, s)
 		for _, j := range jobs {
 			err = cmp.Or(err, a.print("%s: job %s", j.Machine, j.Job))
 		}
@@ -41,29 +48,24 @@ func (a *app) submitPlans(ctx context.Context, args []string) error {
 			return err
 		}
 		if len(jobs) == 0 {
-			isUnfit = true
-			a.note("no machine fits plan %s", s.Plan)
+			unfit = &statusError{fmt.Errorf("submitting plan %q: no machine fits", s.Plan), exitSome}
 		}
 	}
-	if isUnfit {
-		return &statusError{exit: exitSome}
-	}
-	return nil
+	return unfit
 }
 
 // submissions reads the plans, with the options that all of them get.
 func (a *app) submissions(args []string) (all []control.Submission, err error) {
-	s := control.Submission{Repeat: a.number("repeat"), Options: fleet.Options{Rounds: a.text("rounds"),
-		Sets: a.number("sets"), Scale: a.text("scale"), Workers: a.number("workers"), Engine: a.text("engine"),
-		Precision: a.text("precision"), Only: a.list("only")}}
-	s.Options.Seed, _ = strconv.ParseUint(a.text("seed"), 10, 64) // pflag has checked its type
+	s := control.Submission{Repeat: int(a.number("repeat")), Options: fleet.Options{Rounds: a.text("rounds"),
+		Sets: int(a.number("sets")), Scale: a.text("scale"), Seed: a.number("seed"), Workers: int(a.number("workers")),
+		Engine: a.text("engine"), Precision: a.text("precision"), Only: a.list("only")}}
 	if s.Selector, err = control.ParseSelector(a.text("hosts")); err != nil {
-		return nil, usageError("", "reading --hosts: %w", err)
+		return nil, usageError("%w", err)
 	}
 	if text := a.text("every"); text != "" {
 		every, err := units.ParseDuration(text)
-		if err != nil || every <= 0 {
-			return nil, usageError("", "reading --every: %q is not a time such as \"24 h\"", text)
+		if err != nil {
+			return nil, usageError("reading --every: %w", err)
 		}
 		s.Every = every.Std()
 	}
@@ -72,9 +74,7 @@ func (a *app) submissions(args []string) (all []control.Submission, err error) {
 		text, ok := plans.Get(s.Plan)
 		if isPath || !ok {
 			if text, err = os.ReadFile(s.Plan); err != nil {
-				near := plan.Nearest(s.Plan, plans.Names())
-				return nil, usageError(report.TextIf(near != "", fmt.Sprintf("there is a built-in plan %q", near)),
-					"reading plan %q: %w", s.Plan, err)
+				return nil, usageError("reading plan: %w (dmgbench plans lists the built-in ones)", err)
 			}
 		}
 		s.Text = text
@@ -85,20 +85,178 @@ func (a *app) submissions(args []string) (all []control.Submission, err error) {
 
 // cancelJob is the command "cancel".
 func (a *app) cancelJob(ctx context.Context, args []string) error {
-	f, err := a.openFleet()
-	if err != nil {
-		return err
-	}
-	defer f.Close()
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	n, err := f.Cancel(ctx, args[0], a.text("machine"))
+	n, err := a.fleet.Cancel(ctx, args[0], a.text("machine"))
+	if err == nil && n == 0 {
+		err = fmt.Errorf("cancelling job %q: no such job waits or runs (dmgbench-fleet status lists the jobs)", args[0])
+	}
 	if err != nil {
 		return err
 	}
-	if n == 0 {
-		return &statusError{fmt.Errorf("cancelling job %q: no such job waits or runs", args[0]),
-			"dmgbench-fleet status lists the jobs", exitError}
-	}
 	return a.print("cancelled %s", report.Count(n, "job"))
+}
+
+// printLogs is the command "logs".
+func (a *app) printLogs(ctx context.Context, args []string) error {
+	args = append(args, "")
+	var printed error
+	err := a.fleet.Logs(ctx, args[0], args[1], a.text("follow") == "true", func(line string) {
+		printed = cmp.Or(printed, a.print("%s", line))
+	})
+	return errors.Join(err, printed)
+}
+
+// wait waits until the next look, or until ctx ends, which is an error.
+func wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(interval):
+		return nil
+	}
+}
+
+// printStatus is the command "status".
+func (a *app) printStatus(ctx context.Context, _ []string) error {
+	for {
+		machines, err := a.fleet.Machines(ctx)
+		if err != nil {
+			return err
+		}
+		jobs, err := a.fleet.Jobs(ctx)
+		if err != nil {
+			return err
+		}
+		file, ok := a.stdout.(*os.File)
+		isWatch := a.text("watch") == "true"
+		page := report.TextIf(isWatch && ok && term.IsTerminal(int(file.Fd())), clearScreen)
+		page += table(machineRows(machines, time.Now())) + "\n" + table(jobRows(jobs, time.Now()))
+		if _, err := io.WriteString(a.stdout, page); err != nil || !isWatch {
+			return err
+		}
+		if err := wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// machineRows is the table of machines, with its head.
+func machineRows(machines []control.Machine, now time.Time) [][]string {
+	rows := [][]string{strings.Fields("MACHINE STATE HEARD WAITING JOB CASE ROUND DONE LEFT SYSTEM ERROR")}
+	for _, m := range machines {
+		row := []string{m.Name, "not joined", "", fmt.Sprint(m.Waiting), "", "", "", "", "", "", ""}
+		if s := m.Status; s != nil {
+			row[1], row[2], row[4], row[9], row[10] = s.State, age(now, m.Heard), s.Job, s.Host.OSVersion+" "+s.Host.Arch, s.Error
+			if p := s.Progress; p != nil {
+				row[5], row[6] = p.Case, fmt.Sprintf("%d/%d", p.Round, p.Rounds)
+				row[7] = fmt.Sprintf("%.0f %%", 100*float64(p.Bytes)/max(float64(p.Of), 1))
+				row[8] = time.Duration(p.Left).Truncate(time.Second).String()
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// jobRows is the table of jobs, with its head.
+func jobRows(jobs []control.JobView, now time.Time) [][]string {
+	rows := [][]string{strings.Fields("JOB PLAN MACHINE STATE TIME RUN ERROR")}
+	for _, j := range jobs {
+		row := []string{j.Job, j.Plan, j.Machine, j.State, "", "", j.Error}
+		if j.Occurrence > 0 {
+			row[0] += fmt.Sprintf(" #%d", j.Occurrence+1)
+		}
+		if j.Result != nil {
+			row[4], row[5] = age(now, j.Ended), j.Result.Run
+		} else if j.Due.After(now) {
+			row[4] = "in " + j.Due.Sub(now).Truncate(time.Second).String()
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// age is how long ago something was, to the second. Clocks may differ.
+func age(now, then time.Time) string {
+	return max(now.Sub(then), 0).Truncate(time.Second).String() + " ago"
+}
+
+// table aligns the columns of rows. Cells come from other machines.
+func table(rows [][]string) string {
+	var out strings.Builder
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		cells := report.Map(row, func(cell string) string { return cmp.Or(report.Plain(cell, maxCell), "-") })
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	_ = w.Flush() // to memory
+	return out.String()
+}
+
+// fetchResults is the command "results". With --wait it looks until none of the
+// jobs is left.
+func (a *app) fetchResults(ctx context.Context, jobs []string) error {
+	list, err := os.ReadDir(a.text("to"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	before := report.Map(list, os.DirEntry.Name)
+	seen := map[string]bool{}
+	failed := 0
+	for isPending := true; isPending; {
+		views, err := a.fleet.Jobs(ctx)
+		if err != nil {
+			return err
+		}
+		isPending = false
+		for _, v := range views {
+			key := fmt.Sprint(v.Machine, " ", v.Job, " ", v.Occurrence)
+			if seen[key] || len(jobs) > 0 && !slices.Contains(jobs, v.Job) {
+				continue
+			}
+			if v.Result == nil && v.State != control.Forged {
+				isPending = a.text("wait") == "true"
+				continue
+			}
+			seen[key] = true
+			isFailed, err := a.fetch(ctx, v, before)
+			if err != nil {
+				return err
+			}
+			if isFailed {
+				failed++
+			}
+		}
+		if isPending {
+			err = wait(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return &statusError{fmt.Errorf("fetching results: %s not done", report.Count(failed, "job")), exitSome}
+	}
+	return nil
+}
+
+// fetch fetches the run folder of a job that has ended, and prints it if it was
+// not there before. What is wrong with one does not keep the others from being
+// fetched.
+func (a *app) fetch(ctx context.Context, v control.JobView, before []string) (isFailed bool, err error) {
+	path := ""
+	if v.Result != nil && v.Result.Run != "" {
+		path, err = a.fleet.Fetch(ctx, *v.Result, a.text("to"))
+		switch {
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case err != nil:
+			v.State, v.Error = fleet.Failed, err.Error()
+		case slices.Contains(before, filepath.Base(path)):
+			return false, nil
+		}
+	}
+	isFailed = v.State != fleet.Done && v.State != fleet.Cancelled
+	return isFailed, a.print("%s: %s %s %s %s", v.Machine, v.Job, v.State, path, v.Error)
 }

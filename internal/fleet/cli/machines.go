@@ -2,9 +2,10 @@ package cli
 
 import (
 	"archive/tar"
+	"bytes"
+	"cmp"
 	"context"
 	_ "embed" // for the scripts
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,115 +18,144 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"dmgbench/internal/fleet"
+	"dmgbench/internal/fleet/agent"
+	"dmgbench/internal/fleet/broker"
+	"dmgbench/internal/system/units"
 )
 
-// The scripts that run on the other machine.
+// The scripts that run on another machine.
 var (
 	//go:embed install.sh
-	installScript string
+	installScript []byte
 	//go:embed uninstall.sh
-	uninstallScript string
+	uninstallScript []byte
 )
 
-// addMachine is the command "add-machine".
-func (a *app) addMachine(ctx context.Context, args []string) error {
-	name, target := args[0], a.text("ssh")
-	if err := fleet.CheckMachine(name); err != nil {
-		return usageError("", "%w", err)
+// noteWriter prints the lines of the server, which may contain names that clients
+// gave themselves.
+type noteWriter struct{ *app }
+
+func (w noteWriter) Write(p []byte) (int, error) {
+	w.note("%s", p)
+	return len(p), nil
+}
+
+// serve is the command "serve".
+func (a *app) serve(ctx context.Context, _ []string) error {
+	limits := fleet.DefaultLimits()
+	runs, err := units.ParseBytes(a.text("runs"))
+	if err != nil {
+		return usageError("reading --runs: %w", err)
 	}
+	limits.Runs, limits.Replicas = int64(runs), int(max(a.number("replicas"), 1))
 	if a.text("nats") != "" {
-		return a.addToOwnServer(ctx, name)
-	}
-	if target == "" {
-		join, err := a.request(ctx, fleet.Add, name)
-		if err != nil {
+		if err := a.connect(); err != nil {
 			return err
 		}
-		a.note("The next line is a secret. Save it as %s.join on that machine, and start there:", name)
-		a.note("  dmgbench-fleet join %s.join --name %s --on DIR", name, name)
-		return a.print("%s", join)
+		defer a.fleet.Close()
+		return a.fleet.Setup(ctx, limits)
 	}
-	if len(a.list("on")) == 0 {
-		return usageError("--on DIR is the folder there in which images are put", "reading --on: it is missing")
-	}
-	programs, err := a.programsFor(ctx, target) // first, as they may be missing
+	folder, err := a.stateFolder("fleet")
 	if err != nil {
 		return err
+	}
+	s, err := broker.Serve(folder, broker.Options{Listen: a.text("listen"), Advertise: a.list("advertise"),
+		Limits: limits, Log: noteWriter{a}})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	err = a.print("serving a fleet at %s; add a machine: dmgbench-fleet add-machine NAME --folder %s",
+		strings.Join(s.Addresses(), ", "), quote(folder))
+	if err == nil {
+		<-ctx.Done()
+	}
+	return err
+}
+
+// addMachine is the command "add-machine". The programs are looked for first, as
+// they may be missing.
+func (a *app) addMachine(ctx context.Context, args []string) error {
+	name, target := args[0], a.text("ssh")
+	var files map[string][]byte
+	var err error
+	switch {
+	case a.text("nats") != "":
+		return a.addToOwnServer(ctx, name)
+	case target != "" && len(a.list("on")) == 0:
+		return usageError("reading --on: it is missing (it names the folder there in which images are put)")
+	case target != "":
+		if files, err = a.programsFor(ctx, target); err != nil {
+			return err
+		}
 	}
 	join, err := a.request(ctx, fleet.Add, name)
 	if err != nil {
 		return err
 	}
-	return a.install(ctx, target, name, programs, join)
+	if target != "" {
+		files["join"], files["install.sh"], files["uninstall.sh"] = []byte(join), installScript, uninstallScript
+		return a.install(ctx, target, name, files)
+	}
+	a.note("The next line is a secret. Save it as %s.join on that machine, and start there:", name)
+	a.note("  dmgbench-fleet join %s.join --name %s --on DIR", name, name)
+	return a.print("%s", join)
 }
 
 // request has the running server carry out a verb for a machine.
 func (a *app) request(ctx context.Context, verb, name string) (join string, err error) {
-	f, err := a.openFleet()
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	return fleet.Request(ctx, f.NATS(), verb, name)
+	return fleet.Request(ctx, a.fleet.NATS(), verb, name)
 }
 
 // addToOwnServer makes the consumer and the object store of a machine on a server
-// that is not ours, and prints the rights that its user needs.
+// that is not ours, with as many copies as the streams have, and prints the rights
+// that its user needs.
 func (a *app) addToOwnServer(ctx context.Context, name string) error {
-	if a.text("ssh") != "" {
-		return usageError("copy its credentials there and start: dmgbench-fleet join --nats URL --creds FILE --name "+name,
-			"reading --ssh: with --nats the keys are those of your server")
-	}
-	f, err := a.openFleet()
+	limits := fleet.DefaultLimits()
+	js, err := jetstream.New(a.fleet.NATS())
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	js, err := jetstream.New(f.NATS())
-	if err == nil {
-		err = fleet.AddMachine(ctx, js, name, fleet.DefaultLimits())
-	}
+	s, err := js.Stream(ctx, fleet.Jobs)
 	if err != nil {
+		return fmt.Errorf("reading stream %s: %w (dmgbench-fleet serve --nats makes it)", fleet.Jobs, err)
+	}
+	limits.Replicas = s.CachedInfo().Config.Replicas
+	if err := fleet.AddMachine(ctx, js, name, limits); err != nil {
 		return err
 	}
 	publish, subscribe := fleet.Permissions(name)
-	a.note("The user of machine %s needs these rights; nsc adds it with:", name)
 	return a.print("nsc add user %s --allow-pub '%s' --allow-sub '%s'", name, strings.Join(publish, ","),
 		strings.Join(subscribe, ","))
 }
 
 // revokeMachine is the command "revoke".
 func (a *app) revokeMachine(ctx context.Context, args []string) error {
-	if _, err := a.request(ctx, fleet.Revoke, args[0]); err != nil {
-		return err
-	}
-	return a.print("revoked the key of %s", args[0])
+	_, err := a.request(ctx, fleet.Revoke, args[0])
+	return err
 }
 
 // removeMachine is the command "remove-machine". The agent is stopped first, so
 // that it can end its run.
 func (a *app) removeMachine(ctx context.Context, args []string) error {
-	name := args[0]
-	if err := fleet.CheckMachine(name); err != nil {
-		return usageError("", "%w", err)
+	if err := fleet.CheckMachine(args[0]); err != nil {
+		return usageError("%w", err)
 	}
 	if target := a.text("ssh"); target != "" {
-		if err := a.ssh(ctx, target, strings.NewReader(uninstallScript), a.stderr, "sh -s "+name); err != nil {
+		if err := a.ssh(ctx, target, bytes.NewReader(uninstallScript), a.stdout, "sh -s "+args[0]); err != nil {
 			return err
 		}
 	}
-	if _, err := a.request(ctx, fleet.Remove, name); err != nil {
-		return err
-	}
-	return a.print("removed machine %s", name)
+	_, err := a.request(ctx, fleet.Remove, args[0])
+	return err
 }
 
 // ssh runs a command line of a shell on another machine with the system's ssh,
 // which may ask the user for a password.
 func (a *app) ssh(ctx context.Context, target string, stdin io.Reader, stdout io.Writer, line string) error {
-	cmd := exec.CommandContext(ctx, "ssh", "--", target, line)
+	cmd := exec.CommandContext(ctx, "ssh", "-C", "--", target, line)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, a.stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("running a command on %q with ssh: %w", target, err)
@@ -133,87 +163,126 @@ func (a *app) ssh(ctx context.Context, target string, stdin io.Reader, stdout io
 	return nil
 }
 
-// programsFor returns the paths of the programs for the system and the processor
-// of another machine, by the names that they get there.
-func (a *app) programsFor(ctx context.Context, target string) (map[string]string, error) {
+// programsFor reads the programs for the system and the processor of another
+// machine: from the folder of --binaries, else those beside this one if they fit.
+func (a *app) programsFor(ctx context.Context, target string) (map[string][]byte, error) {
 	var answer strings.Builder
 	if err := a.ssh(ctx, target, nil, &answer, "uname -sm"); err != nil {
 		return nil, err
 	}
-	system, processor, _ := strings.Cut(strings.ToLower(strings.TrimSpace(answer.String())), " ")
-	processor = strings.NewReplacer("x86_64", "amd64", "aarch64", "arm64").Replace(processor)
-	suffix := "-" + system + "-" + processor
-	programs := map[string]string{}
+	suffix := "-" + strings.NewReplacer(" ", "-", "x86_64", "amd64", "aarch64", "arm64").
+		Replace(strings.ToLower(strings.TrimSpace(answer.String())))
+	self, err := os.Executable()
+	files := map[string][]byte{}
 	for _, name := range []string{"dmgbench", "dmgbench-fleet"} {
 		path := filepath.Join(a.text("binaries"), name+suffix)
-		if _, err := os.Stat(path); a.text("binaries") == "" || err != nil {
-			if suffix != "-"+runtime.GOOS+"-"+runtime.GOARCH {
-				return nil, &statusError{fmt.Errorf("finding %s%s for %q: not there", name, suffix, target),
-					"give the folder that has it: --binaries DIR", exitError}
-			}
-			self, err := os.Executable()
-			if err != nil {
-				return nil, err
-			}
-			if path = self; name == "dmgbench" {
-				if path, err = dmgbenchProgram(); err != nil {
-					return nil, err
-				}
-			}
+		if a.text("binaries") == "" && suffix == "-"+runtime.GOOS+"-"+runtime.GOARCH {
+			path = filepath.Join(filepath.Dir(self), name)
 		}
-		programs[name] = path
+		if err == nil {
+			files[name], err = os.ReadFile(path)
+		}
 	}
-	return programs, nil
+	if err != nil {
+		return nil, fmt.Errorf("finding the programs for %q: %w (--binaries names their folder)", target, err)
+	}
+	return files, nil
 }
 
-// install sends the programs, the join string and the scripts as a tar to another
-// machine and starts the agent there. No argument of a process has the join string.
-func (a *app) install(ctx context.Context, target, name string, programs map[string]string, join string) error {
-	in, out := io.Pipe()
-	go func() {
-		t := tar.NewWriter(out)
-		err := errors.Join(
-			addText(t, "join", join), addText(t, "install.sh", installScript),
-			addText(t, "uninstall.sh", uninstallScript))
-		for name, path := range programs {
-			err = errors.Join(err, addProgram(t, name, path))
+// install sends files to another machine, as a tar on stdin, and starts the agent
+// there. No argument of a process has the join string.
+func (a *app) install(ctx context.Context, target, name string, files map[string][]byte) error {
+	var archive bytes.Buffer
+	t := tar.NewWriter(&archive)
+	for name, data := range files {
+		err := t.WriteHeader(&tar.Header{Name: name, Size: int64(len(data)), Mode: 0o600, ModTime: time.Now()})
+		if err == nil {
+			_, err = t.Write(data)
 		}
-		out.CloseWithError(errors.Join(err, t.Close()))
-	}()
-	line := `sh -c 'umask 077; d=$(mktemp -d) && cd "$d" && tar xf - && sh ./install.sh "$@"; s=$?; rm -rf "$d"; exit $s' sh`
-	for _, word := range append([]string{name}, a.agentFlags()...) {
-		line += " " + quote(word)
+		if err != nil {
+			return fmt.Errorf("packing %s: %w", name, err)
+		}
 	}
-	defer in.Close()
-	return a.ssh(ctx, target, in, a.stdout, line)
+	_ = t.Close() // to memory
+	line := `sh -c 'umask 077; d=$(mktemp -d) && cd "$d" && tar xf - && sh ./install.sh "$@"; s=$?; rm -rf "$d"; exit $s' sh ` + name
+	for _, flag := range []string{"on", "input", "backing", "tag"} {
+		for _, value := range a.list(flag) {
+			line += " " + quote("--"+flag+"="+value)
+		}
+	}
+	return a.ssh(ctx, target, &archive, a.stdout, line+" "+quote("--engine="+a.text("engine")))
 }
 
-// addText adds a file that only its owner can read to a tar.
-func addText(t *tar.Writer, name, text string) error {
-	err := t.WriteHeader(&tar.Header{Name: name, Size: int64(len(text)), Mode: 0o600, ModTime: time.Now()})
-	if err == nil {
-		_, err = io.WriteString(t, text)
+// quote is a word as a POSIX shell takes it.
+func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
+// join is the command "join". It ends without an error when it is interrupted.
+func (a *app) join(ctx context.Context, args []string) error {
+	link, err := a.agentLink(append(args, "")[0])
+	if err != nil {
+		return usageError("%w", err)
+	}
+	c := agent.Config{Link: link, Tags: a.list("tag"), Engine: a.text("engine"), Program: a.text("program"), Log: a.note}
+	for flag, paths := range map[string]*map[string]string{"on": &c.Places, "input": &c.Inputs, "backing": &c.Backing} {
+		if *paths, err = a.paths(flag); err != nil {
+			return usageError("reading --%s: %w", flag, err)
+		}
+	}
+	if len(c.Places) == 0 {
+		return usageError("reading --on: it is missing (it names the folder in which images are put)")
+	}
+	if c.Folder, err = a.stateFolder(filepath.Join("agents", link.User)); err != nil {
+		return err
+	}
+	if c.Program == "" {
+		self, _ := os.Executable()
+		c.Program = filepath.Join(filepath.Dir(self), "dmgbench")
+		if _, err := os.Stat(c.Program); err != nil {
+			c.Program = "dmgbench" // on PATH
+		}
+	}
+	if err = agent.Run(ctx, c); ctx.Err() != nil {
+		return nil
 	}
 	return err
 }
 
-func addProgram(t *tar.Writer, name, path string) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
+// agentLink is how this machine reaches the fleet: a join string, from the
+// argument, a file or stdin, or an address with a file of credentials.
+func (a *app) agentLink(arg string) (link fleet.Link, err error) {
+	const maxJoin = 64 << 10 // bytes
+	name := a.text("name")
+	if file := a.text("creds"); file != "" {
+		return fleet.Link{URLs: []string{cmp.Or(a.text("nats"), arg)}, User: name, Credentials: file}, nil
 	}
-	return addText(t, name, string(data))
+	text, err := []byte(arg), nil
+	if arg == "-" {
+		text, err = io.ReadAll(io.LimitReader(a.stdin, maxJoin))
+	} else if data, e := os.ReadFile(arg); e == nil { // no file has a name as long as a join string
+		text = data
+	}
+	if err == nil {
+		link, err = fleet.ParseLink(string(text))
+	}
+	if err == nil && name != "" && name != link.User {
+		err = fmt.Errorf("reading --name: the join string is for machine %q, not %q", link.User, name)
+	}
+	return link, err
 }
 
-// agentFlags are the flags of join that were given to add-machine.
-func (a *app) agentFlags() (words []string) {
-	for _, name := range []string{"on", "input", "backing", "tag"} {
-		for _, value := range a.list(name) {
-			words = append(words, "--"+name+"="+value)
+// paths are the values [NAME=]PATH of a flag by their names. An equals sign after
+// a slash belongs to the path.
+func (a *app) paths(flag string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, value := range a.list(flag) {
+		name, path, ok := strings.Cut(value, "=")
+		if !ok || strings.ContainsAny(name, `/\`) {
+			name, path = "", value
 		}
+		if _, err := os.Stat(path); err != nil {
+			return nil, err
+		}
+		out[name] = path
 	}
-	if e := a.text("engine"); e != "" {
-		words = append(words, "--engine="+e)
-	}
-	return words
+	return out, nil
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	dmgbench "dmgbench/internal/cli"
@@ -21,6 +23,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"dmgbench":       func() { os.Exit(dmgbench.Run()) },
 		"dmgbench-fleet": func() { os.Exit(Run()) },
+		"nats-server":    serveNATS,
 	})
 }
 
@@ -42,8 +45,37 @@ func TestScripts(t *testing.T) {
 					}
 				}
 			})
+			pair, err := nkeys.CreateUser()
+			if err != nil {
+				return err
+			}
+			seed, err := pair.Seed()
+			if err != nil {
+				return err
+			}
+			credentials := "-----BEGIN NATS USER JWT-----\ne30.e30.e30\n------END NATS USER JWT------\n\n" +
+				"-----BEGIN USER NKEY SEED-----\n" + string(seed) + "\n------END USER NKEY SEED------\n"
+			if err := os.WriteFile(filepath.Join(e.WorkDir, "user.creds"), []byte(credentials), 0o600); err != nil {
+				return err
+			}
 			return os.WriteFile(filepath.Join(e.WorkDir, "life.toml"), []byte(clitest.Life), 0o644)
 		}})
+}
+
+// serveNATS is a server that is not ours: "nats-server FOLDER" writes its URL to a file there.
+func serveNATS() {
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: os.Args[1]})
+	if err != nil {
+		panic(err)
+	}
+	go s.Start()
+	if !s.ReadyForConnections(10 * time.Second) {
+		panic("the server is not ready")
+	}
+	if err := os.WriteFile(filepath.Join(os.Args[1], "url"), []byte(s.ClientURL()), 0o644); err != nil {
+		panic(err)
+	}
+	s.WaitForShutdown() // by a signal, which the server handles
 }
 
 // until is "until PATTERN COMMAND [ARG…]": it repeats the command until it prints a line that matches.
