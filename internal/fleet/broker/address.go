@@ -1,53 +1,56 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"net/url"
 	"strconv"
+
+	"github.com/nats-io/nats-server/v2/server"
 )
 
-// toURL is a host and a port as clients want it.
+// parseListen splits where to listen. Without a port it is that of last time, as the
+// machines have it in their join strings, and the first time a free one.
+func parseListen(listen string, last int) (host string, port int, err error) {
+	if listen == "" {
+		listen = "127.0.0.1:0"
+	}
+	host, text, err := net.SplitHostPort(listen)
+	n, parseErr := strconv.ParseUint(text, 10, 16)
+	if err != nil || parseErr != nil {
+		return "", 0, fmt.Errorf("address %q: want host:port", listen)
+	}
+	if port = cmp.Or(int(n), last); port == 0 {
+		port = server.RANDOM_PORT
+	}
+	return host, port, nil
+}
+
 func toURL(host string, port int) string {
-	return (&url.URL{Scheme: "tls", Host: net.JoinHostPort(host, strconv.Itoa(port))}).String()
+	return "tls://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
 // isAny reports whether a host to listen on is every address of the machine.
-func isAny(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "" || err == nil && ip.IsUnspecified()
-}
-
-// localURL is how a program on this machine reaches the server.
-func localURL(host string, port int) string {
-	if isAny(host) {
-		host = "localhost"
-	}
-	return toURL(host, port)
-}
+func isAny(host string) bool { return host == "" || host == "0.0.0.0" || host == "::" }
 
 // joinURLs are how machines reach the server. Addresses without a port get that of
 // the server.
 func joinURLs(host string, port int, advertise []string) (urls []string, err error) {
-	if len(advertise) == 0 {
-		advertise = []string{host}
-		if isAny(host) {
-			if advertise, err = ownAddresses(host); err != nil {
-				return nil, err
-			}
+	if len(advertise) == 0 && isAny(host) {
+		if advertise, err = ownAddresses(host); err != nil {
+			return nil, err
 		}
+	} else if len(advertise) == 0 {
+		advertise = []string{host}
 	}
 	for _, a := range advertise {
-		h, p := a, port
-		if name, text, err := net.SplitHostPort(a); err == nil {
-			if p, err = strconv.Atoi(text); err != nil {
-				return nil, fmt.Errorf("address %q: want host or host:port", a)
-			}
-			h = name
+		if _, _, err := net.SplitHostPort(a); err == nil {
+			urls = append(urls, "tls://"+a)
+		} else {
+			urls = append(urls, toURL(a, port))
 		}
-		urls = append(urls, toURL(h, p))
 	}
 	return urls, nil
 }
@@ -56,19 +59,14 @@ func joinURLs(host string, port int, advertise []string) (urls []string, err err
 // that need the name of an interface.
 func ownAddresses(host string) (hosts []string, err error) {
 	all, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil, err
-	}
 	for _, a := range all {
-		prefix, err := netip.ParsePrefix(a.String())
-		ip := prefix.Addr()
-		if err != nil || !ip.IsGlobalUnicast() || host == "0.0.0.0" && !ip.Is4() {
-			continue
+		prefix, _ := netip.ParsePrefix(a.String())
+		if ip := prefix.Addr(); ip.IsGlobalUnicast() && (ip.Is4() || host != "0.0.0.0") {
+			hosts = append(hosts, ip.String())
 		}
-		hosts = append(hosts, ip.String())
 	}
-	if len(hosts) == 0 {
-		return nil, errors.New("this machine has no address on a network: give the one to advertise")
+	if err == nil && len(hosts) == 0 {
+		err = errors.New("this machine has no address on a network: give the one to advertise")
 	}
-	return hosts, nil
+	return hosts, err
 }

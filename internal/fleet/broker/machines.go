@@ -2,15 +2,17 @@ package broker
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
 
 	"dmgbench/internal/fleet"
 )
@@ -18,18 +20,10 @@ import (
 // adminTimeout is how long a request of Control may take.
 const adminTimeout = 30 * time.Second
 
-// errStorage is the code of the error when the streams would reserve more than the
-// store has. The client has no name for it.
-const errStorage = 10047
-
 // AddMachine makes the key, the consumer and the object store of a machine. A
 // machine that exists keeps what it has and gets a new key; the old one is revoked.
 func (s *Server) AddMachine(ctx context.Context, name string) (fleet.Link, error) {
-	err := fleet.AddMachine(ctx, s.js, name, s.limits)
-	if e := new(jetstream.APIError); errors.As(err, &e) && e.ErrorCode == errStorage {
-		err = fmt.Errorf("adding machine %q: the disk of the server has too little space for the %d MiB of its run folders", name, s.limits.Runs>>20)
-	}
-	if err != nil {
+	if err := fleet.AddMachine(ctx, s.js, name, s.limits); err != nil {
 		return fleet.Link{}, err
 	}
 	seed, public, err := newKey()
@@ -45,10 +39,11 @@ func (s *Server) AddMachine(ctx context.Context, name string) (fleet.Link, error
 // Revoke makes the key of a machine invalid and closes its connections. What it
 // stored stays.
 func (s *Server) Revoke(_ context.Context, name string) error {
-	if err := fleet.CheckMachine(name); err != nil {
-		return err
+	err := fleet.CheckMachine(name)
+	if err == nil {
+		err = s.setKey(name, "")
 	}
-	if err := s.setKey(name, ""); err != nil {
+	if err != nil {
 		return fmt.Errorf("revoking the key of machine %q: %w", name, err)
 	}
 	return nil
@@ -62,22 +57,30 @@ func (s *Server) RemoveMachine(ctx context.Context, name string) error {
 	return fleet.RemoveMachine(ctx, s.js, name)
 }
 
-// setKey stores the public key of a machine, or that it has none, and closes the
-// connections that used the old one.
+// setKey stores the public key of a machine, or with "" that it has none, and closes
+// the connections that use the old one.
 func (s *Server) setKey(name, public string) error {
-	var old string
-	err := s.store.update(func(f *secrets) {
-		old = f.Machines[name]
-		delete(f.Machines, name)
-		if public != "" {
-			f.Machines[name] = public
-		}
-	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.state.Machines[name]
+	user, err := s.newUser(name)
+	if err == nil {
+		err = s.update(func(f *state) {
+			delete(f.Machines, name)
+			if public != "" {
+				f.Machines[name] = public
+			}
+		})
+	}
 	if err != nil {
 		return err
 	}
-	if err := s.users.replace(name, old, public); err != nil || old == "" {
-		return err
+	delete(s.users, old)
+	if public != "" {
+		s.users[public] = user
+	}
+	if old == "" {
+		return nil
 	}
 	c, err := s.ns.Connz(&server.ConnzOptions{User: old, Username: true, Limit: math.MaxInt32})
 	if err != nil {
@@ -94,10 +97,10 @@ func (s *Server) answer(m *nats.Msg) {
 	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
 	defer cancel()
 	var a fleet.Answer
+	var l fleet.Link
 	var err error
 	switch name := string(m.Data); m.Subject {
 	case fleet.AdminSubject(fleet.Add):
-		var l fleet.Link
 		if l, err = s.AddMachine(ctx, name); err == nil {
 			a.Join = l.String()
 		}
@@ -113,6 +116,81 @@ func (s *Server) answer(m *nats.Msg) {
 	}
 	data, err := json.Marshal(a)
 	if err == nil {
-		_ = m.Respond(data) // whoever asked sees that no answer comes
+		_ = m.Respond(data) // without an answer the request ends with a timeout
 	}
+}
+
+// addUsers adds Control and the machines that the state has.
+func (s *Server) addUsers() error {
+	pair, err := nkeys.FromSeed([]byte(s.state.Control.Seed))
+	if err != nil {
+		return fmt.Errorf("reading the key of %s: %w", fleet.Control, err)
+	}
+	public, err := pair.PublicKey()
+	if err != nil {
+		return fmt.Errorf("reading the key of %s: %w", fleet.Control, err)
+	}
+	s.users[public] = &server.User{Username: fleet.Control}
+	for name, key := range s.state.Machines {
+		if s.users[key], err = s.newUser(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newUser is the user of a machine. Each has an account of its own, which imports
+// the subjects that it may use. Permissions would not be enough: the server does
+// not check the subject that a request names for the answer, so that a machine
+// could have its own data delivered as the job or the result of another one.
+func (s *Server) newUser(name string) (*server.User, error) {
+	publish, subscribe := fleet.Permissions(name)
+	hub := s.ns.GlobalAccount()
+	account, isNew := s.ns.LookupOrRegisterAccount(name)
+	if isNew {
+		only := []*server.Account{account}
+		err := hub.AddStreamExport(fleet.CancelSubject(name), only)
+		if err == nil {
+			err = account.AddStreamImport(hub, fleet.CancelSubject(name), "")
+		}
+		for _, subject := range publish {
+			answers := server.Singleton
+			if strings.Contains(subject, ".MSG.NEXT.") {
+				answers = server.Streamed
+			}
+			err = errors.Join(err, hub.AddServiceExportWithResponse(subject, answers, only),
+				account.AddServiceImport(hub, subject, subject))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("making the account of machine %q: %w", name, err)
+		}
+	}
+	return &server.User{Username: name, Account: account, Permissions: &server.Permissions{
+		Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: subscribe}}}, nil
+}
+
+// Check implements server.Authentication. nats-server could do that itself, but
+// would check every connection anew whenever a machine is added. Check holds the
+// lock until the connection has its permissions, so that one with a key that is
+// revoked meanwhile is found.
+func (s *Server) Check(c server.ClientAuthentication) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	o := c.GetOpts()
+	user, ok := s.users[o.Nkey]
+	if !ok || c.Kind() != server.CLIENT || !isSigned(o.Nkey, c.GetNonce(), o.Sig) {
+		return false
+	}
+	c.RegisterUser(user)
+	return true
+}
+
+// isSigned reports whether the owner of a key signed the nonce of this connection.
+func isSigned(public string, nonce []byte, signature string) bool {
+	sig, err := base64.RawURLEncoding.DecodeString(signature)
+	if err != nil || len(nonce) == 0 {
+		return false
+	}
+	key, err := nkeys.FromPublicKey(public)
+	return err == nil && key.Verify(nonce, sig) == nil
 }
