@@ -40,6 +40,9 @@ func (a *app) runPlans(ctx context.Context, args []string) error {
 	if a.isSet("dry-run") && a.json {
 		return usageError("", "reading --format: --dry-run prints text only")
 	}
+	if a.isSet("dry-run") && a.isSet("wait-between-steps") {
+		return usageError("", "reading --wait-between-steps: --dry-run executes no step")
+	}
 	s, err1 := a.sessionPlan()
 	given, err2 := a.locations()
 	if err := cmp.Or(err1, err2); err != nil {
