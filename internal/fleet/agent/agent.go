@@ -20,7 +20,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,88 +29,71 @@ import (
 
 	"dmgbench/internal/fleet"
 	"dmgbench/internal/system/host"
-	"dmgbench/internal/system/hostio"
 )
 
 const (
-	pullTime  = 30 * time.Second // that a request for a job waits at the server
-	heartbeat = 5 * time.Second  // of the server during that time
-	factsAge  = 5 * time.Minute  // after which the facts of the machine are read again
-	factsTime = 15 * time.Second // for the commands that report them
+	pullTime  = time.Minute      // that a request for a job waits at the server
+	heartbeat = 10 * time.Second // of the server during that time
+	factsTime = 15 * time.Second // for the commands that report the facts of the machine
 )
-
-// agent is a running agent.
-type agent struct {
-	Config
-	*connection
-	program  program
-	gathered time.Time // when the facts were read
-}
 
 // Run is an agent until ctx ends. It returns an error only if the agent cannot be
 // started: what happens later is in its status and in the log.
 func Run(ctx context.Context, c Config) error {
-	if err := c.complete(); err != nil {
-		return err
-	}
-	release, err := host.Lock(c.Folder)
-	if errors.Is(err, host.ErrBusy) {
-		return fmt.Errorf("starting the agent: another one uses %q", c.Folder)
-	}
+	err := fleet.CheckMachine(c.Link.User)
+	var release func()
 	if err == nil {
-		defer release()
-		err = os.MkdirAll(filepath.Join(c.Folder, jobsFolder), 0o700)
+		release, err = host.Lock(c.Folder)
+	}
+	if errors.Is(err, host.ErrBusy) {
+		err = fmt.Errorf("another agent uses %q", c.Folder)
 	}
 	if err != nil {
 		return fmt.Errorf("starting the agent: %w", err)
 	}
+	defer release()
 	a := &agent{Config: c, program: program{c.Program, filepath.Join(c.Folder, "state"), c.Link.User}}
-	tasks, err := readTasks(c.Folder)
-	if err != nil {
-		return err
-	}
-	for _, t := range tasks {
+	for _, t := range readTasks(c.Folder) {
 		endFormer(t.dir)
 	}
 	if a.connection, err = connect(c.Link, c.Log); err != nil {
 		return err
 	}
 	defer a.nc.Close()
-	a.serve(ctx)
+	for failures := 0; ctx.Err() == nil; failures++ {
+		if err = a.serve(ctx); err == nil || ctx.Err() != nil {
+			failures = 0
+			continue
+		}
+		c.Log("%v", err)
+		a.report(func(s *fleet.Status) { s.Error = shorten(err) })
+		sleep(ctx, failures)
+	}
 	return nil
 }
 
-// serve executes jobs until ctx ends.
-func (a *agent) serve(ctx context.Context) {
-	for pause := (backoff{}); ctx.Err() == nil; {
-		err := a.serveOne(ctx)
-		if err == nil {
-			pause = backoff{}
-			continue
-		}
-		if ctx.Err() == nil {
-			a.Log("%v", err)
-			a.report(func(s *fleet.Status) { s.Error = shorten(err.Error()) })
-			pause.wait(ctx)
-		}
-	}
+// agent is a running agent.
+type agent struct {
+	Config
+	*connection
+	program program
 }
 
-// serveOne reports the machine as idle, finishes tasks without a job, waits for a
-// job and executes it.
-func (a *agent) serveOne(ctx context.Context) error {
-	if err := a.finishOrphans(ctx); err != nil {
-		return err
+// serve finishes tasks without a job, reports the machine as idle, waits for a job
+// and executes it.
+func (a *agent) serve(ctx context.Context) error {
+	for _, t := range readTasks(a.Folder) {
+		if err := a.finishOrphan(ctx, t); err != nil {
+			return err
+		}
 	}
 	a.reportIdle(ctx)
 	msg, err := a.pull(ctx)
 	if msg == nil || err != nil {
 		return err
 	}
-	err = a.handle(ctx, msg)
-	if err != nil {
-		// Another attempt may follow at once, here or after a restart.
-		_ = msg.Nak()
+	if err = a.handle(ctx, msg); err != nil {
+		_ = msg.Nak() // the next attempt, here or after a restart, need not wait
 		_ = a.flush(pauseTime)
 	}
 	return err
@@ -119,140 +101,91 @@ func (a *agent) serveOne(ctx context.Context) error {
 
 // pull waits for a job. Without one it returns nil after a while.
 func (a *agent) pull(ctx context.Context) (msg jetstream.Msg, err error) {
-	ctx, cancel := a.untilLost(ctx, pullTime+requestTime)
+	ctx, cancel := a.untilLost(ctx, pullTime)
 	defer cancel()
+	var batch jetstream.MessageBatch
 	consumer, err := a.js.Consumer(ctx, fleet.Jobs, a.machine)
-	if err != nil {
-		return nil, fmt.Errorf("asking for a job: %w", a.checkAnswer(err))
+	if err == nil {
+		batch, err = consumer.Fetch(1, jetstream.FetchContext(ctx), jetstream.FetchHeartbeat(heartbeat))
 	}
-	batch, err := consumer.Fetch(1, jetstream.FetchMaxWait(pullTime), jetstream.FetchHeartbeat(heartbeat))
-	if err != nil {
-		return nil, fmt.Errorf("asking for a job: %w", err)
-	}
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case msg = <-batch.Messages():
-		if err := batch.Error(); msg == nil && err != nil {
-			return nil, fmt.Errorf("waiting for a job: %w", a.checkAnswer(err))
+	if err == nil {
+		if msg = <-batch.Messages(); msg == nil {
+			err = batch.Error()
 		}
-		return msg, nil
 	}
+	if err != nil {
+		return nil, fmt.Errorf("waiting for a job: %w", a.checkAnswer(err))
+	}
+	return msg, nil
 }
 
-// handle executes the present occurrence of a job, or the one whose task is here.
+// handle executes the present occurrence of a job, or the one that was begun, and
+// delivers its result.
 func (a *agent) handle(ctx context.Context, msg jetstream.Msg) error {
 	id := msg.Subject()[strings.LastIndexByte(msg.Subject(), '.')+1:]
-	job, invalid := fleet.Decode[fleet.Job](msg.Data())
-	if invalid == nil && (job.ID != id || fleet.CheckJob(id) != nil) {
-		invalid = errors.New("the id of the job is not that of its subject")
-	}
-	if invalid != nil {
-		job = fleet.Job{}
-	}
 	meta, err := msg.Metadata()
 	if err != nil {
 		return fmt.Errorf("reading job %q: %w", id, err)
 	}
-	tasks, err := readTasks(a.Folder)
+	job, request, refused := readRequest(a.Config, id, msg.Data())
+	s := &session{task: newTask(a.Folder, a.machine, id, occurrence(job, meta.Timestamp), job),
+		connection: a.connection, program: a.program, msg: msg, stored: meta.Timestamp}
+	for _, t := range readTasks(a.Folder) {
+		if t.Result.Job == id {
+			s.task = t
+		}
+	}
+	a.report(func(st *fleet.Status) {
+		st.State, st.Job, st.Plan, st.Progress, st.Error = fleet.Checking, id, job.Plan, nil, ""
+	})
+	done, err := a.hasResult(ctx, s.Result)
+	switch {
+	case err != nil:
+		return err
+	case done || s.Result.State != "":
+	case refused != nil:
+		err = s.conclude(ctx, fleet.Refused, refused)
+	default:
+		err = s.measure(ctx, request)
+	}
 	if err != nil {
 		return err
 	}
-	s := &session{c: a.connection, program: a.program, msg: msg,
-		task: newTask(a.Folder, a.machine, id, occurrence(job, meta.Timestamp, time.Now()), job)}
-	if i := slices.IndexFunc(tasks, func(t *task) bool { return t.Result.Job == id }); i >= 0 {
-		s.task = tasks[i]
-	}
-	a.report(func(st *fleet.Status) { st.Job, st.Plan, st.Progress, st.Error = id, job.Plan, nil, "" })
-	if done, err := a.hasResult(ctx, s.Result); err != nil {
-		return err
-	} else if done {
-		return s.deliver(ctx)
-	}
-	return a.execute(ctx, s, invalid)
-}
-
-// execute measures the task unless that was done before or the job is invalid,
-// and delivers its result.
-func (a *agent) execute(ctx context.Context, s *session, invalid error) error {
-	request, refused := request{}, invalid
-	if refused == nil {
-		request, refused = checkRequest(a.Config, s.Job)
-	}
-	switch {
-	case s.Result.State != "":
-	case refused != nil: // before anything of it is written
-		now := time.Now().UTC()
-		s.Result.State, s.Result.Error, s.Result.Started, s.Result.Ended = fleet.Refused, shorten(refused.Error()), now, now
-		s.Job.Every = 0
-	default:
-		if s.Result.Plan = s.Job.Plan; s.Result.Started.IsZero() {
-			s.Result.Started = time.Now().UTC()
-		}
-		if err := s.save(); err != nil {
-			return err
-		}
-		if err := s.measure(ctx, request); err != nil {
-			return err
-		}
-	}
-	a.Log("job %s, occurrence %d: %s %s", s.Result.Job, s.Result.Occurrence, s.Result.State, s.Result.Error)
+	a.Log("job %s, occurrence %d: %s %s", id, s.Result.Occurrence, s.Result.State, s.Result.Error)
 	return s.deliver(ctx)
 }
 
-// finishOrphans finishes tasks without a job in the queue. One that was not
-// measured to its end was cancelled while this agent was away.
-func (a *agent) finishOrphans(ctx context.Context) error {
-	tasks, err := readTasks(a.Folder)
-	for _, t := range tasks {
-		s := &session{c: a.connection, program: a.program, task: t}
-		if err != nil {
-			return err
-		}
-		if t.Result.Job == "" {
-			err = os.RemoveAll(t.dir)
-			continue
-		}
-		there, unknown := a.isStored(ctx, fleet.Jobs, fleet.JobSubject(a.machine, t.Result.Job), requestTime)
-		if there || unknown != nil {
-			err = unknown
-			continue
-		}
-		if t.Result.State == "" {
-			err = s.conclude(ctx, fleet.Cancelled, errCancelled)
-		}
-		if err == nil {
-			err = s.deliver(ctx)
-		}
+// finishOrphan finishes a task without a job in the queue. If it was not measured
+// to its end, its job was cancelled while this agent was away.
+func (a *agent) finishOrphan(ctx context.Context, t *task) error {
+	queued, err := a.isQueued(ctx, t.Result.Job)
+	if queued || err != nil {
+		return err
+	}
+	s := &session{task: t, connection: a.connection, program: a.program}
+	if t.Result.State == "" {
+		err = s.conclude(ctx, fleet.Cancelled, errCancelled)
+	}
+	if err == nil {
+		err = s.deliver(ctx)
 	}
 	return err
 }
 
-// reportIdle sends the facts of the machine, and the free space of its places.
+// reportIdle sends the facts of the machine and of its places.
 func (a *agent) reportIdle(ctx context.Context) {
-	names := slices.Sorted(maps.Keys(a.Places))
-	places := make([]fleet.Place, len(names))
-	folders := make([]host.Place, len(names))
-	for i, name := range names {
-		folders[i] = host.Place{Name: name, Path: a.Places[name]}
-		places[i].Name = name
-		if d, err := hostio.OpenDir(a.Places[name]); err == nil {
-			places[i].Free, _, places[i].Filesystem, _ = d.FreeSpace()
-			d.Close()
-		}
+	ctx, cancel := context.WithTimeout(ctx, factsTime)
+	defer cancel()
+	var folders []host.Place
+	for _, name := range slices.Sorted(maps.Keys(a.Places)) {
+		folders = append(folders, host.Place{Name: name, Path: a.Places[name]})
 	}
-	old := time.Since(a.gathered) > factsAge
-	var facts = a.status.Host
-	version := a.status.Version
-	if old {
-		ctx, cancel := context.WithTimeout(ctx, factsTime)
-		defer cancel()
-		facts, version = host.Gather(ctx, folders, false), a.program.version(ctx)
-		a.gathered = time.Now()
-	}
+	facts, version := host.Gather(ctx, folders, false), a.program.version(ctx)
 	a.report(func(s *fleet.Status) {
-		s.Host, s.Version, s.Tags, s.Places = facts, version, a.Tags, places
-		s.Inputs = slices.Sorted(maps.Keys(a.Inputs))
-		s.State, s.Job, s.Plan, s.Progress = fleet.Idle, "", "", nil
+		*s = fleet.Status{Machine: a.machine, Version: version, Host: facts, Tags: a.Tags,
+			Inputs: slices.Sorted(maps.Keys(a.Inputs)), State: fleet.Idle, Error: s.Error}
+		for _, d := range facts.Disks {
+			s.Places = append(s.Places, fleet.Place{Name: d.Place, Filesystem: d.Filesystem, Free: d.Free})
+		}
 	})
 }

@@ -255,7 +255,7 @@ func (s *site) empty(c Config) {
 	s.t.Helper()
 	s.until("that the folder of jobs is empty", func() bool {
 		list, err := os.ReadDir(filepath.Join(c.Folder, jobsFolder))
-		return err == nil && len(list) == 0
+		return os.IsNotExist(err) || err == nil && len(list) == 0
 	})
 	for _, dir := range c.Places {
 		list, err := os.ReadDir(dir)
@@ -316,8 +316,8 @@ func TestStopped(t *testing.T) {
 	for i := range 3 {
 		stop := s.start(c)
 		s.until("a run", func() bool {
-			tasks, err := readTasks(c.Folder)
-			return err == nil && len(tasks) == 1 && tasks[0].Result.Attempts == i+1 && s.status().Progress != nil
+			tasks := readTasks(c.Folder)
+			return len(tasks) == 1 && tasks[0].Result.Attempts == i+1 && s.status().Progress != nil
 		})
 		stop()
 	}
@@ -407,8 +407,8 @@ func TestServerAway(t *testing.T) {
 	s.nc.Close()
 	s.server.Close()
 	s.until("the end of the run", func() bool {
-		tasks, err := readTasks(c.Folder)
-		return err == nil && len(tasks) == 1 && tasks[0].Result.State == fleet.Done
+		tasks := readTasks(c.Folder)
+		return len(tasks) == 1 && tasks[0].Result.State == fleet.Done
 	})
 	s.serve()
 	r := s.await("a", 0)
@@ -441,5 +441,5 @@ func TestOneAgentAFolder(t *testing.T) {
 	c := s.config(fake(t, "done"))
 	s.start(c)
 	s.until("an idle machine", func() bool { return s.status().State == fleet.Idle })
-	assert.ErrorContains(t, Run(t.Context(), c), "another one uses")
+	assert.ErrorContains(t, Run(t.Context(), c), "another agent uses")
 }

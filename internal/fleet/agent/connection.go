@@ -1,13 +1,11 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,8 +17,7 @@ import (
 
 const (
 	requestTime = 10 * time.Second // for the answer to one request
-	uploadTime  = 5 * time.Minute  // for a run folder, at the first attempt
-	maxPause    = time.Minute      // between two attempts
+	uploadTime  = time.Hour        // for a run folder; it ends before if the connection is lost
 )
 
 // connection is the agent's connection to the fleet. What it does is bounded in
@@ -31,31 +28,27 @@ type connection struct {
 	js      jetstream.JetStream
 	cancels chan struct{} // gets a value when a job may have been cancelled
 	onLost  atomic.Pointer[context.CancelFunc]
-
-	mu     sync.Mutex
-	status fleet.Status
+	status  fleet.Status
 }
 
-// connect returns before there is a connection: attempts go on until close.
+// connect returns before there is a connection: the attempts end with close.
 func connect(l fleet.Link, log func(string, ...any)) (c *connection, err error) {
-	c = &connection{machine: l.User, cancels: make(chan struct{}, 1), status: fleet.Status{Machine: l.User}}
-	c.nc, c.js, err = fleet.Connect(l, true, func(lost error) {
-		if lost == nil {
-			log("connected again")
-			return
+	c = &connection{machine: l.User, cancels: make(chan struct{}, 1)}
+	onCancel := func(*nats.Msg) {
+		select {
+		case c.cancels <- struct{}{}:
+		default: // there is one already
 		}
-		log("the connection is lost: %v", lost)
+	}
+	c.nc, c.js, err = fleet.Connect(l, true, func(lost error) {
+		log("connection to the fleet: %v", cmp.Or(lost, errors.New("it is back")))
 		if cancel := c.onLost.Load(); cancel != nil {
 			(*cancel)()
 		}
+		onCancel(nil) // a message may have been lost, too
 	})
 	if err == nil {
-		_, err = c.nc.Subscribe(fleet.CancelSubject(l.User), func(*nats.Msg) {
-			select {
-			case c.cancels <- struct{}{}:
-			default: // there is one already
-			}
-		})
+		_, err = c.nc.Subscribe(fleet.CancelSubject(l.User), onCancel)
 	}
 	return c, err
 }
@@ -79,34 +72,36 @@ func (c *connection) checkAnswer(err error) error {
 }
 
 // flush waits until the server has what was sent.
-func (c *connection) flush(limit time.Duration) error {
-	if !c.nc.IsConnected() {
-		return nats.ErrDisconnected
-	}
-	return c.checkAnswer(c.nc.FlushTimeout(limit))
-}
+func (c *connection) flush(limit time.Duration) error { return c.checkAnswer(c.nc.FlushTimeout(limit)) }
 
 // isStored reports whether a stream has a message with this subject.
-func (c *connection) isStored(ctx context.Context, stream, subject string, limit time.Duration) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func (c *connection) isStored(ctx context.Context, stream, subject string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	answer, err := c.nc.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream+"."+subject, nil)
-	switch {
-	case err != nil:
-		return false, fmt.Errorf("reading %s: %w", subject, c.checkAnswer(err))
-	case answer.Header.Get("Nats-Stream") != "":
-		return true, nil
-	case answer.Header.Get("Status") != "404":
-		return false, fmt.Errorf("reading %s: status %q of the server", subject, answer.Header.Get("Status"))
+	if err == nil && answer.Header.Get("Nats-Stream") == "" && answer.Header.Get("Status") != "404" {
+		err = fmt.Errorf("status %q of the server", answer.Header.Get("Status"))
 	}
-	return false, nil
+	if err != nil {
+		return false, fmt.Errorf("reading %s: %w", subject, c.checkAnswer(err))
+	}
+	return answer.Header.Get("Nats-Stream") != "", nil
+}
+
+// isQueued reports whether a job is in the queue, hasResult whether the result of
+// an occurrence is stored.
+func (c *connection) isQueued(ctx context.Context, job string) (bool, error) {
+	return c.isStored(ctx, fleet.Jobs, fleet.JobSubject(c.machine, job))
+}
+
+func (c *connection) hasResult(ctx context.Context, r fleet.Result) (bool, error) {
+	return c.isStored(ctx, fleet.Results, fleet.ResultSubject(c.machine, r.Job, r.Occurrence))
 }
 
 // report changes the status of the machine and sends it, unless the connection is
-// lost. It does not wait.
+// lost. It does not wait. Only the goroutine that executes a job calls it, or the
+// one that reads the output of its child meanwhile.
 func (c *connection) report(change func(*fleet.Status)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	change(&c.status)
 	c.status.Time = time.Now().UTC()
 	if data, err := fleet.Encode(c.status); err == nil && c.nc.IsConnected() {
@@ -114,17 +109,10 @@ func (c *connection) report(change func(*fleet.Status)) {
 	}
 }
 
-// sendLog sends lines that a child printed during a job.
-func (c *connection) sendLog(job string, lines []string) {
-	if len(lines) > 0 && c.nc.IsConnected() {
-		_ = c.nc.Publish(fleet.LogSubject(c.machine, job), []byte(strings.Join(lines, "\n")))
-	}
-}
-
 // upload stores a run folder in the machine's object store and returns its size
-// there, in bytes. attempt, from 0, lengthens the time that it may take.
-func (c *connection) upload(ctx context.Context, id, dir string, attempt int) (int64, error) {
-	ctx, cancel := c.untilLost(ctx, uploadTime<<min(attempt, 6))
+// there, in bytes.
+func (c *connection) upload(ctx context.Context, id, dir string) (int64, error) {
+	ctx, cancel := c.untilLost(ctx, uploadTime)
 	defer cancel()
 	var info *jetstream.ObjectInfo
 	store, err := c.js.ObjectStore(ctx, fleet.Bucket(c.machine))
@@ -140,36 +128,25 @@ func (c *connection) upload(ctx context.Context, id, dir string, attempt int) (i
 	return int64(info.Size), nil
 }
 
-// publish stores the result of a task. One that is stored already counts as done.
+// publish stores the result of a task. It is an error if there is one already.
 func (c *connection) publish(ctx context.Context, r fleet.Result) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	id := r.Run
-	if id == "" {
-		id = r.Job + "." + strconv.Itoa(r.Occurrence)
-	}
+	subject := fleet.ResultSubject(c.machine, r.Job, r.Occurrence)
 	data, err := fleet.Encode(r)
 	if err == nil {
-		_, err = c.js.Publish(ctx, fleet.ResultSubject(c.machine, r.Job, r.Occurrence), data, jetstream.WithMsgID(id))
+		_, err = c.js.Publish(ctx, subject, data, jetstream.WithMsgID(cmp.Or(r.Run, subject)))
 	}
-	// The server has one code for all errors of storing.
-	if err == nil || strings.Contains(err.Error(), "maximum messages per subject") {
-		return nil
+	if err != nil {
+		return fmt.Errorf("storing the result of job %q: %w", r.Job, c.checkAnswer(err))
 	}
-	return fmt.Errorf("storing the result of job %q: %w", r.Job, c.checkAnswer(err))
+	return nil
 }
 
-// backoff pauses between attempts, from a second to a minute.
-type backoff struct{ attempts int }
-
-// wait returns false when ctx has ended.
-func (b *backoff) wait(ctx context.Context) bool {
-	pause := min(time.Second<<min(b.attempts, 10), maxPause)
-	b.attempts++
+// sleep pauses after an attempt, from 0, that failed: from a second to a minute.
+func sleep(ctx context.Context, attempt int) {
 	select {
 	case <-ctx.Done():
-		return false
-	case <-time.After(pause):
-		return true
+	case <-time.After(min(time.Second<<min(attempt, 10), time.Minute)):
 	}
 }

@@ -36,7 +36,8 @@ func pretend(behaviour string, args []string) int {
 	}
 	dir := args[1]
 	if args[0] == "run" {
-		dir = args[slices.Index(args, "--out")+1]
+		i := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--out=") })
+		dir = strings.TrimPrefix(args[i], "--out=")
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		panic(err)
@@ -50,7 +51,7 @@ func pretend(behaviour string, args []string) int {
 	}
 	fmt.Fprintln(f, `{"kind":"session"}`)
 	f.Close()
-	_ = os.WriteFile(filepath.Join(dir, markerFile), []byte("run-"+filepath.Base(filepath.Dir(dir))+"\n"), 0o600)
+	_ = os.WriteFile(filepath.Join(dir, ".dmgbench-run"), []byte("run-"+filepath.Base(filepath.Dir(dir))+"\n"), 0o600)
 	list := strings.Fields(strings.ReplaceAll(behaviour, "done", "0"))
 	return pretendExit(list[min(attempt, len(list)-1)])
 }

@@ -4,17 +4,27 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"dmgbench/internal/fleet"
 	"dmgbench/internal/plan"
-	"dmgbench/internal/system/units"
 )
+
+// Config is what the owner of a machine gives to its agent.
+type Config struct {
+	Link            fleet.Link        // User is the name of the machine
+	Folder          string            // of the agent's state: made if missing, and used by one agent at a time
+	Program         string            // path of dmgbench
+	Places          map[string]string // absolute paths of folders; "" is for plans without places, or with one
+	Backing, Inputs map[string]string // absolute paths by name
+	Tags            []string
+	Engine          string // of jobs that have none; "" is the program's choice
+	Log             func(format string, args ...any)
+}
 
 // minEvery is the shortest time between two occurrences of a job.
 const minEvery = time.Second
@@ -25,68 +35,70 @@ type request struct {
 	options   []string // of run
 }
 
-// checkRequest checks a job, of which it trusts no field, and makes its flags.
-// The error is the reason why the job is refused.
-func checkRequest(c Config, job fleet.Job) (r request, err error) {
-	// A plan that makes the parser panic ends the job instead of the agent.
+// readRequest reads a job, of which it trusts no field, and makes its flags. The
+// error is the reason why the job is refused; it is empty then.
+func readRequest(c Config, id string, data []byte) (job fleet.Job, r request, err error) {
 	defer func() {
+		// A plan that makes the parser panic ends the job instead of the agent.
 		if p := recover(); p != nil {
 			err = fmt.Errorf("reading the plan: %v", p)
 		}
+		if err != nil {
+			job = fleet.Job{}
+		}
 	}()
+	job, err = fleet.Decode[fleet.Job](data)
 	switch {
+	case err != nil:
+		return job, r, err
+	case job.ID != id || fleet.CheckJob(id) != nil:
+		return job, r, errors.New("the id of the job is not that of its subject")
 	case fleet.CheckJob(job.Plan) != nil:
-		return r, errors.New("the name of the plan: want 1 to 64 letters, digits and hyphens")
+		return job, r, errors.New("the name of the plan: want 1 to 64 letters, digits and hyphens")
 	case len(job.Text) > fleet.MaxPlan:
-		return r, fmt.Errorf("the plan has %d bytes: want at most %d", len(job.Text), fleet.MaxPlan)
+		return job, r, fmt.Errorf("the plan has %d bytes: want at most %d", len(job.Text), fleet.MaxPlan)
 	case job.Every != 0 && job.Every < minEvery || job.Repeat < 0:
-		return r, fmt.Errorf("every %s, %d times: want at least %s", job.Every, job.Repeat, minEvery)
+		return job, r, fmt.Errorf("every %s, %d times: want at least %s", job.Every, job.Repeat, minEvery)
 	}
 	p, problems := plan.Parse(job.Plan+".toml", []byte(job.Text))
 	if list := problems.Errors(); len(list) > 0 {
-		return r, errors.New(list[0].String())
+		return job, r, errors.New(list[0].String())
 	}
-	for _, note := range p.Notes {
-		if note.Tool != "" {
-			return r, fmt.Errorf("place %q makes the plan execute %s: agents execute no commands", note.Name, note.Tool)
-		}
+	if r.locations, err = locationFlags(c, p); err == nil {
+		r.options, err = optionFlags(p, job.Options, cmp.Or(job.Options.Engine, c.Engine))
 	}
-	if len(p.Manual) > 0 {
-		return r, fmt.Errorf("someone has to set %q at the machine during the run", p.Manual[0].Name)
-	}
-	if r.locations, err = locationFlags(c, p); err != nil {
-		return r, err
-	}
-	r.options, err = optionFlags(c, p, job.Options)
-	return r, err
+	return job, r, err
 }
 
 // locationFlags are the flags for those places and inputs of the owner that the
-// plan uses.
+// plan uses. A plan that needs commands or a person is refused.
 func locationFlags(c Config, p *plan.Plan) (flags []string, err error) {
-	names := slices.DeleteFunc(p.Places(), func(name string) bool {
-		_, here := plan.HereFor(name) // in the run folder
-		return here
-	})
-	_, single := c.Places[""]
+	for _, note := range p.Notes {
+		if note.Tool != "" {
+			return nil, fmt.Errorf("place %q makes the plan execute %s: agents execute no commands", note.Name, note.Tool)
+		}
+	}
+	if len(p.Manual) > 0 {
+		return nil, fmt.Errorf("someone has to set %q at the machine during the run", p.Manual[0].Name)
+	}
+	names := p.Places()
 	isUnnamed := func(c plan.Case) bool { return c.Settings.Place == "" }
 	useDefault := slices.ContainsFunc(p.Cases(), isUnnamed)
 	for _, name := range names {
-		dir, given := c.Places[name]
-		switch {
-		case given:
+		_, here := plan.HereFor(name) // in the run folder
+		switch dir := c.Places[name]; {
+		case dir != "":
 			flags = append(flags, "--on="+name+"="+dir)
-		case single && len(names) == 1 && !useDefault:
+		case len(names) == 1 && c.Places[""] != "" && !useDefault:
 			useDefault = true
-			continue
-		default:
+		case !here:
 			return nil, fmt.Errorf("the owner of this machine gave no folder for place %q", name)
 		}
-		if dir := c.Backing[name]; dir != "" {
+		if dir := c.Backing[name]; dir != "" && c.Places[name] != "" {
 			flags = append(flags, "--backing="+name+"="+dir)
 		}
 	}
-	if single && useDefault {
+	if useDefault && c.Places[""] != "" {
 		flags = append(flags, "--on=="+c.Places[""])
 	}
 	for _, in := range p.Inputs {
@@ -101,36 +113,28 @@ func locationFlags(c Config, p *plan.Plan) (flags []string, err error) {
 
 // optionFlags are the flags for the options of a job. Each is one argument with
 // its value, so that no value can become another flag.
-func optionFlags(c Config, p *plan.Plan, o fleet.Options) (flags []string, err error) {
-	add := func(name, value string, ok bool) {
-		if value == "" {
-			return
-		}
-		if !ok && err == nil {
-			err = fmt.Errorf("option %s: %.64q cannot be used", name, value)
-		}
-		flags = append(flags, "--"+name+"="+value)
-	}
-	number := func(name string, n, most int) {
-		if n != 0 {
-			add(name, strconv.Itoa(n), n > 0 && n <= most)
-		}
-	}
-	rounds, _ := strconv.Atoi(o.Rounds)
-	add("rounds", o.Rounds, o.Rounds == "auto" || rounds > 0 && o.Rounds == strconv.Itoa(rounds))
-	number("sets", o.Sets, math.MaxInt32)
-	number("workers", o.Workers, math.MaxInt32)
-	scale, notNumber := strconv.ParseFloat(o.Scale, 64)
-	add("scale", o.Scale, notNumber == nil && scale > 0 && scale <= math.MaxFloat64)
-	if o.Seed != 0 {
-		add("seed", strconv.FormatUint(o.Seed, 10), true)
-	}
-	engine := cmp.Or(o.Engine, c.Engine)
-	add("engine", engine, slices.Contains([]string{"auto", "hdiutil", "inprocess"}, engine))
-	_, notShare := units.ParseShare(o.Precision)
-	add("precision", o.Precision, notShare == nil)
+func optionFlags(p *plan.Plan, o fleet.Options, engine string) (flags []string, err error) {
 	only := strings.Join(o.Only, ",")
-	_, notSelector := p.ParseSelector(only)
-	add("only", only, notSelector == nil && !strings.ContainsFunc(only, unicode.IsControl))
+	for _, f := range []struct{ name, value, form string }{
+		{"rounds", o.Rounds, `auto|[1-9][0-9]{0,4}`},
+		{"sets", strconv.Itoa(o.Sets), `[0-9]{1,6}`},
+		{"scale", o.Scale, `[0-9]{1,6}(\.[0-9]{1,9})?`},
+		{"seed", strconv.FormatUint(o.Seed, 10), `[0-9]+`},
+		{"workers", strconv.Itoa(o.Workers), `[0-9]{1,4}`},
+		{"engine", engine, `auto|hdiutil|inprocess`},
+		{"precision", o.Precision, `[0-9]{1,3}(\.[0-9]{1,9})? ?%`},
+		{"only", only, `[^[:cntrl:]]*`},
+	} {
+		if f.value == "" || f.value == "0" {
+			continue
+		}
+		if !regexp.MustCompile(`^(` + f.form + `)$`).MatchString(f.value) {
+			return nil, fmt.Errorf("option %s: %.64q cannot be used", f.name, f.value)
+		}
+		flags = append(flags, "--"+f.name+"="+f.value)
+	}
+	if only != "" {
+		_, err = p.ParseSelector(only)
+	}
 	return flags, err
 }

@@ -86,17 +86,21 @@ func TestFlags(t *testing.T) {
 	c := Config{Places: map[string]string{"": "/d", "usb": "/u"}, Backing: map[string]string{"usb": "/b"}, Engine: "inprocess"}
 	job := tinyJob("a")
 	job.Options = fleet.Options{Rounds: "auto", Sets: 2, Scale: "0.5", Seed: 7, Workers: 3, Precision: "5%", Only: []string{"format=UDSB"}}
-	r, err := checkRequest(c, job)
-	require.NoError(t, err)
+	check := func() request {
+		data, err := json.Marshal(job)
+		require.NoError(t, err)
+		_, r, err := readRequest(c, "a", data)
+		require.NoError(t, err)
+		return r
+	}
+	r := check()
 	assert.Equal(t, []string{"--on==/d"}, r.locations)
 	assert.Equal(t, []string{"--rounds=auto", "--sets=2", "--workers=3", "--scale=0.5", "--seed=7", "--engine=inprocess",
 		"--precision=5%", "--only=format=UDSB"}, r.options)
 	job.Text = strings.Replace(tinyPlan, "[run]", "[target]\nplace = \"usb\"\n[run]", 1)
-	r, err = checkRequest(c, job)
-	require.NoError(t, err)
+	r = check()
 	assert.Equal(t, []string{"--on=usb=/u", "--backing=usb=/b"}, r.locations)
 	delete(c.Places, "usb")
-	r, err = checkRequest(c, job)
-	require.NoError(t, err)
+	r = check()
 	assert.Equal(t, []string{"--on==/d"}, r.locations, "a single place may be the default")
 }

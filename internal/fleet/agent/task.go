@@ -2,14 +2,17 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"dmgbench/internal/fleet"
 	"dmgbench/internal/result"
@@ -19,10 +22,6 @@ import (
 const (
 	jobsFolder = "jobs"      // in the agent's folder: one folder for each task
 	taskFile   = "task.json" // in the folder of a task
-	maxTask    = 2 * fleet.MaxMessage
-
-	// markerFile contains the id of the run in a run folder.
-	markerFile = ".dmgbench-run"
 )
 
 // task is one occurrence of a job on this machine. Its folder exists from before
@@ -33,30 +32,33 @@ type task struct {
 	dir    string
 }
 
-// newTask describes an occurrence of a job; id is the one of its subject.
+// newTask describes an occurrence of a job; id is the one of its subject, which may
+// not be usable as the name of a folder.
 func newTask(folder, machine, id string, occurrence int, job fleet.Job) *task {
+	name := id
+	if fleet.CheckJob(id) != nil {
+		name = "invalid"
+	}
 	sum := sha256.Sum256([]byte(job.Text))
-	return &task{Job: job, dir: filepath.Join(folder, jobsFolder, id+"-"+strconv.Itoa(occurrence)),
-		Result: fleet.Result{Job: id, Machine: machine, Occurrence: occurrence, Digest: hex.EncodeToString(sum[:])}}
+	return &task{Job: job, dir: filepath.Join(folder, jobsFolder, name+"-"+strconv.Itoa(occurrence)),
+		Result: fleet.Result{Job: id, Machine: machine, Occurrence: occurrence, Plan: job.Plan,
+			Digest: hex.EncodeToString(sum[:]), Started: time.Now().UTC()}}
 }
 
-// readTasks reads the tasks in the agent's folder. One without a readable file
-// was killed while its folder was made: it has no job.
-func readTasks(folder string) (list []*task, err error) {
-	entries, err := os.ReadDir(filepath.Join(folder, jobsFolder))
-	if err != nil {
-		return nil, fmt.Errorf("reading the tasks: %w", err)
-	}
-	for _, e := range entries {
-		t := &task{dir: filepath.Join(folder, jobsFolder, e.Name())}
-		if d, err := hostio.OpenDir(t.dir); err == nil {
-			text, _ := d.ReadFile(taskFile, maxTask)
-			_ = json.Unmarshal(text, t)
-			d.Close()
+// readTasks reads the tasks in the agent's folder. It deletes those without a file:
+// their agent was killed while it made the folder, before anything else.
+func readTasks(folder string) (list []*task) {
+	folders, _ := filepath.Glob(filepath.Join(folder, jobsFolder, "*"))
+	for _, dir := range folders {
+		t := &task{dir: dir}
+		text, err := os.ReadFile(filepath.Join(dir, taskFile))
+		if err == nil && json.Unmarshal(text, t) == nil {
+			list = append(list, t)
+		} else if errors.Is(err, os.ErrNotExist) {
+			_ = os.RemoveAll(dir)
 		}
-		list = append(list, t)
 	}
-	return list, nil
+	return list
 }
 
 // run is the run folder, planFile the plan; its name becomes that of the run.
@@ -66,27 +68,19 @@ func (t *task) planFile() string { return filepath.Join(t.dir, t.Job.Plan+".toml
 // save replaces the file of the task atomically, so that a killed agent leaves
 // the old state or the new one.
 func (t *task) save() error {
-	text, err := json.Marshal(t)
-	if err == nil {
-		err = os.MkdirAll(t.dir, 0o700)
-	}
-	var d *hostio.Dir
-	if err == nil {
-		d, err = hostio.OpenDir(t.dir)
-	}
-	if err == nil {
-		defer d.Close()
-		err = d.WriteFileAtomic(taskFile, text, 0o600)
-	}
-	if err != nil {
+	text, err1 := json.Marshal(t)
+	err2 := os.MkdirAll(t.dir, 0o700)
+	d, err3 := hostio.OpenDir(t.dir)
+	if err := cmp.Or(err1, err2, err3); err != nil {
 		return fmt.Errorf("saving job %q: %w", t.Result.Job, err)
 	}
-	return nil
+	defer d.Close()
+	return d.WriteFileAtomic(taskFile, text, 0o600)
 }
 
 // runID is the id of the run, "" before it has started.
 func (t *task) runID() string {
-	text, err := os.ReadFile(filepath.Join(t.run(), markerFile))
+	text, err := os.ReadFile(filepath.Join(t.run(), ".dmgbench-run"))
 	id := strings.TrimSuffix(string(text), "\n")
 	if err != nil || result.SafeName(id) != nil {
 		return ""
