@@ -58,7 +58,7 @@ run: build ## execute PLAN (the plan quick, if none is given) and report
 $(REPRODUCE): reproduce-%: build
 	@$(RUN) '$*'
 
-fleet-demo: build ## a server and three agents on this machine, the plan quick on all, compared by host: 3 minutes
+fleet-demo: build ## a server and three agents on this machine, compared by host
 	@scripts/fleet-demo.sh
 
 test: need-go ## every test that is quick
@@ -167,6 +167,9 @@ completions: build ## tab completion for bash, zsh and fish: dist/completions
 	@bin/dmgbench completion bash > dist/completions/dmgbench.bash
 	@bin/dmgbench completion zsh > dist/completions/_dmgbench
 	@bin/dmgbench completion fish > dist/completions/dmgbench.fish
+	@bin/dmgbench-fleet completion bash > dist/completions/dmgbench-fleet.bash
+	@bin/dmgbench-fleet completion zsh > dist/completions/_dmgbench-fleet
+	@bin/dmgbench-fleet completion fish > dist/completions/dmgbench-fleet.fish
 
 snapshot: need-go ## archives for macOS and Linux in dist/release, nothing published (needs goreleaser)
 	@goreleaser check
