@@ -48,7 +48,7 @@ for name in $agents; do
 done
 until [ "$(dmgbench-fleet status | grep -c ' idle ')" = 3 ]; do sleep 0.2; done
 
-dmgbench-fleet submit quick --hosts tag=demo --engine inprocess --sets 1 --rounds 2 --scale 0.05
+dmgbench-fleet submit quick --hosts tag=demo --engine inprocess --sets 1 --rounds 3
 echo
 dmgbench-fleet results --to "$dir/runs" --wait
 echo
