@@ -42,18 +42,20 @@ func Pack(w io.Writer, dir string) (err error) {
 }
 
 func packFile(t *tar.Writer, dir, name string) error {
-	f, err := os.Open(filepath.Join(dir, name))
+	path := filepath.Join(dir, name)
+	info, err := os.Lstat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%q is no regular file", name) // a link could lead to a file that must stay on the machine
+	}
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%q is no regular file", name)
-	}
-	if err == nil {
-		err = t.WriteHeader(&tar.Header{Name: name, Size: info.Size(), Mode: 0o644, ModTime: info.ModTime(), Format: tar.FormatPAX})
-	}
+	err = t.WriteHeader(&tar.Header{Name: name, Size: info.Size(), Mode: 0o644, ModTime: info.ModTime(), Format: tar.FormatPAX})
 	if err == nil {
 		_, err = io.CopyN(t, f, info.Size())
 	}
