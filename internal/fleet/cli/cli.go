@@ -7,6 +7,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -60,6 +61,7 @@ type app struct {
 	stdout, stderr io.Writer
 	flags          *pflag.FlagSet // of the executed command
 	fleet          *control.Fleet // of commands that connect
+	unprinted      error          // why an answer could not be printed
 }
 
 // commandRow is one command. Its help text and its flags are in help/, in a file
@@ -90,7 +92,11 @@ var commandRows = []commandRow{
 // Run executes the command line of this process and returns the exit status.
 // The first signal cancels it, and the second one ends the process at once.
 func Run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as by nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	return Main(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:])
@@ -111,11 +117,11 @@ func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args [
 	for _, row := range commandRows {
 		root.AddCommand(a.newCommand(row))
 	}
-	err := root.ExecuteContext(ctx)
-	if err == nil {
+	err := cmp.Or(root.ExecuteContext(ctx), a.unprinted)
+	switch {
+	case err == nil:
 		return 0
-	}
-	if ctx.Err() != nil {
+	case ctx.Err() != nil:
 		return exitInterrupted
 	}
 	a.note("dmgbench-fleet: %v", err)
@@ -134,18 +140,18 @@ func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args [
 //go:embed help
 var helpFiles embed.FS
 
-// readHelp reads help/<name>.txt: a line, a description that ends with the exit
-// statuses, the section FLAGS, and the section EXAMPLES. A missing file is a
-// programming error.
+// readFile reads help/<name>.txt. A test prints the help of every command.
+func readFile(name string) string {
+	text, _ := helpFiles.ReadFile("help/" + name + ".txt")
+	return strings.TrimSpace(string(text))
+}
+
+// readHelp reads the help of a command: a line, a description that ends with the
+// exit statuses, the section FLAGS, and the section EXAMPLES. Flags that several
+// commands have are in files of their own.
 func readHelp(name string) (short, long, flags, examples string) {
-	part := func(file string) string {
-		text, err := helpFiles.ReadFile("help/" + file + ".txt")
-		if err != nil {
-			panic(err) // a test prints the help of every command
-		}
-		return strings.TrimSpace(string(text))
-	}
-	text := strings.NewReplacer("{CONTROL}", part("flags-control"), "{AGENT}", part("flags-agent")).Replace(part(name))
+	text := strings.NewReplacer("{CONTROL}", readFile("flags-control"), "{AGENT}", readFile("flags-agent")).
+		Replace(readFile(name))
 	short, long, _ = strings.Cut(text, "\n\n")
 	long, examples, _ = strings.Cut(long, "\n\nEXAMPLES\n")
 	long, flags, _ = strings.Cut(long, "\n\nFLAGS\n")
@@ -217,10 +223,17 @@ func (a *app) number(name string) uint64 {
 	return n
 }
 
-// print prints a line of the answer.
-func (a *app) print(format string, args ...any) error {
+// print prints a line of the answer. Main returns the first error.
+func (a *app) print(format string, args ...any) {
 	_, err := fmt.Fprintln(a.stdout, report.Clean(fmt.Sprintf(format, args...)))
-	return err
+	a.unprinted = cmp.Or(a.unprinted, err)
+}
+
+// Write prints lines of the server, which may contain names that clients gave
+// themselves.
+func (a *app) Write(p []byte) (int, error) {
+	a.note("%s", p)
+	return len(p), nil
 }
 
 // note prints text about what the program does on stderr. Line ends stay.

@@ -72,7 +72,7 @@ func TestHostileMachines(t *testing.T) {
 	assert.Less(t, len(text), 2000)
 	var out, errs bytes.Buffer
 	a := &app{stdout: &out, stderr: &errs}
-	require.NoError(t, a.print("%s", bad))
+	a.print("%s", bad)
 	a.note("%s", bad)
 	assert.Equal(t, 1, strings.Count(out.String(), "\n"))
 	for _, r := range text + out.String() + errs.String() {

@@ -49,7 +49,12 @@ if [ "$(uname -s)" = Darwin ] && [ -z "$user" ]; then
 </dict></plist>
 EOF
 	chmod 644 "/Library/LaunchDaemons/$service.plist"
-	launchctl bootstrap system "/Library/LaunchDaemons/$service.plist"
+	# An earlier daemon may not have ended yet.
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		launchctl bootstrap system "/Library/LaunchDaemons/$service.plist" && break
+		sleep 1
+	done
+	launchctl print "system/$service" >/dev/null
 	echo "started launchd daemon $service"
 elif systemctl $user show-environment >/dev/null 2>&1; then
 	mkdir -p "$units"

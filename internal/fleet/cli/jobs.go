@@ -39,10 +39,10 @@ func (a *app) submitPlans(ctx context.Context, args []string) error {
 	for _, s := range all {
 		jobs, skipped, err := a.fleet.Submit(ctx, s)
 		for _, j := range jobs {
-			err = cmp.Or(err, a.print("%s: job %s", j.Machine, j.Job))
+			a.print("%s: job %s", j.Machine, j.Job)
 		}
 		for _, m := range skipped {
-			err = cmp.Or(err, a.print("%s: no job of %s: %s", m.Machine, s.Plan, m.Reason))
+			a.print("%s: no job of %s: %s", m.Machine, s.Plan, m.Reason)
 		}
 		if err != nil {
 			return err
@@ -91,20 +91,16 @@ func (a *app) cancelJob(ctx context.Context, args []string) error {
 	if err == nil && n == 0 {
 		err = fmt.Errorf("cancelling job %q: no such job waits or runs (dmgbench-fleet status lists the jobs)", args[0])
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		a.print("cancelled %s", report.Count(n, "job"))
 	}
-	return a.print("cancelled %s", report.Count(n, "job"))
+	return err
 }
 
 // printLogs is the command "logs".
 func (a *app) printLogs(ctx context.Context, args []string) error {
 	args = append(args, "")
-	var printed error
-	err := a.fleet.Logs(ctx, args[0], args[1], a.text("follow") == "true", func(line string) {
-		printed = cmp.Or(printed, a.print("%s", line))
-	})
-	return errors.Join(err, printed)
+	return a.fleet.Logs(ctx, args[0], args[1], a.text("follow") == "true", func(line string) { a.print("%s", line) })
 }
 
 // wait waits until the next look, or until ctx ends, which is an error.
@@ -201,62 +197,53 @@ func (a *app) fetchResults(ctx context.Context, jobs []string) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	before := report.Map(list, os.DirEntry.Name)
-	seen := map[string]bool{}
-	failed := 0
-	for isPending := true; isPending; {
+	seen := map[string]bool{} // names of run folders, and results
+	for _, entry := range list {
+		seen[entry.Name()] = true
+	}
+	for failed := 0; ; {
 		views, err := a.fleet.Jobs(ctx)
 		if err != nil {
 			return err
 		}
-		isPending = false
+		if len(jobs) > 0 {
+			views = report.Where(views, func(v control.JobView) bool { return slices.Contains(jobs, v.Job) })
+		}
+		isPending := false
 		for _, v := range views {
-			key := fmt.Sprint(v.Machine, " ", v.Job, " ", v.Occurrence)
-			if seen[key] || len(jobs) > 0 && !slices.Contains(jobs, v.Job) {
-				continue
-			}
 			if v.Result == nil && v.State != control.Forged {
-				isPending = a.text("wait") == "true"
-				continue
-			}
-			seen[key] = true
-			isFailed, err := a.fetch(ctx, v, before)
-			if err != nil {
-				return err
-			}
-			if isFailed {
+				isPending = true
+			} else if a.fetch(ctx, v, seen) {
 				failed++
 			}
 		}
-		if isPending {
-			err = wait(ctx)
-		}
-		if err != nil {
-			return err
+		switch {
+		case isPending && a.text("wait") == "true":
+			if err := wait(ctx); err != nil {
+				return err
+			}
+		case failed > 0:
+			return &statusError{fmt.Errorf("fetching results: %s not done", report.Count(failed, "job")), exitSome}
+		default:
+			return ctx.Err()
 		}
 	}
-	if failed > 0 {
-		return &statusError{fmt.Errorf("fetching results: %s not done", report.Count(failed, "job")), exitSome}
-	}
-	return nil
 }
 
-// fetch fetches the run folder of a job that has ended, and prints it if it was
-// not there before. What is wrong with one does not keep the others from being
-// fetched.
-func (a *app) fetch(ctx context.Context, v control.JobView, before []string) (isFailed bool, err error) {
-	path := ""
-	if v.Result != nil && v.Result.Run != "" {
-		path, err = a.fleet.Fetch(ctx, *v.Result, a.text("to"))
-		switch {
-		case ctx.Err() != nil:
-			return false, ctx.Err()
-		case err != nil:
+// fetch fetches the run folder of a job that has ended, and prints it if it is
+// new. What is wrong with one does not keep the others from being fetched.
+func (a *app) fetch(ctx context.Context, v control.JobView, seen map[string]bool) (isFailed bool) {
+	key, path := fmt.Sprint(v.Machine, " ", v.Job, " ", v.Occurrence), ""
+	if v.Result != nil && v.Result.Run != "" && !seen[key] {
+		var err error
+		if path, err = a.fleet.Fetch(ctx, *v.Result, a.text("to")); err != nil {
 			v.State, v.Error = fleet.Failed, err.Error()
-		case slices.Contains(before, filepath.Base(path)):
-			return false, nil
 		}
 	}
-	isFailed = v.State != fleet.Done && v.State != fleet.Cancelled
-	return isFailed, a.print("%s: %s %s %s %s", v.Machine, v.Job, v.State, path, v.Error)
+	isSeen := seen[key] || seen[filepath.Base(path)]
+	if seen[key] = true; isSeen || ctx.Err() != nil {
+		return false
+	}
+	a.print("%s: %s %s %s %s", v.Machine, v.Job, v.State, path, v.Error)
+	return v.State != fleet.Done && v.State != fleet.Cancelled
 }
