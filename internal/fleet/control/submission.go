@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,11 +43,11 @@ var errQueueFull = errors.New("the queue is full (wait until jobs are done, or c
 // a [plan.Problems] error. If storing fails halfway, the error names what is
 // stored and what is not, and jobs is what is stored.
 func (f *Fleet) Submit(ctx context.Context, s Submission) (jobs []Submitted, skipped []Skipped, err error) {
+	var machines []Machine
 	n, err := needsOf(s)
-	if err != nil {
-		return nil, nil, err
+	if err == nil {
+		machines, err = f.Machines(ctx)
 	}
-	machines, err := f.Machines(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,7 +81,7 @@ func (f *Fleet) Submit(ctx context.Context, s Submission) (jobs []Submitted, ski
 
 // jobIDs are the names of the jobs of a machine. They sort by time.
 func jobIDs(s Submission) (ids []string) {
-	id := time.Now().UTC().Format(idTime) + "-" + strings.ToLower(rand.Text()[:4])
+	id := time.Now().UTC().Format("20060102-1504") + "-" + strings.ToLower(rand.Text()[:4])
 	if s.Every > 0 || s.Repeat < 2 {
 		return []string{id}
 	}
@@ -101,41 +100,39 @@ type needs struct {
 // needsOf checks a plan, with those of its options that change the space that it
 // needs. The machine checks all of them.
 func needsOf(s Submission) (n needs, err error) {
-	var problems *plan.Problems
-	name, o := strings.TrimSuffix(filepath.Base(s.Plan), ".toml"), plan.Overrides{Sets: s.Options.Sets}
-	if err = fleet.CheckJob(name); err != nil {
-		err = errors.New("its name may have only letters, digits and hyphens (rename it)")
-	} else if len(s.Text) > fleet.MaxPlan || s.Repeat < 0 || s.Every < 0 {
-		err = fmt.Errorf("want at most %d bytes, and no negative times", fleet.MaxPlan)
-	} else if n.plan, problems = plan.Parse(s.Plan, s.Text); n.plan == nil || isUndecided(problems) {
+	if len(s.Text) > fleet.MaxPlan || s.Repeat < 0 || s.Every < 0 {
+		return n, fmt.Errorf("submitting plan %q: want at most %d bytes, and no negative times", s.Plan, fleet.MaxPlan)
+	}
+	p, problems := plan.Parse(s.Plan, s.Text)
+	isRefused := func(p plan.Problem) bool { return p.Refused } // by run, too
+	if p == nil || slices.ContainsFunc(problems.Warnings(), isRefused) {
 		return n, problems
+	}
+	o := plan.Overrides{Sets: s.Options.Sets}
+	if fleet.CheckJob(p.Name) != nil {
+		err = errors.New("its name may have only letters, digits and hyphens (rename it)")
 	}
 	if err == nil && s.Options.Scale != "" {
 		o.Scale, err = strconv.ParseFloat(s.Options.Scale, 64)
 	}
 	if err == nil && len(s.Options.Only) > 0 {
-		o.Only, err = n.plan.ParseSelector(strings.Join(s.Options.Only, ","))
+		o.Only, err = p.ParseSelector(strings.Join(s.Options.Only, ","))
 	}
 	if err == nil {
-		n.plan, _, err = n.plan.Apply(o)
+		p, _, err = p.Apply(o)
 	}
 	if err != nil {
 		return n, fmt.Errorf("submitting plan %q: %w", s.Plan, err)
 	}
-	n.space = map[string]units.Bytes{}
-	for _, c := range n.plan.Cases() {
+	n = needs{p, map[string]units.Bytes{}}
+	for _, c := range p.Cases() {
 		at := c.Settings.Place
-		n.space[at] = max(n.space[at], plan.Estimate(n.plan, c).HostPeak, n.plan.Run.SteadyFile)
+		n.space[at] = max(n.space[at], plan.Estimate(p, c).HostPeak, p.Run.SteadyFile)
 		if s.Options.Engine == "simulated" { // writes no file
 			n.space[at] = 0
 		}
 	}
 	return n, nil
-}
-
-// isUndecided reports claims that cannot be decided, for which run refuses a plan.
-func isUndecided(problems *plan.Problems) bool {
-	return slices.ContainsFunc(problems.Warnings(), func(p plan.Problem) bool { return p.Refused })
 }
 
 // reject is why a machine cannot execute the plan, "" if it can.
