@@ -20,13 +20,18 @@ import (
 type Selector []term
 
 // term compares a fact with a value.
-type term struct{ key, op, value string }
+type term struct {
+	key, op, value string
+	compare        func(have, want string) int // as cmp.Compare; unknown if it cannot be said
+}
 
-// signs are the results of a comparison that an operator accepts, where != is
-// none of =.
-var signs = map[string][]int{"=": {0}, "!=": {0}, "<": {-1}, "<=": {-1, 0}, ">": {1}, ">=": {0, 1}}
+const unknown = 2
 
-var termSyntax = regexp.MustCompile(`^([a-z_]+)\s*(>=|<=|!=|=|>|<)\s*([^=].*)$`)
+// operators have the results of comparisons that they accept, where != is none
+// of =.
+var operators = map[string][]int{"=": {0}, "!=": {0}, "<": {-1}, "<=": {-1, 0}, ">": {1}, ">=": {0, 1}}
+
+var termSyntax = regexp.MustCompile(`^\s*(?:([a-z_]+)\s*(>=|<=|!=|=|>|<))?\s*([^=<>!]*[^=<>!\s])\s*$`)
 
 // factsOf are the values of the keys that a selector may have. A machine has
 // several tags, or none.
@@ -49,20 +54,19 @@ func factsOf(name string, s *fleet.Status) map[string][]string {
 func ParseSelector(text string) (s Selector, err error) {
 	var names []string
 	for part := range strings.SplitSeq(text, ",") {
-		part = strings.TrimSpace(part)
 		m := termSyntax.FindStringSubmatch(part)
 		switch {
 		case text == "":
-		case m != nil:
-			s = append(s, term{m[1], m[2], m[3]})
-		case part == "" || strings.ContainsAny(part, "=<>!"):
+		case m == nil:
 			err = fmt.Errorf("%q is neither the name of a machine nor KEY=VALUE", part)
+		case m[1] == "":
+			names = append(names, m[3])
 		default:
-			names = append(names, part)
+			s = append(s, term{key: m[1], op: m[2], value: m[3]})
 		}
 	}
 	if names != nil {
-		s = append(Selector{{"name", "=", strings.Join(names, "|")}}, s...)
+		s = append(Selector{{key: "name", op: "=", value: strings.Join(names, "|")}}, s...)
 	}
 	for i := range s {
 		err = cmp.Or(err, s[i].check())
@@ -81,15 +85,19 @@ func (t *term) check() (err error) {
 	if t.key == "os" && isVersion {
 		t.key = "os_version"
 	}
+	t.compare = compareText
 	switch {
 	case !slices.Contains(keys, t.key):
 		near := cmp.Or(plan.Nearest(t.key, keys), strings.Join(keys, ", "))
 		err = fmt.Errorf("unknown key %q (try %s)", t.key, near)
 	case t.key == "memory":
+		t.compare = compareBytes
 		_, err = units.ParseBytes(t.value)
-	case t.key == "os_version" && !isVersion:
+	case t.key == "os_version" && isVersion:
+		t.compare = compareVersions
+	case t.key == "os_version":
 		err = fmt.Errorf("%q is not a version (want numbers with dots, such as 26.4)", t.value)
-	case t.key != "os_version" && t.op != "=" && t.op != "!=":
+	case t.op != "=" && t.op != "!=":
 		err = fmt.Errorf("%s%s%s: %s has no order (use = or !=)", t.key, t.op, t.value, t.key)
 	default:
 		_, err = path.Match(t.value, "")
@@ -115,50 +123,43 @@ func (s Selector) reject(m Machine) string {
 // holds reports whether one of the values meets the term, or for != none has the
 // other value.
 func (t term) holds(have []string) bool {
-	compare := compareText
-	switch t.key {
-	case "memory":
-		compare = compareBytes
-	case "os_version":
-		compare = compareVersions
-	}
-	isMet := func(v string) bool {
-		n, known := compare(v, t.value)
-		return known && slices.Contains(signs[t.op], n)
-	}
+	isMet := func(v string) bool { return slices.Contains(operators[t.op], t.compare(v, t.value)) }
 	return slices.ContainsFunc(have, isMet) != (t.op == "!=")
 }
 
 // compareText is 0 if have matches one of the patterns, whatever the case.
-func compareText(have, want string) (n int, known bool) {
+func compareText(have, want string) int {
 	for pattern := range strings.SplitSeq(strings.ToLower(want), "|") {
-		if ok, _ := path.Match(pattern, strings.ToLower(have)); ok {
-			return 0, have != ""
+		if ok, _ := path.Match(pattern, strings.ToLower(have)); ok && have != "" {
+			return 0
 		}
 	}
-	return 1, have != ""
+	return unknown
 }
 
-// compareBytes compares sizes with units.
-func compareBytes(have, want string) (n int, known bool) {
+// compareBytes compares sizes with units, where have is 0 if it is not known.
+func compareBytes(have, want string) int {
 	a, err := units.ParseBytes(have)
 	b, _ := units.ParseBytes(want) // check has read it
-	return cmp.Compare(a, b), err == nil && a > 0
+	if err != nil || a == 0 {
+		return unknown
+	}
+	return cmp.Compare(a, b)
 }
 
 // versionSyntax finds the version in a text such as "Debian GNU/Linux 13".
 var versionSyntax = regexp.MustCompile(`\d+(\.\d+)*`)
 
 // compareVersions compares the numbers that want has: 26.4 equals 26.
-func compareVersions(have, want string) (n int, known bool) {
-	have, want = versionSyntax.FindString(have), versionSyntax.FindString(want)
-	numbers := strings.Split(have, ".")
+func compareVersions(have, want string) (n int) {
+	numbers := strings.Split(versionSyntax.FindString(have), ".")
+	if numbers[0] == "" {
+		return unknown
+	}
 	for i, part := range strings.Split(want, ".") {
 		a, _ := strconv.Atoi(append(numbers, make([]string, i+1)...)[i])
 		b, _ := strconv.Atoi(part)
-		if n = cmp.Compare(a, b); n != 0 {
-			break
-		}
+		n = cmp.Or(n, cmp.Compare(a, b))
 	}
-	return n, have != "" && want != ""
+	return n
 }
