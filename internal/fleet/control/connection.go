@@ -53,10 +53,9 @@ func (f *Fleet) Setup(ctx context.Context, l fleet.Limits) error { return fleet.
 
 // message is one of a stream.
 type message struct {
-	subject  string
-	sequence uint64
-	time     time.Time // when the server stored it
-	data     []byte
+	subject string
+	time    time.Time // when the server stored it
+	data    []byte
 }
 
 // read calls each for the messages of a stream from a sequence on, in their
@@ -86,11 +85,10 @@ func (f *Fleet) read(ctx context.Context, stream, subject string, next uint64, e
 		status := m.Header.Get("Status")
 		switch {
 		case lastHeader(m, "Nats-Subject") != "":
-			var got message
-			if got, err = decodeMessage(m); err == nil {
-				each(got)
-				next = got.sequence + 1
-			}
+			at, _ := time.Parse(time.RFC3339Nano, lastHeader(m, "Nats-Time-Stamp"))
+			each(message{lastHeader(m, "Nats-Subject"), at, m.Data})
+			next, err = strconv.ParseUint(lastHeader(m, "Nats-Sequence"), 10, 64)
+			next++
 		case status == "404", status == "204" && lastHeader(m, "Nats-Num-Pending") == "0":
 			return next, nil
 		case status == "204": // end of this batch
@@ -107,14 +105,6 @@ func (f *Fleet) read(ctx context.Context, stream, subject string, next uint64, e
 func lastHeader(m *nats.Msg, key string) string {
 	values := m.Header.Values(key)
 	return append([]string{""}, values...)[len(values)]
-}
-
-func decodeMessage(m *nats.Msg) (out message, err error) {
-	out = message{subject: lastHeader(m, "Nats-Subject"), data: m.Data}
-	if out.sequence, err = strconv.ParseUint(lastHeader(m, "Nats-Sequence"), 10, 64); err == nil {
-		out.time, err = time.Parse(time.RFC3339Nano, lastHeader(m, "Nats-Time-Stamp"))
-	}
-	return out, err
 }
 
 // store stores a message in the stream of its subject.

@@ -14,7 +14,7 @@ import (
 	"dmgbench/internal/fleet"
 )
 
-// States of a job beside those of machines and results.
+// States of a job that neither machines nor results have.
 const (
 	Waiting = "waiting"
 	Forged  = "forged" // the result is not that of its subject, or cannot be read
