@@ -65,7 +65,7 @@ type app struct {
 }
 
 // commandRow is one command. Its help text and its flags are in help/, in a file
-// named after it.
+// named after it. A new command needs a row, a help text and a method of [app].
 type commandRow struct {
 	name, args string
 	min, max   int
@@ -193,7 +193,8 @@ func (a *app) newCommand(row commandRow) *cobra.Command {
 	return cmd
 }
 
-// connect connects as the user that may do everything.
+// connect connects as the user that may do everything: with the key in the folder
+// of the server, which therefore is on this machine, or to the server of --nats.
 func (a *app) connect() error {
 	link := fleet.Link{URLs: []string{a.text("nats")}, User: fleet.Control, Credentials: a.text("creds")}
 	folder, err := a.stateFolder("fleet")
@@ -236,7 +237,8 @@ func (a *app) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// note prints text about what the program does on stderr. Line ends stay.
+// note prints text about what the program does on stderr. Line ends stay, and
+// blanks, with which errors of a plan point to a column.
 func (a *app) note(format string, args ...any) {
 	text := strings.Map(func(r rune) rune {
 		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {

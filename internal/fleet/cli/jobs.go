@@ -29,7 +29,8 @@ const (
 )
 
 // submitPlans is the command "submit". All plans are read before the first is
-// submitted.
+// submitted. A plan that no machine fits does not keep the others from being
+// submitted, as the same command would submit those twice when it is repeated.
 func (a *app) submitPlans(ctx context.Context, args []string) error {
 	all, err := a.submissions(args)
 	if err != nil {
@@ -54,7 +55,8 @@ func (a *app) submitPlans(ctx context.Context, args []string) error {
 	return unfit
 }
 
-// submissions reads the plans, with the options that all of them get.
+// submissions reads the plans, with the options that all of them get. As in
+// "dmgbench run", a name of a built-in plan is preferred to a file of that name.
 func (a *app) submissions(args []string) (all []control.Submission, err error) {
 	s := control.Submission{Repeat: int(a.number("repeat")), Options: fleet.Options{Rounds: a.text("rounds"),
 		Sets: int(a.number("sets")), Scale: a.text("scale"), Seed: a.number("seed"), Workers: int(a.number("workers")),
@@ -83,7 +85,8 @@ func (a *app) submissions(args []string) (all []control.Submission, err error) {
 	return all, nil
 }
 
-// cancelJob is the command "cancel".
+// cancelJob is the command "cancel". A job that is not there is an error, since it
+// is misspelt or has ended.
 func (a *app) cancelJob(ctx context.Context, args []string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -97,10 +100,12 @@ func (a *app) cancelJob(ctx context.Context, args []string) error {
 	return err
 }
 
-// printLogs is the command "logs".
+// printLogs is the command "logs". The lines come from a machine, so each is
+// printed as one line.
 func (a *app) printLogs(ctx context.Context, args []string) error {
 	args = append(args, "")
-	return a.fleet.Logs(ctx, args[0], args[1], a.text("follow") == "true", func(line string) { a.print("%s", line) })
+	err := a.fleet.Logs(ctx, args[0], args[1], a.text("follow") == "true", func(line string) { a.print("%s", line) })
+	return cmp.Or(err, ctx.Err())
 }
 
 // wait waits until the next look, or until ctx ends, which is an error.
@@ -113,7 +118,9 @@ func wait(ctx context.Context) error {
 	}
 }
 
-// printStatus is the command "status".
+// printStatus is the command "status". Both tables are printed at once, so that
+// the screen does not flicker. The tables of --watch follow each other where
+// stdout is not a terminal.
 func (a *app) printStatus(ctx context.Context, _ []string) error {
 	for {
 		machines, err := a.fleet.Machines(ctx)
@@ -137,7 +144,8 @@ func (a *app) printStatus(ctx context.Context, _ []string) error {
 	}
 }
 
-// machineRows is the table of machines, with its head.
+// machineRows is the table of machines, with its head. Its numbers come from the
+// machines and may be any; the column HEARD has the server's time.
 func machineRows(machines []control.Machine, now time.Time) [][]string {
 	rows := [][]string{strings.Fields("MACHINE STATE HEARD WAITING JOB CASE ROUND DONE LEFT SYSTEM ERROR")}
 	for _, m := range machines {
@@ -155,7 +163,8 @@ func machineRows(machines []control.Machine, now time.Time) [][]string {
 	return rows
 }
 
-// jobRows is the table of jobs, with its head.
+// jobRows is the table of jobs, with its head. Occurrences of a repeated job are
+// numbered from the second one on.
 func jobRows(jobs []control.JobView, now time.Time) [][]string {
 	rows := [][]string{strings.Fields("JOB PLAN MACHINE STATE TIME RUN ERROR")}
 	for _, j := range jobs {
@@ -178,7 +187,9 @@ func age(now, then time.Time) string {
 	return max(now.Sub(then), 0).Truncate(time.Second).String() + " ago"
 }
 
-// table aligns the columns of rows. Cells come from other machines.
+// table aligns the columns of rows. Cells come from other machines: they are
+// shortened, and get neither line ends nor other control characters. An empty one
+// is a hyphen, so that scripts can split lines at blanks.
 func table(rows [][]string) string {
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)

@@ -31,7 +31,8 @@ var (
 	uninstallScript []byte
 )
 
-// serve is the command "serve".
+// serve is the command "serve". It ends without an error when it is interrupted,
+// which is the only way to end it.
 func (a *app) serve(ctx context.Context, _ []string) error {
 	limits := fleet.DefaultLimits()
 	runs, err := units.ParseBytes(a.text("runs"))
@@ -58,6 +59,9 @@ func (a *app) serve(ctx context.Context, _ []string) error {
 	defer s.Close()
 	a.print("serving a fleet at %s", strings.Join(s.Addresses(), ", "))
 	a.print("add a machine: dmgbench-fleet add-machine NAME --folder %s", quote(folder))
+	if a.text("listen") == "" {
+		a.print("only this machine reaches the server; for others, add --listen 0.0.0.0:4222")
+	}
 	<-ctx.Done()
 	return nil
 }
@@ -122,7 +126,8 @@ func (a *app) addToOwnServer(ctx context.Context, name string) error {
 	return nil
 }
 
-// revokeMachine is the command "revoke".
+// revokeMachine is the command "revoke". The server closes the connections that
+// use the key.
 func (a *app) revokeMachine(ctx context.Context, args []string) error {
 	_, err := a.request(ctx, fleet.Revoke, args[0])
 	return err
@@ -181,7 +186,8 @@ func (a *app) programsFor(ctx context.Context, target string) (map[string][]byte
 }
 
 // install sends files to another machine, as a tar on stdin, and starts the agent
-// there. No argument of a process has the join string.
+// there. No argument of a process has the join string, and no file of it can be
+// read by another user. One connection is enough, as each may ask for a password.
 func (a *app) install(ctx context.Context, target, name string, files map[string][]byte) error {
 	var archive bytes.Buffer
 	t := tar.NewWriter(&archive)
@@ -203,7 +209,8 @@ func (a *app) install(ctx context.Context, target, name string, files map[string
 // quote is a word as a POSIX shell takes it.
 func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// join is the command "join". It ends without an error when it is interrupted.
+// join is the command "join". It ends without an error when it is interrupted:
+// the services that start it take any other status for a crash.
 func (a *app) join(ctx context.Context, args []string) error {
 	link, err := a.agentLink(append(args, "")[0])
 	if err != nil {
@@ -235,7 +242,8 @@ func (a *app) join(ctx context.Context, args []string) error {
 }
 
 // agentLink is how this machine reaches the fleet: a join string, from the
-// argument, a file or stdin, or an address with a file of credentials.
+// argument, a file or stdin, or an address with a file of credentials. The name
+// in a join string is that of its key, so that --name can only confirm it.
 func (a *app) agentLink(arg string) (link fleet.Link, err error) {
 	const maxJoin = 64 << 10 // bytes
 	name := a.text("name")
@@ -258,7 +266,8 @@ func (a *app) agentLink(arg string) (link fleet.Link, err error) {
 }
 
 // paths are the values [NAME=]PATH of a flag by their names. An equals sign after
-// a slash belongs to the path.
+// a slash belongs to the path. A path that does not exist is an error here, as
+// the agent would otherwise refuse each job because of it.
 func (a *app) paths(flag string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, value := range a.list(flag) {

@@ -21,7 +21,7 @@ fi
 if [ -f "$dir/pid" ]; then
 	pid=$(cat "$dir/pid")
 	# After a restart of the computer the number may be that of another process.
-	case $(ps -o args= -p "$pid" 2>/dev/null) in
+	case $(ps -ww -o args= -p "$pid" 2>/dev/null) in
 	*"$dir/"*)
 		kill "$pid"
 		# A run removes its images first.
