@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 
 // joinPrefix starts a join string and has its version.
 const joinPrefix = "dmgbench-fleet-1-"
+
+const dialTime = 10 * time.Second
 
 // Control is the user that may do everything in the account of the fleet. No
 // machine has this name, as it is not lower-case.
@@ -72,11 +75,13 @@ func Pin(c *x509.Certificate) string {
 // onState, if not nil, gets an error when it is lost, and nil when it is back. An
 // agent passes retry: it also goes on trying if the first attempt fails.
 //
-// Pings are an hour apart, as nothing may be sent while a file is timed.
+// Pings are an hour apart, and TCP sends none, as nothing may be sent while a file
+// is timed.
 func Connect(l Link, retry bool, onState func(error)) (*nats.Conn, jetstream.JetStream, error) {
 	o := []nats.Option{nats.Name("dmgbench-fleet " + l.User), nats.CustomInboxPrefix(Inbox(l.User)),
 		nats.MaxReconnects(-1), nats.ReconnectWait(time.Second), nats.ReconnectJitter(time.Second, time.Second),
-		nats.RetryOnFailedConnect(retry), nats.PingInterval(time.Hour), nats.Timeout(10 * time.Second)}
+		nats.RetryOnFailedConnect(retry), nats.PingInterval(time.Hour), nats.Timeout(dialTime),
+		nats.SetCustomDialer(&net.Dialer{Timeout: dialTime, KeepAlive: -1})}
 	if onState != nil {
 		o = append(o, nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err == nil {
@@ -118,7 +123,7 @@ func Connect(l Link, retry bool, onState func(error)) (*nats.Conn, jetstream.Jet
 func pinned(pin string) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, VerifyConnection: func(s tls.ConnectionState) error {
 		if len(s.PeerCertificates) == 0 || Pin(s.PeerCertificates[0]) != pin {
-			return errors.New("the server has another key than the join string says")
+			return errors.New("the server has another key than the join string")
 		}
 		return nil
 	}}

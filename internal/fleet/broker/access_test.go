@@ -413,3 +413,44 @@ func TestFullStore(t *testing.T) {
 	require.ErrorContains(t, err, `adding machine "mac": `)
 	require.ErrorContains(t, err, "insufficient storage resources")
 }
+
+// What the server remembers of a request across accounts is gone when it is answered.
+func TestRequestsLeaveNothing(t *testing.T) {
+	s := startServer(t, t.TempDir(), Options{})
+	ctx := testContext(t)
+	_, js := machine(t, s, "mac")
+	account, err := s.ns.LookupAccount("mac")
+	require.NoError(t, err)
+	c, err := js.Consumer(ctx, fleet.Jobs, "mac")
+	require.NoError(t, err)
+	batch, err := c.Fetch(1, jetstream.FetchMaxWait(1200*time.Millisecond), jetstream.FetchHeartbeat(500*time.Millisecond))
+	require.NoError(t, err)
+	pending := func() int { return account.NumPendingReverseResponses() + s.ns.GlobalAccount().NumPendingAllResponses() }
+	assert.Eventually(t, func() bool { return pending() > 0 }, soon, time.Millisecond)
+	assert.Nil(t, <-batch.Messages())
+	require.NoError(t, batch.Error(), "the heartbeats of the server arrive")
+	for i := range 20 {
+		_, err = c.FetchNoWait(1)
+		require.NoError(t, err)
+		_, err = js.Publish(ctx, fleet.ResultSubject("mac", "j", i), nil)
+		require.NoError(t, err)
+	}
+	assert.Eventually(t, func() bool { return pending() == 0 }, soon, time.Millisecond)
+}
+
+// The streams take the limits of the present start.
+func TestLimitsChange(t *testing.T) {
+	folder := t.TempDir()
+	ctx := testContext(t)
+	for _, size := range []int64{4 << 20, 8 << 20, 2 << 20} {
+		s := startServer(t, folder, Options{Limits: fleet.Limits{Queue: size, Results: size, Runs: size, Replicas: 1}})
+		_, err := s.AddMachine(ctx, "mac")
+		require.NoError(t, err)
+		for _, name := range []string{fleet.Jobs, fleet.Results, "OBJ_fleet-mac"} {
+			st, err := s.js.Stream(ctx, name)
+			require.NoError(t, err)
+			assert.Equal(t, size, st.CachedInfo().Config.MaxBytes, name)
+		}
+		s.Close()
+	}
+}
