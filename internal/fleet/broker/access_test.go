@@ -425,7 +425,9 @@ func TestRequestsLeaveNothing(t *testing.T) {
 	require.NoError(t, err)
 	batch, err := c.Fetch(1, jetstream.FetchMaxWait(1200*time.Millisecond), jetstream.FetchHeartbeat(500*time.Millisecond))
 	require.NoError(t, err)
-	pending := func() int { return account.NumPendingReverseResponses() + s.ns.GlobalAccount().NumPendingAllResponses() }
+	pending := func() int {
+		return account.NumPendingReverseResponses() + s.ns.GlobalAccount().NumPendingAllResponses()
+	}
 	assert.Eventually(t, func() bool { return pending() > 0 }, soon, time.Millisecond)
 	assert.Nil(t, <-batch.Messages())
 	require.NoError(t, batch.Error(), "the heartbeats of the server arrive")
