@@ -48,8 +48,8 @@ func TestMain(m *testing.M) {
 	if behaviour := os.Getenv("FLEET_AGENT_FAKE"); behaviour != "" {
 		os.Exit(pretend(behaviour, os.Args[1:]))
 	}
-	if os.Getenv("FLEET_AGENT_CONFIG") != "" {
-		os.Exit(runAgentProcess())
+	if text := os.Getenv("FLEET_AGENT_PROCESS"); text != "" {
+		runProcess(text)
 	}
 	var err error
 	if binaries, err = os.MkdirTemp("", "fleet-agent-"); err != nil {
@@ -58,19 +58,6 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	_ = os.RemoveAll(binaries)
 	os.Exit(code)
-}
-
-// runAgentProcess is an agent as a process of its own, for tests that kill it.
-func runAgentProcess() int {
-	var c Config
-	if err := json.Unmarshal([]byte(os.Getenv("FLEET_AGENT_CONFIG")), &c); err != nil {
-		panic(err)
-	}
-	c.Log = func(format string, args ...any) { fmt.Fprintf(os.Stderr, "agent: "+format+"\n", args...) }
-	if err := Run(context.Background(), c); err != nil {
-		panic(err)
-	}
-	return 0
 }
 
 var dmgbench = sync.OnceValues(func() (string, error) {

@@ -1,0 +1,155 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/fleet"
+	"dmgbench/internal/fleet/broker"
+)
+
+// process is what a process of a test does: it serves the folder, or without one it is an agent.
+type process struct {
+	Serve                   string
+	Link                    fleet.Link
+	Folder, Program, Engine string
+	Places                  map[string]string
+}
+
+// runProcess does so until it is killed.
+func runProcess(text string) {
+	var p process
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		panic(err)
+	}
+	if p.Serve != "" {
+		if _, err := broker.Serve(p.Serve, broker.Options{Limits: smallLimits}); err != nil {
+			panic(err)
+		}
+		select {}
+	}
+	panic(Run(context.Background(), Config{Link: p.Link, Folder: p.Folder, Program: p.Program, Engine: p.Engine, Places: p.Places,
+		Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, "agent: "+format+"\n", args...) }}))
+}
+
+// spawn starts a process; kill kills it and waits for its end.
+func spawn(t *testing.T, p process) (kill func()) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	text, err := json.Marshal(p)
+	require.NoError(t, err)
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), "FLEET_AGENT_PROCESS="+string(text))
+	if testing.Verbose() {
+		cmd.Stderr = os.Stderr
+	}
+	require.NoError(t, cmd.Start())
+	return func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+}
+
+// commandsWith lists the processes with a text in their command line.
+func commandsWith(t *testing.T, text string) (list []string) {
+	t.Helper()
+	out, err := exec.Command("ps", "-axww", "-o", "command=").Output()
+	require.NoError(t, err)
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, text) {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+// TestKills kills agent, child and server a hundred times (DMGBENCH_LONG=1).
+func TestKills(t *testing.T) {
+	if os.Getenv("DMGBENCH_LONG") == "" {
+		t.Skip("takes minutes: DMGBENCH_LONG=1")
+	}
+	killMany(t, 100, 30)
+}
+
+func TestFewKills(t *testing.T) {
+	t.Parallel()
+	killMany(t, 3, 2)
+}
+
+func killMany(t *testing.T, kills, jobs int) {
+	s := newSite(t, smallLimits)
+	c := s.config(realProgram(t))
+	s.nc.Close()
+	s.server.Close() // from now on it is a process
+	self := process{Link: s.link, Folder: c.Folder, Program: c.Program, Engine: c.Engine, Places: c.Places}
+	killServer, killAgent := spawn(t, process{Serve: s.folder}), spawn(t, self)
+	t.Cleanup(func() { killServer(); killAgent() })
+	var err error
+	s.until("the server", func() bool {
+		s.nc, s.js, err = fleet.Connect(s.link0(), false, nil)
+		return err == nil
+	})
+	for i := range jobs {
+		job := tinyJob("job-" + strconv.Itoa(i))
+		job.Text = strings.Replace(tinyPlan, "200 ms", "400 ms", 1)
+		s.submit(job)
+	}
+	count := map[string]int{}
+	for range kills {
+		time.Sleep(time.Duration(200+rand.IntN(2000)) * time.Millisecond)
+		switch rand.IntN(3) {
+		case 0:
+			killServer()
+			count["server"]++
+			killServer = spawn(t, process{Serve: s.folder})
+		case 1:
+			killAgent()
+			count["agent"]++
+			killAgent = spawn(t, self)
+		default:
+			pids, _ := filepath.Glob(filepath.Join(c.Folder, jobsFolder, "*", pidFile))
+			for _, name := range pids {
+				text, _ := os.ReadFile(name)
+				if pid, err := strconv.Atoi(string(text)); err == nil && len(commandsWith(t, filepath.Dir(name))) > 0 {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+					count["child"]++
+				}
+			}
+		}
+	}
+	t.Logf("killed: %v", count)
+	for i := range jobs {
+		id := "job-" + strconv.Itoa(i)
+		r := s.await(id, 0)
+		assert.Equal(t, fleet.Done, r.State, r.Error)
+		s.checkRun(r, 2)
+		s.awaitGone(id)
+	}
+	s.empty(c)
+	left, err := filepath.Glob(filepath.Join(c.Folder, "state", "runs", "*"))
+	require.NoError(t, err)
+	assert.Empty(t, left, "runs in the registry")
+	killAgent()
+	assert.Empty(t, commandsWith(t, c.Folder))
+}
+
+// link0 is the link of Control.
+func (s *site) link0() fleet.Link {
+	l, err := broker.ReadControl(s.folder)
+	require.NoError(s.t, err)
+	return l
+}
