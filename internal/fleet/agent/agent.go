@@ -20,7 +20,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -32,8 +31,8 @@ import (
 )
 
 const (
-	pullTime  = time.Minute      // that a request for a job waits at the server
-	heartbeat = 10 * time.Second // of the server during that time
+	pullTime  = 5 * time.Minute  // that a request for a job waits at the server
+	heartbeat = 30 * time.Second // of the server during that time
 	factsTime = 15 * time.Second // for the commands that report the facts of the machine
 )
 
@@ -52,11 +51,8 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("starting the agent: %w", err)
 	}
 	defer release()
-	a := &agent{Config: c, program: program{c.Program, filepath.Join(c.Folder, "state"), c.Link.User}}
-	for _, t := range readTasks(c.Folder) {
-		endFormer(t.dir)
-	}
-	if a.connection, err = connect(c.Link, c.Log); err != nil {
+	a := &agent{Config: c, cancels: make(chan struct{}, 1)}
+	if err = a.connect(); err != nil {
 		return err
 	}
 	defer a.nc.Close()
@@ -70,13 +66,6 @@ func Run(ctx context.Context, c Config) error {
 		sleep(ctx, failures)
 	}
 	return nil
-}
-
-// agent is a running agent.
-type agent struct {
-	Config
-	*connection
-	program program
 }
 
 // serve finishes tasks without a job, reports the machine as idle, waits for a job
@@ -104,7 +93,7 @@ func (a *agent) pull(ctx context.Context) (msg jetstream.Msg, err error) {
 	ctx, cancel := a.untilLost(ctx, pullTime)
 	defer cancel()
 	var batch jetstream.MessageBatch
-	consumer, err := a.js.Consumer(ctx, fleet.Jobs, a.machine)
+	consumer, err := a.js.Consumer(ctx, fleet.Jobs, a.Link.User)
 	if err == nil {
 		batch, err = consumer.Fetch(1, jetstream.FetchContext(ctx), jetstream.FetchHeartbeat(heartbeat))
 	}
@@ -128,8 +117,8 @@ func (a *agent) handle(ctx context.Context, msg jetstream.Msg) error {
 		return fmt.Errorf("reading job %q: %w", id, err)
 	}
 	job, request, refused := readRequest(a.Config, id, msg.Data())
-	s := &session{task: newTask(a.Folder, a.machine, id, occurrence(job, meta.Timestamp), job),
-		connection: a.connection, program: a.program, msg: msg, stored: meta.Timestamp}
+	s := &session{agent: a, msg: msg, stored: meta.Timestamp,
+		task: newTask(a.Config, id, occurrence(job, meta.Timestamp), job)}
 	for _, t := range readTasks(a.Folder) {
 		if t.Result.Job == id {
 			s.task = t
@@ -162,7 +151,7 @@ func (a *agent) finishOrphan(ctx context.Context, t *task) error {
 	if queued || err != nil {
 		return err
 	}
-	s := &session{task: t, connection: a.connection, program: a.program}
+	s := &session{agent: a, task: t}
 	if t.Result.State == "" {
 		err = s.conclude(ctx, fleet.Cancelled, errCancelled)
 	}
@@ -180,10 +169,12 @@ func (a *agent) reportIdle(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(a.Places)) {
 		folders = append(folders, host.Place{Name: name, Path: a.Places[name]})
 	}
-	facts, version := host.Gather(ctx, folders, false), a.program.version(ctx)
+	facts := host.Gather(ctx, folders, false)
+	out, _ := a.command(ctx, "version").Output()
+	version, _, _ := strings.Cut(strings.TrimPrefix(string(out), "dmgbench "), "\n")
 	a.report(func(s *fleet.Status) {
-		*s = fleet.Status{Machine: a.machine, Version: version, Host: facts, Tags: a.Tags,
-			Inputs: slices.Sorted(maps.Keys(a.Inputs)), State: fleet.Idle, Error: s.Error}
+		*s = fleet.Status{Machine: a.Link.User, Version: version, Host: facts, Tags: a.Tags,
+			Inputs: slices.Sorted(maps.Keys(a.Inputs)), State: fleet.Idle}
 		for _, d := range facts.Disks {
 			s.Places = append(s.Places, fleet.Place{Name: d.Place, Filesystem: d.Filesystem, Free: d.Free})
 		}

@@ -1,12 +1,18 @@
 package agent
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -18,12 +24,14 @@ import (
 const (
 	requestTime = 10 * time.Second // for the answer to one request
 	uploadTime  = time.Hour        // for a run folder; it ends before if the connection is lost
+	maxAttempts = 20               // to execute something that a signal ends, or that does not come further
+	graceTime   = 30 * time.Second // for a child to detach its images after an interrupt
 )
 
-// connection is the agent's connection to the fleet. What it does is bounded in
-// time, and fails while the connection is lost.
-type connection struct {
-	machine string
+// agent is a machine's connection to the fleet and its dmgbench. Its requests are
+// bounded in time, and fail while the connection is lost.
+type agent struct {
+	Config
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	cancels chan struct{} // gets a value when a job may have been cancelled
@@ -32,90 +40,89 @@ type connection struct {
 }
 
 // connect returns before there is a connection: the attempts end with close.
-func connect(l fleet.Link, log func(string, ...any)) (c *connection, err error) {
-	c = &connection{machine: l.User, cancels: make(chan struct{}, 1)}
+func (a *agent) connect() (err error) {
 	onCancel := func(*nats.Msg) {
 		select {
-		case c.cancels <- struct{}{}:
+		case a.cancels <- struct{}{}:
 		default: // there is one already
 		}
 	}
-	c.nc, c.js, err = fleet.Connect(l, true, func(lost error) {
-		log("connection to the fleet: %v", cmp.Or(lost, errors.New("it is back")))
-		if cancel := c.onLost.Load(); cancel != nil {
+	a.nc, a.js, err = fleet.Connect(a.Link, true, func(lost error) {
+		a.Log("connection to the fleet: %v", cmp.Or(lost, errors.New("it is back")))
+		if cancel := a.onLost.Load(); cancel != nil {
 			(*cancel)()
 		}
 		onCancel(nil) // a message may have been lost, too
 	})
 	if err == nil {
-		_, err = c.nc.Subscribe(fleet.CancelSubject(l.User), onCancel)
+		_, err = a.nc.Subscribe(fleet.CancelSubject(a.Link.User), onCancel)
 	}
-	return c, err
+	return err
 }
 
 // untilLost makes a context that ends when the connection is lost: what waits for
 // an answer then would wait in vain.
-func (c *connection) untilLost(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+func (a *agent) untilLost(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
-	c.onLost.Store(&cancel)
+	a.onLost.Store(&cancel)
 	return ctx, cancel
 }
 
 // checkAnswer is called with the error of a request. Without an answer it makes
 // the connection anew, as a machine that slept may have one that exists only on
 // its side.
-func (c *connection) checkAnswer(err error) error {
+func (a *agent) checkAnswer(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, jetstream.ErrNoHeartbeat) {
-		_ = c.nc.ForceReconnect()
+		_ = a.nc.ForceReconnect()
 	}
 	return err
 }
 
 // flush waits until the server has what was sent.
-func (c *connection) flush(limit time.Duration) error { return c.checkAnswer(c.nc.FlushTimeout(limit)) }
+func (a *agent) flush(limit time.Duration) error { return a.checkAnswer(a.nc.FlushTimeout(limit)) }
 
 // isStored reports whether a stream has a message with this subject.
-func (c *connection) isStored(ctx context.Context, stream, subject string) (bool, error) {
+func (a *agent) isStored(ctx context.Context, stream, subject string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	answer, err := c.nc.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream+"."+subject, nil)
+	answer, err := a.nc.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream+"."+subject, nil)
 	if err == nil && answer.Header.Get("Nats-Stream") == "" && answer.Header.Get("Status") != "404" {
 		err = fmt.Errorf("status %q of the server", answer.Header.Get("Status"))
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading %s: %w", subject, c.checkAnswer(err))
+		return false, fmt.Errorf("reading %s: %w", subject, a.checkAnswer(err))
 	}
 	return answer.Header.Get("Nats-Stream") != "", nil
 }
 
 // isQueued reports whether a job is in the queue, hasResult whether the result of
 // an occurrence is stored.
-func (c *connection) isQueued(ctx context.Context, job string) (bool, error) {
-	return c.isStored(ctx, fleet.Jobs, fleet.JobSubject(c.machine, job))
+func (a *agent) isQueued(ctx context.Context, job string) (bool, error) {
+	return a.isStored(ctx, fleet.Jobs, fleet.JobSubject(a.Link.User, job))
 }
 
-func (c *connection) hasResult(ctx context.Context, r fleet.Result) (bool, error) {
-	return c.isStored(ctx, fleet.Results, fleet.ResultSubject(c.machine, r.Job, r.Occurrence))
+func (a *agent) hasResult(ctx context.Context, r fleet.Result) (bool, error) {
+	return a.isStored(ctx, fleet.Results, fleet.ResultSubject(a.Link.User, r.Job, r.Occurrence))
 }
 
 // report changes the status of the machine and sends it, unless the connection is
 // lost. It does not wait. Only the goroutine that executes a job calls it, or the
 // one that reads the output of its child meanwhile.
-func (c *connection) report(change func(*fleet.Status)) {
-	change(&c.status)
-	c.status.Time = time.Now().UTC()
-	if data, err := fleet.Encode(c.status); err == nil && c.nc.IsConnected() {
-		_ = c.nc.Publish(fleet.StatusSubject(c.machine), data)
+func (a *agent) report(change func(*fleet.Status)) {
+	change(&a.status)
+	a.status.Time = time.Now().UTC()
+	if data, err := fleet.Encode(a.status); err == nil && a.nc.IsConnected() {
+		_ = a.nc.Publish(fleet.StatusSubject(a.Link.User), data)
 	}
 }
 
 // upload stores a run folder in the machine's object store and returns its size
 // there, in bytes.
-func (c *connection) upload(ctx context.Context, id, dir string) (int64, error) {
-	ctx, cancel := c.untilLost(ctx, uploadTime)
+func (a *agent) upload(ctx context.Context, id, dir string) (int64, error) {
+	ctx, cancel := a.untilLost(ctx, uploadTime)
 	defer cancel()
 	var info *jetstream.ObjectInfo
-	store, err := c.js.ObjectStore(ctx, fleet.Bucket(c.machine))
+	store, err := a.js.ObjectStore(ctx, fleet.Bucket(a.Link.User))
 	if err == nil {
 		r, w := io.Pipe()
 		defer r.Close() // ends Pack if the upload fails
@@ -123,22 +130,22 @@ func (c *connection) upload(ctx context.Context, id, dir string) (int64, error) 
 		info, err = store.Put(ctx, jetstream.ObjectMeta{Name: id}, r)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("storing run %q: %w", id, c.checkAnswer(err))
+		return 0, fmt.Errorf("storing run %q: %w", id, a.checkAnswer(err))
 	}
 	return int64(info.Size), nil
 }
 
 // publish stores the result of a task. It is an error if there is one already.
-func (c *connection) publish(ctx context.Context, r fleet.Result) error {
+func (a *agent) publish(ctx context.Context, r fleet.Result) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	subject := fleet.ResultSubject(c.machine, r.Job, r.Occurrence)
+	subject := fleet.ResultSubject(a.Link.User, r.Job, r.Occurrence)
 	data, err := fleet.Encode(r)
 	if err == nil {
-		_, err = c.js.Publish(ctx, subject, data, jetstream.WithMsgID(cmp.Or(r.Run, subject)))
+		_, err = a.js.Publish(ctx, subject, data, jetstream.WithMsgID(cmp.Or(r.Run, subject)))
 	}
 	if err != nil {
-		return fmt.Errorf("storing the result of job %q: %w", r.Job, c.checkAnswer(err))
+		return fmt.Errorf("storing the result of job %q: %w", r.Job, a.checkAnswer(err))
 	}
 	return nil
 }
@@ -149,4 +156,37 @@ func sleep(ctx context.Context, attempt int) {
 	case <-ctx.Done():
 	case <-time.After(min(time.Second<<min(attempt, 10), time.Minute)):
 	}
+}
+
+// command makes a command of dmgbench that is interrupted when ctx ends, and later
+// killed. Its state folder is the agent's own, so that it does not touch the
+// owner's runs.
+func (a *agent) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, a.Program, args...)
+	state := filepath.Join(a.Folder, "state")
+	cmd.Env = append(os.Environ(), "DMGBENCH_STATE="+state, "DMGBENCH_HOST_NAME="+a.Link.User)
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, graceTime
+	// Ctrl-C interrupts the child once, by the agent: at the second interrupt it
+	// would leave its images.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd
+}
+
+// execute executes a command that does not measure, and again if a signal ends it.
+// The error is what it printed on stderr, if it failed or would refuse the run.
+func (a *agent) execute(ctx context.Context, args ...string) (err error) {
+	for attempt := range maxAttempts {
+		var text bytes.Buffer
+		cmd := a.command(ctx, args...)
+		cmd.Stderr = &text
+		err = cmd.Run()
+		if text.Len() > 0 && (err != nil || strings.Contains(text.String(), "this run would be refused")) {
+			err = errors.New(strings.TrimSpace(text.String()))
+		}
+		if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() >= 0 {
+			break
+		}
+		sleep(ctx, attempt)
+	}
+	return err
 }

