@@ -17,7 +17,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,16 +38,12 @@ const (
 // Run is an agent until ctx ends. It returns an error only if the agent cannot be
 // started: what happens later is in its status and in the log.
 func Run(ctx context.Context, c Config) error {
-	err := fleet.CheckMachine(c.Link.User)
-	var release func()
-	if err == nil {
-		release, err = host.Lock(c.Folder)
+	if err := fleet.CheckMachine(c.Link.User); err != nil {
+		return err
 	}
-	if errors.Is(err, host.ErrBusy) {
-		err = fmt.Errorf("another agent uses %q", c.Folder)
-	}
+	release, err := host.Lock(c.Folder)
 	if err != nil {
-		return fmt.Errorf("starting the agent: %w", err)
+		return fmt.Errorf("starting the agent in %q, which only one may use: %w", c.Folder, err)
 	}
 	defer release()
 	a := &agent{Config: c, cancels: make(chan struct{}, 1)}

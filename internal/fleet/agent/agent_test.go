@@ -428,5 +428,5 @@ func TestOneAgentAFolder(t *testing.T) {
 	c := s.config(fake(t, "done"))
 	s.start(c)
 	s.until("an idle machine", func() bool { return s.status().State == fleet.Idle })
-	assert.ErrorContains(t, Run(t.Context(), c), "another agent uses")
+	assert.ErrorContains(t, Run(t.Context(), c), "only one may use")
 }

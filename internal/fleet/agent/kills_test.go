@@ -110,7 +110,7 @@ func killMany(t *testing.T, kills, jobs int, most time.Duration) {
 	}
 	count := map[string]int{}
 	for range kills {
-		time.Sleep(200*time.Millisecond + rand.N(most))
+		<-time.After(200*time.Millisecond + rand.N(most))
 		switch rand.IntN(3) {
 		case 0:
 			killServer()

@@ -6,8 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -32,21 +32,17 @@ type task struct {
 	dir    string
 }
 
-// newTask describes an occurrence of a job; id is the one of its subject, which may
-// not be usable as the name of a folder.
+// newTask describes an occurrence of a job; id is the one of its subject, which a
+// job that will be refused may have with characters that no folder can have.
 func newTask(c Config, id string, occurrence int, job fleet.Job) *task {
-	name := id
-	if fleet.CheckJob(id) != nil {
-		name = "invalid"
-	}
 	sum := sha256.Sum256([]byte(job.Text))
-	return &task{Job: job, dir: filepath.Join(c.Folder, jobsFolder, name+"-"+strconv.Itoa(occurrence)),
+	return &task{Job: job, dir: filepath.Join(c.Folder, jobsFolder, url.PathEscape(id)+"-"+strconv.Itoa(occurrence)),
 		Result: fleet.Result{Job: id, Machine: c.Link.User, Occurrence: occurrence, Plan: job.Plan,
 			Digest: hex.EncodeToString(sum[:]), Started: time.Now().UTC()}}
 }
 
-// readTasks reads the tasks in the agent's folder. It deletes those without a file:
-// their agent was killed while it made the folder, before anything else.
+// readTasks reads the tasks in the agent's folder. A folder without a readable file
+// is left to the next delivery of its job: the agent was killed while it made it.
 func readTasks(folder string) (list []*task) {
 	folders, _ := filepath.Glob(filepath.Join(folder, jobsFolder, "*"))
 	for _, dir := range folders {
@@ -54,8 +50,6 @@ func readTasks(folder string) (list []*task) {
 		text, err := os.ReadFile(filepath.Join(dir, taskFile))
 		if err == nil && json.Unmarshal(text, t) == nil {
 			list = append(list, t)
-		} else if errors.Is(err, os.ErrNotExist) {
-			_ = os.RemoveAll(dir)
 		}
 	}
 	return list
