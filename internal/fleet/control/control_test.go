@@ -153,7 +153,6 @@ func TestNeeds(t *testing.T) {
 	}{
 		{smallPlan, fleet.Options{}, func(*fleet.Status) {}, ""},
 		{smallPlan, fleet.Options{}, func(s *fleet.Status) { s.Places[0].Free = 1e6 - 1 }, "place \"\" has"},
-		{smallPlan, fleet.Options{Engine: "simulated"}, func(s *fleet.Status) { s.Places[0].Free = 0 }, ""},
 		{smallPlan, fleet.Options{Scale: "0.1"}, func(s *fleet.Status) { s.Places[0].Free = 9e6 }, ""},
 		{smallPlan + "[matrix]\nplace = [\"usb4\"]\n", fleet.Options{},
 			func(*fleet.Status) {}, ""}, // the place without a name
@@ -191,6 +190,8 @@ func TestSubmitRefusesPlans(t *testing.T) {
 		{Submission{Plan: "small", Text: []byte(smallPlan), Options: fleet.Options{Only: []string{"moon=full"}}}, "moon"},
 		{Submission{Plan: "small", Text: []byte(smallPlan), Options: fleet.Options{Sets: -1}}, "want 1 to"},
 		{Submission{Plan: "small", Text: []byte(smallPlan), Every: -1}, "negative"},
+		{Submission{Plan: "small", Text: []byte(smallPlan + "[[manual]]\nname = \"cores\"\nvalues = [1, 2]\ninstructions = \"Set it.\"\n")},
+			"someone has to set"},
 	} {
 		_, _, err := f.Submit(t.Context(), c.s)
 		assert.ErrorContains(t, err, c.want)

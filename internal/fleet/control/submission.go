@@ -112,6 +112,9 @@ func needsOf(s Submission) (n needs, err error) {
 	if fleet.CheckJob(p.Name) != nil {
 		err = errors.New("its name may have only letters, digits and hyphens (rename it)")
 	}
+	if len(p.Manual) > 0 {
+		err = fmt.Errorf("someone has to set %q at the machine during the run", p.Manual[0].Name)
+	}
 	if err == nil && s.Options.Scale != "" {
 		o.Scale, err = strconv.ParseFloat(s.Options.Scale, 64)
 	}
@@ -128,9 +131,6 @@ func needsOf(s Submission) (n needs, err error) {
 	for _, c := range p.Cases() {
 		at := c.Settings.Place
 		n.space[at] = max(n.space[at], plan.Estimate(p, c).HostPeak, p.Run.SteadyFile)
-		if s.Options.Engine == "simulated" { // writes no file
-			n.space[at] = 0
-		}
 	}
 	return n, nil
 }
@@ -142,17 +142,24 @@ func (n needs) reject(s *fleet.Status) string {
 			return fmt.Sprintf("it has no input %q", in.Name)
 		}
 	}
-	used := map[string]bool{}
-	for _, name := range append(n.plan.Places(), "") {
-		i := n.findPlace(s, name)
-		if i < 0 && name != "" {
+	places, used, names := map[string]fleet.Place{}, map[string]bool{}, n.plan.Places()
+	for _, p := range s.Places {
+		places[p.Name] = p
+	}
+	_, inRunFolder := n.space[""]
+	for _, name := range append(names, "") {
+		place, ok := places[name]
+		if !ok && len(names) == 1 && !inRunFolder { // the place without a name is for a plan with one place
+			place, ok = places[""]
+		}
+		if _, here := plan.HereFor(name); !ok && !here && name != "" {
 			return fmt.Sprintf("it has no place %q", name)
 		}
-		if i >= 0 && s.Places[i].Free < int64(n.space[name]) {
-			return fmt.Sprintf("place %q has %s free, the plan needs %s", s.Places[i].Name,
-				units.Bytes(s.Places[i].Free).Human(), n.space[name].Human())
+		if ok && place.Free < int64(n.space[name]) {
+			return fmt.Sprintf("place %q has %s free, the plan needs %s", place.Name,
+				units.Bytes(place.Free).Human(), n.space[name].Human())
 		}
-		used[name] = true
+		used[place.Name] = true
 	}
 	h := s.Host // the requirements are not for disks that the plan does not use
 	h.Disks = slices.DeleteFunc(slices.Clone(h.Disks), func(d result.Disk) bool { return !used[d.Place] })
@@ -160,14 +167,4 @@ func (n needs) reject(s *fleet.Status) string {
 		return problems[0].Text
 	}
 	return ""
-}
-
-// findPlace is the index of a machine's place for one of the plan, or -1. A place
-// without a name is for a plan that has all cases at one place.
-func (n needs) findPlace(s *fleet.Status, name string) int {
-	i := slices.IndexFunc(s.Places, func(p fleet.Place) bool { return p.Name == name })
-	if _, inRunFolder := n.space[""]; i < 0 && name != "" && !inRunFolder && len(n.plan.Places()) == 1 {
-		return n.findPlace(s, "")
-	}
-	return i
 }
