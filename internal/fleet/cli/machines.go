@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"archive/tar"
-	"bytes"
 	"cmp"
 	"context"
 	_ "embed" // for the scripts
@@ -13,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -23,13 +20,11 @@ import (
 	"dmgbench/internal/system/units"
 )
 
-// The scripts that run on another machine.
-var (
-	//go:embed install.sh
-	installScript []byte
-	//go:embed uninstall.sh
-	uninstallScript []byte
-)
+// agentScript installs and removes agents. It is a script, as the other machine
+// may have none of our programs.
+//
+//go:embed agent.sh
+var agentScript string
 
 // serve is the command "serve". It ends without an error when it is interrupted,
 // which is the only way to end it.
@@ -58,7 +53,7 @@ func (a *app) serve(ctx context.Context, _ []string) error {
 	}
 	defer s.Close()
 	a.print("serving a fleet at %s", strings.Join(s.Addresses(), ", "))
-	a.print("add a machine: dmgbench-fleet add-machine NAME --folder %s", quote(folder))
+	a.print("add a machine: dmgbench-fleet add-machine NAME --folder %q", folder)
 	if a.text("listen") == "" {
 		a.print("only this machine reaches the server; for others, add --listen 0.0.0.0:4222")
 	}
@@ -66,33 +61,55 @@ func (a *app) serve(ctx context.Context, _ []string) error {
 	return nil
 }
 
-// addMachine is the command "add-machine". The programs are looked for first, as
-// they may be missing.
+// addMachine is the command "add-machine". With --ssh the script executes it once
+// more, without, for the join string: a machine that cannot be reached, or that
+// the programs do not fit, keeps the key that it has.
 func (a *app) addMachine(ctx context.Context, args []string) error {
-	name, target := args[0], a.text("ssh")
-	var files map[string][]byte
-	var err error
-	switch {
-	case a.text("nats") != "":
+	name := args[0]
+	if a.text("nats") != "" {
 		return a.addToOwnServer(ctx, name)
-	case target != "" && len(a.list("on")) == 0:
-		return usageError("reading --on: it is missing (it names the folder there in which images are put)")
-	case target != "":
-		if files, err = a.programsFor(ctx, target); err != nil {
-			return err
+	}
+	if a.text("ssh") != "" {
+		if len(a.list("on")) == 0 {
+			return usageError("reading --on: it is missing (it names the folder there in which images are put)")
 		}
+		flags := []string{a.text("binaries"), "--engine=" + a.text("engine")}
+		for _, flag := range []string{"on", "input", "backing", "tag"} {
+			for _, value := range a.list(flag) {
+				flags = append(flags, "--"+flag+"="+value)
+			}
+		}
+		return a.runScript(ctx, "deploy", name, flags...)
 	}
 	join, err := a.request(ctx, fleet.Add, name)
 	if err != nil {
 		return err
 	}
-	if target != "" {
-		files["join"], files["install.sh"], files["uninstall.sh"] = []byte(join), installScript, uninstallScript
-		return a.install(ctx, target, name, files)
-	}
 	a.note("The next line is a secret. Save it as %s.join on that machine, and start there:", name)
 	a.note("  dmgbench-fleet join %s.join --name %s --on DIR", name, name)
 	a.print("%s", join)
+	return nil
+}
+
+// runScript executes a verb of the script. It uses the system's ssh, which may ask
+// the user for a password.
+func (a *app) runScript(ctx context.Context, verb, name string, args ...string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	folder, err := a.stateFolder("fleet")
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", agentScript, "agent.sh", verb, name}, args...)...)
+	cmd.Env = append(os.Environ(), "SCRIPT="+agentScript, "SELF="+self, "SYSTEM="+runtime.GOOS+"-"+runtime.GOARCH,
+		"FOLDER="+folder, "TARGET="+a.text("ssh"))
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it deletes its copies
+	cmd.Stdout, cmd.Stderr = a.stdout, a.stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("executing %q over ssh for machine %q: %w", verb, name, err)
+	}
 	return nil
 }
 
@@ -137,77 +154,16 @@ func (a *app) revokeMachine(ctx context.Context, args []string) error {
 // that it can end its run.
 func (a *app) removeMachine(ctx context.Context, args []string) error {
 	if err := fleet.CheckMachine(args[0]); err != nil {
-		return usageError("%w", err)
+		return usageError("%w", err) // it would be a part of a path
 	}
-	if target := a.text("ssh"); target != "" {
-		if err := a.ssh(ctx, target, bytes.NewReader(uninstallScript), a.stdout, "sh -s "+args[0]); err != nil {
+	if a.text("ssh") != "" {
+		if err := a.runScript(ctx, "withdraw", args[0]); err != nil {
 			return err
 		}
 	}
 	_, err := a.request(ctx, fleet.Remove, args[0])
 	return err
 }
-
-// ssh runs a command line of a shell on another machine with the system's ssh,
-// which may ask the user for a password.
-func (a *app) ssh(ctx context.Context, target string, stdin io.Reader, stdout io.Writer, line string) error {
-	cmd := exec.CommandContext(ctx, "ssh", "-C", "--", target, line)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, a.stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("running a command on %q with ssh: %w", target, err)
-	}
-	return nil
-}
-
-// programsFor reads the programs for the system and the processor of another
-// machine: from the folder of --binaries, else those beside this one if they fit.
-func (a *app) programsFor(ctx context.Context, target string) (map[string][]byte, error) {
-	var answer strings.Builder
-	if err := a.ssh(ctx, target, nil, &answer, "uname -sm"); err != nil {
-		return nil, err
-	}
-	suffix := "-" + strings.NewReplacer(" ", "-", "x86_64", "amd64", "aarch64", "arm64").
-		Replace(strings.ToLower(strings.TrimSpace(answer.String())))
-	self, err := os.Executable()
-	files := map[string][]byte{}
-	for _, name := range []string{"dmgbench", "dmgbench-fleet"} {
-		path := filepath.Join(a.text("binaries"), name+suffix)
-		if a.text("binaries") == "" && suffix == "-"+runtime.GOOS+"-"+runtime.GOARCH {
-			path = filepath.Join(filepath.Dir(self), name)
-		}
-		if err == nil {
-			files[name], err = os.ReadFile(path)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("finding the programs for %q: %w (--binaries names their folder)", target, err)
-	}
-	return files, nil
-}
-
-// install sends files to another machine, as a tar on stdin, and starts the agent
-// there. No argument of a process has the join string, and no file of it can be
-// read by another user. One connection is enough, as each may ask for a password.
-func (a *app) install(ctx context.Context, target, name string, files map[string][]byte) error {
-	var archive bytes.Buffer
-	t := tar.NewWriter(&archive)
-	for name, data := range files {
-		// To memory, which does not fail.
-		_ = t.WriteHeader(&tar.Header{Name: name, Size: int64(len(data)), Mode: 0o600, ModTime: time.Now()})
-		_, _ = t.Write(data)
-	}
-	_ = t.Close()
-	line := `sh -c 'umask 077; d=$(mktemp -d) && cd "$d" && tar xf - && sh ./install.sh "$@"; s=$?; rm -rf "$d"; exit $s' sh ` + name
-	for _, flag := range []string{"on", "input", "backing", "tag"} {
-		for _, value := range a.list(flag) {
-			line += " " + quote("--"+flag+"="+value)
-		}
-	}
-	return a.ssh(ctx, target, &archive, a.stdout, line+" "+quote("--engine="+a.text("engine")))
-}
-
-// quote is a word as a POSIX shell takes it.
-func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // join is the command "join". It ends without an error when it is interrupted:
 // the services that start it take any other status for a crash.
