@@ -33,7 +33,8 @@ func Request(ctx context.Context, nc *nats.Conn, verb, machine string) (joinStri
 	}
 	m, err := nc.RequestWithContext(ctx, AdminSubject(verb), []byte(machine))
 	if errors.Is(err, nats.ErrNoResponders) {
-		return "", fmt.Errorf("%s machine %q: this server is not `dmgbench-fleet serve`; its operator makes the users", verb, machine)
+		return "", fmt.Errorf("%s machine %q: this server is not `dmgbench-fleet serve`; its operator makes the users",
+			verb, machine)
 	}
 	var a Answer
 	if err == nil {

@@ -55,7 +55,8 @@ func packFile(t *tar.Writer, dir, name string) error {
 		return err
 	}
 	defer f.Close()
-	err = t.WriteHeader(&tar.Header{Name: name, Size: info.Size(), Mode: 0o644, ModTime: info.ModTime(), Format: tar.FormatPAX})
+	err = t.WriteHeader(&tar.Header{Name: name, Size: info.Size(), Mode: 0o644, ModTime: info.ModTime(),
+		Format: tar.FormatPAX})
 	if err == nil {
 		_, err = io.CopyN(t, f, info.Size())
 	}

@@ -32,7 +32,9 @@ type Link struct {
 	URLs []string `json:"urls"`
 	User string   `json:"user"`           // the name of a machine, or Control
 	Seed string   `json:"seed,omitempty"` // of the user's NKey
-	Pin  string   `json:"pin,omitempty"`  // SHA-256 of the server's public key, in base64; "" trusts the system's authorities
+	// Pin is the SHA-256 of the server's public key, in base64; "" trusts the system's
+	// authorities.
+	Pin string `json:"pin,omitempty"`
 
 	Credentials string `json:"-"` // path of a credentials file, for a server that is not ours
 }
@@ -121,10 +123,11 @@ func Connect(l Link, retry bool, onState func(error)) (*nats.Conn, jetstream.Jet
 
 // pinned accepts the one server that has the key, whatever its name and dates.
 func pinned(pin string) *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, VerifyConnection: func(s tls.ConnectionState) error {
+	verify := func(s tls.ConnectionState) error {
 		if len(s.PeerCertificates) == 0 || Pin(s.PeerCertificates[0]) != pin {
 			return errors.New("the server has another key than the join string")
 		}
 		return nil
-	}}
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, VerifyConnection: verify}
 }

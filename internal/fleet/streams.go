@@ -40,7 +40,8 @@ func Setup(ctx context.Context, js jetstream.JetStream, l Limits) error {
 		{Name: Results, Subjects: []string{"fleet.result.*.*.*"}, Discard: jetstream.DiscardNew,
 			MaxBytes: l.Results, MaxMsgsPerSubject: 1, DiscardNewPerSubject: true, AllowDirect: true},
 		{Name: Statuses, Subjects: []string{"fleet.status.*"}, MaxMsgsPerSubject: 1, AllowDirect: true},
-		{Name: Logs, Subjects: []string{"fleet.log.*.*"}, MaxMsgsPerSubject: logMessages, MaxBytes: logBytes, AllowDirect: true},
+		{Name: Logs, Subjects: []string{"fleet.log.*.*"}, MaxMsgsPerSubject: logMessages, MaxBytes: logBytes,
+			AllowDirect: true},
 	} {
 		c.Replicas, c.MaxMsgSize = l.Replicas, MaxMessage
 		if _, err := js.CreateOrUpdateStream(ctx, c); err != nil {

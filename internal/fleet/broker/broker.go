@@ -1,4 +1,8 @@
-// Package broker is the embedded server of a fleet.
+// Package broker is the embedded server of a fleet: a nats-server with JetStream on
+// a folder, with a user for Control and one for each machine.
+//
+// The folder has the keys of the server and of Control, and the public keys of the
+// machines. The seed of a machine's key is in its join string only.
 package broker
 
 import (
@@ -83,7 +87,7 @@ func (s *Server) serve(folder string, o Options) error {
 	if s.urls, err = joinURLs(host, port, o.Advertise); err != nil {
 		return err
 	}
-	if isAny(host) {
+	if isAny(host) { // Control is on this machine
 		host = "127.0.0.1"
 	}
 	if err = s.update(func(f *state) { f.Port, f.Control.URLs = port, []string{toURL(host, port)} }); err != nil {
@@ -102,8 +106,12 @@ func (s *Server) start(host string, port int, log io.Writer) error {
 	s.ns, err = server.NewServer(&server.Options{ServerName: "dmgbench-fleet", Host: host, Port: port, NoSigs: true,
 		TLSConfig: config, TLSTimeout: loginTimeout, AuthTimeout: loginTimeout,
 		CustomClientAuthentication: s, AlwaysEnableNonce: true,
-		MaxPayload: fleet.MaxMessage + headers, PingInterval: time.Hour, DisableShortFirstPing: true,
-		JetStream: true, StoreDir: s.dir.Path(), JetStreamMaxStore: s.state.Room, JetStreamMaxMemory: 1 << 20, SyncAlways: true})
+		MaxPayload: fleet.MaxMessage + headers,
+		// Nothing may be sent to a machine while it times a file.
+		PingInterval: time.Hour, DisableShortFirstPing: true,
+		// An agent deletes a run when it is stored here, so that it has to be on the disk.
+		JetStream: true, SyncAlways: true, StoreDir: s.dir.Path(), JetStreamMaxStore: s.state.Room,
+		JetStreamMaxMemory: 1 << 20})
 	if err != nil {
 		return err
 	}

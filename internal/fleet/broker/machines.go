@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -75,7 +74,7 @@ func (s *Server) setKey(name, public string) error {
 	if err != nil {
 		return err
 	}
-	delete(s.users, old)
+	delete(s.users, old) // from here on nobody can connect with it
 	if public != "" {
 		s.users[public] = user
 	}
@@ -120,8 +119,23 @@ func (s *Server) answer(m *nats.Msg) {
 	}
 }
 
+// shared are the subjects that the account with the streams offers to those of the
+// machines; each imports its own only. One list for all keeps the time to add a
+// machine the same, however many there are.
+var shared = []string{"$JS.API.CONSUMER.INFO.>", "$JS.API.DIRECT.GET.>", "$JS.API.STREAM.>", "$JS.ACK.>", "$O.>",
+	"fleet.>"}
+
 // addUsers adds Control and the machines that the state has.
 func (s *Server) addUsers() error {
+	hub := s.ns.GlobalAccount()
+	// A request for a job has several answers: heartbeats, the job, or that there is none.
+	err := hub.AddServiceExportWithResponse("$JS.API.CONSUMER.MSG.NEXT.>", server.Streamed, nil)
+	for _, subject := range shared {
+		err = errors.Join(err, hub.AddServiceExport(subject, nil))
+	}
+	if err = errors.Join(err, hub.AddStreamExport(fleet.CancelSubject("*"), nil)); err != nil {
+		return fmt.Errorf("making the account of the streams: %w", err)
+	}
 	pair, err := nkeys.FromSeed([]byte(s.state.Control.Seed))
 	if err != nil {
 		return fmt.Errorf("reading the key of %s: %w", fleet.Control, err)
@@ -142,29 +156,23 @@ func (s *Server) addUsers() error {
 // newUser is the user of a machine. Each has an account of its own, which imports
 // the subjects that it may use. Permissions would not be enough: the server does
 // not check the subject that a request names for the answer, so that a machine
-// could have its own data delivered as the job or the result of another one.
+// could have its own data delivered as the job or the result of another one. With
+// an account of its own, the answer stays in that account.
 func (s *Server) newUser(name string) (*server.User, error) {
 	publish, subscribe := fleet.Permissions(name)
 	hub := s.ns.GlobalAccount()
 	account, isNew := s.ns.LookupOrRegisterAccount(name)
 	if isNew {
-		only := []*server.Account{account}
-		err := hub.AddStreamExport(fleet.CancelSubject(name), only)
-		if err == nil {
-			err = account.AddStreamImport(hub, fleet.CancelSubject(name), "")
-		}
+		err := account.AddStreamImport(hub, fleet.CancelSubject(name), "")
 		for _, subject := range publish {
-			answers := server.Singleton
-			if strings.Contains(subject, ".MSG.NEXT.") {
-				answers = server.Streamed
-			}
-			err = errors.Join(err, hub.AddServiceExportWithResponse(subject, answers, only),
-				account.AddServiceImport(hub, subject, subject))
+			err = errors.Join(err, account.AddServiceImport(hub, subject, subject))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("making the account of machine %q: %w", name, err)
 		}
 	}
+	// Within its account a machine could still use what nats-server offers to every
+	// account, such as creating streams.
 	return &server.User{Username: name, Account: account, Permissions: &server.Permissions{
 		Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: subscribe}}}, nil
 }

@@ -29,9 +29,9 @@ const (
 // state is what the server needs to be the same one after a restart.
 type state struct {
 	Port     int               `json:"port"`
-	Room     int64             `json:"room"`    // bytes that the streams may reserve
-	Key      []byte            `json:"tls_key"` // seed of an Ed25519 key
-	Control  fleet.Link        `json:"control"`
+	Room     int64             `json:"room"`     // bytes that the streams may reserve
+	Key      []byte            `json:"tls_key"`  // seed of an Ed25519 key
+	Control  fleet.Link        `json:"control"`  // for programs on this machine
 	Machines map[string]string `json:"machines"` // the public NKey of each, which has the seed
 }
 
@@ -129,7 +129,7 @@ func room(free, before int64) (int64, error) {
 
 // update changes the state and writes it; on an error it is unchanged.
 func (s *Server) update(change func(*state)) error {
-	f := s.state
+	f := s.state // change must not reach the map that others may read
 	if f.Machines = maps.Clone(f.Machines); f.Machines == nil {
 		f.Machines = map[string]string{}
 	}
