@@ -20,6 +20,10 @@ const (
 	Forged  = "forged" // the result is not that of its subject, or cannot be read
 )
 
+// maxTries is how often results are read that a server of a cluster, which is behind
+// the others, does not have yet.
+const maxTries = 30
+
 // JobView is an occurrence of a job.
 type JobView struct {
 	Machine, Job string
@@ -39,8 +43,12 @@ func (f *Fleet) Jobs(ctx context.Context) (out []JobView, err error) {
 	var queue []message
 	ended := map[string]bool{}
 	_, err = f.read(ctx, fleet.Jobs, fleet.JobSubject("*", "*"), 1, func(m message) { queue = append(queue, m) })
-	if err == nil {
-		_, err = f.read(ctx, fleet.Results, "fleet.result.*.*.*", 1, func(m message) {
+	last := uint64(1)
+	if s, unknown := f.js.Stream(ctx, fleet.Results); unknown == nil {
+		last = s.CachedInfo().State.LastSeq // by the leader of a cluster
+	}
+	for tries, next := 0, uint64(1); err == nil && next <= last && tries < maxTries; tries++ {
+		next, err = f.read(ctx, fleet.Results, "fleet.result.*.*.*", next, func(m message) {
 			ended[m.subject] = true
 			out = append(out, viewResult(m))
 		})
