@@ -82,15 +82,40 @@ func TestKills(t *testing.T) {
 	if os.Getenv("DMGBENCH_LONG") == "" {
 		t.Skip("takes minutes: DMGBENCH_LONG=1")
 	}
-	killMany(t, 100, 30, 2*time.Second)
+	killMany(t, 100, 30)
 }
 
-func TestFewKills(t *testing.T) {
+// TestKilledAtEveryStage kills the agent in the middle of each.
+func TestKilledAtEveryStage(t *testing.T) {
 	t.Parallel()
-	killMany(t, 3, 2, 500*time.Millisecond)
+	s := newSite(t, smallLimits)
+	c := s.config(realProgram(t))
+	self := process{Link: s.link, Folder: c.Folder, Program: c.Program, Engine: c.Engine, Places: c.Places}
+	kill := spawn(t, self)
+	t.Cleanup(func() { kill() })
+	s.submit(tinyJob("a"))
+	stages := map[string]func(*task) bool{
+		"accepted": func(*task) bool { return true },
+		"started":  func(k *task) bool { return k.runID() != "" },
+		"measured": func(k *task) bool { ended, _ := k.progress(); return ended > 1 },
+		"ended":    func(k *task) bool { return k.Result.State != "" },
+	}
+	for _, stage := range []string{"accepted", "started", "measured", "ended"} {
+		s.until(stage, func() bool {
+			tasks := readTasks(c.Folder)
+			return len(tasks) == 1 && stages[stage](tasks[0]) || s.get(fleet.Results, fleet.ResultSubject("mac", "a", 0)) != nil
+		})
+		kill()
+		kill = spawn(t, self)
+	}
+	r := s.await("a", 0)
+	assert.Equal(t, fleet.Done, r.State, r.Error)
+	s.checkRun(r, 2)
+	s.awaitGone("a")
+	s.empty(c)
 }
 
-func killMany(t *testing.T, kills, jobs int, most time.Duration) {
+func killMany(t *testing.T, kills, jobs int) {
 	s := newSite(t, smallLimits)
 	c := s.config(realProgram(t))
 	s.nc.Close()
@@ -110,7 +135,7 @@ func killMany(t *testing.T, kills, jobs int, most time.Duration) {
 	}
 	count := map[string]int{}
 	for range kills {
-		<-time.After(200*time.Millisecond + rand.N(most))
+		<-time.After(200*time.Millisecond + rand.N(2*time.Second))
 		switch rand.IntN(3) {
 		case 0:
 			killServer()

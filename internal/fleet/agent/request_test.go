@@ -103,3 +103,21 @@ func TestFlags(t *testing.T) {
 	r = check()
 	assert.Equal(t, []string{"--on==/d"}, r.locations, "a single place may be the default")
 }
+
+func TestOccurrence(t *testing.T) {
+	ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
+	for _, c := range []struct {
+		every  time.Duration
+		repeat int
+		stored time.Time
+		want   int
+	}{
+		{0, 0, ago(time.Hour), 0},
+		{time.Hour, 0, ago(time.Minute), 0},
+		{time.Hour, 0, ago(150 * time.Minute), 2},
+		{time.Hour, 3, ago(1000 * time.Hour), 2},
+		{time.Hour, 0, ago(-time.Hour), 0}, // the clock of the machine jumped
+	} {
+		assert.Equal(t, c.want, occurrence(fleet.Job{Every: c.every, Repeat: c.repeat}, c.stored), c)
+	}
+}

@@ -44,10 +44,10 @@ func newTask(c Config, id string, occurrence int, job fleet.Job) *task {
 // readTasks reads the tasks in the agent's folder. A folder without a readable file
 // is left to the next delivery of its job: the agent was killed while it made it.
 func readTasks(folder string) (list []*task) {
-	folders, _ := filepath.Glob(filepath.Join(folder, jobsFolder, "*"))
-	for _, dir := range folders {
-		t := &task{dir: dir}
-		text, err := os.ReadFile(filepath.Join(dir, taskFile))
+	entries, _ := os.ReadDir(filepath.Join(folder, jobsFolder))
+	for _, e := range entries {
+		t := &task{dir: filepath.Join(folder, jobsFolder, e.Name())}
+		text, err := os.ReadFile(filepath.Join(t.dir, taskFile))
 		if err == nil && json.Unmarshal(text, t) == nil {
 			list = append(list, t)
 		}
