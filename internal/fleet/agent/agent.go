@@ -114,6 +114,7 @@ func (a *agent) handle(ctx context.Context, msg jetstream.Msg) error {
 	job, request, refused := readRequest(a.Config, id, msg.Data())
 	s := &session{agent: a, msg: msg, stored: meta.Timestamp,
 		task: newTask(a.Config, id, occurrence(job, meta.Timestamp), job)}
+	// An earlier occurrence that was begun comes first.
 	for _, t := range readTasks(a.Folder) {
 		if t.Result.Job == id {
 			s.task = t
@@ -122,6 +123,8 @@ func (a *agent) handle(ctx context.Context, msg jetstream.Msg) error {
 	a.report(func(st *fleet.Status) {
 		st.State, st.Job, st.Plan, st.Progress, st.Error = fleet.Checking, id, job.Plan, nil, ""
 	})
+	// A crash before the acknowledgement, or a server that forgot the delay of a
+	// repeated job: measured once is enough.
 	done, err := a.hasResult(ctx, s.Result)
 	switch {
 	case err != nil:

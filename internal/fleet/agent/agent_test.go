@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -51,6 +52,8 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv("FLEET_AGENT_PROCESS"); text != "" {
 		runProcess(text)
 	}
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // the tests wait more than they compute
 	var err error
 	if binaries, err = os.MkdirTemp("", "fleet-agent-"); err != nil {
 		panic(err)

@@ -39,7 +39,8 @@ type agent struct {
 	status  fleet.Status
 }
 
-// connect returns before there is a connection: the attempts end with close.
+// connect returns before there is a connection: attempts are made until the
+// connection is closed. What the agent sends meanwhile is kept for a while.
 func (a *agent) connect() (err error) {
 	onCancel := func(*nats.Msg) {
 		select {
@@ -49,7 +50,7 @@ func (a *agent) connect() (err error) {
 	}
 	a.nc, a.js, err = fleet.Connect(a.Link, true, func(lost error) {
 		a.Log("connection to the fleet: %v", cmp.Or(lost, errors.New("it is back")))
-		if cancel := a.onLost.Load(); cancel != nil {
+		if cancel := a.onLost.Load(); lost != nil && cancel != nil {
 			(*cancel)()
 		}
 		onCancel(nil) // a message may have been lost, too
@@ -72,7 +73,8 @@ func (a *agent) untilLost(ctx context.Context, limit time.Duration) (context.Con
 // the connection anew, as a machine that slept may have one that exists only on
 // its side.
 func (a *agent) checkAnswer(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, jetstream.ErrNoHeartbeat) {
+	isTimeout := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
+	if isTimeout || errors.Is(err, jetstream.ErrNoHeartbeat) {
 		_ = a.nc.ForceReconnect()
 	}
 	return err
@@ -81,7 +83,9 @@ func (a *agent) checkAnswer(err error) error {
 // flush waits until the server has what was sent.
 func (a *agent) flush(limit time.Duration) error { return a.checkAnswer(a.nc.FlushTimeout(limit)) }
 
-// isStored reports whether a stream has a message with this subject.
+// isStored reports whether a stream has a message with this subject. It makes the
+// request itself, as a machine is not permitted to ask for facts of the stream,
+// which the client library does first.
 func (a *agent) isStored(ctx context.Context, stream, subject string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -117,7 +121,8 @@ func (a *agent) report(change func(*fleet.Status)) {
 }
 
 // upload stores a run folder in the machine's object store and returns its size
-// there, in bytes.
+// there, in bytes. It replaces what an earlier attempt stored, since an object that
+// exists may lack chunks for which the store had no space.
 func (a *agent) upload(ctx context.Context, id, dir string) (int64, error) {
 	ctx, cancel := a.untilLost(ctx, uploadTime)
 	defer cancel()
@@ -135,7 +140,8 @@ func (a *agent) upload(ctx context.Context, id, dir string) (int64, error) {
 	return int64(info.Size), nil
 }
 
-// publish stores the result of a task. It is an error if there is one already.
+// publish stores the result of a task. It is an error if there is one already. The
+// server drops a second message with the id of the run.
 func (a *agent) publish(ctx context.Context, r fleet.Result) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -165,6 +171,7 @@ func (a *agent) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, a.Program, args...)
 	state := filepath.Join(a.Folder, "state")
 	cmd.Env = append(os.Environ(), "DMGBENCH_STATE="+state, "DMGBENCH_HOST_NAME="+a.Link.User)
+	// WaitDelay also bounds the wait for a server of an image that holds stderr.
 	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, graceTime
 	// Ctrl-C interrupts the child once, by the agent: at the second interrupt it
 	// would leave its images.
@@ -172,8 +179,9 @@ func (a *agent) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// execute executes a command that does not measure, and again if a signal ends it.
-// The error is what it printed on stderr, if it failed or would refuse the run.
+// execute executes a command that does not measure, and again if a signal ends it,
+// as when memory is short: this says too little about the job to refuse it. The
+// error is what it printed on stderr, if it failed or would refuse the run.
 func (a *agent) execute(ctx context.Context, args ...string) (err error) {
 	for attempt := range maxAttempts {
 		var text bytes.Buffer

@@ -25,7 +25,8 @@ type Config struct {
 	Log             func(format string, args ...any)
 }
 
-// minEvery is the shortest time between two occurrences of a job.
+// minEvery is the shortest time between two occurrences of a job: a result of each
+// is stored.
 const minEvery = time.Second
 
 // request is a checked job as flags of dmgbench.
@@ -38,7 +39,8 @@ type request struct {
 // error is the reason why the job is refused; it is empty then.
 func readRequest(c Config, id string, data []byte) (job fleet.Job, r request, err error) {
 	defer func() {
-		// A plan that makes the parser panic ends the job instead of the agent.
+		// A plan that makes the parser panic ends the job instead of the agent,
+		// which would be given the job again after its restart.
 		if p := recover(); p != nil {
 			err = fmt.Errorf("reading the plan: %v", p)
 		}
@@ -92,6 +94,7 @@ func locationFlags(c Config, p *plan.Plan) (flags []string, err error) {
 			flags = append(flags, "--backing="+name+"="+dir)
 		}
 	}
+	// The program gives the folder to the only place of a plan without one.
 	if single != "" {
 		flags = append(flags, "--on=="+single)
 	}
@@ -109,6 +112,7 @@ func locationFlags(c Config, p *plan.Plan) (flags []string, err error) {
 // its value, so that no value can become another flag.
 func optionFlags(o fleet.Options, engine string) (flags []string, err error) {
 	for _, f := range []struct{ name, value, form string }{
+		// Whether a value fits the plan is for the dry run to decide.
 		{"rounds", o.Rounds, `auto|[1-9][0-9]{0,4}`},
 		{"sets", strconv.Itoa(o.Sets), `[0-9]{1,6}`},
 		{"scale", o.Scale, `[0-9]{1,6}(\.[0-9]{1,9})?`},

@@ -52,6 +52,7 @@ func (s *session) measure(ctx context.Context, r request) error {
 	defer cancel()
 	go s.watch(run, cancel)
 	state, cause := s.attempts(run, r)
+	// A run that ended before the cancellation reached it counts as it is.
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -88,6 +89,7 @@ func (s *session) attempts(ctx context.Context, r request) (state string, err er
 	for failures, before := 0, 0; failures < maxAttempts; failures++ {
 		ended, started := s.progress()
 		if !started {
+			// The state of the disk may have changed since the last attempt.
 			if err := s.tryOut(ctx, r); err != nil {
 				return fleet.Refused, err
 			}
@@ -148,7 +150,7 @@ func (s *session) attempt(ctx context.Context, resume bool, r request) (err erro
 		return err
 	}
 	cmd.Stderr = s
-	if err = cmd.Run(); cmd.ProcessState == nil {
+	if err = cmd.Run(); cmd.ProcessState == nil { // not started
 		return err
 	}
 	s.Result.Exit = cmd.ProcessState.ExitCode()
@@ -198,6 +200,8 @@ func (s *session) send(p fleet.Progress) {
 	if time.Now().Before(s.nextSend) || !s.nc.IsConnected() {
 		return
 	}
+	// None of these waits for an answer; the server has them all when it answers
+	// flush, and sends no more until the next pause.
 	_ = s.msg.InProgress()
 	if len(s.lines) > 0 {
 		_ = s.nc.Publish(fleet.LogSubject(s.Link.User, s.Result.Job), []byte(strings.Join(s.lines, "\n")))
@@ -209,7 +213,9 @@ func (s *session) send(p fleet.Progress) {
 	}
 }
 
-// watch cancels the task when its job is not in the queue any more.
+// watch cancels the task when its job is not in the queue any more. It asks only
+// after a message that a job was cancelled, and after a lost connection, with which
+// such a message may have been lost.
 func (s *session) watch(ctx context.Context, cancel context.CancelFunc) {
 	for {
 		select {
@@ -262,6 +268,7 @@ func (s *session) acknowledge(ctx context.Context) error {
 	if queued, err := s.isQueued(ctx, s.Result.Job); err != nil || !queued || s.msg == nil {
 		return err
 	}
+	// The time that the run took may be longer than that between occurrences.
 	next := max(occurrence(s.Job, s.stored), s.Result.Occurrence) + 1
 	if s.Job.Every > 0 && (s.Job.Repeat == 0 || next < s.Job.Repeat) {
 		due := s.stored.Add(time.Duration(next) * s.Job.Every)

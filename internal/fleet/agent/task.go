@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -32,11 +31,12 @@ type task struct {
 	dir    string
 }
 
-// newTask describes an occurrence of a job; id is the one of its subject, which a
-// job that will be refused may have with characters that no folder can have.
+// newTask describes an occurrence of a job; id is the one of its subject. A job
+// that will be refused may have an id that cannot be the name of a folder.
 func newTask(c Config, id string, occurrence int, job fleet.Job) *task {
 	sum := sha256.Sum256([]byte(job.Text))
-	return &task{Job: job, dir: filepath.Join(c.Folder, jobsFolder, url.PathEscape(id)+"-"+strconv.Itoa(occurrence)),
+	name := fmt.Sprintf("%.64s-%d", url.PathEscape(id), occurrence)
+	return &task{Job: job, dir: filepath.Join(c.Folder, jobsFolder, name),
 		Result: fleet.Result{Job: id, Machine: c.Link.User, Occurrence: occurrence, Plan: job.Plan,
 			Digest: hex.EncodeToString(sum[:]), Started: time.Now().UTC()}}
 }
@@ -81,6 +81,7 @@ func (t *task) runID() string {
 // progress is how many cases of the journal have ended; started reports whether
 // the journal has a record, without which there is no run to resume.
 func (t *task) progress() (ended int, started bool) {
+	// Steps do not count: an interrupted case is measured again from its start.
 	text, _ := os.ReadFile(filepath.Join(t.run(), result.JournalFile))
 	return bytes.Count(text, []byte(`"kind":"case_end"`)), bytes.IndexByte(text, '\n') >= 0
 }
