@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"os"
@@ -194,4 +195,19 @@ func TestRoom(t *testing.T) {
 	got, err = room(3*spare, 9*spare)
 	require.NoError(t, err)
 	assert.EqualValues(t, 9*spare, got, "streams that exist keep what they have reserved")
+}
+
+func TestLogger(t *testing.T) {
+	var b bytes.Buffer
+	l := newLogger(&b)
+	l.Noticef("started")
+	l.Debugf("detail")
+	l.Warnf("slow %d%%", 50)
+	l.Errorf("stream %q critical write error: %v", "X", os.ErrInvalid)
+	l.Fatalf("first %d", 1)
+	l.Fatalf("second")
+	assert.Equal(t, "slow 50%\nstream \"X\" critical write error: invalid argument"+
+		" (make room on the disk, then start the server again)\n", b.String())
+	require.EqualError(t, <-l.fatal, "first 1")
+	newLogger(nil).Errorf("dropped")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"strings"
 )
 
 // logger writes the warnings and errors of nats-server.
@@ -27,7 +28,16 @@ func (l logger) Fatalf(format string, v ...any) {
 	}
 }
 
-func (l logger) Errorf(format string, v ...any) { l.Printf(format, v...) }
+// Errorf adds what to do when a stream could not be written: it takes nothing more
+// until the server starts again.
+func (l logger) Errorf(format string, v ...any) {
+	line := fmt.Sprintf(format, v...)
+	if strings.Contains(line, "critical write error") {
+		line += " (make room on the disk, then start the server again)"
+	}
+	l.Print(line)
+}
+
 func (l logger) Warnf(format string, v ...any)  { l.Printf(format, v...) }
 func (logger) Noticef(string, ...any)           {}
 func (logger) Debugf(string, ...any)            {}
