@@ -38,7 +38,7 @@ func (l logger) Errorf(format string, v ...any) {
 	l.Print(line)
 }
 
-func (l logger) Warnf(format string, v ...any)  { l.Printf(format, v...) }
-func (logger) Noticef(string, ...any)           {}
-func (logger) Debugf(string, ...any)            {}
-func (logger) Tracef(string, ...any)            {}
+func (l logger) Warnf(format string, v ...any) { l.Printf(format, v...) }
+func (logger) Noticef(string, ...any)          {}
+func (logger) Debugf(string, ...any)           {}
+func (logger) Tracef(string, ...any)           {}
