@@ -444,15 +444,26 @@ func TestRequestsLeaveNothing(t *testing.T) {
 func TestLimitsChange(t *testing.T) {
 	folder := t.TempDir()
 	ctx := testContext(t)
-	for _, size := range []int64{4 << 20, 8 << 20, 2 << 20} {
+	for i, size := range []int64{4 << 20, 8 << 20, 2 << 20} {
 		s := startServer(t, folder, Options{Limits: fleet.Limits{Queue: size, Results: size, Runs: size, Replicas: 1}})
-		_, err := s.AddMachine(ctx, "mac")
-		require.NoError(t, err)
+		if i == 0 {
+			_, err := s.AddMachine(ctx, "mac")
+			require.NoError(t, err)
+		}
 		for _, name := range []string{fleet.Jobs, fleet.Results, "OBJ_fleet-mac"} {
 			st, err := s.js.Stream(ctx, name)
 			require.NoError(t, err)
 			assert.Equal(t, size, st.CachedInfo().Config.MaxBytes, name)
 		}
+		o, err := s.js.ObjectStore(ctx, fleet.Bucket("mac"))
+		require.NoError(t, err)
+		if i == 0 {
+			_, err = o.PutBytes(ctx, "run", make([]byte, 3<<20))
+			require.NoError(t, err)
+		}
+		data, err := o.GetBytes(ctx, "run")
+		require.NoError(t, err, "a lower limit deletes nothing that is stored")
+		assert.Len(t, data, 3<<20)
 		s.Close()
 	}
 }

@@ -143,8 +143,25 @@ func (s *Server) setUp() (err error) {
 	if err := fleet.Setup(ctx, s.js, s.limits); err != nil {
 		return err
 	}
+	if err := s.resize(ctx); err != nil {
+		return err
+	}
 	_, err = s.nc.Subscribe(fleet.AdminSubject("*"), s.answer)
 	return errors.Join(err, s.nc.Flush())
+}
+
+// resize gives the object stores of all machines the present limit. It does so only
+// when that is another one, as the time depends on the number of machines.
+func (s *Server) resize(ctx context.Context) error {
+	if s.state.Runs == s.limits.Runs {
+		return nil
+	}
+	for name := range s.state.Machines {
+		if err := fleet.AddMachine(ctx, s.js, name, s.limits); err != nil {
+			return err
+		}
+	}
+	return s.update(func(f *state) { f.Runs = s.limits.Runs })
 }
 
 // Control is the link of the user that may do everything.

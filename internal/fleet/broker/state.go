@@ -30,6 +30,7 @@ const (
 type state struct {
 	Port     int               `json:"port"`
 	Room     int64             `json:"room"`     // bytes that the streams may reserve
+	Runs     int64             `json:"runs"`     // bytes of the object store of a machine
 	Key      []byte            `json:"tls_key"`  // seed of an Ed25519 key
 	Control  fleet.Link        `json:"control"`  // for programs on this machine
 	Machines map[string]string `json:"machines"` // the public NKey of each, which has the seed
