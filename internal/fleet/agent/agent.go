@@ -30,8 +30,9 @@ import (
 )
 
 const (
-	pullTime  = 5 * time.Minute  // that a request for a job waits at the server
-	heartbeat = 30 * time.Second // of the server during that time
+	pullTime  = time.Minute      // that a request for a job waits at the server
+	pulls     = 5                // between two reports of an idle machine
+	heartbeat = 10 * time.Second // of the server during a pull
 	factsTime = 15 * time.Second // for the commands that report the facts of the machine
 )
 
@@ -73,6 +74,9 @@ func (a *agent) serve(ctx context.Context) error {
 	}
 	a.reportIdle(ctx)
 	msg, err := a.pull(ctx)
+	for n := 1; n < pulls && msg == nil && err == nil; n++ {
+		msg, err = a.pull(ctx)
+	}
 	if msg == nil || err != nil {
 		return err
 	}
@@ -85,10 +89,12 @@ func (a *agent) serve(ctx context.Context) error {
 
 // pull waits for a job. Without one it returns nil after a while.
 func (a *agent) pull(ctx context.Context) (msg jetstream.Msg, err error) {
-	ctx, cancel := a.untilLost(ctx, pullTime)
+	limited, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	consumer, err := a.js.Consumer(limited, fleet.Jobs, a.Link.User)
+	ctx, cancel = a.untilLost(ctx, pullTime)
 	defer cancel()
 	var batch jetstream.MessageBatch
-	consumer, err := a.js.Consumer(ctx, fleet.Jobs, a.Link.User)
 	if err == nil {
 		batch, err = consumer.Fetch(1, jetstream.FetchContext(ctx), jetstream.FetchHeartbeat(heartbeat))
 	}

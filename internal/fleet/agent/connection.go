@@ -23,7 +23,7 @@ import (
 
 const (
 	requestTime = 10 * time.Second // for the answer to one request
-	uploadTime  = time.Hour        // for a run folder; it ends before if the connection is lost
+	uploadTime  = time.Minute      // for a run folder, doubled with each attempt
 	maxAttempts = 20               // to execute something that a signal ends, or that does not come further
 	graceTime   = 30 * time.Second // for a child to detach its images after an interrupt
 )
@@ -99,12 +99,21 @@ func (a *agent) isStored(ctx context.Context, stream, subject string) (bool, err
 	return answer.Header.Get("Nats-Stream") != "", nil
 }
 
-// isQueued reports whether a job is in the queue, hasResult whether the result of
-// an occurrence is stored.
-func (a *agent) isQueued(ctx context.Context, job string) (bool, error) {
-	return a.isStored(ctx, fleet.Jobs, fleet.JobSubject(a.Link.User, job))
+// isQueued reports whether a job is in the queue. It asks again before it denies
+// that: a server of a cluster may have a message later than the others, and a job
+// that is missing is cancelled.
+func (a *agent) isQueued(ctx context.Context, job string) (queued bool, err error) {
+	for range 2 {
+		queued, err = a.isStored(ctx, fleet.Jobs, fleet.JobSubject(a.Link.User, job))
+		if queued || err != nil {
+			break
+		}
+		sleep(ctx, 0)
+	}
+	return queued, err
 }
 
+// hasResult reports whether the result of an occurrence is stored.
 func (a *agent) hasResult(ctx context.Context, r fleet.Result) (bool, error) {
 	return a.isStored(ctx, fleet.Results, fleet.ResultSubject(a.Link.User, r.Job, r.Occurrence))
 }
@@ -123,8 +132,8 @@ func (a *agent) report(change func(*fleet.Status)) {
 // upload stores a run folder in the machine's object store and returns its size
 // there, in bytes. It replaces what an earlier attempt stored, since an object that
 // exists may lack chunks for which the store had no space.
-func (a *agent) upload(ctx context.Context, id, dir string) (int64, error) {
-	ctx, cancel := a.untilLost(ctx, uploadTime)
+func (a *agent) upload(ctx context.Context, id, dir string, attempt int) (int64, error) {
+	ctx, cancel := a.untilLost(ctx, uploadTime<<min(attempt, 6))
 	defer cancel()
 	var info *jetstream.ObjectInfo
 	store, err := a.js.ObjectStore(ctx, fleet.Bucket(a.Link.User))

@@ -234,7 +234,7 @@ func (s *session) watch(ctx context.Context, cancel context.CancelFunc) {
 func (s *session) deliver(ctx context.Context) error {
 	s.report(func(st *fleet.Status) { st.State = fleet.Storing })
 	for attempt := 0; ctx.Err() == nil; attempt++ {
-		err := s.store(ctx)
+		err := s.store(ctx, attempt)
 		if err == nil {
 			err = s.acknowledge(ctx)
 		}
@@ -248,14 +248,14 @@ func (s *session) deliver(ctx context.Context) error {
 }
 
 // store stores the run folder and then the result, unless there is one.
-func (s *session) store(ctx context.Context) error {
+func (s *session) store(ctx context.Context, attempt int) error {
 	done, err := s.hasResult(ctx, s.Result)
 	if done || err != nil {
 		return err
 	}
 	r := s.Result
 	if r.Run = s.runID(); r.Run != "" {
-		if r.Size, err = s.upload(ctx, r.Run, s.run()); err != nil {
+		if r.Size, err = s.upload(ctx, r.Run, s.run(), attempt); err != nil {
 			return err
 		}
 	}
