@@ -24,7 +24,7 @@ fi
 
 quote() { printf " '%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")"; }
 
-# Nothing that others can see has the join string: no argument and no readable file.
+# Others can see no argument and no file that has the join string.
 deploy() {
 	binaries=$1
 	shift

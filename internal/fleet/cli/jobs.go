@@ -64,13 +64,11 @@ func (a *app) submissions(args []string) (all []control.Submission, err error) {
 	if s.Selector, err = control.ParseSelector(a.text("hosts")); err != nil {
 		return nil, usageError("%w", err)
 	}
-	if text := a.text("every"); text != "" {
-		every, err := units.ParseDuration(text)
-		if err != nil {
-			return nil, usageError("reading --every: %w", err)
-		}
-		s.Every = every.Std()
+	every, err := units.ParseDuration(cmp.Or(a.text("every"), "0 s"))
+	if err != nil {
+		return nil, usageError("reading --every: %w", err)
 	}
+	s.Every = every.Std()
 	for _, s.Plan = range args {
 		isPath := strings.ContainsAny(s.Plan, `/\`) || strings.HasSuffix(s.Plan, ".toml")
 		text, ok := plans.Get(s.Plan)
