@@ -336,8 +336,10 @@ func gatherFacts(ctx context.Context, c *runner.Config) {
 			places = places[1:]
 		}
 		place := host.Place{Name: p.Name, Path: p.Path, Backing: p.Backing != ""}
-		if note := c.Plan.PlaceNote(p.Name); note != nil {
-			place.Tool = note.Tool
+		if c.Plan != nil { // nil for a run that has ended
+			if note := c.Plan.PlaceNote(p.Name); note != nil {
+				place.Tool = note.Tool
+			}
 		}
 		places = append(places, place)
 	}

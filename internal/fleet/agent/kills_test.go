@@ -82,7 +82,7 @@ func TestKills(t *testing.T) {
 	if os.Getenv("DMGBENCH_LONG") == "" {
 		t.Skip("takes minutes: DMGBENCH_LONG=1")
 	}
-	killMany(t, 100, 30)
+	killMany(t, 100, 50)
 }
 
 // TestKilledAtEveryStage kills the agent in the middle of each.

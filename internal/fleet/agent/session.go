@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -176,8 +177,9 @@ func (s *session) readLine(line []byte) {
 		Kind, Text, Reason string
 		fleet.Progress
 	}
-	if json.Unmarshal(line, &v) != nil { // a crash prints text
+	if json.Unmarshal(line, &v) != nil { // a crash prints text, and its reason first
 		v.Text = string(line)
+		s.lastError = shorten(cmp.Or(s.lastError, v.Text))
 	}
 	switch v.Kind {
 	case "status":
@@ -189,8 +191,8 @@ func (s *session) readLine(line []byte) {
 	case "failure":
 		v.Text = v.Case + ": " + v.Reason
 	}
-	if len(s.lines) < maxLines {
-		s.lines = append(s.lines, shorten(v.Kind+" "+v.Text))
+	if text := strings.TrimSpace(v.Kind + " " + v.Text); text != "" && len(s.lines) < maxLines {
+		s.lines = append(s.lines, shorten(text))
 	}
 }
 
@@ -203,13 +205,19 @@ func (s *session) send(p fleet.Progress) {
 	// None of these waits for an answer; the server has them all when it answers
 	// flush, and sends no more until the next pause.
 	_ = s.msg.InProgress()
-	if len(s.lines) > 0 {
-		_ = s.nc.Publish(fleet.LogSubject(s.Link.User, s.Result.Job), []byte(strings.Join(s.lines, "\n")))
-	}
+	s.sendLines()
 	s.report(func(st *fleet.Status) { st.Progress = &p })
-	s.lines, s.nextSend = nil, time.Now().Add(sendInterval)
+	s.nextSend = time.Now().Add(sendInterval)
 	if err := s.flush(pauseTime); err != nil {
 		s.nextSend = time.Now().Add(lostInterval)
+	}
+}
+
+// sendLines sends what the child printed as one log message.
+func (s *session) sendLines() {
+	if len(s.lines) > 0 && s.nc.IsConnected() {
+		_ = s.nc.Publish(fleet.LogSubject(s.Link.User, s.Result.Job), []byte(strings.Join(s.lines, "\n")))
+		s.lines = nil
 	}
 }
 
@@ -232,6 +240,7 @@ func (s *session) watch(ctx context.Context, cancel context.CancelFunc) {
 // deliver stores the run folder and the result, takes the job out of the queue
 // and deletes the task. It tries until ctx ends: what was measured is not lost.
 func (s *session) deliver(ctx context.Context) error {
+	s.sendLines()
 	s.report(func(st *fleet.Status) { st.State = fleet.Storing })
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		err := s.store(ctx, attempt)
