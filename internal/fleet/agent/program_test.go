@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/fleet"
 )
@@ -105,7 +106,12 @@ func TestExitStatuses(t *testing.T) {
 			assert.Equal(t, c.attempts, r.Attempts)
 			if c.attempts > 0 {
 				assert.Equal(t, "run-a-0", r.Run)
-				assert.Contains(t, string(s.get(fleet.Logs, fleet.LogSubject("mac", "a"))), "a warning")
+				logs, err := s.js.Stream(t.Context(), fleet.Logs)
+				require.NoError(t, err)
+				first, err := logs.GetMsg(t.Context(), 1)
+				require.NoError(t, err)
+				assert.Equal(t, "warning a warning", string(first.Data), "of the first pause")
+				assert.NotEqual(t, first.Data, s.get(fleet.Logs, fleet.LogSubject("mac", "a")), "what came later")
 			}
 			s.empty(config)
 		})
