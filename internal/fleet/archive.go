@@ -17,9 +17,10 @@ import (
 // so that a small archive cannot fill a disk.
 const MaxArchive = 8 << 30
 
-// runFiles are the files of a run folder that are fetched; the report and the
-// summary are made anew from them.
-var runFiles = []string{".dmgbench-run", "plan.toml", "journal.jsonl", "result.json", "summary.json", "report.html"}
+// runFiles are the files of a run folder that are fetched. The result and the
+// report follow from them and are made anew: they would be most of an archive, and
+// a machine could have put anything into them.
+var runFiles = []string{".dmgbench-run", "plan.toml", "journal.jsonl"}
 
 // Pack writes the files of a run folder as a compressed tar. What it lacks is
 // left out; images and everything else in it stay on the machine.

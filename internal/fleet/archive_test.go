@@ -55,10 +55,10 @@ func TestPack(t *testing.T) {
 	assert.Equal(t, want, files(t, to))
 
 	require.ErrorIs(t, Unpack(bytes.NewReader(archive), to), os.ErrExist, "a folder is not overwritten")
-	require.NoError(t, os.Remove(filepath.Join(from, "report.html")))
+	require.NoError(t, os.Remove(filepath.Join(from, "journal.jsonl")))
 	to = filepath.Join(t.TempDir(), "run")
 	require.NoError(t, Unpack(bytes.NewReader(packed(t, from)), to))
-	assert.NotContains(t, files(t, to), "report.html")
+	assert.NotContains(t, files(t, to), "journal.jsonl")
 }
 
 func TestPackRefusesLinks(t *testing.T) {
@@ -69,11 +69,11 @@ func TestPackRefusesLinks(t *testing.T) {
 		"a link":   func(path string) error { return os.Symlink(secret, path) },
 		"a folder": func(path string) error { return os.Mkdir(path, 0o700) },
 	} {
-		path := filepath.Join(from, "summary.json")
+		path := filepath.Join(from, "plan.toml")
 		require.NoError(t, os.Remove(path))
 		require.NoError(t, replace(path))
 		var b bytes.Buffer
-		require.ErrorContains(t, Pack(&b, from), `"summary.json" is no regular file`, name)
+		require.ErrorContains(t, Pack(&b, from), `"plan.toml" is no regular file`, name)
 	}
 }
 

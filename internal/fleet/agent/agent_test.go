@@ -363,11 +363,11 @@ func TestCancelledWhileAway(t *testing.T) {
 func TestStoreFull(t *testing.T) {
 	t.Parallel()
 	limits := smallLimits
-	limits.Runs = 64 << 10
+	limits.Runs = 4 << 10
 	s := newSite(t, limits)
 	store, err := s.js.ObjectStore(t.Context(), fleet.Bucket("mac"))
 	require.NoError(t, err)
-	_, err = store.PutBytes(t.Context(), "ballast", make([]byte, 60<<10))
+	_, err = store.PutBytes(t.Context(), "ballast", make([]byte, 3<<10))
 	require.NoError(t, err)
 	c := s.config(realProgram(t))
 	s.start(c)

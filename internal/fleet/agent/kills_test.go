@@ -116,7 +116,9 @@ func TestKilledAtEveryStage(t *testing.T) {
 }
 
 func killMany(t *testing.T, kills, jobs int) {
-	s := newSite(t, smallLimits)
+	limits := smallLimits
+	limits.Runs = 256 << 20
+	s := newSite(t, limits)
 	c := s.config(realProgram(t))
 	s.nc.Close()
 	s.server.Close() // from now on it is a process
