@@ -189,7 +189,7 @@ func (a *agent) command(ctx context.Context, args ...string) *exec.Cmd {
 }
 
 // execute executes a command that does not measure, and again if a signal ends it,
-// as when memory is short: this says too little about the job to refuse it. The
+// as when memory is short, which is not the fault of the job. The
 // error is what it printed on stderr, if it failed or would refuse the run.
 func (a *agent) execute(ctx context.Context, args ...string) (err error) {
 	for attempt := range maxAttempts {

@@ -35,7 +35,7 @@ type request struct {
 	options   []string // of run
 }
 
-// readRequest reads a job, of which it trusts no field, and makes its flags. The
+// readRequest reads a job and makes its flags. It trusts no field of it. The
 // error is the reason why the job is refused; it is empty then.
 func readRequest(c Config, id string, data []byte) (job fleet.Job, r request, err error) {
 	defer func() {

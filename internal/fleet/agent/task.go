@@ -79,7 +79,7 @@ func (t *task) runID() string {
 }
 
 // progress is how many cases of the journal have ended; started reports whether
-// the journal has a record, without which there is no run to resume.
+// the journal has a record, without which a run cannot be resumed.
 func (t *task) progress() (ended int, started bool) {
 	// Steps do not count: an interrupted case is measured again from its start.
 	text, _ := os.ReadFile(filepath.Join(t.run(), result.JournalFile))
