@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"dmgbench/internal/plan"
 	"dmgbench/internal/system/hostio"
 )
 
@@ -235,6 +236,16 @@ func TestThreadsHaveProcessorsWhileTimed(t *testing.T) {
 	first()
 	assert.Equal(t, before+8, runtime.GOMAXPROCS(0), "a change would stop all threads while the other step is timed")
 	second()
+	assert.Equal(t, before, runtime.GOMAXPROCS(0))
+
+	v := fakeDisk(1 << 20)
+	var seen atomic.Int64
+	v.onCall = func(string) { seen.Store(int64(runtime.GOMAXPROCS(0))) }
+	o := randomOptions(t, v)
+	o.Workers = 3
+	_, err := Random(t.Context(), v, plan.Step{File: randomFile, FileSize: 1 << 20, Amount: 30 << 12}, Key{}, o)
+	require.NoError(t, err)
+	assert.EqualValues(t, before+3, seen.Load(), "one for each worker")
 	assert.Equal(t, before, runtime.GOMAXPROCS(0))
 }
 

@@ -113,3 +113,22 @@ func TestLongCandidatesHaveNoBars(t *testing.T) {
 		assert.LessOrEqual(t, strings.Count(w.String(), "\n"), 2)
 	}
 }
+
+// A drift is described in three lines, and would push others off the screen.
+func TestWeaknessesTakeOneLineEach(t *testing.T) {
+	t.Parallel()
+	p, r := whichImage(t)
+	for _, uses := range []bool{true, false} {
+		v := report.NewView(p, r)
+		if v.First.Weak = []string{strings.Repeat("slower ", 40), "short"}; !uses {
+			v.First.Uses = nil
+		}
+		w := newTerminal(Options{Width: 80})
+		w.document(screenReport(v, 80))
+		_, weak, found := strings.Cut(w.String(), weaknesses+"\n")
+		require.True(t, found)
+		lines := strings.Split(weak, "\n")
+		assert.Regexp(t, "^  • slower .*…$", lines[0])
+		assert.Equal(t, "  • short", lines[1])
+	}
+}
