@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -186,6 +187,11 @@ func attach(t *testing.T, path string) Attached {
 func detach(t *testing.T, a Attached) {
 	t.Helper()
 	lost, err := Detach(t.Context(), a, false)
+	// losetup, which tests of other packages run, opens each loop device for a moment.
+	for tries := 0; tries < 20 && err != nil && strings.Contains(err.Error(), "held by losetup"); tries++ {
+		time.Sleep(50 * time.Millisecond)
+		lost, err = Detach(t.Context(), a, false)
+	}
 	require.NoError(t, err)
 	require.Empty(t, lost)
 }
