@@ -187,10 +187,12 @@ func attach(t *testing.T, path string) Attached {
 func detach(t *testing.T, a Attached) {
 	t.Helper()
 	lost, err := Detach(t.Context(), a, false)
-	// losetup, which tests of other packages run, opens each loop device for a moment.
-	for tries := 0; tries < 20 && err != nil && strings.Contains(err.Error(), "held by losetup"); tries++ {
-		time.Sleep(50 * time.Millisecond)
-		lost, err = Detach(t.Context(), a, false)
+	if err != nil && strings.Contains(err.Error(), "held by losetup") {
+		// Tests of other packages run it, and it opens each loop device for a moment.
+		require.Eventually(t, func() bool {
+			lost, err = Detach(t.Context(), a, false)
+			return err == nil
+		}, 5*time.Second, 20*time.Millisecond)
 	}
 	require.NoError(t, err)
 	require.Empty(t, lost)
