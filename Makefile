@@ -21,7 +21,7 @@ RUN = set -f --; IFS=';'; for on in $$ON; do set -- "$$@" --on "$$on"; done; uns
 REPRODUCE := $(patsubst plans/%.toml,reproduce-%,$(sort $(wildcard plans/*.toml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help need-go build run test test-race test-long test-interop lint lint-format lint-vet lint-static lint-darwin lint-modules \
+.PHONY: help need-go build run fleet-demo test test-race test-long test-interop lint lint-format lint-vet lint-static lint-darwin lint-modules \
 	lint-tree fuzz fuzz-hours accuracy bench bench-mounted bench-formats bench-random bench-cipher bench-go crosscheck assets clean $(REPRODUCE)
 
 help: ## list the targets
@@ -47,16 +47,19 @@ SOURCES = cmd internal plans third_party go.mod go.sum
 CHANGED = { git status --porcelain --untracked-files=no -- $(SOURCES) ':(exclude)*_test.go' ':(exclude)*/testdata/*' && \
 	git ls-files --others --exclude-standard -- '*.go' ':(exclude)*_test.go'; } 2>/dev/null
 
-build: need-go ## build bin/dmgbench
+build: need-go ## build bin/dmgbench and bin/dmgbench-fleet
 	@test -x bin/dmgbench || echo "building bin/dmgbench; the first time takes half a minute" >&2
 	@$(GO) build -trimpath $$(test -n "$$($(CHANGED))" || echo "-ldflags=-X=dmgbench/internal/cli.sources=unchanged") \
-		-o bin/dmgbench ./cmd/dmgbench
+		-o bin/ ./cmd/dmgbench ./cmd/dmgbench-fleet
 
 run: build ## execute PLAN (the plan quick, if none is given) and report
 	@$(RUN) "$$PLAN"
 
 $(REPRODUCE): reproduce-%: build
 	@$(RUN) '$*'
+
+fleet-demo: build ## a server and three agents on this machine, compared by host
+	@scripts/fleet-demo.sh
 
 test: need-go ## every test that is quick
 	@$(GO) test -p 4 -timeout 240s $(TESTFLAGS) ./...
@@ -164,6 +167,9 @@ completions: build ## tab completion for bash, zsh and fish: dist/completions
 	@bin/dmgbench completion bash > dist/completions/dmgbench.bash
 	@bin/dmgbench completion zsh > dist/completions/_dmgbench
 	@bin/dmgbench completion fish > dist/completions/dmgbench.fish
+	@bin/dmgbench-fleet completion bash > dist/completions/dmgbench-fleet.bash
+	@bin/dmgbench-fleet completion zsh > dist/completions/_dmgbench-fleet
+	@bin/dmgbench-fleet completion fish > dist/completions/dmgbench-fleet.fish
 
 snapshot: need-go ## archives for macOS and Linux in dist/release, nothing published (needs goreleaser)
 	@goreleaser check

@@ -26,6 +26,7 @@ type compareFact struct {
 
 // compareFacts are in the order in which differences are listed.
 var compareFacts = []compareFact{
+	{"host", "machine", hostNames, true},
 	{"model", "machine", ofHost(func(h result.Host) string { return cmp.Or(h.Model, h.Arch) }), true},
 	{"cpu", "machine", ofHost(func(h result.Host) string { return h.CPU }), true},
 	{"cores", "machine", ofHost(func(h result.Host) string {
@@ -105,6 +106,9 @@ func ofSteps(of func(*result.Step) *result.Achieved) func(*result.Result) []stri
 		return out
 	}
 }
+
+// hostNames are the names of machines, of runs that record them.
+var hostNames = ofHost(func(h result.Host) string { return h.Name })
 
 // spaced is two words, either of which may be empty.
 func spaced(a, b string) string { return strings.TrimSpace(a + " " + b) }

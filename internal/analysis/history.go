@@ -130,26 +130,29 @@ func NewHistory(runs []HistoryRun, read func(HistoryRun) (*result.Result, error)
 		return cmp.Or(startTime(a.Result).Compare(startTime(b.Result)), cmp.Compare(a.Result.Run, b.Result.Run))
 	})
 	type group struct {
-		facts, made string
-		runs        []HistoryRun
+		facts, made, host string
+		runs              []HistoryRun
 	}
 	var groups []*group
 	for _, r := range slices.Backward(kept) {
 		// Runs that measured the same with the same; one that has not measured an
 		// image yet may have any file system in it
 		made := strings.Join(filesystemFacts(r.Result), " + ")
+		// A run without the name of its machine may be of any machine that is alike
+		host := strings.Join(hostNames(r.Result), " + ")
 		facts := strings.Join(slices.Concat([]string{r.Result.Plan.Name, r.Result.Plan.Digest, machineText(r.Result)},
 			scaleFacts(r.Result), diskFacts(r.Result), texts(enginesOf(r.Result), func(e result.Engine) string {
 				return e.Name + "\x01" + e.Vendor + "\x01" + engineKind(e.Title)
 			})), "\x00")
 		g, ok := find(groups, func(g *group) bool {
-			return g.facts == facts && (g.made == made || g.made == "" || made == "")
+			return g.facts == facts && (g.made == made || g.made == "" || made == "") &&
+				(g.host == host || g.host == "" || host == "")
 		})
 		if !ok {
 			g = &group{facts: facts}
 			groups = append(groups, g)
 		}
-		g.made, g.runs = cmp.Or(g.made, made), append(g.runs, r)
+		g.made, g.host, g.runs = cmp.Or(g.made, made), cmp.Or(g.host, host), append(g.runs, r)
 	}
 	reads := changeReads
 	for _, g := range groups {
@@ -167,8 +170,9 @@ func newSeries(list []HistoryRun) HistorySeries {
 	last := list[len(list)-1].Result
 	s := HistorySeries{Plan: last.Plan.Name, Title: cmp.Or(last.Plan.Title, last.Plan.Name), Digest: last.Plan.Digest,
 		Scale: scaleFacts(last), Seed: last.Seed, Rounds: last.Rounds, Engine: factsText(last, "engine"),
-		Machine: wording.NonEmpty(machineText(last), strings.Join(diskFacts(last), " + ")),
-		Runs:    []HistoryPoint{}, Versions: []HistoryVersion{}, Rows: []HistoryRow{}, Changes: []HistoryChange{}}
+		Machine: wording.NonEmpty(strings.Join(hostNames(last), " + "), machineText(last),
+			strings.Join(diskFacts(last), " + ")),
+		Runs: []HistoryPoint{}, Versions: []HistoryVersion{}, Rows: []HistoryRow{}, Changes: []HistoryChange{}}
 	if s.Scale[0] != unscaled {
 		s.Departed = s.Scale
 	}

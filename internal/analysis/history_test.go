@@ -101,6 +101,7 @@ func TestHistoryJoinsNothingUnlike(t *testing.T) {
 		"digest":      func(r *result.Result) { r.Plan.Digest = "another" },
 		"plan":        func(r *result.Result) { r.Plan.Name = "another" },
 		"scale":       func(r *result.Result) { r.Departures = []result.Departure{{Kind: "scale", Text: "sizes times 0.1"}} },
+		"host":        func(r *result.Result) { r.Sessions[0].Host.Name = "another" },
 		"machine":     func(r *result.Result) { r.Sessions[0].Host.Model = "Mac14,3" },
 		"disk":        func(r *result.Result) { r.Sessions[0].Host.Disks = []result.Disk{{Device: "Another SSD"}} },
 		"file system": func(r *result.Result) { r.Cases[0].Target.Filesystem = "ext4" },
@@ -111,6 +112,7 @@ func TestHistoryJoinsNothingUnlike(t *testing.T) {
 	reads := 0
 	for name, change := range unlike {
 		runs := pastOf(t, pastOf(t, nil, "4", 1), "5", 1)
+		runs[0].Result.Sessions[0].Host.Name = "one"
 		change(runs[1].Result)
 		assert.Len(t, NewHistory(runs, inFull(&reads)).Series, 2, name)
 	}
@@ -120,6 +122,7 @@ func TestHistoryJoinsNothingUnlike(t *testing.T) {
 		"engine":  func(r *result.Result) { r.Sessions[0].Engine.Version = "9" },
 		"kernel":  func(r *result.Result) { r.Sessions[0].Host.OSBuild, r.Sessions[0].Host.Kernel = "", "6.12" },
 		"nothing": func(*result.Result) {},
+		"host":    func(r *result.Result) { r.Sessions[0].Host.Name = "known of one run" },
 		"no images yet": func(r *result.Result) {
 			r.Tool.Version = "9"
 			for i := range r.Cases {
@@ -131,7 +134,7 @@ func TestHistoryJoinsNothingUnlike(t *testing.T) {
 		change(runs[1].Result)
 		s := NewHistory(runs, inFull(&reads)).Series
 		require.Len(t, s, 1, name)
-		assert.Len(t, s[0].Versions, map[bool]int{true: 1, false: 2}[name == "nothing"], name)
+		assert.Len(t, s[0].Versions, map[bool]int{true: 1, false: 2}[name == "nothing" || name == "host"], name)
 	}
 	runs := pastOf(t, nil, "4", 1, 1, 1)
 	runs = append(runs, runs[0])

@@ -26,6 +26,9 @@ const module = "dmgbench"
 // an entry that ends in /... means every package below that folder.
 var layers = [][]string{
 	{"cmd/...", "tools/..."},
+	{"internal/fleet/cli"},
+	{"internal/fleet/agent", "internal/fleet/broker", "internal/fleet/control"},
+	{"internal/fleet"},
 	{"internal/cli", "internal/cli/..."},
 	{"internal/result/runfolders"},
 	{"internal/report/..."}, // test support of the report: may use the report
@@ -60,8 +63,8 @@ var layers = [][]string{
 
 // reserved names the modules that only some folders may import, in files that are no tests.
 var reserved = map[string][]string{
-	"github.com/spf13/cobra":              {"internal/cli"},
-	"github.com/spf13/pflag":              {"internal/cli"},
+	"github.com/spf13/cobra":              {"internal/cli", "internal/fleet/cli"},
+	"github.com/spf13/pflag":              {"internal/cli", "internal/fleet/cli"},
 	"github.com/spf13/viper":              {"internal/cli"},
 	"github.com/go-echarts/go-echarts/v2": {"internal/report/chart"},
 	"github.com/pelletier/go-toml/v2":     {"internal/plan", "internal/bench/selftest"},

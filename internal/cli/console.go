@@ -164,6 +164,37 @@ func (a *app) confirm(ctx context.Context, question, hint string) error {
 	}
 }
 
+// waitForLines makes the function that lets --wait-between-steps wait for a line
+// on stdin, nil without the flag. The context that it returns is cancelled when
+// stdin ends or fails, also while a step is executed: the program that answers is
+// gone, and another one may want to resume the run.
+func (a *app) waitForLines(ctx context.Context) (context.Context, func(context.Context), error) {
+	if !a.isSet("wait-between-steps") {
+		return ctx, nil, nil
+	}
+	if !a.json {
+		return ctx, nil, usageError("add --format json", "reading --wait-between-steps: it is for programs that read JSON")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	answers := make(chan struct{})
+	go func() { // a read of stdin cannot be cancelled; it ends with the program
+		defer cancel()
+		for s := bufio.NewScanner(a.stdin); s.Scan(); {
+			select {
+			case answers <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, func(ctx context.Context) {
+		select {
+		case <-answers:
+		case <-ctx.Done():
+		}
+	}, nil
+}
+
 const (
 	// refresh is the shortest time between two updates of the status line.
 	refresh = 250 * time.Millisecond
@@ -197,6 +228,9 @@ type progress struct {
 	updated   time.Duration // time of the last update, on the clock; 0 before the first
 	shown     bool          // the status line is on the screen
 	requested bool          // the user asked for the progress
+	// onlyWaiting prints a status only where the run waits before a step: a line
+	// wakes its reader, which could disturb the next file.
+	onlyWaiting bool
 }
 
 // newProgress chooses the form for stderr. A terminal that is "dumb" cannot
@@ -218,7 +252,7 @@ func (a *app) newProgress() *progress {
 func (a *app) message(text string) { a.newProgress().Message(text) }
 
 // Status updates the status line or prints a line of JSON, at most four times a
-// second, and answers a request.
+// second or wherever the run waits before a step, and answers a request.
 func (p *progress) Status(s runner.Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -231,7 +265,8 @@ func (p *progress) Status(s runner.Status) {
 		p.printNow()
 	}
 	now := p.clock.Now()
-	if !p.json && p.width == nil || p.updated > 0 && now-p.updated < refresh {
+	tooSoon := p.onlyWaiting || p.updated > 0 && now-p.updated < refresh
+	if !p.json && p.width == nil || tooSoon && !s.Waiting {
 		return
 	}
 	p.updated = max(now, 1)

@@ -138,7 +138,7 @@ func positiveQuantity[T ~int64 | ~float64](a *app, name string, parse func(strin
 // prints only that they are set. docs/architecture.md describes all of them.
 var ownVariables = map[string]bool{
 	"DMGBENCH_CONFIG": true, "DMGBENCH_STATE": true, "DMGBENCH_RUNTIME_DIR": true,
-	"DMGBENCH_PASSPHRASE_FILE": true, "DMGBENCH_PASSPHRASE": false, "NO_COLOR": true,
+	"DMGBENCH_HOST_NAME": true, "DMGBENCH_PASSPHRASE_FILE": true, "DMGBENCH_PASSPHRASE": false, "NO_COLOR": true,
 }
 
 // configure prepares the execution of cmd: flags that were not typed get their

@@ -23,6 +23,19 @@ func call(t *testing.T, env []string, args ...string) (code int, stdout, stderr 
 	return code, out.String(), err.String()
 }
 
+// planFile is a plan of this text.
+func planFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "watched.toml")
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
+	return name
+}
+
+func stateEnv(t *testing.T, more ...string) []string {
+	t.Helper()
+	return append([]string{"HOME=" + t.TempDir(), "DMGBENCH_STATE=" + t.TempDir(), "TERM=xterm", "DMGBENCH_RUN_ENGINE=inprocess"}, more...)
+}
+
 func TestHelp(t *testing.T) {
 	a := newApp(strings.NewReader(""), io.Discard, io.Discard, nil)
 	seen := 0

@@ -83,19 +83,6 @@ func (s *screen) close() string {
 	return s.text.String()
 }
 
-// planFile is a plan of this text.
-func planFile(t *testing.T, text string) string {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "watched.toml")
-	require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
-	return name
-}
-
-func stateEnv(t *testing.T, more ...string) []string {
-	t.Helper()
-	return append([]string{"HOME=" + t.TempDir(), "DMGBENCH_STATE=" + t.TempDir(), "TERM=xterm", "DMGBENCH_RUN_ENGINE=inprocess"}, more...)
-}
-
 func TestStatusLineOnATerminal(t *testing.T) {
 	s := newScreen(t, 60)
 	var out bytes.Buffer

@@ -449,7 +449,7 @@ func historyRow(r runfolders.Run) []string {
 			result.Skipped, "skipped"),
 		tally(r.Verdicts, "claim", result.Holds, "holding", result.DoesNotHold, "not holding",
 			result.CannotTell, "undecided", result.NotMeasured, "not measured"),
-		cmp.Or(strings.Trim(r.System+", "+r.Machine, ", "), "system and machine unknown"),
+		cmp.Or(strings.Join(nonempty(r.Host, r.System, r.Machine), ", "), "system and machine unknown"),
 		cmp.Or(r.Engine, "engine unknown")}
 }
 

@@ -40,6 +40,9 @@ func (a *app) runPlans(ctx context.Context, args []string) error {
 	if a.isSet("dry-run") && a.json {
 		return usageError("", "reading --format: --dry-run prints text only")
 	}
+	if a.isSet("dry-run") && a.isSet("wait-between-steps") {
+		return usageError("", "reading --wait-between-steps: --dry-run executes no step")
+	}
 	s, err1 := a.sessionPlan()
 	given, err2 := a.locations()
 	if err := cmp.Or(err1, err2); err != nil {
@@ -159,19 +162,23 @@ func (a *app) dryRun(ctx context.Context, c runner.Config, s sessionPlan) error 
 // One engine and one passphrase serve all of them. It stops after an interrupted
 // run, which the remaining plans would not be compared with.
 func (a *app) execute(ctx context.Context, runs []runner.Config, given locations, s sessionPlan) error {
+	ctx, wait, err := a.waitForLines(ctx)
+	if err != nil {
+		return err
+	}
 	// The engine is chosen last, as a probe takes seconds and writes files.
 	c, err := a.runConfig(ctx, given, a.text("engine"))
 	if err != nil {
 		return err
 	}
-	c.Identify = a.isSet("identify")
+	c.Identify, c.Wait = a.isSet("identify"), wait
 	var total units.Bytes // of all plans, rounds and sessions, with --rounds auto at most
 	for _, run := range runs {
 		for _, c := range run.Plan.Cases() {
 			total += plan.Estimate(run.Plan, c).BytesWritten * units.Bytes(run.Plan.Run.AtMost()*s.count)
 		}
 	}
-	if total >= largeRun && a.canAsk() && !a.isSet("yes") {
+	if total >= largeRun && wait == nil && a.canAsk() && !a.isSet("yes") {
 		question := fmt.Sprintf("This writes up to %s in total. Continue?", total.Human())
 		const hint = "--dry-run shows what it would do, --sets 1 shortens it, --yes does not ask"
 		if err := a.confirm(ctx, question, hint); err != nil {
@@ -224,6 +231,10 @@ func exists(path string) bool {
 func (a *app) resumeRun(ctx context.Context, args []string) (err error) {
 	defer func() { err = explainInterrupt(err, "interrupted before the run continued: it did not change") }()
 	dir := args[0]
+	ctx, wait, err := a.waitForLines(ctx)
+	if err != nil {
+		return err
+	}
 	state, err := runfolders.State(dir)
 	if err != nil {
 		return err
@@ -243,7 +254,7 @@ func (a *app) resumeRun(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	// --identify is a property of the run: all its sessions record the same facts.
-	c.RetryFailed, c.Out, c.Identify = a.isSet("retry-failed"), dir, state.Run.Identify
+	c.RetryFailed, c.Out, c.Identify, c.Wait = a.isSet("retry-failed"), dir, state.Run.Identify, wait
 	if probe {
 		c.Why = "as in the session before"
 		if err := a.probe(ctx, c.Engine, c.StateDir); err != nil {

@@ -50,6 +50,7 @@ func (a *app) session(ctx context.Context, c runner.Config,
 ) (int, error) {
 	a.chownAtExit(c.Out)
 	pr := a.newProgress()
+	pr.onlyWaiting = c.Wait != nil
 	if c.Plan != nil { // a finished run is resumed without its plan
 		pr.names = report.CaseNames(c.Plan)
 	}
@@ -268,6 +269,7 @@ func (a *app) runConfig(ctx context.Context, given locations, engine string, run
 		return c, withHint(fmt.Errorf("making state folder: %w", err),
 			"set DMGBENCH_STATE to a folder that can be written")
 	}
+	c.Host.Name = host.CleanName(a.env["DMGBENCH_HOST_NAME"])
 	// Sleep during a step makes its time wrong; not every system reports it.
 	c.Suspended, c.Boot, c.Memory = host.Suspended, host.BootID(), host.Memory()
 	// The passphrase comes before the engine, which keeps it; no tool gets it
@@ -334,12 +336,15 @@ func gatherFacts(ctx context.Context, c *runner.Config) {
 			places = places[1:]
 		}
 		place := host.Place{Name: p.Name, Path: p.Path, Backing: p.Backing != ""}
-		if note := c.Plan.PlaceNote(p.Name); note != nil {
-			place.Tool = note.Tool
+		if c.Plan != nil { // nil for a run that has ended
+			if note := c.Plan.PlaceNote(p.Name); note != nil {
+				place.Tool = note.Tool
+			}
 		}
 		places = append(places, place)
 	}
 	before := host.Gather(ctx, places, c.Identify)
+	before.Name = cmp.Or(c.Host.Name, before.Name)
 	c.Host, c.Virtual = before, host.Virtual(before)
 	c.Changes = func() []result.Warning {
 		// Not the context of the run: changes during an interrupted session

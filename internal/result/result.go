@@ -140,7 +140,7 @@ type Host struct {
 	MemoryPressure string `json:"memory_pressure,omitempty"` // normal | warning | critical | ""
 	SwapUsed       int64  `json:"swap_used,omitempty"`
 	FileVault      string `json:"filevault,omitempty"` // of the system's volume: on | off | ""
-	Name           string `json:"name,omitempty"`      // only with --identify
+	Name           string `json:"name,omitempty"`      // DMGBENCH_HOST_NAME, or with --identify the host name
 	User           string `json:"user,omitempty"`      // only with --identify
 }
 

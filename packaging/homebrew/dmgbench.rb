@@ -14,9 +14,11 @@ class Dmgbench < Formula
   def install
     ENV["CGO_ENABLED"] = "0"
     system "go", "build", *std_go_args(ldflags: "-s -w -X dmgbench/internal/cli.released=#{version}"), "./cmd/dmgbench"
+    system "go", "build", *std_go_args(ldflags: "-s -w", output: bin/"dmgbench-fleet"), "./cmd/dmgbench-fleet"
     system bin/"dmgbench", "man", buildpath/"man"
     man1.install Dir[buildpath/"man/*.1"]
     generate_completions_from_executable(bin/"dmgbench", "completion")
+    generate_completions_from_executable(bin/"dmgbench-fleet", "completion")
     doc.install Dir["docs/*.md"], "CHANGELOG.md", "NOTICE"
   end
 

@@ -394,8 +394,23 @@ func (x *caseRun) repeat(ctx context.Context, st plan.Step) error {
 	return nil
 }
 
+// waitBefore calls Config.Wait before a step. The session's clock stands still
+// meanwhile: neither times in records nor the limit of a run's time contain it.
+func (x *caseRun) waitBefore(ctx context.Context, st plan.Step) {
+	if x.r.c.Wait == nil {
+		return
+	}
+	x.reportStatus(st, workload.Progress{}, true)
+	from := x.r.c.Clock.Now()
+	x.r.c.Wait(ctx)
+	x.r.started += x.r.c.Clock.Now() - from
+}
+
 // execute executes one step and records it.
 func (x *caseRun) execute(ctx context.Context, st plan.Step) error {
+	if x.waitBefore(ctx, st); ctx.Err() != nil {
+		return ctx.Err()
+	}
 	rec := x.newRecord(st)
 	start := &result.StepStart{Case: x.c.ID, Round: x.round, Index: rec.Index, Do: st.Do, Phase: st.Phase}
 	x.r.append(result.Record{StepStart: start})
@@ -403,7 +418,7 @@ func (x *caseRun) execute(ctx context.Context, st plan.Step) error {
 		return &journalError{err}
 	}
 	x.r.pauseHeld = false // from now on the case can only be measured from its start
-	x.reportStatus(st, workload.Progress{})
+	x.reportStatus(st, workload.Progress{}, false)
 	return x.record(ctx, st, rec, x.do(ctx, st, &rec))
 }
 
@@ -486,14 +501,16 @@ func writtenBy(st *result.Step) (sum int64) {
 	return sum
 }
 
-// reportStatus sends how far the run has come to Progress.
-func (x *caseRun) reportStatus(st plan.Step, p workload.Progress) {
+// reportStatus sends how far the run has come to Progress, and whether it waits
+// before the step.
+func (x *caseRun) reportStatus(st plan.Step, p workload.Progress, waiting bool) {
 	r := x.r
 	s := Status{
 		Plan: r.p.Name, Case: x.c.ID, Do: st.Do, Phase: st.Phase, Round: x.round, Rounds: r.goal,
 		CaseRound: r.finished, OfRounds: len(r.cases) * r.goal,
 		Files: p.Files, OfFiles: p.OfFiles, Bytes: p.Bytes, OfBytes: p.OfBytes, TimedNS: int64(p.Timed),
 		RunBytes: r.written, OfRunBytes: r.roundWrites * int64(r.goal), ElapsedNS: r.now(),
+		Waiting: waiting,
 	}
 	f := &r.forecast
 	own := f.cases[x.c.ID]

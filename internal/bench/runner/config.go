@@ -44,6 +44,7 @@
 package runner
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -87,7 +88,10 @@ type Config struct {
 	Inputs      map[string]string // paths of the files that the plan names as inputs, by name
 	StateDir    string            // contains the registry of runs; "": the run is not registered
 	Progress    Progress          // may be nil
-	Hook        hostio.Hook       // observes, and may fail, every operation at the places; may be nil
+	// Wait is called before each step, after a Status that is marked as waiting. It
+	// returns when the step may start, or when ctx is done. May be nil.
+	Wait func(ctx context.Context)
+	Hook hostio.Hook // observes, and may fail, every operation at the places; may be nil
 }
 
 // Progress receives the progress of a run, never inside a timed span.
@@ -137,6 +141,8 @@ type Status struct {
 	OfWorkNS int64 `json:"of_work_ns"`
 	WaitedNS int64 `json:"waited_ns"`
 	OfWaitNS int64 `json:"of_wait_ns"`
+	// Waiting is set where Config.Wait is called next.
+	Waiting bool `json:"waiting,omitempty"`
 }
 
 // silentProgress is used where Config.Progress is nil, so that callers need not

@@ -124,7 +124,7 @@ func (x *caseRun) options(st plan.Step) workload.Options {
 	o.Workers, o.Block = cmp.Or(st.Workers, s.Workers), int64(cmp.Or(st.Block, s.Block))
 	o.Sync, o.Cache = hostio.SyncMode(cmp.Or(st.Sync, s.Sync)), cmp.Or(st.Cache, s.Cache)
 	o.QoS, o.Preallocate, o.Gate = s.QoS, s.Preallocate, x.gate
-	o.Progress = func(p workload.Progress) { x.reportStatus(st, p) }
+	o.Progress = func(p workload.Progress) { x.reportStatus(st, p, false) }
 	return o
 }
 

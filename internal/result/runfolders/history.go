@@ -27,6 +27,7 @@ type Run struct {
 	EngineName string         `json:"engine_name"`
 	System     string         `json:"system"`
 	Machine    string         `json:"machine"`
+	Host       string         `json:"host,omitempty"` // name of the machine
 	Sessions   int            `json:"sessions"`
 	Rounds     int            `json:"rounds"`
 	Cases      map[string]int `json:"cases"`    // number by status
@@ -109,7 +110,7 @@ func newRun(r *result.Result) Run {
 		run.Started, run.Finished = first.Started.UTC(), r.Sessions[n-1].Finished.UTC()
 		run.Engine, run.EngineName = first.Engine.Title, first.Engine.Name
 		run.System = strings.Join(strings.Fields(host.OS+" "+host.OSVersion+" "+host.OSBuild), " ")
-		run.Machine = strings.Trim(host.Model+", "+host.CPU, ", ")
+		run.Machine, run.Host = strings.Trim(host.Model+", "+host.CPU, ", "), host.Name
 	}
 	return run
 }

@@ -159,6 +159,16 @@ func clean(s string) string {
 	return s
 }
 
+// nameLimit is the longest name, in runes, that a user may give a machine.
+const nameLimit = 64
+
+// CleanName makes a name that a user gave the machine fit for a result: one line
+// of at most 64 characters.
+func CleanName(name string) string {
+	r := []rune(clean(name))
+	return strings.TrimSpace(string(r[:min(len(r), nameLimit)]))
+}
+
 // loadBusy is the text about a load of the last minute above one per processor.
 func loadBusy(load float64, cpus int) []string {
 	if cpus <= 0 || !(load > float64(cpus)) {

@@ -3,6 +3,7 @@ package host
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -32,4 +33,12 @@ func TestVersionsOfToolsThatServePlaces(t *testing.T) {
 	assert.Equal(t, "encfs version 1.9", h.Disks[0].Tool)
 	assert.True(t, h.Disks[0].Backing)
 	assert.False(t, h.Disks[1].Backing)
+}
+
+// A name that a user gives is one line of at most 64 characters.
+func TestCleanName(t *testing.T) {
+	assert.Equal(t, "studio 1", CleanName(" studio\n\x1b1 "))
+	assert.Equal(t, strings.Repeat("ü", 64), CleanName(strings.Repeat("ü", 70)))
+	assert.Equal(t, strings.Repeat("x", 63), CleanName(strings.Repeat("x", 63)+" y"), "no blank at its end")
+	assert.Empty(t, CleanName(""))
 }

@@ -1,0 +1,50 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Verbs of requests to the embedded server, which has the keys of the machines.
+const (
+	Add    = "add"    // a machine; answered with its join string
+	Revoke = "revoke" // the key of a machine
+	Remove = "remove" // a machine
+)
+
+// AdminSubject is where the embedded server takes requests of Control.
+func AdminSubject(verb string) string { return "fleet.admin." + verb }
+
+// Answer is what the embedded server answers to a request.
+type Answer struct {
+	Join  string `json:"join,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// Request has the embedded server carry out a verb for a machine. Only a
+// connection of Control may do so. The join string is that of a machine added.
+func Request(ctx context.Context, nc *nats.Conn, verb, machine string) (joinString string, err error) {
+	if err := CheckMachine(machine); err != nil {
+		return "", err
+	}
+	m, err := nc.RequestWithContext(ctx, AdminSubject(verb), []byte(machine))
+	if errors.Is(err, nats.ErrNoResponders) {
+		return "", fmt.Errorf("%s machine %q: this server is not `dmgbench-fleet serve`; its operator makes the users",
+			verb, machine)
+	}
+	var a Answer
+	if err == nil {
+		err = json.Unmarshal(m.Data, &a)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s machine %q: %w", verb, machine, err)
+	}
+	if a.Error != "" {
+		return "", errors.New(a.Error)
+	}
+	return a.Join, nil
+}

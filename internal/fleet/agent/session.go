@@ -1,0 +1,305 @@
+package agent
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"dmgbench/internal/fleet"
+)
+
+const (
+	sendInterval = 5 * time.Second  // least time between two sendings during a run
+	lostInterval = 30 * time.Second // the same, after the server did not answer
+	pauseTime    = time.Second      // that a pause of the run may wait for the server
+
+	maxLines = 50       // of a log message
+	maxLine  = 16 << 10 // bytes of a line of a child; the rest is dropped
+)
+
+var errCancelled = errors.New("the job is cancelled")
+
+// session takes one task to its end.
+type session struct {
+	*agent
+	*task
+	msg    jetstream.Msg // nil for a task without a job in the queue
+	stored time.Time     // when the server got the job
+
+	stdin     io.Writer // of the child
+	line      []byte    // of the child's stderr, before its end
+	lines     []string  // of the child, not sent yet
+	lastError string    // that the child printed
+	nextSend  time.Time // not before this time
+}
+
+// measure executes the run until it ends, and records how in the task. It returns
+// an error if the agent has to stop before.
+func (s *session) measure(ctx context.Context, r request) error {
+	if err := s.save(); err != nil {
+		return err
+	}
+	run, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go s.watch(run, cancel)
+	state, cause := s.attempts(run, r)
+	// A run that ended before the cancellation reached it counts as it is.
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if run.Err() != nil && !isComplete(state) {
+		state, cause = fleet.Cancelled, errCancelled
+	}
+	return s.conclude(ctx, state, cause)
+}
+
+// isComplete reports whether a run with this state has reached its own end.
+func isComplete(state string) bool { return state == fleet.Done || state == fleet.Incomplete }
+
+// conclude records the end of a task, and deletes what a run left that is not
+// complete. All runs in the state folder are of this agent.
+func (s *session) conclude(ctx context.Context, state string, cause error) error {
+	if !isComplete(state) && s.runID() != "" {
+		if err := s.execute(ctx, "clean"); err != nil {
+			cause = fmt.Errorf("%w; the images of the run could not be deleted: %w", cause, err)
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err() // the next agent does all of it again
+	}
+	s.Result.State, s.Result.Ended = state, time.Now().UTC()
+	if cause != nil {
+		s.Result.Error = shorten(cause)
+	}
+	return s.save()
+}
+
+// attempts runs and resumes until the run has ended, or did not come further many
+// times. A run that has not started is tried out before.
+func (s *session) attempts(ctx context.Context, r request) (state string, err error) {
+	for failures, before := 0, 0; failures < maxAttempts; failures++ {
+		ended, started := s.progress()
+		if !started {
+			// The state of the disk may have changed since the last attempt.
+			if err := s.tryOut(ctx, r); err != nil {
+				return fleet.Refused, err
+			}
+		}
+		if ended > before {
+			failures, before = 0, ended
+		}
+		err := s.attempt(ctx, started, r)
+		switch exit := s.Result.Exit; {
+		case err != nil:
+			return fleet.Failed, err
+		case exit == 0:
+			return fleet.Done, nil
+		case exit == 3:
+			return fleet.Incomplete, nil
+		case exit == 1 || exit == 2: // an error, a bad plan
+			return fleet.Failed, fmt.Errorf("dmgbench ended with status %d: %s", exit, s.lastError)
+		case ctx.Err() != nil:
+			return "", ctx.Err()
+		}
+		s.report(func(st *fleet.Status) {
+			st.Error = fmt.Sprintf("stopped with status %d, to be resumed: %s", s.Result.Exit, s.lastError)
+		})
+		sleep(ctx, failures)
+	}
+	return fleet.Failed, fmt.Errorf("the run did not come further in %d attempts: %s", maxAttempts, s.lastError)
+}
+
+// tryOut writes the plan and asks dmgbench whether it can be run here. The error
+// is the reason why not.
+func (s *session) tryOut(ctx context.Context, r request) error {
+	if err := os.WriteFile(s.planFile(), []byte(s.Job.Text), 0o600); err != nil {
+		return err
+	}
+	// A dry run makes the checks of `dmgbench check`, too.
+	args := []string{"run", s.planFile(), "--dry-run", "--out=" + s.run()}
+	return s.execute(ctx, slices.Concat(args, r.locations, r.options)...)
+}
+
+// attempt starts the run, or resumes it, and waits for its end. When the agent is
+// killed, the end of stdin interrupts the child.
+func (s *session) attempt(ctx context.Context, resume bool, r request) (err error) {
+	args := []string{"resume", s.run()}
+	if !resume {
+		err = os.RemoveAll(s.run()) // of a run that was killed before its first record
+		args = append([]string{"run", s.planFile(), "--out=" + s.run(), "--yes"}, r.options...)
+	}
+	s.Result.Attempts++
+	s.lastError = ""
+	if err = errors.Join(err, s.save()); err != nil {
+		return err
+	}
+	s.report(func(st *fleet.Status) { st.State = fleet.Measuring })
+	_ = s.flush(pauseTime)
+	args = slices.Concat(args, []string{"--format=json", "--wait-between-steps"}, r.locations)
+	cmd := s.command(ctx, args...)
+	if s.stdin, err = cmd.StdinPipe(); err != nil {
+		return err
+	}
+	cmd.Stderr = s
+	if err = cmd.Run(); cmd.ProcessState == nil { // not started
+		return err
+	}
+	s.Result.Exit = cmd.ProcessState.ExitCode()
+	return nil
+}
+
+// Write reads lines of a child. It never fails: no line may end a run.
+func (s *session) Write(p []byte) (int, error) {
+	for part := range bytes.Lines(p) {
+		s.line = append(s.line, part[:min(len(part), maxLine-len(s.line))]...)
+		if bytes.HasSuffix(part, []byte("\n")) {
+			s.readLine(s.line)
+			s.line = s.line[:0]
+		}
+	}
+	return len(p), nil
+}
+
+// readLine reads a line of a run. A status, after which the run waits, is answered
+// after all was sent that there is to send.
+func (s *session) readLine(line []byte) {
+	var v struct {
+		Kind, Text, Reason string
+		fleet.Progress
+	}
+	if json.Unmarshal(line, &v) != nil { // a crash prints text, and its reason first
+		v.Text = string(line)
+		s.lastError = shorten(cmp.Or(s.lastError, v.Text))
+	}
+	switch v.Kind {
+	case "status":
+		s.send(v.Progress)
+		_, _ = io.WriteString(s.stdin, "\n") // a child that has ended needs no answer
+		return
+	case "error":
+		s.lastError = shorten(v.Text)
+	case "failure":
+		v.Text = v.Case + ": " + v.Reason
+	}
+	if text := strings.TrimSpace(v.Kind + " " + v.Text); text != "" && len(s.lines) < maxLines {
+		s.lines = append(s.lines, shorten(text))
+	}
+}
+
+// send sends what there is to send while the run waits. A server that does not
+// answer is left alone for a while, so that the run is not slowed down.
+func (s *session) send(p fleet.Progress) {
+	if time.Now().Before(s.nextSend) || !s.nc.IsConnected() {
+		return
+	}
+	// None of these waits for an answer; the server has them all when it answers
+	// flush, and sends no more until the next pause.
+	_ = s.msg.InProgress()
+	s.sendLines()
+	s.report(func(st *fleet.Status) { st.Progress = &p })
+	s.nextSend = time.Now().Add(sendInterval)
+	if err := s.flush(pauseTime); err != nil {
+		s.nextSend = time.Now().Add(lostInterval)
+	}
+}
+
+// sendLines sends what the child printed as one log message.
+func (s *session) sendLines() {
+	if len(s.lines) > 0 && s.nc.IsConnected() {
+		_ = s.nc.Publish(fleet.LogSubject(s.Link.User, s.Result.Job), []byte(strings.Join(s.lines, "\n")))
+		s.lines = nil
+	}
+}
+
+// watch cancels the task when its job is not in the queue any more. It asks only
+// after a message that a job was cancelled, and after a lost connection, with which
+// such a message may have been lost.
+func (s *session) watch(ctx context.Context, cancel context.CancelFunc) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.cancels:
+		}
+		if queued, err := s.isQueued(ctx, s.Result.Job); err == nil && !queued {
+			cancel()
+		}
+	}
+}
+
+// deliver stores the run folder and the result, takes the job out of the queue
+// and deletes the task. It tries until ctx ends: what was measured is not lost.
+func (s *session) deliver(ctx context.Context) error {
+	s.sendLines()
+	s.report(func(st *fleet.Status) { st.State = fleet.Storing })
+	for attempt := 0; ctx.Err() == nil; attempt++ {
+		err := s.store(ctx, attempt)
+		if err == nil {
+			err = s.acknowledge(ctx)
+		}
+		if err == nil {
+			return os.RemoveAll(s.dir)
+		}
+		s.report(func(st *fleet.Status) { st.Error = shorten(err) })
+		sleep(ctx, attempt)
+	}
+	return ctx.Err()
+}
+
+// store stores the run folder and then the result, unless there is one.
+func (s *session) store(ctx context.Context, attempt int) error {
+	done, err := s.hasResult(ctx, s.Result)
+	if done || err != nil {
+		return err
+	}
+	r := s.Result
+	if r.Run = s.runID(); r.Run != "" {
+		if r.Size, err = s.upload(ctx, r.Run, s.run(), attempt); err != nil {
+			return err
+		}
+	}
+	return s.publish(ctx, r)
+}
+
+// acknowledge takes the job out of the queue, or lets it wait for its next
+// occurrence.
+func (s *session) acknowledge(ctx context.Context) error {
+	if queued, err := s.isQueued(ctx, s.Result.Job); err != nil || !queued || s.msg == nil {
+		return err
+	}
+	// The time that the run took may be longer than that between occurrences.
+	next := max(occurrence(s.Job, s.stored), s.Result.Occurrence) + 1
+	if s.Job.Every > 0 && (s.Job.Repeat == 0 || next < s.Job.Repeat) {
+		due := s.stored.Add(time.Duration(next) * s.Job.Every)
+		return errors.Join(s.msg.NakWithDelay(time.Until(due)), s.flush(requestTime))
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	return s.checkAnswer(s.msg.DoubleAck(ctx))
+}
+
+// occurrence is the number of the present occurrence of a job that was stored at a
+// time of the server's clock. The last one is late rather than left out.
+func occurrence(job fleet.Job, stored time.Time) int {
+	if job.Every == 0 {
+		return 0
+	}
+	n := max(int(time.Since(stored)/job.Every), 0)
+	if job.Repeat > 0 {
+		n = min(n, job.Repeat-1)
+	}
+	return n
+}
+
+// shorten bounds a text for a message.
+func shorten(text any) string { return fmt.Sprintf("%.2000v", text) }

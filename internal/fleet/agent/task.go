@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"dmgbench/internal/fleet"
+	"dmgbench/internal/result"
+	"dmgbench/internal/system/hostio"
+)
+
+const (
+	jobsFolder = "jobs"      // in the agent's folder: one folder for each task
+	taskFile   = "task.json" // in the folder of a task
+)
+
+// task is one occurrence of a job on this machine. Its folder exists from before
+// the plan is checked until the result is stored and the job acknowledged.
+type task struct {
+	Job    fleet.Job    `json:"job"`
+	Result fleet.Result `json:"result"` // without a State until it is not to be measured any more
+	dir    string
+}
+
+// newTask describes an occurrence of a job; id is the one of its subject. A job
+// that will be refused may have an id that cannot be the name of a folder.
+func newTask(c Config, id string, occurrence int, job fleet.Job) *task {
+	sum := sha256.Sum256([]byte(job.Text))
+	name := fmt.Sprintf("%.64s-%d", url.PathEscape(id), occurrence)
+	return &task{Job: job, dir: filepath.Join(c.Folder, jobsFolder, name),
+		Result: fleet.Result{Job: id, Machine: c.Link.User, Occurrence: occurrence, Plan: job.Plan,
+			Digest: hex.EncodeToString(sum[:]), Started: time.Now().UTC()}}
+}
+
+// readTasks reads the tasks in the agent's folder. A folder without a readable file
+// is left to the next delivery of its job: the agent was killed while it made it.
+func readTasks(folder string) (list []*task) {
+	entries, _ := os.ReadDir(filepath.Join(folder, jobsFolder))
+	for _, e := range entries {
+		t := &task{dir: filepath.Join(folder, jobsFolder, e.Name())}
+		text, err := os.ReadFile(filepath.Join(t.dir, taskFile))
+		if err == nil && json.Unmarshal(text, t) == nil {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// run is the run folder, planFile the plan; its name becomes that of the run.
+func (t *task) run() string      { return filepath.Join(t.dir, "run") }
+func (t *task) planFile() string { return filepath.Join(t.dir, t.Job.Plan+".toml") }
+
+// save replaces the file of the task atomically, so that a killed agent leaves
+// the old state or the new one.
+func (t *task) save() error {
+	text, err1 := json.Marshal(t)
+	err2 := os.MkdirAll(t.dir, 0o700)
+	d, err3 := hostio.OpenDir(t.dir)
+	if err := cmp.Or(err1, err2, err3); err != nil {
+		return fmt.Errorf("saving job %q: %w", t.Result.Job, err)
+	}
+	defer d.Close()
+	return d.WriteFileAtomic(taskFile, text, 0o600)
+}
+
+// runID is the id of the run, "" before it has started.
+func (t *task) runID() string {
+	text, _ := os.ReadFile(filepath.Join(t.run(), ".dmgbench-run"))
+	return strings.TrimSpace(string(text))
+}
+
+// progress is how many cases of the journal have ended; started reports whether
+// the journal has a record, without which a run cannot be resumed.
+func (t *task) progress() (ended int, started bool) {
+	// Steps do not count: an interrupted case is measured again from its start.
+	text, _ := os.ReadFile(filepath.Join(t.run(), result.JournalFile))
+	return bytes.Count(text, []byte(`"kind":"case_end"`)), bytes.IndexByte(text, '\n') >= 0
+}

@@ -1,0 +1,260 @@
+// Package cli is the command line of dmgbench-fleet: it turns arguments into
+// calls of packages broker, agent and control, and errors into exit statuses.
+//
+// [commandRows] lists the commands, and help/ has their help texts with their
+// flags. The answer goes to stdout; errors and the log go to stderr. Everything
+// that may come from another machine is printed without control characters.
+package cli
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"dmgbench/internal/fleet"
+	"dmgbench/internal/fleet/broker"
+	"dmgbench/internal/fleet/control"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
+	"dmgbench/internal/system/host"
+)
+
+// Exit statuses, those of dmgbench.
+const (
+	exitError       = 1
+	exitUsage       = 2
+	exitSome        = 3 // no machine fits, or a job has not succeeded
+	exitInterrupted = 130
+)
+
+// requestTime is the longest time that the server may take to answer.
+const requestTime = 30 * time.Second
+
+// statusError is an error with its exit status.
+type statusError struct {
+	error
+	exit int
+}
+
+// usageError is an error in the command line. The format is that of fmt.Errorf.
+func usageError(format string, args ...any) error {
+	return &statusError{fmt.Errorf(format, args...), exitUsage}
+}
+
+// app is one execution of the program. Its commands are methods.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	flags          *pflag.FlagSet // of the executed command
+	fleet          *control.Fleet // of commands that connect
+	unprinted      error          // why an answer could not be printed
+}
+
+// commandRow is one command. Its help text and its flags are in help/, in a file
+// named after it. A new command needs a row, a help text and a method of [app].
+type commandRow struct {
+	name, args string
+	min, max   int
+	connects   bool // before it runs
+	run        func(a *app, ctx context.Context, args []string) error
+}
+
+// unlimited is the max of commands that take any number of arguments.
+const unlimited = 1 << 20
+
+var commandRows = []commandRow{
+	{"serve", "", 0, 0, false, (*app).serve},
+	{"add-machine", "NAME", 1, 1, true, (*app).addMachine},
+	{"join", "[JOINSTRING | FILE | ADDRESS | -]", 0, 1, false, (*app).join},
+	{"revoke", "NAME", 1, 1, true, (*app).revokeMachine},
+	{"remove-machine", "NAME", 1, 1, true, (*app).removeMachine},
+	{"submit", "PLAN...", 1, unlimited, true, (*app).submitPlans},
+	{"status", "", 0, 0, true, (*app).printStatus},
+	{"logs", "MACHINE [JOB]", 1, 2, true, (*app).printLogs},
+	{"cancel", "JOB", 1, 1, true, (*app).cancelJob},
+	{"results", "[JOB...]", 0, unlimited, true, (*app).fetchResults},
+}
+
+// Run executes the command line of this process and returns the exit status.
+// The first signal cancels it, and the second one ends the process at once.
+func Run() int {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as by nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return Main(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:])
+}
+
+// Main executes one command line, args without the program's name, and returns
+// the exit status.
+func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	short, long, _, examples := readHelp("dmgbench-fleet")
+	root := &cobra.Command{Use: "dmgbench-fleet", Short: short, Long: long, Example: examples, Args: cobra.NoArgs,
+		SilenceErrors: true, SilenceUsage: true, Version: "with nats-server " + broker.Version,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.SetArgs(args)
+	for _, row := range commandRows {
+		root.AddCommand(a.newCommand(row))
+	}
+	err := cmp.Or(root.ExecuteContext(ctx), a.unprinted)
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil:
+		return exitInterrupted
+	}
+	a.note("dmgbench-fleet: %v", err)
+	_, isPlan := errors.AsType[*plan.Problems](err)
+	_, isOption := errors.AsType[*plan.OverrideError](err)
+	e, ok := errors.AsType[*statusError](err)
+	switch {
+	case ok:
+		return e.exit
+	case a.flags == nil, isPlan, isOption: // without flags it is an error of cobra
+		return exitUsage
+	}
+	return exitError
+}
+
+//go:embed help
+var helpFiles embed.FS
+
+// readFile reads help/<name>.txt. A test prints the help of every command.
+func readFile(name string) string {
+	text, _ := helpFiles.ReadFile("help/" + name + ".txt")
+	return strings.TrimSpace(string(text))
+}
+
+// readHelp reads the help of a command: a line, a description that ends with the
+// exit statuses, the section FLAGS, and the section EXAMPLES. Flags that several
+// commands have are in files of their own.
+func readHelp(name string) (short, long, flags, examples string) {
+	text := strings.NewReplacer("{CONTROL}", readFile("flags-control"), "{AGENT}", readFile("flags-agent")).
+		Replace(readFile(name))
+	short, long, _ = strings.Cut(text, "\n\n")
+	long, examples, _ = strings.Cut(long, "\n\nEXAMPLES\n")
+	long, flags, _ = strings.Cut(long, "\n\nFLAGS\n")
+	return short, long, strings.ReplaceAll(flags, "\n  ", " "), examples
+}
+
+// flagLine is a line of the section FLAGS: name, type, default, and help, in
+// which the word in backquotes names the value.
+var flagLine = regexp.MustCompile(`(?m)^([a-z-]+) ([a-z]+)(?:="(.*?)")?: (.*)$`)
+
+// newCommand builds the command of a row, with its help and flags.
+func (a *app) newCommand(row commandRow) *cobra.Command {
+	short, long, flags, examples := readHelp(row.name)
+	cmd := &cobra.Command{Use: strings.TrimSpace(row.name + " " + row.args), Short: short, Long: long,
+		Example: examples, Args: cobra.RangeArgs(row.min, row.max)}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		a.flags = cmd.Flags()
+		if row.connects {
+			if err := a.connect(); err != nil {
+				return err
+			}
+			defer a.fleet.Close()
+		}
+		return row.run(a, cmd.Context(), args)
+	}
+	for _, m := range flagLine.FindAllStringSubmatch(flags, -1) {
+		name, initial, help := m[1], m[3], m[4]
+		switch m[2] {
+		case "bool":
+			cmd.Flags().Bool(name, false, help)
+		case "number":
+			cmd.Flags().Uint64(name, 0, help)
+		case "list": // may be given several times
+			cmd.Flags().StringArray(name, nil, help)
+		default:
+			cmd.Flags().String(name, initial, help)
+		}
+	}
+	return cmd
+}
+
+// connect connects as the user that may do everything: with the key in the folder
+// of the server, which therefore is on this machine, or to the server of --nats.
+func (a *app) connect() error {
+	link := fleet.Link{URLs: []string{a.text("nats")}, User: fleet.Control, Credentials: a.text("creds")}
+	folder, err := a.stateFolder("fleet")
+	if a.text("nats") == "" && err == nil {
+		link, err = broker.ReadControl(folder)
+	}
+	if err != nil {
+		return err
+	}
+	if a.fleet, err = control.Open(link); err != nil {
+		return fmt.Errorf("%w (is the server running?)", err)
+	}
+	return nil
+}
+
+// text is the value of a flag of any type in the form that the user types.
+func (a *app) text(name string) string { return a.flags.Lookup(name).Value.String() }
+
+// list is the value of a flag that takes several values.
+func (a *app) list(name string) []string {
+	return a.flags.Lookup(name).Value.(pflag.SliceValue).GetSlice()
+}
+
+// number is the value of a flag that takes a number.
+func (a *app) number(name string) uint64 {
+	n, _ := a.flags.GetUint64(name) // pflag has checked its type
+	return n
+}
+
+// print prints a line of the answer. Main returns the first error.
+func (a *app) print(format string, args ...any) {
+	_, err := fmt.Fprintln(a.stdout, report.Clean(fmt.Sprintf(format, args...)))
+	a.unprinted = cmp.Or(a.unprinted, err)
+}
+
+// Write prints lines of the server, which may contain names that clients gave
+// themselves.
+func (a *app) Write(p []byte) (int, error) {
+	a.note("%s", p)
+	return len(p), nil
+}
+
+// note prints text about what the program does on stderr. Line ends stay, and
+// blanks, with which errors of a plan point to a column.
+func (a *app) note(format string, args ...any) {
+	text := strings.Map(func(r rune) rune {
+		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, fmt.Sprintf(format, args...))
+	fmt.Fprintln(a.stderr, strings.TrimRight(text, "\n"))
+}
+
+// stateFolder is the folder that --folder names, by default the one of this name
+// in the state folder of dmgbench.
+func (a *app) stateFolder(name string) (string, error) {
+	if dir := a.text("folder"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	state, err := host.StateDir(os.Getenv)
+	return filepath.Join(state, name), err
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/fleet"
+	"dmgbench/internal/fleet/control"
+	"dmgbench/internal/result"
+)
+
+// call executes one command line in this process.
+func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	t.Setenv("DMGBENCH_STATE", t.TempDir())
+	var out, err bytes.Buffer
+	code = Main(t.Context(), strings.NewReader(""), &out, &err, args)
+	return code, out.String(), err.String()
+}
+
+func TestHelp(t *testing.T) {
+	commands := []commandRow{{name: ""}}
+	for _, row := range append(commands, commandRows...) {
+		args := append(strings.Fields(row.name), "--help")
+		code, text, errs := call(t, args...)
+		require.Zero(t, code, row.name)
+		assert.Empty(t, errs, row.name)
+		for line := range strings.Lines(text) {
+			assert.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), 80, "%s: %q", row.name, line)
+		}
+		assert.Contains(t, text, "EXIT STATUS", row.name)
+		assert.Contains(t, text, "Examples:\n  dmgbench-fleet ", row.name)
+		assert.NotRegexp(t, `--\S+ string `, text, "%s: a flag does not name its value", row.name)
+		_, _, flags, _ := readHelp(helpName(row.name))
+		for line := range strings.Lines(flags) {
+			assert.Regexp(t, flagLine, line, row.name)
+		}
+	}
+}
+
+// helpName is the file of a command's help.
+func helpName(name string) string {
+	if name == "" {
+		return "dmgbench-fleet"
+	}
+	return name
+}
+
+// TestHostileMachines: what a machine sends cannot control the terminal, nor add a line to a table.
+func TestHostileMachines(t *testing.T) {
+	const bad = "\x1b[2J\r\nfake  idle\u202e\u200b\x00\xff"
+	now := time.Now()
+	machines := []control.Machine{
+		{Name: "m", Heard: now.Add(time.Hour), Waiting: -1, Status: &fleet.Status{State: bad, Job: bad, Error: strings.Repeat(bad, 999),
+			Host:     result.Host{OS: bad, OSVersion: bad, Arch: bad},
+			Progress: &fleet.Progress{Case: bad, Round: -1, Rounds: -9, Bytes: 1 << 62, Of: -1, Left: -1 << 63}}},
+		{Name: "n"},
+	}
+	jobs := []control.JobView{{Machine: "m", Job: bad, Plan: bad, State: bad, Error: bad, Occurrence: 1 << 62,
+		Result: &fleet.Result{Run: bad}}, {Due: now.Add(1 << 62)}}
+	text := table(machineRows(machines, now)) + table(jobRows(jobs, now))
+	assert.Equal(t, 6, strings.Count(text, "\n"))
+	assert.Less(t, len(text), 2000)
+	var out, errs bytes.Buffer
+	a := &app{stdout: &out, stderr: &errs}
+	a.print("%s", bad)
+	a.note("%s", bad)
+	assert.Equal(t, 1, strings.Count(out.String(), "\n"))
+	for _, r := range text + out.String() + errs.String() {
+		assert.False(t, r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)), "%q", r)
+	}
+}
+
+func TestCancelledCommandsEndWith130(t *testing.T) {
+	t.Setenv("DMGBENCH_STATE", t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs bytes.Buffer
+	assert.Equal(t, exitInterrupted, Main(ctx, nil, &out, &errs, []string{"status"}))
+}
+
+// TestMeasuringProgramHasNoServer: dmgbench does not grow by the fleet.
+func TestMeasuringProgramHasNoServer(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "dmgbench/cmd/dmgbench").Output()
+	require.NoError(t, err)
+	assert.Contains(t, string(out), "dmgbench/internal/cli\n")
+	assert.NotRegexp(t, `nats-io|dmgbench/internal/fleet`, string(out))
+}

@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	_ "embed" // for the scripts
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"dmgbench/internal/fleet"
+	"dmgbench/internal/fleet/agent"
+	"dmgbench/internal/fleet/broker"
+	"dmgbench/internal/system/units"
+)
+
+// agentScript installs and removes agents. It is a script, as the other machine
+// may have none of our programs.
+//
+//go:embed agent.sh
+var agentScript string
+
+// serve is the command "serve". It ends without an error when it is interrupted,
+// which is the only way to end it.
+func (a *app) serve(ctx context.Context, _ []string) error {
+	limits := fleet.DefaultLimits()
+	runs, err := units.ParseBytes(a.text("runs"))
+	if err != nil {
+		return usageError("reading --runs: %w", err)
+	}
+	limits.Runs, limits.Replicas = int64(runs), int(max(a.number("replicas"), 1))
+	if a.text("nats") != "" {
+		if err := a.connect(); err != nil {
+			return err
+		}
+		defer a.fleet.Close()
+		return a.fleet.Setup(ctx, limits)
+	}
+	folder, err := a.stateFolder("fleet")
+	if err != nil {
+		return err
+	}
+	s, err := broker.Serve(folder, broker.Options{Listen: a.text("listen"), Advertise: a.list("advertise"),
+		Limits: limits, Log: a})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	a.print("serving a fleet at %s", strings.Join(s.Addresses(), ", "))
+	a.print("add a machine: dmgbench-fleet add-machine NAME --folder %q", folder)
+	if a.text("listen") == "" {
+		a.print("only this machine reaches the server; for others, add --listen 0.0.0.0:4222")
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// addMachine is the command "add-machine". With --ssh the script executes it once
+// more, without, for the join string: a machine that cannot be reached, or that
+// the programs do not fit, keeps the key that it has.
+func (a *app) addMachine(ctx context.Context, args []string) error {
+	name := args[0]
+	if a.text("nats") != "" {
+		return a.addToOwnServer(ctx, name)
+	}
+	if a.text("ssh") != "" {
+		if len(a.list("on")) == 0 {
+			return usageError("reading --on: it is missing (it names the folder there in which images are put)")
+		}
+		flags := []string{a.text("binaries"), "--engine=" + a.text("engine")}
+		for _, flag := range []string{"on", "input", "backing", "tag"} {
+			for _, value := range a.list(flag) {
+				flags = append(flags, "--"+flag+"="+value)
+			}
+		}
+		return a.runScript(ctx, "deploy", name, flags...)
+	}
+	join, err := a.request(ctx, fleet.Add, name)
+	if err != nil {
+		return err
+	}
+	a.note("The next line is a secret. Save it as %s.join on that machine, and start there:", name)
+	a.note("  dmgbench-fleet join %s.join --name %s --on DIR", name, name)
+	a.print("%s", join)
+	return nil
+}
+
+// runScript executes a verb of the script. It uses the system's ssh, which may ask
+// the user for a password.
+func (a *app) runScript(ctx context.Context, verb, name string, args ...string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	folder, err := a.stateFolder("fleet")
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", agentScript, "agent.sh", verb, name}, args...)...)
+	cmd.Env = append(os.Environ(), "SCRIPT="+agentScript, "SELF="+self, "SYSTEM="+runtime.GOOS+"-"+runtime.GOARCH,
+		"FOLDER="+folder, "TARGET="+a.text("ssh"))
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it deletes its copies
+	cmd.Stdout, cmd.Stderr = a.stdout, a.stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("executing %q over ssh for machine %q: %w", verb, name, err)
+	}
+	return nil
+}
+
+// request has the running server carry out a verb for a machine.
+func (a *app) request(ctx context.Context, verb, name string) (join string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	return fleet.Request(ctx, a.fleet.NATS(), verb, name)
+}
+
+// addToOwnServer makes the consumer and the object store of a machine on a server
+// that is not ours, with as many copies as the streams have, and prints the rights
+// that its user needs.
+func (a *app) addToOwnServer(ctx context.Context, name string) error {
+	limits := fleet.DefaultLimits()
+	js, err := jetstream.New(a.fleet.NATS())
+	if err != nil {
+		return err
+	}
+	s, err := js.Stream(ctx, fleet.Jobs)
+	if err != nil {
+		return fmt.Errorf("reading stream %s: %w (dmgbench-fleet serve --nats makes it)", fleet.Jobs, err)
+	}
+	limits.Replicas = s.CachedInfo().Config.Replicas
+	if err := fleet.AddMachine(ctx, js, name, limits); err != nil {
+		return err
+	}
+	publish, subscribe := fleet.Permissions(name)
+	a.print("nsc add user %s --allow-pub '%s' --allow-sub '%s'", name, strings.Join(publish, ","),
+		strings.Join(subscribe, ","))
+	return nil
+}
+
+// revokeMachine is the command "revoke". The server closes the connections that
+// use the key.
+func (a *app) revokeMachine(ctx context.Context, args []string) error {
+	_, err := a.request(ctx, fleet.Revoke, args[0])
+	return err
+}
+
+// removeMachine is the command "remove-machine". The agent is stopped first, so
+// that it can end its run.
+func (a *app) removeMachine(ctx context.Context, args []string) error {
+	if err := fleet.CheckMachine(args[0]); err != nil {
+		return usageError("%w", err) // it would be a part of a path
+	}
+	if a.text("ssh") != "" {
+		if err := a.runScript(ctx, "withdraw", args[0]); err != nil {
+			return err
+		}
+	}
+	_, err := a.request(ctx, fleet.Remove, args[0])
+	return err
+}
+
+// join is the command "join". It ends without an error when it is interrupted:
+// the services that start it take any other status for a crash.
+func (a *app) join(ctx context.Context, args []string) error {
+	link, err := a.agentLink(append(args, "")[0])
+	if err != nil {
+		return usageError("%w", err)
+	}
+	c := agent.Config{Link: link, Tags: a.list("tag"), Engine: a.text("engine"), Program: a.text("program"), Log: a.note}
+	for flag, paths := range map[string]*map[string]string{"on": &c.Places, "input": &c.Inputs, "backing": &c.Backing} {
+		if *paths, err = a.paths(flag); err != nil {
+			return usageError("reading --%s: %w", flag, err)
+		}
+	}
+	if len(c.Places) == 0 {
+		return usageError("reading --on: it is missing (it names the folder in which images are put)")
+	}
+	if c.Folder, err = a.stateFolder(filepath.Join("agents", link.User)); err != nil {
+		return err
+	}
+	if c.Program == "" {
+		self, _ := os.Executable()
+		c.Program = filepath.Join(filepath.Dir(self), "dmgbench")
+		if _, err := os.Stat(c.Program); err != nil {
+			c.Program = "dmgbench" // on PATH
+		}
+	}
+	if err = agent.Run(ctx, c); ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// agentLink is how this machine reaches the fleet: a join string, from the
+// argument, a file or stdin, or an address with a file of credentials. The name
+// in a join string is that of its key, so that --name can only confirm it.
+func (a *app) agentLink(arg string) (link fleet.Link, err error) {
+	const maxJoin = 64 << 10 // bytes
+	name := a.text("name")
+	if file := a.text("creds"); file != "" {
+		return fleet.Link{URLs: []string{cmp.Or(a.text("nats"), arg)}, User: name, Credentials: file}, nil
+	}
+	text, err := []byte(arg), nil
+	if arg == "-" {
+		text, err = io.ReadAll(io.LimitReader(a.stdin, maxJoin))
+	} else if data, e := os.ReadFile(arg); e == nil { // no file has a name as long as a join string
+		text = data
+	}
+	if err == nil {
+		link, err = fleet.ParseLink(string(text))
+	}
+	if err == nil && name != "" && name != link.User {
+		err = fmt.Errorf("reading --name: the join string is for machine %q, not %q", link.User, name)
+	}
+	return link, err
+}
+
+// paths are the values [NAME=]PATH of a flag by their names. An equals sign after
+// a slash belongs to the path. A path that does not exist is an error here, as
+// the agent would otherwise refuse each job because of it.
+func (a *app) paths(flag string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, value := range a.list(flag) {
+		name, path, ok := strings.Cut(value, "=")
+		if !ok || strings.ContainsAny(name, `/\`) {
+			name, path = "", value
+		}
+		_, err := os.Stat(path)
+		if err == nil && out[name] != "" {
+			err = fmt.Errorf("%q is given twice", name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out[name] = path
+	}
+	return out, nil
+}

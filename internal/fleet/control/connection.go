@@ -1,0 +1,123 @@
+// Package control is the fleet as the one sees it who submits plans: machines,
+// jobs, results, logs and run folders.
+//
+// It trusts no machine. What a machine stored counts only where the subject,
+// which the server's permissions restrict, agrees with it, and only a run folder
+// that can be read as a run is kept.
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"dmgbench/internal/fleet"
+)
+
+const (
+	batchMessages = 256     // of a stream that one request is for
+	batchBytes    = 8 << 20 // a batch ends with the message that exceeds this
+	readTimeout   = time.Minute
+	followEvery   = time.Second // how often new lines are read
+)
+
+// Fleet is a connection to a fleet.
+type Fleet struct {
+	nc *nats.Conn
+	js jetstream.JetStream
+}
+
+// Open connects to a fleet. The caller closes it.
+func Open(l fleet.Link) (*Fleet, error) {
+	nc, js, err := fleet.Connect(l, false, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Fleet{nc, js}, nil
+}
+
+// Close ends the connection.
+func (f *Fleet) Close() { f.nc.Close() }
+
+// NATS is the connection itself.
+func (f *Fleet) NATS() *nats.Conn { return f.nc }
+
+// Setup makes the streams on a server that is not ours, or adapts them to the
+// limits.
+func (f *Fleet) Setup(ctx context.Context, l fleet.Limits) error { return fleet.Setup(ctx, f.js, l) }
+
+// message is one of a stream.
+type message struct {
+	subject string
+	time    time.Time // when the server stored it
+	data    []byte
+}
+
+// read calls each for the messages of a stream from a sequence on, in their
+// order, and returns the sequence to continue from. The subject may have
+// wildcards.
+//
+// It uses direct requests in batches, which nats-server has since version 2.11. A
+// consumer could not read the work queue, in which each machine has its own.
+func (f *Fleet) read(ctx context.Context, stream, subject string, next uint64, each func(message)) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	inbox := f.nc.NewInbox()
+	sub, err := f.nc.SubscribeSync(inbox)
+	request := func() error {
+		return f.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, fmt.Appendf(nil,
+			`{"seq":%d,"next_by_subj":%q,"batch":%d,"max_bytes":%d}`, next, subject, batchMessages, batchBytes))
+	}
+	if err == nil {
+		defer func() { _ = sub.Unsubscribe() }()
+		err = request()
+	}
+	for err == nil {
+		var m *nats.Msg
+		if m, err = sub.NextMsgWithContext(ctx); err != nil {
+			break
+		}
+		status := m.Header.Get("Status")
+		switch {
+		case lastHeader(m, "Nats-Subject") != "":
+			at, _ := time.Parse(time.RFC3339Nano, lastHeader(m, "Nats-Time-Stamp"))
+			each(message{lastHeader(m, "Nats-Subject"), at, m.Data})
+			next, err = strconv.ParseUint(lastHeader(m, "Nats-Sequence"), 10, 64)
+			next++
+		case status == "404", status == "204" && lastHeader(m, "Nats-Num-Pending") == "0":
+			return next, nil
+		case status == "204": // end of this batch
+			err = request()
+		default:
+			err = fmt.Errorf("status %s %s", status, m.Header.Get("Description"))
+		}
+	}
+	return next, fmt.Errorf("reading stream %s: %w", stream, err)
+}
+
+// lastHeader is the header that the server added. The server puts it after those
+// of the sender, who may have given the same one.
+func lastHeader(m *nats.Msg, key string) string {
+	values := m.Header.Values(key)
+	return append([]string{""}, values...)[len(values)]
+}
+
+// store stores a message in the stream of its subject.
+func (f *Fleet) store(ctx context.Context, subject string, v any) error {
+	data, err := fleet.Encode(v)
+	if err == nil {
+		_, err = f.js.Publish(ctx, subject, data)
+	}
+	return err
+}
+
+// isRefused reports whether the server refused a message, with this text.
+func isRefused(err error, text string) bool {
+	e, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && e.Description == text
+}

@@ -1,0 +1,77 @@
+package control
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/fleet"
+	"dmgbench/internal/result"
+)
+
+func TestSelector(t *testing.T) {
+	mac := statusOf("mini")
+	mac.Tags = []string{"lab", "beta"}
+	linux := fleet.Status{Host: result.Host{OS: "linux", OSVersion: "Debian GNU/Linux 13 (trixie)", Arch: "amd64", Virtual: "kvm"}}
+	for _, c := range []struct {
+		text       string
+		mac, linux string // why it is not selected
+	}{
+		{"", "", ""},
+		{"mini", "", "name is rack, want mini"},
+		{"mini, rack", "", ""},
+		{"nobody, rack", "name is mini, want nobody|rack", ""},
+		{"m*,tag=lab", "", "name is rack, want m*"},
+		{"name!=mini", "name is mini, want != mini", ""},
+		{"tag=lab,tag=beta", "", "tag is not known, want lab"},
+		{"tag!=beta", "tag is lab, beta, want != beta", ""},
+		{"os=macos", "", "os is linux, want macos"},
+		{"os>=26", "", "os_version is Debian GNU/Linux 13 (trixie), want >= 26"},
+		{"os=26", "", "os_version is Debian GNU/Linux 13 (trixie), want 26"},
+		{"os_version>26", "os_version is 26.4, want > 26", "os_version is Debian GNU/Linux 13 (trixie), want > 26"},
+		{"os>=26.10", "os_version is 26.4, want >= 26.10", "os_version is Debian GNU/Linux 13 (trixie), want >= 26.10"},
+		{"os_version<26.5", "", ""},
+		{"os_version<=26.3.9", "os_version is 26.4, want <= 26.3.9", ""},
+		{"os_version>=26.4.0", "", "os_version is Debian GNU/Linux 13 (trixie), want >= 26.4.0"},
+		{"arch = ARM64", "", "arch is amd64, want ARM64"},
+		{"memory>=16GB", "", "memory is 0 B, want >= 16GB"},
+		{"memory<16 GiB", "memory is 16 GiB, want < 16 GiB", "memory is 0 B, want < 16 GiB"},
+		{"memory!=8GB", "", ""},
+		{"model=Mac16?1", "", "model is not known, want Mac16?1"},
+		{"cpu=*M4*", "", "cpu is not known, want *M4*"},
+		{"virtual=no", "", "virtual is yes, want no"},
+	} {
+		s, err := ParseSelector(c.text)
+		require.NoError(t, err, c.text)
+		assert.Equal(t, c.mac, s.reject(Machine{Name: "mini", Status: &mac}), c.text)
+		assert.Equal(t, c.linux, s.reject(Machine{Name: "rack", Status: &linux}), c.text)
+	}
+}
+
+func TestParseSelectorRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"archh=arm64": "unknown key \"archh\" (try arch)", "shoe=42": "unknown key \"shoe\" (try arch, cpu, ",
+		"arch>=arm64": "arch has no order", "memory>=16": "the unit is missing", "os>=tahoe": "os has no order",
+		"os_version=tahoe": "is not a version", "a,,b": `"" is neither`, "=x": "is neither", "os>=": "is neither",
+		"name=[": "syntax error", "[": "syntax error",
+	} {
+		_, err := ParseSelector(text)
+		assert.ErrorContains(t, err, want, text)
+		assert.ErrorContains(t, err, "reading selector", text)
+	}
+}
+
+func FuzzParseSelector(f *testing.F) {
+	for _, text := range []string{"", "os>=26", "mini,tag!=lab", "memory>=16GB,virtual=no", "os=9999999999999999999999", "name=[a-"} {
+		f.Add(text, "26.4", "mini")
+	}
+	f.Fuzz(func(t *testing.T, text, version, name string) {
+		s, err := ParseSelector(text)
+		if err != nil {
+			return
+		}
+		status := fleet.Status{Host: result.Host{OSVersion: version, CPU: version}, Tags: []string{name}}
+		s.reject(Machine{Name: name, Status: &status})
+	})
+}
