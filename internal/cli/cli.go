@@ -187,7 +187,7 @@ var commandRows = []commandRow{
 	{"schema", "{plan|result|comparison}", "report", 1, 1, (*app).printSchema},
 	{"doctor", "", "maintain", 0, 0, (*app).runDoctor},
 	{"selftest", "", "maintain", 0, 0, (*app).runSelftest},
-	{"clean", "[RUN...]", "maintain", 0, unlimited, (*app).clean},
+	{"clean", "", "maintain", 0, 0, (*app).clean},
 	// Main executes all command lines of hdiutil but the request for its help.
 	{"hdiutil", "VERB", "maintain", 0, unlimited, (*app).printHelp},
 	{"man", "DIR", "maintain", 1, 1, (*app).writeManPages},

@@ -24,7 +24,6 @@ import (
 	"dmgbench/internal/linuxhdiutil/attach"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
-	"dmgbench/internal/result/runfolders"
 	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/hostio"
 )
@@ -325,49 +324,17 @@ func (a *app) checkPassphrase(c runner.Config, s *result.State) error {
 }
 
 // clean is the command "clean". It waits for the lock of measuring where it
-// removes files that an active run may use. With run folders it leaves alone what
-// belongs to other runs, or to no run.
-func (a *app) clean(ctx context.Context, dirs []string) error {
+// removes files that an active run may use.
+func (a *app) clean(ctx context.Context, _ []string) error {
 	state, err := a.stateDir()
 	if err != nil {
 		return err
 	}
-	o := runner.CleanOptions{Release: a.detachBelow, Clock: a.clock}
-	o.Also = func(ctx context.Context, w io.Writer) error {
-		return errors.Join(a.cleanFolder(ctx, w, state, mountsFolder, "the mount points of killed engines"),
-			a.cleanFolder(ctx, w, state, passphraseFolder, "the passphrases of runs"))
-	}
-	var folders []string // present ones, and former ones of runs that were moved
-	for _, dir := range dirs {
-		s, err := runfolders.State(dir)
-		if err != nil {
-			return err
-		}
-		o.Runs = append(o.Runs, s.Run.ID)
-		folders = append(folders, nonempty(dir, runner.FolderOf(state, s.Run.ID))...)
-	}
-	if len(dirs) > 0 {
-		o.Also = func(_ context.Context, w io.Writer) error { return removePassphrases(w, state, folders) }
-	}
-	return runner.Clean(ctx, state, o, a.stdout)
-}
-
-// removePassphrases removes the saved passphrases of runs, by their folders. That
-// of a run that a process is measuring stays.
-func removePassphrases(w io.Writer, state string, folders []string) error {
-	for _, dir := range folders {
-		if result.Running(dir) {
-			continue
-		}
-		err := os.Remove(passphraseFile(state, dir))
-		if err == nil {
-			_, err = fmt.Fprintf(w, "removed the passphrase of %s\n", quoted(dir))
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("removing the passphrase of run %q: %w", dir, err)
-		}
-	}
-	return nil
+	return runner.Clean(ctx, state, runner.CleanOptions{Release: a.detachBelow, Clock: a.clock,
+		Also: func(ctx context.Context, w io.Writer) error {
+			return errors.Join(a.cleanFolder(ctx, w, state, mountsFolder, "the mount points of killed engines"),
+				a.cleanFolder(ctx, w, state, passphraseFolder, "the passphrases of runs"))
+		}}, a.stdout)
 }
 
 // cleanFolder detaches the images that are mounted in a folder of the state

@@ -106,15 +106,15 @@ func readEntry(stateDir, id string) (e entry, err error) {
 	return e, err
 }
 
-// readEntries reads the entries of all registered runs, or of those with the ids in
-// only, in the order of their ids. With an error it returns those that can be read.
-func readEntries(stateDir string, only ...string) (all []entry, err error) {
+// readEntries reads the entries of all registered runs, in the order of their
+// ids. With an error it returns those that can be read.
+func readEntries(stateDir string) (all []entry, err error) {
 	list, err := os.ReadDir(filepath.Join(stateDir, registryFolder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	for _, f := range list {
-		if id, ok := strings.CutSuffix(f.Name(), ".json"); ok && (len(only) == 0 || slices.Contains(only, id)) {
+		if id, ok := strings.CutSuffix(f.Name(), ".json"); ok {
 			e, failed := readEntry(stateDir, id)
 			if err = errors.Join(err, failed); failed == nil {
 				all = append(all, e)
@@ -242,7 +242,6 @@ const probesFolder = "probes"
 // CleanOptions are what [Clean] needs other than the registry. Each field may
 // be nil.
 type CleanOptions struct {
-	Runs []string // ids of the only runs to clean; all runs if there are none
 	// Release detaches the images below a folder (an absolute path) and returns
 	// their names.
 	Release func(ctx context.Context, folder string) ([]string, error)
@@ -271,7 +270,7 @@ func (c *cleaner) Write(p []byte) (int, error) {
 // a run folder. A run that can be resumed stays registered, since only the
 // registry contains its places. An attached image is detached first, or kept.
 func Clean(ctx context.Context, stateDir string, o CleanOptions, w io.Writer) error {
-	list, err := readEntries(stateDir, o.Runs...)
+	list, err := readEntries(stateDir)
 	c := &cleaner{CleanOptions: o, stateDir: stateDir, out: w}
 	for _, e := range list {
 		if ctx.Err() == nil {
