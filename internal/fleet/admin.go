@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -19,11 +18,8 @@ const (
 // AdminSubject is where the embedded server takes requests of Control.
 func AdminSubject(verb string) string { return "fleet.admin." + verb }
 
-// Answer is what the embedded server answers to a request.
-type Answer struct {
-	Join  string `json:"join,omitempty"`
-	Error string `json:"error,omitempty"`
-}
+// ErrorHeader is the header of an answer that has the reason of a refusal.
+const ErrorHeader = "Fleet-Error"
 
 // Request has the embedded server carry out a verb for a machine. Only a
 // connection of Control may do so. The join string is that of a machine added.
@@ -36,15 +32,11 @@ func Request(ctx context.Context, nc *nats.Conn, verb, machine string) (joinStri
 		return "", fmt.Errorf("%s machine %q: this server is not `dmgbench-fleet serve`; its operator makes the users",
 			verb, machine)
 	}
-	var a Answer
-	if err == nil {
-		err = json.Unmarshal(m.Data, &a)
-	}
 	if err != nil {
 		return "", fmt.Errorf("%s machine %q: %w", verb, machine, err)
 	}
-	if a.Error != "" {
-		return "", errors.New(a.Error)
+	if text := m.Header.Get(ErrorHeader); text != "" {
+		return "", errors.New(text)
 	}
-	return a.Join, nil
+	return string(m.Data), nil
 }

@@ -330,7 +330,7 @@ func TestRequests(t *testing.T) {
 	require.ErrorContains(t, err, "machine name")
 	m, err := nc.RequestWithContext(ctx, fleet.AdminSubject(fleet.Add), []byte("no name"))
 	require.NoError(t, err)
-	assert.Contains(t, string(m.Data), "machine name")
+	assert.Contains(t, m.Header.Get(fleet.ErrorHeader), "machine name")
 }
 
 func TestKeysAndPins(t *testing.T) {

@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -95,13 +94,13 @@ func (s *Server) setKey(name, public string) error {
 func (s *Server) answer(m *nats.Msg) {
 	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
 	defer cancel()
-	var a fleet.Answer
-	var l fleet.Link
 	var err error
+	answer := nats.NewMsg(m.Reply)
 	switch name := string(m.Data); m.Subject {
 	case fleet.AdminSubject(fleet.Add):
+		var l fleet.Link
 		if l, err = s.AddMachine(ctx, name); err == nil {
-			a.Join = l.String()
+			answer.Data = []byte(l.String())
 		}
 	case fleet.AdminSubject(fleet.Revoke):
 		err = s.Revoke(ctx, name)
@@ -111,12 +110,9 @@ func (s *Server) answer(m *nats.Msg) {
 		err = fmt.Errorf("unknown request %q", m.Subject)
 	}
 	if err != nil {
-		a.Error = err.Error()
+		answer.Header.Set(fleet.ErrorHeader, err.Error())
 	}
-	data, err := json.Marshal(a)
-	if err == nil {
-		_ = m.Respond(data) // without an answer the request ends with a timeout
-	}
+	_ = s.nc.PublishMsg(answer) // without an answer the request ends with a timeout
 }
 
 // shared are the subjects that the account with the streams offers to those of the
