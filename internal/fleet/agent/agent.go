@@ -117,9 +117,13 @@ func (a *agent) handle(ctx context.Context, msg jetstream.Msg) error {
 	if err != nil {
 		return fmt.Errorf("reading job %q: %w", id, err)
 	}
+	now, err := a.serverTime(ctx)
+	if err != nil {
+		return err
+	}
 	job, request, refused := readRequest(a.Config, id, msg.Data())
 	s := &session{agent: a, msg: msg, stored: meta.Timestamp,
-		task: newTask(a.Config, id, occurrence(job, meta.Timestamp), job)}
+		task: newTask(a.Config, id, occurrence(job, now.Sub(meta.Timestamp)), job)}
 	// An earlier occurrence that was begun comes first.
 	for _, t := range readTasks(a.Folder) {
 		if t.Result.Job == id {

@@ -118,6 +118,18 @@ func (a *agent) hasResult(ctx context.Context, r fleet.Result) (bool, error) {
 	return a.isStored(ctx, fleet.Results, fleet.ResultSubject(a.Link.User, r.Job, r.Occurrence))
 }
 
+// serverTime is the time of the server's clock, which decides when an occurrence is
+// due: the clock of this machine may be wrong, and may jump.
+func (a *agent) serverTime(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	consumer, err := a.js.Consumer(ctx, fleet.Jobs, a.Link.User)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading the clock of the server: %w", a.checkAnswer(err))
+	}
+	return consumer.CachedInfo().TimeStamp, nil
+}
+
 // report changes the status of the machine and sends it, unless the connection is
 // lost. It does not wait. Only the goroutine that executes a job calls it, or the
 // one that reads the output of its child meanwhile.

@@ -102,19 +102,18 @@ func TestFlags(t *testing.T) {
 }
 
 func TestOccurrence(t *testing.T) {
-	ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
 	for _, c := range []struct {
 		every  time.Duration
 		repeat int
-		stored time.Time
+		age    time.Duration
 		want   int
 	}{
-		{0, 0, ago(time.Hour), 0},
-		{time.Hour, 0, ago(time.Minute), 0},
-		{time.Hour, 0, ago(150 * time.Minute), 2},
-		{time.Hour, 3, ago(1000 * time.Hour), 2},
-		{time.Hour, 0, ago(-time.Hour), 0}, // the clock of the machine jumped
+		{0, 0, time.Hour, 0},
+		{time.Hour, 0, time.Minute, 0},
+		{time.Hour, 0, 150 * time.Minute, 2},
+		{time.Hour, 3, 1000 * time.Hour, 2},
+		{time.Hour, 0, -time.Hour, 0}, // the clock of the server jumped
 	} {
-		assert.Equal(t, c.want, occurrence(fleet.Job{Every: c.every, Repeat: c.repeat}, c.stored), c)
+		assert.Equal(t, c.want, occurrence(fleet.Job{Every: c.every, Repeat: c.repeat}, c.age), c)
 	}
 }

@@ -277,24 +277,28 @@ func (s *session) acknowledge(ctx context.Context) error {
 	if queued, err := s.isQueued(ctx, s.Result.Job); err != nil || !queued || s.msg == nil {
 		return err
 	}
+	now, err := s.serverTime(ctx)
+	if err != nil {
+		return err
+	}
 	// The time that the run took may be longer than that between occurrences.
-	next := max(occurrence(s.Job, s.stored), s.Result.Occurrence) + 1
+	next := max(occurrence(s.Job, now.Sub(s.stored)), s.Result.Occurrence) + 1
 	if s.Job.Every > 0 && (s.Job.Repeat == 0 || next < s.Job.Repeat) {
 		due := s.stored.Add(time.Duration(next) * s.Job.Every)
-		return errors.Join(s.msg.NakWithDelay(time.Until(due)), s.flush(requestTime))
+		return errors.Join(s.msg.NakWithDelay(due.Sub(now)), s.flush(requestTime))
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	return s.checkAnswer(s.msg.DoubleAck(ctx))
 }
 
-// occurrence is the number of the present occurrence of a job that was stored at a
-// time of the server's clock. The last one is late rather than left out.
-func occurrence(job fleet.Job, stored time.Time) int {
+// occurrence is the number of the present occurrence of a job with this age by the
+// server's clock. The last one is late rather than left out.
+func occurrence(job fleet.Job, age time.Duration) int {
 	if job.Every == 0 {
 		return 0
 	}
-	n := max(int(time.Since(stored)/job.Every), 0)
+	n := max(int(age/job.Every), 0)
 	if job.Repeat > 0 {
 		n = min(n, job.Repeat-1)
 	}
