@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,6 +28,7 @@ type process struct {
 	Link                    fleet.Link
 	Folder, Program, Engine string
 	Places                  map[string]string
+	Binary, Clock           string // of a process with a clock of its own
 }
 
 // runProcess does so until it is killed.
@@ -52,8 +54,8 @@ func spawn(t *testing.T, p process) (kill func()) {
 	require.NoError(t, err)
 	text, err := json.Marshal(p)
 	require.NoError(t, err)
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), "FLEET_AGENT_PROCESS="+string(text))
+	cmd := exec.Command(cmp.Or(p.Binary, self))
+	cmd.Env = append(os.Environ(), "FLEET_AGENT_PROCESS="+string(text), "FLEET_CLOCK="+p.Clock)
 	if testing.Verbose() {
 		cmd.Stderr = os.Stderr
 	}
@@ -125,11 +127,7 @@ func killMany(t *testing.T, kills, jobs int) {
 	self := process{Link: s.link, Folder: c.Folder, Program: c.Program, Engine: c.Engine, Places: c.Places}
 	killServer, killAgent := spawn(t, process{Serve: s.folder}), spawn(t, self)
 	t.Cleanup(func() { killServer(); killAgent() })
-	var err error
-	s.until("the server", func() bool {
-		s.nc, s.js, err = fleet.Connect(s.link0(), false, nil)
-		return err == nil
-	})
+	s.reconnect()
 	for i := range jobs {
 		job := tinyJob("job-" + strconv.Itoa(i))
 		job.Text = strings.Replace(tinyPlan, "200 ms", "400 ms", 1)
@@ -170,9 +168,13 @@ func killMany(t *testing.T, kills, jobs int) {
 	assert.Empty(t, processesWith(t, c.Folder))
 }
 
-// link0 is the link of Control.
-func (s *site) link0() fleet.Link {
-	l, err := broker.ReadControl(s.folder)
+// reconnect connects to a server that is a process.
+func (s *site) reconnect() {
+	s.t.Helper()
+	link, err := broker.ReadControl(s.folder)
 	require.NoError(s.t, err)
-	return l
+	s.until("the server", func() bool {
+		s.nc, s.js, err = fleet.Connect(link, false, nil)
+		return err == nil
+	})
 }
