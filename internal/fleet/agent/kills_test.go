@@ -84,7 +84,37 @@ func TestKills(t *testing.T) {
 	if os.Getenv("DMGBENCH_LONG") == "" {
 		t.Skip("takes minutes: DMGBENCH_LONG=1")
 	}
-	killMany(t, 100, 50)
+	killMany(t, "inprocess", 100, 50)
+}
+
+// TestKillsWithAttachedImages does so fewer times with images that are attached to this machine (DMGBENCH_LONG=1).
+func TestKillsWithAttachedImages(t *testing.T) {
+	if os.Getenv("DMGBENCH_LONG") == "" {
+		t.Skip("takes minutes: DMGBENCH_LONG=1")
+	}
+	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
+		t.Skip("attaches images on Linux: needs root and /dev/fuse")
+	}
+	base := filepath.Dir(t.TempDir()) // of all folders of this test
+	t.Setenv("DMGBENCH_RUNTIME_DIR", filepath.Join(t.TempDir(), "attached"))
+	wasAttached := false
+	killMany(t, "hdiutil", 20, 10, func() { wasAttached = wasAttached || strings.Contains(attached(t), base) })
+	assert.True(t, wasAttached, "no image was attached when something was killed")
+	assert.NotContains(t, attached(t), base)
+	out, err := exec.Command(realProgram(t), "hdiutil", "info").Output()
+	require.NoError(t, err)
+	assert.NotContains(t, string(out), "image-path")
+	assert.Empty(t, processesWith(t, base))
+}
+
+// attached lists loop devices and mounts with their files.
+func attached(t *testing.T) string {
+	t.Helper()
+	loops, err := exec.Command("losetup", "-a").Output()
+	require.NoError(t, err)
+	mounts, err := os.ReadFile("/proc/mounts")
+	require.NoError(t, err)
+	return string(loops) + string(mounts)
 }
 
 // TestKilledAtEveryStage kills the agent in the middle of each.
@@ -117,11 +147,13 @@ func TestKilledAtEveryStage(t *testing.T) {
 	s.empty(c)
 }
 
-func killMany(t *testing.T, kills, jobs int) {
+// killMany calls before each kill what before is.
+func killMany(t *testing.T, engine string, kills, jobs int, before ...func()) {
 	limits := smallLimits
 	limits.Runs = 256 << 20
 	s := newSite(t, limits)
 	c := s.config(realProgram(t))
+	c.Engine = engine
 	s.nc.Close()
 	s.server.Close() // from now on it is a process
 	self := process{Link: s.link, Folder: c.Folder, Program: c.Program, Engine: c.Engine, Places: c.Places}
@@ -136,6 +168,9 @@ func killMany(t *testing.T, kills, jobs int) {
 	count := map[string]int{}
 	for count["server"]+count["agent"]+count["child"] < kills {
 		<-time.After(200*time.Millisecond + rand.N(2*time.Second))
+		for _, look := range before {
+			look()
+		}
 		switch rand.IntN(3) {
 		case 0:
 			killServer()
