@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -18,6 +19,9 @@ const (
 // AdminSubject is where the embedded server takes requests of Control.
 func AdminSubject(verb string) string { return "fleet.admin." + verb }
 
+// adminTime is the longest time that the server may take to answer.
+const adminTime = 30 * time.Second
+
 // ErrorHeader is the header of an answer that has the reason of a refusal.
 const ErrorHeader = "Fleet-Error"
 
@@ -27,6 +31,8 @@ func Request(ctx context.Context, nc *nats.Conn, verb, machine string) (joinStri
 	if err := CheckMachine(machine); err != nil {
 		return "", err
 	}
+	ctx, cancel := context.WithTimeout(ctx, adminTime)
+	defer cancel()
 	m, err := nc.RequestWithContext(ctx, AdminSubject(verb), []byte(machine))
 	if errors.Is(err, nats.ErrNoResponders) {
 		return "", fmt.Errorf("%s machine %q: this server is not `dmgbench-fleet serve`; its operator makes the users",

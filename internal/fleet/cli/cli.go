@@ -19,7 +19,6 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
-	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
@@ -41,9 +40,6 @@ const (
 	exitInterrupted = 130
 )
 
-// requestTime is the longest time that the server may take to answer.
-const requestTime = 30 * time.Second
-
 // statusError is an error with its exit status.
 type statusError struct {
 	error
@@ -57,7 +53,6 @@ func usageError(format string, args ...any) error {
 
 // app is one execution of the program. Its commands are methods.
 type app struct {
-	stdin          io.Reader
 	stdout, stderr io.Writer
 	flags          *pflag.FlagSet // of the executed command
 	fleet          *control.Fleet // of commands that connect
@@ -68,48 +63,41 @@ type app struct {
 // named after it. A new command needs a row, a help text and a method of [app].
 type commandRow struct {
 	name, args string
-	min, max   int
+	checkArgs  cobra.PositionalArgs
 	connects   bool // before it runs
 	run        func(a *app, ctx context.Context, args []string) error
 }
 
-// unlimited is the max of commands that take any number of arguments.
-const unlimited = 1 << 20
-
 var commandRows = []commandRow{
-	{"serve", "", 0, 0, false, (*app).serve},
-	{"add-machine", "NAME", 1, 1, true, (*app).addMachine},
-	{"join", "[JOINSTRING | FILE | ADDRESS | -]", 0, 1, false, (*app).join},
-	{"revoke", "NAME", 1, 1, true, (*app).revokeMachine},
-	{"remove-machine", "NAME", 1, 1, true, (*app).removeMachine},
-	{"submit", "PLAN...", 1, unlimited, true, (*app).submitPlans},
-	{"status", "", 0, 0, true, (*app).printStatus},
-	{"logs", "MACHINE [JOB]", 1, 2, true, (*app).printLogs},
-	{"cancel", "JOB", 1, 1, true, (*app).cancelJob},
-	{"results", "[JOB...]", 0, unlimited, true, (*app).fetchResults},
+	{"serve", "", cobra.NoArgs, false, (*app).serve},
+	{"add-machine", "NAME", cobra.ExactArgs(1), true, (*app).addMachine},
+	{"join", "[JOINSTRING | FILE | ADDRESS | -]", cobra.MaximumNArgs(1), false, (*app).join},
+	{"revoke", "NAME", cobra.ExactArgs(1), true, (*app).revokeMachine},
+	{"remove-machine", "NAME", cobra.ExactArgs(1), true, (*app).removeMachine},
+	{"submit", "PLAN...", cobra.MinimumNArgs(1), true, (*app).submitPlans},
+	{"status", "", cobra.NoArgs, true, (*app).printStatus},
+	{"logs", "MACHINE [JOB]", cobra.RangeArgs(1, 2), true, (*app).printLogs},
+	{"cancel", "JOB", cobra.ExactArgs(1), true, (*app).cancelJob},
+	{"results", "[JOB...]", cobra.ArbitraryArgs, true, (*app).fetchResults},
 }
 
 // Run executes the command line of this process and returns the exit status.
-// The first signal cancels it, and the second one ends the process at once.
+// The first signal cancels it, and the second one ends the process at once. A
+// hangup is not among them, as nohup ignores it.
 func Run() int {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as by nohup
-		signals = append(signals, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	return Main(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:])
+	return Main(ctx, os.Stdout, os.Stderr, os.Args[1:])
 }
 
 // Main executes one command line, args without the program's name, and returns
 // the exit status.
-func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
-	short, long, _, examples := readHelp("dmgbench-fleet")
-	root := &cobra.Command{Use: "dmgbench-fleet", Short: short, Long: long, Example: examples, Args: cobra.NoArgs,
-		SilenceErrors: true, SilenceUsage: true, Version: "with nats-server " + broker.Version,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+func Main(ctx context.Context, stdout, stderr io.Writer, args []string) int {
+	a := &app{stdout: stdout, stderr: stderr}
+	root := a.newCommand(commandRow{name: "dmgbench-fleet"})
+	root.RunE, root.SilenceErrors, root.SilenceUsage = nil, true, true
+	root.Version = "with nats-server " + broker.Version
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -166,14 +154,14 @@ var flagLine = regexp.MustCompile(`(?m)^([a-z-]+) ([a-z]+)(?:="(.*?)")?: (.*)$`)
 func (a *app) newCommand(row commandRow) *cobra.Command {
 	short, long, flags, examples := readHelp(row.name)
 	cmd := &cobra.Command{Use: strings.TrimSpace(row.name + " " + row.args), Short: short, Long: long,
-		Example: examples, Args: cobra.RangeArgs(row.min, row.max)}
+		Example: examples, Args: row.checkArgs}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a.flags = cmd.Flags()
 		if row.connects {
 			if err := a.connect(); err != nil {
 				return err
 			}
-			defer a.fleet.Close()
+			defer a.fleet.NATS.Close()
 		}
 		return row.run(a, cmd.Context(), args)
 	}
@@ -212,6 +200,9 @@ func (a *app) connect() error {
 
 // text is the value of a flag of any type in the form that the user types.
 func (a *app) text(name string) string { return a.flags.Lookup(name).Value.String() }
+
+// isSet reports whether a flag without a value is given.
+func (a *app) isSet(name string) bool { return a.text(name) == "true" }
 
 // list is the value of a flag that takes several values.
 func (a *app) list(name string) []string {

@@ -23,7 +23,7 @@ func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	t.Setenv("DMGBENCH_STATE", t.TempDir())
 	var out, err bytes.Buffer
-	code = Main(t.Context(), strings.NewReader(""), &out, &err, args)
+	code = Main(t.Context(), &out, &err, args)
 	return code, out.String(), err.String()
 }
 
@@ -60,13 +60,13 @@ func TestHostileMachines(t *testing.T) {
 	const bad = "\x1b[2J\r\nfake  idle\u202e\u200b\x00\xff"
 	now := time.Now()
 	machines := []control.Machine{
-		{Name: "m", Heard: now.Add(time.Hour), Waiting: -1, Status: &fleet.Status{State: bad, Job: bad, Error: strings.Repeat(bad, 999),
+		{Heard: now.Add(time.Hour), Queued: -1, Status: fleet.Status{Machine: "m", State: bad, Job: bad, Error: strings.Repeat(bad, 999),
 			Host:     result.Host{OS: bad, OSVersion: bad, Arch: bad},
 			Progress: &fleet.Progress{Case: bad, Round: -1, Rounds: -9, Bytes: 1 << 62, Of: -1, Left: -1 << 63}}},
-		{Name: "n"},
+		{Status: fleet.Status{Machine: "n"}},
 	}
-	jobs := []control.JobView{{Machine: "m", Job: bad, Plan: bad, State: bad, Error: bad, Occurrence: 1 << 62,
-		Result: &fleet.Result{Run: bad}}, {Due: now.Add(1 << 62)}}
+	jobs := []control.JobView{{IsEnded: true, Result: fleet.Result{Machine: "m", Job: bad, Plan: bad, State: bad, Error: bad,
+		Occurrence: 1 << 62, Run: bad}}, {Due: now.Add(1 << 62)}}
 	text := table(machineRows(machines, now)) + table(jobRows(jobs, now))
 	assert.Equal(t, 6, strings.Count(text, "\n"))
 	assert.Less(t, len(text), 2000)
@@ -85,7 +85,7 @@ func TestCancelledCommandsEndWith130(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, errs bytes.Buffer
-	assert.Equal(t, exitInterrupted, Main(ctx, nil, &out, &errs, []string{"status"}))
+	assert.Equal(t, exitInterrupted, Main(ctx, &out, &errs, []string{"status"}))
 }
 
 // TestMeasuringProgramHasNoServer: dmgbench does not grow by the fleet.

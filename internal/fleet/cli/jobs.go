@@ -3,11 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -32,62 +30,60 @@ const (
 // submitted. A plan that no machine fits does not keep the others from being
 // submitted, as the same command would submit those twice when it is repeated.
 func (a *app) submitPlans(ctx context.Context, args []string) error {
-	all, err := a.submissions(args)
+	list, selector, err := a.readJobs(args)
 	if err != nil {
-		return err
+		return usageError("%w", err)
 	}
 	var unfit error
-	for _, s := range all {
-		jobs, skipped, err := a.fleet.Submit(ctx, s)
+	for _, job := range list {
+		jobs, skipped, err := a.fleet.Submit(ctx, job, selector)
 		for _, j := range jobs {
 			a.print("%s: job %s", j.Machine, j.Job)
 		}
 		for _, m := range skipped {
-			a.print("%s: no job of %s: %s", m.Machine, s.Plan, m.Reason)
+			a.print("%s: no job of %s: %s", m.Machine, job.Plan, m.Reason)
 		}
 		if err != nil {
 			return err
 		}
 		if len(jobs) == 0 {
-			unfit = &statusError{fmt.Errorf("submitting plan %q: no machine fits", s.Plan), exitSome}
+			unfit = &statusError{fmt.Errorf("submitting plan %q: no machine fits", job.Plan), exitSome}
 		}
 	}
 	return unfit
 }
 
-// submissions reads the plans, with the options that all of them get. As in
+// readJobs reads the plans, with the options that all of them get. As in
 // "dmgbench run", a name of a built-in plan is preferred to a file of that name.
-func (a *app) submissions(args []string) (all []control.Submission, err error) {
-	s := control.Submission{Repeat: int(a.number("repeat")), Options: fleet.Options{Rounds: a.text("rounds"),
+func (a *app) readJobs(args []string) (list []fleet.Job, selector control.Selector, err error) {
+	job := fleet.Job{Repeat: int(a.number("repeat")), Options: fleet.Options{Rounds: a.text("rounds"),
 		Sets: int(a.number("sets")), Scale: a.text("scale"), Seed: a.number("seed"), Workers: int(a.number("workers")),
 		Engine: a.text("engine"), Precision: a.text("precision"), Only: a.list("only")}}
-	if s.Selector, err = control.ParseSelector(a.text("hosts")); err != nil {
-		return nil, usageError("%w", err)
-	}
-	every, err := units.ParseDuration(cmp.Or(a.text("every"), "0 s"))
-	if err != nil {
-		return nil, usageError("reading --every: %w", err)
-	}
-	s.Every = every.Std()
-	for _, s.Plan = range args {
-		isPath := strings.ContainsAny(s.Plan, `/\`) || strings.HasSuffix(s.Plan, ".toml")
-		text, ok := plans.Get(s.Plan)
-		if isPath || !ok {
-			if text, err = os.ReadFile(s.Plan); err != nil {
-				return nil, usageError("reading plan: %w (dmgbench plans lists the built-in ones)", err)
-			}
+	if every := a.text("every"); every != "" {
+		n, err := units.ParseDuration(every)
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading --every: %w", err)
 		}
-		s.Text = text
-		all = append(all, s)
+		job.Every = n.Std()
 	}
-	return all, nil
+	for _, job.Plan = range args {
+		text, ok := plans.Get(job.Plan)
+		if !ok {
+			text, err = os.ReadFile(job.Plan)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading plan: %w (dmgbench plans lists the built-in ones)", err)
+		}
+		job.Text = string(text)
+		list = append(list, job)
+	}
+	selector, err = control.ParseSelector(a.text("hosts"))
+	return list, selector, err
 }
 
 // cancelJob is the command "cancel". A job that is not there is an error, since it
 // is misspelt or has ended.
 func (a *app) cancelJob(ctx context.Context, args []string) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
 	n, err := a.fleet.Cancel(ctx, args[0], a.text("machine"))
 	if err == nil && n == 0 {
 		err = fmt.Errorf("cancelling job %q: no such job waits or runs (dmgbench-fleet status lists the jobs)", args[0])
@@ -101,42 +97,24 @@ func (a *app) cancelJob(ctx context.Context, args []string) error {
 // printLogs is the command "logs". The lines come from a machine, so each is
 // printed as one line.
 func (a *app) printLogs(ctx context.Context, args []string) error {
-	args = append(args, "")
-	err := a.fleet.Logs(ctx, args[0], args[1], a.text("follow") == "true", func(line string) { a.print("%s", line) })
-	return cmp.Or(err, ctx.Err())
-}
-
-// wait waits until the next look, or until ctx ends, which is an error.
-func wait(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(interval):
-		return nil
-	}
+	job := append(args, "")[1]
+	return a.fleet.Logs(ctx, args[0], job, a.isSet("follow"), func(line string) { a.print("%s", line) })
 }
 
 // printStatus is the command "status". Both tables are printed at once, so that
 // the screen does not flicker. The tables of --watch follow each other where
 // stdout is not a terminal.
 func (a *app) printStatus(ctx context.Context, _ []string) error {
-	for {
-		machines, err := a.fleet.Machines(ctx)
+	file, ok := a.stdout.(*os.File)
+	start := report.TextIf(a.isSet("watch") && ok && term.IsTerminal(int(file.Fd())), clearScreen)
+	for ; ; time.Sleep(interval) {
+		machines, jobs, err := a.fleet.Jobs(ctx)
 		if err != nil {
 			return err
 		}
-		jobs, err := a.fleet.Jobs(ctx)
-		if err != nil {
-			return err
-		}
-		file, ok := a.stdout.(*os.File)
-		isWatch := a.text("watch") == "true"
-		page := report.TextIf(isWatch && ok && term.IsTerminal(int(file.Fd())), clearScreen)
-		page += table(machineRows(machines, time.Now())) + "\n" + table(jobRows(jobs, time.Now()))
-		if _, err := io.WriteString(a.stdout, page); err != nil || !isWatch {
-			return err
-		}
-		if err := wait(ctx); err != nil {
+		now := time.Now()
+		page := start + table(machineRows(machines, now)) + "\n" + table(jobRows(jobs, now))
+		if _, err := io.WriteString(a.stdout, page); err != nil || !a.isSet("watch") {
 			return err
 		}
 	}
@@ -145,16 +123,14 @@ func (a *app) printStatus(ctx context.Context, _ []string) error {
 // machineRows is the table of machines, with its head. Its numbers come from the
 // machines and may be any; the column HEARD has the server's time.
 func machineRows(machines []control.Machine, now time.Time) [][]string {
-	rows := [][]string{strings.Fields("MACHINE STATE HEARD WAITING JOB CASE ROUND DONE LEFT SYSTEM ERROR")}
+	rows := [][]string{strings.Fields("MACHINE STATE HEARD QUEUED JOB CASE ROUND DONE LEFT SYSTEM ERROR")}
 	for _, m := range machines {
-		row := []string{m.Name, "not joined", "", fmt.Sprint(m.Waiting), "", "", "", "", "", "", ""}
-		if s := m.Status; s != nil {
-			row[1], row[2], row[4], row[9], row[10] = s.State, age(now, m.Heard), s.Job, s.Host.OSVersion+" "+s.Host.Arch, s.Error
-			if p := s.Progress; p != nil {
-				row[5], row[6] = p.Case, fmt.Sprintf("%d/%d", p.Round, p.Rounds)
-				row[7] = fmt.Sprintf("%.0f %%", 100*float64(p.Bytes)/max(float64(p.Of), 1))
-				row[8] = time.Duration(p.Left).Truncate(time.Second).String()
-			}
+		row := []string{m.Machine, m.State, age(now, m.Heard), fmt.Sprint(m.Queued), m.Job, "", "", "", "",
+			m.Host.OSVersion + " " + m.Host.Arch, m.Error}
+		if p := m.Progress; p != nil {
+			row[5], row[6] = p.Case, fmt.Sprintf("%d/%d", p.Round, p.Rounds)
+			row[7] = fmt.Sprintf("%.0f %%", 100*float64(p.Bytes)/max(float64(p.Of), 1))
+			row[8] = time.Duration(p.Left).Truncate(time.Second).String()
 		}
 		rows = append(rows, row)
 	}
@@ -166,12 +142,12 @@ func machineRows(machines []control.Machine, now time.Time) [][]string {
 func jobRows(jobs []control.JobView, now time.Time) [][]string {
 	rows := [][]string{strings.Fields("JOB PLAN MACHINE STATE TIME RUN ERROR")}
 	for _, j := range jobs {
-		row := []string{j.Job, j.Plan, j.Machine, j.State, "", "", j.Error}
+		row := []string{j.Job, j.Plan, j.Machine, j.State, "", j.Run, j.Error}
 		if j.Occurrence > 0 {
 			row[0] += fmt.Sprintf(" #%d", j.Occurrence+1)
 		}
-		if j.Result != nil {
-			row[4], row[5] = age(now, j.Ended), j.Result.Run
+		if j.IsEnded {
+			row[4] = age(now, j.Ended)
 		} else if j.Due.After(now) {
 			row[4] = "in " + j.Due.Sub(now).Truncate(time.Second).String()
 		}
@@ -180,9 +156,11 @@ func jobRows(jobs []control.JobView, now time.Time) [][]string {
 	return rows
 }
 
-// age is how long ago something was, to the second. Clocks may differ.
+// age is how long ago something was, to the second, "" if it was not. Clocks may
+// differ.
 func age(now, then time.Time) string {
-	return max(now.Sub(then), 0).Truncate(time.Second).String() + " ago"
+	text := max(now.Sub(then), 0).Truncate(time.Second).String() + " ago"
+	return report.TextIf(!then.IsZero(), text)
 }
 
 // table aligns the columns of rows. Cells come from other machines: they are
@@ -202,57 +180,51 @@ func table(rows [][]string) string {
 // fetchResults is the command "results". With --wait it looks until none of the
 // jobs is left.
 func (a *app) fetchResults(ctx context.Context, jobs []string) error {
-	list, err := os.ReadDir(a.text("to"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	seen := map[string]bool{} // names of run folders, and results
-	for _, entry := range list {
-		seen[entry.Name()] = true
-	}
-	for failed := 0; ; {
-		views, err := a.fleet.Jobs(ctx)
+	failed, seen := 0, map[string]bool{} // by the subjects of results
+	for ; ; time.Sleep(interval) {
+		_, views, err := a.fleet.Jobs(ctx)
 		if err != nil {
 			return err
 		}
-		if len(jobs) > 0 {
-			views = report.Where(views, func(v control.JobView) bool { return slices.Contains(jobs, v.Job) })
-		}
 		isPending := false
 		for _, v := range views {
-			if v.Result == nil && v.State != control.Forged {
+			subject := fleet.ResultSubject(v.Machine, v.Job, v.Occurrence)
+			switch {
+			case seen[subject], len(jobs) > 0 && !slices.Contains(jobs, v.Job):
+			case !v.IsEnded:
 				isPending = true
-			} else if a.fetch(ctx, v, seen) {
-				failed++
+			default:
+				seen[subject] = true
+				failed += a.fetch(ctx, v)
 			}
 		}
-		switch {
-		case isPending && a.text("wait") == "true":
-			if err := wait(ctx); err != nil {
-				return err
-			}
-		case failed > 0:
-			return &statusError{fmt.Errorf("fetching results: %s not done", report.Count(failed, "job")), exitSome}
-		default:
-			return ctx.Err()
+		if !isPending || !a.isSet("wait") {
+			break
 		}
 	}
+	if failed > 0 {
+		return &statusError{fmt.Errorf("fetching results: %s not done", report.Count(failed, "job")), exitSome}
+	}
+	return ctx.Err()
 }
 
 // fetch fetches the run folder of a job that has ended, and prints it if it is
-// new. What is wrong with one does not keep the others from being fetched.
-func (a *app) fetch(ctx context.Context, v control.JobView, seen map[string]bool) (isFailed bool) {
-	key, path := fmt.Sprint(v.Machine, " ", v.Job, " ", v.Occurrence), ""
-	if v.Result != nil && v.Result.Run != "" && !seen[key] {
+// new. What is wrong with one, which makes failed 1, does not keep the others from
+// being fetched.
+func (a *app) fetch(ctx context.Context, v control.JobView) (failed int) {
+	path, isNew := "", true
+	if v.Run != "" {
 		var err error
-		if path, err = a.fleet.Fetch(ctx, *v.Result, a.text("to")); err != nil {
+		if path, isNew, err = a.fleet.Fetch(ctx, v.Result, a.text("to")); err != nil {
 			v.State, v.Error = fleet.Failed, err.Error()
 		}
 	}
-	isSeen := seen[key] || seen[filepath.Base(path)]
-	if seen[key] = true; isSeen || ctx.Err() != nil {
-		return false
+	if !isNew || ctx.Err() != nil {
+		return 0
 	}
 	a.print("%s: %s %s %s %s", v.Machine, v.Job, v.State, path, v.Error)
-	return v.State != fleet.Done && v.State != fleet.Cancelled
+	if v.State == fleet.Done || v.State == fleet.Cancelled {
+		return 0
+	}
+	return 1
 }

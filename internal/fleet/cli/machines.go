@@ -12,8 +12,6 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"dmgbench/internal/fleet"
 	"dmgbench/internal/fleet/agent"
 	"dmgbench/internal/fleet/broker"
@@ -39,8 +37,8 @@ func (a *app) serve(ctx context.Context, _ []string) error {
 		if err := a.connect(); err != nil {
 			return err
 		}
-		defer a.fleet.Close()
-		return a.fleet.Setup(ctx, limits)
+		defer a.fleet.NATS.Close()
+		return fleet.Setup(ctx, a.fleet.JetStream, limits)
 	}
 	folder, err := a.stateFolder("fleet")
 	if err != nil {
@@ -81,7 +79,7 @@ func (a *app) addMachine(ctx context.Context, args []string) error {
 		}
 		return a.runScript(ctx, "deploy", name, flags...)
 	}
-	join, err := a.request(ctx, fleet.Add, name)
+	join, err := fleet.Request(ctx, a.fleet.NATS, fleet.Add, name)
 	if err != nil {
 		return err
 	}
@@ -94,12 +92,9 @@ func (a *app) addMachine(ctx context.Context, args []string) error {
 // runScript executes a verb of the script. It uses the system's ssh, which may ask
 // the user for a password.
 func (a *app) runScript(ctx context.Context, verb, name string, args ...string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
+	self, noSelf := os.Executable()
 	folder, err := a.stateFolder("fleet")
-	if err != nil {
+	if err = cmp.Or(err, noSelf); err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", agentScript, "agent.sh", verb, name}, args...)...)
@@ -113,29 +108,11 @@ func (a *app) runScript(ctx context.Context, verb, name string, args ...string) 
 	return nil
 }
 
-// request has the running server carry out a verb for a machine.
-func (a *app) request(ctx context.Context, verb, name string) (join string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	return fleet.Request(ctx, a.fleet.NATS(), verb, name)
-}
-
 // addToOwnServer makes the consumer and the object store of a machine on a server
-// that is not ours, with as many copies as the streams have, and prints the rights
-// that its user needs.
+// that is not ours, and prints the rights that its user needs.
 func (a *app) addToOwnServer(ctx context.Context, name string) error {
-	limits := fleet.DefaultLimits()
-	js, err := jetstream.New(a.fleet.NATS())
-	if err != nil {
-		return err
-	}
-	s, err := js.Stream(ctx, fleet.Jobs)
-	if err != nil {
-		return fmt.Errorf("reading stream %s: %w (dmgbench-fleet serve --nats makes it)", fleet.Jobs, err)
-	}
-	limits.Replicas = s.CachedInfo().Config.Replicas
-	if err := fleet.AddMachine(ctx, js, name, limits); err != nil {
-		return err
+	if err := fleet.AddMachine(ctx, a.fleet.JetStream, name, fleet.DefaultLimits()); err != nil {
+		return fmt.Errorf("%w (dmgbench-fleet serve --nats makes the streams)", err)
 	}
 	publish, subscribe := fleet.Permissions(name)
 	a.print("nsc add user %s --allow-pub '%s' --allow-sub '%s'", name, strings.Join(publish, ","),
@@ -146,7 +123,7 @@ func (a *app) addToOwnServer(ctx context.Context, name string) error {
 // revokeMachine is the command "revoke". The server closes the connections that
 // use the key.
 func (a *app) revokeMachine(ctx context.Context, args []string) error {
-	_, err := a.request(ctx, fleet.Revoke, args[0])
+	_, err := fleet.Request(ctx, a.fleet.NATS, fleet.Revoke, args[0])
 	return err
 }
 
@@ -161,7 +138,7 @@ func (a *app) removeMachine(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	_, err := a.request(ctx, fleet.Remove, args[0])
+	_, err := fleet.Request(ctx, a.fleet.NATS, fleet.Remove, args[0])
 	return err
 }
 
@@ -172,7 +149,7 @@ func (a *app) join(ctx context.Context, args []string) error {
 	if err != nil {
 		return usageError("%w", err)
 	}
-	c := agent.Config{Link: link, Tags: a.list("tag"), Engine: a.text("engine"), Program: a.text("program"), Log: a.note}
+	c := agent.Config{Link: link, Tags: a.list("tag"), Engine: a.text("engine"), Log: a.note}
 	for flag, paths := range map[string]*map[string]string{"on": &c.Places, "input": &c.Inputs, "backing": &c.Backing} {
 		if *paths, err = a.paths(flag); err != nil {
 			return usageError("reading --%s: %w", flag, err)
@@ -184,13 +161,9 @@ func (a *app) join(ctx context.Context, args []string) error {
 	if c.Folder, err = a.stateFolder(filepath.Join("agents", link.User)); err != nil {
 		return err
 	}
-	if c.Program == "" {
-		self, _ := os.Executable()
-		c.Program = filepath.Join(filepath.Dir(self), "dmgbench")
-		if _, err := os.Stat(c.Program); err != nil {
-			c.Program = "dmgbench" // on PATH
-		}
-	}
+	self, _ := os.Executable()
+	beside, _ := exec.LookPath(filepath.Join(filepath.Dir(self), "dmgbench"))
+	c.Program = cmp.Or(a.text("program"), beside, "dmgbench") // the last one is on PATH
 	if err = agent.Run(ctx, c); ctx.Err() != nil {
 		return nil
 	}
@@ -201,14 +174,13 @@ func (a *app) join(ctx context.Context, args []string) error {
 // argument, a file or stdin, or an address with a file of credentials. The name
 // in a join string is that of its key, so that --name can only confirm it.
 func (a *app) agentLink(arg string) (link fleet.Link, err error) {
-	const maxJoin = 64 << 10 // bytes
 	name := a.text("name")
 	if file := a.text("creds"); file != "" {
 		return fleet.Link{URLs: []string{cmp.Or(a.text("nats"), arg)}, User: name, Credentials: file}, nil
 	}
 	text, err := []byte(arg), nil
 	if arg == "-" {
-		text, err = io.ReadAll(io.LimitReader(a.stdin, maxJoin))
+		text, err = io.ReadAll(os.Stdin)
 	} else if data, e := os.ReadFile(arg); e == nil { // no file has a name as long as a join string
 		text = data
 	}

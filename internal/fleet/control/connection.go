@@ -7,6 +7,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,30 +27,17 @@ const (
 	followEvery   = time.Second // how often new lines are read
 )
 
-// Fleet is a connection to a fleet.
+// Fleet is a connection to a fleet. Its user may do everything.
 type Fleet struct {
-	nc *nats.Conn
-	js jetstream.JetStream
+	NATS      *nats.Conn
+	JetStream jetstream.JetStream
 }
 
-// Open connects to a fleet. The caller closes it.
+// Open connects to a fleet. The caller closes NATS.
 func Open(l fleet.Link) (*Fleet, error) {
 	nc, js, err := fleet.Connect(l, false, nil)
-	if err != nil {
-		return nil, err
-	}
-	return &Fleet{nc, js}, nil
+	return &Fleet{nc, js}, err
 }
-
-// Close ends the connection.
-func (f *Fleet) Close() { f.nc.Close() }
-
-// NATS is the connection itself.
-func (f *Fleet) NATS() *nats.Conn { return f.nc }
-
-// Setup makes the streams on a server that is not ours, or adapts them to the
-// limits.
-func (f *Fleet) Setup(ctx context.Context, l fleet.Limits) error { return fleet.Setup(ctx, f.js, l) }
 
 // message is one of a stream.
 type message struct {
@@ -67,33 +55,31 @@ type message struct {
 func (f *Fleet) read(ctx context.Context, stream, subject string, next uint64, each func(message)) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	inbox := f.nc.NewInbox()
-	sub, err := f.nc.SubscribeSync(inbox)
-	request := func() error {
-		return f.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, fmt.Appendf(nil,
-			`{"seq":%d,"next_by_subj":%q,"batch":%d,"max_bytes":%d}`, next, subject, batchMessages, batchBytes))
-	}
+	inbox := f.NATS.NewInbox()
+	sub, err := f.NATS.SubscribeSync(inbox)
 	if err == nil {
 		defer func() { _ = sub.Unsubscribe() }()
-		err = request()
 	}
-	for err == nil {
-		var m *nats.Msg
-		if m, err = sub.NextMsgWithContext(ctx); err != nil {
+	for isEnd := true; err == nil; {
+		if isEnd { // of a batch, or there was none
+			err = f.NATS.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, fmt.Appendf(nil,
+				`{"seq":%d,"next_by_subj":%q,"batch":%d,"max_bytes":%d}`, next, subject, batchMessages, batchBytes))
+		}
+		m, noAnswer := sub.NextMsgWithContext(ctx)
+		if err = cmp.Or(err, noAnswer); err != nil {
 			break
 		}
-		status := m.Header.Get("Status")
+		status, stored := m.Header.Get("Status"), lastHeader(m, "Nats-Subject")
+		isEnd = stored == ""
 		switch {
-		case lastHeader(m, "Nats-Subject") != "":
+		case !isEnd:
 			at, _ := time.Parse(time.RFC3339Nano, lastHeader(m, "Nats-Time-Stamp"))
-			each(message{lastHeader(m, "Nats-Subject"), at, m.Data})
+			each(message{stored, at, m.Data})
 			next, err = strconv.ParseUint(lastHeader(m, "Nats-Sequence"), 10, 64)
 			next++
 		case status == "404", status == "204" && lastHeader(m, "Nats-Num-Pending") == "0":
 			return next, nil
-		case status == "204": // end of this batch
-			err = request()
-		default:
+		case status != "204":
 			err = fmt.Errorf("status %s %s", status, m.Header.Get("Description"))
 		}
 	}
@@ -111,7 +97,7 @@ func lastHeader(m *nats.Msg, key string) string {
 func (f *Fleet) store(ctx context.Context, subject string, v any) error {
 	data, err := fleet.Encode(v)
 	if err == nil {
-		_, err = f.js.Publish(ctx, subject, data)
+		_, err = f.JetStream.Publish(ctx, subject, data)
 	}
 	return err
 }

@@ -46,7 +46,7 @@ func openTest(t *testing.T, queue int64) (*Fleet, map[string]jetstream.JetStream
 	t.Cleanup(s.Close)
 	f, err := Open(s.Control())
 	require.NoError(t, err)
-	t.Cleanup(f.Close)
+	t.Cleanup(f.NATS.Close)
 	machines := map[string]jetstream.JetStream{}
 	for _, name := range []string{"a", "b", "c"} {
 		l, err := s.AddMachine(t.Context(), name)
@@ -73,19 +73,17 @@ func statusOf(name string) fleet.Status {
 		Model: "Mac16,1", CPU: "Apple M4", Memory: 16 << 30}, Places: []fleet.Place{{Name: "", Free: 100e9}}}
 }
 
-func submit(t *testing.T, f *Fleet, s Submission) ([]Submitted, []Skipped) {
+func submit(t *testing.T, f *Fleet, job fleet.Job, s Selector) ([]Submitted, []Skipped) {
 	t.Helper()
-	if s.Plan == "" {
-		s.Plan, s.Text = "small.toml", []byte(smallPlan)
-	}
-	jobs, skipped, err := f.Submit(t.Context(), s)
+	job.Plan, job.Text = "small.toml", smallPlan
+	jobs, skipped, err := f.Submit(t.Context(), job, s)
 	require.NoError(t, err)
 	return jobs, skipped
 }
 
 func jobsOf(t *testing.T, f *Fleet) []JobView {
 	t.Helper()
-	jobs, err := f.Jobs(t.Context())
+	_, jobs, err := f.Jobs(t.Context())
 	require.NoError(t, err)
 	return jobs
 }
@@ -99,7 +97,7 @@ func TestSubmitToMachinesThatFit(t *testing.T) {
 
 	selector, err := ParseSelector("os>=26")
 	require.NoError(t, err)
-	jobs, skipped := submit(t, f, Submission{Selector: selector, Repeat: 2})
+	jobs, skipped := submit(t, f, fleet.Job{Repeat: 2}, selector)
 	require.Len(t, jobs, 2)
 	assert.Equal(t, []Skipped{{"b", "os_version is 15.6, want >= 26"}, {"c", "it has not sent a status yet"}}, skipped)
 	assert.Regexp(t, `^\d{8}-\d{4}-[a-z2-7]{4}-1$`, jobs[0].Job)
@@ -107,17 +105,17 @@ func TestSubmitToMachinesThatFit(t *testing.T) {
 	machines, err := f.Machines(t.Context())
 	require.NoError(t, err)
 	require.Len(t, machines, 3)
-	assert.Equal(t, 2, machines[0].Waiting)
-	assert.Equal(t, "15.6", machines[1].Status.Host.OSVersion)
+	assert.Equal(t, 2, machines[0].Queued)
+	assert.Equal(t, "15.6", machines[1].Host.OSVersion)
 	assert.NotZero(t, machines[1].Heard)
-	assert.Nil(t, machines[2].Status)
+	assert.Equal(t, NotJoined, machines[2].State)
 
 	views := jobsOf(t, f)
 	require.Len(t, views, 2)
 	assert.Equal(t, []string{"a", jobs[1].Job, "small", Waiting}, []string{views[1].Machine, views[1].Job, views[1].Plan, views[1].State})
 
 	// What the machine gets is what was submitted.
-	c, err := f.js.Consumer(t.Context(), fleet.Jobs, "a")
+	c, err := f.JetStream.Consumer(t.Context(), fleet.Jobs, "a")
 	require.NoError(t, err)
 	m, err := c.Next()
 	require.NoError(t, err)
@@ -130,21 +128,21 @@ func TestSetupResizesStores(t *testing.T) {
 	f, js := openTest(t, 16<<20)
 	storeRun(t, js["a"], "run-1", make([]byte, 1<<20))
 	for _, size := range []int64{9 << 20, 7 << 20} {
-		require.NoError(t, f.Setup(t.Context(), fleet.Limits{Queue: 16 << 20, Results: 16 << 20, Runs: size, Replicas: 1}))
+		require.NoError(t, fleet.Setup(t.Context(), f.JetStream, fleet.Limits{Queue: 16 << 20, Results: 16 << 20, Runs: size, Replicas: 1}))
 		for name := range js {
-			s, err := f.js.Stream(t.Context(), "OBJ_"+fleet.Bucket(name))
+			s, err := f.JetStream.Stream(t.Context(), "OBJ_"+fleet.Bucket(name))
 			require.NoError(t, err)
 			assert.Equal(t, size, s.CachedInfo().Config.MaxBytes)
 		}
 	}
-	store, err := f.js.ObjectStore(t.Context(), fleet.Bucket("a"))
+	store, err := f.JetStream.ObjectStore(t.Context(), fleet.Bucket("a"))
 	require.NoError(t, err)
 	data, err := store.GetBytes(t.Context(), "run-1")
 	require.NoError(t, err)
 	assert.Len(t, data, 1<<20)
 }
 
-func TestNeeds(t *testing.T) {
+func TestRejectPlan(t *testing.T) {
 	for _, c := range []struct {
 		plan    string
 		options fleet.Options
@@ -152,12 +150,14 @@ func TestNeeds(t *testing.T) {
 		want    string
 	}{
 		{smallPlan, fleet.Options{}, func(*fleet.Status) {}, ""},
-		{smallPlan, fleet.Options{}, func(s *fleet.Status) { s.Places[0].Free = 1e6 - 1 }, "place \"\" has"},
-		{smallPlan, fleet.Options{Scale: "0.1"}, func(s *fleet.Status) { s.Places[0].Free = 9e6 }, ""},
 		{smallPlan + "[matrix]\nplace = [\"usb4\"]\n", fleet.Options{},
 			func(*fleet.Status) {}, ""}, // the place without a name
 		{smallPlan + "[matrix]\nplace = [\"usb4\"]\n", fleet.Options{},
 			func(s *fleet.Status) { s.Places[0].Name = "sd" }, `it has no place "usb4"`},
+		{smallPlan + "[matrix]\nplace = [\"usb4\", \"sd\"]\n", fleet.Options{},
+			func(*fleet.Status) {}, `it has no place "usb4"`},
+		{smallPlan + "[matrix]\nplace = [\"usb4\", \"sd\"]\n", fleet.Options{Only: []string{"place=usb4"}},
+			func(*fleet.Status) {}, ""},
 		{strings.Replace(smallPlan, "rounds = 1", "rounds = 1\nrequire = { memory = \"32 GB\" }", 1), fleet.Options{},
 			func(*fleet.Status) {}, "the plan requires memory of at least 32 GB; usable are 17.2 GB"},
 		{strings.Replace(smallPlan, "rounds = 1", "rounds = 1\nrequire = { medium = \"ssd\" }", 1), fleet.Options{},
@@ -165,14 +165,14 @@ func TestNeeds(t *testing.T) {
 				s.Host.Disks = []result.Disk{{Place: "", Medium: "ssd"}, {Place: "sd", Medium: "hdd"}}
 			}, ""},
 	} {
-		n, err := needsOf(Submission{Plan: "small", Text: []byte(c.plan), Options: c.options})
+		p, err := readPlan(fleet.Job{Plan: "small", Text: c.plan, Options: c.options})
 		require.NoError(t, err)
-		s := statusOf("a")
-		c.change(&s)
+		m := Machine{Status: statusOf("a")}
+		c.change(&m.Status)
 		if c.want == "" {
-			assert.Empty(t, n.reject(&s), c.plan)
+			assert.Empty(t, rejectPlan(p, m), c.plan)
 		} else {
-			assert.Contains(t, n.reject(&s), c.want)
+			assert.Contains(t, rejectPlan(p, m), c.want)
 		}
 	}
 }
@@ -180,20 +180,19 @@ func TestNeeds(t *testing.T) {
 func TestSubmitRefusesPlans(t *testing.T) {
 	f, _ := openTest(t, 16<<20)
 	for _, c := range []struct {
-		s    Submission
+		job  fleet.Job
 		want string
 	}{
-		{Submission{Plan: "my plan.toml", Text: []byte(smallPlan)}, "rename it"},
-		{Submission{Plan: "sub/small.toml", Text: []byte("schema = 1\nbogus = 2\n")}, "sub/small.toml:2:1: "},
-		{Submission{Plan: "small", Text: bytes.Repeat([]byte("#"), fleet.MaxPlan+1)}, "bytes"},
-		{Submission{Plan: "small", Text: []byte(smallPlan), Options: fleet.Options{Scale: "many"}}, "many"},
-		{Submission{Plan: "small", Text: []byte(smallPlan), Options: fleet.Options{Only: []string{"moon=full"}}}, "moon"},
-		{Submission{Plan: "small", Text: []byte(smallPlan), Options: fleet.Options{Sets: -1}}, "want 1 to"},
-		{Submission{Plan: "small", Text: []byte(smallPlan), Every: -1}, "negative"},
-		{Submission{Plan: "small", Text: []byte(smallPlan + "[[manual]]\nname = \"cores\"\nvalues = [1, 2]\ninstructions = \"Set it.\"\n")},
+		{fleet.Job{Plan: "my plan.toml", Text: smallPlan}, "rename it"},
+		{fleet.Job{Plan: "sub/small.toml", Text: "schema = 1\nbogus = 2\n"}, "sub/small.toml:2:1: "},
+		{fleet.Job{Plan: "small", Text: smallPlan + strings.Repeat("#", fleet.MaxPlan)}, "bytes"},
+		{fleet.Job{Plan: "small", Text: smallPlan, Options: fleet.Options{Scale: "many"}}, "many"},
+		{fleet.Job{Plan: "small", Text: smallPlan, Options: fleet.Options{Only: []string{"moon=full"}}}, "moon"},
+		{fleet.Job{Plan: "small", Text: smallPlan, Options: fleet.Options{Sets: -1}}, "want 1 to"},
+		{fleet.Job{Plan: "small", Text: smallPlan + "[[manual]]\nname = \"cores\"\nvalues = [1, 2]\ninstructions = \"Set it.\"\n"},
 			"someone has to set"},
 	} {
-		_, _, err := f.Submit(t.Context(), c.s)
+		_, _, err := f.Submit(t.Context(), c.job, nil)
 		assert.ErrorContains(t, err, c.want)
 	}
 	assert.Empty(t, jobsOf(t, f))
@@ -205,10 +204,11 @@ func TestSubmitToAFullQueue(t *testing.T) {
 		send(t, js, fleet.StatusSubject(name), statusOf(name))
 	}
 	long := smallPlan + strings.Repeat("# a comment that makes the plan long\n", 700)
-	jobs, _, err := f.Submit(t.Context(), Submission{Plan: "small", Text: []byte(long)})
+	jobs, _, err := f.Submit(t.Context(), fleet.Job{Plan: "small", Text: long}, nil)
 	require.ErrorIs(t, err, errQueueFull)
 	require.Len(t, jobs, 2)
-	assert.ErrorContains(t, err, fmt.Sprintf("stored: [%s on a %[1]s on b]; not stored: [%[1]s on c]", jobs[0].Job))
+	assert.Equal(t, []string{"a", "b"}, []string{jobs[0].Machine, jobs[1].Machine})
+	assert.ErrorContains(t, err, `to machine "c"`)
 	assert.Len(t, jobsOf(t, f), 2)
 }
 
@@ -217,7 +217,7 @@ func TestCancel(t *testing.T) {
 	for name, js := range js {
 		send(t, js, fleet.StatusSubject(name), statusOf(name))
 	}
-	jobs, _ := submit(t, f, Submission{})
+	jobs, _ := submit(t, f, fleet.Job{}, nil)
 	id := jobs[0].Job
 	// a waits, b executes the job, c has ended it and is about to acknowledge.
 	working := statusOf("b")
@@ -228,7 +228,7 @@ func TestCancel(t *testing.T) {
 	require.Len(t, views, 3)
 	assert.Equal(t, []string{Waiting, fleet.Measuring, fleet.Done}, []string{views[0].State, views[1].State, views[2].State})
 
-	heard, err := f.nc.SubscribeSync(fleet.CancelSubject("*"))
+	heard, err := f.NATS.SubscribeSync(fleet.CancelSubject("*"))
 	require.NoError(t, err)
 	n, err := f.Cancel(t.Context(), id, "nobody")
 	require.NoError(t, err)
@@ -240,7 +240,7 @@ func TestCancel(t *testing.T) {
 		m, err := heard.NextMsg(10 * time.Second)
 		require.NoError(t, err)
 		assert.Equal(t, fleet.CancelSubject(name), m.Subject)
-		s, err := f.js.Stream(t.Context(), fleet.Jobs)
+		s, err := f.JetStream.Stream(t.Context(), fleet.Jobs)
 		require.NoError(t, err)
 		_, err = s.GetLastMsgForSubject(t.Context(), fleet.JobSubject(name, id))
 		assert.ErrorIs(t, err, jetstream.ErrMsgNotFound)
@@ -256,7 +256,7 @@ func TestCancel(t *testing.T) {
 func TestCancelWhileTheMachineEndsTheJob(t *testing.T) {
 	f, js := openTest(t, 16<<20)
 	send(t, js["a"], fleet.ResultSubject("a", "j", 0), fleet.Result{Job: "j", Machine: "a", State: fleet.Done})
-	require.NoError(t, f.cancelOne(t.Context(), JobView{Machine: "a", Job: "j", State: Waiting}))
+	require.NoError(t, f.cancelOne(t.Context(), fleet.Result{Machine: "a", Job: "j", State: Waiting}))
 	views := jobsOf(t, f)
 	require.Len(t, views, 1)
 	assert.Equal(t, fleet.Done, views[0].State)
@@ -265,7 +265,7 @@ func TestCancelWhileTheMachineEndsTheJob(t *testing.T) {
 func TestRepeatedJob(t *testing.T) {
 	f, js := openTest(t, 16<<20)
 	send(t, js["a"], fleet.StatusSubject("a"), statusOf("a"))
-	jobs, _ := submit(t, f, Submission{Repeat: 2, Every: time.Hour})
+	jobs, _ := submit(t, f, fleet.Job{Repeat: 2, Every: time.Hour}, nil)
 	require.Len(t, jobs, 1)
 	id := jobs[0].Job
 	views := jobsOf(t, f)
@@ -312,7 +312,7 @@ func TestOccurrences(t *testing.T) {
 func TestCancelNumberedJobs(t *testing.T) {
 	f, js := openTest(t, 16<<20)
 	send(t, js["a"], fleet.StatusSubject("a"), statusOf("a"))
-	jobs, _ := submit(t, f, Submission{Repeat: 12})
+	jobs, _ := submit(t, f, fleet.Job{Repeat: 12}, nil)
 	first := jobs[0].Job
 	assert.True(t, strings.HasSuffix(first, "-01"))
 	n, err := f.Cancel(t.Context(), first, "")
@@ -347,7 +347,8 @@ func TestResultsOfOthersAreForged(t *testing.T) {
 	require.Len(t, views, 6)
 	for _, v := range views[:5] {
 		assert.Equal(t, []string{"a", Forged}, []string{v.Machine, v.State}, v.Job)
-		assert.Nil(t, v.Result)
+		assert.True(t, v.IsEnded)
+		assert.Empty(t, v.Run)
 		assert.NotEmpty(t, v.Error)
 	}
 	assert.Equal(t, fleet.Done, views[5].State)
@@ -357,21 +358,21 @@ func TestResultsOfOthersAreForged(t *testing.T) {
 	machines, err := f.Machines(t.Context())
 	require.NoError(t, err)
 	for _, m := range machines {
-		assert.Nil(t, m.Status)
+		assert.Equal(t, NotJoined, m.State)
 	}
 }
 
 func TestReadMoreThanAPage(t *testing.T) {
 	f, _ := openTest(t, 16<<20)
 	for i := range 2*batchMessages + 1 {
-		_, err := f.js.PublishAsync(fleet.ResultSubject("a", fmt.Sprintf("j%04d", i), 0), []byte("{}"))
+		_, err := f.JetStream.PublishAsync(fleet.ResultSubject("a", fmt.Sprintf("j%04d", i), 0), []byte("{}"))
 		require.NoError(t, err)
 	}
-	<-f.js.PublishAsyncComplete()
+	<-f.JetStream.PublishAsyncComplete()
 	assert.Len(t, jobsOf(t, f), 2*batchMessages+1)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := f.Jobs(ctx)
+	_, _, err := f.Jobs(ctx)
 	assert.Error(t, err)
 }
 
@@ -393,7 +394,7 @@ func TestLogs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	lines = nil
-	require.NoError(t, f.Logs(ctx, "a", "j1", true, func(line string) {
+	require.ErrorIs(t, f.Logs(ctx, "a", "j1", true, func(line string) {
 		switch lines = append(lines, line); line {
 		case "two":
 			_, err := js["a"].Publish(t.Context(), fleet.LogSubject("a", "j1"), []byte("later\n"))
@@ -401,7 +402,7 @@ func TestLogs(t *testing.T) {
 		case "later":
 			cancel()
 		}
-	}))
+	}), context.Canceled)
 	assert.Equal(t, []string{"one", "two", "later"}, lines)
 }
 
@@ -470,8 +471,9 @@ func TestFetch(t *testing.T) {
 	// What an attempt that was killed left.
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, ".part-small-a-run-1"), 0o755))
 
-	path, err := f.Fetch(t.Context(), r, dir)
+	path, isNew, err := f.Fetch(t.Context(), r, dir)
 	require.NoError(t, err)
+	assert.True(t, isNew)
 	assert.Equal(t, filepath.Join(dir, "small-a-run-1"), path)
 	list, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -487,11 +489,12 @@ func TestFetch(t *testing.T) {
 	assert.Equal(t, result.Done, run.Status)
 
 	// A second time it is not fetched: the store could be empty by now.
-	store, err := f.js.ObjectStore(t.Context(), fleet.Bucket("a"))
+	store, err := f.JetStream.ObjectStore(t.Context(), fleet.Bucket("a"))
 	require.NoError(t, err)
 	require.NoError(t, store.Delete(t.Context(), "run-1"))
-	again, err := f.Fetch(t.Context(), r, dir)
+	again, isNew, err := f.Fetch(t.Context(), r, dir)
 	require.NoError(t, err)
+	assert.False(t, isNew)
 	assert.Equal(t, path, again)
 }
 
@@ -523,7 +526,7 @@ func TestFetchRefusesWhatIsNotTheRun(t *testing.T) {
 		}, `of plan "other"`},
 		{"another machine", func() fleet.Result {
 			return storeRun(t, js["a"], "run-5", pack(t, makeRun(t, "run-5", "small", "b", true)))
-		}, `of machine "b"`},
+		}, "of another machine"},
 		{"not ended", func() fleet.Result {
 			return storeRun(t, js["a"], "run-4", pack(t, makeRun(t, "run-4", "small", "a", false)))
 		}, "has not ended"},
@@ -542,22 +545,24 @@ func TestFetchRefusesWhatIsNotTheRun(t *testing.T) {
 			r := storeRun(t, js["a"], "run-1", append(bytes.Clone(good), make([]byte, 1000)...))
 			r.Size = int64(len(good))
 			return r
-		}, ""},
+		}, "bytes"},
 		{"smaller than the result", func() fleet.Result {
 			r := storeRun(t, js["a"], "run-1", good)
 			r.Size++
 			return r
-		}, "another size"},
-		{"too large", func() fleet.Result {
-			return fleet.Result{Machine: "a", Plan: "p", Run: "r", Size: fleet.MaxArchive + 1}
 		}, "bytes"},
-		{"no size", func() fleet.Result { return fleet.Result{Machine: "a", Plan: "p", Run: "r"} }, "bytes"},
+		{"too large", func() fleet.Result {
+			r := storeRun(t, js["a"], "run-1", good)
+			r.Size = fleet.MaxArchive + 1
+			return r
+		}, "bytes"},
+		{"no size", func() fleet.Result { return storeRun(t, js["a"], "run-1", nil) }, "bytes"},
 		{"no run", func() fleet.Result { return fleet.Result{Machine: "a", Plan: "p", State: fleet.Refused} }, "name"},
 		{"a path as run", func() fleet.Result { return fleet.Result{Machine: "a", Plan: "p", Run: "../r", Size: 1} }, "name"},
 		{"a path as plan", func() fleet.Result { return fleet.Result{Machine: "a", Plan: "../../p", Run: "r", Size: 1} }, "name"},
 		{"missing", func() fleet.Result { return fleet.Result{Machine: "a", Plan: "p", Run: "r", Size: 1} }, "not found"},
 		{"link", func() fleet.Result {
-			store, err := f.js.ObjectStore(t.Context(), fleet.Bucket("a"))
+			store, err := f.JetStream.ObjectStore(t.Context(), fleet.Bucket("a"))
 			require.NoError(t, err)
 			_, err = store.PutBytes(t.Context(), "target", good)
 			require.NoError(t, err)
@@ -568,7 +573,7 @@ func TestFetchRefusesWhatIsNotTheRun(t *testing.T) {
 			return fleet.Result{Machine: "a", Plan: "small", Run: "run-9", Size: int64(len(good))}
 		}, "link"},
 	} {
-		_, err := f.Fetch(t.Context(), c.make(), dir)
+		_, _, err := f.Fetch(t.Context(), c.make(), dir)
 		if assert.Error(t, err, c.name) {
 			assert.ErrorContains(t, err, c.want, c.name)
 			assert.ErrorContains(t, err, "fetching run", c.name)

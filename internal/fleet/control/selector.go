@@ -10,45 +10,44 @@ import (
 	"strconv"
 	"strings"
 
-	"dmgbench/internal/fleet"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/system/host"
-	"dmgbench/internal/system/units"
 )
 
 // Selector selects machines by their facts. The zero value selects all.
 type Selector []term
 
 // term compares a fact with a value.
-type term struct {
-	key, op, value string
-	compare        func(have, want string) int // as cmp.Compare; unknown if it cannot be said
-}
+type term struct{ key, op, value string }
 
+// unknown is the result of a comparison with a fact that is not known.
 const unknown = 2
 
 // operators have the results of comparisons that they accept, where != is none
 // of =.
 var operators = map[string][]int{"=": {0}, "!=": {0}, "<": {-1}, "<=": {-1, 0}, ">": {1}, ">=": {0, 1}}
 
-var termSyntax = regexp.MustCompile(`^\s*(?:([a-z_]+)\s*(>=|<=|!=|=|>|<))?\s*([^=<>!]*[^=<>!\s])\s*$`)
+// The characters that path.Match gives a meaning to, other than * and ?, are in no
+// value, so that every pattern is valid.
+var termSyntax = regexp.MustCompile(`^\s*(?:([a-z_]+)\s*(>=|<=|!=|=|>|<))?\s*([^=<>![\\]*[^=<>![\\\s])\s*$`)
+
+// number finds the version in a text such as "Debian GNU/Linux 13".
+var number = regexp.MustCompile(`\d+(\.\d+)*`)
 
 // factsOf are the values of the keys that a selector may have. A machine has
 // several tags, or none.
-func factsOf(name string, s *fleet.Status) map[string][]string {
-	h, virtual := s.Host, "no"
-	if host.Virtual(h) {
-		virtual = "yes"
-	}
+func factsOf(m Machine) map[string][]string {
+	h, gib := m.Host, int64(1<<30)
 	return map[string][]string{
-		"name": {name}, "tag": s.Tags, "os": {strings.Replace(h.OS, "darwin", "macos", 1)}, "os_version": {h.OSVersion},
-		"arch": {h.Arch}, "model": {h.Model}, "cpu": {h.CPU}, "virtual": {virtual},
-		"memory": {units.Bytes(h.Memory).String()},
+		"name": {m.Machine}, "tag": m.Tags, "arch": {h.Arch}, "model": {h.Model}, "cpu": {h.CPU},
+		"os": {strings.Replace(h.OS, "darwin", "macos", 1)}, "os_version": {h.OSVersion},
+		"memory":  {strings.TrimPrefix(fmt.Sprint((h.Memory+gib/2)/gib), "0")}, // 0 is not known
+		"virtual": {map[bool]string{false: "no", true: "yes"}[host.Virtual(h)]},
 	}
 }
 
 // ParseSelector reads terms with commas between them, which all have to hold:
-// os>=26, arch=arm64, memory>=16GB, tag=lab, virtual=no. Of the terms that are
+// os>=26, arch=arm64, memory>=16 (GiB), tag=lab, virtual=no. Of the terms that are
 // only a name, one has to be that of the machine. In names and texts * stands for
 // any characters, ? for one, and | for or.
 func ParseSelector(text string) (s Selector, err error) {
@@ -62,14 +61,13 @@ func ParseSelector(text string) (s Selector, err error) {
 		case m[1] == "":
 			names = append(names, m[3])
 		default:
-			s = append(s, term{key: m[1], op: m[2], value: m[3]})
+			t := term{m[1], m[2], m[3]}
+			err = cmp.Or(err, t.check())
+			s = append(s, t)
 		}
 	}
 	if names != nil {
-		s = append(Selector{{key: "name", op: "=", value: strings.Join(names, "|")}}, s...)
-	}
-	for i := range s {
-		err = cmp.Or(err, s[i].check())
+		s = slices.Insert(s, 0, term{"name", "=", strings.Join(names, "|")})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading selector %q: %w", text, err)
@@ -79,38 +77,32 @@ func ParseSelector(text string) (s Selector, err error) {
 
 // check checks a term, and turns a comparison of os with a number into one of its
 // version: no system is called by a number.
-func (t *term) check() (err error) {
-	keys := slices.Sorted(maps.Keys(factsOf("", &fleet.Status{})))
-	isVersion := versionSyntax.FindString(t.value) == t.value
-	if t.key == "os" && isVersion {
+func (t *term) check() error {
+	isNumber := number.FindString(t.value) == t.value
+	if t.key == "os" && isNumber {
 		t.key = "os_version"
 	}
-	t.compare = compareText
+	keys := slices.Sorted(maps.Keys(factsOf(Machine{})))
 	switch {
 	case !slices.Contains(keys, t.key):
-		near := cmp.Or(plan.Nearest(t.key, keys), strings.Join(keys, ", "))
-		err = fmt.Errorf("unknown key %q (try %s)", t.key, near)
-	case t.key == "memory":
-		t.compare = compareBytes
-		_, err = units.ParseBytes(t.value)
-	case t.key == "os_version" && isVersion:
-		t.compare = compareVersions
-	case t.key == "os_version":
-		err = fmt.Errorf("%q is not a version (want numbers with dots, such as 26.4)", t.value)
-	case t.op != "=" && t.op != "!=":
-		err = fmt.Errorf("%s%s%s: %s has no order (use = or !=)", t.key, t.op, t.value, t.key)
-	default:
-		_, err = path.Match(t.value, "")
+		return fmt.Errorf("unknown key %q (try %s)", t.key, cmp.Or(plan.Nearest(t.key, keys), strings.Join(keys, ", ")))
+	case t.hasNumber() && !isNumber:
+		return fmt.Errorf("%s: %q is not a number (want one such as 26.4; memory is in GiB)", t.key, t.value)
+	case !t.hasNumber() && t.op != "=" && t.op != "!=":
+		return fmt.Errorf("%s%s%s: %s has no order (use = or !=)", t.key, t.op, t.value, t.key)
 	}
-	return err
+	return nil
 }
+
+// hasNumber reports whether the fact is a number or a version.
+func (t term) hasNumber() bool { return t.key == "os_version" || t.key == "memory" }
 
 // reject is why a machine is not selected, "" if it is.
 func (s Selector) reject(m Machine) string {
-	if m.Status == nil {
+	if m.Heard.IsZero() {
 		return "it has not sent a status yet"
 	}
-	facts := factsOf(m.Name, m.Status)
+	facts := factsOf(m)
 	for _, t := range s {
 		if have := facts[t.key]; !t.holds(have) {
 			want := strings.TrimPrefix(t.op+" "+t.value, "= ")
@@ -123,40 +115,27 @@ func (s Selector) reject(m Machine) string {
 // holds reports whether one of the values meets the term, or for != none has the
 // other value.
 func (t term) holds(have []string) bool {
-	isMet := func(v string) bool { return slices.Contains(operators[t.op], t.compare(v, t.value)) }
+	isMet := func(v string) bool { return slices.Contains(operators[t.op], t.compare(v)) }
 	return slices.ContainsFunc(have, isMet) != (t.op == "!=")
 }
 
-// compareText is 0 if have matches one of the patterns, whatever the case.
-func compareText(have, want string) int {
-	for pattern := range strings.SplitSeq(strings.ToLower(want), "|") {
-		if ok, _ := path.Match(pattern, strings.ToLower(have)); ok && have != "" {
-			return 0
+// compare compares a fact as cmp.Compare does. Of a version it compares the numbers
+// that the term has: 26.4 equals 26. A text equals one of the patterns, whatever
+// the case, or is unknown.
+func (t term) compare(have string) (n int) {
+	if !t.hasNumber() {
+		for pattern := range strings.SplitSeq(strings.ToLower(t.value), "|") {
+			if ok, _ := path.Match(pattern, strings.ToLower(have)); ok && have != "" {
+				return 0
+			}
 		}
-	}
-	return unknown
-}
-
-// compareBytes compares sizes with units, where have is 0 if it is not known.
-func compareBytes(have, want string) int {
-	a, err := units.ParseBytes(have)
-	b, _ := units.ParseBytes(want) // check has read it
-	if err != nil || a == 0 {
 		return unknown
 	}
-	return cmp.Compare(a, b)
-}
-
-// versionSyntax finds the version in a text such as "Debian GNU/Linux 13".
-var versionSyntax = regexp.MustCompile(`\d+(\.\d+)*`)
-
-// compareVersions compares the numbers that want has: 26.4 equals 26.
-func compareVersions(have, want string) (n int) {
-	numbers := strings.Split(versionSyntax.FindString(have), ".")
+	numbers := strings.Split(number.FindString(have), ".")
 	if numbers[0] == "" {
 		return unknown
 	}
-	for i, part := range strings.Split(want, ".") {
+	for i, part := range strings.Split(t.value, ".") {
 		a, _ := strconv.Atoi(append(numbers, make([]string, i+1)...)[i])
 		b, _ := strconv.Atoi(part)
 		n = cmp.Or(n, cmp.Compare(a, b))
