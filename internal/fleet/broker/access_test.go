@@ -283,17 +283,18 @@ func TestRevoke(t *testing.T) {
 	require.NoError(t, err)
 	revoked(first, nc)
 	nc = join(second)
-	require.NoError(t, s.Revoke(ctx, "mac"))
+	require.NoError(t, s.setKey("mac", ""))
 	revoked(second, nc)
 	st, err := s.js.Stream(ctx, fleet.Jobs)
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, st.CachedInfo().State.Msgs, "the job stays")
-	require.NoError(t, s.Revoke(ctx, "mac"), "a second time changes nothing")
+	require.NoError(t, s.setKey("mac", ""), "a second time changes nothing")
 
 	third, err := s.AddMachine(ctx, "mac")
 	require.NoError(t, err)
 	nc = join(third)
-	require.NoError(t, s.RemoveMachine(ctx, "mac"))
+	_, err = fleet.Request(ctx, s.nc, fleet.Remove, "mac")
+	require.NoError(t, err)
 	revoked(third, nc)
 	st, err = s.js.Stream(ctx, fleet.Jobs)
 	require.NoError(t, err)
@@ -305,7 +306,7 @@ func TestRevoke(t *testing.T) {
 	machine(t, s, "mac") // it can come back
 	_, err = s.AddMachine(ctx, "../x")
 	require.ErrorContains(t, err, "machine name")
-	require.ErrorContains(t, s.Revoke(ctx, "CONTROL"), "machine name")
+	require.ErrorContains(t, s.setKey("CONTROL", ""), "machine name")
 }
 
 func TestRequests(t *testing.T) {

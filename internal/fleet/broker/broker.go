@@ -6,12 +6,13 @@
 package broker
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -27,7 +28,7 @@ import (
 const Version = server.VERSION
 
 const (
-	readyTimeout = 2 * time.Minute // of a server that reads a large store
+	timeout      = 2 * time.Minute // to make the streams, or for a request of Control
 	loginTimeout = 20              // seconds: a thousand agents may come back at once
 	headers      = 16 << 10        // bytes that a message may have beside its content
 	spare        = 1 << 30         // bytes of the disk that are left to others
@@ -45,22 +46,21 @@ type Options struct {
 type Server struct {
 	limits  fleet.Limits
 	dir     *hostio.Dir
-	lock    *hostio.File // of the folder
+	unlock  func() // the folder
 	ns      *server.Server
 	urls    []string
 	control fleet.Link
 	nc      *nats.Conn // of Control
 	js      jetstream.JetStream
 
-	mu    sync.RWMutex
+	mu    sync.Mutex
 	state state
-	users map[string]*server.User // by public NKey
 }
 
 // Serve starts the server of the fleet in folder, which it makes if missing, and
 // returns when it accepts connections. Only one server may use a folder.
 func Serve(folder string, o Options) (*Server, error) {
-	s := &Server{limits: o.Limits, users: map[string]*server.User{}}
+	s := &Server{limits: o.Limits}
 	if err := s.serve(folder, o); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("serving the fleet in %q: %w", folder, err)
@@ -68,43 +68,37 @@ func Serve(folder string, o Options) (*Server, error) {
 	return s, nil
 }
 
+// serve stores the port and the key of the server for the next start, and for
+// programs of its user.
 func (s *Server) serve(folder string, o Options) error {
-	err := os.MkdirAll(folder, 0o700)
-	if err == nil {
-		err = s.openFolder(folder)
-	}
-	if err != nil {
+	if err := s.openFolder(folder); err != nil {
 		return err
 	}
-	host, port, err := parseListen(o.Listen, s.state.Port)
-	if err == nil {
-		err = s.start(host, port, o.Log)
+	own, err1 := certificate(s.state.Key)
+	host, port, err2 := parseListen(o.Listen, s.state.Port)
+	if err := cmp.Or(err1, err2); err != nil {
+		return err
 	}
-	if err != nil {
+	if err := s.start(host, port, own, o.Log); err != nil {
 		return err
 	}
 	port = s.ns.Addr().(*net.TCPAddr).Port
-	if s.urls, err = joinURLs(host, port, o.Advertise); err != nil {
-		return err
-	}
-	if isAny(host) { // Control is on this machine
-		host = "127.0.0.1"
-	}
-	if err = s.update(func(f *state) { f.Port, f.Control.URLs = port, []string{toURL(host, port)} }); err != nil {
-		return err
-	}
+	s.urls, err1 = joinURLs(host, port, o.Advertise)
 	s.control = s.state.Control
+	s.control.Pin, s.control.URLs = fleet.Pin(own.Leaf), []string{s.ns.ClientURL()}
+	err2 = s.update(func(f *state) { f.Port, f.Control = port, s.control })
+	if err := cmp.Or(err1, err2); err != nil {
+		return err
+	}
 	return s.setUp()
 }
 
-// start starts nats-server and waits until it accepts connections.
-func (s *Server) start(host string, port int, log io.Writer) error {
-	config, _, err := certificate(s.state.Key)
-	if err != nil {
-		return err
-	}
+// start starts nats-server. It returns when the server accepts connections, which
+// takes as long as it reads its streams.
+func (s *Server) start(host string, port int, own tls.Certificate, log io.Writer) (err error) {
 	s.ns, err = server.NewServer(&server.Options{ServerName: "dmgbench-fleet", Host: host, Port: port, NoSigs: true,
-		TLSConfig: config, TLSTimeout: loginTimeout, AuthTimeout: loginTimeout,
+		TLSConfig:  &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{own}},
+		TLSTimeout: loginTimeout, AuthTimeout: loginTimeout,
 		CustomClientAuthentication: s, AlwaysEnableNonce: true,
 		MaxPayload: fleet.MaxMessage + headers,
 		// Nothing may be sent to a machine while it times a file.
@@ -117,20 +111,14 @@ func (s *Server) start(host string, port int, log io.Writer) error {
 	}
 	lines := newLogger(log)
 	s.ns.SetLoggerV2(lines, false, false, false)
-	s.mu.Lock() // a client that is refused before its account is there gives up
-	defer s.mu.Unlock()
-	go s.ns.Start()
-	ready := make(chan bool, 1)
-	go func() { ready <- s.ns.ReadyForConnections(readyTimeout) }()
-	select {
-	case err := <-lines.fatal:
+	if err = s.share(); err != nil {
 		return err
-	case ok := <-ready:
-		if !ok {
-			return fmt.Errorf("the server is not ready after %v", readyTimeout)
-		}
 	}
-	return s.addUsers()
+	s.ns.Start()
+	if reason := lines.fatal.Load(); reason != nil {
+		return fmt.Errorf("starting nats-server: %s", reason)
+	}
+	return nil
 }
 
 // setUp makes the streams, and takes requests of Control.
@@ -138,30 +126,12 @@ func (s *Server) setUp() (err error) {
 	if s.nc, s.js, err = fleet.Connect(s.control, false, nil); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	if err := fleet.Setup(ctx, s.js, s.limits); err != nil {
-		return err
+	if err = fleet.Setup(ctx, s.js, s.limits); err == nil {
+		_, err = s.nc.Subscribe(fleet.AdminSubject("*"), s.answer)
 	}
-	if err := s.resize(ctx); err != nil {
-		return err
-	}
-	_, err = s.nc.Subscribe(fleet.AdminSubject("*"), s.answer)
 	return errors.Join(err, s.nc.Flush())
-}
-
-// resize gives the object stores of all machines the present limit. It does so only
-// when that is another one, as the time depends on the number of machines.
-func (s *Server) resize(ctx context.Context) error {
-	if s.state.Runs == s.limits.Runs {
-		return nil
-	}
-	for name := range s.state.Machines {
-		if err := fleet.AddMachine(ctx, s.js, name, s.limits); err != nil {
-			return err
-		}
-	}
-	return s.update(func(f *state) { f.Runs = s.limits.Runs })
 }
 
 // Control is the link of the user that may do everything.
@@ -174,25 +144,18 @@ func (s *Server) Addresses() []string { return s.urls }
 func (s *Server) Close() {
 	s.nc.Close()
 	s.ns.Shutdown()
-	if s.lock != nil {
-		s.lock.Close()
-	}
-	if s.dir != nil {
+	if s.dir != nil { // then the folder is locked, too
 		s.dir.Close()
+		s.unlock()
 	}
 }
 
 // ReadControl reads the link of the user that may do everything from the folder of
 // a server.
 func ReadControl(folder string) (fleet.Link, error) {
-	dir, err := hostio.OpenDir(folder)
+	f, err := readState(folder)
 	if err != nil {
-		return fleet.Link{}, fmt.Errorf("reading the key of the server: %w", err)
+		err = fmt.Errorf("reading the key of the server: %w (start `dmgbench-fleet serve` there first)", err)
 	}
-	defer dir.Close()
-	f, err := readState(dir)
-	if err != nil {
-		return fleet.Link{}, fmt.Errorf("reading the key of the server: %w (start `dmgbench-fleet serve` there first)", err)
-	}
-	return f.Control, nil
+	return f.Control, err
 }

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/tls"
@@ -11,108 +12,92 @@ import (
 	"io/fs"
 	"maps"
 	"math/big"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/nats-io/nkeys"
 
 	"dmgbench/internal/fleet"
+	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/hostio"
 )
 
-// Files in the folder of a server, beside those of nats-server.
-const (
-	stateName = "fleet.json"
-	lockName  = "fleet.lock"
-	maxState  = 16 << 20 // bytes: a hundred thousand machines
-)
+// stateName is the file of the state in the folder of a server, beside those of
+// nats-server.
+const stateName = "fleet.json"
 
 // state is what the server needs to be the same one after a restart.
 type state struct {
-	Port     int               `json:"port"`
-	Room     int64             `json:"room"`     // bytes that the streams may reserve
-	Runs     int64             `json:"runs"`     // bytes of the object store of a machine
-	Key      []byte            `json:"tls_key"`  // seed of an Ed25519 key
-	Control  fleet.Link        `json:"control"`  // for programs on this machine
-	Machines map[string]string `json:"machines"` // the public NKey of each, which has the seed
+	Port    int                `json:"port"`
+	Room    int64              `json:"room"`    // bytes that the streams may reserve
+	Key     ed25519.PrivateKey `json:"tls_key"` // join strings have its digest
+	Control fleet.Link         `json:"control"` // for programs on this machine
+	Users   map[string]string  `json:"users"`   // the name of each by its public NKey
 }
 
-// newState is that of a new server.
+// newState is that of a new server. Its URLs and its pin follow when it has started.
 func newState() (f state, err error) {
-	f.Key = make([]byte, ed25519.SeedSize)
-	rand.Read(f.Key)
-	f.Control.User = fleet.Control
-	if f.Control.Seed, _, err = newKey(); err == nil {
-		_, f.Control.Pin, err = certificate(f.Key)
-	}
+	_, f.Key, _ = ed25519.GenerateKey(nil)
+	seed, public, err := newKey()
+	f.Control = fleet.Link{User: fleet.Control, Seed: seed}
+	f.Users = map[string]string{public: fleet.Control}
 	return f, err
 }
 
-// newKey makes the NKey of a user.
+// newKey makes the NKey of a user. Who has the seed is that user; the public key
+// only checks this, so that it is enough for the server.
 func newKey() (seed, public string, err error) {
 	pair, err := nkeys.CreateUser()
 	if err != nil {
 		return "", "", err
 	}
-	data, err := pair.Seed()
-	if err == nil {
-		public, err = pair.PublicKey()
-	}
-	return string(data), public, err
+	data, err1 := pair.Seed()
+	public, err2 := pair.PublicKey()
+	return string(data), public, cmp.Or(err1, err2)
 }
 
-// certificate makes one for the key, and its pin. Clients compare the key only, so
-// that names and dates in it do not matter.
-func certificate(seed []byte) (*tls.Config, string, error) {
-	key := ed25519.NewKeyFromSeed(seed)
+// certificate makes one for the key. Clients compare the key only, so that names
+// and dates in it do not matter.
+func certificate(key ed25519.PrivateKey) (tls.Certificate, error) {
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}
 	data, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
 	if err == nil {
 		c, err = x509.ParseCertificate(data)
 	}
-	if err != nil {
-		return nil, "", fmt.Errorf("making a certificate: %w", err)
-	}
-	own := tls.Certificate{Certificate: [][]byte{data}, PrivateKey: key}
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{own}}, fleet.Pin(c), nil
+	return tls.Certificate{Certificate: [][]byte{data}, PrivateKey: key, Leaf: c}, err
 }
 
-func readState(dir *hostio.Dir) (f state, err error) {
-	data, err := dir.ReadFile(stateName, maxState)
+// readState reads the file of a server. What cannot be read is not replaced, as all
+// join strings depend on it.
+func readState(folder string) (f state, err error) {
+	data, err := os.ReadFile(filepath.Join(folder, stateName))
 	if err != nil {
 		return f, err
 	}
-	if err = json.Unmarshal(data, &f); err == nil && len(f.Key) != ed25519.SeedSize {
-		err = errors.New("the key is missing")
+	if err = json.Unmarshal(data, &f); err != nil {
+		err = fmt.Errorf("decoding %q: %w", stateName, err)
 	}
-	if err != nil {
-		return f, fmt.Errorf("decoding %q: %w", stateName, err)
-	}
-	return f, nil
+	return f, err
 }
 
-// openFolder locks the folder and reads or makes the state.
+// openFolder makes and locks the folder, and reads or makes the state. The lock ends
+// with the process.
 func (s *Server) openFolder(folder string) (err error) {
-	if s.dir, err = hostio.OpenDir(folder); err != nil {
-		return err
-	}
-	s.lock, err = s.dir.Open(lockName, hostio.OpenOptions{Write: true, Create: true, Perm: 0o600})
-	if err == nil {
-		err = s.lock.TryLock()
-	}
-	if errors.Is(err, hostio.ErrLocked) {
+	if s.unlock, err = host.Lock(folder); errors.Is(err, host.ErrBusy) {
 		return errors.New("another server uses the folder")
 	}
+	if err == nil {
+		s.dir, err = hostio.OpenDir(folder)
+	}
 	if err != nil {
 		return err
 	}
-	if s.state, err = readState(s.dir); errors.Is(err, fs.ErrNotExist) {
+	if s.state, err = readState(folder); errors.Is(err, fs.ErrNotExist) {
 		s.state, err = newState()
 	}
-	if err != nil {
-		return err
-	}
-	free, _, _, err := s.dir.FreeSpace()
-	if err == nil {
+	free, _, _, freeErr := s.dir.FreeSpace()
+	if err = cmp.Or(err, freeErr); err == nil {
 		s.state.Room, err = room(free, s.state.Room)
 	}
 	return err
@@ -128,20 +113,20 @@ func room(free, before int64) (int64, error) {
 	return max(free-spare, before), nil
 }
 
-// update changes the state and writes it; on an error it is unchanged.
+// update changes the state and writes it; on an error it is unchanged. The map of
+// users is copied, as change must not reach the one that stays.
 func (s *Server) update(change func(*state)) error {
-	f := s.state // change must not reach the map that others may read
-	if f.Machines = maps.Clone(f.Machines); f.Machines == nil {
-		f.Machines = map[string]string{}
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.state
+	f.Users = maps.Clone(f.Users)
 	change(&f)
 	data, err := json.MarshalIndent(f, "", " ")
 	if err == nil {
 		err = s.dir.WriteFileAtomic(stateName, data, 0o600)
 	}
-	if err != nil {
-		return fmt.Errorf("storing the keys: %w", err)
+	if err == nil {
+		s.state = f
 	}
-	s.state = f
-	return nil
+	return err
 }
