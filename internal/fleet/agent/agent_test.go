@@ -21,6 +21,7 @@ import (
 
 	"dmgbench/internal/fleet"
 	"dmgbench/internal/fleet/broker"
+	"dmgbench/internal/fleet/control"
 	"dmgbench/internal/result"
 	"dmgbench/internal/result/runfolders"
 )
@@ -51,6 +52,7 @@ func TestMain(m *testing.M) {
 	}
 	if text := os.Getenv("FLEET_AGENT_PROCESS"); text != "" {
 		runProcess(text)
+		os.Exit(0)
 	}
 	flag.Parse()
 	_ = flag.Set("test.parallel", "8") // the tests wait more than they compute
@@ -406,6 +408,79 @@ func TestServerAway(t *testing.T) {
 	s.checkRun(r, 2)
 	s.awaitGone("a")
 	s.empty(c)
+}
+
+// A server that ends in the middle of a run, killed or in order, has all of it when it is started again on its folder.
+func TestServerRestarted(t *testing.T) {
+	for name, isOrderly := range map[string]bool{"killed": false, "in order": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, smallLimits)
+			s.nc.Close()
+			s.server.Close() // from now on it is a process
+			server := process{Serve: s.folder, IsOrderly: isOrderly}
+			kill := spawn(t, server)
+			t.Cleanup(func() { kill() })
+			c := s.config(realProgram(t))
+			s.start(c)
+			fleetBefore := s.reconnect()
+			s.submit(tinyJob("ended"))
+			ended := s.await("ended", 0)
+			for _, id := range []string{"running", "waiting"} {
+				s.submit(tinyJob(id))
+			}
+			s.until("a run", func() bool { return s.status().Job == "running" && s.status().Progress != nil })
+			<-time.After(200 * time.Millisecond) // a server that is killed forgets the deliveries of the last 100 ms
+			logs := logsOf(t, fleetBefore, "ended")
+			kill()
+			s.nc.Close()
+			kill = spawn(t, server)
+
+			f := s.reconnect()
+			machines, err := f.Machines(t.Context())
+			require.NoError(t, err)
+			require.Len(t, machines, 1)
+			assert.NotNil(t, machines[0].Status, "what the machine reported")
+			jobs, err := f.Jobs(t.Context())
+			require.NoError(t, err)
+			assert.Len(t, jobs, 3)
+			assert.NotEmpty(t, logs)
+			assert.Equal(t, logs, logsOf(t, f, "ended"))
+			_, err = f.Fetch(t.Context(), ended, t.TempDir())
+			require.NoError(t, err)
+			for _, id := range []string{"ended", "running", "waiting"} {
+				r := s.await(id, 0)
+				assert.Equal(t, fleet.Done, r.State, r.Error)
+				assert.Equal(t, 1, r.Attempts)
+				s.checkRun(r, 2)
+				s.awaitGone(id)
+			}
+			s.empty(c)
+		})
+	}
+}
+
+// A server that was killed may have forgotten that it delivered a job. It ignores its acknowledgement, and delivers it again.
+func TestForgottenDelivery(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, smallLimits)
+	c := s.config(realProgram(t))
+	s.start(c)
+	s.submit(tinyJob("a"))
+	s.until("a run", func() bool { return s.status().Progress != nil })
+	require.NoError(t, s.js.DeleteConsumer(t.Context(), fleet.Jobs, "mac"))
+	require.NoError(t, fleet.AddMachine(t.Context(), s.js, "mac", s.limits))
+	r := s.await("a", 0)
+	assert.Equal(t, 1, r.Attempts)
+	s.checkRun(r, 2)
+	s.awaitGone("a")
+	s.empty(c)
+}
+
+func logsOf(t *testing.T, f *control.Fleet, job string) (lines []string) {
+	t.Helper()
+	require.NoError(t, f.Logs(t.Context(), "mac", job, false, func(line string) { lines = append(lines, line) }))
+	return lines
 }
 
 func TestRepeats(t *testing.T) {

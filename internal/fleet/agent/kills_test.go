@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 
 	"dmgbench/internal/fleet"
 	"dmgbench/internal/fleet/broker"
+	"dmgbench/internal/fleet/control"
 )
 
 // process is what a process of a test does: it serves the folder, or without one it is an agent.
@@ -29,6 +31,7 @@ type process struct {
 	Folder, Program, Engine string
 	Places                  map[string]string
 	Binary, Clock           string // of a process with a clock of its own
+	IsOrderly               bool   // kill lets it end in order
 }
 
 // runProcess does so until it is killed.
@@ -38,16 +41,21 @@ func runProcess(text string) {
 		panic(err)
 	}
 	if p.Serve != "" {
-		if _, err := broker.Serve(p.Serve, broker.Options{Limits: smallLimits}); err != nil {
+		s, err := broker.Serve(p.Serve, broker.Options{Limits: smallLimits})
+		if err != nil {
 			panic(err)
 		}
-		select {}
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		<-ctx.Done()
+		s.Close()
+		return
 	}
 	panic(Run(context.Background(), Config{Link: p.Link, Folder: p.Folder, Program: p.Program, Engine: p.Engine, Places: p.Places,
 		Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, "agent: "+format+"\n", args...) }}))
 }
 
-// spawn starts a process; kill kills it and waits for its end.
+// spawn starts a process; kill kills it, or lets it end in order, and waits for its end.
 func spawn(t *testing.T, p process) (kill func()) {
 	t.Helper()
 	self, err := os.Executable()
@@ -61,7 +69,11 @@ func spawn(t *testing.T, p process) (kill func()) {
 	}
 	require.NoError(t, cmd.Start())
 	return func() {
-		_ = cmd.Process.Kill()
+		signal := syscall.SIGKILL
+		if p.IsOrderly {
+			signal = syscall.SIGTERM
+		}
+		_ = cmd.Process.Signal(signal)
 		_ = cmd.Wait()
 	}
 }
@@ -203,8 +215,8 @@ func killMany(t *testing.T, engine string, kills, jobs int, before ...func()) {
 	assert.Empty(t, processesWith(t, c.Folder))
 }
 
-// reconnect connects to a server that is a process.
-func (s *site) reconnect() {
+// reconnect connects to a server that is a process, and as a user does.
+func (s *site) reconnect() *control.Fleet {
 	s.t.Helper()
 	link, err := broker.ReadControl(s.folder)
 	require.NoError(s.t, err)
@@ -212,4 +224,8 @@ func (s *site) reconnect() {
 		s.nc, s.js, err = fleet.Connect(link, false, nil)
 		return err == nil
 	})
+	f, err := control.Open(link)
+	require.NoError(s.t, err)
+	s.t.Cleanup(f.Close)
+	return f
 }

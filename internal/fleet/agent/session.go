@@ -237,18 +237,20 @@ func (s *session) watch(ctx context.Context, cancel context.CancelFunc) {
 	}
 }
 
-// deliver stores the run folder and the result, takes the job out of the queue
-// and deletes the task. It tries until ctx ends: what was measured is not lost.
+// deliver stores the run folder and the result, for which it tries until ctx ends,
+// takes the job out of the queue and deletes the task, which stays on an error.
 func (s *session) deliver(ctx context.Context) error {
 	s.sendLines()
 	s.report(func(st *fleet.Status) { st.State = fleet.Storing })
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		err := s.store(ctx, attempt)
 		if err == nil {
-			err = s.acknowledge(ctx)
-		}
-		if err == nil {
-			return os.RemoveAll(s.dir)
+			// A server that was killed may have forgotten that it delivered the job, and
+			// ignores this: its next delivery is acknowledged.
+			if err = s.acknowledge(ctx); err == nil {
+				err = os.RemoveAll(s.dir)
+			}
+			return err
 		}
 		s.report(func(st *fleet.Status) { st.Error = shorten(err) })
 		sleep(ctx, attempt)
