@@ -97,6 +97,7 @@ func Main(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	a := &app{stdout: stdout, stderr: stderr}
 	root := a.newCommand(commandRow{name: "dmgbench-fleet"})
 	root.RunE, root.SilenceErrors, root.SilenceUsage = nil, true, true
+	root.PersistentFlags().AddFlagSet(root.Flags()) // for all commands
 	root.Version = "with nats-server " + broker.Version
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	root.SetOut(stdout)
@@ -128,19 +129,12 @@ func Main(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 //go:embed help
 var helpFiles embed.FS
 
-// readFile reads help/<name>.txt. A test prints the help of every command.
-func readFile(name string) string {
-	text, _ := helpFiles.ReadFile("help/" + name + ".txt")
-	return strings.TrimSpace(string(text))
-}
-
-// readHelp reads the help of a command: a line, a description that ends with the
-// exit statuses, the section FLAGS, and the section EXAMPLES. Flags that several
-// commands have are in files of their own.
+// readHelp reads help/<name>.txt: a line, a description that ends with the exit
+// statuses, the section FLAGS, and the section EXAMPLES. A test prints the help of
+// every command.
 func readHelp(name string) (short, long, flags, examples string) {
-	text := strings.NewReplacer("{CONTROL}", readFile("flags-control"), "{AGENT}", readFile("flags-agent")).
-		Replace(readFile(name))
-	short, long, _ = strings.Cut(text, "\n\n")
+	text, _ := helpFiles.ReadFile("help/" + name + ".txt")
+	short, long, _ = strings.Cut(strings.TrimSpace(string(text)), "\n\n")
 	long, examples, _ = strings.Cut(long, "\n\nEXAMPLES\n")
 	long, flags, _ = strings.Cut(long, "\n\nFLAGS\n")
 	return short, long, strings.ReplaceAll(flags, "\n  ", " "), examples
@@ -192,9 +186,11 @@ func (a *app) connect() error {
 	if err != nil {
 		return err
 	}
-	if a.fleet, err = control.Open(link); err != nil {
+	nc, js, err := fleet.Connect(link, false, nil)
+	if err != nil {
 		return fmt.Errorf("%w (is the server running?)", err)
 	}
+	a.fleet = &control.Fleet{NATS: nc, JetStream: js}
 	return nil
 }
 

@@ -36,17 +36,11 @@ func (a *app) submitPlans(ctx context.Context, args []string) error {
 	}
 	var unfit error
 	for _, job := range list {
-		jobs, skipped, err := a.fleet.Submit(ctx, job, selector)
-		for _, j := range jobs {
-			a.print("%s: job %s", j.Machine, j.Job)
-		}
-		for _, m := range skipped {
-			a.print("%s: no job of %s: %s", m.Machine, job.Plan, m.Reason)
-		}
+		n, err := a.fleet.Submit(ctx, job, selector, func(machine, text string) { a.print("%s: %s", machine, text) })
 		if err != nil {
 			return err
 		}
-		if len(jobs) == 0 {
+		if n == 0 {
 			unfit = &statusError{fmt.Errorf("submitting plan %q: no machine fits", job.Plan), exitSome}
 		}
 	}
@@ -177,35 +171,26 @@ func table(rows [][]string) string {
 	return out.String()
 }
 
-// fetchResults is the command "results". With --wait it looks until none of the
-// jobs is left.
+// fetchResults is the command "results". With --wait it fetches the run folders
+// when none of the jobs is left.
 func (a *app) fetchResults(ctx context.Context, jobs []string) error {
-	failed, seen := 0, map[string]bool{} // by the subjects of results
-	for ; ; time.Sleep(interval) {
-		_, views, err := a.fleet.Jobs(ctx)
-		if err != nil {
-			return err
-		}
-		isPending := false
-		for _, v := range views {
-			subject := fleet.ResultSubject(v.Machine, v.Job, v.Occurrence)
-			switch {
-			case seen[subject], len(jobs) > 0 && !slices.Contains(jobs, v.Job):
-			case !v.IsEnded:
-				isPending = true
-			default:
-				seen[subject] = true
-				failed += a.fetch(ctx, v)
-			}
-		}
-		if !isPending || !a.isSet("wait") {
-			break
-		}
+	isOther := func(v control.JobView) bool { return len(jobs) > 0 && !slices.Contains(jobs, v.Job) }
+	isPending := func(v control.JobView) bool { return !v.IsEnded }
+	_, views, err := a.fleet.Jobs(ctx)
+	views = slices.DeleteFunc(views, isOther)
+	for err == nil && a.isSet("wait") && slices.ContainsFunc(views, isPending) {
+		time.Sleep(interval)
+		_, views, err = a.fleet.Jobs(ctx)
+		views = slices.DeleteFunc(views, isOther)
 	}
-	if failed > 0 {
-		return &statusError{fmt.Errorf("fetching results: %s not done", report.Count(failed, "job")), exitSome}
+	failed := 0
+	for _, v := range slices.DeleteFunc(views, isPending) {
+		failed += a.fetch(ctx, v)
 	}
-	return ctx.Err()
+	if err == nil && failed > 0 {
+		err = &statusError{fmt.Errorf("fetching results: %s not done", report.Count(failed, "job")), exitSome}
+	}
+	return cmp.Or(err, ctx.Err())
 }
 
 // fetch fetches the run folder of a job that has ended, and prints it if it is

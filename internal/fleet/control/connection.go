@@ -33,12 +33,6 @@ type Fleet struct {
 	JetStream jetstream.JetStream
 }
 
-// Open connects to a fleet. The caller closes NATS.
-func Open(l fleet.Link) (*Fleet, error) {
-	nc, js, err := fleet.Connect(l, false, nil)
-	return &Fleet{nc, js}, err
-}
-
 // message is one of a stream.
 type message struct {
 	subject string

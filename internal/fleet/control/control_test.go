@@ -44,8 +44,9 @@ func openTest(t *testing.T, queue int64) (*Fleet, map[string]jetstream.JetStream
 		Limits: fleet.Limits{Queue: queue, Results: 16 << 20, Runs: 8 << 20, Replicas: 1}})
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
-	f, err := Open(s.Control())
+	nc, js, err := fleet.Connect(s.Control(), false, nil)
 	require.NoError(t, err)
+	f := &Fleet{nc, js}
 	t.Cleanup(f.NATS.Close)
 	machines := map[string]jetstream.JetStream{}
 	for _, name := range []string{"a", "b", "c"} {
@@ -73,12 +74,20 @@ func statusOf(name string) fleet.Status {
 		Model: "Mac16,1", CPU: "Apple M4", Memory: 16 << 30}, Places: []fleet.Place{{Name: "", Free: 100e9}}}
 }
 
-func submit(t *testing.T, f *Fleet, job fleet.Job, s Selector) ([]Submitted, []Skipped) {
+// submit returns the ids of the jobs, in their order, and the other lines.
+func submit(t *testing.T, f *Fleet, job fleet.Job, s Selector) (ids, others []string) {
 	t.Helper()
 	job.Plan, job.Text = "small.toml", smallPlan
-	jobs, skipped, err := f.Submit(t.Context(), job, s)
+	n, err := f.Submit(t.Context(), job, s, func(machine, text string) {
+		if id, ok := strings.CutPrefix(text, "job "); ok {
+			ids = append(ids, id)
+		} else {
+			others = append(others, machine+": "+text)
+		}
+	})
 	require.NoError(t, err)
-	return jobs, skipped
+	assert.Len(t, ids, n)
+	return ids, others
 }
 
 func jobsOf(t *testing.T, f *Fleet) []JobView {
@@ -99,8 +108,9 @@ func TestSubmitToMachinesThatFit(t *testing.T) {
 	require.NoError(t, err)
 	jobs, skipped := submit(t, f, fleet.Job{Repeat: 2}, selector)
 	require.Len(t, jobs, 2)
-	assert.Equal(t, []Skipped{{"b", "os_version is 15.6, want >= 26"}, {"c", "it has not sent a status yet"}}, skipped)
-	assert.Regexp(t, `^\d{8}-\d{4}-[a-z2-7]{4}-1$`, jobs[0].Job)
+	assert.Equal(t, []string{"b: no job of small: os is macos, 15.6, want >= 26",
+		"c: no job of small: it has not sent a status yet"}, skipped)
+	assert.Regexp(t, `^\d{8}-\d{4}-[a-z2-7]{4}-1$`, jobs[0])
 
 	machines, err := f.Machines(t.Context())
 	require.NoError(t, err)
@@ -112,7 +122,7 @@ func TestSubmitToMachinesThatFit(t *testing.T) {
 
 	views := jobsOf(t, f)
 	require.Len(t, views, 2)
-	assert.Equal(t, []string{"a", jobs[1].Job, "small", Waiting}, []string{views[1].Machine, views[1].Job, views[1].Plan, views[1].State})
+	assert.Equal(t, []string{"a", jobs[1], "small", Waiting}, []string{views[1].Machine, views[1].Job, views[1].Plan, views[1].State})
 
 	// What the machine gets is what was submitted.
 	c, err := f.JetStream.Consumer(t.Context(), fleet.Jobs, "a")
@@ -121,7 +131,7 @@ func TestSubmitToMachinesThatFit(t *testing.T) {
 	require.NoError(t, err)
 	job, err := fleet.Decode[fleet.Job](m.Data())
 	require.NoError(t, err)
-	assert.Equal(t, fleet.Job{ID: jobs[0].Job, Plan: "small", Text: smallPlan, Submitted: job.Submitted, Repeat: 2}, job)
+	assert.Equal(t, fleet.Job{ID: jobs[0], Plan: "small", Text: smallPlan, Submitted: job.Submitted, Repeat: 2}, job)
 }
 
 func TestSetupResizesStores(t *testing.T) {
@@ -192,7 +202,7 @@ func TestSubmitRefusesPlans(t *testing.T) {
 		{fleet.Job{Plan: "small", Text: smallPlan + "[[manual]]\nname = \"cores\"\nvalues = [1, 2]\ninstructions = \"Set it.\"\n"},
 			"someone has to set"},
 	} {
-		_, _, err := f.Submit(t.Context(), c.job, nil)
+		_, err := f.Submit(t.Context(), c.job, nil, nil)
 		assert.ErrorContains(t, err, c.want)
 	}
 	assert.Empty(t, jobsOf(t, f))
@@ -204,10 +214,13 @@ func TestSubmitToAFullQueue(t *testing.T) {
 		send(t, js, fleet.StatusSubject(name), statusOf(name))
 	}
 	long := smallPlan + strings.Repeat("# a comment that makes the plan long\n", 700)
-	jobs, _, err := f.Submit(t.Context(), fleet.Job{Plan: "small", Text: long}, nil)
+	var stored []string
+	n, err := f.Submit(t.Context(), fleet.Job{Plan: "small", Text: long}, nil, func(machine, _ string) {
+		stored = append(stored, machine)
+	})
 	require.ErrorIs(t, err, errQueueFull)
-	require.Len(t, jobs, 2)
-	assert.Equal(t, []string{"a", "b"}, []string{jobs[0].Machine, jobs[1].Machine})
+	assert.Equal(t, 2, n)
+	assert.Equal(t, []string{"a", "b"}, stored)
 	assert.ErrorContains(t, err, `to machine "c"`)
 	assert.Len(t, jobsOf(t, f), 2)
 }
@@ -218,7 +231,7 @@ func TestCancel(t *testing.T) {
 		send(t, js, fleet.StatusSubject(name), statusOf(name))
 	}
 	jobs, _ := submit(t, f, fleet.Job{}, nil)
-	id := jobs[0].Job
+	id := jobs[0]
 	// a waits, b executes the job, c has ended it and is about to acknowledge.
 	working := statusOf("b")
 	working.State, working.Job = fleet.Measuring, id
@@ -267,7 +280,7 @@ func TestRepeatedJob(t *testing.T) {
 	send(t, js["a"], fleet.StatusSubject("a"), statusOf("a"))
 	jobs, _ := submit(t, f, fleet.Job{Repeat: 2, Every: time.Hour}, nil)
 	require.Len(t, jobs, 1)
-	id := jobs[0].Job
+	id := jobs[0]
 	views := jobsOf(t, f)
 	require.Len(t, views, 1)
 	stored := views[0].Due
@@ -313,7 +326,7 @@ func TestCancelNumberedJobs(t *testing.T) {
 	f, js := openTest(t, 16<<20)
 	send(t, js["a"], fleet.StatusSubject("a"), statusOf("a"))
 	jobs, _ := submit(t, f, fleet.Job{Repeat: 12}, nil)
-	first := jobs[0].Job
+	first := jobs[0]
 	assert.True(t, strings.HasSuffix(first, "-01"))
 	n, err := f.Cancel(t.Context(), first, "")
 	require.NoError(t, err)

@@ -35,12 +35,12 @@ var termSyntax = regexp.MustCompile(`^\s*(?:([a-z_]+)\s*(>=|<=|!=|=|>|<))?\s*([^
 var number = regexp.MustCompile(`\d+(\.\d+)*`)
 
 // factsOf are the values of the keys that a selector may have. A machine has
-// several tags, or none.
+// several tags, or none, and its system a name and a version.
 func factsOf(m Machine) map[string][]string {
 	h, gib := m.Host, int64(1<<30)
 	return map[string][]string{
 		"name": {m.Machine}, "tag": m.Tags, "arch": {h.Arch}, "model": {h.Model}, "cpu": {h.CPU},
-		"os": {strings.Replace(h.OS, "darwin", "macos", 1)}, "os_version": {h.OSVersion},
+		"os": {strings.Replace(h.OS, "darwin", "macos", 1), h.OSVersion}, "os_version": {h.OSVersion},
 		"memory":  {strings.TrimPrefix(fmt.Sprint((h.Memory+gib/2)/gib), "0")}, // 0 is not known
 		"virtual": {map[bool]string{false: "no", true: "yes"}[host.Virtual(h)]},
 	}
@@ -75,27 +75,22 @@ func ParseSelector(text string) (s Selector, err error) {
 	return s, nil
 }
 
-// check checks a term, and turns a comparison of os with a number into one of its
-// version: no system is called by a number.
-func (t *term) check() error {
-	isNumber := number.FindString(t.value) == t.value
-	if t.key == "os" && isNumber {
-		t.key = "os_version"
-	}
+// check returns an error if no fact can be compared with the term.
+func (t term) check() error {
 	keys := slices.Sorted(maps.Keys(factsOf(Machine{})))
 	switch {
 	case !slices.Contains(keys, t.key):
 		return fmt.Errorf("unknown key %q (try %s)", t.key, cmp.Or(plan.Nearest(t.key, keys), strings.Join(keys, ", ")))
-	case t.hasNumber() && !isNumber:
-		return fmt.Errorf("%s: %q is not a number (want one such as 26.4; memory is in GiB)", t.key, t.value)
-	case !t.hasNumber() && t.op != "=" && t.op != "!=":
-		return fmt.Errorf("%s%s%s: %s has no order (use = or !=)", t.key, t.op, t.value, t.key)
+	case !t.isNumber() && t.op != "=" && t.op != "!=":
+		return fmt.Errorf("%s%s%s: want =, !=, or a number such as 26.4 for os or memory", t.key, t.op, t.value)
 	}
 	return nil
 }
 
-// hasNumber reports whether the fact is a number or a version.
-func (t term) hasNumber() bool { return t.key == "os_version" || t.key == "memory" }
+// isNumber reports whether the term compares numbers or versions.
+func (t term) isNumber() bool {
+	return slices.Contains([]string{"os", "os_version", "memory"}, t.key) && number.FindString(t.value) == t.value
+}
 
 // reject is why a machine is not selected, "" if it is.
 func (s Selector) reject(m Machine) string {
@@ -123,7 +118,7 @@ func (t term) holds(have []string) bool {
 // that the term has: 26.4 equals 26. A text equals one of the patterns, whatever
 // the case, or is unknown.
 func (t term) compare(have string) (n int) {
-	if !t.hasNumber() {
+	if !t.isNumber() {
 		for pattern := range strings.SplitSeq(strings.ToLower(t.value), "|") {
 			if ok, _ := path.Match(pattern, strings.ToLower(have)); ok && have != "" {
 				return 0

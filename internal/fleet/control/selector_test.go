@@ -26,11 +26,11 @@ func TestSelector(t *testing.T) {
 		{"name!=mini", "name is mini, want != mini", ""},
 		{"tag=lab,tag=beta", "", "tag is not known, want lab"},
 		{"tag!=beta", "tag is lab, beta, want != beta", ""},
-		{"os=macos", "", "os is linux, want macos"},
-		{"os>=26", "", "os_version is Debian GNU/Linux 13 (trixie), want >= 26"},
-		{"os=26", "", "os_version is Debian GNU/Linux 13 (trixie), want 26"},
+		{"os=macos", "", "os is linux, Debian GNU/Linux 13 (trixie), want macos"},
+		{"os>=26", "", "os is linux, Debian GNU/Linux 13 (trixie), want >= 26"},
+		{"os=26", "", "os is linux, Debian GNU/Linux 13 (trixie), want 26"},
 		{"os_version>26", "os_version is 26.4, want > 26", "os_version is Debian GNU/Linux 13 (trixie), want > 26"},
-		{"os>=26.10", "os_version is 26.4, want >= 26.10", "os_version is Debian GNU/Linux 13 (trixie), want >= 26.10"},
+		{"os>=26.10", "os is macos, 26.4, want >= 26.10", "os is linux, Debian GNU/Linux 13 (trixie), want >= 26.10"},
 		{"os_version<26.5", "", ""},
 		{"os_version<=26.3.9", "os_version is 26.4, want <= 26.3.9", ""},
 		{"os_version>=26.4.0", "", "os_version is Debian GNU/Linux 13 (trixie), want >= 26.4.0"},
@@ -52,8 +52,8 @@ func TestSelector(t *testing.T) {
 func TestParseSelectorRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"archh=arm64": "unknown key \"archh\" (try arch)", "shoe=42": "unknown key \"shoe\" (try arch, cpu, ",
-		"arch>=arm64": "arch has no order", "memory>=16GB": "is not a number", "os>=tahoe": "os has no order",
-		"os_version=tahoe": "is not a number", "a,,b": `"" is neither`, "=x": "is neither", "os>=": "is neither",
+		"arch>=arm64": "want =, !=, or a number", "memory>=16GB": "or a number such as", "os>=tahoe": "or a number such as",
+		"os_version<tahoe": "or a number such as", "a,,b": `"" is neither`, "=x": "is neither", "os>=": "is neither",
 		"name=[": "is neither", "[": "is neither", `a\`: "is neither",
 	} {
 		_, err := ParseSelector(text)

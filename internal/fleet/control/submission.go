@@ -17,31 +17,26 @@ import (
 	"dmgbench/internal/system/host"
 )
 
-// Submitted is a job that is in the queue.
-type Submitted struct{ Machine, Job string }
-
-// Skipped is a machine that a plan was not submitted to.
-type Skipped struct{ Machine, Reason string }
-
 var errQueueFull = errors.New("the queue is full (wait until jobs are done, or cancel some)")
 
 // Submit stores a job for each machine that the selector and the plan fit, by the
 // last status of the machine; with Repeat, but not Every, so many. Whether it has
 // enough space, the machine finds out itself before it writes. The Plan of the job
 // is a name or a file, which messages name. What is wrong with its Text is a
-// [plan.Problems] error. If storing fails halfway, jobs is what is stored.
-func (f *Fleet) Submit(ctx context.Context, job fleet.Job, selector Selector) (
-	jobs []Submitted, skipped []Skipped, err error) {
+// [plan.Problems] error. Submit calls print for each job that is stored and each
+// machine that does not fit, and returns how many jobs it stored.
+func (f *Fleet) Submit(ctx context.Context, job fleet.Job, selector Selector,
+	print func(machine, text string)) (n int, err error) {
 	p, err := readPlan(job)
 	machines, noMachines := f.Machines(ctx)
 	if err = cmp.Or(err, noMachines); err != nil {
-		return nil, nil, err
+		return 0, err
 	}
 	job.Plan, job.Submitted = p.Name, time.Now().UTC()
 	ids := jobIDs(job)
 	for _, m := range machines {
 		if reason := cmp.Or(selector.reject(m), rejectPlan(p, m)); reason != "" {
-			skipped = append(skipped, Skipped{m.Machine, reason})
+			print(m.Machine, "no job of "+job.Plan+": "+reason)
 			continue
 		}
 		for _, job.ID = range ids {
@@ -50,12 +45,13 @@ func (f *Fleet) Submit(ctx context.Context, job fleet.Job, selector Selector) (
 				err = errQueueFull
 			}
 			if err != nil {
-				return jobs, skipped, fmt.Errorf("submitting plan %q to machine %q: %w", p.Name, m.Machine, err)
+				return n, fmt.Errorf("submitting plan %q to machine %q: %w", p.Name, m.Machine, err)
 			}
-			jobs = append(jobs, Submitted{m.Machine, job.ID})
+			print(m.Machine, "job "+job.ID)
+			n++
 		}
 	}
-	return jobs, skipped, nil
+	return n, nil
 }
 
 // jobIDs are the names of a job, of which each machine gets all. They sort by time.
