@@ -17,7 +17,6 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -31,17 +30,9 @@ import (
 	"dmgbench/internal/system/units"
 )
 
-// printable replaces control and format characters, so that no name in a run
-// folder can control the terminal. Line ends and tabs stay. Everything that may
-// come from a file or an argument is printed through it.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
-}
+// printable is the text that is printed of anything that may come from a file or
+// an argument, see [report.Printable].
+func printable(s string) string { return report.Printable(s) }
 
 // wrap breaks text between words into lines of at most width characters, see
 // [text.Wrap].

@@ -33,6 +33,17 @@ func Clean(s string) string {
 	return b.String()
 }
 
+// Printable replaces control and format characters, so that no name in a run folder
+// can control the terminal. Unlike in [Clean], line ends, tabs and blanks stay.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
 // hidden are the characters that have no shape of their own but change what is
 // read: bidirectional controls, zero-width spaces, tags, interlinear marks, and
 // private use, which has no agreed shape. The joiner U+200D holds emoji together

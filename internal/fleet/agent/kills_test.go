@@ -224,8 +224,5 @@ func (s *site) reconnect() *control.Fleet {
 		s.nc, s.js, err = fleet.Connect(link, false, nil)
 		return err == nil
 	})
-	f, err := control.Open(link)
-	require.NoError(s.t, err)
-	s.t.Cleanup(f.Close)
-	return f
+	return &control.Fleet{NATS: s.nc, JetStream: s.js}
 }

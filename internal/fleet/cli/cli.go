@@ -19,7 +19,6 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -227,13 +226,7 @@ func (a *app) Write(p []byte) (int, error) {
 // note prints text about what the program does on stderr. Line ends stay, and
 // blanks, with which errors of a plan point to a column.
 func (a *app) note(format string, args ...any) {
-	text := strings.Map(func(r rune) rune {
-		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, fmt.Sprintf(format, args...))
-	fmt.Fprintln(a.stderr, strings.TrimRight(text, "\n"))
+	fmt.Fprintln(a.stderr, strings.TrimRight(report.Printable(fmt.Sprintf(format, args...)), "\n"))
 }
 
 // stateFolder is the folder that --folder names, by default the one of this name

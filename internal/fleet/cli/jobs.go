@@ -173,43 +173,46 @@ func table(rows [][]string) string {
 
 // fetchResults is the command "results". With --wait it fetches the run folders
 // when none of the jobs is left.
-func (a *app) fetchResults(ctx context.Context, jobs []string) error {
-	isOther := func(v control.JobView) bool { return len(jobs) > 0 && !slices.Contains(jobs, v.Job) }
-	isPending := func(v control.JobView) bool { return !v.IsEnded }
-	_, views, err := a.fleet.Jobs(ctx)
-	views = slices.DeleteFunc(views, isOther)
-	for err == nil && a.isSet("wait") && slices.ContainsFunc(views, isPending) {
-		time.Sleep(interval)
-		_, views, err = a.fleet.Jobs(ctx)
-		views = slices.DeleteFunc(views, isOther)
-	}
-	failed := 0
-	for _, v := range slices.DeleteFunc(views, isPending) {
-		failed += a.fetch(ctx, v)
-	}
-	if err == nil && failed > 0 {
-		err = &statusError{fmt.Errorf("fetching results: %s not done", report.Count(failed, "job")), exitSome}
-	}
-	return cmp.Or(err, ctx.Err())
-}
-
-// fetch fetches the run folder of a job that has ended, and prints it if it is
-// new. What is wrong with one, which makes failed 1, does not keep the others from
-// being fetched.
-func (a *app) fetch(ctx context.Context, v control.JobView) (failed int) {
-	path, isNew := "", true
-	if v.Run != "" {
-		var err error
-		if path, isNew, err = a.fleet.Fetch(ctx, v.Result, a.text("to")); err != nil {
-			v.State, v.Error = fleet.Failed, err.Error()
+func (a *app) fetchResults(ctx context.Context, names []string) error {
+	isOther := func(j control.JobView) bool { return len(names) > 0 && !slices.Contains(names, j.Job) }
+	isPending := func(j control.JobView) bool { return !j.IsEnded }
+	for ; ; time.Sleep(interval) {
+		_, jobs, err := a.fleet.Jobs(ctx)
+		if err != nil {
+			return err
+		}
+		jobs = slices.DeleteFunc(jobs, isOther)
+		if !a.isSet("wait") || !slices.ContainsFunc(jobs, isPending) {
+			return a.fetch(ctx, slices.DeleteFunc(jobs, isPending))
 		}
 	}
-	if !isNew || ctx.Err() != nil {
-		return 0
+}
+
+// fetch fetches the run folders of jobs that have ended, and prints the new ones.
+// What is wrong with one does not keep the others from being fetched.
+func (a *app) fetch(ctx context.Context, jobs []control.JobView) error {
+	failed := 0
+	for _, j := range jobs {
+		var err error
+		path, isNew := "", true
+		if j.Run != "" {
+			path, isNew, err = a.fleet.Fetch(ctx, j.Result, a.text("to"))
+		}
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !isNew:
+			continue
+		case err != nil:
+			j.State, j.Error = fleet.Failed, err.Error()
+		}
+		a.print("%s: %s %s %s %s", j.Machine, j.Job, j.State, path, j.Error)
+		if j.State != fleet.Done && j.State != fleet.Cancelled {
+			failed++
+		}
 	}
-	a.print("%s: %s %s %s %s", v.Machine, v.Job, v.State, path, v.Error)
-	if v.State == fleet.Done || v.State == fleet.Cancelled {
-		return 0
+	if failed > 0 {
+		return &statusError{fmt.Errorf("fetching results: %s not done", report.Count(failed, "job")), exitSome}
 	}
-	return 1
+	return nil
 }

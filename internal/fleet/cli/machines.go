@@ -93,8 +93,9 @@ func (a *app) addMachine(ctx context.Context, args []string) error {
 // the user for a password.
 func (a *app) runScript(ctx context.Context, verb, name string, args ...string) error {
 	self, noSelf := os.Executable()
-	folder, err := a.stateFolder("fleet")
-	if err = cmp.Or(err, noSelf); err != nil {
+	folder, noFolder := a.stateFolder("fleet")
+	// The name becomes a part of paths there.
+	if err := cmp.Or(fleet.CheckMachine(name), noSelf, noFolder); err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", agentScript, "agent.sh", verb, name}, args...)...)
@@ -130,9 +131,6 @@ func (a *app) revokeMachine(ctx context.Context, args []string) error {
 // removeMachine is the command "remove-machine". The agent is stopped first, so
 // that it can end its run.
 func (a *app) removeMachine(ctx context.Context, args []string) error {
-	if err := fleet.CheckMachine(args[0]); err != nil {
-		return usageError("%w", err) // it would be a part of a path
-	}
 	if a.text("ssh") != "" {
 		if err := a.runScript(ctx, "withdraw", args[0]); err != nil {
 			return err
@@ -152,7 +150,7 @@ func (a *app) join(ctx context.Context, args []string) error {
 	c := agent.Config{Link: link, Tags: a.list("tag"), Engine: a.text("engine"), Log: a.note}
 	for flag, paths := range map[string]*map[string]string{"on": &c.Places, "input": &c.Inputs, "backing": &c.Backing} {
 		if *paths, err = a.paths(flag); err != nil {
-			return usageError("reading --%s: %w", flag, err)
+			return err
 		}
 	}
 	if len(c.Places) == 0 {
@@ -203,12 +201,8 @@ func (a *app) paths(flag string) (map[string]string, error) {
 		if !ok || strings.ContainsAny(name, `/\`) {
 			name, path = "", value
 		}
-		_, err := os.Stat(path)
-		if err == nil && out[name] != "" {
-			err = fmt.Errorf("%q is given twice", name)
-		}
-		if err != nil {
-			return nil, err
+		if _, err := os.Stat(path); err != nil {
+			return nil, usageError("reading --%s: %w", flag, err)
 		}
 		out[name] = path
 	}

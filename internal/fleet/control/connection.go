@@ -23,8 +23,6 @@ import (
 const (
 	batchMessages = 256     // of a stream that one request is for
 	batchBytes    = 8 << 20 // a batch ends with the message that exceeds this
-	readTimeout   = time.Minute
-	followEvery   = time.Second // how often new lines are read
 )
 
 // Fleet is a connection to a fleet. Its user may do everything.
@@ -33,12 +31,8 @@ type Fleet struct {
 	JetStream jetstream.JetStream
 }
 
-// message is one of a stream.
-type message struct {
-	subject string
-	time    time.Time // when the server stored it
-	data    []byte
-}
+// message is one of a stream. Its Time is when the server stored it.
+type message = jetstream.RawStreamMsg
 
 // read calls each for the messages of a stream from a sequence on, in their
 // order, and returns the sequence to continue from. The subject may have
@@ -47,7 +41,7 @@ type message struct {
 // It uses direct requests in batches, which nats-server has since version 2.11. A
 // consumer could not read the work queue, in which each machine has its own.
 func (f *Fleet) read(ctx context.Context, stream, subject string, next uint64, each func(message)) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	inbox := f.NATS.NewInbox()
 	sub, err := f.NATS.SubscribeSync(inbox)
@@ -68,7 +62,7 @@ func (f *Fleet) read(ctx context.Context, stream, subject string, next uint64, e
 		switch {
 		case !isEnd:
 			at, _ := time.Parse(time.RFC3339Nano, lastHeader(m, "Nats-Time-Stamp"))
-			each(message{stored, at, m.Data})
+			each(message{Subject: stored, Time: at, Data: m.Data})
 			next, err = strconv.ParseUint(lastHeader(m, "Nats-Sequence"), 10, 64)
 			next++
 		case status == "404", status == "204" && lastHeader(m, "Nats-Num-Pending") == "0":

@@ -195,7 +195,6 @@ func TestSubmitRefusesPlans(t *testing.T) {
 	}{
 		{fleet.Job{Plan: "my plan.toml", Text: smallPlan}, "rename it"},
 		{fleet.Job{Plan: "sub/small.toml", Text: "schema = 1\nbogus = 2\n"}, "sub/small.toml:2:1: "},
-		{fleet.Job{Plan: "small", Text: smallPlan + strings.Repeat("#", fleet.MaxPlan)}, "bytes"},
 		{fleet.Job{Plan: "small", Text: smallPlan, Options: fleet.Options{Scale: "many"}}, "many"},
 		{fleet.Job{Plan: "small", Text: smallPlan, Options: fleet.Options{Only: []string{"moon=full"}}}, "moon"},
 		{fleet.Job{Plan: "small", Text: smallPlan, Options: fleet.Options{Sets: -1}}, "want 1 to"},
@@ -307,7 +306,7 @@ func TestOccurrences(t *testing.T) {
 	stored := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	data, err := fleet.Encode(fleet.Job{Every: time.Hour, Repeat: 4})
 	require.NoError(t, err)
-	m := message{subject: fleet.JobSubject("a", "j"), time: stored, data: data}
+	m := message{Subject: fleet.JobSubject("a", "j"), Time: stored, Data: data}
 	for _, c := range []struct {
 		after time.Duration
 		ended int // occurrence, -1 for none

@@ -47,7 +47,7 @@ func (f *Fleet) Jobs(ctx context.Context) (machines []Machine, jobs []JobView, e
 	ended, last := map[string]bool{}, results.CachedInfo().State.LastSeq
 	for tries, next := 0, uint64(1); err == nil && next <= last && tries < maxTries; tries++ {
 		next, err = f.read(ctx, fleet.Results, "fleet.result.*.*.*", next, func(m message) {
-			ended[m.subject] = true
+			ended[m.Subject] = true
 			jobs = append(jobs, viewResult(m))
 		})
 	}
@@ -57,7 +57,7 @@ func (f *Fleet) Jobs(ctx context.Context) (machines []Machine, jobs []JobView, e
 	}
 	for _, m := range queue {
 		v, isLeft := viewJob(m, ended, time.Now())
-		if machine, ok := executed[m.subject]; ok {
+		if machine, ok := executed[m.Subject]; ok {
 			v.State, v.Error = machine.State, machine.Error
 		}
 		if isLeft {
@@ -72,12 +72,12 @@ func (f *Fleet) Jobs(ctx context.Context) (machines []Machine, jobs []JobView, e
 
 // viewResult trusts the subject, to which only this machine may publish.
 func viewResult(m message) JobView {
-	r, err := fleet.Decode[fleet.Result](m.data)
+	r, err := fleet.Decode[fleet.Result](m.Data)
 	states := []string{fleet.Done, fleet.Incomplete, fleet.Failed, fleet.Refused, fleet.Cancelled}
 	subject := fleet.ResultSubject(r.Machine, r.Job, r.Occurrence)
-	if err != nil || m.subject != subject || !slices.Contains(states, r.State) {
-		parts := strings.Split(m.subject, ".")
-		r = fleet.Result{Machine: parts[2], Job: parts[3], State: Forged, Ended: m.time,
+	if err != nil || m.Subject != subject || !slices.Contains(states, r.State) {
+		parts := strings.Split(m.Subject, ".")
+		r = fleet.Result{Machine: parts[2], Job: parts[3], State: Forged, Ended: m.Time,
 			Error: "the result names another machine, job or occurrence, or cannot be read"}
 	}
 	return JobView{Result: r, IsEnded: true}
@@ -85,17 +85,17 @@ func viewResult(m message) JobView {
 
 // viewJob is the occurrence that comes next; isLeft is false if all have ended.
 func viewJob(m message, ended map[string]bool, now time.Time) (v JobView, isLeft bool) {
-	j, _ := fleet.Decode[fleet.Job](m.data) // only Control stores jobs
-	parts := strings.Split(m.subject, ".")
+	j, _ := fleet.Decode[fleet.Job](m.Data) // only Control stores jobs
+	parts := strings.Split(m.Subject, ".")
 	v.Machine, v.Job, v.Plan, v.State = parts[2], parts[3], j.Plan, Waiting
 	if j.Every <= 0 {
 		return v, !ended[fleet.ResultSubject(v.Machine, v.Job, 0)]
 	}
-	v.Occurrence = max(int(now.Sub(m.time)/j.Every), 0)
+	v.Occurrence = max(int(now.Sub(m.Time)/j.Every), 0)
 	if ended[fleet.ResultSubject(v.Machine, v.Job, v.Occurrence)] {
 		v.Occurrence++
 	}
-	v.Due = m.time.Add(time.Duration(v.Occurrence) * j.Every)
+	v.Due = m.Time.Add(time.Duration(v.Occurrence) * j.Every)
 	return v, j.Repeat == 0 || v.Occurrence < j.Repeat
 }
 

@@ -36,10 +36,10 @@ func (f *Fleet) Machines(ctx context.Context) ([]Machine, error) {
 			Queued: int(info.NumPending) + info.NumAckPending}
 	}
 	_, err = f.read(ctx, fleet.Statuses, fleet.StatusSubject("*"), 1, func(m message) {
-		s, err := fleet.Decode[fleet.Status](m.data)
+		s, err := fleet.Decode[fleet.Status](m.Data)
 		machine, isAdded := byName[s.Machine]
-		if err == nil && isAdded && m.subject == fleet.StatusSubject(s.Machine) {
-			byName[s.Machine] = Machine{Status: s, Heard: m.time, Queued: machine.Queued}
+		if err == nil && isAdded && m.Subject == fleet.StatusSubject(s.Machine) {
+			byName[s.Machine] = Machine{Status: s, Heard: m.Time, Queued: machine.Queued}
 		}
 	})
 	order := func(a, b Machine) int { return cmp.Compare(a.Machine, b.Machine) }
@@ -50,9 +50,9 @@ func (f *Fleet) Machines(ctx context.Context) ([]Machine, error) {
 // job. With follow it waits for further lines until ctx ends, which is an error.
 func (f *Fleet) Logs(ctx context.Context, machine, job string, follow bool, print func(line string)) (err error) {
 	subject := fleet.LogSubject(machine, cmp.Or(job, "*"))
-	for next := uint64(1); ; time.Sleep(followEvery) {
+	for next := uint64(1); ; time.Sleep(time.Second) {
 		next, err = f.read(ctx, fleet.Logs, subject, next, func(m message) {
-			for line := range strings.Lines(string(m.data)) {
+			for line := range strings.Lines(string(m.Data)) {
 				print(strings.TrimRight(line, "\r\n"))
 			}
 		})

@@ -77,8 +77,6 @@ func readPlan(job fleet.Job) (*plan.Plan, error) {
 	var err error
 	o := plan.Overrides{Sets: job.Options.Sets}
 	switch {
-	case len(job.Text) > fleet.MaxPlan:
-		err = fmt.Errorf("it has %d bytes: want at most %d", len(job.Text), fleet.MaxPlan)
 	case fleet.CheckJob(p.Name) != nil:
 		err = errors.New("its name may have only letters, digits and hyphens (rename it)")
 	case len(p.Manual) > 0:
