@@ -17,12 +17,14 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"dmgbench/internal/fleet"
@@ -30,9 +32,7 @@ import (
 )
 
 const (
-	pullTime  = time.Minute      // that a request for a job waits at the server
-	pulls     = 5                // between two reports of an idle machine
-	heartbeat = 10 * time.Second // of the server during a pull
+	pullTime  = 5 * time.Minute  // that a request for a job waits, between two reports of an idle machine
 	factsTime = 15 * time.Second // for the commands that report the facts of the machine
 )
 
@@ -68,49 +68,42 @@ func Run(ctx context.Context, c Config) error {
 // and executes it.
 func (a *agent) serve(ctx context.Context) error {
 	for _, t := range readTasks(a.Folder) {
-		if err := a.finishOrphan(ctx, t); err != nil {
+		queued, err := a.isQueued(ctx, t.Result.Job)
+		if err == nil && !queued {
+			// If it was not measured to its end, its job was cancelled while this agent was away.
+			err = (&session{agent: a, task: t}).finish(ctx, request{}, fleet.Cancelled, errCancelled)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	a.reportIdle(ctx)
 	msg, err := a.pull(ctx)
-	for n := 1; n < pulls && msg == nil && err == nil; n++ {
-		msg, err = a.pull(ctx)
+	if errors.Is(err, nats.ErrTimeout) { // there is no job
+		return nil
 	}
-	if msg == nil || err != nil {
-		return err
+	if err != nil {
+		return fmt.Errorf("waiting for a job: %w", a.checkAnswer(err))
 	}
 	if err = a.handle(ctx, msg); err != nil {
 		_ = msg.Nak() // the next attempt, here or after a restart, need not wait
-		_ = a.flush(pauseTime)
 	}
 	return err
 }
 
-// pull waits for a job. Without one it returns nil after a while.
+// pull waits for a job. Without one it returns [nats.ErrTimeout] after a while. The
+// server sends heartbeats meanwhile, without which the wait ends.
 func (a *agent) pull(ctx context.Context) (msg jetstream.Msg, err error) {
-	limited, cancel := context.WithTimeout(ctx, requestTime)
+	consumer, err := a.js.Consumer(ctx, fleet.Jobs, a.Link.User)
+	ctx, cancel := context.WithTimeout(ctx, pullTime)
 	defer cancel()
-	consumer, err := a.js.Consumer(limited, fleet.Jobs, a.Link.User)
-	ctx, cancel = a.untilLost(ctx, pullTime)
-	defer cancel()
-	var batch jetstream.MessageBatch
 	if err == nil {
-		batch, err = consumer.Fetch(1, jetstream.FetchContext(ctx), jetstream.FetchHeartbeat(heartbeat))
+		msg, err = consumer.Next(jetstream.FetchContext(ctx))
 	}
-	if err == nil {
-		if msg = <-batch.Messages(); msg == nil {
-			err = batch.Error()
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("waiting for a job: %w", a.checkAnswer(err))
-	}
-	return msg, nil
+	return msg, err
 }
 
-// handle executes the present occurrence of a job, or the one that was begun, and
-// delivers its result.
+// handle finishes the present occurrence of a job, or the one that was begun.
 func (a *agent) handle(ctx context.Context, msg jetstream.Msg) error {
 	id := msg.Subject()[strings.LastIndexByte(msg.Subject(), '.')+1:]
 	meta, err := msg.Metadata()
@@ -133,40 +126,7 @@ func (a *agent) handle(ctx context.Context, msg jetstream.Msg) error {
 	a.report(func(st *fleet.Status) {
 		st.State, st.Job, st.Plan, st.Progress, st.Error = fleet.Checking, id, job.Plan, nil, ""
 	})
-	// A crash before the acknowledgement, or a server that forgot the delay of a
-	// repeated job: measured once is enough.
-	done, err := a.hasResult(ctx, s.Result)
-	switch {
-	case err != nil:
-		return err
-	case done || s.Result.State != "":
-	case refused != nil:
-		err = s.conclude(ctx, fleet.Refused, refused)
-	default:
-		err = s.measure(ctx, request)
-	}
-	if err != nil {
-		return err
-	}
-	a.Log("job %s, occurrence %d: %s %s", id, s.Result.Occurrence, s.Result.State, s.Result.Error)
-	return s.deliver(ctx)
-}
-
-// finishOrphan finishes a task without a job in the queue. If it was not measured
-// to its end, its job was cancelled while this agent was away.
-func (a *agent) finishOrphan(ctx context.Context, t *task) error {
-	queued, err := a.isQueued(ctx, t.Result.Job)
-	if queued || err != nil {
-		return err
-	}
-	s := &session{agent: a, task: t}
-	if t.Result.State == "" {
-		err = s.conclude(ctx, fleet.Cancelled, errCancelled)
-	}
-	if err == nil {
-		err = s.deliver(ctx)
-	}
-	return err
+	return s.finish(ctx, request, fleet.Refused, refused)
 }
 
 // reportIdle sends the facts of the machine and of its places.

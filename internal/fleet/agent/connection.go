@@ -6,12 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,7 +33,6 @@ type agent struct {
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	cancels chan struct{} // gets a value when a job may have been cancelled
-	onLost  atomic.Pointer[context.CancelFunc]
 	status  fleet.Status
 }
 
@@ -50,23 +47,12 @@ func (a *agent) connect() (err error) {
 	}
 	a.nc, a.js, err = fleet.Connect(a.Link, true, func(lost error) {
 		a.Log("connection to the fleet: %v", cmp.Or(lost, errors.New("it is back")))
-		if cancel := a.onLost.Load(); lost != nil && cancel != nil {
-			(*cancel)()
-		}
 		onCancel(nil) // a message may have been lost, too
 	})
 	if err == nil {
 		_, err = a.nc.Subscribe(fleet.CancelSubject(a.Link.User), onCancel)
 	}
 	return err
-}
-
-// untilLost makes a context that ends when the connection is lost: what waits for
-// an answer then would wait in vain.
-func (a *agent) untilLost(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	a.onLost.Store(&cancel)
-	return ctx, cancel
 }
 
 // checkAnswer is called with the error of a request. Without an answer it makes
@@ -83,20 +69,16 @@ func (a *agent) checkAnswer(err error) error {
 // flush waits until the server has what was sent.
 func (a *agent) flush(limit time.Duration) error { return a.checkAnswer(a.nc.FlushTimeout(limit)) }
 
-// isStored reports whether a stream has a message with this subject. It makes the
-// request itself, as a machine is not permitted to ask for facts of the stream,
-// which the client library does first.
+// isStored reports whether a stream has a message with this subject. A machine is not
+// permitted to ask for facts of the stream, as the newer interface of the client
+// library does first.
 func (a *agent) isStored(ctx context.Context, stream, subject string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	answer, err := a.nc.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream+"."+subject, nil)
-	if err == nil && answer.Header.Get("Nats-Stream") == "" && answer.Header.Get("Status") != "404" {
-		err = fmt.Errorf("status %q of the server", answer.Header.Get("Status"))
-	}
-	if err != nil {
+	js, _ := a.nc.JetStream(nats.MaxWait(requestTime)) // fails with bad options only
+	_, err := js.GetLastMsg(stream, subject, nats.DirectGet(), nats.Context(ctx))
+	if err != nil && !errors.Is(err, nats.ErrMsgNotFound) {
 		return false, fmt.Errorf("reading %s: %w", subject, a.checkAnswer(err))
 	}
-	return answer.Header.Get("Nats-Stream") != "", nil
+	return err == nil, nil
 }
 
 // isQueued reports whether a job is in the queue. It asks again before it denies
@@ -145,36 +127,20 @@ func (a *agent) report(change func(*fleet.Status)) {
 // there, in bytes. It replaces what an earlier attempt stored, since an object that
 // exists may lack chunks for which the store had no space.
 func (a *agent) upload(ctx context.Context, id, dir string, attempt int) (int64, error) {
-	ctx, cancel := a.untilLost(ctx, uploadTime<<min(attempt, 6))
+	ctx, cancel := context.WithTimeout(ctx, uploadTime<<min(attempt, 6))
 	defer cancel()
-	var info *jetstream.ObjectInfo
+	var archive bytes.Buffer
 	store, err := a.js.ObjectStore(ctx, fleet.Bucket(a.Link.User))
 	if err == nil {
-		r, w := io.Pipe()
-		defer r.Close() // ends Pack if the upload fails
-		go func() { w.CloseWithError(fleet.Pack(w, dir)) }()
-		info, err = store.Put(ctx, jetstream.ObjectMeta{Name: id}, r)
+		err = fleet.Pack(&archive, dir)
+	}
+	if err == nil {
+		_, err = store.PutBytes(ctx, id, archive.Bytes())
 	}
 	if err != nil {
 		return 0, fmt.Errorf("storing run %q: %w", id, a.checkAnswer(err))
 	}
-	return int64(info.Size), nil
-}
-
-// publish stores the result of a task. It is an error if there is one already. The
-// server drops a second message with the id of the run.
-func (a *agent) publish(ctx context.Context, r fleet.Result) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	subject := fleet.ResultSubject(a.Link.User, r.Job, r.Occurrence)
-	data, err := fleet.Encode(r)
-	if err == nil {
-		_, err = a.js.Publish(ctx, subject, data, jetstream.WithMsgID(cmp.Or(r.Run, subject)))
-	}
-	if err != nil {
-		return fmt.Errorf("storing the result of job %q: %w", r.Job, a.checkAnswer(err))
-	}
-	return nil
+	return int64(archive.Len()), nil
 }
 
 // sleep pauses after an attempt, from 0, that failed: from a second to a minute.

@@ -19,9 +19,8 @@ import (
 )
 
 const (
-	sendInterval = 5 * time.Second  // least time between two sendings during a run
-	lostInterval = 30 * time.Second // the same, after the server did not answer
-	pauseTime    = time.Second      // that a pause of the run may wait for the server
+	sendInterval = 5 * time.Second // least time between two sendings during a run
+	pauseTime    = time.Second     // that a pause of the run may wait for the server
 
 	maxLines = 50       // of a log message
 	maxLine  = 16 << 10 // bytes of a line of a child; the rest is dropped
@@ -43,6 +42,26 @@ type session struct {
 	nextSend  time.Time // not before this time
 }
 
+// finish takes the task to its end and delivers its result. With a cause it is not
+// measured; this is its state then.
+func (s *session) finish(ctx context.Context, r request, state string, cause error) error {
+	// A crash before the acknowledgement, or a server that forgot the delay of a
+	// repeated job: measured once is enough.
+	done, err := s.hasResult(ctx, s.Result)
+	switch {
+	case err != nil || s.Result.State != "":
+	case cause != nil:
+		err = s.conclude(ctx, state, cause)
+	case !done:
+		err = s.measure(ctx, r)
+	}
+	if err != nil {
+		return err
+	}
+	s.Log("job %s, occurrence %d: %s %s", s.Result.Job, s.Result.Occurrence, s.Result.State, s.Result.Error)
+	return s.deliver(ctx)
+}
+
 // measure executes the run until it ends, and records how in the task. It returns
 // an error if the agent has to stop before.
 func (s *session) measure(ctx context.Context, r request) error {
@@ -54,9 +73,6 @@ func (s *session) measure(ctx context.Context, r request) error {
 	go s.watch(run, cancel)
 	state, cause := s.attempts(run, r)
 	// A run that ended before the cancellation reached it counts as it is.
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
 	if run.Err() != nil && !isComplete(state) {
 		state, cause = fleet.Cancelled, errCancelled
 	}
@@ -87,7 +103,7 @@ func (s *session) conclude(ctx context.Context, state string, cause error) error
 // attempts runs and resumes until the run has ended, or did not come further many
 // times. A run that has not started is tried out before.
 func (s *session) attempts(ctx context.Context, r request) (state string, err error) {
-	for failures, before := 0, 0; failures < maxAttempts; failures++ {
+	for failures, before := 0, 0; failures < maxAttempts && ctx.Err() == nil; failures++ {
 		ended, started := s.progress()
 		if !started {
 			// The state of the disk may have changed since the last attempt.
@@ -98,18 +114,16 @@ func (s *session) attempts(ctx context.Context, r request) (state string, err er
 		if ended > before {
 			failures, before = 0, ended
 		}
-		err := s.attempt(ctx, started, r)
-		switch exit := s.Result.Exit; {
-		case err != nil:
+		if err := s.attempt(ctx, started, r); err != nil {
 			return fleet.Failed, err
-		case exit == 0:
+		}
+		switch exit := s.Result.Exit; exit {
+		case 0:
 			return fleet.Done, nil
-		case exit == 3:
+		case 3:
 			return fleet.Incomplete, nil
-		case exit == 1 || exit == 2: // an error, a bad plan
+		case 1, 2: // an error, a bad plan
 			return fleet.Failed, fmt.Errorf("dmgbench ended with status %d: %s", exit, s.lastError)
-		case ctx.Err() != nil:
-			return "", ctx.Err()
 		}
 		s.report(func(st *fleet.Status) {
 			st.Error = fmt.Sprintf("stopped with status %d, to be resumed: %s", s.Result.Exit, s.lastError)
@@ -144,14 +158,13 @@ func (s *session) attempt(ctx context.Context, resume bool, r request) (err erro
 		return err
 	}
 	s.report(func(st *fleet.Status) { st.State = fleet.Measuring })
-	_ = s.flush(pauseTime)
 	args = slices.Concat(args, []string{"--format=json", "--wait-between-steps"}, r.locations)
 	cmd := s.command(ctx, args...)
-	if s.stdin, err = cmd.StdinPipe(); err != nil {
-		return err
-	}
 	cmd.Stderr = s
-	if err = cmd.Run(); cmd.ProcessState == nil { // not started
+	if s.stdin, err = cmd.StdinPipe(); err == nil {
+		err = cmd.Run()
+	}
+	if cmd.ProcessState == nil { // not started
 		return err
 	}
 	s.Result.Exit = cmd.ProcessState.ExitCode()
@@ -196,8 +209,9 @@ func (s *session) readLine(line []byte) {
 	}
 }
 
-// send sends what there is to send while the run waits. A server that does not
-// answer is left alone for a while, so that the run is not slowed down.
+// send sends what there is to send while the run waits. If the server does not
+// answer, the connection is made anew, and no pause waits until there is one: the
+// run is not slowed down.
 func (s *session) send(p fleet.Progress) {
 	if time.Now().Before(s.nextSend) || !s.nc.IsConnected() {
 		return
@@ -207,15 +221,13 @@ func (s *session) send(p fleet.Progress) {
 	_ = s.msg.InProgress()
 	s.sendLines()
 	s.report(func(st *fleet.Status) { st.Progress = &p })
+	_ = s.flush(pauseTime)
 	s.nextSend = time.Now().Add(sendInterval)
-	if err := s.flush(pauseTime); err != nil {
-		s.nextSend = time.Now().Add(lostInterval)
-	}
 }
 
 // sendLines sends what the child printed as one log message.
 func (s *session) sendLines() {
-	if len(s.lines) > 0 && s.nc.IsConnected() {
+	if len(s.lines) > 0 {
 		_ = s.nc.Publish(fleet.LogSubject(s.Link.User, s.Result.Job), []byte(strings.Join(s.lines, "\n")))
 		s.lines = nil
 	}
@@ -258,7 +270,8 @@ func (s *session) deliver(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// store stores the run folder and then the result, unless there is one.
+// store stores the run folder and then the result, unless there is one. The server
+// drops a second message with the id of the run.
 func (s *session) store(ctx context.Context, attempt int) error {
 	done, err := s.hasResult(ctx, s.Result)
 	if done || err != nil {
@@ -270,7 +283,15 @@ func (s *session) store(ctx context.Context, attempt int) error {
 			return err
 		}
 	}
-	return s.publish(ctx, r)
+	subject := fleet.ResultSubject(s.Link.User, r.Job, r.Occurrence)
+	data, err := fleet.Encode(r)
+	if err == nil {
+		_, err = s.js.Publish(ctx, subject, data, jetstream.WithMsgID(cmp.Or(r.Run, subject)))
+	}
+	if err != nil {
+		return fmt.Errorf("storing the result of job %q: %w", r.Job, s.checkAnswer(err))
+	}
+	return nil
 }
 
 // acknowledge takes the job out of the queue, or lets it wait for its next
@@ -289,8 +310,6 @@ func (s *session) acknowledge(ctx context.Context) error {
 		due := s.stored.Add(time.Duration(next) * s.Job.Every)
 		return errors.Join(s.msg.NakWithDelay(due.Sub(now)), s.flush(requestTime))
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
 	return s.checkAnswer(s.msg.DoubleAck(ctx))
 }
 
