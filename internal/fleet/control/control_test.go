@@ -217,7 +217,7 @@ func TestSubmitToAFullQueue(t *testing.T) {
 	n, err := f.Submit(t.Context(), fleet.Job{Plan: "small", Text: long}, nil, func(machine, _ string) {
 		stored = append(stored, machine)
 	})
-	require.ErrorIs(t, err, errQueueFull)
+	require.ErrorContains(t, err, "the queue is full")
 	assert.Equal(t, 2, n)
 	assert.Equal(t, []string{"a", "b"}, stored)
 	assert.ErrorContains(t, err, `to machine "c"`)

@@ -17,8 +17,6 @@ import (
 	"dmgbench/internal/system/host"
 )
 
-var errQueueFull = errors.New("the queue is full (wait until jobs are done, or cancel some)")
-
 // Submit stores a job for each machine that the selector and the plan fit, by the
 // last status of the machine; with Repeat, but not Every, so many. Whether it has
 // enough space, the machine finds out itself before it writes. The Plan of the job
@@ -42,7 +40,7 @@ func (f *Fleet) Submit(ctx context.Context, job fleet.Job, selector Selector,
 		for _, job.ID = range ids {
 			err := f.store(ctx, fleet.JobSubject(m.Machine, job.ID), job)
 			if isRefused(err, "maximum bytes exceeded") {
-				err = errQueueFull
+				err = errors.New("the queue is full (wait until jobs are done, or cancel some)")
 			}
 			if err != nil {
 				return n, fmt.Errorf("submitting plan %q to machine %q: %w", p.Name, m.Machine, err)
