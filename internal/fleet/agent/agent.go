@@ -16,6 +16,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,13 +48,18 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("starting the agent in %q, which only one may use: %w", c.Folder, err)
 	}
 	defer release()
-	a := &agent{Config: c, cancels: make(chan struct{}, 1)}
-	if err = a.connect(); err != nil {
+	a := &agent{Config: c}
+	// Attempts to connect are made until the end. What the agent sends meanwhile is
+	// kept for a while.
+	a.nc, a.js, err = fleet.Connect(c.Link, true, func(lost error) {
+		c.Log("connection to the fleet: %v", cmp.Or(lost, errors.New("it is back")))
+	})
+	if err != nil {
 		return err
 	}
 	defer a.nc.Close()
 	for failures := 0; ctx.Err() == nil; failures++ {
-		if err = a.serve(ctx); err == nil || ctx.Err() != nil {
+		if err = a.checkAnswer(a.serve(ctx)); err == nil || ctx.Err() != nil {
 			failures = 0
 			continue
 		}
@@ -83,7 +89,7 @@ func (a *agent) serve(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("waiting for a job: %w", a.checkAnswer(err))
+		return fmt.Errorf("waiting for a job: %w", err)
 	}
 	if err = a.handle(ctx, msg); err != nil {
 		_ = msg.Nak() // the next attempt, here or after a restart, need not wait
@@ -106,13 +112,10 @@ func (a *agent) pull(ctx context.Context) (msg jetstream.Msg, err error) {
 // handle finishes the present occurrence of a job, or the one that was begun.
 func (a *agent) handle(ctx context.Context, msg jetstream.Msg) error {
 	id := msg.Subject()[strings.LastIndexByte(msg.Subject(), '.')+1:]
-	meta, err := msg.Metadata()
-	if err != nil {
+	meta, err1 := msg.Metadata()
+	now, err2 := a.serverTime(ctx)
+	if err := cmp.Or(err1, err2); err != nil {
 		return fmt.Errorf("reading job %q: %w", id, err)
-	}
-	now, err := a.serverTime(ctx)
-	if err != nil {
-		return err
 	}
 	job, request, refused := readRequest(a.Config, id, msg.Data())
 	s := &session{agent: a, msg: msg, stored: meta.Timestamp,
@@ -138,13 +141,8 @@ func (a *agent) reportIdle(ctx context.Context) {
 		folders = append(folders, host.Place{Name: name, Path: a.Places[name]})
 	}
 	facts := host.Gather(ctx, folders, false)
-	out, _ := a.command(ctx, "version").Output()
-	version, _, _ := strings.Cut(strings.TrimPrefix(string(out), "dmgbench "), "\n")
 	a.report(func(s *fleet.Status) {
-		*s = fleet.Status{Machine: a.Link.User, Version: version, Host: facts, Tags: a.Tags,
+		*s = fleet.Status{Machine: a.Link.User, Host: facts, Tags: a.Tags,
 			Inputs: slices.Sorted(maps.Keys(a.Inputs)), State: fleet.Idle}
-		for _, d := range facts.Disks {
-			s.Places = append(s.Places, fleet.Place{Name: d.Place, Filesystem: d.Filesystem, Free: d.Free})
-		}
 	})
 }

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"dmgbench/internal/fleet"
@@ -20,10 +22,8 @@ import (
 
 const (
 	sendInterval = 5 * time.Second // least time between two sendings during a run
-	pauseTime    = time.Second     // that a pause of the run may wait for the server
-
-	maxLines = 50       // of a log message
-	maxLine  = 16 << 10 // bytes of a line of a child; the rest is dropped
+	maxLines     = 50              // of a log message
+	maxLine      = 16 << 10        // bytes of a line of a child; the rest is dropped
 )
 
 var errCancelled = errors.New("the job is cancelled")
@@ -35,9 +35,9 @@ type session struct {
 	msg    jetstream.Msg // nil for a task without a job in the queue
 	stored time.Time     // when the server got the job
 
+	look      func()    // whether the job is cancelled
 	stdin     io.Writer // of the child
 	line      []byte    // of the child's stderr, before its end
-	lines     []string  // of the child, not sent yet
 	lastError string    // that the child printed
 	nextSend  time.Time // not before this time
 }
@@ -70,7 +70,16 @@ func (s *session) measure(ctx context.Context, r request) error {
 	}
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go s.watch(run, cancel)
+	s.look = func() {
+		if queued, err := s.isQueued(run, s.Result.Job); s.checkAnswer(err) == nil && !queued {
+			cancel()
+		}
+	}
+	sub, err := s.nc.Subscribe(fleet.CancelSubject(s.Link.User), func(*nats.Msg) { s.look() })
+	if err != nil {
+		return err
+	}
+	defer sub.Unsubscribe()
 	state, cause := s.attempts(run, r)
 	// A run that ended before the cancellation reached it counts as it is.
 	if run.Err() != nil && !isComplete(state) {
@@ -86,9 +95,7 @@ func isComplete(state string) bool { return state == fleet.Done || state == flee
 // complete. All runs in the state folder are of this agent.
 func (s *session) conclude(ctx context.Context, state string, cause error) error {
 	if !isComplete(state) && s.runID() != "" {
-		if err := s.execute(ctx, "clean"); err != nil {
-			cause = fmt.Errorf("%w; the images of the run could not be deleted: %w", cause, err)
-		}
+		cause = errors.Join(cause, s.execute(ctx, "clean"))
 	}
 	if ctx.Err() != nil {
 		return ctx.Err() // the next agent does all of it again
@@ -209,53 +216,28 @@ func (s *session) readLine(line []byte) {
 	}
 }
 
-// send sends what there is to send while the run waits. If the server does not
-// answer, the connection is made anew, and no pause waits until there is one: the
-// run is not slowed down.
+// send sends what there is to send while the run waits. It also looks whether the
+// job is cancelled, since the message about that may have been lost. If the server
+// does not answer, the connection is made anew, and no pause waits until there is
+// one: the run is not slowed down.
 func (s *session) send(p fleet.Progress) {
 	if time.Now().Before(s.nextSend) || !s.nc.IsConnected() {
 		return
 	}
-	// None of these waits for an answer; the server has them all when it answers
-	// flush, and sends no more until the next pause.
+	// Neither of these waits for an answer; the server has both when it answers look,
+	// and sends no more until the next pause.
 	_ = s.msg.InProgress()
-	s.sendLines()
 	s.report(func(st *fleet.Status) { st.Progress = &p })
-	_ = s.flush(pauseTime)
+	s.look()
 	s.nextSend = time.Now().Add(sendInterval)
-}
-
-// sendLines sends what the child printed as one log message.
-func (s *session) sendLines() {
-	if len(s.lines) > 0 {
-		_ = s.nc.Publish(fleet.LogSubject(s.Link.User, s.Result.Job), []byte(strings.Join(s.lines, "\n")))
-		s.lines = nil
-	}
-}
-
-// watch cancels the task when its job is not in the queue any more. It asks only
-// after a message that a job was cancelled, and after a lost connection, with which
-// such a message may have been lost.
-func (s *session) watch(ctx context.Context, cancel context.CancelFunc) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.cancels:
-		}
-		if queued, err := s.isQueued(ctx, s.Result.Job); err == nil && !queued {
-			cancel()
-		}
-	}
 }
 
 // deliver stores the run folder and the result, for which it tries until ctx ends,
 // takes the job out of the queue and deletes the task, which stays on an error.
 func (s *session) deliver(ctx context.Context) error {
-	s.sendLines()
 	s.report(func(st *fleet.Status) { st.State = fleet.Storing })
 	for attempt := 0; ctx.Err() == nil; attempt++ {
-		err := s.store(ctx, attempt)
+		err := s.checkAnswer(s.store(ctx, attempt))
 		if err == nil {
 			// A server that was killed may have forgotten that it delivered the job, and
 			// ignores this: its next delivery is acknowledged.
@@ -289,7 +271,7 @@ func (s *session) store(ctx context.Context, attempt int) error {
 		_, err = s.js.Publish(ctx, subject, data, jetstream.WithMsgID(cmp.Or(r.Run, subject)))
 	}
 	if err != nil {
-		return fmt.Errorf("storing the result of job %q: %w", r.Job, s.checkAnswer(err))
+		return fmt.Errorf("storing the result of job %q: %w", r.Job, err)
 	}
 	return nil
 }
@@ -308,22 +290,16 @@ func (s *session) acknowledge(ctx context.Context) error {
 	next := max(occurrence(s.Job, now.Sub(s.stored)), s.Result.Occurrence) + 1
 	if s.Job.Every > 0 && (s.Job.Repeat == 0 || next < s.Job.Repeat) {
 		due := s.stored.Add(time.Duration(next) * s.Job.Every)
-		return errors.Join(s.msg.NakWithDelay(due.Sub(now)), s.flush(requestTime))
+		return errors.Join(s.msg.NakWithDelay(due.Sub(now)), s.nc.FlushTimeout(requestTime))
 	}
-	return s.checkAnswer(s.msg.DoubleAck(ctx))
+	return s.msg.DoubleAck(ctx)
 }
 
 // occurrence is the number of the present occurrence of a job with this age by the
 // server's clock. The last one is late rather than left out.
 func occurrence(job fleet.Job, age time.Duration) int {
-	if job.Every == 0 {
-		return 0
-	}
-	n := max(int(age/job.Every), 0)
-	if job.Repeat > 0 {
-		n = min(n, job.Repeat-1)
-	}
-	return n
+	every, repeat := cmp.Or(job.Every, math.MaxInt64), cmp.Or(job.Repeat, math.MaxInt)
+	return min(max(int(age/every), 0), repeat-1)
 }
 
 // shorten bounds a text for a message.

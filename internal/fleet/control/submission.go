@@ -104,8 +104,8 @@ func rejectPlan(p *plan.Plan, m Machine) string {
 	names := p.Places()
 	for _, name := range names {
 		// The place without a name is for a plan with one place.
-		isFor := func(p fleet.Place) bool { return p.Name == name || p.Name == "" && len(names) == 1 }
-		if _, here := plan.HereFor(name); !here && !slices.ContainsFunc(m.Places, isFor) {
+		isFor := func(d result.Disk) bool { return d.Place == name || d.Place == "" && len(names) == 1 }
+		if _, here := plan.HereFor(name); !here && !slices.ContainsFunc(m.Host.Disks, isFor) {
 			return fmt.Sprintf("it has no place %q", name)
 		}
 	}
