@@ -15,7 +15,6 @@ import (
 	"dmgbench/internal/fleet"
 	"dmgbench/internal/fleet/agent"
 	"dmgbench/internal/fleet/broker"
-	"dmgbench/internal/report"
 	"dmgbench/internal/system/units"
 )
 
@@ -51,9 +50,11 @@ func (a *app) serve(ctx context.Context, _ []string) error {
 		return err
 	}
 	defer s.Close()
-	reach := report.TextIf(a.text("listen") == "", " (this machine only; for others, add --listen 0.0.0.0:4222)")
-	a.print("serving a fleet at %s%s", strings.Join(s.Addresses(), ", "), reach)
+	a.print("serving a fleet at %s", strings.Join(s.Addresses(), ", "))
 	a.print("add a machine: dmgbench-fleet add-machine NAME --folder %q", folder)
+	if a.text("listen") == "" {
+		a.print("only this machine reaches the server; for others, add --listen 0.0.0.0:4222")
+	}
 	<-ctx.Done()
 	return nil
 }
@@ -161,7 +162,10 @@ func (a *app) join(ctx context.Context, args []string) error {
 	self, _ := os.Executable()
 	beside, _ := exec.LookPath(filepath.Join(filepath.Dir(self), "dmgbench"))
 	c.Program = cmp.Or(a.text("program"), beside, "dmgbench") // the last one is on PATH
-	return agent.Run(ctx, c)
+	if err = agent.Run(ctx, c); ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // agentLink is how this machine reaches the fleet: a join string, from the

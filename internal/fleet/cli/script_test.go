@@ -21,9 +21,10 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"dmgbench":       func() { os.Exit(dmgbench.Run()) },
-		"dmgbench-fleet": func() { os.Exit(Run()) },
-		"nats-server":    serveNATS,
+		"dmgbench":           func() { os.Exit(dmgbench.Run()) },
+		"dmgbench-fleet":     func() { os.Exit(Run()) },
+		"nats-server":        serveNATS,
+		"dmgbench-simulated": simulate,
 	})
 }
 
@@ -62,15 +63,27 @@ func TestScripts(t *testing.T) {
 		}})
 }
 
-// serveNATS is a server that is not ours: "nats-server FOLDER" writes its URL to a file there.
+// serveNATS is a server that is not ours: "nats-server FOLDER" writes its URL to a file there; "nats-server -c FILE" is that of a
+// configuration.
 func serveNATS() {
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: os.Args[1]})
+	o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: os.Args[1]}
+	if os.Args[1] == "-c" {
+		var err error
+		if o, err = server.ProcessConfigFile(os.Args[2]); err != nil {
+			panic(err)
+		}
+	}
+	s, err := server.NewServer(o)
 	if err != nil {
 		panic(err)
 	}
 	go s.Start()
 	if !s.ReadyForConnections(10 * time.Second) {
 		panic("the server is not ready")
+	}
+	if os.Args[1] == "-c" {
+		s.WaitForShutdown()
+		return
 	}
 	if err := os.WriteFile(filepath.Join(os.Args[1], "url"), []byte(s.ClientURL()), 0o644); err != nil {
 		panic(err)
