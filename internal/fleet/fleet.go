@@ -99,14 +99,6 @@ type Result struct {
 	Attempts   int       `json:"attempts"` // how often `dmgbench run` or `resume` was started
 }
 
-// Place is a folder that a machine's owner gave to its agent. Its path stays on
-// the machine.
-type Place struct {
-	Name       string `json:"name"` // "" is the one for plans with a single place
-	Filesystem string `json:"filesystem"`
-	Free       int64  `json:"free"` // bytes
-}
-
 // States of a machine.
 const (
 	Idle      = "idle"
@@ -131,10 +123,8 @@ type Progress struct {
 // is timed.
 type Status struct {
 	Machine  string      `json:"machine"`
-	Version  string      `json:"version"` // of dmgbench
-	Host     result.Host `json:"host"`
+	Host     result.Host `json:"host"` // its disks are the places; "" is the one for plans with a single place
 	Tags     []string    `json:"tags,omitempty"`
-	Places   []Place     `json:"places"`
 	Inputs   []string    `json:"inputs,omitempty"` // names
 	State    string      `json:"state"`
 	Job      string      `json:"job,omitempty"`

@@ -20,6 +20,7 @@ import (
 // joinPrefix starts a join string and has its version.
 const joinPrefix = "dmgbench-fleet-1-"
 
+// dialTime is for a connection, and for the answer to a request that has no deadline.
 const dialTime = 10 * time.Second
 
 // Control is the user that may do everything in the account of the fleet. No
@@ -113,7 +114,7 @@ func Connect(l Link, retry bool, onState func(error)) (*nats.Conn, jetstream.Jet
 	if err != nil {
 		return nil, nil, fmt.Errorf("connecting to %s: %w", strings.Join(l.URLs, ", "), err)
 	}
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(dialTime))
 	if err != nil {
 		nc.Close()
 		return nil, nil, fmt.Errorf("connecting to %s: %w", strings.Join(l.URLs, ", "), err)

@@ -16,13 +16,16 @@
 package agent
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"dmgbench/internal/fleet"
@@ -30,9 +33,7 @@ import (
 )
 
 const (
-	pullTime  = time.Minute      // that a request for a job waits at the server
-	pulls     = 5                // between two reports of an idle machine
-	heartbeat = 10 * time.Second // of the server during a pull
+	pullTime  = 5 * time.Minute  // that a request for a job waits, between two reports of an idle machine
 	factsTime = 15 * time.Second // for the commands that report the facts of the machine
 )
 
@@ -47,13 +48,18 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("starting the agent in %q, which only one may use: %w", c.Folder, err)
 	}
 	defer release()
-	a := &agent{Config: c, cancels: make(chan struct{}, 1)}
-	if err = a.connect(); err != nil {
+	a := &agent{Config: c}
+	// Attempts to connect are made until the end. What the agent sends meanwhile is
+	// kept for a while.
+	a.nc, a.js, err = fleet.Connect(c.Link, true, func(lost error) {
+		c.Log("connection to the fleet: %v", cmp.Or(lost, errors.New("it is back")))
+	})
+	if err != nil {
 		return err
 	}
 	defer a.nc.Close()
 	for failures := 0; ctx.Err() == nil; failures++ {
-		if err = a.serve(ctx); err == nil || ctx.Err() != nil {
+		if err = a.checkAnswer(a.serve(ctx)); err == nil || ctx.Err() != nil {
 			failures = 0
 			continue
 		}
@@ -68,58 +74,48 @@ func Run(ctx context.Context, c Config) error {
 // and executes it.
 func (a *agent) serve(ctx context.Context) error {
 	for _, t := range readTasks(a.Folder) {
-		if err := a.finishOrphan(ctx, t); err != nil {
+		queued, err := a.isQueued(ctx, t.Result.Job)
+		if err == nil && !queued {
+			// If it was not measured to its end, its job was cancelled while this agent was away.
+			err = (&session{agent: a, task: t}).finish(ctx, request{}, fleet.Cancelled, errCancelled)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	a.reportIdle(ctx)
 	msg, err := a.pull(ctx)
-	for n := 1; n < pulls && msg == nil && err == nil; n++ {
-		msg, err = a.pull(ctx)
+	if errors.Is(err, nats.ErrTimeout) { // there is no job
+		return nil
 	}
-	if msg == nil || err != nil {
-		return err
+	if err != nil {
+		return fmt.Errorf("waiting for a job: %w", err)
 	}
 	if err = a.handle(ctx, msg); err != nil {
 		_ = msg.Nak() // the next attempt, here or after a restart, need not wait
-		_ = a.flush(pauseTime)
 	}
 	return err
 }
 
-// pull waits for a job. Without one it returns nil after a while.
+// pull waits for a job. Without one it returns [nats.ErrTimeout] after a while. The
+// server sends heartbeats meanwhile, without which the wait ends.
 func (a *agent) pull(ctx context.Context) (msg jetstream.Msg, err error) {
-	limited, cancel := context.WithTimeout(ctx, requestTime)
+	consumer, err := a.js.Consumer(ctx, fleet.Jobs, a.Link.User)
+	ctx, cancel := context.WithTimeout(ctx, pullTime)
 	defer cancel()
-	consumer, err := a.js.Consumer(limited, fleet.Jobs, a.Link.User)
-	ctx, cancel = a.untilLost(ctx, pullTime)
-	defer cancel()
-	var batch jetstream.MessageBatch
 	if err == nil {
-		batch, err = consumer.Fetch(1, jetstream.FetchContext(ctx), jetstream.FetchHeartbeat(heartbeat))
+		msg, err = consumer.Next(jetstream.FetchContext(ctx))
 	}
-	if err == nil {
-		if msg = <-batch.Messages(); msg == nil {
-			err = batch.Error()
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("waiting for a job: %w", a.checkAnswer(err))
-	}
-	return msg, nil
+	return msg, err
 }
 
-// handle executes the present occurrence of a job, or the one that was begun, and
-// delivers its result.
+// handle finishes the present occurrence of a job, or the one that was begun.
 func (a *agent) handle(ctx context.Context, msg jetstream.Msg) error {
 	id := msg.Subject()[strings.LastIndexByte(msg.Subject(), '.')+1:]
-	meta, err := msg.Metadata()
-	if err != nil {
+	meta, err1 := msg.Metadata()
+	now, err2 := a.serverTime(ctx)
+	if err := cmp.Or(err1, err2); err != nil {
 		return fmt.Errorf("reading job %q: %w", id, err)
-	}
-	now, err := a.serverTime(ctx)
-	if err != nil {
-		return err
 	}
 	job, request, refused := readRequest(a.Config, id, msg.Data())
 	s := &session{agent: a, msg: msg, stored: meta.Timestamp,
@@ -133,40 +129,7 @@ func (a *agent) handle(ctx context.Context, msg jetstream.Msg) error {
 	a.report(func(st *fleet.Status) {
 		st.State, st.Job, st.Plan, st.Progress, st.Error = fleet.Checking, id, job.Plan, nil, ""
 	})
-	// A crash before the acknowledgement, or a server that forgot the delay of a
-	// repeated job: measured once is enough.
-	done, err := a.hasResult(ctx, s.Result)
-	switch {
-	case err != nil:
-		return err
-	case done || s.Result.State != "":
-	case refused != nil:
-		err = s.conclude(ctx, fleet.Refused, refused)
-	default:
-		err = s.measure(ctx, request)
-	}
-	if err != nil {
-		return err
-	}
-	a.Log("job %s, occurrence %d: %s %s", id, s.Result.Occurrence, s.Result.State, s.Result.Error)
-	return s.deliver(ctx)
-}
-
-// finishOrphan finishes a task without a job in the queue. If it was not measured
-// to its end, its job was cancelled while this agent was away.
-func (a *agent) finishOrphan(ctx context.Context, t *task) error {
-	queued, err := a.isQueued(ctx, t.Result.Job)
-	if queued || err != nil {
-		return err
-	}
-	s := &session{agent: a, task: t}
-	if t.Result.State == "" {
-		err = s.conclude(ctx, fleet.Cancelled, errCancelled)
-	}
-	if err == nil {
-		err = s.deliver(ctx)
-	}
-	return err
+	return s.finish(ctx, request, fleet.Refused, refused)
 }
 
 // reportIdle sends the facts of the machine and of its places.
@@ -178,13 +141,8 @@ func (a *agent) reportIdle(ctx context.Context) {
 		folders = append(folders, host.Place{Name: name, Path: a.Places[name]})
 	}
 	facts := host.Gather(ctx, folders, false)
-	out, _ := a.command(ctx, "version").Output()
-	version, _, _ := strings.Cut(strings.TrimPrefix(string(out), "dmgbench "), "\n")
 	a.report(func(s *fleet.Status) {
-		*s = fleet.Status{Machine: a.Link.User, Version: version, Host: facts, Tags: a.Tags,
+		*s = fleet.Status{Machine: a.Link.User, Host: facts, Tags: a.Tags,
 			Inputs: slices.Sorted(maps.Keys(a.Inputs)), State: fleet.Idle}
-		for _, d := range facts.Disks {
-			s.Places = append(s.Places, fleet.Place{Name: d.Place, Filesystem: d.Filesystem, Free: d.Free})
-		}
 	})
 }

@@ -2,16 +2,13 @@ package agent
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,41 +29,10 @@ const (
 // bounded in time, and fail while the connection is lost.
 type agent struct {
 	Config
-	nc      *nats.Conn
-	js      jetstream.JetStream
-	cancels chan struct{} // gets a value when a job may have been cancelled
-	onLost  atomic.Pointer[context.CancelFunc]
-	status  fleet.Status
-}
-
-// connect returns before there is a connection: attempts are made until the
-// connection is closed. What the agent sends meanwhile is kept for a while.
-func (a *agent) connect() (err error) {
-	onCancel := func(*nats.Msg) {
-		select {
-		case a.cancels <- struct{}{}:
-		default: // there is one already
-		}
-	}
-	a.nc, a.js, err = fleet.Connect(a.Link, true, func(lost error) {
-		a.Log("connection to the fleet: %v", cmp.Or(lost, errors.New("it is back")))
-		if cancel := a.onLost.Load(); lost != nil && cancel != nil {
-			(*cancel)()
-		}
-		onCancel(nil) // a message may have been lost, too
-	})
-	if err == nil {
-		_, err = a.nc.Subscribe(fleet.CancelSubject(a.Link.User), onCancel)
-	}
-	return err
-}
-
-// untilLost makes a context that ends when the connection is lost: what waits for
-// an answer then would wait in vain.
-func (a *agent) untilLost(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	a.onLost.Store(&cancel)
-	return ctx, cancel
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	status fleet.Status
+	lines  []string // of the child, not sent yet
 }
 
 // checkAnswer is called with the error of a request. Without an answer it makes
@@ -80,23 +46,16 @@ func (a *agent) checkAnswer(err error) error {
 	return err
 }
 
-// flush waits until the server has what was sent.
-func (a *agent) flush(limit time.Duration) error { return a.checkAnswer(a.nc.FlushTimeout(limit)) }
-
-// isStored reports whether a stream has a message with this subject. It makes the
-// request itself, as a machine is not permitted to ask for facts of the stream,
-// which the client library does first.
+// isStored reports whether a stream has a message with this subject. A machine is not
+// permitted to ask for facts of the stream, as the newer interface of the client
+// library does first.
 func (a *agent) isStored(ctx context.Context, stream, subject string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	answer, err := a.nc.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream+"."+subject, nil)
-	if err == nil && answer.Header.Get("Nats-Stream") == "" && answer.Header.Get("Status") != "404" {
-		err = fmt.Errorf("status %q of the server", answer.Header.Get("Status"))
+	js, _ := a.nc.JetStream(nats.MaxWait(requestTime)) // fails with bad options only
+	_, err := js.GetLastMsg(stream, subject, nats.DirectGet(), nats.Context(ctx))
+	if err != nil && !errors.Is(err, nats.ErrMsgNotFound) {
+		return false, fmt.Errorf("reading %s: %w", subject, err)
 	}
-	if err != nil {
-		return false, fmt.Errorf("reading %s: %w", subject, a.checkAnswer(err))
-	}
-	return answer.Header.Get("Nats-Stream") != "", nil
+	return err == nil, nil
 }
 
 // isQueued reports whether a job is in the queue. It asks again before it denies
@@ -121,23 +80,28 @@ func (a *agent) hasResult(ctx context.Context, r fleet.Result) (bool, error) {
 // serverTime is the time of the server's clock, which decides when an occurrence is
 // due: the clock of this machine may be wrong, and may jump.
 func (a *agent) serverTime(ctx context.Context) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
 	consumer, err := a.js.Consumer(ctx, fleet.Jobs, a.Link.User)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("reading the clock of the server: %w", a.checkAnswer(err))
+		return time.Time{}, fmt.Errorf("reading the clock of the server: %w", err)
 	}
 	return consumer.CachedInfo().TimeStamp, nil
 }
 
-// report changes the status of the machine and sends it, unless the connection is
-// lost. It does not wait. Only the goroutine that executes a job calls it, or the
-// one that reads the output of its child meanwhile.
+// report changes the status of the machine and sends it, with what the child
+// printed as one log message, unless the connection is lost. It does not wait. Only
+// the goroutine that executes a job calls it, or the one that reads the output of
+// its child meanwhile.
 func (a *agent) report(change func(*fleet.Status)) {
 	change(&a.status)
 	a.status.Time = time.Now().UTC()
-	if data, err := fleet.Encode(a.status); err == nil && a.nc.IsConnected() {
-		_ = a.nc.Publish(fleet.StatusSubject(a.Link.User), data)
+	data, err := fleet.Encode(a.status)
+	if err != nil || !a.nc.IsConnected() {
+		return
+	}
+	_ = a.nc.Publish(fleet.StatusSubject(a.Link.User), data)
+	if len(a.lines) > 0 {
+		_ = a.nc.Publish(fleet.LogSubject(a.Link.User, a.status.Job), []byte(strings.Join(a.lines, "\n")))
+		a.lines = nil
 	}
 }
 
@@ -145,36 +109,20 @@ func (a *agent) report(change func(*fleet.Status)) {
 // there, in bytes. It replaces what an earlier attempt stored, since an object that
 // exists may lack chunks for which the store had no space.
 func (a *agent) upload(ctx context.Context, id, dir string, attempt int) (int64, error) {
-	ctx, cancel := a.untilLost(ctx, uploadTime<<min(attempt, 6))
+	ctx, cancel := context.WithTimeout(ctx, uploadTime<<min(attempt, 6))
 	defer cancel()
-	var info *jetstream.ObjectInfo
+	var archive bytes.Buffer
 	store, err := a.js.ObjectStore(ctx, fleet.Bucket(a.Link.User))
 	if err == nil {
-		r, w := io.Pipe()
-		defer r.Close() // ends Pack if the upload fails
-		go func() { w.CloseWithError(fleet.Pack(w, dir)) }()
-		info, err = store.Put(ctx, jetstream.ObjectMeta{Name: id}, r)
+		err = fleet.Pack(&archive, dir)
 	}
-	if err != nil {
-		return 0, fmt.Errorf("storing run %q: %w", id, a.checkAnswer(err))
-	}
-	return int64(info.Size), nil
-}
-
-// publish stores the result of a task. It is an error if there is one already. The
-// server drops a second message with the id of the run.
-func (a *agent) publish(ctx context.Context, r fleet.Result) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	subject := fleet.ResultSubject(a.Link.User, r.Job, r.Occurrence)
-	data, err := fleet.Encode(r)
 	if err == nil {
-		_, err = a.js.Publish(ctx, subject, data, jetstream.WithMsgID(cmp.Or(r.Run, subject)))
+		_, err = store.PutBytes(ctx, id, archive.Bytes())
 	}
 	if err != nil {
-		return fmt.Errorf("storing the result of job %q: %w", r.Job, a.checkAnswer(err))
+		return 0, fmt.Errorf("storing run %q: %w", id, err)
 	}
-	return nil
+	return int64(archive.Len()), nil
 }
 
 // sleep pauses after an attempt, from 0, that failed: from a second to a minute.
@@ -190,8 +138,7 @@ func sleep(ctx context.Context, attempt int) {
 // owner's runs.
 func (a *agent) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, a.Program, args...)
-	state := filepath.Join(a.Folder, "state")
-	cmd.Env = append(os.Environ(), "DMGBENCH_STATE="+state, "DMGBENCH_HOST_NAME="+a.Link.User)
+	cmd.Env = append(os.Environ(), "DMGBENCH_STATE="+filepath.Join(a.Folder, "state"), "DMGBENCH_HOST_NAME="+a.Link.User)
 	// WaitDelay also bounds the wait for a server of an image that holds stderr.
 	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, graceTime
 	// Ctrl-C interrupts the child once, by the agent: at the second interrupt it

@@ -8,23 +8,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"dmgbench/internal/fleet"
 )
 
 const (
-	sendInterval = 5 * time.Second  // least time between two sendings during a run
-	lostInterval = 30 * time.Second // the same, after the server did not answer
-	pauseTime    = time.Second      // that a pause of the run may wait for the server
-
-	maxLines = 50       // of a log message
-	maxLine  = 16 << 10 // bytes of a line of a child; the rest is dropped
+	sendInterval = 5 * time.Second // least time between two sendings during a run
+	maxLines     = 50              // of a log message
+	maxLine      = 16 << 10        // bytes of a line of a child; the rest is dropped
 )
 
 var errCancelled = errors.New("the job is cancelled")
@@ -36,11 +35,31 @@ type session struct {
 	msg    jetstream.Msg // nil for a task without a job in the queue
 	stored time.Time     // when the server got the job
 
+	look      func()    // whether the job is cancelled
 	stdin     io.Writer // of the child
 	line      []byte    // of the child's stderr, before its end
-	lines     []string  // of the child, not sent yet
 	lastError string    // that the child printed
 	nextSend  time.Time // not before this time
+}
+
+// finish takes the task to its end and delivers its result. With a cause it is not
+// measured; this is its state then.
+func (s *session) finish(ctx context.Context, r request, state string, cause error) error {
+	// A crash before the acknowledgement, or a server that forgot the delay of a
+	// repeated job: measured once is enough.
+	done, err := s.hasResult(ctx, s.Result)
+	switch {
+	case err != nil || s.Result.State != "":
+	case cause != nil:
+		err = s.conclude(ctx, state, cause)
+	case !done:
+		err = s.measure(ctx, r)
+	}
+	if err != nil {
+		return err
+	}
+	s.Log("job %s, occurrence %d: %s %s", s.Result.Job, s.Result.Occurrence, s.Result.State, s.Result.Error)
+	return s.deliver(ctx)
 }
 
 // measure executes the run until it ends, and records how in the task. It returns
@@ -51,12 +70,18 @@ func (s *session) measure(ctx context.Context, r request) error {
 	}
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go s.watch(run, cancel)
+	s.look = func() {
+		if queued, err := s.isQueued(run, s.Result.Job); s.checkAnswer(err) == nil && !queued {
+			cancel()
+		}
+	}
+	sub, err := s.nc.Subscribe(fleet.CancelSubject(s.Link.User), func(*nats.Msg) { s.look() })
+	if err != nil {
+		return err
+	}
+	defer sub.Unsubscribe()
 	state, cause := s.attempts(run, r)
 	// A run that ended before the cancellation reached it counts as it is.
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
 	if run.Err() != nil && !isComplete(state) {
 		state, cause = fleet.Cancelled, errCancelled
 	}
@@ -70,9 +95,7 @@ func isComplete(state string) bool { return state == fleet.Done || state == flee
 // complete. All runs in the state folder are of this agent.
 func (s *session) conclude(ctx context.Context, state string, cause error) error {
 	if !isComplete(state) && s.runID() != "" {
-		if err := s.execute(ctx, "clean"); err != nil {
-			cause = fmt.Errorf("%w; the images of the run could not be deleted: %w", cause, err)
-		}
+		cause = errors.Join(cause, s.execute(ctx, "clean"))
 	}
 	if ctx.Err() != nil {
 		return ctx.Err() // the next agent does all of it again
@@ -87,7 +110,7 @@ func (s *session) conclude(ctx context.Context, state string, cause error) error
 // attempts runs and resumes until the run has ended, or did not come further many
 // times. A run that has not started is tried out before.
 func (s *session) attempts(ctx context.Context, r request) (state string, err error) {
-	for failures, before := 0, 0; failures < maxAttempts; failures++ {
+	for failures, before := 0, 0; failures < maxAttempts && ctx.Err() == nil; failures++ {
 		ended, started := s.progress()
 		if !started {
 			// The state of the disk may have changed since the last attempt.
@@ -98,18 +121,16 @@ func (s *session) attempts(ctx context.Context, r request) (state string, err er
 		if ended > before {
 			failures, before = 0, ended
 		}
-		err := s.attempt(ctx, started, r)
-		switch exit := s.Result.Exit; {
-		case err != nil:
+		if err := s.attempt(ctx, started, r); err != nil {
 			return fleet.Failed, err
-		case exit == 0:
+		}
+		switch exit := s.Result.Exit; exit {
+		case 0:
 			return fleet.Done, nil
-		case exit == 3:
+		case 3:
 			return fleet.Incomplete, nil
-		case exit == 1 || exit == 2: // an error, a bad plan
+		case 1, 2: // an error, a bad plan
 			return fleet.Failed, fmt.Errorf("dmgbench ended with status %d: %s", exit, s.lastError)
-		case ctx.Err() != nil:
-			return "", ctx.Err()
 		}
 		s.report(func(st *fleet.Status) {
 			st.Error = fmt.Sprintf("stopped with status %d, to be resumed: %s", s.Result.Exit, s.lastError)
@@ -144,14 +165,13 @@ func (s *session) attempt(ctx context.Context, resume bool, r request) (err erro
 		return err
 	}
 	s.report(func(st *fleet.Status) { st.State = fleet.Measuring })
-	_ = s.flush(pauseTime)
 	args = slices.Concat(args, []string{"--format=json", "--wait-between-steps"}, r.locations)
 	cmd := s.command(ctx, args...)
-	if s.stdin, err = cmd.StdinPipe(); err != nil {
-		return err
-	}
 	cmd.Stderr = s
-	if err = cmd.Run(); cmd.ProcessState == nil { // not started
+	if s.stdin, err = cmd.StdinPipe(); err == nil {
+		err = cmd.Run()
+	}
+	if cmd.ProcessState == nil { // not started
 		return err
 	}
 	s.Result.Exit = cmd.ProcessState.ExitCode()
@@ -196,54 +216,28 @@ func (s *session) readLine(line []byte) {
 	}
 }
 
-// send sends what there is to send while the run waits. A server that does not
-// answer is left alone for a while, so that the run is not slowed down.
+// send sends what there is to send while the run waits. It also looks whether the
+// job is cancelled, since the message about that may have been lost. If the server
+// does not answer, the connection is made anew, and no pause waits until there is
+// one: the run is not slowed down.
 func (s *session) send(p fleet.Progress) {
 	if time.Now().Before(s.nextSend) || !s.nc.IsConnected() {
 		return
 	}
-	// None of these waits for an answer; the server has them all when it answers
-	// flush, and sends no more until the next pause.
+	// Neither of these waits for an answer; the server has both when it answers look,
+	// and sends no more until the next pause.
 	_ = s.msg.InProgress()
-	s.sendLines()
 	s.report(func(st *fleet.Status) { st.Progress = &p })
+	s.look()
 	s.nextSend = time.Now().Add(sendInterval)
-	if err := s.flush(pauseTime); err != nil {
-		s.nextSend = time.Now().Add(lostInterval)
-	}
-}
-
-// sendLines sends what the child printed as one log message.
-func (s *session) sendLines() {
-	if len(s.lines) > 0 && s.nc.IsConnected() {
-		_ = s.nc.Publish(fleet.LogSubject(s.Link.User, s.Result.Job), []byte(strings.Join(s.lines, "\n")))
-		s.lines = nil
-	}
-}
-
-// watch cancels the task when its job is not in the queue any more. It asks only
-// after a message that a job was cancelled, and after a lost connection, with which
-// such a message may have been lost.
-func (s *session) watch(ctx context.Context, cancel context.CancelFunc) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.cancels:
-		}
-		if queued, err := s.isQueued(ctx, s.Result.Job); err == nil && !queued {
-			cancel()
-		}
-	}
 }
 
 // deliver stores the run folder and the result, for which it tries until ctx ends,
 // takes the job out of the queue and deletes the task, which stays on an error.
 func (s *session) deliver(ctx context.Context) error {
-	s.sendLines()
 	s.report(func(st *fleet.Status) { st.State = fleet.Storing })
 	for attempt := 0; ctx.Err() == nil; attempt++ {
-		err := s.store(ctx, attempt)
+		err := s.checkAnswer(s.store(ctx, attempt))
 		if err == nil {
 			// A server that was killed may have forgotten that it delivered the job, and
 			// ignores this: its next delivery is acknowledged.
@@ -258,7 +252,8 @@ func (s *session) deliver(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// store stores the run folder and then the result, unless there is one.
+// store stores the run folder and then the result, unless there is one. The server
+// drops a second message with the id of the run.
 func (s *session) store(ctx context.Context, attempt int) error {
 	done, err := s.hasResult(ctx, s.Result)
 	if done || err != nil {
@@ -270,7 +265,15 @@ func (s *session) store(ctx context.Context, attempt int) error {
 			return err
 		}
 	}
-	return s.publish(ctx, r)
+	subject := fleet.ResultSubject(s.Link.User, r.Job, r.Occurrence)
+	data, err := fleet.Encode(r)
+	if err == nil {
+		_, err = s.js.Publish(ctx, subject, data, jetstream.WithMsgID(cmp.Or(r.Run, subject)))
+	}
+	if err != nil {
+		return fmt.Errorf("storing the result of job %q: %w", r.Job, err)
+	}
+	return nil
 }
 
 // acknowledge takes the job out of the queue, or lets it wait for its next
@@ -287,24 +290,16 @@ func (s *session) acknowledge(ctx context.Context) error {
 	next := max(occurrence(s.Job, now.Sub(s.stored)), s.Result.Occurrence) + 1
 	if s.Job.Every > 0 && (s.Job.Repeat == 0 || next < s.Job.Repeat) {
 		due := s.stored.Add(time.Duration(next) * s.Job.Every)
-		return errors.Join(s.msg.NakWithDelay(due.Sub(now)), s.flush(requestTime))
+		return errors.Join(s.msg.NakWithDelay(due.Sub(now)), s.nc.FlushTimeout(requestTime))
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	return s.checkAnswer(s.msg.DoubleAck(ctx))
+	return s.msg.DoubleAck(ctx)
 }
 
 // occurrence is the number of the present occurrence of a job with this age by the
 // server's clock. The last one is late rather than left out.
 func occurrence(job fleet.Job, age time.Duration) int {
-	if job.Every == 0 {
-		return 0
-	}
-	n := max(int(age/job.Every), 0)
-	if job.Repeat > 0 {
-		n = min(n, job.Repeat-1)
-	}
-	return n
+	every, repeat := cmp.Or(job.Every, math.MaxInt64), cmp.Or(job.Repeat, math.MaxInt)
+	return min(max(int(age/every), 0), repeat-1)
 }
 
 // shorten bounds a text for a message.

@@ -106,23 +106,22 @@ func Main(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 		root.AddCommand(a.newCommand(row))
 	}
 	err := cmp.Or(root.ExecuteContext(ctx), a.unprinted)
+	exit := exitError
+	_, isPlan := errors.AsType[*plan.Problems](err)
+	_, isOption := errors.AsType[*plan.OverrideError](err)
+	e, ok := errors.AsType[*statusError](err)
 	switch {
 	case err == nil:
 		return 0
 	case ctx.Err() != nil:
 		return exitInterrupted
+	case ok:
+		exit = e.exit
+	case a.flags == nil, isPlan, isOption: // without flags it is an error of cobra
+		exit = exitUsage
 	}
 	a.note("dmgbench-fleet: %v", err)
-	_, isPlan := errors.AsType[*plan.Problems](err)
-	_, isOption := errors.AsType[*plan.OverrideError](err)
-	e, ok := errors.AsType[*statusError](err)
-	switch {
-	case ok:
-		return e.exit
-	case a.flags == nil, isPlan, isOption: // without flags it is an error of cobra
-		return exitUsage
-	}
-	return exitError
+	return exit
 }
 
 //go:embed help

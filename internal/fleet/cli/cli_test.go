@@ -67,8 +67,8 @@ func TestHostileMachines(t *testing.T) {
 	}
 	jobs := []control.JobView{{IsEnded: true, Result: fleet.Result{Machine: "m", Job: bad, Plan: bad, State: bad, Error: bad,
 		Occurrence: 1 << 62, Run: bad}}, {Due: now.Add(1 << 62)}}
-	text := table(machineRows(machines, now)) + table(jobRows(jobs, now))
-	assert.Equal(t, 6, strings.Count(text, "\n"))
+	text := status{machines, jobs}.String()
+	assert.Equal(t, 7, strings.Count(text, "\n"))
 	assert.Less(t, len(text), 2000)
 	var out, errs bytes.Buffer
 	a := &app{stdout: &out, stderr: &errs}

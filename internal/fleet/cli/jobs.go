@@ -3,12 +3,14 @@ package cli
 import (
 	"cmp"
 	"context"
+	_ "embed" // for the page of status
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"text/template"
 	"time"
 
 	"golang.org/x/term"
@@ -95,6 +97,44 @@ func (a *app) printLogs(ctx context.Context, args []string) error {
 	return a.fleet.Logs(ctx, args[0], job, a.isSet("follow"), func(line string) { a.print("%s", line) })
 }
 
+// statusPage is the table of machines and the table of jobs, with tabs between the
+// columns. Texts come from other machines: cell shortens them, and removes line ends
+// and other control characters. An empty one is a hyphen, so that scripts can split
+// lines at blanks. Numbers may be any, and clocks may differ. Occurrences of a
+// repeated job are numbered from the second one on.
+//
+//go:embed status.tmpl
+var statusPage string
+
+var statusFuncs = template.FuncMap{
+	"cell":     func(parts ...any) string { return cmp.Or(report.Plain(fmt.Sprint(parts...), maxCell), "-") },
+	"duration": func(ns int64) string { return time.Duration(ns).Truncate(time.Second).String() },
+	"number":   func(occurrence int) int { return occurrence + 1 },
+	"share":    func(part, of int64) string { return fmt.Sprintf("%.0f %%", 100*float64(part)/max(float64(of), 1)) },
+	"now":      time.Now,
+	"ago": func(t time.Time) string {
+		ago := max(time.Since(t), 0).Truncate(time.Second).String() + " ago"
+		return cmp.Or(report.TextIf(!t.IsZero(), ago), "-")
+	},
+}
+
+// status is what the page contains.
+type status struct {
+	Machines []control.Machine
+	Jobs     []control.JobView
+}
+
+// String is the page with aligned columns.
+func (s status) String() string {
+	var out strings.Builder
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	page := template.Must(template.New("").Funcs(statusFuncs).Parse(statusPage))
+	if err := errors.Join(page.Execute(w, s), w.Flush()); err != nil {
+		panic(err) // the template fits the types, and memory takes all
+	}
+	return out.String()
+}
+
 // printStatus is the command "status". Both tables are printed at once, so that
 // the screen does not flicker. The tables of --watch follow each other where
 // stdout is not a terminal.
@@ -103,72 +143,13 @@ func (a *app) printStatus(ctx context.Context, _ []string) error {
 	start := report.TextIf(a.isSet("watch") && ok && term.IsTerminal(int(file.Fd())), clearScreen)
 	for ; ; time.Sleep(interval) {
 		machines, jobs, err := a.fleet.Jobs(ctx)
-		if err != nil {
+		if err == nil {
+			_, err = fmt.Fprint(a.stdout, start, status{machines, jobs})
+		}
+		if err != nil || !a.isSet("watch") {
 			return err
 		}
-		now := time.Now()
-		page := start + table(machineRows(machines, now)) + "\n" + table(jobRows(jobs, now))
-		if _, err := io.WriteString(a.stdout, page); err != nil || !a.isSet("watch") {
-			return err
-		}
 	}
-}
-
-// machineRows is the table of machines, with its head. Its numbers come from the
-// machines and may be any; the column HEARD has the server's time.
-func machineRows(machines []control.Machine, now time.Time) [][]string {
-	rows := [][]string{strings.Fields("MACHINE STATE HEARD QUEUED JOB CASE ROUND DONE LEFT SYSTEM ERROR")}
-	for _, m := range machines {
-		row := []string{m.Machine, m.State, age(now, m.Heard), fmt.Sprint(m.Queued), m.Job, "", "", "", "",
-			m.Host.OSVersion + " " + m.Host.Arch, m.Error}
-		if p := m.Progress; p != nil {
-			row[5], row[6] = p.Case, fmt.Sprintf("%d/%d", p.Round, p.Rounds)
-			row[7] = fmt.Sprintf("%.0f %%", 100*float64(p.Bytes)/max(float64(p.Of), 1))
-			row[8] = time.Duration(p.Left).Truncate(time.Second).String()
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-// jobRows is the table of jobs, with its head. Occurrences of a repeated job are
-// numbered from the second one on.
-func jobRows(jobs []control.JobView, now time.Time) [][]string {
-	rows := [][]string{strings.Fields("JOB PLAN MACHINE STATE TIME RUN ERROR")}
-	for _, j := range jobs {
-		row := []string{j.Job, j.Plan, j.Machine, j.State, "", j.Run, j.Error}
-		if j.Occurrence > 0 {
-			row[0] += fmt.Sprintf(" #%d", j.Occurrence+1)
-		}
-		if j.IsEnded {
-			row[4] = age(now, j.Ended)
-		} else if j.Due.After(now) {
-			row[4] = "in " + j.Due.Sub(now).Truncate(time.Second).String()
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-// age is how long ago something was, to the second, "" if it was not. Clocks may
-// differ.
-func age(now, then time.Time) string {
-	text := max(now.Sub(then), 0).Truncate(time.Second).String() + " ago"
-	return report.TextIf(!then.IsZero(), text)
-}
-
-// table aligns the columns of rows. Cells come from other machines: they are
-// shortened, and get neither line ends nor other control characters. An empty one
-// is a hyphen, so that scripts can split lines at blanks.
-func table(rows [][]string) string {
-	var out strings.Builder
-	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		cells := report.Map(row, func(cell string) string { return cmp.Or(report.Plain(cell, maxCell), "-") })
-		fmt.Fprintln(w, strings.Join(cells, "\t"))
-	}
-	_ = w.Flush() // to memory
-	return out.String()
 }
 
 // fetchResults is the command "results". With --wait it fetches the run folders

@@ -15,6 +15,7 @@ import (
 	"dmgbench/internal/fleet"
 	"dmgbench/internal/fleet/agent"
 	"dmgbench/internal/fleet/broker"
+	"dmgbench/internal/report"
 	"dmgbench/internal/system/units"
 )
 
@@ -50,11 +51,9 @@ func (a *app) serve(ctx context.Context, _ []string) error {
 		return err
 	}
 	defer s.Close()
-	a.print("serving a fleet at %s", strings.Join(s.Addresses(), ", "))
+	reach := report.TextIf(a.text("listen") == "", " (this machine only; for others, add --listen 0.0.0.0:4222)")
+	a.print("serving a fleet at %s%s", strings.Join(s.Addresses(), ", "), reach)
 	a.print("add a machine: dmgbench-fleet add-machine NAME --folder %q", folder)
-	if a.text("listen") == "" {
-		a.print("only this machine reaches the server; for others, add --listen 0.0.0.0:4222")
-	}
 	<-ctx.Done()
 	return nil
 }
@@ -162,10 +161,7 @@ func (a *app) join(ctx context.Context, args []string) error {
 	self, _ := os.Executable()
 	beside, _ := exec.LookPath(filepath.Join(filepath.Dir(self), "dmgbench"))
 	c.Program = cmp.Or(a.text("program"), beside, "dmgbench") // the last one is on PATH
-	if err = agent.Run(ctx, c); ctx.Err() != nil {
-		return nil
-	}
-	return err
+	return agent.Run(ctx, c)
 }
 
 // agentLink is how this machine reaches the fleet: a join string, from the

@@ -71,7 +71,7 @@ func send(t *testing.T, js jetstream.JetStream, subject string, v any) {
 
 func statusOf(name string) fleet.Status {
 	return fleet.Status{Machine: name, State: fleet.Idle, Host: result.Host{OS: "darwin", OSVersion: "26.4", Arch: "arm64",
-		Model: "Mac16,1", CPU: "Apple M4", Memory: 16 << 30}, Places: []fleet.Place{{Name: "", Free: 100e9}}}
+		Model: "Mac16,1", CPU: "Apple M4", Memory: 16 << 30, Disks: []result.Disk{{Free: 100e9}}}}
 }
 
 // submit returns the ids of the jobs, in their order, and the other lines.
@@ -163,7 +163,7 @@ func TestRejectPlan(t *testing.T) {
 		{smallPlan + "[matrix]\nplace = [\"usb4\"]\n", fleet.Options{},
 			func(*fleet.Status) {}, ""}, // the place without a name
 		{smallPlan + "[matrix]\nplace = [\"usb4\"]\n", fleet.Options{},
-			func(s *fleet.Status) { s.Places[0].Name = "sd" }, `it has no place "usb4"`},
+			func(s *fleet.Status) { s.Host.Disks[0].Place = "sd" }, `it has no place "usb4"`},
 		{smallPlan + "[matrix]\nplace = [\"usb4\", \"sd\"]\n", fleet.Options{},
 			func(*fleet.Status) {}, `it has no place "usb4"`},
 		{smallPlan + "[matrix]\nplace = [\"usb4\", \"sd\"]\n", fleet.Options{Only: []string{"place=usb4"}},
@@ -217,7 +217,7 @@ func TestSubmitToAFullQueue(t *testing.T) {
 	n, err := f.Submit(t.Context(), fleet.Job{Plan: "small", Text: long}, nil, func(machine, _ string) {
 		stored = append(stored, machine)
 	})
-	require.ErrorIs(t, err, errQueueFull)
+	require.ErrorContains(t, err, "the queue is full")
 	assert.Equal(t, 2, n)
 	assert.Equal(t, []string{"a", "b"}, stored)
 	assert.ErrorContains(t, err, `to machine "c"`)

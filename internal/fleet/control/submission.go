@@ -17,8 +17,6 @@ import (
 	"dmgbench/internal/system/host"
 )
 
-var errQueueFull = errors.New("the queue is full (wait until jobs are done, or cancel some)")
-
 // Submit stores a job for each machine that the selector and the plan fit, by the
 // last status of the machine; with Repeat, but not Every, so many. Whether it has
 // enough space, the machine finds out itself before it writes. The Plan of the job
@@ -42,7 +40,7 @@ func (f *Fleet) Submit(ctx context.Context, job fleet.Job, selector Selector,
 		for _, job.ID = range ids {
 			err := f.store(ctx, fleet.JobSubject(m.Machine, job.ID), job)
 			if isRefused(err, "maximum bytes exceeded") {
-				err = errQueueFull
+				err = errors.New("the queue is full (wait until jobs are done, or cancel some)")
 			}
 			if err != nil {
 				return n, fmt.Errorf("submitting plan %q to machine %q: %w", p.Name, m.Machine, err)
@@ -106,8 +104,8 @@ func rejectPlan(p *plan.Plan, m Machine) string {
 	names := p.Places()
 	for _, name := range names {
 		// The place without a name is for a plan with one place.
-		isFor := func(p fleet.Place) bool { return p.Name == name || p.Name == "" && len(names) == 1 }
-		if _, here := plan.HereFor(name); !here && !slices.ContainsFunc(m.Places, isFor) {
+		isFor := func(d result.Disk) bool { return d.Place == name || d.Place == "" && len(names) == 1 }
+		if _, here := plan.HereFor(name); !here && !slices.ContainsFunc(m.Host.Disks, isFor) {
 			return fmt.Sprintf("it has no place %q", name)
 		}
 	}
