@@ -105,6 +105,7 @@ const (
 	Checking  = "checking"
 	Measuring = "measuring"
 	Storing   = "storing"
+	Stopped   = "stopped" // its agent was ended; one that was killed is silent
 )
 
 // Progress is a line of `dmgbench run --format json`.

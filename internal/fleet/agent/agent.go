@@ -67,6 +67,8 @@ func Run(ctx context.Context, c Config) error {
 		a.report(func(s *fleet.Status) { s.Error = shorten(err) })
 		sleep(ctx, failures)
 	}
+	a.report(func(s *fleet.Status) { s.State = fleet.Stopped })
+	_ = a.nc.FlushTimeout(time.Second) // without an answer, the time of the last status tells it later
 	return nil
 }
 
@@ -82,6 +84,9 @@ func (a *agent) serve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+	}
+	if _, err := a.serverTime(ctx); err != nil { // else there is no connection for the report
+		return err
 	}
 	a.reportIdle(ctx)
 	msg, err := a.pull(ctx)

@@ -35,6 +35,8 @@ type agent struct {
 	lines  []string // of the child, not sent yet
 }
 
+var errStoreFull = errors.New("the store on the server is full (raise serve --runs)")
+
 // checkAnswer is called with the error of a request. Without an answer it makes
 // the connection anew, as a machine that slept may have one that exists only on
 // its side.
@@ -42,6 +44,9 @@ func (a *agent) checkAnswer(err error) error {
 	isTimeout := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 	if isTimeout || errors.Is(err, jetstream.ErrNoHeartbeat) {
 		_ = a.nc.ForceReconnect()
+	}
+	if e, ok := errors.AsType[*jetstream.APIError](err); ok && e.Description == "maximum bytes exceeded" {
+		return errStoreFull
 	}
 	return err
 }

@@ -80,6 +80,31 @@ func TestHostileMachines(t *testing.T) {
 	}
 }
 
+// What a machine does not report itself is told by the times of its last status, on both clocks.
+func TestTrouble(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		state, err   string
+		heard, clock time.Duration // after now
+		want         string
+	}{
+		{fleet.Idle, "", -4 * time.Minute, -4 * time.Minute, ""},
+		{fleet.Idle, "the reason", 0, time.Hour, "the reason"},
+		{fleet.Idle, "", 0, time.Hour, "its clock is 1h0m0s ahead of the server's"},
+		{fleet.Idle, "", 0, -time.Hour, "its clock is -1h0m0s ahead of the server's"},
+		{fleet.Idle, "the reason", -time.Hour, -time.Hour, "silent: off, asleep, offline, or in a long step"},
+		{fleet.Measuring, "", -time.Hour, -time.Hour, "silent: off, asleep, offline, or in a long step"},
+		{fleet.Stopped, "", -time.Hour, -time.Hour, ""},
+		{fleet.Idle, "", time.Hour, time.Hour, ""}, // the clock of the server jumped
+	} {
+		m := control.Machine{Heard: now.Add(c.heard), Status: fleet.Status{State: c.state, Error: c.err, Time: now.Add(c.clock)}}
+		assert.Equal(t, c.want, trouble(m), c)
+		assert.Contains(t, status{Machines: []control.Machine{m}}.String(), c.want)
+	}
+	notJoined := control.Machine{Status: fleet.Status{State: control.NotJoined}}
+	assert.Empty(t, trouble(notJoined))
+}
+
 func TestCancelledCommandsEndWith130(t *testing.T) {
 	t.Setenv("DMGBENCH_STATE", t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())

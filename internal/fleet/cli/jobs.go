@@ -26,6 +26,9 @@ const (
 	interval    = time.Second // between two looks of --watch and --wait
 	maxCell     = 60          // characters of a table's cell
 	clearScreen = "\x1b[H\x1b[2J"
+
+	maxSilence = 10 * time.Minute // of a machine; an idle one reports every 5
+	maxAhead   = 5 * time.Minute  // of a machine's clock, or behind; a message may be late
 )
 
 // submitPlans is the command "submit". All plans are read before the first is
@@ -112,10 +115,26 @@ var statusFuncs = template.FuncMap{
 	"number":   func(occurrence int) int { return occurrence + 1 },
 	"share":    func(part, of int64) string { return fmt.Sprintf("%.0f %%", 100*float64(part)/max(float64(of), 1)) },
 	"now":      time.Now,
+	"trouble":  trouble,
 	"ago": func(t time.Time) string {
 		ago := max(time.Since(t), 0).Truncate(time.Second).String() + " ago"
 		return cmp.Or(report.TextIf(!t.IsZero(), ago), "-")
 	},
+}
+
+// trouble is what is wrong with a machine: its silence, its last error, or its clock,
+// with which it takes part all the same.
+func trouble(m control.Machine) string {
+	ahead := m.Time.Sub(m.Heard).Truncate(time.Second)
+	switch {
+	case m.State == control.NotJoined:
+		return ""
+	case m.State != fleet.Stopped && time.Since(m.Heard) > maxSilence:
+		return "silent: off, asleep, offline, or in a long step"
+	case m.Error == "" && ahead.Abs() > maxAhead:
+		return fmt.Sprintf("its clock is %s ahead of the server's", ahead)
+	}
+	return m.Error
 }
 
 // status is what the page contains.
