@@ -101,8 +101,7 @@ func TestTrouble(t *testing.T) {
 		assert.Equal(t, c.want, trouble(m), c)
 		assert.Contains(t, status{Machines: []control.Machine{m}}.String(), c.want)
 	}
-	notJoined := control.Machine{Status: fleet.Status{State: control.NotJoined}}
-	assert.Empty(t, trouble(notJoined))
+	assert.Empty(t, trouble(control.Machine{}), "it has not joined")
 }
 
 func TestCancelledCommandsEndWith130(t *testing.T) {

@@ -23,10 +23,6 @@ import (
 )
 
 const (
-	interval    = time.Second // between two looks of --watch and --wait
-	maxCell     = 60          // characters of a table's cell
-	clearScreen = "\x1b[H\x1b[2J"
-
 	maxSilence = 10 * time.Minute // of a machine; an idle one reports every 5
 	maxAhead   = 5 * time.Minute  // of a machine's clock, or behind; a message may be late
 )
@@ -110,7 +106,7 @@ func (a *app) printLogs(ctx context.Context, args []string) error {
 var statusPage string
 
 var statusFuncs = template.FuncMap{
-	"cell":     func(parts ...any) string { return cmp.Or(report.Plain(fmt.Sprint(parts...), maxCell), "-") },
+	"cell":     func(parts ...any) string { return cmp.Or(report.Plain(fmt.Sprint(parts...), 60), "-") },
 	"duration": func(ns int64) string { return time.Duration(ns).Truncate(time.Second).String() },
 	"number":   func(occurrence int) int { return occurrence + 1 },
 	"share":    func(part, of int64) string { return fmt.Sprintf("%.0f %%", 100*float64(part)/max(float64(of), 1)) },
@@ -127,7 +123,7 @@ var statusFuncs = template.FuncMap{
 func trouble(m control.Machine) string {
 	ahead := m.Time.Sub(m.Heard).Truncate(time.Second)
 	switch {
-	case m.State == control.NotJoined:
+	case m.Heard.IsZero():
 		return ""
 	case m.State != fleet.Stopped && time.Since(m.Heard) > maxSilence:
 		return "silent: off, asleep, offline, or in a long step"
@@ -159,11 +155,11 @@ func (s status) String() string {
 // stdout is not a terminal.
 func (a *app) printStatus(ctx context.Context, _ []string) error {
 	file, ok := a.stdout.(*os.File)
-	start := report.TextIf(a.isSet("watch") && ok && term.IsTerminal(int(file.Fd())), clearScreen)
-	for ; ; time.Sleep(interval) {
+	clearScreen := report.TextIf(a.isSet("watch") && ok && term.IsTerminal(int(file.Fd())), "\x1b[H\x1b[2J")
+	for ; ; time.Sleep(time.Second) {
 		machines, jobs, err := a.fleet.Jobs(ctx)
 		if err == nil {
-			_, err = fmt.Fprint(a.stdout, start, status{machines, jobs})
+			_, err = fmt.Fprint(a.stdout, clearScreen, status{machines, jobs})
 		}
 		if err != nil || !a.isSet("watch") {
 			return err
@@ -176,7 +172,7 @@ func (a *app) printStatus(ctx context.Context, _ []string) error {
 func (a *app) fetchResults(ctx context.Context, names []string) error {
 	isOther := func(j control.JobView) bool { return len(names) > 0 && !slices.Contains(names, j.Job) }
 	isPending := func(j control.JobView) bool { return !j.IsEnded }
-	for ; ; time.Sleep(interval) {
+	for ; ; time.Sleep(time.Second) {
 		_, jobs, err := a.fleet.Jobs(ctx)
 		if err != nil {
 			return err

@@ -9,7 +9,6 @@ package control
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -88,10 +87,4 @@ func (f *Fleet) store(ctx context.Context, subject string, v any) error {
 		_, err = f.JetStream.Publish(ctx, subject, data)
 	}
 	return err
-}
-
-// isRefused reports whether the server refused a message, with this text.
-func isRefused(err error, text string) bool {
-	e, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && e.Description == text
 }

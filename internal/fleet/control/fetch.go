@@ -83,12 +83,10 @@ func checkRun(dir string, r fleet.Result) error {
 	switch {
 	case err != nil:
 		return err
-	case run.Run != r.Run || p.Name != r.Plan:
-		return fmt.Errorf("the result is forged: the archive has run %q of plan %q, want plan %q", run.Run, p.Name, r.Plan)
+	case run.Run != r.Run || p.Name != r.Plan || slices.ContainsFunc(run.Sessions, isOther):
+		return fmt.Errorf("the result is forged: it has run %q of plan %q, or is of another machine", run.Run, p.Name)
 	case r.State == fleet.Done && run.Status == result.Unfinished:
 		return errors.New("the run has not ended, but the result is that it has")
-	case slices.ContainsFunc(run.Sessions, isOther):
-		return errors.New("the result is forged: the run is of another machine")
 	}
 	return nil
 }

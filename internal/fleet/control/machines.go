@@ -12,13 +12,9 @@ import (
 	"dmgbench/internal/fleet"
 )
 
-// NotJoined is the state of a machine that has sent no status, or none that can be
-// read.
-const NotJoined = "not joined"
-
 // Machine is one that was added to the fleet.
 type Machine struct {
-	fleet.Status           // only the name, if its State is NotJoined
+	fleet.Status           // only the name and "not joined", if none was sent that can be read
 	Heard        time.Time // when the server stored the status
 	Queued       int       // jobs that have not ended
 }
@@ -32,7 +28,7 @@ func (f *Fleet) Machines(ctx context.Context) ([]Machine, error) {
 	byName := map[string]Machine{}
 	consumers := s.ListConsumers(ctx)
 	for info := range consumers.Info() {
-		byName[info.Name] = Machine{Status: fleet.Status{Machine: info.Name, State: NotJoined},
+		byName[info.Name] = Machine{Status: fleet.Status{Machine: info.Name, State: "not joined"},
 			Queued: int(info.NumPending) + info.NumAckPending}
 	}
 	_, err = f.read(ctx, fleet.Statuses, fleet.StatusSubject("*"), 1, func(m message) {

@@ -66,9 +66,7 @@ func ParseSelector(text string) (s Selector, err error) {
 			s = append(s, t)
 		}
 	}
-	if names != nil {
-		s = slices.Insert(s, 0, term{"name", "=", strings.Join(names, "|")})
-	}
+	s = slices.Insert(s, 0, term{"name", "=", cmp.Or(strings.Join(names, "|"), "*")})
 	if err != nil {
 		return nil, fmt.Errorf("reading selector %q: %w", text, err)
 	}

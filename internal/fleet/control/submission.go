@@ -28,7 +28,7 @@ func (f *Fleet) Submit(ctx context.Context, job fleet.Job, selector Selector,
 	p, err := readPlan(job)
 	machines, noMachines := f.Machines(ctx)
 	if err = cmp.Or(err, noMachines); err != nil {
-		return 0, err
+		return 0, fmt.Errorf("submitting plan %q: %w", job.Plan, err)
 	}
 	job.Plan, job.Submitted = p.Name, time.Now().UTC()
 	ids := jobIDs(job)
@@ -39,7 +39,7 @@ func (f *Fleet) Submit(ctx context.Context, job fleet.Job, selector Selector,
 		}
 		for _, job.ID = range ids {
 			err := f.store(ctx, fleet.JobSubject(m.Machine, job.ID), job)
-			if isRefused(err, "maximum bytes exceeded") {
+			if err != nil && strings.Contains(err.Error(), "maximum bytes exceeded") {
 				err = errors.New("the queue is full (wait until jobs are done, or cancel some)")
 			}
 			if err != nil {
@@ -52,14 +52,12 @@ func (f *Fleet) Submit(ctx context.Context, job fleet.Job, selector Selector,
 	return n, nil
 }
 
-// jobIDs are the names of a job, of which each machine gets all. They sort by time.
-func jobIDs(job fleet.Job) (ids []string) {
-	id := job.Submitted.Format("20060102-1504") + "-" + strings.ToLower(rand.Text()[:4])
-	if job.Every > 0 || job.Repeat < 2 {
-		return []string{id}
-	}
-	for n := range job.Repeat {
-		ids = append(ids, fmt.Sprintf("%s-%0*d", id, len(strconv.Itoa(job.Repeat)), n+1))
+// jobIDs are the names of a job, of which each machine gets all. They sort by time;
+// the first one is what the others begin with.
+func jobIDs(job fleet.Job) []string {
+	ids := []string{job.Submitted.Format("20060102-1504") + "-" + strings.ToLower(rand.Text()[:4])}
+	for n := 2; job.Every == 0 && n <= job.Repeat; n++ {
+		ids = append(ids, fmt.Sprintf("%s-%d", ids[0], n))
 	}
 	return ids
 }
@@ -87,9 +85,6 @@ func readPlan(job fleet.Job) (*plan.Plan, error) {
 	}
 	if err == nil {
 		p, _, err = p.Apply(o)
-	}
-	if err != nil {
-		err = fmt.Errorf("submitting plan %q: %w", job.Plan, err)
 	}
 	return p, err
 }
