@@ -85,7 +85,6 @@ var commandRows = []commandRow{
 // hangup is not among them, as nohup ignores it.
 func Run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	context.AfterFunc(ctx, stop)
 	return Main(ctx, os.Stdout, os.Stderr, os.Args[1:])
 }

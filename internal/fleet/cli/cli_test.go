@@ -67,7 +67,7 @@ func TestHostileMachines(t *testing.T) {
 	}
 	jobs := []control.JobView{{IsEnded: true, Result: fleet.Result{Machine: "m", Job: bad, Plan: bad, State: bad, Error: bad,
 		Occurrence: 1 << 62, Run: bad}}, {Due: now.Add(1 << 62)}}
-	text := status{machines, jobs}.String()
+	text := formatStatus(machines, jobs)
 	assert.Equal(t, 7, strings.Count(text, "\n"))
 	assert.Less(t, len(text), 2000)
 	var out, errs bytes.Buffer
@@ -99,7 +99,7 @@ func TestTrouble(t *testing.T) {
 	} {
 		m := control.Machine{Heard: now.Add(c.heard), Status: fleet.Status{State: c.state, Error: c.err, Time: now.Add(c.clock)}}
 		assert.Equal(t, c.want, trouble(m), c)
-		assert.Contains(t, status{Machines: []control.Machine{m}}.String(), c.want)
+		assert.Contains(t, formatStatus([]control.Machine{m}, nil), c.want)
 	}
 	assert.Empty(t, trouble(control.Machine{}), "it has not joined")
 }

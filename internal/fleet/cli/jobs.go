@@ -54,13 +54,11 @@ func (a *app) readJobs(args []string) (list []fleet.Job, selector control.Select
 	job := fleet.Job{Repeat: int(a.number("repeat")), Options: fleet.Options{Rounds: a.text("rounds"),
 		Sets: int(a.number("sets")), Scale: a.text("scale"), Seed: a.number("seed"), Workers: int(a.number("workers")),
 		Engine: a.text("engine"), Precision: a.text("precision"), Only: a.list("only")}}
-	if every := a.text("every"); every != "" {
-		n, err := units.ParseDuration(every)
-		if err != nil {
-			return nil, nil, fmt.Errorf("reading --every: %w", err)
-		}
-		job.Every = n.Std()
+	every, err := units.ParseDuration(cmp.Or(a.text("every"), "0 s"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading --every: %w", err)
 	}
+	job.Every = every.Std()
 	for _, job.Plan = range args {
 		text, ok := plans.Get(job.Plan)
 		if !ok {
@@ -92,8 +90,7 @@ func (a *app) cancelJob(ctx context.Context, args []string) error {
 // printLogs is the command "logs". The lines come from a machine, so each is
 // printed as one line.
 func (a *app) printLogs(ctx context.Context, args []string) error {
-	job := append(args, "")[1]
-	return a.fleet.Logs(ctx, args[0], job, a.isSet("follow"), func(line string) { a.print("%s", line) })
+	return a.fleet.Logs(ctx, args[0], append(args, "")[1], a.isSet("follow"), func(line string) { a.print("%s", line) })
 }
 
 // statusPage is the table of machines and the table of jobs, with tabs between the
@@ -133,18 +130,14 @@ func trouble(m control.Machine) string {
 	return m.Error
 }
 
-// status is what the page contains.
-type status struct {
-	Machines []control.Machine
-	Jobs     []control.JobView
-}
-
-// String is the page with aligned columns.
-func (s status) String() string {
+// formatStatus is the page with aligned columns. The empty line between the tables
+// ends the columns of the first one.
+func formatStatus(machines []control.Machine, jobs []control.JobView) string {
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	page := template.Must(template.New("").Funcs(statusFuncs).Parse(statusPage))
-	if err := errors.Join(page.Execute(w, s), w.Flush()); err != nil {
+	data := map[string]any{"Machines": machines, "Jobs": jobs}
+	if err := errors.Join(page.Execute(w, data), w.Flush()); err != nil {
 		panic(err) // the template fits the types, and memory takes all
 	}
 	return out.String()
@@ -159,7 +152,7 @@ func (a *app) printStatus(ctx context.Context, _ []string) error {
 	for ; ; time.Sleep(time.Second) {
 		machines, jobs, err := a.fleet.Jobs(ctx)
 		if err == nil {
-			_, err = fmt.Fprint(a.stdout, clearScreen, status{machines, jobs})
+			_, err = fmt.Fprint(a.stdout, clearScreen, formatStatus(machines, jobs))
 		}
 		if err != nil || !a.isSet("watch") {
 			return err

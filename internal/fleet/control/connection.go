@@ -19,10 +19,9 @@ import (
 	"dmgbench/internal/fleet"
 )
 
-const (
-	batchMessages = 256     // of a stream that one request is for
-	batchBytes    = 8 << 20 // a batch ends with the message that exceeds this
-)
+// batchMessages is how many messages of a stream one request is for, at most. A batch
+// also ends with the message that exceeds 8 MiB.
+const batchMessages = 256
 
 // Fleet is a connection to a fleet. Its user may do everything.
 type Fleet struct {
@@ -50,7 +49,7 @@ func (f *Fleet) read(ctx context.Context, stream, subject string, next uint64, e
 	for isEnd := true; err == nil; {
 		if isEnd { // of a batch, or there was none
 			err = f.NATS.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, fmt.Appendf(nil,
-				`{"seq":%d,"next_by_subj":%q,"batch":%d,"max_bytes":%d}`, next, subject, batchMessages, batchBytes))
+				`{"seq":%d,"next_by_subj":%q,"batch":%d,"max_bytes":8388608}`, next, subject, batchMessages))
 		}
 		m, noAnswer := sub.NextMsgWithContext(ctx)
 		if err = cmp.Or(err, noAnswer); err != nil {

@@ -46,7 +46,8 @@ func (f *Fleet) Fetch(ctx context.Context, r fleet.Result, dir string) (path str
 	return path, true, nil
 }
 
-// download unpacks the archive of a run into dir.
+// download unpacks the archive of a run into dir. The machine may have stored
+// anything, of any size.
 func (f *Fleet) download(ctx context.Context, r fleet.Result, dir string) error {
 	// Chunks that are missing are waited for, so the time ends: at 1 MB/s.
 	ctx, cancel := context.WithTimeout(ctx, time.Minute+time.Duration(r.Size)*time.Microsecond)
@@ -78,7 +79,8 @@ func (f *Fleet) download(ctx context.Context, r fleet.Result, dir string) error 
 // checkRun reads the run in a folder and writes its result and report.
 func checkRun(dir string, r fleet.Result) error {
 	p, run, err := runfolders.Update(dir)
-	// compare --by host goes by this name.
+	// compare --by host uses this name. A run without one is that of the machine that
+	// stored it.
 	isOther := func(s result.Session) bool { return s.Host.Name != "" && s.Host.Name != r.Machine }
 	switch {
 	case err != nil:

@@ -48,14 +48,12 @@ func (f *Fleet) Jobs(ctx context.Context) (machines []Machine, jobs []JobView, e
 			jobs = append(jobs, viewResult(m))
 		})
 	}
-	executed := map[string]Machine{} // by the subject of the job
-	for _, m := range machines {
-		executed[fleet.JobSubject(m.Machine, m.Job)] = m
-	}
 	for _, m := range queue {
 		v, isLeft := viewJob(m, ended, time.Now())
-		if machine, ok := executed[m.Subject]; ok {
-			v.State, v.Error = machine.State, machine.Error
+		for _, machine := range machines {
+			if machine.Machine == v.Machine && machine.Job == v.Job { // it executes the job
+				v.State, v.Error = machine.State, machine.Error
+			}
 		}
 		if isLeft {
 			jobs = append(jobs, v)
@@ -97,9 +95,9 @@ func viewJob(m message, ended map[string]bool, now time.Time) (v JobView, isLeft
 }
 
 // Cancel takes a job out of the queue, on one machine or with "" on all, and
-// returns how many it was. The first job of a repeated submission stands for all of
-// them. One that waits has ended then; one that is executed ends as soon as
-// the machine notices.
+// returns how many it was. The name of the first of several jobs that were submitted
+// at once cancels all of them. One that waits has ended then; one that is executed
+// ends as soon as the machine notices.
 func (f *Fleet) Cancel(ctx context.Context, job, machine string) (n int, err error) {
 	_, views, err := f.Jobs(ctx)
 	for _, v := range views {

@@ -19,7 +19,8 @@ type Machine struct {
 	Queued       int       // jobs that have not ended
 }
 
-// Machines lists the machines by name.
+// Machines lists the machines by name. A machine is one that has a consumer of the
+// queue; its status counts only under its own subject.
 func (f *Fleet) Machines(ctx context.Context) ([]Machine, error) {
 	s, err := f.JetStream.Stream(ctx, fleet.Jobs)
 	if err != nil {
@@ -43,7 +44,8 @@ func (f *Fleet) Machines(ctx context.Context) ([]Machine, error) {
 }
 
 // Logs calls print for each line that a machine printed during a job; "" is any
-// job. With follow it waits for further lines until ctx ends, which is an error.
+// job. The server keeps the last lines of each job only. With follow it waits for
+// further lines until ctx ends, which is an error.
 func (f *Fleet) Logs(ctx context.Context, machine, job string, follow bool, print func(line string)) (err error) {
 	subject := fleet.LogSubject(machine, cmp.Or(job, "*"))
 	for next := uint64(1); ; time.Sleep(time.Second) {

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"dmgbench/internal/plan"
 	"dmgbench/internal/system/host"
 )
 
@@ -78,7 +77,7 @@ func (t term) check() error {
 	keys := slices.Sorted(maps.Keys(factsOf(Machine{})))
 	switch {
 	case !slices.Contains(keys, t.key):
-		return fmt.Errorf("unknown key %q (try %s)", t.key, cmp.Or(plan.Nearest(t.key, keys), strings.Join(keys, ", ")))
+		return fmt.Errorf("unknown key %q (try %s)", t.key, strings.Join(keys, ", "))
 	case !t.isNumber() && t.op != "=" && t.op != "!=":
 		return fmt.Errorf("%s%s%s: want =, !=, or a number such as 26.4 for os or memory", t.key, t.op, t.value)
 	}

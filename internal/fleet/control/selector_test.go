@@ -51,7 +51,7 @@ func TestSelector(t *testing.T) {
 
 func TestParseSelectorRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"archh=arm64": "unknown key \"archh\" (try arch)", "shoe=42": "unknown key \"shoe\" (try arch, cpu, ",
+		"archh=arm64": "unknown key \"archh\" (try arch, ", "shoe=42": "unknown key \"shoe\" (try arch, cpu, ",
 		"arch>=arm64": "want =, !=, or a number", "memory>=16GB": "or a number such as", "os>=tahoe": "or a number such as",
 		"os_version<tahoe": "or a number such as", "a,,b": `"" is neither`, "=x": "is neither", "os>=": "is neither",
 		"name=[": "is neither", "[": "is neither", `a\`: "is neither",

@@ -52,8 +52,8 @@ func (f *Fleet) Submit(ctx context.Context, job fleet.Job, selector Selector,
 	return n, nil
 }
 
-// jobIDs are the names of a job, of which each machine gets all. They sort by time;
-// the first one is what the others begin with.
+// jobIDs are the names of the jobs that each machine gets. They sort by time; all
+// begin with the first one.
 func jobIDs(job fleet.Job) []string {
 	ids := []string{job.Submitted.Format("20060102-1504") + "-" + strings.ToLower(rand.Text()[:4])}
 	for n := 2; job.Every == 0 && n <= job.Repeat; n++ {
@@ -66,14 +66,14 @@ func jobIDs(job fleet.Job) []string {
 // The machine checks all of them.
 func readPlan(job fleet.Job) (*plan.Plan, error) {
 	p, problems := plan.Parse(job.Plan, []byte(job.Text))
-	isRefused := func(p plan.Problem) bool { return p.Refused } // by run, too
-	if p == nil || slices.ContainsFunc(problems.Warnings(), isRefused) {
+	// The run would refuse it because of such a warning, too.
+	if p == nil || slices.ContainsFunc(problems.Warnings(), func(p plan.Problem) bool { return p.Refused }) {
 		return nil, problems
 	}
 	var err error
 	o := plan.Overrides{Sets: job.Options.Sets}
 	switch {
-	case fleet.CheckJob(p.Name) != nil:
+	case fleet.CheckJob(p.Name) != nil: // the name becomes that of a file there
 		err = errors.New("its name may have only letters, digits and hyphens (rename it)")
 	case len(p.Manual) > 0:
 		err = fmt.Errorf("someone has to set %q at the machine during the run", p.Manual[0].Name)
@@ -89,7 +89,8 @@ func readPlan(job fleet.Job) (*plan.Plan, error) {
 	return p, err
 }
 
-// rejectPlan is why a machine cannot execute a plan, "" if it can.
+// rejectPlan is why a machine cannot execute a plan, "" if it can. Only what it
+// reported counts; its agent checks the plan again.
 func rejectPlan(p *plan.Plan, m Machine) string {
 	for _, in := range p.Inputs {
 		if !in.Optional && !slices.Contains(m.Inputs, in.Name) {
