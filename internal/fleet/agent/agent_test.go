@@ -389,6 +389,30 @@ func TestStoreFull(t *testing.T) {
 	s.empty(c)
 }
 
+// The stream of results is full: the result waits at the machine until there is room.
+func TestResultsFull(t *testing.T) {
+	t.Parallel()
+	limits := smallLimits
+	limits.Results = 8 << 10
+	s := newSite(t, limits)
+	var err error
+	for i := 0; err == nil && i < 100; i++ {
+		_, err = s.js.Publish(t.Context(), fleet.ResultSubject("mac", "old", i), make([]byte, 256))
+	}
+	require.ErrorContains(t, err, "maximum bytes exceeded")
+	c := s.config(fake(t, "done"))
+	s.start(c)
+	s.submit(tinyJob("a"))
+	s.until("the error in the status", func() bool { return s.status().Error == errStoreFull.Error() })
+	assert.Len(t, readTasks(c.Folder), 1, "it is not lost")
+	require.NoError(t, fleet.Setup(t.Context(), s.js, smallLimits))
+	r := s.await("a", 0)
+	assert.Equal(t, fleet.Done, r.State, r.Error)
+	assert.Equal(t, 1, r.Attempts, "it is not measured again")
+	s.awaitGone("a")
+	s.empty(c)
+}
+
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, smallLimits)
