@@ -28,7 +28,7 @@ func (f *Fleet) Submit(ctx context.Context, job fleet.Job, selector Selector,
 	p, err := readPlan(job)
 	machines, noMachines := f.Machines(ctx)
 	if err = cmp.Or(err, noMachines); err != nil {
-		return 0, fmt.Errorf("submitting plan %q: %w", job.Plan, err)
+		return 0, err
 	}
 	job.Plan, job.Submitted = p.Name, time.Now().UTC()
 	ids := jobIDs(job)
@@ -85,6 +85,9 @@ func readPlan(job fleet.Job) (*plan.Plan, error) {
 	}
 	if err == nil {
 		p, _, err = p.Apply(o)
+	}
+	if err != nil {
+		err = fmt.Errorf("submitting plan %q: %w", job.Plan, err)
 	}
 	return p, err
 }
