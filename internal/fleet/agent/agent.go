@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -32,10 +33,9 @@ import (
 	"dmgbench/internal/system/host"
 )
 
-const (
-	pullTime  = 5 * time.Minute  // that a request for a job waits, between two reports of an idle machine
-	factsTime = 15 * time.Second // for the commands that report the facts of the machine
-)
+// pullTime is how long a request for a job waits, between two reports of an idle
+// machine.
+const pullTime = 5 * time.Minute
 
 // Run is an agent until ctx ends. It returns an error only if the agent cannot be
 // started: what happens later is in its status and in the log.
@@ -76,6 +76,10 @@ func Run(ctx context.Context, c Config) error {
 // and executes it.
 func (a *agent) serve(ctx context.Context) error {
 	for _, t := range readTasks(a.Folder) {
+		if t.Result.Job == "" {
+			_ = os.RemoveAll(t.dir) // the next delivery of its job, if there is one, makes it anew
+			continue
+		}
 		queued, err := a.isQueued(ctx, t.Result.Job)
 		if err == nil && !queued {
 			// If it was not measured to its end, its job was cancelled while this agent was away.
@@ -131,16 +135,12 @@ func (a *agent) handle(ctx context.Context, msg jetstream.Msg) error {
 			s.task = t
 		}
 	}
-	a.report(func(st *fleet.Status) {
-		st.State, st.Job, st.Plan, st.Progress, st.Error = fleet.Checking, id, job.Plan, nil, ""
-	})
+	a.report(func(st *fleet.Status) { st.State, st.Job, st.Plan = fleet.Checking, id, job.Plan })
 	return s.finish(ctx, request, fleet.Refused, refused)
 }
 
 // reportIdle sends the facts of the machine and of its places.
 func (a *agent) reportIdle(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, factsTime)
-	defer cancel()
 	var folders []host.Place
 	for _, name := range slices.Sorted(maps.Keys(a.Places)) {
 		folders = append(folders, host.Place{Name: name, Path: a.Places[name]})

@@ -92,18 +92,16 @@ func (a *agent) serverTime(ctx context.Context) (time.Time, error) {
 	return consumer.CachedInfo().TimeStamp, nil
 }
 
-// report changes the status of the machine and sends it, with what the child
-// printed as one log message, unless the connection is lost. It does not wait. Only
-// the goroutine that executes a job calls it, or the one that reads the output of
-// its child meanwhile.
+// report changes the status of the machine and sends it, unless the connection is
+// lost, and sends what the child printed as one log message: the client library
+// keeps that until the connection is back. It does not wait. Only the goroutine that
+// executes a job calls it, or the one that reads the output of its child meanwhile.
 func (a *agent) report(change func(*fleet.Status)) {
 	change(&a.status)
 	a.status.Time = time.Now().UTC()
-	data, err := fleet.Encode(a.status)
-	if err != nil || !a.nc.IsConnected() {
-		return
+	if data, err := fleet.Encode(a.status); err == nil && a.nc.IsConnected() {
+		_ = a.nc.Publish(fleet.StatusSubject(a.Link.User), data)
 	}
-	_ = a.nc.Publish(fleet.StatusSubject(a.Link.User), data)
 	if len(a.lines) > 0 {
 		_ = a.nc.Publish(fleet.LogSubject(a.Link.User, a.status.Job), []byte(strings.Join(a.lines, "\n")))
 		a.lines = nil
@@ -124,10 +122,7 @@ func (a *agent) upload(ctx context.Context, id, dir string, attempt int) (int64,
 	if err == nil {
 		_, err = store.PutBytes(ctx, id, archive.Bytes())
 	}
-	if err != nil {
-		return 0, fmt.Errorf("storing run %q: %w", id, err)
-	}
-	return int64(archive.Len()), nil
+	return int64(archive.Len()), err
 }
 
 // sleep pauses after an attempt, from 0, that failed: from a second to a minute.

@@ -25,10 +25,6 @@ type Config struct {
 	Log             func(format string, args ...any)
 }
 
-// minEvery is the shortest time between two occurrences of a job: a result of each
-// is stored.
-const minEvery = time.Second
-
 // request is a checked job as flags of dmgbench.
 type request struct {
 	locations []string // of run and resume: the owner's places and inputs
@@ -58,8 +54,8 @@ func readRequest(c Config, id string, data []byte) (job fleet.Job, r request, er
 		return job, r, errors.New("the name of the plan: want 1 to 64 letters, digits and hyphens")
 	case len(job.Text) > fleet.MaxPlan:
 		return job, r, fmt.Errorf("the plan has %d bytes: want at most %d", len(job.Text), fleet.MaxPlan)
-	case job.Every != 0 && job.Every < minEvery || job.Repeat < 0:
-		return job, r, fmt.Errorf("every %s, %d times: want at least %s", job.Every, job.Repeat, minEvery)
+	case job.Every != 0 && job.Every < time.Second || job.Repeat < 0: // a result of each occurrence is stored
+		return job, r, fmt.Errorf("every %s, %d times: want at least a second", job.Every, job.Repeat)
 	}
 	p, problems := plan.Parse(job.Plan+".toml", []byte(job.Text))
 	if list := problems.Errors(); len(list) > 0 {

@@ -124,17 +124,16 @@ func (s *session) attempts(ctx context.Context, r request) (state string, err er
 		if err := s.attempt(ctx, started, r); err != nil {
 			return fleet.Failed, err
 		}
-		switch exit := s.Result.Exit; exit {
+		exit := fmt.Sprintf("dmgbench ended with status %d: %s", s.Result.Exit, s.lastError)
+		switch s.Result.Exit {
 		case 0:
 			return fleet.Done, nil
 		case 3:
 			return fleet.Incomplete, nil
 		case 1, 2: // an error, a bad plan
-			return fleet.Failed, fmt.Errorf("dmgbench ended with status %d: %s", exit, s.lastError)
+			return fleet.Failed, errors.New(exit)
 		}
-		s.report(func(st *fleet.Status) {
-			st.Error = fmt.Sprintf("stopped with status %d, to be resumed: %s", s.Result.Exit, s.lastError)
-		})
+		s.report(func(st *fleet.Status) { st.Error = "to be resumed: " + exit })
 		sleep(ctx, failures)
 	}
 	return fleet.Failed, fmt.Errorf("the run did not come further in %d attempts: %s", maxAttempts, s.lastError)
@@ -246,7 +245,7 @@ func (s *session) deliver(ctx context.Context) error {
 			}
 			return err
 		}
-		s.report(func(st *fleet.Status) { st.Error = shorten(err) })
+		s.report(func(st *fleet.Status) { st.Error = shorten(fmt.Sprintf("storing the result: %v", err)) })
 		sleep(ctx, attempt)
 	}
 	return ctx.Err()
@@ -270,10 +269,7 @@ func (s *session) store(ctx context.Context, attempt int) error {
 	if err == nil {
 		_, err = s.js.Publish(ctx, subject, data, jetstream.WithMsgID(cmp.Or(r.Run, subject)))
 	}
-	if err != nil {
-		return fmt.Errorf("storing the result of job %q: %w", r.Job, err)
-	}
-	return nil
+	return err
 }
 
 // acknowledge takes the job out of the queue, or lets it wait for its next

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -18,10 +17,8 @@ import (
 	"dmgbench/internal/system/hostio"
 )
 
-const (
-	jobsFolder = "jobs"      // in the agent's folder: one folder for each task
-	taskFile   = "task.json" // in the folder of a task
-)
+// The folder of the agent has one with a folder for each task, which has a file.
+const jobsFolder, taskFile = "jobs", "task.json"
 
 // task is one occurrence of a job on this machine. Its folder exists from before
 // the plan is checked until the result is stored and the job acknowledged.
@@ -34,23 +31,21 @@ type task struct {
 // newTask describes an occurrence of a job; id is the one of its subject. A job
 // that will be refused may have an id that cannot be the name of a folder.
 func newTask(c Config, id string, occurrence int, job fleet.Job) *task {
-	sum := sha256.Sum256([]byte(job.Text))
 	name := fmt.Sprintf("%.64s-%d", url.PathEscape(id), occurrence)
 	return &task{Job: job, dir: filepath.Join(c.Folder, jobsFolder, name),
 		Result: fleet.Result{Job: id, Machine: c.Link.User, Occurrence: occurrence, Plan: job.Plan,
-			Digest: hex.EncodeToString(sum[:]), Started: time.Now().UTC()}}
+			Digest: fmt.Sprintf("%x", sha256.Sum256([]byte(job.Text))), Started: time.Now().UTC()}}
 }
 
-// readTasks reads the tasks in the agent's folder. A folder without a readable file
-// is left to the next delivery of its job: the agent was killed while it made it.
+// readTasks reads the tasks in the agent's folder. That of a folder without a
+// readable file has no job: the agent was killed while it made or deleted it.
 func readTasks(folder string) (list []*task) {
 	entries, _ := os.ReadDir(filepath.Join(folder, jobsFolder))
 	for _, e := range entries {
 		t := &task{dir: filepath.Join(folder, jobsFolder, e.Name())}
-		text, err := os.ReadFile(filepath.Join(t.dir, taskFile))
-		if err == nil && json.Unmarshal(text, t) == nil {
-			list = append(list, t)
-		}
+		text, _ := os.ReadFile(filepath.Join(t.dir, taskFile))
+		_ = json.Unmarshal(text, t)
+		list = append(list, t)
 	}
 	return list
 }
