@@ -25,14 +25,16 @@ type Config struct {
 	Log             func(format string, args ...any)
 }
 
-// request is a checked job as flags of dmgbench.
+// request is a checked job as flags of dmgbench. Those of resume are fewer, as a run
+// keeps its options in its folder, but not the owner's paths.
 type request struct {
 	locations []string // of run and resume: the owner's places and inputs
 	options   []string // of run
 }
 
-// readRequest reads a job and makes its flags. It trusts no field of it. The
-// error is the reason why the job is refused; it is empty then.
+// readRequest reads a job and makes its flags. It trusts no field of it, as whoever
+// has the key of Control could have written it. The error is the reason why the job
+// is refused; the job is empty then, so that nothing of it reaches a file or a timer.
 func readRequest(c Config, id string, data []byte) (job fleet.Job, r request, err error) {
 	defer func() {
 		// A plan that makes the parser panic ends the job instead of the agent,
@@ -78,6 +80,8 @@ func locationFlags(c Config, p *plan.Plan) (flags []string, err error) {
 	if len(p.Manual) > 0 {
 		return nil, fmt.Errorf("someone has to set %q at the machine during the run", p.Manual[0].Name)
 	}
+	// Only what the plan names is given, and the folder for a plan with a single place:
+	// a run does not depend on the rest.
 	names, single := p.Places(), c.Places[""]
 	for _, name := range names {
 		_, here := plan.HereFor(name) // in the run folder
@@ -105,7 +109,9 @@ func locationFlags(c Config, p *plan.Plan) (flags []string, err error) {
 }
 
 // optionFlags are the flags for the options of a job. Each is one argument with
-// its value, so that no value can become another flag.
+// its value, so that no value can become another flag. The forms are narrower than
+// those of the program: no engine that a test uses, and no number with a sign or an
+// exponent.
 func optionFlags(o fleet.Options, engine string) (flags []string, err error) {
 	for _, f := range []struct{ name, value, form string }{
 		// Whether a value fits the plan is for the dry run to decide.
