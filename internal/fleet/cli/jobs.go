@@ -160,48 +160,47 @@ func (a *app) printStatus(ctx context.Context, _ []string) error {
 	}
 }
 
-// fetchResults is the command "results". With --wait it fetches the run folders
-// when none of the jobs is left.
+// fetchResults is the command "results". With --wait it looks until none of the
+// jobs is left; those without a run folder are printed at the end then.
 func (a *app) fetchResults(ctx context.Context, names []string) error {
 	isOther := func(j control.JobView) bool { return len(names) > 0 && !slices.Contains(names, j.Job) }
 	isPending := func(j control.JobView) bool { return !j.IsEnded }
-	for ; ; time.Sleep(time.Second) {
+	for failed := 0; ; time.Sleep(time.Second) {
 		_, jobs, err := a.fleet.Jobs(ctx)
 		if err != nil {
 			return err
 		}
 		jobs = slices.DeleteFunc(jobs, isOther)
-		if !a.isSet("wait") || !slices.ContainsFunc(jobs, isPending) {
-			return a.fetch(ctx, slices.DeleteFunc(jobs, isPending))
+		isLast := !a.isSet("wait") || !slices.ContainsFunc(jobs, isPending)
+		for _, j := range jobs {
+			if j.IsEnded && (isLast || j.Run != "") && a.fetch(ctx, j) {
+				failed++
+			}
+		}
+		switch {
+		case isLast && failed > 0 && ctx.Err() == nil:
+			return &statusError{fmt.Errorf("fetching results: %s not done", report.Count(failed, "job")), exitSome}
+		case isLast:
+			return ctx.Err()
 		}
 	}
 }
 
-// fetch fetches the run folders of jobs that have ended, and prints the new ones.
-// What is wrong with one does not keep the others from being fetched.
-func (a *app) fetch(ctx context.Context, jobs []control.JobView) error {
-	failed := 0
-	for _, j := range jobs {
+// fetch fetches the run folder of a job that has ended, and prints it if it is
+// new. What is wrong with one does not keep the others from being fetched.
+func (a *app) fetch(ctx context.Context, j control.JobView) (isFailed bool) {
+	path := ""
+	if j.Run != "" {
+		var isNew bool
 		var err error
-		path, isNew := "", true
-		if j.Run != "" {
-			path, isNew, err = a.fleet.Fetch(ctx, j.Result, a.text("to"))
-		}
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case !isNew:
-			continue
-		case err != nil:
+		path, isNew, err = a.fleet.Fetch(ctx, j.Result, a.text("to"))
+		if err != nil {
 			j.State, j.Error = fleet.Failed, err.Error()
 		}
-		a.print("%s: %s %s %s %s", j.Machine, j.Job, j.State, path, j.Error)
-		if j.State != fleet.Done && j.State != fleet.Cancelled {
-			failed++
+		if !isNew || ctx.Err() != nil {
+			return false
 		}
 	}
-	if failed > 0 {
-		return &statusError{fmt.Errorf("fetching results: %s not done", report.Count(failed, "job")), exitSome}
-	}
-	return nil
+	a.print("%s: %s %s %s %s", j.Machine, j.Job, j.State, path, j.Error)
+	return j.State != fleet.Done && j.State != fleet.Cancelled
 }

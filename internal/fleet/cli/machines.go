@@ -197,7 +197,11 @@ func (a *app) paths(flag string) (map[string]string, error) {
 		if !ok || strings.ContainsAny(name, `/\`) {
 			name, path = "", value
 		}
-		if _, err := os.Stat(path); err != nil {
+		_, err := os.Stat(path)
+		if err == nil && out[name] != "" {
+			err = fmt.Errorf("%q is given twice", name)
+		}
+		if err != nil {
 			return nil, usageError("reading --%s: %w", flag, err)
 		}
 		out[name] = path
