@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 	"time"
 
@@ -112,15 +113,15 @@ func Connect(l Link, retry bool, onState func(error)) (*nats.Conn, jetstream.Jet
 	}
 	nc, err := nats.Connect(strings.Join(l.URLs, ","), o...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("connecting to %s: %w", strings.Join(l.URLs, ", "), err)
+		shown := userInfo.ReplaceAllString(strings.Join(l.URLs, ", "), "//")
+		return nil, nil, fmt.Errorf("connecting to %s: %w", shown, err)
 	}
-	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(dialTime))
-	if err != nil {
-		nc.Close()
-		return nil, nil, fmt.Errorf("connecting to %s: %w", strings.Join(l.URLs, ", "), err)
-	}
-	return nc, js, nil
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(dialTime)) // fails with bad options only
+	return nc, js, err
 }
+
+// userInfo is the user and the password in a URL, which errors do not print.
+var userInfo = regexp.MustCompile(`//[^/,]*@`)
 
 // pinned accepts the one server that has the key, whatever its name and dates.
 func pinned(pin string) *tls.Config {

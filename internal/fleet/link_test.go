@@ -79,3 +79,9 @@ func TestPin(t *testing.T) {
 	}
 	assert.Len(t, pins, 1)
 }
+
+func TestErrorsHideThePassword(t *testing.T) {
+	_, _, err := Connect(Link{URLs: []string{"nats://me:secret@127.0.0.1:1,nats://token@127.0.0.1:2"}}, false, nil)
+	require.ErrorContains(t, err, "connecting to nats://127.0.0.1:1,nats://127.0.0.1:2: ")
+	assert.NotContains(t, err.Error(), "secret")
+}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -40,7 +39,9 @@ var clockOffset = func() *int64 {
 
 // buildWithClock builds these tests, for their processes, and dmgbench with such a package time.
 func buildWithClock(t *testing.T) (tests, program string) {
-	dir, source := t.TempDir(), filepath.Join(runtime.GOROOT(), "src", "time")
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	require.NoError(t, err)
+	dir, source := t.TempDir(), filepath.Join(strings.TrimSpace(string(root)), "src", "time")
 	text, err := os.ReadFile(filepath.Join(source, "time.go"))
 	require.NoError(t, err)
 	const now = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"

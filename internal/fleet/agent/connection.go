@@ -20,7 +20,7 @@ import (
 
 const (
 	requestTime = 10 * time.Second // for the answer to one request
-	uploadTime  = time.Minute      // for a run folder, doubled with each attempt
+	uploadTime  = 10 * time.Second // for a run folder, doubled with each attempt
 	maxAttempts = 20               // to execute something that a signal ends, or that does not come further
 	graceTime   = 30 * time.Second // for a child to detach its images after an interrupt
 )
@@ -112,7 +112,7 @@ func (a *agent) report(change func(*fleet.Status)) {
 // there, in bytes. It replaces what an earlier attempt stored, since an object that
 // exists may lack chunks for which the store had no space.
 func (a *agent) upload(ctx context.Context, id, dir string, attempt int) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, uploadTime<<min(attempt, 6))
+	ctx, cancel := context.WithTimeout(ctx, uploadTime<<min(attempt, 9))
 	defer cancel()
 	var archive bytes.Buffer
 	store, err := a.js.ObjectStore(ctx, fleet.Bucket(a.Link.User))
