@@ -126,12 +126,15 @@ func (s *site) serve() {
 	require.NoError(s.t, err)
 }
 
-// shortenAckWait has the job of a killed agent delivered again after a second.
+// shortAckWait is after how long the job of a killed agent is delivered again.
+const shortAckWait = time.Second
+
+// shortenAckWait gives it to the machine.
 func (s *site) shortenAckWait() {
 	c, err := s.js.Consumer(s.t.Context(), fleet.Jobs, "mac")
 	require.NoError(s.t, err)
 	config := c.CachedInfo().Config
-	config.AckWait = time.Second
+	config.AckWait = shortAckWait
 	_, err = s.js.UpdateConsumer(s.t.Context(), fleet.Jobs, config)
 	require.NoError(s.t, err)
 }

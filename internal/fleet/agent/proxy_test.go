@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -90,10 +91,12 @@ func TestNetworkCut(t *testing.T) {
 	s.submit(tinyJob("a"))
 	s.until("a run", func() bool { return s.status().Progress != nil })
 	p.cut()
+	start := time.Now()
 	s.until("the end of the run", func() bool {
 		tasks := readTasks(c.Folder)
 		return len(tasks) == 1 && tasks[0].Result.State == fleet.Done
 	})
+	s.until("the end of the acknowledgement wait", func() bool { return time.Since(start) > 2*shortAckWait })
 	assert.Nil(t, s.get(fleet.Results, fleet.ResultSubject("mac", "a", 0)))
 	p.restore()
 	r := s.await("a", 0)
