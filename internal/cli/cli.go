@@ -201,6 +201,10 @@ var helpFiles embed.FS
 // session of its own, too.
 const defaultPause = "10 min"
 
+// colorFlag declares the flag of all commands that print reports.
+const colorFlag = `color text="auto" [auto|always|never]: whether to print colours: auto (on a terminal, without NO_COLOR),
+  always or never`
+
 // helpText is the help of one command, from help/<name>.txt: a line, a
 // description that ends with the exit statuses, the section FLAGS with lines
 // that declare a [flagRow], and the section EXAMPLES.
@@ -210,7 +214,7 @@ type helpText struct {
 }
 
 // helpValues are the lists in help texts that other packages define.
-var helpValues = strings.NewReplacer("{PAUSE}", defaultPause,
+var helpValues = strings.NewReplacer("{PAUSE}", defaultPause, "{COLOR}", colorFlag,
 	"{STUDIES}", strings.Join(selftest.IDs(), ", "), "{IDS}", strings.Join(selftest.IDs(), "|"),
 	"{FACTS}", wrap("", strings.Join(analysis.CompareFacts, ", "), 0, 76),
 	"{BY}", strings.Join(analysis.CompareFacts, "|"), "{OPS}", strings.Join(analysis.CompareOps(), "|"),

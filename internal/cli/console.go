@@ -110,19 +110,31 @@ func terminal(stream any) (*os.File, bool) {
 	return f, ok && term.IsTerminal(int(f.Fd()))
 }
 
-// textOptions adapt reports to stdout: its width and colours on a terminal,
-// neither elsewhere. NO_COLOR and the terminal "dumb" have no colours, see
-// no-color.org.
+// textOptions adapt reports to stdout: its width on a terminal, and colours
+// where [app.usesColor].
 func (a *app) textOptions() text.Options {
 	var o text.Options
 	if f := a.command.Flags().Lookup("verbose"); f != nil {
 		o.Verbose = a.isSet("verbose")
 	}
+	o.Color = a.usesColor()
 	if f, ok := terminal(a.stdout); ok {
-		o.Color = a.env["NO_COLOR"] == "" && a.env["TERM"] != "dumb"
 		o.Width, _, _ = term.GetSize(int(f.Fd())) // 0 if unknown
 	}
 	return o
+}
+
+// usesColor reports whether the answer has colours, as --color asks for it:
+// auto, also of commands without that flag, means on a terminal, except on the
+// terminal "dumb" and with NO_COLOR, see no-color.org.
+func (a *app) usesColor() bool {
+	if f := a.flag("color"); f != nil && f.Value.String() == "always" {
+		return true
+	} else if f != nil && f.Value.String() == "never" {
+		return false
+	}
+	_, ok := terminal(a.stdout)
+	return ok && a.env["NO_COLOR"] == "" && a.env["TERM"] != "dumb"
 }
 
 // canAsk reports whether stdin and stderr are terminals, so that a user can

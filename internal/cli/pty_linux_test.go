@@ -121,14 +121,20 @@ func TestColoursOnATerminalOnly(t *testing.T) {
 	require.Zero(t, code, stderr)
 	assert.NotContains(t, stderr, "\x1b")
 	for _, test := range []struct {
-		env  string
-		want bool
-	}{{"TERM=xterm", true}, {"NO_COLOR=1", false}, {"TERM=dumb", false}} {
+		env, flag string
+		want      bool
+	}{{"TERM=xterm", "", true}, {"TERM=xterm", "never", false}, {"TERM=xterm", "auto", true}, {"NO_COLOR=1", "", false},
+		{"NO_COLOR=1", "auto", false}, {"NO_COLOR=1", "always", true}, {"TERM=dumb", "", false},
+		{"DMGBENCH_REPORT_COLOR=never", "", false}, {"DMGBENCH_REPORT_COLOR=never", "always", true}} {
 		s := newScreen(t, 80)
-		require.Zero(t, Main(t.Context(), s.tty, s.tty, s.tty, []string{"report", dir}, []string{"HOME=/nowhere", test.env}))
+		args := []string{"report", dir, "--color", test.flag}
+		if test.flag == "" {
+			args = args[:2]
+		}
+		require.Zero(t, Main(t.Context(), s.tty, s.tty, s.tty, args, []string{"HOME=/nowhere", test.env}))
 		text := s.close()
 		assert.Contains(t, text, "Watched")
-		assert.Equal(t, test.want, strings.Contains(text, "\x1b["), test.env)
+		assert.Equal(t, test.want, strings.Contains(text, "\x1b["), "%s %s", test.env, test.flag)
 	}
 	s := newScreen(t, 40)
 	require.Zero(t, Main(t.Context(), s.tty, s.tty, s.tty, []string{"plans"}, nil))

@@ -31,6 +31,7 @@ func TestPagesInABrowser(t *testing.T) {
 			d.page(page)
 			drawn(d)
 			fits(d, "on a screen")
+			audits(d)
 			if name == "history over versions" {
 				walks(d)
 			}
@@ -69,6 +70,7 @@ func visit(d *driver, s subject, hasWords, isFirst bool) {
 		saves(d)
 	}
 	if isFirst {
+		audits(d)
 		types(d)
 		reaches(d)
 		darkens(d)

@@ -38,6 +38,20 @@ func reaches(d *driver) {
 	assert.Empty(d.t, left.Unseen, "focus that cannot be seen")
 }
 
+// audits applies the rules of axe-core to the page with all its details open, in light and in dark colours, and leaves it
+// light.
+func audits(d *driver) {
+	d.eval(`(function () { window.opened = Array.from(document.querySelectorAll('details:not([open])')); opened.forEach(function (e) { e.open = true; }); })()`, nil)
+	for _, scheme := range []string{"dark", "light"} {
+		d.do(order{Do: "scheme", Text: scheme}, nil)
+		d.eval(`new Promise(function (done) { requestAnimationFrame(function () { requestAnimationFrame(done); }); })`, nil)
+		var wrong []string
+		d.do(order{Do: "audit"}, &wrong)
+		assert.Empty(d.t, wrong, scheme)
+	}
+	d.eval(`opened.forEach(function (e) { e.open = false; })`, nil)
+}
+
 // types presses keys on the first that is seen of everything that answers to keys.
 func types(d *driver) {
 	var wrong []string

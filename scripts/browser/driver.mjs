@@ -9,7 +9,9 @@ import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 
 const [folder, executablePath] = process.argv.slice(2);
-const { chromium } = createRequire(join(folder, 'package.json'))('playwright-core');
+const require = createRequire(join(folder, 'package.json'));
+const { chromium } = require('playwright-core');
+const rules = require('axe-core').source;
 const patience = 20_000; // milliseconds, on a busy machine; what does not come shall fail before the tests' time is up
 
 let browser, context, page, said;
@@ -41,7 +43,15 @@ async function save({ text, file }) {
   return download.suggestedFilename();
 }
 
+// audit applies the rules of axe-core to the page as it is and answers with a line for each element that breaks one.
+async function audit() {
+  await page.evaluate(rules);
+  const { violations } = await page.evaluate(() => axe.run({ resultTypes: ['violations'] }));
+  return violations.flatMap((v) => v.nodes.map((n) => `${v.id}: ${n.html.slice(0, 200)}: ${n.failureSummary}`));
+}
+
 const orders = {
+  audit,
   open,
   save,
   eval: ({ text }) => page.evaluate(text), // an expression; a promise is waited for

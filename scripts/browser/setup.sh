@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what drives the browser in the tests of the report: playwright-core, the version that package-lock.json
-# pins with its digest, alone and without a browser of its own; the tests use the Chromium of the system. It goes to a
-# cache folder, DMGBENCH_BROWSER_CACHE or dmgbench-browser in the user's cache folder, which may be deleted at any time.
+# Installs what drives the browser in the tests of the report: playwright-core, without a browser of its own, as the
+# tests use the Chromium of the system, and axe-core, which judges whether everyone can use a page. package-lock.json
+# pins their versions with digests. They go to a cache folder, DMGBENCH_BROWSER_CACHE or dmgbench-browser in the user's cache folder, which may be deleted at any time.
 # Node.js comes by apt-get, where that may be used and has one that is new enough.
 #
 # The status is 0 when it is there. It is quiet, runs no script of a package, and does not wait for a registry
@@ -26,7 +26,8 @@ node_of_the_system() {
 	new_enough
 }
 
-installed() { cmp -s package-lock.json "$cache/installed.json" && [ -f "$cache/node_modules/playwright-core/package.json" ]; }
+installed() { cmp -s package-lock.json "$cache/installed.json" && [ -f "$cache/node_modules/playwright-core/package.json" ] &&
+	[ -f "$cache/node_modules/axe-core/axe.js" ]; }
 
 # installed.json comes last: the tests take the folder for complete when it is the list that they were written for.
 install() {
@@ -40,6 +41,6 @@ new_enough || node_of_the_system || {
 	exit 1
 }
 installed || install || {
-	echo "browser: not at hand: playwright-core" >&2
+	echo "browser: not at hand: playwright-core and axe-core" >&2
 	exit 1
 }
