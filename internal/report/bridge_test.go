@@ -21,6 +21,9 @@ const PictureWidth = 900
 // WellFormed reads a picture as XML.
 var WellFormed = wellFormed
 
+// PageOf is the report of one of the makers.
+func PageOf(name string) string { return pageOf(name) }
+
 // Made are pages of results that no plan can bring about on one machine: a history over versions of a system, and results that
 // somebody changed, with control characters, broken UTF-8 and hostile text in what the program itself writes, as names of
 // machines and kinds of warnings. Results come from strangers, too.

@@ -109,7 +109,7 @@ func TestComparisonText(t *testing.T) {
 var classes = regexp.MustCompile(`class="([^"]*)"`)
 
 // ourClasses are all that the pages of comparisons and ledgers use.
-var ourClasses = strings.Fields("document rule sub skip kicker lead alert muted small chart data number scroll ledger head warn bad good holds does_not_hold cannot_tell not_measured")
+var ourClasses = strings.Fields("document rule sub skip said kicker lead alert muted small chart data number scroll ledger head warn bad good holds does_not_hold cannot_tell not_measured")
 
 // Foreign text stays text on the pages as well.
 func TestHostileComparison(t *testing.T) {

@@ -31,10 +31,18 @@ func TestPagesInABrowser(t *testing.T) {
 			d.page(page)
 			drawn(d)
 			fits(d, "on a screen")
-			audits(d)
+			auditsAll(d)
 			if name == "history over versions" {
 				walks(d)
 			}
+			assert.Empty(t, d.said())
+		})
+	}
+	for _, name := range []string{"sample", "sweep", "aging", "uses", "large", "empty"} {
+		t.Run("made "+name, func(t *testing.T) {
+			d.t = t
+			d.page(report.PageOf(name))
+			audits(d)
 			assert.Empty(t, d.said())
 		})
 	}
@@ -70,8 +78,8 @@ func visit(d *driver, s subject, hasWords, isFirst bool) {
 		saves(d)
 	}
 	if isFirst {
-		audits(d)
 		types(d)
+		auditsAll(d)
 		reaches(d)
 		darkens(d)
 	}

@@ -38,17 +38,25 @@ func reaches(d *driver) {
 	assert.Empty(d.t, left.Unseen, "focus that cannot be seen")
 }
 
-// audits applies the rules of axe-core to the page with all its details open, in light and in dark colours, and leaves it
-// light.
+// audits applies the rules of axe-core to the page, in dark colours that of contrast alone, and leaves it light. The shadows at
+// the edges of tables go for that time: axe-core finds no contrast on a gradient.
 func audits(d *driver) {
-	d.eval(`(function () { window.opened = Array.from(document.querySelectorAll('details:not([open])')); opened.forEach(function (e) { e.open = true; }); })()`, nil)
-	for _, scheme := range []string{"dark", "light"} {
+	d.eval(`document.querySelectorAll('.scroll').forEach(function (e) { e.style.background = 'none'; })`, nil)
+	for scheme, rule := range map[string]string{"dark": "color-contrast", "light": ""} {
 		d.do(order{Do: "scheme", Text: scheme}, nil)
 		d.eval(`new Promise(function (done) { requestAnimationFrame(function () { requestAnimationFrame(done); }); })`, nil)
 		var wrong []string
-		d.do(order{Do: "audit"}, &wrong)
+		d.do(order{Do: "audit", Text: rule}, &wrong)
 		assert.Empty(d.t, wrong, scheme)
 	}
+	d.do(order{Do: "scheme", Text: "light"}, nil)
+	d.eval(`document.querySelectorAll('.scroll').forEach(function (e) { e.style.background = ''; })`, nil)
+}
+
+// auditsAll audits the page with all its details open.
+func auditsAll(d *driver) {
+	d.eval(`(function () { window.opened = Array.from(document.querySelectorAll('details:not([open])')); opened.forEach(function (e) { e.open = true; }); })()`, nil)
+	audits(d)
 	d.eval(`opened.forEach(function (e) { e.open = false; })`, nil)
 }
 
@@ -69,7 +77,7 @@ func types(d *driver) {
 	var scripted bool
 	d.eval(`!!window.dmgbenchSave`, &scripted)
 	if scripted {
-		pressed(".chart", "ArrowRight", `document.querySelector('.said').textContent.length > 3`)
+		pressed(".chart", "ArrowRight", `document.querySelector('p.said').textContent.length > 3`)
 		pressed("th .sort", "Enter", `held.parentNode.getAttribute('aria-sort') === 'ascending'`)
 		pressed("th .sort", "Space", `held.parentNode.getAttribute('aria-sort') === 'descending'`)
 		pressed("th .sort", "Enter", `!held.parentNode.getAttribute('aria-sort') || held.parentNode.getAttribute('aria-sort') === 'none'`)
@@ -188,7 +196,7 @@ func walks(d *driver) {
 		c.place.focus();
 		for (var i = 0; i < 80; i++) {
 			c.place.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }));
-			out.push(document.querySelector('.said').textContent);
+			out.push(document.querySelector('p.said').textContent);
 		}
 		return out;
 	})()`, &heard)

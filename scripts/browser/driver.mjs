@@ -43,10 +43,11 @@ async function save({ text, file }) {
   return download.suggestedFilename();
 }
 
-// audit applies the rules of axe-core to the page as it is and answers with a line for each element that breaks one.
-async function audit() {
+// audit applies a rule of axe-core, or all, to the page as it is and answers with a line for each element that breaks one.
+async function audit({ text }) {
   await page.evaluate(rules);
-  const { violations } = await page.evaluate(() => axe.run({ resultTypes: ['violations'] }));
+  const { violations } = await page.evaluate((rule) =>
+    axe.run({ resultTypes: ['violations'], ...(rule && { runOnly: { type: 'rule', values: [rule] } }) }), text);
   return violations.flatMap((v) => v.nodes.map((n) => `${v.id}: ${n.html.slice(0, 200)}: ${n.failureSummary}`));
 }
 

@@ -9,7 +9,7 @@
       var cells = [];
       Array.from(tr.children).forEach(function (td) {
         var copy = td.cloneNode(true);
-        copy.querySelectorAll('sup').forEach(function (e) { e.remove(); });
+        copy.querySelectorAll('sup, .said').forEach(function (e) { e.remove(); });
         copy.querySelectorAll('.sub').forEach(function (e) { e.textContent = ' (' + e.textContent + ')'; });
         cells.push(copy.textContent.replace(/\s+/g, ' ').trim());
         for (var i = 1; i < td.colSpan; i++) cells.push('');
@@ -128,7 +128,6 @@
         var button = document.createElement('button');
         button.type = 'button';
         button.className = 'sort';
-        if (!th.textContent.trim()) button.setAttribute('aria-label', 'sort by name');
         button.append.apply(button, Array.from(th.childNodes));
         th.append(button);
         button.addEventListener('click', function () {
