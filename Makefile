@@ -49,7 +49,7 @@ CHANGED = { git status --porcelain --untracked-files=no -- $(SOURCES) ':(exclude
 
 build: need-go ## build bin/dmgbench and bin/dmgbench-fleet
 	@test -x bin/dmgbench || echo "building bin/dmgbench; the first time takes half a minute" >&2
-	@$(GO) build -trimpath $$(test -n "$$($(CHANGED))" || echo "-ldflags=-X=dmgbench/internal/cli.sources=unchanged") \
+	@$(GO) build -trimpath $$(test -n "$$($(CHANGED))" || echo "-ldflags=-X=dmgbench/internal/system/version.sources=unchanged") \
 		-o bin/ ./cmd/dmgbench ./cmd/dmgbench-fleet
 
 run: build ## execute PLAN (the plan quick, if none is given) and report

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +34,7 @@ import (
 	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/hostio"
 	"dmgbench/internal/system/units"
+	"dmgbench/internal/system/version"
 	"dmgbench/plans"
 	"dmgbench/scripts"
 )
@@ -78,51 +78,15 @@ func (a *app) writeManPages(_ context.Context, args []string) error {
 	return nil
 }
 
-// printVersion is the command "version". It marks the commit of changed sources.
+// printVersion is the command "version".
 func (a *app) printVersion(context.Context, []string) error {
-	t, revision, mark := tool(), "unknown", ""
-	for _, s := range buildInfo().Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			revision = s.Value
-		case s.Key == "vcs.modified" && s.Value == "true" && sources != "unchanged":
-			mark = " (changed)"
-		}
-	}
-	return a.print("%s %s\n%s %s/%s\ncommit %s%s", t.Name, t.Version, t.Go, t.OS, t.Arch, revision, mark)
+	return a.print("%s", version.Describe("dmgbench"))
 }
-
-// buildInfo is what Go stamped into the program; empty without it.
-var buildInfo = func() *debug.BuildInfo {
-	b, _ := debug.ReadBuildInfo()
-	return cmp.Or(b, &debug.BuildInfo{})
-}
-
-// released is the version of a build without version control, such as that of a
-// package manager. The linker sets it: -X dmgbench/internal/cli.released=1.2.3.
-var released string
-
-// sources is "unchanged" where the Makefile found every file of the program as
-// it was committed; the linker sets it: -X
-// dmgbench/internal/cli.sources=unchanged. Go itself marks a build as modified
-// for any changed file in the clone, such as a new plan.
-var sources string
 
 // tool identifies this program in results.
 func tool() result.Tool {
-	// go install and go build stamp a version if there is one.
-	version := cmp.Or(released, versionOf(buildInfo().Main.Version, sources), "(devel)")
-	return result.Tool{Name: "dmgbench", Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
-}
-
-// versionOf is the version that Go stamped, without the mark of a modified
-// clone where the sources are unchanged. Go 1.24 and later append "+dirty", or
-// ".dirty" after build metadata.
-func versionOf(stamped, sources string) string {
-	if sources == "unchanged" {
-		return strings.TrimSuffix(strings.TrimSuffix(stamped, "+dirty"), ".dirty")
-	}
-	return stamped
+	return result.Tool{Name: "dmgbench", Version: version.Version(), Go: runtime.Version(), OS: runtime.GOOS,
+		Arch: runtime.GOARCH}
 }
 
 // schemas are the documents with a schema.

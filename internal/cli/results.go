@@ -129,6 +129,8 @@ func (a *app) render(p *plan.Plan, r *result.Result, format string) error {
 		return html.Run(a.stdout, p, r)
 	case "markdown":
 		return text.RunMarkdown(a.stdout, p, r)
+	case "summary":
+		return text.RunSummary(a.stdout, p, r)
 	}
 	return text.Run(a.stdout, p, r, a.textOptions())
 }
@@ -139,7 +141,7 @@ func (a *app) printDocument(d report.Document) error {
 	switch a.text("format") {
 	case "html":
 		return html.Document(a.stdout, d)
-	case "markdown":
+	case "markdown", "summary":
 		return text.DocumentMarkdown(a.stdout, d)
 	}
 	return text.Document(a.stdout, d, a.textOptions())

@@ -29,6 +29,7 @@ import (
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
 	"dmgbench/internal/system/host"
+	"dmgbench/internal/system/version"
 )
 
 // Exit statuses, those of dmgbench.
@@ -96,8 +97,9 @@ func Main(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	root := a.newCommand(commandRow{name: "dmgbench-fleet"})
 	root.RunE, root.SilenceErrors, root.SilenceUsage = nil, true, true
 	root.PersistentFlags().AddFlagSet(root.Flags()) // for all commands
-	root.Version = "with nats-server " + broker.Version
+	root.Version = version.Describe("dmgbench-fleet") + "\nnats-server " + broker.Version
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetArgs(args)

@@ -20,7 +20,8 @@ const (
 	screenNotDone    = 3
 	screenWeaknesses = 2
 	terminalWarnings = 8
-	trendTableRows   = 20 // of the table that follows a trend in Markdown; more rows would hide what follows
+	summaryColumns   = 400 // of a sentence in a summary; a page wraps it
+	trendTableRows   = 20  // of the table that follows a trend in Markdown; more rows would hide what follows
 )
 
 // Run prints the report of a run for a terminal.
@@ -38,6 +39,12 @@ func Run(w io.Writer, p *plan.Plan, r *result.Result, o Options) error {
 // pictures.
 func RunMarkdown(w io.Writer, p *plan.Plan, r *result.Result) error {
 	return deliver(w, markdown(fullReport(chart.NewView(p, r), true)), "report of run "+r.Run)
+}
+
+// RunSummary prints the first screen of the report as Markdown, such as for the
+// summary of a job on a CI server.
+func RunSummary(w io.Writer, p *plan.Plan, r *result.Result) error {
+	return deliver(w, markdown(screenReport(report.NewView(p, r), summaryColumns)), "summary of run "+r.Run)
 }
 
 // DocumentMarkdown prints a document for a repository or an issue.

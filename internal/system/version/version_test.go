@@ -1,4 +1,4 @@
-package cli
+package version
 
 import (
 	"runtime/debug"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // A plan that was copied into the clone makes no other version of the program.
@@ -24,12 +23,13 @@ func TestVersionOfUnchangedSources(t *testing.T) {
 	}
 }
 
-// The command version names the commit, and marks it where the sources of the program were changed.
-func TestVersionNamesTheCommit(t *testing.T) {
+// The description names the commit, and marks it where the sources of the program were changed.
+func TestDescribeNamesTheCommit(t *testing.T) {
 	info, release, state := buildInfo, released, sources
 	t.Cleanup(func() { buildInfo, released, sources = info, release, state })
 	for name, c := range map[string]struct {
 		stamped, commit, changed  string
+		date                      string
 		released, sources         string
 		wantVersion, wantRevision string
 	}{
@@ -39,20 +39,21 @@ func TestVersionNamesTheCommit(t *testing.T) {
 			wantVersion: "v1.2.0+dirty", wantRevision: "abc (changed)"},
 		"clone with a new plan": {stamped: "v1.2.0+dirty", commit: "abc", changed: "true", sources: "unchanged",
 			wantVersion: "v1.2.0", wantRevision: "abc"},
+		"commit with its date": {stamped: "v1.2.0", commit: "abc", changed: "true", date: "2026-11-23T19:04:55Z",
+			wantVersion: "v1.2.0", wantRevision: "abc of 2026-11-23T19:04:55Z (changed)"},
 		"package": {stamped: "(devel)", released: "1.2.3", wantVersion: "1.2.3", wantRevision: "unknown"},
 	} {
 		b := &debug.BuildInfo{Main: debug.Module{Version: c.stamped}}
 		for _, s := range []debug.BuildSetting{{Key: "-compiler", Value: "gc"}, {Key: "vcs.revision", Value: c.commit},
-			{Key: "vcs.modified", Value: c.changed}, {Key: "GOOS", Value: "true"}} {
+			{Key: "vcs.modified", Value: c.changed}, {Key: "vcs.time", Value: c.date},
+			{Key: "GOOS", Value: "true"}} {
 			if s.Value != "" {
 				b.Settings = append(b.Settings, s)
 			}
 		}
 		buildInfo = func() *debug.BuildInfo { return b }
 		released, sources = c.released, c.sources
-		code, out, stderr := call(t, nil, "version")
-		require.Zero(t, code, stderr)
-		lines := strings.Split(out, "\n")
+		lines := strings.Split(Describe("dmgbench"), "\n")
 		assert.Equal(t, "dmgbench "+c.wantVersion, lines[0], name)
 		assert.Equal(t, "commit "+c.wantRevision, lines[2], name)
 	}
