@@ -159,7 +159,7 @@ bench-go: need-go ## Go benchmarks of the containers, the file system and the ti
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m -p 1 \
 		./internal/image/container/... ./internal/image/exfat/... ./internal/system/hostio/... ./internal/bench/workload/...
 
-.PHONY: man completions snapshot
+.PHONY: man completions licences snapshot reproducible
 man: build ## manual pages of all commands: dist/man
 	@rm -rf dist/man
 	@bin/dmgbench man dist/man
@@ -174,9 +174,16 @@ completions: build ## tab completion for bash, zsh and fish: dist/completions
 	@bin/dmgbench-fleet completion zsh > dist/completions/_dmgbench-fleet
 	@bin/dmgbench-fleet completion fish > dist/completions/dmgbench-fleet.fish
 
-snapshot: need-go ## archives for macOS and Linux in dist/release, nothing published (needs goreleaser)
+licences: need-go ## the licences of all that the programs contain: dist/LICENCES.txt
+	@mkdir -p dist && GO="$(GO)" scripts/licences.sh dist/LICENCES.txt
+
+# Signing takes the identity of the release workflow.
+snapshot: need-go ## archives and packages in dist/release, nothing published (needs goreleaser; syft for the SBOMs)
 	@goreleaser check
-	@goreleaser release --snapshot --clean
+	@goreleaser release --snapshot --clean --skip=sign$$(command -v syft >/dev/null || echo ,sbom)
+
+reproducible: need-go ## build the release twice, in different folders, and compare (needs goreleaser)
+	@scripts/reproducible.sh
 
 assets: ## re-create third_party/echarts from the npm package
 	@scripts/assets.sh
