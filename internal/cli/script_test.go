@@ -61,6 +61,11 @@ func anywhere(e *testscript.Env) error {
 	e.Setenv("GOGC", "400") // a third less processor time for processes that live a moment
 	e.Setenv("DMGBENCH_RUN_ENGINE", "inprocess")
 	e.Setenv("DMGBENCH_RESUME_ENGINE", "inprocess")
+	scripts, err := filepath.Abs("../../scripts")
+	if err != nil {
+		return err
+	}
+	e.Setenv("SCRIPTS", scripts)
 	home := filepath.Join(e.WorkDir, ".home")
 	e.Setenv("HOME", home)
 	return os.Mkdir(home, 0o755)
