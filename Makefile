@@ -22,7 +22,7 @@ REPRODUCE := $(patsubst plans/%.toml,reproduce-%,$(sort $(wildcard plans/*.toml)
 
 .DEFAULT_GOAL := help
 .PHONY: help need-go build run fleet-demo test test-race test-long test-interop lint lint-format lint-vet lint-static lint-darwin lint-modules \
-	lint-tree fuzz fuzz-hours accuracy bench bench-mounted bench-formats bench-random bench-fleet bench-cipher bench-go crosscheck assets clean $(REPRODUCE)
+	lint-tree lint-workflows fuzz fuzz-hours accuracy bench bench-mounted bench-formats bench-random bench-fleet bench-cipher bench-go crosscheck assets clean $(REPRODUCE)
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "%-13s %s\n", $$1, $$2 }'
@@ -78,7 +78,7 @@ test-interop: need-go ## others read what we write: installs 7-Zip, fstool and o
 		./internal/image/container ./internal/image/container/udif ./internal/image/container/codec ./internal/result/export
 	@PYTHONDONTWRITEBYTECODE=1 $$(scripts/interop/setup.sh --python) -m unittest discover -q -s scripts/interop
 
-lint: lint-format lint-vet lint-static lint-darwin lint-modules lint-tree ## format, vet on three targets, staticcheck, dead code, layers, lengths, names
+lint: lint-format lint-vet lint-static lint-darwin lint-modules lint-tree lint-workflows ## format, vet on three targets, staticcheck, dead code, layers, lengths, names, workflows
 	@echo "lint: no findings"
 
 lint-format: need-go
@@ -112,6 +112,12 @@ lint-modules: need-go
 
 lint-tree: need-go
 	@log=$$($(GO) test -count=1 ./internal/archtest 2>&1) || { echo "$$log" >&2; exit 1; }
+
+# The findings must not depend on shellcheck, which some machines have. The release is checked where goreleaser is
+# installed; the workflow ci builds it.
+lint-workflows: need-go
+	@$(GO) tool actionlint -shellcheck= -pyflakes=
+	@! command -v goreleaser >/dev/null || log=$$(goreleaser check 2>&1) || { echo "$$log" >&2; exit 1; }
 
 fuzz: need-go ## every fuzz target for FUZZTIME (10s)
 	@scripts/fuzz.sh "$(FUZZTIME)"
