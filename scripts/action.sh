@@ -35,7 +35,7 @@ install_release() {
 		return 1
 	}
 	if command -v sha256sum >/dev/null; then sha256sum -c expected; else shasum -a 256 -c expected; fi
-	tar -xzf "$name.tar.gz" --strip-components 1 "$name/dmgbench"
+	tar -xzf "$name.tar.gz" dmgbench
 }
 
 install() {
