@@ -165,6 +165,13 @@ bench-go: need-go ## Go benchmarks of the containers, the file system and the ti
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m -p 1 \
 		./internal/image/container/... ./internal/image/exfat/... ./internal/system/hostio/... ./internal/bench/workload/...
 
+.PHONY: site
+site: need-go ## the documentation with a page for each plan, for any browser or server: dist/site
+	@rm -rf dist/plans
+	@$(GO) run ./tools/docs -site -o dist/plans
+	@$(GO) tool -modfile=site/go.mod hugo --quiet --config site/hugo.toml --destination dist/site \
+		--cleanDestinationDir --noBuildLock
+
 .PHONY: man completions licences snapshot reproducible
 man: build ## manual pages of all commands: dist/man
 	@rm -rf dist/man

@@ -3,6 +3,7 @@
 //
 //	go run ./tools/docs             the pages that the registries of the program declare (make docs)
 //	go run ./tools/docs -accuracy   docs/accuracy.md: every study in full (make accuracy)
+//	go run ./tools/docs -site       pages and example reports of the shipped plans, for the site (make site)
 package main
 
 import (
@@ -36,13 +37,17 @@ var pages = map[string]func() any{
 func main() {
 	folder := flag.String("o", "docs", "`folder` to write to")
 	accuracy := flag.Bool("accuracy", false, "write the page about accuracy instead")
+	site := flag.Bool("site", false, "write the pages of the plans for the site instead")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var err error
-	if *accuracy {
+	switch {
+	case *site:
+		err = writeSite(ctx, *folder)
+	case *accuracy:
 		err = writeAccuracy(ctx, *folder, selftest.Options{Seed: 1, Full: true})
-	} else {
+	default:
 		for name := range pages {
 			text, e := render(name)
 			if e == nil {
