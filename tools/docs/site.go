@@ -146,7 +146,8 @@ func program(ctx context.Context, args ...string) (string, error) {
 }
 
 // headings are the lines that start a part of a printed protocol.
-var headings = regexp.MustCompile(`(?m)^(CASES|FILES|PROTOCOL|FITTED|TABLES|LEFT OPEN|JUDGED)( BY THE SOURCE, CHOSEN HERE)?:? ?(.*)$`)
+var headings = regexp.MustCompile(
+	`(?m)^(CASES|FILES|PROTOCOL|FITTED|TABLES|LEFT OPEN|JUDGED)( BY THE SOURCE, CHOSEN HERE)?:? ?(.*)$`)
 
 // toMarkdown turns what the program prints into Markdown, in this order.
 var toMarkdown = []struct {
