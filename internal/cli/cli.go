@@ -202,8 +202,8 @@ var helpFiles embed.FS
 const defaultPause = "10 min"
 
 // colorFlag declares the flag of all commands that print reports.
-const colorFlag = `color text="auto" [auto|always|never]: whether to print colours: auto (on a terminal, without NO_COLOR),
-  always or never`
+const colorFlag = "color text=\"auto\" [auto|always|never]: `when` to print colours: " +
+	"auto (on a terminal, without NO_COLOR), always or never"
 
 // helpText is the help of one command, from help/<name>.txt: a line, a
 // description that ends with the exit statuses, the section FLAGS with lines
