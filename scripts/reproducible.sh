@@ -11,11 +11,12 @@ command -v goreleaser >/dev/null || {
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset GOFLAGS
+commit=$(git rev-parse HEAD) # the branch may move while the first build runs
 
 # build clones this repository into a folder and prints the checksums of its release.
 build() {
 	local dir=$work/$1
-	git clone -q . "$dir"
+	git clone -q . "$dir" && git -C "$dir" checkout -q --detach "$commit"
 	(cd "$dir" && goreleaser release --snapshot --clean --skip=sign,sbom >"$dir.log" 2>&1) || {
 		tail -n 20 "$dir.log" >&2
 		return 1
