@@ -30,6 +30,7 @@ var layers = [][]string{
 	{"internal/fleet/agent", "internal/fleet/broker", "internal/fleet/control"},
 	{"internal/fleet"},
 	{"internal/cli", "internal/cli/..."},
+	{"internal/watch"},
 	{"internal/result/runfolders"},
 	{"internal/report/..."}, // test support of the report: may use the report
 	{"internal/report/html", "internal/report/text"},
@@ -66,6 +67,8 @@ var reserved = map[string][]string{
 	"github.com/spf13/cobra":              {"internal/cli", "internal/fleet/cli"},
 	"github.com/spf13/pflag":              {"internal/cli", "internal/fleet/cli"},
 	"github.com/spf13/viper":              {"internal/cli"},
+	"charm.land/bubbletea/v2":             {"internal/watch"},
+	"charm.land/lipgloss/v2":              {"internal/watch"},
 	"github.com/go-echarts/go-echarts/v2": {"internal/report/chart"},
 	"github.com/pelletier/go-toml/v2":     {"internal/plan", "internal/bench/selftest"},
 	"github.com/stretchr/testify":         nil,

@@ -207,11 +207,6 @@ const (
 
 	// maxRates is the number of rates in a spark line.
 	maxRates = 12
-
-	// assumedWeight is the share of the work of a run for which assumed speeds
-	// count as much as measured ones. It keeps the time left from jumping at
-	// the start of a run.
-	assumedWeight = 0.05
 )
 
 // progress prints the progress of a run: one line on a terminal, lines of JSON,
@@ -278,7 +273,7 @@ func (p *progress) Status(s runner.Status) {
 			Kind string `json:"kind"`
 			runner.Status
 			LeftNS int64 `json:"left_ns,omitempty"`
-		}{"status", s, int64(p.left(s))})
+		}{"status", s, int64(s.Left(p.before))})
 		return
 	}
 	fmt.Fprint(p.w, erase+p.statusText(s, p.width()-1))
@@ -329,22 +324,6 @@ func (p *progress) printNow() {
 		const unlimitedWidth = 1 << 12
 		fmt.Fprintln(p.w, p.statusText(p.now, unlimitedWidth))
 	}
-}
-
-// left estimates the time until the run ends: the waiting that the protocol
-// prescribes, and the work at the speed of this session, which is an assumed
-// one at first. It is 0 without a forecast of the runner.
-func (p *progress) left(s runner.Status) time.Duration {
-	work := float64(s.OfWorkNS - p.before.WorkNS)
-	if work <= 0 {
-		return 0
-	}
-	// The speed so far is took/share. assumedWeight adds that much of the work
-	// at the assumed speed, which is 1 ns of work a nanosecond.
-	share := min(float64(s.WorkNS-p.before.WorkNS)/work, 1)
-	took := float64(s.ElapsedNS - p.before.ElapsedNS - (s.WaitedNS - p.before.WaitedNS))
-	whole := (max(took, 0) + assumedWeight*work) / (share + assumedWeight)
-	return time.Duration(whole*(1-share)) + time.Duration(max(s.OfWaitNS-s.WaitedNS, 0))
 }
 
 // Message prints a line that stays.
@@ -409,7 +388,7 @@ func (p *progress) statusText(s runner.Status, width int) string {
 		step += "  " + units.Rate(p.rates[n-1]).Human()
 	}
 	end := "  " + roughTime(time.Duration(s.ElapsedNS)) + " so far"
-	if left := p.left(s); left > 0 {
+	if left := s.Left(p.before); left > 0 {
 		end = "  " + roughTime(left) + " left"
 	}
 	// The parts that every line has come first; room is what they leave.
@@ -492,16 +471,10 @@ func (r *rates) add(before, now runner.Status) {
 	*r = append(*r, float64(bytes)/float64(ns)*1e9)
 }
 
-// spark draws the rates on a scale from 0 to the highest, after a blank; "" for
-// fewer than two.
+// spark draws the rates after a blank; "" for fewer than two.
 func (r rates) spark() string {
 	if len(r) < 2 {
 		return ""
 	}
-	bars := []rune("▁▂▃▄▅▆▇█")
-	top, out := slices.Max(r), []rune{' '}
-	for _, rate := range r {
-		out = append(out, bars[min(int(rate/top*float64(len(bars))), len(bars)-1)])
-	}
-	return string(out)
+	return " " + text.Spark(r)
 }

@@ -161,16 +161,16 @@ func TestAsked(t *testing.T) {
 func TestTimeLeft(t *testing.T) {
 	const minute = int64(time.Minute)
 	p := &progress{}
-	assert.Zero(t, p.left(runner.Status{}), "no forecast")
+	assert.Zero(t, runner.Status{}.Left(p.before), "no forecast")
 	// 10 minutes of work at the assumed speeds, 5 of waiting: told from the first second.
 	s := runner.Status{OfWorkNS: 10 * minute, OfWaitNS: 5 * minute}
-	assert.Equal(t, 15*time.Minute, p.left(s))
+	assert.Equal(t, 15*time.Minute, s.Left(p.before))
 	// The machine is half as fast as assumed. The time left rises by less than half, then falls without jumps.
 	last := 15 * time.Minute
 	for done := int64(1); done <= 10; done++ {
 		s.WorkNS, s.WaitedNS = done*minute, done*minute/2
 		s.ElapsedNS = 2*done*minute + s.WaitedNS
-		left := p.left(s)
+		left := s.Left(p.before)
 		assert.Less(t, left, last+7*time.Minute)
 		if done > 2 {
 			assert.Less(t, left, last, "%d of 10", done)
@@ -181,11 +181,11 @@ func TestTimeLeft(t *testing.T) {
 	// What earlier sessions did is in no speed of this one.
 	p.before = runner.Status{WorkNS: 5 * minute, WaitedNS: 2 * minute}
 	s = runner.Status{WorkNS: 5 * minute, OfWorkNS: 10 * minute, WaitedNS: 2 * minute, OfWaitNS: 5 * minute}
-	assert.Equal(t, 8*time.Minute, p.left(s))
+	assert.Equal(t, 8*time.Minute, s.Left(p.before))
 	// Two minutes later, of which one was waiting, as forecast.
 	p.before.ElapsedNS = 30 * minute
 	s.WorkNS, s.WaitedNS, s.ElapsedNS = 6*minute, 3*minute, 32*minute
-	assert.InDelta(t, 6*time.Minute, p.left(s), float64(time.Microsecond))
+	assert.InDelta(t, 6*time.Minute, s.Left(p.before), float64(time.Microsecond))
 }
 
 // watch keeps every status of a run.

@@ -27,6 +27,7 @@ import (
 	"dmgbench/internal/result/export"
 	"dmgbench/internal/result/runfolders"
 	"dmgbench/internal/system/units"
+	"dmgbench/internal/watch"
 )
 
 // reportRuns is the command "report". One run folder is brought up to date
@@ -162,6 +163,33 @@ func (a *app) exportRuns(_ context.Context, dirs []string) error {
 		return usageError("", "%w", err)
 	}
 	return err
+}
+
+// watchRun is the command "watch". Without a terminal it prints one screen.
+func (a *app) watchRun(ctx context.Context, args []string) error {
+	dir := runFolder(args[0])
+	if a.isSet("serve") {
+		return watch.Serve(ctx, dir, func(url string) error { return a.print("%s", url) })
+	}
+	run, err := watch.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	_, in := terminal(a.stdin)
+	_, out := terminal(a.stdout)
+	if in && out && a.env["TERM"] != "dumb" {
+		return run.Follow(ctx, a.stdin, a.stdout, a.environ(), a.clock.Wall)
+	}
+	return a.print("%s", run.Screen(a.clock.Wall()).Draw(watch.Layout{Width: 80}))
+}
+
+// environ is the environment in the form of os.Environ.
+func (a *app) environ() (list []string) {
+	for name, value := range a.env {
+		list = append(list, name+"="+value)
+	}
+	return list
 }
 
 // writeJSON prints a value as indented JSON.

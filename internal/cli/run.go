@@ -192,6 +192,9 @@ func (a *app) execute(ctx context.Context, runs []runner.Config, given locations
 			if cost := runner.EstimateCost(c.Plan, assumedRate); cost.Total() >= longRun {
 				a.message(c.Plan.Name + ": " + cost.String())
 			}
+			if a.isSet("watch") {
+				a.message("in another terminal: dmgbench watch " + quoted(runner.Absolute(dir)))
+			}
 			got, err := a.session(ctx, c, runner.Run)
 			if code = max(code, got); err != nil || code == exitInterrupted {
 				return code, err

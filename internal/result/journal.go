@@ -23,27 +23,43 @@ import (
 // is omitted, with a warning. An unreadable line before the last one is an
 // error, since then another program has changed the file.
 type journal struct {
-	records  []Record
-	whole    int64     // length of the whole records in bytes
-	warnings []Warning // about a torn last line, and records without a checksum
+	records   []Record
+	whole     int64     // length of the whole records in bytes
+	unchecked int       // records without a checksum
+	warnings  []Warning // about a torn last line, and records without a checksum
 }
 
 const hintDamaged = "only the last line of a journal may be damaged; restore the file from a copy or start a new run"
 
 // readJournal reads the content of a journal; name is used in errors.
 func readJournal(data []byte, name string) (j journal, err error) {
-	unchecked := 0
+	if err := j.read(data, name); err != nil {
+		return journal{}, err
+	}
+	if n := int64(len(data)) - j.whole; n > 0 {
+		j.warn("the last line of the journal (line %d, %d bytes) is incomplete and was omitted", len(j.records)+1, n)
+	}
+	if j.unchecked > 0 {
+		j.warn("%d of %d records in the journal have no checksum, as an older version wrote them: "+
+			"damage to them may not be noticed", j.unchecked, len(j.records))
+	}
+	return j, nil
+}
+
+// read adds the records of the bytes after the whole ones. It stops before a
+// last line that is incomplete.
+func (j *journal) read(data []byte, name string) error {
+	end := j.whole + int64(len(data))
 	for line := range bytes.Lines(data) {
 		number := len(j.records) + 1
 		rec, checked, err := decodeLine(line)
 		_, isSyntax := errors.AsType[*json.SyntaxError](err)
-		if isLast := j.whole+int64(len(line)) == int64(len(data)); isLast && (isSyntax || line[len(line)-1] != '\n') {
-			j.warn("the last line of the journal (line %d, %d bytes) is incomplete and was omitted", number, len(line))
+		if isLast := j.whole+int64(len(line)) == end; isLast && (isSyntax || line[len(line)-1] != '\n') {
 			break
 		}
 		switch {
 		case err != nil:
-		case !checked && unchecked < len(j.records):
+		case !checked && j.unchecked < len(j.records):
 			err = errors.New("the line has no checksum, but lines before it have one")
 		case rec.Seq != number:
 			err = fmt.Errorf("record number %d follows number %d", rec.Seq, number-1)
@@ -53,18 +69,14 @@ func readJournal(data []byte, name string) (j journal, err error) {
 			if errors.Is(err, errSchema) || errors.Is(err, errKind) {
 				hint = "it was written by another version of dmgbench: use that one"
 			}
-			return journal{}, &Error{Doing: "reading journal", File: name, Line: number, Err: err, Hint: hint}
+			return &Error{Doing: "reading journal", File: name, Line: number, Err: err, Hint: hint}
 		}
 		if !checked {
-			unchecked++
+			j.unchecked++
 		}
 		j.records, j.whole = append(j.records, rec), j.whole+int64(len(line))
 	}
-	if unchecked > 0 {
-		j.warn("%d of %d records in the journal have no checksum, as an older version wrote them: "+
-			"damage to them may not be noticed", unchecked, len(j.records))
-	}
-	return j, nil
+	return nil
 }
 
 func (j *journal) warn(format string, args ...any) {

@@ -33,8 +33,10 @@ type State struct {
 type Attempt struct {
 	Start CaseStart
 	Steps []Step
-	// Started is the step that has started and not ended.
-	Started *StepStart
+	// Started is the step that has started and not ended, StartedAt the time of
+	// day of the last step start.
+	Started   *StepStart
+	StartedAt time.Time
 	// End is nil while the attempt is open: if no process runs it, it was
 	// interrupted.
 	End *CaseEnd
@@ -88,7 +90,7 @@ func (r *replay) add(rec *Record) (err error) {
 		r.Attempts, r.Paused = append(r.Attempts, r.open), nil
 	case *StepStart: // ends a pause: a step after it has started
 		if err = r.checkOpen("step", p.Case, p.Round); err == nil {
-			r.open.Started, r.Paused = p, nil
+			r.open.Started, r.open.StartedAt, r.Paused = p, r.at, nil
 		}
 	case *StepEnd:
 		if err = r.checkOpen("step", p.Case, p.Round); err == nil {

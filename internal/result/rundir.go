@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"runtime"
@@ -341,6 +342,66 @@ func Discard(dir, id string) (err error) {
 	}
 	return os.Remove(d.Path())
 }
+
+// Follower reads the journal of a run while another process writes it. It opens
+// the file for reading and takes no lock: it cannot disturb the run, nor a
+// resume.
+type Follower struct {
+	dir     *RunDir
+	file    *hostio.File
+	journal journal
+}
+
+// FollowRun opens the journal of a run folder. [Follower.Poll] reads it.
+func FollowRun(dir string) (*Follower, error) {
+	d, err := OpenRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	f, err := d.dir.Open(JournalFile, hostio.OpenOptions{})
+	if err != nil {
+		d.Close()
+		return nil, &Error{Doing: "opening run folder", File: dir, Err: withoutPath(err)}
+	}
+	return &Follower{dir: d, file: f}, nil
+}
+
+// Poll reads what was appended since the last call. It reports whether the run
+// has new records. A line that is not complete yet is read by a later call.
+func (f *Follower) Poll() (more bool, err error) {
+	st, err := f.file.Stat()
+	size := st.Size - f.journal.whole
+	switch {
+	case err == nil && size < 0:
+		err = hostio.ErrReplaced
+	case err == nil && st.Size > maxFile:
+		err = hostio.ErrTooLarge
+	}
+	if err != nil || size == 0 {
+		return false, f.wrap(err)
+	}
+	data, known := make([]byte, size), len(f.journal.records)
+	n, err := f.file.ReadAt(data, f.journal.whole)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, f.wrap(err)
+	}
+	err = f.journal.read(data[:n], JournalFile)
+	return len(f.journal.records) > known, err
+}
+
+// wrap names the journal in an error; nil stays nil.
+func (f *Follower) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Doing: "reading journal", File: JournalFile, Err: err}
+}
+
+// Records are those that were read, which callers must not change.
+func (f *Follower) Records() []Record { return f.journal.records }
+
+// Close closes the run folder.
+func (f *Follower) Close() error { return errors.Join(f.file.Close(), f.dir.Close()) }
 
 // Conditions that callers branch on.
 var (

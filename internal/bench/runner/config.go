@@ -145,6 +145,27 @@ type Status struct {
 	Waiting bool `json:"waiting,omitempty"`
 }
 
+// assumedWeight is the share of the work of a run for which assumed speeds count
+// as much as measured ones. It keeps the time left from jumping at the start of
+// a run.
+const assumedWeight = 0.05
+
+// Left estimates the time until the run ends: the waiting that the protocol
+// prescribes, and the work at the speed since an earlier status, which is an
+// assumed one at first. It is 0 without a forecast.
+func (s Status) Left(before Status) time.Duration {
+	work := float64(s.OfWorkNS - before.WorkNS)
+	if work <= 0 {
+		return 0
+	}
+	// The speed so far is took/share. assumedWeight adds that much of the work
+	// at the assumed speed, which is 1 ns of work a nanosecond.
+	share := min(float64(s.WorkNS-before.WorkNS)/work, 1)
+	took := float64(s.ElapsedNS - before.ElapsedNS - (s.WaitedNS - before.WaitedNS))
+	whole := (max(took, 0) + assumedWeight*work) / (share + assumedWeight)
+	return time.Duration(whole*(1-share)) + time.Duration(max(s.OfWaitNS-s.WaitedNS, 0))
+}
+
 // silentProgress is used where Config.Progress is nil, so that callers need not
 // check for it.
 type silentProgress struct{}

@@ -252,68 +252,6 @@ type dryCase struct {
 	HostPeak units.Bytes
 }
 
-// Speeds that a forecast assumes until the run has measured its own.
-const (
-	assumedRate      = 500e6                  // bytes per second: a SATA SSD
-	assumedOperation = 100 * time.Microsecond // of each file of a tree
-	assumedStep      = 200 * time.Millisecond // of each create, attach, detach and other step
-)
-
-// caseForecast is how long one round of a case takes at the assumed speeds.
-type caseForecast struct {
-	work []time.Duration // before the first step and until the end of each, without waiting
-	wait time.Duration   // that the protocol prescribes
-}
-
-// forecast adds up what a run has to do and has done. Work is the time at the
-// assumed speeds; progress corrects it by the ratio of the time that the work
-// really took.
-type forecast struct {
-	cases      map[string]caseForecast
-	work, wait time.Duration // of one round of all cases
-	done       time.Duration // work of the case-rounds that this or an earlier session has finished
-	waited     time.Duration // waiting of those
-	slept      time.Duration // waiting of the current case-round
-}
-
-// newForecast estimates every case of the plan.
-func newForecast(p *plan.Plan, cases []plan.Case) forecast {
-	f := forecast{cases: map[string]caseForecast{}}
-	for _, c := range cases {
-		t := plan.Estimate(p, c)
-		cf := caseForecast{work: []time.Duration{0}, wait: waiting(t)}
-		var sum time.Duration
-		for _, s := range t.Steps {
-			sum += assumedStep
-			switch s.Do {
-			case "tree":
-				sum += time.Duration(s.Files) * assumedOperation
-				fallthrough
-			case "write", "read", "verify", "copy", "stream", "copy_out", "random":
-				sum += time.Duration(float64(s.Bytes) / assumedRate * float64(time.Second))
-			}
-			cf.work = append(cf.work, sum)
-		}
-		f.cases[c.ID] = cf
-		f.work, f.wait = f.work+sum, f.wait+cf.wait
-	}
-	return f
-}
-
-// finish adds a case-round that has ended, whatever its status.
-func (f *forecast) finish(id string) {
-	c := f.cases[id]
-	f.done, f.waited, f.slept = f.done+c.work[len(c.work)-1], f.waited+c.wait, 0
-}
-
-// waiting is how long the steps wait at least, however fast the disk is.
-func waiting(t plan.Totals) (sum time.Duration) {
-	for _, s := range t.Steps {
-		sum += s.Wait.Std()
-	}
-	return sum
-}
-
 // bytesPerRound is how many bytes one round writes, with canaries.
 func bytesPerRound(p *plan.Plan) (sum int64) {
 	for _, c := range p.Cases() {

@@ -263,11 +263,7 @@ func (r *run) needsRound(round int) (bool, error) {
 	if r.auto == nil {
 		return round <= r.p.Run.Rounds, nil
 	}
-	looks := r.auto.Looks
-	r.goal = looks[len(looks)-1]
-	if i := slices.IndexFunc(looks, func(n int) bool { return n >= round }); i >= 0 {
-		r.goal = looks[i]
-	}
+	r.goal = nextLook(r.auto, round)
 	if round == 1 || r.state.Orders[round] != nil {
 		return true, nil
 	}

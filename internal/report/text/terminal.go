@@ -400,3 +400,18 @@ func bar(percent float64, columns int) string {
 	n := min(max(int(percent/100*float64(columns*8)), 1), columns*8)
 	return strings.Repeat("█", n/8) + eighths[n%8]
 }
+
+// Spark draws values in a column each, on a scale from 0 to the highest. Values
+// are not negative.
+func Spark(values []float64) string {
+	bars := []rune("▁▂▃▄▅▆▇█")
+	top, out := 0.0, []rune(nil)
+	for _, v := range values {
+		top = max(top, v)
+	}
+	for _, v := range values {
+		share := v / cmp.Or(top, 1)
+		out = append(out, bars[min(int(share*float64(len(bars))), len(bars)-1)])
+	}
+	return string(out)
+}

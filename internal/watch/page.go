@@ -1,0 +1,122 @@
+package watch
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"dmgbench/internal/report/html"
+	"dmgbench/internal/result"
+	"dmgbench/internal/result/runfolders"
+)
+
+// reload is after how many seconds a browser asks for the page again while the
+// run has not ended.
+const reload = "10"
+
+// Serve serves the report of the run so far to browsers on this machine until
+// ctx is done. It listens on a free port of the loopback address alone, and
+// announce gets the address of the page, which contains a secret: other users
+// of the machine reach the port, too. It writes no file.
+func Serve(ctx context.Context, dir string, announce func(url string) error) error {
+	p, err := newPage(dir)
+	if err != nil {
+		return err
+	}
+	defer p.follower.Close()
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listening for a browser: %w", err)
+	}
+	p.host = l.Addr().String()
+	server := &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second}
+	stop := context.AfterFunc(ctx, func() { server.Close() })
+	defer stop()
+	if err := announce("http://" + p.host + p.path); err != nil {
+		l.Close()
+		return err
+	}
+	if err := server.Serve(l); ctx.Err() == nil {
+		return fmt.Errorf("serving the report: %w", err)
+	}
+	return nil
+}
+
+// page is the report of a run over HTTP. It is rendered again only where the
+// journal has grown, and when a browser asks for it.
+type page struct {
+	dir, host, path string // path contains the secret
+	mu              sync.Mutex
+	follower        *result.Follower
+	text            []byte
+	ended           bool
+}
+
+func newPage(dir string) (*page, error) {
+	follower, err := result.FollowRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{dir: dir, path: "/" + rand.Text() + "/", follower: follower}
+	if _, _, err := p.render(); err != nil {
+		follower.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// render returns the page, and whether the run has ended.
+func (p *page) render() (text []byte, ended bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	more, err := p.follower.Poll()
+	if err != nil || !more && p.text != nil {
+		return p.text, p.ended, err
+	}
+	plan, r, err := runfolders.Analyze(p.dir)
+	if err != nil {
+		return nil, false, err
+	}
+	var b bytes.Buffer
+	if err := html.Run(&b, plan, r); err != nil {
+		return nil, false, err
+	}
+	p.text, p.ended = b.Bytes(), r.Status != result.Unfinished
+	return p.text, p.ended, nil
+}
+
+// ServeHTTP answers only requests for the secret path under the address that was
+// announced. Another name in Host is that of a site that had its name lead here
+// (DNS rebinding), whose scripts would be allowed to read the answer.
+func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	isPath := subtle.ConstantTimeCompare([]byte(r.URL.Path), []byte(p.path)) == 1
+	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if !isPath || r.Host != p.host || !isRead {
+		http.NotFound(w, r)
+		return
+	}
+	text, ended, err := p.render()
+	if err != nil {
+		http.Error(w, strings.TrimSpace(err.Error()), http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	// The policy of the page itself stays; these rules can only be in headers.
+	h.Set("Content-Security-Policy", "frame-ancestors 'none'")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Referrer-Policy", "no-referrer") // the address has the secret
+	h.Set("X-Content-Type-Options", "nosniff")
+	if !ended {
+		h.Set("Refresh", reload)
+	}
+	_, _ = w.Write(text) // an error is the browser's: it closed the connection
+}

@@ -1,0 +1,294 @@
+package watch
+
+import (
+	"fmt"
+	"image/color"
+	"regexp"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+
+	"dmgbench/internal/report"
+	"dmgbench/internal/report/text"
+	"dmgbench/internal/result"
+)
+
+// Layout is how a screen is drawn.
+type Layout struct {
+	Width, Height int // columns and lines; a Height of 0 draws all cases
+	Theme         Theme
+	Quantity      int // number of the quantity that is shown, from 0; it wraps around
+	Top           int // number of the first case; -1: the case that is measured is on the screen
+	Help          string
+}
+
+// Theme is the colours of a terminal.
+type Theme int
+
+// Plain has no colours and no styles.
+const (
+	Plain Theme = iota
+	Light
+	Dark
+)
+
+// Smallest layout, which smaller terminals cut off.
+const (
+	minWidth  = 60
+	minHeight = 16
+)
+
+// palette are the styles of a theme.
+type palette struct{ title, muted, good, bad, busy lipgloss.Style }
+
+// newPalette has colours with a contrast of at least 4.5:1 on the background of
+// the theme. Where a terminal has fewer colours, the nearest ones are taken.
+func newPalette(t Theme) (p palette) {
+	if t == Plain {
+		return p
+	}
+	pick := lipgloss.LightDark(t == Dark)
+	style := func(light, dark string) lipgloss.Style {
+		var c color.Color = pick(lipgloss.Color(light), lipgloss.Color(dark))
+		return lipgloss.NewStyle().Foreground(c)
+	}
+	return palette{title: lipgloss.NewStyle().Bold(true), muted: style("#5f5f5f", "#a8a8a8"),
+		good: style("#00702b", "#5fd787"), bad: style("#b3001b", "#ff8787"), busy: style("#005faf", "#87d7ff")}
+}
+
+// canvas draws lines of one width.
+type canvas struct {
+	palette
+	strings.Builder
+	width int
+}
+
+// line ends a line of styled parts.
+func (c *canvas) line(parts ...string) {
+	c.WriteString(strings.TrimRight(strings.Join(parts, ""), " ") + "\n")
+}
+
+// Draw draws the screen in lines of at most l.Width columns. It draws the same
+// text in every theme.
+func (s Screen) Draw(l Layout) string {
+	c := &canvas{palette: newPalette(l.Theme), width: max(l.Width, minWidth)}
+	s.drawHead(c)
+	warnings, rows := wrapAll(s.Warnings, c.width), s.Cases
+	if l.Height > 0 {
+		// Head, headings, blank lines and help take 8 lines; warnings take what the
+		// cases leave, and at least 4.
+		room := max(l.Height, minHeight) - 8
+		if s.Advice != "" {
+			room--
+		}
+		last := min(len(warnings), max(room-len(rows), 4))
+		warnings = warnings[len(warnings)-last:]
+		rows = visibleRows(rows, l.Top, room-last)
+	}
+	s.drawCases(c, rows, l.Quantity)
+	if c.line(); len(s.Warnings) > 0 {
+		c.line(c.title.Render(report.Count(len(s.Warnings), "warning") + report.TextIf(l.Height > 0, ", the last ones:")))
+		c.line(strings.Join(warnings, "\n"))
+	}
+	for l.Height > 0 && strings.Count(c.String(), "\n") < max(l.Height, minHeight)-1 {
+		c.line()
+	}
+	if l.Help != "" {
+		c.WriteString(c.muted.Render(cell(l.Help, c.width)))
+	}
+	return c.String()
+}
+
+// wrapAll breaks texts into lines.
+func wrapAll(texts []string, width int) (lines []string) {
+	for _, t := range texts {
+		lines = append(lines, strings.Split(text.Wrap("  ", t, 4, width), "\n")...)
+	}
+	return lines
+}
+
+// drawHead draws what runs, how far it is, and what happens now.
+func (s Screen) drawHead(c *canvas) {
+	state := s.Status
+	if s.Engine != "" {
+		state = s.Engine + ", " + state
+	}
+	title := cell(report.Plain(s.Title, 200), c.width-report.Width(state)-2)
+	c.line(c.title.Render(title), "  ", s.style(c.palette, s.Status).Render(state))
+	p, took := s.Progress, s.Elapsed.Truncate(time.Second).String()+" so far"
+	if s.Left > 0 {
+		took = "about " + s.Left.Truncate(time.Second).String() + " left, " + took
+	}
+	head := fmt.Sprintf("%d of %d case-rounds, round %d of %d  ", p.CaseRound, p.OfRounds, p.Round, p.Rounds)
+	share := min(float64(p.WorkNS+p.WaitedNS)/float64(max(p.OfWorkNS+p.OfWaitNS, 1)), 1)
+	if p.CaseRound == p.OfRounds {
+		share = 1
+	}
+	tail := fmt.Sprintf(" %3.0f %%  %s", 100*share, took)
+	room := max(c.width-report.Width(head+tail), 0)
+	done := int(share * float64(room))
+	c.line(head, c.busy.Render(strings.Repeat("━", done)), c.muted.Render(strings.Repeat("─", room-done)), tail)
+	c.line(c.busy.Render(cell(s.now(), c.width)))
+	if s.Advice != "" {
+		c.line(text.Wrap("", report.Plain(s.Advice, 1000), 2, c.width))
+	}
+	c.line()
+}
+
+// now is what happens now; waits are counted down.
+func (s Screen) now() string {
+	name, seconds := "", func(d time.Duration) string { return d.Truncate(time.Second).String() }
+	for _, row := range s.Cases {
+		if row.Current {
+			name = row.Name + ": "
+		}
+	}
+	switch {
+	case s.Status != running:
+		return report.TextIf(s.Status != result.Paused, "no step is executed")
+	case s.Step == "":
+		return name + "preparing"
+	case s.For < s.Wait:
+		return name + s.Step + ", " + seconds(s.Wait-s.For+time.Second-1) + " of " + seconds(s.Wait) + " to wait"
+	}
+	return name + s.Step + ", for " + seconds(s.For)
+}
+
+// style is the style of a status of runs and rounds.
+func (s Screen) style(p palette, status string) lipgloss.Style {
+	switch status {
+	case result.Done:
+		return p.good
+	case result.Failed, result.Discarded, result.Interrupted:
+		return p.bad
+	case running:
+		return p.busy
+	}
+	return p.muted
+}
+
+// visibleRows are at most n rows, from the one at top or around the current
+// one.
+func visibleRows(rows []Case, top, n int) []Case {
+	if n = max(n, 1); len(rows) <= n {
+		return rows
+	}
+	if top < 0 {
+		for i := range rows {
+			if rows[i].Current {
+				top = i - n/2
+			}
+		}
+	}
+	top = min(max(top, 0), len(rows)-n)
+	return rows[top : top+n]
+}
+
+// marks are the signs of the rounds of a case.
+var marks = map[string]string{result.Done: "■", running: "▶", result.Failed: "×", result.Discarded: "×",
+	result.Skipped: "–", "": "·"}
+
+// marksHelp explains the marks.
+const marksHelp = "■ done  ▶ now  × failed  – skipped  · to do"
+
+// drawCases draws the matrix of cases and rounds, and a quantity: its value so
+// far with its interval, the rates of single files, and sizes on disk.
+func (s Screen) drawCases(c *canvas, rows []Case, quantity int) {
+	var q Quantity
+	if n := len(s.Quantities); n > 0 {
+		q = s.Quantities[((quantity%n)+n)%n]
+	}
+	most := 0
+	for _, row := range rows {
+		most = max(most, len(row.Rounds))
+	}
+	const value, interval, size, gaps = 9, 10, 7, 10
+	rounds := min(max(most, len("rounds")), c.width/8)
+	rest := c.width - rounds - value - interval - size - gaps
+	spark, steps := rest/5, rest/8
+	name := rest - spark - steps
+	figure := report.FirstOf(strings.TrimSpace(strings.ReplaceAll(q.Op, "_", " ")+" "+q.Phase), "no figure yet")
+	head := []string{cell("case", name), cell("rounds", rounds), left(figure, value+1+interval), cell("files", spark),
+		left("on disk", size) + " " + cell("steps", steps)}
+	c.line(c.muted.Render(strings.Join(head, "  ")))
+	for _, row := range rows {
+		label := cell(shorten(row.Name, name), name)
+		if row.Current {
+			label = c.busy.Render(label)
+		}
+		figure, onDisk := row.Figures[q], ""
+		if n := len(row.Sizes); n > 0 {
+			onDisk = report.Human(row.Sizes[n-1], "B")
+		}
+		c.line(strings.Join([]string{label, s.drawRounds(c, row.Rounds, rounds),
+			left(figure.Value, value) + " " + c.muted.Render(left(figure.Interval, interval)),
+			c.good.Render(sparkline(row.Rates[q], spark)),
+			left(onDisk, size) + " " + c.good.Render(sparkline(row.Sizes, steps))}, "  "))
+	}
+}
+
+// drawRounds draws a mark for each round. Without room for all it omits the
+// first ones that have ended, then the last ones.
+func (s Screen) drawRounds(c *canvas, rounds []string, width int) string {
+	ended := 0
+	for ended < len(rounds) && rounds[ended] != "" {
+		ended++
+	}
+	first := max(min(ended, len(rounds))-width, 0)
+	out := ""
+	for _, status := range rounds[first:min(first+width, len(rounds))] {
+		out += s.style(c.palette, status).Render(marks[status])
+	}
+	return out + strings.Repeat(" ", max(width-len(rounds), 0))
+}
+
+// sparkline draws values in at most width columns: each is the mean of a part
+// of them.
+func sparkline(values []float64, width int) string {
+	n := min(len(values), width)
+	means := make([]float64, n)
+	for i := range means {
+		part := values[i*len(values)/n : (i+1)*len(values)/n]
+		for _, v := range part {
+			means[i] += v / float64(len(part))
+		}
+	}
+	return text.Spark(means) + strings.Repeat(" ", width-n)
+}
+
+// formatName is the name of a format with its type: sparse bundle (UDSB).
+var formatName = regexp.MustCompile(`[^·()]*\(([A-Z]+)\)`)
+
+// shorten leaves the types of formats alone in the name of a case that is wider
+// than its column.
+func shorten(name string, width int) string {
+	if report.Width(name) <= width {
+		return name
+	}
+	return formatName.ReplaceAllString(name, "$1")
+}
+
+// cell cuts or pads text to a width, left the same with the text on the right
+// side.
+func cell(s string, width int) string {
+	s = cut(s, width)
+	return s + strings.Repeat(" ", max(width-report.Width(s), 0))
+}
+
+func left(s string, width int) string {
+	s = cut(s, width)
+	return strings.Repeat(" ", max(width-report.Width(s), 0)) + s
+}
+
+// cut shortens text to a width; an ellipsis marks what was removed.
+func cut(s string, width int) string {
+	if report.Width(s) <= width {
+		return s
+	}
+	runes := []rune(s)
+	for len(runes) > 0 && report.Width(string(runes)) > width-1 {
+		runes = runes[:len(runes)-1]
+	}
+	return string(runes) + "…"
+}

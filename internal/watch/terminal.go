@@ -1,0 +1,121 @@
+package watch
+
+import (
+	"context"
+	"io"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+const (
+	// poll is how often the journal is looked at, which is one system call where
+	// there is no new record, and the clock on the screen moves.
+	poll = time.Second
+
+	// redraws is the number of times a second that the library looks for a screen
+	// to draw. It is low, as the processor belongs to the run.
+	redraws = 8
+
+	// replayFrames is the number of screens of a replay.
+	replayFrames = 60
+)
+
+// help explains marks and keys.
+const help = marksHelp + "   ←→ figures  ↑↓ cases  r replay  q quit"
+
+// program is the run on a terminal, as bubbletea calls it.
+type program struct {
+	run    *Run
+	now    func() time.Time
+	layout Layout
+	replay bool
+	err    error
+}
+
+type tick struct{}
+
+// Follow shows the run on a terminal until the user quits or ctx is done. env is
+// in the form of os.Environ; NO_COLOR removes the colours.
+func (r *Run) Follow(ctx context.Context, in io.Reader, out io.Writer, env []string, now func() time.Time) error {
+	p := &program{run: r, now: now, layout: Layout{Width: 80, Height: 24, Theme: Dark, Top: -1, Help: help}}
+	_, err := tea.NewProgram(p, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(env),
+		tea.WithFPS(redraws), tea.WithoutSignalHandler()).Run()
+	if p.err != nil || ctx.Err() != nil {
+		return p.err
+	}
+	return err
+}
+
+// Init starts the clock, and asks the terminal for the colour of its background.
+func (p *program) Init() tea.Cmd { return tea.Batch(wait(), tea.RequestBackgroundColor) }
+
+// wait is the next tick of the clock.
+func wait() tea.Cmd { return tea.Tick(poll, func(time.Time) tea.Msg { return tick{} }) }
+
+// Update changes what is shown after a message of the terminal or the clock.
+func (p *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		p.layout.Width, p.layout.Height = msg.Width, msg.Height
+	case tea.BackgroundColorMsg:
+		if p.layout.Theme = Light; msg.IsDark() {
+			p.layout.Theme = Dark
+		}
+	case tea.KeyPressMsg:
+		return p, p.press(msg.String())
+	case tick:
+		if p.err = p.advance(); p.err != nil {
+			return p, tea.Quit
+		}
+		return p, wait()
+	}
+	return p, nil
+}
+
+// advance shows new records, or the next ones of a replay.
+func (p *program) advance() error {
+	records := len(p.run.follower.Records())
+	if !p.replay {
+		_, err := p.run.Poll()
+		return err
+	}
+	next := min(p.run.shown+1+records/replayFrames, records)
+	p.replay = next < records
+	return p.run.show(next)
+}
+
+// press is what a key does.
+func (p *program) press(key string) tea.Cmd {
+	rows := len(p.run.screen.Cases)
+	switch key {
+	case "q", "esc", "ctrl+c":
+		return tea.Quit
+	case "right", "tab":
+		p.layout.Quantity++
+	case "left", "shift+tab":
+		p.layout.Quantity--
+	case "down":
+		p.layout.Top = min(max(p.layout.Top, 0)+1, rows-1)
+	case "up":
+		p.layout.Top = max(p.layout.Top-1, -1)
+	case "r":
+		if p.replay = !p.replay; p.replay {
+			p.err = p.run.show(1)
+		} else {
+			p.err = p.run.show(len(p.run.follower.Records()))
+		}
+	}
+	return nil
+}
+
+// View draws the screen. A replay shows the time of its last record.
+func (p *program) View() tea.View {
+	at := p.now()
+	if p.replay {
+		at = p.run.follower.Records()[p.run.shown-1].At
+	}
+	v := tea.NewView(p.run.Screen(at).Draw(p.layout))
+	v.AltScreen = true
+	return v
+}
