@@ -22,7 +22,7 @@ REPRODUCE := $(patsubst plans/%.toml,reproduce-%,$(sort $(wildcard plans/*.toml)
 
 .DEFAULT_GOAL := help
 .PHONY: help need-go build run fleet-demo test test-race test-long test-interop lint lint-format lint-vet lint-static lint-darwin lint-modules \
-	lint-tree lint-workflows fuzz fuzz-hours accuracy bench bench-mounted bench-formats bench-random bench-fleet bench-cipher bench-go crosscheck assets clean $(REPRODUCE)
+	lint-tree lint-workflows fuzz fuzz-hours accuracy bench bench-mounted bench-formats bench-random bench-fleet bench-watch bench-cipher bench-go crosscheck assets clean $(REPRODUCE)
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "%-13s %s\n", $$1, $$2 }'
@@ -153,6 +153,9 @@ bench-random: need-go ## random I/O in a native folder against fio; ON= and FLAG
 
 bench-fleet: build ## a run alone against the same as a job of a fleet; ON= and FLAGS= as for crosscheck
 	$(call SIDEBYSIDE,scripts/bench-fleet.sh,bare joined)
+
+bench-watch: build ## a run alone against the same while it is watched; ON= and FLAGS= as for crosscheck
+	$(call SIDEBYSIDE,scripts/bench-watch.sh,alone watched)
 
 # The runs take turns, so that what the machine does to one implementation it does to all.
 bench-cipher: need-go ## AES-CBC against OpenSSL, COUNT (9) turns of each

@@ -188,13 +188,13 @@ func TestTimeLeft(t *testing.T) {
 	assert.InDelta(t, 6*time.Minute, s.Left(p.before), float64(time.Microsecond))
 }
 
-// watch keeps every status of a run.
-type watch struct{ seen []runner.Status }
+// statuses keeps every status of a run.
+type statuses struct{ seen []runner.Status }
 
-func (w *watch) Status(s runner.Status) { w.seen = append(w.seen, s) }
-func (*watch) Message(string)           {}
-func (*watch) Warning(string)           {}
-func (*watch) Failure(runner.Failure)   {}
+func (w *statuses) Status(s runner.Status) { w.seen = append(w.seen, s) }
+func (*statuses) Message(string)           {}
+func (*statuses) Warning(string)           {}
+func (*statuses) Failure(runner.Failure)   {}
 
 const watched = `schema = 1
 title = "Watched"
@@ -221,7 +221,7 @@ rounds = 1
 func TestNothingIsShownWhileAFileIsTimed(t *testing.T) {
 	p, problems := plan.Parse("watched.toml", []byte(watched))
 	require.Empty(t, problems.Errors())
-	w, c, out := &watch{}, clock.NewReal(), t.TempDir()
+	w, c, out := &statuses{}, clock.NewReal(), t.TempDir()
 	require.NoError(t, c.Sleep(t.Context(), 2*time.Millisecond)) // the program's clock is ahead of the session's
 	got, err := runner.Run(t.Context(), runner.Config{Plan: p, Out: out, Tool: tool(), Engine: inprocess.New(c.Wall), Clock: c, Progress: w})
 	require.NoError(t, err)

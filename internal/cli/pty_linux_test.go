@@ -217,3 +217,25 @@ func TestLargeRunsAsk(t *testing.T) {
 	assert.Equal(t, exitInterrupted, code)
 	s.close()
 }
+
+// Watch fills the terminal, has colours unless NO_COLOR is set, and q quits it.
+func TestWatchOnATerminal(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	code, _, stderr := call(t, stateEnv(t), "run", planFile(t, watched), "--out", dir)
+	require.Zero(t, code, stderr)
+	for env, coloured := range map[string]bool{"COLORTERM=truecolor": true, "NO_COLOR=1": false} {
+		s := newScreen(t, 80)
+		s.when("q quit", func() { s.types("q") })
+		code := Main(t.Context(), s.tty, s.tty, s.tty, []string{"watch", dir}, stateEnv(t, "TERM=xterm-256color", env))
+		text := s.close()
+		assert.Zero(t, code, text)
+		assert.Contains(t, text, "the run has ended")
+		assert.Contains(t, text, "\x1b[?1049l", "the screen from before is back")
+		assert.Equal(t, coloured, strings.Contains(text, ";2;"), "%s: %q", env, text)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	s := newScreen(t, 80)
+	s.when("q quit", cancel)
+	assert.Zero(t, Main(ctx, s.tty, s.tty, s.tty, []string{"watch", dir}, stateEnv(t, "TERM=xterm")), "a signal quits, too")
+	s.close()
+}

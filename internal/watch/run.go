@@ -151,11 +151,17 @@ type Case struct {
 	Name    string
 	Current bool
 	Rounds  []string // the status of each round, "" if it has not ended
-	Figures map[Quantity]report.FigureText
+	Figures map[Quantity]Figure
 	// Rates are those of the files of each quantity as they were timed, in bytes
 	// per second.
 	Rates map[Quantity][]float64
 	Sizes []float64 // that the measure steps of the last round found on disk, in bytes
+}
+
+// Figure is what was measured so far, and what its interval is, "" without one.
+type Figure struct {
+	report.FigureText
+	Method string
 }
 
 // running is the status of a run whose last session has no end.
@@ -180,7 +186,7 @@ func (r *Run) Screen(at time.Time) Screen {
 	}
 	records := r.follower.Records()
 	if quiet := at.Sub(records[r.shown-1].At); quiet > silence && quiet > s.Wait+silence {
-		s.Advice = fmt.Sprintf("no record for %s: if the run was killed, %s", quiet.Truncate(time.Minute), r.resume())
+		s.Advice = fmt.Sprintf("no record for %s: if the run was killed, %s", brief(quiet), r.resume())
 	}
 	return s
 }
@@ -227,7 +233,7 @@ func (r *Run) quantities() (out []Quantity) {
 
 // row is the row of a case.
 func (r *Run) row(c *result.Case) Case {
-	row := Case{Name: r.names[c.ID], Rounds: make([]string, r.result.Rounds), Figures: map[Quantity]report.FigureText{},
+	row := Case{Name: r.names[c.ID], Rounds: make([]string, r.result.Rounds), Figures: map[Quantity]Figure{},
 		Rates: map[Quantity][]float64{}}
 	for i, a := range r.state.Attempts { // of several attempts at a round, one that is done counts
 		n, isLast := a.Start.Round, i == len(r.state.Attempts)-1
@@ -242,7 +248,11 @@ func (r *Run) row(c *result.Case) Case {
 	for i := range r.result.Summaries { // the last cycle of a block that is repeated stays
 		if sum := &r.result.Summaries[i]; sum.Case == c.ID && sum.Operation == "" {
 			if h := report.Headline(sum); h != nil {
-				row.Figures[Quantity{sum.Op, sum.Phase}] = report.TextOf(sum, report.ScaleOf(h.Unit, h.Value))
+				f := Figure{FigureText: report.TextOf(sum, report.ScaleOf(h.Unit, h.Value))}
+				if h.CI != nil {
+					f.Method = report.DescribeInterval(h.CI)
+				}
+				row.Figures[Quantity{sum.Op, sum.Phase}] = f
 			}
 		}
 	}

@@ -74,21 +74,21 @@ func (c *canvas) line(parts ...string) {
 func (s Screen) Draw(l Layout) string {
 	c := &canvas{palette: newPalette(l.Theme), width: max(l.Width, minWidth)}
 	s.drawHead(c)
-	warnings, rows := wrapAll(s.Warnings, c.width), s.Cases
+	warnings, rows, hidden := wrapAll(s.Warnings, c.width), s.Cases, 0
 	if l.Height > 0 {
-		// Head, headings, blank lines and help take 8 lines; warnings take what the
+		// Head, headings, blank lines, intervals and help take 9 lines; warnings take what the
 		// cases leave, and at least 4.
-		room := max(l.Height, minHeight) - 8
+		room := max(l.Height, minHeight) - 9
 		if s.Advice != "" {
 			room--
 		}
-		last := min(len(warnings), max(room-len(rows), 4))
-		warnings = warnings[len(warnings)-last:]
-		rows = visibleRows(rows, l.Top, room-last)
+		n := min(len(warnings), max(room-len(rows), 4))
+		hidden, warnings = len(warnings)-n, warnings[len(warnings)-n:]
+		rows = visibleRows(rows, l.Top, room-n)
 	}
 	s.drawCases(c, rows, l.Quantity)
 	if c.line(); len(s.Warnings) > 0 {
-		c.line(c.title.Render(report.Count(len(s.Warnings), "warning") + report.TextIf(l.Height > 0, ", the last ones:")))
+		c.line(c.title.Render(report.Count(len(s.Warnings), "warning") + report.TextIf(hidden > 0, ", the last ones")))
 		c.line(strings.Join(warnings, "\n"))
 	}
 	for l.Height > 0 && strings.Count(c.String(), "\n") < max(l.Height, minHeight)-1 {
@@ -116,17 +116,17 @@ func (s Screen) drawHead(c *canvas) {
 	}
 	title := cell(report.Plain(s.Title, 200), c.width-report.Width(state)-2)
 	c.line(c.title.Render(title), "  ", s.style(c.palette, s.Status).Render(state))
-	p, took := s.Progress, s.Elapsed.Truncate(time.Second).String()+" so far"
+	p, took := s.Progress, brief(s.Elapsed)+" so far"
 	if s.Left > 0 {
-		took = "about " + s.Left.Truncate(time.Second).String() + " left, " + took
+		took = "about " + brief(s.Left) + " left, " + took
 	}
-	head := fmt.Sprintf("%d of %d case-rounds, round %d of %d  ", p.CaseRound, p.OfRounds, p.Round, p.Rounds)
+	head := fmt.Sprintf("%d of %d case-rounds  ", p.CaseRound, p.OfRounds)
 	share := min(float64(p.WorkNS+p.WaitedNS)/float64(max(p.OfWorkNS+p.OfWaitNS, 1)), 1)
 	if p.CaseRound == p.OfRounds {
 		share = 1
 	}
-	tail := fmt.Sprintf(" %3.0f %%  %s", 100*share, took)
-	room := max(c.width-report.Width(head+tail), 0)
+	tail := cut(fmt.Sprintf(" %3.0f %%  %s", 100*share, took), c.width-report.Width(head))
+	room := c.width - report.Width(head+tail)
 	done := int(share * float64(room))
 	c.line(head, c.busy.Render(strings.Repeat("━", done)), c.muted.Render(strings.Repeat("─", room-done)), tail)
 	c.line(c.busy.Render(cell(s.now(), c.width)))
@@ -138,21 +138,36 @@ func (s Screen) drawHead(c *canvas) {
 
 // now is what happens now; waits are counted down.
 func (s Screen) now() string {
-	name, seconds := "", func(d time.Duration) string { return d.Truncate(time.Second).String() }
+	name := ""
 	for _, row := range s.Cases {
 		if row.Current {
 			name = row.Name + ": "
 		}
 	}
 	switch {
+	case s.Status == result.Paused || s.Status == result.Interrupted:
+		return "no step is executed"
 	case s.Status != running:
-		return report.TextIf(s.Status != result.Paused, "no step is executed")
+		return "the run has ended"
 	case s.Step == "":
 		return name + "preparing"
 	case s.For < s.Wait:
-		return name + s.Step + ", " + seconds(s.Wait-s.For+time.Second-1) + " of " + seconds(s.Wait) + " to wait"
+		return name + s.Step + ", " + brief(s.Wait-s.For+time.Second-1) + " of " + brief(s.Wait) + " to wait"
 	}
-	return name + s.Step + ", for " + seconds(s.For)
+	return name + s.Step + ", for " + brief(s.For)
+}
+
+// brief is a duration in seconds, from an hour on in minutes.
+func brief(d time.Duration) string {
+	precision := time.Second
+	if d >= time.Hour {
+		precision = time.Minute
+	}
+	s := d.Truncate(precision).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	return s
 }
 
 // style is the style of a status of runs and rounds.
@@ -190,7 +205,7 @@ var marks = map[string]string{result.Done: "■", running: "▶", result.Failed:
 	result.Skipped: "–", "": "·"}
 
 // marksHelp explains the marks.
-const marksHelp = "■ done  ▶ now  × failed  – skipped  · to do"
+const marksHelp = "■ done ▶ now × failed – skipped · to do"
 
 // drawCases draws the matrix of cases and rounds, and a quantity: its value so
 // far with its interval, the rates of single files, and sizes on disk.
@@ -210,14 +225,16 @@ func (s Screen) drawCases(c *canvas, rows []Case, quantity int) {
 	name := rest - spark - steps
 	figure := report.FirstOf(strings.TrimSpace(strings.ReplaceAll(q.Op, "_", " ")+" "+q.Phase), "no figure yet")
 	head := []string{cell("case", name), cell("rounds", rounds), left(figure, value+1+interval), cell("files", spark),
-		left("on disk", size) + " " + cell("steps", steps)}
+		left("on disk", size)}
 	c.line(c.muted.Render(strings.Join(head, "  ")))
+	var methods []string
 	for _, row := range rows {
 		label := cell(shorten(row.Name, name), name)
 		if row.Current {
 			label = c.busy.Render(label)
 		}
 		figure, onDisk := row.Figures[q], ""
+		methods = report.AppendNew(methods, figure.Method)
 		if n := len(row.Sizes); n > 0 {
 			onDisk = report.Human(row.Sizes[n-1], "B")
 		}
@@ -225,6 +242,9 @@ func (s Screen) drawCases(c *canvas, rows []Case, quantity int) {
 			left(figure.Value, value) + " " + c.muted.Render(left(figure.Interval, interval)),
 			c.good.Render(sparkline(row.Rates[q], spark)),
 			left(onDisk, size) + " " + c.good.Render(sparkline(row.Sizes, steps))}, "  "))
+	}
+	if methods = report.NonEmpty(methods); len(methods) > 0 {
+		c.line(c.muted.Render(cell("intervals: "+strings.Join(methods, "; "), c.width)))
 	}
 }
 
@@ -258,7 +278,7 @@ func sparkline(values []float64, width int) string {
 }
 
 // formatName is the name of a format with its type: sparse bundle (UDSB).
-var formatName = regexp.MustCompile(`[^·()]*\(([A-Z]+)\)`)
+var formatName = regexp.MustCompile(`[^·() ][^·()]*\(([A-Z]+)\)`)
 
 // shorten leaves the types of formats alone in the name of a case that is wider
 // than its column.

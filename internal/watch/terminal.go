@@ -22,7 +22,7 @@ const (
 )
 
 // help explains marks and keys.
-const help = marksHelp + "   ←→ figures  ↑↓ cases  r replay  q quit"
+const help = "q quit  ←→ figure  ↑↓ cases  r replay  " + marksHelp
 
 // program is the run on a terminal, as bubbletea calls it.
 type program struct {

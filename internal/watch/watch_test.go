@@ -1,0 +1,369 @@
+package watch
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/bench/engine/simulated"
+	"dmgbench/internal/bench/runner"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
+	"dmgbench/internal/result"
+	"dmgbench/internal/system/clock"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+const watched = `
+schema = 1
+title = "Watched images"
+[image]
+size = "10 GB"
+filesystem_preference = ["exFAT"]
+[run]
+rounds = 3
+[matrix]
+format = ["UDRW", "UDSB"]
+encryption = ["none", "AES-256"]
+[files.one]
+sizes = ["100 MB", "200 MB"]
+sets = 3
+[[protocol]]
+steps = [
+  { do = "create" },
+  { do = "attach" },
+  { do = "measure", phase = "created" },
+  { do = "write", phase = "new", files = "one" },
+  { do = "settle", at_least = "10 min" },
+  { do = "measure", phase = "written" },
+  { do = "remount" },
+  { do = "read", phase = "new" },
+]
+`
+
+// simulate executes the plan on a simulated disk and returns its folder and the lines of its journal.
+func simulate(t *testing.T, text string) (dir string, lines []string) {
+	t.Helper()
+	p, problems := plan.Parse("watched", []byte(text))
+	require.Empty(t, problems.Errors(), "%v", problems)
+	c := runner.Config{Plan: p, Out: filepath.Join(t.TempDir(), "run"), Volatile: true, Why: "a test",
+		Clock: clock.NewVirtual(time.Unix(0, 0)), Tool: result.Tool{Name: "dmgbench", Version: "test"},
+		Warnings: []result.Warning{{Kind: "busy", Text: "other work was going on: load average 5.7 on 2 processors, " +
+			"which takes time from the disk and from the measuring process alike"}}}
+	m, err := simulated.Parse("write = 1 GB/s\nread = 2 GB/s\nmount_noise = 3%\nfile_noise = 10%")
+	require.NoError(t, err)
+	c.Engine, err = simulated.New(m, c.Clock, 7, 1)
+	require.NoError(t, err)
+	_, err = runner.Run(t.Context(), c)
+	require.NoError(t, err)
+	data, err := os.ReadFile(filepath.Join(c.Out, result.JournalFile))
+	require.NoError(t, err)
+	return c.Out, strings.SplitAfter(strings.TrimSuffix(string(data), "\n"), "\n")
+}
+
+// cutJournal leaves only the lines before the n-th one that contains a text, and that one.
+func cutJournal(t *testing.T, dir string, lines []string, text string, n int) {
+	t.Helper()
+	for i, line := range lines {
+		if strings.Contains(line, text) {
+			if n--; n == 0 {
+				writeJournal(t, dir, strings.Join(lines[:i+1], ""))
+				return
+			}
+		}
+	}
+	t.Fatalf("no such line with %s", text)
+}
+
+func writeJournal(t *testing.T, dir, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, result.JournalFile), []byte(text), 0o644))
+}
+
+func open(t *testing.T, dir string) *Run {
+	t.Helper()
+	r, err := Open(dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, r.Close()) })
+	r.dir, r.screen.Folder = "runs/watched", "runs/watched"
+	return r
+}
+
+// after is the time so long after the last record that is shown.
+func (r *Run) after(d time.Duration) time.Time { return r.follower.Records()[r.shown-1].At.Add(d) }
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".txt")
+	got = strings.ReplaceAll(got, "\x1b", "^") + "\n"
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), got, "%s differs; run with -update and read the change", path)
+}
+
+const settles = `"do":"settle"`
+
+func TestScreens(t *testing.T) {
+	dir, lines := simulate(t, watched)
+	small := Layout{Width: 80, Height: 24, Top: -1, Help: help}
+	large := Layout{Width: 120, Height: 40, Top: -1, Help: help}
+
+	r := open(t, dir)
+	golden(t, "done", r.Screen(r.after(time.Hour)).Draw(small))
+	golden(t, "done-text", r.Screen(r.after(time.Hour)).Draw(Layout{Width: 80}))
+
+	// The journal has a record at the start of a step and one at its end, with the same text.
+	cutJournal(t, dir, lines, settles, 15)
+	r = open(t, dir)
+	waiting := r.Screen(r.after(4 * time.Minute))
+	golden(t, "waiting", waiting.Draw(small))
+	golden(t, "waiting-large", waiting.Draw(large))
+	for name, theme := range map[string]Theme{"waiting-dark": Dark, "waiting-light": Light} {
+		l := small
+		l.Theme = theme
+		golden(t, name, waiting.Draw(l))
+	}
+	golden(t, "silent", r.Screen(r.after(2*time.Hour)).Draw(small))
+
+	cutJournal(t, dir, lines, `"case_start":`, 1)
+	golden(t, "first", open(t, dir).Screen(time.Unix(0, 0)).Draw(small))
+}
+
+// Every screen fits the terminal, whatever its size, and has the text of the plain one.
+func TestScreensFit(t *testing.T) {
+	dir, lines := simulate(t, watched)
+	cutJournal(t, dir, lines, settles, 9)
+	r := open(t, dir)
+	s := r.Screen(r.after(time.Second))
+	for width := minWidth; width < 200; width += 7 {
+		for height := minHeight; height < 60; height += 11 {
+			drawn := s.Draw(Layout{Width: width, Height: height, Top: -1, Help: help})
+			assert.Equal(t, height, strings.Count(drawn, "\n")+1, "%d x %d", width, height)
+			for line := range strings.Lines(drawn) {
+				assert.LessOrEqual(t, report.Width(strings.TrimSuffix(line, "\n")), width, line)
+			}
+			assert.Contains(t, drawn, "▶", "the current case is on the screen")
+		}
+	}
+}
+
+// The numbers are those of the report of the whole run.
+func TestFiguresAreThoseOfTheAnalysis(t *testing.T) {
+	dir, _ := simulate(t, watched)
+	r := open(t, dir)
+	s := r.Screen(time.Unix(0, 0))
+	require.Len(t, s.Cases, 5)
+	require.Equal(t, Quantity{"write", "new"}, s.Quantities[0])
+	for i, c := range s.Cases {
+		f := c.Figures[Quantity{"read", "new"}]
+		sums := report.Where(r.result.Summaries, func(sum result.Summary) bool {
+			return sum.Case == r.result.Cases[i].ID && sum.Op == "read"
+		})
+		require.Len(t, sums, 1)
+		h := report.Headline(&sums[0])
+		assert.Equal(t, report.Human(h.Value, h.Unit), f.Value)
+		assert.NotEmpty(t, f.Interval)
+		assert.Contains(t, f.Method, "over rounds")
+		assert.Len(t, c.Rates[Quantity{"read", "new"}], 3*6)
+		assert.Equal(t, slices.Repeat([]string{result.Done}, 3), c.Rounds)
+		assert.Len(t, c.Sizes, 2, "those of the last round")
+	}
+}
+
+// A journal that grows record by record, with the last one torn, is followed to the same screen.
+func TestFollowsAJournalThatGrows(t *testing.T) {
+	dir, lines := simulate(t, watched)
+	whole := open(t, dir).Screen(time.Unix(0, 0))
+	f, err := os.OpenFile(filepath.Join(dir, result.JournalFile), os.O_WRONLY|os.O_TRUNC, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	write := func(s string) {
+		_, err := f.WriteString(s)
+		require.NoError(t, err)
+	}
+	write(strings.Join(lines[:2], ""))
+	r := open(t, dir)
+	for _, line := range lines[2:] {
+		if line == lines[len(lines)-1] {
+			line += "\n"
+		}
+		write(line[:len(line)/2])
+		more, err := r.Poll()
+		require.NoError(t, err)
+		require.False(t, more, "half a line is no record")
+		write(line[len(line)/2:])
+		more, err = r.Poll()
+		require.NoError(t, err)
+		require.True(t, more)
+	}
+	assert.Equal(t, whole, r.Screen(time.Unix(0, 0)))
+	more, err := r.Poll()
+	require.NoError(t, err)
+	assert.False(t, more)
+
+	require.NoError(t, f.Truncate(10))
+	_, err = r.Poll()
+	assert.ErrorContains(t, err, "was deleted or replaced")
+}
+
+// While a step waits the time left goes down with the clock; while it works it never reaches zero.
+func TestTimeLeft(t *testing.T) {
+	dir, lines := simulate(t, watched)
+	cutJournal(t, dir, lines, settles, 15)
+	r := open(t, dir)
+	before := r.Screen(r.after(time.Minute))
+	for _, d := range []time.Duration{2, 5, 9} {
+		now := r.Screen(r.after(d * time.Minute))
+		assert.InDelta(t, before.Left-(d-1)*time.Minute, now.Left, float64(time.Second))
+		assert.Equal(t, 10*time.Minute, now.Wait)
+		assert.Equal(t, d*time.Minute, now.For)
+	}
+	// Eight of fifteen case-rounds wait ten minutes each, and one a part of it.
+	assert.InDelta(t, 8*10*time.Minute, before.Left, float64(10*time.Minute))
+
+	cutJournal(t, dir, lines, `"do":"read"`, 1)
+	r = open(t, dir)
+	for _, d := range []time.Duration{0, time.Second, time.Hour} {
+		assert.Positive(t, r.Screen(r.after(d)).Left)
+	}
+}
+
+func TestStates(t *testing.T) {
+	dir, lines := simulate(t, watched)
+	for name, x := range map[string]struct{ end, status, advice, now string }{
+		"interrupted": {`{"session":1,"end":"interrupted"}`, result.Interrupted, "dmgbench resume runs/watched", "no step is executed"},
+		"active":      {"", running, "", "preparing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cutJournal(t, dir, lines, `"case_end":`, 2)
+			r := open(t, dir)
+			if x.end != "" {
+				records := r.follower.Records()
+				records = append(records, result.Record{At: records[len(records)-1].At,
+					SessionEnd: &result.SessionEnd{Session: 1, End: result.Interrupted}})
+				state, err := result.Replay(records)
+				require.NoError(t, err)
+				r.state = state
+				r.setStatus(&r.screen)
+			}
+			s := r.Screen(r.after(time.Second))
+			assert.Equal(t, x.status, s.Status)
+			assert.Contains(t, s.Advice, x.advice)
+			assert.Contains(t, s.Draw(Layout{Width: 80}), x.now)
+		})
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	_, err := Open(t.TempDir())
+	require.ErrorIs(t, err, result.ErrNotRun)
+	dir, lines := simulate(t, watched)
+	writeJournal(t, dir, strings.Replace(strings.Join(lines, ""), "UDRW", "UDRX", 1))
+	_, err = Open(dir)
+	assert.ErrorContains(t, err, "checksum")
+}
+
+// files are the names, sizes and times of the files of a folder.
+func files(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		fi, err := e.Info()
+		require.NoError(t, err)
+		list = append(list, e.Name()+fi.ModTime().String(), fi.Mode().String())
+	}
+	return list
+}
+
+// A folder that is watched stays as it is, and can be locked by a resume.
+func TestTouchesNothing(t *testing.T) {
+	dir, lines := simulate(t, watched)
+	cutJournal(t, dir, lines, settles, 3)
+	before := files(t, dir)
+	r := open(t, dir)
+	_ = r.Screen(time.Unix(0, 0)).Draw(Layout{Width: 80})
+	d, err := result.ResumeRun(dir)
+	require.NoError(t, err, "no lock is held")
+	require.NoError(t, d.Close())
+	assert.Equal(t, before, files(t, dir))
+}
+
+// press sends keys to a program and returns what it shows then.
+func (p *program) shows(keys ...string) string {
+	for _, key := range keys {
+		p.press(key)
+	}
+	return p.View().Content
+}
+
+func TestKeys(t *testing.T) {
+	dir, _ := simulate(t, strings.NewReplacer(`"UDSB"`, `"UDSB", "UDSP"`, `"none"`, `"none", "AES-128"`).Replace(watched))
+	r := open(t, dir)
+	p := &program{run: r, now: func() time.Time { return r.after(0) }, layout: Layout{Width: 80, Height: 16, Top: -1, Help: help}}
+	first := p.shows()
+	assert.Contains(t, first, "write new")
+	assert.Contains(t, p.shows("right"), "read new")
+	assert.Equal(t, first, p.shows("left"))
+	assert.NotEqual(t, p.shows("left"), first, "it wraps around")
+	p.shows("right")
+	assert.Contains(t, first, "UDRW · unencrypted")
+	assert.NotContains(t, p.shows("down", "down", "down"), "UDRW · unencrypted")
+	assert.Equal(t, first, p.shows("up", "up", "up", "up"))
+	for _, key := range []string{"q", "esc", "ctrl+c"} {
+		require.NotNil(t, p.press(key), key)
+		assert.Equal(t, tea.Quit(), p.press(key)())
+	}
+}
+
+// A replay goes through the run from its first record, and ends with the screen of the whole run.
+func TestReplay(t *testing.T) {
+	dir, _ := simulate(t, watched)
+	r := open(t, dir)
+	p := &program{run: r, now: func() time.Time { return r.after(0) }, layout: Layout{Width: 80, Height: 24, Top: -1}}
+	whole := p.shows()
+	assert.Contains(t, p.shows("r"), "0 of 15 case-rounds")
+	seen := map[string]bool{}
+	for p.replay {
+		_, cmd := p.Update(tick{})
+		require.NoError(t, p.err)
+		require.NotNil(t, cmd, "the clock goes on")
+		seen[p.View().Content] = true
+	}
+	assert.Greater(t, len(seen), 30)
+	assert.Equal(t, whole, p.View().Content)
+	p.shows("r")
+	assert.Equal(t, whole, p.shows("r"), "the key ends it, too")
+}
+
+func TestMessagesOfTheTerminal(t *testing.T) {
+	dir, _ := simulate(t, watched)
+	r := open(t, dir)
+	p := &program{run: r, now: func() time.Time { return r.after(0) }, layout: Layout{Width: 80, Height: 24, Theme: Dark}}
+	_, _ = p.Update(tea.WindowSizeMsg{Width: 100, Height: 30})
+	assert.Equal(t, 30, strings.Count(p.View().Content, "\n")+1)
+	dark := p.View().Content
+	_, _ = p.Update(tea.BackgroundColorMsg{Color: lightGrey{}})
+	assert.NotEqual(t, dark, p.View().Content)
+	assert.True(t, p.View().AltScreen)
+	require.NoError(t, os.Truncate(filepath.Join(dir, result.JournalFile), 5))
+	_, cmd := p.Update(tick{})
+	assert.Error(t, p.err)
+	assert.Equal(t, tea.Quit(), cmd())
+}
+
+type lightGrey struct{}
+
+func (lightGrey) RGBA() (r, g, b, a uint32) { return 0xeeee, 0xeeee, 0xeeee, 0xffff }
