@@ -176,20 +176,17 @@ func (a *app) watchRun(ctx context.Context, args []string) error {
 		return err
 	}
 	defer run.Close()
+	theme := watch.Plain
+	if a.usesColor() {
+		theme = watch.Dark // until the terminal reports its background
+	}
 	_, in := terminal(a.stdin)
-	_, out := terminal(a.stdout)
-	if in && out && a.env["TERM"] != "dumb" {
-		return run.Follow(ctx, a.stdin, a.stdout, a.environ(), a.clock.Wall)
+	if _, out := terminal(a.stdout); in && out && a.env["TERM"] != "dumb" {
+		env := []string{"TERM=" + a.env["TERM"], "COLORTERM=" + a.env["COLORTERM"], "TMUX=" + a.env["TMUX"]}
+		return run.Follow(ctx, a.stdin, a.stdout, env, theme, a.clock.Wall)
 	}
-	return a.print("%s", run.Screen(a.clock.Wall()).Draw(watch.Layout{Width: 80}))
-}
-
-// environ is the environment in the form of os.Environ.
-func (a *app) environ() (list []string) {
-	for name, value := range a.env {
-		list = append(list, name+"="+value)
-	}
-	return list
+	_, err = io.WriteString(a.stdout, run.Screen(a.clock.Wall()).Draw(watch.Layout{Width: 80, Theme: theme}))
+	return err
 }
 
 // writeJSON prints a value as indented JSON.

@@ -366,35 +366,17 @@ func FollowRun(dir string) (*Follower, error) {
 	return &Follower{dir: d, file: f}, nil
 }
 
-// Poll reads what was appended since the last call. It reports whether the run
-// has new records. A line that is not complete yet is read by a later call.
+// Poll reads what was appended since the last call, which is one system call
+// where there is no more. It reports whether the run has new records. A line
+// that is not complete yet is read by a later call.
 func (f *Follower) Poll() (more bool, err error) {
-	st, err := f.file.Stat()
-	size := st.Size - f.journal.whole
-	switch {
-	case err == nil && size < 0:
-		err = hostio.ErrReplaced
-	case err == nil && st.Size > maxFile:
-		err = hostio.ErrTooLarge
+	known := len(f.journal.records)
+	data, err := io.ReadAll(io.NewSectionReader(f.file, f.journal.whole, maxFile))
+	if err != nil {
+		return false, &Error{Doing: "reading journal", File: JournalFile, Err: withoutPath(err)}
 	}
-	if err != nil || size == 0 {
-		return false, f.wrap(err)
-	}
-	data, known := make([]byte, size), len(f.journal.records)
-	n, err := f.file.ReadAt(data, f.journal.whole)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return false, f.wrap(err)
-	}
-	err = f.journal.read(data[:n], JournalFile)
+	err = f.journal.read(data, JournalFile)
 	return len(f.journal.records) > known, err
-}
-
-// wrap names the journal in an error; nil stays nil.
-func (f *Follower) wrap(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &Error{Doing: "reading journal", File: JournalFile, Err: err}
 }
 
 // Records are those that were read, which callers must not change.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -26,11 +28,10 @@ const reload = "10"
 // announce gets the address of the page, which contains a secret: other users
 // of the machine reach the port, too. It writes no file.
 func Serve(ctx context.Context, dir string, announce func(url string) error) error {
-	p, err := newPage(dir)
-	if err != nil {
+	p := &page{dir: dir, path: "/" + rand.Text() + "/"}
+	if _, _, err := p.render(); err != nil {
 		return err
 	}
-	defer p.follower.Close()
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listening for a browser: %w", err)
@@ -50,35 +51,25 @@ func Serve(ctx context.Context, dir string, announce func(url string) error) err
 }
 
 // page is the report of a run over HTTP. It is rendered again only where the
-// journal has grown, and when a browser asks for it.
+// journal has changed, and when a browser asks for it.
 type page struct {
 	dir, host, path string // path contains the secret
 	mu              sync.Mutex
-	follower        *result.Follower
+	changed         time.Time // of the journal that was rendered
 	text            []byte
 	ended           bool
 }
 
-func newPage(dir string) (*page, error) {
-	follower, err := result.FollowRun(dir)
-	if err != nil {
-		return nil, err
-	}
-	p := &page{dir: dir, path: "/" + rand.Text() + "/", follower: follower}
-	if _, _, err := p.render(); err != nil {
-		follower.Close()
-		return nil, err
-	}
-	return p, nil
-}
-
-// render returns the page, and whether the run has ended.
+// render returns the page, and whether the run has ended. Browsers may ask at
+// the same time.
 func (p *page) render() (text []byte, ended bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	more, err := p.follower.Poll()
-	if err != nil || !more && p.text != nil {
-		return p.text, p.ended, err
+	// The time comes first: records that are appended meanwhile are rendered when
+	// a browser asks next.
+	fi, err := os.Stat(filepath.Join(p.dir, result.JournalFile))
+	if err == nil && fi.ModTime().Equal(p.changed) {
+		return p.text, p.ended, nil
 	}
 	plan, r, err := runfolders.Analyze(p.dir)
 	if err != nil {
@@ -88,7 +79,7 @@ func (p *page) render() (text []byte, ended bool, err error) {
 	if err := html.Run(&b, plan, r); err != nil {
 		return nil, false, err
 	}
-	p.text, p.ended = b.Bytes(), r.Status != result.Unfinished
+	p.changed, p.text, p.ended = fi.ModTime(), b.Bytes(), r.Status != result.Unfinished
 	return p.text, p.ended, nil
 }
 

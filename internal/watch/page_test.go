@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"crypto/rand"
 	"io"
 	"net"
 	"net/http"
@@ -21,11 +22,7 @@ import (
 
 func newTestPage(t *testing.T, dir string) *page {
 	t.Helper()
-	p, err := newPage(dir)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, p.follower.Close()) })
-	p.host = "127.0.0.1:4711"
-	return p
+	return &page{dir: dir, host: "127.0.0.1:4711", path: "/" + rand.Text() + "/"}
 }
 
 func (p *page) get(method, host, path string) *httptest.ResponseRecorder {
@@ -38,8 +35,6 @@ func (p *page) get(method, host, path string) *httptest.ResponseRecorder {
 func TestPageNeedsTheAddress(t *testing.T) {
 	dir, _ := simulate(t, watched)
 	p := newTestPage(t, dir)
-	require.Greater(t, len(p.path), 22, "at least 100 random bits")
-	require.NotEqual(t, p.path, newTestPage(t, dir).path)
 	for name, x := range map[string]struct {
 		method, host, path string
 		code               int
@@ -98,6 +93,7 @@ func TestServe(t *testing.T) {
 		u, err := url.Parse(address)
 		require.NoError(t, err)
 		require.Equal(t, "127.0.0.1", u.Hostname())
+		require.Greater(t, len(u.Path), 25, "128 random bits")
 		go func() {
 			defer cancel()
 			answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get(address)

@@ -92,7 +92,7 @@ func (r *Run) show(n int) error {
 		return fmt.Errorf("analyzing run %q: %w", r.dir, err)
 	}
 	r.shown, r.ends, r.state, r.result = n, ends, state, folded
-	r.screen = Screen{Title: r.plan.Title, Folder: r.dir, Quantities: r.quantities(), Warnings: r.collectWarnings(records)}
+	r.screen = Screen{Title: r.plan.Title, Quantities: r.quantities(), Warnings: r.collectWarnings(records)}
 	r.setStatus(&r.screen)
 	for i := range folded.Cases {
 		r.screen.Cases = append(r.screen.Cases, r.row(&folded.Cases[i]))
@@ -103,14 +103,11 @@ func (r *Run) show(n int) error {
 // collectWarnings are the warnings and failures in the order in which the run
 // recorded them, each text once.
 func (r *Run) collectWarnings(records []result.Record) (out []string) {
-	seen := map[string]bool{}
 	add := func(id, text string) {
 		if name := r.names[id]; name != "" {
 			text = name + ": " + text
 		}
-		if !seen[text] {
-			seen[text], out = true, append(out, report.Plain(text, 400))
-		}
+		out = report.AppendNew(out, report.Plain(text, 400))
 	}
 	for i := range records {
 		switch rec := &records[i]; {
@@ -130,17 +127,17 @@ func (r *Run) collectWarnings(records []result.Record) (out []string) {
 // Screen is what is known of the run at a time of day. Durations are those since
 // and until that time.
 type Screen struct {
-	Title, Engine, Folder string
-	Status                string // running, done, failed, skipped, paused or interrupted
-	Advice                string // what a user can do, "" where the run needs no one
-	Progress              runner.Status
-	Elapsed, Left         time.Duration
-	Step                  string        // what happens now: the kind of the step and its phase
-	For                   time.Duration // that the step has taken
-	Wait                  time.Duration // that it waits at least; 0 for a step that works
-	Quantities            []Quantity    // for which there are figures, in the order of the protocol
-	Cases                 []Case
-	Warnings              []string // oldest first
+	Title, Engine string
+	Status        string // running, done, failed, skipped, paused or interrupted
+	Advice        string // what a user can do, "" where the run needs no one
+	Progress      runner.Status
+	Left          time.Duration
+	Step          string        // what happens now: the kind of the step and its phase
+	For           time.Duration // that the step has taken
+	Wait          time.Duration // that it waits at least; 0 for a step that works
+	Quantities    []Quantity    // for which there are figures: rates first, in the order of the protocol
+	Cases         []Case
+	Warnings      []string // oldest first
 }
 
 // Quantity is what one column of figures shows.
@@ -151,17 +148,11 @@ type Case struct {
 	Name    string
 	Current bool
 	Rounds  []string // the status of each round, "" if it has not ended
-	Figures map[Quantity]Figure
+	Figures map[Quantity]*result.Summary
 	// Rates are those of the files of each quantity as they were timed, in bytes
 	// per second.
 	Rates map[Quantity][]float64
 	Sizes []float64 // that the measure steps of the last round found on disk, in bytes
-}
-
-// Figure is what was measured so far, and what its interval is, "" without one.
-type Figure struct {
-	report.FigureText
-	Method string
 }
 
 // running is the status of a run whose last session has no end.
@@ -175,7 +166,6 @@ const silence = 10 * time.Minute
 func (r *Run) Screen(at time.Time) Screen {
 	s := r.screen
 	s.Progress, s.Wait = r.forecast.StatusAt(r.state, at)
-	s.Elapsed = time.Duration(s.Progress.ElapsedNS)
 	if s.Status != running {
 		return s
 	}
@@ -233,7 +223,7 @@ func (r *Run) quantities() (out []Quantity) {
 
 // row is the row of a case.
 func (r *Run) row(c *result.Case) Case {
-	row := Case{Name: r.names[c.ID], Rounds: make([]string, r.result.Rounds), Figures: map[Quantity]Figure{},
+	row := Case{Name: r.names[c.ID], Rounds: make([]string, r.result.Rounds), Figures: map[Quantity]*result.Summary{},
 		Rates: map[Quantity][]float64{}}
 	for i, a := range r.state.Attempts { // of several attempts at a round, one that is done counts
 		n, isLast := a.Start.Round, i == len(r.state.Attempts)-1
@@ -246,14 +236,9 @@ func (r *Run) row(c *result.Case) Case {
 		}
 	}
 	for i := range r.result.Summaries { // the last cycle of a block that is repeated stays
-		if sum := &r.result.Summaries[i]; sum.Case == c.ID && sum.Operation == "" {
-			if h := report.Headline(sum); h != nil {
-				f := Figure{FigureText: report.TextOf(sum, report.ScaleOf(h.Unit, h.Value))}
-				if h.CI != nil {
-					f.Method = report.DescribeInterval(h.CI)
-				}
-				row.Figures[Quantity{sum.Op, sum.Phase}] = f
-			}
+		sum := &r.result.Summaries[i]
+		if sum.Case == c.ID && sum.Operation == "" && report.Headline(sum) != nil {
+			row.Figures[Quantity{sum.Op, sum.Phase}] = sum
 		}
 	}
 	last := 0

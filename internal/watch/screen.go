@@ -2,7 +2,6 @@ package watch
 
 import (
 	"fmt"
-	"image/color"
 	"regexp"
 	"strings"
 	"time"
@@ -20,7 +19,6 @@ type Layout struct {
 	Theme         Theme
 	Quantity      int // number of the quantity that is shown, from 0; it wraps around
 	Top           int // number of the first case; -1: the case that is measured is on the screen
-	Help          string
 }
 
 // Theme is the colours of a terminal.
@@ -50,8 +48,7 @@ func newPalette(t Theme) (p palette) {
 	}
 	pick := lipgloss.LightDark(t == Dark)
 	style := func(light, dark string) lipgloss.Style {
-		var c color.Color = pick(lipgloss.Color(light), lipgloss.Color(dark))
-		return lipgloss.NewStyle().Foreground(c)
+		return lipgloss.NewStyle().Foreground(pick(lipgloss.Color(light), lipgloss.Color(dark)))
 	}
 	return palette{title: lipgloss.NewStyle().Bold(true), muted: style("#5f5f5f", "#a8a8a8"),
 		good: style("#00702b", "#5fd787"), bad: style("#b3001b", "#ff8787"), busy: style("#005faf", "#87d7ff")}
@@ -76,12 +73,9 @@ func (s Screen) Draw(l Layout) string {
 	s.drawHead(c)
 	warnings, rows, hidden := wrapAll(s.Warnings, c.width), s.Cases, 0
 	if l.Height > 0 {
-		// Head, headings, blank lines, intervals and help take 9 lines; warnings take what the
-		// cases leave, and at least 4.
-		room := max(l.Height, minHeight) - 9
-		if s.Advice != "" {
-			room--
-		}
+		// Headings, intervals, a blank line and help take 5 lines; warnings take what
+		// the cases leave, and at least 4.
+		room := max(l.Height, minHeight) - strings.Count(c.String(), "\n") - 5
 		n := min(len(warnings), max(room-len(rows), 4))
 		hidden, warnings = len(warnings)-n, warnings[len(warnings)-n:]
 		rows = visibleRows(rows, l.Top, room-n)
@@ -91,11 +85,9 @@ func (s Screen) Draw(l Layout) string {
 		c.line(c.title.Render(report.Count(len(s.Warnings), "warning") + report.TextIf(hidden > 0, ", the last ones")))
 		c.line(strings.Join(warnings, "\n"))
 	}
-	for l.Height > 0 && strings.Count(c.String(), "\n") < max(l.Height, minHeight)-1 {
-		c.line()
-	}
-	if l.Help != "" {
-		c.WriteString(c.muted.Render(cell(l.Help, c.width)))
+	if l.Height > 0 {
+		c.WriteString(strings.Repeat("\n", max(max(l.Height, minHeight)-1-strings.Count(c.String(), "\n"), 0)))
+		c.WriteString(c.muted.Render(cell(help, c.width)))
 	}
 	return c.String()
 }
@@ -116,24 +108,18 @@ func (s Screen) drawHead(c *canvas) {
 	}
 	title := cell(report.Plain(s.Title, 200), c.width-report.Width(state)-2)
 	c.line(c.title.Render(title), "  ", s.style(c.palette, s.Status).Render(state))
-	p, took := s.Progress, brief(s.Elapsed)+" so far"
+	p, took := s.Progress, brief(time.Duration(s.Progress.ElapsedNS))+" so far"
 	if s.Left > 0 {
 		took = "about " + brief(s.Left) + " left, " + took
 	}
 	head := fmt.Sprintf("%d of %d case-rounds  ", p.CaseRound, p.OfRounds)
 	share := min(float64(p.WorkNS+p.WaitedNS)/float64(max(p.OfWorkNS+p.OfWaitNS, 1)), 1)
-	if p.CaseRound == p.OfRounds {
-		share = 1
-	}
 	tail := cut(fmt.Sprintf(" %3.0f %%  %s", 100*share, took), c.width-report.Width(head))
 	room := c.width - report.Width(head+tail)
 	done := int(share * float64(room))
 	c.line(head, c.busy.Render(strings.Repeat("━", done)), c.muted.Render(strings.Repeat("─", room-done)), tail)
 	c.line(c.busy.Render(cell(s.now(), c.width)))
-	if s.Advice != "" {
-		c.line(text.Wrap("", report.Plain(s.Advice, 1000), 2, c.width))
-	}
-	c.line()
+	c.line(report.TextIf(s.Advice != "", text.Wrap("", report.Plain(s.Advice, 1000), 2, c.width)+"\n"))
 }
 
 // now is what happens now; waits are counted down.
@@ -204,8 +190,8 @@ func visibleRows(rows []Case, top, n int) []Case {
 var marks = map[string]string{result.Done: "■", running: "▶", result.Failed: "×", result.Discarded: "×",
 	result.Skipped: "–", "": "·"}
 
-// marksHelp explains the marks.
-const marksHelp = "■ done ▶ now × failed – skipped · to do"
+// help explains keys and marks.
+const help = "q quit  ←→ figure  ↑↓ cases  r replay  ■ done ▶ now × failed – skipped · to do"
 
 // drawCases draws the matrix of cases and rounds, and a quantity: its value so
 // far with its interval, the rates of single files, and sizes on disk.
@@ -229,12 +215,22 @@ func (s Screen) drawCases(c *canvas, rows []Case, quantity int) {
 	c.line(c.muted.Render(strings.Join(head, "  ")))
 	var methods []string
 	for _, row := range rows {
-		label := cell(shorten(row.Name, name), name)
+		label := row.Name
+		if report.Width(label) > name { // the types of formats are enough
+			label = formatName.ReplaceAllString(label, "$1")
+		}
+		label = cell(label, name)
 		if row.Current {
 			label = c.busy.Render(label)
 		}
-		figure, onDisk := row.Figures[q], ""
-		methods = report.AppendNew(methods, figure.Method)
+		var figure report.FigureText
+		if sum := row.Figures[q]; sum != nil {
+			h := report.Headline(sum)
+			if figure = report.TextOf(sum, report.ScaleOf(h.Unit, h.Value)); h.CI != nil {
+				methods = report.AppendNew(methods, report.DescribeInterval(h.CI))
+			}
+		}
+		onDisk := ""
 		if n := len(row.Sizes); n > 0 {
 			onDisk = report.Human(row.Sizes[n-1], "B")
 		}
@@ -243,7 +239,7 @@ func (s Screen) drawCases(c *canvas, rows []Case, quantity int) {
 			c.good.Render(sparkline(row.Rates[q], spark)),
 			left(onDisk, size) + " " + c.good.Render(sparkline(row.Sizes, steps))}, "  "))
 	}
-	if methods = report.NonEmpty(methods); len(methods) > 0 {
+	if len(methods) > 0 {
 		c.line(c.muted.Render(cell("intervals: "+strings.Join(methods, "; "), c.width)))
 	}
 }
@@ -280,15 +276,6 @@ func sparkline(values []float64, width int) string {
 // formatName is the name of a format with its type: sparse bundle (UDSB).
 var formatName = regexp.MustCompile(`[^·() ][^·()]*\(([A-Z]+)\)`)
 
-// shorten leaves the types of formats alone in the name of a case that is wider
-// than its column.
-func shorten(name string, width int) string {
-	if report.Width(name) <= width {
-		return name
-	}
-	return formatName.ReplaceAllString(name, "$1")
-}
-
 // cell cuts or pads text to a width, left the same with the text on the right
 // side.
 func cell(s string, width int) string {
@@ -296,10 +283,7 @@ func cell(s string, width int) string {
 	return s + strings.Repeat(" ", max(width-report.Width(s), 0))
 }
 
-func left(s string, width int) string {
-	s = cut(s, width)
-	return strings.Repeat(" ", max(width-report.Width(s), 0)) + s
-}
+func left(s string, width int) string { return fmt.Sprintf("%*s", width, cut(s, width)) }
 
 // cut shortens text to a width; an ellipsis marks what was removed.
 func cut(s string, width int) string {

@@ -21,9 +21,6 @@ const (
 	replayFrames = 60
 )
 
-// help explains marks and keys.
-const help = "q quit  ←→ figure  ↑↓ cases  r replay  " + marksHelp
-
 // program is the run on a terminal, as bubbletea calls it.
 type program struct {
 	run    *Run
@@ -36,9 +33,9 @@ type program struct {
 type tick struct{}
 
 // Follow shows the run on a terminal until the user quits or ctx is done. env is
-// in the form of os.Environ; NO_COLOR removes the colours.
-func (r *Run) Follow(ctx context.Context, in io.Reader, out io.Writer, env []string, now func() time.Time) error {
-	p := &program{run: r, now: now, layout: Layout{Width: 80, Height: 24, Theme: Dark, Top: -1, Help: help}}
+// in the form of os.Environ and describes the terminal.
+func (r *Run) Follow(ctx context.Context, in io.Reader, out io.Writer, env []string, theme Theme, now func() time.Time) error {
+	p := &program{run: r, now: now, layout: Layout{Width: 80, Height: 24, Theme: theme, Top: -1}}
 	_, err := tea.NewProgram(p, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(env),
 		tea.WithFPS(redraws), tea.WithoutSignalHandler()).Run()
 	if p.err != nil || ctx.Err() != nil {
@@ -59,8 +56,8 @@ func (p *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		p.layout.Width, p.layout.Height = msg.Width, msg.Height
 	case tea.BackgroundColorMsg:
-		if p.layout.Theme = Light; msg.IsDark() {
-			p.layout.Theme = Dark
+		if p.layout.Theme == Dark && !msg.IsDark() {
+			p.layout.Theme = Light
 		}
 	case tea.KeyPressMsg:
 		return p, p.press(msg.String())
@@ -87,24 +84,23 @@ func (p *program) advance() error {
 
 // press is what a key does.
 func (p *program) press(key string) tea.Cmd {
-	rows := len(p.run.screen.Cases)
 	switch key {
 	case "q", "esc", "ctrl+c":
 		return tea.Quit
-	case "right", "tab":
+	case "right":
 		p.layout.Quantity++
-	case "left", "shift+tab":
+	case "left":
 		p.layout.Quantity--
 	case "down":
-		p.layout.Top = min(max(p.layout.Top, 0)+1, rows-1)
+		p.layout.Top = min(max(p.layout.Top, 0)+1, len(p.run.screen.Cases)-1)
 	case "up":
 		p.layout.Top = max(p.layout.Top-1, -1)
 	case "r":
-		if p.replay = !p.replay; p.replay {
-			p.err = p.run.show(1)
-		} else {
-			p.err = p.run.show(len(p.run.follower.Records()))
+		first := 1
+		if p.replay = !p.replay; !p.replay {
+			first = len(p.run.follower.Records())
 		}
+		p.err = p.run.show(first)
 	}
 	return nil
 }

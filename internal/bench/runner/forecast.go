@@ -94,18 +94,14 @@ func (fc Forecaster) StatusAt(state *result.State, at time.Time) (s Status, wait
 	f := fc.forecast
 	s = Status{Plan: fc.plan.Name, Round: 1, Rounds: fc.plan.Run.Rounds}
 	open := &result.Attempt{}
-	type caseRound struct {
-		id    string
-		round int
-	}
-	ended := map[caseRound]bool{}
+	ended := map[[2]any]bool{} // by case and round
 	for _, a := range state.Attempts {
-		key := caseRound{a.Start.Case, a.Start.Round}
-		if a.End != nil && !ended[key] && f.cases[key.id].work != nil {
+		open, s.Case, s.Round = a, a.Start.Case, a.Start.Round
+		key := [2]any{s.Case, s.Round}
+		if a.End != nil && !ended[key] && f.cases[s.Case].work != nil { // a retry repeats one that has ended
 			ended[key] = true
-			f.finish(key.id)
+			f.finish(s.Case)
 		}
-		open, s.Case, s.Round = a, key.id, key.round
 	}
 	s.CaseRound = len(ended)
 	if state.Run.Auto != nil {
@@ -130,11 +126,9 @@ func (fc Forecaster) StatusAt(state *result.State, at time.Time) (s Status, wait
 // addOpen adds the attempt that has not ended to the forecast, and returns how
 // long its current step waits at least.
 func (fc Forecaster) addOpen(s *Status, f *forecast, open *result.Attempt, at time.Time) (wait time.Duration) {
-	own, executed := f.cases[s.Case], 0
-	for i := range open.Steps {
-		if open.Steps[i].Do != "canary" {
-			executed++
-		}
+	own, executed := f.cases[s.Case], len(open.Steps)
+	if fc.plan.Run.Canary {
+		executed = max(executed-2, 0) // it is recorded as two steps
 	}
 	executed = min(executed, len(own.waits))
 	for _, w := range own.waits[:executed] {

@@ -404,14 +404,10 @@ func bar(percent float64, columns int) string {
 // Spark draws values in a column each, on a scale from 0 to the highest. Values
 // are not negative.
 func Spark(values []float64) string {
-	bars := []rune("▁▂▃▄▅▆▇█")
-	top, out := 0.0, []rune(nil)
+	bars, out := []rune("▁▂▃▄▅▆▇█"), []rune(nil)
+	top := cmp.Or(slices.Max(append([]float64{0}, values...)), 1)
 	for _, v := range values {
-		top = max(top, v)
-	}
-	for _, v := range values {
-		share := v / cmp.Or(top, 1)
-		out = append(out, bars[min(int(share*float64(len(bars))), len(bars)-1)])
+		out = append(out, bars[min(int(v/top*float64(len(bars))), len(bars)-1)])
 	}
 	return string(out)
 }
