@@ -171,7 +171,7 @@ func (a *app) watchRun(ctx context.Context, args []string) error {
 	if a.isSet("serve") {
 		return watch.Serve(ctx, dir, func(url string) error { return a.print("%s", url) })
 	}
-	run, err := watch.Open(dir)
+	run, err := watch.Open(dir, a.clock.Wall)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (a *app) watchRun(ctx context.Context, args []string) error {
 	_, in := terminal(a.stdin)
 	if _, out := terminal(a.stdout); in && out && a.env["TERM"] != "dumb" {
 		env := []string{"TERM=" + a.env["TERM"], "COLORTERM=" + a.env["COLORTERM"], "TMUX=" + a.env["TMUX"]}
-		return run.Follow(ctx, a.stdin, a.stdout, env, theme, a.clock.Wall)
+		return run.Follow(ctx, a.stdin, a.stdout, env, theme)
 	}
 	_, err = io.WriteString(a.stdout, run.Screen(a.clock.Wall()).Draw(watch.Layout{Width: 80, Theme: theme}))
 	return err

@@ -344,8 +344,7 @@ func Discard(dir, id string) (err error) {
 }
 
 // Follower reads the journal of a run while another process writes it. It opens
-// the file for reading and takes no lock: it cannot disturb the run, nor a
-// resume.
+// the file for reading only, and cannot disturb the run.
 type Follower struct {
 	dir     *RunDir
 	file    *hostio.File
@@ -381,6 +380,19 @@ func (f *Follower) Poll() (more bool, err error) {
 
 // Records are those that were read, which callers must not change.
 func (f *Follower) Records() []Record { return f.journal.records }
+
+// Abandoned reports whether no process executes the run: it could be locked,
+// which is undone before the call returns. It is false where the file system
+// has no locks. The error is that of a folder that was deleted.
+func (f *Follower) Abandoned() (bool, error) {
+	file, err := f.dir.dir.Open(JournalFile, hostio.OpenOptions{})
+	if err != nil {
+		return false, &Error{Doing: "reading journal", File: JournalFile, Err: withoutPath(err),
+			Hint: "was the run folder deleted?"}
+	}
+	defer file.Close()
+	return file.TryLockShared() == nil, nil
+}
 
 // Close closes the run folder.
 func (f *Follower) Close() error { return errors.Join(f.file.Close(), f.dir.Close()) }

@@ -19,17 +19,13 @@ import (
 	"dmgbench/internal/result/runfolders"
 )
 
-// reload is after how many seconds a browser asks for the page again while the
-// run has not ended.
-const reload = "10"
-
 // Serve serves the report of the run so far to browsers on this machine until
 // ctx is done. It listens on a free port of the loopback address alone, and
 // announce gets the address of the page, which contains a secret: other users
 // of the machine reach the port, too. It writes no file.
 func Serve(ctx context.Context, dir string, announce func(url string) error) error {
 	p := &page{dir: dir, path: "/" + rand.Text() + "/"}
-	if _, _, err := p.render(); err != nil {
+	if _, _, err := runfolders.Read(dir); err != nil {
 		return err
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
@@ -51,36 +47,41 @@ func Serve(ctx context.Context, dir string, announce func(url string) error) err
 }
 
 // page is the report of a run over HTTP. It is rendered again only where the
-// journal has changed, and when a browser asks for it.
+// journal has changed, and when a browser loads it.
 type page struct {
 	dir, host, path string // path contains the secret
 	mu              sync.Mutex
-	changed         time.Time // of the journal that was rendered
+	rendered        string // version of text
 	text            []byte
-	ended           bool
 }
 
-// render returns the page, and whether the run has ended. Browsers may ask at
-// the same time.
-func (p *page) render() (text []byte, ended bool, err error) {
+// version names the state of the journal.
+func (p *page) version() (string, error) {
+	fi, err := os.Stat(filepath.Join(p.dir, result.JournalFile))
+	if err != nil {
+		return "", fmt.Errorf("looking at the journal: %w", err)
+	}
+	return fmt.Sprintf(`"%d-%d"`, fi.ModTime().UnixNano(), fi.Size()), nil
+}
+
+// render returns the page for a version that was read before: records that are
+// appended meanwhile make another one. Browsers may load it at the same time.
+func (p *page) render(version string) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// The time comes first: records that are appended meanwhile are rendered when
-	// a browser asks next.
-	fi, err := os.Stat(filepath.Join(p.dir, result.JournalFile))
-	if err == nil && fi.ModTime().Equal(p.changed) {
-		return p.text, p.ended, nil
+	if version == p.rendered {
+		return p.text, nil
 	}
 	plan, r, err := runfolders.Analyze(p.dir)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	var b bytes.Buffer
-	if err := html.Run(&b, plan, r); err != nil {
-		return nil, false, err
+	if err := html.LiveRun(&b, plan, r, version); err != nil {
+		return nil, err
 	}
-	p.changed, p.text, p.ended = fi.ModTime(), b.Bytes(), r.Status != result.Unfinished
-	return p.text, p.ended, nil
+	p.rendered, p.text = version, b.Bytes()
+	return p.text, nil
 }
 
 // ServeHTTP answers only requests for the secret path under the address that was
@@ -93,7 +94,11 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	text, ended, err := p.render()
+	version, err := p.version()
+	var text []byte
+	if err == nil && r.Method == http.MethodGet {
+		text, err = p.render(version)
+	}
 	if err != nil {
 		http.Error(w, strings.TrimSpace(err.Error()), http.StatusInternalServerError)
 		return
@@ -101,13 +106,11 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
+	h.Set("ETag", version)
 	// The policy of the page itself stays; these rules can only be in headers.
 	h.Set("Content-Security-Policy", "frame-ancestors 'none'")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Referrer-Policy", "no-referrer") // the address has the secret
 	h.Set("X-Content-Type-Options", "nosniff")
-	if !ended {
-		h.Set("Refresh", reload)
-	}
 	_, _ = w.Write(text) // an error is the browser's: it closed the connection
 }

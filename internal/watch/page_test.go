@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"crypto/rand"
+	"html"
 	"io"
 	"net"
 	"net/http"
@@ -53,7 +54,7 @@ func TestPageNeedsTheAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := p.get(x.method, x.host, x.path)
 			assert.Equal(t, x.code, w.Code)
-			assert.Equal(t, x.code == 200, strings.Contains(w.Body.String(), "Watched images"))
+			assert.Equal(t, x.code == 200 && x.method == http.MethodGet, strings.Contains(w.Body.String(), "Watched images"))
 		})
 	}
 }
@@ -67,7 +68,12 @@ func TestPageFollowsTheRun(t *testing.T) {
 	before := files(t, dir)
 	p := newTestPage(t, dir)
 	first := p.get(http.MethodGet, p.host, p.path)
-	assert.Equal(t, "10", first.Header().Get("Refresh"))
+	version := first.Header().Get("ETag")
+	assert.Contains(t, first.Body.String(), `<script data-version="`+html.EscapeString(version)+`">`)
+	assert.Contains(t, first.Body.String(), "connect-src &#39;self&#39;")
+	head := p.get(http.MethodHead, p.host, p.path)
+	assert.Equal(t, version, head.Header().Get("ETag"))
+	assert.Empty(t, head.Body.String())
 	assert.Equal(t, "no-store", first.Header().Get("Cache-Control"))
 	assert.Equal(t, "no-referrer", first.Header().Get("Referrer-Policy"))
 	assert.Contains(t, first.Header().Get("Content-Security-Policy"), "frame-ancestors 'none'")
@@ -76,8 +82,8 @@ func TestPageFollowsTheRun(t *testing.T) {
 	assert.Equal(t, before, files(t, dir), "no file is written")
 
 	writeJournal(t, dir, string(whole))
+	assert.NotEqual(t, version, p.get(http.MethodHead, p.host, p.path).Header().Get("ETag"))
 	last := p.get(http.MethodGet, p.host, p.path)
-	assert.Empty(t, last.Header().Get("Refresh"))
 	assert.False(t, first.Body.String() == last.Body.String())
 
 	writeJournal(t, dir, "{")

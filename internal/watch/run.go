@@ -2,15 +2,14 @@
 // on a terminal, and as a page for the browser of the same machine.
 //
 // It reads the journal of the run folder, and takes all figures from
-// internal/analysis. It opens files for reading only, takes no lock and sends
-// the run no message, so that a watched run does exactly what any other does. It
-// neither measures nor judges; [Screen] is what it shows, as plain data.
+// internal/analysis. It opens files for reading only and sends the run no
+// message, so that a watched run does exactly what any other does. It neither
+// measures nor judges; [Screen] is what it shows, as plain data.
 package watch
 
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"dmgbench/internal/analysis"
@@ -29,6 +28,10 @@ type Run struct {
 	names    map[string]string // of cases, by id
 	forecast runner.Forecaster
 	follower *result.Follower
+	now      func() time.Time
+	next     time.Time // before which new records are not shown
+
+	abandoned bool // no process executes the run
 
 	shown  int // records
 	ends   int // of case-rounds in them: other records change no figure
@@ -37,10 +40,10 @@ type Run struct {
 	screen Screen // without what depends on the time of day
 }
 
-// Open reads the run in a folder. The error has a hint where the folder has no
-// run, or its plan is not that of the journal.
-func Open(dir string) (*Run, error) {
-	p, _, err := runfolders.Analyze(dir)
+// Open reads the run in a folder; now is the time of day. The error has a hint
+// where the folder has no run, or its plan is not that of the journal.
+func Open(dir string, now func() time.Time) (*Run, error) {
+	p, _, err := runfolders.Read(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +51,9 @@ func Open(dir string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{dir: dir, plan: p, names: report.CaseNames(p), forecast: runner.NewForecaster(p), follower: follower}
-	if _, err := r.Poll(); err != nil {
+	r := &Run{dir: dir, plan: p, names: report.CaseNames(p), forecast: runner.NewForecaster(p), follower: follower,
+		now: now}
+	if err := r.Poll(); err != nil {
 		r.Close()
 		return nil, err
 	}
@@ -59,14 +63,37 @@ func Open(dir string) (*Run, error) {
 // Close closes the files of the run.
 func (r *Run) Close() error { return r.follower.Close() }
 
-// Poll reads new records, and shows all if there are some. It reports whether
-// there are.
-func (r *Run) Poll() (bool, error) {
-	more, err := r.follower.Poll()
-	if err == nil && more {
-		err = r.show(len(r.follower.Records()))
+// New records are shown after these times at the earliest, as the processor
+// belongs to the run: it is used for at most 1/share of the time, however long
+// the journal is.
+const (
+	pause = 2 * time.Second
+	share = 50
+)
+
+// Poll reads new records and shows them, unless it is too soon: the last ones of
+// a session are shown at once. The error is that of a damaged journal or of a
+// folder that was deleted.
+func (r *Run) Poll() error {
+	_, err := r.follower.Poll()
+	if err != nil {
+		return err
 	}
-	return more, err
+	at, records := r.now(), r.follower.Records()
+	last := &records[len(records)-1]
+	isEnd := last.SessionEnd != nil || last.RunEnd != nil
+	if r.shown < len(records) && (isEnd || !at.Before(r.next)) {
+		r.abandoned = false
+		err = r.show(len(records))
+		r.next = at.Add(max(pause, share*r.now().Sub(at)))
+	}
+	// A process that is killed writes no last record.
+	if err == nil && r.shown == len(records) && r.screen.Status == running {
+		if r.abandoned, err = r.follower.Abandoned(); r.abandoned {
+			err = r.show(len(records))
+		}
+	}
+	return err
 }
 
 // show makes the first n records those that are shown.
@@ -158,33 +185,31 @@ type Case struct {
 // running is the status of a run whose last session has no end.
 const running = "running"
 
-// silence is how long a run may have no new record before the screen names the
-// command for a run that was killed. Steps may take longer.
-const silence = 10 * time.Minute
-
 // Screen is what the records that are shown mean at a time of day.
 func (r *Run) Screen(at time.Time) Screen {
 	s := r.screen
+	if s.Status != running { // the time of a run that was killed stops with its last record
+		at = r.lastTime()
+	}
 	s.Progress, s.Wait = r.forecast.StatusAt(r.state, at)
 	if s.Status != running {
 		return s
 	}
 	s.Left = s.Progress.Left(runner.Status{})
-	s.Step = strings.TrimSpace(s.Progress.Do + " " + s.Progress.Phase)
+	s.Step = report.Plain(s.Progress.Do+" "+s.Progress.Phase, 80)
 	if n := len(r.state.Attempts); n > 0 && s.Step != "" {
 		s.For = max(0, at.Sub(r.state.Attempts[n-1].StartedAt))
-	}
-	records := r.follower.Records()
-	if quiet := at.Sub(records[r.shown-1].At); quiet > silence && quiet > s.Wait+silence {
-		s.Advice = fmt.Sprintf("no record for %s: if the run was killed, %s", brief(quiet), r.resume())
 	}
 	return s
 }
 
+// lastTime is when the last record that is shown was written.
+func (r *Run) lastTime() time.Time { return r.follower.Records()[r.shown-1].At }
+
 // setStatus sets how the run is and what a user can do.
 func (r *Run) setStatus(s *Screen) {
 	if n := len(r.state.Sessions); n > 0 {
-		s.Engine = r.state.Sessions[n-1].Engine.Title
+		s.Engine = report.Plain(r.state.Sessions[n-1].Engine.Title, 40)
 		s.Status = r.state.Sessions[n-1].End
 	}
 	switch {
@@ -192,15 +217,12 @@ func (r *Run) setStatus(s *Screen) {
 		s.Status = r.state.Ended.Status
 	case r.state.Paused != nil:
 		s.Status, s.Advice = result.Paused, r.state.Paused.Message
-	case s.Status == result.Interrupted:
-		s.Advice = r.resume()
-	default: // a session without an end is active, or was killed
+	case s.Status == result.Interrupted || r.abandoned && r.shown == len(r.follower.Records()):
+		s.Status, s.Advice = result.Interrupted, "continue with: dmgbench resume "+r.dir
+	default: // a session without an end is active
 		s.Status = running
 	}
 }
-
-// resume is the command that continues the run.
-func (r *Run) resume() string { return "continue with: dmgbench resume " + r.dir }
 
 // quantities are those with figures, then those of timed files that have none
 // yet.

@@ -209,7 +209,7 @@ func (s Screen) drawCases(c *canvas, rows []Case, quantity int) {
 	rest := c.width - rounds - value - interval - size - gaps
 	spark, steps := rest/5, rest/8
 	name := rest - spark - steps
-	figure := report.FirstOf(strings.TrimSpace(strings.ReplaceAll(q.Op, "_", " ")+" "+q.Phase), "no figure yet")
+	figure := report.FirstOf(report.Plain(strings.ReplaceAll(q.Op, "_", " ")+" "+q.Phase, 80), "no figure yet")
 	head := []string{cell("case", name), cell("rounds", rounds), left(figure, value+1+interval), cell("files", spark),
 		left("on disk", size)}
 	c.line(c.muted.Render(strings.Join(head, "  ")))

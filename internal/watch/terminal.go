@@ -24,7 +24,6 @@ const (
 // program is the run on a terminal, as bubbletea calls it.
 type program struct {
 	run    *Run
-	now    func() time.Time
 	layout Layout
 	replay bool
 	err    error
@@ -34,8 +33,8 @@ type tick struct{}
 
 // Follow shows the run on a terminal until the user quits or ctx is done. env is
 // in the form of os.Environ and describes the terminal.
-func (r *Run) Follow(ctx context.Context, in io.Reader, out io.Writer, env []string, theme Theme, now func() time.Time) error {
-	p := &program{run: r, now: now, layout: Layout{Width: 80, Height: 24, Theme: theme, Top: -1}}
+func (r *Run) Follow(ctx context.Context, in io.Reader, out io.Writer, env []string, theme Theme) error {
+	p := &program{run: r, layout: Layout{Width: 80, Height: 24, Theme: theme, Top: -1}}
 	_, err := tea.NewProgram(p, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(env),
 		tea.WithFPS(redraws), tea.WithoutSignalHandler()).Run()
 	if p.err != nil || ctx.Err() != nil {
@@ -74,8 +73,7 @@ func (p *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (p *program) advance() error {
 	records := len(p.run.follower.Records())
 	if !p.replay {
-		_, err := p.run.Poll()
-		return err
+		return p.run.Poll()
 	}
 	next := min(p.run.shown+1+records/replayFrames, records)
 	p.replay = next < records
@@ -107,9 +105,9 @@ func (p *program) press(key string) tea.Cmd {
 
 // View draws the screen. A replay shows the time of its last record.
 func (p *program) View() tea.View {
-	at := p.now()
+	at := p.run.now()
 	if p.replay {
-		at = p.run.follower.Records()[p.run.shown-1].At
+		at = p.run.lastTime()
 	}
 	v := tea.NewView(p.run.Screen(at).Draw(p.layout))
 	v.AltScreen = true

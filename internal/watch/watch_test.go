@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"dmgbench/internal/report"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/clock"
+	"dmgbench/internal/system/hostio"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -89,17 +91,34 @@ func writeJournal(t *testing.T, dir, text string) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, result.JournalFile), []byte(text), 0o644))
 }
 
+// open opens a run that no process executes.
 func open(t *testing.T, dir string) *Run {
 	t.Helper()
-	r, err := Open(dir)
+	r, err := Open(dir, time.Now)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, r.Close()) })
 	r.dir = "runs/watched"
 	return r
 }
 
+// hold holds the lock that a process holds while it executes the run, until release is called.
+func hold(t *testing.T, dir string) (release func()) {
+	t.Helper()
+	d, err := hostio.OpenDir(dir)
+	require.NoError(t, err)
+	f, err := d.Open(result.JournalFile, hostio.OpenOptions{Write: true})
+	require.NoError(t, err)
+	require.NoError(t, f.TryLock())
+	release = sync.OnceFunc(func() {
+		assert.NoError(t, f.Close())
+		assert.NoError(t, d.Close())
+	})
+	t.Cleanup(release)
+	return release
+}
+
 // after is the time so long after the last record that is shown.
-func (r *Run) after(d time.Duration) time.Time { return r.follower.Records()[r.shown-1].At.Add(d) }
+func (r *Run) after(d time.Duration) time.Time { return r.lastTime().Add(d) }
 
 func golden(t *testing.T, name, got string) {
 	t.Helper()
@@ -123,6 +142,7 @@ func TestScreens(t *testing.T) {
 	r := open(t, dir)
 	golden(t, "done", r.Screen(r.after(time.Hour)).Draw(small))
 	golden(t, "done-text", r.Screen(r.after(time.Hour)).Draw(Layout{Width: 80}))
+	release := hold(t, dir)
 
 	// The journal has a record at the start of a step and one at its end, with the same text.
 	cutJournal(t, dir, lines, settles, 15)
@@ -135,16 +155,21 @@ func TestScreens(t *testing.T) {
 		l.Theme = theme
 		golden(t, name, waiting.Draw(l))
 	}
-	golden(t, "silent", r.Screen(r.after(2*time.Hour)).Draw(small))
-
 	cutJournal(t, dir, lines, `"case_start":`, 1)
 	golden(t, "first", open(t, dir).Screen(time.Unix(0, 0)).Draw(small))
+
+	cutJournal(t, dir, lines, settles, 15)
+	release()
+	r = open(t, dir)
+	require.NoError(t, r.show(r.shown)) // the folder has another name now
+	golden(t, "killed", r.Screen(r.after(2*time.Hour)).Draw(small))
 }
 
 // Every screen fits the terminal, whatever its size, and has the text of the plain one.
 func TestScreensFit(t *testing.T) {
 	dir, lines := simulate(t, watched)
 	cutJournal(t, dir, lines, settles, 9)
+	hold(t, dir)
 	r := open(t, dir)
 	s := r.Screen(r.after(time.Second))
 	for width := minWidth; width < 200; width += 7 {
@@ -192,34 +217,95 @@ func TestFollowsAJournalThatGrows(t *testing.T) {
 		require.NoError(t, err)
 	}
 	write(strings.Join(lines[:2], ""))
-	r := open(t, dir)
+	hold(t, dir)
+	now := time.Unix(0, 0)
+	r, err := Open(dir, func() time.Time { return now })
+	require.NoError(t, err)
+	defer r.Close()
 	for _, line := range lines[2:] {
 		if line == lines[len(lines)-1] {
 			line += "\n"
 		}
+		now = now.Add(pause)
+		shown := r.shown
 		write(line[:len(line)/2])
-		more, err := r.Poll()
-		require.NoError(t, err)
-		require.False(t, more, "half a line is no record")
+		require.NoError(t, r.Poll())
+		require.Equal(t, shown, r.shown, "half a line is no record")
 		write(line[len(line)/2:])
-		more, err = r.Poll()
-		require.NoError(t, err)
-		require.True(t, more)
+		require.NoError(t, r.Poll())
+		require.Equal(t, shown+1, r.shown)
 	}
 	assert.Equal(t, whole, r.Screen(time.Unix(0, 0)))
-	more, err := r.Poll()
-	require.NoError(t, err)
-	assert.False(t, more)
+	require.NoError(t, r.Poll())
+	assert.Equal(t, whole, r.Screen(time.Unix(0, 0)))
 
 	write("{}\n")
-	_, err = r.Poll()
-	assert.ErrorContains(t, err, "reading journal")
+	assert.ErrorContains(t, r.Poll(), "reading journal")
+}
+
+// New records are shown every two seconds at most, and less often where that takes long. The last ones of a session
+// are shown at once.
+func TestPollsSparingly(t *testing.T) {
+	dir, lines := simulate(t, watched)
+	hold(t, dir)
+	now, takes := time.Unix(0, 0), time.Duration(0)
+	n := len(lines) / 2
+	writeJournal(t, dir, strings.Join(lines[:n], ""))
+	r, err := Open(dir, func() time.Time {
+		now = now.Add(takes)
+		return now
+	})
+	require.NoError(t, err)
+	defer r.Close()
+	shows := func(after time.Duration, upTo int) (shown int) {
+		now = now.Add(after)
+		writeJournal(t, dir, strings.Join(lines[:upTo], "")+"\n")
+		require.NoError(t, r.Poll())
+		return r.shown
+	}
+	assert.Equal(t, n, shows(pause-time.Millisecond, n+1))
+	assert.Equal(t, n+1, shows(time.Millisecond, n+1))
+	takes = 100 * time.Millisecond // between two looks at the clock
+	assert.Equal(t, n+2, shows(pause, n+2))
+	assert.Equal(t, n+2, shows(share*takes-3*takes, n+3), "a tenth of a second of work, five of rest")
+	assert.Equal(t, n+3, shows(2*takes, n+3))
+	assert.Equal(t, n+3, shows(0, len(lines)-3))
+	assert.Equal(t, len(lines), shows(0, len(lines)), "the end of the run")
+}
+
+// A run that was killed is shown as interrupted as soon as no process executes it, until another one resumes it. A
+// folder that is moved is still followed; one that is deleted is an error.
+func TestKilledMovedAndDeleted(t *testing.T) {
+	dir, lines := simulate(t, watched)
+	cutJournal(t, dir, lines, settles, 3)
+	release := hold(t, dir)
+	r := open(t, dir)
+	require.Equal(t, running, r.Screen(r.after(time.Hour)).Status)
+	release()
+	require.NoError(t, r.Poll())
+	killed := r.Screen(r.after(time.Hour))
+	assert.Equal(t, result.Interrupted, killed.Status)
+	assert.Equal(t, killed, r.Screen(r.after(2*time.Hour)), "its time does not go on")
+	assert.False(t, slices.ContainsFunc(killed.Cases, func(c Case) bool { return c.Current }))
+	require.NoError(t, r.show(3))
+	assert.Equal(t, running, r.screen.Status, "in a replay it still runs")
+
+	moved := dir + "-moved"
+	require.NoError(t, os.Rename(dir, moved))
+	hold(t, moved)
+	cutJournal(t, moved, lines, settles, 4)
+	r.next = time.Time{}
+	require.NoError(t, r.Poll())
+	assert.Equal(t, running, r.screen.Status)
+	require.NoError(t, os.RemoveAll(moved))
+	assert.ErrorContains(t, r.Poll(), "reading journal")
 }
 
 // While a step waits the time left goes down with the clock; while it works it never reaches zero.
 func TestTimeLeft(t *testing.T) {
 	dir, lines := simulate(t, watched)
 	cutJournal(t, dir, lines, settles, 15)
+	hold(t, dir)
 	r := open(t, dir)
 	before := r.Screen(r.after(time.Minute))
 	for _, d := range []time.Duration{2, 5, 9} {
@@ -246,6 +332,7 @@ func TestStates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cutJournal(t, dir, lines, `"case_end":`, 2)
+			defer hold(t, dir)()
 			r := open(t, dir)
 			if x.end != "" {
 				records := r.follower.Records()
@@ -265,11 +352,11 @@ func TestStates(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	_, err := Open(t.TempDir())
+	_, err := Open(t.TempDir(), time.Now)
 	require.ErrorIs(t, err, result.ErrNotRun)
 	dir, lines := simulate(t, watched)
 	writeJournal(t, dir, strings.Replace(strings.Join(lines, ""), "UDRW", "UDRX", 1))
-	_, err = Open(dir)
+	_, err = Open(dir, time.Now)
 	assert.ErrorContains(t, err, "checksum")
 }
 
@@ -310,7 +397,8 @@ func (p *program) shows(keys ...string) string {
 func TestKeys(t *testing.T) {
 	dir, _ := simulate(t, strings.NewReplacer(`"UDSB"`, `"UDSB", "UDSP"`, `"none"`, `"none", "AES-128"`).Replace(watched))
 	r := open(t, dir)
-	p := &program{run: r, now: func() time.Time { return r.after(0) }, layout: Layout{Width: 80, Height: 16, Top: -1}}
+	r.now = func() time.Time { return r.after(0) }
+	p := &program{run: r, layout: Layout{Width: 80, Height: 16, Top: -1}}
 	first := p.shows()
 	assert.Contains(t, first, "write new")
 	assert.Contains(t, p.shows("right"), "read new")
@@ -330,7 +418,8 @@ func TestKeys(t *testing.T) {
 func TestReplay(t *testing.T) {
 	dir, _ := simulate(t, watched)
 	r := open(t, dir)
-	p := &program{run: r, now: func() time.Time { return r.after(0) }, layout: Layout{Width: 80, Height: 24, Top: -1}}
+	r.now = func() time.Time { return r.after(0) }
+	p := &program{run: r, layout: Layout{Width: 80, Height: 24, Top: -1}}
 	whole := p.shows()
 	assert.Contains(t, p.shows("r"), "0 of 15 case-rounds")
 	seen := map[string]bool{}
@@ -349,7 +438,8 @@ func TestReplay(t *testing.T) {
 func TestMessagesOfTheTerminal(t *testing.T) {
 	dir, _ := simulate(t, watched)
 	r := open(t, dir)
-	p := &program{run: r, now: func() time.Time { return r.after(0) }, layout: Layout{Width: 80, Height: 24, Theme: Dark}}
+	r.now = func() time.Time { return r.after(0) }
+	p := &program{run: r, layout: Layout{Width: 80, Height: 24, Theme: Dark}}
 	_, _ = p.Update(tea.WindowSizeMsg{Width: 100, Height: 30})
 	assert.Equal(t, 30, strings.Count(p.View().Content, "\n")+1)
 	dark := p.View().Content

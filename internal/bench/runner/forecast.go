@@ -114,6 +114,9 @@ func (fc Forecaster) StatusAt(state *result.State, at time.Time) (s Status, wait
 			end = at // it may still be active
 		}
 		s.ElapsedNS += int64(max(0, end.Sub(session.Started)))
+		if open.StartedAt.Before(session.Started) { // an earlier session was interrupted in the attempt
+			open = &result.Attempt{}
+		}
 	}
 	s.OfWorkNS, s.OfWaitNS = int64(f.work)*int64(s.Rounds), int64(f.wait)*int64(s.Rounds)
 	if open.End == nil {

@@ -401,13 +401,13 @@ func bar(percent float64, columns int) string {
 	return strings.Repeat("█", n/8) + eighths[n%8]
 }
 
-// Spark draws values in a column each, on a scale from 0 to the highest. Values
-// are not negative.
+// Spark draws values in a column each, on a scale from 0 to the highest.
+// Negative values, which only a damaged journal has, are drawn as 0.
 func Spark(values []float64) string {
 	bars, out := []rune("▁▂▃▄▅▆▇█"), []rune(nil)
 	top := cmp.Or(slices.Max(append([]float64{0}, values...)), 1)
 	for _, v := range values {
-		out = append(out, bars[min(int(v/top*float64(len(bars))), len(bars)-1)])
+		out = append(out, bars[min(int(max(v, 0)/top*float64(len(bars))), len(bars)-1)])
 	}
 	return string(out)
 }

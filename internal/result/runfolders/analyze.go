@@ -80,6 +80,11 @@ func Analyze(dir string) (*plan.Plan, *result.Result, error) {
 	})
 }
 
+// Read reads a run folder. Its result has no conclusions.
+func Read(dir string) (*plan.Plan, *result.Result, error) {
+	return use(dir, func(*result.RunDir, *plan.Plan, *result.Result) error { return nil })
+}
+
 // Update computes the result of a run folder and writes result.json,
 // summary.json and report.html.
 func Update(dir string) (*plan.Plan, *result.Result, error) {
