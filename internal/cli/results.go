@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -165,8 +166,10 @@ func (a *app) exportRuns(_ context.Context, dirs []string) error {
 	return err
 }
 
-// watchRun is the command "watch". Without a terminal it prints one screen.
+// watchRun is the command "watch". Without a terminal it prints one screen. It
+// uses one processor at a time, as the others are the run's.
 func (a *app) watchRun(ctx context.Context, args []string) error {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	dir := runFolder(args[0])
 	if a.isSet("serve") {
 		return watch.Serve(ctx, dir, func(url string) error { return a.print("%s", url) })

@@ -4,11 +4,13 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/stretchr/testify/assert"
@@ -459,3 +461,39 @@ func TestMessagesOfTheTerminal(t *testing.T) {
 type lightGrey struct{}
 
 func (lightGrey) RGBA() (r, g, b, a uint32) { return 0xeeee, 0xeeee, 0xeeee, 0xffff }
+
+// Text of a journal reaches the terminal without control characters, and numbers that no run has measured are drawn.
+func TestHostileJournal(t *testing.T) {
+	dir, lines := simulate(t, watched)
+	texts := regexp.MustCompile(`"(phase|title|text|reason|version|do)":"`)
+	sizes := regexp.MustCompile(`"allocated":\d+`)
+	for i := range lines {
+		text, _, _ := strings.Cut(lines[i], `,"crc32c"`)
+		text = texts.ReplaceAllString(text+"}\n", "$0"+`\u001b]0;owned\u0007\u009b31m\u202e\r\n`+strings.Repeat("wide ", 40))
+		lines[i] = sizes.ReplaceAllString(text, `"allocated":-9223372036854775808`)
+	}
+	whole := strings.Join(lines, "")
+	for _, cut := range []string{"", `"step_start":`, `"case_end":`} {
+		end := len(whole)
+		if cut != "" {
+			end = strings.LastIndex(whole, cut)
+			end += strings.Index(whole[end:], "\n") + 1
+		}
+		writeJournal(t, dir, whole[:end])
+		release := hold(t, dir)
+		r := open(t, dir)
+		for quantity := range 4 {
+			drawn := r.Screen(r.after(time.Second)).Draw(Layout{Width: 80, Height: 24, Quantity: quantity})
+			assert.NotContains(t, strings.Map(func(c rune) rune {
+				if c != '\n' && (unicode.IsControl(c) || c == '\u202e') {
+					return '!'
+				}
+				return c
+			}, strings.ReplaceAll(drawn, "!", "")), "!")
+			for line := range strings.Lines(drawn) {
+				assert.LessOrEqual(t, report.Width(strings.TrimSuffix(line, "\n")), 80, line)
+			}
+		}
+		release()
+	}
+}
