@@ -47,41 +47,37 @@ func Serve(ctx context.Context, dir string, announce func(url string) error) err
 }
 
 // page is the report of a run over HTTP. It is rendered again only where the
-// journal has changed, and when a browser loads it.
+// journal has changed, and when a browser asks for it.
 type page struct {
 	dir, host, path string // path contains the secret
 	mu              sync.Mutex
-	rendered        string // version of text
+	version         string // of text
 	text            []byte
 }
 
-// version names the state of the journal.
-func (p *page) version() (string, error) {
-	fi, err := os.Stat(filepath.Join(p.dir, result.JournalFile))
-	if err != nil {
-		return "", fmt.Errorf("looking at the journal: %w", err)
-	}
-	return fmt.Sprintf(`"%d-%d"`, fi.ModTime().UnixNano(), fi.Size()), nil
-}
-
-// render returns the page for a version that was read before: records that are
-// appended meanwhile make another one. Browsers may load it at the same time.
-func (p *page) render(version string) ([]byte, error) {
+// render returns the page and its version, which names the state of the journal.
+// Browsers may ask at the same time.
+func (p *page) render() (text []byte, version string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if version == p.rendered {
-		return p.text, nil
+	// The state comes first: records that are appended meanwhile make another
+	// version, which a browser asks for next.
+	fi, err := os.Stat(filepath.Join(p.dir, result.JournalFile))
+	if err != nil {
+		return nil, "", err
+	}
+	if version = fmt.Sprintf(`"%d-%d"`, fi.ModTime().UnixNano(), fi.Size()); version == p.version {
+		return p.text, version, nil
 	}
 	plan, r, err := runfolders.Analyze(p.dir)
-	if err != nil {
-		return nil, err
-	}
 	var b bytes.Buffer
-	if err := html.LiveRun(&b, plan, r, version); err != nil {
-		return nil, err
+	if err == nil {
+		err = html.LiveRun(&b, plan, r, version)
 	}
-	p.rendered, p.text = version, b.Bytes()
-	return p.text, nil
+	if err == nil {
+		p.version, p.text = version, b.Bytes()
+	}
+	return p.text, version, err
 }
 
 // ServeHTTP answers only requests for the secret path under the address that was
@@ -94,11 +90,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	version, err := p.version()
-	var text []byte
-	if err == nil && r.Method == http.MethodGet {
-		text, err = p.render(version)
-	}
+	text, version, err := p.render()
 	if err != nil {
 		http.Error(w, strings.TrimSpace(err.Error()), http.StatusInternalServerError)
 		return
@@ -107,7 +99,8 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	h.Set("ETag", version)
-	// The policy of the page itself stays; these rules can only be in headers.
+	// Pages of other origins must neither frame nor read it. The policy of the page
+	// itself stays; these rules can only be in headers.
 	h.Set("Content-Security-Policy", "frame-ancestors 'none'")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Referrer-Policy", "no-referrer") // the address has the secret

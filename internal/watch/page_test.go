@@ -54,7 +54,7 @@ func TestPageNeedsTheAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := p.get(x.method, x.host, x.path)
 			assert.Equal(t, x.code, w.Code)
-			assert.Equal(t, x.code == 200 && x.method == http.MethodGet, strings.Contains(w.Body.String(), "Watched images"))
+			assert.Equal(t, x.code == 200, strings.Contains(w.Body.String(), "Watched images"))
 		})
 	}
 }
@@ -69,11 +69,9 @@ func TestPageFollowsTheRun(t *testing.T) {
 	p := newTestPage(t, dir)
 	first := p.get(http.MethodGet, p.host, p.path)
 	version := first.Header().Get("ETag")
-	assert.Contains(t, first.Body.String(), `<script data-version="`+html.EscapeString(version)+`">`)
-	assert.Contains(t, first.Body.String(), "connect-src &#39;self&#39;")
-	head := p.get(http.MethodHead, p.host, p.path)
-	assert.Equal(t, version, head.Header().Get("ETag"))
-	assert.Empty(t, head.Body.String())
+	assert.True(t, strings.Contains(first.Body.String(), `<body data-version="`+html.EscapeString(version)+`">`))
+	assert.True(t, strings.Contains(first.Body.String(), "connect-src &#39;self&#39;"))
+	assert.Equal(t, version, p.get(http.MethodHead, p.host, p.path).Header().Get("ETag"))
 	assert.Equal(t, "no-store", first.Header().Get("Cache-Control"))
 	assert.Equal(t, "no-referrer", first.Header().Get("Referrer-Policy"))
 	assert.Contains(t, first.Header().Get("Content-Security-Policy"), "frame-ancestors 'none'")

@@ -66,10 +66,7 @@ func (r *Run) Close() error { return r.follower.Close() }
 // New records are shown after these times at the earliest, as the processor
 // belongs to the run: it is used for at most 1/share of the time, however long
 // the journal is.
-const (
-	pause = 2 * time.Second
-	share = 50
-)
+const pause, share = 2 * time.Second, 50
 
 // Poll reads new records and shows them, unless it is too soon: the last ones of
 // a session are shown at once. The error is that of a damaged journal or of a
@@ -81,8 +78,7 @@ func (r *Run) Poll() error {
 	}
 	at, records := r.now(), r.follower.Records()
 	last := &records[len(records)-1]
-	isEnd := last.SessionEnd != nil || last.RunEnd != nil
-	if r.shown < len(records) && (isEnd || !at.Before(r.next)) {
+	if r.shown < len(records) && (last.SessionEnd != nil || last.RunEnd != nil || !at.Before(r.next)) {
 		r.abandoned = false
 		err = r.show(len(records))
 		r.next = at.Add(max(pause, share*r.now().Sub(at)))
@@ -107,17 +103,14 @@ func (r *Run) show(n int) error {
 	if err != nil {
 		return err
 	}
-	ends := 0
-	for i := range records {
-		if records[i].CaseEnd != nil {
-			ends++
-		}
-	}
+	ends := len(report.Where(records, func(rec result.Record) bool { return rec.CaseEnd != nil }))
 	if r.result != nil && ends == r.ends {
 		folded.Summaries = r.result.Summaries
 	} else if err := analysis.Analyze(r.plan, folded, analysis.Options{SkipRobustness: true}); err != nil {
 		return fmt.Errorf("analyzing run %q: %w", r.dir, err)
 	}
+	// The status comes before the rows, which mark the current case only while the
+	// run is executed.
 	r.shown, r.ends, r.state, r.result = n, ends, state, folded
 	r.screen = Screen{Title: r.plan.Title, Quantities: r.quantities(), Warnings: r.collectWarnings(records)}
 	r.setStatus(&r.screen)
@@ -192,13 +185,12 @@ func (r *Run) Screen(at time.Time) Screen {
 		at = r.lastTime()
 	}
 	s.Progress, s.Wait = r.forecast.StatusAt(r.state, at)
-	if s.Status != running {
-		return s
+	if s.Status == running {
+		s.Left = s.Progress.Left(runner.Status{})
+		s.Step = report.Plain(s.Progress.Do+" "+s.Progress.Phase, 80)
 	}
-	s.Left = s.Progress.Left(runner.Status{})
-	s.Step = report.Plain(s.Progress.Do+" "+s.Progress.Phase, 80)
-	if n := len(r.state.Attempts); n > 0 && s.Step != "" {
-		s.For = max(0, at.Sub(r.state.Attempts[n-1].StartedAt))
+	if s.Step != "" {
+		s.For = max(0, at.Sub(r.state.Attempts[len(r.state.Attempts)-1].StartedAt))
 	}
 	return s
 }

@@ -31,7 +31,8 @@ const (
 	Dark
 )
 
-// Smallest layout, which smaller terminals cut off.
+// Smallest layout, which smaller terminals cut off: a table with fewer columns
+// would have no room for an interval.
 const (
 	minWidth  = 60
 	minHeight = 16
@@ -61,7 +62,8 @@ type canvas struct {
 	width int
 }
 
-// line ends a line of styled parts.
+// line ends a line of styled parts. Blanks at its end would only be copied along
+// when a user selects text.
 func (c *canvas) line(parts ...string) {
 	c.WriteString(strings.TrimRight(strings.Join(parts, ""), " ") + "\n")
 }
@@ -71,7 +73,8 @@ func (c *canvas) line(parts ...string) {
 func (s Screen) Draw(l Layout) string {
 	c := &canvas{palette: newPalette(l.Theme), width: max(l.Width, minWidth)}
 	s.drawHead(c)
-	warnings, rows, hidden := wrapAll(s.Warnings, c.width), s.Cases, 0
+	wrap := func(t string) []string { return strings.Split(text.Wrap("  ", t, 4, c.width), "\n") }
+	warnings, rows, hidden := report.FlatMap(s.Warnings, wrap), s.Cases, 0
 	if l.Height > 0 {
 		// Headings, intervals, a blank line and help take 5 lines; warnings take what
 		// the cases leave, and at least 4.
@@ -92,14 +95,6 @@ func (s Screen) Draw(l Layout) string {
 	return c.String()
 }
 
-// wrapAll breaks texts into lines.
-func wrapAll(texts []string, width int) (lines []string) {
-	for _, t := range texts {
-		lines = append(lines, strings.Split(text.Wrap("  ", t, 4, width), "\n")...)
-	}
-	return lines
-}
-
 // drawHead draws what runs, how far it is, and what happens now.
 func (s Screen) drawHead(c *canvas) {
 	state := s.Status
@@ -112,6 +107,7 @@ func (s Screen) drawHead(c *canvas) {
 	if s.Left > 0 {
 		took = "about " + brief(s.Left) + " left, " + took
 	}
+	// The share is one of time, not of case-rounds, as these may differ much.
 	head := fmt.Sprintf("%d of %d case-rounds  ", p.CaseRound, p.OfRounds)
 	share := min(float64(p.WorkNS+p.WaitedNS)/float64(max(p.OfWorkNS+p.OfWaitNS, 1)), 1)
 	tail := cut(fmt.Sprintf(" %3.0f %%  %s", 100*share, took), c.width-report.Width(head))
@@ -137,7 +133,7 @@ func (s Screen) now() string {
 		return "the run has ended"
 	case s.Step == "":
 		return name + "preparing"
-	case s.For < s.Wait:
+	case s.For < s.Wait: // rounded up, so that it never shows a wait of 0s
 		return name + s.Step + ", " + brief(s.Wait-s.For+time.Second-1) + " of " + brief(s.Wait) + " to wait"
 	}
 	return name + s.Step + ", for " + brief(s.For)
@@ -149,11 +145,7 @@ func brief(d time.Duration) string {
 	if d >= time.Hour {
 		precision = time.Minute
 	}
-	s := d.Truncate(precision).String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	return s
+	return strings.Replace(d.Truncate(precision).String(), "m0s", "m", 1)
 }
 
 // style is the style of a status of runs and rounds.
@@ -204,6 +196,8 @@ func (s Screen) drawCases(c *canvas, rows []Case, quantity int) {
 	for _, row := range rows {
 		most = max(most, len(row.Rounds))
 	}
+	// Figures have fixed columns, so that they do not move while the run is executed;
+	// names and lines of values share the rest.
 	const value, interval, size, gaps = 9, 10, 7, 10
 	rounds := min(max(most, len("rounds")), c.width/8)
 	rest := c.width - rounds - value - interval - size - gaps

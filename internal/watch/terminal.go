@@ -55,7 +55,7 @@ func (p *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		p.layout.Width, p.layout.Height = msg.Width, msg.Height
 	case tea.BackgroundColorMsg:
-		if p.layout.Theme == Dark && !msg.IsDark() {
+		if p.layout.Theme == Dark && !msg.IsDark() { // without colours it stays so
 			p.layout.Theme = Light
 		}
 	case tea.KeyPressMsg:
