@@ -69,7 +69,7 @@ func TestPageFollowsTheRun(t *testing.T) {
 	p := newTestPage(t, dir)
 	first := p.get(http.MethodGet, p.host, p.path)
 	version := first.Header().Get("ETag")
-	assert.True(t, strings.Contains(first.Body.String(), `<body data-version="`+html.EscapeString(version)+`">`))
+	assert.True(t, strings.Contains(first.Body.String(), `<script data-version="`+html.EscapeString(version)+`">`))
 	assert.True(t, strings.Contains(first.Body.String(), "connect-src &#39;self&#39;"))
 	assert.Equal(t, version, p.get(http.MethodHead, p.host, p.path).Header().Get("ETag"))
 	assert.Equal(t, "no-store", first.Header().Get("Cache-Control"))

@@ -198,9 +198,6 @@ var tablesScript string
 //go:embed script/save.js
 var saveScript string
 
-//go:embed script/reload.js
-var reloadScript string
-
 //go:embed script/marks.js
 var marksScript string
 
@@ -209,7 +206,7 @@ var reportScript string
 
 // Script is all script of a page with charts: it draws and saves them, and
 // sorts and copies tables.
-var Script = tablesScript + saveScript + marksScript + reportScript + reloadScript
+var Script = tablesScript + saveScript + marksScript + reportScript
 
 // SVG draws every chart of a report in the colours of light paper and gives
 // each to save, in page order and under its id. The scripts of

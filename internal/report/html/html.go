@@ -1,6 +1,6 @@
 // Package html writes the report of a run, and documents, as self-contained
 // pages: they load nothing from anywhere, and their content security policy
-// forbids that they ever do. Only the page of [LiveRun] asks its own server.
+// forbids that they ever do.
 package html
 
 import (
@@ -12,6 +12,7 @@ import (
 	"html/template"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 
 	"dmgbench/internal/plan"
@@ -26,6 +27,9 @@ var pageFiles embed.FS
 
 //go:embed page/style.css
 var style string
+
+//go:embed reload.js
+var reloadScript string
 
 // html/template escapes by context: text, attributes and script data.
 //
@@ -55,7 +59,8 @@ type head struct {
 	Style           template.CSS
 	Library, Script template.JS // empty on a page without charts
 	Charts          string      // name and version of the library
-	Version         string      // of a page that its server renders again
+	Reload          template.JS // of a page that follows a run, "" in a file
+	Version         string      // that its server names in ETag
 }
 
 // newHead allows the two scripts of pages with charts by their digests, and
@@ -67,15 +72,17 @@ func newHead(title string, hasCharts bool) head {
 	if hasCharts {
 		h.Library, h.Script, h.Charts = template.JS(echarts.Script), template.JS(chart.Script), echarts.Version()
 		scripts, pictures = "script-src", " img-src data: blob:;"
-		for _, script := range []string{echarts.Script, chart.Script} {
-			sum := sha256.Sum256([]byte(script))
-			scripts += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-		}
-		scripts += "; "
+		scripts += " " + digest(echarts.Script) + " " + digest(chart.Script) + "; "
 	}
 	h.Policy = "default-src 'none'; " + scripts + "style-src 'unsafe-inline';" + pictures +
 		" base-uri 'none'; form-action 'none'"
 	return h
+}
+
+// digest allows a script in a content security policy.
+func digest(script string) string {
+	sum := sha256.Sum256([]byte(script))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
 // write executes a template and writes its page at once, so that a page is
@@ -109,7 +116,10 @@ func Run(w io.Writer, p *plan.Plan, r *result.Result) error { return LiveRun(w, 
 func LiveRun(w io.Writer, p *plan.Plan, r *result.Result, version string) error {
 	v := chart.NewView(p, r)
 	h := newHead(v.Title, true)
-	h.Version, h.Policy = version, report.TextIf(version != "", "connect-src 'self'; ")+h.Policy
+	if version != "" {
+		h.Reload, h.Version = template.JS(reloadScript), version
+		h.Policy = strings.Replace(h.Policy, "script-src", "connect-src 'self'; script-src "+digest(reloadScript), 1)
+	}
 	return write(w, "run.tmpl", r.Run, struct {
 		Head head
 		*report.View
