@@ -136,10 +136,12 @@ func unregister(stateDir, id string) {
 }
 
 // unregisterEnded removes the entry of a run that has ended, unless images of
-// it may be left at a place.
+// it may be left at a place. A run that was killed while it wrote its first
+// entry has only a temporary file.
 func unregisterEnded(stateDir, id string) {
 	e, err := readEntry(stateDir, id)
-	if err == nil && !slices.ContainsFunc(e.folders(), e.mayContainImages) {
+	isMissing := stateDir != "" && errors.Is(err, fs.ErrNotExist)
+	if isMissing || err == nil && !slices.ContainsFunc(e.folders(), e.mayContainImages) {
 		unregister(stateDir, id)
 	}
 }
