@@ -71,18 +71,8 @@ func cut(text string, n int) string {
 	return string(r[:max(n-1, 0)]) + "…"
 }
 
-// quoted is a path as a shell takes it, without quotes where none are needed,
-// for commands that users copy.
-func quoted(path string) string {
-	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%"
-	switch {
-	case path == "" || strings.Trim(path, safe) != "":
-		return engine.ShellQuote(path)
-	case path[0] == '-': // not a flag
-		return "./" + path
-	}
-	return path
-}
+// quoted is a path in a command that is printed.
+var quoted = engine.ShellQuote
 
 // existing is path, or the nearest folder above it that exists, as an absolute
 // path: facts of a disk can be read before the run folder is made.

@@ -218,20 +218,29 @@ func TestLargeRunsAsk(t *testing.T) {
 	s.close()
 }
 
-// Watch fills the terminal, has colours unless NO_COLOR is set, and q quits it.
+// Watch fills the terminal, has the colours of its background unless NO_COLOR is set, and q quits it: the terminal is as before.
 func TestWatchOnATerminal(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	code, _, stderr := call(t, stateEnv(t), "run", planFile(t, watched), "--out", dir)
 	require.Zero(t, code, stderr)
-	for env, coloured := range map[string]bool{"COLORTERM=truecolor": true, "NO_COLOR=1": false} {
+	const dark, light = "38;2;135;215;255", "38;2;0;95;175"
+	for env, color := range map[string]string{"A=B": dark, "COLORFGBG=0;15": light, "COLORFGBG=15;0": dark, "NO_COLOR=1": ""} {
 		s := newScreen(t, 80)
+		before, err := unix.IoctlGetTermios(int(s.tty.Fd()), unix.TCGETS)
+		require.NoError(t, err)
 		s.when("q quit", func() { s.types("q") })
-		code := Main(t.Context(), s.tty, s.tty, s.tty, []string{"watch", dir}, stateEnv(t, "TERM=xterm-256color", env))
+		code := Main(t.Context(), s.tty, s.tty, s.tty, []string{"watch", dir}, stateEnv(t, "TERM=xterm-256color", "COLORTERM=truecolor", env))
+		after, err := unix.IoctlGetTermios(int(s.tty.Fd()), unix.TCGETS)
+		require.NoError(t, err)
+		assert.Equal(t, before, after, "echo and line editing")
 		text := s.close()
 		assert.Zero(t, code, text)
 		assert.Contains(t, text, "the run has ended")
 		assert.Contains(t, text, "\x1b[?1049l", "the screen from before is back")
-		assert.Equal(t, coloured, strings.Contains(text, ";2;"), "%s: %q", env, text)
+		assert.Contains(t, text, "\x1b[?25h", "and the cursor")
+		for _, c := range []string{dark, light} {
+			assert.Equal(t, c == color, strings.Contains(text, c), "%s: %q", env, text)
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	s := newScreen(t, 80)

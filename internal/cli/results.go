@@ -183,6 +183,11 @@ func (a *app) watchRun(ctx context.Context, args []string) error {
 	if a.usesColor() {
 		theme = watch.Dark // until the terminal reports its background
 	}
+	// Terminals that do not report it may set this: foreground;background, where 7
+	// and 15 are light.
+	if c := a.env["COLORFGBG"]; theme == watch.Dark && (strings.HasSuffix(c, ";7") || strings.HasSuffix(c, ";15")) {
+		theme = watch.Light
+	}
 	_, in := terminal(a.stdin)
 	if _, out := terminal(a.stdout); in && out && a.env["TERM"] != "dumb" {
 		env := []string{"TERM=" + a.env["TERM"], "COLORTERM=" + a.env["COLORTERM"], "TMUX=" + a.env["TMUX"]}

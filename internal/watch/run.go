@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"dmgbench/internal/analysis"
+	"dmgbench/internal/bench/engine"
 	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
@@ -210,7 +211,7 @@ func (r *Run) setStatus(s *Screen) {
 	case r.state.Paused != nil:
 		s.Status, s.Advice = result.Paused, r.state.Paused.Message
 	case s.Status == result.Interrupted || r.abandoned && r.shown == len(r.follower.Records()):
-		s.Status, s.Advice = result.Interrupted, "continue with: dmgbench resume "+r.dir
+		s.Status, s.Advice = result.Interrupted, "continue with: dmgbench resume "+engine.ShellQuote(r.dir)
 	default: // a session without an end is active
 		s.Status = running
 	}

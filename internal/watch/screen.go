@@ -3,6 +3,7 @@ package watch
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,19 +74,30 @@ func (c *canvas) line(parts ...string) {
 func (s Screen) Draw(l Layout) string {
 	c := &canvas{palette: newPalette(l.Theme), width: max(l.Width, minWidth)}
 	s.drawHead(c)
-	wrap := func(t string) []string { return strings.Split(text.Wrap("  ", t, 4, c.width), "\n") }
-	warnings, rows, hidden := report.FlatMap(s.Warnings, wrap), s.Cases, 0
-	if l.Height > 0 {
-		// Headings, intervals, a blank line and help take 5 lines; warnings take what
-		// the cases leave, and at least 4.
-		room := max(l.Height, minHeight) - strings.Count(c.String(), "\n") - 5
-		n := min(len(warnings), max(room-len(rows), 4))
-		hidden, warnings = len(warnings)-n, warnings[len(warnings)-n:]
-		rows = visibleRows(rows, l.Top, room-n)
+	var q Quantity
+	if n := len(s.Quantities); n > 0 {
+		q = s.Quantities[((l.Quantity%n)+n)%n]
 	}
-	s.drawCases(c, rows, l.Quantity)
+	wrap := func(t string) []string { return strings.Split(text.Wrap("  ", t, 4, c.width), "\n") }
+	warnings, intervals := report.FlatMap(s.Warnings, wrap), s.intervals(q, c.width)
+	first, n, all := 0, len(s.Cases), len(warnings)
+	if l.Height > 0 {
+		// Headings, a blank line and help take 4 lines; warnings take what the cases
+		// leave, and at least 4.
+		room := max(l.Height, minHeight) - strings.Count(c.String(), "\n") - len(intervals) - 4
+		lines := min(all, max(room-n, 4))
+		warnings = warnings[all-lines:]
+		// The rest of a warning without its first line would have no meaning.
+		isFirst := func(line string) bool { return !strings.HasPrefix(line, "    ") }
+		warnings = warnings[max(slices.IndexFunc(warnings, isFirst), 0):]
+		first, n = s.visibleRows(l.Top, room-lines)
+	}
+	s.drawCases(c, first, n, q)
+	for _, line := range intervals {
+		c.line(c.muted.Render(line))
+	}
 	if c.line(); len(s.Warnings) > 0 {
-		c.line(c.title.Render(report.Count(len(s.Warnings), "warning") + report.TextIf(hidden > 0, ", the last ones")))
+		c.line(c.title.Render(report.Count(len(s.Warnings), "warning") + report.TextIf(len(warnings) < all, ", the last ones")))
 		c.line(strings.Join(warnings, "\n"))
 	}
 	if l.Height > 0 {
@@ -161,21 +173,33 @@ func (s Screen) style(p palette, status string) lipgloss.Style {
 	return p.muted
 }
 
-// visibleRows are at most n rows, from the one at top or around the current
-// one.
-func visibleRows(rows []Case, top, n int) []Case {
-	if n = max(n, 1); len(rows) <= n {
-		return rows
-	}
+// visibleRows is the number of the first case that is drawn, and how many are: at
+// most n, from the one at top or around the current one.
+func (s Screen) visibleRows(top, n int) (first, count int) {
+	n = min(max(n, 1), len(s.Cases))
 	if top < 0 {
-		for i := range rows {
-			if rows[i].Current {
+		for i := range s.Cases {
+			if s.Cases[i].Current {
 				top = i - n/2
 			}
 		}
 	}
-	top = min(max(top, 0), len(rows)-n)
-	return rows[top : top+n]
+	return min(max(top, 0), len(s.Cases)-n), n
+}
+
+// intervals describes the intervals of a quantity, in lines of at most width
+// columns. It is about all cases, so that scrolling does not move the rows.
+func (s Screen) intervals(q Quantity, width int) []string {
+	var methods []string
+	for _, row := range s.Cases {
+		if sum := row.Figures[q]; sum != nil && report.Headline(sum).CI != nil {
+			methods = report.AppendNew(methods, report.DescribeInterval(report.Headline(sum).CI))
+		}
+	}
+	if len(methods) == 0 {
+		return nil
+	}
+	return strings.Split(text.Wrap("", "intervals: "+strings.Join(methods, "; "), 2, width), "\n")
 }
 
 // marks are the signs of the rounds of a case.
@@ -185,29 +209,29 @@ var marks = map[string]string{result.Done: "■", running: "▶", result.Failed:
 // help explains keys and marks.
 const help = "q quit  ←→ figure  ↑↓ cases  r replay  ■ done ▶ now × failed – skipped · to do"
 
-// drawCases draws the matrix of cases and rounds, and a quantity: its value so
-// far with its interval, the rates of single files, and sizes on disk.
-func (s Screen) drawCases(c *canvas, rows []Case, quantity int) {
-	var q Quantity
-	if n := len(s.Quantities); n > 0 {
-		q = s.Quantities[((quantity%n)+n)%n]
+// drawCases draws the matrix of n cases and their rounds, and a quantity: its
+// value so far with its interval, the rates of single files, and sizes on disk.
+func (s Screen) drawCases(c *canvas, first, n int, q Quantity) {
+	rows, title := s.Cases[first:first+n], "case"
+	if n < len(s.Cases) { // otherwise nobody would know of the others
+		title = fmt.Sprintf("cases %d–%d of %d", first+1, first+n, len(s.Cases))
 	}
 	most := 0
 	for _, row := range rows {
 		most = max(most, len(row.Rounds))
 	}
 	// Figures have fixed columns, so that they do not move while the run is executed;
-	// names and lines of values share the rest.
-	const value, interval, size, gaps = 9, 10, 7, 10
+	// names and lines of values share the rest. Intervals below zero are the longest:
+	// -41.1 to 1590.
+	const value, interval, size, gaps = 9, 13, 7, 10
 	rounds := min(max(most, len("rounds")), c.width/8)
 	rest := c.width - rounds - value - interval - size - gaps
 	spark, steps := rest/5, rest/8
 	name := rest - spark - steps
 	figure := report.FirstOf(report.Plain(strings.ReplaceAll(q.Op, "_", " ")+" "+q.Phase, 80), "no figure yet")
-	head := []string{cell("case", name), cell("rounds", rounds), left(figure, value+1+interval), cell("files", spark),
+	head := []string{cell(title, name), cell("rounds", rounds), left(figure, value+1+interval), cell("files", spark),
 		left("on disk", size)}
 	c.line(c.muted.Render(strings.Join(head, "  ")))
-	var methods []string
 	for _, row := range rows {
 		label := row.Name
 		if report.Width(label) > name { // the types of formats are enough
@@ -220,9 +244,7 @@ func (s Screen) drawCases(c *canvas, rows []Case, quantity int) {
 		var figure report.FigureText
 		if sum := row.Figures[q]; sum != nil {
 			h := report.Headline(sum)
-			if figure = report.TextOf(sum, report.ScaleOf(h.Unit, h.Value)); h.CI != nil {
-				methods = report.AppendNew(methods, report.DescribeInterval(h.CI))
-			}
+			figure = report.TextOf(sum, report.ScaleOf(h.Unit, h.Value))
 		}
 		onDisk := ""
 		if n := len(row.Sizes); n > 0 {
@@ -232,9 +254,6 @@ func (s Screen) drawCases(c *canvas, rows []Case, quantity int) {
 			left(figure.Value, value) + " " + c.muted.Render(left(figure.Interval, interval)),
 			c.good.Render(sparkline(row.Rates[q], spark)),
 			left(onDisk, size) + " " + c.good.Render(sparkline(row.Sizes, steps))}, "  "))
-	}
-	if len(methods) > 0 {
-		c.line(c.muted.Render(cell("intervals: "+strings.Join(methods, "; "), c.width)))
 	}
 }
 

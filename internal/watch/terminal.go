@@ -29,15 +29,19 @@ type program struct {
 	err    error
 }
 
+// tick is the message of the clock. It has no time: the clock of the run counts,
+// which tests replace.
 type tick struct{}
 
 // Follow shows the run on a terminal until the user quits or ctx is done. env is
 // in the form of os.Environ and describes the terminal.
 func (r *Run) Follow(ctx context.Context, in io.Reader, out io.Writer, env []string, theme Theme) error {
+	// Signals cancel ctx, as they do for every command; the library restores the
+	// terminal then. It reads no variable but those that are given to it.
 	p := &program{run: r, layout: Layout{Width: 80, Height: 24, Theme: theme, Top: -1}}
 	_, err := tea.NewProgram(p, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(env),
 		tea.WithFPS(redraws), tea.WithoutSignalHandler()).Run()
-	if p.err != nil || ctx.Err() != nil {
+	if p.err != nil || ctx.Err() != nil { // the library reports a cancelled ctx as an error
 		return p.err
 	}
 	return err
@@ -55,7 +59,10 @@ func (p *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		p.layout.Width, p.layout.Height = msg.Width, msg.Height
 	case tea.BackgroundColorMsg:
-		if p.layout.Theme == Dark && !msg.IsDark() { // without colours it stays so
+		switch { // without colours it stays so
+		case p.layout.Theme != Plain && msg.IsDark():
+			p.layout.Theme = Dark
+		case p.layout.Theme != Plain:
 			p.layout.Theme = Light
 		}
 	case tea.KeyPressMsg:
@@ -85,6 +92,8 @@ func (p *program) press(key string) tea.Cmd {
 	switch key {
 	case "q", "esc", "ctrl+c":
 		return tea.Quit
+	case "ctrl+z": // the terminal gives the key to us, not to the shell
+		return tea.Suspend
 	case "right":
 		p.layout.Quantity++
 	case "left":

@@ -466,11 +466,16 @@ func CanDamage(f image.Format, kind string, band int) bool {
 const DamageHint = "the kinds are header, volume, truncated, tail, flipped, band-missing (and flipped with a band) " +
 	"for UDSB, table for all but UDIF images, and killed for formats that can be written to"
 
-// ShellQuote quotes a path for a shell, so that a leading "-" does not make it
-// an option.
+// ShellQuote is a path as a shell takes it, for commands that users copy: without
+// quotes where none are needed, and with "./" before a leading "-", which would
+// make it an option.
 func ShellQuote(path string) string {
+	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%"
 	if strings.HasPrefix(path, "-") {
 		path = "./" + path
+	}
+	if path != "" && strings.Trim(path, safe) == "" {
+		return path
 	}
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

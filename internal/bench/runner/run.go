@@ -261,7 +261,7 @@ func (r *run) sessionOutcome(ctx context.Context, err error) (out Outcome, end s
 }
 
 // resumeCommand is the command that continues the run.
-func (r *run) resumeCommand() string { return "dmgbench resume " + r.dir.Path() }
+func (r *run) resumeCommand() string { return "dmgbench resume " + engine.ShellQuote(r.dir.Path()) }
 
 // hidePaths keeps paths of this machine out of the records that follow, also in the
 // form that tools report: with symbolic links resolved.
