@@ -176,10 +176,13 @@ site: need-go ## the documentation with a page for each plan, for any browser or
 		--cleanDestinationDir --noBuildLock
 
 .PHONY: man completions licences snapshot reproducible
-man: build ## manual pages of all commands: dist/man
+# Packages install the compressed ones; -n leaves out name and time, so that equal pages give equal bytes.
+man: build ## manual pages of all commands, plain and compressed: dist/man
 	@rm -rf dist/man
 	@bin/dmgbench man dist/man
+	@bin/dmgbench-fleet man dist/man
 	@bin/dmgbench hdiutil man > dist/man/dmgbench-hdiutil.1
+	@gzip -n -9 -k dist/man/*.1
 
 completions: build ## tab completion for bash, zsh and fish: dist/completions
 	@rm -rf dist/completions && mkdir -p dist/completions

@@ -1,24 +1,20 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	_ "embed" // for man.tmpl and doctor.tmpl
+	_ "embed" // for doctor.tmpl
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"text/template"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/bench/engine"
@@ -27,55 +23,26 @@ import (
 	"dmgbench/internal/bench/selftest"
 	"dmgbench/internal/image"
 	"dmgbench/internal/linuxhdiutil/attach"
-	"dmgbench/internal/linuxhdiutil/imagetool"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/hostio"
+	"dmgbench/internal/system/manpage"
 	"dmgbench/internal/system/units"
 	"dmgbench/internal/system/version"
 	"dmgbench/plans"
 	"dmgbench/scripts"
 )
 
-//go:embed man.tmpl
-var manTemplate string
-
-// writeManPages is the command "man". cobra's own generator of manual pages
-// would bring two Markdown modules with it.
+// writeManPages is the command "man".
 func (a *app) writeManPages(_ context.Context, args []string) error {
 	dir := args[0]
 	a.chownAtExit(dir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making folder %q: %w", dir, err)
 	}
-	roff := func(text string) string {
-		lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-		for i, line := range lines {
-			lines[i] = imagetool.Roff(line)
-		}
-		return strings.Join(lines, "\n")
-	}
-	pageName := func(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
-	functions := template.FuncMap{"roff": roff, "pageName": pageName, "upper": strings.ToUpper}
-	man := template.Must(template.New("man").Funcs(functions).Parse(manTemplate))
-	for path := range a.flags {
-		c, _, err := a.command.Root().Find(strings.Fields(path))
-		if c.Hidden {
-			continue
-		}
-		var page bytes.Buffer
-		name := pageName(c) + ".1"
-		if err = cmp.Or(err, man.Execute(&page, c)); err == nil {
-			text := bytes.Replace(page.Bytes(), []byte("\nEXIT STATUS\n"), []byte("\n.SH \"EXIT STATUS\"\n"), 1)
-			err = os.WriteFile(filepath.Join(dir, name), text, 0o644)
-		}
-		if err != nil {
-			return fmt.Errorf("writing manual page %q: %w", name, err)
-		}
-	}
-	return nil
+	return manpage.Write(dir, a.command.Root())
 }
 
 // printVersion is the command "version".

@@ -29,6 +29,7 @@ import (
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
 	"dmgbench/internal/system/host"
+	"dmgbench/internal/system/manpage"
 	"dmgbench/internal/system/version"
 )
 
@@ -54,7 +55,7 @@ func usageError(format string, args ...any) error {
 // app is one execution of the program. Its commands are methods.
 type app struct {
 	stdout, stderr io.Writer
-	flags          *pflag.FlagSet // of the executed command
+	command        *cobra.Command // the executed one
 	fleet          *control.Fleet // of commands that connect
 	unprinted      error          // why an answer could not be printed
 }
@@ -79,6 +80,7 @@ var commandRows = []commandRow{
 	{"logs", "MACHINE [JOB]", cobra.RangeArgs(1, 2), true, (*app).printLogs},
 	{"cancel", "JOB", cobra.ExactArgs(1), true, (*app).cancelJob},
 	{"results", "[JOB...]", cobra.ArbitraryArgs, true, (*app).fetchResults},
+	{"man", "DIR", cobra.ExactArgs(1), false, (*app).writeManPages},
 }
 
 // Run executes the command line of this process and returns the exit status.
@@ -118,7 +120,7 @@ func Main(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 		return exitInterrupted
 	case ok:
 		exit = e.exit
-	case a.flags == nil, isPlan, isOption: // without flags it is an error of cobra
+	case a.command == nil, isPlan, isOption: // without a command it is an error of cobra
 		exit = exitUsage
 	}
 	a.note("dmgbench-fleet: %v", err)
@@ -147,9 +149,9 @@ var flagLine = regexp.MustCompile(`(?m)^([a-z-]+) ([a-z]+)(?:="(.*?)")?: (.*)$`)
 func (a *app) newCommand(row commandRow) *cobra.Command {
 	short, long, flags, examples := readHelp(row.name)
 	cmd := &cobra.Command{Use: strings.TrimSpace(row.name + " " + row.args), Short: short, Long: long,
-		Example: examples, Args: row.checkArgs}
+		Example: examples, Args: row.checkArgs, Hidden: row.name == "man"}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		a.flags = cmd.Flags()
+		a.command = cmd
 		if row.connects {
 			if err := a.connect(); err != nil {
 				return err
@@ -174,6 +176,14 @@ func (a *app) newCommand(row commandRow) *cobra.Command {
 	return cmd
 }
 
+// writeManPages is the command "man".
+func (a *app) writeManPages(_ context.Context, args []string) error {
+	if err := os.MkdirAll(args[0], 0o755); err != nil {
+		return fmt.Errorf("making folder %q: %w", args[0], err)
+	}
+	return manpage.Write(args[0], a.command.Root())
+}
+
 // connect connects as the user that may do everything: with the key in the folder
 // of the server, which therefore is on this machine, or to the server of --nats.
 func (a *app) connect() error {
@@ -194,19 +204,19 @@ func (a *app) connect() error {
 }
 
 // text is the value of a flag of any type in the form that the user types.
-func (a *app) text(name string) string { return a.flags.Lookup(name).Value.String() }
+func (a *app) text(name string) string { return a.command.Flags().Lookup(name).Value.String() }
 
 // isSet reports whether a flag without a value is given.
 func (a *app) isSet(name string) bool { return a.text(name) == "true" }
 
 // list is the value of a flag that takes several values.
 func (a *app) list(name string) []string {
-	return a.flags.Lookup(name).Value.(pflag.SliceValue).GetSlice()
+	return a.command.Flags().Lookup(name).Value.(pflag.SliceValue).GetSlice()
 }
 
 // number is the value of a flag that takes a number.
 func (a *app) number(name string) uint64 {
-	n, _ := a.flags.GetUint64(name) // pflag has checked its type
+	n, _ := a.command.Flags().GetUint64(name) // pflag has checked its type
 	return n
 }
 

@@ -3,7 +3,9 @@ package cli
 import (
 	"bytes"
 	"context"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +55,34 @@ func helpName(name string) string {
 		return "dmgbench-fleet"
 	}
 	return name
+}
+
+// TestManPages: each command has a page with its flags and those of all commands.
+func TestManPages(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "man")
+	code, out, errs := call(t, "man", dir)
+	require.Zero(t, code, errs)
+	assert.Empty(t, out)
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, files, len(commandRows), "all but man, and the page of the program")
+	program, err := os.ReadFile(filepath.Join(dir, "dmgbench-fleet.1"))
+	require.NoError(t, err)
+	for _, row := range commandRows {
+		if row.name == "man" {
+			assert.NotContains(t, string(program), ".BR dmgbench\\-fleet\\-man (1)\n")
+			continue
+		}
+		name := "dmgbench-fleet-" + row.name
+		page, err := os.ReadFile(filepath.Join(dir, name+".1"))
+		require.NoError(t, err)
+		assert.Contains(t, string(page), "\n      \\-\\-nats URL ", name)
+		assert.Contains(t, string(page), "\n.SH \"EXIT STATUS\"\n  0 ", name)
+		assert.Contains(t, string(program), ".BR "+strings.ReplaceAll(name, "-", "\\-")+" (1)\n")
+	}
+	code, _, errs = call(t, "man", filepath.Join(dir, "dmgbench-fleet.1"))
+	assert.Equal(t, exitError, code)
+	assert.Contains(t, errs, "dmgbench-fleet: making folder ")
 }
 
 // TestHostileMachines: what a machine sends cannot control the terminal, nor add a line to a table.

@@ -13,6 +13,7 @@ import (
 	"text/template"
 
 	"dmgbench/internal/image/exfat"
+	"dmgbench/internal/system/manpage"
 )
 
 // support is what an option does here, as verbs.txt names it.
@@ -417,7 +418,7 @@ var templateFiles embed.FS
 // templates are the help of a verb and the manual page, made from verbs.txt, and
 // other texts of several lines.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"roff":      Roff,
+	"roff":      manpage.Escape,
 	"printable": printable,
 	"size":      func(sectors int64) string { return appleSize(sectors * sector) },
 	"upper":     func(v bool) string { return strings.ToUpper(strconv.FormatBool(v)) },
@@ -471,14 +472,4 @@ func (c *call) manual() error { return c.printf("%s", manualPage()) }
 func manualPage() string {
 	return fillIn(formatText("manual.roff", nil), "ExFAT, or what the machine can make (see the help of the verb)",
 		"as described under File systems")
-}
-
-// Roff escapes a text for a manual page, so that no line of it is taken for a
-// request, and dashes of options can be copied.
-func Roff(s string) string {
-	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...").Replace(s)
-	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
-		s = `\&` + s
-	}
-	return s
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/system/manpage"
 )
 
 // TestTable: the table is sound, and help and manual page have every verb and option of it.
@@ -26,7 +28,7 @@ func TestTable(t *testing.T) {
 		assert.NotEmpty(t, v.Short, v.Name)
 		assert.GreaterOrEqual(t, v.max, v.min, v.Name)
 		assert.GreaterOrEqual(t, len(strings.Fields(v.operands)), v.min, v.Name)
-		assert.Contains(t, page, Roff(v.Usage()), "manual page")
+		assert.Contains(t, page, manpage.Escape(v.Usage()), "manual page")
 		help := (&call{env: Env{}.withDefaults()}).helpText(v)
 		words := map[string]bool{}
 		for _, o := range v.Options {
@@ -34,7 +36,7 @@ func TestTable(t *testing.T) {
 				assert.True(t, strings.HasPrefix(w, "-"), w)
 				assert.False(t, words[w], "%s: %s twice", v.Name, w)
 				words[w] = true
-				assert.Contains(t, page, Roff(w), "manual page, %s", v.Name)
+				assert.Contains(t, page, manpage.Escape(w), "manual page, %s", v.Name)
 				assert.Equal(t, o.Support != refused, strings.Contains(help, "\t"+w) || strings.Contains(help, ", "+w), "help of %s: %s", v.Name, w)
 			}
 			assert.NotEmpty(t, o.Help, "%s %s", v.Name, o.names[0])
