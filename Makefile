@@ -204,8 +204,11 @@ snapshot: need-go ## archives and packages in dist/release, nothing published (n
 reproducible: need-go ## build the release twice, in different folders, and compare (needs goreleaser)
 	@scripts/reproducible.sh
 
+.PHONY: recording pictures
+pictures: build ## the pictures of docs, of runs on this machine: two minutes (needs Chromium and pngquant)
+	@scripts/pictures.sh
+
 # Through a file, so that a failure leaves the old picture.
-.PHONY: recording
 recording: build ## docs/recording.svg: a run and its watcher on two terminals, less than a minute (needs tmux)
 	@file=$$(mktemp) && trap 'rm -f "$$file"' EXIT && tools/recording/tape.sh >"$$file" && cat "$$file" >docs/recording.svg
 
