@@ -8,50 +8,47 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
+	"sync"
 	"text/template"
-	"time"
 
 	"dmgbench/internal/analysis"
-	"dmgbench/internal/bench/engine/simulated"
-	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/cli"
 	"dmgbench/internal/plan"
-	"dmgbench/internal/report"
-	"dmgbench/internal/result"
-	"dmgbench/internal/system/clock"
 	"dmgbench/plans"
 )
-
-// law is the simulated device of the example reports. Its rates belong to no real disk: an example shows what a
-// report of the plan contains, and not how fast anything is.
-const law = `
-write      = 2 GB/s
-read       = 3 GB/s
-latency    = 100 us
-file_noise = 5%
-[UDSB]
-write      = 1 GB/s
-`
 
 // planPage is the data of the page of a shipped plan.
 type planPage struct {
 	*plan.Plan
-	Law, Protocol string
-	Example       string // path of the example report on the site, "" if there is none
-	Reason        string // why there is none
+	Protocol string
+	Example  string // path of the example report on the site
+	Reason   string // why there is none
+	System   string // that the example ran on
+	Scale    string // of sizes in the example, "" for those of the plan
+	Rounds   int    // of the example
 }
 
 // writeSite writes the pages of all shipped plans as Markdown and their example reports as HTML below folder,
 // where site/hugo.toml expects them.
 func writeSite(ctx context.Context, folder string) error {
-	var err error
-	for _, name := range plans.Names() {
-		if wrong := writePlanPage(ctx, folder, name); wrong != nil {
-			err = errors.Join(err, fmt.Errorf("writing the page of plan %s: %w", name, wrong))
-		}
+	var all sync.WaitGroup
+	names := plans.Names()
+	errs := make([]error, len(names))
+	// A run waits for its disk most of the time, and no figure of an example has to be exact.
+	limit := make(chan bool, runtime.NumCPU())
+	for i, name := range names {
+		limit <- true
+		all.Go(func() {
+			defer func() { <-limit }()
+			if err := writePlanPage(ctx, folder, name); err != nil {
+				errs[i] = fmt.Errorf("writing the page of plan %s: %w", name, err)
+			}
+		})
 	}
-	return err
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // writePlanPage writes the page of one plan, and its example report.
@@ -61,15 +58,14 @@ func writePlanPage(ctx context.Context, folder, name string) error {
 	if p == nil {
 		return problems
 	}
-	page := planPage{Plan: p, Law: strings.Join(strings.Fields(law), " ")}
+	page := planPage{Plan: p}
 	protocol, err := program(ctx, "plans", "show", name)
 	if err != nil {
 		return err
 	}
 	page.Protocol = markdownOf(protocol)
 	page.Example = "examples/" + name + ".html"
-	page.Reason, err = writeExample(ctx, filepath.Join(folder, filepath.FromSlash(page.Example)), p)
-	if err != nil {
+	if err := writeExample(ctx, filepath.Join(folder, filepath.FromSlash(page.Example)), &page); err != nil {
 		return err
 	}
 	t, err := template.New("plan.md.tmpl").Funcs(template.FuncMap{
@@ -83,61 +79,6 @@ func writePlanPage(ctx context.Context, folder, name string) error {
 		return err
 	}
 	return writeFile(filepath.Join(folder, "plan", name+".md"), b.Bytes())
-}
-
-// writeExample runs the plan on the simulated device, with two sets and three rounds, and writes its report to path.
-// It returns the reason where the device cannot execute the plan, which is no error.
-func writeExample(ctx context.Context, path string, published *plan.Plan) (reason string, err error) {
-	p, _, err := published.Apply(plan.Overrides{Sets: 2, Rounds: 3})
-	if err != nil {
-		return "", err
-	}
-	dir, err := os.MkdirTemp("", "dmgbench-site-")
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	machine, err := simulated.Parse(law)
-	if err != nil {
-		return "", err
-	}
-	now := clock.NewVirtual(time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC))
-	device, err := simulated.New(machine, now, 1, 1)
-	if err != nil {
-		return "", err
-	}
-	run := filepath.Join(dir, "run")
-	c := runner.Config{Plan: p, Tool: result.Tool{Name: "dmgbench", Version: "example"}, Out: run, Engine: device,
-		Why: device.Simulated(), Clock: now, Volatile: true}
-	isImage := func(c plan.Case) bool { return !c.Baseline }
-	if refused := runner.UnsupportedCases(p, device); len(refused) > 0 &&
-		len(refused) >= len(report.Where(p.Cases(), isImage)) {
-		return refused[0].Err.What, nil
-	}
-	if len(p.Manual) > 0 || len(p.Inputs) > 0 {
-		return "steps or files of a person", nil
-	}
-	for _, place := range p.Places() {
-		c.Places = append(c.Places, runner.Place{Name: place, Path: filepath.Join(dir, place)})
-		if err := os.Mkdir(filepath.Join(dir, place), 0o755); err != nil {
-			return "", err
-		}
-	}
-	outcome, err := runner.Run(ctx, c)
-	if err != nil {
-		return "", err
-	}
-	if outcome.Status == runner.StatusFailed { // its verdicts would be about the device
-		return "contents of files to verify", nil
-	}
-	if _, err := program(ctx, "report", run); err != nil {
-		return "", err
-	}
-	page, err := os.ReadFile(filepath.Join(run, result.ReportFile))
-	if err != nil {
-		return "", err
-	}
-	return "", writeFile(path, page)
 }
 
 // program executes a command line of dmgbench and returns what it prints.

@@ -65,17 +65,17 @@ LEFT OPEN BY THE SOURCE, CHOSEN HERE
 `, markdownOf(printed))
 }
 
-// TestPlanPage makes the page of one plan with an example, and of one that the simulated device refuses.
+// TestPlanPage makes the page of one plan with an example, and of one that no engine executes without macOS.
 func TestPlanPage(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, writePlanPage(t.Context(), folder, "gold-standard"))
 	assert.FileExists(t, folder+"/plan/gold-standard.md")
 	assert.FileExists(t, folder+"/examples/gold-standard.html")
-	text, ok := plans.Get("read-only-formats")
+	text, ok := plans.Get("backends")
 	require.True(t, ok)
-	p, _ := plan.Parse("read-only-formats", text)
-	reason, err := writeExample(t.Context(), folder+"/examples/none.html", p)
-	require.NoError(t, err)
-	assert.Equal(t, "converting", reason)
+	p, _ := plan.Parse("backends", text)
+	page := planPage{Plan: p}
+	require.NoError(t, writeExample(t.Context(), folder+"/examples/none.html", &page))
+	assert.Equal(t, "backend hdiutil", page.Reason)
 	assert.NoFileExists(t, folder+"/examples/none.html")
 }

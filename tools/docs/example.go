@@ -1,0 +1,147 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"dmgbench/internal/bench/engine/inprocess"
+	"dmgbench/internal/bench/runner"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
+	"dmgbench/internal/result"
+	"dmgbench/internal/system/clock"
+	"dmgbench/internal/system/host"
+	"dmgbench/internal/system/units"
+)
+
+const (
+	// exampleBytes is about how much a round of an example writes, as far as smallestScale allows.
+	exampleBytes  = 20e6
+	smallestScale = 0.0001
+	// mostFiles is how many files the cases of a plan may write together for three rounds, which intervals need. A
+	// plan that writes more, as "aging" does, has one round in its example: three take minutes.
+	mostFiles = 10_000
+)
+
+// clockWithoutWaits is the machine's clock, except that a wait moves it on at once: protocols wait for hours.
+type clockWithoutWaits struct {
+	clock.Real
+	waited *atomic.Int64
+}
+
+// Now returns the time on the clock with all waits.
+func (c clockWithoutWaits) Now() time.Duration { return c.Real.Now() + time.Duration(c.waited.Load()) }
+
+// Wall returns the date with all waits, so that a journal's times agree with its protocol.
+func (c clockWithoutWaits) Wall() time.Time {
+	return c.Real.Wall().Add(time.Duration(c.waited.Load()))
+}
+
+// Sleep moves the clock on by d and returns at once. A run that is stopped still stops here.
+func (c clockWithoutWaits) Sleep(ctx context.Context, d time.Duration) error {
+	c.waited.Add(int64(max(d, 0)))
+	return ctx.Err()
+}
+
+// writeExample executes the plan of a page with small files and without waits, by the engine that needs no
+// privilege, and writes its report to path. Where that engine makes none of the plan's images, the page gets the reason.
+func writeExample(ctx context.Context, path string, page *planPage) (err error) {
+	dir, err := os.MkdirTemp("", "dmgbench-site-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	c, err := exampleRun(ctx, page, dir)
+	if err != nil {
+		return err
+	}
+	// Native folders are always possible: a plan without its images would show little else.
+	images := report.Where(c.Plan.Cases(), func(c plan.Case) bool { return !c.Baseline })
+	if refused := runner.UnsupportedCases(c.Plan, c.Engine); len(refused) > 0 && len(refused) >= len(images) {
+		page.Reason = refused[0].Err.What
+		return nil
+	}
+	if err := execute(ctx, c); err != nil {
+		return err
+	}
+	if _, err := program(ctx, "report", c.Out); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(c.Out, result.ReportFile))
+	if err != nil {
+		return err
+	}
+	return writeFile(path, text)
+}
+
+// shrink makes an example of the page's plan: fewer rounds and sets, smaller sizes.
+func shrink(page *planPage) (*plan.Plan, error) {
+	published := *page.Plan
+	published.Run.Canary = false // it writes more than most plans at this scale
+	o := plan.Overrides{Sets: 2, Rounds: 3}
+	p, _, err := published.Apply(o)
+	if err != nil {
+		return nil, err
+	}
+	var files int
+	var written units.Bytes
+	for _, c := range p.Cases() {
+		t := plan.Estimate(p, c)
+		files, written = files+t.Files, written+t.BytesWritten
+	}
+	if files > mostFiles {
+		o.Rounds = 1
+	}
+	page.Rounds = o.Rounds
+	if scale := max(smallestScale, exampleBytes/float64(written)); scale < 1 {
+		page.Scale = fmt.Sprintf("%.2g", scale)
+		if o.Scale, err = strconv.ParseFloat(page.Scale, 64); err != nil {
+			return nil, err
+		}
+	}
+	p, _, err = published.Apply(o)
+	return p, err
+}
+
+// exampleRun is the run of a page's example in dir, with a folder for each place. The page gets the system that it is
+// of. The files of inputs that nobody brings are made up, as in any run without them.
+func exampleRun(ctx context.Context, page *planPage, dir string) (runner.Config, error) {
+	p, err := shrink(page)
+	if err != nil {
+		return runner.Config{}, err
+	}
+	machine := host.Gather(ctx, nil, false)
+	page.System = cmp.Or(machine.OSVersion, machine.OS) + ", " + machine.CPU
+	now := clockWithoutWaits{clock.NewReal(), new(atomic.Int64)}
+	// Few iterations, as the derivation of keys would take most of the time.
+	small := &inprocess.Engine{Now: now.Wall, Passphrase: []byte("example"), Iterations: 1000}
+	c := runner.Config{Plan: p, Engine: small, Why: "an example", Clock: now, Host: machine, Memory: host.Memory(),
+		Tool: result.Tool{Name: "dmgbench", Version: "example"}, Out: filepath.Join(dir, "run"), Volatile: true}
+	for _, place := range p.Places() {
+		path := c.Out + "-" + place
+		c.Places = append(c.Places, runner.Place{Name: place, Path: path})
+		err = errors.Join(err, os.Mkdir(path, 0o755))
+	}
+	return c, err
+}
+
+// execute executes a run. It does at once what a plan asks a person to do.
+func execute(ctx context.Context, c runner.Config) error {
+	outcome, err := runner.Run(ctx, c)
+	// Who is asked for another number of processors gives one more each time, which the plans ask for in this order.
+	for cpus := 1; err == nil && outcome.Status == runner.StatusPaused && cpus < 100; cpus++ {
+		c.Host.CPUs = cpus
+		outcome, err = runner.Resume(ctx, c.Out, c)
+	}
+	if err != nil || outcome.Status == runner.StatusDone {
+		return err
+	}
+	return fmt.Errorf("executing the example: %s: %s", outcome.Status, outcome.Message)
+}
