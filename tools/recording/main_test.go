@@ -48,7 +48,7 @@ func TestRecordingOfTheREADME(t *testing.T) {
 	checkSVG(t, svg)
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
-	picture := regexp.MustCompile(`(?s)!\[([^\]]{40,})\]\(docs/recording\.svg\)(.*?)\n\n!|\z`).FindStringSubmatch(string(readme))
+	picture := regexp.MustCompile(`(?s)!\[([^\]]{40,})\]\(docs/recording\.svg\)(.*?)(\n\n!|\z)`).FindStringSubmatch(string(readme))
 	require.NotEmpty(t, picture[1], "the picture has a text")
 	commands := regexp.MustCompile("`(dmgbench [^`]+)`").FindAllStringSubmatch(picture[2], -1)
 	require.Len(t, commands, 2, "the text below names what is typed")
