@@ -44,6 +44,10 @@ type Options struct {
 	// half of the time of an analysis and changes no verdict, so that studies
 	// of thousands of runs do without it.
 	SkipRobustness bool
+
+	// SkipWarnings leaves out the warnings of summaries, for screens that do not
+	// show them: those about single files take seconds for 100,000 files.
+	SkipWarnings bool
 }
 
 // Analyze fills the summaries, fits, relations, claims, tables and uses of r, and
@@ -54,6 +58,7 @@ func Analyze(p *plan.Plan, r *result.Result, o Options) error {
 	if err != nil {
 		return err
 	}
+	s.skipWarnings = o.SkipWarnings
 	r.Departures = s.departures()
 	s.runWarnings()
 	r.Summaries = s.summaries()

@@ -24,6 +24,8 @@ type runData struct {
 	// per is what is replicated: the round, or the session where enough runs
 	// were pooled.
 	per replica
+	// skipWarnings leaves out the warnings of summaries
+	skipWarnings bool
 }
 
 // caseData is one case of the result with its settings and steps.

@@ -56,7 +56,9 @@ func (s *runData) summary(c cell, q plan.Quantity) (result.Summary, bool) {
 		out.Departures = append(out.Departures, d.Text)
 	}
 	out.BySession = s.valuesOfRuns(c, q, out.Headline)
-	out.Warnings = s.warnings(c, q, out)
+	if !s.skipWarnings {
+		out.Warnings = s.warnings(c, q, out)
+	}
 	if !k.Measured() {
 		out.Warnings = append(out.Warnings, warn("incomplete", k.Status, cmp.Or(k.Reason, wording.Text("no-reason"))))
 	}

@@ -365,14 +365,20 @@ func (f files) excess() []float64 {
 	if len(f.size) < minForExcess {
 		return nil
 	}
-	same := groupBy(f.size, f.time)
+	usual := map[float64]float64{}
+	for size, times := range groupBy(f.size, f.time) {
+		if len(times) >= minOfSize {
+			usual[size] = median(times)
+		}
+	}
 	line, err := f.weightedLine()
 	var out []float64
 	for i, x := range f.size {
-		expected := line.At(x)
-		if own := same[x]; len(own) >= minOfSize {
-			expected = median(own)
-		} else if err != nil {
+		expected, ok := usual[x]
+		if !ok {
+			expected = line.At(x)
+		}
+		if !ok && err != nil {
 			return nil
 		}
 		if !(expected > 0) {

@@ -172,7 +172,7 @@ func (a *app) watchRun(ctx context.Context, args []string) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	dir := runFolder(args[0])
 	if a.isSet("serve") {
-		return watch.Serve(ctx, dir, func(url string) error { return a.print("%s", url) })
+		return watch.Serve(ctx, dir, a.clock.Wall, func(url string) error { return a.print("%s", url) })
 	}
 	run, err := watch.Open(dir, a.clock.Wall)
 	if err != nil {

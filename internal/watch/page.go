@@ -22,9 +22,9 @@ import (
 // Serve serves the report of the run so far to browsers on this machine until
 // ctx is done. It listens on a free port of the loopback address alone, and
 // announce gets the address of the page, which contains a secret: other users
-// of the machine reach the port, too. It writes no file.
-func Serve(ctx context.Context, dir string, announce func(url string) error) error {
-	p := &page{dir: dir, path: "/" + rand.Text() + "/"}
+// of the machine reach the port, too. now is the time of day. It writes no file.
+func Serve(ctx context.Context, dir string, now func() time.Time, announce func(url string) error) error {
+	p := &page{dir: dir, path: "/" + rand.Text() + "/", now: now}
 	if _, _, err := runfolders.Read(dir); err != nil {
 		return err
 	}
@@ -50,23 +50,31 @@ func Serve(ctx context.Context, dir string, announce func(url string) error) err
 // journal has changed, and when a browser asks for it.
 type page struct {
 	dir, host, path string // path contains the secret
+	now             func() time.Time
 	mu              sync.Mutex
 	version         string // of text
 	text            []byte
+	next            time.Time // before which browsers hear of no other version
 }
 
 // render returns the page and its version, which names the state of the journal.
-// Browsers may ask at the same time.
-func (p *page) render() (text []byte, version string, err error) {
+// Browsers may ask at the same time. The processor belongs to the run: isHead is
+// the question of the script in the page, which gets no text, and a new version
+// as rarely as [Run.Poll] shows records. A user who reloads the page gets it.
+func (p *page) render(isHead bool) (text []byte, version string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	at := p.now()
+	if isHead && at.Before(p.next) {
+		return nil, p.version, nil
+	}
 	// The state comes first: records that are appended meanwhile make another
 	// version, which a browser asks for next.
 	fi, err := os.Stat(filepath.Join(p.dir, result.JournalFile))
 	if err != nil {
 		return nil, "", err
 	}
-	if version = fmt.Sprintf(`"%d-%d"`, fi.ModTime().UnixNano(), fi.Size()); version == p.version {
+	if version = fmt.Sprintf(`"%d-%d"`, fi.ModTime().UnixNano(), fi.Size()); version == p.version || isHead {
 		return p.text, version, nil
 	}
 	plan, r, err := runfolders.Analyze(p.dir)
@@ -75,7 +83,7 @@ func (p *page) render() (text []byte, version string, err error) {
 		err = html.LiveRun(&b, plan, r, version)
 	}
 	if err == nil {
-		p.version, p.text = version, b.Bytes()
+		p.version, p.text, p.next = version, b.Bytes(), p.now().Add(share*p.now().Sub(at))
 	}
 	return p.text, version, err
 }
@@ -90,7 +98,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	text, version, err := p.render()
+	text, version, err := p.render(r.Method == http.MethodHead)
 	if err != nil {
 		http.Error(w, strings.TrimSpace(err.Error()), http.StatusInternalServerError)
 		return

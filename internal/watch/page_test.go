@@ -23,7 +23,7 @@ import (
 
 func newTestPage(t *testing.T, dir string) *page {
 	t.Helper()
-	return &page{dir: dir, host: "127.0.0.1:4711", path: "/" + rand.Text() + "/"}
+	return &page{dir: dir, now: time.Now, host: "127.0.0.1:4711", path: "/" + rand.Text() + "/"}
 }
 
 func (p *page) get(method, host, path string) *httptest.ResponseRecorder {
@@ -54,7 +54,7 @@ func TestPageNeedsTheAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := p.get(x.method, x.host, x.path)
 			assert.Equal(t, x.code, w.Code)
-			assert.Equal(t, x.code == 200, strings.Contains(w.Body.String(), "Watched images"))
+			assert.Equal(t, x.code == 200 && x.method == http.MethodGet, strings.Contains(w.Body.String(), "Watched images"))
 		})
 	}
 }
@@ -67,6 +67,11 @@ func TestPageFollowsTheRun(t *testing.T) {
 	cutJournal(t, dir, lines, `"case_end":`, 7)
 	before := files(t, dir)
 	p := newTestPage(t, dir)
+	now := time.Unix(0, 0)
+	p.now = func() time.Time {
+		now = now.Add(100 * time.Millisecond) // that a page takes
+		return now
+	}
 	first := p.get(http.MethodGet, p.host, p.path)
 	version := first.Header().Get("ETag")
 	assert.True(t, strings.Contains(first.Body.String(), `<script data-version="`+html.EscapeString(version)+`">`))
@@ -80,9 +85,12 @@ func TestPageFollowsTheRun(t *testing.T) {
 	assert.Equal(t, before, files(t, dir), "no file is written")
 
 	writeJournal(t, dir, string(whole))
+	assert.Equal(t, version, p.get(http.MethodHead, p.host, p.path).Header().Get("ETag"), "a tenth of a second of work, ten of rest")
+	now = now.Add(share * 200 * time.Millisecond)
 	assert.NotEqual(t, version, p.get(http.MethodHead, p.host, p.path).Header().Get("ETag"))
 	last := p.get(http.MethodGet, p.host, p.path)
 	assert.False(t, first.Body.String() == last.Body.String())
+	assert.Equal(t, last.Header().Get("ETag"), p.get(http.MethodHead, p.host, p.path).Header().Get("ETag"))
 
 	writeJournal(t, dir, "{")
 	assert.Equal(t, 500, p.get(http.MethodGet, p.host, p.path).Code)
@@ -93,7 +101,7 @@ func TestServe(t *testing.T) {
 	dir, _ := simulate(t, watched)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	err := Serve(ctx, dir, func(address string) error {
+	err := Serve(ctx, dir, time.Now, func(address string) error {
 		u, err := url.Parse(address)
 		require.NoError(t, err)
 		require.Equal(t, "127.0.0.1", u.Hostname())
@@ -111,6 +119,6 @@ func TestServe(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	require.ErrorIs(t, Serve(t.Context(), dir, func(string) error { return net.ErrClosed }), net.ErrClosed)
-	require.ErrorIs(t, Serve(t.Context(), t.TempDir(), nil), result.ErrNotRun)
+	require.ErrorIs(t, Serve(t.Context(), dir, time.Now, func(string) error { return net.ErrClosed }), net.ErrClosed)
+	require.ErrorIs(t, Serve(t.Context(), t.TempDir(), time.Now, nil), result.ErrNotRun)
 }
