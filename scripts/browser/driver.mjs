@@ -19,7 +19,7 @@ let browser, context, page, said;
 // open gives a file a page of its own and waits until its scripts have run. From before the first byte on, whatever the
 // page says or asks for is kept. All pages are of one context and one process, which compiles the charting library once;
 // the page before is closed later than the next one is made, so that the process stays.
-async function open({ file, width = 1100, height = 900 }) {
+async function open({ file, text, width = 1100, height = 900 }) {
   const before = page;
   said = [];
   const heard = said;
@@ -33,7 +33,8 @@ async function open({ file, width = 1100, height = 900 }) {
   page.on('popup', (p) => heard.push({ kind: 'window', text: p.url() }));
   page.on('crash', () => heard.push({ kind: 'crash', text: 'the page crashed' }));
   page.on('dialog', (d) => { heard.push({ kind: 'dialog', text: d.message() }); d.dismiss().catch(() => {}); });
-  await page.goto(pathToFileURL(file).href, { waitUntil: 'load' });
+  if (text) await page.clock.install();
+  await page.goto(text ?? pathToFileURL(file).href, { waitUntil: 'load' });
 }
 
 // save presses the first element that the selector fits, keeps the file that this hands out, and answers with its name.
@@ -54,6 +55,9 @@ async function audit({ text }) {
 const orders = {
   audit,
   open,
+  visit: open, // text is an address; the clock of the page stands until it is moved
+  pass: async ({ times }) => { await page.clock.runFor(times * 1000); await page.waitForTimeout(200); },
+  loaded: () => page.waitForLoadState('load'),
   save,
   eval: ({ text }) => page.evaluate(text), // an expression; a promise is waited for
   click: ({ x, y }) => page.mouse.click(x, y),
@@ -80,8 +84,8 @@ try {
   browser = await chromium.launch({
     executablePath,
     timeout: 3 * patience,
-    // No name resolves but those of the file system: what asks the network anyway gets nothing, and is heard.
-    args: ['--host-resolver-rules=MAP * ~NOTFOUND', '--disable-gpu', '--disable-quic', '--no-first-run', '--process-per-site'],
+    // No name resolves but the loopback address, on which a test may serve: what asks the network anyway gets nothing, and is heard.
+    args: ['--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1', '--disable-gpu', '--disable-quic', '--no-first-run', '--process-per-site'],
   });
   context = await browser.newContext({ colorScheme: 'light' });
   context.setDefaultTimeout(patience);
