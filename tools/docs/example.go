@@ -14,7 +14,6 @@ import (
 	"dmgbench/internal/bench/engine/inprocess"
 	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/plan"
-	"dmgbench/internal/report"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/clock"
 	"dmgbench/internal/system/host"
@@ -51,7 +50,7 @@ func (c clockWithoutWaits) Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // writeExample executes the plan of a page with small files and without waits, by the engine that needs no
-// privilege, and writes its report to path. Where that engine makes none of the plan's images, the page gets the reason.
+// privilege, and writes its report to path.
 func writeExample(ctx context.Context, path string, page *planPage) (err error) {
 	dir, err := os.MkdirTemp("", "dmgbench-site-")
 	if err != nil {
@@ -62,12 +61,7 @@ func writeExample(ctx context.Context, path string, page *planPage) (err error) 
 	if err != nil {
 		return err
 	}
-	// Native folders are always possible: a plan without its images would show little else.
-	images := report.Where(c.Plan.Cases(), func(c plan.Case) bool { return !c.Baseline })
-	if refused := runner.UnsupportedCases(c.Plan, c.Engine); len(refused) > 0 && len(refused) >= len(images) {
-		page.Reason = refused[0].Err.What
-		return nil
-	}
+	page.Skipped = len(runner.UnsupportedCases(c.Plan, c.Engine))
 	if err := execute(ctx, c); err != nil {
 		return err
 	}
@@ -140,7 +134,7 @@ func execute(ctx context.Context, c runner.Config) error {
 		c.Host.CPUs = cpus
 		outcome, err = runner.Resume(ctx, c.Out, c)
 	}
-	if err != nil || outcome.Status == runner.StatusDone {
+	if err != nil || outcome.Status == runner.StatusDone || outcome.Status == runner.StatusSkipped {
 		return err
 	}
 	return fmt.Errorf("executing the example: %s: %s", outcome.Status, outcome.Message)

@@ -24,10 +24,10 @@ type planPage struct {
 	*plan.Plan
 	Protocol string
 	Example  string // path of the example report on the site
-	Reason   string // why there is none
 	System   string // that the example ran on
 	Scale    string // of sizes in the example, "" for those of the plan
 	Rounds   int    // of the example
+	Skipped  int    // cases of the example that need macOS
 }
 
 // writeSite writes the pages of all shipped plans as Markdown and their example reports as HTML below folder,
