@@ -27,7 +27,7 @@ type planPage struct {
 	System   string // that the example ran on
 	Scale    string // of sizes in the example, "" for those of the plan
 	Rounds   int    // of the example
-	Skipped  int    // cases of the example that need macOS
+	Skipped  int    // cases of the example that its engine does not support
 }
 
 // writeSite writes the pages of all shipped plans as Markdown and their example reports as HTML below folder,

@@ -64,16 +64,16 @@ LEFT OPEN BY THE SOURCE, CHOSEN HERE
 `, markdownOf(printed))
 }
 
-// TestPlanPage makes the page of one plan, and of one that no engine executes without macOS.
+// TestPlanPage makes the page of one plan, and of one with images that the engine does not support.
 func TestPlanPage(t *testing.T) {
 	folder := t.TempDir()
-	for name, skipped := range map[string]string{"gold-standard": "", "backends": "It skips 4 cases that need macOS."} {
+	for name, skipped := range map[string]string{"gold-standard": "", "backends": "The engine skips 4 cases that it does not support."} {
 		require.NoError(t, writePlanPage(t.Context(), folder, name))
 		assert.FileExists(t, folder+"/examples/"+name+".html")
 		page, err := os.ReadFile(folder + "/plan/" + name + ".md")
 		require.NoError(t, err)
 		assert.Contains(t, string(page), "](examples/"+name+".html) of this plan by the in-process engine on ")
 		assert.Contains(t, string(page), skipped)
-		assert.Equal(t, skipped != "", strings.Contains(string(page), "It skips"), name)
+		assert.Equal(t, skipped != "", strings.Contains(string(page), "The engine skips"), name)
 	}
 }
