@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,10 +39,11 @@ func TestLivePageInABrowser(t *testing.T) {
 	go func() {
 		served <- watch.Serve(ctx, run, now, func(url string) error { address <- url; return nil })
 	}()
-	defer func() {
+	end := sync.OnceFunc(func() {
 		cancel()
 		require.NoError(t, <-served)
-	}()
+	})
+	defer end()
 	d := drive(t, node, modules, chromium)
 	page := <-address
 	d.do(order{Do: "visit", Text: page}, nil)
@@ -96,5 +98,11 @@ func TestLivePageInABrowser(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "127.0.0.1", u.Hostname())
 	requests()
+	end()
+	require.Eventually(t, func() (is bool) {
+		pass()
+		d.eval(`document.querySelector('main > [role=status]') !== null`, &is)
+		return is
+	}, 20*time.Second, 50*time.Millisecond, "the end of the server is shown")
 	auditsAll(d)
 }

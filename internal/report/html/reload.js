@@ -1,5 +1,6 @@
 // Loads a page of `dmgbench watch --serve` again when its server has a newer one: between uses only, since that takes
-// the focus and what the user opened away. The browser keeps the position. Without its server the page stays.
+// the focus and what the user opened away. The browser keeps the position. Without its server the page stays,
+// and shows that it does.
 (function () {
   'use strict';
 
@@ -15,10 +16,20 @@
     return document.hidden || document.activeElement !== document.body || Date.now() - used < INTERVAL;
   }
 
-  setInterval(function () {
+  // showEnd is shown once: a server that is started again has another address.
+  function showEnd() {
+    clearInterval(timer);
+    var p = document.createElement('p');
+    p.className = 'notice';
+    p.setAttribute('role', 'status');
+    p.textContent = 'dmgbench watch --serve has ended: this page is not updated any more.';
+    document.querySelector('main').prepend(p);
+  }
+
+  var timer = setInterval(function () {
     if (isUsed()) return;
     fetch('', { method: 'HEAD' }).then(function (answer) {
       if (answer.ok && answer.headers.get('ETag') !== version && !isUsed()) location.reload();
-    }, function () {});
+    }, showEnd);
   }, INTERVAL);
 })();
