@@ -19,8 +19,11 @@ export DMGBENCH_RUN_ENGINE=inprocess DMGBENCH_STATE=$work/state DMGBENCH_CONFIG=
 shoot() {
 	local flags=(--headless --disable-gpu --hide-scrollbars --virtual-time-budget=5000)
 	[ "$(id -u)" != 0 ] || flags+=(--no-sandbox) # Chromium has none for root
-	"$browser" "${flags[@]}" --window-size="$3" --screenshot="$work/$1" "file://$2" >"$work/log" 2>&1 &&
-		pngquant --force --strip --quality 85-100 --output "$docs/$1" "$work/$1" || { cat "$work/log" >&2; return 1; }
+	"$browser" "${flags[@]}" --window-size="$3" --screenshot="$work/$1" "file://$2" >"$work/log" 2>&1 || {
+		cat "$work/log" >&2
+		return 1
+	}
+	pngquant --force --strip --quality 85-100 --output "$docs/$1" "$work/$1"
 }
 
 # Encryption is an axis here, so that its values are the sides of a comparison.
@@ -52,12 +55,13 @@ cat >"$work/encryption.toml" <<-'TOML'
 	rounds = 3
 TOML
 
-
 DMGBENCH_PICTURES=$work "${GO:-go}" test -count=1 -run TestPictures ./internal/report >/dev/null
 cd "$work"
-"$bin/dmgbench" run which-image --out which-image >/dev/null 2>&1
-"$bin/dmgbench" run quick --out quick >/dev/null 2>&1
-"$bin/dmgbench" run encryption.toml --sessions 4 --pause "0 s" --out encryption >/dev/null 2>&1
+# run executes a plan into a folder, and is silent unless that fails.
+run() { "$bin/dmgbench" run "$@" >run.log 2>&1 || { cat run.log >&2; return 1; }; }
+run which-image --out which-image
+run quick --out quick
+run encryption.toml --sessions 4 --pause "0 s" --out encryption
 "$bin/dmgbench" compare encryption --by encryption --format html >comparison.html || [ $? = 5 ] # encrypted is slower
 shoot which-image.png "$work/which-image/report.html" 1280,1000
 shoot report.png "$work/quick/report.html" 1280,900

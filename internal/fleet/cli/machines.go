@@ -34,6 +34,7 @@ func (a *app) serve(ctx context.Context, _ []string) error {
 		return usageError("reading --runs: %w", err)
 	}
 	limits.Runs, limits.Replicas = int64(runs), int(max(a.number("replicas"), 1))
+	limits.Results = max(limits.Results, limits.Runs) // one flag helps against every full store
 	if a.text("nats") != "" {
 		if err := a.connect(); err != nil {
 			return err
