@@ -225,11 +225,15 @@ func (s Screen) drawCases(c *canvas, first, n int, q Quantity) {
 	// -41.1 to 1590.
 	const value, interval, size, gaps = 9, 13, 7, 10
 	rounds := min(max(most, len("rounds")), c.width/8)
+	roundsTitle := "rounds"
+	if rounds < most {
+		roundsTitle = fmt.Sprintf("%d of %d", rounds, most)
+	}
 	rest := c.width - rounds - value - interval - size - gaps
 	spark, steps := rest/5, rest/8
 	name := rest - spark - steps
 	figure := report.FirstOf(report.Plain(strings.ReplaceAll(q.Op, "_", " ")+" "+q.Phase, 80), "no figure yet")
-	head := []string{cell(title, name), cell("rounds", rounds), left(figure, value+1+interval), cell("files", spark),
+	head := []string{cell(title, name), cell(roundsTitle, rounds), left(figure, value+1+interval), cell("files", spark),
 		left("on disk", size)}
 	c.line(c.muted.Render(strings.Join(head, "  ")))
 	for _, row := range rows {

@@ -33,6 +33,16 @@ func TestHiddenCasesAreCounted(t *testing.T) {
 	assert.NotContains(t, s.Draw(Layout{Width: 80}), "of 36")
 }
 
+// So are rounds.
+func TestHiddenRoundsAreCounted(t *testing.T) {
+	s := manyCases()
+	assert.Contains(t, s.Draw(Layout{Width: 80}), "rounds")
+	s.Cases[0].Rounds = make([]string, 30)
+	assert.Contains(t, s.Draw(Layout{Width: 80}), "10 of 30")
+	assert.Contains(t, s.Draw(Layout{Width: 160}), "20 of 30")
+	assert.Contains(t, s.Draw(Layout{Width: 240}), "rounds")
+}
+
 // The first line of the warnings that have room is the first one of a warning.
 func TestWarningsAreNotCutInTheMiddle(t *testing.T) {
 	s := manyCases()
