@@ -178,7 +178,7 @@ var commandRows = []commandRow{
 	{"plans copy", "NAME [FILE]", "", 1, 2, (*app).copyPlan},
 	{"plans new", "FILE", "", 1, 1, (*app).newPlan},
 	{"check", "PLAN...", "measure", 1, unlimited, (*app).checkPlans},
-	{"watch", "RUN", "measure", 1, 1, (*app).watchRun},
+	{"watch", "[RUN...]", "measure", 0, unlimited, (*app).watchRun},
 	{"report", "RUN...", "report", 0, unlimited, (*app).reportRuns},
 	{"compare", "RUN...", "report", 1, unlimited, (*app).compareRuns},
 	{"export", "RUN...", "report", 1, unlimited, (*app).exportRuns},

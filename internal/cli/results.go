@@ -170,7 +170,7 @@ func (a *app) exportRuns(_ context.Context, dirs []string) error {
 // uses one processor at a time, as the others are the run's.
 func (a *app) watchRun(ctx context.Context, args []string) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	dir := runFolder(args[0])
+	dir := newestRun(args)
 	if a.isSet("serve") {
 		return watch.Serve(ctx, dir, a.clock.Wall, func(url string) error { return a.print("%s", url) })
 	}
@@ -195,6 +195,23 @@ func (a *app) watchRun(ctx context.Context, args []string) error {
 	}
 	_, err = io.WriteString(a.stdout, run.Screen(a.clock.Wall()).Draw(watch.Layout{Width: 80, Theme: theme}))
 	return err
+}
+
+// newestRun is the run folder whose journal was written last: of those that are
+// given, or are in folders that are, without one in "runs".
+func newestRun(args []string) string {
+	if len(args) == 0 {
+		args = []string{"runs"}
+	}
+	written := func(dir string) time.Time {
+		fi, err := os.Stat(filepath.Join(dir, result.JournalFile))
+		if err != nil {
+			return time.Time{} // opening it reports why, if there is no other
+		}
+		return fi.ModTime()
+	}
+	dirs := report.FlatMap(args, func(arg string) []string { return runfolders.Folders(runFolder(arg)) })
+	return slices.MaxFunc(dirs, func(a, b string) int { return written(a).Compare(written(b)) })
 }
 
 // writeJSON prints a value as indented JSON.

@@ -151,6 +151,7 @@ type Screen struct {
 	Title, Engine string
 	Status        string // running, done, failed, skipped, paused or interrupted
 	Advice        string // what a user can do, "" where the run needs no one
+	Replay        bool   // of a moment before the last record
 	Progress      runner.Status
 	Left          time.Duration
 	Step          string        // what happens now: the kind of the step and its phase
@@ -212,6 +213,9 @@ func (r *Run) setStatus(s *Screen) {
 		s.Status, s.Advice = result.Paused, r.state.Paused.Message
 	case s.Status == result.Interrupted || r.abandoned && r.shown == len(r.follower.Records()):
 		s.Status, s.Advice = result.Interrupted, "continue with: dmgbench resume "+engine.ShellQuote(r.dir)
+		if n := len(r.state.Sessions); n > 0 && r.state.Sessions[n-1].Reason != "" {
+			s.Advice = r.state.Sessions[n-1].Reason + "; " + s.Advice
+		}
 	default: // a session without an end is active
 		s.Status = running
 	}

@@ -109,13 +109,15 @@ func (s Screen) Draw(l Layout) string {
 
 // drawHead draws what runs, how far it is, and what happens now.
 func (s Screen) drawHead(c *canvas) {
-	state := s.Status
+	state := report.TextIf(s.Replay, "replay, ") + s.Status
 	if s.Engine != "" {
 		state = s.Engine + ", " + state
 	}
 	title := cell(report.Plain(s.Title, 200), c.width-report.Width(state)-2)
 	c.line(c.title.Render(title), "  ", s.style(c.palette, s.Status).Render(state))
-	p, took := s.Progress, brief(time.Duration(s.Progress.ElapsedNS))+" so far"
+	p, took := s.Progress, brief(time.Duration(s.Progress.ElapsedNS))
+	canGrow := []string{running, result.Paused, result.Interrupted}
+	took += report.TextIf(slices.Contains(canGrow, s.Status), " so far")
 	if s.Left > 0 {
 		took = "about " + brief(s.Left) + " left, " + took
 	}

@@ -57,6 +57,15 @@ func TestWarningsAreNotCutInTheMiddle(t *testing.T) {
 	assert.Contains(t, drawn, "end\n")
 }
 
+// What stopped a run comes before the command that continues it.
+func TestReasonOfAnInterruption(t *testing.T) {
+	r := &Run{dir: "runs/it", state: &result.State{Sessions: []result.Session{{End: result.Interrupted,
+		Reason: "place internal is full"}}}}
+	var s Screen
+	r.setStatus(&s)
+	assert.Equal(t, "place internal is full; continue with: dmgbench resume runs/it", s.Advice)
+}
+
 // Intervals are whole: the end that is cut off might be the one that matters, and the method is half of what they mean.
 func TestIntervalsAreWhole(t *testing.T) {
 	s := manyCases()

@@ -48,10 +48,16 @@ func (r *Run) Follow(ctx context.Context, in io.Reader, out io.Writer, env []str
 }
 
 // Init starts the clock, and asks the terminal for the colour of its background.
-func (p *program) Init() tea.Cmd { return tea.Batch(wait(), tea.RequestBackgroundColor) }
+func (p *program) Init() tea.Cmd { return tea.Batch(p.wait(), tea.RequestBackgroundColor) }
 
 // wait is the next tick of the clock.
-func wait() tea.Cmd { return tea.Tick(poll, func(time.Time) tea.Msg { return tick{} }) }
+func (p *program) wait() tea.Cmd {
+	pause := poll
+	if p.replay {
+		pause /= 4 // a replay takes a quarter of a minute
+	}
+	return tea.Tick(pause, func(time.Time) tea.Msg { return tick{} })
+}
 
 // Update changes what is shown after a message of the terminal or the clock.
 func (p *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -71,7 +77,7 @@ func (p *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if p.err = p.advance(); p.err != nil {
 			return p, tea.Quit
 		}
-		return p, wait()
+		return p, p.wait()
 	}
 	return p, nil
 }
@@ -118,7 +124,9 @@ func (p *program) View() tea.View {
 	if p.replay {
 		at = p.run.lastTime()
 	}
-	v := tea.NewView(p.run.Screen(at).Draw(p.layout))
+	s := p.run.Screen(at)
+	s.Replay = p.replay
+	v := tea.NewView(s.Draw(p.layout))
 	v.AltScreen = true
 	return v
 }

@@ -423,7 +423,9 @@ func TestReplay(t *testing.T) {
 	r.now = func() time.Time { return r.after(0) }
 	p := &program{run: r, layout: Layout{Width: 80, Height: 24, Top: -1}}
 	whole := p.shows()
+	assert.NotContains(t, whole, "replay,")
 	assert.Contains(t, p.shows("r"), "0 of 15 case-rounds")
+	assert.Contains(t, p.View().Content, "replay, running")
 	seen := map[string]bool{}
 	for p.replay {
 		_, cmd := p.Update(tick{})
