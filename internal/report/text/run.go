@@ -131,7 +131,9 @@ func screenNumbers(f report.FirstScreen) []report.Section {
 	})
 	for i, row := range t.Rows {
 		t.Rows[i] = report.Map(row, func(c report.Cell) report.Cell {
-			c.Marks = nil
+			if c.Marks = nil; c.Class == "warn" {
+				c.Class = "" // a colour alone would not show why
+			}
 			return c
 		})
 		if isLong {

@@ -52,3 +52,12 @@ func TestWideTablesLoseNothing(t *testing.T) {
 		}
 	}
 }
+
+// The first screen has no footnotes, so that a doubtful figure has no colour there either: it would be the only sign.
+func TestNoColourWithoutItsNote(t *testing.T) {
+	numbers := report.Table{Columns: report.Columns("<case", "measured"),
+		Rows: [][]report.Cell{{{Text: "UDRW"}, {Text: "1 GB/s", Class: "warn", Marks: []int{1}}}}}
+	shown := screenNumbers(report.FirstScreen{Numbers: &numbers})[0].Table.Rows[0][1]
+	assert.Equal(t, report.Cell{Text: "1 GB/s"}, shown)
+	assert.Equal(t, "warn", numbers.Rows[0][1].Class, "the page keeps it")
+}
