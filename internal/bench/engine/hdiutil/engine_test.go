@@ -230,7 +230,7 @@ func TestSupports(t *testing.T) {
 	assert.Equal(t, "ext4", c.Made().Filesystem)
 	assert.Equal(t, []string{"dmgbench hdiutil attach '/p/a'\\''b.dmg'"}, c.OpenWith("/p/a'b.dmg"))
 	x := alike.create("exfat", spec("UDRW", on("exFAT")))
-	assert.Equal(t, []string{"dmgbench hdiutil attach '/p/c.dmg'", "dmgbench hdiutil ls '/p/c.dmg'"}, x.OpenWith("/p/c.dmg"))
+	assert.Equal(t, []string{"dmgbench hdiutil attach /p/c.dmg", "dmgbench hdiutil ls /p/c.dmg"}, x.OpenWith("/p/c.dmg"))
 }
 
 func TestMissingTools(t *testing.T) {
