@@ -80,7 +80,7 @@ record_until '1/9'
 record 6
 terminal select-window -t 'terminal 2'
 record 5
-type_line 'dmgbench watch runs/quick-*'
+type_line 'dmgbench watch'
 record_until 'of 9 case'
 record 20
 terminal send-keys Right
