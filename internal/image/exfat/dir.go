@@ -80,7 +80,8 @@ func (v *Volume) readEntries(extents []Extent, room int64) (data []byte, used in
 	return data, used, nil
 }
 
-// parse fills in the entries. Sets that do not hold together are left out.
+// parse fills in the entries, and those that no path can name. Sets that do not
+// hold together are left out.
 func (d *directory) parse() {
 	for i := 0; i < d.used; i++ {
 		b := d.data[i*entryLen : d.used*entryLen]
@@ -96,7 +97,12 @@ func (d *directory) parse() {
 			continue
 		}
 		key := d.v.upcase.key(rec.name)
-		if d.entries[key] == nil {
+		switch {
+		case !rec.isNamed():
+			d.unnamed = append(d.unnamed, fmt.Errorf("%q: %w", rec.text(), ErrName))
+		case d.entries[key] != nil:
+			d.unnamed = append(d.unnamed, fmt.Errorf("%q: %w", rec.text(), ErrSameName))
+		default:
 			d.entries[key] = &entry{record: rec, dir: d, index: i, count: n}
 		}
 		i += n - 1

@@ -36,8 +36,10 @@
 // more FAT and bitmap than fit into [MountOptions.MetadataLimit]. Directories
 // take at most 256 MiB each (a limit of the format) and, all loaded ones
 // together, at most that limit as well. It never follows a chain for longer
-// than the volume has clusters. Names on disk that are not valid UTF-16 are
-// listed with U+FFFD and cannot be opened.
+// than the volume has clusters. An entry
+// that no path can name, since its name is forbidden, not valid UTF-16 or that
+// of an entry before it, is left alone: [Volume.List] and [Volume.Walk] report
+// it, and go on with the others.
 //
 // To put files on a volume use [Volume]; what a benchmark does with them is for
 // the packages above.
@@ -74,6 +76,8 @@ var (
 	ErrNotDir = errors.New("is not a directory")
 	// ErrName: exFAT forbids a name.
 	ErrName = errors.New("name is not allowed on exFAT")
+	// ErrSameName: an entry has the name of one before it in its directory.
+	ErrSameName = errors.New("another file or folder has this name")
 	// ErrFATTooSmall: a volume cannot grow because its FAT was not made for
 	// that many clusters; see FormatOptions.MaxSize.
 	ErrFATTooSmall = errors.New("the file allocation table is too small")

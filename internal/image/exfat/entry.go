@@ -276,6 +276,12 @@ func isName(units []uint16) bool {
 		})
 }
 
+// isNamed reports whether a path can name the record: a name on disk may hold
+// what exFAT forbids, or be invalid UTF-16.
+func (r *record) isNamed() bool {
+	return isName(r.name) && slices.Equal(r.name, utf16.Encode(utf16.Decode(r.name)))
+}
+
 // CutLabel returns the start of a name, whole characters of it, that fits as the
 // label of a volume.
 func CutLabel(name string) string {

@@ -185,7 +185,7 @@ func (v *Volume) Remove(path string) (err error) {
 			return err
 		case e == nil:
 			return fs.ErrInvalid
-		case d != nil && len(d.entries) > 0:
+		case d != nil && !d.isEmpty():
 			return ErrNotEmpty
 		}
 		runs, err := v.clusters(e)
@@ -234,13 +234,18 @@ func (v *Volume) Stat(path string) (_ Info, err error) {
 	return e.info(), nil
 }
 
-// List describes what is in a directory, in the order of the directory.
+// List describes what is in a directory, in the order of the directory. With
+// entries that no path can name it returns the others, and an error for each of
+// those; after any other error infos is nil.
 func (v *Volume) List(path string) (infos []Info, err error) {
 	defer annotate(&err, "listing %q", path)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	_, infos, err = v.listLocked(path)
-	return infos, err
+	d, infos, err := v.listLocked(path)
+	if err != nil {
+		return nil, err
+	}
+	return infos, errors.Join(d.unnamed...)
 }
 
 // listLocked is List under mu; it also returns the directory.
@@ -262,12 +267,19 @@ func (v *Volume) listLocked(path string) (*directory, []Info, error) {
 
 // Walk calls f for everything below a directory, parents before children; paths
 // have no leading slash. It ends with the first error, such as ErrCorrupt at a
-// directory that contains itself; but for a directory that cannot be listed it
-// calls failed, if that is not nil, and continues unless failed returns an
-// error.
+// directory that contains itself; but for a directory that cannot be listed, and
+// for each entry of one that no path can name, it calls failed, if that is not
+// nil, and continues unless failed returns an error.
 func (v *Volume) Walk(path string, f func(path string, i Info) error,
 	failed func(path string, err error) error) error {
 	seen := map[int64]bool{} // places of the first clusters of directories
+	fail := func(path string, err error) error {
+		err = fmt.Errorf("listing %q: %w", path, err)
+		if failed == nil {
+			return err
+		}
+		return failed(path, err)
+	}
 	var walk func(path string) error
 	walk = func(path string) error {
 		v.mu.Lock()
@@ -280,11 +292,7 @@ func (v *Volume) Walk(path string, f func(path string, i Info) error,
 		}
 		v.mu.Unlock()
 		if err != nil {
-			err = fmt.Errorf("listing %q: %w", path, err)
-			if failed != nil {
-				err = failed(path, err)
-			}
-			return err
+			return fail(path, err)
 		}
 		for _, i := range infos {
 			child := strings.TrimPrefix(path+"/"+i.Name, "/")
@@ -292,6 +300,11 @@ func (v *Volume) Walk(path string, f func(path string, i Info) error,
 				err = walk(child)
 			}
 			if err != nil {
+				return err
+			}
+		}
+		for _, u := range d.unnamed { // set when the directory was loaded
+			if err := fail(path, u); err != nil {
 				return err
 			}
 		}
@@ -447,7 +460,7 @@ func (e *entry) replace(target *entry, units []uint16) error {
 		if content, err = v.dirOf(target); err != nil {
 			return err
 		}
-		if len(content.entries) > 0 {
+		if !content.isEmpty() {
 			return ErrNotEmpty
 		}
 	}

@@ -169,6 +169,7 @@ func (v *Volume) loadSystem() error {
 	}
 	v.upcase = t
 	clear(v.root.entries)
+	v.root.unnamed = nil
 	v.root.parse()
 	return nil
 }
@@ -566,6 +567,8 @@ type directory struct {
 	extents []Extent
 	// entries are the files and directories by the key of their names.
 	entries map[string]*entry
+	// unnamed has an error for each entry that no path can name.
+	unnamed []error
 	// used is the number of entries before the end marker, hint where the
 	// search for free ones starts.
 	used int
@@ -577,3 +580,6 @@ type directory struct {
 	// such an entry.
 	movedIn, movedOut uint64
 }
+
+// isEmpty reports whether the directory has no entries, named or not.
+func (d *directory) isEmpty() bool { return len(d.entries)+len(d.unnamed) == 0 }

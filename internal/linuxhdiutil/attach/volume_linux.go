@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"log"
 	"path"
 	"sync"
 	"sync/atomic"
@@ -122,6 +123,8 @@ func (v *volumeFS) errno(doing string, err error) syscall.Errno {
 type node struct {
 	fusefs.Inode
 	v *volumeFS
+	// reported is done when the log has the entries that are not listed.
+	reported sync.Once
 }
 
 // path is the path of a child on the volume; of the node itself if name is
@@ -179,11 +182,14 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fu
 	return n.child(ctx, i, out), 0
 }
 
-// Readdir lists a folder.
+// Readdir lists a folder. What no path can name is in the log, once.
 func (n *node) Readdir(context.Context) (fusefs.DirStream, syscall.Errno) {
 	list, err := n.v.volume.List(n.path(""))
-	if err != nil {
+	if list == nil {
 		return nil, errnoOf(err)
+	}
+	if err != nil {
+		n.reported.Do(func() { log.Printf("%.1000v", err) })
 	}
 	entries := make([]fuse.DirEntry, 0, len(list))
 	for _, i := range list {

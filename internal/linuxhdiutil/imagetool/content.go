@@ -290,9 +290,6 @@ func (c *call) list(_ *imageFile, v *exfat.Volume) error {
 		}, nil)
 	}
 	entries, err := v.List(at)
-	if err != nil {
-		return err
-	}
 	slices.SortFunc(entries, func(a, b exfat.Info) int { return strings.Compare(a.Name, b.Name) })
 	for _, i := range entries {
 		err = cmp.Or(err, c.printEntry(i.Name, i))
