@@ -27,12 +27,13 @@ import (
 	"dmgbench/internal/report/text"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/clock"
+	"dmgbench/internal/system/safetext"
 	"dmgbench/internal/system/units"
 )
 
 // printable is the text that is printed of anything that may come from a file or
-// an argument, see [report.Printable].
-func printable(s string) string { return report.Printable(s) }
+// an argument, see [safetext.Clean].
+func printable(s string) string { return safetext.Clean(s) }
 
 // wrap breaks text between words into lines of at most width characters, see
 // [text.Wrap].

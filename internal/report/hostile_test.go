@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dmgbench/internal/report/reporttest"
+	"dmgbench/internal/system/safetext"
 )
 
 func TestHostileTextStaysText(t *testing.T) {
@@ -86,7 +87,7 @@ func TestCleanInvariants(t *testing.T) {
 		require.Equal(t, out, Clean(out), "cleaning twice changes nothing")
 		require.LessOrEqual(t, utf8.RuneCountInString(Shorten(s, limit)), limit)
 		for _, r := range out {
-			require.False(t, unicode.IsControl(r) || unicode.Is(hidden, r), "%U", r)
+			require.False(t, unicode.IsControl(r) || safetext.IsHidden(r), "%U", r)
 		}
 		require.GreaterOrEqual(t, Width(out), 0)
 	})

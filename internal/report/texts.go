@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"dmgbench/internal/system/safetext"
 )
 
 // Clean makes text from plans, volumes and hosts safe to show: valid UTF-8 on
@@ -21,7 +23,7 @@ func Clean(s string) string {
 		case unicode.IsSpace(r) || r == '\u2028' || r == '\u2029':
 			space = b.Len() > 0
 			continue
-		case unicode.IsControl(r) || unicode.Is(hidden, r):
+		case unicode.IsControl(r) || safetext.IsHidden(r):
 			continue
 		}
 		if space {
@@ -31,31 +33,6 @@ func Clean(s string) string {
 		b.WriteRune(r)
 	}
 	return b.String()
-}
-
-// Printable replaces control and format characters, so that no name in a run folder
-// can control the terminal. Unlike in [Clean], line ends, tabs and blanks stay.
-func Printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
-}
-
-// hidden are the characters that have no shape of their own but change what is
-// read: bidirectional controls, zero-width spaces, tags, interlinear marks, and
-// private use, which has no agreed shape. The joiner U+200D holds emoji together
-// and stays.
-//
-// The Unicode report UTR 36 describes how such characters are used to deceive.
-var hidden = &unicode.RangeTable{
-	R16: []unicode.Range16{{0xAD, 0xAD, 1}, {0x34F, 0x34F, 1}, {0x61C, 0x61C, 1}, {0x180E, 0x180E, 1},
-		{0x200B, 0x200C, 1}, {0x200E, 0x200F, 1}, {0x202A, 0x202E, 1}, {0x2060, 0x206F, 1}, {0xE000, 0xF8FF, 1},
-		{0xFEFF, 0xFEFF, 1}, {0xFFF9, 0xFFFB, 1}},
-	R32:         []unicode.Range32{{0xE0000, 0xE0FFF, 1}},
-	LatinOffset: 1,
 }
 
 // Shorten is clean text of at most limit characters, cut between characters and

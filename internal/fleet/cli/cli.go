@@ -30,6 +30,7 @@ import (
 	"dmgbench/internal/report"
 	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/manpage"
+	"dmgbench/internal/system/safetext"
 	"dmgbench/internal/system/version"
 )
 
@@ -236,7 +237,7 @@ func (a *app) Write(p []byte) (int, error) {
 // note prints text about what the program does on stderr. Line ends stay, and
 // blanks, with which errors of a plan point to a column.
 func (a *app) note(format string, args ...any) {
-	fmt.Fprintln(a.stderr, strings.TrimRight(report.Printable(fmt.Sprintf(format, args...)), "\n"))
+	fmt.Fprintln(a.stderr, strings.TrimRight(safetext.Clean(fmt.Sprintf(format, args...)), "\n"))
 }
 
 // stateFolder is the folder that --folder names, by default the one of this name
