@@ -220,14 +220,17 @@ type imageInfo struct {
 // --plist`.
 func ParseImageInfo(out []byte) (Image, error) {
 	d, err := findPlist[imageInfo](out)
-	locked := len(d.Encryption) > 0
+	encrypted := len(d.Encryption) > 0
+	if answer, ok := d.Encryption["Is Encrypted"].(bool); ok {
+		encrypted = answer
+	}
 	i := Image{
 		Format:    cmp.Or(d.Format, d.ImageFormat),
 		Size:      max(cmp.Or(d.Information.Bytes, d.SizeInfo.Bytes, d.TotalBytes, d.Size), 0),
-		Encrypted: d.Properties.Encrypted || locked || d.Store.Encryption != "" && d.Store.Encryption != "none",
+		Encrypted: d.Properties.Encrypted || encrypted || d.Store.Encryption != "" && d.Store.Encryption != "none",
 		Scheme:    d.Partitions.Scheme,
 	}
-	if err == nil && i.Format == "" && i.Size == 0 && !locked {
+	if err == nil && i.Format == "" && i.Size == 0 && len(d.Encryption) == 0 {
 		err = fmt.Errorf("%w: neither format nor size", ErrNoResult)
 	}
 	return i, err

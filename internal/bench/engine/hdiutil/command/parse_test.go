@@ -187,10 +187,13 @@ func TestImageInfo(t *testing.T) {
 	}
 	// diskutil image info of an encrypted image that was given no passphrase.
 	locked := "<key>Encryption Info</key><dict><key>Encryption Type</key><string>AES-256</string></dict>"
+	answer := "<key>Image Format</key><string>ASIF</string><key>Encryption Info</key><dict><key>Is Encrypted</key><%v/></dict>"
 	for text, want := range map[string]command.Image{
 		list("<key>Image Format</key><string>ASIF</string>" + locked): {Format: "ASIF", Encrypted: true},
 		list(locked): {Encrypted: true},
 		list("<key>Image Format</key><string>ASIF</string><key>Encryption Info</key><dict/>"): {Format: "ASIF"},
+		list(fmt.Sprintf(answer, false)): {Format: "ASIF"},
+		list(fmt.Sprintf(answer, true)):  {Format: "ASIF", Encrypted: true},
 	} {
 		i, err = command.ParseImageInfo([]byte(text))
 		require.NoError(t, err)
