@@ -1,6 +1,7 @@
 package plans_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -33,6 +34,45 @@ func TestShipped(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What an edit frees is given back when the image is mounted again. So that a
+// manifest has the whole cost of the edits before it, and the next one none of it,
+// the image is attached and detached without an edit before each manifest.
+func TestManifestsHaveTheWholeCostOfTheirEdits(t *testing.T) {
+	changing := []string{"write", "edit", "delete", "tree", "copy", "stream", "random", "mkdir"}
+	checked := 0
+	for _, name := range plans.Names() {
+		p := load(t, name)
+		for _, c := range p.Cases() {
+			changed := map[string]bool{} // containers that were not attached again since
+			for _, s := range c.Steps {
+				switch {
+				case slices.Contains(changing, s.Do) && s.Action != "list" && s.Action != "read":
+					changed[s.On] = true
+				case s.Do == "attach":
+					changed[s.On] = false
+				case s.Do == "manifest":
+					checked++
+					assert.False(t, changed[s.On], "%s, %s: manifest %s", name, c.ID, s.Phase)
+				}
+			}
+		}
+	}
+	assert.Positive(t, checked)
+}
+
+// Advice on speed is not judged by bytes: it names the criteria that its author
+// spoke of, unless the first of them is a speed, too.
+func TestAdviceIsJudgedByWhatItIsAbout(t *testing.T) {
+	for _, name := range plans.Names() {
+		for _, u := range load(t, name).Uses {
+			for _, a := range u.Advice {
+				isSpeed := u.Decide[0].Quantity.Unit() == "1/s"
+				assert.True(t, isSpeed || len(a.Criteria) > 0, "%s, %s: %s", name, u.Name, a.Says)
+			}
+		}
 	}
 }
 

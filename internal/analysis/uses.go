@@ -52,8 +52,10 @@ func (s *runData) newUseData(u plan.Use) *useData {
 	})
 	j := judge{s: s, est: s.headlineName(), strict: true}
 	for _, x := range u.Decide {
+		isSame := t.isSameEverywhere(x)
 		t.out.Criteria = append(t.out.Criteria, result.UseCriterion{Title: x.Title, Op: string(x.Quantity),
-			Unit: x.Quantity.Unit(), HigherIsBetter: x.Better == "higher", Matters: float64(x.Matters)})
+			Unit: x.Quantity.Unit(), HigherIsBetter: x.Better == "higher", Matters: float64(x.Matters),
+			SameEverywhere: isSame})
 		name := meanRate
 		if isPerFile(x.Quantity) || x.Quantity == "stream" {
 			name = j.est
@@ -63,7 +65,10 @@ func (s *runData) newUseData(u plan.Use) *useData {
 			v := j.operand(plan.Operand{Quantity: x.Quantity, Where: slices.Concat(k.Where, x.Where)})
 			f := result.UseFigure{Why: wording.Join(v.missing, v.weak)}
 			if f.Why == "" {
-				e := v.estimate(name)
+				e := v.useEstimate(name)
+				if isSame {
+					e.CI, e.Why = nil, wording.Text("use.same-everywhere")
+				}
 				f.Estimate = &e
 			}
 			row, t.out.Candidates[i].Figures = append(row, v), append(t.out.Candidates[i].Figures, f)
@@ -71,6 +76,34 @@ func (s *runData) newUseData(u plan.Use) *useData {
 		t.values = append(t.values, row)
 	}
 	return t
+}
+
+// isSameEverywhere reports whether the figures by a criterion are the same on
+// every machine: what our own writer of images changes in an image depends on the
+// plan and its seed alone, as long as one worker writes.
+func (t *useData) isSameEverywhere(x plan.Criterion) bool {
+	info, _ := x.Quantity.Info()
+	isOther := func(ss result.Session) bool { return ss.Engine.Name != "inprocess" }
+	isUncertain := func(sub *caseData) bool {
+		return sub.c.Target.Kind != "image" && slices.ContainsFunc(t.out.Candidates,
+			func(k result.UseCandidate) bool { return slices.Contains(k.Cases, sub.c.ID) })
+	}
+	return info.Do == "manifest" && t.s.p.Defaults.Workers <= 1 &&
+		!slices.ContainsFunc(t.s.r.Sessions, isOther) && !slices.ContainsFunc(t.s.cases, isUncertain)
+}
+
+// useEstimate is the estimate of an operand as candidates are compared: the
+// geometric mean of its rounds also of sizes, so that figures of the same rounds
+// divide to the mean of their ratios.
+func (a operandValue) useEstimate(name string) result.Estimate {
+	e := a.estimate(name)
+	if isSpeed(a.unit) || len(a.values) == 0 || slices.Min(a.values) <= 0 {
+		return e
+	}
+	sc := logScale.over(a.per)
+	e.Value, e.CI, e.Why = sc.centre(a.values), nil, ""
+	sc.roundInterval(&e, a.values)
+	return e
 }
 
 // useScope limits the answers of engines of this program to its own images on
@@ -100,7 +133,7 @@ func (t *useData) figure(criterion, i int) *result.UseFigure {
 // amount writes the value of a figure.
 func (t *useData) amount(criterion, i int) string {
 	e := t.figure(criterion, i).Estimate
-	return wording.Amount{Value: e.Value, Unit: e.Unit}.String()
+	return wording.WithNoun(t.out.Criteria[criterion].Op, wording.Amount{Value: e.Value, Unit: e.Unit}.String())
 }
 
 // say adds a sentence to the reason of the choice.
@@ -163,13 +196,13 @@ func (t *useData) compare(at int, left []int) (equal, open []int) {
 		if x.Better == "higher" {
 			i, j = j, i
 		}
-		return cmp.Compare(values[i].headline(), values[j].headline())
+		return cmp.Compare(t.figure(at, i).Estimate.Value, t.figure(at, j).Estimate.Value)
 	})
 	t.figure(at, best).Rank, equal = result.RankBest, []int{best}
 	before := len(t.ps)
 	var others, tests []*useContrast
 	for _, i := range slices.DeleteFunc(left, func(i int) bool { return i == best }) {
-		c := newUseContrast(values[best], values[i], x)
+		c := newUseContrast(values[best], values[i], x, t.out.Criteria[at].SameEverywhere)
 		c.i, others = i, append(others, c)
 		if c.isTest() {
 			tests, t.ps = append(tests, c), append(t.ps, c.p)
@@ -217,13 +250,21 @@ func (t *useData) explain(at, best int, others []*useContrast, equal, open []int
 	}
 }
 
-// judgeAdvice decides whether the figures agree with what a source recommends.
+// judgeAdvice decides whether the figures agree with what a source recommends, if
+// the criterion that excluded its candidate, or that decided, is one that the
+// source speaks of.
 func (t *useData) judgeAdvice(a plan.Advice) result.UseAdvice {
 	out := result.UseAdvice{Says: a.Says, Source: a.Source, Candidate: a.Candidate, Verdict: result.Holds}
 	own, _ := find(t.out.Candidates, func(k result.UseCandidate) bool { return k.Title == a.Candidate })
+	by := slices.IndexFunc(own.Figures, func(f result.UseFigure) bool { return f.Rank == result.RankWorse })
+	if by < 0 { // no criterion has excluded it
+		by = t.out.DecidedBy
+	}
 	switch {
 	case t.out.Choice == result.NotMeasured || own.Figures[0].Estimate == nil:
 		out.Verdict = result.NotMeasured
+	case len(a.Criteria) > 0 && !slices.Contains(a.Criteria, t.plan.Decide[by].Title):
+		out.Verdict = result.OtherCriterion
 	case !slices.Contains(t.out.Chosen, a.Candidate):
 		out.Verdict = result.DoesNotHold
 	case t.out.Choice == result.Undecided:
@@ -292,11 +333,14 @@ type useContrast struct {
 	none, matters float64
 	// That of none, after Holm once it is known
 	p float64
+	// See [result.UseCriterion.SameEverywhere]
+	sameEverywhere bool
 }
 
 // newUseContrast pairs a candidate with the best by rounds: by their ratios, or
-// where one has none by their differences.
-func newUseContrast(best, other operandValue, x plan.Criterion) *useContrast {
+// where one has none by their differences. Of figures that are the same
+// everywhere, another run would have the same mean: it is compared exactly.
+func newUseContrast(best, other operandValue, x plan.Criterion, sameEverywhere bool) *useContrast {
 	var ratios, gaps []float64
 	for i, r := range best.rounds {
 		if j, ok := slices.BinarySearch(other.rounds, r); ok {
@@ -312,6 +356,10 @@ func newUseContrast(best, other operandValue, x plan.Criterion) *useContrast {
 	if !finite(ratios...) || len(ratios) > 0 && slices.Min(ratios) <= 0 {
 		c = &useContrast{sc: plainScale.over(best.per), xs: gaps, unit: best.unit,
 			matters: share * math.Abs(best.headline()), p: 1}
+	}
+	c.sameEverywhere = sameEverywhere
+	if sameEverywhere {
+		c.xs = slices.Repeat([]float64{c.centre()}, len(c.xs))
 	}
 	if c.isTest() {
 		c.p = c.sc.pAt(c.xs, c.none)
@@ -372,6 +420,8 @@ func (c *useContrast) describe(f *result.UseFigure) wording.Message {
 	switch {
 	case r.CI == nil:
 		return wording.Say("use.few", text, r.Why)
+	case c.sameEverywhere:
+		return wording.Say("use.exact-everywhere", text)
 	case !c.isTest():
 		return wording.Say("use.exact", text, n)
 	}

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -205,6 +206,99 @@ func TestUseByRates(t *testing.T) {
 	assert.True(t, r.Uses[0].Criteria[0].HigherIsBetter)
 	assert.Equal(t, "aggregate", r.Uses[0].Candidates[0].Figures[0].Estimate.Name)
 	assert.Greater(t, r.Uses[0].Candidates[0].Figures[0].Ratio.Value, 1.5, "so many times worse")
+}
+
+// The figures of two candidates divide to the ratio that is printed, also of sizes
+// that vary from round to round.
+func TestUseFiguresDivideToTheirRatio(t *testing.T) {
+	sizes := byFormat{{12.55, 13.22, 11.10, 15.22, 12.19}, {4.42, 3.46, 2.00, 5.89, 2.58}, {40}}
+	u := usesOf(t, usePlan, 5, byFormat{{1}, {1}, {1}}, sizes, nil).Uses[0]
+	raw, bundle := u.Candidates[0].Figures[1], u.Candidates[1].Figures[1]
+	assert.Equal(t, result.RankBest, bundle.Rank)
+	assert.InDelta(t, 3.743, raw.Ratio.Value, 0.001)
+	assert.InEpsilon(t, raw.Ratio.Value, raw.Estimate.Value/bundle.Estimate.Value, 1e-6)
+	assert.Less(t, raw.Estimate.CI.Low, raw.Estimate.Value)
+	assert.Greater(t, raw.Estimate.CI.High, raw.Estimate.Value)
+}
+
+const manifestPlan = `
+schema = 1
+title = "Bytes to upload"
+[image]
+size = "1 GB"
+[matrix]
+format = ["UDRW", "UDSB", "UDSP"]
+[files.some]
+sizes = ["1 MB", "2 MB"]
+[[protocol]]
+steps = [
+  { do = "create" }, { do = "attach" }, { do = "write", phase = "new" }, { do = "detach" },
+  { do = "manifest", phase = "before" }, { do = "manifest", phase = "day" },
+]
+[run]
+rounds = 5
+baseline = false
+[[use]]
+name = "vault"
+says = "A vault"
+candidates = [{ title = "RAW", where = { format = "UDRW" } }, { title = "Bundle", where = { format = "UDSB" } }]
+decide = [{ title = "upload", quantity = "changed_whole", where = { phase = "day" }, matters = "10%" }]
+`
+
+// What our own engine changes in an image depends on plan and seed alone: however
+// much the rounds differ, such figures have no interval and decide.
+func TestUseByWhatIsTheSameEverywhere(t *testing.T) {
+	bytes := byFormat{{10, 11, 60, 12, 13}, {9, 12, 10, 40, 8}, {1}}
+	used := func(engine result.Engine, change func(*plan.Plan)) result.Use {
+		p := planOf(t, manifestPlan)
+		change(p)
+		l := steady(map[string]float64{"UDRW": 1e9, "UDSB": 1e9, "UDSP": 1e9}, 0.01)
+		l.engine = engine
+		r := play(p, 5, l)
+		for i := range r.Cases {
+			for k := range r.Cases[i].Steps {
+				step := &r.Cases[i].Steps[k]
+				if step.Phase == "day" {
+					step.Changes = &result.Changes{BytesWhole: int64(1e6 * bytes[i][min(step.Round, len(bytes[i]))-1])}
+				}
+			}
+		}
+		require.NoError(t, Analyze(p, r, Options{SkipRobustness: true}))
+		return r.Uses[0]
+	}
+	asIs := func(*plan.Plan) {}
+	u := used(own(), asIs)
+	assert.True(t, u.Criteria[0].SameEverywhere)
+	assert.Equal(t, []string{"Bundle"}, u.Chosen, u.Reason)
+	f := u.Candidates[0].Figures[0]
+	assert.Nil(t, f.Estimate.CI)
+	assert.Equal(t, "the same on every machine", f.Estimate.Why)
+	assert.InEpsilon(t, f.Ratio.Value, f.Estimate.Value/u.Candidates[1].Figures[0].Estimate.Value, 1e-6)
+	assert.Contains(t, u.Reason, ", the same on every machine")
+	for _, u := range []result.Use{used(apple(), asIs), used(own(), func(p *plan.Plan) { p.Defaults.Workers = 2 })} {
+		assert.False(t, u.Criteria[0].SameEverywhere)
+		assert.Equal(t, result.Undecided, u.Choice, "the rounds scatter too much")
+		assert.NotNil(t, u.Candidates[0].Figures[0].Estimate.CI)
+	}
+}
+
+// Advice is judged by the criteria that its source speaks of.
+func TestUseAdviceIsJudgedByItsOwnCriteria(t *testing.T) {
+	verdict := func(criteria, candidate string, times byFormat) string {
+		text := strings.Replace(usePlan, `candidate = "Bundle" }`,
+			`candidate = "`+candidate+`", criteria = [`+criteria+`] }`, 1)
+		return usesOf(t, text, 5, times, byFormat{{111}, {100}, {50}}, nil).Uses[0].Advice[0].Verdict
+	}
+	const attaching, size = `"attaching"`, `"size on disk"`
+	different := byFormat{around(1.5, 0), around(1, 1), around(1.3, 2)}
+	same := byFormat{around(1, 0), around(1, 1), around(1, 2)}
+	assert.Equal(t, result.Holds, verdict(attaching, "Bundle", different))
+	assert.Equal(t, result.OtherCriterion, verdict(size, "Bundle", different))
+	assert.Equal(t, result.OtherCriterion, verdict(size, "RAW", different), "attaching has excluded it")
+	assert.Equal(t, result.DoesNotHold, verdict(attaching+", "+size, "RAW", different))
+	assert.Equal(t, result.DoesNotHold, verdict(size, "Bundle", same))
+	assert.Equal(t, result.OtherCriterion, verdict(attaching, "Sparse", same))
+	assert.Equal(t, result.Holds, verdict(size, "Sparse", same))
 }
 
 // A candidate without figures cannot be chosen, and is named with the reason.

@@ -43,6 +43,8 @@ type Advice struct {
 	Source string `plan:"source words !"`
 	// Candidate: title of the one that it recommends
 	Candidate string `plan:"candidate line !"`
+	// Criteria: titles of those that the source speaks of, empty: of all
+	Criteria []string `plan:"criteria line"`
 }
 
 // finishCriterion fills in which values are better, of quantities for which the
@@ -81,7 +83,14 @@ func (c *checker) checkUses() {
 				c.checkCriterion(n.at("decide", m).at("where"), at.at("where"), k, &u.Decide[m])
 			}
 		}
+		criteria := namesOf(u.Decide, func(x *Criterion) string { return x.Title })
 		for j, a := range u.Advice {
+			for m, title := range a.Criteria {
+				if !slices.Contains(criteria, title) {
+					c.bad(n.at("advice", j, "criteria", m), "the use %q has no criterion %q", u.Name, title).
+						suggest(title, "criteria", criteria)
+				}
+			}
 			if !slices.Contains(titles, a.Candidate) {
 				c.bad(n.at("advice", j, "candidate"), "the use %q has no candidate %q", u.Name, a.Candidate).
 					suggest(a.Candidate, "candidates", titles)

@@ -60,6 +60,7 @@ var (
 	useClasses = map[string]string{
 		result.ChosenOne: result.Holds, result.ChosenEqual: result.Holds, result.Undecided: result.CannotTell,
 		result.RankBest: result.Holds, result.RankWorse: result.DoesNotHold, // the rest is undecided, or equal
+		result.OtherCriterion: result.NotMeasured,
 	}
 	useMarks = map[string]string{result.Holds: "✓", result.CannotTell: "?", result.NotMeasured: "–"}
 )
@@ -97,9 +98,12 @@ func (v *View) newUseRow(u result.Use, columns []string) UseRow {
 		Word: named("choice", u.Choice, 20), Needs: Plain(u.Needs, 300), Reason: Plain(u.Reason, 1200)}
 	r.Criteria = Map(u.Criteria, func(x result.UseCriterion) string {
 		better := FirstOf(TextIf(x.HigherIsBetter, wording.Text("uses.more")), wording.Text("uses.less"))
-		return wording.Text("uses.criterion", Plain(x.Title, 60), better, Percent(x.Matters))
+		key := FirstOf(TextIf(x.SameEverywhere, "uses.same"), "uses.criterion")
+		return wording.Text(key, Plain(x.Title, 60), better, Percent(x.Matters))
 	})
-	r.Headings = Map(u.Criteria[:min(max(u.DecidedBy, 0)+1, len(u.Criteria))], useHeading)
+	r.Headings = Map(u.Criteria[:min(max(u.DecidedBy, 0)+1, len(u.Criteria))], func(x result.UseCriterion) string {
+		return useHeading(x) + TextIf(x.SameEverywhere, wording.Text("uses.heading-same"))
+	})
 	r.Choice = useChoice(u)
 	r.Why = wording.Text("choice.by."+u.Choice, strings.Join(r.Criteria[:len(r.Headings)], ", then "))
 	r.Cells = make([]UseCell, len(columns))
@@ -118,7 +122,7 @@ func (v *View) newUseRow(u result.Use, columns []string) UseRow {
 		v.addUseFigures(u, at, columns, r.Cells)
 	}
 	r.Advice = Map(u.Advice, func(a result.UseAdvice) Item {
-		return Item{Label: named("advice", a.Verdict, 20), Class: a.Verdict, Text: "“" + Plain(a.Says, 300) + "”",
+		return Item{Label: named("advice", a.Verdict, 30), Class: FirstOf(useClasses[a.Verdict], a.Verdict), Text: "“" + Plain(a.Says, 300) + "”",
 			Note: Plain(a.Source, 120)}
 	})
 	r.Warnings = Map(u.Warnings, func(w result.Warning) string { return Plain(w.Text, 300) })
@@ -195,7 +199,7 @@ func (v *View) addUseFigures(u result.Use, at int, columns []string, cells []Use
 		case e == nil || at > 0 && f.Rank == "":
 			continue // an earlier criterion excluded it
 		}
-		out := UseFigure{Criterion: useHeading(x), Value: sc.Text(e.Value), Class: useClasses[f.Rank],
+		out := UseFigure{Criterion: useHeading(x), Value: wording.WithNoun(x.Op, sc.Text(e.Value)), Class: useClasses[f.Rank],
 			Rank: useOutcome(f)}
 		if f.Rank == result.RankBest && u.Choice == result.Undecided && at == u.DecidedBy {
 			out.Rank, out.Class = wording.Text("uses.ahead"), result.CannotTell
@@ -203,7 +207,7 @@ func (v *View) addUseFigures(u result.Use, at int, columns []string, cells []Use
 		share := func(value float64) float64 { return math.Round(1000*min(max(value, 0)/cmp.Or(top, 1), 1)) / 10 }
 		out.Bar = max(share(e.Value), 0.5)
 		if e.CI != nil {
-			out.Interval = RangeText(sc, e.CI, e.Unit)
+			out.Interval = wording.WithNoun(x.Op, RangeText(sc, e.CI, e.Unit))
 			if out.From = share(e.CI.Low); e.CI.Low != e.CI.High {
 				out.Span = max(share(e.CI.High)-out.From, 0.5)
 			}

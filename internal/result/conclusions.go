@@ -151,6 +151,9 @@ type UseCriterion struct {
 	Unit           string  `json:"unit"`
 	HigherIsBetter bool    `json:"higher_is_better"`
 	Matters        float64 `json:"matters"` // the ratio - 1 from which a difference matters
+	// SameEverywhere marks figures that depend on the plan and its seed alone, not
+	// on the machine: they are compared exactly, and repeating them changes nothing.
+	SameEverywhere bool `json:"same_everywhere,omitempty"`
 }
 
 // UseCandidate is one of the images to choose from, with its figures in the
@@ -191,8 +194,13 @@ type UseAdvice struct {
 	Says      string `json:"says"`
 	Source    string `json:"source"`
 	Candidate string `json:"candidate"` // title
-	Verdict   string `json:"verdict"`   // holds | does_not_hold | cannot_tell | not_measured
+	// Verdict is holds, does_not_hold, cannot_tell, not_measured or other_criterion.
+	Verdict string `json:"verdict"`
 }
+
+// OtherCriterion is the verdict of advice of which the source did not speak of
+// the criterion that decided.
+const OtherCriterion = "other_criterion"
 
 // Verdicts of a claim.
 const (

@@ -71,7 +71,7 @@ var enums = map[string][]any{
 	"Way.verdict":       {Holds, DoesNotHold, CannotTell, NotMeasured},
 	"Robustness.most":   {Holds, DoesNotHold, CannotTell, NotMeasured},
 	"Use.choice":        {ChosenOne, ChosenEqual, Undecided, NotMeasured},
-	"UseAdvice.verdict": {Holds, DoesNotHold, CannotTell, NotMeasured},
+	"UseAdvice.verdict": {Holds, DoesNotHold, CannotTell, NotMeasured, OtherCriterion},
 	"Look.stop":         {"", StopPrecise, StopRounds, StopTime, StopWritten, StopNothing},
 	"Session.end":       {Clean, Interrupted, Paused, Lost},
 }

@@ -286,6 +286,19 @@ func PercentUp(share float64) string {
 	return Number(math.Ceil(x/step-1e-9)*step).String() + " %"
 }
 
+// rateNouns are what the operations of quantities are done to or are.
+var rateNouns = map[string]string{"tree": " files/s", "random": " operations/s"}
+
+// WithNoun adds to a rate of operations what is counted: "5.7 k files/s".
+func WithNoun(quantity, text string) string {
+	number, isRate := strings.CutSuffix(text, "/s")
+	noun := rateNouns[quantity]
+	if !isRate || noun == "" {
+		return text
+	}
+	return number + noun
+}
+
 // decimals writes x with digits that fit a number of the size of scale.
 func decimals(x, scale float64) string {
 	n := 0
