@@ -62,6 +62,7 @@ fleet-demo: build ## a server and three agents on this machine, compared by host
 	@scripts/fleet-demo.sh
 
 test: need-go ## every test that is quick
+	@echo "testing: after a change some minutes of compiling come first, without output" >&2
 	@$(GO) test -p 4 -timeout 240s $(TESTFLAGS) ./...
 
 test-race: need-go ## the tests under the race detector (needs a C compiler)
@@ -170,6 +171,7 @@ bench-go: need-go ## Go benchmarks of the containers, the file system and the ti
 
 .PHONY: site
 site: need-go ## the documentation with a page for each plan, for any browser or server: dist/site
+	@echo "making dist/site: small runs of all plans (a minute or two), then Hugo, which is built first (ten minutes, once)" >&2
 	@rm -rf dist/plans
 	@$(GO) run ./tools/docs -site -o dist/plans
 	@$(GO) tool -modfile=site/go.mod hugo --quiet --config site/hugo.toml --destination dist/site \

@@ -2,9 +2,10 @@
 # The commands of action.yml, for the bash 3.2 of macOS too. Everything that a user gives comes by the environment.
 #
 #   action.sh install   puts dmgbench on the path: release VERSION, or built from these sources
-#   action.sh run       runs PLAN with ENGINE, FLAGS and ON; keeps the exit status for later steps
+#   action.sh run       runs PLAN with ENGINE, FLAGS, PAUSE and ON; keeps the exit status for later steps
 #   action.sh baseline  finds BASELINE, a run folder or an artifact of BRANCH
-#   action.sh verdict   compares with BASELINE_FOLDER and ends with the status of the run or of the comparison
+#   action.sh verdict   compares with BASELINE_FOLDER, by THRESHOLD, OP and STRICT, and ends with the status of the run
+#                       or of the comparison
 set -euo pipefail
 
 # set_output hands a value to later steps. A line end would start another output.
@@ -17,10 +18,15 @@ annotate() {
 	printf '::%s title=dmgbench::%s\n' "$1" "${text//$'\n'/%0A}"
 }
 
-# summarize adds Markdown to the summary of the job, whose limit is 1 MiB.
-summarize() { head -c 500000 >>"$GITHUB_STEP_SUMMARY"; }
+# summarize adds Markdown to the summary of the job, whose limit is 1 MiB, in whole lines. It reads to the end: a
+# command that writes to a closed pipe fails.
+summarize() {
+	LC_ALL=C awk '{ bytes += length($0) + 1 } bytes <= 500000 { print; next } { cut++ }
+		END { if (cut) print "\n" cut " more lines were left out: the summary of a job has a limit." }' >>"$GITHUB_STEP_SUMMARY"
+}
 
-# install_release downloads an archive and checks it against the release's checksums.
+# install_release downloads an archive and checks it against the release's checksums, and these against the signature
+# of the workflow that made the release.
 install_release() {
 	local os=linux arch=amd64 name repository=$GITHUB_REPOSITORY
 	[ "$(uname)" = Darwin ] && os=darwin
@@ -29,7 +35,15 @@ install_release() {
 	case "$GITHUB_ACTION_PATH" in */_actions/*) repository=$(cut -d/ -f1,2 <<<"${GITHUB_ACTION_PATH##*/_actions/}") ;; esac
 	name=dmgbench_${VERSION}_${os}_$arch
 	cd "$1"
-	gh release download "v$VERSION" --repo "$repository" --pattern "$name.tar.gz" --pattern checksums.txt --clobber
+	gh release download "v$VERSION" --repo "$repository" --pattern "$name.tar.gz" --pattern checksums.txt \
+		--pattern checksums.txt.sigstore.json --clobber
+	cosign verify-blob --bundle checksums.txt.sigstore.json \
+		--certificate-oidc-issuer https://token.actions.githubusercontent.com \
+		--certificate-identity "https://github.com/$repository/.github/workflows/release.yml@refs/tags/v$VERSION" \
+		checksums.txt || {
+		annotate error "the checksums of release $VERSION are not signed by the workflow of $repository"
+		return 1
+	}
 	grep -F "  $name.tar.gz" checksums.txt >expected || {
 		annotate error "release $VERSION has no checksum of $name.tar.gz"
 		return 1
@@ -70,6 +84,7 @@ run() {
 	while IFS= read -r line; do
 		[ -z "$line" ] || set -- "$@" "--on=$line"
 	done <<<"$ON"
+	[ -z "$PAUSE" ] || set -- "$@" "--pause=$PAUSE"
 	set -- dmgbench run "$@" --yes "--engine=$ENGINE" "--out=$out" -- "$PLAN"
 	# This program's own hdiutil mounts, and leaves the run folder to the user who called sudo.
 	if [ "$ENGINE" = hdiutil ] && [ "$(uname)" = Linux ] && [ "$(id -u)" != 0 ]; then
@@ -114,8 +129,11 @@ baseline() {
 verdict() {
 	check_threshold
 	local status=$RUN_STATUS
+	set --
+	[ -z "$OP" ] || set -- "--op=$OP"
+	[ "$STRICT" != true ] || set -- "$@" --strict
 	if [ "$status" = 0 ] && [ -n "$BASELINE_FOLDER" ]; then
-		dmgbench compare "--threshold=$THRESHOLD" --format summary -- "$BASELINE_FOLDER" "$RUN_FOLDER" |
+		dmgbench compare "$@" "--threshold=$THRESHOLD" --format summary -- "$BASELINE_FOLDER" "$RUN_FOLDER" |
 			tee "$RUNNER_TEMP/dmgbench-comparison.md" || status=$?
 		summarize <"$RUNNER_TEMP/dmgbench-comparison.md"
 		case "$status" in
@@ -125,6 +143,7 @@ verdict() {
 			status=0
 			;;
 		5) annotate error "a regression of more than $THRESHOLD against the baseline" ;;
+		6) annotate error "the comparison is undecided: a regression of $THRESHOLD is not excluded" ;;
 		*) annotate error "dmgbench compare ended with status $status" ;;
 		esac
 	fi

@@ -6,11 +6,10 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"dmgbench/internal/linuxhdiutil/imagetool"
+	"dmgbench/internal/system/signals"
 )
 
 func main() {
@@ -18,10 +17,7 @@ func main() {
 	if filepath.Base(os.Args[0]) == "diskutil" {
 		args = append([]string{"diskutil"}, args...)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// After the first signal the default comes back, so that a second one ends
-	// the program at once.
-	context.AfterFunc(ctx, stop)
+	ctx, stop := signals.Context(context.Background())
 	imagetool.OutlivePipes()
 	code := imagetool.Main(ctx, args, imagetool.System())
 	stop()

@@ -58,7 +58,7 @@ var layers = [][]string{
 	{"internal/plan"},
 	{"internal/analysis/stats"},
 	{"internal/image"},
-	{"internal/system/units", "internal/system/clock", "internal/system/version", "internal/system/pipeline", "internal/system/manpage", "internal/system/safetext", "plans", "scripts", "third_party/..."},
+	{"internal/system/units", "internal/system/clock", "internal/system/version", "internal/system/pipeline", "internal/system/manpage", "internal/system/safetext", "internal/system/signals", "plans", "scripts", "third_party/..."},
 	{"internal/archtest"},
 }
 

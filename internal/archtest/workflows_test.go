@@ -46,6 +46,37 @@ func TestWorkflowsRunPinnedActionsAndPlainScripts(t *testing.T) {
 	}
 }
 
+// The pages show the versions that the workflows here have.
+func TestPagesShowTheActionsOfTheWorkflows(t *testing.T) {
+	read := func(patterns ...string) (text string) {
+		for _, pattern := range patterns {
+			names, err := filepath.Glob(filepath.Join(root(t), pattern))
+			require.NoError(t, err)
+			for _, name := range names {
+				content, err := os.ReadFile(name)
+				require.NoError(t, err)
+				text += string(content)
+			}
+		}
+		return text
+	}
+	uses := regexp.MustCompile(`uses: ([\w.-]+/[\w./-]+)@(.*)`)
+	versions := map[string]string{}
+	for _, m := range uses.FindAllStringSubmatch(read(".github/workflows/*.yml", "action.yml"), -1) {
+		if versions[m[1]] != "" {
+			assert.Equal(t, versions[m[1]], m[2], m[1])
+		}
+		versions[m[1]] = m[2]
+	}
+	shown := uses.FindAllStringSubmatch(read("README.md", "docs/*.md"), -1)
+	require.NotEmpty(t, shown)
+	for _, m := range shown {
+		if m[1] != "OWNER/dmgbench" {
+			assert.Equal(t, versions[m[1]], m[2], m[1])
+		}
+	}
+}
+
 func TestWorkflowProblems(t *testing.T) {
 	assert.NotEmpty(t, workflowProblem("      - uses: actions/checkout@v4", false))
 	assert.NotEmpty(t, workflowProblem("        uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1", false))

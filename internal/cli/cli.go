@@ -21,11 +21,9 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/signal"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -40,6 +38,7 @@ import (
 	"dmgbench/internal/result/export"
 	"dmgbench/internal/result/runfolders"
 	"dmgbench/internal/system/clock"
+	"dmgbench/internal/system/signals"
 	"dmgbench/plans"
 )
 
@@ -87,9 +86,8 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer, env []string) *app {
 // Run executes the command line of this process and returns the exit status.
 // The first signal cancels it, and the second one ends the process at once.
 func Run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signals.Context(context.Background())
 	defer stop()
-	context.AfterFunc(ctx, stop)
 	return Main(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:], os.Environ())
 }
 
@@ -111,7 +109,12 @@ func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args, 
 	defer a.close()
 	root := a.newRootCommand()
 	root.SetArgs(args)
+	help := &helpWriter{w: stdout}
+	root.SetOut(help)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = help.err
+	}
 	if err != nil && !a.parsed {
 		if !is[*hintedError](err) { // an error of cobra
 			err = usageError("", "%w", err)
@@ -120,6 +123,21 @@ func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args, 
 	}
 	a.printError(err)
 	return exitStatus(err)
+}
+
+// helpWriter keeps the first error of what cobra prints itself, help and
+// completions: cobra ignores it.
+type helpWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (h *helpWriter) Write(p []byte) (int, error) {
+	n, err := h.w.Write(p)
+	if h.err == nil {
+		h.err = err
+	}
+	return n, err
 }
 
 // jsonRequest matches command lines that ask for errors as JSON. An invalid one
@@ -255,7 +273,6 @@ func (a *app) newRootCommand() *cobra.Command {
 	root.Use, root.DisableFlagsInUseLine = "dmgbench", true
 	root.SilenceErrors, root.SilenceUsage, root.DisableSuggestions = true, true, true // they are printed as hints
 	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	root.SetFlagErrorFunc(flagError)

@@ -19,6 +19,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"dmgbench/internal/bench/engine"
@@ -116,16 +117,23 @@ func (a *app) textOptions() text.Options {
 }
 
 // usesColor reports whether the answer has colours, as --color asks for it:
-// auto, also of commands without that flag, means on a terminal, except on the
-// terminal "dumb" and with NO_COLOR, see no-color.org.
+// auto, also of commands without that flag, means on a terminal that is not
+// "dumb". The environment changes that, see no-color.org, force-color.org and
+// bixense.com/clicolors; NO_COLOR has precedence.
 func (a *app) usesColor() bool {
-	if f := a.flag("color"); f != nil && f.Value.String() == "always" {
-		return true
-	} else if f != nil && f.Value.String() == "never" {
+	f := a.flag("color")
+	if f != nil && f.Value.String() != "auto" {
+		return f.Value.String() == "always"
+	}
+	isForced := func(name string) bool { return a.env[name] != "" && a.env[name] != "0" }
+	switch {
+	case a.env["NO_COLOR"] != "":
 		return false
+	case isForced("CLICOLOR_FORCE"), isForced("FORCE_COLOR"):
+		return true
 	}
 	_, ok := terminal(a.stdout)
-	return ok && a.env["NO_COLOR"] == "" && a.env["TERM"] != "dumb"
+	return ok && a.env["CLICOLOR"] != "0" && a.env["TERM"] != "dumb"
 }
 
 // canAsk reports whether stdin and stderr are terminals, so that a user can
@@ -210,6 +218,7 @@ type progress struct {
 	clock     clock.Clock
 	json      bool
 	width     func() int        // columns of the terminal; nil without a terminal
+	isHidden  func() bool       // the shell has the terminal: this run is in its background
 	names     map[string]string // of cases in the report, by id
 	now       runner.Status
 	before    runner.Status // the first status: the work of earlier sessions
@@ -232,6 +241,10 @@ func (a *app) newProgress() *progress {
 				return width
 			}
 			return 80
+		}
+		p.isHidden = func() bool {
+			group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+			return err == nil && group != unix.Getpgrp() // an error: another session's terminal, such as that of nohup
 		}
 	}
 	return p
@@ -265,6 +278,10 @@ func (p *progress) Status(s runner.Status) {
 			runner.Status
 			LeftNS int64 `json:"left_ns,omitempty"`
 		}{"status", s, int64(s.Left(p.before))})
+		return
+	}
+	if p.isHidden() {
+		p.shown = false // what is on the screen now is the shell's
 		return
 	}
 	fmt.Fprint(p.w, erase+p.statusText(s, p.width()-1))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"syscall"
 
 	"dmgbench/internal/bench/engine"
@@ -149,6 +150,9 @@ func printJSON(w io.Writer, v any) { _ = json.NewEncoder(w).Encode(v) }
 func hint(err error) string {
 	if advice := engine.Advice(err); advice != "" {
 		return advice
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok && e.Path == os.Stdout.Name() {
+		return "" // the place of the answer, not of a run
 	}
 	for _, cause := range []struct {
 		err  error

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -138,7 +139,8 @@ func positiveQuantity[T ~int64 | ~float64](a *app, name string, parse func(strin
 // prints only that they are set. docs/architecture.md describes all of them.
 var ownVariables = map[string]bool{
 	"DMGBENCH_CONFIG": true, "DMGBENCH_STATE": true, "DMGBENCH_RUNTIME_DIR": true,
-	"DMGBENCH_HOST_NAME": true, "DMGBENCH_PASSPHRASE_FILE": true, "DMGBENCH_PASSPHRASE": false, "NO_COLOR": true,
+	"DMGBENCH_HOST_NAME": true, "DMGBENCH_PASSPHRASE_FILE": true, "DMGBENCH_PASSPHRASE": false,
+	"NO_COLOR": true, "CLICOLOR": true, "CLICOLOR_FORCE": true, "FORCE_COLOR": true,
 }
 
 // configure prepares the execution of cmd: flags that were not typed get their
@@ -241,9 +243,13 @@ func (a *app) readSettings() error {
 	if path == "" {
 		return nil
 	}
-	a.settings.SetConfigFile(path)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return usageError("", "reading settings: %w", err)
+	}
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // the byte order mark of some editors
 	a.settings.SetConfigType("toml")
-	if err := a.settings.ReadInConfig(); err != nil {
+	if err := a.settings.ReadConfig(bytes.NewReader(text)); err != nil {
 		return usageError("", "reading settings %q: %w", path, err)
 	}
 	known := a.settingKeys()

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -30,7 +31,14 @@ func signals(t *testing.T, bin string) {
 		require.True(t, strings.HasPrefix(w.journal(), before), "%v: the journal was changed", sig)
 		begin, before = []string{"resume", w.out}, w.journal()
 	}
-	e := w.run("resume", w.out)
+	// nohup and a shell's trap have signals ignored: then they interrupt nothing.
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
+	p := w.start("resume", w.out)
+	signal.Reset(syscall.SIGHUP, syscall.SIGINT)
+	w.settling(p, "UDSB", 4)
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGHUP))
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
+	e := p.wait()
 	require.Zero(t, e.code, e.err)
 	require.True(t, strings.HasPrefix(w.journal(), before))
 	r := w.complete()

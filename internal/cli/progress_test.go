@@ -30,7 +30,8 @@ func TestAtMostFourUpdatesASecond(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var w bytes.Buffer
 			c := clock.NewVirtual(time.Unix(0, 0))
-			p := &progress{w: &w, clock: c, json: json, width: func() int { return 80 }}
+			hidden := false
+			p := &progress{w: &w, clock: c, json: json, width: func() int { return 80 }, isHidden: func() bool { return hidden }}
 			updates := 0
 			for range 1000 { // ten seconds
 				before := w.Len()
@@ -41,6 +42,11 @@ func TestAtMostFourUpdatesASecond(t *testing.T) {
 				c.Advance(10 * time.Millisecond)
 			}
 			assert.InDelta(t, 40, updates, 1)
+			c.Advance(time.Second)
+			before := w.Len()
+			hidden = true
+			p.Status(someStatus)
+			assert.Equal(t, json, w.Len() > before, "in the background of a terminal only programs read the status")
 		})
 	}
 }

@@ -125,6 +125,7 @@ func TestColoursOnATerminalOnly(t *testing.T) {
 		want      bool
 	}{{"TERM=xterm", "", true}, {"TERM=xterm", "never", false}, {"TERM=xterm", "auto", true}, {"NO_COLOR=1", "", false},
 		{"NO_COLOR=1", "auto", false}, {"NO_COLOR=1", "always", true}, {"TERM=dumb", "", false},
+		{"CLICOLOR=0", "", false}, {"CLICOLOR=0", "always", true},
 		{"DMGBENCH_REPORT_COLOR=never", "", false}, {"DMGBENCH_REPORT_COLOR=never", "always", true}} {
 		s := newScreen(t, 80)
 		args := []string{"report", dir, "--color", test.flag}
@@ -247,4 +248,17 @@ func TestWatchOnATerminal(t *testing.T) {
 	s.when("q quit", cancel)
 	assert.Zero(t, Main(ctx, s.tty, s.tty, s.tty, []string{"watch", dir}, stateEnv(t, "TERM=xterm")), "a signal quits, too")
 	s.close()
+}
+
+func TestVariablesForceColours(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	code, _, stderr := call(t, stateEnv(t), "run", planFile(t, watched), "--out", dir)
+	require.Zero(t, code, stderr)
+	for env, want := range map[string]bool{"CLICOLOR_FORCE=1": true, "FORCE_COLOR=1": true, "FORCE_COLOR=0": false,
+		"CLICOLOR_FORCE=0": false, "CLICOLOR=1": false} {
+		_, stdout, _ := call(t, stateEnv(t, env), "report", dir)
+		assert.Equal(t, want, strings.Contains(stdout, "\x1b["), env)
+		_, stdout, _ = call(t, stateEnv(t, env, "NO_COLOR=1"), "report", dir)
+		assert.NotContains(t, stdout, "\x1b[", env)
+	}
 }

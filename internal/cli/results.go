@@ -90,6 +90,8 @@ func (a *app) checkReportFlags(runs int) error {
 	case !ledger && runs == 0:
 		return usageError("dmgbench report RUN, or --ledger DIR for all runs below a folder",
 			"reading the arguments of report: RUN is missing")
+	case a.isSet("methods") && a.text("format") != "text":
+		return usageError("leave one of them out", "--methods prints text, and no --format %s", a.text("format"))
 	case a.text("out") != "" && runs < 2:
 		return usageError("the report of one run is in its own folder", "--out needs several runs")
 	}

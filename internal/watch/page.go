@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dmgbench/internal/report/html"
@@ -33,7 +34,8 @@ func Serve(ctx context.Context, dir string, now func() time.Time, announce func(
 		return fmt.Errorf("listening for a browser: %w", err)
 	}
 	p.host = l.Addr().String()
-	server := &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		ConnState: p.limitConnections}
 	stop := context.AfterFunc(ctx, func() { server.Close() })
 	defer stop()
 	if err := announce("http://" + p.host + p.path); err != nil {
@@ -51,10 +53,27 @@ func Serve(ctx context.Context, dir string, now func() time.Time, announce func(
 type page struct {
 	dir, host, path string // path contains the secret
 	now             func() time.Time
+	connections     atomic.Int64
 	mu              sync.Mutex
 	version         string // of text
 	text            []byte
 	next            time.Time // before which browsers hear of no other version
+}
+
+// maxConnections is the number of connections at a time: a browser has six.
+const maxConnections = 64
+
+// limitConnections closes connections above [maxConnections], as other users of
+// the machine reach the port, too.
+func (p *page) limitConnections(c net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		if p.connections.Add(1) > maxConnections {
+			c.Close()
+		}
+	case http.StateClosed, http.StateHijacked:
+		p.connections.Add(-1)
+	}
 }
 
 // render returns the page and its version, which names the state of the journal.
@@ -95,6 +114,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	isPath := subtle.ConstantTimeCompare([]byte(r.URL.Path), []byte(p.path)) == 1
 	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if !isPath || r.Host != p.host || !isRead {
+		w.Header().Set("Connection", "close") // who has no secret keeps no connection
 		http.NotFound(w, r)
 		return
 	}

@@ -54,6 +54,7 @@ func TestPageNeedsTheAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := p.get(x.method, x.host, x.path)
 			assert.Equal(t, x.code, w.Code)
+			assert.Equal(t, x.code == 404, w.Header().Get("Connection") == "close", "a stranger's connection ends")
 			assert.Equal(t, x.code == 200 && x.method == http.MethodGet, strings.Contains(w.Body.String(), "Watched images"))
 		})
 	}
@@ -121,4 +122,24 @@ func TestServe(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, Serve(t.Context(), dir, time.Now, func(string) error { return net.ErrClosed }), net.ErrClosed)
 	require.ErrorIs(t, Serve(t.Context(), t.TempDir(), time.Now, nil), result.ErrNotRun)
+}
+
+func TestPageLimitsConnections(t *testing.T) {
+	dir, _ := simulate(t, watched)
+	p := newTestPage(t, dir)
+	server := httptest.NewUnstartedServer(p)
+	server.Config.ConnState = p.limitConnections
+	server.Start()
+	t.Cleanup(server.Close)
+	open := func() net.Conn {
+		c, err := net.Dial("tcp", server.Listener.Addr().String())
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	for range maxConnections {
+		open()
+	}
+	_, err := open().Read(make([]byte, 1))
+	require.Error(t, err, "one more is closed")
 }

@@ -14,11 +14,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -31,6 +29,7 @@ import (
 	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/manpage"
 	"dmgbench/internal/system/safetext"
+	"dmgbench/internal/system/signals"
 	"dmgbench/internal/system/version"
 )
 
@@ -85,11 +84,10 @@ var commandRows = []commandRow{
 }
 
 // Run executes the command line of this process and returns the exit status.
-// The first signal cancels it, and the second one ends the process at once. A
-// hangup is not among them, as nohup ignores it.
+// The first signal cancels it, and the second one ends the process at once.
 func Run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
+	ctx, stop := signals.Context(context.Background())
+	defer stop()
 	return Main(ctx, os.Stdout, os.Stderr, os.Args[1:])
 }
 

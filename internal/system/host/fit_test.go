@@ -39,11 +39,12 @@ func TestWarnings(t *testing.T) {
 }
 
 func TestStateDir(t *testing.T) {
-	env := map[string]string{"HOME": "/home/x", "XDG_STATE_HOME": "relative"}
+	home := t.TempDir()
+	env := map[string]string{"HOME": home, "XDG_STATE_HOME": "relative"}
 	find := func() (string, error) { return StateDir(func(name string) string { return env[name] }) }
 	dir, err := find()
 	require.NoError(t, err)
-	assert.Equal(t, filepath.Join("/home/x", stateIn(runtime.GOOS)), dir)
+	assert.Equal(t, filepath.Join(home, stateIn(runtime.GOOS)), dir)
 	env["XDG_STATE_HOME"] = "/var/state"
 	dir, _ = find()
 	assert.Equal(t, "/var/state/dmgbench", dir)
@@ -51,9 +52,11 @@ func TestStateDir(t *testing.T) {
 	dir, _ = find()
 	assert.Equal(t, "/own", dir)
 	assert.Equal(t, "Library/Application Support/dmgbench", stateIn("darwin"))
-	env = map[string]string{}
-	_, err = find()
-	assert.ErrorIs(t, err, ErrNoHome)
+	for _, home := range []string{"", "relative", filepath.Join(home, "missing")} {
+		env = map[string]string{"HOME": home}
+		_, err = find()
+		assert.ErrorIs(t, err, ErrNoHome, home)
+	}
 }
 
 func TestLockIsExclusiveUntilReleased(t *testing.T) {

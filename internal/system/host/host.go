@@ -189,8 +189,9 @@ func between(ahead, behind int32) (time.Duration, error) {
 // ErrBusy is returned by [Lock] while another run measures on this machine.
 var ErrBusy = errors.New("another measuring run")
 
-// ErrNoHome is returned by [StateDir] where the user's own folder is not known.
-var ErrNoHome = errors.New("HOME is not set to an absolute path")
+// ErrNoHome is returned by [StateDir] where the user's own folder is not known
+// or does not exist, as that of many services: it is not made.
+var ErrNoHome = errors.New("HOME is not set to the path of a folder")
 
 // lockName is the file in the state directory that a measuring run locks.
 const lockName = "measuring.lock"
@@ -208,7 +209,8 @@ func StateDir(getenv func(string) string) (string, error) {
 		return filepath.Join(dir, "dmgbench"), nil
 	}
 	home := getenv("HOME")
-	if !filepath.IsAbs(home) {
+	fi, err := os.Stat(home)
+	if err != nil || !fi.IsDir() || !filepath.IsAbs(home) {
 		return "", fmt.Errorf("finding state directory: %w", ErrNoHome)
 	}
 	return filepath.Join(home, stateIn(runtime.GOOS)), nil
