@@ -6,21 +6,28 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/klauspost/compress/zstd"
+
+	"dmgbench/internal/plan"
 )
 
 // MaxArchive is the most bytes that the files of one archive may have together,
 // so that a small archive cannot fill a disk.
 const MaxArchive = 8 << 30
 
-// runFiles are the files of a run folder that are fetched. The result and the
-// report follow from them and are made anew: they would be most of an archive, and
-// a machine could have put anything into them.
-var runFiles = []string{".dmgbench-run", "plan.toml", "journal.jsonl"}
+// maxRatio is how many times the bytes of an archive its files may have, beyond the
+// first ones. Journals have up to 40 times as many.
+const maxRatio, firstBytes = 200, 1 << 20
+
+// runFiles are the files of a run folder that are fetched, with the most bytes of
+// each. The result and the report follow from them and are made anew: they would be
+// most of an archive, and a machine could have put anything into them.
+var runFiles = map[string]int64{".dmgbench-run": 256, "plan.toml": plan.MaxSize, "journal.jsonl": MaxArchive}
 
 // Pack writes the files of a run folder as a compressed tar. What it lacks is
 // left out; images and everything else in it stay on the machine.
@@ -30,7 +37,7 @@ func Pack(w io.Writer, dir string) (err error) {
 		return fmt.Errorf("packing %q: %w", dir, err)
 	}
 	t := tar.NewWriter(z)
-	for _, name := range runFiles {
+	for _, name := range slices.Sorted(maps.Keys(runFiles)) {
 		if err = packFile(t, dir, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -66,15 +73,17 @@ func packFile(t *tar.Writer, dir, name string) error {
 
 // Unpack writes the files of an archive into dir, which must not exist. It trusts
 // nothing in it: it accepts only the names that Pack writes, each once, as regular
-// files, of MaxArchive bytes in all. On an error dir may be incomplete.
+// files, with no more bytes than the name and the size of the archive permit. On an
+// error dir may be incomplete.
 func Unpack(r io.Reader, dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return fmt.Errorf("unpacking into %q: %w", dir, err)
 	}
-	z, err := zstd.NewReader(r, zstd.WithDecoderMaxMemory(64<<20))
+	archive := &counter{Reader: r}
+	z, err := zstd.NewReader(archive, zstd.WithDecoderMaxMemory(64<<20), zstd.WithDecoderConcurrency(1))
 	if err == nil {
 		defer z.Close()
-		err = unpackFiles(tar.NewReader(z), dir)
+		err = unpackFiles(archive, z, dir)
 	}
 	if err != nil {
 		return fmt.Errorf("unpacking into %q: %w", dir, err)
@@ -82,8 +91,36 @@ func Unpack(r io.Reader, dir string) error {
 	return nil
 }
 
-func unpackFiles(t *tar.Reader, dir string) error {
-	for left := int64(MaxArchive); ; {
+// counter counts what is read.
+type counter struct {
+	io.Reader
+	n int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// contents are the files of an archive, as long as they are not too large for it.
+type contents struct {
+	counter
+	archive *counter
+}
+
+func (f *contents) Read(p []byte) (int, error) {
+	n, err := f.counter.Read(p)
+	if f.n > firstBytes+maxRatio*f.archive.n {
+		return 0, fmt.Errorf("the files are larger than %d times the archive", maxRatio)
+	}
+	return n, err
+}
+
+func unpackFiles(archive *counter, content io.Reader, dir string) error {
+	t := tar.NewReader(&contents{counter{Reader: content}, archive})
+	left := maps.Clone(runFiles)
+	for {
 		h, err := t.Next()
 		if err == io.EOF {
 			return nil
@@ -91,21 +128,27 @@ func unpackFiles(t *tar.Reader, dir string) error {
 		if err != nil {
 			return err
 		}
-		if h.Typeflag != tar.TypeReg || !slices.Contains(runFiles, h.Name) {
+		limit, ok := left[h.Name]
+		if h.Typeflag != tar.TypeReg || !ok {
 			return fmt.Errorf("unexpected file %q", h.Name)
 		}
-		if left -= h.Size; h.Size < 0 || left < 0 {
-			return fmt.Errorf("the files are larger than %d bytes", int64(MaxArchive))
+		if h.Size < 0 || h.Size > limit {
+			return fmt.Errorf("%q has %d bytes: want at most %d", h.Name, h.Size, limit)
 		}
-		f, err := os.OpenFile(filepath.Join(dir, h.Name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if err != nil {
-			return err
-		}
-		if _, err = io.CopyN(f, t, h.Size); err == nil {
-			err = f.Sync()
-		}
-		if err = errors.Join(err, f.Close()); err != nil {
+		delete(left, h.Name)
+		if err := unpackFile(t, filepath.Join(dir, h.Name)); err != nil {
 			return err
 		}
 	}
+}
+
+func unpackFile(t *tar.Reader, path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	if _, err = io.Copy(f, t); err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }

@@ -3,6 +3,7 @@ package fleet
 import (
 	"archive/tar"
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +18,7 @@ import (
 // runFolder makes a folder with the files of a run and others.
 func runFolder(t testing.TB) string {
 	dir := t.TempDir()
-	for _, name := range append(slices.Clone(runFiles), "image.dmg", "passphrase") {
+	for _, name := range append(slices.Collect(maps.Keys(runFiles)), "image.dmg", "passphrase") {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("content of "+name), 0o600))
 	}
 	return dir
@@ -96,9 +97,7 @@ func hostile(t testing.TB, entries ...entry) []byte {
 		_, err = w.Write([]byte(e.content))
 		require.NoError(t, err)
 	}
-	if len(entries) == 0 || entries[len(entries)-1].header.Size <= 1<<20 {
-		require.NoError(t, w.Close())
-	}
+	_ = w.Close() // of an entry that has less content than its header says
 	require.NoError(t, z.Close())
 	return b.Bytes()
 }
@@ -109,17 +108,20 @@ func TestUnpackRefuses(t *testing.T) {
 		archive []byte
 		want    string
 	}{
-		"another name":      {hostile(t, entry{tar.Header{Name: "run.sh", Mode: 0o755}, "x"}), `unexpected file "run.sh"`},
-		"a path upward":     {hostile(t, entry{tar.Header{Name: "../plan.toml"}, "x"}), `unexpected file "../plan.toml"`},
-		"an absolute path":  {hostile(t, entry{tar.Header{Name: "/plan.toml"}, "x"}), `unexpected file "/plan.toml"`},
-		"a folder":          {hostile(t, entry{header: tar.Header{Name: "plan.toml", Typeflag: tar.TypeDir}}), "unexpected file"},
-		"a symbolic link":   {hostile(t, entry{header: tar.Header{Name: "plan.toml", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}}), "unexpected file"},
-		"a hard link":       {hostile(t, entry{header: tar.Header{Name: "plan.toml", Typeflag: tar.TypeLink, Linkname: "journal.jsonl"}}), "unexpected file"},
-		"a device":          {hostile(t, entry{header: tar.Header{Name: "plan.toml", Typeflag: tar.TypeChar}}), "unexpected file"},
-		"a file twice":      {hostile(t, plan, plan), "file exists"},
-		"too large":         {hostile(t, entry{tar.Header{Name: "plan.toml", Size: MaxArchive + 1}, "x"}), "larger than"},
-		"together":          {hostile(t, plan, entry{tar.Header{Name: "journal.jsonl", Size: MaxArchive}, "x"}), "larger than"},
-		"less than it says": {hostile(t, entry{tar.Header{Name: "plan.toml", Size: 2 << 20}, "x"}), "unexpected EOF"},
+		"another name":     {hostile(t, entry{tar.Header{Name: "run.sh", Mode: 0o755}, "x"}), `unexpected file "run.sh"`},
+		"a path upward":    {hostile(t, entry{tar.Header{Name: "../plan.toml"}, "x"}), `unexpected file "../plan.toml"`},
+		"an absolute path": {hostile(t, entry{tar.Header{Name: "/plan.toml"}, "x"}), `unexpected file "/plan.toml"`},
+		"a folder":         {hostile(t, entry{header: tar.Header{Name: "plan.toml", Typeflag: tar.TypeDir}}), "unexpected file"},
+		"a symbolic link":  {hostile(t, entry{header: tar.Header{Name: "plan.toml", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}}), "unexpected file"},
+		"a hard link":      {hostile(t, entry{header: tar.Header{Name: "plan.toml", Typeflag: tar.TypeLink, Linkname: "journal.jsonl"}}), "unexpected file"},
+		"a device":         {hostile(t, entry{header: tar.Header{Name: "plan.toml", Typeflag: tar.TypeChar}}), "unexpected file"},
+		"a file twice":     {hostile(t, plan, plan), `unexpected file "plan.toml"`},
+		"a large plan":     {hostile(t, entry{tar.Header{Name: "plan.toml", Size: 1<<20 + 1}, "x"}), `"plan.toml" has 1048577 bytes: want at most 1048576`},
+		"a large marker":   {hostile(t, entry{tar.Header{Name: ".dmgbench-run", Size: 257}, "x"}), "want at most 256"},
+		"a large journal":  {hostile(t, plan, entry{tar.Header{Name: "journal.jsonl", Size: MaxArchive + 1}, "x"}), "want at most"},
+		"a journal of zeros": {hostile(t, plan, entry{tar.Header{Name: "journal.jsonl"}, string(make([]byte, 8<<20))}),
+			"larger than 200 times the archive"},
+		"less than it says": {hostile(t, entry{tar.Header{Name: "journal.jsonl", Size: 2 << 20}, "x"}), "unexpected EOF"},
 		"cut off":           {packed(t, runFolder(t))[:40], "unexpected EOF"},
 		"no archive":        {[]byte("not compressed at all"), "magic number mismatch"},
 	} {
@@ -132,8 +134,9 @@ func TestUnpackRefuses(t *testing.T) {
 		entries, err := os.ReadDir(top)
 		require.NoError(t, err)
 		assert.Len(t, entries, 1, "%s wrote outside of its folder", name)
-		for file := range files(t, dir) {
+		for file, content := range files(t, dir) {
 			assert.Contains(t, runFiles, file, name)
+			assert.LessOrEqual(t, len(content), firstBytes+maxRatio*len(c.archive), name)
 		}
 	}
 	bits := packed(t, runFolder(t))

@@ -22,7 +22,9 @@ import (
 // Limits of what one message may carry, in bytes.
 const (
 	MaxPlan    = 256 << 10 // the text of a plan
-	MaxMessage = 512 << 10 // a message: a plan, its options, and the facts of a machine
+	MaxMessage = 512 << 10 // a message: a plan and its options, or lines of a log
+	MaxResult  = 32 << 10  // a result
+	MaxStatus  = 64 << 10  // a status: decoded, it takes many times that
 )
 
 // machineName is a token of a subject, a name of a consumer and a part of a
@@ -54,7 +56,7 @@ type Options struct {
 	Rounds    string   `json:"rounds,omitempty"`
 	Sets      int      `json:"sets,omitempty"`
 	Scale     string   `json:"scale,omitempty"`
-	Seed      uint64   `json:"seed,omitempty"`
+	Seed      *uint64  `json:"seed,omitempty"` // 0 is a seed, too
 	Workers   int      `json:"workers,omitempty"`
 	Engine    string   `json:"engine,omitempty"`
 	Precision string   `json:"precision,omitempty"`
@@ -65,8 +67,8 @@ type Options struct {
 // k times that after the job was stored, and one that is missed is left out.
 type Job struct {
 	ID        string        `json:"id"`
-	Plan      string        `json:"plan"` // its name: letters, digits, hyphens
-	Text      string        `json:"text"` // of the plan, TOML
+	Plan      string        `json:"plan"`           // its name: letters, digits, hyphens
+	Text      string        `json:"text,omitempty"` // of the plan, TOML
 	Options   Options       `json:"options"`
 	Submitted time.Time     `json:"submitted"`
 	Every     time.Duration `json:"every_ns,omitempty"`
@@ -93,9 +95,9 @@ type Result struct {
 	State      string    `json:"state"`
 	Exit       int       `json:"exit"` // status of the last `dmgbench run` or `resume`
 	Error      string    `json:"error,omitempty"`
-	Size       int64     `json:"size,omitempty"` // of the archive, in bytes
-	Started    time.Time `json:"started"`        // on the machine's clock, as Ended
-	Ended      time.Time `json:"ended"`
+	Size       int64     `json:"size,omitempty"`   // of the archive, in bytes
+	Started    time.Time `json:"started,omitzero"` // on the machine's clock, as Ended
+	Ended      time.Time `json:"ended,omitzero"`
 	Attempts   int       `json:"attempts"` // how often `dmgbench run` or `resume` was started
 }
 
@@ -106,6 +108,7 @@ const (
 	Measuring = "measuring"
 	Storing   = "storing"
 	Stopped   = "stopped" // its agent was ended; one that was killed is silent
+	Revoked   = "revoked" // it has no key
 )
 
 // Progress is a line of `dmgbench run --format json`.
@@ -132,19 +135,28 @@ type Status struct {
 	Plan     string      `json:"plan,omitempty"`
 	Progress *Progress   `json:"progress,omitempty"`
 	Error    string      `json:"error,omitempty"` // the last one of this job, or of the connection
-	Time     time.Time   `json:"time"`            // on the machine's clock
+	Time     time.Time   `json:"time,omitzero"`   // on the machine's clock
 }
 
-// Names of the streams. Every machine has an object store in addition.
+// Names of the streams that all machines share. To the submissions, the jobs that
+// there were without their texts, only Control writes.
 const (
-	Jobs     = "FLEET_JOBS"
-	Results  = "FLEET_RESULTS"
-	Statuses = "FLEET_STATUS"
-	Logs     = "FLEET_LOGS"
+	Jobs        = "FLEET_JOBS"
+	Submissions = "FLEET_SUBMISSIONS"
+	Statuses    = "FLEET_STATUS"
 )
+
+// Results is the name of the stream with the results of a machine.
+func Results(machine string) string { return "FLEET_RESULTS-" + machine }
+
+// Logs is the name of the stream with the log messages of a machine.
+func Logs(machine string) string { return "FLEET_LOGS-" + machine }
 
 // JobSubject is where the job of a machine is.
 func JobSubject(machine, job string) string { return "fleet.job." + machine + "." + job }
+
+// SubmissionSubject is where it is recorded that a machine was given a job.
+func SubmissionSubject(machine, job string) string { return "fleet.submission." + machine + "." + job }
 
 // ResultSubject is where the result of an occurrence of a job is.
 func ResultSubject(machine, job string, occurrence int) string {
@@ -156,6 +168,9 @@ func StatusSubject(machine string) string { return "fleet.status." + machine }
 
 // LogSubject is where the lines are that a machine printed during a job.
 func LogSubject(machine, job string) string { return "fleet.log." + machine + "." + job }
+
+// Wake is a message under the CancelSubject that an agent ignores.
+const Wake = "wake"
 
 // CancelSubject tells a machine to look whether its job is still in the stream. It
 // is in no stream.

@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"cmp"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -50,6 +52,9 @@ func (l Link) String() string {
 	return joinPrefix + base64.RawURLEncoding.EncodeToString(data)
 }
 
+// IsJoinString reports whether a text begins as a join string does.
+func IsJoinString(s string) bool { return strings.HasPrefix(s, joinPrefix) }
+
 // ParseLink reads a join string. Errors do not quote it.
 func ParseLink(s string) (l Link, err error) {
 	rest, ok := strings.CutPrefix(strings.TrimSpace(s), joinPrefix)
@@ -76,23 +81,26 @@ func Pin(c *x509.Certificate) string {
 }
 
 // Connect connects to the fleet and goes on trying when the connection is lost.
-// onState, if not nil, gets an error when it is lost, and nil when it is back. An
-// agent passes retry: it also goes on trying if the first attempt fails.
+// onState, if not nil, gets an error when it is lost or cannot be made, and nil when
+// it is there. An agent passes retry: it also goes on trying if the first attempt
+// fails, or the server refuses it. The embedded server admits one process for each
+// machine, by the random name of its connections.
 //
 // Pings are an hour apart, and TCP sends none, as nothing may be sent while a file
 // is timed.
 func Connect(l Link, retry bool, onState func(error)) (*nats.Conn, jetstream.JetStream, error) {
-	o := []nats.Option{nats.Name("dmgbench-fleet " + l.User), nats.CustomInboxPrefix(Inbox(l.User)),
+	o := []nats.Option{nats.Name("dmgbench-fleet " + l.User + " " + rand.Text()), nats.CustomInboxPrefix(Inbox(l.User)),
 		nats.MaxReconnects(-1), nats.ReconnectWait(time.Second), nats.ReconnectJitter(time.Second, time.Second),
 		nats.RetryOnFailedConnect(retry), nats.PingInterval(time.Hour), nats.Timeout(dialTime),
 		nats.SetCustomDialer(&net.Dialer{Timeout: dialTime, KeepAlive: -1})}
+	if retry {
+		o = append(o, nats.IgnoreAuthErrorAbort())
+	}
 	if onState != nil {
-		o = append(o, nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if err == nil {
-				err = nats.ErrDisconnected
-			}
-			onState(err)
-		}), nats.ReconnectHandler(func(*nats.Conn) { onState(nil) }))
+		onError := func(_ *nats.Conn, err error) { onState(cmp.Or(err, nats.ErrDisconnected)) }
+		onConnect := func(*nats.Conn) { onState(nil) }
+		o = append(o, nats.DisconnectErrHandler(onError), nats.ReconnectErrHandler(onError),
+			nats.ReconnectHandler(onConnect), nats.ConnectHandler(onConnect))
 	}
 	if l.Seed != "" {
 		pair, err := nkeys.FromSeed([]byte(l.Seed))

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,85 +14,149 @@ import (
 // Limits are the sizes of what a fleet stores, in bytes, and its copies.
 type Limits struct {
 	Queue    int64 // all jobs that are not done
-	Results  int64 // all results, without run folders
+	Results  int64 // the results of one machine, without run folders
 	Runs     int64 // the run folders of one machine
 	Replicas int   // copies of all of it, on so many servers of a cluster
 }
 
-// DefaultLimits are those of an embedded server. It reserves them on its disk, Runs
-// for each machine.
+// DefaultLimits are those of an embedded server. It reserves them on its disk, all
+// but the queue for each machine.
 func DefaultLimits() Limits {
-	return Limits{Queue: 64 << 20, Results: 256 << 20, Runs: 256 << 20, Replicas: 1}
+	return Limits{Queue: 64 << 20, Results: 16 << 20, Runs: 256 << 20, Replicas: 1}
 }
 
 const (
-	ackWait      = 30 * time.Second // an agent that is gone for longer gets its job again
-	maxWaiting   = 1000             // jobs of a machine that wait for their time
-	logMessages  = 200              // of one job; older ones are dropped
-	logBytes     = 64 << 20
-	machineBytes = MaxMessage // of a status
+	ackWait     = 30 * time.Second // an agent that is gone for longer gets its job again
+	maxWaiting  = 1000             // jobs of a machine that wait for their time
+	logMessages = 200              // of one job; older ones are dropped
+	logBytes    = 8 << 20          // of one machine
+	// The server keeps every subject of a stream in memory, so that the messages are
+	// limited, too: to so many, and one more for each so many bytes.
+	maxMessages, chunkBytes = 64 << 10, 64 << 10
 )
 
 // Setup makes the streams of a fleet, or adapts them to the limits.
 func Setup(ctx context.Context, js jetstream.JetStream, l Limits) error {
 	for _, c := range []jetstream.StreamConfig{
-		{Name: Jobs, Subjects: []string{"fleet.job.*.*"}, Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew,
-			MaxBytes: l.Queue, MaxMsgsPerSubject: 1, DiscardNewPerSubject: true, AllowDirect: true},
-		{Name: Results, Subjects: []string{"fleet.result.*.*.*"}, Discard: jetstream.DiscardNew,
-			MaxBytes: l.Results, MaxMsgsPerSubject: 1, DiscardNewPerSubject: true, AllowDirect: true},
-		{Name: Statuses, Subjects: []string{"fleet.status.*"}, MaxMsgsPerSubject: 1, AllowDirect: true},
-		{Name: Logs, Subjects: []string{"fleet.log.*.*"}, MaxMsgsPerSubject: logMessages, MaxBytes: logBytes,
-			AllowDirect: true},
+		{Name: Jobs, Subjects: []string{JobSubject("*", "*")}, Retention: jetstream.WorkQueuePolicy,
+			Discard: jetstream.DiscardNew, MaxBytes: l.Queue, DiscardNewPerSubject: true, MaxMsgSize: MaxMessage},
+		{Name: Submissions, Subjects: []string{SubmissionSubject("*", "*")}, MaxMsgSize: MaxMessage},
+		{Name: Statuses, Subjects: []string{StatusSubject("*")}, MaxMsgSize: MaxStatus},
 	} {
-		c.Replicas, c.MaxMsgSize = l.Replicas, MaxMessage
-		if _, err := js.CreateOrUpdateStream(ctx, c); err != nil {
-			return fmt.Errorf("making stream %s: %w", c.Name, err)
+		c.Replicas, c.MaxMsgsPerSubject, c.AllowDirect = l.Replicas, 1, true
+		if err := makeStream(ctx, js, c); err != nil {
+			return err
 		}
 	}
-	return resizeStores(ctx, js, l.Runs)
+	old, err := detachResults(ctx, js)
+	if err != nil {
+		return err
+	}
+	if err := adaptStores(ctx, js, l); err != nil {
+		return err
+	}
+	if old == nil {
+		return nil
+	}
+	return moveResults(ctx, js, old, l)
 }
 
-// resizeStores changes the size of the object stores of machines that were added
-// before, as they may be full.
-func resizeStores(ctx context.Context, js jetstream.JetStream, size int64) (err error) {
-	streams := js.ListStreams(ctx, jetstream.WithStreamListSubject("$O.>"))
+func makeStream(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig) error {
+	if _, err := js.CreateOrUpdateStream(ctx, c); err != nil {
+		return fmt.Errorf("making stream %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// stores are the streams of one machine, each with its own limits, so that none can
+// take the space of another: results, logs, and the run folders, which is the
+// stream of an object store.
+func stores(machine string, l Limits) []jetstream.StreamConfig {
+	list := []jetstream.StreamConfig{
+		{Name: Results(machine), Subjects: []string{"fleet.result." + machine + ".*.*"}, Discard: jetstream.DiscardNew,
+			MaxBytes: l.Results, MaxMsgsPerSubject: 1, DiscardNewPerSubject: true, MaxMsgSize: MaxResult},
+		{Name: Logs(machine), Subjects: []string{LogSubject(machine, "*")}, MaxMsgsPerSubject: logMessages,
+			MaxBytes: logBytes, MaxMsgSize: MaxMessage},
+		{Name: runsStream(machine), Subjects: []string{"$O." + Bucket(machine) + ".C.>", "$O." + Bucket(machine) + ".M.>"},
+			Discard: jetstream.DiscardNew, MaxBytes: l.Runs, AllowRollup: true},
+	}
+	for i := range list {
+		list[i].Replicas, list[i].AllowDirect = l.Replicas, true
+		list[i].MaxMsgs = maxMessages + list[i].MaxBytes/chunkBytes
+	}
+	return list
+}
+
+// runsStream is the stream of a machine's object store.
+func runsStream(machine string) string { return "OBJ_" + Bucket(machine) }
+
+// StoreOf is the machine whose store a stream is, and the name of the stream without
+// it; both are empty for another stream.
+func StoreOf(stream string) (machine, kind string) {
+	for _, c := range stores("", Limits{}) {
+		if name, ok := strings.CutPrefix(stream, c.Name); ok {
+			return name, c.Name
+		}
+	}
+	return "", ""
+}
+
+// adaptStores gives the machines the limits and what they lack.
+func adaptStores(ctx context.Context, js jetstream.JetStream, l Limits) error {
+	have := map[string]jetstream.StreamConfig{}
+	streams := js.ListStreams(ctx)
 	for s := range streams.Info() {
-		c := s.Config
-		if err == nil && strings.HasPrefix(c.Name, "OBJ_"+Bucket("")) && c.MaxBytes != size {
-			c.MaxBytes = size
-			if _, err = js.UpdateStream(ctx, c); err != nil {
-				err = fmt.Errorf("resizing store %s to %d bytes: %w", c.Name, size, err)
+		have[s.Config.Name] = s.Config
+	}
+	jobs, err := js.Stream(ctx, Jobs)
+	if err := cmp.Or(streams.Err(), err); err != nil {
+		return fmt.Errorf("listing streams: %w", err)
+	}
+	machines := jobs.ConsumerNames(ctx)
+	for name := range machines.Name() {
+		for _, c := range stores(name, l) {
+			if h := have[c.Name]; h.MaxBytes == c.MaxBytes && h.MaxMsgs == c.MaxMsgs {
+				continue
+			}
+			if err := makeStream(ctx, js, c); err != nil {
+				return err
 			}
 		}
 	}
-	return errors.Join(err, streams.Err())
+	return machines.Err()
 }
 
-// AddMachine makes the consumer and the object store of a machine, with as many
-// copies as the queue has. A machine that exists keeps what it has.
+// AddMachine makes the consumer and the stores of a machine, with as many copies as
+// the queue has. A machine that exists keeps what it has.
 func AddMachine(ctx context.Context, js jetstream.JetStream, name string, l Limits) error {
 	if err := CheckMachine(name); err != nil {
 		return err
 	}
-	jobs, err := js.Stream(ctx, Jobs)
-	if err == nil { // the consumer has as many copies as its stream
-		l.Replicas = jobs.CachedInfo().Config.Replicas
-		_, err = jobs.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{Durable: name,
-			FilterSubject: JobSubject(name, "*"), AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait,
-			MaxDeliver: -1, MaxAckPending: maxWaiting})
-	}
-	if err == nil {
-		_, err = js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: Bucket(name),
-			MaxBytes: l.Runs, Replicas: l.Replicas})
-	}
-	if err != nil {
+	if err := addMachine(ctx, js, name, l); err != nil {
 		return fmt.Errorf("adding machine %q: %w", name, err)
 	}
 	return nil
 }
 
-// RemoveMachine deletes the consumer of a machine, its jobs and its status. Its
-// results and run folders stay.
+func addMachine(ctx context.Context, js jetstream.JetStream, name string, l Limits) error {
+	jobs, err := js.Stream(ctx, Jobs)
+	if err != nil {
+		return err
+	}
+	l.Replicas = jobs.CachedInfo().Config.Replicas // the consumer has as many as its stream
+	for _, c := range stores(name, l) {
+		if err := makeStream(ctx, js, c); err != nil {
+			return err
+		}
+	}
+	_, err = jobs.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{Durable: name,
+		FilterSubject: JobSubject(name, "*"), AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait,
+		MaxDeliver: -1, MaxAckPending: maxWaiting})
+	return err
+}
+
+// RemoveMachine deletes the consumer of a machine, its jobs and its status. What it
+// stored stays.
 func RemoveMachine(ctx context.Context, js jetstream.JetStream, name string) error {
 	if err := CheckMachine(name); err != nil {
 		return err
@@ -100,17 +165,63 @@ func RemoveMachine(ctx context.Context, js jetstream.JetStream, name string) err
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		err = nil
 	}
-	for stream, subject := range map[string]string{Jobs: JobSubject(name, "*"), Statuses: StatusSubject(name)} {
-		s, e := js.Stream(ctx, stream)
-		if e == nil {
-			e = s.Purge(ctx, jetstream.WithPurgeSubject(subject))
-		}
-		err = errors.Join(err, e)
-	}
+	err = errors.Join(err, purge(ctx, js, Jobs, JobSubject(name, "*")), purge(ctx, js, Statuses, StatusSubject(name)))
 	if err != nil {
 		return fmt.Errorf("removing machine %q: %w", name, err)
 	}
 	return nil
+}
+
+// purge deletes the messages of a subject from a stream.
+func purge(ctx context.Context, js jetstream.JetStream, stream, subject string) error {
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		return err
+	}
+	return s.Purge(ctx, jetstream.WithPurgeSubject(subject))
+}
+
+// PurgeMachine deletes what a machine stored: results, logs and run folders. Of a
+// machine that was removed nothing stays.
+func PurgeMachine(ctx context.Context, js jetstream.JetStream, name string) error {
+	if err := CheckMachine(name); err != nil {
+		return err
+	}
+	if err := purgeMachine(ctx, js, name); err != nil {
+		return fmt.Errorf("purging machine %q: %w", name, err)
+	}
+	return nil
+}
+
+func purgeMachine(ctx context.Context, js jetstream.JetStream, name string) error {
+	_, err := js.Consumer(ctx, Jobs, name)
+	isRemoved := errors.Is(err, jetstream.ErrConsumerNotFound)
+	if err != nil && !isRemoved {
+		return err
+	}
+	isKnown := !isRemoved
+	for _, c := range stores(name, Limits{}) {
+		s, err := js.Stream(ctx, c.Name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			continue
+		}
+		isKnown = true
+		if err == nil && isRemoved {
+			err = js.DeleteStream(ctx, c.Name)
+		} else if err == nil {
+			err = s.Purge(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !isKnown {
+		return errors.New("there is no such machine")
+	}
+	if !isRemoved {
+		return nil
+	}
+	return purge(ctx, js, Submissions, SubmissionSubject(name, "*"))
 }
 
 // Inbox is the prefix of the subjects on which a user gets answers.
@@ -122,13 +233,13 @@ func Inbox(user string) string { return "_INBOX_" + user }
 // within the account that has the streams, a machine could name the subject of
 // another one for an answer, which no permission prevents.
 func Permissions(machine string) (publish, subscribe []string) {
-	own := "OBJ_" + Bucket(machine)
+	own := runsStream(machine)
 	return []string{
 			"$JS.API.CONSUMER.INFO." + Jobs + "." + machine,
 			"$JS.API.CONSUMER.MSG.NEXT." + Jobs + "." + machine,
 			"$JS.ACK." + Jobs + "." + machine + ".>",
 			"$JS.API.DIRECT.GET." + Jobs + "." + JobSubject(machine, "*"),
-			"$JS.API.DIRECT.GET." + Results + ".fleet.result." + machine + ".*.*",
+			"$JS.API.DIRECT.GET." + Results(machine) + ".fleet.result." + machine + ".*.*",
 			"$JS.API.STREAM.INFO." + own,
 			"$JS.API.STREAM.PURGE." + own,
 			"$JS.API.STREAM.MSG.GET." + own,

@@ -58,9 +58,7 @@ func Run(ctx context.Context, c Config) error {
 	a := &agent{Config: c}
 	// Attempts to connect are made until the end. What the agent sends meanwhile is
 	// kept for a while.
-	a.nc, a.js, err = fleet.Connect(c.Link, true, func(lost error) {
-		c.Log("connection to the fleet: %v", cmp.Or(lost, errors.New("it is back")))
-	})
+	a.nc, a.js, err = fleet.Connect(c.Link, true, logConnection(c))
 	if err != nil {
 		return err
 	}
@@ -77,6 +75,25 @@ func Run(ctx context.Context, c Config) error {
 	a.report(func(s *fleet.Status) { s.State = fleet.Stopped })
 	_ = a.nc.FlushTimeout(time.Second) // without an answer, the time of the last status tells it later
 	return nil
+}
+
+// logConnection logs each change of the connection's state. Attempts that fail for the
+// same reason are logged once.
+func logConnection(c Config) func(error) {
+	last := ""
+	return func(err error) { // called by one goroutine
+		text := fmt.Sprintf("joined the fleet as machine %q", c.Link.User)
+		if err != nil {
+			text = fmt.Sprintf("connection to the fleet: %v", err)
+		}
+		if errors.Is(err, nats.ErrAuthorization) {
+			text += " (the key is revoked, or another agent uses it: the server's `dmgbench-fleet status` shows which)"
+		}
+		if text != last {
+			c.Log("%s", text)
+		}
+		last = text
+	}
 }
 
 // serve finishes tasks without a job, reports the machine as idle, waits for a job
@@ -208,7 +225,11 @@ func (s *session) measure(ctx context.Context, r request) error {
 			cancel()
 		}
 	}
-	sub, err := s.nc.Subscribe(fleet.CancelSubject(s.Link.User), func(*nats.Msg) { s.look() })
+	sub, err := s.nc.Subscribe(fleet.CancelSubject(s.Link.User), func(m *nats.Msg) {
+		if string(m.Data) != fleet.Wake {
+			s.look()
+		}
+	})
 	if err != nil {
 		return err
 	}
@@ -243,6 +264,11 @@ func (s *session) conclude(ctx context.Context, state string, cause error) error
 // attempts runs and resumes until the run has ended, or did not come further many
 // times. A run that has not started is tried out before.
 func (s *session) attempts(ctx context.Context, r request) (state string, err error) {
+	release, err := s.awaitTurn(ctx)
+	if err != nil {
+		return fleet.Failed, err
+	}
+	defer release()
 	for failures, before := 0, 0; failures < maxAttempts && ctx.Err() == nil; failures++ {
 		ended, started := s.progress()
 		if !started {
@@ -272,6 +298,25 @@ func (s *session) attempts(ctx context.Context, r request) (state string, err er
 	return fleet.Failed, fmt.Errorf("the run did not come further in %d attempts: %s", maxAttempts, s.lastError)
 }
 
+// awaitTurn waits until no other run of this user measures on this computer, of an
+// agent or not, and keeps others from doing so. It sends nothing meanwhile but once
+// that it waits.
+func (s *session) awaitTurn(ctx context.Context) (release func(), err error) {
+	if s.Measuring == "" {
+		return func() {}, nil
+	}
+	for isFirst := true; ; isFirst = false {
+		release, err = host.Lock(s.Measuring)
+		if !errors.Is(err, host.ErrBusy) || ctx.Err() != nil {
+			return release, err
+		}
+		if isFirst {
+			s.report(func(st *fleet.Status) { st.Error = "waits: " + host.ErrBusy.Error() + " on this computer" })
+		}
+		sleep(ctx, 0)
+	}
+}
+
 // tryOut writes the plan and asks dmgbench whether it can be run here. The error
 // is the reason why not.
 func (s *session) tryOut(ctx context.Context, r request) error {
@@ -296,7 +341,7 @@ func (s *session) attempt(ctx context.Context, resume bool, r request) (err erro
 	if err = errors.Join(err, s.save()); err != nil {
 		return err
 	}
-	s.report(func(st *fleet.Status) { st.State = fleet.Measuring })
+	s.report(func(st *fleet.Status) { st.State, st.Error = fleet.Measuring, "" })
 	args = slices.Concat(args, []string{"--format=json", "--wait-between-steps"}, r.locations)
 	cmd := s.command(ctx, args...)
 	cmd.Stderr = s

@@ -24,6 +24,7 @@ import (
 	"dmgbench/internal/fleet/control"
 	"dmgbench/internal/result"
 	"dmgbench/internal/result/runfolders"
+	"dmgbench/internal/system/host"
 )
 
 // tinyPlan is a plan of about a second; its pauses give tests the time to interfere.
@@ -163,6 +164,8 @@ func (s *site) submit(job fleet.Job) {
 	s.t.Helper()
 	data, err := json.Marshal(job)
 	require.NoError(s.t, err)
+	_, err = s.js.Publish(s.t.Context(), fleet.SubmissionSubject("mac", job.ID), data)
+	require.NoError(s.t, err)
 	s.submitRaw(job.ID, data)
 }
 
@@ -195,7 +198,7 @@ func (s *site) until(what string, is func() bool) {
 func (s *site) await(job string, occurrence int) (r fleet.Result) {
 	s.t.Helper()
 	s.until("a result of "+job, func() bool {
-		data := s.get(fleet.Results, fleet.ResultSubject("mac", job, occurrence))
+		data := s.get(fleet.Results("mac"), fleet.ResultSubject("mac", job, occurrence))
 		return data != nil && json.Unmarshal(data, &r) == nil
 	})
 	return r
@@ -365,6 +368,8 @@ func TestCancelledWhileAway(t *testing.T) {
 	s.empty(c)
 }
 
+const storeFull = "the store of mac on the server is full (fetch results, then purge mac; or raise serve --runs)"
+
 func TestStoreFull(t *testing.T) {
 	t.Parallel()
 	limits := smallLimits
@@ -379,9 +384,9 @@ func TestStoreFull(t *testing.T) {
 	s.submit(tinyJob("a"))
 	s.until("the error in the status", func() bool {
 		st := s.status()
-		return st.State == fleet.Storing && st.Error == errStoreFull.Error()
+		return st.State == fleet.Storing && st.Error == storeFull
 	})
-	assert.Nil(t, s.get(fleet.Results, fleet.ResultSubject("mac", "a", 0)))
+	assert.Nil(t, s.get(fleet.Results("mac"), fleet.ResultSubject("mac", "a", 0)))
 	require.NoError(t, store.Delete(t.Context(), "ballast"))
 	limits.Runs = 16 << 20
 	require.NoError(t, fleet.AddMachine(t.Context(), s.js, "mac", limits))
@@ -406,7 +411,7 @@ func TestResultsFull(t *testing.T) {
 	c := s.config(fake(t, "done"))
 	s.start(c)
 	s.submit(tinyJob("a"))
-	s.until("the error in the status", func() bool { return s.status().Error == errStoreFull.Error() })
+	s.until("the error in the status", func() bool { return s.status().Error == storeFull })
 	assert.Len(t, readTasks(c.Folder), 1, "it is not lost")
 	require.NoError(t, fleet.Setup(t.Context(), s.js, smallLimits))
 	r := s.await("a", 0)
@@ -525,7 +530,47 @@ func TestRepeats(t *testing.T) {
 	}
 	s.awaitGone("a")
 	s.empty(c)
-	assert.Nil(t, s.get(fleet.Results, fleet.ResultSubject("mac", "a", 3)))
+	assert.Nil(t, s.get(fleet.Results("mac"), fleet.ResultSubject("mac", "a", 3)))
+}
+
+// A second agent with the same key takes no job, and takes part when the first has ended.
+func TestSecondAgentWaits(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, smallLimits)
+	first := s.config(fake(t, "done"))
+	stop := s.start(first)
+	s.until("an idle machine", func() bool { return s.status().State == fleet.Idle })
+	lines := make(chan string, 99)
+	second := s.config(fake(t, "3"))
+	second.Log = func(format string, args ...any) { lines <- fmt.Sprintf(format, args...) }
+	s.start(second)
+	s.until("the refusal", func() bool { return strings.Contains(<-lines, "another agent uses it") })
+	s.submit(tinyJob("a"))
+	assert.Equal(t, fleet.Done, s.await("a", 0).State, "of the first agent")
+	stop()
+	s.until("that the second has joined", func() bool { return <-lines == `joined the fleet as machine "mac"` })
+	s.submit(tinyJob("b"))
+	assert.Equal(t, fleet.Incomplete, s.await("b", 0).State, "of the second agent")
+}
+
+// One run at a time measures on a computer, whoever started it.
+func TestWaitsForItsTurn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, smallLimits)
+	c := s.config(fake(t, "done"))
+	c.Measuring = t.TempDir()
+	release, err := host.Lock(c.Measuring)
+	require.NoError(t, err)
+	s.start(c)
+	s.submit(tinyJob("a"))
+	s.until("the reason", func() bool { return s.status().Error == "waits: another measuring run on this computer" })
+	assert.Empty(t, readTasks(c.Folder)[0].Result.Attempts)
+	s.submit(tinyJob("b"))
+	s.cancel("a")
+	assert.Equal(t, fleet.Cancelled, s.await("a", 0).State)
+	release()
+	assert.Equal(t, fleet.Done, s.await("b", 0).State)
+	assert.NotContains(t, s.status().Error, "waits")
 }
 
 func TestOneAgentAFolder(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,7 +36,11 @@ type agent struct {
 	lines  []string // of the child, not sent yet
 }
 
-var errStoreFull = errors.New("the store on the server is full (raise serve --runs)")
+// errStoreFull names the machine whose store it is.
+func (a *agent) errStoreFull() error {
+	return fmt.Errorf("the store of %[1]s on the server is full (fetch results, then purge %[1]s; or raise serve --runs)",
+		a.Link.User)
+}
 
 // checkAnswer is called with the error of a request. Without an answer it makes
 // the connection anew, as a machine that slept may have one that exists only on
@@ -45,8 +50,9 @@ func (a *agent) checkAnswer(err error) error {
 	if isTimeout || errors.Is(err, jetstream.ErrNoHeartbeat) {
 		_ = a.nc.ForceReconnect()
 	}
-	if e, ok := errors.AsType[*jetstream.APIError](err); ok && e.Description == "maximum bytes exceeded" {
-		return errStoreFull
+	e, ok := errors.AsType[*jetstream.APIError](err)
+	if ok && (e.Description == "maximum bytes exceeded" || e.Description == "maximum messages exceeded") {
+		return a.errStoreFull()
 	}
 	return err
 }
@@ -79,7 +85,7 @@ func (a *agent) isQueued(ctx context.Context, job string) (queued bool, err erro
 
 // hasResult reports whether the result of an occurrence is stored.
 func (a *agent) hasResult(ctx context.Context, r fleet.Result) (bool, error) {
-	return a.isStored(ctx, fleet.Results, fleet.ResultSubject(a.Link.User, r.Job, r.Occurrence))
+	return a.isStored(ctx, fleet.Results(a.Link.User), fleet.ResultSubject(a.Link.User, r.Job, r.Occurrence))
 }
 
 // serverTime is the time of the server's clock, which decides when an occurrence is
@@ -110,19 +116,33 @@ func (a *agent) report(change func(*fleet.Status)) {
 
 // upload stores a run folder in the machine's object store and returns its size
 // there, in bytes. It replaces what an earlier attempt stored, since an object that
-// exists may lack chunks for which the store had no space.
+// exists may lack chunks for which the store had no space. The archive, which may
+// be as large as the memory, is a file meanwhile.
 func (a *agent) upload(ctx context.Context, id, dir string, attempt int) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, uploadTime<<min(attempt, 9))
 	defer cancel()
-	var archive bytes.Buffer
+	archive, err := os.Create(dir + ".archive")
+	if err != nil {
+		return 0, err
+	}
+	defer os.Remove(archive.Name())
+	defer archive.Close()
+	if err = fleet.Pack(archive, dir); err != nil {
+		return 0, err
+	}
+	size, err := archive.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return 0, err
+	}
+	if _, err = archive.Seek(0, io.SeekStart); err != nil {
+		return 0, err
+	}
 	store, err := a.js.ObjectStore(ctx, fleet.Bucket(a.Link.User))
-	if err == nil {
-		err = fleet.Pack(&archive, dir)
+	if err != nil {
+		return 0, err
 	}
-	if err == nil {
-		_, err = store.PutBytes(ctx, id, archive.Bytes())
-	}
-	return int64(archive.Len()), err
+	_, err = store.Put(ctx, jetstream.ObjectMeta{Name: id}, archive)
+	return size, err
 }
 
 // sleep pauses after an attempt, from 0, that failed: from a second to a minute.

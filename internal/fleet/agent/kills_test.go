@@ -147,7 +147,7 @@ func TestKilledAtEveryStage(t *testing.T) {
 	for _, stage := range []string{"accepted", "started", "measured", "ended"} {
 		s.until(stage, func() bool {
 			tasks := readTasks(c.Folder)
-			return len(tasks) == 1 && stages[stage](tasks[0]) || s.get(fleet.Results, fleet.ResultSubject("mac", "a", 0)) != nil
+			return len(tasks) == 1 && stages[stage](tasks[0]) || s.get(fleet.Results("mac"), fleet.ResultSubject("mac", "a", 0)) != nil
 		})
 		kill()
 		kill = spawn(t, self)

@@ -106,12 +106,12 @@ func TestExitStatuses(t *testing.T) {
 			assert.Equal(t, c.attempts, r.Attempts)
 			if c.attempts > 0 {
 				assert.Equal(t, "run-a-0", r.Run)
-				logs, err := s.js.Stream(t.Context(), fleet.Logs)
+				logs, err := s.js.Stream(t.Context(), fleet.Logs("mac"))
 				require.NoError(t, err)
 				first, err := logs.GetMsg(t.Context(), 1)
 				require.NoError(t, err)
 				assert.Equal(t, "warning a warning", string(first.Data), "of the first pause")
-				assert.NotEqual(t, first.Data, s.get(fleet.Logs, fleet.LogSubject("mac", "a")), "what came later")
+				assert.NotEqual(t, first.Data, s.get(fleet.Logs("mac"), fleet.LogSubject("mac", "a")), "what came later")
 			}
 			s.empty(config)
 		})

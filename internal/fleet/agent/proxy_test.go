@@ -97,7 +97,7 @@ func TestNetworkCut(t *testing.T) {
 		return len(tasks) == 1 && tasks[0].Result.State == fleet.Done
 	})
 	s.until("the end of the acknowledgement wait", func() bool { return time.Since(start) > 2*shortAckWait })
-	assert.Nil(t, s.get(fleet.Results, fleet.ResultSubject("mac", "a", 0)))
+	assert.Nil(t, s.get(fleet.Results("mac"), fleet.ResultSubject("mac", "a", 0)))
 	p.restore()
 	r := s.await("a", 0)
 	assert.Equal(t, fleet.Done, r.State, r.Error)

@@ -22,6 +22,7 @@ type Config struct {
 	Backing, Inputs map[string]string // absolute paths by name
 	Tags            []string
 	Engine          string // of jobs that have none; "" is the program's choice
+	Measuring       string // folder of the lock that runs on this computer take; "" is none
 	Log             func(format string, args ...any)
 }
 
@@ -113,18 +114,22 @@ func locationFlags(c Config, p *plan.Plan) (flags []string, err error) {
 // those of the program: no engine that a test uses, and no number with a sign or an
 // exponent.
 func optionFlags(o fleet.Options, engine string) (flags []string, err error) {
+	seed := ""
+	if o.Seed != nil {
+		seed = strconv.FormatUint(*o.Seed, 10)
+	}
 	for _, f := range []struct{ name, value, form string }{
 		// Whether a value fits the plan is for the dry run to decide.
 		{"rounds", o.Rounds, `auto|[1-9][0-9]{0,4}`},
-		{"sets", strconv.Itoa(o.Sets), `[0-9]{1,6}`},
+		{"sets", positive(o.Sets), `[0-9]{1,6}`},
 		{"scale", o.Scale, `[0-9]{1,6}(\.[0-9]{1,9})?`},
-		{"seed", strconv.FormatUint(o.Seed, 10), `[0-9]+`},
-		{"workers", strconv.Itoa(o.Workers), `[0-9]{1,4}`},
+		{"seed", seed, `[0-9]+`},
+		{"workers", positive(o.Workers), `[0-9]{1,4}`},
 		{"engine", engine, `auto|hdiutil|inprocess`},
 		{"precision", o.Precision, `[0-9]{1,3}(\.[0-9]{1,9})? ?%`},
 		{"only", strings.Join(o.Only, ","), `[^[:cntrl:]]*`},
 	} {
-		if f.value == "" || f.value == "0" {
+		if f.value == "" {
 			continue
 		}
 		if !regexp.MustCompile(`^(` + f.form + `)$`).MatchString(f.value) {
@@ -133,4 +138,12 @@ func optionFlags(o fleet.Options, engine string) (flags []string, err error) {
 		flags = append(flags, "--"+f.name+"="+f.value)
 	}
 	return flags, nil
+}
+
+// positive is a number as text, "" if it is 0, which is none.
+func positive(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }

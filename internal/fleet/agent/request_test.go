@@ -81,7 +81,8 @@ func TestHostile(t *testing.T) {
 func TestFlags(t *testing.T) {
 	c := Config{Places: map[string]string{"": "/d", "usb": "/u"}, Backing: map[string]string{"usb": "/b"}, Engine: "inprocess"}
 	job := tinyJob("a")
-	job.Options = fleet.Options{Rounds: "auto", Sets: 2, Scale: "0.5", Seed: 7, Workers: 3, Precision: "5%", Only: []string{"format=UDSB"}}
+	seed := uint64(0) // is a seed as any other
+	job.Options = fleet.Options{Rounds: "auto", Sets: 2, Scale: "0.5", Seed: &seed, Workers: 3, Precision: "5%", Only: []string{"format=UDSB"}}
 	check := func() request {
 		data, err := json.Marshal(job)
 		require.NoError(t, err)
@@ -91,8 +92,10 @@ func TestFlags(t *testing.T) {
 	}
 	r := check()
 	assert.Equal(t, []string{"--on==/d"}, r.locations)
-	assert.Equal(t, []string{"--rounds=auto", "--sets=2", "--scale=0.5", "--seed=7", "--workers=3", "--engine=inprocess",
+	assert.Equal(t, []string{"--rounds=auto", "--sets=2", "--scale=0.5", "--seed=0", "--workers=3", "--engine=inprocess",
 		"--precision=5%", "--only=format=UDSB"}, r.options)
+	job.Options = fleet.Options{}
+	assert.Equal(t, []string{"--engine=inprocess"}, check().options)
 	job.Text = strings.Replace(tinyPlan, "[run]", "[target]\nplace = \"usb\"\n[run]", 1)
 	r = check()
 	assert.Equal(t, []string{"--on=usb=/u", "--backing=usb=/b", "--on==/d"}, r.locations)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"crypto/sha256"
@@ -76,7 +77,23 @@ func (t *task) runID() string {
 // progress is how many cases of the journal have ended; started reports whether
 // the journal has a record, without which a run cannot be resumed.
 func (t *task) progress() (ended int, started bool) {
-	// Steps do not count: an interrupted case is measured again from its start.
-	text, _ := os.ReadFile(filepath.Join(t.run(), result.JournalFile))
-	return bytes.Count(text, []byte(`"kind":"case_end"`)), bytes.IndexByte(text, '\n') >= 0
+	f, err := os.Open(filepath.Join(t.run(), result.JournalFile))
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	// Steps do not count: an interrupted case is measured again from its start. A
+	// record begins with its kind, and may be long.
+	isStart := true
+	for r := bufio.NewReader(f); ; {
+		part, err := r.ReadSlice('\n')
+		if isStart && bytes.Contains(part, []byte(`"kind":"case_end"`)) {
+			ended++
+		}
+		isStart = err == nil
+		started = started || isStart
+		if err != nil && err != bufio.ErrBufferFull {
+			return ended, started
+		}
+	}
 }

@@ -85,7 +85,7 @@ func TestMachineUsesItsOwn(t *testing.T) {
 	assert.True(t, ack.Duplicate)
 	_, err = js.Publish(ctx, result, []byte("another"))
 	require.ErrorContains(t, err, "maximum messages per subject exceeded")
-	assert.Equal(t, "result", string(get(fleet.Results, result).Data))
+	assert.Equal(t, "result", string(get(fleet.Results("mac"), result).Data))
 
 	_, err = js.Publish(ctx, fleet.StatusSubject("mac"), []byte("acknowledged"))
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestMachineUsesItsOwn(t *testing.T) {
 	require.NoError(t, nc.Publish(fleet.LogSubject("mac", "j"), []byte("line")))
 	_, err = js.Publish(ctx, fleet.LogSubject("mac", "j"), []byte("line"))
 	require.NoError(t, err)
-	for stream, subject := range map[string]string{fleet.Statuses: fleet.StatusSubject("mac"), fleet.Logs: fleet.LogSubject("mac", "j")} {
+	for stream, subject := range map[string]string{fleet.Statuses: fleet.StatusSubject("mac"), fleet.Logs("mac"): fleet.LogSubject("mac", "j")} {
 		st, err := s.js.Stream(ctx, stream)
 		require.NoError(t, err)
 		m, err := st.GetLastMsgForSubject(ctx, subject)
@@ -116,10 +116,11 @@ func otherSubjects() (subjects []string) {
 	for _, s := range publish {
 		subjects = append(subjects, strings.NewReplacer("*", "x", ">", "1.2.3.4.5.6").Replace(s))
 	}
-	for _, verb := range []string{fleet.Add, fleet.Revoke, fleet.Remove} {
+	for _, verb := range []string{fleet.Add, fleet.Revoke, fleet.Remove, fleet.List} {
 		subjects = append(subjects, fleet.AdminSubject(verb))
 	}
-	for _, stream := range []string{fleet.Jobs, fleet.Results, fleet.Statuses, fleet.Logs, "OBJ_fleet-other", "OBJ_fleet-mac"} {
+	for _, stream := range []string{fleet.Jobs, fleet.Submissions, fleet.Statuses, fleet.Results("other"), fleet.Results("mac"),
+		fleet.Logs("other"), fleet.Logs("mac"), "OBJ_fleet-other", "OBJ_fleet-mac"} {
 		for _, verb := range strings.Fields(`STREAM.CREATE STREAM.UPDATE STREAM.DELETE STREAM.SNAPSHOT STREAM.RESTORE STREAM.MSG.DELETE
 			STREAM.PEER.REMOVE STREAM.LEADER.STEPDOWN CONSUMER.CREATE CONSUMER.NAMES CONSUMER.LIST`) {
 			subjects = append(subjects, "$JS.API."+verb+"."+stream)
@@ -135,8 +136,8 @@ func otherSubjects() (subjects []string) {
 	}
 	return append(subjects, "$JS.API.STREAM.NAMES", "$JS.API.STREAM.LIST", "$JS.API.INFO", "$JS.API.ACCOUNT.PURGE.$G",
 		"$JS.API.STREAM.CREATE.MINE", "$JS.API.SERVER.REMOVE", "$JS.API.META.LEADER.STEPDOWN", fleet.JobSubject("mac", "forged"),
-		"$JS.API.DIRECT.GET."+fleet.Statuses+"."+fleet.StatusSubject("other"), "$JS.API.DIRECT.GET."+fleet.Logs+".fleet.log.other.j",
-		"$JS.API.DIRECT.GET."+fleet.Results+".fleet.result.other.j.0", fleet.Inbox("other")+".x", fleet.Inbox(fleet.Control)+".x",
+		"$JS.API.DIRECT.GET."+fleet.Statuses+"."+fleet.StatusSubject("other"), "$JS.API.DIRECT.GET."+fleet.Logs("mac")+".fleet.log.mac.j",
+		"$JS.API.DIRECT.GET."+fleet.Results("other")+".fleet.result.other.j.0", fleet.SubmissionSubject("mac", "forged"), fleet.Inbox("other")+".x", fleet.Inbox(fleet.Control)+".x",
 		fleet.CancelSubject("other"), "$JS.FC.FLEET_JOBS.x", "$SYS.REQ.SERVER.PING", "$SYS.ACCOUNT.other.CONNECT", "_R_.x.y", "any")
 }
 
@@ -221,7 +222,7 @@ func TestForgedReplies(t *testing.T) {
 	nc.SetErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}) // the server refuses some of what follows
 	targets := append(otherSubjects(), fleet.CancelSubject("other"))
 	for _, target := range targets {
-		for _, subject := range []string{result, fleet.StatusSubject("mac"), "$JS.API.DIRECT.GET." + fleet.Results + "." + result,
+		for _, subject := range []string{result, fleet.StatusSubject("mac"), "$JS.API.DIRECT.GET." + fleet.Results("mac") + "." + result,
 			"$JS.API.CONSUMER.MSG.NEXT." + fleet.Jobs + ".mac", "$JS.API.CONSUMER.INFO." + fleet.Jobs + ".mac",
 			"$JS.API.STREAM.INFO.OBJ_fleet-mac", "$JS.API.STREAM.MSG.GET.OBJ_fleet-mac", "$JS.ACK." + fleet.Jobs + ".mac.1.1.1.1.1"} {
 			for _, key := range []string{"Nats-Trace-Dest", "Nats-Schedule-Target", "Nats-Rollup"} {
@@ -234,7 +235,7 @@ func TestForgedReplies(t *testing.T) {
 	}
 	require.NoError(t, nc.Flush())
 	for range 3 { // each API answers in order, so that the answers before have been sent
-		_, err = nc.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+fleet.Results+"."+result, nil)
+		_, err = nc.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+fleet.Results("mac")+"."+result, nil)
 		require.NoError(t, err)
 		_, err = nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO.OBJ_fleet-mac", nil)
 		require.NoError(t, err)
@@ -377,11 +378,11 @@ func TestOversizedMessages(t *testing.T) {
 	s := startServer(t, t.TempDir(), Options{})
 	ctx := testContext(t)
 	nc, js := machine(t, s, "mac")
-	_, err := js.Publish(ctx, fleet.StatusSubject("mac"), make([]byte, fleet.MaxMessage-100))
+	_, err := js.Publish(ctx, fleet.LogSubject("mac", "j"), make([]byte, fleet.MaxMessage-100))
 	require.NoError(t, err)
-	_, err = js.Publish(ctx, fleet.StatusSubject("mac"), make([]byte, fleet.MaxMessage+1))
+	_, err = js.Publish(ctx, fleet.LogSubject("mac", "j"), make([]byte, fleet.MaxMessage+1))
 	require.ErrorContains(t, err, "message size exceeds maximum allowed")
-	_, err = js.Publish(ctx, fleet.StatusSubject("mac"), make([]byte, fleet.MaxMessage+headers+1))
+	_, err = js.Publish(ctx, fleet.LogSubject("mac", "j"), make([]byte, fleet.MaxMessage+headers+1))
 	require.ErrorIs(t, err, nats.ErrMaxPayload)
 	assert.EqualValues(t, fleet.MaxMessage+headers, nc.MaxPayload())
 }
@@ -392,10 +393,6 @@ func TestFullStore(t *testing.T) {
 	_, js := machine(t, s, "mac")
 	half := make([]byte, 400<<10)
 	var err error
-	for i := 0; err == nil && i < 9; i++ {
-		_, err = js.Publish(ctx, fleet.ResultSubject("mac", "j", i), half)
-	}
-	require.ErrorContains(t, err, "maximum bytes exceeded")
 	for i := 0; i < 9; i++ {
 		if _, err = s.js.Publish(ctx, fleet.JobSubject("mac", string(rune('a'+i))), half); err != nil {
 			break
@@ -451,7 +448,7 @@ func TestLimitsChange(t *testing.T) {
 			_, err := s.AddMachine(ctx, "mac")
 			require.NoError(t, err)
 		}
-		for _, name := range []string{fleet.Jobs, fleet.Results, "OBJ_fleet-mac"} {
+		for _, name := range []string{fleet.Jobs, fleet.Results("mac"), "OBJ_fleet-mac"} {
 			st, err := s.js.Stream(ctx, name)
 			require.NoError(t, err)
 			assert.Equal(t, size, st.CachedInfo().Config.MaxBytes, name)

@@ -32,6 +32,8 @@ const (
 	loginTimeout = 20              // seconds: a thousand agents may come back at once
 	headers      = 16 << 10        // bytes that a message may have beside its content
 	spare        = 1 << 30         // bytes of the disk that are left to others
+	enough       = 64 << 20        // bytes of the disk with which a server that could not write starts again
+	subjects     = 100             // of one connection; an agent has four
 )
 
 // Options are what Serve can be told.
@@ -52,15 +54,62 @@ type Server struct {
 	control fleet.Link
 	nc      *nats.Conn // of Control
 	js      jetstream.JetStream
+	lines   *logger
 
-	mu    sync.Mutex
-	state state
+	mu      sync.Mutex
+	state   state
+	agents  map[string]connection    // the last of each machine
+	refused map[string]fleet.Refusal // by the name of the machine
+	woken   map[string]time.Time     // when a message was sent to find out whether the connection is alive
+}
+
+// Run serves the fleet in folder until ctx ends. A server that could not write stores
+// nothing more: Run starts it again when the disk has room. It calls ready at each
+// start.
+func Run(ctx context.Context, folder string, o Options, ready func(*Server)) error {
+	for isFirst := true; ctx.Err() == nil; isFirst = false {
+		s, err := Serve(folder, o)
+		if err != nil && isFirst {
+			return err
+		}
+		if err != nil { // the disk may be full again
+			newLogger(o.Log).Print(err)
+			pause(ctx)
+			continue
+		}
+		ready(s)
+		for ctx.Err() == nil && !s.shouldRestart() {
+			pause(ctx)
+		}
+		s.Close()
+	}
+	return nil
+}
+
+// checkInterval is the time between two looks at the disk.
+const checkInterval = 2 * time.Second
+
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(checkInterval):
+	}
+}
+
+// shouldRestart reports whether the server could not write, and now could.
+func (s *Server) shouldRestart() bool {
+	if s.lines.failure.Load() == nil {
+		return false
+	}
+	free, _, _, err := s.dir.FreeSpace()
+	return err == nil && free >= enough
 }
 
 // Serve starts the server of the fleet in folder, which it makes if missing, and
 // returns when it accepts connections. Only one server may use a folder.
 func Serve(folder string, o Options) (*Server, error) {
-	s := &Server{limits: o.Limits}
+	s := &Server{limits: o.Limits, lines: newLogger(o.Log), agents: map[string]connection{},
+		refused: map[string]fleet.Refusal{}, woken: map[string]time.Time{}}
 	if err := s.serve(folder, o); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("serving the fleet in %q: %w", folder, err)
@@ -79,7 +128,7 @@ func (s *Server) serve(folder string, o Options) error {
 	if err := cmp.Or(err1, err2); err != nil {
 		return err
 	}
-	if err := s.start(host, port, own, o.Log); err != nil {
+	if err := s.start(host, port, own); err != nil {
 		return err
 	}
 	port = s.ns.Addr().(*net.TCPAddr).Port
@@ -95,12 +144,12 @@ func (s *Server) serve(folder string, o Options) error {
 
 // start starts nats-server. It returns when the server accepts connections, which
 // takes as long as it reads its streams.
-func (s *Server) start(host string, port int, own tls.Certificate, log io.Writer) (err error) {
+func (s *Server) start(host string, port int, own tls.Certificate) (err error) {
 	s.ns, err = server.NewServer(&server.Options{ServerName: "dmgbench-fleet", Host: host, Port: port, NoSigs: true,
 		TLSConfig:  &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{own}},
 		TLSTimeout: loginTimeout, AuthTimeout: loginTimeout,
 		CustomClientAuthentication: s, AlwaysEnableNonce: true,
-		MaxPayload: fleet.MaxMessage + headers,
+		MaxPayload: fleet.MaxMessage + headers, MaxSubs: subjects,
 		// Nothing may be sent to a machine while it times a file.
 		PingInterval: time.Hour, DisableShortFirstPing: true,
 		// An agent deletes a run when it is stored here, so that it has to be on the disk.
@@ -109,23 +158,26 @@ func (s *Server) start(host string, port int, own tls.Certificate, log io.Writer
 	if err != nil {
 		return err
 	}
-	lines := newLogger(log)
-	s.ns.SetLoggerV2(lines, false, false, false)
+	s.ns.SetLoggerV2(s.lines, false, false, false)
 	if err = s.share(); err != nil {
 		return err
 	}
 	s.ns.Start()
-	if reason := lines.fatal.Load(); reason != nil {
+	if reason := s.lines.fatal.Load(); reason != nil {
 		return fmt.Errorf("starting nats-server: %s", reason)
 	}
 	return nil
 }
 
 // setUp makes the streams, and takes requests of Control.
-func (s *Server) setUp() (err error) {
-	if s.nc, s.js, err = fleet.Connect(s.control, false, nil); err != nil {
+func (s *Server) setUp() error {
+	nc, js, err := fleet.Connect(s.control, false, nil)
+	if err != nil {
 		return err
 	}
+	s.mu.Lock() // agents connect already
+	s.nc, s.js = nc, js
+	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	if err = fleet.Setup(ctx, s.js, s.limits); err == nil {

@@ -12,7 +12,8 @@ import (
 // logger writes the warnings and errors of nats-server.
 type logger struct {
 	*log.Logger
-	fatal atomic.Value // a string: the first reason why the server does not start
+	fatal   atomic.Value // a string: the first reason why the server does not start
+	failure atomic.Value // a string: the first reason why it could not write
 }
 
 func newLogger(w io.Writer) *logger {
@@ -25,14 +26,17 @@ func (l *logger) Fatalf(format string, v ...any) {
 	l.fatal.CompareAndSwap(nil, fmt.Sprintf(format, v...))
 }
 
-// Errorf adds what to do when a stream could not be written: it takes nothing more
-// until the server starts again.
+// Errorf notices that a stream could not be written, which takes nothing more until
+// the server starts again.
 func (l *logger) Errorf(format string, v ...any) {
 	line := fmt.Sprintf(format, v...)
-	if strings.Contains(line, "critical write error") {
-		line += " (make room on the disk, then start the server again)"
-	}
 	l.Print(line)
+	if strings.Contains(line, "ritical write error") || strings.Contains(line, "will be DISABLED") {
+		reason := line[strings.LastIndexByte(line, ':')+1:]
+		if l.failure.CompareAndSwap(nil, strings.TrimSpace(reason)) {
+			l.Print("nothing more is stored until the disk has room; the server then starts again")
+		}
+	}
 }
 
 // Warnf writes a warning. What the server reports besides is for its developers.

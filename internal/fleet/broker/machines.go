@@ -3,10 +3,11 @@ package broker
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -44,14 +45,25 @@ func (s *Server) setKey(name, public string) error {
 		return err
 	}
 	// From here on nobody can connect with the old key, and nobody has the new one yet.
-	c, err := s.ns.Connz(&server.ConnzOptions{Account: name, Limit: math.MaxInt32})
-	if err != nil {
-		return err
-	}
-	for _, conn := range c.Conns {
-		_ = s.ns.DisconnectClientByID(conn.Cid) // an error means that it is gone already
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.ns.DisconnectClientByID(s.agents[name].id) // an error means that it is gone already
+	delete(s.refused, name)
 	return nil
+}
+
+// report is what Control shows of the server and of the machines.
+func (s *Server) report() ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := fleet.Report{Keys: map[string]bool{}, Refused: s.refused}
+	for _, name := range s.state.Users {
+		r.Keys[name] = name != fleet.Control
+	}
+	if reason := s.lines.failure.Load(); reason != nil {
+		r.Error = fmt.Sprintf("nothing is stored: %s", reason)
+	}
+	return json.Marshal(r)
 }
 
 // answer carries out a request of Control. Nobody else may publish to its subject.
@@ -65,6 +77,8 @@ func (s *Server) answer(m *nats.Msg) {
 		var l fleet.Link
 		l, err = s.AddMachine(ctx, name)
 		answer.Data = []byte(l.String())
+	case fleet.AdminSubject(fleet.List):
+		answer.Data, err = s.report()
 	case fleet.AdminSubject(fleet.Revoke):
 		err = s.setKey(name, "")
 	case fleet.AdminSubject(fleet.Remove):
@@ -134,12 +148,50 @@ func (s *Server) Check(c server.ClientAuthentication) bool {
 	if !ok || c.Kind() != server.CLIENT || !isSigned(o.Nkey, c.GetNonce(), o.Sig) {
 		return false
 	}
+	if name != fleet.Control && !s.admit(name, c) {
+		return false
+	}
 	user, err := s.newUser(name)
 	if err != nil {
 		s.ns.Errorf("making the account of %q: %v", name, err)
 		return false
 	}
 	c.RegisterUser(user)
+	return true
+}
+
+// connection is one of an agent. The name that the client library gives it is
+// another one for each process.
+type connection struct {
+	id   uint64
+	name string
+}
+
+// wakeInterval is the least time between two messages to an agent that may be
+// timing a file.
+const wakeInterval = time.Minute
+
+// admit reports whether an agent may connect: a machine has one connection. A new one
+// of the same process replaces the old one, of which that process knows that it is
+// lost. An agent that another process replaces may be on a computer that lost its
+// power, whose connection is still open on this side only: a message to it ends the
+// connection then.
+func (s *Server) admit(name string, c server.ClientAuthentication) bool {
+	old, isKnown := s.agents[name]
+	next := connection{c.(interface{ GetID() uint64 }).GetID(), c.GetOpts().Name}
+	isOpen := isKnown && s.ns.GetClient(old.id) != nil
+	if isOpen && old.name != next.name {
+		s.refused[name] = fleet.Refusal{Address: c.RemoteAddress().String(), Time: time.Now().UTC()}
+		if time.Since(s.woken[name]) > wakeInterval {
+			s.woken[name] = time.Now()
+			_ = s.nc.Publish(fleet.CancelSubject(name), []byte(fleet.Wake))
+		}
+		return false
+	}
+	if isOpen {
+		_ = s.ns.DisconnectClientByID(old.id)
+	}
+	s.agents[name] = next
 	return true
 }
 

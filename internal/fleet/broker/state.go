@@ -105,9 +105,9 @@ func (s *Server) openFolder(folder string) (err error) {
 
 // room is how many bytes the streams may reserve together, when so many are free on
 // the disk and they could have so many before. It does not become less, as streams
-// that exist have reserved theirs.
+// that exist have reserved theirs, and what they have can be read from a full disk.
 func room(free, before int64) (int64, error) {
-	if free < spare {
+	if free < spare && before == 0 {
 		return 0, fmt.Errorf("the disk has %d MiB free: want at least %d MiB", free>>20, spare>>20)
 	}
 	return max(free-spare, before), nil

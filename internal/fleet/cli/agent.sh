@@ -44,7 +44,7 @@ deploy() {
 		fi
 	done
 	printf '%s\n' "$SCRIPT" >"$copies/agent.sh"
-	"$SELF" add-machine "$name" --folder "$FOLDER" >"$copies/join" 2>"$copies/log" || {
+	"$SELF" add-machine "$name" --folder "$FOLDER" --to "$copies/join" 2>"$copies/log" || {
 		cat "$copies/log" >&2
 		exit 1
 	}

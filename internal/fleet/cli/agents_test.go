@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -98,6 +99,20 @@ func (m *manyAgents) count(stream string) int {
 	return int(s.CachedInfo().State.Msgs)
 }
 
+// results counts the results of all machines.
+func (m *manyAgents) results() (n int) {
+	streams := m.js.ListStreams(m.Context())
+	for s := range streams.Info() {
+		if _, kind := fleet.StoreOf(s.Config.Name); kind == fleet.Results("") {
+			n += int(s.State.Msgs)
+		}
+	}
+	if streams.Err() != nil {
+		return -1
+	}
+	return n
+}
+
 // execute executes dmgbench-fleet and returns what it printed.
 func (m *manyAgents) execute(args ...string) (string, error) {
 	var out, errs bytes.Buffer
@@ -112,11 +127,11 @@ func (m *manyAgents) execute(args ...string) (string, error) {
 func (m *manyAgents) checkRuns(dir string, machines, runs int) (size int64) {
 	m.Helper()
 	must(m.execute("results", "--to", dir))(m.T)
-	results := must(m.js.Stream(m.Context(), fleet.Results))(m.T)
 	hosts, byMachine := map[string]string{}, map[string]int{}
-	for i := range runs {
-		text := must(results.GetMsg(m.Context(), uint64(i+1)))(m.T).Data
-		r := must(fleet.Decode[fleet.Result](text))(m.T)
+	var jobs struct{ Jobs []fleet.Result }
+	require.NoError(m, json.Unmarshal([]byte(must(m.execute("status", "--format", "json"))(m.T)), &jobs))
+	require.Len(m, jobs.Jobs, runs)
+	for _, r := range jobs.Jobs {
 		require.Equal(m, fleet.Done, r.State, r.Error)
 		assert.Equal(m, 1, r.Attempts, r.Machine)
 		hosts[r.Run] = r.Machine

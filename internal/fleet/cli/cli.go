@@ -75,6 +75,7 @@ var commandRows = []commandRow{
 	{"join", "[JOINSTRING | FILE | ADDRESS | -]", cobra.MaximumNArgs(1), false, (*app).join},
 	{"revoke", "NAME", cobra.ExactArgs(1), true, (*app).revokeMachine},
 	{"remove-machine", "NAME", cobra.ExactArgs(1), true, (*app).removeMachine},
+	{"purge", "NAME", cobra.ExactArgs(1), true, (*app).purgeMachine},
 	{"submit", "PLAN...", cobra.MinimumNArgs(1), true, (*app).submitPlans},
 	{"status", "", cobra.NoArgs, true, (*app).printStatus},
 	{"logs", "MACHINE [JOB]", cobra.RangeArgs(1, 2), true, (*app).printLogs},

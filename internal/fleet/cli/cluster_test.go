@@ -45,12 +45,12 @@ func TestCluster(t *testing.T) {
 
 	for i, isLeader := range []bool{false, true} {
 		require.Equal(t, machines, strings.Count(must(c.execute("submit", file))(t), ": job "))
-		c.until("the first results", func() bool { return c.count(fleet.Results) >= i*machines+3 })
+		c.until("the first results", func() bool { return c.results() >= i*machines+3 })
 		node := c.leader()
 		if !isLeader {
 			node = (node + 1) % len(c.nodes)
 		}
-		before := c.count(fleet.Results) - i*machines
+		before := c.results() - i*machines
 		require.Less(t, before, machines, "the run is in its middle")
 		c.kill(node)
 		killed := time.Now()
@@ -62,10 +62,10 @@ func TestCluster(t *testing.T) {
 		})
 		answered := time.Since(killed)
 		require.Equal(t, (i+1)*machines, strings.Count(status, " life "), status)
-		c.until("all results", func() bool { return c.count(fleet.Results) >= (i+1)*machines })
+		c.until("all results", func() bool { return c.results() >= (i+1)*machines })
 		ended := time.Since(killed)
 		c.until("an empty queue", func() bool { return c.count(fleet.Jobs) == 0 })
-		require.Equal(t, (i+1)*machines, c.count(fleet.Results))
+		require.Equal(t, (i+1)*machines, c.results())
 		c.checkRuns(dir, machines, (i+1)*machines)
 		c.startNode(node)
 		c.until("three copies of everything", c.isComplete)

@@ -4,19 +4,24 @@ import (
 	"cmp"
 	"context"
 	_ "embed" // for the page of status
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"text/template"
 	"time"
+	"unicode"
+	"unicode/utf16"
 
 	"golang.org/x/term"
 
 	"dmgbench/internal/fleet"
 	"dmgbench/internal/fleet/control"
+	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
 	"dmgbench/internal/system/units"
 	"dmgbench/plans"
@@ -52,26 +57,47 @@ func (a *app) submitPlans(ctx context.Context, args []string) error {
 // "dmgbench run", a name of a built-in plan is preferred to a file of that name.
 func (a *app) readJobs(args []string) (list []fleet.Job, selector control.Selector, err error) {
 	job := fleet.Job{Repeat: int(a.number("repeat")), Options: fleet.Options{Rounds: a.text("rounds"),
-		Sets: int(a.number("sets")), Scale: a.text("scale"), Seed: a.number("seed"), Workers: int(a.number("workers")),
+		Sets: int(a.number("sets")), Scale: a.text("scale"), Workers: int(a.number("workers")),
 		Engine: a.text("engine"), Precision: a.text("precision"), Only: a.list("only")}}
+	if a.command.Flags().Changed("seed") {
+		seed := a.number("seed")
+		job.Options.Seed = &seed
+	}
 	every, err := units.ParseDuration(cmp.Or(a.text("every"), "0 s"))
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading --every: %w", err)
 	}
 	job.Every = every.Std()
 	for _, job.Plan = range args {
-		text, ok := plans.Get(job.Plan)
-		if !ok {
-			text, err = os.ReadFile(job.Plan)
+		if job.Text, err = readPlan(job.Plan); err != nil {
+			return nil, nil, err
 		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("reading plan: %w (dmgbench plans lists the built-in ones)", err)
-		}
-		job.Text = string(text)
 		list = append(list, job)
 	}
 	selector, err = control.ParseSelector(a.text("hosts"))
 	return list, selector, err
+}
+
+// readPlan is the text of a built-in plan, or of a file.
+func readPlan(name string) (string, error) {
+	if text, ok := plans.Get(name); ok {
+		return string(text), nil
+	}
+	info, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		near := plan.Nearest(name, plans.Names())
+		hint := report.TextIf(near != "", fmt.Sprintf("did you mean %q?", near))
+		return "", fmt.Errorf("finding plan %q: neither a built-in plan nor a file (%s)", name,
+			cmp.Or(hint, "dmgbench plans lists the built-in plans"))
+	}
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > fleet.MaxPlan) {
+		err = fmt.Errorf("want a file of at most %d KiB", fleet.MaxPlan>>10)
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading plan %q: %w", name, err)
+	}
+	text, err := os.ReadFile(name)
+	return string(text), err
 }
 
 // cancelJob is the command "cancel". A job that is not there is an error, since it
@@ -109,6 +135,7 @@ var statusFuncs = template.FuncMap{
 	"share":    func(part, of int64) string { return fmt.Sprintf("%.0f %%", 100*float64(part)/max(float64(of), 1)) },
 	"now":      time.Now,
 	"trouble":  trouble,
+	"size":     func(n int64) string { return units.Bytes(n).Human() },
 	"ago": func(t time.Time) string {
 		ago := max(time.Since(t), 0).Truncate(time.Second).String() + " ago"
 		return cmp.Or(report.TextIf(!t.IsZero(), ago), "-")
@@ -120,8 +147,12 @@ var statusFuncs = template.FuncMap{
 func trouble(m control.Machine) string {
 	ahead := m.Time.Sub(m.Heard).Truncate(time.Second)
 	switch {
+	case m.State == fleet.Revoked:
+		return m.Error
+	case m.Unknown > 0 && m.Error == "":
+		return fmt.Sprintf("%s of unknown jobs (purge %s)", report.Count(m.Unknown, "result"), m.Machine)
 	case m.Heard.IsZero():
-		return ""
+		return m.Error
 	case m.State != fleet.Stopped && time.Since(m.Heard) > maxSilence:
 		return "silent: off, asleep, offline, or in a long step"
 	case m.Error == "" && ahead.Abs() > maxAhead:
@@ -143,16 +174,42 @@ func formatStatus(machines []control.Machine, jobs []control.JobView) string {
 	return out.String()
 }
 
+// encodeStatus is the same for programs. All but ASCII is escaped, as the texts come
+// from other machines and may be printed on a terminal.
+func encodeStatus(machines []control.Machine, jobs []control.JobView) string {
+	data, err := json.MarshalIndent(map[string]any{"machines": machines, "jobs": jobs}, "", "  ")
+	if err != nil {
+		panic(err) // the types can be encoded
+	}
+	var out strings.Builder
+	for _, r := range string(data) {
+		if r < unicode.MaxASCII {
+			out.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&out, `\u%04x`, unit)
+		}
+	}
+	return out.String() + "\n"
+}
+
+var statusFormats = map[string]func([]control.Machine, []control.JobView) string{"text": formatStatus, "json": encodeStatus}
+
 // printStatus is the command "status". Both tables are printed at once, so that
 // the screen does not flicker. The tables of --watch follow each other where
 // stdout is not a terminal.
 func (a *app) printStatus(ctx context.Context, _ []string) error {
+	format, ok := statusFormats[a.text("format")]
+	if !ok {
+		return usageError("reading --format: %q: want text or json", a.text("format"))
+	}
 	file, ok := a.stdout.(*os.File)
 	clearScreen := report.TextIf(a.isSet("watch") && ok && term.IsTerminal(int(file.Fd())), "\x1b[H\x1b[2J")
 	for ; ; time.Sleep(time.Second) {
 		machines, jobs, err := a.fleet.Jobs(ctx)
 		if err == nil {
-			_, err = fmt.Fprint(a.stdout, clearScreen, formatStatus(machines, jobs))
+			_, err = fmt.Fprint(a.stdout, clearScreen, format(machines, jobs))
 		}
 		if err != nil || !a.isSet("watch") {
 			return err
@@ -161,7 +218,8 @@ func (a *app) printStatus(ctx context.Context, _ []string) error {
 }
 
 // fetchResults is the command "results". With --wait it looks until none of the
-// jobs is left; those without a run folder are printed at the end then.
+// jobs is left; those without a run folder, or with one that cannot be fetched, are
+// printed at the end then.
 func (a *app) fetchResults(ctx context.Context, names []string) error {
 	isOther := func(j control.JobView) bool { return len(names) > 0 && !slices.Contains(names, j.Job) }
 	isPending := func(j control.JobView) bool { return !j.IsEnded }
@@ -173,7 +231,7 @@ func (a *app) fetchResults(ctx context.Context, names []string) error {
 		jobs = slices.DeleteFunc(jobs, isOther)
 		isLast := !a.isSet("wait") || !slices.ContainsFunc(jobs, isPending)
 		for _, j := range jobs {
-			if j.IsEnded && (isLast || j.Run != "") && a.fetch(ctx, j) {
+			if j.IsEnded && (isLast || j.Run != "") && a.fetch(ctx, j, isLast) {
 				failed++
 			}
 		}
@@ -188,7 +246,7 @@ func (a *app) fetchResults(ctx context.Context, names []string) error {
 
 // fetch fetches the run folder of a job that has ended, and prints it if it is
 // new. What is wrong with one does not keep the others from being fetched.
-func (a *app) fetch(ctx context.Context, j control.JobView) (isFailed bool) {
+func (a *app) fetch(ctx context.Context, j control.JobView, isLast bool) (isFailed bool) {
 	path := ""
 	if j.Run != "" {
 		var isNew bool
@@ -197,7 +255,7 @@ func (a *app) fetch(ctx context.Context, j control.JobView) (isFailed bool) {
 		if err != nil {
 			j.State, j.Error = fleet.Failed, err.Error()
 		}
-		if !isNew || ctx.Err() != nil {
+		if !isNew || ctx.Err() != nil || err != nil && !isLast {
 			return false
 		}
 	}

@@ -69,7 +69,7 @@ func testLoad(t *testing.T, n int) {
 	cpu = server.cpu()
 	require.Equal(t, n, strings.Count(must(m.execute("submit", file))(t), ": job "))
 	submitted := lap()
-	m.until("all results", func() bool { return m.count(fleet.Results) == n })
+	m.until("all results", func() bool { return m.results() == n })
 	ran, runCPU := submitted+lap(), server.cpu()-cpu
 	m.until("an empty queue", func() bool { return m.count(fleet.Jobs) == 0 })
 	disk = diskUsage(t, folder) - disk

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	_ "embed" // for the scripts
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +18,7 @@ import (
 	"dmgbench/internal/fleet/agent"
 	"dmgbench/internal/fleet/broker"
 	"dmgbench/internal/report"
+	"dmgbench/internal/system/host"
 	"dmgbench/internal/system/units"
 )
 
@@ -34,7 +37,7 @@ func (a *app) serve(ctx context.Context, _ []string) error {
 		return usageError("reading --runs: %w", err)
 	}
 	limits.Runs, limits.Replicas = int64(runs), int(max(a.number("replicas"), 1))
-	limits.Results = max(limits.Results, limits.Runs) // one flag helps against every full store
+	limits.Results = max(limits.Results, limits.Runs/16) // one flag helps against every full store
 	if a.text("nats") != "" {
 		if err := a.connect(); err != nil {
 			return err
@@ -46,17 +49,18 @@ func (a *app) serve(ctx context.Context, _ []string) error {
 	if err != nil {
 		return err
 	}
-	s, err := broker.Serve(folder, broker.Options{Listen: a.text("listen"), Advertise: a.list("advertise"),
-		Limits: limits, Log: a})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	reach := report.TextIf(a.text("listen") == "", " (this machine only; for others, add --listen 0.0.0.0:4222)")
-	a.print("serving a fleet at %s%s", strings.Join(s.Addresses(), ", "), reach)
-	a.print("add a machine: dmgbench-fleet add-machine NAME --folder %q", folder)
-	<-ctx.Done()
-	return nil
+	o := broker.Options{Listen: a.text("listen"), Advertise: a.list("advertise"), Limits: limits, Log: a}
+	isFirst := true
+	return broker.Run(ctx, folder, o, func(s *broker.Server) {
+		if !isFirst {
+			a.note("the disk has room: the server has started again")
+			return
+		}
+		isFirst = false
+		reach := report.TextIf(a.text("listen") == "", " (this machine only; for others, add --listen 0.0.0.0:4222)")
+		a.print("serving a fleet at %s%s", strings.Join(s.Addresses(), ", "), reach)
+		a.print("add a machine: dmgbench-fleet add-machine NAME --to NAME.join --folder %q", folder)
+	})
 }
 
 // addMachine is the command "add-machine". With --ssh the script executes it once
@@ -79,13 +83,30 @@ func (a *app) addMachine(ctx context.Context, args []string) error {
 		}
 		return a.runScript(ctx, "deploy", name, flags...)
 	}
-	join, err := fleet.Request(ctx, a.fleet.NATS, fleet.Add, name)
-	if err != nil {
-		return err
+	file := a.text("to")
+	if file == "" {
+		join, err := fleet.Request(ctx, a.fleet.NATS, fleet.Add, name)
+		if err != nil {
+			return err
+		}
+		a.note("The next line is a secret. Save it as a file that others cannot read, or use --to.")
+		a.print("%s", join)
+		return nil
 	}
-	a.note("The next line is a secret. Save it as %s.join on that machine, and start there:", name)
-	a.note("  dmgbench-fleet join %s.join --name %s --on DIR", name, name)
-	a.print("%s", join)
+	// The machine gets its new key when there is a file for it.
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("making the file of the join string: %w", err)
+	}
+	join, err := fleet.Request(ctx, a.fleet.NATS, fleet.Add, name)
+	if err == nil {
+		_, err = fmt.Fprintln(f, join)
+	}
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(file))
+	}
+	a.note("%s is a secret. Copy it to that machine, and start there:", file)
+	a.note("  dmgbench-fleet join %s --name %s --on DIR", filepath.Base(file), name)
 	return nil
 }
 
@@ -102,11 +123,40 @@ func (a *app) runScript(ctx context.Context, verb, name string, args ...string) 
 	cmd.Env = append(os.Environ(), "SCRIPT="+agentScript, "SELF="+self, "SYSTEM="+runtime.GOOS+"-"+runtime.GOARCH,
 		"FOLDER="+folder, "TARGET="+a.text("ssh"))
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it deletes its copies
-	cmd.Stdout, cmd.Stderr = a.stdout, a.stderr
-	if err := cmd.Run(); err != nil {
+	// Both have what the other machine answers.
+	out, errs := lineWriter{print: a.print}, lineWriter{print: a.note}
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	out.flush()
+	errs.flush()
+	if err != nil {
 		return fmt.Errorf("executing %q over ssh for machine %q: %w", verb, name, err)
 	}
 	return nil
+}
+
+// lineWriter prints each line that is written to it, without control characters.
+type lineWriter struct {
+	print func(format string, args ...any)
+	rest  []byte // of a line that has not ended
+}
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.rest = append(w.rest, p...)
+	for {
+		line, rest, ok := bytes.Cut(w.rest, []byte("\n"))
+		if !ok {
+			return len(p), nil
+		}
+		w.print("%s", line)
+		w.rest = rest
+	}
+}
+
+func (w *lineWriter) flush() {
+	if len(w.rest) > 0 {
+		w.print("%s", w.rest)
+	}
 }
 
 // addToOwnServer makes the consumer and the object store of a machine on a server
@@ -140,6 +190,11 @@ func (a *app) removeMachine(ctx context.Context, args []string) error {
 	return err
 }
 
+// purgeMachine is the command "purge".
+func (a *app) purgeMachine(ctx context.Context, args []string) error {
+	return fleet.PurgeMachine(ctx, a.fleet.JetStream, args[0])
+}
+
 // join is the command "join". It ends without an error when it is interrupted:
 // the services that start it take any other status for a crash.
 func (a *app) join(ctx context.Context, args []string) error {
@@ -159,6 +214,9 @@ func (a *app) join(ctx context.Context, args []string) error {
 	if c.Folder, err = a.stateFolder(filepath.Join("agents", link.User)); err != nil {
 		return err
 	}
+	if c.Measuring, err = host.StateDir(os.Getenv); err != nil {
+		return err
+	}
 	self, _ := os.Executable()
 	beside, _ := exec.LookPath(filepath.Join(filepath.Dir(self), "dmgbench"))
 	c.Program = cmp.Or(a.text("program"), beside, "dmgbench") // the last one is on PATH
@@ -171,21 +229,55 @@ func (a *app) join(ctx context.Context, args []string) error {
 func (a *app) agentLink(arg string) (link fleet.Link, err error) {
 	name := a.text("name")
 	if file := a.text("creds"); file != "" {
+		if err := a.checkSecret(file); err != nil {
+			return link, err
+		}
 		return fleet.Link{URLs: []string{cmp.Or(a.text("nats"), arg)}, User: name, Credentials: file}, nil
 	}
-	text, err := []byte(arg), nil
-	if arg == "-" {
-		text, err = io.ReadAll(os.Stdin)
-	} else if data, e := os.ReadFile(arg); e == nil { // no file has a name as long as a join string
-		text = data
+	text, err := a.joinString(arg)
+	if err != nil {
+		return link, err
 	}
-	if err == nil {
-		link, err = fleet.ParseLink(string(text))
+	if link, err = fleet.ParseLink(text); err != nil {
+		return link, err
 	}
-	if err == nil && name != "" && name != link.User {
-		err = fmt.Errorf("reading --name: the join string is for machine %q, not %q", link.User, name)
+	if name != "" && name != link.User {
+		return link, fmt.Errorf("reading --name: the join string is for machine %q, not %q", link.User, name)
 	}
-	return link, err
+	return link, nil
+}
+
+// maxJoinString is the most bytes of a file that are read as a join string.
+const maxJoinString = 64 << 10
+
+func (a *app) joinString(arg string) (string, error) {
+	in := os.Stdin
+	if arg != "-" {
+		f, err := os.Open(arg)
+		if err != nil && fleet.IsJoinString(arg) { // no file has a name as long
+			a.note("warning: as an argument a join string is in the list of processes, which other users see, and in the " +
+				"shell's history (give it as a file or on stdin)")
+		}
+		if err != nil {
+			return arg, nil
+		}
+		defer f.Close()
+		if err := a.checkSecret(arg); err != nil {
+			return "", err
+		}
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxJoinString))
+	return string(text), err
+}
+
+// checkSecret refuses a file with a key that other users can read.
+func (a *app) checkSecret(file string) error {
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm()&0o077 == 0 || a.isSet("insecure") {
+		return nil // what is wrong with a file that is missing, its reader finds
+	}
+	return fmt.Errorf("reading the key in %q: other users can read it (chmod 600 %s, or --insecure)", file, file)
 }
 
 // paths are the values [NAME=]PATH of a flag by their names. An equals sign after

@@ -74,6 +74,14 @@ func statusOf(name string) fleet.Status {
 		Model: "Mac16,1", CPU: "Apple M4", Memory: 16 << 30, Disks: []result.Disk{{Free: 100e9}}}}
 }
 
+// give records that a machine was given jobs.
+func give(t *testing.T, f *Fleet, machine string, jobs ...string) {
+	t.Helper()
+	for _, id := range jobs {
+		require.NoError(t, f.store(t.Context(), fleet.SubmissionSubject(machine, id), fleet.Job{ID: id}))
+	}
+}
+
 // submit returns the ids of the jobs, in their order, and the other lines.
 func submit(t *testing.T, f *Fleet, job fleet.Job, s Selector) (ids, others []string) {
 	t.Helper()
@@ -108,8 +116,8 @@ func TestSubmitToMachinesThatFit(t *testing.T) {
 	require.NoError(t, err)
 	jobs, skipped := submit(t, f, fleet.Job{Repeat: 2}, selector)
 	require.Len(t, jobs, 2)
-	assert.Equal(t, []string{"b: no job of small: os is macos, 15.6, want >= 26",
-		"c: no job of small: it has not sent a status yet"}, skipped)
+	assert.Equal(t, []string{"b: skipped: os is macos, 15.6, want >= 26",
+		"c: skipped: it has not sent a status yet"}, skipped)
 	assert.Regexp(t, `^\d{8}-\d{4}-[a-z2-7]{4}$`, jobs[0])
 	assert.Equal(t, jobs[0]+"-2", jobs[1])
 
@@ -268,6 +276,7 @@ func TestCancel(t *testing.T) {
 
 func TestCancelWhileTheMachineEndsTheJob(t *testing.T) {
 	f, js := openTest(t, 16<<20)
+	give(t, f, "a", "j")
 	send(t, js["a"], fleet.ResultSubject("a", "j", 0), fleet.Result{Job: "j", Machine: "a", State: fleet.Done})
 	require.NoError(t, f.cancelOne(t.Context(), fleet.Result{Machine: "a", Job: "j", State: Waiting}))
 	views := jobsOf(t, f)
@@ -341,6 +350,8 @@ func TestCancelNumberedJobs(t *testing.T) {
 
 func TestResultsOfOthersAreForged(t *testing.T) {
 	f, js := openTest(t, 16<<20)
+	give(t, f, "a", "j1", "j2", "j3", "j4", "j5")
+	give(t, f, "b", "j", "j6")
 	// The server refuses this one; below there are six results without it.
 	require.NoError(t, js["a"].Conn().Publish(fleet.ResultSubject("b", "j", 0), []byte("{}")))
 	require.NoError(t, js["a"].Conn().Flush())
@@ -375,10 +386,67 @@ func TestResultsOfOthersAreForged(t *testing.T) {
 	}
 }
 
+// Results of jobs that a machine was not given do not count, however many they are.
+func TestResultsOfUnknownJobs(t *testing.T) {
+	f, js := openTest(t, 16<<20)
+	jobs := fleet.Job{ID: "hourly", Plan: "small", Every: time.Hour}
+	require.NoError(t, f.submit(t.Context(), "a", jobs))
+	give(t, f, "b", "theirs")
+	store := func(job string, occurrence int) {
+		send(t, js["a"], fleet.ResultSubject("a", job, occurrence), fleet.Result{Job: job, Machine: "a", Occurrence: occurrence,
+			Plan: "small", Run: "r", State: fleet.Done})
+	}
+	store("hourly", 0)
+	for _, job := range []string{"never", "theirs"} {
+		store(job, 0)
+	}
+	store("hourly", 9) // due in nine hours
+	machines, views, err := f.Jobs(t.Context())
+	require.NoError(t, err)
+	require.Len(t, views, 2)
+	assert.Equal(t, []any{"hourly", 0, true}, []any{views[0].Job, views[0].Occurrence, views[0].IsEnded})
+	assert.Equal(t, []any{"hourly", 1, false}, []any{views[1].Job, views[1].Occurrence, views[1].IsEnded})
+	assert.Equal(t, []int{3, 0}, []int{machines[0].Unknown, machines[1].Unknown})
+	assert.Positive(t, machines[0].Stored)
+	assert.Zero(t, machines[1].Stored)
+
+	require.NoError(t, fleet.PurgeMachine(t.Context(), f.JetStream, "a"))
+	machines, views, err = f.Jobs(t.Context())
+	require.NoError(t, err)
+	require.Len(t, views, 1, "the job stays")
+	assert.Zero(t, machines[0].Unknown)
+	assert.Zero(t, machines[0].Stored)
+}
+
+// What the server knows of a machine is shown, not what the machine reported before.
+func TestRevokedMachine(t *testing.T) {
+	f, js := openTest(t, 16<<20)
+	send(t, js["a"], fleet.StatusSubject("a"), statusOf("a"))
+	_, err := fleet.Request(t.Context(), f.NATS, fleet.Revoke, "a")
+	require.NoError(t, err)
+	machines, err := f.Machines(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []string{fleet.Revoked, "not joined"}, []string{machines[0].State, machines[1].State})
+	report, err := fleet.RequestReport(t.Context(), f.NATS)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]bool{"CONTROL": false, "b": true, "c": true}, report.Keys)
+
+	m := Machine{Status: statusOf("b")}
+	m.addReport(fleet.Report{Keys: report.Keys, Refused: map[string]fleet.Refusal{"b": {Address: "10.0.0.7:1", Time: time.Now()}}})
+	assert.Equal(t, "another agent with its key was refused, at 10.0.0.7:1", m.Error)
+	m = Machine{Status: statusOf("b")}
+	m.addReport(fleet.Report{Keys: report.Keys, Refused: map[string]fleet.Refusal{"b": {Time: time.Now().Add(-time.Hour)}}})
+	assert.Empty(t, m.Error, "that was long ago")
+	m.addReport(fleet.Report{Keys: report.Keys, Error: "nothing is stored: no space"})
+	assert.Equal(t, "nothing is stored: no space", m.Error)
+}
+
 func TestReadMoreThanAPage(t *testing.T) {
 	f, _ := openTest(t, 16<<20)
 	for i := range 2*batchMessages + 1 {
-		_, err := f.JetStream.PublishAsync(fleet.ResultSubject("a", fmt.Sprintf("j%04d", i), 0), []byte("{}"))
+		_, err := f.JetStream.PublishAsync(fleet.SubmissionSubject("a", fmt.Sprintf("j%04d", i)), []byte("{}"))
+		require.NoError(t, err)
+		_, err = f.JetStream.PublishAsync(fleet.ResultSubject("a", fmt.Sprintf("j%04d", i), 0), []byte("{}"))
 		require.NoError(t, err)
 	}
 	<-f.JetStream.PublishAsyncComplete()
@@ -593,6 +661,32 @@ func TestFetchRefusesWhatIsNotTheRun(t *testing.T) {
 		}
 		list, err := os.ReadDir(dir)
 		require.NoError(t, err)
-		assert.Empty(t, list, c.name)
+		for _, file := range list {
+			assert.Contains(t, file.Name(), ".refused-", c.name)
+			require.NoError(t, os.Remove(filepath.Join(dir, file.Name())))
+		}
 	}
+}
+
+// An archive that was refused is fetched again only when that is asked for; one that could not be fetched is.
+func TestFetchRemembersRefusals(t *testing.T) {
+	f, js := openTest(t, 16<<20)
+	dir := t.TempDir()
+	r := storeRun(t, js["a"], "run-1", pack(t, makeRun(t, "run-2", "small", "a", true)))
+	_, _, err := f.Fetch(t.Context(), r, dir)
+	require.ErrorContains(t, err, "the result is forged")
+	good := storeRun(t, js["a"], "run-1", pack(t, makeRun(t, "run-1", "small", "a", true)))
+	_, _, err = f.Fetch(t.Context(), good, dir)
+	require.ErrorContains(t, err, "the result is forged")
+	refused := filepath.Join(dir, ".refused-small-a-run-1")
+	require.ErrorContains(t, err, fmt.Sprintf("(delete %q to fetch it again)", refused))
+	require.NoError(t, os.Remove(refused))
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err = f.Fetch(ended, good, dir)
+	require.Error(t, err)
+	_, isNew, err := f.Fetch(t.Context(), good, dir)
+	require.NoError(t, err)
+	assert.True(t, isNew)
 }

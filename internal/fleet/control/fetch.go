@@ -5,45 +5,76 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"dmgbench/internal/fleet"
 	"dmgbench/internal/result"
 	"dmgbench/internal/result/runfolders"
 )
 
+// refusedError is an error of what a machine stored, with which a second attempt
+// would end as well.
+type refusedError struct{ error }
+
+func (e refusedError) Unwrap() error { return e.error }
+
+// refuse makes an error of an archive or of a run a [refusedError]. One of a file of
+// this computer, such as that the disk is full, is none.
+func refuse(err error) error {
+	_, isLocal := errors.AsType[*fs.PathError](err)
+	if err == nil || isLocal {
+		return err
+	}
+	return refusedError{err}
+}
+
 // Fetch copies the run folder of a result into a folder of dir, and returns its
-// path. A run that is there already is not new, and not fetched again. Result,
-// summary and report are made here, from the plan and the journal: a machine could
-// have put anything into its own.
+// path. A run that is there already is not new, and not fetched again; nor is one that
+// was refused, of which a hidden file in dir has the reason. Result, summary and report
+// are made here, from the plan and the journal: a machine could have put anything into
+// its own.
 func (f *Fleet) Fetch(ctx context.Context, r fleet.Result, dir string) (path string, isNew bool, err error) {
-	name := r.Plan + "-" + r.Machine + "-" + r.Run
-	path = filepath.Join(dir, name)
-	part := filepath.Join(dir, ".part-"+name) // hidden, and the same for each attempt
-	err = errors.Join(fleet.CheckMachine(r.Machine), result.SafeName(r.Run), result.SafeName(name))
-	if err == nil {
-		if _, missing := os.Lstat(path); missing == nil {
-			return path, false, nil
-		}
-		defer os.RemoveAll(part)
-		err = errors.Join(os.MkdirAll(dir, 0o755), os.RemoveAll(part))
-	}
-	if err == nil {
-		err = f.download(ctx, r, part)
-	}
-	if err == nil {
-		err = checkRun(part, r)
-	}
-	if err == nil {
-		err = os.Rename(part, path)
-	}
+	path, isNew, err = f.fetch(ctx, r, dir)
 	if err != nil {
 		return "", true, fmt.Errorf("fetching run %q of machine %q: %w", r.Run, r.Machine, err)
 	}
-	return path, true, nil
+	return path, isNew, nil
+}
+
+func (f *Fleet) fetch(ctx context.Context, r fleet.Result, dir string) (path string, isNew bool, err error) {
+	name := r.Plan + "-" + r.Machine + "-" + r.Run
+	if err = errors.Join(fleet.CheckMachine(r.Machine), result.SafeName(r.Run), result.SafeName(name)); err != nil {
+		return "", false, err
+	}
+	path = filepath.Join(dir, name)
+	if _, err = os.Lstat(path); err == nil {
+		return path, false, nil
+	}
+	refused := filepath.Join(dir, ".refused-"+name)
+	if reason, err := os.ReadFile(refused); err == nil {
+		return "", false, fmt.Errorf("%s (delete %q to fetch it again)", reason, refused)
+	}
+	part := filepath.Join(dir, ".part-"+name) // hidden, and the same for each attempt
+	defer os.RemoveAll(part)
+	if err = errors.Join(os.MkdirAll(dir, 0o755), os.RemoveAll(part)); err != nil {
+		return "", false, err
+	}
+	if err = f.download(ctx, r, part); err == nil {
+		err = refuse(checkRun(part, r))
+	}
+	if _, isRefused := errors.AsType[refusedError](err); isRefused {
+		return "", false, errors.Join(err, os.WriteFile(refused, fmt.Appendf(nil, "%.2000v", err), 0o644))
+	}
+	if err != nil {
+		return "", false, err
+	}
+	return path, true, os.Rename(part, path)
 }
 
 // download unpacks the archive of a run into dir. The machine may have stored
@@ -70,10 +101,14 @@ func (f *Fleet) download(ctx context.Context, r fleet.Result, dir string) error 
 		return err
 	}
 	defer object.Close()
-	if err = fleet.Unpack(object, dir); err == nil {
+	err = fleet.Unpack(object, dir)
+	if err == nil {
 		_, err = io.Copy(io.Discard, object) // the client compares the digest at the end
 	}
-	return err
+	if incomplete := object.Error(); incomplete != nil && !errors.Is(incomplete, jetstream.ErrDigestMismatch) {
+		return errors.Join(err, incomplete)
+	}
+	return refuse(err)
 }
 
 // checkRun reads the run in a folder and writes its result and report.

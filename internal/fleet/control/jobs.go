@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,29 +26,50 @@ const (
 // of the machine.
 type JobView struct {
 	fleet.Result
-	Due     time.Time // of a repeated job that waits
-	IsEnded bool
+	Due     time.Time `json:"due,omitzero"` // of a repeated job that waits
+	IsEnded bool      `json:"is_ended"`
 }
 
 // Jobs lists the machines by name, and the jobs in the queue and those that have
-// ended, the newest last.
+// ended, the newest last. A result counts only for a job that the machine was given.
 func (f *Fleet) Jobs(ctx context.Context) (machines []Machine, jobs []JobView, err error) {
 	// The queue is read first: a job that ends in between is in both, and else it
 	// would be in none.
 	var queue []message
 	_, err = f.read(ctx, fleet.Jobs, fleet.JobSubject("*", "*"), 1, func(m message) { queue = append(queue, m) })
-	results, noResults := f.JetStream.Stream(ctx, fleet.Results) // by the leader of a cluster
-	machines, noMachines := f.Machines(ctx)
-	if err = cmp.Or(err, noResults, noMachines); err != nil {
+	if err != nil {
 		return nil, nil, err
 	}
-	// A server of a cluster that is behind the others does not have all results yet.
-	ended, last := map[string]bool{}, results.CachedInfo().State.LastSeq
-	for tries, next := 0, uint64(1); err == nil && next <= last && tries < 30; tries++ {
-		next, err = f.read(ctx, fleet.Results, "fleet.result.*.*.*", next, func(m message) {
+	if machines, err = f.Machines(ctx); err != nil {
+		return nil, nil, err
+	}
+	results, err := f.stored(ctx, machines)
+	if err != nil {
+		return nil, nil, err
+	}
+	submitted, err := f.submissions(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	ended := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(results)) {
+		unknown := 0
+		err = f.readAll(ctx, results[name], func(m message) {
+			v, isKnown := viewResult(m, submitted)
+			if !isKnown {
+				unknown++
+				return
+			}
 			ended[m.Subject] = true
-			jobs = append(jobs, viewResult(m))
+			jobs = append(jobs, v)
 		})
+		if err != nil {
+			return nil, nil, err
+		}
+		i := slices.IndexFunc(machines, func(m Machine) bool { return m.Machine == name })
+		if i >= 0 {
+			machines[i].Unknown = unknown
+		}
 	}
 	for _, m := range queue {
 		v, isLeft := viewJob(m, ended, time.Now())
@@ -65,17 +88,57 @@ func (f *Fleet) Jobs(ctx context.Context) (machines []Machine, jobs []JobView, e
 	return machines, jobs, err
 }
 
-// viewResult trusts the subject, to which only this machine may publish.
-func viewResult(m message) JobView {
+// submission is when a machine was given a job.
+type submission struct {
+	fleet.Job
+	stored time.Time
+}
+
+// submissions are the jobs that there were, by machine and id with a dot between.
+func (f *Fleet) submissions(ctx context.Context) (map[string]submission, error) {
+	stream, err := f.JetStream.Stream(ctx, fleet.Submissions)
+	if err != nil {
+		return nil, fmt.Errorf("reading stream %s: %w", fleet.Submissions, err)
+	}
+	all := map[string]submission{}
+	err = f.readAll(ctx, stream.CachedInfo(), func(m message) {
+		job, _ := fleet.Decode[fleet.Job](m.Data) // only Control stores these
+		all[strings.TrimPrefix(m.Subject, "fleet.submission.")] = submission{job, m.Time}
+	})
+	return all, err
+}
+
+// readAll reads a stream of which the leader of a cluster has told the state. A server
+// that is behind the others does not have all messages yet.
+func (f *Fleet) readAll(ctx context.Context, s *jetstream.StreamInfo, each func(message)) (err error) {
+	for tries, next := 0, s.State.FirstSeq; err == nil && next <= s.State.LastSeq && tries < 30; tries++ {
+		next, err = f.read(ctx, s.Config.Name, ">", next, each)
+	}
+	return err
+}
+
+// viewResult trusts the subject, to which only this machine may publish, and the
+// submission. The result is not known if the machine was not given the job, or not so
+// often yet.
+func viewResult(m message, submitted map[string]submission) (v JobView, isKnown bool) {
 	r, err := fleet.Decode[fleet.Result](m.Data)
+	parts := strings.Split(m.Subject, ".")
+	job, isKnown := submitted[parts[2]+"."+parts[3]]
+	last := 0
+	if job.Every > 0 {
+		last = int(m.Time.Sub(job.stored) / job.Every)
+	}
+	occurrence, noNumber := strconv.Atoi(parts[4])
+	if !isKnown || noNumber != nil || occurrence < 0 || occurrence > last+1 {
+		return v, false
+	}
 	states := []string{fleet.Done, fleet.Incomplete, fleet.Failed, fleet.Refused, fleet.Cancelled}
 	subject := fleet.ResultSubject(r.Machine, r.Job, r.Occurrence)
 	if err != nil || m.Subject != subject || !slices.Contains(states, r.State) {
-		parts := strings.Split(m.Subject, ".")
 		r = fleet.Result{Machine: parts[2], Job: parts[3], State: Forged, Ended: m.Time,
 			Error: "the result names another machine, job or occurrence, or cannot be read"}
 	}
-	return JobView{Result: r, IsEnded: true}
+	return JobView{Result: r, IsEnded: true}, true
 }
 
 // viewJob is the occurrence that comes next; isLeft is false if all have ended.

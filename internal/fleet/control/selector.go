@@ -98,6 +98,9 @@ func (s Selector) reject(m Machine) string {
 	for _, t := range s {
 		if have := facts[t.key]; !t.holds(have) {
 			want := strings.TrimPrefix(t.op+" "+t.value, "= ")
+			if t.key == "tag" {
+				return map[bool]string{true: "has no tag ", false: "has tag "}[t.op == "="] + "“" + t.value + "”"
+			}
 			return t.key + " is " + cmp.Or(strings.Join(have, ", "), "not known") + ", want " + want
 		}
 	}

@@ -34,11 +34,11 @@ func (f *Fleet) Submit(ctx context.Context, job fleet.Job, selector Selector,
 	ids := jobIDs(job)
 	for _, m := range machines {
 		if reason := cmp.Or(selector.reject(m), rejectPlan(p, m)); reason != "" {
-			print(m.Machine, "no job of "+job.Plan+": "+reason)
+			print(m.Machine, "skipped: "+reason)
 			continue
 		}
 		for _, job.ID = range ids {
-			err := f.store(ctx, fleet.JobSubject(m.Machine, job.ID), job)
+			err := f.submit(ctx, m.Machine, job)
 			if err != nil && strings.Contains(err.Error(), "maximum bytes exceeded") {
 				err = errors.New("the queue is full (wait until jobs are done, or cancel some)")
 			}
@@ -50,6 +50,17 @@ func (f *Fleet) Submit(ctx context.Context, job fleet.Job, selector Selector,
 		}
 	}
 	return n, nil
+}
+
+// submit records that the machine is given the job, without which its result would
+// not count, and puts the job into the queue.
+func (f *Fleet) submit(ctx context.Context, machine string, job fleet.Job) error {
+	record := job
+	record.Text = ""
+	if err := f.store(ctx, fleet.SubmissionSubject(machine, job.ID), record); err != nil {
+		return err
+	}
+	return f.store(ctx, fleet.JobSubject(machine, job.ID), job)
 }
 
 // jobIDs are the names of the jobs that each machine gets. They sort by time; all
