@@ -69,7 +69,7 @@ until grep -q '^serving' "$dir/serve.log"; do
 	sleep 0.1
 done
 mkdir "$dir/place"
-(umask 077 && dmgbench-fleet add-machine machine >"$dir/join" 2>"$dir/add.log")
+dmgbench-fleet add-machine machine --to "$dir/join" 2>"$dir/add.log"
 dmgbench-fleet join "$dir/join" --on "$dir/place" >"$dir/join.log" 2>&1 &
 pids=($! "${pids[@]}")
 until dmgbench-fleet status | grep -q '^machine  *idle '; do sleep 0.2; done

@@ -27,8 +27,8 @@ trap 'exit 130' INT TERM
 
 DMGBENCH_STATE=$dir/state
 export DMGBENCH_STATE
-echo "The three agents of this demonstration share one machine and run at the same time:"
-echo "they slow each other down, and a difference between them has no meaning."
+echo "The three agents of this demonstration share one machine, on which they measure one after"
+echo "the other: a difference between them has no meaning."
 echo
 
 dmgbench-fleet serve >"$dir/serve.log" 2>&1 &
@@ -42,7 +42,7 @@ cat "$dir/serve.log"
 
 for name in $agents; do
 	mkdir "$dir/$name"
-	(umask 077 && dmgbench-fleet add-machine $name >"$dir/$name.join" 2>"$dir/$name.log")
+	dmgbench-fleet add-machine $name --to "$dir/$name.join" 2>"$dir/$name.log"
 	dmgbench-fleet join "$dir/$name.join" --on "$dir/$name" --engine inprocess --tag demo >"$dir/$name.log" 2>&1 &
 	pids="$! $pids"
 done

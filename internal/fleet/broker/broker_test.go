@@ -214,10 +214,12 @@ func TestLogger(t *testing.T) {
 	l.Noticef("started")
 	l.Debugf("detail")
 	l.Warnf("slow %d%%", 50)
+	l.Errorf("127.0.0.1:1 - cid:1 - authentication error")
+	l.Errorf("127.0.0.1:2 - cid:2 - authentication error")
 	l.Errorf("stream %q critical write error: %v", "X", os.ErrInvalid)
 	l.Fatalf("first %d", 1)
 	l.Fatalf("second")
-	assert.Equal(t, "slow 50%\nstream \"X\" critical write error: invalid argument\n"+
+	assert.Equal(t, "slow 50%\n127.0.0.1:1 - cid:1 - authentication error\nstream \"X\" critical write error: invalid argument\n"+
 		"nothing more is stored until the disk has room; the server then starts again\n", b.String())
 	assert.Equal(t, "invalid argument", l.failure.Load())
 	assert.Equal(t, "first 1", l.fatal.Load())

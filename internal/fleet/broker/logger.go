@@ -7,6 +7,7 @@ import (
 	"log"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // logger writes the warnings and errors of nats-server.
@@ -14,6 +15,7 @@ type logger struct {
 	*log.Logger
 	fatal   atomic.Value // a string: the first reason why the server does not start
 	failure atomic.Value // a string: the first reason why it could not write
+	refusal atomic.Int64 // when a line about one was printed, in seconds
 }
 
 func newLogger(w io.Writer) *logger {
@@ -26,10 +28,19 @@ func (l *logger) Fatalf(format string, v ...any) {
 	l.fatal.CompareAndSwap(nil, fmt.Sprintf(format, v...))
 }
 
+// quietTime is the least time between two lines about a key that is refused.
+const quietTime = time.Minute
+
 // Errorf notices that a stream could not be written, which takes nothing more until
 // the server starts again.
 func (l *logger) Errorf(format string, v ...any) {
 	line := fmt.Sprintf(format, v...)
+	if strings.Contains(line, "authentication error") { // an agent that is refused goes on trying
+		now, last := time.Now().Unix(), l.refusal.Load()
+		if now-last < int64(quietTime/time.Second) || !l.refusal.CompareAndSwap(last, now) {
+			return
+		}
+	}
 	l.Print(line)
 	if strings.Contains(line, "ritical write error") || strings.Contains(line, "will be DISABLED") {
 		reason := line[strings.LastIndexByte(line, ':')+1:]

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -181,7 +182,11 @@ func (s *Server) admit(name string, c server.ClientAuthentication) bool {
 	next := connection{c.(interface{ GetID() uint64 }).GetID(), c.GetOpts().Name}
 	isOpen := isKnown && s.ns.GetClient(old.id) != nil
 	if isOpen && old.name != next.name {
-		s.refused[name] = fleet.Refusal{Address: c.RemoteAddress().String(), Time: time.Now().UTC()}
+		refusal := fleet.Refusal{Address: "an unknown address", Time: time.Now().UTC()}
+		if address, ok := c.RemoteAddress().(*net.TCPAddr); ok { // it may be closed by now
+			refusal.Address = address.IP.String()
+		}
+		s.refused[name] = refusal
 		if time.Since(s.woken[name]) > wakeInterval {
 			s.woken[name] = time.Now()
 			_ = s.nc.Publish(fleet.CancelSubject(name), []byte(fleet.Wake))

@@ -222,7 +222,7 @@ func (a *app) number(name string) uint64 {
 
 // print prints a line of the answer. Main returns the first error.
 func (a *app) print(format string, args ...any) {
-	_, err := fmt.Fprintln(a.stdout, report.Clean(fmt.Sprintf(format, args...)))
+	_, err := fmt.Fprintln(a.stdout, safetext.Clean(report.Clean(fmt.Sprintf(format, args...))))
 	a.unprinted = cmp.Or(a.unprinted, err)
 }
 

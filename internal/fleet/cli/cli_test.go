@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,7 +89,7 @@ func TestManPages(t *testing.T) {
 
 // TestHostileMachines: what a machine sends cannot control the terminal, nor add a line to a table.
 func TestHostileMachines(t *testing.T) {
-	const bad = "\x1b[2J\r\nfake  idle\u202e\u200b\x00\xff"
+	const bad = "\x1b[2J\r\nfake  idle\u202e\u200b\u009b31m\x7f\x00\xff##[add-mask]x\n::error::stop"
 	now := time.Now()
 	machines := []control.Machine{
 		{Heard: now.Add(time.Hour), Queued: -1, Status: fleet.Status{Machine: "m", State: bad, Job: bad, Error: strings.Repeat(bad, 999),
@@ -98,14 +100,24 @@ func TestHostileMachines(t *testing.T) {
 	jobs := []control.JobView{{IsEnded: true, Result: fleet.Result{Machine: "m", Job: bad, Plan: bad, State: bad, Error: bad,
 		Occurrence: 1 << 62, Run: bad}}, {Due: now.Add(1 << 62)}}
 	text := formatStatus(machines, jobs)
-	assert.Equal(t, 7, strings.Count(text, "\n"))
-	assert.Less(t, len(text), 2000)
+	assert.Equal(t, 7, strings.Count(text, "\n"), text)
+	assert.Less(t, len(text), 2500)
 	var out, errs bytes.Buffer
 	a := &app{stdout: &out, stderr: &errs}
 	a.print("%s", bad)
+	a.print("::error::stop")
 	a.note("%s", bad)
-	assert.Equal(t, 1, strings.Count(out.String(), "\n"))
-	for _, r := range text + out.String() + errs.String() {
+	w := lineWriter{print: a.note} // what ssh prints of another machine
+	fmt.Fprintf(&w, "%s\n%s", bad, bad)
+	w.flush()
+	assert.Equal(t, 2, strings.Count(out.String(), "\n"))
+	encoded := encodeStatus(machines, jobs)
+	var decoded struct{ Machines []control.Machine }
+	require.NoError(t, json.Unmarshal([]byte(encoded), &decoded))
+	assert.Equal(t, strings.ToValidUTF8(bad, "\uFFFD"), decoded.Machines[0].Job)
+	printed := text + out.String() + errs.String() + encoded
+	assert.NotRegexp(t, `(?m)^\s*::|##\[`, printed)
+	for _, r := range printed {
 		assert.False(t, r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)), "%q", r)
 	}
 }

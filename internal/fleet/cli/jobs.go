@@ -23,6 +23,7 @@ import (
 	"dmgbench/internal/fleet/control"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
+	"dmgbench/internal/system/safetext"
 	"dmgbench/internal/system/units"
 	"dmgbench/plans"
 )
@@ -129,7 +130,8 @@ func (a *app) printLogs(ctx context.Context, args []string) error {
 var statusPage string
 
 var statusFuncs = template.FuncMap{
-	"cell":     func(parts ...any) string { return cmp.Or(report.Plain(fmt.Sprint(parts...), 60), "-") },
+	"cell":     func(parts ...any) string { return cell(60, parts...) },
+	"reason":   func(text string) string { return cell(160, text) },
 	"duration": func(ns int64) string { return time.Duration(ns).Truncate(time.Second).String() },
 	"number":   func(occurrence int) int { return occurrence + 1 },
 	"share":    func(part, of int64) string { return fmt.Sprintf("%.0f %%", 100*float64(part)/max(float64(of), 1)) },
@@ -140,6 +142,10 @@ var statusFuncs = template.FuncMap{
 		ago := max(time.Since(t), 0).Truncate(time.Second).String() + " ago"
 		return cmp.Or(report.TextIf(!t.IsZero(), ago), "-")
 	},
+}
+
+func cell(limit int, parts ...any) string {
+	return cmp.Or(report.Plain(safetext.Clean(fmt.Sprint(parts...)), limit), "-")
 }
 
 // trouble is what is wrong with a machine: its silence, its last error, or its clock,
@@ -175,7 +181,8 @@ func formatStatus(machines []control.Machine, jobs []control.JobView) string {
 }
 
 // encodeStatus is the same for programs. All but ASCII is escaped, as the texts come
-// from other machines and may be printed on a terminal.
+// from other machines and may be printed on a terminal, and the sign with which
+// commands begin in logs of workflows.
 func encodeStatus(machines []control.Machine, jobs []control.JobView) string {
 	data, err := json.MarshalIndent(map[string]any{"machines": machines, "jobs": jobs}, "", "  ")
 	if err != nil {
@@ -183,7 +190,7 @@ func encodeStatus(machines []control.Machine, jobs []control.JobView) string {
 	}
 	var out strings.Builder
 	for _, r := range string(data) {
-		if r < unicode.MaxASCII {
+		if r < unicode.MaxASCII && r != '#' {
 			out.WriteRune(r)
 			continue
 		}

@@ -432,8 +432,8 @@ func TestRevokedMachine(t *testing.T) {
 	assert.Equal(t, map[string]bool{"CONTROL": false, "b": true, "c": true}, report.Keys)
 
 	m := Machine{Status: statusOf("b")}
-	m.addReport(fleet.Report{Keys: report.Keys, Refused: map[string]fleet.Refusal{"b": {Address: "10.0.0.7:1", Time: time.Now()}}})
-	assert.Equal(t, "another agent with its key was refused, at 10.0.0.7:1", m.Error)
+	m.addReport(fleet.Report{Keys: report.Keys, Refused: map[string]fleet.Refusal{"b": {Address: "10.0.0.7", Time: time.Now()}}})
+	assert.Equal(t, "another agent with its key was refused, at 10.0.0.7", m.Error)
 	m = Machine{Status: statusOf("b")}
 	m.addReport(fleet.Report{Keys: report.Keys, Refused: map[string]fleet.Refusal{"b": {Time: time.Now().Add(-time.Hour)}}})
 	assert.Empty(t, m.Error, "that was long ago")
