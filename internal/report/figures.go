@@ -271,6 +271,21 @@ func StatisticName(name string) string {
 	return named("statistic", name, 60) + TextIf(part != "", ", "+Plain(part, 60)+" files only")
 }
 
+// Statistic is how the headline of a summary was made. Only of writes and reads
+// it is a statistic of files: other steps have one value each.
+func Statistic(s *result.Summary) string {
+	h := Headline(s)
+	if s.Op == "write" || s.Op == "read" {
+		return StatisticName(h.Name)
+	}
+	over := map[string]string{"B/s": "bytes over time", "1/s": "operations over time"}[h.Unit]
+	mean := Plain(h.Name, 60)
+	if mean == "mean" || mean == "aggregate" {
+		mean = TextIf(over != "" || h.Unit == "s", "geometric ") + "mean"
+	}
+	return joinFacts(over, mean+" over rounds")
+}
+
 // FigureText is one figure in words, as tips and rows of tables print it. Texts
 // are empty where the figure has none.
 type FigureText struct {

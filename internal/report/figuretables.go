@@ -200,7 +200,7 @@ func (q quantityColumns) cells(s *result.Summary, shared *sharedNotes, notes *fo
 		}
 	}
 	other := len(shared.statistics) > 1 && s.Headline != "" && h.Unit == "B/s"
-	measured.Marks = notes.mark(TextIf(other, "Statistic: "+StatisticName(s.Headline)+"."))
+	measured.Marks = notes.mark(TextIf(other, "Statistic: "+Statistic(s)+"."))
 	if doubt := shared.doubt(s.Warnings); doubt != "" {
 		measured.Class, measured.Marks = "warn", append(measured.Marks, notes.mark(doubt)...)
 	}

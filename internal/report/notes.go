@@ -99,7 +99,10 @@ func (f Figures) sharedNotes() sharedNotes {
 		for _, op := range f.Ops {
 			if s := f.By[k][op]; s != nil {
 				h := Headline(s)
-				statistic := TextIf(h.Unit == "B/s", StatisticName(h.Name))
+				statistic := ""
+				if h.Unit == "B/s" {
+					statistic = Statistic(s)
+				}
 				n.add(h, statistic, SampleSize(s), s.Warnings, s.Published...)
 			}
 		}

@@ -62,6 +62,20 @@ func ScaleOf(unit string, values ...float64) Scale {
 	return steps[len(steps)-1]
 }
 
+// AxisScale is the one unit of an axis and of the figures at its marks, where
+// top is the largest value drawn: the largest unit in which all figures can be
+// read, else the smallest in which top can.
+func AxisScale(unit string, top float64, figures ...float64) Scale {
+	s := ScaleOf(unit, append(figures, top)...)
+	isSmall := func(v float64) bool { return v != 0 && IsFinite(v) && !s.legible(v) }
+	for _, smaller := range scales[unit] {
+		if smaller.Factor < s.Factor && smaller.legible(top) && slices.ContainsFunc(figures, isSmall) {
+			s = smaller
+		}
+	}
+	return s
+}
+
 // WithUnit is the name of an axis with the unit of its scale.
 func WithUnit(text string, s Scale) string {
 	return text + TextIf(s.Suffix != "", ", "+s.Suffix)
@@ -146,6 +160,7 @@ func Ratio(v float64) string {
 type Axis struct {
 	Name       string
 	Unit       string // base unit of the values: B, B/s, s or 1
+	Scale      Scale  // unit of its labels; the zero Scale is one that suits the marks
 	Categories []string
 	Log        bool
 	Human      bool      // each label has a unit of its own, as file sizes do

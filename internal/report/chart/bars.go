@@ -45,11 +45,13 @@ func bars(c report.Chart, heads [2]string, rows []string, groups []barGroup) []r
 			}
 		}
 	}
-	c.X.Low, c.X.High = new(0.0), new(report.RoundUp(1.03*top))
+	end := report.RoundUp(1.03 * top)
+	c.X.Low, c.X.High = new(0.0), &end
 	c.FixedLegend, c.Flipped = true, true
-	// One scale for all parts, so that pictures of one quantity can be
+	// One unit for all parts, so that pictures of one quantity can be
 	// compared.
-	sc := report.ColumnScale(c.X.Unit, append(values, top)...)
+	c.X.Scale = report.AxisScale(c.X.Unit, end, values...)
+	sc := report.ColumnScale(c.X.Unit, append(values, end)...)
 	c.Table.Columns = report.Columns(heads[0], heads[1], report.WithUnit("measured", sc), "interval", "published", "<n")
 	return report.InParts(rows, rowsPerChart, func(part []string, offset int) report.Chart {
 		one := c
@@ -73,9 +75,10 @@ func addBars(c *report.Chart, rows []string, offset int, groups []barGroup, sc r
 			}
 			m := addFigure(c, figure, sc, row, g.name)
 			m.X, m.Y = report.Headline(figure).Value, float64(i)
+			m.Label = c.X.Scale.Number(m.X)
 			published = published || m.Published > 0 && m.Comparable
 			uncomparable = uncomparable || m.Published > 0 && !m.Comparable
-			statistics = report.AppendNew(statistics, report.StatisticName(report.Headline(figure).Name))
+			statistics = report.AppendNew(statistics, report.Statistic(figure))
 			ns = report.AppendNew(ns, m.N)
 			s.Marks = append(s.Marks, m)
 		}
@@ -95,13 +98,12 @@ func addBars(c *report.Chart, rows []string, offset int, groups []barGroup, sc r
 // table; heads are the first cells of the row.
 func addFigure(c *report.Chart, s *result.Summary, sc report.Scale, heads ...string) report.Mark {
 	t := report.TextOf(s, sc)
-	number := sc.Number(report.Headline(s).Value)
-	row := report.TextRow(heads[0], append(heads[1:], number, t.Interval, t.Published, t.N)...)
+	row := report.TextRow(heads[0], append(heads[1:], sc.Number(report.Headline(s).Value), t.Interval, t.Published,
+		t.N)...)
 	row[len(row)-1].Class = "muted"
 	c.Table.Rows = append(c.Table.Rows, row)
 	name := report.QuantityName(s.Op) + ": " + report.TextIf(len(s.Warnings) > 0, "! ") // "!" marks a doubtful figure
-	m := report.Mark{CI: report.Headline(s).CI, Label: number, Tip: tip("figure-tip", data{"Name": name, "Figure": t}),
-		N: t.N}
+	m := report.Mark{CI: report.Headline(s).CI, Tip: tip("figure-tip", data{"Name": name, "Figure": t}), N: t.N}
 	m.Published, m.Comparable = report.ComparableValue(s)
 	return m
 }
@@ -153,9 +155,6 @@ func firstChart(r *run) []report.Chart {
 	groups := report.Map(part.Ops, func(op string) figureGroup {
 		return figureGroup{report.QuantityName(op), op, key.Phase, key.Cycle}
 	})
-	if phase := report.Plain(key.Phase, 40); len(groups) == 1 && phase != "" {
-		groups[0].name = phase
-	}
 	// Few rows fit the first screen: they make a single picture.
 	return r.figureBars("first", report.PhaseSuffix(report.PhaseName(key.Phase, key.Cycle)), part, groups)[:1]
 }
@@ -166,7 +165,7 @@ func speedCharts(r *run) []report.Chart {
 	f := r.speeds()
 	keys := report.Where(f.Keys, func(k report.FigureKey) bool { return k.Cycle == 0 })
 	phases := report.AppendNew(nil, report.Map(keys, func(k report.FigureKey) string { return k.Phase })...)
-	if len(phases) == 1 && len(f.Ops) > 1 {
+	if len(phases) == 1 {
 		groups := report.Map(f.Ops, func(op string) figureGroup {
 			return figureGroup{name: report.QuantityName(op), op: op, phase: phases[0]}
 		})

@@ -191,12 +191,14 @@ func (r *run) costChart(p picture, cases []costCase) report.Chart {
 	c.Table.Columns = report.Columns("<case", "<part", "time", "share", "interval", "rounds")
 	slots, top := 0, 0.0
 	var ns, kinds []string
+	var times []float64
 	for row, one := range cases {
 		c.Y.Categories = append(c.Y.Categories, one.name)
 		slots, ns = max(slots, len(one.parts)), report.AppendNew(ns, report.Count(one.rounds, "round"))
 		at := 0.0
 		for slot, part := range one.parts {
 			m := addPart(&c, one, row, slot, at)
+			times = append(times, part.time.Value)
 			if at += part.time.Value; m.CI != nil {
 				top = max(top, min(m.CI.High, 1.5*at))
 				kinds = report.AppendNew(kinds, report.DescribeInterval(m.CI))
@@ -205,8 +207,13 @@ func (r *run) costChart(p picture, cases []costCase) report.Chart {
 		}
 	}
 	c.Height = 30 + len(cases)*(18*slots+14)
-	// The rest of the width is for the labels at the ends of the bars.
-	c.X.High = new(report.RoundUp(1.12 * top))
+	end := report.RoundUp(1.03 * top)
+	c.X.High, c.X.Scale = &end, report.AxisScale("s", end, times...)
+	for _, s := range c.Series {
+		for i, m := range s.Marks {
+			s.Marks[i].Label = signed(c.X.Scale.Number(m.X-m.From), m.Slot > 0)
+		}
+	}
 	engines := report.Map(r.Result.Sessions, func(s result.Session) string {
 		isApples := s.Engine.Vendor == "Apple" && s.Engine.Name != "simulated"
 		return report.FirstOf(report.TextIf(isApples, "Apple"), s.Engine.Name)
@@ -220,39 +227,43 @@ func (r *run) costChart(p picture, cases []costCase) report.Chart {
 // of the table.
 func addPart(c *report.Chart, one costCase, row, slot int, from float64) report.Mark {
 	part := one.parts[slot]
-	m := report.Mark{X: from + part.time.Value, Y: float64(row), From: from, Slot: slot,
-		Label: signedTime(part.time.Value, slot > 0)}
+	m := report.Mark{X: from + part.time.Value, Y: float64(row), From: from, Slot: slot}
+	time := signed(report.Human(part.time.Value, "s"), slot > 0)
 	interval, share := "—", ""
 	if ci := part.time.CI; ci != nil {
 		moved := *ci
 		moved.Low, moved.High = from+ci.Low, from+ci.High
-		m.CI, interval = &moved, signedTime(ci.Low, false)+" to "+signedTime(ci.High, false)
+		m.CI = &moved
+		interval = signed(report.Human(ci.Low, "s"), false) + " to " + signed(report.Human(ci.High, "s"), false)
 	}
 	if part.name != partOutside && one.inside > 0 {
 		share = report.Percent(part.time.Value / one.inside)
 	}
-	m.Tip = tip("cost-tip", data{"Case": one.name, "Part": part.name, "Time": m.Label, "Share": share,
+	m.Tip = tip("cost-tip", data{"Case": one.name, "Part": part.name, "Time": time, "Share": share,
 		"Interval": report.TextIf(m.CI != nil, interval), "Rounds": one.rounds})
 	at := slices.IndexFunc(c.Series, func(s report.Series) bool { return s.Name == part.name })
 	if at < 0 {
 		at, c.Series = len(c.Series), append(c.Series, report.Series{Role: "part", Name: part.name})
 	}
 	c.Series[at].Marks = append(c.Series[at].Marks, m)
-	c.Table.Rows = append(c.Table.Rows, report.TextRow(one.name, part.name, m.Label, share, interval,
+	c.Table.Rows = append(c.Table.Rows, report.TextRow(one.name, part.name, time, share, interval,
 		strconv.Itoa(one.rounds)))
 	return m
 }
 
-// signedTime writes a time; a part on top of others has its sign.
+// signed gives a number its sign, with plus also that of one that is not below 0.
 //
 // The minus sign is the typographic one (U+2212), as in the tables of
 // comparisons.
-func signedTime(seconds float64, plus bool) string {
-	text := report.Human(seconds, "s")
-	if plus && seconds >= 0 {
-		return "+" + text
+func signed(number string, plus bool) string {
+	below, isNegative := strings.CutPrefix(number, "-")
+	switch {
+	case isNegative:
+		return "−" + below
+	case plus:
+		return "+" + number
 	}
-	return strings.Replace(text, "-", "−", 1)
+	return number
 }
 
 // layer is one thing that a file in an image passes through and a file in a

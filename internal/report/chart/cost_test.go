@@ -74,7 +74,7 @@ func TestTimeIsSplitIntoWhatTheRunHolds(t *testing.T) {
 		}
 	}
 	svg := newEngine(t).draw(t, c, 900, "LIGHT")
-	for _, text := range []string{"+80.0 ms", "−10.0 ms", "Where the time went: write", "95 % Student t over rounds", "mean of 3 rounds"} {
+	for _, text := range []string{">+80.0<", ">−10.0<", "time, ms", "Where the time went: write", "95 % Student t over rounds", "mean of 3 rounds"} {
 		assert.Contains(t, svg, text)
 	}
 }

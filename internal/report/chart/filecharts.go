@@ -78,8 +78,9 @@ func heatCharts(r *run) []report.Chart {
 				}
 			}
 		}
-		sc := report.ColumnScale("B/s", medians...)
-		addHeat(&c, cells, sc, heatLimits(slices.Min(medians), slices.Max(medians)))
+		least, most := slices.Min(medians), slices.Max(medians)
+		sc := report.AxisScale("B/s", most, medians...)
+		addHeat(&c, cells, sc, heatLimits(least, most))
 		d := r.setData(sets)
 		d["Unit"], d["Binned"] = sc.Suffix, classes.binned
 		caption(&c, "heat", d)
@@ -93,7 +94,7 @@ func addHeat(c *report.Chart, cells [][]sizeClass, sc report.Scale, limits []flo
 	for step := range len(limits) + 1 {
 		c.Series = append(c.Series, report.Series{Role: "heat", Name: stepName(limits, step)})
 	}
-	c.Table.Caption = c.Heading + report.TextIf(sc.Suffix != "", ", "+sc.Suffix)
+	c.Table.Caption = report.WithUnit(c.Heading, sc)
 	c.Table.Columns = append(report.Columns("<file size"), report.Map(c.Y.Categories,
 		func(name string) report.Column { return report.Column{Title: name} })...)
 	c.Table.Rows = report.Map(c.X.Categories, func(size string) []report.Cell {

@@ -44,8 +44,9 @@ func Encode(c *report.Chart) ([]byte, error) {
 // the script, for light and dark. Tips are by series and mark; so are labels,
 // for the roles that write next to or into marks.
 func newSpec(c *report.Chart) data {
-	xOption, x := encodeAxis(c, c.X, func(m report.Mark) float64 { return m.X })
-	yOption, y := encodeAxis(c, c.Y, func(m report.Mark) float64 { return m.Y })
+	xs, ys := drawn(c)
+	xOption, x := encodeAxis(c.X, xs)
+	yOption, y := encodeAxis(c.Y, ys)
 	spec := data{"id": c.ID, "notes": c.Notes, "height": c.Height, "canvas": c.Size() >= canvasFrom, "x": x, "y": y,
 		"fixed": c.FixedLegend, "flipped": c.Flipped, "headed": c.HeadedTips, "count": c.BandBytes}
 	base := charts.NewCustom()
@@ -66,9 +67,27 @@ func newSpec(c *report.Chart) data {
 	return spec
 }
 
+// drawn are the values of the marks on both axes, with intervals and published
+// values on that of the figures.
+func drawn(c *report.Chart) (xs, ys []float64) {
+	for _, m := range c.Marks() {
+		figures := []float64{m.Published}
+		if m.CI != nil {
+			figures = append(figures, m.CI.Low, m.CI.High)
+		}
+		xs, ys = append(xs, m.X), append(ys, m.Y)
+		if c.Flipped {
+			xs = append(xs, figures...)
+		} else {
+			ys = append(ys, figures...)
+		}
+	}
+	return xs, ys
+}
+
 // encodeAxis returns the option of an axis, in which nil is left to the library,
 // and what the script needs to write its labels, nil for categories.
-func encodeAxis(c *report.Chart, a report.Axis, value func(report.Mark) float64) (option opts.XAxis, labels data) {
+func encodeAxis(a report.Axis, drawn []float64) (option opts.XAxis, labels data) {
 	if a.Categories != nil {
 		return opts.XAxis{Type: "category", Name: a.Name, Data: a.Categories}, nil
 	}
@@ -76,7 +95,13 @@ func encodeAxis(c *report.Chart, a report.Axis, value func(report.Mark) float64)
 	if a.Log {
 		option.Type = "log"
 	}
-	sc := report.ScaleOf(a.Unit, report.Map(c.Marks(), value)...)
+	sc := a.Scale
+	if a.High != nil {
+		drawn = report.Where(append(drawn, *a.High), func(v float64) bool { return v <= *a.High })
+	}
+	if sc.Factor == 0 {
+		sc = report.ScaleOf(a.Unit, drawn...)
+	}
 	if !a.Human && a.Names == nil {
 		option.Name = report.WithUnit(a.Name, sc)
 	}

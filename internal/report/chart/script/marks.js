@@ -14,17 +14,21 @@
     return ramp[n > 1 ? Math.round(i * (ramp.length - 1) / (n - 1)) : 3];
   }
 
+  // longestLabel is the number of characters of the longest label at a mark.
+  function longestLabel(spec) {
+    return Math.max.apply(null, spec.labels.reduce(function (all, list) { return all.concat(list || []); }, ['']).map(function (l) { return l.length; }));
+  }
+
   // One cell of a heat map.
   function heat(colour, ink, spec) {
-    // All cells have their number, or none: one that is missing would look like a gap.
-    var longest = spec.labels.reduce(function (most, list) { return list.reduce(function (m, l) { return Math.max(m, l.length); }, most); }, 0);
+    var longest = longestLabel(spec);
     return function (params, api) {
       var at = api.coord([api.value(0), api.value(1)]);
       var size = api.size([1, 1]);
       var w = Math.max(size[0] - 1.5, 1), h = Math.max(size[1] - 1.5, 1);
       var label = spec.labels[params.seriesIndex][params.dataIndex];
       var children = [{ type: 'rect', shape: { x: at[0] - w / 2, y: at[1] - h / 2, width: w, height: h, r: 1.5 }, style: { fill: colour } }];
-      if (longest * 6.2 + 4 <= w) {
+      if (longest * 6.2 + 4 <= w) { // all cells have their number, or none: one that is missing would look like a gap
         children.push({ type: 'text', silent: true, z2: 5,
           style: { text: label, x: at[0], y: at[1], align: 'center', verticalAlign: 'middle', fill: ink, font: '11px ' + FONT } });
       }
@@ -101,14 +105,9 @@
         if (at(high) <= edge + 0.5) children.push(line(x2, y - 3, x2, y + 3, ink));
         right = Math.max(right, x2);
       }
-      // Behind the whisker where there is room; else on it, behind the bar or before it.
-      var label = spec.labels[params.seriesIndex][params.dataIndex], wide = label.length * 6.3 + 6;
-      var x = right + 6, room = edge + 46, align = 'left';
-      if (x + wide > room) x = Math.max(from, to) + 6;
-      if (x + wide > room) { x = Math.min(from, to) - 6; align = 'right'; }
-      if (align === 'right' && x - wide < area.x) { x = area.x + 6; align = 'left'; }
-      children.push({ type: 'text', silent: true, z2: 7, style: { text: label, x: x, y: y, align: align, verticalAlign: 'middle', fill: theme.ink,
-        font: '11px ' + FONT, backgroundColor: theme.paper, padding: [0, 2] } });
+      // To the right of the whisker: the margin has room for the longest label.
+      children.push({ type: 'text', silent: true, z2: 7, style: { text: spec.labels[params.seriesIndex][params.dataIndex], x: right + 6, y: y,
+        verticalAlign: 'middle', fill: theme.ink, font: '11px ' + FONT } });
       return { type: 'group', children: children };
     };
   }
@@ -127,5 +126,5 @@
     status.textContent = Array.from(box.children).map(function (line) { return line.textContent; }).join('. ');
   }
 
-  root.dmgbenchMarks = { step: step, heat: heat, errorBar: errorBar, bands: bands, named: named, part: part, say: say };
+  root.dmgbenchMarks = { longestLabel: longestLabel, step: step, heat: heat, errorBar: errorBar, bands: bands, named: named, part: part, say: say };
 })(typeof window !== 'undefined' ? window : this);

@@ -112,7 +112,7 @@
       children.push({
         type: 'text', z2: 11, silent: true,
         style: {
-          text: label, x: inside ? area.x + 4 : Math.max(end, at(api.value(3) || 0)) + 6, y: y, verticalAlign: 'middle',
+          text: label, x: inside ? area.x + 4 : Math.max(end, Math.min(at(api.value(3) || 0), edge)) + 6, y: y, verticalAlign: 'middle',
           fill: inside ? theme.onBar : theme.ink, font: '600 11px ' + FONT,
           backgroundColor: inside ? colour : undefined, padding: inside ? [0, 2] : 0 // a wide interval reaches below it
         }
@@ -339,7 +339,10 @@
     if (spec.x && spec.x.names) { // names at few places: the library counts the others, which are empty, and makes no room
       below += 15 * spec.x.names.reduce(function (most, n) { return Math.max(most, n.split('\n').length); }, 1) - 6;
     }
-    option.grid = { left: 2, right: /^heat:/.test(option.series[0] && option.series[0].id) ? 8 : spec.flipped ? 52 : 22, top: above, bottom: below, containLabel: true };
+    var role = ((option.series[0] || {}).id || '').split(':')[0];
+    var right = role === 'heat' ? 8 : spec.flipped ? 52 : 22;
+    if (role === 'part') right = Math.max(right, root.dmgbenchMarks.longestLabel(spec) * 6.3 + 12);
+    option.grid = { left: 2, right: right, top: above, bottom: below, containLabel: true };
     var height = above + below + spec.height + 24;
     option.title = [
       { text: heading.join('\n'), subtext: sub.join('\n'), left: 0, top: 0, padding: 0, itemGap: 4,
