@@ -180,7 +180,7 @@ func RangeText(s Scale, ci *result.CI, unit string) string {
 	if s.Mixed != "" {
 		s = ScaleOf(unit, ci.Low, ci.High)
 		if (ci.Low == 0 || s.legible(ci.Low)) && ci.Low != ci.High {
-			return RangeText(s, ci, unit) + " " + s.Suffix
+			return AddUnit(RangeText(s, ci, unit), s.Suffix)
 		}
 	}
 	low, high := s.Number(ci.Low), s.Number(ci.High)

@@ -207,9 +207,10 @@ func (q quantityColumns) cells(s *result.Summary, shared *sharedNotes, notes *fo
 	var interval Cell
 	switch why := TextIf(h.Why != "" && len(shared.reasons) > 1, "No interval: "+Plain(h.Why, 200)+"."); {
 	case h.CI != nil:
-		named := q.main && q.scale.Suffix != "" && q.scale.legible(h.CI.Low) && q.scale.legible(h.CI.High)
-		interval = Cell{Title: DescribeInterval(h.CI),
-			Text: RangeText(q.scale, h.CI, h.Unit) + TextIf(named, " "+q.scale.Suffix)}
+		interval = Cell{Title: DescribeInterval(h.CI), Text: RangeText(q.scale, h.CI, h.Unit)}
+		if q.main {
+			interval.Text = AddUnit(interval.Text, q.scale.Suffix)
+		}
 		interval.Marks = notes.mark(TextIf(len(shared.intervalKinds) > 1, "Interval: "+interval.Title+"."))
 	case q.interval:
 		interval = Cell{Text: "none", Class: "muted", Marks: notes.mark(why)}

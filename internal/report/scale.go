@@ -124,8 +124,15 @@ func (s Scale) Number(v float64) string {
 }
 
 // Text is the number with its unit.
-func (s Scale) Text(v float64) string {
-	return s.Number(v) + TextIf(s.Suffix != "", " "+s.Suffix)
+func (s Scale) Text(v float64) string { return AddUnit(s.Number(v), s.Suffix) }
+
+// AddUnit adds a unit to a number or a range. A text that ends in something else
+// than a digit is words, or has its unit.
+func AddUnit(text, unit string) string {
+	if unit == "" || text == "" || !strings.ContainsAny(text[len(text)-1:], "0123456789") {
+		return text
+	}
+	return text + " " + unit
 }
 
 // Human writes one value on its own, in the unit that suits it.

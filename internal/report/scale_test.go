@@ -71,6 +71,27 @@ func TestSpanHasTheUnitsThatItNeeds(t *testing.T) {
 	}
 }
 
+// A unit follows a number or a range without one, and no words.
+func TestUnitsFollowNumbers(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"1.24": "1.24 GB/s", "0.917–2.14": "0.917–2.14 GB/s", "917 MB/s–2.14 GB/s": "917 MB/s–2.14 GB/s",
+		"within the last digit": "within the last digit", "no spread": "no spread", "—": "—", "": ""} {
+		assert.Equal(t, want, AddUnit(text, "GB/s"))
+	}
+	afterWords := regexp.MustCompile(`(digit|spread|none|—) ([kMGT]?B(/s)?|[mµn]?s|min|h)\b`)
+	p, r := makers["sample"]()
+	for i := range r.Summaries {
+		h := Headline(&r.Summaries[i])
+		h.CI = &result.CI{Low: h.Value, High: h.Value * (1 + 1e-9*float64(i%2)), Level: 0.95, Unit: "round"}
+	}
+	m := func() (*plan.Plan, *result.Result) { return p, r }
+	for form, text := range map[string]string{"page": html(t, m), "terminal": text(t, m, TextOptions{Verbose: true}), "first screen": text(t, m, TextOptions{}),
+		"Markdown": markdown(t, m)} {
+		assert.Contains(t, text, "within the last digit", form)
+		assert.NotRegexp(t, afterWords, text, form)
+	}
+}
+
 // Whatever values meet in a column: no cell begins with zeros, none is long, nought has its unit.
 func TestEveryCellReads(t *testing.T) {
 	t.Parallel()

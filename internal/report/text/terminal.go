@@ -283,7 +283,7 @@ func perQuantity(t report.Table) report.Table {
 					line[at], at = cell, at+1
 				case c.Group == group && cell.Text != "":
 					line[lead+1].Bar, cell.Bar = max(line[lead+1].Bar, cell.Bar), 0
-					cell.Text += report.TextIf(c.Unit != "", " "+c.Unit)
+					cell.Text = report.AddUnit(cell.Text, c.Unit)
 					line[lead+2+slices.Index(titles, c.Title)], measured = cell, true
 				}
 			}

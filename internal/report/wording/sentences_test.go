@@ -30,7 +30,7 @@ var prefixes = []string{"estimators.", "verdict.", "work.", "answer.", "row.",
 	"system.", "medium.", "ended.", "claimant.", "scope.", "statistic.", "model.", "quantity.", "doubt.", "choice.", "rank.",
 	"advice."}
 
-var verb = regexp.MustCompile(`%(?:\[(\d+)\])?[+.\d]*[a-zA-Z]`)
+var verb = regexp.MustCompile(`%(?:\[(\d+)\])?[^a-zA-Z]*[a-zA-Z]`)
 
 // values is how many values a sentence takes.
 func values(text string) (n int) {

@@ -32,6 +32,7 @@
 
   function human(v, unit) {
     var steps = SCALES[unit];
+    if (!isFinite(v)) return '—';
     if (steps && !v) return '0 ' + unit;
     if (!steps) return Number(Number(v).toPrecision(4)).toString();
     for (var i = 0; i < steps.length; i++) {
@@ -54,7 +55,7 @@
 
   function withUnit(axis, v) {
     if (axis.names) return axis.names[Math.round(v)] || '';
-    if (axis.human || !axis.suffix) return human(v, axis.unit);
+    if (axis.human || !axis.suffix || !isFinite(v)) return human(v, axis.unit);
     return significant(v / axis.factor, 3) + ' ' + axis.suffix;
   }
 
