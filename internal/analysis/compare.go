@@ -188,7 +188,7 @@ func largestChange(changed []*CompareRow) string {
 	if most.Cycle > 0 {
 		cycle = fmt.Sprintf("cycle %d", most.Cycle)
 	}
-	name := wording.NonEmpty(wording.Case(most.Case), most.Phase, cycle)
+	name := wording.JoinFacts(wording.Case(most.Case), most.Phase, cycle)
 	return wording.Text("answer.most", name, most.Op, most.Effect)
 }
 

@@ -174,7 +174,7 @@ func (c *comparer) sideName(i int, r *result.Result, k *result.Case) string {
 	if slices.Contains(values, "") {
 		return ""
 	}
-	return wording.NonEmpty(append([]string{factsText(r, c.facts...)}, values...)...)
+	return wording.JoinFacts(append([]string{factsText(r, c.facts...)}, values...)...)
 }
 
 // findSide finds a side by its name, or makes it, and adds a run to it.

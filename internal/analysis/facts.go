@@ -121,7 +121,7 @@ func powerText(h result.Host) string {
 	if isHot(h) {
 		facts = append(facts, wording.Text("fact.thermal", h.Thermal))
 	}
-	return wording.NonEmpty(facts...)
+	return wording.JoinFacts(facts...)
 }
 
 // osText is the system with its build: "macOS 26.4 (25E240)".
@@ -139,7 +139,7 @@ func osText(h result.Host) string {
 func diskFacts(r *result.Result) (out []string) {
 	for _, s := range r.Sessions {
 		for _, d := range s.Host.Disks {
-			out = appendUnique(out, wording.NonEmpty(d.Device, d.Filesystem, d.Tool, d.Bus, d.Location))
+			out = appendUnique(out, wording.JoinFacts(d.Device, d.Filesystem, d.Tool, d.Bus, d.Location))
 		}
 	}
 	return out

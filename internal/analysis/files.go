@@ -104,7 +104,7 @@ func filterOf(sel plan.Selector) plan.Selector {
 
 // filterText names the part of the files: "2 GB", "set 1".
 func filterText(f plan.Selector) string {
-	return wording.NonEmpty(mapped(f, func(c plan.Choice) string {
+	return wording.JoinFacts(mapped(f, func(c plan.Choice) string {
 		return map[string]string{"set": "set "}[c.Key] + strings.Join(c.Values, " or ")
 	})...)
 }

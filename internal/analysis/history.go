@@ -170,7 +170,7 @@ func newSeries(list []HistoryRun) HistorySeries {
 	last := list[len(list)-1].Result
 	s := HistorySeries{Plan: last.Plan.Name, Title: cmp.Or(last.Plan.Title, last.Plan.Name), Digest: last.Plan.Digest,
 		Scale: scaleFacts(last), Seed: last.Seed, Rounds: last.Rounds, Engine: factsText(last, "engine"),
-		Machine: wording.NonEmpty(strings.Join(hostNames(last), " + "), machineText(last),
+		Machine: wording.JoinFacts(strings.Join(hostNames(last), " + "), machineText(last),
 			strings.Join(diskFacts(last), " + ")),
 		Runs: []HistoryPoint{}, Versions: []HistoryVersion{}, Rows: []HistoryRow{}, Changes: []HistoryChange{}}
 	if s.Scale[0] != unscaled {
@@ -332,5 +332,5 @@ func (s *HistorySeries) VersionName(version int, among ...int) string {
 	if len(parts) == 0 {
 		parts = own[:]
 	}
-	return wording.NonEmpty(parts...)
+	return wording.JoinFacts(parts...)
 }

@@ -43,7 +43,7 @@ type Ledger struct {
 type LedgerColumn struct{ System, Machine, Engine string }
 
 // Name is the column in one line.
-func (c LedgerColumn) Name() string { return wording.NonEmpty(c.System, c.Machine, c.Engine) }
+func (c LedgerColumn) Name() string { return wording.JoinFacts(c.System, c.Machine, c.Engine) }
 
 // LedgerVariant is one plan as executed: digest and scale. Verdicts of
 // different variants carry their marks.

@@ -96,7 +96,7 @@ func (s *runData) originText(p plan.Published) string {
 	if !on.Date.IsZero() {
 		date = on.Date.Format(time.DateOnly)
 	}
-	return wording.NonEmpty(on.Machine, on.OS, on.Tool, date)
+	return wording.JoinFacts(on.Machine, on.OS, on.Tool, date)
 }
 
 // derivedRates are the rates of streaming that follow from printed times and

@@ -266,7 +266,7 @@ type replica struct {
 // replicated is the unit of replication of a result. Rounds of one session
 // share whatever that session was like, so that from [minRounds] pooled runs on
 // each run is one value. Two runs are too few for that: their rounds are taken
-// together, and [runData.sessionWarning] gives their distance.
+// together, and [runData.addSessions] gives their distance.
 func replicated(r *result.Result) replica {
 	if len(r.Runs) >= minRounds {
 		return replica{unit: perSession}

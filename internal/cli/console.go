@@ -26,6 +26,7 @@ import (
 	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/report"
 	"dmgbench/internal/report/text"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/clock"
 	"dmgbench/internal/system/safetext"
@@ -87,7 +88,7 @@ func existing(path string) string {
 }
 
 // nonempty are the texts that are not empty.
-func nonempty(parts ...string) []string { return report.NonEmpty(slices.Clone(parts)) }
+func nonempty(parts ...string) []string { return wording.NonEmpty(parts) }
 
 // print prints lines of the answer.
 func (a *app) print(format string, args ...any) error {

@@ -7,7 +7,7 @@
 // whole (check.go). All errors are reported at once, each with file, line and
 // column.
 //
-// The language is declared in registries: types of values (kind.go), kinds of
+// The language is declared in registries: types of values (value.go), kinds of
 // step (step.go), tests of claims (claim.go), and keys.md, which has the
 // quantities and the meaning of every key. Decoder, hints, canonical form, JSON
 // Schema and docs/plan-language.md all derive from them.

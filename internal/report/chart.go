@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
 )
 
@@ -68,7 +69,7 @@ func (c *Chart) Add(all ...Series) {
 
 // Names are the names of all series, each once, in order.
 func (c *Chart) Names() []string {
-	return NonEmpty(AppendNew([]string{}, Map(c.Series, func(s Series) string { return s.Name })...))
+	return wording.NonEmpty(AppendNew([]string{}, Map(c.Series, func(s Series) string { return s.Name })...))
 }
 
 // Size is the number of marks.

@@ -96,7 +96,7 @@ func scopeText(scope string) string { return named("scope", scope, 40) }
 
 // reasons are why a claim was judged so, without the evidence.
 func (c ClaimView) reasons() []string {
-	return NonEmpty([]string{c.Reason, c.Robust, TextIf(c.Here != "", "Here: "+c.Here)})
+	return wording.NonEmpty([]string{c.Reason, c.Robust, TextIf(c.Here != "", "Here: "+c.Here)})
 }
 
 // ClaimItems are the verdicts as a list, with or without the evidence. Claims
@@ -106,7 +106,7 @@ func ClaimItems(groups []ClaimGroup, evidence bool) []Item {
 	for _, g := range groups {
 		var claims []Item
 		for _, c := range g.Claims {
-			item := Item{Text: c.Says, Note: joinFacts(c.By, c.Scope), Items: Items(c.reasons()...)}
+			item := Item{Text: c.Says, Note: wording.JoinFacts(c.By, c.Scope), Items: Items(c.reasons()...)}
 			if evidence {
 				item.Items = append(item.Items, Items(c.Evidence...)...)
 			}

@@ -71,7 +71,7 @@ func detailSections(c *analysis.Comparison) []Section {
 	// Values without a counterpart are listed by reason.
 	reasons, values := groupBy(c.Unpaired, func(u analysis.Unpaired) (string, string) {
 		return Plain(u.Reason, sentenceLength),
-			joinFacts(caseText(u.Case), QuantityName(u.Op), PhaseName(u.Phase, u.Cycle))
+			wording.JoinFacts(caseText(u.Case), QuantityName(u.Op), PhaseName(u.Phase, u.Cycle))
 	})
 	unpaired := Section{ID: "unpaired", Heading: "Not compared", Items: Map(reasons, func(reason string) Item {
 		return Item{Text: reason + " (" + strings.Join(firstFew(values[reason], listedRuns, ""), "; ") + ")"}
@@ -385,7 +385,7 @@ func newJUnitSuite(c *analysis.Comparison, at int, strict bool) junitSuite {
 		s.Cases = append(s.Cases, k)
 	}
 	name := func(id, phase, op string, cycle int) string {
-		return joinFacts(caseText(id), PhaseName(phase, cycle), QuantityName(op))
+		return wording.JoinFacts(caseText(id), PhaseName(phase, cycle), QuantityName(op))
 	}
 	for _, r := range c.Rows {
 		if r.Side == side {

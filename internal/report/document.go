@@ -3,6 +3,8 @@ package report
 import (
 	"slices"
 	"strings"
+
+	"dmgbench/internal/report/wording"
 )
 
 // Document is a page of sections of sentences, lists and tables, which every
@@ -43,7 +45,7 @@ type Item struct {
 
 // Items are entries without labels; empty texts are left out.
 func Items(texts ...string) []Item {
-	return Map(NonEmpty(slices.Clone(texts)), func(text string) Item { return Item{Text: text} })
+	return Map(wording.NonEmpty(texts), func(text string) Item { return Item{Text: text} })
 }
 
 // Grid is a table with cells that open: a page shows the evidence of a cell on
@@ -120,7 +122,7 @@ func (c Column) Heading() string {
 // FullHeading is the heading with that of the group, for forms that have a
 // single line of headings.
 func (c Column) FullHeading() string {
-	return strings.Join(NonEmpty([]string{c.Group, c.Heading()}), " · ")
+	return strings.Join(wording.NonEmpty([]string{c.Group, c.Heading()}), " · ")
 }
 
 // Cell is one entry of a table.

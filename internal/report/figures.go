@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
 )
 
@@ -283,7 +284,7 @@ func Statistic(s *result.Summary) string {
 	if mean == "mean" || mean == "aggregate" {
 		mean = TextIf(over != "" || h.Unit == "s", "geometric ") + "mean"
 	}
-	return joinFacts(over, mean+" over rounds")
+	return wording.JoinFacts(over, mean+" over rounds")
 }
 
 // FigureText is one figure in words, as tips and rows of tables print it. Texts

@@ -276,7 +276,7 @@ func (v *View) sessionTable() Table {
 		if len(v.Result.Runs) == 0 || h == nil || h.Unit != "B/s" || len(s.BySession) == 0 {
 			continue
 		}
-		row := TextRow(v.CaseName(s.Case), joinFacts(QuantityName(s.Op), PhaseName(s.Phase, s.Cycle)))
+		row := TextRow(v.CaseName(s.Case), wording.JoinFacts(QuantityName(s.Op), PhaseName(s.Phase, s.Cycle)))
 		var values []float64
 		for _, run := range v.Result.Runs {
 			at := slices.IndexFunc(s.BySession, func(x result.SessionValue) bool { return x.Run == run.Run })

@@ -263,7 +263,7 @@ func (v *seriesView) versions() Section {
 			s.After = append(s.After, Count(i+1, "older version")+" left out.")
 			break
 		}
-		system := joinFacts(Plain(o.System, 80), TextIf(o.Kernel != "", "kernel "+Plain(o.Kernel, 40)))
+		system := wording.JoinFacts(Plain(o.System, 80), TextIf(o.Kernel != "", "kernel "+Plain(o.Kernel, 40)))
 		t.Rows = append(t.Rows, TextRow(fmt.Sprint(i+1), o.First.UTC().Format(dateFormat), Grouped(o.Runs), system,
 			Plain(o.Tool, 60), Plain(o.Engine, 100)))
 	}

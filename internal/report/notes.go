@@ -28,7 +28,7 @@ func (n *footnotes) mark(text string) []int {
 
 // add appends notes about the whole table; empty texts are left out.
 func (n *footnotes) add(texts ...string) {
-	n.general = append(n.general, Map(NonEmpty(texts), func(text string) Note { return Note{Text: text} })...)
+	n.general = append(n.general, Map(wording.NonEmpty(texts), func(text string) Note { return Note{Text: text} })...)
 }
 
 // addShared appends what the figures have in common: how they were measured, the
@@ -89,7 +89,7 @@ func (n *sharedNotes) add(
 
 // appendText appends a text that is neither empty nor listed.
 func appendText(list []string, text string) []string {
-	return AppendNew(list, NonEmpty([]string{text})...)
+	return AppendNew(list, wording.NonEmpty([]string{text})...)
 }
 
 // sharedNotes are those of all figures.
@@ -116,7 +116,7 @@ func (n sharedNotes) method(all bool) []string {
 	line := func(head string, texts []string) string {
 		return TextIf(len(texts) > 0 && (all || len(texts) == 1), head+": "+strings.Join(texts, "; ")+".")
 	}
-	return NonEmpty([]string{line("Measured", n.statistics), line("Interval", n.intervalKinds),
+	return wording.NonEmpty([]string{line("Measured", n.statistics), line("Interval", n.intervalKinds),
 		line("Where there is no interval", n.reasons), line("n", n.sizes)})
 }
 

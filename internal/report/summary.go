@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
 )
 
@@ -39,19 +40,19 @@ func (f FirstScreen) Above() string {
 func (v *View) firstScreen() FirstScreen {
 	f := FirstScreen{Notice: Phrase("notice", v), Weak: v.weaknesses(), Missing: Phrase("missing", v)}
 	choices := countIf(v.Deviations, func(d Deviation) bool { return d.Kind == "choice" })
-	f.Counts = NonEmpty(append(Lines("counts", map[string]any{"Source": v.Source, "Choices": choices,
+	f.Counts = wording.NonEmpty(append(Lines("counts", map[string]any{"Source": v.Source, "Choices": choices,
 		"Departed": len(v.Deviations) - choices, "OfRun": len(v.Warnings) - v.OfFigures(),
 		"OfFigures": v.OfFigures()}), f.Missing))
 	claims := FlatMap(v.Claims, func(g ClaimGroup) []ClaimView { return g.Claims })
 	ours := Where(claims, func(c ClaimView) bool { return c.By == claimant("us") })
 	published := Where(claims, func(c ClaimView) bool { return c.By != claimant("us") })
-	f.Judged = NonEmpty([]string{
+	f.Judged = wording.NonEmpty([]string{
 		judgedLine("The", "published conclusion", published), judgedLine("Our", "claim", ours)})
 	f.Claims = claimsToRead(claims)
 	f.More = len(claims) - len(f.Claims)
 	for _, text := range v.SharedDoubts { // Weak has the first warning of each kind, which may be one of these
 		isListed := slices.ContainsFunc(f.Weak, func(weak string) bool { return strings.Contains(weak, text) })
-		f.Shared = append(f.Shared, NonEmpty([]string{TextIf(!isListed, "all rates: "+text)})...)
+		f.Shared = append(f.Shared, wording.NonEmpty([]string{TextIf(!isListed, "all rates: "+text)})...)
 	}
 	if f.Uses = v.useMatrix(slices.Concat(f.Weak[:min(len(f.Weak), firstWeaknesses)], f.Counts)); f.Uses != nil {
 		return f

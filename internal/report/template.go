@@ -35,7 +35,7 @@ var templates = sync.OnceValue(func() *template.Template {
 		"cell":  func(s string) string { return export.PlainCell(strings.Join(strings.Fields(s), " ")) },
 		"size":  func(n int64) string { return TextIf(n > 0, units.Bytes(n).Human()) },
 		"less":  func(a, b int) int { return a - b },
-		"list":  joinFacts, "glue": glue,
+		"list":  wording.JoinFacts, "glue": glue,
 		"join": func(separator string, lists ...[]string) string { return glue(separator, slices.Concat(lists...)...) },
 		"date": func(t time.Time, layout string) string { return TextIf(!t.IsZero(), t.UTC().Format(layout)) },
 	}).ParseFS(templateFiles, "templates/*.tmpl"))
@@ -62,7 +62,7 @@ func Phrase(name string, data any) string {
 
 // Lines are the lines of a template that are not empty.
 func Lines(name string, data any) []string {
-	return NonEmpty(Map(strings.Split(Render(name, data), "\n"), strings.TrimSpace))
+	return wording.NonEmpty(Map(strings.Split(Render(name, data), "\n"), strings.TrimSpace))
 }
 
 // pairs are the lines of a template that have a value after the tab.

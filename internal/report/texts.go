@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/system/safetext"
 )
 
@@ -157,11 +158,6 @@ func TextIf(condition bool, text string) string {
 	return ""
 }
 
-// NonEmpty removes the empty texts from a list.
-func NonEmpty(in []string) []string {
-	return slices.DeleteFunc(in, func(s string) bool { return s == "" })
-}
-
 // AppendNew appends what the list does not have.
 func AppendNew[T comparable](list []T, more ...T) []T {
 	for _, x := range more {
@@ -173,10 +169,9 @@ func AppendNew[T comparable](list []T, more ...T) []T {
 }
 
 // glue joins the texts that are not empty.
-func glue(separator string, texts ...string) string { return strings.Join(NonEmpty(texts), separator) }
-
-// joinFacts joins what is known of a thing with commas.
-func joinFacts(texts ...string) string { return glue(", ", texts...) }
+func glue(separator string, texts ...string) string {
+	return strings.Join(wording.NonEmpty(texts), separator)
+}
 
 // firstFew are at most limit entries. Of a longer list the last of them is the
 // number of those left out: "and 4 more places".

@@ -23,6 +23,7 @@ import (
 
 	"dmgbench/internal/image"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/units"
 )
@@ -240,7 +241,7 @@ func (v *View) casesNotDone() []Pair {
 		}
 		for _, s := range c.Steps {
 			if s.Error != "" && s.Expect != "fail" && c.Counts(s.Round) {
-				where := joinFacts(name, StepName(s), "round "+strconv.Itoa(s.Round))
+				where := wording.JoinFacts(name, StepName(s), "round "+strconv.Itoa(s.Round))
 				out = append(out, Pair{where, Plain(s.Error, 600)})
 			}
 		}
@@ -294,7 +295,7 @@ func (v *View) collectWarnings() {
 		if places[w] == nil {
 			all = append(all, w)
 		}
-		places[w] = AppendNew(places[w], joinFacts(where...))
+		places[w] = AppendNew(places[w], wording.JoinFacts(where...))
 	}
 	clean := func(ws []result.Warning) []result.Warning {
 		return Map(ws, func(w result.Warning) result.Warning {

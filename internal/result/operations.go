@@ -120,9 +120,14 @@ func (h *Histogram) Count() (n int64) {
 }
 
 // Quantile is the value that the share q of all values does not exceed, as the
-// middle of its bucket and within Min and Max; 0 without values.
+// middle of its bucket and within Min and Max; 0 without values. The largest value
+// is known exactly.
 func (h *Histogram) Quantile(q float64) int64 {
-	rank, seen := int64(math.Ceil(q*float64(h.Count()))), int64(0)
+	n := h.Count()
+	rank, seen := int64(math.Ceil(q*float64(n))), int64(0)
+	if rank >= n {
+		return h.Max
+	}
 	for _, b := range h.Buckets {
 		if seen += b[1]; seen >= rank {
 			return min(max(bucketMiddle(b[0]), h.Min), h.Max)

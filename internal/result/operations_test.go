@@ -50,6 +50,8 @@ func TestQuantilesOfFewValues(t *testing.T) {
 	for q, want := range map[float64]int64{0.01: 0, 0.25: 0, 0.5: 100, 0.51: 200, 0.75: 200, 0.99: 300, 1: 300} {
 		assert.Equal(t, want, h.Quantile(q), "quantile %v", q)
 	}
+	worst := Histogram{Min: 5, Max: 1001, Buckets: [][2]int64{{5, 99}, {int64(bucketOf(1001)), 1}}}
+	assert.Equal(t, int64(1001), worst.Quantile(1), "the largest value is no middle of a bucket")
 	var empty Latencies
 	empty.Merge(&l)
 	assert.Equal(t, h, empty.Histogram())

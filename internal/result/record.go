@@ -24,10 +24,10 @@ const (
 // unknown kind: the record may be damaged, and a result without it may lack
 // measured data.
 type Record struct {
-	Schema int       `json:"schema"` // SchemaVersion; set by [RunDir.Append]
-	Seq    int       `json:"seq"`    // from 1 without gaps; set by [RunDir.Append]
+	Schema int       `json:"schema"` // SchemaVersion; set when it is appended
+	Seq    int       `json:"seq"`    // from 1 without gaps; set when it is appended
 	At     time.Time `json:"at"`     // wall clock, UTC
-	Kind   string    `json:"kind"`   // set by [RunDir.Append]
+	Kind   string    `json:"kind"`   // set when it is appended
 
 	// Run is the first record of every journal, and only there.
 	Run *RunStart `json:"run,omitempty"`

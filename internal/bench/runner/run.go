@@ -22,7 +22,7 @@ import (
 
 // run is one session of one run. Its fields are used by one goroutine; the
 // steps of a parallel block get copies of the case's state, see
-// [caseRun.splitParallel].
+// [stepRun.parallel].
 type run struct {
 	c       Config
 	p       *plan.Plan

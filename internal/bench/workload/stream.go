@@ -175,7 +175,7 @@ type StreamSpec struct {
 // Stream reads From, compresses or decompresses it and writes To, both on the
 // same volume, in bounded memory. The one sample covers reading, the codec,
 // writing and the flush that Options.Sync names; its bytes are those of the
-// input, so that bytes over time is the rate of methodology.md P-G.
+// input, so that bytes over time is the rate of the codec and its files.
 func Stream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (out Outcome, err error) {
 	defer o.Gate.Leave()
 	o = o.withDefaults()

@@ -19,7 +19,7 @@ import (
 type driver struct {
 	// create makes an image, nil if the format is only opened
 	create func(dir *hostio.Dir, name string, s Spec) error
-	// magic: first bytes of a file of the format, "" if [ends.contents]
+	// magic: first bytes of a file of the format, "" if [ends.identify]
 	// identifies it otherwise
 	magic string
 	// open opens contents of the format in f, nil for folders and for formats

@@ -41,7 +41,8 @@ var Sections = []Section{
 
 // kinds is the registry: every kind of chart, in the order of the page, with
 // the section of the page that has it. build returns no chart where the kind
-// does not apply to the run; sections and provenance are added by [All].
+// does not apply to the run; sections and provenance are added by
+// [NewView].
 //
 // A new kind of chart is a row here; long captions are templates.
 var kinds = []struct {

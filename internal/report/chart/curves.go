@@ -11,6 +11,7 @@ import (
 	"dmgbench/internal/analysis/stats"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
 	"dmgbench/internal/system/units"
 )
@@ -188,7 +189,7 @@ func (r *run) sweepCurves(key, op string, f report.Figures) (curves []curve, uni
 		if key == "band_size" && c.Target.BandSizeUsed > 0 {
 			x = float64(c.Target.BandSizeUsed)
 		}
-		name = strings.Join(report.NonEmpty(append(parts, report.Plain(k.Phase, 40))), " · ")
+		name = strings.Join(wording.NonEmpty(append(parts, report.Plain(k.Phase, 40))), " · ")
 		return report.FirstOf(name, report.QuantityName(op)), x, ok
 	})
 	return curves, unit
@@ -231,7 +232,7 @@ func cycleCharts(r *run) []report.Chart {
 	f := r.speeds()
 	for _, op := range f.Ops {
 		curves := curvesOf(f, op, func(k report.FigureKey) (string, float64, bool) {
-			name := strings.Join(report.NonEmpty([]string{r.CaseName(k.CaseID), report.Plain(k.Phase, 40)}), " · ")
+			name := strings.Join(wording.NonEmpty([]string{r.CaseName(k.CaseID), report.Plain(k.Phase, 40)}), " · ")
 			return name, float64(k.Cycle), k.Cycle > 0
 		})
 		if len(curves) == 0 {

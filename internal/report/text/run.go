@@ -10,6 +10,7 @@ import (
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
 	"dmgbench/internal/report/chart"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
 )
 
@@ -55,7 +56,7 @@ func DocumentMarkdown(w io.Writer, d report.Document) error {
 		left := len(c.Table.Rows) - len(t.Rows)
 		rest := report.TextIf(left > 0, report.Count(left, "older run")+" left out of this table.")
 		return []report.Section{trendSection(c),
-			{Table: &t, After: report.NonEmpty([]string{rest, strings.Join(c.Notes, " ")})}}
+			{Table: &t, After: wording.NonEmpty([]string{rest, strings.Join(c.Notes, " ")})}}
 	})
 	return deliver(w, markdown(d), d.Title)
 }
@@ -163,7 +164,7 @@ func usesSections(f report.FirstScreen) []report.Section {
 func fullReport(v *report.View, toPublish bool) report.Document {
 	sections := headSections(v)
 	if toPublish {
-		sections[0].Lead = append(sections[0].Lead, report.NonEmpty([]string{v.Summary})...)
+		sections[0].Lead = append(sections[0].Lead, wording.NonEmpty([]string{v.Summary})...)
 	}
 	above := v.First.Above()
 	if v.First.Uses != nil {
@@ -171,7 +172,7 @@ func fullReport(v *report.View, toPublish bool) report.Document {
 	}
 	sections = append(sections, report.Section{Heading: "What was judged", Lead: v.First.Judged},
 		report.Section{Heading: weaknesses, After: inAll(v.First.Counts),
-			Lead: report.NonEmpty([]string{report.TextIf(above != "", report.Capitalize(above)+".")})})
+			Lead: wording.NonEmpty([]string{report.TextIf(above != "", report.Capitalize(above)+".")})})
 	sections = append(sections, tableSections(mainTable(v.First)...)...)
 	sections = append(sections, report.Section{Heading: "Verdicts: " + report.CountVerdicts(v.Claims),
 		Items: report.ClaimItems(v.Claims, toPublish)})
@@ -200,8 +201,8 @@ func fullReport(v *report.View, toPublish bool) report.Document {
 // tools were not measured: that changes the meaning of every number after it.
 func headSections(v *report.View) []report.Section {
 	source := report.TextIf(v.Source != "", "First published by "+v.Source+".")
-	return []report.Section{{Lead: report.NonEmpty([]string{source}), Pairs: v.Facts},
-		{Alert: v.First.Notice != "", Lead: report.NonEmpty([]string{v.First.Notice})}}
+	return []report.Section{{Lead: wording.NonEmpty([]string{source}), Pairs: v.Facts},
+		{Alert: v.First.Notice != "", Lead: wording.NonEmpty([]string{v.First.Notice})}}
 }
 
 // chartTables are the tables of the charts that show figures of their own.
@@ -232,7 +233,7 @@ func chartTables(charts []report.Chart, toPublish bool) []report.Table {
 const weaknesses = "What weakens the answer"
 
 func inAll(counts []string) []string {
-	return report.NonEmpty([]string{report.TextIf(len(counts) > 0, "In all: "+strings.Join(counts, ", ")+".")})
+	return wording.NonEmpty([]string{report.TextIf(len(counts) > 0, "In all: "+strings.Join(counts, ", ")+".")})
 }
 
 // mainTable is the table of the first screen, if there is one.

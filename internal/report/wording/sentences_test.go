@@ -146,6 +146,9 @@ func TestValues(t *testing.T) {
 	}
 	assert.Empty(t, Message{}.String())
 	assert.Equal(t, "a; b; c", Join("a; b", "b; c"))
-	assert.Equal(t, "a, b", NonEmpty("a", "", "b"))
+	list := []string{"a", "", "b"}
+	assert.Equal(t, []string{"a", "b"}, NonEmpty(list))
+	assert.Equal(t, "a, b", JoinFacts(list...))
+	assert.Equal(t, []string{"a", "", "b"}, list, "a list stays as it was given")
 	assert.Equal(t, "a in 3", Say("seen.few", nil, Number(3)).With("a").String())
 }

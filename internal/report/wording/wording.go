@@ -86,10 +86,18 @@ func Join(a, b string) string {
 	return a
 }
 
-// NonEmpty joins the texts that are not empty by commas.
-func NonEmpty(texts ...string) string {
-	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), ", ")
+// NonEmpty are the texts of a list that are not empty.
+func NonEmpty(list []string) (texts []string) {
+	for _, s := range list {
+		if s != "" {
+			texts = append(texts, s)
+		}
+	}
+	return texts
 }
+
+// JoinFacts joins what is known of a thing with commas.
+func JoinFacts(texts ...string) string { return strings.Join(NonEmpty(texts), ", ") }
 
 // Amount is a value with its unit: B/s, B, s, 1/s, or 1.
 type Amount struct {
@@ -359,7 +367,7 @@ func Labels(sels []plan.Selector) []string {
 	for i, texts := range all {
 		isShared := func(text string) bool { return uses[text] == len(sels) }
 		own := slices.DeleteFunc(slices.Clone(texts), isShared)
-		out[i] = cmp.Or(NonEmpty(own...), NonEmpty(texts...), "every image")
+		out[i] = cmp.Or(JoinFacts(own...), JoinFacts(texts...), "every image")
 	}
 	return out
 }

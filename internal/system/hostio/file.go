@@ -195,7 +195,7 @@ func (f *File) Close() (err error) {
 	return f.wrapErr("closing", errors.Join(err, unix.Close(f.fd)))
 }
 
-// fail adds what was being done and the whole path; nil stays nil.
+// wrapErr adds what was being done and the whole path; nil stays nil.
 func (f *File) wrapErr(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"dmgbench/internal/system/pipeline"
 )
 
-// piece is the largest part of a raw run that is handled at once, in bytes: the
+// pieceSize is the largest part of a raw run that is handled at once, in bytes: the
 // length of Apple's chunks.
 const pieceSize = 1 << 20
 
