@@ -21,8 +21,8 @@ import (
 const MaxArchive = 8 << 30
 
 // maxRatio is how many times the bytes of an archive its files may have, beyond the
-// first ones. Journals have up to 40 times as many.
-const maxRatio, firstBytes = 200, 1 << 20
+// first ones. Those of real runs have 6 or 7 times as many.
+const maxRatio, firstBytes = 100, 1 << 20
 
 // runFiles are the files of a run folder that are fetched, with the most bytes of
 // each. The result and the report follow from them and are made anew: they would be

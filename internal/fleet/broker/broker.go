@@ -79,6 +79,7 @@ func Run(ctx context.Context, folder string, o Options, ready func(*Server)) err
 		}
 		ready(s)
 		for ctx.Err() == nil && !s.shouldRestart() {
+			s.endFloods()
 			pause(ctx)
 		}
 		s.Close()
@@ -86,7 +87,7 @@ func Run(ctx context.Context, folder string, o Options, ready func(*Server)) err
 	return nil
 }
 
-// checkInterval is the time between two looks at the disk.
+// checkInterval is the time between two looks at the disk and at the connections.
 const checkInterval = 2 * time.Second
 
 func pause(ctx context.Context) {

@@ -81,6 +81,37 @@ func TestSubscriptionsAreLimited(t *testing.T) {
 	}
 }
 
+// A machine cannot fill the memory of the server with requests that get no answer.
+func TestFloodOfRequests(t *testing.T) {
+	s := startServer(t, t.TempDir(), Options{})
+	l, err := s.AddMachine(testContext(t), "mac")
+	require.NoError(t, err)
+	lost := make(chan bool, 1)
+	nc, _, err := fleet.Connect(l, false, func(err error) {
+		if err != nil {
+			lost <- true
+		}
+	})
+	require.NoError(t, err)
+	defer nc.Close()
+	other, _ := machine(t, s, "other")
+	s.endFloods()
+	assert.True(t, nc.IsConnected())
+	for range maxRequests + 1 {
+		require.NoError(t, nc.PublishRequest("$JS.ACK."+fleet.Jobs+".mac.1.1.1.1.1", nc.NewInbox(), nil))
+	}
+	require.NoError(t, nc.Flush())
+	s.endFloods()
+	select {
+	case <-lost:
+	case <-time.After(soon):
+		t.Fatal("it is still connected")
+	}
+	_, _, err = fleet.Connect(l, false, nil)
+	require.ErrorIs(t, err, nats.ErrAuthorization)
+	assert.True(t, other.IsConnected())
+}
+
 // fill stores messages until there is no room.
 func fill(js jetstream.JetStream, subject func(int) string, data []byte) (err error) {
 	for i := 0; err == nil && i < 1000; i++ {

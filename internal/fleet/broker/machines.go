@@ -180,6 +180,9 @@ const wakeInterval = time.Minute
 func (s *Server) admit(name string, c server.ClientAuthentication) bool {
 	old, isKnown := s.agents[name]
 	next := connection{c.(interface{ GetID() uint64 }).GetID(), c.GetOpts().Name}
+	if s.isFlooding(name) {
+		return false
+	}
 	isOpen := isKnown && s.ns.GetClient(old.id) != nil
 	if isOpen && old.name != next.name {
 		refusal := fleet.Refusal{Address: "an unknown address", Time: time.Now().UTC()}
@@ -198,6 +201,29 @@ func (s *Server) admit(name string, c server.ClientAuthentication) bool {
 	}
 	s.agents[name] = next
 	return true
+}
+
+// maxRequests is how many requests of a machine may wait for an answer. The client
+// library has at most 4000, when it stores a run folder. The server remembers each for
+// two minutes if it has no answer, and so would need gigabytes for the requests that
+// one machine can send in this time.
+const maxRequests = 10_000
+
+func (s *Server) isFlooding(name string) bool {
+	account, err := s.ns.LookupAccount(name)
+	return err == nil && account.NumPendingReverseResponses() > maxRequests
+}
+
+// endFloods closes the connections of machines with too many requests. They are
+// refused until the server has forgotten these.
+func (s *Server) endFloods() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, c := range s.agents {
+		if s.isFlooding(name) && s.ns.DisconnectClientByID(c.id) == nil {
+			s.ns.Warnf("machine %q is disconnected: over %d of its requests wait for an answer", name, maxRequests)
+		}
+	}
 }
 
 // isSigned reports whether the owner of a key signed the nonce of this connection.
