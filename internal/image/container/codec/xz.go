@@ -33,43 +33,64 @@ const (
 // checkSizes are the lengths of the integrity checks by their number.
 var checkSizes = [16]int{0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64}
 
-// xzDecode decodes the xz or .lzma stream at the start of src; time and memory
-// are proportional to len(dst) + len(src). Filters other than LZMA2 are
-// refused. Integrity checks, which Apple's streams do not have, are not
-// computed, and what follows the last block is not read: the image has
-// checksums of payloads and of what they decode to.
+// maxBlocks bounds the blocks of a payload: each takes a dictionary as long as dst.
+const maxBlocks = 64
+
+// xzDecode decodes a .lzma stream, or the xz streams at the start of src, between
+// which there may be padding; time and memory are proportional to len(dst) +
+// len(src). Filters other than LZMA2 are refused. Integrity checks, which Apple's
+// streams do not have, are not computed, and what follows the last block is not
+// read: the image has checksums of payloads and of what they decode to.
 func xzDecode(dst, src []byte) (int, error) {
 	if !bytes.HasPrefix(src, []byte(xzMagic)) {
 		return lzmaDecode(dst, src)
 	}
-	if len(src) < xzHeader || src[6] != 0 || src[7] > 15 || !crcFits(src[6:xzHeader]) {
-		return 0, damaged(0, "bad stream header")
-	}
-	check := checkSizes[src[7]]
-	at, in := 0, xzHeader
-	for in < len(src) && src[in] != 0 { // 0 starts the index after the last block
-		body, ok := xzBlock(src[in:])
-		if !ok {
-			return at, damaged(in, "bad block header, or one with other filters than LZMA2")
+	at, in, blocks := 0, 0, 0
+	for bytes.HasPrefix(src[in:], []byte(xzMagic)) {
+		header := src[in:min(in+xzHeader, len(src))]
+		if len(header) < xzHeader || header[6] != 0 || header[7] > 15 || !crcFits(header[6:]) {
+			return at, damaged(in, "bad stream header")
 		}
-		payload := bytes.NewReader(src[in+body:])
-		// No match reaches further back than dst, and the library allocates what it
-		// is told.
-		r, err := lzma.Reader2Config{DictCap: max(len(dst), lzma.MinDictCap)}.NewReader2(payload)
-		if err != nil {
-			return at, err
+		check := checkSizes[header[7]]
+		for in += xzHeader; in < len(src) && src[in] != 0; blocks++ { // 0 starts the index after the last block
+			if blocks == maxBlocks {
+				return at, damaged(in, "too many blocks")
+			}
+			n, size, err := xzBlock(dst[at:], src, in)
+			at += n
+			if err != nil {
+				return at, err
+			}
+			in += size + check
 		}
-		n, err := readToEnd(r, dst[at:])
-		if at += n; err != nil {
-			return at, err
+		if in >= len(src) {
+			return at, damaged(len(src), "no index")
 		}
-		block := len(src) - in - payload.Len()
-		in += (block+3)/4*4 + check
-	}
-	if in >= len(src) {
-		return at, damaged(len(src), "no index")
+		in = xzNext(src, in)
 	}
 	return at, nil
+}
+
+// xzNext is where the stream after the one with the index at in starts, len(src)
+// without another one: after index, footer and zeros.
+func xzNext(src []byte, in int) int {
+	at := in + 1
+	number := func() uint64 {
+		n, size := binary.Uvarint(src[min(at, len(src)):])
+		if at += size; size <= 0 {
+			at = len(src)
+		}
+		return n
+	}
+	for left := number(); left > 0 && at < len(src); left-- {
+		number() // length of a block
+		number() // and of what it decodes to
+	}
+	at += (in-at)&3 + 4 + xzHeader // padding and CRC; the footer is as long as the header
+	for at < len(src) && src[at] == 0 {
+		at++
+	}
+	return min(at, len(src))
 }
 
 // lzmaDecode decodes a .lzma stream, which some other writers put in the place
@@ -100,8 +121,26 @@ func crcFits(src []byte) bool {
 	return binary.LittleEndian.Uint32(src[n:]) == crc32.ChecksumIEEE(src[:n])
 }
 
-// xzBlock checks the block header at the start of src and returns its length.
-func xzBlock(src []byte) (size int, ok bool) {
+// xzBlock decodes the block at byte in of src. It returns the bytes of dst that
+// it filled, and the length of the block without its check.
+func xzBlock(dst, src []byte, in int) (n, size int, err error) {
+	body, ok := xzBlockHeader(src[in:])
+	if !ok {
+		return 0, 0, damaged(in, "bad block header, or one with other filters than LZMA2")
+	}
+	payload := bytes.NewReader(src[in+body:])
+	// No match reaches further back than dst, and the library allocates what it is
+	// told.
+	r, err := lzma.Reader2Config{DictCap: max(len(dst), lzma.MinDictCap)}.NewReader2(payload)
+	if err != nil {
+		return 0, 0, err
+	}
+	n, err = readToEnd(r, dst)
+	return n, (len(src) - in - payload.Len() + 3) / 4 * 4, err
+}
+
+// xzBlockHeader checks the block header at the start of src and returns its length.
+func xzBlockHeader(src []byte) (size int, ok bool) {
 	size = (int(src[0]) + 1) * 4
 	if size > len(src) || size < 8 || !crcFits(src[:size]) || src[1]&0x3f != 0 { // reserved bits, or more filters
 		return 0, false

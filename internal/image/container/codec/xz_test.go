@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"os/exec"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -158,3 +159,42 @@ func BenchmarkXZDecode(b *testing.B) {
 }
 
 func BenchmarkXZEncode(b *testing.B) { benchEncode(b, encodeXZ) }
+
+// TestSeveralStreams: a payload may be several xz streams with padding between them, as xz(1) and 7zz read it.
+func TestSeveralStreams(t *testing.T) {
+	src := bytes.Repeat([]byte("to and fro "), 4000)
+	half := len(src) / 2
+	first, second := xzRoundTrip(t, src[:half]), xzRoundTrip(t, src[half:])
+	empty := emptyStream(t)
+	dst := make([]byte, len(src))
+	for _, padding := range []int{0, 4, 64} {
+		payload := slices.Concat(empty, first, make([]byte, padding), empty, second, make([]byte, padding))
+		n, err := xzDecode(dst, payload)
+		require.NoError(t, err)
+		require.Equal(t, len(src), n)
+		require.True(t, bytes.Equal(src, dst))
+	}
+	_, err := xzDecode(dst, slices.Concat(first, second[:40]))
+	require.Error(t, err, "a second stream that is not whole")
+	_, err = xzDecode(dst[:half], slices.Concat(first, second))
+	require.Error(t, err, "more than wanted")
+	n, err := xzDecode(dst, slices.Concat(first, []byte("something else")))
+	require.NoError(t, err, "what is no stream is not read")
+	require.Equal(t, half, n)
+}
+
+// emptyStream is an xz stream without a block.
+func emptyStream(t require.TestingT) []byte {
+	var b bytes.Buffer
+	w, err := xz.NewWriter(&b)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+// TestManyBlocksAreRefused: each block takes a dictionary, so that a payload of empty ones would take minutes.
+func TestManyBlocksAreRefused(t *testing.T) {
+	stream := xzRoundTrip(t, []byte("x"))
+	_, err := xzDecode(make([]byte, 1<<20), bytes.Repeat(stream, 5000))
+	require.ErrorContains(t, err, "too many blocks")
+}
