@@ -134,6 +134,7 @@ func (a *app) runDoctor(ctx context.Context, _ []string) error {
 		"fact":  func(name, value string) string { return factText([]fact{{name: name, value: value}}) },
 		"facts": factText, "count": units.Count, "trim": strings.Trim,
 		"words": func(parts ...string) string { return strings.Join(nonempty(parts...), " ") },
+		"join":  func(separator string, parts ...string) string { return strings.Join(nonempty(parts...), separator) },
 		"human": func(bytes int64) string { // "" for an unknown size
 			if bytes <= 0 {
 				return ""
@@ -157,6 +158,17 @@ func factText(facts []fact) string {
 		}
 	}
 	return text.String()
+}
+
+// FileLimit is the limit of open files, where it is so low that sparse bundles
+// have to open their bands again and again.
+func (d *doctor) FileLimit() string {
+	const usual = 1024 // the limit on Linux
+	if n := hostio.MaxFiles(); n < usual {
+		return fmt.Sprintf("%d open files (raise it with ulimit -n): the bands of a sparse bundle are opened again and again",
+			n)
+	}
+	return ""
 }
 
 // SudoCaller is the user who called sudo, "" where this is not root by sudo.

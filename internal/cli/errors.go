@@ -161,6 +161,9 @@ func hint(err error) string {
 		{fs.ErrExist, "choose another name: existing files are never replaced"},
 		{syscall.ENOSPC, "make room on that disk, or choose a folder on another one; dmgbench resume continues a " +
 			"started run"},
+		{syscall.EDQUOT, "raise the quota, or choose a folder on another disk; dmgbench resume continues a started run"},
+		{syscall.EMFILE, "raise the limit (ulimit -n 4096); dmgbench resume continues a started run"},
+		{syscall.ENFILE, "end other programs, or raise the limit of the system; dmgbench resume continues a started run"},
 		{syscall.EROFS, "choose a writable folder"},
 		{fs.ErrPermission, "check the permissions, or choose another folder"},
 		{host.ErrBusy, "wait for the other run to finish, or end it with Ctrl-C: runs at the same time " +

@@ -15,6 +15,7 @@ import (
 	"dmgbench/internal/bench/workload"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
+	"dmgbench/internal/system/hostio"
 	"dmgbench/internal/system/units"
 )
 
@@ -145,9 +146,17 @@ func (x *caseRun) stopReason(ctx context.Context, caseErr error) error {
 	switch {
 	case errors.Is(caseErr, syscall.EDQUOT):
 		why = x.place.title + " is at its quota"
+	case errors.Is(caseErr, syscall.EMFILE):
+		why = fmt.Sprintf("this process has as many files open as it may, %d", hostio.MaxFiles())
+	case errors.Is(caseErr, syscall.ENFILE):
+		why = "the system has as many files open as it may"
+	case errors.Is(caseErr, syscall.ENOMEM):
+		why = "the system has no memory left"
 	// A volume inside an image may also be full: then the place has space.
 	case err == nil && free < int64(need) && !isSimulated(x.r.c.Engine):
 		why = fmt.Sprintf("%s has %s free, the case needs %s", x.place.title, units.Bytes(free).Human(), need.Human())
+	case errors.Is(caseErr, syscall.ENOSPC) && x.place.dir.IsOutOfInodes():
+		why = x.place.title + " has no inode left"
 	case errors.As(caseErr, new(*journalError)):
 		return nil
 	}

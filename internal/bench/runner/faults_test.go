@@ -158,6 +158,12 @@ func TestWhatConcernsThePlaceEndsTheRun(t *testing.T) {
 			c.Hook = faults
 			return func() { c.Hook = nil }
 		},
+		"has as many files open as it may": func(c *runner.Config) func() {
+			faults := &hostiotest.Faults{}
+			faults.FailFrom(hostio.OpCreate, "*.dmg", 1, syscall.EMFILE)
+			c.Hook = faults
+			return func() { c.Hook = nil }
+		},
 		"is gone": func(c *runner.Config) func() {
 			path := c.Places[0].Path
 			c.Progress = &at{when: step("UDRW", "attach", "new"), do: func() {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
+	"time"
 
 	"dmgbench/internal/image/container/files"
 	"dmgbench/internal/system/hostio"
@@ -94,6 +96,12 @@ func (bd *band) openLocked(b *bundle, create bool) error {
 		o.Create, o.Exclusive, o.Perm = true, true, b.perm()
 	}
 	f, err := b.bands.Open(files.BandName(bd.index), o)
+	for try := 0; try < 100 && (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)); try++ {
+		if !b.open.halve() {
+			time.Sleep(10 * time.Millisecond) // until a transfer ends: all bands that are open are in one
+		}
+		f, err = b.bands.Open(files.BandName(bd.index), o)
+	}
 	if errors.Is(err, fs.ErrNotExist) && !bd.missing {
 		bd.missing = true
 		return bd.openLocked(b, create)
@@ -111,11 +119,7 @@ func (bd *band) openLocked(b *bundle, create bool) error {
 		bd.f = encryptedBand{f, b.encrypter, bd.index}
 	}
 	b.cacheMode.Store(f.Cache())
-	// A failure to close another band does not concern this transfer, but may
-	// mean lost writes: the next flush reports it.
-	if err := b.open.add(bd); err != nil {
-		b.failed.set(err)
-	}
+	b.open.add(b, bd)
 	return nil
 }
 
@@ -234,40 +238,80 @@ func (bd *band) flush(b *bundle) error {
 	})
 }
 
-// maxOpenBands bounds the band files open at once; in direct mode each has two
-// descriptors.
-const maxOpenBands = 256
+// maxOpenBands bounds the band files that are open at once, and spareFiles are the descriptors that the rest of the
+// process may need meanwhile.
+const (
+	maxOpenBands = 512
+	spareFiles   = 64
+)
+
+// bandLimit is how many bands may be open in a process that may have so many descriptors; in direct mode a band has
+// two.
+func bandLimit(descriptors int) int { return max(4, min(maxOpenBands, (descriptors-spareFiles)/2)) }
 
 // openBands is the bands with an open file. When there are more than the limit,
 // those that were opened first and are in no transfer are closed.
 type openBands struct {
 	limit int
 	mu    sync.Mutex
-	list  []*band // in the order of opening; some may be closed again
+	list  []openBand // in the order of opening; some may be closed again
 }
+
+// openBand is a band and its bundle.
+type openBand struct {
+	*band
+	of *bundle
+}
+
+// allBands are those of all bundles of the process, which share its descriptors.
+var allBands = &openBands{limit: bandLimit(hostio.MaxFiles())}
 
 // add is called with bd.mu held; it never waits for another band's lock. Bands
 // in use are passed over: the limit may be exceeded by as many as there are
 // transfers. No data is lost with a descriptor: the band stays on the list for
 // the next flush, and fsync through a new descriptor covers the same file.
-func (s *openBands) add(bd *band) (err error) {
+func (s *openBands) add(b *bundle, bd *band) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for k := 0; k < len(s.list) && len(s.list) >= s.limit; {
+	s.closeOldest(s.limit - 1)
+	s.list = append(s.list, openBand{bd, b})
+}
+
+// halve makes room when the host has no more descriptors, and reports whether it did.
+func (s *openBands) halve() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := len(s.list)
+	s.limit = max(before/2, 1)
+	s.closeOldest(before / 2)
+	return len(s.list) < before
+}
+
+// closeOldest closes bands that are in no transfer until n are left. A failure concerns no present transfer, but may
+// mean lost writes: the next flush of the bundle reports it.
+func (s *openBands) closeOldest(n int) {
+	for k := 0; k < len(s.list) && len(s.list) > n; {
 		oldest := s.list[k]
 		if !oldest.mu.TryLock() {
 			k++
 			continue
 		}
 		if oldest.f != nil {
-			err = errors.Join(err, oldest.f.Close())
+			if err := oldest.f.Close(); err != nil {
+				oldest.of.failed.set(err)
+			}
 			oldest.f = nil
 		}
 		oldest.mu.Unlock()
 		s.list = slices.Delete(s.list, k, k+1)
 	}
-	s.list = append(s.list, bd)
-	return err
+}
+
+// forget leaves the bands of a bundle to the caller.
+func (s *openBands) forget(b *bundle) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = slices.DeleteFunc(s.list, func(o openBand) bool { return o.of == b })
 }
 
 // bundle is a UDSB sparse bundle: the device in band files, which are opened at
@@ -289,7 +333,7 @@ type bundle struct {
 	tableMu sync.RWMutex
 	table   map[int64]*band
 
-	open      openBands
+	open      *openBands
 	cacheMode atomic.Value // hostio.CacheMode, of the band opened last
 
 	dirtyMu sync.Mutex

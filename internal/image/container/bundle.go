@@ -20,9 +20,8 @@ import (
 
 // newBundle makes a bundle that has no files open.
 func newBundle(parent *hostio.Dir, name string, c probeResult, o OpenOptions) *bundle {
-	b := &bundle{parent: parent, name: name, table: map[int64]*band{}}
+	b := &bundle{parent: parent, name: name, table: map[int64]*band{}, open: allBands}
 	b.path, b.opts, b.layout = filepath.Join(parent.Path(), name), o, b
-	b.open.limit = maxOpenBands
 	b.cacheMode.Store(cmp.Or(o.Cache, hostio.CacheBuffered)) // until a band is open
 	b.setContents(c)
 	return b
@@ -102,6 +101,7 @@ func (b *bundle) openFolders(encryption string) (err error) {
 
 // release closes everything that is open.
 func (b *bundle) release() error {
+	b.open.forget(b)
 	var errs []error
 	for _, bd := range b.table {
 		if bd.f != nil {

@@ -246,7 +246,7 @@ func TestManyWorkersOnSameAndDifferentBands(t *testing.T) {
 		img, err := Open(d, "i", OpenOptions{Cache: hostio.CacheDirect, Sync: hostio.SyncFsync})
 		require.NoError(t, err)
 		if b, ok := img.(*bundle); ok {
-			b.open.limit = 2
+			b.open = &openBands{limit: 2}
 		}
 		var wg sync.WaitGroup
 		for w := range 20 {

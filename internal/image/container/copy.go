@@ -52,7 +52,7 @@ func copyDevice(ctx context.Context, dst, src blockdev.Device, progress func(int
 		return err
 	}
 	defer buf.Free()
-	holes := mapOf(src)
+	holes := MapOf(src)
 	for off := int64(0); off < src.Size(); off += copyBlock {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -83,8 +83,8 @@ func copyDevice(ctx context.Context, dst, src blockdev.Device, progress func(int
 // long to read. No other call may write to the device while the map is in use.
 type holeMapper interface{ holes() udif.Map }
 
-// mapOf returns what is known of a device without reading it, or nil.
-func mapOf(dev blockdev.Device) udif.Map {
+// MapOf returns what is known of a device without reading it, or nil.
+func MapOf(dev blockdev.Device) udif.Map {
 	if d, ok := dev.(holeMapper); ok {
 		return d.holes()
 	}

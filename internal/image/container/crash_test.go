@@ -47,7 +47,7 @@ func TestFlushedDataSurvivesALossyCrash(t *testing.T) {
 	require.NoError(t, Create(d, "i", Spec{Format: UDSB, Size: 6 << 20, BandSize: 1 << 20}))
 	img, err := Open(d, "i", OpenOptions{Sync: hostio.SyncFsync})
 	require.NoError(t, err)
-	img.(*bundle).open.limit = 2
+	img.(*bundle).open = &openBands{limit: 2}
 	want := make([]byte, 6<<20)
 	write := func(off int64, n int, seed uint64) func() error {
 		return func() error {

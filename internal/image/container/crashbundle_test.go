@@ -43,7 +43,7 @@ func crashBundle(t *testing.T, e Encryption, seed uint64, every int) (points int
 	created := len(rec.Ops())
 	img, err := Open(d, "i", OpenOptions{Sync: hostio.SyncFsync, Passphrase: []byte("secret")})
 	require.NoError(t, err)
-	img.(*bundle).open.limit = 5
+	img.(*bundle).open = &openBands{limit: 5}
 	l := newLife(t, seed, img, func() int { return len(rec.Ops()) })
 	for range 12 {
 		for range l.rnd.IntN(5) {

@@ -110,7 +110,7 @@ func TestFlushCoversWhatTheRecyclerClosed(t *testing.T) {
 	require.NoError(t, Create(d, "i", Spec{Format: UDSB, Size: 16 << 20, BandSize: 1 << 20}))
 	img, err := Open(d, "i", OpenOptions{})
 	require.NoError(t, err)
-	img.(*bundle).open.limit = 2
+	img.(*bundle).open = &openBands{limit: 2}
 	_, err = img.WriteAt(pattern(16<<20, 1), 0)
 	require.NoError(t, err)
 	assert.LessOrEqual(t, len(img.(*bundle).open.list), 2)

@@ -32,7 +32,7 @@ func TestSparseHoles(t *testing.T) {
 			}
 		}
 		require.NoError(t, img.Flush())
-		holds := mapOf(img)
+		holds := MapOf(img)
 		for off, steps := int64(0), 0; off < s.Size; steps++ {
 			end, state := holds.Next(off)
 			require.Greater(t, end, off, name)
@@ -81,7 +81,7 @@ func TestBandsOfUpperCase(t *testing.T) {
 	img, err := Open(d, "b", OpenOptions{})
 	require.NoError(t, err)
 	for off, want := range map[int64]udif.State{9 << 20: udif.StateZero, 10 << 20: udif.StateData, 11 << 20: udif.StateZero} {
-		_, state := mapOf(img).Next(off)
+		_, state := MapOf(img).Next(off)
 		assert.Equal(t, want, state, off)
 	}
 	bands, err := listBands(img.(*bundle).bands)

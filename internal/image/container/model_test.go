@@ -172,7 +172,7 @@ func TestImageAgainstModel(t *testing.T) {
 					require.NoError(rt, err)
 					defer func() { _ = m.img.Close() }()
 					if b, ok := m.img.(*bundle); ok {
-						b.open.limit = 3
+						b.open = &openBands{limit: 3}
 					}
 					rt.Repeat(map[string]func(*rapid.T){
 						"write": m.write, "write2": m.write, "read": m.read, "discard": m.discard, "resize": m.resize,

@@ -100,7 +100,7 @@ type UDIFSpec struct {
 // write to dev meanwhile. Space that the source marks as free stays free.
 func CreateUDIF(ctx context.Context, dir *hostio.Dir, name string, dev blockdev.Device, s UDIFSpec) error {
 	o := udif.WriteOptions{Format: udif.Format(s.Format), Level: s.Level, Workers: s.Workers,
-		Progress: s.Progress, Map: mapOf(dev)}
+		Progress: s.Progress, Map: MapOf(dev)}
 	path := filepath.Join(dir.Path(), name)
 	if err := s.Encryption.check(s.Format, 0); err != nil {
 		return fmt.Errorf("creating %q: %w", path, err)

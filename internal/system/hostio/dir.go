@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -156,6 +157,12 @@ func (d *Dir) Chmod(name string, mode fs.FileMode) error {
 	return d.wrapErr("setting permissions of", name, d.root.Chmod(name, mode))
 }
 
+// SetTime sets the time of the last change of a file or folder, and that of the last access; a link is followed, inside
+// d only.
+func (d *Dir) SetTime(name string, t time.Time) error {
+	return d.wrapErr("setting the time of", name, d.root.Chtimes(name, t, t))
+}
+
 // ReadDir lists a folder inside d ("." is d itself), sorted by name.
 func (d *Dir) ReadDir(name string) ([]fs.DirEntry, error) {
 	list, err := fs.ReadDir(d.root.FS(), path.Clean(filepath.ToSlash(name)))
@@ -183,6 +190,13 @@ func (d *Dir) Sync() error {
 func (d *Dir) FreeSpace() (free, total int64, fsType string, err error) {
 	free, total, fsType, err = sysStatfs(d.fd)
 	return free, total, fsType, d.wrapErr("reading free space of", ".", err)
+}
+
+// IsOutOfInodes reports whether the file system that holds d can have no more files, though it may have room.
+func (d *Dir) IsOutOfInodes() bool {
+	var s unix.Statfs_t
+	err := retryEINTR(func() error { return unix.Fstatfs(d.fd, &s) })
+	return err == nil && s.Files > 0 && s.Ffree == 0 // btrfs, for one, has no limit, which is 0 files
 }
 
 // Verify returns [ErrReplaced] unless name inside parent is still d itself, and

@@ -3,6 +3,7 @@ package hostio
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"slices"
 	"syscall"
 	"unsafe"
@@ -16,6 +17,16 @@ func openat(dir int, name string, flags int, perm uint32) (fd int, err error) {
 		return err
 	})
 	return fd, err
+}
+
+// MaxFiles is how many descriptors the process may have. Go has raised the soft limit to the hard one when the program
+// started.
+func MaxFiles() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 256 // of a process that launchd starts on macOS
+	}
+	return int(min(limit.Cur, math.MaxInt32))
 }
 
 // retryEINTR repeats a call that a signal interrupted.

@@ -183,6 +183,10 @@ var (
 		"give the passphrase that the image was made with: DMGBENCH_PASSPHRASE_FILE names a file that holds it", true}
 	NoSpace = &class{"no space", syscall.ENOSPC, []int{28}, []string{"no space left on device"},
 		"make room on the host, or run with --scale", true}
+	Quota = &class{"quota", syscall.EDQUOT, []int{69}, []string{"disc quota exceeded", "disk quota exceeded"},
+		"raise the quota, or use a place on another disk", true}
+	OpenFiles = &class{"open files", syscall.EMFILE, []int{23, 24}, []string{"too many open files"},
+		"raise the limit of open files: ulimit -n 4096", true}
 	TooLarge = &class{"too large", syscall.EFBIG, []int{27}, []string{"file too large"},
 		"the host's file system limits the size of files: use a place on another one", false}
 	Exists     = &class{"exists", fs.ErrExist, []int{17}, []string{"file exists"}, "", false}
@@ -223,7 +227,7 @@ var (
 
 // messageClasses are the classes that messages name, those with more specific
 // words first.
-var messageClasses = []Class{Busy, Locked, Auth, NoSpace, TooLarge, Exists, NotFound, Permission, NotPermitted,
+var messageClasses = []Class{Busy, Locked, Auth, NoSpace, Quota, OpenFiles, TooLarge, Exists, NotFound, Permission, NotPermitted,
 	NoFileSystem, Damaged, NotImage, Unsupported, NoDevice, NoHelper, Battery, Invalid}
 
 // ToolError is a tool's failure.

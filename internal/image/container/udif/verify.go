@@ -291,6 +291,21 @@ func zeroCRC(length int64) uint32 {
 	return ^multiply(power(uint64(length)), 0xFFFFFFFF)
 }
 
+// CRC computes the CRC-32 of a UDIF image's content. The zero value is that of no bytes.
+type CRC struct{ sum uint32 }
+
+// Write implements [io.Writer].
+func (c *CRC) Write(p []byte) (int, error) {
+	c.sum = crc32.Update(c.sum, crc32.IEEETable, p)
+	return len(p), nil
+}
+
+// WriteZeros writes so many zero bytes, in a time that does not depend on their number.
+func (c *CRC) WriteZeros(n int64) { c.sum = combineCRC(c.sum, zeroCRC(n), n) }
+
+// Sum appends the checksum to b, as [hash.Hash] does.
+func (c *CRC) Sum(b []byte) []byte { return append(b, crcBytes(c.sum)...) }
+
 // maxSums bounds for how many pieces of an image sums are kept, at some 50 bytes
 // each: a sparse file may claim any length of raw data.
 const maxSums = 4 << 20
