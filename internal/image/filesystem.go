@@ -8,6 +8,8 @@ type Filesystem struct {
 	Name string
 	// MinSize: of the volume: no program makes the file system in less
 	MinSize int64
+	// MaxSize of the volume, 0: that of images
+	MaxSize int64
 	// UsefulSize is the smallest image that is worth measuring, with room for
 	// journals and checkpoints: scaling a plan down stops there.
 	UsefulSize int64
@@ -20,12 +22,14 @@ type Filesystem struct {
 // mkfs.xfs (xfsprogs 5.19 and later) refuses less than 300 MiB, mkfs.btrfs
 // 114,294,784 B with its default profiles; FAT32 needs 65,525 clusters of 512 B
 // and its two tables (Microsoft, FAT32 File System Specification 1.03), with
-// alignment 34 MiB; the others can be made in 1 MiB.
+// alignment 34 MiB; the others can be made in 1 MiB. Largest ones: exFAT counts
+// up to 2^32 clusters of 32 MiB, FAT32 up to 2^32 sectors of 512 B; those of the
+// others are not below 1 EiB.
 var Filesystems = []Filesystem{
 	{Name: "APFS", MinSize: mib, UsefulSize: 32 * mib},
 	{Name: "HFS+", MinSize: mib, UsefulSize: 32 * mib},
-	{Name: "exFAT", MinSize: mib, UsefulSize: 8 * mib},
-	{Name: "FAT32", MinSize: 34 * mib, UsefulSize: 40 * mib},
+	{Name: "exFAT", MinSize: mib, MaxSize: 1 << 57, UsefulSize: 8 * mib},
+	{Name: "FAT32", MinSize: 34 * mib, MaxSize: 1 << 41, UsefulSize: 40 * mib},
 	{Name: "ext4", MinSize: mib, UsefulSize: 16 * mib, RepairableSize: 160 * mib},
 	{Name: "XFS", MinSize: 300 * mib, UsefulSize: 384 * mib},
 	{Name: "btrfs", MinSize: 114_294_784, UsefulSize: 128 * mib},

@@ -304,6 +304,8 @@ func TestApplyRefusesWhatCannotBeRun(t *testing.T) {
 		want  string
 	}{
 		{tiny, plan.Overrides{Filesystem: "XFS"}, "applying --fs: an image of 20 MB is too small for XFS"},
+		{strings.Replace(tiny, "20 MB", "1 EiB", 1), plan.Overrides{Filesystem: "exFAT"}, "applying --fs: an image of 1 EiB is too large for exFAT"},
+		{strings.Replace(tiny, "20 MB", "3 TB", 1), plan.Overrides{Filesystem: "FAT32"}, "applying --fs: an image of 3 TB is too large for FAT32"},
 		{manual, plan.Overrides{Auto: true}, `applying --rounds: rounds: "auto" is not possible with the manual axis "cores", which the user would have to set in every round`},
 		{smallPlan, plan.Overrides{MaxTime: 1e9}, "applying --max-rounds, --max-time or --max-written: they are limits of --rounds auto, and the plan has 3 rounds; add --rounds auto"},
 		{smallPlan, plan.Overrides{Precondition: "often"}, "applying --precondition often: want none or steady"},

@@ -130,13 +130,19 @@ func (c *checker) checkImage(s *Settings, id string) {
 	if s.Size == 0 || !c.first("size", [2]any{s.Size, s.Filesystems}) {
 		return
 	}
-	fits := slices.ContainsFunc(s.Filesystems, func(fs string) bool { return s.Size >= smallestImage(fs) })
+	var bad []*Problem
 	for _, fs := range s.Filesystems {
-		if needs := smallestImage(fs); s.Size < needs {
-			p := c.warn(c.settingAt("size").off, "size", "an image of %s is too small for %s", s.Size, fs).
-				hintf("at least %d B, partition table included", needs)
-			p.Warning = fits // another file system of the preference can be made
+		words, bound, limit := "small", "at least %d B, partition table included", smallestImage(fs)
+		if most := units.Bytes(image.FilesystemNamed(fs).MaxSize); most > 0 && s.Size > most {
+			words, bound, limit = "large", "at most %d B", most
+		} else if s.Size >= limit {
+			continue
 		}
+		p := c.warn(c.settingAt("size").off, "size", "an image of %s is too %s for %s", s.Size, words, fs)
+		bad = append(bad, p.hintf(bound, limit))
+	}
+	for _, p := range bad {
+		p.Warning = len(bad) < len(s.Filesystems) // another file system of the preference can be made
 	}
 }
 

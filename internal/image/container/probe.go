@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"dmgbench/internal/image/container/crypt"
+	"dmgbench/internal/image/container/udif"
 	"dmgbench/internal/system/hostio"
 )
 
@@ -66,6 +68,12 @@ const UDIF = "UDIF"
 const (
 	encryptionV2 = "encrypted image (encrcdsa v2)"
 	encryptionV1 = "encrypted image (cdsaencr v1)"
+)
+
+// Marks of trailers: at the start of that of UDIF, at the end of that of the encryption of version 1.
+const (
+	markUDIF = "koly"
+	markV1   = "cdsaencr"
 )
 
 // probe identifies a container by its content, not by its extension. The order
@@ -173,7 +181,7 @@ func (e ends) encryption() string {
 	switch {
 	case bytes.HasPrefix(e.head, []byte("encrcdsa")):
 		return encryptionV2
-	case bytes.HasSuffix(e.tail, []byte("cdsaencr")):
+	case bytes.HasSuffix(e.tail, []byte(markV1)):
 		return encryptionV1
 	}
 	return ""
@@ -189,9 +197,9 @@ func (e ends) identify() probeResult {
 		}
 	}
 	switch {
-	case bytes.HasPrefix(e.head, []byte("koly")):
+	case bytes.HasPrefix(e.head, []byte(markUDIF)):
 		return probeResult{unsupported: "very old UDIF with its trailer in front"}
-	case bytes.HasPrefix(e.tail, []byte("koly")) && len(e.tail) == SectorSize:
+	case bytes.HasPrefix(e.tail, []byte(markUDIF)) && len(e.tail) == SectorSize:
 		return probeResult{format: UDIF}
 	case e.size == 0:
 		return probeResult{unsupported: "file of 0 bytes"}
@@ -269,4 +277,62 @@ func ForeignFormat(img Image) (string, error) {
 		return "", fmt.Errorf("reading %q: %w", r.path, err)
 	}
 	return e.foreign(), nil
+}
+
+// maxAfter is how many bytes after the end of an image are noticed.
+const maxAfter = 1 << 20
+
+// EndOfImage returns where an image with a trailer ends that is followed by other bytes, which make it look like a raw
+// one; 0 for other images. The trailer has to fit its place in the file, so that a disk with an image file on it is
+// none of them, nor is one that starts with a boot sector.
+func EndOfImage(img Image) (int64, error) {
+	r, ok := img.(*raw)
+	if !ok {
+		return 0, nil
+	}
+	e, err := readEnds(r, r.Size())
+	if err != nil || bytes.HasSuffix(e.head, []byte{0x55, 0xAA}) {
+		return 0, err
+	}
+	tail := make([]byte, min(r.Size(), maxAfter))
+	first := r.Size() - int64(len(tail))
+	if n, err := r.ReadAt(tail, first); n < len(tail) {
+		return 0, fmt.Errorf("reading %q: %w", r.path, err)
+	}
+	isTrailer := func(at int) bool {
+		var mark [5]byte
+		t, err := udif.ParseTrailer(tail[at:min(at+SectorSize, len(tail))])
+		if err != nil || t.PlistOffset > uint64(first)+uint64(at) {
+			return false
+		}
+		_, err = r.ReadAt(mark[:], int64(t.PlistOffset))
+		return err == nil && string(mark[:]) == "<?xml"
+	}
+	isHeader := func(at int) bool {
+		start := at + len(markV1) - crypt.TrailerSize
+		return start >= 0 &&
+			binary.BigEndian.Uint64(tail[start+crypt.TrailerStart:]) == uint64(first)+uint64(start)
+	}
+	if at := findMark(tail, markUDIF, isTrailer); at >= 0 {
+		return first + int64(at) + SectorSize, nil
+	}
+	if at := findMark(tail, markV1, isHeader); at >= 0 {
+		return first + int64(at+len(markV1)), nil
+	}
+	return 0, nil
+}
+
+// findMark is the first place of the mark in b that fits, or -1.
+func findMark(b []byte, mark string, fits func(at int) bool) int {
+	for at := 0; at < len(b); at++ {
+		next := bytes.Index(b[at:], []byte(mark))
+		if next < 0 {
+			return -1
+		}
+		at += next
+		if fits(at) {
+			return at
+		}
+	}
+	return -1
 }

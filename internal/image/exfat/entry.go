@@ -78,15 +78,20 @@ type stamp struct {
 	zone uint8 // 0x80 | quarters of an hour east of UTC
 }
 
-// makeStamp cuts t to 10 ms and to the years 1980 to 2107; stamps are written
-// in UTC.
+// FirstYear and LastYear are those of the times that a volume can have, in UTC.
+const (
+	FirstYear = 1980
+	LastYear  = 2107
+)
+
+// makeStamp cuts t to 10 ms and to these years; stamps are written in UTC.
 func makeStamp(t time.Time) stamp {
 	t = t.UTC()
 	switch {
-	case t.Year() < 1980:
-		t = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
-	case t.Year() > 2107:
-		t = time.Date(2107, 12, 31, 23, 59, 59, 0, time.UTC)
+	case t.Year() < FirstYear:
+		t = time.Date(FirstYear, 1, 1, 0, 0, 0, 0, time.UTC)
+	case t.Year() > LastYear:
+		t = time.Date(LastYear, 12, 31, 23, 59, 59, 0, time.UTC)
 	}
 	date := uint32(t.Year()-1980)<<9 | uint32(t.Month())<<5 | uint32(t.Day())
 	clock := uint32(t.Hour())<<11 | uint32(t.Minute())<<5 | uint32(t.Second())/2

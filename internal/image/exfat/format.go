@@ -86,9 +86,13 @@ func (o FormatOptions) geometry(size int64) (geometry, error) {
 	if heap+8*cluster > size {
 		return geometry{}, fmt.Errorf("%d bytes leave no room for clusters of %d aligned to %d", size, cluster, align)
 	}
+	if (size-heap)/cluster > maxClusters {
+		return geometry{}, fmt.Errorf("%d bytes are more than the largest volume with clusters of %d, of %d", size, cluster,
+			heap+maxClusters*cluster)
+	}
 	g.FATLength = uint32(fat >> shift)
 	g.HeapOffset = uint32(heap >> shift)
-	g.Clusters = uint32(min((size-heap)/cluster, maxClusters))
+	g.Clusters = uint32((size - heap) / cluster)
 	return g, nil
 }
 

@@ -12,9 +12,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"dmgbench/internal/system/safetext"
 )
 
 // Mount mounts the volume of an attached image. If it is mounted, Mount changes
@@ -177,7 +180,7 @@ func mountPoint(req Request, label string) (point string, made bool, err error) 
 // be empty.
 func folderName(label string) string {
 	name := strings.Map(func(r rune) rune {
-		if r == '/' || r < ' ' || r == 0x7f {
+		if r == '/' || unicode.IsControl(r) || safetext.IsHidden(r) {
 			return '_'
 		}
 		return r

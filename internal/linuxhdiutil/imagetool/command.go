@@ -30,6 +30,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"howett.net/plist"
@@ -38,6 +39,7 @@ import (
 	"dmgbench/internal/image/container/crypt"
 	"dmgbench/internal/linuxhdiutil/attach"
 	"dmgbench/internal/system/hostio"
+	"dmgbench/internal/system/safetext"
 )
 
 // Env is everything that a command takes from outside, so that tests need no
@@ -145,7 +147,7 @@ func Main(ctx context.Context, args []string, env Env) int {
 	if len(args) > 0 && args[0] == "diskutil" {
 		c.tool, args = "diskutil", args[1:]
 	}
-	c.out, c.err = bufio.NewWriter(env.Stdout), env.Stderr
+	c.out, c.err = bufio.NewWriter(env.Stdout), cleanWriter{env.Stderr}
 	err := c.parse(args)
 	if err == nil {
 		err = c.checkRules()
@@ -197,10 +199,25 @@ func (c *call) warn(format string, args ...any) { c.messagef("WARNING: "+format,
 // verbName is the verb in messages.
 func (c *call) verbName() string { return strings.TrimPrefix(c.verb.Name, "image ") }
 
-// printf prints on stdout at once: programs follow the progress, and messages
-// on stderr keep their place.
+// cleanWriter is stderr for messages, each by one call: names in them come from
+// images and folders, which are hostile.
+type cleanWriter struct{ io.Writer }
+
+// Write implements [io.Writer].
+func (w cleanWriter) Write(p []byte) (int, error) {
+	_, err := io.WriteString(w.Writer, safetext.Clean(string(p)))
+	return len(p), err
+}
+
+// printf prints text on stdout at once: programs follow the progress, and
+// messages on stderr keep their place.
 func (c *call) printf(format string, args ...any) error {
-	_, _ = fmt.Fprintf(c.out, format, args...)
+	return c.print(safetext.Clean(fmt.Sprintf(format, args...)))
+}
+
+// print prints text on stdout as it is.
+func (c *call) print(text string) error {
+	_, _ = c.out.WriteString(text)
 	return c.out.Flush()
 }
 
@@ -214,7 +231,21 @@ func (c *call) printResult(v any, format string, args ...any) error {
 	if err != nil {
 		return err
 	}
-	return c.printf("%s\n", strings.TrimRight(string(text), "\n"))
+	return c.print(escapeControls(strings.TrimRight(string(text), "\n")) + "\n")
+}
+
+// escapeControls replaces the characters of a property list that may be in XML
+// and would control a terminal by references, which stand for them.
+func escapeControls(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsControl(r) && r > '\r' || safetext.IsHidden(r) {
+			fmt.Fprintf(&b, "&#x%X;", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // printTree prints a dictionary: as a property list, or with each key and value
@@ -422,6 +453,9 @@ func (c *call) printHints(err error, errno syscall.Errno) {
 				c.messagef("hint: it is attached: detach it first")
 			}
 		}
+	}
+	if size := c.value("size"); wholeNumber.MatchString(size) && len(size) < len("1048576") {
+		c.messagef("hint: -size %[1]s is %[1]s bytes: %[1]sm is that many MiB", size)
 	}
 	if e, ok := errors.AsType[*container.UnsupportedError](err); ok && e.Foreign {
 		c.messagef("hint: qemu-img convert -O raw makes a raw image of it; the extension .raw, or for hdiutil "+

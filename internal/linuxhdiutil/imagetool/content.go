@@ -9,8 +9,6 @@ import (
 	"crypto/sha512"
 	"errors"
 	"fmt"
-	"hash"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -46,12 +44,23 @@ func (c *call) compareSums(i *imageFile, allow string) error {
 	return nil
 }
 
+// summer computes a checksum.
+type summer interface {
+	io.Writer
+	Sum(b []byte) []byte
+}
+
 // hashes are the checksum types of hdiutil(1) but for UDIF-CRC32 and UDIF-MD5,
 // which are of the parts first.
-var hashes = map[string]func() hash.Hash{
-	"CRC32": func() hash.Hash { return crc32.NewIEEE() }, "MD5": md5.New, "SHA": sha1.New, "SHA1": sha1.New,
-	"SHA256": sha256.New, "SHA384": sha512.New384, "SHA512": sha512.New,
+var hashes = map[string]func() summer{
+	"CRC32": func() summer { return &udif.CRC{} }, "MD5": func() summer { return md5.New() },
+	"SHA": func() summer { return sha1.New() }, "SHA1": func() summer { return sha1.New() },
+	"SHA256": func() summer { return sha256.New() }, "SHA384": func() summer { return sha512.New384() },
+	"SHA512": func() summer { return sha512.New() },
 }
+
+// hashRate is about how many bytes a second are summed up, for the warning of an image that takes long.
+const hashRate = 1 << 30
 
 // checksum computes a checksum of the device. Types that start with UDIF- are
 // what a read-only image stores: a checksum over the checksums of its parts, in
@@ -61,9 +70,9 @@ func (c *call) checksum(i *imageFile) error {
 	name, ofParts := strings.CutPrefix(kind, "UDIF-")
 	newHash := hashes[name]
 	parts, tables := []udif.Region{{Sectors: uint64(i.Size() / sector)}}, i.tables()
+	known := container.MapOf(i.Image)
 	switch {
-	case !ofParts:
-		tables = nil // all bytes are summed up
+	case !ofParts: // all bytes are summed up
 	case tables != nil && len(tables.Regions()) > 0:
 		parts = tables.Regions()
 	default: // the parts that convert would cut
@@ -73,17 +82,22 @@ func (c *call) checksum(i *imageFile) error {
 		}
 		parts, tables = layout.Regions(), nil
 	}
+	if took := i.Size() / hashRate; name != "CRC32" && took >= 60 {
+		c.warn("%s of %d bytes, zeros too, takes about %d minutes (-type CRC32 computes zeros at once)", kind, i.Size(),
+			took/60)
+	}
 	progress := c.newProgress(i.Size())
 	sums := newHash()
 	var sum []byte
 	for _, part := range parts {
 		h := newHash()
 		at := int64(part.First) * sector
-		if err := c.hashPart(h, i.Image, tables, at, at+int64(part.Sectors)*sector, progress); err != nil {
+		err := c.hashPart(h, i.Image, known, ofParts && tables != nil, at, at+int64(part.Sectors)*sector, progress)
+		if err != nil {
 			return err
 		}
 		sum = h.Sum(nil)
-		sums.Write(sum)
+		_, _ = sums.Write(sum)
 	}
 	if ofParts {
 		sum = sums.Sum(nil)
@@ -92,18 +106,24 @@ func (c *call) checksum(i *imageFile) error {
 		"calculated   %s $%X\n", kind, sum)
 }
 
-// hashPart adds the bytes of a device from at to end to a hash, without the
-// stretches that tables, if there are any, leave out.
-func (c *call) hashPart(h hash.Hash, dev io.ReaderAt, tables *udif.Image, at, end int64,
+// hashPart adds the bytes of a device from at to end to a hash; allocated leaves
+// out the stretches of which nothing is stored. known is what is known without
+// reading, or nil.
+func (c *call) hashPart(h summer, dev io.ReaderAt, known udif.Map, allocated bool, at, end int64,
 	progress func(int64)) error {
+	crc, _ := h.(*udif.CRC)
 	buf := make([]byte, 1<<20)
-	for at < end {
-		next, state := end, udif.StateData
-		if tables != nil {
-			next, state = tables.Next(at)
+	for next := end; at < end; at = next {
+		state := udif.StateData
+		if known != nil {
+			next, state = known.Next(at)
 			next = min(next, end)
 		}
-		if state != udif.StateUnallocated {
+		switch {
+		case allocated && state == udif.StateUnallocated:
+		case crc != nil && state != udif.StateData:
+			crc.WriteZeros(next - at)
+		default:
 			err := c.readPieces(dev, buf, at, next, func(b []byte, off int64) error {
 				_, err := h.Write(b)
 				progress(off + int64(len(b)))
@@ -113,8 +133,7 @@ func (c *call) hashPart(h hash.Hash, dev io.ReaderAt, tables *udif.Image, at, en
 				return err
 			}
 		}
-		at = next
-		progress(at)
+		progress(next)
 	}
 	return nil
 }
@@ -285,14 +304,21 @@ func (c *call) list(_ *imageFile, v *exfat.Volume) error {
 	case !i.Dir:
 		return c.printEntry(at, i)
 	case c.has("r"):
-		return v.Walk(at, func(p string, i exfat.Info) error {
+		var failed []error // what cannot be listed hides nothing else
+		err := v.Walk(at, func(p string, i exfat.Info) error {
 			return errors.Join(c.printEntry(p, i), c.ctx.Err())
-		}, nil)
+		}, func(_ string, e error) error {
+			failed = append(failed, e)
+			return nil
+		})
+		return errors.Join(append(failed, err)...)
 	}
 	entries, err := v.List(at)
 	slices.SortFunc(entries, func(a, b exfat.Info) int { return strings.Compare(a.Name, b.Name) })
 	for _, i := range entries {
-		err = cmp.Or(err, c.printEntry(i.Name, i))
+		if err := c.printEntry(i.Name, i); err != nil {
+			return err
+		}
 	}
 	return err
 }
@@ -337,13 +363,21 @@ func (c *call) readFile(v *exfat.Volume, p string, take func(b []byte, off int64
 // extract copies a file, a folder with its contents, or everything, into a
 // folder of the host, which is made if only its last name is missing. Names come
 // from the image: one that would leave the folder is an error, never followed.
-// Files and folders that fail are reported, and the others are copied.
+// Files and folders that fail are reported, and the others are copied. Times of
+// the last change are kept; folders get theirs when they are complete.
 func (c *call) extract(image *imageFile, v *exfat.Volume) error {
 	at := c.volumePath(1)
 	folder, err1 := c.absolute(cmp.Or(c.value("d"), "."))
 	i, err2 := v.Stat(at)
+	if errors.Is(err2, fs.ErrNotExist) && !c.has("d") {
+		name := c.operands[1]
+		err2 = refuse("No such file or directory: the image has no %q; -d %s names the folder to copy into%.0w", name, name, err2)
+	}
 	if err := cmp.Or(err1, err2); err != nil {
 		return err
+	}
+	if image.contains(folder) {
+		return refuse("%q is inside the image", folder)
 	}
 	if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -354,7 +388,7 @@ func (c *call) extract(image *imageFile, v *exfat.Volume) error {
 	}
 	defer to.Close()
 	base := strings.TrimPrefix(path.Base("/"+at), "/") // "" of the root
-	failed := 0
+	failed, folders := 0, map[string]exfat.Info{}
 	report := func(p string, e error) error {
 		if e != nil && c.ctx.Err() == nil {
 			c.messagef("%s: %v", printable(p), e)
@@ -366,17 +400,21 @@ func (c *call) extract(image *imageFile, v *exfat.Volume) error {
 	case !i.Dir:
 		err = c.extractFile(v, at, to, base)
 	case base != "":
-		err = makeFolder(to, base)
+		folders[base], err = i, makeFolder(to, base)
 	}
 	if err == nil && i.Dir {
 		e := v.Walk(at, func(p string, i exfat.Info) error {
 			name := path.Join(base, strings.TrimPrefix(strings.TrimPrefix(p, at), "/"))
 			if i.Dir {
+				folders[name] = i
 				return makeFolder(to, name)
 			}
 			return report(p, c.extractFile(v, p, to, name))
 		}, report)
 		err = cmp.Or(e, err)
+	}
+	for name, i := range folders {
+		err = cmp.Or(err, setTime(to, name, i))
 	}
 	switch {
 	case failed > 0 && c.ctx.Err() == nil:
@@ -385,6 +423,14 @@ func (c *call) extract(image *imageFile, v *exfat.Volume) error {
 		return err
 	}
 	return c.compareSums(image, "noverify")
+}
+
+// setTime gives a copy the time of the last change, if the volume has one.
+func setTime(to *hostio.Dir, name string, i exfat.Info) error {
+	if i.Modified.IsZero() {
+		return nil
+	}
+	return to.SetTime(name, i.Modified)
 }
 
 // makeFolder makes a folder inside another one. Package hostio refuses names
@@ -417,7 +463,9 @@ func (c *call) extractFile(v *exfat.Volume, p string, to *hostio.Dir, name strin
 	defer func() {
 		if err = errors.Join(err, f.Close()); err != nil { // half a file looks like a whole one
 			err = errors.Join(err, to.Remove(name))
+			return
 		}
+		err = setTime(to, name, i)
 	}()
 	if err := errors.Join(f.Truncate(0), f.Truncate(i.Size)); err != nil {
 		return err

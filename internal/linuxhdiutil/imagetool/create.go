@@ -164,7 +164,8 @@ func (c *call) makeImage(b newImage, operand string) (path string, err error) {
 	defer p.close()
 	var t tree
 	if len(b.folders) > 0 {
-		t, err = readTree(c.ctx, b.folders)
+		old, _ := p.dir.Lstat(p.name) // nil without one
+		t, err = readTree(c.ctx, b.folders, old)
 		defer t.close()
 		if err != nil {
 			return "", err
@@ -321,8 +322,8 @@ func (c *call) convert(src *imageFile) (err error) {
 		return err
 	}
 	defer p.close()
-	if p.path == src.path {
-		return refuse("the new image is the old one")
+	if src.contains(p.path) {
+		return refuse("the new image is the old one, or inside it")
 	}
 	if b.encryption, err = c.encryption(); err == nil {
 		err = c.replace(p, func(tmp place) error {

@@ -118,6 +118,11 @@ func (i *imageFile) format() image.Format {
 	return f
 }
 
+// contains reports whether a path is that of the image or inside its bundle.
+func (i *imageFile) contains(path string) bool {
+	return path == i.path || strings.HasPrefix(path, i.path+"/")
+}
+
 // tables are those of a UDIF image, nil for other images.
 func (i *imageFile) tables() *udif.Image {
 	if t, ok := i.Image.(container.UDIFImage); ok {
@@ -208,10 +213,19 @@ func (c *call) checkKind(i *imageFile) error {
 	if !raw || len(keys) > 0 {
 		return nil
 	}
+	isRaw := strings.EqualFold(filepath.Ext(i.name), ".raw")
+	end, err := container.EndOfImage(i.Image)
+	if err != nil {
+		return err
+	}
+	if more := i.Size() - end; end > 0 && !isRaw {
+		return refuse("image data corrupted: %q ends at byte %d, and has %d bytes after that: cut them off a copy "+
+			"(truncate -s %d)", i.path, end, more, end)
+	}
 	switch found, err := container.ForeignFormat(i.Image); {
 	case err != nil:
 		return err
-	case found != "" && !strings.EqualFold(filepath.Ext(i.name), ".raw"):
+	case found != "" && !isRaw:
 		return &container.UnsupportedError{Path: i.path, Found: found, Doing: "opening", Foreign: true}
 	case found != "":
 		c.warn("%q looks like a %s, and is taken for raw sectors because of its name", i.name, found)
@@ -465,7 +479,8 @@ func (c *call) stdinOption() string {
 func (c *call) isencrypted(p place, h *crypt.Header) error {
 	if h == nil {
 		i, err := c.open(p, peek)
-		if e, ok := errors.AsType[*container.UnsupportedError](err); ok && e.Foreign {
+		e, unsupported := errors.AsType[*container.UnsupportedError](err)
+		if _, refused := errors.AsType[*refusal](err); refused || unsupported && e.Foreign {
 			return err
 		}
 		if err == nil {

@@ -32,16 +32,20 @@ type tree struct {
 	items []item
 	// lost counts what a volume without modes, owners, attributes and links
 	// does not keep of the items, in the order of lossNames.
-	lost [4]int
+	lost [5]int
 	// links is the number of symbolic links, which are refused; firstLink is
 	// the path of the first one.
 	links     int
 	firstLink string
+	// out is the image that a new one replaces, which may be in one of the
+	// folders and is left out; nil if there is none.
+	out fs.FileInfo
 }
 
 // lossNames are those of tree.lost in the warning: modes other than 644 and 755,
-// owners other than the user, files with extended attributes or several names.
-var lossNames = [4]string{"modes", "owners", "extended attributes", "hard links"}
+// owners other than the user, files with extended attributes or several names,
+// times that the volume cannot have.
+var lossNames = [5]string{"modes", "owners", "extended attributes", "hard links", "times before 1980 or after 2107"}
 
 // item is a file or folder that is copied.
 type item struct {
@@ -65,8 +69,10 @@ var bundleExtensions = []string{".app", ".appex", ".bundle", ".component", ".fra
 // readTree lists folders. The contents of a single one become the root of the
 // volume, unless it is a bundle such as X.app; of several, each is a folder in
 // it. What the volume cannot hold is an error: no file is left out silently.
-// The result has to be closed after an error, too.
-func readTree(ctx context.Context, folders []string) (t tree, err error) {
+// The image out, which the new one replaces, is no part of it. The result has to
+// be closed after an error, too.
+func readTree(ctx context.Context, folders []string, out fs.FileInfo) (t tree, err error) {
+	t.out = out
 	for _, folder := range folders {
 		d, err := hostio.OpenDir(folder)
 		if err != nil {
@@ -97,6 +103,8 @@ func (t *tree) add(ctx context.Context, d *hostio.Dir, name, to string) error {
 	switch {
 	case err != nil:
 		return err
+	case t.out != nil && fi.Name() == t.out.Name() && os.SameFile(fi, t.out):
+		return nil
 	case fi.Mode()&fs.ModeSymlink != 0:
 		if t.links++; t.links == 1 {
 			t.firstLink = filepath.Join(d.Path(), name)
@@ -228,9 +236,11 @@ func (t *tree) countLosses(d *hostio.Dir, name string, fi fs.FileInfo) {
 	maps.DeleteFunc(list, func(name, _ string) bool {
 		return strings.HasPrefix(name, "security.") || strings.HasPrefix(name, "system.")
 	})
-	for n, lost := range [4]bool{
+	year := fi.ModTime().UTC().Year()
+	for n, lost := range [5]bool{
 		fi.Mode()&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != usual,
 		hostio.StatOf(fi).UID != os.Geteuid(), len(list) > 0, !fi.IsDir() && hostio.StatOf(fi).Links > 1,
+		year < exfat.FirstYear || year > exfat.LastYear,
 	} {
 		if lost {
 			t.lost[n]++

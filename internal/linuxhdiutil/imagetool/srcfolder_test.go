@@ -120,7 +120,7 @@ func TestLicenseAndLength(t *testing.T) {
 func TestSourceOfAVolumeThatCannotBeMounted(t *testing.T) {
 	m := newMachine(t)
 	m.write("src/file", "x")
-	files, err := readTree(t.Context(), []string{m.path("src")})
+	files, err := readTree(t.Context(), []string{m.path("src")}, nil)
 	require.NoError(t, err)
 	defer files.close()
 	c := &call{ctx: t.Context(), env: Env{}.withDefaults(), tool: "hdiutil"}

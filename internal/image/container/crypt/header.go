@@ -133,17 +133,17 @@ func ReadHeader(r io.ReaderAt, size int64) (h *Header, err error) {
 	if bytes.HasPrefix(start, markV2) {
 		return readV2(r, start, size)
 	}
-	if size < trailerSize {
+	if size < TrailerSize {
 		return nil, ErrNotEncrypted
 	}
-	trailer := make([]byte, trailerSize)
-	if err := readFull(r, trailer, size-trailerSize); err != nil {
+	trailer := make([]byte, TrailerSize)
+	if err := readFull(r, trailer, size-TrailerSize); err != nil {
 		return nil, err
 	}
 	if !bytes.HasSuffix(trailer, markV1) {
 		return nil, ErrNotEncrypted
 	}
-	return parseV1(trailer, size-trailerSize)
+	return parseV1(trailer, size-TrailerSize)
 }
 
 // readFull fills b; the end of the file is a damaged header.
@@ -244,7 +244,7 @@ func (h *Header) CipherLength(plain int64) int64 {
 // Fits checks that a file of size bytes holds all the data that the header
 // states. Sparse images and tokens of bundles need not.
 func (h *Header) Fits(size int64) error {
-	need, room := h.DataLength, size-trailerSize
+	need, room := h.DataLength, size-TrailerSize
 	if h.Version == 2 {
 		need, room = h.CipherLength(need), size-h.DataOffset
 	}

@@ -221,7 +221,7 @@ func TestHostileTrailers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			content := bytes.Clone(m.content)
-			copy(content[len(content)-trailerSize+test.off:], test.value)
+			copy(content[len(content)-TrailerSize+test.off:], test.value)
 			h, err := ReadHeader(bytes.NewReader(content), int64(len(content)))
 			if test.kind != nil {
 				require.ErrorIs(t, err, test.kind)
@@ -290,7 +290,7 @@ func FuzzHeader(f *testing.F) {
 		if m.Version == 2 {
 			f.Add(m.content[:0x1000])
 		} else {
-			f.Add(m.content[len(m.content)-trailerSize-64:])
+			f.Add(m.content[len(m.content)-TrailerSize-64:])
 		}
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {

@@ -153,7 +153,7 @@ func TestTokenOfVersionOne(t *testing.T) {
 		if m.Version != 1 {
 			continue
 		}
-		h := read(t, m.content[len(m.content)-trailerSize:])
+		h := read(t, m.content[len(m.content)-TrailerSize:])
 		assert.Zero(t, h.DataLength)
 		_, err := h.Unlock([]byte(m.Passphrase))
 		require.NoError(t, err)

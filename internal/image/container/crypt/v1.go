@@ -9,10 +9,14 @@ import (
 )
 
 const (
-	trailerSize = 1276
-	slotAES     = 0x60
-	slotHMAC    = 0x18C
-	slotBlob    = 256
+	// TrailerSize is that of a header of version 1, which is at the end of its
+	// file, and TrailerStart where it has the offset at which it starts.
+	TrailerSize  = 1276
+	TrailerStart = 0x4E8
+
+	slotAES  = 0x60
+	slotHMAC = 0x18C
+	slotBlob = 256
 )
 
 // rfc3217IV starts the outer pass of the Triple-DES key wrap, RFC 3217 section
@@ -42,7 +46,7 @@ func parseV1(raw []byte, start int64) (*Header, error) {
 	if start == 0 {
 		return h, nil
 	}
-	stated := binary.BigEndian.Uint64(raw[0x4E8:])
+	stated := binary.BigEndian.Uint64(raw[TrailerStart:])
 	if stated != uint64(start) {
 		return nil, damaged("the trailer states that it starts at byte %d and starts at %d", stated, start)
 	}
