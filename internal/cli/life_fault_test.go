@@ -98,6 +98,22 @@ func diskFull(t *testing.T, bin string) {
 	assert.NoDirExists(t, w.out)
 }
 
+// noInodes runs on a disk that has room, and no inode for another file.
+func noInodes(t *testing.T, bin string) {
+	dir := mounted(t, "size=60m,nr_inodes=10")
+	w := newWorld(t, bin, lifePlan)
+	w.place = filepath.Join(dir, "place")
+	require.NoError(t, os.Mkdir(w.place, 0o755))
+	e := w.run(w.begin()...)
+	assert.Equal(t, 4, e.code, e.err)
+	assert.Contains(t, e.err, "has no inode left")
+	require.NoError(t, exec.Command("mount", "-o", "remount,nr_inodes=1000", dir).Run())
+	e = w.run("resume", w.out)
+	require.Zero(t, e.code, e.err)
+	w.complete()
+	assert.Empty(t, names(t, w.place))
+}
+
 // readOnly: neither a place nor a run folder can be made where nothing can be written.
 func readOnly(t *testing.T, bin string) {
 	dir := mounted(t, "size=60m")

@@ -99,6 +99,8 @@ func (r *run) attempt(ctx context.Context, c plan.Case, end *result.CaseEnd, pau
 		r.append(result.Record{CaseStart: start})
 	}
 	caseErr := x.run(ctx, pause)
+	// As long as the files of the case are there.
+	x.outOfInodes = errors.Is(caseErr, syscall.ENOSPC) && x.place.dir.IsOutOfInodes()
 	if main := x.containers[""]; main != nil { // before containers are removed
 		t, m := requestedTarget(c.Settings), main.con.Made()
 		t.Filesystem, t.BandSizeUsed = m.Filesystem, m.BandSize
@@ -155,7 +157,7 @@ func (x *caseRun) stopReason(ctx context.Context, caseErr error) error {
 	// A volume inside an image may also be full: then the place has space.
 	case err == nil && free < int64(need) && !isSimulated(x.r.c.Engine):
 		why = fmt.Sprintf("%s has %s free, the case needs %s", x.place.title, units.Bytes(free).Human(), need.Human())
-	case errors.Is(caseErr, syscall.ENOSPC) && x.place.dir.IsOutOfInodes():
+	case x.outOfInodes:
 		why = x.place.title + " has no inode left"
 	case errors.As(caseErr, new(*journalError)):
 		return nil
@@ -236,6 +238,8 @@ type caseRun struct {
 	pause    *result.Pause // that this attempt continues after its first pause.Step steps
 	slept    time.Duration // suspended time of the machine at the start
 	counts   bool          // its containers are kept: a later sleep does not discard it
+
+	outOfInodes bool // the case failed since its place can have no more files
 }
 
 // newCaseRun prepares an attempt. The name of the case's container contains the

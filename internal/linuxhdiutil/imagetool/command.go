@@ -454,6 +454,9 @@ func (c *call) printHints(err error, errno syscall.Errno) {
 			}
 		}
 	}
+	if errno == syscall.EMFILE {
+		c.messagef("hint: this process may have %d files open: raise the limit (ulimit -n)", hostio.MaxFiles())
+	}
 	if size := c.value("size"); wholeNumber.MatchString(size) && len(size) < len("1048576") {
 		c.messagef("hint: -size %[1]s is %[1]s bytes: %[1]sm is that many MiB", size)
 	}

@@ -391,7 +391,7 @@ func (c *call) extract(image *imageFile, v *exfat.Volume) error {
 	failed, folders := 0, map[string]exfat.Info{}
 	report := func(p string, e error) error {
 		if e != nil && c.ctx.Err() == nil {
-			c.messagef("%s: %v", printable(p), e)
+			c.messagef("%s", strings.TrimPrefix(fmt.Sprintf("%s: %v", printable(p), e), ": ")) // p is "" of the root
 			failed, err = failed+1, e
 		}
 		return c.ctx.Err()

@@ -276,6 +276,9 @@ func (c *call) replace(p place, build func(tmp place) error) error {
 	}
 	tmp := p.sibling(fmt.Sprintf(".dmgbench-%016x-%s", rand.Uint64(), p.name))
 	err := build(tmp)
+	if errors.Is(err, syscall.ENOSPC) && p.dir.IsOutOfInodes() {
+		err = fmt.Errorf("the file system has no inode left for another file: %w", err)
+	}
 	if err == nil {
 		err = c.rename(tmp, p)
 	}

@@ -192,11 +192,11 @@ func (d *Dir) FreeSpace() (free, total int64, fsType string, err error) {
 	return free, total, fsType, d.wrapErr("reading free space of", ".", err)
 }
 
-// IsOutOfInodes reports whether the file system that holds d can have no more files, though it may have room.
+// IsOutOfInodes reports whether the file system that holds d can have hardly any more files, though it may have room.
 func (d *Dir) IsOutOfInodes() bool {
 	var s unix.Statfs_t
 	err := retryEINTR(func() error { return unix.Fstatfs(d.fd, &s) })
-	return err == nil && s.Files > 0 && s.Ffree == 0 // btrfs, for one, has no limit, which is 0 files
+	return err == nil && s.Files > 0 && s.Ffree < 16 // a failed call may have freed some; btrfs has no limit, which is 0 files
 }
 
 // Verify returns [ErrReplaced] unless name inside parent is still d itself, and
