@@ -52,6 +52,9 @@ func killedAttached(t *testing.T, bin, victim string, records int) {
 	w.until(p, "at record "+strconv.Itoa(records), func() bool { return strings.Count(w.journal(), "\n") >= records })
 	if victim != "runner" {
 		w.until(p, "serving an image", func() bool { return len(w.helpers()) > 0 })
+		if victim == "both" { // at one moment: it must not record that the image was lost
+			require.NoError(t, p.cmd.Process.Signal(syscall.SIGSTOP))
+		}
 		for _, pid := range w.helpers() {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended just now
 		}

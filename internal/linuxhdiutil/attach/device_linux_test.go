@@ -70,7 +70,7 @@ func linked(t *testing.T, dev blockdev.Device) (fd int) {
 	at := t.TempDir()
 	fs, err := newDeviceFS(dev, nil, false, &failures{})
 	require.NoError(t, err)
-	l, err := newFuseServer(fs, at, mountOptions(serveRequest{Image: "x"}, false))
+	l, err := newFuseServer(fs, at, mountOptions(serveRequest{Image: "x", Tag: "dmgbench:test"}, false))
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		unix.Close(fd)

@@ -39,19 +39,21 @@ func HelperMain([]string) int {
 	// The terminal and the session are not ours; a request to end would leave a
 	// mount without a file system.
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE, unix.SIGTERM)
+	protectKeys()
 	var r serveRequest
 	if os.Getenv(helperMark) == "" || gob.NewDecoder(os.Stdin).Decode(&r) != nil {
 		fmt.Fprintln(os.Stderr, "this entry is only for the program itself")
 		return 2
 	}
 	lockMemory()
+	go unmountWhenAsked(r.Tag)
 	fails, served := &failures{}, false
 	answer := func(reply serveReply) {
 		served = reply.Error == ""
 		// The process that started this one may be dead; then the image would stay
 		// served for ever.
 		if err := gob.NewEncoder(os.Stdout).Encode(reply); err != nil && served {
-			_ = unmount(r.MountAt)
+			_ = unmount(context.Background(), r.MountAt)
 		}
 	}
 	err := serveImage(r, fails, answer)
@@ -68,6 +70,36 @@ func HelperMain([]string) int {
 		return 1
 	}
 	return 0
+}
+
+// unmountSignal asks a serving process to unmount its file system, which a
+// command in another mount namespace cannot do.
+const unmountSignal = unix.SIGUSR1
+
+// unmountWhenAsked unmounts the file system of this process at every such signal.
+// One in use stays.
+func unmountWhenAsked(tag string) {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, unmountSignal)
+	for range asked {
+		points, err := (&record{Tag: tag}).servedMounts()
+		for _, point := range points {
+			err = errors.Join(err, unmount(context.Background(), point))
+		}
+		if err != nil {
+			log.Print(err)
+		}
+	}
+}
+
+// protectKeys keeps the memory of this process, which has the keys of encrypted
+// images, out of core dumps and from other processes of the user.
+func protectKeys() {
+	err1 := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
+	err2 := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	if err := errors.Join(err1, err2); err != nil {
+		log.Printf("protecting keys: %v", err)
+	}
 }
 
 // serveImage opens the container, mounts the file system that serves it, and
@@ -157,7 +189,7 @@ const fuseType = "fuse.dmgbench"
 // mountOptions are those that were measured to matter: large requests, many of
 // them at once, no splicing.
 func mountOptions(r serveRequest, readOnly bool) *fuse.MountOptions {
-	options := &fuse.MountOptions{FsName: "dmgbench", Name: "dmgbench",
+	options := &fuse.MountOptions{FsName: r.Tag, Name: "dmgbench",
 		MaxBackground: 64, CongestionThreshold: 64, MaxWrite: maxRequest,
 		DisableSplice: true, DisableXAttrs: true,
 		DisableReadDirPlus: !r.Volume, // deviceFS has few files
@@ -199,6 +231,7 @@ func lockMemory() {
 // paths may be any bytes.
 type serveRequest struct {
 	Image    string
+	Tag      string     // the source of the mount
 	Keys     crypt.Keys // of an encrypted image
 	ReadOnly bool
 	MountAt  string
@@ -206,6 +239,7 @@ type serveRequest struct {
 	Parts    []gpt.Partition // of the device
 	End      string          // the file for the report of what failed
 	UID, GID uint32          // of the files of a volume
+	Umask    uint32          // of their modes
 }
 
 // serveReply is what the process writes once to stdout, when it serves or has
@@ -218,8 +252,12 @@ type serveReply struct {
 }
 
 // helperTimeout is how long a process may take to open a container and to
-// mount, and to end.
+// mount.
 const helperTimeout = 60 * time.Second
+
+// answerTimeout is how long a serving process may take to answer a request, or
+// to end; a variable for tests.
+var answerTimeout = helperTimeout
 
 // helperMark is a variable in the environment of a serving process. A program
 // that does not dispatch to HelperMain, such as a test program of another
@@ -265,11 +303,28 @@ func (s *store) spawn(ctx context.Context, r *record, req serveRequest) (reply s
 	if err = s.save(r); err == nil {
 		reply, err = handshake(ctx, cmd, in, out, req)
 	}
-	if err != nil {
-		cmd.Process.Kill()
+	if err == nil {
+		go cmd.Wait() // a program that runs on after the attach must not keep its remains
+		return reply, nil
 	}
-	go cmd.Wait() // a program that runs on after the attach must not keep its remains
-	return reply, err
+	if !errors.Is(err, errNoReply) {
+		cmd.Process.Kill()
+		go cmd.Wait()
+		return reply, err
+	}
+	_ = cmd.Wait() // its end of the pipe is closed: it has ended
+	words, _ := s.dir.ReadFile(r.ID+".log", 1<<20)
+	return reply, fmt.Errorf("%w (%v): %s", err, cmd.ProcessState, lastWords(words))
+}
+
+// errNoReply is the error of a process that ended before it replied.
+var errNoReply = errors.New("the process ended without a reply")
+
+// lastWords are the last lines of a log, or that it is empty.
+func lastWords(log []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(log)), "\n")
+	words := strings.Join(lines[max(0, len(lines)-4):], "; ")
+	return cmp.Or(words, "its log is empty")
 }
 
 // startAsFlusher starts a process that the kernel does not let wait for its own
@@ -296,7 +351,7 @@ func handshake(
 	case !stop():
 		err = context.Cause(ctx)
 	case err != nil:
-		err = fmt.Errorf("the process ended without a reply: %w", err)
+		err = fmt.Errorf("%w: %w", errNoReply, err)
 	case reply.InUse:
 		err = fmt.Errorf("%s%.0w", reply.Error, container.ErrInUse)
 	case reply.Error != "":

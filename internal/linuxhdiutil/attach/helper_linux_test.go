@@ -20,7 +20,7 @@ import (
 // whether all went well.
 func TestHelperEndsWithAStatus(t *testing.T) {
 	privileged(t)
-	valid := serveRequest{Image: newImage(t, container.UDSB, "ExFAT", 8<<20), MountAt: t.TempDir(), End: filepath.Join(t.TempDir(), "end")}
+	valid := serveRequest{Image: newImage(t, container.UDSB, "ExFAT", 8<<20), Tag: "dmgbench:test", MountAt: t.TempDir(), End: filepath.Join(t.TempDir(), "end")}
 	missing := valid
 	missing.Image += ".missing"
 	t.Cleanup(func() { unix.Unmount(valid.MountAt, unix.MNT_DETACH) })
@@ -83,4 +83,13 @@ func TestImageDamagedBeforeItIsServed(t *testing.T) {
 	list, err := List(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, list)
+}
+
+// TestServerKilledAtItsStart: the error says how the process ended, and its last words.
+func TestServerKilledAtItsStart(t *testing.T) {
+	privileged(t)
+	path := newImage(t, container.UDSB, "ExFAT", 8<<20)
+	require.NoError(t, os.Rename(path, path+killedSuffix))
+	_, err := attachRequest(t.Context(), Request{Image: path + killedSuffix, NoMount: true})
+	require.ErrorContains(t, err, "the process ended without a reply: EOF (signal: killed): memory is short")
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"golang.org/x/sys/unix"
+
 	"dmgbench/internal/image/blockdev"
 	"dmgbench/internal/image/container"
 	"dmgbench/internal/image/exfat"
@@ -26,6 +28,11 @@ import (
 
 // TestMain is also the program that the tests start again to serve an image.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == HelperVerb && strings.HasSuffix(os.Args[2], killedSuffix) {
+		fmt.Fprintln(os.Stderr, "memory is short")
+		_ = unix.Kill(os.Getpid(), unix.SIGKILL)
+		select {}
+	}
 	if len(os.Args) > 1 && os.Args[1] == HelperVerb {
 		os.Exit(HelperMain(os.Args[2:]))
 	}
@@ -58,6 +65,9 @@ func TestMain(m *testing.M) {
 
 // formatted is the folder of the images that made has formatted, each once.
 var formatted string
+
+// killedSuffix ends the names of images whose serving process is killed as soon as it has started.
+const killedSuffix = ".killed.sparsebundle"
 
 // onceVerb makes the test program attach one image and end, as the command line does.
 const onceVerb = "attach-once"

@@ -1,9 +1,8 @@
 package attach
 
 import (
-	"context"
+	"os"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -11,21 +10,26 @@ import (
 	"dmgbench/internal/system/host"
 )
 
-// TestListDoesNotWaitForTheLock: another command may hold it for as long as a process takes to start.
-func TestListDoesNotWaitForTheLock(t *testing.T) {
+// TestListWaitsForNoCommand: another command may work on an image for as long as a process takes to start. What it has
+// not finished is not listed, and cleaned up only when that command is gone.
+func TestListWaitsForNoCommand(t *testing.T) {
 	t.Setenv("DMGBENCH_RUNTIME_DIR", t.TempDir())
-	s, err := openStore(t.Context())
+	s, err := openStore(t.Context(), "unfinished", 0)
 	require.NoError(t, err)
-	defer s.close()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	list, err := List(ctx)
-	require.NoError(t, err)
-	assert.Empty(t, list)
-
 	require.NoError(t, s.save(&record{Attached: Attached{ID: "unfinished"}, Boot: host.BootID()}))
-	ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err = List(ctx)
-	require.ErrorIs(t, err, context.DeadlineExceeded, "an unfinished attachment is waited for")
+	for range 2 {
+		list, err := List(t.Context())
+		require.NoError(t, err)
+		assert.Empty(t, list)
+	}
+	_, err = openStore(t.Context(), "unfinished", 0)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "one command at a time")
+	other, err := openStore(t.Context(), "another image", 0)
+	require.NoError(t, err)
+	other.close()
+	s.close()
+	list, err := List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	assert.True(t, list[0].Unfinished)
 }

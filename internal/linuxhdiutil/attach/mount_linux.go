@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,7 +48,7 @@ func Mount(ctx context.Context, a Attached, req Request) (Attached, error) {
 // mount chooses or makes the mount point, saves the record and mounts the volume;
 // after an error it removes the mount point again.
 func (s *store) mount(r *record, req Request) (err error) {
-	if r.LastMountPoint, r.MadeMountPoint, err = mountPoint(req, r.VolumeName); err != nil {
+	if r.LastMountPoint, r.MadeMountPoint, err = mountPoint(req, r.VolumeName, r.umask() == privateUmask); err != nil {
 		return err
 	}
 	defer func() {
@@ -54,34 +56,49 @@ func (s *store) mount(r *record, req Request) (err error) {
 			r.removeMountPoint()
 		}
 	}()
-	fs, ok := FilesystemOf(r.Filesystem)
+	kind, ok := FilesystemOf(r.Filesystem)
 	switch err = s.save(r); {
 	case err != nil:
 		return err
-	case !ok || !fs.MountableByKernel:
+	case !ok || !kind.MountableByKernel:
 		return &NoDriverError{r.Filesystem}
 	}
-	flags, data := uintptr(mountFlags), fs.mountData
+	flags, data := uintptr(mountFlags), kind.mountData
 	if r.ReadOnly {
 		flags |= unix.MS_RDONLY
 	}
-	if fs.userOwned {
+	if kind.userOwned {
 		uid, gid := owner()
-		data = fmt.Sprintf("uid=%d,gid=%d,umask=022", uid, gid)
+		data = fmt.Sprintf("uid=%d,gid=%d,umask=%03o", uid, gid, r.umask())
 	}
 	mount := func(data string) error {
-		return retryEINTR(func() error { return unix.Mount(r.Partition, r.LastMountPoint, fs.Kernel, flags, data) })
+		return retryEINTR(func() error { return unix.Mount(r.Partition, r.LastMountPoint, kind.Kernel, flags, data) })
 	}
 	// After an unclean unmount a read-only image can only be mounted without
 	// replaying the log.
-	if err = mount(data); err != nil && r.ReadOnly && fs.noReplay != "" && mount(fs.noReplay) == nil {
+	if err = mount(data); err != nil && r.ReadOnly && kind.noReplay != "" && mount(kind.noReplay) == nil {
 		r.Warnings = append(r.Warnings, "the volume was not unmounted cleanly, and its log was not replayed")
 		return nil
 	}
 	if err != nil {
-		err = fmt.Errorf("mounting %q on %q as %s: %w", r.Partition, r.LastMountPoint, fs.Kernel, err)
+		return fmt.Errorf("mounting %q on %q as %s: %w", r.Partition, r.LastMountPoint, kind.Kernel, err)
+	}
+	points, err := r.checkMounted()
+	if err != nil && len(points) > 0 {
+		err = errors.Join(err, unmount(context.Background(), points[0]))
 	}
 	return err
+}
+
+// checkMounted returns an error if the volume is mounted somewhere else than it
+// should, as when the owner of a folder of the path has replaced it by a link,
+// and where.
+func (r *record) checkMounted() ([]string, error) {
+	points, err := r.mountPoints()
+	if err == nil && !slices.Contains(points, r.LastMountPoint) {
+		err = fmt.Errorf("mounting on %q: it was replaced, the volume is at %q", r.LastMountPoint, points)
+	}
+	return points, err
 }
 
 // prepareMounted gives the root of an empty volume to the user, and trims a volume
@@ -98,16 +115,34 @@ func prepareMounted(ctx context.Context, r *record) {
 			_ = os.Chown(r.LastMountPoint, uid, gid)
 		}
 	}
-	// An empty folder for each image, lost when the host is restarted, records
-	// that its volume has been mounted.
-	seen := filepath.Join(RuntimeDir(), "seen")
-	err := cmp.Or(os.MkdirAll(seen, 0o700), os.Mkdir(filepath.Join(seen, r.ID), 0o700))
-	if !errors.Is(err, os.ErrExist) {
-		return
+	seen, err := mountedBefore(r.ID)
+	if err == nil && seen {
+		r.Trimmed, err = Trim(ctx, r.LastMountPoint)
 	}
-	if r.Trimmed, err = Trim(ctx, r.LastMountPoint); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		r.Warnings = append(r.Warnings, err.Error())
 	}
+}
+
+// maxSeen is of how many images is known that they were mounted before.
+const maxSeen = 1000
+
+// mountedBefore reports whether this is not the first mount of an image since the
+// host was started. An empty folder for each image, lost when the host is
+// restarted, records it; of too many one goes, and its image is not trimmed once.
+func mountedBefore(id string) (bool, error) {
+	seen, err := makePrivate(filepath.Join(RuntimeDir(), "seen"))
+	if err != nil {
+		return false, err
+	}
+	err = os.Mkdir(filepath.Join(seen, id), 0o700)
+	if errors.Is(err, os.ErrExist) {
+		return true, nil
+	}
+	if list, _ := os.ReadDir(seen); len(list) > maxSeen {
+		_ = os.Remove(filepath.Join(seen, list[rand.IntN(len(list))].Name()))
+	}
+	return false, err
 }
 
 // kernelDriver reports whether the kernel has a driver for the file system,
@@ -144,12 +179,12 @@ func owner() (uid, gid int) {
 
 // mountPoint returns the folder to mount on, with symbolic links resolved as in
 // the kernel's table of mounts, and whether this call made it: below the mount
-// root and named after the volume, unless the request names it.
-func mountPoint(req Request, label string) (point string, made bool, err error) {
+// root and named after the volume, unless the request names it, by a path without
+// links.
+func mountPoint(req Request, label string, private bool) (point string, made bool, err error) {
 	root := req.MountRoot
 	if root == "" && req.MountPoint == "" {
-		root = DefaultMountRoot()
-		err = os.MkdirAll(root, 0o755)
+		root, err = makeMountRoot(private)
 	}
 	switch made = true; {
 	case err != nil:
@@ -170,10 +205,36 @@ func mountPoint(req Request, label string) (point string, made bool, err error) 
 	if err == nil {
 		point, err = filepath.EvalSymlinks(point)
 	}
+	if err == nil && req.MountPoint != "" && point != req.MountPoint {
+		err = fmt.Errorf("it leads to %q now: %w", point, fs.ErrPermission)
+	}
 	if err != nil {
 		return "", false, fmt.Errorf("mounting on %q: %w", cmp.Or(point, req.MountPoint, root), err)
 	}
 	return point, made, nil
+}
+
+// makeMountRoot makes the default mount root. That of root, in which all users
+// see the volumes, has one beside it for private ones, which only the owner of
+// the volumes can enter.
+func makeMountRoot(private bool) (string, error) {
+	root := DefaultMountRoot()
+	if root != rootsMounts {
+		return makePrivate(root)
+	}
+	if !private {
+		return root, os.MkdirAll(root, 0o755)
+	}
+	uid, gid := owner()
+	root = fmt.Sprintf("%s-%d", root, uid)
+	if err := os.MkdirAll(filepath.Dir(root), 0o755); err != nil {
+		return "", err
+	}
+	err := os.Mkdir(root, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return root, nil
+	}
+	return root, errors.Join(err, os.Chown(root, uid, gid))
 }
 
 // folderName turns a label into a component of a path of at most 200 bytes; it can
@@ -194,10 +255,10 @@ const mountFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOATIME
 
 // unmount unmounts what is mounted on the folder; the error for a busy one
 // names who holds it.
-func unmount(point string) error {
+func unmount(ctx context.Context, point string) error {
 	err := retryEINTR(func() error { return unix.Unmount(point, unix.UMOUNT_NOFOLLOW) })
 	if errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
-		err = fusermount(point)
+		err = fusermount(ctx, point)
 	}
 	switch {
 	case errors.Is(err, unix.EBUSY):
@@ -210,26 +271,13 @@ func unmount(point string) error {
 
 // fusermount unmounts a FUSE mount for a user without the right to call umount(2).
 // It returns EBUSY if it fails while processes use the folder.
-func fusermount(point string, flags ...string) error {
-	err := runTool(context.Background(), cmp.Or(findTool("fusermount3"), "fusermount"), "fuse3",
+func fusermount(ctx context.Context, point string, flags ...string) error {
+	err := runTool(ctx, cmp.Or(findTool("fusermount3"), "fusermount"), "fuse3",
 		append(append([]string{"-u"}, flags...), "--", point)...)
 	if err != nil && len(holders(point)) > 0 {
 		return unix.EBUSY
 	}
 	return err
-}
-
-// runWithin runs a function that the kernel may block for ever. After the limit it
-// returns an error and leaves the function running.
-func runWithin(limit time.Duration, do func() error) error {
-	result := make(chan error, 1)
-	go func() { result <- do() }()
-	select {
-	case err := <-result:
-		return err
-	case <-time.After(limit):
-		return fmt.Errorf("no answer within %v: %w", limit, os.ErrDeadlineExceeded)
-	}
 }
 
 // syncVolume flushes the mounted file system.
@@ -254,10 +302,9 @@ type trimArgument struct{ start, length, minLength uint64 }
 // matches errors.ErrUnsupported if the file system or its device cannot trim.
 func Trim(ctx context.Context, mountpoint string) (int64, error) {
 	arg := trimArgument{length: ^uint64(0)}
-	err := ctx.Err()
-	if err == nil {
-		err = withFile(mountpoint, func(f *os.File) error { return ioctl(f, fitrim, unsafe.Pointer(&arg)) })
-	}
+	err := within(ctx, time.Hour, "", func() error {
+		return withFile(mountpoint, func(f *os.File) error { return ioctl(f, fitrim, unsafe.Pointer(&arg)) })
+	})
 	if errors.Is(err, unix.ENOTTY) { // EOPNOTSUPP matches errors.ErrUnsupported already
 		err = fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 	}

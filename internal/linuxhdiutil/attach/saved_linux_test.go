@@ -151,7 +151,7 @@ func TestAnotherBoot(t *testing.T) {
 	privileged(t)
 	path, a := served(t, 64<<20)
 	detach(t, a)
-	s, err := openStore(t.Context())
+	s, err := openStore(t.Context(), a.ID, 0)
 	require.NoError(t, err)
 	require.NoError(t, os.Mkdir(a.MountPoint, 0o755))
 	r := &record{Attached: a, Boot: "another", Complete: true, MadeMountPoint: true, LastMountPoint: a.MountPoint}

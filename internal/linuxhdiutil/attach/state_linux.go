@@ -2,11 +2,11 @@ package attach
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -75,12 +75,15 @@ func RuntimeDir() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("dmgbench-%d", os.Geteuid()))
 }
 
+// rootsMounts is where volumes of root are mounted.
+const rootsMounts = "/run/media/dmgbench"
+
 // DefaultMountRoot is the default folder for mount points: /run/media/dmgbench
 // for root, and the folder volumes below [RuntimeDir] for others or if
 // $DMGBENCH_RUNTIME_DIR is set.
 func DefaultMountRoot() string {
 	if os.Geteuid() == 0 && os.Getenv("DMGBENCH_RUNTIME_DIR") == "" {
-		return "/run/media/dmgbench"
+		return rootsMounts
 	}
 	return filepath.Join(RuntimeDir(), "volumes")
 }
@@ -91,58 +94,53 @@ type store struct {
 	lock *os.File // nil for a store that is only read
 }
 
-// openStore opens the folder and takes its lock, for as long as the store is
-// open: one command at a time changes what is attached. An attach takes the
-// lock once and does all of its steps under it.
-func openStore(ctx context.Context) (*store, error) {
+// openStore opens the folder and takes the lock of an image, for as long as the
+// store is open: one command at a time changes its attachment, and meanwhile
+// waits for nothing but that image. It waits for another command of the same
+// image; if that still has the lock after the limit, the error matches
+// os.ErrDeadlineExceeded.
+func openStore(ctx context.Context, id string, limit time.Duration) (*store, error) {
 	s, err := openUnlocked()
 	if err != nil {
 		return nil, err
 	}
-	if err = s.takeLock(ctx); err != nil {
+	if err = s.takeLock(ctx, id, limit); err != nil {
 		s.close()
+		return nil, fmt.Errorf("waiting for another attach or detach of the image: %w", err)
 	}
-	return s, err
+	return s, nil
 }
 
 // openUnlocked opens the folder for reading records, which are always written
 // as a whole.
 func openUnlocked() (*store, error) {
-	path := filepath.Join(RuntimeDir(), "attach")
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, fmt.Errorf("making the runtime folder: %w", err)
-	}
-	// In a folder that others can write to, a stranger may have been first.
-	if fi, err := os.Lstat(path); err != nil {
-		return nil, err
-	} else if !fi.IsDir() || hostio.StatOf(fi).UID != os.Geteuid() {
-		return nil, fmt.Errorf("using %q: it belongs to another user: %w", path, fs.ErrPermission)
-	}
-	// The kernel's table of mounts has no links in its paths.
-	path, err := filepath.EvalSymlinks(path)
+	path, err := makePrivate(filepath.Join(RuntimeDir(), "attach"))
 	if err != nil {
-		return nil, fmt.Errorf("looking at the runtime folder: %w", err)
+		return nil, err
 	}
 	dir, err := hostio.OpenDir(path)
 	return &store{dir: dir}, err
 }
 
-// takeLock takes the lock, and polls while another process has it.
-func (s *store) takeLock(ctx context.Context) error {
+// takeLock takes the lock of an image, which is a byte of a file that is never
+// deleted, and polls while another process has it.
+func (s *store) takeLock(ctx context.Context, id string, limit time.Duration) error {
 	f, err := os.OpenFile(s.path("lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return fmt.Errorf("locking attachments: %w", err)
-	}
-	waited := waitUntil(ctx, 24*time.Hour, func() bool {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		return !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR)
-	})
-	if err = cmp.Or(waited, err); err != nil {
-		f.Close()
-		return fmt.Errorf("waiting for another attach or detach: %w", err)
+		return err
 	}
 	s.lock = f
-	return nil
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(id)) // never fails
+	place := unix.Flock_t{Type: unix.F_WRLCK, Start: int64(sum.Sum32()), Len: 1}
+	waited := waitUntil(ctx, limit, func() bool {
+		err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &place)
+		return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EINTR)
+	})
+	if waited != nil {
+		return waited
+	}
+	return err
 }
 
 // close releases the lock, if the store has it.
@@ -267,9 +265,10 @@ func (r *record) mountPoints() ([]string, error) {
 	return nil, nil
 }
 
-// servedMounts returns where the FUSE file system of the record is mounted.
+// servedMounts returns where the FUSE file system of the record is mounted. Its
+// source is the tag, which stays when a folder of its path is renamed.
 func (r *record) servedMounts() ([]string, error) {
-	return mountPointsOf(func(m host.Mount) bool { return m.Type == fuseType && m.Point == r.FUSEDir })
+	return mountPointsOf(func(m host.Mount) bool { return m.Type == fuseType && m.Source == r.Tag })
 }
 
 // mountPointsOf returns the folders of the wanted mounts, the last one first.
@@ -286,6 +285,19 @@ func mountPointsOf(wanted func(m host.Mount) bool) (points []string, err error) 
 	return points, nil
 }
 
+// privateUmask is that of a private volume.
+const privateUmask = 0o077
+
+// umask is what the modes of a volume without modes of its own lack: all rights
+// of others, if they may not read the image or do not have its passphrase.
+func (r *record) umask() uint32 {
+	fi, err := os.Stat(r.Image)
+	if r.Encrypted || err != nil || fi.Mode()&0o004 == 0 {
+		return privateUmask
+	}
+	return 0o022
+}
+
 // removeMountPoint removes a folder that was made to mount on; one that holds
 // anything stays.
 func (r *record) removeMountPoint() {
@@ -297,7 +309,8 @@ func (r *record) removeMountPoint() {
 
 // List returns the attachments. It cleans up dead ones, and returns each of
 // them once more with Dead set, unless another process released it without a
-// loss.
+// loss. It waits for no other command: an image that one is attaching is not
+// listed yet.
 func List(ctx context.Context) (list []Attached, err error) {
 	if _, err := os.Stat(RuntimeDir()); errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -308,29 +321,41 @@ func List(ctx context.Context) (list []Attached, err error) {
 	}
 	defer s.close()
 	records, err := s.all()
-	isDead := func(r *record) bool { return !r.alive() }
-	if err == nil && slices.ContainsFunc(records, isDead) { // dead and unfinished ones wait for other commands
-		if err = s.takeLock(ctx); err == nil {
-			records, err = s.all()
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
 	for _, r := range records {
-		if s.lock == nil || r.alive() {
+		if r.alive() {
 			list = append(list, r.present())
-			continue
-		}
-		a := r.Attached
-		a.Dead, a.Unfinished, a.MountPoint = true, !r.Complete, r.LastMountPoint
-		lost := s.clean(ctx, r)
-		a.Warnings = append(a.Warnings, lost...)
-		if r.Boot == host.BootID() && (len(lost) > 0 || !r.Complete) {
-			list = append(list, a)
+		} else if a := cleanDead(ctx, r.ID); a != nil {
+			list = append(list, *a)
 		}
 	}
-	return list, nil
+	return list, err
+}
+
+// cleanDead removes what is left of an attachment that was found dead, and
+// returns it if the user has to know. It leaves one alone that another command
+// is working on.
+func cleanDead(ctx context.Context, id string) *Attached {
+	s, err := openStore(ctx, id, 0)
+	if err != nil {
+		return nil
+	}
+	defer s.close()
+	r, err := s.load(id)
+	if err != nil {
+		return nil
+	}
+	if r.alive() {
+		a := r.present()
+		return &a
+	}
+	a := r.Attached
+	a.Dead, a.Unfinished, a.MountPoint = true, !r.Complete, r.LastMountPoint
+	lost := s.clean(ctx, r)
+	a.Warnings = append(a.Warnings, lost...)
+	if r.Boot != host.BootID() || len(lost) == 0 && r.Complete {
+		return nil
+	}
+	return &a
 }
 
 // processStart returns the start time of a process, in ticks since the boot,
@@ -395,7 +420,7 @@ func busyError(what string, by []string) error {
 func waitUntil(ctx context.Context, limit time.Duration, done func() bool) error {
 	pause, end := time.Millisecond, wall.Now()+limit
 	for !done() {
-		if wall.Now() > end {
+		if wall.Now() >= end {
 			return fmt.Errorf("after %v: %w", limit, os.ErrDeadlineExceeded)
 		}
 		if err := wall.Sleep(ctx, pause); err != nil {
@@ -404,4 +429,45 @@ func waitUntil(ctx context.Context, limit time.Duration, done func() bool) error
 		pause = min(pause*2, 25*time.Millisecond)
 	}
 	return nil
+}
+
+// within waits for a call that the kernel may block for ever, since the process
+// that serves the image does not answer. It gives up when ctx has ended, or when
+// no request of the loop device (if there is one) has ended for the limit; the
+// call then goes on, and must change nothing that the caller uses.
+func within(ctx context.Context, limit time.Duration, device string, call func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	result := make(chan error, 1)
+	go func() { result <- call() }()
+	ended, since := requestsEnded(device), wall.Now()
+	for {
+		select {
+		case err := <-result:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(limit / 20):
+		}
+		if now := requestsEnded(device); now != ended {
+			ended, since = now, wall.Now()
+		}
+		if wall.Now()-since >= limit {
+			return fmt.Errorf("no answer within %v: %w", limit, os.ErrDeadlineExceeded)
+		}
+	}
+}
+
+// requestsEnded counts the requests of a loop device that have ended: reads,
+// writes, discards and flushes of /sys/block/DEVICE/stat.
+func requestsEnded(device string) (count [4]uint64) {
+	stat, _ := os.ReadFile(sysfs(device, "stat"))
+	fields := strings.Fields(string(stat))
+	for i, at := range []int{0, 4, 11, 15} {
+		if at < len(fields) {
+			count[i], _ = strconv.ParseUint(fields[at], 10, 64)
+		}
+	}
+	return count
 }

@@ -1,7 +1,6 @@
 package attach
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -19,9 +18,7 @@ func TestFailedMountReleasesTheLock(t *testing.T) {
 	t.Setenv("DMGBENCH_RUNTIME_DIR", t.TempDir())
 	_, err := Mount(t.Context(), Attached{ID: "none"}, Request{})
 	require.ErrorIs(t, err, ErrNotAttached)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	s, err := openStore(ctx)
+	s, err := openStore(t.Context(), "none", 0)
 	require.NoError(t, err)
 	s.close()
 	_, err = s.all()

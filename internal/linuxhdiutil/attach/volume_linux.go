@@ -26,6 +26,7 @@ type volumeFS struct {
 	volume *exfat.Volume
 	// uid and gid own all files: exFAT has no owners.
 	uid, gid uint32
+	umask    uint32 // of the modes, which it does not have either
 	readOnly bool
 	fails    *failures
 	auto     *autoFlush
@@ -57,7 +58,7 @@ func openVolume(dev blockdev.Device, o serveRequest, readOnly bool, fails *failu
 		return nil, err
 	}
 	after := func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
-	return &volumeFS{volume: volume, warnings: warnings, uid: o.UID, gid: o.GID, readOnly: readOnly, fails: fails,
+	return &volumeFS{volume: volume, warnings: warnings, uid: o.UID, gid: o.GID, umask: o.Umask, readOnly: readOnly, fails: fails,
 		open: map[*handle]struct{}{}, auto: &autoFlush{volume: volume, fails: fails, after: after}}, nil
 }
 
@@ -132,17 +133,17 @@ type node struct {
 func (n *node) path(name string) string { return path.Join(n.Path(nil), name) }
 
 // modeOfFile is the type and the permissions of a file or folder.
-func modeOfFile(i exfat.Info) uint32 {
+func (v *volumeFS) modeOfFile(i exfat.Info) uint32 {
 	if i.Dir {
-		return unix.S_IFDIR | 0o755
+		return (unix.S_IFDIR | 0o777) &^ v.umask
 	}
-	return unix.S_IFREG | 0o644
+	return (unix.S_IFREG | 0o666) &^ v.umask
 }
 
 // fill sets the attributes of a file or folder.
 func (n *node) fill(i exfat.Info, a *fuse.Attr) {
 	cluster := uint64(n.v.volume.ClusterSize())
-	a.Mode, a.Size, a.Nlink, a.Blksize = modeOfFile(i), uint64(i.Size), 1, uint32(min(cluster, maxRequest))
+	a.Mode, a.Size, a.Nlink, a.Blksize = n.v.modeOfFile(i), uint64(i.Size), 1, uint32(min(cluster, maxRequest))
 	a.Blocks = (a.Size + cluster - 1) / cluster * cluster / 512
 	a.Uid, a.Gid = n.v.uid, n.v.gid
 	if i.Modified.Unix() < 0 { // the root has no times, and a removed file
@@ -156,7 +157,7 @@ func (n *node) child(ctx context.Context, i exfat.Info, out *fuse.EntryOut) *fus
 	n.fill(i, &out.Attr)
 	// Spellings of a name that differ in case alone are nodes of their own with
 	// one number: programs that must not copy a file onto itself compare that.
-	id := fusefs.StableAttr{Mode: modeOfFile(i) & unix.S_IFMT, Ino: inodeNumber(i), Gen: n.v.generations.Add(1)}
+	id := fusefs.StableAttr{Mode: n.v.modeOfFile(i) & unix.S_IFMT, Ino: inodeNumber(i), Gen: n.v.generations.Add(1)}
 	return n.NewInode(ctx, &node{v: n.v}, id)
 }
 
@@ -193,7 +194,7 @@ func (n *node) Readdir(context.Context) (fusefs.DirStream, syscall.Errno) {
 	}
 	entries := make([]fuse.DirEntry, 0, len(list))
 	for _, i := range list {
-		entries = append(entries, fuse.DirEntry{Name: i.Name, Mode: modeOfFile(i) & unix.S_IFMT, Ino: inodeNumber(i)})
+		entries = append(entries, fuse.DirEntry{Name: i.Name, Mode: n.v.modeOfFile(i) & unix.S_IFMT, Ino: inodeNumber(i)})
 	}
 	return fusefs.NewListDirStream(entries), 0
 }

@@ -117,7 +117,7 @@ func (c *call) mountRequest() (r attach.Request, err error) {
 			return r, err
 		}
 		r.RandomName = key == "mountrandom"
-		r.MountRoot, err = filepath.EvalSymlinks(path)
+		r.MountRoot, err = resolve(path)
 		if key != "mountpoint" {
 			return r, err
 		}
@@ -230,8 +230,11 @@ func onAttachment(verb func(*call, attach.Attached) error) func(*call) error {
 		}
 		device := c.operands[0]
 		path, _ := c.absolute(device)
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			path = real
+		if !slices.ContainsFunc(list, func(a attach.Attached) bool { return a.MountPoint == path }) {
+			// A mount point itself may be of a file system that does not answer.
+			if real, err := filepath.EvalSymlinks(path); err == nil {
+				path = real
+			}
 		}
 		if !strings.HasPrefix(device, "/") {
 			device = "/dev/" + device

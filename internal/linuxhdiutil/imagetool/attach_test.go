@@ -200,3 +200,23 @@ func TestInfoTellsOfTheDead(t *testing.T) {
 	m.do("attach a.dmg")
 	assert.Contains(t, m.err, "the process that served /dev/loop0 died", "attaching it again does not hide it")
 }
+
+// TestRootFollowsNoLinkOfAnotherUser: it would open, or mount on, what only root may.
+func TestRootFollowsNoLinkOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it makes links of other users")
+	}
+	m := newMachine(t)
+	m.do("create -size 8m a")
+	require.NoError(t, os.Mkdir(m.path("point"), 0o700))
+	for _, link := range [][2]string{{"a.dmg", "ln.dmg"}, {"point", "ln"}} {
+		require.NoError(t, os.Symlink(link[0], m.path(link[1])))
+		require.NoError(t, os.Lchown(m.path(link[1]), 1234, 1234))
+	}
+	for _, line := range []string{"attach ln.dmg", "imageinfo ln.dmg", "attach a.dmg -mountpoint ln", "attach a.dmg -mountroot ln"} {
+		m.refused(1, "is a link of another user, which root does not follow", line)
+	}
+	require.NoError(t, os.Lchown(m.path("ln"), 0, 0))
+	m.do("attach a.dmg -mountpoint ln")
+	assert.Equal(t, m.path("point"), m.at.requests[len(m.at.requests)-1].MountPoint)
+}

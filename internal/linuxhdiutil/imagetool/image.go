@@ -57,12 +57,32 @@ func (c *call) existing(operand string) (place, error) {
 	}
 	path, err := c.absolute(operand)
 	if err == nil {
-		path, err = filepath.EvalSymlinks(path)
+		path, err = resolve(path)
 	}
 	if err != nil {
 		return place{}, err
 	}
 	return placeAt(path)
+}
+
+// resolve follows the links of a path. For root its last component must not be a
+// link of another user, who could make root open, or mount on, what only root
+// may: that is the rule of the kernel for folders that all can write to
+// (fs.protected_symlinks). What is no link is not followed, whatever it becomes.
+func resolve(path string) (string, error) {
+	fi, err := os.Lstat(path)
+	if err != nil {
+		return filepath.EvalSymlinks(path) // names what is missing
+	}
+	if fi.Mode()&fs.ModeSymlink == 0 {
+		folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+		return filepath.Join(folder, filepath.Base(path)), err
+	}
+	if os.Geteuid() == 0 && hostio.StatOf(fi).UID != 0 {
+		return "", refuse("%q is a link of another user, which root does not follow: name what it leads to%.0w", path,
+			syscall.EACCES)
+	}
+	return filepath.EvalSymlinks(path)
 }
 
 // target returns the place of an image that is to be made. The extension of the
