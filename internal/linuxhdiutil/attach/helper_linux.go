@@ -46,7 +46,7 @@ func HelperMain([]string) int {
 		return 2
 	}
 	lockMemory()
-	go unmountWhenAsked(r.Tag)
+	go serveSignals(r.Tag)
 	fails, served := &failures{}, false
 	answer := func(reply serveReply) {
 		served = reply.Error == ""
@@ -76,12 +76,12 @@ func HelperMain([]string) int {
 // command in another mount namespace cannot do.
 const unmountSignal = unix.SIGUSR1
 
-// unmountWhenAsked unmounts the file system of this process at every such signal.
+// serveSignals unmounts the file system of this process at every [unmountSignal].
 // One in use stays.
-func unmountWhenAsked(tag string) {
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, unmountSignal)
-	for range asked {
+func serveSignals(tag string) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unmountSignal)
+	for range signals {
 		points, err := (&record{Tag: tag}).servedMounts()
 		for _, point := range points {
 			err = errors.Join(err, unmount(context.Background(), point))
