@@ -337,9 +337,9 @@ func (d *doctor) Attaching() []fact {
 	if attach.Loops() {
 		loops = "this user can use them"
 	}
-	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0) // opening it mounts no volume
-	if f.Close(); err != nil {
-		fuse = "not available: " + err.Error()
+	fuseHint := ""
+	if err := attach.CheckFUSE(); err != nil {
+		fuse, fuseHint = strings.TrimPrefix(err.Error(), "FUSE is "), attach.FUSEHint
 	}
 	// File systems that can be made and mounted here, and which program, package
 	// or driver is missing for the others.
@@ -366,7 +366,7 @@ func (d *doctor) Attaching() []fact {
 	}
 	list := strings.Join(packages, " ")
 	hint := report.TextIf(list != "", "apt install "+list+" (Debian, Ubuntu)")
-	return []fact{{"loop devices", loops, ""}, {"FUSE", fuse, ""}, {"file systems", withMissing(yes, no), ""},
+	return []fact{{"loop devices", loops, ""}, {"FUSE", fuse, fuseHint}, {"file systems", withMissing(yes, no), ""},
 		{"image tools", withMissing(tools, missing), hint}}
 }
 

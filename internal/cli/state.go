@@ -152,6 +152,9 @@ func (a *app) newHdiutil(ctx context.Context, c engineConfig) (engine.Engine, er
 		return nil, err
 	}
 	if c.auto && runtime.GOOS == "linux" && !attach.Loops() {
+		if err := attach.CheckFUSE(); err != nil {
+			return nil, fmt.Errorf("without root it works only over FUSE: %v", err) // the hint is at FUSE
+		}
 		return nil, errNoLoops
 	}
 	if c.state != "" {

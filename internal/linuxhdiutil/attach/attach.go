@@ -196,7 +196,12 @@ var (
 	ErrNotAttached = errors.New("not attached")
 	// ErrNoLoop: an image needs a loop device, and the user cannot have one.
 	ErrNoLoop = errors.New("no loop device is available: it takes root and /dev/loop-control")
+	// ErrNoFUSE: the image has to be served by FUSE, and the user cannot use it.
+	ErrNoFUSE = errors.New("FUSE is not available")
 )
+
+// FUSEHint is what helps after [ErrNoFUSE].
+const FUSEHint = "load the module fuse (modprobe fuse), and let the user and the container open /dev/fuse"
 
 // layerErrnos are the numbers of errors of the layers below, which win over the
 // number that an error carries; hostErrnos are those of the general errors,

@@ -152,6 +152,9 @@ func (s *store) attach(ctx context.Context, r *record, req Request) (err error) 
 // be mounted. Files of a volume belong to the user who called sudo, and if root
 // attaches, all users may read them, as those of a mount by the kernel.
 func (s *store) serve(ctx context.Context, r *record, req Request) (err error) {
+	if err = CheckFUSE(); err != nil {
+		return err
+	}
 	uid, gid := owner()
 	o := serveRequest{Image: r.Image, Tag: r.Tag, Keys: req.Keys, ReadOnly: r.ReadOnly, End: s.path(r.ID + ".end"),
 		UID: uint32(uid), GID: uint32(gid), Umask: r.umask(), Volume: r.Mode == ModeFUSE && !req.NoMount}

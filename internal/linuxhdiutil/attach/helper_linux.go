@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -116,10 +117,6 @@ func serveImage(r serveRequest, fails *failures, ready func(serveReply)) error {
 		return err
 	}
 	defer func() { fails.add("closing", image.Close()) }()
-	if _, err := os.Stat("/dev/fuse"); err != nil {
-		return fmt.Errorf("FUSE is not available: load the module fuse and let the user open /dev/fuse "+
-			"(package fuse3): %w", err)
-	}
 	var raw fuse.RawFileSystem
 	if r.Volume {
 		v, err := openVolume(image, r, reply.ReadOnly, fails)
@@ -150,10 +147,33 @@ func mountFUSE(raw fuse.RawFileSystem, r serveRequest, readOnly bool) (wait func
 	}
 	f, err := fuse.NewServer(raw, r.MountAt, options)
 	if err != nil {
-		return nil, err
+		return nil, decodeStatus(err)
 	}
 	go f.Serve()
 	return f.Wait, f.WaitMount()
+}
+
+// fusermountEnded starts the error of a failed fusermount, whose reason is in the
+// log.
+const fusermountEnded = "fusermount ended with status"
+
+// decodeStatus makes the exit status of fusermount readable: go-fuse prints what
+// wait(2) returned.
+func decodeStatus(err error) error {
+	var status unix.WaitStatus
+	if _, e := fmt.Sscanf(err.Error(), "fusermount exited with code %d", &status); e != nil {
+		return err
+	}
+	return fmt.Errorf("%s %d", fusermountEnded, status.ExitStatus())
+}
+
+// CheckFUSE returns why this user cannot mount by FUSE: [ErrNoFUSE] and the cause.
+func CheckFUSE() error {
+	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0) // opening it mounts no volume
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoFUSE, err)
+	}
+	return f.Close()
 }
 
 // openImage opens the container past the host's page cache; one that cannot be
@@ -307,22 +327,29 @@ func (s *store) spawn(ctx context.Context, r *record, req serveRequest) (reply s
 		go cmd.Wait() // a program that runs on after the attach must not keep its remains
 		return reply, nil
 	}
-	if !errors.Is(err, errNoReply) {
+	if errors.Is(err, errNoReply) {
+		_ = cmd.Wait()
+	} else {
 		cmd.Process.Kill()
 		go cmd.Wait()
-		return reply, err
 	}
-	_ = cmd.Wait() // its end of the pipe is closed: it has ended
 	words, _ := s.dir.ReadFile(r.ID+".log", 1<<20)
-	return reply, fmt.Errorf("%w (%v): %s", err, cmd.ProcessState, lastWords(words))
+	switch {
+	case errors.Is(err, errNoReply):
+		err = fmt.Errorf("%w (%v): %s", err, cmd.ProcessState, lastWords(words, ""))
+	case strings.Contains(reply.Error, fusermountEnded):
+		err = fmt.Errorf("%w: %s", err, lastWords(words, "fusermount"))
+	}
+	return reply, err
 }
 
 // errNoReply is the error of a process that ended before it replied.
 var errNoReply = errors.New("the process ended without a reply")
 
-// lastWords are the last lines of a log, or that it is empty.
-func lastWords(log []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(log)), "\n")
+// lastWords are the last lines of a log, of those that start with prefix.
+func lastWords(log []byte, prefix string) string {
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(log)), "\n"),
+		func(line string) bool { return !strings.HasPrefix(line, prefix) })
 	words := strings.Join(lines[max(0, len(lines)-4):], "; ")
 	return cmp.Or(words, "its log is empty")
 }

@@ -3,6 +3,7 @@ package attach
 import (
 	"bytes"
 	"encoding/gob"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -92,4 +93,13 @@ func TestServerKilledAtItsStart(t *testing.T) {
 	require.NoError(t, os.Rename(path, path+killedSuffix))
 	_, err := attachRequest(t.Context(), Request{Image: path + killedSuffix, NoMount: true})
 	require.ErrorContains(t, err, "the process ended without a reply: EOF (signal: killed): memory is short")
+}
+
+// TestStatusOfFusermount: an error has the exit status, not what wait(2) returns.
+func TestStatusOfFusermount(t *testing.T) {
+	assert.EqualError(t, decodeStatus(errors.New("fusermount exited with code 256\n")), "fusermount ended with status 1")
+	assert.Equal(t, unix.EPERM, decodeStatus(unix.EPERM))
+	log := []byte("a: staying in memory: x\nfusermount3: failed to open /dev/fuse: Permission denied\nb: y\n")
+	assert.Equal(t, "fusermount3: failed to open /dev/fuse: Permission denied", lastWords(log, "fusermount"))
+	assert.Equal(t, "its log is empty", lastWords(nil, ""))
 }

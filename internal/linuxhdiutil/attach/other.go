@@ -17,6 +17,9 @@ var errElsewhere = fmt.Errorf("attaching and mounting images on %s: %w: use the 
 // Loops is false here.
 func Loops() bool { return false }
 
+// CheckFUSE refuses.
+func CheckFUSE() error { return errElsewhere }
+
 // Attach refuses.
 func Attach(context.Context, Request) (Attached, error) { return Attached{}, errElsewhere }
 

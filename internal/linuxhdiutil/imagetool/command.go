@@ -467,6 +467,9 @@ func (c *call) printHints(err error, errno syscall.Errno) {
 	if e, ok := errors.AsType[*attach.NoDriverError](err); ok && otherReaders[e.Filesystem] != "" {
 		c.messagef("hint: attach it with %s, then %s", c.verb.optionName("nomount"), otherReaders[e.Filesystem])
 	}
+	if errors.Is(err, attach.ErrNoFUSE) {
+		c.messagef("hint: %s; dmgbench hdiutil ls, cat and extract need no mount", attach.FUSEHint)
+	}
 	if errors.Is(err, container.ErrPassphrase) {
 		c.messagef("hint: the passphrase comes by %s, where a line end is part of it: printf %%s rather than echo",
 			c.stdinOption())

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"dmgbench/internal/linuxhdiutil/attach"
 	"dmgbench/internal/system/host"
 )
@@ -86,9 +84,8 @@ func servedBy(device, fsType, image string) string {
 
 // missingForFUSE returns what to do before images can be served by FUSE.
 func missingForFUSE() string {
-	if unix.Access("/dev/fuse", unix.R_OK|unix.W_OK) != nil {
-		return "they are served by FUSE: load its module (modprobe fuse), and let the user and the container open " +
-			"/dev/fuse; or use --engine inprocess"
+	if attach.CheckFUSE() == nil {
+		return ""
 	}
-	return ""
+	return "they are served by FUSE: " + attach.FUSEHint + "; or use --engine inprocess"
 }
