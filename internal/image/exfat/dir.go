@@ -15,6 +15,8 @@ type entry struct {
 	index, count int
 	// gen is the last change of the set.
 	gen uint64
+	// moved is the last change that gave it another name and place.
+	moved uint64
 	// id is Info.ID; 0: not assigned yet.
 	id uint64
 	// child is the loaded content of a directory.

@@ -12,10 +12,11 @@ import (
 
 // Info describes a file or directory. Sizes are in bytes.
 type Info struct {
-	Name              string
-	Dir               bool
-	Size              int64
-	Created, Modified time.Time
+	Name string
+	Dir  bool
+	Size int64
+	// The times are zero for the root.
+	Created, Modified, Accessed time.Time
 	// ID is of this file or directory as long as the volume is mounted,
 	// whatever it is called; never given twice, 0 for the root.
 	ID uint64
@@ -24,7 +25,8 @@ type Info struct {
 // info describes the entry, with the sizes of the open file if it is open.
 func (e *entry) info() Info {
 	i := Info{
-		Name: e.text(), Dir: e.isDir(), Size: e.size, Created: e.created.time(), Modified: e.modified.time(),
+		Name: e.text(), Dir: e.isDir(), Size: e.size,
+		Created: e.created.time(), Modified: e.modified.time(), Accessed: e.accessed.time(),
 	}
 	if e.id == 0 {
 		e.dir.v.ids++
@@ -234,6 +236,41 @@ func (v *Volume) Stat(path string) (_ Info, err error) {
 	return e.info(), nil
 }
 
+// SetTimes sets the times of a file or directory; nil leaves one as it is. exFAT
+// holds the years 1980 to 2107, accesses in units of 2 s and modifications of
+// 10 ms; it has none of the root. What is written later changes them again.
+func (v *Volume) SetTimes(path string, accessed, modified *time.Time) (err error) {
+	defer annotate(&err, "setting the times of %q", path)
+	return v.ordered(func() error {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if err := v.touch(); err != nil {
+			return err
+		}
+		e, _, err := v.walkTo(splitPath(path))
+		if err != nil || e == nil {
+			return err
+		}
+		if e.node != nil { // what was written until now is not to set them later
+			v.persist(e.node, true)
+		}
+		if accessed != nil {
+			s := makeStamp(*accessed)
+			s.tens = 0
+			// Until the old name is gone, the later access marks the new one.
+			if e.moved > v.durable && !s.time().After(e.accessed.time()) {
+				return errOrder
+			}
+			e.accessed = s
+		}
+		if modified != nil {
+			e.modified = makeStamp(*modified)
+		}
+		e.store()
+		return nil
+	})
+}
+
 // List describes what is in a directory, in the order of the directory. With
 // entries that no path can name it returns the others, and an error for each of
 // those; after any other error infos is nil.
@@ -405,6 +442,7 @@ func (e *entry) move(d *directory, units []uint16) error {
 	}
 	old.dir.drop(&old)
 	e.record, e.dir, e.index, e.count, e.gen = next.record, next.dir, next.index, next.count, old.gen
+	e.moved = d.v.gen
 	d.entries[d.v.upcase.key(units)] = e
 	return nil
 }
@@ -488,6 +526,7 @@ func (e *entry) replace(target *entry, units []uint16) error {
 	d.mark(target.index*entryLen, len(place))
 	d.entries[v.upcase.key(units)] = e
 	e.gen = v.changed()
+	e.moved = e.gen
 	v.discardOf(target, content, runs)
 	return nil
 }

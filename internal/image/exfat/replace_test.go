@@ -1,6 +1,7 @@
 package exfat
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -33,7 +34,11 @@ func TestCrashInReplace(t *testing.T) {
 		writeFile(t, v, from, after)
 		require.NoError(t, v.Unmount())
 		for cut := 1; ; cut++ {
-			states, err := cutAmid(t, base.Clone(), cut, r, func(v *Volume) error { return v.Replace(from, "d/saved") })
+			states, err := cutAmid(t, base.Clone(), cut, r, func(v *Volume) error {
+				// An access long ago must not make the new name look like the older one.
+				long := epoch.AddDate(-30, 0, 0)
+				return errors.Join(v.Replace(from, "d/saved"), v.SetTimes("d/saved", &long, nil))
+			})
 			for _, found := range states {
 				requireEither(t, found, "d/saved", before, after)
 				if from == "e/short" { // between folders nothing is lost

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"io/fs"
 	"log"
 	"path"
 	"sync"
@@ -147,9 +148,9 @@ func (n *node) fill(i exfat.Info, a *fuse.Attr) {
 	a.Blocks = (a.Size + cluster - 1) / cluster * cluster / 512
 	a.Uid, a.Gid = n.v.uid, n.v.gid
 	if i.Modified.Unix() < 0 { // the root has no times, and a removed file
-		i.Modified, i.Created = time.Unix(0, 0), time.Unix(0, 0)
+		i.Accessed, i.Modified, i.Created = time.Unix(0, 0), time.Unix(0, 0), time.Unix(0, 0)
 	}
-	a.SetTimes(&i.Modified, &i.Modified, &i.Created)
+	a.SetTimes(&i.Accessed, &i.Modified, &i.Created)
 }
 
 // child returns the inode of a child, made if the kernel does not have it.
@@ -210,9 +211,9 @@ func (n *node) Getattr(_ context.Context, f fusefs.FileHandle, out *fuse.AttrOut
 	return errnoOf(err)
 }
 
-// Setattr changes the size. Owners and modes are refused as the kernel's own
-// driver refuses them; times that are set are not kept, which programs that
-// copy files do not take for an error.
+// Setattr changes the size and the times, as far as exFAT has them; those of the
+// root and of a removed file are lost. Owners and modes are refused as the
+// kernel's own driver refuses them.
 func (n *node) Setattr(ctx context.Context, f fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	uid, hasUID := in.GetUID()
 	gid, hasGID := in.GetGID()
@@ -232,7 +233,29 @@ func (n *node) Setattr(ctx context.Context, f fusefs.FileHandle, in *fuse.SetAtt
 			return no
 		}
 	}
+	if no := n.setTimes(f, in); no != 0 {
+		return no
+	}
 	return n.Getattr(ctx, f, out)
+}
+
+// setTimes sets the times that the request has.
+func (n *node) setTimes(f fusefs.FileHandle, in *fuse.SetAttrIn) syscall.Errno {
+	var accessed, modified *time.Time
+	if t, ok := in.GetATime(); ok {
+		accessed = &t
+	}
+	if t, ok := in.GetMTime(); ok {
+		modified = &t
+	}
+	if accessed == nil && modified == nil {
+		return 0
+	}
+	err := n.v.volume.SetTimes(n.path(""), accessed, modified)
+	if f != nil && errors.Is(err, fs.ErrNotExist) {
+		return 0
+	}
+	return n.v.errno("setting times", err)
 }
 
 func (n *node) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
