@@ -16,8 +16,9 @@
 // is started, and reach it through a pipe.
 //
 // The state of attachments is in the runtime folder (see [RuntimeDir]), one
-// file each, all under one lock; it is compared with the kernel before
-// anything is done to a device. A serving process that died is noticed by the
+// file each with a lock of its own; it is compared with the kernel before
+// anything is done to a device. Every wait for a serving process has a bound and
+// ends with the context, and no other image waits meanwhile. A serving process that died is noticed by the
 // next call of [List], [Attach] or [Detach], and its device and mounts are
 // removed.
 //
@@ -29,13 +30,15 @@
 // [Filesystems] are mounted. Ownership is what the file system stores, since
 // Linux has no "noowners": for exFAT and FAT32 everything belongs to the user
 // who attached (under sudo: the one who called sudo), and the empty root of a
-// new volume is given to that user. From the second mount of a volume on it is
+// new volume is given to that user. The volume of an image that others may not
+// read, or that is encrypted, is closed to them. From the second mount of a volume on it is
 // trimmed when it is attached, as macOS does.
 //
 // # What it refuses
 //
 // It attaches no image twice and touches no device, mount or process that is
-// not provably its own. It mounts no file system that is not on the list, and
+// not provably its own. It uses no runtime folder that another user could
+// replace or change. It mounts no file system that is not on the list, and
 // never another one than is there. Other systems than Linux get
 // errors.ErrUnsupported.
 package attach
