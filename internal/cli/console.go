@@ -59,7 +59,7 @@ func printTable(w io.Writer, rows [][]string, width int) error {
 	for line := range strings.Lines(aligned.String()) {
 		line = strings.TrimRight(line, " \n")
 		if err == nil {
-			_, err = fmt.Fprintln(w, cut(line, cmp.Or(width, len(line))))
+			_, err = fmt.Fprintln(w, safetext.BreakCommands(cut(line, cmp.Or(width, len(line)))))
 		}
 	}
 	return err

@@ -16,6 +16,7 @@ import (
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
 	"dmgbench/internal/result"
+	"dmgbench/internal/system/safetext"
 )
 
 // Options describe the terminal.
@@ -107,9 +108,10 @@ func Methods(w io.Writer, p *plan.Plan, r *result.Result) error {
 	return deliver(w, t.Bytes(), "methods of run "+r.Run)
 }
 
-// deliver writes a rendered document at once.
+// deliver writes a rendered document at once, without commands for the log of a
+// workflow.
 func deliver(w io.Writer, text []byte, title string) error {
-	if _, err := w.Write(text); err != nil {
+	if _, err := io.WriteString(w, safetext.BreakCommands(string(text))); err != nil {
 		return fmt.Errorf("writing %q: %w", title, err)
 	}
 	return nil

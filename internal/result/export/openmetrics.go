@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/result"
+	"dmgbench/internal/system/safetext"
 )
 
 // family is one metric with its samples, which have to be adjacent.
@@ -33,7 +34,7 @@ func (list *families) add(name, unit, help, value string, labels ...string) {
 	f := (*list)[i]
 	var names, pairs []string
 	for pair := range slices.Chunk(labels, 2) {
-		text := labelEscapes.Replace(strings.ToValidUTF8(pair[1], "\uFFFD"))
+		text := labelEscapes.Replace(safetext.Clean(pair[1])) // the format has controls, too, and a terminal obeys them
 		names, pairs = append(names, pair[0]), append(pairs, pair[0]+`="`+text+`"`)
 	}
 	series := f.name + "{" + strings.Join(pairs, ",") + "} "

@@ -10,16 +10,22 @@ import (
 )
 
 // Clean is text that can be printed on a terminal and in the log of a workflow. Line ends, tabs and blanks stay;
-// other control characters, those that [IsHidden] finds, and invalid UTF-8 become U+FFFD. What GitHub's runner takes
-// for a command ("::" where a line starts, "##[" anywhere) is broken up by a blank.
+// other control characters, those that [IsHidden] finds, and invalid UTF-8 become U+FFFD, and commands are broken up,
+// see [BreakCommands].
 func Clean(s string) string {
+	return strings.Map(replace, BreakCommands(strings.ToValidUTF8(s, "\uFFFD")))
+}
+
+// BreakCommands puts a blank into what GitHub's runner takes for a command in a log: "::" where a line starts, and
+// "##[" anywhere.
+func BreakCommands(s string) string {
 	var b strings.Builder
-	for line := range strings.Lines(strings.ToValidUTF8(s, "\uFFFD")) {
+	for line := range strings.Lines(s) {
 		text := strings.TrimLeftFunc(line, unicode.IsSpace)
 		if strings.HasPrefix(text, "::") {
 			line = line[:len(line)-len(text)] + ": " + text[1:]
 		}
-		b.WriteString(strings.Map(replace, strings.ReplaceAll(line, "##[", "## [")))
+		b.WriteString(strings.ReplaceAll(line, "##[", "## ["))
 	}
 	return b.String()
 }
