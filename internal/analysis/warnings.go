@@ -115,7 +115,7 @@ func (s *runData) warnings(c cell, q plan.Quantity, sum result.Summary) []result
 
 // hostKinds are the kinds of warning about a machine, not of a step.
 var hostKinds = []string{"battery", "low-power", "thermal", "cpu-quota", "busy", "virtual", "sleep",
-	"translated", "memory-pressure", "network", "image-host", "nearly-full", "swap", "snapshots"}
+	"translated", "memory-pressure", "network", "image-host", "compressed", "nearly-full", "swap", "snapshots"}
 
 // hostWarnings are the facts of a session's host that weaken its numbers.
 func hostWarnings(h result.Host) []result.Warning {

@@ -201,6 +201,7 @@ var warningHints = map[string]string{
 	"memory-pressure": "end other programs",
 	"nearly-full":     "make room on the disk, or measure on another",
 	"image-host":      "measure on a real disk: --on DIR",
+	"compressed":      "measure on a file system that does not compress: --on DIR",
 	"network":         "measure on a disk of this machine: --on DIR",
 	"virtual":         "compare only with runs on the same virtual machine",
 	"governor":        "cpupower frequency-set -g performance (as root) keeps the clock rate up",

@@ -136,7 +136,7 @@ func shortWarning(w result.Warning) string {
 
 // runKinds are the kinds of warnings about the machine or the run.
 var runKinds = strings.Fields(`battery low-power thermal cpu-quota quota busy virtual sleep translated memory-pressure
-	network image-host nearly-full swap snapshots few-rounds`)
+	network image-host compressed nearly-full swap snapshots few-rounds`)
 
 // aboutRun reports whether a warning is about the machine or the run.
 func aboutRun(w result.Warning) bool { return slices.Contains(runKinds, w.Kind) }

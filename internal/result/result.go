@@ -158,6 +158,7 @@ type Disk struct {
 	Bus        string `json:"bus"`
 	Medium     string `json:"medium"` // ssd | hdd | memory | network | unknown
 	Encrypted  string `json:"encrypted"`
+	Compressed bool   `json:"compressed,omitempty"` // by the file system, as its mount options ask for it
 	Free       int64  `json:"free"`
 	Total      int64  `json:"total"`
 	Location   string `json:"location,omitempty"`  // internal | external | ""

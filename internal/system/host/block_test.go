@@ -82,9 +82,9 @@ func TestBlockDirStaysInTheTree(t *testing.T) {
 func TestTheDeviceOfAMappingIsFoundByItsLink(t *testing.T) {
 	const dm = "sys/devices/virtual/block/dm-3"
 	tr := grow(t, map[string]string{
-		"proc/self/mountinfo": "26 22 0:44 / / rw - btrfs /dev/mapper/pool rw\n", "dev/mapper/pool": "-> ../dm-3",
+		"proc/self/mountinfo": "26 22 0:44 / / rw - btrfs /dev/mapper/pool rw,compress-force=zstd:3\n", "dev/mapper/pool": "-> ../dm-3",
 		"sys/class/block/dm-3": "-> ../../devices/virtual/block/dm-3", dm + "/dm/uuid": "CRYPT-LUKS2-1\n", dm + "/queue/rotational": "0\n",
 	})
 	assert.Equal(t, dm, tr.mounted(tr.mount("/x")))
-	assert.Equal(t, result.Disk{Filesystem: "btrfs", Medium: "ssd", Encrypted: "dm-crypt"}, tr.under("/x"))
+	assert.Equal(t, result.Disk{Filesystem: "btrfs", Medium: "ssd", Encrypted: "dm-crypt", Compressed: true}, tr.under("/x"))
 }

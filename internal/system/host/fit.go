@@ -123,6 +123,7 @@ func Warnings(h result.Host) []result.Warning {
 		isNetwork := d.Medium == "network"
 		add(isNetwork, "network", "%s is another machine's, reached by %s", at, d.Filesystem)
 		add(!isNetwork && (d.Bus == "Disk Image" || d.Bus == "loop"), "image-host", "%s is a disk image itself", at)
+		add(d.Compressed, "compressed", "%s is compressed by its file system: sizes on it are smaller than elsewhere", at)
 		free := float64(d.Free) / float64(max(d.Total, 1))
 		add(d.Total > 0 && free < minFreeShare, "nearly-full", "%s had %.0f %% free space", at, 100*free)
 	}

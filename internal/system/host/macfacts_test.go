@@ -90,8 +90,8 @@ func TestDiskWarnings(t *testing.T) {
 		return out
 	}
 	h := result.Host{Translated: true, MemoryPressure: "warning", Disks: []result.Disk{
-		{Medium: "network", Filesystem: "smbfs"}, {Place: "x", Bus: "Disk Image", Total: 100, Free: 9}, {Bus: "nvme", Total: 100, Free: 10}}}
-	assert.Equal(t, []string{"translated", "memory-pressure", "network", "image-host", "nearly-full"}, kinds(Warnings(h)))
+		{Medium: "network", Filesystem: "smbfs"}, {Place: "x", Bus: "Disk Image", Total: 100, Free: 9}, {Bus: "nvme", Total: 100, Free: 10, Compressed: true}}}
+	assert.Equal(t, []string{"translated", "memory-pressure", "network", "image-host", "nearly-full", "compressed"}, kinds(Warnings(h)))
 	list := Warnings(h)
 	assert.Equal(t, "the disk measured on is another machine's, reached by smbfs", list[2].Text)
 	assert.Equal(t, `the disk at place "x" had 9 % free space`, list[4].Text)

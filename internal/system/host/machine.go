@@ -364,7 +364,7 @@ func (t tree) mount(name string) (m Mount) {
 // under describes the disk of an absolute path without links.
 func (t tree) under(name string) result.Disk {
 	m := t.mount(name)
-	d := result.Disk{Filesystem: clean(m.Type)}
+	d := result.Disk{Filesystem: clean(m.Type), Compressed: strings.Contains(m.Options, "compress")}
 	switch {
 	case m.Type == "tmpfs" || m.Type == "ramfs":
 		d.Medium = "memory"
@@ -467,6 +467,7 @@ type Mount struct {
 	Point        string // the folder
 	Type         string // of the file system
 	Source       string // such as a device
+	Options      string // of the file system, separated by commas
 	ReadOnly     bool
 }
 
@@ -480,7 +481,7 @@ func ParseMounts(table string) (list []Mount) {
 			continue
 		}
 		m := Mount{Point: unescape(mount[4]), Type: system[0], Source: unescape(system[1]),
-			ReadOnly: strings.HasPrefix(mount[5]+",", "ro,")}
+			Options: strings.Join(system[2:], ","), ReadOnly: strings.HasPrefix(mount[5]+",", "ro,")}
 		if _, err := fmt.Sscanf(mount[2], "%d:%d", &m.Major, &m.Minor); err == nil {
 			list = append(list, m)
 		}
