@@ -6,12 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"dmgbench/internal/image/container/crypt"
 	"dmgbench/internal/system/hostio"
 )
 
@@ -247,4 +249,24 @@ func TestDescribe(t *testing.T) {
 	assert.Equal(t, Description{Format: UDSB, Size: 8 << 20, BandSize: 1 << 20, Version: 1}, got)
 	_, err = Describe(d, "missing")
 	assert.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// TestEndOfImage: the trailer of an encrypted image of version 1 is recognised before other bytes, where it states that it
+// starts there, and that of the disk on which the image is not.
+func TestEndOfImage(t *testing.T) {
+	d := tempDir(t)
+	for start, want := range map[int]int64{8192: 8192 + crypt.TrailerSize, 8704: 0} {
+		b := make([]byte, start+crypt.TrailerSize+2048)
+		b = b[:len(b)/SectorSize*SectorSize]
+		binary.BigEndian.PutUint64(b[start+crypt.TrailerStart:], 8192)
+		copy(b[start+crypt.TrailerSize-len(markV1):], markV1)
+		name := strconv.Itoa(start)
+		require.NoError(t, os.WriteFile(filepath.Join(d.Path(), name), b, 0o600))
+		img, err := Open(d, name, OpenOptions{ReadOnly: true})
+		require.NoError(t, err)
+		end, err := EndOfImage(img)
+		require.NoError(t, err)
+		assert.Equal(t, want, end)
+		require.NoError(t, img.Close())
+	}
 }
