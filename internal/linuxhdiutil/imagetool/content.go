@@ -371,7 +371,8 @@ func (c *call) extract(image *imageFile, v *exfat.Volume) error {
 	i, err2 := v.Stat(at)
 	if errors.Is(err2, fs.ErrNotExist) && !c.has("d") {
 		name := c.operands[1]
-		err2 = refuse("No such file or directory: the image has no %q; -d %s names the folder to copy into%.0w", name, name, err2)
+		err2 = refuse("No such file or directory: the image has no %[1]q; -d %[1]s names the folder to copy into%.0[2]w",
+			name, err2)
 	}
 	if err := cmp.Or(err1, err2); err != nil {
 		return err

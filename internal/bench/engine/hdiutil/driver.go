@@ -227,8 +227,8 @@ var (
 
 // messageClasses are the classes that messages name, those with more specific
 // words first.
-var messageClasses = []Class{Busy, Locked, Auth, NoSpace, Quota, OpenFiles, TooLarge, Exists, NotFound, Permission, NotPermitted,
-	NoFileSystem, Damaged, NotImage, Unsupported, NoDevice, NoHelper, Battery, Invalid}
+var messageClasses = []Class{Busy, Locked, Auth, NoSpace, Quota, OpenFiles, TooLarge, Exists, NotFound, Permission,
+	NotPermitted, NoFileSystem, Damaged, NotImage, Unsupported, NoDevice, NoHelper, Battery, Invalid}
 
 // ToolError is a tool's failure.
 type ToolError struct {
