@@ -100,6 +100,7 @@ func (bd *band) openLocked(b *bundle, create bool) error {
 		if !b.open.halve() {
 			time.Sleep(10 * time.Millisecond) // until a transfer ends: all bands that are open are in one
 		}
+		o.Exclusive = false // a file that needs two descriptors may have been made with the first
 		f, err = b.bands.Open(files.BandName(bd.index), o)
 	}
 	if errors.Is(err, fs.ErrNotExist) && !bd.missing {
@@ -282,7 +283,10 @@ func (s *openBands) halve() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := len(s.list)
-	s.limit = max(before/2, 1)
+	if before == 0 {
+		return false
+	}
+	s.limit = max(before/2, 4)
 	s.closeOldest(before / 2)
 	return len(s.list) < before
 }

@@ -401,21 +401,32 @@ func (c *call) extract(image *imageFile, v *exfat.Volume) error {
 	case !i.Dir:
 		err = c.extractFile(v, at, to, base)
 	case base != "":
-		folders[base], err = i, makeFolder(to, base)
+		err = makeFolder(to, base)
 	}
-	if err == nil && i.Dir {
+	if err != nil {
+		return err
+	}
+	if i.Dir {
+		if base != "" {
+			folders[base] = i
+		}
 		e := v.Walk(at, func(p string, i exfat.Info) error {
 			name := path.Join(base, strings.TrimPrefix(strings.TrimPrefix(p, at), "/"))
-			if i.Dir {
-				folders[name] = i
-				return makeFolder(to, name)
+			if !i.Dir {
+				return report(p, c.extractFile(v, p, to, name))
 			}
-			return report(p, c.extractFile(v, p, to, name))
+			if err := makeFolder(to, name); err != nil {
+				return err
+			}
+			folders[name] = i
+			return nil
 		}, report)
-		err = cmp.Or(e, err)
+		if e != nil {
+			err = e
+		}
 	}
 	for name, i := range folders {
-		err = cmp.Or(err, setTime(to, name, i))
+		err = errors.Join(err, setTime(to, name, i))
 	}
 	switch {
 	case failed > 0 && c.ctx.Err() == nil:
