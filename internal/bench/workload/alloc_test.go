@@ -19,7 +19,8 @@ func (v nullVolume) Create(string, int64, FileOptions) (File, error) { return v.
 func (v nullVolume) Open(string, FileOptions) (File, error)          { return v.nullFile, nil }
 func (nullVolume) Remove(string) error                               { return nil }
 func (nullVolume) Rename(string, string) error                       { return nil }
-func (nullVolume) List(string) ([]Entry, error)                      { return nil, nil }
+func (nullVolume) Rmdir(string) error                                { return nil }
+func (nullVolume) List(string) ([]string, error)                     { return nil, nil }
 func (nullVolume) Size(string) (int64, error)                        { return 0, nil }
 func (nullVolume) Free() (int64, error)                              { return 1 << 40, nil }
 func (nullVolume) Sync() error                                       { return nil }
@@ -37,7 +38,7 @@ func (nullFile) Close() error                                    { return nil }
 // Nothing inside a span allocates, nor does handing out files.
 func TestTimedSpansAllocateNothing(t *testing.T) {
 	var stop atomic.Bool
-	sp := &span{clock: clock.NewReal(), call: 4096, stop: &stop, buf: make([]byte, 4096)}
+	sp := &span{clock: clock.NewReal(), most: 4096, stop: &stop, buf: make([]byte, 4096)}
 	w := &wave{}
 	for range 16 {
 		w.jobs = append(w.jobs, &job{item: Item{Size: 100_000}, file: nullFile{}, buf: make([]byte, 100_000), sync: hostio.SyncFull})

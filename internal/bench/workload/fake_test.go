@@ -119,18 +119,20 @@ func (v *fakeVolume) Rename(from, to string) error {
 	return nil
 }
 
-func (v *fakeVolume) List(folder string) (out []Entry, _ error) {
+func (v *fakeVolume) Rmdir(name string) error { return v.Remove(name) }
+
+func (v *fakeVolume) List(folder string) (out []string, _ error) {
 	v.note("list "+folder, 0)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for name := range v.files {
 		if path.Dir(name) == path.Clean(folder) {
-			out = append(out, Entry{Name: path.Base(name)})
+			out = append(out, path.Base(name))
 		}
 	}
 	for name := range v.dirs {
 		if path.Dir(name) == path.Clean(folder) && name != "." {
-			out = append(out, Entry{Name: path.Base(name), Dir: true})
+			out = append(out, path.Base(name))
 		}
 	}
 	return out, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -17,9 +18,14 @@ import (
 // operation is what has one latency.
 type operation struct {
 	kind, name string
+	vol, to    Volume                                        // copy has both
 	do         func(w *operationWorker, op *operation) error // is timed
 	item       Item                                          // create, rewrite, read: the file
-	buf        []byte                                        // its data
+
+	// Of the wave: the open folders of vol and to, the name in them, and the data.
+	at, toAt Volume
+	base     string
+	buf      []byte
 
 	start, end int64 // ns on the step's clock
 	done       bool
@@ -35,9 +41,16 @@ type operation struct {
 type operationStep struct {
 	step
 	workers   []*operationWorker
-	latencies []*result.Latencies // of out.Operations
-	spanNS    int64               // of all waves
-	mem       []byte              // for data, or divided among the workers
+	latencies []*result.Latencies   // of out.Operations
+	spanNS    int64                 // of all waves
+	mem       []byte                // for data, or divided among the workers
+	folders   map[openFolder]Folder // of the wave
+}
+
+// openFolder is where a [Folder] is.
+type openFolder struct {
+	vol  Opener
+	name string
 }
 
 // operationWorker is what one worker of an operationStep has.
@@ -51,10 +64,10 @@ type operationWorker struct {
 // reports its progress, and garbage is collected.
 const waveOperations = 5000
 
-// call is an operation on a name.
-func (s *operationStep) call(kind, name string, call func() error) operation {
-	return operation{kind: kind, name: name, do: func(*operationWorker, *operation) error {
-		err := call()
+// call is an operation on a name of a volume.
+func (s *operationStep) call(kind, name string, vol Volume, call func(at Volume, name string) error) operation {
+	return operation{kind: kind, name: name, vol: vol, do: func(_ *operationWorker, op *operation) error {
+		err := call(op.at, op.base)
 		if s.l.dataless && err == nil {
 			err = s.vol.(Dataless).Operate(kind, 0)
 		}
@@ -62,11 +75,11 @@ func (s *operationStep) call(kind, name string, call func() error) operation {
 	}}
 }
 
-// calls are operations on names.
-func (s *operationStep) calls(kind string, names []string, call func(name string) error) []operation {
+// calls are operations on names of a volume.
+func (s *operationStep) calls(kind string, names []string, vol Volume, call func(at Volume, name string) error) []operation {
 	ops := make([]operation, len(names))
 	for i, name := range names {
-		ops[i] = s.call(kind, name, func() error { return call(name) })
+		ops[i] = s.call(kind, name, vol, call)
 	}
 	return ops
 }
@@ -117,12 +130,15 @@ func (s *operationStep) run(ctx context.Context, stages [][]operation) error {
 // timeStage times operations that do not depend on each other, in waves.
 func (s *operationStep) timeStage(ctx context.Context, ops []operation) error {
 	for all := len(ops); len(ops) > 0; {
-		n := s.fill(ops)
-		err := s.timeWave(ops[:n])
+		n, err := s.fill(ops)
+		if err == nil {
+			err = s.timeWave(ops[:n])
+		}
+		closed := s.closeFolders()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err != nil {
+		if err := errors.Join(err, closed); err != nil {
 			return err
 		}
 		ops = ops[n:]
@@ -135,12 +151,13 @@ func (s *operationStep) timeStage(ctx context.Context, ops []operation) error {
 	return nil
 }
 
-// fill makes the data of the next wave, as far as the memory goes, and returns
-// the number of its operations.
-func (s *operationStep) fill(ops []operation) (n int) {
-	mem := s.mem
-	for n < min(len(ops), waveOperations) {
-		if op := &ops[n]; s.write && op.item.Size > 0 && !s.l.dataless {
+// fill opens the folders of the next wave and makes its data, as far as
+// descriptors and memory go, and returns the number of its operations.
+func (s *operationStep) fill(ops []operation) (n int, err error) {
+	mem, most := s.mem, hostio.MaxOpen()/foldersShare
+	for n < min(len(ops), waveOperations) && len(s.folders) < most {
+		op := &ops[n]
+		if s.write && op.item.Size > 0 && !s.l.dataless {
 			cost := s.l.cost(op.item)
 			if cost > int64(len(mem)) {
 				break
@@ -148,9 +165,50 @@ func (s *operationStep) fill(ops []operation) (n int) {
 			op.buf, mem = mem[:op.item.Size], mem[cost:]
 			s.o.Data.fillParallel(op.buf, op.item.dataKey())
 		}
+		op.at, op.base, err = s.resolve(op.vol, op.name)
+		if err == nil && op.to != nil {
+			op.toAt, _, err = s.resolve(op.to, op.name)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("operation %s of %q: opening its folder: %w", op.kind, op.name, err)
+		}
 		n++
 	}
-	return n
+	return n, nil
+}
+
+// foldersShare of the descriptors may be those of open folders, of which each
+// takes two.
+const foldersShare = 8
+
+// resolve opens the folder of a name and returns the name in it. On a volume that
+// cannot do that, it is the volume itself.
+func (s *operationStep) resolve(vol Volume, name string) (at Volume, base string, err error) {
+	opener, ok := vol.(Opener)
+	if !ok {
+		return vol, name, nil
+	}
+	key := openFolder{opener, path.Dir(name)}
+	if s.folders == nil {
+		s.folders = map[openFolder]Folder{}
+	}
+	if s.folders[key] == nil {
+		folder, err := opener.OpenFolder(key.name)
+		if err != nil {
+			return nil, "", err
+		}
+		s.folders[key] = folder
+	}
+	return s.folders[key], path.Base(name), nil
+}
+
+// closeFolders closes the folders of a wave.
+func (s *operationStep) closeFolders() (err error) {
+	for _, f := range s.folders {
+		err = errors.Join(err, f.Close())
+	}
+	clear(s.folders)
+	return err
 }
 
 // timeWave starts the workers on one wave, waits for them and records what they
@@ -209,10 +267,10 @@ func (s *operationStep) record(op *operation) {
 func (s *operationStep) transferFile(w *operationWorker, op *operation) error {
 	o, f, err := s.o.fileOptions(w.id), File(nil), error(nil)
 	if op.kind == "create" {
-		f, err = s.vol.Create(op.name, op.item.Size, o)
+		f, err = op.at.Create(op.base, op.item.Size, o)
 	} else {
 		o.Write = op.kind == "rewrite"
-		f, err = s.vol.Open(op.name, o)
+		f, err = op.at.Open(op.base, o)
 	}
 	if err != nil {
 		return err
@@ -221,7 +279,7 @@ func (s *operationStep) transferFile(w *operationWorker, op *operation) error {
 	if s.l.dataless {
 		w.job.skipper = f.(Skipper)
 	}
-	w.transfer(&w.job)
+	w.call(&w.job)
 	if op.bytes = op.item.Size; s.write {
 		op.cache, op.synced = f.Cache(), w.job.synced
 	}
@@ -229,16 +287,16 @@ func (s *operationStep) transferFile(w *operationWorker, op *operation) error {
 }
 
 // copyFile copies a file to another volume, flushes and closes it.
-func (s *operationStep) copyFile(ctx context.Context, w *operationWorker, op *operation, to Volume) error {
-	size, err := s.vol.Size(op.name)
+func (s *operationStep) copyFile(ctx context.Context, w *operationWorker, op *operation) error {
+	size, err := op.at.Size(op.base)
 	if err != nil {
 		return err
 	}
-	from, err := s.vol.Open(op.name, s.o.fileOptions(w.id))
+	from, err := op.at.Open(op.base, s.o.fileOptions(w.id))
 	if err != nil {
 		return err
 	}
-	f, err := to.Create(op.name, size, s.o.fileOptions(w.id))
+	f, err := op.toAt.Create(op.base, size, s.o.fileOptions(w.id))
 	if err != nil {
 		return errors.Join(err, from.Close())
 	}

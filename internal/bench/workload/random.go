@@ -106,7 +106,7 @@ func Random(ctx context.Context, vol Volume, st plan.Step, key Key, o Options) (
 // evicts the file as far as requested, and finds out the state of the cache.
 func (r *random) open(ctx context.Context, id int, mem []byte) (err error) {
 	o, n, block := r.o.fileOptions(id), int64(r.o.Workers), r.o.Block
-	w := &randomWorker{random: r, span: span{clock: r.o.Clock, done: ctx.Done(), stop: &r.stop, call: block},
+	w := &randomWorker{random: r, span: span{clock: r.o.Clock, done: ctx.Done(), stop: &r.stop, most: block},
 		src: r.key.source("random", id), left: math.MaxInt64, first: math.MaxInt64}
 	if amount := int64(r.st.Amount); amount > 0 { // the first workers have one operation more
 		w.left = (units.RoundUp(amount, block)/block + n - 1 - int64(id)) / n
@@ -164,10 +164,10 @@ func (w *randomWorker) operate() bool {
 	if float64(w.src.Uint64()>>11) < float64(w.st.Reads)*(1<<53) {
 		kind, p = randomRead, w.buf
 	} else if !w.l.dataless {
-		p = p[w.next:][:w.call]
+		p = p[w.next:][:w.most]
 		w.next = (w.next + len(p)) % len(w.data)
 	}
-	off, start := int64(pick(w.src, int(int64(w.st.FileSize)/w.call)))*w.call, w.end
+	off, start := int64(pick(w.src, int(int64(w.st.FileSize)/w.most)))*w.most, w.end
 	if !w.l.dataless {
 		w.yield(w.end)
 		start = int64(w.clock.Now())
@@ -190,7 +190,7 @@ func (w *randomWorker) operate() bool {
 func (w *randomWorker) do(kind int, p []byte, off, start int64) {
 	switch {
 	case w.l.dataless:
-		w.err = w.vol.(Dataless).Operate(randomKinds[kind], w.call)
+		w.err = w.vol.(Dataless).Operate(randomKinds[kind], w.most)
 	case kind == randomRead:
 		w.err = readFull(w.file, p, off)
 	case kind == randomWrite:

@@ -339,7 +339,7 @@ func TestRandomOnADatalessVolume(t *testing.T) {
 func TestRandomOperationsAllocateNothing(t *testing.T) {
 	r := &random{step: step{o: Options{Clock: clock.NewReal(), Sync: hostio.SyncFull}},
 		st: plan.Step{FileSize: 1 << 20, Reads: 0.5, Flush: 1}}
-	w := &randomWorker{random: r, span: span{clock: r.o.Clock, stop: &r.stop, call: 4096}, src: Key{}.source("random", 0),
+	w := &randomWorker{random: r, span: span{clock: r.o.Clock, stop: &r.stop, most: 4096}, src: Key{}.source("random", 0),
 		file: nullFile{}, data: bytes.Repeat([]byte{1}, 1<<14), left: math.MaxInt64, deadline: math.MaxInt64}
 	w.buf = make([]byte, 4096)
 	for kind := range w.latency {

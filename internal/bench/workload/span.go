@@ -43,7 +43,7 @@ type job struct {
 // file's clock. Its methods do not allocate, lock, log or send.
 type span struct {
 	clock clock.Clock
-	call  int64           // most bytes of one call
+	most  int64           // bytes of one call
 	done  <-chan struct{} // closed when the step is cancelled
 	stop  *atomic.Bool    // set when another file has failed
 	write bool
@@ -78,11 +78,17 @@ func (s *span) yield(now int64) {
 // transfer times one file: its calls, and when writing its flush.
 func (s *span) transfer(j *job) {
 	j.start = int64(s.clock.Now())
+	s.call(j)
+	j.end = int64(s.clock.Now())
+}
+
+// call makes the calls of one file, and when writing the flush.
+func (s *span) call(j *job) {
 	if j.ring != nil {
 		j.err = j.ring.drain(j, s)
 	}
-	for off := int64(0); off < j.item.Size && j.ring == nil && j.err == nil; off += s.call {
-		size := min(s.call, j.item.Size-off)
+	for off := int64(0); off < j.item.Size && j.ring == nil && j.err == nil; off += s.most {
+		size := min(s.most, j.item.Size-off)
 		switch {
 		case s.stopped():
 			j.err = errStopped
@@ -97,7 +103,6 @@ func (s *span) transfer(j *job) {
 	if s.write && j.err == nil && j.sync != hostio.SyncNone {
 		j.synced, j.err = j.file.Sync(j.sync)
 	}
-	j.end = int64(s.clock.Now())
 }
 
 // readFull reads len(p) bytes. The end of the file before that is

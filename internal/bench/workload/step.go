@@ -135,11 +135,11 @@ func (s *step) runWaves(ctx context.Context, mem []byte) (err error) {
 // newSpan is the view of one worker. When reading, it has its own part of the
 // memory.
 func (s *step) newSpan(ctx context.Context, mem []byte, id int) *span {
-	sp := &span{clock: s.o.Clock, call: s.l.call, done: ctx.Done(), stop: &s.stop, write: s.write}
+	sp := &span{clock: s.o.Clock, most: s.l.call, done: ctx.Done(), stop: &s.stop, write: s.write}
 	if !s.write && !s.l.dataless {
 		each := s.l.memory / int64(s.o.Workers)
 		sp.buf = mem[int64(id)*each : int64(id+1)*each]
-		sp.call = min(sp.call, each)
+		sp.most = min(sp.most, each)
 	}
 	return sp
 }

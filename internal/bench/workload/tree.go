@@ -117,14 +117,16 @@ func (spec *TreeSpec) AddFiles(items []Item) {
 // operation. Afterwards the spec has the tree as it is then. These are the
 // operations, and what their latencies contain:
 //
-//	mkdir, list, remove, rmdir, rename, symlink, chmod: one call
+//	mkdir, remove, rmdir, rename, symlink, chmod: one call
+//	list: open, read all names, close
 //	stat: looking up the size of a file
 //	create: create, write calls, flush by Options.Sync, close
 //	rewrite: open, write calls, flush by Options.Sync, close
 //	read: open, read calls, close
 //	copy: looking up the size, open, create, read and write calls, flush by Options.Sync, close of both
 //
-// Making data, eviction, and the flush of the volume at the end are outside of
+// Names are looked up in folders that were opened before, on a volume that can
+// do so ([Opener]). That, making data, eviction, and the flush of the volume at the end are outside of
 // all latencies and of their span.
 func RunTree(ctx context.Context, vol Volume, spec *TreeSpec, o Options) (Outcome, error) {
 	o = o.withDefaults()
@@ -158,25 +160,28 @@ func (s *operationStep) stages(ctx context.Context, spec *TreeSpec) [][]operatio
 	for _, it := range files {
 		names = append(names, it.Name)
 	}
-	list := func(folder string) error {
-		_, err := s.vol.List(folder)
+	// By level, so that no folder is looked up before the one around it is listed.
+	list := byLevel(s.calls("list", t.Folders, s.vol, func(at Volume, name string) error {
+		_, err := at.List(name)
 		return err
-	}
+	}))
 	switch spec.Action {
 	case "create":
-		stages := append(byLevel(s.calls("mkdir", t.Folders, s.vol.Mkdir)), s.transfers("create", s.transferFile))
+		stages := append(byLevel(s.calls("mkdir", t.Folders, s.vol, Volume.Mkdir)), s.transfers("create", s.transferFile))
 		return append(stages, s.links(t, s.vol)...)
 	case "list":
-		return [][]operation{s.calls("list", t.Folders, list), s.calls("stat", names, func(name string) error {
-			_, err := s.vol.Size(name)
+		return append(list, s.calls("stat", names, s.vol, func(at Volume, name string) error {
+			_, err := at.Size(name)
 			return err
-		})}
+		}))
 	case "copy":
 		copies := s.transfers("copy", func(w *operationWorker, op *operation) error {
-			return s.copyFile(ctx, w, op, spec.To)
+			return s.copyFile(ctx, w, op)
 		})
-		stages := append([][]operation{s.calls("list", t.Folders, list)},
-			byLevel(s.calls("mkdir", t.Folders, spec.To.Mkdir))...)
+		for i := range copies {
+			copies[i].to = spec.To
+		}
+		stages := append(list, byLevel(s.calls("mkdir", t.Folders, spec.To, Volume.Mkdir))...)
 		return append(append(stages, copies), s.links(&Tree{Links: t.Links}, spec.To)...)
 	case "rewrite":
 		chosen := map[string]bool{}
@@ -196,14 +201,18 @@ func (s *operationStep) stages(ctx context.Context, spec *TreeSpec) [][]operatio
 		for i, it := range files {
 			to := it.renamed()
 			spec.Files[i] = to
-			ops[i] = s.call("rename", it.Name, func() error { return s.vol.Rename(it.Name, to.Name) })
+			// Both names are of one length, with and without the folder.
+			ops[i] = s.call("rename", it.Name, s.vol, func(at Volume, name string) error {
+				return at.Rename(name, to.Name[len(to.Name)-len(name):])
+			})
 		}
 		return [][]operation{ops}
 	case "delete":
 		for _, l := range t.Links {
 			names = append(names, l.Name)
 		}
-		stages := append(byLevel(s.calls("rmdir", t.Folders, s.vol.Remove)), s.calls("remove", names, s.vol.Remove))
+		stages := append(byLevel(s.calls("rmdir", t.Folders, s.vol, Volume.Rmdir)),
+			s.calls("remove", names, s.vol, Volume.Remove))
 		slices.Reverse(stages)
 		*t, spec.Files = Tree{}, nil
 		return stages
@@ -215,7 +224,7 @@ func (s *operationStep) stages(ctx context.Context, spec *TreeSpec) [][]operatio
 func (s *operationStep) transfers(kind string, do func(*operationWorker, *operation) error) []operation {
 	ops := make([]operation, len(s.items))
 	for i, it := range s.items {
-		ops[i] = operation{kind: kind, name: it.Name, item: it, do: do}
+		ops[i] = operation{kind: kind, name: it.Name, vol: s.vol, item: it, do: do}
 	}
 	return ops
 }
@@ -242,10 +251,12 @@ func (s *operationStep) links(t *Tree, vol Volume) [][]operation {
 	}
 	var links []operation
 	for _, one := range t.Links {
-		links = append(links, s.call("symlink", one.Name, func() error { return l.Symlink(one.Target, one.Name) }))
+		links = append(links, s.call("symlink", one.Name, vol, func(at Volume, name string) error {
+			return at.(Linker).Symlink(one.Target, name)
+		}))
 	}
-	return [][]operation{links, s.calls("chmod", t.Executables, func(name string) error {
-		return l.Chmod(name, 0o755)
+	return [][]operation{links, s.calls("chmod", t.Executables, vol, func(at Volume, name string) error {
+		return at.(Linker).Chmod(name, 0o755)
 	})}
 }
 

@@ -41,10 +41,11 @@ type Volume interface {
 	Open(name string, o FileOptions) (File, error)
 	// Rename gives a file another name; a file that has that name is replaced.
 	Rename(from, to string) error
-	// List returns the entries of a folder in any order; "." is the root.
-	List(folder string) ([]Entry, error)
-	// Remove deletes a file or an empty folder.
+	// List returns the names in a folder in any order; "." is the root.
+	List(folder string) ([]string, error)
+	// Remove deletes a file or a link, Rmdir an empty folder.
 	Remove(name string) error
+	Rmdir(name string) error
 	// Size is the length of a file in bytes, 0 of a folder. It returns
 	// fs.ErrNotExist if there is neither.
 	Size(name string) (int64, error)
@@ -55,10 +56,19 @@ type Volume interface {
 	Sync() error
 }
 
-// Entry is one entry of a folder.
-type Entry struct {
-	Name string
-	Dir  bool // a folder; links are not followed
+// Opener is implemented by volumes that can look up a folder before its files are
+// timed.
+type Opener interface {
+	Volume
+	OpenFolder(name string) (Folder, error)
+}
+
+// Folder is an open folder as a volume of its own. A method with a name that has
+// no "/" takes no other call than the one that it is named after. Files in it
+// are those of the caller.
+type Folder interface {
+	Volume
+	Close() error
 }
 
 // Linker is implemented by volumes with symbolic links and permissions.

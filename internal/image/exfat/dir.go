@@ -276,10 +276,16 @@ func (v *Volume) dirOf(e *entry) (*directory, error) {
 	return e.child, nil
 }
 
-// walkTo follows the parts of a path; the root has no entry, so e is nil for an
-// empty path.
-func (v *Volume) walkTo(parts []string) (e *entry, d *directory, err error) {
+// walkTo follows the parts of a path; e is nil for an empty path.
+func (f *Folder) walkTo(parts []string) (e *entry, d *directory, err error) {
+	v := f.v
 	d = v.root
+	if f.dir != nil {
+		d = f.dir
+	}
+	if _, loaded := v.dirs[d]; !loaded { // it was removed
+		return nil, nil, fs.ErrNotExist
+	}
 	for i, part := range parts {
 		units, err := encodeName(part)
 		if err != nil {
@@ -299,21 +305,21 @@ func (v *Volume) walkTo(parts []string) (e *entry, d *directory, err error) {
 }
 
 // lookup is walkTo for a path of an open volume.
-func (v *Volume) lookup(path string) (*entry, *directory, error) {
-	if v.closed {
+func (f *Folder) lookup(path string) (*entry, *directory, error) {
+	if f.v.closed {
 		return nil, nil, ErrClosed
 	}
-	return v.walkTo(splitPath(path))
+	return f.walkTo(splitPath(path))
 }
 
 // place resolves the directory and the name for something that is to be made;
 // unless replace is set, it must not exist.
-func (v *Volume) place(path string, replace bool) (*directory, []uint16, error) {
+func (f *Folder) place(path string, replace bool) (*directory, []uint16, error) {
 	parts := splitPath(path)
 	if len(parts) == 0 {
 		return nil, nil, fs.ErrExist
 	}
-	_, d, err := v.walkTo(parts[:len(parts)-1])
+	_, d, err := f.walkTo(parts[:len(parts)-1])
 	if err != nil {
 		return nil, nil, err
 	}
@@ -324,7 +330,7 @@ func (v *Volume) place(path string, replace bool) (*directory, []uint16, error) 
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("%w: %w", fs.ErrInvalid, err)
-	case !replace && d.entries[v.upcase.key(units)] != nil:
+	case !replace && d.entries[f.v.upcase.key(units)] != nil:
 		return nil, nil, fs.ErrExist
 	}
 	return d, units, nil

@@ -39,23 +39,44 @@ func (e *entry) info() Info {
 	return i
 }
 
+// Folder is a directory of a mounted volume, whose methods take paths from it.
+// It stays the same one when it gets another name.
+type Folder struct {
+	v   *Volume
+	dir *directory // nil of the root
+}
+
+// Sub looks up a directory below f, so that paths from it need not be followed
+// from the root again.
+func (f *Folder) Sub(path string) (_ *Folder, err error) {
+	defer annotate(&err, "opening directory %q", path)
+	f.v.mu.Lock()
+	defer f.v.mu.Unlock()
+	_, d, err := f.lookup(path)
+	if err == nil && d == nil {
+		err = ErrNotDir
+	}
+	return &Folder{f.v, d}, err
+}
+
 // Create makes a file of the given size, which reads as zeros, and opens it.
 // Its clusters are in one piece if there is room for that. A path that exists
 // is fs.ErrExist.
-func (v *Volume) Create(path string, size int64) (*File, error) {
-	return v.CreateStriped(path, size, 0)
+func (f *Folder) Create(path string, size int64) (*File, error) {
+	return f.CreateStriped(path, size, 0)
 }
 
 // CreateStriped is Create for one of several writers at work at the same time:
 // where the device has a preferred extent, files of different stripes (numbers
 // of writers, from 1; 0 means none) are put into different extents.
-func (v *Volume) CreateStriped(path string, size int64, stripe int) (f *File, err error) {
+func (f *Folder) CreateStriped(path string, size int64, stripe int) (made *File, err error) {
 	defer annotate(&err, "creating %q", path)
+	v := f.v
 	if size < 0 {
 		return nil, fs.ErrInvalid
 	}
 	err = v.withSpace(func(whole bool) error {
-		d, units, err := v.place(path, false)
+		d, units, err := f.place(path, false)
 		if err != nil {
 			return err
 		}
@@ -67,18 +88,19 @@ func (v *Volume) CreateStriped(path string, size int64, stripe int) (f *File, er
 		if err != nil {
 			return err
 		}
-		f = v.handle(v.newNode(e, v.g.appendRuns(nil, runs)), path)
-		f.n.stripe = stripe
+		made = v.handle(v.newNode(e, v.g.appendRuns(nil, runs)), path)
+		made.n.stripe = stripe
 		return nil
 	})
-	return f, err
+	return made, err
 }
 
 // Mkdir makes a directory; its parent must exist.
-func (v *Volume) Mkdir(path string) (err error) {
+func (f *Folder) Mkdir(path string) (err error) {
 	defer annotate(&err, "making directory %q", path)
+	v := f.v
 	return v.withSpace(func(bool) error {
-		d, units, err := v.place(path, false)
+		d, units, err := f.place(path, false)
 		if err != nil {
 			return err
 		}
@@ -141,11 +163,12 @@ func (v *Volume) handle(n *node, path string) *File {
 
 // Open opens a file for reading and, unless the volume is read-only, for
 // writing.
-func (v *Volume) Open(path string) (_ *File, err error) {
+func (f *Folder) Open(path string) (_ *File, err error) {
 	defer annotate(&err, "opening %q", path)
+	v := f.v
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	e, _, err := v.lookup(path)
+	e, _, err := f.lookup(path)
 	if err != nil {
 		return nil, err
 	}
@@ -173,15 +196,16 @@ func (v *Volume) clusters(e *entry) ([]run, error) {
 // Remove deletes a file or an empty directory. Its clusters count as free at
 // once, those of an open file when its last handle is closed; they are reused
 // when the removal is durable.
-func (v *Volume) Remove(path string) (err error) {
+func (f *Folder) Remove(path string) (err error) {
 	defer annotate(&err, "removing %q", path)
+	v := f.v
 	return v.ordered(func() error {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		if err := v.touch(); err != nil {
 			return err
 		}
-		e, d, err := v.walkTo(splitPath(path))
+		e, d, err := f.walkTo(splitPath(path))
 		switch {
 		case err != nil:
 			return err
@@ -222,11 +246,11 @@ func (v *Volume) discardOf(e *entry, content *directory, runs []run) {
 }
 
 // Stat describes what the path names. The root is a directory without a name.
-func (v *Volume) Stat(path string) (_ Info, err error) {
+func (f *Folder) Stat(path string) (_ Info, err error) {
 	defer annotate(&err, "describing %q", path)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	e, _, err := v.lookup(path)
+	f.v.mu.Lock()
+	defer f.v.mu.Unlock()
+	e, _, err := f.lookup(path)
 	switch {
 	case err != nil:
 		return Info{}, err
@@ -274,11 +298,11 @@ func (v *Volume) SetTimes(path string, accessed, modified *time.Time) (err error
 // List describes what is in a directory, in the order of the directory. With
 // entries that no path can name it returns the others, and an error for each of
 // those; after any other error infos is nil.
-func (v *Volume) List(path string) (infos []Info, err error) {
+func (f *Folder) List(path string) (infos []Info, err error) {
 	defer annotate(&err, "listing %q", path)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	d, infos, err := v.listLocked(path)
+	f.v.mu.Lock()
+	defer f.v.mu.Unlock()
+	d, infos, err := f.listLocked(path)
 	if err != nil {
 		return nil, err
 	}
@@ -286,8 +310,8 @@ func (v *Volume) List(path string) (infos []Info, err error) {
 }
 
 // listLocked is List under mu; it also returns the directory.
-func (v *Volume) listLocked(path string) (*directory, []Info, error) {
-	_, d, err := v.lookup(path)
+func (f *Folder) listLocked(path string) (*directory, []Info, error) {
+	_, d, err := f.lookup(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -302,12 +326,12 @@ func (v *Volume) listLocked(path string) (*directory, []Info, error) {
 	return d, infos, nil
 }
 
-// Walk calls f for everything below a directory, parents before children; paths
+// Walk calls do for everything below a directory, parents before children; paths
 // have no leading slash. It ends with the first error, such as ErrCorrupt at a
 // directory that contains itself; but for a directory that cannot be listed, and
 // for each entry of one that no path can name, it calls failed, if that is not
 // nil, and continues unless failed returns an error.
-func (v *Volume) Walk(path string, f func(path string, i Info) error,
+func (f *Folder) Walk(path string, do func(path string, i Info) error,
 	failed func(path string, err error) error) error {
 	seen := map[int64]bool{} // places of the first clusters of directories
 	fail := func(path string, err error) error {
@@ -319,21 +343,21 @@ func (v *Volume) Walk(path string, f func(path string, i Info) error,
 	}
 	var walk func(path string) error
 	walk = func(path string) error {
-		v.mu.Lock()
-		d, infos, err := v.listLocked(path)
+		f.v.mu.Lock()
+		d, infos, err := f.listLocked(path)
 		if err == nil && len(d.extents) > 0 {
 			if seen[d.extents[0].Device] {
 				err = fmt.Errorf("directory contains itself: %w", ErrCorrupt)
 			}
 			seen[d.extents[0].Device] = true
 		}
-		v.mu.Unlock()
+		f.v.mu.Unlock()
 		if err != nil {
 			return fail(path, err)
 		}
 		for _, i := range infos {
 			child := strings.TrimPrefix(path+"/"+i.Name, "/")
-			if err = f(child, i); err == nil && i.Dir {
+			if err = do(child, i); err == nil && i.Dir {
 				err = walk(child)
 			}
 			if err != nil {
@@ -352,17 +376,17 @@ func (v *Volume) Walk(path string, f func(path string, i Info) error,
 
 // Rename moves a file or directory, open or not, to a path that does not exist;
 // a change of case alone is allowed.
-func (v *Volume) Rename(from, to string) (err error) {
+func (f *Folder) Rename(from, to string) (err error) {
 	defer annotate(&err, "renaming %q to %q", from, to)
-	return v.ordered(func() error { return v.rename(from, to, false) })
+	return f.v.ordered(func() error { return f.rename(from, to, false) })
 }
 
 // Replace is Rename to a path that may exist, as a file for a file, or as an
 // empty directory for a directory. After a crash the path names the one or the
 // other.
-func (v *Volume) Replace(from, to string) (err error) {
+func (f *Folder) Replace(from, to string) (err error) {
 	defer annotate(&err, "renaming %q to %q", from, to)
-	return v.ordered(func() error { return v.rename(from, to, true) })
+	return f.v.ordered(func() error { return f.rename(from, to, true) })
 }
 
 // ordered does a move or a removal, if necessary after a commit of the earlier
@@ -381,13 +405,14 @@ func (v *Volume) ordered(change func() error) error {
 }
 
 // rename moves an entry; replace allows a target that exists.
-func (v *Volume) rename(from, to string, replace bool) error {
+func (f *Folder) rename(from, to string, replace bool) error {
+	v := f.v
 	return v.withSpace(func(bool) error {
-		e, _, err := v.walkTo(splitPath(from))
+		e, _, err := f.walkTo(splitPath(from))
 		if err != nil {
 			return err
 		}
-		d, units, err := v.place(to, true)
+		d, units, err := f.place(to, true)
 		if err != nil {
 			return err
 		}

@@ -38,8 +38,10 @@ type State struct {
 	BackupBoot bool
 }
 
-// Volume is a mounted volume. Its methods may be called from many goroutines.
+// Volume is a mounted volume; as a [Folder] it is the root. Its methods may be
+// called from many goroutines.
 type Volume struct {
+	Folder
 	dev blockdev.Device
 	// padder is dev, nil if it is none.
 	padder   blockdev.Padder
@@ -97,6 +99,7 @@ type Volume struct {
 // takes at most the memory of the limit in o.
 func Mount(dev blockdev.Device, o MountOptions) (*Volume, error) {
 	v := &Volume{dev: dev, now: o.Now, readOnly: o.ReadOnly, limit: o.MetadataLimit, dirs: map[*directory]struct{}{}}
+	v.Folder = Folder{v: v}
 	v.padder, _ = dev.(blockdev.Padder)
 	if v.now == nil {
 		v.now = func() time.Time { return time.Time{} }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -112,7 +113,9 @@ func (d *Dir) do(doing string, op Op, name string, do func() error) error {
 
 // Mkdir makes one folder with mode 0o755 (before umask).
 func (d *Dir) Mkdir(name string) error {
-	return d.do("making folder", Op{Kind: OpMkdir}, name, func() error { return d.root.Mkdir(name, 0o755) })
+	return d.do("making folder", Op{Kind: OpMkdir}, name, func() error {
+		return d.at(name, func(dir int, base string) error { return unix.Mkdirat(dir, base, 0o755) })
+	})
 }
 
 // MkdirAll makes a folder and any missing parents.
@@ -132,8 +135,31 @@ func (d *Dir) MkdirAll(name string) error {
 
 // Remove deletes a file, a link (not its target) or an empty folder.
 func (d *Dir) Remove(name string) error {
-	return d.do("removing", Op{Kind: OpRemove}, name, func() error { return d.root.Remove(name) })
+	return d.do("removing", Op{Kind: OpRemove}, name, func() error {
+		err := d.at(name, unlink)
+		if err == nil {
+			return nil
+		}
+		if asFolder := d.at(name, rmdir); !errors.Is(asFolder, syscall.ENOTDIR) {
+			return asFolder
+		}
+		return err
+	})
 }
+
+// Rmdir deletes an empty folder, and nothing else.
+func (d *Dir) Rmdir(name string) error {
+	return d.do("removing", Op{Kind: OpRemove}, name, func() error { return d.at(name, rmdir) })
+}
+
+// Unlink deletes a file or a link (not its target), and no folder.
+func (d *Dir) Unlink(name string) error {
+	return d.do("removing", Op{Kind: OpRemove}, name, func() error { return d.at(name, unlink) })
+}
+
+func unlink(dir int, base string) error { return unix.Unlinkat(dir, base, 0) }
+
+func rmdir(dir int, base string) error { return unix.Unlinkat(dir, base, unix.AT_REMOVEDIR) }
 
 // RemoveAll deletes a tree without following links. A missing tree is no error.
 func (d *Dir) RemoveAll(name string) error {
@@ -143,18 +169,40 @@ func (d *Dir) RemoveAll(name string) error {
 // Rename moves old to new, both inside d, replacing an existing file at new.
 func (d *Dir) Rename(old, new string) error {
 	op := Op{Kind: OpRename, To: path.Join(d.rel, filepath.ToSlash(new))}
-	return d.do("renaming", op, old, func() error { return d.root.Rename(old, new) })
+	return d.do("renaming", op, old, func() error {
+		return d.at(old, func(from int, oldBase string) error {
+			return d.at(new, func(to int, newBase string) error { return unix.Renameat(from, oldBase, to, newBase) })
+		})
+	})
 }
 
 // Symlink makes a symbolic link to target, which is not looked up. Links do not
 // keep contents, so that no hook sees them.
 func (d *Dir) Symlink(target, name string) error {
-	return d.wrapErr("linking", name, d.root.Symlink(target, name))
+	return d.wrapErr("linking", name, d.at(name, func(dir int, base string) error {
+		return unix.Symlinkat(target, dir, base)
+	}))
 }
 
-// Chmod sets the permissions of a file; a link is followed, inside d only.
+// Chmod sets the permissions of a file or folder, and refuses a link.
 func (d *Dir) Chmod(name string, mode fs.FileMode) error {
-	return d.wrapErr("setting permissions of", name, d.root.Chmod(name, mode))
+	return d.wrapErr("setting permissions of", name, d.at(name, func(dir int, base string) error {
+		return chmodat(dir, base, uint32(mode.Perm()))
+	}))
+}
+
+// chmodat is fchmodat(2). Linux before 6.6 has none that follows no link: there
+// the file is opened.
+func chmodat(dir int, base string, mode uint32) error {
+	err := unix.Fchmodat(dir, base, mode, unix.AT_SYMLINK_NOFOLLOW)
+	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	fd, err := openat(dir, base, OpenOptions{}.flags()|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Fchmod(fd, mode), unix.Close(fd))
 }
 
 // SetTime sets the time of the last change of a file or folder, and that of the last access; a link is followed, inside
@@ -167,6 +215,47 @@ func (d *Dir) SetTime(name string, t time.Time) error {
 func (d *Dir) ReadDir(name string) ([]fs.DirEntry, error) {
 	list, err := fs.ReadDir(d.root.FS(), path.Clean(filepath.ToSlash(name)))
 	return list, d.wrapErr("listing", name, err)
+}
+
+// Names are those of the entries of a folder inside d, in the order of the file
+// system. It looks none of them up.
+func (d *Dir) Names(name string) (names []string, err error) {
+	err = d.at(name, func(dir int, base string) error {
+		fd, err := openat(dir, base, folderFlags, 0)
+		if err != nil {
+			return err
+		}
+		names, err = readNames(fd)
+		return errors.Join(err, unix.Close(fd))
+	})
+	return names, d.wrapErr("listing", name, err)
+}
+
+func readNames(fd int) (names []string, err error) {
+	var buf [32 << 10]byte // as much as the libraries of other programs read at once
+	for {
+		n, err := unix.ReadDirent(fd, buf[:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return names, err
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+	}
+}
+
+// Size is the length of a file in bytes, 0 of a folder, by one call; a link is
+// not followed.
+func (d *Dir) Size(name string) (int64, error) {
+	var st unix.Stat_t
+	err := d.at(name, func(dir int, base string) error {
+		return unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW)
+	})
+	if err != nil || st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return 0, d.wrapErr("looking at", name, err)
+	}
+	return st.Size, nil
 }
 
 // Lstat describes name itself, without following a link.
@@ -182,6 +271,15 @@ func (d *Dir) Sync() error {
 		_, err := sysSync(d.fd, SyncFsync)
 		return err
 	})
+}
+
+// MaxOpen is how many files and folders this process may have open.
+func MaxOpen() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 256 // of macOS
+	}
+	return int(min(limit.Cur, math.MaxInt32))
 }
 
 // FreeSpace returns the bytes an unprivileged user may still write and the
@@ -245,6 +343,26 @@ func WithoutPath(err error) error {
 	return err
 }
 
+// folderFlags are those of open(2) of a folder, of which no link is followed.
+const folderFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+
+// at calls do with the open folder that name is in, and with the last component
+// of name. It follows no link. Of a name of one component it makes no call itself.
+func (d *Dir) at(name string, do func(dir int, base string) error) error {
+	folder, base := path.Split(path.Clean(filepath.ToSlash(name)))
+	if base == "" || base == ".." {
+		return fs.ErrInvalid
+	}
+	home, err := d.openParent(folder)
+	if err != nil {
+		return err
+	}
+	if home != d.fd {
+		defer unix.Close(home)
+	}
+	return retryEINTR(func() error { return do(home, base) })
+}
+
 // openParent opens the folder of a file below d; an empty name is d itself. The
 // caller closes the result unless it is d.fd. It follows no link, and costs one
 // call for each level, since making files takes part of the time of a run.
@@ -257,7 +375,7 @@ func (d *Dir) openParent(folder string) (int, error) {
 		if level == "" || level == ".." {
 			return 0, fs.ErrInvalid
 		}
-		next, err := openat(at, level, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		next, err := openat(at, level, folderFlags, 0)
 		if at != d.fd {
 			unix.Close(at)
 		}
@@ -279,26 +397,24 @@ func (d *Dir) openParent(folder string) (int, error) {
 // direct transfers are impossible (tmpfs, some FUSE file systems) the file is
 // opened buffered, and [File.Cache] reports it.
 func (d *Dir) Open(name string, o OpenOptions) (*File, error) {
-	folder, base := path.Split(path.Clean(filepath.ToSlash(name)))
-	if base == "" || base == "." || base == ".." {
+	name = path.Clean(filepath.ToSlash(name))
+	if base := path.Base(name); base == "." || base == ".." || base == "/" {
 		return nil, d.wrapErr("opening", name, ErrNotRegular)
 	}
-	home, err := d.openParent(folder)
-	if err != nil {
-		return nil, d.wrapErr("opening", name, err)
+	f := &File{direct: -1, mem: 1, off: 1, unit: 1, cache: CacheBuffered, hook: d.hook, folder: d.path, name: name}
+	op := Op{Kind: OpOpen}
+	if f.hook != nil {
+		f.rel = path.Join(d.rel, name)
+		op.Path = f.rel
 	}
-	if home != d.fd {
-		defer unix.Close(home)
-	}
-	f := &File{direct: -1, mem: 1, off: 1, unit: 1, cache: CacheBuffered, hook: d.hook,
-		path: d.join(path.Join(folder, base)), rel: path.Join(d.rel, folder, base)}
-	op := Op{Kind: OpOpen, Path: f.rel}
 	if f.hook != nil && o.Create {
 		if _, err := d.root.Lstat(name); err != nil { // only names the operation for the hook
 			op.Kind = OpCreate
 		}
 	}
-	err = guard(f.hook, op, func() error { return f.open(home, base, o) })
+	err := guard(f.hook, op, func() error {
+		return d.at(name, func(home int, base string) error { return f.open(home, base, o) })
+	})
 	if errors.Is(err, syscall.ELOOP) {
 		err = fmt.Errorf("%w: symbolic link", ErrNotRegular)
 	}

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -77,6 +78,10 @@ type OpenOptions struct {
 	Exclusive bool        // with Create: fail when it exists
 	Cache     CacheMode   // asked mode; File.Cache tells the achieved one
 	Perm      fs.FileMode // of a created file; 0 means 0o644
+	// Known is a file that the caller has made, in a folder that others cannot
+	// change: unless it is to be direct, what was opened is not looked at, so that
+	// opening is one call.
+	Known bool
 }
 
 // flags are those of open(2) of an existing file.
@@ -112,9 +117,10 @@ type File struct {
 	unit   int // below this alignment writes go through the page cache
 	cache  CacheMode
 
-	path string // absolute, for messages
-	rel  string // for the hook
-	hook Hook
+	folder string // absolute, for messages
+	name   string // in it
+	rel    string // for the hook, if there is one
+	hook   Hook
 
 	use      sync.RWMutex // shared during a call
 	closed   bool
@@ -137,6 +143,9 @@ func (f *File) open(dir int, base string, o OpenOptions) (err error) {
 	}
 	if f.fd, err = openat(dir, base, flags, uint32(cmp.Or(o.Perm.Perm(), 0o644))); err != nil {
 		return err
+	}
+	if o.Known && o.Cache != CacheDirect {
+		return nil
 	}
 	st, err := sysFstat(f.fd)
 	if err == nil && !st.Mode.IsRegular() {
@@ -161,7 +170,7 @@ func (f *File) Cache() CacheMode {
 }
 
 // Path returns the absolute path under which the file was opened.
-func (f *File) Path() string { return f.path }
+func (f *File) Path() string { return filepath.Join(f.folder, f.name) }
 
 // acquire keeps the file open until release.
 func (f *File) acquire() error {
@@ -200,7 +209,7 @@ func (f *File) wrapErr(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s %q: %w", doing, f.path, err)
+	return fmt.Errorf("%s %q: %w", doing, f.Path(), err)
 }
 
 // call runs do on the open file between the hook's calls.

@@ -56,7 +56,7 @@ func (f *File) transfer(k Kind, doing string, p []byte, off int64) (n int, err e
 	if err == nil || err == io.EOF {
 		return n, err
 	}
-	return n, fmt.Errorf("%s %d bytes at %d of %q: %w", doing, len(p), off, f.path, err)
+	return n, fmt.Errorf("%s %d bytes at %d of %q: %w", doing, len(p), off, f.Path(), err)
 }
 
 func memAligned(p []byte, mem int) bool {
@@ -334,8 +334,12 @@ var spareBounce = make(chan *Buffer, 8)
 
 // Warm maps the memory that n misaligned direct transfers at once go through,
 // at most 8, so that the first of them, which may be timed, need not. What
-// cannot be mapped now is asked for again by the transfer.
+// cannot be mapped now is asked for again by the transfer. The table of
+// descriptors is made large enough: to enlarge it, Linux waits for other threads.
 func Warm(n int) {
+	if fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, min(MaxOpen(), 1<<14)-1); err == nil {
+		unix.Close(fd)
+	}
 	for range min(n, cap(spareBounce)) - len(spareBounce) {
 		b, err := AlignedBuffer(bounceSize)
 		if err != nil {

@@ -3,7 +3,6 @@ package enginetest
 import (
 	"maps"
 	"path"
-	"slices"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -60,17 +59,17 @@ func (r *rig) trees() {
 		require.NoError(r.t, err)
 		assert.Empty(r.t, diff.Findings)
 		for _, l := range spec.Tree.Links {
-			entries, err := v.List(path.Dir(l.Name))
+			names, err := v.List(path.Dir(l.Name))
 			require.NoError(r.t, err)
-			assert.Contains(r.t, entries, workload.Entry{Name: path.Base(l.Name)}, "a link is copied as one")
+			assert.Contains(r.t, names, path.Base(l.Name), "a link is copied as one")
 		}
 	})
 	r.detach(a)
 	r.with(c, func(v workload.Volume) {
 		do(v, "delete")
-		entries, err := v.List(".")
+		names, err := v.List(".")
 		require.NoError(r.t, err)
-		assert.False(r.t, slices.ContainsFunc(entries, func(e workload.Entry) bool { return e.Name == workload.BatchFolder(1) }))
+		assert.NotContains(r.t, names, workload.BatchFolder(1))
 	})
 	want := map[string]int64{"mkdir": 10, "create": 60, "list": 20, "stat": 120, "read": 120, "rewrite": 30, "rename": 60,
 		"remove": 60 + int64(links), "rmdir": 10}

@@ -127,7 +127,7 @@ func (a *attachment) mount(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.vol = &volume{vol: vol, img: a.img, start: p.Offset(), flush: flush, open: map[*file]bool{}}
+	a.vol = &volume{&mounted{vol: vol, img: a.img, start: p.Offset(), flush: flush, open: map[*file]bool{}}, &vol.Folder}
 	a.report.Warnings = append(a.report.Warnings, warnings...)
 	state := vol.State()
 	if state.Dirty {

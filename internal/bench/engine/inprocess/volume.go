@@ -14,8 +14,15 @@ import (
 	"dmgbench/internal/system/hostio"
 )
 
-// volume is the mounted exFAT volume as the workload wants it.
+// volume is a folder of the mounted exFAT volume, at first the root, as the
+// workload wants it.
 type volume struct {
+	*mounted
+	at *exfat.Folder
+}
+
+// mounted is the mounted volume.
+type mounted struct {
 	vol   *exfat.Volume
 	img   container.Image
 	start int64           // of the volume on the image's device, bytes
@@ -25,45 +32,57 @@ type volume struct {
 }
 
 var (
-	_ workload.Volume    = (*volume)(nil)
+	_ workload.Opener    = (*volume)(nil)
 	_ workload.Truncater = (*file)(nil)
 )
+
+// OpenFolder looks up a folder.
+func (v *volume) OpenFolder(name string) (workload.Folder, error) {
+	at, err := v.at.Sub(rooted(name))
+	if err != nil {
+		return nil, trimName(err)
+	}
+	return &volume{v.mounted, at}, nil
+}
+
+// rooted is a path in which "." is the folder that it starts at.
+func rooted(name string) string { return path.Join("/", name) }
+
+// Close has no effect: the volume stays mounted.
+func (v *volume) Close() error { return nil }
 
 // Mkdir makes a folder, with those above it that are missing.
 func (v *volume) Mkdir(name string) error {
 	if up := path.Dir(path.Clean(name)); up != "." && up != "/" {
-		if _, err := v.vol.Stat(up); errors.Is(err, fs.ErrNotExist) {
+		if _, err := v.at.Stat(up); errors.Is(err, fs.ErrNotExist) {
 			if err := v.Mkdir(up); err != nil && !errors.Is(err, fs.ErrExist) {
 				return err
 			}
 		}
 	}
-	return trimName(v.vol.Mkdir(name))
+	return trimName(v.at.Mkdir(name))
 }
 
 // Create makes the file size bytes long at once, in space of its worker's own.
 func (v *volume) Create(name string, size int64, o workload.FileOptions) (workload.File, error) {
-	return v.handle(v.vol.CreateStriped(name, size, o.Worker+1))
+	return v.handle(v.at.CreateStriped(name, size, o.Worker+1))
 }
 
 // Open opens a file. Cache and placement are those of the container: the options
 // change neither.
 func (v *volume) Open(name string, _ workload.FileOptions) (workload.File, error) {
-	return v.handle(v.vol.Open(name))
+	return v.handle(v.at.Open(name))
 }
 
 // Rename gives a file another name, in place of the file that has it.
-func (v *volume) Rename(from, to string) error { return trimName(v.vol.Replace(from, to)) }
+func (v *volume) Rename(from, to string) error { return trimName(v.at.Replace(from, to)) }
 
-// List returns the entries of a folder in the order of the volume.
-func (v *volume) List(folder string) ([]workload.Entry, error) {
-	if folder == "." {
-		folder = "/"
-	}
-	infos, err := v.vol.List(folder)
-	out := make([]workload.Entry, len(infos))
-	for i, info := range infos {
-		out[i] = workload.Entry{Name: info.Name, Dir: info.Dir}
+// List returns the names in a folder in the order of the volume.
+func (v *volume) List(folder string) ([]string, error) {
+	infos, err := v.at.List(rooted(folder))
+	out := make([]string, len(infos))
+	for i := range infos {
+		out[i] = infos[i].Name
 	}
 	return out, trimName(err)
 }
@@ -82,11 +101,14 @@ func (v *volume) handle(f *exfat.File, err error) (workload.File, error) {
 }
 
 // Remove deletes a file or an empty folder.
-func (v *volume) Remove(name string) error { return volumeError(v.vol.Remove(name)) }
+func (v *volume) Remove(name string) error { return volumeError(v.at.Remove(name)) }
+
+// Rmdir deletes an empty folder.
+func (v *volume) Rmdir(name string) error { return v.Remove(name) }
 
 // Size is the length of a file in bytes, 0 of a folder.
 func (v *volume) Size(name string) (int64, error) {
-	i, err := v.vol.Stat(name)
+	i, err := v.at.Stat(name)
 	if err != nil || i.Dir {
 		return 0, trimName(err)
 	}

@@ -314,18 +314,15 @@ func (v *volume) Rename(from, to string) error {
 	return nil
 }
 
-// List returns the entries of a folder, sorted by name.
-func (v *volume) List(folder string) (out []workload.Entry, _ error) {
+// List returns the names in a folder, sorted.
+func (v *volume) List(folder string) ([]string, error) {
 	folder = path.Clean(folder)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.c.sizes[folder] >= 0 && folder != "." {
 		return nil, fs.ErrNotExist
 	}
-	for _, name := range slices.Sorted(maps.Keys(v.c.inside[folder])) {
-		out = append(out, workload.Entry{Name: name, Dir: v.c.sizes[path.Join(folder, name)] < 0})
-	}
-	return out, nil
+	return slices.Sorted(maps.Keys(v.c.inside[folder])), nil
 }
 
 // Operate takes the time of one operation. Each has a factor of its own, which
@@ -353,6 +350,9 @@ func (v *volume) Remove(name string) error {
 	v.c.leave(name)
 	return nil
 }
+
+// Rmdir deletes a folder.
+func (v *volume) Rmdir(name string) error { return v.Remove(name) }
 
 func (v *volume) Size(name string) (int64, error) {
 	v.mu.Lock()

@@ -18,10 +18,11 @@ import (
 type Volume struct {
 	dir      *hostio.Dir
 	readOnly bool
+	known    bool // its files are the program's own, see [hostio.OpenOptions]
 }
 
 var (
-	_ workload.Volume     = (*Volume)(nil)
+	_ workload.Opener     = (*Volume)(nil)
 	_ workload.HostPather = (*Volume)(nil)
 	_ workload.Linker     = (*Volume)(nil)
 )
@@ -29,7 +30,19 @@ var (
 // New makes a volume of an open folder, which refuses every change with EROFS if
 // it is read-only. The caller closes the folder after the last use of the
 // volume.
-func New(dir *hostio.Dir, readOnly bool) *Volume { return &Volume{dir, readOnly} }
+func New(dir *hostio.Dir, readOnly bool) *Volume { return &Volume{dir: dir, readOnly: readOnly} }
+
+// OpenFolder opens a folder with files of this program, and follows no link.
+func (v *Volume) OpenFolder(name string) (workload.Folder, error) {
+	sub, err := v.dir.Sub(name)
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	return &Volume{sub, v.readOnly, true}, nil
+}
+
+// Close closes a folder that OpenFolder has opened.
+func (v *Volume) Close() error { return v.dir.Close() }
 
 // HostPath is the path of a file of the volume on the host.
 func (v *Volume) HostPath(name string) string { return path.Join(v.dir.Path(), name) }
@@ -60,7 +73,8 @@ func (v *Volume) Create(name string, size int64, o workload.FileOptions) (worklo
 	if v.readOnly {
 		return nil, syscall.EROFS
 	}
-	f, err := v.dir.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: true, Cache: o.Cache})
+	f, err := v.dir.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: true, Cache: o.Cache,
+		Known: v.known})
 	if err != nil {
 		return nil, withoutPath(err)
 	}
@@ -78,16 +92,21 @@ func (v *Volume) Open(name string, o workload.FileOptions) (workload.File, error
 	if o.Write && v.readOnly {
 		return nil, syscall.EROFS
 	}
-	f, err := v.dir.Open(name, hostio.OpenOptions{Write: o.Write, Cache: o.Cache})
+	f, err := v.dir.Open(name, hostio.OpenOptions{Write: o.Write, Cache: o.Cache, Known: v.known})
 	if err != nil {
 		return nil, withoutPath(err)
 	}
 	return &file{f}, nil
 }
 
-// Remove deletes a file or an empty folder.
+// Remove deletes a file or a link.
 func (v *Volume) Remove(name string) error {
-	return v.change(func() error { return v.dir.Remove(name) })
+	return v.change(func() error { return v.dir.Unlink(name) })
+}
+
+// Rmdir deletes an empty folder.
+func (v *Volume) Rmdir(name string) error {
+	return v.change(func() error { return v.dir.Rmdir(name) })
 }
 
 // Rename gives a file another name, in place of the file that has it.
@@ -105,24 +124,11 @@ func (v *Volume) Chmod(name string, mode fs.FileMode) error {
 	return v.change(func() error { return v.dir.Chmod(name, mode) })
 }
 
-// List returns the entries of a folder, sorted by name.
-func (v *Volume) List(folder string) ([]workload.Entry, error) {
-	list, err := v.dir.ReadDir(folder)
-	out := make([]workload.Entry, len(list))
-	for i, e := range list {
-		out[i] = workload.Entry{Name: e.Name(), Dir: e.IsDir()}
-	}
-	return out, withoutPath(err)
-}
+// List returns the names in a folder.
+func (v *Volume) List(folder string) ([]string, error) { return bare(v.dir.Names(folder)) }
 
 // Size is the length of a file in bytes, 0 of a folder.
-func (v *Volume) Size(name string) (int64, error) {
-	fi, err := v.dir.Lstat(name)
-	if err != nil || fi.IsDir() {
-		return 0, withoutPath(err)
-	}
-	return fi.Size(), nil
-}
+func (v *Volume) Size(name string) (int64, error) { return bare(v.dir.Size(name)) }
 
 // Free is how many bytes an unprivileged user may still write.
 func (v *Volume) Free() (int64, error) {
