@@ -22,7 +22,7 @@ REPRODUCE := $(patsubst plans/%.toml,reproduce-%,$(sort $(wildcard plans/*.toml)
 
 .DEFAULT_GOAL := help
 .PHONY: help need-go build run fleet-demo test test-race test-long test-interop lint lint-format lint-vet lint-static lint-darwin lint-modules \
-	lint-tree lint-workflows fuzz fuzz-hours accuracy bench bench-mounted bench-formats bench-random bench-fleet bench-watch bench-cipher bench-go crosscheck assets clean $(REPRODUCE)
+	lint-tree lint-workflows fuzz fuzz-hours accuracy bench bench-mounted bench-formats bench-random bench-spans bench-fleet bench-watch bench-cipher bench-go crosscheck assets clean $(REPRODUCE)
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "%-13s %s\n", $$1, $$2 }'
@@ -151,6 +151,9 @@ bench-formats: need-go ## conversions against qemu-img, dmg2img, 7zz and fstool;
 
 bench-random: need-go ## random I/O in a native folder against fio; ON= and FLAGS= as for crosscheck
 	$(call SIDEBYSIDE,scripts/bench-random.sh,fio dmgbench)
+
+bench-spans: need-go ## Linux: latencies in a tree against the single calls that they contain; ON= folder, COUNT (9) turns
+	@ON="$(ON)" $(GO) test -run '^$$' -bench OperationsBesideTheirCalls -benchtime 1x -count $(COUNT) ./internal/bench/workload/folder
 
 bench-fleet: build ## a run alone against the same as a job of a fleet; ON= and FLAGS= as for crosscheck
 	$(call SIDEBYSIDE,scripts/bench-fleet.sh,bare joined)

@@ -43,6 +43,29 @@ func TestRoundTripOverRemounts(t *testing.T) {
 	}
 }
 
+func TestFoldersStayThemselves(t *testing.T) {
+	_, v := newVolume(t, 16<<20, FormatOptions{})
+	require.NoError(t, v.Mkdir("a"))
+	require.NoError(t, v.Mkdir("a/b"))
+	f, err := v.Sub("a/b")
+	require.NoError(t, err)
+	file, err := f.Create("file", 5)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	require.NoError(t, v.Rename("a", "c"))
+	require.NoError(t, f.Replace("file", "other"))
+	i, err := v.Stat("c/b/other")
+	require.NoError(t, err)
+	assert.Equal(t, int64(5), i.Size)
+	_, err = v.Sub("c/b/other")
+	require.ErrorIs(t, err, ErrNotDir)
+	require.NoError(t, f.Remove("other"))
+	require.NoError(t, v.Remove("c/b"))
+	require.ErrorIs(t, f.Mkdir("late"), fs.ErrNotExist, "its clusters may be those of a file now")
+	_, err = f.List("")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
 func TestVolumeDirtyFlag(t *testing.T) {
 	dev, v := newVolume(t, 4<<20, FormatOptions{})
 	writes := 0

@@ -27,6 +27,14 @@ func TestDirCannotBeLeft(t *testing.T) {
 		"remove":        func() error { return d.Remove("../out") },
 		"remove by up":  func() error { return d.Remove("up/out") },
 		"remove all":    func() error { return d.RemoveAll("up/out") },
+		"unlink by up":  func() error { return d.Unlink("up/out") },
+		"rmdir by up":   func() error { return d.Rmdir("up/in") },
+		"unlink folder": func() error { return d.Unlink(".") },
+		"names by up":   func() error { _, err := d.Names("up"); return err },
+		"size by up":    func() error { _, err := d.Size("up/out"); return err },
+		"link by up":    func() error { return d.Symlink("x", "up/made") },
+		"chmod a link":  func() error { return d.Chmod("up", 0o700) },
+		"chmod by up":   func() error { return d.Chmod("up/out", 0o700) },
 		"rename out":    func() error { return d.Rename("up", "../up") },
 		"read":          func() error { _, err := d.ReadFile("../out", 10); return err },
 		"sub by link":   func() error { _, err := d.Sub("up"); return err },
@@ -46,6 +54,36 @@ func TestDirCannotBeLeft(t *testing.T) {
 	names, err := os.ReadDir(home)
 	require.NoError(t, err)
 	assert.Len(t, names, 2)
+}
+
+func TestCallsOnNamesDoWhatTheyAreNamedAfter(t *testing.T) {
+	d := tempDir(t)
+	require.NoError(t, d.MkdirAll("a/b"))
+	require.NoError(t, os.WriteFile(filepath.Join(d.Path(), "a/file"), []byte("four"), 0o600))
+	require.NoError(t, d.Symlink("file", "a/link"))
+	names, err := d.Names("a")
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []string{"b", "file", "link"}, names)
+	for name, want := range map[string]int64{"a": 0, "a/file": 4, "a/link": 4} {
+		size, err := d.Size(name)
+		require.NoError(t, err)
+		assert.Equal(t, want, size, "%s: a link is as long as its target's name", name)
+	}
+	require.NoError(t, d.Chmod("a/file", 0o750))
+	fi, err := d.Lstat("a/file")
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o750), fi.Mode())
+	require.ErrorIs(t, d.Rmdir("a/file"), syscall.ENOTDIR)
+	require.Error(t, d.Unlink("a/b"))
+	require.NoError(t, d.Rename("a/file", "a/b/file"))
+	require.ErrorIs(t, d.Rmdir("a/b"), syscall.ENOTEMPTY)
+	require.NoError(t, d.Unlink("a/b/file"))
+	require.NoError(t, d.Rmdir("a/b"))
+	require.NoError(t, d.Remove("a/link"))
+	require.NoError(t, d.Remove("a"))
+	names, err = d.Names(".")
+	require.NoError(t, err)
+	assert.Empty(t, names)
 }
 
 // An error names the whole path once, and has the cause that package os found.
