@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"dmgbench/internal/bench/engine/inprocess"
 	"dmgbench/internal/bench/runner"
 	"dmgbench/internal/result"
 )
@@ -130,4 +131,59 @@ func TestProgressCountsEverythingWritten(t *testing.T) {
 	}
 	require.Greater(t, wrote, int64(2*100_000))
 	assert.Equal(t, wrote, seen.last.RunBytes)
+}
+
+const besideEachOther = `
+schema = 1
+title = "Parallel steps on two containers"
+[image]
+format = "UDRW"
+size = "8 MB"
+[files.f]
+sizes = ["600 kB", "5 kB"]
+[files.g]
+sizes = ["70 kB"]
+[run]
+rounds = 1
+canary = false
+baseline = false
+[[protocol]]
+steps = [
+  { do = "create" },
+  { do = "attach" },
+  { do = "write", phase = "first", files = "f" },
+  { do = "detach" },
+  { do = "transfer", as = "other" },
+  { do = "manifest", phase = "before" },
+  { do = "manifest", phase = "before-other", on = "other" },
+  { do = "attach" },
+  { do = "attach", on = "other" },
+  { do = "parallel", steps = [
+    { do = "write", phase = "a", files = "f" }, { do = "write", phase = "b", files = "g" }, { do = "read", phase = "c" },
+    { do = "write", phase = "d", files = "g", on = "other" }, { do = "read", phase = "e", on = "other" } ] },
+  { do = "verify", phase = "here", batch = "all" },
+  { do = "verify", phase = "other", batch = "all", on = "other" },
+  { do = "detach" },
+  { do = "detach", on = "other" },
+  { do = "manifest", phase = "after" },
+  { do = "manifest", phase = "after-other", on = "other" },
+]
+`
+
+// What steps beside each other wrote is known to the steps after them, on every container.
+func TestParallelStepsAreMergedInFull(t *testing.T) {
+	c := config(t, besideEachOther)
+	c.Engine = inprocess.New(nil)
+	_, err := runner.Run(t.Context(), c)
+	require.NoError(t, err)
+	cs := fold(t, c.Out).Cases[0]
+	require.Equal(t, result.Done, cs.Status, cs.Reason)
+	var edited, live []int64
+	for _, st := range cs.Steps {
+		if st.Do == "manifest" && strings.HasPrefix(st.Phase, "after") {
+			edited, live = append(edited, st.Changes.Edited), append(live, st.Live)
+		}
+	}
+	assert.Equal(t, []int64{605_000 + 70_000, 70_000}, edited)
+	assert.Equal(t, []int64{2*605_000 + 70_000, 605_000 + 70_000}, live)
 }

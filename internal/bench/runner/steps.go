@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"dmgbench/internal/bench/engine"
@@ -408,23 +409,30 @@ func equalFiles(n int, size units.Bytes, key workload.Key) []workload.Item {
 
 // parallel executes steps on files at the same time: they wait for each other
 // at a gate before their first timed span. Each has its own view of the files on
-// the case's container, and the i-th one numbers its batch i further on; their new
-// files are merged when all of them have ended.
+// all containers, and the i-th one numbers its batch on the case's own container
+// i further on. What they did is merged when all of them have ended.
 func (s *stepRun) parallel(ctx context.Context) error {
-	x, main := s.x, s.x.containers[""]
-	if main == nil {
+	x := s.x
+	if x.containers[""] == nil {
 		return errors.New("no step has made a container")
+	}
+	before := map[string]liveFiles{}
+	for name, h := range x.containers {
+		before[name] = h.clone()
 	}
 	views := make([]*stepRun, len(s.st.Steps))
 	errs := make([]error, len(views))
 	work := make([]func(context.Context, *workload.Gate) error, len(views))
 	for i, st := range s.st.Steps {
-		view, own, rec := *x, *main, x.newRecord(st)
-		own.liveFiles = main.clone()
-		own.Batches += i
-		view.containers = maps.Clone(x.containers)
-		view.containers[""] = &own
-		views[i] = &stepRun{x: &view, st: st, h: &own, rec: &rec}
+		view, rec := *x, x.newRecord(st)
+		view.containers = map[string]*handle{}
+		for name, h := range x.containers {
+			own := *h
+			own.liveFiles = h.clone()
+			view.containers[name] = &own
+		}
+		view.containers[""].Batches += i
+		views[i] = &stepRun{x: &view, st: st, rec: &rec}
 		work[i] = func(ctx context.Context, g *workload.Gate) error {
 			view.gate = g
 			if errs[i] = view.do(ctx, st, &rec); st.Expect == "fail" {
@@ -438,12 +446,27 @@ func (s *stepRun) parallel(ctx context.Context) error {
 	stop := s.startTimer()
 	err := workload.Parallel(ctx, work...)
 	stop()
-	live, named := len(main.Live), len(main.Named)
 	for i, v := range views {
-		main.addBatch(v.h.Live[live:], x.fileSet(v.st))
-		main.Named = append(main.Named, v.h.Named[named:]...)
-		main.Batches = max(main.Batches, v.h.Batches)
+		for name, was := range before {
+			x.containers[name].merge(&was, &v.x.containers[name].liveFiles)
+		}
 		err = cmp.Or(err, x.record(ctx, v.st, *v.rec, errs[i]))
 	}
 	return err
+}
+
+// merge adds what a copy of l has more than l had when it was made.
+func (l *liveFiles) merge(before, own *liveFiles) {
+	l.Live = append(l.Live, own.Live[len(before.Live):]...)
+	for _, it := range own.Named {
+		if !slices.Contains(before.Named, it) {
+			l.Named = append(workload.Without(l.Named, []workload.Item{it}), it)
+		}
+	}
+	if l.Sets == nil {
+		l.Sets = map[int]string{}
+	}
+	maps.Copy(l.Sets, own.Sets)
+	l.Batches = max(l.Batches, own.Batches)
+	l.Edited += own.Edited - before.Edited
 }

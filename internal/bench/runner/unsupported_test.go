@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -41,9 +42,14 @@ steps = [
 `
 
 // seenPaths notes the paths of all operations.
-type seenPaths struct{ paths string }
+type seenPaths struct {
+	mu    sync.Mutex
+	paths string
+}
 
 func (s *seenPaths) Before(op hostio.Op) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.paths += op.Path + "\n"
 	return nil
 }

@@ -38,7 +38,7 @@
 // together, at most that limit as well. It never follows a chain for longer
 // than the volume has clusters. An entry
 // that no path can name, since its name is forbidden, not valid UTF-16 or that
-// of an entry before it, is left alone: [Volume.List] and [Volume.Walk] report
+// of an entry before it, is left alone: [Folder.List] and [Folder.Walk] report
 // it, and go on with the others.
 //
 // To put files on a volume use [Volume]; what a benchmark does with them is for
