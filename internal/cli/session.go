@@ -275,8 +275,9 @@ func (a *app) runConfig(ctx context.Context, given locations, engine string, run
 			"set DMGBENCH_STATE to a folder that can be written")
 	}
 	c.Host.Name = host.CleanName(a.env["DMGBENCH_HOST_NAME"])
-	// Sleep during a step makes its time wrong; not every system reports it.
-	c.Suspended, c.Boot, c.Memory = host.Suspended, host.BootID(), host.Memory()
+	// Time in which nothing ran makes the time of a step wrong.
+	c.Suspended, c.Throttled = host.Suspended, host.Throttled
+	c.Boot, c.Memory = host.BootID(), host.Memory()
 	// The passphrase comes before the engine, which keeps it; no tool gets it
 	// in its arguments or environment.
 	passphrase, err := a.passphrase(c.StateDir, runDirs...)

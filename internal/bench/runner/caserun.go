@@ -38,19 +38,34 @@ type journalError struct{ error }
 // Unwrap is the error of the run folder.
 func (e *journalError) Unwrap() error { return e.error }
 
-// errSlept is an attempt that does not count, because the machine slept in it.
-var errSlept = errors.New("the machine slept")
+// errSlept is an attempt that does not count, because the machine slept in it or
+// the process was stopped.
+var errSlept = errors.New("the machine slept or the process was stopped")
 
-// sleepThreshold is the reported sleep from which on the machine has really
-// slept: less may be an effect of reading two clocks.
-const sleepThreshold = time.Second
+// An attempt that was suspended for more than sleepThreshold does not count. A
+// step that was for more than stopThreshold gets a warning: less may be an effect
+// of reading two clocks.
+const (
+	sleepThreshold = time.Second
+	stopThreshold  = 100 * time.Millisecond
+)
 
-// suspended is how long the machine has slept since boot, 0 if unknown.
+// suspended is how long the machine has slept or the process was stopped, 0 if
+// unknown.
 func (r *run) suspended() (slept time.Duration) {
 	if r.c.Suspended != nil {
 		slept, _ = r.c.Suspended()
 	}
 	return slept
+}
+
+// throttled is how long a limit of processor time has kept the process from
+// running.
+func (r *run) throttled() time.Duration {
+	if r.c.Throttled == nil {
+		return 0
+	}
+	return r.c.Throttled()
 }
 
 // runCaseRound measures one case in one round, a second time if the machine
@@ -59,11 +74,11 @@ func (r *run) runCaseRound(ctx context.Context, c plan.Case, round int, pause *r
 	end := &result.CaseEnd{Case: c.ID, Round: round}
 	err := r.attempt(ctx, c, end, pause)
 	if errors.Is(err, errSlept) {
-		r.warn(c.ID, "slept", "the machine slept during this case; it was measured again")
+		r.warn(c.ID, "slept", "the machine slept or the process was stopped during this case; it was measured again")
 		err = r.attempt(ctx, c, end, nil)
 	}
 	if errors.Is(err, errSlept) {
-		end.Status, end.Reason, err = result.Discarded, "the machine slept twice while this case was measured", nil
+		end.Status, end.Reason, err = result.Discarded, "the machine slept or the process was stopped twice while this case was measured", nil
 	}
 	if err != nil {
 		return err
@@ -297,7 +312,7 @@ func (x *caseRun) run(ctx context.Context, pause *result.Pause) (err error) {
 	return nil
 }
 
-// hasSlept reports whether the machine slept since the attempt started. Kept
+// hasSlept reports whether the machine slept or the process was stopped since the attempt started. Kept
 // images are checked before they are detached: a later sleep affects no
 // measured step.
 func (x *caseRun) hasSlept() bool { return !x.counts && x.r.suspended()-x.slept > sleepThreshold }
@@ -431,8 +446,17 @@ func (x *caseRun) execute(ctx context.Context, st plan.Step) error {
 		return &journalError{err}
 	}
 	x.r.pauseHeld = false // from now on the case can only be measured from its start
+	slept, throttled := x.r.suspended(), x.r.throttled()
 	x.reportStatus(st, workload.Progress{}, false)
-	return x.record(ctx, st, rec, x.do(ctx, st, &rec))
+	err := x.do(ctx, st, &rec)
+	if slept = x.r.suspended() - slept; slept > stopThreshold {
+		addWarning(&rec, "stopped", "the process did not run for %s of this step", slept.Round(time.Millisecond))
+	}
+	if throttled = x.r.throttled() - throttled; throttled > 0 {
+		addWarning(&rec, "throttled", "a limit of processor time (cpu.max) kept the process from running for %s of this step",
+			throttled.Round(time.Microsecond))
+	}
+	return x.record(ctx, st, rec, err)
 }
 
 // newRecord is the record of a step before it is executed. It takes the next

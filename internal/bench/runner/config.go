@@ -71,9 +71,12 @@ type Config struct {
 	Memory   int64            // bytes the program may use
 	Virtual  bool             // a hypervisor may cache data that the guest believes to be on a disk
 	Warnings []result.Warning // of the host
-	// Suspended is how long the machine has slept since boot; 0 with an error,
-	// nil: unknown.
+	// Suspended is for how long the machine has slept or this process was stopped; 0
+	// with an error, nil: unknown.
 	Suspended func() (time.Duration, error)
+	// Throttled is for how long a limit of processor time has kept this process
+	// from running; nil: unknown.
+	Throttled func() time.Duration
 	// Changes reports how the machine changed during the session, as far as
 	// that weakens numbers. It is called once, after the last case. May be nil.
 	Changes  func() []result.Warning

@@ -53,6 +53,32 @@ func TestACaseThatSleptIsMeasuredAgain(t *testing.T) {
 	}
 }
 
+// A step during which the process did not run for a moment, or was held back by a limit, says so; its case counts.
+func TestAStepThatWasStoppedSaysSo(t *testing.T) {
+	c := lived(t, once)
+	var stopped, throttled time.Duration
+	c.Suspended = func() (time.Duration, error) { return stopped, nil }
+	c.Throttled = func() time.Duration { return throttled }
+	c.Progress = &at{when: step("UDSB", "read", "new"), do: func() {
+		stopped, throttled = stopped+300*time.Millisecond, throttled+2*time.Millisecond
+	}}
+	_, err := runner.Run(t.Context(), c)
+	require.NoError(t, err)
+	assert.Equal(t, 2, attempts(t, c))
+	var said []string
+	for _, cs := range fold(t, c.Out).Cases {
+		for _, st := range cs.Steps {
+			for _, w := range st.Warnings {
+				if w.Kind == "stopped" || w.Kind == "throttled" {
+					said = append(said, st.Do+" "+w.Text)
+				}
+			}
+		}
+	}
+	assert.Equal(t, []string{"read the process did not run for 300ms of this step",
+		"read a limit of processor time (cpu.max) kept the process from running for 2ms of this step"}, said)
+}
+
 // A sleep before a pause is one in the middle of the case as well.
 func TestASleepBeforeAPauseCounts(t *testing.T) {
 	c := lived(t, paused)
@@ -72,7 +98,10 @@ func TestASleepBehindWhatIsKeptDoesNotCount(t *testing.T) {
 	c.Keep = true
 	asked := 0
 	c.Suspended = func() (time.Duration, error) {
-		if asked++; asked > 2 { // when the first case begins, and before it is kept
+		text, err := os.ReadFile(c.Out + "/journal.jsonl")
+		require.NoError(t, err)
+		steps := strings.Count(string(text), `"kind":"step_start"`)
+		if asked++; asked > 2+2*steps { // when the first case begins, around its steps, and before it is kept
 			return time.Hour, nil
 		}
 		return 0, nil

@@ -153,7 +153,11 @@ func (s *stepRun) recordMade(made any) {
 
 // warn adds a warning to the record of the step.
 func (s *stepRun) warn(kind, format string, args ...any) {
-	s.rec.Warnings = append(s.rec.Warnings, result.Warning{Kind: kind, Text: fmt.Sprintf(format, args...)})
+	addWarning(s.rec, kind, format, args...)
+}
+
+func addWarning(rec *result.Step, kind, format string, args ...any) {
+	rec.Warnings = append(rec.Warnings, result.Warning{Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
 // create makes the case's own container.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"dmgbench/internal/result"
 )
@@ -91,6 +92,16 @@ func (t tree) cpuQuota() float64 {
 		}
 	}
 	return quota
+}
+
+// throttled is for how long the limit of a control group has kept its processes
+// from running: the longest of all groups.
+func (t tree) throttled() (longest time.Duration) {
+	for _, text := range t.groupTexts("cpu", "cpu.stat", "cpu.stat") {
+		stat := fields(text, " ")
+		longest = max(longest, time.Duration(size(stat["throttled_usec"], 1000)), time.Duration(size(stat["throttled_time"], 1)))
+	}
+	return longest
 }
 
 // groupTexts are the contents of a file in the folders of this process's control

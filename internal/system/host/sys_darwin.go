@@ -116,13 +116,16 @@ func memory() (physical, limit int64) {
 	return int64(n), 0
 }
 
-// Suspended is how long the machine has slept since it booted: the raw
-// monotonic clock runs on through a sleep, the uptime clock does not
-// (clock_gettime(3)). The difference of two calls is the sleep between them,
-// exact to some microseconds.
-func Suspended() (time.Duration, error) {
-	return between(unix.CLOCK_MONOTONIC_RAW, unix.CLOCK_UPTIME_RAW)
-}
+// slept is how long the machine has slept since it booted: the raw monotonic
+// clock runs on through a sleep, the uptime clock does not (clock_gettime(3)). It
+// is exact to some microseconds.
+func slept() (time.Duration, error) { return between(unix.CLOCK_MONOTONIC_RAW, unix.CLOCK_UPTIME_RAW) }
+
+// runDelay is unknown.
+func runDelay() (read func() time.Duration) { return func() time.Duration { return 0 } }
+
+// Throttled is 0: there are no limits of processor time.
+func Throttled() time.Duration { return 0 }
 
 // InhibitSleep keeps the machine awake by caffeinate(8) until release is called
 // or this process ends, and returns how.

@@ -54,11 +54,29 @@ func osVersion() string { return "" }
 
 func memory() (physical, limit int64) { return root.memory() }
 
-// Suspended is how long the machine has slept since it booted: the boot clock
-// runs on through a sleep, the monotonic clock does not (clock_gettime(2)). The
-// difference of two calls is the sleep between them, exact to some
-// microseconds.
-func Suspended() (time.Duration, error) { return between(unix.CLOCK_BOOTTIME, unix.CLOCK_MONOTONIC) }
+// slept is how long the machine has slept since it booted: the boot clock runs on
+// through a sleep, the monotonic clock does not (clock_gettime(2)). It is exact to
+// some microseconds.
+func slept() (time.Duration, error) { return between(unix.CLOCK_BOOTTIME, unix.CLOCK_MONOTONIC) }
+
+// runDelay reads for how long the calling thread was ready and waited for a
+// processor: the second number of schedstat, in ns (proc_pid_schedstat(5)).
+func runDelay() (read func() time.Duration) {
+	fd, err := unix.Open("/proc/thread-self/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	text := make([]byte, 128)
+	return func() (delay time.Duration) {
+		if err != nil { // a kernel without it
+			return 0
+		}
+		n, _ := unix.Pread(fd, text, 0)
+		_, _ = fmt.Sscan(string(text[:max(n, 0)]), new(int64), &delay)
+		return delay
+	}
+}
+
+// Throttled is for how long the limits of the control groups of this process
+// (cpu.max) have kept it from running so far.
+func Throttled() time.Duration { return root.throttled() }
 
 // InhibitSleep keeps the machine awake until release is called or this process
 // ends, and returns how. It asks logind by systemd-inhibit(1); where that is

@@ -1,0 +1,73 @@
+package host
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestToBeStopped prints for how long it was suspended between its start and the first byte that it reads.
+func TestToBeStopped(t *testing.T) {
+	if os.Getenv("DMGBENCH_TEST_STOPPED") == "" {
+		return
+	}
+	before, err := Suspended()
+	require.NoError(t, err)
+	fmt.Println("ready")
+	_, err = os.Stdin.Read(make([]byte, 1))
+	require.NoError(t, err)
+	after, err := Suspended()
+	require.NoError(t, err)
+	fmt.Println((after - before).Nanoseconds())
+}
+
+func TestAProcessThatWasStoppedKnowsForHowLong(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self, "-test.run=^TestToBeStopped$")
+	cmd.Env = append(os.Environ(), "DMGBENCH_TEST_STOPPED=yes")
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	said := bufio.NewReader(out)
+	_, err = said.ReadString('\n')
+	require.NoError(t, err)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
+	time.Sleep(1200 * time.Millisecond)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
+	_, err = in.Write([]byte("\n"))
+	require.NoError(t, err)
+	var ns int64
+	_, err = fmt.Fscan(said, &ns)
+	require.NoError(t, err)
+	require.NoError(t, cmd.Wait())
+	assert.GreaterOrEqual(t, time.Duration(ns), time.Second)
+}
+
+func TestThrottledTimeIsThatOfTheTightestGroup(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"proc/self/cgroup":               "0::/a/b\n",
+		"sys/fs/cgroup/a/b/cpu.stat":     "usage_usec 5000\nnr_throttled 2\nthrottled_usec 1500\n",
+		"sys/fs/cgroup/a/cpu.stat":       "usage_usec 9000\nthrottled_usec 2500\n",
+		"sys/fs/cgroup/cpu.stat":         "usage_usec 90000\n",
+		"sys/fs/cgroup/cpu/old/cpu.stat": "nr_periods 1\nthrottled_time 7000\n",
+	} {
+		name = filepath.Join(root, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+	assert.Equal(t, 2500*time.Microsecond, tree(root).throttled())
+	require.NoError(t, os.WriteFile(filepath.Join(root, "proc/self/cgroup"), []byte("3:cpu,cpuacct:/old\n"), 0o600))
+	assert.Equal(t, 7*time.Microsecond, tree(root).throttled())
+}
