@@ -95,6 +95,14 @@ func (c Chart) Description() string {
 		"its marks."
 }
 
+// TableWithNotes is the table of the figures, which takes along what the picture
+// has as notes.
+func (c Chart) TableWithNotes() Table {
+	t := c.Table
+	t.Origin = slices.Concat([]string{c.Sub}, c.Notes, t.Origin)
+	return t
+}
+
 // IntervalNote explains the intervals of the chart, drawn as bars or whiskers,
 // or why it has none.
 func (c *Chart) IntervalNote(drawn string) string {

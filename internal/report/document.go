@@ -86,7 +86,8 @@ type Table struct {
 	Columns []Column
 	Rows    [][]Cell
 	Notes   []Note
-	File    string // name of the files of a table of the plan, without a suffix
+	Origin  []string // what was measured, and on what: taken along where the table leaves its page
+	File    string   // name of the files of a table of the plan, without a suffix
 	// PerQuantity is set where each group of columns is one quantity: a
 	// terminal prints a line for each of them.
 	PerQuantity bool
@@ -205,17 +206,6 @@ func (t Table) Below(row []Cell, i int) []Cell {
 		}
 	}
 	return out
-}
-
-// Form is a table in a form for other programs: the name of the form and the
-// suffix of its files.
-type Form struct{ Name, Suffix, Text string }
-
-// Forms are the forms in which a table of the plan is handed out.
-func (t Table) Forms() []Form {
-	markdown := strings.TrimRight(Render("file.md", t), "\n") + "\n"
-	return []Form{{"HTML", ".html", Render("table.html", t)}, {"Markdown", ".md", markdown},
-		{"TSV", ".tsv", Render("table.tsv", t)}}
 }
 
 // BelowClass marks the rows of values below figures.

@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -41,25 +42,86 @@ func TestTablesAsFiles(t *testing.T) {
 // Every row of TSV has a cell for each column, and a cell is a number alone.
 func TestTablesInSpreadsheets(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(saved(t, shared("sample"))["new-images.tsv"], "\n"), "\n")
-	require.Len(t, lines, 5)
+	require.Greater(t, len(lines), 5)
 	for _, line := range lines {
 		assert.Len(t, strings.Split(line, "\t"), len(strings.Split(lines[0], "\t")), line)
 	}
 	cells := strings.Split(lines[1], "\t")
 	assert.Regexp(t, `^\d\.\d\d$`, cells[1])
-	assert.Equal(t, "5.3", cells[3])
+	assert.Equal(t, []string{"2.82", "2.96", "5.3"}, cells[2:5])
 }
 
-// The buttons of the page hand out what the files hold.
+// formsOf are the forms that the tables of a page bring along, by name of the form, in the order of the page.
+func formsOf(t *testing.T, page string) (all []map[string]string) {
+	t.Helper()
+	parts := strings.Split(page, `<script type="application/json" class="forms">`)
+	for _, part := range parts[1:] {
+		text, _, _ := strings.Cut(part, "</script>")
+		var forms map[string]string
+		require.NoError(t, json.Unmarshal([]byte(text), &forms))
+		all = append(all, forms)
+	}
+	return all
+}
+
+// The buttons of the page hand out what the files hold, of every table.
 func TestPageBringsTheForms(t *testing.T) {
-	page := pageOf("sample")
-	_, rest, ok := strings.Cut(page, `<script type="application/json" class="forms">`)
-	require.True(t, ok)
-	text, _, _ := strings.Cut(rest, "</script>")
-	var forms map[string]string
-	require.NoError(t, json.Unmarshal([]byte(text), &forms))
-	files := saved(t, shared("sample"))
-	assert.Equal(t, map[string]string{"HTML": files["new-images.html"], "Markdown": files["new-images.md"], "TSV": files["new-images.tsv"]}, forms)
+	page, files := pageOf("sample"), saved(t, shared("sample"))
+	all := formsOf(t, page)
+	assert.Contains(t, all, map[string]string{"HTML": files["new-images.html"], "Markdown": files["new-images.md"], "TSV": files["new-images.tsv"]})
+	assert.Len(t, all, strings.Count(page, "<table>"))
+}
+
+// A copy of a table keeps its marks, its notes, the machine and what was not measured. In TSV numbers have cells of their own.
+func TestCopiesKeepTheirDoubts(t *testing.T) {
+	t.Parallel()
+	v := NewView(shared("sample")())
+	all := formsOf(t, pageOf("sample"))
+	for _, forms := range all {
+		for form, text := range forms {
+			assert.Contains(t, text, "Example workstation", form)
+			assert.Contains(t, text, map[string]string{"HTML": "Apple’s tools were not measured", "Markdown": "Apple’s tools were not measured",
+				"TSV": "Apple’s tools were not measured"}[form])
+		}
+	}
+	speeds := v.Sections[0].Tables[0].Forms()
+	html, markdown := speeds[0].Text, speeds[1].Text
+	lines := strings.Split(speeds[2].Text, "\n")
+	doubt := "Doubtful: the last round was 9 % slower than the first."
+	assert.Regexp(t, `<td>1.78<sup>2</sup></td>`, html)
+	assert.Contains(t, html, "<sup>2</sup> <small>"+doubt)
+	assert.Contains(t, markdown, "| 1.78 (2) |")
+	assert.Contains(t, markdown, "(2) "+doubt)
+	heads := strings.Split(lines[0], "\t")
+	for _, line := range lines[1 : len(v.Sections[0].Tables[0].Rows)+1] {
+		for i, cell := range strings.Split(line, "\t") {
+			if i > 1 && cell != "" && heads[i] != "n" && heads[i] != "notes" && !strings.HasSuffix(heads[i], ", unit") {
+				_, err := strconv.ParseFloat(cell, 64)
+				assert.NoError(t, err, "%s: %q", heads[i], cell)
+			}
+		}
+	}
+	assert.Subset(t, heads, []string{"write · measured, GB/s", "write · interval, low", "write · interval, high", "notes"})
+	assert.Contains(t, speeds[2].Text, doubt)
+}
+
+func TestNumbersOfCells(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text, unit string
+		want       numbers
+	}{
+		{"1.24", "GB/s", numbers{"1.24"}}, {"1.24 GB/s", "", numbers{"1.24", "", "", "GB/s"}}, {"0.917–2.14", "GB/s", numbers{"", "0.917", "2.14"}},
+		{"1.40 GB/s (0.917–2.14 GB/s)", "", numbers{"1.40", "0.917", "2.14", "GB/s"}}, {"917 MB/s–2.14 GB/s", "", numbers{"", "0.917", "2.14", "GB/s"}},
+		{"917 MB/s–2.14 GB/s", "MB/s", numbers{"", "917", "2140"}}, {"1.4 (1.3–1.5) †", "GB/s", numbers{"1.4", "1.3", "1.5"}},
+		{"−36.8 µs to 6.22 ms", "", numbers{"", "-0.0368", "6.22", "ms"}}, {"+3.09 ms", "", numbers{"3.09", "", "", "ms"}}, {"0.421×", "", numbers{"0.421"}},
+		{"93.3 %", "", numbers{"93.3", "", "", "%"}}, {"2\u202f880", "", numbers{"2880"}}, {"0–6.00", "GB", numbers{"", "0", "6.00"}},
+		{"93.3 MB (within the last digit)", "", numbers{"93.3", "93.3", "93.3", "MB"}}, {"no spread", "MB", numbers{"no spread"}},
+		{"-1.00 to 2.00", "", numbers{"", "-1.00", "2.00"}}, {"4.90 k/s", "", numbers{"4.90", "", "", "k/s"}}, {"none", "", numbers{"none"}}, {"", "", numbers{}},
+		{"about 5 GB/s", "", numbers{"about 5 GB/s"}}, {"=1+1", "", numbers{"'=1+1"}}, {"1 of 60, 0.040 to 8.9 %", "", numbers{"1 of 60, 0.040 to 8.9 %"}},
+	} {
+		assert.Equal(t, c.want, numbersOf(c.text, c.unit), c.text)
+	}
 }
 
 // Names out of a hostile plan stay text in every form.
@@ -108,7 +170,8 @@ func TestTablesOfOutcomesAndCoefficients(t *testing.T) {
 	assert.NotContains(t, text, "Rates: ")
 	assert.Contains(t, text, "n: 3 rounds.")
 	assert.Contains(t, files["what.html"], "<td>refused &lt;b&gt;</td>")
-	assert.True(t, strings.HasPrefix(files["what.tsv"], "\tmounts\tline · latency, ms\tline · latency, ms, interval\tline · rate, GB/s\trepairs, s\nRAW\trefused <b>\t5.00\t4.00–6.00\t2.50\t—\n"), files["what.tsv"])
+	assert.True(t, strings.HasPrefix(files["what.tsv"], "\tmounts\tline · latency, ms\tline · latency, ms, interval, low\tline · latency, ms, interval, high"+
+		"\tline · rate, GB/s\trepairs, s\tnotes\nRAW\trefused <b>\t5.00\t4.00\t6.00\t2.50\t—\tNot measured: not part of the protocol.\n"), files["what.tsv"])
 }
 
 // A published value recedes only where a measured one stands above it that it may not be compared with.

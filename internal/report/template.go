@@ -12,7 +12,6 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report/wording"
-	"dmgbench/internal/result/export"
 	"dmgbench/internal/system/units"
 )
 
@@ -32,7 +31,6 @@ var templates = sync.OnceValue(func() *template.Template {
 		"bytes": func(n int64) string { return Human(float64(n), "B") },
 		"human": Human, "interval": DescribeInterval, "markdown": EscapeMarkdown, "items": itemsMarkdown,
 		"fence": fence,
-		"cell":  func(s string) string { return export.PlainCell(strings.Join(strings.Fields(s), " ")) },
 		"size":  func(n int64) string { return TextIf(n > 0, units.Bytes(n).Human()) },
 		"less":  func(a, b int) int { return a - b },
 		"list":  wording.JoinFacts, "glue": glue,

@@ -108,6 +108,7 @@ func NewView(p *plan.Plan, r *result.Result) *View {
 		}
 	}
 	v.First = v.firstScreen()
+	v.nameOrigin()
 	v.Repeat = Render("repeat", v)
 	var lines []string
 	for line := range strings.Lines(string(p.Canonical())) {
@@ -116,6 +117,25 @@ func NewView(p *plan.Plan, r *result.Result) *View {
 	}
 	v.Canonical = strings.Join(lines, "\n")
 	return v
+}
+
+// nameOrigin gives the tables what they take along when they leave the page.
+// Tables of the plan have the machine in their notes.
+func (v *View) nameOrigin() {
+	notice := wording.NonEmpty([]string{v.First.Notice})
+	for i := range v.PlanTables {
+		v.PlanTables[i].Origin = notice
+	}
+	origin := append([]string{"Measured on " + v.Provenance + "."}, notice...)
+	lists := append(Map(v.Sections, func(s FigureSection) []Table { return s.Tables }), v.Relations, v.Fits)
+	for _, list := range lists {
+		for i := range list {
+			list[i].Origin = origin
+		}
+	}
+	if v.First.Numbers != nil {
+		v.First.Numbers.Origin = origin
+	}
 }
 
 // newView is a view of a result without texts.

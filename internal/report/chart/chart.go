@@ -14,6 +14,7 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
+	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
 )
 
@@ -87,6 +88,7 @@ func NewView(p *plan.Plan, r *result.Result) *report.View {
 			}
 			c.ID, c.Section = id(c.ID), k.section
 			c.Table.Caption, c.Notes = cmp.Or(c.Table.Caption, c.Heading), append(c.Notes, v.Provenance)
+			c.Table.Origin = wording.NonEmpty([]string{v.First.Notice})
 			v.Charts = append(v.Charts, c)
 		}
 	}

@@ -163,14 +163,12 @@ func cellClass(column report.Column, c report.Cell) string {
 	return "number" + map[string]string{"muted": " greyed", "uncomparable": " greyed", "warn": " warn"}[c.Class]
 }
 
-// forms is what the copy buttons of a table of the plan give; none leaves that to
-// the script of the page. The template writes it as JSON, with < escaped.
+// forms is what the copy buttons of a table give. The template writes it as JSON,
+// with < escaped.
 func forms(t report.Table) map[string]string {
 	texts := map[string]string{}
-	if t.File != "" {
-		for _, f := range t.Forms() {
-			texts[f.Name] = f.Text
-		}
+	for _, f := range t.Forms() {
+		texts[f.Name] = f.Text
 	}
 	return texts
 }
