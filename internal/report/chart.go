@@ -95,11 +95,11 @@ func (c Chart) Description() string {
 		"its marks."
 }
 
-// TableWithNotes is the table of the figures, which takes along what the picture
-// has as notes.
-func (c Chart) TableWithNotes() Table {
+// TableWithOrigin is the table of the figures, which takes along what the picture
+// says of their number and where they come from.
+func (c Chart) TableWithOrigin() Table {
 	t := c.Table
-	t.Origin = slices.Concat([]string{c.Sub}, c.Notes, t.Origin)
+	t.Origin = slices.Concat([]string{c.Sub}, c.Notes[max(len(c.Notes)-1, 0):], t.Origin)
 	return t
 }
 

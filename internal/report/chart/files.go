@@ -18,7 +18,7 @@ import (
 const (
 	casesPerChart  = 10     // series that can be told apart
 	pointsPerChart = 4000   // beyond it every k-th file is drawn, and the chart says so
-	pointsPerPage  = 25_000 // of all charts of time and residuals together: the page stays below 3 MB
+	pointsPerPage  = 18_000 // of all charts of time and residuals together: the page stays below 3 MB
 	maxSizes       = 32     // different sizes up to which each is a class of its own
 )
 
