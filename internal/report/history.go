@@ -66,7 +66,7 @@ func seriesNames(list []analysis.HistorySeries) []string {
 		name := Plain(s.Title, 120)
 		for k, fact := range facts(s) {
 			differs := func(o analysis.HistorySeries) bool { return o.Title == s.Title && facts(o)[k] != fact }
-			name += TextIf(slices.ContainsFunc(list, differs), " · "+Plain(fact, 80))
+			name = glue(" · ", name, TextIf(slices.ContainsFunc(list, differs), Plain(fact, 80)))
 		}
 		return name
 	})

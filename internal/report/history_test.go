@@ -266,6 +266,9 @@ func TestSeriesNames(t *testing.T) {
 	assert.Equal(t, []string{"T · Mac · not scaled · SHA-256 01234567…", "T · Mac · sizes times 0.1 · SHA-256 01234567…", "T · iMac · not scaled · SHA-256 01234567…",
 		"T · Mac · not scaled · SHA-256 fedcba98…", "U"},
 		seriesNames([]analysis.HistorySeries{one, scaled, other, again, alone}))
+	formatted := one
+	formatted.Filesystem = "exFAT"
+	assert.Equal(t, []string{"T", "T · exFAT"}, seriesNames([]analysis.HistorySeries{one, formatted}), "no blank field")
 	assert.Equal(t, "hdiutil (Apple)", engineShort(one.Engine))
 	assert.Equal(t, "in-process", engineShort("in-process"))
 }

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"dmgbench/internal/bench/engine/inprocess"
@@ -29,25 +29,15 @@ const (
 	mostFiles = 10_000
 )
 
-// clockWithoutWaits is the machine's clock, except that a wait moves it on at once: protocols wait for hours.
-type clockWithoutWaits struct {
-	clock.Real
-	waited *atomic.Int64
-}
+// clockWithoutWaits is the machine's clock that leaves waits out: protocols wait for hours. It shows no time that did
+// not happen.
+type clockWithoutWaits struct{ clock.Real }
 
-// Now returns the time on the clock with all waits.
-func (c clockWithoutWaits) Now() time.Duration { return c.Real.Now() + time.Duration(c.waited.Load()) }
+// Sleep returns at once. A run that is stopped still stops here.
+func (clockWithoutWaits) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 
-// Wall returns the date with all waits, so that a journal's times agree with its protocol.
-func (c clockWithoutWaits) Wall() time.Time {
-	return c.Real.Wall().Add(time.Duration(c.waited.Load()))
-}
-
-// Sleep moves the clock on by d and returns at once. A run that is stopped still stops here.
-func (c clockWithoutWaits) Sleep(ctx context.Context, d time.Duration) error {
-	c.waited.Add(int64(max(d, 0)))
-	return ctx.Err()
-}
+// withoutWaits is what the report says of waits that were left out.
+var withoutWaits = result.Warning{Kind: "waits", Text: "this report is an example: the waits of its plan were left out, and no time counts them"}
 
 // writeExample executes the plan of a page with small files and without waits, by the engine that needs no
 // privilege, and writes its report to path.
@@ -89,6 +79,7 @@ func shrink(page *planPage) (*plan.Plan, error) {
 	for _, c := range p.Cases() {
 		t := plan.Estimate(p, c)
 		files, written = files+t.Files, written+t.BytesWritten
+		page.Waits = page.Waits || slices.ContainsFunc(t.Steps, func(s plan.StepTotal) bool { return s.Wait > 0 })
 	}
 	if files > mostFiles {
 		o.Rounds = 1
@@ -113,11 +104,15 @@ func exampleRun(ctx context.Context, page *planPage, dir string) (runner.Config,
 	}
 	machine := host.Gather(ctx, nil, false)
 	page.System = cmp.Or(machine.OSVersion, machine.OS) + ", " + machine.CPU
-	now := clockWithoutWaits{clock.NewReal(), new(atomic.Int64)}
+	now := clockWithoutWaits{clock.NewReal()}
 	// Few iterations, as the derivation of keys would take most of the time.
 	small := &inprocess.Engine{Now: now.Wall, Passphrase: []byte("example"), Iterations: 1000}
-	c := runner.Config{Plan: p, Engine: small, Why: "an example", Clock: now, Host: machine, Memory: host.Memory(),
+	c := runner.Config{Plan: p, Engine: small, Why: "it needs no privilege, for the examples of the site", Clock: now,
+		Host: machine, Virtual: host.Virtual(machine), Warnings: host.Warnings(machine), Memory: host.Memory(),
 		Tool: result.Tool{Name: "dmgbench", Version: "example"}, Out: filepath.Join(dir, "run"), Volatile: true}
+	if page.Waits {
+		c.Warnings = append(c.Warnings, withoutWaits)
+	}
 	for _, place := range p.Places() {
 		path := c.Out + "-" + place
 		c.Places = append(c.Places, runner.Place{Name: place, Path: path})

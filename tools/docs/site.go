@@ -28,6 +28,7 @@ type planPage struct {
 	Scale    string // of sizes in the example, "" for those of the plan
 	Rounds   int    // of the example
 	Skipped  int    // cases of the example that its engine does not support
+	Waits    bool   // the plan has waits, which the example leaves out
 }
 
 // writeSite writes the pages of all shipped plans as Markdown and their example reports as HTML below folder,

@@ -433,9 +433,9 @@
       document.querySelectorAll('details[data-shut]').forEach(function (d) { d.open = false; d.removeAttribute('data-shut'); });
       all();
     });
-    new ResizeObserver(function () {
-      charts.forEach(function (c) { if (Math.abs(c.place.clientWidth - c.width) > 1) draw(c); });
-    }).observe(document.body);
+    function fit() { charts.forEach(function (c) { if (Math.abs(c.place.clientWidth - c.width) > 1) draw(c); }); }
+    // In a frame of its own: the observer must not change what it observes.
+    new ResizeObserver(function () { root.requestAnimationFrame(fit); }).observe(document.body);
   }
 
   root.dmgbenchReport = { prepare: prepare, picture: picture, measurer: measurer, human: human, LIGHT: LIGHT, DARK: DARK };
