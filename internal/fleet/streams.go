@@ -1,10 +1,10 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,8 +35,13 @@ const (
 	maxMessages, chunkBytes = 64 << 10, 64 << 10
 )
 
-// Setup makes the streams of a fleet, or adapts them to the limits.
+// Setup makes the streams of a fleet, or adapts them and those of the machines to the
+// limits.
 func Setup(ctx context.Context, js jetstream.JetStream, l Limits) error {
+	if _, err := js.Stream(ctx, "FLEET_RESULTS"); err == nil {
+		return errors.New("the streams are of an earlier version, in which all machines shared FLEET_RESULTS (fetch the " +
+			"results with that version, delete the streams, on an own server its folder jetstream, and add the machines again)")
+	}
 	for _, c := range []jetstream.StreamConfig{
 		{Name: Jobs, Subjects: []string{JobSubject("*", "*")}, Retention: jetstream.WorkQueuePolicy,
 			Discard: jetstream.DiscardNew, MaxBytes: l.Queue, DiscardNewPerSubject: true, MaxMsgSize: MaxMessage},
@@ -48,17 +53,25 @@ func Setup(ctx context.Context, js jetstream.JetStream, l Limits) error {
 			return err
 		}
 	}
-	old, err := detachResults(ctx, js)
-	if err != nil {
-		return err
+	return resizeStores(ctx, js, l)
+}
+
+// resizeStores changes the stores of machines that were added before, if they have
+// other limits.
+func resizeStores(ctx context.Context, js jetstream.JetStream, l Limits) error {
+	streams := js.ListStreams(ctx)
+	for s := range streams.Info() {
+		name, _ := StoreOf(s.Config.Name)
+		for _, c := range stores(name, l) {
+			if c.Name != s.Config.Name || c.MaxBytes == s.Config.MaxBytes {
+				continue
+			}
+			if err := makeStream(ctx, js, c); err != nil {
+				return err
+			}
+		}
 	}
-	if err := adaptStores(ctx, js, l); err != nil {
-		return err
-	}
-	if old == nil {
-		return nil
-	}
-	return moveResults(ctx, js, old, l)
+	return streams.Err()
 }
 
 func makeStream(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig) error {
@@ -99,31 +112,6 @@ func StoreOf(stream string) (machine, kind string) {
 		}
 	}
 	return "", ""
-}
-
-// adaptStores gives the machines the limits and what they lack.
-func adaptStores(ctx context.Context, js jetstream.JetStream, l Limits) error {
-	have := map[string]jetstream.StreamConfig{}
-	streams := js.ListStreams(ctx)
-	for s := range streams.Info() {
-		have[s.Config.Name] = s.Config
-	}
-	jobs, err := js.Stream(ctx, Jobs)
-	if err := cmp.Or(streams.Err(), err); err != nil {
-		return fmt.Errorf("listing streams: %w", err)
-	}
-	machines := jobs.ConsumerNames(ctx)
-	for name := range machines.Name() {
-		for _, c := range stores(name, l) {
-			if h := have[c.Name]; h.MaxBytes == c.MaxBytes && h.MaxMsgs == c.MaxMsgs {
-				continue
-			}
-			if err := makeStream(ctx, js, c); err != nil {
-				return err
-			}
-		}
-	}
-	return machines.Err()
 }
 
 // AddMachine makes the consumer and the stores of a machine, with as many copies as
@@ -187,7 +175,11 @@ func PurgeMachine(ctx context.Context, js jetstream.JetStream, name string) erro
 	if err := CheckMachine(name); err != nil {
 		return err
 	}
-	if err := purgeMachine(ctx, js, name); err != nil {
+	err := purgeMachine(ctx, js, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		err = errors.New("there is no such machine")
+	}
+	if err != nil {
 		return fmt.Errorf("purging machine %q: %w", name, err)
 	}
 	return nil
@@ -199,24 +191,16 @@ func purgeMachine(ctx context.Context, js jetstream.JetStream, name string) erro
 	if err != nil && !isRemoved {
 		return err
 	}
-	isKnown := !isRemoved
-	for _, c := range stores(name, Limits{}) {
-		s, err := js.Stream(ctx, c.Name)
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			continue
-		}
-		isKnown = true
-		if err == nil && isRemoved {
+	// The results are the last: there is no such machine without their stream.
+	for _, c := range slices.Backward(stores(name, Limits{})) {
+		if isRemoved {
 			err = js.DeleteStream(ctx, c.Name)
-		} else if err == nil {
-			err = s.Purge(ctx)
+		} else {
+			err = purge(ctx, js, c.Name, ">")
 		}
-		if err != nil {
+		if err != nil && (c.Name == Results(name) || !errors.Is(err, jetstream.ErrStreamNotFound)) {
 			return err
 		}
-	}
-	if !isKnown {
-		return errors.New("there is no such machine")
 	}
 	if !isRemoved {
 		return nil

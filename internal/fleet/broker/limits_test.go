@@ -171,62 +171,15 @@ func TestMachinesHaveTheirOwnSpace(t *testing.T) {
 	require.ErrorContains(t, fleet.PurgeMachine(ctx, s.js, "mac"), `purging machine "mac": there is no such machine`)
 }
 
-// A folder of version 1, in which all machines shared the streams, keeps its results.
+// The streams of an earlier version are not touched: the error says what to do.
 func TestOldFolder(t *testing.T) {
 	folder := t.TempDir()
-	ctx := testContext(t)
 	s := startServer(t, folder, Options{})
-	for _, name := range []string{"mac", "gone"} {
-		_, err := s.AddMachine(ctx, name)
-		require.NoError(t, err)
-		for _, stream := range []string{fleet.Results(name), fleet.Logs(name)} {
-			require.NoError(t, s.js.DeleteStream(ctx, stream))
-		}
-	}
-	require.NoError(t, s.js.DeleteConsumer(ctx, fleet.Jobs, "gone"))
-	require.NoError(t, s.js.DeleteStream(ctx, fleet.Submissions))
-	for _, c := range []jetstream.StreamConfig{{Name: "FLEET_RESULTS", Subjects: []string{"fleet.result.*.*.*"}},
-		{Name: "FLEET_LOGS", Subjects: []string{"fleet.log.*.*"}}} {
-		_, err := s.js.CreateStream(ctx, c)
-		require.NoError(t, err)
-	}
-	want := map[string]string{}
-	for _, name := range []string{"mac", "gone"} {
-		subject := fleet.ResultSubject(name, "old", 0)
-		want[subject] = `{"job":"old","machine":"` + name + `","plan":"quick"}`
-		_, err := s.js.Publish(ctx, subject, []byte(want[subject]))
-		require.NoError(t, err)
-	}
-	_, err := s.js.Publish(ctx, fleet.JobSubject("mac", "queued"), []byte(`{"id":"queued","every_ns":3600000000000,"text":"t"}`))
+	_, err := s.js.CreateStream(testContext(t), jetstream.StreamConfig{Name: "FLEET_RESULTS"})
 	require.NoError(t, err)
-
-	for range 2 { // the second time, nothing is left to do
-		s.Close()
-		s = startServer(t, folder, Options{})
-		got := map[string]string{}
-		for _, name := range []string{"mac", "gone"} {
-			st, err := s.js.Stream(ctx, fleet.Results(name))
-			require.NoError(t, err)
-			m, err := st.GetMsg(ctx, 1)
-			require.NoError(t, err)
-			got[m.Subject] = string(m.Data)
-		}
-		assert.Equal(t, want, got)
-		submissions, err := s.js.Stream(ctx, fleet.Submissions)
-		require.NoError(t, err)
-		for subject, every := range map[string]time.Duration{fleet.SubmissionSubject("mac", "queued"): time.Hour,
-			fleet.SubmissionSubject("mac", "old"): 0, fleet.SubmissionSubject("gone", "old"): 0} {
-			m, err := submissions.GetLastMsgForSubject(ctx, subject)
-			require.NoError(t, err, subject)
-			job, err := fleet.Decode[fleet.Job](m.Data)
-			require.NoError(t, err)
-			assert.Equal(t, every, job.Every)
-			assert.Empty(t, job.Text)
-		}
-		for name := range streams(t, ctx, s.js) {
-			assert.NotContains(t, []string{"FLEET_RESULTS", "FLEET_LOGS"}, name)
-		}
-	}
+	s.Close()
+	_, err = Serve(folder, Options{Limits: fleet.DefaultLimits()})
+	require.ErrorContains(t, err, "the streams are of an earlier version")
 }
 
 // A server that could not write says so, and starts again when the disk has room; agents come back.
