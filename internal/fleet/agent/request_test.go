@@ -2,6 +2,8 @@ package agent
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/fleet"
+	"dmgbench/internal/result"
 )
 
 // hostile are changes of a good job, and why it is refused then.
@@ -102,6 +105,28 @@ func TestFlags(t *testing.T) {
 	delete(c.Places, "usb")
 	r = check()
 	assert.Equal(t, []string{"--on==/d"}, r.locations, "a single place may be the default")
+}
+
+// Cases count that have ended, also in a line that was being written, and no text of a long record.
+func TestProgressOfAJournal(t *testing.T) {
+	k := &task{dir: t.TempDir()}
+	ended, started := k.progress()
+	assert.Equal(t, []any{0, false}, []any{ended, started}, "no journal")
+	require.NoError(t, os.MkdirAll(k.run(), 0o700))
+	long := `{"kind":"step","text":"` + strings.Repeat("x", 64<<10) + `"kind":"case_end"` + strings.Repeat("x", 64<<10) + `"}`
+	for _, c := range []struct {
+		text    string
+		ended   int
+		started bool
+	}{
+		{`{"kind":"ru`, 0, false},
+		{"{\"kind\":\"run\"}\n" + long + "\n", 0, true},
+		{"{\"kind\":\"run\"}\n{\"kind\":\"case_end\"}\n" + long + "\n{\"kind\":\"case_end\"", 2, true},
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(k.run(), result.JournalFile), []byte(c.text), 0o600))
+		ended, started = k.progress()
+		assert.Equal(t, []any{c.ended, c.started}, []any{ended, started}, "%.40s", c.text)
+	}
 }
 
 func TestOccurrence(t *testing.T) {
