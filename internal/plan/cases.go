@@ -196,9 +196,9 @@ func (p *Plan) makeExtra(s Selector, manual []KeyValue) (c Case, ok bool) {
 // nativeFolder are the settings of an image for a folder, which has no image.
 var nativeFolder = ImageSettings{Encryption: "none"}
 
-// nativeKeys are the settings with a meaning for a native folder; a baseline
+// NativeKeys are the settings with a meaning for a native folder; a baseline
 // case accompanies each combination of them.
-var nativeKeys = []string{"place", "files", "workers", "sync", "cache", "block", "qos", "codec", "level", "threads"}
+var NativeKeys = []string{"place", "files", "workers", "sync", "cache", "block", "qos", "codec", "level", "threads"}
 
 // baselineCases are the native cases that accompany the images of a group: one
 // for each place and each combination of native settings, named by the manual
@@ -224,7 +224,7 @@ func baselineCases(group []Case) (out []Case) {
 		s.Target, s.Preallocate = "directory", false
 		s.ImageSettings = nativeFolder
 		c := Case{Settings: s, Baseline: true, Keys: append([]KeyValue{{"baseline", "true"}}, s.Manual...)}
-		for _, k := range nativeKeys {
+		for _, k := range NativeKeys {
 			if varied[k] {
 				c.Keys = append(c.Keys, KeyValue{k, findSetting(k).get(&s)})
 			}
@@ -238,7 +238,7 @@ func baselineCases(group []Case) (out []Case) {
 // nativeID is the same for settings between which a native folder cannot
 // distinguish.
 func (s *Settings) nativeID() (id string) {
-	for _, k := range nativeKeys {
+	for _, k := range NativeKeys {
 		id += findSetting(k).get(s) + "\x00"
 	}
 	return id

@@ -166,8 +166,7 @@ func (c *container) clone() *container {
 
 // fileSet is the set that a write step writes, nil if it does not exist.
 func (e *estimator) fileSet(s *Step) *FileSet {
-	name := cmp.Or(s.Files, e.c.Settings.Files)
-	return find(e.p.Files, func(f *FileSet) bool { return f.Name == name })
+	return e.p.fileSet(cmp.Or(s.Files, e.c.Settings.Files))
 }
 
 // addStep adds one step; one that is not accepted has no effect.
