@@ -18,8 +18,10 @@ import (
 // only folded serve as well as analysed ones, except that they bring no
 // verdicts.
 //
-// What is paired has the same case, phase, cycle and quantity, and the same
-// files; everything else is listed as unpaired with the reason. The unit of
+// What is paired has the same case, phase, cycle and quantity, the same files,
+// and the same settings in the plans of both sides, other than those that make
+// the sides or are asked for ([CompareOptions.Across]); everything else is listed
+// as unpaired with the reason. The unit of
 // replication is the session, since whatever a session was like is in all its
 // rounds: three sessions on both sides are compared by Welch's t of their
 // logarithms, fewer by Student's t with one spread for both sides as long as
@@ -54,7 +56,7 @@ func (c *comparer) compareClaims() {
 	for i, s := range c.sides {
 		claims, sessions, why := c.judgeSide(s)
 		if why != "" {
-			c.note("note.claims-undecided", s.name, why)
+			c.note("note.claims-undecided", c.at(s.name), why)
 		}
 		for _, k := range claims {
 			at := slices.IndexFunc(c.out.Claims, func(o ClaimChange) bool { return o.ID == k.ID })
@@ -88,20 +90,34 @@ func (c *comparer) judgeSide(s *compareSide) (claims []result.Claim, sessions in
 			claims = append(claims, k)
 		}
 	}
-	pooled, err := result.Pool(s.runs)
-	if p := c.o.Plans[s.runs[0].Plan.Digest]; p == nil {
-		err = because("no-plan")
-	} else if err == nil {
-		err = Analyze(p, pooled, Options{SkipRobustness: true})
+	if len(claims) == 0 {
+		return nil, len(s.runs), ""
 	}
-	switch {
-	case len(claims) == 0:
-	case err != nil:
-		why = err.Error()
-	default:
-		claims = pooled.Claims
+	pooled, err := judgePooled(c.o.Plans[s.runs[0].Plan.Digest], s.runs)
+	if err != nil {
+		return claims, len(s.runs), err.Error()
 	}
-	return claims, len(s.runs), why
+	return pooled, len(s.runs), ""
+}
+
+// judgePooled gives the verdicts of several runs of a plan together.
+func judgePooled(p *plan.Plan, runs []*result.Result) ([]result.Claim, error) {
+	if p == nil {
+		return nil, because("no-plan")
+	}
+	pooled, err := result.Pool(runs)
+	if err != nil {
+		return nil, err
+	}
+	err = Analyze(p, pooled, Options{SkipRobustness: true, SkipWarnings: true})
+	return pooled.Claims, err
+}
+
+// isSameClaim reports whether the plans of the baseline and a side have the same
+// test for a claim.
+func (c *comparer) isSameClaim(id string, s *compareSide) bool {
+	a, b := c.sides[0].runs[0].Plan.Digest, s.runs[0].Plan.Digest
+	return a == b || plan.SameClaim(c.o.Plans[a], c.o.Plans[b], id)
 }
 
 // describeChange reports in what the verdicts on a claim differ from the
@@ -113,16 +129,20 @@ func (c *comparer) describeChange(k *ClaimChange) {
 	for i, v := range k.Verdicts[1:] {
 		both := isDecided(base) && isDecided(v)
 		flip := both && base != v
-		enough := min(k.Sessions[0], k.Sessions[i+1]) >= minRounds
+		apart := c.sides[i+1].isApart || !c.isSameClaim(k.ID, c.sides[i+1])
+		enough := !apart && min(k.Sessions[0], k.Sessions[i+1]) >= minRounds
 		unmeasured := base == result.NotMeasured && v == result.NotMeasured
 		k.Undecided = k.Undecided || k.Required && !unmeasured && !(both && enough)
 		k.Changed = k.Changed || flip && enough
 		if base == v || base == "" || v == "" {
 			continue
 		}
-		text := wording.Text("claim-change", wording.Text("verdict."+base), c.sides[0].name,
-			wording.Text("verdict."+v), c.sides[i+1].name)
-		if flip && !enough {
+		text := wording.Text("claim-change", wording.Text("verdict."+base), c.at(c.sides[0].name),
+			wording.Text("verdict."+v), c.at(c.sides[i+1].name))
+		switch {
+		case apart:
+			text = wording.Text("claim-change.plans", text)
+		case flip && !enough:
 			sessions := wording.Count{N: k.Sessions[0], Noun: "session"}
 			text = wording.Text("claim-change.few", text, sessions, k.Sessions[i+1], minRounds)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dmgbench/internal/plan"
@@ -23,6 +24,12 @@ type comparer struct {
 	facts []string
 	// Of cases that make the sides
 	keys []string
+	// Keys that case ids are without: those, and axes that are compared across
+	dropped []string
+	// What sides may differ in, see [comparer.ask]
+	asked map[string]bool
+	// Of plans, by digest and id
+	cases map[string]map[string]*plan.Case
 }
 
 // compareSide is a side with what was measured of it.
@@ -30,9 +37,15 @@ type compareSide struct {
 	name  string
 	runs  []*result.Result
 	cases []sideCase
+	// The names of cases in their order, and the first case of each; see
+	// [comparer.sideID]
+	ids   []string
+	first map[string]sideCase
 	// By case without the keys that make the sides
 	cells map[quantityKey]*compareCell
 	order []quantityKey
+	// Whether settings differ from the baseline's that were not asked for
+	isApart bool
 }
 
 // sideCase is a case of a run.
@@ -46,29 +59,26 @@ func (c *comparer) note(key string, args ...any) {
 	c.out.Notes = append(c.out.Notes, wording.Text(key, args...))
 }
 
-// refuse is an error about the runs or the options of a comparison.
-func refuse(key string, args ...any) error {
-	return fmt.Errorf("%s: %w", wording.Text(key, args...), ErrCompare)
-}
+// refusal is an error about the runs or the options of a comparison.
+type refusal string
+
+func (r refusal) Error() string       { return string(r) }
+func (r refusal) Is(other error) bool { return other == ErrCompare }
+
+func refuse(key string, args ...any) error { return refusal(wording.Text(key, args...)) }
 
 func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
 	o.Threshold = cmp.Or(o.Threshold, DefaultThreshold)
 	if !(o.Threshold > 0 && o.Threshold < 1) {
 		return nil, refuse("compare.threshold", o.Threshold)
 	}
-	c := &comparer{o: o, out: &Comparison{Schema: 1, By: append([]string{}, o.By...), Threshold: o.Threshold,
+	c := &comparer{o: o, out: &Comparison{Schema: 1, By: append([]string{}, o.By...),
+		Across: append([]string{}, o.Across...), Threshold: o.Threshold,
 		Level: level, Alike: []CompareFact{}, Differences: []Difference{},
 		Notes: []string{}, Rows: []CompareRow{}, Unpaired: []Unpaired{}, Claims: []ClaimChange{},
-		Answers: []CompareAnswer{}}}
-	for _, name := range o.By {
-		switch {
-		case slices.Contains(CompareFacts, name):
-			c.facts = append(c.facts, name)
-		case hasCase(runs, func(k result.Case) bool { return caseValue(&k, name) != "" }):
-			c.keys = append(c.keys, name)
-		default:
-			return nil, refuse("compare.no-key", name)
-		}
+		Answers: []CompareAnswer{}}, asked: map[string]bool{}, cases: map[string]map[string]*plan.Case{}}
+	if err := c.chooseSides(runs); err != nil {
+		return nil, err
 	}
 	if err := c.splitRuns(runs); err != nil {
 		return nil, err
@@ -91,19 +101,42 @@ func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
 	return c, nil
 }
 
-func hasCase(runs []*result.Result, is func(result.Case) bool) bool {
-	return slices.ContainsFunc(runs, func(r *result.Result) bool { return slices.ContainsFunc(r.Cases, is) })
+// chooseSides reads what makes the sides, and what may differ between them. A
+// key that is an axis of some run is no fact of runs.
+func (c *comparer) chooseSides(runs []*result.Result) error {
+	for _, name := range c.o.By {
+		isAxis := func(k result.Case) bool { _, ok := keyOfCase(&k, name); return ok }
+		hasValue := func(r *result.Result) bool {
+			return slices.ContainsFunc(r.Cases, func(k result.Case) bool { return c.value(sideCase{r, &k}, name) != "" })
+		}
+		switch {
+		case slices.Contains(CompareFacts, name) && !hasCase(runs, isAxis):
+			c.facts = append(c.facts, name)
+		case slices.ContainsFunc(runs, hasValue):
+			c.keys = append(c.keys, name)
+		default:
+			return refuse("compare.no-key", name)
+		}
+		c.ask(name)
+	}
+	c.dropped = slices.Clone(c.keys)
+	for _, name := range c.o.Across {
+		if !slices.Contains(plan.SettingNames(), name) {
+			return refuse("compare.no-setting", name)
+		}
+		hasSeveral := func(r *result.Result) bool {
+			return len(texts(r.Cases, func(k result.Case) string { v, _ := keyOfCase(&k, name); return v })) > 1
+		}
+		if !slices.ContainsFunc(runs, hasSeveral) {
+			c.dropped = append(c.dropped, name)
+		}
+		c.ask(name)
+	}
+	return nil
 }
 
-// caseValue is the value of a key of a case: its own, or its target's; ""
-// without one.
-func caseValue(c *result.Case, key string) string {
-	if v, ok := keyOfCase(c, key); ok {
-		return v
-	}
-	t := c.Target
-	return map[string]string{"place": t.Place, "format": t.Format, "encryption": t.Encryption,
-		"filesystem": t.Filesystem, "backend": t.Backend, "target": t.Kind}[key]
+func hasCase(runs []*result.Result, is func(result.Case) bool) bool {
+	return slices.ContainsFunc(runs, func(r *result.Result) bool { return slices.ContainsFunc(r.Cases, is) })
 }
 
 // splitRuns puts runs, or cases of runs, into sides, the baseline first.
@@ -129,19 +162,23 @@ func (c *comparer) splitRuns(runs []*result.Result) error {
 			owner[id] = i
 		}
 		for k := range r.Cases {
-			if name := c.sideName(i, r, &r.Cases[k]); name != "" {
+			if name := c.sideName(i, sideCase{r, &r.Cases[k]}); name != "" {
 				s := c.findSide(name, r)
 				s.cases = append(s.cases, sideCase{r, &r.Cases[k]})
 			}
 		}
 		// A run without cases is a side as well
 		if len(c.keys) == 0 {
-			c.findSide(c.sideName(i, r, nil), r)
+			c.findSide(c.sideName(i, sideCase{run: r}), r)
 		}
 	}
 	switch {
 	case len(c.sides) == 1 && len(c.o.By) > 0:
 		return refuse("compare.one-side", c.sides[0].name)
+	case len(runs) > 1 && len(c.sides) == 1:
+		plans := texts(runs, func(r *result.Result) string { return r.Plan.Name })
+		return refuse("compare.one-folder", c.sides[0].name, wording.Count{N: len(runs), Noun: "run"},
+			wording.Count{N: len(plans), Noun: "plan"})
 	case len(c.sides) < 2:
 		return refuse("compare.one-run")
 	case c.o.Baseline == "":
@@ -162,7 +199,7 @@ func (c *comparer) splitRuns(runs []*result.Result) error {
 
 // sideName is the side of a case of the run of a number: facts of the run and
 // values of keys, or what the run is called; "" without the value of a key.
-func (c *comparer) sideName(i int, r *result.Result, k *result.Case) string {
+func (c *comparer) sideName(i int, k sideCase) string {
 	switch {
 	case len(c.o.By) > 0:
 	case i < len(c.o.Sides):
@@ -170,18 +207,58 @@ func (c *comparer) sideName(i int, r *result.Result, k *result.Case) string {
 	default:
 		return c.names[i]
 	}
-	values := mapped(c.keys, func(key string) string { return caseValue(k, key) })
-	if slices.Contains(values, "") {
-		return ""
+	values := mapped(c.facts, func(name string) string { return sideText(name, factsText(k.run, name)) })
+	for _, key := range c.keys {
+		v := c.value(k, key)
+		if v == "" {
+			return ""
+		}
+		values = append(values, sideText(key, v))
 	}
-	return wording.JoinFacts(append([]string{factsText(r, c.facts...)}, values...)...)
+	return wording.JoinFacts(values...)
+}
+
+// selfEvident are the facts and keys whose values need no name beside them.
+var selfEvident = []string{"host", "model", "cpu", "disk", "os", "os_version", "os_build", "kernel", "tool", "engine",
+	"backend", "filesystem", "plan", "place", "format", "encryption"}
+
+// sideText is a value of a fact or key as the name of a side: "2 workers",
+// "unencrypted", "sync none".
+func sideText(name, value string) string {
+	n, err := strconv.Atoi(value)
+	switch {
+	case name == "scale" && value == unscaled:
+		return wording.Text("side.unscaled")
+	case name == "workers" && err == nil:
+		return wording.Count{N: n, Noun: "worker"}.String()
+	case name == "workers", name == "scale":
+		return value
+	case slices.Contains(selfEvident, name):
+		return settingText(name, value)
+	}
+	return strings.ReplaceAll(name, "_", " ") + " " + value
+}
+
+// at is a side in a sentence: "on macOS 26.4", "with 2 workers", "in runs/before".
+func (c *comparer) at(side string) string {
+	isOther := func(name string) bool {
+		f, _ := find(compareFacts, func(f compareFact) bool { return f.name == name })
+		return f.kind != "machine" && f.kind != "system"
+	}
+	switch {
+	case len(c.o.By) == 0:
+		return "in " + side
+	case slices.ContainsFunc(c.o.By, isOther):
+		return "with " + side
+	}
+	return "on " + side
 }
 
 // findSide finds a side by its name, or makes it, and adds a run to it.
 func (c *comparer) findSide(name string, r *result.Result) *compareSide {
 	s, ok := find(c.sides, func(s *compareSide) bool { return s.name == name })
 	if !ok {
-		s = &compareSide{name: name, cells: map[quantityKey]*compareCell{}}
+		s = &compareSide{name: name, cells: map[quantityKey]*compareCell{}, first: map[string]sideCase{}}
 		c.sides = append(c.sides, s)
 	}
 	if !slices.Contains(s.runs, r) {
@@ -193,7 +270,10 @@ func (c *comparer) findSide(name string, r *result.Result) *compareSide {
 // compareCell is one quantity of one case on one side: a value a round, the
 // rounds in their sessions.
 type compareCell struct {
-	key    quantityKey
+	key quantityKey
+	// The first case, and the step, that it was measured in
+	of     sideCase
+	step   stepKey
 	rounds []compareRound
 	n      int
 	// Of its runs, the most; see [stats.Looks]
@@ -214,18 +294,29 @@ type compareRound struct {
 // collect reads the cells of a side.
 func (c *comparer) collect(s *compareSide) {
 	for _, k := range s.cases {
+		id := c.sideID(k)
+		if _, ok := s.first[id]; !ok {
+			s.first[id], s.ids = k, append(s.ids, id)
+		}
 		sub, sessions := indexCase(k.Case), sessionNames(k.run)
 		for _, key := range sub.order {
 			for _, q := range quantitiesOf(key, k.Case) {
 				if !slices.Contains(c.out.Ops, string(q)) {
 					continue
 				}
-				ck := quantityKey{c.caseID(k.Case), key.label(), key.cycle, q}
-				if s.cells[ck] == nil {
-					s.cells[ck] = &compareCell{key: ck}
+				ck := quantityKey{id, key.label(), key.cycle, q}
+				x := s.cells[ck]
+				if x == nil {
+					x = &compareCell{key: ck, of: k, step: key}
+					s.cells[ck] = x
 					s.order = append(s.order, ck)
 				}
-				s.cells[ck].addRun(s.name, k.run, cell{sub, key}, sessions, c.out.Estimator)
+				// Runs of one side are the same work, whatever the sides may differ in
+				isNone := func(plan.Difference) bool { return false }
+				if why := c.apart(x.of, k, key, isNone); why != "" {
+					x.weak = wording.Text("compare.mixed", c.at(s.name), why)
+				}
+				x.addRun(c.at(s.name), k.run, cell{sub, key}, sessions, c.out.Estimator)
 			}
 		}
 	}
@@ -237,30 +328,30 @@ const EveryCase = "every case"
 
 // caseID names a case without the keys that make the sides.
 func (c *comparer) caseID(k *result.Case) string {
-	if len(c.keys) == 0 {
+	if len(c.dropped) == 0 {
 		return k.ID
 	}
 	var parts []string
 	for _, kv := range k.Keys {
-		if !slices.Contains(c.keys, kv[0]) {
+		if !slices.Contains(c.dropped, kv[0]) {
 			parts = append(parts, kv[0]+"="+kv[1])
 		}
 	}
 	return cmp.Or(strings.Join(parts, ","), EveryCase)
 }
 
-// addRun adds the rounds of one run of a side.
-func (x *compareCell) addRun(sideName string, r *result.Result, of cell, sessions map[int]string, est string) {
+// addRun adds the rounds of one run of a side, which is at in a sentence.
+func (x *compareCell) addRun(at string, r *result.Result, of cell, sessions map[int]string, est string) {
 	x.looks = max(x.looks, replicated(r).looks)
-	rounds, steps := of.replicates(replica{})
+	rounds, steps := of.rounds()
 	for _, round := range rounds {
 		own := steps[round]
 		w := workOf(x.key.op, of.sub.c, own)
 		if x.work == nil {
 			x.work = w
 		}
-		if why := x.work.difference(w, "one round", "another"); why != "" {
-			x.weak = wording.Text("compare.mixed", sideName, why)
+		if why := x.work.difference(w, "in one round", "in another", nil); why != "" {
+			x.weak = wording.Text("compare.mixed", at, why)
 		}
 		value := of.sub.stepsValue(x.key.op, est, own, nil)
 		if value.err != nil {
@@ -300,21 +391,21 @@ func workOf(q plan.Quantity, k *result.Case, steps []*result.Step) work {
 		sizes := mapped(sortedKeys(count), func(size int64) string {
 			return fmt.Sprintf("%d × %s", count[size], wording.Size(size))
 		})
-		return work{{"files", cmp.Or(strings.Join(sizes, ", "), "none")},
+		return work{{"sizes", cmp.Or(strings.Join(sizes, ", "), "none")},
 			{"workers", wording.Count{N: workers(st), Noun: "worker"}.String()},
 			{"sync", achieved(st.Sync)}, {"cache", achieved(st.Cache)}}
 	case st.Stream != nil:
-		return work{{"files", wording.Text("input", wording.Size(st.Stream.In), st.Stream.Codec)},
+		return work{{"sizes", wording.Text("input", wording.Size(st.Stream.In), st.Stream.Codec)},
 			{"workers", wording.Count{N: st.Stream.Threads, Noun: "worker"}.String()}}
 	}
 	return work{{"size", wording.Size(k.Target.Size).String()}, {"live", wording.Size(st.Live).String()}}
 }
 
-// difference is why two cells are not the same work, "" if they are; left and
-// right name them.
-func (a work) difference(b work, left, right string) string {
+// difference is why two cells are not the same work except for what was asked
+// for, "" if they are; left and right are where they were measured.
+func (a work) difference(b work, left, right string, asked map[string]bool) string {
 	for i, x := range a {
-		if y := b[i]; y != x {
+		if y := b[i]; y != x && !asked[x[0]] {
 			return wording.Text("work."+x[0], x[1], left, y[1], right)
 		}
 	}
@@ -331,9 +422,10 @@ func (c *comparer) pairCells(s *compareSide) {
 	base := c.sides[0]
 	for _, k := range base.order {
 		a, b := base.cells[k], s.cells[k]
-		why := wording.Text("compare.not-measured", s.name)
+		why := wording.Text("compare.not-measured", c.at(s.name))
 		if b != nil {
-			why = cmp.Or(a.weak, b.weak, a.work.difference(b.work, base.name, s.name))
+			why = cmp.Or(a.weak, b.weak, c.apart(a.of, b.of, a.step, c.isAsked),
+				a.work.difference(b.work, c.at(base.name), c.at(s.name), c.asked))
 		}
 		if why != "" {
 			c.addUnpaired(k, s.name, why, true)
@@ -343,7 +435,7 @@ func (c *comparer) pairCells(s *compareSide) {
 	}
 	for _, k := range s.order {
 		if base.cells[k] == nil {
-			c.addUnpaired(k, s.name, wording.Text("compare.not-measured", base.name), true)
+			c.addUnpaired(k, s.name, wording.Text("compare.not-measured", c.at(base.name)), true)
 		}
 	}
 	// Cases that were not measured to the end
@@ -378,7 +470,7 @@ func (c *comparer) sideFacts(s *compareSide) CompareSide {
 			out.Facts = append(out.Facts, CompareFact{f.name, values})
 		}
 		if len(s.runs) > 1 && len(values) > 1 && f.single {
-			c.note("note.unlike", s.name, f.name, strings.Join(values, "; "))
+			c.note("note.unlike", c.at(s.name), f.name, strings.Join(values, "; "))
 		}
 	}
 	return out
@@ -387,7 +479,14 @@ func (c *comparer) sideFacts(s *compareSide) CompareSide {
 // collectFacts collects what is known of the sides, and in what they differ.
 func (c *comparer) collectFacts() {
 	c.out.Sides = mapped(c.sides, c.sideFacts)
-	var apart, kinds []string
+	c.addSettings()
+	apart, kinds := mapped(c.out.Differences, func(d Difference) string { return d.Fact }), []string{}
+	switch {
+	case len(apart) > 0:
+		kinds = append(kinds, "protocol")
+	case c.differ("digest"):
+		c.note("note.same-settings")
+	}
 	isOtherSystem := c.differ("os")
 	// Apple's tools come with the system
 	engines := texts(c.out.Sides, func(s CompareSide) string {
@@ -396,19 +495,22 @@ func (c *comparer) collectFacts() {
 	isSameEngine := isOtherSystem && len(engines) < 2
 	for _, f := range compareFacts {
 		// The version and the build are in "os", and the kernel goes with it
-		if f.name == "os_version" || f.name == "os_build" || f.name == "kernel" && isOtherSystem || !c.differ(f.name) {
+		if f.name == "os_version" || f.name == "os_build" || f.name == "kernel" && isOtherSystem || !c.differ(f.name) ||
+			slices.Contains(apart, f.name) {
 			continue
 		}
 		values := mapped(c.out.Sides, func(s CompareSide) []string { return s.fact(f.name) })
-		c.out.Differences = append(c.out.Differences, Difference{Fact: f.name, Kind: f.kind, Values: values})
+		c.out.Differences = append(c.out.Differences, Difference{Fact: f.name, Kind: f.kind, Values: values,
+			Cases: []string{}})
 		if f.kind != "repetition" && !(f.name == "engine" && isSameEngine) {
 			apart, kinds = append(apart, f.name), appendUnique(kinds, f.kind)
 		}
 	}
 	// What a reader has to know of any number: where, under what, by which tool
 	// and plan
-	for _, name := range []string{"model", "cpu", "os", "engine", "plan", "scale", "workers"} {
-		if values := c.out.Sides[0].fact(name); len(values) == 1 && values[0] != unscaled && !c.differ(name) {
+	for _, name := range []string{"model", "cpu", "os", "engine", "plan", "scale"} {
+		isSame := !c.differ(name) && !(name == "plan" && c.differ("digest"))
+		if values := c.out.Sides[0].fact(name); len(values) == 1 && values[0] != unscaled && isSame {
 			c.out.Alike = append(c.out.Alike, CompareFact{name, values})
 		}
 	}
@@ -447,7 +549,7 @@ func (c *comparer) noteWarnings() {
 			for _, w := range r.Warnings {
 				if !kinds[w.Kind] && !isEverywhere(w) {
 					kinds[w.Kind] = true
-					c.note("note.warned", s.name, w.Text)
+					c.note("note.warned", c.at(s.name), w.Text)
 				}
 			}
 		}

@@ -18,6 +18,9 @@ type CompareOptions struct {
 	// By names the facts ([CompareFacts]) or the keys of cases that make the
 	// sides; with none, every run is a side of its own.
 	By []string
+	// Across names settings in which rows may differ that are compared: keys and
+	// tables of plans, see [plan.SettingNames]
+	Across []string
 	// Baseline is the name of a side, or a run of it; "" is the first.
 	Baseline string
 	// Threshold is the share from which a change for the worse is a regression,
@@ -31,8 +34,9 @@ type CompareOptions struct {
 	// Names are what to call the runs, where their ids would not do; as many as
 	// runs.
 	Names []string
-	// Plans are those that the runs executed, by digest. The claims of a side
-	// of several runs are judged on all of them together, which takes the plan.
+	// Plans are those that the runs executed, by digest: runs of different plans
+	// are compared where their settings are the same, and the claims of a side of
+	// several runs are judged on all of them together.
 	Plans map[string]*plan.Plan
 	// Sides are the names of the sides of the runs, one a run, where By is
 	// empty.
@@ -47,6 +51,7 @@ const DefaultThreshold = 0.05
 type Comparison struct {
 	Schema    int      `json:"schema"`
 	By        []string `json:"by"`
+	Across    []string `json:"across"`
 	Threshold float64  `json:"threshold"`
 	Level     float64  `json:"level"`
 	Estimator string   `json:"estimator"`
@@ -84,10 +89,15 @@ type CompareFact struct {
 // Difference is a fact that is not the same on all sides.
 type Difference struct {
 	Fact string `json:"fact"`
-	// Machine | system | tool | protocol | repetition
+	// Machine | system | tool | protocol | repetition | setting
 	Kind string `json:"kind"`
 	// One list a side, in the order of the sides
 	Values [][]string `json:"values"`
+	// Of a setting of some cases only
+	Cases []string `json:"cases"`
+	// Rows with this setting are not compared unless [CompareOptions.Across] has
+	// this name; "" where they are
+	Across string `json:"across"`
 }
 
 // Status of a row.
@@ -201,13 +211,23 @@ func ComparisonSchema() []byte {
 	b, err := result.SchemaOf[Comparison]("dmgbench comparison", "Several runs against each other. "+
 		"Times are seconds, sizes bytes, rates bytes per second.", comparisonText, map[string][]any{
 		"CompareRow.status": {RowChanged, RowSame, RowUnclear, RowSessionUnknown},
-		"Difference.kind":   {"machine", "system", "tool", "protocol", "repetition"},
+		"Difference.kind":   {"machine", "system", "tool", "protocol", "repetition", "setting"},
 	})
 	if err != nil {
 		// The types are fixed: a test calls this
 		panic(fmt.Sprintf("building the schema of comparisons: %v", err))
 	}
 	return b
+}
+
+// AcrossNames are the settings that keep rows apart, as [CompareOptions.Across]
+// takes them, with those that it has.
+func (c *Comparison) AcrossNames() []string {
+	names := texts(c.Differences, func(d Difference) string { return d.Across })
+	if len(names) == 0 {
+		return nil
+	}
+	return append(names, c.Across...)
 }
 
 // Within are the ratios between which two sides count as the same in a

@@ -165,7 +165,11 @@ func TestCompareUndecided(t *testing.T) {
 func TestCompareSides(t *testing.T) {
 	a, b := sessionsOf(t, "4", 0.01, 1, 1.01), sessionsOf(t, "5", 0.01, 1, 1.01)
 	for _, r := range b {
-		r.Departures = []result.Departure{{Kind: "workers", Text: "2 workers throughout"}}
+		for i := range r.Cases {
+			for k := range r.Cases[i].Steps {
+				r.Cases[i].Steps[k].Workers = 2
+			}
+		}
 	}
 	c := compared(t, CompareOptions{Sides: []string{"before", "before", "after", "after"}}, a, b)
 	require.Len(t, c.Sides, 2)
@@ -174,7 +178,7 @@ func TestCompareSides(t *testing.T) {
 	for _, d := range c.Differences {
 		facts[d.Fact] = d.Values
 	}
-	assert.Equal(t, [][]string{{unscaled}, {"2 workers throughout"}}, facts["workers"])
+	assert.Equal(t, [][]string{{"1 worker"}, {"2 workers"}}, facts["workers"])
 	assert.NotContains(t, facts, "scale")
 }
 
@@ -389,14 +393,16 @@ ratio = "> 1"
 	by.Plans = nil
 	c = compared(t, by, side("4", 1.2, 1.21, 1.19), side("5", 0.8, 0.81, 0.79))
 	assert.Equal(t, []string{result.CannotTell, result.CannotTell}, c.Claims[0].Verdicts)
-	assert.Contains(t, c.Notes, "the claims of 4 are undecided: the plan of its runs is missing; give run folders, not their result.json alone")
+	assert.Contains(t, c.Notes, "the claims on 4 are undecided: the plan of its runs is missing; give run folders, not their result.json alone")
 }
 
-func TestAgreed(t *testing.T) {
-	assert.Equal(t, result.CannotTell, combineVerdicts([]string{result.Holds, result.DoesNotHold, result.Holds}))
-	assert.Equal(t, result.Holds, combineVerdicts([]string{result.CannotTell, result.Holds, result.NotMeasured}))
-	assert.Equal(t, result.CannotTell, combineVerdicts([]string{result.NotMeasured, result.CannotTell}))
-	assert.Empty(t, combineVerdicts(nil))
+func TestCommonVerdict(t *testing.T) {
+	assert.Equal(t, result.CannotTell, commonVerdict([]string{result.Holds, result.DoesNotHold, result.Holds}))
+	assert.Equal(t, result.CannotTell, commonVerdict([]string{result.CannotTell, result.Holds, result.NotMeasured}))
+	assert.Equal(t, result.Holds, commonVerdict([]string{result.Holds, result.Holds, result.NotMeasured}))
+	assert.Equal(t, result.CannotTell, commonVerdict([]string{result.NotMeasured, result.CannotTell}))
+	assert.Equal(t, result.NotMeasured, commonVerdict([]string{result.NotMeasured}))
+	assert.Empty(t, commonVerdict(nil))
 }
 
 func TestCompareEffectWords(t *testing.T) {

@@ -49,7 +49,7 @@ var compareFacts = []compareFact{
 	{"filesystem", "protocol", filesystemFacts, false},
 	{"plan", "protocol", ofRun(func(r *result.Result) string { return r.Plan.Name }), false},
 	{"scale", "protocol", ofDepartures("scale", "sets", "codec", "input"), false},
-	{"workers", "protocol", ofDepartures("workers"), false},
+	{"workers", "protocol", workersFacts, false},
 	{"cache", "protocol", ofSteps(func(st *result.Step) *result.Achieved { return st.Cache }), false},
 	{"sync", "protocol", ofSteps(func(st *result.Step) *result.Achieved { return st.Sync }), false},
 	{"digest", "repetition", ofRun(func(r *result.Result) string {
@@ -95,9 +95,12 @@ func ofSteps(of func(*result.Step) *result.Achieved) func(*result.Result) []stri
 	return func(r *result.Result) (out []string) {
 		for _, c := range r.Cases {
 			for k := range c.Steps {
-				if a := of(&c.Steps[k]); a != nil && a.Asked == a.Achieved {
+				a := of(&c.Steps[k])
+				switch {
+				case a == nil || isCanary(&c.Steps[k]):
+				case a.Asked == a.Achieved:
 					out = appendUnique(out, a.Achieved)
-				} else if a != nil {
+				default:
 					out = appendUnique(out, wording.Text("fact.achieved", a.Asked, cmp.Or(a.Achieved, "unknown")))
 				}
 			}
@@ -105,6 +108,21 @@ func ofSteps(of func(*result.Step) *result.Achieved) func(*result.Result) []stri
 		slices.Sort(out)
 		return out
 	}
+}
+
+// workersFacts are the numbers of workers of steps with timed files or
+// operations, ascending.
+func workersFacts(r *result.Result) []string {
+	found := map[int]bool{}
+	for _, c := range r.Cases {
+		for k := range c.Steps {
+			st := &c.Steps[k]
+			if (len(st.Samples) > 0 || st.OperationsSpan != nil) && !isCanary(st) {
+				found[workers(st)] = true
+			}
+		}
+	}
+	return mapped(sortedKeys(found), func(n int) string { return wording.Count{N: n, Noun: "worker"}.String() })
 }
 
 // hostNames are the names of machines, of runs that record them.

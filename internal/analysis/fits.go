@@ -165,9 +165,9 @@ func (j judge) filePoints(f plan.Fit) (map[int][][2]float64, string) {
 	}
 	out := map[int][][2]float64{}
 	for _, c := range cells {
-		rounds, steps := c.replicates(c.sub.per)
-		for _, r := range rounds {
-			fs := filesOf(steps[r], filter)
+		rounds, steps := c.rounds()
+		for _, round := range rounds {
+			r, fs := c.sub.per.replicate(c.sub.runs, round), filesOf(steps[round], filter)
 			// A slope would be the rate that each got while the others ran
 			if fs.workers > 1 {
 				return nil, errWorkers.Error()

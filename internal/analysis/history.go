@@ -122,7 +122,7 @@ const (
 // never joined. Pooled results are left out, as their runs are in the history;
 // so is a run that is given twice, and one in which no session started. A run
 // that has not ended is in its series and in no comparison.
-func NewHistory(runs []HistoryRun, read func(HistoryRun) (*result.Result, error)) *History {
+func NewHistory(runs []HistoryRun, read ReadRun) *History {
 	hasStarted := func(r *result.Result) bool { return !startTime(r).IsZero() }
 	kept, leftOut := distinctRuns(runs, hasStarted, "left-out.not-started")
 	out := &History{Series: []HistorySeries{}, LeftOut: leftOut}
@@ -245,7 +245,7 @@ func versionOf(r *result.Result) HistoryVersion {
 // addChanges compares every version with the one before, in rates and the space
 // on disk (or in all that was measured), the newest first as long as there is
 // room for so many runs to read, which it takes off.
-func (s *HistorySeries) addChanges(list []HistoryRun, read func(HistoryRun) (*result.Result, error), room *int) {
+func (s *HistorySeries) addChanges(list []HistoryRun, read ReadRun, room *int) {
 	for to := 1; to < len(s.Versions); to++ {
 		s.Changes = append(s.Changes, HistoryChange{From: to - 1, To: to})
 	}
@@ -290,15 +290,17 @@ func (s *HistorySeries) ended(version int) (out []int) {
 }
 
 // compare reads some runs of two versions and compares them by version.
-func (s *HistorySeries) compare(list []HistoryRun, used []int, read func(HistoryRun) (*result.Result, error),
+func (s *HistorySeries) compare(list []HistoryRun, used []int, read ReadRun,
 	o CompareOptions, versions ...int,
 ) (*Comparison, error) {
 	var runs []*result.Result
+	o.Plans = map[string]*plan.Plan{}
 	for _, i := range used {
-		r, err := read(list[i])
+		p, r, err := read(list[i])
 		if err != nil {
 			return nil, because("change.unread", list[i].name(), err)
 		}
+		o.Plans[r.Plan.Digest] = p
 		runs = append(runs, r)
 		o.Sides = append(o.Sides, s.VersionName(s.Runs[i].Version, versions...))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 )
 
@@ -28,13 +29,13 @@ func pastOf(t *testing.T, before []HistoryRun, system string, factors ...float64
 }
 
 // inFull gives the run itself, and counts.
-func inFull(reads *int) func(HistoryRun) (*result.Result, error) {
+func inFull(reads *int) ReadRun {
 	var mu sync.Mutex
-	return func(r HistoryRun) (*result.Result, error) {
+	return func(r HistoryRun) (*plan.Plan, *result.Result, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		*reads++
-		return r.Result, nil
+		return nil, r.Result, nil
 	}
 }
 
@@ -91,7 +92,7 @@ func TestHistoryOfOneRunEach(t *testing.T) {
 	assert.Nil(t, c.Comparison)
 	assert.Equal(t, "no run of one of the two has ended", c.Why)
 	runs[1].Result.Status = result.Done
-	c = NewHistory(runs, func(HistoryRun) (*result.Result, error) { return nil, errors.New("gone") }).Series[0].Changes[0]
+	c = NewHistory(runs, func(HistoryRun) (*plan.Plan, *result.Result, error) { return nil, nil, errors.New("gone") }).Series[0].Changes[0]
 	assert.Equal(t, "reading run 4-1: gone", c.Why)
 }
 
@@ -181,4 +182,28 @@ func TestVersionsAreNamedByTheirDifferences(t *testing.T) {
 		{2, []int{0, 2}, "macOS 26.4"}, {0, []int{0}, "Linux 6, 1.0, in-process 1"}} {
 		assert.Equal(t, k.want, s.VersionName(k.version, k.among...))
 	}
+}
+
+// The plan of the runs judges the required claims of a version's sessions.
+func TestHistoryJudgesClaims(t *testing.T) {
+	p := planOf(t, comparePlan+`
+[[claim]]
+says = "UDSB is faster"
+by = "us"
+scope = "any"
+require = true
+left = { write = { format = "UDSB" } }
+right = { write = { format = "UDRW" } }
+ratio = "> 1"
+`)
+	runs := pastOf(t, nil, "4", 1, 1.01, 0.99)
+	runs = pastOf(t, runs, "5", 1, 1.01, 0.99)
+	for _, r := range runs {
+		require.NoError(t, Analyze(p, r.Result, Options{SkipRobustness: true}))
+	}
+	read := func(r HistoryRun) (*plan.Plan, *result.Result, error) { return p, r.Result, nil }
+	c := NewHistory(runs, read).Series[0].Changes[0].Comparison
+	require.Len(t, c.Claims, 1)
+	assert.Equal(t, []string{result.Holds, result.Holds}, c.Claims[0].Verdicts)
+	assert.Empty(t, c.Notes)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"dmgbench/internal/plan"
 	"dmgbench/internal/report/wording"
 	"dmgbench/internal/result"
 )
@@ -78,20 +79,24 @@ type LedgerEntry struct {
 	Run, Path, Mark string
 	// Of its first session, the zero time where that is not known
 	Started time.Time
-	// False: measured at another scale than others of the cell, which decide
+	// False: of another plan or scale than those that decide the cell, or older
 	Counts bool
 	Claim  result.Claim
+	run    HistoryRun
 	scale  string
 }
 
-// NewLedger sorts the verdicts of runs by claim, system and machine. It is a
-// pure function of them and does not judge again: the verdict of a cell is the
-// one that all deciding runs agree in, and cannot_tell where they contradict
-// each other. Where some runs of a cell were scaled and others not, the others
-// decide; which plan as executed each verdict belongs to, its mark shows.
-// Pooled results are left out, as their runs have verdicts of their own, and so
-// is a run that is given twice.
-func NewLedger(runs []HistoryRun) *Ledger {
+// ReadRun reads a run in full, with its plan; nil where that is missing.
+type ReadRun func(HistoryRun) (*plan.Plan, *result.Result, error)
+
+// NewLedger sorts the verdicts of runs by claim, system and machine. Of the plans
+// as executed in a cell, the one with most runs decides, of as many the newest;
+// scaled ones decide only where there are no others. Its runs are judged pooled,
+// with the session as the unit, from [minRounds] on: of several runs that are
+// judged one by one, some would decide by chance. Runs that cannot be pooled
+// decide where all of them agree. Pooled results are left out, as their runs are
+// judged here, and so is a run that is given twice.
+func NewLedger(runs []HistoryRun, read ReadRun) *Ledger {
 	l := &Ledger{Columns: []LedgerColumn{}, Variants: []LedgerVariant{}, Rows: []LedgerRow{}, Answers: []string{}}
 	hasClaims := func(r *result.Result) bool { return len(r.Claims) > 0 }
 	kept, leftOut := distinctRuns(runs, hasClaims, "left-out.no-claims")
@@ -109,8 +114,9 @@ func NewLedger(runs []HistoryRun) *Ledger {
 	for _, r := range kept {
 		l.addRun(r)
 	}
+	pools := &pools{read: read, room: changeReads, claims: map[string][]result.Claim{}}
 	for i := range l.Rows {
-		l.decideRow(&l.Rows[i])
+		l.decideRow(&l.Rows[i], pools)
 	}
 	l.addAnswers()
 	return l
@@ -183,31 +189,24 @@ func (l *Ledger) addRun(r HistoryRun) {
 		cell := &l.Rows[i].Cells[at]
 		cell.Marks = appendUnique(cell.Marks, v.Mark)
 		cell.Entries = append(cell.Entries, LedgerEntry{Run: r.Result.Run, Path: r.Path, Mark: v.Mark,
-			Started: startTime(r.Result), Claim: k, scale: strings.Join(scale, "; ")})
+			Started: startTime(r.Result), Claim: k, run: r, scale: strings.Join(scale, "; ")})
 	}
 }
 
 // decideRow gives every cell of a row its verdict, and notes where it reversed.
-func (l *Ledger) decideRow(row *LedgerRow) {
+func (l *Ledger) decideRow(row *LedgerRow, pools *pools) {
 	scales := make([]string, len(row.Cells))
 	for i := range row.Cells {
 		c := &row.Cells[i]
 		if len(c.Entries) == 0 {
 			continue
 		}
-		// Unscaled runs decide; of scaled runs only, those of the first scale
-		scales[i] = c.Entries[0].scale
-		if slices.ContainsFunc(c.Entries, func(e LedgerEntry) bool { return e.scale == unscaled }) {
-			scales[i] = unscaled
+		deciding := c.deciding()
+		for _, e := range deciding {
+			e.Counts = true
 		}
-		var deciding []string
-		for k := range c.Entries {
-			e := &c.Entries[k]
-			if e.Counts = e.scale == scales[i]; e.Counts {
-				deciding = append(deciding, e.Claim.Verdict)
-			}
-		}
-		c.Verdict, c.Scaled = combineVerdicts(deciding), scales[i] != unscaled
+		scales[i] = deciding[0].scale
+		c.Verdict, c.Scaled = pools.verdict(row.ID, deciding), scales[i] != unscaled
 		// Only verdicts of one scale, on one machine and engine, can reverse
 		before := -1
 		for k, o := range l.Columns[:i] {
@@ -222,23 +221,85 @@ func (l *Ledger) decideRow(row *LedgerRow) {
 	}
 }
 
-// combineVerdicts is the verdict of several runs, whatever their order: one
-// that decides wins over those that do not, and two that contradict each other
-// do not decide, however many others there are. Without runs it is "".
-func combineVerdicts(verdicts []string) string {
-	isOneOf := func(v string) bool { return slices.Contains(verdicts, v) }
-	holds, not := isOneOf(result.Holds), isOneOf(result.DoesNotHold)
-	switch {
-	case holds && not, !holds && !not && isOneOf(result.CannotTell):
-		return result.CannotTell
-	case holds:
-		return result.Holds
-	case not:
-		return result.DoesNotHold
-	case len(verdicts) > 0:
-		return result.NotMeasured
+// deciding are the runs that decide a cell: the newest [changeRuns] of one plan
+// as executed, which no verdict has a part in choosing.
+func (c *LedgerCell) deciding() []*LedgerEntry {
+	byMark := map[string][]*LedgerEntry{}
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		byMark[e.Mark] = append(byMark[e.Mark], e)
 	}
-	return ""
+	newest := func(list []*LedgerEntry) time.Time {
+		return slices.MaxFunc(list, func(a, b *LedgerEntry) int { return a.Started.Compare(b.Started) }).Started
+	}
+	marks, isScaled := c.Marks, func(mark string) bool { return byMark[mark][0].scale != unscaled }
+	if whole := slices.DeleteFunc(slices.Clone(marks), isScaled); len(whole) > 0 {
+		marks = whole
+	}
+	best := slices.MaxFunc(marks, func(m, n string) int {
+		a, b := byMark[m], byMark[n]
+		return cmp.Or(cmp.Compare(len(a), len(b)), newest(a).Compare(newest(b)))
+	})
+	out := byMark[best]
+	slices.SortStableFunc(out, func(a, b *LedgerEntry) int { return a.Started.Compare(b.Started) })
+	return out[max(len(out)-changeRuns, 0):]
+}
+
+// pools judges several runs together.
+type pools struct {
+	read ReadRun
+	// Runs that may still be read
+	room int
+	// By the ids of the runs; nil where they cannot be pooled
+	claims map[string][]result.Claim
+}
+
+// verdict is that of several runs of one plan on a claim.
+func (x *pools) verdict(id string, entries []*LedgerEntry) string {
+	if len(entries) >= minRounds {
+		if k, ok := find(x.judge(entries), func(k result.Claim) bool { return k.ID == id }); ok {
+			return k.Verdict
+		}
+	}
+	return commonVerdict(mapped(entries, func(e *LedgerEntry) string { return e.Claim.Verdict }))
+}
+
+func (x *pools) judge(entries []*LedgerEntry) []result.Claim {
+	key := strings.Join(mapped(entries, func(e *LedgerEntry) string { return e.Run }), "\x00")
+	if claims, ok := x.claims[key]; ok || len(entries) > x.room {
+		return claims
+	}
+	x.room -= len(entries)
+	x.claims[key] = nil
+	var p *plan.Plan
+	var runs []*result.Result
+	for _, e := range entries {
+		own, r, err := x.read(e.run)
+		if err != nil {
+			return nil
+		}
+		p, runs = own, append(runs, r)
+	}
+	// Not pooled: [commonVerdict] decides
+	x.claims[key], _ = judgePooled(p, runs)
+	return x.claims[key]
+}
+
+// commonVerdict is the verdict in which all runs agree that measured the claim.
+// Without runs it is "".
+func commonVerdict(verdicts []string) string {
+	if len(verdicts) == 0 {
+		return ""
+	}
+	isMissing := func(v string) bool { return v == result.NotMeasured }
+	measured := slices.DeleteFunc(slices.Clone(verdicts), isMissing)
+	switch {
+	case len(measured) == 0:
+		return result.NotMeasured
+	case slices.ContainsFunc(measured, func(v string) bool { return v != measured[0] }):
+		return result.CannotTell
+	}
+	return measured[0]
 }
 
 // addAnswers reports for each column which claims are still true there.

@@ -45,13 +45,32 @@ type span struct {
 	lowOpen, highOpen bool
 }
 
-// gatherValues is the mean of cells in the rounds that all of them have.
+// gatherValues is the mean of cells in the rounds that all of them have. Where
+// the session is replicated, its value is the centre of its rounds.
 func gatherValues(q plan.Quantity, cells []cell, est string, f plan.Selector) operandValue {
+	out := roundValues(q, cells, est, f)
+	if out.per.unit != perSession {
+		return out
+	}
+	sessions := mapped(out.rounds, func(r int) int { return out.per.replicate(cells[0].sub.runs, r) })
+	groups := groupBy(sessions, out.values)
+	out.rounds = sortedKeys(groups)
+	out.values = mapped(out.rounds, func(session int) float64 {
+		if est == latency { // may be negative, where it is noise
+			return mean(groups[session])
+		}
+		return centre(out.unit, groups[session])
+	})
+	return out
+}
+
+// roundValues is the mean of cells in the rounds that all of them have.
+func roundValues(q plan.Quantity, cells []cell, est string, f plan.Selector) operandValue {
 	out := operandValue{q: q, unit: q.Unit(), est: est}
 	sum, have := map[int]float64{}, map[int]int{}
 	for _, c := range cells {
 		out.per = c.sub.per
-		rounds, steps := c.replicates(c.sub.per)
+		rounds, steps := c.rounds()
 		for _, r := range rounds {
 			x := c.sub.stepsValue(q, est, steps[r], f)
 			if x.err != nil {

@@ -233,13 +233,11 @@ type cell struct {
 
 func (c cell) steps() []*result.Step { return c.sub.steps[c.key] }
 
-// replicates groups the steps of a cell by a unit of replication, ascending:
-// the round, or the session.
-func (c cell) replicates(per replica) (numbers []int, steps map[int][]*result.Step) {
+// rounds groups the steps of a cell by round, ascending.
+func (c cell) rounds() (numbers []int, steps map[int][]*result.Step) {
 	steps = map[int][]*result.Step{}
 	for _, st := range c.steps() {
-		n := per.replicate(c.sub.runs, st.Round)
-		steps[n] = append(steps[n], st)
+		steps[st.Round] = append(steps[st.Round], st)
 	}
 	return sortedKeys(steps), steps
 }

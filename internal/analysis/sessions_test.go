@@ -2,6 +2,8 @@ package analysis
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"dmgbench/internal/plan"
@@ -81,4 +83,77 @@ func TestTwoSessionsAreWarnedOf(t *testing.T) {
 	for _, w := range s.Warnings {
 		assert.NotEqual(t, "sessions", w.Kind)
 	}
+}
+
+// The value of a session is the centre of its rounds: the pooled estimate of each quantity is the mean of by_session on the
+// scale of its unit, and what by_session has is in the report of the run alone.
+func TestPooledEstimateIsTheMeanOfSessions(t *testing.T) {
+	p := planOf(t, twoFormats)
+	rng := rand.New(rand.NewPCG(7, 1))
+	var runs []*result.Result
+	var alone [][]result.Summary
+	for i := range 3 {
+		r := play(p, 1, steady(flat(), 0.01))
+		r.Run, r.Rounds, r.Cases = fmt.Sprintf("run-%d", i+1), 3, r.Cases[:1]
+		c := &r.Cases[0]
+		c.Target.Format, c.Steps, c.Rounds = "UDSB", nil, nil
+		for round := 1; round <= 3; round++ {
+			c.Rounds = append(c.Rounds, result.CaseRound{Round: round, Status: result.Done})
+			var kinds []string
+			for _, q := range plan.Quantities {
+				if !slices.Contains(kinds, q.Do) {
+					kinds = append(kinds, q.Do)
+					c.Steps = append(c.Steps, randomStep(rng, q.Do, len(kinds), round))
+				}
+			}
+		}
+		own := *r
+		require.NoError(t, Analyze(p, &own, Options{SkipRobustness: true}))
+		runs, alone = append(runs, r), append(alone, own.Summaries)
+	}
+	pooled, err := result.Pool(runs)
+	require.NoError(t, err)
+	require.NoError(t, Analyze(p, pooled, Options{SkipRobustness: true}))
+	seen := map[string]bool{}
+	for i, s := range pooled.Summaries {
+		seen[s.Op] = true
+		e := headOf(t, s)
+		var values []float64
+		for k, v := range s.BySession {
+			values = append(values, v.Value)
+			assert.InEpsilon(t, headOf(t, alone[k][i]).Value, v.Value, 1e-12, s.Op)
+		}
+		require.Len(t, values, 3, s.Op)
+		assert.InEpsilon(t, centre(e.Unit, values), e.Value, 1e-12, "%s %s", s.Op, s.Operation)
+		if least, ok := findEstimate(s.Estimates, minimum); ok && !isPerFile(plan.Quantity(s.Op)) {
+			assert.LessOrEqual(t, least.Value, slices.Min(values), "the least of all rounds")
+		}
+	}
+	for _, q := range plan.Quantities {
+		assert.True(t, seen[string(q.Name)], "%s was not pooled", q.Name)
+	}
+}
+
+// randomStep is a step of a kind with random values wherever a quantity is read from.
+func randomStep(rng *rand.Rand, do string, index, round int) result.Step {
+	n := func() int64 { return 1_000_000 + rng.Int64N(9_000_000) }
+	st := result.Step{Index: index, Do: do, Phase: "p", Round: round, Session: 1, DurationNS: n(), Live: n(), BytesFreed: n(), AttachNS: n(),
+		Disk: &result.DiskUse{Attached: true, Allocated: n(), Apparent: n(), Bands: int(n()), BandsFull: int(n()), VolumeFree: n(), HostFree: n()},
+		Made: &result.DiskUse{Allocated: n()}, Stream: &result.Stream{In: n(), Out: n(), Ratio: float64(n()), Saving: float64(n())},
+		Changes:  &result.Changes{Changed: int(n()), Added: 1, Removed: 1, Bytes4K: n(), Bytes64K: n(), Bytes1M: n(), BytesWhole: n(), Edited: n()},
+		Recovery: &result.Recovery{Noticed: "attach", Lost: int(n()), Damaged: int(n())}, OperationsSpan: &result.OperationsSpan{DurationNS: n()}}
+	if do == "write" || do == "read" {
+		st.Stream = nil
+		for i := range 3 {
+			st.Samples = append(st.Samples, result.Sample{File: fmt.Sprint(i), Bytes: n(), DurationNS: n(), Set: 1, Order: i})
+		}
+	}
+	for _, kind := range []string{"read", "write"} {
+		var l result.Latencies
+		for range 100 {
+			l.Add(n())
+		}
+		st.Operations = append(st.Operations, result.Operations{Kind: kind, Count: 100, Bytes: n(), Latency: l.Histogram()})
+	}
+	return st
 }

@@ -35,7 +35,7 @@ func (s *runData) summary(c cell, q plan.Quantity) (result.Summary, bool) {
 	if head.weak != "" {
 		return out, false
 	}
-	rounds, _ := c.replicates(replica{})
+	rounds, _ := c.rounds()
 	for _, st := range c.steps() {
 		switch {
 		case !isRate(q):
@@ -81,7 +81,7 @@ func (s *runData) rates(c cell, q plan.Quantity) (headline string, out []result.
 		e := x.estimate(name)
 		// Of a single round, an interval over its files
 		if len(x.rounds) == 1 && x.per.unit != perSession && name != minimum && name != maximum {
-			_, steps := c.replicates(x.per)
+			_, steps := c.rounds()
 			fileInterval(&e, steps[x.rounds[0]])
 		}
 		out = append(out, e)
@@ -108,15 +108,15 @@ func scalars(c cell, q plan.Quantity) (string, []result.Estimate) {
 		out = append(out, result.Estimate{Name: name, Value: v, Unit: x.unit, N: x.n, Why: why})
 	}
 	add(medianRate, median(x.values), wording.Text("interval-of", name))
-	add(minimum, slices.Min(gatherValues(q, []cell{c}, minimum, nil).values), wording.Text("extreme"))
-	add(maximum, slices.Max(gatherValues(q, []cell{c}, maximum, nil).values), wording.Text("extreme"))
+	add(minimum, slices.Min(roundValues(q, []cell{c}, minimum, nil).values), wording.Text("extreme"))
+	add(maximum, slices.Max(roundValues(q, []cell{c}, maximum, nil).values), wording.Text("extreme"))
 	return name, out
 }
 
 // valuesOfRuns are the values of the pooled runs, as their own reports have
 // them.
 func (s *runData) valuesOfRuns(c cell, q plan.Quantity, est string) (out []result.SessionValue) {
-	rounds, steps := c.replicates(replica{})
+	rounds, steps := c.rounds()
 	for _, run := range s.r.Runs {
 		var values []float64
 		for _, r := range rounds {

@@ -181,7 +181,7 @@ func (a *app) compareRuns(_ context.Context, paths []string) error {
 	if err := cmp.Or(err1, err2); err != nil {
 		return err
 	}
-	list, err := a.readSides(paths, baseline, &o)
+	list, err := a.readSides(a.withRuns(paths), baseline, &o)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,11 @@ func (a *app) compareRuns(_ context.Context, paths []string) error {
 	case c.Regression:
 		return exitWith(exitRegression)
 	case len(c.Rows) == 0:
-		return usageError("the comparison lists the reason for each", "comparing runs: no measurements could be paired")
+		hint := "the comparison lists the reason for each"
+		if names := c.AcrossNames(); len(names) > 0 {
+			hint = "the settings of the plans differ; to compare across them: --across " + strings.Join(names, ",")
+		}
+		return usageError(hint, "comparing runs: no measurements could be paired")
 	case a.isSet("strict") && c.Undecided:
 		return exitWith(exitUndecided)
 	}
@@ -208,7 +212,8 @@ func (a *app) compareRuns(_ context.Context, paths []string) error {
 
 // compareOptions are the options that the flags determine without the runs.
 func (a *app) compareOptions() (o analysis.CompareOptions, err error) {
-	o = analysis.CompareOptions{By: a.list("by"), Estimator: a.text("estimator"), Plans: map[string]*plan.Plan{}}
+	o = analysis.CompareOptions{By: a.list("by"), Across: a.list("across"), Estimator: a.text("estimator"),
+		Plans: map[string]*plan.Plan{}}
 	ops := a.list("op")
 	if slices.Contains(ops, "all") {
 		ops = analysis.CompareOps()
@@ -247,6 +252,26 @@ func (a *app) addBaseline(paths []string) (all []string, baseline string, err er
 		}
 	}
 	return append(slices.Clone(paths), against), against, nil
+}
+
+// withRuns are the paths without folders that contain no run, such as the
+// __MACOSX of an unpacked archive: a pattern of the shell names those as well.
+// Unless two other paths are left, all stay, so that reading them fails.
+func (a *app) withRuns(paths []string) []string {
+	isOther := func(path string) bool {
+		fi, err := os.Stat(path)
+		return err == nil && fi.IsDir() && !runfolders.HasRuns(path)
+	}
+	kept := slices.DeleteFunc(slices.Clone(paths), isOther)
+	if len(kept) < 2 {
+		return paths
+	}
+	for _, path := range paths {
+		if isOther(path) {
+			a.warn(fmt.Sprintf("not compared: no run is in %q", path))
+		}
+	}
+	return kept
 }
 
 // readSides reads the runs of all paths. Each path is a side: a run, or a

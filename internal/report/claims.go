@@ -169,7 +169,7 @@ func LedgerDocument(l *analysis.Ledger) Document {
 // ledgerCell is the verdict of a cell, the runs that it is from, and their
 // evidence.
 //
-// Scaled runs never outvote unscaled ones: the analysis marks the entries that count.
+// The analysis marks the entries that count: of one plan as executed, unscaled ones if there are any.
 func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) GridCell {
 	if c.Verdict == "" {
 		return GridCell{}
@@ -182,7 +182,7 @@ func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) GridCell {
 			runs++
 		}
 	}
-	note := Phrase("ledger-note", map[string]any{"Cell": c, "Runs": runs, "Agreeing": counted[c.Verdict],
+	note := Phrase("ledger-note", map[string]any{"Cell": c, "Runs": runs,
 		"Hold": counted[result.Holds], "Fail": counted[result.DoesNotHold], "Plans": len(l.Variants)})
 	out := GridCell{Note: note}
 	out.Class, out.Word = verdictOf(c.Verdict)
@@ -194,7 +194,7 @@ func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) GridCell {
 	var rest []GridEntry
 	for _, e := range newest {
 		_, word := verdictOf(e.Claim.Verdict)
-		title := fmt.Sprintf("(%s): %s", e.Mark, word) + TextIf(!e.Counts, ", at another scale: not counted")
+		title := fmt.Sprintf("(%s): %s", e.Mark, word) + TextIf(!e.Counts, ", not counted")
 		if shown[title]++; shown[title] <= fullEvidence {
 			claim := newClaimView(e.Claim)
 			out.Entries = append(out.Entries, GridEntry{Title: "run " + Plain(e.Run, 80) + " " + title,

@@ -19,6 +19,8 @@ const (
 	manySides      = 6   // of so many sides a sentence names only the first
 	listedRuns     = 6   // runs of a side, and places of a reason
 	nameLength     = 60  // characters of the name of a side, a run or a case
+	listedReasons  = 50  // reasons of what could not be compared
+	summaryRows    = 300 // figures of a comparison that a build server shows
 	factLength     = 80  // characters of a recorded fact
 	sentenceLength = 400 // characters of a sentence of the analysis
 )
@@ -46,8 +48,33 @@ func SummaryDocument(c *analysis.Comparison) Document {
 	case c.Undecided:
 		outcome = "No regression found, but undecided"
 	}
+	answer, short := answerSection(c), *c
+	if rows := len(c.Rows); rows > summaryRows {
+		short.Rows = firstRows(c.Rows, summaryRows)
+		answer.After = append(answer.After, wording.Text("summary-rows", len(short.Rows), Grouped(rows)))
+	}
 	return Document{Kicker: "Comparison", Title: outcome + ": " + comparisonTitle(c),
-		Sections: append([]Section{answerSection(c), differencesSection(c)}, detailSections(c)...)}
+		Sections: append([]Section{answer, differencesSection(c)}, detailSections(&short)...)}
+}
+
+// firstRows are the rows of the first few figures with all of their sides, of
+// which regressions come first.
+func firstRows(rows []analysis.CompareRow, n int) []analysis.CompareRow {
+	type figure struct {
+		FigureKey
+		op string
+	}
+	figureOf := func(r analysis.CompareRow) figure { return figure{FigureKey{r.Case, r.Phase, r.Cycle}, r.Op} }
+	kept := map[figure]bool{}
+	for _, isFirst := range []bool{true, false} {
+		for _, r := range rows {
+			if r.Regressed == isFirst && len(kept) < n {
+				kept[figureOf(r)] = true
+			}
+		}
+	}
+	isCut := func(r analysis.CompareRow) bool { return !kept[figureOf(r)] }
+	return slices.DeleteFunc(slices.Clone(rows), isCut)
 }
 
 // comparisonTitle is "macOS 26.5 against macOS 26.4".
@@ -73,9 +100,13 @@ func detailSections(c *analysis.Comparison) []Section {
 		return Plain(u.Reason, sentenceLength),
 			wording.JoinFacts(caseText(u.Case), QuantityName(u.Op), PhaseName(u.Phase, u.Cycle))
 	})
-	unpaired := Section{ID: "unpaired", Heading: "Not compared", Items: Map(reasons, func(reason string) Item {
-		return Item{Text: reason + " (" + strings.Join(firstFew(values[reason], listedRuns, ""), "; ") + ")"}
-	})}
+	items := Map(reasons, func(reason string) string {
+		return reason + " (" + strings.Join(firstFew(values[reason], listedRuns, ""), "; ") + ")"
+	})
+	unpaired := Section{ID: "unpaired", Heading: "Not compared", Items: Items(firstFew(items, listedReasons, "reasons")...)}
+	if names := c.AcrossNames(); len(names) > 0 {
+		unpaired.After = []string{wording.Text("across", strings.Join(names, ","))}
+	}
 	return slices.DeleteFunc(append(rowSections(c), claims, unpaired), func(s Section) bool {
 		return (s.Table == nil || len(s.Table.Rows) == 0) && s.Items == nil
 	})
@@ -140,7 +171,10 @@ func differencesSection(c *analysis.Comparison) Section {
 	}
 	for _, f := range c.Differences {
 		values := Map(f.Values, func(v []string) string { return cmp.Or(factText(v), "unknown") })
-		text := Plain(strings.ReplaceAll(f.Fact, "_", " "), 40) + ": " + strings.Join(values, " → ")
+		text := Plain(strings.ReplaceAll(f.Fact, "_", " "), nameLength) + ": " + strings.Join(values, " → ")
+		if len(f.Cases) > 0 {
+			text += " (" + strings.Join(firstFew(Map(f.Cases, caseText), listedRuns, ""), "; ") + ")"
+		}
 		s.Items = append(s.Items, Item{Text: text})
 	}
 	s.Items = append(s.Items, Items(plainList(c.Notes, sentenceLength)...)...)
@@ -370,7 +404,7 @@ func newJUnitSuite(c *analysis.Comparison, at int, strict bool) junitSuite {
 	s := junitSuite{ID: at - 1, Side: Plain(side, nameLength)}
 	for _, d := range c.Differences {
 		change := factText(d.Values[0]) + " → " + factText(d.Values[at])
-		s.Properties = append(s.Properties, Pair{Plain(d.Fact, 40), change})
+		s.Properties = append(s.Properties, Pair{Plain(d.Fact, nameLength), change})
 	}
 	add := func(failed, undecided bool, name, message, basis string) {
 		k := junitCase{Name: name, Message: message, Basis: basis}

@@ -64,7 +64,7 @@ func ledgerOf() *analysis.Ledger {
 	five.Claims[0].Verdict, five.Claims[0].Reason = result.DoesNotHold, "it is so no longer"
 	five.Claims[0].Robustness = &result.Robustness{Text: "holds in 2 of 48 analyses"}
 	five.Departures = []result.Departure{{Kind: "scale", Text: "sizes times 0.1"}}
-	l := analysis.NewLedger([]analysis.HistoryRun{{Result: four, Path: "a1/report.html"}, {Result: five, Path: "b1/report.html"}})
+	l := analysis.NewLedger([]analysis.HistoryRun{{Result: four, Path: "a1/report.html"}, {Result: five, Path: "b1/report.html"}}, inFull)
 	l.LeftOut = append(l.LeftOut, "c1: damaged")
 	return l
 }
@@ -103,7 +103,7 @@ func TestComparisonText(t *testing.T) {
 	}
 	assert.Less(t, strings.Index(text, "What differs"), strings.Index(text, "% slower"))
 	assert.Contains(t, text, "Regression: 1 row is worse by more than 5 %")
-	assert.Contains(t, text, "not measured in macOS 26.5 (ASIF, AES-256")
+	assert.Contains(t, text, "not measured on macOS 26.5 (ASIF, AES-256")
 }
 
 var classes = regexp.MustCompile(`class="([^"]*)"`)
@@ -123,7 +123,7 @@ func TestHostileComparison(t *testing.T) {
 	}
 	c, err := analysis.Compare([]*result.Result{a, b}, analysis.CompareOptions{})
 	require.NoError(t, err)
-	l := analysis.NewLedger([]analysis.HistoryRun{{Result: a, Path: "javascript:alert(1)"}, {Result: b, Path: `"><script>`}})
+	l := analysis.NewLedger([]analysis.HistoryRun{{Result: a, Path: "javascript:alert(1)"}, {Result: b, Path: `"><script>`}}, inFull)
 	for name, page := range map[string][]byte{
 		"comparison": rendered(t, func(w io.Writer) error { return Renderers.DocumentHTML(w, ComparisonDocument(c)) }),
 		"ledger":     rendered(t, func(w io.Writer) error { return Renderers.DocumentHTML(w, LedgerDocument(l)) }),
@@ -251,6 +251,51 @@ func TestComparisonJUnit(t *testing.T) {
 	assert.NotContains(t, string(strict), "<skipped")
 }
 
+// The summary of a large comparison has whole rows, those that regressed among them, and the number of all.
+func TestSummaryIsBounded(t *testing.T) {
+	c := comparison(t)
+	row := c.Rows[1]
+	row.Regressed = false
+	c.Rows = nil
+	for i := range 5000 {
+		row.Case = fmt.Sprintf("format=UDSB,block=%d KiB", i+1)
+		c.Rows = append(c.Rows, row)
+		c.Unpaired = append(c.Unpaired, analysis.Unpaired{Case: row.Case, Op: "write", Reason: fmt.Sprintf("reason %d", i)})
+	}
+	c.Rows[4999].Regressed = true
+	text := string(rendered(t, func(w io.Writer) error { return Renderers.DocumentMarkdown(w, SummaryDocument(c)) }))
+	assert.Less(t, len(text), 100_000)
+	assert.Contains(t, text, "300 of "+Grouped(5000)+" rows are shown, regressions first")
+	assert.Equal(t, 300, strings.Count(text, "| block "))
+	assert.Contains(t, text, "| block 5000 KiB |")
+	assert.NotContains(t, text, "| block 300 KiB |")
+	assert.Contains(t, text, "and 4952 more reasons")
+	c.Rows = c.Rows[:300]
+	assert.NotContains(t, string(rendered(t, func(w io.Writer) error { return Renderers.DocumentMarkdown(w, SummaryDocument(c)) })), "are shown")
+}
+
+// Every form of a comparison names the settings that differ, and those of some cases with the cases.
+func TestFormsNameSettings(t *testing.T) {
+	c := comparison(t)
+	c.Differences = append([]analysis.Difference{{Fact: "band size", Kind: "setting", Values: [][]string{{"8 MiB"}, {"1 MiB"}}, Across: "band_size"},
+		{Fact: "data of files few", Kind: "setting", Values: [][]string{{"random"}, {"zero"}}, Cases: []string{"format=UDSB"}}}, c.Differences...)
+	c.Unpaired[0].Reason = "band size: 8 MiB → 1 MiB"
+	for name, text := range map[string][]byte{
+		"text":     rendered(t, func(w io.Writer) error { return Renderers.Document(w, ComparisonDocument(c), TextOptions{Width: 200}) }),
+		"html":     rendered(t, func(w io.Writer) error { return Renderers.DocumentHTML(w, ComparisonDocument(c)) }),
+		"markdown": rendered(t, func(w io.Writer) error { return Renderers.DocumentMarkdown(w, ComparisonDocument(c)) }),
+		"summary":  rendered(t, func(w io.Writer) error { return Renderers.DocumentMarkdown(w, SummaryDocument(c)) }),
+		"junit":    rendered(t, func(w io.Writer) error { return ComparisonJUnit(w, c, time.Time{}, false) }),
+	} {
+		assert.Contains(t, string(text), "8 MiB → 1 MiB", name)
+		assert.Contains(t, string(text), "random → zero", name)
+		if name != "junit" {
+			assert.Contains(t, string(text), "data of files few: random → zero (UDSB)", name)
+			assert.Regexp(t, "--across band.?_size", string(text), name)
+		}
+	}
+}
+
 // A ledger of a thousand runs stays a page: every run is on it, and the evidence of
 // the newest of each verdict.
 func TestLedgerOfManyRunsStaysSmall(t *testing.T) {
@@ -267,7 +312,7 @@ func TestLedgerOfManyRunsStaysSmall(t *testing.T) {
 		}
 		runs = append(runs, analysis.HistoryRun{Result: r, Path: r.Run + "/report.html"})
 	}
-	l := analysis.NewLedger(runs)
+	l := analysis.NewLedger(runs, inFull)
 	page := string(rendered(t, func(w io.Writer) error { return Renderers.DocumentHTML(w, LedgerDocument(l)) }))
 	assert.Less(t, len(page), 3<<20)
 	for i := range 1000 {
@@ -276,7 +321,7 @@ func TestLedgerOfManyRunsStaysSmall(t *testing.T) {
 	for i, want := range map[int]bool{999: true, 997: true, 995: false, 990: true, 970: true, 960: false, 0: false} {
 		assert.Equal(t, want, strings.Contains(page, fmt.Sprintf("%04d: a word", i)), i)
 	}
-	assert.Contains(t, page, "97 earlier runs (a): does not hold; their reports have the evidence")
+	assert.Contains(t, page, "97 earlier runs (a): does not hold, not counted; their reports have the evidence")
 	text := string(rendered(t, func(w io.Writer) error { return Renderers.DocumentMarkdown(w, LedgerDocument(l)) }))
 	assert.Contains(t, text, "run-0001")
 }

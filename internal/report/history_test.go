@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/analysis"
+	"dmgbench/internal/plan"
 	"dmgbench/internal/report/reporttest"
 	"dmgbench/internal/result"
 	"dmgbench/third_party/echarts"
@@ -118,7 +119,7 @@ func pastOf(runs []*result.Result) *analysis.History {
 	for i, r := range runs {
 		list = append(list, analysis.HistoryRun{Result: r, Name: fmt.Sprintf("run-%02d", i+1), Path: fmt.Sprintf("run-%02d/report.html", i+1), Baseline: i == 7})
 	}
-	return analysis.NewHistory(list, func(r analysis.HistoryRun) (*result.Result, error) { return r.Result, nil })
+	return analysis.NewHistory(list, inFull)
 }
 
 func historyPage(t *testing.T, h *analysis.History) string {
@@ -313,7 +314,7 @@ func hostilePast() *analysis.History {
 	for i, r := range runs {
 		list = append(list, analysis.HistoryRun{Result: r, Name: evil, Path: []string{"javascript:alert(1)", `"><script>`}[i%2], Baseline: i == 1})
 	}
-	h := analysis.NewHistory(list, func(r analysis.HistoryRun) (*result.Result, error) { return r.Result, nil })
+	h := analysis.NewHistory(list, inFull)
 	h.LeftOut = append(h.LeftOut, evil)
 	return h
 }
@@ -399,3 +400,6 @@ func TestHistoryOfNothing(t *testing.T) {
 	r.Sessions[0].Started = time.Unix(1e9, 0)
 	assert.Contains(t, historyWords(t, pastOf([]*result.Result{r})), "No run of it has a number yet")
 }
+
+// inFull gives the run itself, without its plan.
+func inFull(r analysis.HistoryRun) (*plan.Plan, *result.Result, error) { return nil, r.Result, nil }

@@ -79,6 +79,13 @@ func Folders(path string) (out []string) {
 	return out
 }
 
+// HasRuns reports whether a folder is a run folder or has one directly in it, as
+// far as it can be read.
+func HasRuns(path string) bool {
+	holds, err := holdsRun(Folders(path)[0])
+	return holds || err != nil
+}
+
 // holdsRun reports whether a folder is a run folder: it has a result or a
 // journal that is a regular file. The error is that the folder may not be
 // searched.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dmgbench/internal/analysis"
+	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 )
 
@@ -144,9 +145,19 @@ func (rd *Reader) History(list []Run) *analysis.History {
 		entries[i] = analysis.HistoryRun{Result: run.Result, Name: run.Dir, Baseline: run.Baseline, Path: run.report}
 		paths[run.Dir] = run.Path
 	}
-	return analysis.NewHistory(entries, func(r analysis.HistoryRun) (*result.Result, error) {
-		return rd.Result(paths[r.Name])
-	})
+	return analysis.NewHistory(entries, rd.inFull(paths))
+}
+
+// inFull reads runs by the names that they have in a history or ledger.
+func (rd *Reader) inFull(paths map[string]string) analysis.ReadRun {
+	return func(run analysis.HistoryRun) (*plan.Plan, *result.Result, error) {
+		path := paths[run.Name]
+		r, err := rd.Result(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		return Plan(path, r), r, nil
+	}
 }
 
 // reportLink is the path of a run's report relative to root, "" where the run
@@ -162,12 +173,14 @@ func reportLink(root, run string) string {
 // included. Runs that cannot be read are listed as left out; an error is that
 // none can be.
 func (rd *Reader) Ledger(dir string) (*analysis.Ledger, error) {
+	paths := map[string]string{}
 	list, unread, err := walk(dir, func(root, path string) (analysis.HistoryRun, error) {
 		r, err := rd.read(path, result.ReadSummary)
 		if err != nil {
 			return analysis.HistoryRun{}, err
 		}
-		r.Cases, r.Summaries = nil, nil // a ledger of a thousand runs needs their verdicts only
+		r.Cases, r.Summaries = nil, nil // those of a thousand runs are many; runs that are pooled are read again
+		paths[slashPath(root, path)] = path
 		return analysis.HistoryRun{Result: r, Name: slashPath(root, path), Path: reportLink(root, path)}, nil
 	})
 	if err != nil {
@@ -177,7 +190,7 @@ func (rd *Reader) Ledger(dir string) (*analysis.Ledger, error) {
 		err := fmt.Errorf("no readable run found below it%s", strings.Join(append([]string{""}, unread...), "; "))
 		return nil, &result.Error{Doing: "reading folder", File: dir, Err: err, Hint: hintRuns}
 	}
-	l := analysis.NewLedger(list)
+	l := analysis.NewLedger(list, rd.inFull(paths))
 	l.LeftOut = append(l.LeftOut, unread...)
 	return l, nil
 }
