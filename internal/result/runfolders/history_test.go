@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dmgbench/internal/analysis"
 	"dmgbench/internal/report/reporttest"
 	"dmgbench/internal/result"
 
@@ -67,4 +68,16 @@ func TestWalk(t *testing.T) {
 	}
 	_, _, err = walk(filepath.Join(want[0], result.JournalFile), func(_, _ string) (int, error) { return 0, nil })
 	assert.ErrorContains(t, err, "not a folder")
+}
+
+// Histories and ledgers judge several runs together by the plan in their folders.
+func TestInFullReadsThePlan(t *testing.T) {
+	dir := makeRun(t, filepath.Join(t.TempDir(), "run"), planText, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	p, r, err := (&Reader{}).inFull(map[string]string{"run": dir})(analysis.HistoryRun{Name: "run"})
+	require.NoError(t, err)
+	require.NotNil(t, p)
+	assert.Equal(t, r.Plan.Digest, p.Digest())
+	assert.NotEmpty(t, r.Cases[0].Steps)
+	_, _, err = (&Reader{}).inFull(nil)(analysis.HistoryRun{Name: "run"})
+	assert.Error(t, err)
 }
