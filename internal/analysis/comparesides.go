@@ -218,7 +218,7 @@ func (c *comparer) sideName(i int, k sideCase) string {
 	return wording.JoinFacts(values...)
 }
 
-// selfEvident are the facts and keys whose values need no name beside them.
+// selfEvident are the facts and keys whose values are names of sides as they are.
 var selfEvident = []string{"host", "model", "cpu", "disk", "os", "os_version", "os_build", "kernel", "tool", "engine",
 	"backend", "filesystem", "plan", "place", "format", "encryption"}
 
@@ -312,8 +312,7 @@ func (c *comparer) collect(s *compareSide) {
 					s.order = append(s.order, ck)
 				}
 				// Runs of one side are the same work, whatever the sides may differ in
-				isNone := func(plan.Difference) bool { return false }
-				if why := c.apart(x.of, k, key, isNone); why != "" {
+				if why := c.apart(x.of, k, key, nil); why != "" {
 					x.weak = wording.Text("compare.mixed", c.at(s.name), why)
 				}
 				x.addRun(c.at(s.name), k.run, cell{sub, key}, sessions, c.out.Estimator)
@@ -424,7 +423,7 @@ func (c *comparer) pairCells(s *compareSide) {
 		a, b := base.cells[k], s.cells[k]
 		why := wording.Text("compare.not-measured", c.at(s.name))
 		if b != nil {
-			why = cmp.Or(a.weak, b.weak, c.apart(a.of, b.of, a.step, c.isAsked),
+			why = cmp.Or(a.weak, b.weak, c.apart(a.of, b.of, a.step, c.asked),
 				a.work.difference(b.work, c.at(base.name), c.at(s.name), c.asked))
 		}
 		if why != "" {

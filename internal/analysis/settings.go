@@ -42,8 +42,6 @@ func (c *comparer) ask(name string) {
 	}
 }
 
-func (c *comparer) isAsked(d plan.Difference) bool { return c.asked[d.Key] || c.asked[d.Table] }
-
 // planned is a case as its plan has it, nil without the plan.
 func (c *comparer) planned(k sideCase) *plan.Case {
 	digest := k.run.Plan.Digest
@@ -100,12 +98,15 @@ func (c *comparer) differences(a, b sideCase, do, phase string) (out []plan.Diff
 
 // apart is why a step of two cases was not measured with the same settings,
 // other than those that are asked for; "" if it was.
-func (c *comparer) apart(a, b sideCase, step stepKey, isAsked func(plan.Difference) bool) string {
+func (c *comparer) apart(a, b sideCase, step stepKey, asked map[string]bool) string {
 	all, known := c.differences(a, b, step.do, step.phase)
 	if !known {
 		return wording.Text("compare.no-plan")
 	}
-	return strings.Join(texts(slices.DeleteFunc(all, isAsked), func(d plan.Difference) string {
+	return strings.Join(texts(all, func(d plan.Difference) string {
+		if asked[d.Key] || asked[d.Table] {
+			return ""
+		}
 		return d.Name() + ": " + settingText(d.Key, d.Before) + " → " + settingText(d.Key, d.After)
 	}), "; ")
 }
@@ -167,7 +168,7 @@ func (c *comparer) addSettings() {
 				e.Values[0] = appendUnique(e.Values[0], settingText(d.Key, d.Before))
 				e.Values[i+1] = appendUnique(e.Values[i+1], settingText(d.Key, d.After))
 				e.Cases = appendUnique(e.Cases, id)
-				if !c.isAsked(d) {
+				if !c.asked[d.Key] && !c.asked[d.Table] {
 					e.Across, s.isApart = d.Key, true
 				}
 			}

@@ -34,8 +34,7 @@ func (d Difference) Name() string {
 var settingTables = []string{"target", "image", "io", "stream"}
 
 // stateKeys are the keys of [run] that change the state of the disk before a
-// measurement. The others change what is measured or how it is analyzed in no
-// round.
+// measurement. The other keys change nothing that a round measures.
 var stateKeys = []string{"canary", "precondition", "steady_window", "steady_limit", "steady_file", "steady_max_time",
 	"steady_max_written"}
 
@@ -133,8 +132,8 @@ func (d *differences) addLines(table, of string, before, after []string) {
 	}
 }
 
-// addSteps compares protocols: key by key where they have the same kinds of
-// step between what both begin and end with, else as a whole.
+// addSteps compares protocols. Between the steps that both have first and last,
+// it compares key by key if they have the same kinds of step, else as a whole.
 func (d *differences) addSteps(a, b []Step) {
 	for len(a) > 0 && len(b) > 0 && a[0].text() == b[0].text() {
 		a, b = a[1:], b[1:]
