@@ -521,7 +521,7 @@ func TestRepeats(t *testing.T) {
 	c := s.config(fake(t, "done"))
 	s.start(c)
 	job := tinyJob("a")
-	job.Every, job.Repeat = 2*time.Second, 3
+	job.Every, job.Repeat = 4*time.Second, 3
 	s.submit(job)
 	// On a slow machine the second one may be missed, and is left out.
 	for _, i := range []int{0, 2} {
