@@ -170,6 +170,8 @@ func (f *fakeFile) WriteAt(p []byte, off int64) (int, error) {
 			return 0, err
 		}
 	}
+	f.v.mu.Lock()
+	defer f.v.mu.Unlock()
 	if grow := int(off) + len(p) - len(f.b.data); grow > 0 {
 		f.b.data = append(f.b.data, make([]byte, grow)...)
 	}
@@ -178,6 +180,8 @@ func (f *fakeFile) WriteAt(p []byte, off int64) (int, error) {
 
 func (f *fakeFile) Truncate(size int64) error {
 	f.v.note("truncate "+f.name, 0)
+	f.v.mu.Lock()
+	defer f.v.mu.Unlock()
 	f.b.data = f.b.data[:size]
 	return nil
 }
@@ -187,6 +191,8 @@ func (f *fakeFile) ReadAt(p []byte, off int64) (int, error) {
 	if f.v.onCall != nil {
 		f.v.onCall(f.name)
 	}
+	f.v.mu.Lock()
+	defer f.v.mu.Unlock()
 	if off >= int64(len(f.b.data)) {
 		return 0, io.EOF
 	}

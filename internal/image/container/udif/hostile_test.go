@@ -294,10 +294,10 @@ func TestManyRuns(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	im := open(t, file, Options{})
 	runtime.ReadMemStats(&after)
-	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4*len(file)))
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4*raceFactor*len(file)))
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	assert.Less(t, after.HeapAlloc-before.HeapAlloc, uint64(45*count))
+	assert.Less(t, after.HeapAlloc-before.HeapAlloc, uint64(45*raceFactor*count))
 	assert.Len(t, im.runs, count)
 }
 

@@ -1,0 +1,5 @@
+//go:build !race
+
+package udif
+
+const raceFactor = 1
