@@ -21,7 +21,7 @@ RUN = set -f --; IFS=';'; for on in $$ON; do set -- "$$@" --on "$$on"; done; uns
 REPRODUCE := $(patsubst plans/%.toml,reproduce-%,$(sort $(wildcard plans/*.toml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help need-go build run fleet-demo test test-race test-long test-interop lint lint-format lint-vet lint-static lint-darwin lint-modules \
+.PHONY: help need-go build run fleet-demo test test-race test-race-short test-long test-interop lint lint-format lint-vet lint-static lint-darwin lint-modules \
 	lint-tree lint-workflows fuzz fuzz-hours accuracy bench bench-mounted bench-formats bench-random bench-spans bench-fleet bench-watch bench-cipher bench-go crosscheck assets clean $(REPRODUCE)
 
 help: ## list the targets
@@ -67,6 +67,17 @@ test: need-go ## every test that is quick
 
 test-race: need-go ## the tests under the race detector (needs a C compiler)
 	@CGO_ENABLED=1 $(GO) test -race -p 2 -timeout 30m ./...
+
+# All tests of the quick packages with goroutines, and of the slow ones those in which several of them are at work.
+RACE_QUICK = ./internal/system/... ./internal/bench/workload/... ./internal/result/... ./internal/watch/... \
+	./internal/image/container/udif ./internal/fleet
+RACE_SLOW = ./internal/bench/runner ./internal/bench/engine/... ./internal/image/container ./internal/linuxhdiutil/attach \
+	./internal/fleet/agent
+RACE_RUN = AtOnce|Parallel|Concurrent|OneAnother|OneLimit|RunOut|Stop|Slept|Waiting|ServedVolume|TestDirectory|SecondAgent|Cancelled
+
+test-race-short: need-go ## the packages with goroutines under the race detector: minutes (needs a C compiler)
+	@CGO_ENABLED=1 $(GO) test -race -timeout 240s $(TESTFLAGS) $(RACE_QUICK)
+	@CGO_ENABLED=1 $(GO) test -race -timeout 240s $(TESTFLAGS) -run '$(RACE_RUN)' $(RACE_SLOW)
 
 test-long: need-go ## all tests, those of many minutes included
 	@DMGBENCH_LONG=1 $(GO) test -p 2 -timeout 120m ./...
