@@ -49,6 +49,9 @@ func TestKeysReachTheServer(t *testing.T) {
 			require.NoError(t, err)
 			assert.NotContains(t, string(text), string(pass), of)
 		}
+		limits, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(a.HelperPID), "limits"))
+		require.NoError(t, err)
+		assert.Regexp(t, `Max core file size +0 +0 `, string(limits), "no dump has the keys")
 		detach(t, a)
 	}
 	keys.Wipe()
