@@ -346,10 +346,10 @@ func (s *store) spawn(ctx context.Context, r *record, req serveRequest) (reply s
 // errNoReply is the error of a process that ended before it replied.
 var errNoReply = errors.New("the process ended without a reply")
 
-// lastWords are the last lines of a log, of those that start with prefix.
-func lastWords(log []byte, prefix string) string {
+// lastWords are the last lines of a log, of those that contain a word.
+func lastWords(log []byte, word string) string {
 	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(log)), "\n"),
-		func(line string) bool { return !strings.HasPrefix(line, prefix) })
+		func(line string) bool { return !strings.Contains(line, word) })
 	words := strings.Join(lines[max(0, len(lines)-4):], "; ")
 	return cmp.Or(words, "its log is empty")
 }

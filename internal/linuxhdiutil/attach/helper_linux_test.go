@@ -99,7 +99,7 @@ func TestServerKilledAtItsStart(t *testing.T) {
 func TestStatusOfFusermount(t *testing.T) {
 	assert.EqualError(t, decodeStatus(errors.New("fusermount exited with code 256\n")), "fusermount ended with status 1")
 	assert.Equal(t, unix.EPERM, decodeStatus(unix.EPERM))
-	log := []byte("a: staying in memory: x\nfusermount3: failed to open /dev/fuse: Permission denied\nb: y\n")
-	assert.Equal(t, "fusermount3: failed to open /dev/fuse: Permission denied", lastWords(log, "fusermount"))
+	log := []byte("a: staying in memory: x\n/bin/fusermount3: failed to open /dev/fuse: Permission denied\nb: y\n")
+	assert.Equal(t, "/bin/fusermount3: failed to open /dev/fuse: Permission denied", lastWords(log, "fusermount"))
 	assert.Equal(t, "its log is empty", lastWords(nil, ""))
 }
